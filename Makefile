@@ -1,0 +1,211 @@
+# onnx-tile. `make help` lists the targets; V=1 shows the commands.
+#
+#   src/*.c src/*/*.c --> build/obj/*.o --> build/libonnxtile.a --> build/onnx-tile, build/tests/*
+#   /usr/include/onnx/onnx.proto --protoc-c--> build/gen/onnx.pb-c.{c,h}
+#
+# scripts/setup.sh installs what is missing and writes build/config.mk (once; a no-op when all is there).
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+AR       ?= ar
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+BUILD    ?= build
+# The native engine is a separate part; `ENGINE=no` builds without it, which is all there is today.
+ENGINE   ?= no
+VERSION  := 0.1.0
+PYTHON   ?= .venv/bin/python
+
+OPT      ?= -O2 -g
+WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+SAN      :=
+CPPFLAGS += -D_GNU_SOURCE -DOT_VERSION='"$(VERSION)"' -Iinclude -isystem $(BUILD)/gen
+CFLAGS   ?=
+override CFLAGS := -std=c17 $(OPT) $(WARN) $(SAN) $(CFLAGS)
+LDLIBS    = $(PROTOBUF_LIBS) $(XML_LIBS) -lglpk -lm -lpthread
+
+Q := @
+ifeq ($(V),1)
+Q :=
+endif
+
+SRCS      := $(sort $(wildcard src/*.c src/*/*.c))
+OBJS      := $(SRCS:src/%.c=$(BUILD)/obj/%.o)
+GEN_OBJ   := $(BUILD)/obj/gen/onnx.pb-c.o
+LIB_OBJS  := $(filter-out $(BUILD)/obj/main.o,$(OBJS)) $(GEN_OBJ)
+LIB       := $(BUILD)/libonnxtile.a
+TOOL      := $(BUILD)/onnx-tile
+UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
+# Oracle programs: read by scripts and end-to-end tests, not run by themselves.
+ORACLE_SRCS := $(sort $(wildcard tests/oracle/*.c))
+ORACLE_BINS := $(ORACLE_SRCS:tests/oracle/%.c=$(BUILD)/tests/%)
+EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
+EXAMPLE_BINS := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
+E2E_TESTS := $(sort $(wildcard tests/e2e/*.sh))
+C_FILES   := $(SRCS) $(wildcard include/*.h src/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS)
+
+TEST_ENV   = TOOL=$(abspath $(TOOL)) PYTHON=$(abspath $(PYTHON)) BUILD=$(abspath $(BUILD))
+RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
+
+.PHONY: all help check unit golden golden-update e2e demo install uninstall asan ubsan san-run lint format \
+        format-check bench cover clean python
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(TOOL) $(LIB)
+
+help:
+	@echo 'make [all]        build/onnx-tile and build/libonnxtile.a'
+	@echo 'make check        every test: unit, golden, e2e'
+	@echo 'make unit | golden | golden-update | e2e'
+	@echo 'make demo         tile a ResNet-50 and a super-resolution network, run them in ONNX Runtime'
+	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+	@echo 'make asan | ubsan unit tests and the tool over small models under a sanitizer'
+	@echo 'make lint | format | format-check | bench | cover | clean'
+	@echo 'variables: CC CFLAGS OPT PYTHON PREFIX DESTDIR V=1 ENGINE=no'
+
+# ---- configuration: found (and installed) once ----
+
+NO_CONFIG := clean help format format-check
+ifneq ($(filter-out $(NO_CONFIG),$(or $(MAKECMDGOALS),all)),)
+include build/config.mk
+endif
+
+build/config.mk: scripts/setup.sh
+	$(Q)scripts/setup.sh build
+	@mkdir -p build
+	@{ echo "PROTOBUF_LIBS := $$(pkg-config --libs libprotobuf-c)"; \
+	   echo "XML_CFLAGS := $$(pkg-config --cflags libxml-2.0)"; \
+	   echo "XML_LIBS := $$(pkg-config --libs libxml-2.0)"; \
+	   echo "CMOCKA_LIBS := -lcmocka"; \
+	   echo "ONNX_PROTO_DIR := /usr/include/onnx"; } > $@
+
+# ---- compile ----
+
+$(BUILD)/gen/onnx.pb-c.c: $(ONNX_PROTO_DIR)/onnx.proto
+	@echo '  PROTOC   $@'
+	@mkdir -p $(@D)
+	$(Q)protoc-c -I $(ONNX_PROTO_DIR) --c_out=$(@D) onnx.proto
+$(BUILD)/gen/onnx.pb-c.h: $(BUILD)/gen/onnx.pb-c.c ;
+
+# Generated code: our warnings are not its business.
+$(GEN_OBJ): $(BUILD)/gen/onnx.pb-c.c $(BUILD)/gen/onnx.pb-c.h
+	@echo '  CC       $<'
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE $(OPT) $(SAN) -w -I$(BUILD)/gen -c $< -o $@
+
+$(BUILD)/obj/%.o: src/%.c | $(BUILD)/gen/onnx.pb-c.h
+	@echo '  CC       $<'
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(patsubst -I%,-isystem %,$(XML_CFLAGS)) -MMD -MP -c $< -o $@
+
+$(LIB): $(LIB_OBJS)
+	@echo '  AR       $@'
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(TOOL): $(BUILD)/obj/main.o $(LIB)
+	@echo '  LINK     $@'
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(BUILD)/tests/%: tests/unit/%.c $(LIB)
+	@echo '  CC       $<'
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -Isrc -Itests/unit -Itests/oracle $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
+	    $(CMOCKA_LIBS) $(LDLIBS)
+
+$(BUILD)/tests/%: tests/oracle/%.c $(LIB)
+	@echo '  CC       $<'
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -Isrc -Itests/oracle $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
+	    $(CMOCKA_LIBS) $(LDLIBS)
+
+# The example sees what a user of the installed library sees: one header and the archive.
+$(BUILD)/examples/%: examples/%.c $(LIB) include/onnx_tile.h
+	@echo '  CC       $<'
+	@mkdir -p $(@D)
+	$(Q)$(CC) -Iinclude $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
+
+-include $(OBJS:.o=.d) $(addsuffix .d,$(UNIT_BINS) $(ORACLE_BINS))
+
+# ---- test ----
+
+# The Python environment of the tests; PYTHON=... uses one of your own instead.
+python:
+	$(Q)$(if $(filter .venv/bin/python,$(PYTHON)),scripts/setup.sh check,true)
+
+unit: $(UNIT_BINS) $(ORACLE_BINS)
+	@$(RUN_TESTS) $(UNIT_BINS)
+
+golden: $(TOOL)
+	@$(RUN_TESTS) scripts/golden.sh
+
+golden-update: $(TOOL)
+	@$(TEST_ENV) scripts/golden.sh --update
+
+e2e: python $(TOOL) $(ORACLE_BINS) $(EXAMPLE_BINS)
+	@$(RUN_TESTS) $(E2E_TESTS)
+
+check: python $(TOOL) $(UNIT_BINS) $(ORACLE_BINS) $(EXAMPLE_BINS)
+	@$(RUN_TESTS) $(UNIT_BINS) scripts/golden.sh $(E2E_TESTS)
+
+demo: python $(TOOL)
+	@$(PYTHON) scripts/demo.py --tool $(TOOL)
+
+bench: python $(TOOL)
+	@$(PYTHON) scripts/bench.py --tool $(TOOL)
+
+asan: python
+	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99 $(MAKE) --no-print-directory BUILD=build/asan OPT='-O1 -g' \
+	    SAN='-fsanitize=address -fno-omit-frame-pointer' unit san-run
+
+ubsan: python
+	@UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory BUILD=build/ubsan OPT='-O1 -g' \
+	    SAN='-fsanitize=undefined -fno-sanitize-recover=all' unit san-run
+
+san-run: $(TOOL)
+	@$(RUN_TESTS) scripts/sanitize_run.sh
+
+cover:
+	@$(MAKE) --no-print-directory BUILD=build/cover OPT='-O0 -g' SAN='--coverage' unit
+	@scripts/cover.sh build/cover
+
+# ---- source care ----
+
+lint: $(BUILD)/gen/onnx.pb-c.h
+	$(Q)scripts/setup.sh lint
+	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+	    --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iinclude -D_GNU_SOURCE $(SRCS)
+	$(Q)clang-tidy --quiet $(SRCS) $(EXAMPLE_SRCS) -- -std=c17 $(CPPFLAGS) $(XML_CFLAGS)
+
+format:
+	$(Q)scripts/setup.sh lint
+	$(Q)clang-format -i $(C_FILES)
+
+format-check:
+	$(Q)clang-format --dry-run --Werror $(C_FILES)
+
+# ---- install ----
+
+D := $(DESTDIR)$(PREFIX)
+install: all
+	install -d '$(D)/bin' '$(D)/lib/pkgconfig' '$(D)/include' '$(D)/share/man/man1' '$(D)/share/onnx-tile'
+	install -m 755 $(TOOL) '$(D)/bin/onnx-tile'
+	install -m 644 $(LIB) '$(D)/lib/libonnxtile.a'
+	install -m 644 include/onnx_tile.h '$(D)/include/onnx_tile.h'
+	install -m 644 docs/onnx-tile.1 '$(D)/share/man/man1/onnx-tile.1'
+	install -m 644 reports/target.xsd '$(D)/share/onnx-tile/target.xsd'
+	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$${prefix}/lib'; echo 'includedir=$${prefix}/include'; echo; \
+	   echo 'Name: onnxtile'; echo 'Description: Tiles ONNX models: same results, less memory'; \
+	   echo 'Version: $(VERSION)'; echo 'Requires.private: libprotobuf-c libxml-2.0'; \
+	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile'; \
+	   echo 'Libs.private: -lglpk -lm -lpthread'; } > '$(D)/lib/pkgconfig/onnxtile.pc'
+
+uninstall:
+	rm -f '$(D)/bin/onnx-tile' '$(D)/lib/libonnxtile.a' '$(D)/include/onnx_tile.h' '$(D)/share/man/man1/onnx-tile.1' \
+	    '$(D)/share/onnx-tile/target.xsd' '$(D)/lib/pkgconfig/onnxtile.pc'
+
+clean:
+	rm -rf build demo-out

@@ -1,0 +1,136 @@
+/* Base layer: status codes, diagnostics, arenas, checked arithmetic, small containers.
+ *
+ * Everything above this header reports failure through ot_status and leaves one
+ * readable line in an ot_diag. Memory comes from arenas with three named lifetimes
+ * (model, pass, plan); nothing inside an arena is freed singly.
+ */
+#ifndef OT_BASE_H
+#define OT_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Result of every function that can fail. The number is the exit code's cause:
+ * INPUT 1, USAGE 2, BUDGET 3, SYSTEM and NOMEM 4. */
+typedef enum ot_status {
+    OT_OK = 0,
+    OT_E_INPUT,  /* the model (or target file) is wrong */
+    OT_E_USAGE,  /* the caller's options are wrong */
+    OT_E_BUDGET, /* a hard budget cannot be met */
+    OT_E_SYSTEM, /* I/O failed */
+    OT_E_NOMEM   /* memory ran out */
+} ot_status;
+
+#define OT_MUST_USE __attribute__((warn_unused_result))
+#define OT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* Return early when `expr` fails. */
+#define OT_TRY(expr)                                                                               \
+    do {                                                                                           \
+        ot_status ot_try_ = (expr);                                                                \
+        if (ot_try_ != OT_OK) return ot_try_;                                                      \
+    } while (0)
+
+/* Our own bug: abort with the place. Never used for bad input. */
+#define OT_BUG(msg)                                                                                \
+    do {                                                                                           \
+        fprintf(stderr, "onnx-tile: internal error: %s:%d: %s\n", __FILE__, __LINE__, msg);        \
+        abort();                                                                                   \
+    } while (0)
+
+/* ---- diag.c: the one error line of a run ---- */
+
+#define OT_DIAG_MAX 1024
+
+typedef struct ot_diag {
+    ot_status status;         /* of the first failure; OT_OK when none */
+    char message[OT_DIAG_MAX]; /* one line, no newline, control characters replaced */
+} ot_diag;
+
+/* Record a failure (the first one wins) and return `status`, so that callers write
+ * `return ot_fail(d, OT_E_INPUT, "node '%s': ...", name)`. Non-printable bytes of the
+ * result are replaced by '?', long messages are cut. `d` may be NULL. */
+ot_status ot_fail(ot_diag *d, ot_status status, const char *fmt, ...) OT_PRINTF(3, 4);
+
+/* Shorthand for "out of memory". */
+ot_status ot_fail_nomem(ot_diag *d);
+
+/* ---- arena.c ---- */
+
+typedef struct ot_arena ot_arena;
+
+/* The allocation hook: every block of every arena comes from here (tests make it fail).
+ * Behaves like realloc; new_size 0 frees. NULL restores the C library's. Not thread-safe:
+ * set it before any other call. */
+typedef void *(*ot_alloc_hook)(void *ptr, size_t old_size, size_t new_size);
+void ot_set_alloc_hook(ot_alloc_hook hook);
+/* Call the current hook; for the few blocks that are no arena's (a third-party library's). */
+void *ot_hook_alloc(void *ptr, size_t old_size, size_t new_size) OT_MUST_USE;
+
+ot_arena *ot_arena_new(void);          /* NULL when memory ran out */
+void ot_arena_free(ot_arena *a);       /* accepts NULL */
+/* Zeroed, 16-byte aligned memory that lives as long as the arena; NULL when memory ran out.
+ * size 0 returns a valid pointer. */
+void *ot_alloc(ot_arena *a, size_t size) OT_MUST_USE;
+/* Same for arrays; NULL also when count*size overflows. */
+void *ot_alloc_n(ot_arena *a, size_t count, size_t size) OT_MUST_USE;
+char *ot_strdup(ot_arena *a, const char *s) OT_MUST_USE;
+char *ot_strndup(ot_arena *a, const char *s, size_t n) OT_MUST_USE;
+char *ot_format(ot_arena *a, const char *fmt, ...) OT_PRINTF(2, 3) OT_MUST_USE;
+void *ot_memdup(ot_arena *a, const void *p, size_t bytes) OT_MUST_USE;
+size_t ot_arena_bytes(const ot_arena *a); /* held from the system */
+
+#define OT_NEW(arena, type) ((type *)ot_alloc((arena), sizeof(type)))
+#define OT_NEW_N(arena, type, n) ((type *)ot_alloc_n((arena), (n), sizeof(type)))
+
+/* Growable array in an arena: old storage is left behind until the arena is freed.
+ * Use as: OT_PUSH(arena, list, n, cap, item) -> false when memory ran out. */
+bool ot_grow(ot_arena *a, void **items, size_t *cap, size_t want, size_t item_size);
+#define OT_PUSH(arena, items, n, cap, item)                                                        \
+    ((n) < (cap) || ot_grow((arena), (void **)&(items), &(cap), (size_t)(n) + 1, sizeof *(items))  \
+         ? ((items)[(n)++] = (item), true)                                                         \
+         : false)
+
+/* ---- checked.c: arithmetic on sizes; every function returns false on overflow ---- */
+
+bool ot_add_i64(int64_t a, int64_t b, int64_t *out) OT_MUST_USE;
+bool ot_mul_i64(int64_t a, int64_t b, int64_t *out) OT_MUST_USE;
+/* Product of n non-negative dims; false on overflow or a negative dim. n 0 gives 1. */
+bool ot_product(const int64_t *dims, size_t n, int64_t *out) OT_MUST_USE;
+static inline int64_t ot_ceil_div(int64_t a, int64_t b) /* b > 0; rounds towards +inf */
+{
+    return a >= 0 ? (a + b - 1) / b : -(-a / b);
+}
+static inline int64_t ot_floor_div(int64_t a, int64_t b) /* b > 0; rounds towards -inf */
+{
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+static inline int64_t ot_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t ot_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Parse "512K", "16M", "1.5G", "362KB", "100"; K = 1024. false when malformed or too large. */
+bool ot_parse_size(const char *text, int64_t *bytes) OT_MUST_USE;
+/* "1.5 MiB", "362 KiB", "17 B" into buf; returns buf. */
+char *ot_format_bytes(double bytes, char *buf, size_t n);
+/* "1.23 ms", "45.0 us", "2.10 s" into buf; returns buf. */
+char *ot_format_seconds(double s, char *buf, size_t n);
+
+/* ---- hash.c: names -> ids ---- */
+
+typedef struct ot_map ot_map; /* string -> uint32_t; keys are borrowed */
+ot_map *ot_map_new(ot_arena *a); /* NULL when memory ran out */
+/* Insert or replace; false when memory ran out. */
+bool ot_map_put(ot_map *m, const char *key, uint32_t value) OT_MUST_USE;
+/* The value, or OT_NONE. */
+uint32_t ot_map_get(const ot_map *m, const char *key);
+
+#define OT_NONE UINT32_MAX
+
+/* ---- debug mask: the only global state. ot_dbg['R'] is set by `-d R`. ---- */
+extern bool ot_dbg[128];
+
+#endif

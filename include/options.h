@@ -1,0 +1,39 @@
+/* The command line: one declarative table yields the parser, the help text and the defaults. */
+#ifndef OT_OPTIONS_H
+#define OT_OPTIONS_H
+
+#include "plan.h"
+
+typedef enum ot_command {
+    OT_CMD_OPTIMISE = 0, /* no command word */
+    OT_CMD_INSPECT,
+    OT_CMD_PLAN_MEMORY, /* the four below are recognised and answered with what they need */
+    OT_CMD_RUN,
+    OT_CMD_BENCH,
+    OT_CMD_CALIBRATE
+} ot_command;
+
+typedef struct ot_options {
+    ot_arena *arena;          /* owns the shapes; freed by ot_options_free */
+    ot_command command;
+    const char *model;        /* file to read, "-" for stdin; NULL until given */
+    const char *output;       /* -o; "-" for stdout; NULL for inspect */
+    const char *target;       /* name or .xml file */
+    int64_t l2_bytes;         /* 0: the target's own */
+    uint32_t threads;         /* 0: the target's own */
+    ot_shape_binding *shapes; /* [n_shapes] */
+    size_t n_shapes, cap_shapes;
+    ot_plan_options plan;
+    const char *dump_dir;     /* NULL: none */
+    bool json, quiet, verbose;
+    bool help, version, list_targets; /* answer this and do nothing else */
+} ot_options;
+
+/* Parse the command line. Strings are borrowed from argv. Sets ot_dbg for -d. Fails with OT_E_USAGE and one line that
+ * names the option, its value and the rule. *o is to be freed with ot_options_free in any case. */
+ot_status ot_options_parse(int argc, char **argv, ot_diag *diag, ot_options *o) OT_MUST_USE;
+void ot_options_free(ot_options *o);
+/* The help text, made from the same table. */
+ot_status ot_options_help(FILE *f) OT_MUST_USE;
+
+#endif

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Run pairs of models in stock ONNX Runtime: are the outputs equal, what do time and peak memory become?
+
+  compare.py ORIGINAL TILED [--threads N] [--rounds N] [--shape NAME=D,D,...]
+
+Each model runs in a process of its own on the same seeded inputs. Time is the best of the rounds, which alternate between the
+two; peak memory is the growth of the resident set while running. Exit 0 when every output is equal within rounding
+(see `equal`). demo.py and bench.py import `compare`.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+NUMPY_TYPES = {'float': 'f4', 'float16': 'f2', 'double': 'f8', 'int64': 'i8', 'int32': 'i4', 'int16': 'i2', 'int8': 'i1',
+               'uint8': 'u1', 'uint16': 'u2', 'uint32': 'u4', 'uint64': 'u8', 'bool': '?'}
+
+
+# ---- the process that runs one model ----
+
+def status_mb(key):
+    with open('/proc/self/status') as f:
+        for line in f:
+            if line.startswith(key):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def make_inputs(session, shapes, seed):
+    import numpy as np
+    rng, feeds = np.random.default_rng(seed), {}
+    for i in sorted(session.get_inputs(), key=lambda v: v.name):
+        shape = shapes.get(i.name) or [d if isinstance(d, int) and d > 0 else 1 for d in i.shape]
+        dtype = np.dtype(NUMPY_TYPES[i.type[len('tensor('):-1]])
+        if dtype.kind == 'f':
+            feeds[i.name] = rng.standard_normal(shape).astype(dtype)
+        elif dtype.kind == 'b':
+            feeds[i.name] = rng.integers(0, 2, shape).astype(dtype)
+        else:
+            feeds[i.name] = rng.integers(0, 256 if dtype == np.uint8 else 2, shape).astype(dtype)
+    return feeds
+
+
+def child(config):
+    """Load, say so, then run once for each line on stdin. One JSON object a line on stdout."""
+    import numpy as np
+    import onnxruntime as ort
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = config['threads']
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    session = ort.InferenceSession(config['model'], options, providers=['CPUExecutionProvider'])
+    feeds = make_inputs(session, config['shapes'], config['seed'])
+    print(json.dumps({'ready': True}), flush=True)
+    with open('/proc/self/clear_refs', 'w') as f:
+        f.write('5')                              # peak resident size starts again from here
+    base = status_mb('VmRSS')
+    for k, _ in enumerate(sys.stdin):
+        start = time.perf_counter()
+        outputs = session.run(None, feeds)
+        seconds = time.perf_counter() - start
+        peak = status_mb('VmHWM') - base
+        if k == 0:
+            names = [o.name for o in session.get_outputs()]
+            np.savez(config['outputs'], names=np.array(names), **{f'o{j}': o for j, o in enumerate(outputs)})
+        del outputs
+        print(json.dumps({'seconds': seconds, 'peak_mb': peak}), flush=True)
+
+
+class Side:
+    """One model in its process."""
+
+    def __init__(self, **config):
+        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), '--child', json.dumps(config)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.answer()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if line:
+            return json.loads(line)
+        error = self.process.stderr.read().strip().splitlines()
+        raise RuntimeError(error[-1] if error else f'ended with {self.process.wait()}')
+
+    def run(self):
+        self.process.stdin.write('go\n')
+        self.process.stdin.flush()
+        return self.answer()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+# ---- comparison ----
+
+def equal(file_a, file_b):
+    """'' when all outputs agree, else what differs. Floats: normalised mean square error at most 1e-8 (half: 1e-4)."""
+    import numpy as np
+    a, b = np.load(file_a), np.load(file_b)
+    if list(a['names']) != list(b['names']):
+        return 'output names differ'
+    for k, name in enumerate(a['names']):
+        x, y = a[f'o{k}'], b[f'o{k}']
+        if x.dtype != y.dtype or x.shape != y.shape:
+            return f'{name}: {x.dtype}{list(x.shape)} became {y.dtype}{list(y.shape)}'
+        if x.dtype.kind != 'f':
+            if not np.array_equal(x, y):
+                return f'{name}: {int((x != y).sum())} of {x.size} elements differ'
+            continue
+        bound = 1e-4 if x.dtype == np.float16 else 1e-8
+        x, y = x.astype('f8'), y.astype('f8')
+        if not np.array_equal(np.isfinite(x), np.isfinite(y)):
+            return f'{name}: infinities or NaN elsewhere'
+        x, y = x[np.isfinite(x)], y[np.isfinite(y)]
+        error, power = float(((x - y) ** 2).sum()), float((x ** 2).sum())
+        if error > bound * max(power, 1e-30):
+            return f'{name}: normalised error {error / max(power, 1e-30):.1e}'
+    return ''
+
+
+def compare(original, tiled, threads=1, rounds=3, shapes=None, seed=0):
+    """Facts about a pair: why ('' when equal), seconds and peak_mb as (original, tiled)."""
+    with tempfile.TemporaryDirectory() as tmp:
+        files = [os.path.join(tmp, f'{k}.npz') for k in range(2)]
+        sides = [Side(model=m, threads=threads, shapes=shapes or {}, seed=seed, outputs=f)
+                 for m, f in zip((original, tiled), files)]
+        facts = [[], []]
+        for _ in range(rounds):
+            for k in range(2):
+                facts[k].append(sides[k].run())
+        for s in sides:
+            s.close()
+        return {'why': equal(*files),
+                'seconds': tuple(min(f['seconds'] for f in side) for side in facts),
+                'peak_mb': tuple(max(f['peak_mb'] for f in side) for side in facts)}
+
+
+def row(name, facts):
+    """One line of the table that demo.py and bench.py print."""
+    (t0, t1), (m0, m1) = facts['seconds'], facts['peak_mb']
+    verdict = 'equal' if not facts['why'] else 'DIFFERS'
+    return (f'{name:24s} {verdict:8s} {t0 * 1e3:9.1f} {t1 * 1e3:9.1f} ms  x{t1 / t0:4.2f} '
+            f'{m0:9.1f} {m1:9.1f} MB  x{m1 / m0 if m0 > 0 else 1:4.2f}  {facts["why"]}')
+
+
+HEADER = f'{"":24s} {"outputs":8s} {"time":>9s} {"tiled":>9s} {"":9s} {"peak":>9s} {"tiled":>9s}'
+
+
+def parse_shape(text):
+    name, dims = text.rsplit('=', 1)
+    return name, [int(d) for d in dims.split(',')]
+
+
+def main():
+    if sys.argv[1:2] == ['--child']:
+        return child(json.loads(sys.argv[2]))
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('original')
+    p.add_argument('tiled')
+    p.add_argument('--threads', type=int, default=1)
+    p.add_argument('--rounds', type=int, default=3)
+    p.add_argument('--shape', action='append', default=[], type=parse_shape)
+    a = p.parse_args()
+    facts = compare(a.original, a.tiled, a.threads, a.rounds, dict(a.shape))
+    print(HEADER)
+    print(row(os.path.basename(a.original), facts))
+    return 1 if facts['why'] else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

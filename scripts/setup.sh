@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Install what is missing to build, check or lint onnx-tile. Idempotent; a quick no-op when all is there.
+#
+#   scripts/setup.sh build    compiler, protobuf-c, the ONNX protos, GLPK, libxml2
+#   scripts/setup.sh check    the same, plus .venv with the pinned packages of scripts/requirements.txt
+#   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
+#
+# What is there is found by trying it (a command, a header), not by package name, so that tools installed
+# by other means count. Packages come from apt-get; sudo is used only when not root.
+set -eu
+cd "$(dirname "$0")/.."
+what=${1:-build}
+cc=${CC:-gcc}
+
+has_command() { command -v "$1" >/dev/null; }
+has_header() { printf '#include <stddef.h>\n#include <stdarg.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <%s>\n' "$1" | "$cc" -fsyntax-only -x c - 2>/dev/null; }
+
+missing=()
+need_command() { has_command "$1" || missing+=("$2"); }
+need_header() { has_command "$cc" && has_header "$1" || missing+=("$2"); }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+install_missing() {
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if ! has_command apt-get; then
+        echo "setup: please install: ${missing[*]} (no apt-get here)" >&2
+        exit 1
+    fi
+    echo "setup: installing ${missing[*]}" >&2
+    export DEBIAN_FRONTEND=noninteractive
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}
+
+setup_build() {
+    need_command make make
+    # a compiler without its libc headers cannot compile a hello world: ask for both
+    if ! has_command "$cc" || ! has_header stdio.h; then missing+=(gcc libc6-dev); fi
+    need_command ar binutils
+    need_command protoc-c protobuf-c-compiler
+    need_command pkg-config pkg-config
+    need_header protobuf-c/protobuf-c.h libprotobuf-c-dev
+    need_header glpk.h libglpk-dev
+    need_header cmocka.h libcmocka-dev
+    [ -f /usr/include/onnx/onnx.proto ] || missing+=(libonnx-dev)
+    if ! has_command pkg-config || ! pkg-config --exists libxml-2.0; then missing+=(libxml2-dev); fi
+    install_missing
+}
+
+good_python() { # can make a virtual environment, and is new enough for the pinned packages
+    "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+find_python() {
+    for p in python3 /usr/bin/python3; do
+        if has_command "$p" && good_python "$p"; then echo "$p"; return 0; fi
+    done
+    return 1
+}
+
+setup_python() {
+    stamp=.venv/.stamp-$(cksum < scripts/requirements.txt | tr ' ' '-')
+    [ -f "$stamp" ] && return 0
+    missing=()
+    find_python >/dev/null || missing+=(python3 python3-venv)
+    install_missing
+    python=$(find_python) || { echo "setup: no Python 3.11 or newer with venv" >&2; exit 1; }
+    echo "setup: preparing .venv" >&2
+    rm -rf .venv
+    "$python" -m venv .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -r scripts/requirements.txt
+    .venv/bin/python -c 'import onnx, onnxruntime, numpy'
+    touch "$stamp"
+}
+
+case $what in
+build) setup_build ;;
+check | demo) setup_build; setup_python ;;
+lint)
+    need_command clang-tidy clang-tidy
+    need_command clang-format clang-format
+    need_command cppcheck cppcheck
+    install_missing
+    ;;
+*) echo "usage: scripts/setup.sh [build|check|lint]" >&2; exit 2 ;;
+esac

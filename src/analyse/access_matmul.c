@@ -1,0 +1,311 @@
+/* Slice relation of matrix products, Einsum and Attention: rows follow the left operand, columns the
+ * right one, batch axes both; the contracted axis is needed whole.
+ *
+ *   A [b.., M, K] x B [b.., K, N] -> Y [b.., M, N]
+ *       rows:    Y[.., m0:m1, :]  needs A[.., m0:m1, :]  and B whole
+ *       columns: Y[.., :, n0:n1]  needs A whole          and B[.., :, n0:n1]
+ *       batch:   both, unless one repeats itself there (extent 1 or axis absent)
+ *
+ * A 1-D operand lacks its row (or column) axis, and so does Y. Quantisation parameters given per row or
+ * per column are cut with them. No attribute depends on an extent: the node of a tile is a plain clone.
+ */
+#include "access_same.h"
+
+/* ---- MatMul, MatMulInteger, QLinearMatMul ---- */
+
+typedef struct mm_shape {
+    const ot_value *a, *b, *out;
+    int32_t n_batch; /* leading axes of out */
+    int32_t row, col; /* axes of out, or -1 when the operand is 1-D */
+} mm_shape;
+
+static bool mm_look(const ot_graph *g, const ot_node *n, uint32_t out_index, mm_shape *s, const char **why)
+{
+    s->a = ot_acc_in(g, n, 0);
+    s->b = ot_acc_in(g, n, n->op == OT_OP_QLinearMatMul ? 3 : 1);
+    s->out = ot_acc_out(g, n, out_index);
+    if (!s->a || !s->b || s->a->rank < 1 || s->b->rank < 1)
+        return ot_acc_refuse(why, "an operand of the product is missing or a scalar");
+    bool has_row = s->a->rank > 1, has_col = s->b->rank > 1;
+    s->n_batch = s->out->rank - has_row - has_col;
+    s->row = has_row ? s->n_batch : -1;
+    s->col = has_col ? s->out->rank - 1 : -1;
+    if (s->n_batch < 0 || s->a->rank - 2 > s->n_batch || s->b->rank - 2 > s->n_batch)
+        return ot_acc_refuse(why, "the ranks of the product's operands and result disagree");
+    return true;
+}
+
+/* Batch axis of an operand: its batch axes lie right-aligned under those of out. */
+static int32_t mm_batch(const ot_value *v, const mm_shape *s, uint32_t axis)
+{
+    int32_t own = v->rank > 2 ? v->rank - 2 : 0, shift = s->n_batch - own;
+    if (own == 0 || (int32_t)axis < shift) return OT_AX_WHOLE;
+    return ot_acc_broadcast(v, s->out, shift, axis);
+}
+
+/* Axis of a scale or zero point: one number is used whole; [E] lies along out axis `along`; otherwise it has the
+ * rank of the matrix operand, with extent 1 on the contracted axis. */
+static int32_t mm_param(const ot_value *p, const mm_shape *s, int32_t along, uint32_t axis)
+{
+    bool single = true;
+    for (int32_t i = 0; i < p->rank; i++) single = single && p->dims[i] == 1;
+    if (single) return OT_AX_WHOLE;
+    if (along < 0) return OT_AX_BAD;
+    if (p->rank == 1) {
+        if (p->dims[0] != s->out->dims[along]) return OT_AX_BAD;
+        return along == (int32_t)axis ? 0 : OT_AX_WHOLE;
+    }
+    if (s->row < 0 || s->col < 0 || p->rank > s->out->rank) return OT_AX_BAD;
+    return ot_acc_broadcast_last(p, s->out, axis);
+}
+
+/* Number of the first output axis that operand k's parameters lie along: rows for A, columns for B;
+ * -1 when the operand must be one number (those of Y), -2 when k is A or B itself. */
+static int32_t mm_role(const ot_node *n, uint32_t k, const mm_shape *s)
+{
+    if (n->op == OT_OP_MatMulInteger) return k == 2 ? s->row : k == 3 ? s->col : -2;
+    if (n->op != OT_OP_QLinearMatMul) return -2;
+    switch (k) {
+    case 1: case 2: return s->row;
+    case 4: case 5: return s->col;
+    case 6: case 7: return -1;
+    default: return -2;
+    }
+}
+
+static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, const char **why)
+{
+    mm_shape s = { 0 };
+    (void)out_axis;
+    if (!ot_acc_regular(g, n, why) || !mm_look(g, n, out_index, &s, why)) return false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const ot_value *v = ot_acc_in(g, n, k);
+        int32_t role = mm_role(n, k, &s), ax = OT_AX_WHOLE;
+        if (!v) continue;
+        if (role != -2) {
+            ax = mm_param(v, &s, role, axis);
+        } else if ((int32_t)axis < s.n_batch) {
+            ax = mm_batch(v, &s, axis);
+        } else if (k == 0 && (int32_t)axis == s.row) {
+            ax = v->rank - 2;
+        } else if (k != 0 && (int32_t)axis == s.col) {
+            ax = v->rank - 1;
+        }
+        if (ax >= 0 && role == -2 && v->dims[ax] != s.out->dims[axis]) ax = OT_AX_BAD;
+        if (!ot_acc_set(in_axis, k, ax, why)) return false;
+    }
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (in_axis[k] >= 0) return true;
+    return ot_acc_refuse(why, "neither operand varies along this axis");
+}
+
+static bool matmul_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, const char **why)
+{
+    return ot_acc_same_window(matmul_axis, g, n, out_index, axis, t, why);
+}
+
+const ot_access_ops ot_access_matmul = { matmul_axis, matmul_window, NULL };
+
+/* ---- Gemm: Y = alpha * A' * B' + beta * C ---- */
+
+static bool gemm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                      int8_t *in_axis, int8_t *out_axis, const char **why)
+{
+    const ot_value *a = ot_acc_in(g, n, 0), *b = ot_acc_in(g, n, 1), *c = ot_acc_in(g, n, 2);
+    const ot_value *out = ot_acc_out(g, n, out_index);
+    (void)out_axis;
+    if (!ot_acc_regular(g, n, why)) return false;
+    if (!a || !b || a->rank != 2 || b->rank != 2 || out->rank != 2)
+        return ot_acc_refuse(why, "an operand of Gemm is no matrix");
+    if (axis == 0) {
+        int32_t ax = ot_attr_int(n, "transA", 0) != 0 ? 1 : 0;
+        if (!ot_acc_set(in_axis, 0, a->dims[ax] == out->dims[0] ? ax : OT_AX_BAD, why)) return false;
+    } else {
+        int32_t ax = ot_attr_int(n, "transB", 0) != 0 ? 0 : 1;
+        if (!ot_acc_set(in_axis, 1, b->dims[ax] == out->dims[1] ? ax : OT_AX_BAD, why)) return false;
+    }
+    if (!c) return true;
+    return ot_acc_set(in_axis, 2, c->rank > 2 ? OT_AX_BAD : ot_acc_broadcast_last(c, out, axis), why);
+}
+
+static bool gemm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        ot_op_tile *t, const char **why)
+{
+    return ot_acc_same_window(gemm_axis, g, n, out_index, axis, t, why);
+}
+
+const ot_access_ops ot_access_gemm = { gemm_axis, gemm_window, NULL };
+
+/* ---- Einsum ---- */
+
+/* One letter per axis. */
+typedef struct es_term {
+    char label[OT_RANK_MAX];
+    uint32_t n;
+} es_term;
+
+static bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+static const char *find_label(const es_term *t, char c)
+{
+    return t->n ? memchr(t->label, c, t->n) : NULL;
+}
+
+/* No "->": the labels that occur once, in the order of the alphabet. */
+static bool implicit_output(const es_term *in, uint32_t n_in, es_term *out)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    for (const char *c = letters; *c; c++) {
+        uint32_t count = 0;
+        for (uint32_t k = 0; k < n_in; k++) count += find_label(&in[k], *c) != NULL;
+        if (count != 1) continue;
+        if (out->n == OT_RANK_MAX) return false;
+        out->label[out->n++] = *c;
+    }
+    return true;
+}
+
+/* Split "ij,jk->ik" into terms; false with a reason for what is not matmul-like. */
+static bool parse_equation(const char *eq, uint32_t n_in, es_term *in, es_term *out, const char **why)
+{
+    uint32_t k = 0;
+    bool arrow = false;
+    for (const char *c = eq; *c; c++) {
+        es_term *t = arrow ? out : &in[k];
+        if (*c == ' ') continue;
+        if (*c == ',' && !arrow && k + 1 < n_in) {
+            k++;
+        } else if (c[0] == '-' && c[1] == '>' && !arrow) {
+            arrow = true;
+            c++;
+        } else if (*c == '.') {
+            return ot_acc_refuse(why, "Einsum with an ellipsis is not cut");
+        } else if (is_label(*c) && t->n < OT_RANK_MAX) {
+            if (find_label(t, *c)) return ot_acc_refuse(why, "Einsum with a repeated label (a diagonal) is not cut");
+            t->label[t->n++] = *c;
+        } else {
+            return ot_acc_refuse(why, "the equation of Einsum is malformed");
+        }
+    }
+    if (k + 1 != n_in || (!arrow && !implicit_output(in, n_in, out)))
+        return ot_acc_refuse(why, "the equation of Einsum does not fit its operands");
+    return true;
+}
+
+static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                        int8_t *in_axis, int8_t *out_axis, const char **why)
+{
+    const ot_value *out = ot_acc_out(g, n, out_index);
+    const char *eq = ot_attr_str(n, "equation", NULL);
+    es_term in[OT_ACC_ARITY], res;
+    bool any = false;
+    (void)out_axis;
+    if (!ot_acc_regular(g, n, why)) return false;
+    if (!eq || n->n_in == 0) return ot_acc_refuse(why, "Einsum lacks its equation or operands");
+    memset(in, 0, sizeof in);
+    memset(&res, 0, sizeof res);
+    if (!parse_equation(eq, n->n_in, in, &res, why)) return false;
+    if (res.n != (uint32_t)out->rank) return ot_acc_refuse(why, "the equation of Einsum does not fit its result");
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const ot_value *v = ot_acc_in(g, n, k);
+        if (!v || in[k].n != (uint32_t)v->rank)
+            return ot_acc_refuse(why, "the equation of Einsum does not fit its operands");
+        const char *at = find_label(&in[k], res.label[axis]);
+        if (!at) continue;
+        int32_t ax = (int32_t)(at - in[k].label);
+        if (v->dims[ax] != out->dims[axis]) ax = v->dims[ax] == 1 ? OT_AX_WHOLE : OT_AX_BAD;
+        if (!ot_acc_set(in_axis, k, ax, why)) return false;
+        any = any || ax >= 0;
+    }
+    return any ? true : ot_acc_refuse(why, "no operand of Einsum varies along this axis");
+}
+
+static bool einsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                          ot_op_tile *t, const char **why)
+{
+    return ot_acc_same_window(einsum_axis, g, n, out_index, axis, t, why);
+}
+
+const ot_access_ops ot_access_einsum = { einsum_axis, einsum_window, NULL };
+
+/* ---- Attention (opset 23 and 24) ----
+ *
+ *   4-D: Q [B,h,q,d]  K [B,k,kv,d]  V [B,k,kv,v]  -> Y [B,h,q,v]      mask broadcasts to [B,h,q,kv]
+ *   3-D: Q [B,q,h*d]  K [B,kv,k*d]  V [B,kv,k*v]  -> Y [B,q,h*v]
+ *
+ * Free: the batch, the rows of Q (when not causal: the causal offset depends on the row number), and in
+ * 4-D the heads when Q and K have as many (each then attends alone). Row m of Y needs all keys and values.
+ */
+enum { ATT_Q, ATT_K, ATT_V, ATT_MASK, ATT_PAST_K, ATT_PAST_V, ATT_NONPAD };
+
+typedef enum att_axis { ATT_BATCH, ATT_HEADS, ATT_ROWS, ATT_OTHER } att_axis;
+
+static att_axis att_classify(int32_t rank, uint32_t axis)
+{
+    if (axis == 0) return ATT_BATCH;
+    if (rank == 4 && axis == 1) return ATT_HEADS;
+    return axis == (rank == 4 ? 2u : 1u) ? ATT_ROWS : ATT_OTHER;
+}
+
+/* The mask's axis under batch, heads or rows of [B,h,q,kv]. A leading axis of a 3-D mask is read as heads by
+ * the standard, as batch by others: only extent 1 is safe. */
+static int32_t att_mask(const ot_value *m, att_axis what, int64_t extent)
+{
+    if (m->rank < 2 || m->rank > 4) return OT_AX_BAD;
+    int32_t ax = what == ATT_ROWS ? m->rank - 2 : what == ATT_HEADS ? m->rank - 3 : m->rank - 4;
+    if (m->rank == 3 && what != ATT_ROWS) return m->dims[0] == 1 ? OT_AX_WHOLE : OT_AX_BAD;
+    if (ax < 0) return OT_AX_WHOLE;
+    if (m->dims[ax] == extent) return ax;
+    return m->dims[ax] == 1 ? OT_AX_WHOLE : OT_AX_BAD;
+}
+
+static bool att_usable(const ot_graph *g, const ot_node *n, const ot_value *out, const char **why)
+{
+    for (uint32_t k = ATT_Q; k <= ATT_V; k++) {
+        const ot_value *v = ot_acc_in(g, n, k);
+        if (!v || v->rank != out->rank) return ot_acc_refuse(why, "an operand of Attention is missing or of another rank");
+    }
+    if (out->rank != 3 && out->rank != 4) return ot_acc_refuse(why, "Attention works on 3 or 4 axes");
+    if (ot_acc_in(g, n, ATT_PAST_K) || ot_acc_in(g, n, ATT_PAST_V))
+        return ot_acc_refuse(why, "Attention with a key and value cache is not cut");
+    for (uint32_t k = 1; k < n->n_out; k++)
+        if (ot_acc_out(g, n, k)) return ot_acc_refuse(why, "Attention with more than one output is not cut");
+    return true;
+}
+
+static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                           int8_t *in_axis, int8_t *out_axis, const char **why)
+{
+    const ot_value *out = ot_acc_out(g, n, out_index), *mask = ot_acc_in(g, n, ATT_MASK);
+    (void)out_axis;
+    if (!ot_acc_regular(g, n, why) || !att_usable(g, n, out, why)) return false;
+    att_axis what = att_classify(out->rank, axis);
+    int64_t extent = out->dims[axis];
+    if (what == ATT_OTHER) return ot_acc_refuse(why, "Attention needs the whole width of its heads");
+    if (what == ATT_ROWS && ot_attr_int(n, "is_causal", 0) != 0)
+        return ot_acc_refuse(why, "causal Attention depends on the number of the row");
+    for (uint32_t k = ATT_Q; k <= (what == ATT_ROWS ? ATT_Q : ATT_V); k++) {
+        if (ot_acc_in(g, n, k)->dims[axis] != extent)
+            return ot_acc_refuse(why, what == ATT_HEADS ? "Attention shares keys between groups of heads"
+                                                        : "the operands of Attention disagree along this axis");
+        in_axis[k] = (int8_t)axis;
+    }
+    if (mask && !ot_acc_set(in_axis, ATT_MASK, att_mask(mask, what, extent), why)) return false;
+    const ot_value *nonpad = ot_acc_in(g, n, ATT_NONPAD);
+    if (nonpad && what == ATT_BATCH) {
+        if (nonpad->rank != 1 || nonpad->dims[0] != extent)
+            return ot_acc_refuse(why, "the key lengths of Attention are not one per batch entry");
+        in_axis[ATT_NONPAD] = 0;
+    }
+    return true;
+}
+
+static bool attention_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                             ot_op_tile *t, const char **why)
+{
+    return ot_acc_same_window(attention_axis, g, n, out_index, axis, t, why);
+}
+
+const ot_access_ops ot_access_attention = { attention_axis, attention_window, NULL };

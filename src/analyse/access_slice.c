@@ -1,0 +1,162 @@
+/* Slice: a cut axis with start s0 and step st > 0 reads
+ *
+ *   out [o0, o1)  <-  in [s0 + o0*st, s0 + (o1-1)*st + 1)
+ *
+ *   in   . . . s0 . . # . . # . . # . .        st = 3; the tile's window begins at its first element,
+ *   out         0     1     2     3            so the adapted Slice starts at 0
+ *
+ * Axes that the node does not list pass through. Negative steps run backwards and are not cut. When on every axis the
+ * tile's window is exactly the result, no node is needed: the rewriter's own slice has done the work.
+ */
+#include "access.h"
+
+typedef struct slice_info {
+    uint32_t n;                          /* listed axes */
+    int64_t axis[OT_RANK_MAX];           /* [n] 0..rank-1 */
+    int64_t start[OT_RANK_MAX], stop[OT_RANK_MAX], step[OT_RANK_MAX]; /* [n], start and stop clamped */
+    bool bounds_known;                   /* start, stop and step are filled */
+    int8_t listed[OT_RANK_MAX];          /* axis -> index into the lists, or -1 */
+} slice_info;
+
+/* Vector from an operand (opset 10 on) or an attribute; -1 when absent or not constant. */
+static int64_t vector(const ot_graph *g, const ot_node *n, const char *attr, uint32_t operand, int64_t *out)
+{
+    if (n->version >= 10) return ot_acc_ints(g, n, operand, out, OT_RANK_MAX);
+    size_t count = 0;
+    const int64_t *v = ot_attr_ints(n, attr, &count);
+    if (!v || count > OT_RANK_MAX) return -1;
+    memcpy(out, v, count * sizeof *out);
+    return (int64_t)count;
+}
+
+static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return ot_min(ot_max(v, lo), hi); }
+
+/* Bounds of one listed axis as the standard reads them. */
+static bool resolve(int64_t extent, int64_t *start, int64_t *stop, int64_t step)
+{
+    if (step == 0) return false;
+    if (*start < 0) *start += extent;
+    if (*stop < 0) *stop += extent;
+    *start = step > 0 ? clamp(*start, 0, extent) : clamp(*start, 0, extent - 1);
+    *stop = step > 0 ? clamp(*stop, 0, extent) : clamp(*stop, -1, extent - 1);
+    return true;
+}
+
+static bool read(const ot_graph *g, const ot_node *n, slice_info *s, const char **why)
+{
+    const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
+    *s = (slice_info){0};
+    memset(s->listed, -1, sizeof s->listed);
+    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank)
+        return ot_acc_refuse(why, "Slice changes the rank");
+    bool has_axes = n->version >= 10 ? ot_acc_in(g, n, 3) != NULL : ot_attr_find(n, "axes") != NULL;
+    bool has_steps = n->version >= 10 && ot_acc_in(g, n, 4);
+    int64_t n_axes = vector(g, n, "axes", 3, s->axis);
+    int64_t n_start = vector(g, n, "starts", 1, s->start), n_stop = vector(g, n, "ends", 2, s->stop);
+    int64_t n_step = has_steps ? ot_acc_ints(g, n, 4, s->step, OT_RANK_MAX) : n_start;
+    if (has_axes && n_axes < 0) return ot_acc_refuse(why, "the sliced axes are not constant");
+    if (!has_axes && n_start < 0) return ot_acc_refuse(why, "the slice bounds are not constant");
+    s->n = (uint32_t)(has_axes ? n_axes : n_start);
+    if (s->n > (uint32_t)x->rank) return ot_acc_refuse(why, "Slice lists more axes than there are");
+    s->bounds_known = n_start == s->n && n_stop == s->n && n_step == s->n;
+    for (uint32_t i = 0; i < s->n; i++) {
+        int32_t a = ot_acc_norm_axis(has_axes ? s->axis[i] : (int64_t)i, x->rank);
+        if (a < 0 || s->listed[a] >= 0) return ot_acc_refuse(why, "Slice lists an axis that is wrong or twice");
+        s->axis[i] = a;
+        s->listed[a] = (int8_t)i;
+        if (!has_steps) s->step[i] = 1;
+        if (s->bounds_known && !resolve(x->dims[a], &s->start[i], &s->stop[i], s->step[i]))
+            return ot_acc_refuse(why, "a slice step is zero");
+    }
+    return true;
+}
+
+/* Is the listed axis i cuttable, and does it have the extent that its bounds give? */
+static bool check_axis(const ot_graph *g, const ot_node *n, const slice_info *s, int8_t i, const char **why)
+{
+    if (!s->bounds_known) return ot_acc_refuse(why, "the slice bounds are not constant");
+    if (s->step[i] < 0) return ot_acc_refuse(why, "the slice runs backwards on this axis");
+    int64_t span = s->stop[i] - s->start[i];
+    int64_t count = span > 0 ? (span - 1) / s->step[i] + 1 : 0;
+    if (count != ot_acc_out(g, n, 0)->dims[s->axis[i]])
+        return ot_acc_refuse(why, "the output extent is not what the slice bounds give");
+    return true;
+}
+
+static bool slice_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                       int8_t *in_axis, int8_t *out_axis, const char **why)
+{
+    (void)out_index;
+    (void)out_axis;
+    slice_info s;
+    if (!read(g, n, &s, why)) return false;
+    if (s.listed[axis] >= 0 && !check_axis(g, n, &s, s.listed[axis], why)) return false;
+    in_axis[0] = (int8_t)axis;
+    return true;
+}
+
+static bool slice_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
+                         ot_op_tile *t, const char **why)
+{
+    (void)out_index;
+    slice_info s;
+    if (!read(g, n, &s, why)) return false;
+    t->in[0] = t->need;
+    int8_t i = s.listed[axis];
+    if (i < 0) return true;
+    if (!check_axis(g, n, &s, i, why)) return false;
+    /* o1-1 < count, so the products stay inside the extent. */
+    t->in[0].lo = s.start[i] + t->need.lo * s.step[i];
+    t->in[0].hi = s.start[i] + (t->need.hi - 1) * s.step[i] + 1;
+    return true;
+}
+
+/* Would the adapted Slice copy its input as it is? */
+static bool is_copy(const ot_graph *g, const ot_node *n, const slice_info *s,
+                    const ot_tile_axis *axes, uint32_t n_axes)
+{
+    const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
+    for (int32_t d = 0; d < x->rank; d++) {
+        const ot_op_tile *t = ot_acc_cut(axes, n_axes, (uint32_t)d);
+        int64_t in = t ? t->in[0].hi - t->in[0].lo : x->dims[d];
+        int64_t out = t ? t->made.hi - t->made.lo : y->dims[d];
+        if (in != out) return false;
+        if (s->listed[d] >= 0 && s->step[s->listed[d]] < 0 && in > 1) return false;
+    }
+    return true;
+}
+
+static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,
+                             ot_arena *arena, ot_adapted *out)
+{
+    const char *why = NULL;
+    slice_info s;
+    if (!read(g, n, &s, &why)) OT_BUG("a tile was made of a Slice that refuses to be cut");
+    if (!s.bounds_known) return OT_OK; /* then only axes that the node does not list are cut */
+    if (is_copy(g, n, &s, axes, n_axes)) {
+        out->kind = OT_ADAPT_FORWARD;
+        out->forward = 0;
+        return OT_OK;
+    }
+    for (uint32_t i = 0; i < s.n; i++) {
+        const ot_op_tile *t = ot_acc_cut(axes, n_axes, (uint32_t)s.axis[i]);
+        if (t) {
+            s.start[i] = 0;
+            s.stop[i] = t->in[0].hi - t->in[0].lo;
+        } else if (s.step[i] < 0 && s.stop[i] < 0) {
+            s.stop[i] = INT64_MIN + 1; /* "past the beginning", which -1 would not say */
+        }
+    }
+    if (n->version < 10) {
+        OT_TRY(ot_adapt_set_ints(arena, out, "starts", s.start, s.n));
+        OT_TRY(ot_adapt_set_ints(arena, out, "ends", s.stop, s.n));
+        return ot_adapt_set_ints(arena, out, "axes", s.axis, s.n);
+    }
+    /* All four together: they must share one integer type. */
+    OT_TRY(ot_adapt_set_i64(arena, out, 1, s.start, s.n));
+    OT_TRY(ot_adapt_set_i64(arena, out, 2, s.stop, s.n));
+    OT_TRY(ot_adapt_set_i64(arena, out, 3, s.axis, s.n));
+    return ot_adapt_set_i64(arena, out, 4, s.step, s.n);
+}
+
+const ot_access_ops ot_access_slice = {slice_axis, slice_window, slice_adapt};

@@ -1,0 +1,121 @@
+/* Geometry of sliding-window operators: kernel, strides, dilations and pads as plain numbers.
+ *
+ * auto_pad is resolved here, once, against the whole tensor: a tile must never resolve it again, since
+ * it would centre the padding on the tile. Every adapted node therefore carries explicit pads.
+ */
+#include "access_spatial.h"
+
+#define SPATIAL_LIMIT ((int64_t)1 << 30)
+
+static bool in_range(int64_t v, int64_t lo) { return v >= lo && v < SPATIAL_LIMIT; }
+
+/* Entry i of an ints attribute that must have `n` entries when present. */
+static bool ints_entry(const ot_node *node, const char *name, uint32_t n, uint32_t i, int64_t dflt, int64_t *v)
+{
+    size_t count = 0;
+    const int64_t *ints = ot_attr_ints(node, name, &count);
+    if (!ints || count == 0) {
+        *v = dflt;
+        return true;
+    }
+    if (count != n) return false;
+    *v = ints[i];
+    return true;
+}
+
+bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp, const char **why)
+{
+    const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
+    const ot_value *w = weights == OT_NONE ? NULL : ot_acc_in(g, n, weights);
+    if (!x || !y || x->rank < 3 || x->rank != y->rank)
+        return ot_acc_refuse(why, "the operator has no spatial axis");
+    if (x->rank > 2 + OT_SPATIAL_MAX)
+        return ot_acc_refuse(why, "the operator has more than three spatial axes");
+    if (weights != OT_NONE && (!w || w->rank != x->rank))
+        return ot_acc_refuse(why, "the weights do not have the rank of the input");
+    sp->n = (uint32_t)x->rank - 2;
+    for (uint32_t i = 0; i < sp->n; i++) {
+        ot_spatial_axis *a = &sp->ax[i];
+        *a = (ot_spatial_axis){.in = x->dims[2 + i], .out = y->dims[2 + i]};
+        bool ok = ints_entry(n, "kernel_shape", sp->n, i, w ? w->dims[2 + i] : 0, &a->k) &&
+                  ints_entry(n, "strides", sp->n, i, 1, &a->s) &&
+                  ints_entry(n, "dilations", sp->n, i, 1, &a->d);
+        if (!ok || !in_range(a->in, 1) || !in_range(a->out, 1) || !in_range(a->k, 1) ||
+            !in_range(a->s, 1) || !in_range(a->d, 1))
+            return ot_acc_refuse(why, "the kernel, strides or dilations are out of range");
+    }
+    return true;
+}
+
+/* SAME padding of one axis: out = ceil(in / s), the odd element goes to the end named by `lower`. */
+static void same_pads(ot_spatial_axis *a, bool lower)
+{
+    int64_t total = (ot_ceil_div(a->in, a->s) - 1) * a->s + ot_spatial_dk(a) - a->in;
+    if (total < 0) total = 0;
+    a->pb = lower ? (total + 1) / 2 : total / 2;
+    a->pe = total - a->pb;
+}
+
+bool ot_spatial_read_pads(const ot_node *n, ot_spatial *sp, const char **why)
+{
+    const char *mode = ot_attr_str(n, "auto_pad", "NOTSET");
+    bool same_upper = strcmp(mode, "SAME_UPPER") == 0, same_lower = strcmp(mode, "SAME_LOWER") == 0;
+    bool explicit_pads = strcmp(mode, "NOTSET") == 0 || mode[0] == '\0';
+    if (!explicit_pads && !same_upper && !same_lower && strcmp(mode, "VALID") != 0)
+        return ot_acc_refuse(why, "auto_pad has an unknown value");
+    for (uint32_t i = 0; i < sp->n; i++) {
+        ot_spatial_axis *a = &sp->ax[i];
+        if (same_upper || same_lower) same_pads(a, same_lower);
+        if (!explicit_pads) continue;
+        if (!ints_entry(n, "pads", 2 * sp->n, i, 0, &a->pb) ||
+            !ints_entry(n, "pads", 2 * sp->n, sp->n + i, 0, &a->pe))
+            return ot_acc_refuse(why, "pads do not have two entries per spatial axis");
+        if (!in_range(a->pb, 0) || !in_range(a->pe, 0))
+            return ot_acc_refuse(why, "pads are negative or out of range");
+    }
+    return true;
+}
+
+bool ot_spatial_same_extent(const ot_graph *g, const ot_node *n, uint32_t axis)
+{
+    const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
+    return x && y && x->rank == y->rank && x->rank >= 3 && x->dims[axis] == y->dims[axis];
+}
+
+bool ot_spatial_is_cut(const ot_tile_axis *axes, uint32_t n_axes)
+{
+    for (uint32_t i = 0; i < n_axes; i++)
+        if (axes[i].axis >= 2) return true;
+    return false;
+}
+
+bool ot_spatial_window(const ot_spatial_axis *x, ot_op_tile *t, const char **why)
+{
+    int64_t dk = ot_spatial_dk(x), o0 = t->need.lo, o1 = t->need.hi;
+    /* A tile that lies wholly in the padding grows towards the interior until it touches it. */
+    if ((o1 - 1) * x->s - x->pb + dk < 1) o1 = ot_ceil_div(1 + x->pb - dk, x->s) + 1;
+    if (o0 * x->s - x->pb >= x->in) o0 = ot_floor_div(x->in - 1 + x->pb, x->s);
+    if (o0 < 0 || o1 > x->out || o0 >= o1)
+        return ot_acc_refuse(why, "the whole axis of the output lies in the padding");
+    int64_t lo = o0 * x->s - x->pb, hi = (o1 - 1) * x->s - x->pb + dk;
+    t->made = (ot_win){o0, o1};
+    t->pad_lo = ot_max(0, -lo);
+    t->pad_hi = ot_max(0, hi - x->in);
+    t->in[0] = (ot_win){ot_max(0, lo), ot_min(hi, x->in)};
+    if (t->in[0].lo >= t->in[0].hi)
+        return ot_acc_refuse(why, "no element of the input lies in the window");
+    return true;
+}
+
+ot_status ot_spatial_set_pads(const ot_spatial *sp, const ot_tile_axis *axes, uint32_t n_axes,
+                              ot_arena *arena, ot_adapted *out)
+{
+    int64_t pads[2 * OT_SPATIAL_MAX];
+    for (uint32_t i = 0; i < sp->n; i++) {
+        const ot_op_tile *t = ot_acc_cut(axes, n_axes, 2 + i);
+        pads[i] = t ? t->pad_lo : sp->ax[i].pb;
+        pads[sp->n + i] = t ? t->pad_hi : sp->ax[i].pe;
+    }
+    OT_TRY(ot_adapt_drop_attr(arena, out, "auto_pad"));
+    return ot_adapt_set_ints(arena, out, "pads", pads, 2 * sp->n);
+}

@@ -1,0 +1,62 @@
+/* Diagnostics: the one error line of a run.
+ *
+ * What: ot_fail formats a message once and keeps the first one; later failures, which are
+ * mostly consequences, do not overwrite it.
+ * Why the cleaning: names in messages come from strangers' files. A terminal must not be
+ * driven by them, so control characters (C0, DEL, C1) and bytes that are not UTF-8 become '?'.
+ */
+#include "base.h"
+
+#include <stdarg.h>
+
+/* Length of the printable UTF-8 sequence at s (1..4), or 0 when it is not one. */
+static size_t printable(const unsigned char *s)
+{
+    if (s[0] < 0x80) return s[0] >= 0x20 && s[0] != 0x7f;
+    size_t n;
+    uint32_t code, least;
+    if ((s[0] & 0xe0) == 0xc0) {
+        n = 2, code = s[0] & 0x1fu, least = 0xa0; /* U+0080..U+009F are controls */
+    } else if ((s[0] & 0xf0) == 0xe0) {
+        n = 3, code = s[0] & 0x0fu, least = 0x800;
+    } else if ((s[0] & 0xf8) == 0xf0) {
+        n = 4, code = s[0] & 0x07u, least = 0x10000;
+    } else {
+        return 0;
+    }
+    for (size_t k = 1; k < n; k++) { /* stops at the terminating zero */
+        if ((s[k] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (s[k] & 0x3fu);
+    }
+    if (code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
+    if (code >= 0x200e && code <= 0x202e && (code <= 0x200f || code >= 0x2028)) return 0;
+    return n; /* the line above: direction marks and line separators would garble the line */
+}
+
+static void clean(char *text)
+{
+    for (char *p = text; *p;) {
+        size_t n = printable((const unsigned char *)p);
+        if (n == 0) *p = '?';
+        p += n ? n : 1;
+    }
+}
+
+ot_status ot_fail(ot_diag *d, ot_status status, const char *fmt, ...)
+{
+    if (!d || d->status != OT_OK) return status;
+    d->status = status;
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(d->message, sizeof d->message, fmt, args);
+    va_end(args);
+    if (n < 0) d->message[0] = '\0';
+    if (n >= (int)sizeof d->message) memcpy(d->message + sizeof d->message - 4, "...", 4);
+    clean(d->message);
+    return status;
+}
+
+ot_status ot_fail_nomem(ot_diag *d)
+{
+    return ot_fail(d, OT_E_NOMEM, "out of memory");
+}

@@ -1,0 +1,120 @@
+/* Names -> ids: an open-addressing table in an arena.
+ *
+ * Names come from strangers' files, and a table whose hash can be predicted can be filled with
+ * names that all collide (quadratic time). So the hash is keyed (SipHash-1-3) with a key drawn
+ * at random per table. The key changes no result: a table is only ever asked by key, never
+ * walked, so the program's output stays deterministic.
+ */
+#include "base.h"
+
+#include <sys/random.h>
+
+typedef struct slot {
+    const char *key; /* borrowed; NULL = free */
+    uint32_t hash;   /* upper half, to skip most comparisons */
+    uint32_t value;
+} slot;
+
+struct ot_map {
+    ot_arena *arena;
+    uint64_t key[2];
+    slot *slots; /* [cap], cap a power of two; kept at most 3/4 full */
+    size_t cap;
+    size_t n;
+};
+
+static uint64_t rotl(uint64_t x, int by)
+{
+    return x << by | x >> (64 - by);
+}
+
+static void sip_round(uint64_t v[4])
+{
+    v[0] += v[1]; v[1] = rotl(v[1], 13); v[1] ^= v[0]; v[0] = rotl(v[0], 32);
+    v[2] += v[3]; v[3] = rotl(v[3], 16); v[3] ^= v[2];
+    v[0] += v[3]; v[3] = rotl(v[3], 21); v[3] ^= v[0];
+    v[2] += v[1]; v[1] = rotl(v[1], 17); v[1] ^= v[2]; v[2] = rotl(v[2], 32);
+}
+
+static uint64_t hash_of(const ot_map *m, const char *s)
+{
+    uint64_t v[4] = {m->key[0] ^ UINT64_C(0x736f6d6570736575), m->key[1] ^ UINT64_C(0x646f72616e646f6d),
+                     m->key[0] ^ UINT64_C(0x6c7967656e657261), m->key[1] ^ UINT64_C(0x7465646279746573)};
+    size_t n = strlen(s), k = 0;
+    for (; k + 8 <= n; k += 8) {
+        uint64_t word;
+        memcpy(&word, s + k, 8);
+        v[3] ^= word;
+        sip_round(v);
+        v[0] ^= word;
+    }
+    uint64_t last = (uint64_t)n << 56;
+    for (int shift = 0; k < n; k++, shift += 8) last |= (uint64_t)(unsigned char)s[k] << shift;
+    v[3] ^= last;
+    sip_round(v);
+    v[0] ^= last;
+    v[2] ^= 0xff;
+    for (int round = 0; round < 3; round++) sip_round(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+ot_map *ot_map_new(ot_arena *a)
+{
+    ot_map *m = OT_NEW(a, ot_map);
+    if (!m) return NULL;
+    m->arena = a;
+    m->cap = 16;
+    m->slots = OT_NEW_N(a, slot, m->cap);
+    if (!m->slots) return NULL;
+    if (getrandom(m->key, sizeof m->key, GRND_NONBLOCK) != (ssize_t)sizeof m->key)
+        m->key[0] = (uint64_t)(uintptr_t)m; /* early boot or a sandbox: the address must do */
+    return m;
+}
+
+/* The slot of `key`: its own, or the free one where it belongs. */
+static slot *find(slot *slots, size_t cap, uint64_t hash, const char *key)
+{
+    uint32_t tag = (uint32_t)(hash >> 32);
+    for (size_t k = (size_t)hash & (cap - 1);; k = (k + 1) & (cap - 1)) {
+        slot *s = &slots[k];
+        if (!s->key || (s->hash == tag && strcmp(s->key, key) == 0)) return s;
+    }
+}
+
+static bool enlarge(ot_map *m)
+{
+    if (m->cap > SIZE_MAX / 2) return false;
+    size_t cap = m->cap * 2;
+    slot *slots = OT_NEW_N(m->arena, slot, cap);
+    if (!slots) return false;
+    for (size_t k = 0; k < m->cap; k++) {
+        if (!m->slots[k].key) continue;
+        *find(slots, cap, hash_of(m, m->slots[k].key), m->slots[k].key) = m->slots[k];
+    }
+    m->slots = slots;
+    m->cap = cap;
+    return true;
+}
+
+bool ot_map_put(ot_map *m, const char *key, uint32_t value)
+{
+    uint64_t hash = hash_of(m, key);
+    slot *s = find(m->slots, m->cap, hash, key);
+    if (!s->key) {
+        if (m->n + 1 > m->cap / 4 * 3) {
+            if (!enlarge(m)) return false;
+            s = find(m->slots, m->cap, hash, key);
+        }
+        s->key = key;
+        s->hash = (uint32_t)(hash >> 32);
+        m->n++;
+    }
+    s->value = value;
+    return true;
+}
+
+uint32_t ot_map_get(const ot_map *m, const char *key)
+{
+    const slot *s = find(m->slots, m->cap, hash_of(m, key), key);
+    return s->key ? s->value : OT_NONE;
+}

@@ -1,0 +1,104 @@
+/* Private interface between the files of export/. */
+#ifndef OT_EXPORT_H
+#define OT_EXPORT_H
+
+#include "../import/source.h"
+
+/* ---- sink.c: where bytes go ---- */
+
+/* A buffered file descriptor, or a block of memory. The first failure sticks. */
+typedef struct ot_sink {
+    ot_diag *d;
+    const char *path; /* for messages */
+    int fd;           /* -1: memory only */
+    char *buffer;     /* [cap]; owned by whoever set it */
+    size_t n;         /* bytes waiting in buffer */
+    size_t cap;
+    uint64_t total;   /* bytes put so far */
+    ot_status status;
+} ot_sink;
+
+void ot_sink_put(ot_sink *s, const void *bytes, size_t n);
+/* Write what waits; returns the sticky status. */
+ot_status ot_sink_flush(ot_sink *s) OT_MUST_USE;
+
+/* ---- out_file.c: a file that appears whole or not at all ---- */
+
+typedef struct ot_out {
+    ot_sink sink;
+    const char *path; /* final place, links resolved */
+    const char *temp; /* temporary file in the same folder; NULL when written to directly or gone */
+    bool direct;      /* pipe, device or stdout */
+    int dir_fd;       /* of the folder, for fsync; -1 when it cannot be opened or is not needed */
+    bool owns_fd;
+} ot_out;
+
+/* Prepare writing to `path`. Strings and buffer live in `a`. */
+ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d) OT_MUST_USE;
+/* Flush and fsync; the data is safe but not yet visible. */
+ot_status ot_out_seal(ot_out *o) OT_MUST_USE;
+/* Rename into place and fsync the folder. */
+ot_status ot_out_publish(ot_out *o) OT_MUST_USE;
+/* Close, and remove the temporary file if it was not published. Safe after any of the above. */
+void ot_out_close(ot_out *o);
+
+/* ---- pb_write.c: a streaming packer ---- */
+
+/* Replaces tensors while a message is written. Must give the same answer each time. */
+typedef const Onnx__TensorProto *(*ot_pb_subst)(void *ctx, const Onnx__TensorProto *t);
+
+typedef struct ot_pb_writer {
+    ot_arena *a;
+    ot_pb_subst subst; /* NULL: none */
+    void *ctx;
+    uint64_t *sizes;   /* [n_sizes] of sub-messages, in the order they are written */
+    size_t n_sizes, cap_sizes;
+    size_t next;       /* of sizes, while writing */
+} ot_pb_writer;
+
+/* Size of `msg` when written; fills w->sizes. false when memory ran out. */
+bool ot_pb_measure(ot_pb_writer *w, const ProtobufCMessage *msg, uint64_t *size) OT_MUST_USE;
+/* Write `msg`, which was just measured. Failures stick in the sink. */
+void ot_pb_emit(ot_pb_writer *w, const ProtobufCMessage *msg, ot_sink *s);
+
+/* ---- building messages from the IR ---- */
+
+typedef struct ot_exporter {
+    const ot_model *m;
+    ot_diag *d;
+    const ot_source *src; /* NULL for a model that came from no ONNX file */
+    ot_arena *a;          /* dies with the export */
+} ot_exporter;
+
+/* export_model.c: the whole message. */
+ot_status ot_export_model(ot_exporter *ex, const Onnx__ModelProto **out) OT_MUST_USE;
+/* export_graph.c */
+ot_status ot_export_graph(ot_exporter *ex, const ot_graph *g, const Onnx__GraphProto **out) OT_MUST_USE;
+/* Has anything in the top graph changed since import? */
+bool ot_export_changed(const ot_exporter *ex);
+/* export_node.c */
+ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n,
+                         const Onnx__NodeProto **out) OT_MUST_USE;
+/* A Constant node that makes value v (IR < 4 has no initializers apart from inputs). */
+ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__NodeProto **out) OT_MUST_USE;
+/* export_value.c */
+ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name,
+                           const Onnx__TensorProto **out) OT_MUST_USE;
+/* ValueInfoProto from name, type and shape. NULL when memory ran out. */
+const Onnx__ValueInfoProto *ot_export_value_info(ot_exporter *ex, const ot_value *v);
+/* Copy of `p` in which every dimension the IR knows is fixed. NULL when memory ran out. */
+const Onnx__ValueInfoProto *ot_export_pinned(ot_exporter *ex, const ot_value *v, const Onnx__ValueInfoProto *p);
+
+/* ---- export_external.c: the .data file ---- */
+
+typedef struct ot_store ot_store;
+
+/* Decide which tensors below `msg` go to the data file called `location`: those that came from one, or
+ * (all) every raw one; only if large. *out NULL when none does and none needs inlining. */
+ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location, bool all,
+                        ot_store **out) OT_MUST_USE;
+bool ot_store_has_data(const ot_store *st);
+const Onnx__TensorProto *ot_store_subst(void *store, const Onnx__TensorProto *t);
+void ot_store_write(const ot_store *st, ot_sink *s);
+
+#endif

@@ -1,0 +1,48 @@
+/* Where bytes go: small pieces are gathered in a buffer, large ones go straight through.
+ *
+ * A failure sticks, so that the packer need not test every put; the caller asks once, at the flush.
+ */
+#include "export.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static void write_all(ot_sink *s, const char *bytes, size_t n)
+{
+    while (n > 0 && s->status == OT_OK) {
+        ssize_t done = write(s->fd, bytes, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) {
+            s->status = ot_fail(s->d, OT_E_SYSTEM, "cannot write '%s': %s", s->path, strerror(errno));
+            return;
+        }
+        bytes += done;
+        n -= (size_t)done;
+    }
+}
+
+void ot_sink_put(ot_sink *s, const void *bytes, size_t n)
+{
+    if (s->status != OT_OK || n == 0) return;
+    s->total += n;
+    if (n > s->cap - s->n) {
+        if (s->fd < 0) OT_BUG("a message is larger than it was measured");
+        write_all(s, s->buffer, s->n);
+        s->n = 0;
+    }
+    if (n > s->cap) {
+        write_all(s, bytes, n);
+        return;
+    }
+    memcpy(s->buffer + s->n, bytes, n);
+    s->n += n;
+}
+
+ot_status ot_sink_flush(ot_sink *s)
+{
+    if (s->fd >= 0) {
+        write_all(s, s->buffer, s->n);
+        s->n = 0;
+    }
+    return s->status;
+}

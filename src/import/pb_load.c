@@ -1,0 +1,232 @@
+/* From a file (or stdin, or memory) to an ot_model.
+ *
+ *   open + fstat -> map or read -> scan -> unpack -> unmap -> external data -> functions -> graph
+ *
+ * The file is mapped only while it is unpacked, so the peak is the mapping plus the unpacked copy.
+ * protobuf-c allocates through our hook (a small header remembers each block's size), so that a test
+ * can make every allocation fail, and so that "out of memory" can be told from "malformed".
+ */
+#include "import.h"
+#include "model_io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX ((size_t)INT32_MAX) /* protobuf's own limit: 2 GiB - 1 */
+
+const char *ot_text(const char *s)
+{
+    return s ? s : "";
+}
+
+const char *ot_domain(const char *s)
+{
+    return !s || strcmp(s, "ai.onnx") == 0 ? "" : s;
+}
+
+/* ---- protobuf-c's memory ---- */
+
+#define PB_HEADER 16u /* keeps 16-byte alignment */
+
+static void *pb_alloc(void *failed, size_t size)
+{
+    if (size > SIZE_MAX - PB_HEADER) return NULL;
+    size_t total = size + PB_HEADER;
+    char *p = ot_hook_alloc(NULL, 0, total);
+    if (!p) {
+        if (failed) *(bool *)failed = true;
+        return NULL;
+    }
+    memcpy(p, &total, sizeof total);
+    return p + PB_HEADER;
+}
+
+static void pb_free(void *failed, void *pointer)
+{
+    (void)failed;
+    if (!pointer) return;
+    char *p = (char *)pointer - PB_HEADER;
+    size_t total;
+    memcpy(&total, p, sizeof total);
+    (void)!ot_hook_alloc(p, total, 0);
+}
+
+static void free_source(void *source)
+{
+    ot_source *s = source; /* the struct itself lives in the model's arena */
+    ProtobufCAllocator allocator = {pb_alloc, pb_free, NULL};
+    if (s->model) protobuf_c_message_free_unpacked(&s->model->base, &allocator);
+    for (ot_mapping *map = s->maps; map; map = map->next)
+        if (map->data) munmap((void *)(uintptr_t)map->data, map->size);
+}
+
+/* ---- bytes -> model ---- */
+
+static ot_status unpack(const void *bytes, size_t n, ot_model *m, ot_source *src)
+{
+    if (n == 0) return ot_fail(m->diag, OT_E_INPUT, "the model file is empty");
+    if (n > FILE_MAX)
+        return ot_fail(m->diag, OT_E_INPUT, "the model file is larger than 2 GiB - 1 bytes, which "
+                                            "no ONNX file may be (use external data)");
+    OT_TRY(ot_pb_scan(bytes, n, &onnx__model_proto__descriptor, m->diag));
+    bool failed = false;
+    ProtobufCAllocator allocator = {pb_alloc, pb_free, &failed};
+    src->model = onnx__model_proto__unpack(&allocator, n, bytes);
+    if (!src->model && failed) return ot_fail_nomem(m->diag);
+    if (!src->model) return ot_fail(m->diag, OT_E_INPUT, "not a valid ONNX file (protobuf-c refuses it)");
+    return OT_OK;
+}
+
+static ot_status build(ot_model *m, ot_source *src, int dir_fd)
+{
+    const Onnx__ModelProto *mp = src->model;
+    if (!mp->graph) return ot_fail(m->diag, OT_E_INPUT, "the model holds no graph (is it an ONNX model?)");
+    if (!mp->has_ir_version || mp->ir_version <= 0)
+        return ot_fail(m->diag, OT_E_INPUT, "the model states no IR version (is it an ONNX model?)");
+    m->ir_version = mp->ir_version;
+    ot_importer im = {.m = m, .d = m->diag, .src = src, .g = m->graph, .mp = mp, .gp = mp->graph};
+    im.scratch = ot_arena_new();
+    if (!im.scratch) return ot_fail_nomem(m->diag);
+    ot_status st = ot_import_external(&im, dir_fd);
+    if (st == OT_OK) st = ot_import_functions(&im);
+    if (st == OT_OK) st = ot_import_graph(&im);
+    ot_arena_free(im.scratch);
+    return st;
+}
+
+/* A model whose `source` is ready to be filled. */
+static ot_status begin(ot_diag *d, ot_model **m, ot_source **src)
+{
+    *m = ot_model_new(d);
+    if (!*m) return ot_fail_nomem(d);
+    *src = OT_NEW((*m)->arena, ot_source);
+    if (!*src) {
+        ot_model_free(*m);
+        return ot_fail_nomem(d);
+    }
+    (*m)->source = *src;
+    (*m)->free_source = free_source;
+    return OT_OK;
+}
+
+static ot_status finish(ot_model *m, ot_status st, ot_model **out)
+{
+    if (st != OT_OK) {
+        ot_model_free(m);
+        return st;
+    }
+    *out = m;
+    return OT_OK;
+}
+
+/* ---- files ---- */
+
+static ot_status cannot(ot_diag *d, const char *what, const char *path)
+{
+    int e = errno;
+    bool users = e == ENOENT || e == ENOTDIR || e == EISDIR || e == ENAMETOOLONG || e == ELOOP;
+    return ot_fail(d, users ? OT_E_INPUT : OT_E_SYSTEM, "cannot %s '%s': %s", what, path, strerror(e));
+}
+
+/* Everything from fd (no regular file) into a block of the hook: *bytes [*n], allocated *cap. */
+static ot_status read_all(int fd, const char *path, ot_diag *d, char **bytes, size_t *n, size_t *cap)
+{
+    for (;;) {
+        if (*n == *cap) {
+            size_t more = *cap ? *cap * 2 : (size_t)1 << 16;
+            char *p = ot_hook_alloc(*bytes, *cap, more);
+            if (!p) return ot_fail_nomem(d);
+            *bytes = p;
+            *cap = more;
+        }
+        ssize_t got = read(fd, *bytes + *n, *cap - *n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return cannot(d, "read", path);
+        if (got == 0) return OT_OK;
+        *n += (size_t)got;
+        if (*n > FILE_MAX) return OT_OK; /* too large: unpack says so */
+    }
+}
+
+static ot_status load_stream(int fd, const char *path, ot_model *m, ot_source *src)
+{
+    char *bytes = NULL;
+    size_t n = 0, cap = 0;
+    ot_status st = read_all(fd, path, m->diag, &bytes, &n, &cap);
+    if (st == OT_OK) st = unpack(bytes, n, m, src);
+    if (bytes) (void)!ot_hook_alloc(bytes, cap, 0);
+    return st;
+}
+
+static ot_status load_fd(int fd, const char *path, ot_model *m, ot_source *src)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) return cannot(m->diag, "read", path);
+    if (S_ISDIR(st.st_mode)) return ot_fail(m->diag, OT_E_INPUT, "'%s' is a folder, not a model", path);
+    if (!S_ISREG(st.st_mode) || st.st_size == 0) return load_stream(fd, path, m, src);
+    if ((uint64_t)st.st_size > FILE_MAX) return unpack("", FILE_MAX + 1, m, src);
+    size_t n = (size_t)st.st_size;
+    void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map == MAP_FAILED) return load_stream(fd, path, m, src); /* a file system without mmap */
+    ot_status status = unpack(map, n, m, src);
+    munmap(map, n);
+    return status;
+}
+
+/* Descriptor of the folder that holds `path`. */
+static ot_status open_folder(const char *path, ot_model *m, int *fd)
+{
+    const char *slash = strrchr(path, '/');
+    const char *dir = !slash ? "." : slash == path ? "/" : ot_strndup(m->arena, path, (size_t)(slash - path));
+    if (!dir) return ot_fail_nomem(m->diag);
+    *fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *fd < 0 ? cannot(m->diag, "open folder", dir) : OT_OK;
+}
+
+static ot_status import_path(const char *path, ot_model *m, ot_source *src)
+{
+    int dir_fd = -1;
+    if (strcmp(path, "-") == 0) {
+        OT_TRY(load_stream(STDIN_FILENO, "standard input", m, src));
+    } else {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) return cannot(m->diag, "open", path);
+        ot_status st = load_fd(fd, path, m, src);
+        close(fd);
+        OT_TRY(st);
+        m->path = ot_strdup(m->arena, path);
+        if (!m->path) return ot_fail_nomem(m->diag);
+        OT_TRY(open_folder(path, m, &dir_fd));
+    }
+    ot_status st = build(m, src, dir_fd);
+    if (dir_fd >= 0) close(dir_fd);
+    return st;
+}
+
+ot_status ot_import_file(const char *path, ot_diag *diag, ot_model **out)
+{
+    ot_model *m;
+    ot_source *src;
+    OT_TRY(begin(diag, &m, &src));
+    return finish(m, import_path(path, m, src), out);
+}
+
+ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag *diag, ot_model **out)
+{
+    ot_model *m;
+    ot_source *src;
+    OT_TRY(begin(diag, &m, &src));
+    ot_status st = unpack(bytes, n, m, src);
+    int dir_fd = -1;
+    if (st == OT_OK && dir) {
+        dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir_fd < 0) st = cannot(diag, "open folder", dir);
+    }
+    if (st == OT_OK) st = build(m, src, dir_fd);
+    if (dir_fd >= 0) close(dir_fd);
+    return finish(m, st, out);
+}

@@ -1,0 +1,97 @@
+/* Reading the elements of a held tensor as int64 or float, whatever its type.
+ *
+ * Elements are read with memcpy: raw_data need not be aligned for every type.
+ */
+#include "model_io.h"
+
+/* Number of elements, when the tensor is held and has at most `max`. */
+static bool held(const ot_tensor *t, size_t max, size_t *n)
+{
+    int64_t elems;
+    if (!t || !t->data || !ot_product(t->dims, t->rank, &elems) || (uint64_t)elems > max) return false;
+    if ((uint64_t)elems * (ot_dtype_bits(t->dtype) / 8) != t->bytes) return false;
+    *n = (size_t)elems;
+    return true;
+}
+
+static bool one_int(ot_dtype type, const char *p, int64_t *out)
+{
+    int8_t i8;
+    uint8_t u8;
+    int16_t i16;
+    uint16_t u16;
+    int32_t i32;
+    uint32_t u32;
+    uint64_t u64;
+    switch (type) {
+    case OT_I8: memcpy(&i8, p, 1); *out = i8; return true;
+    case OT_U8: memcpy(&u8, p, 1); *out = u8; return true;
+    case OT_BOOL: memcpy(&u8, p, 1); *out = u8 != 0; return true;
+    case OT_I16: memcpy(&i16, p, 2); *out = i16; return true;
+    case OT_U16: memcpy(&u16, p, 2); *out = u16; return true;
+    case OT_I32: memcpy(&i32, p, 4); *out = i32; return true;
+    case OT_U32: memcpy(&u32, p, 4); *out = u32; return true;
+    case OT_I64: memcpy(out, p, 8); return true;
+    case OT_U64:
+        memcpy(&u64, p, 8);
+        *out = (int64_t)u64;
+        return u64 <= INT64_MAX;
+    default: return false;
+    }
+}
+
+bool ot_tensor_ints(const ot_tensor *t, int64_t *out, size_t max, size_t *n)
+{
+    size_t count;
+    if (!held(t, max, &count)) return false;
+    size_t size = ot_dtype_bits(t->dtype) / 8;
+    int64_t ignored;
+    if (count == 0 && !one_int(t->dtype, "\0\0\0\0\0\0\0", &ignored)) return false;
+    for (size_t k = 0; k < count; k++)
+        if (!one_int(t->dtype, (const char *)t->data + k * size, &out[k])) return false;
+    *n = count;
+    return true;
+}
+
+static float from_bits(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* IEEE half -> float, exactly. */
+static float from_half(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 0x1fu, fraction = h & 0x3ffu;
+    if (exponent == 31) return from_bits(sign | 0x7f800000u | fraction << 13);
+    if (exponent > 0) return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
+    float tiny = (float)fraction * 0x1p-24f; /* subnormal or zero */
+    return sign ? -tiny : tiny;
+}
+
+static bool one_float(ot_dtype type, const char *p, float *out)
+{
+    double f64;
+    uint16_t u16;
+    switch (type) {
+    case OT_F32: memcpy(out, p, 4); return true;
+    case OT_F64: memcpy(&f64, p, 8); *out = (float)f64; return true;
+    case OT_F16: memcpy(&u16, p, 2); *out = from_half(u16); return true;
+    case OT_BF16: memcpy(&u16, p, 2); *out = from_bits((uint32_t)u16 << 16); return true;
+    default: return false;
+    }
+}
+
+bool ot_tensor_floats(const ot_tensor *t, float *out, size_t max, size_t *n)
+{
+    size_t count;
+    if (!held(t, max, &count)) return false;
+    size_t size = ot_dtype_bits(t->dtype) / 8;
+    float ignored;
+    if (count == 0 && !one_float(t->dtype, "\0\0\0\0\0\0\0", &ignored)) return false;
+    for (size_t k = 0; k < count; k++)
+        if (!one_float(t->dtype, (const char *)t->data + k * size, &out[k])) return false;
+    *n = count;
+    return true;
+}

@@ -1,0 +1,118 @@
+/* Facts about operators (from ops.def), element types, and sizes of values.
+ *
+ * One line of ops.def gives an operator's enum, name, access kind and cost kind: the tables below are the
+ * same lines expanded differently, so they cannot disagree. Index 0 is OT_OP_OPAQUE: everything unknown.
+ */
+#include "ir.h"
+
+typedef struct ot_op_row {
+    const char *name;
+    size_t len; /* of name: tells most names apart before their bytes are compared */
+    ot_access_kind access;
+    ot_cost_kind cost;
+} ot_op_row;
+
+static const ot_op_row op_rows[OT_OP_COUNT] = {
+    {"(opaque)", 0, OT_ACC_BARRIER, OT_COST_OTHER}, /* len 0: no operator name matches it */
+#define OP(name, access, cost) {#name, sizeof #name - 1, OT_ACC_##access, OT_COST_##cost},
+#include "ops.def"
+#undef OP
+};
+
+/* A scan of a fixed table: called once per node when a graph is built, never inside a pass. */
+ot_op ot_op_find(const char *op_type)
+{
+    size_t len = strlen(op_type);
+    for (int k = OT_OP_OPAQUE + 1; k < OT_OP_COUNT; k++)
+        if (op_rows[k].len == len && memcmp(op_rows[k].name, op_type, len) == 0) return (ot_op)k;
+    return OT_OP_OPAQUE;
+}
+
+static const ot_op_row *row_of(ot_op op)
+{
+    return &op_rows[(unsigned)op < OT_OP_COUNT ? op : OT_OP_OPAQUE];
+}
+
+const char *ot_op_name(ot_op op) { return row_of(op)->name; }
+ot_access_kind ot_op_access(ot_op op) { return row_of(op)->access; }
+ot_cost_kind ot_op_cost(ot_op op) { return row_of(op)->cost; }
+
+/* ---- element types ---- */
+
+typedef struct ot_dtype_row {
+    const char *name; /* as numpy and its extension types spell it */
+    uint32_t bits;    /* 0: no fixed size */
+} ot_dtype_row;
+
+static const ot_dtype_row dtype_rows[] = {
+    [OT_DT_UNKNOWN] = {"unknown", 0},
+    [OT_F32] = {"float32", 32},
+    [OT_U8] = {"uint8", 8},
+    [OT_I8] = {"int8", 8},
+    [OT_U16] = {"uint16", 16},
+    [OT_I16] = {"int16", 16},
+    [OT_I32] = {"int32", 32},
+    [OT_I64] = {"int64", 64},
+    [OT_STRING] = {"string", 0},
+    [OT_BOOL] = {"bool", 8},
+    [OT_F16] = {"float16", 16},
+    [OT_F64] = {"float64", 64},
+    [OT_U32] = {"uint32", 32},
+    [OT_U64] = {"uint64", 64},
+    [OT_C64] = {"complex64", 64},
+    [OT_C128] = {"complex128", 128},
+    [OT_BF16] = {"bfloat16", 16},
+    [OT_F8E4M3FN] = {"float8_e4m3fn", 8},
+    [OT_F8E4M3FNUZ] = {"float8_e4m3fnuz", 8},
+    [OT_F8E5M2] = {"float8_e5m2", 8},
+    [OT_F8E5M2FNUZ] = {"float8_e5m2fnuz", 8},
+    [OT_U4] = {"uint4", 4},
+    [OT_I4] = {"int4", 4},
+    [OT_F4E2M1] = {"float4_e2m1fn", 4},
+    [OT_F8E8M0] = {"float8_e8m0fnu", 8},
+    [OT_U2] = {"uint2", 2},
+    [OT_I2] = {"int2", 2},
+};
+
+#define N_DTYPES (sizeof dtype_rows / sizeof *dtype_rows)
+
+uint32_t ot_dtype_bits(ot_dtype t) { return (unsigned)t < N_DTYPES ? dtype_rows[t].bits : 0; }
+
+const char *ot_dtype_name(ot_dtype t)
+{
+    return dtype_rows[(unsigned)t < N_DTYPES ? t : OT_DT_UNKNOWN].name;
+}
+
+ot_dtype ot_dtype_parse(const char *name)
+{
+    for (unsigned t = 0; t < N_DTYPES; t++)
+        if (strcmp(dtype_rows[t].name, name) == 0) return (ot_dtype)t;
+    return OT_DT_UNKNOWN;
+}
+
+/* ---- sizes ---- */
+
+bool ot_value_is_static(const ot_value *v)
+{
+    if (v->rank < 0) return false;
+    for (int32_t k = 0; k < v->rank; k++)
+        if (v->dims[k] < 0) return false;
+    return true;
+}
+
+bool ot_value_elems(const ot_value *v, int64_t *out)
+{
+    return ot_value_is_static(v) && ot_product(v->dims, (size_t)v->rank, out);
+}
+
+bool ot_value_bytes(const ot_value *v, int64_t *out)
+{
+    int64_t elems, bits = ot_dtype_bits(v->dtype);
+    if (bits == 0 || !ot_value_elems(v, &elems)) return false;
+    if (bits < 8) { /* sub-byte elements are packed, the last byte is whole */
+        int64_t per_byte = 8 / bits;
+        *out = elems / per_byte + (elems % per_byte != 0);
+        return true;
+    }
+    return ot_mul_i64(elems, bits / 8, out);
+}

@@ -1,0 +1,79 @@
+/* The program: options, pipeline, results, exit status. No logic of its own. */
+#include "options.h"
+#include "pipeline.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#ifndef OT_VERSION
+#define OT_VERSION "0.1.0"
+#endif
+
+/* Exit status of each ot_status; see base.h. */
+static int exit_code(ot_status s)
+{
+    switch (s) {
+    case OT_OK: return 0;
+    case OT_E_INPUT: return 1;
+    case OT_E_USAGE: return 2;
+    case OT_E_BUDGET: return 3;
+    case OT_E_SYSTEM:
+    case OT_E_NOMEM: return 4;
+    }
+    return 4;
+}
+
+/* What --help, --version and --list-targets ask for. */
+static ot_status answer(const ot_options *o)
+{
+    if (o->help) return ot_options_help(stdout);
+    if (o->list_targets) return ot_target_list(stdout);
+    return printf("onnx-tile %s\n", OT_VERSION) < 0 ? OT_E_SYSTEM : OT_OK;
+}
+
+/* The model on stdout leaves no room for the table there. */
+static ot_status print_results(const ot_options *o, const ot_results *r)
+{
+    bool inspect = o->command == OT_CMD_INSPECT;
+    if (o->json) return ot_results_json(r, stdout);
+    if (o->quiet) return OT_OK;
+    return ot_results_print(r, inspect, o->output && strcmp(o->output, "-") == 0 ? stderr : stdout);
+}
+
+static ot_status process(const ot_options *o, ot_diag *d)
+{
+    ot_run run = {
+        .diag = d,
+        .options = {.target = o->target, .l2_bytes = o->l2_bytes, .threads = o->threads, .shapes = o->shapes,
+                    .n_shapes = o->n_shapes, .plan = o->plan, .dump_dir = o->dump_dir,
+                    .log = o->verbose ? stderr : NULL,
+                    .progress = !o->quiet && !o->verbose && isatty(STDERR_FILENO) ? stderr : NULL},
+        .source = {.path = o->model},
+        .output = o->output,
+    };
+    bool inspect = o->command == OT_CMD_INSPECT;
+    ot_status s = ot_run_load(&run);
+    if (s == OT_OK) s = ot_run_tile(&run, inspect);
+    if (s == OT_OK && !inspect) s = ot_run_save(&run);
+    if (s == OT_OK) s = print_results(o, run.results);
+    ot_run_free(&run);
+    return s;
+}
+
+int main(int argc, char **argv)
+{
+    ot_diag d = {0};
+    ot_options o;
+
+    signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is a write error like any other */
+    ot_status s = ot_options_parse(argc, argv, &d, &o);
+    if (s == OT_OK) s = o.help || o.version || o.list_targets ? answer(&o) : process(&o, &d);
+    if (s == OT_OK && fflush(stdout) != 0) s = OT_E_SYSTEM;
+    ot_options_free(&o);
+    if (s != OT_OK) {
+        if (!*d.message) ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));
+        fprintf(stderr, "onnx-tile: error: %s\n", d.message);
+    }
+    return exit_code(s);
+}

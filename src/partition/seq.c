@@ -1,0 +1,125 @@
+/* The planner's view of a graph: nodes worth planning in topological order, sizes, live ranges, and the figures of the
+ * untiled model.
+ *
+ *   order:  Constant  Conv  Shape  Relu  Gather  Reshape  MatMul
+ *   seq:              Conv         Relu          Reshape  MatMul      (static nodes left out)
+ *
+ * Live bytes follow ONNX Runtime's habit: an element-wise node overwrites an input that dies there; graph inputs belong to
+ * the caller and do not count.
+ */
+#include "../plan/planner.h"
+
+/* Operators that may write their output over an equally large input that dies there. */
+static bool may_run_in_place(const ot_seq *s, const ot_node *n, const ot_target *t)
+{
+    ot_access_kind a = ot_op_access(n->op);
+    if (a == OT_ACC_POINTWISE || a == OT_ACC_RESHAPE) return true;
+    if (n->op == OT_OP_BatchNormalization || a == OT_ACC_SOFTMAX) return true;
+    if (!t->inplace_depthwise || a != OT_ACC_CONV || n->n_in < 2 || n->in[1] == OT_NONE) return false;
+    ot_id w = n->in[n->op == OT_OP_QLinearConv ? 3 : 1];
+    const ot_value *v = w == OT_NONE ? NULL : &s->g->values[w];
+    return v && v->rank >= 3 && v->dims[1] == 1 && ot_attr_int(n, "group", 1) > 1;
+}
+
+/* Bytes that the node's outputs save by overwriting a dying input. */
+static int64_t in_place_bytes(const ot_seq *s, uint32_t p, const ot_target *t)
+{
+    const ot_node *n = &s->g->nodes[s->node[p]];
+    if (n->n_out == 0 || n->out[0] == OT_NONE || !may_run_in_place(s, n, t)) return 0;
+    int64_t out = s->bytes[n->out[0]];
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        ot_id v = n->in[k];
+        if (v == OT_NONE || !s->act[v] || s->def[v] == OT_NONE || s->last[v] != p) continue;
+        if (s->bytes[v] == out || (ot_op_access(n->op) == OT_ACC_CONV && k == 0)) return out < s->bytes[v] ? out : s->bytes[v];
+    }
+    return 0;
+}
+
+static void fill_live(ot_seq *s, const ot_target *t)
+{
+    /* cut[k]: differences first, then a running sum. Values live from def+1 up to last. */
+    const ot_graph *g = s->g;
+    memset(s->cut, 0, (s->n + 1) * sizeof *s->cut);
+    for (ot_id v = 0; v < g->n_values; v++) {
+        if (!s->act[v] || s->def[v] == OT_NONE || s->last[v] == OT_NONE || s->last[v] <= s->def[v]) continue;
+        s->cut[s->def[v] + 1] += s->bytes[v];
+        if (s->last[v] + 1 <= s->n) s->cut[s->last[v] + 1] -= s->bytes[v];
+    }
+    for (uint32_t k = 1; k <= s->n; k++) s->cut[k] += s->cut[k - 1];
+    s->peak = 0;
+    for (uint32_t k = 0; k < s->n; k++) {
+        const ot_node *n = &g->nodes[s->node[k]];
+        int64_t live = s->cut[k];
+        for (uint32_t o = 0; o < n->n_out; o++)
+            if (n->out[o] != OT_NONE) live += s->bytes[n->out[o]];
+        s->live[k] = live - in_place_bytes(s, k, t);
+        s->peak = ot_max(s->peak, s->live[k]);
+    }
+}
+
+static void fill_ranges(ot_seq *s)
+{
+    ot_graph *g = s->g;
+    for (ot_id v = 0; v < g->n_values; v++) {
+        const ot_value *x = &g->values[v];
+        s->def[v] = s->last[v] = OT_NONE;
+        if (!ot_value_bytes(x, &s->bytes[v])) s->bytes[v] = 0;
+        if (!ot_value_elems(x, &s->elems[v])) s->elems[v] = 0;
+        bool made = x->producer != OT_NONE && s->pos[x->producer] != OT_NONE;
+        s->act[v] = made || (x->producer == OT_NONE && !x->is_const && (!x->init || x->overridable));
+        if (made) s->def[v] = s->pos[x->producer];
+        for (uint32_t u = 0; u < x->n_uses; u++) {
+            uint32_t p = s->pos[x->uses[u]];
+            if (p != OT_NONE && (s->last[v] == OT_NONE || p > s->last[v])) s->last[v] = p;
+        }
+        if (x->is_output) s->last[v] = s->n;
+    }
+}
+
+static bool alloc_tables(ot_seq *s)
+{
+    ot_arena *a = s->arena;
+    const ot_graph *g = s->g;
+    s->node = OT_NEW_N(a, ot_id, g->n_order + 1u);
+    s->pos = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
+    s->act = OT_NEW_N(a, bool, g->n_values + 1u);
+    s->bytes = OT_NEW_N(a, int64_t, g->n_values + 1u);
+    s->elems = OT_NEW_N(a, int64_t, g->n_values + 1u);
+    s->def = OT_NEW_N(a, uint32_t, g->n_values + 1u);
+    s->last = OT_NEW_N(a, uint32_t, g->n_values + 1u);
+    s->fused = OT_NEW_N(a, bool, g->n_order + 1u);
+    s->time = OT_NEW_N(a, double, g->n_order + 2u);
+    s->traffic = OT_NEW_N(a, double, g->n_order + 2u);
+    s->macs = OT_NEW_N(a, double, g->n_order + 1u);
+    s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
+    s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
+    return s->node && s->pos && s->act && s->bytes && s->elems && s->def && s->last && s->fused && s->time && s->traffic &&
+           s->macs && s->live && s->cut;
+}
+
+/* requires ORDER, USES, SHAPES. keeps all. Fails: OT_E_NOMEM. */
+ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out)
+{
+    OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
+    memset(out, 0, sizeof *out);
+    out->g = g;
+    out->arena = a;
+    if (!alloc_tables(out)) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < g->n_nodes; k++) out->pos[k] = OT_NONE;
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        if (g->nodes[g->order[k]].is_static) continue;
+        out->pos[g->order[k]] = out->n;
+        out->node[out->n++] = g->order[k];
+    }
+    fill_ranges(out);
+    for (uint32_t k = 0; k < out->n; k++) {
+        out->macs[k] = ot_node_macs(g, &g->nodes[out->node[k]]);
+        out->fused[k] = t->fuses && ot_cost_is_fused(out, k);
+        double time, traffic;
+        ot_cost_node(out, k, t, &time, &traffic);
+        out->time[k + 1] = out->time[k] + time;
+        out->traffic[k + 1] = out->traffic[k] + traffic;
+    }
+    fill_live(out, t);
+    return OT_OK;
+}

@@ -1,0 +1,171 @@
+/* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and dumped.
+ *
+ *   import --> shapes --> plan --> plan-check --> results --> rewrite --> export
+ *   `---load---'`------------------- tile ---------------------'`--save--'
+ *
+ * A new pass is one file and one line here. Letters are those of -d; the planner's own letters (A R W D G) print from
+ * inside the plan pass.
+ */
+#include "pipeline.h"
+
+#include "model_io.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <time.h>
+
+typedef enum stage { LOAD, TILE, REWRITE, SAVE } stage;
+
+static ot_status pass_import(ot_run *r)
+{
+    const ot_source *s = &r->source;
+    if (!s->path) return ot_import_memory(s->bytes, s->n, s->dir, r->diag, &r->model);
+    if (ot_is_text_path(s->path)) return ot_text_file_read(s->path, r->diag, &r->model);
+    return ot_import_file(s->path, r->diag, &r->model);
+}
+
+static ot_status pass_shapes(ot_run *r)
+{
+    return ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes);
+}
+
+static ot_status pass_plan(ot_run *r)
+{
+    OT_TRY(ot_target_load(r->options.target, r->options.threads, r->diag, &r->target));
+    if (r->options.l2_bytes) r->target.fast_bytes = r->options.l2_bytes;
+    return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
+}
+
+static ot_status pass_plan_check(ot_run *r)
+{
+    return ot_plan_check(r->model->graph, r->plan, &r->target, r->diag);
+}
+
+static ot_status pass_results(ot_run *r)
+{
+    return ot_results_build(r->model->graph, r->plan, &r->target, r->source.path, &r->results);
+}
+
+/* With nothing to tile the graph stays as it is, so that the export writes back what was read. */
+static ot_status pass_rewrite(ot_run *r)
+{
+    if (r->plan->n_regions == 0) return OT_OK;
+    OT_TRY(ot_fold_static(r->model->graph, r->plan));
+    return ot_rewrite(r->model->graph, r->plan);
+}
+
+static ot_status pass_export(ot_run *r)
+{
+    if (ot_is_text_path(r->output)) return ot_text_file_write(r->model->graph, r->output, r->diag);
+    return ot_export_file(r->model, r->output);
+}
+
+static const struct {
+    stage stage;
+    char letter; /* -d letter that prints the graph after it; 0: none */
+    const char *name;
+    ot_status (*run)(ot_run *r);
+} PASSES[] = {
+    {LOAD, 'I', "import", pass_import},
+    {TILE, 'S', "shapes", pass_shapes},
+    {TILE, 0, "plan", pass_plan},
+    {TILE, 0, "plan-check", pass_plan_check},
+    {TILE, 0, "results", pass_results},
+    {REWRITE, 'T', "rewrite", pass_rewrite},
+    {SAVE, 0, "export", pass_export},
+};
+#define N_PASSES (sizeof PASSES / sizeof *PASSES)
+
+/* ---- running the list ---- */
+
+/* region_of[node] for the dot dump: the plan's regions, until the rewriter has dissolved them. */
+static uint32_t *region_table(const ot_run *r)
+{
+    const ot_graph *g = r->model->graph;
+    uint32_t *of = malloc(((size_t)g->n_nodes + 1) * sizeof *of);
+    for (uint32_t k = 0; of && k < g->n_nodes; k++) of[k] = OT_NONE;
+    for (uint32_t k = 0; of && r->plan && k < r->plan->n_regions; k++)
+        for (uint32_t j = 0; j < r->plan->regions[k].n_nodes; j++)
+            of[r->plan->regions[k].nodes[j].node] = r->plan->regions[k].id;
+    return of;
+}
+
+static ot_status dump_file(const ot_run *r, size_t number, const char *suffix)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/%02zu-%s%s", r->options.dump_dir, number + 1, PASSES[number].name, suffix);
+    if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    FILE *f = fopen(path, "we");
+    if (!f) return ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
+    ot_status s;
+    if (strcmp(suffix, ".ot") == 0) {
+        s = ot_text_print(r->model->graph, f);
+    } else {
+        uint32_t *of = region_table(r);
+        s = of ? ot_dot_print(r->model->graph, of, f) : OT_E_NOMEM;
+        free(of);
+    }
+    if (fclose(f) != 0) s = OT_E_SYSTEM;
+    return s == OT_OK ? OT_OK : ot_fail(r->diag, s, "cannot write '%s'", path);
+}
+
+/* What every pass but the export is followed by. */
+static ot_status after_pass(ot_run *r, size_t k)
+{
+    if (PASSES[k].stage == SAVE) return OT_OK;
+    OT_TRY(ot_verify(r->model->graph));
+    if (PASSES[k].letter && ot_dbg[(unsigned char)PASSES[k].letter]) {
+        fprintf(stderr, "# after %s\n", PASSES[k].name);
+        OT_TRY(ot_text_print(r->model->graph, stderr));
+    }
+    if (!r->options.dump_dir) return OT_OK;
+    if (mkdir(r->options.dump_dir, 0777) != 0 && errno != EEXIST)
+        return ot_fail(r->diag, OT_E_SYSTEM, "cannot make folder '%s': %s", r->options.dump_dir, strerror(errno));
+    OT_TRY(dump_file(r, k, ".ot"));
+    return dump_file(r, k, ".dot");
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static ot_status run_stage(ot_run *r, stage which)
+{
+    for (size_t k = 0; k < N_PASSES; k++) {
+        if (PASSES[k].stage != which) continue;
+        double start = now();
+        char took[32];
+        if (r->options.progress) fprintf(r->options.progress, "\r\033[Konnx-tile: %s", PASSES[k].name);
+        ot_status s = PASSES[k].run(r);
+        double end = now();
+        if (s == OT_OK) s = after_pass(r, k);
+        if (r->options.progress) fputs("\r\033[K", r->options.progress);
+        OT_TRY(s);
+        if (r->options.log)
+            fprintf(r->options.log, "onnx-tile: %-10s %s\n", PASSES[k].name, ot_format_seconds(end - start, took, sizeof took));
+    }
+    return OT_OK;
+}
+
+ot_status ot_run_load(ot_run *run) { return run_stage(run, LOAD); }
+
+ot_status ot_run_tile(ot_run *run, bool plan_only)
+{
+    OT_TRY(run_stage(run, TILE));
+    return plan_only ? OT_OK : run_stage(run, REWRITE);
+}
+
+ot_status ot_run_save(ot_run *run) { return run_stage(run, SAVE); }
+
+void ot_run_free(ot_run *run)
+{
+    if (run->plan) ot_plan_free(run->plan);
+    ot_results_free(run->results);
+    ot_model_free(run->model);
+    run->plan = NULL;
+    run->results = NULL;
+    run->model = NULL;
+}

@@ -1,0 +1,123 @@
+/* Cost model, part one: what one node costs when it runs whole. Pure functions of graph and target.
+ *
+ * A node takes the longer of its compute time and its memory time, plus a fixed overhead. Memory time counts every operand
+ * once, at the bandwidth of the smallest memory that the operand would still be found in. Nodes that the runtime merges
+ * into the convolution before them (ONNX Runtime does so with BatchNormalization, activations and a residual Add) cost
+ * nothing of their own.
+ */
+#include "../plan/planner.h"
+
+double ot_cost_bw(const ot_target *t, double footprint)
+{
+    if (footprint <= (double)t->fast_bytes) return t->bw_fast;
+    if (t->mid_bytes > 0 && footprint <= (double)t->mid_bytes) return t->bw_mid;
+    return t->bw_slow;
+}
+
+/* Dense, pointwise and depthwise convolutions run at different rates; few input channels run slower. */
+static double conv_rate(const ot_graph *g, const ot_node *n, const ot_target *t)
+{
+    uint32_t wi = n->op == OT_OP_QLinearConv ? 3 : 1;
+    if (wi >= n->n_in || n->in[wi] == OT_NONE) return t->rate_conv;
+    const ot_value *w = &g->values[n->in[wi]];
+    if (w->rank < 3) return t->rate_conv;
+    int64_t kernel = 1;
+    for (int32_t k = 2; k < w->rank; k++) kernel *= ot_max(1, w->dims[k]);
+    int64_t group = ot_attr_int(n, "group", 1);
+    int64_t per_group = w->dims[1];
+    if (group > 1 && per_group <= 4) return t->rate_conv_depthwise;
+    if (kernel == 1) return t->rate_conv_pointwise;
+    double rate = t->rate_conv;
+    if (per_group < 16) rate *= per_group <= 4 ? 0.55 : 0.75;
+    return rate;
+}
+
+double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems)
+{
+    switch (ot_op_cost(n->op)) {
+    case OT_COST_FREE:
+    case OT_COST_MOVE: return 0;
+    case OT_COST_CONV: return macs / conv_rate(g, n, t);
+    case OT_COST_GEMM: return macs / t->rate_gemm;
+    case OT_COST_TRANS: return (double)out_elems / t->rate_trans;
+    case OT_COST_REDUCE: return (double)in_elems / t->rate_reduce;
+    case OT_COST_NORM: return 2.0 * (double)out_elems / t->rate_reduce;
+    case OT_COST_POOL: return macs / t->rate_pool;
+    case OT_COST_ELEM:
+    case OT_COST_OTHER: break;
+    }
+    return (double)out_elems / t->rate_elem;
+}
+
+/* A unary activation, or BatchNormalization, right after a convolution that nobody else reads; or an Add of such a
+ * convolution with another tensor. */
+bool ot_cost_is_fused(const ot_seq *s, uint32_t p)
+{
+    const ot_graph *g = s->g;
+    const ot_node *n = &g->nodes[s->node[p]];
+    static const ot_op unary[] = {OT_OP_Relu, OT_OP_Clip, OT_OP_LeakyRelu, OT_OP_Sigmoid, OT_OP_Tanh, OT_OP_HardSigmoid,
+                                  OT_OP_BatchNormalization};
+    bool activation = false;
+    for (size_t k = 0; k < sizeof unary / sizeof *unary; k++) activation |= n->op == unary[k];
+    bool add = n->op == OT_OP_Add && n->n_in == 2;
+    if (!activation && !add) return false;
+    for (uint32_t k = 0; k < (add ? 2u : 1u); k++) {
+        ot_id v = n->in[k];
+        if (v == OT_NONE || !s->act[v] || s->def[v] == OT_NONE || g->values[v].n_uses != 1 || g->values[v].is_output) continue;
+        if (add) {
+            ot_id other = n->in[1 - k];
+            if (other == OT_NONE || s->bytes[other] != s->bytes[v]) continue;
+        }
+        /* Walk up through nodes that are merged themselves. */
+        uint32_t q = s->def[v];
+        const ot_node *m = &g->nodes[s->node[q]];
+        if (m->op == OT_OP_Conv || m->op == OT_OP_QLinearConv) return true;
+        if (s->fused[q] && (m->op == OT_OP_BatchNormalization || (m->op == OT_OP_Add && activation))) return true;
+    }
+    return false;
+}
+
+int64_t ot_cost_weights(const ot_seq *s, uint32_t p)
+{
+    const ot_node *n = &s->g->nodes[s->node[p]];
+    int64_t sum = 0;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && !s->act[n->in[k]]) sum += s->bytes[n->in[k]];
+    return sum;
+}
+
+void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time, double *traffic)
+{
+    const ot_graph *g = s->g;
+    const ot_node *n = &g->nodes[s->node[p]];
+    *time = *traffic = 0;
+    ot_cost_kind kind = ot_op_cost(n->op);
+    if (s->fused[p] || (kind == OT_COST_FREE && n->op != OT_OP_OPAQUE)) {
+        /* A merged residual Add still reads the other operand. */
+        if (n->op == OT_OP_Add) {
+            double b = (double)s->bytes[n->out[0]];
+            *time = b / ot_cost_bw(t, b);
+            *traffic = b > (double)t->fast_bytes ? b : 0;
+        }
+        return;
+    }
+    double memory = 0, out_elems = 0, in_elems = 0;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        ot_id v = n->in[k];
+        if (v == OT_NONE) continue;
+        double b = (double)s->bytes[v];
+        memory += b / ot_cost_bw(t, b);
+        *traffic += b > (double)t->fast_bytes || s->def[v] == OT_NONE ? b : 0;
+        if (s->act[v]) in_elems += (double)s->elems[v];
+    }
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        ot_id v = n->out[k];
+        if (v == OT_NONE) continue;
+        double b = (double)s->bytes[v];
+        memory += b / ot_cost_bw(t, b);
+        *traffic += b > (double)t->fast_bytes || g->values[v].is_output ? b : 0;
+        out_elems += (double)s->elems[v];
+    }
+    double compute = ot_cost_compute(g, n, t, s->macs[p], (int64_t)out_elems, (int64_t)in_elems);
+    *time = (compute > memory ? compute : memory) + t->node_overhead;
+}

@@ -1,0 +1,66 @@
+/* What an output form adds to the node times: taking windows, stitching pieces, loop and operator overhead.
+ *
+ *   form        window in           piece out                           peak of the outputs
+ *   scan        slice of the outer  slice of the outer tensor           1 x
+ *   unrolled    Slice copy          Concat copy                         2 x (all pieces, then the result)
+ *   loop-peeled Slice copy          scan output, Transpose, Concat      2 x
+ *   loop-window Slice copy + crop   scan output, Transpose              2 x, or 1 x when tiles are contiguous
+ *
+ * Scratchpad targets run the While/Slice/Deslice form (no stitching): transfers in and out, overlapped with
+ * compute where the target double-buffers.
+ */
+#include "planner.h"
+
+static double level_time(const ot_target *t, const ot_totals *x, bool *resident)
+{
+    double footprint = (double)x->ws + x->weights;
+    *resident = footprint <= (double)t->fast_bytes || x->tiles <= 1;
+    if ((double)x->ws <= (double)t->fast_bytes) return x->t_fast;
+    if (t->mid_bytes > 0 && (double)x->ws <= (double)t->mid_bytes) return x->t_mid;
+    return x->t_slow;
+}
+
+void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak)
+{
+    bool resident;
+    double compute = level_time(t, x, &resident);
+    double weight_reads = resident ? x->weights : x->weights * x->tiles;
+    double weight_bw = resident ? t->bw_slow : ot_cost_bw(t, x->weights);
+    double weight_time = weight_reads / weight_bw;
+    double weight_traffic = weight_bw <= t->bw_slow ? weight_reads : x->weights;
+    double out_bw = ot_cost_bw(t, x->out_bytes), in_bw = ot_cost_bw(t, (double)x->ws);
+    double overhead = t->region_overhead;
+    double transfers = x->in_slow / t->bw_slow + x->out_bytes / out_bw + weight_time;
+    double stitch = 0;
+    *stitch_peak = (int64_t)x->out_bytes;
+    if (!t->is_cache) {
+        overhead += x->nodes * t->node_overhead + x->tiles * t->loop_overhead;
+        *time = (t->double_buffer && transfers < compute ? compute : t->double_buffer ? transfers : compute + transfers) + overhead;
+    } else {
+        double copies = x->in_bytes / in_bw;
+        switch (form) {
+        case OT_FORM_SCAN:
+            overhead += x->tiles * t->loop_overhead;
+            copies = 0;
+            break;
+        case OT_FORM_UNROLLED:
+            stitch = 2 * x->out_bytes / out_bw;
+            overhead += x->tiles * x->n_inputs * t->node_overhead;
+            *stitch_peak *= 2;
+            break;
+        case OT_FORM_PEELED:
+            stitch = 4 * x->out_bytes / out_bw;
+            overhead += x->tiles * (x->n_inputs * 2 * t->node_overhead + t->loop_overhead);
+            *stitch_peak *= 3;
+            break;
+        case OT_FORM_WINDOW:
+            stitch = (x->outermost ? 1 : 3) * x->out_bytes / out_bw;
+            overhead += x->tiles * (x->n_inputs * 2 * t->node_overhead + t->loop_overhead);
+            if (!x->outermost) *stitch_peak *= 2;
+            break;
+        case OT_FORM_NONE: break;
+        }
+        *time = compute + transfers + copies + stitch + overhead + x->nodes * t->node_overhead;
+    }
+    *traffic = x->in_slow + x->out_bytes * (t->is_cache && stitch > 0 && x->out_bytes > (double)t->fast_bytes ? 3 : 1) + weight_traffic;
+}

@@ -1,0 +1,214 @@
+/* The planner's driver: sequence -> barriers -> dynamic programming -> tie-break -> regions with exact figures.
+ *
+ * A region whose exact benefit turns out not to be positive is dropped again and listed as refused, with the numbers.
+ */
+#include "planner.h"
+
+const char *ot_form_name(ot_form f)
+{
+    static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window"};
+    return (unsigned)f < sizeof names / sizeof *names ? names[f] : "none";
+}
+
+static ot_status list_barriers(const ot_seq *s, ot_plan *p)
+{
+    p->barriers = OT_NEW_N(p->arena, ot_barrier, s->n + 1u);
+    if (!p->barriers) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t k = 0; k < s->n; k++) {
+        const char *why = ot_barrier_reason(s, s->node[k]);
+        if (why) p->barriers[p->n_barriers++] = (ot_barrier){s->node[k], why};
+    }
+    return OT_OK;
+}
+
+/* A lower peak by more than 2 %, or the same peak in less time. */
+static bool leaner(const ot_region *x, const ot_region *best)
+{
+    double a = (double)x->peak, b = (double)best->peak;
+    return a < b * 0.98 || (a <= b * 1.02 && x->time_tiled < best->time_tiled);
+}
+
+/* Of the forms that the rewriter accepts, the one with the best exact figures. */
+static ot_status pick_form(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_arena *a, ot_region *r, bool *found)
+{
+    ot_region best = *r;
+    *found = false;
+    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
+        const char *why;
+        if (o->force_form != OT_FORM_NONE && f != o->force_form) continue;
+        if (!ot_form_legal(s->g, r, f, &why)) continue;
+        ot_region x = *r;
+        double tiles = 1;
+        for (uint32_t d = 0; d < x.n_dims; d++) tiles *= x.dims[d].n_tiles;
+        if (f == OT_FORM_UNROLLED && tiles * x.n_nodes > 4000 && *found) continue;
+        x.form = f;
+        OT_TRY(ot_region_exact(s, t, a, &x));
+        if (x.time_tiled < 0) continue;
+        bool better = !*found;
+        if (o->goal == OT_GOAL_MEMORY) better = better || leaner(&x, &best);
+        else better = better || x.time_tiled < best.time_tiled * 0.999 || (x.time_tiled <= best.time_tiled * 1.001 && x.peak < best.peak);
+        if (better) best = x, *found = true;
+    }
+    if (*found) *r = best;
+    return OT_OK;
+}
+
+static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, const char *reason)
+{
+    ot_id *nodes = OT_NEW_N(p->arena, ot_id, r->n_nodes + 1u);
+    if (!nodes || !reason) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t k = 0; k < r->n_nodes; k++) nodes[k] = r->nodes[k].node;
+    p->refused[p->n_refused++] = (ot_refusal){nodes, r->n_nodes, reason};
+    return OT_OK;
+}
+
+static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path *path, ot_plan *p)
+{
+    p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
+    p->refused = OT_NEW_N(p->arena, ot_refusal, path->n + s->n + 1u);
+    if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t k = 0; k < path->n; k++) {
+        const ot_choice *c = &path->steps[k];
+        if (c->n_dims == 0) continue;
+        ot_region r;
+        bool found;
+        OT_TRY(ot_region_build(s, w, c, p->arena, &r));
+        OT_TRY(pick_form(s, t, o, p->arena, &r, &found));
+        if (!found) {
+            OT_TRY(refuse(s, p, &r, "no output form can express this tiling exactly"));
+            continue;
+        }
+        if (!o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r.benefit <= 0) {
+            OT_TRY(refuse(s, p, &r, ot_format(p->arena, "predicted to lose %.3f ms: windows, stitching and recomputation cost more than the traffic saved",
+                                              -r.benefit * 1e3)));
+            continue;
+        }
+        r.id = o->first_region + p->n_regions;
+        p->regions[p->n_regions++] = r;
+    }
+    return OT_OK;
+}
+
+/* Runs of tileable nodes that stayed untiled. */
+static ot_status list_refused(const ot_seq *s, const ot_plan_options *o, ot_plan *p)
+{
+    bool *taken = OT_NEW_N(s->arena, bool, s->g->n_nodes + 1u);
+    if (!taken) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++) taken[p->regions[k].nodes[i].node] = true;
+    for (uint32_t k = 0; k < p->n_barriers; k++) taken[p->barriers[k].node] = true;
+    for (uint32_t k = 0; k < p->n_refused; k++)
+        for (uint32_t i = 0; i < p->refused[k].n; i++) taken[p->refused[k].nodes[i]] = true;
+    const char *reason = o->goal == OT_GOAL_MEMORY ? "does not lower the peak within the allowed slowdown"
+                                                   : "no tiling is predicted to be faster than running it whole";
+    for (uint32_t k = 0; k < s->n;) {
+        if (taken[s->node[k]]) { k++; continue; }
+        uint32_t from = k;
+        while (k < s->n && !taken[s->node[k]]) k++;
+        ot_id *nodes = ot_memdup(p->arena, s->node + from, (k - from) * sizeof *nodes);
+        if (!nodes) return ot_fail_nomem(s->g->model->diag);
+        p->refused[p->n_refused++] = (ot_refusal){nodes, k - from, reason};
+    }
+    return OT_OK;
+}
+
+static double compulsory(const ot_seq *s)
+{
+    const ot_graph *g = s->g;
+    double sum = 0;
+    for (ot_id v = 0; v < g->n_values; v++) {
+        const ot_value *x = &g->values[v];
+        bool weight = x->init && x->n_uses > 0;
+        if ((x->is_input && !x->init) || x->is_output || weight) sum += (double)s->bytes[v];
+    }
+    return sum;
+}
+
+/* Whole-model figures of the plan: regions replace their intervals. */
+static void total(const ot_seq *s, ot_plan *p)
+{
+    bool *inside = ot_alloc_n(s->arena, s->n + 1u, sizeof *inside);
+    p->compulsory_bytes = compulsory(s);
+    p->untiled = (ot_figures){s->time[s->n], s->peak, s->traffic[s->n], 0};
+    p->tiled = p->untiled;
+    for (uint32_t k = 0; k < s->n; k++) p->untiled.macs += s->macs[k];
+    p->tiled.macs = p->untiled.macs;
+    p->tiled.peak_bytes = 0;
+    for (uint32_t k = 0; k < p->n_regions; k++) {
+        const ot_region *r = &p->regions[k];
+        double macs = 0;
+        p->tiled.time_s -= r->benefit;
+        p->tiled.traffic_bytes += r->traffic - r->traffic_untiled;
+        p->tiled.peak_bytes = ot_max(p->tiled.peak_bytes, r->peak);
+        for (uint32_t i = 0; i < r->n_nodes; i++) {
+            uint32_t pos = s->pos[r->nodes[i].node];
+            macs += s->macs[pos];
+            if (inside) inside[pos] = true;
+        }
+        p->tiled.macs += macs * (r->mac_ratio - 1);
+    }
+    for (uint32_t k = 0; k < s->n; k++)
+        if (!inside || !inside[k]) p->tiled.peak_bytes = ot_max(p->tiled.peak_bytes, s->live[k]);
+    if (p->n_regions == 0) p->tiled = p->untiled;
+}
+
+static void dump_steps(const ot_seq *s, const ot_path *path)
+{
+    fprintf(stderr, "\n> Plan: %u steps, %.3f ms, peak %lld\n", path->n, path->time * 1e3, (long long)path->peak);
+    for (uint32_t k = 0; k < path->n; k++) {
+        const ot_choice *c = &path->steps[k];
+        if (c->n_dims == 0) continue;
+        double untiled = s->time[c->end + 1] - s->time[c->first];
+        fprintf(stderr, "  [%u,%u] axes %d,%d tile %lld,%lld form %s: %.3f -> %.3f ms, peak %.1f MB\n", c->first, c->end, c->axes[0],
+                c->n_dims > 1 ? c->axes[1] : -1, (long long)c->tile[0], (long long)c->tile[1], ot_form_name(c->form),
+                untiled * 1e3, c->time * 1e3, (double)c->peak / 1048576.0);
+    }
+}
+
+static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_arena *scratch, ot_plan *p)
+{
+    ot_seq s;
+    ot_walk w;
+    ot_path path;
+    OT_TRY(ot_seq_build(g, t, scratch, &s));
+    OT_TRY(ot_walk_new(&s, &w));
+    OT_TRY(list_barriers(&s, p));
+    if (g->model->opset >= 7 && s.n > 0) {
+        ot_trial *tr = ot_trial_new(&s, t, o);
+        if (!tr) return ot_fail_nomem(g->model->diag);
+        OT_TRY(ot_dp_solve(&s, &w, tr, t, o, &path));
+        if (o->tie_break) OT_TRY(ot_tie_break(&s, t, o, &path));
+        if (ot_dbg['D']) dump_steps(&s, &path);
+    } else {
+        memset(&path, 0, sizeof path);
+    }
+    OT_TRY(build_regions(&s, &w, t, o, &path, p));
+    OT_TRY(list_refused(&s, o, p));
+    total(&s, p);
+    if (o->memory_budget > 0 && p->tiled.peak_bytes > o->memory_budget)
+        return ot_fail(g->model->diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
+                       (long long)p->tiled.peak_bytes, (long long)o->memory_budget, (long long)(p->tiled.peak_bytes - o->memory_budget));
+    return OT_OK;
+}
+
+/* requires ORDER, USES, SHAPES. keeps all. */
+ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out)
+{
+    ot_arena *scratch = ot_arena_new(), *arena = ot_arena_new();
+    ot_plan *p = arena ? OT_NEW(arena, ot_plan) : NULL;
+    ot_status st = scratch && p ? OT_OK : ot_fail_nomem(g->model->diag);
+    *out = NULL;
+    if (st == OT_OK) {
+        p->arena = arena;
+        st = plan_in(g, t, o, scratch, p);
+    }
+    ot_arena_free(scratch);
+    if (st == OT_OK) *out = p;
+    else ot_arena_free(arena);
+    return st;
+}
+
+void ot_plan_free(ot_plan *p)
+{
+    if (p) ot_arena_free(p->arena);
+}

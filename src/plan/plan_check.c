@@ -1,0 +1,205 @@
+/* An independent checker: recompute every claim of a plan from the graph and the operators' slice relations alone.
+ *
+ * It shares no code with the planner (no walk, no trial, no cost): it follows the region's nodes itself, tile by tile, and
+ * compares. It runs in release builds too; it is linear in nodes x tiles.
+ */
+#include "plan.h"
+
+typedef struct checker {
+    const ot_graph *g;
+    const ot_target *t;
+    ot_diag *d;
+    ot_arena *a;
+    const ot_region *r;
+} checker;
+
+static ot_status broken(const checker *c, const char *rule, ot_id value)
+{
+    const char *name = value == OT_NONE ? "" : c->g->values[value].name;
+    return ot_fail(c->d, OT_E_INPUT, "plan check: region %u: %s%s%s", c->r->id, rule, *name ? ": value " : "", name);
+}
+
+static ot_status check_members(checker *c, uint32_t *owner, uint32_t index)
+{
+    for (uint32_t k = 0; k < c->r->n_nodes; k++) {
+        ot_id n = c->r->nodes[k].node;
+        if (n >= c->g->n_nodes || c->g->nodes[n].dead) return broken(c, "a node does not exist", OT_NONE);
+        if (owner[n] != OT_NONE) return broken(c, "a node is in two regions", OT_NONE);
+        owner[n] = index;
+    }
+    return c->r->n_nodes ? OT_OK : broken(c, "empty", OT_NONE);
+}
+
+/* Nothing that reads the region's results may feed it again. */
+static ot_status check_convex(checker *c, const uint32_t *owner, uint32_t index)
+{
+    const ot_graph *g = c->g;
+    bool *made = OT_NEW_N(c->a, bool, g->n_values + 1u), *tainted = OT_NEW_N(c->a, bool, g->n_values + 1u);
+    if (!made || !tainted) return ot_fail_nomem(c->d);
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        bool inside = owner[g->order[k]] == index, hit = false;
+        if (n->is_static) continue; /* folded, never executed between tiles */
+        for (uint32_t i = 0; i < n->n_in + n->n_captured; i++) {
+            ot_id v = i < n->n_in ? n->in[i] : n->captured[i - n->n_in];
+            if (v == OT_NONE) continue;
+            if (inside && tainted[v]) return broken(c, "not convex: a path leaves the region and comes back", v);
+            hit |= !inside && (made[v] || tainted[v]);
+        }
+        for (uint32_t o = 0; o < n->n_out; o++) {
+            if (n->out[o] == OT_NONE) continue;
+            made[n->out[o]] = inside;
+            tainted[n->out[o]] = hit;
+        }
+    }
+    return OT_OK;
+}
+
+static uint32_t root(uint32_t *up, uint32_t x)
+{
+    while (up[x] != x) x = up[x] = up[up[x]];
+    return x;
+}
+
+/* Nodes hang together through values they share. */
+static ot_status check_connected(checker *c)
+{
+    const ot_region *r = c->r;
+    uint32_t n = r->n_nodes + r->n_values;
+    uint32_t *up = OT_NEW_N(c->a, uint32_t, n + 1u);
+    if (!up) return ot_fail_nomem(c->d);
+    for (uint32_t k = 0; k < n; k++) up[k] = k;
+    for (uint32_t k = 0; k < r->n_nodes; k++) {
+        const ot_node *x = &c->g->nodes[r->nodes[k].node];
+        for (uint32_t i = 0; i < x->n_in; i++)
+            if (r->nodes[k].in[i] != OT_NONE) up[root(up, r->n_nodes + r->nodes[k].in[i])] = root(up, k);
+        for (uint32_t o = 0; o < x->n_out; o++)
+            if (r->nodes[k].out[o] != OT_NONE) up[root(up, r->n_nodes + r->nodes[k].out[o])] = root(up, k);
+    }
+    for (uint32_t k = 1; k < r->n_nodes; k++)
+        if (root(up, k) != root(up, 0)) return broken(c, "not connected", OT_NONE);
+    return OT_OK;
+}
+
+static ot_status check_dims(checker *c)
+{
+    const ot_region *r = c->r;
+    if (r->n_dims < 1 || r->n_dims > OT_DIMS_MAX) return broken(c, "number of dims", OT_NONE);
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        const ot_dim *m = &r->dims[d];
+        if (m->n_tiles < 2 || m->tile < 1 || m->sink >= r->n_values) return broken(c, "fewer than two tiles", OT_NONE);
+        if ((int64_t)m->n_tiles * m->tile < m->extent || (int64_t)(m->n_tiles - 1) * m->tile >= m->extent)
+            return broken(c, "tiles do not cover the axis once", r->values[m->sink].value);
+    }
+    return OT_OK;
+}
+
+static void hull(ot_win *a, ot_win b)
+{
+    if (b.lo >= b.hi) return;
+    if (a->lo >= a->hi) *a = b;
+    else *a = (ot_win){b.lo < a->lo ? b.lo : a->lo, b.hi > a->hi ? b.hi : a->hi};
+}
+
+/* What every value must at least contain in this tile, from the pieces w claims. */
+static ot_status check_tile(checker *c, uint32_t d, const ot_tile_windows *w, ot_win *must)
+{
+    const ot_region *r = c->r;
+    const ot_graph *g = c->g;
+    const char *why;
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        must[v] = r->values[v].is_output && r->values[v].axis[d] >= 0 ? w->piece[v] : (ot_win){0, 0};
+        if (must[v].lo < must[v].hi && (w->made[v].lo > must[v].lo || w->made[v].hi < must[v].hi))
+            return broken(c, "a tile does not make its piece", r->values[v].value);
+    }
+    for (uint32_t k = r->n_nodes; k-- > 0;) {
+        const ot_rnode *x = &r->nodes[k];
+        const ot_node *n = &g->nodes[x->node];
+        if (x->lead_axis[d] < 0) continue;
+        ot_op_tile t = {.in = OT_NEW_N(c->a, ot_win, n->n_in + 1u)};
+        if (!t.in) return ot_fail_nomem(c->d);
+        for (uint32_t o = 0; o < n->n_out; o++)
+            if (x->out[o] != OT_NONE && r->values[x->out[o]].axis[d] >= 0) hull(&t.need, must[x->out[o]]);
+        if (t.need.lo >= t.need.hi) continue;
+        if (!ot_access_window(g, n, x->lead_out[d], (uint32_t)x->lead_axis[d], &t, &why)) return broken(c, why, n->out[x->lead_out[d]]);
+        for (uint32_t i = 0; i < n->n_in; i++) {
+            uint32_t v = x->in[i];
+            if (v == OT_NONE || x->in_axis[d][i] < 0) continue;
+            if (r->values[v].axis[d] != x->in_axis[d][i]) return broken(c, "a value is cut along two axes", r->values[v].value);
+            hull(&must[v], t.in[i]);
+            if (t.in[i].lo < t.in[i].hi && (w->made[v].lo > t.in[i].lo || w->made[v].hi < t.in[i].hi))
+                return broken(c, "a reader needs more than the tile holds", r->values[v].value);
+        }
+    }
+    return OT_OK;
+}
+
+static ot_status check_windows(checker *c)
+{
+    const ot_region *r = c->r;
+    const char *why;
+    ot_tile_windows w;
+    ot_win *must = OT_NEW_N(c->a, ot_win, r->n_values + 1u);
+    int64_t *covered = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
+    if (!must || !covered) return ot_fail_nomem(c->d);
+    OT_TRY(ot_tile_windows_new(c->g, r, c->a, &w));
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        memset(covered, 0, (r->n_values + 1u) * sizeof *covered);
+        for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
+            bool ok = r->form == OT_FORM_WINDOW ? ot_tile_windows_clamped(c->g, r, d, k, &w, &why)
+                                                : ot_tile_windows_get(c->g, r, d, k, &w, &why);
+            if (!ok) return broken(c, why, OT_NONE);
+            for (uint32_t v = 0; v < r->n_values; v++) {
+                if (!r->values[v].is_output || r->values[v].axis[d] < 0) continue;
+                if (w.piece[v].lo != covered[v] || w.piece[v].hi < w.piece[v].lo) return broken(c, "pieces overlap or leave a gap", r->values[v].value);
+                covered[v] = w.piece[v].hi;
+            }
+            OT_TRY(check_tile(c, d, &w, must));
+        }
+        for (uint32_t v = 0; v < r->n_values; v++)
+            if (r->values[v].is_output && r->values[v].axis[d] >= 0 && covered[v] != c->g->values[r->values[v].value].dims[r->values[v].axis[d]])
+                return broken(c, "pieces do not reach the end", r->values[v].value);
+    }
+    return OT_OK;
+}
+
+/* Every reader outside the region finds its value among the outputs. */
+static ot_status check_outputs(checker *c, const uint32_t *owner, uint32_t index)
+{
+    const ot_region *r = c->r;
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+        const ot_value *x = &c->g->values[r->values[v].value];
+        bool outside = x->is_output;
+        for (uint32_t u = 0; u < x->n_uses; u++) outside |= owner[x->uses[u]] != index && !c->g->nodes[x->uses[u]].is_static;
+        if (outside && !r->values[v].is_output) return broken(c, "a value read outside is not an output", r->values[v].value);
+        bool cut = false;
+        for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0;
+        if (outside && !cut) return broken(c, "an output is cut in no dim", r->values[v].value);
+    }
+    return OT_OK;
+}
+
+/* requires the graph the plan was made for, unchanged. Fails: OT_E_INPUT with the first violation (our bug). */
+ot_status ot_plan_check(const ot_graph *g, const ot_plan *p, const ot_target *t, ot_diag *d)
+{
+    ot_arena *a = ot_arena_new();
+    checker c = {.g = g, .t = t, .d = d, .a = a};
+    uint32_t *owner = a ? OT_NEW_N(a, uint32_t, g->n_nodes + 1u) : NULL;
+    ot_status st = owner ? OT_OK : ot_fail_nomem(d);
+    for (uint32_t k = 0; st == OT_OK && k < g->n_nodes; k++) owner[k] = OT_NONE;
+    for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++) {
+        c.r = &p->regions[k];
+        st = check_members(&c, owner, k);
+    }
+    for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++) {
+        c.r = &p->regions[k];
+        st = check_convex(&c, owner, k);
+        if (st == OT_OK) st = check_connected(&c);
+        if (st == OT_OK) st = check_dims(&c);
+        if (st == OT_OK) st = check_windows(&c);
+        if (st == OT_OK) st = check_outputs(&c, owner, k);
+        if (st == OT_OK && !t->is_cache && c.r->working_set > t->fast_bytes) st = broken(&c, "working set above the capacity", OT_NONE);
+    }
+    ot_arena_free(a);
+    return st;
+}

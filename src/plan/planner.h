@@ -1,0 +1,178 @@
+/* What the files of partition/ and plan/ share: the node sequence, the backward walk, the cost model.
+ * Private to these two stages; the public interface is plan.h.
+ *
+ * The planner works on `seq`: the graph's live nodes in topological order without static ones (weights and shape
+ * arithmetic). Regions are intervals of seq, less the nodes in it that run before (PRE) or after (POST).
+ */
+#ifndef OT_PLANNER_H
+#define OT_PLANNER_H
+
+#include "plan.h"
+
+/* ---- partition/seq.c ---- */
+
+typedef struct ot_seq {
+    ot_graph *g;
+    ot_arena *arena;      /* pass lifetime */
+    uint32_t n;           /* nodes in the sequence */
+    ot_id *node;          /* [n] node ids */
+    uint32_t *pos;        /* [g->n_nodes] position, or OT_NONE */
+    bool *act;            /* [g->n_values] an activation: neither constant nor made by a static node */
+    int64_t *bytes;       /* [g->n_values] size of an activation or constant; 0 when unknown */
+    int64_t *elems;       /* [g->n_values] */
+    uint32_t *def;        /* [g->n_values] position of the producer; OT_NONE for graph inputs and constants */
+    uint32_t *last;       /* [g->n_values] last reading position; n for graph outputs; OT_NONE when never read */
+    bool *fused;          /* [n] the target's runtime merges this node into its producer */
+    double *time;         /* [n + 1] prefix sums of untiled node times */
+    double *traffic;      /* [n + 1] prefix sums of untiled slow-memory bytes */
+    double *macs;         /* [n] */
+    int64_t *live;        /* [n] bytes of non-input activations live while node k runs, untiled */
+    int64_t *cut;         /* [n + 1] bytes live between k-1 and k */
+    int64_t peak;         /* max of live */
+} ot_seq;
+
+/* Build the sequence and the untiled figures. Requires ORDER, USES, SHAPES. */
+ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out) OT_MUST_USE;
+/* True when node position p reads value v only for its shape or is folded away (static reader). */
+bool ot_seq_reads_outside(const ot_seq *s, ot_id v, uint32_t first, uint32_t last, const uint8_t *state);
+
+/* ---- partition/barrier.c ---- */
+
+/* Why the node can never be cut, or NULL when some axis of extent > 1 can be. */
+const char *ot_barrier_reason(const ot_seq *s, ot_id node);
+
+/* ---- partition/grow.c: backward walk from a sink ---- */
+
+enum { OT_ST_NONE = 0, OT_ST_IN, OT_ST_PRE, OT_ST_POST };
+
+#define OT_AX_UNSET (-2)
+
+/* What one node position looks like to a walk, for each dim. Slots are stamped: valid when stamp == walk epoch. */
+typedef struct ot_walk {
+    const ot_seq *s;
+    uint32_t end;             /* position of the sink node */
+    uint32_t n_dims;
+    ot_id sink;               /* value the tiles are counted on */
+    int8_t sink_axis[OT_DIMS_MAX];
+    uint32_t epoch;
+    uint32_t *stamp;          /* [n_values] */
+    int8_t (*axis)[OT_DIMS_MAX]; /* [n_values] cut axis, OT_AX_UNSET */
+    uint8_t *whole;           /* [n_values] someone in the region (or PRE) needs it whole */
+    uint8_t *outside;         /* [n_values] read outside the region, from what the walk has seen (POST readers) */
+    uint8_t *state;           /* [n] OT_ST_* of positions visited, valid for [lo, end] */
+    uint32_t lo;              /* lowest position visited so far */
+    /* axis maps of the node visited last */
+    int8_t *in_axis[OT_DIMS_MAX];  /* [max n_in] */
+    int8_t *out_axis[OT_DIMS_MAX]; /* [max n_out] */
+    uint32_t lead_out;        /* output asked */
+    int8_t lead_axis[OT_DIMS_MAX];
+    uint32_t n_pre_run;       /* PRE nodes since the last IN */
+} ot_walk;
+
+ot_status ot_walk_new(const ot_seq *s, ot_walk *w) OT_MUST_USE;
+/* Start at position `end` with output `out_index` of that node cut along axes. */
+void ot_walk_start(ot_walk *w, uint32_t end, uint32_t out_index, const int8_t *axes, uint32_t n_dims);
+/* Visit the next lower position (w->lo - 1, or `end` at first) and return its OT_ST_*. The caller stops at position 0. */
+int ot_walk_step(ot_walk *w);
+/* Cut axis of v in dim d as the walk knows it; OT_AX_UNSET when it is not cut. */
+static inline int8_t ot_walk_axis(const ot_walk *w, ot_id v, uint32_t d)
+{
+    return w->stamp[v] == w->epoch ? w->axis[v][d] : OT_AX_UNSET;
+}
+/* True when v (made in the region) is read by a node beyond `end` or by POST, or is a graph output. */
+bool ot_walk_escapes(const ot_walk *w, ot_id v);
+
+/* ---- partition/region.c ---- */
+
+/* A chosen interval. */
+typedef struct ot_choice {
+    uint32_t first, end;      /* positions, inclusive; first == end and n_dims == 0: one untiled node */
+    uint32_t n_dims;
+    uint32_t out_index;
+    int8_t axes[OT_DIMS_MAX];
+    int64_t tile[OT_DIMS_MAX];
+    double time, traffic;
+    int64_t peak;
+    uint32_t loops, tiles;
+    uint32_t n_in;            /* nodes that run tiled */
+    bool fits;                /* working set within the fast memory */
+    ot_form form;
+} ot_choice;
+
+/* Build the region of a choice in arena `a` (windows not computed, predictions zero). */
+ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_arena *a, ot_region *out) OT_MUST_USE;
+
+/* ---- plan/cost.c ---- */
+
+/* Bandwidth that data of this footprint sees. */
+double ot_cost_bw(const ot_target *t, double footprint);
+/* Seconds of compute of a whole node; fused nodes 0. */
+double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems);
+/* Node figures untiled: time and slow-memory traffic. */
+void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time, double *traffic);
+/* Whether the runtime merges the node at p into its producer. */
+bool ot_cost_is_fused(const ot_seq *s, uint32_t p);
+/* Bytes of constants a node reads. */
+int64_t ot_cost_weights(const ot_seq *s, uint32_t p);
+
+/* ---- plan/candidates.c ---- */
+
+#define OT_COUNTS_MAX 14 /* tile counts tried per dim */
+
+/* Tile extents worth trying on an axis: from 2 tiles to one element each, divisors preferred. Returns how many. */
+uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, int64_t *tiles);
+
+/* ---- plan/trial.c: cost of intervals while a walk goes down ---- */
+
+typedef struct ot_trial ot_trial;
+
+/* Scratch for all trials of a graph. NULL when memory ran out. */
+ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_options *o);
+/* Begin: the walk has been started on the same end, output and axes. */
+void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *axes, uint32_t n_dims);
+/* Take in the node the walk has just visited (state st). False when no tiling is left worth following. */
+bool ot_trial_visit(ot_trial *tr, int st);
+/* Figures of the interval [w->lo, w->end] for the tile pair number `pair`; false when it is not usable there. */
+bool ot_trial_choice(ot_trial *tr, uint32_t pair, ot_choice *c);
+uint32_t ot_trial_pairs(const ot_trial *tr);
+
+/* ---- plan/dp.c ---- */
+
+typedef struct ot_path {
+    ot_choice *steps;   /* [n] in order; untiled nodes have n_dims 0 */
+    uint32_t n;
+    double time;
+    int64_t peak;
+    ot_choice *pool;    /* [n_pool] tiled choices that some good plan uses (for the tie-break) */
+    uint32_t n_pool;
+} ot_path;
+
+/* Cheapest way through the sequence. `ends`: optional filter. */
+ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_path *out) OT_MUST_USE;
+
+/* ---- plan/choose.c ---- */
+
+/* Among plans within epsilon of the path's time (and under the budgets): least peak, then loops, then tiles, by a small
+ * MILP over the pool. Leaves *path as it was when GLPK finds nothing better or the program is too large. */
+ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_path *path) OT_MUST_USE;
+
+/* ---- plan/exact.c ---- */
+
+/* Recompute a built region's predictions from the exact windows of every tile, for its form. */
+ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_region *r) OT_MUST_USE;
+/* Seconds and bytes of executing the region with the given totals in a form. */
+typedef struct ot_totals {
+    double t_fast, t_mid, t_slow; /* node time summed over tiles if the working set sits in that memory */
+    double nodes;                 /* node executions */
+    double in_bytes;              /* windows taken from outside, all tiles */
+    double in_slow;               /* the part that comes from slow memory */
+    double out_bytes;             /* pieces written */
+    double weights;               /* constants read per tile */
+    double tiles;
+    int64_t ws;                   /* working set without weights */
+    uint32_t n_inputs, n_outputs; /* cut inputs, outputs */
+    bool outermost;               /* outputs are contiguous in memory tile by tile */
+} ot_totals;
+void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak);
+
+#endif

@@ -1,0 +1,103 @@
+/* The target `host`: this machine's caches and cores, with modest rates per core.
+ *
+ * Capacities are read from /sys (cpu0's cache entries), else from sysconf, else assumed. Virtual machines report absurd
+ * caches (a whole socket's L3 for one core), so both levels are capped:
+ *
+ *   fast = private L2 of one core x threads      (at most 4 MiB a core)
+ *   mid  = shared L3                             (at most 64 MiB)
+ *
+ * Rates are assumptions by vector width; `calibrate` is the way to better ones.
+ */
+#include "target_internal.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#define KIB 1024LL
+#define MIB (1024LL * 1024)
+#define L2_DEFAULT (1 * MIB)
+#define L2_CAP (4 * MIB)
+#define L3_CAP (64 * MIB)
+
+/* First line of a small file into buf; false when it cannot be read. */
+static bool read_line(const char *path, char *buf, int n)
+{
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    bool ok = fgets(buf, n, f) != NULL;
+    fclose(f);
+    if (ok) buf[strcspn(buf, "\n")] = '\0';
+    return ok;
+}
+
+/* Size of cpu0's unified or data cache of a level as /sys tells it; 0 when it does not. */
+static int64_t sysfs_cache(int level)
+{
+    for (int k = 0; k < 8; k++) {
+        char path[96], text[64];
+        int64_t size;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", k);
+        if (!read_line(path, text, sizeof text)) return 0;
+        if (atoi(text) != level) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", k);
+        if (!read_line(path, text, sizeof text) || strcmp(text, "Instruction") == 0) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", k);
+        if (read_line(path, text, sizeof text) && ot_parse_size(text, &size)) return size;
+    }
+    return 0;
+}
+
+static int64_t cache_bytes(int level, int sysconf_name, int64_t fallback, int64_t cap)
+{
+    int64_t size = sysfs_cache(level);
+    if (size <= 0) size = sysconf(sysconf_name);
+    if (size <= 0) size = fallback;
+    return ot_min(size, cap);
+}
+
+static uint32_t core_count(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return (uint32_t)CPU_COUNT(&set);
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 && n <= OT_TARGET_CORES_MAX ? (uint32_t)n : 1;
+}
+
+/* Multiply-accumulates per second that one core reaches in dense kernels. */
+static double core_mac_rate(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    if (__builtin_cpu_supports("avx512f")) return 60e9;
+    if (__builtin_cpu_supports("avx2")) return 30e9;
+    return 8e9;
+#elif defined(__aarch64__)
+    return 20e9;
+#else
+    return 4e9;
+#endif
+}
+
+void ot_target_host(uint32_t threads, ot_target *t)
+{
+    double mac = core_mac_rate();
+    long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
+
+    *t = (ot_target){
+        .name = "host",
+        .fast_bytes = cache_bytes(2, _SC_LEVEL2_CACHE_SIZE, L2_DEFAULT, L2_CAP),
+        .granule = 64,
+        .is_cache = true,
+        .mid_bytes = cache_bytes(3, _SC_LEVEL3_CACHE_SIZE, 0, L3_CAP),
+        /* one core; a fresh page costs about as much to map as to fill, so slow memory is slower than a copy */
+        .bw_fast = 50e9, .bw_mid = 20e9, .bw_slow = 8e9,
+        .rate_conv = mac, .rate_conv_depthwise = mac / 6, .rate_conv_pointwise = mac * 0.9, .rate_gemm = mac,
+        .rate_elem = mac / 15, .rate_trans = mac / 60, .rate_reduce = mac / 20, .rate_pool = mac / 40,
+        .node_overhead = 3e-6, .loop_overhead = 8e-6, .region_overhead = 20e-6,
+        .memory_bytes = page > 0 && pages > 0 ? (int64_t)page * pages : 0,
+    };
+    if (t->mid_bytes <= t->fast_bytes) {
+        t->mid_bytes = 0;
+        t->bw_mid = t->bw_slow;
+    }
+    ot_target_scale(t, threads ? threads : core_count());
+}

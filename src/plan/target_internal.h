@@ -1,0 +1,28 @@
+/* Between the target files (private to src/plan): presets, this machine, XML. */
+#ifndef OT_PLAN_TARGET_H
+#define OT_PLAN_TARGET_H
+
+#include "target.h"
+
+#define OT_TARGET_CORES_MAX 4096
+
+/* A preset and whether its rates are those of one core (then they scale with the thread count). */
+typedef struct ot_target_preset {
+    ot_target target;
+    bool per_core;
+} ot_target_preset;
+
+/* [*n] presets in the order they are listed. */
+const ot_target_preset *ot_target_presets(size_t *n);
+
+/* Multiply everything that belongs to one core by `cores`: private fast memory, rates, bandwidths (slow and mid
+ * memory are shared: they saturate at four cores' worth). */
+void ot_target_scale(ot_target *t, uint32_t cores);
+
+/* This machine; threads 0: every core we may run on. */
+void ot_target_host(uint32_t threads, ot_target *t);
+
+/* Read and check an XML file. */
+ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t) OT_MUST_USE;
+
+#endif

@@ -1,0 +1,321 @@
+/* Target files: reading (checked by the rules of reports/target.xsd) and writing. The only user of libxml2.
+ *
+ *   <target name="chip" description="..." cores="8">
+ *     <fast bytes="16777216" bandwidth="1.6e12" granule="256" cache="false" double-buffer="true"/>
+ *     <mid bytes="..." bandwidth="..."/>                        (optional)
+ *     <slow bytes="..." bandwidth="1e11"/>                      (bytes optional: unlimited)
+ *     <rates conv="..." conv-depthwise="..." conv-pointwise="..." gemm="..." elementwise="..."
+ *            transcendental="..." reduction="..." pooling="..."/>
+ *     <overheads node="..." loop="..." region="..."/>
+ *   </target>
+ *
+ * Both directions walk one table: element, attribute, kind, place in ot_target. Files come from strangers: no network, no
+ * DTD, no entities, at most 1 MiB.
+ */
+#include "target_internal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <libxml/parser.h>
+#include <libxml/tree.h>
+#include <libxml/xmlwriter.h>
+#include <math.h>
+
+#define FILE_MAX (1 << 20)
+#define BYTES_MAX (1LL << 50)
+#define RATE_MAX 1e18
+
+typedef enum field_kind { BYTES, RATE, SECONDS, CORES, TRUTH, TEXT } field_kind;
+
+typedef struct field {
+    const char *element; /* "target" is the root */
+    const char *name;
+    field_kind kind;
+    size_t offset;
+    size_t size;         /* of TEXT */
+    bool optional;
+} field;
+
+#define F(element, name, kind, member) {element, name, kind, offsetof(ot_target, member), 0, false}
+static const field FIELDS[] = {
+    {"target", "name", TEXT, offsetof(ot_target, name), sizeof((ot_target *)0)->name, false},
+    {"target", "description", TEXT, offsetof(ot_target, description), sizeof((ot_target *)0)->description, true},
+    F("target", "cores", CORES, cores),
+    F("fast", "bytes", BYTES, fast_bytes),
+    F("fast", "bandwidth", RATE, bw_fast),
+    F("fast", "granule", BYTES, granule),
+    F("fast", "cache", TRUTH, is_cache),
+    F("fast", "double-buffer", TRUTH, double_buffer),
+    F("mid", "bytes", BYTES, mid_bytes),
+    F("mid", "bandwidth", RATE, bw_mid),
+    {"slow", "bytes", BYTES, offsetof(ot_target, memory_bytes), 0, true},
+    F("slow", "bandwidth", RATE, bw_slow),
+    F("rates", "conv", RATE, rate_conv),
+    F("rates", "conv-depthwise", RATE, rate_conv_depthwise),
+    F("rates", "conv-pointwise", RATE, rate_conv_pointwise),
+    F("rates", "gemm", RATE, rate_gemm),
+    F("rates", "elementwise", RATE, rate_elem),
+    F("rates", "transcendental", RATE, rate_trans),
+    F("rates", "reduction", RATE, rate_reduce),
+    F("rates", "pooling", RATE, rate_pool),
+    F("overheads", "node", SECONDS, node_overhead),
+    F("overheads", "loop", SECONDS, loop_overhead),
+    F("overheads", "region", SECONDS, region_overhead),
+};
+#undef F
+#define N_FIELDS (sizeof FIELDS / sizeof *FIELDS)
+
+/* Children of the root in the order of the schema. */
+static const struct { const char *name; bool optional; } ELEMENTS[] = {
+    {"fast", false}, {"mid", true}, {"slow", false}, {"rates", false}, {"overheads", false}};
+#define N_ELEMENTS (sizeof ELEMENTS / sizeof *ELEMENTS)
+
+/* ---- reading ---- */
+
+typedef struct reader {
+    const char *path;
+    ot_diag *diag;
+    ot_target *t;
+} reader;
+
+static ot_status bad_value(const reader *r, const field *f, const char *text, const char *rule)
+{
+    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s %s=\"%.60s\">: %s", r->path, f->element, f->name, text, rule);
+}
+
+static bool parse_i64(const char *text, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    *out = v;
+    return errno == 0 && end != text && *end == '\0' && !isspace((unsigned char)*text);
+}
+
+/* Digits, sign, point, exponent: no hexadecimal, no "inf", no locale. */
+static bool parse_double(const char *text, double *out)
+{
+    char *end;
+    if (!*text || text[strspn(text, "0123456789+-.eE")] != '\0') return false;
+    *out = strtod(text, &end);
+    return *end == '\0' && isfinite(*out);
+}
+
+static ot_status set_field(const reader *r, const field *f, const char *text)
+{
+    char *at = (char *)r->t + f->offset;
+    int64_t i;
+    double d;
+
+    switch (f->kind) {
+    case BYTES:
+        if (!parse_i64(text, &i) || i < 1 || i > BYTES_MAX)
+            return bad_value(r, f, text, "must be a whole number of bytes from 1 to 2^50");
+        memcpy(at, &i, sizeof i);
+        return OT_OK;
+    case CORES: {
+        if (!parse_i64(text, &i) || i < 1 || i > OT_TARGET_CORES_MAX)
+            return bad_value(r, f, text, "must be a whole number from 1 to 4096");
+        uint32_t cores = (uint32_t)i;
+        memcpy(at, &cores, sizeof cores);
+        return OT_OK;
+    }
+    case RATE:
+        if (!parse_double(text, &d) || d < 1 || d > RATE_MAX)
+            return bad_value(r, f, text, "must be a number from 1 to 1e18 per second");
+        memcpy(at, &d, sizeof d);
+        return OT_OK;
+    case SECONDS:
+        if (!parse_double(text, &d) || d < 0 || d > 1)
+            return bad_value(r, f, text, "must be a number of seconds from 0 to 1");
+        memcpy(at, &d, sizeof d);
+        return OT_OK;
+    case TRUTH: {
+        bool truth = strcmp(text, "true") == 0;
+        if (!truth && strcmp(text, "false") != 0) return bad_value(r, f, text, "must be true or false");
+        memcpy(at, &truth, sizeof truth);
+        return OT_OK;
+    }
+    case TEXT:
+        if (!f->optional && !*text) return bad_value(r, f, text, "must not be empty");
+        if (strlen(text) >= f->size) return bad_value(r, f, text, "is too long");
+        memcpy(at, text, strlen(text) + 1);
+        return OT_OK;
+    }
+    return OT_OK;
+}
+
+static const field *find_field(const char *element, const char *name)
+{
+    for (size_t k = 0; k < N_FIELDS; k++)
+        if (strcmp(FIELDS[k].element, element) == 0 && strcmp(FIELDS[k].name, name) == 0) return &FIELDS[k];
+    return NULL;
+}
+
+/* All attributes of one element: known ones set, required ones there. */
+static ot_status read_attributes(const reader *r, xmlNode *e)
+{
+    const char *element = (const char *)e->name;
+
+    for (xmlAttr *a = e->properties; a; a = a->next) {
+        const field *f = find_field(element, (const char *)a->name);
+        if (!f)
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path, element,
+                           (const char *)a->name);
+        xmlChar *text = xmlNodeListGetString(e->doc, a->children, 1);
+        ot_status s = set_field(r, f, text ? (const char *)text : "");
+        xmlFree(text);
+        OT_TRY(s);
+    }
+    for (size_t k = 0; k < N_FIELDS; k++) {
+        const field *f = &FIELDS[k];
+        if (f->optional || strcmp(f->element, element) != 0) continue;
+        if (!xmlHasProp(e, (const xmlChar *)f->name))
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing", r->path, element, f->name);
+    }
+    return OT_OK;
+}
+
+/* Only elements count; text that is not white space is an error. *out: the next element from n on, or NULL. */
+static ot_status next_element(const reader *r, xmlNode *n, xmlNode **out)
+{
+    for (; n; n = n->next) {
+        if (n->type == XML_ELEMENT_NODE) break;
+        if (n->type == XML_COMMENT_NODE || n->type == XML_PI_NODE || xmlIsBlankNode(n)) continue;
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: text is not allowed here", r->path,
+                       n->parent && n->parent->name ? (const char *)n->parent->name : "target");
+    }
+    *out = n;
+    return OT_OK;
+}
+
+static ot_status read_target(const reader *r, xmlDoc *doc)
+{
+    xmlNode *root = xmlDocGetRootElement(doc), *e, *child;
+
+    if (doc->intSubset) return ot_fail(r->diag, OT_E_INPUT, "%s: a DTD is not allowed", r->path);
+    if (!root || strcmp((const char *)root->name, "target") != 0)
+        return ot_fail(r->diag, OT_E_INPUT, "%s: the root element must be <target>", r->path);
+    OT_TRY(read_attributes(r, root));
+    OT_TRY(next_element(r, root->children, &e));
+    for (size_t k = 0; k < N_ELEMENTS; k++) {
+        if (!e || strcmp((const char *)e->name, ELEMENTS[k].name) != 0) {
+            if (ELEMENTS[k].optional) continue;
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must come here, not %s%s%s", r->path, ELEMENTS[k].name,
+                           e ? "<" : "the end", e ? (const char *)e->name : "", e ? ">" : "");
+        }
+        OT_TRY(read_attributes(r, e));
+        OT_TRY(next_element(r, e->children, &child));
+        if (child) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path, ELEMENTS[k].name);
+        OT_TRY(next_element(r, e->next, &e));
+    }
+    if (e) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> is not allowed here", r->path, (const char *)e->name);
+    if (r->t->mid_bytes == 0) r->t->bw_mid = r->t->bw_slow;
+    return OT_OK;
+}
+
+ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
+{
+    reader r = {path, diag, t};
+    FILE *f = fopen(path, "re");
+    if (!f) return ot_fail(diag, OT_E_SYSTEM, "cannot read target file '%s': %s", path, strerror(errno));
+    char *text = malloc(FILE_MAX + 1);
+    size_t n = text ? fread(text, 1, FILE_MAX + 1, f) : 0;
+    bool broken = ferror(f) != 0;
+    fclose(f);
+    ot_status s = OT_OK;
+    xmlDoc *doc = NULL;
+    if (!text)
+        s = ot_fail_nomem(diag);
+    else if (broken)
+        s = ot_fail(diag, OT_E_SYSTEM, "cannot read target file '%s'", path);
+    else if (n > FILE_MAX)
+        s = ot_fail(diag, OT_E_INPUT, "%s: larger than 1 MiB", path);
+    else if (!(doc = xmlReadMemory(text, (int)n, path, NULL, XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)))
+        s = ot_fail(diag, OT_E_INPUT, "%s: not well-formed XML", path);
+    else
+        s = read_target(&r, doc);
+    xmlFreeDoc(doc);
+    free(text);
+    return s;
+}
+
+/* ---- writing ---- */
+
+/* Value of a field as text; false when the field is left out. */
+static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
+{
+    const char *at = (const char *)t + f->offset;
+    switch (f->kind) {
+    case BYTES: {
+        int64_t i;
+        memcpy(&i, at, sizeof i);
+        snprintf(buf, n, "%lld", (long long)i);
+        return i != 0 || !f->optional;
+    }
+    case CORES: {
+        uint32_t c;
+        memcpy(&c, at, sizeof c);
+        snprintf(buf, n, "%u", c);
+        return true;
+    }
+    case RATE:
+    case SECONDS: {
+        double d;
+        memcpy(&d, at, sizeof d);
+        snprintf(buf, n, "%.12g", d);
+        return true;
+    }
+    case TRUTH: {
+        bool b;
+        memcpy(&b, at, sizeof b);
+        snprintf(buf, n, "%s", b ? "true" : "false");
+        return true;
+    }
+    case TEXT:
+        snprintf(buf, n, "%s", at);
+        return *at != '\0' || !f->optional;
+    }
+    return false;
+}
+
+static int write_attributes(xmlTextWriter *w, const ot_target *t, const char *element)
+{
+    char buf[256];
+    int rc = 0;
+    for (size_t k = 0; k < N_FIELDS && rc >= 0; k++) {
+        if (strcmp(FIELDS[k].element, element) != 0 || !field_text(t, &FIELDS[k], buf, sizeof buf)) continue;
+        rc = xmlTextWriterWriteAttribute(w, (const xmlChar *)FIELDS[k].name, (const xmlChar *)buf);
+    }
+    return rc;
+}
+
+static int write_target(xmlTextWriter *w, const ot_target *t)
+{
+    int rc = xmlTextWriterSetIndent(w, 1);
+    if (rc >= 0) rc = xmlTextWriterStartDocument(w, NULL, "UTF-8", NULL);
+    if (rc >= 0) rc = xmlTextWriterStartElement(w, (const xmlChar *)"target");
+    if (rc >= 0) rc = write_attributes(w, t, "target");
+    for (size_t k = 0; k < N_ELEMENTS && rc >= 0; k++) {
+        if (strcmp(ELEMENTS[k].name, "mid") == 0 && t->mid_bytes == 0) continue;
+        rc = xmlTextWriterStartElement(w, (const xmlChar *)ELEMENTS[k].name);
+        if (rc >= 0) rc = write_attributes(w, t, ELEMENTS[k].name);
+        if (rc >= 0) rc = xmlTextWriterEndElement(w);
+    }
+    return rc >= 0 ? xmlTextWriterEndDocument(w) : rc;
+}
+
+ot_status ot_target_save(const ot_target *t, FILE *f, ot_diag *diag)
+{
+    xmlBuffer *buf = xmlBufferCreate();
+    xmlTextWriter *w = buf ? xmlNewTextWriterMemory(buf, 0) : NULL;
+    if (!w) {
+        xmlBufferFree(buf);
+        return ot_fail_nomem(diag);
+    }
+    int rc = write_target(w, t);
+    xmlFreeTextWriter(w);
+    if (rc >= 0 && fputs((const char *)xmlBufferContent(buf), f) < 0) rc = -1;
+    xmlBufferFree(buf);
+    return rc < 0 ? ot_fail(diag, OT_E_SYSTEM, "cannot write the target file") : OT_OK;
+}

@@ -1,0 +1,445 @@
+/* Trial tilings: while a walk goes down the sequence, keep for every tile count of every dim the windows of three tiles
+ * (first, middle, last) and from them the totals of the interval seen so far. One visit costs a handful of window
+ * computations; nothing is computed again when the interval grows.
+ *
+ *   dim 0: counts 2 4 8 ...   \
+ *                              pairs (c0, c1): time, working set, traffic
+ *   dim 1: counts 2 4 8 ...   /
+ *
+ * The sum over all tiles is taken as first + last + (n - 2) x middle; ot_region_exact recomputes the chosen tiling tile by
+ * tile.
+ */
+#include "../plan/planner.h"
+
+enum { SAMPLES = 3 };
+
+typedef struct dim_count {
+    int64_t tile;
+    uint32_t n;            /* tiles */
+    uint32_t at[SAMPLES];  /* tile numbers sampled */
+    double weight[SAMPLES];
+    bool dead;
+    bool halo;             /* some window overlaps its neighbour's, or tiles are uneven */
+    ot_win (*win)[SAMPLES];  /* [n_values] hull needed; valid when the walk stamped the value and `seen` matches */
+    uint32_t *seen;        /* [n_values] epoch */
+    float *sum, *max;      /* [n_values] extents over all tiles / of the largest tile, relative to the whole axis */
+    double made_sum, made_max, need_halo; /* of the node visited last */
+} dim_count;
+
+typedef struct pair {
+    uint32_t c[2];
+    double t_fast, t_mid, t_slow, nodes;
+    double ws;
+    bool dead;
+} pair;
+
+struct ot_trial {
+    const ot_seq *s;
+    const ot_target *t;
+    const ot_plan_options *o;
+    ot_walk *w;
+    uint32_t epoch;
+    uint32_t out_index;
+    int8_t axes[OT_DIMS_MAX];
+    uint32_t n_dims;
+    uint32_t n_counts[2];
+    dim_count dim[2][OT_COUNTS_MAX];
+    pair *pairs;           /* [n_pairs] */
+    uint32_t n_pairs;
+    ot_id *pending;        /* [n_pending] cut values needed by the region and not made in it yet */
+    uint32_t n_pending;
+    size_t cap_pending;
+    bool *is_pending;      /* [n_values] */
+    ot_id *whole;          /* [n_whole] activations read whole */
+    uint32_t n_whole;
+    size_t cap_whole;
+    bool *is_whole;        /* [n_values] */
+    double out_bytes;      /* escaping outputs */
+    uint32_t n_outputs;
+    double weights;
+    double outside_time;   /* PRE and POST nodes */
+    double outside_traffic;
+    double pre_bytes;
+    double in_time, in_traffic; /* IN nodes untiled */
+    uint32_t n_in;
+    bool outermost_out;
+    ot_win *scratch;       /* [max n_in] */
+};
+
+static bool alloc_dims(ot_trial *tr)
+{
+    const ot_graph *g = tr->s->g;
+    ot_arena *a = tr->s->arena;
+    for (uint32_t d = 0; d < 2; d++) {
+        for (uint32_t c = 0; c < OT_COUNTS_MAX; c++) {
+            dim_count *x = &tr->dim[d][c];
+            x->win = ot_alloc_n(a, g->n_values + 1u, sizeof *x->win);
+            x->seen = OT_NEW_N(a, uint32_t, g->n_values + 1u);
+            x->sum = OT_NEW_N(a, float, g->n_values + 1u);
+            x->max = OT_NEW_N(a, float, g->n_values + 1u);
+            if (!x->win || !x->seen || !x->sum || !x->max) return false;
+        }
+    }
+    return true;
+}
+
+ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_options *o)
+{
+    ot_trial *tr = OT_NEW(s->arena, ot_trial);
+    if (!tr) return NULL;
+    uint32_t max_in = 0;
+    for (uint32_t k = 0; k < s->n; k++) max_in = max_in > s->g->nodes[s->node[k]].n_in ? max_in : s->g->nodes[s->node[k]].n_in;
+    tr->s = s;
+    tr->t = t;
+    tr->o = o;
+    tr->pairs = OT_NEW_N(s->arena, pair, OT_COUNTS_MAX * OT_COUNTS_MAX);
+    tr->is_pending = OT_NEW_N(s->arena, bool, s->g->n_values + 1u);
+    tr->is_whole = OT_NEW_N(s->arena, bool, s->g->n_values + 1u);
+    tr->scratch = OT_NEW_N(s->arena, ot_win, max_in + 1u);
+    bool ok = tr->pairs && tr->is_pending && tr->is_whole && tr->scratch && alloc_dims(tr);
+    return ok ? tr : NULL;
+}
+
+static void fill_count(dim_count *x, int64_t extent, int64_t tile)
+{
+    x->tile = tile;
+    x->n = (uint32_t)ot_ceil_div(extent, tile);
+    x->dead = false;
+    x->halo = extent % tile != 0;
+    x->at[0] = 0;
+    x->at[1] = x->n / 2;
+    x->at[2] = x->n - 1;
+    x->weight[0] = 1;
+    x->weight[2] = 1;
+    x->weight[1] = x->n > 2 ? x->n - 2 : 0;
+}
+
+void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *axes, uint32_t n_dims)
+{
+    for (uint32_t k = 0; k < tr->n_pending; k++) tr->is_pending[tr->pending[k]] = false;
+    for (uint32_t k = 0; k < tr->n_whole; k++) tr->is_whole[tr->whole[k]] = false;
+    tr->n_pending = tr->n_whole = 0;
+    tr->w = w;
+    tr->epoch++;
+    tr->out_index = out_index;
+    tr->n_dims = n_dims;
+    memcpy(tr->axes, axes, n_dims * sizeof *axes);
+    tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
+    tr->n_outputs = tr->n_in = 0;
+    tr->outermost_out = true;
+    const ot_value *sink = &tr->s->g->values[w->sink];
+    tr->n_counts[1] = 0;
+    for (uint32_t d = 0; d < n_dims; d++) {
+        int64_t tiles[OT_COUNTS_MAX];
+        uint32_t limit = n_dims == 1 ? OT_COUNTS_MAX : 7;
+        tr->n_counts[d] = ot_candidate_tiles(sink->dims[axes[d]], limit, tiles);
+        for (uint32_t c = 0; c < tr->n_counts[d]; c++) fill_count(&tr->dim[d][c], sink->dims[axes[d]], tiles[c]);
+    }
+    tr->n_pairs = 0;
+    for (uint32_t a = 0; a < tr->n_counts[0]; a++)
+        for (uint32_t b = 0; b < (n_dims > 1 ? tr->n_counts[1] : 1u); b++)
+            tr->pairs[tr->n_pairs++] = (pair){.c = {a, b}};
+}
+
+/* Piece of value v (extent e on its cut axis) that tile k of count x owns. */
+static ot_win piece_of(const dim_count *x, int64_t sink_extent, int64_t e, uint32_t k)
+{
+    int64_t b0 = ot_min(sink_extent, (int64_t)k * x->tile), b1 = ot_min(sink_extent, b0 + x->tile);
+    /* Same rule as ot_tile_windows_get; extents are small enough for the product (checked on import). */
+    ot_win w = {(int64_t)((__int128)b0 * e / sink_extent), (int64_t)((__int128)b1 * e / sink_extent)};
+    return w;
+}
+
+static void widen(ot_win *a, ot_win b)
+{
+    if (b.lo >= b.hi) return;
+    if (a->lo >= a->hi) { *a = b; return; }
+    a->lo = ot_min(a->lo, b.lo);
+    a->hi = ot_max(a->hi, b.hi);
+}
+
+static void need_window(ot_trial *tr, dim_count *x, ot_id v, uint32_t sample, ot_win win)
+{
+    if (x->seen[v] != tr->epoch) {
+        x->seen[v] = tr->epoch;
+        for (uint32_t k = 0; k < SAMPLES; k++) x->win[v][k] = (ot_win){0, 0};
+    }
+    widen(&x->win[v][sample], win);
+}
+
+/* Relative extents of v after its windows changed. */
+static void measure(const ot_trial *tr, dim_count *x, ot_id v, uint32_t d)
+{
+    int8_t axis = ot_walk_axis(tr->w, v, d);
+    if (axis < 0 || x->seen[v] != tr->epoch) { x->sum[v] = (float)x->n; x->max[v] = 1; return; }
+    double e = (double)tr->s->g->values[v].dims[axis], sum = 0, max = 0;
+    for (uint32_t k = 0; k < SAMPLES; k++) {
+        double r = (double)(x->win[v][k].hi - x->win[v][k].lo) / e;
+        sum += r * x->weight[k];
+        if (r > max) max = r;
+    }
+    x->sum[v] = (float)sum;
+    x->max[v] = (float)max;
+    if (sum > 1.0 + 1e-6) x->halo = true;
+}
+
+/* Windows of one node for one count. */
+static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *x)
+{
+    const ot_graph *g = tr->s->g;
+    const ot_walk *w = tr->w;
+    int8_t axis = w->lead_axis[d];
+    int64_t sink_extent = g->values[w->sink].dims[w->sink_axis[d]];
+    double made = 0, max = 0;
+    const char *why;
+    for (uint32_t k = 0; k < SAMPLES; k++) {
+        ot_op_tile t = {.in = tr->scratch};
+        for (uint32_t o = 0; o < n->n_out; o++) {
+            ot_id v = n->out[o];
+            if (v == OT_NONE) continue;
+            if (x->seen[v] == tr->epoch) widen(&t.need, x->win[v][k]);
+            int8_t va = ot_walk_axis(w, v, d);
+            if (va >= 0 && ot_walk_escapes(w, v)) widen(&t.need, piece_of(x, sink_extent, g->values[v].dims[va], x->at[k]));
+        }
+        if (t.need.lo >= t.need.hi) continue;
+        if (!ot_access_window(g, n, w->lead_out, (uint32_t)axis, &t, &why)) return false;
+        double e = (double)g->values[n->out[w->lead_out]].dims[axis], r = (double)(t.made.hi - t.made.lo) / e;
+        made += r * x->weight[k];
+        if (r > max) max = r;
+        for (uint32_t o = 0; o < n->n_out; o++) /* what is made is what is live */
+            if (n->out[o] != OT_NONE && ot_walk_axis(w, n->out[o], d) >= 0) need_window(tr, x, n->out[o], k, t.made);
+        for (uint32_t i = 0; i < n->n_in; i++)
+            if (n->in[i] != OT_NONE && w->in_axis[d][i] >= 0) need_window(tr, x, n->in[i], k, tr->scratch[i]);
+    }
+    for (uint32_t o = 0; o < n->n_out; o++)
+        if (n->out[o] != OT_NONE) measure(tr, x, n->out[o], d);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] != OT_NONE && (tr->s->act[n->in[i]] || w->in_axis[d][i] >= 0)) measure(tr, x, n->in[i], d);
+    x->made_sum = made;
+    x->made_max = max;
+    if (made > 1.0 + 1e-6) x->halo = true;
+    return true;
+}
+
+static double tile_bytes(const ot_trial *tr, const pair *p, ot_id v)
+{
+    double b = (double)tr->s->bytes[v] * tr->dim[0][p->c[0]].max[v];
+    return tr->n_dims > 1 ? b * tr->dim[1][p->c[1]].max[v] : b;
+}
+
+static double sum_bytes(const ot_trial *tr, const pair *p, ot_id v)
+{
+    double b = (double)tr->s->bytes[v] * tr->dim[0][p->c[0]].sum[v];
+    return tr->n_dims > 1 ? b * tr->dim[1][p->c[1]].sum[v] : b;
+}
+
+static double pending_bytes(const ot_trial *tr, const pair *p)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < tr->n_pending; k++) sum += tile_bytes(tr, p, tr->pending[k]);
+    return sum;
+}
+
+/* Time of the node in all tiles of the pair; working set while it runs. */
+static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool in_place)
+{
+    const ot_seq *s = tr->s;
+    const dim_count *x0 = &tr->dim[0][p->c[0]], *x1 = tr->n_dims > 1 ? &tr->dim[1][p->c[1]] : NULL;
+    double factor = x0->made_sum * (x1 ? x1->made_sum : 1), tiles = (double)x0->n * (x1 ? x1->n : 1);
+    double bytes = 0, outs = 0, after = pending_bytes(tr, p);
+    double out_elems = 0, in_elems = 0;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        ot_id v = n->out[k];
+        if (v == OT_NONE) continue;
+        bytes += sum_bytes(tr, p, v);
+        outs += tile_bytes(tr, p, v);
+        out_elems += (double)s->elems[v];
+    }
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        ot_id v = n->in[k];
+        if (v == OT_NONE || !s->act[v]) continue;
+        bytes += sum_bytes(tr, p, v);
+        in_elems += (double)s->elems[v];
+    }
+    double ws = in_place ? after : after + outs;
+    if (ws > p->ws) p->ws = ws;
+    if (s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE) return;
+    double compute = ot_cost_compute(s->g, n, tr->t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems) * factor;
+    double f = bytes / tr->t->bw_fast, m = bytes / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow), l = bytes / tr->t->bw_slow;
+    p->t_fast += compute > f ? compute : f;
+    p->t_mid += compute > m ? compute : m;
+    p->t_slow += compute > l ? compute : l;
+    p->nodes += tiles;
+}
+
+static bool set_pending(ot_trial *tr, const ot_node *n)
+{
+    ot_arena *a = tr->s->arena;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        ot_id v = n->out[k];
+        if (v == OT_NONE || !tr->is_pending[v]) continue;
+        tr->is_pending[v] = false;
+        for (uint32_t j = 0; j < tr->n_pending; j++)
+            if (tr->pending[j] == v) { tr->pending[j] = tr->pending[--tr->n_pending]; break; }
+    }
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        ot_id v = n->in[k];
+        if (v == OT_NONE || tr->is_pending[v]) continue;
+        bool cut = false, whole = false;
+        for (uint32_t d = 0; d < tr->n_dims; d++) (tr->w->in_axis[d][k] >= 0 ? (void)(cut = true) : (void)(whole = true));
+        if (whole && tr->s->act[v] && !tr->is_whole[v]) {
+            if (!OT_PUSH(a, tr->whole, tr->n_whole, tr->cap_whole, v)) return false;
+            tr->is_whole[v] = true;
+        }
+        if (!cut) continue;
+        if (!OT_PUSH(a, tr->pending, tr->n_pending, tr->cap_pending, v)) return false;
+        tr->is_pending[v] = true;
+    }
+    return true;
+}
+
+/* Axes before the first cut one all have extent 1. */
+static bool outermost(const ot_trial *tr, ot_id v)
+{
+    const ot_value *x = &tr->s->g->values[v];
+    int8_t axis = ot_walk_axis(tr->w, v, 0);
+    for (int8_t a = 0; a < axis; a++)
+        if (x->dims[a] != 1) return false;
+    return axis >= 0;
+}
+
+static bool runs_in_place(const ot_trial *tr, const ot_node *n, uint32_t pos)
+{
+    if (n->n_out == 0 || n->out[0] == OT_NONE) return false;
+    if (tr->s->fused[pos]) return true;
+    ot_access_kind a = ot_op_access(n->op);
+    if (a != OT_ACC_POINTWISE && a != OT_ACC_RESHAPE && a != OT_ACC_SOFTMAX && n->op != OT_OP_BatchNormalization) return false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        ot_id v = n->in[k];
+        if (v != OT_NONE && tr->s->act[v] && !tr->is_pending[v] && tr->s->bytes[v] == tr->s->bytes[n->out[0]]) return true;
+    }
+    return false;
+}
+
+static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
+{
+    bool alive = false;
+    for (uint32_t d = 0; d < tr->n_dims; d++) {
+        for (uint32_t c = 0; c < tr->n_counts[d]; c++) {
+            dim_count *x = &tr->dim[d][c];
+            if (x->dead) continue;
+            if (!node_windows(tr, n, d, x)) { x->dead = true; continue; }
+            /* Tiles that nearly cover the whole axis, or recompute too much, lead nowhere. */
+            double limit = tr->o->force ? 64.0 : 5.0;
+            if (x->made_sum > limit || (x->made_max > 0.97 && x->made_sum > 1.9)) x->dead = true;
+        }
+    }
+    bool in_place = runs_in_place(tr, n, pos);
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        ot_id v = n->out[k];
+        if (v == OT_NONE || !ot_walk_escapes(tr->w, v)) continue;
+        tr->out_bytes += (double)tr->s->bytes[v];
+        tr->n_outputs++;
+        tr->outermost_out = tr->outermost_out && outermost(tr, v);
+    }
+    /* A node that overwrites its input needs the larger of what is live before and after, not both. */
+    for (uint32_t k = 0; k < tr->n_pairs; k++) {
+        pair *p = &tr->pairs[k];
+        p->dead = p->dead || tr->dim[0][p->c[0]].dead || (tr->n_dims > 1 && tr->dim[1][p->c[1]].dead);
+        alive = alive || !p->dead;
+        if (!p->dead && in_place) { double b = pending_bytes(tr, p); if (b > p->ws) p->ws = b; }
+    }
+    if (!alive) return false;
+    if (!set_pending(tr, n)) return false;
+    for (uint32_t k = 0; k < tr->n_pairs; k++)
+        if (!tr->pairs[k].dead) add_node(tr, n, pos, &tr->pairs[k], in_place);
+    tr->weights += (double)ot_cost_weights(tr->s, pos);
+    tr->in_time += tr->s->time[pos + 1] - tr->s->time[pos];
+    tr->in_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];
+    tr->n_in++;
+    return true;
+}
+
+bool ot_trial_visit(ot_trial *tr, int st)
+{
+    uint32_t pos = tr->w->lo;
+    const ot_node *n = &tr->s->g->nodes[tr->s->node[pos]];
+    if (st == OT_ST_IN) return visit_in(tr, n, pos);
+    tr->outside_time += tr->s->time[pos + 1] - tr->s->time[pos];
+    tr->outside_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];
+    if (st == OT_ST_PRE) {
+        for (uint32_t k = 0; k < n->n_out; k++)
+            if (n->out[k] != OT_NONE) tr->pre_bytes += (double)tr->s->bytes[n->out[k]];
+    }
+    return tr->w->n_pre_run <= 6;
+}
+
+uint32_t ot_trial_pairs(const ot_trial *tr)
+{
+    return tr->n_pairs;
+}
+
+/* Forms this tiling can probably take; the rewriter has the last word. */
+static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x, double *time, double *traffic, int64_t *stitch)
+{
+    ot_form best = OT_FORM_NONE;
+    const dim_count *d0 = &tr->dim[0][p->c[0]];
+    bool scan_ok = tr->n_dims == 1 && !d0->halo && tr->outermost_out && tr->s->g->model->opset >= 9;
+    double best_time = 0;
+    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
+        if (f == OT_FORM_SCAN && !scan_ok) continue;
+        if (f == OT_FORM_UNROLLED && x->tiles * tr->n_in > 3000) continue;
+        if (f == OT_FORM_PEELED && (tr->n_dims > 1 || d0->n < 4)) continue;
+        double t, tr_bytes;
+        int64_t st;
+        ot_form_cost(tr->t, x, f, &t, &tr_bytes, &st);
+        bool better = best == OT_FORM_NONE || (tr->o->goal == OT_GOAL_MEMORY ? st + x->ws < *stitch + x->ws && t < best_time * 1.05 : t < best_time);
+        if (f == OT_FORM_WINDOW) better = best == OT_FORM_NONE;
+        if (!better) continue;
+        best = f;
+        best_time = t;
+        *time = t;
+        *traffic = tr_bytes;
+        *stitch = st;
+    }
+    return best;
+}
+
+bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
+{
+    const pair *p = &tr->pairs[k];
+    if (p->dead || tr->n_in == 0) return false;
+    if (!tr->t->is_cache && p->ws > (double)tr->t->fast_bytes) return false; /* a scratchpad is a hard limit */
+    const ot_seq *s = tr->s;
+    const dim_count *d0 = &tr->dim[0][p->c[0]], *d1 = tr->n_dims > 1 ? &tr->dim[1][p->c[1]] : NULL;
+    ot_totals x = {.t_fast = p->t_fast, .t_mid = p->t_mid, .t_slow = p->t_slow, .nodes = p->nodes, .weights = tr->weights,
+                   .tiles = (double)d0->n * (d1 ? d1->n : 1), .ws = (int64_t)p->ws, .n_outputs = tr->n_outputs,
+                   .out_bytes = tr->out_bytes, .outermost = tr->outermost_out && tr->n_dims == 1};
+    for (uint32_t j = 0; j < tr->n_pending; j++) {
+        double b = sum_bytes(tr, p, tr->pending[j]);
+        x.in_bytes += b;
+        if ((double)s->bytes[tr->pending[j]] > (double)tr->t->fast_bytes) x.in_slow += b;
+        x.n_inputs++;
+    }
+    double time, traffic;
+    int64_t stitch;
+    ot_form form = cheapest_form(tr, p, &x, &time, &traffic, &stitch);
+    if (form == OT_FORM_NONE) return false;
+    memset(c, 0, sizeof *c);
+    c->first = tr->w->lo;
+    c->end = tr->w->end;
+    c->n_dims = tr->n_dims;
+    c->out_index = tr->out_index;
+    memcpy(c->axes, tr->axes, sizeof c->axes);
+    c->tile[0] = d0->tile;
+    if (d1) c->tile[1] = d1->tile;
+    c->time = time + tr->outside_time;
+    c->traffic = traffic + tr->outside_traffic;
+    c->fits = p->ws <= (double)tr->t->fast_bytes;
+    c->n_in = tr->n_in;
+    c->peak = s->cut[c->first] + (int64_t)tr->pre_bytes + stitch + x.ws;
+    c->loops = form == OT_FORM_UNROLLED ? 0 : 1;
+    c->tiles = (uint32_t)x.tiles;
+    c->form = form;
+    return true;
+}

@@ -1,0 +1,244 @@
+/* Results as a table, for a person.
+ *
+ *   resnet50.onnx on host, fast memory 4.0 MiB
+ *
+ *                     before      after
+ *   peak memory     98.0 MiB   24.5 MiB   x0.25
+ *   ...
+ *   region  nodes  from .. to            tiles   form   working set   time                  benefit   MACs
+ *   r0         12  conv1 .. relu3        H 8     scan      1.9 MiB    12.1 ms -> 8.0 ms      4.1 ms   x1.03
+ *
+ * Names come from strangers: control bytes are shown as '?', long names lose their middle.
+ */
+#include "results.h"
+
+#define COLUMNS 9
+#define CELL 96
+#define NAME_WIDTH 22
+#define GROUPS_SHOWN 6
+#define MARGIN 2
+
+/* ---- names ---- */
+
+/* Printable copy of at most `width` bytes; the end of a name tells more than its middle. */
+static void clean_name(const char *name, size_t width, char *out)
+{
+    size_t n = strlen(name), keep = n <= width ? n : (width - 2) / 2, used = 0;
+    for (size_t k = 0; k < n; k++) {
+        if (n > width && k == keep) {
+            out[used++] = '.';
+            out[used++] = '.';
+            k = n - keep;
+        }
+        unsigned char c = (unsigned char)name[k];
+        out[used++] = (char)(c < 0x20 || c >= 0x7f ? '?' : c);
+    }
+    out[used] = '\0';
+}
+
+static void span_text(const char *const *nodes, uint32_t n, char *out, size_t size)
+{
+    char first[NAME_WIDTH + 4], last[NAME_WIDTH + 4];
+    if (n == 0) {
+        snprintf(out, size, "-");
+        return;
+    }
+    clean_name(nodes[0], NAME_WIDTH, first);
+    clean_name(nodes[n - 1], NAME_WIDTH, last);
+    if (n == 1)
+        snprintf(out, size, "%s", first);
+    else
+        snprintf(out, size, "%s .. %s", first, last);
+}
+
+/* ---- headline ---- */
+
+static void print_ratio(double before, double after, FILE *f)
+{
+    if (before > 0) fprintf(f, "   x%.2f", after / before);
+    fputc('\n', f);
+}
+
+static void print_headline(const ot_results *r, bool all, FILE *f)
+{
+    char a[32], b[32], name[84];
+    clean_name(*r->model ? r->model : "model", 80, name);
+    fprintf(f, "%s on %s, fast memory %s\n\n", name, r->target, ot_format_bytes((double)r->fast_bytes, a, sizeof a));
+    fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "peak memory",
+            ot_format_bytes((double)r->untiled.peak_bytes, a, sizeof a),
+            ot_format_bytes((double)r->tiled.peak_bytes, b, sizeof b));
+    print_ratio((double)r->untiled.peak_bytes, (double)r->tiled.peak_bytes, f);
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "bytes moved", ot_format_bytes(r->untiled.traffic_bytes, a, sizeof a),
+            ot_format_bytes(r->tiled.traffic_bytes, b, sizeof b));
+    print_ratio(r->untiled.traffic_bytes, r->tiled.traffic_bytes, f);
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "time", ot_format_seconds(r->untiled.time_s, a, sizeof a),
+            ot_format_seconds(r->tiled.time_s, b, sizeof b));
+    print_ratio(r->untiled.time_s, r->tiled.time_s, f);
+    fprintf(f, "%*sno plan can move less than %s (inputs, outputs and weights once)\n", MARGIN, "",
+            ot_format_bytes(r->compulsory_bytes, a, sizeof a));
+    if (all)
+        fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "", r->n_live_nodes,
+                ot_format_bytes(r->activation_sum, a, sizeof a),
+                ot_format_bytes((double)r->untiled.peak_bytes, b, sizeof b));
+}
+
+/* ---- regions ---- */
+
+typedef char row_cells[COLUMNS][CELL];
+
+static void tiles_text(const ot_result_region *r, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (uint32_t d = 0; d < r->n_dims && used < size; d++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s/%u", d ? " x " : "", r->axes[d], r->tiles[d]);
+}
+
+static void fill_row(const ot_results *all, const ot_result_region *r, row_cells c)
+{
+    char a[32], b[32];
+    snprintf(c[0], CELL, "r%u", r->id);
+    snprintf(c[1], CELL, "%u", r->n_nodes);
+    span_text(r->nodes, r->n_nodes, c[2], CELL);
+    tiles_text(r, c[3], CELL);
+    snprintf(c[4], CELL, "%s", r->form);
+    ot_format_bytes((double)r->working_set, a, sizeof a);
+    snprintf(c[5], CELL, "%s (%.0f %%)", a,
+             all->fast_bytes > 0 ? 100.0 * (double)r->working_set / (double)all->fast_bytes : 0.0);
+    ot_format_seconds(r->time_untiled, a, sizeof a);
+    ot_format_seconds(r->time_tiled, b, sizeof b);
+    snprintf(c[6], CELL, "%s -> %s", a, b);
+    if (r->benefit < 0) {
+        ot_format_seconds(-r->benefit, a, sizeof a);
+        snprintf(c[7], CELL, "-%s", a);
+    } else {
+        ot_format_seconds(r->benefit, c[7], CELL);
+    }
+    snprintf(c[8], CELL, "x%.2f", r->mac_ratio);
+}
+
+static void print_row(row_cells c, const size_t *width, FILE *f)
+{
+    static const bool right[COLUMNS] = {false, true, false, false, false, true, true, true, true};
+    fprintf(f, "%*s", MARGIN, "");
+    for (size_t k = 0; k < COLUMNS; k++) {
+        int w = (int)width[k];
+        const char *gap = k + 1 < COLUMNS ? "  " : "\n";
+        if (right[k]) fprintf(f, "%*s%s", w, c[k], gap);
+        else fprintf(f, "%-*s%s", w, c[k], gap);
+    }
+}
+
+static ot_status print_regions(const ot_results *r, FILE *f)
+{
+    static const char *const titles[COLUMNS] = {"region", "nodes", "from .. to", "axis/tiles", "form",
+                                                "working set", "time", "benefit", "MACs"};
+    size_t width[COLUMNS] = {0};
+
+    if (r->n_regions == 0) return OT_OK;
+    row_cells *rows = calloc((size_t)r->n_regions + 1, sizeof *rows);
+    if (!rows) return OT_E_NOMEM;
+    for (size_t k = 0; k < COLUMNS; k++) snprintf(rows[0][k], CELL, "%s", titles[k]);
+    for (uint32_t k = 0; k < r->n_regions; k++) fill_row(r, &r->regions[k], rows[k + 1]);
+    for (uint32_t i = 0; i <= r->n_regions; i++)
+        for (size_t k = 0; k < COLUMNS; k++)
+            if (strlen(rows[i][k]) > width[k]) width[k] = strlen(rows[i][k]);
+    fputc('\n', f);
+    for (uint32_t i = 0; i <= r->n_regions; i++) print_row(rows[i], width, f);
+    free(rows);
+    return OT_OK;
+}
+
+/* ---- barriers and refusals, grouped ---- */
+
+typedef struct group {
+    const char *op, *reason; /* op NULL for refusals */
+    uint32_t first;          /* index of its first member */
+    uint32_t count;
+} group;
+
+static int by_count(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+    if (x->count != y->count) return x->count < y->count ? 1 : -1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Groups of equal (op, reason), the largest first. *n in: rows, out: groups. */
+static void make_groups(group *rows, uint32_t *n)
+{
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < *n; k++) {
+        uint32_t j = 0;
+        while (j < kept && !(strcmp(rows[j].reason, rows[k].reason) == 0 &&
+                             (!rows[j].op || strcmp(rows[j].op, rows[k].op) == 0)))
+            j++;
+        if (j < kept)
+            rows[j].count++;
+        else
+            rows[kept++] = rows[k];
+    }
+    qsort(rows, kept, sizeof *rows, by_count);
+    *n = kept;
+}
+
+/* Names of a barrier group's members, several a line. */
+static void print_members(const ot_results *r, const group *b, FILE *f)
+{
+    size_t column = 0;
+    for (uint32_t k = b->first; k < r->n_barriers; k++) {
+        char name[64];
+        if (strcmp(r->barriers[k].op, b->op) != 0 || strcmp(r->barriers[k].reason, b->reason) != 0) continue;
+        clean_name(r->barriers[k].node, 48, name);
+        if (column == 0 || column + strlen(name) > 90) column = (size_t)fprintf(f, "%s         ", column ? "\n" : "") - 1;
+        column += (size_t)fprintf(f, " %s", name);
+    }
+    fputc('\n', f);
+}
+
+static ot_status print_barriers(const ot_results *r, bool all, FILE *f)
+{
+    uint32_t n = r->n_barriers;
+    if (n == 0) return OT_OK;
+    group *groups = calloc(n, sizeof *groups);
+    if (!groups) return OT_E_NOMEM;
+    for (uint32_t k = 0; k < n; k++) groups[k] = (group){r->barriers[k].op, r->barriers[k].reason, k, 1};
+    make_groups(groups, &n);
+    fprintf(f, "\n%*s%u barriers\n", MARGIN, "", r->n_barriers);
+    for (uint32_t k = 0; k < n && (all || k < GROUPS_SHOWN); k++) {
+        char op[36];
+        clean_name(groups[k].op, 32, op);
+        fprintf(f, "%*s%4u x %s: %s\n", MARGIN, "", groups[k].count, op, groups[k].reason);
+        if (all) print_members(r, &groups[k], f);
+    }
+    if (!all && n > GROUPS_SHOWN)
+        fprintf(f, "%*s       and %u other kinds ('onnx-tile inspect' lists them)\n", MARGIN, "", n - GROUPS_SHOWN);
+    free(groups);
+    return OT_OK;
+}
+
+static void print_refused(const ot_results *r, bool all, FILE *f)
+{
+    uint32_t shown = all || r->n_refused < GROUPS_SHOWN ? r->n_refused : GROUPS_SHOWN;
+    if (r->n_refused == 0) return;
+    fprintf(f, "\n%*snot tiled\n", MARGIN, "");
+    for (uint32_t k = 0; k < shown; k++) {
+        char span[CELL];
+        span_text(r->refused[k].nodes, r->refused[k].n_nodes, span, sizeof span);
+        fprintf(f, "%*s%4u node%s %s: %s\n", MARGIN, "", r->refused[k].n_nodes, r->refused[k].n_nodes == 1 ? " " : "s", span,
+                r->refused[k].reason);
+    }
+    if (shown < r->n_refused)
+        fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "", r->n_refused - shown);
+}
+
+ot_status ot_results_print(const ot_results *r, bool all, FILE *f)
+{
+    print_headline(r, all, f);
+    OT_TRY(print_regions(r, f));
+    OT_TRY(print_barriers(r, all, f));
+    print_refused(r, all, f);
+    if (r->n_regions == 0) fprintf(f, "\n%*snothing is worth tiling here\n", MARGIN, "");
+    return ferror(f) ? OT_E_SYSTEM : OT_OK;
+}

@@ -1,0 +1,199 @@
+/* The region's operators, once, for one tile.
+ *
+ * Planning walks backwards: a value is needed when it is an output with a piece in this tile or
+ * when a used node reads it; a node is used when one of its values is needed. Dimensions are
+ * independent, so only here, with the windows of all of them, is it known what a tile really needs.
+ * Emission walks forwards: each operand is the tile of its value, cropped when the value is held
+ * wider than this reader wants it.
+ *
+ *     x  made [2,10)        conv wants [2,10)   -> the tile itself
+ *                           add  wants [3,9)    -> Slice of the tile, shared by all such readers
+ */
+#include "rewrite.h"
+
+static void dims_of(const rw_region *w, const ot_tile_windows *const *win, uint32_t v, bool piece,
+                    int64_t *dims)
+{
+    const ot_rvalue *rv = &w->r->values[v];
+    const ot_value *x = &w->g->values[rv->value];
+    if (x->rank > 0) memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
+    for (uint32_t d = 0; d < w->r->n_dims; d++)
+        if (rv->axis[d] != OT_AX_WHOLE)
+            dims[rv->axis[d]] = rw_len(piece ? win[d]->piece[v] : win[d]->made[v]);
+}
+
+void rw_made_dims(const rw_region *w, const ot_tile_windows *const *win, uint32_t v, int64_t *dims)
+{
+    dims_of(w, win, v, false, dims);
+}
+
+void rw_piece_dims(const rw_region *w, const ot_tile_windows *const *win, uint32_t v, int64_t *dims)
+{
+    dims_of(w, win, v, true, dims);
+}
+
+/* ---- planning ---- */
+
+static ot_status adapt(rw_chain *c, uint32_t i)
+{
+    const ot_region *r = c->w->r;
+    const ot_rnode *rn = &r->nodes[i];
+    const ot_node *n = &c->w->g->nodes[rn->node];
+    ot_tile_axis axes[OT_DIMS_MAX];
+    uint32_t n_axes = 0;
+    for (uint32_t d = 0; d < r->n_dims; d++)
+        if (rn->lead_axis[d] != OT_AX_WHOLE)
+            axes[n_axes++] = (ot_tile_axis){ rn->lead_out[d], (uint32_t)rn->lead_axis[d],
+                                             &c->win[d]->ops[i] };
+    /* What it makes ends up in the graph, so it lives as long as the model. */
+    if (ot_tile_adapt(c->w->g, n, axes, n_axes, c->w->g->model->arena, &c->adapted[i]) != OT_OK)
+        return rw_nomem(c->w);
+    return OT_OK;
+}
+
+/* Whether the written node reads operand j of the original. */
+static bool reads(const rw_chain *c, uint32_t i, uint32_t j)
+{
+    const ot_rnode *rn = &c->w->r->nodes[i];
+    const ot_adapted *a = &c->adapted[i];
+    if (a->kind == OT_ADAPT_FORWARD) return j == a->forward;
+    if (a->drop && a->drop[j]) return false;
+    for (uint32_t k = 0; k < a->n_operands; k++)
+        if (a->operands[k].input == j) return false;
+    for (uint32_t d = 0; d < c->w->r->n_dims; d++)
+        if (rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][j] != OT_AX_WHOLE &&
+            rw_empty(c->win[d]->ops[i].in[j]))
+            return false;
+    return true;
+}
+
+static bool has_piece(const rw_chain *c, uint32_t v)
+{
+    const ot_rvalue *rv = &c->w->r->values[v];
+    bool any = rv->is_output;
+    for (uint32_t d = 0; d < c->w->r->n_dims; d++)
+        any = any && (rv->axis[d] == OT_AX_WHOLE || !rw_empty(c->win[d]->piece[v]));
+    return any;
+}
+
+ot_status rw_chain_plan(rw_chain *c, rw_region *w, rw_target *t, const ot_tile_windows *const *win)
+{
+    const ot_region *r = w->r;
+    *c = (rw_chain){ .w = w, .t = t };
+    memcpy(c->win, win, r->n_dims * sizeof *win);
+    c->needed = OT_NEW_N(w->arena, bool, r->n_values);
+    c->used = OT_NEW_N(w->arena, bool, r->n_nodes);
+    c->adapted = OT_NEW_N(w->arena, ot_adapted, r->n_nodes);
+    c->val = OT_NEW_N(w->arena, ot_id, r->n_values);
+    if (!c->needed || !c->used || !c->adapted || !c->val) return rw_nomem(w);
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        c->val[v] = OT_NONE;
+        c->needed[v] = has_piece(c, v);
+    }
+    for (uint32_t i = r->n_nodes; i-- > 0;) {
+        const ot_rnode *rn = &r->nodes[i];
+        const ot_node *n = &w->g->nodes[rn->node];
+        for (uint32_t o = 0; o < n->n_out; o++)
+            c->used[i] |= rn->out[o] != OT_NONE && c->needed[rn->out[o]];
+        if (!c->used[i]) continue;
+        OT_TRY(adapt(c, i));
+        for (uint32_t j = 0; j < n->n_in; j++)
+            if (rn->in[j] != OT_NONE && reads(c, i, j)) c->needed[rn->in[j]] = true;
+    }
+    return OT_OK;
+}
+
+/* ---- emission ---- */
+
+/* The tile of region value v as operand j of node i wants it. */
+static ot_status operand_tile(rw_chain *c, uint32_t i, uint32_t j, uint32_t v, ot_id *out)
+{
+    const rw_region *w = c->w;
+    const ot_rnode *rn = &w->r->nodes[i];
+    rw_cut cuts[OT_DIMS_MAX];
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < w->r->n_dims; d++) {
+        if (rn->lead_axis[d] == OT_AX_WHOLE || rn->in_axis[d][j] == OT_AX_WHOLE) continue;
+        int8_t axis = rn->in_axis[d][j];
+        ot_win in = c->win[d]->ops[i].in[j];
+        int64_t base = w->r->values[v].axis[d] == axis ? c->win[d]->made[v].lo : 0;
+        cuts[n++] = (rw_cut){ (uint32_t)axis, in.lo - base, in.hi - base };
+    }
+    if (c->val[v] == OT_NONE) OT_BUG("a tile reads a value that was not made");
+    return rw_crop(c->w, c->t, c->val[v], cuts, n, w->g->values[w->r->values[v].value].name, out);
+}
+
+/* Operand j of node i as the original has it, tiles where it is cut. */
+static ot_status original_operand(rw_chain *c, uint32_t i, uint32_t j, ot_id *out)
+{
+    const ot_rnode *rn = &c->w->r->nodes[i];
+    ot_id v = c->w->g->nodes[rn->node].in[j];
+    if (rn->in[j] != OT_NONE) return operand_tile(c, i, j, rn->in[j], out);
+    if (v != OT_NONE) return rw_use(c->w, c->t, v, out);
+    *out = OT_NONE;
+    return OT_OK;
+}
+
+static ot_status collect_operands(rw_chain *c, uint32_t i, ot_id **list, uint32_t *count)
+{
+    const ot_node n = c->w->g->nodes[c->w->r->nodes[i].node];
+    const ot_adapted *a = &c->adapted[i];
+    uint32_t all = n.n_in;
+    for (uint32_t k = 0; k < a->n_operands; k++)
+        if (a->operands[k].input >= all) all = a->operands[k].input + 1;
+    ot_id *in = OT_NEW_N(c->w->arena, ot_id, all);
+    if (!in) return rw_nomem(c->w);
+    *count = 0;
+    for (uint32_t j = 0; j < all; j++) {
+        const ot_operand *changed = NULL;
+        for (uint32_t k = 0; k < a->n_operands; k++)
+            if (a->operands[k].input == j) changed = &a->operands[k];
+        if (!changed && j < n.n_in && a->drop && a->drop[j]) continue;
+        ot_id *to = &in[(*count)++];
+        *to = OT_NONE;
+        if (changed && !changed->omit) {
+            const char *name = j < n.n_in && n.in[j] != OT_NONE ? c->w->g->values[n.in[j]].name : "operand";
+            OT_TRY(rw_const(c->w, c->t, name, changed->tensor, to));
+        } else if (!changed && j < n.n_in) {
+            OT_TRY(original_operand(c, i, j, to));
+        }
+    }
+    while (*count > 0 && in[*count - 1] == OT_NONE) (*count)--;
+    *list = in;
+    return OT_OK;
+}
+
+static ot_status emit_node(rw_chain *c, uint32_t i)
+{
+    rw_region *w = c->w;
+    const ot_rnode *rn = &w->r->nodes[i];
+    const ot_node n = w->g->nodes[rn->node];
+    const ot_adapted *a = &c->adapted[i];
+    uint32_t n_in, n_out = n.n_out;
+    ot_id *in, *out = OT_NEW_N(w->arena, ot_id, n_out);
+    if (!out) return rw_nomem(w);
+    if (a->kind == OT_ADAPT_FORWARD)
+        return original_operand(c, i, a->forward, &c->val[rn->out[rn->lead_out[0]]]);
+    OT_TRY(collect_operands(c, i, &in, &n_in));
+    for (uint32_t o = 0; o < n_out; o++) {
+        int64_t dims[OT_RANK_MAX];
+        out[o] = OT_NONE;
+        if (rn->out[o] == OT_NONE) continue;
+        const ot_value v = w->g->values[n.out[o]];
+        rw_made_dims(w, c->win, rn->out[o], dims);
+        OT_TRY(rw_value(w, c->t, c->t->label, v.name, v.dtype, v.rank, dims, &out[o]));
+        c->val[rn->out[o]] = out[o];
+    }
+    while (n_out > 0 && out[n_out - 1] == OT_NONE) n_out--;
+    const char *name = rw_name(w, c->t->label, n.name[0] ? n.name : n.op_type);
+    if (!name) return rw_nomem(w);
+    ot_id id = ot_node_new(c->t->g, n.op_type, n.domain, name, in, n_in, out, n_out, a->attrs, a->n_attrs);
+    return id == OT_NONE ? rw_nomem(w) : OT_OK;
+}
+
+ot_status rw_chain_emit(rw_chain *c)
+{
+    for (uint32_t i = 0; i < c->w->r->n_nodes; i++)
+        if (c->used[i]) OT_TRY(emit_node(c, i));
+    return OT_OK;
+}

@@ -1,0 +1,130 @@
+/* Bringing what a body reads into the body.
+ *
+ * Runtimes prepack and fuse weights only when they are constants of the graph that uses them: a weight
+ * captured from the enclosing graph costs a convolution its fast kernels. So initializers are moved
+ * into the body (the tensor itself is shared until the model is written), and nodes that only make
+ * constants (Constant, DequantizeLinear of a weight...) are copied along with what they read.
+ * Activations, and initializers that the caller may override, are captured by name.
+ *
+ *     top    w --Dequantize--> W --.                 body   w' --Dequantize--> W' --.
+ *            x -------------------Conv      =>              x (captured) ----------Conv
+ */
+#include "rewrite.h"
+
+ot_status rw_capture(rw_region *w, rw_target *t, ot_id v, ot_id *out)
+{
+    const ot_value x = w->g->values[v];
+    if ((*out = ot_value_find(t->g, x.name)) != OT_NONE) return OT_OK;
+    *out = ot_value_new(t->g, x.name, x.dtype, x.rank, x.dims);
+    if (*out == OT_NONE) return rw_nomem(w);
+    t->g->values[*out].is_outer = true;
+    t->g->values[*out].is_const = x.is_const;
+    t->g->values[*out].known = x.known;
+    t->g->values[*out].known_n = x.known_n;
+    return OT_OK;
+}
+
+/* Contents that shape inference knows, as a tensor; NULL when the type is not one that it tracks. */
+static ot_status known_tensor(rw_region *w, const ot_value *x, const ot_tensor **out)
+{
+    ot_arena *a = w->g->model->arena;
+    size_t size = ot_dtype_bits(x->dtype) / 8;
+    *out = NULL;
+    if (x->dtype != OT_I64 && x->dtype != OT_I32 && x->dtype != OT_BOOL) return OT_OK;
+    ot_tensor *t = OT_NEW(a, ot_tensor);
+    char *data = ot_alloc(a, x->known_n * size + 1);
+    int64_t *dims = ot_memdup(a, x->dims, (size_t)x->rank * sizeof *dims);
+    if (!t || !data || !dims) return rw_nomem(w);
+    for (uint32_t k = 0; k < x->known_n; k++) {
+        int32_t narrow = (int32_t)x->known[k];
+        if (size == 8) memcpy(data + k * size, &x->known[k], size);
+        else if (size == 4) memcpy(data + k * size, &narrow, size);
+        else data[k] = x->known[k] != 0;
+    }
+    *t = (ot_tensor){ .dtype = x->dtype, .rank = (uint32_t)x->rank, .dims = dims, .data = data,
+                      .bytes = x->known_n * size };
+    *out = t;
+    return OT_OK;
+}
+
+/* A node that makes constants can be copied when it has no subgraphs. */
+static bool can_copy(const ot_node *n)
+{
+    if (n->dead || n->n_captured) return false;
+    for (uint32_t k = 0; k < n->n_attrs; k++)
+        if (n->attrs[k].kind == OT_ATTR_GRAPH) return false;
+    return true;
+}
+
+static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
+{
+    const ot_node n = w->g->nodes[id];
+    ot_id *in = OT_NEW_N(w->arena, ot_id, n.n_in), *out = OT_NEW_N(w->arena, ot_id, n.n_out);
+    if (!in || !out) return rw_nomem(w);
+    for (uint32_t k = 0; k < n.n_in; k++)
+        in[k] = n.in[k] == OT_NONE ? OT_NONE : t->from_outer[n.in[k]];
+    for (uint32_t k = 0; k < n.n_out; k++) {
+        if ((out[k] = n.out[k]) == OT_NONE) continue;
+        const ot_value v = w->g->values[n.out[k]];
+        OT_TRY(rw_value(w, t, t->label, v.name, v.dtype, v.rank, v.dims, &out[k]));
+        t->g->values[out[k]].is_const = true;
+        t->g->values[out[k]].is_tensor = v.is_tensor;
+        t->from_outer[n.out[k]] = out[k];
+    }
+    const char *name = rw_name(w, t->label, n.name[0] ? n.name : n.op_type);
+    if (!name) return rw_nomem(w);
+    ot_id copy = ot_node_new(t->g, n.op_type, n.domain, name, in, n.n_in, out, n.n_out, n.attrs,
+                             n.n_attrs);
+    if (copy == OT_NONE) return rw_nomem(w);
+    t->g->nodes[copy].version = n.version;
+    t->g->nodes[copy].is_static = true;
+    return OT_OK;
+}
+
+/* Bring v in when it needs no other value; otherwise *node is the producer to copy first. */
+static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
+{
+    const ot_value x = w->g->values[v];
+    ot_id *out = &t->from_outer[v];
+    *node = OT_NONE;
+    if (x.init && !x.overridable) return rw_const(w, t, x.name, x.init, out);
+    if (x.known && !x.overridable && !x.is_input && x.rank >= 0) {
+        const ot_tensor *k;
+        OT_TRY(known_tensor(w, &x, &k));
+        if (k) return rw_const(w, t, x.name, k, out);
+    }
+    if (x.is_const && x.producer != OT_NONE && can_copy(&w->g->nodes[x.producer])) {
+        *node = x.producer;
+        return OT_OK;
+    }
+    return rw_capture(w, t, v, out);
+}
+
+ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out)
+{
+    ot_id *stack = NULL;
+    uint32_t n = 0;
+    size_t cap = 0;
+    *out = v;
+    if (!t->is_body) return OT_OK;
+    if (v >= t->n_outer) return rw_capture(w, t, v, out); /* made by this stage */
+    if (!OT_PUSH(w->arena, stack, n, cap, v)) return rw_nomem(w);
+    while (n > 0) { /* producers before readers, without recursion */
+        ot_id top = stack[n - 1], node;
+        uint32_t before = n;
+        if (t->from_outer[top] != OT_NONE) {
+            n--;
+            continue;
+        }
+        OT_TRY(use_leaf(w, t, top, &node));
+        if (node == OT_NONE) continue;
+        const ot_node *p = &w->g->nodes[node];
+        for (uint32_t k = 0; k < p->n_in; k++)
+            if (p->in[k] != OT_NONE && t->from_outer[p->in[k]] == OT_NONE &&
+                !OT_PUSH(w->arena, stack, n, cap, p->in[k]))
+                return rw_nomem(w);
+        if (n == before) OT_TRY(copy_node(w, t, node));
+    }
+    *out = t->from_outer[v];
+    return OT_OK;
+}

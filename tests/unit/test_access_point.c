@@ -1,0 +1,906 @@
+/* Slice relation of the operators without windows: element-wise, normalisation, softmax, reductions, products,
+ * quantisation and movement. The oracle is access_eval.h: slow operators on small integer tensors.
+ *
+ * For each case, every output axis is asked; where it can be cut,
+ *   containment: the adapted node, run on the slices of its inputs, gives exactly the made window of the full result;
+ *   tightness:   changing the first or last slab of a cut input's window changes the made window, and changing
+ *                the slab just outside does not;
+ * and random windows on several axes at once give the same. Which axes must be cut is said by each case.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "access_eval.h"
+#include "analyse.h"
+
+#define IN_MAX 8
+#define OUT_MAX 3
+
+typedef struct kase {
+    const char *type;
+    int32_t version;
+    ot_attr attrs[4];
+    uint32_t n_attrs;
+    arr in[IN_MAX];
+    bool constant[IN_MAX]; /* shapes, axes...: stored as initializers and never perturbed */
+    uint32_t n_in, n_out;
+    ot_arena *arena;
+    /* filled by check() */
+    arr full[OUT_MAX];
+    ot_model *model;
+    ot_id node;
+} kase;
+
+static uint64_t rng_state;
+
+static int64_t rnd(int64_t n) /* 0 .. n-1 */
+{
+    rng_state ^= rng_state << 13;
+    rng_state ^= rng_state >> 7;
+    rng_state ^= rng_state << 17;
+    return (int64_t)(rng_state % (uint64_t)n);
+}
+
+static void seed(uint64_t s)
+{
+    print_message("seed %llu\n", (unsigned long long)s);
+    rng_state = s * 0x9E3779B97F4A7C15u + 1;
+}
+
+/* ---- building cases ---- */
+
+static kase *new_case(const char *type, int32_t version)
+{
+    kase *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->type = type;
+    c->version = version;
+    c->n_out = 1;
+    c->arena = ot_arena_new();
+    assert_non_null(c->arena);
+    return c;
+}
+
+static arr *operand(kase *c, int32_t rank, const int64_t *d)
+{
+    arr *a = &c->in[c->n_in++];
+    arr_shape(a, rank, d);
+    for (int64_t i = 0; i < arr_size(a); i++) a->v[i] = 1 + rnd(1000);
+    return a;
+}
+
+#define IN(c, ...)                                                                                 \
+    operand((c), (int32_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]){ __VA_ARGS__ })
+
+static void scalar_in(kase *c) { operand(c, 0, NULL); }
+
+static void omitted(kase *c) { c->n_in++; }
+
+static void ints_in(kase *c, int64_t n, const int64_t *v)
+{
+    arr *a = operand(c, 1, &n);
+    memcpy(a->v, v, (size_t)n * sizeof *v);
+    c->constant[c->n_in - 1] = true;
+}
+
+#define INTS(c, ...)                                                                               \
+    ints_in((c), (int64_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]){ __VA_ARGS__ })
+
+static void attr_i(kase *c, const char *name, int64_t v) { c->attrs[c->n_attrs++] = ot_mk_int(name, v); }
+
+static void attr_ints(kase *c, const char *name, const int64_t *v, size_t n)
+{
+    c->attrs[c->n_attrs++] = ot_mk_ints(c->arena, name, v, n);
+}
+
+static void build(kase *c)
+{
+    ot_id in[IN_MAX], out[OUT_MAX];
+    ev_op op = { c->type, c->version, c->attrs, c->n_attrs };
+    ev_run(&op, c->in, c->n_in, c->full);
+    c->model = ot_model_new(NULL);
+    assert_non_null(c->model);
+    c->model->opset = c->version;
+    ot_graph *g = c->model->graph;
+    for (uint32_t k = 0; k < c->n_in; k++) {
+        const char *name = ot_format(c->model->arena, "in%u", k);
+        const arr *a = &c->in[k];
+        in[k] = OT_NONE;
+        if (!a->present) continue;
+        in[k] = c->constant[k] ? ot_const_i64(g, name, a->v, a->rank, a->d)
+                               : ot_value_new(g, name, OT_F32, a->rank, a->d);
+        assert_int_not_equal(in[k], OT_NONE);
+    }
+    for (uint32_t k = 0; k < c->n_out; k++) {
+        assert_true(c->full[k].present);
+        out[k] = ot_value_new(g, ot_format(c->model->arena, "out%u", k), OT_F32, c->full[k].rank, c->full[k].d);
+    }
+    c->node = ot_node_new(g, c->type, "", "n", in, c->n_in, out, c->n_out, c->attrs, c->n_attrs);
+    assert_int_not_equal(c->node, OT_NONE);
+    g->nodes[c->node].version = c->version;
+}
+
+static void drop(kase *c)
+{
+    ot_model_free(c->model);
+    ot_arena_free(c->arena);
+    free(c);
+}
+
+/* ---- one tile ---- */
+
+typedef struct cut {
+    uint32_t axis;
+    int8_t in_axis[IN_MAX], out_axis[OUT_MAX];
+    ot_win in[IN_MAX];
+    ot_op_tile tile;
+} cut;
+
+static const ot_node *node_of(const kase *c) { return &c->model->graph->nodes[c->node]; }
+
+static bool ask(const kase *c, uint32_t axis, cut *x)
+{
+    const char *why = NULL;
+    memset(x, 0, sizeof *x);
+    x->axis = axis;
+    bool ok = ot_access_axis(c->model->graph, node_of(c), 0, axis, x->in_axis, x->out_axis, &why);
+    if (!ok) assert_non_null(why);
+    return ok;
+}
+
+static void fill_window(const kase *c, cut *x, int64_t lo, int64_t hi)
+{
+    const char *why = NULL;
+    x->tile = (ot_op_tile){ .need = { lo, hi }, .in = x->in };
+    if (!ot_access_window(c->model->graph, node_of(c), 0, x->axis, &x->tile, &why))
+        fail_msg("%s axis %u [%d,%d): %s", c->type, x->axis, (int)lo, (int)hi, why);
+    assert_true(x->tile.made.lo <= lo && x->tile.made.hi >= hi);
+    for (uint32_t k = 0; k < c->n_in; k++) {
+        if (x->in_axis[k] < 0) continue;
+        assert_true(x->in[k].lo >= 0 && x->in[k].lo <= x->in[k].hi);
+        assert_true(x->in[k].hi <= c->in[k].d[x->in_axis[k]]);
+    }
+}
+
+/* a[.., lo:hi, ..] on one axis; a and out may be the same. */
+static void slice(arr *a, int32_t axis, ot_win w)
+{
+    arr *src = malloc(sizeof *src);
+    int64_t ix[ARR_RANK], d[ARR_RANK];
+    *src = *a;
+    memcpy(d, src->d, sizeof d);
+    d[axis] = w.hi - w.lo;
+    arr_shape(a, src->rank, d);
+    for (int64_t f = 0; f < arr_size(a); f++) {
+        unflatten(a, f, ix);
+        ix[axis] += w.lo;
+        a->v[f] = src->v[flatten(src, ix)];
+    }
+    free(src);
+}
+
+static void expect_same(const kase *c, const arr *got, const arr *want, uint32_t axis)
+{
+    if (got->rank != want->rank) fail_msg("%s axis %u: tile of rank %d", c->type, axis, got->rank);
+    for (int32_t i = 0; i < want->rank; i++)
+        if (got->d[i] != want->d[i])
+            fail_msg("%s axis %u: tile extent %d of axis %d, wanted %d", c->type, axis, (int)got->d[i], i,
+                     (int)want->d[i]);
+    for (int64_t f = 0; f < arr_size(want); f++)
+        if (got->v[f] != want->v[f]) fail_msg("%s axis %u: element %d differs", c->type, axis, (int)f);
+}
+
+/* Operand list of the adapted node, from the slices and the changes. Returns their number. */
+static uint32_t tile_operands(const kase *c, const cut *x, uint32_t n, const ot_adapted *ad, arr *in)
+{
+    uint32_t n_in = c->n_in;
+    memcpy(in, c->in, sizeof c->in);
+    for (uint32_t k = 0; k < c->n_in; k++)
+        for (uint32_t j = 0; j < n && !ad->drop[k]; j++)
+            if (x[j].in_axis[k] >= 0) slice(&in[k], x[j].in_axis[k], x[j].in[k]);
+    for (uint32_t j = 0; j < ad->n_operands; j++) {
+        const ot_operand *o = &ad->operands[j];
+        assert_true(!o->omit && o->input < IN_MAX);
+        arr_shape(&in[o->input], (int32_t)o->tensor->rank, o->tensor->dims);
+        memcpy(in[o->input].v, o->tensor->data, o->tensor->bytes);
+        if (o->input >= n_in) n_in = o->input + 1;
+    }
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < n_in; k++)
+        if (k >= c->n_in || !ad->drop[k]) in[kept++] = in[k];
+    return kept;
+}
+
+/* Run the tile cut along x[0..n) and compare it with the slices of the full result. */
+static void run_tile(const kase *c, const cut *x, uint32_t n)
+{
+    ot_tile_axis axes[ARR_RANK];
+    ot_adapted ad;
+    arr *in = calloc(IN_MAX, sizeof *in), *out = calloc(OUT_MAX, sizeof *out), *want = calloc(1, sizeof *want);
+    for (uint32_t j = 0; j < n; j++) axes[j] = (ot_tile_axis){ 0, x[j].axis, &x[j].tile };
+    assert_int_equal(ot_tile_adapt(c->model->graph, node_of(c), axes, n, c->arena, &ad), OT_OK);
+    for (uint32_t k = 0; k < c->n_in; k++)
+        for (uint32_t j = 0; j < n; j++) /* an empty window can only be an operand that is left out */
+            if (x[j].in_axis[k] >= 0 && x[j].in[k].lo == x[j].in[k].hi) assert_true(ad.drop[k]);
+    uint32_t n_in = tile_operands(c, x, n, &ad, in);
+    if (ad.kind == OT_ADAPT_FORWARD) {
+        assert_int_equal(n_in, 1);
+        out[0] = in[0];
+    } else {
+        ev_op op = { c->type, c->version, ad.attrs, ad.n_attrs };
+        ev_run(&op, in, n_in, out);
+    }
+    for (uint32_t o = 0; o < c->n_out; o++) {
+        bool follows = true;
+        *want = c->full[o];
+        for (uint32_t j = 0; j < n; j++) {
+            if (x[j].out_axis[o] < 0) follows = false;
+            else slice(want, x[j].out_axis[o], x[j].tile.made);
+        }
+        if (follows) expect_same(c, &out[o], want, x[0].axis);
+    }
+    free(in), free(out), free(want);
+}
+
+/* Does adding one to the slab `at` of operand k change the made window? */
+static bool slab_matters(const kase *c, const cut *x, uint32_t k, int64_t at)
+{
+    arr *in = malloc(sizeof c->in), *out = calloc(OUT_MAX, sizeof *out), *ref = malloc(sizeof *ref);
+    int64_t ix[ARR_RANK];
+    ev_op op = { c->type, c->version, c->attrs, c->n_attrs };
+    memcpy(in, c->in, sizeof c->in);
+    for (int64_t f = 0; f < arr_size(&in[k]); f++) {
+        unflatten(&in[k], f, ix);
+        if (ix[x->in_axis[k]] == at) in[k].v[f] += 1;
+    }
+    ev_run(&op, in, c->n_in, out);
+    *ref = c->full[0];
+    slice(ref, (int32_t)x->axis, x->tile.made);
+    slice(&out[0], (int32_t)x->axis, x->tile.made);
+    bool differs = memcmp(ref->v, out[0].v, (size_t)arr_size(ref) * sizeof ref->v[0]) != 0;
+    free(in), free(out), free(ref);
+    return differs;
+}
+
+static void check_tight(const kase *c, const cut *x)
+{
+    for (uint32_t k = 0; k < c->n_in; k++) {
+        if (x->in_axis[k] < 0 || c->constant[k] || x->in[k].lo == x->in[k].hi) continue;
+        ot_win w = x->in[k];
+        if (!slab_matters(c, x, k, w.lo) || !slab_matters(c, x, k, w.hi - 1))
+            fail_msg("%s axis %u operand %u: window [%d,%d) is larger than needed", c->type, x->axis, k, (int)w.lo,
+                     (int)w.hi);
+        if (w.lo > 0) assert_false(slab_matters(c, x, k, w.lo - 1));
+        if (w.hi < c->in[k].d[x->in_axis[k]]) assert_false(slab_matters(c, x, k, w.hi));
+    }
+}
+
+/* ---- one case ---- */
+
+static void random_window(int64_t extent, int64_t *lo, int64_t *hi)
+{
+    *lo = rnd(extent);
+    *hi = *lo + 1 + rnd(extent - *lo);
+}
+
+/* Ask every axis of output 0; expect: '1' cut, '0' refused, '?' either. Consumes the case. */
+static void check(kase *c, const char *expect)
+{
+    cut x[ARR_RANK];
+    uint32_t n_ok = 0;
+    int64_t lo, hi;
+    if (!c->model) build(c);
+    assert_int_equal(strlen(expect), c->full[0].rank);
+    for (uint32_t a = 0; a < (uint32_t)c->full[0].rank; a++) {
+        bool ok = ask(c, a, &x[n_ok]);
+        if (expect[a] != '?' && ok != (expect[a] == '1'))
+            fail_msg("%s (opset %d) axis %u: %s", c->type, c->version, a, ok ? "cut" : "refused");
+        if (!ok) continue;
+        for (int i = 0; i < 6; i++) {
+            random_window(c->full[0].d[a], &lo, &hi);
+            fill_window(c, &x[n_ok], lo, hi);
+            run_tile(c, &x[n_ok], 1);
+            check_tight(c, &x[n_ok]);
+        }
+        n_ok++;
+    }
+    for (int i = 0; i < 4 && n_ok > 1; i++) { /* several axes at once */
+        cut y[ARR_RANK];
+        uint32_t n = 0;
+        for (uint32_t j = 0; j < n_ok; j++) {
+            if (rnd(4) == 0) continue;
+            y[n] = x[j];
+            random_window(c->full[0].d[x[j].axis], &lo, &hi);
+            fill_window(c, &y[n++], lo, hi);
+        }
+        for (uint32_t j = 0; j < n; j++) y[j].tile.in = y[j].in;
+        if (n) run_tile(c, y, n);
+    }
+    drop(c);
+}
+
+/* ---- element-wise ---- */
+
+static void test_broadcast_random(void **state)
+{
+    static const char *const types[] = { "Add", "Where", "PRelu", "Max", "Less", "Mean", "Relu" };
+    static const uint32_t arity[] = { 2, 3, 2, 4, 2, 3, 1 };
+    (void)state;
+    seed(1);
+    for (int i = 0; i < 150; i++) {
+        size_t t = (size_t)rnd(7);
+        kase *c = new_case(types[t], 13);
+        int32_t rank = 1 + (int32_t)rnd(4);
+        int64_t d[ARR_RANK];
+        for (int32_t a = 0; a < rank; a++) d[a] = 1 + rnd(5);
+        for (uint32_t k = 0; k < arity[t]; k++) {
+            int32_t own = k == 0 ? rank : (int32_t)rnd(rank + 1);
+            int64_t od[ARR_RANK];
+            for (int32_t a = 0; a < own; a++) od[a] = k > 0 && rnd(3) == 0 ? 1 : d[rank - own + a];
+            operand(c, own, od);
+        }
+        build(c);
+        for (int32_t a = 0; a < rank; a++) {
+            cut x;
+            assert_true(ask(c, (uint32_t)a, &x));
+            for (uint32_t k = 0; k < c->n_in; k++) {
+                int32_t own = a - (rank - c->in[k].rank);
+                bool varies = own >= 0 && (c->in[k].d[own] > 1 || d[a] == 1);
+                assert_int_equal(x.in_axis[k], varies ? own : OT_AX_WHOLE);
+            }
+        }
+        check(c, &"1111"[4 - rank]);
+    }
+}
+
+static void test_point_parameters(void **state)
+{
+    (void)state;
+    seed(2);
+    kase *c = new_case("Clip", 13); /* [1] is a scalar, not the last axis */
+    IN(c, 3, 4), IN(c, 1), scalar_in(c);
+    check(c, "11");
+    c = new_case("Clip", 13);
+    IN(c, 3, 4), omitted(c), scalar_in(c);
+    check(c, "11");
+    c = new_case("CastLike", 15);
+    IN(c, 3, 4), IN(c, 5, 7, 2);
+    check(c, "11");
+    c = new_case("Dropout", 13);
+    c->n_out = 2; /* the mask is cut as well */
+    IN(c, 2, 3, 4), scalar_in(c);
+    build(c);
+    cut x;
+    assert_true(ask(c, 1, &x));
+    assert_int_equal(x.out_axis[1], 1);
+    check(c, "111");
+    for (int64_t training = 0; training < 2; training++) {
+        c = new_case("Dropout", 13);
+        IN(c, 2, 3), scalar_in(c), ints_in(c, 1, &training);
+        check(c, training ? "00" : "11");
+    }
+}
+
+static void test_legacy_broadcast(void **state)
+{
+    (void)state;
+    seed(3);
+    kase *c = new_case("Add", 6);
+    IN(c, 2, 3, 4, 5), IN(c, 3);
+    attr_i(c, "broadcast", 1), attr_i(c, "axis", 1);
+    build(c);
+    cut x;
+    assert_true(ask(c, 1, &x));
+    assert_int_equal(x.in_axis[1], 0);
+    check(c, "1111");
+    c = new_case("Add", 6);
+    IN(c, 2, 3, 4), IN(c, 3, 4);
+    attr_i(c, "broadcast", 1);
+    check(c, "111");
+}
+
+/* ---- normalisations ---- */
+
+static void test_norms(void **state)
+{
+    (void)state;
+    seed(4);
+    kase *c = new_case("BatchNormalization", 15);
+    IN(c, 2, 3, 4, 5), IN(c, 3), IN(c, 3), IN(c, 3), IN(c, 3);
+    check(c, "1111");
+    c = new_case("BatchNormalization", 15);
+    IN(c, 2, 3, 4), IN(c, 3), IN(c, 3), IN(c, 3), IN(c, 3);
+    attr_i(c, "training_mode", 1);
+    check(c, "000");
+    c = new_case("BatchNormalization", 6); /* is_test = 0 */
+    IN(c, 2, 3, 4), IN(c, 3), IN(c, 3), IN(c, 3), IN(c, 3);
+    check(c, "000");
+    c = new_case("InstanceNormalization", 6);
+    IN(c, 2, 3, 4, 5), IN(c, 3), IN(c, 3);
+    check(c, "1100");
+    c = new_case("GroupNormalization", 21);
+    IN(c, 3, 4, 2, 2), IN(c, 4), IN(c, 4);
+    attr_i(c, "num_groups", 2);
+    check(c, "1000");
+    c = new_case("LRN", 13);
+    IN(c, 2, 5, 3, 4);
+    attr_i(c, "size", 3);
+    check(c, "1011");
+    c = new_case("LpNormalization", 1);
+    IN(c, 2, 3, 4);
+    attr_i(c, "axis", 1);
+    check(c, "101");
+    c = new_case("MeanVarianceNormalization", 13);
+    IN(c, 2, 3, 4, 5);
+    attr_ints(c, "axes", (int64_t[]){ 0, 2, -1 }, 3);
+    check(c, "0100");
+}
+
+static void test_layer_norm(void **state)
+{
+    (void)state;
+    seed(5);
+    kase *c = new_case("LayerNormalization", 17);
+    IN(c, 2, 3, 4, 5), IN(c, 4, 5), IN(c, 5);
+    attr_i(c, "axis", -2);
+    c->n_out = 2; /* Mean follows */
+    build(c);
+    cut x;
+    assert_true(ask(c, 1, &x));
+    assert_int_equal(x.out_axis[1], 1);
+    check(c, "1100");
+    c = new_case("LayerNormalization", 17);
+    IN(c, 6, 5), IN(c, 5);
+    check(c, "10");
+    c = new_case("RMSNormalization", 23); /* a scale that varies along a free axis is cut too */
+    IN(c, 2, 3, 5), IN(c, 3, 5);
+    check(c, "110");
+}
+
+static void test_softmax(void **state)
+{
+    (void)state;
+    seed(6);
+    for (int64_t a = -4; a < 4; a++) {
+        char now[] = "1111", then[] = "0000";
+        int64_t at = a < 0 ? a + 4 : a;
+        now[at] = '0';
+        for (int64_t i = 0; i < at; i++) then[i] = '1';
+        kase *c = new_case("Softmax", 13);
+        IN(c, 2, 3, 4, 2);
+        attr_i(c, "axis", a);
+        check(c, now);
+        c = new_case("Softmax", 12);
+        IN(c, 2, 3, 4, 2);
+        attr_i(c, "axis", a);
+        check(c, then);
+    }
+    kase *c = new_case("Softmax", 11); /* defaults */
+    IN(c, 4, 3, 2);
+    check(c, "100");
+    c = new_case("Softmax", 17);
+    IN(c, 4, 3, 2);
+    check(c, "110");
+}
+
+/* ---- reductions ---- */
+
+static void test_reduce_random(void **state)
+{
+    (void)state;
+    seed(7);
+    for (int i = 0; i < 80; i++) {
+        bool by_input = rnd(2), keep = rnd(2);
+        kase *c = new_case("ReduceSum", by_input ? 13 : 11);
+        int32_t rank = 2 + (int32_t)rnd(3), kept = 0;
+        int64_t d[ARR_RANK], axes[ARR_RANK];
+        size_t n_axes = 0;
+        char expect[ARR_RANK + 1] = "";
+        for (int32_t a = 0; a < rank; a++) {
+            bool cut_out = rnd(2) || (a == rank - 1 && n_axes == 0);
+            d[a] = 1 + rnd(4);
+            if (cut_out) axes[n_axes++] = rnd(2) ? a : a - rank;
+            if (keep || !cut_out) expect[kept++] = cut_out ? '0' : '1';
+        }
+        operand(c, rank, d);
+        if (by_input) ints_in(c, (int64_t)n_axes, axes);
+        else attr_ints(c, "axes", axes, n_axes);
+        attr_i(c, "keepdims", keep);
+        check(c, expect);
+    }
+}
+
+static void test_reduce_special(void **state)
+{
+    (void)state;
+    seed(8);
+    kase *c = new_case("ReduceMean", 13); /* no axes: all */
+    IN(c, 3, 4);
+    check(c, "00");
+    c = new_case("ReduceSum", 13);
+    IN(c, 3, 4);
+    attr_i(c, "noop_with_empty_axes", 1);
+    check(c, "11");
+    c = new_case("ReduceSum", 13); /* axes that only a run knows */
+    IN(c, 3, 4), INTS(c, 1);
+    c->constant[1] = false;
+    check(c, "00");
+    for (int64_t a = -3; a < 3; a++) {
+        char expect[] = "111";
+        expect[a < 0 ? a + 3 : a] = '0';
+        c = new_case("ArgMax", 13);
+        IN(c, 2, 3, 4);
+        attr_i(c, "axis", a);
+        check(c, expect);
+        c = new_case("ArgMax", 13);
+        IN(c, 2, 3, 4);
+        attr_i(c, "axis", a), attr_i(c, "keepdims", 0);
+        check(c, "11");
+        c = new_case("CumSum", 14);
+        IN(c, 2, 3, 4), INTS(c, a);
+        check(c, expect);
+    }
+}
+
+/* ---- products ---- */
+
+static void test_matmul_random(void **state)
+{
+    (void)state;
+    seed(9);
+    for (int i = 0; i < 120; i++) {
+        kase *c = new_case("MatMul", 13);
+        int32_t ra = 1 + (int32_t)rnd(4), rb = 1 + (int32_t)rnd(4);
+        int64_t batch[2], d[ARR_RANK], M = 1 + rnd(4), K = 1 + rnd(3), N = 1 + rnd(4);
+        if (ra == 1 && rb == 1) ra = 2;
+        batch[0] = 1 + rnd(3), batch[1] = 1 + rnd(3);
+        for (int32_t a = 0; a < ra - 2; a++) d[a] = rnd(3) ? batch[a + 4 - ra] : 1;
+        if (ra > 1) d[ra - 2] = M;
+        d[ra - 1] = K;
+        operand(c, ra, d);
+        for (int32_t a = 0; a < rb - 2; a++) d[a] = rnd(3) ? batch[a + 4 - rb] : 1;
+        d[rb == 1 ? 0 : rb - 2] = K;
+        if (rb > 1) d[rb - 1] = N;
+        operand(c, rb, d);
+        build(c);
+        check(c, &"1111"[4 - c->full[0].rank]);
+    }
+}
+
+static void test_matmul_roles(void **state)
+{
+    (void)state;
+    seed(10);
+    kase *c = new_case("MatMul", 13);
+    IN(c, 2, 1, 4, 3), IN(c, 5, 3, 6); /* batch 2 and 5 from one operand each */
+    build(c);
+    static const int8_t want[4][2] = { { 0, -1 }, { -1, 0 }, { 2, -1 }, { -1, 2 } };
+    for (uint32_t a = 0; a < 4; a++) {
+        cut x;
+        assert_true(ask(c, a, &x));
+        assert_int_equal(x.in_axis[0], want[a][0]);
+        assert_int_equal(x.in_axis[1], want[a][1]);
+    }
+    check(c, "1111");
+    c = new_case("MatMulInteger", 13); /* zero point per row, per column */
+    IN(c, 4, 3), IN(c, 3, 5), IN(c, 4), IN(c, 5);
+    check(c, "11");
+    c = new_case("MatMulInteger", 13);
+    IN(c, 2, 4, 3), IN(c, 2, 3, 5), IN(c, 2, 4, 1), IN(c, 2, 1, 5);
+    check(c, "111");
+    c = new_case("QLinearMatMul", 13);
+    IN(c, 4, 3), IN(c, 4), IN(c, 4), IN(c, 3, 5), IN(c, 5), scalar_in(c), scalar_in(c), IN(c, 1);
+    check(c, "11");
+}
+
+static void test_gemm(void **state)
+{
+    static const int64_t c_dims[][2] = { { 0, 0 }, { 0, 5 }, { 1, 5 }, { 4, 1 }, { 4, 5 }, { 1, 1 } };
+    static const int32_t c_rank[] = { 0, 1, 2, 2, 2, 2 };
+    (void)state;
+    seed(11);
+    for (int i = 0; i < 28; i++) {
+        kase *c = new_case("Gemm", 13);
+        bool ta = i & 1, tb = i & 2;
+        int shape = i / 4;
+        operand(c, 2, ta ? (int64_t[]){ 3, 4 } : (int64_t[]){ 4, 3 });
+        operand(c, 2, tb ? (int64_t[]){ 5, 3 } : (int64_t[]){ 3, 5 });
+        if (shape < 6) operand(c, c_rank[shape], c_rank[shape] == 1 ? &c_dims[shape][1] : c_dims[shape]);
+        attr_i(c, "transA", ta), attr_i(c, "transB", tb);
+        check(c, "11");
+    }
+}
+
+static void test_einsum(void **state)
+{
+    (void)state;
+    seed(12);
+    kase *c = new_case("Einsum", 12);
+    IN(c, 2, 3, 4), IN(c, 2, 5, 4);
+    c->attrs[c->n_attrs++] = ot_mk_str("equation", "bij, bkj -> bik");
+    check(c, "111");
+    c = new_case("Einsum", 12);
+    IN(c, 2, 3, 4), IN(c, 4), IN(c, 3, 2);
+    c->attrs[c->n_attrs++] = ot_mk_str("equation", "abc,c,bz->za");
+    check(c, "11");
+    static const char *const refused[] = { "ii,ij->ij", "...i,ij->ij", "i1,ij->ij", "ij->ij", "ij,jk,kl->ij", "ij,jk->ikl",
+                                           "ij,jk->ii", "ij,jk->iz" };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        c = new_case("Einsum", 12);
+        IN(c, 3, 3), IN(c, 3, 3);
+        c->attrs[c->n_attrs++] = ot_mk_str("equation", "ij,jk->ik");
+        build(c); /* then ask about another equation on the same shapes */
+        ot_node *n = &c->model->graph->nodes[c->node];
+        n->attrs[0] = ot_mk_str("equation", refused[i]);
+        cut x;
+        if (ask(c, 1, &x)) fail_msg("Einsum '%s' cut", refused[i]);
+        drop(c);
+    }
+    c = new_case("Einsum", 12); /* implicit result: labels that occur once, in alphabetical order */
+    IN(c, 5, 3), IN(c, 3, 4);
+    c->attrs[c->n_attrs++] = ot_mk_str("equation", "zj,ja->az");
+    build(c);
+    c->model->graph->nodes[c->node].attrs[0] = ot_mk_str("equation", "zj,ja");
+    cut x;
+    assert_true(ask(c, 0, &x));
+    assert_true(x.in_axis[0] == OT_AX_WHOLE && x.in_axis[1] == 1);
+    assert_true(ask(c, 1, &x));
+    assert_true(x.in_axis[0] == 0 && x.in_axis[1] == OT_AX_WHOLE);
+    drop(c);
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    seed(13);
+    for (int mask = 0; mask < 5; mask++) {
+        static const int64_t dims[5][4] = { { 3, 5 }, { 1, 3, 5 }, { 2, 1, 3, 5 }, { 1, 4, 3, 5 }, { 2, 4, 1, 5 } };
+        static const int32_t rank[5] = { 2, 3, 4, 4, 4 };
+        kase *c = new_case("Attention", 23);
+        IN(c, 2, 4, 3, 2), IN(c, 2, 4, 5, 2), IN(c, 2, 4, 5, 3);
+        operand(c, rank[mask], dims[mask]);
+        check(c, "1110");
+    }
+    kase *c = new_case("Attention", 23); /* grouped heads share keys */
+    IN(c, 2, 4, 3, 2), IN(c, 2, 2, 5, 2), IN(c, 2, 2, 5, 3);
+    check(c, "1010");
+    c = new_case("Attention", 23);
+    IN(c, 2, 4, 3, 2), IN(c, 2, 4, 5, 2), IN(c, 2, 4, 5, 3);
+    attr_i(c, "is_causal", 1);
+    check(c, "1100");
+    c = new_case("Attention", 23); /* a cache */
+    IN(c, 2, 4, 3, 2), IN(c, 2, 4, 5, 2), IN(c, 2, 4, 5, 3), omitted(c), IN(c, 2, 4, 1, 2), IN(c, 2, 4, 1, 3);
+    check(c, "0000");
+}
+
+/* ---- quantisation ---- */
+
+static void test_quant(void **state)
+{
+    (void)state;
+    seed(14);
+    kase *c = new_case("QuantizeLinear", 13);
+    IN(c, 2, 3, 4), scalar_in(c), scalar_in(c);
+    check(c, "111");
+    c = new_case("DequantizeLinear", 13);
+    IN(c, 2, 3, 4), IN(c, 3), IN(c, 3);
+    check(c, "111");
+    c = new_case("QuantizeLinear", 13);
+    IN(c, 2, 3, 4), IN(c, 4);
+    attr_i(c, "axis", -1);
+    build(c);
+    cut x;
+    assert_true(ask(c, 2, &x));
+    assert_int_equal(x.in_axis[1], 0);
+    check(c, "111");
+    c = new_case("QuantizeLinear", 21);
+    IN(c, 2, 4), IN(c, 1);
+    attr_i(c, "axis", 1), attr_i(c, "block_size", 2);
+    check(c, "00");
+}
+
+/* ---- movement ---- */
+
+static void test_transpose_random(void **state)
+{
+    (void)state;
+    seed(15);
+    for (int i = 0; i < 60; i++) {
+        kase *c = new_case("Transpose", 13);
+        int32_t rank = 1 + (int32_t)rnd(4);
+        int64_t d[ARR_RANK], perm[ARR_RANK];
+        for (int32_t a = 0; a < rank; a++) d[a] = 1 + rnd(4), perm[a] = a;
+        for (int32_t a = rank - 1; a > 0; a--) {
+            int64_t j = rnd(a + 1), t = perm[a];
+            perm[a] = perm[j], perm[j] = t;
+        }
+        operand(c, rank, d);
+        if (rnd(4)) attr_ints(c, "perm", perm, (size_t)rank);
+        check(c, &"1111"[4 - rank]);
+    }
+}
+
+static int64_t product(const int64_t *d, int32_t from, int32_t to)
+{
+    int64_t p = 1;
+    for (int32_t i = from; i < to; i++) p *= d[i];
+    return p;
+}
+
+/* A random shape with the given prime factors in order, and extents of 1 sprinkled in. */
+static int32_t random_shape(const int64_t *f, int32_t n, int64_t *d)
+{
+    int32_t rank = 0;
+    for (int32_t i = 0; i < n;) {
+        int64_t e = 1;
+        if (rnd(5) == 0 && rank < ARR_RANK - 1) d[rank++] = 1;
+        do e *= f[i++];
+        while (i < n && (rnd(2) || rank >= ARR_RANK - 2));
+        d[rank++] = e;
+    }
+    return rank;
+}
+
+/* The axis can be cut exactly when as many elements precede its slabs as precede those of an input axis. */
+static bool reshape_leads(const arr *x, const arr *y, int32_t a, int32_t *in_axis)
+{
+    for (int32_t i = 0; i < x->rank; i++) {
+        if (x->d[i] == 1 || y->d[a] == 1 || product(x->d, 0, i) != product(y->d, 0, a)) continue;
+        *in_axis = i;
+        return true;
+    }
+    return false;
+}
+
+/* The smallest window around [lo,hi) that begins and ends on slabs of both sides, by trying all. */
+static ot_win smallest_made(const arr *x, const arr *y, int32_t a, int32_t i, int64_t lo, int64_t hi)
+{
+    int64_t ry = product(y->d, a + 1, y->rank), rx = product(x->d, i + 1, x->rank);
+    while (lo * ry % rx) lo--;
+    while (hi * ry % rx) hi++;
+    return (ot_win){ lo, hi };
+}
+
+static void test_reshape_random(void **state)
+{
+    static const int64_t primes[] = { 2, 3, 2, 5, 2, 3 };
+    (void)state;
+    seed(16);
+    for (int i = 0; i < 400; i++) {
+        kase *c = new_case("Reshape", 13);
+        int64_t f[6], g[6], d[ARR_RANK];
+        int32_t n = 1 + (int32_t)rnd(6);
+        for (int32_t k = 0; k < n; k++) f[k] = g[k] = primes[k];
+        if (rnd(2) && n > 2) g[1] = f[2], g[2] = f[1]; /* groups that meet only later */
+        operand(c, random_shape(f, n, d), d);
+        int32_t rank = random_shape(g, n, d);
+        ints_in(c, rank, d);
+        build(c);
+        char expect[ARR_RANK + 1] = "";
+        for (int32_t a = 0; a < rank; a++) {
+            int32_t in_axis = -1;
+            cut x;
+            int64_t lo, hi;
+            bool leads = reshape_leads(&c->in[0], &c->full[0], a, &in_axis);
+            expect[a] = leads ? '1' : '0';
+            assert_int_equal(ask(c, (uint32_t)a, &x), leads);
+            if (!leads) continue;
+            assert_int_equal(x.in_axis[0], in_axis);
+            random_window(d[a], &lo, &hi);
+            fill_window(c, &x, lo, hi);
+            ot_win w = smallest_made(&c->in[0], &c->full[0], a, in_axis, lo, hi);
+            assert_int_equal(x.tile.made.lo, w.lo);
+            assert_int_equal(x.tile.made.hi, w.hi);
+        }
+        check(c, expect);
+    }
+}
+
+static void test_reshape_kin(void **state)
+{
+    (void)state;
+    seed(17);
+    kase *c = new_case("Reshape", 13); /* 0 and -1 become numbers */
+    IN(c, 2, 6, 4), INTS(c, 0, 0, 2, -1);
+    check(c, "1110");
+    c = new_case("Flatten", 13);
+    IN(c, 2, 3, 4, 5);
+    attr_i(c, "axis", 2);
+    check(c, "11");
+    c = new_case("Squeeze", 13); /* without axes: a tile of extent 1 must keep its axis */
+    IN(c, 1, 4, 1, 5);
+    check(c, "11");
+    c = new_case("Squeeze", 13);
+    IN(c, 4, 1, 5), INTS(c, -2);
+    check(c, "11");
+    c = new_case("Unsqueeze", 13);
+    IN(c, 4, 5), INTS(c, 0, -1);
+    check(c, "0110");
+    c = new_case("Reshape", 13); /* window and alignment named in access_reshape.c */
+    IN(c, 6, 4), INTS(c, 3, 8);
+    build(c);
+    cut x;
+    assert_true(ask(c, 0, &x));
+    fill_window(c, &x, 1, 2);
+    assert_int_equal(x.in[0].lo, 2);
+    assert_int_equal(x.in[0].hi, 4);
+    check(c, "10");
+}
+
+static void test_expand_tile(void **state)
+{
+    (void)state;
+    seed(18);
+    kase *c = new_case("Expand", 13);
+    IN(c, 3, 1, 5), INTS(c, 2, 1, 4, 5);
+    check(c, "0101");
+    c = new_case("Expand", 13); /* 1 in the target keeps the extent */
+    IN(c, 3, 4), INTS(c, 1, 1);
+    check(c, "11");
+    c = new_case("Tile", 13);
+    IN(c, 3, 4, 2), INTS(c, 1, 3, 1);
+    check(c, "101");
+}
+
+static void test_concat_split(void **state)
+{
+    (void)state;
+    seed(19);
+    for (int i = 0; i < 40; i++) {
+        kase *c = new_case("Concat", 13);
+        int32_t rank = 1 + (int32_t)rnd(3), axis = (int32_t)rnd(rank);
+        int64_t d[ARR_RANK];
+        for (int32_t a = 0; a < rank; a++) d[a] = 1 + rnd(4);
+        for (int64_t k = 1 + rnd(5); k > 0; k--) {
+            d[axis] = 1 + rnd(4);
+            operand(c, rank, d);
+        }
+        attr_i(c, "axis", rnd(2) ? axis : axis - rank);
+        check(c, &"111"[3 - rank]);
+    }
+    kase *c = new_case("Split", 13);
+    IN(c, 4, 6, 2), INTS(c, 2, 4);
+    attr_i(c, "axis", 1);
+    c->n_out = 2;
+    check(c, "101");
+}
+
+static void test_gather_random(void **state)
+{
+    (void)state;
+    seed(20);
+    for (int i = 0; i < 60; i++) {
+        kase *c = new_case("Gather", 13);
+        int32_t rank = 1 + (int32_t)rnd(3), q = (int32_t)rnd(3);
+        int64_t d[ARR_RANK], axis = rnd(rank);
+        if (rank + q == 1) q = 1;
+        for (int32_t a = 0; a < rank; a++) d[a] = 1 + rnd(4);
+        d[axis] += 1; /* else adding one to an index points at the same slab */
+        operand(c, rank, d);
+        for (int32_t a = 0; a < q; a++) d[a] = 1 + rnd(3);
+        operand(c, q, d);
+        attr_i(c, "axis", rnd(2) ? axis : axis - rank);
+        build(c);
+        check(c, &"1111"[4 - c->full[0].rank]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_broadcast_random), cmocka_unit_test(test_point_parameters),
+        cmocka_unit_test(test_legacy_broadcast), cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_layer_norm),       cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_reduce_random),    cmocka_unit_test(test_reduce_special),
+        cmocka_unit_test(test_matmul_random),    cmocka_unit_test(test_matmul_roles),
+        cmocka_unit_test(test_gemm),             cmocka_unit_test(test_einsum),
+        cmocka_unit_test(test_attention),        cmocka_unit_test(test_quant),
+        cmocka_unit_test(test_transpose_random), cmocka_unit_test(test_reshape_random),
+        cmocka_unit_test(test_reshape_kin),      cmocka_unit_test(test_expand_tile),
+        cmocka_unit_test(test_concat_split),     cmocka_unit_test(test_gather_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* The planner against exhaustive search, and the plan checker against planted errors.
+ *
+ * Exhaustive search: the cost of every interval in every tiling is taken from the trial code (which has its own oracle in
+ * ot_region_exact), but all compositions of the sequence into intervals are enumerated here, without dynamic programming.
+ */
+#include "../../src/plan/planner.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static uint64_t rng;
+
+static uint32_t next_random(uint32_t n)
+{
+    rng += 0x9e3779b97f4a7c15u;
+    uint64_t z = rng;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((z ^ (z >> 31)) % n);
+}
+
+/* A random chain with skips: convolutions, activations, adds, pools on [1,c,h,h]. */
+static char *random_text(char *buf, size_t size, uint32_t n)
+{
+    uint32_t h = 32u << next_random(4), c = 4u << next_random(4);
+    int len = snprintf(buf, size, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h, h);
+    for (uint32_t k = 0; k < n; k++)
+        len += snprintf(buf + len, size - (size_t)len, "  init %%w%u : float32[%u,%u,3,3] = random %u\n", k, c, c, k + 1);
+    for (uint32_t k = 0; k < n; k++) {
+        switch (next_random(4)) {
+        case 0:
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Relu(%%v%u)\n", k + 1, k);
+            break;
+        case 1:
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Add(%%v%u, %%v%u)\n", k + 1, k, next_random(k + 1));
+            break;
+        case 2:
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Softmax(%%v%u) {axis=%u}\n", k + 1, k, 1 + next_random(3));
+            break;
+        default:
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n", k + 1, k, k);
+        }
+    }
+    snprintf(buf + len, size - (size_t)len, "  output %%v%u\n}\n", n);
+    return buf;
+}
+
+static ot_target small_target(void)
+{
+    ot_target t = {.fast_bytes = 1 << 18, .granule = 64, .cores = 1, .is_cache = next_random(2) == 0, .bw_fast = 100e9, .bw_mid = 20e9,
+                   .mid_bytes = 4 << 20, .bw_slow = 5e9, .rate_conv = 50e9, .rate_conv_depthwise = 20e9, .rate_conv_pointwise = 40e9,
+                   .rate_gemm = 50e9, .rate_elem = 5e9, .rate_trans = 1e9, .rate_reduce = 5e9, .rate_pool = 5e9,
+                   .node_overhead = 1e-6, .loop_overhead = 5e-6, .region_overhead = 5e-6};
+    return t;
+}
+
+typedef struct table {
+    double t[12][12]; /* [first][end] least time of a tiled interval */
+} table;
+
+static void fill_table(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_plan_options *o, table *tab)
+{
+    for (uint32_t a = 0; a < 12; a++)
+        for (uint32_t b = 0; b < 12; b++) tab->t[a][b] = 1e300;
+    for (uint32_t end = 0; end < s->n; end++) {
+        const ot_value *x = &s->g->values[s->g->nodes[s->node[end]].out[0]];
+        int8_t sets[8][OT_DIMS_MAX];
+        uint32_t dims[8], n_sets = 0;
+        for (int8_t a = 0; a < x->rank; a++)
+            for (int8_t b = a; b < x->rank; b++) {
+                const char *why;
+                const ot_node *n = &s->g->nodes[s->node[end]];
+                bool ok = x->dims[a] > 1 && x->dims[b] > 1 &&
+                          ot_access_axis(s->g, n, 0, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why) &&
+                          ot_access_axis(s->g, n, 0, (uint32_t)b, w->in_axis[0], w->out_axis[0], &why);
+                if (!ok || n_sets == 8) continue;
+                sets[n_sets][0] = a;
+                sets[n_sets][1] = b;
+                dims[n_sets++] = a == b ? 1 : 2;
+            }
+        for (uint32_t k = 0; k < n_sets; k++) {
+            ot_walk_start(w, end, 0, sets[k], dims[k]);
+            ot_trial_start(tr, w, 0, sets[k], dims[k]);
+            while (w->lo > 0) {
+                int st = ot_walk_step(w);
+                if (!ot_trial_visit(tr, st)) break;
+                if (st != OT_ST_IN || end == w->lo) continue;
+                for (uint32_t p = 0; p < ot_trial_pairs(tr); p++) {
+                    ot_choice c;
+                    if (!ot_trial_choice(tr, p, &c)) continue;
+                    if (c.time < tab->t[w->lo][end] && c.time < s->time[end + 1] - s->time[w->lo]) tab->t[w->lo][end] = c.time;
+                }
+            }
+        }
+    }
+    (void)o;
+}
+
+static double enumerate(const ot_seq *s, const table *tab, uint32_t pos)
+{
+    if (pos == s->n) return 0;
+    double best = s->time[pos + 1] - s->time[pos] + enumerate(s, tab, pos + 1);
+    for (uint32_t end = pos; end < s->n; end++) {
+        if (tab->t[pos][end] >= 1e299) continue;
+        double t = tab->t[pos][end] + enumerate(s, tab, end + 1);
+        if (t < best) best = t;
+    }
+    return best;
+}
+
+static void dp_equals_exhaustive(void **state)
+{
+    (void)state;
+    uint32_t tiled = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        rng = seed;
+        char text[8192];
+        ot_diag d = {0};
+        ot_model *m = NULL;
+        random_text(text, sizeof text, 3 + next_random(7));
+        ot_target t = small_target();
+        assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
+        assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+        ot_arena *a = ot_arena_new();
+        ot_seq s;
+        ot_walk w;
+        ot_path path;
+        ot_plan_options o = {.goal = OT_GOAL_TIME};
+        table tab;
+        assert_int_equal(ot_seq_build(m->graph, &t, a, &s), OT_OK);
+        assert_int_equal(ot_walk_new(&s, &w), OT_OK);
+        ot_trial *tr = ot_trial_new(&s, &t, &o);
+        assert_non_null(tr);
+        assert_int_equal(ot_dp_solve(&s, &w, tr, &t, &o, &path), OT_OK);
+        fill_table(&s, &w, tr, &o, &tab);
+        double best = enumerate(&s, &tab, 0);
+        if (path.time > best * (1 + 1e-6) || path.time < best * (1 - 1e-6))
+            fail_msg("seed %llu: dynamic programming %.9g s, exhaustive %.9g s\n%s", (unsigned long long)seed, path.time, best, text);
+        if (best < s.time[s.n] * 0.999) tiled++;
+        ot_arena_free(a);
+        ot_model_free(m);
+    }
+    assert_true(tiled >= 20); /* the test means something only when tiling wins often */
+}
+
+static void plans_check_out(void **state)
+{
+    (void)state;
+    uint32_t regions = 0;
+    for (uint64_t seed = 1; seed <= 80; seed++) {
+        rng = seed * 77;
+        char text[8192];
+        ot_diag d = {0};
+        ot_model *m = NULL;
+        random_text(text, sizeof text, 3 + next_random(12));
+        ot_target t = small_target();
+        assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
+        assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+        ot_plan_options o = {.goal = next_random(2) ? OT_GOAL_TIME : OT_GOAL_MEMORY, .force = next_random(2), .max_slowdown = 0.3, .tie_break = true};
+        ot_plan *p;
+        assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
+        if (ot_plan_check(m->graph, p, &t, &d) != OT_OK) fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
+        regions += p->n_regions;
+        if (p->n_regions > 0) { /* a planted error is found */
+            ot_region *r = &p->regions[0];
+            ot_diag planted = {0};
+            int64_t tile = r->dims[0].tile;
+            r->dims[0].tile += r->dims[0].extent;
+            assert_int_not_equal(ot_plan_check(m->graph, p, &t, &planted), OT_OK);
+            r->dims[0].tile = tile;
+            uint32_t n = r->n_values - 1;
+            r->values[n].is_output = !r->values[n].is_output;
+            memset(&planted, 0, sizeof planted);
+            assert_int_not_equal(ot_plan_check(m->graph, p, &t, &planted), OT_OK);
+        }
+        ot_plan_free(p);
+        ot_model_free(m);
+    }
+    assert_true(regions > 40);
+}
+
+static void budget_is_hard(void **state)
+{
+    (void)state;
+    rng = 5;
+    char text[8192];
+    ot_diag d = {0};
+    ot_model *m = NULL;
+    random_text(text, sizeof text, 6);
+    ot_target t = small_target();
+    assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
+    assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+    ot_plan_options o = {.goal = OT_GOAL_MEMORY, .memory_budget = 1000};
+    ot_plan *p;
+    assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_E_BUDGET);
+    assert_non_null(strstr(d.message, "available 1000"));
+    ot_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dp_equals_exhaustive),
+        cmocka_unit_test(plans_check_out),
+        cmocka_unit_test(budget_is_hard),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
