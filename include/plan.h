@@ -162,6 +162,8 @@ bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char 
 
 /* Replace static nodes that read values made inside a region by constants (rewrite/fold.c). Call before ot_rewrite. */
 ot_status ot_fold_static(ot_graph *g, const ot_plan *p) OT_MUST_USE;
+/* Whether it could: then reading a value does not keep it alive. */
+bool ot_static_foldable(const ot_graph *g, const ot_node *n);
 
 /* ---- lp.c, lp_glpk.c: small mixed-integer programs ---- */
 

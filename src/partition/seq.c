@@ -70,6 +70,7 @@ static void fill_ranges(ot_seq *s)
         if (made) s->def[v] = s->pos[x->producer];
         for (uint32_t u = 0; u < x->n_uses; u++) {
             uint32_t p = s->pos[x->uses[u]];
+            if (p == OT_NONE && !ot_static_foldable(g, &g->nodes[x->uses[u]])) p = s->n; /* kept alive, like an output */
             if (p != OT_NONE && (s->last[v] == OT_NONE || p > s->last[v])) s->last[v] = p;
         }
         if (x->is_output) s->last[v] = s->n;

@@ -170,7 +170,7 @@ static ot_status check_outputs(checker *c, const uint32_t *owner, uint32_t index
     for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
         const ot_value *x = &c->g->values[r->values[v].value];
         bool outside = x->is_output;
-        for (uint32_t u = 0; u < x->n_uses; u++) outside |= owner[x->uses[u]] != index && !c->g->nodes[x->uses[u]].is_static;
+        for (uint32_t u = 0; u < x->n_uses; u++) outside |= owner[x->uses[u]] != index && !(c->g->nodes[x->uses[u]].is_static && ot_static_foldable(c->g, &c->g->nodes[x->uses[u]]));
         if (outside && !r->values[v].is_output) return broken(c, "a value read outside is not an output", r->values[v].value);
         bool cut = false;
         for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0;

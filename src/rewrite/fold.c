@@ -30,13 +30,15 @@ static const ot_tensor *known_tensor(ot_arena *a, const ot_value *v)
     return t;
 }
 
-static bool foldable(const ot_graph *g, const ot_node *n)
+bool ot_static_foldable(const ot_graph *g, const ot_node *n)
 {
     if (!n->is_static || n->n_captured > 0) return false;
     for (uint32_t o = 0; o < n->n_out; o++) {
         ot_id v = n->out[o];
         if (v == OT_NONE) continue;
-        if (!g->values[v].known || g->values[v].is_output || g->values[v].rank < 0) return false;
+        const ot_value *x = &g->values[v];
+        bool integer = x->dtype == OT_I64 || x->dtype == OT_I32 || x->dtype == OT_BOOL;
+        if (!x->known || !integer || x->is_output || x->rank < 0 || o >= 8) return false;
     }
     return true;
 }
@@ -56,7 +58,7 @@ ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
         bool reads = false;
         for (uint32_t i = 0; i < n->n_in; i++) reads |= n->in[i] != OT_NONE && made[n->in[i]];
         if (!reads || !n->is_static || n->dead) continue;
-        if (!foldable(g, n)) return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): cannot be folded", n->name, n->op_type);
+        if (!ot_static_foldable(g, n)) return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): cannot be folded", n->name, n->op_type);
         ot_id outs[8];
         uint32_t n_outs = n->n_out < 8 ? n->n_out : 8;
         memcpy(outs, n->out, n_outs * sizeof *outs);
