@@ -275,7 +275,8 @@ ot_status ot_verify(ot_graph *g) OT_MUST_USE;
 
 /* ---- text_print.c, text_parse.c, dot.c: the .ot text form (docs/ot-format.md) ---- */
 
-/* Print the graph, bodies included. Deterministic. Returns OT_E_SYSTEM when writing failed. */
+/* Print the graph, bodies included. Deterministic. Returns OT_E_SYSTEM when writing failed, without a message: the
+ * caller knows the file, and errno. */
 ot_status ot_text_print(const ot_graph *g, FILE *f) OT_MUST_USE;
 /* Parse a model; errors carry line:column. *out is owned by the caller (ot_model_free). */
 ot_status ot_text_parse(const char *text, size_t n, ot_diag *diag, ot_model **out) OT_MUST_USE;

@@ -392,7 +392,7 @@ def main():
         p.add_argument('--' + option, type=int)
     p.add_argument('--small', action='store_true')
     p.add_argument('--list', action='store_true')
-    a = p.parse_args()
+    a = p.parse_intermixed_args()
     if a.list:
         for name, f in MODELS.items():
             print(f'{name:20s} {f.__doc__.splitlines()[0]}')

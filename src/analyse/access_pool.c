@@ -76,12 +76,15 @@ static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     if (axis < 2) return true;
     if (!read(g, n, &sp, why)) return false;
     const ot_spatial_axis *a = &sp.ax[axis - 2];
-    if (!ot_spatial_window(a, t, why)) return false;
-    if (t->made.hi == a->out && overflows(a)) {
-        t->pad_hi = a->pe;
-        t->extra = 1;
-    }
-    return true;
+    if (t->need.hi < a->out || !overflows(a)) return ot_spatial_window(a, t, why);
+    /* The sticking-out window alone would be a kernel larger than its padded input: make its neighbour, too. */
+    ot_win need = t->need;
+    t->need.lo = ot_max(0, ot_min(need.lo, ot_floor_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s)));
+    bool ok = ot_spatial_window(a, t, why);
+    t->need = need;
+    t->pad_hi = a->pe;
+    t->extra = 1;
+    return ok;
 }
 
 static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,

@@ -106,7 +106,8 @@ int64_t ot_shape_slice_range(int64_t dim, int64_t start, int64_t end, int64_t st
 /* shape_window.c */
 OT_RULE(conv); OT_RULE(conv_transpose); OT_RULE(pool); OT_RULE(global_pool); OT_RULE(max_unpool);
 OT_RULE(roi_align); OT_RULE(depth_to_space); OT_RULE(space_to_depth);
-/* shape_move.c */
+/* shape_move.c; [start, end) of Shape (opset 15), clamped */
+void ot_shape_shape_range(const ot_node *n, int32_t rank, int32_t *start, int32_t *end);
 OT_RULE(reshape); OT_RULE(flatten); OT_RULE(squeeze); OT_RULE(unsqueeze); OT_RULE(transpose); OT_RULE(concat);
 OT_RULE(split); OT_RULE(expand); OT_RULE(tile); OT_RULE(shape); OT_RULE(size); OT_RULE(constant);
 OT_RULE(constant_of_shape); OT_RULE(range); OT_RULE(eye_like);
@@ -124,33 +125,38 @@ OT_RULE(einsum); OT_RULE(attention); OT_RULE(recurrent);
 
 /* ---- known.c, known_arith.c, known_move.c ---- */
 
-/* Contents of a constant tensor into k (integers <= OT_KNOWN_MAX, floats <= OT_KNOWN_FLOAT_MAX elements). false: no memory. */
+/* Contents of a small constant tensor into k (k->valid stays false when it is not small). false: no memory. */
 bool ot_known_of_tensor(ot_infer *c, const ot_tensor *t, ot_known *k) OT_MUST_USE;
 /* Contents of the outputs of c->n, whose shapes are already stored. OT_E_NOMEM is the only failure. */
 ot_status ot_known_propagate(ot_infer *c) OT_MUST_USE;
 
-/* Fresh buffers for n elements in `keep`/scratch; false: no memory. */
+/* Contents under construction: n elements, all unknown at first. */
 typedef struct ot_known_buf {
     uint32_t n;
-    int64_t *i;
-    double *f;
-    bool *ok;
+    int64_t *i; /* [n] or NULL */
+    double *f;  /* [n] or NULL */
+    bool *ok;   /* [n] */
 } ot_known_buf;
-bool ot_known_alloc(ot_infer *c, uint32_t n, bool is_float, ot_known_buf *b) OT_MUST_USE;
+
 /* Element e of k is known. */
 static inline bool ot_known_has(const ot_known *k, uint32_t e) { return k->ok == NULL || k->ok[e]; }
-bool ot_known_is_float(ot_dtype t);
-/* An integer type whose contents we track (bool included). */
-bool ot_known_is_int(ot_dtype t);
-/* v fits the integer type t. */
-bool ot_known_fits(ot_dtype t, int64_t v);
-/* v rounded to the float type t. */
-double ot_known_round(ot_dtype t, double v);
-/* Copy element s of k to element e of b. */
+bool ot_known_is_float(ot_dtype t); /* a float type whose contents we track */
+bool ot_known_is_int(ot_dtype t);   /* an integer type whose contents we track (bool included) */
+bool ot_known_fits(ot_dtype t, int64_t v); /* v fits the integer type t */
+/* Set element e when the value fits type t (else it stays unknown). */
+void ot_known_set_int(ot_known_buf *b, ot_dtype t, uint32_t e, int64_t v);
+void ot_known_set_float(ot_known_buf *b, ot_dtype t, uint32_t e, double v);
+/* Copy element s of k to element e of b, both integers or both floats. */
 void ot_known_copy(ot_known_buf *b, uint32_t e, const ot_known *k, uint32_t s);
+/* Element number <-> coordinates in the static shape of v. */
+void ot_known_unravel(const ot_value *v, uint32_t e, int64_t at[OT_RANK_MAX]);
+uint32_t ot_known_ravel(const ot_value *v, const int64_t *at);
+/* Element of `in` that element e of `out` reads when `in` is broadcast to it. */
+uint32_t ot_known_broadcast(const ot_value *out, const ot_value *in, uint32_t e);
 
-/* Fill b for output 0 (shape v, [b->n]); false: this operator or these inputs cannot be evaluated. */
-bool ot_known_arith(ot_infer *c, const ot_value *v, ot_known_buf *b);
-bool ot_known_move(ot_infer *c, const ot_value *v, ot_known_buf *b);
+/* Fill b for output k (value v, static shape of b->n elements); false: this operator or these inputs
+ * cannot be evaluated. Integer arithmetic that overflows leaves the element unknown. */
+bool ot_known_arith(ot_infer *c, uint32_t k, const ot_value *v, ot_known_buf *b);
+bool ot_known_move(ot_infer *c, uint32_t k, const ot_value *v, ot_known_buf *b);
 
 #endif

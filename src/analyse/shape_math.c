@@ -232,7 +232,7 @@ ot_status ot_shape_matmul(ot_infer *c)
     if (!ot_shape_merge(&k, other))
         return ot_shape_fail(c, "rows of the left operand have %lld elements, columns of the right have %lld",
                              (long long)k, (long long)other);
-    ot_shp o = { .dtype = type, .rank = ot_max(a->rank, 2) - 2 };
+    ot_shp o = { .dtype = type, .rank = a->rank > 2 ? a->rank - 2 : 0 };
     for (int32_t d = 0; d < o.rank; d++) o.d[d] = a->dims[d];
     if (!ot_shape_broadcast(&o, b->rank > 2 ? b->rank - 2 : 0, b->dims))
         return ot_shape_fail(c, "the batch dims of the operands do not broadcast");

@@ -311,8 +311,7 @@ ot_status ot_shape_tile(ot_infer *c)
 
 /* ---- makers of shapes and constants ---- */
 
-/* [start, end) of Shape (opset 15), clamped; the whole shape by default. */
-static void shape_range(const ot_node *n, int32_t rank, int32_t *start, int32_t *end)
+void ot_shape_shape_range(const ot_node *n, int32_t rank, int32_t *start, int32_t *end)
 {
     int64_t s = ot_attr_int(n, "start", 0), e = ot_attr_int(n, "end", rank);
     if (s < 0) s += rank;
@@ -325,7 +324,7 @@ ot_status ot_shape_shape(ot_infer *c)
 {
     const ot_value *x = ot_shape_ranked(c, 0);
     int32_t start = 0, end = 0;
-    if (x != NULL) shape_range(c->n, x->rank, &start, &end);
+    if (x != NULL) ot_shape_shape_range(c->n, x->rank, &start, &end);
     int64_t d[1] = { x == NULL ? OT_DIM_UNKNOWN : end - start };
     ot_shape_set(c, 0, OT_I64, 1, d);
     return OT_OK;

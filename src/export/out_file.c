@@ -63,6 +63,18 @@ static ot_status open_temp(ot_out *o, mode_t mode, ot_arena *a, ot_diag *d)
     return ot_fail(d, OT_E_SYSTEM, "cannot create a temporary file for '%s'", o->path);
 }
 
+/* o->path is a symbolic link: write to the file behind it. A dangling one is refused. */
+static ot_status resolve_link(ot_out *o, ot_arena *a, ot_diag *d)
+{
+    struct stat st;
+    if (lstat(o->path, &st) != 0 || !S_ISLNK(st.st_mode)) return OT_OK;
+    char *real = realpath(o->path, NULL);
+    if (!real) return cannot(d, "write to", o->path);
+    o->path = ot_strdup(a, real);
+    free(real);
+    return o->path ? OT_OK : ot_fail_nomem(d);
+}
+
 ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
 {
     *o = (ot_out){.path = path, .dir_fd = -1};
@@ -75,18 +87,12 @@ ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
         return OT_OK;
     }
     struct stat st;
-    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
-        char *real = realpath(path, NULL);
-        if (!real) return cannot(d, "write to", path);
-        o->path = ot_strdup(a, real);
-        free(real);
-        if (!o->path) return ot_fail_nomem(d);
-    }
-    bool exists = stat(o->path, &st) == 0;
-    if (!exists && errno != ENOENT) return cannot(d, "write to", o->path);
-    if (exists && S_ISDIR(st.st_mode)) return ot_fail(d, OT_E_INPUT, "cannot write to '%s': it is a folder", o->path);
+    bool exists = stat(path, &st) == 0;
+    if (!exists && errno != ENOENT) return cannot(d, "write to", path);
+    if (exists && S_ISDIR(st.st_mode)) return ot_fail(d, OT_E_INPUT, "cannot write to '%s': it is a folder", path);
     if (exists && !S_ISREG(st.st_mode)) return open_direct(o, d);
-    if (exists && access(o->path, W_OK) != 0) return cannot(d, "replace", o->path);
+    if (exists && access(path, W_OK) != 0) return cannot(d, "replace", path);
+    OT_TRY(resolve_link(o, a, d));
     return open_temp(o, exists ? st.st_mode & 07777 : 0, a, d);
 }
 

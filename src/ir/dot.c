@@ -131,6 +131,5 @@ ot_status ot_dot_print(const ot_graph *g, const uint32_t *region_of, FILE *f)
         put_edge_label(f, v, "");
     }
     fputs("}\n", f);
-    if (fflush(f) != 0 || ferror(f)) return ot_fail(g->model->diag, OT_E_SYSTEM, "cannot write the drawing");
-    return OT_OK;
+    return fflush(f) != 0 || ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

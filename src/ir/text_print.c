@@ -222,6 +222,5 @@ ot_status ot_text_print(const ot_graph *g, FILE *f)
         fprintf(f, "model ir %lld opset %d\n", (long long)g->model->ir_version, g->model->opset);
     print_graph(&p, g);
     fputc('\n', f);
-    if (fflush(f) != 0 || ferror(f)) return ot_fail(g->model->diag, OT_E_SYSTEM, "cannot write the text form");
-    return OT_OK;
+    return fflush(f) != 0 || ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

@@ -799,6 +799,38 @@ static void test_text_garbage(void **state)
     }
 }
 
+/* Let every allocation fail in turn: OT_E_NOMEM, no crash, no leak (under ASan), until it succeeds. */
+static int allocations_left;
+
+static void *failing_hook(void *ptr, size_t old_size, size_t new_size)
+{
+    (void)old_size;
+    if (new_size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return allocations_left-- > 0 ? realloc(ptr, new_size) : NULL;
+}
+
+static void test_text_no_memory(void **state)
+{
+    (void)state;
+    ot_status st = OT_E_NOMEM;
+    int k = 0;
+    ot_set_alloc_hook(failing_hook);
+    for (; st != OT_OK && k < 10000; k++) {
+        ot_diag d = {0};
+        ot_model *m = NULL;
+        allocations_left = k;
+        st = ot_text_parse(sound, strlen(sound), &d, &m);
+        if (st == OT_OK) ot_model_free(m);
+        else if (st != OT_E_NOMEM) break;
+    }
+    ot_set_alloc_hook(NULL);
+    assert_int_equal(st, OT_OK);
+    assert_true(k > 5);
+}
+
 /* ---- dot.c ---- */
 
 static void test_dot(void **state)
@@ -831,6 +863,7 @@ int main(void)
         cmocka_unit_test(test_sizes), cmocka_unit_test(test_verify), cmocka_unit_test(test_replace_in_body),
         cmocka_unit_test(test_text_print), cmocka_unit_test(test_text_bodies), cmocka_unit_test(test_text_half),
         cmocka_unit_test(test_text_contents), cmocka_unit_test(test_text_errors), cmocka_unit_test(test_text_garbage),
+        cmocka_unit_test(test_text_no_memory),
         cmocka_unit_test(test_dot)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

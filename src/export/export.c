@@ -1,0 +1,144 @@
+/* Writing a model: to a file (with a data file beside it when needed), or to memory.
+ *
+ *   build message -> plan the data file -> measure -> write both to temporary files -> rename both
+ *
+ * The data file is renamed first: a reader that finds the new model finds its data. Both files are
+ * complete and on disk before either becomes visible; after any failure neither is.
+ */
+#include "export.h"
+#include "model_io.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+
+#define MESSAGE_MAX ((uint64_t)INT32_MAX) /* protobuf's limit: 2 GiB - 1 */
+
+/* What will be written. */
+typedef struct job {
+    ot_exporter ex;
+    const Onnx__ModelProto *message;
+    ot_store *store; /* NULL: no tensor is replaced */
+    ot_pb_writer writer;
+    uint64_t size;   /* of the message */
+} job;
+
+static ot_status measure(job *j)
+{
+    j->writer.subst = j->store ? ot_store_subst : NULL;
+    j->writer.ctx = j->store;
+    return ot_pb_measure(&j->writer, &j->message->base, &j->size) ? OT_OK : ot_fail_nomem(j->ex.d);
+}
+
+/* Fill everything but the arena. location: name of the data file. */
+static ot_status prepare(job *j, const ot_model *m, const char *location)
+{
+    j->ex.m = m;
+    j->ex.d = m->diag;
+    j->ex.src = m->source;
+    j->writer.a = j->ex.a;
+    OT_TRY(ot_export_model(&j->ex, &j->message));
+    if (m->has_external) OT_TRY(ot_store_plan(&j->ex, &j->message->base, location, false, &j->store));
+    OT_TRY(measure(j));
+    if (j->size <= MESSAGE_MAX) return OT_OK;
+    OT_TRY(ot_store_plan(&j->ex, &j->message->base, location, true, &j->store));
+    OT_TRY(measure(j));
+    if (j->size <= MESSAGE_MAX) return OT_OK;
+    return ot_fail(m->diag, OT_E_INPUT, "the model would pass 2 GiB even with its weights in a data file");
+}
+
+/* ---- files ---- */
+
+/* Is what `path` names one of the files the input's weights are mapped from? */
+static bool is_input_data(const ot_source *s, const char *path)
+{
+    struct stat st;
+    if (!s || !s->maps || stat(path, &st) != 0) return false;
+    for (const ot_mapping *map = s->maps; map; map = map->next)
+        if (map->device == st.st_dev && map->inode == st.st_ino) return true;
+    return false;
+}
+
+static ot_status check_target(const job *j, const char *path)
+{
+    if (!is_input_data(j->ex.src, path)) return OT_OK;
+    return ot_fail(j->ex.d, OT_E_INPUT, "writing '%s' would destroy external data of the input model; choose another name",
+                   path);
+}
+
+static ot_status write_data(job *j, const char *path, ot_out *o)
+{
+    struct stat st; /* a link that someone put there could point anywhere */
+    if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return ot_fail(j->ex.d, OT_E_INPUT, "cannot put external data into '%s': it is no regular file", path);
+    OT_TRY(check_target(j, path));
+    OT_TRY(ot_out_open(o, path, j->ex.a, j->ex.d));
+    ot_store_write(j->store, &o->sink);
+    return ot_out_seal(o);
+}
+
+static ot_status write_files(job *j, ot_out *model, ot_out *data)
+{
+    if (ot_store_has_data(j->store)) {
+        if (model->direct)
+            return ot_fail(j->ex.d, OT_E_INPUT,
+                           "cannot write to '%s': the model needs a file for its external data beside it, so the "
+                           "output must be a regular file", model->sink.path);
+        char *path = ot_format(j->ex.a, "%s.data", model->path);
+        if (!path) return ot_fail_nomem(j->ex.d);
+        OT_TRY(write_data(j, path, data));
+    }
+    ot_pb_emit(&j->writer, &j->message->base, &model->sink);
+    OT_TRY(ot_out_seal(model));
+    if (model->sink.total != j->size) OT_BUG("a model was not written as measured");
+    OT_TRY(ot_out_publish(data));
+    return ot_out_publish(model);
+}
+
+static ot_status export_file(job *j, const ot_model *m, const char *path)
+{
+    ot_out model, data = {.dir_fd = -1};
+    OT_TRY(ot_out_open(&model, path, j->ex.a, m->diag));
+    const char *slash = strrchr(model.path, '/');
+    char *location = ot_format(j->ex.a, "%s.data", slash ? slash + 1 : model.path);
+    ot_status st = location ? prepare(j, m, location) : ot_fail_nomem(m->diag);
+    if (st == OT_OK) st = check_target(j, model.path);
+    if (st == OT_OK) st = write_files(j, &model, &data);
+    ot_out_close(&data);
+    ot_out_close(&model);
+    return st;
+}
+
+ot_status ot_export_file(const ot_model *m, const char *path)
+{
+    job j = {.ex = {.a = ot_arena_new()}};
+    if (!j.ex.a) return ot_fail_nomem(m->diag);
+    ot_status st = export_file(&j, m, path);
+    ot_arena_free(j.ex.a);
+    return st;
+}
+
+/* ---- memory ---- */
+
+static ot_status export_memory(job *j, const ot_model *m, void **bytes, size_t *n)
+{
+    OT_TRY(prepare(j, m, "data"));
+    if (ot_store_has_data(j->store))
+        return ot_fail(m->diag, OT_E_INPUT, "the model needs a file for its external data; it cannot be written to memory");
+    char *block = malloc(j->size ? (size_t)j->size : 1);
+    if (!block) return ot_fail_nomem(m->diag);
+    ot_sink s = {.d = m->diag, .path = "memory", .fd = -1, .buffer = block, .cap = (size_t)j->size};
+    ot_pb_emit(&j->writer, &j->message->base, &s);
+    if (s.total != j->size) OT_BUG("a model was not written as measured");
+    *bytes = block;
+    *n = (size_t)j->size;
+    return OT_OK;
+}
+
+ot_status ot_export_memory(const ot_model *m, void **bytes, size_t *n)
+{
+    job j = {.ex = {.a = ot_arena_new()}};
+    if (!j.ex.a) return ot_fail_nomem(m->diag);
+    ot_status st = export_memory(&j, m, bytes, n);
+    ot_arena_free(j.ex.a);
+    return st;
+}

@@ -1,0 +1,91 @@
+/* The model message around the graph: versions, imports, everything else as it came.
+ */
+#include "export.h"
+
+#define UNCONST(type, p) ((type)(uintptr_t)(p))
+
+typedef struct imports {
+    ot_exporter *ex;
+    Onnx__OperatorSetIdProto **list; /* [n] */
+    size_t n, cap;
+} imports;
+
+static bool imported(const imports *im, const char *domain)
+{
+    for (size_t k = 0; k < im->n; k++) {
+        const char *have = im->list[k]->domain ? im->list[k]->domain : "";
+        if (strcmp(have, "ai.onnx") == 0) have = "";
+        if (strcmp(have, domain) == 0) return true;
+    }
+    return false;
+}
+
+static ot_status add_import(imports *im, const char *domain, int64_t version)
+{
+    Onnx__OperatorSetIdProto *o = OT_NEW(im->ex->a, Onnx__OperatorSetIdProto);
+    if (!o) return ot_fail_nomem(im->ex->d);
+    onnx__operator_set_id_proto__init(o);
+    o->domain = UNCONST(char *, domain);
+    o->has_version = 1;
+    o->version = version;
+    return OT_PUSH(im->ex->a, im->list, im->n, im->cap, o) ? OT_OK : ot_fail_nomem(im->ex->d);
+}
+
+/* The file's imports; that of the standard domain follows m->opset when it was raised. */
+static ot_status take_imports(imports *im, const Onnx__ModelProto *old)
+{
+    const ot_model *m = im->ex->m;
+    for (size_t k = 0; old && k < old->n_opset_import; k++) {
+        Onnx__OperatorSetIdProto *o = old->opset_import[k];
+        bool standard = !o->domain || !o->domain[0] || strcmp(o->domain, "ai.onnx") == 0;
+        if (standard && im->ex->src && m->opset != im->ex->src->opset) {
+            Onnx__OperatorSetIdProto *raised = ot_memdup(im->ex->a, o, sizeof *o);
+            if (!raised) return ot_fail_nomem(im->ex->d);
+            raised->has_version = 1;
+            raised->version = m->opset;
+            o = raised;
+        }
+        if (!OT_PUSH(im->ex->a, im->list, im->n, im->cap, o)) return ot_fail_nomem(im->ex->d);
+    }
+    if (old || m->opset <= 0) return OT_OK;
+    return add_import(im, "", m->opset);
+}
+
+/* Domains of nodes that were made here: imported as version 1 unless the file did. */
+static ot_status add_new_domains(imports *im, const ot_graph *g)
+{
+    for (ot_id id = 0; id < g->n_nodes; id++) {
+        const ot_node *n = &g->nodes[id];
+        if (n->dead || n->proto) continue;
+        if (n->source == OT_NONE && n->domain[0] && !imported(im, n->domain))
+            OT_TRY(add_import(im, n->domain, n->version > 0 ? n->version : 1));
+        for (uint32_t k = 0; k < n->n_attrs; k++)
+            if (n->attrs[k].kind == OT_ATTR_GRAPH && n->attrs[k].g) OT_TRY(add_new_domains(im, n->attrs[k].g));
+    }
+    return OT_OK;
+}
+
+ot_status ot_export_model(ot_exporter *ex, const Onnx__ModelProto **out)
+{
+    static const char producer[] = "onnx-tile";
+    Onnx__ModelProto *p = OT_NEW(ex->a, Onnx__ModelProto);
+    if (!p) return ot_fail_nomem(ex->d);
+    const Onnx__ModelProto *old = ex->src ? ex->src->model : NULL;
+    onnx__model_proto__init(p);
+    if (old)
+        *p = *old;
+    else
+        p->producer_name = UNCONST(char *, producer);
+    p->has_ir_version = 1;
+    p->ir_version = ex->m->ir_version;
+    imports im = {.ex = ex};
+    OT_TRY(take_imports(&im, old));
+    OT_TRY(add_new_domains(&im, ex->m->graph));
+    p->n_opset_import = im.n;
+    p->opset_import = im.list;
+    const Onnx__GraphProto *g;
+    OT_TRY(ot_export_graph(ex, ex->m->graph, &g));
+    p->graph = UNCONST(Onnx__GraphProto *, g);
+    *out = p;
+    return OT_OK;
+}

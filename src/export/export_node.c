@@ -1,0 +1,185 @@
+/* Nodes and attributes: ot_node -> NodeProto.
+ *
+ * A node that did not change since import is the file's own message. A changed one is rebuilt from the
+ * IR, keeping what the IR does not know about it (doc string, fields newer than our protos), and each
+ * attribute that came from the file is reused as it is.
+ */
+#include "export.h"
+
+#define UNCONST(type, p) ((type)(uintptr_t)(p))
+
+static char *empty_text(void)
+{
+    static char none[1]; /* omitted inputs and outputs: present, with an empty name */
+    return none;
+}
+
+/* ---- attributes ---- */
+
+static ot_status fill_strings(ot_exporter *ex, const ot_attr *a, Onnx__AttributeProto *p)
+{
+    p->strings = OT_NEW_N(ex->a, ProtobufCBinaryData, a->n);
+    if (!p->strings) return ot_fail_nomem(ex->d);
+    for (size_t k = 0; k < a->n; k++)
+        p->strings[k] = (ProtobufCBinaryData){strlen(a->strings[k]), UNCONST(uint8_t *, a->strings[k])};
+    p->n_strings = a->n;
+    return OT_OK;
+}
+
+static ot_status fill_attr(ot_exporter *ex, const ot_attr *a, Onnx__AttributeProto *p)
+{
+    switch (a->kind) {
+    case OT_ATTR_INT:
+        p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+        p->has_i = 1;
+        p->i = a->i;
+        return OT_OK;
+    case OT_ATTR_FLOAT:
+        p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+        p->has_f = 1;
+        p->f = a->f;
+        return OT_OK;
+    case OT_ATTR_STRING:
+        p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+        p->has_s = 1;
+        p->s = (ProtobufCBinaryData){a->n, UNCONST(uint8_t *, a->s)};
+        return OT_OK;
+    case OT_ATTR_INTS:
+        p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+        p->n_ints = a->n;
+        p->ints = UNCONST(int64_t *, a->ints);
+        return OT_OK;
+    case OT_ATTR_FLOATS:
+        p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
+        p->n_floats = a->n;
+        p->floats = UNCONST(float *, a->floats);
+        return OT_OK;
+    case OT_ATTR_STRINGS:
+        p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
+        return fill_strings(ex, a, p);
+    case OT_ATTR_TENSOR: {
+        const Onnx__TensorProto *t;
+        p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
+        const Onnx__TensorProto *old = a->t->proto;
+        OT_TRY(ot_export_tensor(ex, a->t, old && old->name ? old->name : "", &t));
+        p->t = UNCONST(Onnx__TensorProto *, t);
+        return OT_OK;
+    }
+    case OT_ATTR_GRAPH: {
+        const Onnx__GraphProto *g;
+        p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
+        OT_TRY(ot_export_graph(ex, a->g, &g));
+        p->g = UNCONST(Onnx__GraphProto *, g);
+        return OT_OK;
+    }
+    default: return ot_fail_nomem(ex->d); /* a builder that ran out of memory leaves this */
+    }
+}
+
+static ot_status export_attr(ot_exporter *ex, const ot_attr *a, const Onnx__AttributeProto **out)
+{
+    if (a->proto) {
+        *out = a->proto;
+        return OT_OK;
+    }
+    Onnx__AttributeProto *p = OT_NEW(ex->a, Onnx__AttributeProto);
+    if (!p) return ot_fail_nomem(ex->d);
+    onnx__attribute_proto__init(p);
+    p->name = UNCONST(char *, a->name);
+    p->has_type = 1;
+    *out = p;
+    return fill_attr(ex, a, p);
+}
+
+/* ---- nodes ---- */
+
+static const char *name_of(const ot_graph *g, ot_id v)
+{
+    return v == OT_NONE ? empty_text() : g->values[v].name;
+}
+
+static bool same_names(const ot_graph *g, const ot_id *ids, uint32_t n, char *const *names, size_t n_names)
+{
+    if (n != n_names) return false;
+    for (uint32_t k = 0; k < n; k++)
+        if (strcmp(name_of(g, ids[k]), names[k] ? names[k] : "") != 0) return false;
+    return true;
+}
+
+static char **names_of(ot_exporter *ex, const ot_graph *g, const ot_id *ids, uint32_t n)
+{
+    char **names = OT_NEW_N(ex->a, char *, n);
+    for (uint32_t k = 0; names && k < n; k++) names[k] = UNCONST(char *, name_of(g, ids[k]));
+    return names;
+}
+
+/* The file's own message of a node of the top graph that was changed, or NULL. */
+static const Onnx__NodeProto *ancestor(const ot_graph *g, const ot_node *n)
+{
+    const Onnx__GraphProto *gp = g->proto;
+    if (!gp || n->source == OT_NONE || n->source >= gp->n_node) return NULL;
+    const Onnx__NodeProto *p = gp->node[n->source];
+    return p->op_type && strcmp(p->op_type, n->op_type) == 0 ? p : NULL;
+}
+
+ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n, const Onnx__NodeProto **out)
+{
+    const Onnx__NodeProto *own = n->proto;
+    if (own && same_names(g, n->in, n->n_in, own->input, own->n_input) &&
+        same_names(g, n->out, n->n_out, own->output, own->n_output)) {
+        *out = own;
+        return OT_OK;
+    }
+    Onnx__NodeProto *p = OT_NEW(ex->a, Onnx__NodeProto);
+    if (!p) return ot_fail_nomem(ex->d);
+    onnx__node_proto__init(p);
+    const Onnx__NodeProto *old = ancestor(g, n);
+    if (old) {
+        p->doc_string = old->doc_string;
+        p->base.n_unknown_fields = old->base.n_unknown_fields;
+        p->base.unknown_fields = old->base.unknown_fields;
+    }
+    p->name = n->name[0] ? UNCONST(char *, n->name) : NULL;
+    p->op_type = UNCONST(char *, n->op_type);
+    p->domain = n->domain[0] ? UNCONST(char *, n->domain) : old ? old->domain : NULL;
+    p->n_input = n->n_in;
+    p->n_output = n->n_out;
+    p->input = names_of(ex, g, n->in, n->n_in);
+    p->output = names_of(ex, g, n->out, n->n_out);
+    p->attribute = OT_NEW_N(ex->a, Onnx__AttributeProto *, n->n_attrs);
+    if (!p->input || !p->output || !p->attribute) return ot_fail_nomem(ex->d);
+    for (uint32_t k = 0; k < n->n_attrs; k++) {
+        const Onnx__AttributeProto *a = NULL;
+        OT_TRY(export_attr(ex, &n->attrs[k], &a));
+        p->attribute[p->n_attribute++] = UNCONST(Onnx__AttributeProto *, a);
+    }
+    *out = p;
+    return OT_OK;
+}
+
+ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__NodeProto **out)
+{
+    static const char op[] = "Constant", attr[] = "value";
+    Onnx__NodeProto *p = OT_NEW(ex->a, Onnx__NodeProto);
+    Onnx__AttributeProto *a = OT_NEW(ex->a, Onnx__AttributeProto);
+    Onnx__AttributeProto **attrs = OT_NEW(ex->a, Onnx__AttributeProto *);
+    char **output = OT_NEW(ex->a, char *);
+    if (!p || !a || !attrs || !output) return ot_fail_nomem(ex->d);
+    const Onnx__TensorProto *t;
+    OT_TRY(ot_export_tensor(ex, v->init, v->name, &t));
+    onnx__attribute_proto__init(a);
+    a->name = UNCONST(char *, attr);
+    a->has_type = 1;
+    a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
+    a->t = UNCONST(Onnx__TensorProto *, t);
+    onnx__node_proto__init(p);
+    p->op_type = UNCONST(char *, op);
+    p->name = output[0] = UNCONST(char *, v->name);
+    p->n_output = 1;
+    p->output = output;
+    attrs[0] = a;
+    p->n_attribute = 1;
+    p->attribute = attrs;
+    *out = p;
+    return OT_OK;
+}

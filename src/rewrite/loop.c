@@ -1,0 +1,194 @@
+/* A block of alike tiles as one loop.
+ *
+ *     top     x, table --> Scan { body } --> [T, tile...] --Reshape [--Transpose--Reshape]--> piece of y
+ *     body    row --> Slice(x) --> conv --> relu --> crop --> result
+ *
+ * The carrier is Scan where there is one, because runtimes let its body write into the stacked
+ * result directly; Loop (trip count, rows by Gather, scan outputs) is for older opsets. Results are
+ * stacked along a new first axis; when the cut axis is outermost in memory a Reshape alone restores
+ * the value, otherwise a Transpose brings the counts next to the axes that they cut.
+ */
+#include "rewrite.h"
+
+#define LOOP_STATELESS 11 /* before that opset, Loop must carry a value */
+
+/* ---- opening and closing the body ---- */
+
+static ot_status add_input(rw_loop *l, const char *name, ot_dtype dtype, ot_id *out)
+{
+    OT_TRY(rw_value(l->w, &l->body, "body", name, dtype, 0, NULL, out));
+    l->body.g->values[*out].is_input = true;
+    return OT_PUSH(l->w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ? OT_OK : rw_nomem(l->w);
+}
+
+static ot_status open_body(rw_loop *l, rw_region *w, const rw_block *b)
+{
+    *l = (rw_loop){ .w = w, .b = b, .scan = rw_use_scan(w), .iter = OT_NONE };
+    const char *name = rw_name(w, "body", NULL);
+    ot_graph *g = name ? ot_graph_new(w->g->model, w->g, name) : NULL;
+    l->tables = ot_map_new(w->arena);
+    if (!g || !l->tables) return rw_nomem(w);
+    OT_TRY(rw_target_init(w, &l->body, g, "body"));
+    if (l->scan) return OT_OK;
+    ot_id state;
+    OT_TRY(add_input(l, "iteration", OT_I64, &l->iter));
+    OT_TRY(add_input(l, "go_on", OT_BOOL, &state));
+    return w->g->model->opset < LOOP_STATELESS ? add_input(l, "carried", OT_I64, &state) : OT_OK;
+}
+
+/* A value that a body may hand out: made by a node of the body and handed out once. */
+static ot_status own_result(rw_loop *l, const char *name, ot_id *v)
+{
+    const ot_value x = l->body.g->values[*v];
+    ot_id out = OT_NONE;
+    if (x.producer == OT_NONE || x.is_output)
+        OT_TRY(rw_op(l->w, &l->body, "Identity", "body", name, v, 1, NULL, 0, x.dtype, x.rank, x.dims, &out));
+    else
+        out = *v;
+    l->body.g->values[out].is_output = true;
+    *v = out;
+    return OT_OK;
+}
+
+/* Set the body's inputs and outputs and make the node; results: [n] body values, out: [n] values of the top graph. */
+static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stacked, uint32_t n)
+{
+    rw_region *w = l->w;
+    ot_arena *a = w->g->model->arena;
+    ot_graph *body = l->body.g;
+    uint32_t own = l->scan ? 0 : l->n_inputs - 1, carried = own > 1; /* go_on, and what a Loop must carry */
+    ot_id *outs = OT_NEW_N(a, ot_id, own + n), *made = OT_NEW_N(w->arena, ot_id, carried + n);
+    if (!outs || !made) return rw_nomem(w);
+    for (uint32_t k = 0; k < own; k++) {
+        outs[k] = l->inputs[k + 1];
+        OT_TRY(own_result(l, k ? "carry" : "continue", &outs[k]));
+    }
+    memcpy(outs + own, results, n * sizeof *results);
+    body->inputs = ot_memdup(a, l->inputs, l->n_inputs * sizeof *l->inputs);
+    if (!body->inputs) return rw_nomem(w);
+    body->n_inputs = l->n_inputs;
+    body->outputs = outs;
+    body->n_outputs = own + n;
+    OT_TRY(ot_topo_sort(body));
+    ot_confirm(body, body->props | OT_P_SHAPES);
+    ot_attr attrs[2] = { ot_mk_graph("body", body), ot_mk_int("num_scan_inputs", l->n_scan) };
+    ot_id loop_in[3] = { OT_NONE, OT_NONE, OT_NONE };
+    int64_t trips = l->b->n_tiles;
+    if (!l->scan) {
+        OT_TRY(rw_const_i64(w, &w->top, "trips", &trips, 1, true, &loop_in[0]));
+        loop_in[2] = loop_in[0];
+        if (carried) OT_TRY(rw_value(w, &w->top, "while", "carried", OT_I64, 0, NULL, &made[0]));
+    }
+    memcpy(made + carried, stacked, n * sizeof *stacked);
+    const char *name = rw_name(w, l->scan ? "scan" : "while", NULL);
+    if (!name) return rw_nomem(w);
+    ot_id id = l->scan ? ot_node_new(w->g, "Scan", "", name, l->scan_in, l->n_scan, made, n, attrs, 2)
+                       : ot_node_new(w->g, "Loop", "", name, loop_in, carried ? 3 : 1, made, carried + n, attrs, 1);
+    return id == OT_NONE ? rw_nomem(w) : OT_OK;
+}
+
+/* ---- stitching ---- */
+
+/* Output v is stacked in place: its first axis is cut to extent 1, so the stack of [rest] is the value itself. Only worth
+ * a Reshape in the body where the one behind the loop would copy: at a graph output. */
+static bool stacks_itself(const rw_loop *l, uint32_t v, const int64_t *tile, bool final)
+{
+    const ot_rvalue *rv = &l->w->r->values[v];
+    const ot_value *x = &l->w->g->values[rv->value];
+    uint32_t counts = 0, dim = 0;
+    for (uint32_t d = 0; d < l->w->r->n_dims; d++)
+        if (l->b->count[d] > 1) {
+            counts++;
+            dim = d;
+        }
+    return final && x->is_output && x->rank > 1 && counts == 1 && rv->axis[dim] == 0 && tile[0] == 1;
+}
+
+/* Turn the stack of tiles into the block's piece of v. */
+static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, ot_id stacked, ot_id *out)
+{
+    rw_region *w = l->w;
+    const ot_value x = w->g->values[w->r->values[v].value];
+    int64_t perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX], moved[OT_RANK_MAX];
+    uint32_t n;
+    ot_id src = stacked, turned = OT_NONE, parts = OT_NONE;
+    if (!rw_stitch_layout(w, l->b, v, tile, perm, split, &n, whole)) {
+        OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, stacked, (int32_t)n, split, &parts));
+        for (uint32_t k = 0; k < n; k++) moved[k] = split[perm[k]];
+        ot_attr at = ot_mk_ints(w->g->model->arena, "perm", perm, n);
+        if (at.kind != OT_ATTR_INTS) return rw_nomem(w);
+        OT_TRY(rw_op(w, &w->top, "Transpose", "deslice", x.name, &parts, 1, &at, 1, x.dtype, (int32_t)n, moved, &turned));
+        src = turned;
+    }
+    return rw_reshape(w, &w->top, "deslice", x.name, src, x.rank, whole, out);
+}
+
+/* ---- the block ---- */
+
+static ot_status bring_inputs(rw_loop *l, rw_chain *c)
+{
+    for (uint32_t v = 0; v < l->w->r->n_inputs; v++) {
+        if (!c->needed[v]) continue;
+        if (l->scan && rw_scan_sliced(l->w, l->b, v)) OT_TRY(rw_scan_input(l, v, &c->val[v]));
+        else OT_TRY(rw_window_input(l, v, &c->val[v]));
+    }
+    if (!l->scan || l->n_scan) return OT_OK;
+    /* A Scan needs an input to count by. */
+    int64_t *rows = OT_NEW_N(l->w->arena, int64_t, l->b->n_tiles);
+    ot_id row;
+    return rows ? rw_table(l, "iterations", rows, 1, &row) : rw_nomem(l->w);
+}
+
+/* What the loop makes for output v: the body's result and the stacked value in the top graph. */
+static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot_id *result, ot_id *stacked)
+{
+    rw_region *w = l->w;
+    const ot_id id = w->r->values[v].value;
+    const ot_value x = w->g->values[id];
+    int64_t dims[OT_RANK_MAX];
+    dims[0] = l->b->n_tiles;
+    rw_piece_dims(w, c->win, v, dims + 1);
+    OT_TRY(rw_window_piece(l, v, c->val[v], result));
+    if (stacks_itself(l, v, dims + 1, final)) {
+        ot_id flat = OT_NONE;
+        OT_TRY(rw_reshape(w, &l->body, "body", x.name, *result, x.rank - 1, dims + 2, &flat));
+        *result = flat;
+        *stacked = id;
+    } else {
+        OT_TRY(rw_value(w, &w->top, "stack", x.name, x.dtype, x.rank + 1, dims, stacked));
+    }
+    return own_result(l, x.name, result);
+}
+
+ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
+{
+    rw_loop l;
+    rw_chain c;
+    const ot_tile_windows *win[OT_DIMS_MAX];
+    uint32_t n = 0;
+    ot_id *results = OT_NEW_N(w->arena, ot_id, w->r->n_values), *stacked = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    if (!results || !stacked) return rw_nomem(w);
+    for (uint32_t d = 0; d < w->r->n_dims; d++)
+        win[d] = &(b->count[d] > 1 ? w->dims[d].loop : w->dims[d].exact)[b->first[d]];
+    OT_TRY(open_body(&l, w, b));
+    OT_TRY(rw_chain_plan(&c, w, &l.body, win));
+    OT_TRY(bring_inputs(&l, &c));
+    OT_TRY(rw_chain_emit(&c));
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
+        if (w->r->values[v].is_output && c.needed[v] && c.val[v] != OT_NONE) {
+            OT_TRY(make_result(&l, &c, v, final, &results[n], &stacked[n]));
+            n++;
+        }
+    OT_TRY(close_body(&l, results, stacked, n));
+    n = 0;
+    for (uint32_t v = 0; v < w->r->n_values; v++) {
+        int64_t tile[OT_RANK_MAX];
+        b->out[v] = OT_NONE;
+        if (!w->r->values[v].is_output || !c.needed[v] || c.val[v] == OT_NONE) continue;
+        ot_id from = stacked[n++], to = final ? w->r->values[v].value : OT_NONE;
+        rw_piece_dims(w, win, v, tile);
+        if (from != to) OT_TRY(stitch(&l, v, tile, from, &to));
+        b->out[v] = to;
+    }
+    return OT_OK;
+}

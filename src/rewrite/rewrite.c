@@ -1,0 +1,159 @@
+/* Stage rewrite/: every planned region is replaced by its tiled form in plain ONNX.
+ *
+ *     before   x --conv--relu--conv--> y            after   x --[ tile/r0/... ]--> y
+ *
+ * For each region: compute the windows of all tiles, split each dimension into runs, remove the
+ * original nodes, write the blocks (loops or single tiles), join them. The last node written for a
+ * region output produces the original value, so nothing outside the region is touched. Afterwards,
+ * nodes and initializers that only the replaced nodes read are removed.
+ */
+#include "rewrite.h"
+
+#define INLINE_TILES_MAX 4 /* blocks beside the main one with at most so many tiles are written out */
+
+/* Block number k of the grid of runs (row-major). */
+static ot_status make_block(rw_region *w, uint32_t k, rw_block *b)
+{
+    *b = (rw_block){ .n_tiles = 1 };
+    for (uint32_t d = OT_DIMS_MAX; d-- > 0;) {
+        if (d >= w->r->n_dims) {
+            b->count[d] = 1;
+            continue;
+        }
+        rw_run run = w->dims[d].runs[k % w->dims[d].n_runs];
+        k /= w->dims[d].n_runs;
+        b->first[d] = run.first;
+        b->count[d] = run.count;
+        b->n_tiles *= run.count;
+    }
+    b->out = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    return b->out ? OT_OK : rw_nomem(w);
+}
+
+/* Write all blocks and join them. */
+static ot_status write_region(rw_region *w)
+{
+    uint32_t n = 1, largest = 0;
+    for (uint32_t d = 0; d < w->r->n_dims; d++) n *= w->dims[d].n_runs;
+    rw_block *blocks = OT_NEW_N(w->arena, rw_block, n);
+    if (!blocks) return rw_nomem(w);
+    for (uint32_t k = 0; k < n; k++) {
+        OT_TRY(make_block(w, k, &blocks[k]));
+        if (blocks[k].n_tiles > largest) largest = blocks[k].n_tiles;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        rw_block *b = &blocks[k];
+        b->looped = b->n_tiles > 1 && (b->n_tiles == largest || b->n_tiles > INLINE_TILES_MAX);
+        if (b->looped) OT_TRY(rw_loop_block(w, b, n == 1));
+        else OT_TRY(rw_unroll(w, b));
+    }
+    return rw_join(w, blocks);
+}
+
+static ot_status rewrite_region(ot_graph *g, const ot_region *r, bool force_loop)
+{
+    bool legal;
+    const char *why = "";
+    ot_arena *a = ot_arena_new();
+    if (!a) return ot_fail_nomem(g->model->diag);
+    rw_region w = { .g = g, .r = r, .arena = a, .force_loop = force_loop };
+    ot_status st = rw_prepare(&w, r->form, &legal, &why);
+    if (st == OT_OK && !legal)
+        st = ot_fail(g->model->diag, OT_E_INPUT, "region %u cannot be written in its planned form: %s", r->id, why);
+    if (st == OT_OK) {
+        /* First, so that region outputs can get a new producer. What dead nodes say stays readable. */
+        for (uint32_t i = 0; i < r->n_nodes; i++) ot_node_remove(g, r->nodes[i].node);
+        st = rw_target_init(&w, &w.top, g, NULL);
+    }
+    if (st == OT_OK) st = write_region(&w);
+    ot_arena_free(a);
+    return st;
+}
+
+/* ---- what nobody reads any more ---- */
+
+typedef struct sweep {
+    ot_graph *g;
+    const bool *had_reader; /* [n_before] read before the rewrite */
+    uint32_t n_before;
+    uint32_t *readers;      /* [n_values] now */
+} sweep;
+
+static bool lost_readers(const sweep *s, ot_id v)
+{
+    return v != OT_NONE && v < s->n_before && s->had_reader[v] && s->readers[v] == 0 && !s->g->values[v].is_output;
+}
+
+/* Nothing reads any output, and somebody did before. (What was dead in the file is the user's business.) */
+static bool is_orphan(const sweep *s, const ot_node *n)
+{
+    bool lost = false;
+    if (n->n_captured) return false; /* nodes with subgraphs stay */
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        ot_id v = n->out[k];
+        if (v == OT_NONE) continue;
+        if (s->readers[v] > 0 || s->g->values[v].is_output) return false;
+        lost |= lost_readers(s, v);
+    }
+    return lost;
+}
+
+/* The node no longer reads its operands; value.uses counts each reader once. */
+static void drop_reads(const sweep *s, const ot_id *list, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        bool again = list[k] == OT_NONE;
+        for (uint32_t j = 0; j < k && !again; j++) again = list[j] == list[k];
+        if (!again && s->readers[list[k]] > 0) s->readers[list[k]]--;
+    }
+}
+
+/* Requires ORDER, USES; breaks them when something is removed. */
+static void remove_orphans(const sweep *s)
+{
+    ot_graph *g = s->g;
+    for (uint32_t k = g->n_order; k-- > 0;) {
+        ot_node *n = &g->nodes[g->order[k]];
+        if (!is_orphan(s, n)) continue;
+        drop_reads(s, n->in, n->n_in);
+        ot_node_remove(g, g->order[k]);
+    }
+    for (ot_id v = 0; v < s->n_before; v++) {
+        ot_value *x = &g->values[v];
+        if (x->init && x->producer == OT_NONE && !x->is_input && lost_readers(s, v)) x->removed = true;
+    }
+}
+
+static ot_status sweep_graph(ot_graph *g, const bool *had_reader, uint32_t n_before, ot_arena *a)
+{
+    OT_TRY(ot_topo_sort(g));
+    sweep s = { g, had_reader, n_before, OT_NEW_N(a, uint32_t, g->n_values) };
+    if (!s.readers) return ot_fail_nomem(g->model->diag);
+    for (ot_id v = 0; v < g->n_values; v++) s.readers[v] = g->values[v].n_uses;
+    remove_orphans(&s);
+    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+}
+
+/* ---- the pass ---- */
+
+ot_status rw_rewrite(ot_graph *g, const ot_plan *p, bool force_loop)
+{
+    OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
+    uint32_t n_before = g->n_values;
+    ot_arena *a = ot_arena_new();
+    bool *had_reader = a ? OT_NEW_N(a, bool, n_before) : NULL;
+    ot_status st = had_reader ? OT_OK : ot_fail_nomem(g->model->diag);
+    for (ot_id v = 0; st == OT_OK && v < n_before; v++) had_reader[v] = g->values[v].n_uses > 0;
+    for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++)
+        if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, &p->regions[k], force_loop);
+    if (st == OT_OK) st = sweep_graph(g, had_reader, n_before, a);
+    ot_arena_free(a);
+    return st;
+}
+
+/* requires ORDER, USES, SHAPES.  keeps SHAPES.  breaks and re-establishes ORDER, USES.
+ * Fails: OT_E_INPUT (a region that has no such form), OT_E_NOMEM. */
+ot_status ot_rewrite(ot_graph *g, const ot_plan *p)
+{
+    return rw_rewrite(g, p, false);
+}

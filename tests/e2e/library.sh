@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The library: the example program, the installed header and pkg-config file, and what is installed.
+. "$(dirname "$0")/lib.bash"
+make_model --small vgg16_head
+expect 0 "$BUILD/examples/optimise" "$tmp/vgg16_head.onnx" "$tmp/t.onnx" 65536
+"$PYTHON" -c 'import json, sys; json.load(open(sys.argv[1]))' "$tmp/out" || fail "the example prints no JSON"
+expect 0 "$PYTHON" "$root/scripts/compare.py" --rounds 1 "$tmp/vgg16_head.onnx" "$tmp/t.onnx"
+expect 1 "$BUILD/examples/optimise" "$tmp/absent.onnx" "$tmp/t2.onnx"
+[ ! -e "$tmp/t2.onnx" ] || fail "an output for an absent input"
+
+# install, then build the example against what was installed
+(cd "$root" && make -s install BUILD="$BUILD" PREFIX=/usr DESTDIR="$tmp/dest") >"$tmp/log" 2>&1 || fail "make install: $(cat "$tmp/log")"
+for f in bin/onnx-tile lib/libonnxtile.a include/onnx_tile.h lib/pkgconfig/onnxtile.pc share/man/man1/onnx-tile.1 share/onnx-tile/target.xsd; do
+    [ -f "$tmp/dest/usr/$f" ] || fail "not installed: $f"
+done
+export PKG_CONFIG_PATH=$tmp/dest/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=
+# shellcheck disable=SC2046
+expect 0 "${CC:-gcc}" -std=c11 "$root/examples/optimise.c" -o "$tmp/example" \
+    $(pkg-config --define-variable=prefix="$tmp/dest/usr" --static --cflags --libs onnxtile)
+expect 0 "$tmp/example" "$tmp/vgg16_head.onnx" "$tmp/t3.onnx" 65536
+cmp -s "$tmp/t.onnx" "$tmp/t3.onnx" || fail "the installed library gives other bytes"
+finish

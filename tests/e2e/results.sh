@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# The table and the JSON: keys, types, and that both tell the same numbers of regions and barriers.
+. "$(dirname "$0")/lib.bash"
+make_model --small resnet50 vgg16_head
+
+cat >"$tmp/check.py" <<'P'
+import json, sys
+def no_constants(name): raise SystemExit(f'{name} in JSON')
+d = json.load(open(sys.argv[1]), parse_constant=no_constants)
+def need(o, **kinds):
+    for k, t in kinds.items():
+        if not isinstance(o.get(k), t): raise SystemExit(f'{k}: {o.get(k)!r}')
+num = (int, float)
+need(d, model=str, target=dict, untiled=dict, tiled=dict, compulsory_bytes=num, benefit_s=num, speedup=num,
+     regions=list, barriers=list, refused=list)
+need(d['target'], name=str, l2_bytes=int)
+for side in ('untiled', 'tiled'):
+    need(d[side], time_s=num, peak_bytes=int, traffic_bytes=num)
+seen = set()
+for r in d['regions']:
+    need(r, id=int, nodes=list, axes=list, tiles=list, form=str, working_set_bytes=int, time_untiled_s=num, time_tiled_s=num,
+         benefit_s=num, mac_ratio=num, traffic_bytes=num)
+    assert r['form'] in ('scan', 'unrolled', 'loop-peeled', 'loop-window'), r['form']
+    assert len(r['axes']) == len(r['tiles']) in (1, 2, 3) and all(t >= 2 for t in r['tiles'])
+    assert not seen & set(r['nodes']), 'a node in two regions'
+    seen |= set(r['nodes'])
+    assert abs(r['benefit_s'] - (r['time_untiled_s'] - r['time_tiled_s'])) <= 1e-6 * max(r['time_untiled_s'], 1e-9)
+for b in d['barriers']: need(b, node=str, op=str, reason=str)
+for r in d['refused']: need(r, nodes=list, reason=str)
+assert d['tiled']['traffic_bytes'] >= 0.999 * d['compulsory_bytes'] or not d['regions'], 'below the lower bound'
+print(len(d['regions']), len(d['barriers']))
+P
+
+for m in resnet50 vgg16_head; do
+    expect 0 "$TOOL" inspect "$tmp/$m.onnx" --json --l2 64K --force --target cpu-generic
+    cp "$tmp/out" "$tmp/a.json"
+    read -r regions barriers < <("$PYTHON" "$tmp/check.py" "$tmp/a.json" || echo 'bad bad')
+    [ "$regions" != bad ] || { fail "$m: JSON"; continue; }
+    [ "$regions" -gt 0 ] || fail "$m: --force tiles nothing"
+    expect 0 "$TOOL" "$tmp/$m.onnx" -o "$tmp/x.onnx" --json --l2 64K --force --target cpu-generic
+    cmp -s "$tmp/out" "$tmp/a.json" || fail "$m: inspect and optimise tell different stories"
+    expect 0 "$TOOL" inspect "$tmp/$m.onnx" --l2 64K --force --target cpu-generic
+    [ "$(grep -cE '^  r[0-9]+ ' "$tmp/out")" = "$regions" ] || fail "$m: the table has other regions than the JSON"
+    [ "$barriers" = 0 ] || grep -q "^  $barriers barriers" "$tmp/out" || fail "$m: the table has other barriers"
+done
+
+# names that are hostile to JSON and terminals
+"$PYTHON" - "$tmp" <<'P'
+import sys, onnx
+m = onnx.load(sys.argv[1] + '/vgg16_head.onnx')
+for k, n in enumerate(m.graph.node):
+    n.name = f'a"b\\c\n\x1b[31m\u00e9{k}'
+onnx.save(m, sys.argv[1] + '/hostile.onnx')
+P
+expect 0 "$TOOL" inspect "$tmp/hostile.onnx" --json --l2 64K --force
+"$PYTHON" "$tmp/check.py" "$tmp/out" >/dev/null || fail "hostile names break the JSON"
+expect 0 "$TOOL" inspect "$tmp/hostile.onnx" --l2 64K --force
+grep -q $'\x1b' "$tmp/out" && fail "an escape sequence reached the terminal"
+finish

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Exit status 2 with one line for every wrong command line; help, version and targets answer on stdout.
+. "$(dirname "$0")/lib.bash"
+
+expect 0 "$TOOL" --help
+for word in --goal --target --shape --l2 inspect plan-memory 'default: host'; do
+    grep -qF -- "$word" "$tmp/out" || fail "--help does not mention $word"
+done
+expect 0 "$TOOL" inspect --help
+expect 0 "$TOOL" run --help
+expect 0 "$TOOL" --version
+grep -qE '^onnx-tile [0-9]+\.[0-9]+\.[0-9]+$' "$tmp/out" || fail "--version: $(cat "$tmp/out")"
+expect 0 "$TOOL" --list-targets
+for t in host ascend-a2 ascend-a2-16m tlf-16m cpu-generic h200 ethos-u55 mcu-512k; do
+    grep -q "^$t " "$tmp/out" || fail "--list-targets lacks $t"
+done
+
+expect 2 "$TOOL"; says 'no model given'
+expect 2 "$TOOL" m.onnx; says 'no output given'
+expect 2 "$TOOL" inspect m.onnx -o x.onnx; says "leave out -o"
+expect 2 "$TOOL" a.onnx b.onnx -o x; says 'one model at a time'
+expect 2 "$TOOL" m.onnx -o x --gaol memory; says "did you mean '--goal'?"
+expect 2 "$TOOL" m.onnx -o x --frobnicate; says "unknown option '--frobnicate'"
+expect 2 "$TOOL" m.onnx -o x -z; says "unknown option '-z'"
+expect 2 "$TOOL" m.onnx -o; says 'needs a value'
+expect 2 "$TOOL" m.onnx -o ''; says 'must not be empty'
+expect 2 "$TOOL" m.onnx -o x --goal speed; says 'must be time or memory'
+expect 2 "$TOOL" m.onnx -o x --force=yes; says 'takes no value'
+for bad in '' 12Q -4K 0 99999999999999G 1e; do
+    expect 2 "$TOOL" m.onnx -o x --l2 "$bad"; says "--l2 '$bad'"
+done
+for bad in x x= =1,2 x=1,,2 x=1,0 x=1,-2 x=1,a x=1,99999999999 x=1,2,; do
+    expect 2 "$TOOL" m.onnx -o x --shape "$bad"; says "--shape '$bad'"
+done
+expect 2 "$TOOL" m.onnx -o x --shape x=1,2 --shape x=1,2; says 'binds an input twice'
+expect 2 "$TOOL" m.onnx -o x --max-slowdown -1; says '--max-slowdown'
+expect 2 "$TOOL" m.onnx -o x --max-slowdown nan; says '--max-slowdown'
+expect 2 "$TOOL" m.onnx -o x --threads 0; says '--threads'
+expect 2 "$TOOL" m.onnx -o x -d Z; says 'letters are'
+expect 2 "$TOOL" m.onnx -o - --json; says 'both want stdout'
+
+# parts that this build does not have
+for command in run bench calibrate; do
+    expect 2 "$TOOL" $command m.onnx; says "'$command' needs the native engine, which this build does not have"
+done
+expect 2 "$TOOL" plan-memory b.csv; says 'needs the buffer planner'
+expect 2 "$TOOL" m.onnx -o x --verify; says "'--verify' needs the native engine"
+expect 2 "$TOOL" m.onnx -o x --emit engine; says "'--emit engine' needs the native engine"
+expect 2 "$TOOL" m.onnx -o x --report r.html; says "'--report' needs the report writers"
+finish
