@@ -38,9 +38,8 @@ static bool mm_look(const ot_graph *g, const ot_node *n, uint32_t out_index, mm_
 /* Batch axis of an operand: its batch axes lie right-aligned under those of out. */
 static int32_t mm_batch(const ot_value *v, const mm_shape *s, uint32_t axis)
 {
-    int32_t own = v->rank > 2 ? v->rank - 2 : 0, shift = s->n_batch - own;
-    if (own == 0 || (int32_t)axis < shift) return OT_AX_WHOLE;
-    return ot_acc_broadcast(v, s->out, shift, axis);
+    int32_t own = v->rank > 2 ? v->rank - 2 : 0;
+    return ot_acc_broadcast(v, s->out, s->n_batch - own, axis);
 }
 
 /* Axis of a scale or zero point: one number is used whole; [E] lies along out axis `along`; otherwise it has the

@@ -247,6 +247,8 @@ static const char *obstacle(const ot_graph *g, const ot_node *n, const resize *r
     if (r->map == RS_SYMMETRIC && a->in * a->p != a->out * a->q)
         return "half_pixel_symmetric centres on the whole extent";
     if (r->map == RS_PYTORCH && a->out == 1) return "pytorch_half_pixel treats a single output element differently";
+    if (!r->by_sizes && (double)a->scale * (double)a->q < (double)a->p)
+        return "the float scale lies below its fraction, and runtimes disagree on the extent of a tile";
     if (r->map == RS_TF_HALF && r->mode != RS_NEAREST) return "tf_half_pixel_for_nn is for nearest only";
     if (r->mode == RS_NEAREST && !nearest_is_exact(r, a))
         return "the float scale does not pick the same neighbours as its exact fraction";

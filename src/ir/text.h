@@ -70,5 +70,7 @@ void ot_text_print_contents(FILE *f, const ot_tensor *t);
 ot_status ot_text_parse_contents(ot_lexer *lx, ot_tensor *t, int64_t *budget) OT_MUST_USE;
 /* A float so that reading it gives the same bits; always with '.', an exponent, inf or nan. */
 void ot_text_float(FILE *f, double x, int digits);
+/* The nearest float, ties to even; infinity only beyond the largest one's rounding range. */
+float ot_text_narrow(double d);
 
 #endif

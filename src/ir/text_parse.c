@@ -9,7 +9,6 @@
  * outside; the enclosing graph then refers to it. The result is like an imported model: producers, uses and order are set,
  * and ot_verify has accepted it. Texts come from anyone: nesting, ranks and the bytes of contents are limited.
  */
-#include <float.h>
 #include <math.h>
 
 #include "text.h"
@@ -206,18 +205,12 @@ typedef struct ot_list {
     size_t cap_ints, cap_floats, cap_strings;
 } ot_list;
 
-static float float_of(double d)
-{
-    if (fabs(d) > (double)FLT_MAX && !isinf(d)) return d < 0 ? -INFINITY : INFINITY;
-    return (float)d;
-}
-
 /* Is the current token a floating-point literal? */
 static bool float_token(const ot_lexer *lx, float *out)
 {
     if (ot_lex_word(lx, "nan")) *out = NAN;
     else if (ot_lex_word(lx, "inf")) *out = INFINITY;
-    else if (lx->tok == OT_TOK_FLOAT) *out = float_of(lx->d);
+    else if (lx->tok == OT_TOK_FLOAT) *out = ot_text_narrow(lx->d);
     else return false;
     return true;
 }

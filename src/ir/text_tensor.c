@@ -74,10 +74,11 @@ static uint16_t bfloat_of_float(float f)
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-static float narrow(double d)
+float ot_text_narrow(double d)
 {
-    if (fabs(d) > (double)FLT_MAX && !isinf(d)) return d < 0 ? -INFINITY : INFINITY;
-    return (float)d;
+    if (!(fabs(d) > (double)FLT_MAX)) return (float)d;
+    float most = fabs(d) < 0x1.ffffffp127 ? FLT_MAX : INFINITY; /* halfway to the next power of two */
+    return d < 0 ? -most : most;
 }
 
 /* ---- single elements ---- */
@@ -97,7 +98,7 @@ static double load_float(ot_dtype t, const unsigned char *p)
 
 static void store_float(ot_dtype t, unsigned char *p, double d)
 {
-    float f = narrow(d);
+    float f = ot_text_narrow(d);
     uint16_t half = t == OT_F16 ? half_of_double(d) : bfloat_of_float(f);
     if (t == OT_F32) memcpy(p, &f, sizeof f);
     else if (t == OT_F64) memcpy(p, &d, sizeof d);

@@ -218,7 +218,9 @@ ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
 {
     reader r = {path, diag, t};
     FILE *f = fopen(path, "re");
-    if (!f) return ot_fail(diag, OT_E_SYSTEM, "cannot read target file '%s': %s", path, strerror(errno));
+    if (!f)
+        return ot_fail(diag, errno == ENOENT || errno == ENOTDIR ? OT_E_INPUT : OT_E_SYSTEM,
+                       "cannot read target file '%s': %s", path, strerror(errno));
     char *text = malloc(FILE_MAX + 1);
     size_t n = text ? fread(text, 1, FILE_MAX + 1, f) : 0;
     bool broken = ferror(f) != 0;

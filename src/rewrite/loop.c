@@ -83,7 +83,7 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
     const char *name = rw_name(w, l->scan ? "scan" : "while", NULL);
     if (!name) return rw_nomem(w);
     ot_id id = l->scan ? ot_node_new(w->g, "Scan", "", name, l->scan_in, l->n_scan, made, n, attrs, 2)
-                       : ot_node_new(w->g, "Loop", "", name, loop_in, carried ? 3 : 1, made, carried + n, attrs, 1);
+                       : ot_node_new(w->g, "Loop", "", name, loop_in, carried ? 3 : 2, made, carried + n, attrs, 1);
     return id == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 

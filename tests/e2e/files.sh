@@ -48,7 +48,7 @@ broken "$tmp/text.onnx" ''
 echo keep >"$tmp/keep.onnx"
 expect 1 "$TOOL" "$tmp/cut.onnx" -o "$tmp/keep.onnx"
 [ "$(cat "$tmp/keep.onnx")" = keep ] || fail "a failed run changed the output"
-expect 4 "$TOOL" "$tmp/absent.onnx" -o "$tmp/no.onnx"; says absent.onnx
+expect 1 "$TOOL" "$tmp/absent.onnx" -o "$tmp/no.onnx"; says absent.onnx
 expect 4 "$TOOL" "$m" -o "$tmp/no/such/folder/x.onnx"; says 'no/such/folder'
 expect 4 "$TOOL" "$m" -o /dev/full -q; says '/dev/full'
 "$TOOL" inspect "$m" >/dev/full 2>"$tmp/err"; [ $? = 4 ] || fail "a full disk under the table is not exit 4"

@@ -888,6 +888,93 @@ static void test_gather_random(void **state)
     }
 }
 
+/* ---- malformed nodes ---- */
+
+static void test_shapes_that_disagree(void **state)
+{
+    (void)state;
+    seed(21);
+    static const char *const types[] = { "Add", "Transpose", "MatMul", "BatchNormalization", "Reshape", "Concat", "Softmax" };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        kase *c = new_case(types[i], 13);
+        IN(c, 4, 4);
+        if (i == 3) IN(c, 4), IN(c, 4), IN(c, 4), IN(c, 4);
+        else if (i == 4) INTS(c, 4, 4);
+        else if (i != 1 && i != 6) IN(c, 4, 4);
+        if (i == 5) attr_i(c, "axis", 1);
+        build(c);
+        ot_graph *g = c->model->graph;
+        g->values[node_of(c)->out[0]].dims[0] = 3; /* as a wrong value_info may say */
+        cut x;
+        if (ask(c, 0, &x)) fail_msg("%s cut although its shapes disagree", types[i]);
+        drop(c);
+    }
+}
+
+static ot_attr random_attr(ot_arena *a)
+{
+    static const char *const names[] = { "axis", "keepdims", "broadcast", "transA", "spatial", "is_causal", "block_size" };
+    static const char *const eqs[] = { "ij,jk->ik", "a", "->", ",,", "ij->ji", "i.", "abcdefghijklmnopqrstuvwxyz", "" };
+    int64_t v[5];
+    for (int i = 0; i < 5; i++) v[i] = rnd(9) - 4;
+    if (rnd(4) == 0) return ot_mk_str("equation", eqs[rnd(8)]);
+    if (rnd(3) == 0) return ot_mk_ints(a, rnd(2) ? "perm" : "axes", v, (size_t)rnd(6));
+    return ot_mk_int(names[rnd(7)], v[0]);
+}
+
+/* Whatever a node looks like: no crash, and answers that stay inside the operands. */
+static void random_node(ot_model *m)
+{
+    ot_graph *g = m->graph;
+    ot_id in[IN_MAX], out[OUT_MAX];
+    ot_attr attrs[3];
+    int64_t d[ARR_RANK];
+    uint32_t n_in = (uint32_t)rnd(IN_MAX), n_out = 1 + (uint32_t)rnd(OUT_MAX), n_attrs = (uint32_t)rnd(4);
+    ot_op type = (ot_op)(1 + rnd(OT_OP_COUNT - 1));
+    for (uint32_t k = 0; k < n_in + n_out; k++) {
+        int32_t rank = (int32_t)rnd(5);
+        for (int32_t a = 0; a < rank; a++) d[a] = rnd(20) == 0 ? 0 : 1 + rnd(3);
+        ot_id v = rnd(5) == 0 ? OT_NONE : ot_value_new(g, ot_fresh_name(m, "v"), OT_F32, rank, d);
+        *(k < n_in ? &in[k] : &out[k - n_in]) = v;
+    }
+    if (n_in > 1 && rnd(2)) {
+        int64_t n = rnd(4), v[4] = { rnd(5) - 2, rnd(3), rnd(3), 1 };
+        in[1] = ot_const_i64(g, ot_fresh_name(m, "c"), v, 1, &n);
+    }
+    for (uint32_t k = 0; k < n_attrs; k++) attrs[k] = random_attr(m->arena);
+    m->opset = (int32_t)(1 + rnd(24));
+    ot_id id = ot_node_new(g, ot_op_name(type), "", "n", in, n_in, out, n_out, attrs, n_attrs);
+    const ot_node *n = &g->nodes[id];
+    for (uint32_t o = 0; o < n_out + 1; o++)
+        for (uint32_t a = 0; a < 5; a++) {
+            int8_t in_axis[IN_MAX], out_axis[OUT_MAX];
+            ot_win win[IN_MAX];
+            const char *why = NULL;
+            ot_adapted ad;
+            if (o >= n_out || !ot_access_axis(g, n, o, a, in_axis, out_axis, &why)) continue;
+            ot_op_tile t = { .in = win };
+            random_window(g->values[out[o]].dims[a], &t.need.lo, &t.need.hi);
+            for (uint32_t k = 0; k < n_in; k++) assert_true(in_axis[k] < 0 || in_axis[k] < g->values[in[k]].rank);
+            if (!ot_access_window(g, n, o, a, &t, &why)) continue;
+            for (uint32_t k = 0; k < n_in; k++)
+                if (in_axis[k] >= 0) assert_true(win[k].lo >= 0 && win[k].hi <= g->values[in[k]].dims[in_axis[k]]);
+            ot_tile_axis one = { o, a, &t };
+            assert_int_equal(ot_tile_adapt(g, n, &one, 1, m->arena, &ad), OT_OK);
+        }
+}
+
+static void test_random_nodes(void **state)
+{
+    (void)state;
+    seed(22);
+    for (int i = 0; i < 300; i++) {
+        ot_model *m = ot_model_new(NULL);
+        assert_non_null(m);
+        for (int k = 0; k < 100; k++) random_node(m);
+        ot_model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -901,6 +988,7 @@ int main(void)
         cmocka_unit_test(test_transpose_random), cmocka_unit_test(test_reshape_random),
         cmocka_unit_test(test_reshape_kin),      cmocka_unit_test(test_expand_tile),
         cmocka_unit_test(test_concat_split),     cmocka_unit_test(test_gather_random),
+        cmocka_unit_test(test_shapes_that_disagree), cmocka_unit_test(test_random_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -706,7 +706,8 @@ static void test_text_contents(void **state)
                         "init %s : float32[2] = random 0 * 0.5 init %j : int32[2] = random 0 init %b : float32[1] = data \"AACAPw==\"\n"
                         "init %big : float32[20] = random 1 init %u : uint64[1] = [18446744073709551615]\n"
                         "init %m : int64[1] = [-9223372036854775808] init %c : complex64[2] = bits 0x5 init %bf : bfloat16[2] = [1.5, -3]\n"
-                        "init %d : float64[1] = [0.1] init %f8 : float8_e4m3fn[1] = [200] }");
+                        "init %d : float64[1] = [0.1] init %x : float32[4] = [-3.40282347e+38, -3.41e38, 1.40129846e-45,"
+                        " 0.49999997] init %f8 : float8_e4m3fn[1] = [200] }");
     const ot_graph *g = m->graph;
     /* splitmix64 from seed 0 begins e220a8397b1dcdaf 6e789e6aa1b965f4 (published test vector) */
     const float *r = g->values[val(g, "r")].init->data;
@@ -722,6 +723,8 @@ static void test_text_contents(void **state)
     assert_true(*(const uint64_t *)g->values[val(g, "u")].init->data == UINT64_MAX);
     assert_true(*(const double *)g->values[val(g, "d")].init->data == 0.1);
     assert_int_equal(*(const uint16_t *)g->values[val(g, "bf")].init->data, 0x3fc0);
+    const float *x = g->values[val(g, "x")].init->data; /* nine digits of the largest float are a little above it */
+    assert_true(x[0] == -3.40282347e+38f && x[1] == -INFINITY && x[2] == 0x1p-149f && x[3] == 0x1.fffffep-2f);
     assert_null(g->values[val(g, "c")].init->data);
     /* the hash of a large tensor: FNV-1a, computed here */
     uint64_t h = 0xcbf29ce484222325u;

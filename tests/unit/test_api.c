@@ -1,0 +1,235 @@
+/* The public API: order of calls, argument checks, errors, two handles in two threads. The model is a 300-byte chain of
+ * element-wise operators, written here field by field so that the test depends on no file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx_tile.h"
+
+/* ---- a protobuf writer of a few lines ---- */
+
+typedef struct bytes {
+    unsigned char at[2048];
+    size_t n;
+} bytes;
+
+static void put_varint(bytes *b, uint64_t v)
+{
+    for (; v >= 0x80; v >>= 7) b->at[b->n++] = (unsigned char)(v | 0x80);
+    b->at[b->n++] = (unsigned char)v;
+}
+
+static void put_int(bytes *b, unsigned number, uint64_t v)
+{
+    put_varint(b, number << 3);
+    put_varint(b, v);
+}
+
+static void put_bytes(bytes *b, unsigned number, const void *p, size_t n)
+{
+    put_varint(b, number << 3 | 2);
+    put_varint(b, n);
+    memcpy(b->at + b->n, p, n);
+    b->n += n;
+}
+
+static void put_text(bytes *b, unsigned number, const char *s) { put_bytes(b, number, s, strlen(s)); }
+static void put_message(bytes *b, unsigned number, const bytes *m) { put_bytes(b, number, m->at, m->n); }
+
+/* ValueInfoProto: float [1, 8, 256, 256] */
+static bytes value_info(const char *name)
+{
+    static const uint64_t dims[] = {1, 8, 256, 256};
+    bytes v = {0}, type = {0}, tensor = {0}, shape = {0};
+    for (size_t k = 0; k < 4; k++) {
+        bytes dim = {0};
+        put_int(&dim, 1, dims[k]);
+        put_message(&shape, 1, &dim);
+    }
+    put_int(&tensor, 1, 1);
+    put_message(&tensor, 2, &shape);
+    put_message(&type, 1, &tensor);
+    put_text(&v, 1, name);
+    put_message(&v, 2, &type);
+    return v;
+}
+
+static bytes node(const char *op, const char *in, const char *out)
+{
+    bytes n = {0};
+    put_text(&n, 1, in);
+    put_text(&n, 2, out);
+    put_text(&n, 3, out);
+    put_text(&n, 4, op);
+    return n;
+}
+
+/* x -> Sigmoid -> Relu -> y */
+static bytes chain_model(void)
+{
+    bytes model = {0}, graph = {0}, opset = {0};
+    bytes a = node("Sigmoid", "x", "s"), b = node("Relu", "s", "y"), x = value_info("x"), y = value_info("y");
+    put_message(&graph, 1, &a);
+    put_message(&graph, 1, &b);
+    put_text(&graph, 2, "chain");
+    put_message(&graph, 11, &x);
+    put_message(&graph, 12, &y);
+    put_int(&opset, 2, 13);
+    put_int(&model, 1, 8);
+    put_message(&model, 7, &graph);
+    put_message(&model, 8, &opset);
+    return model;
+}
+
+/* ---- tests ---- */
+
+static void whole_path_in_memory(void **state)
+{
+    (void)state;
+    onnx_tile *t;
+    const char *json;
+    void *out = NULL;
+    size_t n = 0;
+    bytes m = chain_model();
+
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_l2(t, 65536), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_force(t, 1), ONNX_TILE_OK);
+    if (onnx_tile_load_memory(t, m.at, m.n, NULL) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
+    memset(&m, 0xA8, sizeof m); /* the handle must not read the caller's bytes any more */
+    if (onnx_tile_optimise(t) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
+    assert_int_equal(onnx_tile_region_count(t), 1);
+    assert_int_equal(onnx_tile_results_json(t, &json), ONNX_TILE_OK);
+    assert_non_null(strstr(json, "\"nodes\": [\"s\", \"y\"]"));
+    if (onnx_tile_save_memory(t, &out, &n) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
+    assert_true(n > 100);
+    assert_non_null(memmem(out, n, "tile/r", 6));
+
+    /* the result is a model again, and the handle takes another one */
+    assert_int_equal(onnx_tile_load_memory(t, out, n, NULL), ONNX_TILE_OK);
+    onnx_tile_free_bytes(out);
+    assert_int_equal(onnx_tile_region_count(t), 0);
+    assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_OK);
+    onnx_tile_free(t);
+}
+
+static void calls_out_of_order(void **state)
+{
+    (void)state;
+    onnx_tile *t;
+    const char *json;
+    void *out;
+    size_t n;
+    bytes m = chain_model();
+
+    assert_int_equal(onnx_tile_create(NULL), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_string_equal(onnx_tile_error(t), "");
+    assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_USAGE);
+    assert_string_equal(onnx_tile_error(t), "no model is loaded");
+    assert_int_equal(onnx_tile_save_file(t, "/nowhere/x"), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_save_memory(t, &out, &n), ONNX_TILE_USAGE);
+    assert_null(out);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_string_equal(onnx_tile_error(t), "");
+    assert_int_equal(onnx_tile_results_json(t, &json), ONNX_TILE_USAGE);
+    assert_null(json);
+    assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_USAGE);
+    onnx_tile_free(t);
+    onnx_tile_free(NULL);
+}
+
+static void bad_options(void **state)
+{
+    (void)state;
+    onnx_tile *t;
+    static const int64_t zero[] = {1, 0}, wrong[] = {1, 8, 256, 128};
+    bytes m = chain_model();
+
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_l2(t, -1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_memory_budget(t, -1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_max_slowdown(t, -0.5), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_target(t, NULL), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_threads(t, 5000), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_bind_shape(t, "x", zero, 2), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_bind_shape(t, "x", zero, 17), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_target(t, "nope"), ONNX_TILE_OK); /* checked when planning */
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_USAGE);
+    assert_non_null(strstr(onnx_tile_error(t), "nope"));
+    assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_USAGE); /* the model has to be loaded again */
+    assert_int_equal(onnx_tile_set_target(t, "tlf-16m"), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_bind_shape(t, "x", wrong, 4), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_USAGE);
+    onnx_tile_free(t);
+}
+
+static void bad_models(void **state)
+{
+    (void)state;
+    onnx_tile *t;
+    bytes m = chain_model();
+
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, NULL, 0, NULL), ONNX_TILE_INPUT);
+    assert_int_equal(onnx_tile_load_memory(t, NULL, 5, NULL), ONNX_TILE_USAGE);
+    for (size_t cut = 0; cut < m.n; cut += 7) {
+        onnx_tile_status s = onnx_tile_load_memory(t, m.at, cut, NULL);
+        assert_true(s == ONNX_TILE_INPUT || s == ONNX_TILE_OK); /* a cut between two fields may leave a model */
+        if (s == ONNX_TILE_INPUT) assert_true(strlen(onnx_tile_error(t)) > 0);
+    }
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    onnx_tile_free(t);
+}
+
+static void *work(void *arg)
+{
+    bytes m = chain_model();
+    onnx_tile *t;
+    bool ok = true;
+    for (int k = 0; k < 20; k++) {
+        const char *json;
+        ok = ok && onnx_tile_create(&t) == ONNX_TILE_OK;
+        ok = ok && onnx_tile_set_goal(t, k % 2 ? ONNX_TILE_GOAL_TIME : ONNX_TILE_GOAL_MEMORY) == ONNX_TILE_OK;
+        ok = ok && onnx_tile_set_l2(t, 65536) == ONNX_TILE_OK && onnx_tile_load_memory(t, m.at, m.n, NULL) == ONNX_TILE_OK;
+        ok = ok && onnx_tile_optimise(t) == ONNX_TILE_OK && onnx_tile_results_json(t, &json) == ONNX_TILE_OK;
+        onnx_tile_free(t);
+    }
+    *(bool *)arg = ok;
+    return NULL;
+}
+
+static void handles_in_threads(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    bool ok[4] = {false};
+    for (size_t k = 0; k < 4; k++) assert_int_equal(pthread_create(&threads[k], NULL, work, &ok[k]), 0);
+    for (size_t k = 0; k < 4; k++) {
+        assert_int_equal(pthread_join(threads[k], NULL), 0);
+        assert_true(ok[k]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_path_in_memory),
+        cmocka_unit_test(calls_out_of_order),
+        cmocka_unit_test(bad_options),
+        cmocka_unit_test(bad_models),
+        cmocka_unit_test(handles_in_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/* The writers of results, on a struct made by hand: exact JSON for hostile names and numbers, and the table's facts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "results.h"
+
+static char *written(const ot_results *r, ot_status (*write)(const ot_results *, bool, FILE *), bool all)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    assert_non_null(f);
+    assert_int_equal(write(r, all, f), OT_OK);
+    assert_int_equal(fclose(f), 0);
+    return text;
+}
+
+static ot_status write_json(const ot_results *r, bool all, FILE *f)
+{
+    (void)all;
+    return ot_results_json(r, f);
+}
+
+static const char *const region_nodes[] = {"q\"uote", "back\\slash", "nl\n\x1b[0m", "caf\xc3\xa9", "bad\xff\xc3", "\xed\xa0\x80"};
+
+static ot_results sample(ot_result_region *region, ot_result_barrier *barriers)
+{
+    *region = (ot_result_region){.id = 7, .nodes = region_nodes, .n_nodes = 6, .axes = {"H", "W"}, .tiles = {4, 2}, .n_dims = 2,
+                                 .form = "unrolled", .working_set = 1024, .time_untiled = 0.5, .time_tiled = 0.25, .benefit = 0.25,
+                                 .mac_ratio = NAN, .traffic = INFINITY};
+    barriers[0] = (ot_result_barrier){"a", "GlobalAveragePool", "needs it all"};
+    barriers[1] = (ot_result_barrier){"b", "Foo", "unknown"};
+    barriers[2] = (ot_result_barrier){"c", "GlobalAveragePool", "needs it all"};
+    return (ot_results){.model = "m.onnx", .target = "chip", .fast_bytes = 2048, .untiled = {1.0, 4096, 8192, 0},
+                        .tiled = {0.5, 1024, 4096, 0}, .compulsory_bytes = 100, .regions = region, .n_regions = 1,
+                        .barriers = barriers, .n_barriers = 3};
+}
+
+static void json_is_exact(void **state)
+{
+    (void)state;
+    ot_result_region region;
+    ot_result_barrier barriers[3];
+    ot_results r = sample(&region, barriers);
+    char *text = written(&r, write_json, false);
+    const char *want[] = {
+        "\"q\\\"uote\", \"back\\\\slash\", \"nl\\u000a\\u001b[0m\", \"caf\xc3\xa9\", \"bad\\ufffd\\ufffd\", \"\\ufffd\\ufffd\\ufffd\"",
+        "\"axes\": [\"H\", \"W\"], \"tiles\": [4, 2]", "\"mac_ratio\": 0, \"traffic_bytes\": 0}",
+        "\"untiled\": {\"time_s\": 1, \"peak_bytes\": 4096, \"traffic_bytes\": 8192}", "\"speedup\": 2,",
+        "\"benefit_s\": 0.5,", "\"target\": {\"name\": \"chip\", \"l2_bytes\": 2048}",
+        "{\"node\": \"b\", \"op\": \"Foo\", \"reason\": \"unknown\"}", "\"refused\": []"};
+    for (size_t k = 0; k < sizeof want / sizeof *want; k++)
+        if (!strstr(text, want[k])) fail_msg("no %s in\n%s", want[k], text);
+    free(text);
+}
+
+static void table_groups_barriers(void **state)
+{
+    (void)state;
+    ot_result_region region;
+    ot_result_barrier barriers[3];
+    ot_results r = sample(&region, barriers);
+    region.mac_ratio = 1.5;
+    char *text = written(&r, ot_results_print, false);
+    assert_non_null(strstr(text, "2 x GlobalAveragePool: needs it all\n"));
+    assert_non_null(strstr(text, "1 x Foo: unknown\n"));
+    assert_non_null(strstr(text, "3 barriers"));
+    assert_non_null(strstr(text, "H/4 x W/2"));
+    assert_non_null(strstr(text, "x1.50"));
+    assert_non_null(strstr(text, "x0.25")); /* peak 4096 -> 1024 */
+    assert_null(strchr(text, '\x1b'));
+    free(text);
+    text = written(&r, ot_results_print, true);
+    assert_non_null(strstr(text, " a c\n"));
+    free(text);
+}
+
+static void nothing_tiled_is_said(void **state)
+{
+    (void)state;
+    ot_results r = {.model = "m", .target = "chip", .fast_bytes = 1};
+    char *text = written(&r, ot_results_print, false);
+    assert_non_null(strstr(text, "nothing is worth tiling"));
+    free(text);
+    text = written(&r, write_json, false);
+    assert_non_null(strstr(text, "\"speedup\": 1,"));
+    free(text);
+}
+
+static void long_names_keep_their_ends(void **state)
+{
+    (void)state;
+    const char *nodes[] = {"/model/encoder/layer.0/attention/self/query/MatMul_17"};
+    ot_result_region region;
+    ot_result_barrier barriers[3];
+    ot_results r = sample(&region, barriers);
+    region.nodes = nodes;
+    region.n_nodes = 1;
+    char *text = written(&r, ot_results_print, false);
+    assert_non_null(strstr(text, "/model/enc..y/MatMul_17"));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_is_exact),
+        cmocka_unit_test(table_groups_barriers),
+        cmocka_unit_test(nothing_tiled_is_said),
+        cmocka_unit_test(long_names_keep_their_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* Targets: every preset is sane and survives the trip through XML; scaling; the host's caps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "target.h"
+
+static const char *const NAMES[] = {"host", "ascend-a2", "ascend-a2-16m", "tlf-16m", "h200", "ethos-u55", "mcu-512k", "cpu-generic"};
+#define N_NAMES (sizeof NAMES / sizeof *NAMES)
+
+static ot_target load(const char *name, uint32_t threads)
+{
+    ot_target t;
+    ot_diag d = {0};
+    if (ot_target_load(name, threads, &d, &t) != OT_OK) fail_msg("%s: %s", name, d.message);
+    return t;
+}
+
+static void presets_are_sane(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < N_NAMES; k++) {
+        ot_target t = load(NAMES[k], 0);
+        assert_string_equal(t.name, NAMES[k]);
+        assert_true(t.fast_bytes >= 64 * 1024 && t.granule >= 1 && t.cores >= 1);
+        assert_true(t.bw_fast >= t.bw_mid && t.bw_mid >= t.bw_slow && t.bw_slow > 0);
+        assert_true(t.mid_bytes == 0 || t.mid_bytes > t.fast_bytes);
+        assert_true(t.mid_bytes != 0 || t.bw_mid == t.bw_slow);
+        const double rates[] = {t.rate_conv, t.rate_conv_depthwise, t.rate_conv_pointwise, t.rate_gemm,
+                                t.rate_elem, t.rate_trans, t.rate_reduce, t.rate_pool};
+        for (size_t j = 0; j < sizeof rates / sizeof *rates; j++) assert_true(rates[j] > 0);
+        assert_true(t.rate_conv_depthwise <= t.rate_conv && t.rate_trans <= t.rate_elem);
+        assert_true(t.node_overhead >= 0 && t.loop_overhead >= 0 && t.region_overhead >= 0);
+    }
+}
+
+static void xml_round_trip(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < N_NAMES; k++) {
+        ot_target t = load(NAMES[k], 0);
+        ot_diag d = {0};
+        char path[] = "/tmp/ot_target_XXXXXX.xml";
+        int fd = mkstemps(path, 4);
+        FILE *f = fdopen(fd, "w");
+        assert_non_null(f);
+        assert_int_equal(ot_target_save(&t, f, &d), OT_OK);
+        assert_int_equal(fclose(f), 0);
+        ot_target u = load(path, 0);
+        unlink(path);
+        assert_string_equal(u.name, t.name);
+        assert_string_equal(u.description, t.description);
+        assert_int_equal(u.fast_bytes, t.fast_bytes);
+        assert_int_equal(u.mid_bytes, t.mid_bytes);
+        assert_int_equal(u.memory_bytes, t.memory_bytes);
+        assert_int_equal(u.cores, t.cores);
+        assert_int_equal(u.is_cache, t.is_cache);
+        assert_int_equal(u.double_buffer, t.double_buffer);
+        assert_true(u.bw_slow == t.bw_slow && u.bw_mid == t.bw_mid && u.bw_fast == t.bw_fast);
+        assert_true(u.rate_pool == t.rate_pool && u.rate_conv == t.rate_conv && u.loop_overhead == t.loop_overhead);
+    }
+}
+
+static void threads_scale_cpus_and_only_count_elsewhere(void **state)
+{
+    (void)state;
+    ot_target one = load("cpu-generic", 1), eight = load("cpu-generic", 8);
+    assert_int_equal(eight.fast_bytes, 8 * one.fast_bytes);
+    assert_true(eight.rate_conv == 8 * one.rate_conv);
+    assert_true(eight.bw_slow > one.bw_slow && eight.bw_slow < 8 * one.bw_slow);
+    ot_target chip = load("tlf-16m", 0), same = load("tlf-16m", 8);
+    assert_int_equal(same.fast_bytes, chip.fast_bytes);
+    assert_true(same.rate_conv == chip.rate_conv);
+    assert_int_equal(same.cores, 8);
+}
+
+static void host_is_capped(void **state)
+{
+    (void)state;
+    ot_target t = load("host", 2);
+    assert_int_equal(t.cores, 2);
+    assert_true(t.fast_bytes <= 2 * 4 * 1024 * 1024LL);
+    assert_true(t.mid_bytes <= 64 * 1024 * 1024LL);
+}
+
+/* On the chip of the worked example, element-wise work must be bound by slow memory by a wide margin. */
+static void worked_example_is_bound_by_memory(void **state)
+{
+    (void)state;
+    ot_target t = load("tlf-16m", 0);
+    double elements = 1e9, traffic = 2 * 4 * elements / t.bw_slow, compute = elements / t.rate_elem;
+    assert_int_equal(t.fast_bytes, 16 << 20);
+    assert_int_equal(t.granule, 256);
+    assert_true(t.double_buffer);
+    assert_true(traffic > 10 * compute);
+    assert_true(t.bw_fast >= 10 * t.bw_slow);
+}
+
+static void unknown_names_list_the_known(void **state)
+{
+    (void)state;
+    ot_target t;
+    ot_diag d = {0};
+    assert_int_equal(ot_target_load("nope", 0, &d, &t), OT_E_USAGE);
+    for (size_t k = 0; k < N_NAMES; k++) assert_non_null(strstr(d.message, NAMES[k]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(presets_are_sane),
+        cmocka_unit_test(xml_round_trip),
+        cmocka_unit_test(threads_scale_cpus_and_only_count_elsewhere),
+        cmocka_unit_test(host_is_capped),
+        cmocka_unit_test(worked_example_is_bound_by_memory),
+        cmocka_unit_test(unknown_names_list_the_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
