@@ -14,7 +14,7 @@ typedef enum ot_command {
 } ot_command;
 
 typedef struct ot_options {
-    ot_arena *arena;          /* owns the shapes; freed by ot_options_free */
+    ot_arena *arena; /* owns the shapes; freed by ot_options_free */
     ot_command command;
     const char *model;        /* file to read, "-" for stdin; NULL until given */
     const char *output;       /* -o; "-" for stdout; NULL for inspect */
@@ -24,13 +24,14 @@ typedef struct ot_options {
     ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes, cap_shapes;
     ot_plan_options plan;
-    const char *dump_dir;     /* NULL: none */
+    const char *dump_dir; /* NULL: none */
     bool json, quiet, verbose;
     bool help, version, list_targets; /* answer this and do nothing else */
 } ot_options;
 
-/* Parse the command line. Strings are borrowed from argv. Sets ot_dbg for -d. Fails with OT_E_USAGE and one line that
- * names the option, its value and the rule. *o is to be freed with ot_options_free in any case. */
+/* Parse the command line. Strings are borrowed from argv. Sets ot_dbg for -d. Fails with OT_E_USAGE
+ * and one line that names the option, its value and the rule. *o is to be freed with
+ * ot_options_free in any case. */
 ot_status ot_options_parse(int argc, char **argv, ot_diag *diag, ot_options *o) OT_MUST_USE;
 void ot_options_free(ot_options *o);
 /* The help text, made from the same table. */

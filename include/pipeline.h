@@ -7,10 +7,10 @@
 
 /* Where a model comes from. */
 typedef struct ot_source {
-    const char *path;   /* file, or "-" for stdin; NULL: from memory */
-    const void *bytes;  /* [n] when path is NULL */
+    const char *path;  /* file, or "-" for stdin; NULL: from memory */
+    const void *bytes; /* [n] when path is NULL */
     size_t n;
-    const char *dir;    /* folder of external data for a model in memory; NULL refuses it */
+    const char *dir; /* folder of external data for a model in memory; NULL refuses it */
 } ot_source;
 
 typedef struct ot_run_options {
@@ -20,20 +20,20 @@ typedef struct ot_run_options {
     const ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes;
     ot_plan_options plan;
-    const char *dump_dir;           /* NULL: none */
-    FILE *log;                      /* time of each pass, one line each; NULL: silent */
-    FILE *progress;                 /* name of the running pass on one line that is wiped; NULL: none */
+    const char *dump_dir; /* NULL: none */
+    FILE *log;            /* time of each pass, one line each; NULL: silent */
+    FILE *progress;       /* name of the running pass on one line that is wiped; NULL: none */
 } ot_run_options;
 
 typedef struct ot_run {
-    ot_diag *diag;              /* borrowed */
-    ot_run_options options;     /* strings borrowed */
+    ot_diag *diag;          /* borrowed */
+    ot_run_options options; /* strings borrowed */
     ot_source source;
     const char *output;
     ot_target target;
-    ot_model *model;            /* after load */
-    ot_plan *plan;              /* after tile */
-    ot_results *results;        /* after tile */
+    ot_model *model;     /* after load */
+    ot_plan *plan;       /* after tile */
+    ot_results *results; /* after tile */
 } ot_run;
 
 /* Read the model: run->source. Fails as ot_import_file does; .ot files are parsed as text. */

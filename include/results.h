@@ -1,4 +1,5 @@
-/* Stage report/: what a run found, as one plain struct of facts, and its two forms on a terminal: table and JSON. */
+/* Stage report/: what a run found, as one plain struct of facts, and its two forms on a terminal:
+ * table and JSON. */
 #ifndef OT_RESULTS_H
 #define OT_RESULTS_H
 
@@ -6,7 +7,7 @@
 
 typedef struct ot_result_region {
     uint32_t id;
-    const char *const *nodes;  /* [n_nodes] names in topological order */
+    const char *const *nodes; /* [n_nodes] names in topological order */
     uint32_t n_nodes;
     const char *axes[OT_DIMS_MAX]; /* [n_dims] "N", "H"... or "a0", "a1" */
     uint32_t tiles[OT_DIMS_MAX];   /* [n_dims] tiles along each */
@@ -22,14 +23,14 @@ typedef struct ot_result_barrier {
 } ot_result_barrier;
 
 typedef struct ot_result_refusal {
-    const char *const *nodes;  /* [n_nodes] */
+    const char *const *nodes; /* [n_nodes] */
     uint32_t n_nodes;
     const char *reason;
 } ot_result_refusal;
 
 typedef struct ot_results {
-    ot_arena *arena;           /* owns everything here, itself included */
-    const char *model;         /* path as given */
+    ot_arena *arena;   /* owns everything here, itself included */
+    const char *model; /* path as given */
     const char *target;
     int64_t fast_bytes;
     ot_figures untiled, tiled; /* predictions */
@@ -40,17 +41,18 @@ typedef struct ot_results {
     uint32_t n_regions;
     ot_result_barrier *barriers; /* [n_barriers] */
     uint32_t n_barriers;
-    ot_result_refusal *refused;  /* [n_refused] */
+    ot_result_refusal *refused; /* [n_refused] */
     uint32_t n_refused;
 } ot_results;
 
-/* Copy the facts of a plan, before the graph is rewritten. Requires ORDER. *out is freed with ot_results_free. */
-ot_status ot_results_build(const ot_graph *g, const ot_plan *p, const ot_target *t, const char *model, ot_results **out)
-    OT_MUST_USE;
+/* Copy the facts of a plan, before the graph is rewritten. Requires ORDER. *out is freed with
+ * ot_results_free. */
+ot_status ot_results_build(const ot_graph *g, const ot_plan *p, const ot_target *t,
+                           const char *model, ot_results **out) OT_MUST_USE;
 void ot_results_free(ot_results *r); /* accepts NULL */
 
-/* The table that a person reads. all: every barrier and refusal with its nodes, and the activation sum (inspect);
- * otherwise the most frequent ones. */
+/* The table that a person reads. all: every barrier and refusal with its nodes, and the activation
+ * sum (inspect); otherwise the most frequent ones. */
 ot_status ot_results_print(const ot_results *r, bool all, FILE *f) OT_MUST_USE;
 /* One JSON object; valid whatever the names contain. */
 ot_status ot_results_json(const ot_results *r, FILE *f) OT_MUST_USE;

@@ -1,5 +1,5 @@
-/* The public C API: a handle around one ot_run. Adds nothing but argument checks, copies of what the caller gives, and
- * the order of calls.
+/* The public C API: a handle around one ot_run. Adds nothing but argument checks, copies of what
+ * the caller gives, and the order of calls.
  *
  *   create -> (set options)* -> load -> optimise | inspect -> save, results -> load ... -> free
  */
@@ -17,31 +17,41 @@
 typedef enum progress { EMPTY, LOADED, PLANNED, FAILED } progress;
 
 struct onnx_tile {
-    ot_arena *options;        /* copies of strings and shapes, as long as the handle */
+    ot_arena *options; /* copies of strings and shapes, as long as the handle */
     ot_diag diag;
     ot_run run;
     ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes, cap_shapes;
-    progress progress;        /* FAILED: the model may be half changed; only load helps */
-    char *json;               /* made on demand; malloc'ed */
+    progress progress; /* FAILED: the model may be half changed; only load helps */
+    char *json;        /* made on demand; malloc'ed */
 };
 
 _Static_assert((int)ONNX_TILE_INPUT == (int)OT_E_INPUT && (int)ONNX_TILE_USAGE == (int)OT_E_USAGE &&
-                   (int)ONNX_TILE_BUDGET == (int)OT_E_BUDGET && (int)ONNX_TILE_SYSTEM == (int)OT_E_SYSTEM &&
+                   (int)ONNX_TILE_BUDGET == (int)OT_E_BUDGET &&
+                   (int)ONNX_TILE_SYSTEM == (int)OT_E_SYSTEM &&
                    (int)ONNX_TILE_NOMEM == (int)OT_E_NOMEM,
                "public status codes are the internal ones");
 
-static onnx_tile_status done(ot_status s) { return (onnx_tile_status)s; }
+static onnx_tile_status done(ot_status s)
+{
+    return (onnx_tile_status)s;
+}
 
 /* Begin a call: forget the last failure. */
-static void begin(onnx_tile *t) { memset(&t->diag, 0, sizeof t->diag); }
+static void begin(onnx_tile *t)
+{
+    memset(&t->diag, 0, sizeof t->diag);
+}
 
 static onnx_tile_status misuse(onnx_tile *t, const char *message)
 {
     return done(ot_fail(&t->diag, OT_E_USAGE, "%s", message));
 }
 
-const char *onnx_tile_version(void) { return OT_VERSION; }
+const char *onnx_tile_version(void)
+{
+    return OT_VERSION;
+}
 
 onnx_tile_status onnx_tile_create(onnx_tile **out)
 {
@@ -56,7 +66,8 @@ onnx_tile_status onnx_tile_create(onnx_tile **out)
     }
     t->run.diag = &t->diag;
     t->run.options.target = "host";
-    t->run.options.plan = (ot_plan_options){.goal = OT_GOAL_TIME, .max_slowdown = 0.10, .tie_break = true};
+    t->run.options.plan =
+        (ot_plan_options){.goal = OT_GOAL_TIME, .max_slowdown = 0.10, .tie_break = true};
     *out = t;
     return ONNX_TILE_OK;
 }
@@ -78,7 +89,10 @@ void onnx_tile_free(onnx_tile *t)
     free(t);
 }
 
-const char *onnx_tile_error(const onnx_tile *t) { return t ? t->diag.message : "no handle"; }
+const char *onnx_tile_error(const onnx_tile *t)
+{
+    return t ? t->diag.message : "no handle";
+}
 
 /* ---- options ---- */
 
@@ -115,7 +129,8 @@ onnx_tile_status onnx_tile_set_goal(onnx_tile *t, onnx_tile_goal goal)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (goal != ONNX_TILE_GOAL_TIME && goal != ONNX_TILE_GOAL_MEMORY) return misuse(t, "the goal is neither time nor memory");
+    if (goal != ONNX_TILE_GOAL_TIME && goal != ONNX_TILE_GOAL_MEMORY)
+        return misuse(t, "the goal is neither time nor memory");
     t->run.options.plan.goal = goal == ONNX_TILE_GOAL_TIME ? OT_GOAL_TIME : OT_GOAL_MEMORY;
     return ONNX_TILE_OK;
 }
@@ -133,7 +148,8 @@ onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (!isfinite(percent) || percent < 0 || percent > 1000) return misuse(t, "the slowdown must be from 0 to 1000 percent");
+    if (!isfinite(percent) || percent < 0 || percent > 1000)
+        return misuse(t, "the slowdown must be from 0 to 1000 percent");
     t->run.options.plan.max_slowdown = percent / 100;
     return ONNX_TILE_OK;
 }
@@ -146,21 +162,25 @@ onnx_tile_status onnx_tile_set_force(onnx_tile *t, int force)
     return ONNX_TILE_OK;
 }
 
-onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank)
+onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims,
+                                      uint32_t rank)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (!input || !*input || !dims || rank == 0 || rank > OT_RANK_MAX) return misuse(t, "a shape needs an input and 1 to 16 dimensions");
+    if (!input || !*input || !dims || rank == 0 || rank > OT_RANK_MAX)
+        return misuse(t, "a shape needs an input and 1 to 16 dimensions");
     for (uint32_t k = 0; k < rank; k++)
         if (dims[k] < 1) return misuse(t, "a dimension is not positive");
-    ot_shape_binding b = {ot_strdup(t->options, input), rank, ot_memdup(t->options, dims, rank * sizeof *dims)};
+    ot_shape_binding b = {ot_strdup(t->options, input), rank,
+                          ot_memdup(t->options, dims, rank * sizeof *dims)};
     if (!b.input || !b.dims) return done(ot_fail_nomem(&t->diag));
     for (size_t k = 0; k < t->n_shapes; k++) {
         if (strcmp(t->shapes[k].input, input) != 0) continue;
         t->shapes[k] = b; /* the last one counts */
         return ONNX_TILE_OK;
     }
-    if (!OT_PUSH(t->options, t->shapes, t->n_shapes, t->cap_shapes, b)) return done(ot_fail_nomem(&t->diag));
+    if (!OT_PUSH(t->options, t->shapes, t->n_shapes, t->cap_shapes, b))
+        return done(ot_fail_nomem(&t->diag));
     return ONNX_TILE_OK;
 }
 
@@ -198,7 +218,8 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (t->progress == PLANNED) return misuse(t, "this model has been planned: load it again to plan anew");
+    if (t->progress == PLANNED)
+        return misuse(t, "this model has been planned: load it again to plan anew");
     if (t->progress != LOADED) return misuse(t, "no model is loaded");
     t->run.options.shapes = t->shapes;
     t->run.options.n_shapes = t->n_shapes;
@@ -207,8 +228,14 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
     return done(s);
 }
 
-onnx_tile_status onnx_tile_optimise(onnx_tile *t) { return plan(t, false); }
-onnx_tile_status onnx_tile_inspect(onnx_tile *t) { return plan(t, true); }
+onnx_tile_status onnx_tile_optimise(onnx_tile *t)
+{
+    return plan(t, false);
+}
+onnx_tile_status onnx_tile_inspect(onnx_tile *t)
+{
+    return plan(t, true);
+}
 
 onnx_tile_status onnx_tile_save_file(onnx_tile *t, const char *path)
 {
@@ -233,7 +260,10 @@ onnx_tile_status onnx_tile_save_memory(onnx_tile *t, void **bytes, size_t *n)
     return done(ot_export_memory(t->run.model, bytes, n));
 }
 
-void onnx_tile_free_bytes(void *bytes) { free(bytes); }
+void onnx_tile_free_bytes(void *bytes)
+{
+    free(bytes);
+}
 
 /* ---- results ---- */
 

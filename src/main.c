@@ -45,8 +45,13 @@ static ot_status process(const ot_options *o, ot_diag *d)
 {
     ot_run run = {
         .diag = d,
-        .options = {.target = o->target, .l2_bytes = o->l2_bytes, .threads = o->threads, .shapes = o->shapes,
-                    .n_shapes = o->n_shapes, .plan = o->plan, .dump_dir = o->dump_dir,
+        .options = {.target = o->target,
+                    .l2_bytes = o->l2_bytes,
+                    .threads = o->threads,
+                    .shapes = o->shapes,
+                    .n_shapes = o->n_shapes,
+                    .plan = o->plan,
+                    .dump_dir = o->dump_dir,
                     .log = o->verbose ? stderr : NULL,
                     .progress = !o->quiet && !o->verbose && isatty(STDERR_FILENO) ? stderr : NULL},
         .source = {.path = o->model},
@@ -72,7 +77,8 @@ int main(int argc, char **argv)
     if (s == OT_OK && fflush(stdout) != 0) s = OT_E_SYSTEM;
     ot_options_free(&o);
     if (s != OT_OK) {
-        if (!*d.message) ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));
+        if (!*d.message)
+            ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));
         fprintf(stderr, "onnx-tile: error: %s\n", d.message);
     }
     return exit_code(s);

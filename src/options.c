@@ -1,13 +1,14 @@
 /* The command line.
  *
- * OPTIONS[] below is the only list of options: the parser reads argv by it, --help prints it, and defaults are its
- * `dflt` texts run through the same parser, so that the help cannot tell another story than the program.
+ * OPTIONS[] below is the only list of options: the parser reads argv by it, --help prints it, and
+ * defaults are its `dflt` texts run through the same parser, so that the help cannot tell another
+ * story than the program.
  *
  *   {"goal", 0, "time|memory", GOAL, "time", offsetof(...), "what to minimise"}
  *     name  short   value       kind  default   place            help
  *
- * Commands and options that need parts this build does not have are in the tables too: they are recognised and answered
- * with what they need.
+ * Commands and options that need parts this build does not have are in the tables too: they are
+ * recognised and answered with what they need.
  */
 #include "options.h"
 
@@ -16,11 +17,11 @@
 
 /* Dump letters in pass order; see docs/design-notes.md. */
 #define DUMP_LETTERS "ICSARWDGTLMX"
-#define THREADS_MAX 4096
+#define THREADS_MAX  4096
 
-#define NEED_ENGINE "the native engine"
+#define NEED_ENGINE  "the native engine"
 #define NEED_BUFPLAN "the buffer planner"
-#define NEED_REPORT "the report writers"
+#define NEED_REPORT  "the report writers"
 
 static const struct {
     const char *name;
@@ -29,8 +30,10 @@ static const struct {
     const char *usage, *help;
 } COMMANDS[] = {
     {"", OT_CMD_OPTIMISE, NULL, "MODEL -o OUT [options]", "tile the model where it pays"},
-    {"inspect", OT_CMD_INSPECT, NULL, "inspect MODEL [options]", "regions, barriers, predicted figures; writes no model"},
-    {"plan-memory", OT_CMD_PLAN_MEMORY, NEED_BUFPLAN, "plan-memory FILE", "plan the buffers of a .csv or .tk file"},
+    {"inspect", OT_CMD_INSPECT, NULL, "inspect MODEL [options]",
+     "regions, barriers, predicted figures; writes no model"},
+    {"plan-memory", OT_CMD_PLAN_MEMORY, NEED_BUFPLAN, "plan-memory FILE",
+     "plan the buffers of a .csv or .tk file"},
     {"run", OT_CMD_RUN, NEED_ENGINE, "run MODEL", "run a model natively"},
     {"bench", OT_CMD_BENCH, NEED_ENGINE, "bench MODEL [TILED]", "measure a model natively"},
     {"calibrate", OT_CMD_CALIBRATE, NEED_ENGINE, "calibrate [-o T.xml]", "measure this machine"},
@@ -40,38 +43,55 @@ static const struct {
 typedef enum option_kind {
     FLAG,     /* bool set to true */
     OFF_FLAG, /* bool set to false */
-    TEXT, SIZE, COUNT, PERCENT, GOAL, FORM, SHAPE, EMIT, LETTERS,
-    LATER     /* needs `dflt`, a part this build does not have */
+    TEXT,
+    SIZE,
+    COUNT,
+    PERCENT,
+    GOAL,
+    FORM,
+    SHAPE,
+    EMIT,
+    LETTERS,
+    LATER /* needs `dflt`, a part this build does not have */
 } option_kind;
 
 typedef struct option {
     const char *name;
-    char letter;         /* 0: none */
-    const char *value;   /* what the help calls it; NULL: takes none */
+    char letter;       /* 0: none */
+    const char *value; /* what the help calls it; NULL: takes none */
     option_kind kind;
-    const char *dflt;    /* parsed first; NULL: zero */
+    const char *dflt; /* parsed first; NULL: zero */
     size_t offset;
-    const char *help;    /* NULL: not listed (for tests) */
+    const char *help; /* NULL: not listed (for tests) */
 } option;
 
 #define AT(member) offsetof(ot_options, member)
 static const option OPTIONS[] = {
-    {"output", 'o', "OUT", TEXT, NULL, AT(output), "file to write; - is stdout, .ot writes the text form"},
+    {"output", 'o', "OUT", TEXT, NULL, AT(output),
+     "file to write; - is stdout, .ot writes the text form"},
     {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), "machine to plan for"},
     {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), "list the targets and exit"},
-    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), "capacity of the fast memory, in place of the target's"},
-    {"threads", 0, "N", COUNT, NULL, AT(threads), "workers that share a node (the target's own count when not given)"},
+    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes),
+     "capacity of the fast memory, in place of the target's"},
+    {"threads", 0, "N", COUNT, NULL, AT(threads),
+     "workers that share a node (the target's own count when not given)"},
     {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, "bind the dimensions of an input; repeatable"},
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), "what to minimise"},
-    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), "peak memory that must not be passed, else exit 3"},
-    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), "slowdown allowed with --goal memory, in percent"},
-    {"emit", 0, "onnx|engine", EMIT, "onnx", 0, "operators to write: standard ONNX, or the engine's own"},
-    {"force", 0, NULL, FLAG, NULL, AT(plan.force), "tile every legal region, even at a predicted loss"},
+    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget),
+     "peak memory that must not be passed, else exit 3"},
+    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown),
+     "slowdown allowed with --goal memory, in percent"},
+    {"emit", 0, "onnx|engine", EMIT, "onnx", 0,
+     "operators to write: standard ONNX, or the engine's own"},
+    {"force", 0, NULL, FLAG, NULL, AT(plan.force),
+     "tile every legal region, even at a predicted loss"},
     {"report", 0, "F.html|F.xml", LATER, NEED_REPORT, 0, "write a report"},
     {"verify", 0, NULL, LATER, NEED_ENGINE, 0, "run original and result, compare"},
     {"json", 0, NULL, FLAG, NULL, AT(json), "results as JSON on stdout"},
-    {"debug", 'd', "LETTERS", LETTERS, NULL, 0, "dump passes to stderr (letters of " DUMP_LETTERS ")"},
-    {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), "write the graph after each pass to D/NN-pass.ot and .dot"},
+    {"debug", 'd', "LETTERS", LETTERS, NULL, 0,
+     "dump passes to stderr (letters of " DUMP_LETTERS ")"},
+    {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir),
+     "write the graph after each pass to D/NN-pass.ot and .dot"},
     {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), "print no table"},
     {"verbose", 'v', NULL, FLAG, NULL, AT(verbose), "print the time of each pass"},
     {"help", 'h', NULL, FLAG, NULL, AT(help), "print this and exit"},
@@ -130,7 +150,8 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
         char digits[24];
         size_t n = strcspn(p, ",");
         if (rank == OT_RANK_MAX) return bad_value(d, o, text, "has too many dimensions");
-        if (n == 0 || n >= sizeof digits) return bad_value(d, o, text, "has a dimension that is no number");
+        if (n == 0 || n >= sizeof digits)
+            return bad_value(d, o, text, "has a dimension that is no number");
         memcpy(digits, p, n);
         digits[n] = '\0';
         if (!parse_count(digits, INT32_MAX, &dims[rank]) || dims[rank] < 1)
@@ -143,8 +164,10 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
                           ot_memdup(out->arena, dims, rank * sizeof *dims)};
     if (!b.input || !b.dims) return ot_fail_nomem(d);
     for (size_t k = 0; k < out->n_shapes; k++)
-        if (strcmp(out->shapes[k].input, b.input) == 0) return bad_value(d, o, text, "binds an input twice");
-    if (!OT_PUSH(out->arena, out->shapes, out->n_shapes, out->cap_shapes, b)) return ot_fail_nomem(d);
+        if (strcmp(out->shapes[k].input, b.input) == 0)
+            return bad_value(d, o, text, "binds an input twice");
+    if (!OT_PUSH(out->arena, out->shapes, out->n_shapes, out->cap_shapes, b))
+        return ot_fail_nomem(d);
     return OT_OK;
 }
 
@@ -159,9 +182,13 @@ static ot_status parse_letters(ot_diag *d, const option *o, const char *text)
 
 static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_form *out)
 {
-    static const struct { const char *name; ot_form form; } forms[] = {
-        {"scan", OT_FORM_SCAN}, {"unrolled", OT_FORM_UNROLLED},
-        {"loop-peeled", OT_FORM_PEELED}, {"loop-window", OT_FORM_WINDOW}};
+    static const struct {
+        const char *name;
+        ot_form form;
+    } forms[] = {{"scan", OT_FORM_SCAN},
+                 {"unrolled", OT_FORM_UNROLLED},
+                 {"loop-peeled", OT_FORM_PEELED},
+                 {"loop-window", OT_FORM_WINDOW}};
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         if (strcmp(text, forms[k].name) != 0) continue;
         *out = forms[k].form;
@@ -185,11 +212,13 @@ static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_op
         return OT_OK;
     case SIZE:
         if (!ot_parse_size(text, &n) || n < 1)
-            return bad_value(d, o, text, "must be a size like 512K, 16M, 1.5G or a number of bytes");
+            return bad_value(d, o, text,
+                             "must be a size like 512K, 16M, 1.5G or a number of bytes");
         *(int64_t *)at = n;
         return OT_OK;
     case COUNT:
-        if (!parse_count(text, THREADS_MAX, &n) || n < 1) return bad_value(d, o, text, "must be from 1 to 4096");
+        if (!parse_count(text, THREADS_MAX, &n) || n < 1)
+            return bad_value(d, o, text, "must be from 1 to 4096");
         *(uint32_t *)at = (uint32_t)n;
         return OT_OK;
     case PERCENT: return parse_percent(d, o, text, at);
@@ -254,13 +283,14 @@ static ot_status fail_unknown(ot_diag *d, const char *arg)
 
     for (size_t k = 0; k < N_OPTIONS && n > 1; k++) {
         size_t e = distance(name, n, OPTIONS[k].name);
-        if (e < n && strncmp(name, OPTIONS[k].name, n) == 0) e = 1;
+        if (strncmp(name, OPTIONS[k].name, n) == 0) e = 1;
         if (OPTIONS[k].help && e < best_distance) {
             best = OPTIONS[k].name;
             best_distance = e;
         }
     }
-    if (best) return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': did you mean '--%s'?", arg, best);
+    if (best)
+        return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': did you mean '--%s'?", arg, best);
     return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': see 'onnx-tile --help'", arg);
 }
 
@@ -289,7 +319,8 @@ static const option *find_option(const char *arg, const char **value)
 static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 {
     if (!*arg) return ot_fail(d, OT_E_USAGE, "the model's name is empty");
-    if (o->model) return ot_fail(d, OT_E_USAGE, "one model at a time: '%.80s' and '%.80s'", o->model, arg);
+    if (o->model)
+        return ot_fail(d, OT_E_USAGE, "one model at a time: '%.80s' and '%.80s'", o->model, arg);
     o->model = arg;
     return OT_OK;
 }
@@ -312,7 +343,8 @@ static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_option
         if (!opt) return fail_unknown(d, arg);
         if (!opt->value && value) return ot_fail(d, OT_E_USAGE, "--%s takes no value", opt->name);
         if (opt->value && !value) {
-            if (++k == argc) return ot_fail(d, OT_E_USAGE, "--%s needs a value: %s", opt->name, opt->value);
+            if (++k == argc)
+                return ot_fail(d, OT_E_USAGE, "--%s needs a value: %s", opt->name, opt->value);
             value = argv[k];
         }
         OT_TRY(set_option(d, opt, value, o));
@@ -362,28 +394,37 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
     return check_together(d, o);
 }
 
-void ot_options_free(ot_options *o) { ot_arena_free(o->arena); }
+void ot_options_free(ot_options *o)
+{
+    ot_arena_free(o->arena);
+}
 
 /* ---- help ---- */
 
 ot_status ot_options_help(FILE *f)
 {
-    fprintf(f, "onnx-tile: run chains of an ONNX model tile by tile: same results, less memory traffic\n\n");
+    fprintf(f, "onnx-tile: run chains of an ONNX model tile by tile: same results, less memory "
+               "traffic\n\n");
     for (size_t k = 0; k < N_COMMANDS; k++)
-        fprintf(f, "  onnx-tile %-26s %s%s%s%s\n", COMMANDS[k].usage, COMMANDS[k].help, COMMANDS[k].needs ? " (needs " : "",
-                COMMANDS[k].needs ? COMMANDS[k].needs : "", COMMANDS[k].needs ? ")" : "");
+        fprintf(f, "  onnx-tile %-26s %s%s%s%s\n", COMMANDS[k].usage, COMMANDS[k].help,
+                COMMANDS[k].needs ? " (needs " : "", COMMANDS[k].needs ? COMMANDS[k].needs : "",
+                COMMANDS[k].needs ? ")" : "");
     fprintf(f, "\noptions (sizes take K, M, G; a MODEL or OUT of - is stdin or stdout):\n");
     for (size_t k = 0; k < N_OPTIONS; k++) {
         const option *o = &OPTIONS[k];
         char word[64];
         if (!o->help) continue;
-        snprintf(word, sizeof word, "%s--%s%s%s", o->letter ? (char[]){'-', o->letter, ',', ' ', 0} : "    ", o->name,
+        snprintf(word, sizeof word, "%s--%s%s%s",
+                 o->letter ? (char[]){'-', o->letter, ',', ' ', 0} : "    ", o->name,
                  o->value ? " " : "", o->value ? o->value : "");
         fprintf(f, "  %-30s %s", word, o->help);
-        if (o->kind == LATER) fprintf(f, " (needs %s)", o->dflt);
-        else if (o->dflt) fprintf(f, " (default: %s)", o->dflt);
+        if (o->kind == LATER)
+            fprintf(f, " (needs %s)", o->dflt);
+        else if (o->dflt)
+            fprintf(f, " (default: %s)", o->dflt);
         fputc('\n', f);
     }
-    fprintf(f, "\nexit: 0 done, 1 the input is wrong, 2 usage, 3 a budget cannot be met, 4 the system failed\n");
+    fprintf(f, "\nexit: 0 done, 1 the input is wrong, 2 usage, 3 a budget cannot be met, 4 the "
+               "system failed\n");
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

@@ -1,10 +1,11 @@
-/* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and dumped.
+/* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and
+ * dumped.
  *
  *   import --> shapes --> plan --> plan-check --> results --> rewrite --> export
  *   `---load---'`------------------- tile ---------------------'`--save--'
  *
- * A new pass is one file and one line here. Letters are those of -d; the planner's own letters (A R W D G) print from
- * inside the plan pass.
+ * A new pass is one file and one line here. Letters are those of -d; the planner's own letters (A R
+ * W D G) print from inside the plan pass.
  */
 #include "pipeline.h"
 
@@ -66,12 +67,9 @@ static const struct {
     const char *name;
     ot_status (*run)(ot_run *r);
 } PASSES[] = {
-    {LOAD, 'I', "import", pass_import},
-    {TILE, 'S', "shapes", pass_shapes},
-    {TILE, 0, "plan", pass_plan},
-    {TILE, 0, "plan-check", pass_plan_check},
-    {TILE, 0, "results", pass_results},
-    {REWRITE, 'T', "rewrite", pass_rewrite},
+    {LOAD, 'I', "import", pass_import}, {TILE, 'S', "shapes", pass_shapes},
+    {TILE, 0, "plan", pass_plan},       {TILE, 0, "plan-check", pass_plan_check},
+    {TILE, 0, "results", pass_results}, {REWRITE, 'T', "rewrite", pass_rewrite},
     {SAVE, 0, "export", pass_export},
 };
 #define N_PASSES (sizeof PASSES / sizeof *PASSES)
@@ -93,8 +91,10 @@ static uint32_t *region_table(const ot_run *r)
 static ot_status dump_file(const ot_run *r, size_t number, const char *suffix)
 {
     char path[4096];
-    int n = snprintf(path, sizeof path, "%s/%02zu-%s%s", r->options.dump_dir, number + 1, PASSES[number].name, suffix);
-    if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    int n = snprintf(path, sizeof path, "%s/%02zu-%s%s", r->options.dump_dir, number + 1,
+                     PASSES[number].name, suffix);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
     FILE *f = fopen(path, "we");
     if (!f) return ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
     ot_status s;
@@ -120,7 +120,8 @@ static ot_status after_pass(ot_run *r, size_t k)
     }
     if (!r->options.dump_dir) return OT_OK;
     if (mkdir(r->options.dump_dir, 0777) != 0 && errno != EEXIST)
-        return ot_fail(r->diag, OT_E_SYSTEM, "cannot make folder '%s': %s", r->options.dump_dir, strerror(errno));
+        return ot_fail(r->diag, OT_E_SYSTEM, "cannot make folder '%s': %s", r->options.dump_dir,
+                       strerror(errno));
     OT_TRY(dump_file(r, k, ".ot"));
     return dump_file(r, k, ".dot");
 }
@@ -138,19 +139,24 @@ static ot_status run_stage(ot_run *r, stage which)
         if (PASSES[k].stage != which) continue;
         double start = now();
         char took[32];
-        if (r->options.progress) fprintf(r->options.progress, "\r\033[Konnx-tile: %s", PASSES[k].name);
+        if (r->options.progress)
+            fprintf(r->options.progress, "\r\033[Konnx-tile: %s", PASSES[k].name);
         ot_status s = PASSES[k].run(r);
         double end = now();
         if (s == OT_OK) s = after_pass(r, k);
         if (r->options.progress) fputs("\r\033[K", r->options.progress);
         OT_TRY(s);
         if (r->options.log)
-            fprintf(r->options.log, "onnx-tile: %-10s %s\n", PASSES[k].name, ot_format_seconds(end - start, took, sizeof took));
+            fprintf(r->options.log, "onnx-tile: %-10s %s\n", PASSES[k].name,
+                    ot_format_seconds(end - start, took, sizeof took));
     }
     return OT_OK;
 }
 
-ot_status ot_run_load(ot_run *run) { return run_stage(run, LOAD); }
+ot_status ot_run_load(ot_run *run)
+{
+    return run_stage(run, LOAD);
+}
 
 ot_status ot_run_tile(ot_run *run, bool plan_only)
 {
@@ -158,7 +164,10 @@ ot_status ot_run_tile(ot_run *run, bool plan_only)
     return plan_only ? OT_OK : run_stage(run, REWRITE);
 }
 
-ot_status ot_run_save(ot_run *run) { return run_stage(run, SAVE); }
+ot_status ot_run_save(ot_run *run)
+{
+    return run_stage(run, SAVE);
+}
 
 void ot_run_free(ot_run *run)
 {

@@ -130,9 +130,10 @@ static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t o
     }
     const ot_access_ops *ops = ot_access_table(ot_op_access(n->op));
     if (!ops) {
-        *why = ot_op_access(n->op) == OT_ACC_SHAPE
-                   ? "the operator makes shapes or constants, not slices of its input"
-                   : "the operator needs its whole input (its result depends on the data as a whole)";
+        *why =
+            ot_op_access(n->op) == OT_ACC_SHAPE
+                ? "the operator makes shapes or constants, not slices of its input"
+                : "the operator needs its whole input (its result depends on the data as a whole)";
         return NULL;
     }
     if (!shapes_known(g, n)) {

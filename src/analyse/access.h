@@ -5,16 +5,21 @@
  *   ot_access_window -checks---> kind->window    which window of it does this output window need?
  *   ot_tile_adapt ---clone-----> kind->adapt     what changes in the node that computes the tile?
  *
- * What the dispatchers guarantee to the three functions, so that no file checks it again:
- *   axis:   the operator is known and not a barrier, has no subgraph, its output `out_index` exists, every present input
- *           and output is a tensor with a fully static shape, no output is empty (an operand such as an unused roi may
- *           be), axis < rank of that output.
- *           in_axis[0..n_in) and out_axis[0..n_out) are preset to OT_AX_WHOLE, *why to a general sentence.
- *           After success the dispatcher itself sets out_axis[out_index] = axis.
- *   window: the same, t->need is non-empty and inside the extent of the output axis; t->made is preset to t->need,
- *           pads and extra to 0. Entries of t->in are not preset. It may be called with any axis that `axis` accepted.
- *   adapt:  *out is preset to a plain clone (the node's own attrs, no operands, drop all false, allocated [n_in]);
- *           axes[] holds at least one entry and every tile was filled by `window`. NULL: the plain clone is right.
+ * What the dispatchers guarantee to the three functions, so that no file checks it again.
+ *
+ * axis: the operator is known and no barrier, has no subgraph, its output `out_index` exists, every
+ * present input and output is a tensor with a fully static shape, no output is empty (an operand
+ * such as an unused roi may be), axis < rank of that output. in_axis[0..n_in) and
+ * out_axis[0..n_out) are preset to OT_AX_WHOLE, *why to a general sentence. After success the
+ * dispatcher itself sets out_axis[out_index] = axis.
+ *
+ * window: the same; t->need is non-empty and inside the extent of the output axis; t->made is
+ * preset to t->need, pads and extra to 0. Entries of t->in are not preset. It may be called with
+ * any axis that `axis` accepted.
+ *
+ * adapt: *out is preset to a plain clone (the node's own attrs, no operands, drop all false,
+ * allocated [n_in]); axes[] holds at least one entry and every tile was filled by `window`. NULL:
+ * the plain clone is right.
  */
 #ifndef OT_ACCESS_H
 #define OT_ACCESS_H
@@ -26,8 +31,8 @@ typedef struct ot_access_ops {
                  int8_t *in_axis, int8_t *out_axis, const char **why);
     bool (*window)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                    ot_op_tile *t, const char **why);
-    ot_status (*adapt)(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,
-                       ot_arena *arena, ot_adapted *out);
+    ot_status (*adapt)(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                       uint32_t n_axes, ot_arena *arena, ot_adapted *out);
 } ot_access_ops;
 
 /* One table per access kind; the file that defines it has its name (access_conv.c ...). */
@@ -49,8 +54,8 @@ const ot_value *ot_acc_in(const ot_graph *g, const ot_node *n, uint32_t i);
 const ot_value *ot_acc_out(const ot_graph *g, const ot_node *n, uint32_t i);
 /* Set *why and return false: `return ot_acc_refuse(why, "...")`. */
 bool ot_acc_refuse(const char **why, const char *reason);
-/* Contents of operand i as integers: only when constant whatever the graph inputs are (value.known, init
- * tensor of small integer type) and at most max elements. Returns the count, or -1. */
+/* Contents of operand i as integers: only when constant whatever the graph inputs are (value.known,
+ * init tensor of small integer type) and at most max elements. Returns the count, or -1. */
 int64_t ot_acc_ints(const ot_graph *g, const ot_node *n, uint32_t i, int64_t *out, size_t max);
 /* Same for floats (float32 initializers). */
 int64_t ot_acc_floats(const ot_graph *g, const ot_node *n, uint32_t i, float *out, size_t max);
@@ -61,14 +66,20 @@ const ot_op_tile *ot_acc_cut(const ot_tile_axis *axes, uint32_t n_axes, uint32_t
 
 /* Replace or append one attribute of the adapted node. */
 ot_status ot_adapt_set_attr(ot_arena *arena, ot_adapted *out, ot_attr attr) OT_MUST_USE;
-ot_status ot_adapt_set_int(ot_arena *arena, ot_adapted *out, const char *name, int64_t v) OT_MUST_USE;
-ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v, size_t n) OT_MUST_USE;
+ot_status ot_adapt_set_int(ot_arena *arena, ot_adapted *out, const char *name,
+                           int64_t v) OT_MUST_USE;
+ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v,
+                            size_t n) OT_MUST_USE;
 /* Leave an attribute out (no effect when absent). */
 ot_status ot_adapt_drop_attr(ot_arena *arena, ot_adapted *out, const char *name) OT_MUST_USE;
-/* Replace operand `input` by a constant (1-D of n elements unless dims/rank are given by the tensor itself), or omit it. */
-ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v, size_t n) OT_MUST_USE;
-ot_status ot_adapt_set_f32(ot_arena *arena, ot_adapted *out, uint32_t input, const float *v, size_t n) OT_MUST_USE;
-ot_status ot_adapt_set_tensor(ot_arena *arena, ot_adapted *out, uint32_t input, const ot_tensor *t) OT_MUST_USE;
+/* Replace operand `input` by a constant (1-D of n elements unless dims/rank are given by the tensor
+ * itself), or omit it. */
+ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v,
+                           size_t n) OT_MUST_USE;
+ot_status ot_adapt_set_f32(ot_arena *arena, ot_adapted *out, uint32_t input, const float *v,
+                           size_t n) OT_MUST_USE;
+ot_status ot_adapt_set_tensor(ot_arena *arena, ot_adapted *out, uint32_t input,
+                              const ot_tensor *t) OT_MUST_USE;
 ot_status ot_adapt_omit(ot_arena *arena, ot_adapted *out, uint32_t input) OT_MUST_USE;
 
 #endif

@@ -1,7 +1,7 @@
 /* DepthToSpace and SpaceToDepth: blocks of b x b move between space and channels.
  *
- *   DepthToSpace  H_out = H*b: rows [o0, o1) need input rows [floor(o0/b), ceil(o1/b)); whole blocks are made
- *   SpaceToDepth  H_out = H/b: rows [o0, o1) need input rows [o0*b, o1*b)
+ *   DepthToSpace  H_out = H*b: rows [o0, o1) need input rows [floor(o0/b), ceil(o1/b)); whole
+ * blocks are made SpaceToDepth  H_out = H/b: rows [o0, o1) need input rows [o0*b, o1*b)
  *
  * Both modes (DCR, CRD) permute channels only. The channel axis itself is not cut.
  */

@@ -8,17 +8,21 @@
  *
  * What sticks out of [0, E) becomes the tile's own padding: zero for Conv, the zero point for the
  * quantised ones, exactly as at the border of the whole tensor; a cut inside the tensor has none.
- * The batch axis follows the batch axis. The output channels would cut the weights, which is another
- * operator's work (and weights are to stay whole, shared by all tiles).
+ * The batch axis follows the batch axis. The output channels would cut the weights, which is
+ * another operator's work (and weights are to stay whole, shared by all tiles).
  */
 #include "access_spatial.h"
 
 /* Operand number of the weights. */
-static uint32_t weights_of(const ot_node *n) { return n->op == OT_OP_QLinearConv ? 3 : 1; }
+static uint32_t weights_of(const ot_node *n)
+{
+    return n->op == OT_OP_QLinearConv ? 3 : 1;
+}
 
 static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, const char **why)
 {
-    if (!ot_spatial_read(g, n, weights_of(n), sp, why) || !ot_spatial_read_pads(n, sp, why)) return false;
+    if (!ot_spatial_read(g, n, weights_of(n), sp, why) || !ot_spatial_read_pads(n, sp, why))
+        return false;
     for (uint32_t i = 0; i < sp->n; i++) {
         const ot_spatial_axis *a = &sp->ax[i];
         if (a->out != ot_floor_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s) + 1)
@@ -33,7 +37,9 @@ static bool conv_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     (void)out_index;
     (void)out_axis;
     ot_spatial sp;
-    if (axis == 1) return ot_acc_refuse(why, "the output channels of a convolution come from its weights, which stay whole");
+    if (axis == 1)
+        return ot_acc_refuse(
+            why, "the output channels of a convolution come from its weights, which stay whole");
     if (axis == 0 && !ot_spatial_same_extent(g, n, 0))
         return ot_acc_refuse(why, "input and output do not have the same batch");
     if (axis >= 2 && !read(g, n, &sp, why)) return false;
@@ -51,8 +57,8 @@ static bool conv_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return read(g, n, &sp, why) && ot_spatial_window(&sp.ax[axis - 2], t, why);
 }
 
-static ot_status conv_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,
-                            ot_arena *arena, ot_adapted *out)
+static ot_status conv_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                            uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     const char *why = NULL;
     ot_spatial sp;

@@ -6,9 +6,9 @@
  *         |-pad_lo--|#########################|-pad_hi-|
  *
  * Tiles inside need plain windows; tiles at a border keep the part of the padding they contain. A
- * tile that is all padding grows to touch the interior, for a Pad of nothing is no operator. Reflected rows are
- * part of the window: x reads -x, E-1+x reads E-1-x.
- * A tile without any padding left, on any axis, needs no node at all: it is forwarded.
+ * tile that is all padding grows to touch the interior, for a Pad of nothing is no operator.
+ * Reflected rows are part of the window: x reads -x, E-1+x reads E-1-x. A tile without any padding
+ * left, on any axis, needs no node at all: it is forwarded.
  */
 #include "access.h"
 
@@ -20,8 +20,8 @@ typedef struct pad_info {
     pad_mode mode;
     uint32_t rank;
     int64_t pb[OT_RANK_MAX], pe[OT_RANK_MAX], in[OT_RANK_MAX]; /* [rank] */
-    uint32_t n_listed;               /* axes that the pads vector speaks of */
-    uint32_t listed[OT_RANK_MAX];    /* [n_listed] in the vector's order */
+    uint32_t n_listed;            /* axes that the pads vector speaks of */
+    uint32_t listed[OT_RANK_MAX]; /* [n_listed] in the vector's order */
 } pad_info;
 
 static bool read_mode(const ot_node *n, pad_mode *mode)
@@ -61,14 +61,15 @@ static bool read_listed(const ot_graph *g, const ot_node *n, pad_info *p)
 static bool read(const ot_graph *g, const ot_node *n, pad_info *p, const char **why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
-    int64_t vec[2 * OT_RANK_MAX];
+    int64_t vec[2 * OT_RANK_MAX] = {0};
     *p = (pad_info){0};
     if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank)
         return ot_acc_refuse(why, "Pad changes the rank");
     if (n->version < 2) return ot_acc_refuse(why, "this version of Pad is not supported");
     if (!read_mode(n, &p->mode)) return ot_acc_refuse(why, "the padding mode is not known");
     p->rank = (uint32_t)x->rank;
-    if (!read_listed(g, n, p)) return ot_acc_refuse(why, "the padded axes are not constant or not valid");
+    if (!read_listed(g, n, p))
+        return ot_acc_refuse(why, "the padded axes are not constant or not valid");
     size_t count = 0;
     if (n->version < 11) {
         const int64_t *a = ot_attr_ints(n, "pads", &count);
@@ -78,7 +79,8 @@ static bool read(const ot_graph *g, const ot_node *n, pad_info *p, const char **
         if (c < 0) return ot_acc_refuse(why, "the pads are not constant");
         count = (size_t)c;
     }
-    if (count != 2 * (size_t)p->n_listed) return ot_acc_refuse(why, "the pads do not have two entries per axis");
+    if (count != 2 * (size_t)p->n_listed)
+        return ot_acc_refuse(why, "the pads do not have two entries per axis");
     for (uint32_t i = 0; i < p->n_listed; i++) {
         p->pb[p->listed[i]] = vec[i];
         p->pe[p->listed[i]] = vec[p->n_listed + i];
@@ -103,7 +105,8 @@ static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, ui
     int64_t pb = p.pb[axis], pe = p.pe[axis], e = p.in[axis];
     bool crops = pb < 0 || pe < 0;
     if (pb != 0 || pe != 0) {
-        if (p.mode == PAD_WRAP) return ot_acc_refuse(why, "wrap padding reads the other end of the tensor");
+        if (p.mode == PAD_WRAP)
+            return ot_acc_refuse(why, "wrap padding reads the other end of the tensor");
         if (crops && p.mode != PAD_CONSTANT)
             return ot_acc_refuse(why, "negative pads together with a border mode");
         if (p.mode == PAD_REFLECT && (pb >= e || pe >= e))
@@ -146,8 +149,8 @@ static bool pad_window(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static ot_status pad_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,
-                           ot_arena *arena, ot_adapted *out)
+static ot_status pad_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                           uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     const char *why = NULL;
     pad_info p;
@@ -166,7 +169,7 @@ static ot_status pad_adapt(const ot_graph *g, const ot_node *n, const ot_tile_ax
         out->forward = 0;
         return OT_OK;
     }
-    int64_t vec[2 * OT_RANK_MAX];
+    int64_t vec[2 * OT_RANK_MAX] = {0};
     for (uint32_t i = 0; i < p.n_listed; i++) {
         vec[i] = p.pb[p.listed[i]];
         vec[p.n_listed + i] = p.pe[p.listed[i]];

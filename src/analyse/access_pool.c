@@ -1,4 +1,5 @@
-/* MaxPool, AveragePool, LpPool: windows like a convolution's, without weights; and the global pools.
+/* MaxPool, AveragePool, LpPool: windows like a convolution's, without weights; and the global
+ * pools.
  *
  * ceil_mode adds a last window that may stick out beyond the end padding:
  *
@@ -6,9 +7,10 @@
  *   |#########################|-pe-|
  *                          [ last window ]     only E+pe is padding; the rest does not exist
  *
- * The difference matters to an average that counts its padding. The tile with that window therefore keeps
- * the original end pad and ceil_mode (extra = 1): shifted by a whole number of strides it sees
- * exactly the same border. All other tiles have windows that divide evenly, where ceil_mode has no effect.
+ * The difference matters to an average that counts its padding. The tile with that window therefore
+ * keeps the original end pad and ceil_mode (extra = 1): shifted by a whole number of strides it
+ * sees exactly the same border. All other tiles have windows that divide evenly, where ceil_mode
+ * has no effect.
  */
 #include "access_spatial.h"
 
@@ -18,7 +20,8 @@ static bool overflows(const ot_spatial_axis *a)
     return (a->out - 1) * a->s + ot_spatial_dk(a) > a->in + a->pb + a->pe;
 }
 
-/* SAME padding of a dilated or very small kernel: runtimes disagree on it, so a resolved form would change results. */
+/* SAME padding of a dilated or very small kernel: runtimes disagree on it, so a resolved form would
+ * change results. */
 static bool same_is_unclear(const ot_node *n, const ot_spatial_axis *a)
 {
     if (strncmp(ot_attr_str(n, "auto_pad", "NOTSET"), "SAME", 4) != 0) return false;
@@ -77,9 +80,11 @@ static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     if (!read(g, n, &sp, why)) return false;
     const ot_spatial_axis *a = &sp.ax[axis - 2];
     if (t->need.hi < a->out || !overflows(a)) return ot_spatial_window(a, t, why);
-    /* The sticking-out window alone would be a kernel larger than its padded input: make its neighbour, too. */
+    /* The sticking-out window alone would be a kernel larger than its padded input: make its
+     * neighbour, too. */
     ot_win need = t->need;
-    t->need.lo = ot_max(0, ot_min(need.lo, ot_floor_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s)));
+    t->need.lo =
+        ot_max(0, ot_min(need.lo, ot_floor_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s)));
     bool ok = ot_spatial_window(a, t, why);
     t->need = need;
     t->pad_hi = a->pe;
@@ -87,8 +92,8 @@ static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return ok;
 }
 
-static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,
-                            ot_arena *arena, ot_adapted *out)
+static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                            uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     const char *why = NULL;
     ot_spatial sp;

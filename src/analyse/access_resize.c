@@ -1,15 +1,16 @@
 /* Resize and Upsample: windows under a rational scale p/q.
  *
- * An output position o reads the input around f(o). All supported maps are affine in o with slope q/p, so a shift by a
- * whole period (q input rows, p output rows) maps onto itself:
+ * An output position o reads the input around f(o). All supported maps are affine in o with slope
+ * q/p, so a shift by a whole period (q input rows, p output rows) maps onto itself:
  *
- *   q = 2, p = 3     in   | 0 1 | 2 3 | 4 5 |        a tile that starts at a multiple of q sees the same
- *                    out  |0 1 2|3 4 5|6 7 8|        coordinates as the whole tensor, shifted
+ *   q = 2, p = 3     in   | 0 1 | 2 3 | 4 5 |        a tile that starts at a multiple of q
+ *                    out  |0 1 2|3 4 5|6 7 8|        sees the same coordinates, shifted
  *
- * The window is therefore widened to whole periods; the node makes a little more than was asked for and the rewriter
- * crops. The operator's float scale must be exactly the float nearest to p/q with a small q, so that the tile computes the same
- * coordinates. Where coordinates are rounded to a neighbour (nearest), a flip at a tie would be a wrong pixel:
- * every output position is checked once in the very float arithmetic of the common runtimes (nearest_is_exact).
+ * The window is therefore widened to whole periods; the node makes a little more than was asked for
+ * and the rewriter crops. The operator's float scale must be exactly the float nearest to p/q with
+ * a small q, so that the tile computes the same coordinates. Where coordinates are rounded to a
+ * neighbour (nearest), a flip at a tie would be a wrong pixel: every output position is checked
+ * once in the very float arithmetic of the common runtimes (nearest_is_exact).
  *
  * Scales given as an operand or attribute stay as they are; `sizes` are rewritten.
  */
@@ -17,27 +18,35 @@
 
 #include "access.h"
 
-#define PERIOD_MAX 64            /* largest q */
-#define SCALE_MAX 4096           /* largest p */
-#define CHECK_MAX (1 << 16)      /* outputs of one axis that are checked for nearest */
-#define INEXACT_MAX 2048         /* input rows up to which float coordinates err by less than 2^-13 */
+#define PERIOD_MAX  64        /* largest q */
+#define SCALE_MAX   4096      /* largest p */
+#define CHECK_MAX   (1 << 16) /* outputs of one axis that are checked for nearest */
+#define INEXACT_MAX 2048      /* input rows up to which float coordinates err by less than 2^-13 */
 
 typedef enum rs_mode { RS_NEAREST, RS_LINEAR, RS_CUBIC } rs_mode;
-typedef enum rs_map { RS_HALF_PIXEL, RS_SYMMETRIC, RS_PYTORCH, RS_ASYMMETRIC, RS_TF_HALF, RS_CORNERS, RS_CROP } rs_map;
+typedef enum rs_map {
+    RS_HALF_PIXEL,
+    RS_SYMMETRIC,
+    RS_PYTORCH,
+    RS_ASYMMETRIC,
+    RS_TF_HALF,
+    RS_CORNERS,
+    RS_CROP
+} rs_map;
 typedef enum rs_round { RS_PREFER_FLOOR, RS_PREFER_CEIL, RS_FLOOR, RS_CEIL } rs_round;
 
 typedef struct resize {
     rs_mode mode;
     rs_map map;
     rs_round round;
-    bool legacy;         /* no nearest_mode: truncate going up, ceil going down (Upsample, Resize 10) */
+    bool legacy; /* no nearest_mode: truncate going up, ceil going down (Upsample, Resize 10) */
     bool antialias, exclude, aspect; /* aspect: sizes are adjusted by keep_aspect_ratio_policy */
     bool by_sizes;
-    uint32_t operand;    /* of scales or sizes; OT_NONE: attribute */
-    uint32_t n_entries;  /* of that vector */
-    int8_t entry[OT_RANK_MAX];      /* axis -> index into the vector, or -1 */
-    int64_t sizes[OT_RANK_MAX];     /* [n_entries] when by_sizes */
-    float scales[OT_RANK_MAX];      /* [n_entries] else */
+    uint32_t operand;           /* of scales or sizes; OT_NONE: attribute */
+    uint32_t n_entries;         /* of that vector */
+    int8_t entry[OT_RANK_MAX];  /* axis -> index into the vector, or -1 */
+    int64_t sizes[OT_RANK_MAX]; /* [n_entries] when by_sizes */
+    float scales[OT_RANK_MAX];  /* [n_entries] else */
 } resize;
 
 /* One resized axis. */
@@ -59,9 +68,11 @@ static int find(const char *s, const char *const *names, int n)
 static bool read_modes(const ot_node *n, resize *r, const char **why)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
-    static const char *const maps[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric",
-                                       "tf_half_pixel_for_nn", "align_corners", "tf_crop_and_resize"};
-    static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    static const char *const maps[] = {
+        "half_pixel",           "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric",
+        "tf_half_pixel_for_nn", "align_corners",        "tf_crop_and_resize"};
+    static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                         "ceil"};
     r->legacy = n->op == OT_OP_Upsample || n->version < 11;
     int mode = find(ot_attr_str(n, "mode", "nearest"), modes, 3);
     int map = RS_ASYMMETRIC, round = RS_FLOOR;
@@ -126,11 +137,15 @@ static bool read(const ot_graph *g, const ot_node *n, resize *r, const char **wh
                             : ot_acc_floats(g, n, r->operand, r->scales, OT_RANK_MAX);
     }
     if (count < 0) return ot_acc_refuse(why, "the scales or sizes are not constant");
-    if (count != r->n_entries) return ot_acc_refuse(why, "the scales or sizes do not have one entry per axis");
+    if (count != r->n_entries)
+        return ot_acc_refuse(why, "the scales or sizes do not have one entry per axis");
     return true;
 }
 
-static bool power_of_two(int64_t v) { return v > 0 && (v & (v - 1)) == 0; }
+static bool power_of_two(int64_t v)
+{
+    return v > 0 && (v & (v - 1)) == 0;
+}
 
 /* Smallest q with float(p/q) == scale. */
 static bool rational(float scale, int64_t *p, int64_t *q)
@@ -154,9 +169,14 @@ static int64_t gcd(int64_t a, int64_t b)
 }
 
 /* Scale of one axis as p/q; the extents must agree with it. */
-static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint32_t axis, rs_axis *a, const char **why)
+static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint32_t axis,
+                      rs_axis *a, const char **why)
 {
-    *a = (rs_axis){.in = ot_acc_in(g, n, 0)->dims[axis], .out = ot_acc_out(g, n, 0)->dims[axis], .p = 1, .q = 1, .scale = 1};
+    *a = (rs_axis){.in = ot_acc_in(g, n, 0)->dims[axis],
+                   .out = ot_acc_out(g, n, 0)->dims[axis],
+                   .p = 1,
+                   .q = 1,
+                   .scale = 1};
     const char *odd = "the output extent is not what the scale gives";
     if (a->in < 1 || a->in >= (1 << 24) || a->out >= (1 << 24))
         return ot_acc_refuse(why, "the resized axis is empty or too long");
@@ -179,7 +199,8 @@ static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint
         return ot_acc_refuse(why, odd);
     }
     a->dyadic = power_of_two(a->p) && power_of_two(a->q);
-    bool shifted = r->map == RS_TF_HALF && !(r->round == RS_PREFER_FLOOR || r->round == RS_FLOOR) && e >= 0;
+    bool shifted =
+        r->map == RS_TF_HALF && !(r->round == RS_PREFER_FLOOR || r->round == RS_FLOOR) && e >= 0;
     a->identity = a->p == a->q && a->in == a->out && !shifted && r->map != RS_CROP;
     return true;
 }
@@ -210,9 +231,12 @@ static int64_t nearest(const resize *r, const rs_axis *a, int64_t x)
 static int64_t nearest_float(const resize *r, const rs_axis *a, int64_t x)
 {
     float o = (float)x, f;
-    if (r->map == RS_ASYMMETRIC) f = o / a->scale;
-    else if (r->map == RS_TF_HALF) f = (o + 0.5f) / a->scale;
-    else f = (o + 0.5f) / a->scale - 0.5f;
+    if (r->map == RS_ASYMMETRIC)
+        f = o / a->scale;
+    else if (r->map == RS_TF_HALF)
+        f = (o + 0.5f) / a->scale;
+    else
+        f = (o + 0.5f) / a->scale - 0.5f;
     if (r->legacy) return a->scale < 1.0f ? (int64_t)ceilf(f) : (int64_t)f;
     switch (r->round) {
     case RS_PREFER_FLOOR: return f == (float)(int64_t)f + 0.5f ? (int64_t)f : (int64_t)roundf(f);
@@ -243,13 +267,19 @@ static const char *obstacle(const ot_graph *g, const ot_node *n, const resize *r
     if (r->map == RS_CROP) return "the resize crops to a region of interest";
     if (r->aspect) return "the resize keeps the aspect ratio of the whole image";
     if (r->antialias) return "the resize filters against aliasing over a wide window";
-    if (r->exclude && r->mode == RS_CUBIC) return "the cubic resize renormalises its weights at borders";
+    if (r->exclude && r->mode == RS_CUBIC)
+        return "the cubic resize renormalises its weights at borders";
     if (r->map == RS_SYMMETRIC && a->in * a->p != a->out * a->q)
         return "half_pixel_symmetric centres on the whole extent";
-    if (r->map == RS_PYTORCH && a->out == 1) return "pytorch_half_pixel treats a single output element differently";
+    if (r->map == RS_PYTORCH && a->out == 1)
+        return "pytorch_half_pixel treats a single output element differently";
     if (!r->by_sizes && (double)a->scale * (double)a->q < (double)a->p)
-        return "the float scale lies below its fraction, and runtimes disagree on the extent of a tile";
-    if (r->map == RS_TF_HALF && r->mode != RS_NEAREST) return "tf_half_pixel_for_nn is for nearest only";
+        return "the float scale lies below its fraction, and runtimes disagree on the extent of a "
+               "tile";
+    if (a->in == a->out && a->p != a->q)
+        return "the scale is not 1 but changes no extent: runtimes disagree on the result";
+    if (r->map == RS_TF_HALF && r->mode != RS_NEAREST)
+        return "tf_half_pixel_for_nn is for nearest only";
     if (r->mode == RS_NEAREST && !nearest_is_exact(r, a))
         return "the float scale does not pick the same neighbours as its exact fraction";
     if (r->mode != RS_NEAREST && !a->dyadic && (a->in > INEXACT_MAX || !is_float))
@@ -278,7 +308,8 @@ static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
 /* Input rows that outputs [o0, o1) touch, not clamped. */
 static ot_win taps(const resize *r, const rs_axis *a, ot_win need)
 {
-    if (r->mode == RS_NEAREST) return (ot_win){nearest(r, a, need.lo), nearest(r, a, need.hi - 1) + 1};
+    if (r->mode == RS_NEAREST)
+        return (ot_win){nearest(r, a, need.lo), nearest(r, a, need.hi - 1) + 1};
     int64_t reach = r->mode == RS_CUBIC ? 1 : 0, den = 2 * a->p;
     return (ot_win){ot_floor_div(numerator(r, a, need.lo), den) - reach,
                     ot_floor_div(numerator(r, a, need.hi - 1), den) + 2 + reach};
@@ -291,6 +322,15 @@ static void whole_periods(const rs_axis *a, ot_win w, ot_op_tile *t)
     int64_t hi = ot_min(ot_ceil_div(ot_max(w.hi, lo + 1), a->q) * a->q, a->in);
     t->in[0] = (ot_win){lo, hi};
     t->made = (ot_win){lo / a->q * a->p, hi == a->in ? a->out : hi / a->q * a->p};
+}
+
+/* Tiles that runtimes do not map like the whole: a single output element under pytorch_half_pixel
+ * (it reads position 0), and an output of the input's extent (it is copied, whatever the scale
+ * says). One more period makes them ordinary. */
+static bool is_special(const resize *r, const rs_axis *a, const ot_op_tile *t)
+{
+    int64_t rows = t->in[0].hi - t->in[0].lo, made = t->made.hi - t->made.lo;
+    return (r->map == RS_PYTORCH && made == 1) || (a->p != a->q && rows == made);
 }
 
 static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
@@ -308,22 +348,23 @@ static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_inde
     w.lo = ot_min(w.lo, ot_floor_div(t->need.lo * a.q, a.p));
     w.hi = ot_max(w.hi, ot_ceil_div(t->need.hi * a.q, a.p));
     whole_periods(&a, w, t);
-    if (r.map == RS_PYTORCH && t->made.hi - t->made.lo == 1) {
-        /* One element alone would be mapped to 0; a second one restores the map. */
-        if (t->in[0].lo >= a.q) t->in[0].lo -= a.q;
-        else t->in[0].hi += a.q;
+    for (int k = 0; k < 2 && is_special(&r, &a, t); k++) {
+        if (t->in[0].lo >= a.q)
+            t->in[0].lo -= a.q;
+        else
+            t->in[0].hi += a.q;
         whole_periods(&a, t->in[0], t);
-        if (t->made.hi - t->made.lo == 1)
-            return ot_acc_refuse(why, "pytorch_half_pixel treats a single output element differently");
     }
+    if (is_special(&r, &a, t))
+        return ot_acc_refuse(why, "a resize to this extent is treated as a special case");
     int64_t rows = t->in[0].hi - t->in[0].lo, made = t->made.hi - t->made.lo;
     if (!r.by_sizes && (int64_t)(a.scale * (float)rows) != made)
         return ot_acc_refuse(why, "the float scale gives another extent for this window");
     return true;
 }
 
-static ot_status resize_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,
-                              ot_arena *arena, ot_adapted *out)
+static ot_status resize_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
+                              uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     const char *why = NULL;
     resize r;

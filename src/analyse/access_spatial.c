@@ -1,16 +1,21 @@
 /* Geometry of sliding-window operators: kernel, strides, dilations and pads as plain numbers.
  *
- * auto_pad is resolved here, once, against the whole tensor: a tile must never resolve it again, since
- * it would centre the padding on the tile. Every adapted node therefore carries explicit pads.
+ * auto_pad is resolved here, once, against the whole tensor: a tile must never resolve it again,
+ * since it would centre the padding on the tile. Every adapted node therefore carries explicit
+ * pads.
  */
 #include "access_spatial.h"
 
 #define SPATIAL_LIMIT ((int64_t)1 << 30)
 
-static bool in_range(int64_t v, int64_t lo) { return v >= lo && v < SPATIAL_LIMIT; }
+static bool in_range(int64_t v, int64_t lo)
+{
+    return v >= lo && v < SPATIAL_LIMIT;
+}
 
 /* Entry i of an ints attribute that must have `n` entries when present. */
-static bool ints_entry(const ot_node *node, const char *name, uint32_t n, uint32_t i, int64_t dflt, int64_t *v)
+static bool ints_entry(const ot_node *node, const char *name, uint32_t n, uint32_t i, int64_t dflt,
+                       int64_t *v)
 {
     size_t count = 0;
     const int64_t *ints = ot_attr_ints(node, name, &count);
@@ -23,7 +28,8 @@ static bool ints_entry(const ot_node *node, const char *name, uint32_t n, uint32
     return true;
 }
 
-bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp, const char **why)
+bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp,
+                     const char **why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     const ot_value *w = weights == OT_NONE ? NULL : ot_acc_in(g, n, weights);
@@ -47,7 +53,8 @@ bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_s
     return true;
 }
 
-/* SAME padding of one axis: out = ceil(in / s), the odd element goes to the end named by `lower`. */
+/* SAME padding of one axis: out = ceil(in / s), the odd element goes to the end named by `lower`.
+ */
 static void same_pads(ot_spatial_axis *a, bool lower)
 {
     int64_t total = (ot_ceil_div(a->in, a->s) - 1) * a->s + ot_spatial_dk(a) - a->in;

@@ -1,6 +1,6 @@
-/* How much arithmetic a node does: multiply-accumulates for the operators whose cost is a product, elements
- * touched for all others (the larger of what is read and what is written: a reduction reads more, an Expand
- * writes more).
+/* How much arithmetic a node does: multiply-accumulates for the operators whose cost is a product,
+ * elements touched for all others (the larger of what is read and what is written: a reduction
+ * reads more, an Expand writes more).
  *
  *   Conv            out elements x (channels per group x kernel)
  *   ConvTranspose   in elements x (output channels per group x kernel)
@@ -8,7 +8,8 @@
  *   Einsum          product of the extents of all its labels
  *   Attention       batch x heads x queries x keys x (head size + value size)
  *
- * Results are doubles: sizes come from files and their products need no exactness, only no overflow.
+ * Results are doubles: sizes come from files and their products need no exactness, only no
+ * overflow.
  */
 #include "access.h"
 
@@ -29,7 +30,8 @@ static double last_dim(const ot_value *v, int32_t from_end)
 
 static double conv_macs(const ot_graph *g, const ot_node *n)
 {
-    const ot_value *w = ot_acc_in(g, n, n->op == OT_OP_QLinearConv ? 3 : 1), *y = ot_acc_out(g, n, 0);
+    const ot_value *w = ot_acc_in(g, n, n->op == OT_OP_QLinearConv ? 3 : 1),
+                   *y = ot_acc_out(g, n, 0);
     if (!w || w->rank < 1 || w->dims[0] < 1) return 0;
     return elems(y) * elems(w) / (double)w->dims[0];
 }
@@ -48,9 +50,10 @@ static double gemm_macs(const ot_graph *g, const ot_node *n)
     return elems(ot_acc_out(g, n, 0)) * (double)a->dims[ot_attr_int(n, "transA", 0) ? 0 : 1];
 }
 
-/* Labels of one operand term, "..." standing for the dims they do not name. Returns the extent product of labels
- * (and ellipsis dims) not seen before. */
-static double term_macs(const char *s, const char *end, const ot_value *v, bool *seen, bool *seen_dots)
+/* Labels of one operand term, "..." standing for the dims they do not name. Returns the extent
+ * product of labels (and ellipsis dims) not seen before. */
+static double term_macs(const char *s, const char *end, const ot_value *v, bool *seen,
+                        bool *seen_dots)
 {
     int32_t named = 0, at = 0;
     double product = 1;
@@ -90,13 +93,15 @@ static double attention_macs(const ot_graph *g, const ot_node *n)
 {
     const ot_value *q = ot_acc_in(g, n, 0), *k = ot_acc_in(g, n, 1), *v = ot_acc_in(g, n, 2);
     if (!q || !k || !v) return 0;
-    /* Keys as attended: the cache that an optional past adds shows in the `present` output or the past operand. */
+    /* Keys as attended: the cache that an optional past adds shows in the `present` output or the
+     * past operand. */
     double keys = last_dim(k, 2);
     const ot_value *past = ot_acc_in(g, n, 4);
     if (past && past->rank == 4) keys += (double)past->dims[2];
     if (q->rank == 4 && v->rank == 4) /* [batch, heads, rows, size] */
         return elems(q) * keys + elems(q) / (double)ot_max(1, q->dims[3]) * keys * last_dim(v, 1);
-    /* [batch, rows, heads * size]: scores cost the row width, the value product the output's row width. */
+    /* [batch, rows, heads * size]: scores cost the row width, the value product the output's row
+     * width. */
     return (elems(q) + elems(ot_acc_out(g, n, 0))) * keys;
 }
 

@@ -244,14 +244,14 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
     OT_TRY(grow_outputs(c, n->n_out));
     clear_outputs(c);
     const ot_shape_row *row = ot_shape_row_of(n->op);
-    if (row != NULL) {
-        OT_TRY(check_arity(c, row));
-        for (uint32_t k = 0; k < n->n_in; k++)
-            if (n->in[k] != OT_NONE && c->inexact[n->in[k]]) c->exact = false;
-        ot_status s = row->rule == NULL ? OT_OK : row->rule(c);
-        if (s != OT_OK && (s != OT_E_INPUT || c->exact)) return s;
-        if (s != OT_OK) clear_outputs(c);
-    }
+    ot_shape_rule rule = row != NULL ? row->rule : ot_shape_extra_rule(n);
+    if (row != NULL) OT_TRY(check_arity(c, row));
+    c->exact = row != NULL && row->rule != NULL;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && c->inexact[n->in[k]]) c->exact = false;
+    ot_status s = rule == NULL ? OT_OK : rule(c);
+    if (s != OT_OK && (s != OT_E_INPUT || c->exact)) return s;
+    if (s != OT_OK) clear_outputs(c);
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) OT_TRY(reconcile(c, k, &c->out[k]));
     if (row != NULL) OT_TRY(ot_known_propagate(c));

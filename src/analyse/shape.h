@@ -64,6 +64,8 @@ typedef struct ot_shape_row {
 /* ---- shape_rules.c: the table, and helpers for rules ---- */
 
 const ot_shape_row *ot_shape_row_of(ot_op op);
+/* shape_extra.c: a rule for some operators that are not in ops.def, or NULL. Never exact. */
+ot_shape_rule ot_shape_extra_rule(const ot_node *n);
 
 /* Report "node 'x' (Conv): ..." as OT_E_INPUT. Where the node's inputs rest on stated (maybe stale)
  * shapes nothing is reported; the driver then leaves the outputs unknown. */

@@ -90,13 +90,21 @@ static bool attach_forward(ot_walk *w, const ot_node *n, int8_t *axes)
     return true;
 }
 
+/* Cuts that are legal but would change rounding: average pools over channel groups leave the runtime's blocked kernels,
+ * whose sums run in another order. */
+static bool keeps_rounding(const ot_node *n, int8_t axis)
+{
+    bool average = n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_AveragePool || n->op == OT_OP_LpPool || n->op == OT_OP_GlobalLpPool;
+    return !(average && axis == 1);
+}
+
 /* Ask the slice relation in every dim for lead output `o`; false when the node cannot be cut as the region wants it. */
 static bool maps_fit(ot_walk *w, const ot_node *n, uint32_t o, const int8_t *axes)
 {
     const ot_graph *g = w->s->g;
     const char *why;
     for (uint32_t d = 0; d < w->n_dims; d++) {
-        if (axes[d] < 0) return false;
+        if (axes[d] < 0 || !keeps_rounding(n, axes[d])) return false;
         if (!ot_access_axis(g, n, o, (uint32_t)axes[d], w->in_axis[d], w->out_axis[d], &why)) return false;
         for (uint32_t k = 0; k < n->n_out; k++) {
             ot_id v = n->out[k];

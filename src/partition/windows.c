@@ -197,6 +197,13 @@ static bool maps_to_itself(const probe *p, const int8_t *in_axis, int64_t extent
 
 #define PROBES_MAX 64 /* positions compared inside one unit */
 
+/* Padding in the middle of the axis means that one element needs everything. (A transposed convolution's "pads" are crops
+ * of what its inputs paint, and are never zero.) */
+static bool is_inside(const probe *p, const ot_op_tile *t)
+{
+    return ot_op_access(p->n->op) == OT_ACC_CONVT || (!t->pad_lo && !t->pad_hi);
+}
+
 /* In the middle of the axis, moving the output by one unit moves every input by exactly one. */
 static bool moves_by_units(const probe *p, const ot_region *r, uint32_t d, const ot_rnode *rn,
                            int64_t units, int64_t per_out)
@@ -207,12 +214,13 @@ static bool moves_by_units(const probe *p, const ot_region *r, uint32_t d, const
         ot_op_tile t;
         int64_t at = units / 2 * per_out + x;
         if (p->n->n_in > OT_RANK_MAX) return false;
-        if (!ask(p, (ot_win){ at, at + 1 }, &t, &why) || t.pad_lo || t.pad_hi) return false;
+        if (!ask(p, (ot_win){ at, at + 1 }, &t, &why) || !is_inside(p, &t)) return false;
         memcpy(first, t.in, p->n->n_in * sizeof *first);
         made = t.made;
+        int64_t pad_lo = t.pad_lo, pad_hi = t.pad_hi;
         if (!ask(p, (ot_win){ at + per_out, at + per_out + 1 }, &t, &why)) return false;
-        if (t.pad_lo || t.pad_hi || t.made.lo != made.lo + per_out || t.made.hi != made.hi + per_out)
-            return false;
+        if (t.pad_lo != pad_lo || t.pad_hi != pad_hi) return false;
+        if (t.made.lo != made.lo + per_out || t.made.hi != made.hi + per_out) return false;
         for (uint32_t j = 0; j < p->n->n_in; j++) {
             if (rn->in_axis[d][j] == OT_AX_WHOLE || rn->in[j] == OT_NONE) continue;
             int64_t per_in = cut_extent(p->g, r, d, rn->in[j]) / units;

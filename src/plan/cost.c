@@ -14,39 +14,64 @@ double ot_cost_bw(const ot_target *t, double footprint)
     return t->bw_slow;
 }
 
-/* Dense, pointwise and depthwise convolutions run at different rates; few input channels run slower. */
+/* Dense, pointwise and depthwise convolutions run at different rates. CPU kernels work on blocks of 16 channels: what is not
+ * a multiple of 16 computes padding, and an input of a few channels cannot be blocked (both measured in ONNX Runtime). */
 static double conv_rate(const ot_graph *g, const ot_node *n, const ot_target *t)
 {
     uint32_t wi = n->op == OT_OP_QLinearConv ? 3 : 1;
     if (wi >= n->n_in || n->in[wi] == OT_NONE) return t->rate_conv;
     const ot_value *w = &g->values[n->in[wi]];
-    if (w->rank < 3) return t->rate_conv;
+    if (w->rank < 3 || w->dims[0] < 1 || w->dims[1] < 1) return t->rate_conv;
     int64_t kernel = 1;
     for (int32_t k = 2; k < w->rank; k++) kernel *= ot_max(1, w->dims[k]);
     int64_t group = ot_attr_int(n, "group", 1);
     int64_t per_group = w->dims[1];
+    bool cpu = t->is_cache && t->fuses;
     if (group > 1 && per_group <= 4) return t->rate_conv_depthwise;
-    if (kernel == 1) return t->rate_conv_pointwise;
-    double rate = t->rate_conv;
-    if (per_group < 16) rate *= per_group <= 4 ? 0.55 : 0.75;
-    return rate;
+    double rate = kernel == 1 ? t->rate_conv_pointwise : t->rate_conv;
+    if (n->op == OT_OP_ConvTranspose) return cpu ? rate * 0.4 : rate;
+    if (!cpu) return rate;
+    double out = (double)w->dims[0], in = (double)per_group;
+    rate *= out / (16.0 * (double)ot_ceil_div(w->dims[0], 16));
+    if (per_group < 8) return rate * 0.45;
+    return rate * (in < 24 ? 0.7 : in < 48 ? 0.92 : 1.0);
+}
+
+/* Operators whose kernels are far from the rate of their class (measured in ONNX Runtime on a CPU). */
+static double cpu_slowness(const ot_node *n)
+{
+    switch (n->op) {
+    case OT_OP_PRelu: return 25;
+    case OT_OP_Erf: return 1.5;
+    case OT_OP_Pow: return 3;
+    case OT_OP_Exp: return 0.5;
+    case OT_OP_DepthToSpace:
+    case OT_OP_SpaceToDepth: return 8;
+    case OT_OP_Resize:
+    case OT_OP_Upsample: {
+        const char *mode = ot_attr_str(n, "mode", "nearest");
+        return strcmp(mode, "nearest") == 0 ? 4 : strcmp(mode, "linear") == 0 ? 45 : 150;
+    }
+    default: return 1;
+    }
 }
 
 double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems)
 {
+    double slow = t->is_cache && t->fuses ? cpu_slowness(n) : 1;
     switch (ot_op_cost(n->op)) {
-    case OT_COST_FREE:
-    case OT_COST_MOVE: return 0;
+    case OT_COST_FREE: return 0;
+    case OT_COST_MOVE: return slow > 1 ? slow * (double)out_elems / t->rate_elem : 0;
     case OT_COST_CONV: return macs / conv_rate(g, n, t);
     case OT_COST_GEMM: return macs / t->rate_gemm;
-    case OT_COST_TRANS: return (double)out_elems / t->rate_trans;
+    case OT_COST_TRANS: return slow * (double)out_elems / t->rate_trans;
     case OT_COST_REDUCE: return (double)in_elems / t->rate_reduce;
     case OT_COST_NORM: return 2.0 * (double)out_elems / t->rate_reduce;
     case OT_COST_POOL: return macs / t->rate_pool;
     case OT_COST_ELEM:
     case OT_COST_OTHER: break;
     }
-    return (double)out_elems / t->rate_elem;
+    return slow * (double)out_elems / t->rate_elem;
 }
 
 /* A unary activation, or BatchNormalization, right after a convolution that nobody else reads; or an Add of such a

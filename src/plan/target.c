@@ -19,7 +19,6 @@ void ot_target_scale(ot_target *t, uint32_t cores)
     double shared = cores < SHARED_CORES ? k : SHARED_CORES;
 
     t->cores = cores;
-    t->fast_bytes *= cores;
     t->bw_fast *= k;
     t->bw_mid *= shared;
     t->bw_slow *= shared;
@@ -48,8 +47,8 @@ static ot_status fail_unknown(const char *name, ot_diag *diag)
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, ", %s", p[k].target.name);
     }
-    return ot_fail(diag, OT_E_USAGE, "no target '%s': use one of %s, or a file that ends in .xml", name,
-                   names);
+    return ot_fail(diag, OT_E_USAGE, "no target '%s': use one of %s, or a file that ends in .xml",
+                   name, names);
 }
 
 ot_status ot_target_load(const char *name, uint32_t threads, ot_diag *diag, ot_target *t)
@@ -58,7 +57,8 @@ ot_status ot_target_load(const char *name, uint32_t threads, ot_diag *diag, ot_t
     const ot_target_preset *p = ot_target_presets(&n);
 
     if (threads > OT_TARGET_CORES_MAX)
-        return ot_fail(diag, OT_E_USAGE, "%u threads are more than %d", threads, OT_TARGET_CORES_MAX);
+        return ot_fail(diag, OT_E_USAGE, "%u threads are more than %d", threads,
+                       OT_TARGET_CORES_MAX);
     memset(t, 0, sizeof *t);
     if (strcmp(name, "host") == 0) {
         ot_target_host(threads, t);

@@ -1,4 +1,5 @@
-/* Target files: reading (checked by the rules of reports/target.xsd) and writing. The only user of libxml2.
+/* Target files: reading (checked by the rules of reports/target.xsd) and writing. The only user of
+ * libxml2.
  *
  *   <target name="chip" description="..." cores="8">
  *     <fast bytes="16777216" bandwidth="1.6e12" granule="256" cache="false" double-buffer="true"/>
@@ -9,8 +10,8 @@
  *     <overheads node="..." loop="..." region="..."/>
  *   </target>
  *
- * Both directions walk one table: element, attribute, kind, place in ot_target. Files come from strangers: no network, no
- * DTD, no entities, at most 1 MiB.
+ * Both directions walk one table: element, attribute, kind, place in ot_target. Files come from
+ * strangers: no network, no DTD, no entities, at most 1 MiB.
  */
 #include "target_internal.h"
 
@@ -21,9 +22,9 @@
 #include <libxml/xmlwriter.h>
 #include <math.h>
 
-#define FILE_MAX (1 << 20)
+#define FILE_MAX  (1 << 20)
 #define BYTES_MAX (1LL << 50)
-#define RATE_MAX 1e18
+#define RATE_MAX  1e18
 
 typedef enum field_kind { BYTES, RATE, SECONDS, CORES, TRUTH, TEXT } field_kind;
 
@@ -32,14 +33,18 @@ typedef struct field {
     const char *name;
     field_kind kind;
     size_t offset;
-    size_t size;         /* of TEXT */
+    size_t size; /* of TEXT */
     bool optional;
 } field;
 
-#define F(element, name, kind, member) {element, name, kind, offsetof(ot_target, member), 0, false}
+#define F(element, name, kind, member)                             \
+    {                                                              \
+        element, name, kind, offsetof(ot_target, member), 0, false \
+    }
 static const field FIELDS[] = {
     {"target", "name", TEXT, offsetof(ot_target, name), sizeof((ot_target *)0)->name, false},
-    {"target", "description", TEXT, offsetof(ot_target, description), sizeof((ot_target *)0)->description, true},
+    {"target", "description", TEXT, offsetof(ot_target, description),
+     sizeof((ot_target *)0)->description, true},
     F("target", "cores", CORES, cores),
     F("fast", "bytes", BYTES, fast_bytes),
     F("fast", "bandwidth", RATE, bw_fast),
@@ -66,7 +71,10 @@ static const field FIELDS[] = {
 #define N_FIELDS (sizeof FIELDS / sizeof *FIELDS)
 
 /* Children of the root in the order of the schema. */
-static const struct { const char *name; bool optional; } ELEMENTS[] = {
+static const struct {
+    const char *name;
+    bool optional;
+} ELEMENTS[] = {
     {"fast", false}, {"mid", true}, {"slow", false}, {"rates", false}, {"overheads", false}};
 #define N_ELEMENTS (sizeof ELEMENTS / sizeof *ELEMENTS)
 
@@ -80,7 +88,8 @@ typedef struct reader {
 
 static ot_status bad_value(const reader *r, const field *f, const char *text, const char *rule)
 {
-    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s %s=\"%.60s\">: %s", r->path, f->element, f->name, text, rule);
+    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s %s=\"%.60s\">: %s", r->path, f->element, f->name,
+                   text, rule);
 }
 
 static bool parse_i64(const char *text, int64_t *out)
@@ -132,7 +141,8 @@ static ot_status set_field(const reader *r, const field *f, const char *text)
         return OT_OK;
     case TRUTH: {
         bool truth = strcmp(text, "true") == 0;
-        if (!truth && strcmp(text, "false") != 0) return bad_value(r, f, text, "must be true or false");
+        if (!truth && strcmp(text, "false") != 0)
+            return bad_value(r, f, text, "must be true or false");
         memcpy(at, &truth, sizeof truth);
         return OT_OK;
     }
@@ -148,7 +158,8 @@ static ot_status set_field(const reader *r, const field *f, const char *text)
 static const field *find_field(const char *element, const char *name)
 {
     for (size_t k = 0; k < N_FIELDS; k++)
-        if (strcmp(FIELDS[k].element, element) == 0 && strcmp(FIELDS[k].name, name) == 0) return &FIELDS[k];
+        if (strcmp(FIELDS[k].element, element) == 0 && strcmp(FIELDS[k].name, name) == 0)
+            return &FIELDS[k];
     return NULL;
 }
 
@@ -160,8 +171,8 @@ static ot_status read_attributes(const reader *r, xmlNode *e)
     for (xmlAttr *a = e->properties; a; a = a->next) {
         const field *f = find_field(element, (const char *)a->name);
         if (!f)
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path, element,
-                           (const char *)a->name);
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path,
+                           element, (const char *)a->name);
         xmlChar *text = xmlNodeListGetString(e->doc, a->children, 1);
         ot_status s = set_field(r, f, text ? (const char *)text : "");
         xmlFree(text);
@@ -171,12 +182,14 @@ static ot_status read_attributes(const reader *r, xmlNode *e)
         const field *f = &FIELDS[k];
         if (f->optional || strcmp(f->element, element) != 0) continue;
         if (!xmlHasProp(e, (const xmlChar *)f->name))
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing", r->path, element, f->name);
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing", r->path,
+                           element, f->name);
     }
     return OT_OK;
 }
 
-/* Only elements count; text that is not white space is an error. *out: the next element from n on, or NULL. */
+/* Only elements count; text that is not white space is an error. *out: the next element from n on,
+ * or NULL. */
 static ot_status next_element(const reader *r, xmlNode *n, xmlNode **out)
 {
     for (; n; n = n->next) {
@@ -191,7 +204,7 @@ static ot_status next_element(const reader *r, xmlNode *n, xmlNode **out)
 
 static ot_status read_target(const reader *r, xmlDoc *doc)
 {
-    xmlNode *root = xmlDocGetRootElement(doc), *e, *child;
+    xmlNode *root = xmlDocGetRootElement(doc), *e = NULL, *child = NULL;
 
     if (doc->intSubset) return ot_fail(r->diag, OT_E_INPUT, "%s: a DTD is not allowed", r->path);
     if (!root || strcmp((const char *)root->name, "target") != 0)
@@ -201,15 +214,20 @@ static ot_status read_target(const reader *r, xmlDoc *doc)
     for (size_t k = 0; k < N_ELEMENTS; k++) {
         if (!e || strcmp((const char *)e->name, ELEMENTS[k].name) != 0) {
             if (ELEMENTS[k].optional) continue;
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must come here, not %s%s%s", r->path, ELEMENTS[k].name,
-                           e ? "<" : "the end", e ? (const char *)e->name : "", e ? ">" : "");
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must come here, not %s%s%s", r->path,
+                           ELEMENTS[k].name, e ? "<" : "the end", e ? (const char *)e->name : "",
+                           e ? ">" : "");
         }
         OT_TRY(read_attributes(r, e));
         OT_TRY(next_element(r, e->children, &child));
-        if (child) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path, ELEMENTS[k].name);
+        if (child)
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path,
+                           ELEMENTS[k].name);
         OT_TRY(next_element(r, e->next, &e));
     }
-    if (e) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> is not allowed here", r->path, (const char *)e->name);
+    if (e)
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> is not allowed here", r->path,
+                       (const char *)e->name);
     if (r->t->mid_bytes == 0) r->t->bw_mid = r->t->bw_slow;
     return OT_OK;
 }
@@ -233,7 +251,8 @@ ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
         s = ot_fail(diag, OT_E_SYSTEM, "cannot read target file '%s'", path);
     else if (n > FILE_MAX)
         s = ot_fail(diag, OT_E_INPUT, "%s: larger than 1 MiB", path);
-    else if (!(doc = xmlReadMemory(text, (int)n, path, NULL, XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)))
+    else if (!(doc = xmlReadMemory(text, (int)n, path, NULL,
+                                   XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)))
         s = ot_fail(diag, OT_E_INPUT, "%s: not well-formed XML", path);
     else
         s = read_target(&r, doc);
@@ -274,9 +293,7 @@ static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
         snprintf(buf, n, "%s", b ? "true" : "false");
         return true;
     }
-    case TEXT:
-        snprintf(buf, n, "%s", at);
-        return *at != '\0' || !f->optional;
+    case TEXT: snprintf(buf, n, "%s", at); return *at != '\0' || !f->optional;
     }
     return false;
 }
@@ -286,7 +303,8 @@ static int write_attributes(xmlTextWriter *w, const ot_target *t, const char *el
     char buf[256];
     int rc = 0;
     for (size_t k = 0; k < N_FIELDS && rc >= 0; k++) {
-        if (strcmp(FIELDS[k].element, element) != 0 || !field_text(t, &FIELDS[k], buf, sizeof buf)) continue;
+        if (strcmp(FIELDS[k].element, element) != 0 || !field_text(t, &FIELDS[k], buf, sizeof buf))
+            continue;
         rc = xmlTextWriterWriteAttribute(w, (const xmlChar *)FIELDS[k].name, (const xmlChar *)buf);
     }
     return rc;

@@ -63,6 +63,7 @@ struct ot_trial {
     double in_time, in_traffic; /* IN nodes untiled */
     uint32_t n_in;
     bool outermost_out;
+    bool split_quant;      /* an output is quantized outside: the boundary would tear a quantized group apart */
     ot_win *scratch;       /* [max n_in] */
 };
 
@@ -127,6 +128,7 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
     tr->n_outputs = tr->n_in = 0;
     tr->outermost_out = true;
+    tr->split_quant = false;
     const ot_value *sink = &tr->s->g->values[w->sink];
     tr->n_counts[1] = 0;
     for (uint32_t d = 0; d < n_dims; d++) {
@@ -321,6 +323,25 @@ static bool runs_in_place(const ot_trial *tr, const ot_node *n, uint32_t pos)
     return false;
 }
 
+/* The runtime runs DequantizeLinear -> operator -> QuantizeLinear as one integer kernel. A boundary inside such a group
+ * would leave float operators behind, with other results. */
+static bool quantized_later(const ot_trial *tr, const ot_node *n, ot_id v)
+{
+    const ot_value *x = &tr->s->g->values[v];
+    if (n->op == OT_OP_DequantizeLinear) return true;
+    for (uint32_t k = 0; k < x->n_uses; k++) {
+        const ot_node *u = &tr->s->g->nodes[x->uses[k]];
+        if (u->op == OT_OP_QuantizeLinear && u->n_in > 0 && u->in[0] == v) return true;
+    }
+    return false;
+}
+
+static bool dequantized_before(const ot_trial *tr, ot_id v)
+{
+    const ot_value *x = &tr->s->g->values[v];
+    return x->producer != OT_NONE && tr->s->g->nodes[x->producer].op == OT_OP_DequantizeLinear;
+}
+
 static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
 {
     bool alive = false;
@@ -341,6 +362,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         tr->out_bytes += (double)tr->s->bytes[v];
         tr->n_outputs++;
         tr->outermost_out = tr->outermost_out && outermost(tr, v);
+        tr->split_quant = tr->split_quant || quantized_later(tr, n, v);
     }
     /* A node that overwrites its input needs the larger of what is live before and after, not both. */
     for (uint32_t k = 0; k < tr->n_pairs; k++) {
@@ -384,7 +406,8 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
 {
     ot_form best = OT_FORM_NONE;
     const dim_count *d0 = &tr->dim[0][p->c[0]];
-    bool scan_ok = tr->n_dims == 1 && !d0->halo && tr->outermost_out && tr->s->g->model->opset >= 9;
+    bool scan_ok = !d0->halo && tr->outermost_out && tr->s->g->model->opset >= 9;
+    if (tr->n_dims > 1) scan_ok = scan_ok && !tr->dim[1][p->c[1]].halo && d0->tile == 1 && tr->axes[1] == tr->axes[0] + 1;
     double best_time = 0;
     for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
         if (f == OT_FORM_SCAN && !scan_ok) continue;
@@ -408,7 +431,9 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
 bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
 {
     const pair *p = &tr->pairs[k];
-    if (p->dead || tr->n_in == 0) return false;
+    if (p->dead || tr->n_in == 0 || tr->split_quant) return false;
+    for (uint32_t j = 0; j < tr->n_pending; j++)
+        if (dequantized_before(tr, tr->pending[j])) return false;
     if (!tr->t->is_cache && p->ws > (double)tr->t->fast_bytes) return false; /* a scratchpad is a hard limit */
     const ot_seq *s = tr->s;
     const dim_count *d0 = &tr->dim[0][p->c[0]], *d1 = tr->n_dims > 1 ? &tr->dim[1][p->c[1]] : NULL;
@@ -421,8 +446,8 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
         if ((double)s->bytes[tr->pending[j]] > (double)tr->t->fast_bytes) x.in_slow += b;
         x.n_inputs++;
     }
-    double time, traffic;
-    int64_t stitch;
+    double time = 0, traffic = 0;
+    int64_t stitch = 0;
     ot_form form = cheapest_form(tr, p, &x, &time, &traffic, &stitch);
     if (form == OT_FORM_NONE) return false;
     memset(c, 0, sizeof *c);

@@ -1,6 +1,7 @@
 /* The facts of a run, copied out of the plan while the graph still has its original nodes.
  *
- *   ot_plan + ot_graph + ot_target --> ot_results --> results_table.c (a person), results_json.c (a program)
+ *   ot_plan + ot_graph + ot_target --> ot_results --> results_table.c (a person), results_json.c (a
+ * program)
  *
  * Both writers read this struct only, so that they cannot disagree.
  */
@@ -31,8 +32,8 @@ static const char *axis_name(int32_t rank, int axis)
 {
     static const char *const image[] = {"N", "C", "H", "W"};
     static const char *const volume[] = {"N", "C", "D", "H", "W"};
-    static const char *const counted[] = {"a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9", "a10", "a11",
-                                          "a12", "a13", "a14", "a15"};
+    static const char *const counted[] = {"a0", "a1", "a2",  "a3",  "a4",  "a5",  "a6",  "a7",
+                                          "a8", "a9", "a10", "a11", "a12", "a13", "a14", "a15"};
     if (axis < 0 || axis >= rank || axis >= OT_RANK_MAX) return "?";
     if (rank == 4) return image[axis];
     if (rank == 5) return volume[axis];
@@ -44,10 +45,17 @@ static bool copy_region(ot_arena *a, const ot_graph *g, const ot_region *from, o
     ot_id *ids = OT_NEW_N(a, ot_id, from->n_nodes);
     if (!ids) return false;
     for (uint32_t k = 0; k < from->n_nodes; k++) ids[k] = from->nodes[k].node;
-    *to = (ot_result_region){
-        .id = from->id, .nodes = copy_labels(a, g, ids, from->n_nodes), .n_nodes = from->n_nodes, .n_dims = from->n_dims,
-        .form = ot_form_name(from->form), .working_set = from->working_set, .time_untiled = from->time_untiled,
-        .time_tiled = from->time_tiled, .benefit = from->benefit, .mac_ratio = from->mac_ratio, .traffic = from->traffic};
+    *to = (ot_result_region){.id = from->id,
+                             .nodes = copy_labels(a, g, ids, from->n_nodes),
+                             .n_nodes = from->n_nodes,
+                             .n_dims = from->n_dims,
+                             .form = ot_form_name(from->form),
+                             .working_set = from->working_set,
+                             .time_untiled = from->time_untiled,
+                             .time_tiled = from->time_tiled,
+                             .benefit = from->benefit,
+                             .mac_ratio = from->mac_ratio,
+                             .traffic = from->traffic};
     for (uint32_t d = 0; d < from->n_dims; d++) {
         const ot_rvalue *sink = &from->values[from->dims[d].sink];
         to->axes[d] = axis_name(g->values[sink->value].rank, sink->axis[d]);
@@ -78,7 +86,8 @@ static bool copy_lists(const ot_graph *g, const ot_plan *p, ot_results *r)
     for (; r->n_refused < p->n_refused; r->n_refused++) {
         const ot_refusal *from = &p->refused[r->n_refused];
         ot_result_refusal *to = &r->refused[r->n_refused];
-        *to = (ot_result_refusal){copy_labels(a, g, from->nodes, from->n), from->n, ot_strdup(a, from->reason)};
+        *to = (ot_result_refusal){copy_labels(a, g, from->nodes, from->n), from->n,
+                                  ot_strdup(a, from->reason)};
         if (!to->nodes || !to->reason) return false;
     }
     return true;
@@ -100,7 +109,8 @@ static double activation_sum(const ot_graph *g)
     return sum;
 }
 
-ot_status ot_results_build(const ot_graph *g, const ot_plan *p, const ot_target *t, const char *model, ot_results **out)
+ot_status ot_results_build(const ot_graph *g, const ot_plan *p, const ot_target *t,
+                           const char *model, ot_results **out)
 {
     ot_diag *d = g->model->diag;
     ot_arena *a = ot_arena_new();

@@ -1,7 +1,7 @@
 /* Results as one JSON object, for programs. Keys are a promise: see docs/onnx-tile.1.
  *
- * Names come from strangers' models: quotes, control characters and broken UTF-8 are escaped or replaced (U+FFFD), and
- * numbers that JSON has no word for (NaN, infinity) become 0.
+ * Names come from strangers' models: quotes, control characters and broken UTF-8 are escaped or
+ * replaced (U+FFFD), and numbers that JSON has no word for (NaN, infinity) become 0.
  */
 #include "results.h"
 
@@ -10,8 +10,10 @@
 /* Length of the valid UTF-8 sequence at s (at least 2), or 0. */
 static size_t utf8_length(const unsigned char *s)
 {
-    static const struct { unsigned char mask, lead; uint32_t least; } kinds[] = {
-        {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } kinds[] = {{0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
     for (size_t k = 0; k < 3; k++) {
         if ((s[0] & kinds[k].mask) != kinds[k].lead) continue;
         uint32_t code = (uint32_t)(s[0] & (unsigned char)~kinds[k].mask);
@@ -31,10 +33,14 @@ static void put_string(const char *text, FILE *f)
     fputc('"', f);
     while (*s) {
         size_t n = 1;
-        if (*s == '"' || *s == '\\') fprintf(f, "\\%c", *s);
-        else if (*s < 0x20 || *s == 0x7f) fprintf(f, "\\u%04x", *s);
-        else if (*s < 0x80) fputc(*s, f);
-        else if ((n = utf8_length(s)) != 0) fwrite(s, 1, n, f);
+        if (*s == '"' || *s == '\\')
+            fprintf(f, "\\%c", *s);
+        else if (*s < 0x20 || *s == 0x7f)
+            fprintf(f, "\\u%04x", *s);
+        else if (*s < 0x80)
+            fputc(*s, f);
+        else if ((n = utf8_length(s)) != 0)
+            fwrite(s, 1, n, f);
         else {
             fputs("\\ufffd", f);
             n = 1;
@@ -44,7 +50,10 @@ static void put_string(const char *text, FILE *f)
     fputc('"', f);
 }
 
-static void put_number(double v, FILE *f) { fprintf(f, "%.12g", isfinite(v) ? v : 0.0); }
+static void put_number(double v, FILE *f)
+{
+    fprintf(f, "%.12g", isfinite(v) ? v : 0.0);
+}
 
 static void put_names(const char *const *names, uint32_t n, FILE *f)
 {
@@ -89,7 +98,10 @@ static void put_region(const ot_result_region *r, FILE *f)
 }
 
 /* Between list items: a new line, and a comma after the first. */
-static void put_separator(uint32_t k, FILE *f) { fputs(k ? ",\n    " : "\n    ", f); }
+static void put_separator(uint32_t k, FILE *f)
+{
+    fputs(k ? ",\n    " : "\n    ", f);
+}
 
 static void put_lists(const ot_results *r, FILE *f)
 {

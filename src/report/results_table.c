@@ -5,18 +5,19 @@
  *                     before      after
  *   peak memory     98.0 MiB   24.5 MiB   x0.25
  *   ...
- *   region  nodes  from .. to            tiles   form   working set   time                  benefit   MACs
- *   r0         12  conv1 .. relu3        H 8     scan      1.9 MiB    12.1 ms -> 8.0 ms      4.1 ms   x1.03
+ *   region  nodes  from .. to            tiles   form   working set   time                  benefit
+ * MACs r0         12  conv1 .. relu3        H 8     scan      1.9 MiB    12.1 ms -> 8.0 ms      4.1
+ * ms   x1.03
  *
  * Names come from strangers: control bytes are shown as '?', long names lose their middle.
  */
 #include "results.h"
 
-#define COLUMNS 9
-#define CELL 96
-#define NAME_WIDTH 22
+#define COLUMNS      9
+#define CELL         96
+#define NAME_WIDTH   22
 #define GROUPS_SHOWN 6
-#define MARGIN 2
+#define MARGIN       2
 
 /* ---- names ---- */
 
@@ -63,23 +64,26 @@ static void print_headline(const ot_results *r, bool all, FILE *f)
 {
     char a[32], b[32], name[84];
     clean_name(*r->model ? r->model : "model", 80, name);
-    fprintf(f, "%s on %s, fast memory %s\n\n", name, r->target, ot_format_bytes((double)r->fast_bytes, a, sizeof a));
+    fprintf(f, "%s on %s, fast memory %s\n\n", name, r->target,
+            ot_format_bytes((double)r->fast_bytes, a, sizeof a));
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
     fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "peak memory",
             ot_format_bytes((double)r->untiled.peak_bytes, a, sizeof a),
             ot_format_bytes((double)r->tiled.peak_bytes, b, sizeof b));
     print_ratio((double)r->untiled.peak_bytes, (double)r->tiled.peak_bytes, f);
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "bytes moved", ot_format_bytes(r->untiled.traffic_bytes, a, sizeof a),
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "bytes moved",
+            ot_format_bytes(r->untiled.traffic_bytes, a, sizeof a),
             ot_format_bytes(r->tiled.traffic_bytes, b, sizeof b));
     print_ratio(r->untiled.traffic_bytes, r->tiled.traffic_bytes, f);
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "time", ot_format_seconds(r->untiled.time_s, a, sizeof a),
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "time",
+            ot_format_seconds(r->untiled.time_s, a, sizeof a),
             ot_format_seconds(r->tiled.time_s, b, sizeof b));
     print_ratio(r->untiled.time_s, r->tiled.time_s, f);
     fprintf(f, "%*sno plan can move less than %s (inputs, outputs and weights once)\n", MARGIN, "",
             ot_format_bytes(r->compulsory_bytes, a, sizeof a));
     if (all)
-        fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "", r->n_live_nodes,
-                ot_format_bytes(r->activation_sum, a, sizeof a),
+        fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "",
+                r->n_live_nodes, ot_format_bytes(r->activation_sum, a, sizeof a),
                 ot_format_bytes((double)r->untiled.peak_bytes, b, sizeof b));
 }
 
@@ -92,7 +96,8 @@ static void tiles_text(const ot_result_region *r, char *out, size_t size)
     size_t used = 0;
     out[0] = '\0';
     for (uint32_t d = 0; d < r->n_dims && used < size; d++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s/%u", d ? " x " : "", r->axes[d], r->tiles[d]);
+        used += (size_t)snprintf(out + used, size - used, "%s%s/%u", d ? " x " : "", r->axes[d],
+                                 r->tiles[d]);
 }
 
 static void fill_row(const ot_results *all, const ot_result_region *r, row_cells c)
@@ -125,15 +130,18 @@ static void print_row(row_cells c, const size_t *width, FILE *f)
     for (size_t k = 0; k < COLUMNS; k++) {
         int w = (int)width[k];
         const char *gap = k + 1 < COLUMNS ? "  " : "\n";
-        if (right[k]) fprintf(f, "%*s%s", w, c[k], gap);
-        else fprintf(f, "%-*s%s", w, c[k], gap);
+        if (right[k])
+            fprintf(f, "%*s%s", w, c[k], gap);
+        else
+            fprintf(f, "%-*s%s", w, c[k], gap);
     }
 }
 
 static ot_status print_regions(const ot_results *r, FILE *f)
 {
-    static const char *const titles[COLUMNS] = {"region", "nodes", "from .. to", "axis/tiles", "form",
-                                                "working set", "time", "benefit", "MACs"};
+    static const char *const titles[COLUMNS] = {"region",     "nodes",   "from .. to",
+                                                "axis/tiles", "form",    "working set",
+                                                "time",       "benefit", "MACs"};
     size_t width[COLUMNS] = {0};
 
     if (r->n_regions == 0) return OT_OK;
@@ -189,9 +197,11 @@ static void print_members(const ot_results *r, const group *b, FILE *f)
     size_t column = 0;
     for (uint32_t k = b->first; k < r->n_barriers; k++) {
         char name[64];
-        if (strcmp(r->barriers[k].op, b->op) != 0 || strcmp(r->barriers[k].reason, b->reason) != 0) continue;
+        if (strcmp(r->barriers[k].op, b->op) != 0 || strcmp(r->barriers[k].reason, b->reason) != 0)
+            continue;
         clean_name(r->barriers[k].node, 48, name);
-        if (column == 0 || column + strlen(name) > 90) column = (size_t)fprintf(f, "%s         ", column ? "\n" : "") - 1;
+        if (column == 0 || column + strlen(name) > 90)
+            column = (size_t)fprintf(f, "%s         ", column ? "\n" : "") - 1;
         column += (size_t)fprintf(f, " %s", name);
     }
     fputc('\n', f);
@@ -203,7 +213,8 @@ static ot_status print_barriers(const ot_results *r, bool all, FILE *f)
     if (n == 0) return OT_OK;
     group *groups = calloc(n, sizeof *groups);
     if (!groups) return OT_E_NOMEM;
-    for (uint32_t k = 0; k < n; k++) groups[k] = (group){r->barriers[k].op, r->barriers[k].reason, k, 1};
+    for (uint32_t k = 0; k < n; k++)
+        groups[k] = (group){r->barriers[k].op, r->barriers[k].reason, k, 1};
     make_groups(groups, &n);
     fprintf(f, "\n%*s%u barriers\n", MARGIN, "", r->n_barriers);
     for (uint32_t k = 0; k < n && (all || k < GROUPS_SHOWN); k++) {
@@ -213,7 +224,8 @@ static ot_status print_barriers(const ot_results *r, bool all, FILE *f)
         if (all) print_members(r, &groups[k], f);
     }
     if (!all && n > GROUPS_SHOWN)
-        fprintf(f, "%*s       and %u other kinds ('onnx-tile inspect' lists them)\n", MARGIN, "", n - GROUPS_SHOWN);
+        fprintf(f, "%*s       and %u other kinds ('onnx-tile inspect' lists them)\n", MARGIN, "",
+                n - GROUPS_SHOWN);
     free(groups);
     return OT_OK;
 }
@@ -226,11 +238,12 @@ static void print_refused(const ot_results *r, bool all, FILE *f)
     for (uint32_t k = 0; k < shown; k++) {
         char span[CELL];
         span_text(r->refused[k].nodes, r->refused[k].n_nodes, span, sizeof span);
-        fprintf(f, "%*s%4u node%s %s: %s\n", MARGIN, "", r->refused[k].n_nodes, r->refused[k].n_nodes == 1 ? " " : "s", span,
-                r->refused[k].reason);
+        fprintf(f, "%*s%4u node%s %s: %s\n", MARGIN, "", r->refused[k].n_nodes,
+                r->refused[k].n_nodes == 1 ? " " : "s", span, r->refused[k].reason);
     }
     if (shown < r->n_refused)
-        fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "", r->n_refused - shown);
+        fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "",
+                r->n_refused - shown);
 }
 
 ot_status ot_results_print(const ot_results *r, bool all, FILE *f)

@@ -16,6 +16,7 @@
 #define KEY_DATA_MAX 256            /* bytes of a constant that is shared by contents */
 #define CUT_CONST_MAX (64u << 10)   /* bytes of a constant's window that is copied, not sliced at run time */
 #define SLICE_HAS_INPUTS 10         /* opset from which Slice takes its windows as inputs */
+#define CONSTANT_OF_ANY_TYPE 9      /* opset from which Constant holds more than floating point */
 
 ot_status rw_nomem(const rw_region *w)
 {
@@ -96,14 +97,50 @@ static char *contents_key(rw_region *w, const ot_tensor *x)
     return key;
 }
 
+/* Before IR 4, an initializer would have to be a graph input, so new constants are written as Constant nodes; and before
+ * opset 9, those hold floating point only. */
+static bool must_cast(const rw_region *w, const ot_tensor *x)
+{
+    bool integer = x->dtype == OT_I64 || x->dtype == OT_I32 || x->dtype == OT_BOOL;
+    return w->g->model->ir_version < 4 && w->g->model->opset < CONSTANT_OF_ANY_TYPE && integer && x->data;
+}
+
+/* The integers of x as float64 in a Constant, cast back. Shapes and windows are far below 2^53. */
+static ot_status const_by_cast(rw_region *w, rw_target *t, const char *role, const char *name, const ot_tensor *x,
+                               ot_id *out)
+{
+    ot_arena *a = w->g->model->arena;
+    size_t size = ot_dtype_bits(x->dtype) / 8, n = x->bytes / size;
+    ot_tensor *y = OT_NEW(a, ot_tensor);
+    double *data = ot_alloc_n(a, n + 1, sizeof *data);
+    if (!y || !data) return rw_nomem(w);
+    for (size_t k = 0; k < n; k++) {
+        int64_t wide = 0;
+        int32_t narrow = 0;
+        const char *from = (const char *)x->data + k * size;
+        if (size == 8) memcpy(&wide, from, size);
+        else if (size == 4) memcpy(&narrow, from, size);
+        else narrow = *from != 0;
+        data[k] = (double)(wide + narrow);
+    }
+    *y = (ot_tensor){ .dtype = OT_F64, .rank = x->rank, .dims = x->dims, .data = data, .bytes = n * sizeof *data };
+    ot_attr value = ot_mk_tensor("value", y), to = ot_mk_int("to", x->dtype);
+    ot_id plain = OT_NONE;
+    OT_TRY(rw_op(w, t, "Constant", role, name, NULL, 0, &value, 1, OT_F64, (int32_t)x->rank, x->dims, &plain));
+    *out = OT_NONE;
+    return rw_op(w, t, "Cast", role, name, &plain, 1, &to, 1, x->dtype, (int32_t)x->rank, x->dims, out);
+}
+
 ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor *x, ot_id *out)
 {
     char *key = contents_key(w, x);
+    const char *role = t->is_body ? t->label : "const";
+    bool cast = must_cast(w, x);
     if (key && (*out = ot_map_get(t->consts, key)) != OT_NONE) return OT_OK;
-    OT_TRY(rw_value(w, t, t->is_body ? t->label : "const", name, x->dtype, (int32_t)x->rank, x->dims,
-                    out));
+    if (cast) OT_TRY(const_by_cast(w, t, role, name, x, out));
+    else OT_TRY(rw_value(w, t, role, name, x->dtype, (int32_t)x->rank, x->dims, out));
     ot_value *v = &t->g->values[*out];
-    v->init = x;
+    if (!cast) v->init = x;
     v->is_const = true;
     if (x->dtype == OT_I64 && x->data && x->bytes / 8 <= OT_KNOWN_MAX) {
         v->known = x->data;

@@ -15,7 +15,7 @@ import onnxruntime as ort
 from onnx import TensorProto as TP, helper as H, numpy_helper as NH
 
 ort.set_default_logger_severity(4)
-OPSETS = (8, 9, 11, 13, 17, 21)
+OPSETS = (7, 8, 9, 10, 11, 13, 17, 21)
 
 
 class Net:
@@ -182,7 +182,7 @@ def mlp(n):
 
 
 def rows(n):
-    x = n.input('x', [2, 6, 40, 10])
+    x = n.input('x', [6, 2, 40, 10])
     h = n.op('Reshape', n.op('Sigmoid', x), n.const(np.array([12, 40, 10], np.int64)))
     h = n.op('Mul', h, n.const(n.rng.random((1, 40, 10)).astype(np.float32)))
     n.op('Exp', h, out='y')
@@ -257,6 +257,107 @@ def shapes(n):
     n.output('y', [1, 6, 32, 12])
 
 
+def padded(n):
+    """Pad and Slice along the cut axis: tiles at the borders are written differently, some need no node at all."""
+    x = n.input('x', [1, 4, 40, 24])
+    h = n.op('Relu', n.conv(x, 4, 4))
+    if n.opset < 11:
+        h = n.op('Pad', h, mode='constant', value=0.5, pads=[0, 0, 5, 0, 0, 0, 3, 2])
+    else:
+        h = n.op('Pad', h, n.const(np.array([0, 0, 5, 0, 0, 0, 3, 2], np.int64)), n.const(np.float32(0.5)), mode='constant')
+    h = n.conv(h, 4, 4)
+    if n.opset < 10:
+        h = n.op('Slice', h, axes=[2], starts=[4], ends=[44])
+    else:
+        h = n.op('Slice', h, *[n.const(np.array([k], np.int64)) for k in (4, 44, 2)])
+    n.op('Sigmoid', h, out='y')
+    n.output('y', [1, 4, 40, 26])
+
+
+def parts(n):
+    """Split, two branches, Concat along the channels; then Concat along the cut axis."""
+    x = n.input('x', [1, 8, 32, 20])
+    h = n.op('Relu', n.conv(x, 8, 8))
+    a, b = n.op('Split', h, axis=1, n_out=2, **({'num_outputs': 2} if n.opset >= 18 else {}))
+    a = n.op('MaxPool', n.conv(a, 4, 4), kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1])
+    c = n.op('Concat', a, n.op('Neg', b), axis=1)
+    n.op('Concat', c, x, axis=2, out='y')
+    n.output('y', [1, 8, 64, 20])
+
+
+def sizes(n):
+    """Resize to sizes, by an uneven factor in one axis."""
+    x = n.input('x', [1, 4, 16, 12])
+    h = n.op('Relu', n.conv(x, 4, 4))
+    if n.opset < 11:
+        h = n.up(h, by=3)
+    elif n.opset < 13:
+        e = n.const(np.zeros(0, np.float32))
+        h = n.op('Resize', h, e, e, n.const(np.array([1, 4, 48, 36], np.int64)), mode='nearest',
+                 coordinate_transformation_mode='asymmetric', nearest_mode='floor')
+    else:
+        h = n.op('Resize', h, '', '', n.const(np.array([1, 4, 48, 36], np.int64)), mode='linear',
+                 coordinate_transformation_mode='align_corners' if n.opset == 13 else 'half_pixel')
+    n.op('Relu', n.conv(h, 4, 2), out='y')
+    n.output('y', [1, 2, 48, 36])
+
+
+def signal(n):
+    """One spatial axis, and a reduction over the channels behind it."""
+    x = n.input('x', [2, 6, 200])
+    h = n.op('Conv', x, n.weight(8, 6, 5), n.weight(8), kernel_shape=[5], pads=[4, 4], dilations=[2])
+    h = n.op('Tanh', h)
+    h = n.op('Conv', h, n.weight(8, 8, 3), kernel_shape=[3], pads=[1, 1], strides=[2])
+    n.op('ReduceMax', h, axes=[1], keepdims=0, out='y')
+    if n.opset >= 18:
+        n.nodes[-1].CopyFrom(H.make_node('ReduceMax', [h, n.const(np.array([1], np.int64))], ['y'], keepdims=0))
+    n.output('y', [2, 100])
+
+
+def volume(n):
+    x = n.input('x', [1, 2, 12, 16, 14])
+    h = n.op('Conv', x, n.weight(4, 2, 3, 3, 3), kernel_shape=[3, 3, 3], pads=[1] * 6)
+    h = n.op('Relu', h)
+    n.op('AveragePool', h, kernel_shape=[2, 2, 2], strides=[2, 2, 2], out='y')
+    n.output('y', [1, 4, 6, 8, 7])
+
+
+def softmax(n):
+    """Heads in two dimensions with keys and values made from one input, residual around it."""
+    x = n.input('x', [1, 64, 24])
+    q, k, v = [n.op('MatMul', x, n.weight(24, 24)) for _ in range(3)]
+    r = lambda t, p: n.op('Transpose', n.op('Reshape', t, n.const(np.array([1, 64, 4, 6], np.int64))), perm=p)
+    s = n.op('MatMul', r(q, [0, 2, 1, 3]), r(k, [0, 2, 3, 1]))
+    s = n.op('MatMul', n.op('Softmax', s, axis=3), r(v, [0, 2, 1, 3]))
+    s = n.op('Reshape', n.op('Transpose', s, perm=[0, 2, 1, 3]), n.const(np.array([1, 64, 24], np.int64)))
+    n.op('Add', n.op('MatMul', s, n.weight(24, 24)), x, out='y')
+    n.output('y', [1, 64, 24])
+
+
+def half(n):
+    x = n.input('x', [4, 32, 16], TP.FLOAT16)
+    w = n.const((n.rng.standard_normal((16, 16)) / 4).astype(np.float16))
+    h = n.op('Relu', n.op('MatMul', x, w))
+    n.op('Add', h, x, out='y')
+    n.output('y', [4, 32, 16], TP.FLOAT16)
+
+
+def integers(n):
+    """uint8 in and out through a quantized convolution (opset 10 and newer), bool in between."""
+    x = n.input('x', [1, 4, 32, 16], TP.UINT8)
+    s, z = n.const(np.float32(0.05)), n.const(np.uint8(120))
+    if n.opset < 10:
+        n.op('Cast', n.op('Relu', n.conv(n.op('Cast', x, to=TP.FLOAT), 4, 4)), to=TP.INT32, out='y')
+        n.output('y', [1, 4, 32, 16], TP.INT32)
+        return
+    w = n.const(n.rng.integers(-50, 50, (4, 4, 3, 3)).astype(np.int8))
+    h = n.op('QLinearConv', x, s, z, w, n.const(np.float32(0.01)), n.const(np.int8(0)), s, z, kernel_shape=[3, 3], pads=[1] * 4)
+    h = n.op('DequantizeLinear', h, s, z)
+    h = n.op('Where', n.op('Greater', h, n.const(np.float32(0))), h, n.const(np.float32(1.5)))
+    n.op('QuantizeLinear', h, s, z, out='y')
+    n.output('y', [1, 4, 32, 16], TP.UINT8)
+
+
 # model: (builder, [(form, axes, tiles, must be legal)])
 F = {'u': 'unrolled', 'p': 'peeled', 'w': 'window', 's': 'scan'}
 IMG = ['u 2 4 !', 'u 2 5 !', 'u 2,3 3,2 !', 'p 2 8', 'p 2,3 6,6', 'w 2 6', 'w 2,3 4,4', 'w 2 7', 'w 2,3 5,3', 'w 3 4', 's 2 4']
@@ -273,12 +374,20 @@ MODELS = {
     'nhwc': (nhwc, ['s 1 8 !', 's 1 32 !', 'u 1 3 !', 'w 1,2 4,4 !', 'p 1 5 !', 's 1,2 32,4 !', 's 1,2 8,4', 'u 3 4']),
     'turned': (turned, ['u 1 4 !', 'p 1 6 !', 'w 1 6 !', 'w 1,2 4,4 !', 'p 1,2 6,5 !']),
     'mlp': (mlp, ['s 0 8 !', 's 0 96 !', 'u 0 5 !', 'p 0 7 !', 'w 0 8 !']),
-    'rows': (rows, ['s 0 6 !', 's 0 12 !', 'u 1 3', 'w 1 4', 'p 0,1 4,4', 'w 1,2 4,2', 's 0,1 12,4']),
+    'rows': (rows, ['s 0 6 !', 's 0 3 !', 's 0 12', 'u 1 3', 'w 1 4', 'p 0,1 4,4', 'w 1,2 4,2', 's 0,1 12,4']),
     'pools': (pools, ['u 2 4', 'p 2 6', 'w 2 4', 'u 2,3 3,3']),
     'outputs': (outputs, ['u 2 4 !', 'p 2 8 !', 'w 2 4 !', 'w 2,3 4,3 !', 'p 2,3 8,6 !', 'u 2 5']),
     'made_weights': (made_weights, ['u 2 4 !', 'p 2 8 !', 'w 2 4 !', 'w 2,3 4,3 !', 'p 2 7 !']),
     'shuffle': (shuffle, ['u 2 4 !', 'p 2 8 !', 'w 2 6 !', 'w 2,3 4,4 !', 'u 2 5', 'p 2 7']),
     'norm': (norm, ['u 2 4 !', 'p 2 8 !', 'w 2 4 !', 'w 2,3 4,3 !']),
+    'padded': (padded, ['u 2 4 !', 'u 2 10 !', 'u 2,3 4,2 !', 'p 2 20 !', 'w 3 5', 'p 2,3 20,13', 'p 3 13 !', 'w 2 4']),
+    'parts': (parts, ['u 2 5 !', 'u 2 8 !', 'w 2 8', 'w 3 4 !', 'p 3 10 !', 'p 2 16', 'p 2,3 16,10']),
+    'sizes': (sizes, ['u 2 4', 'p 2 16', 'w 2 8', 'w 2,3 8,4', 'u 2,3 3,3']),
+    'signal': (signal, ['u 1 4 !', 'p 1 10 !', 'w 1 5 !', 'w 0,1 2,5 !', 'u 0,1 2,4 !']),
+    'volume': (volume, ['u 2 3 !', 'p 2 6 !', 'w 2 3 !', 'u 2,3,4 2,2,2 !', 'w 2,3,4 3,4,2', 'p 2,3,4 6,8,7', 'w 2,3 6,8']),
+    'softmax': (softmax, ['u 1 4', 'p 1 8', 'w 1 8', 's 1 8', 's 1 16']),
+    'half': (half, ['s 0 4 !', 'u 1 4 !', 'w 0,1 4,4 !', 'w 1 4 !']),
+    'integers': (integers, ['u 2 4 !', 'p 2 8 !', 'w 2 4 !', 'w 2,3 4,4 !']),
     'shapes': (shapes, ['u 2 4', 'w 2 4', 's 2 4', 's 1 6']),
 }
 
@@ -336,9 +445,15 @@ def judge(src, dst, want, feeds, spec, flag):
         if a.shape != b.shape or a.dtype != b.dtype:
             return f'{a.shape} became {b.shape}'
         err = float(np.abs(a.astype('f8') - b.astype('f8')).max())
-        if not err <= 2e-6 * max(1.0, float(np.abs(a).max())):
+        if not err <= (2e-3 if a.dtype == np.float16 else 2e-6) * max(1.0, float(np.abs(a).max())):
             return f'max error {err:.3e}'
     return ''
+
+
+def sample(rng, t):
+    dtype = H.tensor_dtype_to_np_dtype(t.elem_type)
+    shape = [d.dim_value for d in t.shape.dim]
+    return rng.integers(0, 255, shape).astype(dtype) if dtype.kind in 'iu' else rng.standard_normal(shape).astype(dtype)
 
 
 def main():
@@ -364,8 +479,7 @@ def main():
                 onnx.save(model, src)
                 rng = np.random.default_rng(1)
                 weights = {t.name for t in model.graph.initializer}
-                feeds = {v.name: rng.standard_normal([d.dim_value for d in v.type.tensor_type.shape.dim]).astype(np.float32)
-                         for v in model.graph.input if v.name not in weights}
+                feeds = {v.name: sample(rng, v.type.tensor_type) for v in model.graph.input if v.name not in weights}
                 want = run(src, feeds)
                 for spec in specs:
                     for flag in ([], ['--loop']) if spec[0] != 'u' else ([],):

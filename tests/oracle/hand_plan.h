@@ -25,26 +25,25 @@ typedef struct hand {
     ot_region *r;
 } hand;
 
-/* Whether a value made by node n can be produced in the region: known axes, agreed on, and cut in every dimension when read
- * outside. */
+/* Whether what node n makes can be produced in the region: known axes, agreed on, and cut in every dimension when read
+ * outside. wanted: some node of the region reads it. Nodes that nothing in front of the region's end needs are no matter. */
 static bool hand_outputs_fit(const hand *h, const ot_node *n, bool *wanted)
 {
+    bool fits = true, all = true;
     *wanted = false;
     for (uint32_t o = 0; o < n->n_out; o++) {
         ot_id v = n->out[o];
         if (v == OT_NONE) continue;
         const ot_value *x = &h->g->values[v];
-        bool touched = h->axis[v][0] != HAND_UNSET, cut = true;
-        if (h->blocked[v] || (touched && h->clash[v])) return false;
+        bool touched = h->axis[v][0] != HAND_UNSET, cut = true, outside = x->is_output;
         for (uint32_t d = 0; d < h->n_dims; d++) cut = cut && h->axis[v][d] >= 0;
-        bool outside = x->is_output;
         for (uint32_t u = 0; u < x->n_uses; u++)
             outside |= !h->inside[x->uses[u]] && !h->g->nodes[x->uses[u]].is_static;
-        if (touched && outside && !cut) return false;
-        if (!touched && (x->n_uses || x->is_output)) return false; /* kept simple: all outputs follow, or none */
+        if (h->blocked[v] || (touched && (h->clash[v] || (outside && !cut)))) fits = false;
+        all = all && (touched || (!x->n_uses && !x->is_output));
         *wanted |= touched;
     }
-    return true;
+    return fits && (all || !*wanted); /* kept simple: all outputs follow, or none */
 }
 
 static bool hand_follow(hand *h, const ot_node *n, const char **why)

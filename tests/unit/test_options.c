@@ -25,7 +25,8 @@ static parsed parse(const char *first, ...)
     parsed p = {0};
 
     va_start(ap, first);
-    for (const char *w = first; w && argc < WORDS_MAX; w = va_arg(ap, const char *)) argv[argc++] = (char *)(uintptr_t)w;
+    for (const char *w = first; w && argc < WORDS_MAX; w = va_arg(ap, const char *))
+        argv[argc++] = (char *)(uintptr_t)w;
     va_end(ap);
     p.s = ot_options_parse(argc, argv, &p.d, &p.o);
     return p;
@@ -53,8 +54,9 @@ static void defaults(void **state)
 static void every_option(void **state)
 {
     (void)state;
-    parsed p = parse("inspect", "--l2=1.5M", "--threads", "3", "--goal=memory", "--memory-budget", "2G", "--max-slowdown=25%",
-                     "--force", "--no-tie-break", "--form", "loop-window", "--", "-odd.onnx", NULL);
+    parsed p = parse("inspect", "--l2=1.5M", "--threads", "3", "--goal=memory", "--memory-budget",
+                     "2G", "--max-slowdown=25%", "--force", "--no-tie-break", "--form",
+                     "loop-window", "--", "-odd.onnx", NULL);
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.command, OT_CMD_INSPECT);
     assert_int_equal(p.o.l2_bytes, 1572864);
@@ -113,8 +115,12 @@ static void commands_are_first_words_only(void **state)
 static void hints_need_a_near_name(void **state)
 {
     (void)state;
-    static const struct { const char *word, *hint; } cases[] = {
-        {"--threds", "'--threads'"}, {"--gaol=time", "'--goal'"}, {"--memory", "'--memory-budget'"}, {"--xyzzy", "--help"}};
+    static const struct {
+        const char *word, *hint;
+    } cases[] = {{"--threds", "'--threads'"},
+                 {"--gaol=time", "'--goal'"},
+                 {"--memory", "'--memory-budget'"},
+                 {"--xyzzy", "--help"}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         parsed p = parse("m", cases[k].word, NULL);
         assert_int_equal(p.s, OT_E_USAGE);

@@ -1,4 +1,5 @@
-/* The writers of results, on a struct made by hand: exact JSON for hostile names and numbers, and the table's facts. */
+/* The writers of results, on a struct made by hand: exact JSON for hostile names and numbers, and
+ * the table's facts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,8 @@
 
 #include "results.h"
 
-static char *written(const ot_results *r, ot_status (*write)(const ot_results *, bool, FILE *), bool all)
+static char *written(const ot_results *r, ot_status (*write)(const ot_results *, bool, FILE *),
+                     bool all)
 {
     char *text = NULL;
     size_t n = 0;
@@ -26,19 +28,37 @@ static ot_status write_json(const ot_results *r, bool all, FILE *f)
     return ot_results_json(r, f);
 }
 
-static const char *const region_nodes[] = {"q\"uote", "back\\slash", "nl\n\x1b[0m", "caf\xc3\xa9", "bad\xff\xc3", "\xed\xa0\x80"};
+static const char *const region_nodes[] = {"q\"uote",     "back\\slash", "nl\n\x1b[0m",
+                                           "caf\xc3\xa9", "bad\xff\xc3", "\xed\xa0\x80"};
 
 static ot_results sample(ot_result_region *region, ot_result_barrier *barriers)
 {
-    *region = (ot_result_region){.id = 7, .nodes = region_nodes, .n_nodes = 6, .axes = {"H", "W"}, .tiles = {4, 2}, .n_dims = 2,
-                                 .form = "unrolled", .working_set = 1024, .time_untiled = 0.5, .time_tiled = 0.25, .benefit = 0.25,
-                                 .mac_ratio = NAN, .traffic = INFINITY};
+    *region = (ot_result_region){.id = 7,
+                                 .nodes = region_nodes,
+                                 .n_nodes = 6,
+                                 .axes = {"H", "W"},
+                                 .tiles = {4, 2},
+                                 .n_dims = 2,
+                                 .form = "unrolled",
+                                 .working_set = 1024,
+                                 .time_untiled = 0.5,
+                                 .time_tiled = 0.25,
+                                 .benefit = 0.25,
+                                 .mac_ratio = NAN,
+                                 .traffic = INFINITY};
     barriers[0] = (ot_result_barrier){"a", "GlobalAveragePool", "needs it all"};
     barriers[1] = (ot_result_barrier){"b", "Foo", "unknown"};
     barriers[2] = (ot_result_barrier){"c", "GlobalAveragePool", "needs it all"};
-    return (ot_results){.model = "m.onnx", .target = "chip", .fast_bytes = 2048, .untiled = {1.0, 4096, 8192, 0},
-                        .tiled = {0.5, 1024, 4096, 0}, .compulsory_bytes = 100, .regions = region, .n_regions = 1,
-                        .barriers = barriers, .n_barriers = 3};
+    return (ot_results){.model = "m.onnx",
+                        .target = "chip",
+                        .fast_bytes = 2048,
+                        .untiled = {1.0, 4096, 8192, 0},
+                        .tiled = {0.5, 1024, 4096, 0},
+                        .compulsory_bytes = 100,
+                        .regions = region,
+                        .n_regions = 1,
+                        .barriers = barriers,
+                        .n_barriers = 3};
 }
 
 static void json_is_exact(void **state)
@@ -49,11 +69,16 @@ static void json_is_exact(void **state)
     ot_results r = sample(&region, barriers);
     char *text = written(&r, write_json, false);
     const char *want[] = {
-        "\"q\\\"uote\", \"back\\\\slash\", \"nl\\u000a\\u001b[0m\", \"caf\xc3\xa9\", \"bad\\ufffd\\ufffd\", \"\\ufffd\\ufffd\\ufffd\"",
-        "\"axes\": [\"H\", \"W\"], \"tiles\": [4, 2]", "\"mac_ratio\": 0, \"traffic_bytes\": 0}",
-        "\"untiled\": {\"time_s\": 1, \"peak_bytes\": 4096, \"traffic_bytes\": 8192}", "\"speedup\": 2,",
-        "\"benefit_s\": 0.5,", "\"target\": {\"name\": \"chip\", \"l2_bytes\": 2048}",
-        "{\"node\": \"b\", \"op\": \"Foo\", \"reason\": \"unknown\"}", "\"refused\": []"};
+        "\"q\\\"uote\", \"back\\\\slash\", \"nl\\u000a\\u001b[0m\", \"caf\xc3\xa9\", "
+        "\"bad\\ufffd\\ufffd\", \"\\ufffd\\ufffd\\ufffd\"",
+        "\"axes\": [\"H\", \"W\"], \"tiles\": [4, 2]",
+        "\"mac_ratio\": 0, \"traffic_bytes\": 0}",
+        "\"untiled\": {\"time_s\": 1, \"peak_bytes\": 4096, \"traffic_bytes\": 8192}",
+        "\"speedup\": 2,",
+        "\"benefit_s\": 0.5,",
+        "\"target\": {\"name\": \"chip\", \"l2_bytes\": 2048}",
+        "{\"node\": \"b\", \"op\": \"Foo\", \"reason\": \"unknown\"}",
+        "\"refused\": []"};
     for (size_t k = 0; k < sizeof want / sizeof *want; k++)
         if (!strstr(text, want[k])) fail_msg("no %s in\n%s", want[k], text);
     free(text);
@@ -102,7 +127,7 @@ static void long_names_keep_their_ends(void **state)
     region.nodes = nodes;
     region.n_nodes = 1;
     char *text = written(&r, ot_results_print, false);
-    assert_non_null(strstr(text, "/model/enc..y/MatMul_17"));
+    assert_non_null(strstr(text, "/model/enc../MatMul_17"));
     free(text);
 }
 

@@ -9,7 +9,8 @@
 
 #include "target.h"
 
-static const char *const NAMES[] = {"host", "ascend-a2", "ascend-a2-16m", "tlf-16m", "h200", "ethos-u55", "mcu-512k", "cpu-generic"};
+static const char *const NAMES[] = {"host", "ascend-a2", "ascend-a2-16m", "tlf-16m",
+                                    "h200", "ethos-u55", "mcu-512k",      "cpu-generic"};
 #define N_NAMES (sizeof NAMES / sizeof *NAMES)
 
 static ot_target load(const char *name, uint32_t threads)
@@ -30,8 +31,9 @@ static void presets_are_sane(void **state)
         assert_true(t.bw_fast >= t.bw_mid && t.bw_mid >= t.bw_slow && t.bw_slow > 0);
         assert_true(t.mid_bytes == 0 || t.mid_bytes > t.fast_bytes);
         assert_true(t.mid_bytes != 0 || t.bw_mid == t.bw_slow);
-        const double rates[] = {t.rate_conv, t.rate_conv_depthwise, t.rate_conv_pointwise, t.rate_gemm,
-                                t.rate_elem, t.rate_trans, t.rate_reduce, t.rate_pool};
+        const double rates[] = {
+            t.rate_conv, t.rate_conv_depthwise, t.rate_conv_pointwise, t.rate_gemm,
+            t.rate_elem, t.rate_trans,          t.rate_reduce,         t.rate_pool};
         for (size_t j = 0; j < sizeof rates / sizeof *rates; j++) assert_true(rates[j] > 0);
         assert_true(t.rate_conv_depthwise <= t.rate_conv && t.rate_trans <= t.rate_elem);
         assert_true(t.node_overhead >= 0 && t.loop_overhead >= 0 && t.region_overhead >= 0);
@@ -61,7 +63,8 @@ static void xml_round_trip(void **state)
         assert_int_equal(u.is_cache, t.is_cache);
         assert_int_equal(u.double_buffer, t.double_buffer);
         assert_true(u.bw_slow == t.bw_slow && u.bw_mid == t.bw_mid && u.bw_fast == t.bw_fast);
-        assert_true(u.rate_pool == t.rate_pool && u.rate_conv == t.rate_conv && u.loop_overhead == t.loop_overhead);
+        assert_true(u.rate_pool == t.rate_pool && u.rate_conv == t.rate_conv &&
+                    u.loop_overhead == t.loop_overhead);
     }
 }
 
@@ -87,7 +90,8 @@ static void host_is_capped(void **state)
     assert_true(t.mid_bytes <= 64 * 1024 * 1024LL);
 }
 
-/* On the chip of the worked example, element-wise work must be bound by slow memory by a wide margin. */
+/* On the chip of the worked example, element-wise work must be bound by slow memory by a wide
+ * margin. */
 static void worked_example_is_bound_by_memory(void **state)
 {
     (void)state;

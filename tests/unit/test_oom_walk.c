@@ -1,0 +1,99 @@
+/* Running out of memory at every possible place: import, change and export of a model.
+ *
+ * The hook lets k allocations succeed and fails all later ones, for k = 0, 1, 2, ... until everything
+ * succeeds. Each run must end with OT_E_NOMEM or OT_OK, give all memory back, and leave no file behind.
+ */
+#include "model_io.h"
+#include "wire.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <unistd.h>
+
+static long allowed;
+static long live;
+
+static void *failing_hook(void *ptr, size_t old_size, size_t new_size)
+{
+    if (new_size && allowed-- <= 0) return NULL;
+    live += (long)new_size - (long)(ptr ? old_size : 0);
+    if (new_size) return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
+
+/* A model with every kind of thing in it, and enough of it to make lists and tables grow. */
+static wire rich_model(void)
+{
+    static uint8_t raw[40000];
+    wire nodes = {NULL, 0};
+    for (int k = 0; k < 120; k++) {
+        char in[32], out[32];
+        snprintf(in, sizeof in, k ? "v%d w" : "x w", k - 1);
+        snprintf(out, sizeof out, "v%d", k);
+        wire attrs = W(x_attr_int("q", k), w_msg(5, W(w_str(1, "s"), w_str(4, "text"), w_int(20, 3))),
+                       w_msg(5, W(w_str(1, "l"), w_str(9, "a"), w_str(9, "b"), w_int(20, 8))));
+        nodes = w_cat(nodes, w_msg(1, x_node("Add", in, out, out, attrs)));
+    }
+    wire inner = W(w_msg(1, x_node("Abs", "v3", "t", "", W_NONE)), w_str(2, "b"), w_msg(12, w_str(1, "t")));
+    wire g = W(nodes, w_msg(1, x_node("If", "x", "y", "if", x_attr_graph("then_branch", inner))), w_str(2, "g"),
+               w_msg(5, x_tensor("w", 1, DIMS(100, 100), raw, sizeof raw)),
+               w_msg(5, W(w_int(1, 2), w_int(2, 3), w_bytes(5, "\1\2", 2), w_str(8, "narrow"))),
+               w_msg(11, x_value_info("x", 1, DIMS(1, -1))), w_msg(12, x_value_info("y", 1, DIMS(1, 2))),
+               w_msg(13, x_value_info("v7", 1, DIMS(1, 2))));
+    wire f = w_msg(25, W(w_str(1, "f"), w_str(4, "a"), w_str(5, "b"), w_msg(7, x_node("Abs", "a", "b", "", W_NONE)), w_str(10, "d")));
+    return w_cat(x_model(8, 13, g), f);
+}
+
+static ot_status change(ot_model *m)
+{
+    ot_graph *g = m->graph;
+    if (ot_const_i64(g, "k", (int64_t[]){1, 2}, 1, (int64_t[]){2}) == OT_NONE) return ot_fail_nomem(m->diag);
+    OT_TRY(ot_replace_uses(g, ot_value_find(g, "v5"), ot_value_find(g, "v4")));
+    return ot_topo_sort(g);
+}
+
+static ot_status everything(wire file, const char *path, ot_diag *d)
+{
+    ot_model *m = NULL;
+    OT_TRY(ot_import_memory(file.data, file.n, NULL, d, &m));
+    ot_status st = change(m);
+    if (st == OT_OK) st = ot_export_file(m, path);
+    ot_model_free(m);
+    return st;
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/onnx-tile-oom-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(unlink(path), 0);
+    wire file = rich_model();
+    ot_set_alloc_hook(failing_hook);
+    long k = 0;
+    for (;; k++) {
+        ot_diag d = {0};
+        allowed = k;
+        live = 0;
+        ot_status st = everything(file, path, &d);
+        if (live != 0) fail_msg("%ld bytes are not given back when allocation %ld fails", live, k);
+        if (st == OT_OK) break;
+        if (st != OT_E_NOMEM || d.status != OT_E_NOMEM) fail_msg("allocation %ld fails: status %d, %s", k, st, d.message);
+        if (access(path, F_OK) == 0) fail_msg("a file is left behind when allocation %ld fails", k);
+    }
+    ot_set_alloc_hook(NULL);
+    assert_true(k > 500); /* the walk saw what it came for */
+    assert_int_equal(unlink(path), 0);
+    wire_reset();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_may_fail)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
