@@ -8,6 +8,7 @@ two; peak memory is the growth of the resident set while running. Exit 0 when ev
 (see `equal`). demo.py and bench.py import `compare`.
 """
 import argparse
+import ctypes
 import json
 import os
 import subprocess
@@ -55,6 +56,7 @@ def child(config):
     session = ort.InferenceSession(config['model'], options, providers=['CPUExecutionProvider'])
     feeds = make_inputs(session, config['shapes'], config['seed'])
     print(json.dumps({'ready': True}), flush=True)
+    ctypes.CDLL(None).malloc_trim(0)              # or memory left over from loading would hide what running takes
     with open('/proc/self/clear_refs', 'w') as f:
         f.write('5')                              # peak resident size starts again from here
     base = status_mb('VmRSS')

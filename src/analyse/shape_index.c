@@ -64,8 +64,10 @@ static ot_status entry_axes(ot_infer *c, const list *axes, int64_t n, int32_t ra
 int64_t ot_shape_slice_range(int64_t dim, int64_t start, int64_t end, int64_t step, int64_t *first)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
+    bool to_the_end = end == INT32_MAX || end == INT64_MAX; /* "None" of numpy, also backwards */
     if (start < 0) start += dim;
-    if (end < 0) end += dim;
+    if (to_the_end) end = step > 0 ? dim : -1;
+    else if (end < 0) end += dim;
     start = ot_min(ot_max(start, 0), high);
     end = ot_min(ot_max(end, low), high);
     *first = start;

@@ -16,6 +16,7 @@
 /* Scales or sizes for n axes; at[e] is the axis of entry e. */
 typedef struct targets {
     int64_t n;
+    bool negative; /* some axis was written negative */
     uint32_t at[OT_RANK_MAX];
 } targets;
 
@@ -24,12 +25,16 @@ static ot_status read_axes(ot_infer *c, int32_t rank, targets *t)
     size_t n = 0;
     const int64_t *axes = c->n->version >= 18 ? ot_attr_ints(c->n, "axes", &n) : NULL;
     t->n = rank;
+    t->negative = false;
     for (int32_t a = 0; a < rank; a++) t->at[a] = (uint32_t)a;
     if (axes == NULL || n == 0) return OT_OK;
     bool mask[OT_RANK_MAX];
     OT_TRY(ot_shape_axes(c, "axes", axes, n, rank, mask));
     t->n = (int64_t)n;
-    for (size_t e = 0; e < n; e++) t->at[e] = (uint32_t)(axes[e] < 0 ? axes[e] + rank : axes[e]);
+    for (size_t e = 0; e < n; e++) {
+        t->negative = t->negative || axes[e] < 0;
+        t->at[e] = (uint32_t)(axes[e] < 0 ? axes[e] + rank : axes[e]);
+    }
     return OT_OK;
 }
 
@@ -57,11 +62,12 @@ static ot_status by_scales(ot_infer *c, const ot_value *x, const targets *t, siz
     return OT_OK;
 }
 
-/* sizes with keep_aspect_ratio_policy: one common scale. Needs everything known. */
+/* sizes with keep_aspect_ratio_policy: one common scale. Needs everything known. With negative axes
+ * ONNX Runtime leaves the input's size as it is, against the standard: unknown then. */
 static void by_policy(const ot_value *x, const targets *t, const ot_known *sizes, bool not_larger, int64_t *d)
 {
     float scale = 0;
-    bool all = sizes->ok == NULL && t->n > 0;
+    bool all = sizes->ok == NULL && t->n > 0 && !t->negative;
     for (int64_t e = 0; e < t->n; e++) {
         int64_t in = x->dims[t->at[e]];
         d[t->at[e]] = OT_DIM_UNKNOWN;

@@ -98,7 +98,8 @@ static ot_status conv_out(ot_infer *c, const window *w, int32_t k, int64_t in, i
 }
 
 /* Same for a pooling. ONNX Runtime computes the pads of SAME_* without regard to dilation. A window
- * larger than the padded input is left unknown: runtimes disagree about it. */
+ * larger than the padded input, and dilated windows with gaps between them under SAME_*, are left
+ * unknown: its kernels disagree about them. */
 static int64_t pool_out(const window *w, int32_t k, int64_t in, bool ceil_mode)
 {
     if (in < 0) return OT_DIM_UNKNOWN;

@@ -84,6 +84,7 @@ static ot_status add_outputs(builder *b)
         const ot_value *v = &b->g->values[b->g->outputs[k]];
         const Onnx__ValueInfoProto *p = b->old ? own_info(v, b->old->output, b->old->n_output, k) : NULL;
         if (!p) p = ot_export_value_info(b->ex, v);
+        else if (b->ex->m->pin_inputs && v->rank >= 0) p = ot_export_pinned(b->ex, v, p);
         if (!p) return ot_fail_nomem(b->ex->d);
         PUSH(b, output, n_output, cap_output, UNCONST(Onnx__ValueInfoProto *, p));
     }

@@ -22,9 +22,7 @@
 
 static ot_status cannot(ot_diag *d, const char *what, const char *path)
 {
-    int e = errno;
-    bool users = e == ENOENT || e == ENOTDIR || e == EISDIR || e == ENAMETOOLONG || e == ELOOP;
-    return ot_fail(d, users ? OT_E_INPUT : OT_E_SYSTEM, "cannot %s '%s': %s", what, path, strerror(e));
+    return ot_fail(d, OT_E_SYSTEM, "cannot %s '%s': %s", what, path, strerror(errno));
 }
 
 /* Write straight to what is there. */

@@ -77,6 +77,21 @@ static void fill_ranges(ot_seq *s)
     }
 }
 
+/* The value, followed backwards through operators that only move data, is a Sigmoid's. */
+static bool from_sigmoid(const ot_graph *g, ot_id v)
+{
+    for (uint32_t hops = 0; hops < 12 && v != OT_NONE && g->values[v].producer != OT_NONE; hops++) {
+        const ot_node *n = &g->nodes[g->values[v].producer];
+        if (n->op == OT_OP_Sigmoid) return true;
+        ot_access_kind a = ot_op_access(n->op);
+        bool moves = a == OT_ACC_RESHAPE || a == OT_ACC_TRANSPOSE || a == OT_ACC_CONCAT || a == OT_ACC_SLICE || a == OT_ACC_GATHER ||
+                     n->op == OT_OP_Identity || n->op == OT_OP_Cast || n->op == OT_OP_Mul;
+        if (!moves || n->n_in == 0) return false;
+        v = n->in[0];
+    }
+    return false;
+}
+
 static bool alloc_tables(ot_seq *s)
 {
     ot_arena *a = s->arena;
@@ -88,14 +103,25 @@ static bool alloc_tables(ot_seq *s)
     s->elems = OT_NEW_N(a, int64_t, g->n_values + 1u);
     s->def = OT_NEW_N(a, uint32_t, g->n_values + 1u);
     s->last = OT_NEW_N(a, uint32_t, g->n_values + 1u);
+    s->odd = OT_NEW_N(a, bool, g->n_order + 1u);
     s->fused = OT_NEW_N(a, bool, g->n_order + 1u);
     s->time = OT_NEW_N(a, double, g->n_order + 2u);
     s->traffic = OT_NEW_N(a, double, g->n_order + 2u);
     s->macs = OT_NEW_N(a, double, g->n_order + 1u);
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
-    return s->node && s->pos && s->act && s->bytes && s->elems && s->def && s->last && s->fused && s->time && s->traffic &&
+    return s->node && s->pos && s->act && s->bytes && s->elems && s->def && s->last && s->odd && s->fused && s->time && s->traffic &&
            s->macs && s->live && s->cut;
+}
+
+static void mark_odd(ot_seq *s)
+{
+    for (uint32_t k = 0; k < s->n; k++) {
+        const ot_node *n = &s->g->nodes[s->node[k]];
+        s->odd[k] = strcmp(n->op_type, "STFT") == 0 || strcmp(n->op_type, "DFT") == 0;
+        for (uint32_t i = 0; i < n->n_in && !s->odd[k]; i++)
+            s->odd[k] = n->in[i] != OT_NONE && s->def[n->in[i]] != OT_NONE && s->odd[s->def[n->in[i]]];
+    }
 }
 
 /* requires ORDER, USES, SHAPES. keeps all. Fails: OT_E_NOMEM. */
@@ -113,6 +139,7 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
         out->node[out->n++] = g->order[k];
     }
     fill_ranges(out);
+    mark_odd(out);
     for (uint32_t k = 0; k < out->n; k++) {
         out->macs[k] = ot_node_macs(g, &g->nodes[out->node[k]]);
         out->fused[k] = t->fuses && ot_cost_is_fused(out, k);
@@ -122,5 +149,6 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
         out->traffic[k + 1] = out->traffic[k] + traffic;
     }
     fill_live(out, t);
+    for (uint32_t k = 0; k < g->n_outputs; k++) out->strict |= from_sigmoid(g, g->outputs[k]);
     return OT_OK;
 }

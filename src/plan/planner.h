@@ -22,6 +22,8 @@ typedef struct ot_seq {
     int64_t *elems;       /* [g->n_values] */
     uint32_t *def;        /* [g->n_values] position of the producer; OT_NONE for graph inputs and constants */
     uint32_t *last;       /* [g->n_values] last reading position; n for graph outputs; OT_NONE when never read */
+    bool *odd;            /* [n] downstream of STFT or DFT, for which model checkers infer another number of bins: not cut,
+                             so that no shape is stated that they would contradict */
     bool *fused;          /* [n] the target's runtime merges this node into its producer */
     double *time;         /* [n + 1] prefix sums of untiled node times */
     double *traffic;      /* [n + 1] prefix sums of untiled slow-memory bytes */
@@ -29,6 +31,8 @@ typedef struct ot_seq {
     int64_t *live;        /* [n] bytes of non-input activations live while node k runs, untiled */
     int64_t *cut;         /* [n + 1] bytes live between k-1 and k */
     int64_t peak;         /* max of live */
+    bool strict;          /* an output comes from a Sigmoid: the runtime keeps its absolute, not its relative precision, so
+                             plans must not change any rounding */
 } ot_seq;
 
 /* Build the sequence and the untiled figures. Requires ORDER, USES, SHAPES. */

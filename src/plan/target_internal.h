@@ -15,8 +15,8 @@ typedef struct ot_target_preset {
 /* [*n] presets in the order they are listed. */
 const ot_target_preset *ot_target_presets(size_t *n);
 
-/* Multiply everything that belongs to one core by `cores`: private fast memory, rates, bandwidths
- * (slow and mid memory are shared: they saturate at four cores' worth). */
+/* Multiply rates and bandwidths of one core by `cores`. Slow and mid memory are shared: they saturate at four cores'
+ * worth. A tile still has to fit one core's fast memory. */
 void ot_target_scale(ot_target *t, uint32_t cores);
 
 /* This machine; threads 0: every core we may run on. */

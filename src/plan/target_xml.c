@@ -46,6 +46,8 @@ static const field FIELDS[] = {
     {"target", "description", TEXT, offsetof(ot_target, description),
      sizeof((ot_target *)0)->description, true},
     F("target", "cores", CORES, cores),
+    {"target", "fuses", TRUTH, offsetof(ot_target, fuses), 0, true},
+    {"target", "inplace-depthwise", TRUTH, offsetof(ot_target, inplace_depthwise), 0, true},
     F("fast", "bytes", BYTES, fast_bytes),
     F("fast", "bandwidth", RATE, bw_fast),
     F("fast", "granule", BYTES, granule),

@@ -63,7 +63,7 @@ struct ot_trial {
     double in_time, in_traffic; /* IN nodes untiled */
     uint32_t n_in;
     bool outermost_out;
-    bool split_quant;      /* an output is quantized outside: the boundary would tear a quantized group apart */
+    bool split_quant;      /* an output's reader outside would compute other numbers (quantized group, blocked pool) */
     ot_win *scratch;       /* [max n_in] */
 };
 
@@ -325,13 +325,16 @@ static bool runs_in_place(const ot_trial *tr, const ot_node *n, uint32_t pos)
 
 /* The runtime runs DequantizeLinear -> operator -> QuantizeLinear as one integer kernel. A boundary inside such a group
  * would leave float operators behind, with other results. */
-static bool quantized_later(const ot_trial *tr, const ot_node *n, ot_id v)
+static bool torn_apart(const ot_trial *tr, const ot_node *n, ot_id v)
 {
     const ot_value *x = &tr->s->g->values[v];
     if (n->op == OT_OP_DequantizeLinear) return true;
     for (uint32_t k = 0; k < x->n_uses; k++) {
         const ot_node *u = &tr->s->g->nodes[x->uses[k]];
         if (u->op == OT_OP_QuantizeLinear && u->n_in > 0 && u->in[0] == v) return true;
+        /* A pool outside would read a plain tensor instead of a blocked one and sum in another order. */
+        bool average = u->op == OT_OP_GlobalAveragePool || u->op == OT_OP_AveragePool;
+        if (average && tr->s->strict && tr->t->is_cache) return true;
     }
     return false;
 }
@@ -362,7 +365,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         tr->out_bytes += (double)tr->s->bytes[v];
         tr->n_outputs++;
         tr->outermost_out = tr->outermost_out && outermost(tr, v);
-        tr->split_quant = tr->split_quant || quantized_later(tr, n, v);
+        tr->split_quant = tr->split_quant || torn_apart(tr, n, v);
     }
     /* A node that overwrites its input needs the larger of what is live before and after, not both. */
     for (uint32_t k = 0; k < tr->n_pairs; k++) {

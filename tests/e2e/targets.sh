@@ -36,6 +36,7 @@ bad 's/bytes="65536"/bytes="64K"/' 'whole number of bytes'
 bad 's/bytes="65536"/bytes="-1"/' 'whole number of bytes'
 bad 's/conv="1e10"/conv="nan"/' '<rates conv="nan">'
 bad 's/conv="1e10"/conv="0x10"/' '<rates conv="0x10">'
+bad 's/cores="4"/cores="4" fuses="1"/' 'must be true or false'
 bad 's/cache="false"/cache="maybe"/' 'must be true or false'
 bad 's/node="1e-6"/node="-1"/' '<overheads node="-1">'
 bad 's/<slow/<slow color="red"/' "no attribute 'color'"

@@ -60,7 +60,8 @@ def out_types(case, model):
     """Element types of the outputs by ONNX's own inference (ORT needs them stated)."""
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=False)
     got = {o.name: o.type.tensor_type.elem_type for o in inferred.graph.output}
-    return [got.get(o, 0) for o in case.outputs]
+    first = next(helper.np_dtype_to_tensor_dtype(np.asarray(i[0]).dtype) for i in case.inputs if i is not None)
+    return [got.get(o, 0) or first for o in case.outputs]
 
 
 def tensor(t):

@@ -77,9 +77,11 @@ def pool(r):
     mode = r.choice(['NOTSET', 'NOTSET', 'NOTSET', 'SAME_UPPER', 'SAME_LOWER', 'VALID'])
     dil = op == 'MaxPool' or (op == 'AveragePool' and v >= 19) or (op == 'LpPool' and v >= 18)
     ceil = op != 'LpPool' or v >= 18
-    return node(op, [X(1, 2, *[r.randint(2, 13) for _ in range(n)])], v, r.choice([1, 2]) if op == 'MaxPool' else 1, kernel_shape=k,
-                strides=r.choice([None, [r.randint(1, 5) for _ in range(n)]]), auto_pad=mode,
-                dilations=r.choice([None, [r.randint(1, 3) for _ in range(n)]]) if dil else None,
+    d = r.choice([None, [r.randint(1, 3) for _ in range(n)]]) if dil else None
+    gaps = 0 if mode.startswith('SAME') and d else 4  # likewise dilated windows with gaps between them under SAME_*
+    x = [r.randint((q - 1) * e + 1, 13) for q, e in zip(k, d or [1] * n)]  # a window larger than its input is left open on purpose
+    return node(op, [X(1, 2, *x)], v, r.choice([1, 2]) if op == 'MaxPool' else 1, kernel_shape=k,
+                strides=r.choice([None, [r.randint(1, q + gaps) for q in k]]), auto_pad=mode, dilations=d,
                 ceil_mode=r.choice([None, 0, 1]) if ceil else None,
                 pads=[r.randint(0, k[i % n] - 1) for i in range(2 * n)] if mode == 'NOTSET' and r.random() < .8 else None)
 
@@ -91,11 +93,12 @@ def resize(r):
     sizes = x[:2] + [r.randint(1, 20) for _ in range(2)]
     if v == 10:
         return node('Resize', [X(*x), np.array(scales, F)], v, mode=r.choice(['nearest', 'linear']))
-    axes = r.choice([None, [2, 3], [3, 2], [-1], [-2, -1]]) if v >= 18 else None
+    policy = r.choice([None, 'stretch', 'not_larger', 'not_smaller']) if v >= 18 else None
+    plain = policy in (None, 'stretch')  # with a policy ONNX Runtime ignores negative axes: left open on purpose
+    axes = r.choice([None, [2, 3], [3, 2]] + ([[-1], [-2, -1]] if plain else [])) if v >= 18 else None
     if axes:
         scales, sizes = [scales[a] for a in axes], [sizes[a] for a in axes]
     mode = r.choice(['nearest', 'linear', 'cubic'])
-    policy = r.choice([None, 'stretch', 'not_larger', 'not_smaller']) if v >= 18 else None
     if r.random() < .5:
         return node('Resize', [X(*x), None if v > 11 else np.zeros(0, F), np.array(scales, F)], v, mode=mode, axes=axes)
     return node('Resize', [X(*x), None if v > 11 else np.zeros(0, F), None if v > 11 else np.zeros(0, F), ints(*sizes)], v, mode=mode,

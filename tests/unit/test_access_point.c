@@ -907,6 +907,10 @@ static void test_shapes_that_disagree(void **state)
         g->values[node_of(c)->out[0]].dims[0] = 3; /* as a wrong value_info may say */
         cut x;
         if (ask(c, 0, &x)) fail_msg("%s cut although its shapes disagree", types[i]);
+        if (i == 0) { /* one operand fits, the other does not broadcast */
+            g->values[node_of(c)->in[0]].dims[0] = 3;
+            assert_false(ask(c, 0, &x));
+        }
         drop(c);
     }
 }

@@ -1,0 +1,474 @@
+/* Windows of tiles (src/partition/windows.c) and the tiled forms (src/rewrite/).
+ *
+ * Windows are compared with brute force: for every output element of a chain of 1-D dependencies, the
+ * set of input elements it reaches is marked one by one from the operators' definitions. The forms are
+ * checked for structure here (verified graph, what was written, what was removed, same text twice);
+ * that they compute the same numbers is tests/oracle/forms.py's job, which runs them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../../src/rewrite/rewrite.h"
+#include "../oracle/hand_plan.h"
+
+/* ---- models ---- */
+
+/* One operator along the cut axis, as the oracle understands it. */
+typedef struct step {
+    char kind; /* 'c' convolution or pool, 'r' pointwise */
+    int64_t k, s, p;
+} step;
+
+typedef struct rig {
+    ot_diag diag;
+    ot_model *m;
+    ot_arena *a;
+    ot_region r;
+    const step *links;
+    uint32_t n_links;
+    int64_t extents[8]; /* of the cut axis: [0] the input, [n_links] the output */
+} rig;
+
+static ot_id add_value(ot_graph *g, const char *name, int64_t n, int64_t c, int64_t h, int64_t w)
+{
+    const int64_t dims[4] = { n, c, h, w };
+    ot_id v = ot_value_new(g, name, OT_F32, 4, dims);
+    assert_int_not_equal(v, OT_NONE);
+    return v;
+}
+
+static ot_id add_weight(ot_graph *g, ot_arena *a, const char *name, int64_t k)
+{
+    const int64_t dims[4] = { 2, 2, k, 1 };
+    float *data = OT_NEW_N(a, float, (size_t)(4 * k));
+    for (int64_t i = 0; i < 4 * k; i++) data[i] = (float)i;
+    return ot_const_f32(g, name, data, 4, dims);
+}
+
+static void add_conv(rig *x, const step *l, uint32_t i, ot_id in, ot_id out)
+{
+    ot_arena *a = x->m->arena;
+    const int64_t k[2] = { l->k, 1 }, s[2] = { l->s, 1 }, p[4] = { l->p, 0, l->p, 0 };
+    ot_attr at[3] = { ot_mk_ints(a, "kernel_shape", k, 2), ot_mk_ints(a, "strides", s, 2), ot_mk_ints(a, "pads", p, 4) };
+    ot_id ops[2] = { in, add_weight(x->m->graph, a, ot_format(a, "w%u", i), l->k) };
+    assert_int_not_equal(ot_node_new(x->m->graph, "Conv", "", ot_format(a, "conv%u", i), ops, 2, &out, 1, at, 3), OT_NONE);
+}
+
+static void set_io(ot_graph *g, ot_id in, ot_id out)
+{
+    ot_arena *a = g->model->arena;
+    g->inputs = ot_memdup(a, &in, sizeof in);
+    g->outputs = ot_memdup(a, &out, sizeof out);
+    g->n_inputs = g->n_outputs = 1;
+    g->values[in].is_input = g->values[out].is_output = true;
+    assert_int_equal(ot_topo_sort(g), OT_OK);
+    assert_int_equal(ot_infer_shapes(g, NULL, 0), OT_OK);
+}
+
+/* x [1,2,extent,3] -> links -> y */
+static void build(rig *x, int32_t opset, int64_t extent, const step *links, uint32_t n)
+{
+    *x = (rig){ .links = links, .n_links = n };
+    x->m = ot_model_new(&x->diag);
+    x->a = ot_arena_new();
+    x->m->opset = opset;
+    x->m->ir_version = 8;
+    ot_graph *g = x->m->graph;
+    ot_id in = add_value(g, "x", 1, 2, extent, 3), first = in;
+    x->extents[0] = extent;
+    for (uint32_t i = 0; i < n; i++) {
+        extent = links[i].kind == 'c' ? (extent + 2 * links[i].p - links[i].k) / links[i].s + 1 : extent;
+        x->extents[i + 1] = extent;
+        ot_id out = add_value(g, i + 1 == n ? "y" : ot_format(x->m->arena, "v%u", i), 1, 2, extent, 3);
+        if (links[i].kind == 'c') add_conv(x, &links[i], i, in, out);
+        else assert_int_not_equal(ot_node_new(g, "Relu", "", "", &in, 1, &out, 1, NULL, 0), OT_NONE);
+        in = out;
+    }
+    set_io(g, first, in);
+}
+
+static void done(rig *x)
+{
+    ot_model_free(x->m);
+    ot_arena_free(x->a);
+}
+
+/* Region over the whole model, cut along H (and W for two dimensions). */
+static void plan(rig *x, uint32_t n_dims, uint32_t t0, uint32_t t1, ot_form form)
+{
+    const uint32_t axes[2] = { 2, 3 }, tiles[2] = { t0, t1 };
+    const char *why;
+    uint32_t n = hand_plan(x->m->graph, x->m->graph->outputs[0], n_dims, axes, tiles, form, x->a, &x->r, &why);
+    assert_int_equal(n, x->n_links);
+}
+
+static const step CHAIN[] = { { 'c', 3, 1, 1 }, { 'r', 0, 0, 0 }, { 'c', 5, 2, 2 }, { 'c', 3, 1, 1 } };
+static const step SAME[] = { { 'c', 3, 1, 1 }, { 'r', 0, 0, 0 }, { 'c', 3, 1, 1 } };
+static const step PLAIN[] = { { 'r', 0, 0, 0 }, { 'r', 0, 0, 0 } };
+
+/* ---- windows against brute force ---- */
+
+/* Mark what element o of the last extent reaches on the extents above it. */
+static void reach(const rig *x, uint32_t level, int64_t o, bool hit[8][256])
+{
+    hit[level][o] = true;
+    if (level == 0) return;
+    const step *l = &x->links[level - 1];
+    if (l->kind == 'r') {
+        reach(x, level - 1, o, hit);
+        return;
+    }
+    for (int64_t j = 0; j < l->k; j++) {
+        int64_t i = o * l->s - l->p + j;
+        if (i >= 0 && i < x->extents[level - 1]) reach(x, level - 1, i, hit);
+    }
+}
+
+/* Level of region value v: 0 the input, then the links' outputs (the plan numbers values in that order). */
+static void check_tile(const rig *x, uint32_t k, const ot_tile_windows *w, bool exact)
+{
+    bool hit[8][256] = { { false } };
+    const ot_dim *d = &x->r.dims[0];
+    int64_t lo = k * d->tile, hi = ot_min(lo + d->tile, d->extent);
+    for (int64_t o = lo; o < hi; o++) reach(x, x->n_links, o, hit);
+    assert_int_equal(w->piece[x->n_links].lo, lo);
+    assert_int_equal(w->piece[x->n_links].hi, hi);
+    for (uint32_t v = 0; v <= x->n_links; v++) {
+        int64_t first = -1, last = -1;
+        for (int64_t i = 0; i < x->extents[v]; i++)
+            if (hit[v][i]) {
+                if (first < 0) first = i;
+                last = i;
+            }
+        if (exact) {
+            assert_int_equal(w->made[v].lo, first);
+            assert_int_equal(w->made[v].hi, last + 1);
+        } else {
+            assert_true(w->made[v].lo >= 0 && w->made[v].lo <= first && w->made[v].hi > last);
+            assert_true(w->made[v].hi <= x->extents[v]);
+        }
+    }
+}
+
+static void test_exact_windows(void **state)
+{
+    (void)state;
+    for (uint32_t tiles = 2; tiles <= 9; tiles++) {
+        rig x;
+        ot_tile_windows w;
+        const char *why;
+        build(&x, 13, 53, CHAIN, 4);
+        plan(&x, 1, tiles, 0, OT_FORM_UNROLLED);
+        assert_int_equal(ot_tile_windows_new(x.m->graph, &x.r, x.a, &w), OT_OK);
+        for (uint32_t k = 0; k < x.r.dims[0].n_tiles; k++) {
+            assert_true(ot_tile_windows_get(x.m->graph, &x.r, 0, k, &w, &why));
+            check_tile(&x, k, &w, true);
+        }
+        done(&x);
+    }
+}
+
+static void test_clamped_windows(void **state)
+{
+    (void)state;
+    for (uint32_t tiles = 3; tiles <= 8; tiles++) {
+        rig x;
+        ot_tile_windows w;
+        const char *why = "";
+        int64_t len[8] = { 0 };
+        build(&x, 13, 96, CHAIN, 4);
+        plan(&x, 1, tiles, 0, OT_FORM_WINDOW);
+        assert_int_equal(ot_tile_windows_new(x.m->graph, &x.r, x.a, &w), OT_OK);
+        for (uint32_t k = 0; k < x.r.dims[0].n_tiles; k++) {
+            if (!ot_tile_windows_clamped(x.m->graph, &x.r, 0, k, &w, &why)) fail_msg("%s", why);
+            check_tile(&x, k, &w, false);
+            for (uint32_t v = 0; v <= x.n_links; v++) {
+                if (k == 0) len[v] = w.made[v].hi - w.made[v].lo;
+                assert_int_equal(w.made[v].hi - w.made[v].lo, len[v]);
+            }
+            for (uint32_t i = 0; i < x.n_links; i++) /* the operators keep their own border */
+                assert_int_equal(w.ops[i].pad_lo, x.links[i].kind == 'c' ? x.links[i].p : 0);
+        }
+        assert_int_equal(len[0], 2 * len[x.n_links]); /* stride 2: equal windows stay in proportion */
+        done(&x);
+    }
+}
+
+static void test_clamped_refusals(void **state)
+{
+    (void)state;
+    const step valid[] = { { 'c', 3, 1, 0 }, { 'c', 3, 1, 0 } };
+    ot_tile_windows w;
+    const char *why = "";
+    rig x;
+    build(&x, 13, 64, valid, 2); /* extents shrink by 2: no unit */
+    plan(&x, 1, 4, 0, OT_FORM_WINDOW);
+    assert_int_equal(ot_tile_windows_new(x.m->graph, &x.r, x.a, &w), OT_OK);
+    assert_false(ot_tile_windows_clamped(x.m->graph, &x.r, 0, 0, &w, &why));
+    assert_non_null(strstr(why, "unit"));
+    done(&x);
+    build(&x, 13, 12, CHAIN, 4); /* 6 outputs in 2 tiles: the halo leaves nothing out */
+    plan(&x, 1, 2, 0, OT_FORM_WINDOW);
+    assert_int_equal(ot_tile_windows_new(x.m->graph, &x.r, x.a, &w), OT_OK);
+    assert_false(ot_tile_windows_clamped(x.m->graph, &x.r, 0, 0, &w, &why));
+    assert_non_null(strstr(why, "whole axis"));
+    done(&x);
+}
+
+/* ---- forms ---- */
+
+static uint32_t count(const ot_graph *g, const char *op)
+{
+    uint32_t n = 0;
+    for (ot_id i = 0; i < g->n_nodes; i++) n += !g->nodes[i].dead && !strcmp(g->nodes[i].op_type, op);
+    return n;
+}
+
+static const ot_graph *body_of(const ot_graph *g, const char *op)
+{
+    for (ot_id i = 0; i < g->n_nodes; i++)
+        if (!g->nodes[i].dead && !strcmp(g->nodes[i].op_type, op)) {
+            const ot_attr *at = ot_attr_find(&g->nodes[i], "body");
+            assert_non_null(at);
+            return at->g;
+        }
+    return NULL;
+}
+
+/* Rewrite the planned region; the graph must verify, its interface must be as before, all names must say tile/r7/. */
+static void rewrite(rig *x, bool force_loop)
+{
+    ot_graph *g = x->m->graph;
+    ot_id in = g->inputs[0], out = g->outputs[0], before = g->n_nodes;
+    ot_plan p = { .arena = x->a, .regions = &x->r, .n_regions = 1 };
+    const char *why = "";
+    x->r.id = 7;
+    if (!ot_form_legal(g, &x->r, x->r.form, &why)) fail_msg("%s", why);
+    assert_int_equal(g->n_nodes, before); /* asking changes nothing */
+    if (rw_rewrite(g, &p, force_loop) != OT_OK) fail_msg("%s", x->diag.message);
+    if (ot_verify(g) != OT_OK) fail_msg("%s", x->diag.message);
+    assert_true((g->props & (OT_P_ORDER | OT_P_USES)) == (OT_P_ORDER | OT_P_USES));
+    assert_int_equal(g->inputs[0], in);
+    assert_int_equal(g->outputs[0], out);
+    assert_true(g->values[out].producer >= before);
+    for (ot_id i = 0; i < g->n_nodes; i++)
+        if (!g->nodes[i].dead) assert_int_equal(strncmp(g->nodes[i].name, "tile/r7/", 8), 0);
+}
+
+static void test_unrolled(void **state)
+{
+    (void)state;
+    rig x;
+    build(&x, 13, 24, SAME, 3);
+    plan(&x, 1, 4, 0, OT_FORM_UNROLLED);
+    rewrite(&x, false);
+    const ot_graph *g = x.m->graph;
+    assert_int_equal(count(g, "Conv"), 8);
+    assert_int_equal(count(g, "Relu"), 4);
+    assert_int_equal(count(g, "Slice"), 4); /* the inputs; every piece is exactly what the last conv makes */
+    assert_int_equal(count(g, "Concat"), 1);
+    assert_false(g->values[ot_value_find(g, "w0")].removed); /* shared by all tiles */
+    done(&x);
+}
+
+/* Border tiles written out with their own pads, interior tiles in one body without pads. */
+static void test_peeled(void **state)
+{
+    (void)state;
+    rig x;
+    build(&x, 13, 24, SAME, 3);
+    plan(&x, 1, 6, 0, OT_FORM_PEELED);
+    rewrite(&x, false);
+    const ot_graph *g = x.m->graph, *body = body_of(g, "Scan");
+    assert_int_equal(count(g, "Scan"), 1);
+    assert_int_equal(count(g, "Conv"), 4);
+    assert_int_equal(count(g, "Concat"), 1);
+    assert_non_null(body);
+    assert_int_equal(count(body, "Conv"), 2);
+    for (ot_id i = 0; i < body->n_nodes; i++) {
+        if (body->nodes[i].op != OT_OP_Conv) continue;
+        size_t n;
+        const int64_t *pads = ot_attr_ints(&body->nodes[i], "pads", &n);
+        assert_true(n == 0 || (pads[0] == 0 && pads[2] == 0));
+        /* weights are constants of the body, not captured */
+        assert_non_null(body->values[body->nodes[i].in[1]].init);
+    }
+    for (ot_id v = 0; v < body->n_values; v++)
+        if (body->values[v].is_outer) assert_string_equal(body->values[v].name, "x");
+    done(&x);
+}
+
+/* One body for all tiles; the weights move into it and leave the outer graph. */
+static void test_window(void **state)
+{
+    (void)state;
+    rig x;
+    build(&x, 13, 24, SAME, 3);
+    plan(&x, 2, 6, 3, OT_FORM_WINDOW);
+    rewrite(&x, false);
+    const ot_graph *g = x.m->graph, *body = body_of(g, "Scan");
+    assert_int_equal(count(g, "Scan"), 1);
+    assert_int_equal(count(g, "Conv") + count(g, "Concat"), 0);
+    assert_int_equal(count(g, "Transpose"), 1);
+    assert_int_equal(count(body, "Conv"), 2);
+    assert_true(g->values[ot_value_find(g, "w0")].removed);
+    for (ot_id v = 0; v < body->n_values; v++)
+        if (body->values[v].producer != OT_NONE && body->nodes[body->values[v].producer].op != OT_OP_Slice)
+            assert_true(ot_value_is_static(&body->values[v]));
+    done(&x);
+}
+
+/* Old opsets: Loop with a carried value, Gather instead of Slice with inputs. */
+static void test_old_opset(void **state)
+{
+    (void)state;
+    rig x;
+    build(&x, 8, 24, SAME, 3);
+    plan(&x, 1, 6, 0, OT_FORM_WINDOW);
+    rewrite(&x, false);
+    const ot_graph *g = x.m->graph, *body = body_of(g, "Loop");
+    assert_int_equal(count(g, "Scan"), 0);
+    assert_non_null(body);
+    assert_int_equal(body->n_inputs, 3);
+    assert_int_equal(body->n_outputs, 3);
+    assert_int_equal(count(body, "Slice"), 0);
+    assert_int_equal(count(body, "Gather"), 4); /* rows of two tables, and two windows */
+    done(&x);
+    build(&x, 13, 24, SAME, 3);
+    plan(&x, 1, 6, 0, OT_FORM_WINDOW);
+    rewrite(&x, true);
+    body = body_of(x.m->graph, "Loop");
+    assert_non_null(body);
+    assert_int_equal(body->n_inputs, 2);
+    done(&x);
+}
+
+/* x [1,2,24,3] has its H inside C in memory: not in place. With one channel axis of extent 1 it is. */
+static void test_scan(void **state)
+{
+    (void)state;
+    rig x;
+    const char *why = "";
+    build(&x, 13, 24, PLAIN, 2);
+    plan(&x, 1, 6, 0, OT_FORM_SCAN);
+    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why));
+    assert_non_null(strstr(why, "outermost"));
+    const uint32_t axis = 1, tiles = 2;
+    assert_int_equal(hand_plan(x.m->graph, x.m->graph->outputs[0], 1, &axis, &tiles, OT_FORM_SCAN, x.a, &x.r, &why), 2);
+    rewrite(&x, false);
+    const ot_graph *g = x.m->graph, *body = body_of(g, "Scan");
+    assert_int_equal(count(g, "Slice") + count(g, "Transpose") + count(g, "Concat"), 0);
+    assert_int_equal(count(body, "Slice") + count(body, "Reshape"), 0);
+    assert_int_equal(count(body, "Relu"), 2);
+    done(&x);
+    build(&x, 8, 24, PLAIN, 2);
+    assert_int_equal(hand_plan(x.m->graph, x.m->graph->outputs[0], 1, &axis, &tiles, OT_FORM_SCAN, x.a, &x.r, &why), 2);
+    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why));
+    assert_non_null(strstr(why, "opset 9"));
+    done(&x);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    rig x;
+    const char *why = "";
+    build(&x, 13, 24, SAME, 3);
+    plan(&x, 1, 6, 0, OT_FORM_SCAN);
+    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why)); /* borders differ */
+    assert_non_null(strstr(why, "differ"));
+    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_NONE, &why));
+    plan(&x, 1, 2, 0, OT_FORM_PEELED); /* two border tiles, nothing between */
+    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_PEELED, &why));
+    assert_non_null(strstr(why, "alike"));
+    ot_plan p = { .arena = x.a, .regions = &x.r, .n_regions = 1 };
+    assert_int_equal(ot_rewrite(x.m->graph, &p), OT_E_INPUT); /* and the rewriter says the same */
+    assert_non_null(strstr(x.diag.message, "alike"));
+    assert_int_equal(count(x.m->graph, "Conv"), 2); /* nothing was touched */
+    done(&x);
+}
+
+static char *text_of(const ot_graph *g)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    assert_non_null(f);
+    assert_int_equal(ot_text_print(g, f), OT_OK);
+    fclose(f);
+    return text;
+}
+
+static void test_deterministic(void **state)
+{
+    (void)state;
+    for (ot_form f = OT_FORM_UNROLLED; f <= OT_FORM_WINDOW; f++) {
+        char *text[2];
+        for (int i = 0; i < 2; i++) {
+            rig x;
+            build(&x, 13, 24, SAME, 3);
+            plan(&x, 2, 6, 3, f);
+            rewrite(&x, false);
+            text[i] = text_of(x.m->graph);
+            done(&x);
+        }
+        assert_string_equal(text[0], text[1]);
+        free(text[0]);
+        free(text[1]);
+    }
+}
+
+/* ---- running out of memory ---- */
+
+static long allowed;
+
+static void *stingy(void *ptr, size_t old_size, size_t new_size)
+{
+    (void)old_size;
+    if (new_size && allowed-- <= 0) return NULL;
+    if (new_size) return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
+
+/* Let 0, 1, 2... blocks through: either the memory error comes back, or all is well. */
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    bool ok = false;
+    for (long n = 0; n < 500 && !ok; n++) {
+        rig x;
+        const char *why;
+        build(&x, 13, 24, SAME, 3);
+        plan(&x, 2, 6, 3, n % 2 ? OT_FORM_PEELED : OT_FORM_WINDOW);
+        ot_plan p = { .arena = x.a, .regions = &x.r, .n_regions = 1 };
+        ot_set_alloc_hook(stingy);
+        allowed = n;
+        bool legal = ot_form_legal(x.m->graph, &x.r, x.r.form, &why);
+        allowed = n;
+        ot_status st = ot_rewrite(x.m->graph, &p);
+        allowed = 1000000;
+        assert_true(st == OT_OK || st == OT_E_NOMEM);
+        ok = st == OT_OK && legal;
+        done(&x);
+        ot_set_alloc_hook(NULL);
+    }
+    assert_true(ok);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact_windows), cmocka_unit_test(test_clamped_windows),
+        cmocka_unit_test(test_clamped_refusals), cmocka_unit_test(test_unrolled),
+        cmocka_unit_test(test_peeled), cmocka_unit_test(test_window),
+        cmocka_unit_test(test_old_opset), cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_deterministic),
+        cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
