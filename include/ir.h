@@ -124,6 +124,7 @@ typedef struct ot_value {
                                 whatever the graph inputs (weights, folded or not) */
     bool is_outer;           /* in a body graph: defined in an enclosing graph, same name */
     bool is_tensor;          /* false for sequences, maps, optionals, sparse */
+    bool is_sequence;        /* made by the rewriter: a sequence of tensors of type dtype (is_tensor false) */
     bool removed;            /* initializer no longer wanted by the exporter (moved to a body) */
     uint32_t n_uses;         /* valid when OT_P_USES: entries of uses */
     ot_id *uses;             /* [n_uses] node ids reading it, ascending in `order`, each once;

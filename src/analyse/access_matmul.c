@@ -264,7 +264,8 @@ static bool att_usable(const ot_graph *g, const ot_node *n, const ot_value *out,
 {
     for (uint32_t k = ATT_Q; k <= ATT_V; k++) {
         const ot_value *v = ot_acc_in(g, n, k);
-        if (!v || v->rank != out->rank) return ot_acc_refuse(why, "an operand of Attention is missing or of another rank");
+        if (!v || v->rank != out->rank)
+            return ot_acc_refuse(why, "an operand of Attention is missing or of another rank");
     }
     if (out->rank != 3 && out->rank != 4) return ot_acc_refuse(why, "Attention works on 3 or 4 axes");
     if (ot_acc_in(g, n, ATT_PAST_K) || ot_acc_in(g, n, ATT_PAST_V))

@@ -116,7 +116,8 @@ static uint32_t tile_dims(const ot_value *out, const ot_tile_axis *axes, uint32_
     return (uint32_t)out->rank;
 }
 
-/* Squeeze without axes removes every axis of extent 1: a cut axis must not become one of them. */
+/* Squeeze without axes removes every axis of extent 1: a cut axis must not become one of them. When the
+ * whole input has none, the node does nothing (and an empty list of axes would mean "all" again). */
 static ot_status squeeze_adapt(const ot_graph *g, const ot_node *n, ot_arena *arena, ot_adapted *out)
 {
     const ot_value *in = ot_acc_in(g, n, 0);
@@ -125,6 +126,11 @@ static ot_status squeeze_adapt(const ot_graph *g, const ot_node *n, ot_arena *ar
     if (ot_acc_in(g, n, 1) || ot_attr_find(n, "axes")) return OT_OK;
     for (int32_t i = 0; i < in->rank; i++)
         if (in->dims[i] == 1) axes[n_axes++] = i;
+    if (n_axes == 0) {
+        out->kind = OT_ADAPT_FORWARD;
+        out->forward = 0;
+        return OT_OK;
+    }
     if (n->version > 0 && n->version < 13) return ot_adapt_set_ints(arena, out, "axes", axes, n_axes);
     return ot_adapt_set_i64(arena, out, 1, axes, n_axes);
 }

@@ -5,23 +5,39 @@
  *   x --Shape--> [?,64,28,28] --Gather 1--> 64 --Unsqueeze--> [64] --\
  *                                                  [?] ---------------Concat--> [?,64] --> Reshape
  *
- * Each element is known or not on its own, so a free batch does not hide the rest. Floats are followed
- * too (Cast, Mul by a scale, Floor, Cast back is how Resize sizes are written), rounded after each step
- * to their own precision; they stay internal, only integers without holes become value.known.
+ * Each element is known or not on its own, so a free batch does not hide the rest. Floats are
+ * followed too (Cast, Mul by a scale, Floor, Cast back is how Resize sizes are written), rounded
+ * after each step to their own precision; they stay internal, only integers without holes become
+ * value.known.
  *
  * known_arith.c computes, known_move.c copies; this file holds storage and the helpers of both.
  */
 #include "model_io.h"
 #include "shape.h"
 
-#define NARROW_MAX 64 /* most elements of an int8...uint32 constant worth following: these are mostly weights */
+#define BUDGET                                                                                  \
+    (4 << 20) /* elements evaluated in one run; when spent, only vectors as short as shapes are \
+                 followed */
+#define SHAPE_LENGTH 32
+#define NARROW_MAX \
+    64 /* most elements of an int8...uint32 constant worth following: these are mostly weights */
 
-bool ot_known_is_float(ot_dtype t) { return t == OT_F32 || t == OT_F64; }
+bool ot_known_is_float(ot_dtype t)
+{
+    return t == OT_F32 || t == OT_F64;
+}
 
 bool ot_known_is_int(ot_dtype t)
 {
     switch ((int)t) {
-    case OT_I64: case OT_I32: case OT_BOOL: case OT_U8: case OT_I8: case OT_U16: case OT_I16: case OT_U32: return true;
+    case OT_I64:
+    case OT_I32:
+    case OT_BOOL:
+    case OT_U8:
+    case OT_I8:
+    case OT_U16:
+    case OT_I16:
+    case OT_U32: return true;
     default: return false;
     }
 }
@@ -57,8 +73,10 @@ void ot_known_copy(ot_known_buf *b, uint32_t e, const ot_known *k, uint32_t s)
 {
     b->ok[e] = ot_known_has(k, s) && (b->i != NULL) == (k->i != NULL);
     if (!b->ok[e]) return;
-    if (b->i != NULL) b->i[e] = k->i[s];
-    else b->f[e] = k->f[s];
+    if (b->i != NULL)
+        b->i[e] = k->i[s];
+    else
+        b->f[e] = k->f[s];
 }
 
 void ot_known_unravel(const ot_value *v, uint32_t e, int64_t at[OT_RANK_MAX])
@@ -81,7 +99,8 @@ uint32_t ot_known_broadcast(const ot_value *out, const ot_value *in, uint32_t e)
 {
     int64_t at[OT_RANK_MAX], from[OT_RANK_MAX];
     ot_known_unravel(out, e, at);
-    for (int32_t a = 0; a < in->rank; a++) from[a] = in->dims[a] == 1 ? 0 : at[out->rank - in->rank + a];
+    for (int32_t a = 0; a < in->rank; a++)
+        from[a] = in->dims[a] == 1 ? 0 : at[out->rank - in->rank + a];
     return ot_known_ravel(in, from);
 }
 
@@ -99,7 +118,7 @@ static bool widen(ot_infer *c, const float *from, uint32_t n, ot_known *k)
     double *f = OT_NEW_N(c->scratch, double, n);
     if (f == NULL) return false;
     for (uint32_t e = 0; e < n; e++) f[e] = (double)from[e];
-    *k = (ot_known){ .n = n, .valid = true, .f = f };
+    *k = (ot_known){.n = n, .valid = true, .f = f};
     return true;
 }
 
@@ -118,7 +137,7 @@ bool ot_known_of_tensor(ot_infer *c, const ot_tensor *t, ot_known *k)
     int64_t *i = OT_NEW_N(c->keep, int64_t, (size_t)elems);
     if (i == NULL) return false;
     if (!ot_tensor_ints(t, i, (size_t)elems, &n) || n != (size_t)elems) return true;
-    *k = (ot_known){ .n = (uint32_t)n, .valid = true, .i = i };
+    *k = (ot_known){.n = (uint32_t)n, .valid = true, .i = i};
     return true;
 }
 
@@ -131,18 +150,21 @@ static bool of_constant(ot_infer *c, ot_known *k)
             return ot_known_of_tensor(c, at->t, k);
         if (strcmp(at->name, "value_int") == 0 && at->kind == OT_ATTR_INT) {
             int64_t *i = ot_memdup(c->keep, &at->i, sizeof at->i);
-            if (i != NULL) *k = (ot_known){ .n = 1, .valid = true, .i = i };
+            if (i != NULL) *k = (ot_known){.n = 1, .valid = true, .i = i};
             return i != NULL;
         }
-        if (strcmp(at->name, "value_ints") == 0 && at->kind == OT_ATTR_INTS && at->n <= OT_KNOWN_MAX) {
+        if (strcmp(at->name, "value_ints") == 0 && at->kind == OT_ATTR_INTS &&
+            at->n <= OT_KNOWN_MAX) {
             int64_t *i = OT_NEW_N(c->keep, int64_t, at->n);
             if (i == NULL) return false;
             if (at->n > 0) memcpy(i, at->ints, at->n * sizeof *i);
-            *k = (ot_known){ .n = (uint32_t)at->n, .valid = true, .i = i };
+            *k = (ot_known){.n = (uint32_t)at->n, .valid = true, .i = i};
             return true;
         }
-        if (strcmp(at->name, "value_float") == 0 && at->kind == OT_ATTR_FLOAT) return widen(c, &at->f, 1, k);
-        if (strcmp(at->name, "value_floats") == 0 && at->kind == OT_ATTR_FLOATS && at->n <= OT_KNOWN_FLOAT_MAX)
+        if (strcmp(at->name, "value_float") == 0 && at->kind == OT_ATTR_FLOAT)
+            return widen(c, &at->f, 1, k);
+        if (strcmp(at->name, "value_floats") == 0 && at->kind == OT_ATTR_FLOATS &&
+            at->n <= OT_KNOWN_FLOAT_MAX)
             return widen(c, at->floats, (uint32_t)at->n, k);
     }
     return true;
@@ -150,10 +172,12 @@ static bool of_constant(ot_infer *c, ot_known *k)
 
 static bool alloc_buf(ot_infer *c, uint32_t n, bool floats, ot_known_buf *b)
 {
-    *b = (ot_known_buf){ .n = n };
+    *b = (ot_known_buf){.n = n};
     b->ok = OT_NEW_N(c->scratch, bool, n);
-    if (floats) b->f = OT_NEW_N(c->scratch, double, n);
-    else b->i = OT_NEW_N(c->scratch, int64_t, n);
+    if (floats)
+        b->f = OT_NEW_N(c->scratch, double, n);
+    else
+        b->i = OT_NEW_N(c->scratch, int64_t, n);
     return b->ok != NULL && (b->i != NULL || b->f != NULL);
 }
 
@@ -162,12 +186,16 @@ static ot_status evaluate(ot_infer *c, uint32_t k, const ot_value *v, ot_known *
 {
     int64_t n;
     ot_known_buf b;
-    if (!ot_value_elems(v, &n) || limit_of(v->dtype) == 0 || n > (int64_t)limit_of(v->dtype)) return OT_OK;
-    if (!alloc_buf(c, (uint32_t)n, ot_known_is_float(v->dtype), &b)) return ot_fail_nomem(c->g->model->diag);
+    if (!ot_value_elems(v, &n) || limit_of(v->dtype) == 0 || n > (int64_t)limit_of(v->dtype))
+        return OT_OK;
+    if (n > SHAPE_LENGTH && c->spent + n > BUDGET) return OT_OK;
+    c->spent += n;
+    if (!alloc_buf(c, (uint32_t)n, ot_known_is_float(v->dtype), &b))
+        return ot_fail_nomem(c->g->model->diag);
     if (!ot_known_move(c, k, v, &b) && !ot_known_arith(c, k, v, &b)) return OT_OK;
     bool holes = false;
     for (uint32_t e = 0; e < b.n; e++) holes = holes || !b.ok[e];
-    *known = (ot_known){ .n = b.n, .valid = true, .i = b.i, .f = b.f, .ok = holes ? b.ok : NULL };
+    *known = (ot_known){.n = b.n, .valid = true, .i = b.i, .f = b.f, .ok = holes ? b.ok : NULL};
     if (b.i == NULL || holes) return OT_OK;
     known->i = ot_memdup(c->keep, b.i, b.n * sizeof *b.i);
     return known->i == NULL ? ot_fail_nomem(c->g->model->diag) : OT_OK;
@@ -176,13 +204,17 @@ static ot_status evaluate(ot_infer *c, uint32_t k, const ot_value *v, ot_known *
 /* Operators that need no contents of their first input. */
 static bool starts_chain(ot_op op)
 {
-    return op == OT_OP_Shape || op == OT_OP_Size || op == OT_OP_ConstantOfShape || op == OT_OP_Concat;
+    return op == OT_OP_Shape || op == OT_OP_Size || op == OT_OP_ConstantOfShape ||
+           op == OT_OP_Concat;
 }
 
 ot_status ot_known_propagate(ot_infer *c)
 {
     const ot_node *n = c->n;
-    if (n->op != OT_OP_Constant && !starts_chain(n->op) && ot_shape_known(c, 0) == NULL) return OT_OK;
+    if (n->n_out > OT_KNOWN_MAX)
+        return OT_OK; /* a Split whose parts would take quadratic time to place */
+    if (n->op != OT_OP_Constant && !starts_chain(n->op) && ot_shape_known(c, 0) == NULL)
+        return OT_OK;
     for (uint32_t k = 0; k < n->n_out; k++) {
         if (n->out[k] == OT_NONE) continue;
         ot_value *v = &c->g->values[n->out[k]];

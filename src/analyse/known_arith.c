@@ -1,7 +1,8 @@
 /* Known contents of arithmetic, comparisons, casts and full reductions.
  *
- * Integers follow ONNX Runtime: division truncates towards zero, Mod takes the sign of the divisor unless
- * fmod is set. What has no defined result (division by zero, overflow) leaves the element unknown.
+ * Integers follow ONNX Runtime: division truncates towards zero, Mod takes the sign of the divisor
+ * unless fmod is set. What has no defined result (division by zero, overflow) leaves the element
+ * unknown.
  */
 #include "shape.h"
 
@@ -26,7 +27,8 @@ static int64_t modulo(int64_t a, int64_t b, bool c_rule) /* b not 0 or -1 */
 static bool int_binary(const ot_node *n, int64_t a, int64_t b, int64_t *r)
 {
     switch ((int)n->op) {
-    case OT_OP_Add: case OT_OP_Sum: return ot_add_i64(a, b, r);
+    case OT_OP_Add:
+    case OT_OP_Sum: return ot_add_i64(a, b, r);
     case OT_OP_Sub: return b != INT64_MIN && ot_add_i64(a, -b, r);
     case OT_OP_Mul: return ot_mul_i64(a, b, r);
     case OT_OP_Div:
@@ -67,7 +69,8 @@ static bool float_compare(ot_op op, double a, double b, int64_t *r)
 static bool float_binary(ot_op op, double a, double b, double *r)
 {
     switch ((int)op) {
-    case OT_OP_Add: case OT_OP_Sum: *r = a + b; return true;
+    case OT_OP_Add:
+    case OT_OP_Sum: *r = a + b; return true;
     case OT_OP_Sub: *r = a - b; return true;
     case OT_OP_Mul: *r = a * b; return true;
     case OT_OP_Div: *r = b == 0 ? (double)NAN : a / b; return true;
@@ -79,15 +82,21 @@ static bool float_binary(ot_op op, double a, double b, double *r)
 }
 
 /* Element e of b = b op (element s of k); for the first operand: = element s. */
-static bool fold(const ot_infer *c, ot_dtype t, ot_known_buf *b, uint32_t e, const ot_known *k, uint32_t s)
+static bool fold(const ot_infer *c, ot_dtype t, ot_known_buf *b, uint32_t e, const ot_known *k,
+                 uint32_t s)
 {
     int64_t i = 0;
     double f = 0;
-    if (!b->ok[e] || !ot_known_has(k, s)) { b->ok[e] = false; return true; }
+    if (!b->ok[e] || !ot_known_has(k, s)) {
+        b->ok[e] = false;
+        return true;
+    }
     if (b->i != NULL) {
         if (k->i == NULL) return false;
-        if (int_binary(c->n, b->i[e], k->i[s], &i)) ot_known_set_int(b, t, e, i);
-        else b->ok[e] = false;
+        if (int_binary(c->n, b->i[e], k->i[s], &i))
+            ot_known_set_int(b, t, e, i);
+        else
+            b->ok[e] = false;
     } else {
         if (k->f == NULL || !float_binary(c->n->op, b->f[e], k->f[s], &f)) return false;
         ot_known_set_float(b, t, e, f);
@@ -105,8 +114,10 @@ static bool accumulate(ot_infer *c, const ot_value *v, ot_known_buf *b)
         if ((k->i != NULL) != (b->i != NULL)) return false; /* Pow of mixed types */
         for (uint32_t e = 0; e < b->n; e++) {
             uint32_t s = ot_known_broadcast(v, x, e);
-            if (p == 0) ot_known_copy(b, e, k, s);
-            else if (!fold(c, v->dtype, b, e, k, s)) return false;
+            if (p == 0)
+                ot_known_copy(b, e, k, s);
+            else if (!fold(c, v->dtype, b, e, k, s))
+                return false;
         }
     }
     return true;
@@ -138,7 +149,8 @@ static bool choose(ot_infer *c, const ot_value *v, ot_known_buf *b)
     for (uint32_t p = 0; p < 3; p++) {
         k[p] = ot_shape_known(c, p);
         x[p] = ot_shape_in(c, p);
-        if (!ot_value_is_static(x[p]) || (p == 0 && (k[p] == NULL || k[p]->i == NULL))) return false;
+        if (!ot_value_is_static(x[p]) || (p == 0 && (k[p] == NULL || k[p]->i == NULL)))
+            return false;
     }
     for (uint32_t e = 0; e < b->n; e++) {
         uint32_t s = ot_known_broadcast(v, x[0], e);
@@ -205,19 +217,25 @@ static bool cast(ot_infer *c, const ot_value *v, ot_known_buf *b)
     bool to_bool = v->dtype == OT_BOOL;
     for (uint32_t e = 0; e < b->n; e++) {
         if (!ot_known_has(k, e)) continue;
-        if (b->f != NULL) ot_known_set_float(b, v->dtype, e, k->i != NULL ? (double)k->i[e] : k->f[e]);
-        else if (k->i != NULL) ot_known_set_int(b, v->dtype, e, to_bool ? k->i[e] != 0 : k->i[e]);
-        else if (to_bool) ot_known_set_int(b, v->dtype, e, k->f[e] != 0);
-        else if (fabs(k->f[e]) < 9e18) ot_known_set_int(b, v->dtype, e, (int64_t)k->f[e]);
+        if (b->f != NULL)
+            ot_known_set_float(b, v->dtype, e, k->i != NULL ? (double)k->i[e] : k->f[e]);
+        else if (k->i != NULL)
+            ot_known_set_int(b, v->dtype, e, to_bool ? k->i[e] != 0 : k->i[e]);
+        else if (to_bool)
+            ot_known_set_int(b, v->dtype, e, k->f[e] != 0);
+        else if (fabs(k->f[e]) < 9e18)
+            ot_known_set_int(b, v->dtype, e, (int64_t)k->f[e]);
     }
     return true;
 }
 
 static bool clip(ot_infer *c, const ot_value *v, ot_known_buf *b)
 {
-    const ot_known *k = ot_shape_known(c, 0), *low = ot_shape_known(c, 1), *high = ot_shape_known(c, 2);
+    const ot_known *k = ot_shape_known(c, 0), *low = ot_shape_known(c, 1),
+                   *high = ot_shape_known(c, 2);
     if (k == NULL || k->i == NULL || b->i == NULL || k->n != b->n) return false;
-    if ((ot_shape_in(c, 1) != NULL && low == NULL) || (ot_shape_in(c, 2) != NULL && high == NULL)) return false;
+    if ((ot_shape_in(c, 1) != NULL && low == NULL) || (ot_shape_in(c, 2) != NULL && high == NULL))
+        return false;
     if (low != NULL && (low->i == NULL || low->n != 1 || low->ok != NULL)) return false;
     if (high != NULL && (high->i == NULL || high->n != 1 || high->ok != NULL)) return false;
     for (uint32_t e = 0; e < b->n; e++) {
@@ -246,7 +264,7 @@ static ot_op fold_of(ot_op op)
 static bool reduce(ot_infer *c, const ot_value *v, ot_known_buf *b)
 {
     const ot_known *k = ot_shape_known(c, 0);
-    ot_node step = { .op = fold_of(c->n->op) };
+    ot_node step = {.op = fold_of(c->n->op)};
     if (k == NULL || b->n != 1 || k->n < 1 || (k->i != NULL) != (b->i != NULL)) return false;
     ot_known_copy(b, 0, k, 0);
     for (uint32_t s = 1; s < k->n; s++) {
@@ -255,8 +273,10 @@ static bool reduce(ot_infer *c, const ot_value *v, ot_known_buf *b)
         bool ok = b->ok[0] && ot_known_has(k, s);
         b->ok[0] = false;
         if (!ok) break;
-        if (k->i != NULL && int_binary(&step, b->i[0], k->i[s], &i)) ot_known_set_int(b, v->dtype, 0, i);
-        if (k->f != NULL && float_binary(step.op, b->f[0], k->f[s], &f)) ot_known_set_float(b, v->dtype, 0, f);
+        if (k->i != NULL && int_binary(&step, b->i[0], k->i[s], &i))
+            ot_known_set_int(b, v->dtype, 0, i);
+        if (k->f != NULL && float_binary(step.op, b->f[0], k->f[s], &f))
+            ot_known_set_float(b, v->dtype, 0, f);
     }
     return true;
 }
@@ -265,19 +285,40 @@ bool ot_known_arith(ot_infer *c, uint32_t k, const ot_value *v, ot_known_buf *b)
 {
     if (k > 0) return false;
     switch ((int)c->n->op) {
-    case OT_OP_Add: case OT_OP_Sub: case OT_OP_Mul: case OT_OP_Div: case OT_OP_Mod: case OT_OP_Pow: case OT_OP_Min:
-    case OT_OP_Max: case OT_OP_Sum:
-        return accumulate(c, v, b);
-    case OT_OP_Equal: case OT_OP_Less: case OT_OP_LessOrEqual: case OT_OP_Greater: case OT_OP_GreaterOrEqual:
-    case OT_OP_And: case OT_OP_Or: case OT_OP_Xor:
-        return compare(c, v, b);
+    case OT_OP_Add:
+    case OT_OP_Sub:
+    case OT_OP_Mul:
+    case OT_OP_Div:
+    case OT_OP_Mod:
+    case OT_OP_Pow:
+    case OT_OP_Min:
+    case OT_OP_Max:
+    case OT_OP_Sum: return accumulate(c, v, b);
+    case OT_OP_Equal:
+    case OT_OP_Less:
+    case OT_OP_LessOrEqual:
+    case OT_OP_Greater:
+    case OT_OP_GreaterOrEqual:
+    case OT_OP_And:
+    case OT_OP_Or:
+    case OT_OP_Xor: return compare(c, v, b);
     case OT_OP_Where: return choose(c, v, b);
-    case OT_OP_Neg: case OT_OP_Abs: case OT_OP_Not: case OT_OP_Sign: case OT_OP_Ceil: case OT_OP_Floor: case OT_OP_Round:
-    case OT_OP_Sqrt: case OT_OP_Reciprocal:
-        return unary(c, v, b);
-    case OT_OP_Cast: case OT_OP_CastLike: return cast(c, v, b);
+    case OT_OP_Neg:
+    case OT_OP_Abs:
+    case OT_OP_Not:
+    case OT_OP_Sign:
+    case OT_OP_Ceil:
+    case OT_OP_Floor:
+    case OT_OP_Round:
+    case OT_OP_Sqrt:
+    case OT_OP_Reciprocal: return unary(c, v, b);
+    case OT_OP_Cast:
+    case OT_OP_CastLike: return cast(c, v, b);
     case OT_OP_Clip: return clip(c, v, b);
-    case OT_OP_ReduceSum: case OT_OP_ReduceProd: case OT_OP_ReduceMax: case OT_OP_ReduceMin: return reduce(c, v, b);
+    case OT_OP_ReduceSum:
+    case OT_OP_ReduceProd:
+    case OT_OP_ReduceMax:
+    case OT_OP_ReduceMin: return reduce(c, v, b);
     default: return false;
     }
 }

@@ -1,9 +1,9 @@
 /* Shape inference: the driver.
  *
- * One walk in topological order. For each node the operator's rule (shape_rules.c) proposes types and
- * shapes from the inputs; the proposal is merged with what the file states (value_info, an earlier
- * run) and stored; then small contents are evaluated (known.c), so that Shape -> Gather -> Concat ->
- * Reshape chains resolve on the way.
+ * One walk in topological order. For each node the operator's rule (shape_rules.c) proposes types
+ * and shapes from the inputs; the proposal is merged with what the file states (value_info, an
+ * earlier run) and stored; then small contents are evaluated (known.c), so that Shape -> Gather ->
+ * Concat -> Reshape chains resolve on the way.
  *
  *   inferred   stated     stored      note
  *   4          4          4
@@ -13,7 +13,8 @@
  *                                     fully known and no binding was given
  *
  * Inexactness spreads to readers. A violated rule is reported only where all inputs are exact;
- * elsewhere the outputs become unknown (then stated), since the file's word is no proof of an error.
+ * elsewhere the outputs become unknown (then stated), since the file's word is no proof of an
+ * error.
  */
 #include "analyse.h"
 #include "model_io.h"
@@ -21,12 +22,16 @@
 
 #define BODY_DEPTH_MAX 64
 
-static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, uint32_t depth);
+static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
+                             uint32_t depth);
 
 /* "[1,3,?]" into buf; returns buf. */
 static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
 {
-    if (rank < 0) { snprintf(buf, n, "[of unknown rank]"); return buf; }
+    if (rank < 0) {
+        snprintf(buf, n, "[of unknown rank]");
+        return buf;
+    }
     size_t at = (size_t)snprintf(buf, n, "[");
     for (int32_t k = 0; k < rank && at < n; k++) {
         const char *comma = k == 0 ? "" : ",";
@@ -46,21 +51,24 @@ static ot_status bind_input(ot_graph *g, const ot_shape_binding *b)
     ot_diag *diag = g->model->diag;
     ot_id id = ot_value_find(g, b->input);
     if (id == OT_NONE || !g->values[id].is_input || g->values[id].init != NULL)
-        return ot_fail(diag, OT_E_USAGE, "--shape %s: the model has no input of that name%s", b->input,
-                       id != OT_NONE && g->values[id].init != NULL ? " (it is an initializer)" : "");
+        return ot_fail(
+            diag, OT_E_USAGE, "--shape %s: the model has no input of that name%s", b->input,
+            id != OT_NONE && g->values[id].init != NULL ? " (it is an initializer)" : "");
     const ot_value *v = &g->values[id];
     if (!v->is_tensor)
         return ot_fail(diag, OT_E_USAGE, "--shape %s: the input is not a tensor", b->input);
     char have[320];
     print_dims(v->rank, v->dims, have, sizeof have);
     if (b->rank > OT_RANK_MAX || (v->rank >= 0 && (uint32_t)v->rank != b->rank))
-        return ot_fail(diag, OT_E_USAGE, "--shape %s: %u dims given, the input has shape %s", b->input, b->rank, have);
+        return ot_fail(diag, OT_E_USAGE, "--shape %s: %u dims given, the input has shape %s",
+                       b->input, b->rank, have);
     for (uint32_t k = 0; k < b->rank; k++) {
         if (b->dims[k] < 0 || b->dims[k] > OT_SHAPE_DIM_MAX)
-            return ot_fail(diag, OT_E_USAGE, "--shape %s: dim %u is %lld, which is no extent", b->input, k,
-                           (long long)b->dims[k]);
+            return ot_fail(diag, OT_E_USAGE, "--shape %s: dim %u is %lld, which is no extent",
+                           b->input, k, (long long)b->dims[k]);
         if (v->rank >= 0 && v->dims[k] >= 0 && v->dims[k] != b->dims[k])
-            return ot_fail(diag, OT_E_USAGE, "--shape %s: dim %u is %lld, but the input has shape %s", b->input, k,
+            return ot_fail(diag, OT_E_USAGE,
+                           "--shape %s: dim %u is %lld, but the input has shape %s", b->input, k,
                            (long long)b->dims[k], have);
     }
     return ot_value_set_shape(g, id, (int32_t)b->rank, b->dims);
@@ -71,7 +79,8 @@ static ot_status clean_stated(ot_graph *g, ot_value *v)
 {
     for (int32_t k = 0; k < v->rank; k++) {
         if (v->dims[k] > OT_SHAPE_DIM_MAX && (v->is_input || v->init != NULL))
-            return ot_fail(g->model->diag, OT_E_INPUT, "value '%s': dim %d is %lld, larger than 2^48", v->name, k,
+            return ot_fail(g->model->diag, OT_E_INPUT,
+                           "value '%s': dim %d is %lld, larger than 2^48", v->name, k,
                            (long long)v->dims[k]);
         if (v->dims[k] < 0 || v->dims[k] > OT_SHAPE_DIM_MAX) v->dims[k] = OT_DIM_UNKNOWN;
     }
@@ -91,7 +100,7 @@ static ot_status copy_outer(ot_infer *c, ot_id id)
         v->known = def->known;
         v->known_n = def->known_n;
         if (def->known != NULL)
-            c->known[id] = (ot_known){ .n = def->known_n, .valid = true, .i = def->known };
+            c->known[id] = (ot_known){.n = def->known_n, .valid = true, .i = def->known};
         return ot_value_set_shape(c->g, id, def->rank, def->dims);
     }
     return OT_OK;
@@ -117,7 +126,10 @@ static ot_status start_values(ot_infer *c)
         v->is_const = true;
         ot_known *k = &c->known[id];
         if (!ot_known_of_tensor(c, v->init, k)) return ot_fail_nomem(g->model->diag);
-        if (k->valid && k->i != NULL) { v->known = k->i; v->known_n = k->n; }
+        if (k->valid && k->i != NULL) {
+            v->known = k->i;
+            v->known_n = k->n;
+        }
     }
     return OT_OK;
 }
@@ -155,7 +167,8 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
     if (o->dtype == OT_DT_UNKNOWN) o->dtype = v->dtype;
     for (int32_t a = 0; a < o->rank; a++) {
         if (o->d[a] > OT_SHAPE_DIM_MAX && c->exact)
-            return ot_shape_fail(c, "dim %d of output '%s' is %lld, larger than 2^48", a, v->name, (long long)o->d[a]);
+            return ot_shape_fail(c, "dim %d of output '%s' is %lld, larger than 2^48", a, v->name,
+                                 (long long)o->d[a]);
         if (o->d[a] < 0 || o->d[a] > OT_SHAPE_DIM_MAX) o->d[a] = OT_DIM_UNKNOWN;
     }
     bool inexact = !c->exact;
@@ -173,7 +186,8 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
             same = same && o->d[a] == v->dims[a];
         }
     }
-    if (!same && !inexact && !c->bound && fully_known(o->rank, o->d) && fully_known(v->rank, v->dims)) {
+    if (!same && !inexact && !c->bound && fully_known(o->rank, o->d) &&
+        fully_known(v->rank, v->dims)) {
         char made[320], said[320];
         return ot_shape_fail(c, "output '%s' has shape %s, but the file states %s", v->name,
                              print_dims(o->rank, o->d, made, sizeof made),
@@ -186,17 +200,21 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
 
 static void clear_outputs(ot_infer *c)
 {
-    for (uint32_t k = 0; k < c->n->n_out; k++) c->out[k] = (ot_shp){ .dtype = OT_DT_UNKNOWN, .rank = -1 };
+    for (uint32_t k = 0; k < c->n->n_out; k++)
+        c->out[k] = (ot_shp){.dtype = OT_DT_UNKNOWN, .rank = -1};
 }
 
 /* Depends on constants only, and gives the same result every time. */
 static bool is_deterministic_const(const ot_infer *c)
 {
     const ot_node *n = c->n;
-    if (n->op == OT_OP_OPAQUE || ot_shape_row_of(n->op) == NULL || ot_shape_row_of(n->op)->rule == NULL) return false;
+    if (n->op == OT_OP_OPAQUE || ot_shape_row_of(n->op) == NULL ||
+        ot_shape_row_of(n->op)->rule == NULL)
+        return false;
     if (n->n_captured != 0) return false;
     int64_t training = 0;
-    if (n->op == OT_OP_Dropout && ot_shape_in(c, 2) != NULL && (!ot_shape_int(c, 2, &training) || training != 0))
+    if (n->op == OT_OP_Dropout && ot_shape_in(c, 2) != NULL &&
+        (!ot_shape_int(c, 2, &training) || training != 0))
         return false;
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && !c->g->values[n->in[k]].is_const) return false;
@@ -261,7 +279,8 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
 
 /* ---- the graph ---- */
 
-static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_bind, uint32_t depth)
+static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_bind,
+                            uint32_t depth)
 {
     ot_graph *g = c->g;
     c->known = OT_NEW_N(c->scratch, ot_known, g->n_values);
@@ -273,10 +292,11 @@ static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_
     return OT_OK;
 }
 
-static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, uint32_t depth)
+static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
+                             uint32_t depth)
 {
     OT_TRY(ot_assure(g, OT_P_ORDER));
-    ot_infer c = { .g = g, .keep = g->model->arena, .scratch = ot_arena_new(), .bound = n_bind > 0 };
+    ot_infer c = {.g = g, .keep = g->model->arena, .scratch = ot_arena_new(), .bound = n_bind > 0};
     if (c.scratch == NULL) return ot_fail_nomem(g->model->diag);
     ot_status s = infer_with(&c, bind, n_bind, depth);
     ot_arena_free(c.scratch);

@@ -14,9 +14,10 @@
 
 #include "ir.h"
 
-#define OT_SHAPE_DIM_MAX ((int64_t)1 << 48) /* larger extents are refused: products of two stay far from overflow */
-#define OT_SHAPE_ATTR_MAX ((int64_t)1 << 31) /* largest kernel, stride, dilation, pad */
-#define OT_KNOWN_FLOAT_MAX 256               /* most elements of a float value whose contents we track */
+#define OT_SHAPE_DIM_MAX \
+    ((int64_t)1 << 48) /* larger extents are refused: products of two stay far from overflow */
+#define OT_SHAPE_ATTR_MAX  ((int64_t)1 << 31) /* largest kernel, stride, dilation, pad */
+#define OT_KNOWN_FLOAT_MAX 256 /* most elements of a float value whose contents we track */
 
 /* An inferred shape: dims beyond rank are meaningless; OT_DIM_UNKNOWN where not known. */
 typedef struct ot_shp {
@@ -38,14 +39,15 @@ typedef struct ot_known {
 /* State of one run of shape inference over one graph. */
 typedef struct ot_infer {
     ot_graph *g;
-    ot_arena *scratch;  /* freed at the end of the run */
-    ot_arena *keep;     /* the model's arena: `known` arrays that outlive the run */
-    ot_known *known;    /* [n_values] */
-    bool *inexact;      /* [n_values] some part of the shape comes from what the file states */
-    bool bound;         /* the caller gave bindings: stated shapes may be for other sizes */
-    const ot_node *n;   /* node being inferred */
-    bool exact;         /* no input of n is inexact: a violated rule is an error */
-    ot_shp *out;        /* [cap_out] results, first n->n_out valid */
+    ot_arena *scratch; /* freed at the end of the run */
+    ot_arena *keep;    /* the model's arena: `known` arrays that outlive the run */
+    ot_known *known;   /* [n_values] */
+    bool *inexact;     /* [n_values] some part of the shape comes from what the file states */
+    bool bound;        /* the caller gave bindings: stated shapes may be for other sizes */
+    int64_t spent;     /* elements evaluated so far by known.c */
+    const ot_node *n;  /* node being inferred */
+    bool exact;        /* no input of n is inexact: a violated rule is an error */
+    ot_shp *out;       /* [cap_out] results, first n->n_out valid */
     uint32_t cap_out;
 } ot_infer;
 
@@ -54,8 +56,8 @@ typedef ot_status (*ot_shape_rule)(ot_infer *c);
 
 /* One row of the rule table. */
 typedef struct ot_shape_row {
-    ot_shape_rule rule;        /* NULL: outputs as stated */
-    uint16_t min_in, max_in;   /* the first min_in inputs must be present */
+    ot_shape_rule rule;      /* NULL: outputs as stated */
+    uint16_t min_in, max_in; /* the first min_in inputs must be present */
     uint16_t max_out;
 } ot_shape_row;
 
@@ -87,49 +89,95 @@ void ot_shape_set_type(ot_infer *c, uint32_t k, ot_dtype t);
 /* Output k has the shape of v (maybe NULL) and type t. */
 void ot_shape_set_like(ot_infer *c, uint32_t k, ot_dtype t, const ot_value *v);
 /* axis in [-rank, rank) to [0, rank); fails naming the attribute or input `what`. */
-ot_status ot_shape_axis(ot_infer *c, const char *what, int64_t axis, int32_t rank, uint32_t *out) OT_MUST_USE;
+ot_status ot_shape_axis(ot_infer *c, const char *what, int64_t axis, int32_t rank,
+                        uint32_t *out) OT_MUST_USE;
 /* Same for a list: mask[k] = named. Duplicates fail. */
 ot_status ot_shape_axes(ot_infer *c, const char *what, const int64_t *axes, size_t n, int32_t rank,
                         bool mask[OT_RANK_MAX]) OT_MUST_USE;
-/* Axes given as attribute (older versions) or as input k (newer). *given: any present; *axes NULL with
- * *given: contents unknown (then *n is their count, or SIZE_MAX when even that is unknown). */
-void ot_shape_axes_of(const ot_infer *c, const char *attr, uint32_t k, bool *given, const int64_t **axes, size_t *n);
+/* Axes given as attribute (older versions) or as input k (newer). *given: any present; *axes NULL
+ * with *given: contents unknown (then *n is their count, or SIZE_MAX when even that is unknown). */
+void ot_shape_axes_of(const ot_infer *c, const char *attr, uint32_t k, bool *given,
+                      const int64_t **axes, size_t *n);
 /* Numpy broadcast of b into a (both of known rank). false when they do not fit. */
 bool ot_shape_broadcast(ot_shp *a, int32_t rank, const int64_t *d);
 /* Merge two claims about one dim: the known one; false on contradiction. */
 bool ot_shape_merge(int64_t *a, int64_t b);
 
-/* Elements that Slice takes of an axis of extent dim >= 0 with step != 0; *first is the first of them. */
+/* Elements that Slice takes of an axis of extent dim >= 0 with step != 0; *first is the first of
+ * them. */
 int64_t ot_shape_slice_range(int64_t dim, int64_t start, int64_t end, int64_t step, int64_t *first);
 
 /* ---- rules by file ---- */
 
 #define OT_RULE(name) ot_status ot_shape_##name(ot_infer *c) OT_MUST_USE
 /* shape_window.c */
-OT_RULE(conv); OT_RULE(conv_transpose); OT_RULE(pool); OT_RULE(global_pool); OT_RULE(max_unpool);
-OT_RULE(roi_align); OT_RULE(depth_to_space); OT_RULE(space_to_depth);
+OT_RULE(conv);
+OT_RULE(conv_transpose);
+OT_RULE(pool);
+OT_RULE(global_pool);
+OT_RULE(max_unpool);
+OT_RULE(roi_align);
+OT_RULE(depth_to_space);
+OT_RULE(space_to_depth);
 /* shape_move.c; [start, end) of Shape (opset 15), clamped */
 void ot_shape_shape_range(const ot_node *n, int32_t rank, int32_t *start, int32_t *end);
-OT_RULE(reshape); OT_RULE(flatten); OT_RULE(squeeze); OT_RULE(unsqueeze); OT_RULE(transpose); OT_RULE(concat);
-OT_RULE(split); OT_RULE(expand); OT_RULE(tile); OT_RULE(shape); OT_RULE(size); OT_RULE(constant);
-OT_RULE(constant_of_shape); OT_RULE(range); OT_RULE(eye_like);
+OT_RULE(reshape);
+OT_RULE(flatten);
+OT_RULE(squeeze);
+OT_RULE(unsqueeze);
+OT_RULE(transpose);
+OT_RULE(concat);
+OT_RULE(split);
+OT_RULE(expand);
+OT_RULE(tile);
+OT_RULE(shape);
+OT_RULE(size);
+OT_RULE(constant);
+OT_RULE(constant_of_shape);
+OT_RULE(range);
+OT_RULE(eye_like);
 /* shape_index.c */
-OT_RULE(slice); OT_RULE(pad); OT_RULE(gather); OT_RULE(gather_elements); OT_RULE(gather_nd);
-OT_RULE(one_hot); OT_RULE(top_k); OT_RULE(non_zero); OT_RULE(compress); OT_RULE(unique); OT_RULE(nms);
+OT_RULE(slice);
+OT_RULE(pad);
+OT_RULE(gather);
+OT_RULE(gather_elements);
+OT_RULE(gather_nd);
+OT_RULE(one_hot);
+OT_RULE(top_k);
+OT_RULE(non_zero);
+OT_RULE(compress);
+OT_RULE(unique);
+OT_RULE(nms);
 /* shape_resize.c */
 OT_RULE(resize);
 /* shape_math.c */
-OT_RULE(same); OT_RULE(pointwise); OT_RULE(cast); OT_RULE(dropout); OT_RULE(batch_norm); OT_RULE(instance_norm); OT_RULE(layer_norm);
-OT_RULE(softmax); OT_RULE(reduce); OT_RULE(arg_reduce); OT_RULE(matmul); OT_RULE(gemm); OT_RULE(quantize);
-OT_RULE(dequantize); OT_RULE(det);
+OT_RULE(same);
+OT_RULE(pointwise);
+OT_RULE(cast);
+OT_RULE(dropout);
+OT_RULE(batch_norm);
+OT_RULE(instance_norm);
+OT_RULE(layer_norm);
+OT_RULE(softmax);
+OT_RULE(reduce);
+OT_RULE(arg_reduce);
+OT_RULE(matmul);
+OT_RULE(gemm);
+OT_RULE(quantize);
+OT_RULE(dequantize);
+OT_RULE(det);
 /* shape_seq.c */
-OT_RULE(einsum); OT_RULE(attention); OT_RULE(recurrent);
+OT_RULE(einsum);
+OT_RULE(attention);
+OT_RULE(recurrent);
 
 /* ---- known.c, known_arith.c, known_move.c ---- */
 
-/* Contents of a small constant tensor into k (k->valid stays false when it is not small). false: no memory. */
+/* Contents of a small constant tensor into k (k->valid stays false when it is not small). false: no
+ * memory. */
 bool ot_known_of_tensor(ot_infer *c, const ot_tensor *t, ot_known *k) OT_MUST_USE;
-/* Contents of the outputs of c->n, whose shapes are already stored. OT_E_NOMEM is the only failure. */
+/* Contents of the outputs of c->n, whose shapes are already stored. OT_E_NOMEM is the only failure.
+ */
 ot_status ot_known_propagate(ot_infer *c) OT_MUST_USE;
 
 /* Contents under construction: n elements, all unknown at first. */
@@ -141,7 +189,10 @@ typedef struct ot_known_buf {
 } ot_known_buf;
 
 /* Element e of k is known. */
-static inline bool ot_known_has(const ot_known *k, uint32_t e) { return k->ok == NULL || k->ok[e]; }
+static inline bool ot_known_has(const ot_known *k, uint32_t e)
+{
+    return k->ok == NULL || k->ok[e];
+}
 bool ot_known_is_float(ot_dtype t); /* a float type whose contents we track */
 bool ot_known_is_int(ot_dtype t);   /* an integer type whose contents we track (bool included) */
 bool ot_known_fits(ot_dtype t, int64_t v); /* v fits the integer type t */
@@ -156,8 +207,8 @@ uint32_t ot_known_ravel(const ot_value *v, const int64_t *at);
 /* Element of `in` that element e of `out` reads when `in` is broadcast to it. */
 uint32_t ot_known_broadcast(const ot_value *out, const ot_value *in, uint32_t e);
 
-/* Fill b for output k (value v, static shape of b->n elements); false: this operator or these inputs
- * cannot be evaluated. Integer arithmetic that overflows leaves the element unknown. */
+/* Fill b for output k (value v, static shape of b->n elements); false: this operator or these
+ * inputs cannot be evaluated. Integer arithmetic that overflows leaves the element unknown. */
 bool ot_known_arith(ot_infer *c, uint32_t k, const ot_value *v, ot_known_buf *b);
 bool ot_known_move(ot_infer *c, uint32_t k, const ot_value *v, ot_known_buf *b);
 

@@ -3,9 +3,9 @@
  *   Upsample 7        attribute scales        out = floor(in * scale)
  *   Upsample 9        input 1: scales
  *   Resize 10         input 1: scales
- *   Resize 11 to 24   inputs 2: scales, 3: sizes (one of them empty or omitted); since 18 for `axes`
- *                     only, and sizes may keep the aspect ratio:
- *                     scale = min (not_larger) or max (not_smaller) of sizes / in, out = round(in * scale)
+ *   Resize 11 to 24   inputs 2: scales, 3: sizes (one of them empty or omitted); since 18 for
+ * `axes` only, and sizes may keep the aspect ratio: scale = min (not_larger) or max (not_smaller)
+ * of sizes / in, out = round(in * scale)
  *
  * Products are taken in single precision, as runtimes do: 0.7f * 10 is 7, not 6.999.
  */
@@ -45,8 +45,8 @@ static int64_t scaled(int64_t in, double scale)
     return out >= 0 && out < (float)OT_SHAPE_DIM_MAX ? (int64_t)out : OT_DIM_UNKNOWN;
 }
 
-static ot_status by_scales(ot_infer *c, const ot_value *x, const targets *t, size_t n, const double *scales,
-                           const float *attr, const bool *ok, int64_t *d)
+static ot_status by_scales(ot_infer *c, const ot_value *x, const targets *t, size_t n,
+                           const double *scales, const float *attr, const bool *ok, int64_t *d)
 {
     if ((int64_t)n != t->n)
         return ot_shape_fail(c, "scales has %zu values, expected %lld", n, (long long)t->n);
@@ -56,15 +56,18 @@ static ot_status by_scales(ot_infer *c, const ot_value *x, const targets *t, siz
         d[a] = OT_DIM_UNKNOWN;
         if (ok != NULL && !ok[e]) continue;
         if (!(s > 0)) return ot_shape_fail(c, "scales[%zu] is %g, must be positive", e, s);
-        if (x->dims[a] >= 0) d[a] = scaled(x->dims[a], s);
-        else if (s == 1.0) d[a] = x->dims[a];
+        if (x->dims[a] >= 0)
+            d[a] = scaled(x->dims[a], s);
+        else if (s == 1.0)
+            d[a] = x->dims[a];
     }
     return OT_OK;
 }
 
 /* sizes with keep_aspect_ratio_policy: one common scale. Needs everything known. With negative axes
  * ONNX Runtime leaves the input's size as it is, against the standard: unknown then. */
-static void by_policy(const ot_value *x, const targets *t, const ot_known *sizes, bool not_larger, int64_t *d)
+static void by_policy(const ot_value *x, const targets *t, const ot_known *sizes, bool not_larger,
+                      int64_t *d)
 {
     float scale = 0;
     bool all = sizes->ok == NULL && t->n > 0 && !t->negative;
@@ -82,7 +85,8 @@ static void by_policy(const ot_value *x, const targets *t, const ot_known *sizes
     }
 }
 
-static ot_status by_sizes(ot_infer *c, const ot_value *x, const targets *t, const ot_known *sizes, int64_t *d)
+static ot_status by_sizes(ot_infer *c, const ot_value *x, const targets *t, const ot_known *sizes,
+                          int64_t *d)
 {
     const char *policy = ot_attr_str(c->n, "keep_aspect_ratio_policy", "stretch");
     if ((int64_t)sizes->n != t->n)
@@ -93,7 +97,9 @@ static ot_status by_sizes(ot_infer *c, const ot_value *x, const targets *t, cons
     if (c->n->version >= 18 && strcmp(policy, "stretch") != 0) {
         bool not_larger = strcmp(policy, "not_larger") == 0;
         if (!not_larger && strcmp(policy, "not_smaller") != 0)
-            return ot_shape_fail(c, "keep_aspect_ratio_policy '%s' is not one of stretch, not_larger, not_smaller", policy);
+            return ot_shape_fail(
+                c, "keep_aspect_ratio_policy '%s' is not one of stretch, not_larger, not_smaller",
+                policy);
         by_policy(x, t, sizes, not_larger, d);
         return OT_OK;
     }
@@ -103,7 +109,10 @@ static ot_status by_sizes(ot_infer *c, const ot_value *x, const targets *t, cons
 }
 
 /* An operand that is there and not of length 0. */
-static bool present(const ot_value *v) { return v != NULL && !(v->rank == 1 && v->dims[0] == 0); }
+static bool present(const ot_value *v)
+{
+    return v != NULL && !(v->rank == 1 && v->dims[0] == 0);
+}
 
 ot_status ot_shape_resize(ot_infer *c)
 {
@@ -120,15 +129,22 @@ ot_status ot_shape_resize(ot_infer *c)
     for (int32_t a = 0; a < x->rank; a++) d[a] = x->dims[a];
     bool done = false;
     if (c->n->op == OT_OP_Upsample && c->n->version < 9) {
-        if (attr == NULL || attr->kind != OT_ATTR_FLOATS) return ot_shape_fail(c, "attribute scales is missing");
+        if (attr == NULL || attr->kind != OT_ATTR_FLOATS)
+            return ot_shape_fail(c, "attribute scales is missing");
         OT_TRY(by_scales(c, x, &t, attr->n, NULL, attr->floats, NULL, d));
         done = true;
     } else if (present(sizes)) {
         const ot_known *k = ot_shape_known(c, 3);
-        if (k != NULL && k->i != NULL) { OT_TRY(by_sizes(c, x, &t, k, d)); done = true; }
+        if (k != NULL && k->i != NULL) {
+            OT_TRY(by_sizes(c, x, &t, k, d));
+            done = true;
+        }
     } else if (present(scales)) {
         const ot_known *k = ot_shape_known(c, at);
-        if (k != NULL && k->f != NULL) { OT_TRY(by_scales(c, x, &t, k->n, k->f, NULL, k->ok, d)); done = true; }
+        if (k != NULL && k->f != NULL) {
+            OT_TRY(by_scales(c, x, &t, k->n, k->f, NULL, k->ok, d));
+            done = true;
+        }
     } else {
         return ot_shape_fail(c, "has neither scales nor sizes");
     }

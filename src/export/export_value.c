@@ -110,9 +110,35 @@ static const Onnx__ValueInfoProto *over(ot_exporter *ex, const ot_value *v, cons
     return info;
 }
 
+/* seq(tensor(dtype)); the elements' shapes differ, so none is stated. */
+static const Onnx__ValueInfoProto *sequence_info(ot_exporter *ex, const ot_value *v)
+{
+    Onnx__ValueInfoProto *info = OT_NEW(ex->a, Onnx__ValueInfoProto);
+    Onnx__TypeProto *type = OT_NEW(ex->a, Onnx__TypeProto), *elem = OT_NEW(ex->a, Onnx__TypeProto);
+    Onnx__TypeProto__Sequence *seq = OT_NEW(ex->a, Onnx__TypeProto__Sequence);
+    Onnx__TypeProto__Tensor *tensor = OT_NEW(ex->a, Onnx__TypeProto__Tensor);
+    if (!info || !type || !elem || !seq || !tensor) return NULL;
+    onnx__value_info_proto__init(info);
+    onnx__type_proto__init(type);
+    onnx__type_proto__init(elem);
+    onnx__type_proto__sequence__init(seq);
+    onnx__type_proto__tensor__init(tensor);
+    tensor->has_elem_type = 1;
+    tensor->elem_type = (int32_t)v->dtype;
+    elem->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    elem->tensor_type = tensor;
+    seq->elem_type = elem;
+    type->value_case = ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE;
+    type->sequence_type = seq;
+    info->name = UNCONST(char *, v->name);
+    info->type = type;
+    return info;
+}
+
 const Onnx__ValueInfoProto *ot_export_value_info(ot_exporter *ex, const ot_value *v)
 {
     if (v->is_tensor) return over(ex, v, NULL);
+    if (v->is_sequence) return sequence_info(ex, v);
     /* a sequence, map or optional: only a description from the file can tell its type */
     Onnx__ValueInfoProto *info = OT_NEW(ex->a, Onnx__ValueInfoProto);
     if (!info) return NULL;

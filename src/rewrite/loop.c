@@ -14,16 +14,16 @@
 
 /* ---- opening and closing the body ---- */
 
-static ot_status add_input(rw_loop *l, const char *name, ot_dtype dtype, ot_id *out)
+ot_status rw_loop_input(rw_loop *l, const char *name, ot_dtype dtype, ot_id *out)
 {
     OT_TRY(rw_value(l->w, &l->body, "body", name, dtype, 0, NULL, out));
     l->body.g->values[*out].is_input = true;
     return OT_PUSH(l->w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ? OT_OK : rw_nomem(l->w);
 }
 
-static ot_status open_body(rw_loop *l, rw_region *w, const rw_block *b)
+ot_status rw_loop_open(rw_loop *l, rw_region *w, const rw_block *b, bool sequence)
 {
-    *l = (rw_loop){ .w = w, .b = b, .scan = rw_use_scan(w), .iter = OT_NONE };
+    *l = (rw_loop){ .w = w, .b = b, .scan = !sequence && rw_use_scan(w), .sequence = sequence, .iter = OT_NONE };
     const char *name = rw_name(w, "body", NULL);
     ot_graph *g = name ? ot_graph_new(w->g->model, w->g, name) : NULL;
     l->tables = ot_map_new(w->arena);
@@ -31,13 +31,13 @@ static ot_status open_body(rw_loop *l, rw_region *w, const rw_block *b)
     OT_TRY(rw_target_init(w, &l->body, g, "body"));
     if (l->scan) return OT_OK;
     ot_id state;
-    OT_TRY(add_input(l, "iteration", OT_I64, &l->iter));
-    OT_TRY(add_input(l, "go_on", OT_BOOL, &state));
-    return w->g->model->opset < LOOP_STATELESS ? add_input(l, "carried", OT_I64, &state) : OT_OK;
+    OT_TRY(rw_loop_input(l, "iteration", OT_I64, &l->iter));
+    OT_TRY(rw_loop_input(l, "go_on", OT_BOOL, &state));
+    return w->g->model->opset < LOOP_STATELESS ? rw_loop_input(l, "carried", OT_I64, &state) : OT_OK;
 }
 
 /* A value that a body may hand out: made by a node of the body and handed out once. */
-static ot_status own_result(rw_loop *l, const char *name, ot_id *v)
+ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v)
 {
     const ot_value x = l->body.g->values[*v];
     ot_id out = OT_NONE;
@@ -61,7 +61,7 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
     if (!outs || !made) return rw_nomem(w);
     for (uint32_t k = 0; k < own; k++) {
         outs[k] = l->inputs[k + 1];
-        OT_TRY(own_result(l, k ? "carry" : "continue", &outs[k]));
+        OT_TRY(rw_loop_own(l, k ? "carry" : "continue", &outs[k]));
     }
     memcpy(outs + own, results, n * sizeof *results);
     body->inputs = ot_memdup(a, l->inputs, l->n_inputs * sizeof *l->inputs);
@@ -125,7 +125,7 @@ static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, ot_id stack
 
 /* ---- the block ---- */
 
-static ot_status bring_inputs(rw_loop *l, rw_chain *c)
+ot_status rw_loop_bring(rw_loop *l, rw_chain *c)
 {
     for (uint32_t v = 0; v < l->w->r->n_inputs; v++) {
         if (!c->needed[v]) continue;
@@ -157,7 +157,7 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
     } else {
         OT_TRY(rw_value(w, &w->top, "stack", x.name, x.dtype, x.rank + 1, dims, stacked));
     }
-    return own_result(l, x.name, result);
+    return rw_loop_own(l, x.name, result);
 }
 
 ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
@@ -170,9 +170,9 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
     if (!results || !stacked) return rw_nomem(w);
     for (uint32_t d = 0; d < w->r->n_dims; d++)
         win[d] = &(b->count[d] > 1 ? w->dims[d].loop : w->dims[d].exact)[b->first[d]];
-    OT_TRY(open_body(&l, w, b));
+    OT_TRY(rw_loop_open(&l, w, b, false));
     OT_TRY(rw_chain_plan(&c, w, &l.body, win));
-    OT_TRY(bring_inputs(&l, &c));
+    OT_TRY(rw_loop_bring(&l, &c));
     OT_TRY(rw_chain_emit(&c));
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
         if (w->r->values[v].is_output && c.needed[v] && c.val[v] != OT_NONE) {

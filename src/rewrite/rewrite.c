@@ -34,6 +34,7 @@ static ot_status make_block(rw_region *w, uint32_t k, rw_block *b)
 static ot_status write_region(rw_region *w)
 {
     uint32_t n = 1, largest = 0;
+    if (w->r->form == OT_FORM_PEELED && !w->force_loop && rw_sequence_fits(w)) return rw_sequence(w);
     for (uint32_t d = 0; d < w->r->n_dims; d++) n *= w->dims[d].n_runs;
     rw_block *blocks = OT_NEW_N(w->arena, rw_block, n);
     if (!blocks) return rw_nomem(w);

@@ -7,6 +7,7 @@
  *   chain.c     the region's operators, once, for one tile's windows
  *   unrolled.c  tiles written out, and joining blocks of tiles by Concat
  *   loop.c      a block of tiles as one Scan or Loop, stitched by Reshape (and Transpose)
+ *   sequence.c  loops that carry a sequence of pieces, for tiles cut in one dimension
  *   scan.c      zero-copy inputs and outputs of a Scan
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
  *
@@ -87,6 +88,7 @@ typedef struct rw_loop {
     const rw_block *b;
     rw_target body;
     bool scan;               /* Scan, else Loop */
+    bool sequence;           /* a Loop that carries sequences: everything is cut inside its body */
     ot_id *scan_in;          /* [n_scan] outer values that the Scan cuts along their first axis */
     ot_id *inputs;           /* [n_inputs] body inputs, in order */
     uint32_t n_scan, n_inputs;
@@ -165,6 +167,21 @@ ot_status rw_join(rw_region *w, const rw_block *blocks) OT_MUST_USE;
 /* Write the block as a loop; fills b->out. final: the results are the region's outputs themselves. */
 ot_status rw_loop_block(rw_region *w, rw_block *b, bool final) OT_MUST_USE;
 bool rw_use_scan(const rw_region *w);
+/* Begin a body: as a Loop that carries sequences, or as rw_use_scan says. */
+ot_status rw_loop_open(rw_loop *l, rw_region *w, const rw_block *b, bool sequence) OT_MUST_USE;
+/* A body input; rank 0 tensor until changed. */
+ot_status rw_loop_input(rw_loop *l, const char *name, ot_dtype dtype, ot_id *out) OT_MUST_USE;
+/* Make `val` of the region inputs that the chain needs available in the body. */
+ot_status rw_loop_bring(rw_loop *l, rw_chain *c) OT_MUST_USE;
+/* A value that a body may hand out: made by a node of the body and handed out once. */
+ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v) OT_MUST_USE;
+
+/* ---- sequence.c ---- */
+
+/* Whether the region's tiles can be collected in sequences: one dimension, opset 11 or newer. */
+bool rw_sequence_fits(const rw_region *w);
+/* Write all runs as loops that append their pieces to sequences, and join those. */
+ot_status rw_sequence(rw_region *w) OT_MUST_USE;
 
 /* ---- scan.c ---- */
 

@@ -266,7 +266,8 @@ ot_status rw_prepare(rw_region *w, ot_form f, bool *legal, const char **why)
     *why = "the tiles would be written out to too many nodes";
     if (single * r->n_nodes > UNROLLED_NODES_MAX || tiles > UINT32_MAX / 64) return OT_OK;
     *why = "no two tiles next to each other are alike";
-    if (f != OT_FORM_UNROLLED && !looped) return OT_OK;
+    bool sequence = f == OT_FORM_PEELED && rw_sequence_fits(w);
+    if (f != OT_FORM_UNROLLED && !looped && !sequence) return OT_OK;
     *legal = f != OT_FORM_SCAN || rw_scan_legal(w, why);
     return OT_OK;
 }

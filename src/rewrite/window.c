@@ -191,6 +191,12 @@ ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out)
     motion m;
     ot_id src;
     OT_TRY(find_motion(l, v, false, &m));
+    if (l->sequence) { /* nothing of the tiles in the outer graph */
+        OT_TRY(rw_use(w, &l->body, id, &src));
+        OT_TRY(rw_crop(w, &l->body, src, m.still, m.n_still, name, &src));
+        *out = src;
+        return m.n_moving ? rw_moving_crop(l, src, m.axes, m.n_moving, m.lo, m.len, name, out) : OT_OK;
+    }
     OT_TRY(rw_crop(w, &w->top, id, m.still, m.n_still, name, &src));
     if (m.n_moving == 0) return rw_use(w, &l->body, src, out);
     OT_TRY(rw_capture(w, &l->body, src, &src));

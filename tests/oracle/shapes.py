@@ -3,15 +3,16 @@
     shapes.py --tool build/tests/dump_shapes models MODELS_JSON [--big]    third-party models listed in a models.json
     shapes.py --tool build/tests/dump_shapes files MODEL.onnx...           any models; free dims are bound
     shapes.py --tool build/tests/dump_shapes sweep [--seed S] [--n N]      random attributes, one operator at a time
+    shapes.py --tool build/tests/dump_shapes hostile [--seed S] [--n N]    the same with extreme numbers: no crash
 
 For each model the types, dims and known contents that dump_shapes prints are compared with onnx.shape_inference
 (with data propagation) and with a run of ONNX Runtime (no optimisation) that has every intermediate value as an
 output. A dim that we leave unknown is no error, but counts against the coverage, which is printed.
 Exit status 1 when anything disagrees.
 """
-import argparse, collections, json, os, random, subprocess, sys, tempfile
+import argparse, json, os, subprocess, sys
 import numpy as np, onnx, onnxruntime as ort
-from onnx import helper, numpy_helper, shape_inference
+from onnx import helper, shape_inference
 
 ort.set_default_logger_severity(4)
 DTYPES = {1: 'float32', 2: 'uint8', 3: 'int8', 4: 'uint16', 5: 'int16', 6: 'int32', 7: 'int64', 9: 'bool',
@@ -227,11 +228,15 @@ def main():
     p.add_argument('--free', type=int, default=64, help='extent for free dims but the first')
     p = sub.add_parser('sweep'); p.add_argument('--seed', type=int, default=1); p.add_argument('--n', type=int, default=60)
     p.add_argument('--only')
+    p = sub.add_parser('hostile'); p.add_argument('--seed', type=int, default=1); p.add_argument('--n', type=int, default=60)
     args = ap.parse_args()
     args.tool = os.path.abspath(args.tool)
     if args.what == 'sweep':
         from shapes_sweep import sweep
         return sweep(args, dump, check_onnx, check_ort)
+    if args.what == 'hostile':
+        from shapes_sweep import hostile
+        return hostile(args, dump)
     return {'models': models, 'files': files}[args.what](args)
 
 

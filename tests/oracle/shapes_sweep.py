@@ -21,7 +21,7 @@ def build(case):
     for k, a in enumerate(inputs):
         if a is None:
             names.append('')
-        elif isinstance(a, tuple):
+        elif isinstance(a, tuple):  # the graph input
             names.append('x%d' % k)
             gin.append(helper.make_tensor_value_info('x%d' % k, helper.np_dtype_to_tensor_dtype(a[1].dtype), a[1].shape))
         else:
@@ -283,7 +283,48 @@ def others(r):
     return node('Attention', [X(2, s, q * d), X(2, t, kv * d), X(2, t, kv * 2)], 23, q_num_heads=q, kv_num_heads=kv)
 
 
-FAMILIES = dict(conv=conv, conv_transpose=conv_transpose, pool=pool, resize=resize, upsample=upsample, slice=slice_, pad=pad, reshape=reshape,
+def contents(r):
+    """Constant operands only: the contents of the result must be known, and right."""
+    x = [r.randint(1, 4) for _ in range(r.randint(1, 3))]
+    arr = lambda *d, lo=-9, hi=9: np.array([r.randint(lo, hi) for _ in range(int(np.prod(d)))], np.int64).reshape(d)
+    part = lambda: [r.choice([1, d]) for d in x[r.randint(0, len(x)):]]
+    axis = r.randrange(len(x))
+    pick = r.randrange(16)
+    if pick < 3:
+        return node(r.choice(['Add', 'Sub', 'Mul', 'Min', 'Max', 'Equal', 'Less', 'Greater', 'LessOrEqual']), [arr(*x), arr(*part())], 13)
+    if pick == 3:
+        return node(r.choice(['Div', 'Mod']), [arr(*x), arr(*part(), lo=1)], 13)
+    if pick == 4:
+        return node('Mod', [arr(*x), -arr(*part(), lo=1)], 13, fmod=r.choice([None, 1]))
+    if pick == 5:
+        return node('Where', [arr(*part(), lo=0, hi=1).astype(bool), arr(*x), arr(*part())], 9)
+    if pick == 6:
+        return node('Gather', [arr(*x), arr(*part(), lo=-x[axis], hi=x[axis] - 1)], 13, axis=axis)
+    if pick == 7:
+        return node('Transpose', [arr(*x)], 13, perm=r.sample(range(len(x)), len(x)))
+    if pick == 8:
+        y = list(x)
+        y[axis] = 2
+        return node('Concat', [arr(*x), arr(*y), arr(*x)], 13, axis=axis)
+    if pick == 9:
+        return node('Tile', [arr(*x), ints(*[r.randint(1, 3) for _ in x])], 13)
+    if pick == 10:
+        return node('Expand', [arr(*[r.choice([1, d]) for d in x]), ints(*x)], 13)
+    if pick == 11:
+        step = r.choice([1, 2, -1, -2])
+        return node('Slice', [arr(*x), ints(r.randint(-5, 5)), ints(r.randint(-5, 5)), ints(axis), ints(step)], 13)
+    if pick == 12:
+        return node(r.choice(['ReduceProd', 'ReduceMax', 'ReduceMin']), [arr(*x)], 13, keepdims=r.choice([0, 1]))
+    if pick == 13:
+        return node('Split', [arr(6, *x)], 13, 3, axis=0)
+    if pick == 14:
+        q = r.randint(1, len(x))
+        idx = np.array([[r.randint(-d, d - 1) for d in x[:q]]], np.int64)
+        return node('ScatterND', [arr(*x), idx, arr(1, *x[q:])], 13)
+    return node('Range', [np.int64(r.randint(-9, 9)), np.int64(r.randint(-9, 9)), np.int64(r.choice([-3, -1, 1, 2]))], 11)
+
+
+FAMILIES = dict(contents=contents, conv=conv, conv_transpose=conv_transpose, pool=pool, resize=resize, upsample=upsample, slice=slice_, pad=pad, reshape=reshape,
                 squeeze=squeeze, unsqueeze=unsqueeze, reduce=reduce_, matmul=matmul, broadcast=broadcast, gather=gather, split=split,
                 movers=movers, dense=dense, others=others)
 
@@ -308,7 +349,61 @@ def judge(case, tool, path, dump, check_onnx, check_ort):
     if bad:
         return bad[0][1]
     open_ = [o for o in model.graph.node[0].output if not found[o].full()]
-    return 'left open: %s %s' % (open_[0], found[open_[0]].dims) if open_ else 'same'
+    if open_:
+        return 'left open: %s %s' % (open_[0], found[open_[0]].dims)
+    constant = not model.graph.input and found['y0'].dtype in ('int64', 'bool')
+    return 'contents unknown' if constant and found['y0'].known is None else 'same'
+
+
+EXTREMES = [0, -1, 1, 2, 3, 17, 2**31 - 1, 2**31, -2**31, 2**40, 2**48, 2**62, 2**63 - 1, -2**63]
+
+
+def mutate(case, r):
+    """The same case with some numbers replaced by extremes."""
+    op, inputs, version, n_out, attrs = case
+    inputs, attrs = list(inputs), dict(attrs)
+    for k, a in enumerate(inputs):
+        if isinstance(a, np.ndarray) and a.dtype == np.int64 and a.size and r.random() < .5:
+            a = a.copy().reshape(-1)
+            a[r.randrange(a.size)] = r.choice(EXTREMES)
+            inputs[k] = a.reshape(inputs[k].shape)
+        elif r.random() < .05:
+            inputs[k] = None
+    for name, v in attrs.items():
+        if r.random() < .5 and isinstance(v, list) and all(isinstance(x, int) for x in v):
+            v = [r.choice(EXTREMES) if r.random() < .5 else x for x in v]
+            attrs[name] = v if r.random() < .8 else v + [1]
+        elif r.random() < .5 and isinstance(v, int):
+            attrs[name] = r.choice(EXTREMES)
+    return op, inputs, r.choice([version, version, 7, 13, 24]), n_out, attrs
+
+
+def hostile(args, dump):
+    """Extreme numbers everywhere: the tool must end with status 0 or 1 (run it on a sanitizer build)."""
+    wrong, seen = 0, collections.Counter()
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, 'm.onnx')
+        for name, make in FAMILIES.items():
+            r = random.Random('%d hostile %s' % (args.seed, name))
+            for _ in range(args.n):
+                case = mutate(make(r), r)
+                model = build(case)
+                for i in model.graph.input:
+                    for d in i.type.tensor_type.shape.dim:
+                        if r.random() < .3:
+                            d.dim_value = r.choice(EXTREMES)
+                        elif r.random() < .1:
+                            d.dim_param = 'n'
+                with open(path, 'wb') as f:
+                    f.write(model.SerializeToString())
+                found, why = dump(args.tool, path, {})
+                status = '0' if found is not None else why.split(':')[0]
+                seen[status] += 1
+                if status not in ('0', '1') or 'runtime error' in why:
+                    wrong += 1
+                    print('  %s\n    %s' % (describe(case), why[:600]))
+    print('hostile: statuses %s, %d wrong' % (dict(seen), wrong))
+    return wrong
 
 
 def sweep(args, dump, check_onnx, check_ort):

@@ -91,7 +91,7 @@ static int32_t wrap(int64_t axis, int32_t rank) { return (int32_t)(axis < 0 ? ax
 
 static void broadcast_shape(const arr *in, uint32_t n_in, arr *out)
 {
-    int64_t d[ARR_RANK];
+    int64_t d[ARR_RANK] = { 0 };
     int32_t rank = 0;
     for (uint32_t k = 0; k < n_in; k++)
         if (in[k].present && in[k].rank > rank) rank = in[k].rank;
@@ -110,7 +110,7 @@ static void broadcast_shape(const arr *in, uint32_t n_in, arr *out)
 static void ev_pointwise(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
     uint32_t data = is(op, "Clip") || is(op, "Dropout") || is(op, "CastLike") ? 1 : n_in;
-    int64_t ix[ARR_RANK];
+    int64_t ix[ARR_RANK] = { 0 };
     (void)op;
     broadcast_shape(in, data, &out[0]);
     for (int64_t f = 0; f < arr_size(&out[0]); f++) {
@@ -126,7 +126,7 @@ static void ev_pointwise(const ev_op *op, const arr *in, uint32_t n_in, arr *out
 /* Add with the broadcast and axis attributes of opset 6. */
 static void ev_legacy_add(const ev_op *op, const arr *in, arr *out)
 {
-    int64_t ix[ARR_RANK], shift = ev_int(op, "axis", in[0].rank - in[1].rank);
+    int64_t ix[ARR_RANK] = { 0 }, shift = ev_int(op, "axis", in[0].rank - in[1].rank);
     arr_shape(&out[0], in[0].rank, in[0].d);
     for (int64_t f = 0; f < arr_size(&out[0]); f++) {
         unflatten(&out[0], f, ix);
@@ -168,7 +168,7 @@ static void ev_summed(const ev_op *op, const arr *in, uint32_t n_in, bool *over)
 /* Sum over the marked axes, kept with extent 1. */
 static void sum_over(const arr *x, const bool *over, arr *out)
 {
-    int64_t d[ARR_RANK], ix[ARR_RANK];
+    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 };
     for (int32_t i = 0; i < x->rank; i++) d[i] = over[i] ? 1 : x->d[i];
     arr_shape(out, x->rank, d);
     for (int64_t f = 0; f < arr_size(x); f++) {
@@ -183,7 +183,7 @@ static void ev_norm(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
     bool over[ARR_RANK], channel = is(op, "BatchNormalization") || is(op, "InstanceNormalization") ||
                                    is(op, "GroupNormalization");
-    int64_t ix[ARR_RANK];
+    int64_t ix[ARR_RANK] = { 0 };
     ev_summed(op, in, n_in, over);
     sum_over(&in[0], over, &out[1]);
     arr_shape(&out[0], in[0].rank, in[0].d);
@@ -202,7 +202,7 @@ static void ev_norm(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 static void ev_reduce(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
     bool over[ARR_RANK];
-    int64_t d[ARR_RANK];
+    int64_t d[ARR_RANK] = { 0 };
     int32_t rank = 0;
     arr *kept = malloc(sizeof *kept);
     ev_summed(op, in, n_in, over);
@@ -216,7 +216,7 @@ static void ev_reduce(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 
 static void ev_cumsum(const arr *in, arr *out)
 {
-    int64_t ix[ARR_RANK];
+    int64_t ix[ARR_RANK] = { 0 };
     int32_t along = wrap(in[1].v[0], in[0].rank);
     arr_shape(&out[0], in[0].rank, in[0].d);
     for (int64_t f = 0; f < arr_size(&in[0]); f++) {
@@ -227,7 +227,7 @@ static void ev_cumsum(const arr *in, arr *out)
 
 static void ev_quant(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
-    int64_t ix[ARR_RANK];
+    int64_t ix[ARR_RANK] = { 0 };
     arr_shape(&out[0], in[0].rank, in[0].d);
     for (int64_t f = 0; f < arr_size(&in[0]); f++) {
         unflatten(&in[0], f, ix);
@@ -250,7 +250,7 @@ static void ev_matmul(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
     const arr *a = &in[0], *b = &in[ql ? 3 : 1];
     int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0, nb = ra > rb ? ra : rb;
     bool a1 = a->rank == 1, b1 = b->rank == 1;
-    int64_t d[ARR_RANK], ix[ARR_RANK], ia[ARR_RANK], ib[ARR_RANK];
+    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 }, ia[ARR_RANK] = { 0 }, ib[ARR_RANK] = { 0 };
     int32_t r = nb;
     for (int32_t i = 0; i < nb; i++) {
         int64_t da = i - (nb - ra) >= 0 ? a->d[i - (nb - ra)] : 1, db = i - (nb - rb) >= 0 ? b->d[i - (nb - rb)] : 1;
@@ -306,7 +306,7 @@ static void ev_gemm(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 static void ev_einsum(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
     const char *eq = ev_attr(op, "equation")->s, *res = strstr(eq, "->") + 2;
-    int64_t extent[128] = { 0 }, val[128] = { 0 }, d[ARR_RANK], ix[ARR_RANK];
+    int64_t extent[128] = { 0 }, val[128] = { 0 }, d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 };
     uint32_t k = 0;
     int32_t pos = 0, r = 0;
     for (const char *c = eq; c < res - 2; c++) {
@@ -353,7 +353,7 @@ static void ev_attention(const arr *in, uint32_t n_in, arr *out)
     arr_shape(&out[0], 4, d);
     if (kk->d[0] != d[0] || v->d[0] != d[0] || d[1] % kk->d[1] || kk->d[1] != v->d[1]) abort();
     for (int64_t f = 0; f < arr_size(&out[0]); f++) {
-        int64_t ix[4], h;
+        int64_t ix[4] = { 0 }, h;
         unflatten(&out[0], f, ix);
         h = ix[1] / (d[1] / kk->d[1]);
         for (int64_t j = 0; j < kk->d[2]; j++) {
@@ -372,7 +372,7 @@ static void ev_attention(const arr *in, uint32_t n_in, arr *out)
 static void ev_transpose(const ev_op *op, const arr *in, arr *out)
 {
     const ot_attr *p = ev_attr(op, "perm");
-    int64_t d[ARR_RANK], ix[ARR_RANK], src[ARR_RANK];
+    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 }, src[ARR_RANK] = { 0 };
     int32_t r = in[0].rank;
     for (int32_t i = 0; i < r; i++) d[i] = in[0].d[p ? p->ints[i] : r - 1 - i];
     arr_shape(&out[0], r, d);
@@ -385,7 +385,7 @@ static void ev_transpose(const ev_op *op, const arr *in, arr *out)
 
 static void ev_reshape(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
-    int64_t d[ARR_RANK], known = 1;
+    int64_t d[ARR_RANK] = { 0 }, known = 1;
     int32_t r = 0, free_axis = -1;
     const arr *x = &in[0];
     if (is(op, "Reshape")) {
@@ -421,7 +421,7 @@ static void ev_reshape(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 static void ev_expand(const arr *in, arr *out)
 {
     arr *both = calloc(2, sizeof *both);
-    int64_t ix[ARR_RANK];
+    int64_t ix[ARR_RANK] = { 0 };
     both[0] = in[0];
     arr_shape(&both[1], (int32_t)in[1].d[0], in[1].v);
     broadcast_shape(both, 2, &out[0]);
@@ -434,7 +434,7 @@ static void ev_expand(const arr *in, arr *out)
 
 static void ev_tile(const arr *in, arr *out)
 {
-    int64_t d[ARR_RANK], ix[ARR_RANK];
+    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 };
     for (int32_t i = 0; i < in[0].rank; i++) d[i] = in[0].d[i] * in[1].v[i];
     arr_shape(&out[0], in[0].rank, d);
     for (int64_t f = 0; f < arr_size(&out[0]); f++) {
@@ -446,7 +446,7 @@ static void ev_tile(const arr *in, arr *out)
 
 static void ev_concat(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
-    int64_t d[ARR_RANK], ix[ARR_RANK];
+    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 };
     int32_t a = wrap(ev_int(op, "axis", 1), in[0].rank);
     memcpy(d, in[0].d, sizeof d);
     for (uint32_t k = 1; k < n_in; k++) d[a] += in[k].d[a];
@@ -464,7 +464,7 @@ static void ev_split(const ev_op *op, const arr *in, arr *out)
     int64_t at = 0;
     int32_t a = wrap(ev_int(op, "axis", 0), in[0].rank);
     for (uint32_t k = 0; k < 2; k++) { /* two outputs, sizes in operand 1 */
-        int64_t d[ARR_RANK], ix[ARR_RANK];
+        int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 };
         memcpy(d, in[0].d, sizeof d);
         d[a] = in[1].v[k];
         arr_shape(&out[k], in[0].rank, d);
@@ -480,7 +480,7 @@ static void ev_split(const ev_op *op, const arr *in, arr *out)
 static void ev_gather(const ev_op *op, const arr *in, arr *out)
 {
     int32_t a = wrap(ev_int(op, "axis", 0), in[0].rank), q = in[1].rank, r = 0;
-    int64_t d[ARR_RANK], ix[ARR_RANK], src[ARR_RANK];
+    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 }, src[ARR_RANK] = { 0 };
     for (int32_t i = 0; i < a; i++) d[r++] = in[0].d[i];
     for (int32_t i = 0; i < q; i++) d[r++] = in[1].d[i];
     for (int32_t i = a + 1; i < in[0].rank; i++) d[r++] = in[0].d[i];
