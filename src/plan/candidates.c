@@ -20,11 +20,13 @@ static int64_t balanced(int64_t extent, int64_t n)
     return ot_ceil_div(extent, n);
 }
 
-uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, int64_t *tiles)
+uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, bool spread, int64_t *tiles)
 {
-    static const int64_t counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256};
+    static const int64_t dense[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 0};
+    static const int64_t sparse[] = {2, 4, 8, 16, 32, 64, 128, 0};
+    const int64_t *counts = spread ? sparse : dense;
     uint32_t n = 0;
-    for (size_t k = 0; k < sizeof counts / sizeof *counts && n < max_counts; k++) {
+    for (size_t k = 0; counts[k] && n < max_counts; k++) {
         if (counts[k] > extent) break;
         int64_t t = nearest_divisor(extent, balanced(extent, counts[k]));
         if (ot_ceil_div(extent, t) < 2) continue;

@@ -131,6 +131,13 @@ static uint32_t axis_sets(const solver *v, uint32_t end, uint32_t out, int8_t (*
         dims[n_sets++] = 1;
     }
     if (v->s->n > 1500) return n_sets;
+    /* Three dims: batch, H and W of images. */
+    if (n_ok >= 3 && n_sets < AXIS_SETS_MAX && ok[0] == 0 && ok[n_ok - 1] == ok[n_ok - 2] + 1) {
+        sets[n_sets][0] = ok[0];
+        sets[n_sets][1] = ok[n_ok - 2];
+        sets[n_sets][2] = ok[n_ok - 1];
+        dims[n_sets++] = 3;
+    }
     /* Two dims: neighbours among the cuttable axes, the last pair (H, W) first. */
     for (uint32_t k = n_ok; k-- > 1 && n_sets < AXIS_SETS_MAX;) {
         sets[n_sets][0] = ok[k - 1];

@@ -126,7 +126,8 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
         if (!sum_dim(g, r, d, &w, &x[d])) return OT_OK;
         tiles *= r->dims[d].n_tiles;
     }
-    ot_totals tot = {.tiles = tiles, .outermost = r->n_dims == 1};
+    ot_totals tot = {.tiles = tiles, .n_dims = r->n_dims, .outermost = r->n_dims == 1};
+    for (uint32_t d = 0; d < r->n_dims; d++) tot.halo |= r->dims[d].extent % r->dims[d].tile != 0;
     double macs = 0, macs_tiled = 0, untiled = 0, traffic_untiled = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         uint32_t pos = s->pos[r->nodes[i].node];
@@ -136,6 +137,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
         traffic_untiled += s->traffic[pos + 1] - s->traffic[pos];
         macs += s->macs[pos];
         macs_tiled += s->macs[pos] * f;
+        tot.halo |= f > 1 + 1e-6;
         r->weight_bytes += ot_cost_weights(s, pos);
         if (s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE) continue;
         for (uint32_t k = 0; k < n->n_in + n->n_out; k++) {

@@ -2,8 +2,9 @@
  *
  *   form        window in           piece out                           peak of the outputs
  *   scan        slice of the outer  slice of the outer tensor           1 x
- *   unrolled    Slice copy          Concat copy                         2 x (all pieces, then the result)
- *   loop-peeled Slice copy          scan output, Transpose, Concat      2 x
+ *   unrolled    Slice copy          Concat copy                         2 x (all pieces, then the result), and tiles
+ *                                                                       that fragment the outer graph's memory
+ *   loop-peeled Slice copy          sequence of pieces, Concat          2 x
  *   loop-window Slice copy + crop   scan output, Transpose              2 x, or 1 x when tiles are contiguous
  *
  * Scratchpad targets run the While/Slice/Deslice form (no stitching): transfers in and out, overlapped with
@@ -46,12 +47,14 @@ void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *
         case OT_FORM_UNROLLED:
             stitch = 2 * x->out_bytes / out_bw;
             overhead += x->tiles * x->n_inputs * t->node_overhead;
-            *stitch_peak *= 2;
+            /* Tiles live in the outer graph; sizes that differ from layer to layer do not fit each other's places. */
+            *stitch_peak = 2 * *stitch_peak + (x->halo ? 3 : 1) * x->ws;
             break;
         case OT_FORM_PEELED:
-            stitch = 4 * x->out_bytes / out_bw;
-            overhead += x->tiles * (x->n_inputs * 2 * t->node_overhead + t->loop_overhead);
-            *stitch_peak *= 3;
+            stitch = 2 * x->out_bytes / out_bw;
+            overhead += x->tiles * (x->n_inputs * 4 * t->node_overhead + t->loop_overhead);
+            /* In several dims the border tiles stay in the outer graph and the stack is transposed. */
+            *stitch_peak = x->n_dims > 1 ? 3 * *stitch_peak + 2 * x->ws : 2 * *stitch_peak;
             break;
         case OT_FORM_WINDOW:
             stitch = (x->outermost ? 1 : 3) * x->out_bytes / out_bw;

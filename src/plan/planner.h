@@ -123,8 +123,9 @@ int64_t ot_cost_weights(const ot_seq *s, uint32_t p);
 
 #define OT_COUNTS_MAX 14 /* tile counts tried per dim */
 
-/* Tile extents worth trying on an axis: from 2 tiles to one element each, divisors preferred. Returns how many. */
-uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, int64_t *tiles);
+/* Tile extents worth trying on an axis: from 2 tiles to one element each, divisors preferred. spread: fewer, further apart
+ * (for tilings in several dims). Returns how many. */
+uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, bool spread, int64_t *tiles);
 
 /* ---- plan/trial.c: cost of intervals while a walk goes down ---- */
 
@@ -173,8 +174,10 @@ typedef struct ot_totals {
     double out_bytes;             /* pieces written */
     double weights;               /* constants read per tile */
     double tiles;
+    uint32_t n_dims;
     int64_t ws;                   /* working set without weights */
     uint32_t n_inputs, n_outputs; /* cut inputs, outputs */
+    bool halo;                    /* windows overlap, or tiles differ */
     bool outermost;               /* outputs are contiguous in memory tile by tile */
 } ot_totals;
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak);

@@ -11,7 +11,7 @@
  */
 #include "../plan/planner.h"
 
-enum { SAMPLES = 3 };
+enum { SAMPLES = 3, COUNTS_2D = 8, COUNTS_3D = 6 };
 
 typedef struct dim_count {
     int64_t tile;
@@ -27,7 +27,7 @@ typedef struct dim_count {
 } dim_count;
 
 typedef struct pair {
-    uint32_t c[2];
+    uint32_t c[OT_DIMS_MAX];
     double t_fast, t_mid, t_slow, nodes;
     double ws;
     bool dead;
@@ -42,8 +42,8 @@ struct ot_trial {
     uint32_t out_index;
     int8_t axes[OT_DIMS_MAX];
     uint32_t n_dims;
-    uint32_t n_counts[2];
-    dim_count dim[2][OT_COUNTS_MAX];
+    uint32_t n_counts[OT_DIMS_MAX];
+    dim_count dim[OT_DIMS_MAX][OT_COUNTS_MAX];
     pair *pairs;           /* [n_pairs] */
     uint32_t n_pairs;
     ot_id *pending;        /* [n_pending] cut values needed by the region and not made in it yet */
@@ -71,8 +71,8 @@ static bool alloc_dims(ot_trial *tr)
 {
     const ot_graph *g = tr->s->g;
     ot_arena *a = tr->s->arena;
-    for (uint32_t d = 0; d < 2; d++) {
-        for (uint32_t c = 0; c < OT_COUNTS_MAX; c++) {
+    for (uint32_t d = 0; d < OT_DIMS_MAX; d++) {
+        for (uint32_t c = 0; c < (d == 0 ? OT_COUNTS_MAX : COUNTS_2D); c++) {
             dim_count *x = &tr->dim[d][c];
             x->win = ot_alloc_n(a, g->n_values + 1u, sizeof *x->win);
             x->seen = OT_NEW_N(a, uint32_t, g->n_values + 1u);
@@ -93,7 +93,7 @@ ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_option
     tr->s = s;
     tr->t = t;
     tr->o = o;
-    tr->pairs = OT_NEW_N(s->arena, pair, OT_COUNTS_MAX * OT_COUNTS_MAX);
+    tr->pairs = OT_NEW_N(s->arena, pair, OT_COUNTS_MAX * COUNTS_2D * COUNTS_2D);
     tr->is_pending = OT_NEW_N(s->arena, bool, s->g->n_values + 1u);
     tr->is_whole = OT_NEW_N(s->arena, bool, s->g->n_values + 1u);
     tr->scratch = OT_NEW_N(s->arena, ot_win, max_in + 1u);
@@ -130,17 +130,22 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->outermost_out = true;
     tr->split_quant = false;
     const ot_value *sink = &tr->s->g->values[w->sink];
-    tr->n_counts[1] = 0;
     for (uint32_t d = 0; d < n_dims; d++) {
         int64_t tiles[OT_COUNTS_MAX];
-        uint32_t limit = n_dims == 1 ? OT_COUNTS_MAX : 7;
-        tr->n_counts[d] = ot_candidate_tiles(sink->dims[axes[d]], limit, tiles);
-        for (uint32_t c = 0; c < tr->n_counts[d]; c++) fill_count(&tr->dim[d][c], sink->dims[axes[d]], tiles[c]);
+        int64_t extent = sink->dims[axes[d]];
+        uint32_t limit = n_dims == 1 ? OT_COUNTS_MAX : n_dims == 2 ? COUNTS_2D : COUNTS_3D;
+        if (n_dims == 3 && d == 0) { /* three dims are for what two cannot fit: one element of the outer axis */
+            tiles[0] = 1;
+            tr->n_counts[d] = 1;
+        } else {
+            tr->n_counts[d] = ot_candidate_tiles(extent, limit, n_dims > 1, tiles);
+        }
+        for (uint32_t c = 0; c < tr->n_counts[d]; c++) fill_count(&tr->dim[d][c], extent, tiles[c]);
     }
     tr->n_pairs = 0;
-    for (uint32_t a = 0; a < tr->n_counts[0]; a++)
-        for (uint32_t b = 0; b < (n_dims > 1 ? tr->n_counts[1] : 1u); b++)
-            tr->pairs[tr->n_pairs++] = (pair){.c = {a, b}};
+    for (uint32_t i = 0; i < tr->n_counts[0]; i++)
+        for (uint32_t j = 0; j < (n_dims > 1 ? tr->n_counts[1] : 1u); j++)
+            for (uint32_t k = 0; k < (n_dims > 2 ? tr->n_counts[2] : 1u); k++) tr->pairs[tr->n_pairs++] = (pair){.c = {i, j, k}};
 }
 
 /* Piece of value v (extent e on its cut axis) that tile k of count x owns. */
@@ -225,14 +230,23 @@ static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *
 
 static double tile_bytes(const ot_trial *tr, const pair *p, ot_id v)
 {
-    double b = (double)tr->s->bytes[v] * tr->dim[0][p->c[0]].max[v];
-    return tr->n_dims > 1 ? b * tr->dim[1][p->c[1]].max[v] : b;
+    double b = (double)tr->s->bytes[v];
+    for (uint32_t d = 0; d < tr->n_dims; d++) b *= tr->dim[d][p->c[d]].max[v];
+    return b;
 }
 
 static double sum_bytes(const ot_trial *tr, const pair *p, ot_id v)
 {
-    double b = (double)tr->s->bytes[v] * tr->dim[0][p->c[0]].sum[v];
-    return tr->n_dims > 1 ? b * tr->dim[1][p->c[1]].sum[v] : b;
+    double b = (double)tr->s->bytes[v];
+    for (uint32_t d = 0; d < tr->n_dims; d++) b *= tr->dim[d][p->c[d]].sum[v];
+    return b;
+}
+
+static double tile_count(const ot_trial *tr, const pair *p)
+{
+    double n = 1;
+    for (uint32_t d = 0; d < tr->n_dims; d++) n *= tr->dim[d][p->c[d]].n;
+    return n;
 }
 
 static double pending_bytes(const ot_trial *tr, const pair *p)
@@ -246,8 +260,8 @@ static double pending_bytes(const ot_trial *tr, const pair *p)
 static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool in_place)
 {
     const ot_seq *s = tr->s;
-    const dim_count *x0 = &tr->dim[0][p->c[0]], *x1 = tr->n_dims > 1 ? &tr->dim[1][p->c[1]] : NULL;
-    double factor = x0->made_sum * (x1 ? x1->made_sum : 1), tiles = (double)x0->n * (x1 ? x1->n : 1);
+    double factor = 1, tiles = tile_count(tr, p);
+    for (uint32_t d = 0; d < tr->n_dims; d++) factor *= tr->dim[d][p->c[d]].made_sum;
     double bytes = 0, outs = 0, after = pending_bytes(tr, p);
     double out_elems = 0, in_elems = 0;
     for (uint32_t k = 0; k < n->n_out; k++) {
@@ -370,7 +384,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     /* A node that overwrites its input needs the larger of what is live before and after, not both. */
     for (uint32_t k = 0; k < tr->n_pairs; k++) {
         pair *p = &tr->pairs[k];
-        p->dead = p->dead || tr->dim[0][p->c[0]].dead || (tr->n_dims > 1 && tr->dim[1][p->c[1]].dead);
+        for (uint32_t d = 0; d < tr->n_dims; d++) p->dead = p->dead || tr->dim[d][p->c[d]].dead;
         alive = alive || !p->dead;
         if (!p->dead && in_place) { double b = pending_bytes(tr, p); if (b > p->ws) p->ws = b; }
     }
@@ -409,13 +423,13 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
 {
     ot_form best = OT_FORM_NONE;
     const dim_count *d0 = &tr->dim[0][p->c[0]];
-    bool scan_ok = !d0->halo && tr->outermost_out && tr->s->g->model->opset >= 9;
-    if (tr->n_dims > 1) scan_ok = scan_ok && !tr->dim[1][p->c[1]].halo && d0->tile == 1 && tr->axes[1] == tr->axes[0] + 1;
+    bool scan_ok = tr->n_dims < 3 && tr->outermost_out && tr->s->g->model->opset >= 9 && !x->halo;
+    if (tr->n_dims == 2) scan_ok = scan_ok && d0->tile == 1 && tr->axes[1] == tr->axes[0] + 1;
     double best_time = 0;
     for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
         if (f == OT_FORM_SCAN && !scan_ok) continue;
         if (f == OT_FORM_UNROLLED && x->tiles * tr->n_in > 3000) continue;
-        if (f == OT_FORM_PEELED && (tr->n_dims > 1 || d0->n < 4)) continue;
+        if (f == OT_FORM_PEELED && tr->n_dims > 1 && x->halo) continue;
         double t, tr_bytes;
         int64_t st;
         ot_form_cost(tr->t, x, f, &t, &tr_bytes, &st);
@@ -439,10 +453,10 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
         if (dequantized_before(tr, tr->pending[j])) return false;
     if (!tr->t->is_cache && p->ws > (double)tr->t->fast_bytes) return false; /* a scratchpad is a hard limit */
     const ot_seq *s = tr->s;
-    const dim_count *d0 = &tr->dim[0][p->c[0]], *d1 = tr->n_dims > 1 ? &tr->dim[1][p->c[1]] : NULL;
     ot_totals x = {.t_fast = p->t_fast, .t_mid = p->t_mid, .t_slow = p->t_slow, .nodes = p->nodes, .weights = tr->weights,
-                   .tiles = (double)d0->n * (d1 ? d1->n : 1), .ws = (int64_t)p->ws, .n_outputs = tr->n_outputs,
+                   .tiles = tile_count(tr, p), .n_dims = tr->n_dims, .ws = (int64_t)p->ws, .n_outputs = tr->n_outputs,
                    .out_bytes = tr->out_bytes, .outermost = tr->outermost_out && tr->n_dims == 1};
+    for (uint32_t d = 0; d < tr->n_dims; d++) x.halo = x.halo || tr->dim[d][p->c[d]].halo;
     for (uint32_t j = 0; j < tr->n_pending; j++) {
         double b = sum_bytes(tr, p, tr->pending[j]);
         x.in_bytes += b;
@@ -453,14 +467,16 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     int64_t stitch = 0;
     ot_form form = cheapest_form(tr, p, &x, &time, &traffic, &stitch);
     if (form == OT_FORM_NONE) return false;
+    /* Rows cut short: shorter vectors and strided copies. */
+    const ot_value *sink = &s->g->values[tr->w->sink];
+    if (tr->t->is_cache && sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1) time *= 1.02;
     memset(c, 0, sizeof *c);
     c->first = tr->w->lo;
     c->end = tr->w->end;
     c->n_dims = tr->n_dims;
     c->out_index = tr->out_index;
     memcpy(c->axes, tr->axes, sizeof c->axes);
-    c->tile[0] = d0->tile;
-    if (d1) c->tile[1] = d1->tile;
+    for (uint32_t d = 0; d < tr->n_dims; d++) c->tile[d] = tr->dim[d][p->c[d]].tile;
     c->time = time + tr->outside_time;
     c->traffic = traffic + tr->outside_traffic;
     c->fits = p->ws <= (double)tr->t->fast_bytes;

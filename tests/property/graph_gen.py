@@ -72,7 +72,7 @@ class Graph:
 
     def int(self, lo, hi):
         """lo <= x <= hi"""
-        return int(self.rng.integers(lo, hi + 1))
+        return int(self.rng.integers(lo, max(hi, lo) + 1))
 
     # ---- pieces of the graph ----
     def fresh(self, base):

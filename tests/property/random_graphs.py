@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Random graphs: the tiled model must give what the original gives.
+
+  random_graphs.py [--tool build/onnx-tile] [--start S] [--seeds N] [--jobs J] [--keep DIR] [-v]
+  random_graphs.py --seed S [--shrink] [-v]            one graph again
+
+Each seed grows a graph (graph_gen.py, graph_ops.py), picks options for the tool (a small --l2, a goal, a form, a target, mostly
+--force), runs it, and demands: exit 0; onnx.checker full_check wherever the original passes it; the same inputs and outputs;
+every output equal in ONNX Runtime: integers exactly, floats within NMSE 1e-8 and 1e-3 of the largest value, NaN and infinities
+in the same places. A graph on which ONNX Runtime disagrees with itself (optimised against not) is skipped and counted.
+
+A failure prints its seed and leaves original, tiled model, command and reason in KEEP/seed_N, with the smallest part of the
+graph that still fails. Ends with 'N passed, N failed, ...'.
+"""
+import argparse
+import collections
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+
+import graph_gen  # noqa: E402
+
+CASES = os.path.join(HERE, 'cases.json')
+LIMIT_S = 60
+
+
+class Failed(Exception):
+    pass
+
+
+def options(seed, g):
+    """The tool's arguments, and the inputs whose dimensions are bound by --shape."""
+    rng = np.random.default_rng([seed, 7])
+    pick = lambda items: items[int(rng.integers(len(items)))]
+    args = ['--l2', pick(['1K', '2K', '4K', '8K', '16K', '32K', '64K', '128K']), '--target', pick(['cpu-generic', 'cpu-generic', 'ascend-a2', 'mcu-512k', 'tlf-16m'])]
+    if rng.random() < 0.92:
+        args += ['--force']
+    args += ['--goal', pick(['time', 'memory'])]
+    form = pick([None, None, 'scan', 'unrolled', 'loop-peeled', 'loop-window'])
+    if form:
+        args += ['--form', form]
+    if rng.random() < 0.2:
+        args += ['--threads', str(pick([1, 2, 8]))]
+    if rng.random() < 0.1:
+        args += ['--no-tie-break']
+    dynamic = [v for v in g.inputs] if rng.random() < 0.12 else []
+    return args, dynamic
+
+
+def run_tool(tool, model_path, out, args, dynamic):
+    command = [tool, model_path, '-o', out, '-q'] + args
+    for v in dynamic:
+        command += ['--shape', f'{v.name}={",".join(map(str, v.shape))}']
+    try:
+        p = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise Failed(f'the tool takes more than {LIMIT_S} s') from None
+    if p.returncode != 0:
+        raise Failed(f'the tool exits {p.returncode}: {p.stderr.strip()[-600:]}')
+    return command
+
+
+def regions_of(model):
+    names = set()
+
+    def walk(g):
+        for n in g.node:
+            part = n.name.split('/')
+            if len(part) > 2 and part[0] == 'tile':
+                names.add(part[1])
+            for a in n.attribute:
+                if a.type == onnx.AttributeProto.GRAPH:
+                    walk(a.g)
+    walk(model.graph)
+    return len(names)
+
+
+def difference(a, b):
+    """'' or what differs between two arrays."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return f'{a.dtype}{list(a.shape)} became {b.dtype}{list(b.shape)}'
+    if a.dtype.kind != 'f':
+        return '' if np.array_equal(a, b) else f'{int((a != b).sum())} of {a.size} elements differ'
+    odd = ~np.isfinite(a)
+    if not np.array_equal(odd, ~np.isfinite(b)) or not np.array_equal(a[odd], b[odd], equal_nan=True):
+        return 'NaN or infinity in other places'
+    x, y = a[~odd].astype('f8'), b[~odd].astype('f8')
+    if not x.size:
+        return ''
+    top, err = np.abs(x).max(), np.abs(x - y).max()
+    nmse = ((x - y) ** 2).sum() / max((x ** 2).sum(), 1e-30)
+    return '' if nmse <= 1e-8 and err <= 1e-3 * max(top, 1e-6) else f'NMSE {nmse:.1e}, error {err:.2e} of {top:.2e}'
+
+
+def passes_checker(path):
+    try:
+        onnx.checker.check_model(path, full_check=True)
+        return ''
+    except Exception as e:
+        return str(e).strip().splitlines()[0][:300]
+
+
+def interface(s):
+    return ([(i.name, i.type) for i in s.get_inputs()], [(o.name, o.type) for o in s.get_outputs()],
+            [i.name for i in s.get_overridable_initializers()])
+
+
+def check_model(tool, model, g, args, dynamic, folder):
+    """'ok', 'skipped: ...' and the number of regions; raises Failed."""
+    original, tiled = os.path.join(folder, 'model.onnx'), os.path.join(folder, 'tiled.onnx')
+    with open(original, 'wb') as f:
+        f.write(model.SerializeToString())
+    feeds = g.feeds(model)
+    try:
+        s = graph_gen.session(original)
+        want = s.run(None, feeds)
+        plain = graph_gen.session(original, optimise=False).run(None, feeds)
+    except Exception as e:
+        return f'skipped: {str(e).splitlines()[0][:160]}', 0
+    names = [o.name for o in model.graph.output]
+    if any(difference(a, b) for a, b in zip(want, plain)):
+        return 'skipped: ONNX Runtime disagrees with itself', 0
+    if os.path.exists(tiled):
+        os.remove(tiled)
+    command = run_tool(tool, original, tiled, args, dynamic)
+    with open(os.path.join(folder, 'command.txt'), 'w') as f:
+        f.write(shlex.join(command) + '\n')
+    result = onnx.load(tiled)
+    if not passes_checker(original):
+        why = passes_checker(tiled)
+        if why:
+            raise Failed('onnx.checker: ' + why)
+    try:
+        t = graph_gen.session(tiled)
+    except Exception as e:
+        raise Failed(f'ONNX Runtime does not load it: {str(e).splitlines()[0][:400]}') from None
+    if interface(s) != interface(t):
+        raise Failed(f'the interface changed: {interface(s)} became {interface(t)}')
+    for optimised in (True, False):
+        try:
+            run = t if optimised else graph_gen.session(tiled, optimise=False)
+            got = run.run(None, feeds)
+        except Exception as e:
+            raise Failed(f'ONNX Runtime does not run it: {str(e).splitlines()[0][:400]}') from None
+        for name, a, b in zip(names, want if optimised else plain, got):
+            why = difference(a, b)
+            if why:
+                raise Failed(f'output {name}{"" if optimised else " (no optimisation)"}: {why}')
+    return 'ok', regions_of(result)
+
+
+def shrink(tool, g, args, dynamic, folder):
+    """The smallest part of the graph with one output that fails as well; left in folder/small."""
+    small = os.path.join(folder, 'small')
+    os.makedirs(small, exist_ok=True)
+    for v in g.values[len(g.inputs):]:
+        model = g.model([v], {d.name for d in dynamic})
+        try:
+            check_model(tool, model, g, args, [d for d in dynamic if d.name in {i.name for i in model.graph.input}], small)
+        except Failed as e:
+            return f'{len(model.graph.node)} nodes, output {v.name}: {e}'
+    return 'only the whole graph fails'
+
+
+def check_seed(tool, seed, keep, opset=None, steps=None, extra=(), small=True):
+    g = graph_gen.grow(seed, steps, opset)
+    if not g.steps:
+        return 'skipped: nothing grew', 0, g
+    args, dynamic = options(seed, g)
+    args += extra
+    model = g.model(dynamic={v.name for v in dynamic})
+    bound = [v for v in dynamic if v.name in {i.name for i in model.graph.input}]
+    with tempfile.TemporaryDirectory() as tmp:
+        try:
+            verdict, regions = check_model(tool, model, g, args, bound, tmp)
+            return verdict, regions, g
+        except Failed as e:
+            folder = os.path.join(keep, f'seed_{seed}')
+            os.makedirs(folder, exist_ok=True)
+            for name in os.listdir(tmp):
+                with open(os.path.join(tmp, name), 'rb') as a, open(os.path.join(folder, name), 'wb') as b:
+                    b.write(a.read())
+            why = str(e)
+            if small:
+                why += '\n    smallest: ' + shrink(tool, g, args, bound, folder)
+            with open(os.path.join(folder, 'why.txt'), 'w') as f:
+                f.write(f'{why}\nopset {g.opset}, ir {g.ir}, options {shlex.join(args)}\nsteps {" ".join(g.steps)}\n')
+            return f'FAIL {why}\n    options {shlex.join(args)}; steps {" ".join(g.steps)}', 0, g
+
+
+# ---- many ----
+
+def worker(o):
+    for seed in json.load(sys.stdin):
+        print(json.dumps([seed, 'started', 0, 0]), flush=True)
+        try:
+            verdict, regions, g = check_seed(o.tool, seed, o.keep)
+            opset = g.opset
+        except Exception as e:
+            verdict, regions, opset = f'FAIL the test itself: {type(e).__name__} {e}', 0, 0
+        print(json.dumps([seed, verdict, regions, opset]), flush=True)
+
+
+def run_many(o, seeds):
+    """Each job is a process of its own; one that dies (ONNX Runtime crashed) counts against the seed it was at."""
+    counts, skips, total = collections.Counter(), collections.Counter(), 0
+    jobs = []
+    for k in range(o.jobs):
+        p = subprocess.Popen([sys.executable, os.path.abspath(__file__), '--worker', '--tool', o.tool, '--keep', o.keep],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        p.stdin.write(json.dumps(seeds[k::o.jobs]))
+        p.stdin.close()
+        jobs.append((p, seeds[k::o.jobs]))
+    import threading
+    lines, lock = [], threading.Lock()
+
+    def follow(p, mine):
+        at = None
+        done = 0
+        for line in p.stdout:
+            seed, verdict, regions, opset = json.loads(line)
+            if verdict == 'started':
+                at = seed
+                continue
+            done += 1
+            at = None
+            with lock:
+                lines.append((seed, verdict, regions))
+                if verdict.startswith('FAIL') or o.v:
+                    print(f'seed {seed} (opset {opset}): {verdict} {regions} regions', flush=True)
+        if p.wait() != 0 or done < len(mine):
+            with lock:
+                lines.append((at, 'FAIL died', 0))
+                print(f'seed {at}: FAIL the process died ({p.returncode}); {len(mine) - done} seeds not run', flush=True)
+    threads = [threading.Thread(target=follow, args=j) for j in jobs]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for _, verdict, regions in lines:
+        kind = verdict.split()[0].strip(':')
+        counts[kind] += 1
+        total += regions
+        if kind == 'skipped':
+            skips[verdict[9:60]] += 1
+    for why, n in skips.most_common(8):
+        print(f'  skipped {n}: {why}')
+    print(f'random graphs: {counts["ok"]} passed, {counts["FAIL"]} failed, {counts["skipped"]} skipped; {total} tiled regions')
+    enough = counts['ok'] * 2 >= len(seeds) and total >= counts['ok'] // 2
+    if not enough:
+        print('too few graphs were tiled and compared for this to mean anything')
+    return 0 if counts['FAIL'] == 0 and enough else 1
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--tool', default='build/onnx-tile')
+    p.add_argument('--start', type=int, default=1)
+    p.add_argument('--seeds', type=int, default=300)
+    p.add_argument('--jobs', type=int, default=min(2, os.cpu_count() or 1))
+    p.add_argument('--keep', default='build/random')
+    p.add_argument('--seed', type=int)
+    p.add_argument('--opset', type=int)
+    p.add_argument('--shrink', action='store_true')
+    p.add_argument('--worker', action='store_true')
+    p.add_argument('-v', action='store_true')
+    o = p.parse_args()
+    o.tool, o.keep = os.path.abspath(o.tool), os.path.abspath(o.keep)
+    if o.worker:
+        return worker(o)
+    if o.seed is not None:
+        verdict, regions, g = check_seed(o.tool, o.seed, o.keep, o.opset, small=o.shrink)
+        print(f'seed {o.seed} opset {g.opset} ir {g.ir}: {verdict}, {regions} regions; steps {" ".join(g.steps)}')
+        if o.v:
+            for k, why in getattr(g, 'rejected', {}).items():
+                print(f'  rejected {k}: {why}')
+        return 1 if verdict.startswith('FAIL') else 0
+    return run_many(o, list(range(o.start, o.start + o.seeds)))
+
+
+if __name__ == '__main__':
+    sys.exit(main())
