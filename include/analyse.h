@@ -62,6 +62,10 @@ typedef struct ot_op_tile {
 bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                     int8_t *in_axis, int8_t *out_axis, const char **why);
 
+/* A pool with ceil_mode whose last window would start in the end padding: it does not exist, but older shape inference counts
+ * it. Requires shapes. */
+bool ot_pool_is_odd(const ot_graph *g, const ot_node *n);
+
 /* Windows for t->need. out_index/axis as above (and accepted by ot_access_axis); t->in must point to [n_in]
  * entries. Returns false when this very window cannot be made (rare: alignment rules); *why says so. Constant time
  * per input. */

@@ -48,6 +48,19 @@ static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, const char
     return true;
 }
 
+bool ot_pool_is_odd(const ot_graph *g, const ot_node *n)
+{
+    ot_spatial sp;
+    const char *why;
+    if (ot_op_access(n->op) != OT_ACC_POOL || ot_attr_int(n, "ceil_mode", 0) == 0) return false;
+    if (!ot_spatial_read(g, n, OT_NONE, &sp, &why) || !ot_spatial_read_pads(n, &sp, &why)) return false;
+    for (uint32_t i = 0; i < sp.n; i++) {
+        const ot_spatial_axis *a = &sp.ax[i];
+        if (ot_ceil_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s) + 1 != a->out) return true;
+    }
+    return false;
+}
+
 /* MaxPool's second output counts positions in the whole tensor. */
 static bool indices_used(const ot_graph *g, const ot_node *n)
 {

@@ -108,17 +108,20 @@ static bool alloc_tables(ot_seq *s)
     s->time = OT_NEW_N(a, double, g->n_order + 2u);
     s->traffic = OT_NEW_N(a, double, g->n_order + 2u);
     s->macs = OT_NEW_N(a, double, g->n_order + 1u);
+    s->extra = OT_NEW_N(a, double, g->n_order + 1u);
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
     return s->node && s->pos && s->act && s->bytes && s->elems && s->def && s->last && s->odd && s->fused && s->time && s->traffic &&
-           s->macs && s->live && s->cut;
+           s->macs && s->extra && s->live && s->cut;
 }
 
+/* Nodes on whose shapes runtimes and checkers disagree, and what follows from them: new shapes written there would be
+ * refused somewhere. */
 static void mark_odd(ot_seq *s)
 {
     for (uint32_t k = 0; k < s->n; k++) {
         const ot_node *n = &s->g->nodes[s->node[k]];
-        s->odd[k] = strcmp(n->op_type, "STFT") == 0 || strcmp(n->op_type, "DFT") == 0;
+        s->odd[k] = strcmp(n->op_type, "STFT") == 0 || strcmp(n->op_type, "DFT") == 0 || ot_pool_is_odd(s->g, n);
         for (uint32_t i = 0; i < n->n_in && !s->odd[k]; i++)
             s->odd[k] = n->in[i] != OT_NONE && s->def[n->in[i]] != OT_NONE && s->odd[s->def[n->in[i]]];
     }
@@ -143,6 +146,7 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
     for (uint32_t k = 0; k < out->n; k++) {
         out->macs[k] = ot_node_macs(g, &g->nodes[out->node[k]]);
         out->fused[k] = t->fuses && ot_cost_is_fused(out, k);
+        out->extra[k] = ot_cost_extra(out, k, t);
         double time, traffic;
         ot_cost_node(out, k, t, &time, &traffic);
         out->time[k + 1] = out->time[k] + time;

@@ -29,7 +29,7 @@ static double conv_rate(const ot_graph *g, const ot_node *n, const ot_target *t)
     bool cpu = t->is_cache && t->fuses;
     if (group > 1 && per_group <= 4) return t->rate_conv_depthwise;
     double rate = kernel == 1 ? t->rate_conv_pointwise : t->rate_conv;
-    if (n->op == OT_OP_ConvTranspose) return cpu ? rate * 0.4 : rate;
+    if (n->op == OT_OP_ConvTranspose) return cpu ? rate * 0.6 : rate;
     if (!cpu) return rate;
     double out = (double)w->dims[0], in = (double)per_group;
     rate *= out / (16.0 * (double)ot_ceil_div(w->dims[0], 16));
@@ -102,6 +102,48 @@ bool ot_cost_is_fused(const ot_seq *s, uint32_t p)
     return false;
 }
 
+/* Operators that read and write channel-blocked tensors as they are. */
+static bool keeps_blocks(const ot_node *n)
+{
+    switch (n->op) {
+    case OT_OP_Conv:
+    case OT_OP_MaxPool:
+    case OT_OP_AveragePool:
+    case OT_OP_GlobalAveragePool:
+    case OT_OP_GlobalMaxPool:
+    case OT_OP_BatchNormalization:
+    case OT_OP_Add:
+    case OT_OP_Sum:
+    case OT_OP_Mul:
+    case OT_OP_Concat:
+    case OT_OP_Relu:
+    case OT_OP_Clip:
+    case OT_OP_LeakyRelu:
+    case OT_OP_Sigmoid:
+    case OT_OP_Tanh:
+    case OT_OP_HardSigmoid: return true;
+    default: return false;
+    }
+}
+
+double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t)
+{
+    const ot_graph *g = s->g;
+    const ot_node *n = &g->nodes[s->node[p]];
+    if (!t->is_cache || !t->fuses || n->n_in < 2 || n->n_out < 1 || n->in[0] == OT_NONE || n->in[1] == OT_NONE) return 0;
+    const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
+    if (n->op == OT_OP_ConvTranspose && x->rank > 2 && x->dims[1] > 0) /* column buffer, written and read */
+        return 2.0 * (double)s->elems[n->in[1]] / (double)x->dims[1] * (double)s->bytes[n->in[0]] / (double)x->dims[1];
+    if (n->op != OT_OP_Conv || x->rank != 4 || s->fused[p]) return 0;
+    double extra = 0;
+    bool outside = s->def[n->in[0]] == OT_NONE;
+    if (x->dims[1] >= 8 && (outside || !keeps_blocks(&g->nodes[s->node[s->def[n->in[0]]]]))) extra += 2.0 * (double)s->bytes[n->in[0]];
+    bool blocked = !y->is_output;
+    for (uint32_t u = 0; u < y->n_uses; u++) blocked = blocked && keeps_blocks(&g->nodes[y->uses[u]]);
+    if (!blocked) extra += 2.0 * (double)s->bytes[n->out[0]];
+    return extra;
+}
+
 int64_t ot_cost_weights(const ot_seq *s, uint32_t p)
 {
     const ot_node *n = &s->g->nodes[s->node[p]];
@@ -144,5 +186,5 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time,
         out_elems += (double)s->elems[v];
     }
     double compute = ot_cost_compute(g, n, t, s->macs[p], (int64_t)out_elems, (int64_t)in_elems);
-    *time = (compute > memory ? compute : memory) + t->node_overhead;
+    *time = (compute > memory ? compute : memory) + s->extra[p] / ot_cost_bw(t, s->extra[p] / 2) + t->node_overhead;
 }

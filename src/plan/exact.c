@@ -112,6 +112,20 @@ static int64_t working_set(const ot_seq *s, const ot_region *r, const ratios *x,
     return (int64_t)peak;
 }
 
+/* Activations that node i reads whole in every tile. */
+static double whole_reads(const ot_seq *s, const ot_region *r, uint32_t i)
+{
+    const ot_node *n = &s->g->nodes[r->nodes[i].node];
+    double sum = 0;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        uint32_t v = r->nodes[i].in[k];
+        bool whole = v != OT_NONE && s->act[r->values[v].value];
+        for (uint32_t d = 0; d < r->n_dims && whole; d++) whole = r->values[v].axis[d] < 0;
+        if (whole) sum += (double)r->values[v].bytes;
+    }
+    return sum;
+}
+
 /* requires a built region with its form set. Fills predictions; time_tiled < 0 when the form cannot be made. */
 ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_region *r)
 {
@@ -150,7 +164,9 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
         double compute = ot_cost_compute(g, n, t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems) * f;
         double bw[3] = {t->bw_fast, t->mid_bytes ? t->bw_mid : t->bw_slow, t->bw_slow};
         double *sum[3] = {&tot.t_fast, &tot.t_mid, &tot.t_slow};
-        for (int k = 0; k < 3; k++) *sum[k] += compute > bytes / bw[k] ? compute : bytes / bw[k];
+        double pack = t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM ? whole_reads(s, r, i) * tiles / t->bw_slow : 0;
+        for (int k = 0; k < 3; k++)
+            *sum[k] += (compute > bytes / bw[k] ? compute : bytes / bw[k]) + s->extra[pos] * f / bw[k] + pack;
         tot.nodes += tiles;
     }
     int64_t outs = 0;

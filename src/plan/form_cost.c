@@ -17,8 +17,10 @@ static double level_time(const ot_target *t, const ot_totals *x, bool *resident)
     double footprint = (double)x->ws + x->weights;
     *resident = footprint <= (double)t->fast_bytes || x->tiles <= 1;
     if ((double)x->ws <= (double)t->fast_bytes) return x->t_fast;
-    if (t->mid_bytes > 0 && (double)x->ws <= (double)t->mid_bytes) return x->t_mid;
-    return x->t_slow;
+    if (t->mid_bytes <= t->fast_bytes || (double)x->ws > (double)t->mid_bytes) return x->t_slow;
+    /* A shared cache fades out, it does not end: from the middle level's own time towards that of slow memory. */
+    double fill = ((double)x->ws - (double)t->fast_bytes) / ((double)t->mid_bytes - (double)t->fast_bytes);
+    return x->t_mid + fill * fill * (x->t_slow - x->t_mid);
 }
 
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak)

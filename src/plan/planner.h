@@ -28,6 +28,8 @@ typedef struct ot_seq {
     double *time;         /* [n + 1] prefix sums of untiled node times */
     double *traffic;      /* [n + 1] prefix sums of untiled slow-memory bytes */
     double *macs;         /* [n] */
+    double *extra;        /* [n] bytes that the runtime's kernel moves besides its operands: layout changes around blocked
+                             convolutions, column buffers; 0 for other runtimes */
     int64_t *live;        /* [n] bytes of non-input activations live while node k runs, untiled */
     int64_t *cut;         /* [n + 1] bytes live between k-1 and k */
     int64_t peak;         /* max of live */
@@ -116,6 +118,8 @@ double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, 
 void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time, double *traffic);
 /* Whether the runtime merges the node at p into its producer. */
 bool ot_cost_is_fused(const ot_seq *s, uint32_t p);
+/* See ot_seq.extra. */
+double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t);
 /* Bytes of constants a node reads. */
 int64_t ot_cost_weights(const ot_seq *s, uint32_t p);
 

@@ -256,6 +256,18 @@ static double pending_bytes(const ot_trial *tr, const pair *p)
     return sum;
 }
 
+/* Bytes of activations that every tile reads whole: a matrix product packs its second factor anew each time. */
+static double whole_reads(const ot_trial *tr, const ot_node *n)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        bool whole = n->in[k] != OT_NONE && tr->s->act[n->in[k]];
+        for (uint32_t d = 0; d < tr->n_dims && whole; d++) whole = tr->w->in_axis[d][k] < 0;
+        if (whole) sum += (double)tr->s->bytes[n->in[k]];
+    }
+    return sum;
+}
+
 /* Time of the node in all tiles of the pair; working set while it runs. */
 static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool in_place)
 {
@@ -281,10 +293,17 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
     if (ws > p->ws) p->ws = ws;
     if (s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE) return;
     double compute = ot_cost_compute(s->g, n, tr->t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems) * factor;
+    double extra = s->extra[pos] * factor;
     double f = bytes / tr->t->bw_fast, m = bytes / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow), l = bytes / tr->t->bw_slow;
-    p->t_fast += compute > f ? compute : f;
-    p->t_mid += compute > m ? compute : m;
-    p->t_slow += compute > l ? compute : l;
+    p->t_fast += (compute > f ? compute : f) + extra / tr->t->bw_fast;
+    p->t_mid += (compute > m ? compute : m) + extra / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow);
+    p->t_slow += (compute > l ? compute : l) + extra / tr->t->bw_slow;
+    if (tr->t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM) {
+        double pack = whole_reads(tr, n) * tiles / tr->t->bw_slow;
+        p->t_fast += pack;
+        p->t_mid += pack;
+        p->t_slow += pack;
+    }
     p->nodes += tiles;
 }
 
@@ -467,6 +486,8 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     int64_t stitch = 0;
     ot_form form = cheapest_form(tr, p, &x, &time, &traffic, &stitch);
     if (form == OT_FORM_NONE) return false;
+    /* Predictions are no better than a few percent: a gain below that is none. */
+    if (tr->t->is_cache && tr->o->goal == OT_GOAL_TIME && !tr->o->force) time *= 1.04;
     /* Rows cut short: shorter vectors and strided copies. */
     const ot_value *sink = &s->g->values[tr->w->sink];
     if (tr->t->is_cache && sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1) time *= 1.02;

@@ -163,22 +163,39 @@ static ot_status collect_operands(rw_chain *c, uint32_t i, ot_id **list, uint32_
     return OT_OK;
 }
 
+/* Output o of node i, which the region does not use. Most operators may leave it out; Split counts its outputs. */
+static ot_status unused_output(rw_chain *c, uint32_t i, uint32_t o, ot_id *out)
+{
+    const rw_region *w = c->w;
+    const ot_rnode *rn = &w->r->nodes[i];
+    const ot_node n = w->g->nodes[rn->node];
+    int64_t made[OT_RANK_MAX], dims[OT_RANK_MAX];
+    *out = OT_NONE;
+    if (n.op != OT_OP_Split || n.out[o] == OT_NONE) return OT_OK;
+    const ot_value v = w->g->values[n.out[o]], lead = w->g->values[n.out[rn->lead_out[0]]];
+    rw_made_dims(w, c->win, rn->out[rn->lead_out[0]], made); /* all parts are cut alike */
+    for (int32_t k = 0; k < v.rank; k++) dims[k] = made[k] != lead.dims[k] ? made[k] : v.dims[k];
+    return rw_value(c->w, c->t, c->t->label, v.name, v.dtype, v.rank, dims, out);
+}
+
 static ot_status emit_node(rw_chain *c, uint32_t i)
 {
     rw_region *w = c->w;
     const ot_rnode *rn = &w->r->nodes[i];
     const ot_node n = w->g->nodes[rn->node];
     const ot_adapted *a = &c->adapted[i];
-    uint32_t n_in, n_out = n.n_out;
-    ot_id *in, *out = OT_NEW_N(w->arena, ot_id, n_out);
+    uint32_t n_in = 0, n_out = n.n_out;
+    ot_id *in = NULL, *out = OT_NEW_N(w->arena, ot_id, n_out);
     if (!out) return rw_nomem(w);
     if (a->kind == OT_ADAPT_FORWARD)
         return original_operand(c, i, a->forward, &c->val[rn->out[rn->lead_out[0]]]);
     OT_TRY(collect_operands(c, i, &in, &n_in));
     for (uint32_t o = 0; o < n_out; o++) {
         int64_t dims[OT_RANK_MAX];
-        out[o] = OT_NONE;
-        if (rn->out[o] == OT_NONE) continue;
+        if (rn->out[o] == OT_NONE) {
+            OT_TRY(unused_output(c, i, o, &out[o]));
+            continue;
+        }
         const ot_value v = w->g->values[n.out[o]];
         rw_made_dims(w, c->win, rn->out[o], dims);
         OT_TRY(rw_value(w, c->t, c->t->label, v.name, v.dtype, v.rank, dims, &out[o]));

@@ -43,11 +43,51 @@ bool ot_static_foldable(const ot_graph *g, const ot_node *n)
     return true;
 }
 
+/* Before IR 4 a constant that is no input is written as a Constant node, which before opset 9 holds floating point only:
+ * the integers as float64, and a Cast. */
+static bool must_cast(const ot_graph *g)
+{
+    return g->model->ir_version < 4 && g->model->opset < 9;
+}
+
+static ot_status cast_known(ot_graph *g, ot_id v)
+{
+    ot_arena *a = g->model->arena;
+    const ot_value x = g->values[v];
+    ot_tensor *t = OT_NEW(a, ot_tensor);
+    double *data = ot_alloc_n(a, x.known_n + 1u, sizeof *data);
+    const char *base = ot_format(a, "tile/const/%s", x.name);
+    if (!t || !data || !base) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < x.known_n; k++) data[k] = (double)x.known[k];
+    *t = (ot_tensor){.dtype = OT_F64, .rank = (uint32_t)x.rank, .dims = x.dims, .data = data, .bytes = x.known_n * sizeof *data};
+    const char *plain = ot_fresh_name(g->model, base), *constant = ot_fresh_name(g->model, base), *cast = ot_fresh_name(g->model, base);
+    if (!plain || !constant || !cast) return ot_fail_nomem(g->model->diag);
+    ot_attr value = ot_mk_tensor("value", t), to = ot_mk_int("to", x.dtype);
+    ot_id from = ot_value_new(g, plain, OT_F64, x.rank, x.dims);
+    if (from == OT_NONE) return ot_fail_nomem(g->model->diag);
+    ot_id made = ot_node_new(g, "Constant", "", constant, NULL, 0, &from, 1, &value, 1);
+    ot_id end = made == OT_NONE ? OT_NONE : ot_node_new(g, "Cast", "", cast, &from, 1, &v, 1, &to, 1);
+    if (end == OT_NONE) return ot_fail_nomem(g->model->diag);
+    g->values[from].is_const = g->values[v].is_const = true;
+    g->nodes[made].is_static = g->nodes[end].is_static = true;
+    return OT_OK;
+}
+
+static ot_status fold_value(ot_graph *g, ot_id id)
+{
+    ot_value *v = &g->values[id];
+    if (must_cast(g)) return cast_known(g, id);
+    v->init = known_tensor(g->model->arena, v);
+    if (!v->init) return ot_fail_nomem(g->model->diag);
+    v->is_const = true;
+    v->proto = NULL;
+    return OT_OK;
+}
+
 /* requires SHAPES and a plan. keeps SHAPES, breaks ORDER and USES. Fails: OT_E_NOMEM, OT_E_INPUT when a reader cannot be
  * folded (the planner then should have made the value an output). */
 ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
 {
-    ot_arena *a = g->model->arena;
     bool *made = ot_alloc_n(p->arena, g->n_values + 1u, sizeof *made);
     if (!made) return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < p->n_regions; k++)
@@ -63,14 +103,8 @@ ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
         uint32_t n_outs = n->n_out < 8 ? n->n_out : 8;
         memcpy(outs, n->out, n_outs * sizeof *outs);
         ot_node_remove(g, g->order[k]);
-        for (uint32_t o = 0; o < n_outs; o++) {
-            if (outs[o] == OT_NONE) continue;
-            ot_value *v = &g->values[outs[o]];
-            v->init = known_tensor(a, v);
-            if (!v->init) return ot_fail_nomem(g->model->diag);
-            v->is_const = true;
-            v->proto = NULL;
-        }
+        for (uint32_t o = 0; o < n_outs; o++)
+            if (outs[o] != OT_NONE) OT_TRY(fold_value(g, outs[o]));
     }
     return OT_OK;
 }

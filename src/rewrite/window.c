@@ -53,7 +53,7 @@ static ot_status table_tensor(rw_region *w, const int64_t *rows, uint32_t n_tile
 ot_status rw_table(rw_loop *l, const char *name, const int64_t *rows, uint32_t n, ot_id *out)
 {
     rw_region *w = l->w;
-    const ot_tensor *t;
+    const ot_tensor *t = NULL;
     const int64_t dims[1] = { n };
     ot_id table;
     char *key = table_key(w, rows, l->b->n_tiles, n);

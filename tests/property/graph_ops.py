@@ -32,7 +32,7 @@ def some(g, kind=FLOAT, rank=None):
     """A value, mostly a recent one."""
     fits = {ANY: lambda v: True, FLOAT: lambda v: v.is_float, IMAGE: lambda v: v.is_float and 3 <= v.rank <= 5 and min(v.shape[2:]) > 1,
             SEQUENCE: lambda v: v.is_float and v.rank == 3 and v.shape[1] > 1, EXACT: lambda v: v.is_float and v.exact}[kind]
-    values = [v for v in g.values if fits(v) and (rank is None or v.rank == rank)]
+    values = [v for v in g.values if fits(v) and v.rank >= 1 and (rank is None or v.rank == rank)]
     if not values:
         raise Rejected('no operand')
     back = min(int(g.rng.geometric(0.45)) - 1, len(values) - 1)

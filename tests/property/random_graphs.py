@@ -20,6 +20,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -212,35 +213,33 @@ def worker(o):
 def run_many(o, seeds):
     """Each job is a process of its own; one that dies (ONNX Runtime crashed) counts against the seed it was at."""
     counts, skips, total = collections.Counter(), collections.Counter(), 0
-    jobs = []
-    for k in range(o.jobs):
-        p = subprocess.Popen([sys.executable, os.path.abspath(__file__), '--worker', '--tool', o.tool, '--keep', o.keep],
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        p.stdin.write(json.dumps(seeds[k::o.jobs]))
-        p.stdin.close()
-        jobs.append((p, seeds[k::o.jobs]))
-    import threading
     lines, lock = [], threading.Lock()
 
-    def follow(p, mine):
-        at = None
-        done = 0
-        for line in p.stdout:
-            seed, verdict, regions, opset = json.loads(line)
-            if verdict == 'started':
-                at = seed
-                continue
-            done += 1
-            at = None
-            with lock:
-                lines.append((seed, verdict, regions))
-                if verdict.startswith('FAIL') or o.v:
-                    print(f'seed {seed} (opset {opset}): {verdict} {regions} regions', flush=True)
-        if p.wait() != 0 or done < len(mine):
-            with lock:
-                lines.append((at, 'FAIL died', 0))
-                print(f'seed {at}: FAIL the process died ({p.returncode}); {len(mine) - done} seeds not run', flush=True)
-    threads = [threading.Thread(target=follow, args=j) for j in jobs]
+    def follow(mine):
+        """Work through `mine`; a new process after each that died."""
+        while mine:
+            p = subprocess.Popen([sys.executable, os.path.abspath(__file__), '--worker', '--tool', o.tool, '--keep', o.keep],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            p.stdin.write(json.dumps(mine))
+            p.stdin.close()
+            at = mine[0]
+            for line in p.stdout:
+                seed, verdict, regions, opset = json.loads(line)
+                if verdict == 'started':
+                    at = seed
+                    continue
+                mine = mine[1:]
+                with lock:
+                    lines.append((seed, verdict, regions))
+                    if verdict.startswith('FAIL') or o.v:
+                        print(f'seed {seed} (opset {opset}): {verdict} {regions} regions', flush=True)
+            p.wait()
+            if mine:
+                mine = mine[1:]
+                with lock:
+                    lines.append((at, 'FAIL died', 0))
+                    print(f'seed {at}: FAIL the process died ({p.returncode})', flush=True)
+    threads = [threading.Thread(target=follow, args=(seeds[k::o.jobs],)) for k in range(o.jobs)]
     for t in threads:
         t.start()
     for t in threads:
