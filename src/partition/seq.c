@@ -57,7 +57,19 @@ static void fill_live(ot_seq *s, const ot_target *t)
     }
 }
 
-static void fill_ranges(ot_seq *s)
+/* A float value between DequantizeLinear and QuantizeLinear: runtimes that merge operators run the group on integers, and
+ * the value has the width of the integers. */
+static bool is_quantized_inside(const ot_graph *g, const ot_value *x)
+{
+    if (x->dtype != OT_F32 || x->is_output || x->is_input || x->producer == OT_NONE) return false;
+    if (g->nodes[x->producer].op == OT_OP_DequantizeLinear) return true;
+    if (x->n_uses == 0) return false;
+    for (uint32_t u = 0; u < x->n_uses; u++)
+        if (g->nodes[x->uses[u]].op != OT_OP_QuantizeLinear) return false;
+    return true;
+}
+
+static void fill_ranges(ot_seq *s, const ot_target *t)
 {
     ot_graph *g = s->g;
     for (ot_id v = 0; v < g->n_values; v++) {
@@ -65,6 +77,7 @@ static void fill_ranges(ot_seq *s)
         s->def[v] = s->last[v] = OT_NONE;
         if (!ot_value_bytes(x, &s->bytes[v])) s->bytes[v] = 0;
         if (!ot_value_elems(x, &s->elems[v])) s->elems[v] = 0;
+        if (t->fuses && is_quantized_inside(g, x)) s->bytes[v] = s->elems[v];
         bool made = x->producer != OT_NONE && s->pos[x->producer] != OT_NONE;
         s->act[v] = made || (x->producer == OT_NONE && !x->is_const && (!x->init || x->overridable));
         if (made) s->def[v] = s->pos[x->producer];
@@ -141,7 +154,7 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
         out->pos[g->order[k]] = out->n;
         out->node[out->n++] = g->order[k];
     }
-    fill_ranges(out);
+    fill_ranges(out, t);
     mark_odd(out);
     for (uint32_t k = 0; k < out->n; k++) {
         out->macs[k] = ot_node_macs(g, &g->nodes[out->node[k]]);

@@ -387,7 +387,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
             if (x->dead) continue;
             if (!node_windows(tr, n, d, x)) { x->dead = true; continue; }
             /* Tiles that nearly cover the whole axis, or recompute too much, lead nowhere. */
-            double limit = tr->o->force ? 64.0 : 5.0;
+            double limit = tr->o->force ? 64.0 : tr->t->is_cache ? 5.0 : 16.0;
             if (x->made_sum > limit || (x->made_max > 0.97 && x->made_sum > 1.9)) x->dead = true;
         }
     }
