@@ -126,7 +126,8 @@ static double whole_reads(const ot_seq *s, const ot_region *r, uint32_t i)
     return sum;
 }
 
-/* requires a built region with its form set. Fills predictions; time_tiled < 0 when the form cannot be made. */
+/* requires a built region with its form set. Fills predictions; time_tiled < 0 when the form cannot be made, or its tiles
+ * do not fit a scratchpad. */
 ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_region *r)
 {
     const ot_graph *g = s->g;
@@ -190,12 +191,13 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
     tot.weights = (double)r->weight_bytes;
     tot.ws = working_set(s, r, x, a, r->form != OT_FORM_SCAN);
     int64_t stitch;
+    r->working_set = tot.ws;
+    if (!t->is_cache && tot.ws > t->fast_bytes) return OT_OK; /* the search estimates; a scratchpad is a hard limit */
     ot_form_cost(t, &tot, r->form, &r->time_tiled, &r->traffic, &stitch);
     r->time_untiled = untiled;
     r->traffic_untiled = traffic_untiled;
     r->benefit = untiled - r->time_tiled;
     r->mac_ratio = macs > 0 ? macs_tiled / macs : 1;
-    r->working_set = tot.ws;
     r->peak = s->cut[r->first] + stitch + tot.ws;
     return OT_OK;
 }

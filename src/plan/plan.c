@@ -81,7 +81,8 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         OT_TRY(ot_region_build(s, w, c, p->arena, &r));
         OT_TRY(pick_form(s, t, o, p->arena, &r, &found));
         if (!found) {
-            OT_TRY(refuse(s, p, &r, "no output form can express this tiling exactly"));
+            OT_TRY(refuse(s, p, &r, t->is_cache ? "no output form can express this tiling exactly"
+                                               : "no output form of this tiling fits the fast memory exactly"));
             continue;
         }
         if (!o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r.benefit <= 0) {

@@ -22,8 +22,8 @@ typedef struct ot_seq {
     int64_t *elems;       /* [g->n_values] */
     uint32_t *def;        /* [g->n_values] position of the producer; OT_NONE for graph inputs and constants */
     uint32_t *last;       /* [g->n_values] last reading position; n for graph outputs; OT_NONE when never read */
-    bool *odd;            /* [n] downstream of STFT or DFT, for which model checkers infer another number of bins: not cut,
-                             so that no shape is stated that they would contradict */
+    bool *odd;            /* [n] before or after STFT or DFT, for which model checkers infer another number of bins once
+                             shapes are fixed: not cut, so that no shape is stated that they would contradict */
     bool *fused;          /* [n] the target's runtime merges this node into its producer */
     double *time;         /* [n + 1] prefix sums of untiled node times */
     double *traffic;      /* [n + 1] prefix sums of untiled slow-memory bytes */

@@ -6,7 +6,8 @@
  * The carrier is Scan where there is one, because runtimes let its body write into the stacked
  * result directly; Loop (trip count, rows by Gather, scan outputs) is for older opsets. Results are
  * stacked along a new first axis; when the cut axis is outermost in memory a Reshape alone restores
- * the value, otherwise a Transpose brings the counts next to the axes that they cut.
+ * the value. Otherwise a Scan stacks at the cut axis, which leaves a Reshape; with several counted
+ * dimensions, or in a Loop, a Transpose brings the counts next to the axes that they cut.
  */
 #include "rewrite.h"
 
@@ -23,7 +24,8 @@ ot_status rw_loop_input(rw_loop *l, const char *name, ot_dtype dtype, ot_id *out
 
 ot_status rw_loop_open(rw_loop *l, rw_region *w, const rw_block *b, bool sequence)
 {
-    *l = (rw_loop){ .w = w, .b = b, .scan = !sequence && rw_use_scan(w), .sequence = sequence, .iter = OT_NONE };
+    *l = (rw_loop){ .w = w, .b = b, .scan = !sequence && rw_use_scan(w), .inside = sequence || w->r->form == OT_FORM_PEELED,
+                    .iter = OT_NONE };
     const char *name = rw_name(w, "body", NULL);
     ot_graph *g = name ? ot_graph_new(w->g->model, w->g, name) : NULL;
     l->tables = ot_map_new(w->arena);
@@ -50,8 +52,9 @@ ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v)
     return OT_OK;
 }
 
-/* Set the body's inputs and outputs and make the node; results: [n] body values, out: [n] values of the top graph. */
-static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stacked, uint32_t n)
+/* Set the body's inputs and outputs and make the node; results: [n] body values, stacked: [n] values of the top graph, at:
+ * [n] where a Scan puts the count among their axes. */
+static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stacked, const int64_t *at, uint32_t n)
 {
     rw_region *w = l->w;
     ot_arena *a = w->g->model->arena;
@@ -71,7 +74,11 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
     body->n_outputs = own + n;
     OT_TRY(ot_topo_sort(body));
     ot_confirm(body, body->props | OT_P_SHAPES);
-    ot_attr attrs[2] = { ot_mk_graph("body", body), ot_mk_int("num_scan_inputs", l->n_scan) };
+    ot_attr attrs[3] = { ot_mk_graph("body", body), ot_mk_int("num_scan_inputs", l->n_scan) };
+    uint32_t n_attrs = l->scan ? 2 : 1;
+    for (uint32_t k = 0; k < n && n_attrs == 2; k++)
+        if (at[k] != 0) attrs[n_attrs++] = ot_mk_ints(a, "scan_output_axes", at, n);
+    if (n_attrs == 3 && attrs[2].kind != OT_ATTR_INTS) return rw_nomem(w);
     ot_id loop_in[3] = { OT_NONE, OT_NONE, OT_NONE };
     int64_t trips = l->b->n_tiles;
     if (!l->scan) {
@@ -82,7 +89,7 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
     memcpy(made + carried, stacked, n * sizeof *stacked);
     const char *name = rw_name(w, l->scan ? "scan" : "while", NULL);
     if (!name) return rw_nomem(w);
-    ot_id id = l->scan ? ot_node_new(w->g, "Scan", "", name, l->scan_in, l->n_scan, made, n, attrs, 2)
+    ot_id id = l->scan ? ot_node_new(w->g, "Scan", "", name, l->scan_in, l->n_scan, made, n, attrs, n_attrs)
                        : ot_node_new(w->g, "Loop", "", name, loop_in, carried ? 3 : 2, made, carried + n, attrs, 1);
     return id == OT_NONE ? rw_nomem(w) : OT_OK;
 }
@@ -104,15 +111,29 @@ static bool stacks_itself(const rw_loop *l, uint32_t v, const int64_t *tile, boo
     return final && x->is_output && x->rank > 1 && counts == 1 && rv->axis[dim] == 0 && tile[0] == 1;
 }
 
+/* Where a Scan had best put the count: at the cut axis, which saves a Transpose; first when that is as good. */
+static int64_t stack_axis(const rw_loop *l, uint32_t v, const int64_t *tile)
+{
+    int64_t perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX], axis = 0;
+    uint32_t n, counts = 0;
+    for (uint32_t d = 0; d < l->w->r->n_dims; d++)
+        if (l->b->count[d] > 1) {
+            counts++;
+            axis = l->w->r->values[v].axis[d];
+        }
+    if (!l->scan || counts != 1 || rw_stitch_layout(l->w, l->b, v, tile, perm, split, &n, whole)) return 0;
+    return axis;
+}
+
 /* Turn the stack of tiles into the block's piece of v. */
-static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, ot_id stacked, ot_id *out)
+static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, int64_t stack_at, ot_id stacked, ot_id *out)
 {
     rw_region *w = l->w;
     const ot_value x = w->g->values[w->r->values[v].value];
     int64_t perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX], moved[OT_RANK_MAX];
     uint32_t n;
     ot_id src = stacked, turned = OT_NONE, parts = OT_NONE;
-    if (!rw_stitch_layout(w, l->b, v, tile, perm, split, &n, whole)) {
+    if (!rw_stitch_layout(w, l->b, v, tile, perm, split, &n, whole) && stack_at == 0) {
         OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, stacked, (int32_t)n, split, &parts));
         for (uint32_t k = 0; k < n; k++) moved[k] = split[perm[k]];
         ot_attr at = ot_mk_ints(w->g->model->arena, "perm", perm, n);
@@ -140,7 +161,7 @@ ot_status rw_loop_bring(rw_loop *l, rw_chain *c)
 }
 
 /* What the loop makes for output v: the body's result and the stacked value in the top graph. */
-static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot_id *result, ot_id *stacked)
+static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot_id *result, ot_id *stacked, int64_t *at)
 {
     rw_region *w = l->w;
     const ot_id id = w->r->values[v].value;
@@ -148,6 +169,7 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
     int64_t dims[OT_RANK_MAX];
     dims[0] = l->b->n_tiles;
     rw_piece_dims(w, c->win, v, dims + 1);
+    *at = stack_axis(l, v, dims + 1);
     OT_TRY(rw_window_piece(l, v, c->val[v], result));
     if (stacks_itself(l, v, dims + 1, final)) {
         ot_id flat = OT_NONE;
@@ -155,6 +177,8 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
         *result = flat;
         *stacked = id;
     } else {
+        for (int64_t k = 0; k < *at; k++) dims[k] = dims[k + 1];
+        dims[*at] = l->b->n_tiles;
         OT_TRY(rw_value(w, &w->top, "stack", x.name, x.dtype, x.rank + 1, dims, stacked));
     }
     return rw_loop_own(l, x.name, result);
@@ -167,7 +191,8 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
     const ot_tile_windows *win[OT_DIMS_MAX];
     uint32_t n = 0;
     ot_id *results = OT_NEW_N(w->arena, ot_id, w->r->n_values), *stacked = OT_NEW_N(w->arena, ot_id, w->r->n_values);
-    if (!results || !stacked) return rw_nomem(w);
+    int64_t *at = OT_NEW_N(w->arena, int64_t, w->r->n_values);
+    if (!results || !stacked || !at) return rw_nomem(w);
     for (uint32_t d = 0; d < w->r->n_dims; d++)
         win[d] = &(b->count[d] > 1 ? w->dims[d].loop : w->dims[d].exact)[b->first[d]];
     OT_TRY(rw_loop_open(&l, w, b, false));
@@ -176,18 +201,19 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
     OT_TRY(rw_chain_emit(&c));
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
         if (w->r->values[v].is_output && c.needed[v] && c.val[v] != OT_NONE) {
-            OT_TRY(make_result(&l, &c, v, final, &results[n], &stacked[n]));
+            OT_TRY(make_result(&l, &c, v, final, &results[n], &stacked[n], &at[n]));
             n++;
         }
-    OT_TRY(close_body(&l, results, stacked, n));
+    OT_TRY(close_body(&l, results, stacked, at, n));
     n = 0;
     for (uint32_t v = 0; v < w->r->n_values; v++) {
         int64_t tile[OT_RANK_MAX];
         b->out[v] = OT_NONE;
         if (!w->r->values[v].is_output || !c.needed[v] || c.val[v] == OT_NONE) continue;
+        int64_t axis = at[n];
         ot_id from = stacked[n++], to = final ? w->r->values[v].value : OT_NONE;
         rw_piece_dims(w, win, v, tile);
-        if (from != to) OT_TRY(stitch(&l, v, tile, from, &to));
+        if (from != to) OT_TRY(stitch(&l, v, tile, axis, from, &to));
         b->out[v] = to;
     }
     return OT_OK;

@@ -44,7 +44,9 @@ static ot_status write_region(rw_region *w)
     }
     for (uint32_t k = 0; k < n; k++) {
         rw_block *b = &blocks[k];
-        b->looped = b->n_tiles > 1 && (b->n_tiles == largest || b->n_tiles > INLINE_TILES_MAX);
+        /* Peeled border tiles get a body of their own too: no tile lives in the outer graph. */
+        b->looped = (b->n_tiles > 1 && (b->n_tiles == largest || b->n_tiles > INLINE_TILES_MAX)) ||
+                    (w->r->form == OT_FORM_PEELED && w->r->n_dims == 1);
         if (b->looped) OT_TRY(rw_loop_block(w, b, n == 1));
         else OT_TRY(rw_unroll(w, b));
     }

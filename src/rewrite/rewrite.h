@@ -88,7 +88,7 @@ typedef struct rw_loop {
     const rw_block *b;
     rw_target body;
     bool scan;               /* Scan, else Loop */
-    bool sequence;           /* a Loop that carries sequences: everything is cut inside its body */
+    bool inside;             /* everything is cut inside the body, nothing in the outer graph */
     ot_id *scan_in;          /* [n_scan] outer values that the Scan cuts along their first axis */
     ot_id *inputs;           /* [n_inputs] body inputs, in order */
     uint32_t n_scan, n_inputs;
@@ -145,6 +145,9 @@ ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out) OT_MUST_USE;
 /* v becomes a value of the body that is read from the enclosing graph by name. */
 ot_status rw_capture(rw_region *w, rw_target *t, ot_id v, ot_id *out) OT_MUST_USE;
 
+/* Whether a loop over this region captures nothing that ONNX Runtime fails on; if it does, *why. */
+bool rw_captures_safe(const rw_region *w, const char **why);
+
 /* ---- chain.c ---- */
 
 /* Which values and nodes a tile needs, and how its nodes are written. Fills everything but `val`. */
@@ -178,7 +181,7 @@ ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v) OT_MUST_USE;
 
 /* ---- sequence.c ---- */
 
-/* Whether the region's tiles can be collected in sequences: one dimension, opset 11 or newer. */
+/* Whether the region's tiles can be collected in sequences: one dimension, opset 13 or newer. */
 bool rw_sequence_fits(const rw_region *w);
 /* Write all runs as loops that append their pieces to sequences, and join those. */
 ot_status rw_sequence(rw_region *w) OT_MUST_USE;

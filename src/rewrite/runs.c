@@ -268,6 +268,7 @@ ot_status rw_prepare(rw_region *w, ot_form f, bool *legal, const char **why)
     *why = "no two tiles next to each other are alike";
     bool sequence = f == OT_FORM_PEELED && rw_sequence_fits(w);
     if (f != OT_FORM_UNROLLED && !looped && !sequence) return OT_OK;
+    if (f != OT_FORM_UNROLLED && !rw_captures_safe(w, why)) return OT_OK;
     *legal = f != OT_FORM_SCAN || rw_scan_legal(w, why);
     return OT_OK;
 }

@@ -10,7 +10,7 @@
  */
 #include "rewrite.h"
 
-#define SEQUENCE_OPSET 11
+#define SEQUENCE_OPSET 13 /* Loop carries sequences */
 
 bool rw_sequence_fits(const rw_region *w)
 {

@@ -128,3 +128,39 @@ ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out)
     *out = t->from_outer[v];
     return OT_OK;
 }
+
+/* ---- what a body must not capture ---- */
+
+/* Operators through which ONNX Runtime moves a DequantizeLinear towards its readers. */
+static bool moves_quantized(ot_op op)
+{
+    return op == OT_OP_Transpose || op == OT_OP_Reshape || op == OT_OP_Squeeze || op == OT_OP_Unsqueeze || op == OT_OP_Slice ||
+           op == OT_OP_MaxPool;
+}
+
+/* Nodes between v and the DequantizeLinear that it is moved from; -1: it comes from none. */
+static int32_t hops_from_dequantize(const ot_graph *g, ot_id v)
+{
+    for (int32_t hops = 0; hops < 64; hops++) {
+        const ot_node *n = g->values[v].producer == OT_NONE ? NULL : &g->nodes[g->values[v].producer];
+        if (n && n->op == OT_OP_DequantizeLinear) return hops;
+        if (!n || !moves_quantized(n->op) || n->n_in == 0 || n->in[0] == OT_NONE) return -1;
+        v = n->in[0];
+    }
+    return 64; /* too long to tell: the careful answer */
+}
+
+/* DequantizeLinear --> Transpose --> a value that a body captures: ONNX Runtime's propagation of quantization follows that
+ * edge as if it were an operand of the Loop, and crashes on loading. A Slice written before the loop makes the same chain. */
+bool rw_captures_safe(const rw_region *w, const char **why)
+{
+    const ot_region *r = w->r;
+    *why = "a loop would capture dequantized data behind a Transpose or Reshape, on which ONNX Runtime fails";
+    for (uint32_t k = 0; k < r->n_inputs; k++) {
+        int32_t hops = hops_from_dequantize(w->g, r->values[k].value);
+        bool cropped = false;
+        for (uint32_t d = 0; d < r->n_dims; d++) cropped |= r->n_dims > 1 && r->values[k].axis[d] != OT_AX_WHOLE;
+        if (hops > 0 || (hops == 0 && cropped)) return false;
+    }
+    return true;
+}

@@ -191,7 +191,7 @@ ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out)
     motion m;
     ot_id src;
     OT_TRY(find_motion(l, v, false, &m));
-    if (l->sequence) { /* nothing of the tiles in the outer graph */
+    if (l->inside) { /* nothing of the tiles in the outer graph */
         OT_TRY(rw_use(w, &l->body, id, &src));
         OT_TRY(rw_crop(w, &l->body, src, m.still, m.n_still, name, &src));
         *out = src;

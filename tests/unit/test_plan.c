@@ -24,7 +24,7 @@ static uint32_t next_random(uint32_t n)
 /* A random chain with skips: convolutions, activations, adds, pools on [1,c,h,h]. */
 static char *random_text(char *buf, size_t size, uint32_t n)
 {
-    uint32_t h = 32u << next_random(4), c = 4u << next_random(4);
+    uint32_t h = 64u << next_random(3), c = 4u << next_random(4);
     int len = snprintf(buf, size, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h, h);
     for (uint32_t k = 0; k < n; k++)
         len += snprintf(buf + len, size - (size_t)len, "  init %%w%u : float32[%u,%u,3,3] = random %u\n", k, c, c, k + 1);
@@ -50,9 +50,9 @@ static char *random_text(char *buf, size_t size, uint32_t n)
 static ot_target small_target(void)
 {
     ot_target t = {.fast_bytes = 1 << 18, .granule = 64, .cores = 1, .is_cache = next_random(2) == 0, .bw_fast = 100e9, .bw_mid = 20e9,
-                   .mid_bytes = 4 << 20, .bw_slow = 5e9, .rate_conv = 50e9, .rate_conv_depthwise = 20e9, .rate_conv_pointwise = 40e9,
+                   .mid_bytes = 0, .bw_slow = 2e9, .rate_conv = 400e9, .rate_conv_depthwise = 20e9, .rate_conv_pointwise = 40e9,
                    .rate_gemm = 50e9, .rate_elem = 5e9, .rate_trans = 1e9, .rate_reduce = 5e9, .rate_pool = 5e9,
-                   .node_overhead = 1e-6, .loop_overhead = 5e-6, .region_overhead = 5e-6};
+                   .node_overhead = 1e-7, .loop_overhead = 1e-7, .region_overhead = 1e-6};
     return t;
 }
 
@@ -142,7 +142,7 @@ static void dp_equals_exhaustive(void **state)
         ot_arena_free(a);
         ot_model_free(m);
     }
-    assert_true(tiled >= 20); /* the test means something only when tiling wins often */
+    if (tiled < 20) fail_msg("tiling wins in only %u of 60 graphs", tiled); /* the test means something only when tiling wins often */
 }
 
 static void plans_check_out(void **state)
