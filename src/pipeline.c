@@ -17,12 +17,28 @@
 
 typedef enum stage { LOAD, TILE, REWRITE, SAVE } stage;
 
-static ot_status pass_import(ot_run *r)
+/* What is wrong with a file names the file. */
+static ot_status name_file(ot_diag *d, const char *path, ot_status s)
+{
+    char line[OT_DIAG_MAX];
+    if (s != OT_E_INPUT || !d || strstr(d->message, path)) return s;
+    memcpy(line, d->message, sizeof line);
+    *d = (ot_diag){0};
+    return ot_fail(d, s, "%.300s: %s", strcmp(path, "-") == 0 ? "stdin" : path, line);
+}
+
+static ot_status import(ot_run *r)
 {
     const ot_source *s = &r->source;
     if (!s->path) return ot_import_memory(s->bytes, s->n, s->dir, r->diag, &r->model);
     if (ot_is_text_path(s->path)) return ot_text_file_read(s->path, r->diag, &r->model);
     return ot_import_file(s->path, r->diag, &r->model);
+}
+
+static ot_status pass_import(ot_run *r)
+{
+    ot_status s = import(r);
+    return r->source.path ? name_file(r->diag, r->source.path, s) : s;
 }
 
 /* With fixed inputs, model checkers infer a wrong number of bins for STFT and then find contradictions downstream. */

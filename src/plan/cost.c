@@ -144,6 +144,13 @@ double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t)
     return extra;
 }
 
+/* A copy; where convolutions are blocked, also out of the blocked layout and back, and operators that are merged otherwise
+ * (the residual Add and its activation) run on their own. */
+double ot_cost_crop(const ot_target *t)
+{
+    return t->is_cache && t->fuses ? 9 : 2;
+}
+
 int64_t ot_cost_weights(const ot_seq *s, uint32_t p)
 {
     const ot_node *n = &s->g->nodes[s->node[p]];

@@ -10,6 +10,7 @@ typedef struct ratios {
     double *made_max;   /* [n_nodes] */
     double *val_sum;    /* [n_values] */
     double *val_max;    /* [n_values] */
+    double *crop;       /* [n_nodes] bytes cut out of the node's inputs over all tiles of this dim */
 } ratios;
 
 static ot_status new_ratios(const ot_region *r, ot_arena *a, ratios *x, ot_diag *d)
@@ -18,7 +19,24 @@ static ot_status new_ratios(const ot_region *r, ot_arena *a, ratios *x, ot_diag 
     x->made_max = OT_NEW_N(a, double, r->n_nodes + 1u);
     x->val_sum = OT_NEW_N(a, double, r->n_values + 1u);
     x->val_max = OT_NEW_N(a, double, r->n_values + 1u);
-    return x->made_sum && x->made_max && x->val_sum && x->val_max ? OT_OK : ot_fail_nomem(d);
+    x->crop = OT_NEW_N(a, double, r->n_nodes + 1u);
+    return x->crop && x->made_sum && x->made_max && x->val_sum && x->val_max ? OT_OK : ot_fail_nomem(d);
+}
+
+/* What node i reads of its inputs is less than what the tile holds. */
+static double crop_bytes(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, const ot_tile_windows *w)
+{
+    const ot_rnode *x = &r->nodes[i];
+    double sum = 0;
+    if (x->lead_axis[d] < 0 || !w->ops[i].in || r->form == OT_FORM_WINDOW) return 0;
+    for (uint32_t k = 0; k < g->nodes[x->node].n_in; k++) {
+        uint32_t v = x->in[k];
+        if (v == OT_NONE || x->in_axis[d][k] < 0 || r->values[v].node == OT_NONE) continue;
+        ot_win in = w->ops[i].in[k], made = w->made[v];
+        if (in.lo >= in.hi || (in.lo == made.lo && in.hi == made.hi)) continue;
+        sum += (double)r->values[v].bytes * (double)(in.hi - in.lo) / (double)g->values[r->values[v].value].dims[r->values[v].axis[d]];
+    }
+    return sum;
 }
 
 /* Sums of one dim; false when some tile cannot be made. */
@@ -45,6 +63,7 @@ static bool sum_dim(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_w
                 part = (double)(w->ops[i].made.hi - w->ops[i].made.lo) / e;
             }
             x->made_sum[i] += part;
+            x->crop[i] += crop_bytes(g, r, d, i, w);
             if (part > x->made_max[i]) x->made_max[i] = part;
         }
     }
@@ -141,7 +160,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
         if (!sum_dim(g, r, d, &w, &x[d])) return OT_OK;
         tiles *= r->dims[d].n_tiles;
     }
-    ot_totals tot = {.tiles = tiles, .n_dims = r->n_dims, .outermost = r->n_dims == 1};
+    ot_totals tot = {.tiles = tiles, .n_dims = r->n_dims, .chain = r->n_nodes, .outermost = r->n_dims == 1};
     for (uint32_t d = 0; d < r->n_dims; d++) tot.halo |= r->dims[d].extent % r->dims[d].tile != 0;
     double macs = 0, macs_tiled = 0, untiled = 0, traffic_untiled = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
@@ -154,7 +173,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
         macs_tiled += s->macs[pos] * f;
         tot.halo |= f > 1 + 1e-6;
         r->weight_bytes += ot_cost_weights(s, pos);
-        if (s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE) continue;
+        bool free_node = s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE;
         for (uint32_t k = 0; k < n->n_in + n->n_out; k++) {
             uint32_t v = k < n->n_in ? r->nodes[i].in[k] : r->nodes[i].out[k - n->n_in];
             ot_id id = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
@@ -163,12 +182,20 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
             if (id != OT_NONE && k < n->n_in && s->act[id]) in_elems += (double)s->elems[id];
         }
         double compute = ot_cost_compute(g, n, t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems) * f;
+        double extra = s->extra[pos] * f, crop = 0;
+        for (uint32_t d = 0; d < r->n_dims; d++) {
+            double c = x[d].crop[i];
+            for (uint32_t e = 0; e < r->n_dims; e++) c *= e == d ? 1 : x[e].made_sum[i];
+            if (c > crop) crop = c;
+        }
+        extra += crop * ot_cost_crop(t);
+        if (free_node) compute = bytes = 0;
         double bw[3] = {t->bw_fast, t->mid_bytes ? t->bw_mid : t->bw_slow, t->bw_slow};
         double *sum[3] = {&tot.t_fast, &tot.t_mid, &tot.t_slow};
         double pack = t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM ? whole_reads(s, r, i) * tiles / t->bw_slow : 0;
         for (int k = 0; k < 3; k++)
-            *sum[k] += (compute > bytes / bw[k] ? compute : bytes / bw[k]) + s->extra[pos] * f / bw[k] + pack;
-        tot.nodes += tiles;
+            *sum[k] += (compute > bytes / bw[k] ? compute : bytes / bw[k]) + extra / bw[k] + pack;
+        if (!free_node) tot.nodes += tiles;
     }
     int64_t outs = 0;
     for (uint32_t v = 0; v < r->n_values; v++) {

@@ -120,6 +120,8 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time,
 bool ot_cost_is_fused(const ot_seq *s, uint32_t p);
 /* See ot_seq.extra. */
 double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t);
+/* Bytes moved per byte cropped out of a value inside a region. */
+double ot_cost_crop(const ot_target *t);
 /* Bytes of constants a node reads. */
 int64_t ot_cost_weights(const ot_seq *s, uint32_t p);
 
@@ -179,6 +181,7 @@ typedef struct ot_totals {
     double weights;               /* constants read per tile */
     double tiles;
     uint32_t n_dims;
+    uint32_t chain;               /* nodes in the region */
     int64_t ws;                   /* working set without weights */
     uint32_t n_inputs, n_outputs; /* cut inputs, outputs */
     bool halo;                    /* windows overlap, or tiles differ */

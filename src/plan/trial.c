@@ -23,7 +23,8 @@ typedef struct dim_count {
     ot_win (*win)[SAMPLES];  /* [n_values] hull needed; valid when the walk stamped the value and `seen` matches */
     uint32_t *seen;        /* [n_values] epoch */
     float *sum, *max;      /* [n_values] extents over all tiles / of the largest tile, relative to the whole axis */
-    double made_sum, made_max, need_halo; /* of the node visited last */
+    double made_sum, made_max; /* of the node visited last, relative */
+    double crop;               /* bytes of its inputs that other readers need in another window, all tiles */
 } dim_count;
 
 typedef struct pair {
@@ -190,6 +191,16 @@ static void measure(const ot_trial *tr, dim_count *x, ot_id v, uint32_t d)
     if (sum > 1.0 + 1e-6) x->halo = true;
 }
 
+/* A later reader of v wants another window in this tile: one of the two has to be cut out of the other. */
+static double crop_bytes(const ot_trial *tr, const dim_count *x, ot_id v, int8_t axis, uint32_t sample, ot_win win)
+{
+    if (!tr->s->act[v] || x->seen[v] != tr->epoch || win.lo >= win.hi) return 0;
+    ot_win have = x->win[v][sample];
+    if (have.lo >= have.hi || (have.lo == win.lo && have.hi == win.hi)) return 0;
+    int64_t less = ot_min(have.hi - have.lo, win.hi - win.lo);
+    return (double)tr->s->bytes[v] * (double)less / (double)tr->s->g->values[v].dims[axis] * x->weight[sample];
+}
+
 /* Windows of one node for one count. */
 static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *x)
 {
@@ -199,6 +210,7 @@ static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *
     int64_t sink_extent = g->values[w->sink].dims[w->sink_axis[d]];
     double made = 0, max = 0;
     const char *why;
+    x->crop = 0;
     for (uint32_t k = 0; k < SAMPLES; k++) {
         ot_op_tile t = {.in = tr->scratch};
         for (uint32_t o = 0; o < n->n_out; o++) {
@@ -215,8 +227,12 @@ static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *
         if (r > max) max = r;
         for (uint32_t o = 0; o < n->n_out; o++) /* what is made is what is live */
             if (n->out[o] != OT_NONE && ot_walk_axis(w, n->out[o], d) >= 0) need_window(tr, x, n->out[o], k, t.made);
-        for (uint32_t i = 0; i < n->n_in; i++)
-            if (n->in[i] != OT_NONE && w->in_axis[d][i] >= 0) need_window(tr, x, n->in[i], k, tr->scratch[i]);
+        for (uint32_t i = 0; i < n->n_in; i++) {
+            ot_id v = n->in[i];
+            if (v == OT_NONE || w->in_axis[d][i] < 0) continue;
+            x->crop += crop_bytes(tr, x, v, w->in_axis[d][i], k, tr->scratch[i]);
+            need_window(tr, x, v, k, tr->scratch[i]);
+        }
     }
     for (uint32_t o = 0; o < n->n_out; o++)
         if (n->out[o] != OT_NONE) measure(tr, x, n->out[o], d);
@@ -291,9 +307,17 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
     }
     double ws = in_place ? after : after + outs;
     if (ws > p->ws) p->ws = ws;
-    if (s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE) return;
+    bool free_node = s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE;
     double compute = ot_cost_compute(s->g, n, tr->t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems) * factor;
-    double extra = s->extra[pos] * factor;
+    double extra = s->extra[pos] * factor, crop = 0;
+    for (uint32_t d = 0; d < tr->n_dims; d++) {
+        const dim_count *x = &tr->dim[d][p->c[d]];
+        double c = x->crop;
+        for (uint32_t e = 0; e < tr->n_dims; e++) c *= e == d ? 1 : tr->dim[e][p->c[e]].made_sum;
+        if (c > crop) crop = c;
+    }
+    extra += crop * ot_cost_crop(tr->t);
+    if (free_node) compute = bytes = 0;
     double f = bytes / tr->t->bw_fast, m = bytes / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow), l = bytes / tr->t->bw_slow;
     p->t_fast += (compute > f ? compute : f) + extra / tr->t->bw_fast;
     p->t_mid += (compute > m ? compute : m) + extra / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow);
@@ -304,7 +328,7 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
         p->t_mid += pack;
         p->t_slow += pack;
     }
-    p->nodes += tiles;
+    if (!free_node) p->nodes += tiles;
 }
 
 static bool set_pending(ot_trial *tr, const ot_node *n)
@@ -448,12 +472,11 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
     for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
         if (f == OT_FORM_SCAN && !scan_ok) continue;
         if (f == OT_FORM_UNROLLED && x->tiles * tr->n_in > 3000) continue;
-        if (f == OT_FORM_PEELED && tr->n_dims > 1 && x->halo) continue;
         double t, tr_bytes;
         int64_t st;
         ot_form_cost(tr->t, x, f, &t, &tr_bytes, &st);
         bool better = best == OT_FORM_NONE || (tr->o->goal == OT_GOAL_MEMORY ? st + x->ws < *stitch + x->ws && t < best_time * 1.05 : t < best_time);
-        if (f == OT_FORM_WINDOW) better = best == OT_FORM_NONE;
+        if (f == OT_FORM_WINDOW) better = best == OT_FORM_NONE; /* legal for few regions: ot_region_exact weighs it */
         if (!better) continue;
         best = f;
         best_time = t;
@@ -473,7 +496,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     if (!tr->t->is_cache && p->ws > (double)tr->t->fast_bytes) return false; /* a scratchpad is a hard limit */
     const ot_seq *s = tr->s;
     ot_totals x = {.t_fast = p->t_fast, .t_mid = p->t_mid, .t_slow = p->t_slow, .nodes = p->nodes, .weights = tr->weights,
-                   .tiles = tile_count(tr, p), .n_dims = tr->n_dims, .ws = (int64_t)p->ws, .n_outputs = tr->n_outputs,
+                   .tiles = tile_count(tr, p), .n_dims = tr->n_dims, .chain = tr->n_in, .ws = (int64_t)p->ws, .n_outputs = tr->n_outputs,
                    .out_bytes = tr->out_bytes, .outermost = tr->outermost_out && tr->n_dims == 1};
     for (uint32_t d = 0; d < tr->n_dims; d++) x.halo = x.halo || tr->dim[d][p->c[d]].halo;
     for (uint32_t j = 0; j < tr->n_pending; j++) {

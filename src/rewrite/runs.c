@@ -268,7 +268,6 @@ ot_status rw_prepare(rw_region *w, ot_form f, bool *legal, const char **why)
     *why = "no two tiles next to each other are alike";
     bool sequence = f == OT_FORM_PEELED && rw_sequence_fits(w);
     if (f != OT_FORM_UNROLLED && !looped && !sequence) return OT_OK;
-    if (f != OT_FORM_UNROLLED && !rw_captures_safe(w, why)) return OT_OK;
     *legal = f != OT_FORM_SCAN || rw_scan_legal(w, why);
     return OT_OK;
 }
@@ -286,6 +285,8 @@ bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char 
     /* Nothing here writes to the graph; the type is that of the stage's other functions. */
     rw_region w = { .g = (ot_graph *)(uintptr_t)g, .r = r, .arena = a };
     if (rw_prepare(&w, f, &legal, why) != OT_OK) legal = false;
+    /* asked of the graph as it was planned: later, other regions' readers have changed */
+    if (legal && f != OT_FORM_UNROLLED) legal = rw_captures_safe(&w, why);
     ot_arena_free(a);
     return legal;
 }
