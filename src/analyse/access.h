@@ -64,6 +64,9 @@ int32_t ot_acc_norm_axis(int64_t axis, int32_t rank);
 /* The cut of output axis `axis` among axes[], or NULL. */
 const ot_op_tile *ot_acc_cut(const ot_tile_axis *axes, uint32_t n_axes, uint32_t axis);
 
+/* The pool reads a Pad that ONNX Runtime may merge into it with other results (access_pad.c). */
+bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool);
+
 /* Replace or append one attribute of the adapted node. */
 ot_status ot_adapt_set_attr(ot_arena *arena, ot_adapted *out, ot_attr attr) OT_MUST_USE;
 ot_status ot_adapt_set_int(ot_arena *arena, ot_adapted *out, const char *name,

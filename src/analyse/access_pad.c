@@ -10,7 +10,7 @@
  * Reflected rows are part of the window: x reads -x, E-1+x reads E-1-x. A tile without any padding
  * left, on any axis, needs no node at all: it is forwarded.
  */
-#include "access.h"
+#include "access_spatial.h"
 
 #define PAD_LIMIT ((int64_t)1 << 40)
 
@@ -95,6 +95,72 @@ static bool read(const ot_graph *g, const ot_node *n, pad_info *p, const char **
     return true;
 }
 
+/* ---- Pad before a pool ----
+ *
+ * ONNX Runtime merges Pad by zeros into the pool that follows, when that pool has explicit pads. For MaxPool this changes
+ * results below zero (padding there is minus infinity), and pads that become as large as the kernel are refused on loading.
+ * Whether it merges depends on what is next to what; so where it matters, both nodes stay as they are.
+ */
+
+/* Nothing in v is below zero. */
+static bool never_negative(const ot_graph *g, ot_id v)
+{
+    const ot_node *n = g->values[v].producer == OT_NONE ? NULL : &g->nodes[g->values[v].producer];
+    if (!n) return false;
+    float lo;
+    switch (n->op) {
+    case OT_OP_Relu:
+    case OT_OP_Sigmoid:
+    case OT_OP_HardSigmoid:
+    case OT_OP_Softmax:
+    case OT_OP_Abs: return true;
+    case OT_OP_Clip:
+        if (n->version < 11) return ot_attr_float(n, "min", -1) >= 0;
+        return ot_acc_floats(g, n, 1, &lo, 1) == 1 && lo >= 0;
+    default: return false;
+    }
+}
+
+static bool pads_by_zeros(const ot_graph *g, const ot_node *n)
+{
+    float value;
+    if (strcmp(ot_attr_str(n, "mode", "constant"), "constant") != 0) return false;
+    if (n->version < 11) return ot_attr_float(n, "value", 0) == 0;
+    if (!ot_acc_in(g, n, 2)) return true;
+    return ot_acc_floats(g, n, 2, &value, 1) != 1 || value == 0;
+}
+
+/* Pads of the pool and of the Pad before it stay below the kernel. */
+static bool pads_stay_small(const ot_graph *g, const ot_node *pad, const ot_node *pool)
+{
+    const char *why;
+    pad_info p;
+    ot_spatial sp;
+    if (!read(g, pad, &p, &why) || !ot_spatial_read(g, pool, OT_NONE, &sp, &why) || !ot_spatial_read_pads(pool, &sp, &why))
+        return false;
+    for (uint32_t i = 0; i < sp.n; i++)
+        if (p.pb[2 + i] + sp.ax[i].pb >= sp.ax[i].k || p.pe[2 + i] + sp.ax[i].pe >= sp.ax[i].k) return false;
+    return true;
+}
+
+bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool)
+{
+    const ot_value *x = ot_acc_in(g, pool, 0);
+    const ot_node *pad = x && x->producer != OT_NONE ? &g->nodes[x->producer] : NULL;
+    bool max = pool->op == OT_OP_MaxPool;
+    if (!max && (pool->op != OT_OP_AveragePool || ot_attr_int(pool, "count_include_pad", 0) == 0)) return false;
+    if (!pad || pad->op != OT_OP_Pad || !pads_by_zeros(g, pad)) return false;
+    return (max && !never_negative(g, pad->in[0])) || !pads_stay_small(g, pad, pool);
+}
+
+static bool feeds_clash(const ot_graph *g, const ot_node *n)
+{
+    const ot_value *y = ot_acc_out(g, n, 0);
+    for (uint32_t u = 0; (g->props & OT_P_USES) && u < y->n_uses; u++)
+        if (ot_acc_pad_clash(g, &g->nodes[y->uses[u]])) return true;
+    return false;
+}
+
 static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                      int8_t *in_axis, int8_t *out_axis, const char **why)
 {
@@ -102,6 +168,7 @@ static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, ui
     (void)out_axis;
     pad_info p;
     if (!read(g, n, &p, why)) return false;
+    if (feeds_clash(g, n)) return ot_acc_refuse(why, "runtimes merge this Pad into the pool after it");
     int64_t pb = p.pb[axis], pe = p.pe[axis], e = p.in[axis];
     bool crops = pb < 0 || pe < 0;
     if (pb != 0 || pe != 0) {

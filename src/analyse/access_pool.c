@@ -76,6 +76,7 @@ static bool pool_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     ot_spatial sp;
     if (out_index != 0 || indices_used(g, n))
         return ot_acc_refuse(why, "MaxPool's Indices output counts positions in the whole tensor");
+    if (ot_acc_pad_clash(g, n)) return ot_acc_refuse(why, "runtimes merge the Pad before this pool into it");
     if (axis < 2 && !ot_spatial_same_extent(g, n, axis))
         return ot_acc_refuse(why, "input and output do not have the same batch and channels");
     if (axis >= 2 && !read(g, n, &sp, why)) return false;

@@ -35,7 +35,7 @@ const char *ot_barrier_reason(const ot_seq *s, ot_id node)
     if (ot_op_access(n->op) == OT_ACC_BARRIER) return "its output depends on all of its input, or on the data";
     why = shape_reason(s, n);
     if (why) return why;
-    if (s->pos[node] != OT_NONE && s->odd[s->pos[node]]) return "runtimes and checkers disagree on the shapes here (STFT, DFT or a ceil_mode pool upstream)";
+    if (s->pos[node] != OT_NONE && s->odd[s->pos[node]]) return "runtimes and checkers disagree on the shapes here (STFT, DFT or a ceil_mode pool nearby)";
     int8_t *in_axis = malloc(n->n_in + 1u), *out_axis = malloc(n->n_out + 1u);
     int64_t widest = 0;
     bool cut = false, any = false;

@@ -138,14 +138,14 @@ static void mark_readers_odd(ot_seq *s)
     }
 }
 
-/* Nodes on whose shapes runtimes and checkers disagree, so that new shapes written there would be refused somewhere:
- * spectral nodes with everything before and after them, ceil_mode pools at an unclear border with what follows. */
+/* Nodes on whose shapes runtimes and checkers disagree, with everything before and after them: new shapes written there
+ * would be refused somewhere. Spectral nodes, and ceil_mode pools at an unclear border. */
 static void mark_odd(ot_seq *s)
 {
     const ot_graph *g = s->g;
     for (uint32_t k = 0; k < s->n; k++) {
         const ot_node *n = &g->nodes[s->node[k]];
-        s->odd[k] = strcmp(n->op_type, "STFT") == 0 || strcmp(n->op_type, "DFT") == 0;
+        s->odd[k] = strcmp(n->op_type, "STFT") == 0 || strcmp(n->op_type, "DFT") == 0 || ot_pool_is_odd(g, n);
     }
     mark_readers_odd(s);
     for (uint32_t k = s->n; k-- > 0;) {
@@ -154,8 +154,6 @@ static void mark_odd(ot_seq *s)
         for (uint32_t i = 0; i < n->n_in; i++)
             if (n->in[i] != OT_NONE && s->def[n->in[i]] != OT_NONE) s->odd[s->def[n->in[i]]] = true;
     }
-    for (uint32_t k = 0; k < s->n; k++) s->odd[k] |= ot_pool_is_odd(g, &g->nodes[s->node[k]]);
-    mark_readers_odd(s);
 }
 
 /* requires ORDER, USES, SHAPES. keeps all. Fails: OT_E_NOMEM. */

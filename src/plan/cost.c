@@ -144,6 +144,16 @@ double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t)
     return extra;
 }
 
+bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t)
+{
+    const ot_value *x = &s->g->values[v];
+    if (!t->is_cache || !t->fuses || x->rank != 4 || x->is_output || s->def[v] == OT_NONE) return false;
+    if (!keeps_blocks(&s->g->nodes[x->producer])) return false;
+    for (uint32_t u = 0; u < x->n_uses; u++)
+        if (keeps_blocks(&s->g->nodes[x->uses[u]])) return true;
+    return false;
+}
+
 /* A copy; where convolutions are blocked, also out of the blocked layout and back, and operators that are merged otherwise
  * (the residual Add and its activation) run on their own. */
 double ot_cost_crop(const ot_target *t)

@@ -207,10 +207,12 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
             double b = (double)rv->bytes * prod_sum(x, r->n_dims, v, false);
             tot.in_bytes += b;
             if ((double)rv->bytes > (double)t->fast_bytes) tot.in_slow += b;
+            if (ot_cost_blocked(s, rv->value, t)) tot.border_tile += 2 * b, tot.border_whole += 2 * (double)rv->bytes;
             tot.n_inputs++;
         }
         if (v < r->n_inputs || !rv->is_output) continue;
         outs += rv->bytes;
+        if (ot_cost_blocked(s, rv->value, t)) tot.border_tile += 2 * (double)rv->bytes, tot.border_whole += 2 * (double)rv->bytes;
         tot.n_outputs++;
         for (int8_t k = 0; k < rv->axis[0]; k++) tot.outermost = tot.outermost && val->dims[k] == 1;
     }

@@ -41,7 +41,7 @@ static ot_status pick_form(const ot_seq *s, const ot_target *t, const ot_plan_op
     for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
         const char *why;
         if (o->force_form != OT_FORM_NONE && f != o->force_form) continue;
-        if (f == OT_FORM_UNROLLED && tiles * r->n_nodes > 4000) continue;
+        if (f == OT_FORM_UNROLLED && tiles * r->n_nodes > 1500) continue;
         if (!ot_form_legal(s->g, r, f, &why)) continue;
         forms[f] = *r;
         forms[f].form = f;

@@ -120,6 +120,9 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time,
 bool ot_cost_is_fused(const ot_seq *s, uint32_t p);
 /* See ot_seq.extra. */
 double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t);
+/* Whether the runtime holds v in a channel-blocked layout when the model is not tiled: made and read by operators that keep
+ * it. At the border of a region such a value becomes a plain tensor. */
+bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t);
 /* Bytes moved per byte cropped out of a value inside a region. */
 double ot_cost_crop(const ot_target *t);
 /* Bytes of constants a node reads. */
@@ -184,6 +187,8 @@ typedef struct ot_totals {
     uint32_t chain;               /* nodes in the region */
     int64_t ws;                   /* working set without weights */
     uint32_t n_inputs, n_outputs; /* cut inputs, outputs */
+    double border_whole;          /* layout changes at the region's border: bytes moved outside the tiles */
+    double border_tile;           /* and inside them, all tiles */
     bool halo;                    /* windows overlap, or tiles differ */
     bool outermost;               /* outputs are contiguous in memory tile by tile */
 } ot_totals;

@@ -93,7 +93,7 @@ void ot_target_host(uint32_t threads, ot_target *t)
         /* one core; measured with a CPU runtime: copies and sums on data in L2, in L3 and beyond */
         .bw_fast = 95e9,
         .bw_mid = 29e9,
-        .bw_slow = 18e9,
+        .bw_slow = 15.5e9,
         .rate_conv = mac,
         .rate_conv_depthwise = mac * 0.55,
         .rate_conv_pointwise = mac,

@@ -56,6 +56,7 @@ struct ot_trial {
     size_t cap_whole;
     bool *is_whole;        /* [n_values] */
     double out_bytes;      /* escaping outputs */
+    double out_blocked;    /* those of them that the untiled model keeps blocked */
     uint32_t n_outputs;
     double weights;
     double outside_time;   /* PRE and POST nodes */
@@ -126,7 +127,7 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->out_index = out_index;
     tr->n_dims = n_dims;
     memcpy(tr->axes, axes, n_dims * sizeof *axes);
-    tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
+    tr->out_blocked = tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
     tr->n_outputs = tr->n_in = 0;
     tr->outermost_out = true;
     tr->split_quant = false;
@@ -420,6 +421,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         ot_id v = n->out[k];
         if (v == OT_NONE || !ot_walk_escapes(tr->w, v)) continue;
         tr->out_bytes += (double)tr->s->bytes[v];
+        if (ot_cost_blocked(tr->s, v, tr->t)) tr->out_blocked += (double)tr->s->bytes[v];
         tr->n_outputs++;
         tr->outermost_out = tr->outermost_out && outermost(tr, v);
         tr->split_quant = tr->split_quant || torn_apart(tr, n, v);
@@ -471,7 +473,7 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
     double best_time = 0;
     for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
         if (f == OT_FORM_SCAN && !scan_ok) continue;
-        if (f == OT_FORM_UNROLLED && x->tiles * tr->n_in > 3000) continue;
+        if (f == OT_FORM_UNROLLED && x->tiles * tr->n_in > 1200) continue;
         double t, tr_bytes;
         int64_t st;
         ot_form_cost(tr->t, x, f, &t, &tr_bytes, &st);
@@ -498,11 +500,16 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     ot_totals x = {.t_fast = p->t_fast, .t_mid = p->t_mid, .t_slow = p->t_slow, .nodes = p->nodes, .weights = tr->weights,
                    .tiles = tile_count(tr, p), .n_dims = tr->n_dims, .chain = tr->n_in, .ws = (int64_t)p->ws, .n_outputs = tr->n_outputs,
                    .out_bytes = tr->out_bytes, .outermost = tr->outermost_out && tr->n_dims == 1};
+    x.border_tile = x.border_whole = 2 * tr->out_blocked;
     for (uint32_t d = 0; d < tr->n_dims; d++) x.halo = x.halo || tr->dim[d][p->c[d]].halo;
     for (uint32_t j = 0; j < tr->n_pending; j++) {
         double b = sum_bytes(tr, p, tr->pending[j]);
         x.in_bytes += b;
         if ((double)s->bytes[tr->pending[j]] > (double)tr->t->fast_bytes) x.in_slow += b;
+        if (ot_cost_blocked(s, tr->pending[j], tr->t)) {
+            x.border_tile += 2 * b;
+            x.border_whole += 2 * (double)s->bytes[tr->pending[j]];
+        }
         x.n_inputs++;
     }
     double time = 0, traffic = 0;

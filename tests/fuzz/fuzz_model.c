@@ -1,0 +1,87 @@
+/* One input through the whole path, in memory: import, shapes, plan, rewrite, verify, export, and in again.
+ *
+ *   bytes --import--> graph --shapes, plan, plan check, rewrite, verify--> graph --export--> bytes --import--> must work
+ *
+ * Bytes that begin with "model " are the text form. The contents choose the options, so that one file always does the same.
+ * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`); driver.c calls it without libFuzzer (`make asan`, `make ubsan`).
+ * Whatever is wrong with an input must end in a status and one line; what passes must verify and be readable again.
+ */
+#include "analyse.h"
+#include "model_io.h"
+#include "plan.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint32_t hash(const uint8_t *data, size_t size)
+{
+    uint32_t h = 2166136261u;
+    for (size_t k = 0; k < size; k++) h = (h ^ data[k]) * 16777619u;
+    return h ^ (h >> 15);
+}
+
+static ot_status load(const uint8_t *data, size_t size, ot_diag *d, ot_model **m)
+{
+    if (size >= 6 && memcmp(data, "model ", 6) == 0) return ot_text_parse((const char *)data, size, d, m);
+    return ot_import_memory(data, size, NULL, d, m);
+}
+
+/* A failure has one line that says so; anything else is our bug. */
+static void expect_line(ot_status s, const ot_diag *d)
+{
+    if (s == OT_OK || s == OT_E_NOMEM) return;
+    if (!*d->message || strchr(d->message, '\n')) OT_BUG("a failure without its one line");
+}
+
+static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
+{
+    static const char *const targets[] = {"cpu-generic", "ascend-a2", "mcu-512k", "tlf-16m"};
+    ot_plan_options o = {.goal = h & 1 ? OT_GOAL_MEMORY : OT_GOAL_TIME,
+                         .force = (h & 6) != 0,
+                         .tie_break = (h & 8) != 0,
+                         .max_slowdown = 0.1,
+                         .force_form = (ot_form)((h >> 4) % 6)};
+    ot_target t;
+    ot_plan *p = NULL;
+    if (o.force_form > OT_FORM_WINDOW) o.force_form = OT_FORM_NONE;
+    OT_TRY(ot_infer_shapes(m->graph, NULL, 0));
+    OT_TRY(ot_target_load(targets[(h >> 8) & 3], 0, d, &t));
+    t.fast_bytes = 1024 << ((h >> 10) & 7);
+    ot_status s = ot_plan_graph(m->graph, &t, &o, &p);
+    if (s == OT_OK && ot_plan_check(m->graph, p, &t, d) != OT_OK) OT_BUG("the plan check refuses the plan");
+    if (s == OT_OK && p->n_regions > 0) s = ot_fold_static(m->graph, p);
+    if (s == OT_OK && p->n_regions > 0 && (s = ot_rewrite(m->graph, p)) == OT_E_INPUT) OT_BUG("a plan cannot be written");
+    if (s == OT_OK && ot_verify(m->graph) != OT_OK) OT_BUG("the result does not verify");
+    ot_plan_free(p);
+    return s;
+}
+
+/* What was written can be read. */
+static void read_again(const ot_model *m, ot_diag *d)
+{
+    void *bytes = NULL;
+    size_t n = 0;
+    ot_model *again = NULL;
+    ot_diag other = {0};
+    ot_status s = ot_export_memory(m, &bytes, &n);
+    expect_line(s, d);
+    if (s != OT_OK) return;
+    s = ot_import_memory(bytes, n, NULL, &other, &again);
+    if (s == OT_E_INPUT) {
+        fprintf(stderr, "%s\n", other.message);
+        OT_BUG("the tool does not read its own output");
+    }
+    ot_model_free(again);
+    free(bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ot_diag d = {0};
+    ot_model *m = NULL;
+    ot_status s = load(data, size, &d, &m);
+    if (s == OT_OK) s = tile(m, hash(data, size), &d);
+    expect_line(s, &d);
+    if (s == OT_OK) read_again(m, &d);
+    ot_model_free(m);
+    return 0;
+}
