@@ -43,13 +43,17 @@ ORACLE_SRCS := $(sort $(wildcard tests/oracle/*.c))
 ORACLE_BINS := $(ORACLE_SRCS:tests/oracle/%.c=$(BUILD)/tests/%)
 EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
 EXAMPLE_BINS := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
+FUZZ_SRCS := $(sort $(wildcard tests/fuzz/*.c))
 E2E_TESTS := $(sort $(wildcard tests/e2e/*.sh))
-C_FILES   := $(SRCS) $(wildcard include/*.h src/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS)
+C_FILES   := $(SRCS) $(wildcard include/*.h src/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
 
 TEST_ENV   = TOOL=$(abspath $(TOOL)) PYTHON=$(abspath $(PYTHON)) BUILD=$(abspath $(BUILD))
 RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 
-.PHONY: all help check unit golden golden-update e2e demo install uninstall asan ubsan san-run lint format \
+# Seconds that `make fuzz` takes.
+FUZZ_TIME ?= 120
+
+.PHONY: all help check unit golden golden-update e2e demo install uninstall asan ubsan san-run fuzz fuzz-run lint format \
         format-check bench cover clean python
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -62,7 +66,8 @@ help:
 	@echo 'make unit | golden | golden-update | e2e'
 	@echo 'make demo         tile a ResNet-50 and a super-resolution network, run them in ONNX Runtime'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
-	@echo 'make asan | ubsan unit tests and the tool over small models under a sanitizer'
+	@echo 'make asan | ubsan unit tests, the tool over small models and mutations of them under a sanitizer'
+	@echo 'make fuzz         libFuzzer for FUZZ_TIME=$(FUZZ_TIME) seconds (clang)'
 	@echo 'make lint | format | format-check | bench | cover | clean'
 	@echo 'variables: CC CFLAGS OPT PYTHON PREFIX DESTDIR V=1 ENGINE=no'
 
@@ -122,6 +127,17 @@ $(BUILD)/tests/%: tests/oracle/%.c $(LIB)
 	$(Q)$(CC) $(CPPFLAGS) -Isrc -Itests/oracle $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
 	    $(CMOCKA_LIBS) $(LDLIBS)
 
+# The fuzz harness with its own driver, and with libFuzzer's (`make fuzz`; clang).
+$(BUILD)/tests/fuzz_driver: $(FUZZ_SRCS) $(LIB)
+	@echo '  CC       tests/fuzz'
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(FUZZ_SRCS) $(LIB) $(LDLIBS)
+
+$(BUILD)/tests/fuzz_model: tests/fuzz/fuzz_model.c $(LIB)
+	@echo '  CC       $<'
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIB) $(LDLIBS)
+
 # The example sees what a user of the installed library sees: one header and the archive.
 $(BUILD)/examples/%: examples/%.c $(LIB) include/onnx_tile.h
 	@echo '  CC       $<'
@@ -165,8 +181,18 @@ ubsan: python
 	@UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory BUILD=build/ubsan OPT='-O1 -g' \
 	    SAN='-fsanitize=undefined -fno-sanitize-recover=all' unit san-run
 
-san-run: $(TOOL)
+san-run: $(TOOL) $(BUILD)/tests/fuzz_driver
 	@$(RUN_TESTS) scripts/sanitize_run.sh
+
+fuzz: python
+	$(Q)scripts/setup.sh fuzz
+	@$(MAKE) --no-print-directory CC=clang BUILD=build/fuzz OPT='-O1 -g' \
+	    SAN='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' fuzz-run
+
+fuzz-run: $(BUILD)/tests/fuzz_model
+	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus
+	@cd $(BUILD) && tests/fuzz_model -max_total_time=$(FUZZ_TIME) -timeout=20 -rss_limit_mb=3000 -max_len=30000 \
+	    -print_final_stats=1 -artifact_prefix=crash- corpus
 
 cover:
 	@$(MAKE) --no-print-directory BUILD=build/cover OPT='-O0 -g' SAN='--coverage' unit

@@ -39,5 +39,14 @@ P
         run '0 1' "$tool" inspect "$tmp/flip.bin"
     done
 done
+
+# mutations of small random models through the whole path, in one process
+"$py" tests/fuzz/make_corpus.py "$tmp/corpus" 40 || exit 1
+driver=$(realpath "${BUILD:?}/tests/fuzz_driver")
+if ! (cd "$tmp" && "$driver" "${FUZZ_SECONDS:-20}" "${OT_SEED:-1}" corpus/*) >"$tmp/log" 2>&1; then
+    echo "FAIL fuzz_driver, seed ${OT_SEED:-1}:"; tail -n 40 "$tmp/log"; bad=$((bad + 1))
+    cp "$tmp/fuzz-current.bin" "$BUILD/" 2>/dev/null && echo "the input is $BUILD/fuzz-current.bin"
+fi
+tail -n 1 "$tmp/log"
 [ $bad = 0 ] && echo "sanitizer run clean"
 [ $bad = 0 ]

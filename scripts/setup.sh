@@ -4,6 +4,7 @@
 #   scripts/setup.sh build    compiler, protobuf-c, the ONNX protos, GLPK, libxml2
 #   scripts/setup.sh check    the same, plus .venv with the pinned packages of scripts/requirements.txt
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
+#   scripts/setup.sh fuzz     clang with libFuzzer
 #
 # What is there is found by trying it (a command, a header), not by package name, so that tools installed
 # by other means count. Packages come from apt-get; sudo is used only when not root.
@@ -34,6 +35,9 @@ install_missing() {
     as_root apt-get update -qq
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 }
+
+has_fuzzer() { echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return d && n < 0; }' |
+    clang -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null; }
 
 setup_build() {
     need_command make make
@@ -85,5 +89,10 @@ lint)
     need_command cppcheck cppcheck
     install_missing
     ;;
-*) echo "usage: scripts/setup.sh [build|check|lint]" >&2; exit 2 ;;
+fuzz)
+    need_command clang clang
+    has_fuzzer || missing+=(libclang-rt-dev)
+    install_missing
+    ;;
+*) echo "usage: scripts/setup.sh [build|check|lint|fuzz]" >&2; exit 2 ;;
 esac

@@ -52,7 +52,7 @@ static void fill_live(ot_seq *s, const ot_target *t)
         int64_t live = s->cut[k];
         for (uint32_t o = 0; o < n->n_out; o++)
             if (n->out[o] != OT_NONE) live += s->bytes[n->out[o]];
-        s->live[k] = live - in_place_bytes(s, k, t);
+        s->live[k] = live + (int64_t)s->work[k] - in_place_bytes(s, k, t);
         s->peak = ot_max(s->peak, s->live[k]);
     }
 }
@@ -122,10 +122,12 @@ static bool alloc_tables(ot_seq *s)
     s->traffic = OT_NEW_N(a, double, g->n_order + 2u);
     s->macs = OT_NEW_N(a, double, g->n_order + 1u);
     s->extra = OT_NEW_N(a, double, g->n_order + 1u);
+    s->blocked = OT_NEW_N(a, bool, g->n_values + 1u);
+    s->work = OT_NEW_N(a, double, g->n_order + 1u);
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
     return s->node && s->pos && s->act && s->bytes && s->elems && s->def && s->last && s->odd && s->fused && s->time && s->traffic &&
-           s->macs && s->extra && s->live && s->cut;
+           s->macs && s->extra && s->blocked && s->work && s->live && s->cut;
 }
 
 /* What reads an odd node is odd. */
@@ -173,8 +175,15 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
     fill_ranges(out, t);
     mark_odd(out);
     for (uint32_t k = 0; k < out->n; k++) {
-        out->macs[k] = ot_node_macs(g, &g->nodes[out->node[k]]);
+        const ot_node *n = &g->nodes[out->node[k]];
+        bool blocked = ot_cost_makes_blocked(out, k, t);
+        for (uint32_t o = 0; o < n->n_out; o++)
+            if (n->out[o] != OT_NONE) out->blocked[n->out[o]] = blocked;
         out->fused[k] = t->fuses && ot_cost_is_fused(out, k);
+    }
+    for (uint32_t k = 0; k < out->n; k++) {
+        out->macs[k] = ot_node_macs(g, &g->nodes[out->node[k]]);
+        out->work[k] = ot_cost_work(out, k, t);
         out->extra[k] = ot_cost_extra(out, k, t);
         double time, traffic;
         ot_cost_node(out, k, t, &time, &traffic);

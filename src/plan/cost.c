@@ -126,31 +126,65 @@ static bool keeps_blocks(const ot_node *n)
     }
 }
 
+/* Convolutions make blocked tensors; what keeps blocks hands them on when all it reads is blocked. */
+bool ot_cost_makes_blocked(const ot_seq *s, uint32_t p, const ot_target *t)
+{
+    const ot_graph *g = s->g;
+    const ot_node *n = &g->nodes[s->node[p]];
+    if (!t->is_cache || !t->fuses || n->n_out < 1 || n->out[0] == OT_NONE || g->values[n->out[0]].rank != 4) return false;
+    if (n->op == OT_OP_Conv) return true;
+    if (!keeps_blocks(n)) return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && s->act[n->in[k]] && !s->blocked[n->in[k]]) return false;
+    return true;
+}
+
+/* The reader takes v as it is blocked. */
+static bool reads_blocked(const ot_seq *s, const ot_node *reader)
+{
+    if (reader->op == OT_OP_Conv) return true;
+    return reader->n_out > 0 && reader->out[0] != OT_NONE && s->blocked[reader->out[0]];
+}
+
+/* ConvTranspose is a matrix product into a column buffer, which is then summed into place. */
+double ot_cost_work(const ot_seq *s, uint32_t p, const ot_target *t)
+{
+    const ot_graph *g = s->g;
+    const ot_node *n = &g->nodes[s->node[p]];
+    if (!t->is_cache || !t->fuses || n->op != OT_OP_ConvTranspose || n->n_in < 2) return 0;
+    const ot_value *x = &g->values[n->in[0]];
+    if (x->rank < 3 || x->dims[0] < 1 || x->dims[1] < 1) return 0;
+    double channels = (double)x->dims[1]; /* weights / channels: numbers per position; one sample at a time */
+    return (double)s->elems[n->in[1]] / channels * (double)s->bytes[n->in[0]] / channels / (double)x->dims[0];
+}
+
+/* The only reader is merged into the producer, which is then the one that writes. */
+static bool next_is_fused(const ot_seq *s, const ot_value *y)
+{
+    return y->n_uses == 1 && s->pos[y->uses[0]] != OT_NONE && s->fused[s->pos[y->uses[0]]];
+}
+
 double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
-    if (!t->is_cache || !t->fuses || n->n_in < 2 || n->n_out < 1 || n->in[0] == OT_NONE || n->in[1] == OT_NONE) return 0;
+    if (!t->is_cache || !t->fuses || n->n_in < 1 || n->n_out < 1 || n->in[0] == OT_NONE || n->out[0] == OT_NONE) return 0;
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
-    if (n->op == OT_OP_ConvTranspose && x->rank > 2 && x->dims[1] > 0) /* column buffer, written and read */
-        return 2.0 * (double)s->elems[n->in[1]] / (double)x->dims[1] * (double)s->bytes[n->in[0]] / (double)x->dims[1];
-    if (n->op != OT_OP_Conv || x->rank != 4 || s->fused[p]) return 0;
+    if (n->op == OT_OP_ConvTranspose) return 2.0 * s->work[p] * (double)ot_max(1, x->rank > 0 ? x->dims[0] : 1);
     double extra = 0;
-    bool outside = s->def[n->in[0]] == OT_NONE;
-    if (x->dims[1] >= 8 && (outside || !keeps_blocks(&g->nodes[s->node[s->def[n->in[0]]]]))) extra += 2.0 * (double)s->bytes[n->in[0]];
-    bool blocked = !y->is_output;
-    for (uint32_t u = 0; u < y->n_uses; u++) blocked = blocked && keeps_blocks(&g->nodes[y->uses[u]]);
-    if (!blocked) extra += 2.0 * (double)s->bytes[n->out[0]];
-    return extra;
+    if (n->op == OT_OP_Conv && x->rank == 4 && x->dims[1] >= 8 && !s->blocked[n->in[0]]) extra += 2.0 * (double)s->bytes[n->in[0]];
+    if (!s->blocked[n->out[0]] || next_is_fused(s, y)) return extra;
+    bool plain = y->is_output;
+    for (uint32_t u = 0; u < y->n_uses; u++) plain = plain || !reads_blocked(s, &g->nodes[y->uses[u]]);
+    return plain ? extra + 2.0 * (double)s->bytes[n->out[0]] : extra;
 }
 
 bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t)
 {
     const ot_value *x = &s->g->values[v];
-    if (!t->is_cache || !t->fuses || x->rank != 4 || x->is_output || s->def[v] == OT_NONE) return false;
-    if (!keeps_blocks(&s->g->nodes[x->producer])) return false;
+    if (!t->is_cache || !t->fuses || x->is_output || s->def[v] == OT_NONE || !s->blocked[v]) return false;
     for (uint32_t u = 0; u < x->n_uses; u++)
-        if (keeps_blocks(&s->g->nodes[x->uses[u]])) return true;
+        if (reads_blocked(s, &s->g->nodes[x->uses[u]])) return true;
     return false;
 }
 
@@ -158,7 +192,7 @@ bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t)
  * (the residual Add and its activation) run on their own. */
 double ot_cost_crop(const ot_target *t)
 {
-    return t->is_cache && t->fuses ? 9 : 2;
+    return t->is_cache && t->fuses ? 6 : 2;
 }
 
 int64_t ot_cost_weights(const ot_seq *s, uint32_t p)
@@ -177,10 +211,11 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time,
     *time = *traffic = 0;
     ot_cost_kind kind = ot_op_cost(n->op);
     if (s->fused[p] || (kind == OT_COST_FREE && n->op != OT_OP_OPAQUE)) {
+        *time = s->extra[p] / ot_cost_bw(t, s->extra[p] / 2);
         /* A merged residual Add still reads the other operand. */
         if (n->op == OT_OP_Add) {
             double b = (double)s->bytes[n->out[0]];
-            *time = b / ot_cost_bw(t, b);
+            *time += b / ot_cost_bw(t, b);
             *traffic = b > (double)t->fast_bytes ? b : 0;
         }
         return;

@@ -119,7 +119,9 @@ static int64_t working_set(const ot_seq *s, const ot_region *r, const ratios *x,
         }
         bool in_place = s->fused[s->pos[r->nodes[i].node]] || ot_op_access(n->op) == OT_ACC_POINTWISE ||
                         ot_op_access(n->op) == OT_ACC_RESHAPE || ot_op_access(n->op) == OT_ACC_SOFTMAX;
-        double during = live + born;
+        double during = live + born, work = s->work[s->pos[r->nodes[i].node]];
+        for (uint32_t d = 0; d < r->n_dims; d++) work *= x[d].made_max[i];
+        during += work;
         if (in_place && n->n_out == 1 && r->nodes[i].out[0] != OT_NONE) {
             double out = (double)r->values[r->nodes[i].out[0]].bytes * prod_max(x, r->n_dims, r->nodes[i].out[0]);
             double other = dying;

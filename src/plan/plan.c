@@ -49,9 +49,11 @@ static ot_status pick_form(const ot_seq *s, const ot_target *t, const ot_plan_op
         ok[f] = forms[f].time_tiled >= 0;
         if (ok[f] && forms[f].time_tiled < fastest) fastest = forms[f].time_tiled;
     }
+    /* Tiles written out live in the outer graph; loops that hand pieces along do not. */
+    if (o->goal == OT_GOAL_MEMORY && r->n_dims == 1 && ok[OT_FORM_PEELED]) ok[OT_FORM_UNROLLED] = false;
     *found = false;
     for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
-        if (!ok[f] || forms[f].time_tiled > fastest * 1.03 + 1e-6) continue;
+        if (!ok[f] || forms[f].time_tiled > fastest * 1.05 + 1e-5) continue;
         if (*found && !preferred(o, &forms[f], r)) continue;
         *r = forms[f];
         *found = true;

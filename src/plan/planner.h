@@ -30,6 +30,8 @@ typedef struct ot_seq {
     double *macs;         /* [n] */
     double *extra;        /* [n] bytes that the runtime's kernel moves besides its operands: layout changes around blocked
                              convolutions, column buffers; 0 for other runtimes */
+    bool *blocked;        /* [g->n_values] held in a channel-blocked layout by the runtime (ONNX Runtime's NCHWc) */
+    double *work;         /* [n] bytes of scratch that the runtime's kernel takes (column buffers) */
     int64_t *live;        /* [n] bytes of non-input activations live while node k runs, untiled */
     int64_t *cut;         /* [n + 1] bytes live between k-1 and k */
     int64_t peak;         /* max of live */
@@ -120,6 +122,10 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time,
 bool ot_cost_is_fused(const ot_seq *s, uint32_t p);
 /* See ot_seq.extra. */
 double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t);
+/* Whether the node's outputs are blocked, given its inputs. */
+bool ot_cost_makes_blocked(const ot_seq *s, uint32_t p, const ot_target *t);
+/* See ot_seq.work. */
+double ot_cost_work(const ot_seq *s, uint32_t p, const ot_target *t);
 /* Whether the runtime holds v in a channel-blocked layout when the model is not tiled: made and read by operators that keep
  * it. At the border of a region such a value becomes a plain tensor. */
 bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t);

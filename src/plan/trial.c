@@ -306,7 +306,9 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
         bytes += sum_bytes(tr, p, v);
         in_elems += (double)s->elems[v];
     }
-    double ws = in_place ? after : after + outs;
+    double work = s->work[pos];
+    for (uint32_t d = 0; d < tr->n_dims; d++) work *= tr->dim[d][p->c[d]].made_max;
+    double ws = in_place ? after : after + outs + work;
     if (ws > p->ws) p->ws = ws;
     bool free_node = s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE;
     double compute = ot_cost_compute(s->g, n, tr->t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems) * factor;

@@ -67,7 +67,7 @@ static bool reads(const rw_chain *c, uint32_t i, uint32_t j)
     return true;
 }
 
-static bool has_piece(const rw_chain *c, uint32_t v)
+bool rw_has_piece(const rw_chain *c, uint32_t v)
 {
     const ot_rvalue *rv = &c->w->r->values[v];
     bool any = rv->is_output;
@@ -88,7 +88,7 @@ ot_status rw_chain_plan(rw_chain *c, rw_region *w, rw_target *t, const ot_tile_w
     if (!c->needed || !c->used || !c->adapted || !c->val) return rw_nomem(w);
     for (uint32_t v = 0; v < r->n_values; v++) {
         c->val[v] = OT_NONE;
-        c->needed[v] = has_piece(c, v);
+        c->needed[v] = rw_has_piece(c, v);
     }
     for (uint32_t i = r->n_nodes; i-- > 0;) {
         const ot_rnode *rn = &r->nodes[i];

@@ -200,7 +200,7 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
     OT_TRY(rw_loop_bring(&l, &c));
     OT_TRY(rw_chain_emit(&c));
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
-        if (w->r->values[v].is_output && c.needed[v] && c.val[v] != OT_NONE) {
+        if (rw_has_piece(&c, v)) {
             OT_TRY(make_result(&l, &c, v, final, &results[n], &stacked[n], &at[n]));
             n++;
         }
@@ -209,7 +209,7 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
     for (uint32_t v = 0; v < w->r->n_values; v++) {
         int64_t tile[OT_RANK_MAX];
         b->out[v] = OT_NONE;
-        if (!w->r->values[v].is_output || !c.needed[v] || c.val[v] == OT_NONE) continue;
+        if (!rw_has_piece(&c, v)) continue;
         int64_t axis = at[n];
         ot_id from = stacked[n++], to = final ? w->r->values[v].value : OT_NONE;
         rw_piece_dims(w, win, v, tile);

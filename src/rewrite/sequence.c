@@ -96,7 +96,7 @@ static ot_status write_run(rw_region *w, rw_run run, ot_id *seq)
     OT_TRY(rw_loop_open(&l, w, &b, true));
     OT_TRY(rw_chain_plan(&c, w, &l.body, win));
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
-        if (!w->r->values[v].is_output || !c.needed[v] || rw_empty(win[0]->piece[v])) continue;
+        if (!rw_has_piece(&c, v)) continue;
         const ot_value x = w->g->values[w->r->values[v].value];
         OT_TRY(rw_loop_input(&l, x.name, x.dtype, &before[n]));
         make_sequence(l.body.g, before[n]);

@@ -29,7 +29,6 @@ import onnx  # noqa: E402
 
 import graph_gen  # noqa: E402
 
-CASES = os.path.join(HERE, 'cases.json')
 LIMIT_S = 60
 
 
@@ -52,7 +51,9 @@ def options(seed, g):
         args += ['--threads', str(pick([1, 2, 8]))]
     if rng.random() < 0.1:
         args += ['--no-tie-break']
-    dynamic = [v for v in g.inputs] if rng.random() < 0.12 else []
+    # with ceil_mode, a pool's shape is one thing in a file with open dimensions and another once they are known
+    ceil = any(a.name == 'ceil_mode' for n in g.nodes for a in n.attribute)
+    dynamic = list(g.inputs) if rng.random() < 0.12 and not ceil else []
     return args, dynamic
 
 
