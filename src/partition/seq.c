@@ -185,6 +185,7 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
         out->macs[k] = ot_node_macs(g, &g->nodes[out->node[k]]);
         out->work[k] = ot_cost_work(out, k, t);
         out->extra[k] = ot_cost_extra(out, k, t);
+        if (out->work[k] == 0) out->work[k] = out->extra[k] / 2; /* copies in the other layout */
         double time, traffic;
         ot_cost_node(out, k, t, &time, &traffic);
         out->time[k + 1] = out->time[k] + time;

@@ -172,7 +172,7 @@ double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t)
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
     if (n->op == OT_OP_ConvTranspose) return 2.0 * s->work[p] * (double)ot_max(1, x->rank > 0 ? x->dims[0] : 1);
     double extra = 0;
-    if (n->op == OT_OP_Conv && x->rank == 4 && x->dims[1] >= 8 && !s->blocked[n->in[0]]) extra += 2.0 * (double)s->bytes[n->in[0]];
+    if (n->op == OT_OP_Conv && x->rank == 4 && x->dims[1] >= 8 && !s->blocked[n->in[0]]) extra = 2.5 * (double)s->bytes[n->in[0]];
     if (!s->blocked[n->out[0]] || next_is_fused(s, y)) return extra;
     bool plain = y->is_output;
     for (uint32_t u = 0; u < y->n_uses; u++) plain = plain || !reads_blocked(s, &g->nodes[y->uses[u]]);
@@ -188,11 +188,15 @@ bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t)
     return false;
 }
 
-/* A copy; where convolutions are blocked, also out of the blocked layout and back, and operators that are merged otherwise
+/* A copy; where every reader takes blocks, also out of the blocked layout and back, and operators that are merged otherwise
  * (the residual Add and its activation) run on their own. */
-double ot_cost_crop(const ot_target *t)
+double ot_cost_crop(const ot_seq *s, ot_id v, const ot_target *t)
 {
-    return t->is_cache && t->fuses ? 6 : 2;
+    const ot_value *x = &s->g->values[v];
+    if (!t->is_cache || !t->fuses || !s->blocked[v]) return 2;
+    for (uint32_t u = 0; u < x->n_uses; u++)
+        if (!reads_blocked(s, &s->g->nodes[x->uses[u]])) return 2;
+    return 6;
 }
 
 int64_t ot_cost_weights(const ot_seq *s, uint32_t p)

@@ -24,8 +24,9 @@ static ot_status new_ratios(const ot_region *r, ot_arena *a, ratios *x, ot_diag 
 }
 
 /* What node i reads of its inputs is less than what the tile holds. */
-static double crop_bytes(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, const ot_tile_windows *w)
+static double crop_bytes(const ot_seq *s, const ot_target *t, const ot_region *r, uint32_t d, uint32_t i, const ot_tile_windows *w)
 {
+    const ot_graph *g = s->g;
     const ot_rnode *x = &r->nodes[i];
     double sum = 0;
     if (x->lead_axis[d] < 0 || !w->ops[i].in || r->form == OT_FORM_WINDOW) return 0;
@@ -34,14 +35,16 @@ static double crop_bytes(const ot_graph *g, const ot_region *r, uint32_t d, uint
         if (v == OT_NONE || x->in_axis[d][k] < 0 || r->values[v].node == OT_NONE) continue;
         ot_win in = w->ops[i].in[k], made = w->made[v];
         if (in.lo >= in.hi || (in.lo == made.lo && in.hi == made.hi)) continue;
-        sum += (double)r->values[v].bytes * (double)(in.hi - in.lo) / (double)g->values[r->values[v].value].dims[r->values[v].axis[d]];
+        double part = (double)(in.hi - in.lo) / (double)g->values[r->values[v].value].dims[r->values[v].axis[d]];
+        sum += (double)r->values[v].bytes * part * ot_cost_crop(s, r->values[v].value, t);
     }
     return sum;
 }
 
 /* Sums of one dim; false when some tile cannot be made. */
-static bool sum_dim(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_windows *w, ratios *x)
+static bool sum_dim(const ot_seq *s, const ot_target *t, const ot_region *r, uint32_t d, ot_tile_windows *w, ratios *x)
 {
+    const ot_graph *g = s->g;
     const char *why;
     for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
         bool ok = r->form == OT_FORM_WINDOW ? ot_tile_windows_clamped(g, r, d, k, w, &why) : ot_tile_windows_get(g, r, d, k, w, &why);
@@ -63,7 +66,7 @@ static bool sum_dim(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_w
                 part = (double)(w->ops[i].made.hi - w->ops[i].made.lo) / e;
             }
             x->made_sum[i] += part;
-            x->crop[i] += crop_bytes(g, r, d, i, w);
+            x->crop[i] += crop_bytes(s, t, r, d, i, w);
             if (part > x->made_max[i]) x->made_max[i] = part;
         }
     }
@@ -159,7 +162,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
     double tiles = 1;
     for (uint32_t d = 0; d < r->n_dims; d++) {
         OT_TRY(new_ratios(r, a, &x[d], g->model->diag));
-        if (!sum_dim(g, r, d, &w, &x[d])) return OT_OK;
+        if (!sum_dim(s, t, r, d, &w, &x[d])) return OT_OK;
         tiles *= r->dims[d].n_tiles;
     }
     ot_totals tot = {.tiles = tiles, .n_dims = r->n_dims, .chain = r->n_nodes, .outermost = r->n_dims == 1};
@@ -190,7 +193,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
             for (uint32_t e = 0; e < r->n_dims; e++) c *= e == d ? 1 : x[e].made_sum[i];
             if (c > crop) crop = c;
         }
-        extra += crop * ot_cost_crop(t);
+        extra += crop;
         if (free_node) compute = bytes = 0;
         double bw[3] = {t->bw_fast, t->mid_bytes ? t->bw_mid : t->bw_slow, t->bw_slow};
         double *sum[3] = {&tot.t_fast, &tot.t_mid, &tot.t_slow};
@@ -208,6 +211,9 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
         if (v < r->n_inputs && cut) {
             double b = (double)rv->bytes * prod_sum(x, r->n_dims, v, false);
             tot.in_bytes += b;
+            for (uint32_t d = 0; d < r->n_dims; d++)
+                if (val->rank > 1 && rv->axis[d] == val->rank - 1 && s->elems[rv->value] > 0)
+                    tot.runs += b / ((double)val->dims[val->rank - 1] * x[d].val_max[v] * (double)rv->bytes / (double)s->elems[rv->value]);
             if ((double)rv->bytes > (double)t->fast_bytes) tot.in_slow += b;
             if (ot_cost_blocked(s, rv->value, t)) tot.border_tile += 2 * b, tot.border_whole += 2 * (double)rv->bytes;
             tot.n_inputs++;

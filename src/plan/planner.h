@@ -129,8 +129,8 @@ double ot_cost_work(const ot_seq *s, uint32_t p, const ot_target *t);
 /* Whether the runtime holds v in a channel-blocked layout when the model is not tiled: made and read by operators that keep
  * it. At the border of a region such a value becomes a plain tensor. */
 bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t);
-/* Bytes moved per byte cropped out of a value inside a region. */
-double ot_cost_crop(const ot_target *t);
+/* Bytes moved per byte of v cropped inside a region. */
+double ot_cost_crop(const ot_seq *s, ot_id v, const ot_target *t);
 /* Bytes of constants a node reads. */
 int64_t ot_cost_weights(const ot_seq *s, uint32_t p);
 
@@ -193,6 +193,7 @@ typedef struct ot_totals {
     uint32_t chain;               /* nodes in the region */
     int64_t ws;                   /* working set without weights */
     uint32_t n_inputs, n_outputs; /* cut inputs, outputs */
+    double runs;                  /* contiguous pieces of memory copied where the last axis is cut */
     double border_whole;          /* layout changes at the region's border: bytes moved outside the tiles */
     double border_tile;           /* and inside them, all tiles */
     bool halo;                    /* windows overlap, or tiles differ */

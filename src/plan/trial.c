@@ -24,7 +24,7 @@ typedef struct dim_count {
     uint32_t *seen;        /* [n_values] epoch */
     float *sum, *max;      /* [n_values] extents over all tiles / of the largest tile, relative to the whole axis */
     double made_sum, made_max; /* of the node visited last, relative */
-    double crop;               /* bytes of its inputs that other readers need in another window, all tiles */
+    double crop;               /* bytes moved because its inputs are also read in another window, all tiles */
 } dim_count;
 
 typedef struct pair {
@@ -199,7 +199,8 @@ static double crop_bytes(const ot_trial *tr, const dim_count *x, ot_id v, int8_t
     ot_win have = x->win[v][sample];
     if (have.lo >= have.hi || (have.lo == win.lo && have.hi == win.hi)) return 0;
     int64_t less = ot_min(have.hi - have.lo, win.hi - win.lo);
-    return (double)tr->s->bytes[v] * (double)less / (double)tr->s->g->values[v].dims[axis] * x->weight[sample];
+    double bytes = (double)tr->s->bytes[v] * (double)less / (double)tr->s->g->values[v].dims[axis] * x->weight[sample];
+    return bytes * ot_cost_crop(tr->s, v, tr->t);
 }
 
 /* Windows of one node for one count. */
@@ -319,7 +320,7 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
         for (uint32_t e = 0; e < tr->n_dims; e++) c *= e == d ? 1 : tr->dim[e][p->c[e]].made_sum;
         if (c > crop) crop = c;
     }
-    extra += crop * ot_cost_crop(tr->t);
+    extra += crop;
     if (free_node) compute = bytes = 0;
     double f = bytes / tr->t->bw_fast, m = bytes / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow), l = bytes / tr->t->bw_slow;
     p->t_fast += (compute > f ? compute : f) + extra / tr->t->bw_fast;
@@ -491,6 +492,18 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
     return best;
 }
 
+/* Contiguous runs in `bytes` of windows of v: short ones where its last axis is cut, else too few to count. */
+static double runs_of(const ot_trial *tr, const pair *p, ot_id v, double bytes)
+{
+    const ot_value *x = &tr->s->g->values[v];
+    for (uint32_t d = 0; d < tr->n_dims; d++)
+        if (x->rank > 1 && ot_walk_axis(tr->w, v, d) == x->rank - 1 && tr->s->elems[v] > 0) {
+            double run = (double)x->dims[x->rank - 1] * tr->dim[d][p->c[d]].max[v] * (double)tr->s->bytes[v] / (double)tr->s->elems[v];
+            return run > 0 ? bytes / run : 0;
+        }
+    return 0;
+}
+
 bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
 {
     const pair *p = &tr->pairs[k];
@@ -507,6 +520,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     for (uint32_t j = 0; j < tr->n_pending; j++) {
         double b = sum_bytes(tr, p, tr->pending[j]);
         x.in_bytes += b;
+        x.runs += runs_of(tr, p, tr->pending[j], b);
         if ((double)s->bytes[tr->pending[j]] > (double)tr->t->fast_bytes) x.in_slow += b;
         if (ot_cost_blocked(s, tr->pending[j], tr->t)) {
             x.border_tile += 2 * b;

@@ -97,11 +97,40 @@ static char *contents_key(rw_region *w, const ot_tensor *x)
     return key;
 }
 
+/* Element k of a tensor of integers (0 when it is not held); false for other types. */
+static bool integer_at(const ot_tensor *x, size_t k, double *out)
+{
+    size_t size = ot_dtype_bits(x->dtype) / 8;
+    union {
+        int8_t i8;
+        int16_t i16;
+        int32_t i32;
+        int64_t i64;
+        uint8_t u8;
+        uint16_t u16;
+        uint32_t u32;
+    } u = {0};
+    if (size == 0 || size > sizeof u) return false;
+    if (x->data && (k + 1) * size <= x->bytes) memcpy(&u, (const char *)x->data + k * size, size);
+    switch (x->dtype) {
+    case OT_I8: *out = u.i8; return true;
+    case OT_I16: *out = u.i16; return true;
+    case OT_I32: *out = u.i32; return true;
+    case OT_I64: *out = (double)u.i64; return true;
+    case OT_U8: *out = u.u8; return true;
+    case OT_U16: *out = u.u16; return true;
+    case OT_U32: *out = u.u32; return true;
+    case OT_BOOL: *out = u.u8 != 0; return true;
+    default: return false;
+    }
+}
+
 /* Before IR 4, an initializer would have to be a graph input, so new constants are written as Constant nodes; and before
  * opset 9, those hold floating point only. */
 static bool must_cast(const rw_region *w, const ot_tensor *x)
 {
-    bool integer = x->dtype == OT_I64 || x->dtype == OT_I32 || x->dtype == OT_BOOL;
+    double one;
+    bool integer = integer_at(x, 0, &one);
     return w->g->model->ir_version < 4 && w->g->model->opset < CONSTANT_OF_ANY_TYPE && integer && x->data;
 }
 
@@ -114,15 +143,8 @@ static ot_status const_by_cast(rw_region *w, rw_target *t, const char *role, con
     ot_tensor *y = OT_NEW(a, ot_tensor);
     double *data = ot_alloc_n(a, n + 1, sizeof *data);
     if (!y || !data) return rw_nomem(w);
-    for (size_t k = 0; k < n; k++) {
-        int64_t wide = 0;
-        int32_t narrow = 0;
-        const char *from = (const char *)x->data + k * size;
-        if (size == 8) memcpy(&wide, from, size);
-        else if (size == 4) memcpy(&narrow, from, size);
-        else narrow = *from != 0;
-        data[k] = (double)(wide + narrow);
-    }
+    for (size_t k = 0; k < n; k++)
+        if (!integer_at(x, k, &data[k])) OT_BUG("a constant that is no integer goes through a Cast");
     *y = (ot_tensor){ .dtype = OT_F64, .rank = x->rank, .dims = x->dims, .data = data, .bytes = n * sizeof *data };
     ot_attr value = ot_mk_tensor("value", y), to = ot_mk_int("to", x->dtype);
     ot_id plain = OT_NONE;
