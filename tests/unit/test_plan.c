@@ -68,16 +68,17 @@ static void fill_table(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_plan_
         const ot_value *x = &s->g->values[s->g->nodes[s->node[end]].out[0]];
         int8_t sets[8][OT_DIMS_MAX];
         uint32_t dims[8], n_sets = 0;
-        for (int8_t a = 0; a < x->rank; a++)
-            for (int8_t b = a; b < x->rank; b++) {
-                const char *why;
-                const ot_node *n = &s->g->nodes[s->node[end]];
-                bool ok = x->dims[a] > 1 && x->dims[b] > 1 &&
-                          ot_access_axis(s->g, n, 0, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why) &&
-                          ot_access_axis(s->g, n, 0, (uint32_t)b, w->in_axis[0], w->out_axis[0], &why);
-                if (!ok || n_sets == 8) continue;
-                sets[n_sets][0] = a;
-                sets[n_sets][1] = b;
+        /* The axis sets that the planner promises to try: every cuttable axis, and neighbours among them. */
+        int8_t ok[8], n_ok = 0;
+        for (int8_t a = 0; a < x->rank; a++) {
+            const char *why;
+            const ot_node *n = &s->g->nodes[s->node[end]];
+            if (x->dims[a] > 1 && ot_access_axis(s->g, n, 0, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why)) ok[n_ok++] = a;
+        }
+        for (int8_t a = 0; a < n_ok; a++)
+            for (int8_t b = a; b < n_ok && b <= a + 1; b++) {
+                sets[n_sets][0] = ok[a];
+                sets[n_sets][1] = ok[b];
                 dims[n_sets++] = a == b ? 1 : 2;
             }
         for (uint32_t k = 0; k < n_sets; k++) {
