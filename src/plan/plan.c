@@ -4,6 +4,8 @@
  */
 #include "planner.h"
 
+#define BUDGET_ATTEMPTS 3
+
 const char *ot_form_name(ot_form f)
 {
     static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window"};
@@ -51,6 +53,12 @@ static ot_status pick_form(const ot_seq *s, const ot_target *t, const ot_plan_op
     }
     /* Tiles written out live in the outer graph; loops that hand pieces along do not. */
     if (o->goal == OT_GOAL_MEMORY && r->n_dims == 1 && ok[OT_FORM_PEELED]) ok[OT_FORM_UNROLLED] = false;
+    bool fits = false; /* under a budget, only forms that keep it, if there are any */
+    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) fits |= ok[f] && forms[f].peak <= o->memory_budget;
+    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW && fits; f++) {
+        ok[f] = ok[f] && forms[f].peak <= o->memory_budget;
+        if (ok[f]) fastest = fastest < forms[f].time_tiled ? forms[f].time_tiled : fastest;
+    }
     *found = false;
     for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
         if (!ok[f] || forms[f].time_tiled > fastest * 1.05 + 1e-5) continue;
@@ -204,31 +212,52 @@ static void dump_steps(const ot_seq *s, const ot_path *path)
     }
 }
 
+/* One pass of the planner under the given options; *p is started anew. */
+static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_plan *p)
+{
+    ot_path path = {0};
+    p->n_regions = p->n_barriers = p->n_refused = 0;
+    OT_TRY(list_barriers(s, p));
+    if (tr) {
+        OT_TRY(ot_dp_solve(s, w, tr, t, o, &path));
+        if (o->tie_break) OT_TRY(ot_tie_break(s, t, o, &path));
+        if (ot_dbg['D']) dump_steps(s, &path);
+    }
+    OT_TRY(build_regions(s, w, t, o, &path, p));
+    OT_TRY(list_region_ends(s, p));
+    OT_TRY(list_refused(s, o, p));
+    total(s, p);
+    return OT_OK;
+}
+
+/* Under a budget the exact figures may miss what the trials promised: then again with what is missing taken off. */
 static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_arena *scratch, ot_plan *p)
 {
     ot_seq s;
     ot_walk w;
-    ot_path path;
+    ot_trial *tr = NULL;
+    ot_plan_options tight = *o;
     OT_TRY(ot_seq_build(g, t, scratch, &s));
     OT_TRY(ot_walk_new(&s, &w));
-    OT_TRY(list_barriers(&s, p));
     if (g->model->opset >= 7 && s.n > 0) {
-        ot_trial *tr = ot_trial_new(&s, t, o);
+        tr = ot_trial_new(&s, t, &tight);
         if (!tr) return ot_fail_nomem(g->model->diag);
-        OT_TRY(ot_dp_solve(&s, &w, tr, t, o, &path));
-        if (o->tie_break) OT_TRY(ot_tie_break(&s, t, o, &path));
-        if (ot_dbg['D']) dump_steps(&s, &path);
-    } else {
-        memset(&path, 0, sizeof path);
     }
-    OT_TRY(build_regions(&s, &w, t, o, &path, p));
-    OT_TRY(list_region_ends(&s, p));
-    OT_TRY(list_refused(&s, o, p));
-    total(&s, p);
-    if (o->memory_budget > 0 && p->tiled.peak_bytes > o->memory_budget)
-        return ot_fail(g->model->diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
-                       (long long)p->tiled.peak_bytes, (long long)o->memory_budget, (long long)(p->tiled.peak_bytes - o->memory_budget));
-    return OT_OK;
+    int64_t least = 0;
+    for (int attempt = 0; attempt < BUDGET_ATTEMPTS; attempt++) {
+        ot_diag *diag = g->model->diag, aside = {0};
+        if (attempt > 0) g->model->diag = &aside; /* a tightened budget is nobody's business */
+        ot_status st = plan_once(&s, &w, tr, t, &tight, p);
+        g->model->diag = diag;
+        if (st == OT_E_BUDGET && attempt > 0) break;
+        if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;
+        if (least == 0 || p->tiled.peak_bytes < least) least = p->tiled.peak_bytes;
+        int64_t excess = p->tiled.peak_bytes - o->memory_budget;
+        if (o->memory_budget == 0 || excess <= 0) return OT_OK;
+        if (attempt + 1 < BUDGET_ATTEMPTS && tight.memory_budget - excess > 0) tight.memory_budget -= excess;
+    }
+    return ot_fail(g->model->diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
+                   (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));
 }
 
 /* requires ORDER, USES, SHAPES. keeps all. */
