@@ -67,11 +67,11 @@ static uint64_t varint_of(ProtobufCType type, const void *p)
     case PROTOBUF_C_TYPE_INT64: case PROTOBUF_C_TYPE_UINT64: return *(const uint64_t *)p;
     case PROTOBUF_C_TYPE_SINT64: {
         int64_t v = *(const int64_t *)p;
-        return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+        return v < 0 ? ~((uint64_t)v << 1) : (uint64_t)v << 1;
     }
     case PROTOBUF_C_TYPE_SINT32: {
         int32_t v = *(const int32_t *)p;
-        return (uint32_t)v << 1 ^ (uint32_t)(v >> 31);
+        return v < 0 ? ~((uint32_t)v << 1) : (uint32_t)v << 1;
     }
     case PROTOBUF_C_TYPE_UINT32: return *(const uint32_t *)p;
     case PROTOBUF_C_TYPE_BOOL: return *(const protobuf_c_boolean *)p != 0;

@@ -184,7 +184,7 @@ static void lex_number(ot_lexer *lx)
         lex_hex(lx);
         return;
     }
-    char buf[NUMBER_MAX];
+    char buf[NUMBER_MAX] = "";
     size_t n = 0;
     bool digits = false;
     for (int c; n < NUMBER_MAX - 1; lx->at++) {

@@ -50,7 +50,7 @@ static double cpu_slowness(const ot_node *n)
     case OT_OP_Resize:
     case OT_OP_Upsample: {
         const char *mode = ot_attr_str(n, "mode", "nearest");
-        return strcmp(mode, "nearest") == 0 ? 4 : strcmp(mode, "linear") == 0 ? 45 : 150;
+        return strcmp(mode, "nearest") == 0 ? 1.6 : strcmp(mode, "linear") == 0 ? 12 : 50;
     }
     default: return 1;
     }
@@ -216,11 +216,14 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time,
     ot_cost_kind kind = ot_op_cost(n->op);
     if (s->fused[p] || (kind == OT_COST_FREE && n->op != OT_OP_OPAQUE)) {
         *time = s->extra[p] / ot_cost_bw(t, s->extra[p] / 2);
+        /* What a merged node writes was counted as its producer's output, unless that seemed to stay in fast memory. */
+        if (n->n_out > 0 && n->out[0] != OT_NONE && g->values[n->out[0]].is_output && s->bytes[n->out[0]] <= t->fast_bytes)
+            *traffic = (double)s->bytes[n->out[0]];
         /* A merged residual Add still reads the other operand. */
         if (n->op == OT_OP_Add) {
             double b = (double)s->bytes[n->out[0]];
             *time += b / ot_cost_bw(t, b);
-            *traffic = b > (double)t->fast_bytes ? b : 0;
+            *traffic += b > (double)t->fast_bytes ? b : 0;
         }
         return;
     }
@@ -242,5 +245,5 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time,
         out_elems += (double)s->elems[v];
     }
     double compute = ot_cost_compute(g, n, t, s->macs[p], (int64_t)out_elems, (int64_t)in_elems);
-    *time = (compute > memory ? compute : memory) + s->extra[p] / ot_cost_bw(t, s->extra[p] / 2) + t->node_overhead;
+    *time = ot_cost_overlap(t, compute, memory) + s->extra[p] / ot_cost_bw(t, s->extra[p] / 2) + t->node_overhead;
 }

@@ -199,7 +199,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
         double *sum[3] = {&tot.t_fast, &tot.t_mid, &tot.t_slow};
         double pack = t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM ? whole_reads(s, r, i) * tiles / t->bw_slow : 0;
         for (int k = 0; k < 3; k++)
-            *sum[k] += (compute > bytes / bw[k] ? compute : bytes / bw[k]) + extra / bw[k] + pack;
+            *sum[k] += ot_cost_overlap(t, compute, bytes / bw[k]) + extra / bw[k] + pack;
         if (!free_node) tot.nodes += tiles;
     }
     int64_t outs = 0;
@@ -226,7 +226,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
     }
     tot.out_bytes = (double)outs;
     tot.weights = (double)r->weight_bytes;
-    tot.ws = working_set(s, r, x, a, r->form != OT_FORM_SCAN);
+    tot.ws = working_set(s, r, x, a, r->form != OT_FORM_SCAN) + ot_double_buffers(t, &tot);
     int64_t stitch;
     r->working_set = tot.ws;
     if (!t->is_cache && tot.ws > t->fast_bytes) return OT_OK; /* the search estimates; a scratchpad is a hard limit */

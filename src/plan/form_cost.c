@@ -27,19 +27,26 @@ static double level_time(const ot_target *t, const ot_totals *x, bool *resident)
     return x->t_mid + fill * fill * (x->t_slow - x->t_mid);
 }
 
+int64_t ot_double_buffers(const ot_target *t, const ot_totals *x)
+{
+    return t->is_cache || !t->double_buffer ? 0 : (int64_t)((x->in_bytes + x->out_bytes) / x->tiles);
+}
+
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak)
 {
     bool resident;
     double compute = level_time(t, x, &resident);
     double weight_reads = resident ? x->weights : x->weights * x->tiles;
-    double weight_bw = resident ? t->bw_slow : ot_cost_bw(t, x->weights);
+    double weight_bw = resident || !t->is_cache ? t->bw_slow : ot_cost_bw(t, x->weights);
     double weight_time = weight_reads / weight_bw;
     /* Kernels on a cache fetch constants while they compute; what is left to see is a part of it. */
     if (t->is_cache && x->weights <= (double)t->mid_bytes) weight_time *= 0.3;
     double weight_traffic = weight_bw <= t->bw_slow ? weight_reads : x->weights;
     double out_bw = ot_cost_bw(t, x->out_bytes), in_bw = ot_cost_bw(t, (double)x->ws);
     double overhead = t->region_overhead;
-    double transfers = x->in_slow / t->bw_slow + x->out_bytes / out_bw + weight_time;
+    /* Short runs fill their last granule in part: half of it on average. */
+    double padding = t->is_cache ? 0 : x->runs * (double)t->granule / 2;
+    double transfers = (x->in_slow + padding) / t->bw_slow + x->out_bytes / out_bw + weight_time;
     double stitch = 0;
     *stitch_peak = (int64_t)x->out_bytes;
     if (!t->is_cache) {
@@ -76,5 +83,5 @@ void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *
         }
         *time = compute + transfers + copies + stitch + overhead + x->nodes * t->node_overhead;
     }
-    *traffic = x->in_slow + x->out_bytes * (t->is_cache && stitch > 0 && x->out_bytes > (double)t->fast_bytes ? 3 : 1) + weight_traffic;
+    *traffic = x->in_slow + padding + x->out_bytes * (t->is_cache && stitch > 0 && x->out_bytes > (double)t->fast_bytes ? 3 : 1) + weight_traffic;
 }

@@ -199,6 +199,28 @@ static void total(const ot_seq *s, ot_plan *p)
     if (p->n_regions == 0) p->tiled = p->untiled;
 }
 
+/* Goal memory: a region that costs time must lower the peak. Exact figures may say that it does not. */
+static ot_status drop_useless(const ot_seq *s, const ot_plan_options *o, ot_plan *p)
+{
+    if (o->goal != OT_GOAL_MEMORY || o->force) return OT_OK;
+    uint32_t kept = 0, before = p->n_regions;
+    bool none = p->tiled.peak_bytes > p->untiled.peak_bytes - p->untiled.peak_bytes / 50;
+    for (uint32_t k = 0; k < before; k++) {
+        ot_region r = p->regions[k];
+        int64_t whole = 0;
+        for (uint32_t i = 0; i < r.n_nodes; i++) whole = ot_max(whole, s->live[s->pos[r.nodes[i].node]]);
+        if (r.benefit < 0 && (none || whole <= p->tiled.peak_bytes)) {
+            OT_TRY(refuse(s, p, &r, "does not lower the peak"));
+            continue;
+        }
+        r.id = o->first_region + kept;
+        p->regions[kept++] = r;
+    }
+    p->n_regions = kept;
+    if (kept < before) total(s, p);
+    return OT_OK;
+}
+
 static void dump_steps(const ot_seq *s, const ot_path *path)
 {
     fprintf(stderr, "\n> Plan: %u steps, %.3f ms, peak %lld\n", path->n, path->time * 1e3, (long long)path->peak);
@@ -224,9 +246,10 @@ static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target 
         if (ot_dbg['D']) dump_steps(s, &path);
     }
     OT_TRY(build_regions(s, w, t, o, &path, p));
+    total(s, p);
+    OT_TRY(drop_useless(s, o, p));
     OT_TRY(list_region_ends(s, p));
     OT_TRY(list_refused(s, o, p));
-    total(s, p);
     return OT_OK;
 }
 

@@ -112,6 +112,12 @@ ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_ar
 
 /* ---- plan/cost.c ---- */
 
+/* Time of work that computes and moves data at once: caches overlap the two in part, DMA fully. */
+static inline double ot_cost_overlap(const ot_target *t, double compute, double memory)
+{
+    double longer = compute > memory ? compute : memory, shorter = compute > memory ? memory : compute;
+    return t->is_cache ? longer + 0.35 * shorter : longer;
+}
 /* Bandwidth that data of this footprint sees. */
 double ot_cost_bw(const ot_target *t, double footprint);
 /* Seconds of compute of a whole node; fused nodes 0. */
@@ -199,6 +205,8 @@ typedef struct ot_totals {
     bool halo;                    /* windows overlap, or tiles differ */
     bool outermost;               /* outputs are contiguous in memory tile by tile */
 } ot_totals;
+/* Bytes of a second input and output tile, where transfers overlap compute; else 0. */
+int64_t ot_double_buffers(const ot_target *t, const ot_totals *x);
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak);
 
 #endif

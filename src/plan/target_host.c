@@ -17,7 +17,7 @@
 #define MIB        (1024LL * 1024)
 #define L2_DEFAULT (1 * MIB)
 #define L2_CAP     (4 * MIB)
-#define L3_CAP     (64 * MIB)
+#define L3_CAP     (32 * MIB)
 
 /* First line of a small file into buf; false when it cannot be read. */
 static bool read_line(const char *path, char *buf, int n)

@@ -62,6 +62,7 @@ struct ot_trial {
     double outside_time;   /* PRE and POST nodes */
     double outside_traffic;
     double pre_bytes;
+    int64_t outside_live;  /* most bytes live while a PRE or POST node runs */
     double in_time, in_traffic; /* IN nodes untiled */
     uint32_t n_in;
     bool outermost_out;
@@ -129,6 +130,7 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     memcpy(tr->axes, axes, n_dims * sizeof *axes);
     tr->out_blocked = tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
     tr->n_outputs = tr->n_in = 0;
+    tr->outside_live = 0;
     tr->outermost_out = true;
     tr->split_quant = false;
     const ot_value *sink = &tr->s->g->values[w->sink];
@@ -323,9 +325,9 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
     extra += crop;
     if (free_node) compute = bytes = 0;
     double f = bytes / tr->t->bw_fast, m = bytes / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow), l = bytes / tr->t->bw_slow;
-    p->t_fast += (compute > f ? compute : f) + extra / tr->t->bw_fast;
-    p->t_mid += (compute > m ? compute : m) + extra / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow);
-    p->t_slow += (compute > l ? compute : l) + extra / tr->t->bw_slow;
+    p->t_fast += ot_cost_overlap(tr->t, compute, f) + extra / tr->t->bw_fast;
+    p->t_mid += ot_cost_overlap(tr->t, compute, m) + extra / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow);
+    p->t_slow += ot_cost_overlap(tr->t, compute, l) + extra / tr->t->bw_slow;
     if (tr->t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM) {
         double pack = whole_reads(tr, n) * tiles / tr->t->bw_slow;
         p->t_fast += pack;
@@ -454,6 +456,7 @@ bool ot_trial_visit(ot_trial *tr, int st)
     if (st == OT_ST_IN) return visit_in(tr, n, pos);
     tr->outside_time += tr->s->time[pos + 1] - tr->s->time[pos];
     tr->outside_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];
+    tr->outside_live = ot_max(tr->outside_live, tr->s->live[pos]);
     if (st == OT_ST_PRE) {
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k] != OT_NONE) tr->pre_bytes += (double)tr->s->bytes[n->out[k]];
@@ -510,7 +513,6 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     if (p->dead || tr->n_in == 0 || tr->split_quant) return false;
     for (uint32_t j = 0; j < tr->n_pending; j++)
         if (dequantized_before(tr, tr->pending[j])) return false;
-    if (!tr->t->is_cache && p->ws > (double)tr->t->fast_bytes) return false; /* a scratchpad is a hard limit */
     const ot_seq *s = tr->s;
     ot_totals x = {.t_fast = p->t_fast, .t_mid = p->t_mid, .t_slow = p->t_slow, .nodes = p->nodes, .weights = tr->weights,
                    .tiles = tile_count(tr, p), .n_dims = tr->n_dims, .chain = tr->n_in, .ws = (int64_t)p->ws, .n_outputs = tr->n_outputs,
@@ -527,6 +529,10 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
             x.border_whole += 2 * (double)s->bytes[tr->pending[j]];
         }
         x.n_inputs++;
+    }
+    if (!tr->t->is_cache) { /* a scratchpad is a hard limit, and what is in flight needs room too */
+        x.ws += ot_double_buffers(tr->t, &x);
+        if (x.ws > tr->t->fast_bytes) return false;
     }
     double time = 0, traffic = 0;
     int64_t stitch = 0;
@@ -548,7 +554,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     c->traffic = traffic + tr->outside_traffic;
     c->fits = p->ws <= (double)tr->t->fast_bytes;
     c->n_in = tr->n_in;
-    c->peak = s->cut[c->first] + (int64_t)tr->pre_bytes + stitch + x.ws;
+    c->peak = ot_max(s->cut[c->first] + (int64_t)tr->pre_bytes + stitch + x.ws, tr->outside_live);
     c->loops = form == OT_FORM_UNROLLED ? 0 : 1;
     c->tiles = (uint32_t)x.tiles;
     c->form = form;
