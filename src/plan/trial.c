@@ -9,66 +9,7 @@
  * The sum over all tiles is taken as first + last + (n - 2) x middle; ot_region_exact recomputes the chosen tiling tile by
  * tile.
  */
-#include "../plan/planner.h"
-
-enum { SAMPLES = 3, COUNTS_2D = 8, COUNTS_3D = 6 };
-
-typedef struct dim_count {
-    int64_t tile;
-    uint32_t n;            /* tiles */
-    uint32_t at[SAMPLES];  /* tile numbers sampled */
-    double weight[SAMPLES];
-    bool dead;
-    bool halo;             /* some window overlaps its neighbour's, or tiles are uneven */
-    ot_win (*win)[SAMPLES];  /* [n_values] hull needed; valid when the walk stamped the value and `seen` matches */
-    uint32_t *seen;        /* [n_values] epoch */
-    float *sum, *max;      /* [n_values] extents over all tiles / of the largest tile, relative to the whole axis */
-    double made_sum, made_max; /* of the node visited last, relative */
-    double crop;               /* bytes moved because its inputs are also read in another window, all tiles */
-} dim_count;
-
-typedef struct pair {
-    uint32_t c[OT_DIMS_MAX];
-    double t_fast, t_mid, t_slow, nodes;
-    double ws;
-    bool dead;
-} pair;
-
-struct ot_trial {
-    const ot_seq *s;
-    const ot_target *t;
-    const ot_plan_options *o;
-    ot_walk *w;
-    uint32_t epoch;
-    uint32_t out_index;
-    int8_t axes[OT_DIMS_MAX];
-    uint32_t n_dims;
-    uint32_t n_counts[OT_DIMS_MAX];
-    dim_count dim[OT_DIMS_MAX][OT_COUNTS_MAX];
-    pair *pairs;           /* [n_pairs] */
-    uint32_t n_pairs;
-    ot_id *pending;        /* [n_pending] cut values needed by the region and not made in it yet */
-    uint32_t n_pending;
-    size_t cap_pending;
-    bool *is_pending;      /* [n_values] */
-    ot_id *whole;          /* [n_whole] activations read whole */
-    uint32_t n_whole;
-    size_t cap_whole;
-    bool *is_whole;        /* [n_values] */
-    double out_bytes;      /* escaping outputs */
-    double out_blocked;    /* those of them that the untiled model keeps blocked */
-    uint32_t n_outputs;
-    double weights;
-    double outside_time;   /* PRE and POST nodes */
-    double outside_traffic;
-    double pre_bytes;
-    int64_t outside_live;  /* most bytes live while a PRE or POST node runs */
-    double in_time, in_traffic; /* IN nodes untiled */
-    uint32_t n_in;
-    bool outermost_out;
-    bool split_quant;      /* an output's reader outside would compute other numbers (quantized group, blocked pool) */
-    ot_win *scratch;       /* [max n_in] */
-};
+#include "trial.h"
 
 static bool alloc_dims(ot_trial *tr)
 {
@@ -131,6 +72,10 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->out_blocked = tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
     tr->n_outputs = tr->n_in = 0;
     tr->outside_live = 0;
+    tr->w_fast = tr->w_mid = tr->w_slow = tr->w_ws = 0;
+    tr->w_nodes = 0;
+    tr->w_ok = true;
+    for (uint32_t d = 0; d < OT_DIMS_MAX; d++) tr->w_unit[d] = 0;
     tr->outermost_out = true;
     tr->split_quant = false;
     const ot_value *sink = &tr->s->g->values[w->sink];
@@ -248,21 +193,21 @@ static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *
     return true;
 }
 
-static double tile_bytes(const ot_trial *tr, const pair *p, ot_id v)
+double ot_trial_tile_bytes(const ot_trial *tr, const pair *p, ot_id v)
 {
     double b = (double)tr->s->bytes[v];
     for (uint32_t d = 0; d < tr->n_dims; d++) b *= tr->dim[d][p->c[d]].max[v];
     return b;
 }
 
-static double sum_bytes(const ot_trial *tr, const pair *p, ot_id v)
+double ot_trial_sum_bytes(const ot_trial *tr, const pair *p, ot_id v)
 {
     double b = (double)tr->s->bytes[v];
     for (uint32_t d = 0; d < tr->n_dims; d++) b *= tr->dim[d][p->c[d]].sum[v];
     return b;
 }
 
-static double tile_count(const ot_trial *tr, const pair *p)
+double ot_trial_tiles(const ot_trial *tr, const pair *p)
 {
     double n = 1;
     for (uint32_t d = 0; d < tr->n_dims; d++) n *= tr->dim[d][p->c[d]].n;
@@ -272,7 +217,7 @@ static double tile_count(const ot_trial *tr, const pair *p)
 static double pending_bytes(const ot_trial *tr, const pair *p)
 {
     double sum = 0;
-    for (uint32_t k = 0; k < tr->n_pending; k++) sum += tile_bytes(tr, p, tr->pending[k]);
+    for (uint32_t k = 0; k < tr->n_pending; k++) sum += ot_trial_tile_bytes(tr, p, tr->pending[k]);
     return sum;
 }
 
@@ -292,21 +237,21 @@ static double whole_reads(const ot_trial *tr, const ot_node *n)
 static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool in_place)
 {
     const ot_seq *s = tr->s;
-    double factor = 1, tiles = tile_count(tr, p);
+    double factor = 1, tiles = ot_trial_tiles(tr, p);
     for (uint32_t d = 0; d < tr->n_dims; d++) factor *= tr->dim[d][p->c[d]].made_sum;
     double bytes = 0, outs = 0, after = pending_bytes(tr, p);
     double out_elems = 0, in_elems = 0;
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
         if (v == OT_NONE) continue;
-        bytes += sum_bytes(tr, p, v);
-        outs += tile_bytes(tr, p, v);
+        bytes += ot_trial_sum_bytes(tr, p, v);
+        outs += ot_trial_tile_bytes(tr, p, v);
         out_elems += (double)s->elems[v];
     }
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE || !s->act[v]) continue;
-        bytes += sum_bytes(tr, p, v);
+        bytes += ot_trial_sum_bytes(tr, p, v);
         in_elems += (double)s->elems[v];
     }
     double work = s->work[pos];
@@ -335,6 +280,54 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
         p->t_slow += pack;
     }
     if (!free_node) p->nodes += tiles;
+}
+
+static int64_t common_unit(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* The node whole, for tiles that all have one window size. Windows need a unit that divides every cut axis, and operators
+ * that treat a window as they treat the whole. */
+static void add_whole(ot_trial *tr, const ot_node *n, uint32_t pos)
+{
+    const ot_seq *s = tr->s;
+    const ot_target *t = tr->t;
+    ot_access_kind a = ot_op_access(n->op);
+    tr->w_ok = tr->w_ok && a != OT_ACC_PAD && a != OT_ACC_SLICE && a != OT_ACC_SPLIT && a != OT_ACC_GATHER;
+    double bytes = 0, live = 0, out_elems = 0, in_elems = 0;
+    for (uint32_t k = 0; k < tr->n_pending; k++) live += (double)s->bytes[tr->pending[k]];
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        ot_id v = n->out[k];
+        if (v == OT_NONE) continue;
+        bytes += (double)s->bytes[v];
+        out_elems += (double)s->elems[v];
+        if (!s->fused[pos]) live += (double)s->bytes[v];
+        for (uint32_t d = 0; d < tr->n_dims; d++) {
+            int8_t axis = ot_walk_axis(tr->w, v, d);
+            if (axis >= 0) tr->w_unit[d] = common_unit(tr->w_unit[d], s->g->values[v].dims[axis]);
+        }
+    }
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        ot_id v = n->in[k];
+        if (v == OT_NONE || !s->act[v]) continue;
+        bytes += (double)s->bytes[v];
+        in_elems += (double)s->elems[v];
+    }
+    if (live + s->work[pos] > tr->w_ws) tr->w_ws = live + s->work[pos];
+    bool free_node = s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE;
+    double compute = free_node ? 0 : ot_cost_compute(s->g, n, t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems);
+    if (free_node) bytes = 0;
+    double mid = t->mid_bytes ? t->bw_mid : t->bw_slow;
+    tr->w_fast += ot_cost_overlap(t, compute, bytes / t->bw_fast) + s->extra[pos] / t->bw_fast;
+    tr->w_mid += ot_cost_overlap(t, compute, bytes / mid) + s->extra[pos] / mid;
+    tr->w_slow += ot_cost_overlap(t, compute, bytes / t->bw_slow) + s->extra[pos] / t->bw_slow;
+    if (!free_node) tr->w_nodes++;
 }
 
 static bool set_pending(ot_trial *tr, const ot_node *n)
@@ -402,12 +395,6 @@ static bool torn_apart(const ot_trial *tr, const ot_node *n, ot_id v)
     return false;
 }
 
-static bool dequantized_before(const ot_trial *tr, ot_id v)
-{
-    const ot_value *x = &tr->s->g->values[v];
-    return x->producer != OT_NONE && tr->s->g->nodes[x->producer].op == OT_OP_DequantizeLinear;
-}
-
 static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
 {
     bool alive = false;
@@ -442,6 +429,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     if (!set_pending(tr, n)) return false;
     for (uint32_t k = 0; k < tr->n_pairs; k++)
         if (!tr->pairs[k].dead) add_node(tr, n, pos, &tr->pairs[k], in_place);
+    add_whole(tr, n, pos);
     tr->weights += (double)ot_cost_weights(tr->s, pos);
     tr->in_time += tr->s->time[pos + 1] - tr->s->time[pos];
     tr->in_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];
@@ -462,101 +450,4 @@ bool ot_trial_visit(ot_trial *tr, int st)
             if (n->out[k] != OT_NONE) tr->pre_bytes += (double)tr->s->bytes[n->out[k]];
     }
     return tr->w->n_pre_run <= 6;
-}
-
-uint32_t ot_trial_pairs(const ot_trial *tr)
-{
-    return tr->n_pairs;
-}
-
-/* Forms this tiling can probably take; the rewriter has the last word. */
-static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x, double *time, double *traffic, int64_t *stitch)
-{
-    ot_form best = OT_FORM_NONE;
-    const dim_count *d0 = &tr->dim[0][p->c[0]];
-    bool scan_ok = tr->n_dims < 3 && tr->outermost_out && tr->s->g->model->opset >= 9 && !x->halo;
-    if (tr->n_dims == 2) scan_ok = scan_ok && d0->tile == 1 && tr->axes[1] == tr->axes[0] + 1;
-    double best_time = 0;
-    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
-        if (f == OT_FORM_SCAN && !scan_ok) continue;
-        if (f == OT_FORM_UNROLLED && x->tiles * tr->n_in > 1200) continue;
-        double t, tr_bytes;
-        int64_t st;
-        ot_form_cost(tr->t, x, f, &t, &tr_bytes, &st);
-        bool better = best == OT_FORM_NONE || (tr->o->goal == OT_GOAL_MEMORY ? st + x->ws < *stitch + x->ws && t < best_time * 1.05 : t < best_time);
-        if (f == OT_FORM_WINDOW) better = best == OT_FORM_NONE; /* legal for few regions: ot_region_exact weighs it */
-        if (!better) continue;
-        best = f;
-        best_time = t;
-        *time = t;
-        *traffic = tr_bytes;
-        *stitch = st;
-    }
-    return best;
-}
-
-/* Contiguous runs in `bytes` of windows of v: short ones where its last axis is cut, else too few to count. */
-static double runs_of(const ot_trial *tr, const pair *p, ot_id v, double bytes)
-{
-    const ot_value *x = &tr->s->g->values[v];
-    for (uint32_t d = 0; d < tr->n_dims; d++)
-        if (x->rank > 1 && ot_walk_axis(tr->w, v, d) == x->rank - 1 && tr->s->elems[v] > 0) {
-            double run = (double)x->dims[x->rank - 1] * tr->dim[d][p->c[d]].max[v] * (double)tr->s->bytes[v] / (double)tr->s->elems[v];
-            return run > 0 ? bytes / run : 0;
-        }
-    return 0;
-}
-
-bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
-{
-    const pair *p = &tr->pairs[k];
-    if (p->dead || tr->n_in == 0 || tr->split_quant) return false;
-    for (uint32_t j = 0; j < tr->n_pending; j++)
-        if (dequantized_before(tr, tr->pending[j])) return false;
-    const ot_seq *s = tr->s;
-    ot_totals x = {.t_fast = p->t_fast, .t_mid = p->t_mid, .t_slow = p->t_slow, .nodes = p->nodes, .weights = tr->weights,
-                   .tiles = tile_count(tr, p), .n_dims = tr->n_dims, .chain = tr->n_in, .ws = (int64_t)p->ws, .n_outputs = tr->n_outputs,
-                   .out_bytes = tr->out_bytes, .outermost = tr->outermost_out && tr->n_dims == 1};
-    x.border_tile = x.border_whole = 2 * tr->out_blocked;
-    for (uint32_t d = 0; d < tr->n_dims; d++) x.halo = x.halo || tr->dim[d][p->c[d]].halo;
-    for (uint32_t j = 0; j < tr->n_pending; j++) {
-        double b = sum_bytes(tr, p, tr->pending[j]);
-        x.in_bytes += b;
-        x.runs += runs_of(tr, p, tr->pending[j], b);
-        if ((double)s->bytes[tr->pending[j]] > (double)tr->t->fast_bytes) x.in_slow += b;
-        if (ot_cost_blocked(s, tr->pending[j], tr->t)) {
-            x.border_tile += 2 * b;
-            x.border_whole += 2 * (double)s->bytes[tr->pending[j]];
-        }
-        x.n_inputs++;
-    }
-    if (!tr->t->is_cache) { /* a scratchpad is a hard limit, and what is in flight needs room too */
-        x.ws += ot_double_buffers(tr->t, &x);
-        if (x.ws > tr->t->fast_bytes) return false;
-    }
-    double time = 0, traffic = 0;
-    int64_t stitch = 0;
-    ot_form form = cheapest_form(tr, p, &x, &time, &traffic, &stitch);
-    if (form == OT_FORM_NONE) return false;
-    /* Predictions are no better than a few percent: a gain below that is none. */
-    if (tr->t->is_cache && tr->o->goal == OT_GOAL_TIME && !tr->o->force) time *= 1.04;
-    /* Rows cut short: shorter vectors and strided copies. */
-    const ot_value *sink = &s->g->values[tr->w->sink];
-    if (tr->t->is_cache && sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1) time *= 1.02;
-    memset(c, 0, sizeof *c);
-    c->first = tr->w->lo;
-    c->end = tr->w->end;
-    c->n_dims = tr->n_dims;
-    c->out_index = tr->out_index;
-    memcpy(c->axes, tr->axes, sizeof c->axes);
-    for (uint32_t d = 0; d < tr->n_dims; d++) c->tile[d] = tr->dim[d][p->c[d]].tile;
-    c->time = time + tr->outside_time;
-    c->traffic = traffic + tr->outside_traffic;
-    c->fits = p->ws <= (double)tr->t->fast_bytes;
-    c->n_in = tr->n_in;
-    c->peak = ot_max(s->cut[c->first] + (int64_t)tr->pre_bytes + stitch + x.ws, tr->outside_live);
-    c->loops = form == OT_FORM_UNROLLED ? 0 : 1;
-    c->tiles = (uint32_t)x.tiles;
-    c->form = form;
-    return true;
 }
