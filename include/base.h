@@ -59,6 +59,12 @@ ot_status ot_fail(ot_diag *d, ot_status status, const char *fmt, ...) OT_PRINTF(
 /* Shorthand for "out of memory". */
 ot_status ot_fail_nomem(ot_diag *d);
 
+/* For the static analyser only, which does not look into other files: a failure is not OT_OK. */
+#ifdef __clang_analyzer__
+#define ot_fail(d, status, ...) (ot_fail(d, status, __VA_ARGS__), (status) == OT_OK ? abort() : (void)0, (status))
+#define ot_fail_nomem(d) (ot_fail_nomem(d), OT_E_NOMEM)
+#endif
+
 /* ---- arena.c ---- */
 
 typedef struct ot_arena ot_arena;
@@ -111,6 +117,17 @@ static inline int64_t ot_floor_div(int64_t a, int64_t b) /* b > 0; rounds toward
 }
 static inline int64_t ot_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t ot_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Greatest common divisor of non-negative numbers; ot_gcd(0, b) is b. */
+static inline int64_t ot_gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
 
 /* Parse "512K", "16M", "1.5G", "362KB", "100"; K = 1024. false when malformed or too large. */
 bool ot_parse_size(const char *text, int64_t *bytes) OT_MUST_USE;

@@ -79,25 +79,15 @@ static bool reshape_axis(const ot_graph *g, const ot_node *n, uint32_t out_index
     return true;
 }
 
-static int64_t gcd_i64(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 static bool reshape_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                            ot_op_tile *t, const char **why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
-    rs_group grp;
-    if (!in || !find_group(in, out, axis, &grp, why)) return false;
+    rs_group grp = {.r_in = 1, .r_out = 1};
+    if (!in || !out || !find_group(in, out, axis, &grp, why)) return false;
     /* The elements of the group are a multiple of r_in and of r_out, hence of their lcm: nothing below
      * overflows, and rounding up never passes the end. */
-    int64_t align = grp.r_in / gcd_i64(grp.r_in, grp.r_out) * grp.r_out;
+    int64_t align = grp.r_in / ot_gcd(grp.r_in, grp.r_out) * grp.r_out;
     int64_t lo = t->need.lo * grp.r_out / align * align;
     int64_t last = (t->need.hi * grp.r_out - 1) / align; /* aligned run of the last element */
     int64_t hi = (last + 1) * align;

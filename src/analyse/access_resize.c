@@ -158,16 +158,6 @@ static bool rational(float scale, int64_t *p, int64_t *q)
     return false;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 /* Scale of one axis as p/q; the extents must agree with it. */
 static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint32_t axis,
                       rs_axis *a, const char **why)
@@ -182,7 +172,7 @@ static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint
         return ot_acc_refuse(why, "the resized axis is empty or too long");
     int8_t e = r->entry[axis];
     if (e >= 0 && r->by_sizes) {
-        int64_t d = gcd(a->in, a->out);
+        int64_t d = ot_gcd(a->in, a->out);
         a->p = a->out / d;
         a->q = a->in / d;
         a->scale = (float)a->out / (float)a->in;

@@ -72,6 +72,9 @@ ot_shape_rule ot_shape_extra_rule(const ot_node *n);
 /* Report "node 'x' (Conv): ..." as OT_E_INPUT. Where the node's inputs rest on stated (maybe stale)
  * shapes nothing is reported; the driver then leaves the outputs unknown. */
 ot_status ot_shape_fail(ot_infer *c, const char *fmt, ...) OT_PRINTF(2, 3) OT_MUST_USE;
+#ifdef __clang_analyzer__ /* see ot_fail */
+#define ot_shape_fail(c, ...) ((void)!ot_shape_fail(c, __VA_ARGS__), OT_E_INPUT)
+#endif
 /* Input k, or NULL when it is omitted. */
 const ot_value *ot_shape_in(const ot_infer *c, uint32_t k);
 /* Same, NULL also when its rank is unknown. */

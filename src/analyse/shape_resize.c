@@ -52,7 +52,7 @@ static ot_status by_scales(ot_infer *c, const ot_value *x, const targets *t, siz
         return ot_shape_fail(c, "scales has %zu values, expected %lld", n, (long long)t->n);
     for (size_t e = 0; e < n; e++) {
         uint32_t a = t->at[e];
-        double s = attr != NULL ? (double)attr[e] : scales[e];
+        double s = attr != NULL ? (double)attr[e] : scales != NULL ? scales[e] : 0;
         d[a] = OT_DIM_UNKNOWN;
         if (ok != NULL && !ok[e]) continue;
         if (!(s > 0)) return ot_shape_fail(c, "scales[%zu] is %g, must be positive", e, s);
@@ -123,7 +123,7 @@ ot_status ot_shape_resize(ot_infer *c)
     uint32_t at = two ? 2 : 1;
     const ot_attr *attr = ot_attr_find(c->n, "scales");
     const ot_value *scales = ot_shape_in(c, at), *sizes = two ? ot_shape_in(c, 3) : NULL;
-    targets t;
+    targets t = {0};
     int64_t d[OT_RANK_MAX];
     OT_TRY(read_axes(c, x->rank, &t));
     for (int32_t a = 0; a < x->rank; a++) d[a] = x->dims[a];

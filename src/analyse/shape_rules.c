@@ -182,7 +182,7 @@ const ot_shape_row *ot_shape_row_of(ot_op op)
     return rows[op].max_out == 0 ? NULL : &rows[op];
 }
 
-ot_status ot_shape_fail(ot_infer *c, const char *fmt, ...)
+ot_status (ot_shape_fail)(ot_infer *c, const char *fmt, ...)
 {
     if (!c->exact) return OT_E_INPUT; /* the driver forgets it */
     char text[OT_DIAG_MAX];

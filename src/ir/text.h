@@ -45,6 +45,9 @@ void ot_lex_init(ot_lexer *lx, const char *text, size_t n, ot_arena *arena, ot_d
 void ot_lex_next(ot_lexer *lx); /* advance; OT_TOK_BAD after a failure, for ever */
 /* Fail at the current token with "line:col: message"; the first failure stays. */
 ot_status ot_lex_fail(ot_lexer *lx, const char *fmt, ...) OT_PRINTF(2, 3);
+#ifdef __clang_analyzer__ /* see ot_fail */
+#define ot_lex_fail(lx, ...) (ot_lex_fail(lx, __VA_ARGS__), OT_E_INPUT)
+#endif
 bool ot_lex_is(const ot_lexer *lx, int punct);
 bool ot_lex_word(const ot_lexer *lx, const char *word);
 /* Current token must be this; advances. */

@@ -14,7 +14,7 @@
 
 #define NUMBER_MAX 64 /* characters of a number literal */
 
-ot_status ot_lex_fail(ot_lexer *lx, const char *fmt, ...)
+ot_status (ot_lex_fail)(ot_lexer *lx, const char *fmt, ...)
 {
     if (lx->status != OT_OK) return lx->status;
     char message[512];

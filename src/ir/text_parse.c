@@ -434,6 +434,7 @@ static ot_status parse_node(ot_parser *p, ot_scope *s)
 static ot_status close_scope(ot_parser *p, ot_scope *s)
 {
     ot_lexer *lx = &p->lx;
+    if (!s->marks) return OT_OK; /* no values at all */
     for (ot_id v = 0; v < s->g->n_values; v++) {
         const ot_value *val = &s->g->values[v];
         if (!s->marks[v].defined) {

@@ -110,7 +110,7 @@ static uint64_t load_int(const unsigned char *p, size_t size, bool sign)
 {
     uint64_t u = 0;
     for (size_t k = 0; k < size; k++) u |= (uint64_t)p[k] << (8 * k);
-    unsigned spare = (unsigned)(64 - 8 * size);
+    unsigned spare = (unsigned)(64 - 8 * size) & 63;
     return sign ? (uint64_t)((int64_t)(u << spare) >> spare) : u;
 }
 
@@ -181,7 +181,7 @@ static bool int_fits(const ot_lexer *lx, ot_dtype t, size_t size)
     if (t == OT_BOOL) return lx->u <= 1 && !lx->neg;
     if (literal_of(t) == LIT_UNSIGNED)
         return (!lx->neg || lx->u == 0) && (bits == 64 || lx->u >> bits == 0);
-    return lx->u <= ((uint64_t)1 << (bits - 1)) - (lx->neg ? 0 : 1);
+    return lx->u <= ((uint64_t)1 << ((bits - 1) & 63)) - (lx->neg ? 0 : 1);
 }
 
 /* One literal of the tensor's type at p; advances. */

@@ -153,16 +153,6 @@ bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint
 
 /* ---- clamped windows ---- */
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 /* How a node treats its cut axis. */
 typedef struct probe {
     const ot_graph *g;
@@ -309,7 +299,7 @@ bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_ti
 {
     *c = (ot_clamp){ 0, 0 };
     for (uint32_t v = 0; v < r->n_values; v++)
-        if (r->values[v].axis[d] != OT_AX_WHOLE) c->units = gcd(cut_extent(g, r, d, v), c->units);
+        if (r->values[v].axis[d] != OT_AX_WHOLE) c->units = ot_gcd(cut_extent(g, r, d, v), c->units);
     if (c->units < 4) {
         *why = "the cut axes have no common unit";
         return false;

@@ -282,16 +282,6 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
     if (!free_node) p->nodes += tiles;
 }
 
-static int64_t common_unit(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 /* The node whole, for tiles that all have one window size. Windows need a unit that divides every cut axis, and operators
  * that treat a window as they treat the whole. */
 static void add_whole(ot_trial *tr, const ot_node *n, uint32_t pos)
@@ -310,7 +300,7 @@ static void add_whole(ot_trial *tr, const ot_node *n, uint32_t pos)
         if (!s->fused[pos]) live += (double)s->bytes[v];
         for (uint32_t d = 0; d < tr->n_dims; d++) {
             int8_t axis = ot_walk_axis(tr->w, v, d);
-            if (axis >= 0) tr->w_unit[d] = common_unit(tr->w_unit[d], s->g->values[v].dims[axis]);
+            if (axis >= 0) tr->w_unit[d] = ot_gcd(tr->w_unit[d], s->g->values[v].dims[axis]);
         }
     }
     for (uint32_t k = 0; k < n->n_in; k++) {

@@ -169,7 +169,7 @@ static ot_status unused_output(rw_chain *c, uint32_t i, uint32_t o, ot_id *out)
     const rw_region *w = c->w;
     const ot_rnode *rn = &w->r->nodes[i];
     const ot_node n = w->g->nodes[rn->node];
-    int64_t made[OT_RANK_MAX], dims[OT_RANK_MAX];
+    int64_t made[OT_RANK_MAX] = {0}, dims[OT_RANK_MAX];
     *out = OT_NONE;
     if (n.op != OT_OP_Split || n.out[o] == OT_NONE) return OT_OK;
     const ot_value v = w->g->values[n.out[o]], lead = w->g->values[n.out[rn->lead_out[0]]];

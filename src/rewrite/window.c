@@ -156,7 +156,7 @@ static int64_t length_of(const rw_loop *l, uint32_t d, uint32_t v, bool piece)
 static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, motion *m)
 {
     const ot_rvalue *rv = &l->w->r->values[v];
-    uint32_t dims[OT_DIMS_MAX];
+    uint32_t dims[OT_DIMS_MAX] = {0};
     *m = (motion){ 0 };
     for (uint32_t d = 0; d < l->w->r->n_dims; d++) {
         if (rv->axis[d] == OT_AX_WHOLE) continue;
