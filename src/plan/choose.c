@@ -1,5 +1,5 @@
-/* The tie-break: of all plans whose time is within epsilon of the best (or within the budget, when memory is the goal), the
- * one with the least peak, then the fewest loops, then the fewest tiles.
+/* The tie-break: of all plans whose time is within epsilon of the one chosen (and whose peak is not above it, when memory is
+ * the goal), the one with the least peak, then the fewest loops, then the fewest tiles.
  *
  * A plan is a path through positions 0..n whose arcs are tiled intervals or runs of untiled nodes, so the program is a
  * shortest path with side constraints:
@@ -199,7 +199,7 @@ ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_option
     if (o->force || path->n_pool == 0) return OT_OK;
     net m = {.s = s};
     double best = path->time;
-    m.limit = o->goal == OT_GOAL_MEMORY ? s->time[s->n] * (1 + o->max_slowdown) : best * 1.005;
+    m.limit = best * 1.005;
     if (m.limit < best) m.limit = best;
     double peak_limit = o->memory_budget > 0 ? (double)o->memory_budget : o->goal == OT_GOAL_MEMORY ? (double)path->peak : 1e300;
     if (!build_net(path, peak_limit, &m)) return OT_OK;

@@ -197,20 +197,29 @@ static ot_status solve_end(solver *v, uint32_t end)
     return OT_OK;
 }
 
-/* Which final state: the fastest; for memory the leanest that is not too slow; under a budget the fastest that fits. */
+/* A state that the goal allows at the end. */
+static bool allowed(const solver *v, const state *x)
+{
+    bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force;
+    double limit = v->s->time[v->s->n] * (1 + v->o->max_slowdown) + 1e-12;
+    if (lean && x->time > limit) return false;
+    return v->o->memory_budget == 0 || x->peak <= v->o->memory_budget;
+}
+
+/* Which final state: the fastest allowed one. For memory: the fastest of those within a tenth of the least peak, since
+ * predictions are no finer than that. OT_NONE: nothing is allowed. */
 static uint32_t final_state(const solver *v)
 {
     const front *f = &v->f[v->s->n];
+    bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force;
     uint32_t best = OT_NONE;
-    double limit = v->s->time[v->s->n] * (1 + v->o->max_slowdown) + 1e-12;
+    int64_t least = INT64_MAX;
+    for (uint32_t k = 0; k < f->n; k++)
+        if (allowed(v, &f->s[k])) least = ot_min(least, f->s[k].peak);
     for (uint32_t k = 0; k < f->n; k++) {
         const state *x = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
-        bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force;
-        if (lean && x->time > limit) continue;
-        if (v->o->memory_budget > 0 && x->peak > v->o->memory_budget) continue;
-        bool better = !b || (lean ? x->peak < b->peak || (x->peak == b->peak && x->score < b->score)
-                                  : x->score < b->score || (x->score == b->score && x->peak < b->peak));
-        if (better) best = k;
+        if (!allowed(v, x) || (lean && x->peak > least + least / 10)) continue;
+        if (!b || x->score < b->score || (x->score == b->score && x->peak < b->peak)) best = k;
     }
     return best;
 }

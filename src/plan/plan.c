@@ -171,6 +171,22 @@ static double compulsory(const ot_seq *s)
     return sum;
 }
 
+/* Bytes live while the untiled node at k runs; inside a region's interval (it runs before or after the region) without the
+ * values that exist in tiles only. */
+static int64_t live_untiled(const ot_seq *s, const ot_plan *p, uint32_t k)
+{
+    int64_t live = s->live[k];
+    for (uint32_t j = 0; j < p->n_regions; j++) {
+        const ot_region *r = &p->regions[j];
+        if (k < r->first || k > r->last) continue;
+        for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+            ot_id id = r->values[v].value;
+            if (!r->values[v].is_output && s->def[id] <= k && s->last[id] != OT_NONE && s->last[id] >= k) live -= r->values[v].bytes;
+        }
+    }
+    return live;
+}
+
 /* Whole-model figures of the plan: regions replace their intervals. */
 static void total(const ot_seq *s, ot_plan *p)
 {
@@ -195,7 +211,7 @@ static void total(const ot_seq *s, ot_plan *p)
         p->tiled.macs += macs * (r->mac_ratio - 1);
     }
     for (uint32_t k = 0; k < s->n; k++)
-        if (!inside || !inside[k]) p->tiled.peak_bytes = ot_max(p->tiled.peak_bytes, s->live[k]);
+        if (!inside || !inside[k]) p->tiled.peak_bytes = ot_max(p->tiled.peak_bytes, live_untiled(s, p, k));
     if (p->n_regions == 0) p->tiled = p->untiled;
 }
 

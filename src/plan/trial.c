@@ -72,7 +72,7 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->out_blocked = tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
     tr->n_outputs = tr->n_in = 0;
     tr->outside_live = 0;
-    tr->w_fast = tr->w_mid = tr->w_slow = tr->w_ws = 0;
+    tr->w_fast = tr->w_mid = tr->w_slow = tr->w_pack = tr->w_ws = 0;
     tr->w_nodes = 0;
     tr->w_ok = true;
     for (uint32_t d = 0; d < OT_DIMS_MAX; d++) tr->w_unit[d] = 0;
@@ -317,6 +317,7 @@ static void add_whole(ot_trial *tr, const ot_node *n, uint32_t pos)
     tr->w_fast += ot_cost_overlap(t, compute, bytes / t->bw_fast) + s->extra[pos] / t->bw_fast;
     tr->w_mid += ot_cost_overlap(t, compute, bytes / mid) + s->extra[pos] / mid;
     tr->w_slow += ot_cost_overlap(t, compute, bytes / t->bw_slow) + s->extra[pos] / t->bw_slow;
+    if (t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM) tr->w_pack += whole_reads(tr, n);
     if (!free_node) tr->w_nodes++;
 }
 
@@ -434,7 +435,11 @@ bool ot_trial_visit(ot_trial *tr, int st)
     if (st == OT_ST_IN) return visit_in(tr, n, pos);
     tr->outside_time += tr->s->time[pos + 1] - tr->s->time[pos];
     tr->outside_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];
-    tr->outside_live = ot_max(tr->outside_live, tr->s->live[pos]);
+    /* What the region needs and makes itself is not whole while this node runs. */
+    int64_t live = tr->s->live[pos];
+    for (uint32_t k = 0; k < tr->n_pending; k++)
+        if (tr->s->act[tr->pending[k]] && tr->s->def[tr->pending[k]] != OT_NONE) live -= tr->s->bytes[tr->pending[k]];
+    tr->outside_live = ot_max(tr->outside_live, live);
     if (st == OT_ST_PRE) {
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k] != OT_NONE) tr->pre_bytes += (double)tr->s->bytes[n->out[k]];

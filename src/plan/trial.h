@@ -55,12 +55,12 @@ struct ot_trial {
     double outside_time;   /* PRE and POST nodes */
     double outside_traffic;
     double pre_bytes;
-    int64_t outside_live;  /* most bytes live while a PRE or POST node runs */
+    int64_t outside_live;  /* most bytes live while a PRE or POST node runs, without what the region reads and makes */
     double in_time, in_traffic; /* IN nodes untiled */
     uint32_t n_in;
     bool outermost_out;
     /* For OT_FORM_WINDOW: whole nodes, whole live bytes, common unit of the cut axes. */
-    double w_fast, w_mid, w_slow;
+    double w_fast, w_mid, w_slow, w_pack;
     uint32_t w_nodes;
     double w_ws;
     int64_t w_unit[OT_DIMS_MAX];

@@ -74,9 +74,10 @@ static bool window_totals(const ot_trial *tr, const pair *p, const ot_totals *x,
         scale *= ratio;
     }
     *w = *x;
-    w->t_fast = tr->w_fast * scale * x->tiles;
-    w->t_mid = tr->w_mid * scale * x->tiles;
-    w->t_slow = tr->w_slow * scale * x->tiles;
+    double pack = tr->w_pack * x->tiles / tr->t->bw_slow;
+    w->t_fast = tr->w_fast * scale * x->tiles + pack;
+    w->t_mid = tr->w_mid * scale * x->tiles + pack;
+    w->t_slow = tr->w_slow * scale * x->tiles + pack;
     w->nodes = tr->w_nodes * x->tiles;
     w->ws = (int64_t)(tr->w_ws * scale);
     return true;
@@ -131,7 +132,10 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     c->traffic = traffic + tr->outside_traffic;
     c->fits = p->ws <= (double)tr->t->fast_bytes;
     c->n_in = tr->n_in;
-    c->peak = ot_max(s->cut[c->first] + (int64_t)tr->pre_bytes + stitch, tr->outside_live);
+    int64_t outside = tr->outside_live;
+    for (uint32_t j = 0; j < tr->n_pending && outside > 0; j++)
+        if (s->act[tr->pending[j]] && s->def[tr->pending[j]] != OT_NONE) outside += s->bytes[tr->pending[j]];
+    c->peak = ot_max(s->cut[c->first] + (int64_t)tr->pre_bytes + stitch, outside);
     c->loops = form == OT_FORM_UNROLLED ? 0 : 1;
     c->tiles = (uint32_t)x.tiles;
     c->form = form;
