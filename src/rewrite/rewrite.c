@@ -30,10 +30,19 @@ static ot_status make_block(rw_region *w, uint32_t k, rw_block *b)
     return b->out ? OT_OK : rw_nomem(w);
 }
 
+/* Nobody outside reads anything of the region: constants have taken its place. */
+static bool is_unread(const ot_region *r)
+{
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++)
+        if (r->values[v].is_output) return false;
+    return true;
+}
+
 /* Write all blocks and join them. */
 static ot_status write_region(rw_region *w)
 {
     uint32_t n = 1, largest = 0;
+    if (is_unread(w->r)) return OT_OK;
     if (w->r->form == OT_FORM_PEELED && !w->force_loop && rw_sequence_fits(w)) return rw_sequence(w);
     for (uint32_t d = 0; d < w->r->n_dims; d++) n *= w->dims[d].n_runs;
     rw_block *blocks = OT_NEW_N(w->arena, rw_block, n);

@@ -110,23 +110,22 @@ class Graph:
     def ints(self, values, dtype='i8'):
         return self.const(np.array(values, dtype), plain=True)
 
-    def op(self, kind, ins, n_out=1, exact=None, domain='', keep=None, **attrs):
-        """Run one node on real data and add it to the step. exact None: as exact as its inputs."""
+    def op(self, kind, ins, n_out=1, exact=None, captures=(), **attrs):
+        """Run one node on real data and add it to the step. exact None: as exact as its inputs. captures: values that its
+        subgraphs read."""
         ins = [i for i in ins]
         while ins and ins[-1] is None:
             ins.pop()
         names = [self.fresh(kind.lower()) for _ in range(n_out)]
-        outs = [n if keep is None or k in keep else '' for k, n in enumerate(names)]
-        node = H.make_node(kind, [i.name if i else '' for i in ins], outs, domain=domain,
+        node = H.make_node(kind, [i.name if i else '' for i in ins], names,
                            name='' if self.chance(0.1) else f'{kind}_{self.count}', **{k: v for k, v in attrs.items() if v is not None})
-        arrays = run_node(node, {i.name: i.array for i in ins if i}, self.opset)
-        if exact is None:
-            exact = True
-        exact = exact and all(i.exact for i in ins if i)
-        results = [Value(n, a, exact) for n, a in zip([o for o in outs if o], arrays)]
+        reads = [i for i in ins if i] + list(captures)
+        arrays = run_node(node, {i.name: i.array for i in reads}, self.opset)
+        exact = exact is not False and all(i.exact for i in reads)
+        results = [Value(n, a, exact) for n, a in zip(names, arrays)]
         for r in results:
             check_result(r.array)
-        self.pending.append((node, results, [i for i in ins if i]))
+        self.pending.append((node, results, reads))
         return results[0] if len(results) == 1 else results
 
     def commit(self, what):
@@ -146,7 +145,7 @@ class Graph:
 
     # ---- the finished model ----
     def live_inits(self, nodes):
-        read = {i for n in nodes for i in n.input}
+        read = reads_of(nodes)
         return {k: v for k, v in self.inits.items() if k in read}
 
     def model(self, outputs=None, dynamic=()):
@@ -157,7 +156,7 @@ class Graph:
         else:
             nodes = ancestors(nodes, [o.name for o in outputs])
         inits = self.live_inits(nodes)
-        read = {i for n in nodes for i in n.input} | {o.name for o in outputs}
+        read = reads_of(nodes) | {o.name for o in outputs}
         ins = []
         for v in self.inputs:
             if v.name not in read and self.inputs[0] is not v:
@@ -166,16 +165,19 @@ class Graph:
             ins.append(H.make_tensor_value_info(v.name, DTYPE[v.dtype], dims))
         ins += [H.make_tensor_value_info(k, DTYPE[inits[k].dtype], inits[k].shape) for k in sorted(self.as_inputs) if k in inits]
         outs = [H.make_tensor_value_info(o.name, DTYPE[o.dtype], None if dynamic or self.vague else o.shape) for o in outputs]
-        g = H.make_graph(nodes, 'random', ins, outs, [NH.from_array(a, k) for k, a in inits.items()])
+        known = [] if dynamic else [v for v in self.values if v.name in self.stated and any(v.name in n.output for n in nodes)]
+        infos = [H.make_tensor_value_info(v.name, DTYPE[v.dtype], v.shape) for v in known if v not in outputs]
+        g = H.make_graph(nodes, 'random', ins, outs, [NH.from_array(a, k) for k, a in inits.items()], value_info=infos)
         m = H.make_model(g, opset_imports=[H.make_opsetid('', self.opset)], ir_version=self.ir, producer_name='random_graphs')
         return m
 
-    vague = False  # outputs without a shape in the file
+    vague = False      # outputs without a shape in the file
+    stated = frozenset()  # names of values whose shape the file states
 
     def choose_outputs(self):
         made = {o for n in self.nodes for o in n.output if o}
         values = [v for v in self.values if v.name in made]
-        read = {i for n in self.nodes for i in n.input}
+        read = reads_of(self.nodes)
         outs = [v for v in values if v.name not in read]
         inner = [v for v in values if v.name in read]
         for v in inner:
@@ -190,12 +192,22 @@ class Graph:
         return {v.name: v.array for v in self.inputs if v.name in names}
 
 
+def reads_of(nodes):
+    """Names that the nodes and their subgraphs read."""
+    names = {i for n in nodes for i in n.input if i}
+    for n in nodes:
+        for a in n.attribute:
+            if a.type == onnx.AttributeProto.GRAPH:
+                names |= reads_of(a.g.node)
+    return names
+
+
 def ancestors(nodes, names):
     want, keep = set(names), []
     for n in reversed(nodes):
         if want & {o for o in n.output if o}:
             keep.append(n)
-            want |= {i for i in n.input if i}
+            want |= reads_of([n])
     return keep[::-1]
 
 
@@ -245,4 +257,6 @@ def grow(seed, steps=None, opset=None):
             g.rejected = getattr(g, 'rejected', {})
             g.rejected[name] = str(e)
     g.vague = g.chance(0.1)
+    if g.chance(0.3):
+        g.stated = {v.name for v in g.values if g.chance(0.5)}
     return g

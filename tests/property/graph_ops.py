@@ -4,6 +4,7 @@ A builder takes the graph, picks its operands among the values made so far, and 
 with a condition in BUILDERS are offered only where it holds (an opset, a kind of value).
 """
 import numpy as np
+from onnx import helper
 
 from graph_gen import Rejected, rms
 
@@ -733,6 +734,22 @@ def tile(g):
     return g.op('Tile', [v, g.ints([g.pick([1, 1, 2, 3]) for _ in v.shape])])
 
 
+def user_if(g):
+    """The model's own If: it stays as it is, and what it captures must stay whole."""
+    v = some(g)
+    if v.rank > 4 or v.dtype != np.float32:
+        raise Rejected('type')
+    cond = g.op('Cast', [g.op('ReduceMax', [some(g, EXACT)], keepdims=0)], to=9) if g.chance(0.5) else g.const(np.array(g.chance(0.5)))
+    if cond.rank:
+        raise Rejected('condition')
+    branch = []
+    for kind in ('Relu', 'Neg'):
+        out = g.fresh('branch')
+        branch.append(helper.make_graph([helper.make_node(kind, [v.name], [out])], out + '_body', [],
+                                        [helper.make_tensor_value_info(out, 1, v.shape)]))
+    return g.op('If', [cond], captures=[v], then_branch=branch[0], else_branch=branch[1])
+
+
 # ---- quantised ----
 
 def qdq(g, v):
@@ -799,7 +816,7 @@ BUILDERS = {f.__name__.strip('_'): (w, since, f) for w, since, f in [
     (1, 7, product), (3, 7, attention), (2, 23, attention_op), (2, 7, feed_forward), (1, 12, einsum), (3, 7, transpose),
     (1, 7, nhwc_block), (3, 7, reshape), (1, 7, reshape_by_shape), (2, 7, squeeze), (1, 7, flatten), (1, 8, expand), (4, 7, concat),
     (3, 7, split), (3, 7, slice_), (3, 7, pad), (4, 7, resize), (1, 11, resize_to_peer), (2, 7, blocks), (1, 7, pixel_shuffle),
-    (2, 7, gather), (1, 7, embed), (1, 7, tile), (0.5, 10, fake_quant), (0.7, 10, quant_conv), (0.7, 10, integer_conv),
+    (2, 7, gather), (1, 7, embed), (0.7, 7, user_if), (1, 7, tile), (0.5, 10, fake_quant), (0.7, 10, quant_conv), (0.7, 10, integer_conv),
     (0.5, 10, integer_matmul)]}
 
 
