@@ -76,6 +76,15 @@ bool rw_has_piece(const rw_chain *c, uint32_t v)
     return any;
 }
 
+bool rw_no_piece(rw_region *w, const ot_tile_windows *const *win)
+{
+    rw_chain c = { .w = w };
+    for (uint32_t d = 0; d < w->r->n_dims; d++) c.win[d] = win[d];
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
+        if (rw_has_piece(&c, v)) return false;
+    return true;
+}
+
 ot_status rw_chain_plan(rw_chain *c, rw_region *w, rw_target *t, const ot_tile_windows *const *win)
 {
     const ot_region *r = w->r;

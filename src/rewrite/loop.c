@@ -184,16 +184,6 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
     return rw_loop_own(l, x.name, result);
 }
 
-/* The tiles hold nothing of any output: the pieces of other tiles cover them. */
-static bool has_no_piece(rw_region *w, const ot_tile_windows *const *win)
-{
-    rw_chain c = { .w = w };
-    for (uint32_t d = 0; d < w->r->n_dims; d++) c.win[d] = win[d];
-    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
-        if (rw_has_piece(&c, v)) return false;
-    return true;
-}
-
 ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
 {
     rw_loop l;
@@ -206,7 +196,7 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
     for (uint32_t d = 0; d < w->r->n_dims; d++)
         win[d] = &(b->count[d] > 1 ? w->dims[d].loop : w->dims[d].exact)[b->first[d]];
     for (uint32_t v = 0; v < w->r->n_values; v++) b->out[v] = OT_NONE;
-    if (has_no_piece(w, win)) return OT_OK;
+    if (rw_no_piece(w, win)) return OT_OK;
     OT_TRY(rw_loop_open(&l, w, b, false));
     OT_TRY(rw_chain_plan(&c, w, &l.body, win));
     OT_TRY(rw_loop_bring(&l, &c));

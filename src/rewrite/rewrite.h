@@ -154,6 +154,8 @@ bool rw_captures_safe(const rw_region *w, const char **why);
 ot_status rw_chain_plan(rw_chain *c, rw_region *w, rw_target *t, const ot_tile_windows *const *win) OT_MUST_USE;
 /* Whether the tile has a part of output v that is not empty (it may need v for other outputs all the same). */
 bool rw_has_piece(const rw_chain *c, uint32_t v);
+/* Tiles with these windows have a part of no output: other tiles cover them all. */
+bool rw_no_piece(rw_region *w, const ot_tile_windows *const *win);
 /* Write the operators. Requires val of all needed region inputs; fills val of produced values. */
 ot_status rw_chain_emit(rw_chain *c) OT_MUST_USE;
 /* Shape of region value v as a tile holds it (made windows); of its piece. */

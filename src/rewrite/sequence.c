@@ -93,6 +93,7 @@ static ot_status write_run(rw_region *w, rw_run run, ot_id *seq)
     ot_id *results = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
     ot_id *before = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
     if (!carried || !results || !before) return rw_nomem(w);
+    if (rw_no_piece(w, win)) return OT_OK;
     OT_TRY(rw_loop_open(&l, w, &b, true));
     OT_TRY(rw_chain_plan(&c, w, &l.body, win));
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {

@@ -134,6 +134,14 @@ def empty_piece_of_one_output():
 
 
 @case
+def region_whose_readers_are_folded():
+    """Shape arithmetic on floats is no constant, but the integers made of it are: folding them left a loop without results."""
+    return build([node('Shape', 'x', 's'), node('Cast', 's', 'f', to=F), node('Min', 'f,big', 'm'), node('Cast', 'm', 'i', to=TP.INT64),
+                  node('Relu', 'x', 'r'), node('Reshape', 'r,i', 'y')], [1, 4, 60, 30], {'y': F}, opset=12, ir=7,
+                 inits={'big': np.full(4, 1e6, 'f4')})
+
+
+@case
 def sequences_before_opset_13():
     """Loop carries tensors only before opset 13."""
     return build([node('Conv', 'x,w', 'c', pads=[1, 1, 1, 1]), node('Sigmoid', 'c', 'y')], [1, 4, 60, 30], {'y': F}, opset=11, ir=6,

@@ -124,7 +124,14 @@ def pool(g):
         attrs['p'] = g.pick([1, 2])
     if kind == 'MaxPool' and g.opset >= 8 and g.chance(0.06) and v.exact:
         return g.op(kind, [v], n_out=2, **attrs)
-    return g.op(kind, [v], exact=kind == 'MaxPool', **attrs)
+    out = g.op(kind, [v], exact=kind == 'MaxPool', **attrs)
+    if 'ceil_mode' in attrs:
+        pads = attrs.get('pads', [0] * (2 * len(k)))
+        for i in range(len(k)):
+            room = v.shape[2 + i] + pads[i] + pads[len(k) + i] - (k[i] - 1) * d[i] - 1
+            if -(-room // s[i]) + 1 != out.shape[2 + i]:
+                raise Rejected('ONNX Runtime infers another extent than it makes; found.py has such pools')
+    return out
 
 
 def global_pool(g):
