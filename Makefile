@@ -225,9 +225,8 @@ install: all
 	install -m 644 reports/target.xsd '$(D)/share/onnx-tile/target.xsd'
 	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$${prefix}/lib'; echo 'includedir=$${prefix}/include'; echo; \
 	   echo 'Name: onnxtile'; echo 'Description: Tiles ONNX models: same results, less memory'; \
-	   echo 'Version: $(VERSION)'; echo 'Requires.private: libprotobuf-c libxml-2.0'; \
-	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile'; \
-	   echo 'Libs.private: -lglpk -lm -lpthread'; } > '$(D)/lib/pkgconfig/onnxtile.pc'
+	   echo 'Version: $(VERSION)'; echo 'Requires: libprotobuf-c libxml-2.0'; \
+	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile -lglpk -lm -lpthread'; } > '$(D)/lib/pkgconfig/onnxtile.pc'
 
 uninstall:
 	rm -f '$(D)/bin/onnx-tile' '$(D)/lib/libonnxtile.a' '$(D)/include/onnx_tile.h' '$(D)/share/man/man1/onnx-tile.1' \
