@@ -96,6 +96,18 @@ static ot_status import_inputs(ot_importer *im)
     return OT_OK;
 }
 
+/* An initializer that is listed as an input has the type the input states, as far as it states one. */
+static ot_status check_listed(ot_importer *im, const ot_value *v, const ot_tensor *t, const char *where)
+{
+    bool fits = v->rank < 0 || v->rank == (int32_t)t->rank;
+    for (int32_t k = 0; k < v->rank && fits; k++) fits = v->dims[k] == OT_DIM_UNKNOWN || v->dims[k] == t->dims[k];
+    if (!fits) return ot_fail(im->d, OT_E_INPUT, "%s: its shape is not that of the input of this name", where);
+    if (v->dtype != OT_DT_UNKNOWN && v->dtype != t->dtype)
+        return ot_fail(im->d, OT_E_INPUT, "%s: its type (%s) is not that of the input of this name (%s)", where,
+                       ot_dtype_name(t->dtype), ot_dtype_name(v->dtype));
+    return OT_OK;
+}
+
 static ot_status import_initializer(ot_importer *im, const Onnx__TensorProto *p)
 {
     ot_graph *g = im->g;
@@ -108,6 +120,7 @@ static ot_status import_initializer(ot_importer *im, const Onnx__TensorProto *p)
     ot_id v = ot_value_find(g, name);
     if (v != OT_NONE && g->values[v].init)
         return ot_fail(im->d, OT_E_INPUT, "%s is defined twice", where);
+    if (v != OT_NONE) OT_TRY(check_listed(im, &g->values[v], t, where));
     if (v == OT_NONE) v = ot_value_new(g, name, t->dtype, (int32_t)t->rank, t->dims);
     if (v == OT_NONE) return ot_fail_nomem(im->d);
     ot_value *val = &g->values[v];

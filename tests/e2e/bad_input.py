@@ -176,6 +176,20 @@ def duplicate_initializer(d):
     return save(d, m)
 
 
+@case("'w0'", 'shape')
+def initializer_contradicts_its_input(d):
+    m = good()
+    m.graph.input.append(info('w0', [4, 4, 5, 5]))
+    return save(d, m)
+
+
+@case("'w0'", 'type')
+def initializer_of_another_type_than_its_input(d):
+    m = good()
+    m.graph.input.append(info('w0', [4, 4, 3, 3], TP.INT64))
+    return save(d, m)
+
+
 @case("'x'")
 def duplicate_input(d):
     m = good()

@@ -10,6 +10,8 @@
 #include "model_io.h"
 #include "plan.h"
 
+#define VERSION_MAX 100000
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint32_t hash(const uint8_t *data, size_t size)
@@ -74,11 +76,59 @@ static void read_again(const ot_model *m, ot_diag *d)
     free(bytes);
 }
 
+/* The text form; NULL when it cannot be printed (no memory). The caller frees it. */
+static char *text_of(const ot_model *m, size_t *n)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, n);
+    bool ok = f && ot_text_print(m->graph, f) == OT_OK;
+    if (f) ok &= fclose(f) == 0;
+    if (ok) return text;
+    free(text);
+    return NULL;
+}
+
+/* The text form holds versions and element types that make sense only. */
+static bool has_text(const ot_model *m)
+{
+    const ot_graph *g = m->graph;
+    bool ok = m->ir_version >= 0 && m->ir_version <= VERSION_MAX && m->opset <= VERSION_MAX;
+    for (uint32_t k = 0; k < g->n_values; k++) ok &= !g->values[k].init || g->values[k].init->dtype != OT_DT_UNKNOWN;
+    for (uint32_t k = 0; k < g->n_nodes; k++) {
+        const ot_node *n = &g->nodes[k];
+        ok &= n->version >= 0 && n->version <= VERSION_MAX;
+        for (uint32_t a = 0; a < n->n_attrs; a++) ok &= n->attrs[a].kind != OT_ATTR_TENSOR || n->attrs[a].t->dtype != OT_DT_UNKNOWN;
+    }
+    return ok;
+}
+
+/* Printed, parsed and printed again, the text is the same. */
+static void print_again(const ot_model *m)
+{
+    if (!has_text(m)) return;
+    size_t n = 0, n2 = 0;
+    ot_diag d = {0};
+    ot_model *again = NULL;
+    char *text = text_of(m, &n), *other = NULL;
+    if (text && ot_text_parse(text, n, &d, &again) == OT_E_INPUT) {
+        fprintf(stderr, "%s\n%s\n", text, d.message);
+        OT_BUG("the tool does not read its own text");
+    }
+    if (again && (other = text_of(again, &n2)) && (n != n2 || memcmp(text, other, n) != 0)) {
+        fprintf(stderr, "%s\n--- became ---\n%s\n", text, other);
+        OT_BUG("the text form changes when it is read and printed");
+    }
+    ot_model_free(again);
+    free(text);
+    free(other);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ot_diag d = {0};
     ot_model *m = NULL;
     ot_status s = load(data, size, &d, &m);
+    if (s == OT_OK) print_again(m);
     if (s == OT_OK) s = tile(m, hash(data, size), &d);
     expect_line(s, &d);
     if (s == OT_OK) read_again(m, &d);
