@@ -8,15 +8,18 @@
  *   split(list)  one solve per connected part; all must succeed, and the first failure is the failure of the whole
  *
  * The section is the one with the fewest options divided by the failures seen there (as dom/wdeg in constraint solving), and the
- * search restarts with other orders of the candidates: failures teach it where the problem is hard. Failed states are remembered
- * across restarts: the same items to come over the same floors fail again, whatever lies below. A restart that ends by itself has
- * tried everything: then there is no packing.
+ * search restarts with other orders of the candidates: failures teach it where the problem is hard. The time to a packing has a heavy
+ * tail, so restarts are short (Luby's sequence), and what was learnt is forgotten now and then, for early failures lead astray.
+ * Failed states are remembered across restarts: the same items to come over the same floors fail again, whatever lies below. A restart
+ * that ends by itself has tried everything: then there is no packing.
  *
- * Sources of the ideas: minimalloc (ASPLOS 2023; sections, canonical order, decomposition), Boussemart et al. 2004 (dom/wdeg).
+ * Sources of the ideas: minimalloc (ASPLOS 2023; sections, canonical order, decomposition), Boussemart et al. 2004 (dom/wdeg),
+ * Luby, Sinclair, Zuckerman 1993 (restarts).
  */
 #include "valley.h"
 
-#define RESTART_STEPS 2000 /* of the first restarts; grows by as much after every fourth */
+#define RESTART_STEPS 300 /* times Luby's sequence */
+#define FORGET_AFTER  15  /* restarts (whole periods of the sequence), then the failures seen count no more */
 
 static bool solve(valley *s, const uint32_t *list, uint32_t n);
 
@@ -145,13 +148,26 @@ static bool solve(valley *s, const uint32_t *list, uint32_t n)
     return false;
 }
 
+/* 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...; k from 0. */
+static int64_t luby(uint32_t k)
+{
+    for (;;) {
+        uint32_t p = 1; /* largest power of two up to k + 2 */
+        while (p <= (k + 2) / 2) p *= 2;
+        if (p == k + 2) return p / 2;
+        k -= p - 1;
+    }
+}
+
 /* One restart. */
 static bool run(valley *s, uint32_t *all, uint32_t order, uint32_t restart)
 {
     valley_reset(s);
     s->cut = false;
     s->run_steps = 0;
-    s->run_limit = (int64_t)RESTART_STEPS * (1 + restart / 4);
+    s->run_limit = RESTART_STEPS * luby(restart);
+    s->key_kind = order + restart / FORGET_AFTER;
+    if (restart % FORGET_AFTER == 0) memset(s->weight, 0, s->n_sections * sizeof *s->weight);
     s->noise = restart == 0 ? 0 : 0.3;
     s->random = ((uint64_t)order << 32) + restart;
     for (uint32_t k = 0; k < s->n; k++) all[k] = k;
@@ -166,7 +182,6 @@ ot_status pack_valley(const ot_pack_problem *p, int64_t capacity, uint32_t order
     OT_TRY(valley_new(p, capacity, rules, &s));
     uint32_t *all = OT_NEW_N(s->arena, uint32_t, s->n + 1u);
     s->budget = b;
-    s->key_kind = order;
     s->nomem = !all;
     for (uint32_t restart = 0; !s->nomem && *answer == PACK_LIMIT; restart++) {
         bool found = run(s, all, order, restart);

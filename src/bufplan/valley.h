@@ -42,11 +42,11 @@ typedef struct valley {
     int64_t *rest;             /* sizes of the items still to come */
     uint32_t *count;           /* how many they are */
     uint64_t *rest_hash;
-    int64_t *least;            /* scratch of valley_bound: lowest place of any item to come */
-    uint32_t *options;         /* scratch of valley_choose ... */
-    bool *mixed;               /* ... an item could sit on this floor but hangs over a lower one */
-    int64_t *hanging;          /* ... lowest place of the items that cannot sit on this floor */
+    uint32_t *level_end;       /* scratch of valley_bound: end of the sections with the same floor */
+    int64_t *highs, *lows;     /* ... tables over ranges of 2^k sections, [levels][n_sections + 1] */
+    uint32_t *options;         /* scratch of valley_choose: items that can rest on the floor */
     int64_t *top_left, *top_right; /* ... least top of the items that end or begin here */
+    int64_t *right;            /* ... least top of the items that begin to the right */
     uint32_t *weight;          /* failures seen here; kept across restarts */
     /* stacks */
     valley_undo *trail;

@@ -17,46 +17,105 @@ static int64_t align_up(int64_t x, int64_t align)
     return over ? x + (align - over) : x;
 }
 
+/* ---- ranges ----
+ *
+ * Lifetimes are ranges of sections, so nothing here walks them one section at a time: floors go into a sparse table (maximum of every
+ * 2^k sections) that answers for any range with two look-ups; "lower all sections of a range to x" is written into the two halves of
+ * such a table and pushed down to single sections at the end. Lifetimes with gaps, which are rare, are walked.
+ */
+
+static uint32_t log2_of(uint32_t n) /* n >= 1 */
+{
+    return 31u - (uint32_t)__builtin_clz(n);
+}
+
+static int64_t *row(int64_t *table, const valley *s, uint32_t k)
+{
+    return table + (size_t)k * (s->n_sections + 1u);
+}
+
+static void build_highs(valley *s, uint32_t lo, uint32_t hi)
+{
+    memcpy(s->highs + lo, s->floor + lo, (hi - lo) * sizeof *s->floor);
+    for (uint32_t k = 1, half = 1; 2 * half <= hi - lo; k++, half *= 2) {
+        int64_t *up = row(s->highs, s, k), *down = row(s->highs, s, k - 1);
+        for (uint32_t t = lo; t + 2 * half <= hi; t++) up[t] = down[t] > down[t + half] ? down[t] : down[t + half];
+    }
+}
+
+static int64_t highest(valley *s, uint32_t first, uint32_t last)
+{
+    uint32_t k = log2_of(last - first);
+    const int64_t *r = row(s->highs, s, k);
+    return ot_max(r[first], r[last - (1u << k)]);
+}
+
+static void clear_lows(valley *s, uint32_t lo, uint32_t hi)
+{
+    for (uint32_t k = 0; (1u << k) <= hi - lo; k++) {
+        int64_t *r = row(s->lows, s, k);
+        for (uint32_t t = lo; t + (1u << k) <= hi; t++) r[t] = LEVEL_MAX;
+    }
+}
+
+static void lower(valley *s, const valley_item *it, int64_t to)
+{
+    if (it->gappy) {
+        for (uint32_t j = 0; j < it->n_sections; j++)
+            if (to < s->lows[it->sections[j]]) s->lows[it->sections[j]] = to;
+        return;
+    }
+    uint32_t k = log2_of(it->last - it->first);
+    int64_t *r = row(s->lows, s, k), *a = r + it->first, *b = r + it->last - (1u << k);
+    if (to < *a) *a = to;
+    if (to < *b) *b = to;
+}
+
+/* Afterwards lows[t] is the least value of all ranges that hold t. */
+static void push_lows(valley *s, uint32_t lo, uint32_t hi)
+{
+    for (uint32_t k = log2_of(hi - lo); k > 0; k--) {
+        int64_t *up = row(s->lows, s, k), *down = row(s->lows, s, k - 1);
+        uint32_t half = 1u << (k - 1);
+        for (uint32_t t = lo; t + 2 * half <= hi; t++) down[t] = up[t] < down[t] ? up[t] : down[t];
+        for (uint32_t t = lo; t + 2 * half <= hi; t++) down[t + half] = up[t] < down[t + half] ? up[t] : down[t + half];
+    }
+}
+
+/* level_end[t]: first section after t whose floor differs. */
+static void find_levels(valley *s, uint32_t lo, uint32_t hi)
+{
+    for (uint32_t t = hi; t-- > lo;) s->level_end[t] = t + 1 < hi && s->floor[t] == s->floor[t + 1] ? s->level_end[t + 1] : t + 1;
+}
+
 /* ---- bounds ---- */
+
+/* Highest floor of a lifetime with gaps; *flat: it has one floor only. */
+static int64_t highest_gappy(const valley *s, const valley_item *it, bool *flat)
+{
+    int64_t high = s->floor[it->sections[0]];
+    *flat = true;
+    for (uint32_t j = 1; j < it->n_sections; j++) {
+        *flat &= s->floor[it->sections[j]] == s->floor[it->sections[0]];
+        high = ot_max(high, s->floor[it->sections[j]]);
+    }
+    return high;
+}
 
 /* Lowest place of the item and whether its sections have one floor. false: it fits nowhere any more. */
 static bool bound_item(valley *s, uint32_t item)
 {
     const valley_item *it = &s->items[item];
-    int64_t high = s->floor[it->sections[0]], deep = high;
-    if (it->gappy) {
-        for (uint32_t j = 1; j < it->n_sections; j++) {
-            int64_t f = s->floor[it->sections[j]];
-            high = ot_max(high, f);
-            deep = ot_min(deep, f);
-        }
-    } else {
-        for (uint32_t t = it->first + 1; t < it->last; t++) {
-            int64_t f = s->floor[t];
-            high = f > high ? f : high;
-            deep = f < deep ? f : deep;
-        }
-    }
-    s->flat[item] = high == deep;
+    bool flat = s->level_end[it->first] >= it->last;
+    int64_t high = it->gappy ? highest_gappy(s, it, &flat) : highest(s, it->first, it->last);
     if (it->fixed >= 0) {
         s->low[item] = it->fixed;
-        s->flat[item] &= high == it->fixed; /* it rests on nothing: the floor must have come up to it */
-        return high <= it->fixed;
+        s->flat[item] = flat && high == it->fixed; /* it rests on nothing: the floor must have come up to it */
+        return high <= it->fixed && it->fixed <= s->capacity - it->size;
     }
+    s->flat[item] = flat;
     s->low[item] = align_up(high, it->align);
     return s->low[item] <= s->capacity - it->size;
-}
-
-static void lower_least(valley *s, uint32_t item)
-{
-    const valley_item *it = &s->items[item];
-    int64_t low = s->low[item];
-    if (it->gappy) {
-        for (uint32_t j = 0; j < it->n_sections; j++)
-            if (low < s->least[it->sections[j]]) s->least[it->sections[j]] = low;
-    } else {
-        for (uint32_t t = it->first; t < it->last; t++) s->least[t] = low < s->least[t] ? low : s->least[t];
-    }
 }
 
 static bool fail_at(valley *s, uint32_t section)
@@ -65,20 +124,23 @@ static bool fail_at(valley *s, uint32_t section)
     return false;
 }
 
-/* Raises floors to the lowest place of any item to come, until nothing changes; checks that what is to come still fits above. */
+/* Raise floors to the lowest place of any item to come, until nothing changes; check that what is to come still fits above. */
 bool valley_bound(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi)
 {
     for (bool changed = true; changed;) {
         changed = false;
-        for (uint32_t t = lo; t < hi; t++) s->least[t] = LEVEL_MAX;
+        build_highs(s, lo, hi);
+        find_levels(s, lo, hi);
+        clear_lows(s, lo, hi);
         for (uint32_t k = 0; k < n; k++) {
             if (!bound_item(s, list[k])) return fail_at(s, s->items[list[k]].first);
-            lower_least(s, list[k]);
+            lower(s, &s->items[list[k]], s->low[list[k]]);
         }
+        push_lows(s, lo, hi);
         for (uint32_t t = lo; t < hi; t++) {
             if (s->count[t] == 0) continue;
-            if ((s->rules & OT_PACK_RAISE) && s->least[t] > s->floor[t]) {
-                if (!valley_raise(s, t, s->least[t])) return false;
+            if ((s->rules & OT_PACK_RAISE) && s->lows[t] > s->floor[t]) {
+                if (!valley_raise(s, t, s->lows[t])) return false;
                 changed = true;
             }
             if ((s->rules & OT_PACK_SECTIONS) && s->floor[t] > s->capacity - s->rest[t]) return fail_at(s, t);
@@ -89,39 +151,42 @@ bool valley_bound(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint
 
 /* ---- the place to branch on ---- */
 
-/* Per section: how many items can rest on its floor, the lowest place of the others, tops that limit the next level. */
+/* Per section: how many items can rest on its floor (options), the lowest place of the others (lows), tops that limit the next
+ * level. */
 static void survey(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi)
 {
     for (uint32_t t = lo; t <= hi; t++) {
         s->top_left[t] = s->top_right[t] = LEVEL_MAX;
-        if (t == hi) break;
         s->options[t] = 0;
-        s->mixed[t] = false;
-        s->hanging[t] = LEVEL_MAX;
     }
+    clear_lows(s, lo, hi);
     for (uint32_t k = 0; k < n; k++) {
         const valley_item *it = &s->items[list[k]];
         int64_t low = s->low[list[k]], top = low + it->size;
-        bool flat = s->flat[list[k]];
-        bool twin = (s->rules & OT_PACK_SYMMETRY) && it->twin != OT_NONE && !s->placed[it->twin];
-        for (uint32_t j = 0; j < it->n_sections; j++) {
-            uint32_t t = it->sections[j];
-            if (flat) {
-                s->options[t] += !twin;
+        if (!s->flat[list[k]])
+            lower(s, it, low);
+        else if (it->twin == OT_NONE || s->placed[it->twin] || !(s->rules & OT_PACK_SYMMETRY)) {
+            if (it->gappy) {
+                for (uint32_t j = 0; j < it->n_sections; j++) {
+                    s->options[it->sections[j]]++;
+                    s->options[it->sections[j] + 1]--;
+                }
             } else {
-                if (low <= s->floor[t]) s->mixed[t] = true;
-                if (low < s->hanging[t]) s->hanging[t] = low;
+                s->options[it->first]++;
+                s->options[it->last]--;
             }
         }
         if (top < s->top_left[it->last]) s->top_left[it->last] = top;
         if (top < s->top_right[it->first]) s->top_right[it->first] = top;
     }
+    for (uint32_t t = lo + 1; t < hi; t++) s->options[t] += s->options[t - 1];
+    push_lows(s, lo, hi);
 }
 
 /* Without DOMINANCE, or where gaps let items rest on far places: one unit above the floor. */
 static int64_t next_level(const valley *s, uint32_t u, int64_t rest_on)
 {
-    int64_t level = s->hanging[u];
+    int64_t level = s->lows[u];
     if (s->options[u] > 0) {
         if (s->gaps || !(s->rules & OT_PACK_DOMINANCE)) rest_on = s->floor[u] + s->unit;
         level = ot_min(level, rest_on);
@@ -157,16 +222,17 @@ static void weigh(valley *s, uint32_t u, int64_t level, best_place *best, valley
     *out = (valley_place){u, waste ? level : VALLEY_NO_LEVEL};
 }
 
-/* Sections [l, r) with one floor. Items outside that reach in have tops above the floor, so they only make the level lower. */
+/* Sections [l, r) with one floor. Items that reach in from outside have tops above the floor too. A section where an item could sit
+ * on the floor but hangs over a lower one (with gaps only) has to wait. */
 static void weigh_valley(valley *s, uint32_t l, uint32_t r, best_place *best, valley_place *out)
 {
     int64_t left = LEVEL_MAX;
-    int64_t *right = s->least; /* no longer needed in this node */
+    int64_t *right = s->right;
     right[r - 1] = LEVEL_MAX;
     for (uint32_t u = r - 1; u-- > l;) right[u] = ot_min(right[u + 1], s->top_right[u + 1]);
     for (uint32_t u = l; u < r; u++) {
         if (u > l) left = ot_min(left, s->top_left[u]);
-        if (!s->mixed[u]) weigh(s, u, next_level(s, u, ot_min(left, right[u])), best, out);
+        if (s->lows[u] > s->floor[u]) weigh(s, u, next_level(s, u, ot_min(left, right[u])), best, out);
     }
 }
 

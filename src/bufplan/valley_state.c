@@ -166,7 +166,8 @@ static bool make_items(valley *s, const ot_pack_problem *p)
 static bool make_arrays(valley *s)
 {
     ot_arena *a = s->arena;
-    uint32_t n = s->n + 1u, t = s->n_sections + 1u;
+    uint32_t n = s->n + 1u, t = s->n_sections + 1u, levels = 1;
+    while ((1u << levels) <= s->n_sections) levels++;
     s->placed = OT_NEW_N(a, bool, n);
     s->offset = OT_NEW_N(a, int64_t, n);
     s->low = OT_NEW_N(a, int64_t, n);
@@ -176,10 +177,11 @@ static bool make_arrays(valley *s)
     s->rest = OT_NEW_N(a, int64_t, t);
     s->count = OT_NEW_N(a, uint32_t, t);
     s->rest_hash = OT_NEW_N(a, uint64_t, t);
-    s->least = OT_NEW_N(a, int64_t, t);
+    s->level_end = OT_NEW_N(a, uint32_t, t);
+    s->highs = OT_NEW_N(a, int64_t, (size_t)levels * t);
+    s->lows = OT_NEW_N(a, int64_t, (size_t)levels * t);
+    s->right = OT_NEW_N(a, int64_t, t);
     s->options = OT_NEW_N(a, uint32_t, t);
-    s->mixed = OT_NEW_N(a, bool, t);
-    s->hanging = OT_NEW_N(a, int64_t, t);
     s->top_left = OT_NEW_N(a, int64_t, t + 1u);
     s->top_right = OT_NEW_N(a, int64_t, t + 1u);
     s->weight = OT_NEW_N(a, uint32_t, t);
@@ -188,8 +190,8 @@ static bool make_arrays(valley *s)
     while (memo < MEMO_MAX && memo < (size_t)s->n * 2048) memo *= 2;
     s->memo_mask = memo - 1;
     s->memo = OT_NEW_N(a, uint64_t, memo);
-    return s->placed && s->offset && s->low && s->flat && s->key && s->floor && s->rest && s->count && s->rest_hash && s->least &&
-           s->options && s->mixed && s->hanging && s->top_left && s->top_right && s->weight && s->stack && s->memo;
+    return s->placed && s->offset && s->low && s->flat && s->key && s->floor && s->rest && s->count && s->rest_hash &&
+           s->level_end && s->highs && s->lows && s->right && s->options && s->top_left && s->top_right && s->weight && s->stack && s->memo;
 }
 
 ot_status valley_new(const ot_pack_problem *p, int64_t capacity, uint32_t rules, valley **out)
