@@ -118,7 +118,7 @@ $(TOOL): $(BUILD)/obj/main.o $(LIB)
 $(BUILD)/tests/%: tests/unit/%.c $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -Isrc -Itests/unit -Itests/oracle $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
+	$(Q)$(CC) $(CPPFLAGS) -Isrc -Itests/unit -Itests/oracle $(patsubst -I%,-isystem %,$(XML_CFLAGS)) $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
 	    $(CMOCKA_LIBS) $(LDLIBS)
 
 $(BUILD)/tests/%: tests/oracle/%.c $(LIB)
@@ -128,12 +128,12 @@ $(BUILD)/tests/%: tests/oracle/%.c $(LIB)
 	    $(CMOCKA_LIBS) $(LDLIBS)
 
 # The fuzz harness with its own driver, and with libFuzzer's (`make fuzz`; clang).
-$(BUILD)/tests/fuzz_driver: $(FUZZ_SRCS) $(LIB)
+$(BUILD)/tests/fuzz_driver: tests/fuzz/driver.c tests/fuzz/fuzz_model.c $(LIB)
 	@echo '  CC       tests/fuzz'
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(FUZZ_SRCS) $(LIB) $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIB) $(LDLIBS)
 
-$(BUILD)/tests/fuzz_model: tests/fuzz/fuzz_model.c $(LIB)
+$(BUILD)/tests/fuzz_model $(BUILD)/tests/fuzz_kernel: $(BUILD)/tests/%: tests/fuzz/%.c $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIB) $(LDLIBS)
@@ -189,9 +189,13 @@ fuzz: python
 	@$(MAKE) --no-print-directory CC=clang BUILD=build/fuzz OPT='-O1 -g' \
 	    SAN='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' fuzz-run
 
-fuzz-run: $(BUILD)/tests/fuzz_model
+fuzz-run: $(BUILD)/tests/fuzz_model $(BUILD)/tests/fuzz_kernel
 	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus
-	@cd $(BUILD) && tests/fuzz_model -max_total_time=$(FUZZ_TIME) -timeout=20 -rss_limit_mb=3000 -max_len=30000 \
+	@mkdir -p $(BUILD)/corpus-kernel
+	@cp $(wildcard tests/golden/kernel/*.tk) $(BUILD)/corpus-kernel
+	@cd $(BUILD) && tests/fuzz_kernel -max_total_time=$$((($(FUZZ_TIME) + 3) / 4)) -timeout=20 -rss_limit_mb=3000 -max_len=30000 \
+	    -dict=$(abspath tests/fuzz/kernel.dict) -print_final_stats=1 -artifact_prefix=crash-kernel- corpus-kernel
+	@cd $(BUILD) && tests/fuzz_model -max_total_time=$$((($(FUZZ_TIME) * 3 + 3) / 4)) -timeout=20 -rss_limit_mb=3000 -max_len=30000 \
 	    -print_final_stats=1 -artifact_prefix=crash- corpus
 
 cover:

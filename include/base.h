@@ -56,6 +56,10 @@ typedef struct ot_diag {
  * result are replaced by '?', long messages are cut. `d` may be NULL. */
 ot_status ot_fail(ot_diag *d, ot_status status, const char *fmt, ...) OT_PRINTF(3, 4);
 
+/* Length of the UTF-8 sequence at s (1..4) when it may be shown; 0 for control characters, marks that turn or break
+ * the line, and what is no UTF-8. */
+size_t ot_utf8_printable(const char *s);
+
 /* Shorthand for "out of memory". */
 ot_status ot_fail_nomem(ot_diag *d);
 

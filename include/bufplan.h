@@ -103,14 +103,17 @@ void ot_pack_file_free(ot_pack_file *f); /* accepts NULL */
  * yields. Positions are statement indices: a buffer read last by statement p and another first written by p both hold position p,
  * so they meet (operations read while they write) unless they were merged in place. */
 typedef struct ot_buffer {
-    const uint32_t *values; /* [n_values] ids of the allocs it stores, ascending; names[0] stands for all in messages */
+    const uint32_t *values; /* [n_values] ids of the allocs it stores, ascending; without alloc: of the carried values and results
+                               (also of a carried value that keeps what was yielded apart, as swaps need); values[0] stands for
+                               all in messages */
     uint32_t n_values;
     ot_scope scope;
     int64_t size;           /* of one slot: the largest value, rounded up to nothing */
     int64_t align;          /* least common multiple of the values' and the scope's */
     uint32_t multi;         /* slots */
     int64_t fixed[OT_TK_MULTI_MAX]; /* -1: free */
-    const ot_span *live;    /* [n_live] ascending, disjoint; empty for a dead buffer (never read) */
+    const ot_span *live;    /* [n_live] ascending, disjoint: a value that is read later, or any access; a value alive around a back
+                               edge counts for the whole loop. Empty when no statement touches the buffer */
     uint32_t n_live;
     uint32_t loop;          /* innermost FOR or WHILE that holds all its accesses, or OT_NONE */
     uint32_t pipes;         /* bit set of the pipes of statements that write or read it */
@@ -119,11 +122,11 @@ typedef struct ot_buffer {
 
 typedef struct ot_lifetimes {
     ot_arena *arena;        /* owns everything, itself included */
-    ot_buffer *buffers;     /* [n_buffers], in order of first write */
+    ot_buffer *buffers;     /* [n_buffers], in order of first write; those never written last */
     uint32_t n_buffers;
     const uint32_t *buffer_of; /* [kernel n_values] index into buffers for allocs, aliases, subviews, carried, results; OT_NONE: param */
     uint32_t n_in_place;    /* merges by in-place rules */
-    uint32_t n_copies;      /* carried or yielded values that could not share a buffer: copied at that place */
+    uint32_t n_copies;      /* places where an init, a yielded or a carried value is copied, since the two could not share */
     const char *const *warnings; /* [n_warnings] "line:col: ..." dead buffers, reads of what was never written */
     uint32_t n_warnings;
 } ot_lifetimes;
@@ -176,7 +179,7 @@ typedef struct ot_scope_plan {
     ot_mem_mode mode;     /* that made the plan: sequential, reuse or search */
     ot_reuse_level level; /* lowest level that any buffer needed */
     uint32_t n_buffers;
-    uint32_t rollbacks, restarts;
+    uint32_t rollbacks, restarts; /* of PlanMemory's last round: the one that made the plan */
     uint32_t n_upgraded;  /* single buffers made double by level 1 */
     uint32_t n_cross_pipe;/* pairs that share memory across pipes: each costs a dependency */
     bool proved;          /* height is the least possible */
@@ -197,6 +200,8 @@ typedef struct ot_mem_plan {
  *   "path:line:col: ub overflow, requires N bits while M bits available! (possible reason: tiling basic block is too large or
  *   block number is more than what user expect due to multi-buffer feature is enabled and some ops need extra local buffer.)
  *   smallest explaining set: a (8192 B), b x2 (16384 B) at line L"
+ * (one line). The set ends in " at line L" when it is alive there together, else in ", sharing nothing", " at the given offset",
+ * ", which cannot be placed together" or, where that is not proved, ", no plan found for them".
  * A scope that the target does not have: OT_E_INPUT. The result is checked by ot_mem_plan_check always. */
 ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_target *t, const ot_mem_options *o, ot_diag *d,
                              ot_mem_plan **out) OT_MUST_USE;
@@ -207,7 +212,7 @@ ot_status ot_mem_plan_check(const ot_kernel *k, const ot_mem_plan *p, ot_diag *d
 void ot_mem_plan_apply(const ot_mem_plan *p, ot_kernel *k);
 
 /* planmem.c: one scope by PlanMemory's levels (seed 002). buffers: those of the scope. offsets, multi, level: as in ot_mem_plan,
- * for these n. false in *fits: no plan; *needed is then the height that level 0 wants. */
+ * for these n. false in *fits: no plan; *needed is then the height that level 0 wants (else the plan's). */
 ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kernel *k, int64_t capacity, ot_arena *a, ot_diag *d,
                      int64_t (*offsets)[OT_TK_MULTI_MAX], uint32_t *multi, ot_reuse_level *level, ot_scope_plan *stats, bool *fits,
                      int64_t *needed) OT_MUST_USE;
@@ -223,6 +228,7 @@ typedef struct ot_map_box {
 typedef struct ot_map_plot {
     const char *title;
     const char *time; /* label of the time axis */
+    int64_t from, to; /* times that it shows at least; equal: those of the boxes */
     const ot_map_box *boxes; /* [n] */
     uint32_t n;
     int64_t height, lower_bound;

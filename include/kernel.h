@@ -31,6 +31,11 @@
  * Several outputs, results and carried values are separated by commas: `p, q = vector.split(a)`,
  * `r, t = while (?) carry (u = a, v = b) {`. An operation's output is the name of an allocated buffer (or of an alias or a
  * subview): operations write buffers, they do not create them. Names are unique in a kernel, loop variables in their loop.
+ *
+ * Names are [A-Za-z_][A-Za-z0-9_.$/]*, at most 255 bytes, unique in a kernel, and no word of the language up to their first dot;
+ * loop variables are apart from them and unique in the loops around them. The kernel's own name and operations may be any such
+ * word. A value is visible from its definition to the end of the block that it stands in. What is written may also be a carried
+ * value or a result. Views of params are params. Texts: at most 64 MiB, 2^20 statements and 2^20 values.
  */
 #ifndef OT_KERNEL_H
 #define OT_KERNEL_H
@@ -134,7 +139,8 @@ typedef struct ot_tk_stmt {
     int64_t lo, hi, step;      /* FOR; hi -1: unknown (`?`); trips = ceil((hi - lo) / step) */
     uint32_t mate;             /* FOR, WHILE: its END; IF: ELSE or END; ELSE: END; END: its FOR, WHILE or IF; YIELD: its opener
                                   (IF for both branches) */
-    uint32_t parent;           /* innermost enclosing FOR, WHILE, IF (for the else branch too), or OT_NONE; of END: the opener's */
+    uint32_t parent;           /* innermost enclosing FOR, WHILE, IF (for the else branch and ELSE too), or OT_NONE; of END: the
+                                  opener's */
     bool explicit_pipe;        /* COPY written with its pipe */
 } ot_tk_stmt;
 

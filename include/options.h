@@ -2,13 +2,14 @@
 #ifndef OT_OPTIONS_H
 #define OT_OPTIONS_H
 
+#include "bufplan.h"
 #include "plan.h"
 
 typedef enum ot_command {
     OT_CMD_OPTIMISE = 0, /* no command word */
     OT_CMD_INSPECT,
-    OT_CMD_PLAN_MEMORY, /* the four below are recognised and answered with what they need */
-    OT_CMD_RUN,
+    OT_CMD_PLAN_MEMORY,
+    OT_CMD_RUN, /* the three below are recognised and answered with what they need */
     OT_CMD_BENCH,
     OT_CMD_CALIBRATE
 } ot_command;
@@ -17,13 +18,15 @@ typedef struct ot_options {
     ot_arena *arena; /* owns the shapes; freed by ot_options_free */
     ot_command command;
     const char *model;        /* file to read, "-" for stdin; NULL until given */
-    const char *output;       /* -o; "-" for stdout; NULL for inspect */
-    const char *target;       /* name or .xml file */
+    const char *output;       /* -o; "-" for stdout; NULL for inspect, and for plan-memory when only the summary is wanted */
+    const char *target;       /* name or .xml file; NULL for plan-memory: the kernel's own, else host */
     int64_t l2_bytes;         /* 0: the target's own */
     uint32_t threads;         /* 0: the target's own */
     ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes, cap_shapes;
     ot_plan_options plan;
+    ot_mem_options memory;    /* of plan-memory; threads is above */
+    const char *svg;          /* of plan-memory: map to write; "-" for stdout; NULL: none */
     const char *dump_dir; /* NULL: none */
     bool json, quiet, verbose;
     bool help, version, list_targets; /* answer this and do nothing else */

@@ -45,6 +45,7 @@ typedef struct ot_rnode {
     int8_t lead_axis[OT_DIMS_MAX];   /* that axis, or OT_AX_WHOLE when the node is not cut in this dim (then computed
                                         whole in every tile) */
     const int8_t *in_axis[OT_DIMS_MAX]; /* [n_in] from ot_access_axis; NULL when not cut in the dim */
+    double work;          /* bytes of scratch that the runtime's kernel takes for the whole node (column buffers, other layouts) */
 } ot_rnode;
 
 typedef struct ot_dim {
@@ -66,13 +67,17 @@ typedef struct ot_region {
     ot_form form;
     uint32_t first, last; /* positions in graph.order of the interval's first and last node (for printing) */
     /* predictions, filled by the planner */
-    int64_t working_set;  /* bytes live inside one tile at most, weights that stay resident included */
+    int64_t working_set;  /* fast memory that a tile takes: height of the planned arena of the region's kernel (bufplan.h),
+                             weights that stay included */
+    int64_t working_set_bound; /* most bytes of that kernel live at once: no plan is lower */
+    bool weights_stay;    /* constants are read once and stay beside the tiles; else every tile streams them */
     int64_t weight_bytes; /* constants read by the region */
     double time_untiled, time_tiled, benefit; /* seconds */
     double mac_ratio;     /* MACs with recompute / MACs without */
     double traffic;       /* bytes through slow memory, tiled */
     double traffic_untiled;
-    int64_t peak;         /* slow-memory bytes live while the region runs: live-through + outputs (+ stitching) + working set */
+    int64_t peak;         /* slow-memory bytes live while the region runs: live-through + outputs (+ stitching) + tile, as the
+                             cost model counts it */
 } ot_region;
 
 /* Windows of one tile along one dimension. All arrays belong to the caller's arena. */

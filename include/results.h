@@ -3,6 +3,7 @@
 #ifndef OT_RESULTS_H
 #define OT_RESULTS_H
 
+#include "bufplan.h"
 #include "plan.h"
 
 typedef struct ot_result_region {
@@ -13,7 +14,7 @@ typedef struct ot_result_region {
     uint32_t tiles[OT_DIMS_MAX];   /* [n_dims] tiles along each */
     uint32_t n_dims;
     const char *form;
-    int64_t working_set;
+    int64_t working_set, working_set_bound; /* planned arena; most bytes live at once */
     double time_untiled, time_tiled, benefit; /* seconds */
     double mac_ratio, traffic;
 } ot_result_region;
@@ -35,7 +36,9 @@ typedef struct ot_results {
     int64_t fast_bytes;
     ot_figures untiled, tiled; /* predictions */
     double compulsory_bytes;
-    double activation_sum;     /* bytes of all activations together: no buffer ever reused */
+    double activation_sum;     /* bytes that nodes make together: no buffer ever reused */
+    ot_arena_figures activations; /* of the untiled model's activations */
+    uint32_t n_unsized;        /* values of unknown size, not in the arena */
     uint32_t n_live_nodes;     /* nodes of the untiled graph */
     ot_result_region *regions; /* [n_regions] */
     uint32_t n_regions;

@@ -3,6 +3,7 @@
 #define OT_TARGET_H
 
 #include "ir.h"
+#include "kernel.h"
 
 typedef struct ot_target {
     char name[64];
@@ -28,6 +29,11 @@ typedef struct ot_target {
     double region_overhead;  /* per execution of a tiled region */
     int64_t memory_bytes;    /* slow memory; 0 unlimited */
     bool inplace_depthwise;  /* depthwise convolutions run in place (microcontroller engines) */
+    /* Memories that kernels name (buffer planner), indexed by ot_scope. */
+    struct {
+        int64_t bytes;       /* 0: the target has no such memory; for gm: unlimited */
+        int64_t alignment;   /* >= 1 */
+    } scopes[OT_SCOPE_COUNT];
 } ot_target;
 
 /* Fill *t from a preset name ("host", "ascend-a2", "ascend-a2-16m", "tlf-16m", "cpu-generic", "h200", "ethos-u55",
@@ -35,6 +41,8 @@ typedef struct ot_target {
  * naming element and rule). Unknown name: OT_E_USAGE listing the names. `threads` 0 means the target's own core count; for `host` the
  * rates scale with it. host: caches and cores from the system (sysconf, /sys), sanity-capped. */
 ot_status ot_target_load(const char *name, uint32_t threads, ot_diag *diag, ot_target *t) OT_MUST_USE;
+/* Another capacity of the fast memory (--l2): of tiles and of the scope l2. */
+void ot_target_set_l2(ot_target *t, int64_t bytes);
 /* Names and descriptions, one per line. */
 ot_status ot_target_list(FILE *f) OT_MUST_USE;
 /* Write as XML valid against reports/target.xsd. */

@@ -235,6 +235,24 @@ def vgg16_head(batch=1, size=224, width=64, seed=4):
     return n.model()
 
 
+def vgg16(batch=1, size=224, width=64, seed=12):
+    """VGG-16: thirteen convolutions, five pools, three large matrix products (553 MB of weights at full width)."""
+    n = Net('vgg16', seed)
+    x, classes = n.input([batch, 3, size, size]), 1000
+    for factor, repeat in ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3)):
+        for _ in range(repeat):
+            x = n.relu(n.conv(x, factor * width))
+        x = n.node('MaxPool', [x], kernel_shape=[2, 2], strides=[2, 2])
+    x = n.node('Flatten', [x], axis=1)
+    sizes = (8 * width * (size // 32) ** 2, 64 * width, 64 * width, classes)
+    for k in range(3):
+        w, b = n.const(n.normal((sizes[k + 1], sizes[k]), sizes[k])), n.const(np.zeros(sizes[k + 1], np.float32), 'b')
+        x = n.node('Gemm', [x, w, b], transB=1)
+        x = n.relu(x) if k < 2 else x
+    n.output(x, [batch, classes])
+    return n.model()
+
+
 def vit(batch=1, size=224, width=192, depth=4, patch=16, heads=3, seed=5):
     """A vision transformer; tokens = (size / patch)^2."""
     n = Net('vit', seed)
@@ -361,12 +379,13 @@ def seed_case(batch=32, size=1024, width=256, seed=11):
     return n.model()
 
 
-MODELS = {f.__name__: f for f in (resnet50, mobilenet_v2, mobilenet_v2_int8, mobilenet_v2_qdq, vgg16_head, vit, sr, unet, dncnn,
-                                  elementwise, depthwise, seed_case)}
+MODELS = {f.__name__: f for f in (resnet50, mobilenet_v2, mobilenet_v2_int8, mobilenet_v2_qdq, vgg16_head, vgg16, vit, sr, unet,
+                                  dncnn, elementwise, depthwise, seed_case)}
 # Small enough for sanitizers and quick runs.
 SMALL = dict(size=64, width=16, depth=4)
-SMALL_OF = {'resnet50': dict(size=64, width=8), 'vit': dict(size=64, width=48, depth=2), 'sr': dict(size=45, width=8, depth=4),
-            'seed_case': dict(size=64, width=32, batch=4), 'depthwise': dict(batch=4, size=32, width=16, depth=3)}
+SMALL_OF = {'resnet50': dict(size=64, width=8), 'vgg16': dict(size=64, width=8), 'vit': dict(size=64, width=48, depth=2),
+            'sr': dict(size=45, width=8, depth=4), 'seed_case': dict(size=64, width=32, batch=4),
+            'depthwise': dict(batch=4, size=32, width=16, depth=3)}
 
 
 def build(name, small=False, **given):

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Golden tests: a model as text in, everything the tool says and writes out, compared line by line.
 #
-#   tests/golden/<stage>/<case>.ot       the model; its comment lines "# run: ARGS" are the commands
+#   tests/golden/<stage>/<case>.ot       the model (or a kernel, case.tk); its comment lines "# run: ARGS" are the commands
 #   tests/golden/<stage>/<case>.expect   what they give
 #
-# Each command runs as `onnx-tile ARGS` in an empty folder that holds the model as case.ot. For every command the
+# Each command runs as `onnx-tile ARGS` in an empty folder that holds the model as case.ot (case.tk); times are cut out. For every command the
 # expectation has the line, the exit code, stdout, stderr and the files it wrote (text or empty parts are left out):
 #
 #   == onnx-tile case.ot -o out.ot -q
@@ -31,18 +31,19 @@ part() {
 
 # All commands of one case; the result on stdout.
 run_case() {
-    local args f
+    local args f input=case.${1##*.}
     while IFS= read -r args; do
         rm -rf "$tmp/run"
         mkdir "$tmp/run"
-        cp "$1" "$tmp/run/case.ot"
+        cp "$1" "$tmp/run/$input"
         echo "== onnx-tile $args"
         # shellcheck disable=SC2086
         (cd "$tmp/run" && timeout "$limit" "$tool" $args >"$tmp/stdout" 2>"$tmp/stderr" </dev/null)
         echo "exit $?"
+        sed -i 's/, planned in .*/, planned in TIME/' "$tmp/stdout"
         part stdout "$tmp/stdout"
         part stderr "$tmp/stderr"
-        (cd "$tmp/run" && find . -type f ! -name case.ot | LC_ALL=C sort) >"$tmp/files"
+        (cd "$tmp/run" && find . -type f ! -name "$input" | LC_ALL=C sort) >"$tmp/files"
         while IFS= read -r f; do part "${f#./}" "$tmp/run/$f"; done <"$tmp/files"
     done < <(sed -n 's/^# run: //p' "$1")
 }
@@ -58,11 +59,11 @@ wanted() { # path, parts...
 n=0
 bad=0
 changed=0
-for case in tests/golden/*/*.ot; do
+for case in tests/golden/*/*.ot tests/golden/*/*.tk; do
     [ -f "$case" ] || continue
     wanted "$case" "$@" || continue
     n=$((n + 1))
-    expect=${case%.ot}.expect
+    expect=${case%.*}.expect
     run_case "$case" >"$tmp/got"
     if [ ! -s "$tmp/got" ]; then
         echo "FAIL $case: no line '# run: ...'"; bad=$((bad + 1))

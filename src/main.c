@@ -1,6 +1,7 @@
 /* The program: options, pipeline, results, exit status. No logic of its own. */
 #include "options.h"
 #include "pipeline.h"
+#include "plan_memory.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -32,13 +33,40 @@ static ot_status answer(const ot_options *o)
     return printf("onnx-tile %s\n", OT_VERSION) < 0 ? OT_E_SYSTEM : OT_OK;
 }
 
-/* The model on stdout leaves no room for the table there. */
+/* An output on stdout leaves no room for the table there. */
+static FILE *table_stream(const ot_options *o)
+{
+    bool taken = (o->output && strcmp(o->output, "-") == 0) || (o->svg && strcmp(o->svg, "-") == 0);
+    return taken ? stderr : stdout;
+}
+
 static ot_status print_results(const ot_options *o, const ot_results *r)
 {
     bool inspect = o->command == OT_CMD_INSPECT;
     if (o->json) return ot_results_json(r, stdout);
     if (o->quiet) return OT_OK;
-    return ot_results_print(r, inspect, o->output && strcmp(o->output, "-") == 0 ? stderr : stdout);
+    return ot_results_print(r, inspect, table_stream(o));
+}
+
+static ot_status plan_memory(const ot_options *o, ot_diag *d)
+{
+    ot_memory_run run = {.path = o->model,
+                         .output = o->output,
+                         .svg = o->svg,
+                         .target = o->target,
+                         .plan = o->memory,
+                         .log = o->verbose ? stderr : NULL};
+    ot_memory_results *r = NULL;
+
+    run.plan.threads = o->threads;
+    OT_TRY(ot_plan_memory(&run, d, &r));
+    ot_status s = OT_OK;
+    if (o->json)
+        s = ot_memory_results_json(r, stdout);
+    else if (!o->quiet)
+        s = ot_memory_results_print(r, table_stream(o));
+    ot_memory_results_free(r);
+    return s;
 }
 
 static ot_status process(const ot_options *o, ot_diag *d)
@@ -58,6 +86,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
         .output = o->output,
     };
     bool inspect = o->command == OT_CMD_INSPECT;
+    if (o->command == OT_CMD_PLAN_MEMORY) return plan_memory(o, d);
     ot_status s = ot_run_load(&run);
     if (s == OT_OK) s = ot_run_tile(&run, inspect);
     if (s == OT_OK && !inspect) s = ot_run_save(&run);

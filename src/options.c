@@ -4,8 +4,8 @@
  * defaults are its `dflt` texts run through the same parser, so that the help cannot tell another
  * story than the program.
  *
- *   {"goal", 0, "time|memory", GOAL, "time", offsetof(...), "what to minimise"}
- *     name  short   value       kind  default   place            help
+ *   {"goal", 0, "time|memory", GOAL, "time", offsetof(...), MODELS, "what to minimise"}
+ *     name  short   value       kind  default   place       commands       help
  *
  * Commands and options that need parts this build does not have are in the tables too: they are
  * recognised and answered with what they need.
@@ -20,7 +20,6 @@
 #define THREADS_MAX  4096
 
 #define NEED_ENGINE  "the native engine"
-#define NEED_BUFPLAN "the buffer planner"
 #define NEED_REPORT  "the report writers"
 
 static const struct {
@@ -32,13 +31,20 @@ static const struct {
     {"", OT_CMD_OPTIMISE, NULL, "MODEL -o OUT [options]", "tile the model where it pays"},
     {"inspect", OT_CMD_INSPECT, NULL, "inspect MODEL [options]",
      "regions, barriers, predicted figures; writes no model"},
-    {"plan-memory", OT_CMD_PLAN_MEMORY, NEED_BUFPLAN, "plan-memory FILE",
-     "plan the buffers of a .csv or .tk file"},
+    {"plan-memory", OT_CMD_PLAN_MEMORY, NULL, "plan-memory FILE [-o OUT]",
+     "place the buffers of a kernel (.tk) or a table (.csv)"},
     {"run", OT_CMD_RUN, NEED_ENGINE, "run MODEL", "run a model natively"},
     {"bench", OT_CMD_BENCH, NEED_ENGINE, "bench MODEL [TILED]", "measure a model natively"},
     {"calibrate", OT_CMD_CALIBRATE, NEED_ENGINE, "calibrate [-o T.xml]", "measure this machine"},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)
+
+static const char *command_name(ot_command command)
+{
+    for (size_t k = 0; k < N_COMMANDS; k++)
+        if (COMMANDS[k].command == command) return COMMANDS[k].name;
+    return "";
+}
 
 typedef enum option_kind {
     FLAG,     /* bool set to true */
@@ -50,10 +56,19 @@ typedef enum option_kind {
     GOAL,
     FORM,
     SHAPE,
+    MODE,
+    TIME,
     EMIT,
     LETTERS,
     LATER /* needs `dflt`, a part this build does not have */
 } option_kind;
+
+/* Commands that take an option, a bit each. */
+enum {
+    MODELS = 1 << OT_CMD_OPTIMISE | 1 << OT_CMD_INSPECT,
+    MEMORY = 1 << OT_CMD_PLAN_MEMORY,
+    EVERY = MODELS | MEMORY
+};
 
 typedef struct option {
     const char *name;
@@ -62,42 +77,60 @@ typedef struct option {
     option_kind kind;
     const char *dflt; /* parsed first; NULL: zero */
     size_t offset;
+    unsigned commands;
     const char *help; /* NULL: not listed (for tests) */
 } option;
 
 #define AT(member) offsetof(ot_options, member)
 static const option OPTIONS[] = {
-    {"output", 'o', "OUT", TEXT, NULL, AT(output),
+    {"output", 'o', "OUT", TEXT, NULL, AT(output), EVERY,
      "file to write; - is stdout, .ot writes the text form"},
-    {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), "machine to plan for"},
-    {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), "list the targets and exit"},
-    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes),
-     "capacity of the fast memory, in place of the target's"},
-    {"threads", 0, "N", COUNT, NULL, AT(threads),
-     "workers that share a node (the target's own count when not given)"},
-    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, "bind the dimensions of an input; repeatable"},
-    {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), "what to minimise"},
-    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget),
-     "peak memory that must not be passed, else exit 3"},
-    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown),
-     "slowdown allowed with --goal memory, in percent"},
-    {"emit", 0, "onnx|engine", EMIT, "onnx", 0,
-     "operators to write: standard ONNX, or the engine's own"},
-    {"force", 0, NULL, FLAG, NULL, AT(plan.force),
-     "tile every legal region, even at a predicted loss"},
-    {"report", 0, "F.html|F.xml", LATER, NEED_REPORT, 0, "write a report"},
-    {"verify", 0, NULL, LATER, NEED_ENGINE, 0, "run original and result, compare"},
-    {"json", 0, NULL, FLAG, NULL, AT(json), "results as JSON on stdout"},
-    {"debug", 'd', "LETTERS", LETTERS, NULL, 0,
+    {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), EVERY,
+     "machine to plan for; a kernel that names one has that"},
+    {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, "list the targets and exit"},
+    {"threads", 0, "N", COUNT, NULL, AT(threads), EVERY,
+     "workers that share a node (the target's own count when not given) or a search (1)"},
+    {"json", 0, NULL, FLAG, NULL, AT(json), EVERY, "results as JSON on stdout"},
+    {"debug", 'd', "LETTERS", LETTERS, NULL, 0, EVERY,
      "dump passes to stderr (letters of " DUMP_LETTERS ")"},
-    {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir),
+    {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, "print no table"},
+    {"verbose", 'v', NULL, FLAG, NULL, AT(verbose), EVERY, "print the time of each pass"},
+    {"help", 'h', NULL, FLAG, NULL, AT(help), EVERY, "print this and exit"},
+    {"version", 0, NULL, FLAG, NULL, AT(version), EVERY, "print the version and exit"},
+
+    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), MODELS,
+     "capacity of the fast memory, in place of the target's"},
+    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS,
+     "bind the dimensions of an input; repeatable"},
+    {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), MODELS, "what to minimise"},
+    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), MODELS,
+     "peak memory that must not be passed, else exit 3"},
+    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), MODELS,
+     "slowdown allowed with --goal memory, in percent"},
+    {"emit", 0, "onnx|engine", EMIT, "onnx", 0, MODELS,
+     "operators to write: standard ONNX, or the engine's own"},
+    {"force", 0, NULL, FLAG, NULL, AT(plan.force), MODELS,
+     "tile every legal region, even at a predicted loss"},
+    {"report", 0, "F.html|F.xml", LATER, NEED_REPORT, 0, MODELS, "write a report"},
+    {"verify", 0, NULL, LATER, NEED_ENGINE, 0, MODELS, "run original and result, compare"},
+    {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), MODELS,
      "write the graph after each pass to D/NN-pass.ot and .dot"},
-    {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), "print no table"},
-    {"verbose", 'v', NULL, FLAG, NULL, AT(verbose), "print the time of each pass"},
-    {"help", 'h', NULL, FLAG, NULL, AT(help), "print this and exit"},
-    {"version", 0, NULL, FLAG, NULL, AT(version), "print the version and exit"},
-    {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), NULL},
-    {"form", 0, "scan|unrolled|loop-peeled|loop-window", FORM, NULL, AT(plan.force_form), NULL},
+    {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), MODELS, NULL},
+    {"form", 0, "scan|unrolled|loop-peeled|loop-window", FORM, NULL, AT(plan.force_form), MODELS, NULL},
+
+    {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY,
+     "bytes that must do, else exit 3 (.tk: of every scope but gm; .csv: the least without it)"},
+    {"mode", 0, "MODE", MODE, "auto", AT(memory.mode), MEMORY,
+     "auto, sequential (nothing shares), reuse (.tk: by pipes; .csv: largest first), search"},
+    {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY,
+     "seconds that a search may take (a fixed number of steps when not given)"},
+    {"svg", 0, "F.svg", TEXT, NULL, AT(svg), MEMORY, "draw the plan as a map: time by offset"},
+    {"no-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.no_in_place), MEMORY,
+     "no output takes the place of an input"},
+    {"restrict-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.restrict_in_place), MEMORY,
+     "in place only where the instruction set overlaps exactly"},
+    {"workspace-reuse", 0, NULL, FLAG, NULL, AT(memory.workspace_reuse), MEMORY,
+     "buffers in global memory may share, too"},
 };
 #define N_OPTIONS (sizeof OPTIONS / sizeof *OPTIONS)
 
@@ -136,6 +169,28 @@ static ot_status parse_percent(ot_diag *d, const option *o, const char *text, do
         return bad_value(d, o, text, "must be a percentage from 0 to 1000");
     *out = v / 100;
     return OT_OK;
+}
+
+static ot_status parse_time(ot_diag *d, const option *o, const char *text, double *out)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (*end == 's') end++;
+    if (text[strspn(text, "0123456789.s")] != '\0' || *end != '\0' || !(v >= 0.001 && v <= 1e6))
+        return bad_value(d, o, text, "must be seconds from 0.001 to 1000000");
+    *out = v;
+    return OT_OK;
+}
+
+static ot_status parse_mode(ot_diag *d, const option *o, const char *text, ot_mem_mode *out)
+{
+    static const ot_mem_mode modes[] = {OT_MEM_AUTO, OT_MEM_SEQUENTIAL, OT_MEM_REUSE, OT_MEM_SEARCH};
+    for (size_t k = 0; k < sizeof modes / sizeof *modes; k++) {
+        if (strcmp(text, ot_mem_mode_name(modes[k])) != 0) continue;
+        *out = modes[k];
+        return OT_OK;
+    }
+    return bad_value(d, o, text, "must be auto, sequential, reuse or search");
 }
 
 /* "a:0/b.c=1,3,224,224": the name ends at the last '='. */
@@ -229,6 +284,8 @@ static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_op
         return OT_OK;
     case FORM: return parse_form(d, o, text, at);
     case SHAPE: return parse_shape(d, o, text, out);
+    case MODE: return parse_mode(d, o, text, at);
+    case TIME: return parse_time(d, o, text, at);
     case LETTERS: return parse_letters(d, o, text);
     case EMIT:
         if (strcmp(text, "onnx") == 0) return OT_OK;
@@ -318,11 +375,19 @@ static const option *find_option(const char *arg, const char **value)
 
 static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 {
-    if (!*arg) return ot_fail(d, OT_E_USAGE, "the model's name is empty");
+    const char *what = o->command == OT_CMD_PLAN_MEMORY ? "file" : "model";
+    if (!*arg) return ot_fail(d, OT_E_USAGE, "the %s's name is empty", what);
     if (o->model)
-        return ot_fail(d, OT_E_USAGE, "one model at a time: '%.80s' and '%.80s'", o->model, arg);
+        return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'", what, o->model, arg);
     o->model = arg;
     return OT_OK;
+}
+
+/* An option of another command. */
+static ot_status fail_elsewhere(ot_diag *d, const option *opt, ot_command command)
+{
+    if (opt->commands == MEMORY) return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile plan-memory' only", opt->name);
+    return ot_fail(d, OT_E_USAGE, "--%s is not for '%s'", opt->name, command_name(command));
 }
 
 static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_options *o)
@@ -341,6 +406,7 @@ static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_option
         }
         const option *opt = find_option(arg, &value);
         if (!opt) return fail_unknown(d, arg);
+        if (!(opt->commands & 1u << o->command)) return fail_elsewhere(d, opt, o->command);
         if (!opt->value && value) return ot_fail(d, OT_E_USAGE, "--%s takes no value", opt->name);
         if (opt->value && !value) {
             if (++k == argc)
@@ -352,17 +418,28 @@ static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_option
     return OT_OK;
 }
 
+static bool is_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
 /* What the words mean together. */
 static ot_status check_together(ot_diag *d, const ot_options *o)
 {
     if (o->help || o->version || o->list_targets) return OT_OK;
+    if (!o->model && o->command == OT_CMD_PLAN_MEMORY)
+        return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
     if (!o->model) return ot_fail(d, OT_E_USAGE, "no model given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
     if (o->command == OT_CMD_INSPECT && o->output)
         return ot_fail(d, OT_E_USAGE, "'inspect' writes no model: leave out -o");
-    if (o->json && o->output && strcmp(o->output, "-") == 0)
+    if (o->json && is_stdout(o->output))
         return ot_fail(d, OT_E_USAGE, "--json and -o - both want stdout");
+    if (o->json && is_stdout(o->svg))
+        return ot_fail(d, OT_E_USAGE, "--json and --svg - both want stdout");
+    if (o->svg && o->output && strcmp(o->svg, o->output) == 0)
+        return ot_fail(d, OT_E_USAGE, "-o and --svg both want '%.80s'", o->svg);
     return OT_OK;
 }
 
@@ -385,6 +462,7 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
         if (strcmp(argv[1], COMMANDS[k].name) != 0) continue;
         o->command = COMMANDS[k].command;
         first = 2;
+        if (o->command == OT_CMD_PLAN_MEMORY) o->target = NULL; /* the kernel's own goes before the default */
         if (!COMMANDS[k].needs) continue;
         if (!asks_help(argc, argv)) return fail_needs(d, COMMANDS[k].name, COMMANDS[k].needs);
         o->help = true;
@@ -401,19 +479,13 @@ void ot_options_free(ot_options *o)
 
 /* ---- help ---- */
 
-ot_status ot_options_help(FILE *f)
+/* The options whose commands are exactly these. */
+static void help_options(unsigned commands, FILE *f)
 {
-    fprintf(f, "onnx-tile: run chains of an ONNX model tile by tile: same results, less memory "
-               "traffic\n\n");
-    for (size_t k = 0; k < N_COMMANDS; k++)
-        fprintf(f, "  onnx-tile %-26s %s%s%s%s\n", COMMANDS[k].usage, COMMANDS[k].help,
-                COMMANDS[k].needs ? " (needs " : "", COMMANDS[k].needs ? COMMANDS[k].needs : "",
-                COMMANDS[k].needs ? ")" : "");
-    fprintf(f, "\noptions (sizes take K, M, G; a MODEL or OUT of - is stdin or stdout):\n");
     for (size_t k = 0; k < N_OPTIONS; k++) {
         const option *o = &OPTIONS[k];
         char word[64];
-        if (!o->help) continue;
+        if (!o->help || o->commands != commands) continue;
         snprintf(word, sizeof word, "%s--%s%s%s",
                  o->letter ? (char[]){'-', o->letter, ',', ' ', 0} : "    ", o->name,
                  o->value ? " " : "", o->value ? o->value : "");
@@ -424,6 +496,22 @@ ot_status ot_options_help(FILE *f)
             fprintf(f, " (default: %s)", o->dflt);
         fputc('\n', f);
     }
+}
+
+ot_status ot_options_help(FILE *f)
+{
+    fprintf(f, "onnx-tile: run chains of an ONNX model tile by tile: same results, less memory "
+               "traffic\n\n");
+    for (size_t k = 0; k < N_COMMANDS; k++)
+        fprintf(f, "  onnx-tile %-26s %s%s%s%s\n", COMMANDS[k].usage, COMMANDS[k].help,
+                COMMANDS[k].needs ? " (needs " : "", COMMANDS[k].needs ? COMMANDS[k].needs : "",
+                COMMANDS[k].needs ? ")" : "");
+    fprintf(f, "\noptions (sizes take K, M, G; a MODEL, FILE or OUT of - is stdin or stdout):\n");
+    help_options(EVERY, f);
+    fprintf(f, "\nof models:\n");
+    help_options(MODELS, f);
+    fprintf(f, "\nof plan-memory:\n");
+    help_options(MEMORY, f);
     fprintf(f, "\nexit: 0 done, 1 the input is wrong, 2 usage, 3 a budget cannot be met, 4 the "
                "system failed\n");
     return ferror(f) ? OT_E_SYSTEM : OT_OK;

@@ -4,11 +4,14 @@
  *   import --> shapes --> plan --> plan-check --> results --> rewrite --> export
  *   `---load---'`------------------- tile ---------------------'`--save--'
  *
+ * Regions are lowered to kernels inside the plan pass, for their memory; the dump writes them after plan-check.
+ *
  * A new pass is one file and one line here. Letters are those of -d; the planner's own letters (A R
  * W D G) print from inside the plan pass.
  */
 #include "pipeline.h"
 
+#include "bufplan.h"
 #include "model_io.h"
 
 #include <errno.h>
@@ -58,7 +61,7 @@ static ot_status pass_shapes(ot_run *r)
 static ot_status pass_plan(ot_run *r)
 {
     OT_TRY(ot_target_load(r->options.target, r->options.threads, r->diag, &r->target));
-    if (r->options.l2_bytes) r->target.fast_bytes = r->options.l2_bytes;
+    if (r->options.l2_bytes) ot_target_set_l2(&r->target, r->options.l2_bytes);
     return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
 }
 
@@ -134,6 +137,35 @@ static ot_status dump_file(const ot_run *r, size_t number, const char *suffix)
     return s == OT_OK ? OT_OK : ot_fail(r->diag, s, "cannot write '%s'", path);
 }
 
+/* D/region-<id>.tk: the kernel of a region with its planned buffers. */
+static ot_status dump_kernel(const ot_run *r, const ot_region *x)
+{
+    char path[4096];
+    ot_region_memory m;
+    ot_kernel *k = NULL;
+    int n = snprintf(path, sizeof path, "%s/region-%u.tk", r->options.dump_dir, x->id);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    OT_TRY(ot_region_plan_memory(r->model->graph, x, &r->target, r->diag, &m, &k));
+    FILE *f = fopen(path, "we");
+    ot_status s = f ? OT_OK : ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
+    if (f) {
+        fprintf(f, "# %u operators, %s; %lld bytes of %lld in l2, %lld live at once\n", x->n_nodes, ot_form_name(x->form),
+                (long long)m.height, (long long)r->target.fast_bytes, (long long)m.lower_bound);
+        s = ot_kernel_print(k, f);
+        if (fclose(f) != 0) s = OT_E_SYSTEM;
+        if (s != OT_OK) s = ot_fail(r->diag, s, "cannot write '%s'", path);
+    }
+    ot_kernel_free(k);
+    return s;
+}
+
+static ot_status dump_kernels(const ot_run *r)
+{
+    for (uint32_t k = 0; k < r->plan->n_regions; k++) OT_TRY(dump_kernel(r, &r->plan->regions[k]));
+    return OT_OK;
+}
+
 /* What every pass but the export is followed by. */
 static ot_status after_pass(ot_run *r, size_t k)
 {
@@ -148,7 +180,8 @@ static ot_status after_pass(ot_run *r, size_t k)
         return ot_fail(r->diag, OT_E_SYSTEM, "cannot make folder '%s': %s", r->options.dump_dir,
                        strerror(errno));
     OT_TRY(dump_file(r, k, ".ot"));
-    return dump_file(r, k, ".dot");
+    OT_TRY(dump_file(r, k, ".dot"));
+    return PASSES[k].run == pass_plan_check ? dump_kernels(r) : OT_OK;
 }
 
 static double now(void)

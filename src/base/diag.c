@@ -9,9 +9,9 @@
 
 #include <stdarg.h>
 
-/* Length of the printable UTF-8 sequence at s (1..4), or 0 when it is not one. */
-static size_t printable(const unsigned char *s)
+size_t ot_utf8_printable(const char *text)
 {
+    const unsigned char *s = (const unsigned char *)text;
     if (s[0] < 0x80) return s[0] >= 0x20 && s[0] != 0x7f;
     size_t n;
     uint32_t code, least;
@@ -36,7 +36,7 @@ static size_t printable(const unsigned char *s)
 static void clean(char *text)
 {
     for (char *p = text; *p;) {
-        size_t n = printable((const unsigned char *)p);
+        size_t n = ot_utf8_printable(p);
         if (n == 0) *p = '?';
         p += n ? n : 1;
     }

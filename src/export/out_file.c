@@ -9,7 +9,7 @@
  * replacing a device by a file is never what anyone wants. An output that is a symbolic link keeps
  * being one: the file behind it is replaced.
  */
-#include "export.h"
+#include "out_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

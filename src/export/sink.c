@@ -2,7 +2,7 @@
  *
  * A failure sticks, so that the packer need not test every put; the caller asks once, at the flush.
  */
-#include "export.h"
+#include "out_file.h"
 
 #include <errno.h>
 #include <unistd.h>

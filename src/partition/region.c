@@ -74,6 +74,7 @@ static ot_status fill_nodes(const ot_seq *s, const ot_walk *w, const ot_choice *
         x->node = s->node[p];
         x->in = in;
         x->out = out;
+        x->work = s->work[p];
         for (uint32_t d = 0; d < OT_DIMS_MAX; d++) {
             x->lead_out[d] = k[p - c->first].lead_out;
             x->lead_axis[d] = d < c->n_dims ? k[p - c->first].lead_axis[d] : OT_AX_WHOLE;

@@ -226,9 +226,11 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
     }
     tot.out_bytes = (double)outs;
     tot.weights = (double)r->weight_bytes;
-    tot.ws = working_set(s, r, x, a, r->form != OT_FORM_SCAN) + ot_double_buffers(t, &tot);
+    /* A Scan reads slices of the outer tensors as they lie in a cached memory; a scratchpad needs them brought in. */
+    tot.ws = working_set(s, r, x, a, r->form != OT_FORM_SCAN || !t->is_cache) + ot_double_buffers(t, &tot);
     int64_t stitch;
     r->working_set = tot.ws;
+    r->weights_stay = ot_weights_stay(t, &tot);
     if (!t->is_cache && tot.ws > t->fast_bytes) return OT_OK; /* the search estimates; a scratchpad is a hard limit */
     ot_form_cost(t, &tot, r->form, &r->time_tiled, &r->traffic, &stitch);
     r->time_untiled = untiled;

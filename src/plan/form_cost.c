@@ -14,10 +14,13 @@
 
 #define RUN_SECONDS 80e-9 /* a strided copy, for each contiguous run (measured: Slice of narrow tiles) */
 
-static double level_time(const ot_target *t, const ot_totals *x, bool *resident)
+bool ot_weights_stay(const ot_target *t, const ot_totals *x)
 {
-    double footprint = (double)x->ws + x->weights;
-    *resident = footprint <= (double)t->fast_bytes || x->tiles <= 1;
+    return (double)x->ws + x->weights <= (double)t->fast_bytes || x->tiles <= 1;
+}
+
+static double level_time(const ot_target *t, const ot_totals *x)
+{
     if ((double)x->ws <= (double)t->fast_bytes) return x->t_fast;
     /* The middle level is judged by one tensor at a time, as for untiled nodes; about half of what is live. */
     double half = (double)x->ws / 2, mid = (double)t->mid_bytes, fast = (double)t->fast_bytes;
@@ -34,8 +37,8 @@ int64_t ot_double_buffers(const ot_target *t, const ot_totals *x)
 
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak)
 {
-    bool resident;
-    double compute = level_time(t, x, &resident);
+    bool resident = ot_weights_stay(t, x);
+    double compute = level_time(t, x);
     double weight_reads = resident ? x->weights : x->weights * x->tiles;
     double weight_bw = resident || !t->is_cache ? t->bw_slow : ot_cost_bw(t, x->weights);
     double weight_time = weight_reads / weight_bw;

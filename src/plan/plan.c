@@ -4,7 +4,10 @@
  */
 #include "planner.h"
 
+#include "bufplan.h"
+
 #define BUDGET_ATTEMPTS 3
+#define TILE_ATTEMPTS   6 /* tiles tried for one region of a scratchpad */
 
 const char *ot_form_name(ot_form f)
 {
@@ -78,6 +81,51 @@ static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, const c
     return OT_OK;
 }
 
+/* The planned arena of the region's kernel is its working set; a scratchpad must hold it. */
+static ot_status plan_memory(const ot_seq *s, const ot_target *t, ot_region *r, bool *fits)
+{
+    ot_region_memory m;
+    OT_TRY(ot_region_plan_memory(s->g, r, t, s->g->model->diag, &m, NULL));
+    r->working_set = m.height;
+    r->working_set_bound = m.lower_bound;
+    *fits = t->is_cache || m.height <= t->fast_bytes;
+    return OT_OK;
+}
+
+/* The next smaller tile along one dimension, the one with the fewest tiles first. false: there is none. */
+static bool shrink_tile(const ot_region *r, ot_choice *c)
+{
+    bool tried[OT_DIMS_MAX] = {false};
+    for (uint32_t n = 0; n < r->n_dims; n++) {
+        uint32_t best = OT_NONE;
+        int64_t tiles[OT_COUNTS_MAX];
+        for (uint32_t d = 0; d < r->n_dims; d++)
+            if (!tried[d] && (best == OT_NONE || r->dims[d].n_tiles < r->dims[best].n_tiles)) best = d;
+        tried[best] = true;
+        uint32_t count = ot_candidate_tiles(r->dims[best].extent, OT_COUNTS_MAX, r->n_dims > 1, tiles);
+        for (uint32_t k = 0; k < count; k++)
+            if (tiles[k] < c->tile[best]) {
+                c->tile[best] = tiles[k];
+                return true;
+            }
+    }
+    return false;
+}
+
+/* The region of choice c in its best form, with its memory planned. What the search estimated may not fit a scratchpad when
+ * it is planned: then with smaller tiles. */
+static ot_status make_region(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, ot_choice c, ot_plan *p,
+                             ot_region *r, bool *found)
+{
+    for (int attempt = 0; attempt < TILE_ATTEMPTS; attempt++) {
+        OT_TRY(ot_region_build(s, w, &c, p->arena, r));
+        OT_TRY(pick_form(s, t, o, p->arena, r, found));
+        if (*found) OT_TRY(plan_memory(s, t, r, found));
+        if (*found || t->is_cache || !shrink_tile(r, &c)) break;
+    }
+    return OT_OK;
+}
+
 static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path *path, ot_plan *p)
 {
     p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
@@ -88,8 +136,7 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         if (c->n_dims == 0) continue;
         ot_region r;
         bool found;
-        OT_TRY(ot_region_build(s, w, c, p->arena, &r));
-        OT_TRY(pick_form(s, t, o, p->arena, &r, &found));
+        OT_TRY(make_region(s, w, t, o, *c, p, &r, &found));
         if (!found) {
             OT_TRY(refuse(s, p, &r, t->is_cache ? "no output form can express this tiling exactly"
                                                : "no output form of this tiling fits the fast memory exactly"));

@@ -3,6 +3,7 @@
  * It shares no code with the planner (no walk, no trial, no cost): it follows the region's nodes itself, tile by tile, and
  * compares. It runs in release builds too; it is linear in nodes x tiles.
  */
+#include "bufplan.h"
 #include "plan.h"
 
 typedef struct checker {
@@ -11,6 +12,7 @@ typedef struct checker {
     ot_diag *d;
     ot_arena *a;
     const ot_region *r;
+    int64_t *most[OT_DIMS_MAX]; /* [n_values] longest made window over all tiles; 0: not cut there */
 } checker;
 
 static ot_status broken(const checker *c, const char *rule, ot_id value)
@@ -144,12 +146,15 @@ static ot_status check_windows(checker *c)
     if (!must || !covered) return ot_fail_nomem(c->d);
     OT_TRY(ot_tile_windows_new(c->g, r, c->a, &w));
     for (uint32_t d = 0; d < r->n_dims; d++) {
+        c->most[d] = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
+        if (!c->most[d]) return ot_fail_nomem(c->d);
         memset(covered, 0, (r->n_values + 1u) * sizeof *covered);
         for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
             bool ok = r->form == OT_FORM_WINDOW ? ot_tile_windows_clamped(c->g, r, d, k, &w, &why)
                                                 : ot_tile_windows_get(c->g, r, d, k, &w, &why);
             if (!ok) return broken(c, why, OT_NONE);
             for (uint32_t v = 0; v < r->n_values; v++) {
+                if (r->values[v].axis[d] >= 0) c->most[d][v] = ot_max(c->most[d][v], w.made[v].hi - w.made[v].lo);
                 if (!r->values[v].is_output || r->values[v].axis[d] < 0) continue;
                 if (w.piece[v].lo != covered[v] || w.piece[v].hi < w.piece[v].lo) return broken(c, "pieces overlap or leave a gap", r->values[v].value);
                 covered[v] = w.piece[v].hi;
@@ -179,6 +184,47 @@ static ot_status check_outputs(checker *c, const uint32_t *owner, uint32_t index
     return OT_OK;
 }
 
+/* Bytes of the largest tile of value v that has a buffer of its own; 0: it has none. */
+static double tile_bytes(const checker *c, uint32_t v)
+{
+    const ot_region *r = c->r;
+    const ot_rvalue *rv = &r->values[v];
+    double bytes = (double)rv->bytes;
+    bool cut = false, input = v < r->n_inputs;
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        if (rv->axis[d] < 0) continue;
+        cut = true;
+        bytes *= (double)c->most[d][v] / (double)c->g->values[rv->value].dims[rv->axis[d]];
+    }
+    if (input) return cut && !(r->form == OT_FORM_SCAN && c->t->is_cache) ? bytes : 0;
+    ot_op op = c->g->nodes[r->nodes[rv->node].node].op;
+    bool view = ot_op_access(op) == OT_ACC_RESHAPE || op == OT_OP_Identity || op == OT_OP_Dropout;
+    return view ? 0 : bytes;
+}
+
+/* The working set is what the planner of buffers makes of the region, its validator run, and holds at least what any operator
+ * reads at once. */
+static ot_status check_memory(checker *c)
+{
+    const ot_region *r = c->r;
+    ot_region_memory m;
+    OT_TRY(ot_region_plan_memory(c->g, r, c->t, c->d, &m, NULL));
+    if (m.height != r->working_set || m.lower_bound != r->working_set_bound) return broken(c, "the working set is not the planned arena", OT_NONE);
+    if (r->working_set < r->working_set_bound) return broken(c, "working set below what lives at once", OT_NONE);
+    for (uint32_t k = 0; k < r->n_nodes; k++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < c->g->nodes[r->nodes[k].node].n_in; i++) {
+            uint32_t v = r->nodes[k].in[i];
+            bool again = v == OT_NONE;
+            for (uint32_t j = 0; j < i && !again; j++) again = r->nodes[k].in[j] == v;
+            if (!again) sum += tile_bytes(c, v);
+        }
+        if (sum > (double)r->working_set + 0.5) return broken(c, "an operator reads more than the working set", c->g->nodes[r->nodes[k].node].out[0]);
+    }
+    if (!c->t->is_cache && r->working_set > c->t->fast_bytes) return broken(c, "working set above the capacity", OT_NONE);
+    return OT_OK;
+}
+
 /* requires the graph the plan was made for, unchanged. Fails: OT_E_INPUT with the first violation (our bug). */
 ot_status ot_plan_check(const ot_graph *g, const ot_plan *p, const ot_target *t, ot_diag *d)
 {
@@ -198,7 +244,7 @@ ot_status ot_plan_check(const ot_graph *g, const ot_plan *p, const ot_target *t,
         if (st == OT_OK) st = check_dims(&c);
         if (st == OT_OK) st = check_windows(&c);
         if (st == OT_OK) st = check_outputs(&c, owner, k);
-        if (st == OT_OK && !t->is_cache && c.r->working_set > t->fast_bytes) st = broken(&c, "working set above the capacity", OT_NONE);
+        if (st == OT_OK) st = check_memory(&c);
     }
     ot_arena_free(a);
     return st;

@@ -207,6 +207,8 @@ typedef struct ot_totals {
 } ot_totals;
 /* Bytes of a second input and output tile, where transfers overlap compute; else 0. */
 int64_t ot_double_buffers(const ot_target *t, const ot_totals *x);
+/* Constants are read once and stay in the fast memory beside the tiles. */
+bool ot_weights_stay(const ot_target *t, const ot_totals *x);
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak);
 
 #endif

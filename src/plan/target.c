@@ -3,6 +3,8 @@
  *   ot_target_load("h200")   --> presets (target_presets.c)
  *   ot_target_load("host")   --> caches and cores of this machine (target_host.c)
  *   ot_target_load("a.xml")  --> file (target_xml.c)
+ *
+ * What none of them says of the memories that kernels name, target_scopes.c fills in.
  */
 #include "target_internal.h"
 
@@ -51,7 +53,8 @@ static ot_status fail_unknown(const char *name, ot_diag *diag)
                    name, names);
 }
 
-ot_status ot_target_load(const char *name, uint32_t threads, ot_diag *diag, ot_target *t)
+/* Everything but the defaults of scopes. */
+static ot_status load(const char *name, uint32_t threads, ot_diag *diag, ot_target *t)
 {
     size_t n;
     const ot_target_preset *p = ot_target_presets(&n);
@@ -80,6 +83,13 @@ ot_status ot_target_load(const char *name, uint32_t threads, ot_diag *diag, ot_t
         return OT_OK;
     }
     return fail_unknown(name, diag);
+}
+
+ot_status ot_target_load(const char *name, uint32_t threads, ot_diag *diag, ot_target *t)
+{
+    OT_TRY(load(name, threads, diag, t));
+    ot_target_fill_scopes(t);
+    return OT_OK;
 }
 
 ot_status ot_target_list(FILE *f)

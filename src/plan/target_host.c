@@ -106,6 +106,7 @@ void ot_target_host(uint32_t threads, ot_target *t)
         .loop_overhead = 1.5e-6,
         .region_overhead = 10e-6,
         .memory_bytes = page > 0 && pages > 0 ? (int64_t)page * pages : 0,
+        .scopes = {[OT_SCOPE_GM] = {.alignment = 64}}, /* a cache line */
     };
     if (t->mid_bytes <= t->fast_bytes) {
         t->mid_bytes = 0;

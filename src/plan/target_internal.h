@@ -22,6 +22,11 @@ void ot_target_scale(ot_target *t, uint32_t cores);
 /* This machine; threads 0: every core we may run on. */
 void ot_target_host(uint32_t threads, ot_target *t);
 
+/* target_scopes.c: bytes of l2 and gm from the fast and slow memory; standard alignments where there is none yet. */
+void ot_target_fill_scopes(ot_target *t);
+/* Standard alignment of a scope in bytes. */
+int64_t ot_target_scope_alignment(ot_scope s);
+
 /* Read and check an XML file. */
 ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t) OT_MUST_USE;
 

@@ -29,6 +29,16 @@
 #define MIB (1024LL * 1024)
 #define GIB (1024LL * 1024 * 1024)
 
+/* On-chip memories of one Atlas A2 core, as its CANN platform file gives them (ub_size, l1_size, l0_*_size, bt_size;
+ * fixpipe: fb0_size, the bank of quantisation parameters). Their alignments are the standard ones. */
+#define ATLAS_A2_SCOPES                                                                                          \
+    {                                                                                                            \
+        [OT_SCOPE_UB] = {.bytes = 192 * KIB}, [OT_SCOPE_L1] = {.bytes = 512 * KIB},                              \
+        [OT_SCOPE_L0A] = {.bytes = 64 * KIB}, [OT_SCOPE_L0B] = {.bytes = 64 * KIB},                              \
+        [OT_SCOPE_L0C] = {.bytes = 128 * KIB}, [OT_SCOPE_BT] = {.bytes = 1 * KIB},                               \
+        [OT_SCOPE_FP] = {.bytes = 2 * KIB},                                                                      \
+    }
+
 static const ot_target_preset PRESETS[] = {
     {.target = {.name = "ascend-a2",
                 .description = "Ascend A2: 192 MB L2, HBM 1.6 TB/s",
@@ -52,7 +62,8 @@ static const ot_target_preset PRESETS[] = {
                 .node_overhead = 5e-6,
                 .loop_overhead = 2e-6,
                 .region_overhead = 10e-6,
-                .memory_bytes = 64 * GIB}},
+                .memory_bytes = 64 * GIB,
+                .scopes = ATLAS_A2_SCOPES}},
     {.target = {.name = "ascend-a2-16m",
                 .description = "Ascend A2, 16 MB share of its L2",
                 .fast_bytes = 16 * MIB,
@@ -75,7 +86,8 @@ static const ot_target_preset PRESETS[] = {
                 .node_overhead = 5e-6,
                 .loop_overhead = 2e-6,
                 .region_overhead = 10e-6,
-                .memory_bytes = 64 * GIB}},
+                .memory_bytes = 64 * GIB,
+                .scopes = ATLAS_A2_SCOPES}},
     {.target = {.name = "tlf-16m",
                 .description =
                     "fictitious chip of the worked example: 16 MB scratchpad, 100 GB/s slow memory",
@@ -97,7 +109,8 @@ static const ot_target_preset PRESETS[] = {
                 .rate_reduce = 2e12,
                 .rate_pool = 2e12,
                 .node_overhead = 0.1e-6, .loop_overhead = 0.2e-6, .region_overhead = 5e-6,
-                .memory_bytes = 0}},
+                .memory_bytes = 0,
+                .scopes = {[OT_SCOPE_L2] = {.alignment = 256}}}},
     {.target = {.name = "h200",
                 .description = "H200: 50 MB L2, HBM3e 4.8 TB/s",
                 .fast_bytes = 50 * MIB,
@@ -120,7 +133,9 @@ static const ot_target_preset PRESETS[] = {
                 .node_overhead = 3e-6,
                 .loop_overhead = 3e-6,
                 .region_overhead = 10e-6,
-                .memory_bytes = 141000000000LL}},
+                .memory_bytes = 141000000000LL,
+                /* 227 KiB of an SM's shared memory for one block (Hopper tuning guide); L2 lines of 128 B */
+                .scopes = {[OT_SCOPE_SHARED] = {.bytes = 227 * KIB}, [OT_SCOPE_L2] = {.alignment = 128}}}},
     {.target = {.name = "ethos-u55",
                 .description =
                     "Ethos-U55 with 256 MACs at 500 MHz: 256 KiB SRAM, 0.5 GB/s behind it",
@@ -144,7 +159,9 @@ static const ot_target_preset PRESETS[] = {
                 .node_overhead = 2e-6,
                 .loop_overhead = 1e-6,
                 .region_overhead = 5e-6,
-                .memory_bytes = 0}},
+                .memory_bytes = 0,
+                /* feature maps lie in units of 16 bytes */
+                .scopes = {[OT_SCOPE_L2] = {.alignment = 16}, [OT_SCOPE_GM] = {.alignment = 16}}}},
     {.target = {.name = "mcu-512k",
                 .description = "microcontroller of the Cortex-M7 class at 480 MHz: 512 KiB SRAM",
                 .fast_bytes = 512 * KIB,
@@ -167,7 +184,9 @@ static const ot_target_preset PRESETS[] = {
                 .node_overhead = 2e-6,
                 .loop_overhead = 0.5e-6,
                 .region_overhead = 2e-6,
-                .memory_bytes = 0}},
+                .memory_bytes = 0,
+                /* double words */
+                .scopes = {[OT_SCOPE_L2] = {.alignment = 8}, [OT_SCOPE_GM] = {.alignment = 8}}}},
     {.target = {.name = "cpu-generic",
                 .description =
                     "ordinary CPU core with AVX2, 1 MiB L2, 20 GB/s (rates scale with --threads)",
@@ -191,7 +210,8 @@ static const ot_target_preset PRESETS[] = {
                 .node_overhead = 3e-6,
                 .loop_overhead = 8e-6,
                 .region_overhead = 20e-6,
-                .memory_bytes = 0},
+                .memory_bytes = 0,
+                .scopes = {[OT_SCOPE_GM] = {.alignment = 64}}},
      .per_core = true},
 };
 

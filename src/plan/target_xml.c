@@ -8,10 +8,12 @@
  *     <rates conv="..." conv-depthwise="..." conv-pointwise="..." gemm="..." elementwise="..."
  *            transcendental="..." reduction="..." pooling="..."/>
  *     <overheads node="..." loop="..." region="..."/>
+ *     <memory scope="ub" bytes="196608" alignment="32"/>        (any number, one a scope)
  *   </target>
  *
- * Both directions walk one table: element, attribute, kind, place in ot_target. Files come from
- * strangers: no network, no DTD, no entities, at most 1 MiB.
+ * Both directions walk one table: element, attribute, kind, place in ot_target; <memory> alone is
+ * apart, since its place depends on its scope. Files come from strangers: no network, no DTD, no
+ * entities, at most 1 MiB.
  */
 #include "target_internal.h"
 
@@ -25,6 +27,7 @@
 #define FILE_MAX  (1 << 20)
 #define BYTES_MAX (1LL << 50)
 #define RATE_MAX  1e18
+#define ALIGN_MAX (1LL << 20)
 
 typedef enum field_kind { BYTES, RATE, SECONDS, CORES, TRUTH, TEXT } field_kind;
 
@@ -204,6 +207,96 @@ static ot_status next_element(const reader *r, xmlNode *n, xmlNode **out)
     return OT_OK;
 }
 
+/* ---- <memory> ---- */
+
+static ot_status bad_memory(const reader *r, const char *name, const char *text, const char *rule)
+{
+    return ot_fail(r->diag, OT_E_INPUT, "%s: <memory %s=\"%.60s\">: %s", r->path, name, text, rule);
+}
+
+/* A number of 1..max, 0 when the attribute is not there. */
+static ot_status memory_number(const reader *r, xmlNode *e, const char *name, int64_t max, const char *rule, int64_t *out)
+{
+    xmlChar *text = xmlGetNoNsProp(e, (const xmlChar *)name);
+    *out = 0;
+    if (!text) return OT_OK;
+    ot_status s = OT_OK;
+    if (!parse_i64((const char *)text, out) || *out < 1 || *out > max)
+        s = bad_memory(r, name, (const char *)text, rule);
+    xmlFree(text);
+    return s;
+}
+
+static ot_status memory_scope(const reader *r, xmlNode *e, ot_scope *out)
+{
+    for (xmlAttr *a = e->properties; a; a = a->next) {
+        const char *name = (const char *)a->name;
+        if (strcmp(name, "scope") != 0 && strcmp(name, "bytes") != 0 && strcmp(name, "alignment") != 0)
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <memory>: no attribute '%s' here", r->path, name);
+    }
+    xmlChar *text = xmlGetNoNsProp(e, (const xmlChar *)"scope");
+    if (!text) return ot_fail(r->diag, OT_E_INPUT, "%s: <memory>: attribute 'scope' is missing", r->path);
+    ot_status s = OT_OK;
+    if (!ot_scope_parse((const char *)text, out)) {
+        char names[128] = "";
+        for (int k = 0; k < OT_SCOPE_COUNT; k++) {
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, "%s%s", k ? ", " : "must be one of ", ot_scope_name((ot_scope)k));
+        }
+        s = bad_memory(r, "scope", (const char *)text, names);
+    }
+    xmlFree(text);
+    return s;
+}
+
+/* l2 and gm have their bytes from <fast> and <slow>: here they may be repeated, not contradicted. */
+static ot_status memory_bytes(const reader *r, ot_scope scope, int64_t bytes)
+{
+    bool l2 = scope == OT_SCOPE_L2, gm = scope == OT_SCOPE_GM;
+    int64_t own = l2 ? r->t->fast_bytes : r->t->memory_bytes;
+    if (!l2 && !gm && bytes == 0)
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <memory scope=\"%s\">: attribute 'bytes' is missing", r->path,
+                       ot_scope_name(scope));
+    if ((l2 || gm) && bytes != 0 && bytes != own)
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <memory scope=\"%s\">: bytes must be those of <%s>, or be left out", r->path,
+                       ot_scope_name(scope), l2 ? "fast" : "slow");
+    r->t->scopes[scope].bytes = bytes;
+    return OT_OK;
+}
+
+static ot_status read_memory(const reader *r, xmlNode *e, bool seen[OT_SCOPE_COUNT])
+{
+    ot_scope scope = OT_SCOPE_COUNT;
+    int64_t bytes, alignment;
+    xmlNode *child;
+
+    OT_TRY(memory_scope(r, e, &scope));
+    if (seen[scope])
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <memory scope=\"%s\">: given twice", r->path, ot_scope_name(scope));
+    seen[scope] = true;
+    OT_TRY(memory_number(r, e, "bytes", BYTES_MAX, "must be a whole number of bytes from 1 to 2^50", &bytes));
+    OT_TRY(memory_number(r, e, "alignment", ALIGN_MAX, "must be a whole number of bytes from 1 to 2^20", &alignment));
+    OT_TRY(memory_bytes(r, scope, bytes));
+    r->t->scopes[scope].alignment = alignment;
+    OT_TRY(next_element(r, e->children, &child));
+    return child ? ot_fail(r->diag, OT_E_INPUT, "%s: <memory> must be empty", r->path) : OT_OK;
+}
+
+/* Elements from e on, to the end of the root. */
+static ot_status read_memories(const reader *r, xmlNode *e)
+{
+    bool seen[OT_SCOPE_COUNT] = {false};
+    while (e) {
+        if (strcmp((const char *)e->name, "memory") != 0)
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> is not allowed here", r->path, (const char *)e->name);
+        OT_TRY(read_memory(r, e, seen));
+        OT_TRY(next_element(r, e->next, &e));
+    }
+    return OT_OK;
+}
+
+/* ---- the file ---- */
+
 static ot_status read_target(const reader *r, xmlDoc *doc)
 {
     xmlNode *root = xmlDocGetRootElement(doc), *e = NULL, *child = NULL;
@@ -227,9 +320,7 @@ static ot_status read_target(const reader *r, xmlDoc *doc)
                            ELEMENTS[k].name);
         OT_TRY(next_element(r, e->next, &e));
     }
-    if (e)
-        return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> is not allowed here", r->path,
-                       (const char *)e->name);
+    OT_TRY(read_memories(r, e));
     if (r->t->mid_bytes == 0) r->t->bw_mid = r->t->bw_slow;
     return OT_OK;
 }
@@ -312,6 +403,25 @@ static int write_attributes(xmlTextWriter *w, const ot_target *t, const char *el
     return rc;
 }
 
+/* <memory> of the scopes that differ from the defaults. */
+static int write_memories(xmlTextWriter *w, const ot_target *t)
+{
+    int rc = 0;
+    for (int k = 0; k < OT_SCOPE_COUNT && rc >= 0; k++) {
+        int64_t bytes = k == OT_SCOPE_L2 || k == OT_SCOPE_GM ? 0 : t->scopes[k].bytes; /* those of <fast> and <slow> */
+        int64_t alignment = t->scopes[k].alignment;
+        if (alignment == ot_target_scope_alignment((ot_scope)k)) alignment = 0;
+        if (bytes == 0 && (alignment == 0 || (k != OT_SCOPE_L2 && k != OT_SCOPE_GM))) continue;
+        rc = xmlTextWriterStartElement(w, (const xmlChar *)"memory");
+        if (rc >= 0) rc = xmlTextWriterWriteAttribute(w, (const xmlChar *)"scope", (const xmlChar *)ot_scope_name((ot_scope)k));
+        if (rc >= 0 && bytes) rc = xmlTextWriterWriteFormatAttribute(w, (const xmlChar *)"bytes", "%lld", (long long)bytes);
+        if (rc >= 0 && alignment)
+            rc = xmlTextWriterWriteFormatAttribute(w, (const xmlChar *)"alignment", "%lld", (long long)alignment);
+        if (rc >= 0) rc = xmlTextWriterEndElement(w);
+    }
+    return rc;
+}
+
 static int write_target(xmlTextWriter *w, const ot_target *t)
 {
     int rc = xmlTextWriterSetIndent(w, 1);
@@ -324,6 +434,7 @@ static int write_target(xmlTextWriter *w, const ot_target *t)
         if (rc >= 0) rc = write_attributes(w, t, ELEMENTS[k].name);
         if (rc >= 0) rc = xmlTextWriterEndElement(w);
     }
+    if (rc >= 0) rc = write_memories(w, t);
     return rc >= 0 ? xmlTextWriterEndDocument(w) : rc;
 }
 

@@ -51,6 +51,7 @@ static bool copy_region(ot_arena *a, const ot_graph *g, const ot_region *from, o
                              .n_dims = from->n_dims,
                              .form = ot_form_name(from->form),
                              .working_set = from->working_set,
+                             .working_set_bound = from->working_set_bound,
                              .time_untiled = from->time_untiled,
                              .time_tiled = from->time_tiled,
                              .benefit = from->benefit,
@@ -128,12 +129,11 @@ ot_status ot_results_build(const ot_graph *g, const ot_plan *p, const ot_target 
     r->compulsory_bytes = p->compulsory_bytes;
     r->activation_sum = activation_sum(g);
     r->n_live_nodes = g->n_order;
-    if (!r->model || !r->target || !copy_lists(g, p, r)) {
-        ot_arena_free(a);
-        return ot_fail_nomem(d);
-    }
-    *out = r;
-    return OT_OK;
+    ot_status st = r->model && r->target && copy_lists(g, p, r) ? OT_OK : ot_fail_nomem(d);
+    if (st == OT_OK) st = ot_graph_arena(g, &r->activations, &r->n_unsized);
+    if (st == OT_OK) *out = r;
+    else ot_arena_free(a);
+    return st;
 }
 
 void ot_results_free(ot_results *r)

@@ -5,15 +5,14 @@
  *                     before      after
  *   peak memory     98.0 MiB   24.5 MiB   x0.25
  *   ...
- *   region  nodes  from .. to            tiles   form   working set   time                  benefit
- * MACs r0         12  conv1 .. relu3        H 8     scan      1.9 MiB    12.1 ms -> 8.0 ms      4.1
- * ms   x1.03
+ *   region  nodes  from .. to      axis/tiles  form     working set                time  benefit   MACs
+ *   r0         12  conv1 .. relu3  H/8         scan  1.9 MiB (48 %)  12.1 ms -> 8.0 ms   4.1 ms  x1.03
  *
  * Names come from strangers: control bytes are shown as '?', long names lose their middle.
  */
 #include "results.h"
 
-#define COLUMNS      9
+#define COLUMNS      10
 #define CELL         96
 #define NAME_WIDTH   22
 #define GROUPS_SHOWN 6
@@ -87,6 +86,29 @@ static void print_headline(const ot_results *r, bool all, FILE *f)
                 ot_format_bytes((double)r->untiled.peak_bytes, b, sizeof b));
 }
 
+/* ---- arena ---- */
+
+static void print_arena_row(const char *what, int64_t bytes, const char *remark, FILE *f)
+{
+    char a[32];
+    fprintf(f, "%*s%-30s %10s", MARGIN + 2, "", what, ot_format_bytes((double)bytes, a, sizeof a));
+    fprintf(f, *remark ? "   %s\n" : "\n", remark);
+}
+
+static void print_arena(const ot_results *r, FILE *f)
+{
+    const ot_arena_figures *a = &r->activations;
+    if (a->n_buffers == 0) return;
+    fprintf(f, "\n%*sactivations of the untiled model in one memory (%u buffers", MARGIN, "", a->n_buffers);
+    if (r->n_unsized) fprintf(f, "; %u of unknown size left out", r->n_unsized);
+    fputs(")\n", f);
+    print_arena_row("side by side", a->naive, "", f);
+    print_arena_row("live at once", a->lower_bound, "no plan is lower", f);
+    print_arena_row("planned", a->planned, a->proved ? "the least possible" : "", f);
+    print_arena_row("planned, greedy by size", a->greedy, "", f);
+    print_arena_row("planned, operators in place", a->in_place, "", f);
+}
+
 /* ---- regions ---- */
 
 typedef char row_cells[COLUMNS][CELL];
@@ -111,24 +133,26 @@ static void fill_row(const ot_results *all, const ot_result_region *r, row_cells
     ot_format_bytes((double)r->working_set, a, sizeof a);
     snprintf(c[5], CELL, "%s (%.0f %%)", a,
              all->fast_bytes > 0 ? 100.0 * (double)r->working_set / (double)all->fast_bytes : 0.0);
+    ot_format_bytes((double)r->working_set_bound, c[6], CELL);
     ot_format_seconds(r->time_untiled, a, sizeof a);
     ot_format_seconds(r->time_tiled, b, sizeof b);
-    snprintf(c[6], CELL, "%s -> %s", a, b);
+    snprintf(c[7], CELL, "%s -> %s", a, b);
     if (r->benefit < 0) {
         ot_format_seconds(-r->benefit, a, sizeof a);
-        snprintf(c[7], CELL, "-%s", a);
+        snprintf(c[8], CELL, "-%s", a);
     } else {
-        ot_format_seconds(r->benefit, c[7], CELL);
+        ot_format_seconds(r->benefit, c[8], CELL);
     }
-    snprintf(c[8], CELL, "x%.2f", r->mac_ratio);
+    snprintf(c[9], CELL, "x%.2f", r->mac_ratio);
 }
 
 static void print_row(row_cells c, const size_t *width, FILE *f)
 {
-    static const bool right[COLUMNS] = {false, true, false, false, false, true, true, true, true};
+    static const bool right[COLUMNS] = {false, true, false, false, false, true, true, true, true, true};
     fprintf(f, "%*s", MARGIN, "");
     for (size_t k = 0; k < COLUMNS; k++) {
         int w = (int)width[k];
+        if (w == 0) continue;
         const char *gap = k + 1 < COLUMNS ? "  " : "\n";
         if (right[k])
             fprintf(f, "%*s%s", w, c[k], gap);
@@ -137,11 +161,10 @@ static void print_row(row_cells c, const size_t *width, FILE *f)
     }
 }
 
-static ot_status print_regions(const ot_results *r, FILE *f)
+static ot_status print_regions(const ot_results *r, bool all, FILE *f)
 {
-    static const char *const titles[COLUMNS] = {"region",     "nodes",   "from .. to",
-                                                "axis/tiles", "form",    "working set",
-                                                "time",       "benefit", "MACs"};
+    static const char *const titles[COLUMNS] = {"region",      "nodes",   "from .. to", "axis/tiles", "form",
+                                                "working set", "at once", "time",       "benefit",    "MACs"};
     size_t width[COLUMNS] = {0};
 
     if (r->n_regions == 0) return OT_OK;
@@ -152,6 +175,7 @@ static ot_status print_regions(const ot_results *r, FILE *f)
     for (uint32_t i = 0; i <= r->n_regions; i++)
         for (size_t k = 0; k < COLUMNS; k++)
             if (strlen(rows[i][k]) > width[k]) width[k] = strlen(rows[i][k]);
+    if (!all) width[6] = 0; /* what is live at once, beside what was planned for it */
     fputc('\n', f);
     for (uint32_t i = 0; i <= r->n_regions; i++) print_row(rows[i], width, f);
     free(rows);
@@ -249,7 +273,8 @@ static void print_refused(const ot_results *r, bool all, FILE *f)
 ot_status ot_results_print(const ot_results *r, bool all, FILE *f)
 {
     print_headline(r, all, f);
-    OT_TRY(print_regions(r, f));
+    if (all) print_arena(r, f);
+    OT_TRY(print_regions(r, all, f));
     OT_TRY(print_barriers(r, all, f));
     print_refused(r, all, f);
     if (r->n_regions == 0) fprintf(f, "\n%*snothing is worth tiling here\n", MARGIN, "");

@@ -46,6 +46,36 @@ bad 's/<slow.*/<slow bandwidth="1e10"><x\/><\/slow>/' '<slow> must be empty'
 bad 's/<slow/words <slow/' 'text is not allowed'
 bad 's/name="chip"/name=""/' 'must not be empty'
 bad 's/<\/target>//' 'not well-formed'
+bad 's/<overheads/<memory scope="ub" bytes="1"\/><overheads/' '<overheads> must come here, not <memory>'
+
+# memories that kernels name
+sed 's/^<\/target>/  <memory scope="ub" bytes="4096" alignment="48"\/>\n  <memory scope="l2" alignment="32"\/><!-- x -->\n  <memory scope="gm" alignment="1"\/>\n&/' \
+    "$tmp/good.xml" >"$tmp/mem.xml"
+mv "$tmp/mem.xml" "$tmp/good.xml"
+if command -v xmllint >/dev/null; then
+    xmllint --noout --schema "$root/reports/target.xsd" "$tmp/good.xml" 2>/dev/null || fail "the schema refuses <memory>"
+fi
+expect 0 "$TOOL" inspect "$m" --target "$tmp/good.xml" --json
+bad 's/scope="ub"/scope="uc"/' 'must be one of ub, l1, l0a, l0b, l0c, bt, fp, l2, shared, gm'
+bad 's/ scope="ub"//' "<memory>: attribute 'scope' is missing"
+bad 's/bytes="4096"/bytes="0"/' '<memory bytes="0">'
+bad 's/bytes="4096"/bytes="4K"/' '<memory bytes="4K">'
+bad 's/bytes="4096"/bytes="9999999999999999999999"/' 'whole number of bytes from 1 to 2^50'
+bad 's/alignment="48"/alignment="-32"/' '<memory alignment="-32">'
+bad 's/alignment="48"/alignment="2097152"/' 'from 1 to 2^20'
+bad 's/alignment="48"/align="48"/' "<memory>: no attribute 'align'"
+bad 's/scope="gm"/scope="ub" bytes="1"/' '<memory scope="ub">: given twice'
+bad 's/alignment="48"\/>/alignment="48">x<\/memory>/' 'text is not allowed'
+bad 's/alignment="48"\/>/alignment="48"><x\/><\/memory>/' '<memory> must be empty'
+bad 's/<!-- x -->/<x\/>/' '<x> is not allowed here'
+# rules between elements, which the schema cannot state
+refused() { sed "$1" "$tmp/good.xml" >"$tmp/bad.xml"; expect 1 "$TOOL" inspect "$m" --target "$tmp/bad.xml"; says "$2"; }
+refused 's/ bytes="4096"//' "<memory scope=\"ub\">: attribute 'bytes' is missing"
+refused 's/scope="l2"/scope="l2" bytes="65537"/' 'bytes must be those of <fast>'
+refused 's/scope="gm"/scope="gm" bytes="1"/' 'bytes must be those of <slow>'
+sed 's/scope="l2"/scope="l2" bytes="65536"/' "$tmp/good.xml" >"$tmp/same.xml"
+expect 0 "$TOOL" inspect "$m" --target "$tmp/same.xml" --json
+
 printf '<!DOCTYPE target [<!ENTITY a "b">]>\n%s\n' "$(sed 1d "$tmp/good.xml")" >"$tmp/dtd.xml"
 expect 1 "$TOOL" inspect "$m" --target "$tmp/dtd.xml"; says 'DTD'
 expect 1 "$TOOL" inspect "$m" --target "$tmp/absent.xml"; says absent.xml

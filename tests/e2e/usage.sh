@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.bash"
 
 expect 0 "$TOOL" --help
-for word in --goal --target --shape --l2 inspect plan-memory 'default: host'; do
+for word in --goal --target --shape --l2 inspect plan-memory --capacity --svg 'default: host'; do
     grep -qF -- "$word" "$tmp/out" || fail "--help does not mention $word"
 done
 expect 0 "$TOOL" inspect --help
@@ -39,11 +39,25 @@ expect 2 "$TOOL" m.onnx -o x --threads 0; says '--threads'
 expect 2 "$TOOL" m.onnx -o x -d Z; says 'letters are'
 expect 2 "$TOOL" m.onnx -o - --json; says 'both want stdout'
 
+expect 0 "$TOOL" plan-memory --help
+expect 2 "$TOOL" plan-memory; says 'no file given'
+expect 2 "$TOOL" plan-memory a.tk b.tk; says 'one file at a time'
+expect 2 "$TOOL" plan-memory a.tk --mode quick; says '--mode'; says 'must be auto, sequential, reuse or search'
+for bad in 0 -1 '' nan 1e3 2m 0.0001 9999999; do
+    expect 2 "$TOOL" plan-memory a.csv --time-limit "$bad"; says "--time-limit '$bad': must be seconds"
+done
+expect 2 "$TOOL" plan-memory a.csv --capacity 0; says "--capacity '0'"
+expect 2 "$TOOL" plan-memory a.csv --goal memory; says "--goal is not for 'plan-memory'"
+expect 2 "$TOOL" m.onnx -o x --svg m.svg; says "--svg is for 'onnx-tile plan-memory' only"
+expect 2 "$TOOL" inspect m.onnx --capacity 1K; says "--capacity is for 'onnx-tile plan-memory' only"
+expect 2 "$TOOL" plan-memory a.csv -o - --json; says 'both want stdout'
+expect 2 "$TOOL" plan-memory a.csv --svg - --json; says 'both want stdout'
+expect 2 "$TOOL" plan-memory a.csv -o x --svg x; says "both want 'x'"
+
 # parts that this build does not have
 for command in run bench calibrate; do
     expect 2 "$TOOL" $command m.onnx; says "'$command' needs the native engine, which this build does not have"
 done
-expect 2 "$TOOL" plan-memory b.csv; says 'needs the buffer planner'
 expect 2 "$TOOL" m.onnx -o x --verify; says "'--verify' needs the native engine"
 expect 2 "$TOOL" m.onnx -o x --emit engine; says "'--emit engine' needs the native engine"
 expect 2 "$TOOL" m.onnx -o x --report r.html; says "'--report' needs the report writers"

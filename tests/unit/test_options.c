@@ -8,7 +8,7 @@
 
 #include "options.h"
 
-#define WORDS_MAX 16
+#define WORDS_MAX 20
 
 typedef struct parsed {
     ot_options o;
@@ -140,6 +140,64 @@ static void letters_reach_the_debug_mask(void **state)
     ot_options_free(&p.o);
 }
 
+static void plan_memory_options(void **state)
+{
+    (void)state;
+    parsed p = parse("plan-memory", "k.tk", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_int_equal(p.o.command, OT_CMD_PLAN_MEMORY);
+    assert_string_equal(p.o.model, "k.tk");
+    assert_null(p.o.target); /* the kernel's own */
+    assert_null(p.o.output);
+    assert_null(p.o.svg);
+    assert_int_equal(p.o.memory.mode, OT_MEM_AUTO);
+    assert_int_equal(p.o.memory.capacity, 0);
+    assert_true(p.o.memory.time_limit == 0);
+    assert_false(p.o.memory.workspace_reuse || p.o.memory.lifetimes.no_in_place || p.o.memory.lifetimes.restrict_in_place);
+    ot_options_free(&p.o);
+    p = parse("plan-memory", "-", "-o", "-", "--capacity", "1.5K", "--time-limit=2.5", "--mode", "reuse", "--svg", "m.svg",
+              "--target=h200", "--threads", "2", "--restrict-inplace", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_int_equal(p.o.memory.capacity, 1536);
+    assert_true(p.o.memory.time_limit == 2.5);
+    assert_int_equal(p.o.memory.mode, OT_MEM_REUSE);
+    assert_string_equal(p.o.svg, "m.svg");
+    assert_string_equal(p.o.target, "h200");
+    assert_int_equal(p.o.threads, 2);
+    assert_true(p.o.memory.lifetimes.restrict_in_place);
+    ot_options_free(&p.o);
+    p = parse("plan-memory", "k.tk", "--no-inplace", "--workspace-reuse", "--mode=search", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_true(p.o.memory.lifetimes.no_in_place && p.o.memory.workspace_reuse);
+    assert_int_equal(p.o.memory.mode, OT_MEM_SEARCH);
+    ot_options_free(&p.o);
+}
+
+/* Options are refused by the commands that have no use for them, with the command that has. */
+static void options_belong_to_commands(void **state)
+{
+    (void)state;
+    static const char *const memory[] = {"--capacity=1K", "--mode=search",      "--time-limit=1",   "--svg=x",
+                                         "--no-inplace",  "--restrict-inplace", "--workspace-reuse"};
+    static const char *const models[] = {"--l2=1K", "--shape=x=1",       "--goal=time", "--memory-budget=1K", "--max-slowdown=1",
+                                         "--force", "--dump-dir=x",      "--verify",    "--emit=onnx",        "--report=x.xml",
+                                         "--no-tie-break", "--form=scan"};
+    for (size_t k = 0; k < sizeof memory / sizeof *memory; k++) {
+        for (int inspect = 0; inspect < 2; inspect++) {
+            parsed p = inspect ? parse("inspect", "m.onnx", memory[k], NULL) : parse("m.onnx", "-o", "x", memory[k], NULL);
+            assert_int_equal(p.s, OT_E_USAGE);
+            if (!strstr(p.d.message, "is for 'onnx-tile plan-memory' only")) fail_msg("%s: %s", memory[k], p.d.message);
+            ot_options_free(&p.o);
+        }
+    }
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+        parsed p = parse("plan-memory", "k.tk", models[k], NULL);
+        assert_int_equal(p.s, OT_E_USAGE);
+        if (!strstr(p.d.message, "is not for 'plan-memory'")) fail_msg("%s: %s", models[k], p.d.message);
+        ot_options_free(&p.o);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +208,8 @@ int main(void)
         cmocka_unit_test(commands_are_first_words_only),
         cmocka_unit_test(hints_need_a_near_name),
         cmocka_unit_test(letters_reach_the_debug_mask),
+        cmocka_unit_test(plan_memory_options),
+        cmocka_unit_test(options_belong_to_commands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

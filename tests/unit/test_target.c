@@ -67,7 +67,63 @@ static void xml_round_trip(void **state)
         assert_true(u.bw_slow == t.bw_slow && u.bw_mid == t.bw_mid && u.bw_fast == t.bw_fast);
         assert_true(u.rate_pool == t.rate_pool && u.rate_conv == t.rate_conv &&
                     u.loop_overhead == t.loop_overhead);
+        for (int s = 0; s < OT_SCOPE_COUNT; s++) {
+            assert_int_equal(u.scopes[s].bytes, t.scopes[s].bytes);
+            assert_int_equal(u.scopes[s].alignment, t.scopes[s].alignment);
+        }
     }
+}
+
+static void check_scope(const char *target, ot_scope s, int64_t bytes, int64_t alignment)
+{
+    ot_target t = load(target, 0);
+    if (t.scopes[s].bytes != bytes || t.scopes[s].alignment != alignment)
+        fail_msg("%s, %s: %lld bytes, alignment %lld", target, ot_scope_name(s), (long long)t.scopes[s].bytes,
+                 (long long)t.scopes[s].alignment);
+}
+
+/* The unified buffer is the one of the overflow message: 1572864 bits. */
+static void scopes_of_presets(void **state)
+{
+    (void)state;
+    static const char *const a2[] = {"ascend-a2", "ascend-a2-16m"};
+    for (int k = 0; k < 2; k++) {
+        check_scope(a2[k], OT_SCOPE_UB, 1572864 / 8, 32);
+        check_scope(a2[k], OT_SCOPE_L1, 512 << 10, 32);
+        check_scope(a2[k], OT_SCOPE_L0A, 64 << 10, 512);
+        check_scope(a2[k], OT_SCOPE_L0B, 64 << 10, 512);
+        check_scope(a2[k], OT_SCOPE_L0C, 128 << 10, 512);
+        check_scope(a2[k], OT_SCOPE_BT, 1024, 64);
+        check_scope(a2[k], OT_SCOPE_FP, 2048, 64);
+        check_scope(a2[k], OT_SCOPE_L2, (k ? 16 : 192) << 20, 64);
+        check_scope(a2[k], OT_SCOPE_GM, 64LL << 30, 256);
+        check_scope(a2[k], OT_SCOPE_SHARED, 0, 128);
+    }
+    check_scope("h200", OT_SCOPE_SHARED, 232448, 128);
+    check_scope("h200", OT_SCOPE_UB, 0, 32);
+    check_scope("tlf-16m", OT_SCOPE_L2, 16 << 20, 256);
+    check_scope("ethos-u55", OT_SCOPE_L2, 256 << 10, 16);
+    check_scope("mcu-512k", OT_SCOPE_L2, 512 << 10, 8);
+    check_scope("cpu-generic", OT_SCOPE_L2, 1 << 20, 64);
+    check_scope("cpu-generic", OT_SCOPE_GM, 0, 64);
+}
+
+/* Whatever the target, l2 and gm are the fast and the slow memory, and no alignment is missing. */
+static void scopes_follow_the_memories(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < N_NAMES; k++) {
+        ot_target t = load(NAMES[k], 0);
+        assert_int_equal(t.scopes[OT_SCOPE_L2].bytes, t.fast_bytes);
+        assert_int_equal(t.scopes[OT_SCOPE_GM].bytes, t.memory_bytes);
+        for (int s = 0; s < OT_SCOPE_COUNT; s++) assert_true(t.scopes[s].alignment >= 1);
+        ot_target_set_l2(&t, 12345);
+        assert_int_equal(t.fast_bytes, 12345);
+        assert_int_equal(t.scopes[OT_SCOPE_L2].bytes, 12345);
+    }
+    ot_target host = load("host", 0);
+    assert_int_equal(host.scopes[OT_SCOPE_GM].alignment, 64);
+    assert_true(host.scopes[OT_SCOPE_GM].bytes > 0);
 }
 
 static void threads_scale_cpus_and_only_count_elsewhere(void **state)
@@ -120,6 +176,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(presets_are_sane),
         cmocka_unit_test(xml_round_trip),
+        cmocka_unit_test(scopes_of_presets),
+        cmocka_unit_test(scopes_follow_the_memories),
         cmocka_unit_test(threads_scale_cpus_and_only_count_elsewhere),
         cmocka_unit_test(host_is_capped),
         cmocka_unit_test(worked_example_is_bound_by_memory),

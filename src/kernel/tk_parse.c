@@ -1,0 +1,449 @@
+/* The parser of .tk kernels: statements and blocks.
+ *
+ *   kernel NAME [target "..."] { param...  statement... }
+ *
+ *   statement: alloc  workspace  alias  subview  free  load  store  copy  yield        begins with its word
+ *              [names =] for | while | if ... { ... }                                  block
+ *              names = PIPE.OP(...)                                                    operation
+ *
+ * Blocks nest through the builder's list of open blocks, not through recursion: a text cannot use up the stack. Results and
+ * carried names are new values; their types follow from the inits and, for `if`, from what is yielded first. All rules beyond
+ * syntax and the meaning of names are checked at the end by ot_kernel_verify, on the whole kernel.
+ */
+#include "tk_internal.h"
+
+/* ---- values ---- */
+
+static ot_tk_value new_value(const tk_parser *p, const tk_word *w, ot_tk_kind kind)
+{
+    return (ot_tk_value){.name = w->name, .kind = kind, .line = w->line, .col = w->col, .scope = OT_SCOPE_GM, .multi = 1,
+                         .base = OT_NONE, .stmt = kind == OT_TK_PARAM ? OT_NONE : p->b.k->n_stmts};
+}
+
+/* Append v under its name. */
+static ot_status add_value(tk_parser *p, const ot_tk_value *v, uint32_t *id)
+{
+    if (p->b.k->n_values == TK_ITEMS_MAX) return tk_fail_at(&p->lx, v->line, v->col, "more than %u values", TK_ITEMS_MAX);
+    *id = tk_add_value(&p->b, *v);
+    return *id != OT_NONE && ot_map_put(p->names, v->name, *id) ? OT_OK : tk_fail_nomem(&p->lx);
+}
+
+static ot_status add_stmt(tk_parser *p, const ot_tk_stmt *s)
+{
+    return tk_add_stmt(&p->b, *s) != OT_NONE ? OT_OK : tk_fail_nomem(&p->lx);
+}
+
+/* The statement begins at the current token. */
+static ot_tk_stmt new_stmt(const tk_parser *p, ot_tk_op op)
+{
+    return (ot_tk_stmt){.op = op, .line = p->lx.tok_line, .col = p->lx.tok_col, .mate = OT_NONE};
+}
+
+/* Append v and the statement that defines it. */
+static ot_status define(tk_parser *p, const ot_tk_value *v, ot_tk_stmt *s)
+{
+    uint32_t id;
+    OT_TRY(add_value(p, v, &id));
+    s->out = &id;
+    s->n_out = 1;
+    return add_stmt(p, s);
+}
+
+/* ---- declarations ---- */
+
+static ot_status parse_param(tk_parser *p)
+{
+    uint32_t id;
+    tk_lex_next(&p->lx);
+    OT_TRY(tk_any_name(p, "a name"));
+    ot_tk_value v = new_value(p, &p->words[0], OT_TK_PARAM);
+    OT_TRY(tk_expect(&p->lx, ':'));
+    OT_TRY(tk_type(p, &v));
+    OT_TRY(tk_scope(p, &v));
+    return add_value(p, &v, &id);
+}
+
+static ot_status parse_alloc(tk_parser *p, bool workspace)
+{
+    ot_tk_stmt s = new_stmt(p, OT_TK_ALLOC);
+    tk_lex_next(&p->lx);
+    OT_TRY(tk_any_name(p, "a name"));
+    ot_tk_value v = new_value(p, &p->words[0], OT_TK_BUFFER);
+    v.workspace = workspace;
+    OT_TRY(tk_expect(&p->lx, ':'));
+    OT_TRY(tk_type(p, &v));
+    if (!workspace) OT_TRY(tk_scope(p, &v));
+    OT_TRY(tk_attributes(p, &v));
+    return define(p, &v, &s);
+}
+
+/* NAME = BASE: a view's beginning. */
+static ot_status parse_view(tk_parser *p, ot_tk_kind kind, ot_tk_value *v)
+{
+    tk_lex_next(&p->lx);
+    OT_TRY(tk_any_name(p, "a name"));
+    *v = new_value(p, &p->words[0], kind);
+    OT_TRY(tk_expect(&p->lx, '='));
+    OT_TRY(tk_old_name(p, &v->base));
+    v->scope = p->b.k->values[v->base].scope;
+    return OT_OK;
+}
+
+static ot_status parse_alias(tk_parser *p)
+{
+    ot_tk_stmt s = new_stmt(p, OT_TK_VIEW);
+    ot_tk_value v;
+    OT_TRY(parse_view(p, OT_TK_ALIAS, &v));
+    OT_TRY(tk_expect(&p->lx, ':'));
+    OT_TRY(tk_type(p, &v));
+    return define(p, &v, &s);
+}
+
+static ot_status parse_subview(tk_parser *p)
+{
+    ot_tk_stmt s = new_stmt(p, OT_TK_VIEW);
+    ot_tk_value v;
+    OT_TRY(parse_view(p, OT_TK_SUBVIEW, &v));
+    const ot_tk_value *base = &p->b.k->values[v.base];
+    OT_TRY(tk_ranges(p));
+    if (p->n_ranges != base->rank)
+        return tk_fail_at(&p->lx, s.line, s.col, "%u ranges for '%s', which has %u dimensions", p->n_ranges, base->name, base->rank);
+    v.dtype = base->dtype;
+    v.rank = base->rank;
+    for (uint32_t d = 0; d < v.rank; d++)
+        if (!tk_extent(&p->ranges[d], &v.dims[d])) v.dims[d] = 0; /* the verifier will say so */
+    if (!tk_type_bytes(v.dtype, v.dims, v.rank, &v.bytes)) v.bytes = 0;
+    v.ranges = ot_memdup(p->b.k->arena, p->ranges, p->n_ranges * sizeof *p->ranges);
+    return v.ranges ? define(p, &v, &s) : tk_fail_nomem(&p->lx);
+}
+
+/* ---- movement ---- */
+
+/* load DST <- SRC[window], store DST[window] <- SRC, copy[.PIPE] DST <- SRC */
+static ot_status parse_move(tk_parser *p, ot_tk_op op)
+{
+    tk_lexer *lx = &p->lx;
+    ot_tk_stmt s = new_stmt(p, op);
+    uint32_t dst, src;
+    if (op == OT_TK_COPY && lx->len > 4) { /* after "copy." */
+        s.explicit_pipe = true;
+        if (!tk_pipe_parse(lx->name + 5, lx->len - 5, &s.pipe)) return tk_expected(lx, "copy.PIPE (vector cube scalar dma_in dma_out)");
+    }
+    p->n_ranges = 0;
+    tk_lex_next(lx);
+    OT_TRY(tk_old_name(p, &dst));
+    if (op == OT_TK_STORE && tk_is(lx, '[')) OT_TRY(tk_ranges(p));
+    OT_TRY(tk_expect(lx, '<'));
+    OT_TRY(tk_old_name(p, &src));
+    if (op == OT_TK_LOAD && tk_is(lx, '[')) OT_TRY(tk_ranges(p));
+    if (op == OT_TK_LOAD) s.pipe = OT_PIPE_DMA_IN;
+    if (op == OT_TK_STORE) s.pipe = OT_PIPE_DMA_OUT;
+    if (op == OT_TK_COPY && !s.explicit_pipe) s.pipe = tk_copy_pipe(p->b.k->values[src].scope, p->b.k->values[dst].scope);
+    s.out = &dst;
+    s.in = &src;
+    s.n_out = s.n_in = 1;
+    s.ranges = p->n_ranges > 0 ? p->ranges : NULL;
+    s.n_ranges = p->n_ranges;
+    return add_stmt(p, &s);
+}
+
+static ot_status parse_free(tk_parser *p)
+{
+    ot_tk_stmt s = new_stmt(p, OT_TK_FREE);
+    uint32_t id;
+    tk_lex_next(&p->lx);
+    OT_TRY(tk_old_name(p, &id));
+    s.in = &id;
+    s.n_in = 1;
+    return add_stmt(p, &s);
+}
+
+/* ---- operations ---- */
+
+/* PIPE.OP(...), after `names =`. */
+static ot_status parse_compute(tk_parser *p, ot_tk_stmt *s)
+{
+    tk_lexer *lx = &p->lx;
+    const char *dot = lx->tok == TK_NAME ? strchr(lx->name, '.') : NULL;
+    s->op = OT_TK_COMPUTE;
+    if (!dot || !tk_pipe_parse(lx->name, (size_t)(dot - lx->name), &s->pipe))
+        return tk_expected(lx, "for, while, if or PIPE.OPERATION (pipes: vector cube scalar dma_in dma_out)");
+    if (!tk_is_name(dot + 1)) return tk_expected(lx, "an operation after the pipe");
+    s->name = ot_strdup(p->b.k->arena, dot + 1);
+    uint32_t *out = OT_NEW_N(p->scratch, uint32_t, p->n_words);
+    if (!s->name || !out) return tk_fail_nomem(lx);
+    for (size_t k = 0; k < p->n_words; k++) {
+        const tk_word *w = &p->words[k];
+        if (w->id == OT_NONE) return tk_fail_at(lx, w->line, w->col, "'%s' is not defined before this line (operations write buffers that exist)", w->name);
+        out[k] = w->id;
+    }
+    s->out = out;
+    s->n_out = (uint32_t)p->n_words;
+    tk_lex_next(lx);
+    OT_TRY(tk_operands(p));
+    s->in = p->ids;
+    s->n_in = (uint32_t)p->n_ids;
+    return add_stmt(p, s);
+}
+
+/* ---- blocks ---- */
+
+/* lo..hi [step N] */
+static ot_status parse_bounds(tk_parser *p, ot_tk_stmt *s)
+{
+    tk_lexer *lx = &p->lx;
+    OT_TRY(tk_expect_int(lx, &s->lo));
+    OT_TRY(tk_expect(lx, '.'));
+    s->hi = -1;
+    if (!tk_accept(lx, '?')) OT_TRY(tk_expect_int(lx, &s->hi));
+    s->step = 1;
+    if (tk_accept_word(lx, "step")) OT_TRY(tk_expect_int(lx, &s->step));
+    return lx->status;
+}
+
+/* (s) or (?); *condition OT_NONE for the latter. */
+static ot_status parse_condition(tk_parser *p, uint32_t *condition)
+{
+    *condition = OT_NONE;
+    OT_TRY(tk_expect(&p->lx, '('));
+    if (!tk_accept(&p->lx, '?')) OT_TRY(tk_old_name(p, condition));
+    return tk_expect(&p->lx, ')');
+}
+
+/* [carry (acc = init, ...)]: names to p->words, inits to p->ids. */
+static ot_status parse_carry(tk_parser *p)
+{
+    tk_lexer *lx = &p->lx;
+    if (!tk_accept_word(lx, "carry")) return lx->status;
+    OT_TRY(tk_expect(lx, '('));
+    do {
+        uint32_t init;
+        OT_TRY(tk_any_name(p, "a name"));
+        OT_TRY(tk_expect(lx, '='));
+        OT_TRY(tk_old_name(p, &init));
+        if (!OT_PUSH(p->scratch, p->ids, p->n_ids, p->cap_ids, init)) return tk_fail_nomem(lx);
+    } while (tk_accept(lx, ','));
+    return tk_expect(lx, ')');
+}
+
+/* Values for `n` words from `first` on, of the types of p->ids (`typed`) or of none yet; *ids is in scratch. */
+static ot_status new_values(tk_parser *p, size_t first, size_t n, ot_tk_kind kind, bool typed, uint32_t **ids)
+{
+    *ids = OT_NEW_N(p->scratch, uint32_t, n);
+    if (!*ids) return tk_fail_nomem(&p->lx);
+    for (size_t k = 0; k < n; k++) {
+        ot_tk_value v = new_value(p, &p->words[first + k], kind);
+        if (typed) {
+            const ot_tk_value *init = &p->b.k->values[p->ids[k]];
+            v.rank = init->rank;
+            memcpy(v.dims, init->dims, sizeof v.dims);
+            v.dtype = init->dtype;
+            v.bytes = init->bytes;
+            v.scope = init->scope;
+        }
+        OT_TRY(add_value(p, &v, &(*ids)[k]));
+    }
+    return OT_OK;
+}
+
+/* After the head: results, carried values, the statement, its block. */
+static ot_status open_block(tk_parser *p, ot_tk_stmt *s, size_t n_results, uint32_t condition)
+{
+    tk_lexer *lx = &p->lx;
+    uint32_t *results, *carried;
+    bool loop = s->op != OT_TK_IF;
+    size_t n_carried = p->n_words - n_results;
+    if (loop && n_carried != n_results)
+        return tk_fail_at(lx, s->line, s->col, "%zu results, but %zu carried values", n_results, n_carried);
+    if (p->b.n_open == OT_TK_DEPTH_MAX) return tk_fail_at(lx, s->line, s->col, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
+    OT_TRY(new_values(p, 0, n_results, OT_TK_RESULT, loop, &results));
+    OT_TRY(new_values(p, n_results, n_carried, OT_TK_CARRIED, loop, &carried));
+    s->out = results;
+    s->n_out = (uint32_t)n_results;
+    if (loop) s->carried = carried;
+    s->has_condition = condition != OT_NONE;
+    if (s->has_condition && !OT_PUSH(p->scratch, p->ids, p->n_ids, p->cap_ids, condition)) return tk_fail_nomem(lx);
+    s->in = p->ids;
+    s->n_in = (uint32_t)p->n_ids;
+    if (tk_open(&p->b, *s) == OT_NONE) return tk_fail_nomem(lx);
+    return tk_expect(lx, '{');
+}
+
+static ot_status parse_for(tk_parser *p, ot_tk_stmt *s)
+{
+    tk_lexer *lx = &p->lx;
+    size_t n_results = p->n_words;
+    s->op = OT_TK_FOR;
+    tk_lex_next(lx);
+    if (lx->tok != TK_NAME || tk_is_keyword(lx->name)) return tk_expected(lx, "a loop variable");
+    s->var = ot_strdup(p->b.k->arena, lx->name);
+    if (!s->var) return tk_fail_nomem(lx);
+    tk_lex_next(lx);
+    OT_TRY(tk_expect_word(lx, "in"));
+    OT_TRY(parse_bounds(p, s));
+    OT_TRY(parse_carry(p));
+    return open_block(p, s, n_results, OT_NONE);
+}
+
+static ot_status parse_while(tk_parser *p, ot_tk_stmt *s)
+{
+    size_t n_results = p->n_words;
+    uint32_t condition;
+    s->op = OT_TK_WHILE;
+    tk_lex_next(&p->lx);
+    OT_TRY(parse_condition(p, &condition));
+    OT_TRY(parse_carry(p));
+    return open_block(p, s, n_results, condition);
+}
+
+static ot_status parse_if(tk_parser *p, ot_tk_stmt *s)
+{
+    uint32_t condition;
+    s->op = OT_TK_IF;
+    tk_lex_next(&p->lx);
+    OT_TRY(parse_condition(p, &condition));
+    return open_block(p, s, p->n_words, condition);
+}
+
+/* The results of an `if` have the types of what its first branch yields. */
+static void type_results(ot_kernel *k, uint32_t opener, const uint32_t *ids, size_t n)
+{
+    const ot_tk_stmt *s = &k->stmts[opener];
+    if (s->op != OT_TK_IF) return;
+    for (size_t j = 0; j < n && j < s->n_out; j++) {
+        ot_tk_value *r = &k->values[s->out[j]];
+        const ot_tk_value *v = &k->values[ids[j]];
+        if (r->rank > 0 || r == v) continue; /* known; or its own, which is an error */
+        r->rank = v->rank;
+        memcpy(r->dims, v->dims, sizeof r->dims);
+        r->dtype = v->dtype;
+        r->bytes = v->bytes;
+        r->scope = v->scope;
+    }
+}
+
+static ot_status parse_yield(tk_parser *p)
+{
+    ot_tk_stmt s = new_stmt(p, OT_TK_YIELD);
+    tk_lex_next(&p->lx);
+    OT_TRY(tk_operands(p));
+    s.mate = tk_innermost(&p->b);
+    s.in = p->ids;
+    s.n_in = (uint32_t)p->n_ids;
+    if (s.mate != OT_NONE) type_results(p->b.k, s.mate, p->ids, p->n_ids);
+    return add_stmt(p, &s);
+}
+
+/* '}' [else {]: the current token is the '}'. */
+static ot_status close_block(tk_parser *p)
+{
+    tk_lexer *lx = &p->lx;
+    uint32_t line = lx->tok_line, col = lx->tok_col;
+    const ot_tk_stmt *opener = &p->b.k->stmts[tk_innermost(&p->b)];
+    bool may_else = opener->op == OT_TK_IF && opener->mate == OT_NONE;
+    tk_lex_next(lx);
+    if (may_else && tk_is_word(lx, "else")) {
+        if (tk_else(&p->b, lx->tok_line, lx->tok_col) == OT_NONE) return tk_fail_nomem(lx);
+        tk_lex_next(lx);
+        return tk_expect(lx, '{');
+    }
+    return tk_close(&p->b, line, col) != OT_NONE ? lx->status : tk_fail_nomem(lx);
+}
+
+/* ---- statements ---- */
+
+/* names = ..., or a block without results */
+static ot_status parse_named(tk_parser *p)
+{
+    tk_lexer *lx = &p->lx;
+    ot_tk_stmt s = new_stmt(p, OT_TK_COMPUTE);
+    bool block = tk_is_word(lx, "for") || tk_is_word(lx, "while") || tk_is_word(lx, "if");
+    if (!block) {
+        do {
+            OT_TRY(tk_any_name(p, "a statement"));
+        } while (tk_accept(lx, ','));
+        OT_TRY(tk_expect(lx, '='));
+    }
+    if (tk_is_word(lx, "for")) return parse_for(p, &s);
+    if (tk_is_word(lx, "while")) return parse_while(p, &s);
+    if (tk_is_word(lx, "if")) return parse_if(p, &s);
+    return parse_compute(p, &s);
+}
+
+static ot_status parse_stmt(tk_parser *p)
+{
+    tk_lexer *lx = &p->lx;
+    if (p->b.k->n_stmts == TK_ITEMS_MAX) return tk_fail(lx, "more than %u statements", TK_ITEMS_MAX);
+    if (tk_is_word(lx, "alloc")) return parse_alloc(p, false);
+    if (tk_is_word(lx, "workspace")) return parse_alloc(p, true);
+    if (tk_is_word(lx, "alias")) return parse_alias(p);
+    if (tk_is_word(lx, "subview")) return parse_subview(p);
+    if (tk_is_word(lx, "load")) return parse_move(p, OT_TK_LOAD);
+    if (tk_is_word(lx, "store")) return parse_move(p, OT_TK_STORE);
+    if (lx->tok == TK_NAME && (strcmp(lx->name, "copy") == 0 || strncmp(lx->name, "copy.", 5) == 0)) return parse_move(p, OT_TK_COPY);
+    if (tk_is_word(lx, "free")) return parse_free(p);
+    if (tk_is_word(lx, "yield")) return parse_yield(p);
+    if (tk_is_word(lx, "else")) return tk_fail(lx, "'else' without 'if', or a second one");
+    if (tk_is_word(lx, "param")) {
+        if (p->b.k->n_stmts > 0) return tk_fail(lx, "params come before all statements");
+        return parse_param(p);
+    }
+    return parse_named(p);
+}
+
+static ot_status parse_head(tk_parser *p)
+{
+    tk_lexer *lx = &p->lx;
+    ot_kernel *k = p->b.k;
+    OT_TRY(tk_expect_word(lx, "kernel"));
+    if (lx->tok != TK_NAME) return tk_expected(lx, "the kernel's name"); /* words of the language too: no one asks for it */
+    k->name = ot_strdup(k->arena, lx->name);
+    if (!k->name) return tk_fail_nomem(lx);
+    tk_lex_next(lx);
+    if (tk_accept_word(lx, "target")) {
+        if (lx->tok != TK_STRING) return tk_expected(lx, "a name in quotes");
+        k->target = ot_strndup(k->arena, lx->text + lx->at + 1, lx->len - 2);
+        if (!k->target) return tk_fail_nomem(lx);
+        if (!tk_is_string(k->target)) return tk_fail(lx, "a name in quotes is not empty, and printable without '\\'");
+        tk_lex_next(lx);
+    }
+    return tk_expect(lx, '{');
+}
+
+static ot_status parse_all(tk_parser *p)
+{
+    tk_lexer *lx = &p->lx;
+    OT_TRY(parse_head(p));
+    for (;;) {
+        p->n_words = p->n_ids = 0;
+        if (lx->tok == TK_END && p->b.n_open > 0) {
+            const ot_tk_stmt *s = &p->b.k->stmts[tk_innermost(&p->b)];
+            return tk_fail(lx, "the block of line %u has no '}'", s->line);
+        }
+        if (lx->tok == TK_END) return tk_fail(lx, "the kernel has no '}'");
+        if (!tk_is(lx, '}')) OT_TRY(parse_stmt(p));
+        else if (p->b.n_open > 0) OT_TRY(close_block(p));
+        else break;
+    }
+    tk_lex_next(lx);
+    return lx->tok == TK_END ? OT_OK : tk_expected(lx, "nothing after the kernel");
+}
+
+ot_status ot_kernel_parse(const char *path, const char *text, size_t n, ot_diag *d, ot_kernel **out)
+{
+    tk_parser p = {0};
+    *out = NULL;
+    p.scratch = ot_arena_new();
+    p.names = p.scratch ? ot_map_new(p.scratch) : NULL;
+    if (!p.names || !tk_builder_init(&p.b)) {
+        ot_arena_free(p.scratch);
+        return ot_fail_nomem(d);
+    }
+    tk_lex_init(&p.lx, path, text, n, d);
+    ot_status s = parse_all(&p);
+    if (s == OT_OK) s = ot_kernel_verify(p.b.k, path, d);
+    ot_arena_free(p.scratch);
+    if (s == OT_OK) *out = p.b.k;
+    else ot_kernel_free(p.b.k);
+    return s;
+}

@@ -1,0 +1,155 @@
+/* Kernels as text, in one way only: two blanks per block, a statement a line, the params first, the attributes in the order
+ * align, multi, offset. Reading the text and printing it again gives the same bytes.
+ *
+ * requires a kernel that ot_kernel_verify accepts.
+ */
+#include "tk_internal.h"
+
+#include <inttypes.h>
+
+typedef struct printer {
+    const ot_kernel *k;
+    FILE *f;
+    uint32_t depth;
+} printer;
+
+static const char *name_of(const printer *p, uint32_t v) { return p->k->values[v].name; }
+
+static void print_names(const printer *p, const uint32_t *ids, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++) fprintf(p->f, "%s%s", k ? ", " : "", name_of(p, ids[k]));
+}
+
+static void print_type(const printer *p, const ot_tk_value *v)
+{
+    for (uint32_t d = 0; d < v->rank; d++) fprintf(p->f, "%s%" PRId64, d ? "x" : "", v->dims[d]);
+    fprintf(p->f, " %s", v->dtype);
+}
+
+/* Terms, then the constant: 16*i-1, -j, 0. */
+static void print_affine(const printer *p, const ot_tk_affine *a)
+{
+    for (uint32_t k = 0; k < a->n; k++) {
+        int64_t coef = a->terms[k].coef;
+        if (coef < 0) fputc('-', p->f);
+        else if (k > 0) fputc('+', p->f);
+        if (coef != 1 && coef != -1) fprintf(p->f, "%" PRId64 "*", coef < 0 ? -coef : coef);
+        fputs(a->terms[k].var, p->f);
+    }
+    if (a->n == 0) fprintf(p->f, "%" PRId64, a->constant);
+    else if (a->constant != 0) fprintf(p->f, "%+" PRId64, a->constant);
+}
+
+static void print_ranges(const printer *p, const ot_tk_range *ranges, uint32_t n)
+{
+    if (!ranges) return;
+    for (uint32_t k = 0; k < n; k++) {
+        fputs(k ? ", " : "[", p->f);
+        print_affine(p, &ranges[k].lo);
+        fputc(':', p->f);
+        print_affine(p, &ranges[k].hi);
+    }
+    fputc(']', p->f);
+}
+
+static void print_alloc(const printer *p, const ot_tk_value *v)
+{
+    fprintf(p->f, "%s %s: ", v->workspace ? "workspace" : "alloc", v->name);
+    print_type(p, v);
+    if (!v->workspace) fprintf(p->f, " @%s", ot_scope_name(v->scope));
+    if (v->align > 0) fprintf(p->f, " align=%" PRId64, v->align);
+    if (v->multi > 1) fprintf(p->f, " multi=%" PRIu32, v->multi);
+    for (uint32_t k = 0; k < v->n_offsets; k++) fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
+}
+
+static void print_view(const printer *p, const ot_tk_value *v)
+{
+    if (v->kind == OT_TK_ALIAS) {
+        fprintf(p->f, "alias %s = %s: ", v->name, name_of(p, v->base));
+        print_type(p, v);
+    } else {
+        fprintf(p->f, "subview %s = %s", v->name, name_of(p, v->base));
+        print_ranges(p, v->ranges, p->k->values[v->base].rank);
+    }
+}
+
+static void print_move(const printer *p, const ot_tk_stmt *s)
+{
+    fputs(s->op == OT_TK_LOAD ? "load " : s->op == OT_TK_STORE ? "store " : "copy", p->f);
+    if (s->op == OT_TK_COPY && s->explicit_pipe) fprintf(p->f, ".%s", ot_pipe_name(s->pipe));
+    if (s->op == OT_TK_COPY) fputc(' ', p->f);
+    fputs(name_of(p, s->out[0]), p->f);
+    if (s->op == OT_TK_STORE) print_ranges(p, s->ranges, s->n_ranges);
+    fprintf(p->f, " <- %s", name_of(p, s->in[0]));
+    if (s->op == OT_TK_LOAD) print_ranges(p, s->ranges, s->n_ranges);
+}
+
+static void print_opener(const printer *p, const ot_tk_stmt *s)
+{
+    const char *condition = s->has_condition ? name_of(p, s->in[s->n_in - 1]) : "?";
+    print_names(p, s->out, s->n_out);
+    if (s->n_out > 0) fputs(" = ", p->f);
+    if (s->op == OT_TK_FOR) {
+        fprintf(p->f, "for %s in %" PRId64 "..", s->var, s->lo);
+        if (s->hi < 0) fputc('?', p->f);
+        else fprintf(p->f, "%" PRId64, s->hi);
+        if (s->step != 1) fprintf(p->f, " step %" PRId64, s->step);
+    } else {
+        fprintf(p->f, "%s (%s)", s->op == OT_TK_WHILE ? "while" : "if", condition);
+    }
+    for (uint32_t k = 0; s->op != OT_TK_IF && k < s->n_out; k++)
+        fprintf(p->f, "%s%s = %s", k ? ", " : " carry (", name_of(p, s->carried[k]), name_of(p, s->in[k]));
+    fputs(s->op != OT_TK_IF && s->n_out > 0 ? ") {" : " {", p->f);
+}
+
+static void print_stmt(const printer *p, const ot_tk_stmt *s)
+{
+    switch (s->op) {
+    case OT_TK_ALLOC: print_alloc(p, &p->k->values[s->out[0]]); return;
+    case OT_TK_FREE: fprintf(p->f, "free %s", name_of(p, s->in[0])); return;
+    case OT_TK_VIEW: print_view(p, &p->k->values[s->out[0]]); return;
+    case OT_TK_LOAD:
+    case OT_TK_STORE:
+    case OT_TK_COPY: print_move(p, s); return;
+    case OT_TK_COMPUTE:
+        print_names(p, s->out, s->n_out);
+        fprintf(p->f, " = %s.%s(", ot_pipe_name(s->pipe), s->name);
+        print_names(p, s->in, s->n_in);
+        fputc(')', p->f);
+        return;
+    case OT_TK_FOR:
+    case OT_TK_WHILE:
+    case OT_TK_IF: print_opener(p, s); return;
+    case OT_TK_ELSE: fputs("} else {", p->f); return;
+    case OT_TK_YIELD:
+        fputs("yield (", p->f);
+        print_names(p, s->in, s->n_in);
+        fputc(')', p->f);
+        return;
+    case OT_TK_END: fputc('}', p->f); return;
+    }
+}
+
+ot_status ot_kernel_print(const ot_kernel *k, FILE *f)
+{
+    printer p = {k, f, 1};
+    fprintf(f, "kernel %s", k->name);
+    if (k->target) fprintf(f, " target \"%s\"", k->target);
+    fputs(" {\n", f);
+    for (uint32_t v = 0; v < k->n_values; v++) {
+        if (k->values[v].kind != OT_TK_PARAM) continue;
+        fprintf(f, "  param %s: ", k->values[v].name);
+        print_type(&p, &k->values[v]);
+        fprintf(f, " @%s\n", ot_scope_name(k->values[v].scope));
+    }
+    for (uint32_t s = 0; s < k->n_stmts; s++) {
+        ot_tk_op op = k->stmts[s].op;
+        if (op == OT_TK_END || op == OT_TK_ELSE) p.depth--;
+        for (uint32_t d = 0; d < p.depth; d++) fputs("  ", f);
+        print_stmt(&p, &k->stmts[s]);
+        fputc('\n', f);
+        if (op == OT_TK_FOR || op == OT_TK_WHILE || op == OT_TK_IF || op == OT_TK_ELSE) p.depth++;
+    }
+    fputs("}\n", f);
+    return ferror(f) ? OT_E_SYSTEM : OT_OK;
+}

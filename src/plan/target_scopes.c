@@ -1,0 +1,36 @@
+/* The memories of a target that kernels name, and what holds where a target says nothing.
+ *
+ *   scope     bytes                      alignment
+ *   l2        the fast memory            64, a cache line
+ *   gm        the slow memory, 0: all    256, what GPU and NPU allocators hand out
+ *   others    0: no such memory          the unit that the hardware addresses, see STANDARD
+ *
+ * Every alignment is filled in, also that of a memory the target lacks, so that a kernel with a size
+ * limit of its own can be planned for any target.
+ */
+#include "target_internal.h"
+
+/* Bytes; of Atlas A2 for the memories of its cores. Shared memory: what bulk tensor copies ask for. */
+static const int64_t STANDARD[OT_SCOPE_COUNT] = {
+    [OT_SCOPE_UB] = 32,   [OT_SCOPE_L1] = 32, [OT_SCOPE_L0A] = 512, [OT_SCOPE_L0B] = 512,    [OT_SCOPE_L0C] = 512,
+    [OT_SCOPE_BT] = 64,   [OT_SCOPE_FP] = 64, [OT_SCOPE_L2] = 64,   [OT_SCOPE_SHARED] = 128, [OT_SCOPE_GM] = 256,
+};
+
+int64_t ot_target_scope_alignment(ot_scope s)
+{
+    return STANDARD[s];
+}
+
+void ot_target_fill_scopes(ot_target *t)
+{
+    t->scopes[OT_SCOPE_L2].bytes = t->fast_bytes;
+    t->scopes[OT_SCOPE_GM].bytes = t->memory_bytes;
+    for (int s = 0; s < OT_SCOPE_COUNT; s++)
+        if (t->scopes[s].alignment == 0) t->scopes[s].alignment = STANDARD[s];
+}
+
+void ot_target_set_l2(ot_target *t, int64_t bytes)
+{
+    t->fast_bytes = bytes;
+    t->scopes[OT_SCOPE_L2].bytes = bytes;
+}

@@ -1,0 +1,435 @@
+/* plan-memory: read one file, plan its buffers, write it back with offsets, and a map of them.
+ *
+ *   read --> kernel or table? --> plan --> check --> render in memory --> both outputs are written, sealed, published
+ *
+ * Nothing is written before everything is known, and everything is on the disk before anything is visible. */
+#include "plan_memory.h"
+
+#include "export/out_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define INPUT_MAX ((size_t)1 << 30)
+#define INPUT_CHUNK ((size_t)1 << 16)
+
+/* A text in memory; from open_memstream. */
+typedef struct rendered {
+    char *bytes;
+    size_t n;
+} rendered;
+
+typedef struct work {
+    const ot_memory_run *run;
+    ot_diag *d;
+    const char *path; /* for messages */
+    char *input;      /* [n_input] */
+    size_t n_input;
+    rendered plan, map;   /* outputs, as far as they are wanted */
+    ot_memory_results *r;
+} work;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void log_time(const work *w, const char *what, double since)
+{
+    char took[32];
+    if (w->run->log)
+        fprintf(w->run->log, "onnx-tile: %-10s %s\n", what, ot_format_seconds(now() - since, took, sizeof took));
+}
+
+/* ---- reading ---- */
+
+static ot_status cannot_read(const work *w, int error)
+{
+    bool wrong = error == ENOENT || error == ENOTDIR || error == EISDIR;
+    return ot_fail(w->d, wrong ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", w->path, strerror(error));
+}
+
+/* Everything that fd has, into w->input. */
+static ot_status read_all(work *w, int fd)
+{
+    size_t cap = 0;
+    for (;;) {
+        if (w->n_input == INPUT_MAX) return ot_fail(w->d, OT_E_INPUT, "'%.300s' is larger than 1 GiB", w->path);
+        if (w->n_input + INPUT_CHUNK > cap &&
+            !ot_grow(w->r->arena, (void **)&w->input, &cap, w->n_input + INPUT_CHUNK, 1))
+            return ot_fail_nomem(w->d);
+        size_t room = cap - w->n_input < INPUT_MAX - w->n_input ? cap - w->n_input : INPUT_MAX - w->n_input;
+        ssize_t got = read(fd, w->input + w->n_input, room);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return cannot_read(w, errno);
+        if (got == 0) return OT_OK;
+        w->n_input += (size_t)got;
+    }
+}
+
+static ot_status read_input(work *w)
+{
+    bool is_stdin = strcmp(w->run->path, "-") == 0;
+    int fd = is_stdin ? STDIN_FILENO : open(w->run->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return cannot_read(w, errno);
+    ot_status s = read_all(w, fd);
+    if (!is_stdin) close(fd);
+    return s;
+}
+
+/* ---- kernel or table ---- */
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n > m && strcasecmp(s + n - m, end) == 0;
+}
+
+/* A kernel begins with its keyword or a comment, a table with the name of a column. */
+static bool begins_as_kernel(const work *w)
+{
+    size_t k = 0;
+    while (k < w->n_input && (w->input[k] == ' ' || (w->input[k] >= '\t' && w->input[k] <= '\r'))) k++;
+    if (k < w->n_input && w->input[k] == '#') return true;
+    return w->n_input - k > 6 && memcmp(w->input + k, "kernel", 6) == 0 && (w->input[k + 6] == ' ' || w->input[k + 6] == '\t');
+}
+
+static bool is_kernel(const work *w)
+{
+    if (ends_with(w->run->path, ".tk")) return true;
+    return !ends_with(w->run->path, ".csv") && begins_as_kernel(w);
+}
+
+/* An output whose name promises the other kind is a mistake. */
+static ot_status check_output_name(const work *w, bool kernel)
+{
+    const char *output = w->run->output;
+    if (output && ends_with(output, kernel ? ".csv" : ".tk"))
+        return ot_fail(w->d, OT_E_USAGE, "'%.300s' holds a %s, so '%.300s' would, too: name it %s", w->path,
+                       kernel ? "kernel" : "table", output, kernel ? ".tk" : ".csv");
+    return OT_OK;
+}
+
+/* Options of kernels. */
+static ot_status check_table_options(const work *w)
+{
+    const ot_memory_run *run = w->run;
+    const char *name = run->target                                 ? "target"
+                       : run->plan.workspace_reuse                 ? "workspace-reuse"
+                       : run->plan.lifetimes.no_in_place           ? "no-inplace"
+                       : run->plan.lifetimes.restrict_in_place     ? "restrict-inplace"
+                                                                   : NULL;
+    return name ? ot_fail(w->d, OT_E_USAGE, "--%s is for kernels: '%.300s' is a table", name, w->path) : OT_OK;
+}
+
+/* ---- rendering ---- */
+
+/* Close the stream of `t`; its text is complete or there is none. */
+static ot_status close_text(const work *w, FILE *f, rendered *t, ot_status s)
+{
+    if (fclose(f) != 0 || s != OT_OK) {
+        free(t->bytes);
+        *t = (rendered){NULL, 0};
+        return ot_fail_nomem(w->d); /* a stream in memory fails for nothing else */
+    }
+    return OT_OK;
+}
+
+static ot_status draw_map(work *w, const ot_map_plot *plots, uint32_t n, const char *title)
+{
+    FILE *f = open_memstream(&w->map.bytes, &w->map.n);
+    if (!f) return ot_fail_nomem(w->d);
+    return close_text(w, f, &w->map, ot_maps_svg(plots, n, title, f));
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static ot_map_plot plot_of(const ot_scope_plan *p, const char *title, const char *time)
+{
+    return (ot_map_plot){
+        .title = title, .time = time, .height = p->height, .lower_bound = p->lower_bound, .capacity = p->capacity};
+}
+
+/* ---- tables ---- */
+
+/* One box for each stretch between gaps. */
+static ot_map_box *table_boxes(const ot_pack_file *f, const int64_t *offsets, ot_arena *a, uint32_t *count)
+{
+    size_t n = 0;
+    for (uint32_t k = 0; k < f->problem.n; k++) n += 1 + (size_t)f->problem.items[k].n_gaps;
+    ot_map_box *boxes = n < UINT32_MAX ? OT_NEW_N(a, ot_map_box, n) : NULL;
+    if (!boxes) return NULL;
+    n = 0;
+    for (uint32_t k = 0; k < f->problem.n; k++) {
+        const ot_pack_item *i = &f->problem.items[k];
+        int64_t from = i->lower;
+        for (uint32_t j = 0; j <= i->n_gaps; j++) {
+            int64_t to = j < i->n_gaps ? i->gaps[j].lower : i->upper;
+            if (from < to) boxes[n++] = (ot_map_box){f->names[k], from, to, offsets[k], i->size, 0};
+            if (j < i->n_gaps) from = i->gaps[j].upper;
+        }
+    }
+    *count = (uint32_t)n;
+    return boxes;
+}
+
+static ot_status render_table(work *w, const ot_pack_file *f, const int64_t *offsets)
+{
+    if (w->run->output) {
+        FILE *out = open_memstream(&w->plan.bytes, &w->plan.n);
+        if (!out) return ot_fail_nomem(w->d);
+        OT_TRY(close_text(w, out, &w->plan, ot_pack_write_csv(f, offsets, out)));
+    }
+    if (!w->run->svg) return OT_OK;
+    ot_map_plot plot = plot_of(&w->r->plans[0], "", "time");
+    plot.boxes = table_boxes(f, offsets, f->arena, &plot.n);
+    if (!plot.boxes) return ot_fail_nomem(w->d);
+    return draw_map(w, &plot, 1, base_name(w->path));
+}
+
+static ot_status plan_table(work *w, const ot_pack_file *f)
+{
+    const ot_mem_options *m = &w->run->plan;
+    ot_memory_results *r = w->r;
+    const ot_pack_options o = {.capacity = m->capacity,
+                               .time_limit = m->time_limit,
+                               .threads = m->threads,
+                               .rules = OT_PACK_RULES_ALL};
+    int64_t *offsets = OT_NEW_N(f->arena, int64_t, f->problem.n);
+    double start = now();
+
+    r->plans = OT_NEW(r->arena, ot_scope_plan);
+    if (!offsets || !r->plans) return ot_fail_nomem(w->d);
+    OT_TRY(ot_pack_table(f, w->path, m->mode, &o, w->d, offsets, r->plans, &r->steps));
+    r->n_plans = 1;
+    r->n_buffers = f->problem.n;
+    r->seconds = now() - start;
+    log_time(w, "plan", start);
+    if (f->n_windows > 0) {
+        const char **warning = OT_NEW(r->arena, const char *);
+        if (warning)
+            *warning = ot_format(r->arena, "%u gap%s that keep%s a part of the buffer counted as none: lower plans may exist",
+                                 f->n_windows, f->n_windows == 1 ? "" : "s", f->n_windows == 1 ? "s" : "");
+        if (!warning || !*warning) return ot_fail_nomem(w->d);
+        r->warnings = warning;
+        r->n_warnings = 1;
+    }
+    return render_table(w, f, offsets);
+}
+
+static ot_status run_table(work *w)
+{
+    ot_pack_file *f = NULL;
+    double start = now();
+
+    OT_TRY(check_table_options(w));
+    OT_TRY(ot_pack_read_csv(w->path, w->input, w->n_input, w->d, &f));
+    log_time(w, "parse", start);
+    ot_status s = plan_table(w, f);
+    ot_pack_file_free(f);
+    return s;
+}
+
+/* ---- kernels ---- */
+
+/* The command's, else the kernel's own, else this machine. Kernels come from strangers: they name shipped targets, not files. */
+static ot_status load_target(const work *w, const ot_kernel *k, ot_target *t)
+{
+    ot_diag local = {0};
+    if (w->run->target) return ot_target_load(w->run->target, 0, w->d, t);
+    if (!k->target) return ot_target_load("host", 0, w->d, t);
+    if (ends_with(k->target, ".xml"))
+        return ot_fail(w->d, OT_E_INPUT, "%.300s: a kernel cannot name a target file: use --target", w->path);
+    ot_status s = ot_target_load(k->target, 0, &local, t);
+    return s == OT_OK ? OT_OK : ot_fail(w->d, OT_E_INPUT, "%.300s: %s", w->path, local.message);
+}
+
+/* Colour of a buffer: transfers first, since they are what a plan must not disturb. */
+static uint32_t pipe_kind(uint32_t pipes)
+{
+    static const ot_pipe order[] = {OT_PIPE_DMA_IN, OT_PIPE_DMA_OUT, OT_PIPE_CUBE, OT_PIPE_VECTOR, OT_PIPE_SCALAR};
+    for (size_t k = 0; k < sizeof order / sizeof *order; k++)
+        if (pipes & 1u << order[k]) return 1 + order[k];
+    return 0;
+}
+
+/* Boxes of one scope: each slot of each buffer while it is alive. NULL when memory ran out. */
+static ot_map_box *scope_boxes(const ot_kernel *k, const ot_mem_plan *p, ot_scope scope, ot_arena *a, uint32_t *count)
+{
+    const ot_lifetimes *l = p->lifetimes;
+    size_t n = 0;
+    for (uint32_t b = 0; b < l->n_buffers; b++)
+        if (l->buffers[b].scope == scope) n += (size_t)l->buffers[b].n_live * p->multi[b];
+    ot_map_box *boxes = n < UINT32_MAX ? OT_NEW_N(a, ot_map_box, n) : NULL;
+    *count = 0;
+    for (uint32_t b = 0; boxes && b < l->n_buffers; b++) {
+        const ot_buffer *u = &l->buffers[b];
+        if (u->scope != scope) continue;
+        const char *name = k->values[u->values[0]].name;
+        for (uint32_t slot = 0; slot < p->multi[b]; slot++) {
+            const char *label = p->multi[b] > 1 ? ot_format(a, "%s[%u]", name, slot) : name;
+            if (!label) return NULL;
+            for (uint32_t j = 0; j < u->n_live; j++)
+                boxes[(*count)++] = (ot_map_box){label, u->live[j].lower, u->live[j].upper, p->offsets[b][slot], u->size,
+                                                 pipe_kind(u->pipes)};
+        }
+    }
+    return boxes;
+}
+
+static ot_status render_kernel(work *w, ot_kernel *k, const ot_mem_plan *p)
+{
+    ot_arena *a = w->r->arena;
+    if (w->run->output) {
+        ot_mem_plan_apply(p, k);
+        FILE *out = open_memstream(&w->plan.bytes, &w->plan.n);
+        if (!out) return ot_fail_nomem(w->d);
+        OT_TRY(close_text(w, out, &w->plan, ot_kernel_print(k, out)));
+    }
+    if (!w->run->svg) return OT_OK;
+    ot_map_plot plots[OT_SCOPE_COUNT];
+    int64_t from = INT64_MAX, to = 0; /* one time axis for all */
+    for (uint32_t b = 0; b < p->lifetimes->n_buffers; b++) {
+        const ot_buffer *u = &p->lifetimes->buffers[b];
+        if (u->n_live > 0) from = ot_min(from, u->live[0].lower);
+        if (u->n_live > 0) to = ot_max(to, u->live[u->n_live - 1].upper);
+    }
+    for (uint32_t s = 0; s < p->n_scopes; s++) {
+        plots[s] = plot_of(&p->scopes[s], ot_scope_name(p->scopes[s].scope), "statement");
+        plots[s].from = from;
+        plots[s].to = to;
+        plots[s].boxes = scope_boxes(k, p, p->scopes[s].scope, a, &plots[s].n);
+        if (!plots[s].boxes) return ot_fail_nomem(w->d);
+    }
+    char *title = ot_format(a, "%s: kernel %s on %s", base_name(w->path), k->name, w->r->target);
+    return title ? draw_map(w, plots, p->n_scopes, title) : ot_fail_nomem(w->d);
+}
+
+/* Facts of the plan, copied out of it. */
+static ot_status keep_facts(work *w, const ot_kernel *k, const ot_mem_plan *p, const ot_target *t)
+{
+    ot_memory_results *r = w->r;
+    const ot_lifetimes *l = p->lifetimes;
+    const char **warnings = OT_NEW_N(r->arena, const char *, l->n_warnings);
+
+    r->kernel = ot_strdup(r->arena, k->name);
+    r->target = ot_strdup(r->arena, t->name);
+    r->plans = ot_memdup(r->arena, p->scopes, p->n_scopes * sizeof *p->scopes);
+    if (!warnings || !r->kernel || !r->target || !r->plans) return ot_fail_nomem(w->d);
+    for (uint32_t j = 0; j < l->n_warnings; j++)
+        if (!(warnings[j] = ot_strdup(r->arena, l->warnings[j]))) return ot_fail_nomem(w->d);
+    r->n_plans = p->n_scopes;
+    r->n_buffers = l->n_buffers;
+    r->n_in_place = l->n_in_place;
+    r->n_copies = l->n_copies;
+    r->warnings = warnings;
+    r->n_warnings = l->n_warnings;
+    return OT_OK;
+}
+
+static ot_status plan_kernel(work *w, ot_kernel *k)
+{
+    ot_target t;
+    ot_mem_plan *p = NULL;
+    OT_TRY(load_target(w, k, &t));
+    double start = now();
+    OT_TRY(ot_mem_plan_kernel(k, w->path, &t, &w->run->plan, w->d, &p));
+    w->r->seconds = now() - start;
+    log_time(w, "plan", start);
+    ot_status s = keep_facts(w, k, p, &t);
+    if (s == OT_OK) s = render_kernel(w, k, p);
+    ot_mem_plan_free(p);
+    return s;
+}
+
+static ot_status run_kernel(work *w)
+{
+    ot_kernel *k = NULL;
+    double start = now();
+
+    OT_TRY(ot_kernel_parse(w->path, w->input, w->n_input, w->d, &k));
+    log_time(w, "parse", start);
+    ot_status s = plan_kernel(w, k);
+    ot_kernel_free(k);
+    return s;
+}
+
+/* ---- writing ---- */
+
+static ot_status publish(ot_out *outs, size_t n)
+{
+    for (size_t k = 0; k < n; k++) OT_TRY(ot_out_seal(&outs[k]));
+    for (size_t k = 0; k < n; k++) OT_TRY(ot_out_publish(&outs[k]));
+    return OT_OK;
+}
+
+static ot_status write_outputs(work *w)
+{
+    const char *const paths[] = {w->run->output, w->run->svg};
+    const rendered *text[2];
+    ot_out outs[2];
+    size_t n = 0;
+    ot_status s = OT_OK;
+    double start = now();
+
+    for (size_t k = 0; k < 2 && s == OT_OK; k++) {
+        if (!paths[k]) continue;
+        text[n] = k ? &w->map : &w->plan;
+        s = ot_out_open(&outs[n++], paths[k], w->r->arena, w->d);
+    }
+    for (size_t k = 0; k < n && s == OT_OK; k++) ot_sink_put(&outs[k].sink, text[k]->bytes, text[k]->n);
+    if (s == OT_OK) s = publish(outs, n);
+    for (size_t k = 0; k < n; k++) ot_out_close(&outs[k]);
+    if (n > 0 && s == OT_OK) log_time(w, "write", start);
+    return s;
+}
+
+/* ---- all of it ---- */
+
+static ot_status run_all(work *w)
+{
+    double start = now();
+    OT_TRY(read_input(w));
+    log_time(w, "read", start);
+    bool kernel = is_kernel(w);
+    OT_TRY(check_output_name(w, kernel));
+    OT_TRY(kernel ? run_kernel(w) : run_table(w));
+    return write_outputs(w);
+}
+
+ot_status ot_plan_memory(const ot_memory_run *run, ot_diag *d, ot_memory_results **out)
+{
+    ot_arena *a = ot_arena_new();
+    ot_memory_results *r = a ? OT_NEW(a, ot_memory_results) : NULL;
+    if (!r) {
+        ot_arena_free(a);
+        return ot_fail_nomem(d);
+    }
+    work w = {.run = run, .d = d, .path = strcmp(run->path, "-") == 0 ? "stdin" : run->path, .r = r};
+    r->arena = a;
+    r->asked = run->plan.mode;
+    r->file = ot_strdup(a, w.path);
+    ot_status s = r->file ? run_all(&w) : ot_fail_nomem(d);
+    free(w.plan.bytes);
+    free(w.map.bytes);
+    if (s != OT_OK) {
+        ot_arena_free(a);
+        return s;
+    }
+    *out = r;
+    return OT_OK;
+}
+
+void ot_memory_results_free(ot_memory_results *r)
+{
+    if (r) ot_arena_free(r->arena);
+}

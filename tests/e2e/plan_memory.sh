@@ -1,0 +1,233 @@
+#!/usr/bin/env bash
+# plan-memory: tables and kernels in, the same with offsets out; every exit status, streams, JSON, maps.
+. "$(dirname "$0")/lib.bash"
+
+# check.py IN OUT [HEIGHT]: OUT has the rows of IN, a legal offset in each, and at most this height. Shares nothing with the tool.
+cat >"$tmp/check.py" <<'P'
+import csv, sys
+def rows(path):
+    with open(path, newline='', encoding='utf-8-sig') as f:
+        r = csv.DictReader(f, skipinitialspace=True)
+        r.fieldnames = [n.strip().lower() for n in r.fieldnames]
+        return [{k: v.strip() for k, v in x.items()} for x in r]
+def pick(row, *names): return next(row[n] for n in names if n in row)
+def read(row, off):
+    inc = 1 if 'end' in row else 0
+    lo, hi = int(pick(row, 'lower', 'begin', 'start')), int(pick(row, 'upper', 'end')) + inc
+    gaps = [tuple(map(int, g.split('-'))) for g in row.get('gaps', '').split() if '@' not in g]
+    live = {t for t in range(lo, hi) if not any(a <= t < b + inc for a, b in gaps)}
+    return live, int(row['size']), int(off), int(row.get('alignment') or 1)
+a, b = rows(sys.argv[1]), rows(sys.argv[2])
+assert len(a) == len(b), 'rows'
+items = []
+for x, y in zip(a, b):
+    fixed = x.get('offset', '')
+    for k in x:
+        if k != 'offset': assert x[k] == y[k], (k, x, y)
+    live, size, off, align = read(x, y['offset'])
+    assert off >= 0 and off % align == 0, y
+    assert fixed in ('', '-1') or int(fixed) == off, ('moved', y)
+    for l2, s2, o2 in items: assert not (live & l2 and off < o2 + s2 and o2 < off + size), ('overlap', y)
+    items.append((live, size, off))
+top = max((o + s for _, s, o in items), default=0)
+assert len(sys.argv) < 4 or top <= int(sys.argv[3]), ('height', top)
+P
+check() { "$PYTHON" "$tmp/check.py" "$@" 2>"$tmp/why" || fail "$*: $(tail -n 1 "$tmp/why")"; }
+
+# ---- a table: minimalloc's example, optimum 12 ----
+printf 'id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n' >"$tmp/five.csv"
+five=$tmp/five.csv
+expect 0 "$TOOL" plan-memory "$five" -o "$tmp/o.csv" --capacity 12
+check "$five" "$tmp/o.csv" 12
+[ "$(head -n 1 "$tmp/o.csv")" = id,lower,upper,size,offset ] || fail "header: $(head -n 1 "$tmp/o.csv")"
+grep -qE '^ +5 +12 +12 +0\.00 % +yes +12 +search' "$tmp/out" || fail "summary: $(cat "$tmp/out")"
+expect 0 "$TOOL" plan-memory "$five" -o "$tmp/m.csv"
+check "$five" "$tmp/m.csv" 12
+for mode in sequential reuse search auto; do
+    expect 0 "$TOOL" plan-memory "$five" -o "$tmp/o.csv" --mode $mode
+    check "$five" "$tmp/o.csv" 20
+done
+expect 0 "$TOOL" plan-memory "$five" -o "$tmp/o.csv" --mode sequential
+[ "$(cut -d, -f5 "$tmp/o.csv" | tr '\n' ' ')" = 'offset 0 4 8 12 16 ' ] || fail "sequential: $(cat "$tmp/o.csv")"
+
+# every column, old names, quotes, line ends; a plan replays; fixed stays
+printf 'note, buffer ,begin,end,size,alignment,gaps,hint,offset\r\n"a, ""b""",x 1,0,9,100,32,3-4,,\r\n,"y,2",3,4,100,,,64,\r\n,z,2,12,50,64,,,128\r\n' >"$tmp/all.csv"
+expect 0 "$TOOL" plan-memory "$tmp/all.csv" -o "$tmp/o.csv"
+check "$tmp/all.csv" "$tmp/o.csv" 228
+expect 0 "$TOOL" plan-memory "$tmp/o.csv" -o "$tmp/again.csv"
+cmp -s "$tmp/o.csv" "$tmp/again.csv" || fail "a plan does not replay"
+printf 'id,lower,upper,size,gaps\na,0,9,8,2-4@0:4 5-6\n' >"$tmp/window.csv"
+expect 0 "$TOOL" plan-memory "$tmp/window.csv" -o "$tmp/o.csv"
+grep -q 'warning: 1 gap that keeps a part' "$tmp/out" || fail "no warning about a gap that keeps a part"
+printf 'id,lower,upper,size\n' >"$tmp/none.csv"
+expect 0 "$TOOL" plan-memory "$tmp/none.csv" -o "$tmp/o.csv"
+[ "$(cat "$tmp/o.csv")" = id,lower,upper,size,offset ] || fail "no rows: $(cat "$tmp/o.csv")"
+
+# random tables, each mode, one thread or two: legal, and the same bytes
+"$PYTHON" - "$tmp" <<'P'
+import random, sys
+random.seed(7)
+for k in range(6):
+    with open(f'{sys.argv[1]}/r{k}.csv', 'w') as f:
+        f.write('id,lower,upper,size,alignment,gaps\n')
+        for i in range(40):
+            lo = random.randrange(50); hi = lo + random.randrange(1, 30)
+            g = f'{lo + 1}-{lo + 3}' if hi - lo > 6 and random.random() < .3 else ''
+            f.write(f'b{i},{lo},{hi},{random.randrange(0, 5000)},{random.choice([1, 32, 64, 48])},{g}\n')
+P
+for k in 0 1 2 3 4 5; do
+    for mode in reuse search; do
+        expect 0 "$TOOL" plan-memory "$tmp/r$k.csv" -o "$tmp/o1.csv" --mode $mode
+        check "$tmp/r$k.csv" "$tmp/o1.csv"
+        expect 0 "$TOOL" plan-memory "$tmp/r$k.csv" -o "$tmp/o2.csv" --mode $mode --threads 2
+        cmp -s "$tmp/o1.csv" "$tmp/o2.csv" || fail "r$k, $mode: two threads give another plan"
+    done
+done
+
+expect 0 "$TOOL" plan-memory "$tmp/r0.csv" -o "$tmp/o1.csv" --time-limit 0.001
+check "$tmp/r0.csv" "$tmp/o1.csv"
+
+# ---- streams ----
+"$TOOL" plan-memory - -o - <"$five" >"$tmp/piped.csv" 2>"$tmp/err" || fail "pipe: $(cat "$tmp/err")"
+cmp -s "$tmp/piped.csv" "$tmp/m.csv" || fail "through pipes other bytes come out"
+grep -q '^stdin: 5 buffers' "$tmp/err" || fail "the summary is not on stderr: $(cat "$tmp/err")"
+"$TOOL" plan-memory <(cat "$five") -o >(cat >"$tmp/sub.csv"; : >"$tmp/done") -q || fail "process substitution"
+for _ in 1 2 3 4 5 6 7 8 9 10; do [ -e "$tmp/done" ] && break; sleep 0.2; done
+cmp -s "$tmp/sub.csv" "$tmp/m.csv" || fail "through /dev/fd other bytes come out"
+expect 0 "$TOOL" plan-memory "$five" -o /dev/null -q
+[ ! -s "$tmp/out" ] && [ ! -s "$tmp/err" ] || fail "-q is not quiet"
+expect 0 "$TOOL" plan-memory "$five" -q -v
+grep -q '^onnx-tile: plan ' "$tmp/err" || fail "-v tells no times"
+cp "$five" "$tmp/same.csv"
+expect 0 "$TOOL" plan-memory "$tmp/same.csv" -o "$tmp/same.csv"
+cmp -s "$tmp/same.csv" "$tmp/m.csv" || fail "in place gives other bytes"
+mkdir "$tmp/dir"
+expect 0 "$TOOL" plan-memory "$five" -o "$tmp/dir/o.csv" --svg "$tmp/dir/m.svg"
+[ "$(ls -A "$tmp/dir" | tr '\n' ' ')" = 'm.svg o.csv ' ] || fail "left behind: $(ls -A "$tmp/dir")"
+
+# ---- what does not fit: exit 3, why, and no file ----
+misses() { # text, arguments
+    rm -f "$tmp/no.csv" "$tmp/no.svg"
+    expect 3 "$TOOL" plan-memory "${@:2}" -o "$tmp/no.csv" --svg "$tmp/no.svg"; says "$1"
+    [ ! -e "$tmp/no.csv" ] && [ ! -e "$tmp/no.svg" ] || fail "an output appeared although nothing fits"
+    [ ! -s "$tmp/out" ] || fail "something on stdout"
+}
+misses 'proved infeasible: at time 0 buffers of 12 bytes are alive, capacity 11; the smallest set above it: b1 (4), b3 (4), b5 (4)' "$five" --capacity 11
+misses 'proved infeasible: at time 0 buffer b1 alone has 4 bytes, capacity 3' "$five" --capacity 3
+misses 'mode sequential needs 20 bytes, capacity 19 (lower bound 12)' "$five" --capacity 19 --mode sequential
+# at most 4 bytes are alive, but c finds no hole of 2 beside a and b
+printf 'id,lower,upper,size,offset\na,0,2,1,0\nb,0,2,1,2\nc,0,3,2,\nd,2,3,2,\n' >"$tmp/hole.csv"
+misses 'proved infeasible: no plan fits capacity 4' "$tmp/hole.csv" --capacity 4
+printf 'id,lower,upper,size,offset\na,0,2,4,8\n' >"$tmp/high.csv"
+misses 'buffer a is fixed at 8 and ends at 12, capacity 11' "$tmp/high.csv" --capacity 11
+echo keep >"$tmp/keep.csv"
+expect 3 "$TOOL" plan-memory "$five" -o "$tmp/keep.csv" --capacity 11
+[ "$(cat "$tmp/keep.csv")" = keep ] || fail "a failed run changed the output"
+
+# ---- wrong input: exit 1 ----
+printf 'id,lower,upper,size,offset\na,0,2,4,0\nb,1,3,4,2\n' >"$tmp/clash.csv"
+expect 1 "$TOOL" plan-memory "$tmp/clash.csv"; says 'fixed offsets'
+printf 'id,lower,upper,size\na,0,2,4\na,0,2,4\n' >"$tmp/twice.csv"
+expect 1 "$TOOL" plan-memory "$tmp/twice.csv"; says "twice.csv:3: id 'a' is already on line 2"
+: >"$tmp/empty.csv"
+expect 1 "$TOOL" plan-memory "$tmp/empty.csv"; says 'the file is empty'
+expect 1 "$TOOL" plan-memory -; says 'stdin:1: the file is empty'
+expect 1 "$TOOL" plan-memory "$tmp/absent.csv"; says absent.csv
+expect 1 "$TOOL" plan-memory "$tmp"; says 'directory'
+echo 'kernel broken {' >"$tmp/broken.tk"
+expect 1 "$TOOL" plan-memory "$tmp/broken.tk" -o "$tmp/no.tk"; says 'broken.tk:'
+[ ! -e "$tmp/no.tk" ] || fail "an output of a broken kernel appeared"
+
+# ---- options for the other kind: exit 2; the system: exit 4 ----
+for o in --target=host --no-inplace --restrict-inplace --workspace-reuse; do
+    expect 2 "$TOOL" plan-memory "$five" $o; says "${o%=*} is for kernels"
+done
+expect 2 "$TOOL" plan-memory "$five" -o "$tmp/o.tk"; says 'name it .csv'
+expect 4 "$TOOL" plan-memory "$five" -o "$tmp/no/such/o.csv"; says 'no/such'
+expect 4 "$TOOL" plan-memory "$five" -o /dev/full; says '/dev/full'
+expect 4 "$TOOL" plan-memory "$five" -o "$tmp/no.csv" --svg "$tmp/no/such/m.svg"; says 'm.svg'
+[ ! -e "$tmp/no.csv" ] || fail "one of two outputs appeared"
+"$TOOL" plan-memory "$five" >/dev/full 2>"$tmp/err"; [ $? = 4 ] || fail "a full disk under the summary is not exit 4"
+
+# ---- kernels: each runs with its own arguments, twice, and its plan replays ----
+n=0
+for k in "$root"/tests/golden/kernel/*.tk; do
+    read -ra args < <(sed -n 's/^# run: plan-memory case.tk -o planned.tk//p' "$k")
+    want=$(sed -n 's/^exit //p' "${k%.tk}.expect")
+    rm -f "$tmp/o.tk" "$tmp/again.tk" "$tmp/replay.tk"
+    expect "${want:-0}" "$TOOL" plan-memory "$k" -o "$tmp/o.tk" "${args[@]}"
+    n=$((n + 1))
+    if [ "${want:-0}" != 0 ]; then
+        [ ! -e "$tmp/o.tk" ] || fail "$k: an output appeared"
+        continue
+    fi
+    "$TOOL" plan-memory - -o "$tmp/again.tk" -q "${args[@]}" <"$k" || fail "$k: from stdin"
+    cmp -s "$tmp/o.tk" "$tmp/again.tk" || fail "$k: two runs differ"
+    expect 0 "$TOOL" plan-memory "$tmp/o.tk" -o "$tmp/replay.tk" "${args[@]}"
+    cmp -s "$tmp/o.tk" "$tmp/replay.tk" || fail "$k: its plan does not replay"
+    grep -q 'offset=' "$tmp/o.tk" || fail "$k: no offsets"
+done
+[ $n -ge 10 ] || fail "only $n kernels"
+expect 3 "$TOOL" plan-memory "$root/tests/golden/kernel/06_overflow.tk"
+says 'ub overflow, requires 3219456 bits while 1572864 bits available!'
+
+# the target: the command's, else the kernel's, else this machine
+cat >"$tmp/t.tk" <<'K'
+kernel t {
+  param x: 64 f32 @gm
+  param y: 64 f32 @gm
+  alloc a: 64 f32 @ub
+  load a <- x
+  store y <- a
+}
+K
+expect 1 "$TOOL" plan-memory "$tmp/t.tk"; says "target 'host' has no such memory"
+expect 0 "$TOOL" plan-memory "$tmp/t.tk" --target ascend-a2
+expect 2 "$TOOL" plan-memory "$tmp/t.tk" --target nowhere; says "no target 'nowhere'"
+sed 's/kernel t/kernel t target "nowhere"/' "$tmp/t.tk" >"$tmp/n.tk"
+expect 1 "$TOOL" plan-memory "$tmp/n.tk"; says "n.tk: no target 'nowhere'"
+expect 0 "$TOOL" plan-memory "$tmp/n.tk" --target ascend-a2
+sed "s|kernel t|kernel t target \"$tmp/x.xml\"|" "$tmp/t.tk" >"$tmp/n.tk"
+expect 1 "$TOOL" plan-memory "$tmp/n.tk"; says 'cannot name a target file'
+expect 2 "$TOOL" plan-memory "$tmp/t.tk" --target ascend-a2 -o "$tmp/o.csv"; says 'name it .tk'
+
+# ---- JSON and maps ----
+well_formed() {
+    if command -v xmllint >/dev/null; then
+        xmllint --noout "$1" 2>"$tmp/why" || fail "$1: $(head -n 2 "$tmp/why")"
+    else
+        "$PYTHON" -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$1" 2>"$tmp/why" || fail "$1: $(tail -n 1 "$tmp/why")"
+    fi
+}
+printf 'id,lower,upper,size\n"</title><script>""\xff\x01",0,9,4096\nb,0,3,4096\nc,3,9,4096\n' >"$tmp/hostile.csv"
+expect 0 "$TOOL" plan-memory "$tmp/hostile.csv" --json --svg "$tmp/m.svg" --capacity 8K
+"$PYTHON" - "$tmp/out" <<'P' || fail "JSON of a table"
+import json, sys
+r = json.load(open(sys.argv[1]))
+s = r['scopes'][0]
+assert r['file'].endswith('hostile.csv') and r['kernel'] is None and r['target'] is None and r['mode'] == 'auto'
+assert r['buffers'] == 3 and s['height_bytes'] == s['lower_bound_bytes'] == s['capacity_bytes'] == 8192 and s['sum_bytes'] == 12288
+assert s['proved'] is True and s['time_limit_hit'] is False and s['gap_percent'] == 0 and s['mode'] == 'search' and s['scope'] is None
+assert r['warnings'] == [] and r['time_s'] >= 0
+P
+well_formed "$tmp/m.svg"
+grep -q '<script' "$tmp/m.svg" && fail "a name became markup"
+"$TOOL" plan-memory "$five" --svg - -q >"$tmp/s.svg" || fail "--svg -"
+well_formed "$tmp/s.svg"
+for k in 02_same_pipe 11_control_flow 12_scopes; do
+    f=$root/tests/golden/kernel/$k.tk
+    read -ra args < <(sed -n 's/^# run: plan-memory case.tk -o planned.tk//p' "$f")
+    expect 0 "$TOOL" plan-memory "$f" --json --svg "$tmp/$k.svg" "${args[@]}"
+    well_formed "$tmp/$k.svg"
+    "$PYTHON" - "$tmp/out" <<'P' || fail "JSON of $k"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r['kernel'] and r['target'] == 'ascend-a2' and r['scopes'] and r['buffers'] == sum(s['buffers'] for s in r['scopes'])
+for s in r['scopes']:
+    assert s['lower_bound_bytes'] <= s['height_bytes'] <= s['sum_bytes'] or s['doubled'], s
+    assert s['capacity_bytes'] is None or s['height_bytes'] <= s['capacity_bytes']
+    assert s['mode'] in ('sequential', 'reuse', 'search') and s['level'] in (0, 1, 2, None)
+P
+done
+[ "$(grep -c 'class="plot"' "$tmp/12_scopes.svg")" = 7 ] || fail "not one map a scope"
+finish

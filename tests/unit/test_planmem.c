@@ -1,0 +1,935 @@
+/* PlanMemory, by the scenarios of its description: sequential when all fits, reuse within a pipe (level 2), upgrade to a double
+ * buffer (level 1), any disjoint lifetimes (level 0), rollback, restart, overflow; alignments, fixed offsets, workspace. Random
+ * problems are checked by code of their own. In-place merges are off where a scenario counts on separate buffers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "bufplan.h"
+
+#define UB_BYTES 196608 /* of Atlas A2 */
+
+static ot_target small_target(void)
+{
+    ot_target t;
+    memset(&t, 0, sizeof t);
+    snprintf(t.name, sizeof t.name, "ascend-a2");
+    const int64_t bytes[OT_SCOPE_COUNT] = {[OT_SCOPE_UB] = UB_BYTES, [OT_SCOPE_L1] = 524288,  [OT_SCOPE_L0A] = 65536,
+                                           [OT_SCOPE_L0B] = 65536,   [OT_SCOPE_L0C] = 131072, [OT_SCOPE_BT] = 1024,
+                                           [OT_SCOPE_FP] = 2048,     [OT_SCOPE_L2] = 1048576};
+    const int64_t alignment[OT_SCOPE_COUNT] = {32, 32, 512, 512, 512, 64, 64, 64, 128, 256};
+    for (int s = 0; s < OT_SCOPE_COUNT; s++) {
+        t.scopes[s].bytes = bytes[s];
+        t.scopes[s].alignment = alignment[s];
+    }
+    return t;
+}
+
+static ot_kernel *parse(const char *text)
+{
+    ot_kernel *k = NULL;
+    ot_diag d = {0};
+    if (ot_kernel_parse("k.tk", text, strlen(text), &d, &k) != OT_OK) fail_msg("%s\n%s", d.message, text);
+    return k;
+}
+
+static ot_mem_options options(ot_mem_mode mode, int64_t capacity)
+{
+    return (ot_mem_options){.mode = mode, .capacity = capacity, .step_limit = 200000, .lifetimes = {.no_in_place = true}};
+}
+
+typedef struct planned {
+    ot_kernel *k;
+    ot_mem_plan *p;
+} planned;
+
+static planned plan_with(const char *text, const ot_mem_options *o)
+{
+    ot_target t = small_target();
+    ot_diag d = {0};
+    planned r = {parse(text), NULL};
+    if (ot_mem_plan_kernel(r.k, "k.tk", &t, o, &d, &r.p) != OT_OK) fail_msg("%s\n%s", d.message, text);
+    assert_int_equal(ot_mem_plan_check(r.k, r.p, &d), OT_OK);
+    return r;
+}
+
+static planned plan(const char *text, ot_mem_mode mode, int64_t capacity)
+{
+    ot_mem_options o = options(mode, capacity);
+    return plan_with(text, &o);
+}
+
+/* The kernel must not be planned; its message. */
+static ot_status refuse(const char *text, const char *path, const ot_mem_options *o, ot_diag *d)
+{
+    ot_target t = small_target();
+    ot_kernel *k = parse(text);
+    ot_mem_plan *p = NULL;
+    ot_status s = ot_mem_plan_kernel(k, path, &t, o, d, &p);
+    assert_null(p);
+    ot_kernel_free(k);
+    return s;
+}
+
+static void done(planned r)
+{
+    ot_mem_plan_free(r.p);
+    ot_kernel_free(r.k);
+}
+
+/* Index of the buffer that stores the alloc `name`. */
+static uint32_t find(planned r, const char *name)
+{
+    for (uint32_t v = 0; v < r.k->n_values; v++)
+        if (strcmp(r.k->values[v].name, name) == 0) return r.p->lifetimes->buffer_of[v];
+    fail_msg("no buffer %s", name);
+    return 0;
+}
+
+static int64_t at(planned r, const char *name, uint32_t slot)
+{
+    return r.p->offsets[find(r, name)][slot];
+}
+
+static const ot_scope_plan *scope(planned r, ot_scope s)
+{
+    for (uint32_t i = 0; i < r.p->n_scopes; i++)
+        if (r.p->scopes[i].scope == s) return &r.p->scopes[i];
+    fail_msg("scope %s is not planned", ot_scope_name(s));
+    return NULL;
+}
+
+static bool contains(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+/* ---- scenarios of the description ---- */
+
+/* The loop of the description: A and D double-buffered and touched by DMA, B and C of the vector pipe. */
+#define LOOP_ABCD(c_type, body)                                                                                              \
+    "kernel k {\n param x: 128 f32 @gm\n param y: 128 f32 @gm\n for i in 0..4 {\n"                                           \
+    "  alloc a: 32 f32 @ub multi=2\n  alloc b: 32 f32 @ub\n  alloc c: " c_type " @ub\n  alloc d: 32 f32 @ub multi=2\n" body  \
+    "  store y[32*i:32*i+32] <- d\n }\n}\n"
+#define LOAD_A "  load a <- x[32*i:32*i+32]\n"
+#define LOAD_D "  load d <- x[32*i:32*i+32]\n"
+/* b is done before c begins, a before d is stored: 768 bytes if nothing shares */
+#define SAME_PIPE LOOP_ABCD("32 f32", LOAD_A LOAD_D "  b = vector.op2(a)\n  d = vector.op3(a, b, d)\n  c = vector.op4(d)\n"   \
+                                      "  d = vector.op5(c, a, d)\n")
+/* a is done before c begins; b, c and d live together */
+#define UPGRADE(c_type) LOOP_ABCD(c_type, LOAD_A LOAD_D "  b = vector.op2(a)\n  c = vector.op3(b)\n  d = vector.op4(d, b, c)\n")
+
+static void sequential_when_all_fits(void **state)
+{
+    (void)state;
+    for (int mode = OT_MEM_AUTO; mode <= OT_MEM_REUSE; mode++) {
+        planned r = plan(SAME_PIPE, (ot_mem_mode)mode, 768);
+        const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
+        assert_int_equal(s->mode, OT_MEM_SEQUENTIAL);
+        assert_int_equal(s->level, OT_LEVEL_NONE);
+        assert_int_equal(s->height, 768);
+        assert_int_equal(s->sum, 768);
+        assert_int_equal(s->n_buffers, 4);
+        assert_int_equal(s->n_cross_pipe + s->n_upgraded + s->rollbacks + s->restarts, 0);
+        assert_int_equal(at(r, "a", 0), 0);
+        assert_int_equal(at(r, "a", 1), 128);
+        done(r);
+    }
+}
+
+static void level_2_shares_within_a_pipe(void **state)
+{
+    (void)state;
+    planned r = plan(SAME_PIPE, OT_MEM_REUSE, 640);
+    const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
+    assert_int_equal(s->mode, OT_MEM_REUSE);
+    assert_int_equal(s->level, OT_LEVEL_2);
+    assert_int_equal(at(r, "c", 0), at(r, "b", 0)); /* not a's place */
+    assert_int_equal(s->n_cross_pipe, 0);
+    assert_int_equal(s->n_upgraded, 0);
+    assert_int_equal(s->height, 640);
+    assert_int_equal(r.p->level[find(r, "c")], OT_LEVEL_2);
+    assert_int_equal(r.p->level[find(r, "a")], OT_LEVEL_NONE);
+    done(r);
+}
+
+static void level_1_upgrades_to_a_double_buffer(void **state)
+{
+    (void)state;
+    planned r = plan(UPGRADE("32 f32"), OT_MEM_AUTO, 640);
+    const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
+    assert_int_equal(s->mode, OT_MEM_REUSE);
+    assert_int_equal(s->level, OT_LEVEL_1);
+    assert_int_equal(s->n_upgraded, 1);
+    assert_int_equal(r.p->multi[find(r, "c")], 2);
+    assert_int_equal(r.p->multi[find(r, "b")], 1);
+    /* while op1 fills a0, op3 works in c1: in a1's place */
+    assert_int_equal(at(r, "c", 0), at(r, "a", 0));
+    assert_int_equal(at(r, "c", 1), at(r, "a", 1));
+    assert_int_equal(s->n_cross_pipe, 1);
+    done(r);
+}
+
+/* c is first, as a single buffer; a then comes to lie over it and gives it its second slot. */
+static void level_1_upgrades_an_earlier_buffer(void **state)
+{
+    (void)state;
+    const char *text = "kernel k {\n param x: 128 f32 @gm\n param y: 128 f32 @gm\n for i in 0..4 {\n"
+                       "  alloc c: 32 f32 @ub\n  alloc d: 32 f32 @ub\n  alloc a: 32 f32 @ub multi=2\n"
+                       "  c = vector.op1()\n  d = vector.op2(c)\n  load a <- x[32*i:32*i+32]\n  d = vector.op3(a, d)\n"
+                       "  store y[32*i:32*i+32] <- d\n }\n}\n";
+    planned r = plan(text, OT_MEM_REUSE, 384);
+    const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
+    assert_int_equal(s->level, OT_LEVEL_1);
+    assert_int_equal(s->n_upgraded, 1);
+    for (uint32_t k = 0; k < 2; k++) assert_int_equal(at(r, "c", k), at(r, "a", k));
+    done(r);
+}
+
+static void level_0_shares_any_disjoint_lifetimes(void **state)
+{
+    (void)state;
+    /* c is as large as both slots of a: with two slots of its own it does not fit */
+    planned r = plan(UPGRADE("64 f32"), OT_MEM_REUSE, 640);
+    const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
+    assert_int_equal(s->mode, OT_MEM_REUSE);
+    assert_int_equal(s->level, OT_LEVEL_0);
+    assert_int_equal(s->n_upgraded, 0);
+    assert_int_equal(s->n_cross_pipe, 1);
+    assert_int_equal(at(r, "c", 0), ot_min(at(r, "a", 0), at(r, "a", 1)));
+    assert_int_equal(r.p->level[find(r, "c")], OT_LEVEL_0);
+    assert_int_equal(r.p->level[find(r, "b")], OT_LEVEL_NONE);
+    done(r);
+}
+
+/* r first takes the low end of p's place, then u has none: r must go to q's. */
+#define ROLLBACK                                                                                                             \
+    "kernel k {\n param src: 8 f32 @gm\n param dst: 8 f32 @gm\n"                                                              \
+    " alloc s: 8 f32 @ub\n alloc p: 16 f32 @ub\n alloc x: 8 f32 @ub\n alloc q: 8 f32 @ub\n alloc r: 8 f32 @ub\n"              \
+    " alloc u: 16 f32 @ub\n load s <- src\n p = vector.f(s)\n x = vector.f(s)\n q = vector.f(s)\n x = vector.g(p, q, x)\n"     \
+    " r = vector.f(s)\n u = vector.f(s)\n x = vector.g(r, u, x)\n store dst <- x\n}\n"
+
+static void rollback_undoes_a_choice(void **state)
+{
+    (void)state;
+    planned r = plan(ROLLBACK, OT_MEM_REUSE, 160);
+    const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
+    assert_int_equal(s->mode, OT_MEM_REUSE);
+    assert_int_equal(s->level, OT_LEVEL_2);
+    assert_int_equal(s->rollbacks, 1);
+    assert_int_equal(s->restarts, 0);
+    assert_int_equal(at(r, "r", 0), at(r, "q", 0));
+    assert_int_equal(at(r, "u", 0), at(r, "p", 0));
+    done(r);
+}
+
+/* By first write a (4 units) takes 0 to 4 and b (2) 4 to 6, c (3) goes over a, and d (2) finds 1 unit twice, whatever is undone.
+ * By area b is first, c and a lie over each other above it, and d has room. */
+static void restart_takes_another_order(void **state)
+{
+    (void)state;
+    planned r = plan("kernel k {\n alloc a: 32 f32 @ub\n alloc b: 16 f32 @ub\n alloc c: 24 f32 @ub\n alloc d: 16 f32 @ub\n"
+                     " a = vector.f()\n b = vector.f(a)\n c = vector.f(b)\n d = vector.f(b)\n d = vector.f(c, d)\n"
+                     " d = vector.f(b, d)\n}\n",
+                     OT_MEM_REUSE, 224);
+    const ot_scope_plan *s = scope(r, OT_SCOPE_UB);
+    assert_int_equal(s->mode, OT_MEM_REUSE);
+    assert_int_equal(s->level, OT_LEVEL_2);
+    assert_int_equal(s->restarts, 1);
+    assert_true(s->rollbacks > 0);
+    assert_true(s->proved);
+    assert_int_equal(at(r, "b", 0), 0);
+    assert_int_equal(at(r, "c", 0), at(r, "a", 0));
+    done(r);
+}
+
+/* ---- overflow ---- */
+
+#define REASON                                                                                                               \
+    "(possible reason: tiling basic block is too large or block number is more than what user expect due to multi-buffer "   \
+    "feature is enabled and some ops need extra local buffer.)"
+
+static void overflow_has_the_message_of_the_description(void **state)
+{
+    (void)state;
+    const char *text = "kernel k {\n"
+                       "  alloc a: 33536 f32 @ub\n"
+                       "  alloc b: 33536 f32 @ub\n"
+                       "  alloc c: 33536 f32 @ub\n"
+                       "  a = vector.op()\n"
+                       "  b = vector.op(a)\n"
+                       "  c = vector.op(a, b)\n"
+                       "  a = vector.op(a, b, c)\n"
+                       "  b = vector.op(a)\n"
+                       "}\n";
+    const ot_mem_mode modes[] = {OT_MEM_AUTO, OT_MEM_REUSE, OT_MEM_SEARCH};
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
+        ot_mem_options o = options(modes[m], 0);
+        ot_diag d = {0};
+        assert_int_equal(refuse(text, "/tmp/tmp0h121237/kernel.tk", &o, &d), OT_E_BUDGET);
+        assert_string_equal(d.message,
+                            "/tmp/tmp0h121237/kernel.tk:2:3: ub overflow, requires 3219456 bits while 1572864 bits available! " REASON
+                            " smallest explaining set: a (134144 B), b (134144 B) at line 6");
+    }
+}
+
+static void overflow_counts_every_slot(void **state)
+{
+    (void)state;
+    ot_mem_options o = options(OT_MEM_REUSE, 700);
+    ot_diag d = {0};
+    assert_int_equal(refuse(LOOP_ABCD("96 f32", LOAD_A LOAD_D "  c = vector.op2(a)\n  b = vector.op3(c)\n  d = vector.op4(d, b)\n"),
+                            "k.tk", &o, &d),
+                     OT_E_BUDGET);
+    /* load of d to op2: a, d, c, of which c and either of the others are not enough */
+    assert_string_equal(d.message, "k.tk:7:3: ub overflow, requires 7168 bits while 5600 bits available! " REASON
+                                   " smallest explaining set: c (384 B), a x2 (256 B), d x2 (256 B) at line 11");
+}
+
+static void overflow_in_sequential_mode(void **state)
+{
+    (void)state;
+    ot_mem_options o = options(OT_MEM_SEQUENTIAL, 640);
+    ot_diag d = {0};
+    assert_int_equal(refuse(SAME_PIPE, "k.tk", &o, &d), OT_E_BUDGET);
+    assert_true(contains(d.message, "ub overflow, requires 6144 bits while 5120 bits available! "));
+    assert_true(contains(d.message, "set: a x2 (256 B), d x2 (256 B), b (128 B), c (128 B), sharing nothing"));
+}
+
+static void overflow_of_fixed_offsets(void **state)
+{
+    (void)state;
+    ot_mem_options o = options(OT_MEM_AUTO, 0);
+    ot_diag d = {0};
+    assert_int_equal(refuse("kernel k {\n alloc a: 8 f32 @ub offset=196608\n alloc b: 8 f32 @ub\n a = vector.f()\n"
+                            " b = vector.f(a)\n a = vector.f(b)\n b = vector.f(a)\n}\n",
+                            "k.tk", &o, &d),
+                     OT_E_BUDGET);
+    assert_true(contains(d.message, "k.tk:2:2: ub overflow, requires 1573120 bits while 1572864 bits available! "));
+    assert_true(contains(d.message, "set: a (32 B) at the given offset"));
+}
+
+/* Around a fixed buffer in the middle there is room for b, and for c and d, but not for all: 32 bytes above and below it. */
+static void overflow_of_places(void **state)
+{
+    (void)state;
+    const char *text = "kernel k {\n alloc f: 8 f32 @ub offset=64\n alloc b: 24 f32 @ub\n alloc z: 8 f32 @ub\n f = vector.f()\n"
+                       " z = vector.f(f)\n f = vector.f(z)\n b = vector.f(f)\n f = vector.f(b, f)\n b = vector.f(f)\n z = vector.f(b)\n"
+                       " z = vector.f(z)\n}\n";
+    for (int m = OT_MEM_REUSE; m <= OT_MEM_SEARCH; m++) {
+        ot_mem_options o = options((ot_mem_mode)m, 160);
+        ot_diag d = {0};
+        assert_int_equal(refuse(text, "k.tk", &o, &d), OT_E_BUDGET);
+        assert_true(contains(d.message, "k.tk:3:2: ub overflow, requires 1536 bits while 1280 bits available! "));
+        assert_true(contains(d.message, m == OT_MEM_REUSE ? "set: b (96 B), f (32 B), no plan found for them"
+                                                          : "set: b (96 B), f (32 B), which cannot be placed together"));
+    }
+}
+
+static void overflow_list_is_cut(void **state)
+{
+    (void)state;
+    char text[16384], path[900];
+    size_t n = (size_t)snprintf(text, sizeof text, "kernel k {\n");
+    for (int i = 0; i < 100; i++) n += (size_t)snprintf(text + n, sizeof text - n, " alloc buffer_number_%d: 8 f32 @ub\n", i);
+    for (int i = 0; i < 100; i++) n += (size_t)snprintf(text + n, sizeof text - n, " buffer_number_%d = vector.f()\n", i);
+    for (int i = 0; i < 100; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " buffer_number_0 = vector.f(buffer_number_%d, buffer_number_0)\n", i);
+    snprintf(text + n, sizeof text - n, "}\n");
+    ot_mem_options o = options(OT_MEM_AUTO, 3168);
+    ot_diag d = {0};
+    assert_int_equal(refuse(text, "k.tk", &o, &d), OT_E_BUDGET);
+    assert_true(contains(d.message, "requires 25600 bits while 25344 bits available! "));
+    assert_true(contains(d.message, "set: buffer_number_0 (32 B), buffer_number_1 (32 B),"));
+    const char *cut = strstr(d.message, ", ... and ");
+    assert_non_null(cut);
+    int shown = 0, more = 0;
+    for (const char *p = strstr(d.message, "set:"); (p = strstr(p, "(32 B)")) != NULL; p++) shown++;
+    assert_int_equal(sscanf(cut, ", ... and %d more at line 201", &more), 1);
+    assert_int_equal(shown + more, 100);
+    assert_true(shown > 15 && strlen(d.message) < OT_DIAG_MAX - 1);
+    /* hardly room for the list, and none */
+    memset(path, 'p', sizeof path - 1);
+    path[sizeof path - 1] = 0;
+    ot_diag e = {0};
+    assert_int_equal(refuse(text, path, &o, &e), OT_E_BUDGET);
+    assert_true(strlen(e.message) == OT_DIAG_MAX - 1);
+    path[500] = 0;
+    e = (ot_diag){0};
+    assert_int_equal(refuse(text, path, &o, &e), OT_E_BUDGET);
+    assert_true(contains(e.message, " more at line 201"));
+}
+
+static void unknown_memory_of_the_target(void **state)
+{
+    (void)state;
+    const char *text = "kernel k {\n alloc a: 8 f32 @ub\n alloc s: 8 f32 @shared\n a = vector.f()\n s = vector.f(a)\n"
+                       " a = vector.f(s)\n a = vector.f(a)\n}\n";
+    ot_mem_options o = options(OT_MEM_AUTO, 0);
+    ot_diag d = {0};
+    assert_int_equal(refuse(text, "k.tk", &o, &d), OT_E_INPUT);
+    assert_string_equal(d.message, "k.tk:3:8: buffer 's' in shared: target 'ascend-a2' has no such memory");
+    done(plan(text, OT_MEM_AUTO, 64)); /* a limit of its own replaces the target's */
+}
+
+/* ---- alignment, slots, workspace, fixed offsets ---- */
+
+static void every_scope_has_its_alignment(void **state)
+{
+    (void)state;
+    static const struct {
+        ot_scope scope;
+        int64_t alignment;
+    } rules[] = {{OT_SCOPE_UB, 32},   {OT_SCOPE_L1, 32}, {OT_SCOPE_L0A, 512}, {OT_SCOPE_L0B, 512},
+                 {OT_SCOPE_L0C, 512}, {OT_SCOPE_BT, 64}, {OT_SCOPE_FP, 64},   {OT_SCOPE_GM, 256}};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        char text[512];
+        const char *name = ot_scope_name(rules[i].scope);
+        snprintf(text, sizeof text,
+                 "kernel k {\n alloc a: 10 u8 @%s multi=3\n alloc b: 10 u8 @%s\n for i in 0..9 {\n  a = vector.f()\n"
+                 "  b = vector.f(a)\n  a = vector.f(a, b)\n  b = vector.f(a, b)\n  b = vector.f(b)\n }\n}\n",
+                 name, name);
+        for (int mode = OT_MEM_SEQUENTIAL; mode <= OT_MEM_SEARCH; mode++) {
+            planned r = plan(text, (ot_mem_mode)mode, 0);
+            const ot_scope_plan *s = scope(r, rules[i].scope);
+            assert_int_equal(s->height, 3 * rules[i].alignment + 10);
+            assert_int_equal(s->lower_bound, s->height);
+            assert_int_equal(s->sum, s->height);
+            assert_true(s->proved);
+            for (uint32_t k = 0; k < 3; k++) {
+                assert_int_equal(at(r, "a", k) % rules[i].alignment, 0);
+                assert_true(at(r, "a", k) != at(r, "a", (k + 1) % 3) && at(r, "a", k) != at(r, "b", 0));
+            }
+            assert_int_equal(at(r, "a", 3), -1);
+            done(r);
+        }
+    }
+}
+
+/* Two workspaces that are never alive together. */
+#define WORKSPACE                                                                                                            \
+    "kernel k {\n param x: 64 f32 @gm\n param y: 64 f32 @gm\n workspace w: 64 f32\n workspace v: 64 f32\n alloc u: 64 f32 @ub\n" \
+    " load u <- x\n store w <- u\n load u <- w\n store v <- u\n load u <- v\n store y <- u\n}\n"
+
+static void workspace_shares_only_on_demand(void **state)
+{
+    (void)state;
+    for (int mode = OT_MEM_AUTO; mode <= OT_MEM_SEARCH; mode++)
+        for (int reuse = 0; reuse < 2; reuse++) {
+            ot_mem_options o = options((ot_mem_mode)mode, 0);
+            o.workspace_reuse = reuse == 1;
+            planned r = plan_with(WORKSPACE, &o);
+            const ot_scope_plan *s = scope(r, OT_SCOPE_GM);
+            bool shares = reuse == 1 && mode != OT_MEM_SEQUENTIAL;
+            assert_int_equal(s->capacity, 0);
+            assert_int_equal(s->n_buffers, 2);
+            assert_int_equal(s->sum, 512);
+            assert_int_equal(s->height, shares ? 256 : 512);
+            assert_int_equal(s->level, shares ? OT_LEVEL_1 : OT_LEVEL_NONE);
+            assert_int_equal(s->mode, !shares ? OT_MEM_SEQUENTIAL : mode == OT_MEM_REUSE ? OT_MEM_REUSE : OT_MEM_SEARCH);
+            assert_int_equal(at(r, "v", 0), shares ? 0 : 256);
+            done(r);
+        }
+}
+
+static void fixed_offsets_stay(void **state)
+{
+    (void)state;
+    const char *text = "kernel k {\n alloc a: 8 f32 @ub\n alloc f: 16 f32 @ub offset=32\n alloc b: 16 f32 @ub\n"
+                       " alloc g: 8 f32 @ub multi=2 offset=160,128\n for i in 0..2 {\n  a = vector.f()\n  f = vector.f(a)\n"
+                       "  b = vector.f(a, f)\n  g = vector.f(a, b, f)\n  a = vector.f(a, b, f, g)\n  a = vector.f(a)\n }\n}\n";
+    for (int mode = OT_MEM_AUTO; mode <= OT_MEM_SEARCH; mode++) {
+        planned r = plan(text, (ot_mem_mode)mode, 0);
+        assert_int_equal(at(r, "f", 0), 32);
+        assert_int_equal(at(r, "g", 0), 160);
+        assert_int_equal(at(r, "g", 1), 128);
+        int64_t a = at(r, "a", 0), b = at(r, "b", 0);
+        assert_true(a == 0 || a >= 192 || a == 96);
+        assert_true(b >= 192); /* 32 free bytes below f, 32 between f and g */
+        if (mode == OT_MEM_SEARCH) assert_int_equal(scope(r, OT_SCOPE_UB)->height, 256);
+        done(r);
+    }
+}
+
+static void bad_fixed_offsets_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b, *message;
+    } cases[] = {
+        {"offset=40", "", "k.tk:2:8: buffer 'a' in ub: the given offset is not aligned"},
+        {"offset=64", "offset=64", "k.tk:3:8: buffer 'b' in ub: at the given offset it overlaps 'a', which is alive at the same time"},
+        {"multi=2 offset=64,64", "", "k.tk:2:8: buffer 'a' in ub: two of its slots overlap at the given offsets"},
+        {"offset=4611686018427387904", "", "k.tk:2:8: buffer 'a' in ub: sizes are too large to plan"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "kernel k {\n alloc a: 8 f32 @ub %s\n alloc b: 8 f32 @ub %s\n for i in 0..2 {\n  a = vector.f()\n  b = vector.f(a)\n"
+                 "  a = vector.f(a, b)\n  a = vector.f(a)\n }\n}\n",
+                 cases[i].a, cases[i].b);
+        ot_mem_options o = options(OT_MEM_AUTO, 0);
+        ot_diag d = {0};
+        assert_int_equal(refuse(text, "k.tk", &o, &d), OT_E_INPUT);
+        assert_string_equal(d.message, cases[i].message);
+    }
+}
+
+/* A planned kernel planned again stays as it is. */
+static void plans_replay(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        int64_t capacity;
+    } cases[] = {{SAME_PIPE, 640}, {UPGRADE("32 f32"), 640}, {UPGRADE("64 f32"), 640}, {ROLLBACK, 160}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        planned r = plan(cases[i].text, OT_MEM_AUTO, cases[i].capacity);
+        ot_mem_plan_apply(r.p, r.k);
+        char *text = NULL;
+        size_t n = 0;
+        FILE *f = open_memstream(&text, &n);
+        assert_int_equal(ot_kernel_print(r.k, f), OT_OK);
+        assert_int_equal(fclose(f), 0);
+        planned again = plan(text, OT_MEM_AUTO, cases[i].capacity);
+        assert_int_equal(again.p->lifetimes->n_buffers, r.p->lifetimes->n_buffers);
+        for (uint32_t b = 0; b < r.p->lifetimes->n_buffers; b++) {
+            assert_int_equal(again.p->multi[b], r.p->multi[b]);
+            assert_memory_equal(again.p->offsets[b], r.p->offsets[b], sizeof *r.p->offsets);
+        }
+        assert_int_equal(scope(again, OT_SCOPE_UB)->n_cross_pipe, scope(r, OT_SCOPE_UB)->n_cross_pipe);
+        done(again);
+        done(r);
+        free(text);
+    }
+}
+
+/* ---- the validator ---- */
+
+static void check_finds_every_fault(void **state)
+{
+    (void)state;
+    planned r = plan(UPGRADE("32 f32"), OT_MEM_AUTO, 640);
+    uint32_t a = find(r, "a"), b = find(r, "b"), c = find(r, "c");
+    ot_scope_plan *s = &r.p->scopes[0];
+    ot_diag d;
+#define FAULT(change, reason, restore)                                                                                       \
+    do {                                                                                                                     \
+        change;                                                                                                              \
+        d = (ot_diag){0};                                                                                                    \
+        assert_int_equal(ot_mem_plan_check(r.k, r.p, &d), OT_E_INPUT);                                                       \
+        if (!contains(d.message, reason)) fail_msg("%s, not: %s", d.message, reason);                                        \
+        restore;                                                                                                             \
+        assert_int_equal(ot_mem_plan_check(r.k, r.p, &d), OT_OK);                                                            \
+    } while (0)
+    int64_t was = r.p->offsets[a][0];
+    FAULT(r.p->offsets[a][0] = r.p->offsets[a][1], "overlaps another slot of the buffer", r.p->offsets[a][0] = was);
+    FAULT(r.p->offsets[a][0] += 16, "not aligned", r.p->offsets[a][0] = was);
+    FAULT(r.p->offsets[a][0] = -32, "no offset", r.p->offsets[a][0] = was);
+    FAULT(r.p->offsets[a][0] = 640, "above the height", r.p->offsets[a][0] = was);
+    FAULT(r.p->offsets[a][2] = 0, "offset beyond the slots", r.p->offsets[a][2] = -1);
+    FAULT(r.p->multi[a] = 1, "wrong number of slots", r.p->multi[a] = 2);
+    FAULT(s->capacity = 600, "above the capacity", s->capacity = 640);
+    FAULT(s->scope = OT_SCOPE_L1, "its scope is not planned", s->scope = OT_SCOPE_UB);
+    was = r.p->offsets[b][0];
+    FAULT(r.p->offsets[b][0] = r.p->offsets[c][0], "overlap while both are alive", r.p->offsets[b][0] = was);
+    ot_buffer *buffers = (ot_buffer *)r.p->lifetimes->buffers;
+    FAULT(buffers[b].fixed[0] = was + 32, "fixed offset moved", buffers[b].fixed[0] = -1);
+    done(r);
+}
+
+/* ---- random problems ---- */
+
+#define MOST 64
+
+typedef struct problem {
+    ot_tk_stmt stmts[512]; /* a loop with a loop in it: [100, 400) and [200, 300) */
+    ot_kernel k;
+    ot_buffer b[MOST];
+    const ot_buffer *list[MOST];
+    ot_span live[MOST][2];
+    uint32_t n;
+    int64_t peak;
+} problem;
+
+static uint32_t rnd(uint64_t *s, uint32_t n)
+{
+    *s = *s * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*s >> 33) % n;
+}
+
+static int64_t bytes_alive(const problem *p, int64_t position)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        for (uint32_t s = 0; s < p->b[i].n_live; s++)
+            if (p->live[i][s].lower <= position && position < p->live[i][s].upper) sum += p->b[i].size * p->b[i].multi;
+    return sum;
+}
+
+static void random_problem(problem *p, uint64_t seed)
+{
+    static const uint32_t pipes[] = {1u << OT_PIPE_VECTOR, 1u << OT_PIPE_VECTOR, 1u << OT_PIPE_DMA_IN | 1u << OT_PIPE_VECTOR,
+                                     1u << OT_PIPE_DMA_OUT | 1u << OT_PIPE_VECTOR, 1u << OT_PIPE_CUBE};
+    memset(p, 0, sizeof *p);
+    for (uint32_t i = 0; i < 512; i++) p->stmts[i].parent = OT_NONE;
+    for (uint32_t i = 101; i < 400; i++) p->stmts[i].parent = i > 200 && i < 300 ? 200 : 100;
+    p->k = (ot_kernel){.stmts = p->stmts, .n_stmts = 512};
+    p->n = 3 + rnd(&seed, MOST - 3);
+    uint32_t window = 10 + rnd(&seed, 200), start = rnd(&seed, 200);
+    for (uint32_t i = 0; i < p->n; i++) {
+        ot_buffer *b = &p->b[i];
+        uint32_t kind = rnd(&seed, 5), from = start + i * window / p->n, len = 1 + rnd(&seed, 12);
+        memset(b->fixed, -1, sizeof b->fixed);
+        b->size = 1 + rnd(&seed, rnd(&seed, 2) ? 100 : 2000);
+        b->align = 32 << rnd(&seed, 2);
+        b->multi = rnd(&seed, 3) ? 1 : 2 + rnd(&seed, 2);
+        b->pipes = pipes[kind];
+        b->dma = kind == 2 || kind == 3;
+        p->live[i][0] = (ot_span){from, from + len};
+        p->live[i][1] = (ot_span){from + len + 3, from + len + 3 + rnd(&seed, 9) + 1};
+        b->live = p->live[i];
+        b->n_live = rnd(&seed, 40) == 0 ? 0 : 1 + (rnd(&seed, 5) == 0);
+        uint32_t to = from + len + (b->n_live == 2 ? 12 : 0);
+        b->loop = from > 200 && to < 300 ? 200 : from > 100 && to < 400 ? 100 : OT_NONE;
+        if (rnd(&seed, 30) == 0 && b->multi == 1) b->fixed[0] = 128 * rnd(&seed, 8);
+        p->list[i] = b;
+    }
+    for (uint32_t i = 0; i < p->n; i++) /* fixed ones must not meet */
+        for (uint32_t j = 0; j < i; j++)
+            if (p->b[i].fixed[0] >= 0 && p->b[j].fixed[0] >= 0) p->b[i].fixed[0] = -1;
+    for (int64_t t = 0; t < 512; t++) p->peak = ot_max(p->peak, bytes_alive(p, t));
+}
+
+/* Fill the memory statement by statement; a byte that two live slots claim is a fault. Independent of spans as intervals. */
+static bool two_owners(const problem *p, int64_t (*offsets)[OT_TK_MULTI_MAX], const uint32_t *multi, int64_t height)
+{
+    int16_t *owner = malloc((size_t)(height + 1) * sizeof *owner);
+    bool bad = false;
+    for (int64_t t = 0; t < 512 && !bad; t++) {
+        memset(owner, -1, (size_t)(height + 1) * sizeof *owner);
+        for (uint32_t i = 0; i < p->n; i++)
+            for (uint32_t s = 0; s < p->b[i].n_live; s++) {
+                if (t < p->live[i][s].lower || t >= p->live[i][s].upper) continue;
+                for (uint32_t k = 0; k < multi[i]; k++)
+                    for (int64_t x = offsets[i][k]; x < offsets[i][k] + p->b[i].size; x++) {
+                        bad |= x < 0 || x >= height || owner[x] != -1;
+                        if (x >= 0 && x < height) owner[x] = (int16_t)i;
+                    }
+            }
+    }
+    free(owner);
+    return bad;
+}
+
+/* Level rules, written down again: of pairs that share, with the slot counts of the plan. */
+static bool breaks_level(const problem *p, int64_t (*offsets)[OT_TK_MULTI_MAX], const uint32_t *multi, ot_reuse_level level)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        for (uint32_t j = 0; j < p->n; j++)
+            for (uint32_t x = 0; x < multi[i]; x++)
+                for (uint32_t y = 0; y < multi[j]; y++) {
+                    const ot_buffer *a = &p->b[i], *b = &p->b[j];
+                    if (i == j || !a->n_live || !b->n_live) continue;
+                    if (offsets[i][x] >= offsets[j][y] + b->size || offsets[j][y] >= offsets[i][x] + a->size) continue;
+                    bool same = a->pipes == b->pipes && !a->dma && !b->dma; /* all non-DMA kinds here have one pipe */
+                    if (same || level == OT_LEVEL_0) continue;
+                    if (level >= OT_LEVEL_2) return true;
+                    bool inside = multi[i] > 1 && a->loop != OT_NONE &&
+                                  (b->loop == a->loop || (a->loop == 100 && b->loop == 200));
+                    if (inside && (b->loop != a->loop || multi[i] != multi[j] || x != y)) return true;
+                }
+    return false;
+}
+
+typedef struct outcome {
+    bool fits;
+    int64_t needed;
+    ot_scope_plan stats;
+    int64_t offsets[MOST][OT_TK_MULTI_MAX];
+    uint32_t multi[MOST];
+    ot_reuse_level level[MOST];
+} outcome;
+
+static void planmem(const problem *p, int64_t capacity, outcome *o)
+{
+    ot_arena *a = ot_arena_new();
+    ot_diag d = {0};
+    memset(o, 0, sizeof *o);
+    assert_int_equal(ot_planmem(p->list, p->n, &p->k, capacity, a, &d, o->offsets, o->multi, o->level, &o->stats, &o->fits, &o->needed),
+                     OT_OK);
+    ot_arena_free(a);
+}
+
+static void check_outcome(const problem *p, int64_t capacity, const outcome *o, uint64_t seed)
+{
+    int64_t height = 0;
+    uint32_t upgraded = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const ot_buffer *b = &p->b[i];
+        upgraded += o->multi[i] > b->multi;
+        if (o->multi[i] > b->multi && b->multi > 1) fail_msg("seed %llu: a multi-buffer upgraded", (unsigned long long)seed);
+        for (uint32_t k = 0; k < o->multi[i] && b->n_live; k++) {
+            height = ot_max(height, o->offsets[i][k] + b->size);
+            if (o->offsets[i][k] % b->align) fail_msg("seed %llu: alignment", (unsigned long long)seed);
+        }
+        if (b->n_live && b->fixed[0] >= 0 && o->offsets[i][0] != b->fixed[0]) fail_msg("seed %llu: moved", (unsigned long long)seed);
+    }
+    if (two_owners(p, (int64_t(*)[OT_TK_MULTI_MAX])o->offsets, o->multi, height)) fail_msg("seed %llu: overlap", (unsigned long long)seed);
+    if (breaks_level(p, (int64_t(*)[OT_TK_MULTI_MAX])o->offsets, o->multi, o->stats.level))
+        fail_msg("seed %llu: not level %d", (unsigned long long)seed, o->stats.level);
+    assert_int_equal(o->stats.n_upgraded, upgraded);
+    assert_int_equal(o->stats.height, height);
+    if (o->fits) assert_int_equal(o->needed, height);
+    assert_true(o->fits == (o->needed <= capacity));
+    assert_true(o->fits ? height <= capacity : o->needed > capacity && o->needed >= p->peak);
+    /* two attempts of at most 200 rollbacks each */
+    assert_true(o->stats.rollbacks <= 400 && o->stats.restarts <= 1);
+}
+
+static void random_plans_are_valid(void **state)
+{
+    (void)state;
+    static problem p;
+    static outcome o, again;
+    uint32_t levels[4] = {0}, fit = 0, restarted = 0, rolled = 0, upgraded = 0, tries = 0;
+    for (uint64_t seed = 1; seed <= 600; seed++) {
+        random_problem(&p, seed);
+        const int64_t capacities[] = {p.peak, p.peak + p.peak / 8, p.peak * 3 / 2, p.peak * 3};
+        int64_t capacity = ot_max(capacities[seed % 4], 2400); /* above every fixed end */
+        planmem(&p, capacity, &o);
+        check_outcome(&p, capacity, &o, seed);
+        planmem(&p, capacity, &again);
+        assert_memory_equal(o.offsets, again.offsets, sizeof *o.offsets * p.n);
+        tries++;
+        if (!o.fits) {
+            planmem(&p, o.needed, &again); /* what it says is needed is enough */
+            assert_true(again.fits);
+            continue;
+        }
+        fit++;
+        levels[o.stats.level]++;
+        restarted += o.stats.restarts;
+        rolled += o.stats.rollbacks > 0;
+        upgraded += o.stats.n_upgraded;
+    }
+    print_message("%u of %u fit, levels 2..0: %u %u %u, %u with rollback, %u with restart, %u upgrades\n", fit, tries, levels[2],
+                  levels[1], levels[0], rolled, restarted, upgraded);
+    assert_true(fit > tries * 7 / 10);
+    assert_true(levels[2] > 0 && levels[1] > 0 && levels[0] > 0 && rolled > 0 && restarted > 0 && upgraded > 0);
+}
+
+/* Few buffers, few places: an attempt that made a plan twice would use up its 200 rollbacks. */
+static void failed_plans_are_never_made_twice(void **state)
+{
+    (void)state;
+    static problem p;
+    static outcome o;
+    uint32_t hopeless = 0;
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
+        random_problem(&p, seed);
+        p.n = 4 + (uint32_t)(seed % 3);
+        p.peak = 0;
+        uint64_t s = seed;
+        for (uint32_t i = 0; i < p.n; i++) {
+            p.list[i] = &p.b[i];
+            p.b[i].live = p.live[i];
+            p.b[i].pipes = 1u << (i % 2 ? OT_PIPE_VECTOR : OT_PIPE_CUBE);
+            p.b[i].dma = false;
+            p.b[i].size = p.b[i].align = 32;
+            p.b[i].size *= 1 + rnd(&s, 4);
+            p.b[i].multi = 1;
+            p.b[i].fixed[0] = -1;
+            p.b[i].n_live = 1;
+            p.live[i][0] = (ot_span){i, i + 1 + rnd(&s, 4)};
+        }
+        for (int64_t t = 0; t < 16; t++) p.peak = ot_max(p.peak, bytes_alive(&p, t));
+        planmem(&p, p.peak, &o);
+        check_outcome(&p, p.peak, &o, seed);
+        if (o.fits) continue;
+        hopeless++;
+        /* a plan is a buffer at an offset; there are two attempts */
+        assert_true(o.stats.rollbacks <= 2 * p.n * (uint32_t)(p.peak / 32));
+    }
+    assert_true(hopeless > 0);
+}
+
+/* ---- random kernels, all modes ---- */
+
+/* Loads, vector operations and stores in and around a loop; every operation reads what was written before it. */
+static void random_kernel(char *text, size_t room, uint64_t seed)
+{
+    size_t n = (size_t)snprintf(text, room, "kernel k {\n param x: 4096 f32 @gm\n param y: 4096 f32 @gm\n workspace w: 64 f32\n");
+    uint32_t ops = 4 + rnd(&seed, 16), made = 1, size = 0;
+    n += (size_t)snprintf(text + n, room - n, " alloc t0: 64 f32 @ub\n load t0 <- x[0:64]\n store w <- t0\n for i in 0..8 {\n");
+    for (uint32_t i = 0; i < ops; i++, made++) {
+        size = 8 + 8 * rnd(&seed, 12);
+        uint32_t a = rnd(&seed, 4) ? made - 1 : rnd(&seed, made), b = rnd(&seed, made);
+        bool load = i == 0 || rnd(&seed, 4) == 0;
+        n += (size_t)snprintf(text + n, room - n, "  alloc t%u: %u f32 @ub%s\n", made, size, load && rnd(&seed, 3) ? " multi=2" : "");
+        if (load)
+            n += (size_t)snprintf(text + n, room - n, "  load t%u <- x[8*i:8*i+%u]\n", made, size);
+        else
+            n += (size_t)snprintf(text + n, room - n, "  t%u = vector.mix(t%u, t%u)\n", made, a, b);
+    }
+    snprintf(text + n, room - n, "  store y[0:%u] <- t%u\n }\n alloc v: 64 f32 @ub\n load v <- w\n store y[0:64] <- v\n}\n", size, made - 1);
+}
+
+/* As two_owners, for one scope of a plan. */
+static bool kernel_two_owners(planned r, const ot_scope_plan *s)
+{
+    int16_t *owner = malloc((size_t)(s->height + 1) * sizeof *owner);
+    bool bad = false;
+    for (uint32_t t = 0; t < r.k->n_stmts; t++) {
+        memset(owner, -1, (size_t)(s->height + 1) * sizeof *owner);
+        for (uint32_t i = 0; i < r.p->lifetimes->n_buffers; i++) {
+            const ot_buffer *b = &r.p->lifetimes->buffers[i];
+            bool alive = false;
+            for (uint32_t q = 0; q < b->n_live; q++) alive |= b->live[q].lower <= t && t < b->live[q].upper;
+            for (uint32_t k = 0; alive && b->scope == s->scope && k < r.p->multi[i]; k++)
+                for (int64_t x = r.p->offsets[i][k]; x < r.p->offsets[i][k] + b->size; x++) {
+                    bad |= x < 0 || x >= s->height || owner[x] != -1;
+                    if (x >= 0 && x < s->height) owner[x] = (int16_t)i;
+                }
+        }
+    }
+    free(owner);
+    return bad;
+}
+
+static void random_kernels_in_all_modes(void **state)
+{
+    (void)state;
+    static char text[8192];
+    uint32_t planned_by[4] = {0}, refused = 0;
+    ot_target t = small_target();
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        random_kernel(text, sizeof text, seed);
+        ot_mem_options o = options(OT_MEM_SEARCH, 1 << 20);
+        o.lifetimes.no_in_place = seed % 2 == 0;
+        planned best = plan_with(text, &o);
+        int64_t least = scope(best, OT_SCOPE_UB)->height, bound = scope(best, OT_SCOPE_UB)->lower_bound;
+        bool proved = scope(best, OT_SCOPE_UB)->proved;
+        done(best);
+        assert_true(least >= bound);
+        const int64_t capacities[] = {least - 32, least, least + least / 4, 1 << 20};
+        for (int c = 0; c < 4; c++)
+            for (int mode = OT_MEM_AUTO; mode <= OT_MEM_SEARCH; mode++) {
+                o.mode = (ot_mem_mode)mode;
+                o.capacity = capacities[c];
+                o.workspace_reuse = seed % 3 == 0;
+                ot_diag d = {0};
+                planned r = {parse(text), NULL};
+                ot_status s = ot_mem_plan_kernel(r.k, "k.tk", &t, &o, &d, &r.p);
+                if (s == OT_OK) {
+                    const ot_scope_plan *ub = scope(r, OT_SCOPE_UB);
+                    assert_true(ub->height <= o.capacity && ub->lower_bound >= bound && ub->height >= bound);
+                    assert_true(ub->mode != OT_MEM_SEQUENTIAL || ub->height == ub->sum);
+                    assert_true(c > 0 || !proved);
+                    for (uint32_t q = 0; q < r.p->n_scopes; q++)
+                        if (kernel_two_owners(r, &r.p->scopes[q])) fail_msg("seed %llu: overlap\n%s", (unsigned long long)seed, text);
+                    planned_by[ub->mode]++;
+                } else {
+                    long long requires = 0, available = 0;
+                    const char *p = strstr(d.message, "requires ");
+                    assert_int_equal(s, OT_E_BUDGET);
+                    assert_non_null(p);
+                    assert_int_equal(sscanf(p, "requires %lld bits while %lld bits", &requires, &available), 2);
+                    assert_true(available == o.capacity * 8 && requires > available && requires >= bound * 8);
+                    assert_true(c == 0 || mode == OT_MEM_SEQUENTIAL || mode == OT_MEM_REUSE);
+                    refused++;
+                }
+                done(r);
+            }
+    }
+    print_message("sequential %u, reuse %u, search %u, refused %u\n", planned_by[OT_MEM_SEQUENTIAL], planned_by[OT_MEM_REUSE],
+                  planned_by[OT_MEM_SEARCH], refused);
+    assert_true(planned_by[OT_MEM_SEQUENTIAL] && planned_by[OT_MEM_REUSE] && planned_by[OT_MEM_SEARCH] && refused);
+}
+
+/* ---- the rest ---- */
+
+static void modes_have_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"auto", "sequential", "reuse", "search"};
+    for (int m = OT_MEM_AUTO; m <= OT_MEM_SEARCH; m++) assert_string_equal(ot_mem_mode_name((ot_mem_mode)m), names[m]);
+}
+
+static long allowed, held;
+
+static void *failing_hook(void *ptr, size_t old_size, size_t new_size)
+{
+    if (new_size && allowed-- <= 0) return NULL;
+    held += (long)new_size - (long)(ptr ? old_size : 0);
+    if (new_size) return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
+
+static void memory_may_run_out_anywhere(void **state)
+{
+    (void)state;
+    ot_target t = small_target();
+    static const struct {
+        ot_mem_mode mode;
+        int64_t capacity;
+    } cases[] = {{OT_MEM_AUTO, 640}, {OT_MEM_SEARCH, 640}, {OT_MEM_REUSE, 500}, {OT_MEM_AUTO, 500}, {OT_MEM_SEQUENTIAL, 500}};
+    ot_set_alloc_hook(failing_hook);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        allowed = 1 << 30;
+        ot_kernel *k = parse(UPGRADE("32 f32"));
+        long before = held;
+        for (long n = 0;; n++) {
+            ot_mem_options o = options(cases[c].mode, cases[c].capacity);
+            ot_mem_plan *p = NULL;
+            ot_diag d = {0};
+            allowed = n;
+            ot_status s = ot_mem_plan_kernel(k, "k.tk", &t, &o, &d, &p);
+            assert_true(s == OT_E_NOMEM || s == (cases[c].capacity == 640 ? OT_OK : OT_E_BUDGET));
+            ot_mem_plan_free(p);
+            assert_int_equal(held, before);
+            if (s != OT_E_NOMEM) break;
+            assert_true(n < 10000);
+        }
+        ot_kernel_free(k);
+    }
+    ot_set_alloc_hook(NULL);
+    ot_mem_plan_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sequential_when_all_fits),
+        cmocka_unit_test(level_2_shares_within_a_pipe),
+        cmocka_unit_test(level_1_upgrades_to_a_double_buffer),
+        cmocka_unit_test(level_1_upgrades_an_earlier_buffer),
+        cmocka_unit_test(level_0_shares_any_disjoint_lifetimes),
+        cmocka_unit_test(rollback_undoes_a_choice),
+        cmocka_unit_test(restart_takes_another_order),
+        cmocka_unit_test(overflow_has_the_message_of_the_description),
+        cmocka_unit_test(overflow_counts_every_slot),
+        cmocka_unit_test(overflow_in_sequential_mode),
+        cmocka_unit_test(overflow_of_fixed_offsets),
+        cmocka_unit_test(overflow_of_places),
+        cmocka_unit_test(overflow_list_is_cut),
+        cmocka_unit_test(unknown_memory_of_the_target),
+        cmocka_unit_test(every_scope_has_its_alignment),
+        cmocka_unit_test(workspace_shares_only_on_demand),
+        cmocka_unit_test(fixed_offsets_stay),
+        cmocka_unit_test(bad_fixed_offsets_are_named),
+        cmocka_unit_test(plans_replay),
+        cmocka_unit_test(check_finds_every_fault),
+        cmocka_unit_test(random_plans_are_valid),
+        cmocka_unit_test(failed_plans_are_never_made_twice),
+        cmocka_unit_test(random_kernels_in_all_modes),
+        cmocka_unit_test(modes_have_names),
+        cmocka_unit_test(memory_may_run_out_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
