@@ -134,6 +134,9 @@ typedef struct ot_lifetimes {
 typedef struct ot_lifetime_options {
     bool no_in_place;       /* merge nothing by in-place rules */
     bool restrict_in_place; /* only what the instruction set allows (--restrict-inplace) */
+    bool hold_multi;        /* a multi-buffer holds its memory for the whole of its loop, so that the transfer of the next
+                               iteration never waits for a buffer that shares it; a single buffer that an in-place rule
+                               joins to it gets its slots */
 } ot_lifetime_options;
 
 /* Gen/kill analysis over the linearised kernel. Requires a verified kernel. Fails with OT_E_INPUT when the kernel asks for what

@@ -71,6 +71,7 @@ typedef struct ot_region {
                              weights that stay included */
     int64_t working_set_bound; /* most bytes of that kernel live at once: no plan is lower */
     bool weights_stay;    /* constants are read once and stay beside the tiles; else every tile streams them */
+    bool overlap;         /* DMA moves tiles while others are computed: loaded and stored tiles have two slots */
     int64_t weight_bytes; /* constants read by the region */
     double time_untiled, time_tiled, benefit; /* seconds */
     double mac_ratio;     /* MACs with recompute / MACs without */

@@ -15,6 +15,8 @@ typedef struct ot_result_region {
     uint32_t n_dims;
     const char *form;
     int64_t working_set, working_set_bound; /* planned arena; most bytes live at once */
+    int64_t weights;    /* bytes of constants */
+    bool weights_stay;  /* they are in the working set; else every tile streams them */
     double time_untiled, time_tiled, benefit; /* seconds */
     double mac_ratio, traffic;
 } ot_result_region;

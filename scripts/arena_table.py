@@ -27,7 +27,8 @@ RUNS = [('cpu-generic', '256K'), ('cpu-generic', '1M'), ('cpu-generic', '4M'), (
 
 
 def inspect(tool, path, target, size):
-    r = subprocess.run([tool, 'inspect', path, '--force', '--json', '--target', target, '--l2', size], capture_output=True, text=True)
+    r = subprocess.run([tool, 'inspect', path, '--force', '--json', '--target', target, '--l2', size],
+                       capture_output=True, text=True)
     if r.returncode:
         raise SystemExit(f'{path} on {target}, {size}: {r.stderr.strip()}')
     return json.loads(r.stdout)
@@ -70,7 +71,7 @@ def region_rows(tool, names, folder, markdown):
     for name in names:
         for target, size in RUNS:
             d = facts[name] = inspect(tool, os.path.join(folder, name + '.onnx'), target, size)
-            pairs = [(r['working_set_bytes'], r['working_set_lower_bound_bytes']) for r in d['regions'] if r['working_set_bytes'] > 0]
+            pairs = [(r['working_set_bytes'], r['working_set_lower_bound_bytes']) for r in d['regions']]
             these = [p / b for p, b in pairs]
             ratios += these
             if pairs:
@@ -84,8 +85,8 @@ def arena_rows(facts, markdown):
     table = Table(markdown, 'model', 'values', 'side by side', 'live at once', 'planned', 'greedy by size', 'in place', 'smaller by')
     for name, d in facts.items():
         a = d['arena']
-        table.add(name, a['buffers'], *(size_text(a[k + '_bytes']) for k in ('naive', 'lower_bound', 'planned', 'greedy_by_size', 'in_place')),
-                  f'{a["naive_bytes"] / a["in_place_bytes"]:.1f} x')
+        sizes = (size_text(a[k + '_bytes']) for k in ('naive', 'lower_bound', 'planned', 'greedy_by_size', 'in_place'))
+        table.add(name, a['buffers'], *sizes, f'{a["naive_bytes"] / a["in_place_bytes"]:.1f} x')
     table.show()
 
 

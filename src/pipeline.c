@@ -137,6 +137,19 @@ static ot_status dump_file(const ot_run *r, size_t number, const char *suffix)
     return s == OT_OK ? OT_OK : ot_fail(r->diag, s, "cannot write '%s'", path);
 }
 
+/* What a kernel's file says of itself, and the options that plan it again as here: a cache's regions may take more than it
+ * holds, and --l2 is not the named target's. */
+static void print_head(const ot_run *r, const ot_region *x, const ot_region_memory *m, FILE *f)
+{
+    const char *target = r->options.target;
+    size_t n = strlen(target);
+    bool file = n > 4 && strcmp(target + n - 4, ".xml") == 0 && strcspn(target, "\r\n") == n;
+    fprintf(f, "# args: --capacity %lld%s%s\n", (long long)ot_max(m->height, r->target.fast_bytes), file ? " --target " : "",
+            file ? target : "");
+    fprintf(f, "# %u operators, %s; %lld bytes of l2, %lld live at once\n", x->n_nodes, ot_form_name(x->form), (long long)m->height,
+            (long long)m->lower_bound);
+}
+
 /* D/region-<id>.tk: the kernel of a region with its planned buffers. */
 static ot_status dump_kernel(const ot_run *r, const ot_region *x)
 {
@@ -150,8 +163,7 @@ static ot_status dump_kernel(const ot_run *r, const ot_region *x)
     FILE *f = fopen(path, "we");
     ot_status s = f ? OT_OK : ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
     if (f) {
-        fprintf(f, "# %u operators, %s; %lld bytes of %lld in l2, %lld live at once\n", x->n_nodes, ot_form_name(x->form),
-                (long long)m.height, (long long)r->target.fast_bytes, (long long)m.lower_bound);
+        print_head(r, x, &m, f);
         s = ot_kernel_print(k, f);
         if (fclose(f) != 0) s = OT_E_SYSTEM;
         if (s != OT_OK) s = ot_fail(r->diag, s, "cannot write '%s'", path);

@@ -55,7 +55,8 @@ static void add_value(arena_work *w, ot_id v, uint32_t born, uint32_t *n_unknown
     for (uint32_t k = 0; k < x->n_uses; k++) last = ot_max(last, w->pos[x->uses[k]]);
     if (x->is_output) last = (int64_t)w->g->n_order + 1;
     w->item_of[v] = w->n;
-    w->items[w->n++] = (ot_pack_item){.lower = born, .upper = last + 1, .size = bytes, .alignment = ALIGNMENT, .fixed = -1, .hint = -1};
+    w->items[w->n++] = (ot_pack_item){.lower = born, .upper = last + 1, .size = bytes, .alignment = ALIGNMENT, .fixed = -1,
+                                      .hint = -1};
 }
 
 static void add_values(arena_work *w, uint32_t *n_unknown)

@@ -52,45 +52,21 @@ static bool too_large(const ot_pack_problem *p)
     return false;
 }
 
-typedef struct greedy {
-    const ot_pack_problem *p;
-    pack_index index;
-    int64_t *offsets;    /* [n] out; -1: not placed yet */
-    uint32_t *near;      /* [n] scratch */
-    pack_block *blocks, *spare;
-} greedy;
-
-static void place(greedy *g, uint32_t k, pack_fit fit)
+static ot_status run(const ot_pack_problem *p, const uint32_t *order, ot_arena *a, int64_t *offsets)
 {
-    const ot_pack_item *x = &g->p->items[k];
-    uint32_t n = 0, n_near = pack_index_neighbours(&g->index, g->index.at[k], g->near);
-    for (uint32_t j = 0; j < n_near; j++) {
-        uint32_t other = g->index.item[g->near[j]];
-        int64_t at = g->offsets[other], size = g->p->items[other].size;
-        if (at >= 0 && size > 0) g->blocks[n++] = (pack_block){at, at + size};
-    }
-    pack_blocks_sort(g->blocks, n, g->spare);
-    g->offsets[k] = pack_blocks_place(g->blocks, n, x, fit);
-}
-
-static ot_status run(greedy *g, const uint32_t *order, ot_arena *a, int64_t *height)
-{
-    const ot_pack_problem *p = g->p;
+    pack_map m;
     pack_fit fit = order ? PACK_FIRST_FIT : PACK_BEST_FIT;
     if (!order) order = order_by_size(p, a);
-    g->near = OT_NEW_N(a, uint32_t, p->n + 1u);
-    g->blocks = OT_NEW_N(a, pack_block, p->n + 1u);
-    g->spare = OT_NEW_N(a, pack_block, p->n + 1u);
-    if (!order || !g->near || !g->blocks || !g->spare) return OT_E_NOMEM;
-    OT_TRY(pack_index_new(p, a, &g->index));
-    for (uint32_t k = 0; k < p->n; k++) g->offsets[k] = p->items[k].fixed;
-    *height = 0;
+    if (!order) return OT_E_NOMEM;
+    OT_TRY(pack_map_new(p, a, &m));
+    for (uint32_t k = 0; k < p->n; k++)
+        if (p->items[k].fixed >= 0 && !pack_map_put(&m, k, p->items[k].fixed)) return OT_E_NOMEM;
     for (uint32_t k = 0; k < p->n; k++) {
-        const ot_pack_item *x = &p->items[order[k]];
-        if (x->fixed < 0 && x->size > 0) place(g, order[k], fit);
-        else if (x->fixed < 0) g->offsets[order[k]] = x->hint >= 0 && x->hint % x->alignment == 0 ? x->hint : 0;
+        uint32_t item = order[k];
+        if (p->items[item].fixed >= 0) continue;
+        if (!pack_map_put(&m, item, pack_map_place(&m, item, fit))) return OT_E_NOMEM;
     }
-    for (uint32_t k = 0; k < p->n; k++) *height = ot_max(*height, g->offsets[k] + p->items[k].size);
+    memcpy(offsets, m.offset, p->n * sizeof *offsets);
     return OT_OK;
 }
 
@@ -98,8 +74,9 @@ ot_status ot_pack_greedy(const ot_pack_problem *p, const uint32_t *order, int64_
 {
     if (too_large(p)) return OT_E_INPUT;
     ot_arena *a = ot_arena_new();
-    greedy g = {.p = p, .offsets = offsets};
-    ot_status st = a ? run(&g, order, a, height) : OT_E_NOMEM;
+    ot_status st = a ? run(p, order, a, offsets) : OT_E_NOMEM;
     ot_arena_free(a);
+    *height = 0;
+    for (uint32_t k = 0; k < p->n && st == OT_OK; k++) *height = ot_max(*height, offsets[k] + p->items[k].size);
     return st;
 }

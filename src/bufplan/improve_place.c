@@ -18,7 +18,7 @@ static void insertion_sort(pack_block *b, uint32_t n)
     }
 }
 
-/* By bytes of `lower`, those that differ; stable. */
+/* Byte by byte of `lower`, where they differ; stable. */
 void pack_blocks_sort(pack_block *b, uint32_t n, pack_block *spare)
 {
     uint64_t differ = 0;
@@ -45,34 +45,34 @@ void pack_blocks_sort(pack_block *b, uint32_t n, pack_block *spare)
     if (from != b) memcpy(b, from, n * sizeof *b);
 }
 
-static int64_t align_up(int64_t x, int64_t align)
+static bool overlap(const pack_block *b, pack_life life)
 {
-    int64_t over = align > 1 ? x % align : 0;
-    return over ? x + (align - over) : x;
+    return (b->life.first < life.last) & (life.first < b->life.last);
 }
 
-static bool is_free(const pack_block *b, uint32_t n, int64_t offset, int64_t size)
+static bool is_free(const pack_block *b, size_t n, pack_life life, int64_t offset, int64_t size)
 {
-    for (uint32_t k = 0; k < n && b[k].lower < offset + size; k++)
-        if (b[k].upper > offset) return false;
+    for (size_t k = 0; k < n && b[k].lower < offset + size; k++)
+        if (b[k].upper > offset && overlap(&b[k], life)) return false;
     return true;
 }
 
-int64_t pack_blocks_place(const pack_block *b, uint32_t n, const ot_pack_item *x, pack_fit fit)
+int64_t pack_blocks_place(const pack_block *b, size_t n, pack_life life, const ot_pack_item *x, pack_fit fit)
 {
-    int64_t top = 0, at = 0, best = -1, best_gap = INT64_MAX;
-    if (x->hint >= 0 && x->hint % x->alignment == 0 && is_free(b, n, x->hint, x->size)) return x->hint;
-    for (uint32_t k = 0; k < n; k++) {
-        int64_t gap = b[k].lower - at;
-        if (gap >= x->size && gap < best_gap) {
-            if (fit == PACK_FIRST_FIT) return at;
-            best = at;
-            best_gap = gap;
+    int64_t top = 0, best = -1, best_gap = INT64_MAX;
+    if (x->hint >= 0 && x->hint % x->alignment == 0 && is_free(b, n, life, x->hint, x->size)) return x->hint;
+    for (size_t k = 0; k < n; k++) { /* only what can be foreseen is a branch */
+        bool meets = overlap(&b[k], life);
+        int64_t upper = meets ? b[k].upper : 0;
+        if (meets & (b[k].lower - top >= x->size)) {
+            int64_t at = pack_align_up(top, x->alignment), gap = b[k].lower - at;
+            if (gap >= x->size && fit == PACK_FIRST_FIT) return at;
+            if (gap >= x->size && gap < best_gap) {
+                best = at;
+                best_gap = gap;
+            }
         }
-        if (b[k].upper > top) {
-            top = b[k].upper;
-            at = align_up(top, x->alignment);
-        }
+        top = ot_max(top, upper);
     }
-    return best >= 0 ? best : at;
+    return best >= 0 ? best : pack_align_up(top, x->alignment);
 }

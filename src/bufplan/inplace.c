@@ -66,7 +66,7 @@ bool ot_in_place_rule(const char *op, uint32_t in, bool restricted)
 static bool same_elements(const ot_tk_value *a, const ot_tk_value *b)
 {
     int64_t n_a, n_b;
-    return a->bytes == b->bytes && ot_tk_dtype_bits(a->dtype) == ot_tk_dtype_bits(b->dtype) && ot_product(a->dims, a->rank, &n_a) &&
+    return ot_tk_dtype_bits(a->dtype) == ot_tk_dtype_bits(b->dtype) && ot_product(a->dims, a->rank, &n_a) &&
            ot_product(b->dims, b->rank, &n_b) && n_a == n_b;
 }
 

@@ -16,6 +16,7 @@
 
 typedef struct maker {
     const lt_flow *f;
+    const ot_lifetime_options *options;
     const lt_classes *c;
     ot_lifetimes *out;
     uint32_t *buffer_of;
@@ -91,14 +92,24 @@ static void fill_pipes(const maker *m, const lt_class *x, ot_buffer *b)
     b->dma = (b->pipes & (1u << OT_PIPE_DMA_IN | 1u << OT_PIPE_DMA_OUT)) != 0;
 }
 
+/* One span over the whole loop in place of those inside it. */
+static void hold(const maker *m, ot_span *live, ot_buffer *b)
+{
+    const ot_tk_stmt *loop = &m->f->k->stmts[b->loop];
+    live[0] = (ot_span){ot_min(live[0].lower, b->loop), ot_max(live[b->n_live - 1].upper, (int64_t)loop->mate + 1)};
+    b->n_live = 1;
+}
+
 static bool fill_buffer(maker *m, const lt_class *x, ot_buffer *b)
 {
     *b = (ot_buffer){.scope = x->scope, .size = x->size, .align = x->align, .multi = x->multi ? x->multi : 1, .loop = x->loop};
     for (uint32_t i = 0; i < OT_TK_MULTI_MAX; i++) b->fixed[i] = x->fixed && i < b->multi ? x->offsets[i] : -1;
     b->n_live = (uint32_t)x->live.n;
     if (x->live.n) {
-        b->live = ot_memdup(m->out->arena, x->live.at, x->live.n * sizeof *x->live.at);
-        if (!b->live) return false;
+        ot_span *live = ot_memdup(m->out->arena, x->live.at, x->live.n * sizeof *x->live.at);
+        if (!live) return false;
+        b->live = live;
+        if (m->options->hold_multi && b->multi > 1 && b->loop != OT_NONE) hold(m, live, b);
     }
     fill_pipes(m, x, b);
     return fill_values(m, x, b);
@@ -116,7 +127,6 @@ static bool make_buffers(maker *m, ot_arena *scratch)
         const lt_class *x = &m->c->classes[i];
         if (x->first == OT_NONE) continue;
         place p = {x->n_writes ? x->writes[0] : OT_NONE, x->first, i};
-        for (uint32_t v = x->first; v != OT_NONE; v = m->c->next[v]) p.var = v < p.var ? v : p.var;
         places[n++] = p;
     }
     if (n > 1) qsort(places, n, sizeof *places, by_first_write);
@@ -172,7 +182,7 @@ static ot_status find(const ot_kernel *k, const char *path, const ot_target *t, 
     OT_TRY(lt_points_build(&f, k, scratch, d));
     OT_TRY(lt_liveness(&f, d));
     OT_TRY(lt_merge(&c, &f, t, o, path, scratch, d));
-    maker m = {.f = &f, .c = &c, .out = out};
+    maker m = {.f = &f, .options = o, .c = &c, .out = out};
     if (!make_buffers(&m, scratch) || !warn_all(&m)) return ot_fail_nomem(d);
     out->n_in_place = c.n_in_place;
     out->n_copies = c.n_copies;

@@ -51,7 +51,7 @@ typedef struct lt_spans {
 typedef struct lt_var {
     uint32_t value;          /* id; a temporary has that of the carried value it is copied to */
     bool temporary;
-    bool used;               /* any statement names it (results that nothing reads are not copied to) */
+    bool used;               /* any statement names it (an if's result that nothing reads is not copied to) */
     uint32_t n_access;
     const uint32_t *access;  /* [n_access] indices into the flow's accesses, ascending */
     lt_spans live;           /* statements at which it holds a value that is read later, or is accessed; a value alive around a
@@ -80,7 +80,8 @@ typedef struct lt_flow {
     bool *whole;             /* [k->n_values] stands for all bytes of its root */
     lt_pair *pairs;          /* [n_pairs] */
     size_t n_pairs, cap_pairs;
-    uint32_t *start;         /* [k->n_stmts + 1] first point of a statement */
+    uint32_t *start;         /* [k->n_stmts + 1] first point of a statement; the jump of an if's first branch is before
+                                its ELSE, though its position is that of the statement before */
     uint32_t *body;          /* [k->n_stmts] of FOR and WHILE: first point of the body */
     uint32_t *latch;         /* [k->n_stmts] of FOR and WHILE: the point that goes back to it */
 } lt_flow;
@@ -117,6 +118,12 @@ typedef struct lt_class {
     uint32_t loop;           /* innermost FOR or WHILE that repeats all accesses */
 } lt_class;
 
+typedef struct lt_slot {
+    ot_scope scope;
+    int64_t offset;
+    uint32_t var;
+} lt_slot;
+
 typedef struct lt_classes {
     const lt_flow *flow;
     const ot_lifetime_options *options;
@@ -124,6 +131,10 @@ typedef struct lt_classes {
     lt_class *classes;       /* [flow->n_vars] */
     uint32_t *of;            /* [flow->n_vars] class of a variable */
     uint32_t *next;          /* [flow->n_vars] next member of its class */
+    lt_slot *fixed;          /* [n_fixed] slots with given offsets, by scope, then offset */
+    size_t n_fixed;
+    int64_t largest[OT_SCOPE_COUNT]; /* size of those */
+    bool finished[OT_SCOPE_COUNT];   /* all allocs have offsets */
     uint32_t n_in_place, n_copies;
 } lt_classes;
 

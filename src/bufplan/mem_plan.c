@@ -12,6 +12,8 @@
  */
 #include "../bufplan/planmem_internal.h"
 
+#define MIN_SECONDS 0.01 /* a second search has at least */
+
 const char *ot_mem_mode_name(ot_mem_mode m)
 {
     switch (m) {
@@ -111,15 +113,17 @@ static ot_status plan_reuse_lowest(const mem_job *j, int64_t *height)
     return done ? OT_OK : ot_fail(j->diag, OT_E_INPUT, "memory plan: PlanMemory missed its own height");
 }
 
+/* r->seconds in: spent already, of the time limit. */
 static ot_status plan_search(const mem_job *j, int64_t capacity, ot_pack_result *r)
 {
     const ot_mem_options *m = j->options;
-    ot_pack_options o = {.capacity = capacity, .time_limit = m->time_limit, .step_limit = m->step_limit, .threads = m->threads,
-                         .rules = OT_PACK_RULES_ALL};
+    ot_pack_options o = {.capacity = capacity, .step_limit = m->step_limit, .threads = m->threads, .rules = OT_PACK_RULES_ALL};
+    if (m->time_limit > 0) o.time_limit = m->time_limit > r->seconds + MIN_SECONDS ? m->time_limit - r->seconds : MIN_SECONDS;
     OT_TRY(mem_search(j, j->buffers, j->n, &o, j->offsets, j->multi, r));
     j->stats->mode = OT_MEM_SEARCH;
     j->stats->height = r->height;
     j->stats->timed_out |= r->timed_out;
+    j->stats->rollbacks = j->stats->restarts = 0;
     j->stats->lower_bound = ot_max(j->stats->lower_bound, r->lower_bound);
     if (r->proved && r->found) j->stats->proved = true;
     return OT_OK;

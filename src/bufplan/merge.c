@@ -72,6 +72,7 @@ static ot_status one_class(lt_classes *c, uint32_t var, const ot_target *t, cons
         x->multi = value->multi;
         x->fixed = value->n_offsets > 0;
         memcpy(x->offsets, value->offsets, sizeof x->offsets);
+        c->finished[x->scope] = c->finished[x->scope] && x->fixed;
     }
     OT_TRY(alignment(c->flow, v->value, t, path, d, &x->align));
     if (!find_writes(c, x, v)) return ot_fail_nomem(d);
@@ -89,6 +90,12 @@ static bool alive_around(const lt_classes *c, const lt_class *x, uint32_t loop)
 
 /* ---- interference ---- */
 
+/* Is the point a copy from a storage to itself? Nothing happens there. */
+static bool vanished(const lt_classes *c, const lt_point *p)
+{
+    return p->to != OT_NONE && p->from != OT_NONE && c->of[p->to] == c->of[p->from];
+}
+
 /* Does a write of a hit a value of b that is still to be read? */
 static bool overwrites(const lt_classes *c, const lt_class *a, const lt_class *b)
 {
@@ -103,10 +110,10 @@ static bool overwrites(const lt_classes *c, const lt_class *a, const lt_class *b
         }
         for (; i < a->n_writes && a->writes[i] < b->after.at[s].upper; i++) {
             const lt_point *p = &f->points[a->writes[i]];
-            if (p->to == OT_NONE || p->from == OT_NONE || &c->classes[c->of[p->from]] != b) return true;
-            for (uint32_t v = b->first; v != OT_NONE; v = c->next[v]) { /* only the source holds the value written */
-                if (v != p->from && lt_spans_hold(&f->vars[v].after, a->writes[i])) return true;
-            }
+            if (vanished(c, p)) continue;
+            /* What else is alive in the source's storage has the source's value, which does not change. */
+            bool copies_b = p->to != OT_NONE && p->from != OT_NONE && &c->classes[c->of[p->from]] == b;
+            if (!copies_b) return true;
         }
     }
     return false;
@@ -148,31 +155,60 @@ static bool collide(const lt_classes *c, const lt_class *a, const lt_class *b)
 
 /* ---- properties ---- */
 
+/* Do both take their slots in turn by the same loop, or none? What has no slots of its own (carried values, results) takes those
+ * of the other. */
 static bool multi_agrees(const lt_classes *c, const lt_class *a, const lt_class *b)
 {
-    if (a->multi && b->multi && a->multi != b->multi) return false;
+    bool differ = a->multi && b->multi && a->multi != b->multi;
+    /* Where slots are held for the whole loop anyway, what works in place in them takes their number. */
+    if (differ && (!c->options->hold_multi || ot_min(a->multi, b->multi) > 1 || a->fixed || b->fixed)) return false;
     if (a->multi <= 1 && b->multi <= 1) return true;
     if (!a->n_access || !b->n_access) return true;
     return a->loop == b->loop && !alive_around(c, a, a->loop) && !alive_around(c, b, b->loop);
 }
 
-static bool overlap(const lt_class *a, const lt_class *b)
+static int by_offset(const void *x, const void *y)
 {
-    for (uint32_t i = 0; i < a->multi; i++) {
-        for (uint32_t j = 0; j < b->multi; j++) {
-            if (a->offsets[i] - b->offsets[j] < b->size && b->offsets[j] - a->offsets[i] < a->size) return true;
-        }
-    }
-    return false;
+    const lt_slot *a = x, *b = y;
+    if (a->scope != b->scope) return a->scope < b->scope ? -1 : 1;
+    if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
+    return a->var < b->var ? -1 : a->var > b->var;
 }
 
-/* Would the class `free`, at the offsets of `fixed`, meet another one that is fixed there? */
+static bool list_fixed(lt_classes *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->flow->n_vars; i++) n += c->classes[i].fixed ? c->classes[i].multi : 0;
+    c->fixed = OT_NEW_N(c->arena, lt_slot, n);
+    if (!c->fixed) return false;
+    for (uint32_t i = 0; i < c->flow->n_vars; i++) {
+        const lt_class *x = &c->classes[i];
+        for (uint32_t k = 0; x->fixed && k < x->multi; k++) c->fixed[c->n_fixed++] = (lt_slot){x->scope, x->offsets[k], i};
+        if (x->fixed) c->largest[x->scope] = ot_max(c->largest[x->scope], x->size);
+    }
+    if (n > 1) qsort(c->fixed, n, sizeof *c->fixed, by_offset);
+    return true;
+}
+
+/* Would the class `free`, at the offsets of `fixed`, meet another one that is fixed there? Never when all is fixed: then it is a
+ * finished plan, and what shares in it has one offset. */
 static bool fixed_clash(const lt_classes *c, const lt_class *fixed, const lt_class *free)
 {
-    for (size_t i = 0; i < c->flow->n_vars; i++) {
-        const lt_class *x = &c->classes[i];
-        if (x->first == OT_NONE || !x->fixed || x == fixed || x->scope != fixed->scope || !overlap(x, fixed)) continue;
-        if (lt_spans_meet(&x->live, &free->live)) return true;
+    for (uint32_t k = 0; k < fixed->multi && !c->finished[fixed->scope]; k++) {
+        lt_slot at = {fixed->scope, fixed->offsets[k] - c->largest[fixed->scope], OT_NONE};
+        size_t low = 0, high = c->n_fixed; /* the first slot that may reach this one */
+        while (low < high) {
+            size_t mid = (low + high) / 2;
+            if (by_offset(&c->fixed[mid], &at) <= 0) low = mid + 1;
+            else high = mid;
+        }
+        for (; low < c->n_fixed && c->fixed[low].scope == fixed->scope; low++) {
+            const lt_slot *slot = &c->fixed[low];
+            const lt_class *x = &c->classes[c->of[slot->var]];
+            if (slot->offset - fixed->offsets[k] >= fixed->size) break;
+            if (x == fixed || fixed->offsets[k] - slot->offset >= x->size) continue;
+            if (lt_spans_meet(&x->live, &free->live)) return true;
+        }
     }
     return false;
 }
@@ -215,7 +251,7 @@ static bool unite(lt_classes *c, lt_class *a, lt_class *b, int64_t align)
     else if (b->n_access) a->loop = lt_common_loop(c->flow->k, a->loop, b->loop);
     a->n_access += b->n_access;
     a->align = align;
-    if (!a->multi) a->multi = b->multi;
+    a->multi = a->multi > b->multi ? a->multi : b->multi;
     if (b->fixed) memcpy(a->offsets, b->offsets, sizeof a->offsets);
     a->fixed = a->fixed || b->fixed;
     b->first = OT_NONE;
@@ -299,12 +335,14 @@ ot_status lt_merge(lt_classes *c, const lt_flow *f, const ot_target *t, const ot
     c->of = OT_NEW_N(a, uint32_t, f->n_vars);
     c->next = OT_NEW_N(a, uint32_t, f->n_vars);
     if (!c->classes || !c->of || !c->next) return ot_fail_nomem(d);
+    memset(c->finished, true, sizeof c->finished);
     for (size_t i = 0; i < f->n_vars; i++) OT_TRY(one_class(c, (uint32_t)i, t, path, d));
+    if (!list_fixed(c)) return ot_fail_nomem(d);
     OT_TRY(check_multi(c, path, d));
     if (!merge_copies(c) || !merge_in_place(c)) return ot_fail_nomem(d);
     for (size_t i = 0; i < f->n_points; i++) {
         const lt_point *p = &f->points[i];
-        if (p->to != OT_NONE) c->n_copies += p->from == OT_NONE || c->of[p->to] != c->of[p->from];
+        c->n_copies += p->to != OT_NONE && !vanished(c, p);
     }
     return OT_OK;
 }

@@ -9,10 +9,10 @@
  */
 #include "../bufplan/planmem_internal.h"
 
-#define MAX_TESTS      120     /* plans made to find an irreducible set... */
-#define TEST_BUFFERS   40000   /* ...of as many buffers in all */
-#define TEST_STEPS     20000   /* of the packing search in one of them */
-#define MAX_POSITIONS  4096    /* statements looked at for the fewest buffers */
+#define MAX_TESTS     300   /* plans made to find an irreducible set... */
+#define TEST_BUFFERS  40000 /* ...of as many buffers in all */
+#define TEST_STEPS    20000 /* of the packing search in one of them */
+#define MAX_POSITIONS 4096  /* statements looked at for the fewest buffers */
 
 typedef struct explanation {
     uint32_t *members;     /* [n] indices into the job's buffers, largest first */
@@ -126,6 +126,16 @@ static ot_status explain_sequential(const mem_job *j, explanation *e)
     return OT_OK;
 }
 
+/* The members in the order of `list`. */
+static void sort_members(const ranked *list, uint32_t n, explanation *e, uint32_t *scratch)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t m = 0; m < e->n; m++)
+            if (e->members[m] == list[i].buffer) scratch[count++] = list[i].buffer;
+    memcpy(e->members, scratch, e->n * sizeof *scratch);
+}
+
 typedef enum verdict { FITS, NOT_FOUND, IMPOSSIBLE } verdict;
 
 /* Do these buffers fit by themselves, for the planners of the mode that failed? */
@@ -152,27 +162,31 @@ static ot_status try_subset(const mem_job *j, ot_mem_mode mode, const uint32_t *
     return OT_OK;
 }
 
-/* Drop what can be dropped, in halves, quarters and so on, small buffers first. */
+/* Drop what can be dropped, in halves, quarters and so on of the time: what is too tight is so at one time. */
 static ot_status explain_places(const mem_job *j, ot_mem_mode mode, explanation *e)
 {
-    ranked *list = rank(j, 1, &e->n);
-    uint32_t *rest = OT_NEW_N(j->scratch, uint32_t, j->n);
+    uint32_t n, *rest = OT_NEW_N(j->scratch, uint32_t, j->n);
+    ranked *list = rank(j, 1, &n);
     if (!list || !rest) return ot_fail_nomem(j->diag);
-    for (uint32_t i = 0; i < e->n; i++) e->members[i] = list[i].buffer;
+    for (uint32_t i = 0; i < j->n; i++)
+        if (j->buffers[i]->n_live) e->members[e->n++] = i;
     verdict now = NOT_FOUND, v = NOT_FOUND;
-    uint32_t tests = 0, most = e->n < TEST_BUFFERS / MAX_TESTS ? MAX_TESTS : TEST_BUFFERS / e->n;
+    uint32_t tests = 0, planned = 0;
     for (uint32_t chunk = (e->n + 1) / 2; chunk > 0; chunk = chunk == 1 ? 0 : (chunk + 1) / 2)
-        for (uint32_t end = e->n; end > 0 && tests < most; end = end > chunk ? end - chunk : 0, tests++) {
-            uint32_t from = end > chunk ? end - chunk : 0, kept = 0;
+        for (uint32_t end = e->n, from; end > 0 && tests < MAX_TESTS && planned < TEST_BUFFERS; end = from, tests++) {
+            uint32_t kept = 0;
+            from = end > chunk ? end - chunk : 0;
             if (end - from == e->n) continue;
             for (uint32_t i = 0; i < e->n; i++)
                 if (i < from || i >= end) rest[kept++] = e->members[i];
             OT_TRY(try_subset(j, mode, rest, kept, &v));
+            planned += kept;
             if (v == FITS) continue;
             now = v;
             memcpy(e->members, rest, kept * sizeof *rest);
             e->n = kept;
         }
+    sort_members(list, n, e, rest);
     e->tail = now == IMPOSSIBLE ? ", which cannot be placed together" : ", no plan found for them";
     return OT_OK;
 }
@@ -210,8 +224,8 @@ static ot_status report(const mem_job *j, const explanation *e, int64_t required
                        "%s:%u:%u: %s overflow, requires %lld bits while %lld bits available! (possible reason: tiling basic block "
                        "is too large or block number is more than what user expect due to multi-buffer feature is enabled and some "
                        "ops need extra local buffer.) smallest explaining set:",
-                       j->path, alloc ? alloc->line : v->line, alloc ? alloc->col : v->col, ot_scope_name(j->scope), (long long)required * 8,
-                       (long long)j->capacity * 8);
+                       j->path, alloc ? alloc->line : v->line, alloc ? alloc->col : v->col, ot_scope_name(j->scope),
+                       (long long)required * 8, (long long)j->capacity * 8);
     if (e->line) snprintf(line, sizeof line, " at line %u", e->line);
     size_t taken = (size_t)len + strlen(line) + strlen(e->tail) + 1;
     if (taken + 64 < sizeof list)

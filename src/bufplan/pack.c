@@ -17,9 +17,10 @@
 #include <time.h>
 
 #define SEARCH_ITEMS_MAX 4000    /* above, one step of the exact search is too dear */
-#define DEFAULT_STEPS    200000
+#define DEFAULT_STEPS    200000  /* up to 300 items; fewer when a step looks at more of them */
+#define DEFAULT_WORK     60000000
 #define FIRST_STEPS      9600    /* of one worker in the first round: a period of the search's restarts */
-#define IMPROVE_SHARE    8       /* improve may take an eighth of the steps before the search starts */
+#define IMPROVE_STEPS    40      /* for improve before the search starts, which is the better one where it can be used */
 #define WORKERS          4       /* per question; independent of the threads */
 
 double pack_now(void)
@@ -77,7 +78,7 @@ typedef struct question {
 static void ask(worker *w)
 {
     const question *q = w->q;
-    w->status = pack_valley(q->s->p, w->capacity, q->first_order + w->number, q->s->o->rules, &w->budget, w->offsets, &w->answer);
+    w->status = pack_search(q->s->p, w->capacity, q->first_order + w->number, q->s->o->rules, &w->budget, w->offsets, &w->answer);
 }
 
 static bool settles(const worker *w)
@@ -152,13 +153,20 @@ static bool exhausted(packer *s)
     return s->timed_out || s->steps_left <= 0;
 }
 
+static int64_t default_steps(uint32_t n)
+{
+    return ot_min(DEFAULT_STEPS, DEFAULT_WORK / ot_max(n, 1));
+}
+
+/* A step of the heuristics places one item, a step of the search looks at all of them. */
 static ot_status improve(packer *s, int64_t goal, uint64_t seed, int64_t steps)
 {
     if (s->height <= goal) return OT_OK;
-    pack_budget b = {.step_limit = ot_max(1, ot_min(steps, s->steps_left)), .deadline = s->deadline};
+    int64_t n = s->p->n, allowed = ot_max(1, ot_min(steps, s->steps_left));
+    pack_budget b = {.step_limit = allowed > INT64_MAX / n ? INT64_MAX : allowed * n, .deadline = s->deadline};
     ot_status st = pack_improve(s->p, goal, seed, &b, s->best, &s->height);
-    s->steps += b.steps;
-    s->steps_left -= s->steps_left == INT64_MAX ? 0 : b.steps;
+    s->steps += b.steps / n;
+    s->steps_left -= s->steps_left == INT64_MAX ? 0 : ot_max(1, b.steps / n);
     s->timed_out |= b.timed_out;
     return st;
 }
@@ -219,8 +227,7 @@ static ot_status solve_part(packer *s, int64_t goal)
     int64_t enough = s->o->capacity > 0 ? s->o->capacity : ot_max(s->bound, goal);
     if (s->height <= enough || (s->o->capacity > 0 && s->bound > s->o->capacity)) return OT_OK;
     if (s->p->n > SEARCH_ITEMS_MAX) return improve_on(s, enough);
-    int64_t share = s->steps_left == INT64_MAX ? DEFAULT_STEPS / IMPROVE_SHARE : s->steps_left / IMPROVE_SHARE;
-    OT_TRY(improve(s, enough, 0, share));
+    OT_TRY(improve(s, enough, 0, IMPROVE_STEPS));
     return s->o->capacity > 0 ? fit(s, s->o->capacity) : minimise(s, goal);
 }
 
@@ -251,7 +258,7 @@ static ot_status solve_parts(const ot_pack_problem *p, packer *s, ot_arena *a, i
         order[k] = (part_order){ot_pack_lower_bound(&q), k};
     }
     qsort(order, parts.n, sizeof *order, compare_parts);
-    int64_t bound = r->lower_bound;
+    int64_t bound = ot_max(r->lower_bound, r->height); /* so far only what cannot lie lower */
     for (uint32_t k = 0; k < parts.n; k++) {
         uint32_t part = order[k].part, begin = parts.begin[part];
         ot_pack_problem q = {parts.items + begin, parts.begin[part + 1] - begin};
@@ -269,12 +276,12 @@ static ot_status solve_parts(const ot_pack_problem *p, packer *s, ot_arena *a, i
     return OT_OK;
 }
 
-/* Items without a size: anywhere that their own rules allow. */
+/* Items that take no part: anywhere that their own rules allow. */
 static void place_empty(const ot_pack_problem *p, int64_t *offsets, int64_t *height)
 {
     for (uint32_t k = 0; k < p->n; k++) {
         offsets[k] = ot_max(p->items[k].fixed, 0);
-        if (p->items[k].size == 0) *height = ot_max(*height, offsets[k]);
+        if (!pack_takes_part(&p->items[k])) *height = ot_max(*height, offsets[k] + p->items[k].size);
     }
 }
 
@@ -288,7 +295,7 @@ ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d
     packer s = {.o = o,
                 .threads = o->threads ? o->threads : 1,
                 .deadline = o->time_limit > 0 ? start + o->time_limit : 0,
-                .steps_left = o->step_limit > 0 ? o->step_limit : o->time_limit > 0 ? INT64_MAX : DEFAULT_STEPS};
+                .steps_left = o->step_limit > 0 ? o->step_limit : o->time_limit > 0 ? INT64_MAX : default_steps(p->n)};
     place_empty(p, offsets, &r->height);
     ot_status st = a ? solve_parts(p, &s, a, offsets, r) : OT_E_NOMEM;
     ot_arena_free(a);

@@ -25,10 +25,6 @@ typedef enum pack_answer { PACK_FOUND, PACK_NONE /* proved */, PACK_LIMIT /* bud
 ot_status pack_search(const ot_pack_problem *p, int64_t capacity, uint32_t order, uint32_t rules, pack_budget *b, int64_t *offsets,
                       pack_answer *answer) OT_MUST_USE;
 
-/* valley.c: the same by the valley search. Items of size 0 are not allowed; at most a few thousand items. */
-ot_status pack_valley(const ot_pack_problem *p, int64_t capacity, uint32_t order, uint32_t rules, pack_budget *b, int64_t *offsets,
-                      pack_answer *answer) OT_MUST_USE;
-
 /* improve.c: heuristics that get lower than plain greedy, from 10 to 100,000 items. offsets/height: in: a valid packing (of
  * ot_pack_greedy); out: the best found. Stops at height <= goal or when the budget is used up. Deterministic in (p, seed, steps). */
 ot_status pack_improve(const ot_pack_problem *p, int64_t goal, uint64_t seed, pack_budget *b, int64_t *offsets, int64_t *height) OT_MUST_USE;

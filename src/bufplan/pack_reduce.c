@@ -44,6 +44,13 @@ ot_status pack_validate(const ot_pack_problem *p, ot_diag *d)
     return OT_OK;
 }
 
+bool pack_takes_part(const ot_pack_item *x)
+{
+    int64_t dead = 0;
+    for (uint32_t g = 0; g < x->n_gaps; g++) dead += x->gaps[g].upper - x->gaps[g].lower;
+    return x->size > 0 && dead < x->upper - x->lower;
+}
+
 typedef struct start {
     int64_t lower;
     uint32_t item;
@@ -56,7 +63,7 @@ static int compare_starts(const void *pa, const void *pb)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-/* parts->items is one permutation of the items with a size, cut into parts. */
+/* parts->items is one permutation of the items that take part, cut into parts. */
 ot_status pack_split(const ot_pack_problem *p, ot_arena *a, pack_parts *out)
 {
     start *order = OT_NEW_N(a, start, p->n + 1u);
@@ -67,7 +74,7 @@ ot_status pack_split(const ot_pack_problem *p, ot_arena *a, pack_parts *out)
     if (!order || !out->items || !out->source || !out->begin) return OT_E_NOMEM;
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n; k++)
-        if (p->items[k].size > 0) order[n++] = (start){p->items[k].lower, k};
+        if (pack_takes_part(&p->items[k])) order[n++] = (start){p->items[k].lower, k};
     qsort(order, n, sizeof *order, compare_starts);
     int64_t reach = 0;
     for (uint32_t k = 0; k < n; k++) {

@@ -182,11 +182,7 @@ static void close_loop(builder *b, uint32_t i)
     if (!b->ok) return;
     if (!runs_once(s)) f->points[f->latch[opener]].next[1] = f->body[opener];
     if (!runs_surely(s)) f->points[b->test[opener]].next[1] = exit;
-    for (uint32_t j = 0; j < s->n_out; j++) {
-        uint32_t r = f->var_of[s->out[j]], acc = f->var_of[s->carried[j]];
-        if (f->vars[r].used) copy(b, i, r, acc, true, RANK_RESULT);
-        else pair(b, r, acc, RANK_RESULT);
-    }
+    for (uint32_t j = 0; j < s->n_out; j++) copy(b, i, f->var_of[s->out[j]], f->var_of[s->carried[j]], true, RANK_RESULT);
 }
 
 static void yield(builder *b, uint32_t i)
@@ -203,7 +199,7 @@ static void yield(builder *b, uint32_t i)
         }
         uint32_t r = f->var_of[opener->out[j]];
         if (f->vars[r].used) copy(b, i, r, from, whole, RANK_YIELD);
-        else if (whole) pair(b, r, from, RANK_YIELD);
+        else if (whole) pair(b, r, from, RANK_YIELD); /* nothing reads it: it has a place, but no copy */
     }
 }
 
@@ -212,7 +208,6 @@ static void open_else(builder *b, uint32_t i)
     const lt_flow *f = b->f;
     uint32_t opener = f->k->stmts[f->k->stmts[i].mate].mate;
     b->jump[opener] = point(b, i - 1);
-    f->start[i] = (uint32_t)f->n_points;
     uint32_t first = point(b, i);
     if (b->ok) f->points[b->test[opener]].next[1] = first;
 }
@@ -264,7 +259,7 @@ static void emit(builder *b, uint32_t i)
 
 /* ---- variables ---- */
 
-/* Which results does a statement name? */
+/* Which variables does a statement name? */
 static void mark_used(lt_flow *f)
 {
     for (uint32_t i = 0; i < f->k->n_stmts; i++) {

@@ -15,7 +15,8 @@
  *
  * What gets a buffer, and for how long, is what the cost model counts (plan/exact.c):
  *
- *   input cut somewhere    loaded in every tile, right before its first reader; two slots where DMA overlaps compute.
+ *   input cut somewhere    loaded in every tile, right before its first reader; two slots where DMA overlaps compute
+ *                          (region.overlap).
  *                          Form scan on a cache: no buffer, the operators read slices of the outer tensor
  *   input read whole       no buffer: its readers take it from where it is (K and V of attention)
  *   weights                one buffer each, loaded before the loops, when they stay (region.weights_stay); else none: their
@@ -134,7 +135,8 @@ static ot_status measure(lowering *l, uint32_t d)
         span_of_tiles *s = &l->span[d][v];
         int64_t tile;
         if (r->values[v].axis[d] == OT_AX_WHOLE) continue;
-        if (m->n_tiles > 2 && ot_mul_i64(extent_of(l, d, v), m->tile, &tile) && tile % m->extent == 0) s->stride = tile / m->extent;
+        bool whole = ot_mul_i64(extent_of(l, d, v), m->tile, &tile) && tile % m->extent == 0;
+        if (m->n_tiles > 2 && whole) s->stride = tile / m->extent;
         s->start -= s->stride * middle;
         s->piece_start -= s->stride * middle;
         s->inset = ot_min(s->inset, s->len - s->piece);
@@ -275,7 +277,7 @@ static uint32_t allocate(lowering *l, const char *name, const char *suffix, cons
 /* Slots of a tile that is loaded or stored: as the cost model counts them (ot_double_buffers). */
 static uint32_t slots(const lowering *l)
 {
-    return !l->t->is_cache && l->t->double_buffer ? 2 : 1;
+    return l->r->overlap ? 2 : 1;
 }
 
 /* A reshape hands on bytes as they are. */
@@ -478,7 +480,8 @@ static ot_status emit_node(lowering *l, uint32_t i)
     for (uint32_t o = 0; o < n->n_out; o++) {
         uint32_t v = rn->out[o];
         if (v == OT_NONE || !shape_of(l, v, &s)) continue;
-        out[n_out] = allocate(l, l->g->values[n->out[o]].name, "_tile", s.type, s.tile, s.rank, l->r->values[v].is_output ? slots(l) : 1);
+        uint32_t multi = l->r->values[v].is_output ? slots(l) : 1;
+        out[n_out] = allocate(l, l->g->values[n->out[o]].name, "_tile", s.type, s.tile, s.rank, multi);
         if (out[n_out] == OT_NONE) return nomem(l);
         l->tile[v] = out[n_out++];
     }
@@ -488,7 +491,8 @@ static ot_status emit_node(lowering *l, uint32_t i)
     if (!ot_kb_compute(l->b, pipe, name, out, n_out, in, n_in)) return nomem(l);
     for (uint32_t o = 0; o < n->n_out; o++) {
         uint32_t v = rn->out[o];
-        if (v != OT_NONE && l->r->values[v].is_output && l->tile[v] != OT_NONE && shape_of(l, v, &s)) OT_TRY(store_piece(l, v, &s));
+        if (v == OT_NONE || !l->r->values[v].is_output || l->tile[v] == OT_NONE || !shape_of(l, v, &s)) continue;
+        OT_TRY(store_piece(l, v, &s));
     }
     return OT_OK;
 }
@@ -497,11 +501,10 @@ static ot_status emit_node(lowering *l, uint32_t i)
 
 static ot_status emit_all(lowering *l)
 {
+    static const char *const variables[OT_DIMS_MAX] = {"t0", "t1", "t2"};
     const ot_region *r = l->r;
     for (uint32_t d = 0; d < r->n_dims; d++) {
-        char name[8];
-        snprintf(name, sizeof name, "t%u", d);
-        l->var[d] = ot_region_name(&l->names, name, ""); /* before all others: t0, t1, t2 */
+        l->var[d] = ot_region_name(&l->names, variables[d], ""); /* before all others */
         if (!l->var[d]) return nomem(l);
         OT_TRY(measure(l, d));
     }

@@ -2,6 +2,9 @@
  *
  *   region --region_kernel.c--> kernel --lifetimes, packing--> height, lower bound
  *
+ * Tiles that are loaded or stored while others are computed (two slots, where DMA overlaps compute) keep their memory for the
+ * whole loop: the cost model counts on transfers that wait for nothing.
+ *
  * The search is told to get as low as it can and given no capacity, since the caller decides what a plan that is too high
  * means: nothing on a cache, another tile on a scratchpad. Its effort is bounded by steps, fewer for larger kernels, so that
  * the plan of a graph takes its time from the number of nodes, not from how hard its regions are to pack.
@@ -24,7 +27,8 @@ static int64_t steps_for(const ot_kernel *k)
 static ot_status plan(const ot_kernel *k, const ot_target *t, ot_diag *d, ot_mem_plan **out)
 {
     ot_target roomy = *t;
-    ot_mem_options o = {.mode = OT_MEM_SEARCH, .capacity = CAPACITY, .step_limit = steps_for(k), .threads = 1};
+    ot_mem_options o = {.mode = OT_MEM_SEARCH, .capacity = CAPACITY, .step_limit = steps_for(k), .threads = 1,
+                        .lifetimes = {.hold_multi = true}};
     for (int s = 0; s < OT_SCOPE_COUNT; s++) /* targets made in code may not say */
         if (roomy.scopes[s].alignment < 1) roomy.scopes[s].alignment = 1;
     roomy.scopes[OT_SCOPE_L2].bytes = CAPACITY;

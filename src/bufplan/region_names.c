@@ -16,8 +16,8 @@
 
 /* Words that the text of a kernel uses, also in front of a dot; a name like that gets an underscore. */
 static const char *const RESERVED[] = {
-    "kernel", "target", "param", "alloc", "workspace", "load", "store", "copy", "for", "in", "step", "while", "if", "else", "yield",
-    "carry", "free", "alias", "subview", "multi", "align", "offset", "vector", "cube", "scalar", "dma_in", "dma_out",
+    "kernel", "target", "param", "alloc", "workspace", "load", "store", "copy", "for", "in", "step", "while", "if", "else",
+    "yield", "carry", "free", "alias", "subview", "multi", "align", "offset", "vector", "cube", "scalar", "dma_in", "dma_out",
 };
 
 static bool is_letter(char c)

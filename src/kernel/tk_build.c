@@ -116,7 +116,8 @@ static uint32_t define(ot_kernel_builder *b, ot_tk_value v, ot_tk_op op)
     if (b->failed) return OT_NONE;
     v.stmt = b->k->n_stmts;
     uint32_t id = tk_add_value(b, v);
-    if (id == OT_NONE || tk_add_stmt(b, (ot_tk_stmt){.op = op, .out = &id, .n_out = 1, .mate = OT_NONE}) == OT_NONE) return OT_NONE;
+    if (id == OT_NONE || tk_add_stmt(b, (ot_tk_stmt){.op = op, .out = &id, .n_out = 1, .mate = OT_NONE}) == OT_NONE)
+        return OT_NONE;
     return id;
 }
 
@@ -245,7 +246,8 @@ bool ot_kb_compute(ot_kernel_builder *b, ot_pipe pipe, const char *op, const uin
 {
     const char *name = ot_strdup(b->k->arena, op);
     if (!name) b->failed = true;
-    return append(b, (ot_tk_stmt){.op = OT_TK_COMPUTE, .pipe = pipe, .name = name, .out = out, .n_out = n_out, .in = in, .n_in = n_in});
+    return append(b, (ot_tk_stmt){.op = OT_TK_COMPUTE, .pipe = pipe, .name = name, .out = out, .n_out = n_out, .in = in,
+                  .n_in = n_in});
 }
 
 bool ot_kb_for(ot_kernel_builder *b, const char *var, int64_t lo, int64_t hi, int64_t step)

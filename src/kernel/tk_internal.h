@@ -66,13 +66,14 @@ void tk_lex_next(tk_lexer *lx);
 /* Fail at a place, or at the current token; the first failure stays. */
 ot_status tk_fail_at(tk_lexer *lx, uint32_t line, uint32_t col, const char *fmt, ...) OT_PRINTF(4, 5);
 ot_status tk_fail(tk_lexer *lx, const char *fmt, ...) OT_PRINTF(2, 3);
+/* "expected WHAT, found the current token". */
+ot_status tk_expected(tk_lexer *lx, const char *what);
 #ifdef __clang_analyzer__ /* see ot_fail */
+#define tk_expected(lx, what) (tk_expected(lx, what), OT_E_INPUT)
 #define tk_fail_at(lx, line, col, ...) (tk_fail_at(lx, line, col, __VA_ARGS__), OT_E_INPUT)
 #define tk_fail(lx, ...) (tk_fail(lx, __VA_ARGS__), OT_E_INPUT)
 #endif
 ot_status tk_fail_nomem(tk_lexer *lx);
-/* "expected WHAT, found the current token". */
-ot_status tk_expected(tk_lexer *lx, const char *what);
 bool tk_is(const tk_lexer *lx, int punct);
 bool tk_is_word(const tk_lexer *lx, const char *word);
 /* Skip it when it is there. */

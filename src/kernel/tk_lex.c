@@ -51,12 +51,13 @@ ot_status tk_fail_nomem(tk_lexer *lx)
     return lx->status;
 }
 
-ot_status tk_expected(tk_lexer *lx, const char *what)
+ot_status (tk_expected)(tk_lexer *lx, const char *what)
 {
     if (lx->status != OT_OK) return lx->status;
     if (lx->tok == TK_END) return tk_fail(lx, "expected %s, found the end of the text", what);
     bool cut = lx->len > SHOWN_MAX;
-    return tk_fail(lx, "expected %s, found '%.*s%s'", what, cut ? SHOWN_MAX : (int)lx->len, lx->text + lx->at, cut ? "..." : "");
+    return tk_fail(lx, "expected %s, found '%.*s%s'", what, cut ? SHOWN_MAX : (int)lx->len, lx->text + lx->at,
+                   cut ? "..." : "");
 }
 
 /* ---- characters ---- */
@@ -105,7 +106,7 @@ bool tk_is_name(const char *name)
     if (!name || !is_first((unsigned char)name[0])) return false;
     size_t n = 1;
     while (is_rest((unsigned char)name[n])) n++;
-    return name[n] == '\0' && n <= TK_NAME_MAX;
+    return n <= TK_NAME_MAX && name[n] == '\0';
 }
 
 bool tk_is_string(const char *text)
@@ -154,7 +155,8 @@ static void lex_number(tk_lexer *lx)
     while (glued && is_rest(peek(lx, 0))) lx->next++;
     lx->len = lx->next - lx->at;
     if (glued) tk_expected(lx, "a number");
-    else if (lx->tok == TK_INT && !tk_digits(lx->text + lx->at, lx->len, &lx->value)) tk_fail(lx, "the number does not fit 64 bits");
+    else if (lx->tok == TK_INT && !tk_digits(lx->text + lx->at, lx->len, &lx->value))
+        tk_fail(lx, "the number does not fit 64 bits");
 }
 
 static void lex_string(tk_lexer *lx)

@@ -40,13 +40,13 @@ static ot_tk_stmt new_stmt(const tk_parser *p, ot_tk_op op)
 }
 
 /* Append v and the statement that defines it. */
-static ot_status define(tk_parser *p, const ot_tk_value *v, ot_tk_stmt *s)
+static ot_status define(tk_parser *p, const ot_tk_value *v, ot_tk_stmt s)
 {
     uint32_t id;
     OT_TRY(add_value(p, v, &id));
-    s->out = &id;
-    s->n_out = 1;
-    return add_stmt(p, s);
+    s.out = &id;
+    s.n_out = 1;
+    return add_stmt(p, &s);
 }
 
 /* ---- declarations ---- */
@@ -74,7 +74,7 @@ static ot_status parse_alloc(tk_parser *p, bool workspace)
     OT_TRY(tk_type(p, &v));
     if (!workspace) OT_TRY(tk_scope(p, &v));
     OT_TRY(tk_attributes(p, &v));
-    return define(p, &v, &s);
+    return define(p, &v, s);
 }
 
 /* NAME = BASE: a view's beginning. */
@@ -96,7 +96,7 @@ static ot_status parse_alias(tk_parser *p)
     OT_TRY(parse_view(p, OT_TK_ALIAS, &v));
     OT_TRY(tk_expect(&p->lx, ':'));
     OT_TRY(tk_type(p, &v));
-    return define(p, &v, &s);
+    return define(p, &v, s);
 }
 
 static ot_status parse_subview(tk_parser *p)
@@ -107,14 +107,15 @@ static ot_status parse_subview(tk_parser *p)
     const ot_tk_value *base = &p->b.k->values[v.base];
     OT_TRY(tk_ranges(p));
     if (p->n_ranges != base->rank)
-        return tk_fail_at(&p->lx, s.line, s.col, "%u ranges for '%s', which has %u dimensions", p->n_ranges, base->name, base->rank);
+        return tk_fail_at(&p->lx, s.line, s.col, "%u ranges for '%s', which has %u dimensions", p->n_ranges, base->name,
+                          base->rank);
     v.dtype = base->dtype;
     v.rank = base->rank;
     for (uint32_t d = 0; d < v.rank; d++)
         if (!tk_extent(&p->ranges[d], &v.dims[d])) v.dims[d] = 0; /* the verifier will say so */
     if (!tk_type_bytes(v.dtype, v.dims, v.rank, &v.bytes)) v.bytes = 0;
     v.ranges = ot_memdup(p->b.k->arena, p->ranges, p->n_ranges * sizeof *p->ranges);
-    return v.ranges ? define(p, &v, &s) : tk_fail_nomem(&p->lx);
+    return v.ranges ? define(p, &v, s) : tk_fail_nomem(&p->lx);
 }
 
 /* ---- movement ---- */
@@ -127,7 +128,8 @@ static ot_status parse_move(tk_parser *p, ot_tk_op op)
     uint32_t dst, src;
     if (op == OT_TK_COPY && lx->len > 4) { /* after "copy." */
         s.explicit_pipe = true;
-        if (!tk_pipe_parse(lx->name + 5, lx->len - 5, &s.pipe)) return tk_expected(lx, "copy.PIPE (vector cube scalar dma_in dma_out)");
+        if (!tk_pipe_parse(lx->name + 5, lx->len - 5, &s.pipe))
+            return tk_expected(lx, "copy.PIPE (vector cube scalar dma_in dma_out)");
     }
     p->n_ranges = 0;
     tk_lex_next(lx);
@@ -174,7 +176,9 @@ static ot_status parse_compute(tk_parser *p, ot_tk_stmt *s)
     if (!s->name || !out) return tk_fail_nomem(lx);
     for (size_t k = 0; k < p->n_words; k++) {
         const tk_word *w = &p->words[k];
-        if (w->id == OT_NONE) return tk_fail_at(lx, w->line, w->col, "'%s' is not defined before this line (operations write buffers that exist)", w->name);
+        if (w->id == OT_NONE)
+            return tk_fail_at(lx, w->line, w->col,
+                              "'%s' is not defined before this line (operations write buffers that exist)", w->name);
         out[k] = w->id;
     }
     s->out = out;
@@ -255,7 +259,8 @@ static ot_status open_block(tk_parser *p, ot_tk_stmt *s, size_t n_results, uint3
     size_t n_carried = p->n_words - n_results;
     if (loop && n_carried != n_results)
         return tk_fail_at(lx, s->line, s->col, "%zu results, but %zu carried values", n_results, n_carried);
-    if (p->b.n_open == OT_TK_DEPTH_MAX) return tk_fail_at(lx, s->line, s->col, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
+    if (p->b.n_open == OT_TK_DEPTH_MAX)
+        return tk_fail_at(lx, s->line, s->col, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
     OT_TRY(new_values(p, 0, n_results, OT_TK_RESULT, loop, &results));
     OT_TRY(new_values(p, n_results, n_carried, OT_TK_CARRIED, loop, &carried));
     s->out = results;
@@ -380,7 +385,8 @@ static ot_status parse_stmt(tk_parser *p)
     if (tk_is_word(lx, "subview")) return parse_subview(p);
     if (tk_is_word(lx, "load")) return parse_move(p, OT_TK_LOAD);
     if (tk_is_word(lx, "store")) return parse_move(p, OT_TK_STORE);
-    if (lx->tok == TK_NAME && (strcmp(lx->name, "copy") == 0 || strncmp(lx->name, "copy.", 5) == 0)) return parse_move(p, OT_TK_COPY);
+    if (lx->tok == TK_NAME && (strcmp(lx->name, "copy") == 0 || strncmp(lx->name, "copy.", 5) == 0))
+        return parse_move(p, OT_TK_COPY);
     if (tk_is_word(lx, "free")) return parse_free(p);
     if (tk_is_word(lx, "yield")) return parse_yield(p);
     if (tk_is_word(lx, "else")) return tk_fail(lx, "'else' without 'if', or a second one");

@@ -148,7 +148,8 @@ static ot_status parse_term(tk_parser *p, int64_t sign, ot_tk_affine *a)
         OT_TRY(loop_variable(p, &var));
         if (tk_accept(lx, '*')) OT_TRY(tk_expect_int(lx, &n));
     }
-    if (var && !tk_affine_add(a, var, sign * n)) return tk_fail_at(lx, line, col, "too many loop variables, or too large a factor");
+    if (var && !tk_affine_add(a, var, sign * n))
+        return tk_fail_at(lx, line, col, "too many loop variables, or too large a factor");
     if (!var && (!ot_add_i64(a->constant, sign * n, &a->constant) || a->constant == INT64_MIN))
         return tk_fail_at(lx, line, col, "the sum does not fit 64 bits");
     return lx->status;

@@ -95,7 +95,8 @@ static ot_status define(tk_check *c, uint32_t v, ot_tk_kind kind, uint32_t stmt)
     if (v >= c->k->n_values) return tk_bad_stmt(c, "a value that does not exist");
     const ot_tk_value *x = value(c, v);
     if (c->state[v] != TK_UNSEEN) return tk_bad_value(c, x, "'%s' is defined twice", name_of(c, v));
-    if (x->kind != kind || x->stmt != stmt) return tk_bad_value(c, x, "'%s' says that it is defined elsewhere", name_of(c, v));
+    if (x->kind != kind || x->stmt != stmt)
+        return tk_bad_value(c, x, "'%s' says that it is defined elsewhere", name_of(c, v));
     OT_TRY(tk_check_value(c, x));
     if (!ot_map_put(c->names, x->name, v)) return ot_fail_nomem(c->d);
     bool view = kind == OT_TK_ALIAS || kind == OT_TK_SUBVIEW;
@@ -135,7 +136,8 @@ static ot_status check_free(tk_check *c, uint32_t v)
     }
     OT_TRY(use_buffer(c, v, "freed"));
     uint32_t root = c->root[v];
-    if (value(c, root)->kind != OT_TK_BUFFER) return tk_bad_stmt(c, "'%s' leads to no allocated buffer: only those are freed", name_of(c, v));
+    if (value(c, root)->kind != OT_TK_BUFFER)
+        return tk_bad_stmt(c, "'%s' leads to no allocated buffer: only those are freed", name_of(c, v));
     if (c->loop[root] != innermost_loop(c))
         return tk_bad_stmt(c, "'%s' was allocated outside this loop: every iteration would free it", name_of(c, v));
     c->freed_by[root] = c->at;
@@ -154,7 +156,8 @@ static ot_status check_load(tk_check *c, const ot_tk_stmt *s)
     if (is_param(c, dst)) return tk_bad_stmt(c, "load writes the param '%s': only store does", to->name);
     if (s->pipe != OT_PIPE_DMA_IN) return tk_bad_stmt(c, "a load on another pipe than dma_in");
     if (from->scope != OT_SCOPE_GM && from->scope == to->scope)
-        return tk_bad_stmt(c, "load from '%s', which is in %s like '%s': this is a copy", from->name, ot_scope_name(from->scope), to->name);
+        return tk_bad_stmt(c, "load from '%s', which is in %s like '%s': this is a copy", from->name,
+                           ot_scope_name(from->scope), to->name);
     return tk_check_window(c, from, to);
 }
 
@@ -165,7 +168,9 @@ static ot_status check_store(tk_check *c, const ot_tk_stmt *s)
     OT_TRY(use_buffer(c, src, "stored"));
     const ot_tk_value *to = value(c, dst);
     if (s->pipe != OT_PIPE_DMA_OUT) return tk_bad_stmt(c, "a store on another pipe than dma_out");
-    if (to->scope != OT_SCOPE_GM) return tk_bad_stmt(c, "store to '%s', which is in %s, not in gm: this is a copy", to->name, ot_scope_name(to->scope));
+    if (to->scope != OT_SCOPE_GM)
+        return tk_bad_stmt(c, "store to '%s', which is in %s, not in gm: this is a copy", to->name,
+                           ot_scope_name(to->scope));
     return tk_check_window(c, to, value(c, src));
 }
 
@@ -203,7 +208,8 @@ static ot_status check_compute(tk_check *c, const ot_tk_stmt *s)
 
 static ot_status check_for(const tk_check *c, const ot_tk_stmt *s)
 {
-    if (!tk_is_name(s->var) || tk_is_keyword(s->var)) return tk_bad_stmt(c, "'%s' is no name of a loop variable", s->var ? s->var : "");
+    if (!tk_is_name(s->var) || tk_is_keyword(s->var))
+        return tk_bad_stmt(c, "'%s' is no name of a loop variable", s->var ? s->var : "");
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         const ot_tk_stmt *outer = &c->k->stmts[c->blocks[b].opener];
         if (outer->op == OT_TK_FOR && strcmp(outer->var, s->var) == 0)
@@ -225,7 +231,8 @@ static ot_status check_carried(const tk_check *c, const ot_tk_stmt *s)
         if (s->carried[k] >= c->k->n_values) return tk_bad_stmt(c, "a carried value that does not exist");
         const ot_tk_value *init = value(c, s->in[k]), *x = value(c, s->carried[k]);
         if (!tk_same_type(init, x))
-            return tk_bad_stmt(c, "'%s' is %s, its init %s", name_of(c, s->carried[k]), tk_type_text(x, had), tk_type_text(init, got));
+            return tk_bad_stmt(c, "'%s' is %s, its init %s", name_of(c, s->carried[k]), tk_type_text(x, had),
+                               tk_type_text(init, got));
     }
     return OT_OK;
 }
@@ -250,7 +257,8 @@ static ot_status check_yielded(const tk_check *c, const tk_block *b)
 {
     const ot_tk_stmt *s = &c->k->stmts[b->opener];
     if (s->n_out == 0 || b->yielded) return OT_OK;
-    return tk_bad_stmt(c, "the block of line %" PRIu32 " ends without yield, but makes '%s'", s->line, name_of(c, s->out[0]));
+    return tk_bad_stmt(c, "the block of line %" PRIu32 " ends without yield, but makes '%s'", s->line,
+                       name_of(c, s->out[0]));
 }
 
 /* What the block defined is hidden from here on. */
@@ -262,8 +270,10 @@ static void hide(tk_check *c, const tk_block *b)
 static ot_status check_else(tk_check *c, const ot_tk_stmt *s)
 {
     tk_block *b = c->n_blocks > 0 ? &c->blocks[c->n_blocks - 1] : NULL;
-    if (!b || c->k->stmts[b->opener].op != OT_TK_IF || b->in_else) return tk_bad_stmt(c, "'else' without 'if', or a second one");
-    if (c->k->stmts[b->opener].mate != c->at || s->n_out + s->n_in > 0) return tk_bad_stmt(c, "an 'else' that its 'if' does not know");
+    if (!b || c->k->stmts[b->opener].op != OT_TK_IF || b->in_else)
+        return tk_bad_stmt(c, "'else' without 'if', or a second one");
+    if (c->k->stmts[b->opener].mate != c->at || s->n_out + s->n_in > 0)
+        return tk_bad_stmt(c, "an 'else' that its 'if' does not know");
     OT_TRY(check_yielded(c, b));
     hide(c, b);
     for (uint32_t k = b->freed; k < c->n_freed; k++) c->freed_by[c->freed[k].root] = OT_NONE;
@@ -279,10 +289,12 @@ static ot_status check_end(tk_check *c, const ot_tk_stmt *s)
     const tk_block *b = &c->blocks[c->n_blocks - 1];
     const ot_tk_stmt *opener = &c->k->stmts[b->opener];
     const ot_tk_stmt *last = b->in_else ? &c->k->stmts[opener->mate] : opener;
-    if (s->mate != b->opener || last->mate != c->at || s->n_out + s->n_in > 0) return tk_bad_stmt(c, "an end that its block does not know");
+    if (s->mate != b->opener || last->mate != c->at || s->n_out + s->n_in > 0)
+        return tk_bad_stmt(c, "an end that its block does not know");
     OT_TRY(check_yielded(c, b));
     if (opener->op == OT_TK_IF && opener->n_out > 0 && !b->in_else)
-        return tk_bad_stmt(c, "the 'if' of line %" PRIu32 " makes '%s' and has no else", opener->line, name_of(c, opener->out[0]));
+        return tk_bad_stmt(c, "the 'if' of line %" PRIu32 " makes '%s' and has no else", opener->line,
+                           name_of(c, opener->out[0]));
     hide(c, b);
     for (uint32_t k = b->freed; b->in_else && k < b->freed_else; k++) {
         uint32_t *by = &c->freed_by[c->freed[k].root];
@@ -333,7 +345,8 @@ static ot_status check_shape(const tk_check *c, const ot_tk_stmt *s)
     if (!out_ok || !in_ok || (s->n_out > 0 && !s->out) || (s->n_in > 0 && !s->in))
         return tk_bad_stmt(c, "a statement with the wrong number of operands");
     if (!s->ranges != (s->n_ranges == 0)) return tk_bad_stmt(c, "ranges that are not there");
-    if (s->ranges && s->op != OT_TK_LOAD && s->op != OT_TK_STORE && s->op != OT_TK_COPY) return tk_bad_stmt(c, "ranges on a statement that has none");
+    if (s->ranges && s->op != OT_TK_LOAD && s->op != OT_TK_STORE && s->op != OT_TK_COPY)
+        return tk_bad_stmt(c, "ranges on a statement that has none");
     const tk_block *b = c->n_blocks > 0 ? &c->blocks[c->n_blocks - 1] : NULL;
     uint32_t parent = b ? b->opener : OT_NONE;
     if (b && s->op == OT_TK_END) parent = c->k->stmts[b->opener].parent;
@@ -367,9 +380,11 @@ static ot_status check_all(tk_check *c)
 {
     const ot_kernel *k = c->k;
     const ot_tk_value head = {.line = 1, .col = 1};
-    if ((k->n_values > 0 && !k->values) || (k->n_stmts > 0 && !k->stmts)) return tk_bad_value(c, &head, "lists that are not there");
+    if ((k->n_values > 0 && !k->values) || (k->n_stmts > 0 && !k->stmts))
+        return tk_bad_value(c, &head, "lists that are not there");
     if (!tk_is_name(k->name)) return tk_bad_value(c, &head, "'%s' is no name of a kernel", k->name ? k->name : "");
-    if (k->target && !tk_is_string(k->target)) return tk_bad_value(c, &head, "the target's name is empty, too long or not printable");
+    if (k->target && !tk_is_string(k->target))
+        return tk_bad_value(c, &head, "the target's name is empty, too long or not printable");
     OT_TRY(define_params(c));
     for (c->at = 0; c->at < k->n_stmts; c->at++) OT_TRY(check_stmt(c, &k->stmts[c->at]));
     if (c->n_blocks > 0) {
@@ -394,7 +409,8 @@ static bool init(tk_check *c, ot_arena *a)
     c->written = OT_NEW_N(a, uint32_t, n);
     c->shown = OT_NEW_N(a, uint32_t, n);
     c->freed = OT_NEW_N(a, tk_freed, (size_t)c->k->n_stmts + 1);
-    if (!c->names || !c->state || !c->views || !c->root || !c->loop || !c->freed_by || !c->written || !c->shown || !c->freed) return false;
+    if (!c->names || !c->state || !c->views || !c->root || !c->loop || !c->freed_by || !c->written || !c->shown || !c->freed)
+        return false;
     memset(c->freed_by, 0xff, n * sizeof *c->freed_by); /* OT_NONE */
     return true;
 }

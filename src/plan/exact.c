@@ -152,7 +152,7 @@ static double whole_reads(const ot_seq *s, const ot_region *r, uint32_t i)
 
 /* requires a built region with its form set. Fills predictions; time_tiled < 0 when the form cannot be made, or its tiles
  * do not fit a scratchpad. */
-ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_region *r)
+ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how, ot_region *r)
 {
     const ot_graph *g = s->g;
     ot_tile_windows w;
@@ -165,7 +165,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
         if (!sum_dim(s, t, r, d, &w, &x[d])) return OT_OK;
         tiles *= r->dims[d].n_tiles;
     }
-    ot_totals tot = {.tiles = tiles, .n_dims = r->n_dims, .chain = r->n_nodes, .outermost = r->n_dims == 1};
+    ot_totals tot = {.tiles = tiles, .n_dims = r->n_dims, .chain = r->n_nodes, .how = how, .outermost = r->n_dims == 1};
     for (uint32_t d = 0; d < r->n_dims; d++) tot.halo |= r->dims[d].extent % r->dims[d].tile != 0;
     double macs = 0, macs_tiled = 0, untiled = 0, traffic_untiled = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
@@ -231,6 +231,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_r
     int64_t stitch;
     r->working_set = tot.ws;
     r->weights_stay = ot_weights_stay(t, &tot);
+    r->overlap = ot_overlaps(t, &tot);
     if (!t->is_cache && tot.ws > t->fast_bytes) return OT_OK; /* the search estimates; a scratchpad is a hard limit */
     ot_form_cost(t, &tot, r->form, &r->time_tiled, &r->traffic, &stitch);
     r->time_untiled = untiled;

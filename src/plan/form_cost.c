@@ -16,7 +16,7 @@
 
 bool ot_weights_stay(const ot_target *t, const ot_totals *x)
 {
-    return (double)x->ws + x->weights <= (double)t->fast_bytes || x->tiles <= 1;
+    return !(x->how & OT_FIT_STREAM) && ((double)x->ws + x->weights <= (double)t->fast_bytes || x->tiles <= 1);
 }
 
 static double level_time(const ot_target *t, const ot_totals *x)
@@ -30,9 +30,14 @@ static double level_time(const ot_target *t, const ot_totals *x)
     return x->t_mid + fill * fill * (x->t_slow - x->t_mid);
 }
 
+bool ot_overlaps(const ot_target *t, const ot_totals *x)
+{
+    return !t->is_cache && t->double_buffer && !(x->how & OT_FIT_SINGLE);
+}
+
 int64_t ot_double_buffers(const ot_target *t, const ot_totals *x)
 {
-    return t->is_cache || !t->double_buffer ? 0 : (int64_t)((x->in_bytes + x->out_bytes) / x->tiles);
+    return ot_overlaps(t, x) ? (int64_t)((x->in_bytes + x->out_bytes) / x->tiles) : 0;
 }
 
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak)
@@ -54,7 +59,8 @@ void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *
     *stitch_peak = (int64_t)x->out_bytes;
     if (!t->is_cache) {
         overhead += x->nodes * t->node_overhead + x->tiles * t->loop_overhead;
-        *time = (t->double_buffer && transfers < compute ? compute : t->double_buffer ? transfers : compute + transfers) + overhead;
+        double longer = transfers < compute ? compute : transfers;
+        *time = (ot_overlaps(t, x) ? longer : compute + transfers) + overhead;
     } else {
         double copies = x->in_bytes / in_bw + x->runs * RUN_SECONDS;
         if (x->n_dims > 1 && x->halo && form == OT_FORM_PEELED) stitch += 2 * x->out_bytes / out_bw;

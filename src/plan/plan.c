@@ -1,13 +1,10 @@
-/* The planner's driver: sequence -> barriers -> dynamic programming -> tie-break -> regions with exact figures.
+/* The planner's driver: sequence -> barriers -> dynamic programming -> tie-break -> regions with exact figures (fit.c).
  *
  * A region whose exact benefit turns out not to be positive is dropped again and listed as refused, with the numbers.
  */
 #include "planner.h"
 
-#include "bufplan.h"
-
 #define BUDGET_ATTEMPTS 3
-#define TILE_ATTEMPTS   6 /* tiles tried for one region of a scratchpad */
 
 const char *ot_form_name(ot_form f)
 {
@@ -26,52 +23,6 @@ static ot_status list_barriers(const ot_seq *s, ot_plan *p)
     return OT_OK;
 }
 
-/* Whether x is preferred to best. Memory: a lower peak by more than 2 %, or the same peak in less time; time: faster, or as
- * fast with a lower peak. */
-static bool preferred(const ot_plan_options *o, const ot_region *x, const ot_region *best)
-{
-    double a = (double)x->peak, b = (double)best->peak;
-    if (o->goal == OT_GOAL_MEMORY) return a < b * 0.98 || (a <= b * 1.02 && x->time_tiled < best->time_tiled);
-    return x->time_tiled < best->time_tiled * 0.999 || (x->time_tiled <= best->time_tiled * 1.001 && a < b);
-}
-
-/* Of the forms that the rewriter accepts, the one with the best exact figures; for memory, among those that are about as
- * fast as the fastest. */
-static ot_status pick_form(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_arena *a, ot_region *r, bool *found)
-{
-    ot_region forms[OT_FORM_WINDOW + 1];
-    bool ok[OT_FORM_WINDOW + 1] = {false};
-    double fastest = 1e300, tiles = 1;
-    for (uint32_t d = 0; d < r->n_dims; d++) tiles *= r->dims[d].n_tiles;
-    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
-        const char *why;
-        if (o->force_form != OT_FORM_NONE && f != o->force_form) continue;
-        if (f == OT_FORM_UNROLLED && tiles * r->n_nodes > 1500) continue;
-        if (!ot_form_legal(s->g, r, f, &why)) continue;
-        forms[f] = *r;
-        forms[f].form = f;
-        OT_TRY(ot_region_exact(s, t, a, &forms[f]));
-        ok[f] = forms[f].time_tiled >= 0;
-        if (ok[f] && forms[f].time_tiled < fastest) fastest = forms[f].time_tiled;
-    }
-    /* Tiles written out live in the outer graph; loops that hand pieces along do not. */
-    if (o->goal == OT_GOAL_MEMORY && r->n_dims == 1 && ok[OT_FORM_PEELED]) ok[OT_FORM_UNROLLED] = false;
-    bool fits = false; /* under a budget, only forms that keep it, if there are any */
-    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) fits |= ok[f] && forms[f].peak <= o->memory_budget;
-    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW && fits; f++) {
-        ok[f] = ok[f] && forms[f].peak <= o->memory_budget;
-        if (ok[f]) fastest = fastest < forms[f].time_tiled ? forms[f].time_tiled : fastest;
-    }
-    *found = false;
-    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
-        if (!ok[f] || forms[f].time_tiled > fastest * 1.05 + 1e-5) continue;
-        if (*found && !preferred(o, &forms[f], r)) continue;
-        *r = forms[f];
-        *found = true;
-    }
-    return OT_OK;
-}
-
 static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, const char *reason)
 {
     ot_id *nodes = OT_NEW_N(p->arena, ot_id, r->n_nodes + 1u);
@@ -81,62 +32,18 @@ static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, const c
     return OT_OK;
 }
 
-/* The planned arena of the region's kernel is its working set; a scratchpad must hold it. */
-static ot_status plan_memory(const ot_seq *s, const ot_target *t, ot_region *r, bool *fits)
-{
-    ot_region_memory m;
-    OT_TRY(ot_region_plan_memory(s->g, r, t, s->g->model->diag, &m, NULL));
-    r->working_set = m.height;
-    r->working_set_bound = m.lower_bound;
-    *fits = t->is_cache || m.height <= t->fast_bytes;
-    return OT_OK;
-}
-
-/* The next smaller tile along one dimension, the one with the fewest tiles first. false: there is none. */
-static bool shrink_tile(const ot_region *r, ot_choice *c)
-{
-    bool tried[OT_DIMS_MAX] = {false};
-    for (uint32_t n = 0; n < r->n_dims; n++) {
-        uint32_t best = OT_NONE;
-        int64_t tiles[OT_COUNTS_MAX];
-        for (uint32_t d = 0; d < r->n_dims; d++)
-            if (!tried[d] && (best == OT_NONE || r->dims[d].n_tiles < r->dims[best].n_tiles)) best = d;
-        tried[best] = true;
-        uint32_t count = ot_candidate_tiles(r->dims[best].extent, OT_COUNTS_MAX, r->n_dims > 1, tiles);
-        for (uint32_t k = 0; k < count; k++)
-            if (tiles[k] < c->tile[best]) {
-                c->tile[best] = tiles[k];
-                return true;
-            }
-    }
-    return false;
-}
-
-/* The region of choice c in its best form, with its memory planned. What the search estimated may not fit a scratchpad when
- * it is planned: then with smaller tiles. */
-static ot_status make_region(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, ot_choice c, ot_plan *p,
-                             ot_region *r, bool *found)
-{
-    for (int attempt = 0; attempt < TILE_ATTEMPTS; attempt++) {
-        OT_TRY(ot_region_build(s, w, &c, p->arena, r));
-        OT_TRY(pick_form(s, t, o, p->arena, r, found));
-        if (*found) OT_TRY(plan_memory(s, t, r, found));
-        if (*found || t->is_cache || !shrink_tile(r, &c)) break;
-    }
-    return OT_OK;
-}
-
 static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path *path, ot_plan *p)
 {
     p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
     p->refused = OT_NEW_N(p->arena, ot_refusal, path->n + s->n + 1u);
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
+    uint32_t tries = OT_FIT_TRIES;
     for (uint32_t k = 0; k < path->n; k++) {
         const ot_choice *c = &path->steps[k];
         if (c->n_dims == 0) continue;
         ot_region r;
         bool found;
-        OT_TRY(make_region(s, w, t, o, *c, p, &r, &found));
+        OT_TRY(ot_region_fit(s, w, t, o, c, p->arena, &tries, &r, &found));
         if (!found) {
             OT_TRY(refuse(s, p, &r, t->is_cache ? "no output form can express this tiling exactly"
                                                : "no output form of this tiling fits the fast memory exactly"));

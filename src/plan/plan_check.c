@@ -1,7 +1,8 @@
 /* An independent checker: recompute every claim of a plan from the graph and the operators' slice relations alone.
  *
  * It shares no code with the planner (no walk, no trial, no cost): it follows the region's nodes itself, tile by tile, and
- * compares. It runs in release builds too; it is linear in nodes x tiles.
+ * compares. Memory is lowered and planned again (bufplan's own validator runs each time), and held against what the tiles alone
+ * demand. It runs in release builds too; it is linear in nodes x tiles, but for the packing, whose steps are bounded.
  */
 #include "bufplan.h"
 #include "plan.h"
@@ -209,7 +210,8 @@ static ot_status check_memory(checker *c)
     const ot_region *r = c->r;
     ot_region_memory m;
     OT_TRY(ot_region_plan_memory(c->g, r, c->t, c->d, &m, NULL));
-    if (m.height != r->working_set || m.lower_bound != r->working_set_bound) return broken(c, "the working set is not the planned arena", OT_NONE);
+    if (m.height != r->working_set || m.lower_bound != r->working_set_bound)
+        return broken(c, "the working set is not the planned arena", OT_NONE);
     if (r->working_set < r->working_set_bound) return broken(c, "working set below what lives at once", OT_NONE);
     for (uint32_t k = 0; k < r->n_nodes; k++) {
         double sum = 0;
@@ -219,7 +221,8 @@ static ot_status check_memory(checker *c)
             for (uint32_t j = 0; j < i && !again; j++) again = r->nodes[k].in[j] == v;
             if (!again) sum += tile_bytes(c, v);
         }
-        if (sum > (double)r->working_set + 0.5) return broken(c, "an operator reads more than the working set", c->g->nodes[r->nodes[k].node].out[0]);
+        if (sum > (double)r->working_set + 0.5)
+            return broken(c, "an operator reads more than the working set", c->g->nodes[r->nodes[k].node].out[0]);
     }
     if (!c->t->is_cache && r->working_set > c->t->fast_bytes) return broken(c, "working set above the capacity", OT_NONE);
     return OT_OK;

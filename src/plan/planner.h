@@ -184,8 +184,13 @@ ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_option
 
 /* ---- plan/exact.c ---- */
 
-/* Recompute a built region's predictions from the exact windows of every tile, for its form. */
-ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, ot_region *r) OT_MUST_USE;
+/* What a region does without where it would not fit. */
+enum {
+    OT_FIT_STREAM = 1, /* constants that stay: every tile reads them again */
+    OT_FIT_SINGLE = 2  /* tiles in flight: transfers wait for compute */
+};
+/* Recompute a built region's predictions from the exact windows of every tile, for its form. how: OT_FIT_ bits. */
+ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how, ot_region *r) OT_MUST_USE;
 /* Seconds and bytes of executing the region with the given totals in a form. */
 typedef struct ot_totals {
     double t_fast, t_mid, t_slow; /* node time summed over tiles if the working set sits in that memory */
@@ -202,13 +207,26 @@ typedef struct ot_totals {
     double runs;                  /* contiguous pieces of memory copied where the last axis is cut */
     double border_whole;          /* layout changes at the region's border: bytes moved outside the tiles */
     double border_tile;           /* and inside them, all tiles */
+    unsigned how;                 /* OT_FIT_ bits */
     bool halo;                    /* windows overlap, or tiles differ */
     bool outermost;               /* outputs are contiguous in memory tile by tile */
 } ot_totals;
-/* Bytes of a second input and output tile, where transfers overlap compute; else 0. */
+/* Transfers overlap compute. */
+bool ot_overlaps(const ot_target *t, const ot_totals *x);
+/* Bytes of a second input and output tile, where they do; else 0. */
 int64_t ot_double_buffers(const ot_target *t, const ot_totals *x);
 /* Constants are read once and stay in the fast memory beside the tiles. */
 bool ot_weights_stay(const ot_target *t, const ot_totals *x);
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak);
+
+/* ---- plan/fit.c ---- */
+
+#define OT_FIT_TRIES 1000 /* other tilings tried for a whole graph */
+
+/* The region of a chosen interval: its best form, exact figures, working set planned. On a scratchpad, finer tiles when the
+ * chosen ones do not fit (*tries counts down). *found false: no form can express it, or nothing fits; *out is then the region
+ * as chosen. */
+ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice, ot_arena *a,
+                        uint32_t *tries, ot_region *out, bool *found) OT_MUST_USE;
 
 #endif

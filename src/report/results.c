@@ -52,6 +52,8 @@ static bool copy_region(ot_arena *a, const ot_graph *g, const ot_region *from, o
                              .form = ot_form_name(from->form),
                              .working_set = from->working_set,
                              .working_set_bound = from->working_set_bound,
+                             .weights = from->weight_bytes,
+                             .weights_stay = from->weights_stay,
                              .time_untiled = from->time_untiled,
                              .time_tiled = from->time_tiled,
                              .benefit = from->benefit,

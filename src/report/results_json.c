@@ -32,8 +32,10 @@ static void put_region(const ot_result_region *r, FILE *f)
     for (uint32_t d = 0; d < r->n_dims; d++) fprintf(f, "%s%u", d ? ", " : "", r->tiles[d]);
     fputs("], \"form\": ", f);
     ot_json_string(r->form, f);
-    fprintf(f, ", \"working_set_bytes\": %lld, \"working_set_lower_bound_bytes\": %lld, \"time_untiled_s\": ",
-            (long long)r->working_set, (long long)r->working_set_bound);
+    fprintf(f, ", \"working_set_bytes\": %lld, \"working_set_lower_bound_bytes\": %lld", (long long)r->working_set,
+            (long long)r->working_set_bound);
+    fprintf(f, ", \"weight_bytes\": %lld, \"weights_stay\": %s, \"time_untiled_s\": ", (long long)r->weights,
+            r->weights_stay ? "true" : "false");
     ot_json_number(r->time_untiled, f);
     fputs(", \"time_tiled_s\": ", f);
     ot_json_number(r->time_tiled, f);

@@ -12,14 +12,21 @@ def need(o, **kinds):
         if not isinstance(o.get(k), t): raise SystemExit(f'{k}: {o.get(k)!r}')
 num = (int, float)
 need(d, model=str, target=dict, untiled=dict, tiled=dict, compulsory_bytes=num, benefit_s=num, speedup=num,
-     regions=list, barriers=list, refused=list)
+     regions=list, barriers=list, refused=list, arena=dict)
+a = d['arena']
+need(a, naive_bytes=int, lower_bound_bytes=int, planned_bytes=int, greedy_by_size_bytes=int, in_place_bytes=int, buffers=int,
+     unsized=int, proved=bool)
+assert 0 < a['in_place_bytes'] <= a['planned_bytes'] <= a['greedy_by_size_bytes'] <= a['naive_bytes'], a
+assert a['lower_bound_bytes'] <= a['planned_bytes'], a
 need(d['target'], name=str, l2_bytes=int)
 for side in ('untiled', 'tiled'):
     need(d[side], time_s=num, peak_bytes=int, traffic_bytes=num)
 seen = set()
 for r in d['regions']:
-    need(r, id=int, nodes=list, axes=list, tiles=list, form=str, working_set_bytes=int, time_untiled_s=num, time_tiled_s=num,
-         benefit_s=num, mac_ratio=num, traffic_bytes=num)
+    need(r, id=int, nodes=list, axes=list, tiles=list, form=str, working_set_bytes=int, working_set_lower_bound_bytes=int,
+         weight_bytes=int, weights_stay=bool, time_untiled_s=num, time_tiled_s=num, benefit_s=num, mac_ratio=num, traffic_bytes=num)
+    assert 0 < r['working_set_lower_bound_bytes'] <= r['working_set_bytes']
+    assert len(sys.argv) < 3 or r['working_set_bytes'] <= d['target']['l2_bytes'], 'a scratchpad that does not hold its tiles'
     assert r['form'] in ('scan', 'unrolled', 'loop-peeled', 'loop-window'), r['form']
     assert len(r['axes']) == len(r['tiles']) in (1, 2, 3) and all(t >= 2 for t in r['tiles'])
     assert not seen & set(r['nodes']), 'a node in two regions'
@@ -42,6 +49,29 @@ for m in resnet50 vgg16_head; do
     expect 0 "$TOOL" inspect "$tmp/$m.onnx" --l2 64K --force --target cpu-generic
     [ "$(grep -cE '^  r[0-9]+ ' "$tmp/out")" = "$regions" ] || fail "$m: the table has other regions than the JSON"
     [ "$barriers" = 0 ] || grep -q "^  $barriers barriers" "$tmp/out" || fail "$m: the table has other barriers"
+done
+
+# --dump-dir: a kernel for each region, planned as the JSON says; plan-memory accepts it as it is and without its offsets
+for target in cpu-generic tlf-16m; do
+    for m in resnet50 vgg16_head; do
+        rm -rf "$tmp/dump"
+        expect 0 "$TOOL" inspect "$tmp/$m.onnx" --json --l2 128K --force --target $target --dump-dir "$tmp/dump"
+        cp "$tmp/out" "$tmp/a.json"
+        [ $target = cpu-generic ] || "$PYTHON" "$tmp/check.py" "$tmp/a.json" hard >"$tmp/out" || fail "$m on $target"
+        "$PYTHON" -c 'import json, sys
+for r in json.load(open(sys.argv[1]))["regions"]: print(r["id"], r["working_set_bytes"])' \
+            "$tmp/a.json" >"$tmp/regions"
+        [ "$(find "$tmp/dump" -name 'region-*.tk' | wc -l)" = "$(wc -l <"$tmp/regions")" ] || fail "$m on $target: kernels and regions differ"
+        while read -r id height; do
+            tk=$tmp/dump/region-$id.tk
+            read -ra args < <(sed -n 's/^# args: //p' "$tk")
+            expect 0 "$TOOL" plan-memory "$tk" -o "$tmp/again.tk" "${args[@]}" --json
+            grep -q "\"height_bytes\": $height," "$tmp/out" || fail "$tk: not $height bytes"
+            cmp -s <(grep -v '^#' "$tk") "$tmp/again.tk" || fail "$tk: planned again, it differs"
+            sed 's/ offset=[0-9,]*//' "$tk" >"$tmp/bare.tk"
+            expect 0 "$TOOL" plan-memory "$tmp/bare.tk" -o "$tmp/again.tk" "${args[@]}" -q
+        done <"$tmp/regions"
+    done
 done
 
 # names that are hostile to JSON and terminals

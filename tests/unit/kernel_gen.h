@@ -33,6 +33,8 @@ typedef struct kg {
     int budget, depth;
     bool parts;               /* with writes of parts, views of parts, reads of what is not written, loops that never run */
     bool multi;               /* with multi-buffers */
+    uint32_t pad;             /* buffers that nothing touches before each other one: those are far apart then */
+    uint32_t n_pads;
 } kg;
 
 static uint64_t kg_rnd(kg *g, uint64_t n)
@@ -119,6 +121,7 @@ static uint32_t kg_alloc(kg *g, const kg_value *like)
     uint32_t id = kg_new(g, &type);
     if (id == OT_NONE) return id;
     g->v[id].buffer = true;
+    for (uint32_t i = 0; i < g->pad; i++) kg_put(g, "alloc pad%u: 1 i8 @bt\n", g->n_pads++);
     kg_indent(g);
     kg_put(g, "alloc %s: ", g->v[id].name);
     kg_type(g, &type);
@@ -392,10 +395,10 @@ static void kg_block(kg *g, int statements)
 }
 
 /* A kernel of about `size` statements into text[cap]. */
-static size_t kg_kernel(uint64_t seed, int size, bool parts, bool multi, char *text, size_t cap)
+static size_t kg_kernel(uint64_t seed, int size, bool parts, bool multi, uint32_t pad, char *text, size_t cap)
 {
     kg g = {.random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u, .text = text, .cap = cap, .parts = parts, .multi = multi,
-            .budget = size};
+            .budget = size, .pad = pad};
     if (!g.random) g.random = 1;
     kg_put(&g, "kernel k%u {\n  param x: 4096 i8 @gm\n  param y: 4096 i8 @gm\n", (unsigned)seed);
     for (int i = 0; i < 5; i++) {

@@ -16,6 +16,7 @@
 #include "bufplan.h"
 
 #define KI_BYTES_MAX 512   /* of one value */
+#define KI_VALUES_MAX 8192
 #define KI_STEPS_MAX 6000  /* then a run ends early */
 #define KI_POISON    ((uint64_t)1 << 63)
 
@@ -38,10 +39,12 @@ typedef struct ki {
     ot_arena *arena;
     uint64_t random;
     uint64_t tag;            /* of the next write */
-    uint64_t *ideal[256];    /* [k->n_values] of roots: tags, 0: never written */
-    uint32_t *since[256];    /* step of the write */
+    uint64_t *ideal[KI_VALUES_MAX];    /* [k->n_values] of roots: tags, 0: never written */
+    uint32_t *since[KI_VALUES_MAX];    /* step of the write */
     uint64_t *memory[OT_SCOPE_COUNT];
     int64_t height[OT_SCOPE_COUNT];
+    uint32_t *touched;       /* [n_touched] buffers that are alive at all */
+    uint32_t n_touched;
     bool *was_live;          /* [n_buffers] at the statement before */
     int64_t *trips, *turn;   /* [k->n_stmts] of loops under way: iterations to do, the current one; -1: not under way */
     bool *used;              /* [k->n_values] results that are read */
@@ -279,6 +282,9 @@ static bool ki_overlap(const ki *m, const uint64_t *a, uint32_t va, const uint64
 static bool ki_may_move(const ki *m, const ki_move *moves, uint32_t n, uint32_t i)
 {
     uint64_t *to = ki_real(m, moves[i].to);
+    const ki_operand *from = &moves[i].from;
+    bool first_bytes = from->n > 0 && from->bytes[0] == 0 && from->bytes[from->n - 1] == from->n - 1;
+    if (first_bytes && !moves[i].parked && to == ki_real(m, from->root)) return true; /* nothing moves */
     for (uint32_t j = 0; j < n; j++) {
         if (j == i || moves[j].done || moves[j].parked || !moves[j].defined) continue;
         if (ki_overlap(m, to, moves[i].to, ki_real(m, moves[j].from.root), moves[j].from.root)) return false;
@@ -362,12 +368,13 @@ static bool ki_live_at(const ot_buffer *b, uint32_t stmt)
 static void ki_arrive(ki *m, uint32_t stmt, uint32_t back)
 {
     m->steps[m->n_steps++] = (ki_step){stmt, back};
-    for (uint32_t b = 0; b < m->lay->lifetimes->n_buffers; b++) {
+    for (uint32_t i = 0; i < m->n_touched; i++) {
+        uint32_t b = m->touched[i];
         const ot_buffer *x = &m->lay->lifetimes->buffers[b];
         bool live = ki_live_at(x, stmt);
         for (uint32_t k = 0; k < m->lay->multi[b] && m->was_live[b] && !live; k++) {
             uint64_t *at = m->memory[x->scope] + m->lay->offsets[b][k];
-            for (int64_t i = 0; i < x->size; i++) at[i] = KI_POISON | stmt;
+            for (int64_t j = 0; j < x->size; j++) at[j] = KI_POISON | stmt;
         }
         m->was_live[b] = live;
     }
@@ -478,20 +485,29 @@ static void ki_run(ki *m, const ot_kernel *k, const ki_layout *lay, uint64_t ran
 {
     const ot_lifetimes *l = lay->lifetimes;
     *m = (ki){.k = k, .lay = lay, .arena = ot_arena_new(), .random = random * 0x9E3779B97F4A7C15u + 1, .held = held};
-    if (k->n_values > 256) abort();
+    if (k->n_values > KI_VALUES_MAX) abort();
     m->was_live = OT_NEW_N(m->arena, bool, l->n_buffers + 1);
     m->trips = OT_NEW_N(m->arena, int64_t, k->n_stmts + 1);
     m->turn = OT_NEW_N(m->arena, int64_t, k->n_stmts + 1);
     m->used = OT_NEW_N(m->arena, bool, k->n_values + 1);
     m->steps = OT_NEW_N(m->arena, ki_step, KI_STEPS_MAX + 200);
     for (uint32_t i = 0; i < k->n_stmts; i++) m->turn[i] = -1;
+    int64_t bytes = 0;
     for (uint32_t v = 0; v < k->n_values; v++) {
         if (k->values[v].bytes > KI_BYTES_MAX && k->values[v].kind != OT_TK_PARAM) abort();
-        m->ideal[v] = OT_NEW_N(m->arena, uint64_t, k->values[v].bytes);
-        m->since[v] = OT_NEW_N(m->arena, uint32_t, k->values[v].bytes);
+        bytes += k->values[v].bytes;
     }
+    uint64_t *ideal = OT_NEW_N(m->arena, uint64_t, bytes);
+    uint32_t *since = OT_NEW_N(m->arena, uint32_t, bytes);
+    for (uint32_t v = 0; v < k->n_values; ideal += k->values[v].bytes, since += k->values[v++].bytes) {
+        m->ideal[v] = ideal;
+        m->since[v] = since;
+    }
+    m->touched = OT_NEW_N(m->arena, uint32_t, l->n_buffers + 1);
     for (uint32_t b = 0; b < l->n_buffers; b++) {
         const ot_buffer *x = &l->buffers[b];
+        if (!x->n_live) continue;
+        m->touched[m->n_touched++] = b;
         for (uint32_t s = 0; s < lay->multi[b]; s++)
             m->height[x->scope] = ot_max(m->height[x->scope], lay->offsets[b][s] + x->size);
     }

@@ -330,6 +330,27 @@ static void overflow_of_places(void **state)
     }
 }
 
+/* The same, b being one of many buffers: all others are dropped. */
+static void overflow_set_is_irreducible(void **state)
+{
+    (void)state;
+    char text[8192];
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "kernel k {\n alloc f: 8 f32 @ub offset=64\n f = vector.f()\n alloc t0: 8 f32 @ub\n t0 = vector.f(f)\n");
+    for (int i = 1; i < 60; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n, " alloc t%d: 8 f32 @ub\n t%d = vector.f(t%d, f)\n", i, i, i - 1);
+        if (i == 30)
+            n += (size_t)snprintf(text + n, sizeof text - n, " alloc b: 24 f32 @ub\n b = vector.f(f)\n f = vector.f(b, f)\n");
+    }
+    snprintf(text + n, sizeof text - n, " f = vector.f(f)\n}\n");
+    for (int m = OT_MEM_REUSE; m <= OT_MEM_SEARCH; m++) {
+        ot_mem_options o = options((ot_mem_mode)m, 160);
+        ot_diag d = {0};
+        assert_int_equal(refuse(text, "k.tk", &o, &d), OT_E_BUDGET);
+        assert_true(contains(d.message, "set: b (96 B), f (32 B), "));
+    }
+}
+
 static void overflow_list_is_cut(void **state)
 {
     (void)state;
@@ -917,6 +938,7 @@ int main(void)
         cmocka_unit_test(overflow_in_sequential_mode),
         cmocka_unit_test(overflow_of_fixed_offsets),
         cmocka_unit_test(overflow_of_places),
+        cmocka_unit_test(overflow_set_is_irreducible),
         cmocka_unit_test(overflow_list_is_cut),
         cmocka_unit_test(unknown_memory_of_the_target),
         cmocka_unit_test(every_scope_has_its_alignment),

@@ -41,6 +41,9 @@ static ot_results sample(ot_result_region *region, ot_result_barrier *barriers)
                                  .n_dims = 2,
                                  .form = "unrolled",
                                  .working_set = 1024,
+                                 .working_set_bound = 1000,
+                                 .weights = 77,
+                                 .weights_stay = true,
                                  .time_untiled = 0.5,
                                  .time_tiled = 0.25,
                                  .benefit = 0.25,
@@ -55,6 +58,9 @@ static ot_results sample(ot_result_region *region, ot_result_barrier *barriers)
                         .untiled = {1.0, 4096, 8192, 0},
                         .tiled = {0.5, 1024, 4096, 0},
                         .compulsory_bytes = 100,
+                        .activations = {.naive = 5120, .lower_bound = 3000, .planned = 3072, .greedy = 4096, .in_place = 2048,
+                                        .n_buffers = 9, .proved = true},
+                        .n_unsized = 2,
                         .regions = region,
                         .n_regions = 1,
                         .barriers = barriers,
@@ -75,6 +81,10 @@ static void json_is_exact(void **state)
         "\"mac_ratio\": 0, \"traffic_bytes\": 0}",
         "\"untiled\": {\"time_s\": 1, \"peak_bytes\": 4096, \"traffic_bytes\": 8192}",
         "\"speedup\": 2,",
+        "\"working_set_bytes\": 1024, \"working_set_lower_bound_bytes\": 1000, \"weight_bytes\": 77, "
+        "\"weights_stay\": true, \"time_untiled_s\": 0.5",
+        "\"arena\": {\"naive_bytes\": 5120, \"lower_bound_bytes\": 3000, \"planned_bytes\": 3072, "
+        "\"greedy_by_size_bytes\": 4096, \"in_place_bytes\": 2048, \"buffers\": 9, \"unsized\": 2, \"proved\": true},",
         "\"benefit_s\": 0.5,",
         "\"target\": {\"name\": \"chip\", \"l2_bytes\": 2048}",
         "{\"node\": \"b\", \"op\": \"Foo\", \"reason\": \"unknown\"}",
@@ -99,9 +109,15 @@ static void table_groups_barriers(void **state)
     assert_non_null(strstr(text, "x1.50"));
     assert_non_null(strstr(text, "x0.25")); /* peak 4096 -> 1024 */
     assert_null(strchr(text, '\x1b'));
+    assert_null(strstr(text, "at once")); /* for inspect only, like the arena */
+    assert_null(strstr(text, "in one memory"));
     free(text);
     text = written(&r, ot_results_print, true);
     assert_non_null(strstr(text, " a c\n"));
+    assert_non_null(strstr(text, "1.0 KiB (50 %)   1000 B"));
+    assert_non_null(strstr(text, "in one memory (9 buffers; 2 of unknown size left out)"));
+    assert_non_null(strstr(text, "3.0 KiB   the least possible\n"));
+    assert_non_null(strstr(text, "in place"));
     free(text);
 }
 
