@@ -12,8 +12,8 @@ AR       ?= ar
 PREFIX   ?= /usr/local
 DESTDIR  ?=
 BUILD    ?= build
-# The native engine is a separate part; `ENGINE=no` builds without it, which is all there is today.
-ENGINE   ?= no
+# The native engine is a separate part: `ENGINE=no` builds without src/engine/ and the command `run`.
+ENGINE   ?= yes
 VERSION  := 0.1.0
 PYTHON   ?= .venv/bin/python
 
@@ -23,20 +23,29 @@ SAN      :=
 CPPFLAGS += -D_GNU_SOURCE -DOT_VERSION='"$(VERSION)"' -Iinclude -isystem $(BUILD)/gen
 CFLAGS   ?=
 override CFLAGS := -std=c17 $(OPT) $(WARN) $(SAN) $(CFLAGS)
-LDLIBS    = $(PROTOBUF_LIBS) $(XML_LIBS) -lglpk -lm -lpthread
+# Kernels share out their loops with OpenMP; a compiler without it builds them serial.
+OPENMP   := $(if $(filter yes,$(ENGINE)),$(shell echo 'int main(void){return 0;}' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo -fopenmp))
+LDLIBS    = $(OPENMP) $(PROTOBUF_LIBS) $(XML_LIBS) -lglpk -lm -lpthread
 
 Q := @
 ifeq ($(V),1)
 Q :=
 endif
 
+ENGINE_SRCS := $(sort $(wildcard src/engine/*.c) src/run_command.c)
 SRCS      := $(sort $(wildcard src/*.c src/*/*.c))
+UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
+ifeq ($(ENGINE),yes)
+CPPFLAGS  += -DOT_ENGINE
+else
+SRCS      := $(filter-out $(ENGINE_SRCS),$(SRCS))
+UNIT_SRCS := $(filter-out tests/unit/test_engine%.c tests/unit/test_ref_%.c,$(UNIT_SRCS))
+endif
 OBJS      := $(SRCS:src/%.c=$(BUILD)/obj/%.o)
 GEN_OBJ   := $(BUILD)/obj/gen/onnx.pb-c.o
 LIB_OBJS  := $(filter-out $(BUILD)/obj/main.o,$(OBJS)) $(GEN_OBJ)
 LIB       := $(BUILD)/libonnxtile.a
 TOOL      := $(BUILD)/onnx-tile
-UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 # Oracle programs: read by scripts and end-to-end tests, not run by themselves.
 ORACLE_SRCS := $(sort $(wildcard tests/oracle/*.c))
@@ -105,6 +114,8 @@ $(BUILD)/obj/%.o: src/%.c | $(BUILD)/gen/onnx.pb-c.h
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(patsubst -I%,-isystem %,$(XML_CFLAGS)) -MMD -MP -c $< -o $@
+
+$(BUILD)/obj/engine/%.o: override CFLAGS += $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas)
 
 $(LIB): $(LIB_OBJS)
 	@echo '  AR       $@'
@@ -230,7 +241,7 @@ install: all
 	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$${prefix}/lib'; echo 'includedir=$${prefix}/include'; echo; \
 	   echo 'Name: onnxtile'; echo 'Description: Tiles ONNX models: same results, less memory'; \
 	   echo 'Version: $(VERSION)'; echo 'Requires: libprotobuf-c libxml-2.0'; \
-	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile -lglpk -lm -lpthread'; } > '$(D)/lib/pkgconfig/onnxtile.pc'
+	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile $(OPENMP) -lglpk -lm -lpthread'; } > '$(D)/lib/pkgconfig/onnxtile.pc'
 
 uninstall:
 	rm -f '$(D)/bin/onnx-tile' '$(D)/lib/libonnxtile.a' '$(D)/include/onnx_tile.h' '$(D)/share/man/man1/onnx-tile.1' \

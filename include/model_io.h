@@ -14,6 +14,26 @@ ot_status ot_import_file(const char *path, ot_diag *diag, ot_model **out) OT_MUS
 /* Same from memory. dir: folder that external data is looked up in, or NULL to refuse external data. */
 ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag *diag, ot_model **out) OT_MUST_USE;
 
+/* ---- import_body.c: graphs inside nodes, which the importer leaves in the file's form ---- */
+
+/* Is there a graph in attribute `a` of m: a body of ours, or the user's? */
+bool ot_attr_has_graph(const ot_model *m, const ot_attr *a);
+/* The graph of the user's subgraph attribute `a` of a node of `outer` (a graph of m, or one that came from here), in m's arena:
+ * inputs, outputs, nodes in order. Values that it reads from the graphs around it are is_outer. No shapes are inferred in it.
+ * Fails like ot_import_file; OT_E_INPUT also when `a` holds no graph. */
+ot_status ot_import_body(ot_model *m, const ot_attr *a, ot_graph *outer, ot_graph **out) OT_MUST_USE;
+/* The body of the model-local function that node n calls, as a graph of its own, with the call's attributes put in. Its inputs are
+ * the function's: a call may give fewer. *out NULL: n calls none. */
+ot_status ot_import_call(ot_model *m, const ot_node *n, ot_graph **out) OT_MUST_USE;
+
+/* ---- tensor_file.c ---- */
+
+/* A file that holds one TensorProto; contents and *out live in `a`. External data is refused. Fails with OT_E_INPUT. */
+ot_status ot_import_tensor_file(const char *path, ot_arena *a, ot_diag *d, const ot_tensor **out) OT_MUST_USE;
+/* Write all t->bytes of a tensor to `out`, also where t->data is NULL because they are stored in another form. false: nobody holds
+ * them (strings, sub-byte types, tensors without contents). */
+bool ot_tensor_read(const ot_tensor *t, void *out) OT_MUST_USE;
+
 /* Write the model. path "-" writes stdout. A regular (or new) file appears whole or not at all:
  * temporary file in the same folder, fsync, rename. What exists and is no regular file is written to.
  * External data goes to "<path>.data" when the model had any or would pass 2 GiB. Nodes and tensors whose

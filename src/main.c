@@ -69,6 +69,24 @@ static ot_status plan_memory(const ot_options *o, ot_diag *d)
     return s;
 }
 
+static ot_status run_model(const ot_options *o, ot_diag *d)
+{
+    ot_run_request r = {.model = o->model,
+                        .inputs = o->inputs,
+                        .n_inputs = o->n_inputs,
+                        .shapes = o->shapes,
+                        .n_shapes = o->n_shapes,
+                        .seed = o->seed,
+                        .output_dir = o->output_dir,
+                        .repeat = o->repeat,
+                        .threads = o->threads,
+                        .reference = o->reference,
+                        .json = o->json,
+                        .quiet = o->quiet,
+                        .verbose = o->verbose};
+    return ot_run_command(&r, d);
+}
+
 static ot_status process(const ot_options *o, ot_diag *d)
 {
     ot_run run = {
@@ -87,6 +105,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
     };
     bool inspect = o->command == OT_CMD_INSPECT;
     if (o->command == OT_CMD_PLAN_MEMORY) return plan_memory(o, d);
+    if (o->command == OT_CMD_RUN) return run_model(o, d);
     ot_status s = ot_run_load(&run);
     if (s == OT_OK) s = ot_run_tile(&run, inspect);
     if (s == OT_OK && !inspect) s = ot_run_save(&run);

@@ -17,10 +17,17 @@
 
 /* Dump letters in pass order; see docs/design-notes.md. */
 #define DUMP_LETTERS "ICSARWDGTLMX"
-#define THREADS_MAX  4096
+#define COUNT_MAX    4096
 
 #define NEED_ENGINE  "the native engine"
 #define NEED_REPORT  "the report writers"
+
+/* What `run` needs: nothing, in a build that has the engine. */
+#ifdef OT_ENGINE
+#define RUN_NEEDS NULL
+#else
+#define RUN_NEEDS NEED_ENGINE
+#endif
 
 static const struct {
     const char *name;
@@ -33,7 +40,7 @@ static const struct {
      "regions, barriers, predicted figures; writes no model"},
     {"plan-memory", OT_CMD_PLAN_MEMORY, NULL, "plan-memory FILE [-o OUT]",
      "place the buffers of a kernel (.tk) or a table (.csv)"},
-    {"run", OT_CMD_RUN, NEED_ENGINE, "run MODEL", "run a model natively"},
+    {"run", OT_CMD_RUN, RUN_NEEDS, "run MODEL [options]", "run a model natively"},
     {"bench", OT_CMD_BENCH, NEED_ENGINE, "bench MODEL [TILED]", "measure a model natively"},
     {"calibrate", OT_CMD_CALIBRATE, NEED_ENGINE, "calibrate [-o T.xml]", "measure this machine"},
 };
@@ -59,6 +66,8 @@ typedef enum option_kind {
     MODE,
     TIME,
     EMIT,
+    INPUT,
+    SEED,
     LETTERS,
     LATER /* needs `dflt`, a part this build does not have */
 } option_kind;
@@ -67,7 +76,10 @@ typedef enum option_kind {
 enum {
     MODELS = 1 << OT_CMD_OPTIMISE | 1 << OT_CMD_INSPECT,
     MEMORY = 1 << OT_CMD_PLAN_MEMORY,
-    EVERY = MODELS | MEMORY
+    RUN = 1 << OT_CMD_RUN,
+    PLANNERS = MODELS | MEMORY,
+    SHAPED = MODELS | RUN,
+    EVERY = PLANNERS | RUN
 };
 
 typedef struct option {
@@ -83,15 +95,15 @@ typedef struct option {
 
 #define AT(member) offsetof(ot_options, member)
 static const option OPTIONS[] = {
-    {"output", 'o', "OUT", TEXT, NULL, AT(output), EVERY,
+    {"output", 'o', "OUT", TEXT, NULL, AT(output), PLANNERS,
      "file to write; - is stdout, .ot writes the text form"},
-    {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), EVERY,
+    {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), PLANNERS,
      "machine to plan for; a kernel that names one has that"},
     {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, "list the targets and exit"},
     {"threads", 0, "N", COUNT, NULL, AT(threads), EVERY,
-     "workers that share a node (the target's own count when not given) or a search (1)"},
+     "workers that share a node (the target's own count when not given), a search or a run (1)"},
     {"json", 0, NULL, FLAG, NULL, AT(json), EVERY, "results as JSON on stdout"},
-    {"debug", 'd', "LETTERS", LETTERS, NULL, 0, EVERY,
+    {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS,
      "dump passes to stderr (letters of " DUMP_LETTERS ")"},
     {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, "print no table"},
     {"verbose", 'v', NULL, FLAG, NULL, AT(verbose), EVERY, "print the time of each pass"},
@@ -100,7 +112,7 @@ static const option OPTIONS[] = {
 
     {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), MODELS,
      "capacity of the fast memory, in place of the target's"},
-    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS,
+    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, SHAPED,
      "bind the dimensions of an input; repeatable"},
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), MODELS, "what to minimise"},
     {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), MODELS,
@@ -117,6 +129,12 @@ static const option OPTIONS[] = {
      "write the graph after each pass to D/NN-pass.ot and .dot"},
     {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), MODELS, NULL},
     {"form", 0, "scan|unrolled|loop-peeled|loop-window", FORM, NULL, AT(plan.force_form), MODELS, NULL},
+
+    {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUN, "array for an input; repeatable (random numbers for the others)"},
+    {"seed", 0, "N", SEED, "0", AT(seed), RUN, "of the random numbers"},
+    {"output-dir", 0, "D", TEXT, NULL, AT(output_dir), RUN, "write the outputs to D/0.npy, D/1.npy..."},
+    {"repeat", 0, "N", COUNT, "1", AT(repeat), RUN, "runs; the time is the least and the median"},
+    {"reference", 0, NULL, FLAG, NULL, AT(reference), RUN, "slow and obvious kernels only"},
 
     {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY,
      "bytes that must do, else exit 3 (.tk: of every scope but gm; .csv: the least without it)"},
@@ -226,6 +244,18 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
     return OT_OK;
 }
 
+/* "NAME=FILE": the name ends at the last '='. */
+static ot_status parse_input(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    const char *eq = strrchr(text, '=');
+    if (!eq || eq == text || !eq[1]) return bad_value(d, o, text, "must be NAME=F.npy or NAME=F.pb");
+    ot_run_input in = {ot_strndup(out->arena, text, (size_t)(eq - text)), eq + 1};
+    if (!in.name) return ot_fail_nomem(d);
+    for (size_t k = 0; k < out->n_inputs; k++)
+        if (strcmp(out->inputs[k].name, in.name) == 0) return bad_value(d, o, text, "gives an input twice");
+    return OT_PUSH(out->arena, out->inputs, out->n_inputs, out->cap_inputs, in) ? OT_OK : ot_fail_nomem(d);
+}
+
 static ot_status parse_letters(ot_diag *d, const option *o, const char *text)
 {
     for (const char *p = text; *p; p++) {
@@ -272,7 +302,7 @@ static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_op
         *(int64_t *)at = n;
         return OT_OK;
     case COUNT:
-        if (!parse_count(text, THREADS_MAX, &n) || n < 1)
+        if (!parse_count(text, COUNT_MAX, &n) || n < 1)
             return bad_value(d, o, text, "must be from 1 to 4096");
         *(uint32_t *)at = (uint32_t)n;
         return OT_OK;
@@ -287,6 +317,11 @@ static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_op
     case MODE: return parse_mode(d, o, text, at);
     case TIME: return parse_time(d, o, text, at);
     case LETTERS: return parse_letters(d, o, text);
+    case INPUT: return parse_input(d, o, text, out);
+    case SEED:
+        if (!parse_count(text, INT64_MAX / 16, &n)) return bad_value(d, o, text, "must be a number from 0 to 576460752303423487");
+        *(uint64_t *)at = (uint64_t)n;
+        return OT_OK;
     case EMIT:
         if (strcmp(text, "onnx") == 0) return OT_OK;
         if (strcmp(text, "engine") == 0) return fail_needs(d, "--emit engine", NEED_ENGINE);
@@ -386,7 +421,8 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 /* An option of another command. */
 static ot_status fail_elsewhere(ot_diag *d, const option *opt, ot_command command)
 {
-    if (opt->commands == MEMORY) return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile plan-memory' only", opt->name);
+    if (opt->commands == MEMORY || opt->commands == RUN)
+        return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile %s' only", opt->name, opt->commands == RUN ? "run" : "plan-memory");
     return ot_fail(d, OT_E_USAGE, "--%s is not for '%s'", opt->name, command_name(command));
 }
 
@@ -508,8 +544,12 @@ ot_status ot_options_help(FILE *f)
                 COMMANDS[k].needs ? ")" : "");
     fprintf(f, "\noptions (sizes take K, M, G; a MODEL, FILE or OUT of - is stdin or stdout):\n");
     help_options(EVERY, f);
+    help_options(PLANNERS, f);
     fprintf(f, "\nof models:\n");
+    help_options(SHAPED, f);
     help_options(MODELS, f);
+    fprintf(f, "\nof run:\n");
+    help_options(RUN, f);
     fprintf(f, "\nof plan-memory:\n");
     help_options(MEMORY, f);
     fprintf(f, "\nexit: 0 done, 1 the input is wrong, 2 usage, 3 a budget cannot be met, 4 the "

@@ -13,11 +13,12 @@ typedef struct ot_importer {
     ot_model *m;
     ot_diag *d;
     ot_source *src;
-    ot_graph *g;                   /* top graph being built */
+    ot_graph *g;                   /* graph being built */
     const Onnx__ModelProto *mp;
     const Onnx__GraphProto *gp;
     ot_arena *scratch;             /* dies with the import */
     ot_map *opsets;                /* domain -> version */
+    int32_t opset;                 /* of domain "" (0 when none) */
     ot_map *functions;             /* domain, name, overload of model-local functions -> index */
 } ot_importer;
 
@@ -51,8 +52,13 @@ ot_status ot_import_captures(ot_importer *im, const Onnx__NodeProto *p, const ch
 /* import_names.c: register every name of the model in m->names. */
 ot_status ot_import_names(ot_importer *im) OT_MUST_USE;
 
-/* import_graph.c */
+/* import_graph.c: the top graph, opsets included; then, for a graph inside another or a function, its opsets and what it holds. */
 ot_status ot_import_graph(ot_importer *im) OT_MUST_USE;
+ot_status ot_import_opsets(ot_importer *im, Onnx__OperatorSetIdProto *const *imports, size_t n) OT_MUST_USE;
+ot_status ot_import_contents(ot_importer *im) OT_MUST_USE;
+/* The value that `name` means in im->g: its own, or an outer one, which is then made known to im->g; OT_NONE: there is none.
+ * *nomem: memory ran out. */
+ot_id ot_import_lookup(ot_importer *im, const char *name, bool *nomem);
 
 /* "" for a NULL string, "" also for the domain ai.onnx. */
 const char *ot_text(const char *s);

@@ -52,7 +52,9 @@ static ot_status read_name(collector *c, const scope *s, const char *name, const
     for (; s; s = s->outer)
         if (ot_map_get(s->names, name) != OT_NONE) return OT_OK;
     if (ot_map_get(c->seen, name) != OT_NONE) return OT_OK;
-    ot_id v = ot_value_find(c->im->g, name);
+    bool no_memory;
+    ot_id v = ot_import_lookup(c->im, name, &no_memory);
+    if (no_memory) return nomem(c);
     if (v == OT_NONE)
         return ot_fail(c->im->d, OT_E_INPUT, "%s: its subgraph '%.*s' reads '%.*s', which is defined nowhere",
                        c->label, OT_NAME_SHOWN, ot_text(graph), OT_NAME_SHOWN, name);

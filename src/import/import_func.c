@@ -24,19 +24,19 @@ static const char *unknown_string(ot_importer *im, const ProtobufCMessage *msg, 
     return "";
 }
 
-static const char *key_of(ot_importer *im, const char *domain, const char *name, const ProtobufCMessage *msg,
+static const char *key_of(ot_importer *im, ot_arena *a, const char *domain, const char *name, const ProtobufCMessage *msg,
                           uint32_t overload_tag)
 {
     const char *overload = unknown_string(im, msg, overload_tag);
     if (!overload) return NULL;
-    return ot_format(im->scratch, "%s\n%s\n%s", ot_domain(domain), ot_text(name), overload);
+    return ot_format(a, "%s\n%s\n%s", ot_domain(domain), ot_text(name), overload);
 }
 
 bool ot_calls_function(ot_importer *im, const Onnx__NodeProto *p, uint32_t *index, bool *nomem)
 {
     *nomem = false;
     if (im->mp->n_functions == 0) return false;
-    const char *key = key_of(im, p->domain, p->op_type, &p->base, NODE_OVERLOAD_TAG);
+    const char *key = key_of(im, im->scratch, p->domain, p->op_type, &p->base, NODE_OVERLOAD_TAG);
     *nomem = !key;
     *index = key ? ot_map_get(im->functions, key) : OT_NONE;
     return *index != OT_NONE;
@@ -102,7 +102,7 @@ static ot_status index_functions(ot_importer *im)
 {
     for (uint32_t k = 0; k < im->mp->n_functions; k++) {
         const Onnx__FunctionProto *f = im->mp->functions[k];
-        const char *key = key_of(im, f->domain, f->name, &f->base, FUNCTION_OVERLOAD_TAG);
+        const char *key = key_of(im, im->m->arena, f->domain, f->name, &f->base, FUNCTION_OVERLOAD_TAG);
         if (!key) return ot_fail_nomem(im->d);
         if (ot_map_get(im->functions, key) != OT_NONE)
             return ot_fail(im->d, OT_E_INPUT, "function '%.*s' of domain '%.*s' is defined twice", OT_NAME_SHOWN,
@@ -115,7 +115,7 @@ static ot_status index_functions(ot_importer *im)
 ot_status ot_import_functions(ot_importer *im)
 {
     size_t n = im->mp->n_functions;
-    im->functions = ot_map_new(im->scratch);
+    im->functions = im->src->functions = ot_map_new(im->m->arena); /* bodies are read later */
     size_t *at = OT_NEW_N(im->scratch, size_t, n + 1);
     if (!im->functions || !at) return ot_fail_nomem(im->d);
     if (n >= OT_NONE) return ot_fail(im->d, OT_E_INPUT, "too many functions");

@@ -27,12 +27,12 @@ static void label_node(const Onnx__NodeProto *p, size_t index, char label[LABEL_
 
 /* ---- opsets ---- */
 
-static ot_status import_opsets(ot_importer *im)
+ot_status ot_import_opsets(ot_importer *im, Onnx__OperatorSetIdProto *const *imports, size_t n)
 {
     im->opsets = ot_map_new(im->scratch);
     if (!im->opsets) return ot_fail_nomem(im->d);
-    for (size_t k = 0; k < im->mp->n_opset_import; k++) {
-        const Onnx__OperatorSetIdProto *o = im->mp->opset_import[k];
+    for (size_t k = 0; k < n; k++) {
+        const Onnx__OperatorSetIdProto *o = imports[k];
         const char *domain = ot_domain(o->domain);
         if (o->version < 0 || o->version > INT32_MAX)
             return ot_fail(im->d, OT_E_INPUT, "opset import of domain '%.*s': impossible version %lld",
@@ -44,9 +44,25 @@ static ot_status import_opsets(ot_importer *im)
         if (!ot_map_put(im->opsets, domain, (uint32_t)o->version)) return ot_fail_nomem(im->d);
     }
     uint32_t version = ot_map_get(im->opsets, "");
-    if (version == OT_NONE) version = im->mp->n_opset_import == 0 && im->mp->ir_version < 3 ? 1 : 0;
-    im->m->opset = (int32_t)version;
+    if (version == OT_NONE) version = n == 0 && im->mp->ir_version < 3 ? 1 : 0;
+    im->opset = (int32_t)version;
     return OT_OK;
+}
+
+/* ---- names ---- */
+
+ot_id ot_import_lookup(ot_importer *im, const char *name, bool *nomem)
+{
+    ot_id v = ot_value_find(im->g, name);
+    *nomem = false;
+    if (v != OT_NONE || !name[0]) return v;
+    const ot_graph *up = im->g->parent;
+    while (up && ot_value_find(up, name) == OT_NONE) up = up->parent;
+    if (!up) return OT_NONE;
+    v = ot_value_new(im->g, name, OT_DT_UNKNOWN, -1, NULL);
+    *nomem = v == OT_NONE;
+    if (v != OT_NONE) im->g->values[v].is_outer = true;
+    return v;
 }
 
 /* ---- values ---- */
@@ -124,11 +140,12 @@ static ot_status import_initializer(ot_importer *im, const Onnx__TensorProto *p)
     if (v == OT_NONE) v = ot_value_new(g, name, t->dtype, (int32_t)t->rank, t->dims);
     if (v == OT_NONE) return ot_fail_nomem(im->d);
     ot_value *val = &g->values[v];
-    val->overridable = val->is_input && im->mp->ir_version >= 4;
+    val->overridable = val->is_input && im->mp->ir_version >= 4 && g == im->m->graph;
     val->init = t;
     if (val->dtype == OT_DT_UNKNOWN) val->dtype = t->dtype;
     /* an override may have another size where the input leaves it open */
     if (!val->overridable || val->rank < 0) OT_TRY(ot_value_set_shape(g, v, (int32_t)t->rank, t->dims));
+    if (g != im->m->graph) return OT_OK;
     if (!ot_add_i64((int64_t)im->m->weight_bytes, (int64_t)t->bytes, (int64_t *)&im->m->weight_bytes))
         return ot_fail(im->d, OT_E_INPUT, "%s: the initializers are too large to be counted", where);
     return OT_OK;
@@ -179,7 +196,9 @@ static ot_status import_outputs(ot_importer *im)
     if (!g->outputs) return ot_fail_nomem(im->d);
     for (size_t k = 0; k < im->gp->n_output; k++) {
         const char *name = ot_text(im->gp->output[k]->name);
-        ot_id v = ot_value_find(g, name);
+        bool nomem;
+        ot_id v = ot_import_lookup(im, name, &nomem);
+        if (nomem) return ot_fail_nomem(im->d);
         if (v == OT_NONE)
             return ot_fail(im->d, OT_E_INPUT, "graph output '%.*s' is never defined", OT_NAME_SHOWN, name);
         OT_TRY(import_value_info(im, im->gp->output[k]));
@@ -216,7 +235,7 @@ static ot_status classify(ot_importer *im, const Onnx__NodeProto *p, ot_op *op, 
 {
     const char *domain = ot_domain(p->domain);
     uint32_t imported = ot_map_get(im->opsets, domain), function;
-    *version = !domain[0] ? im->m->opset : imported == OT_NONE ? 0 : (int32_t)imported;
+    *version = !domain[0] ? im->opset : imported == OT_NONE ? 0 : (int32_t)imported;
     *op = OT_OP_OPAQUE;
     bool nomem;
     if (ot_calls_function(im, p, &function, &nomem)) return OT_OK;
@@ -232,7 +251,9 @@ static ot_status resolve(ot_importer *im, const Onnx__NodeProto *p, const char *
 {
     for (size_t k = 0; k < p->n_input; k++) {
         const char *name = ot_text(p->input[k]);
-        in[k] = name[0] ? ot_value_find(im->g, name) : OT_NONE;
+        bool nomem;
+        in[k] = ot_import_lookup(im, name, &nomem);
+        if (nomem) return ot_fail_nomem(im->d);
         if (name[0] && in[k] == OT_NONE)
             return ot_fail(im->d, OT_E_INPUT, "%s: input %zu reads '%.*s', which is defined nowhere", label, k,
                            OT_NAME_SHOWN, name);
@@ -274,16 +295,23 @@ static ot_status import_node(ot_importer *im, const Onnx__NodeProto *p, size_t i
     return OT_OK;
 }
 
-ot_status ot_import_graph(ot_importer *im)
+ot_status ot_import_contents(ot_importer *im)
 {
     const Onnx__GraphProto *gp = im->gp;
     im->g->name = ot_text(gp->name);
     im->g->proto = gp;
     if (gp->n_node >= OT_NONE || gp->n_input >= OT_NONE || gp->n_output >= OT_NONE)
         return ot_fail(im->d, OT_E_INPUT, "the graph is too large");
-    OT_TRY(import_opsets(im));
     OT_TRY(import_values(im));
     for (size_t k = 0; k < gp->n_node; k++) OT_TRY(import_node(im, gp->node[k], k));
+    return OT_OK;
+}
+
+ot_status ot_import_graph(ot_importer *im)
+{
+    OT_TRY(ot_import_opsets(im, im->mp->opset_import, im->mp->n_opset_import));
+    im->m->opset = im->opset;
+    OT_TRY(ot_import_contents(im));
     OT_TRY(ot_import_names(im));
     im->src->n_values = im->g->n_values;
     im->src->opset = im->m->opset;

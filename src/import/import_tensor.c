@@ -143,3 +143,20 @@ ot_status ot_import_tensor(ot_importer *im, const Onnx__TensorProto *p, const ch
     *out = t;
     return OT_OK;
 }
+
+bool ot_tensor_read(const ot_tensor *t, void *out)
+{
+    const Onnx__TensorProto *p = t->proto;
+    uint32_t bits = ot_dtype_bits(t->dtype);
+    int64_t elems;
+    if (t->data) {
+        if (t->bytes) memcpy(out, t->data, t->bytes);
+        return true;
+    }
+    if (!p || bits < 8 || !ot_product(t->dims, t->rank, &elems)) return false;
+    place at = typed_place(p, elems);
+    size_t size = bits / 8;
+    if (at.n == 0 || (uint64_t)at.n != (uint64_t)at.want || at.n * size != t->bytes) return false;
+    for (size_t k = 0; k < at.n; k++) memcpy((char *)out + k * size, (const char *)at.data + k * at.entry, size);
+    return true;
+}

@@ -39,6 +39,7 @@ typedef struct ot_source {
     size_t cap_ext;
     uint32_t n_values;       /* values of the top graph right after import; later ones are new */
     int32_t opset;           /* model->opset right after import */
+    ot_map *functions;       /* domain, name, overload of model-local functions -> index; see import_func.c */
 } ot_source;
 
 /* The external elements of `t` (or of a shallow copy), or NULL when it is not stored externally. */

@@ -54,8 +54,26 @@ expect 2 "$TOOL" plan-memory a.csv -o - --json; says 'both want stdout'
 expect 2 "$TOOL" plan-memory a.csv --svg - --json; says 'both want stdout'
 expect 2 "$TOOL" plan-memory a.csv -o x --svg x; says "both want 'x'"
 
+# run: in a build without the engine it says so
+expect 0 "$TOOL" run --help
+if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then
+    expect 2 "$TOOL" run m.onnx; says "'run' needs the native engine, which this build does not have"
+else
+    expect 2 "$TOOL" run; says 'no model given'
+    expect 2 "$TOOL" run a.onnx b.onnx; says 'one model at a time'
+    for bad in x x= =f.npy; do
+        expect 2 "$TOOL" run m.onnx --input "$bad"; says "--input '$bad': must be NAME=F.npy or NAME=F.pb"
+    done
+    expect 2 "$TOOL" run m.onnx --input x=a.npy --input x=b.npy; says 'gives an input twice'
+    expect 2 "$TOOL" run m.onnx --repeat 0; says '--repeat'
+    expect 2 "$TOOL" run m.onnx --seed -1; says '--seed'
+    expect 2 "$TOOL" run m.onnx --goal memory; says "--goal is not for 'run'"
+    expect 2 "$TOOL" run m.onnx -o x; says "--output is not for 'run'"
+fi
+expect 2 "$TOOL" m.onnx -o x --input x=a.npy; says "--input is for 'onnx-tile run' only"
+
 # parts that this build does not have
-for command in run bench calibrate; do
+for command in bench calibrate; do
     expect 2 "$TOOL" $command m.onnx; says "'$command' needs the native engine, which this build does not have"
 done
 expect 2 "$TOOL" m.onnx -o x --verify; says "'--verify' needs the native engine"

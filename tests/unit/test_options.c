@@ -198,6 +198,50 @@ static void options_belong_to_commands(void **state)
     }
 }
 
+static void run_options(void **state)
+{
+    (void)state;
+    parsed p = parse("run", "m.onnx", "--input", "a=b=dir/f.npy", "--input=x:0=g.pb", "--seed", "7", "--repeat=3", "--output-dir", "d",
+                     "--reference", "--shape", "y=2,3", "--threads=2", "--json", "-q", NULL);
+#ifdef OT_ENGINE
+    assert_int_equal(p.s, OT_OK);
+    assert_int_equal(p.o.command, OT_CMD_RUN);
+    assert_string_equal(p.o.model, "m.onnx");
+    assert_int_equal(p.o.n_inputs, 2);
+    assert_string_equal(p.o.inputs[0].name, "a=b");
+    assert_string_equal(p.o.inputs[0].file, "dir/f.npy");
+    assert_string_equal(p.o.inputs[1].name, "x:0");
+    assert_string_equal(p.o.inputs[1].file, "g.pb");
+    assert_int_equal(p.o.seed, 7);
+    assert_int_equal(p.o.repeat, 3);
+    assert_string_equal(p.o.output_dir, "d");
+    assert_true(p.o.reference && p.o.json && p.o.quiet);
+    assert_int_equal(p.o.n_shapes, 1);
+    assert_int_equal(p.o.threads, 2);
+    ot_options_free(&p.o);
+    p = parse("run", "m.onnx", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_int_equal(p.o.repeat, 1);
+    assert_int_equal(p.o.n_inputs, 0);
+    assert_false(p.o.reference);
+    ot_options_free(&p.o);
+    static const char *const refused[] = {"--goal=time", "--output=x", "--target=h200", "--capacity=1K", "--dump-dir=d", "-dT"};
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
+        p = parse("run", "m.onnx", refused[k], NULL);
+        assert_int_equal(p.s, OT_E_USAGE);
+        ot_options_free(&p.o);
+    }
+#else
+    assert_int_equal(p.s, OT_E_USAGE);
+    assert_non_null(strstr(p.d.message, "needs the native engine"));
+    ot_options_free(&p.o);
+#endif
+    p = parse("inspect", "m.onnx", "--seed=1", NULL);
+    assert_int_equal(p.s, OT_E_USAGE);
+    assert_non_null(strstr(p.d.message, "is for 'onnx-tile run' only"));
+    ot_options_free(&p.o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +254,7 @@ int main(void)
         cmocka_unit_test(letters_reach_the_debug_mask),
         cmocka_unit_test(plan_memory_options),
         cmocka_unit_test(options_belong_to_commands),
+        cmocka_unit_test(run_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,53 @@
+/* Heap memory of arrays: counted references, and a count of what lives.
+ *
+ *   | slack | ot_block | pad to 64 | bytes ... |
+ *                                   ^ ot_block_data
+ *
+ * Views share a block; the last reference frees it. Blocks of one session are touched by one thread at a time (kernels share out
+ * their loops, not their arrays), so the counts are plain numbers.
+ */
+#include "session.h"
+
+#define HEAD ((sizeof(ot_block) + OT_ARENA_ALIGN - 1) / OT_ARENA_ALIGN * OT_ARENA_ALIGN)
+
+/* The allocator returns 16-byte aligned memory; the block lies where its data is aligned, and remembers how far that is. */
+typedef struct placed {
+    ot_block b;
+    void *start;
+} placed;
+
+_Static_assert(sizeof(placed) <= HEAD, "the head holds its start, too");
+
+ot_block *ot_block_new(ot_heap *heap, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2 || bytes > INT64_MAX / 2) return NULL;
+    size_t total = bytes + HEAD + OT_ARENA_ALIGN;
+    char *start = ot_hook_alloc(NULL, 0, total);
+    if (!start) return NULL;
+    size_t shift = (OT_ARENA_ALIGN - (uintptr_t)start % OT_ARENA_ALIGN) % OT_ARENA_ALIGN;
+    placed *p = (placed *)(void *)(start + shift);
+    *p = (placed){.b = {.heap = heap, .total = total, .bytes = bytes, .refs = 1}, .start = start};
+    if (heap) {
+        heap->live += (int64_t)bytes;
+        heap->peak = ot_max(heap->peak, heap->live);
+    }
+    return &p->b;
+}
+
+void *ot_block_data(ot_block *b)
+{
+    return (char *)b + HEAD;
+}
+
+void ot_block_ref(ot_block *b)
+{
+    b->refs++;
+}
+
+void ot_block_unref(ot_block *b)
+{
+    if (!b || --b->refs > 0) return;
+    placed *p = (placed *)(void *)b;
+    if (b->heap) b->heap->live -= (int64_t)b->bytes;
+    (void)!ot_hook_alloc(p->start, b->total, 0);
+}

@@ -1,0 +1,196 @@
+/* Einsum: one loop over all labels.
+ *
+ *   "bij,bjk->bik"   labels b i k of the output, then j that is summed:
+ *   for b, i, k:  y = sum over j of  a[b, i, j] * b[b, j, k]       each operand is addressed by its own step per label
+ *
+ * A label that an operand has twice walks its diagonal: the steps add up. The dimensions under an ellipsis are labels, too, aligned at
+ * the right; dimensions of 1 broadcast. Without "->" the output has the ellipsis and the labels that occur once, in alphabetical order.
+ */
+#include "ref_product.h"
+
+#define LETTERS 52
+#define LABELS (OT_RANK_MAX + LETTERS) /* ellipsis dimensions first, then A-Z a-z */
+
+typedef struct operand {
+    const double *f;
+    const int64_t *i;
+    int64_t step[LABELS];
+} operand;
+
+typedef struct einsum {
+    int64_t extent[LABELS]; /* -1: label not used */
+    uint32_t count[LABELS]; /* occurrences in inputs */
+    uint32_t n_ops, ellipsis; /* most dimensions under an ellipsis */
+    operand *ops;           /* [n_ops] */
+    uint32_t order[LABELS]; /* output's labels, then summed ones */
+    uint32_t n_out, n_all;
+    bool is_float;
+} einsum;
+
+static int label_of(char ch)
+{
+    if (ch >= 'A' && ch <= 'Z') return OT_RANK_MAX + (ch - 'A');
+    if (ch >= 'a' && ch <= 'z') return OT_RANK_MAX + 26 + (ch - 'a');
+    return -1;
+}
+
+/* Labels of one term (up to `end`) for an operand of this rank; an ellipsis takes what the letters leave. */
+static ot_status term_labels(ot_call *c, const char *s, const char *end, uint32_t rank, uint32_t *labels, uint32_t *n_ellipsis)
+{
+    uint32_t letters = 0, n = 0;
+    bool dots = false;
+    for (const char *p = s; p < end; p++) letters += *p != ' ' && *p != '.';
+    *n_ellipsis = letters <= rank ? rank - letters : 0;
+    for (const char *p = s; p < end; p++) {
+        if (*p == ' ') continue;
+        if (*p == '.') {
+            if (dots || end - p < 3 || p[1] != '.' || p[2] != '.') return ot_call_fail(c, "the equation has a stray dot");
+            for (uint32_t e = 0; e < *n_ellipsis; e++) labels[n++] = OT_RANK_MAX - *n_ellipsis + e;
+            dots = true;
+            p += 2;
+            continue;
+        }
+        int l = label_of(*p);
+        if (l < 0) return ot_call_fail(c, "the equation holds '%c'", *p);
+        if (n == rank) return ot_call_fail(c, "a term has more labels than its operand has axes (%u)", rank);
+        labels[n++] = (uint32_t)l;
+    }
+    if (!dots) *n_ellipsis = 0;
+    return n == rank ? OT_OK : ot_call_fail(c, "a term has %u labels, its operand %u axes", n, rank);
+}
+
+static ot_status add_operand(ot_call *c, einsum *e, uint32_t k, const char *s, const char *end)
+{
+    const ot_nd *x = c->in[k];
+    uint32_t labels[OT_RANK_MAX], n_ellipsis;
+    int64_t step = 1;
+    OT_TRY(term_labels(c, s, end, x->rank, labels, &n_ellipsis));
+    if (n_ellipsis > e->ellipsis) e->ellipsis = n_ellipsis;
+    for (uint32_t a = x->rank; a-- > 0;) {
+        int64_t *extent = &e->extent[labels[a]], d = x->dims[a];
+        if (*extent >= 0 && *extent != d && *extent != 1 && d != 1)
+            return ot_call_fail(c, "a label stands for %lld and %lld", (long long)*extent, (long long)d);
+        if (*extent < 0 || *extent == 1) *extent = d;
+        if (d != 1) e->ops[k].step[labels[a]] += step;
+        e->count[labels[a]]++;
+        if (d > 0 && !ot_mul_i64(step, d, &step)) return ot_call_fail(c, "an operand is too large");
+    }
+    return OT_OK;
+}
+
+/* Labels of the output: after "->", or the implicit ones. */
+static ot_status output_labels(ot_call *c, einsum *e, const char *s)
+{
+    uint32_t labels[OT_RANK_MAX], n_ellipsis, rank = 0;
+    if (s) {
+        const char *end = s + strlen(s);
+        bool dots = strchr(s, '.') != NULL;
+        for (const char *p = s; p < end; p++) rank += *p != ' ' && *p != '.';
+        if (dots) rank += e->ellipsis;
+        if (rank > OT_RANK_MAX) return ot_call_fail(c, "the output has too many axes");
+        OT_TRY(term_labels(c, s, end, rank, labels, &n_ellipsis));
+        for (uint32_t k = 0; k < rank; k++) e->order[e->n_out++] = labels[k];
+    } else {
+        for (uint32_t l = OT_RANK_MAX - e->ellipsis; l < LABELS; l++) {
+            if (l >= OT_RANK_MAX && e->count[l] != 1) continue;
+            if (e->n_out == OT_RANK_MAX) return ot_call_fail(c, "the output has too many axes");
+            e->order[e->n_out++] = l;
+        }
+    }
+    bool used[LABELS] = {false};
+    for (uint32_t k = 0; k < e->n_out; k++) {
+        uint32_t l = e->order[k];
+        if (e->extent[l] < 0 || used[l]) return ot_call_fail(c, "the output's labels must be different ones of the inputs");
+        used[l] = true;
+    }
+    e->n_all = e->n_out;
+    for (uint32_t l = 0; l < LABELS; l++)
+        if (e->extent[l] >= 0 && !used[l]) e->order[e->n_all++] = l;
+    return OT_OK;
+}
+
+static ot_status parse(ot_call *c, einsum *e)
+{
+    const char *s = ot_attr_str(c->node, "equation", NULL);
+    if (!s) return ot_call_fail(c, "attribute equation is missing");
+    const char *arrow = strstr(s, "->"), *end = arrow ? arrow : s + strlen(s);
+    for (uint32_t l = 0; l < LABELS; l++) e->extent[l] = -1;
+    for (uint32_t k = 0; k < e->n_ops; k++) {
+        const char *comma = memchr(s, ',', (size_t)(end - s)), *stop = comma ? comma : end;
+        if (!comma && k + 1 < e->n_ops) return ot_call_fail(c, "the equation has fewer terms than there are inputs");
+        OT_TRY(add_operand(c, e, k, s, stop));
+        s = comma ? comma + 1 : end;
+        if (comma && k + 1 == e->n_ops) return ot_call_fail(c, "the equation has more terms than there are inputs");
+    }
+    return output_labels(c, e, arrow ? arrow + 2 : NULL);
+}
+
+/* The sum at one output position (`at`: first element of each operand there). */
+static void sum_labels(const einsum *e, const int64_t *at, const int64_t *dims, double *f, uint64_t *i)
+{
+    int64_t pos[LABELS] = {0};
+    *f = 0;
+    *i = 0;
+    do {
+        double product = 1;
+        uint64_t whole = 1;
+        for (uint32_t k = 0; k < e->n_ops; k++) {
+            int64_t from = at[k];
+            for (uint32_t j = e->n_out; j < e->n_all; j++) from += pos[j - e->n_out] * e->ops[k].step[e->order[j]];
+            if (e->is_float)
+                product *= e->ops[k].f[from];
+            else
+                whole *= (uint64_t)e->ops[k].i[from];
+        }
+        *f += product;
+        *i += whole;
+    } while (ot_num_next(e->n_all - e->n_out, dims, pos));
+}
+
+static ot_status compute(ot_call *c, const einsum *e, ot_nd *y)
+{
+    int64_t summed[LABELS], pos[OT_RANK_MAX] = {0}, n = ot_num_count(y), empty = 0;
+    int64_t *at = ot_num_scratch(c, e->n_ops, sizeof *at);
+    if (!at) return OT_E_NOMEM;
+    for (uint32_t j = e->n_out; j < e->n_all; j++) empty += (summed[j - e->n_out] = e->extent[e->order[j]]) == 0;
+    for (int64_t o = 0; o < n; o++, (void)ot_num_next(e->n_out, y->dims, pos)) {
+        double f = 0;
+        uint64_t i = 0;
+        for (uint32_t k = 0; k < e->n_ops; k++) {
+            at[k] = 0;
+            for (uint32_t j = 0; j < e->n_out; j++) at[k] += pos[j] * e->ops[k].step[e->order[j]];
+        }
+        if (!empty) sum_labels(e, at, summed, &f, &i);
+        if (e->is_float)
+            ot_num_put(y, o, f);
+        else
+            ot_num_put_int(y, o, (int64_t)i);
+    }
+    return OT_OK;
+}
+
+ot_status ot_ref_einsum(ot_call *c)
+{
+    einsum e = {.n_ops = c->n_in};
+    int64_t dims[OT_RANK_MAX];
+    OT_TRY(ot_call_need(c, c->n_in > 0 ? c->n_in : 1));
+    for (uint32_t k = 0; k < c->n_in; k++) {
+        OT_TRY(ot_num_type(c, k, OT_NUM_FLOATS | OT_NUM_INTS));
+        OT_TRY(ot_num_same_type(c, k, 0));
+    }
+    e.is_float = ot_num_is(c->in[0]->dtype, OT_NUM_FLOATS);
+    e.ops = ot_num_scratch(c, e.n_ops, sizeof *e.ops);
+    if (!e.ops) return OT_E_NOMEM;
+    OT_TRY(parse(c, &e));
+    for (uint32_t k = 0; k < e.n_ops; k++) {
+        if (e.is_float)
+            e.ops[k].f = ot_num_doubles(c, c->in[k]);
+        else
+            e.ops[k].i = ot_num_ints(c, c->in[k]);
+        if (!e.ops[k].f && !e.ops[k].i) return OT_E_NOMEM;
+    }
+    for (uint32_t j = 0; j < e.n_out; j++) dims[j] = e.extent[e.order[j]];
+    if (!ot_num_out(c, 0)) return OT_OK;
+    OT_TRY(ot_call_output(c, 0, c->in[0]->dtype, e.n_out, dims));
+    return compute(c, &e, c->out[0]);
+}

@@ -1,0 +1,274 @@
+/* GridSample, AffineGrid, DeformConv: elements at places computed between the elements.
+ *
+ *   a place x along an axis:   . . o  x   o . .      one tap (nearest), two (linear) or four (cubic), each an index and a weight
+ *   several axes: every combination of their taps, weights multiplied; a tap outside the input counts as zero, or is moved inside
+ */
+#include "ref_window.h"
+
+#include <math.h>
+
+typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
+typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
+
+typedef struct place {
+    int64_t index[4]; /* -1: outside, zero */
+    double weight[4];
+    int n;
+} place;
+
+typedef struct sampler {
+    mode mode;
+    padding padding;
+    bool align_corners;
+    uint32_t n;              /* axes */
+    int64_t in[OT_RANK_MAX];
+} sampler;
+
+/* x mirrored at lo and hi until it lies between them. */
+static double reflect(double x, double lo, double hi)
+{
+    double range = hi - lo, d = x < lo ? lo - x : x - hi;
+    if (!(range > 0)) return lo;
+    if (d <= 0) return x;
+    double rest = fmod(d, range);
+    bool even = fmod(floor(d / range), 2) == 0;
+    return (x < lo) == even ? lo + rest : hi - rest;
+}
+
+/* Element at whole position p, as the padding mode says. */
+static int64_t element(const sampler *s, uint32_t a, double p)
+{
+    double hi = (double)(s->in[a] - 1), edge = s->align_corners ? 0 : 0.5;
+    if (p >= 0 && p <= hi) return (int64_t)p;
+    if (s->padding == ZEROS || isnan(p)) return -1;
+    if (s->padding == REFLECTION) p = reflect(p, -edge, hi + edge);
+    return !(p > 0) ? 0 : p < hi ? (int64_t)p : (int64_t)hi;
+}
+
+static void cubic_weights(double f, double *w)
+{
+    const double a = -0.75;
+    double g = 1 - f;
+    w[0] = ((a * (f + 1) - 5 * a) * (f + 1) + 8 * a) * (f + 1) - 4 * a;
+    w[1] = ((a + 2) * f - (a + 3)) * f * f + 1;
+    w[2] = ((a + 2) * g - (a + 3)) * g * g + 1;
+    w[3] = ((a * (g + 1) - 5 * a) * (g + 1) + 8 * a) * (g + 1) - 4 * a;
+}
+
+static void locate(const sampler *s, uint32_t a, double x, place *to)
+{
+    double base = floor(x), f = x - base;
+    to->n = s->mode == NEAREST ? 1 : s->mode == LINEAR ? 2 : 4;
+    to->weight[0] = s->mode == NEAREST ? 1 : 1 - f;
+    to->weight[1] = f;
+    if (s->mode == CUBIC) cubic_weights(f, to->weight);
+    if (s->mode == NEAREST) base = x;
+    for (int t = 0; t < to->n; t++) to->index[t] = element(s, a, base + t - (s->mode == CUBIC));
+}
+
+static double sample(const sampler *s, const double *plane, const place *places)
+{
+    int64_t counts[OT_RANK_MAX], at[OT_RANK_MAX] = {0};
+    double sum = 0;
+    for (uint32_t a = 0; a < s->n; a++) counts[a] = places[a].n;
+    do {
+        double weight = 1;
+        int64_t from = 0;
+        bool inside = true;
+        for (uint32_t a = 0; a < s->n; a++) {
+            int64_t index = places[a].index[at[a]];
+            inside = inside && index >= 0;
+            weight *= places[a].weight[at[a]];
+            from = from * s->in[a] + index;
+        }
+        if (inside && weight != 0) sum += weight * plane[from];
+    } while (ot_num_next(s->n, counts, at));
+    return sum;
+}
+
+/* ---- GridSample ---- */
+
+static ot_status read_sampler(ot_call *c, sampler *s)
+{
+    const char *m = ot_attr_str(c->node, "mode", "linear"), *p = ot_attr_str(c->node, "padding_mode", "zeros");
+    if (strcmp(m, "nearest") == 0)
+        s->mode = NEAREST;
+    else if (strcmp(m, "linear") == 0 || strcmp(m, "bilinear") == 0)
+        s->mode = LINEAR;
+    else if (strcmp(m, "cubic") == 0 || strcmp(m, "bicubic") == 0)
+        s->mode = CUBIC;
+    else
+        return ot_call_fail(c, "mode '%s' is unknown", m);
+    if (strcmp(p, "zeros") == 0)
+        s->padding = ZEROS;
+    else if (strcmp(p, "border") == 0)
+        s->padding = BORDER;
+    else if (strcmp(p, "reflection") == 0)
+        s->padding = REFLECTION;
+    else
+        return ot_call_fail(c, "padding_mode '%s' is unknown", p);
+    s->align_corners = ot_attr_int(c->node, "align_corners", 0) != 0;
+    return OT_OK;
+}
+
+/* Grid coordinate g in [-1, 1] as position along axis a; in the grid's precision, which decides where nearest falls. */
+static double position(const sampler *s, uint32_t a, double g, bool is_double)
+{
+    double len = (double)s->in[a], hi = len - 1, edge = s->align_corners ? 0 : 0.5, x;
+    if (is_double)
+        x = s->align_corners ? (g + 1) / 2 * hi : ((g + 1) * len - 1) / 2;
+    else
+        x = (double)(s->align_corners ? ((float)g + 1) / 2 * (float)hi : (((float)g + 1) * (float)len - 1) / 2);
+    if (s->mode == NEAREST) x = rint(x);
+    /* cubic moves each tap inside, not the place between them */
+    if (x >= -edge && x <= hi + edge) return x;
+    if (s->padding == BORDER && s->mode != CUBIC) x = !(x > 0) ? 0 : x < hi ? x : hi;
+    if (s->padding == REFLECTION && isfinite(x)) x = reflect(x, -edge, hi + edge);
+    return x;
+}
+
+ot_status ot_ref_grid_sample(ot_call *c)
+{
+    sampler s = {0};
+    place places[OT_RANK_MAX];
+    int64_t dims[OT_RANK_MAX], in_n, out_n, n;
+    OT_TRY(ot_call_need(c, 2));
+    OT_TRY(ot_num_type(c, 0, OT_NUM_ALL));
+    OT_TRY(ot_num_type(c, 1, OT_NUM_FLOATS));
+    OT_TRY(read_sampler(c, &s));
+    const ot_nd *x = c->in[0], *grid = c->in[1];
+    if (x->rank < 3 || grid->rank != x->rank || grid->dims[0] != x->dims[0] || grid->dims[x->rank - 1] != x->rank - 2)
+        return ot_call_fail(c, "the grid does not fit the input of rank %u", x->rank);
+    s.n = x->rank - 2;
+    memcpy(s.in, x->dims + 2, s.n * sizeof *s.in);
+    memcpy(dims, x->dims, 2 * sizeof *dims);
+    memcpy(dims + 2, grid->dims + 1, s.n * sizeof *dims);
+    if (!ot_product(s.in, s.n, &in_n) || !ot_product(dims + 2, s.n, &out_n)) return ot_call_fail(c, "the size overflows");
+    if (in_n == 0 && out_n > 0) return ot_call_fail(c, "the input has no elements to sample");
+    double *v = ot_num_doubles(c, x), *y = v ? ot_num_scratch(c, ot_product(dims, x->rank, &n) ? n : -1, sizeof *y) : NULL;
+    if (!y) return OT_E_NOMEM;
+    for (int64_t b = 0; b < dims[0]; b++) {
+        for (int64_t p = 0; p < out_n; p++) {
+            for (uint32_t a = 0; a < s.n; a++) { /* the grid names the last axis first */
+                double g = ot_nd_double(grid, (b * out_n + p) * s.n + (s.n - 1 - a));
+                locate(&s, a, position(&s, a, g, grid->dtype == OT_F64), &places[a]);
+            }
+            for (int64_t ch = 0; ch < dims[1]; ch++) {
+                int64_t plane = b * dims[1] + ch;
+                y[plane * out_n + p] = sample(&s, v + plane * in_n, places);
+            }
+        }
+    }
+    return ot_num_output(c, 0, x->dtype, x->rank, dims, y);
+}
+
+/* ---- AffineGrid: theta [N, n, n + 1], size [N, C, D1 ... Dn] -> grid [N, D1 ... Dn, n] ---- */
+
+static double grid_step(int64_t i, int64_t len, bool align_corners)
+{
+    if (align_corners) return len > 1 ? -1 + 2.0 * (double)i / (double)(len - 1) : 1; /* one element: as ONNX Runtime */
+    return (2.0 * (double)i + 1) / (double)len - 1;
+}
+
+ot_status ot_ref_affine_grid(ot_call *c)
+{
+    int64_t dims[OT_RANK_MAX], pos[OT_RANK_MAX] = {0}, n, points;
+    bool align = ot_attr_int(c->node, "align_corners", 0) != 0;
+    OT_TRY(ot_call_need(c, 2));
+    OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
+    OT_TRY(ot_num_type(c, 1, OT_NUM_BIT(OT_I64)));
+    OT_TRY(ot_num_rank(c, 1, 1));
+    const ot_nd *theta = c->in[0], *size = c->in[1];
+    if (size->dims[0] != 4 && size->dims[0] != 5) return ot_call_fail(c, "size has %lld values, must have 4 or 5", (long long)size->dims[0]);
+    uint32_t axes = (uint32_t)size->dims[0] - 2;
+    dims[0] = ot_nd_int(size, 0);
+    for (uint32_t a = 0; a < axes; a++) dims[1 + a] = ot_nd_int(size, 2 + a);
+    dims[axes + 1] = axes;
+    if (!ot_product(dims, axes + 2, &n) || !ot_product(dims + 1, axes, &points)) return ot_call_fail(c, "size is out of range");
+    int64_t want[3] = {dims[0], axes, axes + 1};
+    OT_TRY(ot_num_dims(c, 0, 3, want));
+    double *y = ot_num_scratch(c, n, sizeof *y);
+    if (!y) return OT_E_NOMEM;
+    for (int64_t p = 0; n > 0 && p < dims[0] * points; p++, (void)ot_num_next(axes, dims + 1, pos)) {
+        for (uint32_t row = 0; row < axes; row++) {
+            int64_t at = (p / points * axes + row) * (axes + 1);
+            double sum = ot_nd_double(theta, at + axes);
+            for (uint32_t a = 0; a < axes; a++) /* theta names the last axis first */
+                sum += ot_nd_double(theta, at + a) * grid_step(pos[axes - 1 - a], dims[axes - a], align);
+            y[p * axes + row] = sum;
+        }
+    }
+    return ot_num_output(c, 0, theta->dtype, axes + 2, dims, y);
+}
+
+/* ---- DeformConv: a convolution whose taps are moved by `offset` and weighed by `mask` ---- */
+
+/* Inputs x, w, offset, bias, mask. */
+typedef struct deform {
+    ot_conv v;
+    int64_t offset_group;
+    const double *x, *wt, *offset, *mask; /* offset [N, groups, kernel, 2, out], mask [N, groups, kernel, out] */
+} deform;
+
+static ot_status deform_open(ot_call *c, deform *d)
+{
+    int64_t dims[4];
+    OT_TRY(ot_call_need(c, 3));
+    for (uint32_t k = 0; k < 5; k++) {
+        OT_TRY(ot_num_type(c, k, OT_NUM_FLOATS));
+        OT_TRY(ot_num_same_type(c, k, 0));
+    }
+    OT_TRY(ot_num_rank(c, 0, 4));
+    OT_TRY(ot_conv_open(c, 0, 1, &d->v));
+    d->offset_group = ot_attr_int(c->node, "offset_group", 1);
+    if (d->offset_group < 1 || d->v.channels % d->offset_group != 0)
+        return ot_call_fail(c, "offset_group %lld does not divide %lld channels", (long long)d->offset_group, (long long)d->v.channels);
+    dims[0] = d->v.batch;
+    memcpy(dims + 2, d->v.w.out, 2 * sizeof *dims);
+    if (!ot_mul_i64(d->offset_group, d->v.k_n, &dims[1]) || dims[1] > INT64_MAX / 2) return ot_call_fail(c, "offset_group is too large");
+    OT_TRY(ot_num_dims(c, 4, 4, dims));
+    dims[1] *= 2;
+    OT_TRY(ot_num_dims(c, 2, 4, dims));
+    OT_TRY(ot_num_dims(c, 3, 1, &d->v.maps));
+    if (d->v.in_n == 0) return ot_call_fail(c, "the input has no elements to sample");
+    const ot_nd *mask = ot_num_in(c, 4);
+    d->mask = NULL;
+    if (!(d->x = ot_num_doubles(c, c->in[0])) || !(d->wt = ot_num_doubles(c, c->in[1])) || !(d->offset = ot_num_doubles(c, c->in[2])) ||
+        (mask && !(d->mask = ot_num_doubles(c, mask))))
+        return OT_E_NOMEM;
+    return OT_OK;
+}
+
+/* What tap k of output position p of image n reads in channel ch. */
+static double deformed(const deform *d, int64_t n, int64_t ch, int64_t k, int64_t p)
+{
+    const ot_window *w = &d->v.w;
+    int64_t group = ch / (d->v.channels / d->offset_group), at = (n * d->offset_group + group) * d->v.k_n + k;
+    int64_t row = p / w->out[1] * w->stride[0] - w->lo[0] + k / w->kernel[1] * w->dilation[0];
+    int64_t column = p % w->out[1] * w->stride[1] - w->lo[1] + k % w->kernel[1] * w->dilation[1];
+    sampler s = {.mode = LINEAR, .padding = ZEROS, .align_corners = true, .n = 2, .in = {w->in[0], w->in[1]}};
+    place places[2];
+    locate(&s, 0, (double)row + d->offset[2 * at * d->v.out_n + p], &places[0]);
+    locate(&s, 1, (double)column + d->offset[(2 * at + 1) * d->v.out_n + p], &places[1]);
+    double e = sample(&s, d->x + (n * d->v.channels + ch) * d->v.in_n, places);
+    return d->mask ? e * d->mask[at * d->v.out_n + p] : e;
+}
+
+ot_status ot_ref_deform_conv(ot_call *c)
+{
+    deform d = {0};
+    OT_TRY(deform_open(c, &d));
+    const ot_conv *v = &d.v;
+    const ot_nd *b = ot_num_in(c, 3);
+    int64_t dims[4] = {v->batch, v->maps, v->w.out[0], v->w.out[1]}, n, per = v->channels / v->group;
+    double *y = ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y);
+    if (!y) return OT_E_NOMEM;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t p = i % v->out_n, m = i / v->out_n % v->maps, image = i / v->out_n / v->maps;
+        y[i] = b ? ot_nd_double(b, m) : 0;
+        for (int64_t ch = 0; ch < per; ch++)
+            for (int64_t k = 0; k < v->k_n; k++)
+                y[i] += d.wt[(m * per + ch) * v->k_n + k] * deformed(&d, image, m / (v->maps / v->group) * per + ch, k, p);
+    }
+    return ot_num_output(c, 0, c->in[0]->dtype, 4, dims, y);
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# run: the same outputs as ONNX Runtime; arrays in and out; one line for every wrong input.
+. "$(dirname "$0")/lib.bash"
+
+if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then
+    echo "skipped: this build has no engine"
+    exit 0
+fi
+
+cat >"$tmp/make.py" <<'EOF'
+import sys
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper as h, numpy_helper
+
+d = sys.argv[1]
+
+
+def save(name, nodes, inputs, outputs, inits=(), ir=8):
+    g = h.make_graph(nodes, 'g', inputs, outputs, list(inits))
+    onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=ir), f'{d}/{name}.onnx')
+
+
+def value(name, dims, kind=T.FLOAT):
+    return h.make_tensor_value_info(name, kind, dims)
+
+
+w = numpy_helper.from_array(np.array([1, -2, .5], 'f4'), 'w')
+nodes = [h.make_node('Add', ['x', 'w'], ['a'], 'add'), h.make_node('Relu', ['a'], ['y'], 'relu'), h.make_node('Shape', ['y'], ['z'], 'shape')]
+save('chain', nodes, [value('x', ['n', 3])], [value('y', None), value('z', None, T.INT64)], [w])
+save('given', nodes, [value('x', ['n', 3]), value('w', ['k'])], [value('y', None), value('z', None, T.INT64)], [w])
+kinds = {'h': T.FLOAT16, 'd': T.DOUBLE, 'i': T.INT32, 'b': T.BOOL, 'u': T.UINT8}
+save('kinds', [h.make_node('Identity', [k], ['o' + k]) for k in kinds], [value(k, [2, 2], t) for k, t in kinds.items()],
+     [value('o' + k, [2, 2], t) for k, t in kinds.items()])
+save('strange', [h.make_node('Strange', ['x'], ['y'], 'odd')], [value('x', [1])], [value('y', [1])])
+save('words', [h.make_node('Identity', ['x'], ['y'])], [value('x', [1], T.STRING)], [value('y', [1], T.STRING)])
+save('rankless', [h.make_node('Relu', ['x'], ['y'])], [h.make_tensor_value_info('x', T.FLOAT, None)], [value('y', None)])
+x = np.array([[1, 2, 3], [-4, 5, -6]], 'f4')
+np.save(f'{d}/x.npy', x)
+np.save(f'{d}/xf.npy', np.asfortranarray(x))
+np.save(f'{d}/double.npy', x.astype('f8'))
+np.save(f'{d}/flat.npy', x.ravel())
+np.save(f'{d}/wide.npy', np.zeros((2, 4), 'f4'))
+np.save(f'{d}/w1.npy', np.array([10], 'f4'))
+open(f'{d}/x.pb', 'wb').write(numpy_helper.from_array(x, 'x').SerializeToString())
+open(f'{d}/bad.npy', 'w').write('no array')
+EOF
+"$PYTHON" "$tmp/make.py" "$tmp" || fail "cannot make the models"
+cd "$tmp" || exit 1
+
+# python CODE: numpy is np, load(path) reads an array; the code asserts
+python() { "$PYTHON" -c "import json, numpy as np
+load = np.load
+$1" || fail "$1"; }
+
+# ---- arrays in and out ----
+for file in x.npy x.pb xf.npy; do
+    rm -rf got
+    expect 0 "$TOOL" run chain.onnx --input "x=$file" --output-dir got -q
+    [ ! -s "$tmp/out" ] || fail "-q says something"
+    python "assert np.array_equal(load('got/0.npy'), np.array([[2, 0, 3.5], [0, 3, 0]], 'f4')), load('got/0.npy')
+assert load('got/1.npy').tolist() == [2, 3] and load('got/1.npy').dtype == np.int64"
+done
+expect 0 "$TOOL" run given.onnx --input x=x.npy --input w=w1.npy --output-dir got -q
+python "assert np.array_equal(load('got/0.npy'), np.array([[11, 12, 13], [6, 15, 4]], 'f4'))"
+expect 0 "$TOOL" run given.onnx --input x=x.npy --output-dir got -q
+python "assert np.array_equal(load('got/0.npy'), np.array([[2, 0, 3.5], [0, 3, 0]], 'f4'))"
+"$TOOL" run - --input x=x.npy --output-dir piped -q <chain.onnx || fail "a model from a pipe is not run"
+cmp -s piped/0.npy got/0.npy || fail "a model from a pipe gives something else"
+expect 0 "$TOOL" chain.onnx -o chain.ot -q
+expect 0 "$TOOL" run chain.ot --input x=x.npy --output-dir text -q
+cmp -s text/0.npy got/0.npy || fail "the text form gives something else"
+
+# ---- random arrays ----
+expect 0 "$TOOL" run kinds.onnx --output-dir a -q
+expect 0 "$TOOL" run kinds.onnx --output-dir b -q --seed 0
+expect 0 "$TOOL" run kinds.onnx --output-dir c -q --seed 1
+cmp -s a/1.npy b/1.npy || fail "one seed, two results"
+cmp -s a/1.npy c/1.npy && fail "two seeds, one result"
+python "h, d, i, b, u = (load(f'a/{k}.npy') for k in range(5))
+assert [v.dtype.str for v in (h, d, i, b, u)] == ['<f2', '<f8', '<i4', '|b1', '|u1']
+assert all(0 <= v < 1 for v in [*h.ravel(), *d.ravel()]) and len(set(d.ravel())) == 4
+assert b.all() and set(i.ravel()) | set(u.ravel()) <= {0, 1}"
+expect 0 "$TOOL" run chain.onnx --output-dir one -q
+python "assert load('one/0.npy').shape == (1, 3)"
+expect 0 "$TOOL" run chain.onnx --shape x=4,3 --output-dir four -q
+python "assert load('four/0.npy').shape == (4, 3)"
+
+# ---- what it says ----
+expect 0 "$TOOL" run chain.onnx --input x=x.npy --json --repeat 3 --threads 2
+python "j = json.load(open('$tmp/out'))
+assert set(j) == {'ms_min', 'ms_p50', 'runs', 'peak_bytes', 'planned_peak_bytes', 'weight_bytes', 'threads', 'nodes', 'outputs'}, j
+assert j['runs'] == 3 and j['threads'] == 2 and 0 < j['ms_min'] <= j['ms_p50'] and j['weight_bytes'] == 12
+assert [n['op'] for n in j['nodes']] == ['Add', 'Relu', 'Shape'] and j['nodes'][0]['name'] == 'add' and j['nodes'][0]['ms'] >= 0
+assert j['outputs'][0] == {'name': 'y', 'dtype': 'float32', 'shape': [2, 3]} and j['peak_bytes'] >= j['planned_peak_bytes'] == 24"
+expect 0 "$TOOL" run chain.onnx --input x=x.npy
+grep -q '^output 0 y: float32 \[2,3\]$' "$tmp/out" || fail "the table lacks an output: $(cat "$tmp/out")"
+
+# ---- what is wrong ----
+expect 2 "$TOOL" run chain.onnx --input q=x.npy; says "--input q: the model has no input of that name; it has 'x'"
+expect 2 "$TOOL" run chain.onnx --input w=x.npy; says "--input w: the model has no input of that name"
+expect 1 "$TOOL" run chain.onnx --input x=none.npy; says "cannot read 'none.npy'"
+expect 1 "$TOOL" run chain.onnx --input x=bad.npy; says "'bad.npy': no .npy file"
+expect 1 "$TOOL" run chain.onnx --input x=double.npy; says "input 'x' is float32, but 'double.npy' holds float64"
+expect 1 "$TOOL" run chain.onnx --input x=flat.npy; says "input 'x' has shape [?,3], but 'flat.npy' has [6]"
+expect 1 "$TOOL" run chain.onnx --input x=wide.npy; says "input 'x' has shape [?,3], but 'wide.npy' has [2,4]"
+expect 2 "$TOOL" run chain.onnx --shape q=1,3; says '--shape q'
+expect 2 "$TOOL" run chain.onnx --input x=x.npy --shape x=4,3; says '--shape x'
+expect 1 "$TOOL" run strange.onnx; says "node 'odd' (Strange): the engine does not have this operator"
+expect 1 "$TOOL" run words.onnx; says "input 'x' is string"
+expect 1 "$TOOL" run rankless.onnx; says "input 'x' has no known rank"
+expect 1 "$TOOL" run none.onnx; says "cannot open 'none.onnx'"
+expect 0 "$TOOL" run rankless.onnx --shape x=2 -q
+
+# ---- all files or none ----
+rm -rf whole && mkdir -p whole/1.npy
+expect 1 "$TOOL" run chain.onnx --output-dir whole; says '1.npy'
+[ "$(ls -A whole)" = 1.npy ] || fail "something is left behind: $(ls -A whole)"
+expect 4 "$TOOL" run chain.onnx --output-dir x.npy/deep; says 'x.npy/deep'
+
+# ---- against ONNX Runtime ----
+# (not of QDQ pairs: ONNX Runtime makes integer operators of them, which round otherwise)
+mkdir nets
+"$PYTHON" "$root/models/make_models.py" nets all --small >"$tmp/out" 2>&1 || fail "cannot make the networks: $(tail -n 1 "$tmp/out")"
+rm -f nets/mobilenet_v2_qdq.onnx
+timeout 600 "$PYTHON" "$root/tests/oracle/run_suite.py" --tool "$TOOL" --limit 120 nets/*.onnx >suite.txt || fail "$(grep -v ' pass ' suite.txt)"
+grep -q '^[1-9][0-9]* passed, 0 failed, 0 skipped$' suite.txt || fail "$(grep -v ' pass ' suite.txt)"
+
+# ---- tiled: loops and sequences of the rewriter ----
+for form in scan unrolled loop-peeled loop-window; do
+    for net in mobilenet_v2 unet; do
+        expect 0 "$TOOL" "nets/$net.onnx" -o tiled.onnx --force --form $form --target mcu-512k -q
+        expect 0 "$TOOL" run "nets/$net.onnx" --output-dir plain -q
+        expect 0 "$TOOL" run tiled.onnx --output-dir tiled -q
+        python "a, b = load('plain/0.npy'), load('tiled/0.npy')
+assert a.shape == b.shape and np.abs(a - b).max() <= 1e-5 * np.abs(a).max(), '$net $form'"
+    done
+done
+finish
