@@ -4,8 +4,9 @@
  *   kernels              one function per operator: `reference` (slow, obvious, complete) and, where it pays, `fast`
  *   arrays               strided views of memory that an arena, a heap block, a constant or the caller owns
  *
- * Kernels compute their outputs' shapes from what they are given; ot_call_output hands out the memory, at the planned place when the
- * planner foresaw the value, from the heap otherwise. So data-dependent shapes work, and a wrong prediction is found, not obeyed.
+ * Kernels compute their outputs' shapes from what they are given; ot_call_output hands out the memory, at the planned place
+ * when the planner foresaw the value, from the heap otherwise. So data-dependent shapes work, and a wrong prediction is
+ * found, not obeyed.
  */
 #ifndef OT_ENGINE_H
 #define OT_ENGINE_H
@@ -68,8 +69,8 @@ typedef struct ot_call {
     ot_diag *diag;
 } ot_call;
 
-/* Memory for output k (dense): sets dims, strides, data of *c->out[k]. Nothing to do (OK, out stays NULL) for an output that is not
- * wanted. Fails: OT_E_NOMEM, OT_E_INPUT when rank or size is out of bounds. */
+/* Memory for output k (dense): sets dims, strides, data of *c->out[k]. Nothing to do (OK, out stays NULL) for an output that
+ * is not wanted. Fails: OT_E_NOMEM, OT_E_INPUT when rank or size is out of bounds. */
 ot_status ot_call_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, const int64_t *dims) OT_MUST_USE;
 /* Output k is input i seen with other dims (same bytes, dense): no copy where the memory plan allows it. */
 ot_status ot_call_view(ot_call *c, uint32_t k, uint32_t i, uint32_t rank, const int64_t *dims) OT_MUST_USE;
@@ -79,20 +80,22 @@ void *ot_call_scratch(ot_call *c, size_t bytes);
 ot_status ot_call_fail(ot_call *c, const char *fmt, ...) OT_PRINTF(2, 3);
 /* The usual checks, one line each; k counts inputs. */
 ot_status ot_call_need(ot_call *c, uint32_t min_in); /* at least so many inputs, none of these omitted */
-/* Run a subgraph attribute: `in`: [n_in] values of its inputs; `out`: [n_out] receive its outputs (owned by the caller, ot_nd_release).
- * Values of the graphs around it are found by name. */
+/* Run a subgraph attribute: `in`: [n_in] values of its inputs; `out`: [n_out] receive its outputs (owned by the caller,
+ * ot_nd_release). Values of the graphs around it are found by name. */
 ot_status ot_call_body(ot_call *c, const char *attr, ot_nd *in, uint32_t n_in, ot_nd *out, uint32_t n_out) OT_MUST_USE;
 /* Number of outputs of a subgraph attribute; 0 when absent. */
 uint32_t ot_call_body_outputs(const ot_call *c, const char *attr);
 void ot_nd_release(ot_nd *a); /* drop the block; zero the array */
 void ot_nd_share(ot_nd *to, const ot_nd *from); /* another reference to the same memory */
 ot_status ot_nd_new(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims, ot_diag *d) OT_MUST_USE; /* heap */
-/* An empty sequence of tensors of type t; a further reference to `item` at its end (only while nobody else shares the sequence). */
+/* An empty sequence of tensors of type t; a further reference to `item` at its end (only while nobody else shares the
+ * sequence). */
 ot_status ot_nd_list_new(ot_nd *a, ot_dtype t, ot_diag *d) OT_MUST_USE;
 ot_status ot_nd_list_push(ot_nd *a, const ot_nd *item, ot_diag *d) OT_MUST_USE;
 /* Instead of ot_call_output a kernel may put an array into *c->out[k] itself: one that it made (ot_nd_new, ot_call_body), or
  * another reference to an input or to an element of one (ot_nd_share). What no block owns is copied after the call. An empty
- * optional is a zeroed ot_nd. Only operators of control flow, sequences and optionals are given sequences and empty optionals. */
+ * optional is a zeroed ot_nd. Only operators of control flow, sequences and optionals are given sequences and empty
+ * optionals. */
 
 typedef ot_status (*ot_kernel_fn)(ot_call *c);
 
@@ -123,23 +126,23 @@ typedef struct ot_override {
 
 typedef struct ot_session_figures {
     int64_t planned_peak;   /* bytes of the arena */
-    int64_t peak;           /* arena + most heap bytes of values at one time, over all runs so far */
+    int64_t peak;           /* arena + most heap bytes of values and scratch at one time, over all runs so far */
     int64_t weight_bytes;   /* of initializers, and of constants computed from them */
     uint32_t n_nodes;       /* that a run executes, bodies once */
     uint32_t n_folded;      /* nodes computed once, when the session was made */
     uint32_t n_mispredicted; /* values, over all runs, that were not what the memory plan foresaw */
 } ot_session_figures;
 
-/* Borrows the model (shapes are inferred in it) until ot_session_free. Fails with OT_E_INPUT naming node and operator when the engine
- * cannot run it. */
+/* Borrows the model (shapes are inferred in it) until ot_session_free. Fails with OT_E_INPUT naming node and operator when
+ * the engine cannot run it. */
 ot_status ot_session_new(ot_model *m, const ot_session_options *o, ot_diag *d, ot_session **out) OT_MUST_USE;
 void ot_session_free(ot_session *s); /* accepts NULL */
 uint32_t ot_session_inputs(const ot_session *s);  /* those that must be bound: initializers are not */
 uint32_t ot_session_outputs(const ot_session *s);
 const ot_value *ot_session_input(const ot_session *s, uint32_t k);
 const ot_value *ot_session_output(const ot_session *s, uint32_t k);
-/* in: [inputs] dense arrays of the right type and shape, not changed, read in place. out: [outputs] receive arrays that stay valid until the
- * next run or ot_session_free (data == NULL in), or are written in place (data given, dims matching). */
+/* in: [inputs] dense arrays of the right type and shape, not changed, read in place. out: [outputs] receive arrays that stay
+ * valid until the next run or ot_session_free (data == NULL in), or are written in place (data given, dims matching). */
 ot_status ot_session_run(ot_session *s, const ot_nd *in, ot_nd *out, ot_diag *d) OT_MUST_USE;
 void ot_session_figures_get(const ot_session *s, ot_session_figures *out);
 /* Per node: seconds of the last run, in execution order; *n of them. */

@@ -77,7 +77,8 @@ static ot_status find_input(const work *w, const char *name, uint32_t *out)
         if (strcmp(v->name, name) != 0) continue;
         *out = k;
         if (!v->init || v->overridable) return OT_OK;
-        return ot_fail(w->d, OT_E_USAGE, "--input %.200s: this is an initializer, which cannot be given before IR version 4", name);
+        return ot_fail(w->d, OT_E_USAGE, "--input %.200s: this is an initializer, which cannot be given before IR version 4",
+                       name);
     }
     return ot_fail(w->d, OT_E_USAGE, "--input %.200s: the model has no input of that name; it has %s", name,
                    *input_names(w, names, sizeof names) ? names : "none");
@@ -87,7 +88,8 @@ static const char *dims_text(int32_t rank, const int64_t *dims, char *buf, size_
 {
     size_t at = (size_t)snprintf(buf, n, "[");
     for (int32_t k = 0; k < rank && at < n; k++) {
-        int more = dims[k] < 0 ? snprintf(buf + at, n - at, "%s?", k ? "," : "") : snprintf(buf + at, n - at, "%s%lld", k ? "," : "", (long long)dims[k]);
+        int more = dims[k] < 0 ? snprintf(buf + at, n - at, "%s?", k ? "," : "")
+                               : snprintf(buf + at, n - at, "%s%lld", k ? "," : "", (long long)dims[k]);
         at += more < 0 ? 0 : (size_t)more;
     }
     if (at < n) snprintf(buf + at, n - at, "]");
@@ -101,10 +103,12 @@ static ot_status check_given(const work *w, const ot_value *v, const ot_nd *a, c
     bool fits = v->rank < 0 || v->rank == (int32_t)a->rank;
     if (!v->is_tensor) return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is no tensor: it cannot be given", v->name);
     if (v->dtype != OT_DT_UNKNOWN && v->dtype != a->dtype)
-        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, but '%.300s' holds %s", v->name, ot_dtype_name(v->dtype), file, ot_dtype_name(a->dtype));
+        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, but '%.300s' holds %s", v->name, ot_dtype_name(v->dtype),
+                       file, ot_dtype_name(a->dtype));
     for (int32_t k = 0; k < v->rank && fits; k++) fits = v->dims[k] == OT_DIM_UNKNOWN || v->dims[k] == a->dims[k];
     if (fits) return OT_OK;
-    return ot_fail(w->d, OT_E_INPUT, "input '%.200s' has shape %s, but '%.300s' has %s", v->name, dims_text(v->rank, v->dims, takes, sizeof takes), file,
+    return ot_fail(w->d, OT_E_INPUT, "input '%.200s' has shape %s, but '%.300s' has %s", v->name,
+                   dims_text(v->rank, v->dims, takes, sizeof takes), file,
                    dims_text((int32_t)a->rank, a->dims, has, sizeof has));
 }
 
@@ -167,14 +171,15 @@ static ot_status choose_dims(const work *w, const ot_value *v, int64_t *dims, ui
 {
     const ot_shape_binding *b = shape_of(w, v->name);
     if (!v->is_tensor || ot_dtype_bytes(v->dtype) == 0 || ot_dtype_bytes(v->dtype) > 8)
-        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, for which nothing can be made up: give it with --input", v->name,
-                       v->is_tensor ? ot_dtype_name(v->dtype) : "no tensor");
+        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, for which nothing can be made up: give it with --input",
+                       v->name, v->is_tensor ? ot_dtype_name(v->dtype) : "no tensor");
     if (b) {
         *rank = b->rank;
         memcpy(dims, b->dims, b->rank * sizeof *dims);
         return OT_OK;
     }
-    if (v->rank < 0) return ot_fail(w->d, OT_E_INPUT, "input '%.200s' has no known rank: give it with --input, or --shape", v->name);
+    if (v->rank < 0)
+        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' has no known rank: give it with --input, or --shape", v->name);
     *rank = (uint32_t)v->rank;
     for (int32_t k = 0; k < v->rank; k++) dims[k] = v->dims[k] == OT_DIM_UNKNOWN ? 1 : v->dims[k];
     return OT_OK;
@@ -267,7 +272,8 @@ static ot_status list_files(work *w, file **out, size_t *n)
         size_t items = a->list ? a->list->n : 1;
         for (size_t i = 0; i < items; i++) {
             file f = {.array = a->list ? &a->list->items[i] : a};
-            f.path = a->list ? ot_format(w->a, "%s/%u-%zu.npy", w->r->output_dir, k, i) : ot_format(w->a, "%s/%u.npy", w->r->output_dir, k);
+            f.path = a->list ? ot_format(w->a, "%s/%u-%zu.npy", w->r->output_dir, k, i)
+                             : ot_format(w->a, "%s/%u.npy", w->r->output_dir, k);
             if (!f.path || !OT_PUSH(w->a, *out, *n, cap, f)) return ot_fail_nomem(w->d);
         }
     }
@@ -335,8 +341,10 @@ static void print_json(const work *w, const ot_session_figures *x, FILE *f)
     ot_json_number(w->ms[0], f);
     fputs(", \"ms_p50\": ", f);
     ot_json_number(w->ms[w->repeat / 2], f);
-    fprintf(f, ", \"runs\": %u, \"peak_bytes\": %lld, \"planned_peak_bytes\": %lld, \"weight_bytes\": %lld, \"threads\": %u,\n", w->repeat,
-            (long long)x->peak, (long long)x->planned_peak, (long long)x->weight_bytes, w->r->threads ? w->r->threads : 1);
+    fprintf(f,
+            ", \"runs\": %u, \"peak_bytes\": %lld, \"planned_peak_bytes\": %lld, \"weight_bytes\": %lld, \"threads\": %u,\n",
+            w->repeat, (long long)x->peak, (long long)x->planned_peak, (long long)x->weight_bytes,
+            w->r->threads ? w->r->threads : 1);
     fputs("\"nodes\": [", f);
     for (uint32_t k = 0; k < n; k++) {
         fprintf(f, "%s\n  {\"name\": ", k ? "," : "");
@@ -370,7 +378,8 @@ static void print_table(const work *w, const ot_session_figures *x, FILE *f)
         if (o->list)
             fprintf(f, "output %u %s: sequence of %zu\n", k, name, o->list->n);
         else
-            fprintf(f, "output %u %s: %s %s\n", k, name, ot_dtype_name(o->dtype), dims_text((int32_t)o->rank, o->dims, c, sizeof c));
+            fprintf(f, "output %u %s: %s %s\n", k, name, ot_dtype_name(o->dtype),
+                    dims_text((int32_t)o->rank, o->dims, c, sizeof c));
     }
 }
 

@@ -66,7 +66,8 @@ char *ot_dims_text(int64_t rank, const int64_t *dims, char *buf, size_t n)
     }
     for (int64_t k = 0; k < rank && at < n; k++) {
         const char *before = k ? "," : "[";
-        int w = dims[k] < 0 ? snprintf(buf + at, n - at, "%s?", before) : snprintf(buf + at, n - at, "%s%lld", before, (long long)dims[k]);
+        int w = dims[k] < 0 ? snprintf(buf + at, n - at, "%s?", before)
+                            : snprintf(buf + at, n - at, "%s%lld", before, (long long)dims[k]);
         at += w < 0 ? 0 : (size_t)w;
     }
     if (at < n) snprintf(buf + at, n - at, rank ? "]" : "[]");
@@ -91,7 +92,8 @@ ot_status ot_nd_allocate(ot_nd *a, ot_heap *heap, ot_diag *d)
 ot_status ot_nd_new(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims, ot_diag *d)
 {
     *a = (ot_nd){0};
-    if (rank > OT_RANK_MAX) return ot_fail(d, OT_E_INPUT, "an array of %u dimensions (at most %d are supported)", rank, OT_RANK_MAX);
+    if (rank > OT_RANK_MAX)
+        return ot_fail(d, OT_E_INPUT, "an array of %u dimensions (at most %d are supported)", rank, OT_RANK_MAX);
     for (uint32_t k = 0; k < rank; k++)
         if (dims[k] < 0) return ot_fail(d, OT_E_INPUT, "an array of negative size");
     ot_nd_set_dense(a, t, rank, dims);

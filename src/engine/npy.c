@@ -3,8 +3,8 @@
  *   \x93NUMPY  major minor  header length  {'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }  elements
  *      6         1     1      2 (or 4)         a Python dictionary, these three keys in any order
  *
- * Elements are little-endian; Fortran order (first index fastest) is turned into C order. bfloat16 has no name of its own in the
- * format: NumPy's extension types write it as two plain bytes, and so do we.
+ * Elements are little-endian; Fortran order (first index fastest) is turned into C order. bfloat16 has no name of its own in
+ * the format: NumPy's extension types write it as two plain bytes, and so do we.
  */
 #include "session.h"
 
@@ -20,8 +20,9 @@
 static const struct {
     const char *descr;
     ot_dtype dtype;
-} TYPES[] = {{"<f4", OT_F32}, {"<f8", OT_F64}, {"<f2", OT_F16}, {"|i1", OT_I8},  {"|u1", OT_U8},  {"<i2", OT_I16}, {"<u2", OT_U16}, {"<i4", OT_I32},
-             {"<u4", OT_U32}, {"<i8", OT_I64}, {"<u8", OT_U64}, {"|b1", OT_BOOL}, {"<V2", OT_BF16}, {"|V2", OT_BF16}};
+} TYPES[] = {{"<f4", OT_F32}, {"<f8", OT_F64},  {"<f2", OT_F16},  {"|i1", OT_I8},  {"|u1", OT_U8},
+             {"<i2", OT_I16}, {"<u2", OT_U16},  {"<i4", OT_I32},  {"<u4", OT_U32}, {"<i8", OT_I64},
+             {"<u8", OT_U64}, {"|b1", OT_BOOL}, {"<V2", OT_BF16}, {"|V2", OT_BF16}};
 #define N_TYPES (sizeof TYPES / sizeof *TYPES)
 
 /* "<f4", also "f4", "=f4" and "|f4"; the order of bytes means nothing where there is one byte. */
@@ -165,22 +166,26 @@ static ot_status check_length(FILE *f, const char *path, int64_t bytes, ot_diag 
     long at = ftell(f);
     if (at < 0 || fseek(f, 0, SEEK_END) != 0) return OT_OK; /* a pipe */
     long end = ftell(f);
-    if (end < 0 || fseek(f, at, SEEK_SET) != 0) return ot_fail(d, OT_E_SYSTEM, "cannot read '%.300s': %s", path, strerror(errno));
+    if (end < 0 || fseek(f, at, SEEK_SET) != 0)
+        return ot_fail(d, OT_E_SYSTEM, "cannot read '%.300s': %s", path, strerror(errno));
     return end - at < bytes ? bad(d, path, "it holds fewer elements than its shape asks for") : OT_OK;
 }
 
 static ot_status read_elements(FILE *f, const char *path, const header *h, ot_diag *d, ot_nd *out)
 {
     int64_t bytes;
-    if (h->dtype == OT_DT_UNKNOWN) return ot_fail(d, OT_E_INPUT, "'%.300s': elements of type '%s' are not supported", path, h->descr);
-    if (!ot_nd_bytes(h->dtype, h->rank, h->dims, &bytes)) return bad(d, path, "its shape asks for more bytes than can be counted");
+    if (h->dtype == OT_DT_UNKNOWN)
+        return ot_fail(d, OT_E_INPUT, "'%.300s': elements of type '%s' are not supported", path, h->descr);
+    if (!ot_nd_bytes(h->dtype, h->rank, h->dims, &bytes))
+        return bad(d, path, "its shape asks for more bytes than can be counted");
     OT_TRY(check_length(f, path, bytes, d));
     OT_TRY(ot_nd_new(out, h->dtype, h->rank, h->dims, d));
     ot_status s = OT_OK;
     if (fread(out->data, 1, (size_t)bytes, f) != (size_t)bytes)
         s = ferror(f) ? ot_fail(d, OT_E_SYSTEM, "cannot read '%.300s': %s", path, strerror(errno))
                       : bad(d, path, "it holds fewer elements than its shape asks for");
-    for (int64_t k = 0; s == OT_OK && h->dtype == OT_BOOL && k < bytes; k++) ((uint8_t *)out->data)[k] = ((uint8_t *)out->data)[k] != 0;
+    for (int64_t k = 0; s == OT_OK && h->dtype == OT_BOOL && k < bytes; k++)
+        ((uint8_t *)out->data)[k] = ((uint8_t *)out->data)[k] != 0;
     if (s == OT_OK && h->fortran && h->rank > 1) s = to_c_order(out, d);
     if (s != OT_OK) ot_nd_release(out);
     return s;
@@ -231,8 +236,10 @@ static size_t make_header(const ot_nd *a, char *buf, size_t size)
     while (type < N_TYPES && TYPES[type].dtype != a->dtype) type++;
     if (type == N_TYPES) return 0;
     for (uint32_t k = 0; k < a->rank; k++)
-        at += (size_t)snprintf(shape + at, sizeof shape - at, "%s%lld%s", k ? ", " : "", (long long)a->dims[k], a->rank == 1 ? "," : "");
-    size_t n = 10 + (size_t)snprintf(buf + 10, size - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", TYPES[type].descr, shape);
+        at += (size_t)snprintf(shape + at, sizeof shape - at, "%s%lld%s", k ? ", " : "", (long long)a->dims[k],
+                               a->rank == 1 ? "," : "");
+    size_t n = 10 + (size_t)snprintf(buf + 10, size - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+                                     TYPES[type].descr, shape);
     while ((n + 1) % 64 != 0) buf[n++] = ' ';
     buf[n++] = '\n';
     memcpy(buf, "\x93NUMPY\x01", 8); /* version 1.0: the zero is the string's own */

@@ -1,9 +1,9 @@
 /* What a session knows before it runs: initializers, and what follows from them.
  *
- * Initializers lie where the importer put them. A step all of whose outputs are constants is run when it is made, and its outputs
- * stay; but not when that would hold much more memory than the constants it reads (an Expand of a scalar to a picture, weights
- * that a DequantizeLinear makes four times larger are the limit). A constant step that fails is left to the run: it may lie in a
- * branch that is never taken.
+ * Initializers lie where the importer put them. A step all of whose outputs are constants is run when it is made, and its
+ * outputs stay; but not when that would hold much more memory than the constants it reads (an Expand of a scalar to a
+ * picture, weights that a DequantizeLinear makes four times larger are the limit). A constant step that fails is left to the
+ * run: it may lie in a branch that is never taken.
  */
 #include "session.h"
 
@@ -46,7 +46,8 @@ static bool is_cheap(const ot_prog *p, const ot_node *n)
 {
     int64_t made = 0, read = 0, bytes;
     for (uint32_t k = 0; k < n->n_out; k++)
-        if (n->out[k] != OT_NONE && (!ot_value_bytes(&p->g->values[n->out[k]], &bytes) || !ot_add_i64(made, bytes, &made))) return false;
+        if (n->out[k] != OT_NONE && (!ot_value_bytes(&p->g->values[n->out[k]], &bytes) || !ot_add_i64(made, bytes, &made)))
+            return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         const ot_nd *a = n->in[k] == OT_NONE ? NULL : &p->at[n->in[k]]->nd;
         if (a && (!ot_nd_bytes(a->dtype, a->rank, a->dims, &bytes) || !ot_add_i64(read, bytes, &read))) return false;

@@ -13,6 +13,7 @@ const ot_kernel_entry ot_kernels_product[] = {
     {OT_OP_GRU, ot_ref_gru},
     {OT_OP_RNN, ot_ref_rnn},
     {OT_OP_Attention, ot_ref_attention},
+    {OT_OP_Det, ot_ref_det},
     {OT_OP_OPAQUE, NULL},
 };
 

@@ -30,6 +30,7 @@ ot_status ot_ref_matmul(ot_call *c); /* ref_product_matmul.c: MatMul, FusedMatMu
 ot_status ot_ref_fused_matmul(ot_call *c);
 ot_status ot_ref_matmul_integer(ot_call *c);
 ot_status ot_ref_qlinear_matmul(ot_call *c);
+ot_status ot_ref_det(ot_call *c); /* ref_product_det.c */
 ot_status ot_ref_gemm(ot_call *c); /* ref_product_gemm.c */
 ot_status ot_ref_fused_gemm(ot_call *c);
 ot_status ot_ref_einsum(ot_call *c); /* ref_product_einsum.c */

@@ -19,10 +19,12 @@ static ot_status circle_new(ot_call *c, int64_t n, circle *o)
 {
     o->n = n;
     if (!(o->cos = ot_num_scratch(c, n, sizeof *o->cos)) || !(o->sin = ot_num_scratch(c, n, sizeof *o->sin))) return OT_E_NOMEM;
+    static const double quarter[4] = {1, 0, -1, 0}; /* cos(0), cos(pi / 2)...: exact, unlike the function's */
     for (int64_t j = 0; j < n; j++) {
         double angle = 2 * 3.14159265358979323846 * (double)j / (double)n;
-        o->cos[j] = cos(angle);
-        o->sin[j] = sin(angle);
+        bool exact = 4 * j % n == 0;
+        o->cos[j] = exact ? quarter[4 * j / n] : cos(angle);
+        o->sin[j] = exact ? quarter[(4 * j / n + 3) % 4] : sin(angle);
     }
     return OT_OK;
 }

@@ -17,8 +17,9 @@ static ot_status check_dims(const ot_session *s, const ot_value *v, const ot_nd 
     bool fits = v->rank < 0 || (uint32_t)v->rank == a->rank;
     for (int32_t k = 0; k < v->rank && fits; k++) fits = v->dims[k] < 0 || v->dims[k] == a->dims[k];
     if (fits && ot_nd_is_dense(a)) return OT_OK;
-    return ot_fail(s->d, OT_E_INPUT, "input '%.200s' has shape %s, but %s is given%s", v->name, ot_dims_text(v->rank, v->dims, takes, sizeof takes),
-                   ot_dims_text(a->rank, a->dims, given, sizeof given), fits ? ", not dense" : "");
+    return ot_fail(s->d, OT_E_INPUT, "input '%.200s' has shape %s, but %s is given%s", v->name,
+                   ot_dims_text(v->rank, v->dims, takes, sizeof takes), ot_dims_text(a->rank, a->dims, given, sizeof given),
+                   fits ? ", not dense" : "");
 }
 
 /* Initializers that are inputs get the contents that the caller gives. */
@@ -157,7 +158,8 @@ static ot_status check_input(const ot_session *s, const ot_value *v, const ot_nd
     }
     if (!a->data) return ot_fail(s->d, OT_E_INPUT, "input '%.200s' is not given", v->name);
     if (v->dtype != OT_DT_UNKNOWN && v->dtype != a->dtype)
-        return ot_fail(s->d, OT_E_INPUT, "input '%.200s' is %s, but %s is given", v->name, ot_dtype_name(v->dtype), ot_dtype_name(a->dtype));
+        return ot_fail(s->d, OT_E_INPUT, "input '%.200s' is %s, but %s is given", v->name, ot_dtype_name(v->dtype),
+                       ot_dtype_name(a->dtype));
     return check_dims(s, v, a);
 }
 
@@ -178,7 +180,9 @@ static ot_status bind(ot_session *s, const ot_nd *in, const ot_nd *out)
     }
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         ot_slot *slot = &s->top->slots[g->outputs[k]];
-        if (slot->is_const || slot->is_borrowed || slot->place == OT_PLACE_CALLER || !out[k].data || !ot_nd_is_dense(&out[k])) continue;
+        if (slot->is_const || slot->is_borrowed || slot->place == OT_PLACE_CALLER || !out[k].data ||
+            !ot_nd_is_dense(&out[k]))
+            continue;
         slot->place = OT_PLACE_CALLER;
         slot->want = out[k];
     }
@@ -193,7 +197,8 @@ static ot_status hand_out(ot_session *s, uint32_t k, ot_nd *out)
     char made[400], given[400];
     int64_t bytes;
     if (!a->data && !a->list && a->dtype != OT_DT_UNKNOWN)
-        return ot_fail(s->d, OT_E_INPUT, "output '%.200s' is of type %s, which the engine does not hold", v->name, ot_dtype_name(a->dtype));
+        return ot_fail(s->d, OT_E_INPUT, "output '%.200s' is of type %s, which the engine does not hold", v->name,
+                       ot_dtype_name(a->dtype));
     if (!out->data) {
         if (!ot_nd_is_owned(a)) {
             OT_TRY(ot_nd_copy(&s->copies[k], a, &s->heap, s->d));
@@ -204,9 +209,11 @@ static ot_status hand_out(ot_session *s, uint32_t k, ot_nd *out)
         return OT_OK;
     }
     if (out->data == a->data) return OT_OK;
-    if (!a->data || !ot_nd_same_shape(out, a->dtype, a->rank, a->dims) || !ot_nd_is_dense(out) || !ot_nd_bytes(a->dtype, a->rank, a->dims, &bytes))
-        return ot_fail(s->d, OT_E_INPUT, "output '%.200s' is %s %s, but the memory given for it is for %s %s", v->name, ot_dtype_name(a->dtype),
-                       ot_dims_text(a->rank, a->dims, made, sizeof made), ot_dtype_name(out->dtype), ot_dims_text(out->rank, out->dims, given, sizeof given));
+    if (!a->data || !ot_nd_same_shape(out, a->dtype, a->rank, a->dims) || !ot_nd_is_dense(out) ||
+        !ot_nd_bytes(a->dtype, a->rank, a->dims, &bytes))
+        return ot_fail(s->d, OT_E_INPUT, "output '%.200s' is %s %s, but the memory given for it is for %s %s", v->name,
+                       ot_dtype_name(a->dtype), ot_dims_text(a->rank, a->dims, made, sizeof made), ot_dtype_name(out->dtype),
+                       ot_dims_text(out->rank, out->dims, given, sizeof given));
     if (bytes) memcpy(out->data, a->data, (size_t)bytes);
     return OT_OK;
 }

@@ -5,8 +5,8 @@
  *                |                    kernel, addresses of inputs and outputs, what dies after it, bodies
  *                slots, one a value: arrays; their memory is planned (top graph only) or from the heap
  *
- * Graphs nest strictly and a body never runs inside itself, so each graph needs one frame only: slots and addresses are fixed when
- * the session is made, and a step's operands are found without looking anything up.
+ * Graphs nest strictly and a body never runs inside itself, so each graph needs one frame only: slots and addresses are
+ * fixed when the session is made, and a step's operands are found without looking anything up.
  */
 #ifndef OT_ENGINE_SESSION_H
 #define OT_ENGINE_SESSION_H
@@ -146,7 +146,8 @@ struct ot_session {
 
 /* prog.c: the program of g; bodies and functions, too. `absent`: NULL, or of each graph input: does the call omit it? It is
  * in s->all, also when this fails. */
-ot_status ot_prog_new(struct ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth, const bool *absent, ot_prog **out) OT_MUST_USE;
+ot_status ot_prog_new(struct ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth, const bool *absent,
+                      ot_prog **out) OT_MUST_USE;
 /* prog_const.c: the slot of an initializer. */
 ot_status ot_slot_set_tensor(ot_prog *p, ot_slot *slot, const ot_tensor *t) OT_MUST_USE;
 /* Run the step now and make its outputs constants, if it depends on constants only and that is cheap. *done: it was. */
@@ -156,8 +157,6 @@ void ot_prog_release(ot_prog *p);
 
 /* session_plan.c: places in the arena for the top graph's values. Requires steps. */
 ot_status ot_session_plan(struct ot_session *s) OT_MUST_USE;
-/* Does the node hand out its first input as its first output, seen with other dims? */
-bool ot_is_view(const ot_node *n);
 
 /* frame.c */
 ot_status ot_step_run(ot_prog *p, ot_step *step) OT_MUST_USE;

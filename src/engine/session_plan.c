@@ -7,8 +7,8 @@
  *   d          .     .       .        |=====             [d     ]
  *
  * Planned is what a step computes whose size is known, except graph outputs (the caller's, or the heap's), what control flow
- * makes (arrays of its bodies), constants and inputs. Positions are steps; a value read by the step that writes another meets it.
- * What kernels really make is compared with this plan when it is made; see call.c.
+ * makes (arrays of its bodies), constants and inputs. Positions are steps; a value read by the step that writes another
+ * meets it. What kernels really make is compared with this plan when it is made; see call.c.
  */
 #include "session.h"
 
@@ -76,7 +76,8 @@ static ot_status add_outputs(plan_work *w, const ot_step *step)
             add_view(w, n->out[k], n->in[0]);
             continue;
         }
-        if (!ot_value_is_static(x) || x->rank > OT_RANK_MAX || !ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, &bytes) || bytes == 0)
+        if (!ot_value_is_static(x) || x->rank > OT_RANK_MAX || !ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, &bytes) ||
+            bytes == 0)
             continue;
         OT_TRY(add_item(w, n->out[k], bytes));
     }

@@ -1,13 +1,13 @@
 /* Graphs inside nodes -> ot_graph: the subgraphs of If, Loop and Scan, and the bodies of model-local functions.
  *
- * The importer leaves both in the file's form, since passes never look inside. Whoever runs a model reads them here, one by one.
- * A subgraph sees the values of the graphs around it; a function sees its inputs only, and the attributes of the call:
+ * The importer leaves both in the file's form, since passes never look inside. Whoever runs a model reads them here, one by
+ * one. A subgraph sees the values of the graphs around it; a function sees its inputs only, and the attributes of the call:
  *
  *   function f(x) <a: int = 2> { y = Op <axis: int = @a> (x) }      call  z = f <a = 5> (w)
  *                                                                   body  y = Op <axis: int = 5> (x)
  *
- * A reference to an attribute (@a) is replaced by the call's, else by the function's default; without either the attribute is left
- * out. That is done on the file's form, nested subgraphs included, so that everything after sees plain attributes.
+ * A reference to an attribute (@a) is replaced by the call's, else by the function's default; without either the attribute
+ * is left out. That is done on the file's form, nested subgraphs included, so that everything after sees plain attributes.
  */
 #include "import.h"
 #include "model_io.h"
@@ -102,7 +102,9 @@ static ot_status read_defaults(call *c, const Onnx__FunctionProto *f, ot_diag *d
         OT_TRY(ot_pb_scan(bytes, n, &onnx__attribute_proto__descriptor, d));
         Onnx__AttributeProto *a = onnx__attribute_proto__unpack(&allocator, n, bytes);
         if (c->nomem) return ot_fail_nomem(d);
-        if (!a) return ot_fail(d, OT_E_INPUT, "function '%.*s': a default of an attribute is malformed", OT_NAME_SHOWN, ot_text(f->name));
+        if (!a)
+            return ot_fail(d, OT_E_INPUT, "function '%.*s': a default of an attribute is malformed", OT_NAME_SHOWN,
+                           ot_text(f->name));
         if (!OT_PUSH(c->a, c->defaults, c->n_defaults, c->cap_defaults, a)) return ot_fail_nomem(d);
     }
     return OT_OK;
@@ -209,7 +211,8 @@ static ot_status function_graph(call *c, const Onnx__FunctionProto *f, ot_diag *
 static ot_status find_function(ot_model *m, const Onnx__NodeProto *p, const Onnx__FunctionProto **out)
 {
     ot_source *src = m->source;
-    ot_importer im = {.m = m, .d = m->diag, .src = src, .mp = src->model, .functions = src->functions, .scratch = ot_arena_new()};
+    ot_importer im = {
+        .m = m, .d = m->diag, .src = src, .mp = src->model, .functions = src->functions, .scratch = ot_arena_new()};
     uint32_t index;
     bool nomem;
     *out = NULL;

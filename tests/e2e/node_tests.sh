@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# The engine's kernels against the node tests of the onnx package: some of each operator, both kinds of kernels.
+# run --reference: the node tests of the ONNX standard, up to six of each operator.
 . "$(dirname "$0")/lib.bash"
-for kind in "" --fast; do
-    "$PYTHON" "$root/tests/oracle/node_tests.py" --tool "$TOOL" --quick $kind >"$tmp/out" 2>&1 || fail "${kind:-reference}: $(grep -v ' 0 failed' "$tmp/out" | tail -n 40)"
-done
+
+if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then
+    echo "skipped: this build has no engine"
+    exit 0
+fi
+"$PYTHON" "$root/tests/oracle/node_tests.py" --tool "$TOOL" --quick >"$tmp/out" 2>&1 || fail "$(grep -E '^fail|Error' "$tmp/out" | head -n 20)"
+tail -n 1 "$tmp/out"
 finish

@@ -72,7 +72,8 @@ static inline void check_floats(const ot_nd *a, const float *want, size_t n)
     assert_int_equal(have, n);
     for (size_t k = 0; k < n; k++) {
         float got = ((const float *)a->data)[k], most = want[k] < 0 ? -want[k] : want[k];
-        if (!(got - want[k] <= 1e-5f * most && want[k] - got <= 1e-5f * most)) fail_msg("element %zu: %g, not %g", k, (double)got, (double)want[k]);
+        if (!(got - want[k] <= 1e-5f * most && want[k] - got <= 1e-5f * most))
+            fail_msg("element %zu: %g, not %g", k, (double)got, (double)want[k]);
     }
 }
 #define CHECK_FLOATS(a, ...) check_floats(a, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))

@@ -18,7 +18,8 @@ static wire x_attr_float(const char *name, float f)
 /* Function `name` of domain "d": inputs, outputs, attributes and nodes are given as they are encoded. */
 static wire x_function(const char *name, const char *in, const char *out, const char *attrs, wire nodes)
 {
-    return w_msg(25, W(w_str(1, name), w_words(4, in), w_words(5, out), w_words(6, attrs), nodes, w_msg(9, w_int(2, 16)), w_str(10, "d")));
+    return w_msg(25, W(w_str(1, name), w_words(4, in), w_words(5, out), w_words(6, attrs), nodes, w_msg(9, w_int(2, 16)),
+                       w_str(10, "d")));
 }
 
 /* Nodes of graphs are field 1, those of functions field 7. */
@@ -74,7 +75,8 @@ static void check_y(wire file, float y0, float y1)
 static wire leaky(void)
 {
     return x_function("Leak", "a", "b", "slope",
-                      W(x_plain(IN_FUNCTION, "LeakyRelu", "a", "t", x_attr_ref("alpha", "slope", 1)), x_plain(IN_FUNCTION, "Mul", "t t", "b", W_NONE)));
+                      W(x_plain(IN_FUNCTION, "LeakyRelu", "a", "t", x_attr_ref("alpha", "slope", 1)),
+                        x_plain(IN_FUNCTION, "Mul", "t t", "b", W_NONE)));
 }
 
 static void attributes_of_calls(void **state)
@@ -85,8 +87,8 @@ static void attributes_of_calls(void **state)
     f = leaky();
     check_y(x_whole(x_call(IN_GRAPH, "Leak", "x", "y", "call", W_NONE), f), 0.0001f, 9); /* the operator's own default */
     wire body = x_plain(IN_FUNCTION, "LeakyRelu", "a", "b", x_attr_ref("alpha", "slope", 1));
-    wire with_default = w_msg(25, W(w_str(1, "Leak"), w_words(4, "a"), w_words(5, "b"), body, w_msg(9, w_int(2, 16)), w_str(10, "d"),
-                                    w_msg(11, W(w_str(1, "slope"), w_float(2, 0.25f), w_int(20, 1)))));
+    wire with_default = w_msg(25, W(w_str(1, "Leak"), w_words(4, "a"), w_words(5, "b"), body, w_msg(9, w_int(2, 16)),
+                                    w_str(10, "d"), w_msg(11, W(w_str(1, "slope"), w_float(2, 0.25f), w_int(20, 1)))));
     check_y(x_whole(x_call(IN_GRAPH, "Leak", "x", "y", "call", W_NONE), with_default), -0.25f, 3);
 }
 
@@ -95,7 +97,9 @@ static void functions_call_functions(void **state)
 {
     (void)state;
     wire inner = x_function("Twice", "x", "y", "", x_plain(IN_FUNCTION, "Add", "x x", "y", W_NONE));
-    wire outer = x_function("Quad", "y", "x", "", W(x_call(IN_FUNCTION, "Twice", "y", "w", "a", W_NONE), x_call(IN_FUNCTION, "Twice", "w", "x", "b", W_NONE)));
+    wire outer = x_function(
+        "Quad", "y", "x", "",
+        W(x_call(IN_FUNCTION, "Twice", "y", "w", "a", W_NONE), x_call(IN_FUNCTION, "Twice", "w", "x", "b", W_NONE)));
     wire nodes = W(x_call(IN_GRAPH, "Quad", "x", "t", "q", W_NONE), x_plain(IN_GRAPH, "Mul", "t w", "y", W_NONE));
     check_y(x_whole(nodes, W(outer, inner)), -8, 24);
 }
@@ -107,7 +111,8 @@ static void calls_omit_inputs(void **state)
     wire f = x_function("Cut", "a lo hi", "b", "", x_plain(IN_FUNCTION, "Clip", "a lo hi", "b", W_NONE));
     check_y(x_whole(x_call(IN_GRAPH, "Cut", "x", "y", "c", W_NONE), f), -1, 3);
     static const float one = 1;
-    wire k = x_plain(IN_GRAPH, "Constant", "", "k", w_msg(5, W(w_str(1, "value"), w_msg(5, x_tensor("", OT_F32, DIMS(-9), &one, 4)), w_int(20, 4))));
+    wire k = x_plain(IN_GRAPH, "Constant", "", "k",
+                     w_msg(5, W(w_str(1, "value"), w_msg(5, x_tensor("", OT_F32, DIMS(-9), &one, 4)), w_int(20, 4))));
     f = x_function("Cut", "a lo hi", "b", "", x_plain(IN_FUNCTION, "Clip", "a lo hi", "b", W_NONE));
     check_y(x_whole(W(k, x_call(IN_GRAPH, "Cut", "x _ k", "y", "c", W_NONE)), f), -1, 1);
 }
@@ -116,7 +121,8 @@ static void results_may_be_inputs(void **state)
 {
     (void)state;
     wire f = x_function("Both", "a b", "b c", "", x_plain(IN_FUNCTION, "Neg", "a", "c", W_NONE));
-    check_y(x_whole(W(x_call(IN_GRAPH, "Both", "x w", "p q", "c", W_NONE), x_plain(IN_GRAPH, "Add", "p q", "y", W_NONE)), f), 3, -1);
+    check_y(x_whole(W(x_call(IN_GRAPH, "Both", "x w", "p q", "c", W_NONE), x_plain(IN_GRAPH, "Add", "p q", "y", W_NONE)), f),
+            3, -1);
 }
 
 static void functions_are_checked(void **state)
@@ -183,8 +189,9 @@ static void bodies_are_imported(void **state)
     (void)state;
     float one = 1;
     wire deep = W(x_plain(IN_GRAPH, "Add", "t w", "deep", W_NONE), w_str(2, "deepest"), w_msg(12, w_str(1, "deep")));
-    wire body = W(x_plain(IN_GRAPH, "Add", "x k", "t", W_NONE), w_msg(1, x_node("If", "c", "x2", "inner", x_attr_graph("then_branch", deep))),
-                  w_str(2, "body"), w_msg(5, x_tensor("k", OT_F32, DIMS(1), &one, 4)), w_msg(11, x_value_info("c", OT_BOOL, DIMS(-9))),
+    wire body = W(x_plain(IN_GRAPH, "Add", "x k", "t", W_NONE),
+                  w_msg(1, x_node("If", "c", "x2", "inner", x_attr_graph("then_branch", deep))), w_str(2, "body"),
+                  w_msg(5, x_tensor("k", OT_F32, DIMS(1), &one, 4)), w_msg(11, x_value_info("c", OT_BOOL, DIMS(-9))),
                   w_msg(12, w_str(1, "x2")), w_msg(12, w_str(1, "x")));
     wire file = x_whole(w_msg(1, x_node("Loop", "x", "y", "loop", x_attr_graph("body", body))), W_NONE);
     ot_diag d = {0};
@@ -216,7 +223,8 @@ static void bodies_are_imported(void **state)
 
 /* ---- running subgraphs; arena memory is poisoned as soon as the plan gives it up ---- */
 
-static const char head[] = "  input %x : float32[2]\n  init %yes : bool[] = [1]\n  init %no : bool[] = [0]\n  init %w : float32[2] = [10, 20]\n";
+static const char head[] =
+    "  input %x : float32[2]\n  init %yes : bool[] = [1]\n  init %no : bool[] = [0]\n  init %w : float32[2] = [10, 20]\n";
 
 /* y of a graph in text form for x = {-1, 3}, twice; nothing stays behind. */
 static void check_text(const char *rest, float y0, float y1)
@@ -265,10 +273,11 @@ static void loops_carry_states(void **state)
         char text[2000];
         snprintf(text, sizeof text,
                  "  init %%n : int64[] = [%d]\n  %%a = Neg(%%x)\n"
-                      "  %%r : float32[2] = Loop(%%n, _, %%a) {body=graph step {\n input %%i : int64[]\n input %%go : bool[]\n input %%q : float32[2]\n"
-                      " outer %%w : float32[2]\n %%d : float32[2] = Add(%%q, %%q)\n %%next : float32[2] = Add(%%d, %%w)\n"
-                      " %%again : bool[] = Identity(%%go)\n output %%again\n output %%next\n}}\n"
-                      "  %%s = Relu(%%x)\n  %%u = Abs(%%s)\n  %%v = Sub(%%u, %%s)\n  %%y = Add(%%r, %%v)\n  output %%y",
+                 "  %%r : float32[2] = Loop(%%n, _, %%a) {body=graph step {\n input %%i : int64[]\n input %%go : bool[]\n "
+                 "input %%q : float32[2]\n"
+                 " outer %%w : float32[2]\n %%d : float32[2] = Add(%%q, %%q)\n %%next : float32[2] = Add(%%d, %%w)\n"
+                 " %%again : bool[] = Identity(%%go)\n output %%again\n output %%next\n}}\n"
+                 "  %%s = Relu(%%x)\n  %%u = Abs(%%s)\n  %%v = Sub(%%u, %%s)\n  %%y = Add(%%r, %%v)\n  output %%y",
                  times);
         if (times)
             check_text(text, 1 * 32 + 310, -3 * 32 + 620);
@@ -282,11 +291,14 @@ static void bodies_nest(void **state)
 {
     (void)state;
     check_text("  init %n : int64[] = [3]\n  %a = Neg(%x)\n"
-                    "  %y : float32[2] = Loop(%n, %yes, %w) {body=graph step {\n input %i : int64[]\n input %go : bool[]\n input %q : float32[2]\n"
-                    " outer %a : float32[2]\n outer %no : bool[]\n"
-                    " %next : float32[2] = If(%no) {then_branch=graph t {\n outer %q : float32[2]\n %tt : float32[2] = Neg(%q)\n output %tt\n},"
-                    " else_branch=graph e {\n outer %q : float32[2]\n outer %a : float32[2]\n %ee : float32[2] = Add(%q, %a)\n output %ee\n}}\n"
-                    " %again : bool[] = Identity(%go)\n output %again\n output %next\n}}\n  output %y",
+               "  %y : float32[2] = Loop(%n, %yes, %w) {body=graph step {\n input %i : int64[]\n input %go : bool[]\n input "
+               "%q : float32[2]\n"
+               " outer %a : float32[2]\n outer %no : bool[]\n"
+               " %next : float32[2] = If(%no) {then_branch=graph t {\n outer %q : float32[2]\n %tt : float32[2] = Neg(%q)\n "
+               "output %tt\n},"
+               " else_branch=graph e {\n outer %q : float32[2]\n outer %a : float32[2]\n %ee : float32[2] = Add(%q, %a)\n "
+               "output %ee\n}}\n"
+               " %again : bool[] = Identity(%go)\n output %again\n output %next\n}}\n  output %y",
                13, 11);
 }
 
@@ -297,9 +309,11 @@ static void sequences_outlive_their_makers(void **state)
     wire nodes = W(x_plain(IN_GRAPH, "Neg", "x", "a", W_NONE), x_plain(IN_GRAPH, "SequenceConstruct", "a w", "q", W_NONE),
                    x_plain(IN_GRAPH, "Abs", "x", "b", W_NONE), x_plain(IN_GRAPH, "Sub", "b b", "c", W_NONE),
                    x_plain(IN_GRAPH, "ConcatFromSequence", "q", "d", W(x_attr_int("axis", 0), x_attr_int("new_axis", 1))),
-                   x_plain(IN_GRAPH, "ReduceSum", "d k", "e", x_attr_int("keepdims", 0)), x_plain(IN_GRAPH, "Add", "c e", "y", W_NONE));
+                   x_plain(IN_GRAPH, "ReduceSum", "d k", "e", x_attr_int("keepdims", 0)),
+                   x_plain(IN_GRAPH, "Add", "c e", "y", W_NONE));
     int64_t zero = 0;
-    wire k = x_plain(IN_GRAPH, "Constant", "", "k", w_msg(5, W(w_str(1, "value"), w_msg(5, x_tensor("", OT_I64, DIMS(1), &zero, 8)), w_int(20, 4))));
+    wire k = x_plain(IN_GRAPH, "Constant", "", "k",
+                     w_msg(5, W(w_str(1, "value"), w_msg(5, x_tensor("", OT_I64, DIMS(1), &zero, 8)), w_int(20, 4))));
     check_y(x_whole(W(k, nodes), W_NONE), 3, -1);
 }
 
@@ -310,10 +324,13 @@ static void sequences_are_no_tensors(void **state)
     float x[] = {-1, 3};
     bench b;
     ot_nd in = F32S(x, 2), out = {0};
-    open_wire(&b, x_whole(W(x_plain(IN_GRAPH, "SequenceConstruct", "x x", "q", W_NONE), x_plain(IN_GRAPH, "Neg", "q", "y", W_NONE)), W_NONE));
+    open_wire(&b, x_whole(W(x_plain(IN_GRAPH, "SequenceConstruct", "x x", "q", W_NONE),
+                            x_plain(IN_GRAPH, "Neg", "q", "y", W_NONE)),
+                          W_NONE));
     assert_int_equal(b.status, OT_OK);
     assert_int_equal(ot_session_run(b.s, &in, &out, &b.d), OT_E_INPUT);
-    assert_string_equal(b.d.message, "node 'Neg' (Neg): input 0 is a sequence, which this operator of the engine does not take");
+    assert_string_equal(b.d.message,
+                        "node 'Neg' (Neg): input 0 is a sequence, which this operator of the engine does not take");
     close_bench(&b);
 }
 
@@ -349,8 +366,9 @@ static ot_status everything(wire file, ot_diag *d)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    wire nodes = W(x_call(IN_GRAPH, "Leak", "x", "t", "call", x_attr_float("slope", 0.5f)), x_plain(IN_GRAPH, "Abs", "w", "v", W_NONE),
-                   x_plain(IN_GRAPH, "Div", "v v", "one", W_NONE), x_plain(IN_GRAPH, "Mul", "t one", "u", W_NONE), x_plain(IN_GRAPH, "Abs", "u", "y", W_NONE));
+    wire nodes = W(x_call(IN_GRAPH, "Leak", "x", "t", "call", x_attr_float("slope", 0.5f)),
+                   x_plain(IN_GRAPH, "Abs", "w", "v", W_NONE), x_plain(IN_GRAPH, "Div", "v v", "one", W_NONE),
+                   x_plain(IN_GRAPH, "Mul", "t one", "u", W_NONE), x_plain(IN_GRAPH, "Abs", "u", "y", W_NONE));
     wire file = x_whole(nodes, leaky());
     ot_set_alloc_hook(failing_hook);
     long k = 0;

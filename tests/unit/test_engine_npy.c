@@ -148,7 +148,8 @@ static void sequences_share(void **state)
 static void files_are_read_back(void **state)
 {
     (void)state;
-    static const ot_dtype types[] = {OT_F32, OT_F64, OT_F16, OT_BF16, OT_I8, OT_U8, OT_I16, OT_U16, OT_I32, OT_U32, OT_I64, OT_U64, OT_BOOL};
+    static const ot_dtype types[] = {OT_F32, OT_F64, OT_F16, OT_BF16, OT_I8,  OT_U8,  OT_I16,
+                                     OT_U16, OT_I32, OT_U32, OT_I64,  OT_U64, OT_BOOL};
     static const int64_t dims[4][3] = {{2, 3, 4}, {5, 0, 0}, {7, 1, 0}, {0, 0, 0}};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (uint32_t rank = 0; rank < 4; rank++) {
@@ -209,13 +210,22 @@ static void bad_files_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "", "{", "{}", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)", "[1]",
+        "",
+        "{",
+        "{}",
+        "{'descr': '<f4'}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)",
+        "[1]",
         "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,3)}",
-        "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,3)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2,-3)}",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': 6}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2 3)}",
-        "{'descr': '>f4', 'fortran_order': False, 'shape': (2,3)}", "{'descr': '|O', 'fortran_order': False, 'shape': (2,3)}",
+        "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,3)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,-3)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': 6}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2 3)}",
+        "{'descr': '>f4', 'fortran_order': False, 'shape': (2,3)}",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (2,3)}",
         "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,3)}",
-        "{'descr': '', 'fortran_order': False, 'shape': (2,3)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2,3), 'x': 1}",
+        "{'descr': '', 'fortran_order': False, 'shape': (2,3)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,3), 'x': 1}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (2,4)}", /* more than there is */
         "{'descr': '<f4', 'fortran_order': False, 'shape': (4000000000, 4000000000)}",
         "{'descr': '<f8', 'fortran_order': False, 'shape': (999999999999999999,)}",

@@ -8,7 +8,7 @@
 static void matmul(void **state)
 {
     (void)state;
-    RIGHT(13, "MatMul(%a, %b)", WANT("float32[2,2] = [21, 43, 41, 83]"), M22, "float32[2,2] = [1, 3, 10, 20]");
+    RIGHT(13, "MatMul(%a, %b)", WANT("float32[2,2] = [21, 43, 43, 89]"), M22, "float32[2,2] = [1, 3, 10, 20]");
     RIGHT(13, "MatMul(%a, %b)", WANT("float32[] = [11]"), "float32[2] = [1, 2]", "float32[2] = [3, 4]");
     RIGHT(13, "MatMul(%a, %b)", WANT("float32[2] = [7, 10]"), "float32[2] = [1, 2]", M22);
     RIGHT(13, "MatMul(%a, %b)", WANT("float32[2] = [5, 11]"), M22, "float32[2] = [1, 2]");
@@ -36,7 +36,7 @@ static void integer_products(void **state)
     RIGHT(21, "QLinearMatMul(%a, %b, %c, %d, %e, %f, %g, %h)", WANT("int8[2,2] = [10, -100, 20, -128]"), "int8[2,1] = [10, 20]", "float16[] = [1]",
           "int8[] = [0]", "int8[1,2] = [1, -20]", "float16[2] = [1, 0.5]", "int8[2] = [0, 0]", "float16[] = [1]", "int8[] = [0]");
     WRONG(10, "MatMulInteger(%a, %b, %c)", "must have 1 or 2", "uint8[2,1] = [1, 7]", "int8[1,2] = [3, 5]", "uint8[3] = [1, 2, 3]");
-    WRONG(10, "MatMulInteger(%a, %b, %c)", "type uint8, input 1 has int8", "uint8[2,1] = [1, 7]", "int8[1,2] = [3, 5]", "int8[] = [1]", "uint8[] = [1]");
+    WRONG(10, "MatMulInteger(%a, %b, %c)", "type int8, input 0 has uint8", "uint8[2,1] = [1, 7]", "int8[1,2] = [3, 5]", "int8[] = [1]");
 }
 
 static void gemm(void **state)
@@ -65,13 +65,13 @@ static void einsum(void **state)
     RIGHT(12, "Einsum(%a, %b) {equation=\"...,...\"}", WANT("int32[2,2] = [10, 20, 30, 40]"), "int32[2,2] = [1, 2, 3, 4]", "int32[] = [10]");
     RIGHT(12, "Einsum(%a, %b) {equation=\"ij,ij->i\"}", WANT("float32[2] = [5, 11]"), M22, "float32[1,2] = [1, 2]");
     RIGHT(12, "Einsum(%a, %b) {equation=\"i,i->\"}", WANT("float32[] = [0]"), "float32[0] = []", "float32[0] = []");
-    WRONG(12, "Einsum(%a) {equation=\"ij->k\"}", "different ones of the inputs", M22);
+    WRONG(12, "Einsum(%a) {equation=\"ij->k\"}", "in no operand", M22);
     WRONG(12, "Einsum(%a) {equation=\"ij->ii\"}", "different ones of the inputs", M22);
     WRONG(12, "Einsum(%a) {equation=\"i\"}", "1 labels, its operand 2 axes", M22);
     WRONG(12, "Einsum(%a) {equation=\"ijk\"}", "more labels", M22);
     WRONG(12, "Einsum(%a) {equation=\"ij,jk\"}", "more terms", M22);
     WRONG(12, "Einsum(%a, %b) {equation=\"ij\"}", "fewer terms", M22, M22);
-    WRONG(12, "Einsum(%a) {equation=\"..j\"}", "stray dot", M22);
+    WRONG(12, "Einsum(%a) {equation=\"..j\"}", "unexpected '.'", M22);
     WRONG(12, "Einsum(%a) {equation=\"i1\"}", "'1'", M22);
     WRONG(12, "Einsum(%a, %b) {equation=\"i,i\"}", "stands for 2 and 3", "float32[2] = [1, 2]", "float32[3] = [1, 2, 3]");
     WRONG(12, "Einsum(%a)", "equation is missing", M22);
@@ -106,7 +106,7 @@ static void dequantize(void **state)
     WRONG(13, "DequantizeLinear(%a, %b, %c)", "type uint8, input 0 has int8", "int8[1] = [1]", "float32[] = [1]", "uint8[] = [0]");
     RIGHT(11, "DynamicQuantizeLinear(%a)", WANT("uint8[6] = [153, 255, 0, 26, 221, 179]", "float32[] = [0.019607844]", "uint8[] = [153]"),
           "float32[6] = [0, 2, -3, -2.5, 1.34, 0.5]");
-    RIGHT(11, "DynamicQuantizeLinear(%a)", WANT("uint8[2] = [0, 0]", "float32[] = [0.003921569]", "uint8[] = [0]"), "float32[2] = [0, 0]");
+    RIGHT(11, "DynamicQuantizeLinear(%a)", WANT("uint8[2] = [0, 0]", "float32[] = [1]", "uint8[] = [0]"), "float32[2] = [0, 0]");
 }
 
 /* ---- recurrence: H = relu(x + 10 H) ---- */
@@ -250,7 +250,7 @@ static void fourier(void **state)
     (void)state;
     RIGHT(17, "DFT(%a)", WANT("float32[1,2,2] = [3, 0, -1, 0]"), "float32[1,2,1] = [1, 2]");
     /* i^-k of 0 1 0 0 */
-    RIGHT(20, "DFT(%a, _, %b)", WANT("float32[4,2] = [1, 0, 6.123234e-17, -1, -1, -1.2246468e-16, -1.8369702e-16, 1]"), "float32[4,1] = [0, 1, 0, 0]",
+    RIGHT(20, "DFT(%a, _, %b)", WANT("float32[4,2] = [1, 0, 0, -1, -1, 0, 0, 1]"), "float32[4,1] = [0, 1, 0, 0]",
           "int64[] = [0]");
     RIGHT(20, "DFT(%a, %b) {onesided=1}", WANT("float32[2,2] = [1, 0, 1, 0]"), "float32[1,1] = [1]", "int64[] = [2]");
     RIGHT(20, "DFT(%a) {inverse=1}", WANT("float32[2,2] = [1, 0, 2, 0]"), "float32[2,2] = [3, 0, -1, 0]");
