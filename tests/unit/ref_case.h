@@ -25,7 +25,7 @@ typedef struct ref_case {
 /* The array that initializer `letter`k of the contents holds. */
 static inline ot_nd case_array(const ot_model *m, char letter, uint32_t k)
 {
-    char name[8];
+    char name[16];
     snprintf(name, sizeof name, "%c%u", letter, k);
     const ot_tensor *t = m->graph->values[ot_value_find(m->graph, name)].init;
     ot_nd a = {.data = (void *)t->data};
