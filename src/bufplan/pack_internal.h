@@ -1,4 +1,4 @@
-/* Inside the packer: what pack.c (the driver), search*.c (exact) and greedy.c, improve.c (heuristics) share. */
+/* Inside the packer: what pack.c (the driver), valley*.c (exact) and greedy.c, improve*.c (heuristics) share. */
 #ifndef OT_PACK_INTERNAL_H
 #define OT_PACK_INTERNAL_H
 
@@ -20,7 +20,7 @@ double pack_now(void); /* CLOCK_MONOTONIC seconds */
 
 typedef enum pack_answer { PACK_FOUND, PACK_NONE /* proved */, PACK_LIMIT /* budget used up */ } pack_answer;
 
-/* search.c: a packing of height <= capacity, or the proof that there is none. `order`: number of a static order or strategy
+/* valley.c: a packing of height <= capacity, or the proof that there is none. `order`: number of a static order or strategy
  * (deterministic; any number is valid). offsets: [n], written when found. */
 ot_status pack_search(const ot_pack_problem *p, int64_t capacity, uint32_t order, uint32_t rules, pack_budget *b, int64_t *offsets,
                       pack_answer *answer) OT_MUST_USE;

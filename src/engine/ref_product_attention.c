@@ -50,7 +50,8 @@ static ot_status open_heads(ot_call *c, uint32_t k, const char *attr, heads *h)
     } else if (a->rank == 3) {
         h->heads = ot_attr_int(c->node, attr, 0);
         if (h->heads < 1 || a->dims[2] % h->heads != 0)
-            return ot_call_fail(c, "%s is %lld, input %u has %lld numbers to share out", attr, (long long)h->heads, k, (long long)a->dims[2]);
+            return ot_call_fail(c, "%s is %lld, input %u has %lld numbers to share out", attr, (long long)h->heads, k,
+                                (long long)a->dims[2]);
         h->length = a->dims[1];
         h->size = a->dims[2] / h->heads;
     } else {
@@ -119,8 +120,8 @@ static ot_status attention_open(ot_call *c, attention *a)
     OT_TRY(open_heads(c, 0, "q_num_heads", &a->q));
     OT_TRY(open_heads(c, 1, "kv_num_heads", &a->k));
     OT_TRY(open_heads(c, 2, "kv_num_heads", &a->v));
-    if (a->k.batch != a->q.batch || a->v.batch != a->q.batch || a->k.length != a->v.length || a->k.heads != a->v.heads || a->k.size != a->q.size ||
-        a->q.flat != a->k.flat || a->q.flat != a->v.flat)
+    if (a->k.batch != a->q.batch || a->v.batch != a->q.batch || a->k.length != a->v.length || a->k.heads != a->v.heads ||
+        a->k.size != a->q.size || a->q.flat != a->k.flat || a->q.flat != a->v.flat)
         return ot_call_fail(c, "the shapes of Q, K and V do not agree");
     if (a->k.heads < 1 || a->q.heads % a->k.heads != 0)
         return ot_call_fail(c, "%lld heads of K do not divide %lld heads of Q", (long long)a->k.heads, (long long)a->q.heads);
@@ -131,7 +132,8 @@ static ot_status attention_open(ot_call *c, attention *a)
     a->left = ot_attr_int(c->node, "left_window_size", -1);
     a->right = ot_attr_int(c->node, "right_window_size", -1);
     a->mode = ot_attr_int(c->node, "qk_matmul_output_mode", 0);
-    if (a->left < -1 || a->right < -1 || a->mode < 0 || a->mode > 3) return ot_call_fail(c, "a window size or qk_matmul_output_mode is out of range");
+    if (a->left < -1 || a->right < -1 || a->mode < 0 || a->mode > 3)
+        return ot_call_fail(c, "a window size or qk_matmul_output_mode is out of range");
     a->mask = ot_num_in(c, 3);
     OT_TRY(open_cache(c, a));
     return check_mask(c, a);
@@ -210,7 +212,8 @@ ot_status ot_ref_attention(ot_call *c)
     int64_t score_dims[4] = {a.q.batch, a.q.heads, a.q.length, a.total};
     if (!ot_product(dims, 4, &n) || !ot_product(score_dims, 4, &n_scores) || !ot_mul_i64(a.q.heads, a.v.size, &flat[2]))
         return ot_call_fail(c, "the output is too large");
-    double *y = ot_num_scratch(c, n, sizeof *y), *scores = y && ot_num_out(c, 3) ? ot_num_scratch(c, n_scores, sizeof *scores) : NULL;
+    double *y = ot_num_scratch(c, n, sizeof *y),
+           *scores = y && ot_num_out(c, 3) ? ot_num_scratch(c, n_scores, sizeof *scores) : NULL;
     if (!y || (ot_num_out(c, 3) && !scores)) return OT_E_NOMEM;
     OT_TRY(attend(c, &a, y, scores));
     ot_dtype t = c->in[0]->dtype;

@@ -3,8 +3,9 @@
  *   "bij,bjk->bik"   labels b i k of the output, then j that is summed:
  *   for b, i, k:  y = sum over j of  a[b, i, j] * b[b, j, k]       each operand is addressed by its own step per label
  *
- * A label that an operand has twice walks its diagonal: the steps add up. The dimensions under an ellipsis are labels, too, aligned at
- * the right; dimensions of 1 broadcast. Without "->" the output has the ellipsis and the labels that occur once, in alphabetical order.
+ * A label that an operand has twice walks its diagonal: the steps add up. The dimensions under an ellipsis are labels, too,
+ * aligned at the right; dimensions of 1 broadcast. Without "->" the output has the ellipsis and the labels that occur once, in
+ * alphabetical order.
  */
 #include "ref_product.h"
 

@@ -1,9 +1,8 @@
 /* DFT and STFT, by definition.
  *
- *   X[k] = sum over n of x[n] e^(-2 pi i k n / N)        inverse: conjugated, over N; k n is reduced modulo N first, which keeps the
- *                                                        angles exact
- * The last axis holds real numbers (1) or complex ones (2). onesided: only the first N / 2 + 1 of X, whose rest are conjugates; with
- * inverse, it is the input that is so shortened, and the output is real.
+ *   X[k] = sum over n of x[n] e^(-2 pi i k n / N)        inverse: conjugated, over N; k n is reduced modulo N first, which keeps
+ * the angles exact The last axis holds real numbers (1) or complex ones (2). onesided: only the first N / 2 + 1 of X, whose rest
+ * are conjugates; with inverse, it is the input that is so shortened, and the output is real.
  */
 #include "ref_product.h"
 
@@ -30,7 +29,8 @@ static ot_status circle_new(ot_call *c, int64_t n, circle *o)
 }
 
 /* Sum over the signal of (re, im)[t] e^(sign 2 pi i k t / N); entries `step` apart. im may be NULL. */
-static void transform(const circle *o, const double *re, const double *im, int64_t step, int64_t len, int64_t k, int sign, double *out)
+static void transform(const circle *o, const double *re, const double *im, int64_t step, int64_t len, int64_t k, int sign,
+                      double *out)
 {
     int64_t j = 0;
     out[0] = out[1] = 0;
@@ -70,7 +70,8 @@ static ot_status dft_open(ot_call *c, dft *d, int64_t *dims)
     uint32_t axis;
     OT_TRY(ot_num_type(c, 1, OT_NUM_INDEX));
     OT_TRY(ot_num_single(c, 1));
-    if (x->rank < 2 || (x->dims[x->rank - 1] != 1 && x->dims[x->rank - 1] != 2)) return ot_call_fail(c, "the last axis must hold 1 or 2 numbers");
+    if (x->rank < 2 || (x->dims[x->rank - 1] != 1 && x->dims[x->rank - 1] != 2))
+        return ot_call_fail(c, "the last axis must hold 1 or 2 numbers");
     OT_TRY(dft_axis(c, &axis));
     d->inverse = ot_attr_int(c->node, "inverse", 0) != 0;
     d->onesided = ot_attr_int(c->node, "onesided", 0) != 0;
@@ -158,7 +159,8 @@ static ot_status stft_open(ot_call *c, stft *s)
     s->step = ot_nd_int(c->in[1], 0);
     s->frame = length ? ot_nd_int(length, 0) : window ? ot_num_count(window) : s->length;
     if (s->step < 1 || s->frame < 1 || s->frame > s->length)
-        return ot_call_fail(c, "frames of %lld, %lld apart, do not fit a signal of %lld", (long long)s->frame, (long long)s->step, (long long)s->length);
+        return ot_call_fail(c, "frames of %lld, %lld apart, do not fit a signal of %lld", (long long)s->frame, (long long)s->step,
+                            (long long)s->length);
     OT_TRY(ot_num_dims(c, 2, 1, &s->frame));
     s->frames = (s->length - s->frame) / s->step + 1;
     s->bins = onesided && s->parts == 1 ? s->frame / 2 + 1 : s->frame;

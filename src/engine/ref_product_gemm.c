@@ -51,7 +51,8 @@ static void gemm_doubles(const gemm *g, const double *a, const double *b, const 
         double *row = y + m * g->n;
         for (int64_t k = 0; k < g->k; k++)
             for (int64_t n = 0; n < g->n; n++) row[n] += a[m * g->a_row + k * g->a_column] * b[k * g->b_row + n * g->b_column];
-        for (int64_t n = 0; n < g->n; n++) row[n] = g->alpha * row[n] + (bias ? g->beta * bias[m * g->c_row + n * g->c_column] : 0);
+        for (int64_t n = 0; n < g->n; n++)
+            row[n] = g->alpha * row[n] + (bias ? g->beta * bias[m * g->c_row + n * g->c_column] : 0);
     }
 }
 
@@ -62,7 +63,8 @@ static void gemm_ints(const gemm *g, const int64_t *a, const int64_t *b, const i
     for (int64_t i = 0; i < g->m * g->n; i++) {
         int64_t m = i / g->n, n = i % g->n;
         uint64_t sum = 0;
-        for (int64_t k = 0; k < g->k; k++) sum += (uint64_t)a[m * g->a_row + k * g->a_column] * (uint64_t)b[k * g->b_row + n * g->b_column];
+        for (int64_t k = 0; k < g->k; k++)
+            sum += (uint64_t)a[m * g->a_row + k * g->a_column] * (uint64_t)b[k * g->b_row + n * g->b_column];
         sum = sum * alpha + (bias ? beta * (uint64_t)bias[m * g->c_row + n * g->c_column] : 0);
         ot_num_put_int(y, i, (int64_t)sum);
     }
@@ -91,7 +93,8 @@ static ot_status run_gemm(ot_call *c, const ot_activation *act)
     int64_t dims[2] = {g.m, g.n};
     if (!ot_product(dims, 2, &n)) return ot_call_fail(c, "the output is too large");
     if (!ot_num_is(c->in[0]->dtype, OT_NUM_FLOATS)) return integer_gemm(c, &g, dims);
-    double *a = ot_num_doubles(c, c->in[0]), *b = a ? ot_num_doubles(c, c->in[1]) : NULL, *v = b && bias ? ot_num_doubles(c, bias) : NULL;
+    double *a = ot_num_doubles(c, c->in[0]), *b = a ? ot_num_doubles(c, c->in[1]) : NULL,
+           *v = b && bias ? ot_num_doubles(c, bias) : NULL;
     double *y = b ? ot_num_scratch(c, n, sizeof *y) : NULL;
     if (!y || (bias && !v)) return OT_E_NOMEM;
     gemm_doubles(&g, a, b, v, y);
@@ -112,6 +115,7 @@ ot_status ot_ref_fused_gemm(ot_call *c)
     if (!ot_activation_find(name, &act)) return ot_call_fail(c, "activation '%s' is unknown", name);
     act.alpha = (double)ot_attr_float(c->node, "activation_alpha", (float)act.alpha);
     act.beta = (double)ot_attr_float(c->node, "activation_beta", (float)act.beta);
-    if (!ot_num_is(c->n_in > 0 && c->in[0] ? c->in[0]->dtype : OT_F32, OT_NUM_FLOATS)) return ot_call_fail(c, "needs floating inputs");
+    if (!ot_num_is(c->n_in > 0 && c->in[0] ? c->in[0]->dtype : OT_F32, OT_NUM_FLOATS))
+        return ot_call_fail(c, "needs floating inputs");
     return run_gemm(c, &act);
 }

@@ -23,12 +23,14 @@ static ot_status rotary_open(ot_call *c, rotary *r)
     r->batch = x->dims[0];
     r->heads = r->flat ? ot_attr_int(c->node, "num_heads", 0) : x->dims[1];
     r->length = x->dims[r->flat ? 1 : 2];
-    if (r->flat && (r->heads < 1 || x->dims[2] % r->heads != 0)) return ot_call_fail(c, "num_heads %lld does not fit", (long long)r->heads);
+    if (r->flat && (r->heads < 1 || x->dims[2] % r->heads != 0))
+        return ot_call_fail(c, "num_heads %lld does not fit", (long long)r->heads);
     r->size = r->flat ? x->dims[2] / r->heads : x->dims[3];
     r->interleaved = ot_attr_int(c->node, "interleaved", 0) != 0;
     int64_t turned = ot_attr_int(c->node, "rotary_embedding_dim", 0);
     if (turned == 0) turned = r->size;
-    if (turned < 0 || turned > r->size || turned % 2 != 0) return ot_call_fail(c, "%lld numbers of %lld cannot be turned", (long long)turned, (long long)r->size);
+    if (turned < 0 || turned > r->size || turned % 2 != 0)
+        return ot_call_fail(c, "%lld numbers of %lld cannot be turned", (long long)turned, (long long)r->size);
     r->half = turned / 2;
     int64_t ids[2] = {r->batch, r->length}, by_token[3] = {r->batch, r->length, r->half};
     OT_TRY(ot_num_dims(c, 3, 2, ids));
@@ -120,8 +122,10 @@ static ot_status linear_open(ot_call *c, linear *a)
     if (k_last % a->heads != 0 || k_last / a->heads != a->dk) return ot_call_fail(c, "the keys have not the size of the queries");
     if (a->gated) OT_TRY(tokens(c, 4, a, &a->decay_last, &a->decay));
     if (a->delta) OT_TRY(tokens(c, 5, a, &a->beta_last, &a->beta));
-    if (a->gated && a->decay_last != a->heads && a->decay_last != k_last) return ot_call_fail(c, "decay has %lld numbers a token", (long long)a->decay_last);
-    if (a->delta && a->beta_last != a->heads && a->beta_last != 1) return ot_call_fail(c, "beta has %lld numbers a token", (long long)a->beta_last);
+    if (a->gated && a->decay_last != a->heads && a->decay_last != k_last)
+        return ot_call_fail(c, "decay has %lld numbers a token", (long long)a->decay_last);
+    if (a->delta && a->beta_last != a->heads && a->beta_last != 1)
+        return ot_call_fail(c, "beta has %lld numbers a token", (long long)a->beta_last);
     a->scale = (double)ot_attr_float(c->node, "scale", 0);
     if (a->scale == 0) a->scale = 1 / sqrt((double)a->dk);
     int64_t state[4] = {a->batch, a->heads, a->dk, a->dv}, n;
@@ -138,7 +142,8 @@ static void linear_step(const linear *a, int64_t b, int64_t t, int64_t h, double
     double *s = a->state + (b * a->heads + h) * a->dk * a->dv;
     const double *k = a->k + (row * a->heads + h) * a->dk;
     for (int64_t i = 0; a->gated && i < a->dk * a->dv; i++)
-        s[i] *= exp(a->decay_last == a->heads ? a->decay[row * a->heads + h] : a->decay[(row * a->heads + h) * a->dk + i / a->dv]);
+        s[i] *=
+            exp(a->decay_last == a->heads ? a->decay[row * a->heads + h] : a->decay[(row * a->heads + h) * a->dk + i / a->dv]);
     for (int64_t m = 0; m < a->dv; m++) {
         v[m] = a->v[(row * a->heads + h) * a->dv + m];
         if (!a->delta) continue;

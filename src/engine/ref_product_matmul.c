@@ -1,7 +1,7 @@
 /* MatMul, MatMulInteger, QLinearMatMul, FusedMatMul.
  *
- * The quantized forms subtract zero points first and multiply the sums by the scales afterwards; zero points and scales are one number,
- * or one for each row of a and each column of b.
+ * The quantized forms subtract zero points first and multiply the sums by the scales afterwards; zero points and scales are one
+ * number, or one for each row of a and each column of b.
  */
 #include "ref_product.h"
 
@@ -15,11 +15,13 @@ static ot_status broadcast_batch(ot_call *c, const ot_nd *a, const ot_nd *b, ot_
     for (uint32_t e = 0; e < p->batch_rank; e++) { /* from the last axis */
         uint32_t k = p->batch_rank - 1 - e;
         int64_t da = e < ra ? a->dims[ra - 1 - e] : 1, db = e < rb ? b->dims[rb - 1 - e] : 1;
-        if (da != db && da != 1 && db != 1) return ot_call_fail(c, "batch sizes %lld and %lld do not broadcast", (long long)da, (long long)db);
+        if (da != db && da != 1 && db != 1)
+            return ot_call_fail(c, "batch sizes %lld and %lld do not broadcast", (long long)da, (long long)db);
         p->batch[k] = da == 1 ? db : da;
         p->a_step[k] = da == 1 ? 0 : a_step;
         p->b_step[k] = db == 1 ? 0 : b_step;
-        if (!ot_mul_i64(a_step, da, &a_step) || !ot_mul_i64(b_step, db, &b_step)) return ot_call_fail(c, "the batch is too large");
+        if (!ot_mul_i64(a_step, da, &a_step) || !ot_mul_i64(b_step, db, &b_step))
+            return ot_call_fail(c, "the batch is too large");
     }
     return OT_OK;
 }
@@ -121,7 +123,8 @@ static double *perhaps_transposed(ot_call *c, uint32_t k, bool swap, ot_nd *shap
     if (!v || !swap || r < 2) return v;
     int64_t rows = shape->dims[r - 2], columns = shape->dims[r - 1], n = ot_num_count(shape);
     double *t = ot_num_scratch(c, n, sizeof *t);
-    for (int64_t i = 0; t && i < n; i++) t[i / (rows * columns) * (rows * columns) + i % columns * rows + i / columns % rows] = v[i];
+    for (int64_t i = 0; t && i < n; i++)
+        t[i / (rows * columns) * (rows * columns) + i % columns * rows + i / columns % rows] = v[i];
     shape->dims[r - 2] = columns;
     shape->dims[r - 1] = rows;
     return t;
@@ -151,8 +154,8 @@ ot_status ot_ref_fused_matmul(ot_call *c)
 
 /* ---- quantized ---- */
 
-/* Number of parameter `q` (input qi) that belongs to row or column `line` of matrix `batch` (of `lines` lines each): one for all, one
- * for each line, or one for each line of each matrix. */
+/* Number of parameter `q` (input qi) that belongs to row or column `line` of matrix `batch` (of `lines` lines each): one for all,
+ * one for each line, or one for each line of each matrix. */
 static int64_t line_index(int64_t have, int64_t lines, int64_t batch, int64_t line)
 {
     return have == 1 ? 0 : have == lines ? line : batch * lines + line;
@@ -172,7 +175,9 @@ static ot_status check_lines(ot_call *c, uint32_t qi, const ot_nd *of, int64_t l
 static ot_status centred(ot_call *c, uint32_t k, uint32_t z, bool by_row, int64_t **out)
 {
     const ot_nd *a = c->in[k], *zero = ot_num_in(c, z);
-    int64_t columns = a->rank > 1 || by_row ? a->dims[a->rank - 1] : 1, rows = a->rank > 1 ? a->dims[a->rank - 2] : by_row ? 1 : a->dims[0];
+    int64_t columns = a->rank > 1 || by_row ? a->dims[a->rank - 1] : 1, rows = a->rank > 1 ? a->dims[a->rank - 2]
+                                                                               : by_row    ? 1
+                                                                                           : a->dims[0];
     int64_t lines = by_row ? rows : columns, n = ot_num_count(a), have = zero ? ot_num_count(zero) : 0;
     *out = ot_num_ints(c, a);
     if (!*out) return OT_E_NOMEM;

@@ -4,8 +4,8 @@
  *   present [2, B, N, T, d] = past [2, B, N, P, d], then the new keys and values          T = P + S
  *   Y [B, S, V] = softmax(scale * q . k + mask + attention_bias) * values
  *
- * mask_index says what may be looked at: [B] how many keys, [B, T] or [B, S, T] which ones; what may not gets mask_filter_value added.
- * Inputs x, W, bias, mask_index, past, attention_bias.
+ * mask_index says what may be looked at: [B] how many keys, [B, T] or [B, S, T] which ones; what may not gets mask_filter_value
+ * added. Inputs x, W, bias, mask_index, past, attention_bias.
  */
 #include "ref_product.h"
 
@@ -67,7 +67,8 @@ static ot_status check_masks(ot_call *c, projected *a)
     const ot_nd *m = a->mask = ot_num_in(c, 3), *b = a->bias = ot_num_in(c, 5);
     int64_t by_key[2] = {a->batch, a->total}, by_query[3] = {a->batch, a->length, a->total};
     OT_TRY(ot_num_rank(c, 5, 4));
-    if (b && ((b->dims[0] != 1 && b->dims[0] != a->batch) || (b->dims[1] != 1 && b->dims[1] != a->heads) || b->dims[2] != a->length || b->dims[3] != a->total))
+    if (b && ((b->dims[0] != 1 && b->dims[0] != a->batch) || (b->dims[1] != 1 && b->dims[1] != a->heads) ||
+              b->dims[2] != a->length || b->dims[3] != a->total))
         return ot_call_fail(c, "attention_bias does not broadcast to the scores");
     if (!m || (m->rank == 1 && m->dims[0] == a->batch)) return OT_OK;
     if (m->rank != 2 && m->rank != 3) return ot_call_fail(c, "a mask of this shape is not supported");
@@ -80,20 +81,24 @@ static ot_status project(ot_call *c, projected *a)
     ot_matmul p = {0};
     const ot_nd *bias = ot_num_in(c, 2), *past = ot_num_in(c, 4);
     OT_TRY(ot_matmul_open(c, c->in[0], c->in[1], &p));
-    double *x = ot_num_doubles(c, c->in[0]), *w = x ? ot_num_doubles(c, c->in[1]) : NULL, *y = w ? ot_num_scratch(c, p.count, sizeof *y) : NULL;
+    double *x = ot_num_doubles(c, c->in[0]), *w = x ? ot_num_doubles(c, c->in[1]) : NULL,
+           *y = w ? ot_num_scratch(c, p.count, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
     ot_matmul_doubles(&p, x, w, y);
     for (int64_t i = 0; bias && i < p.count; i++) y[i] += ot_nd_double(bias, i % p.n);
     a->qkv = y;
     int64_t rows, k_n, v_n, q = a->heads * a->q_size;
-    if (!ot_mul_i64(a->batch * a->heads, a->total, &rows) || !ot_mul_i64(rows, a->q_size, &k_n) || !ot_mul_i64(rows, a->v_size, &v_n))
+    if (!ot_mul_i64(a->batch * a->heads, a->total, &rows) || !ot_mul_i64(rows, a->q_size, &k_n) ||
+        !ot_mul_i64(rows, a->v_size, &v_n))
         return ot_call_fail(c, "the keys are too large");
-    if (!(a->keys = ot_num_scratch(c, k_n, sizeof *a->keys)) || !(a->values = ot_num_scratch(c, v_n, sizeof *a->values))) return OT_E_NOMEM;
+    if (!(a->keys = ot_num_scratch(c, k_n, sizeof *a->keys)) || !(a->values = ot_num_scratch(c, v_n, sizeof *a->values)))
+        return OT_E_NOMEM;
     for (int64_t r = 0; r < rows; r++) {
         int64_t t = r % a->total - a->past, h = r / a->total % a->heads, b = r / a->total / a->heads;
         const double *token = y + (b * a->length + t) * p.n;
         int64_t old = ((b * a->heads + h) * a->past + t + a->past) * a->q_size, half = a->batch * a->heads * a->past * a->q_size;
-        for (int64_t d = 0; d < a->q_size; d++) a->keys[r * a->q_size + d] = t < 0 ? ot_nd_double(past, old + d) : token[q + h * a->q_size + d];
+        for (int64_t d = 0; d < a->q_size; d++)
+            a->keys[r * a->q_size + d] = t < 0 ? ot_nd_double(past, old + d) : token[q + h * a->q_size + d];
         for (int64_t d = 0; d < a->v_size; d++)
             a->values[r * a->v_size + d] = t < 0 ? ot_nd_double(past, half + old + d) : token[2 * q + h * a->v_size + d];
     }
@@ -106,16 +111,20 @@ static double added(const projected *a, int64_t b, int64_t h, int64_t i, int64_t
     const ot_nd *m = a->mask, *bias = a->bias;
     double sum = 0;
     if (a->causal && j > i + a->past) return -INFINITY;
-    if (bias) sum = ot_nd_double(bias, (((bias->dims[0] == 1 ? 0 : b) * bias->dims[1] + (bias->dims[1] == 1 ? 0 : h)) * a->length + i) * a->total + j);
+    if (bias)
+        sum = ot_nd_double(
+            bias, (((bias->dims[0] == 1 ? 0 : b) * bias->dims[1] + (bias->dims[1] == 1 ? 0 : h)) * a->length + i) * a->total + j);
     if (!m) return sum;
-    bool seen = m->rank == 1 ? j < ot_nd_int(m, b) : ot_nd_int(m, m->rank == 2 ? b * a->total + j : (b * a->length + i) * a->total + j) > 0;
+    bool seen = m->rank == 1 ? j < ot_nd_int(m, b)
+                             : ot_nd_int(m, m->rank == 2 ? b * a->total + j : (b * a->length + i) * a->total + j) > 0;
     return seen ? sum : sum + a->filter;
 }
 
 static void attend(const projected *a, int64_t b, int64_t h, int64_t i, double *row, double *y)
 {
     int64_t columns = a->heads * (2 * a->q_size + a->v_size);
-    const double *q = a->qkv + (b * a->length + i) * columns + h * a->q_size, *keys = a->keys + (b * a->heads + h) * a->total * a->q_size;
+    const double *q = a->qkv + (b * a->length + i) * columns + h * a->q_size,
+                 *keys = a->keys + (b * a->heads + h) * a->total * a->q_size;
     const double *values = a->values + (b * a->heads + h) * a->total * a->v_size;
     double most = -INFINITY, sum = 0;
     for (int64_t j = 0; j < a->total; j++) {
@@ -149,7 +158,8 @@ ot_status ot_ref_projected_attention(ot_call *c)
     OT_TRY(check_masks(c, &a));
     OT_TRY(project(c, &a));
     int64_t dims[3] = {a.batch, a.length, a.heads * a.v_size}, n;
-    double *y = ot_num_scratch(c, ot_product(dims, 3, &n) ? n : -1, sizeof *y), *row = y ? ot_num_scratch(c, a.total, sizeof *row) : NULL;
+    double *y = ot_num_scratch(c, ot_product(dims, 3, &n) ? n : -1, sizeof *y),
+           *row = y ? ot_num_scratch(c, a.total, sizeof *row) : NULL;
     if (!row) return OT_E_NOMEM;
     for (int64_t t = 0; n > 0 && t < a.batch * a.length; t++)
         for (int64_t h = 0; h < a.heads; h++) attend(&a, t / a.length, h, t % a.length, row, y + (t * a.heads + h) * a.v_size);

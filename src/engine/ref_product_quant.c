@@ -2,8 +2,8 @@
  *
  *   q = saturate(round-half-even(x / scale) + zero)      x = (q - zero) * scale
  *
- * Scale and zero point are one for the tensor, one for each slice along `axis`, or (block_size B) one for each block of B neighbours
- * along `axis`: the scale then has the input's shape with ceil(D / B) in place of D.
+ * Scale and zero point are one for the tensor, one for each slice along `axis`, or (block_size B) one for each block of B
+ * neighbours along `axis`: the scale then has the input's shape with ceil(D / B) in place of D.
  */
 #include "ref_product.h"
 
@@ -32,7 +32,8 @@ static ot_status block_shape(ot_call *c, uint32_t axis, scales *s)
     for (uint32_t k = 0; k < x->rank; k++) {
         int64_t want = k == axis && x->dims[k] > 0 ? (x->dims[k] - 1) / block + 1 : x->dims[k];
         if (scale->dims[k] != want)
-            return ot_call_fail(c, "the scale has %lld elements along axis %u, must have %lld", (long long)scale->dims[k], k, (long long)want);
+            return ot_call_fail(c, "the scale has %lld elements along axis %u, must have %lld", (long long)scale->dims[k], k,
+                                (long long)want);
     }
     s->block = block;
     s->blocks = ot_max(1, scale->dims[axis]);
@@ -53,7 +54,8 @@ static ot_status scales_open(ot_call *c, scales *s)
         if (x->dims[k] > 0 && !ot_mul_i64(s->inner, x->dims[k], &s->inner)) return ot_call_fail(c, "the input is too large");
     if (scale->rank > 1 || (ot_attr_int(c->node, "block_size", 0) > 0 && x->rank == 1)) return block_shape(c, axis, s);
     if (scale->dims[0] != s->extent)
-        return ot_call_fail(c, "the scale has %lld elements, axis %u has %lld", (long long)scale->dims[0], axis, (long long)s->extent);
+        return ot_call_fail(c, "the scale has %lld elements, axis %u has %lld", (long long)scale->dims[0], axis,
+                            (long long)s->extent);
     s->per_slice = true;
     s->blocks = ot_max(1, s->extent);
     return OT_OK;
@@ -67,7 +69,8 @@ static ot_status quantized_type(ot_call *c, ot_dtype *t)
     *t = zero ? zero->dtype : asked != 0 ? (ot_dtype)(asked > 0 && asked < 32 ? asked : 0) : OT_U8;
     if (zero && asked != 0 && asked != (int64_t)zero->dtype)
         return ot_call_fail(c, "output_dtype disagrees with the zero point's type %s", ot_dtype_name(*t));
-    if (!ot_num_is(*t, OT_NUM_BYTES | OT_NUM_SHORTS)) return ot_call_fail(c, "quantizing to %s is not supported", ot_dtype_name(*t));
+    if (!ot_num_is(*t, OT_NUM_BYTES | OT_NUM_SHORTS))
+        return ot_call_fail(c, "quantizing to %s is not supported", ot_dtype_name(*t));
     return OT_OK;
 }
 

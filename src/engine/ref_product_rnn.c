@@ -6,8 +6,8 @@
  *    |      |      |             (and is run backwards from its own end)
  *    Y[0]   Y[1]   Y[2]
  *
- * Inputs x, W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], sequence_lens, initial_h, then for LSTM initial_c and peepholes P [D, 3*H].
- * layout 1 has the batch as the first axis of x, Y and the states.
+ * Inputs x, W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], sequence_lens, initial_h, then for LSTM initial_c and peepholes P [D,
+ * 3*H]. layout 1 has the batch as the first axis of x, Y and the states.
  */
 #include "ref_product.h"
 
@@ -114,12 +114,14 @@ static ot_status load_operands(ot_call *c, rnn *s)
     }
     for (int64_t b = 0; s->lens && b < s->batch; b++)
         if (ot_nd_int(s->lens, b) < 0 || ot_nd_int(s->lens, b) > s->seq)
-            return ot_call_fail(c, "sequence_lens[%lld] is %lld, must be in [0, %lld]", (long long)b, (long long)ot_nd_int(s->lens, b), (long long)s->seq);
+            return ot_call_fail(c, "sequence_lens[%lld] is %lld, must be in [0, %lld]", (long long)b,
+                                (long long)ot_nd_int(s->lens, b), (long long)s->seq);
     int64_t states, all;
     if (!ot_mul_i64(s->directions * s->batch, s->hidden, &states) || !ot_mul_i64(states, s->seq, &all))
         return ot_call_fail(c, "the output is too large");
     if (!(s->y = ot_num_scratch(c, all, sizeof *s->y)) || !(s->y_h = ot_num_scratch(c, states, sizeof *s->y_h)) ||
-        !(s->y_c = ot_num_scratch(c, states, sizeof *s->y_c)) || !(s->gates = ot_num_scratch(c, 4 * s->hidden, sizeof *s->gates)) ||
+        !(s->y_c = ot_num_scratch(c, states, sizeof *s->y_c)) ||
+        !(s->gates = ot_num_scratch(c, 4 * s->hidden, sizeof *s->gates)) ||
         !(s->h = ot_num_scratch(c, 3 * s->hidden, sizeof *s->h)))
         return OT_E_NOMEM;
     s->c = s->h + s->hidden;

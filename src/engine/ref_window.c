@@ -1,7 +1,7 @@
 /* Table of the window family, and the arithmetic of sliding windows (ref_window.h).
  *
- * Sizes are bounded here: attributes at most 2^31, spatial sizes at most 2^40, so that sums and products of two stay in int64 and the
- * kernels need no further checks.
+ * Sizes are bounded here: attributes at most 2^31, spatial sizes at most 2^40, so that sums and products of two stay in int64 and
+ * the kernels need no further checks.
  */
 #include "ref_window.h"
 
@@ -83,7 +83,8 @@ ot_status ot_window_read(ot_call *c, const ot_nd *x, const int64_t *weights, ot_
     for (uint32_t k = 0; k < w->n; k++) {
         w->in[k] = x->dims[2 + k];
         if (weights && w->kernel[k] != 0 && w->kernel[k] != weights[k])
-            return ot_call_fail(c, "kernel_shape[%u] is %lld, but the weight's kernel is %lld", k, (long long)w->kernel[k], (long long)weights[k]);
+            return ot_call_fail(c, "kernel_shape[%u] is %lld, but the weight's kernel is %lld", k, (long long)w->kernel[k],
+                                (long long)weights[k]);
         if (weights) w->kernel[k] = weights[k];
         if (w->kernel[k] < 1) return ot_call_fail(c, "the kernel is empty along spatial axis %u", k);
         if (w->in[k] > SIZE_BOUND || w->kernel[k] > ATTR_MAX) return ot_call_fail(c, "spatial axis %u is too large", k);
@@ -104,8 +105,8 @@ ot_status ot_window_conv_out(ot_call *c, ot_window *w)
         }
         int64_t room = w->in[k] + w->lo[k] + w->hi[k] - extent;
         if (room < 0)
-            return ot_call_fail(c, "the window (%lld) is larger than the padded input (%lld) along spatial axis %u", (long long)extent,
-                                (long long)(room + extent), k);
+            return ot_call_fail(c, "the window (%lld) is larger than the padded input (%lld) along spatial axis %u",
+                                (long long)extent, (long long)(room + extent), k);
         w->out[k] = room / w->stride[k] + 1;
     }
     return OT_OK;

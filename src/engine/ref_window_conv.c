@@ -2,8 +2,8 @@
  *
  *   y[n, m, p] = bias[m] + sum over channels c of m's group, taps k at p:  x[n, c, in(p, k)] * w[m, c, k]
  *
- * All are the same sum over doubles. The integer ones subtract their zero points first, so pads are zero points, too, as ONNX wants
- * it; sums of products of 8-bit numbers are exact.
+ * All are the same sum over doubles. The integer ones subtract their zero points first, so pads are zero points, too, as ONNX
+ * wants it; sums of products of 8-bit numbers are exact.
  */
 #include "ref_window.h"
 
@@ -22,7 +22,8 @@ ot_status ot_conv_open(ot_call *c, uint32_t xi, uint32_t wi, ot_conv *v)
     if (v->group < 1 || v->channels % v->group != 0 || v->maps % v->group != 0 || wt->dims[1] != v->channels / v->group)
         return ot_call_fail(c, "%lld channels and weights of %lld x %lld do not agree for group %lld", (long long)v->channels,
                             (long long)v->maps, (long long)wt->dims[1], (long long)v->group);
-    if (!ot_product(v->w.in, v->w.n, &v->in_n) || !ot_product(v->w.out, v->w.n, &v->out_n) || !ot_product(v->w.kernel, v->w.n, &v->k_n))
+    if (!ot_product(v->w.in, v->w.n, &v->in_n) || !ot_product(v->w.out, v->w.n, &v->out_n) ||
+        !ot_product(v->w.kernel, v->w.n, &v->k_n))
         return ot_call_fail(c, "the spatial size overflows");
     return OT_OK;
 }
@@ -100,7 +101,8 @@ static ot_status centred(ot_call *c, uint32_t k, uint32_t z, bool per_slice, dou
     OT_TRY(ot_num_same_type(c, z, k));
     int64_t zeros = ot_num_count(zero);
     if (zeros != 1 && (zeros != slices || zero->rank != 1))
-        return ot_call_fail(c, "input %u (a zero point) has %lld elements, must have 1%s", z, (long long)zeros, per_slice ? " or one per output channel" : "");
+        return ot_call_fail(c, "input %u (a zero point) has %lld elements, must have 1%s", z, (long long)zeros,
+                            per_slice ? " or one per output channel" : "");
     int64_t size = slices ? n / slices : 0;
     for (int64_t i = 0; i < n; i++) (*out)[i] -= (double)ot_nd_int(zero, zeros == 1 ? 0 : i / size);
     return OT_OK;

@@ -2,8 +2,8 @@
  *
  *   every channel of every image is a plane; each window position makes one number from the plane's elements under its taps
  *
- * The number of windows is what ONNX Runtime makes of it: SAME_* ignores dilations when it chooses the pads, and with ceil_mode a last
- * window that would start in the end pads does not exist.
+ * The number of windows is what ONNX Runtime makes of it: SAME_* ignores dilations when it chooses the pads, and with ceil_mode a
+ * last window that would start in the end pads does not exist.
  */
 #include "ref_window.h"
 
@@ -31,8 +31,8 @@ static ot_status pool_out(ot_call *c, ot_window *w, uint32_t k, bool ceil_mode)
     }
     int64_t extent = (w->kernel[k] - 1) * w->dilation[k] + 1, room = in + w->lo[k] + w->hi[k] - extent;
     if (room < 0)
-        return ot_call_fail(c, "the window (%lld) is larger than the padded input (%lld) along spatial axis %u", (long long)extent,
-                            (long long)(room + extent), k);
+        return ot_call_fail(c, "the window (%lld) is larger than the padded input (%lld) along spatial axis %u",
+                            (long long)extent, (long long)(room + extent), k);
     w->out[k] = (ceil_mode ? ot_ceil_div(room, stride) : room / stride) + 1;
     if (ceil_mode && (w->out[k] - 1) * stride >= in + w->lo[k]) w->out[k]--;
     return OT_OK;
@@ -46,7 +46,8 @@ static ot_status pool_open(ot_call *c, pool *p)
     p->dims[0] = x->dims[0];
     p->dims[1] = x->dims[1];
     memcpy(p->dims + 2, p->w.out, p->w.n * sizeof *p->dims);
-    if (!ot_product(p->w.in, p->w.n, &p->in_n) || !ot_product(p->w.out, p->w.n, &p->out_n) || !ot_mul_i64(p->dims[0], p->dims[1], &p->planes))
+    if (!ot_product(p->w.in, p->w.n, &p->in_n) || !ot_product(p->w.out, p->w.n, &p->out_n) ||
+        !ot_mul_i64(p->dims[0], p->dims[1], &p->planes))
         return ot_call_fail(c, "the spatial size overflows");
     p->taps = ot_window_taps_new(c, &p->w);
     return p->taps ? OT_OK : OT_E_NOMEM;
@@ -93,7 +94,8 @@ ot_status ot_ref_max_pool(ot_call *c)
             for (int64_t t = 0; t < n_taps; t++)
                 if (best < 0 || from[p.taps[t].in] > from[best]) best = p.taps[t].in;
             if (y) ot_num_put(y, plane * p.out_n + i, best < 0 ? -INFINITY : from[best]);
-            if (index) ot_num_put_int(index, plane * p.out_n + i, plane * p.in_n + (best < 0 ? 0 : max_index(&p.w, best, column_major)));
+            if (index)
+                ot_num_put_int(index, plane * p.out_n + i, plane * p.in_n + (best < 0 ? 0 : max_index(&p.w, best, column_major)));
         }
     }
     return OT_OK;
@@ -166,7 +168,8 @@ ot_status ot_ref_global_pool(ot_call *c)
     if (x->rank < 2) return ot_call_fail(c, "the input has rank %u, needs N and C", x->rank);
     if (lp && !(order > 0)) return ot_call_fail(c, "p is %g, must be positive", order);
     for (uint32_t k = 0; k < x->rank; k++) dims[k] = k < 2 ? x->dims[k] : 1;
-    if (!ot_product(x->dims, 2, &planes) || !ot_product(x->dims + 2, x->rank - 2, &size)) return ot_call_fail(c, "the size overflows");
+    if (!ot_product(x->dims, 2, &planes) || !ot_product(x->dims + 2, x->rank - 2, &size))
+        return ot_call_fail(c, "the size overflows");
     double *v = ot_num_doubles(c, x), *y = v ? ot_num_scratch(c, planes, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
     for (int64_t p = 0; p < planes; p++) {

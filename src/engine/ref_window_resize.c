@@ -6,10 +6,11 @@
  *
  * Interpolation is separable. Each axis gets a table: for every output coordinate, which input elements with which weights.
  *
- *   x_original = transform(x_resized)      . . o . x . o . .      linear: 2 neighbours, cubic: 4, antialias: as many as one output
- *                                          |___| weight           pixel covers; elements beyond the edge are the edge, or weigh nothing
- *                                                                 (exclude_outside)
- * Coordinates are single precision, as runtimes compute them: where they fall exactly between two elements, that decides.
+ *   x_original = transform(x_resized)      . . o . x . o . .      linear: 2 neighbours, cubic: 4, antialias: as many as one
+ * output
+ *                                          |___| weight           pixel covers; elements beyond the edge are the edge, or weigh
+ * nothing (exclude_outside) Coordinates are single precision, as runtimes compute them: where they fall exactly between two
+ * elements, that decides.
  */
 #include "ref_window.h"
 
@@ -35,8 +36,8 @@ typedef struct resize {
     transform transform;
     rounding rounding;
     bool antialias, exclude_outside;
-    bool uncut;               /* ALIGN_CORNERS reckons with `length`, as the reference code of opset 19 does; before that (and in ONNX
-                                 Runtime) with the whole number */
+    bool uncut; /* ALIGN_CORNERS reckons with `length`, as the reference code of opset 19 does; before that (and in ONNX
+                   Runtime) with the whole number */
     double cubic_a, extrapolation;
     uint32_t rank, n_axes;
     uint32_t at[OT_RANK_MAX]; /* [n_axes] which axes roi, scales and sizes speak of */
@@ -124,7 +125,8 @@ static ot_status by_sizes(ot_call *c, resize *r, const ot_nd *sizes)
     int policy;
     float common = 0;
     OT_TRY(choose(c, "keep_aspect_ratio_policy", policies, 3, 0, &policy));
-    if (ot_num_count(sizes) != r->n_axes) return ot_call_fail(c, "%lld sizes for %u axes", (long long)ot_num_count(sizes), r->n_axes);
+    if (ot_num_count(sizes) != r->n_axes)
+        return ot_call_fail(c, "%lld sizes for %u axes", (long long)ot_num_count(sizes), r->n_axes);
     for (uint32_t e = 0; e < r->n_axes; e++) {
         axis *a = &r->axes[r->at[e]];
         int64_t out = ot_nd_int(sizes, e);
@@ -149,7 +151,8 @@ static ot_status by_sizes(ot_call *c, resize *r, const ot_nd *sizes)
 static ot_status read_roi(ot_call *c, resize *r, const ot_nd *roi)
 {
     if (r->transform != TF_CROP) return OT_OK;
-    if (!roi || ot_num_count(roi) != 2 * (int64_t)r->n_axes) return ot_call_fail(c, "tf_crop_and_resize needs a roi of %u values", 2 * r->n_axes);
+    if (!roi || ot_num_count(roi) != 2 * (int64_t)r->n_axes)
+        return ot_call_fail(c, "tf_crop_and_resize needs a roi of %u values", 2 * r->n_axes);
     for (uint32_t e = 0; e < r->n_axes; e++) {
         r->axes[r->at[e]].roi_lo = (float)ot_nd_double(roi, e);
         r->axes[r->at[e]].roi_hi = (float)ot_nd_double(roi, r->n_axes + e);
@@ -164,7 +167,8 @@ static bool given(const ot_nd *a)
 
 static ot_status resize_open(ot_call *c, resize *r)
 {
-    bool is_resize = strcmp(c->node->op_type, "Resize") == 0, modern = is_resize && (c->node->version == 0 || c->node->version >= 11);
+    bool is_resize = strcmp(c->node->op_type, "Resize") == 0,
+         modern = is_resize && (c->node->version == 0 || c->node->version >= 11);
     uint32_t at = modern ? 2 : 1;
     const ot_attr *attr = is_resize ? NULL : ot_attr_find(c->node, "scales");
     OT_TRY(ot_num_type(c, at, OT_NUM_FLOATS));
@@ -333,7 +337,10 @@ static ot_status interpolate(ot_call *c, const resize *r, const ot_nd *x, ot_nd 
     bool is_int = !ot_num_is(x->dtype, OT_NUM_FLOATS);
     for (int64_t i = 0; i < n; i++, (void)ot_num_next(r->rank, y->dims, pos)) {
         double e = extrapolated(r, pos) ? r->extrapolation : v[i];
-        ot_num_put(y, i, !is_int ? e : r->antialias ? rint(e) : (double)(float)e); /* integers as ONNX Runtime: mostly towards zero */
+        ot_num_put(y, i,
+                   !is_int        ? e
+                   : r->antialias ? rint(e)
+                                  : (double)(float)e); /* integers as ONNX Runtime: mostly towards zero */
     }
     return OT_OK;
 }

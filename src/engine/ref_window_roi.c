@@ -58,14 +58,17 @@ static ot_status place_bins(ot_call *c, int64_t r, int64_t out_h, int64_t out_w,
     bool half = strcmp(transform, "half_pixel") == 0;
     b->max = strcmp(mode, "max") == 0;
     if (!b->max && strcmp(mode, "avg") != 0) return ot_call_fail(c, "mode '%s' is unknown", mode);
-    if (!half && strcmp(transform, "output_half_pixel") != 0) return ot_call_fail(c, "coordinate_transformation_mode '%s' is unknown", transform);
-    for (int k = 0; k < 4; k++) edge[k] = ot_nd_double(c->in[1], r * 4 + k) * scale - (half ? 0.5 : 0); /* left, top, right, bottom */
+    if (!half && strcmp(transform, "output_half_pixel") != 0)
+        return ot_call_fail(c, "coordinate_transformation_mode '%s' is unknown", transform);
+    for (int k = 0; k < 4; k++)
+        edge[k] = ot_nd_double(c->in[1], r * 4 + k) * scale - (half ? 0.5 : 0); /* left, top, right, bottom */
     b->left = edge[0];
     b->top = edge[1];
     b->width = (half ? edge[2] - edge[0] : fmax(edge[2] - edge[0], 1)) / (double)out_w;
     b->height = (half ? edge[3] - edge[1] : fmax(edge[3] - edge[1], 1)) / (double)out_h;
     double rows = ratio > 0 ? (double)ratio : ceil(b->height), columns = ratio > 0 ? (double)ratio : ceil(b->width);
-    if (!(rows <= SAMPLES_MAX && columns <= SAMPLES_MAX)) return ot_call_fail(c, "region %lld needs too many samples", (long long)r);
+    if (!(rows <= SAMPLES_MAX && columns <= SAMPLES_MAX))
+        return ot_call_fail(c, "region %lld needs too many samples", (long long)r);
     b->rows = rows > 0 ? (int64_t)rows : 0;
     b->columns = columns > 0 ? (int64_t)columns : 0;
     return OT_OK;
@@ -83,7 +86,8 @@ ot_status ot_ref_roi_align(ot_call *c)
     const ot_nd *x = c->in[0], *batch = c->in[2];
     int64_t h = x->dims[2], w = x->dims[3], dims[4] = {batch->dims[0], x->dims[1], out_h, out_w}, rois[2] = {batch->dims[0], 4};
     OT_TRY(ot_num_dims(c, 1, 2, rois));
-    if (out_h < 1 || out_w < 1) return ot_call_fail(c, "output size %lld x %lld is not positive", (long long)out_h, (long long)out_w);
+    if (out_h < 1 || out_w < 1)
+        return ot_call_fail(c, "output size %lld x %lld is not positive", (long long)out_h, (long long)out_w);
     if ((h == 0 || w == 0) && dims[0] > 0) return ot_call_fail(c, "the input has no elements");
     double *v = ot_num_doubles(c, x), *y = v ? ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
@@ -123,17 +127,20 @@ ot_status ot_ref_max_roi_pool(ot_call *c)
     OT_TRY(ot_num_rank(c, 0, 4));
     OT_TRY(ot_num_rank(c, 1, 2));
     const ot_nd *x = c->in[0], *rois = c->in[1];
-    if (!shape || n_shape != 2 || shape[0] < 1 || shape[1] < 1) return ot_call_fail(c, "pooled_shape must have two positive values");
+    if (!shape || n_shape != 2 || shape[0] < 1 || shape[1] < 1)
+        return ot_call_fail(c, "pooled_shape must have two positive values");
     if (rois->dims[1] != 5) return ot_call_fail(c, "rois have %lld columns, must have 5", (long long)rois->dims[1]);
     int64_t h = x->dims[2], w = x->dims[3], dims[4] = {rois->dims[0], x->dims[1], shape[0], shape[1]};
     double *v = ot_num_doubles(c, x), *y = v ? ot_num_scratch(c, ot_product(dims, 4, &n) ? n : -1, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
     for (int64_t i = 0; i < n; i++) {
-        int64_t column = i % shape[1], row = i / shape[1] % shape[0], ch = i / shape[1] / shape[0] % dims[1], r = i / shape[1] / shape[0] / dims[1];
+        int64_t column = i % shape[1], row = i / shape[1] % shape[0], ch = i / shape[1] / shape[0] % dims[1],
+                r = i / shape[1] / shape[0] / dims[1];
         double image = ot_nd_double(rois, r * 5), edge[4];
         int64_t y0, y1, x0, x1;
         if (!(image >= 0 && image < (double)x->dims[0])) return ot_call_fail(c, "image number %g is out of range", image);
-        for (int k = 0; k < 4; k++) edge[k] = (double)roundf((float)ot_nd_double(rois, r * 5 + 1 + k) * scale); /* left, top, right, bottom */
+        for (int k = 0; k < 4; k++)
+            edge[k] = (double)roundf((float)ot_nd_double(rois, r * 5 + 1 + k) * scale); /* left, top, right, bottom */
         bin_range(edge[1], edge[3], shape[0], row, h, &y0, &y1);
         bin_range(edge[0], edge[2], shape[1], column, w, &x0, &x1);
         const double *plane = v + ((int64_t)image * dims[1] + ch) * h * w;

@@ -179,7 +179,8 @@ ot_status ot_ref_affine_grid(ot_call *c)
     OT_TRY(ot_num_type(c, 1, OT_NUM_BIT(OT_I64)));
     OT_TRY(ot_num_rank(c, 1, 1));
     const ot_nd *theta = c->in[0], *size = c->in[1];
-    if (size->dims[0] != 4 && size->dims[0] != 5) return ot_call_fail(c, "size has %lld values, must have 4 or 5", (long long)size->dims[0]);
+    if (size->dims[0] != 4 && size->dims[0] != 5)
+        return ot_call_fail(c, "size has %lld values, must have 4 or 5", (long long)size->dims[0]);
     uint32_t axes = (uint32_t)size->dims[0] - 2;
     dims[0] = ot_nd_int(size, 0);
     for (uint32_t a = 0; a < axes; a++) dims[1 + a] = ot_nd_int(size, 2 + a);
@@ -222,10 +223,12 @@ static ot_status deform_open(ot_call *c, deform *d)
     OT_TRY(ot_conv_open(c, 0, 1, &d->v));
     d->offset_group = ot_attr_int(c->node, "offset_group", 1);
     if (d->offset_group < 1 || d->v.channels % d->offset_group != 0)
-        return ot_call_fail(c, "offset_group %lld does not divide %lld channels", (long long)d->offset_group, (long long)d->v.channels);
+        return ot_call_fail(c, "offset_group %lld does not divide %lld channels", (long long)d->offset_group,
+                            (long long)d->v.channels);
     dims[0] = d->v.batch;
     memcpy(dims + 2, d->v.w.out, 2 * sizeof *dims);
-    if (!ot_mul_i64(d->offset_group, d->v.k_n, &dims[1]) || dims[1] > INT64_MAX / 2) return ot_call_fail(c, "offset_group is too large");
+    if (!ot_mul_i64(d->offset_group, d->v.k_n, &dims[1]) || dims[1] > INT64_MAX / 2)
+        return ot_call_fail(c, "offset_group is too large");
     OT_TRY(ot_num_dims(c, 4, 4, dims));
     dims[1] *= 2;
     OT_TRY(ot_num_dims(c, 2, 4, dims));
@@ -233,8 +236,8 @@ static ot_status deform_open(ot_call *c, deform *d)
     if (d->v.in_n == 0) return ot_call_fail(c, "the input has no elements to sample");
     const ot_nd *mask = ot_num_in(c, 4);
     d->mask = NULL;
-    if (!(d->x = ot_num_doubles(c, c->in[0])) || !(d->wt = ot_num_doubles(c, c->in[1])) || !(d->offset = ot_num_doubles(c, c->in[2])) ||
-        (mask && !(d->mask = ot_num_doubles(c, mask))))
+    if (!(d->x = ot_num_doubles(c, c->in[0])) || !(d->wt = ot_num_doubles(c, c->in[1])) ||
+        !(d->offset = ot_num_doubles(c, c->in[2])) || (mask && !(d->mask = ot_num_doubles(c, mask))))
         return OT_E_NOMEM;
     return OT_OK;
 }

@@ -24,7 +24,8 @@ static ot_status fixed_shape(ot_call *c, uint32_t n, const int64_t **out)
         *out = NULL;
         return OT_OK;
     }
-    if (have != n && have != (size_t)n + 2) return ot_call_fail(c, "output_shape has %zu values, the input has %u spatial axes", have, n);
+    if (have != n && have != (size_t)n + 2)
+        return ot_call_fail(c, "output_shape has %zu values, the input has %u spatial axes", have, n);
     *out += have - n;
     return OT_OK;
 }
@@ -34,7 +35,8 @@ static ot_status transposed_size(ot_call *c, ot_window *w, uint32_t k, int64_t e
 {
     int64_t full;
     bool same = w->same_upper || w->same_lower;
-    if (!ot_mul_i64(w->in[k] - 1, w->stride[k], &full) || !ot_add_i64(full, extra + (w->kernel[k] - 1) * w->dilation[k] + 1, &full))
+    if (!ot_mul_i64(w->in[k] - 1, w->stride[k], &full) ||
+        !ot_add_i64(full, extra + (w->kernel[k] - 1) * w->dilation[k] + 1, &full))
         return ot_call_fail(c, "the output size overflows");
     if (fixed || same) {
         int64_t want = fixed ? fixed[k] : w->in[k] * w->stride[k];
@@ -45,7 +47,8 @@ static ot_status transposed_size(ot_call *c, ot_window *w, uint32_t k, int64_t e
     } else {
         *out = full - w->lo[k] - w->hi[k];
     }
-    if (*out < 1 || *out > (int64_t)1 << 40) return ot_call_fail(c, "the output size along spatial axis %u is %lld", k, (long long)*out);
+    if (*out < 1 || *out > (int64_t)1 << 40)
+        return ot_call_fail(c, "the output size along spatial axis %u is %lld", k, (long long)*out);
     return OT_OK;
 }
 
@@ -70,7 +73,8 @@ static ot_status scatter_open(ot_call *c, scatter *v)
         v->w.out[k] = v->w.in[k];
         v->w.in[k] = v->dims[2 + k];
     }
-    if (!ot_product(v->w.out, v->w.n, &v->x_n) || !ot_product(v->w.in, v->w.n, &v->y_n) || !ot_product(v->w.kernel, v->w.n, &v->k_n))
+    if (!ot_product(v->w.out, v->w.n, &v->x_n) || !ot_product(v->w.in, v->w.n, &v->y_n) ||
+        !ot_product(v->w.kernel, v->w.n, &v->k_n))
         return ot_call_fail(c, "the spatial size overflows");
     return OT_OK;
 }
@@ -123,7 +127,8 @@ static ot_status shape_input(ot_call *c, uint32_t k, uint32_t *n, int64_t *out)
     const ot_nd *a = c->in[k];
     OT_TRY(ot_num_type(c, k, OT_NUM_INDEX));
     OT_TRY(ot_num_rank(c, k, 1));
-    if (a->dims[0] < 1 || a->dims[0] > OT_RANK_MAX - 2) return ot_call_fail(c, "input %u has %lld values", k, (long long)a->dims[0]);
+    if (a->dims[0] < 1 || a->dims[0] > OT_RANK_MAX - 2)
+        return ot_call_fail(c, "input %u has %lld values", k, (long long)a->dims[0]);
     *n = (uint32_t)a->dims[0];
     for (uint32_t i = 0; i < *n; i++) {
         out[i] = ot_nd_int(a, i);
@@ -159,8 +164,8 @@ ot_status ot_ref_col2im(ot_call *c)
     if (!ot_product(w.kernel, w.n, &block) || !ot_product(w.out, w.n, &positions) || !ot_product(w.in, w.n, &image))
         return ot_call_fail(c, "the size overflows");
     if (x->dims[1] % block != 0 || x->dims[2] != positions)
-        return ot_call_fail(c, "columns [%lld,%lld] do not agree with blocks of %lld elements at %lld positions", (long long)x->dims[1],
-                            (long long)x->dims[2], (long long)block, (long long)positions);
+        return ot_call_fail(c, "columns [%lld,%lld] do not agree with blocks of %lld elements at %lld positions",
+                            (long long)x->dims[1], (long long)x->dims[2], (long long)block, (long long)positions);
     dims[0] = x->dims[0];
     dims[1] = x->dims[1] / block;
     memcpy(dims + 2, w.in, w.n * sizeof *dims);
@@ -190,7 +195,8 @@ static ot_status unpool_dims(ot_call *c, int64_t *from, int64_t *dims)
         dims[k] = from[k] = x->dims[k];
         if (k >= 2) {
             uint32_t a = k - 2;
-            if (!ot_mul_i64(w.in[a] - 1, w.stride[a], &from[k]) || !ot_add_i64(from[k], w.kernel[a] - w.lo[a] - w.hi[a], &from[k]) || from[k] < 0)
+            if (!ot_mul_i64(w.in[a] - 1, w.stride[a], &from[k]) ||
+                !ot_add_i64(from[k], w.kernel[a] - w.lo[a] - w.hi[a], &from[k]) || from[k] < 0)
                 return ot_call_fail(c, "the output size along spatial axis %u is out of range", a);
             dims[k] = from[k];
         }
@@ -210,14 +216,17 @@ ot_status ot_ref_max_unpool(ot_call *c)
     const ot_nd *x = c->in[0], *index = c->in[1];
     OT_TRY(ot_num_dims(c, 1, x->rank, x->dims));
     OT_TRY(unpool_dims(c, from, dims));
-    if (!ot_product(from, x->rank, &from_n) || !ot_product(dims, x->rank, &y_n)) return ot_call_fail(c, "the output size overflows");
+    if (!ot_product(from, x->rank, &from_n) || !ot_product(dims, x->rank, &y_n))
+        return ot_call_fail(c, "the output size overflows");
     double *y = ot_num_scratch(c, y_n, sizeof *y);
     if (!y) return OT_E_NOMEM;
     int64_t n = ot_num_count(x);
     for (int64_t i = 0; i < n; i++) {
         int64_t rest = ot_nd_int(index, i), at = 0, step = 1;
         bool inside = y_n > 0;
-        if (rest < 0 || rest >= from_n) return ot_call_fail(c, "index %lld is outside the %lld elements of the pool's input", (long long)rest, (long long)from_n);
+        if (rest < 0 || rest >= from_n)
+            return ot_call_fail(c, "index %lld is outside the %lld elements of the pool's input", (long long)rest,
+                                (long long)from_n);
         for (uint32_t k = x->rank; k-- > 0; rest /= from[k]) {
             int64_t p = rest % from[k];
             inside = inside && p < dims[k];

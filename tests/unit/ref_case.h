@@ -38,8 +38,10 @@ static inline void case_contents(ref_case *c, const char *const *wants, const ch
     char text[20000];
     ot_diag d = {0};
     size_t at = (size_t)snprintf(text, sizeof text, "model ir 8 opset 13\ngraph main {\n");
-    for (c->n_in = 0; inputs[c->n_in]; c->n_in++) at += (size_t)snprintf(text + at, sizeof text - at, "init %%i%u : %s\n", c->n_in, inputs[c->n_in]);
-    for (c->n_out = 0; wants[c->n_out]; c->n_out++) at += (size_t)snprintf(text + at, sizeof text - at, "init %%w%u : %s\n", c->n_out, wants[c->n_out]);
+    for (c->n_in = 0; inputs[c->n_in]; c->n_in++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "init %%i%u : %s\n", c->n_in, inputs[c->n_in]);
+    for (c->n_out = 0; wants[c->n_out]; c->n_out++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "init %%w%u : %s\n", c->n_out, wants[c->n_out]);
     snprintf(text + at, sizeof text - at, "}\n");
     assert_true(c->n_in <= CASE_INPUTS && c->n_out <= CASE_OUTPUTS);
     if (ot_text_parse(text, strlen(text), &d, &c->contents) != OT_OK) fail_msg("%s: %s", text, d.message);
@@ -69,8 +71,9 @@ static inline void case_same(const char *node, uint32_t k, const ot_nd *got, con
     int64_t n;
     if (!ot_nd_same_shape(got, want->dtype, want->rank, want->dims)) {
         char a[200], b[200];
-        fail_msg("%s: output %u is %s %s, not %s %s", node, k, ot_dtype_name(got->dtype), ot_dims_text(got->rank, got->dims, a, sizeof a),
-                 ot_dtype_name(want->dtype), ot_dims_text(want->rank, want->dims, b, sizeof b));
+        fail_msg("%s: output %u is %s %s, not %s %s", node, k, ot_dtype_name(got->dtype),
+                 ot_dims_text(got->rank, got->dims, a, sizeof a), ot_dtype_name(want->dtype),
+                 ot_dims_text(want->rank, want->dims, b, sizeof b));
     }
     assert_true(ot_nd_elems(got, &n));
     for (int64_t i = 0; i < n; i++) {
@@ -101,7 +104,8 @@ static inline void check_wrong(int opset, const char *node, const char *why, con
     ref_case c = {0};
     case_contents(&c, (const char *const[]){NULL}, inputs);
     ot_status s = case_run(&c, opset, node, 1);
-    if (s != OT_E_INPUT || !strstr(c.run.d.message, why)) fail_msg("%s: status %d, '%s' does not say '%s'", node, (int)s, c.run.d.message, why);
+    if (s != OT_E_INPUT || !strstr(c.run.d.message, why))
+        fail_msg("%s: status %d, '%s' does not say '%s'", node, (int)s, c.run.d.message, why);
     case_close(&c);
 }
 
