@@ -370,6 +370,7 @@ static void print_table(const work *w, const ot_session_figures *x, FILE *f)
     fprintf(f, "memory   %s of values at the most, %s of them planned", ot_format_bytes((double)x->peak, a, sizeof a),
             ot_format_bytes((double)x->planned_peak, b, sizeof b));
     fprintf(f, "; weights %s\n", ot_format_bytes((double)x->weight_bytes, a, sizeof a));
+    if (w->r->verbose) fprintf(f, "nodes    %u run, %u computed before; %u values not as planned\n", x->n_nodes, x->n_folded, x->n_mispredicted);
     for (uint32_t k = 0; w->r->verbose && k < n; k++)
         fprintf(f, "node     %-10s %s %s\n", ot_format_seconds(t[k].seconds, a, sizeof a), t[k].op, t[k].name);
     for (uint32_t k = 0; k < w->m->graph->n_outputs; k++) {
