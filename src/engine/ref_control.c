@@ -117,7 +117,8 @@ static ot_status stack_grow(ot_call *c, stack *s, const ot_nd *item, int64_t lim
 {
     ot_diag ignored = {0};
     if (s->nd.data && s->n < s->nd.dims[0]) return OT_OK;
-    if (s->n == 0 && limit <= ROOM_KNOWN && item->rank < OT_RANK_MAX && stack_reserve(c, s, item, limit, &ignored) == OT_OK) return OT_OK;
+    bool counted = s->n == 0 && limit <= ROOM_KNOWN && item->rank < OT_RANK_MAX;
+    if (counted && stack_reserve(c, s, item, limit, &ignored) == OT_OK) return OT_OK;
     return stack_reserve(c, s, item, ot_min(limit, s->n == 0 ? ROOM_FIRST : 2 * s->n), c->diag);
 }
 

@@ -202,7 +202,8 @@ static ot_status split_parts(ot_call *c, uint32_t axis, ot_nd *list)
     if (each <= 0) return ot_call_fail(c, "parts of %lld elements", (long long)each);
     for (int64_t k = 0; listed ? k < split->dims[0] : at < total; k++) {
         int64_t size = listed ? ot_nd_int(split, k) : ot_min(each, total - at);
-        if (size < 0 || size > total - at) return ot_call_fail(c, "part %lld of %lld elements does not fit", (long long)k, (long long)size);
+        if (size < 0 || size > total - at)
+            return ot_call_fail(c, "part %lld of %lld elements does not fit", (long long)k, (long long)size);
         OT_TRY(push_part(c, list, x, axis, at, size, keep));
         at += size;
     }
@@ -238,7 +239,8 @@ static ot_status join_dims(ot_call *c, const ot_nd_list *l, uint32_t axis, bool 
         bool same = x->rank == first->rank && x->dtype == first->dtype;
         for (uint32_t k = 0; same && k < x->rank; k++) same = x->dims[k] == first->dims[k] || (!new_axis && k == axis);
         if (!same) return ot_call_fail(c, "element %zu of the sequence has another type or shape than element 0", j);
-        if (!new_axis && !ot_add_i64(dims[axis], x->dims[axis], &dims[axis])) return ot_call_fail(c, "its elements are too large together");
+        if (!new_axis && !ot_add_i64(dims[axis], x->dims[axis], &dims[axis]))
+            return ot_call_fail(c, "its elements are too large together");
     }
     return OT_OK;
 }

@@ -151,8 +151,8 @@ static ot_status concat_dims(ot_call *c, uint32_t axis, int64_t *dims)
         OT_TRY(ot_num_rank(c, k, first->rank));
         for (uint32_t a = 0; a < first->rank; a++)
             if (a != axis && c->in[k]->dims[a] != first->dims[a])
-                return ot_call_fail(c, "input %u has %lld elements along axis %u, input 0 has %lld", k, (long long)c->in[k]->dims[a], a,
-                                    (long long)first->dims[a]);
+                return ot_call_fail(c, "input %u has %lld elements along axis %u, input 0 has %lld", k,
+                                    (long long)c->in[k]->dims[a], a, (long long)first->dims[a]);
         if (!ot_add_i64(dims[axis], c->in[k]->dims[axis], &dims[axis])) return ot_call_fail(c, "its inputs are too large together");
     }
     return OT_OK;
@@ -299,7 +299,8 @@ ot_status ot_mv_reverse_sequence(ot_call *c)
         dims[time] = len;
         strides[time] = -x->strides[time];
         if (len > 0)
-            ot_mv_copy(ot_mv_size(x), x->rank, dims, ot_mv_at(y, at), y->strides, ot_mv_at(x, at + (len - 1) * x->strides[time]), strides);
+            ot_mv_copy(ot_mv_size(x), x->rank, dims, ot_mv_at(y, at), y->strides,
+                       ot_mv_at(x, at + (len - 1) * x->strides[time]), strides);
         dims[time] = x->dims[time] - len;
         at += len * x->strides[time];
         if (dims[time] > 0) ot_mv_copy(ot_mv_size(x), x->rank, dims, ot_mv_at(y, at), y->strides, ot_mv_at(x, at), x->strides);
