@@ -3,7 +3,7 @@
 #   src/*.c src/*/*.c --> build/obj/*.o --> build/libonnxtile.a --> build/onnx-tile, build/tests/*
 #   /usr/include/onnx/onnx.proto --protoc-c--> build/gen/onnx.pb-c.{c,h}
 #
-# scripts/setup.sh installs what is missing and writes build/config.mk (once; a no-op when all is there).
+# scripts/setup.sh installs what is missing and writes build/config-$(ENGINE).mk (once; a no-op when all is there).
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -12,7 +12,7 @@ AR       ?= ar
 PREFIX   ?= /usr/local
 DESTDIR  ?=
 BUILD    ?= build
-# The native engine is a separate part: `ENGINE=no` builds without src/engine/ and the command `run`.
+# The native engine is a separate part: `ENGINE=no` builds without src/engine/ and the commands that run models.
 ENGINE   ?= yes
 VERSION  := 0.1.0
 PYTHON   ?= .venv/bin/python
@@ -25,14 +25,15 @@ CFLAGS   ?=
 override CFLAGS := -std=c17 $(OPT) $(WARN) $(SAN) $(CFLAGS)
 # Kernels share out their loops with OpenMP; a compiler without it builds them serial.
 OPENMP   := $(if $(filter yes,$(ENGINE)),$(shell echo 'int main(void){return 0;}' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo -fopenmp))
-LDLIBS    = $(OPENMP) $(PROTOBUF_LIBS) $(XML_LIBS) -lglpk -lm -lpthread
+DNNL_LIBS := $(if $(filter yes,$(ENGINE)),-ldnnl)
+LDLIBS    = $(OPENMP) $(DNNL_LIBS) $(PROTOBUF_LIBS) $(XML_LIBS) -lglpk -lm -lpthread
 
 Q := @
 ifeq ($(V),1)
 Q :=
 endif
 
-ENGINE_SRCS := $(sort $(wildcard src/engine/*.c) src/run_command.c)
+ENGINE_SRCS := $(sort $(wildcard src/engine/*.c src/bench_*.c src/calibrate_*.c) src/run_command.c src/verify.c)
 SRCS      := $(sort $(wildcard src/*.c src/*/*.c))
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 ifeq ($(ENGINE),yes)
@@ -84,11 +85,11 @@ help:
 
 NO_CONFIG := clean help format format-check
 ifneq ($(filter-out $(NO_CONFIG),$(or $(MAKECMDGOALS),all)),)
-include build/config.mk
+include build/config-$(ENGINE).mk
 endif
 
-build/config.mk: scripts/setup.sh
-	$(Q)scripts/setup.sh build
+build/config-$(ENGINE).mk: scripts/setup.sh
+	$(Q)ENGINE=$(ENGINE) scripts/setup.sh build
 	@mkdir -p build
 	@{ echo "PROTOBUF_LIBS := $$(pkg-config --libs libprotobuf-c)"; \
 	   echo "XML_CFLAGS := $$(pkg-config --cflags libxml-2.0)"; \
@@ -115,7 +116,8 @@ $(BUILD)/obj/%.o: src/%.c | $(BUILD)/gen/onnx.pb-c.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(patsubst -I%,-isystem %,$(XML_CFLAGS)) -MMD -MP -c $< -o $@
 
-$(BUILD)/obj/engine/%.o: override CFLAGS += $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas)
+# Loops over numbers are the compiler's to vectorise.
+$(BUILD)/obj/engine/%.o: override CFLAGS += $(if $(SAN),,-O3) -fno-math-errno -fno-trapping-math $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas)
 
 $(LIB): $(LIB_OBJS)
 	@echo '  AR       $@'
@@ -241,7 +243,7 @@ install: all
 	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$${prefix}/lib'; echo 'includedir=$${prefix}/include'; echo; \
 	   echo 'Name: onnxtile'; echo 'Description: Tiles ONNX models: same results, less memory'; \
 	   echo 'Version: $(VERSION)'; echo 'Requires: libprotobuf-c libxml-2.0'; \
-	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile $(OPENMP) -lglpk -lm -lpthread'; } > '$(D)/lib/pkgconfig/onnxtile.pc'
+	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile $(OPENMP) $(DNNL_LIBS) -lglpk -lm -lpthread'; } > '$(D)/lib/pkgconfig/onnxtile.pc'
 
 uninstall:
 	rm -f '$(D)/bin/onnx-tile' '$(D)/lib/libonnxtile.a' '$(D)/include/onnx_tile.h' '$(D)/share/man/man1/onnx-tile.1' \

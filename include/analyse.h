@@ -38,6 +38,17 @@ typedef struct ot_shape_binding {
  * Symbolic equal dims (dim_param) are ignored. Establishes OT_P_SHAPES. */
 ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind) OT_MUST_USE;
 
+/* ---- tile_ops.c: the engine's operators Alloc, While, Slice, Deslice ---- */
+
+#define OT_TILE_DOMAIN "onnx_tile"
+
+/* Whether n is operator op_type of that domain. */
+bool ot_is_tile_op(const ot_node *n, const char *op_type);
+/* The engine's operators in g are as docs/engine-form.md says: operands, attributes, bodies, lengths of tables, every window
+ * inside its tensor, types and shapes. That iterations write disjoint places is not looked at. Requires SHAPES; reads the
+ * bodies, changes nothing. OT_E_INPUT names node and rule. */
+ot_status ot_check_tile_ops(ot_graph *g) OT_MUST_USE;
+
 /* ---- access.c, access_*.c ---- */
 
 #define OT_AX_WHOLE (-1) /* this input is needed whole (or does not vary along the axis) */

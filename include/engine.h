@@ -22,7 +22,10 @@ typedef struct ot_nd {
     ot_dtype dtype;
     uint32_t rank;
     int64_t dims[OT_RANK_MAX];
-    int64_t strides[OT_RANK_MAX]; /* in elements; dense (row-major, no holes) unless the kernel is marked `strided` */
+    int64_t strides[OT_RANK_MAX]; /* in elements; dense (row-major, no holes) but where fused steps agree on something else */
+    uint32_t chan_block;          /* > 1: blocked by channel: [d0, ceil(d1 / chan_block), d2..., chan_block], channels that pad the
+                                     last block are 0; strides[1] is that of a block, the others as they lie. Else 0. Only
+                                     fused steps see such arrays */
     void *data;                   /* first element; NULL for sequences, strings and empty optionals */
     struct ot_block *block;       /* owner, counted; NULL: arena, constant or caller */
     struct ot_nd_list *list;      /* sequence of arrays; NULL for tensors */
@@ -39,6 +42,8 @@ bool ot_nd_elems(const ot_nd *a, int64_t *out); /* false on overflow */
 size_t ot_dtype_bytes(ot_dtype t);              /* of one element held in memory; 0 for strings and sub-byte types */
 bool ot_nd_is_dense(const ot_nd *a);
 void ot_nd_set_dense(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims); /* dims and row-major strides */
+/* The same blocked by channel; rank >= 2. */
+void ot_nd_set_blocked(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims, uint32_t block);
 /* Element i of an integer or bool array (dense) as int64; of any numeric array as double. */
 int64_t ot_nd_int(const ot_nd *a, int64_t i);
 double ot_nd_double(const ot_nd *a, int64_t i);
@@ -66,6 +71,8 @@ typedef struct ot_call {
     struct ot_frame *frame; /* of the running graph: memory, outer values, threads */
     uint32_t threads;       /* that the kernel may use (OpenMP) */
     struct ot_kernel_state *state; /* of this node, kept from run to run */
+    const void *plan;       /* of a fused step (src/engine/lower.h); else NULL */
+    void *work;             /* planned scratch of a fused step, not zeroed */
     ot_diag *diag;
 } ot_call;
 

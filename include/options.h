@@ -5,13 +5,14 @@
 #include "bufplan.h"
 #include "plan.h"
 #include "run_command.h"
+#include "verify.h"
 
 typedef enum ot_command {
     OT_CMD_OPTIMISE = 0, /* no command word */
     OT_CMD_INSPECT,
     OT_CMD_PLAN_MEMORY,
     OT_CMD_RUN,
-    OT_CMD_BENCH, /* these two are recognised and answered with what they need */
+    OT_CMD_BENCH,
     OT_CMD_CALIBRATE
 } ot_command;
 
@@ -19,6 +20,7 @@ typedef struct ot_options {
     ot_arena *arena; /* owns the shapes and inputs; freed by ot_options_free */
     ot_command command;
     const char *model;        /* file to read, "-" for stdin; NULL until given */
+    const char *tiled;        /* of bench: the second model; NULL: none */
     const char *output;       /* -o; "-" for stdout; NULL for inspect, and for plan-memory when only the summary is wanted */
     const char *target;       /* name or .xml file; NULL for plan-memory: the kernel's own, else host */
     int64_t l2_bytes;         /* 0: the target's own */
@@ -27,14 +29,16 @@ typedef struct ot_options {
     size_t n_shapes, cap_shapes;
     ot_plan_options plan;
     ot_mem_options memory;    /* of plan-memory; threads is above */
-    ot_run_input *inputs;     /* [n_inputs] of run */
+    ot_run_input *inputs;     /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;
-    uint64_t seed;            /* of run's random inputs */
-    uint32_t repeat;          /* of run */
+    uint64_t seed;            /* of random inputs */
+    uint32_t repeat;          /* of run and bench; 0: their own choice */
+    const char *trace;        /* of bench: file; NULL: none */
     const char *output_dir;   /* of run; NULL: none */
     bool reference;           /* of run: reference kernels only */
     const char *svg;          /* of plan-memory: map to write; "-" for stdout; NULL: none */
     const char *dump_dir; /* NULL: none */
+    ot_verify_mode verify;
     bool json, quiet, verbose;
     bool help, version, list_targets; /* answer this and do nothing else */
 } ot_options;

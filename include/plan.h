@@ -24,9 +24,10 @@ typedef enum ot_form {
                          outputs are slices of the outer tensors, nothing is copied */
     OT_FORM_UNROLLED, /* every tile written out: Slice ... Concat, exact pads */
     OT_FORM_PEELED,   /* interior tiles in one Loop/Scan body, the others written out; Concat */
-    OT_FORM_WINDOW    /* one body for all tiles: equal windows clamped into the tensor, original pads, crop at the end */
+    OT_FORM_WINDOW,   /* one body for all tiles: equal windows clamped into the tensor, original pads, crop at the end */
+    OT_FORM_WHILE     /* the engine's operators (domain onnx_tile): a While per class of alike tiles, pieces written in place */
 } ot_form;
-const char *ot_form_name(ot_form f); /* "scan", "unrolled", "loop-peeled", "loop-window" */
+const char *ot_form_name(ot_form f); /* "scan", "unrolled", "loop-peeled", "loop-window", "while" */
 
 /* A value as a region sees it. Inputs are defined outside and read inside (constants included when they are cut). */
 typedef struct ot_rvalue {
@@ -145,6 +146,7 @@ typedef struct ot_plan_options {
     int64_t memory_budget;   /* bytes; 0 none */
     double max_slowdown;     /* fraction, 0.10 = 10 % (goal memory) */
     bool force;              /* tile every legal region */
+    bool engine;             /* write the engine's operators; the target is told by ot_target_set_engine */
     bool tie_break;          /* use GLPK (tests turn it off) */
     uint32_t first_region;   /* number of the first region */
     ot_form force_form;      /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost */
@@ -164,6 +166,7 @@ ot_status ot_plan_check(const ot_graph *g, const ot_plan *p, const ot_target *t,
 ot_status ot_rewrite(ot_graph *g, const ot_plan *p) OT_MUST_USE;
 /* Whether ot_rewrite can write region r in form f (r->form is not looked at); if not, *why is a static sentence. Requires
  * SHAPES; changes nothing. */
+#define OT_CLASSES_MAX 64 /* kinds of tiles of one region in form while, each with a body of its own */
 bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char **why);
 
 /* Replace static nodes that read values made inside a region by constants (rewrite/fold.c). Call before ot_rewrite. */

@@ -1,4 +1,6 @@
 /* The program: options, pipeline, results, exit status. No logic of its own. */
+#include "bench_command.h"
+#include "calibrate_command.h"
 #include "options.h"
 #include "pipeline.h"
 #include "plan_memory.h"
@@ -87,27 +89,70 @@ static ot_status run_model(const ot_options *o, ot_diag *d)
     return ot_run_command(&r, d);
 }
 
+/* How to tile a model. */
+static ot_run_options tile_options(const ot_options *o)
+{
+    return (ot_run_options){.target = o->target,
+                            .l2_bytes = o->l2_bytes,
+                            .threads = o->threads,
+                            .shapes = o->shapes,
+                            .n_shapes = o->n_shapes,
+                            .plan = o->plan,
+                            .dump_dir = o->dump_dir,
+                            .log = o->verbose ? stderr : NULL,
+                            .progress = !o->quiet && !o->verbose && isatty(STDERR_FILENO) ? stderr : NULL};
+}
+
+static ot_status bench_model(const ot_options *o, ot_diag *d)
+{
+    ot_bench_request r = {.model = o->model,
+                          .tiled = o->tiled,
+                          .tile = tile_options(o),
+                          .inputs = o->inputs,
+                          .n_inputs = o->n_inputs,
+                          .shapes = o->shapes,
+                          .n_shapes = o->n_shapes,
+                          .seed = o->seed,
+                          .repeat = o->repeat,
+                          .threads = o->threads,
+                          .trace = o->trace,
+                          .json = o->json,
+                          .quiet = o->quiet};
+    return ot_bench_command(&r, d);
+}
+
+static ot_status calibrate(const ot_options *o, ot_diag *d)
+{
+    ot_calibrate_request r = {.output = o->output, .threads = o->threads, .quiet = o->quiet, .verbose = o->verbose};
+    return ot_calibrate_command(&r, d);
+}
+
+/* The result is what the original was, or nothing is written. */
+static ot_status verify_result(const ot_options *o, const ot_run *run, const void *original, size_t n)
+{
+    ot_verify_facts f;
+    OT_TRY(ot_verify_tiled(run, original, n, o->verify, &f));
+    if (!o->quiet && !o->json)
+        fprintf(table_stream(o), "verified  %u value%s the same (NMSE at most %.1e, difference at most %.1e of the largest value)\n", f.n_values,
+                f.n_values == 1 ? "" : "s", f.nmse, f.max_rel);
+    return OT_OK;
+}
+
 static ot_status process(const ot_options *o, ot_diag *d)
 {
-    ot_run run = {
-        .diag = d,
-        .options = {.target = o->target,
-                    .l2_bytes = o->l2_bytes,
-                    .threads = o->threads,
-                    .shapes = o->shapes,
-                    .n_shapes = o->n_shapes,
-                    .plan = o->plan,
-                    .dump_dir = o->dump_dir,
-                    .log = o->verbose ? stderr : NULL,
-                    .progress = !o->quiet && !o->verbose && isatty(STDERR_FILENO) ? stderr : NULL},
-        .source = {.path = o->model},
-        .output = o->output,
-    };
+    ot_run run = {.diag = d, .options = tile_options(o), .source = {.path = o->model}, .output = o->output};
     bool inspect = o->command == OT_CMD_INSPECT;
+    void *original = NULL; /* for --verify */
+    size_t n = 0;
     if (o->command == OT_CMD_PLAN_MEMORY) return plan_memory(o, d);
     if (o->command == OT_CMD_RUN) return run_model(o, d);
+    if (o->command == OT_CMD_BENCH) return bench_model(o, d);
+    if (o->command == OT_CMD_CALIBRATE) return calibrate(o, d);
     ot_status s = ot_run_load(&run);
+    if (s == OT_OK && o->verify) s = ot_verify_keep(&run, &original, &n);
     if (s == OT_OK) s = ot_run_tile(&run, inspect);
+    if (s == OT_OK && o->verify) s = verify_result(o, &run, original, n);
+    free(original);
     if (s == OT_OK && !inspect) s = ot_run_save(&run);
     if (s == OT_OK) s = print_results(o, run.results);
     ot_run_free(&run);

@@ -22,7 +22,7 @@
 #define NEED_ENGINE  "the native engine"
 #define NEED_REPORT  "the report writers"
 
-/* What `run` needs: nothing, in a build that has the engine. */
+/* What `run`, `bench` and `calibrate` need: nothing, in a build that has the engine. */
 #ifdef OT_ENGINE
 #define RUN_NEEDS NULL
 #else
@@ -41,8 +41,8 @@ static const struct {
     {"plan-memory", OT_CMD_PLAN_MEMORY, NULL, "plan-memory FILE [-o OUT]",
      "place the buffers of a kernel (.tk) or a table (.csv)"},
     {"run", OT_CMD_RUN, RUN_NEEDS, "run MODEL [options]", "run a model natively"},
-    {"bench", OT_CMD_BENCH, NEED_ENGINE, "bench MODEL [TILED]", "measure a model natively"},
-    {"calibrate", OT_CMD_CALIBRATE, NEED_ENGINE, "calibrate [-o T.xml]", "measure this machine"},
+    {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model and its tiled form side by side"},
+    {"calibrate", OT_CMD_CALIBRATE, RUN_NEEDS, "calibrate [-o T.xml]", "measure this machine"},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)
 
@@ -68,18 +68,23 @@ typedef enum option_kind {
     EMIT,
     INPUT,
     SEED,
+    VERIFY,   /* nothing, or "all" attached */
     LETTERS,
     LATER /* needs `dflt`, a part this build does not have */
 } option_kind;
 
 /* Commands that take an option, a bit each. */
 enum {
-    MODELS = 1 << OT_CMD_OPTIMISE | 1 << OT_CMD_INSPECT,
+    OPTIMISE = 1 << OT_CMD_OPTIMISE,
+    MODELS = OPTIMISE | 1 << OT_CMD_INSPECT,
     MEMORY = 1 << OT_CMD_PLAN_MEMORY,
     RUN = 1 << OT_CMD_RUN,
+    BENCH = 1 << OT_CMD_BENCH,
+    CALIBRATE = 1 << OT_CMD_CALIBRATE,
     PLANNERS = MODELS | MEMORY,
-    SHAPED = MODELS | RUN,
-    EVERY = PLANNERS | RUN
+    TILERS = MODELS | BENCH,
+    RUNNERS = RUN | BENCH,
+    EVERY = PLANNERS | RUNNERS | CALIBRATE
 };
 
 typedef struct option {
@@ -95,9 +100,9 @@ typedef struct option {
 
 #define AT(member) offsetof(ot_options, member)
 static const option OPTIONS[] = {
-    {"output", 'o', "OUT", TEXT, NULL, AT(output), PLANNERS,
+    {"output", 'o', "OUT", TEXT, NULL, AT(output), PLANNERS | CALIBRATE,
      "file to write; - is stdout, .ot writes the text form"},
-    {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), PLANNERS,
+    {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), PLANNERS | BENCH,
      "machine to plan for; a kernel that names one has that"},
     {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, "list the targets and exit"},
     {"threads", 0, "N", COUNT, NULL, AT(threads), EVERY,
@@ -110,31 +115,33 @@ static const option OPTIONS[] = {
     {"help", 'h', NULL, FLAG, NULL, AT(help), EVERY, "print this and exit"},
     {"version", 0, NULL, FLAG, NULL, AT(version), EVERY, "print the version and exit"},
 
-    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), MODELS,
+    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS,
      "capacity of the fast memory, in place of the target's"},
-    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, SHAPED,
+    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS,
      "bind the dimensions of an input; repeatable"},
-    {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), MODELS, "what to minimise"},
-    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), MODELS,
+    {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise"},
+    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS,
      "peak memory that must not be passed, else exit 3"},
-    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), MODELS,
+    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS,
      "slowdown allowed with --goal memory, in percent"},
-    {"emit", 0, "onnx|engine", EMIT, "onnx", 0, MODELS,
-     "operators to write: standard ONNX, or the engine's own"},
-    {"force", 0, NULL, FLAG, NULL, AT(plan.force), MODELS,
+    {"emit", 0, "onnx|engine", EMIT, "onnx", AT(plan.engine), TILERS,
+     "operators to write: standard ONNX, or the engine's own (bench: engine)"},
+    {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS,
      "tile every legal region, even at a predicted loss"},
     {"report", 0, "F.html|F.xml", LATER, NEED_REPORT, 0, MODELS, "write a report"},
-    {"verify", 0, NULL, LATER, NEED_ENGINE, 0, MODELS, "run original and result, compare"},
+    {"verify", 0, NULL, VERIFY, NULL, AT(verify), OPTIMISE,
+     "run original and result, compare the outputs; --verify=all: inner values, too"},
     {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), MODELS,
      "write the graph after each pass to D/NN-pass.ot and .dot"},
-    {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), MODELS, NULL},
-    {"form", 0, "scan|unrolled|loop-peeled|loop-window", FORM, NULL, AT(plan.force_form), MODELS, NULL},
+    {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), TILERS, NULL},
+    {"form", 0, "scan|unrolled|loop-peeled|loop-window", FORM, NULL, AT(plan.force_form), TILERS, NULL},
 
-    {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUN, "array for an input; repeatable (random numbers for the others)"},
-    {"seed", 0, "N", SEED, "0", AT(seed), RUN, "of the random numbers"},
+    {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUNNERS, "array for an input; repeatable (random numbers for the others)"},
+    {"seed", 0, "N", SEED, "0", AT(seed), RUNNERS, "of the random numbers"},
     {"output-dir", 0, "D", TEXT, NULL, AT(output_dir), RUN, "write the outputs to D/0.npy, D/1.npy..."},
-    {"repeat", 0, "N", COUNT, "1", AT(repeat), RUN, "runs; the time is the least and the median"},
+    {"repeat", 0, "N", COUNT, NULL, AT(repeat), RUNNERS, "runs of each model (run: 1, bench: for some seconds)"},
     {"reference", 0, NULL, FLAG, NULL, AT(reference), RUN, "slow and obvious kernels only"},
+    {"trace", 0, "F.json", TEXT, NULL, AT(trace), BENCH, "write a trace of a run of each for chrome://tracing"},
 
     {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY,
      "bytes that must do, else exit 3 (.tk: of every scope but gm; .csv: the least without it)"},
@@ -282,6 +289,14 @@ static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_fo
     return bad_value(d, o, text, "must be scan, unrolled, loop-peeled or loop-window");
 }
 
+static ot_status parse_verify(ot_diag *d, const option *o, const char *text, ot_verify_mode *out)
+{
+    if (RUN_NEEDS) return fail_needs(d, "--verify", NEED_ENGINE);
+    if (text && strcmp(text, "all") != 0) return bad_value(d, o, text, "must be all, or left out");
+    *out = text ? OT_VERIFY_ALL : OT_VERIFY_OUTPUTS;
+    return OT_OK;
+}
+
 /* `text` is NULL exactly for options without a value. */
 static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_options *out)
 {
@@ -317,15 +332,16 @@ static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_op
     case MODE: return parse_mode(d, o, text, at);
     case TIME: return parse_time(d, o, text, at);
     case LETTERS: return parse_letters(d, o, text);
+    case VERIFY: return parse_verify(d, o, text, at);
     case INPUT: return parse_input(d, o, text, out);
     case SEED:
         if (!parse_count(text, INT64_MAX / 16, &n)) return bad_value(d, o, text, "must be a number from 0 to 576460752303423487");
         *(uint64_t *)at = (uint64_t)n;
         return OT_OK;
     case EMIT:
-        if (strcmp(text, "onnx") == 0) return OT_OK;
-        if (strcmp(text, "engine") == 0) return fail_needs(d, "--emit engine", NEED_ENGINE);
-        return bad_value(d, o, text, "must be onnx or engine");
+        if (strcmp(text, "onnx") != 0 && strcmp(text, "engine") != 0) return bad_value(d, o, text, "must be onnx or engine");
+        *(bool *)at = *text == 'e';
+        return OT_OK;
     case LATER: {
         char name[32];
         snprintf(name, sizeof name, "--%s", o->name);
@@ -411,7 +427,12 @@ static const option *find_option(const char *arg, const char **value)
 static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 {
     const char *what = o->command == OT_CMD_PLAN_MEMORY ? "file" : "model";
+    if (o->command == OT_CMD_CALIBRATE) return ot_fail(d, OT_E_USAGE, "calibrate takes no file: '%.80s'", arg);
     if (!*arg) return ot_fail(d, OT_E_USAGE, "the %s's name is empty", what);
+    if (o->command == OT_CMD_BENCH && o->model && !o->tiled) {
+        o->tiled = arg;
+        return OT_OK;
+    }
     if (o->model)
         return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'", what, o->model, arg);
     o->model = arg;
@@ -421,8 +442,10 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 /* An option of another command. */
 static ot_status fail_elsewhere(ot_diag *d, const option *opt, ot_command command)
 {
-    if (opt->commands == MEMORY || opt->commands == RUN)
-        return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile %s' only", opt->name, opt->commands == RUN ? "run" : "plan-memory");
+    for (size_t k = 1; k < N_COMMANDS; k++)
+        if (opt->commands == 1u << COMMANDS[k].command)
+            return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile %s' only", opt->name, COMMANDS[k].name);
+    if (opt->commands == RUNNERS) return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile run' and 'bench' only", opt->name);
     return ot_fail(d, OT_E_USAGE, "--%s is not for '%s'", opt->name, command_name(command));
 }
 
@@ -443,7 +466,7 @@ static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_option
         const option *opt = find_option(arg, &value);
         if (!opt) return fail_unknown(d, arg);
         if (!(opt->commands & 1u << o->command)) return fail_elsewhere(d, opt, o->command);
-        if (!opt->value && value) return ot_fail(d, OT_E_USAGE, "--%s takes no value", opt->name);
+        if (!opt->value && value && opt->kind != VERIFY) return ot_fail(d, OT_E_USAGE, "--%s takes no value", opt->name);
         if (opt->value && !value) {
             if (++k == argc)
                 return ot_fail(d, OT_E_USAGE, "--%s needs a value: %s", opt->name, opt->value);
@@ -463,6 +486,7 @@ static bool is_stdout(const char *path)
 static ot_status check_together(ot_diag *d, const ot_options *o)
 {
     if (o->help || o->version || o->list_targets) return OT_OK;
+    if (o->command == OT_CMD_CALIBRATE) return OT_OK;
     if (!o->model && o->command == OT_CMD_PLAN_MEMORY)
         return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
     if (!o->model) return ot_fail(d, OT_E_USAGE, "no model given: see 'onnx-tile --help'");
@@ -499,6 +523,7 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
         o->command = COMMANDS[k].command;
         first = 2;
         if (o->command == OT_CMD_PLAN_MEMORY) o->target = NULL; /* the kernel's own goes before the default */
+        if (o->command == OT_CMD_BENCH) o->plan.engine = true;
         if (!COMMANDS[k].needs) continue;
         if (!asks_help(argc, argv)) return fail_needs(d, COMMANDS[k].name, COMMANDS[k].needs);
         o->help = true;
@@ -515,13 +540,19 @@ void ot_options_free(ot_options *o)
 
 /* ---- help ---- */
 
-/* The options whose commands are exactly these. */
-static void help_options(unsigned commands, FILE *f)
+/* Under which heading an option stands: EVERY, MODELS, RUNNERS or MEMORY. */
+static unsigned section_of(const option *o)
+{
+    if ((o->commands & MODELS) && (o->commands & MEMORY)) return EVERY;
+    return o->commands & MODELS ? MODELS : o->commands & RUNNERS ? RUNNERS : MEMORY;
+}
+
+static void help_options(unsigned section, FILE *f)
 {
     for (size_t k = 0; k < N_OPTIONS; k++) {
         const option *o = &OPTIONS[k];
         char word[64];
-        if (!o->help || o->commands != commands) continue;
+        if (!o->help || section_of(o) != section) continue;
         snprintf(word, sizeof word, "%s--%s%s%s",
                  o->letter ? (char[]){'-', o->letter, ',', ' ', 0} : "    ", o->name,
                  o->value ? " " : "", o->value ? o->value : "");
@@ -544,12 +575,10 @@ ot_status ot_options_help(FILE *f)
                 COMMANDS[k].needs ? ")" : "");
     fprintf(f, "\noptions (sizes take K, M, G; a MODEL, FILE or OUT of - is stdin or stdout):\n");
     help_options(EVERY, f);
-    help_options(PLANNERS, f);
-    fprintf(f, "\nof models:\n");
-    help_options(SHAPED, f);
+    fprintf(f, "\nof models (bench, too; run takes --shape):\n");
     help_options(MODELS, f);
-    fprintf(f, "\nof run:\n");
-    help_options(RUN, f);
+    fprintf(f, "\nof run and bench:\n");
+    help_options(RUNNERS, f);
     fprintf(f, "\nof plan-memory:\n");
     help_options(MEMORY, f);
     fprintf(f, "\nexit: 0 done, 1 the input is wrong, 2 usage, 3 a budget cannot be met, 4 the "

@@ -55,13 +55,25 @@ static bool has_spectral_node(const ot_graph *g)
 static ot_status pass_shapes(ot_run *r)
 {
     r->model->pin_inputs = r->options.n_shapes > 0 && !has_spectral_node(r->model->graph);
-    return ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes);
+    OT_TRY(ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes));
+    return ot_check_tile_ops(r->model->graph);
+}
+
+/* The engine's own figures of this machine, where there are some. */
+static void use_calibration(ot_run *r)
+{
+    char note[512];
+    bool found = ot_target_use_calibration(&r->target, r->options.threads, note, sizeof note);
+    if (r->options.log && (found || strcmp(r->target.name, "host") == 0))
+        fprintf(r->options.log, "onnx-tile: host: %s\n", note);
 }
 
 static ot_status pass_plan(ot_run *r)
 {
     OT_TRY(ot_target_load(r->options.target, r->options.threads, r->diag, &r->target));
+    if (r->options.plan.engine) use_calibration(r);
     if (r->options.l2_bytes) ot_target_set_l2(&r->target, r->options.l2_bytes);
+    if (r->options.plan.engine) ot_target_set_engine(&r->target);
     return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
 }
 

@@ -174,6 +174,12 @@ OT_RULE(einsum);
 OT_RULE(attention);
 OT_RULE(recurrent);
 
+/* tile_ops.c */
+OT_RULE(tile_alloc);
+OT_RULE(tile_while);
+OT_RULE(tile_slice);
+OT_RULE(tile_deslice);
+
 /* ---- known.c, known_arith.c, known_move.c ---- */
 
 /* Contents of a small constant tensor into k (k->valid stays false when it is not small). false: no

@@ -5,6 +5,7 @@
  * here is an error and nothing is exact: a rule that does not apply leaves the output as the file
  * states it.
  */
+#include "analyse.h"
 #include "shape.h"
 
 #define MS "com.microsoft"
@@ -339,6 +340,10 @@ static const struct {
     {MS, "MultiHeadAttention", multi_head},
     {MS, "EmbedLayerNormalization", embed_norm},
     {MS, "GridSample", grid_sample},
+    {OT_TILE_DOMAIN, "Alloc", ot_shape_tile_alloc},
+    {OT_TILE_DOMAIN, "While", ot_shape_tile_while},
+    {OT_TILE_DOMAIN, "Slice", ot_shape_tile_slice},
+    {OT_TILE_DOMAIN, "Deslice", ot_shape_tile_deslice},
 };
 
 ot_shape_rule ot_shape_extra_rule(const ot_node *n)

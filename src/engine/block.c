@@ -3,8 +3,8 @@
  *   | slack | ot_block | pad to 64 | bytes ... |
  *                                   ^ ot_block_data
  *
- * Views share a block; the last reference frees it. Blocks of one session are touched by one thread at a time (kernels share out
- * their loops, not their arrays), so the counts are plain numbers.
+ * Views share a block; the last reference frees it. A block is touched by one thread at a time (kernels share out their loops,
+ * not their arrays; tiles have arrays of their own), so its count is a plain number. Tiles run in parallel share the heap.
  */
 #include "session.h"
 
@@ -18,6 +18,12 @@ typedef struct placed {
 
 _Static_assert(sizeof(placed) <= HEAD, "the head holds its start, too");
 
+void ot_heap_add(ot_heap *heap, int64_t bytes)
+{
+    int64_t live = atomic_fetch_add(&heap->live, bytes) + bytes, peak = atomic_load(&heap->peak);
+    while (live > peak && !atomic_compare_exchange_weak(&heap->peak, &peak, live)) continue;
+}
+
 ot_block *ot_block_new(ot_heap *heap, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2 || bytes > INT64_MAX / 2) return NULL;
@@ -28,8 +34,7 @@ ot_block *ot_block_new(ot_heap *heap, size_t bytes)
     placed *p = (placed *)(void *)(start + shift);
     *p = (placed){.b = {.heap = heap, .total = total, .bytes = bytes, .refs = 1}, .start = start};
     if (heap) {
-        heap->live += (int64_t)bytes;
-        heap->peak = ot_max(heap->peak, heap->live);
+        ot_heap_add(heap, (int64_t)bytes);
     }
     return &p->b;
 }
@@ -48,6 +53,6 @@ void ot_block_unref(ot_block *b)
 {
     if (!b || --b->refs > 0) return;
     placed *p = (placed *)(void *)b;
-    if (b->heap) b->heap->live -= (int64_t)b->bytes;
+    if (b->heap) ot_heap_add(b->heap, -(int64_t)b->bytes);
     (void)!ot_hook_alloc(p->start, b->total, 0);
 }

@@ -73,7 +73,7 @@ ot_status ot_call_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, cons
     ot_nd_release(&slot->nd);
     ot_nd_set_dense(&slot->nd, t, rank, dims);
     if (slot->place == OT_PLACE_ARENA && ot_nd_same_shape(&slot->want, t, rank, dims)) {
-        slot->nd.data = (char *)ot_block_data(s->arena) + slot->offset;
+        slot->nd.data = c->frame->prog->base + slot->offset;
     } else if (slot->place == OT_PLACE_CALLER) {
         OT_TRY(check_caller(c, k, slot, t, rank, dims));
         slot->nd.data = slot->want.data;
@@ -88,6 +88,36 @@ ot_status ot_call_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, cons
     int64_t bytes;
     if (s->poison && ot_nd_bytes(t, rank, dims, &bytes) && bytes) memset(slot->nd.data, OT_POISON, (size_t)bytes);
     slot->handed = true;
+    return OT_OK;
+}
+
+ot_status ot_call_place(ot_call *c, uint32_t k)
+{
+    ot_prog *p = c->frame->prog;
+    ot_slot *slot = c->frame->step->out_slots[k];
+    int64_t bytes;
+    if (!slot) return OT_OK;
+    ot_nd_release(&slot->nd);
+    slot->nd = slot->fore;
+    slot->handed = true;
+    if (slot->place == OT_PLACE_ARENA) {
+        slot->nd.data = p->base + slot->offset;
+    } else if (slot->place == OT_PLACE_VIEW && slot->under) {
+        slot->nd.data = slot->under->nd.data;
+        return OT_OK; /* it holds an input */
+    } else if (slot->place == OT_PLACE_CALLER) {
+        OT_TRY(check_caller(c, k, slot, slot->fore.dtype, slot->fore.rank, slot->fore.dims));
+        slot->nd.data = slot->want.data;
+    } else {
+        if (!ot_nd_span(&slot->fore, &bytes)) OT_BUG("lowering foresaw an array of impossible size");
+        slot->nd.block = ot_block_new(&p->s->heap, (size_t)bytes);
+        if (!slot->nd.block) {
+            slot->nd = (ot_nd){0};
+            return ot_fail_nomem(c->diag);
+        }
+        slot->nd.data = ot_block_data(slot->nd.block);
+    }
+    if (p->s->poison && ot_nd_span(&slot->fore, &bytes) && bytes) memset(slot->nd.data, OT_POISON, (size_t)bytes);
     return OT_OK;
 }
 

@@ -43,8 +43,7 @@ static void adopt(ot_session *s, ot_nd *a)
     for (size_t k = 0; a->list && k < a->list->n; k++) adopt(s, &a->list->items[k]);
     if (!a->block || a->block->heap) return;
     a->block->heap = &s->heap;
-    s->heap.live += (int64_t)a->block->bytes;
-    s->heap.peak = ot_max(s->heap.peak, s->heap.live);
+    ot_heap_add(&s->heap, (int64_t)a->block->bytes);
 }
 
 static ot_status take_output(ot_call *c, const ot_step *step, uint32_t k)
@@ -69,46 +68,69 @@ static void drop_scratch(ot_frame *f)
     while (f->n_scratch) ot_block_unref(f->scratch[--f->n_scratch]);
 }
 
+/* A fused step's scratch. */
+static ot_status find_work(ot_call *c, const ot_step *step)
+{
+    if (step->work == 0) return OT_OK;
+    c->work = step->work_at >= 0 ? c->frame->prog->base + step->work_at : ot_call_scratch(c, (size_t)step->work);
+    return c->work ? OT_OK : OT_E_NOMEM;
+}
+
+/* Is the value what fused steps were made for? */
+static ot_status check_exact(ot_call *c, const ot_step *step, uint32_t k)
+{
+    const ot_slot *slot = step->out_slots[k];
+    char made[400], wanted[400];
+    if (!slot->is_exact || ot_nd_same_shape(&slot->fore, slot->nd.dtype, slot->nd.rank, slot->nd.dims)) return OT_OK;
+    return ot_call_fail(c, "output %u is %s %s, which the model's shapes contradict: %s %s", k, ot_dtype_name(slot->nd.dtype),
+                        ot_dims_text(slot->nd.rank, slot->nd.dims, made, sizeof made), ot_dtype_name(slot->fore.dtype),
+                        ot_dims_text(slot->fore.rank, slot->fore.dims, wanted, sizeof wanted));
+}
+
 ot_status ot_step_run(ot_prog *p, ot_step *step)
 {
     ot_session *s = p->s;
-    const ot_node *n = step->node;
     ot_call c = {.g = p->g,
-                 .node = n,
-                 .n_in = n->n_in,
-                 .n_out = n->n_out,
+                 .node = step->node,
+                 .n_in = step->n_in,
+                 .n_out = step->n_out,
                  .in = step->in,
                  .out = step->out,
                  .frame = &p->frame,
-                 .threads = s->threads,
+                 .threads = p->threads,
                  .state = &step->state,
-                 .diag = s->d};
+                 .plan = step->plan,
+                 .diag = p->d ? p->d : s->d};
     p->frame.step = step;
-    for (uint32_t k = 0; k < n->n_out; k++)
+    for (uint32_t k = 0; k < step->n_out; k++)
         if (step->out_slots[k]) step->out_slots[k]->handed = false;
     ot_status st = check_inputs(&c, step);
+    if (st == OT_OK) st = find_work(&c, step);
     if (st == OT_OK) st = step->run(&c);
-    for (uint32_t k = 0; st == OT_OK && k < n->n_out; k++)
+    for (uint32_t k = 0; st == OT_OK && k < step->n_out; k++) {
         if (step->out_slots[k]) st = take_output(&c, step, k);
+        if (st == OT_OK && step->out_slots[k]) st = check_exact(&c, step, k);
+    }
     drop_scratch(&p->frame);
-    if (st == OT_E_NOMEM) return ot_fail_nomem(s->d);
+    if (st == OT_E_NOMEM) return ot_fail_nomem(c.diag);
     return st;
 }
 
 /* ---- programs ---- */
 
-/* Fill with junk what the plan says is dead after step k of the top graph. */
-static void poison_dead(const ot_session *s, uint32_t k)
+/* Fill with junk what the plan says is dead after step k. */
+static void poison_dead(const ot_prog *p, uint32_t k)
 {
-    char *base = s->arena ? ot_block_data(s->arena) : NULL;
-    for (uint32_t j = 0; j < s->n_items; j++)
-        if (s->items[j].upper == (int64_t)k + 1) memset(base + s->offsets[j], OT_POISON, (size_t)s->items[j].size);
+    for (uint32_t j = 0; p->base && j < p->n_items; j++)
+        if (p->items[j].upper == (int64_t)k + 1) memset(p->base + p->offsets[j], OT_POISON, (size_t)p->items[j].size);
 }
 
 void ot_prog_clear(ot_prog *p)
 {
     for (ot_id v = 0; v < p->g->n_values; v++)
         if (!p->slots[v].is_const) ot_nd_release(&p->slots[v].nd);
+    for (ot_id v = p->g->n_values; v < p->n_ids; v++)
+        if (!p->at[v]->is_const) ot_nd_release(&p->at[v]->nd);
 }
 
 ot_status ot_prog_run(ot_prog *p, ot_node_time *times)
@@ -123,7 +145,7 @@ ot_status ot_prog_run(ot_prog *p, ot_node_time *times)
         }
         if (times) times[k].seconds = now() - start;
         for (uint32_t j = 0; j < step->n_release; j++) ot_nd_release(&step->release[j]->nd);
-        if (p->s->poison && p == p->s->top) poison_dead(p->s, k);
+        if (p->s->poison) poison_dead(p, k);
     }
     return OT_OK;
 }

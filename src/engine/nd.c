@@ -23,6 +23,7 @@ size_t ot_dtype_bytes(ot_dtype t)
 bool ot_nd_is_dense(const ot_nd *a)
 {
     int64_t step = 1;
+    if (a->chan_block) return false;
     for (uint32_t k = a->rank; k-- > 0;) {
         if (a->dims[k] == 0) return true;
         if (a->dims[k] != 1 && a->strides[k] != step) return false;
@@ -36,11 +37,34 @@ void ot_nd_set_dense(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims)
     int64_t step = 1;
     a->dtype = t;
     a->rank = rank;
+    a->chan_block = 0;
     for (uint32_t k = rank; k-- > 0;) {
         a->dims[k] = dims[k];
         a->strides[k] = step;
         if (dims[k] > 0 && !ot_mul_i64(step, dims[k], &step)) step = 0; /* no memory of that size will ever be given */
     }
+}
+
+void ot_nd_set_blocked(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims, uint32_t block)
+{
+    int64_t step = block;
+    a->dtype = t;
+    a->rank = rank;
+    a->chan_block = block;
+    for (uint32_t k = rank; k-- > 0;) {
+        int64_t count = k == 1 ? ot_ceil_div(dims[1], block) : dims[k];
+        a->dims[k] = dims[k];
+        a->strides[k] = step;
+        if (count > 0 && !ot_mul_i64(step, count, &step)) step = 0;
+    }
+}
+
+bool ot_nd_span(const ot_nd *a, int64_t *out)
+{
+    int64_t dims[OT_RANK_MAX + 1], n, size = (int64_t)ot_dtype_bytes(a->dtype);
+    memcpy(dims, a->dims, a->rank * sizeof *dims);
+    if (a->chan_block) dims[1] = ot_ceil_div(dims[1], a->chan_block) * a->chan_block;
+    return size > 0 && ot_product(dims, a->rank, &n) && ot_mul_i64(n, size, out);
 }
 
 bool ot_nd_bytes(ot_dtype t, uint32_t rank, const int64_t *dims, int64_t *out)

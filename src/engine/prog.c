@@ -10,6 +10,7 @@
 #include "session.h"
 
 #include "model_io.h"
+#include "tiles.h"
 
 /* ---- values ---- */
 
@@ -28,6 +29,7 @@ static ot_status make_slots(ot_prog *p, const bool *absent)
     ot_graph *g = p->g;
     p->slots = OT_NEW_N(p->s->a, ot_slot, g->n_values + 1u);
     p->at = OT_NEW_N(p->s->a, ot_slot *, g->n_values + 1u);
+    p->n_ids = g->n_values;
     if (!p->slots || !p->at) return ot_fail_nomem(p->s->d);
     for (ot_id v = 0; v < g->n_values; v++) {
         const ot_value *x = &g->values[v];
@@ -93,6 +95,10 @@ static bool handles_lists(const ot_node *n)
 static ot_status operands(ot_prog *p, ot_step *step, const bool *wanted)
 {
     const ot_node *n = step->node;
+    step->n_in = n->n_in;
+    step->n_out = n->n_out;
+    step->in_ids = n->in;
+    step->out_ids = n->out;
     step->in = OT_NEW_N(p->s->a, const ot_nd *, n->n_in + 1u);
     step->out = OT_NEW_N(p->s->a, ot_nd *, n->n_out + 1u);
     step->out_slots = OT_NEW_N(p->s->a, ot_slot *, n->n_out + 1u);
@@ -172,7 +178,7 @@ static ot_status too_many(const ot_prog *p, const ot_node *n)
 static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uint32_t depth, ot_step *step)
 {
     ot_session *s = p->s;
-    *step = (ot_step){.node = n};
+    *step = (ot_step){.node = n, .in_place = OT_NONE, .work_at = -1};
     if (++s->n_steps_all > OT_STEPS_MAX) return too_many(p, n);
     OT_TRY(operands(p, step, wanted));
     if (n->op == OT_OP_OPAQUE) {
@@ -184,6 +190,7 @@ static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uin
     OT_TRY(known_node(p, n, &step->node));
     if (!s->reference) step->run = ot_kernel_fast(p->g, step->node);
     if (!step->run) step->run = ot_kernel_of(step->node);
+    if (!step->run && strcmp(n->domain, "onnx_tile") == 0) step->run = ot_run_tile_op;
     if (!step->run) return no_kernel(p, n);
     step->takes_lists = handles_lists(step->node);
     return add_bodies(p, step, depth);
@@ -194,25 +201,25 @@ static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uin
 static void read_at(ot_prog *p, ot_id v, uint32_t step)
 {
     ot_slot *slot = p->at[v];
-    if (slot == &p->slots[v]) slot->last = step;
+    if (v >= p->g->n_values || slot == &p->slots[v]) slot->last = step;
 }
 
-/* Fill release lists; nodes of steps are those of the graph, or copies with the same operands. */
+/* Fill release lists. What is captured counts as read by the step whose node captures it. */
 static ot_status find_last(ot_prog *p)
 {
     uint32_t *count = OT_NEW_N(p->s->a, uint32_t, p->n_steps + 1u);
     if (!count) return ot_fail_nomem(p->s->d);
     for (uint32_t k = 0; k < p->n_steps; k++) {
-        const ot_node *n = p->steps[k].node;
-        for (uint32_t j = 0; j < n->n_in; j++)
-            if (n->in[j] != OT_NONE) read_at(p, n->in[j], k);
-        for (uint32_t j = 0; j < n->n_captured; j++) read_at(p, n->captured[j], k);
-        for (uint32_t j = 0; j < n->n_out; j++)
-            if (p->steps[k].out_slots[j]) p->steps[k].out_slots[j]->born = p->steps[k].out_slots[j]->last = k;
+        const ot_step *step = &p->steps[k];
+        for (uint32_t j = 0; j < step->n_in; j++)
+            if (step->in_ids[j] != OT_NONE) read_at(p, step->in_ids[j], k);
+        for (uint32_t j = 0; j < step->node->n_captured; j++) read_at(p, step->node->captured[j], k);
+        for (uint32_t j = 0; j < step->n_out; j++)
+            if (step->out_slots[j]) step->out_slots[j]->born = step->out_slots[j]->last = k;
     }
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t k = 0; k < p->n_steps; k++)
-            for (uint32_t j = 0; j < p->steps[k].node->n_out; j++) {
+            for (uint32_t j = 0; j < p->steps[k].n_out; j++) {
                 ot_slot *slot = p->steps[k].out_slots[j];
                 if (!slot || slot->is_result) continue;
                 ot_step *last = &p->steps[slot->last];
@@ -244,6 +251,7 @@ static ot_status make_steps(ot_prog *p, ot_arena *scratch, uint32_t depth)
         OT_TRY(ot_step_fold(p, step, &folded));
         if (!folded) p->n_steps++;
     }
+    OT_TRY(ot_lower(p));
     return find_last(p);
 }
 
@@ -253,7 +261,7 @@ ot_status ot_prog_new(ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth
     ot_arena *scratch = ot_arena_new();
     ot_status st = p && scratch ? OT_OK : ot_fail_nomem(s->d);
     if (p) {
-        *p = (ot_prog){.s = s, .next = s->all, .outer = outer, .g = g};
+        *p = (ot_prog){.s = s, .next = s->all, .outer = outer, .g = g, .threads = outer ? outer->threads : s->threads};
         p->frame.prog = p;
         s->all = p;
     }
@@ -266,7 +274,9 @@ ot_status ot_prog_new(ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth
 void ot_prog_release(ot_prog *p)
 {
     for (uint32_t k = 0; p->slots && k < p->g->n_values; k++) ot_nd_release(&p->slots[k].nd);
+    for (uint32_t k = p->g->n_values; k < p->n_ids; k++) ot_nd_release(&p->at[k]->nd);
     for (uint32_t k = 0; k < p->n_steps; k++)
         if (p->steps[k].state.free) p->steps[k].state.free(p->steps[k].state.data);
+    ot_dnnl_release_stream(p->stream);
     (void)!ot_hook_alloc(p->frame.scratch, p->frame.cap_scratch * sizeof *p->frame.scratch, 0);
 }

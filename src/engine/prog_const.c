@@ -83,7 +83,7 @@ ot_status ot_step_fold(ot_prog *p, ot_step *step, bool *done)
         slot->is_const = true;
         if (!slot->nd.block) continue;
         slot->nd.block->heap = NULL; /* a weight from now on */
-        p->s->heap.live -= (int64_t)slot->nd.block->bytes;
+        ot_heap_add(&p->s->heap, -(int64_t)slot->nd.block->bytes);
         p->s->figures.weight_bytes += (int64_t)slot->nd.block->bytes;
     }
     if (st == OT_E_NOMEM) return ot_fail_nomem(told);

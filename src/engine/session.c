@@ -68,6 +68,16 @@ static ot_status list_times(ot_session *s)
     return OT_OK;
 }
 
+static ot_status take_arena(ot_session *s)
+{
+    s->arena_bytes = s->top->arena_bytes;
+    if (s->arena_bytes == 0) return OT_OK;
+    s->arena = ot_block_new(NULL, (size_t)s->arena_bytes);
+    if (!s->arena) return ot_fail_nomem(s->d);
+    s->top->base = ot_block_data(s->arena);
+    return OT_OK;
+}
+
 static ot_status build(ot_session *s, const ot_session_options *o)
 {
     ot_graph *g = s->m->graph;
@@ -82,7 +92,8 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
     s->figures.weight_bytes = (int64_t)s->m->weight_bytes;
     OT_TRY(ot_prog_new(s, g, NULL, 0, NULL, &s->top));
-    OT_TRY(ot_session_plan(s));
+    OT_TRY(ot_prog_plan(s->top));
+    OT_TRY(take_arena(s));
     s->heap.peak = s->heap.live; /* what making took is no part of a run */
     return list_times(s);
 }
@@ -120,6 +131,8 @@ void ot_session_free(ot_session *s)
     if (!s) return;
     clear_results(s);
     for (ot_prog *p = s->all; p; p = p->next) ot_prog_release(p);
+    ot_packed_free(s->packed);
+    ot_dnnl_release_engine(s->dnnl);
     ot_block_unref(s->arena);
     while (s->n_overridden) {
         s->n_overridden--;

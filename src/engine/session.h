@@ -14,6 +14,8 @@
 #include "bufplan.h"
 #include "engine.h"
 
+#include <stdatomic.h>
+
 #define OT_ARENA_ALIGN 64
 #define OT_POISON 0xA8
 #define OT_FRAME_DEPTH_MAX 64        /* subgraphs and functions inside one another */
@@ -24,8 +26,10 @@
 
 /* What lives on the heap now, and the most there ever was. */
 typedef struct ot_heap {
-    int64_t live, peak;
+    _Atomic int64_t live, peak;
 } ot_heap;
+
+void ot_heap_add(ot_heap *heap, int64_t bytes); /* or take away */
 
 typedef struct ot_block {
     ot_heap *heap; /* that counts it, or NULL */
@@ -44,6 +48,8 @@ void ot_block_unref(ot_block *b); /* accepts NULL */
 ot_status ot_nd_allocate(ot_nd *a, ot_heap *heap, ot_diag *d) OT_MUST_USE;
 /* Bytes of a dense array of these dims; false when they cannot be counted or the type is none that is held. */
 bool ot_nd_bytes(ot_dtype t, uint32_t rank, const int64_t *dims, int64_t *out) OT_MUST_USE;
+/* Bytes from the first element to the last of an array that is dense, or blocked without holes: channels that pad included. */
+bool ot_nd_span(const ot_nd *a, int64_t *out) OT_MUST_USE;
 bool ot_nd_same_shape(const ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims);
 /* *to becomes an array of its own memory with the contents of `from`, which is dense or a list. */
 ot_status ot_nd_copy(ot_nd *to, const ot_nd *from, ot_heap *heap, ot_diag *d) OT_MUST_USE;
@@ -65,12 +71,13 @@ typedef struct ot_body {
 typedef enum ot_place {
     OT_PLACE_HEAP = 0, /* from the heap, freed after the last use */
     OT_PLACE_ARENA,    /* planned: at `offset` */
-    OT_PLACE_VIEW,     /* planned: the memory of the node's first input, whatever that is, lives as long */
+    OT_PLACE_VIEW,     /* planned: the memory of an input of the step (`under`), whatever that is, lives as long */
     OT_PLACE_CALLER    /* a graph output for which the caller gave memory: `caller` */
 } ot_place;
 
-/* A value of a program. */
-typedef struct ot_slot {
+/* A value of a program, or one that lowering added. */
+typedef struct ot_slot ot_slot;
+struct ot_slot {
     ot_nd nd;
     ot_place place;
     bool is_const;     /* an initializer, or computed when the session was made: never released */
@@ -81,15 +88,26 @@ typedef struct ot_slot {
     uint32_t born, last; /* steps that write it and read it last; last == born: nobody reads it */
     int64_t offset;    /* of OT_PLACE_ARENA */
     ot_nd want;        /* dtype and dims that the plan foresaw (ARENA), or the caller's array (CALLER) */
-} ot_slot;
+    bool is_exact;     /* fused steps rely on `fore` */
+    ot_nd fore;        /* dtype, dims, strides, layout that lowering foresaw */
+    const ot_slot *under; /* VIEW made by a fused step in place: whose memory */
+};
 
 typedef struct ot_step {
-    const ot_node *node;
+    const ot_node *node; /* of a fused step: the one it is named after */
     ot_kernel_fn run;
     ot_kernel_state state;
-    const ot_nd **in;    /* [node n_in] NULL: omitted */
-    ot_nd **out;         /* [node n_out] NULL: not wanted */
-    ot_slot **out_slots; /* [node n_out] same */
+    const void *plan;    /* of a fused step */
+    int64_t work;        /* bytes of scratch that are planned */
+    int64_t work_at;     /* their offset; -1: from the heap */
+    uint32_t n_in, n_out;
+    const ot_id *in_ids; /* [n_in] values read, OT_NONE: omitted; those of lowering have ids from g->n_values on */
+    const ot_id *out_ids; /* [n_out] */
+    const ot_nd **in;    /* [n_in] NULL: omitted */
+    ot_nd **out;         /* [n_out] NULL: not wanted */
+    ot_slot **out_slots; /* [n_out] same */
+    uint32_t in_place;   /* output 0 may be written over this input if nobody reads that later; OT_NONE: no */
+    bool is_view;        /* output 0 is input 0 with other strides */
     ot_slot **release;   /* [n_release] slots that nobody reads after this step */
     uint32_t n_release;
     ot_body *bodies;     /* [n_bodies] */
@@ -111,10 +129,19 @@ typedef struct ot_prog {
     struct ot_prog *outer; /* NULL: top graph or function */
     ot_graph *g;
     ot_slot *slots;        /* [g n_values]; those of outer values are not used */
-    ot_slot **at;          /* [g n_values] the slot of each value, maybe an outer program's */
+    ot_slot **at;          /* [n_ids] the slot of each value, maybe an outer program's; then those that lowering added */
+    uint32_t n_ids;
     ot_step *steps;        /* [n_steps] */
     uint32_t n_steps;
     ot_frame frame;
+    void *stream;          /* oneDNN's, when it was asked for */
+    ot_diag *d;            /* of a worker's program while tiles run; NULL: the session's */
+    uint32_t threads;      /* that its kernels may use */
+    char *base;            /* where its planned values lie */
+    int64_t arena_bytes;   /* of these */
+    ot_pack_item *items;   /* [n_items] of the plan */
+    int64_t *offsets;      /* [n_items] */
+    uint32_t n_items;
 } ot_prog;
 
 struct ot_session {
@@ -130,9 +157,8 @@ struct ot_session {
     ot_id *inputs;          /* [n_inputs] to be bound */
     uint32_t n_inputs;
     ot_prog *all;           /* every program, newest first */
-    ot_pack_item *items;    /* [n_items] of the plan */
-    int64_t *offsets;       /* [n_items] */
-    uint32_t n_items;
+    void *dnnl;             /* oneDNN's engine, when it was asked for */
+    struct ot_packed *packed; /* weights in the forms that kernels want, newest first */
     ot_nd *copies;          /* [g n_outputs] results that lie in memory that is not ours to hand out */
     ot_node_time *times;    /* [top n_steps] */
     struct {
@@ -155,8 +181,16 @@ ot_status ot_step_fold(ot_prog *p, ot_step *step, bool *done) OT_MUST_USE;
 /* Frees what slots, steps and frame hold. */
 void ot_prog_release(ot_prog *p);
 
-/* session_plan.c: places in the arena for the top graph's values. Requires steps. */
-ot_status ot_session_plan(struct ot_session *s) OT_MUST_USE;
+/* dnnl_util.c; accept NULL */
+void ot_dnnl_release_stream(void *stream);
+void ot_dnnl_release_engine(void *engine);
+
+/* lower.c: fuse steps and give values layouts. Requires steps; lifetimes come after. */
+ot_status ot_lower(ot_prog *p) OT_MUST_USE;
+void ot_packed_free(struct ot_packed *list);
+
+/* session_plan.c: places for the values of p, relative to p->base, and p->arena_bytes. Requires lifetimes. */
+ot_status ot_prog_plan(ot_prog *p) OT_MUST_USE;
 
 /* frame.c */
 ot_status ot_step_run(ot_prog *p, ot_step *step) OT_MUST_USE;
@@ -167,7 +201,9 @@ void ot_prog_clear(ot_prog *p);
 /* The kernel of a call of a model-local function. */
 ot_status ot_call_function(ot_call *c);
 
-/* call.c: "node 'x' (Op)" into buf; returns buf. */
+/* call.c: output k of a fused step as lowering foresaw it: its memory, contents not set (in place: those of the input). */
+ot_status ot_call_place(ot_call *c, uint32_t k) OT_MUST_USE;
+/* "node 'x' (Op)" into buf; returns buf. */
 char *ot_node_label(const ot_node *n, char *buf, size_t size);
 #define OT_LABEL_MAX 400
 

@@ -8,6 +8,7 @@
  * IR < 4 demands that every initializer is also a graph input. Constants that the rewriter made, and
  * those of bodies, become Constant nodes there, in front of the other nodes.
  */
+#include "analyse.h"
 #include "export.h"
 
 #define UNCONST(type, p) ((type)(uintptr_t)(p))
@@ -170,6 +171,15 @@ static bool still_there(const ot_graph *g, ot_id id)
     return !v->removed && (v->producer != OT_NONE || v->init || v->is_input || v->is_output || !v->is_tensor);
 }
 
+/* A value of the file that the engine's operators make now: standard shape inference does not know them. */
+static bool needs_info(const builder *b, const ot_value *v)
+{
+    if (v->producer == OT_NONE || strcmp(b->g->nodes[v->producer].domain, OT_TILE_DOMAIN) != 0) return false;
+    for (size_t k = 0; k < b->old->n_value_info; k++)
+        if (b->old->value_info[k]->name && strcmp(b->old->value_info[k]->name, v->name) == 0) return false;
+    return true;
+}
+
 static ot_status add_value_info(builder *b)
 {
     const ot_graph *g = b->g;
@@ -178,8 +188,9 @@ static ot_status add_value_info(builder *b)
         if (!still_there(g, ot_value_find(g, p->name ? p->name : ""))) continue;
         PUSH(b, value_info, n_value_info, cap_info, p);
     }
-    for (ot_id id = b->first_new; id < g->n_values; id++) {
+    for (ot_id id = 0; id < g->n_values; id++) {
         const ot_value *v = &g->values[id];
+        if (id < b->first_new && !needs_info(b, v)) continue;
         if (v->producer == OT_NONE || v->is_input || v->is_output || v->is_outer || v->removed) continue;
         if (!v->is_tensor || v->dtype == OT_DT_UNKNOWN || v->rank < 0) continue;
         const Onnx__ValueInfoProto *p = ot_export_value_info(b->ex, v);

@@ -26,13 +26,41 @@ static int64_t in_place_bytes(const ot_seq *s, uint32_t p, const ot_target *t)
 {
     const ot_node *n = &s->g->nodes[s->node[p]];
     if (n->n_out == 0 || n->out[0] == OT_NONE || !may_run_in_place(s, n, t)) return 0;
-    int64_t out = s->bytes[n->out[0]];
+    int64_t out = s->held[n->out[0]];
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE || !s->act[v] || s->def[v] == OT_NONE || s->last[v] != p) continue;
-        if (s->bytes[v] == out || (ot_op_access(n->op) == OT_ACC_CONV && k == 0)) return out < s->bytes[v] ? out : s->bytes[v];
+        bool fits = s->bytes[v] == s->bytes[n->out[0]] || (ot_op_access(n->op) == OT_ACC_CONV && k == 0);
+        if (fits) return ot_min(out, s->held[v]);
     }
     return 0;
+}
+
+/* All readers of v are merged with the node that makes it: the engine never stores it. */
+static bool is_interior(const ot_seq *s, ot_id v)
+{
+    const ot_value *x = &s->g->values[v];
+    if (s->def[v] == OT_NONE || x->is_output || x->n_uses == 0) return false;
+    for (uint32_t u = 0; u < x->n_uses; u++) {
+        uint32_t p = s->pos[x->uses[u]];
+        if (p == OT_NONE || s->head[p] != s->head[s->def[v]]) return false;
+    }
+    return true;
+}
+
+/* Bytes that values take while they live. The engine writes graph outputs into the caller's memory, and stores of a merged group
+ * only what others read; until that is made, the group's first value stands for it. */
+static void fill_held(ot_seq *s, const ot_target *t, bool *stores)
+{
+    const ot_graph *g = s->g;
+    memcpy(s->held, s->bytes, g->n_values * sizeof *s->held);
+    if (!t->engine || !t->is_cache) return;
+    for (ot_id v = 0; v < g->n_values; v++) {
+        if (g->values[v].is_output) s->held[v] = 0;
+        else if (s->def[v] != OT_NONE && !is_interior(s, v)) stores[s->head[s->def[v]]] = true;
+    }
+    for (ot_id v = 0; v < g->n_values; v++)
+        if (is_interior(s, v) && (s->head[s->def[v]] != s->def[v] || !stores[s->def[v]])) s->held[v] = 0;
 }
 
 static void fill_live(ot_seq *s, const ot_target *t)
@@ -42,8 +70,9 @@ static void fill_live(ot_seq *s, const ot_target *t)
     memset(s->cut, 0, (s->n + 1) * sizeof *s->cut);
     for (ot_id v = 0; v < g->n_values; v++) {
         if (!s->act[v] || s->def[v] == OT_NONE || s->last[v] == OT_NONE || s->last[v] <= s->def[v]) continue;
-        s->cut[s->def[v] + 1] += s->bytes[v];
-        if (s->last[v] + 1 <= s->n) s->cut[s->last[v] + 1] -= s->bytes[v];
+        int64_t bytes = s->held[v];
+        s->cut[s->def[v] + 1] += bytes;
+        if (s->last[v] + 1 <= s->n) s->cut[s->last[v] + 1] -= bytes;
     }
     for (uint32_t k = 1; k <= s->n; k++) s->cut[k] += s->cut[k - 1];
     s->peak = 0;
@@ -51,7 +80,7 @@ static void fill_live(ot_seq *s, const ot_target *t)
         const ot_node *n = &g->nodes[s->node[k]];
         int64_t live = s->cut[k];
         for (uint32_t o = 0; o < n->n_out; o++)
-            if (n->out[o] != OT_NONE) live += s->bytes[n->out[o]];
+            if (n->out[o] != OT_NONE) live += s->held[n->out[o]];
         s->live[k] = live + (int64_t)s->work[k] - in_place_bytes(s, k, t);
         s->peak = ot_max(s->peak, s->live[k]);
     }
@@ -77,7 +106,7 @@ static void fill_ranges(ot_seq *s, const ot_target *t)
         s->def[v] = s->last[v] = OT_NONE;
         if (!ot_value_bytes(x, &s->bytes[v])) s->bytes[v] = 0;
         if (!ot_value_elems(x, &s->elems[v])) s->elems[v] = 0;
-        if (t->fuses && is_quantized_inside(g, x)) s->bytes[v] = s->elems[v];
+        if (t->fuses && !t->engine && is_quantized_inside(g, x)) s->bytes[v] = s->elems[v];
         bool made = x->producer != OT_NONE && s->pos[x->producer] != OT_NONE;
         s->act[v] = made || (x->producer == OT_NONE && !x->is_const && (!x->init || x->overridable));
         if (made) s->def[v] = s->pos[x->producer];
@@ -113,11 +142,13 @@ static bool alloc_tables(ot_seq *s)
     s->pos = OT_NEW_N(a, uint32_t, g->n_nodes + 1u);
     s->act = OT_NEW_N(a, bool, g->n_values + 1u);
     s->bytes = OT_NEW_N(a, int64_t, g->n_values + 1u);
+    s->held = OT_NEW_N(a, int64_t, g->n_values + 1u);
     s->elems = OT_NEW_N(a, int64_t, g->n_values + 1u);
     s->def = OT_NEW_N(a, uint32_t, g->n_values + 1u);
     s->last = OT_NEW_N(a, uint32_t, g->n_values + 1u);
     s->odd = OT_NEW_N(a, bool, g->n_order + 1u);
     s->fused = OT_NEW_N(a, bool, g->n_order + 1u);
+    s->head = OT_NEW_N(a, uint32_t, g->n_order + 1u);
     s->time = OT_NEW_N(a, double, g->n_order + 2u);
     s->traffic = OT_NEW_N(a, double, g->n_order + 2u);
     s->macs = OT_NEW_N(a, double, g->n_order + 1u);
@@ -126,8 +157,8 @@ static bool alloc_tables(ot_seq *s)
     s->work = OT_NEW_N(a, double, g->n_order + 1u);
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
-    return s->node && s->pos && s->act && s->bytes && s->elems && s->def && s->last && s->odd && s->fused && s->time && s->traffic &&
-           s->macs && s->extra && s->blocked && s->work && s->live && s->cut;
+    return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last && s->odd && s->fused && s->head &&
+           s->time && s->traffic && s->macs && s->extra && s->blocked && s->work && s->live && s->cut;
 }
 
 /* What reads an odd node is odd. */
@@ -179,7 +210,9 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
         bool blocked = ot_cost_makes_blocked(out, k, t);
         for (uint32_t o = 0; o < n->n_out; o++)
             if (n->out[o] != OT_NONE) out->blocked[n->out[o]] = blocked;
-        out->fused[k] = t->fuses && ot_cost_is_fused(out, k);
+        uint32_t producer = k;
+        out->fused[k] = ot_cost_is_fused(out, k, t, &producer);
+        out->head[k] = out->fused[k] ? out->head[producer] : k;
     }
     for (uint32_t k = 0; k < out->n; k++) {
         out->macs[k] = ot_node_macs(g, &g->nodes[out->node[k]]);
@@ -191,6 +224,9 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
         out->time[k + 1] = out->time[k] + time;
         out->traffic[k + 1] = out->traffic[k] + traffic;
     }
+    bool *stores = OT_NEW_N(a, bool, g->n_order + 1u);
+    if (!stores) return ot_fail_nomem(g->model->diag);
+    fill_held(out, t, stores);
     fill_live(out, t);
     for (uint32_t k = 0; k < g->n_outputs; k++) out->strict |= from_sigmoid(g, g->outputs[k]);
     return OT_OK;

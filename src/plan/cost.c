@@ -14,6 +14,16 @@ double ot_cost_bw(const ot_target *t, double footprint)
     return t->bw_slow;
 }
 
+/* The engine's channel blocks (AVX2 registers), and inputs of so few channels that they are read as they are. */
+#define ENGINE_BLOCK    8
+#define DIRECT_CHANNELS 4
+
+/* The part of the engine's channel blocks that is not padding. */
+static double block_fill(int64_t channels)
+{
+    return (double)channels / (double)(ENGINE_BLOCK * ot_ceil_div(channels, ENGINE_BLOCK));
+}
+
 /* Dense, pointwise and depthwise convolutions run at different rates. CPU kernels work on blocks of 16 channels: what is not
  * a multiple of 16 computes padding, and an input of a few channels cannot be blocked (both measured in ONNX Runtime). */
 static double conv_rate(const ot_graph *g, const ot_node *n, const ot_target *t)
@@ -32,6 +42,7 @@ static double conv_rate(const ot_graph *g, const ot_node *n, const ot_target *t)
     if (n->op == OT_OP_ConvTranspose) return cpu ? rate * 0.6 : rate;
     if (!cpu) return rate;
     double out = (double)w->dims[0], in = (double)per_group;
+    if (t->engine) return rate * block_fill(w->dims[0]) * (per_group <= DIRECT_CHANNELS ? 0.6 : block_fill(per_group));
     rate *= out / (16.0 * (double)ot_ceil_div(w->dims[0], 16));
     if (per_group < 8) return rate * 0.45;
     return rate * (in < 24 ? 0.7 : in < 48 ? 0.92 : 1.0);
@@ -58,7 +69,7 @@ static double cpu_slowness(const ot_node *n)
 
 double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems)
 {
-    double slow = t->is_cache && t->fuses ? cpu_slowness(n) : 1;
+    double slow = t->is_cache && t->fuses && !t->engine ? cpu_slowness(n) : 1;
     switch (ot_op_cost(n->op)) {
     case OT_COST_FREE: return 0;
     case OT_COST_MOVE: return slow > 1 ? slow * (double)out_elems / t->rate_elem : 0;
@@ -76,7 +87,7 @@ double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, 
 
 /* A unary activation, or BatchNormalization, right after a convolution that nobody else reads; or an Add of such a
  * convolution with another tensor. */
-bool ot_cost_is_fused(const ot_seq *s, uint32_t p)
+static bool onnx_runtime_fuses(const ot_seq *s, uint32_t p, uint32_t *producer)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
@@ -94,12 +105,96 @@ bool ot_cost_is_fused(const ot_seq *s, uint32_t p)
             if (other == OT_NONE || s->bytes[other] != s->bytes[v]) continue;
         }
         /* Walk up through nodes that are merged themselves. */
-        uint32_t q = s->def[v];
+        uint32_t q = *producer = s->def[v];
         const ot_node *m = &g->nodes[s->node[q]];
         if (m->op == OT_OP_Conv || m->op == OT_OP_QLinearConv) return true;
         if (s->fused[q] && (m->op == OT_OP_BatchNormalization || (m->op == OT_OP_Add && activation))) return true;
     }
     return false;
+}
+
+static bool is_elementwise(const ot_node *n)
+{
+    return ot_op_access(n->op) == OT_ACC_POINTWISE || n->op == OT_OP_BatchNormalization;
+}
+
+/* Every reader of v is element-wise and as large. */
+static bool only_elementwise_readers(const ot_seq *s, ot_id v)
+{
+    const ot_value *x = &s->g->values[v];
+    for (uint32_t u = 0; u < x->n_uses; u++) {
+        const ot_node *n = &s->g->nodes[x->uses[u]];
+        if (!is_elementwise(n) || n->n_out < 1 || n->out[0] == OT_NONE || s->elems[n->out[0]] != s->elems[v]) return false;
+    }
+    return !x->is_output;
+}
+
+/* The engine computes element-wise operators that follow one another in one pass, and those behind a convolution while it
+ * stores its result. An operator joins the latest of its operands of full size. */
+static bool engine_fuses(const ot_seq *s, uint32_t p, uint32_t *producer)
+{
+    const ot_graph *g = s->g;
+    const ot_node *n = &g->nodes[s->node[p]];
+    ot_id latest = OT_NONE;
+    if (!is_elementwise(n) || n->n_out < 1 || n->out[0] == OT_NONE) return false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        ot_id v = n->in[k];
+        if (v == OT_NONE || !s->act[v] || s->def[v] == OT_NONE || s->elems[v] != s->elems[n->out[0]]) continue;
+        if (latest == OT_NONE || s->def[v] > s->def[latest]) latest = v;
+    }
+    if (latest == OT_NONE) return false;
+    *producer = s->def[latest];
+    const ot_node *m = &g->nodes[s->node[*producer]];
+    return is_elementwise(m) || (m->op == OT_OP_Conv && only_elementwise_readers(s, latest));
+}
+
+bool ot_cost_is_fused(const ot_seq *s, uint32_t p, const ot_target *t, uint32_t *producer)
+{
+    if (!t->fuses) return false;
+    return t->engine && t->is_cache ? engine_fuses(s, p, producer) : onnx_runtime_fuses(s, p, producer);
+}
+
+double ot_cost_free_compute(const ot_seq *s, uint32_t p, const ot_target *t, double compute)
+{
+    bool counts = t->engine && t->is_cache && s->fused[p] && ot_op_cost(s->g->nodes[s->node[p]].op) == OT_COST_TRANS;
+    return counts ? compute : 0;
+}
+
+double ot_cost_pack(const ot_target *t, double bytes, double tiles)
+{
+    return bytes * tiles / (t->engine ? ot_cost_bw(t, bytes) : t->bw_slow);
+}
+
+/* A merged node of the engine: what it reads besides its group's values, and a result that is stored although the value
+ * before it is stored, too. */
+static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, double compute, double *time, double *traffic)
+{
+    const ot_graph *g = s->g;
+    const ot_node *n = &g->nodes[s->node[p]];
+    double memory = 0;
+    bool stored_before = false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        ot_id v = n->in[k];
+        if (v == OT_NONE) continue;
+        double b = (double)s->bytes[v];
+        const ot_value *x = &g->values[v];
+        if (s->def[v] != OT_NONE && s->head[s->def[v]] == s->head[p]) {
+            stored_before |= x->is_output;
+            for (uint32_t u = 0; u < x->n_uses; u++) {
+                uint32_t q = s->pos[x->uses[u]];
+                stored_before |= q != OT_NONE && q < p && s->head[q] != s->head[p];
+            }
+            continue;
+        }
+        memory += b / ot_cost_bw(t, b);
+        *traffic += b > (double)t->fast_bytes ? b : 0;
+    }
+    double out = (double)s->bytes[n->out[0]];
+    if (stored_before) {
+        memory += out / ot_cost_bw(t, out);
+        *traffic += out > (double)t->fast_bytes ? out : 0;
+    }
+    *time = ot_cost_overlap(t, ot_cost_free_compute(s, p, t, compute), memory) + s->extra[p] / ot_cost_bw(t, s->extra[p] / 2);
 }
 
 /* Operators that read and write channel-blocked tensors as they are. */
@@ -193,6 +288,7 @@ bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t)
 double ot_cost_crop(const ot_seq *s, ot_id v, const ot_target *t)
 {
     const ot_value *x = &s->g->values[v];
+    if (t->engine) return 1; /* readers take windows where they lie; what is not packed anyway is read along shorter rows */
     if (!t->is_cache || !t->fuses || !s->blocked[v]) return 2;
     for (uint32_t u = 0; u < x->n_uses; u++)
         if (!reads_blocked(s, &s->g->nodes[x->uses[u]])) return 2;
@@ -214,6 +310,10 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time,
     const ot_node *n = &g->nodes[s->node[p]];
     *time = *traffic = 0;
     ot_cost_kind kind = ot_op_cost(n->op);
+    if (s->fused[p] && t->engine && t->is_cache) {
+        engine_fused_node(s, p, t, ot_cost_compute(g, n, t, s->macs[p], s->elems[n->out[0]], s->elems[n->out[0]]), time, traffic);
+        return;
+    }
     if (s->fused[p] || (kind == OT_COST_FREE && n->op != OT_OP_OPAQUE)) {
         *time = s->extra[p] / ot_cost_bw(t, s->extra[p] / 2);
         /* What a merged node writes was counted as its producer's output, unless that seemed to stay in fast memory. */

@@ -38,7 +38,8 @@ typedef struct solver {
     size_t cap_choices;
     bool *tileable;       /* [n] */
     uint32_t step_limit;  /* longest walk */
-    double time_limit;    /* no plan may be slower (goal memory) */
+    double time_limit;    /* seconds that a plan may lose against the untiled model on its way; 0: no limit is kept */
+    double lean_limit;    /* a plan that takes so many times as long as the fastest is as good when it needs less memory; 0: none */
 } solver;
 
 static bool dominates(const state *a, const state *b)
@@ -171,8 +172,9 @@ static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *a
         for (uint32_t k = 0; k < ot_trial_pairs(v->tr); k++) {
             ot_choice c;
             if (!ot_trial_choice(v->tr, k, &c)) continue;
-            if (!v->o->force && v->o->goal == OT_GOAL_TIME && v->o->memory_budget == 0 && c.time >= untiled) continue;
-            if (!v->o->force && v->o->goal == OT_GOAL_MEMORY && c.time > untiled + v->time_limit) continue;
+            bool lean = v->o->goal == OT_GOAL_MEMORY || v->lean_limit > 0;
+            if (!v->o->force && !lean && v->o->memory_budget == 0 && c.time >= untiled) continue;
+            if (!v->o->force && lean && v->time_limit > 0 && c.time > untiled + v->time_limit) continue;
             if (!relax(v, first, end + 1, &c, choice_penalty(v, &c))) return ot_fail_nomem(s->g->model->diag);
         }
     }
@@ -206,8 +208,21 @@ static bool allowed(const solver *v, const state *x)
     return v->o->memory_budget == 0 || x->peak <= v->o->memory_budget;
 }
 
-/* Which final state: the fastest allowed one. For memory: the fastest of those within a tenth of the least peak, since
- * predictions are no finer than that. OT_NONE: nothing is allowed. */
+/* Of the allowed states that take no longer than `limit`, the one with the least peak. */
+static uint32_t leanest_state(const solver *v, double limit)
+{
+    const front *f = &v->f[v->s->n];
+    uint32_t best = OT_NONE;
+    for (uint32_t k = 0; k < f->n; k++) {
+        const state *x = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
+        if (!allowed(v, x) || x->time > limit) continue;
+        if (!b || x->peak < b->peak || (x->peak == b->peak && x->time < b->time)) best = k;
+    }
+    return best;
+}
+
+/* Which final state: the fastest allowed one; for the engine, of those about as fast the one with the least peak. For memory:
+ * the fastest of those within a tenth of the least peak, since predictions are no finer than that. OT_NONE: nothing is allowed. */
 static uint32_t final_state(const solver *v)
 {
     const front *f = &v->f[v->s->n];
@@ -221,7 +236,7 @@ static uint32_t final_state(const solver *v)
         if (!allowed(v, x) || (lean && x->peak > least + least / 10)) continue;
         if (!b || x->score < b->score || (x->score == b->score && x->peak < b->peak)) best = k;
     }
-    return best;
+    return best == OT_NONE || v->lean_limit <= 0 ? best : leanest_state(v, v->lean_limit * f->s[best].time);
 }
 
 static ot_status read_path(solver *v, uint32_t final, ot_path *out)
@@ -261,6 +276,10 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     uint32_t limit = s->n ? 700000u / s->n : 0;
     v.step_limit = limit < 48 ? 48 : limit > 1024 ? 1024 : limit;
     if (o->goal == OT_GOAL_MEMORY && !o->force) v.time_limit = s->time[s->n] * (o->max_slowdown + 0.05);
+    if (o->goal == OT_GOAL_TIME && !o->force && t->engine) {
+        v.lean_limit = 1 + OT_ENGINE_ABOUT;
+        if (o->memory_budget == 0) v.time_limit = s->time[s->n] * OT_ENGINE_ABOUT;
+    }
     v.f[0].n = 1;
     v.f[0].s[0] = (state){.choice = OT_NONE};
     for (uint32_t end = 0; end < s->n; end++) OT_TRY(solve_end(&v, end));

@@ -194,14 +194,21 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
             if (c > crop) crop = c;
         }
         extra += crop;
-        if (free_node) compute = bytes = 0;
+        if (free_node) {
+            compute = ot_cost_free_compute(s, pos, t, compute);
+            bytes = 0;
+        }
         double bw[3] = {t->bw_fast, t->mid_bytes ? t->bw_mid : t->bw_slow, t->bw_slow};
         double *sum[3] = {&tot.t_fast, &tot.t_mid, &tot.t_slow};
-        double pack = t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM ? whole_reads(s, r, i) * tiles / t->bw_slow : 0;
+        double pack = t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM ? ot_cost_pack(t, whole_reads(s, r, i), tiles) : 0;
         for (int k = 0; k < 3; k++)
             *sum[k] += ot_cost_overlap(t, compute, bytes / bw[k]) + extra / bw[k] + pack;
         if (!free_node) tot.nodes += tiles;
     }
+    const ot_dim *inner = &r->dims[r->n_dims - 1];
+    const ot_rvalue *sink = &r->values[inner->sink];
+    int32_t rank = g->values[sink->value].rank;
+    if (rank > 2 && sink->axis[r->n_dims - 1] == rank - 1) tot.row = inner->tile;
     int64_t outs = 0;
     for (uint32_t v = 0; v < r->n_values; v++) {
         const ot_rvalue *rv = &r->values[v];
@@ -214,12 +221,17 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
             for (uint32_t d = 0; d < r->n_dims; d++)
                 if (val->rank > 1 && rv->axis[d] == val->rank - 1 && s->elems[rv->value] > 0)
                     tot.runs += b / ((double)val->dims[val->rank - 1] * x[d].val_max[v] * (double)rv->bytes / (double)s->elems[rv->value]);
-            if ((double)rv->bytes > (double)t->fast_bytes) tot.in_slow += b;
+            if ((double)rv->bytes > (double)t->fast_bytes) {
+                tot.in_slow += b;
+                tot.in_seconds += b / ot_cost_bw(t, (double)rv->bytes);
+            }
             if (ot_cost_blocked(s, rv->value, t)) tot.border_tile += 2 * b, tot.border_whole += 2 * (double)rv->bytes;
             tot.n_inputs++;
         }
         if (v < r->n_inputs || !rv->is_output) continue;
         outs += rv->bytes;
+        tot.out_seconds += (double)rv->bytes / ot_cost_bw(t, (double)rv->bytes);
+        if (!val->is_output) tot.out_kept += (double)rv->bytes;
         if (ot_cost_blocked(s, rv->value, t)) tot.border_tile += 2 * (double)rv->bytes, tot.border_whole += 2 * (double)rv->bytes;
         tot.n_outputs++;
         for (int8_t k = 0; k < rv->axis[0]; k++) tot.outermost = tot.outermost && val->dims[k] == 1;

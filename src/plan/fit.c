@@ -45,13 +45,14 @@ static bool preferred(const ot_plan_options *o, const ot_region *r, const ot_reg
 static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *found)
 {
     const ot_plan_options *o = x->o;
-    ot_region forms[OT_FORM_WINDOW + 1];
-    bool ok[OT_FORM_WINDOW + 1] = {false};
+    ot_region forms[OT_FORM_WHILE + 1];
+    bool ok[OT_FORM_WHILE + 1] = {false};
+    const ot_form first = x->t->engine ? OT_FORM_WHILE : OT_FORM_SCAN, last = x->t->engine ? OT_FORM_WHILE : OT_FORM_WINDOW;
     double fastest = 1e300, tiles = 1;
     for (uint32_t d = 0; d < r->n_dims; d++) tiles *= r->dims[d].n_tiles;
-    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
+    for (ot_form f = first; f <= last; f++) {
         const char *why;
-        if (o->force_form != OT_FORM_NONE && f != o->force_form) continue;
+        if (o->force_form != OT_FORM_NONE && f != o->force_form && !x->t->engine) continue;
         if (f == OT_FORM_UNROLLED && tiles * r->n_nodes > 1500) continue;
         if (!ot_form_legal(x->s->g, r, f, &why)) continue;
         forms[f] = *r;
@@ -63,13 +64,13 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
     /* Tiles written out live in the outer graph; loops that hand pieces along do not. */
     if (o->goal == OT_GOAL_MEMORY && r->n_dims == 1 && ok[OT_FORM_PEELED]) ok[OT_FORM_UNROLLED] = false;
     bool fits = false; /* under a budget, only forms that keep it, if there are any */
-    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) fits |= ok[f] && forms[f].peak <= o->memory_budget;
-    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW && fits; f++) {
+    for (ot_form f = first; f <= last; f++) fits |= ok[f] && forms[f].peak <= o->memory_budget;
+    for (ot_form f = first; f <= last && fits; f++) {
         ok[f] = ok[f] && forms[f].peak <= o->memory_budget;
         if (ok[f]) fastest = fastest < forms[f].time_tiled ? forms[f].time_tiled : fastest;
     }
     *found = false;
-    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
+    for (ot_form f = first; f <= last; f++) {
         if (!ok[f] || forms[f].time_tiled > fastest * 1.05 + 1e-5) continue;
         if (*found && !preferred(o, &forms[f], r)) continue;
         *r = forms[f];
@@ -162,6 +163,21 @@ static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *m
     return OT_OK;
 }
 
+/* Coarser tilings than c, which no form expresses: tiles of too many kinds. */
+static ot_status try_coarser(fitting *x, const ot_choice *c, ot_region *r)
+{
+    ot_choice next = *c;
+    for (uint32_t round = 0; !x->found && round < ROUNDS && *x->tries > 0; round++, --*x->tries) {
+        uint32_t most = 0;
+        for (uint32_t d = 1; d < r->n_dims; d++)
+            if (r->dims[d].n_tiles > r->dims[most].n_tiles) most = d;
+        if (r->dims[most].n_tiles < 4) return OT_OK;
+        next.tile[most] = ot_ceil_div(r->dims[most].extent, r->dims[most].n_tiles / 2);
+        OT_TRY(try_choice(x, &next, 0, r));
+    }
+    return OT_OK;
+}
+
 ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
                         ot_arena *a, uint32_t *tries, ot_region *out, bool *found)
 {
@@ -174,6 +190,10 @@ ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const o
     /* The search chose within what the goal allows: what comes in its place must not take much longer. */
     double allowed = o->goal == OT_GOAL_MEMORY ? 1 + o->max_slowdown : 1;
     if (!o->force) x.slowest = fmax(SLOWER * c.time, allowed * (s->time[c.end + 1] - s->time[c.first]));
+    if (t->engine && t->is_cache && !x.found) {
+        ot_region coarse = *out;
+        OT_TRY(try_coarser(&x, &c, &coarse));
+    }
     bool settled = x.found || t->is_cache;
     if (!settled) OT_TRY(try_leaner(&x, &c));
     for (uint32_t round = 0; !settled && round < ROUNDS && more && *tries > 0; round++) {

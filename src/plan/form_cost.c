@@ -9,8 +9,15 @@
  *
  * Scratchpad targets run the While/Slice/Deslice form (no stitching): transfers in and out, overlapped with
  * compute where the target double-buffers.
+ *
+ * So does the engine on a cached machine. There a core works on one tile at a time, in a fast memory of its own:
+ *
+ *     core 0   t0 t2 t4 t6 t8      time: that of the core with the most tiles; caches bring windows and take pieces
+ *     core 1   t1 t3 t5 t7         while it computes, through a slow memory that all cores share
  */
 #include "planner.h"
+
+#include <math.h>
 
 #define RUN_SECONDS 80e-9 /* a strided copy, for each contiguous run (measured: Slice of narrow tiles) */
 
@@ -24,6 +31,7 @@ static double level_time(const ot_target *t, const ot_totals *x)
     if ((double)x->ws <= (double)t->fast_bytes) return x->t_fast;
     /* The middle level is judged by one tensor at a time, as for untiled nodes; about half of what is live. */
     double half = (double)x->ws / 2, mid = (double)t->mid_bytes, fast = (double)t->fast_bytes;
+    if (t->engine && t->cores > 1) half *= t->cores; /* tiles in flight share the middle level */
     if (mid <= fast || half > mid) return x->t_slow;
     /* A shared cache fades out, it does not end: from its own time towards that of slow memory. */
     double fill = half <= fast ? 0 : (half - fast) / (mid - fast);
@@ -40,8 +48,38 @@ int64_t ot_double_buffers(const ot_target *t, const ot_totals *x)
     return ot_overlaps(t, x) ? (int64_t)((x->in_bytes + x->out_bytes) / x->tiles) : 0;
 }
 
+/* The busiest core's share of the tiles, against an even one. */
+static double imbalance(const ot_target *t, double tiles)
+{
+    double cores = t->cores > 1 ? t->cores : 1;
+    return ceil(tiles / cores) * cores / tiles;
+}
+
+/* Rows of a window that are cut short are read by themselves, and end in registers that are filled in part. */
+#define ENGINE_RUN_SECONDS 5e-9
+#define ENGINE_ROW_LOSS    4 /* elements of each row */
+
+static void engine_cost(const ot_target *t, const ot_totals *x, double *time, double *traffic, int64_t *stitch_peak)
+{
+    bool resident = ot_weights_stay(t, x);
+    double cores = t->cores > 1 ? t->cores : 1, workers = x->tiles < cores ? x->tiles : cores, uneven = imbalance(t, x->tiles);
+    double weight_seconds = x->weights / t->bw_slow;
+    if (!resident) weight_seconds += x->weights * (x->tiles - workers) / ot_cost_bw(t, x->weights);
+    /* Windows of convolutions are packed into channel blocks, results unpacked: one pass over them in the fast memory. */
+    double compute = level_time(t, x) + x->border_tile / 2 / t->bw_fast + x->runs * ENGINE_RUN_SECONDS / cores;
+    if (x->row > 0) compute *= 1 + (double)ENGINE_ROW_LOSS / (double)x->row;
+    double overhead = (x->nodes * t->node_overhead + x->tiles * t->loop_overhead) / cores;
+    *time = ot_cost_overlap(t, (compute + overhead) * uneven, x->in_seconds + x->out_seconds + weight_seconds) + t->region_overhead;
+    *traffic = x->in_slow + x->out_bytes + (resident || x->weights <= (double)t->mid_bytes ? x->weights : x->weights * x->tiles);
+    *stitch_peak = (int64_t)(x->out_kept + (workers - 1) * (double)x->ws);
+}
+
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak)
 {
+    if (t->engine && t->is_cache) {
+        engine_cost(t, x, time, traffic, stitch_peak);
+        return;
+    }
     bool resident = ot_weights_stay(t, x);
     double compute = level_time(t, x);
     double weight_reads = resident ? x->weights : x->weights * x->tiles;
@@ -88,6 +126,7 @@ void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *
             overhead += x->tiles * (x->n_inputs * 2 * t->node_overhead + t->loop_overhead);
             if (!x->outermost) *stitch_peak *= 2;
             break;
+        case OT_FORM_WHILE:
         case OT_FORM_NONE: break;
         }
         *time = compute + transfers + copies + stitch + overhead + x->nodes * t->node_overhead;

@@ -8,7 +8,7 @@
 
 const char *ot_form_name(ot_form f)
 {
-    static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window"};
+    static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window", "while"};
     return (unsigned)f < sizeof names / sizeof *names ? names[f] : "none";
 }
 
@@ -49,7 +49,8 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
                                                : "no output form of this tiling fits the fast memory exactly"));
             continue;
         }
-        if (!o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r.benefit <= 0) {
+        double allowed = t->engine ? s->time[s->n] * OT_ENGINE_ABOUT : 0; /* loss for less memory; see drop_useless */
+        if (!o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r.benefit <= -allowed) {
             OT_TRY(refuse(s, p, &r, ot_format(p->arena, "predicted to lose %.3f ms: windows, stitching and recomputation cost more than the traffic saved",
                                               -r.benefit * 1e3)));
             continue;
@@ -135,7 +136,7 @@ static int64_t live_untiled(const ot_seq *s, const ot_plan *p, uint32_t k)
         if (k < r->first || k > r->last) continue;
         for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
             ot_id id = r->values[v].value;
-            if (!r->values[v].is_output && s->def[id] <= k && s->last[id] != OT_NONE && s->last[id] >= k) live -= r->values[v].bytes;
+            if (!r->values[v].is_output && s->def[id] <= k && s->last[id] != OT_NONE && s->last[id] >= k) live -= s->held[id];
         }
     }
     return live;
@@ -169,10 +170,10 @@ static void total(const ot_seq *s, ot_plan *p)
     if (p->n_regions == 0) p->tiled = p->untiled;
 }
 
-/* Goal memory: a region that costs time must lower the peak. Exact figures may say that it does not. */
-static ot_status drop_useless(const ot_seq *s, const ot_plan_options *o, ot_plan *p)
+/* Goal memory, and the engine: a region that costs time must lower the peak. Exact figures may say that it does not. */
+static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_plan *p)
 {
-    if (o->goal != OT_GOAL_MEMORY || o->force) return OT_OK;
+    if ((o->goal != OT_GOAL_MEMORY && !t->engine) || o->force) return OT_OK;
     uint32_t kept = 0, before = p->n_regions;
     bool none = p->tiled.peak_bytes > p->untiled.peak_bytes - p->untiled.peak_bytes / 50;
     for (uint32_t k = 0; k < before; k++) {
@@ -217,7 +218,7 @@ static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target 
     }
     OT_TRY(build_regions(s, w, t, o, &path, p));
     total(s, p);
-    OT_TRY(drop_useless(s, o, p));
+    OT_TRY(drop_useless(s, t, o, p));
     OT_TRY(list_region_ends(s, p));
     OT_TRY(list_refused(s, o, p));
     return OT_OK;

@@ -19,12 +19,14 @@ typedef struct ot_seq {
     uint32_t *pos;        /* [g->n_nodes] position, or OT_NONE */
     bool *act;            /* [g->n_values] an activation: neither constant nor made by a static node */
     int64_t *bytes;       /* [g->n_values] size of an activation or constant; 0 when unknown */
+    int64_t *held;        /* [g->n_values] what it takes while it lives: its size, but for what the engine does not hold */
     int64_t *elems;       /* [g->n_values] */
     uint32_t *def;        /* [g->n_values] position of the producer; OT_NONE for graph inputs and constants */
     uint32_t *last;       /* [g->n_values] last reading position; n for graph outputs; OT_NONE when never read */
     bool *odd;            /* [n] before or after STFT or DFT, for which model checkers infer another number of bins once
                              shapes are fixed: not cut, so that no shape is stated that they would contradict */
     bool *fused;          /* [n] the target's runtime merges this node into its producer */
+    uint32_t *head;       /* [n] first node of the merged group that the node is in; itself when it is alone */
     double *time;         /* [n + 1] prefix sums of untiled node times */
     double *traffic;      /* [n + 1] prefix sums of untiled slow-memory bytes */
     double *macs;         /* [n] */
@@ -124,8 +126,13 @@ double ot_cost_bw(const ot_target *t, double footprint);
 double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems);
 /* Node figures untiled: time and slow-memory traffic. */
 void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time, double *traffic);
-/* Whether the runtime merges the node at p into its producer. */
-bool ot_cost_is_fused(const ot_seq *s, uint32_t p);
+/* Whether the runtime merges the node at p into its producer; *producer: its position. */
+bool ot_cost_is_fused(const ot_seq *s, uint32_t p, const ot_target *t, uint32_t *producer);
+/* Seconds of compute that are left of a node's own `compute` when it is merged or moves nothing. */
+double ot_cost_free_compute(const ot_seq *s, uint32_t p, const ot_target *t, double compute);
+/* Seconds to pack `bytes` of activations that every tile reads whole, for all tiles: a matrix product packs its second factor
+ * anew each time. */
+double ot_cost_pack(const ot_target *t, double bytes, double tiles);
 /* See ot_seq.extra. */
 double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t);
 /* Whether the node's outputs are blocked, given its inputs. */
@@ -164,6 +171,9 @@ uint32_t ot_trial_pairs(const ot_trial *tr);
 
 /* ---- plan/dp.c ---- */
 
+/* Predictions for the engine are no finer than this fraction of the model's time: what is as fast may as well hold less. */
+#define OT_ENGINE_ABOUT 0.03
+
 typedef struct ot_path {
     ot_choice *steps;   /* [n] in order; untiled nodes have n_dims 0 */
     uint32_t n;
@@ -197,7 +207,10 @@ typedef struct ot_totals {
     double nodes;                 /* node executions */
     double in_bytes;              /* windows taken from outside, all tiles */
     double in_slow;               /* the part that comes from slow memory */
+    double in_seconds;            /* to bring them from where their whole values lie; engine */
     double out_bytes;             /* pieces written */
+    double out_seconds;           /* engine */
+    double out_kept;              /* bytes of outputs that are not the caller's; engine */
     double weights;               /* constants read per tile */
     double tiles;
     uint32_t n_dims;
@@ -205,6 +218,7 @@ typedef struct ot_totals {
     int64_t ws;                   /* working set without weights */
     uint32_t n_inputs, n_outputs; /* cut inputs, outputs */
     double runs;                  /* contiguous pieces of memory copied where the last axis is cut */
+    int64_t row;                  /* elements of a tile along the last axis where that is cut, else 0; engine */
     double border_whole;          /* layout changes at the region's border: bytes moved outside the tiles */
     double border_tile;           /* and inside them, all tiles */
     unsigned how;                 /* OT_FIT_ bits */

@@ -70,6 +70,7 @@ static ot_status load(const char *name, uint32_t threads, ot_diag *diag, ot_targ
     }
     if (ends_with(name, ".xml")) {
         OT_TRY(ot_target_read_xml(name, diag, t));
+        if (*t->cpu) ot_target_use_threads(t, threads); /* measured: fewer threads have less */
         if (threads) t->cores = threads;
         return OT_OK;
     }
@@ -97,7 +98,11 @@ ot_status ot_target_list(FILE *f)
     size_t n;
     const ot_target_preset *p = ot_target_presets(&n);
 
-    int rc = fprintf(f, "%-16s %s\n", "host", HOST_DESCRIPTION);
+    char note[512];
+    ot_target host = {.name = "host"};
+    bool calibrated = ot_target_use_calibration(&host, 0, note, sizeof note);
+
+    int rc = fprintf(f, "%-16s %s%s%s\n", "host", HOST_DESCRIPTION, calibrated ? "; for the engine " : "", calibrated ? note : "");
     for (size_t k = 0; k < n && rc >= 0; k++)
         rc = fprintf(f, "%-16s %s\n", p[k].target.name, p[k].target.description);
     return rc < 0 ? OT_E_SYSTEM : OT_OK;

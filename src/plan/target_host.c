@@ -6,7 +6,11 @@
  *   fast = private L2 of one core (at most 4 MiB), whatever the thread count
  *   mid  = shared L3                             (at most 32 MiB)
  *
- * Rates are assumptions by vector width; `calibrate` is the way to better ones.
+ * Rates are assumptions by vector width. Better ones, for the native engine, are those that `calibrate` left in a file:
+ *
+ *   ONNX_TILE_CACHE   off: none;  a path: that file;  not set: ${XDG_CACHE_HOME:-~/.cache}/onnx-tile/host.xml
+ *
+ * They count on the same processor, for as many threads as were measured or fewer.
  */
 #include "target_internal.h"
 
@@ -113,4 +117,102 @@ void ot_target_host(uint32_t threads, ot_target *t)
         t->bw_mid = t->bw_slow;
     }
     ot_target_scale(t, threads ? threads : core_count());
+}
+
+/* ---- the cached calibration ---- */
+
+bool ot_target_cache_path(char *path, size_t size)
+{
+    const char *own = getenv("ONNX_TILE_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n;
+    if (own && *own) {
+        if (strcmp(own, "off") == 0) return false;
+        n = snprintf(path, size, "%s", own);
+    } else if (cache && *cache == '/') {
+        n = snprintf(path, size, "%s/onnx-tile/host.xml", cache);
+    } else if (home && *home == '/') {
+        n = snprintf(path, size, "%s/.cache/onnx-tile/host.xml", home);
+    } else {
+        return false;
+    }
+    return n > 0 && (size_t)n < size;
+}
+
+/* Text after "key : " of the first line of that key; false when the line is of another key. */
+static bool take_field(const char *line, const char *key, char *out, size_t size)
+{
+    size_t n = strlen(key);
+    if (*out || strncmp(line, key, n) != 0 || !strchr("\t :", line[n])) return false;
+    const char *value = strchr(line, ':');
+    if (!value) return false;
+    value += 1 + strspn(value + 1, " \t");
+    snprintf(out, size, "%.*s", (int)strcspn(value, "\n"), value);
+    return true;
+}
+
+/* Only what every text file may contain. */
+static void make_printable(char *text)
+{
+    for (char *p = text; *p; p++)
+        if (*p < ' ' || *p > '~') *p = '?';
+}
+
+void ot_target_cpu(char *cpu, size_t size)
+{
+    char line[512], name[80] = "", family[8] = "", model[8] = "", stepping[8] = "";
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f && fgets(line, sizeof line, f) && line[0] != '\n')
+        if (!take_field(line, "model name", name, sizeof name) && !take_field(line, "cpu family", family, sizeof family) &&
+            !take_field(line, "model", model, sizeof model) && !take_field(line, "CPU implementer", family, sizeof family) &&
+            !take_field(line, "CPU part", model, sizeof model))
+            (void)take_field(line, "stepping", stepping, sizeof stepping);
+    if (f) fclose(f);
+    snprintf(cpu, size, "%s (%s/%s/%s)", *name ? name : "processor", family, model, stepping);
+    make_printable(cpu);
+}
+
+/* `part` of the whole's bandwidth, or what so many cores get one by one where that is known. */
+static double shared_bandwidth(double whole, double core, double part, uint32_t threads)
+{
+    double sum = core * threads;
+    return core <= 0 ? whole * part : sum < whole ? sum : whole;
+}
+
+void ot_target_use_threads(ot_target *t, uint32_t threads)
+{
+    if (threads == 0 || threads >= t->cores) return;
+    double part = (double)threads / t->cores;
+    double *rates[] = {&t->bw_fast, &t->rate_conv, &t->rate_conv_depthwise, &t->rate_conv_pointwise, &t->rate_gemm, &t->rate_elem,
+                       &t->rate_trans, &t->rate_reduce, &t->rate_pool};
+    for (size_t k = 0; k < sizeof rates / sizeof *rates; k++) *rates[k] *= part;
+    t->bw_mid = shared_bandwidth(t->bw_mid, t->bw_mid_core, part, threads);
+    t->bw_slow = shared_bandwidth(t->bw_slow, t->bw_slow_core, part, threads);
+    t->cores = threads;
+}
+
+bool ot_target_use_calibration(ot_target *t, uint32_t threads, char *note, size_t size)
+{
+    char path[4096], cpu[sizeof t->cpu];
+    ot_target found = {0};
+    ot_diag d = {0};
+    snprintf(note, size, "built-in estimates");
+    if (strcmp(t->name, "host") != 0 || !ot_target_cache_path(path, sizeof path) || access(path, F_OK) != 0) return false;
+    if (ot_target_read_xml(path, &d, &found) != OT_OK) {
+        snprintf(note, size, "built-in estimates (the cached calibration is not valid: %s)", d.message);
+        return false;
+    }
+    ot_target_cpu(cpu, sizeof cpu);
+    if (strcmp(cpu, found.cpu) != 0) {
+        snprintf(note, size, "built-in estimates (the cached calibration is of another processor: %s)", found.cpu);
+        return false;
+    }
+    if ((threads ? threads : core_count()) > found.cores) {
+        snprintf(note, size, "built-in estimates (the cached calibration is of %u threads)", found.cores);
+        return false;
+    }
+    snprintf(note, size, "calibrated with %u threads on %s", found.cores, found.cpu);
+    ot_target_fill_scopes(&found);
+    ot_target_use_threads(&found, threads ? threads : core_count());
+    *t = found;
+    return true;
 }

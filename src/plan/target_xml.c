@@ -48,6 +48,7 @@ static const field FIELDS[] = {
     {"target", "name", TEXT, offsetof(ot_target, name), sizeof((ot_target *)0)->name, false},
     {"target", "description", TEXT, offsetof(ot_target, description),
      sizeof((ot_target *)0)->description, true},
+    {"target", "cpu", TEXT, offsetof(ot_target, cpu), sizeof((ot_target *)0)->cpu, true},
     F("target", "cores", CORES, cores),
     {"target", "fuses", TRUTH, offsetof(ot_target, fuses), 0, true},
     {"target", "inplace-depthwise", TRUTH, offsetof(ot_target, inplace_depthwise), 0, true},
@@ -58,8 +59,10 @@ static const field FIELDS[] = {
     F("fast", "double-buffer", TRUTH, double_buffer),
     F("mid", "bytes", BYTES, mid_bytes),
     F("mid", "bandwidth", RATE, bw_mid),
+    {"mid", "core-bandwidth", RATE, offsetof(ot_target, bw_mid_core), 0, true},
     {"slow", "bytes", BYTES, offsetof(ot_target, memory_bytes), 0, true},
     F("slow", "bandwidth", RATE, bw_slow),
+    {"slow", "core-bandwidth", RATE, offsetof(ot_target, bw_slow_core), 0, true},
     F("rates", "conv", RATE, rate_conv),
     F("rates", "conv-depthwise", RATE, rate_conv_depthwise),
     F("rates", "conv-pointwise", RATE, rate_conv_pointwise),
@@ -378,7 +381,7 @@ static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
         double d;
         memcpy(&d, at, sizeof d);
         snprintf(buf, n, "%.12g", d);
-        return true;
+        return d > 0 || !f->optional;
     }
     case TRUTH: {
         bool b;

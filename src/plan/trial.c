@@ -69,6 +69,7 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->out_index = out_index;
     tr->n_dims = n_dims;
     memcpy(tr->axes, axes, n_dims * sizeof *axes);
+    tr->out_seconds = tr->out_kept = 0;
     tr->out_blocked = tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
     tr->n_outputs = tr->n_in = 0;
     tr->outside_live = 0;
@@ -268,13 +269,16 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
         if (c > crop) crop = c;
     }
     extra += crop;
-    if (free_node) compute = bytes = 0;
+    if (free_node) {
+        compute = ot_cost_free_compute(s, pos, tr->t, compute);
+        bytes = 0;
+    }
     double f = bytes / tr->t->bw_fast, m = bytes / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow), l = bytes / tr->t->bw_slow;
     p->t_fast += ot_cost_overlap(tr->t, compute, f) + extra / tr->t->bw_fast;
     p->t_mid += ot_cost_overlap(tr->t, compute, m) + extra / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow);
     p->t_slow += ot_cost_overlap(tr->t, compute, l) + extra / tr->t->bw_slow;
     if (tr->t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM) {
-        double pack = whole_reads(tr, n) * tiles / tr->t->bw_slow;
+        double pack = ot_cost_pack(tr->t, whole_reads(tr, n), tiles);
         p->t_fast += pack;
         p->t_mid += pack;
         p->t_slow += pack;
@@ -403,11 +407,14 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
         if (v == OT_NONE || !ot_walk_escapes(tr->w, v)) continue;
-        tr->out_bytes += (double)tr->s->bytes[v];
+        double bytes = (double)tr->s->bytes[v];
+        tr->out_bytes += bytes;
+        tr->out_seconds += bytes / ot_cost_bw(tr->t, bytes);
+        if (!tr->s->g->values[v].is_output) tr->out_kept += bytes;
         if (ot_cost_blocked(tr->s, v, tr->t)) tr->out_blocked += (double)tr->s->bytes[v];
         tr->n_outputs++;
         tr->outermost_out = tr->outermost_out && outermost(tr, v);
-        tr->split_quant = tr->split_quant || torn_apart(tr, n, v);
+        tr->split_quant = tr->split_quant || (!tr->t->engine && torn_apart(tr, n, v));
     }
     /* A node that overwrites its input needs the larger of what is live before and after, not both. */
     for (uint32_t k = 0; k < tr->n_pairs; k++) {
@@ -438,7 +445,7 @@ bool ot_trial_visit(ot_trial *tr, int st)
     /* What the region needs and makes itself is not whole while this node runs. */
     int64_t live = tr->s->live[pos];
     for (uint32_t k = 0; k < tr->n_pending; k++)
-        if (tr->s->act[tr->pending[k]] && tr->s->def[tr->pending[k]] != OT_NONE) live -= tr->s->bytes[tr->pending[k]];
+        if (tr->s->act[tr->pending[k]] && tr->s->def[tr->pending[k]] != OT_NONE) live -= tr->s->held[tr->pending[k]];
     tr->outside_live = ot_max(tr->outside_live, live);
     if (st == OT_ST_PRE) {
         for (uint32_t k = 0; k < n->n_out; k++)

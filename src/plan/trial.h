@@ -49,6 +49,8 @@ struct ot_trial {
     size_t cap_whole;
     bool *is_whole;        /* [n_values] */
     double out_bytes;      /* escaping outputs */
+    double out_seconds;    /* to write them where they belong */
+    double out_kept;       /* those of them that are no graph outputs */
     double out_blocked;    /* those of them that the untiled model keeps blocked */
     uint32_t n_outputs;
     double weights;

@@ -5,6 +5,8 @@
  */
 #include "trial.h"
 
+#include <math.h>
+
 static bool dequantized_before(const ot_trial *tr, ot_id v)
 {
     const ot_value *x = &tr->s->g->values[v];
@@ -25,7 +27,8 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
     bool scan_ok = tr->n_dims < 3 && tr->outermost_out && tr->s->g->model->opset >= 9 && !x->halo;
     if (tr->n_dims == 2) scan_ok = scan_ok && d0->tile == 1 && tr->axes[1] == tr->axes[0] + 1;
     double best_time = 0;
-    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++) {
+    const ot_form first = tr->t->engine ? OT_FORM_WHILE : OT_FORM_SCAN, last = tr->t->engine ? OT_FORM_WHILE : OT_FORM_WINDOW;
+    for (ot_form f = first; f <= last; f++) {
         if (f == OT_FORM_SCAN && !scan_ok) continue;
         if (f == OT_FORM_UNROLLED && x->tiles * tr->n_in > 1200) continue;
         double t, tr_bytes;
@@ -61,7 +64,7 @@ static double runs_of(const ot_trial *tr, const pair *p, ot_id v, double bytes)
 static bool window_totals(const ot_trial *tr, const pair *p, const ot_totals *x, ot_totals *w)
 {
     double scale = 1;
-    if (!tr->w_ok || !x->halo || !tr->t->is_cache) return false;
+    if (!tr->w_ok || !x->halo || !tr->t->is_cache || tr->t->engine) return false;
     for (uint32_t d = 0; d < tr->n_dims; d++) {
         double ratio = 0, unit = (double)tr->w_unit[d];
         for (uint32_t k = 0; k < tr->n_pending; k++) {
@@ -83,21 +86,44 @@ static bool window_totals(const ot_trial *tr, const pair *p, const ot_totals *x,
     return true;
 }
 
+/* Classes of alike tiles, about: tiles in the middle, and on either side those whose windows reach over the border at some
+ * depth of the chain. */
+static double kinds_of(const ot_trial *tr, const pair *p)
+{
+    double kinds = 1;
+    for (uint32_t d = 0; d < tr->n_dims; d++) {
+        const dim_count *x = &tr->dim[d][p->c[d]];
+        double reach = 0, extent = (double)tr->s->g->values[tr->w->sink].dims[tr->axes[d]];
+        for (uint32_t k = 0; k < tr->n_pending; k++) {
+            ot_id v = tr->pending[k];
+            int8_t axis = ot_walk_axis(tr->w, v, d);
+            if (axis < 0) continue;
+            double need = (double)(x->win[v][1].hi - x->win[v][1].lo) * extent / (double)tr->s->g->values[v].dims[axis];
+            reach = fmax(reach, (need - (double)x->tile) / 2);
+        }
+        kinds *= fmin(x->n, 1 + 2 * ceil(reach / (double)x->tile - 1e-9));
+    }
+    return kinds;
+}
+
 bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
 {
     const pair *p = &tr->pairs[k];
     if (p->dead || tr->n_in == 0 || tr->split_quant) return false;
     for (uint32_t j = 0; j < tr->n_pending; j++)
-        if (dequantized_before(tr, tr->pending[j])) return false;
+        if (!tr->t->engine && dequantized_before(tr, tr->pending[j])) return false;
     const ot_seq *s = tr->s;
     ot_totals x = {.t_fast = p->t_fast, .t_mid = p->t_mid, .t_slow = p->t_slow, .nodes = p->nodes, .weights = tr->weights,
                    .tiles = ot_trial_tiles(tr, p), .n_dims = tr->n_dims, .chain = tr->n_in, .ws = (int64_t)p->ws, .n_outputs = tr->n_outputs,
-                   .out_bytes = tr->out_bytes, .outermost = tr->outermost_out && tr->n_dims == 1};
+                   .out_bytes = tr->out_bytes, .out_seconds = tr->out_seconds, .out_kept = tr->out_kept,
+                   .outermost = tr->outermost_out && tr->n_dims == 1};
     x.border_tile = x.border_whole = 2 * tr->out_blocked;
     for (uint32_t d = 0; d < tr->n_dims; d++) x.halo = x.halo || tr->dim[d][p->c[d]].halo;
     for (uint32_t j = 0; j < tr->n_pending; j++) {
         double b = ot_trial_sum_bytes(tr, p, tr->pending[j]);
         x.in_bytes += b;
+        double whole = (double)s->bytes[tr->pending[j]];
+        if (whole > (double)tr->t->fast_bytes) x.in_seconds += b / ot_cost_bw(tr->t, whole);
         x.runs += runs_of(tr, p, tr->pending[j], b);
         if ((double)s->bytes[tr->pending[j]] > (double)tr->t->fast_bytes) x.in_slow += b;
         if (ot_cost_blocked(s, tr->pending[j], tr->t)) {
@@ -106,6 +132,10 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
         }
         x.n_inputs++;
     }
+    if (tr->t->engine && kinds_of(tr, p) > OT_CLASSES_MAX) return false;
+    const ot_value *sink = &s->g->values[tr->w->sink];
+    bool short_rows = sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1;
+    if (short_rows) x.row = tr->dim[tr->n_dims - 1][p->c[tr->n_dims - 1]].tile;
     if (!tr->t->is_cache) { /* a scratchpad is a hard limit, and what is in flight needs room too */
         x.ws += ot_double_buffers(tr->t, &x);
         if (x.ws > tr->t->fast_bytes) return false;
@@ -117,10 +147,10 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     ot_form form = cheapest_form(tr, p, &x, window ? &w : NULL, &time, &traffic, &stitch);
     if (form == OT_FORM_NONE) return false;
     /* Predictions are no better than a few percent: a gain below that is none. */
-    if (tr->t->is_cache && tr->o->goal == OT_GOAL_TIME && !tr->o->force) time *= 1.04;
+    bool charge = tr->t->is_cache && !tr->t->engine;
+    if (charge && tr->o->goal == OT_GOAL_TIME && !tr->o->force) time *= 1.04;
     /* Rows cut short: shorter vectors and strided copies. */
-    const ot_value *sink = &s->g->values[tr->w->sink];
-    if (tr->t->is_cache && sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1) time *= 1.02;
+    if (charge && short_rows) time *= 1.02;
     memset(c, 0, sizeof *c);
     c->first = tr->w->lo;
     c->end = tr->w->end;
@@ -134,7 +164,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     c->n_in = tr->n_in;
     int64_t outside = tr->outside_live;
     for (uint32_t j = 0; j < tr->n_pending && outside > 0; j++)
-        if (s->act[tr->pending[j]] && s->def[tr->pending[j]] != OT_NONE) outside += s->bytes[tr->pending[j]];
+        if (s->act[tr->pending[j]] && s->def[tr->pending[j]] != OT_NONE) outside += s->held[tr->pending[j]];
     c->peak = ot_max(s->cut[c->first] + (int64_t)tr->pre_bytes + stitch, outside);
     c->loops = form == OT_FORM_UNROLLED ? 0 : 1;
     c->tiles = (uint32_t)x.tiles;

@@ -51,6 +51,7 @@ static ot_status write_region(rw_region *w)
         OT_TRY(make_block(w, k, &blocks[k]));
         if (blocks[k].n_tiles > largest) largest = blocks[k].n_tiles;
     }
+    if (w->r->form == OT_FORM_WHILE) return rw_while(w, blocks, n);
     for (uint32_t k = 0; k < n; k++) {
         rw_block *b = &blocks[k];
         /* Peeled border tiles get a body of their own too: no tile lives in the outer graph. */

@@ -10,6 +10,7 @@
  *   sequence.c  loops that carry a sequence of pieces, for tiles cut in one dimension
  *   scan.c      zero-copy inputs and outputs of a Scan
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
+ *   while.c     the engine's form: tiles of one class after the other write their pieces in place
  *
  * Every form is the same picture: each dimension is split into runs of tiles, a block is a product of
  * runs, a block becomes a loop or is written out, and blocks are joined by Concat.
@@ -30,7 +31,7 @@ typedef struct rw_run {
 } rw_run;
 
 typedef struct rw_dim {
-    ot_tile_windows *exact; /* [n_tiles] */
+    ot_tile_windows *exact; /* [n_tiles]; form while: sorted by class, not by place */
     ot_tile_windows *loop;  /* [n_tiles] windows to use in loops: exact or clamped */
     rw_run *runs;           /* [n_runs] in order, covering all tiles */
     uint32_t n_runs;
@@ -53,6 +54,7 @@ typedef struct rw_region {
     const ot_region *r;
     ot_arena *arena;  /* scratch of this region */
     bool force_loop;  /* use Loop where Scan would do */
+    bool capture;     /* constants stay in the region's graph: bodies read them by name */
     rw_dim dims[OT_DIMS_MAX];
     rw_target top;    /* the region's graph */
 } rw_region;
@@ -189,6 +191,11 @@ ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v) OT_MUST_USE;
 bool rw_sequence_fits(const rw_region *w);
 /* Write all runs as loops that append their pieces to sequences, and join those. */
 ot_status rw_sequence(rw_region *w) OT_MUST_USE;
+
+/* ---- while.c ---- */
+
+/* Write the blocks ([n], row-major in the grid of classes) as the engine's operators; the region's outputs are then there. */
+ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n) OT_MUST_USE;
 
 /* ---- scan.c ---- */
 

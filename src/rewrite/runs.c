@@ -7,7 +7,10 @@
  *   conv 3x3 pad 1, 6 tiles     pads  1,0 | 0,0  0,0  0,0  0,0 | 0,1
  *                               runs   A  |         B          |  C
  *
- * Clamped windows (plan.h) make all tiles but a smaller last one alike, wherever they lie.
+ * Clamped windows (plan.h) make all tiles but a smaller last one alike, wherever they lie. The engine's form does not care
+ * where a tile lies: there, tiles are sorted into classes, and each class is a run.
+ *
+ *   resize 3/2, 6 tiles         a b a b a c  -->  runs  a a a | b b | c
  */
 #include "rewrite.h"
 
@@ -15,6 +18,8 @@
 #define UNROLLED_NODES_MAX 200000
 /* Tiles of one dimension. */
 #define TILES_MAX 65536
+/* Tiles of one region in form while: rows of its tables. */
+#define WHILE_TILES_MAX 65536
 
 /* Operators whose written form depends on extents and borders alone, not on where the tile lies. */
 static bool is_position_free(const ot_node *n)
@@ -173,6 +178,54 @@ static ot_status set_runs(rw_region *w, uint32_t d, rw_run loop)
     return OT_OK;
 }
 
+/* Class of each tile: the first class whose first tile looks like it. n_classes stops above OT_CLASSES_MAX. */
+static ot_status classify(const rw_region *w, uint32_t d, const ot_tile_windows *win, uint32_t *class_of, uint32_t *n_classes)
+{
+    ot_arena *scratch = ot_arena_new();
+    ot_status st = scratch ? OT_OK : rw_nomem(w);
+    uint32_t first[OT_CLASSES_MAX + 1], n = w->r->dims[d].n_tiles;
+    *n_classes = 0;
+    for (uint32_t k = 0; st == OT_OK && k < n && *n_classes <= OT_CLASSES_MAX; k++) {
+        bool same = false;
+        /* Most tiles look like the one before them. */
+        uint32_t guess = k > 0 ? class_of[k - 1] : 0;
+        for (uint32_t j = 0; st == OT_OK && !same && j < *n_classes; j++) {
+            uint32_t c = (guess + j) % *n_classes;
+            st = alike(w, d, &win[first[c]], &win[k], false, scratch, &same);
+            class_of[k] = c;
+        }
+        if (st != OT_OK || same) continue;
+        class_of[k] = *n_classes;
+        first[(*n_classes)++] = k;
+    }
+    ot_arena_free(scratch);
+    return st;
+}
+
+/* Sort the windows of dimension d by class; each class is a run. */
+static ot_status group(rw_region *w, uint32_t d, bool *legal, const char **why)
+{
+    rw_dim *x = &w->dims[d];
+    uint32_t n = w->r->dims[d].n_tiles, n_classes, at = 0;
+    uint32_t *class_of = OT_NEW_N(w->arena, uint32_t, n);
+    ot_tile_windows *sorted = OT_NEW_N(w->arena, ot_tile_windows, n);
+    if (!class_of || !sorted) return rw_nomem(w);
+    OT_TRY(classify(w, d, x->exact, class_of, &n_classes));
+    *why = "the tiles are of too many kinds";
+    *legal = n_classes <= OT_CLASSES_MAX;
+    x->runs = OT_NEW_N(w->arena, rw_run, n_classes);
+    if (!x->runs) return rw_nomem(w);
+    for (uint32_t c = 0; *legal && c < n_classes; c++) {
+        rw_run run = { at, 0 };
+        for (uint32_t k = 0; k < n; k++)
+            if (class_of[k] == c) sorted[at++] = x->exact[k];
+        run.count = at - run.first;
+        x->runs[x->n_runs++] = run;
+    }
+    x->exact = x->loop = sorted;
+    return OT_OK;
+}
+
 static ot_status new_windows(rw_region *w, uint32_t d, ot_tile_windows **out)
 {
     uint32_t n = w->r->dims[d].n_tiles;
@@ -204,6 +257,7 @@ static ot_status split_dim(rw_region *w, uint32_t d, ot_form f, bool *legal, con
     for (uint32_t k = 0; k < w->r->dims[d].n_tiles; k++)
         if (!ot_tile_windows_get(w->g, w->r, d, k, &x->exact[k], why)) return OT_OK;
     *legal = true;
+    if (f == OT_FORM_WHILE) return group(w, d, legal, why);
     if (f != OT_FORM_UNROLLED) OT_TRY(longest_run(w, d, x->exact, false, &run));
     if (f == OT_FORM_SCAN && run.count < w->r->dims[d].n_tiles) {
         *legal = false;
@@ -263,6 +317,11 @@ ot_status rw_prepare(rw_region *w, ot_form f, bool *legal, const char **why)
         for (uint32_t k = 0; k < w->dims[d].n_runs; k++) looped |= w->dims[d].runs[k].count > 1;
     }
     *legal = false;
+    if (f == OT_FORM_WHILE) {
+        *why = single > OT_CLASSES_MAX ? "the tiles are of too many kinds" : "too many tiles for tables of starts";
+        *legal = single <= OT_CLASSES_MAX && tiles <= WHILE_TILES_MAX;
+        return OT_OK;
+    }
     *why = "the tiles would be written out to too many nodes";
     if (single * r->n_nodes > UNROLLED_NODES_MAX || tiles > UINT32_MAX / 64) return OT_OK;
     *why = "no two tiles next to each other are alike";
@@ -286,7 +345,7 @@ bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char 
     rw_region w = { .g = (ot_graph *)(uintptr_t)g, .r = r, .arena = a };
     if (rw_prepare(&w, f, &legal, why) != OT_OK) legal = false;
     /* asked of the graph as it was planned: later, other regions' readers have changed */
-    if (legal && f != OT_FORM_UNROLLED) legal = rw_captures_safe(&w, why);
+    if (legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE) legal = rw_captures_safe(&w, why);
     ot_arena_free(a);
     return legal;
 }

@@ -100,6 +100,15 @@ static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
     return rw_capture(w, t, v, out);
 }
 
+/* Read by name, but for small results of shape arithmetic: those are known here, and the nodes that make them can go. */
+static ot_status use_captured(rw_region *w, rw_target *t, ot_id v, ot_id *out)
+{
+    const ot_value x = w->g->values[v];
+    const ot_tensor *k = NULL;
+    if (x.known && !x.init && !x.is_input && x.rank >= 0) OT_TRY(known_tensor(w, &x, &k));
+    return k ? rw_const(w, t, x.name, k, out) : rw_capture(w, t, v, out);
+}
+
 ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out)
 {
     ot_id *stack = NULL;
@@ -108,6 +117,7 @@ ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out)
     *out = v;
     if (!t->is_body) return OT_OK;
     if (v >= t->n_outer) return rw_capture(w, t, v, out); /* made by this stage */
+    if (w->capture) return use_captured(w, t, v, out);
     if (!OT_PUSH(w->arena, stack, n, cap, v)) return rw_nomem(w);
     while (n > 0) { /* producers before readers, without recursion */
         ot_id top = stack[n - 1], node;

@@ -89,8 +89,9 @@ python "assert load('four/0.npy').shape == (4, 3)"
 # ---- what it says ----
 expect 0 "$TOOL" run chain.onnx --input x=x.npy --json --repeat 3 --threads 2
 python "j = json.load(open('$tmp/out'))
-assert set(j) == {'ms_min', 'ms_p50', 'runs', 'peak_bytes', 'planned_peak_bytes', 'weight_bytes', 'threads', 'nodes', 'outputs'}, j
-assert j['runs'] == 3 and j['threads'] == 2 and 0 < j['ms_min'] <= j['ms_p50'] and j['weight_bytes'] == 12
+assert set(j) == {'ms_min', 'ms_p50', 'ms_p90', 'ms_p99', 'runs', 'peak_bytes', 'planned_peak_bytes', 'weight_bytes', 'resident_bytes', 'threads', 'nodes', 'outputs'}, j
+assert j['runs'] == 3 and j['threads'] == 2 and 0 < j['ms_min'] <= j['ms_p50'] <= j['ms_p90'] <= j['ms_p99'] and j['weight_bytes'] == 12
+assert j['resident_bytes'] > 100000
 assert [n['op'] for n in j['nodes']] == ['Add', 'Relu', 'Shape'] and j['nodes'][0]['name'] == 'add' and j['nodes'][0]['ms'] >= 0
 assert j['outputs'][0] == {'name': 'y', 'dtype': 'float32', 'shape': [2, 3]} and j['peak_bytes'] >= j['planned_peak_bytes'] == 24"
 expect 0 "$TOOL" run chain.onnx --input x=x.npy

@@ -77,6 +77,6 @@ for command in bench calibrate; do
     expect 2 "$TOOL" $command m.onnx; says "'$command' needs the native engine, which this build does not have"
 done
 expect 2 "$TOOL" m.onnx -o x --verify; says "'--verify' needs the native engine"
-expect 2 "$TOOL" m.onnx -o x --emit engine; says "'--emit engine' needs the native engine"
+expect 2 "$TOOL" m.onnx -o x --emit native; says "must be onnx or engine"
 expect 2 "$TOOL" m.onnx -o x --report r.html; says "'--report' needs the report writers"
 finish

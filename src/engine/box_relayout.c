@@ -1,0 +1,150 @@
+/* Changes of layout between plain arrays and arrays blocked by channel.
+ *
+ *   plain    [N, C, H, W]                 c0: . . . .   c1: . . . .   c2: . . . .
+ *   blocked  [N, ceil(C/b), H, W, b]      (c0 c1 c2 0) (c0 c1 c2 0) (c0 c1 c2 0) (c0 c1 c2 0)
+ *
+ * Channels go in groups as long as the shorter block. Whole groups are boxes with one dim more, that of the channels in a
+ * group, and so squares of 8 channels x 8 pixels turn through registers. What is left of the last group is packed with zeros.
+ */
+#include "box.h"
+
+#include "box_leaf.h"
+
+#define PACK_PIECE 2048 /* pixels of a tail that one thread packs at a time */
+
+uint32_t ot_simd_block(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f") ? 16 : 8;
+#else
+    return 8;
+#endif
+}
+
+/* One side: group k of `group` channels begins at start(k), channels in it are `lane` elements apart. */
+typedef struct side {
+    const ot_nd *a;
+    int64_t block, group, lane;
+} side;
+
+static side side_of(const ot_nd *a, int64_t group)
+{
+    return a->chan_block > 1 ? (side){a, a->chan_block, group, 1} : (side){a, 1, group, a->strides[1]};
+}
+
+static float *side_start(const side *s, int64_t k)
+{
+    int64_t c = k * s->group;
+    return (float *)s->a->data + c / s->block * s->a->strides[1] + c % s->block;
+}
+
+/* The box of `groups` groups from k on, of `lanes` channels each: [N, groups, spatial..., lanes]. */
+static void copy_groups(const side *to, const side *from, int64_t k, int64_t groups, int64_t lanes, uint32_t threads)
+{
+    int64_t dims[OT_BOX_RANK], dst[OT_BOX_RANK], src[OT_BOX_RANK];
+    uint32_t rank = to->a->rank;
+    memcpy(dims, to->a->dims, rank * sizeof *dims);
+    memcpy(dst, to->a->strides, rank * sizeof *dst);
+    memcpy(src, from->a->strides, rank * sizeof *src);
+    dims[1] = groups;
+    dst[1] = side_start(to, k + 1) - side_start(to, k);
+    src[1] = side_start(from, k + 1) - side_start(from, k);
+    dims[rank] = lanes;
+    dst[rank] = to->lane;
+    src[rank] = from->lane;
+    ot_box_copy(sizeof(float), rank + 1, dims, side_start(to, k), dst, side_start(from, k), src, threads);
+}
+
+/* Lanes of the last block of `to` that are no channel. */
+static void zero_pads(const side *to, int64_t channels, uint32_t threads)
+{
+    static const float zero = 0;
+    int64_t dims[OT_BOX_RANK], dst[OT_BOX_RANK], used = channels % to->block;
+    uint32_t rank = to->a->rank;
+    if (used == 0) return;
+    memcpy(dims, to->a->dims, rank * sizeof *dims);
+    memcpy(dst, to->a->strides, rank * sizeof *dst);
+    dims[1] = 1;
+    dims[rank] = to->block - used;
+    dst[rank] = 1;
+    float *last = (float *)to->a->data + channels / to->block * to->a->strides[1] + used;
+    ot_box_fill(sizeof(float), rank + 1, dims, last, dst, &zero, threads);
+}
+
+/* ---- the last block, from plain channels ---- */
+
+/* Batch and spatial dims, joined where both sides run on; the last one is swept by ot_box_pack_tail. */
+typedef struct tail {
+    uint32_t rank;
+    int64_t dims[OT_RANK_MAX], to[OT_RANK_MAX], from[OT_RANK_MAX];
+} tail;
+
+static tail tail_dims(const ot_nd *to, const ot_nd *from)
+{
+    tail t = {0};
+    for (uint32_t k = 0; k < to->rank; k++) {
+        if (k == 1 || (to->dims[k] == 1 && k + 1 < to->rank)) continue;
+        uint32_t at = t.rank;
+        bool runs_on = at > 0 && t.to[at - 1] == to->dims[k] * to->strides[k] && t.from[at - 1] == to->dims[k] * from->strides[k];
+        if (runs_on) at--;
+        t.dims[at] = runs_on ? t.dims[at] * to->dims[k] : to->dims[k];
+        t.to[at] = to->strides[k];
+        t.from[at] = from->strides[k];
+        t.rank = at + 1;
+    }
+    return t;
+}
+
+static void pack_tail(const side *to, const side *from, int64_t channels, uint32_t threads)
+{
+    const tail t = tail_dims(to->a, from->a);
+    uint32_t last = t.rank - 1;
+    int64_t lines = 1, used = channels % to->block, size = sizeof(float), n = t.dims[last];
+    float *dst = side_start(to, channels / to->block);
+    const float *src = side_start(from, channels / to->block);
+    for (uint32_t k = 0; k < last; k++) lines *= t.dims[k];
+    int64_t pieces = ot_ceil_div(n, PACK_PIECE);
+#pragma omp parallel for num_threads((int)ot_box_shares(lines * n * to->block * size, threads)) schedule(static)
+    for (int64_t job = 0; job < lines * pieces; job++) {
+        int64_t line = job / pieces, q = job % pieces * PACK_PIECE, at_to = q * t.to[last], at_from = q * t.from[last];
+        for (uint32_t k = last; k-- > 0; line /= t.dims[k]) {
+            at_to += line % t.dims[k] * t.to[k];
+            at_from += line % t.dims[k] * t.from[k];
+        }
+        ot_box_pack_tail(to->block, used, ot_min(PACK_PIECE, n - q), (char *)(dst + at_to), t.to[last] * size,
+                         (const char *)(src + at_from), from->lane * size);
+    }
+}
+
+/* ---- all ---- */
+
+static int64_t group_of(int64_t to_block, int64_t from_block)
+{
+    if (to_block <= 1) return from_block > 1 ? from_block : 1;
+    return from_block > 1 ? ot_gcd(to_block, from_block) : to_block;
+}
+
+void ot_box_relayout(const ot_nd *to, const ot_nd *from, uint32_t threads)
+{
+    int64_t group = group_of(to->chan_block, from->chan_block);
+    for (uint32_t k = 0; k < to->rank; k++)
+        if (to->dims[k] == 0) return;
+    if (group == 1) {
+        ot_box_copy(sizeof(float), to->rank, to->dims, to->data, to->strides, from->data, from->strides, threads);
+        return;
+    }
+    const side dst = side_of(to, group), src = side_of(from, group);
+    int64_t channels = to->dims[1], whole = channels / group, rest = channels % group;
+    bool uniform = (dst.block == 1 || dst.block == group) && (src.block == 1 || src.block == group);
+    for (int64_t k = 0, n; k < whole; k += n) {
+        n = uniform ? whole : 1;
+        copy_groups(&dst, &src, k, n, group, threads);
+    }
+    bool pixels_adjacent = from->rank > 2 && from->strides[from->rank - 1] == 1;
+    if (rest > 0 && pixels_adjacent && src.block == 1 && dst.block == group && (group == 8 || group == 16)) {
+        pack_tail(&dst, &src, channels, threads);
+        return;
+    }
+    if (rest > 0) copy_groups(&dst, &src, whole, 1, rest, threads);
+    if (dst.block > 1) zero_pads(&dst, channels, threads);
+}

@@ -1,0 +1,216 @@
+/* Chains from nodes: cells, constants, and the final order.
+ *
+ *   nodes --chain_nodes.c--> cells in order of appearance --chain_fuse.c--> fewer --this file--> numbered:
+ *
+ *       0 ..            inputs      what each run must be given
+ *       n_inputs ..     constants   known when the chain is made
+ *       .. n_cells      results     one a step
+ *
+ * Every output is a result of its own: an output that is an input, a constant or another output is copied by a step.
+ */
+#include "chain_build.h"
+
+/* ---- cells ---- */
+
+static uint32_t new_cell(ot_chain_build *b, const ot_chain_build_cell *c)
+{
+    if (b->n_cells == OT_CHAIN_CELLS || b->full) {
+        b->full = true;
+        return OT_NONE;
+    }
+    b->cells[b->n_cells] = *c;
+    return b->n_cells++;
+}
+
+bool ot_chain_is_constant(const ot_chain_build *b, uint32_t cell)
+{
+    return cell != OT_NONE && b->cells[cell].kind == OT_CHAIN_CONSTANT;
+}
+
+uint32_t ot_chain_constant(ot_chain_build *b, ot_chain_cell c)
+{
+    return new_cell(b, &(ot_chain_build_cell){.kind = OT_CHAIN_CONSTANT, .cell = c});
+}
+
+bool ot_chain_known(const ot_graph *g, ot_id id, float *out)
+{
+    const ot_value *v = &g->values[id];
+    const ot_tensor *t = v->init;
+    int64_t n;
+    if (v->overridable || v->is_input || (v->dtype != OT_F32 && v->dtype != OT_BOOL)) return false;
+    if (t && t->data && t->dtype == v->dtype && ot_product(t->dims, t->rank, &n) && n == 1) {
+        if (t->dtype == OT_F32) memcpy(out, t->data, sizeof *out);
+        else *out = *(const uint8_t *)t->data != 0;
+        return true;
+    }
+    if (v->dtype != OT_BOOL || !v->known || v->known_n != 1) return false;
+    *out = v->known[0] != 0;
+    return true;
+}
+
+uint32_t ot_chain_operand(ot_chain_build *b, ot_id value, bool is_channel)
+{
+    for (uint32_t k = b->n_made; !is_channel && k-- > 0;)
+        if (b->made[k].value == value) return b->made[k].cell;
+    bool is_mask = b->g->values[value].dtype == OT_BOOL;
+    float f;
+    if (ot_chain_known(b->g, value, &f)) {
+        ot_chain_cell c = {.is_mask = is_mask};
+        if (is_mask) c.constant.m = f != 0;
+        else c.constant.f = f;
+        return ot_chain_constant(b, c);
+    }
+    for (uint32_t k = 0; k < b->n_cells; k++) {
+        const ot_chain_build_cell *c = &b->cells[k];
+        if (c->kind == OT_CHAIN_INPUT && c->value == value && c->is_channel == is_channel) return k;
+    }
+    return new_cell(b, &(ot_chain_build_cell){
+                           .kind = OT_CHAIN_INPUT, .cell.is_mask = is_mask, .value = value, .is_channel = is_channel});
+}
+
+uint32_t ot_chain_emit(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y, uint32_t z)
+{
+    const ot_chain_code_info *info = &ot_chain_codes[code];
+    ot_chain_build_cell c = {.kind = OT_CHAIN_RESULT, .cell.is_mask = info->types[0] == 'm', .code = code, .in = {x, y, z}};
+    const void *at[3] = {NULL, NULL, NULL};
+    bool constant = true;
+    for (uint32_t k = 0; k < info->operands; k++) {
+        if (c.in[k] == OT_NONE) return OT_NONE;
+        constant = constant && ot_chain_is_constant(b, c.in[k]);
+        at[k] = &b->cells[c.in[k]].cell.constant;
+    }
+    if (!constant) return new_cell(b, &c);
+    info->run(code, 0, &c.cell.constant, at[0], at[1], at[2], 1);
+    return ot_chain_constant(b, c.cell);
+}
+
+/* ---- the whole ---- */
+
+static uint32_t as_output(ot_chain_build *b, uint32_t cell)
+{
+    bool own = b->cells[cell].kind == OT_CHAIN_RESULT;
+    for (uint32_t k = 0; k < b->n_outputs; k++) own = own && b->outputs[k] != cell;
+    if (own) return cell;
+    bool is_mask = b->cells[cell].cell.is_mask;
+    /* not through ot_chain_emit: a copy of a constant is wanted here */
+    return new_cell(b, &(ot_chain_build_cell){.kind = OT_CHAIN_RESULT, .cell.is_mask = is_mask,
+                                              .code = is_mask ? OT_CH_COPY_MASK : OT_CH_COPY, .in = {cell, 0, 0}});
+}
+
+static ot_status build(ot_chain_build *b, const ot_chain_spec *s, ot_diag *d)
+{
+    for (uint32_t k = 0; k < s->n_nodes; k++) {
+        const ot_node *n = s->nodes[k];
+        if (!ot_chain_takes(s->g, n)) OT_BUG("a node that no chain takes");
+        uint32_t cell = ot_chain_node(b, n);
+        b->made[b->n_made].value = n->out[0];
+        b->made[b->n_made++].cell = cell;
+    }
+    if (s->n_outputs > OT_CHAIN_OUTPUTS)
+        return ot_fail(d, OT_E_INPUT, "a chain of %u nodes has more than %d outputs", s->n_nodes, OT_CHAIN_OUTPUTS);
+    for (uint32_t k = 0; k < s->n_outputs && !b->full; k++) {
+        uint32_t cell = ot_chain_operand(b, s->outputs[k], false);
+        if (cell != OT_NONE) cell = as_output(b, cell);
+        b->outputs[b->n_outputs++] = cell;
+    }
+    if (b->full)
+        return ot_fail(d, OT_E_INPUT, "a chain of %u nodes has more than %d instructions and operands", s->n_nodes,
+                       OT_CHAIN_CELLS);
+    return OT_OK;
+}
+
+/* Numbers of the cells that are left. */
+typedef struct numbering {
+    uint8_t of[OT_CHAIN_CELLS];
+    uint32_t n[3]; /* of each ot_chain_cell_kind */
+} numbering;
+
+static bool is_left(const ot_chain_build_cell *c)
+{
+    return c->uses && (c->kind != OT_CHAIN_RESULT || c->code != OT_CH_COUNT);
+}
+
+static void number_cells(const ot_chain_build *b, numbering *m)
+{
+    uint32_t next[3];
+    *m = (numbering){0};
+    for (uint32_t k = 0; k < b->n_cells; k++) m->n[b->cells[k].kind] += is_left(&b->cells[k]);
+    next[OT_CHAIN_INPUT] = 0;
+    next[OT_CHAIN_CONSTANT] = m->n[OT_CHAIN_INPUT];
+    next[OT_CHAIN_RESULT] = m->n[OT_CHAIN_INPUT] + m->n[OT_CHAIN_CONSTANT];
+    for (uint32_t k = 0; k < b->n_cells; k++)
+        if (is_left(&b->cells[k])) m->of[k] = (uint8_t)next[b->cells[k].kind]++;
+}
+
+static ot_status finish(ot_arena *a, const ot_chain_build *b, ot_diag *d, const ot_chain **out)
+{
+    numbering m;
+    number_cells(b, &m);
+    if (m.n[OT_CHAIN_INPUT] > OT_CHAIN_INPUTS)
+        return ot_fail(d, OT_E_INPUT, "a chain of %u nodes reads more than %d arrays", b->n_made, OT_CHAIN_INPUTS);
+    ot_chain *c = OT_NEW(a, ot_chain);
+    uint32_t n_cells = m.n[0] + m.n[1] + m.n[2];
+    ot_chain_cell *cells = OT_NEW_N(a, ot_chain_cell, n_cells);
+    ot_chain_step *steps = OT_NEW_N(a, ot_chain_step, m.n[OT_CHAIN_RESULT]);
+    ot_id *inputs = OT_NEW_N(a, ot_id, m.n[OT_CHAIN_INPUT]);
+    bool *is_channel = OT_NEW_N(a, bool, m.n[OT_CHAIN_INPUT]);
+    if (!c || !cells || !steps || !inputs || !is_channel) return ot_fail_nomem(d);
+    *c = (ot_chain){.n_inputs = m.n[OT_CHAIN_INPUT], .n_constants = m.n[OT_CHAIN_CONSTANT], .n_steps = m.n[OT_CHAIN_RESULT],
+                    .n_outputs = b->n_outputs, .cells = cells, .steps = steps, .inputs = inputs, .is_channel = is_channel};
+    for (uint32_t k = 0; k < b->n_cells; k++) {
+        const ot_chain_build_cell *from = &b->cells[k];
+        if (!is_left(from)) continue;
+        uint32_t to = m.of[k];
+        cells[to] = from->cell;
+        if (from->kind == OT_CHAIN_INPUT) {
+            inputs[to] = from->value;
+            is_channel[to] = from->is_channel;
+        } else if (from->kind == OT_CHAIN_RESULT) {
+            ot_chain_step *s = &steps[to - c->n_inputs - c->n_constants];
+            s->code = (uint8_t)from->code;
+            for (uint32_t i = 0; i < ot_chain_codes[from->code].operands; i++) s->in[i] = m.of[from->in[i]];
+            c->work += ot_chain_codes[from->code].work;
+        }
+    }
+    for (uint32_t k = 0; k < b->n_outputs; k++) c->outputs[k] = m.of[b->outputs[k]];
+    *out = c;
+    return OT_OK;
+}
+
+ot_status ot_chain_new(ot_arena *a, const ot_chain_spec *s, ot_diag *d, const ot_chain **out)
+{
+    *out = NULL;
+    ot_arena *scratch = ot_arena_new();
+    if (!scratch) return ot_fail_nomem(d);
+    ot_chain_build *b = OT_NEW(scratch, ot_chain_build);
+    ot_status status = OT_E_NOMEM;
+    if (b) b->made = ot_alloc_n(scratch, s->n_nodes, sizeof *b->made);
+    if (!b || !b->made) {
+        status = ot_fail_nomem(d);
+    } else {
+        b->g = s->g;
+        status = build(b, s, d);
+    }
+    if (status == OT_OK) {
+        ot_chain_fuse(b);
+        status = finish(a, b, d, out);
+    }
+    ot_arena_free(scratch);
+    return status;
+}
+
+uint32_t ot_chain_inputs(const ot_chain *c, const ot_id **values)
+{
+    *values = c->inputs;
+    return c->n_inputs;
+}
+
+bool ot_chain_is_channel(const ot_chain *c, uint32_t k)
+{
+    return k < c->n_inputs && c->is_channel[k];
+}
+
+double ot_chain_work(const ot_chain *c)
+{
+    return c->work;
+}

@@ -1,0 +1,325 @@
+/* Convolutions by oneDNN, with their post-operations.
+ *
+ *   layouts tried   source   result         for
+ *                   BLOCK    BLOCK          most
+ *                   PLAIN    BLOCK          few channels: blocks would be padding
+ *                   PLAIN    PLAIN          what only the matrix product (im2col) can do
+ *
+ * An implementation that calls itself a reference is a hundred times slower: such a convolution is left to the next layout,
+ * and if none is left the node is not fused. Weights are scaled (a folded normalisation), packed as the primitive likes, and
+ * kept for all programs of the session.
+ */
+#include "conv.h"
+#include "dnnl_util.h"
+
+typedef struct conv_plan {
+    ot_dnnl_op op;      /* src, weights, bias, dst, scratchpad, residual */
+    bool scratch, residual;
+    bool sum;           /* the residual is what dst holds before: no argument of its own */
+} conv_plan;
+
+/* ---- descriptors ---- */
+
+static bool weights_md(const lw_pass *l, const lw_conv *k, dnnl_memory_desc_t *md, bool any)
+{
+    const ot_nd *w = &l->v[k->w].slot->fore;
+    dnnl_dims_t dims, strides;
+    int n = 0;
+    int64_t step = 1;
+    if (k->group > 1) dims[n++] = k->group;
+    dims[n++] = k->maps / k->group;
+    for (uint32_t a = 1; a < w->rank; a++) dims[n++] = w->dims[a];
+    for (int a = n; a-- > 0;) {
+        strides[a] = step;
+        step *= dims[a];
+    }
+    if (any) return dnnl_memory_desc_init_by_tag(md, n, dims, dnnl_f32, dnnl_format_tag_any) == dnnl_success;
+    return dnnl_memory_desc_init_by_strides(md, n, dims, dnnl_f32, strides) == dnnl_success;
+}
+
+static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const lw_post *p)
+{
+    switch (p->kind) {
+    case LW_POST_RELU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, p->alpha, 0);
+    case LW_POST_CLIP: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_clip, p->alpha, p->beta);
+    case LW_POST_SIGMOID: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_logistic, 0, 0);
+    case LW_POST_TANH: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_tanh, 0, 0);
+    case LW_POST_ELU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_elu, p->alpha, 0);
+    case LW_POST_SILU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_swish, 1, 0);
+    case LW_POST_HARDSWISH: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_hardswish, 0, 0);
+    case LW_POST_NONE:
+    case LW_POST_ADD: break;
+    }
+    return dnnl_invalid_arguments;
+}
+
+static dnnl_primitive_attr_t make_attr(const lw_conv *k, const dnnl_memory_desc_t *dst, bool sum)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    if (dnnl_primitive_attr_create(&attr) != dnnl_success) return NULL;
+    bool ok = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success &&
+              dnnl_post_ops_create(&ops) == dnnl_success;
+    for (uint32_t j = 0; ok && j < k->n_posts; j++)
+        ok = (k->posts[j].kind != LW_POST_ADD ? append_eltwise(ops, &k->posts[j])
+              : sum                           ? dnnl_post_ops_append_sum(ops, 1)
+                                              : dnnl_post_ops_append_binary(ops, dnnl_binary_add, dst)) == dnnl_success;
+    ok = ok && dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
+    if (ops) dnnl_post_ops_destroy(ops);
+    if (ok) return attr;
+    dnnl_primitive_attr_destroy(attr);
+    return NULL;
+}
+
+/* Sizes that ONNX allows and oneDNN does not mean the same by. */
+static bool window_fits(const lw_conv *k)
+{
+    for (uint32_t a = 0; a < k->win.n; a++)
+        if (k->win.lo[a] < 0 || k->win.hi[a] < 0 || k->win.out[a] < 1) return false;
+    return true;
+}
+
+/* The primitive for these layouts, or NULL. */
+static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum)
+{
+    dnnl_engine_t e = ot_dnnl_engine(l->p->s);
+    dnnl_memory_desc_t src, dst, weights, bias;
+    dnnl_convolution_desc_t conv;
+    dnnl_dims_t strides, dilations, lo, hi, maps = {k->maps};
+    dnnl_primitive_desc_t pd = NULL;
+    if (!e || !window_fits(k) || !ot_dnnl_md(&src, x) || !ot_dnnl_md(&dst, y) || !weights_md(l, k, &weights, true)) return NULL;
+    if (dnnl_memory_desc_init_by_tag(&bias, 1, maps, dnnl_f32, dnnl_x) != dnnl_success) return NULL;
+    for (uint32_t a = 0; a < k->win.n; a++) {
+        strides[a] = k->win.stride[a];
+        dilations[a] = k->win.dilation[a] - 1;
+        lo[a] = k->win.lo[a];
+        /* what the last window really reaches: less when the stride leaves a rest */
+        hi[a] = (k->win.out[a] - 1) * k->win.stride[a] + (k->win.kernel[a] - 1) * k->win.dilation[a] + 1 - k->win.in[a] - lo[a];
+    }
+    if (dnnl_dilated_convolution_forward_desc_init(&conv, dnnl_forward_inference, dnnl_convolution_direct, &src, &weights, &bias, &dst,
+                                                   strides, dilations, lo, hi) != dnnl_success)
+        return NULL;
+    dnnl_primitive_attr_t attr = make_attr(k, &dst, sum);
+    if (!attr) return NULL;
+    if (dnnl_primitive_desc_create(&pd, &conv, attr, e, NULL) != dnnl_success) pd = NULL;
+    dnnl_primitive_attr_destroy(attr);
+    if (pd && ot_dnnl_is_reference(pd)) {
+        dnnl_primitive_desc_destroy(pd);
+        pd = NULL;
+    }
+    return pd;
+}
+
+static const struct {
+    lw_layout x, y;
+} wide[] = {{LW_BLOCK, LW_BLOCK}, {LW_PLAIN, LW_BLOCK}, {LW_PLAIN, LW_PLAIN}},
+  narrow[] = {{LW_PLAIN, LW_BLOCK}, {LW_BLOCK, LW_BLOCK}, {LW_PLAIN, LW_PLAIN}};
+
+static void in_layout(const lw_pass *l, ot_id v, lw_layout layout, ot_nd *out)
+{
+    const ot_nd *a = &l->v[v].slot->fore;
+    *out = *a;
+    if (layout == LW_BLOCK) ot_nd_set_blocked(out, a->dtype, a->rank, a->dims, l->block);
+}
+
+/* Layouts and primitive. NULL: none that is fast. */
+static dnnl_primitive_desc_t choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_layout *ly)
+{
+    bool few = l->v[k->x].slot->fore.dims[1] < 8 && k->group == 1;
+    int before = ot_dnnl_threads(l->p->threads);
+    dnnl_primitive_desc_t pd = NULL;
+    for (uint32_t j = 0; j < 3 && !pd; j++) {
+        ot_nd x, y;
+        *lx = few ? narrow[j].x : wide[j].x;
+        *ly = few ? narrow[j].y : wide[j].y;
+        in_layout(l, k->x, *lx, &x);
+        in_layout(l, k->y, *ly, &y);
+        pd = describe(l, k, &x, &y, sum);
+    }
+    (void)ot_dnnl_threads((uint32_t)before);
+    return pd;
+}
+
+bool lw_conv_supported(lw_pass *l, const lw_conv *k)
+{
+    lw_layout x, y;
+    dnnl_primitive_desc_t pd = choose(l, k, false, &x, &y);
+    if (pd) dnnl_primitive_desc_destroy(pd);
+    return pd != NULL;
+}
+
+/* ---- weights ---- */
+
+static void free_block(void *data)
+{
+    ot_block_unref(data);
+}
+
+/* Weights times scale, in the model's layout. */
+static ot_block *scaled_weights(const lw_pass *l, const lw_conv *k, const float **out)
+{
+    const ot_slot *w = l->v[k->w].slot;
+    int64_t n, each;
+    *out = w->nd.data;
+    if (!ot_nd_elems(&w->nd, &n)) return NULL;
+    each = n / k->maps;
+    ot_block *copy = k->scaled ? ot_block_new(NULL, (size_t)n * sizeof(float)) : NULL;
+    if (!copy) return NULL;
+    float *to = ot_block_data(copy);
+    for (int64_t m = 0; m < k->maps; m++)
+        for (int64_t j = 0; j < each; j++) to[m * each + j] = (*out)[m * each + j] * k->scale[m];
+    *out = to;
+    return copy;
+}
+
+static bool reorder(dnnl_engine_t e, dnnl_stream_t stream, const dnnl_memory_desc_t *from, const void *src, const dnnl_memory_desc_t *to,
+                    void *dst)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    ot_dnnl_op op = {.stream = stream};
+    bool ok = dnnl_reorder_primitive_desc_create(&pd, from, e, to, e, NULL) == dnnl_success &&
+              dnnl_primitive_create(&op.primitive, pd) == dnnl_success &&
+              ot_dnnl_arg(&op, e, DNNL_ARG_FROM, from, (void *)(uintptr_t)src) && ot_dnnl_arg(&op, e, DNNL_ARG_TO, to, dst) &&
+              ot_dnnl_run(&op) && dnnl_stream_wait(stream) == dnnl_success;
+    if (pd) dnnl_primitive_desc_destroy(pd);
+    ot_dnnl_op_free(&op);
+    return ok;
+}
+
+/* Packed weights: found, or made and kept. */
+static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_desc_t *md, void **out)
+{
+    ot_session *s = l->p->s;
+    const void *source = l->v[k->w].slot->nd.data;
+    uint64_t form = ot_hash_bytes(0, md, sizeof *md);
+    if (k->scaled) form = ot_hash_bytes(form, k->scale, (size_t)k->maps * sizeof *k->scale);
+    ot_block *packed = ot_packed_find(s, source, form);
+    if (!packed) {
+        dnnl_memory_desc_t from;
+        const float *weights;
+        size_t bytes = dnnl_memory_desc_get_size(md);
+        packed = ot_block_new(NULL, bytes);
+        if (!packed) return ot_fail_nomem(s->d);
+        memset(ot_block_data(packed), 0, bytes);
+        ot_block *scaled = scaled_weights(l, k, &weights);
+        bool ok = (scaled || !k->scaled) && weights_md(l, k, &from, false) &&
+                  reorder(ot_dnnl_engine(s), ot_dnnl_stream(l->p), &from, weights, md, ot_block_data(packed));
+        ot_block_unref(scaled);
+        if (!ok) {
+            ot_block_unref(packed);
+            return ot_fail_nomem(s->d);
+        }
+        s->figures.weight_bytes += (int64_t)bytes;
+        OT_TRY(ot_packed_keep(s, source, form, packed, free_block));
+    }
+    *out = ot_block_data(packed);
+    return OT_OK;
+}
+
+/* The shift, padded with zeros to whole blocks. */
+static float *bias_of(const lw_pass *l, const lw_conv *k)
+{
+    int64_t n = ot_ceil_div(k->maps, 16) * 16;
+    float *b = OT_NEW_N(l->a, float, n);
+    if (b) memcpy(b, k->shift, (size_t)k->maps * sizeof *b);
+    return b;
+}
+
+/* ---- the step ---- */
+
+static ot_status run_conv(ot_call *c)
+{
+    conv_plan *p = c->state->data;
+    OT_TRY(ot_call_place(c, 0));
+    uint32_t at = 4;
+    ot_dnnl_set(&p->op, 0, c->in[0]->data);
+    ot_dnnl_set(&p->op, 3, c->out[0]->data);
+    if (p->scratch) ot_dnnl_set(&p->op, at++, c->work);
+    if (p->residual && !p->sum) ot_dnnl_set(&p->op, at, c->in[1]->data);
+    if (p->sum && c->in[1]->data != c->out[0]->data) {
+        int64_t bytes;
+        if (!ot_nd_span(c->in[1], &bytes)) OT_BUG("an array in memory cannot be counted");
+        memcpy(c->out[0]->data, c->in[1]->data, (size_t)bytes);
+    }
+    return ot_dnnl_run(&p->op) ? OT_OK : ot_call_fail(c, "oneDNN failed");
+}
+
+static void free_plan(void *data)
+{
+    conv_plan *p = data;
+    ot_dnnl_op_free(&p->op);
+}
+
+/* Which argument number the residual has: that of its post-operation. */
+static int residual_arg(const lw_conv *k)
+{
+    for (uint32_t j = 0; j < k->n_posts; j++)
+        if (k->posts[j].kind == LW_POST_ADD) return DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)j) | DNNL_ARG_SRC_1;
+    return 0;
+}
+
+static ot_status prepare(lw_pass *l, const lw_conv *k, dnnl_primitive_desc_t pd, conv_plan *p, int64_t *work)
+{
+    dnnl_engine_t e = ot_dnnl_engine(l->p->s);
+    const dnnl_memory_desc_t *src = dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0),
+                             *dst = dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0),
+                             *weights = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0),
+                             *bias = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 1),
+                             *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    void *packed;
+    float *b = bias_of(l, k);
+    if (!b) return ot_fail_nomem(l->p->s->d);
+    OT_TRY(pack_weights(l, k, weights, &packed));
+    *work = (int64_t)dnnl_memory_desc_get_size(pad);
+    p->op.stream = ot_dnnl_stream(l->p);
+    p->scratch = *work > 0;
+    p->residual = k->residual != OT_NONE;
+    bool ok = p->op.stream && dnnl_primitive_create(&p->op.primitive, pd) == dnnl_success &&
+              ot_dnnl_arg(&p->op, e, DNNL_ARG_SRC, src, NULL) && ot_dnnl_arg(&p->op, e, DNNL_ARG_WEIGHTS, weights, packed) &&
+              ot_dnnl_arg(&p->op, e, DNNL_ARG_BIAS, bias, b) && ot_dnnl_arg(&p->op, e, DNNL_ARG_DST, dst, NULL) &&
+              (!p->scratch || ot_dnnl_arg(&p->op, e, DNNL_ARG_SCRATCHPAD, pad, NULL)) &&
+              (!p->residual || p->sum || ot_dnnl_arg(&p->op, e, residual_arg(k), dst, NULL));
+    return ok ? OT_OK : ot_fail_nomem(l->p->s->d);
+}
+
+/* Can the result take the residual's place: is it added first, and does nobody read it after unit `at`? oneDNN's kernels may keep
+ * partial sums in the result, so only its sum, which knows, may read what is there. */
+static bool adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at)
+{
+    if (k->residual == OT_NONE || k->residual == k->x || k->posts[0].kind != LW_POST_ADD) return false;
+    const lw_value *w = &l->v[k->residual];
+    if (w->pinned || w->maker == OT_NONE || w->of != OT_NONE) return false;
+    for (uint32_t r = 0; r < w->n_readers; r++)
+        if (l->readers[w->first + r] > at) return false;
+    return true;
+}
+
+ot_status lw_write_conv(lw_pass *l, lw_unit *u)
+{
+    const lw_conv *k = u->plan;
+    lw_layout lx, ly;
+    ot_id in[2], out;
+    ot_step *step = NULL;
+    int64_t work = 0;
+    conv_plan *p = OT_NEW(l->a, conv_plan);
+    if (!p) return ot_fail_nomem(l->p->s->d);
+    p->sum = adds_in_place(l, k, (uint32_t)(u - l->units));
+    dnnl_primitive_desc_t pd = choose(l, k, p->sum, &lx, &ly);
+    if (!pd) OT_BUG("a convolution lost its primitive");
+    int before = ot_dnnl_threads(l->p->threads);
+    ot_status st = prepare(l, k, pd, p, &work);
+    (void)ot_dnnl_threads((uint32_t)before);
+    dnnl_primitive_desc_destroy(pd);
+    if (st == OT_OK) st = lw_need(l, k->x, LW_BIT(lx), lx, &in[0]);
+    if (st == OT_OK && p->residual) st = lw_need(l, k->residual, LW_BIT(ly), ly, &in[1]);
+    if (st == OT_OK) st = lw_make(l, k->y, ly, &out);
+    if (st == OT_OK) st = lw_push(l, u->nodes[0], run_conv, p, in, p->residual ? 2 : 1, &out, 1, &step);
+    if (st != OT_OK) {
+        free_plan(p);
+        return st;
+    }
+    step->state = (ot_kernel_state){p, free_plan};
+    step->work = work;
+    if (p->sum) step->in_place = 1;
+    return OT_OK;
+}

@@ -1,0 +1,28 @@
+/* Gelu, BiasGelu and FastGelu of com.microsoft: act(x + bias), bias along the last axis. They have no reference: what is no float32 is
+ * refused.
+ */
+#include "fast_rows.h"
+
+enum { PIECE = 8192 }; /* elements of one piece of work, when there is no bias */
+
+ot_status ot_fast_gelu(ot_call *c)
+{
+    const char *type = c->node->op_type;
+    ot_rows_act act = strcmp(type, "FastGelu") == 0 ? OT_ROWS_GELU_TANH : OT_ROWS_GELU;
+    OT_TRY(ot_call_need(c, strcmp(type, "BiasGelu") == 0 ? 2 : 1));
+    const ot_nd *x = c->in[0], *bias = strcmp(type, "Gelu") == 0 ? NULL : ot_rows_in(c, 1);
+    int64_t n, row;
+    if (x->dtype != OT_F32 || (bias && bias->dtype != OT_F32)) return ot_call_fail(c, "only float32 is supported");
+    if (bias && (x->rank < 1 || bias->rank != 1 || bias->dims[0] != x->dims[x->rank - 1]))
+        return ot_call_fail(c, "the bias does not have as many numbers as the last axis");
+    if (!ot_nd_elems(x, &n)) return ot_call_fail(c, "input 0 is too large");
+    OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
+    if (!ot_rows_wants(c, 0) || n == 0) return OT_OK;
+    row = bias ? bias->dims[0] : PIECE;
+    float *y = c->out[0]->data;
+    const float *from = x->data, *add = bias ? bias->data : NULL;
+    int threads = ot_rows_threads(c, 8.0 * (double)n);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t at = 0; at < n; at += row) ot_rows_activate(y + at, from + at, add, ot_min(row, n - at), act);
+    return OT_OK;
+}

@@ -1,0 +1,16 @@
+/* Loops over numbers, compiled for several instruction sets; the one that the machine has is chosen when the program starts.
+ * Sanitized and non-x86 builds have one version. */
+#ifndef OT_ENGINE_SIMD_H
+#define OT_ENGINE_SIMD_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_UNDEFINED__) && !defined(OT_ONE_ISA)
+#define OT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define OT_CLONES
+#endif
+
+/* Elements per block of channels in blocked arrays (ot_nd.chan_block): 16 where the machine has AVX-512, else 8. */
+uint32_t ot_simd_block(void);
+
+#endif

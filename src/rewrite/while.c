@@ -1,0 +1,270 @@
+/* The engine's own form: domain onnx_tile, version 1 (docs/engine-form.md). Pieces are written in place, nothing is joined.
+ *
+ *     y0 = Alloc()                          one per output of the region
+ *     y1 = While(y0) { class 0 }            one per class of alike tiles, chained through the buffers that it writes
+ *     y  = While(y1) { class 1 }            the last one that writes an output makes the region's own value
+ *
+ *     body   x (captured) --Slice by starts[i]--> window --conv--relu--[crop]--> piece --Deslice by starts[i]--> y
+ *
+ * Tiles are grouped by runs.c: windows are exact, so a class has pads and attributes of its own, and a class of one tile is a
+ * While that runs once. Tables of starts are attributes, a row per tile of the class. Constants stay where they are, captured
+ * by name: the engine packs them once for all classes.
+ *
+ * A body's inputs are the iteration number and the buffers; its outputs are the buffers after the last Deslice.
+ */
+#include "rewrite.h"
+
+#define DOMAIN_VERSION 1
+
+/* Where the region's outputs are on their way through the chain of Whiles. */
+typedef struct flow {
+    ot_id *buffer;   /* [n_values] current value of each output in the region's graph */
+    uint32_t *last;  /* [n_values] last block that writes the output */
+} flow;
+
+/* A class being written. */
+typedef struct tile_class {
+    rw_region *w;
+    const rw_block *b;
+    rw_target body;
+    ot_id iteration;
+    const ot_tile_windows *win[OT_DIMS_MAX]; /* of the first tile: all others have the same extents */
+} tile_class;
+
+/* A node of the engine's domain with one output; *out as in rw_op. */
+static ot_status engine_op(rw_region *w, rw_target *t, const char *op_type, const char *role, const char *name, const ot_id *in,
+                           uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs, const ot_value *like, const int64_t *dims, ot_id *out)
+{
+    const char *node = rw_name(w, role, name);
+    const char *value = ot_format(w->arena, "%s/out", name);
+    if (!node || !value) return rw_nomem(w);
+    for (uint32_t k = 0; k < n_attrs; k++)
+        if (attrs[k].kind == OT_ATTR_OPAQUE) return rw_nomem(w); /* a builder that ran out of memory */
+    if (*out == OT_NONE) OT_TRY(rw_value(w, t, role, value, like->dtype, like->rank, dims, out));
+    ot_id id = ot_node_new(t->g, op_type, OT_TILE_DOMAIN, node, in, n_in, out, 1, attrs, n_attrs);
+    if (id == OT_NONE) return rw_nomem(w);
+    t->g->nodes[id].version = DOMAIN_VERSION;
+    return OT_OK;
+}
+
+/* ---- tables of starts ---- */
+
+/* Where region value v is cut in this class: what all its tiles share, and a start per tile and axis. */
+typedef struct places {
+    int64_t axes[OT_DIMS_MAX], sizes[OT_DIMS_MAX];
+    uint32_t dims[OT_DIMS_MAX]; /* of the tile space */
+    uint32_t n;
+    int64_t *starts;            /* [n_tiles * n] */
+} places;
+
+/* Axes that are taken whole are left out, but for one where `any`. piece: the tile's share of an output, else the window held. */
+static ot_status find_places(const tile_class *c, uint32_t v, bool piece, bool any, places *p)
+{
+    const rw_region *w = c->w;
+    const ot_rvalue *rv = &w->r->values[v];
+    *p = (places){0};
+    for (uint32_t d = 0; d < w->r->n_dims; d++) {
+        if (rv->axis[d] == OT_AX_WHOLE) continue;
+        int64_t size = rw_len(piece ? c->win[d]->piece[v] : c->win[d]->made[v]);
+        bool whole = size == w->g->values[rv->value].dims[rv->axis[d]];
+        if (whole && !(any && p->n == 0 && d + 1 == w->r->n_dims)) continue;
+        p->axes[p->n] = rv->axis[d];
+        p->sizes[p->n] = size;
+        p->dims[p->n++] = d;
+    }
+    p->starts = OT_NEW_N(w->arena, int64_t, (size_t)c->b->n_tiles * p->n);
+    if (!p->starts) return rw_nomem(w);
+    for (uint32_t i = 0; i < c->b->n_tiles; i++) {
+        uint32_t k[OT_DIMS_MAX];
+        rw_tile_at(c->b, i, k);
+        for (uint32_t a = 0; a < p->n; a++) {
+            const ot_tile_windows *t = &w->dims[p->dims[a]].exact[k[p->dims[a]]];
+            p->starts[(size_t)i * p->n + a] = piece ? t->piece[v].lo : t->made[v].lo;
+        }
+    }
+    return OT_OK;
+}
+
+/* ---- the body ---- */
+
+/* The window of region input v that a tile needs: the value itself where all of it is needed. */
+static ot_status slice_input(tile_class *c, uint32_t v, ot_id *out)
+{
+    rw_region *w = c->w;
+    ot_arena *a = w->g->model->arena;
+    const ot_id id = w->r->values[v].value;
+    const ot_value x = w->g->values[id];
+    int64_t dims[OT_RANK_MAX];
+    places p;
+    ot_id src;
+    OT_TRY(find_places(c, v, false, false, &p));
+    OT_TRY(rw_use(w, &c->body, id, &src));
+    *out = src;
+    if (p.n == 0) return OT_OK;
+    rw_made_dims(w, c->win, v, dims);
+    const char *name = rw_labelled(w, &c->body, x.name);
+    if (!name) return rw_nomem(w);
+    ot_attr attrs[3] = {ot_mk_ints(a, "axes", p.axes, p.n), ot_mk_ints(a, "sizes", p.sizes, p.n),
+                        ot_mk_ints(a, "starts", p.starts, (size_t)c->b->n_tiles * p.n)};
+    ot_id in[2] = {src, c->iteration};
+    *out = OT_NONE;
+    return engine_op(w, &c->body, "Slice", "slice", name, in, 2, attrs, 3, &x, dims, out);
+}
+
+/* This tile's piece of output v, which it holds as `made`. */
+static ot_status crop_piece(tile_class *c, uint32_t v, ot_id made, ot_id *out)
+{
+    const ot_rvalue *rv = &c->w->r->values[v];
+    rw_cut cuts[OT_DIMS_MAX];
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < c->w->r->n_dims; d++) {
+        ot_win piece = c->win[d]->piece[v], held = c->win[d]->made[v];
+        if (rv->axis[d] != OT_AX_WHOLE) cuts[n++] = (rw_cut){(uint32_t)rv->axis[d], piece.lo - held.lo, piece.hi - held.lo};
+    }
+    return rw_crop(c->w, &c->body, made, cuts, n, c->w->g->values[rv->value].name, out);
+}
+
+static ot_status deslice_output(tile_class *c, uint32_t v, ot_id made, ot_id buffer, ot_id *out)
+{
+    rw_region *w = c->w;
+    ot_arena *a = w->g->model->arena;
+    const ot_value x = w->g->values[w->r->values[v].value];
+    places p;
+    ot_id in[3] = {OT_NONE, buffer, c->iteration};
+    OT_TRY(crop_piece(c, v, made, &in[0]));
+    OT_TRY(find_places(c, v, true, true, &p));
+    const char *name = rw_labelled(w, &c->body, x.name);
+    if (!name) return rw_nomem(w);
+    ot_attr attrs[2] = {ot_mk_ints(a, "axes", p.axes, p.n), ot_mk_ints(a, "starts", p.starts, (size_t)c->b->n_tiles * p.n)};
+    *out = OT_NONE;
+    return engine_op(w, &c->body, "Deslice", "deslice", name, in, 3, attrs, 2, &x, x.dims, out);
+}
+
+static ot_status body_input(tile_class *c, const char *name, const ot_value *like, ot_id *out)
+{
+    static const ot_value counter = {.dtype = OT_I64, .rank = 0};
+    const ot_value x = like ? *like : counter;
+    OT_TRY(rw_value(c->w, &c->body, c->body.label, name, x.dtype, x.rank, x.dims, out));
+    c->body.g->values[*out].is_input = true;
+    return OT_OK;
+}
+
+/* Open the body of class number `number`. */
+static ot_status open_class(tile_class *c, rw_region *w, const rw_block *b, uint32_t number)
+{
+    const char *label = ot_format(w->arena, "body%u", number);
+    *c = (tile_class){.w = w, .b = b};
+    for (uint32_t d = 0; d < w->r->n_dims; d++) c->win[d] = &w->dims[d].exact[b->first[d]];
+    const char *name = label ? rw_name(w, label, NULL) : NULL;
+    ot_graph *g = name ? ot_graph_new(w->g->model, w->g, name) : NULL;
+    if (!g) return rw_nomem(w);
+    OT_TRY(rw_target_init(w, &c->body, g, label));
+    return body_input(c, "i", NULL, &c->iteration);
+}
+
+/* The tile's operators, between the slices of what they read and the places of what they make. outs: [*n] body values, the
+ * outputs with a piece in order; the body's inputs likewise, after the iteration. */
+static ot_status fill_class(tile_class *c, ot_id *inputs, ot_id *outs, uint32_t *n)
+{
+    rw_region *w = c->w;
+    rw_chain chain;
+    OT_TRY(rw_chain_plan(&chain, w, &c->body, c->win));
+    for (uint32_t v = 0; v < w->r->n_inputs; v++)
+        if (chain.needed[v]) OT_TRY(slice_input(c, v, &chain.val[v]));
+    OT_TRY(rw_chain_emit(&chain));
+    inputs[0] = c->iteration;
+    *n = 0;
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
+        const ot_value x = w->g->values[w->r->values[v].value];
+        if (!rw_has_piece(&chain, v)) continue;
+        const char *name = ot_format(w->arena, "buffer/%s", x.name);
+        if (!name) return rw_nomem(w);
+        OT_TRY(body_input(c, name, &x, &inputs[1 + *n]));
+        OT_TRY(deslice_output(c, v, chain.val[v], inputs[1 + *n], &outs[*n]));
+        c->body.g->values[outs[(*n)++]].is_output = true;
+    }
+    return OT_OK;
+}
+
+static ot_status set_body_ends(tile_class *c, const ot_id *inputs, const ot_id *outs, uint32_t n)
+{
+    ot_graph *g = c->body.g;
+    ot_arena *a = g->model->arena;
+    g->inputs = ot_memdup(a, inputs, (n + 1u) * sizeof *inputs);
+    g->outputs = ot_memdup(a, outs, n * sizeof *outs);
+    if (!g->inputs || !g->outputs) return rw_nomem(c->w);
+    g->n_inputs = n + 1;
+    g->n_outputs = n;
+    OT_TRY(ot_topo_sort(g));
+    ot_confirm(g, g->props | OT_P_SHAPES);
+    return OT_OK;
+}
+
+/* ---- the chain of Whiles ---- */
+
+/* Whether the block's tiles have a part of output v. */
+static bool writes(const rw_region *w, const rw_block *b, uint32_t v)
+{
+    const ot_rvalue *rv = &w->r->values[v];
+    bool any = rv->is_output;
+    for (uint32_t d = 0; any && d < w->r->n_dims; d++)
+        any = rv->axis[d] == OT_AX_WHOLE || !rw_empty(w->dims[d].exact[b->first[d]].piece[v]);
+    return any;
+}
+
+static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, uint32_t number, flow *f)
+{
+    tile_class c;
+    ot_id *inputs = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u), *outs = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    ot_id *from = OT_NEW_N(w->arena, ot_id, w->r->n_values), *to = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    uint32_t n, k = 0;
+    if (!inputs || !outs || !from || !to) return rw_nomem(w);
+    OT_TRY(open_class(&c, w, b, number));
+    OT_TRY(fill_class(&c, inputs, outs, &n));
+    OT_TRY(set_body_ends(&c, inputs, outs, n));
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
+        if (!writes(w, b, v)) continue;
+        const ot_id id = w->r->values[v].value;
+        const ot_value x = w->g->values[id];
+        from[k] = f->buffer[v];
+        to[k] = id;
+        if (f->last[v] != block) OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
+        f->buffer[v] = to[k++];
+    }
+    if (k != n) OT_BUG("a class of tiles writes other outputs than it has pieces of");
+    ot_attr attrs[2] = {ot_mk_int("count", b->n_tiles), ot_mk_graph("body", c.body.g)};
+    const char *name = rw_name(w, "while", NULL);
+    if (!name) return rw_nomem(w);
+    ot_id id = ot_node_new(w->g, "While", OT_TILE_DOMAIN, name, from, n, to, n, attrs, 2);
+    if (id == OT_NONE) return rw_nomem(w);
+    w->g->nodes[id].version = DOMAIN_VERSION;
+    return OT_OK;
+}
+
+static ot_status alloc_output(rw_region *w, uint32_t v, ot_id *out)
+{
+    const ot_value x = w->g->values[w->r->values[v].value];
+    ot_attr attrs[2] = {ot_mk_ints(w->g->model->arena, "shape", x.dims, (size_t)x.rank), ot_mk_int("dtype", x.dtype)};
+    *out = OT_NONE;
+    return engine_op(w, &w->top, "Alloc", "alloc", x.name, NULL, 0, attrs, 2, &x, x.dims, out);
+}
+
+ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n)
+{
+    flow f = {OT_NEW_N(w->arena, ot_id, w->r->n_values), OT_NEW_N(w->arena, uint32_t, w->r->n_values)};
+    uint32_t number = 0;
+    if (!f.buffer || !f.last) return rw_nomem(w);
+    w->capture = true;
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
+        if (!w->r->values[v].is_output) continue;
+        for (uint32_t k = 0; k < n; k++)
+            if (writes(w, &blocks[k], v)) f.last[v] = k;
+        OT_TRY(alloc_output(w, v, &f.buffer[v]));
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        bool any = false;
+        for (uint32_t v = w->r->n_inputs; v < w->r->n_values && !any; v++) any = writes(w, &blocks[k], v);
+        if (any) OT_TRY(write_class(w, &blocks[k], k, number++, &f)); /* else other tiles cover everything */
+    }
+    return OT_OK;
+}

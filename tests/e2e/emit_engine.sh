@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# --emit engine: the form computes the same numbers (tests/oracle/while_eval.py evaluates it by itself), the tool reads what it
+# writes, as a file and as text, and refuses what is not as the form says.
+. "$(dirname "$0")/lib.bash"
+eval=("$PYTHON" "$root/tests/oracle/while_eval.py")
+cd "$tmp" || exit 1
+
+# same MODEL OPTIONS...: tiled by force, in the engine's form, with at least one region
+same() {
+    local model=$1
+    shift
+    expect 0 "$TOOL" "$model" -o t.onnx -q --emit engine --force --target cpu-generic "$@"
+    "${eval[@]}" "$model" t.onnx >eval.out 2>&1 || fail "$model $*: $(tail -n 1 eval.out)"
+    grep -q '^same: [1-9]' eval.out || fail "$model $*: not tiled: $(tail -n 1 eval.out)"
+    # its own output: as it is, as text and back
+    expect 0 "$TOOL" inspect t.onnx -q
+    expect 0 "$TOOL" t.onnx -o again.onnx -q --emit engine
+    cmp -s t.onnx again.onnx || fail "$model $*: a tiled model is not written back as it was"
+    expect 0 "$TOOL" "$model" -o t.ot -q --emit engine --force --target cpu-generic "$@"
+    expect 0 "$TOOL" t.ot -o again.ot -q
+    cmp -s t.ot again.ot || fail "$model $*: text is not read as it was written"
+}
+
+"${eval[@]}" --make . || fail "cannot make the models"
+for size in 5K 16K 64K; do
+    for m in chain strided residual mobile softmax resize concat shuffle pointwise; do same $m.onnx --l2 $size; done
+done
+same chain.onnx --l2 16K --threads 3
+same residual.onnx --l2 48K --goal memory
+for opset in 11 13; do
+    "${eval[@]}" --make . --opset $opset residual resize concat
+    for m in residual resize concat; do same $m.onnx --l2 16K; done
+done
+make_model --small mobilenet_v2 unet sr
+for m in mobilenet_v2 unet sr; do same $m.onnx --l2 96K; done
+
+# weights stay where they are, and are not duplicated
+"${eval[@]}" --make . chain
+expect 0 "$TOOL" chain.onnx -o t.onnx -q --emit engine --force --target cpu-generic --l2 16K
+"$PYTHON" - <<'PY' || fail "weights were moved or copied"
+import onnx
+a, b = onnx.load('chain.onnx'), onnx.load('t.onnx')
+assert {t.name: t.raw_data for t in a.graph.initializer} == {t.name: t.raw_data for t in b.graph.initializer}
+assert {(o.domain, o.version) for o in b.opset_import} == {('', 17), ('onnx_tile', 1)}
+PY
+
+# files that break a rule of the form
+"$PYTHON" - <<'PY' || fail "cannot make broken files"
+import onnx
+from onnx import helper as H
+m = onnx.load('t.onnx')
+def attr(n, name): return next(a for a in n.attribute if a.name == name)
+def loop(m): return [n for n in m.graph.node if n.op_type == 'While'][1]
+def node(m, op): return next(n for n in attr(loop(m), 'body').g.node if n.op_type == op and n.domain == 'onnx_tile')
+def drop(n, name): n.attribute.remove(attr(n, name))
+def count(m): attr(loop(m), 'count').i += 1
+def far(m): attr(node(m, 'Slice'), 'starts').ints[0] = 1 << 40
+def negative(m): attr(node(m, 'Deslice'), 'starts').ints[0] = -1
+def short(m): attr(node(m, 'Deslice'), 'starts').ints.pop()
+def size(m): attr(node(m, 'Slice'), 'sizes').ints[0] = 0
+def axis(m): attr(node(m, 'Slice'), 'axes').ints[0] = 9
+def body(m): drop(loop(m), 'body')
+def shape(m): drop(next(n for n in m.graph.node if n.op_type == 'Alloc'), 'shape')
+def huge(m): attr(next(n for n in m.graph.node if n.op_type == 'Alloc'), 'shape').ints[:] = [1 << 40, 1 << 40]
+def buffers(m): attr(loop(m), 'body').g.output.pop()
+def outside(m): m.graph.node.append(H.make_node('Slice', ['x', 'x'], ['stray'], 'stray', domain='onnx_tile', axes=[0], sizes=[1], starts=[0]))
+def unknown(m): next(n for n in m.graph.node if n.op_type == 'Alloc').op_type = 'Free'
+for f in (count, far, negative, short, size, axis, body, shape, huge, buffers, outside, unknown):
+    x = onnx.ModelProto()
+    x.CopyFrom(m)
+    f(x)
+    onnx.save(x, 'broken_' + f.__name__ + '.onnx')
+PY
+for f in broken_*.onnx; do
+    expect 1 "$TOOL" "$f" -o x.onnx
+    says "onnx_tile::"
+    [ ! -e x.onnx ] || fail "$f: an output was written"
+done
+finish

@@ -1,0 +1,528 @@
+/* Fast kernels of data movement, resampling and integers against the reference kernels: nodes with random attributes on random
+ * arrays, the same session run once with either kernel, by one thread and by three. */
+#include "engine_check.h"
+
+#include "engine/box.h"
+#include "engine/fast_move.h"
+
+#include <math.h>
+#include <time.h>
+
+#define INPUTS_MAX 8
+
+static uint64_t seed;
+static int n_run, n_refused; /* cases */
+
+static int64_t below(int64_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((seed >> 33) % (uint64_t)n);
+}
+
+static int64_t between(int64_t lo, int64_t hi)
+{
+    return lo + below(hi - lo + 1);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    printf("seed %llu\n", (unsigned long long)seed);
+    return 0;
+}
+
+/* ---- one node ---- */
+
+/* A graph of one node over inputs %x0, %x1, ... */
+typedef struct node_case {
+    ot_op op;
+    int opset;
+    double tolerance; /* relative, of floats; 0: the same bits */
+    ot_nd in[INPUTS_MAX];
+    uint32_t n_in, n_out;
+    char attrs[400];
+    bool omitted[INPUTS_MAX];
+} node_case;
+
+static ot_nd *add_input(node_case *t, ot_dtype type, uint32_t rank, const int64_t *dims)
+{
+    ot_nd *a = &t->in[t->n_in++];
+    int64_t n;
+    *a = (ot_nd){0};
+    ot_nd_set_dense(a, type, rank, dims);
+    assert_true(ot_nd_elems(a, &n));
+    a->data = malloc((size_t)n * ot_dtype_bytes(type) + 1);
+    assert_non_null(a->data);
+    for (int64_t k = 0; k < n * (int64_t)ot_dtype_bytes(type); k++) ((uint8_t *)a->data)[k] = (uint8_t)below(type == OT_BOOL ? 2 : 256);
+    for (int64_t k = 0; k < n && type == OT_F32; k++) ((float *)a->data)[k] = (float)between(-100000, 100000) / 1024;
+    return a;
+}
+
+static void add_list(node_case *t, int64_t n, const int64_t *v)
+{
+    ot_nd *a = add_input(t, OT_I64, 1, &n);
+    if (n > 0) memcpy(a->data, v, (size_t)n * sizeof *v);
+}
+
+static void omit_input(node_case *t)
+{
+    t->omitted[t->n_in++] = true;
+}
+
+static void case_text(const node_case *t, char *text, size_t size)
+{
+    int n = snprintf(text, size, "model ir 8 opset %d\ngraph main {\n", t->opset);
+    for (uint32_t k = 0; k < t->n_in; k++) {
+        char dims[200];
+        if (t->omitted[k]) continue;
+        const ot_nd *a = &t->in[k];
+        n += snprintf(text + n, size - (size_t)n, "input %%x%u : %s%s\n", k, ot_dtype_name(a->dtype),
+                      ot_dims_text(a->rank, a->dims, dims, sizeof dims));
+    }
+    for (uint32_t k = 0; k < t->n_out; k++) n += snprintf(text + n, size - (size_t)n, "%s%%y%u", k ? ", " : "", k);
+    n += snprintf(text + n, size - (size_t)n, " = %s(", ot_op_name(t->op));
+    for (uint32_t k = 0; k < t->n_in; k++) n += snprintf(text + n, size - (size_t)n, t->omitted[k] ? "%s_" : "%s%%x%u", k ? ", " : "", k);
+    n += snprintf(text + n, size - (size_t)n, ") {%s}\n", t->attrs);
+    for (uint32_t k = 0; k < t->n_out; k++) n += snprintf(text + n, size - (size_t)n, "output %%y%u\n", k);
+    n += snprintf(text + n, size - (size_t)n, "}\n");
+    assert_in_range(n, 1, size - 1);
+}
+
+static ot_kernel_fn fast_kernel(ot_op op)
+{
+    for (const ot_kernel_entry *e = ot_fast_move; e->op != OT_OP_OPAQUE; e++)
+        if (e->op == op) return e->run;
+    fail_msg("no fast kernel");
+    return NULL;
+}
+
+static void same_arrays(const char *text, const ot_nd *got, const ot_nd *want, double tolerance)
+{
+    int64_t n;
+    if (!ot_nd_same_shape(got, want->dtype, want->rank, want->dims)) fail_msg("%s: type or shape differ", text);
+    assert_true(ot_nd_elems(want, &n));
+    if (tolerance == 0) {
+        if (memcmp(got->data, want->data, (size_t)n * ot_dtype_bytes(want->dtype)) != 0) fail_msg("%s: contents differ", text);
+        return;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        double g = ot_nd_double(got, k), w = ot_nd_double(want, k);
+        if (!(g == w || fabs(g - w) <= tolerance * (fabs(w) + 100))) /* sums of numbers up to 100 */
+            fail_msg("%s: element %lld is %.9g, not %.9g", text, (long long)k, g, w);
+    }
+}
+
+/* Both kernels make the same, or refuse with the same line. */
+static void check_case(node_case *t, uint32_t threads)
+{
+    char text[4000];
+    bench b = {0};
+    ot_nd want[4] = {0}, out[4] = {0}, in[INPUTS_MAX];
+    uint32_t n_in = 0;
+    case_text(t, text, sizeof text);
+    if (ot_text_parse(text, strlen(text), &b.d, &b.m) != OT_OK) fail_msg("%s: %s", text, b.d.message);
+    ot_session_options o = {.reference = true, .poison = true, .threads = threads};
+    if (ot_session_new(b.m, &o, &b.d, &b.s) != OT_OK) { /* refused before any kernel sees it */
+        n_refused++;
+        close_bench(&b);
+        return;
+    }
+    n_run++;
+    for (uint32_t k = 0; k < t->n_in; k++)
+        if (!t->omitted[k]) in[n_in++] = t->in[k];
+    ot_status expected = ot_session_run(b.s, in, out, &b.d);
+    for (uint32_t k = 0; k < t->n_out && expected == OT_OK; k++) assert_int_equal(ot_nd_copy(&want[k], &out[k], NULL, NULL), OT_OK);
+    char line[OT_DIAG_MAX];
+    memcpy(line, b.d.message, sizeof line);
+    b.d = (ot_diag){0};
+    assert_int_equal(b.s->top->n_steps, 1);
+    b.s->top->steps[0].run = fast_kernel(t->op);
+    memset(out, 0, sizeof out);
+    ot_status got = ot_session_run(b.s, in, out, &b.d);
+    if (got != expected) fail_msg("%s: status %d, not %d: %s", text, (int)got, (int)expected, b.d.message);
+    if (got != OT_OK) assert_string_equal(b.d.message, line);
+    for (uint32_t k = 0; k < t->n_out && got == OT_OK; k++) same_arrays(text, &out[k], &want[k], t->tolerance);
+    for (uint32_t k = 0; k < t->n_out; k++) ot_nd_release(&want[k]);
+    close_bench(&b);
+}
+
+static void check_both(node_case *t)
+{
+    check_case(t, 1);
+    check_case(t, 3);
+    for (uint32_t k = 0; k < t->n_in; k++) free(t->in[k].data);
+}
+
+/* ---- random operands ---- */
+
+static ot_dtype any_type(void)
+{
+    static const ot_dtype types[] = {OT_F32, OT_F32, OT_U8, OT_F16, OT_I64, OT_BOOL, OT_I32, OT_F64};
+    return types[below(8)];
+}
+
+/* At times large enough for several threads. */
+static uint32_t any_dims(uint32_t least, uint32_t most, int64_t *dims)
+{
+    uint32_t rank = (uint32_t)between(least, most);
+    int64_t left = below(5) ? 3000 : 100000;
+    for (uint32_t k = 0; k < rank; k++) {
+        dims[k] = between(1, ot_max(1, ot_min(40, left)));
+        left /= dims[k];
+    }
+    if (rank > 0 && !below(40)) dims[below(rank)] = 0;
+    return rank;
+}
+
+static node_case new_case(ot_op op, int opset)
+{
+    return (node_case){.op = op, .opset = opset, .n_out = 1};
+}
+
+#define ROUNDS 60
+
+static void transposes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[6], perm[6];
+        node_case t = new_case(OT_OP_Transpose, 13);
+        uint32_t rank = any_dims(0, 6, dims);
+        add_input(&t, any_type(), rank, dims);
+        for (uint32_t k = 0; k < rank; k++) {
+            uint32_t j = (uint32_t)below(k + 1);
+            perm[k] = perm[j];
+            perm[j] = k;
+        }
+        if (rank > 0 && below(4)) {
+            char list[100];
+            snprintf(t.attrs, sizeof t.attrs, "perm=%s", ot_dims_text(rank, perm, list, sizeof list));
+        }
+        check_both(&t);
+    }
+}
+
+static void slices(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[5], starts[5], ends[5], axes[5], steps[5], n = 0;
+        node_case t = new_case(OT_OP_Slice, 13);
+        uint32_t rank = any_dims(1, 5, dims);
+        add_input(&t, any_type(), rank, dims);
+        for (uint32_t k = 0; k < rank; k++) {
+            if (below(3) == 0) continue;
+            starts[n] = below(8) ? between(-dims[k] - 2, dims[k] + 2) : between(0, 1) ? INT64_MAX : INT64_MIN;
+            ends[n] = below(4) ? between(-dims[k] - 2, dims[k] + 2) : between(0, 1) ? INT64_MAX : INT64_MIN;
+            steps[n] = below(3) ? 1 : between(-3, 3);
+            if (steps[n] == 0 && below(4)) steps[n] = 2;
+            axes[n++] = below(2) ? k : (int64_t)k - (int64_t)rank;
+        }
+        add_list(&t, n, starts);
+        add_list(&t, n, ends);
+        add_list(&t, n, axes);
+        if (below(2)) add_list(&t, n, steps);
+        check_both(&t);
+    }
+}
+
+static void splits(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[4], parts[3];
+        node_case t = new_case(OT_OP_Split, 13);
+        uint32_t rank = any_dims(1, 4, dims), axis = (uint32_t)below(rank);
+        t.n_out = 3;
+        add_input(&t, any_type(), rank, dims);
+        parts[0] = between(0, dims[axis]);
+        parts[1] = between(0, dims[axis] - parts[0]);
+        parts[2] = dims[axis] - parts[0] - parts[1] + !below(20);
+        if (below(4)) add_list(&t, 3, parts);
+        snprintf(t.attrs, sizeof t.attrs, "axis=%d", (int)axis - (below(2) ? (int)rank : 0));
+        check_both(&t);
+    }
+}
+
+static void concats(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[4], n = between(1, 5);
+        node_case t = new_case(OT_OP_Concat, 13);
+        ot_dtype type = any_type();
+        uint32_t rank = any_dims(1, 4, dims), axis = (uint32_t)below(rank);
+        for (int64_t k = 0; k < n; k++) {
+            dims[axis] = between(0, 9);
+            add_input(&t, type, rank, dims);
+        }
+        snprintf(t.attrs, sizeof t.attrs, "axis=%d", (int)axis - (below(2) ? (int)rank : 0));
+        check_both(&t);
+    }
+}
+
+static void expansions(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[4], want[5];
+        node_case t = new_case(OT_OP_Expand, 13);
+        uint32_t rank = any_dims(0, 3, dims);
+        want[0] = between(1, 6);
+        for (uint32_t k = 0; k < rank; k++) {
+            want[k + 1] = below(2) ? dims[k] : 1;
+            if (!below(3)) dims[k] = 1;
+            if (!below(60)) want[k + 1]++;
+        }
+        add_input(&t, any_type(), rank, dims);
+        uint32_t skip = (uint32_t)below(rank + 2);
+        add_list(&t, rank + 1 - skip, want + skip);
+        check_both(&t);
+    }
+}
+
+static void tiles(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[4], repeats[4];
+        node_case t = new_case(OT_OP_Tile, 13);
+        uint32_t rank = any_dims(0, 4, dims);
+        for (uint32_t k = 0; k < rank; k++) repeats[k] = below(20) ? between(1, 3) : below(2);
+        add_input(&t, any_type(), rank, dims);
+        add_list(&t, rank, repeats);
+        check_both(&t);
+    }
+}
+
+static void depth_and_space(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t b = between(1, 4), dims[4] = {between(1, 3), between(1, 9), between(1, 20), between(1, 40)};
+        node_case t = new_case(below(2) ? OT_OP_DepthToSpace : OT_OP_SpaceToDepth, 13);
+        if (t.op == OT_OP_DepthToSpace) dims[1] *= b * b;
+        else dims[2] *= b, dims[3] *= b;
+        if (!below(20)) dims[1 + below(3)]++;
+        add_input(&t, any_type(), 4, dims);
+        snprintf(t.attrs, sizeof t.attrs, "blocksize=%d%s", (int)b,
+                 t.op == OT_OP_DepthToSpace && below(2) ? ", mode=\"CRD\"" : "");
+        check_both(&t);
+    }
+}
+
+static void pads(void **state)
+{
+    static const char *const modes[] = {"constant", "reflect", "edge", "wrap"};
+    (void)state;
+    for (int i = 0; i < 3 * ROUNDS; i++) {
+        int64_t dims[5], list[10];
+        node_case t = new_case(OT_OP_Pad, 19);
+        ot_dtype type = any_type();
+        uint32_t rank = any_dims(1, 5, dims);
+        add_input(&t, type, rank, dims);
+        for (uint32_t k = 0; k < 2 * rank; k++) list[k] = below(3) ? below(4) : between(-2, below(6) ? 3 : 50);
+        add_list(&t, 2 * rank, list);
+        if (below(2)) add_input(&t, type, 0, NULL);
+        snprintf(t.attrs, sizeof t.attrs, "mode=\"%s\"", modes[below(4)]);
+        check_both(&t);
+    }
+}
+
+/* An array of indices into `size` elements; seldom one is out of range. */
+static void add_index(node_case *t, uint32_t rank, const int64_t *dims, int64_t size)
+{
+    ot_nd *a = add_input(t, below(2) ? OT_I64 : OT_I32, rank, dims);
+    int64_t n;
+    assert_true(ot_nd_elems(a, &n));
+    for (int64_t k = 0; k < n; k++) {
+        int64_t v = below(3000) ? between(-size, size - (size > 0)) : size;
+        if (a->dtype == OT_I64) ((int64_t *)a->data)[k] = v;
+        else ((int32_t *)a->data)[k] = (int32_t)v;
+    }
+}
+
+static void gathers(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[4], at[3];
+        node_case t = new_case(below(2) ? OT_OP_Gather : OT_OP_GatherElements, 13);
+        uint32_t rank = any_dims(1, 4, dims), axis = (uint32_t)below(rank), n = any_dims(0, 2, at);
+        add_input(&t, any_type(), rank, dims);
+        snprintf(t.attrs, sizeof t.attrs, "axis=%d", (int)axis - (below(2) ? (int)rank : 0));
+        if (t.op == OT_OP_Gather) {
+            add_index(&t, n, at, dims[axis]);
+        } else {
+            int64_t size = dims[axis];
+            for (uint32_t k = 0; k < rank; k++) dims[k] = k == axis ? between(0, 20) : between(ot_min(1, dims[k]), dims[k]);
+            add_index(&t, rank, dims, size);
+        }
+        check_both(&t);
+    }
+}
+
+static void gathers_nd(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[4], at[6], least = INT64_MAX;
+        node_case t = new_case(OT_OP_GatherND, 13);
+        uint32_t rank = any_dims(1, 4, dims), batch = (uint32_t)below(rank), n = batch + (uint32_t)below(2);
+        for (uint32_t k = 0; k < n; k++) at[k] = k < batch ? dims[k] : between(1, 9);
+        at[n] = between(1, rank - batch);
+        for (uint32_t k = batch; k < batch + at[n]; k++) least = ot_min(least, dims[k]);
+        add_input(&t, any_type(), rank, dims);
+        add_index(&t, n + 1, at, least);
+        snprintf(t.attrs, sizeof t.attrs, "batch_dims=%u", batch);
+        check_both(&t);
+    }
+}
+
+/* ---- resampling ---- */
+
+static const char *one_of(const char *const *names, int64_t n)
+{
+    return names[below(n)];
+}
+
+/* Attributes of a Resize of all modes; roi, scales and sizes for the last two axes, seldom for others. */
+static void random_resize(node_case *t, uint32_t rank, const int64_t *dims)
+{
+    static const char *const modes[] = {"nearest", "linear", "cubic"}, *const policies[] = {"stretch", "not_larger", "not_smaller"};
+    static const char *const transforms[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                                             "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    static const double usual[] = {2, 2, 3, 4, 0.5, 1, 1.5, 2.7, 0.3};
+    const char *mode = t->in[0].dtype == OT_F32 ? one_of(modes, 3) : "nearest", *transform = one_of(transforms, 7);
+    bool by_sizes = !below(3), antialias = !below(6);
+    int n = snprintf(t->attrs, sizeof t->attrs, "mode=\"%s\", coordinate_transformation_mode=\"%s\", nearest_mode=\"%s\", extrapolation_value=7.5",
+                     mode, transform, one_of(roundings, 4));
+    if (antialias && strcmp(mode, "nearest") != 0) n += snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", antialias=1");
+    if (!below(4)) n += snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", exclude_outside=1, cubic_coeff_a=-0.5");
+    if (by_sizes) (void)snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", keep_aspect_ratio_policy=\"%s\"", one_of(policies, 3));
+    int64_t sizes[5], n_roi = 2 * rank, n_scales = rank;
+    float scales[5], roi[10];
+    for (uint32_t k = 0; k < rank; k++) {
+        bool changes = k + 2 >= rank ? below(5) > 0 : !below(20);
+        scales[k] = changes ? (float)usual[below(9)] : 1;
+        sizes[k] = ot_max(1, (int64_t)(scales[k] * (float)dims[k]));
+        roi[k] = (float)below(3) / 8;
+        roi[rank + k] = (float)(9 - below(3)) / 8;
+    }
+    if (strcmp(transform, "tf_crop_and_resize") == 0) memcpy(add_input(t, OT_F32, 1, &n_roi)->data, roi, (size_t)n_roi * sizeof *roi);
+    else omit_input(t);
+    if (by_sizes) {
+        omit_input(t);
+        add_list(t, rank, sizes);
+    } else {
+        memcpy(add_input(t, OT_F32, 1, &n_scales)->data, scales, (size_t)n_scales * sizeof *scales);
+    }
+}
+
+static void resizes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6 * ROUNDS; i++) {
+        int64_t dims[5];
+        node_case t = new_case(OT_OP_Resize, below(2) ? 18 : 19);
+        uint32_t rank = any_dims(1, 5, dims);
+        t.tolerance = add_input(&t, below(4) ? OT_F32 : any_type(), rank, dims)->dtype == OT_F32 ? 1e-6 : 0;
+        random_resize(&t, rank, dims);
+        check_both(&t);
+    }
+}
+
+static void old_resizes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[4] = {1, between(1, 5), between(1, 20), between(1, 20)}, four = 4;
+        node_case t = new_case(below(2) ? OT_OP_Resize : OT_OP_Upsample, 0);
+        t.opset = t.op == OT_OP_Resize ? 10 : 9;
+        t.tolerance = 1e-6;
+        add_input(&t, OT_F32, 4, dims);
+        float *scales = add_input(&t, OT_F32, 1, &four)->data;
+        scales[0] = scales[1] = 1;
+        scales[2] = (float)between(1, 3);
+        scales[3] = (float)between(2, 7) / 2;
+        if (below(2)) (void)snprintf(t.attrs, sizeof t.attrs, "mode=\"linear\"");
+        check_both(&t);
+    }
+}
+
+/* Arrays blocked by channel and windows of wider rows give what dense plain arrays give. */
+static void blocked_resizes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        const int64_t dims[4] = {between(1, 2), between(1, 20), between(1, 30), between(1, 30)};
+        uint32_t block = below(2) ? 8 : 16, threads = below(2) ? 1 : 3;
+        node_case t = new_case(OT_OP_Resize, 19);
+        ot_diag d = {0};
+        ot_arena *a = ot_arena_new();
+        const ot_resize *r;
+        const ot_nd *in[4];
+        char text[4000];
+        add_input(&t, OT_F32, 4, dims);
+        random_resize(&t, 4, dims);
+        case_text(&t, text, sizeof text);
+        ot_model *m = NULL;
+        if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK) fail_msg("%s: %s", text, d.message);
+        for (uint32_t k = 0; k < t.n_in; k++) in[k] = t.omitted[k] ? NULL : &t.in[k];
+        assert_int_equal(ot_resize_new(a, &m->graph->nodes[0], OT_F32, 4, dims, in, t.n_in, &r), OT_OK);
+        if (r && ot_resize_blocked_ok(r, OT_F32)) {
+            ot_nd x = t.in[0], y, got, bx = x, by;
+            int64_t out[4];
+            for (uint32_t k = 0; k < 4; k++) out[k] = r->axes[k].out;
+            int64_t wide_x = dims[3] + 3, wide_y = out[3] + 2, blocks = ot_ceil_div(dims[1], block);
+            assert_int_equal(ot_nd_new(&y, OT_F32, 4, out, &d), OT_OK);
+            assert_int_equal(ot_nd_new(&got, OT_F32, 4, out, &d), OT_OK);
+            by = y;
+            bx.chan_block = by.chan_block = block;
+            bx.data = malloc((size_t)(dims[0] * blocks * dims[2] * wide_x * block) * sizeof(float));
+            by.data = malloc((size_t)(dims[0] * blocks * out[2] * wide_y * block) * sizeof(float));
+            void *scratch = malloc((size_t)ot_max(ot_resize_scratch(r, block, threads), ot_resize_scratch(r, 0, 1)));
+            assert_true(bx.data && by.data && scratch);
+            bx.strides[3] = by.strides[3] = block;
+            bx.strides[2] = wide_x * block;
+            by.strides[2] = wide_y * block;
+            bx.strides[1] = bx.strides[2] * dims[2];
+            by.strides[1] = by.strides[2] * out[2];
+            bx.strides[0] = bx.strides[1] * blocks;
+            by.strides[0] = by.strides[1] * blocks;
+            ot_resize_run(r, &y, &x, scratch, 1);
+            ot_box_relayout(&bx, &x, 1);
+            ot_resize_run(r, &by, &bx, scratch, threads);
+            ot_box_relayout(&got, &by, 1);
+            same_arrays(text, &got, &y, 1e-6);
+            free(bx.data);
+            free(by.data);
+            free(scratch);
+            ot_nd_release(&y);
+            ot_nd_release(&got);
+        }
+        ot_model_free(m);
+        ot_arena_free(a);
+        for (uint32_t k = 0; k < t.n_in; k++) free(t.in[k].data);
+    }
+}
+
+static int finish(void **state)
+{
+    (void)state;
+    return n_run > 5 * n_refused ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transposes), cmocka_unit_test(slices),          cmocka_unit_test(splits), cmocka_unit_test(concats),
+        cmocka_unit_test(expansions), cmocka_unit_test(tiles),           cmocka_unit_test(pads),   cmocka_unit_test(depth_and_space),
+        cmocka_unit_test(gathers),    cmocka_unit_test(gathers_nd),      cmocka_unit_test(resizes), cmocka_unit_test(old_resizes),
+        cmocka_unit_test(blocked_resizes),
+    };
+    return cmocka_run_group_tests(tests, start, finish);
+}

@@ -1,0 +1,708 @@
+/* Fast kernels of rows and lanes against loops in double: random shapes, axes, threads, special values. */
+#include "fast_check.h"
+
+/* ---- functions of one number ---- */
+
+static double ulps(float got, double want)
+{
+    int e;
+    (void)frexp(want, &e);
+    return fabs((double)got - want) / ldexp(1, (e < -125 ? -125 : e) - 24);
+}
+
+static void exponentials(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (int i = 0; i < 400000; i++) {
+        float x = ((float)fast_random(2000001) / 1e6f - 1.0f) * 88.0f;
+        if (i % 4 == 0) x /= 100;
+        worst = fmax(worst, ulps(ot_rows_exp(x), exp((double)x)));
+        if (x < 0 && x > -87.0f) worst = fmax(worst, ulps(ot_rows_exp_negative(x), exp((double)x)));
+    }
+    if (worst > 2) fail_msg("off by %g ulp", worst);
+    assert_true(ot_rows_exp(0) == 1 && ot_rows_exp_negative(0) == 1);
+    assert_true(isinf(ot_rows_exp(89)) && isinf(ot_rows_exp(INFINITY)) && ot_rows_exp(-INFINITY) == 0 && ot_rows_exp(-200) == 0);
+    assert_true(ot_rows_exp_negative(-INFINITY) == 0 && ot_rows_exp_negative(-88) == 0);
+    assert_true(isnan(ot_rows_exp(NAN)) && isnan(ot_rows_exp_negative(NAN)));
+    assert_true(fabs((double)ot_rows_exp(-95) - exp(-95)) < 2e-45);
+}
+
+static void gelus(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100000; i++) {
+        float x = ((float)fast_random(2000001) / 1e6f - 1.0f) * 8.0f;
+        double v = (double)x, want = v / 2 * erfc(-v / sqrt(2)), soft = v / 2 * (1 + tanh(sqrt(2 / 3.14159265358979) * (v + 0.044715 * v * v * v)));
+        if (fabs((double)ot_rows_gelu(x) - want) > 4e-6 * fabs(want)) fail_msg("gelu %.9g: %.9g, not %.9g", v, (double)ot_rows_gelu(x), want);
+        if (fabs((double)ot_rows_gelu_tanh(x) - soft) > 2e-6 * fabs(soft) + 2e-7) fail_msg("tanh gelu %.9g", v);
+    }
+    assert_true(ot_rows_gelu(50) == 50 && ot_rows_gelu(-50) == 0 && ot_rows_gelu(0) == 0 && isinf(ot_rows_gelu(INFINITY)));
+    assert_true(isnan(ot_rows_gelu(NAN)) && isnan(ot_rows_gelu_tanh(NAN)) && ot_rows_gelu_tanh(-1e4f) == 0);
+}
+
+/* ---- rows with strides ---- */
+
+static void strided_rows(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        int64_t rows = 1 + fast_random(5), n = 1 + fast_random(round % 4 ? 40 : 1500), stride = n + fast_random(9);
+        ot_nd a = FAST_ARRAY(OT_F32, rows, stride), b = FAST_ARRAY(OT_F32, rows, stride);
+        float *x = a.data, *y = round % 2 ? x : b.data, *old = test_malloc((size_t)(rows * stride) * 4), mean[5], inverse[5];
+        double *from = fast_doubles(&a);
+        memcpy(old, y, (size_t)(rows * stride) * 4);
+        bool layer = round % 3 == 0;
+        ot_rows_norm norm = {.epsilon = 1e-3f};
+        if (layer) ot_rows_layernorm(y, x, rows, n, stride, stride, &norm, mean, inverse);
+        else ot_rows_softmax(y, x, rows, n, stride, stride);
+        for (int64_t r = 0; r < rows; r++) {
+            double sum = 0, m = 0, var = 0;
+            for (int64_t i = 0; i < n; i++) sum += exp(from[r * stride + i]), m += from[r * stride + i] / (double)n;
+            for (int64_t i = 0; i < n; i++) var += (from[r * stride + i] - m) * (from[r * stride + i] - m) / (double)n;
+            for (int64_t i = 0; i < stride; i++) {
+                int64_t at = r * stride + i;
+                double want = i >= n ? (double)old[at] : layer ? (from[at] - m) / sqrt(var + 1e-3) : exp(from[at]) / sum;
+                if (!(fabs((double)y[at] - want) <= 2e-6 * fabs(want) + 1e-6)) fail_msg("n %d, element %d", (int)n, (int)at);
+            }
+            if (layer) assert_true(fabs((double)mean[r] - m) < 1e-6 && fabs((double)inverse[r] * sqrt(var + 1e-3) - 1) < 1e-5);
+        }
+        test_free(from);
+        test_free(old);
+        test_free(a.data);
+        test_free(b.data);
+    }
+}
+
+/* ---- operators on lanes ---- */
+
+/* Random shape whose axis `axis` is sometimes long, sometimes everything is small. */
+static ot_nd lanes_array(uint32_t rank, uint32_t axis)
+{
+    int64_t dims[4];
+    for (uint32_t d = 0; d < rank; d++) dims[d] = 1 + fast_random(6);
+    if (fast_random(3) == 0) dims[axis] = 1 + fast_random(1300);
+    else if (fast_random(3) == 0) dims[rank - 1] = 1 + fast_random(400);
+    return fast_array(OT_F32, rank, dims);
+}
+
+typedef void (*lane_function)(double *x, int64_t n);
+
+static void lane_softmax(double *x, int64_t n)
+{
+    double m = x[0], sum = 0;
+    for (int64_t i = 0; i < n; i++) m = fmax(m, x[i]);
+    for (int64_t i = 0; i < n; i++) sum += exp(x[i] - m);
+    for (int64_t i = 0; i < n; i++) x[i] = exp(x[i] - m) / sum;
+}
+static void lane_log_softmax(double *x, int64_t n)
+{
+    lane_softmax(x, n);
+    for (int64_t i = 0; i < n; i++) x[i] = log(x[i]);
+}
+static void lane_hardmax(double *x, int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    for (int64_t i = 0; i < n; i++) x[i] = i == best;
+}
+static void lane_l1(double *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += fabs(x[i]);
+    for (int64_t i = 0; i < n; i++) x[i] = sum == 0 ? 0 : x[i] / sum;
+}
+static void lane_l2(double *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i] * x[i];
+    for (int64_t i = 0; i < n; i++) x[i] = sum == 0 ? 0 : x[i] / sqrt(sum);
+}
+
+/* f on all lanes of axes [first, end). */
+static double *on_lanes(const ot_nd *a, uint32_t first, uint32_t end, lane_function f)
+{
+    double *v = fast_doubles(a);
+    int64_t n = 1, inner = 1, all = fast_count(a);
+    for (uint32_t d = first; d < end; d++) n *= a->dims[d];
+    for (uint32_t d = end; d < a->rank; d++) inner *= a->dims[d];
+    double *lane = test_malloc((size_t)n * sizeof *lane);
+    for (int64_t k = 0; k < all / n; k++) {
+        double *at = v + k / inner * n * inner + k % inner;
+        for (int64_t i = 0; i < n; i++) lane[i] = at[i * inner];
+        f(lane, n);
+        for (int64_t i = 0; i < n; i++) at[i * inner] = lane[i];
+    }
+    test_free(lane);
+    return v;
+}
+
+static void lanes(void **state)
+{
+    (void)state;
+    const struct {
+        const char *op, *more;
+        int opset;
+        lane_function f;
+    } cases[] = {{"Softmax", "", 13, lane_softmax},  {"LogSoftmax", "", 13, lane_log_softmax}, {"Hardmax", "", 13, lane_hardmax},
+                 {"Softmax", "", 11, lane_softmax},  {"LogSoftmax", "", 11, lane_log_softmax}, {"Hardmax", "", 11, lane_hardmax},
+                 {"LpNormalization", ", p=1", 13, lane_l1}, {"LpNormalization", ", p=2", 13, lane_l2}};
+    for (int round = 0; round < 200; round++) {
+        size_t i = (size_t)round % (sizeof cases / sizeof *cases);
+        uint32_t rank = 1 + fast_random(4), axis = fast_random(rank);
+        bool flat = cases[i].opset < 13;
+        char node[200];
+        fast_run r = {.in = {lanes_array(rank, axis)}, .n_in = 1, .n_out = 1};
+        snprintf(node, sizeof node, "%s(%%a) {axis=%d%s}", cases[i].op, fast_random(2) ? (int)axis : (int)axis - (int)rank, cases[i].more);
+        fast_right(&r, cases[i].opset, node, fast_random(2) ? 3 : 1);
+        double *want = on_lanes(&r.in[0], axis, flat ? rank : axis + 1, cases[i].f);
+        fast_same(&r, 0, rank, r.in[0].dims, want, 3e-6, 2e-7);
+        test_free(want);
+        fast_close(&r);
+    }
+}
+
+static void softmax_of_specials(void **state)
+{
+    (void)state;
+    const float inf = INFINITY;
+    float rows[5][20];
+    for (int i = 0; i < 100; i++) rows[i / 20][i % 20] = fast_number();
+    rows[0][3] = rows[0][17] = -inf; /* masked */
+    rows[1][19] = inf;
+    rows[2][0] = NAN;
+    for (int i = 0; i < 20; i++) rows[3][i] = -inf;
+    rows[4][7] = 300;
+    for (int turned = 0; turned < 2; turned++) {
+        float x[100], y[100];
+        double sum = 0;
+        for (int i = 0; i < 100; i++) x[turned ? i % 20 * 5 + i / 20 : i] = rows[i / 20][i % 20];
+        if (turned) ot_rows_softmax_columns(y, x, 20, 5, 5, 5);
+        else ot_rows_softmax(y, x, 5, 20, 20, 20);
+        for (int i = 0; i < 20; i++) {
+            float got[5];
+            for (int r = 0; r < 5; r++) got[r] = turned ? y[i * 5 + r] : y[r * 20 + i];
+            assert_true(i == 3 || i == 17 ? got[0] == 0 : got[0] > 0);
+            sum += (double)got[0];
+            assert_true(isnan(got[1]) && isnan(got[2]) && isnan(got[3]));
+            assert_true(got[4] == (i == 7 ? 1.0f : 0.0f));
+        }
+        assert_true(fabs(sum - 1) < 1e-6);
+    }
+}
+
+static void cumulative_sums(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        uint32_t rank = 1 + fast_random(4), axis = fast_random(rank);
+        bool exclusive = fast_random(2), reverse = fast_random(2);
+        int32_t at = (int32_t)axis - (fast_random(2) ? (int32_t)rank : 0);
+        char node[200];
+        fast_run r = {.in = {lanes_array(rank, axis)}, .n_in = 2, .n_out = 1};
+        r.in[1] = fast_array(OT_I32, 0, NULL);
+        *(int32_t *)r.in[1].data = at;
+        snprintf(node, sizeof node, "CumSum(%%a, %%b) {exclusive=%d, reverse=%d}", exclusive, reverse);
+        fast_right(&r, 14, node, fast_random(2) ? 3 : 1);
+        double *v = fast_doubles(&r.in[0]), *want = fast_doubles(&r.in[0]);
+        int64_t inner = r.in[0].strides[axis], n = r.in[0].dims[axis];
+        for (int64_t i = 0; i < fast_count(&r.in[0]); i++) {
+            want[i] = 0;
+            for (int64_t k = 0, here = i / inner % n; k < n; k++)
+                if (reverse ? k > here - !exclusive : k < here + !exclusive) want[i] += v[i + (k - here) * inner];
+        }
+        fast_same(&r, 0, rank, r.in[0].dims, want, 1e-6, 1e-6);
+        test_free(v);
+        test_free(want);
+        fast_close(&r);
+    }
+}
+
+/* ---- normalisation ---- */
+
+static void layer_norms(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        uint32_t rank = 1 + fast_random(4), axis = fast_random(rank), n_scale;
+        bool rms = round % 4 == 3, with_shift = !rms && fast_random(2);
+        fast_run r = {.in = {lanes_array(rank, rank - 1)}, .n_in = with_shift ? 3 : 2, .n_out = rms ? 1 : 3};
+        int64_t n = 1, rows, *dims = r.in[0].dims, stat_dims[4];
+        char node[200];
+        for (uint32_t d = axis; d < rank; d++) n *= dims[d];
+        n_scale = rank - axis;
+        for (int64_t i = 0; round % 5 == 0 && i < fast_count(&r.in[0]); i++) ((float *)r.in[0].data)[i] += 1000; /* far from zero */
+        r.in[1] = fast_array(OT_F32, n_scale, dims + axis);
+        if (with_shift) r.in[2] = fast_array(OT_F32, n_scale, dims + axis);
+        snprintf(node, sizeof node, "%s(%%a, %%b%s) {axis=%d, epsilon=0.01}", rms ? "RMSNormalization" : "LayerNormalization",
+                 with_shift ? ", %c" : "", (int)axis - (fast_random(2) ? (int)rank : 0));
+        fast_right(&r, rms ? 23 : 17, node, fast_random(2) ? 3 : 1);
+        double *x = fast_doubles(&r.in[0]), *mean, *inverse;
+        rows = fast_count(&r.in[0]) / n;
+        mean = test_calloc((size_t)rows, sizeof *mean);
+        inverse = test_calloc((size_t)rows, sizeof *inverse);
+        for (int64_t o = 0; o < rows; o++) {
+            double var = 0;
+            for (int64_t i = 0; !rms && i < n; i++) mean[o] += x[o * n + i] / (double)n;
+            for (int64_t i = 0; i < n; i++) var += (x[o * n + i] - mean[o]) * (x[o * n + i] - mean[o]) / (double)n;
+            inverse[o] = 1 / sqrt(var + 0.01);
+            for (int64_t i = 0; i < n; i++)
+                x[o * n + i] = (x[o * n + i] - mean[o]) * inverse[o] * (double)((float *)r.in[1].data)[i] +
+                               (with_shift ? (double)((float *)r.in[2].data)[i] : 0);
+        }
+        fast_same(&r, 0, rank, dims, x, 1e-5, 2e-6);
+        for (uint32_t d = 0; d < rank; d++) stat_dims[d] = d < axis ? dims[d] : 1;
+        if (!rms) fast_same(&r, 1, rank, stat_dims, mean, 1e-6, 1e-6);
+        if (!rms) fast_same(&r, 2, rank, stat_dims, inverse, 1e-5, 0);
+        test_free(x);
+        test_free(mean);
+        test_free(inverse);
+        fast_close(&r);
+    }
+}
+
+/* The kernel of a node of com.microsoft, which has no reference, in the place of a node with as many inputs and outputs. */
+static const char *named_type;
+static ot_kernel_fn named_kernel;
+
+static ot_status run_named(ot_call *c)
+{
+    ot_node n = *c->node;
+    ot_call inner = *c;
+    n.op_type = named_type;
+    n.domain = "com.microsoft";
+    n.op = OT_OP_OPAQUE;
+    inner.node = &n;
+    return named_kernel(&inner);
+}
+
+static ot_kernel_fn find_named(const char *type)
+{
+    for (const ot_kernel_named *e = ot_fast_rows_named; e->op_type; e++)
+        if (strcmp(e->op_type, type) == 0) return e->run;
+    fail_msg("%s is not there", type);
+    return NULL;
+}
+
+static void skip_layer_norm(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 24; round++) {
+        bool rms = round % 3 == 2, with_bias = round % 2;
+        int64_t batch = 1 + fast_random(3), seq = 1 + fast_random(7), n = 1 + fast_random(60);
+        fast_run r = {.n_in = rms ? (with_bias ? 4 : 3) : with_bias ? 5 : 4, .n_out = 4};
+        r.in[0] = FAST_ARRAY(OT_F32, batch, seq, n);
+        r.in[1] = round % 4 == 0 ? FAST_ARRAY(OT_F32, seq, n) : round % 4 == 1 ? FAST_ARRAY(OT_F32, 1, seq, n)
+                                                                                : FAST_ARRAY(OT_F32, batch, seq, n);
+        for (uint32_t k = 2; k < r.n_in; k++) r.in[k] = FAST_ARRAY(OT_F32, n);
+        named_type = rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization";
+        named_kernel = find_named(named_type);
+        const char *stand_in = r.n_in == 3 ? "Attention(%a, %b, %c) {epsilon=0.001}"
+                             : r.n_in == 4 ? "Attention(%a, %b, %c, %d) {epsilon=0.001}" : "Attention(%a, %b, %c, %d, %e) {epsilon=0.001}";
+        if (fast_try(&r, 23, stand_in, round % 5 ? 1 : 3, run_named) != OT_OK) fail_msg("%s", r.b.d.message);
+        const float *skip = r.in[1].data, *gamma = r.in[2].data, *beta = rms ? NULL : r.in[3].data;
+        const float *bias = with_bias ? r.in[rms ? 3 : 4].data : NULL;
+        double *sum = fast_doubles(&r.in[0]), *y = fast_doubles(&r.in[0]), mean[64], inverse[64];
+        int64_t skips = fast_count(&r.in[1]), rows = batch * seq, stats[3] = {batch, seq, 1};
+        for (int64_t i = 0; i < rows * n; i++) sum[i] += (double)skip[i % skips] + (bias ? (double)bias[i % n] : 0);
+        for (int64_t o = 0; o < rows; o++) {
+            double var = 0;
+            mean[o] = 0;
+            for (int64_t i = 0; !rms && i < n; i++) mean[o] += sum[o * n + i] / (double)n;
+            for (int64_t i = 0; i < n; i++) var += (sum[o * n + i] - mean[o]) * (sum[o * n + i] - mean[o]) / (double)n;
+            inverse[o] = 1 / sqrt(var + 0.001);
+            for (int64_t i = 0; i < n; i++)
+                y[o * n + i] = (sum[o * n + i] - mean[o]) * inverse[o] * (double)gamma[i] + (beta ? (double)beta[i] : 0);
+        }
+        fast_same(&r, 0, 3, r.in[0].dims, y, 1e-5, 2e-5);
+        fast_same(&r, 1, 3, stats, mean, 1e-5, 1e-6);
+        fast_same(&r, 2, 3, stats, inverse, 1e-4, 0);
+        fast_same(&r, 3, 3, r.in[0].dims, sum, 1e-6, 1e-6);
+        test_free(sum);
+        test_free(y);
+        fast_close(&r);
+    }
+}
+
+static void gelu_kernels(void **state)
+{
+    (void)state;
+    const char *types[] = {"Gelu", "BiasGelu", "FastGelu", "FastGelu"};
+    for (int round = 0; round < 16; round++) {
+        int64_t rows = 1 + fast_random(200), n = 1 + fast_random(300);
+        fast_run r = {.n_in = round % 4 == 1 || round % 4 == 3 ? 2 : 1, .n_out = 1};
+        r.in[0] = FAST_ARRAY(OT_F32, rows, n);
+        r.in[1] = FAST_ARRAY(OT_F32, n);
+        named_type = types[round % 4];
+        named_kernel = find_named(named_type);
+        if (fast_try(&r, 14, r.n_in == 2 ? "Add(%a, %b)" : "Relu(%a)", round % 3 ? 1 : 3, run_named) != OT_OK) fail_msg("%s", r.b.d.message);
+        double *v = fast_doubles(&r.in[0]);
+        for (int64_t i = 0; i < rows * n; i++) {
+            if (r.n_in == 2) v[i] += (double)((float *)r.in[1].data)[i % n];
+            double t = sqrt(2 / 3.14159265358979323846) * (v[i] + 0.044715 * v[i] * v[i] * v[i]);
+            v[i] = round % 4 < 2 ? v[i] / 2 * erfc(-v[i] / sqrt(2)) : v[i] / 2 * (1 + tanh(t));
+        }
+        fast_same(&r, 0, 2, r.in[0].dims, v, 3e-6, 3e-7);
+        test_free(v);
+        r.n_in = 2;
+        fast_close(&r);
+    }
+}
+
+/* Instance, group: parts of `group` channels. */
+static void channel_norms(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 30; round++) {
+        bool instance = round % 3 == 0, by_group = round % 3 == 1; /* scales of version 18 */
+        int64_t groups = 1 + fast_random(4), group = instance ? 1 : 1 + fast_random(4), channels = groups * group;
+        int64_t batch = 1 + fast_random(3), h = 1 + fast_random(12), w = 1 + fast_random(round % 4 ? 9 : 90);
+        char node[200];
+        fast_run r = {.n_in = 3, .n_out = 1};
+        r.in[0] = FAST_ARRAY(OT_F32, batch, channels, h, w);
+        r.in[1] = FAST_ARRAY(OT_F32, by_group ? groups : channels);
+        r.in[2] = FAST_ARRAY(OT_F32, by_group ? groups : channels);
+        if (instance) snprintf(node, sizeof node, "InstanceNormalization(%%a, %%b, %%c) {epsilon=0.01}");
+        else snprintf(node, sizeof node, "GroupNormalization(%%a, %%b, %%c) {epsilon=0.01, num_groups=%d}", (int)groups);
+        fast_right(&r, by_group ? 18 : 21, node, fast_random(2) ? 3 : 1);
+        double *x = fast_doubles(&r.in[0]);
+        int64_t len = group * h * w;
+        for (int64_t p = 0; p < batch * groups; p++) {
+            double mean = 0, var = 0, *v = x + p * len;
+            for (int64_t i = 0; i < len; i++) mean += v[i] / (double)len;
+            for (int64_t i = 0; i < len; i++) var += (v[i] - mean) * (v[i] - mean) / (double)len;
+            for (int64_t i = 0; i < len; i++) {
+                int64_t ch = p % groups * group + i / (h * w), of = by_group ? ch / group : ch;
+                v[i] = (v[i] - mean) / sqrt(var + 0.01) * (double)((float *)r.in[1].data)[of] + (double)((float *)r.in[2].data)[of];
+            }
+        }
+        fast_same(&r, 0, 4, r.in[0].dims, x, 1e-5, 1e-5);
+        test_free(x);
+        fast_close(&r);
+    }
+}
+
+static void mean_variance(void **state)
+{
+    (void)state;
+    const char *axes[] = {"", " {axes=[1]}", " {axes=[0, 2, 3]}", " {axes=[-1]}", " {axes=[1, 3]}", " {axes=[0, 1, 2, 3]}"};
+    const unsigned masks[] = {13, 2, 13, 8, 10, 15}; /* bit d: axis d */
+    for (int round = 0; round < 24; round++) {
+        fast_run r = {.n_in = 1, .n_out = 1};
+        char node[100];
+        r.in[0] = FAST_ARRAY(OT_F32, 1 + fast_random(4), 1 + fast_random(4), 2 + fast_random(7), 2 + fast_random(40));
+        snprintf(node, sizeof node, "MeanVarianceNormalization(%%a)%s", axes[round % 6]);
+        fast_right(&r, 13, node, fast_random(2) ? 3 : 1);
+        double *x = fast_doubles(&r.in[0]), *want = fast_doubles(&r.in[0]);
+        const int64_t *d = r.in[0].dims, n = fast_count(&r.in[0]);
+        for (int64_t i = 0; i < n; i++) {
+            double sum = 0, squares = 0, count = 0;
+            for (int64_t j = 0; j < n; j++) {
+                bool same = true;
+                for (uint32_t k = 0; k < 4; k++)
+                    same = same && (masks[round % 6] >> k & 1 || i / r.in[0].strides[k] % d[k] == j / r.in[0].strides[k] % d[k]);
+                if (same) sum += x[j], squares += x[j] * x[j], count++;
+            }
+            want[i] = (x[i] - sum / count) / (sqrt(fmax(0, squares / count - sum / count * sum / count)) + 1e-9);
+            if (count == 1) want[i] = 0;
+        }
+        fast_same(&r, 0, 4, d, want, 1e-5, 1e-5);
+        test_free(x);
+        test_free(want);
+        fast_close(&r);
+    }
+}
+
+static void local_response(void **state)
+{
+    (void)state;
+    const double betas[] = {0.75, 0.5, 1.25};
+    for (int round = 0; round < 18; round++) {
+        int64_t size = 1 + fast_random(6), channels = 1 + fast_random(9), inner;
+        double beta = betas[round % 3];
+        char node[200];
+        fast_run r = {.n_in = 1, .n_out = 1};
+        r.in[0] = FAST_ARRAY(OT_F32, 1 + fast_random(3), channels, 1 + fast_random(9), 1 + fast_random(40));
+        inner = r.in[0].strides[1];
+        snprintf(node, sizeof node, "LRN(%%a) {size=%d, alpha=0.5, beta=%g, bias=2.0}", (int)size, beta);
+        fast_right(&r, 13, node, fast_random(2) ? 3 : 1);
+        double *x = fast_doubles(&r.in[0]), *want = fast_doubles(&r.in[0]);
+        for (int64_t i = 0; i < fast_count(&r.in[0]); i++) {
+            double sum = 0;
+            for (int64_t k = 0, ch = i / inner % channels; k < channels; k++)
+                if (k >= ch - (size - 1) / 2 && k <= ch + size / 2) sum += x[i + (k - ch) * inner] * x[i + (k - ch) * inner];
+            want[i] = x[i] / pow(2 + 0.5 / (double)size * sum, beta);
+        }
+        fast_same(&r, 0, 4, r.in[0].dims, want, 2e-6, 1e-7);
+        test_free(x);
+        test_free(want);
+        fast_close(&r);
+    }
+}
+
+/* ---- reductions ---- */
+
+static double reduce_list(const char *op, const double *v, int64_t n)
+{
+    double sum = 0, abs = 0, squares = 0, product = 1, most = -INFINITY, least = INFINITY, exps = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += v[i];
+        abs += fabs(v[i]);
+        squares += v[i] * v[i];
+        product *= v[i];
+        exps += exp(v[i]);
+        most = fmax(most, v[i]);
+        least = fmin(least, v[i]);
+    }
+    const char *f = op + strlen("Reduce");
+    return !strcmp(f, "Sum") ? sum : !strcmp(f, "Mean") ? sum / (double)n : !strcmp(f, "Max") ? most : !strcmp(f, "Min") ? least
+         : !strcmp(f, "Prod") ? product : !strcmp(f, "L1") ? abs : !strcmp(f, "L2") ? sqrt(squares) : !strcmp(f, "LogSumExp") ? log(exps)
+         : !strcmp(f, "LogSum") ? log(sum) : squares;
+}
+
+/* By definition: every element goes to the list of its output. */
+static double *reduce_by(const char *op, const ot_nd *a, const bool *reduced, int64_t *n_out)
+{
+    int64_t n = fast_count(a);
+    double *v = fast_doubles(a), *list = test_malloc((size_t)n * sizeof *list), *want = test_malloc((size_t)n * sizeof *want);
+    *n_out = 1;
+    for (uint32_t d = 0; d < a->rank; d++) *n_out *= reduced[d] ? 1 : a->dims[d];
+    for (int64_t o = 0; o < *n_out; o++) {
+        int64_t have = 0;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t to = 0;
+            for (uint32_t d = 0; d < a->rank; d++)
+                if (!reduced[d]) to = to * a->dims[d] + i / a->strides[d] % a->dims[d];
+            if (to == o) list[have++] = v[i];
+        }
+        want[o] = reduce_list(op, list, have);
+    }
+    test_free(v);
+    test_free(list);
+    return want;
+}
+
+static void reductions(void **state)
+{
+    (void)state;
+    const char *ops[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp",
+                         "ReduceSumSquare", "ReduceLogSum"};
+    for (int round = 0; round < 260; round++) {
+        const char *op = ops[round % 10];
+        uint32_t rank = 1 + fast_random(4), n_axes = 0, out_rank = 0;
+        ot_dtype t = round % 10 < 4 && round % 10 != 1 && fast_random(2) ? fast_random(2) ? OT_I32 : OT_I64 : OT_F32;
+        int64_t dims[4], axes[4], out_dims[4], n_out;
+        bool reduced[4], keep = fast_random(2), attr = strcmp(op, "ReduceSum") != 0 && fast_random(2);
+        for (uint32_t d = 0; d < rank; d++) dims[d] = 1 + fast_random(round % 10 == 4 ? 4 : 7);
+        if (fast_random(4) == 0) dims[fast_random(rank)] = round % 10 == 4 ? 20 : 300;
+        for (uint32_t d = 0; d < rank; d++) reduced[d] = fast_random(2);
+        fast_run r = {.in = {fast_array(t, rank, dims)}, .n_in = 1, .n_out = 1};
+        for (int64_t i = 0; round % 10 == 9 && i < fast_count(&r.in[0]); i++) ((float *)r.in[0].data)[i] += 3;
+        char node[300], list[100] = "";
+        for (uint32_t d = rank; d-- > 0;)
+            if (reduced[d]) {
+                axes[n_axes] = (int64_t)d - (fast_random(2) ? rank : 0);
+                snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d", n_axes ? ", " : "", (int)axes[n_axes]);
+                n_axes++;
+            }
+        if (attr) snprintf(node, sizeof node, n_axes ? "%s(%%a) {keepdims=%d, axes=[%s]}" : "%s(%%a) {keepdims=%d}", op, keep, list);
+        else snprintf(node, sizeof node, n_axes ? "%s(%%a, %%b) {keepdims=%d}" : "%s(%%a) {keepdims=%d}", op, keep);
+        if (!attr && n_axes) {
+            r.in[r.n_in++] = FAST_ARRAY(OT_I64, n_axes);
+            memcpy(r.in[1].data, axes, n_axes * sizeof *axes);
+        }
+        for (uint32_t d = 0; d < rank; d++) reduced[d] = reduced[d] || n_axes == 0;
+        fast_right(&r, attr ? 13 : 18, node, fast_random(2) ? 3 : 1);
+        for (uint32_t d = 0; d < rank; d++)
+            if (!reduced[d] || keep) out_dims[out_rank++] = reduced[d] ? 1 : dims[d];
+        double *want = reduce_by(op, &r.in[0], reduced, &n_out);
+        fast_same(&r, 0, out_rank, out_dims, want, 3e-6, t == OT_F32 ? 2e-5 : 0);
+        test_free(want);
+        fast_close(&r);
+    }
+}
+
+/* Many elements for several threads, long rows, long columns. */
+static void large_reductions(void **state)
+{
+    (void)state;
+    const char *ops[] = {"ReduceMean", "ReduceMax", "ReduceLogSumExp"};
+    for (int round = 0; round < 6; round++) {
+        bool reduced[3] = {round % 2 == 0, false, round % 2 == 1};
+        char node[100];
+        int64_t n_out, dims[3] = {reduced[0] ? 1 : 40, 3, reduced[2] ? 1 : 700};
+        fast_run r = {.in = {FAST_ARRAY(OT_F32, 40, 3, 700)}, .n_in = 1, .n_out = 1};
+        snprintf(node, sizeof node, "%s(%%a) {axes=[%d]}", ops[round % 3], reduced[0] ? 0 : 2);
+        fast_right(&r, 13, node, 3);
+        double *want = test_malloc(2100 * sizeof *want);
+        n_out = 0;
+        for (int64_t o = 0; o < dims[0] * 3 * dims[2]; o++) {
+            double list[700];
+            int64_t n = reduced[0] ? 40 : 700;
+            for (int64_t i = 0; i < n; i++) list[i] = (double)((float *)r.in[0].data)[reduced[0] ? i * 2100 + o : o * 700 + i];
+            want[n_out++] = reduce_list(ops[round % 3], list, n);
+        }
+        fast_same(&r, 0, 3, dims, want, 2e-6, 1e-6);
+        test_free(want);
+        fast_close(&r);
+    }
+}
+
+static void reductions_of_specials(void **state)
+{
+    (void)state;
+    const char *ops[] = {"ReduceMax", "ReduceMin", "ReduceLogSumExp", "ReduceLogSumExp", "ReduceLogSumExp"};
+    const double first[] = {NAN, NAN, INFINITY, -INFINITY, 500};
+    const double want[] = {NAN, NAN, INFINITY, -INFINITY, 500 + 3.58351893845611}; /* log 36 */
+    for (int axis = 0; axis < 2; axis++) {
+        for (int i = 0; i < 5; i++) {
+            fast_run r = {.in = {FAST_ARRAY(OT_F32, 36, 36)}, .n_in = 1, .n_out = 1};
+            char node[100];
+            float *x = r.in[0].data;
+            for (int k = 0; k < 36; k++) x[axis ? k : k * 36] = i < 2 && k != 7 ? 1.0f : (float)first[i];
+            snprintf(node, sizeof node, "%s(%%a) {axes=[%d], keepdims=0}", ops[i], axis);
+            fast_right(&r, 13, node, 1);
+            double got = (double)((float *)r.out[0].data)[0];
+            if (isnan(want[i]) ? !isnan(got) : !(got == want[i] || fabs(got - want[i]) < 1e-4)) fail_msg("%s: %g", r.what, got);
+            assert_true(isfinite(((float *)r.out[0].data)[1]));
+            fast_close(&r);
+        }
+    }
+}
+
+static void global_pools(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 12; round++) {
+        fast_run r = {.n_in = 1, .n_out = 1};
+        r.in[0] = FAST_ARRAY(OT_F32, 1 + fast_random(3), 1 + fast_random(30), 1 + fast_random(40), 1 + fast_random(40));
+        bool reduced[4] = {false, false, true, true};
+        int64_t n_out, dims[4] = {r.in[0].dims[0], r.in[0].dims[1], 1, 1};
+        fast_right(&r, 13, round % 2 ? "GlobalMaxPool(%a)" : "GlobalAveragePool(%a)", round % 3 ? 3 : 1);
+        double *want = reduce_by(round % 2 ? "ReduceMax" : "ReduceMean", &r.in[0], reduced, &n_out);
+        fast_same(&r, 0, 4, dims, want, 1e-6, 1e-6);
+        test_free(want);
+        fast_close(&r);
+    }
+}
+
+/* ---- ArgMax, ArgMin, TopK ---- */
+
+/* Few different values: equal ones are common. */
+static void coarse(ot_nd *a)
+{
+    for (int64_t i = 0; i < fast_count(a); i++) ((float *)a->data)[i] = (float)fast_random(9) - 4.0f;
+}
+
+static void args(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 80; round++) {
+        uint32_t rank = 1 + fast_random(4), axis = fast_random(rank), out_rank = 0;
+        bool most = fast_random(2), last = fast_random(2), keep = fast_random(2);
+        int64_t dims[4];
+        char node[200];
+        fast_run r = {.in = {lanes_array(rank, axis)}, .n_in = 1, .n_out = 1};
+        if (fast_random(2)) coarse(&r.in[0]);
+        if (fast_random(5) == 0) ((float *)r.in[0].data)[fast_count(&r.in[0]) / 2] = NAN;
+        snprintf(node, sizeof node, "%s(%%a) {axis=%d, select_last_index=%d, keepdims=%d}", most ? "ArgMax" : "ArgMin", (int)axis, last, keep);
+        fast_right(&r, 13, node, fast_random(2) ? 3 : 1);
+        const float *x = r.in[0].data;
+        int64_t n = r.in[0].dims[axis], inner = r.in[0].strides[axis], lanes_n = fast_count(&r.in[0]) / n;
+        double *want = test_malloc((size_t)lanes_n * sizeof *want);
+        for (int64_t k = 0; k < lanes_n; k++) {
+            const float *v = x + k / inner * n * inner + k % inner;
+            int64_t best = 0;
+            for (int64_t i = 1; i < n; i++) {
+                float a = v[i * inner], b = v[best * inner];
+                if ((most ? a > b : a < b) || (last && a == b)) best = i;
+            }
+            want[k] = (double)best;
+        }
+        for (uint32_t d = 0; d < rank; d++)
+            if (d != axis || keep) dims[out_rank++] = d == axis ? 1 : r.in[0].dims[d];
+        fast_same(&r, 0, out_rank, dims, want, 0, 0);
+        test_free(want);
+        fast_close(&r);
+    }
+}
+
+static void top_k(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 80; round++) {
+        uint32_t rank = 1 + fast_random(3), axis = fast_random(rank);
+        bool largest = fast_random(2);
+        int64_t dims[4];
+        char node[200];
+        fast_run r = {.in = {lanes_array(rank, axis)}, .n_in = 2, .n_out = 2};
+        if (fast_random(2)) coarse(&r.in[0]);
+        if (fast_random(3) == 0) ((float *)r.in[0].data)[0] = NAN;
+        int64_t n = r.in[0].dims[axis], inner = r.in[0].strides[axis], k = 1 + fast_random((uint32_t)n), lanes_n = fast_count(&r.in[0]) / n;
+        r.in[1] = FAST_ARRAY(OT_I64, 1);
+        *(int64_t *)r.in[1].data = k;
+        snprintf(node, sizeof node, "TopK(%%a, %%b) {axis=%d, largest=%d}", (int)axis, largest);
+        fast_right(&r, 11, node, fast_random(2) ? 3 : 1);
+        double *values = test_malloc((size_t)(lanes_n * k) * sizeof *values), *at = test_malloc((size_t)(lanes_n * k) * sizeof *at);
+        bool *taken = test_malloc((size_t)n);
+        for (int64_t l = 0; l < lanes_n; l++) {
+            const float *v = (const float *)r.in[0].data + l / inner * n * inner + l % inner;
+            memset(taken, 0, (size_t)n);
+            for (int64_t j = 0; j < k; j++) { /* the best that is left, NaN above all */
+                int64_t best = -1;
+                for (int64_t i = 0; i < n; i++) {
+                    float x = v[i * inner], b = best < 0 ? 0 : v[best * inner];
+                    if (taken[i]) continue;
+                    if (best < 0 || (largest ? (isnan(x) && !isnan(b)) || x > b : (isnan(b) && !isnan(x)) || x < b)) best = i;
+                }
+                taken[best] = true;
+                values[(l / inner * k + j) * inner + l % inner] = (double)v[best * inner];
+                at[(l / inner * k + j) * inner + l % inner] = (double)best;
+            }
+        }
+        memcpy(dims, r.in[0].dims, sizeof dims);
+        dims[axis] = k;
+        fast_same(&r, 0, rank, dims, values, 0, 0);
+        fast_same(&r, 1, rank, dims, at, 0, 0);
+        test_free(values);
+        test_free(at);
+        test_free(taken);
+        fast_close(&r);
+    }
+}
+
+/* ---- what the reference takes over, and refuses ---- */
+
+static void handed_over(void **state)
+{
+    (void)state;
+    fast_run r = {.in = {FAST_ARRAY(OT_F32, 2, 0, 3)}, .n_in = 1, .n_out = 1};
+    fast_right(&r, 13, "Softmax(%a)", 1);
+    assert_int_equal(fast_count(&r.out[0]), 0);
+    fast_end(&r);
+    fast_right(&r, 13, "ReduceSum(%a)", 1);
+    assert_true(((float *)r.out[0].data)[0] == 0);
+    fast_end(&r);
+    assert_int_equal(fast_try(&r, 13, "Softmax(%a) {axis=3}", 1, NULL), OT_E_INPUT);
+    fast_end(&r);
+    assert_int_equal(fast_try(&r, 13, "ReduceMax(%a) {axes=[1, 1]}", 1, NULL), OT_E_INPUT);
+    fast_close(&r);
+}
+
+int main(void)
+{
+    const char *seed = getenv("OT_SEED");
+    fast_state = seed ? strtoull(seed, NULL, 10) : 20240718;
+    printf("seed %llu\n", (unsigned long long)fast_state);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exponentials),    cmocka_unit_test(gelus),           cmocka_unit_test(strided_rows),
+        cmocka_unit_test(lanes),           cmocka_unit_test(softmax_of_specials), cmocka_unit_test(cumulative_sums),
+        cmocka_unit_test(layer_norms),     cmocka_unit_test(skip_layer_norm), cmocka_unit_test(gelu_kernels),
+        cmocka_unit_test(channel_norms),   cmocka_unit_test(mean_variance),   cmocka_unit_test(local_response),
+        cmocka_unit_test(reductions),      cmocka_unit_test(large_reductions), cmocka_unit_test(reductions_of_specials),
+        cmocka_unit_test(global_pools),    cmocka_unit_test(args),            cmocka_unit_test(top_k),
+        cmocka_unit_test(handed_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
