@@ -1,4 +1,4 @@
-/* onnx-tile as a library: rewrite an ONNX model so that chains of operators run tile by tile.
+/* onnx-tile as a library: rewrite an ONNX model so that chains of operators run tile by tile, and run models (see "sessions").
  *
  *     onnx_tile *t;
  *     if (onnx_tile_create(&t) != ONNX_TILE_OK) return 1;
@@ -97,6 +97,92 @@ void onnx_tile_free_bytes(void *bytes); /* accepts NULL */
 onnx_tile_status onnx_tile_results_json(onnx_tile *t, const char **json) ONNX_TILE_MUST_USE;
 /* Regions that were tiled (or would be); 0 before optimise or inspect. */
 uint32_t onnx_tile_region_count(const onnx_tile *t);
+
+/* ---- sessions: models that run in the native engine ----
+ *
+ *     onnx_tile_session *s;
+ *     onnx_tile_tensor y;
+ *     const void *data;
+ *     if (onnx_tile_session_create(&s) != ONNX_TILE_OK) return 1;
+ *     if (onnx_tile_session_load_file(s, "tiled.onnx") != ONNX_TILE_OK ||
+ *         onnx_tile_session_bind_input(s, 0, pixels, NULL, 0) != ONNX_TILE_OK || onnx_tile_session_run(s) != ONNX_TILE_OK ||
+ *         onnx_tile_session_result(s, 0, &y, &data) != ONNX_TILE_OK)
+ *         fprintf(stderr, "%s\n", onnx_tile_session_error(s));
+ *     onnx_tile_session_free(s);
+ *
+ * A session has one model. Arrays are the caller's memory, read and written in place; elements are little-endian, packed
+ * densely, the last dimension fastest. Sessions share nothing: different threads may use different sessions at the same time;
+ * one session belongs to one thread at a time. A library that was built without the native engine has these functions, and
+ * loading fails with ONNX_TILE_USAGE. */
+
+typedef struct onnx_tile_session onnx_tile_session;
+
+#define ONNX_TILE_RANK_MAX 16
+
+/* Type of elements: the numbers of ONNX. Others than these exist, and cannot be bound. */
+typedef enum onnx_tile_type {
+    ONNX_TILE_TYPE_UNKNOWN = 0,
+    ONNX_TILE_FLOAT32 = 1,
+    ONNX_TILE_UINT8 = 2,
+    ONNX_TILE_INT8 = 3,
+    ONNX_TILE_UINT16 = 4,
+    ONNX_TILE_INT16 = 5,
+    ONNX_TILE_INT32 = 6,
+    ONNX_TILE_INT64 = 7,
+    ONNX_TILE_BOOL = 9, /* a byte each, 0 or 1 */
+    ONNX_TILE_FLOAT16 = 10,
+    ONNX_TILE_FLOAT64 = 11,
+    ONNX_TILE_UINT32 = 12,
+    ONNX_TILE_UINT64 = 13,
+    ONNX_TILE_BFLOAT16 = 16
+} onnx_tile_type;
+
+typedef struct onnx_tile_tensor {
+    const char *name;                 /* of the model's input or output; the session's */
+    int32_t type;                     /* onnx_tile_type, or another number of ONNX */
+    int32_t rank;                     /* -1: not known */
+    int64_t dims[ONNX_TILE_RANK_MAX]; /* [rank] -1: not known */
+} onnx_tile_tensor;
+
+/* Must be freed with onnx_tile_session_free. */
+onnx_tile_status onnx_tile_session_create(onnx_tile_session **out) ONNX_TILE_MUST_USE;
+/* Accepts NULL. Bound memory stays the caller's. */
+void onnx_tile_session_free(onnx_tile_session *s);
+/* As onnx_tile_error. */
+const char *onnx_tile_session_error(const onnx_tile_session *s);
+
+/* Before loading: threads that share the work (default 1), and dimensions of inputs that the model leaves free. What has fixed
+ * dimensions throughout runs in memory that was planned when loading; the rest takes memory while it runs. */
+onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s, uint32_t threads) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *input, const int64_t *dims,
+                                              uint32_t rank) ONNX_TILE_MUST_USE;
+/* Read a model, tiled or not, and make it ready to run; replaces the one the session had. ONNX_TILE_INPUT names node and
+ * operator when the engine cannot run it. dir: as for onnx_tile_load_memory. */
+onnx_tile_status onnx_tile_session_load_file(onnx_tile_session *s, const char *path) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void *bytes, size_t n, const char *dir) ONNX_TILE_MUST_USE;
+
+/* Inputs that have to be bound (initializers have not), and outputs, in the model's order; 0 before loading. */
+uint32_t onnx_tile_session_input_count(const onnx_tile_session *s);
+uint32_t onnx_tile_session_output_count(const onnx_tile_session *s);
+/* What the model says of them, or what follows from it. */
+onnx_tile_status onnx_tile_session_input(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_session_output(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out) ONNX_TILE_MUST_USE;
+
+/* Memory for input k: read by each run until something else is bound or the session is freed. dims NULL: the model's own, which
+ * must be fixed then. */
+onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, const void *data, const int64_t *dims,
+                                              uint32_t rank) ONNX_TILE_MUST_USE;
+/* Memory for output k, whose dimensions must be fixed, of `bytes` bytes at least: written by each run. data NULL: the session's
+ * own memory again. */
+onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k, void *data, size_t bytes) ONNX_TILE_MUST_USE;
+/* Every input must be bound. May be called again and again. */
+onnx_tile_status onnx_tile_session_run(onnx_tile_session *s) ONNX_TILE_MUST_USE;
+/* Output k of the last run: its real dimensions, and where it lies: in the memory bound for it, else in the session's, until the
+ * next run. ONNX_TILE_USAGE for sequences and other outputs that are no tensors. */
+onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out, const void **data) ONNX_TILE_MUST_USE;
+/* Bytes that values took at the most at one time in all runs, without bound memory and constants, and how many of them were
+ * planned when loading. 0 before loading. Both may be NULL. */
+void onnx_tile_session_memory(const onnx_tile_session *s, int64_t *peak, int64_t *planned);
 
 #ifdef __cplusplus
 }

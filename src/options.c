@@ -107,7 +107,7 @@ static const option OPTIONS[] = {
     {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, "list the targets and exit"},
     {"threads", 0, "N", COUNT, NULL, AT(threads), EVERY,
      "workers that share a node (the target's own count when not given), a search or a run (1)"},
-    {"json", 0, NULL, FLAG, NULL, AT(json), EVERY, "results as JSON on stdout"},
+    {"json", 0, NULL, FLAG, NULL, AT(json), EVERY & ~(unsigned)CALIBRATE, "results as JSON on stdout"},
     {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS,
      "dump passes to stderr (letters of " DUMP_LETTERS ")"},
     {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, "print no table"},

@@ -21,7 +21,7 @@
     CODE(HARDSWISH, plain, 1, "ff", 0, 3) CODE(HARDSIGMOID, plain, 3, "ffff", 2, 2) CODE(CLIP, plain, 3, "ffff", 2, 2)  \
     CODE(THRESHOLD, plain, 2, "fff", 1, 1) CODE(SHRINK, plain, 3, "ffff", 2, 3)                                         \
     CODE(EXP, smooth, 1, "ff", 0, 9) CODE(LOG, smooth, 1, "ff", 0, 12) CODE(SIGMOID, smooth, 1, "ff", 0, 10)            \
-    CODE(SILU, smooth, 1, "ff", 0, 11) CODE(SWISH, smooth, 2, "fff", 1, 12) CODE(TANH, smooth, 1, "ff", 0, 11)          \
+    CODE(SILU, smooth, 1, "ff", 0, 10) CODE(SWISH, smooth, 2, "fff", 1, 11) CODE(TANH, smooth, 1, "ff", 0, 11)          \
     CODE(ERF, smooth, 1, "ff", 0, 14) CODE(GELU, smooth, 1, "ff", 0, 18) CODE(GELU_TANH, smooth, 1, "ff", 0, 18)        \
     CODE(SOFTPLUS, smooth, 1, "ff", 0, 14) CODE(MISH, smooth, 1, "ff", 0, 14) CODE(ELU, smooth, 2, "fff", 1, 9)         \
     CODE(SELU, smooth, 3, "ffff", 2, 9) CODE(CELU, smooth, 2, "fff", 1, 12)                                             \

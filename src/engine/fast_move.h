@@ -27,6 +27,9 @@ ot_status ot_fast_pad(ot_call *c);             /* fast_move_pad.c */
 ot_status ot_fast_gather(ot_call *c);          /* fast_index.c */
 ot_status ot_fast_gather_elements(ot_call *c);
 ot_status ot_fast_gather_nd(ot_call *c);
+ot_status ot_fast_cast(ot_call *c);            /* fast_move_number.c */
+ot_status ot_fast_where(ot_call *c);
+ot_status ot_fast_int_binary(ot_call *c);
 ot_status ot_fast_resize(ot_call *c);          /* fast_resize.c: Resize, Upsample */
 
 #endif

@@ -7,8 +7,8 @@
  *       rows of B share cache sets packed into panels piece by piece
  *       else                       dnnl_sgemm
  *
- * Many matrices are shared out over threads; of few, each is computed by all threads. What is no float32, and what the operator refuses,
- * goes to the reference, which explains it.
+ * Many matrices are shared out over threads; of few, each is computed by all threads. What is no float32, and what the operator
+ * refuses, goes to the reference, which explains it.
  */
 #include "fast_product.h"
 
@@ -337,7 +337,8 @@ ot_status ot_fast_fused_matmul(ot_call *c)
 static void put_bias(const ot_nd *bias, float beta, float *y, int64_t m, int64_t n)
 {
     int64_t columns = bias->rank > 0 ? bias->dims[bias->rank - 1] : 1, rows = bias->rank > 1 ? bias->dims[bias->rank - 2] : 1;
-    int64_t column_step = columns == 1 ? 0 : bias->strides[bias->rank - 1], row_step = rows == 1 ? 0 : bias->strides[bias->rank - 2];
+    int64_t column_step = columns == 1 ? 0 : bias->strides[bias->rank - 1],
+            row_step = rows == 1 ? 0 : bias->strides[bias->rank - 2];
     const float *b = bias->data;
     for (int64_t i = 0; i < m; i++)
         for (int64_t k = 0; k < n; k++) y[i * n + k] = beta * b[i * row_step + k * column_step];
@@ -358,7 +359,8 @@ ot_status ot_fast_gemm(ot_call *c)
     if (ot_attr_int(c->node, "transA", 0) != 0) swap_last(&a);
     if (ot_attr_int(c->node, "transB", 0) != 0) swap_last(&b);
     int64_t dims[2] = {a.dims[0], b.dims[1]}, count;
-    if (a.dims[1] != b.dims[0] || !ot_product(dims, 2, &count) || (bias && !broadcasts(bias, dims[0], dims[1]))) return ot_ref_gemm(c);
+    if (a.dims[1] != b.dims[0] || !ot_product(dims, 2, &count) || (bias && !broadcasts(bias, dims[0], dims[1])))
+        return ot_ref_gemm(c);
     ot_product_job j = {.m = dims[0], .n = dims[1], .k = a.dims[1], .ldc = dims[1], .alpha = ot_attr_float(c->node, "alpha", 1)};
     bool ok = view_of(a.data, j.m, j.k, a.strides[0], a.strides[1], &j.a);
     ok = view_of(b.data, j.k, j.n, b.strides[0], b.strides[1], &j.b) && ok;

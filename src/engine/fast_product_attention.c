@@ -1,12 +1,12 @@
 /* Attention (opset 23 and later; com.microsoft) in float32, tile by tile: the scores of all queries never exist at once.
  *
  *   for each sample, head and TILE queries, on one thread
- *       scores [TILE, keys] = scale * Q K^T          then the bias (masks are biases of minus infinity), and minus infinity for what
- *       softmax of its rows                          lies ahead of a query when the attention is causal
+ *       scores [TILE, keys] = scale * Q K^T          then the bias (masks are biases of minus infinity)
+ *       softmax of its rows                          as far as a query may look, when the attention is causal
  *       Y [TILE, v_size] = scores * V
  *
- * Operands are [batch][head][position][size] in any strides but that of `size`. Caches, windows, soft caps and shown scores go to the
- * reference.
+ * Operands are [batch][head][position][size] in any strides but that of `size`. Caches, windows, soft caps and shown scores go to
+ * the reference.
  */
 #include <math.h>
 
@@ -49,10 +49,12 @@ static void weigh(const attention *a, int64_t b, int64_t h, int64_t query, int64
 
 static ot_status attend_tile(const attention *a, int64_t item, float *scores)
 {
-    int64_t tiles = (a->length + TILE - 1) / TILE, query = item % tiles * TILE, h = item / tiles % a->heads, b = item / tiles / a->heads;
+    int64_t tiles = (a->length + TILE - 1) / TILE, query = item % tiles * TILE, h = item / tiles % a->heads,
+            b = item / tiles / a->heads;
     int64_t rows = ot_min(TILE, a->length - query), kv = h / a->shared;
     ot_product_job first = {.m = rows, .n = a->total, .k = a->size, .ldc = a->total, .c = scores, .alpha = a->scale};
-    first.a = (ot_matrix){a->q.data + b * a->q.batch + h * a->q.head + query * a->q.position, a->q.position, 1, a->q.position, false};
+    first.a =
+        (ot_matrix){a->q.data + b * a->q.batch + h * a->q.head + query * a->q.position, a->q.position, 1, a->q.position, false};
     first.b = (ot_matrix){a->k.data + b * a->k.batch + kv * a->k.head, 1, a->k.position, a->k.position, true};
     ot_product_job second = {.m = rows, .n = a->v_size, .k = a->total, .ldc = a->y.position, .alpha = 1};
     second.a = (ot_matrix){scores, a->total, 1, a->total, false};
@@ -117,8 +119,8 @@ static bool plain_attention(ot_call *c, attention *a)
 {
     const ot_node *n = c->node;
     int64_t k_heads = 0, v_heads = 0, v_length = 0, k_size = 0;
-    if (ot_rows_in(c, 4) || ot_rows_in(c, 5) || ot_rows_in(c, 6) || ot_rows_wants(c, 1) || ot_rows_wants(c, 2) || ot_rows_wants(c, 3) ||
-        ot_attr_int(n, "left_window_size", -1) != -1 || ot_attr_int(n, "right_window_size", -1) != -1 ||
+    if (ot_rows_in(c, 4) || ot_rows_in(c, 5) || ot_rows_in(c, 6) || ot_rows_wants(c, 1) || ot_rows_wants(c, 2) ||
+        ot_rows_wants(c, 3) || ot_attr_int(n, "left_window_size", -1) != -1 || ot_attr_int(n, "right_window_size", -1) != -1 ||
         ot_attr_float(n, "softcap", 0) != 0)
         return false;
     if (!open_heads(c, 0, "q_num_heads", &a->q, &a->heads, &a->length, &a->size) ||
@@ -174,14 +176,16 @@ static bool projected_attention(ot_call *c, attention *a)
 {
     const ot_node *n = c->node;
     const ot_nd *x = ot_rows_in(c, 0), *w = ot_rows_in(c, 1), *bias = ot_rows_in(c, 2);
-    if (!ot_rows_takes(c) || x->rank != 3 || !w || w->dtype != OT_F32 || !ot_nd_is_dense(w) || w->rank != 2 || w->dims[0] != x->dims[2] ||
-        (bias && (bias->dtype != OT_F32 || bias->rank != 1 || bias->dims[0] != w->dims[1])))
+    if (!ot_rows_takes(c) || x->rank != 3 || !w || w->dtype != OT_F32 || !ot_nd_is_dense(w) || w->rank != 2 ||
+        w->dims[0] != x->dims[2] || (bias && (bias->dtype != OT_F32 || bias->rank != 1 || bias->dims[0] != w->dims[1])))
         return false;
     if (ot_rows_in(c, 4) || ot_rows_in(c, 6) || ot_rows_wants(c, 1) || ot_attr_int(n, "do_rotary", 0) != 0 ||
-        ot_attr_int(n, "past_present_share_buffer", 0) != 0 || ot_attr_find(n, "qkv_hidden_sizes") || (ot_rows_in(c, 3) && ot_rows_in(c, 5)))
+        ot_attr_int(n, "past_present_share_buffer", 0) != 0 || ot_attr_find(n, "qkv_hidden_sizes") ||
+        (ot_rows_in(c, 3) && ot_rows_in(c, 5)))
         return false;
     a->heads = ot_attr_int(n, "num_heads", 0);
-    if (a->heads < 1 || w->dims[1] < 1 || w->dims[1] % (3 * a->heads) != 0 || x->dims[0] * x->dims[1] * x->dims[2] == 0) return false;
+    if (a->heads < 1 || w->dims[1] < 1 || w->dims[1] % (3 * a->heads) != 0 || x->dims[0] * x->dims[1] * x->dims[2] == 0)
+        return false;
     a->size = a->v_size = w->dims[1] / 3 / a->heads;
     a->batch = x->dims[0];
     a->length = a->total = x->dims[1];

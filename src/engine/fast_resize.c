@@ -201,14 +201,14 @@ static void weigh(const rules *u, ot_resize_axis *a, int64_t i, float x, double 
     }
 }
 
-/* Where pairs of outputs have the same two weights, and the input advances by one from pair to pair. */
+/* Where pairs of outputs have the same weights, and the input advances by one from pair to pair. */
 static void find_pairs(ot_resize_axis *a)
 {
-    int64_t n = a->out / 2, from = 1, to;
-    if (a->n_taps != 2 || n < 4) return;
+    int64_t n = a->out / 2, from = a->n_taps / 2, to;
+    if ((a->n_taps != 2 && a->n_taps != 4) || n < 8) return;
     for (to = from; to < n; to++) {
         bool alike = true;
-        for (int64_t t = 0; t < 2; t++)
+        for (int64_t t = 0; t < a->n_taps; t++)
             for (int64_t odd = 0; odd < 2; odd++) {
                 int64_t first = t * a->out + 2 * from + odd, here = t * a->out + 2 * to + odd;
                 alike = alike && a->weight[here] == a->weight[first] && a->index[here] == a->index[first] + to - from;
@@ -250,23 +250,18 @@ static ot_status fill_axis(ot_arena *arena, const rules *u, ot_resize_axis *a)
     return OT_OK;
 }
 
-/* What the loops can do: at most the last two axes take more than one element or extrapolate. */
+/* What the loops can do. */
 static bool is_runnable(ot_resize *r, ot_dtype type)
 {
-    bool changes = false;
+    bool changes = false, extrapolates = false;
     for (uint32_t k = 0; k < r->rank; k++) {
         if (r->axes[k].same) continue;
         r->last = k;
         changes = true;
+        extrapolates = extrapolates || r->axes[k].outside;
     }
     if (!changes) r->mode = OT_RESIZE_NEAREST; /* a copy */
-    for (uint32_t k = 0; k < r->rank; k++) {
-        const ot_resize_axis *a = &r->axes[k];
-        bool inner = k + 1 >= r->last;
-        if (a->outside && (!inner || r->mode == OT_RESIZE_NEAREST)) return false;
-        if (!a->same && !inner && r->mode != OT_RESIZE_NEAREST) return false;
-    }
-    return r->mode == OT_RESIZE_NEAREST ? ot_dtype_bytes(type) > 0 : type == OT_F32;
+    return r->mode == OT_RESIZE_NEAREST ? ot_dtype_bytes(type) > 0 && !extrapolates : type == OT_F32;
 }
 
 ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32_t rank, const int64_t *dims, const ot_nd *const *in,
@@ -294,10 +289,7 @@ ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32
 
 bool ot_resize_blocked_ok(const ot_resize *r, ot_dtype type)
 {
-    if (type != OT_F32 || r->rank < 3) return false;
-    for (uint32_t k = 0; k < r->rank; k++)
-        if (!r->axes[k].same && (k < 2 || (r->mode != OT_RESIZE_NEAREST && k + 2 < r->rank))) return false;
-    return true;
+    return type == OT_F32 && r->rank >= 3 && r->axes[0].same && r->axes[1].same;
 }
 
 /* ---- the kernel ---- */

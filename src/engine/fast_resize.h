@@ -23,7 +23,7 @@ typedef struct ot_resize_axis {
     float *weight;       /* [n_taps][out], not for NEAREST */
     bool *outside;       /* [out], or NULL: none takes the extrapolation value */
     int64_t factor;      /* NEAREST: output i is input i / factor; else 0 */
-    int64_t even_from, even_to; /* two taps: outputs 2 i and 2 i + 1 for i in [from, to) all have the weights of the first */
+    int64_t even_from, even_to; /* two or four taps: outputs 2 i and 2 i + 1 have the weights of the first two for all i in [from, to) */
 } ot_resize_axis;
 
 typedef struct ot_resize {
@@ -37,8 +37,7 @@ typedef struct ot_resize {
  * NULL: the reference kernel's business. Fails: OT_E_NOMEM. */
 ot_status ot_resize_new(ot_arena *a, const ot_node *n, ot_dtype type, uint32_t rank, const int64_t *dims, const ot_nd *const *in,
                         uint32_t n_in, const ot_resize **out) OT_MUST_USE;
-/* May it run on arrays blocked by channel, and on windows of larger arrays? float32; neither batch nor channels change, and unless
- * elements are only picked (NEAREST) no axis but the last two. */
+/* May it run on arrays blocked by channel, and on windows of larger arrays? float32; neither batch nor channels change. */
 bool ot_resize_blocked_ok(const ot_resize *r, ot_dtype type);
 /* Bytes that a run of so many threads needs besides, for arrays of `chan_block` (0: plain). */
 int64_t ot_resize_scratch(const ot_resize *r, uint32_t chan_block, uint32_t threads);

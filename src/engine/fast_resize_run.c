@@ -8,6 +8,7 @@
 #include "fast_resize.h"
 
 #include "box_leaf.h"
+#include "ref_number.h"
 
 #define ROWS_AT_A_TIME 8 /* of one thread, so that a source row serves its neighbours from the cache */
 
@@ -131,25 +132,49 @@ OT_CLONES static void cross_two(const ot_resize_axis *a, int64_t from, int64_t t
     for (int64_t i = from; i < to; i++) y[i] = w0[i] * x[i0[i]] + w1[i] * x[i1[i]];
 }
 
-OT_CLONES static void cross_pairs(const ot_resize_axis *a, float *restrict y, const float *restrict x)
+/* Outputs 2 i and 2 i + 1 from taps at fixed distances of x[i]. */
+OT_CLONES static void cross_pairs_two(int64_t n, float *restrict y, const float *const *even, const float *const *odd, const float *we,
+                                      const float *wo)
 {
-    int64_t first = 2 * a->even_from, n = a->even_to - a->even_from;
-    const float *e0 = x + a->index[first], *e1 = x + a->index[a->out + first];
-    const float *o0 = x + a->index[first + 1], *o1 = x + a->index[a->out + first + 1];
-    float we0 = a->weight[first], we1 = a->weight[a->out + first], wo0 = a->weight[first + 1], wo1 = a->weight[a->out + first + 1];
-    float *restrict to = y + first;
+    const float *e0 = even[0], *e1 = even[1], *o0 = odd[0], *o1 = odd[1];
     for (int64_t i = 0; i < n; i++) {
-        to[2 * i] = we0 * e0[i] + we1 * e1[i];
-        to[2 * i + 1] = wo0 * o0[i] + wo1 * o1[i];
+        y[2 * i] = we[0] * e0[i] + we[1] * e1[i];
+        y[2 * i + 1] = wo[0] * o0[i] + wo[1] * o1[i];
     }
 }
 
-OT_CLONES static void cross_four(const ot_resize_axis *a, float *restrict y, const float *restrict x)
+OT_CLONES static void cross_pairs_four(int64_t n, float *restrict y, const float *const *even, const float *const *odd, const float *we,
+                                       const float *wo)
+{
+    const float *e0 = even[0], *e1 = even[1], *e2 = even[2], *e3 = even[3], *o0 = odd[0], *o1 = odd[1], *o2 = odd[2], *o3 = odd[3];
+    for (int64_t i = 0; i < n; i++) {
+        y[2 * i] = we[0] * e0[i] + we[1] * e1[i] + we[2] * e2[i] + we[3] * e3[i];
+        y[2 * i + 1] = wo[0] * o0[i] + wo[1] * o1[i] + wo[2] * o2[i] + wo[3] * o3[i];
+    }
+}
+
+static void cross_pairs(const ot_resize_axis *a, float *y, const float *x)
+{
+    const float *even[4], *odd[4];
+    float we[4], wo[4];
+    int64_t first = 2 * a->even_from, n = a->even_to - a->even_from;
+    for (int64_t t = 0; t < a->n_taps; t++) {
+        int64_t k = t * a->out + first;
+        even[t] = x + a->index[k];
+        odd[t] = x + a->index[k + 1];
+        we[t] = a->weight[k];
+        wo[t] = a->weight[k + 1];
+    }
+    if (a->n_taps == 2) cross_pairs_two(n, y + first, even, odd, we, wo);
+    else cross_pairs_four(n, y + first, even, odd, we, wo);
+}
+
+OT_CLONES static void cross_four(const ot_resize_axis *a, int64_t from, int64_t to, float *restrict y, const float *restrict x)
 {
     int64_t n = a->out;
     const int32_t *restrict at = a->index;
     const float *restrict w = a->weight;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = from; i < to; i++)
         y[i] = w[i] * x[at[i]] + w[n + i] * x[at[n + i]] + w[2 * n + i] * x[at[2 * n + i]] + w[3 * n + i] * x[at[3 * n + i]];
 }
 
@@ -191,16 +216,18 @@ OT_CLONES static void cross_pieces(const ot_resize_axis *a, int64_t piece, float
 
 static void cross(const ot_resize_axis *a, int64_t piece, float *y, const float *x)
 {
+    int64_t paired = a->even_to > a->even_from, from = paired ? 2 * a->even_from : a->out, to = paired ? 2 * a->even_to : a->out;
     if (piece > 1) {
         cross_pieces(a, piece, y, x);
-    } else if (a->n_taps == 2 && a->even_to > a->even_from) {
-        cross_two(a, 0, 2 * a->even_from, y, x);
-        cross_pairs(a, y, x);
-        cross_two(a, 2 * a->even_to, a->out, y, x);
-    } else if (a->n_taps == 2) {
-        cross_two(a, 0, a->out, y, x);
+        return;
+    }
+    if (paired) cross_pairs(a, y, x);
+    if (a->n_taps == 2) {
+        cross_two(a, 0, from, y, x);
+        cross_two(a, to, a->out, y, x);
     } else if (a->n_taps == 4) {
-        cross_four(a, y, x);
+        cross_four(a, 0, from, y, x);
+        cross_four(a, to, a->out, y, x);
     } else {
         cross_many(a, y, x);
     }
@@ -211,22 +238,54 @@ static void fill_floats(float *y, int64_t n, float v)
     for (int64_t i = 0; i < n; i++) y[i] = v;
 }
 
-/* Position p on the axis before `last` (which may be unchanged, or not there: `up` NULL). */
-static void weighted_row(const run *u, const ot_resize_axis *up, int64_t p, float *to, const float *from, int64_t step, float *scratch)
+/* Where a row of the output lies on an axis that changes. */
+typedef struct place {
+    const ot_resize_axis *axis;
+    int64_t at, step; /* position; elements from one input position to the next */
+} place;
+
+/* Tap t of a place: its weight; *x moves to its row. */
+static float tap_of(const place *p, int64_t t, const float **x)
+{
+    int64_t k = t * p->axis->out + p->at;
+    *x += p->axis->index[k] * p->step;
+    return p->axis->weight[k];
+}
+
+/* n elements: the sum of the rows that the taps of all places name, two at a time (there are always pairs). */
+static void blend_rows(const place *places, uint32_t n_places, int64_t n, float *to, const float *x)
+{
+    int64_t tap[OT_RANK_MAX] = {0}, taps[OT_RANK_MAX];
+    const place *inner = &places[n_places - 1];
+    bool add = false;
+    for (uint32_t k = 0; k < n_places; k++) taps[k] = places[k].axis->n_taps;
+    do {
+        const float *row = x;
+        float w = 1;
+        for (uint32_t k = 0; k + 1 < n_places; k++) w *= tap_of(&places[k], tap[k], &row);
+        for (int64_t t = 0; t < inner->axis->n_taps; t += 2) {
+            const float *a = row, *b = row;
+            float wa = w * tap_of(inner, t, &a), wb = w * tap_of(inner, t + 1, &b);
+            if (wa == 0 && wb == 0) continue;
+            blend_two(n, to, a, b, wa, wb, add);
+            add = true;
+        }
+    } while (ot_num_next(n_places - 1, taps, tap));
+    if (!add) fill_floats(to, n, 0);
+}
+
+static void weighted_row(const run *u, const place *places, uint32_t n_places, float *to, const float *from, float *scratch)
 {
     const ot_resize_axis *a = &u->r->axes[u->last];
     int64_t n = a->in * u->piece;
-    if (up && up->outside && up->outside[p]) {
-        fill_floats(to, a->out * u->piece, u->r->extrapolation);
-        return;
-    }
-    if (up && !up->same) {
-        float *blended = a->same ? to : scratch;
-        for (int64_t t = 0; t < up->n_taps; t += 2) {
-            int64_t k = t * up->out + p;
-            blend_two(n, blended, from + up->index[k] * step, from + up->index[k + up->out] * step, up->weight[k],
-                      up->weight[k + up->out], t > 0);
+    for (uint32_t k = 0; k < n_places; k++)
+        if (places[k].axis->outside && places[k].axis->outside[places[k].at]) {
+            fill_floats(to, a->out * u->piece, u->r->extrapolation);
+            return;
         }
+    if (n_places > 0) {
+        float *blended = a->same ? to : scratch;
+        blend_rows(places, n_places, n, blended, from);
         from = blended;
     }
     if (a->same) {
@@ -240,34 +299,36 @@ static void weighted_row(const run *u, const ot_resize_axis *up, int64_t p, floa
 
 /* ---- rows ---- */
 
+/* Row `row` of the output: offsets into x and y; what changes on the way becomes a place, or part of the offset (NEAREST). */
+static uint32_t find_row(const run *u, int64_t row, int64_t *at_x, int64_t *at_y, place *places)
+{
+    uint32_t n = 0;
+    *at_x = *at_y = 0;
+    for (uint32_t k = u->last; k-- > 0;) {
+        const ot_resize_axis *a = &u->r->axes[k];
+        int64_t block = k == 1 && u->x->chan_block > 1 ? u->x->chan_block : 1, extent = ot_ceil_div(a->out, block), p = row % extent;
+        row /= extent;
+        *at_y += p * u->y->strides[k];
+        if (a->same) *at_x += p * u->x->strides[k];
+        else if (u->r->mode == OT_RESIZE_NEAREST) *at_x += a->index[p] * u->x->strides[k];
+        else places[n++] = (place){a, p, u->x->strides[k]};
+    }
+    return n;
+}
+
 /* Rows [from, to) of the output; `scratch` is this thread's. */
 static void some_rows(const run *u, int64_t from, int64_t to, float *scratch)
 {
-    const ot_resize *r = u->r;
-    bool nearest = r->mode == OT_RESIZE_NEAREST;
-    int64_t last_source = -1, size = (int64_t)u->size;
+    int64_t last_source = -1, size = (int64_t)u->size, at_x, at_y;
     char *last_row = NULL;
+    place places[OT_RANK_MAX];
     for (int64_t row = from; row < to; row++) {
-        int64_t rest = row, at_x = 0, at_y = 0, above = 0;
-        for (uint32_t k = u->last; k-- > 0;) {
-            const ot_resize_axis *a = &r->axes[k];
-            bool blocks = k == 1 && u->x->chan_block > 1;
-            int64_t extent = blocks ? ot_ceil_div(a->out, u->x->chan_block) : a->out, p = rest % extent;
-            rest /= extent;
-            at_y += p * u->y->strides[k];
-            if (k + 1 == u->last) above = p;
-            if (nearest || a->same) at_x += (a->same ? p : a->index[p]) * u->x->strides[k];
-        }
+        uint32_t n = find_row(u, row, &at_x, &at_y, places);
         char *y = (char *)u->y->data + at_y * size;
         const char *x = (const char *)u->x->data + at_x * size;
-        if (!nearest) {
-            weighted_row(u, u->last > 0 ? &r->axes[u->last - 1] : NULL, above, (float *)y, (const float *)x,
-                         u->last > 0 ? u->x->strides[u->last - 1] : 0, scratch);
-        } else if (at_x == last_source) {
-            memcpy(y, last_row, (size_t)(r->axes[u->last].out * u->piece * size));
-        } else {
-            nearest_row(u, y, x);
-        }
+        if (u->r->mode != OT_RESIZE_NEAREST) weighted_row(u, places, n, (float *)y, (const float *)x, scratch);
+        else if (at_x == last_source) memcpy(y, last_row, (size_t)(u->r->axes[u->last].out * u->piece * size));
+        else nearest_row(u, y, x);
         last_source = at_x;
         last_row = y;
     }

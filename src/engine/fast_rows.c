@@ -2,8 +2,8 @@
  *
  *   axes before | the lane's axis | axes after          [outer, n, inner]
  *
- * inner == 1: a lane is a row. Else lanes stand next to each other: softmax runs over blocks of them side by side, the others turn some
- * lanes into rows, work on these and turn them back. Other element types go to the reference.
+ * inner == 1: a lane is a row. Else lanes stand next to each other: softmax runs over blocks of them side by side, the others turn
+ * some lanes into rows, work on these and turn them back. Other element types go to the reference.
  */
 #include "fast_rows.h"
 
@@ -38,6 +38,7 @@ bool ot_rows_takes(const ot_call *c)
 /* Pieces of the work: rows, or blocks of lanes within each of the outer parts. */
 static void softmax_lanes(const ot_lanes *l, bool logarithm, float *y, const float *x, int threads)
 {
+    (void)threads; /* without OpenMP */
     int64_t block = 256, blocks = (l->inner + block - 1) / block;
     if (l->inner == 1) {
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
@@ -142,8 +143,8 @@ static row_function read_lanes(const ot_call *c, int64_t *axis)
     case OT_OP_Hardmax: return n->version < 13 ? NULL : hardmax;
     case OT_OP_LpNormalization: return order == 1 ? lp_one : order == 2 ? lp_two : NULL;
     case OT_OP_CumSum:
-        if (c->n_in < 2 || !c->in[1] || (c->in[1]->dtype != OT_I64 && c->in[1]->dtype != OT_I32) || !ot_nd_elems(c->in[1], &count) ||
-            count != 1)
+        if (c->n_in < 2 || !c->in[1] || (c->in[1]->dtype != OT_I64 && c->in[1]->dtype != OT_I32) ||
+            !ot_nd_elems(c->in[1], &count) || count != 1)
             return NULL;
         *axis = ot_nd_int(c->in[1], 0);
         if (ot_attr_int(n, "exclusive", 0) != 0) return ot_attr_int(n, "reverse", 0) != 0 ? cumulate_behind : cumulate_before;
@@ -164,6 +165,7 @@ static void turn_and_run(const ot_lanes *l, row_function f, float *y, const floa
 
 static void run_lanes(const ot_lanes *l, row_function f, float *y, const float *x, float *scratch, int threads)
 {
+    (void)threads; /* without OpenMP */
     int64_t blocks = (l->inner + TURNED - 1) / TURNED;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t p = 0; p < l->outer * blocks; p++) {
@@ -187,7 +189,8 @@ ot_status ot_fast_lanes(ot_call *c)
         return ot_kernel_reference(ot_rows_op(c))(c);
     const ot_nd *a = c->in[0];
     int threads = ot_rows_threads(c, 4.0 * (double)l.outer * (double)l.n * (double)l.inner);
-    if (l.inner > 1 && !ot_mul_i64(l.n, (int64_t)sizeof(float) * TURNED * threads, &bytes)) return ot_kernel_reference(ot_rows_op(c))(c);
+    if (l.inner > 1 && !ot_mul_i64(l.n, (int64_t)sizeof(float) * TURNED * threads, &bytes))
+        return ot_kernel_reference(ot_rows_op(c))(c);
     float *scratch = ot_call_scratch(c, (size_t)bytes + 1);
     if (!scratch) return ot_fail_nomem(c->diag);
     OT_TRY(ot_call_output(c, 0, OT_F32, a->rank, a->dims));

@@ -4,8 +4,8 @@
  *
  *     key (32 bits, the first shall be smallest) | position (32 bits)
  *
- * so equal elements stay in order without being looked at. A buffer takes what is smaller than the k-th seen so far; when it is full, the
- * k smallest are selected from it. At the end these are sorted.
+ * so equal elements stay in order without being looked at. A buffer takes what is smaller than the k-th seen so far; when it is
+ * full, the k smallest are selected from it. At the end these are sorted.
  */
 #include "fast_rows.h"
 
@@ -36,7 +36,7 @@ static int64_t arg_of_row(const float *x, int64_t n, float sign, bool last)
     return 0;
 }
 
-enum { SIDE = 64 }; /* lanes side by side */
+enum { SIDE = 256 }; /* lanes side by side */
 
 OT_CLONES static void arg_of_columns(int64_t *to, const float *x, int64_t n, int64_t w, int64_t stride, float sign, bool last)
 {
@@ -59,6 +59,7 @@ OT_CLONES static void arg_of_columns(int64_t *to, const float *x, int64_t n, int
 
 static void run_arg(const ot_lanes *l, int64_t *to, const float *x, float sign, bool last, int threads)
 {
+    (void)threads; /* without OpenMP */
     int64_t block = ot_min(SIDE, l->inner), blocks = (l->inner + block - 1) / block;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t p = 0; p < l->outer * blocks; p++) {
@@ -89,6 +90,8 @@ ot_status ot_fast_arg(ot_call *c)
 }
 
 /* ---- TopK ---- */
+
+enum { BLOCK = 64 }; /* elements that are looked at together */
 
 /* Unsigned numbers in the order of the elements; NaN above all. */
 static inline uint32_t key_of(float v)
@@ -128,22 +131,46 @@ static void select_smallest(uint64_t *v, int64_t n, int64_t k)
     }
 }
 
+/* Has one of BLOCK elements a key of at most `limit`? */
+OT_CLONES static int any_within(const float *x, uint32_t flip, uint32_t limit)
+{
+    int any = 0;
+#pragma omp simd reduction(| : any)
+    for (int i = 0; i < BLOCK; i++) any |= (key_of(x[i]) ^ flip) <= limit;
+    return any;
+}
+
+typedef struct ranking {
+    uint64_t *buffer; /* [capacity > k] */
+    int64_t held, k, capacity;
+    uint64_t limit; /* what is not smaller is not among the k first */
+    uint32_t flip;
+} ranking;
+
+/* Elements [first, end) of a lane. */
+static void rank_some(ranking *r, const float *x, int64_t step, int64_t first, int64_t end)
+{
+    for (int64_t i = first; i < end; i++) {
+        uint64_t v = (uint64_t)(key_of(x[i * step]) ^ r->flip) << 32 | (uint64_t)i;
+        if (v >= r->limit) continue;
+        r->buffer[r->held++] = v;
+        if (r->held < r->capacity) continue;
+        select_smallest(r->buffer, r->held, r->k);
+        r->held = r->k;
+        r->limit = 0;
+        for (int64_t j = 0; j < r->k; j++) r->limit = r->buffer[j] > r->limit ? r->buffer[j] : r->limit;
+    }
+}
+
 /* buffer: [capacity > k] receives the k first of the lane, sorted. */
 static void rank_lane(const float *x, int64_t n, int64_t step, int64_t k, uint32_t flip, uint64_t *buffer, int64_t capacity)
 {
-    int64_t held = 0;
-    uint64_t limit = UINT64_MAX;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t v = (uint64_t)(key_of(x[i * step]) ^ flip) << 32 | (uint64_t)i;
-        if (v >= limit) continue;
-        buffer[held++] = v;
-        if (held < capacity) continue;
-        select_smallest(buffer, held, k);
-        held = k;
-        limit = buffer[0];
-        for (int64_t j = 1; j < k; j++) limit = buffer[j] > limit ? buffer[j] : limit;
+    ranking r = {.buffer = buffer, .k = k, .capacity = capacity, .limit = UINT64_MAX, .flip = flip};
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        bool skip = step == 1 && n - at >= BLOCK && r.limit != UINT64_MAX && !any_within(x + at, flip, (uint32_t)(r.limit >> 32));
+        if (!skip) rank_some(&r, x, step, at, ot_min(n, at + BLOCK));
     }
-    if (held > k) select_smallest(buffer, held, k);
+    if (r.held > k) select_smallest(buffer, r.held, k);
     qsort(buffer, (size_t)k, sizeof *buffer, by_number);
 }
 
@@ -159,6 +186,7 @@ typedef struct topk {
 
 static void run_topk(const topk *t, int threads)
 {
+    (void)threads; /* without OpenMP */
     int64_t inner = t->l.inner, lanes = t->l.outer * inner;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t p = 0; p < lanes; p++) {

@@ -112,8 +112,8 @@ COLUMNS(sum_columns, a + x)
 COLUMNS(abs_columns, a + fabsf(x))
 COLUMNS(square_columns, a + x *x)
 COLUMNS(product_columns, a *x)
-COLUMNS(most_columns, (x > a) | (x != x) ? x : a)
-COLUMNS(least_columns, (x < a) | (x != x) ? x : a)
+COLUMNS(most_columns, ((x > a) | (x != x)) ? x : a)
+COLUMNS(least_columns, ((x < a) | (x != x)) ? x : a)
 COLUMNS(exp_columns, a + ot_rows_exp(x - shift[i]))
 #undef COLUMNS
 

@@ -1,11 +1,20 @@
-/* Rows folded into one number, and rows folded element by element into accumulators: what reductions and global pools are made of. */
+/* Rows folded into one number, and rows folded element by element into accumulators: what reductions and global pools are
+ * made of. */
 #ifndef OT_ENGINE_FAST_ROWS_FOLD_H
 #define OT_ENGINE_FAST_ROWS_FOLD_H
 
 #include "fast_rows.h"
 #include "ref_reduce.h"
 
-typedef enum ot_fold { OT_FOLD_SUM, OT_FOLD_ABS, OT_FOLD_SQUARE, OT_FOLD_PRODUCT, OT_FOLD_MOST, OT_FOLD_LEAST, OT_FOLD_EXP } ot_fold;
+typedef enum ot_fold {
+    OT_FOLD_SUM,
+    OT_FOLD_ABS,
+    OT_FOLD_SQUARE,
+    OT_FOLD_PRODUCT,
+    OT_FOLD_MOST,
+    OT_FOLD_LEAST,
+    OT_FOLD_EXP
+} ot_fold;
 
 /* What folding nothing gives. */
 double ot_fold_start(ot_fold f);

@@ -1,5 +1,5 @@
-/* Gelu, BiasGelu and FastGelu of com.microsoft: act(x + bias), bias along the last axis. They have no reference: what is no float32 is
- * refused.
+/* Gelu, BiasGelu and FastGelu of com.microsoft: act(x + bias), bias along the last axis. They have no reference: what is no
+ * float32 is refused.
  */
 #include "fast_rows.h"
 
@@ -22,6 +22,7 @@ ot_status ot_fast_gelu(ot_call *c)
     float *y = c->out[0]->data;
     const float *from = x->data, *add = bias ? bias->data : NULL;
     int threads = ot_rows_threads(c, 8.0 * (double)n);
+    (void)threads; /* without OpenMP */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t at = 0; at < n; at += row) ot_rows_activate(y + at, from + at, add, ot_min(row, n - at), act);
     return OT_OK;

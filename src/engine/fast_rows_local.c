@@ -58,6 +58,7 @@ ot_status ot_fast_mean_variance(ot_call *c)
     for (uint32_t d = 0; d < x->rank; d++) n_out *= reduced[d] ? 1 : x->dims[d];
     float *y = c->out[0]->data;
     int threads = ot_rows_threads(c, 3.0 * (double)elems);
+    (void)threads; /* without OpenMP */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t p = 0; p < n_out; p++) {
         int64_t at = ot_rm_counter_at(&kept, p);
@@ -123,6 +124,7 @@ ot_status ot_fast_lrn(ot_call *c)
     const float *from = x->data;
     int64_t blocks = (l.inner + POSITIONS - 1) / POSITIONS;
     int threads = ot_rows_threads(c, 8.0 * (double)lanes.outer * (double)l.channels * (double)l.inner);
+    (void)threads; /* without OpenMP */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t p = 0; p < lanes.outer * blocks; p++) {
         int64_t k = p % blocks * POSITIONS, at = p / blocks * l.channels * l.inner + k;

@@ -2,7 +2,7 @@
  *
  *   LayerNormalization, RMSNormalization       rows: all axes from `axis` on; scale and shift one number an element
  *   SkipLayerNormalization (com.microsoft)     the same of input + skip + bias, a sum that is an output, too
- *   InstanceNormalization, GroupNormalization  [sample][group][channels of the group * positions]; scale and shift one number a channel
+ *   InstanceNormalization, GroupNormalization  [sample][group][channels of the group * positions]; scale and shift one a channel
  *
  * What is no float32, or is scaled in other shapes, goes to the reference; SkipLayerNormalization has none and is refused instead.
  */
@@ -67,9 +67,11 @@ ot_status ot_fast_layer_norm(ot_call *c)
     norm.epsilon = ot_attr_float(c->node, "epsilon", 1e-5f);
     const float *from = x->data;
     int threads = ot_rows_threads(c, 2.0 * (double)l.outer * (double)l.n);
+    (void)threads; /* without OpenMP */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t r = 0; r < l.outer; r++)
-        ot_rows_layernorm(y + r * l.n, from + r * l.n, 1, l.n, l.n, l.n, &norm, mean ? mean + r : NULL, inverse ? inverse + r : NULL);
+        ot_rows_layernorm(y + r * l.n, from + r * l.n, 1, l.n, l.n, l.n, &norm, mean ? mean + r : NULL,
+                          inverse ? inverse + r : NULL);
     return OT_OK;
 }
 
@@ -137,6 +139,7 @@ ot_status ot_fast_skip_layer_norm(ot_call *c)
     }
     if (!s.y && !s.sum) return OT_OK;
     int threads = ot_rows_threads(c, 3.0 * (double)s.rows * (double)s.n);
+    (void)threads; /* without OpenMP */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t r = 0; r < s.rows; r++) skip_row(&s, r);
     return OT_OK;
@@ -191,6 +194,7 @@ ot_status ot_fast_channel_norm(ot_call *c)
     if (!ot_rows_wants(c, 0)) return OT_OK;
     float *y = c->out[0]->data;
     int threads = ot_rows_threads(c, 3.0 * (double)k.parts * (double)k.group * (double)k.inner);
+    (void)threads; /* without OpenMP */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t p = 0; p < k.parts; p++) normalise_part(&k, p, y, x->data);
     return OT_OK;

@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-enum { COLUMNS = 256, CHUNK = 32 }; /* outputs side by side; rows that are summed in float before double takes over */
+enum { COLUMNS = 1024, CHUNK = 32 }; /* outputs side by side; rows that are summed in float before double takes over */
 
 typedef struct reduction {
     ot_op op;
@@ -128,9 +128,12 @@ static void reduce_ints(const reduction *r, int64_t to, int64_t w, int64_t step)
 
 static void run_reduction(const reduction *r, int64_t n_out, int threads)
 {
+    (void)threads; /* without OpenMP */
     bool floats = r->in->dtype == OT_F32, rows = r->gone.rank > 0 && r->gone.steps[r->gone.rank - 1] == 1;
     int64_t wide = r->kept.rank > 0 && !rows ? r->kept.dims[r->kept.rank - 1] : 1;
-    int64_t block = ot_min(wide, COLUMNS), blocks = (wide + block - 1) / block;
+    int64_t share = (wide + threads - 1) / threads, block = ot_min(n_out == wide ? ot_max(share, 64) : wide, COLUMNS);
+    block = ot_min(block, wide);
+    int64_t blocks = (wide + block - 1) / block;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t p = 0; p < n_out / wide * blocks; p++) {
         int64_t at = p % blocks * block, to = p / blocks * wide + at, w = ot_min(block, wide - at);
@@ -215,6 +218,7 @@ ot_status ot_fast_global_pool(ot_call *c)
     float *y = c->out[0]->data;
     const float *from = x->data;
     int threads = ot_rows_threads(c, (double)l.outer * (double)l.n);
+    (void)threads; /* without OpenMP */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t p = 0; p < l.outer; p++) {
         double v = ot_fold_row(most ? OT_FOLD_MOST : OT_FOLD_SUM, from + p * l.n, l.n, 0);

@@ -8,7 +8,7 @@
 #include <omp.h>
 #endif
 
-#define COLUMNS 64 /* lanes that are computed side by side */
+enum { COLUMNS = 256, COLUMNS_LEAST = 32 }; /* lanes that are computed side by side: as many as the first cache levels hold */
 
 int ot_rows_threads(const ot_call *c, double work)
 {
@@ -97,8 +97,8 @@ static inline void columns_largest(const float *x, int64_t n, int64_t w, int64_t
 }
 
 /* exp(x - most) into dst unless it is NULL; sums into total. */
-static inline void columns_exp(float *dst, const float *x, int64_t n, int64_t w, int64_t dst_stride, int64_t stride, const float *most,
-                               float *total)
+static inline void columns_exp(float *dst, const float *x, int64_t n, int64_t w, int64_t dst_stride, int64_t stride,
+                               const float *most, float *total)
 {
     float sum[COLUMNS];
     for (int64_t k = 0; k < w; k++) total[k] = 0;
@@ -131,10 +131,17 @@ OT_CLONES static void softmax_block(float *dst, const float *x, int64_t n, int64
     }
 }
 
+static int64_t columns_at_once(int64_t n)
+{
+    int64_t fit = 32768 / (n > 0 ? n : 1) / 16 * 16;
+    return fit > COLUMNS ? COLUMNS : fit < COLUMNS_LEAST ? COLUMNS_LEAST : fit;
+}
+
 void ot_rows_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns, int64_t dst_stride, int64_t src_stride)
 {
-    for (int64_t k = 0; k < columns; k += COLUMNS)
-        softmax_block(dst + k, src + k, n, ot_min(COLUMNS, columns - k), dst_stride, src_stride);
+    int64_t w = columns_at_once(n);
+    for (int64_t k = 0; k < columns; k += w)
+        softmax_block(dst + k, src + k, n, ot_min(w, columns - k), dst_stride, src_stride);
 }
 
 OT_CLONES static void log_softmax_block(float *dst, const float *x, int64_t n, int64_t w, int64_t dst_stride, int64_t stride)
@@ -151,8 +158,9 @@ OT_CLONES static void log_softmax_block(float *dst, const float *x, int64_t n, i
 
 void ot_rows_log_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns, int64_t dst_stride, int64_t src_stride)
 {
-    for (int64_t k = 0; k < columns; k += COLUMNS)
-        log_softmax_block(dst + k, src + k, n, ot_min(COLUMNS, columns - k), dst_stride, src_stride);
+    int64_t w = columns_at_once(n);
+    for (int64_t k = 0; k < columns; k += w)
+        log_softmax_block(dst + k, src + k, n, ot_min(w, columns - k), dst_stride, src_stride);
 }
 
 /* ---- normalisation ---- */

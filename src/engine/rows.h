@@ -7,8 +7,8 @@
  *   matrices      B [k, n] is packed into panels of 16 columns, each [k][16], the last filled up with zeros;
  *                 a tile of 6 x 16 sums stays in registers while k runs
  *
- * What is here runs on the calling thread; kernels (fast_rows*.c, fast_product*.c) and the executor share it out. Long sums are taken
- * in vector lanes over blocks of OT_ROWS_BLOCK elements, and the blocks in double.
+ * What is here runs on the calling thread; kernels (fast_rows*.c, fast_product*.c) and the executor share it out. Long sums are
+ * taken in vector lanes over blocks of OT_ROWS_BLOCK elements, and the blocks in double.
  */
 #ifndef OT_ENGINE_ROWS_H
 #define OT_ENGINE_ROWS_H

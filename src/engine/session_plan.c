@@ -122,7 +122,7 @@ static ot_status pack(ot_prog *p)
     if (p->n_items > VALUES_FEW) o.step_limit = ot_max(STEPS_MIN, (int64_t)STEPS * VALUES_FEW / p->n_items);
     OT_TRY(ot_pack(&problem, &o, p->s->d, p->offsets, &r));
     OT_TRY(ot_pack_check(&problem, p->offsets, 0, NULL, p->s->d));
-    p->arena_bytes = ot_ceil_div(r.height, OT_ARENA_ALIGN) * OT_ARENA_ALIGN;
+    p->arena_bytes = r.height;
     return OT_OK;
 }
 

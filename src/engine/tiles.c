@@ -350,7 +350,7 @@ static ot_status hire(lw_pass *l, ot_tiles *t, tile_class *class)
     for (uint32_t w = 0; w < t->n_workers; w++) {
         if (w > 0) OT_TRY(ot_prog_new(l->p->s, first->g, l->p, 1, NULL, &class->workers[w]));
         OT_TRY(ot_prog_plan(class->workers[w]));
-        t->stride = ot_max(t->stride, class->workers[w]->arena_bytes);
+        t->stride = ot_max(t->stride, ot_ceil_div(class->workers[w]->arena_bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN);
     }
     return OT_OK;
 }

@@ -27,6 +27,7 @@
 
 #define LINE 16 /* floats of a cache line */
 #define ROWS 6  /* tiles that a product takes at once */
+#define WORKERS_MAX 1024
 #define V_BYTES ((int64_t)200 << 10)
 #define U_OWN (256 << 10) /* bytes of U that stay in a core's cache */
 #define U_NEAR ((int64_t)3 << 20) /* held by a cache that a few cores share, or by a core's own */
@@ -41,6 +42,7 @@ struct ot_winograd {
     int64_t strip;             /* tiles of a strip */
     int64_t group;             /* blocks of output channels of a group */
     int64_t v_pos, m_pos;      /* floats between positions in V and M */
+    int64_t workers;           /* threads that have something to do */
     bool shared;               /* threads work at one strip together */
     int64_t v_floats;          /* of a strip: once if shared, else for each thread */
     int64_t worker_floats;     /* scratch of a thread: M of a group, columns */
@@ -96,20 +98,23 @@ static void transform_weights(int64_t m, double g[8][3], const float *w, double 
             *u = (float)(scale * (rows[i][0] * g[j][0] + rows[i][1] * g[j][1] + rows[i][2] * g[j][2]));
 }
 
+/* Blocks of output channels outside, then channels: what is written for the lanes of a block lies together. */
 static void fill_weights(ot_winograd *w, const ot_winograd_spec *s)
 {
     int64_t channels = s->in_channels, b = w->b;
     double g[8][3];
     transform_rows(w->m, g);
-    for (int64_t k = 0; k < s->out_channels; k++) {
-        int64_t kb = k / b, first = kb / w->group * w->group, blocks = ot_min(w->group, w->k_blocks - first);
+    for (int64_t kb = 0; kb < w->k_blocks; kb++) {
+        int64_t first = kb / w->group * w->group, blocks = ot_min(w->group, w->k_blocks - first);
         int64_t pair = (kb - first) / 2 * 2, wide = ot_min(2, blocks - pair) * b; /* floats of a channel of this pair of blocks */
-        float *u = w->u + first * b * channels * w->positions + pair * b * channels + (kb - first - pair) * b + k % b;
+        float *u = w->u + first * b * channels * w->positions + pair * b * channels + (kb - first - pair) * b;
+        int64_t end = ot_min((kb + 1) * b, s->out_channels);
         for (int64_t c = 0; c < channels; c++)
-            transform_weights(w->m, g, s->weights + (k * channels + c) * 9, s->scale ? (double)s->scale[k] : 1, u + c * wide,
-                              channels * blocks * b);
-        w->bias[k] = s->bias ? s->bias[k] : 0;
+            for (int64_t k = kb * b; k < end; k++)
+                transform_weights(w->m, g, s->weights + (k * channels + c) * 9, s->scale ? (double)s->scale[k] : 1,
+                                  u + c * wide + k % b, channels * blocks * b);
     }
+    for (int64_t k = 0; s->bias && k < s->out_channels; k++) w->bias[k] = s->bias[k];
 }
 
 /* ---- what is chosen ---- */
@@ -158,17 +163,19 @@ static double weight_cycles(double bytes, double threads)
     return bytes <= U_OWN ? 0 : bytes <= U_NEAR ? bytes / 16 / threads : bytes / 7.5 / fmin(threads, 2);
 }
 
-/* Two vectors are multiplied in a cycle; a product of `channels` steps takes two more to begin and to end. */
+/* Two vectors are multiplied in a cycle, given four tiles at once; a product of `channels` steps takes as long as two more. */
 static double winograd_cycles(const ot_winograd_spec *s, const ot_wino_choice *way)
 {
     int64_t b = way->code->block, positions = (way->m + 2) * (way->m + 2), tiles = tiles_of(s, way->m);
     double k_blocks = (double)ceil_div(s->out_channels, b), c_blocks = (double)ceil_div(s->in_channels, b);
-    double fill = (double)way->strip / (double)(ceil_div(way->strip, ROWS) * ROWS); /* of the register blocks */
-    double product = (double)positions * ceil(k_blocks / 2) * (double)(s->in_channels + 2) / (0.92 * (0.5 + 0.5 * fill));
+    double rows = (double)way->strip / (double)ceil_div(way->strip, ROWS); /* tiles at once */
+    double product = (double)positions * ceil(k_blocks / 2) * (double)(s->in_channels + 2) / (0.92 * fmin(rows / 4, 1));
     double tile = product + c_blocks * input_cycles[way->m / 2 - 1] + k_blocks * output_cycles[way->m / 2 - 1];
     double u_bytes = (double)positions * (double)s->in_channels * k_blocks * (double)b * sizeof(float);
-    double threads = fmax(s->threads, 1), strips = (double)ceil_div(tiles, way->strip);
-    return (double)tiles * tile / threads + strips * weight_cycles(u_bytes, threads);
+    int64_t threads = ot_max(s->threads, 1), strips = ceil_div(tiles, way->strip);
+    int64_t parts = way->shared ? ceil_div(ceil_div(s->out_channels, b), way->group) : ot_max(strips, 1);
+    double share = (double)ceil_div(parts, threads) / (double)parts; /* of the thread with the most */
+    return (double)tiles * tile * share + (double)strips * weight_cycles(u_bytes, (double)threads);
 }
 
 /* A good direct convolution multiplies two vectors in a cycle 85 times out of 100, and leaves out rows of zeros. */
@@ -201,7 +208,6 @@ ot_wino_choice ot_wino_choose(const ot_winograd_spec *s)
 static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_choice *way)
 {
     *w = (ot_winograd){.s = *s, .code = way->code, .m = way->m, .positions = (way->m + 2) * (way->m + 2), .shared = way->shared};
-    w->s.threads = (uint32_t)ot_max(s->threads, 1);
     w->s.weights = w->s.scale = w->s.bias = NULL;
     w->b = w->code->block;
     w->c_blocks = ceil_div(s->in_channels, w->b);
@@ -211,6 +217,8 @@ static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_cho
     w->tiles = tiles_of(s, w->m);
     w->group = ot_min(way->group, w->k_blocks);
     w->strip = ot_max(ot_min(way->strip, w->tiles), 1);
+    int64_t parts = way->shared ? ot_max(w->c_blocks, ceil_div(w->k_blocks, w->group)) : ceil_div(w->tiles, w->strip);
+    w->workers = ot_max(ot_min(ot_min(s->threads, parts), WORKERS_MAX), 1);
     w->v_pos = odd_lines(w->c_blocks * w->strip * w->b);
     w->m_pos = odd_lines(w->group * w->strip * w->b);
     w->v_floats = w->positions * w->v_pos;
@@ -275,14 +283,13 @@ int64_t ot_winograd_weight_bytes(const ot_winograd *w)
 
 int64_t ot_winograd_scratch(const ot_winograd *w)
 {
-    int64_t threads = w->s.threads;
-    return ((w->shared ? 1 : threads) * w->v_floats + threads * w->worker_floats) * (int64_t)sizeof(float);
+    return ((w->shared ? 1 : w->workers) * w->v_floats + w->workers * w->worker_floats) * (int64_t)sizeof(float);
 }
 
 bool ot_winograd_pays(const ot_winograd_spec *s)
 {
     if (!sizes_fit(s) || code_for_machine() == &ot_wino_plain) return false;
-    if (2 * s->in_channels < code_for_machine()->block) return false; /* a direct convolution reads so few as they come, unblocked */
+    if (2 * s->in_channels < code_for_machine()->block) return false; /* a direct convolution takes so few without blocks */
     ot_wino_choice way = ot_wino_choose(s);
     return winograd_cycles(s, &way) < 0.9 * direct_cycles(s);
 }
@@ -418,11 +425,11 @@ static void run_shared(const wino_run *r, float *scratch, int threads)
     }
 }
 
-void ot_winograd_run(const ot_winograd *w, const float *src, const int64_t src_strides[3], float *dst, const int64_t dst_strides[3],
-                     const float *residual, void *scratch)
+void ot_winograd_run(const ot_winograd *w, const float *src, const int64_t src_strides[3], float *dst,
+                     const int64_t dst_strides[3], const float *residual, void *scratch)
 {
     wino_run r = {w, src, w->s.residual ? residual : NULL, dst, src_strides, dst_strides};
-    int threads = in_parallel() ? 1 : (int)w->s.threads;
+    int threads = in_parallel() ? 1 : (int)w->workers;
     if (w->shared)
         run_shared(&r, scratch, threads);
     else

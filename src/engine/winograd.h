@@ -3,7 +3,9 @@
  *
  *   input tiles 6x6 --B'dB--> V[36][tiles][C]  --36 products with U[36][C][K]-->  M[36][tiles][K] --A'mA--> 4x4 outputs
  *
- * float32, channel-blocked arrays in and out (ot_nd.chan_block, ot_simd_block()), groups 1.
+ * float32, channel-blocked arrays in and out (ot_nd.chan_block, ot_simd_block()), groups 1. Small maps take F(2x2, 3x3), large ones
+ * F(6x6, 3x3) where that is faster. An input that is no number, or infinite, makes the outputs that it reaches NaN or infinite, and
+ * perhaps others of the same tiles.
  */
 #ifndef OT_ENGINE_WINOGRAD_H
 #define OT_ENGINE_WINOGRAD_H

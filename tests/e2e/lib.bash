@@ -1,6 +1,7 @@
 # Shared by the end-to-end tests: a scratch folder, small models, checks that name what failed.
 # TOOL, PYTHON and BUILD come from the Makefile; from the command line the defaults are those of `make`.
 set -u
+export ONNX_TILE_CACHE=off
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 TOOL=${TOOL:-$root/build/onnx-tile}
 PYTHON=${PYTHON:-$root/.venv/bin/python}

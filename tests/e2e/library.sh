@@ -8,6 +8,21 @@ expect 0 "$PYTHON" "$root/scripts/compare.py" --rounds 1 "$tmp/vgg16_head.onnx" 
 expect 1 "$BUILD/examples/optimise" "$tmp/absent.onnx" "$tmp/t2.onnx"
 [ ! -e "$tmp/t2.onnx" ] || fail "an output for an absent input"
 
+# sessions: the same sums from the original and the tiled model, at one and two threads
+if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then
+    expect 2 "$BUILD/examples/run_session" "$tmp/vgg16_head.onnx"
+    grep -q 'lacks the native engine' "$tmp/err" || fail "no word of the engine: $(cat "$tmp/err")"
+else
+    expect 0 "$BUILD/examples/run_session" "$tmp/vgg16_head.onnx"
+    cp "$tmp/out" "$tmp/sums"
+    grep -q ' sum [0-9]' "$tmp/sums" || fail "no sums: $(cat "$tmp/sums")"
+    expect 0 "$BUILD/examples/run_session" "$tmp/t.onnx" 2
+    "$PYTHON" -c 'import sys
+a, b = ([float(x.split()[-1]) for x in open(f)] for f in sys.argv[1:])
+assert len(a) == len(b) and all(abs(x - y) <= 1e-4 * abs(x) for x, y in zip(a, b)), (a, b)' "$tmp/sums" "$tmp/out" || fail "the tiled model gives other sums"
+    expect 1 "$BUILD/examples/run_session" "$tmp/absent.onnx"
+fi
+
 # install, then build the example against what was installed
 (cd "$root" && make -s install BUILD="$BUILD" PREFIX=/usr DESTDIR="$tmp/dest") >"$tmp/log" 2>&1 || fail "make install: $(cat "$tmp/log")"
 for f in bin/onnx-tile lib/libonnxtile.a include/onnx_tile.h lib/pkgconfig/onnxtile.pc share/man/man1/onnx-tile.1 share/onnx-tile/target.xsd; do

@@ -1,7 +1,7 @@
 /* For tests of fast kernels: one node on arrays of the test, run by the kernel of a table; random arrays; comparison with doubles.
  *
- * Sessions are made of reference kernels, and the kernel under test is put into the step: so it is this kernel that runs, whatever the
- * engine would choose.
+ * Sessions are made of reference kernels, and the kernel under test is put into the step: so it is this kernel that runs, whatever
+ * the engine would choose.
  */
 #ifndef TEST_FAST_CHECK_H
 #define TEST_FAST_CHECK_H
@@ -76,7 +76,8 @@ static inline ot_status fast_try(fast_run *r, int opset, const char *node, uint3
     w = (size_t)snprintf(r->what, sizeof r->what, "%s, opset %d, %u threads", node, opset, threads);
     for (uint32_t k = 0; k < r->n_in; k++) {
         at += (size_t)snprintf(text + at, sizeof text - at, "input %%%c : %s\n", 'a' + (int)k, ot_dtype_name(r->in[k].dtype));
-        w += (size_t)snprintf(r->what + w, sizeof r->what - w, ", %s", ot_dims_text(r->in[k].rank, r->in[k].dims, dims, sizeof dims));
+        w += (size_t)snprintf(r->what + w, sizeof r->what - w, ", %s",
+                              ot_dims_text(r->in[k].rank, r->in[k].dims, dims, sizeof dims));
     }
     for (uint32_t k = 0; k < r->n_out; k++) at += (size_t)snprintf(text + at, sizeof text - at, "%s%%y%u", k ? ", " : "", k);
     at += (size_t)snprintf(text + at, sizeof text - at, " = %s\n", node);
@@ -107,7 +108,8 @@ static inline void fast_close(fast_run *r)
 }
 
 /* Output k has this shape and these numbers: within `rel` of themselves and `abs` besides. */
-static inline void fast_same(const fast_run *r, uint32_t k, uint32_t rank, const int64_t *dims, const double *want, double rel, double abs)
+static inline void fast_same(const fast_run *r, uint32_t k, uint32_t rank, const int64_t *dims, const double *want, double rel,
+                             double abs)
 {
     const ot_nd *got = &r->out[k];
     char a[200], b[200];

@@ -381,6 +381,75 @@ static void gathers_nd(void **state)
     }
 }
 
+/* ---- numbers ---- */
+
+static void casts(void **state)
+{
+    static const ot_dtype types[] = {OT_F32, OT_F16, OT_I64, OT_I32, OT_U8, OT_I8, OT_BOOL, OT_F64};
+    (void)state;
+    for (int i = 0; i < 3 * ROUNDS; i++) {
+        int64_t dims[3];
+        node_case t = new_case(OT_OP_Cast, 19);
+        uint32_t rank = any_dims(0, 3, dims);
+        ot_nd *a = add_input(&t, types[below(8)], rank, dims);
+        int64_t n;
+        assert_true(ot_nd_elems(a, &n));
+        for (int64_t k = 0; k < n && a->dtype == OT_F32; k++) { /* everything there is: huge, subnormal, halfway, infinite, no number */
+            uint32_t bits = (uint32_t)below(INT64_C(1) << 31) << 1 | (uint32_t)below(2);
+            if (below(2)) bits = (bits & 0x8001ffffu) | (uint32_t)between(100, 145) << 23;
+            if (!below(4)) bits &= 0xfffff000u;
+            memcpy((char *)a->data + 4 * k, &bits, sizeof bits);
+        }
+        snprintf(t.attrs, sizeof t.attrs, "to=%d", (int)types[below(8)]);
+        check_both(&t);
+    }
+}
+
+/* Dims that broadcast to `dims`, into `to`; returns their rank. */
+static uint32_t shrunk(uint32_t rank, const int64_t *dims, int64_t *to)
+{
+    uint32_t skip = (uint32_t)below(rank + 1) * !below(3);
+    for (uint32_t k = skip; k < rank; k++) to[k - skip] = below(3) ? dims[k] : 1;
+    return rank - skip;
+}
+
+static void integers(void **state)
+{
+    static const ot_op ops[] = {OT_OP_Add, OT_OP_Sub, OT_OP_Mul, OT_OP_Equal, OT_OP_Less, OT_OP_LessOrEqual, OT_OP_Greater, OT_OP_GreaterOrEqual};
+    (void)state;
+    for (int i = 0; i < 3 * ROUNDS; i++) {
+        int64_t dims[4], part[4];
+        node_case t = new_case(ops[below(8)], 16);
+        ot_dtype type = below(2) ? OT_I64 : below(5) ? OT_I32 : OT_F32;
+        uint32_t rank = any_dims(0, 4, dims), n = shrunk(rank, dims, part);
+        add_input(&t, type, n, part);
+        n = shrunk(rank, dims, part);
+        if (n > 0 && !below(20)) part[0]++;
+        ot_nd *b = add_input(&t, type, n, part);
+        int64_t elems, a_elems;
+        assert_true(ot_nd_elems(b, &elems) && ot_nd_elems(&t.in[0], &a_elems));
+        if (elems <= a_elems && below(2)) memcpy(b->data, t.in[0].data, (size_t)elems * ot_dtype_bytes(type)); /* some are equal */
+        check_both(&t);
+    }
+}
+
+static void wheres(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t dims[4], part[4];
+        node_case t = new_case(OT_OP_Where, 16);
+        ot_dtype type = any_type();
+        uint32_t rank = any_dims(0, 4, dims), n = shrunk(rank, dims, part);
+        add_input(&t, OT_BOOL, n, part);
+        n = shrunk(rank, dims, part);
+        add_input(&t, type, n, part);
+        n = shrunk(rank, dims, part);
+        add_input(&t, type, n, part);
+        check_both(&t);
+    }
+}
+
 /* ---- resampling ---- */
 
 static const char *one_of(const char *const *names, int64_t n)
@@ -388,7 +457,7 @@ static const char *one_of(const char *const *names, int64_t n)
     return names[below(n)];
 }
 
-/* Attributes of a Resize of all modes; roi, scales and sizes for the last two axes, seldom for others. */
+/* Attributes of a Resize of all modes; roi, scales and sizes for the last two axes, at times for others. */
 static void random_resize(node_case *t, uint32_t rank, const int64_t *dims)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"}, *const policies[] = {"stretch", "not_larger", "not_smaller"};
@@ -406,7 +475,7 @@ static void random_resize(node_case *t, uint32_t rank, const int64_t *dims)
     int64_t sizes[5], n_roi = 2 * rank, n_scales = rank;
     float scales[5], roi[10];
     for (uint32_t k = 0; k < rank; k++) {
-        bool changes = k + 2 >= rank ? below(5) > 0 : !below(20);
+        bool changes = k + 2 >= rank ? below(5) > 0 : !below(5);
         scales[k] = changes ? (float)usual[below(9)] : 1;
         sizes[k] = ot_max(1, (int64_t)(scales[k] * (float)dims[k]));
         roi[k] = (float)below(3) / 8;
@@ -522,7 +591,7 @@ int main(void)
         cmocka_unit_test(transposes), cmocka_unit_test(slices),          cmocka_unit_test(splits), cmocka_unit_test(concats),
         cmocka_unit_test(expansions), cmocka_unit_test(tiles),           cmocka_unit_test(pads),   cmocka_unit_test(depth_and_space),
         cmocka_unit_test(gathers),    cmocka_unit_test(gathers_nd),      cmocka_unit_test(resizes), cmocka_unit_test(old_resizes),
-        cmocka_unit_test(blocked_resizes),
+        cmocka_unit_test(blocked_resizes), cmocka_unit_test(casts),      cmocka_unit_test(integers), cmocka_unit_test(wheres),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }

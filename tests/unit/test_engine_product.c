@@ -66,8 +66,10 @@ static int64_t batch_base(const ot_nd *a, uint32_t own, uint32_t batch_rank, con
 /* alpha * a * b by definition, for operands of any rank and strides. */
 static double *product_of(const ot_nd *a, const ot_nd *b, double alpha, uint32_t *rank, int64_t *dims, double *size)
 {
-    uint32_t own_a = a->rank > 1 ? 2 : 1, own_b = b->rank > 1 ? 2 : 1, ra = a->rank - own_a, rb = b->rank - own_b, r = ra > rb ? ra : rb;
-    int64_t k = a->dims[a->rank - 1], m = own_a == 2 ? a->dims[a->rank - 2] : 1, n = own_b == 2 ? b->dims[b->rank - 1] : 1, count = 1;
+    uint32_t own_a = a->rank > 1 ? 2 : 1, own_b = b->rank > 1 ? 2 : 1, ra = a->rank - own_a, rb = b->rank - own_b,
+             r = ra > rb ? ra : rb;
+    int64_t k = a->dims[a->rank - 1], m = own_a == 2 ? a->dims[a->rank - 2] : 1, n = own_b == 2 ? b->dims[b->rank - 1] : 1,
+            count = 1;
     for (uint32_t d = 0; d < r; d++) {
         int64_t da = d + ra >= r ? a->dims[d + ra - r] : 1, db = d + rb >= r ? b->dims[d + rb - r] : 1;
         dims[d] = da == 1 ? db : da;
@@ -274,7 +276,8 @@ static void gemm(void **state)
         r.in[0] = FAST_ARRAY(OT_F32, ta ? k : m, ta ? m : k);
         r.in[1] = FAST_ARRAY(OT_F32, tb ? n : k, tb ? k : n);
         r.in[2] = fast_array(OT_F32, bias_rank, bias + 2 - bias_rank);
-        snprintf(node, sizeof node, "Gemm(%%a, %%b%s) {transA=%d, transB=%d, alpha=1.5, beta=-0.5}", r.n_in == 3 ? ", %c" : "", ta, tb);
+        snprintf(node, sizeof node, "Gemm(%%a, %%b%s) {transA=%d, transB=%d, alpha=1.5, beta=-0.5}", r.n_in == 3 ? ", %c" : "", ta,
+                 tb);
         fast_right(&r, 13, node, round % 3 ? 1 : 3);
         ot_nd a = exchanged_view(&r.in[0], ta), b = exchanged_view(&r.in[1], tb);
         uint32_t rank;
@@ -347,14 +350,15 @@ static void attention(void **state)
 {
     (void)state;
     for (int round = 0; round < 24; round++) {
-        int64_t batch = 1 + fast_random(2), kv = 1 + fast_random(2), heads = kv * (1 + fast_random(2)), length = 1 + fast_random(150),
-                total = 1 + fast_random(150), size = 1 + fast_random(20);
+        int64_t batch = 1 + fast_random(2), kv = 1 + fast_random(2), heads = kv * (1 + fast_random(2)),
+                length = 1 + fast_random(150), total = 1 + fast_random(150), size = 1 + fast_random(20);
         int mask = round % 3; /* none, float for all heads, bool for each sample */
         bool causal = round % 4 == 3, flat = round % 2;
         char node[200];
         fast_run r = {.n_in = mask ? 4 : 3, .n_out = 1};
         r.in[0] = flat ? FAST_ARRAY(OT_F32, batch, length, heads * size) : FAST_ARRAY(OT_F32, batch, heads, length, size);
-        for (int i = 1; i < 3; i++) r.in[i] = flat ? FAST_ARRAY(OT_F32, batch, total, kv * size) : FAST_ARRAY(OT_F32, batch, kv, total, size);
+        for (int i = 1; i < 3; i++)
+            r.in[i] = flat ? FAST_ARRAY(OT_F32, batch, total, kv * size) : FAST_ARRAY(OT_F32, batch, kv, total, size);
         r.in[3] = mask == 1 ? FAST_ARRAY(OT_F32, length, total) : FAST_ARRAY(OT_I64, batch, 1, 1, total);
         if (mask == 2) {
             r.in[3].dtype = OT_BOOL;
@@ -363,8 +367,10 @@ static void attention(void **state)
         if (mask == 1) /* a query that sees nothing */
             for (int64_t j = 0; j < total; j++) ((float *)r.in[3].data)[j] = -INFINITY;
         /* rank 4 does without the numbers of heads */
-        snprintf(node, sizeof node, flat ? "Attention(%%a, %%b, %%c%s) {is_causal=%d, q_num_heads=%d, kv_num_heads=%d}"
-                                         : "Attention(%%a, %%b, %%c%s) {is_causal=%d}", mask ? ", %d" : "", causal, (int)heads, (int)kv);
+        snprintf(node, sizeof node,
+                 flat ? "Attention(%%a, %%b, %%c%s) {is_causal=%d, q_num_heads=%d, kv_num_heads=%d}"
+                      : "Attention(%%a, %%b, %%c%s) {is_causal=%d}",
+                 mask ? ", %d" : "", causal, (int)heads, (int)kv);
         fast_right(&r, 23, node, round % 5 ? 1 : 3);
         double *q = fast_doubles(&r.in[0]), *k = fast_doubles(&r.in[1]), *v = fast_doubles(&r.in[2]), *y = fast_doubles(&r.in[0]);
         for (int64_t o = 0; o < batch * heads * length; o++) {
@@ -393,8 +399,8 @@ static void projected_attention(void **state)
 {
     (void)state;
     for (int round = 0; round < 16; round++) {
-        int64_t batch = 1 + fast_random(2), heads = 1 + fast_random(3), length = 1 + fast_random(80), size = 1 + fast_random(9), inner = 7,
-                width = heads * size;
+        int64_t batch = 1 + fast_random(2), heads = 1 + fast_random(3), length = 1 + fast_random(80), size = 1 + fast_random(9),
+                inner = 7, width = heads * size;
         int mask = round % 4; /* none, keys of each sample, which keys, which pairs */
         bool causal = round % 3 == 2;
         char node[200];
@@ -402,14 +408,19 @@ static void projected_attention(void **state)
         r.in[0] = FAST_ARRAY(OT_F32, batch, length, inner);
         r.in[1] = FAST_ARRAY(OT_F32, inner, 3 * width);
         r.in[2] = FAST_ARRAY(OT_F32, 3 * width);
-        r.in[3] = mask == 1 ? FAST_ARRAY(OT_I32, batch) : mask == 2 ? FAST_ARRAY(OT_I32, batch, length) : FAST_ARRAY(OT_I32, batch, length, length);
+        r.in[3] = mask == 1   ? FAST_ARRAY(OT_I32, batch)
+                  : mask == 2 ? FAST_ARRAY(OT_I32, batch, length)
+                              : FAST_ARRAY(OT_I32, batch, length, length);
         int32_t *m = r.in[3].data;
-        for (int64_t i = 0; i < fast_count(&r.in[3]); i++) m[i] = mask == 1 ? 1 + (int32_t)fast_random((uint32_t)length) : (int32_t)fast_random(2);
-        snprintf(node, sizeof node, "\"com.microsoft\"::Attention@1(%%a, %%b, %%c%s) {num_heads=%d, unidirectional=%d, mask_filter_value=-5.0}",
+        for (int64_t i = 0; i < fast_count(&r.in[3]); i++)
+            m[i] = mask == 1 ? 1 + (int32_t)fast_random((uint32_t)length) : (int32_t)fast_random(2);
+        snprintf(node, sizeof node,
+                 "\"com.microsoft\"::Attention@1(%%a, %%b, %%c%s) {num_heads=%d, unidirectional=%d, mask_filter_value=-5.0}",
                  mask ? ", %d" : "", (int)heads, causal);
         fast_right(&r, 17, node, round % 5 ? 1 : 3);
         double *x = fast_doubles(&r.in[0]), *w = fast_doubles(&r.in[1]), *add = fast_doubles(&r.in[2]);
-        double *all = test_malloc((size_t)(batch * length * 3 * width) * sizeof *all), *y = test_malloc((size_t)(batch * length * width) * sizeof *y);
+        double *all = test_malloc((size_t)(batch * length * 3 * width) * sizeof *all),
+               *y = test_malloc((size_t)(batch * length * width) * sizeof *y);
         for (int64_t i = 0; i < batch * length * 3 * width; i++) {
             all[i] = add[i % (3 * width)];
             for (int64_t p = 0; p < inner; p++) all[i] += x[i / (3 * width) * inner + p] * w[p * 3 * width + i % (3 * width)];
@@ -422,7 +433,8 @@ static void projected_attention(void **state)
                 bool sees = mask == 0 || (mask == 1 ? j < m[b] : m[mask == 2 ? b * length + j : (b * length + i) * length + j] > 0);
                 bias[j] = causal && j > i ? -INFINITY : sees ? 0 : -5;
             }
-            attend_one(base + i * 3 * width, base + width, base + 2 * width, length, 3 * width, size, 1 / sqrt((double)size), bias, y + o * size);
+            attend_one(base + i * 3 * width, base + width, base + 2 * width, length, 3 * width, size, 1 / sqrt((double)size), bias,
+                       y + o * size);
         }
         int64_t dims[3] = {batch, length, width};
         fast_same(&r, 0, 3, dims, y, 1e-4, 2e-5);

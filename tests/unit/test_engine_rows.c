@@ -33,8 +33,10 @@ static void gelus(void **state)
     (void)state;
     for (int i = 0; i < 100000; i++) {
         float x = ((float)fast_random(2000001) / 1e6f - 1.0f) * 8.0f;
-        double v = (double)x, want = v / 2 * erfc(-v / sqrt(2)), soft = v / 2 * (1 + tanh(sqrt(2 / 3.14159265358979) * (v + 0.044715 * v * v * v)));
-        if (fabs((double)ot_rows_gelu(x) - want) > 4e-6 * fabs(want)) fail_msg("gelu %.9g: %.9g, not %.9g", v, (double)ot_rows_gelu(x), want);
+        double v = (double)x, want = v / 2 * erfc(-v / sqrt(2)),
+               soft = v / 2 * (1 + tanh(sqrt(2 / 3.14159265358979) * (v + 0.044715 * v * v * v)));
+        if (fabs((double)ot_rows_gelu(x) - want) > 4e-6 * fabs(want))
+            fail_msg("gelu %.9g: %.9g, not %.9g", v, (double)ot_rows_gelu(x), want);
         if (fabs((double)ot_rows_gelu_tanh(x) - soft) > 2e-6 * fabs(soft) + 2e-7) fail_msg("tanh gelu %.9g", v);
     }
     assert_true(ot_rows_gelu(50) == 50 && ot_rows_gelu(-50) == 0 && ot_rows_gelu(0) == 0 && isinf(ot_rows_gelu(INFINITY)));
@@ -154,7 +156,8 @@ static void lanes(void **state)
         bool flat = cases[i].opset < 13;
         char node[200];
         fast_run r = {.in = {lanes_array(rank, axis)}, .n_in = 1, .n_out = 1};
-        snprintf(node, sizeof node, "%s(%%a) {axis=%d%s}", cases[i].op, fast_random(2) ? (int)axis : (int)axis - (int)rank, cases[i].more);
+        snprintf(node, sizeof node, "%s(%%a) {axis=%d%s}", cases[i].op, fast_random(2) ? (int)axis : (int)axis - (int)rank,
+                 cases[i].more);
         fast_right(&r, cases[i].opset, node, fast_random(2) ? 3 : 1);
         double *want = on_lanes(&r.in[0], axis, flat ? rank : axis + 1, cases[i].f);
         fast_same(&r, 0, rank, r.in[0].dims, want, 3e-6, 2e-7);
@@ -298,8 +301,9 @@ static void skip_layer_norm(void **state)
         for (uint32_t k = 2; k < r.n_in; k++) r.in[k] = FAST_ARRAY(OT_F32, n);
         named_type = rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization";
         named_kernel = find_named(named_type);
-        const char *stand_in = r.n_in == 3 ? "Attention(%a, %b, %c) {epsilon=0.001}"
-                             : r.n_in == 4 ? "Attention(%a, %b, %c, %d) {epsilon=0.001}" : "Attention(%a, %b, %c, %d, %e) {epsilon=0.001}";
+        const char *stand_in = r.n_in == 3   ? "Attention(%a, %b, %c) {epsilon=0.001}"
+                               : r.n_in == 4 ? "Attention(%a, %b, %c, %d) {epsilon=0.001}"
+                                             : "Attention(%a, %b, %c, %d, %e) {epsilon=0.001}";
         if (fast_try(&r, 23, stand_in, round % 5 ? 1 : 3, run_named) != OT_OK) fail_msg("%s", r.b.d.message);
         const float *skip = r.in[1].data, *gamma = r.in[2].data, *beta = rms ? NULL : r.in[3].data;
         const float *bias = with_bias ? r.in[rms ? 3 : 4].data : NULL;
@@ -336,7 +340,8 @@ static void gelu_kernels(void **state)
         r.in[1] = FAST_ARRAY(OT_F32, n);
         named_type = types[round % 4];
         named_kernel = find_named(named_type);
-        if (fast_try(&r, 14, r.n_in == 2 ? "Add(%a, %b)" : "Relu(%a)", round % 3 ? 1 : 3, run_named) != OT_OK) fail_msg("%s", r.b.d.message);
+        if (fast_try(&r, 14, r.n_in == 2 ? "Add(%a, %b)" : "Relu(%a)", round % 3 ? 1 : 3, run_named) != OT_OK)
+            fail_msg("%s", r.b.d.message);
         double *v = fast_doubles(&r.in[0]);
         for (int64_t i = 0; i < rows * n; i++) {
             if (r.n_in == 2) v[i] += (double)((float *)r.in[1].data)[i % n];
@@ -456,9 +461,16 @@ static double reduce_list(const char *op, const double *v, int64_t n)
         least = fmin(least, v[i]);
     }
     const char *f = op + strlen("Reduce");
-    return !strcmp(f, "Sum") ? sum : !strcmp(f, "Mean") ? sum / (double)n : !strcmp(f, "Max") ? most : !strcmp(f, "Min") ? least
-         : !strcmp(f, "Prod") ? product : !strcmp(f, "L1") ? abs : !strcmp(f, "L2") ? sqrt(squares) : !strcmp(f, "LogSumExp") ? log(exps)
-         : !strcmp(f, "LogSum") ? log(sum) : squares;
+    return !strcmp(f, "Sum")         ? sum
+           : !strcmp(f, "Mean")      ? sum / (double)n
+           : !strcmp(f, "Max")       ? most
+           : !strcmp(f, "Min")       ? least
+           : !strcmp(f, "Prod")      ? product
+           : !strcmp(f, "L1")        ? abs
+           : !strcmp(f, "L2")        ? sqrt(squares)
+           : !strcmp(f, "LogSumExp") ? log(exps)
+           : !strcmp(f, "LogSum")    ? log(sum)
+                                     : squares;
 }
 
 /* By definition: every element goes to the list of its output. */
@@ -486,8 +498,8 @@ static double *reduce_by(const char *op, const ot_nd *a, const bool *reduced, in
 static void reductions(void **state)
 {
     (void)state;
-    const char *ops[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp",
-                         "ReduceSumSquare", "ReduceLogSum"};
+    const char *ops[] = {"ReduceSum", "ReduceMean", "ReduceMax",       "ReduceMin",       "ReduceProd",
+                         "ReduceL1",  "ReduceL2",   "ReduceLogSumExp", "ReduceSumSquare", "ReduceLogSum"};
     for (int round = 0; round < 260; round++) {
         const char *op = ops[round % 10];
         uint32_t rank = 1 + fast_random(4), n_axes = 0, out_rank = 0;
@@ -506,7 +518,8 @@ static void reductions(void **state)
                 snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d", n_axes ? ", " : "", (int)axes[n_axes]);
                 n_axes++;
             }
-        if (attr) snprintf(node, sizeof node, n_axes ? "%s(%%a) {keepdims=%d, axes=[%s]}" : "%s(%%a) {keepdims=%d}", op, keep, list);
+        if (attr)
+            snprintf(node, sizeof node, n_axes ? "%s(%%a) {keepdims=%d, axes=[%s]}" : "%s(%%a) {keepdims=%d}", op, keep, list);
         else snprintf(node, sizeof node, n_axes ? "%s(%%a, %%b) {keepdims=%d}" : "%s(%%a) {keepdims=%d}", op, keep);
         if (!attr && n_axes) {
             r.in[r.n_in++] = FAST_ARRAY(OT_I64, n_axes);
@@ -606,7 +619,8 @@ static void args(void **state)
         fast_run r = {.in = {lanes_array(rank, axis)}, .n_in = 1, .n_out = 1};
         if (fast_random(2)) coarse(&r.in[0]);
         if (fast_random(5) == 0) ((float *)r.in[0].data)[fast_count(&r.in[0]) / 2] = NAN;
-        snprintf(node, sizeof node, "%s(%%a) {axis=%d, select_last_index=%d, keepdims=%d}", most ? "ArgMax" : "ArgMin", (int)axis, last, keep);
+        snprintf(node, sizeof node, "%s(%%a) {axis=%d, select_last_index=%d, keepdims=%d}", most ? "ArgMax" : "ArgMin", (int)axis,
+                 last, keep);
         fast_right(&r, 13, node, fast_random(2) ? 3 : 1);
         const float *x = r.in[0].data;
         int64_t n = r.in[0].dims[axis], inner = r.in[0].strides[axis], lanes_n = fast_count(&r.in[0]) / n;
@@ -639,7 +653,8 @@ static void top_k(void **state)
         fast_run r = {.in = {lanes_array(rank, axis)}, .n_in = 2, .n_out = 2};
         if (fast_random(2)) coarse(&r.in[0]);
         if (fast_random(3) == 0) ((float *)r.in[0].data)[0] = NAN;
-        int64_t n = r.in[0].dims[axis], inner = r.in[0].strides[axis], k = 1 + fast_random((uint32_t)n), lanes_n = fast_count(&r.in[0]) / n;
+        int64_t n = r.in[0].dims[axis], inner = r.in[0].strides[axis], k = 1 + fast_random((uint32_t)n),
+                lanes_n = fast_count(&r.in[0]) / n;
         r.in[1] = FAST_ARRAY(OT_I64, 1);
         *(int64_t *)r.in[1].data = k;
         snprintf(node, sizeof node, "TopK(%%a, %%b) {axis=%d, largest=%d}", (int)axis, largest);

@@ -107,7 +107,7 @@ static double convolved(const ot_winograd_spec *s, const blocked *src, int64_t n
     return sum + (s->bias ? (double)s->bias[k] : 0);
 }
 
-/* Every element of dst; errors relative to the size of sums over a whole tile: an output at a border shares its neighbours' errors. */
+/* Every element of dst. Errors are relative to sums over a whole tile: an output at a border shares its neighbours' errors. */
 static void check(const ot_winograd_spec *s, const char *label, const blocked *src, const blocked *dst, const float *residual)
 {
     double allowed = 6e-5 * (1 + sqrt((double)s->in_channels)); /* mistakes are of the size of one term */
@@ -122,8 +122,8 @@ static void check(const ot_winograd_spec *s, const char *label, const blocked *s
                         want = act(s, want + (residual ? (double)residual[got - dst->data] : 0));
                     }
                     if (!(fabs((double)*got - want) <= (k < s->out_channels ? allowed : 0)))
-                        fail_msg("%s: image %d channel %d row %d column %d is %.9g, not %.9g", label, (int)n, (int)k, (int)y, (int)x,
-                                 (double)*got, want);
+                        fail_msg("%s: image %d channel %d row %d column %d is %.9g, not %.9g", label, (int)n, (int)k, (int)y,
+                                 (int)x, (double)*got, want);
                     *got = JUNK;
                 }
     for (int64_t k = 0; k < dst->floats + GUARD; k++)
@@ -371,8 +371,8 @@ static void no_numbers_stay(void **state)
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int k = 0; k < 3; k++) {
-        task t = {.s = {.batch = 1, .in_channels = 9, .out_channels = 9, .in_h = 40, .in_w = 11, .out_h = 40, .out_w = 11, .pad_top = 1,
-                        .pad_left = 1, .threads = 1, .act = OT_WINO_NONE}};
+        task t = {.s = {.batch = 1, .in_channels = 9, .out_channels = 9, .in_h = 40, .in_w = 11, .out_h = 40, .out_w = 11,
+                        .pad_top = 1, .pad_left = 1, .threads = 1, .act = OT_WINO_NONE}};
         state_of_random = 3;
         open_task(&t, ot_simd_block(), false, false, false);
         *at(&t.src, 0, 4, 7, 5) = bad[k];
@@ -418,6 +418,24 @@ static void impossible_sizes_are_refused(void **state)
     ot_winograd_free(NULL);
 }
 
+/* Clear cases only, and only where there are kernels for the machine's vectors. */
+static void judgement_is_sound(void **state)
+{
+    (void)state;
+    ot_winograd_spec s = {.batch = 1, .in_channels = 64, .out_channels = 64, .in_h = 56, .in_w = 56, .out_h = 56, .out_w = 56,
+                          .pad_top = 1, .pad_left = 1, .threads = 1};
+    bool vectors = ot_wino_choose(&s).code != &ot_wino_plain;
+    assert_int_equal(ot_winograd_pays(&s), vectors);
+    s.in_channels = 1;
+    assert_false(ot_winograd_pays(&s));
+    s.in_channels = 64;
+    s.in_h = s.out_h = 1; /* two rows of three are zeros, which a direct convolution leaves out */
+    assert_false(ot_winograd_pays(&s));
+    s.threads = UINT32_MAX;
+    (void)ot_winograd_pays(&s);
+    assert_true(ot_wino_choose(&s).strip >= 1);
+}
+
 static void *no_memory(void *p, size_t old_size, size_t new_size)
 {
     (void)old_size;
@@ -433,8 +451,8 @@ static void memory_may_run_out(void **state)
 {
     (void)state;
     static const float weights[9];
-    ot_winograd_spec s = {.batch = 1, .in_channels = 1, .out_channels = 1, .in_h = 4, .in_w = 4, .out_h = 4, .out_w = 4, .pad_top = 1,
-                          .pad_left = 1, .weights = weights, .threads = 1};
+    ot_winograd_spec s = {.batch = 1, .in_channels = 1, .out_channels = 1, .in_h = 4, .in_w = 4, .out_h = 4, .out_w = 4,
+                          .pad_top = 1, .pad_left = 1, .weights = weights, .threads = 1};
     ot_set_alloc_hook(no_memory);
     for (int k = 0; k < 2; k++) { /* the second allocation fails, then the first */
         ot_diag d = {0};
@@ -451,7 +469,7 @@ int main(void)
         cmocka_unit_test(all_ways_are_right),    cmocka_unit_test(choices_are_right),
         cmocka_unit_test(runs_inside_parallel_regions), cmocka_unit_test(errors_stay_small),
         cmocka_unit_test(no_numbers_stay),       cmocka_unit_test(impossible_sizes_are_refused),
-        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(judgement_is_sound),    cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

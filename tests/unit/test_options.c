@@ -221,7 +221,7 @@ static void run_options(void **state)
     ot_options_free(&p.o);
     p = parse("run", "m.onnx", NULL);
     assert_int_equal(p.s, OT_OK);
-    assert_int_equal(p.o.repeat, 1);
+    assert_int_equal(p.o.repeat, 0); /* its own choice */
     assert_int_equal(p.o.n_inputs, 0);
     assert_false(p.o.reference);
     ot_options_free(&p.o);
@@ -238,7 +238,65 @@ static void run_options(void **state)
 #endif
     p = parse("inspect", "m.onnx", "--seed=1", NULL);
     assert_int_equal(p.s, OT_E_USAGE);
+    assert_non_null(strstr(p.d.message, "is for 'onnx-tile run' and 'bench' only"));
+    ot_options_free(&p.o);
+    p = parse("inspect", "m.onnx", "--output-dir=d", NULL);
+    assert_int_equal(p.s, OT_E_USAGE);
     assert_non_null(strstr(p.d.message, "is for 'onnx-tile run' only"));
+    ot_options_free(&p.o);
+}
+
+static void bench_and_calibrate_options(void **state)
+{
+    (void)state;
+    parsed p = parse("bench", "a.onnx", "b.onnx", "--repeat=9", "--trace", "t.json", "--l2=1M", "--goal=memory", "--input=x=f.npy", "--json", NULL);
+#ifdef OT_ENGINE
+    assert_int_equal(p.s, OT_OK);
+    assert_int_equal(p.o.command, OT_CMD_BENCH);
+    assert_string_equal(p.o.model, "a.onnx");
+    assert_string_equal(p.o.tiled, "b.onnx");
+    assert_string_equal(p.o.trace, "t.json");
+    assert_int_equal(p.o.repeat, 9);
+    assert_int_equal(p.o.l2_bytes, 1 << 20);
+    assert_int_equal(p.o.plan.goal, OT_GOAL_MEMORY);
+    assert_true(p.o.plan.engine && p.o.json);
+    ot_options_free(&p.o);
+    p = parse("bench", "a.onnx", "--emit=onnx", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_null(p.o.tiled);
+    assert_false(p.o.plan.engine);
+    ot_options_free(&p.o);
+    p = parse("calibrate", "--threads=3", "-oT.xml", "-q", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_int_equal(p.o.command, OT_CMD_CALIBRATE);
+    assert_int_equal(p.o.threads, 3);
+    assert_string_equal(p.o.output, "T.xml");
+    ot_options_free(&p.o);
+    p = parse("calibrate", "--goal=time", NULL);
+#endif
+    assert_int_equal(p.s, OT_E_USAGE);
+    ot_options_free(&p.o);
+}
+
+static void verify_takes_all_or_nothing(void **state)
+{
+    (void)state;
+    parsed p = parse("m.onnx", "-ox", NULL);
+    assert_int_equal(p.o.verify, OT_VERIFY_NONE);
+    ot_options_free(&p.o);
+#ifdef OT_ENGINE
+    p = parse("--verify", "m.onnx", "-ox", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_int_equal(p.o.verify, OT_VERIFY_OUTPUTS);
+    assert_string_equal(p.o.model, "m.onnx"); /* not the option's value */
+    ot_options_free(&p.o);
+    p = parse("m.onnx", "-ox", "--verify=all", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_int_equal(p.o.verify, OT_VERIFY_ALL);
+    ot_options_free(&p.o);
+#endif
+    p = parse("m.onnx", "-ox", "--verify=none", NULL);
+    assert_int_equal(p.s, OT_E_USAGE);
     ot_options_free(&p.o);
 }
 
@@ -255,6 +313,8 @@ int main(void)
         cmocka_unit_test(plan_memory_options),
         cmocka_unit_test(options_belong_to_commands),
         cmocka_unit_test(run_options),
+        cmocka_unit_test(bench_and_calibrate_options),
+        cmocka_unit_test(verify_takes_all_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,735 @@
+/* Chains of element-wise operators: every operator against the C library in double, and random expressions over arrays of
+ * random strides against a naive interpreter.
+ *
+ * Random expressions compute with small integers only, so that every order of operations is exact and results are compared
+ * bit for bit. Arrays lie in larger ones, broadcast, run backwards, or are the memory of an input; what lies between their
+ * elements must stay as it was.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/chain.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t seed;
+
+static uint32_t draw(uint32_t n) /* 0 ... n - 1 */
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % n;
+}
+
+/* ---- chains from text ---- */
+
+typedef struct made {
+    ot_model *m;
+    ot_arena *a;
+    const ot_chain *c;
+    ot_diag d;
+} made;
+
+/* Nodes over %x, %y, %z (float), %p, %q (bool) make %out, or %mask. Values whose name begins with m are bool. */
+static ot_status chain_of(made *k, int opset, const char *nodes, const char *output)
+{
+    char text[6000];
+    *k = (made){0};
+    snprintf(text, sizeof text,
+             "model ir 8 opset %d\ngraph main {\ninput %%x : float32[2,3]\ninput %%y : float32[2,3]\ninput %%z : float32[2,3]\n"
+             "input %%p : bool[2,3]\ninput %%q : bool[2,3]\n%s\noutput %%%s\n}\n", opset, nodes, output);
+    if (ot_text_parse(text, strlen(text), &k->d, &k->m) != OT_OK) fail_msg("%s: %s", nodes, k->d.message);
+    ot_graph *g = k->m->graph;
+    const ot_node *list[64];
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        ot_value *v = &g->values[i];
+        if (v->dtype == OT_DT_UNKNOWN) v->dtype = v->name[0] == 'm' ? OT_BOOL : OT_F32;
+        if (v->rank < 0) assert_int_equal(ot_value_set_shape(g, i, 2, (int64_t[]){2, 3}), OT_OK);
+    }
+    assert_in_range(g->n_nodes, 1, 64);
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        list[i] = &g->nodes[i];
+        if (!ot_chain_takes(g, list[i])) return OT_E_INPUT;
+    }
+    ot_id out = ot_value_find(g, output);
+    assert_int_not_equal(out, OT_NONE);
+    k->a = ot_arena_new();
+    return ot_chain_new(k->a, &(ot_chain_spec){g, list, g->n_nodes, &out, 1}, &k->d, &k->c);
+}
+
+static void drop(made *k)
+{
+    ot_arena_free(k->a);
+    ot_model_free(k->m);
+}
+
+/* Dense arrays of n elements by the names of the inputs. */
+static void run_dense(const made *k, int64_t n, void *x, void *y, void *z, void *p, void *q, void *out)
+{
+    const ot_id *ids;
+    uint32_t n_in = ot_chain_inputs(k->c, &ids);
+    ot_chain_array in[OT_CHAIN_INPUTS] = {0}, to = {.data = out, .strides = {1}};
+    for (uint32_t i = 0; i < n_in; i++) {
+        const char *name = k->m->graph->values[ids[i]].name;
+        in[i].data = *name == 'x' ? x : *name == 'y' ? y : *name == 'z' ? z : *name == 'p' ? p : q;
+        in[i].strides[0] = 1;
+    }
+    ot_chain_run(k->c, 1, &n, in, &to, 1);
+}
+
+/* ---- operators against the C library ---- */
+
+#define POINTS 40000
+
+static const float special[] = {0.0f, -0.0f, 1, -1, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 2, -2, 3, -3, 6, -6, 20, -20, 87, -87, 87.4f, -87.4f,
+                                88.5f, -88.5f, 88.72283f, 88.7229f, 89, -89, -91, -104, 150, -150, 1e4f, -1e4f, 123456.0f, 1e10f,
+                                -1e10f, FLT_MAX, -FLT_MAX, FLT_MIN, -FLT_MIN, 1e-40f, -1e-40f, 1e-45f, INFINITY, -INFINITY, NAN};
+#define SPECIALS (sizeof special / sizeof *special)
+
+static float any_float(void)
+{
+    if (draw(3) == 0) return special[draw(SPECIALS)];
+    if (draw(2)) return ((float)draw(1u << 24) / (float)(1u << 24) - 0.5f) * (float)(1u << draw(9));
+    uint32_t u = (uint32_t)draw(1u << 16) << 16 | draw(1u << 16);
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return isnan(f) ? NAN : f; /* never a signalling one */
+}
+
+static void same(const char *what, float x, float y, float got, double want, double tolerance)
+{
+    float as_float = (float)want;
+    bool fine;
+    if (isnan(want)) fine = isnan(got);
+    else if (isinf(as_float) || isinf(got)) fine = got == as_float || (fabs(want) > 0.9999999 * (double)FLT_MAX && fabsf(got) > 3.4e38f && (got > 0) == (want > 0));
+    else if (fabs(want) < 1.2e-38) fine = fabs((double)got) < 1.2e-38 && (got == 0 || want == 0 || (got > 0) == (want > 0));
+    else fine = fabs((double)got - want) <= tolerance * fabs(want);
+    if (!fine) fail_msg("%s of %.9g, %.9g: %.9g, not %.9g", what, (double)x, (double)y, (double)got, want);
+}
+
+typedef double (*function)(double x, double y);
+
+static void check_function(int opset, const char *nodes, function f, double tolerance)
+{
+    static float x[POINTS], y[POINTS], z[POINTS], out[POINTS];
+    made k;
+    if (chain_of(&k, opset, nodes, "out") != OT_OK) fail_msg("%s: %s", nodes, k.d.message);
+    for (int64_t i = 0; i < POINTS; i++) {
+        x[i] = i < (int64_t)(SPECIALS * SPECIALS) ? special[(size_t)i % SPECIALS] : any_float();
+        y[i] = i < (int64_t)(SPECIALS * SPECIALS) ? special[(size_t)i / SPECIALS] : any_float();
+    }
+    run_dense(&k, POINTS, x, y, z, NULL, NULL, out);
+    for (int64_t i = 0; i < POINTS; i++) same(nodes, x[i], y[i], out[i], f((double)x[i], (double)y[i]), tolerance);
+    drop(&k);
+}
+
+#define FUNCTION(name, value)                                                                      \
+    static double name(double x, double y)                                                         \
+    {                                                                                              \
+        (void)y;                                                                                   \
+        return value;                                                                              \
+    }
+static double positive(double x) { return x > 0 ? x : 0; }
+static double down(double x) { return x < 0 ? expm1(x) : x; }
+static double hard(double x, double a, double b) { return fmin(fmax(a * x + b, 0), 1) + 0 * (x - x != 0 && x == x ? 0 : x); }
+static double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
+/* tails as in mathematics, not as double can subtract them */
+static double gelu(double x) { return 0.5 * x * erfc(-x / M_SQRT2); }
+static double gelu_tanh(double x)
+{
+    double u = sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+    return x / (1 + exp(-2 * u));
+}
+static double mish(double x)
+{
+    double e = exp(x);
+    if (x == -INFINITY) return NAN;
+    return x > 50 ? x : x * (e * (e + 2) / (e * (e + 2) + 2));
+}
+FUNCTION(f_neg, -x)
+FUNCTION(f_abs, fabs(x))
+FUNCTION(f_sqrt, sqrt(x))
+FUNCTION(f_reciprocal, 1 / x)
+FUNCTION(f_exp, exp(x))
+FUNCTION(f_log, log(x))
+FUNCTION(f_relu, x < 0 ? 0 : x)
+FUNCTION(f_leaky, x < 0 ? (double)0.125f * x : x)
+FUNCTION(f_prelu, x < 0 ? x * y : x)
+FUNCTION(f_elu, x < 0 ? 1.5 * down(x) : x)
+FUNCTION(f_selu, 1.05070102214813232421875 * (x > 0 ? x : 1.67326319217681884765625 * expm1(x)))
+FUNCTION(f_celu, x > 0 ? x : 0.75 * expm1(x / 0.75))
+FUNCTION(f_clip, clamp(x, -0.5, 6))
+FUNCTION(f_sigmoid, 1 / (1 + exp(-x)))
+FUNCTION(f_hard_sigmoid, isnan(x) ? x : hard(x, 0.25, 0.5))
+FUNCTION(f_hard_swish, isnan(x) || x == -INFINITY ? NAN : x * fmin(fmax(x * (double)(1.0f / 6) + 0.5, 0), 1))
+FUNCTION(f_tanh, tanh(x))
+FUNCTION(f_erf, erf(x))
+FUNCTION(f_gelu, x == -INFINITY ? NAN : gelu(x))
+FUNCTION(f_gelu_tanh, x == -INFINITY ? NAN : gelu_tanh(x))
+FUNCTION(f_softplus, log1p(exp(-fabs(x))) + (isnan(x) ? x : positive(x)))
+FUNCTION(f_softsign, isinf(x) ? copysign(1, x) : x / (1 + fabs(x)))
+FUNCTION(f_mish, mish(x))
+FUNCTION(f_silu, x == -INFINITY ? NAN : x / (1 + exp(-x)))
+FUNCTION(f_swish, x == -INFINITY ? NAN : x / (1 + exp(-0.5 * x)))
+FUNCTION(f_threshold, x > 1.25 ? x : 0)
+FUNCTION(f_shrink, x < -0.5 ? x + 0.25 : x > 0.5 ? x - 0.25 : 0)
+FUNCTION(f_floor, floor(x))
+FUNCTION(f_ceil, ceil(x))
+FUNCTION(f_round, nearbyint(x))
+FUNCTION(f_sign, x > 0 ? 1 : x < 0 ? -1 : x)
+FUNCTION(f_sin, sin(x))
+FUNCTION(f_cos, cos(x))
+FUNCTION(f_add, x + y)
+FUNCTION(f_sub, x - y)
+FUNCTION(f_mul, x *y)
+FUNCTION(f_div, x / y)
+FUNCTION(f_pow, pow(x, y))
+FUNCTION(f_square, x *x)
+FUNCTION(f_cube, x *x *x)
+FUNCTION(f_root, pow(x, 0.5))
+FUNCTION(f_same, x)
+FUNCTION(f_mod, fmod(x, y))
+FUNCTION(f_min, isnan(x) ? x : isnan(y) ? y : fmin(x, y))
+FUNCTION(f_max, isnan(x) ? x : isnan(y) ? y : fmax(x, y))
+FUNCTION(f_half_sum, (x + y) / 2)
+FUNCTION(f_eighth, x / 8)
+FUNCTION(f_nan_to_0, isnan(x) ? 0 : x)
+
+static void test_functions(void **state)
+{
+    static const struct {
+        const char *nodes;
+        function f;
+        double tolerance;
+    } all[] = {
+        {"%out = Neg(%x)", f_neg, 0}, {"%out = Abs(%x)", f_abs, 0}, {"%out = Sqrt(%x)", f_sqrt, 1e-7},
+        {"%out = Reciprocal(%x)", f_reciprocal, 1e-7}, {"%out = Exp(%x)", f_exp, 2e-7}, {"%out = Log(%x)", f_log, 2e-7},
+        {"%out = Relu(%x)", f_relu, 0}, {"%out = LeakyRelu(%x) {alpha = 0.125}", f_leaky, 1e-7}, {"%out = PRelu(%x, %y)", f_prelu, 1e-7},
+        {"%out = Elu(%x) {alpha = 1.5}", f_elu, 4e-7}, {"%out = Selu(%x)", f_selu, 4e-7}, {"%out = Celu(%x) {alpha = 0.75}", f_celu, 4e-7},
+        {"init %lo : float32[] = [-0.5]\ninit %hi : float32[1] = [6.0]\n%out = Clip(%x, %lo, %hi)", f_clip, 0},
+        {"%out = Sigmoid(%x)", f_sigmoid, 4e-7}, {"%out = HardSigmoid(%x) {alpha = 0.25}", f_hard_sigmoid, 1e-6},
+        {"%out = HardSwish(%x)", f_hard_swish, 1e-5}, {"%out = Tanh(%x)", f_tanh, 4e-7}, {"%out = Erf(%x)", f_erf, 4e-7},
+        {"%out = Gelu(%x)", f_gelu, 4e-7}, {"%out = Gelu(%x) {approximate = \"tanh\"}", f_gelu_tanh, 4e-7},
+        {"%out = Softplus(%x)", f_softplus, 4e-7}, {"%out = Softsign(%x)", f_softsign, 2e-7}, {"%out = Mish(%x)", f_mish, 4e-7},
+        {"%out = ThresholdedRelu(%x) {alpha = 1.25}", f_threshold, 0}, {"%out = Shrink(%x) {bias = 0.25}", f_shrink, 1e-7},
+        {"%out = Floor(%x)", f_floor, 0}, {"%out = Ceil(%x)", f_ceil, 0}, {"%out = Round(%x)", f_round, 0}, {"%out = Sign(%x)", f_sign, 0},
+        {"%out = Sin(%x)", f_sin, 2e-7}, {"%out = Cos(%x)", f_cos, 2e-7}, {"%out = Add(%x, %y)", f_add, 1e-7},
+        {"%out = Sub(%x, %y)", f_sub, 1e-7}, {"%out = Mul(%x, %y)", f_mul, 1e-7}, {"%out = Div(%x, %y)", f_div, 1e-7},
+        {"%out = Pow(%x, %y)", f_pow, 2e-7}, {"%out = Mod(%x, %y) {fmod = 1}", f_mod, 0}, {"%out = Min(%x, %y)", f_min, 0},
+        {"%out = Max(%x, %y)", f_max, 0}, {"%out = Max(%x, %y, %x)", f_max, 0}, {"%out = Sum(%x, %y)", f_add, 1e-7},
+        {"%out = Identity(%x)", f_same, 0}, {"%out = Dropout(%x)", f_same, 0}, {"%out = Max(%x)", f_same, 0},
+        {"%out = Cast(%x) {to = 1}", f_same, 0}, {"init %two : float32[] = [2.0]\n%out = Pow(%x, %two)", f_square, 1e-7},
+        {"init %three : float32[] = [3.0]\n%out = Pow(%x, %three)", f_cube, 2e-7},
+        {"init %half : float32[] = [0.5]\n%out = Pow(%x, %half)", f_root, 1e-7},
+        {"init %minus : float32[] = [-1.0]\n%out = Pow(%x, %minus)", f_reciprocal, 1e-7},
+        {"init %eight : float32[] = [8.0]\n%out = Div(%x, %eight)", f_eighth, 1e-7},
+        {"%s = Sigmoid(%x)\n%out = Mul(%s, %x)", f_silu, 4e-7},
+        {"init %half : float32[] = [0.5]\n%t = Mul(%half, %x)\n%s = Sigmoid(%t)\n%out = Mul(%x, %s)", f_swish, 4e-7},
+        {"init %r : float32[] = [1.41421354]\ninit %one : float32[] = [1.0]\ninit %half : float32[] = [0.5]\n%t = Div(%x, %r)\n"
+         "%e = Erf(%t)\n%n = Add(%e, %one)\n%w = Mul(%x, %n)\n%out = Mul(%w, %half)", f_gelu, 4e-7},
+        {"init %r : float32[] = [0.70710677]\ninit %one : float32[] = [1.0]\ninit %half : float32[] = [0.5]\n%t = Mul(%r, %x)\n"
+         "%e = Erf(%t)\n%n = Add(%one, %e)\n%w = Mul(%half, %n)\n%out = Mul(%w, %x)", f_gelu, 4e-7},
+        {"%m = IsNaN(%x)\ninit %zero : float32[] = [0.0]\n%out = Where(%m, %zero, %x)", f_nan_to_0, 0},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) check_function(20, all[k].nodes, all[k].f, all[k].tolerance);
+    check_function(10, "%out = Clip(%x) {min = -0.5, max = 6.0}", f_clip, 0);
+    check_function(24, "%out = Swish(%x) {alpha = 0.5}", f_swish, 4e-7);
+}
+
+/* The mean of two overflows where one does not: finite operands only. */
+static void test_mean(void **state)
+{
+    float x[3] = {1, -3, 2.5f}, y[3] = {2, 5, INFINITY}, out[3];
+    made k;
+    (void)state;
+    assert_int_equal(chain_of(&k, 20, "%out = Mean(%x, %y)", "out"), OT_OK);
+    run_dense(&k, 3, x, y, NULL, NULL, NULL, out);
+    for (int i = 0; i < 3; i++) same("Mean", x[i], y[i], out[i], f_half_sum((double)x[i], (double)y[i]), 1e-7);
+    drop(&k);
+}
+
+/* ---- masks ---- */
+
+typedef bool (*predicate)(float x, float y, bool p, bool q);
+#define PREDICATE(name, value)                                                                     \
+    static bool name(float x, float y, bool p, bool q)                                             \
+    {                                                                                              \
+        (void)x, (void)y, (void)p, (void)q;                                                        \
+        return value;                                                                              \
+    }
+PREDICATE(p_equal, x == y)
+PREDICATE(p_greater, x > y)
+PREDICATE(p_greater_equal, x >= y)
+PREDICATE(p_less, x < y)
+PREDICATE(p_less_equal, x <= y)
+PREDICATE(p_nan, isnan(x))
+PREDICATE(p_inf, isinf(x))
+PREDICATE(p_plus_inf, isinf(x) && x > 0)
+PREDICATE(p_minus_inf, isinf(x) && x < 0)
+PREDICATE(p_never, false)
+PREDICATE(p_not_zero, x != 0)
+PREDICATE(p_and, p &&q)
+PREDICATE(p_or, p || q)
+PREDICATE(p_xor, p != q)
+PREDICATE(p_same, p == q)
+PREDICATE(p_not, !p)
+PREDICATE(p_p, p)
+PREDICATE(p_choice, x > y ? p : q)
+
+static void test_masks(void **state)
+{
+    static const struct {
+        const char *nodes;
+        predicate f;
+    } all[] = {
+        {"%m = Equal(%x, %y)", p_equal}, {"%m = Greater(%x, %y)", p_greater}, {"%m = GreaterOrEqual(%x, %y)", p_greater_equal},
+        {"%m = Less(%x, %y)", p_less}, {"%m = LessOrEqual(%x, %y)", p_less_equal}, {"%m = IsNaN(%x)", p_nan}, {"%m = IsInf(%x)", p_inf},
+        {"%m = IsInf(%x) {detect_negative = 0}", p_plus_inf}, {"%m = IsInf(%x) {detect_positive = 0}", p_minus_inf},
+        {"%m = IsInf(%x) {detect_positive = 0, detect_negative = 0}", p_never}, {"%m = Cast(%x) {to = 9}", p_not_zero},
+        {"%m = And(%p, %q)", p_and}, {"%m = Or(%p, %q)", p_or}, {"%m = Xor(%p, %q)", p_xor}, {"%m = Equal(%p, %q)", p_same},
+        {"%m = Not(%p)", p_not}, {"%m = Identity(%p)", p_p}, {"%f = Cast(%p) {to = 1}\n%m = Cast(%f) {to = 9}", p_p},
+        {"%m1 = Greater(%x, %y)\n%m = Where(%m1, %p, %q)", p_choice},
+    };
+    enum { N = 5000 };
+    static float x[N], y[N];
+    static uint8_t p[N], q[N], out[N];
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        x[i] = i < SPECIALS * SPECIALS ? special[i % SPECIALS] : any_float();
+        y[i] = i < SPECIALS * SPECIALS ? special[i / SPECIALS] : draw(2) ? x[i] : any_float();
+        p[i] = (uint8_t)(draw(2) ? draw(256) : 0); /* any byte that is not 0 is true */
+        q[i] = (uint8_t)(draw(2) ? draw(256) : 0);
+    }
+    for (size_t t = 0; t < sizeof all / sizeof *all; t++) {
+        made k;
+        if (chain_of(&k, 20, all[t].nodes, "m") != OT_OK) fail_msg("%s: %s", all[t].nodes, k.d.message);
+        run_dense(&k, N, x, y, NULL, p, q, out);
+        for (int i = 0; i < N; i++)
+            if (out[i] != all[t].f(x[i], y[i], p[i] != 0, q[i] != 0))
+                fail_msg("%s of %g, %g, %d, %d: %d", all[t].nodes, (double)x[i], (double)y[i], p[i], q[i], out[i]);
+        drop(&k);
+    }
+}
+
+/* ---- what is taken ---- */
+
+static void test_taken(void **state)
+{
+    static const char *const refused[] = {
+        "%out = MatMul(%x, %y)", "%out = Tan(%x)", "%out = Mod(%x, %y)", "%out = Celu(%x) {alpha = -1.0}", "%m = Cast(%x) {to = 7}",
+        "%out = Gelu(%x) {approximate = \"other\"}", "%out, %m = Dropout(%x)", "init %i : int64[] = [1]\n%out = Pow(%x, %i)",
+        "%out = Dropout(%x, _, %p)", "%out = Add(%p, %q)", "%m = Not(%x)",
+        "%out = BatchNormalization(%x, %y, %y, %y, %y) {training_mode = 1}"};
+    made k;
+    (void)state;
+    for (size_t t = 0; t < sizeof refused / sizeof *refused; t++) {
+        const char *output = strncmp(refused[t], "%m =", 4) == 0 ? "m" : "out";
+        if (chain_of(&k, 20, refused[t], output) == OT_OK) fail_msg("%s is taken", refused[t]);
+        drop(&k);
+    }
+    assert_int_not_equal(chain_of(&k, 6, "%out = Add(%x, %y) {broadcast = 1}", "out"), OT_OK);
+    drop(&k);
+    assert_int_not_equal(chain_of(&k, 6, "%out = PRelu(%x, %y)", "out"), OT_OK);
+    drop(&k);
+    assert_int_equal(chain_of(&k, 6, "%out = Add(%x, %y)", "out"), OT_OK);
+    drop(&k);
+}
+
+/* Fused instructions cost less than their parts; constants cost nothing. */
+static void test_fused(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"%s = Sigmoid(%x)\n%out = Mul(%x, %s)", "%s = Sigmoid(%x)\n%out = Mul(%y, %s)"},
+        {"%t = Mul(%x, %y)\n%out = Add(%z, %t)", "%t = Mul(%x, %y)\n%out = Max(%z, %t)"},
+        {"init %a : float32[] = [2.0]\n%b = Exp(%a)\n%out = Add(%x, %b)", "%b = Exp(%y)\n%out = Add(%x, %b)"},
+        {"%dead = Exp(%x)\n%out = Neg(%x)", "%e = Exp(%x)\n%out = Neg(%e)"}};
+    (void)state;
+    for (size_t t = 0; t < sizeof pairs / sizeof *pairs; t++) {
+        made a, b;
+        assert_int_equal(chain_of(&a, 20, pairs[t][0], "out"), OT_OK);
+        assert_int_equal(chain_of(&b, 20, pairs[t][1], "out"), OT_OK);
+        if (!(ot_chain_work(a.c) < ot_chain_work(b.c))) fail_msg("%s is not fused", pairs[t][0]);
+        drop(&a);
+        drop(&b);
+    }
+}
+
+/* More than fits is refused in one line. */
+static void test_too_much(void **state)
+{
+    char nodes[6000] = "%v0 = Neg(%x)\n";
+    made k;
+    (void)state;
+    for (int i = 1; i < 60; i++) {
+        size_t at = strlen(nodes);
+        snprintf(nodes + at, sizeof nodes - at, "%%v%d = BatchNormalization(%%v%d, %%y, %%y, %%y, %%y)\n", i, i - 1);
+    }
+    assert_int_equal(chain_of(&k, 20, nodes, "v59"), OT_E_INPUT);
+    assert_non_null(strstr(k.d.message, "instructions and operands"));
+    drop(&k);
+}
+
+/* ---- BatchNormalization over a blocked array ---- */
+
+static void test_batch_norm(void **state)
+{
+    enum { N = 2, C = 24, HW = 77, B = 8 };
+    static float x[N * C * HW], out[N * C * HW];
+    float parameter[4][C];
+    made k;
+    (void)state;
+    for (int i = 0; i < N * C * HW; i++) x[i] = (float)draw(1000) / 100;
+    for (int c = 0; c < 4 * C; c++) parameter[c / C][c % C] = (float)(draw(100) + 1) / 50;
+    assert_int_equal(chain_of(&k, 20, "init %s : float32[3] = [1.0, 1.0, 1.0]\ninit %b : float32[3] = [1.0, 1.0, 1.0]\n"
+                              "init %m_ : float32[3] = [1.0, 1.0, 1.0]\ninit %v : float32[3] = [1.0, 1.0, 1.0]\n"
+                              "%n = BatchNormalization(%x, %s, %b, %m_, %v) {epsilon = 0.001}\n%out = Relu(%n)", "out"), OT_OK);
+    const ot_id *ids;
+    uint32_t n_in = ot_chain_inputs(k.c, &ids);
+    assert_int_equal(n_in, 5);
+    for (int blocked = 0; blocked < 2; blocked++) {
+        int64_t dims[5] = {N, C / B, HW, B, 1};
+        ot_chain_array in[5], to = {.data = out};
+        for (uint32_t i = 0; i < n_in; i++) {
+            char name = *k.m->graph->values[ids[i]].name;
+            assert_int_equal(ot_chain_is_channel(k.c, i), name != 'x');
+            in[i] = (ot_chain_array){.data = name == 'x' ? x : parameter[name == 's' ? 0 : name == 'b' ? 1 : name == 'm' ? 2 : 3]};
+            int64_t block = name == 'x' ? (blocked ? HW * B : B * HW) : B, pixel = name == 'x' ? (blocked ? B : 1) : 0;
+            memcpy(in[i].strides, (int64_t[]){name == 'x' ? C * HW : 0, block, pixel, name == 'x' && !blocked ? HW : 1, 0},
+                   5 * sizeof(int64_t));
+            if (name == 'x') memcpy(to.strides, in[i].strides, sizeof to.strides);
+        }
+        memset(out, 0xA8, sizeof out);
+        ot_chain_run(k.c, 5, dims, in, &to, 1);
+        for (int i = 0; i < N * C * HW; i++) {
+            int c = blocked ? i / (HW * B) % (C / B) * B + i % B : i / HW % C;
+            double y = ((double)x[i] - (double)parameter[2][c]) / sqrt((double)parameter[3][c] + (double)0.001f) * (double)parameter[0][c] +
+                       (double)parameter[1][c];
+            y = y < 0 ? 0 : y;
+            if (fabs(y - (double)out[i]) > 1e-4) fail_msg("channel %d: %g, not %g", c, (double)out[i], y);
+        }
+    }
+    drop(&k);
+}
+
+/* ---- random expressions ---- */
+
+#define EXPRESSIONS 1500
+#define NODES_MOST 14
+#define INPUTS_MOST 5
+#define VALUES_MOST (NODES_MOST + INPUTS_MOST)
+#define LIMIT 1000000.0 /* of magnitudes: float is exact far beyond */
+
+typedef struct term {
+    ot_op op; /* OT_OP_OPAQUE: an input */
+    uint32_t in[3];
+    uint32_t n_in;
+    bool is_mask;
+    double most;
+    ot_id id;
+} term;
+
+/* Often the newest: then it has one reader, which pairs of instructions that become one need. */
+static uint32_t pick(const term *t, uint32_t n, bool mask)
+{
+    for (int tries = 0; tries < 50; tries++) {
+        uint32_t k = draw(2) ? n - 1 : draw(n);
+        if (t[k].is_mask == mask) return k;
+    }
+    return OT_NONE;
+}
+
+static bool make_term(term *t, uint32_t n)
+{
+    static const struct {
+        ot_op op;
+        uint32_t n_in;
+        const char *types; /* result, operands */
+    } kinds[] = {{OT_OP_Add, 2, "fff"}, {OT_OP_Sub, 2, "fff"}, {OT_OP_Mul, 2, "fff"}, {OT_OP_Mul, 2, "fff"}, {OT_OP_Max, 2, "fff"},
+                 {OT_OP_Add, 2, "fff"}, {OT_OP_Min, 2, "fff"}, {OT_OP_PRelu, 2, "fff"}, {OT_OP_Neg, 1, "ff"}, {OT_OP_Abs, 1, "ff"},
+                 {OT_OP_Relu, 1, "ff"}, {OT_OP_Sign, 1, "ff"}, {OT_OP_Where, 3, "fmff"}, {OT_OP_Where, 3, "mmmm"},
+                 {OT_OP_Greater, 2, "mff"}, {OT_OP_LessOrEqual, 2, "mff"}, {OT_OP_Equal, 2, "mff"}, {OT_OP_And, 2, "mmm"},
+                 {OT_OP_Xor, 2, "mmm"}, {OT_OP_Not, 1, "mm"}, {OT_OP_Identity, 1, "ff"}, {OT_OP_Cast, 1, "fm"}};
+    uint32_t k = draw(sizeof kinds / sizeof *kinds);
+    double a, b;
+    *(t + n) = (term){.op = kinds[k].op, .n_in = kinds[k].n_in, .is_mask = kinds[k].types[0] == 'm'};
+    for (uint32_t i = 0; i < kinds[k].n_in; i++) {
+        t[n].in[i] = pick(t, n, kinds[k].types[i + 1] == 'm');
+        if (t[n].in[i] == OT_NONE) return false;
+    }
+    a = t[t[n].in[0]].most;
+    b = kinds[k].n_in > 1 ? t[t[n].in[1]].most : 0;
+    if (t[n].op == OT_OP_Where) a = t[t[n].in[2]].most;
+    t[n].most = t[n].op == OT_OP_Mul || t[n].op == OT_OP_PRelu ? fmax(a, 1) * fmax(b, 1) : t[n].op == OT_OP_Add || t[n].op == OT_OP_Sub ? a + b : fmax(fmax(a, b), 1);
+    return t[n].most <= LIMIT;
+}
+
+static double value_of(const term *t, const double *v)
+{
+    double x = v[t->in[0]], y = t->n_in > 1 ? v[t->in[1]] : 0, z = t->n_in > 2 ? v[t->in[2]] : 0;
+    switch ((int)t->op) {
+    case OT_OP_Add: return x + y;
+    case OT_OP_Sub: return x - y;
+    case OT_OP_Mul: return x * y;
+    case OT_OP_Max: return x > y ? x : y;
+    case OT_OP_Min: return x < y ? x : y;
+    case OT_OP_PRelu: return x < 0 ? x * y : x;
+    case OT_OP_Neg: return -x;
+    case OT_OP_Abs: return fabs(x);
+    case OT_OP_Relu: return x < 0 ? 0 : x;
+    case OT_OP_Sign: return x > 0 ? 1 : x < 0 ? -1 : 0;
+    case OT_OP_Where: return x != 0 ? y : z;
+    case OT_OP_Greater: return x > y;
+    case OT_OP_LessOrEqual: return x <= y;
+    case OT_OP_Equal: return x == y;
+    case OT_OP_And: return x != 0 && y != 0;
+    case OT_OP_Xor: return x != y;
+    case OT_OP_Not: return x == 0;
+    default: return x; /* Identity, Cast of a mask */
+    }
+}
+
+/* Memory of one array of an expression: the elements lie somewhere in it. */
+typedef struct lay {
+    bool is_mask;
+    size_t bytes;
+    int64_t start;  /* element 0 */
+    int64_t strides[OT_CHAIN_RANK];
+    uint8_t *memory, *before; /* [bytes] as it is, as it was before the run */
+} lay;
+
+/* Random strides: dense in a random order of dims, with gaps, backwards, and (inputs) constant along some dims. */
+static void lay_out(lay *l, bool is_mask, uint32_t rank, const int64_t *dims, bool is_input)
+{
+    uint32_t order[OT_CHAIN_RANK];
+    int64_t step = 1, least = 0;
+    *l = (lay){.is_mask = is_mask};
+    for (uint32_t k = 0; k < rank; k++) order[k] = rank - 1 - k;
+    if (rank > 1 && draw(4) == 0)
+        for (uint32_t k = 0; k < rank; k++) {
+            uint32_t other = draw(rank), swap = order[k];
+            order[k] = order[other];
+            order[other] = swap;
+        }
+    uint32_t style = draw(4); /* 0: dense */
+    bool still = is_input && draw(6) == 0;
+    for (uint32_t k = 0; k < rank; k++) {
+        uint32_t d = order[k];
+        if (still || (is_input && style && draw(3) == 0)) continue; /* stride 0 */
+        if (style == 3 && draw(3) == 0) step *= 2;
+        if (style >= 2 && draw(3) == 0) step += draw(3);
+        l->strides[d] = step;
+        if (style >= 2 && draw(4) == 0) {
+            l->strides[d] = -step;
+            least -= (dims[d] - 1) * step;
+        }
+        step *= dims[d];
+    }
+    l->start = -least + draw(3);
+    l->bytes = (size_t)(step + 8) * (is_mask ? 1 : 4);
+    l->memory = malloc(l->bytes);
+    l->before = malloc(l->bytes);
+    for (size_t i = 0; i < l->bytes / (is_mask ? 1 : 4); i++) {
+        if (is_mask) l->memory[i] = draw(2) ? 1 : 0;
+        else ((float *)(void *)l->memory)[i] = (float)draw(9) - 4;
+    }
+    memcpy(l->before, l->memory, l->bytes);
+}
+
+static int64_t element(const lay *l, uint32_t rank, const int64_t *at)
+{
+    int64_t e = l->start;
+    for (uint32_t k = 0; k < rank; k++) e += at[k] * l->strides[k];
+    return e;
+}
+
+static double read_at(const lay *l, const uint8_t *memory, int64_t e)
+{
+    return l->is_mask ? memory[e] : (double)((const float *)(const void *)memory)[e];
+}
+
+typedef struct expression {
+    term t[VALUES_MOST];
+    uint32_t n_in, n;
+    uint32_t outputs[OT_CHAIN_OUTPUTS], n_out;
+    uint32_t rank;
+    int64_t dims[OT_CHAIN_RANK];
+    lay in[INPUTS_MOST], out[OT_CHAIN_OUTPUTS];
+    int shares[OT_CHAIN_OUTPUTS]; /* input whose memory it is, or -1 */
+    float constant;               /* input 0, where it is one */
+    bool has_constant;
+} expression;
+
+static void draw_expression(expression *e)
+{
+    *e = (expression){.n_in = 1 + draw(INPUTS_MOST), .has_constant = draw(3) == 0, .constant = (float)draw(7) - 3};
+    if (e->has_constant && e->n_in < 2) e->n_in = 2;
+    for (uint32_t k = 0; k < e->n_in; k++) e->t[k] = (term){.is_mask = k > 1 && draw(4) == 0, .most = 4};
+    e->n = e->n_in;
+    uint32_t want = e->n + 1 + draw(NODES_MOST);
+    for (int tries = 0; e->n < want && e->n < VALUES_MOST && (tries < 200 || e->n == e->n_in); tries++)
+        if (make_term(e->t, e->n)) e->n++;
+    e->n_out = 1 + draw(3);
+    for (uint32_t k = 0; k < e->n_out; k++) e->outputs[k] = k == 0 ? e->n - 1 : e->n_in + draw(e->n - e->n_in);
+    static const int64_t extents[] = {1, 2, 3, 5, 8, 16, 40, 129, 700, 2100};
+    int64_t room = 6000;
+    e->rank = draw(6);
+    for (uint32_t k = 0; k < e->rank; k++) {
+        do e->dims[k] = extents[draw(sizeof extents / sizeof *extents)];
+        while (e->dims[k] > room);
+        room /= e->dims[k];
+    }
+    if (draw(40) == 0 && e->rank) e->dims[draw(e->rank)] = 0;
+    for (uint32_t k = 0; k < e->n_in; k++) lay_out(&e->in[k], e->t[k].is_mask, e->rank, e->dims, true);
+}
+
+static bool moves_everywhere(const lay *l, const expression *e)
+{
+    for (uint32_t k = 0; k < e->rank; k++)
+        if (l->strides[k] == 0) return false;
+    return true;
+}
+
+static void place_results(expression *e)
+{
+    bool used[INPUTS_MOST] = {false};
+    for (uint32_t k = 0; k < e->n_out; k++) {
+        e->shares[k] = -1;
+        lay_out(&e->out[k], e->t[e->outputs[k]].is_mask, e->rank, e->dims, false);
+        for (uint32_t i = e->has_constant; i < e->n_in && draw(2); i++) {
+            if (used[i] || e->t[i].is_mask != e->t[e->outputs[k]].is_mask || !moves_everywhere(&e->in[i], e)) continue;
+            used[i] = true;
+            e->shares[k] = (int)i;
+            break;
+        }
+    }
+}
+
+static const ot_chain *compile(expression *e, ot_model *m, ot_arena *a)
+{
+    ot_graph *g = m->graph;
+    const ot_node *nodes[NODES_MOST];
+    uint32_t n_nodes = 0;
+    ot_id outputs[OT_CHAIN_OUTPUTS];
+    static char names[VALUES_MOST][8];
+    m->opset = 20;
+    for (uint32_t k = 0; k < e->n; k++) {
+        term *t = &e->t[k];
+        snprintf(names[k], sizeof names[k], "v%u", k);
+        if (k == 0 && e->has_constant) t->id = ot_const_f32(g, names[k], &e->constant, 0, NULL);
+        else t->id = ot_value_new(g, names[k], t->is_mask ? OT_BOOL : OT_F32, -1, NULL);
+        assert_int_not_equal(t->id, OT_NONE);
+        if (k < e->n_in) continue;
+        ot_id in[3];
+        for (uint32_t i = 0; i < t->n_in; i++) in[i] = e->t[t->in[i]].id;
+        ot_attr to = ot_mk_int("to", OT_F32);
+        assert_int_not_equal(ot_node_new(g, ot_op_name(t->op), "", "", in, t->n_in, &t->id, 1, &to, t->op == OT_OP_Cast), OT_NONE);
+    }
+    for (uint32_t k = 0; k < g->n_nodes; k++) {
+        nodes[n_nodes++] = &g->nodes[k];
+        if (!ot_chain_takes(g, &g->nodes[k])) fail_msg("%s is not taken", g->nodes[k].op_type);
+    }
+    for (uint32_t k = 0; k < e->n_out; k++) outputs[k] = e->t[e->outputs[k]].id;
+    const ot_chain *c;
+    ot_diag d = {0};
+    if (ot_chain_new(a, &(ot_chain_spec){g, nodes, n_nodes, outputs, e->n_out}, &d, &c) != OT_OK) fail_msg("%s", d.message);
+    return c;
+}
+
+static ot_chain_array array_of(const lay *l)
+{
+    ot_chain_array a = {.data = l->memory + l->start * (l->is_mask ? 1 : 4)};
+    memcpy(a.strides, l->strides, sizeof a.strides);
+    return a;
+}
+
+/* Expected values into a copy of each output's memory; then all bytes must be equal. */
+static void check_results(expression *e, uint64_t from)
+{
+    int64_t at[OT_CHAIN_RANK] = {0}, total = 1;
+    for (uint32_t k = 0; k < e->rank; k++) total *= e->dims[k];
+    lay *to[OT_CHAIN_OUTPUTS];
+    uint8_t *want[OT_CHAIN_OUTPUTS];
+    for (uint32_t k = 0; k < e->n_out; k++) {
+        to[k] = e->shares[k] < 0 ? &e->out[k] : &e->in[e->shares[k]];
+        want[k] = malloc(to[k]->bytes);
+        memcpy(want[k], to[k]->before, to[k]->bytes);
+    }
+    for (int64_t i = 0; i < total; i++) {
+        double v[VALUES_MOST];
+        int64_t rest = i;
+        for (uint32_t k = e->rank; k-- > 0;) {
+            at[k] = rest % e->dims[k];
+            rest /= e->dims[k];
+        }
+        for (uint32_t k = 0; k < e->n; k++) {
+            if (k >= e->n_in) v[k] = value_of(&e->t[k], v);
+            else if (k == 0 && e->has_constant) v[k] = (double)e->constant;
+            else v[k] = read_at(&e->in[k], e->in[k].before, element(&e->in[k], e->rank, at));
+        }
+        for (uint32_t k = 0; k < e->n_out; k++) {
+            int64_t place = element(to[k], e->rank, at);
+            if (to[k]->is_mask) want[k][place] = v[e->outputs[k]] != 0;
+            else ((float *)(void *)want[k])[place] = (float)v[e->outputs[k]];
+        }
+    }
+    for (uint32_t k = 0; k < e->n_out; k++) {
+        for (int64_t i = 0; i < (int64_t)(to[k]->bytes / (to[k]->is_mask ? 1 : 4)); i++)
+            if (read_at(to[k], to[k]->memory, i) != read_at(to[k], want[k], i))
+                fail_msg("seed %llu: output %u: place %lld is %g, not %g", (unsigned long long)from, k, (long long)i,
+                         read_at(to[k], to[k]->memory, i), read_at(to[k], want[k], i));
+        free(want[k]);
+    }
+}
+
+static void run_expression(uint32_t threads)
+{
+    static expression e;
+    uint64_t from = seed;
+    draw_expression(&e);
+    place_results(&e);
+    ot_diag d = {0};
+    ot_model *m = ot_model_new(&d);
+    ot_arena *a = ot_arena_new();
+    const ot_chain *c = compile(&e, m, a);
+    const ot_id *ids;
+    uint32_t n_in = ot_chain_inputs(c, &ids);
+    ot_chain_array in[OT_CHAIN_INPUTS], out[OT_CHAIN_OUTPUTS];
+    for (uint32_t k = 0; k < n_in; k++) {
+        uint32_t i = 0;
+        while (e.t[i].id != ids[k]) i++;
+        assert_true(i < e.n_in);
+        in[k] = array_of(&e.in[i]);
+    }
+    for (uint32_t k = 0; k < e.n_out; k++) out[k] = array_of(e.shares[k] < 0 ? &e.out[k] : &e.in[e.shares[k]]);
+    ot_chain_run(c, e.rank, e.dims, in, out, threads);
+    check_results(&e, from);
+    for (uint32_t k = 0; k < e.n_in; k++) free(e.in[k].memory), free(e.in[k].before);
+    for (uint32_t k = 0; k < e.n_out; k++) free(e.out[k].memory), free(e.out[k].before);
+    ot_arena_free(a);
+    ot_model_free(m);
+}
+
+static void test_expressions(void **state)
+{
+    (void)state;
+    for (int k = 0; k < EXPRESSIONS; k++) run_expression(k % 3 ? 1 : 3);
+}
+
+int main(int argc, char **argv)
+{
+    seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
+    printf("seed %llu\n", (unsigned long long)seed);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_functions), cmocka_unit_test(test_mean), cmocka_unit_test(test_masks), cmocka_unit_test(test_taken),
+        cmocka_unit_test(test_fused), cmocka_unit_test(test_too_much), cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_expressions)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
