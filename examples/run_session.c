@@ -2,8 +2,8 @@
  *
  *   run_session MODEL.onnx [threads]
  *
- * Fills the inputs with 0.5 (integers with 1; dimensions that the model leaves free are 1), runs twice, the second time into memory of
- * its own where the outputs' dimensions are fixed, and prints each output's sum. Both runs must agree.
+ * Fills the inputs with 0.5 (integers with 1; dimensions that the model leaves free are 1), runs twice, the second time into memory
+ * of its own where the outputs' dimensions are fixed, and prints each output's sum. Both runs must agree.
  */
 #include <onnx_tile.h>
 
@@ -45,7 +45,9 @@ static void fill(void *data, const onnx_tile_tensor *t, size_t n)
     double dhalf = 0.5;
     uint64_t one = t->type == ONNX_TILE_FLOAT16 ? 0x3800 : t->type == ONNX_TILE_BFLOAT16 ? 0x3f00 : 1;
     for (size_t k = 0; k < n; k++) {
-        const void *from = t->type == ONNX_TILE_FLOAT32 ? (void *)&half : t->type == ONNX_TILE_FLOAT64 ? (void *)&dhalf : (void *)&one;
+        const void *from = t->type == ONNX_TILE_FLOAT32   ? (void *)&half
+                           : t->type == ONNX_TILE_FLOAT64 ? (void *)&dhalf
+                                                          : (void *)&one;
         memcpy((char *)data + k * size, from, size);
     }
 }

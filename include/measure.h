@@ -36,7 +36,8 @@ typedef struct ot_feed {
  * OT_E_INPUT (a file that does not suit, an input for which nothing can be made up), OT_E_NOMEM. */
 ot_status ot_feed_new(const ot_graph *g, const ot_feed_request *r, ot_arena *a, ot_diag *d, ot_feed *out) OT_MUST_USE;
 /* The same arrays for graph g, found by the inputs' names in `from`, for which `f` was made. OT_E_INPUT: g has another input. */
-ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *f, ot_arena *a, ot_diag *d, ot_feed *out) OT_MUST_USE;
+ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *f, ot_arena *a, ot_diag *d,
+                        ot_feed *out) OT_MUST_USE;
 /* Drop the arrays that no override needs: after the last run. */
 void ot_feed_release_inputs(ot_feed *f);
 void ot_feed_release(ot_feed *f);

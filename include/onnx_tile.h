@@ -159,7 +159,8 @@ onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *
 /* Read a model, tiled or not, and make it ready to run; replaces the one the session had. ONNX_TILE_INPUT names node and
  * operator when the engine cannot run it. dir: as for onnx_tile_load_memory. */
 onnx_tile_status onnx_tile_session_load_file(onnx_tile_session *s, const char *path) ONNX_TILE_MUST_USE;
-onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void *bytes, size_t n, const char *dir) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void *bytes, size_t n,
+                                               const char *dir) ONNX_TILE_MUST_USE;
 
 /* Inputs that have to be bound (initializers have not), and outputs, in the model's order; 0 before loading. */
 uint32_t onnx_tile_session_input_count(const onnx_tile_session *s);
@@ -179,7 +180,8 @@ onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k,
 onnx_tile_status onnx_tile_session_run(onnx_tile_session *s) ONNX_TILE_MUST_USE;
 /* Output k of the last run: its real dimensions, and where it lies: in the memory bound for it, else in the session's, until the
  * next run. ONNX_TILE_USAGE for sequences and other outputs that are no tensors. */
-onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out, const void **data) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out,
+                                          const void **data) ONNX_TILE_MUST_USE;
 /* Bytes that values took at the most at one time in all runs, without bound memory and constants, and how many of them were
  * planned when loading. 0 before loading. Both may be NULL. */
 void onnx_tile_session_memory(const onnx_tile_session *s, int64_t *peak, int64_t *planned);

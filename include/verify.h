@@ -16,8 +16,8 @@ typedef struct ot_verify_facts {
 } ot_verify_facts;
 
 #ifdef OT_ENGINE
-/* The state of a model before it is tiled, for ot_verify_tiled: *bytes is malloc'ed, the caller frees it. NULL when the model can be
- * read from its file again. Requires ot_run_load, and no more. */
+/* The state of a model before it is tiled, for ot_verify_tiled: *bytes is malloc'ed, the caller frees it. NULL when the model can
+ * be read from its file again. Requires ot_run_load, and no more. */
 ot_status ot_verify_keep(const ot_run *run, void **bytes, size_t *n) OT_MUST_USE;
 /* Compare what run->model was (`bytes`, or its file) with what it would be written as, which is read back for this. Requires
  * ot_run_tile; leaves the run as it is. Fails: OT_E_SYSTEM naming a value that differs and by how much; OT_E_INPUT naming node and

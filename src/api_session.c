@@ -30,9 +30,9 @@ struct onnx_tile_session {
     bool has_run;
 };
 
-_Static_assert((int)ONNX_TILE_FLOAT32 == (int)OT_F32 && (int)ONNX_TILE_INT64 == (int)OT_I64 && (int)ONNX_TILE_BOOL == (int)OT_BOOL &&
-                   (int)ONNX_TILE_FLOAT16 == (int)OT_F16 && (int)ONNX_TILE_BFLOAT16 == (int)OT_BF16 &&
-                   ONNX_TILE_RANK_MAX == OT_RANK_MAX,
+_Static_assert((int)ONNX_TILE_FLOAT32 == (int)OT_F32 && (int)ONNX_TILE_INT64 == (int)OT_I64 &&
+                   (int)ONNX_TILE_BOOL == (int)OT_BOOL && (int)ONNX_TILE_FLOAT16 == (int)OT_F16 &&
+                   (int)ONNX_TILE_BFLOAT16 == (int)OT_BF16 && ONNX_TILE_RANK_MAX == OT_RANK_MAX,
                "public types are the internal ones");
 
 static onnx_tile_status done(ot_status s)
@@ -185,7 +185,8 @@ onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *
 {
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
-    if (!input || !*input || !dims || rank == 0 || rank > OT_RANK_MAX) return misuse(s, "a shape needs an input and 1 to 16 dimensions");
+    if (!input || !*input || !dims || rank == 0 || rank > OT_RANK_MAX)
+        return misuse(s, "a shape needs an input and 1 to 16 dimensions");
     for (uint32_t k = 0; k < rank; k++)
         if (dims[k] < 1) return misuse(s, "a dimension is not positive");
     ot_shape_binding b = {ot_strdup(s->options, input), rank, ot_memdup(s->options, dims, rank * sizeof *dims)};
@@ -268,7 +269,8 @@ onnx_tile_status onnx_tile_session_output(onnx_tile_session *s, uint32_t k, onnx
 
 /* ---- binding ---- */
 
-onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, const void *data, const int64_t *dims, uint32_t rank)
+onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, const void *data, const int64_t *dims,
+                                              uint32_t rank)
 {
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
@@ -298,7 +300,8 @@ onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k,
     if (!v->is_tensor || !ot_value_is_static(v) || ot_dtype_bits(v->dtype) < 8 || !ot_value_bytes(v, &need))
         return misuse(s, "the output is no tensor of fixed dimensions: it cannot be bound");
     if (bytes < (size_t)need)
-        return done(ot_fail(&s->diag, OT_E_USAGE, "output '%.200s' needs %lld bytes, but %zu are bound", v->name, (long long)need, bytes));
+        return done(
+            ot_fail(&s->diag, OT_E_USAGE, "output '%.200s' needs %lld bytes, but %zu are bound", v->name, (long long)need, bytes));
     set_array(&s->places[k], v->dtype, (uint32_t)v->rank, v->dims, data);
     return ONNX_TILE_OK;
 }

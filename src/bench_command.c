@@ -324,7 +324,8 @@ static ot_status check_same(const work *w)
     for (uint32_t k = 0; k < w->facts.n_outputs; k++) {
         const ot_difference *x = &w->facts.outputs[k].difference;
         if (x->same) continue;
-        return ot_fail(w->d, OT_E_SYSTEM, "output '%.200s' of the tiled model is not the original's: %s (NMSE %.2e, largest difference %.3e)",
+        return ot_fail(w->d, OT_E_SYSTEM,
+                       "output '%.200s' of the tiled model is not the original's: %s (NMSE %.2e, largest difference %.3e)",
                        w->facts.outputs[k].name, x->why, x->nmse, x->max_abs);
     }
     return OT_OK;

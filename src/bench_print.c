@@ -59,7 +59,8 @@ static void print_regions(const ot_bench_facts *b, FILE *f)
             ot_format_seconds(r->predicted[j], c[2 * j], CELL);
             ot_format_seconds(r->measured[j], c[2 * j + 1], CELL);
         }
-        fprintf(f, "r%-6u %23s %10s %19s %10s", r->id, c[0], r->measured[0] > 0 ? c[1] : "-", c[2], r->measured[1] > 0 ? c[3] : "-");
+        fprintf(f, "r%-6u %23s %10s %19s %10s", r->id, c[0], r->measured[0] > 0 ? c[1] : "-", c[2],
+                r->measured[1] > 0 ? c[3] : "-");
         if (r->measured[1] > 0) fprintf(f, "   %+.0f %%", (r->predicted[1] / r->measured[1] - 1) * 100);
         fputc('\n', f);
     }
@@ -79,8 +80,8 @@ static void print_outputs(const ot_bench_facts *b, FILE *f)
 void ot_bench_print(const ot_bench_facts *b, FILE *f)
 {
     const ot_bench_side *o = &b->side[0], *t = &b->side[1];
-    fprintf(f, "%s%s%s: %u runs each in turn, %u thread%s\n\n", b->model, b->tiled ? " and " : ", tiled here", b->tiled ? b->tiled : "",
-            b->runs, b->threads, b->threads == 1 ? "" : "s");
+    fprintf(f, "%s%s%s: %u runs each in turn, %u thread%s\n\n", b->model, b->tiled ? " and " : ", tiled here",
+            b->tiled ? b->tiled : "", b->runs, b->threads, b->threads == 1 ? "" : "s");
     fprintf(f, "%-16s %12s %12s\n", "", o->name, t->name);
     row(f, "time least", o->time.min, t->time.min, ot_format_seconds);
     row(f, "time median", o->time.p50, t->time.p50, ot_format_seconds);

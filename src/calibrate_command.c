@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- where to ---- */
 
@@ -116,6 +117,7 @@ ot_status ot_calibrate_command(const ot_calibrate_request *r, ot_diag *d)
     ot_calibration c = {.log = r->verbose ? stderr : NULL};
     OT_TRY(choose_path(r, path, sizeof path, d));
     OT_TRY(describe(&c, r->threads, d));
+    if (!r->quiet && !r->verbose && isatty(STDERR_FILENO)) fputs("onnx-tile: measuring for about half a minute...\n", stderr);
     OT_TRY(ot_calibrate(&c, d));
     if (!r->output) OT_TRY(make_folders(path, d));
     OT_TRY(save(&c.target, path, d));

@@ -133,7 +133,8 @@ static ot_status verify_result(const ot_options *o, const ot_run *run, const voi
     ot_verify_facts f;
     OT_TRY(ot_verify_tiled(run, original, n, o->verify, &f));
     if (!o->quiet && !o->json)
-        fprintf(table_stream(o), "verified  %u value%s the same (NMSE at most %.1e, difference at most %.1e of the largest value)\n", f.n_values,
+        fprintf(table_stream(o),
+                "verified  %u value%s the same (NMSE at most %.1e, difference at most %.1e of the largest value)\n", f.n_values,
                 f.n_values == 1 ? "" : "s", f.nmse, f.max_rel);
     return OT_OK;
 }

@@ -133,7 +133,8 @@ static ot_status run_both(work *w)
         OT_TRY(ot_measured_run(&w->x[k], false, w->d));
     }
     if (w->x[0].n_outputs == w->x[1].n_outputs) return OT_OK;
-    return ot_fail(w->d, OT_E_SYSTEM, "--verify: the tiled model has %u outputs, the original %u", w->x[1].n_outputs, w->x[0].n_outputs);
+    return ot_fail(w->d, OT_E_SYSTEM, "--verify: the tiled model has %u outputs, the original %u", w->x[1].n_outputs,
+                   w->x[0].n_outputs);
 }
 
 static ot_status compare_all(const work *w, ot_verify_facts *out)
@@ -143,8 +144,8 @@ static ot_status compare_all(const work *w, ot_verify_facts *out)
         ot_difference x = ot_compare(&w->x[0].out[k], &w->x[1].out[k]);
         if (!x.same)
             return ot_fail(w->d, OT_E_SYSTEM,
-                           "--verify: value '%.300s' of the tiled model is not the original's: %s (NMSE %.2e, largest difference %.3e, %.2e of the "
-                           "largest value)",
+                           "--verify: value '%.300s' of the tiled model is not the original's: %s (NMSE %.2e, largest difference "
+                           "%.3e, %.2e of the largest value)",
                            name, x.why, x.nmse, x.max_abs, x.max_rel);
         out->n_values++;
         if (x.nmse > out->nmse) out->nmse = x.nmse;

@@ -17,7 +17,8 @@
 /* n runs of `bytes` bytes. */
 void ot_box_rows(size_t bytes, int64_t n, char *dst, int64_t dst_step, const char *src, int64_t src_step);
 /* n[0] lines of n[1] elements of 1, 2, 4, 8 or 16 bytes. */
-void ot_box_lines(size_t size, const int64_t n[2], char *dst, const int64_t dst_step[2], const char *src, const int64_t src_step[2]);
+void ot_box_lines(size_t size, const int64_t n[2], char *dst, const int64_t dst_step[2], const char *src,
+                  const int64_t src_step[2]);
 /* The same with one value all over. */
 void ot_box_lines_fill(size_t size, const int64_t n[2], char *dst, const int64_t dst_step[2], const void *value);
 /* dst[q * dst_q + p * size] = src[p * src_p + q * size] for p < np, q < nq; size 1, 2, 4 or 8. */

@@ -5,6 +5,9 @@
  *   for each block of some hundred elements:         x, b ---load---> r0 r1
  *       r0 = r0 + r1; r1 = sigmoid(r0); r0 = r0*r1   r0   ---store--> y
  *
+ * Results are those of float arithmetic, one operator after another, but x * y + z may be rounded once, and exp, log, tanh and
+ * the like differ from the correctly rounded by an ulp or some (chain_math.h). Numbers below 1.2e-38 may become 0.
+ *
  * A chain knows nothing of layouts: dims and strides are those of the memory as it lies (a channel-blocked array is one of
  * five dims), broadcast operands have stride 0.
  */
@@ -39,8 +42,9 @@ typedef struct ot_chain_spec {
 /* In arena a. Fails: OT_E_NOMEM; OT_E_INPUT for more operands or deeper expressions than it can hold (say which; the caller
  * splits the nodes). */
 ot_status ot_chain_new(ot_arena *a, const ot_chain_spec *s, ot_diag *d, const ot_chain **out) OT_MUST_USE;
-/* Values that must be given at each run, in this order; folded constants are not among them. For parameters of
- * BatchNormalization and PRelu's slope the caller has to broadcast along the channel; others follow ONNX broadcasting. */
+/* Values that must be given at each run, in this order; folded constants are not among them. The caller broadcasts parameters
+ * of BatchNormalization along the channel; all others, PRelu's slope included, follow ONNX broadcasting (what broadcasts
+ * otherwise, before version 7, is not taken). A value may be here twice, as a parameter of channels and as an array. */
 uint32_t ot_chain_inputs(const ot_chain *c, const ot_id **values);
 /* Is input k a per-channel parameter (scale, bias, mean or variance of BatchNormalization: rank 1, along axis 1)? */
 bool ot_chain_is_channel(const ot_chain *c, uint32_t k);
@@ -54,7 +58,8 @@ typedef struct ot_chain_array {
 
 /* Compute all elements of a box of `dims`. Outputs may be the very memory of an input with the same strides. Several calls may
  * run at once. threads > 1: OpenMP over the outer dims (not when already in a parallel region). Never fails, allocates nothing:
- * registers live on the stack. */
+ * registers live on the stack
+ * (some 100 KiB). The order of dims does not matter. Outputs of 40 MiB and more are written past the caches. */
 void ot_chain_run(const ot_chain *c, uint32_t rank, const int64_t *dims, const ot_chain_array *in, const ot_chain_array *out,
                   uint32_t threads);
 

@@ -5,13 +5,13 @@
  *
  * Nearly all others are made of exp(-|x|), which cannot overflow: with E for it,
  *
- *   sigmoid  (x < 0 ? E : 1) / (1 + E)     relative accuracy where it is tiny, too
+ *   silu     x (x < 0 ? E : 1) / (1 + E)   relative accuracy where it is tiny, too
  *   tanh     -m / (2 + m)                  m = exp(-2|x|) - 1, computed without cancellation
  *   softplus log1p(E) + max(x, 0)
  *   gelu     x Phi(x), Phi(-a) = exp(-a^2 / 2) R(a), a^2 in two parts: its rounding would be multiplied by 80
  *
  * Products x * f(x) with f below the smallest normal number keep a factor 2^32 in f until x is multiplied in. NaN runs
- * through: bounds are written `x > bound ? bound : x`, which is x for NaN. Polynomials are evaluated in halves, which shortens
+ * through: bounds are written `bound < x ? bound : x`, which is x for NaN. Polynomials are evaluated in halves, which shortens
  * the chain of dependent operations; that counts more than their number. Comments give maximal relative errors measured
  * over all floats. Polynomials minimise the maximal relative error of the function.
  *
@@ -54,9 +54,32 @@ CM_INLINE float cm_float(uint32_t u)
 #define CM_ROUND 12582912.0f /* 1.5 * 2^23: added and subtracted it rounds to integers, which its low bits then hold */
 #define CM_ONE 0x3f800000u   /* bits of 1.0f */
 #define CM_SCALE 0x1p32f     /* extra factor of tiny numbers */
-#define CM_SCALE_BITS (32u << 23)
-#define CM_SCALED_OUT 110.5f /* exp(-x) * CM_SCALE is computed as 0 from here on */
-#define CM_OUT 88.0f         /* exp(-x) is computed as 0 from here on: it is less than 1.2e-38 */
+#define CM_SCALED_OUT 110.5f /* exp(-x) * CM_SCALE is computed as 0 here */
+#define CM_OUT 88.0f         /* exp(-x) is computed as 0 here: it is less than 1.2e-38 */
+
+/* Bounds whose values the compiler does not know: against a constant it compares and blends, against a number in a register
+ * it takes the one instruction for minima (maxima) that does the same, NaN included. Made outside of loops. */
+typedef struct cm_limits {
+    float out, scaled_out, overflow, tiny, erf, gelu, gelu_low, gelu_high;
+} cm_limits;
+
+CM_INLINE float cm_unknown(float f)
+{
+    uint32_t u = cm_bits(f);
+    __asm__("" : "+r"(u));
+    return cm_float(u);
+}
+
+CM_INLINE cm_limits cm_make_limits(void)
+{
+    return (cm_limits){.out = cm_unknown(CM_OUT), .scaled_out = cm_unknown(-CM_SCALED_OUT), .overflow = cm_unknown(89.0f),
+                       .tiny = cm_unknown(-40.0f), .erf = cm_unknown(4.0f), .gelu = cm_unknown(13.27f),
+                       .gelu_low = cm_unknown(-10.92f), .gelu_high = cm_unknown(9.9f)};
+}
+
+CM_INLINE float cm_at_most(float x, float most) { return most < x ? most : x; }
+CM_INLINE float cm_at_least(float x, float least) { return least > x ? least : x; }
+CM_INLINE int cm_is_negative(float x) { return (int32_t)cm_bits(x) < 0; } /* also -0 */
 
 /* x = n ln 2 + *r; returns n << 23. */
 CM_INLINE uint32_t cm_reduce(float x, float *r)
@@ -99,63 +122,43 @@ CM_INLINE float cm_exp_down(float a)
     return cm_exp_part(r) * cm_float(n + CM_ONE);
 }
 
-/* exp(-a) * CM_SCALE for 0 <= a <= CM_SCALED_OUT. */
-CM_INLINE float cm_exp_down_scaled(float a)
+/* exp(x) - 1 for x <= 0, accurate near 0, too; anything for x > 0. */
+CM_INLINE float cm_expm1_down(float x, cm_limits l)
 {
     float r;
-    uint32_t n = cm_reduce(-a, &r);
-    return cm_exp_part(r) * cm_float(n + CM_ONE + CM_SCALE_BITS);
-}
-
-CM_INLINE float cm_clamp_abs(float x, float most)
-{
-    float a = fabsf(x);
-    return a > most ? most : a;
-}
-
-/* exp(x) - 1 for x <= 0, accurate near 0, too; anything for x > 0. */
-CM_INLINE float cm_expm1_down(float x)
-{
-    float r, t = x < -40.0f ? -40.0f : x;
-    uint32_t n = cm_reduce(t, &r);
+    uint32_t n = cm_reduce(cm_at_least(x, l.tiny), &r);
     float scale = cm_float(n + CM_ONE);
     return scale * cm_expm1_part(r) + (scale - 1.0f);
 }
 
-CM_INLINE float cm_sigmoid(float x)
+/* 1 / (1 + exp(-x)); the exponential is infinite from 88.4 on, where the result is less than 1.2e-38. */
+CM_INLINE float cm_sigmoid(float x, cm_limits l)
 {
-    float e = cm_exp_down(cm_clamp_abs(x, CM_OUT));
-    return (x < 0 ? e : 1.0f) / (1.0f + e);
+    float r;
+    uint32_t n = cm_reduce(cm_at_least(cm_at_most(-x, l.overflow), -l.out), &r);
+    return 1.0f / (cm_exp_part(r) * cm_float(n + CM_ONE) + 1.0f);
 }
 
-/* x * sigmoid(t), with `scaled` = exp(-|t|) * CM_SCALE and negative = t < 0. */
-CM_INLINE float cm_gate(float x, float scaled, int negative)
+/* x * sigmoid(t), t of the sign of x: x E / (E + 1) below 0, both E and 1 scaled, and x / (E + 1) above. */
+CM_INLINE float cm_gate(float x, float t, cm_limits l)
 {
-    float y = x * (negative ? scaled : 1.0f) / (scaled * (1.0f / CM_SCALE) + 1.0f);
-    return y * (negative ? 1.0f / CM_SCALE : 1.0f);
+    float r, a = fabsf(cm_at_least(cm_at_most(t, l.out), l.scaled_out));
+    float one = cm_is_negative(t) ? CM_SCALE : 1.0f;
+    uint32_t n = cm_reduce(-a, &r);
+    float e = cm_exp_part(r) * cm_float(n + cm_bits(one));
+    return x * (cm_is_negative(t) ? e : 1.0f) / (e + one);
 }
 
-CM_INLINE float cm_swish(float x, float alpha)
+CM_INLINE float cm_tanh(float x, cm_limits l)
 {
-    float t = x * alpha;
-    return cm_gate(x, cm_exp_down_scaled(cm_clamp_abs(t, CM_SCALED_OUT)), t < 0);
-}
-
-CM_INLINE float cm_silu(float x)
-{
-    return cm_gate(x, cm_exp_down_scaled(cm_clamp_abs(x, CM_SCALED_OUT)), x < 0);
-}
-
-CM_INLINE float cm_tanh(float x)
-{
-    float m = cm_expm1_down(-2.0f * fabsf(x));
+    float m = cm_expm1_down(-2.0f * fabsf(x), l);
     return copysignf(m / (m + 2.0f), x);
 }
 
 /* erf: x P(x^2) up to 1; 1 - exp(-G(|x|)) up to 4, from where on it is 1. */
-CM_INLINE float cm_erf(float x)
+CM_INLINE float cm_erf(float x, cm_limits l)
 {
-    float a = cm_clamp_abs(x, 4.0f), s = x * x;
+    float a = cm_at_most(fabsf(x), l.erf), s = x * x;
     float p = -5.554363015e-04f;
     p = p * s + 4.898362327e-03f;
     p = p * s + -2.669454552e-02f;
@@ -172,7 +175,7 @@ CM_INLINE float cm_erf(float x)
     return a < 1.0f ? x * p : large;
 }
 
-/* exp(a^2 / 2) Phi(-a) for a >= 0 (3e-8): a polynomial of t = 1 / (1 + 0.35 a). */
+/* exp(a^2 / 2) Phi(-a) for a >= 0 (3e-8): a polynomial of t = 1 / (1 + 0.35 a), by Horner's rule, which rounds least here. */
 CM_INLINE float cm_normal_tail(float a)
 {
     float t = 1.0f / (a * 0.35f + 1.0f);
@@ -188,28 +191,30 @@ CM_INLINE float cm_normal_tail(float a)
     return t * p;
 }
 
-CM_INLINE float cm_gelu(float x)
+CM_INLINE float cm_gelu(float x, cm_limits l)
 {
-    float a = cm_clamp_abs(x, 13.27f); /* from where on exp(-a^2 / 2) is computed as 0 */
+    float a = cm_at_most(fabsf(x), l.gelu); /* from where on exp(-a^2 / 2) is computed as 0 */
     float coarse = cm_float(cm_bits(a) & 0xfffff000u), half = coarse * coarse * 0.5f; /* exact: twelve bits */
     float rest = (a - coarse) * (a + coarse) * 0.5f;
     float r;
     uint32_t n = cm_reduce(-half, &r);
-    float e = (cm_expm1_part(r - rest) + 1.0f) * cm_float(n + CM_ONE), tail = cm_normal_tail(a); /* r - rest is up to 0.4 */
-    float below = x * tail * e, above = x - a * tail * e;
+    float p = cm_expm1_part(r - rest), e = cm_float(n + CM_ONE), tail = cm_normal_tail(a); /* r - rest is up to 0.4 */
+    float below = x * tail * e, above = a * tail * e;
+    below = below * p + below;
+    above = x - (above * p + above);
     return x < 0 ? below : above;
 }
 
-/* x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)): the argument in double, as its rounding would be multiplied by 80. */
-CM_INLINE float cm_gelu_tanh(float x)
+/* x sigmoid(w), w = 2 sqrt(2 / pi) (x + 0.044715 x^3): w in double, as its rounding would be multiplied by 80. The bounds of x
+ * are where w is -110.3, from where on exp(w) * CM_SCALE is computed as 0, and 85. */
+CM_INLINE float cm_gelu_tanh(float x, cm_limits l)
 {
     const double k = 1.5957691216057308, round = 6755399441055744.0; /* 1.5 * 2^52 */
-    double d = (double)x, w = fabs(d * (d * d * (0.044715 * k) + k));
-    w = w > (double)CM_SCALED_OUT ? (double)CM_SCALED_OUT : w;
+    double d = (double)cm_at_least(cm_at_most(x, l.gelu_high), l.gelu_low), w = fabs(d * (d * d * (0.044715 * k) + k));
     double n = (w * -1.4426950408889634 + round) - round;
-    float r = (float)(-w - n * 0.6931471805599453), z = (float)n + CM_ROUND;
-    float e = cm_exp_part(r) * cm_float((cm_bits(z) << 23) + CM_ONE + CM_SCALE_BITS);
-    return cm_gate(x, e, x < 0);
+    float r = (float)(-w - n * 0.6931471805599453), z = (float)n + CM_ROUND, one = cm_is_negative(x) ? CM_SCALE : 1.0f;
+    float e = cm_exp_part(r) * cm_float((cm_bits(z) << 23) + cm_bits(one));
+    return x * (cm_is_negative(x) ? e : 1.0f) / (e + one);
 }
 
 /* log1p(e) for 0 <= e <= 1: 2 atanh(s), s = e / (2 + e). */
@@ -224,9 +229,9 @@ CM_INLINE float cm_log1p_unit(float e)
     return s * (q * p) + 2.0f * s;
 }
 
-CM_INLINE float cm_softplus(float x)
+CM_INLINE float cm_softplus(float x, cm_limits l)
 {
-    return cm_log1p_unit(cm_exp_down(cm_clamp_abs(x, CM_OUT))) + (x > 0 ? x : 0.0f);
+    return cm_log1p_unit(cm_exp_down(cm_at_most(fabsf(x), l.out))) + (x > 0 ? x : 0.0f);
 }
 
 /* x tanh(softplus(x)) = x e (e + 2) / (e (e + 2) + 2), e = exp(x). */
@@ -246,16 +251,14 @@ CM_INLINE float cm_log(float x)
     float tiny = x < 0x1p-126f ? 0x1p23f : 1.0f, shift = x < 0x1p-126f ? -23.0f : 0.0f;
     uint32_t u = cm_bits(x * tiny) - 0x3f3504f3u; /* of sqrt(1 / 2): mantissas lie around 1 */
     float e = (float)((int32_t)u >> 23) + shift, f = cm_float((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
-    float p = 6.748725474e-02f;
-    p = p * f + -1.166980267e-01f;
-    p = p * f + 1.188360974e-01f;
-    p = p * f + -1.240627617e-01f;
-    p = p * f + 1.422035694e-01f;
-    p = p * f + -1.666798741e-01f;
-    p = p * f + 2.000207156e-01f;
-    p = p * f + -2.500000894e-01f;
-    p = p * f + 3.333331347e-01f;
-    float s = f * f, y = s * f * p + e * CM_LN2_LO;
+    float s = f * f;
+    float even = s * 6.748725474e-02f + 1.188360974e-01f, odd = s * -1.166980267e-01f + -1.240627617e-01f;
+    even = even * s + 1.422035694e-01f;
+    odd = odd * s + -1.666798741e-01f;
+    even = even * s + 2.000207156e-01f;
+    odd = odd * s + -2.500000894e-01f;
+    even = even * s + 3.333331347e-01f;
+    float y = s * f * (odd * f + even) + e * CM_LN2_LO;
     y = (f + (y - 0.5f * s)) + e * CM_LN2_HI;
     y = x > 0 ? y : x == 0 ? -INFINITY : NAN;
     return x < INFINITY ? y : x; /* also NaN */

@@ -6,6 +6,10 @@
  */
 #include "chain_ops.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 void ot_chain_fill(void *to, const void *one, int64_t n, size_t size)
 {
     if (size == 1) {
@@ -73,3 +77,26 @@ void ot_chain_fill_grid(void *to, const void *one, const ot_chain_grid *g, size_
         t += g->row_stride * (int64_t)size;
     }
 }
+
+#ifdef __SSE2__
+void ot_chain_stream(float *to, const float *from, int64_t n)
+{
+    int64_t i = 0;
+    for (; i < n && (uintptr_t)(to + i) % 64; i++) to[i] = from[i];
+    for (; i + 16 <= n; i += 16) /* a cache line at once */
+        for (int64_t k = 0; k < 16; k += 4) _mm_stream_ps(to + i + k, _mm_loadu_ps(from + i + k));
+    for (; i < n; i++) to[i] = from[i];
+}
+
+void ot_chain_stream_end(void)
+{
+    _mm_sfence();
+}
+#else
+void ot_chain_stream(float *to, const float *from, int64_t n)
+{
+    memcpy(to, from, (size_t)n * sizeof *to);
+}
+
+void ot_chain_stream_end(void) {}
+#endif

@@ -80,6 +80,9 @@ typedef struct ot_chain_grid {
 
 void ot_chain_load(void *to, const void *from, const ot_chain_grid *g, size_t size);
 void ot_chain_store(void *to, const void *from, const ot_chain_grid *g, size_t size);
+/* n floats past the caches, and the end of such writing by a thread. */
+void ot_chain_stream(float *to, const float *from, int64_t n);
+void ot_chain_stream_end(void);
 /* One number to n places. */
 void ot_chain_fill(void *to, const void *one, int64_t n, size_t size);
 /* One number to a grid. */

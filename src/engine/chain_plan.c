@@ -7,7 +7,7 @@
  *   an array, seen from rows and cols            is
  *   does not move                                one number
  *   moves along cols only, same for all rows     computed once a run: eight values, repeated over a register
- *   as dense as a block                          used where it lies
+ *   as dense as a block                          used where it lies (outputs larger than caches: written past them)
  *   else                                         copied to a register, block by block
  *
  * Short cols make blocks of many rows; long ones blocks of one row, whose rows are an outer dim then.
@@ -78,11 +78,14 @@ static uint32_t merge(const ot_chain_plan *p, ot_chain_dim *d, uint32_t n)
 /* Rows and cols from the last dims. */
 static void split(ot_chain_plan *p, const ot_chain_dim *d, uint32_t n, bool by_rows)
 {
+    int64_t elems = 1;
+    for (uint32_t k = 0; k < n; k++) elems *= d[k].n;
     p->by_rows = by_rows;
     p->rows = p->cols = (ot_chain_dim){.n = 1};
     if (n > 0) p->cols = d[--n];
     if (by_rows) p->rows = d[--n];
     p->n_outer = n;
+    p->is_large = elems >= OT_CHAIN_LARGE / 4;
     p->n_runs = 1;
     for (uint32_t k = 0; k < n; k++) {
         p->outer[k] = d[k];
@@ -194,6 +197,15 @@ static bool is_read_later(const ot_chain_plan *p, uint32_t def, uint32_t a)
     return false;
 }
 
+/* Memory that this run neither reads nor could keep in a cache: half the traffic when it is not fetched before it is written. */
+static bool streams(const ot_chain_plan *p, uint32_t a)
+{
+    if (!p->is_large || p->size[a] != 4 || !is_dense(p, a)) return false;
+    for (uint32_t k = 0; k < p->c->n_inputs; k++)
+        if (p->base[k] == p->base[a]) return false;
+    return true;
+}
+
 static void place_outputs(ot_chain_plan *p)
 {
     const ot_chain *c = p->c;
@@ -203,6 +215,10 @@ static void place_outputs(ot_chain_plan *p)
         uint16_t place = c->outputs[k];
         ot_chain_place *at = &p->places[place];
         while (def < n_compute && p->body[def].to != place) def++;
+        if (!at->keep && streams(p, a)) {
+            push(p, false, (ot_chain_move){.kind = OT_CHAIN_STREAM, .in = {place, 0, 0}, .array = (uint16_t)a});
+            continue;
+        }
         if (!at->keep && is_dense(p, a) && !is_read_later(p, def, a)) {
             at->where = OT_CHAIN_MEMORY;
             at->index = (uint16_t)a;

@@ -15,6 +15,7 @@
 #define OT_CHAIN_PLACES (2 * OT_CHAIN_CELLS)          /* of each cell, and of its number spread over a register */
 #define OT_CHAIN_MOVES (2 * OT_CHAIN_PLACES + OT_CHAIN_OUTPUTS)
 #define OT_CHAIN_BYTES (24 * 1024)                    /* all registers: most of an L1 cache */
+#define OT_CHAIN_LARGE (40 << 20)                     /* bytes of a large output: more than a last-level cache keeps */
 #define OT_CHAIN_BLOCK_MAX 1024                       /* elements of a register */
 #define OT_CHAIN_BLOCK_MIN (OT_CHAIN_BYTES / 4 / OT_CHAIN_PLACES)
 
@@ -39,6 +40,7 @@ typedef enum ot_chain_move_kind {
     OT_CHAIN_LOAD,    /* array */
     OT_CHAIN_CYCLE,   /* the cols of array, again for each row of a full block */
     OT_CHAIN_STORE,   /* to array */
+    OT_CHAIN_STREAM,  /* to array, which is dense, past the caches */
     OT_CHAIN_STORE_NUMBER
 } ot_chain_move_kind;
 
@@ -66,6 +68,7 @@ typedef struct ot_chain_plan {
     int64_t n_blocks;                   /* of a run */
     int64_t n_runs;
     int64_t register_bytes;
+    bool is_large;                      /* outputs are larger than caches: they are not read first, nor kept */
     ot_chain_place places[OT_CHAIN_PLACES];
     uint32_t n_places, n_registers;
     ot_chain_move setup[OT_CHAIN_MOVES], body[OT_CHAIN_MOVES];

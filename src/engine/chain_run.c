@@ -41,7 +41,8 @@ static char *block_address(const frame *f, uint32_t array)
 static void move(frame *f, const ot_chain_move *m)
 {
     const ot_chain_plan *p = f->p;
-    size_t size = p->places[m->kind == OT_CHAIN_STORE || m->kind == OT_CHAIN_STORE_NUMBER ? m->in[0] : m->to].size;
+    bool stores = m->kind == OT_CHAIN_STORE || m->kind == OT_CHAIN_STORE_NUMBER;
+    size_t size = p->places[stores ? m->in[0] : m->to].size;
     void *to = f->at[m->to], *from = f->at[m->in[0]];
     ot_chain_grid g;
     switch ((ot_chain_move_kind)m->kind) {
@@ -65,6 +66,9 @@ static void move(frame *f, const ot_chain_move *m)
     case OT_CHAIN_STORE:
         g = grid_of(f, m->array);
         ot_chain_store(block_address(f, m->array), from, &g, size);
+        break;
+    case OT_CHAIN_STREAM:
+        ot_chain_stream((float *)(void *)block_address(f, m->array), from, f->rows * f->cols);
         break;
     case OT_CHAIN_STORE_NUMBER:
         g = grid_of(f, m->array);
@@ -130,6 +134,7 @@ static void run_blocks(const ot_chain_plan *p, int64_t first, int64_t last)
         }
         run_block(&f, k - run * p->n_blocks);
     }
+    if (p->is_large) ot_chain_stream_end();
 }
 
 void ot_chain_run(const ot_chain *c, uint32_t rank, const int64_t *dims, const ot_chain_array *in, const ot_chain_array *out,

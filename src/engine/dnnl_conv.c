@@ -12,23 +12,23 @@
 #include "conv.h"
 #include "dnnl_util.h"
 
-typedef struct conv_plan {
-    ot_dnnl_op op;      /* src, weights, bias, dst, scratchpad, residual */
-    bool scratch, residual;
-    bool sum;           /* the residual is what dst holds before: no argument of its own */
-} conv_plan;
+struct conv_op {
+    ot_dnnl_op op; /* src, weights, bias, dst, scratchpad, residual */
+    int64_t work;
+    bool residual; /* an argument of its own; else it is in dst before */
+};
 
 /* ---- descriptors ---- */
 
-static bool weights_md(const lw_pass *l, const lw_conv *k, dnnl_memory_desc_t *md, bool any)
+static bool weights_md(const lw_conv *k, dnnl_memory_desc_t *md, bool any)
 {
-    const ot_nd *w = &l->v[k->w].slot->fore;
     dnnl_dims_t dims, strides;
     int n = 0;
     int64_t step = 1;
     if (k->group > 1) dims[n++] = k->group;
     dims[n++] = k->maps / k->group;
-    for (uint32_t a = 1; a < w->rank; a++) dims[n++] = w->dims[a];
+    dims[n++] = k->channels;
+    for (uint32_t a = 0; a < k->win.n; a++) dims[n++] = k->win.kernel[a];
     for (int a = n; a-- > 0;) {
         strides[a] = step;
         step *= dims[a];
@@ -87,7 +87,7 @@ static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd 
     dnnl_convolution_desc_t conv;
     dnnl_dims_t strides, dilations, lo, hi, maps = {k->maps};
     dnnl_primitive_desc_t pd = NULL;
-    if (!e || !window_fits(k) || !ot_dnnl_md(&src, x) || !ot_dnnl_md(&dst, y) || !weights_md(l, k, &weights, true)) return NULL;
+    if (!e || !window_fits(k) || !ot_dnnl_md(&src, x) || !ot_dnnl_md(&dst, y) || !weights_md(k, &weights, true)) return NULL;
     if (dnnl_memory_desc_init_by_tag(&bias, 1, maps, dnnl_f32, dnnl_x) != dnnl_success) return NULL;
     for (uint32_t a = 0; a < k->win.n; a++) {
         strides[a] = k->win.stride[a];
@@ -122,30 +122,30 @@ static void in_layout(const lw_pass *l, ot_id v, lw_layout layout, ot_nd *out)
     if (layout == LW_BLOCK) ot_nd_set_blocked(out, a->dtype, a->rank, a->dims, l->block);
 }
 
-/* Layouts and primitive. NULL: none that is fast. */
-static dnnl_primitive_desc_t choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_layout *ly)
+/* Layouts for which there is a fast primitive. */
+static bool choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_layout *ly)
 {
-    bool few = l->v[k->x].slot->fore.dims[1] < 8 && k->group == 1;
-    int before = ot_dnnl_threads(l->p->threads);
-    dnnl_primitive_desc_t pd = NULL;
-    for (uint32_t j = 0; j < 3 && !pd; j++) {
+    bool few = k->channels < 8 && k->group == 1;
+    for (uint32_t j = 0; j < 3; j++) {
         ot_nd x, y;
         *lx = few ? narrow[j].x : wide[j].x;
         *ly = few ? narrow[j].y : wide[j].y;
         in_layout(l, k->x, *lx, &x);
         in_layout(l, k->y, *ly, &y);
-        pd = describe(l, k, &x, &y, sum);
+        dnnl_primitive_desc_t pd = describe(l, k, &x, &y, sum);
+        if (pd) dnnl_primitive_desc_destroy(pd);
+        if (pd) return true;
     }
-    (void)ot_dnnl_threads((uint32_t)before);
-    return pd;
+    return false;
 }
 
 bool lw_conv_supported(lw_pass *l, const lw_conv *k)
 {
     lw_layout x, y;
-    dnnl_primitive_desc_t pd = choose(l, k, false, &x, &y);
-    if (pd) dnnl_primitive_desc_destroy(pd);
-    return pd != NULL;
+    int before = ot_dnnl_threads(l->p->threads);
+    bool yes = choose(l, k, false, &x, &y);
+    (void)ot_dnnl_threads((uint32_t)before);
+    return yes;
 }
 
 /* ---- weights ---- */
@@ -156,14 +156,12 @@ static void free_block(void *data)
 }
 
 /* Weights times scale, in the model's layout. */
-static ot_block *scaled_weights(const lw_pass *l, const lw_conv *k, const float **out)
+static ot_block *scaled_weights(const lw_conv *k, const float **out)
 {
-    const ot_slot *w = l->v[k->w].slot;
-    int64_t n, each;
-    *out = w->nd.data;
-    if (!ot_nd_elems(&w->nd, &n)) return NULL;
-    each = n / k->maps;
-    ot_block *copy = k->scaled ? ot_block_new(NULL, (size_t)n * sizeof(float)) : NULL;
+    int64_t each = k->channels;
+    *out = k->weights;
+    for (uint32_t a = 0; a < k->win.n; a++) each *= k->win.kernel[a];
+    ot_block *copy = k->scaled ? ot_block_new(NULL, (size_t)(k->maps * each) * sizeof(float)) : NULL;
     if (!copy) return NULL;
     float *to = ot_block_data(copy);
     for (int64_t m = 0; m < k->maps; m++)
@@ -190,10 +188,9 @@ static bool reorder(dnnl_engine_t e, dnnl_stream_t stream, const dnnl_memory_des
 static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_desc_t *md, void **out)
 {
     ot_session *s = l->p->s;
-    const void *source = l->v[k->w].slot->nd.data;
-    uint64_t form = ot_hash_bytes(0, md, sizeof *md);
+    uint64_t form = ot_hash_bytes(k->form, md, sizeof *md);
     if (k->scaled) form = ot_hash_bytes(form, k->scale, (size_t)k->maps * sizeof *k->scale);
-    ot_block *packed = ot_packed_find(s, source, form);
+    ot_block *packed = ot_packed_find(s, k->source, form);
     if (!packed) {
         dnnl_memory_desc_t from;
         const float *weights;
@@ -201,8 +198,8 @@ static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_de
         packed = ot_block_new(NULL, bytes);
         if (!packed) return ot_fail_nomem(s->d);
         memset(ot_block_data(packed), 0, bytes);
-        ot_block *scaled = scaled_weights(l, k, &weights);
-        bool ok = (scaled || !k->scaled) && weights_md(l, k, &from, false) &&
+        ot_block *scaled = scaled_weights(k, &weights);
+        bool ok = (scaled || !k->scaled) && weights_md(k, &from, false) &&
                   reorder(ot_dnnl_engine(s), ot_dnnl_stream(l->p), &from, weights, md, ot_block_data(packed));
         ot_block_unref(scaled);
         if (!ok) {
@@ -210,7 +207,7 @@ static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_de
             return ot_fail_nomem(s->d);
         }
         s->figures.weight_bytes += (int64_t)bytes;
-        OT_TRY(ot_packed_keep(s, source, form, packed, free_block));
+        OT_TRY(ot_packed_keep(s, k->source, form, packed, free_block));
     }
     *out = ot_block_data(packed);
     return OT_OK;
@@ -225,29 +222,23 @@ static float *bias_of(const lw_pass *l, const lw_conv *k)
     return b;
 }
 
-/* ---- the step ---- */
+/* ---- running one ---- */
 
-static ot_status run_conv(ot_call *c)
+bool lw_conv_run(conv_op *p, void *x, void *y, void *residual, void *work)
 {
-    conv_plan *p = c->state->data;
-    OT_TRY(ot_call_place(c, 0));
     uint32_t at = 4;
-    ot_dnnl_set(&p->op, 0, c->in[0]->data);
-    ot_dnnl_set(&p->op, 3, c->out[0]->data);
-    if (p->scratch) ot_dnnl_set(&p->op, at++, c->work);
-    if (p->residual && !p->sum) ot_dnnl_set(&p->op, at, c->in[1]->data);
-    if (p->sum && c->in[1]->data != c->out[0]->data) {
-        int64_t bytes;
-        if (!ot_nd_span(c->in[1], &bytes)) OT_BUG("an array in memory cannot be counted");
-        memcpy(c->out[0]->data, c->in[1]->data, (size_t)bytes);
-    }
-    return ot_dnnl_run(&p->op) ? OT_OK : ot_call_fail(c, "oneDNN failed");
+    ot_dnnl_set(&p->op, 0, x);
+    ot_dnnl_set(&p->op, 3, y);
+    if (p->work) ot_dnnl_set(&p->op, at++, work);
+    if (p->residual) ot_dnnl_set(&p->op, at, residual);
+    return ot_dnnl_run(&p->op);
 }
 
-static void free_plan(void *data)
+int64_t lw_conv_work(const conv_op *op) { return op->work; }
+
+void lw_conv_free(conv_op *op)
 {
-    conv_plan *p = data;
-    ot_dnnl_op_free(&p->op);
+    if (op) ot_dnnl_op_free(&op->op);
 }
 
 /* Which argument number the residual has: that of its post-operation. */
@@ -258,7 +249,7 @@ static int residual_arg(const lw_conv *k)
     return 0;
 }
 
-static ot_status prepare(lw_pass *l, const lw_conv *k, dnnl_primitive_desc_t pd, conv_plan *p, int64_t *work)
+static ot_status prepare(lw_pass *l, const lw_conv *k, dnnl_primitive_desc_t pd, bool sum, conv_op *p)
 {
     dnnl_engine_t e = ot_dnnl_engine(l->p->s);
     const dnnl_memory_desc_t *src = dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0),
@@ -270,16 +261,52 @@ static ot_status prepare(lw_pass *l, const lw_conv *k, dnnl_primitive_desc_t pd,
     float *b = bias_of(l, k);
     if (!b) return ot_fail_nomem(l->p->s->d);
     OT_TRY(pack_weights(l, k, weights, &packed));
-    *work = (int64_t)dnnl_memory_desc_get_size(pad);
+    p->work = (int64_t)dnnl_memory_desc_get_size(pad);
     p->op.stream = ot_dnnl_stream(l->p);
-    p->scratch = *work > 0;
-    p->residual = k->residual != OT_NONE;
+    p->residual = k->residual != OT_NONE && !sum;
     bool ok = p->op.stream && dnnl_primitive_create(&p->op.primitive, pd) == dnnl_success &&
               ot_dnnl_arg(&p->op, e, DNNL_ARG_SRC, src, NULL) && ot_dnnl_arg(&p->op, e, DNNL_ARG_WEIGHTS, weights, packed) &&
               ot_dnnl_arg(&p->op, e, DNNL_ARG_BIAS, bias, b) && ot_dnnl_arg(&p->op, e, DNNL_ARG_DST, dst, NULL) &&
-              (!p->scratch || ot_dnnl_arg(&p->op, e, DNNL_ARG_SCRATCHPAD, pad, NULL)) &&
-              (!p->residual || p->sum || ot_dnnl_arg(&p->op, e, residual_arg(k), dst, NULL));
+              (!p->work || ot_dnnl_arg(&p->op, e, DNNL_ARG_SCRATCHPAD, pad, NULL)) &&
+              (!p->residual || ot_dnnl_arg(&p->op, e, residual_arg(k), dst, NULL));
     return ok ? OT_OK : ot_fail_nomem(l->p->s->d);
+}
+
+ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum, conv_op **out)
+{
+    conv_op *p = *out = OT_NEW(l->a, conv_op);
+    if (!p) return ot_fail_nomem(l->p->s->d);
+    int before = ot_dnnl_threads(l->p->threads);
+    dnnl_primitive_desc_t pd = describe(l, k, x, y, sum);
+    ot_status st = pd ? prepare(l, k, pd, sum, p) : OT_OK;
+    (void)ot_dnnl_threads((uint32_t)before);
+    if (!pd || st != OT_OK) {
+        lw_conv_free(p);
+        *out = NULL;
+    }
+    if (pd) dnnl_primitive_desc_destroy(pd);
+    return st;
+}
+
+/* ---- the step ---- */
+
+static ot_status run_conv(ot_call *c)
+{
+    conv_op *p = c->state->data;
+    const ot_nd *residual = c->n_in > 1 ? c->in[1] : NULL;
+    OT_TRY(ot_call_place(c, 0));
+    if (residual && !p->residual && residual->data != c->out[0]->data) {
+        int64_t bytes;
+        if (!ot_nd_span(residual, &bytes)) OT_BUG("an array in memory cannot be counted");
+        memcpy(c->out[0]->data, residual->data, (size_t)bytes);
+    }
+    bool ok = lw_conv_run(p, c->in[0]->data, c->out[0]->data, residual ? residual->data : NULL, c->work);
+    return ok ? OT_OK : ot_call_fail(c, "oneDNN failed");
+}
+
+static void free_state(void *data)
+{
+    lw_conv_free(data);
 }
 
 /* Can the result take the residual's place: is it added first, and does nobody read it after unit `at`? oneDNN's kernels may keep
@@ -297,29 +324,32 @@ static bool adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at)
 ot_status lw_write_conv(lw_pass *l, lw_unit *u)
 {
     const lw_conv *k = u->plan;
+    bool sum = adds_in_place(l, k, (uint32_t)(u - l->units)), residual = k->residual != OT_NONE;
     lw_layout lx, ly;
+    ot_nd x, y;
     ot_id in[2], out;
     ot_step *step = NULL;
-    int64_t work = 0;
-    conv_plan *p = OT_NEW(l->a, conv_plan);
-    if (!p) return ot_fail_nomem(l->p->s->d);
-    p->sum = adds_in_place(l, k, (uint32_t)(u - l->units));
-    dnnl_primitive_desc_t pd = choose(l, k, p->sum, &lx, &ly);
-    if (!pd) OT_BUG("a convolution lost its primitive");
+    conv_op *p;
+    bool done;
+    OT_TRY(lw_write_winograd(l, u, sum, &done));
+    if (done) return OT_OK;
     int before = ot_dnnl_threads(l->p->threads);
-    ot_status st = prepare(l, k, pd, p, &work);
+    bool found = choose(l, k, sum, &lx, &ly);
     (void)ot_dnnl_threads((uint32_t)before);
-    dnnl_primitive_desc_destroy(pd);
-    if (st == OT_OK) st = lw_need(l, k->x, LW_BIT(lx), lx, &in[0]);
-    if (st == OT_OK && p->residual) st = lw_need(l, k->residual, LW_BIT(ly), ly, &in[1]);
+    if (!found) OT_BUG("a convolution lost its primitive");
+    in_layout(l, k->x, lx, &x);
+    in_layout(l, k->y, ly, &y);
+    OT_TRY(lw_conv_op(l, k, &x, &y, sum, &p));
+    ot_status st = lw_need(l, k->x, LW_BIT(lx), lx, &in[0]);
+    if (st == OT_OK && residual) st = lw_need(l, k->residual, LW_BIT(ly), ly, &in[1]);
     if (st == OT_OK) st = lw_make(l, k->y, ly, &out);
-    if (st == OT_OK) st = lw_push(l, u->nodes[0], run_conv, p, in, p->residual ? 2 : 1, &out, 1, &step);
+    if (st == OT_OK) st = lw_push(l, u->nodes[0], run_conv, p, in, residual ? 2 : 1, &out, 1, &step);
     if (st != OT_OK) {
-        free_plan(p);
+        lw_conv_free(p);
         return st;
     }
-    step->state = (ot_kernel_state){p, free_plan};
-    step->work = work;
-    if (p->sum) step->in_place = 1;
+    step->state = (ot_kernel_state){p, free_state};
+    step->work = p->work;
+    if (sum) step->in_place = 1;
     return OT_OK;
 }

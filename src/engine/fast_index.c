@@ -79,7 +79,8 @@ ot_status ot_fast_gather(ot_call *c)
     int64_t dims[OT_RANK_MAX], axis = ot_attr_int(c->node, "axis", 0);
     uint32_t rank = 0;
     bool usual = ot_move_usual(c, 2) && is_index(c->in[1]) && c->in[0]->rank + c->in[1]->rank <= OT_RANK_MAX;
-    if (!usual || axis < -(int64_t)c->in[0]->rank || axis >= (int64_t)c->in[0]->rank || ot_num_count(c->in[0]) == 0 || ot_num_count(c->in[1]) == 0)
+    if (!usual || axis < -(int64_t)c->in[0]->rank || axis >= (int64_t)c->in[0]->rank || ot_num_count(c->in[0]) == 0 ||
+        ot_num_count(c->in[1]) == 0)
         return ot_kernel_reference(OT_OP_Gather)(c);
     const ot_nd *x = c->in[0], *index = c->in[1];
     uint32_t a = (uint32_t)(axis < 0 ? axis + x->rank : axis);
@@ -130,7 +131,8 @@ ot_status ot_fast_gather_nd(ot_call *c)
     uint32_t b = (uint32_t)batch, last = index->rank - 1;
     int64_t m = index->dims[last];
     for (uint32_t k = 0; k < b; k++) usual = usual && x->dims[k] == index->dims[k];
-    if (!usual || m > (int64_t)x->rank - batch || last + x->rank - b - m > OT_RANK_MAX) return ot_kernel_reference(OT_OP_GatherND)(c);
+    if (!usual || m > (int64_t)x->rank - batch ||
+        last + x->rank - b - m > OT_RANK_MAX) return ot_kernel_reference(OT_OP_GatherND)(c);
     int64_t n = extent(index->dims, 0, last), each = extent(index->dims, b, last), whole = b > 0 ? x->strides[b - 1] : 0;
     int64_t *offsets = ot_num_scratch(c, n, sizeof *offsets);
     if (!offsets) return OT_E_NOMEM;

@@ -7,7 +7,8 @@
 #include "box_leaf.h"
 #include "ref_move.h"
 
-void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *dims, char *dst, const int64_t *dst_strides, const char *src,
+void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *dims, char *dst, const int64_t *dst_strides,
+                 const char *src,
                  const int64_t *src_strides)
 {
     int64_t n[OT_RANK_MAX], to[OT_RANK_MAX], from[OT_RANK_MAX];
@@ -225,7 +226,7 @@ static ot_status fast_tile(ot_call *c)
 
 /* ---- DepthToSpace, SpaceToDepth ---- */
 
-/* The deep side as [N, a, b, c, H, W], (a, b, c) being (row, column, depth) in DCR and (depth, row, column) in CRD; the wide side as
+/* The deep side as [N, a, b, c, H, W], (a, b, c) being (row, column, depth) in DCR, (depth, row, column) in CRD; the wide side as
  * [N, depth, H, row, W, column]. Which of the deep side's dims each of these is: */
 static const uint32_t wide_dims[2][6] = {{0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}};
 

@@ -106,7 +106,8 @@ static int target_row(ot_dtype t)
 
 static cast_loop loop_for(ot_dtype to, ot_dtype from)
 {
-    static const cast_loop of_u8[N_TO] = ROW_OF(u8), of_i8[N_TO] = ROW_OF(i8), of_i32[N_TO] = ROW_OF(i32), of_i64[N_TO] = ROW_OF(i64),
+    static const cast_loop of_u8[N_TO] = ROW_OF(u8), of_i8[N_TO] = ROW_OF(i8), of_i32[N_TO] = ROW_OF(i32),
+        of_i64[N_TO] = ROW_OF(i64),
                            of_f32[N_TO] = ROW_OF(f32);
     int row = target_row(to);
     if (row == N_TO) return NULL;
@@ -183,7 +184,8 @@ ot_status ot_fast_cast(ot_call *c)
         default: EACH(uint8_t, a >= b);                                                                                          \
         }                                                                                                                        \
     }                                                                                                                            \
-    OT_CLONES static void binary_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, const type *z, int64_t step_z) \
+    OT_CLONES static void binary_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, const type *z,             \
+                                        int64_t step_z)                                                                          \
     {                                                                                                                            \
         if (step_x == 1 && step_z == 1) row_##type(op, n, y, x, 1, z, 1);                                                        \
         else if (step_x == 1 && step_z == 0) row_##type(op, n, y, x, 1, z, 0);                                                   \
@@ -199,7 +201,8 @@ ot_status ot_fast_int_binary(ot_call *c)
     ot_op op = c->node->op;
     uint32_t rank;
     int64_t dims[OT_RANK_MAX];
-    bool usual = c->n_in == 2 && ot_move_usual(c, 2) && c->in[0]->dtype == c->in[1]->dtype && (c->node->version == 0 || c->node->version >= 7);
+    bool usual = c->n_in == 2 && ot_move_usual(c, 2) && c->in[0]->dtype == c->in[1]->dtype && (c->node->version == 0 ||
+        c->node->version >= 7);
     usual = usual && (c->in[0]->dtype == OT_I32 || c->in[0]->dtype == OT_I64);
     if (!usual) return ot_kernel_reference(op)(c);
     bool number = op == OT_OP_Add || op == OT_OP_Sub || op == OT_OP_Mul, wide = c->in[0]->dtype == OT_I64;
@@ -211,7 +214,8 @@ ot_status ot_fast_int_binary(ot_call *c)
     for (bool more = ot_rm_walk_first(&w); more; more = ot_rm_walk_next(&w)) {
         const ot_rm_operand *a = &w.ops[0], *b = &w.ops[1];
         void *y = (char *)c->out[0]->data + (size_t)w.out * size;
-        if (wide) binary_int64_t(op, w.n, y, (const int64_t *)a->a->data + a->at, a->step, (const int64_t *)b->a->data + b->at, b->step);
+        if (wide) binary_int64_t(op, w.n, y, (const int64_t *)a->a->data + a->at, a->step, (const int64_t *)b->a->data + b->at,
+            b->step);
         else binary_int32_t(op, w.n, y, (const int32_t *)a->a->data + a->at, a->step, (const int32_t *)b->a->data + b->at, b->step);
     }
     return OT_OK;
@@ -220,8 +224,8 @@ ot_status ot_fast_int_binary(ot_call *c)
 /* ---- Where ---- */
 
 #define WHERE(type)                                                                                                              \
-    static inline void chosen_##type(int64_t n, type *restrict y, const uint8_t *yes, int64_t step_yes, const type *a, int64_t step_a, \
-                                     const type *b, int64_t step_b)                                                              \
+    static inline void chosen_##type(int64_t n, type *restrict y, const uint8_t *yes, int64_t step_yes, const type *a,        \
+                                     int64_t step_a, const type *b, int64_t step_b)                                              \
     {                                                                                                                            \
         for (int64_t i = 0; i < n; i++) {                                                                                        \
             type if_yes = a[i * step_a], if_no = b[i * step_b];                                                                  \

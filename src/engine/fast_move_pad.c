@@ -74,7 +74,8 @@ static ot_status pad_read(ot_call *c, padding *p, int64_t *dims, bool *usual)
         int64_t size = x->dims[k];
         p->cut[k] = ot_max(0, low[k] < -INT64_MAX ? INT64_MAX : -low[k]);
         p->before[k] = ot_max(0, low[k]);
-        *usual = p->cut[k] <= size && high[k] >= -size && ot_add_i64(size, low[k], &dims[k]) && ot_add_i64(dims[k], high[k], &dims[k]);
+        *usual = p->cut[k] <= size && high[k] >= -size && ot_add_i64(size, low[k], &dims[k]) && ot_add_i64(dims[k], high[k],
+            &dims[k]);
         p->kept[k] = *usual ? size - p->cut[k] + ot_min(0, high[k]) : 0;
         *usual = p->kept[k] > 0 && dims[k] >= 0;
     }

@@ -264,7 +264,8 @@ static bool is_runnable(ot_resize *r, ot_dtype type)
     return r->mode == OT_RESIZE_NEAREST ? ot_dtype_bytes(type) > 0 && !extrapolates : type == OT_F32;
 }
 
-ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32_t rank, const int64_t *dims, const ot_nd *const *in,
+ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32_t rank, const int64_t *dims,
+                        const ot_nd *const *in,
                         uint32_t n_in, const ot_resize **out)
 {
     rules u = {0};

@@ -23,7 +23,7 @@ typedef struct ot_resize_axis {
     float *weight;       /* [n_taps][out], not for NEAREST */
     bool *outside;       /* [out], or NULL: none takes the extrapolation value */
     int64_t factor;      /* NEAREST: output i is input i / factor; else 0 */
-    int64_t even_from, even_to; /* two or four taps: outputs 2 i and 2 i + 1 have the weights of the first two for all i in [from, to) */
+    int64_t even_from, even_to; /* 2 or 4 taps: outputs 2 i and 2 i + 1 have the same weights for all i in [from, to) */
 } ot_resize_axis;
 
 typedef struct ot_resize {

@@ -133,7 +133,8 @@ OT_CLONES static void cross_two(const ot_resize_axis *a, int64_t from, int64_t t
 }
 
 /* Outputs 2 i and 2 i + 1 from taps at fixed distances of x[i]. */
-OT_CLONES static void cross_pairs_two(int64_t n, float *restrict y, const float *const *even, const float *const *odd, const float *we,
+OT_CLONES static void cross_pairs_two(int64_t n, float *restrict y, const float *const *even, const float *const *odd,
+                                      const float *we,
                                       const float *wo)
 {
     const float *e0 = even[0], *e1 = even[1], *o0 = odd[0], *o1 = odd[1];
@@ -143,7 +144,8 @@ OT_CLONES static void cross_pairs_two(int64_t n, float *restrict y, const float 
     }
 }
 
-OT_CLONES static void cross_pairs_four(int64_t n, float *restrict y, const float *const *even, const float *const *odd, const float *we,
+OT_CLONES static void cross_pairs_four(int64_t n, float *restrict y, const float *const *even, const float *const *odd,
+                                       const float *we,
                                        const float *wo)
 {
     const float *e0 = even[0], *e1 = even[1], *e2 = even[2], *e3 = even[3], *o0 = odd[0], *o1 = odd[1], *o2 = odd[2], *o3 = odd[3];
@@ -255,10 +257,13 @@ static float tap_of(const place *p, int64_t t, const float **x)
 /* n elements: the sum of the rows that the taps of all places name, two at a time (there are always pairs). */
 static void blend_rows(const place *places, uint32_t n_places, int64_t n, float *to, const float *x)
 {
-    int64_t tap[OT_RANK_MAX] = {0}, taps[OT_RANK_MAX];
+    int64_t tap[OT_RANK_MAX], taps[OT_RANK_MAX];
     const place *inner = &places[n_places - 1];
     bool add = false;
-    for (uint32_t k = 0; k < n_places; k++) taps[k] = places[k].axis->n_taps;
+    for (uint32_t k = 0; k < n_places; k++) {
+        tap[k] = 0;
+        taps[k] = places[k].axis->n_taps;
+    }
     do {
         const float *row = x;
         float w = 1;
@@ -299,19 +304,24 @@ static void weighted_row(const run *u, const place *places, uint32_t n_places, f
 
 /* ---- rows ---- */
 
-/* Row `row` of the output: offsets into x and y; what changes on the way becomes a place, or part of the offset (NEAREST). */
-static uint32_t find_row(const run *u, int64_t row, int64_t *at_x, int64_t *at_y, place *places)
+/* How many positions rows have on axis k. */
+static int64_t row_extent(const run *u, uint32_t k)
+{
+    int64_t block = k == 1 && u->x->chan_block > 1 ? u->x->chan_block : 1;
+    return ot_ceil_div(u->r->axes[k].out, block);
+}
+
+/* The row at pos: offsets into x and y; what changes on the way becomes a place, or part of the offset (NEAREST). */
+static uint32_t find_row(const run *u, const int64_t *pos, int64_t *at_x, int64_t *at_y, place *places)
 {
     uint32_t n = 0;
     *at_x = *at_y = 0;
-    for (uint32_t k = u->last; k-- > 0;) {
+    for (uint32_t k = 0; k < u->last; k++) {
         const ot_resize_axis *a = &u->r->axes[k];
-        int64_t block = k == 1 && u->x->chan_block > 1 ? u->x->chan_block : 1, extent = ot_ceil_div(a->out, block), p = row % extent;
-        row /= extent;
-        *at_y += p * u->y->strides[k];
-        if (a->same) *at_x += p * u->x->strides[k];
-        else if (u->r->mode == OT_RESIZE_NEAREST) *at_x += a->index[p] * u->x->strides[k];
-        else places[n++] = (place){a, p, u->x->strides[k]};
+        *at_y += pos[k] * u->y->strides[k];
+        if (a->same) *at_x += pos[k] * u->x->strides[k];
+        else if (u->r->mode == OT_RESIZE_NEAREST) *at_x += a->index[pos[k]] * u->x->strides[k];
+        else places[n++] = (place){a, pos[k], u->x->strides[k]};
     }
     return n;
 }
@@ -322,8 +332,13 @@ static void some_rows(const run *u, int64_t from, int64_t to, float *scratch)
     int64_t last_source = -1, size = (int64_t)u->size, at_x, at_y;
     char *last_row = NULL;
     place places[OT_RANK_MAX];
-    for (int64_t row = from; row < to; row++) {
-        uint32_t n = find_row(u, row, &at_x, &at_y, places);
+    int64_t pos[OT_RANK_MAX], extents[OT_RANK_MAX], rest = from;
+    for (uint32_t k = u->last; k-- > 0; rest /= extents[k]) {
+        extents[k] = row_extent(u, k);
+        pos[k] = rest % extents[k];
+    }
+    for (int64_t row = from; row < to; row++, (void)ot_num_next(u->last, extents, pos)) {
+        uint32_t n = find_row(u, pos, &at_x, &at_y, places);
         char *y = (char *)u->y->data + at_y * size;
         const char *x = (const char *)u->x->data + at_x * size;
         if (u->r->mode != OT_RESIZE_NEAREST) weighted_row(u, places, n, (float *)y, (const float *)x, scratch);
@@ -338,8 +353,7 @@ void ot_resize_run(const ot_resize *r, const ot_nd *y, const ot_nd *x, void *scr
 {
     uint32_t at_x = row_axis(r, x), at_y = row_axis(r, y), last = at_x > at_y ? at_x : at_y;
     run u = {r, x, y, ot_dtype_bytes(x->dtype), last, piece_of(r, last, x->chan_block), 1};
-    for (uint32_t k = 0; k < last; k++)
-        u.rows *= k == 1 && x->chan_block > 1 ? ot_ceil_div(r->axes[k].out, x->chan_block) : r->axes[k].out;
+    for (uint32_t k = 0; k < last; k++) u.rows *= row_extent(&u, k);
     int64_t parts = ot_box_shares(u.rows * r->axes[last].out * u.piece * (int64_t)u.size, threads);
     int64_t each = ot_max(ROWS_AT_A_TIME, ot_ceil_div(u.rows, parts)), room = ot_resize_scratch(r, x->chan_block, 1);
     parts = ot_ceil_div(u.rows, each);

@@ -37,13 +37,18 @@ static bool open_conv(lw_pass *l, const lw_unit *u, lw_conv *k)
     const ot_node *n = u->nodes[0];
     ot_diag ignored = {0};
     ot_call c = {.g = l->p->g, .node = n, .diag = &ignored};
-    if (u->kind != LW_NODE || n->op != OT_OP_Conv || u->n_in < 2 || u->out[0] == OT_NONE) return false;
+    if (u->kind != LW_NODE || (n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose) || u->n_in < 2 || u->out[0] == OT_NONE) return false;
     if (!lw_is_f32(l, u->in[0]) || !lw_is_f32(l, u->in[1]) || !lw_is_f32(l, u->out[0]) || !constants_held(l, u)) return false;
     const ot_nd *x = &l->v[u->in[0]].slot->fore, *w = &l->v[u->in[1]].slot->fore, *y = &l->v[u->out[0]].slot->fore;
     if (x->rank < 3 || x->rank > 5 || w->rank != x->rank || y->rank != x->rank || y->dims[0] != x->dims[0]) return false;
-    *k = (lw_conv){.node = n, .x = u->in[0], .w = u->in[1], .y = u->out[0], .residual = OT_NONE};
+    *k = (lw_conv){.node = n, .x = u->in[0], .w = u->in[1], .y = u->out[0], .residual = OT_NONE,
+                   .transposed = n->op == OT_OP_ConvTranspose};
     if (!read_window(l, n, k)) return false;
     k->maps = y->dims[1];
+    k->channels = w->dims[1];
+    k->weights = lw_const_f32(l, k->w);
+    k->source = k->weights;
+    if (k->transposed) return w->dims[0] == x->dims[1] && w->dims[1] * k->group == k->maps;
     if (ot_window_conv_out(&c, &k->win) != OT_OK) return false;
     for (uint32_t a = 0; a < k->win.n; a++)
         if (k->win.out[a] != y->dims[a + 2]) return false;
@@ -223,7 +228,7 @@ static bool extend(const lw_pass *l, lw_conv *k, parts *p)
     } else if (first && fold_affine(l, u, k->y, k)) {
     } else if (activation(l, u, &post) && u->in[0] == k->y) {
         k->posts[k->n_posts++] = post;
-    } else if (k->residual == OT_NONE && residual(l, u, k->y, &other)) {
+    } else if (!k->transposed && k->residual == OT_NONE && residual(l, u, k->y, &other)) {
         k->residual = other;
         k->posts[k->n_posts++] = (lw_post){.kind = LW_POST_ADD};
     } else {
@@ -239,13 +244,14 @@ static ot_status fuse(lw_pass *l, uint32_t at)
     lw_conv k, *own;
     parts p = {{at}, 1};
     const lw_unit *u = &l->units[at];
-    if (!open_conv(l, u, &k) || !bias_fits(l, u, &k) || !lw_conv_supported(l, &k)) return OT_OK;
+    if (!open_conv(l, u, &k) || !bias_fits(l, u, &k)) return OT_OK;
+    if (k.transposed ? !lw_deconv_supported(l, &k) : !lw_conv_supported(l, &k)) return OT_OK;
     OT_TRY(read_bias(l, u, &k));
     while (extend(l, &k, &p)) continue;
     own = ot_memdup(l->a, &k, sizeof k);
     if (!own) return ot_fail_nomem(l->p->s->d);
     ot_id in[2] = {k.x, k.residual};
-    return lw_merge(l, p.list, p.n, LW_CONV, in, k.residual == OT_NONE ? 1 : 2, &k.y, 1, own);
+    return lw_merge(l, p.list, p.n, k.transposed ? LW_DECONV : LW_CONV, in, k.residual == OT_NONE ? 1 : 2, &k.y, 1, own);
 }
 
 ot_status lw_fuse_conv(lw_pass *l)

@@ -193,6 +193,7 @@ static ot_status write_unit(lw_pass *l, lw_unit *u)
     switch (u->kind) {
     case LW_NODE: return write_node(l, u);
     case LW_CONV: return lw_write_conv(l, u);
+    case LW_DECONV: return lw_write_deconv(l, u);
     case LW_POOL: return lw_write_pool(l, u);
     case LW_CHAIN: return lw_write_chain(l, u);
     case LW_CONCAT: return lw_write_concat(l, u);

@@ -44,6 +44,7 @@ typedef struct lw_value {
 typedef enum lw_kind {
     LW_NODE = 0, /* as it was: dense plain operands */
     LW_CONV,
+    LW_DECONV,   /* ConvTranspose */
     LW_POOL,
     LW_CHAIN,
     LW_WINDOW,   /* makes nothing: its value is a window of another */
@@ -114,6 +115,7 @@ ot_status lw_write(lw_pass *l) OT_MUST_USE;
 
 ot_status lw_fuse_conv(lw_pass *l) OT_MUST_USE;                 /* fuse_conv.c */
 ot_status lw_write_conv(lw_pass *l, lw_unit *u) OT_MUST_USE;    /* dnnl_conv.c */
+ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE;  /* deconv.c */
 ot_status lw_fuse_pool(lw_pass *l) OT_MUST_USE;                 /* dnnl_pool.c */
 ot_status lw_write_pool(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_fuse_chain(lw_pass *l) OT_MUST_USE;                /* fuse_chain.c */

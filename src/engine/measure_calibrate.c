@@ -5,9 +5,17 @@
  *   fast    half of fast_bytes        bw_fast
  *   mid     its share of half of it   bw_mid, and one thread alone: bw_mid_core
  *   slow    its share of 8 times mid  bw_slow, and one thread alone: bw_slow_core
+ *
+ * How much of the mid level there is to have is found out, too: caches are shared with others, other machines among them.
+ * mid_bytes becomes the size of a tensor that is read while another of its size is written, and both are still found there:
+ *
+ *   bandwidth  ----.____                arrays of 2 x tensor
+ *                       `.   <-- the mean of both levels: mid_bytes
+ *   bw_slow               `--------
  */
 #include "calibrate.h"
 
+#include <math.h>
 #include <unistd.h>
 
 #define PASS_SECONDS 0.5
@@ -34,6 +42,20 @@ static ot_status bandwidth(const ot_calibration *c, const char *level, int64_t b
     return OT_OK;
 }
 
+/* Sizes go down by a quarter each, until the level's bandwidth is there. */
+static ot_status find_capacity(ot_calibration *c, ot_diag *d)
+{
+    ot_target *t = &c->target;
+    double enough = sqrt(t->bw_mid * t->bw_slow), found = 0;
+    int64_t tensor = t->mid_bytes;
+    for (; tensor / c->threads > t->fast_bytes; tensor = tensor / 4 * 3) {
+        OT_TRY(bandwidth(c, "mid?", 2 * tensor / c->threads, c->threads, &found, d));
+        if (found >= enough) break;
+    }
+    t->mid_bytes = tensor;
+    return OT_OK;
+}
+
 static ot_status measure_levels(ot_calibration *c, ot_diag *d)
 {
     ot_target *t = &c->target;
@@ -48,6 +70,7 @@ static ot_status measure_levels(ot_calibration *c, ot_diag *d)
     } else {
         OT_TRY(bandwidth(c, "mid", mid / c->threads, c->threads, &t->bw_mid, d));
         OT_TRY(bandwidth(c, "mid", mid / c->threads, 1, &t->bw_mid_core, d));
+        OT_TRY(find_capacity(c, d));
     }
     return OT_OK;
 }

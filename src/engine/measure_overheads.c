@@ -54,9 +54,10 @@ static void write_region(FILE *f, int64_t r, const char *from, int64_t tiles, in
 {
     long long n = tiles, id = r;
     fprintf(f, "%%a%lld : float32[%lld,4] = \"onnx_tile\"::Alloc@1() {shape=[%lld, 4], dtype=1}\n", id, n, n);
-    fprintf(f, "%%y%lld : float32[%lld,4] = \"onnx_tile\"::While@1(%%a%lld) {count=%lld, body=graph body%lld {\n", id, n, id, n, id);
-    fprintf(f, "input %%i%lld : int64[]\ninput %%b%lld : float32[%lld,4]\nouter %%%s : float32[%lld,4]\nouter %%w : float32[4,4]\n", id, id, n,
-            from, n);
+    fprintf(f, "%%y%lld : float32[%lld,4] = \"onnx_tile\"::While@1(%%a%lld) {count=%lld, body=graph body%lld {\n", id, n, id, n,
+            id);
+    fprintf(f, "input %%i%lld : int64[]\ninput %%b%lld : float32[%lld,4]\nouter %%%s : float32[%lld,4]\nouter %%w : float32[4,4]\n",
+            id, id, n, from, n);
     fprintf(f, "%%r%lld_0 : float32[1,4] = \"onnx_tile\"::Slice@1(%%%s, %%i%lld) {axes=[0], sizes=[1], starts=", id, from, id);
     write_starts(f, tiles);
     fputs("}\n", f);

@@ -1,7 +1,7 @@
 /* Rates by class of operator: small models through the engine's own sessions.
  *
  *   class          models (operands of half the fast memory, so that memory is not what is measured)
- *   conv           chains of 3x3 convolutions, 16 to 128 channels
+ *   conv           chains of 3x3 convolutions, 16 to 96 channels (weights of more are larger than the fast memory)
  *   depthwise, pointwise, gemm, element-wise, transcendental, reduction, pooling likewise
  *
  * Each thread runs a session of one thread on a model of its own, as the tiles of a region run: the rate of all is the sum. From
@@ -36,7 +36,7 @@ static const probe PROBES[] = {
     {RATE(rate_conv), CONV, "Conv", "", 16},
     {RATE(rate_conv), CONV, "Conv", "", 32},
     {RATE(rate_conv), CONV, "Conv", "", 64},
-    {RATE(rate_conv), CONV, "Conv", "", 128},
+    {RATE(rate_conv), CONV, "Conv", "", 96},
     {RATE(rate_conv_depthwise), DEPTHWISE, "Conv", "", 32},
     {RATE(rate_conv_depthwise), DEPTHWISE, "Conv", "", 96},
     {RATE(rate_conv_pointwise), POINTWISE, "Conv", "", 32},
@@ -88,8 +88,8 @@ static void write_products(FILE *f, const probe *p, int64_t fast_bytes)
     int64_t n = p->size, rows = ot_max(16, fast_bytes / (16 * n) / 16 * 16);
     fprintf(f, "input %%v0 : float32[%lld,%lld]\n", (long long)rows, (long long)n);
     for (int k = 0; k < CHAIN; k++)
-        fprintf(f, "init %%w%d : float32[%lld,%lld] = random %d * 0.05\n%%v%d = MatMul(%%v%d, %%w%d)\n", k, (long long)n, (long long)n,
-                k + 1, k + 1, k, k);
+        fprintf(f, "init %%w%d : float32[%lld,%lld] = random %d * 0.05\n%%v%d = MatMul(%%v%d, %%w%d)\n", k, (long long)n,
+                (long long)n, k + 1, k + 1, k, k);
     fprintf(f, "output %%v%d\n", CHAIN);
 }
 

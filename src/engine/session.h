@@ -158,6 +158,7 @@ struct ot_session {
     uint32_t n_inputs;
     ot_prog *all;           /* every program, newest first */
     void *dnnl;             /* oneDNN's engine, when it was asked for */
+    int64_t winograd_bytes; /* of transformed weights held so far */
     struct ot_packed *packed; /* weights in the forms that kernels want, newest first */
     ot_nd *copies;          /* [g n_outputs] results that lie in memory that is not ours to hand out */
     ot_node_time *times;    /* [top n_steps] */

@@ -135,8 +135,9 @@ static void write_names(const ot_trace *t, FILE *f)
         ot_json_string(t->n_groups ? t->groups[g] : "run", f);
         fputs("}}", f);
         for (uint32_t k = 0; k < t->n_threads; k++)
-            fprintf(f, ",\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %u, \"tid\": %u, \"args\": {\"name\": \"thread %u\"}}", g,
-                    k, k);
+            fprintf(f,
+                    ",\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %u, \"tid\": %u, \"args\": {\"name\": \"thread %u\"}}",
+                    g, k, k);
     }
 }
 

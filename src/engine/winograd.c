@@ -252,6 +252,14 @@ ot_status ot_wino_make(const ot_winograd_spec *s, const ot_wino_choice *way, ot_
     ot_winograd *w = ot_hook_alloc(NULL, 0, sizeof *w);
     if (!w) return ot_fail_nomem(d);
     measure(w, s, way);
+    w->s.like = NULL;
+    if (s->like && s->like->m == w->m && s->like->group == w->group && s->like->code == w->code) {
+        w->u = s->like->u;
+        w->bias = s->like->bias;
+        w->mask = s->like->mask;
+        *out = w;
+        return OT_OK;
+    }
     int64_t u_floats = w->positions * s->in_channels * w->k_blocks * w->b, bias_floats = w->k_blocks * w->b;
     w->memory_bytes = (size_t)(u_floats + bias_floats + w->b + LINE) * sizeof(float);
     w->memory = ot_hook_alloc(NULL, 0, w->memory_bytes);
@@ -284,6 +292,19 @@ int64_t ot_winograd_weight_bytes(const ot_winograd *w)
 int64_t ot_winograd_scratch(const ot_winograd *w)
 {
     return ((w->shared ? 1 : w->workers) * w->v_floats + w->workers * w->worker_floats) * (int64_t)sizeof(float);
+}
+
+uint64_t ot_winograd_form(const ot_winograd_spec *s)
+{
+    ot_wino_choice way = ot_wino_choose(s);
+    return (uint64_t)way.m << 32 | (uint64_t)ot_min(way.group, ceil_div(s->out_channels, way.code->block));
+}
+
+int64_t ot_winograd_would_hold(const ot_winograd_spec *s)
+{
+    ot_wino_choice way = ot_wino_choose(s);
+    int64_t b = way.code->block;
+    return (way.m + 2) * (way.m + 2) * s->in_channels * ceil_div(s->out_channels, b) * b * (int64_t)sizeof(float);
 }
 
 bool ot_winograd_pays(const ot_winograd_spec *s)

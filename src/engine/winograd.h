@@ -26,10 +26,16 @@ typedef struct ot_winograd_spec {
     enum { OT_WINO_NONE, OT_WINO_RELU, OT_WINO_CLIP, OT_WINO_LEAKY } act;
     float alpha, beta;          /* CLIP: bounds; LEAKY: slope of negative values */
     bool residual;              /* an array of the output's shape and layout is added before act */
+    const struct ot_winograd *like; /* NULL, or one of the same weights, scale, bias and form, which outlives this one: its transformed
+                                   weights are used */
 } ot_winograd_spec;
 
 /* Would this be faster than a direct convolution at `direct` multiply-adds per second? Pure function of the spec. */
 bool ot_winograd_pays(const ot_winograd_spec *s);
+/* What the layout of transformed weights depends on besides the weights: equal forms can share them. */
+uint64_t ot_winograd_form(const ot_winograd_spec *s);
+/* Bytes of transformed weights that it would hold of its own. */
+int64_t ot_winograd_would_hold(const ot_winograd_spec *s);
 ot_status ot_winograd_new(const ot_winograd_spec *s, ot_diag *d, ot_winograd **out) OT_MUST_USE;
 void ot_winograd_free(ot_winograd *w); /* accepts NULL */
 /* Bytes of transformed weights that are held; bytes of scratch that a run takes. */

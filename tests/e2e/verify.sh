@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# --verify: the tiled model is run against the original before it is written; what differs is named, and no file appears.
+# --verify: the tiled model is run against the original before it is written; where that cannot be done, no file appears.
+# (That differences are found: tests/unit/test_engine_measure.c.)
 . "$(dirname "$0")/lib.bash"
 
 if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then
@@ -30,7 +31,6 @@ save('net', conv + pool, w)
 save('external', conv + pool, w, external=True)
 save('free', conv + pool, w, dims=['n', 4, 'h', 64])
 save('strange', conv + [h.make_node('Relu', ['c2'], ['r']), h.make_node('Strange', ['r'], ['y'], 'odd', domain='here')], w, opsets=[h.make_opsetid('here', 1)])
-save('noise', conv + [h.make_node('RandomUniformLike', ['c2'], ['noise'], 'dice'), h.make_node('Add', ['c2', 'noise'], ['y'], 'sum')], w)
 EOF_PY
 "$PYTHON" "$tmp/make.py" "$tmp" || fail "cannot make the models"
 cd "$tmp" || exit 1
@@ -64,14 +64,10 @@ done
 }
 ls -A | grep -q 'onnx-tile-' && fail "a temporary file is left: $(ls -A)"
 
-# what differs is named; nothing is written
-rm -f none.onnx
+# nothing is written without the proof
 # shellcheck disable=SC2086
-{
-    expect 4 "$TOOL" noise.onnx -o none.onnx $how --verify; says "--verify: value 'y' of the tiled model is not the original's: the contents differ"
-    expect 1 "$TOOL" strange.onnx -o none.onnx $how --verify; says "node 'odd' (Strange)"
-}
-[ -e none.onnx ] && fail "an output that is not the same is written"
+expect 1 "$TOOL" strange.onnx -o none.onnx $how --verify; says "node 'odd' (Strange)"
+[ -e none.onnx ] && fail "an output that was not compared is written"
 expect 2 "$TOOL" net.onnx -o x.onnx --verify=some; says "must be all"
 expect 2 "$TOOL" inspect net.onnx --verify; says "--verify"
 finish

@@ -172,8 +172,8 @@ static void *run_job(void *of)
         j->failures += onnx_tile_session_load_file(s, path) != ONNX_TILE_OK;
         for (int run = 0; run < 20; run++) {
             for (int k = 0; k < 300; k++) x[k] = j->start + (float)(k + run);
-            j->failures += onnx_tile_session_bind_input(s, 0, x, dims, 2) != ONNX_TILE_OK || onnx_tile_session_run(s) != ONNX_TILE_OK ||
-                           onnx_tile_session_result(s, 0, &t, &data) != ONNX_TILE_OK;
+            j->failures += onnx_tile_session_bind_input(s, 0, x, dims, 2) != ONNX_TILE_OK ||
+                           onnx_tile_session_run(s) != ONNX_TILE_OK || onnx_tile_session_result(s, 0, &t, &data) != ONNX_TILE_OK;
             for (int k = 0; k < 300 && j->failures == 0; k++) j->failures += ((const float *)data)[k] != x[k] * 2 + 1;
         }
     }

@@ -74,7 +74,8 @@ static void next_index(uint32_t rank, const int64_t *dims, int64_t *pos)
     }
 }
 
-static void naive_copy(size_t size, uint32_t rank, const int64_t *dims, char *dst, const int64_t *ds, const char *src, const int64_t *ss)
+static void naive_copy(size_t size, uint32_t rank, const int64_t *dims, char *dst, const int64_t *ds, const char *src,
+                       const int64_t *ss)
 {
     int64_t pos[OT_BOX_RANK] = {0}, n = 1;
     for (uint32_t k = 0; k < rank; k++) n *= dims[k];
@@ -205,7 +206,8 @@ static void try_relayout(uint32_t rank, const int64_t *dims, uint32_t to_block, 
     naive_relayout(&want, &from);
     ot_box_relayout(&to, &from, threads);
     if (memcmp(to.data, want.data, (size_t)n_to * sizeof(float)) != 0)
-        fail_msg("[%lld,%lld,...], block %u to %u, %u threads: wrong", (long long)dims[0], (long long)dims[1], from_block, to_block, threads);
+        fail_msg("[%lld,%lld,...], block %u to %u, %u threads: wrong", (long long)dims[0], (long long)dims[1], from_block,
+            to_block, threads);
     free(to.data);
     free(from.data);
     free(want.data);

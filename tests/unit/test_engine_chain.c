@@ -89,7 +89,8 @@ static void run_dense(const made *k, int64_t n, void *x, void *y, void *z, void 
 
 #define POINTS 40000
 
-static const float special[] = {0.0f, -0.0f, 1, -1, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 2, -2, 3, -3, 6, -6, 20, -20, 87, -87, 87.4f, -87.4f,
+static const float special[] = {0.0f, -0.0f, 1, -1, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 2, -2, 3, -3, 6, -6, 20, -20, 87, -87, 87.4f,
+                                -87.4f,
                                 88.5f, -88.5f, 88.72283f, 88.7229f, 89, -89, -91, -104, 150, -150, 1e4f, -1e4f, 123456.0f, 1e10f,
                                 -1e10f, FLT_MAX, -FLT_MAX, FLT_MIN, -FLT_MIN, 1e-40f, -1e-40f, 1e-45f, INFINITY, -INFINITY, NAN};
 #define SPECIALS (sizeof special / sizeof *special)
@@ -104,20 +105,22 @@ static float any_float(void)
     return isnan(f) ? NAN : f; /* never a signalling one */
 }
 
-static void same(const char *what, float x, float y, float got, double want, double tolerance)
+static void same(const char *what, float x, float y, float got, double want, double tolerance, double slack)
 {
     float as_float = (float)want;
     bool fine;
     if (isnan(want)) fine = isnan(got);
-    else if (isinf(as_float) || isinf(got)) fine = got == as_float || (fabs(want) > 0.9999999 * (double)FLT_MAX && fabsf(got) > 3.4e38f && (got > 0) == (want > 0));
+    else if (isinf(as_float) || isinf(got))
+        fine = got == as_float || (fabs(want) > 0.9999999 * (double)FLT_MAX && fabsf(got) > 3.4e38f && (got > 0) == (want > 0));
     else if (fabs(want) < 1.2e-38) fine = fabs((double)got) < 1.2e-38 && (got == 0 || want == 0 || (got > 0) == (want > 0));
-    else fine = fabs((double)got - want) <= tolerance * fabs(want);
+    else fine = fabs((double)got - want) <= tolerance * fabs(want) + slack;
     if (!fine) fail_msg("%s of %.9g, %.9g: %.9g, not %.9g", what, (double)x, (double)y, (double)got, want);
 }
 
 typedef double (*function)(double x, double y);
 
-static void check_function(int opset, const char *nodes, function f, double tolerance)
+/* Errors: relative, and absolute where numbers near 1 are subtracted. */
+static void check_function(int opset, const char *nodes, function f, double tolerance, double slack)
 {
     static float x[POINTS], y[POINTS], z[POINTS], out[POINTS];
     made k;
@@ -127,7 +130,7 @@ static void check_function(int opset, const char *nodes, function f, double tole
         y[i] = i < (int64_t)(SPECIALS * SPECIALS) ? special[(size_t)i / SPECIALS] : any_float();
     }
     run_dense(&k, POINTS, x, y, z, NULL, NULL, out);
-    for (int64_t i = 0; i < POINTS; i++) same(nodes, x[i], y[i], out[i], f((double)x[i], (double)y[i]), tolerance);
+    for (int64_t i = 0; i < POINTS; i++) same(nodes, x[i], y[i], out[i], f((double)x[i], (double)y[i]), tolerance, slack);
     drop(&k);
 }
 
@@ -212,15 +215,17 @@ static void test_functions(void **state)
     } all[] = {
         {"%out = Neg(%x)", f_neg, 0}, {"%out = Abs(%x)", f_abs, 0}, {"%out = Sqrt(%x)", f_sqrt, 1e-7},
         {"%out = Reciprocal(%x)", f_reciprocal, 1e-7}, {"%out = Exp(%x)", f_exp, 2e-7}, {"%out = Log(%x)", f_log, 2e-7},
-        {"%out = Relu(%x)", f_relu, 0}, {"%out = LeakyRelu(%x) {alpha = 0.125}", f_leaky, 1e-7}, {"%out = PRelu(%x, %y)", f_prelu, 1e-7},
-        {"%out = Elu(%x) {alpha = 1.5}", f_elu, 4e-7}, {"%out = Selu(%x)", f_selu, 4e-7}, {"%out = Celu(%x) {alpha = 0.75}", f_celu, 4e-7},
+        {"%out = Relu(%x)", f_relu, 0}, {"%out = LeakyRelu(%x) {alpha = 0.125}", f_leaky, 1e-7},
+        {"%out = PRelu(%x, %y)", f_prelu, 1e-7},
+        {"%out = Elu(%x) {alpha = 1.5}", f_elu, 4e-7}, {"%out = Selu(%x)", f_selu, 4e-7},
+        {"%out = Celu(%x) {alpha = 0.75}", f_celu, 4e-7},
         {"init %lo : float32[] = [-0.5]\ninit %hi : float32[1] = [6.0]\n%out = Clip(%x, %lo, %hi)", f_clip, 0},
-        {"%out = Sigmoid(%x)", f_sigmoid, 4e-7}, {"%out = HardSigmoid(%x) {alpha = 0.25}", f_hard_sigmoid, 1e-6},
-        {"%out = HardSwish(%x)", f_hard_swish, 1e-5}, {"%out = Tanh(%x)", f_tanh, 4e-7}, {"%out = Erf(%x)", f_erf, 4e-7},
-        {"%out = Gelu(%x)", f_gelu, 4e-7}, {"%out = Gelu(%x) {approximate = \"tanh\"}", f_gelu_tanh, 4e-7},
+        {"%out = Sigmoid(%x)", f_sigmoid, 4e-7}, {"%out = Tanh(%x)", f_tanh, 4e-7}, {"%out = Erf(%x)", f_erf, 4e-7},
+        {"%out = Gelu(%x)", f_gelu, 4.5e-7}, {"%out = Gelu(%x) {approximate = \"tanh\"}", f_gelu_tanh, 4e-7},
         {"%out = Softplus(%x)", f_softplus, 4e-7}, {"%out = Softsign(%x)", f_softsign, 2e-7}, {"%out = Mish(%x)", f_mish, 4e-7},
         {"%out = ThresholdedRelu(%x) {alpha = 1.25}", f_threshold, 0}, {"%out = Shrink(%x) {bias = 0.25}", f_shrink, 1e-7},
-        {"%out = Floor(%x)", f_floor, 0}, {"%out = Ceil(%x)", f_ceil, 0}, {"%out = Round(%x)", f_round, 0}, {"%out = Sign(%x)", f_sign, 0},
+        {"%out = Floor(%x)", f_floor, 0}, {"%out = Ceil(%x)", f_ceil, 0},
+        {"%out = Round(%x)", f_round, 0}, {"%out = Sign(%x)", f_sign, 0},
         {"%out = Sin(%x)", f_sin, 2e-7}, {"%out = Cos(%x)", f_cos, 2e-7}, {"%out = Add(%x, %y)", f_add, 1e-7},
         {"%out = Sub(%x, %y)", f_sub, 1e-7}, {"%out = Mul(%x, %y)", f_mul, 1e-7}, {"%out = Div(%x, %y)", f_div, 1e-7},
         {"%out = Pow(%x, %y)", f_pow, 2e-7}, {"%out = Mod(%x, %y) {fmod = 1}", f_mod, 0}, {"%out = Min(%x, %y)", f_min, 0},
@@ -234,15 +239,18 @@ static void test_functions(void **state)
         {"%s = Sigmoid(%x)\n%out = Mul(%s, %x)", f_silu, 4e-7},
         {"init %half : float32[] = [0.5]\n%t = Mul(%half, %x)\n%s = Sigmoid(%t)\n%out = Mul(%x, %s)", f_swish, 4e-7},
         {"init %r : float32[] = [1.41421354]\ninit %one : float32[] = [1.0]\ninit %half : float32[] = [0.5]\n%t = Div(%x, %r)\n"
-         "%e = Erf(%t)\n%n = Add(%e, %one)\n%w = Mul(%x, %n)\n%out = Mul(%w, %half)", f_gelu, 4e-7},
+         "%e = Erf(%t)\n%n = Add(%e, %one)\n%w = Mul(%x, %n)\n%out = Mul(%w, %half)", f_gelu, 4.5e-7},
         {"init %r : float32[] = [0.70710677]\ninit %one : float32[] = [1.0]\ninit %half : float32[] = [0.5]\n%t = Mul(%r, %x)\n"
-         "%e = Erf(%t)\n%n = Add(%one, %e)\n%w = Mul(%half, %n)\n%out = Mul(%w, %x)", f_gelu, 4e-7},
+         "%e = Erf(%t)\n%n = Add(%one, %e)\n%w = Mul(%half, %n)\n%out = Mul(%w, %x)", f_gelu, 4.5e-7},
         {"%m = IsNaN(%x)\ninit %zero : float32[] = [0.0]\n%out = Where(%m, %zero, %x)", f_nan_to_0, 0},
     };
     (void)state;
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) check_function(20, all[k].nodes, all[k].f, all[k].tolerance);
-    check_function(10, "%out = Clip(%x) {min = -0.5, max = 6.0}", f_clip, 0);
-    check_function(24, "%out = Swish(%x) {alpha = 0.5}", f_swish, 4e-7);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        check_function(20, all[k].nodes, all[k].f, all[k].tolerance, 0);
+    check_function(20, "%out = HardSigmoid(%x) {alpha = 0.25}", f_hard_sigmoid, 1e-7, 1e-7);
+    check_function(20, "%out = HardSwish(%x)", f_hard_swish, 2e-7, 6e-7);
+    check_function(10, "%out = Clip(%x) {min = -0.5, max = 6.0}", f_clip, 0, 0);
+    check_function(24, "%out = Swish(%x) {alpha = 0.5}", f_swish, 4e-7, 0);
 }
 
 /* The mean of two overflows where one does not: finite operands only. */
@@ -253,7 +261,7 @@ static void test_mean(void **state)
     (void)state;
     assert_int_equal(chain_of(&k, 20, "%out = Mean(%x, %y)", "out"), OT_OK);
     run_dense(&k, 3, x, y, NULL, NULL, NULL, out);
-    for (int i = 0; i < 3; i++) same("Mean", x[i], y[i], out[i], f_half_sum((double)x[i], (double)y[i]), 1e-7);
+    for (int i = 0; i < 3; i++) same("Mean", x[i], y[i], out[i], f_half_sum((double)x[i], (double)y[i]), 1e-7, 0);
     drop(&k);
 }
 
@@ -292,7 +300,8 @@ static void test_masks(void **state)
         predicate f;
     } all[] = {
         {"%m = Equal(%x, %y)", p_equal}, {"%m = Greater(%x, %y)", p_greater}, {"%m = GreaterOrEqual(%x, %y)", p_greater_equal},
-        {"%m = Less(%x, %y)", p_less}, {"%m = LessOrEqual(%x, %y)", p_less_equal}, {"%m = IsNaN(%x)", p_nan}, {"%m = IsInf(%x)", p_inf},
+        {"%m = Less(%x, %y)", p_less}, {"%m = LessOrEqual(%x, %y)", p_less_equal}, {"%m = IsNaN(%x)", p_nan},
+        {"%m = IsInf(%x)", p_inf},
         {"%m = IsInf(%x) {detect_negative = 0}", p_plus_inf}, {"%m = IsInf(%x) {detect_positive = 0}", p_minus_inf},
         {"%m = IsInf(%x) {detect_positive = 0, detect_negative = 0}", p_never}, {"%m = Cast(%x) {to = 9}", p_not_zero},
         {"%m = And(%p, %q)", p_and}, {"%m = Or(%p, %q)", p_or}, {"%m = Xor(%p, %q)", p_xor}, {"%m = Equal(%p, %q)", p_same},
@@ -411,12 +420,34 @@ static void test_batch_norm(void **state)
         ot_chain_run(k.c, 5, dims, in, &to, 1);
         for (int i = 0; i < N * C * HW; i++) {
             int c = blocked ? i / (HW * B) % (C / B) * B + i % B : i / HW % C;
-            double y = ((double)x[i] - (double)parameter[2][c]) / sqrt((double)parameter[3][c] + (double)0.001f) * (double)parameter[0][c] +
-                       (double)parameter[1][c];
+            double deviation = sqrt((double)parameter[3][c] + (double)0.001f);
+            double y = ((double)x[i] - (double)parameter[2][c]) / deviation * (double)parameter[0][c] + (double)parameter[1][c];
             y = y < 0 ? 0 : y;
             if (fabs(y - (double)out[i]) > 1e-4) fail_msg("channel %d: %g, not %g", c, (double)out[i], y);
         }
     }
+    drop(&k);
+}
+
+/* ---- an output larger than caches ---- */
+
+static void test_large(void **state)
+{
+    enum { ROWS = 10500, COLS = 1024 };
+    static float x[COLS];
+    float *memory = malloc(((size_t)ROWS * COLS + 8) * sizeof *memory), *out = memory + 3;
+    made k;
+    (void)state;
+    assert_non_null(memory);
+    for (int i = 0; i < COLS; i++) x[i] = (float)draw(1000) - 500;
+    assert_int_equal(chain_of(&k, 20, "%a = Abs(%x)\n%out = Neg(%a)", "out"), OT_OK);
+    ot_chain_array in = {.data = x, .strides = {0, 1}}, to = {.data = out, .strides = {COLS, 1}};
+    out[-1] = out[ROWS * COLS] = 77;
+    ot_chain_run(k.c, 2, (int64_t[]){ROWS, COLS}, &in, &to, 3);
+    assert_true(out[-1] == 77 && out[ROWS * COLS] == 77);
+    for (int i = 0; i < ROWS * COLS; i++)
+        if (out[i] != -fabsf(x[i % COLS])) fail_msg("element %d: %g, not %g", i, (double)out[i], (double)-fabsf(x[i % COLS]));
+    free(memory);
     drop(&k);
 }
 
@@ -468,7 +499,9 @@ static bool make_term(term *t, uint32_t n)
     a = t[t[n].in[0]].most;
     b = kinds[k].n_in > 1 ? t[t[n].in[1]].most : 0;
     if (t[n].op == OT_OP_Where) a = t[t[n].in[2]].most;
-    t[n].most = t[n].op == OT_OP_Mul || t[n].op == OT_OP_PRelu ? fmax(a, 1) * fmax(b, 1) : t[n].op == OT_OP_Add || t[n].op == OT_OP_Sub ? a + b : fmax(fmax(a, b), 1);
+    t[n].most = fmax(fmax(a, b), 1);
+    if (t[n].op == OT_OP_Mul || t[n].op == OT_OP_PRelu) t[n].most = fmax(a, 1) * fmax(b, 1);
+    if (t[n].op == OT_OP_Add || t[n].op == OT_OP_Sub) t[n].most = a + b;
     return t[n].most <= LIMIT;
 }
 
@@ -623,7 +656,7 @@ static const ot_chain *compile(expression *e, ot_model *m, ot_arena *a)
     m->opset = 20;
     for (uint32_t k = 0; k < e->n; k++) {
         term *t = &e->t[k];
-        snprintf(names[k], sizeof names[k], "v%u", k);
+        snprintf(names[k], sizeof names[k], "v%u", k % 1000);
         if (k == 0 && e->has_constant) t->id = ot_const_f32(g, names[k], &e->constant, 0, NULL);
         else t->id = ot_value_new(g, names[k], t->is_mask ? OT_BOOL : OT_F32, -1, NULL);
         assert_int_not_equal(t->id, OT_NONE);
@@ -730,6 +763,7 @@ int main(int argc, char **argv)
     printf("seed %llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_functions), cmocka_unit_test(test_mean), cmocka_unit_test(test_masks), cmocka_unit_test(test_taken),
-        cmocka_unit_test(test_fused), cmocka_unit_test(test_too_much), cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_expressions)};
+        cmocka_unit_test(test_fused), cmocka_unit_test(test_too_much), cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_large), cmocka_unit_test(test_expressions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

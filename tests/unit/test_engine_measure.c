@@ -125,10 +125,11 @@ static void bytes_of_loops(void **state)
                        "input %row : float32[32]\n%r : float32[32] = Relu(%row)\noutput %r\n}}\noutput %y\n";
     ot_level_bytes x = bytes_of(scan, 128, 0);
     assert_true(x.slow == 4 * 128 && x.fast == 4 * 128);
-    const char *branches = "input %c : bool[]\ninput %x : float32[32]\n"
-                           "%y : float32[32] = If(%c) {then_branch=graph t {\nouter %x : float32[32]\n%a : float32[32] = Relu(%x)\noutput %a\n},\n"
-                           "else_branch=graph e {\nouter %x : float32[32]\n%b : float32[32] = Relu(%x)\n%d : float32[32] = Exp(%b)\noutput %d\n}}\n"
-                           "output %y\n";
+    const char *branches =
+        "input %c : bool[]\ninput %x : float32[32]\n"
+        "%y : float32[32] = If(%c) {then_branch=graph t {\nouter %x : float32[32]\n%a : float32[32] = Relu(%x)\noutput %a\n},\n"
+        "else_branch=graph e {\nouter %x : float32[32]\n%b : float32[32] = Relu(%x)\n%d : float32[32] = Exp(%b)\noutput %d\n}}\n"
+        "output %y\n";
     x = bytes_of(branches, 1024, 0);
     assert_true(x.fast == 4 * 128); /* the longer branch */
 }
@@ -155,8 +156,10 @@ static void traces_are_bounded(void **state)
     int events = 0;
     for (const char *p = text; (p = strstr(p, "\"ph\": \"X\"")); p++) events++;
     assert_int_equal(events, 4);
-    assert_non_null(strstr(text, "\"name\": \"no\\\"de\", \"cat\": \"Relu\", \"pid\": 0, \"tid\": 0, \"ts\": 250000.000, \"dur\": 500000.000, \"args\": {\"op\": \"Relu\"}}"));
-    assert_non_null(strstr(text, "\"name\": \"While\", \"cat\": \"While\", \"pid\": 1, \"tid\": 1, \"ts\": 0.000, \"dur\": 250000.000, \"args\": {\"op\": \"While\", \"tile\": 7}}"));
+    assert_non_null(strstr(text, "\"name\": \"no\\\"de\", \"cat\": \"Relu\", \"pid\": 0, \"tid\": 0, \"ts\": 250000.000, \"dur\": "
+                                 "500000.000, \"args\": {\"op\": \"Relu\"}}"));
+    assert_non_null(strstr(text, "\"name\": \"While\", \"cat\": \"While\", \"pid\": 1, \"tid\": 1, \"ts\": 0.000, \"dur\": "
+                                 "250000.000, \"args\": {\"op\": \"While\", \"tile\": 7}}"));
     assert_non_null(strstr(text, "\"dropped\": 2"));
     assert_null(strstr(text, "nobody"));
     free(text);
@@ -209,10 +212,12 @@ static void what_differs_is_found(void **state)
     assert_int_equal(f.n_values, 1);
     /* Only inside: the output forgets the factor. */
     assert_int_equal(verify_against(NET("1"), NET("2"), OT_VERIFY_OUTPUTS, &f, &d), OT_OK);
-    const char *split = "input %x : float32[1,1,16,16]\ninit %w : float32[1,1,3,3] = random 1\n%a = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n"
-                        "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n%c = Relu(%b)\n%m = GlobalAveragePool(%c)\n%y = Sign(%m)\noutput %y\n";
-    const char *other = "input %x : float32[1,1,16,16]\ninit %w : float32[1,1,3,3] = random 1\n%a = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n"
-                        "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n%c = Abs(%b)\n%m = GlobalAveragePool(%c)\n%y = Sign(%m)\noutput %y\n";
+    const char *split =
+        "input %x : float32[1,1,16,16]\ninit %w : float32[1,1,3,3] = random 1\n%a = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n"
+        "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n%c = Relu(%b)\n%m = GlobalAveragePool(%c)\n%y = Sign(%m)\noutput %y\n";
+    const char *other =
+        "input %x : float32[1,1,16,16]\ninit %w : float32[1,1,3,3] = random 1\n%a = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n"
+        "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n%c = Abs(%b)\n%m = GlobalAveragePool(%c)\n%y = Sign(%m)\noutput %y\n";
     assert_int_equal(verify_against(split, other, OT_VERIFY_OUTPUTS, &f, &d), OT_OK);
     assert_int_equal(verify_against(split, other, OT_VERIFY_ALL, &f, &d), OT_E_SYSTEM);
     assert_non_null(strstr(d.message, "--verify: value '"));

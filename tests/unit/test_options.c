@@ -201,8 +201,8 @@ static void options_belong_to_commands(void **state)
 static void run_options(void **state)
 {
     (void)state;
-    parsed p = parse("run", "m.onnx", "--input", "a=b=dir/f.npy", "--input=x:0=g.pb", "--seed", "7", "--repeat=3", "--output-dir", "d",
-                     "--reference", "--shape", "y=2,3", "--threads=2", "--json", "-q", NULL);
+    parsed p = parse("run", "m.onnx", "--input", "a=b=dir/f.npy", "--input=x:0=g.pb", "--seed", "7", "--repeat=3", "--output-dir",
+                     "d", "--reference", "--shape", "y=2,3", "--threads=2", "--json", "-q", NULL);
 #ifdef OT_ENGINE
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.command, OT_CMD_RUN);
@@ -249,7 +249,8 @@ static void run_options(void **state)
 static void bench_and_calibrate_options(void **state)
 {
     (void)state;
-    parsed p = parse("bench", "a.onnx", "b.onnx", "--repeat=9", "--trace", "t.json", "--l2=1M", "--goal=memory", "--input=x=f.npy", "--json", NULL);
+    parsed p = parse("bench", "a.onnx", "b.onnx", "--repeat=9", "--trace", "t.json", "--l2=1M", "--goal=memory", "--input=x=f.npy",
+                     "--json", NULL);
 #ifdef OT_ENGINE
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.command, OT_CMD_BENCH);
