@@ -117,7 +117,7 @@ $(BUILD)/obj/%.o: src/%.c | $(BUILD)/gen/onnx.pb-c.h
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(patsubst -I%,-isystem %,$(XML_CFLAGS)) -MMD -MP -c $< -o $@
 
 # Loops over numbers are the compiler's to vectorise.
-$(BUILD)/obj/engine/%.o: override CFLAGS += $(if $(SAN),,-O3) -fno-math-errno -fno-trapping-math $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas)
+$(BUILD)/obj/engine/%.o: override CFLAGS += $(if $(SAN),,-O3) -fno-math-errno -fno-trapping-math -ffp-contract=fast $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas)
 
 $(LIB): $(LIB_OBJS)
 	@echo '  AR       $@'

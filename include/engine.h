@@ -152,7 +152,8 @@ const ot_value *ot_session_output(const ot_session *s, uint32_t k);
  * valid until the next run or ot_session_free (data == NULL in), or are written in place (data given, dims matching). */
 ot_status ot_session_run(ot_session *s, const ot_nd *in, ot_nd *out, ot_diag *d) OT_MUST_USE;
 void ot_session_figures_get(const ot_session *s, ot_session_figures *out);
-/* Per node: seconds of the last run, in execution order; *n of them. */
+/* Per step: seconds of the last run, in execution order; then those of tile bodies (all tiles and workers together, which the steps of
+ * their While contain). *n of them. */
 typedef struct ot_node_time {
     const char *name, *op;
     double seconds;

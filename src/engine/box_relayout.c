@@ -104,7 +104,9 @@ static void pack_tail(const side *to, const side *from, int64_t channels, uint32
     const float *src = side_start(from, channels / to->block);
     for (uint32_t k = 0; k < last; k++) lines *= t.dims[k];
     int64_t pieces = ot_ceil_div(n, PACK_PIECE);
-#pragma omp parallel for num_threads((int)ot_box_shares(lines * n * to->block * size, threads)) schedule(static)
+    int parts = (int)ot_box_shares(lines * n * to->block * size, threads);
+    (void)parts; /* without OpenMP */
+#pragma omp parallel for num_threads(parts) schedule(static)
     for (int64_t job = 0; job < lines * pieces; job++) {
         int64_t line = job / pieces, q = job % pieces * PACK_PIECE, at_to = q * t.to[last], at_from = q * t.from[last];
         for (uint32_t k = last; k-- > 0; line /= t.dims[k]) {

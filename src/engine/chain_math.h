@@ -240,7 +240,7 @@ CM_INLINE float cm_mish(float x)
     float t = x > 20.0f ? 20.0f : x, r;
     t = t < -CM_SCALED_OUT ? -CM_SCALED_OUT : t;
     uint32_t n = cm_reduce(t, &r);
-    float scaled = (cm_expm1_part(r) + 1.0f) * cm_float(n + CM_ONE + CM_SCALE_BITS), e = scaled * (1.0f / CM_SCALE);
+    float scaled = (cm_expm1_part(r) + 1.0f) * cm_float(n + cm_bits(CM_SCALE)), e = scaled * (1.0f / CM_SCALE);
     float y = x * scaled * ((e + 2.0f) / (e * (e + 2.0f) + 2.0f)) * (1.0f / CM_SCALE);
     return x > 20.0f ? x : y;
 }

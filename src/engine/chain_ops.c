@@ -13,6 +13,10 @@
 
 OT_CHAIN_CONTRACT
 
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed" /* floor and the like are calls on machines before SSE4.1 */
+#endif
+
 #define EACH _Pragma("omp simd") for (int64_t i = 0; i < n; i++)
 
 const ot_chain_code_info ot_chain_codes[OT_CH_COUNT] = {

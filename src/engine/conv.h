@@ -13,7 +13,6 @@ typedef enum lw_post_kind {
     LW_POST_RELU,     /* alpha: slope of negative values */
     LW_POST_CLIP,     /* alpha to beta */
     LW_POST_SIGMOID,
-    LW_POST_TANH,
     LW_POST_ELU,      /* alpha */
     LW_POST_SILU,
     LW_POST_HARDSWISH

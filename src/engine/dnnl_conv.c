@@ -43,7 +43,6 @@ static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const lw_post *p)
     case LW_POST_RELU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, p->alpha, 0);
     case LW_POST_CLIP: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_clip, p->alpha, p->beta);
     case LW_POST_SIGMOID: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_logistic, 0, 0);
-    case LW_POST_TANH: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_tanh, 0, 0);
     case LW_POST_ELU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_elu, p->alpha, 0);
     case LW_POST_SILU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_swish, 1, 0);
     case LW_POST_HARDSWISH: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_hardswish, 0, 0);

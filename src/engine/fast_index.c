@@ -63,9 +63,11 @@ static void pick(size_t size, int64_t count, int64_t n, void *dst, const void *s
 static void pick_all(const ot_call *c, size_t size, int64_t outer, int64_t x_step, int64_t count, int64_t n, char *y, const char *x,
                      const int64_t *offsets)
 {
-    int64_t piece = count * (int64_t)size, bytes = outer * n * piece;
+    int64_t piece = count * (int64_t)size;
+    int threads = ot_move_threads(c, outer * n * piece);
+    (void)threads; /* without OpenMP */
     int64_t each = ot_max(1, ot_min(n, (32 << 10) / ot_max(1, piece))), chunks = ot_ceil_div(n, each);
-#pragma omp parallel for num_threads(ot_move_threads(c, bytes)) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t job = 0; job < outer * chunks; job++) {
         int64_t o = job / chunks, i = job % chunks * each;
         pick(size, count, ot_min(each, n - i), y + (o * n + i) * piece, x + o * x_step * (int64_t)size, offsets + i);

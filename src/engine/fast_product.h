@@ -31,4 +31,7 @@ void ot_product_at(uint32_t rank, const int64_t *dims, const int64_t *a_step, co
 /* When input k, which is b of the job, is constant and packing it pays: the panels that the node keeps. */
 void ot_product_constant(ot_call *c, uint32_t k, ot_product_job *j);
 
+/* com.microsoft FusedMatMul: alpha * a' * b' */
+ot_status ot_fast_fused_matmul(ot_call *c);
+
 #endif

@@ -143,7 +143,7 @@ ot_status ot_prog_run(ot_prog *p, ot_node_time *times)
             ot_prog_clear(p);
             return st;
         }
-        if (times) times[k].seconds = now() - start;
+        if (times) times[k].seconds += now() - start;
         for (uint32_t j = 0; j < step->n_release; j++) ot_nd_release(&step->release[j]->nd);
         if (p->s->poison) poison_dead(p, k);
     }

@@ -157,7 +157,6 @@ static bool activation(const lw_pass *l, const lw_unit *u, lw_post *post)
         *post = (lw_post){LW_POST_RELU, ot_attr_float(n, "alpha", 0.01f), 0};
         return true;
     case OT_OP_Sigmoid: post->kind = LW_POST_SIGMOID; return true;
-    case OT_OP_Tanh: post->kind = LW_POST_TANH; return true;
     case OT_OP_Elu:
         *post = (lw_post){LW_POST_ELU, ot_attr_float(n, "alpha", 1.0f), 0};
         return true;

@@ -30,4 +30,7 @@ extern const ot_kernel_named ot_kernels_product_named[];
 extern const ot_kernel_named ot_kernels_move_named[];
 extern const ot_kernel_named ot_kernels_control_named[];
 
+/* fast.c: of operators outside ops.def; some have no reference. */
+ot_kernel_fn ot_kernel_fast_named(const ot_node *n);
+
 #endif

@@ -119,6 +119,13 @@ bool lw_has(const lw_pass *l, ot_id v, unsigned layouts)
     return false;
 }
 
+bool lw_stays_dense(const ot_nd *window, const ot_nd *source)
+{
+    ot_nd a = *window;
+    memcpy(a.strides, source->strides, sizeof a.strides);
+    return ot_nd_is_dense(&a);
+}
+
 /* The source's version of which the window is taken; made if it is a window itself. */
 static ot_status take_window(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
 {
@@ -127,7 +134,7 @@ static ot_status take_window(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
     ot_id from, ins[1], outs[1];
     ot_step *step = NULL;
     OT_TRY(lw_need(l, w->of, blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN, blocked ? LW_BLOCK : LW_PLAIN, &from));
-    OT_TRY(lw_make(l, v, layout, id));
+    OT_TRY(lw_make(l, v, !blocked && lw_stays_dense(&w->slot->fore, &l->ids[from]->fore) ? LW_PLAIN : layout, id));
     window_plan *plan = OT_NEW(l->a, window_plan);
     if (!plan) return ot_fail_nomem(l->p->s->d);
     const ot_nd *src = &l->ids[from]->fore;
@@ -180,8 +187,13 @@ static ot_status write_node(lw_pass *l, const lw_unit *u)
     ot_step step = *u->step;
     ot_id *in = ot_memdup(l->a, u->in, u->n_in * sizeof *in);
     if (!in) return ot_fail_nomem(l->p->s->d);
-    for (uint32_t k = 0; k < u->n_in; k++)
-        if (in[k] != OT_NONE && step.in[k]) OT_TRY(lw_need(l, in[k], LW_BIT(LW_PLAIN), LW_PLAIN, &in[k]));
+    /* products take matrices with any distance between rows */
+    unsigned accept = u->nodes[0]->op == OT_OP_MatMul && !l->p->s->reference ? LW_ANY_PLAIN : LW_BIT(LW_PLAIN);
+    for (uint32_t k = 0; k < u->n_in; k++) {
+        if (in[k] == OT_NONE || !step.in[k]) continue;
+        OT_TRY(lw_need(l, in[k], k < 2 ? accept : LW_BIT(LW_PLAIN), LW_PLAIN, &in[k]));
+        step.in[k] = &l->ids[in[k]]->nd;
+    }
     for (uint32_t k = 0; k < u->n_out; k++)
         if (step.out_slots[k]) l->v[u->out[k]].version[LW_PLAIN] = u->out[k];
     step.in_ids = in;

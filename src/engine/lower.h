@@ -101,6 +101,8 @@ ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, 
 ot_status lw_need(lw_pass *l, ot_id v, unsigned accept, lw_layout otherwise, ot_id *id) OT_MUST_USE;
 /* Does v exist in this layout, or as a window of what exists so? */
 bool lw_has(const lw_pass *l, ot_id v, unsigned layouts);
+/* A plain window of that source has no holes. */
+bool lw_stays_dense(const ot_nd *window, const ot_nd *source);
 /* A new version of v; its id. */
 ot_status lw_make(lw_pass *l, ot_id v, lw_layout layout, ot_id *id) OT_MUST_USE;
 /* Append a step. ids are copied. */
@@ -118,6 +120,7 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u) OT_MUST_USE;    /* dnnl_conv.c *
 ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE;  /* deconv.c */
 ot_status lw_fuse_pool(lw_pass *l) OT_MUST_USE;                 /* dnnl_pool.c */
 ot_status lw_write_pool(lw_pass *l, lw_unit *u) OT_MUST_USE;
+ot_status lw_fuse_product(lw_pass *l) OT_MUST_USE;              /* fuse_product.c */
 ot_status lw_fuse_chain(lw_pass *l) OT_MUST_USE;                /* fuse_chain.c */
 ot_status lw_write_chain(lw_pass *l, lw_unit *u) OT_MUST_USE;   /* run_chain.c */
 ot_status lw_find_windows(lw_pass *l) OT_MUST_USE;              /* fuse_move.c */

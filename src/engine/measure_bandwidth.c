@@ -4,7 +4,8 @@
  *   thread 1   x | . . . . |  -->  y | . . . . |
  *
  * Every byte read and every byte written counts once, as the cost model counts them: what a write fetches first is the level's
- * own affair. Memory is touched by the thread that uses it. The best pass counts, since others only take away.
+ * own affair. Memory is touched by the thread that uses it. Long arrays are timed in pieces, and of each piece the best of all
+ * sweeps counts: others only take away, and seldom at the same place twice.
  */
 #include "calibrate.h"
 
@@ -12,8 +13,9 @@
 #include "measure_team.h"
 #include "simd.h"
 
-#define PASS_BYTES (8 * 1024 * 1024) /* of one timed pass at least: long against the clock's grain */
-#define PAGE       4096
+#define PIECE_BYTES (1024 * 1024) /* timed at once at least: long against the clock's grain */
+#define PIECES_MAX  256
+#define PAGE        4096
 
 OT_CLONES static void scale_and_shift(const float *x, float *y, int64_t n, float a, float b)
 {
@@ -24,29 +26,31 @@ typedef struct stream {
     float *x, *y;
     int64_t n;      /* elements of each */
     double seconds; /* to go on for */
-    double best;    /* least seconds of a sweep over both */
+    int64_t n_pieces;
+    double best[PIECES_MAX]; /* [n_pieces] least seconds of each piece of both */
 } stream;
 
-/* Seconds of one sweep over both arrays; several short ones are timed together. */
-static double sweep_seconds(const stream *w, int64_t sweeps)
+/* One sweep over both arrays, piece by piece; short ones are gone over several times at once. */
+static void sweep(stream *w, bool first)
 {
-    double start = ot_now();
-    for (int64_t k = 0; k < sweeps; k++) scale_and_shift(w->x, w->y, w->n, 0.5f, (float)k);
-    return (ot_now() - start) / (double)sweeps;
+    int64_t piece = w->n / w->n_pieces, times = ot_max(1, PIECE_BYTES / (piece * 8));
+    for (int64_t k = 0; k < w->n_pieces; k++) {
+        double start = ot_now();
+        for (int64_t j = 0; j < times; j++) scale_and_shift(w->x + k * piece, w->y + k * piece, piece, 0.5f, (float)j);
+        double took = (ot_now() - start) / (double)times;
+        if (first || took < w->best[k]) w->best[k] = took;
+    }
 }
 
 static void run_stream(void *of, ot_gate *g)
 {
     stream *w = of;
-    int64_t sweeps = ot_max(1, PASS_BYTES / (w->n * 8));
+    w->n_pieces = ot_max(1, ot_min(PIECES_MAX, w->n * 8 / PIECE_BYTES));
     for (int64_t i = 0; i < w->n; i++) w->x[i] = w->y[i] = (float)(i & 7);
-    (void)sweep_seconds(w, 1);
+    sweep(w, true);
     ot_gate_pass(g);
     double until = ot_now() + w->seconds;
-    for (int k = 0; k < 3 || ot_now() < until; k++) {
-        double took = sweep_seconds(w, sweeps);
-        if (k == 0 || took < w->best) w->best = took;
-    }
+    for (int k = 0; k < 3 || ot_now() < until; k++) sweep(w, k == 0);
 }
 
 static bool make_arrays(stream *w, int64_t bytes)
@@ -55,6 +59,14 @@ static bool make_arrays(stream *w, int64_t bytes)
     w->x = aligned_alloc(PAGE, (size_t)w->n * 4);
     w->y = aligned_alloc(PAGE, (size_t)w->n * 4);
     return w->x && w->y;
+}
+
+/* Bytes per second. */
+static double rate_of(const stream *w)
+{
+    double seconds = 0;
+    for (int64_t k = 0; k < w->n_pieces; k++) seconds += w->best[k];
+    return (double)(w->n / w->n_pieces * w->n_pieces) * 8 / seconds;
 }
 
 double ot_measure_bandwidth(int64_t bytes, uint32_t threads, double seconds)
@@ -67,7 +79,7 @@ double ot_measure_bandwidth(int64_t bytes, uint32_t threads, double seconds)
         ok = make_arrays(&w[k], bytes);
     }
     ok = ok && ot_team_run(threads, run_stream, w, sizeof *w);
-    for (uint32_t k = 0; ok && k < threads; k++) sum += (double)w[k].n * 8 / w[k].best;
+    for (uint32_t k = 0; ok && k < threads; k++) sum += rate_of(&w[k]);
     for (uint32_t k = 0; w && k < threads; k++) {
         free(w[k].x);
         free(w[k].y);

@@ -271,6 +271,14 @@ ot_status ot_prog_new(ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth
     return st;
 }
 
+ot_status ot_prog_time(ot_prog *p)
+{
+    p->times = OT_NEW_N(p->s->a, ot_node_time, p->n_steps + 1u);
+    if (!p->times) return ot_fail_nomem(p->s->d);
+    for (uint32_t k = 0; k < p->n_steps; k++) p->times[k] = (ot_node_time){p->steps[k].node->name, p->steps[k].node->op_type, 0};
+    return OT_OK;
+}
+
 void ot_prog_release(ot_prog *p)
 {
     for (uint32_t k = 0; p->slots && k < p->g->n_values; k++) ot_nd_release(&p->slots[k].nd);

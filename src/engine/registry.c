@@ -31,5 +31,6 @@ ot_kernel_fn ot_kernel_of(const ot_node *n)
 {
     ot_op op = n->op != OT_OP_OPAQUE || n->domain[0] ? n->op : ot_op_find(n->op_type);
     ot_kernel_fn run = ot_kernel_reference(op);
-    return run ? run : find_named(n->domain, n->op_type);
+    if (!run) run = find_named(n->domain, n->op_type);
+    return run ? run : ot_kernel_fast_named(n);
 }

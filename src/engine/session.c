@@ -60,12 +60,26 @@ static ot_status list_inputs(ot_session *s)
 
 static ot_status list_times(ot_session *s)
 {
-    s->times = OT_NEW_N(s->a, ot_node_time, s->top->n_steps + 1u);
-    if (!s->times) return ot_fail_nomem(s->d);
-    for (uint32_t k = 0; k < s->top->n_steps; k++)
-        s->times[k] = (ot_node_time){s->top->steps[k].node->name, s->top->steps[k].node->op_type, 0};
-    for (const ot_prog *p = s->all; p; p = p->next) s->figures.n_nodes += p->n_steps;
-    return OT_OK;
+    for (const ot_prog *p = s->all; p; p = p->next) {
+        s->figures.n_nodes += p->n_steps;
+        s->n_times += p->times ? p->n_steps : 0;
+    }
+    OT_TRY(ot_prog_time(s->top));
+    s->n_times += s->top->n_steps;
+    s->times = OT_NEW_N(s->a, ot_node_time, s->n_times + 1u);
+    return s->times ? OT_OK : ot_fail_nomem(s->d);
+}
+
+/* Before a run: nothing took any time. After it: all that did, the top program first. */
+static void collect_times(ot_session *s, bool after)
+{
+    uint32_t n = s->top->n_steps;
+    if (after) memcpy(s->times, s->top->times, n * sizeof *s->times);
+    for (const ot_prog *p = s->all; p; p = p->next)
+        for (uint32_t k = 0; p->times && k < p->n_steps; k++) {
+            if (after && p != s->top) s->times[n++] = p->times[k];
+            if (!after) p->times[k].seconds = 0;
+        }
 }
 
 static ot_status take_arena(ot_session *s)
@@ -157,7 +171,7 @@ void ot_session_figures_get(const ot_session *s, ot_session_figures *out)
 
 const ot_node_time *ot_session_times(const ot_session *s, uint32_t *n)
 {
-    *n = s->top->n_steps;
+    *n = s->n_times;
     return s->times;
 }
 
@@ -236,7 +250,9 @@ static ot_status run(ot_session *s, const ot_nd *in, ot_nd *out)
     clear_results(s);
     OT_TRY(bind(s, in, out));
     if (s->poison && s->arena) memset(ot_block_data(s->arena), OT_POISON, (size_t)s->arena_bytes);
-    OT_TRY(ot_prog_run(s->top, s->times));
+    collect_times(s, false);
+    OT_TRY(ot_prog_run(s->top, s->top->times));
+    collect_times(s, true);
     for (uint32_t k = 0; k < s->m->graph->n_outputs; k++) OT_TRY(hand_out(s, k, &out[k]));
     return OT_OK;
 }

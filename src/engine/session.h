@@ -134,6 +134,7 @@ typedef struct ot_prog {
     ot_step *steps;        /* [n_steps] */
     uint32_t n_steps;
     ot_frame frame;
+    ot_node_time *times;   /* [n_steps] of a tile body: all tiles of the last run together; else NULL */
     void *stream;          /* oneDNN's, when it was asked for */
     ot_diag *d;            /* of a worker's program while tiles run; NULL: the session's */
     uint32_t threads;      /* that its kernels may use */
@@ -161,7 +162,8 @@ struct ot_session {
     int64_t winograd_bytes; /* of transformed weights held so far */
     struct ot_packed *packed; /* weights in the forms that kernels want, newest first */
     ot_nd *copies;          /* [g n_outputs] results that lie in memory that is not ours to hand out */
-    ot_node_time *times;    /* [top n_steps] */
+    ot_node_time *times;    /* [n_times] steps of the top program, then of tile bodies */
+    uint32_t n_times;
     struct {
         ot_value *value;    /* of the top graph */
         const ot_tensor *init;
@@ -181,6 +183,8 @@ ot_status ot_slot_set_tensor(ot_prog *p, ot_slot *slot, const ot_tensor *t) OT_M
 ot_status ot_step_fold(ot_prog *p, ot_step *step, bool *done) OT_MUST_USE;
 /* Frees what slots, steps and frame hold. */
 void ot_prog_release(ot_prog *p);
+/* Make room for p->times. */
+ot_status ot_prog_time(ot_prog *p) OT_MUST_USE;
 
 /* dnnl_util.c; accept NULL */
 void ot_dnnl_release_stream(void *stream);

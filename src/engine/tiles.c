@@ -112,7 +112,8 @@ ot_status lw_write_tile_in(lw_pass *l, lw_unit *u)
     OT_TRY(read_table(l, u->nodes[0], &l->v[u->in[0]].slot->fore, &l->v[u->out[0]].slot->fore, t));
     OT_TRY(lw_need(l, u->in[0], LW_ANY_PLAIN, LW_PLAIN, &in[0]));
     OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
-    OT_TRY(lw_make(l, u->out[0], LW_PLAIN_VIEW, &out));
+    bool dense = lw_stays_dense(&l->v[u->out[0]].slot->fore, &l->ids[in[0]]->fore);
+    OT_TRY(lw_make(l, u->out[0], dense ? LW_PLAIN : LW_PLAIN_VIEW, &out));
     memcpy(l->ids[out]->fore.strides, l->ids[in[0]]->fore.strides, sizeof l->ids[out]->fore.strides);
     OT_TRY(lw_push(l, u->nodes[0], run_tile_in, t, in, 2, &out, 1, &step));
     step->is_view = true;
@@ -177,7 +178,7 @@ static void run_task(team *m, uint32_t worker, int64_t task)
     }
     p->d = &m->diags[worker];
     p->base = m->t->stride ? (char *)m->c->work + (int64_t)worker * m->t->stride : NULL;
-    m->said[worker] = ot_prog_run(p, NULL);
+    m->said[worker] = ot_prog_run(p, p->times);
     ot_prog_clear(p);
 }
 
@@ -350,6 +351,7 @@ static ot_status hire(lw_pass *l, ot_tiles *t, tile_class *class)
     for (uint32_t w = 0; w < t->n_workers; w++) {
         if (w > 0) OT_TRY(ot_prog_new(l->p->s, first->g, l->p, 1, NULL, &class->workers[w]));
         OT_TRY(ot_prog_plan(class->workers[w]));
+        OT_TRY(ot_prog_time(class->workers[w]));
         t->stride = ot_max(t->stride, ot_ceil_div(class->workers[w]->arena_bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN);
     }
     return OT_OK;

@@ -55,7 +55,8 @@ static ot_nd *add_input(node_case *t, ot_dtype type, uint32_t rank, const int64_
     assert_true(ot_nd_elems(a, &n));
     a->data = malloc((size_t)n * ot_dtype_bytes(type) + 1);
     assert_non_null(a->data);
-    for (int64_t k = 0; k < n * (int64_t)ot_dtype_bytes(type); k++) ((uint8_t *)a->data)[k] = (uint8_t)below(type == OT_BOOL ? 2 : 256);
+    for (int64_t k = 0; k < n * (int64_t)ot_dtype_bytes(type); k++)
+        ((uint8_t *)a->data)[k] = (uint8_t)below(type == OT_BOOL ? 2 : 256);
     for (int64_t k = 0; k < n && type == OT_F32; k++) ((float *)a->data)[k] = (float)between(-100000, 100000) / 1024;
     return a;
 }
@@ -418,7 +419,8 @@ static uint32_t shrunk(uint32_t rank, const int64_t *dims, int64_t *to)
 
 static void integers(void **state)
 {
-    static const ot_op ops[] = {OT_OP_Add, OT_OP_Sub, OT_OP_Mul, OT_OP_Equal, OT_OP_Less, OT_OP_LessOrEqual, OT_OP_Greater, OT_OP_GreaterOrEqual};
+    static const ot_op ops[] = {OT_OP_Add, OT_OP_Sub, OT_OP_Mul, OT_OP_Equal, OT_OP_Less, OT_OP_LessOrEqual, OT_OP_Greater,
+                                OT_OP_GreaterOrEqual};
     (void)state;
     for (int i = 0; i < 3 * ROUNDS; i++) {
         int64_t dims[4], part[4];
@@ -430,7 +432,8 @@ static void integers(void **state)
         if (n > 0 && !below(20)) part[0]++;
         ot_nd *b = add_input(&t, type, n, part);
         int64_t elems, a_elems;
-        assert_true(ot_nd_elems(b, &elems) && ot_nd_elems(&t.in[0], &a_elems));
+        assert_true(ot_nd_elems(b, &elems));
+        assert_true(ot_nd_elems(&t.in[0], &a_elems));
         if (elems <= a_elems && below(2)) memcpy(b->data, t.in[0].data, (size_t)elems * ot_dtype_bytes(type)); /* some are equal */
         check_both(&t);
     }
@@ -464,17 +467,20 @@ static const char *one_of(const char *const *names, int64_t n)
 static void random_resize(node_case *t, uint32_t rank, const int64_t *dims)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"}, *const policies[] = {"stretch", "not_larger", "not_smaller"};
-    static const char *const transforms[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+    static const char *const transforms[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                                             "asymmetric",
                                              "tf_half_pixel_for_nn", "tf_crop_and_resize"};
     static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
     static const double usual[] = {2, 2, 3, 4, 0.5, 1, 1.5, 2.7, 0.3};
     const char *mode = t->in[0].dtype == OT_F32 ? one_of(modes, 3) : "nearest", *transform = one_of(transforms, 7);
     bool by_sizes = !below(3), antialias = !below(6);
-    int n = snprintf(t->attrs, sizeof t->attrs, "mode=\"%s\", coordinate_transformation_mode=\"%s\", nearest_mode=\"%s\", extrapolation_value=7.5",
+    int n = snprintf(t->attrs, sizeof t->attrs,
+                     "mode=\"%s\", coordinate_transformation_mode=\"%s\", nearest_mode=\"%s\", extrapolation_value=7.5",
                      mode, transform, one_of(roundings, 4));
     if (antialias && strcmp(mode, "nearest") != 0) n += snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", antialias=1");
     if (!below(4)) n += snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", exclude_outside=1, cubic_coeff_a=-0.5");
-    if (by_sizes) (void)snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", keep_aspect_ratio_policy=\"%s\"", one_of(policies, 3));
+    if (by_sizes)
+        (void)snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", keep_aspect_ratio_policy=\"%s\"", one_of(policies, 3));
     int64_t sizes[5], n_roi = 2 * rank, n_scales = rank;
     float scales[5], roi[10];
     for (uint32_t k = 0; k < rank; k++) {
@@ -484,7 +490,8 @@ static void random_resize(node_case *t, uint32_t rank, const int64_t *dims)
         roi[k] = (float)below(3) / 8;
         roi[rank + k] = (float)(9 - below(3)) / 8;
     }
-    if (strcmp(transform, "tf_crop_and_resize") == 0) memcpy(add_input(t, OT_F32, 1, &n_roi)->data, roi, (size_t)n_roi * sizeof *roi);
+    if (strcmp(transform, "tf_crop_and_resize") == 0)
+        memcpy(add_input(t, OT_F32, 1, &n_roi)->data, roi, (size_t)n_roi * sizeof *roi);
     else omit_input(t);
     if (by_sizes) {
         omit_input(t);
@@ -591,10 +598,10 @@ static int finish(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transposes), cmocka_unit_test(slices),          cmocka_unit_test(splits), cmocka_unit_test(concats),
-        cmocka_unit_test(expansions), cmocka_unit_test(tiles),           cmocka_unit_test(pads),   cmocka_unit_test(depth_and_space),
-        cmocka_unit_test(gathers),    cmocka_unit_test(gathers_nd),      cmocka_unit_test(resizes), cmocka_unit_test(old_resizes),
-        cmocka_unit_test(blocked_resizes), cmocka_unit_test(casts),      cmocka_unit_test(integers), cmocka_unit_test(wheres),
+        cmocka_unit_test(transposes), cmocka_unit_test(slices),      cmocka_unit_test(splits),          cmocka_unit_test(concats),
+        cmocka_unit_test(expansions), cmocka_unit_test(tiles),       cmocka_unit_test(pads),      cmocka_unit_test(depth_and_space),
+        cmocka_unit_test(gathers),    cmocka_unit_test(gathers_nd),  cmocka_unit_test(resizes),   cmocka_unit_test(old_resizes),
+        cmocka_unit_test(casts),      cmocka_unit_test(integers),    cmocka_unit_test(blocked_resizes), cmocka_unit_test(wheres),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }
