@@ -334,6 +334,7 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u)
     if (done) return OT_OK;
     int before = ot_dnnl_threads(l->p->threads);
     bool found = choose(l, k, sum, &lx, &ly);
+    if (!found && sum) found = choose(l, k, sum = false, &lx, &ly);
     (void)ot_dnnl_threads((uint32_t)before);
     if (!found) OT_BUG("a convolution lost its primitive");
     in_layout(l, k->x, lx, &x);

@@ -15,8 +15,6 @@ bool ot_dnnl_md(dnnl_memory_desc_t *md, const ot_nd *a);
 bool ot_dnnl_md_any(dnnl_memory_desc_t *md, const ot_nd *a);
 /* The slow but general implementations, which must never run. */
 bool ot_dnnl_is_reference(const_dnnl_primitive_desc_t pd);
-/* While primitives are made: the number of threads that they will run with. Returns what it was. */
-int ot_dnnl_threads(uint32_t threads);
 
 /* A primitive, ready to run: memory objects whose addresses are set at each run. */
 #define OT_DNNL_ARGS 10

@@ -246,7 +246,15 @@ static ot_status fuse(lw_pass *l, uint32_t at)
     if (!open_conv(l, u, &k) || !bias_fits(l, u, &k)) return OT_OK;
     if (k.transposed ? !lw_deconv_supported(l, &k) : !lw_conv_supported(l, &k)) return OT_OK;
     OT_TRY(read_bias(l, u, &k));
-    while (extend(l, &k, &p)) continue;
+    for (bool more = true; more;) {
+        lw_conv before = k;
+        parts parts_before = p;
+        more = extend(l, &k, &p);
+        if (!more || k.transposed || k.n_posts == before.n_posts || lw_conv_supported(l, &k)) continue;
+        k = before; /* its primitives do not take this one */
+        p = parts_before;
+        more = false;
+    }
     own = ot_memdup(l->a, &k, sizeof k);
     if (!own) return ot_fail_nomem(l->p->s->d);
     ot_id in[2] = {k.x, k.residual};

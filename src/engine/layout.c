@@ -134,7 +134,7 @@ static ot_status take_window(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
     ot_id from, ins[1], outs[1];
     ot_step *step = NULL;
     OT_TRY(lw_need(l, w->of, blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN, blocked ? LW_BLOCK : LW_PLAIN, &from));
-    OT_TRY(lw_make(l, v, !blocked && lw_stays_dense(&w->slot->fore, &l->ids[from]->fore) ? LW_PLAIN : layout, id));
+    OT_TRY(lw_make(l, v, !blocked && !w->slot->is_result && lw_stays_dense(&w->slot->fore, &l->ids[from]->fore) ? LW_PLAIN : layout, id));
     window_plan *plan = OT_NEW(l->a, window_plan);
     if (!plan) return ot_fail_nomem(l->p->s->d);
     const ot_nd *src = &l->ids[from]->fore;
@@ -166,6 +166,10 @@ ot_status lw_need(lw_pass *l, ot_id v, unsigned accept, lw_layout otherwise, ot_
         if (w->of == OT_NONE) OT_BUG("a unit reads what nobody made");
         bool blocked = window_has(l, w, LW_BLOCK_VIEW);
         OT_TRY(take_window(l, v, blocked ? LW_BLOCK_VIEW : LW_PLAIN_VIEW, &from));
+        if ((accept & LW_BIT(LW_PLAIN)) && from == w->version[LW_PLAIN]) { /* it had no holes */
+            *id = from;
+            return OT_OK;
+        }
     }
     OT_TRY(lw_make(l, v, otherwise, id));
     const ot_node *node = w->maker == OT_NONE ? l->p->steps[0].node : l->units[w->maker].nodes[0];

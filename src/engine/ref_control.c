@@ -73,7 +73,7 @@ ot_nd ot_ctl_row(const ot_nd *a, int64_t at)
 
 ot_status ot_ctl_if(ot_call *c)
 {
-    bool yes;
+    bool yes = false;
     OT_TRY(ot_call_need(c, 1));
     OT_TRY(ot_ctl_truth(c, c->in[0], "its condition", &yes));
     const char *branch = yes ? "then_branch" : "else_branch";

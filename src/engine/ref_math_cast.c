@@ -97,7 +97,7 @@ static ot_status read_rule(ot_call *c, cast_rule *r)
 ot_status ot_rm_cast(ot_call *c)
 {
     ot_dtype t = OT_DT_UNKNOWN;
-    cast_rule rule;
+    cast_rule rule = {0};
     OT_TRY(ot_call_need(c, 1));
     const ot_nd *a = c->in[0];
     if (!ot_rm_kind(a->dtype) && !ot_rm_is_float8(a->dtype)) return ot_rm_bad_type(c, 0);

@@ -261,7 +261,9 @@ ot_status ot_session_run(ot_session *s, const ot_nd *in, ot_nd *out, ot_diag *d)
 {
     ot_diag *told = s->m->diag;
     s->d = s->m->diag = d;
+    int threads = ot_dnnl_threads(s->threads); /* some primitives ask when they run */
     ot_status st = run(s, in, out);
+    (void)ot_dnnl_threads((uint32_t)threads);
     s->m->diag = told;
     s->d = NULL;
     return st == OT_E_NOMEM ? ot_fail_nomem(d) : st;

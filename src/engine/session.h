@@ -186,7 +186,9 @@ void ot_prog_release(ot_prog *p);
 /* Make room for p->times. */
 ot_status ot_prog_time(ot_prog *p) OT_MUST_USE;
 
-/* dnnl_util.c; accept NULL */
+/* dnnl_util.c: the number of threads that oneDNN takes, for primitives that are made or run by this thread. Returns what it was. */
+int ot_dnnl_threads(uint32_t threads);
+/* Accept NULL. */
 void ot_dnnl_release_stream(void *stream);
 void ot_dnnl_release_engine(void *engine);
 

@@ -112,7 +112,8 @@ ot_status lw_write_tile_in(lw_pass *l, lw_unit *u)
     OT_TRY(read_table(l, u->nodes[0], &l->v[u->in[0]].slot->fore, &l->v[u->out[0]].slot->fore, t));
     OT_TRY(lw_need(l, u->in[0], LW_ANY_PLAIN, LW_PLAIN, &in[0]));
     OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
-    bool dense = lw_stays_dense(&l->v[u->out[0]].slot->fore, &l->ids[in[0]]->fore);
+    bool dense = !l->v[u->out[0]].slot->is_result &&
+                 lw_stays_dense(&l->v[u->out[0]].slot->fore, &l->ids[in[0]]->fore);
     OT_TRY(lw_make(l, u->out[0], dense ? LW_PLAIN : LW_PLAIN_VIEW, &out));
     memcpy(l->ids[out]->fore.strides, l->ids[in[0]]->fore.strides, sizeof l->ids[out]->fore.strides);
     OT_TRY(lw_push(l, u->nodes[0], run_tile_in, t, in, 2, &out, 1, &step));

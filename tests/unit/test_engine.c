@@ -1,6 +1,7 @@
 /* Sessions: values, memory as planned, inputs and outputs in place, refusals. */
 #include "engine_check.h"
 
+#include <math.h>
 #include <pthread.h>
 
 static const char chain[] = "  input %x : float32[?,3]\n"
@@ -39,7 +40,7 @@ static void arena_is_as_planned(void **state)
     bench b;
     ot_nd in = F32S(x, 100, 3), out = {0};
     ot_session_figures f;
-    open_with(&b, chain, (ot_session_options){.shapes = &shape, .n_shapes = 1});
+    open_with(&b, chain, (ot_session_options){.reference = true, .shapes = &shape, .n_shapes = 1});
     assert_int_equal(b.status, OT_OK);
     run_ok(&b, &in, &out);
     ot_session_figures_get(b.s, &f);
@@ -304,6 +305,14 @@ static void random_graph(uint32_t seed, const char *dim, char *text, size_t size
     }
 }
 
+/* Chains compute a Sigmoid in another way than the reference: to the last digits. */
+static bool near(const float *a, const float *b, int n)
+{
+    for (int k = 0; k < n; k++)
+        if (fabsf(a[k] - b[k]) > 1e-5f * fmaxf(1, fabsf(b[k]))) return false;
+    return true;
+}
+
 static void random_graphs(void **state)
 {
     (void)state;
@@ -324,7 +333,7 @@ static void random_graphs(void **state)
         run_ok(&planned, &in, a);
         run_ok(&heap, &in, b);
         for (uint32_t k = 0; k < n; k++) {
-            if (!ot_nd_same_shape(&a[k], OT_F32, b[k].rank, b[k].dims) || memcmp(a[k].data, b[k].data, sizeof x) != 0)
+            if (!ot_nd_same_shape(&a[k], OT_F32, b[k].rank, b[k].dims) || !near(a[k].data, b[k].data, 12))
                 fail_msg("seed %u: output %u differs", seed, k);
         }
         ot_session_figures_get(planned.s, &f);
