@@ -4,8 +4,8 @@
  *   warm up both --> original, tiled, original, tiled, ...      what disturbs the machine for a while disturbs both alike
  *   outputs of the last two runs are compared
  *
- * Regions are recognised in the times of nodes: in the original by their nodes' names, in the tiled model by "tile/r<id>/". The engine
- * also gives times of nodes inside of bodies; the nodes around these contain them.
+ * Regions are recognised in the times of nodes: in the original by their nodes' names, in the tiled model by "tile/r<id>/". The
+ * engine also gives times of nodes inside of bodies; the nodes around these contain them.
  */
 #include "bench_command.h"
 

@@ -82,6 +82,7 @@ static ot_status run_relayout(ot_call *c)
 /* A window of an array: offset in elements, then the array's own strides. */
 typedef struct window_plan {
     int64_t offset;
+    bool dense; /* no holes: strides as if it were whole */
 } window_plan;
 
 static ot_status run_window(ot_call *c)
@@ -89,7 +90,7 @@ static ot_status run_window(ot_call *c)
     const window_plan *plan = c->plan;
     ot_slot *slot = c->frame->step->out_slots[0];
     slot->nd = slot->fore;
-    memcpy(slot->nd.strides, c->in[0]->strides, sizeof slot->nd.strides);
+    if (!plan->dense) memcpy(slot->nd.strides, c->in[0]->strides, sizeof slot->nd.strides);
     slot->nd.data = (char *)c->in[0]->data + plan->offset * (int64_t)ot_dtype_bytes(slot->fore.dtype);
     slot->handed = true;
     return OT_OK;
@@ -139,7 +140,8 @@ static ot_status take_window(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
     if (!plan) return ot_fail_nomem(l->p->s->d);
     const ot_nd *src = &l->ids[from]->fore;
     ot_nd *to = &l->ids[*id]->fore;
-    memcpy(to->strides, src->strides, sizeof to->strides);
+    plan->dense = *id == v;
+    if (!plan->dense) memcpy(to->strides, src->strides, sizeof to->strides);
     for (uint32_t k = 0; k < to->rank; k++)
         plan->offset += (blocked && k == 1 ? w->start[k] / l->block : w->start[k]) * src->strides[k];
     ins[0] = from;

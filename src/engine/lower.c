@@ -25,9 +25,25 @@ static const ot_value *described(const ot_prog *p, ot_id v)
     return x;
 }
 
+/* What subgraphs do not say of outer values, kernels that look at their graph want to know all the same. */
+static void import_outer(ot_value *own, const ot_value *x)
+{
+    if (own == x || !own->is_outer) return;
+    own->dtype = x->dtype;
+    own->rank = x->rank;
+    own->dims = x->dims;
+    own->is_tensor = x->is_tensor;
+    own->is_sequence = x->is_sequence;
+    own->is_const = x->is_const;
+    own->init = x->init;
+    own->known = x->known;
+    own->known_n = x->known_n;
+}
+
 static void describe(lw_pass *l, ot_id v)
 {
     lw_value *w = &l->v[v];
+    import_outer(&l->p->g->values[v], described(l->p, v));
     *w = (lw_value){.x = described(l->p, v), .slot = l->p->at[v], .maker = OT_NONE, .of = OT_NONE};
     for (uint32_t k = 0; k < LW_LAYOUTS; k++) w->version[k] = OT_NONE;
     const ot_nd *c = w->slot->is_const && w->slot->nd.data ? &w->slot->nd : NULL;

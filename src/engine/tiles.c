@@ -34,6 +34,7 @@ typedef struct table {
     uint32_t n_axes;
     int64_t rows;
     const int64_t *axes, *starts; /* [n_axes], [rows * n_axes] */
+    bool dense; /* windows have no holes: strides as if they were whole */
 } table;
 
 /* The table of a Slice or Deslice, its windows of `window` (dims) within `whole`. */
@@ -79,9 +80,12 @@ static ot_status open_window(ot_call *c, const table *t, const ot_nd *whole, con
 static ot_status run_tile_in(ot_call *c)
 {
     ot_slot *slot = c->frame->step->out_slots[0];
+    const table *t = c->plan;
     slot->nd = slot->fore;
     slot->handed = true;
-    return open_window(c, c->plan, c->in[0], c->in[1], &slot->nd);
+    OT_TRY(open_window(c, t, c->in[0], c->in[1], &slot->nd));
+    if (t->dense) memcpy(slot->nd.strides, slot->fore.strides, sizeof slot->nd.strides);
+    return OT_OK;
 }
 
 /* in: buffer, tile, iteration; out: the buffer. */
@@ -112,10 +116,10 @@ ot_status lw_write_tile_in(lw_pass *l, lw_unit *u)
     OT_TRY(read_table(l, u->nodes[0], &l->v[u->in[0]].slot->fore, &l->v[u->out[0]].slot->fore, t));
     OT_TRY(lw_need(l, u->in[0], LW_ANY_PLAIN, LW_PLAIN, &in[0]));
     OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
-    bool dense = !l->v[u->out[0]].slot->is_result &&
+    t->dense = !l->v[u->out[0]].slot->is_result &&
                  lw_stays_dense(&l->v[u->out[0]].slot->fore, &l->ids[in[0]]->fore);
-    OT_TRY(lw_make(l, u->out[0], dense ? LW_PLAIN : LW_PLAIN_VIEW, &out));
-    memcpy(l->ids[out]->fore.strides, l->ids[in[0]]->fore.strides, sizeof l->ids[out]->fore.strides);
+    OT_TRY(lw_make(l, u->out[0], t->dense ? LW_PLAIN : LW_PLAIN_VIEW, &out));
+    if (!t->dense) memcpy(l->ids[out]->fore.strides, l->ids[in[0]]->fore.strides, sizeof l->ids[out]->fore.strides);
     OT_TRY(lw_push(l, u->nodes[0], run_tile_in, t, in, 2, &out, 1, &step));
     step->is_view = true;
     return OT_OK;
