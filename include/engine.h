@@ -119,6 +119,8 @@ typedef struct ot_session ot_session; /* one model, ready to run; sessions share
 typedef struct ot_session_options {
     uint32_t threads;       /* 0: 1 */
     bool reference;         /* reference kernels only */
+    bool releases;          /* the model serves this session only: contents of initializers that kernels keep in another form are
+                               given back, and the model cannot be written or used again */
     bool poison;            /* fill arena memory with junk where no value lives, and outputs before they are computed */
     const ot_shape_binding *shapes; /* [n_shapes] dimensions of inputs; usually those of the arrays to come */
     size_t n_shapes;

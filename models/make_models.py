@@ -253,6 +253,18 @@ def vgg16(batch=1, size=224, width=64, seed=12):
     return n.model()
 
 
+def vgg16_features(batch=1, size=512, width=64, seed=13):
+    """VGG-16 without its matrix products: thirteen convolutions, five pools."""
+    n = Net('vgg16_features', seed)
+    x = n.input([batch, 3, size, size])
+    for factor, repeat in ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3)):
+        for _ in range(repeat):
+            x = n.relu(n.conv(x, factor * width))
+        x = n.node('MaxPool', [x], kernel_shape=[2, 2], strides=[2, 2])
+    n.output(x, [batch, 8 * width, size // 32, size // 32])
+    return n.model()
+
+
 def vit(batch=1, size=224, width=192, depth=4, patch=16, heads=3, seed=5):
     """A vision transformer; tokens = (size / patch)^2."""
     n = Net('vit', seed)
@@ -305,6 +317,38 @@ def sr(batch=1, size=720, width=48, depth=6, scale=2, seed=6):
     up = n.node('Resize', [x, '', n.const(np.array([1, 1, scale, scale], np.float32), 'scales')], mode='linear',
                 coordinate_transformation_mode='half_pixel')
     n.output(n.node('Add', [up, y]), [batch, 3, scale * size, scale * wide])
+    return n.model()
+
+
+def prelu(n, x):
+    c = n.channels[x]
+    return n.node('PRelu', [x, n.const(n.rng.uniform(.1, .3, (c, 1, 1)).astype(np.float32), 'slope')])
+
+
+def fsrcnn(batch=1, size=540, width=56, depth=4, scale=2, seed=14):
+    """FSRCNN: shrink, map, expand with PRelu, one transposed convolution at the end; size is the height, the image is 16:9."""
+    n = Net('fsrcnn', seed)
+    wide, small = size * 16 // 9 // 8 * 8, max(width * 3 // 14, 4)
+    x = prelu(n, n.conv(n.input([batch, 1, size, wide]), width, 5))
+    x = prelu(n, n.conv(x, small, 1))
+    for _ in range(depth):
+        x = prelu(n, n.conv(x, small))
+    x = prelu(n, n.conv(x, width, 1))
+    w = n.const(n.normal((width, 1, 9, 9), width * 81 // scale ** 2))
+    x = n.node('ConvTranspose', [x, w, n.const(np.zeros(1, np.float32), 'b')], kernel_shape=[9, 9], strides=[scale] * 2,
+               pads=[4] * 4, output_padding=[scale - 1] * 2)
+    n.output(x, [batch, 1, scale * size, scale * wide])
+    return n.model()
+
+
+def espcn(batch=1, size=360, width=64, scale=3, seed=15):
+    """ESPCN: three convolutions with Tanh, then a pixel shuffle; size is the height, the image is 16:9."""
+    n = Net('espcn', seed)
+    wide = size * 16 // 9 // 8 * 8
+    x = n.node('Tanh', [n.conv(n.input([batch, 1, size, wide]), width, 5)])
+    x = n.node('Tanh', [n.conv(x, width // 2)])
+    x = n.node('DepthToSpace', [n.conv(x, scale * scale)], blocksize=scale, mode='CRD')
+    n.output(x, [batch, 1, scale * size, scale * wide])
     return n.model()
 
 
@@ -379,12 +423,13 @@ def seed_case(batch=32, size=1024, width=256, seed=11):
     return n.model()
 
 
-MODELS = {f.__name__: f for f in (resnet50, mobilenet_v2, mobilenet_v2_int8, mobilenet_v2_qdq, vgg16_head, vgg16, vit, sr, unet,
-                                  dncnn, elementwise, depthwise, seed_case)}
+MODELS = {f.__name__: f for f in (resnet50, mobilenet_v2, mobilenet_v2_int8, mobilenet_v2_qdq, vgg16_head, vgg16,
+                                  vgg16_features, vit, sr, fsrcnn, espcn, unet, dncnn, elementwise, depthwise, seed_case)}
 # Small enough for sanitizers and quick runs.
 SMALL = dict(size=64, width=16, depth=4)
 SMALL_OF = {'resnet50': dict(size=64, width=8), 'vgg16': dict(size=64, width=8), 'vit': dict(size=64, width=48, depth=2),
-            'sr': dict(size=45, width=8, depth=4), 'seed_case': dict(size=64, width=32, batch=4),
+            'sr': dict(size=45, width=8, depth=4), 'fsrcnn': dict(size=45, width=28, depth=2), 'espcn': dict(size=45, width=16),
+            'seed_case': dict(size=64, width=32, batch=4),
             'depthwise': dict(batch=4, size=32, width=16, depth=3)}
 
 

@@ -39,7 +39,7 @@ static ot_status run_all(work *w)
 {
     const ot_run_request *r = w->r;
     ot_feed_request f = {r->inputs, r->n_inputs, r->shapes, r->n_shapes, r->seed};
-    ot_session_options o = {.threads = r->threads, .reference = r->reference};
+    ot_session_options o = {.threads = r->threads, .reference = r->reference, .releases = true};
     OT_TRY(ot_feed_new(w->m->graph, &f, w->a, w->d, &w->feed));
     OT_TRY(ot_measured_open(&w->x, w->m, &w->feed, &o, w->a, w->d));
     for (uint32_t k = 0; k < (r->repeat ? r->repeat : 1); k++) OT_TRY(ot_measured_run(&w->x, true, w->d));

@@ -200,7 +200,7 @@ uint32_t ot_call_body_outputs(const ot_call *c, const char *attr)
 static ot_status take_result(ot_prog *body, ot_id v, ot_nd *out)
 {
     const ot_nd *a = &body->at[v]->nd;
-    if (!ot_nd_is_owned(a)) return ot_nd_copy(out, a, &body->s->heap, body->s->d);
+    if (!ot_nd_is_owned(a)) return ot_nd_copy(out, a, &body->s->heap, body->d);
     ot_nd_share(out, a);
     return OT_OK;
 }
@@ -214,18 +214,38 @@ static void as_stated(ot_nd *a, const ot_value *v)
     if (v->rank == 0 && a->rank == 1 && a->dims[0] == 1) ot_nd_set_dense(a, a->dtype, 0, NULL);
 }
 
-static ot_status run_body(ot_prog *body, const ot_nd *const *in, uint32_t n_in, ot_nd *out, uint32_t n_out)
+/* Is an input what the body's fused steps were made for? */
+static ot_status check_given(ot_call *c, const ot_prog *body, uint32_t k)
+{
+    const ot_slot *slot = &body->slots[body->g->inputs[k]];
+    char given[400], stated[400];
+    if (!slot->is_exact || ot_nd_same_shape(&slot->fore, slot->nd.dtype, slot->nd.rank, slot->nd.dims)) return OT_OK;
+    return ot_call_fail(c, "its body states that input %u is %s %s, but it is given %s %s", k, ot_dtype_name(slot->fore.dtype),
+                        ot_dims_text(slot->fore.rank, slot->fore.dims, stated, sizeof stated), ot_dtype_name(slot->nd.dtype),
+                        ot_dims_text(slot->nd.rank, slot->nd.dims, given, sizeof given));
+}
+
+static ot_status bind(ot_call *c, ot_prog *body, const ot_nd *const *in, uint32_t n_in)
 {
     const ot_graph *g = body->g;
-    uint32_t done = 0;
     for (uint32_t k = 0; k < n_in; k++) {
         ot_slot *slot = &body->slots[g->inputs[k]];
         if (slot->is_const || !in[k]) continue;
         ot_nd_release(&slot->nd);
         ot_nd_share(&slot->nd, in[k]);
         as_stated(&slot->nd, &g->values[g->inputs[k]]);
+        OT_TRY(check_given(c, body, k));
     }
-    ot_status st = ot_prog_run(body, NULL);
+    return OT_OK;
+}
+
+static ot_status run_body(ot_call *c, ot_prog *body, const ot_nd *const *in, uint32_t n_in, ot_nd *out, uint32_t n_out)
+{
+    const ot_graph *g = body->g;
+    uint32_t done = 0;
+    body->d = c->diag; /* a worker's, when a tile runs this */
+    ot_status st = bind(c, body, in, n_in);
+    if (st == OT_OK) st = ot_prog_run(body, NULL);
     for (; st == OT_OK && done < n_out; done++) st = take_result(body, g->outputs[done], &out[done]);
     ot_prog_clear(body);
     if (st == OT_OK) return OT_OK;
@@ -246,7 +266,7 @@ ot_status ot_call_body(ot_call *c, const char *attr, ot_nd *in, uint32_t n_in, o
     const ot_nd **list = ot_call_scratch(c, (n_in + 1u) * sizeof *list);
     if (!list) return ot_fail_nomem(c->diag);
     for (uint32_t k = 0; k < n_in; k++) list[k] = &in[k];
-    return run_body(b->prog, list, n_in, out, n_out);
+    return run_body(c, b->prog, list, n_in, out, n_out);
 }
 
 ot_status ot_call_function(ot_call *c)
@@ -254,7 +274,7 @@ ot_status ot_call_function(ot_call *c)
     ot_prog *f = c->frame->step->bodies[0].prog;
     ot_nd *out = ot_call_scratch(c, (f->g->n_outputs + 1u) * sizeof *out);
     if (!out) return ot_fail_nomem(c->diag);
-    OT_TRY(run_body(f, c->in, c->n_in, out, f->g->n_outputs));
+    OT_TRY(run_body(c, f, c->in, c->n_in, out, f->g->n_outputs));
     for (uint32_t k = 0; k < f->g->n_outputs; k++) {
         if (k < c->n_out && c->out[k])
             *c->out[k] = out[k];

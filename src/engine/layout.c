@@ -213,6 +213,7 @@ static ot_status write_unit(lw_pass *l, lw_unit *u)
     case LW_CONV: return lw_write_conv(l, u);
     case LW_DECONV: return lw_write_deconv(l, u);
     case LW_POOL: return lw_write_pool(l, u);
+    case LW_RESIZE: return lw_write_resize(l, u);
     case LW_CHAIN: return lw_write_chain(l, u);
     case LW_CONCAT: return lw_write_concat(l, u);
     case LW_TILES: return lw_write_tiles(l, u);
@@ -231,6 +232,7 @@ ot_status lw_write(lw_pass *l)
         OT_TRY(write_unit(l, unit));
         for (uint32_t k = 0; unit->kind != LW_GONE && k < unit->n_out; k++)
             if (unit->step->out_slots[k] || unit->kind != LW_NODE) OT_TRY(lw_finish(l, unit->out[k]));
+        lw_release(l, u);
     }
     return OT_OK;
 }

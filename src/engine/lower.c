@@ -225,6 +225,7 @@ static ot_status lower(lw_pass *l)
     OT_TRY(lw_find_windows(l));
     OT_TRY(lw_fuse_conv(l));
     OT_TRY(lw_fuse_pool(l));
+    OT_TRY(lw_fuse_resize(l));
     OT_TRY(lw_fuse_product(l));
     OT_TRY(lw_fuse_chain(l));
     OT_TRY(lw_fuse_move(l));

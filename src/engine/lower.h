@@ -46,6 +46,7 @@ typedef enum lw_kind {
     LW_CONV,
     LW_DECONV,   /* ConvTranspose */
     LW_POOL,
+    LW_RESIZE,
     LW_CHAIN,
     LW_WINDOW,   /* makes nothing: its value is a window of another */
     LW_CONCAT,
@@ -113,6 +114,9 @@ ot_status lw_finish(lw_pass *l, ot_id v) OT_MUST_USE;
 /* Write all units. */
 ot_status lw_write(lw_pass *l) OT_MUST_USE;
 
+/* release.c: give back what unit number u was the last to read and has packed. */
+void lw_release(lw_pass *l, uint32_t u);
+
 /* ---- one file each: finding units (fuse) and writing them (write) ---- */
 
 ot_status lw_fuse_conv(lw_pass *l) OT_MUST_USE;                 /* fuse_conv.c */
@@ -120,6 +124,8 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u) OT_MUST_USE;    /* dnnl_conv.c *
 ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE;  /* deconv.c */
 ot_status lw_fuse_pool(lw_pass *l) OT_MUST_USE;                 /* dnnl_pool.c */
 ot_status lw_write_pool(lw_pass *l, lw_unit *u) OT_MUST_USE;
+ot_status lw_fuse_resize(lw_pass *l) OT_MUST_USE;               /* fuse_resize.c */
+ot_status lw_write_resize(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_fuse_product(lw_pass *l) OT_MUST_USE;              /* fuse_product.c */
 ot_status lw_fuse_chain(lw_pass *l) OT_MUST_USE;                /* fuse_chain.c */
 ot_status lw_write_chain(lw_pass *l, lw_unit *u) OT_MUST_USE;   /* run_chain.c */

@@ -98,6 +98,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     s->threads = o->threads ? o->threads : 1;
     s->reference = o->reference;
     s->poison = o->poison;
+    s->releases = o->releases && o->n_overrides == 0;
     s->overridden = ot_alloc_n(s->a, o->n_overrides + 1, sizeof *s->overridden);
     if (!s->overridden) return ot_fail_nomem(s->d);
     for (size_t k = 0; k < o->n_overrides; k++) OT_TRY(override(s, &o->overrides[k]));

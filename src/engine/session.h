@@ -136,7 +136,7 @@ typedef struct ot_prog {
     ot_frame frame;
     ot_node_time *times;   /* [n_steps] of a tile body: all tiles of the last run together; else NULL */
     void *stream;          /* oneDNN's, when it was asked for */
-    ot_diag *d;            /* of a worker's program while tiles run; NULL: the session's */
+    ot_diag *d;            /* of the caller of a body, of a worker while tiles run; NULL: the session's */
     uint32_t threads;      /* that its kernels may use */
     char *base;            /* where its planned values lie */
     int64_t arena_bytes;   /* of these */
@@ -150,7 +150,7 @@ struct ot_session {
     ot_arena *a;            /* everything here but arrays, itself included */
     ot_diag *d;             /* of the call that runs now */
     uint32_t threads;
-    bool reference, poison;
+    bool reference, poison, releases;
     ot_prog *top;
     ot_heap heap;
     ot_block *arena;        /* NULL: nothing is planned */

@@ -16,6 +16,8 @@
 
 #include <omp.h>
 
+#define ITERATIONS_MAX ((int64_t)1 << 24) /* of one While, as the form says */
+
 static ot_status bad(const lw_pass *l, const ot_node *n, const char *what)
 {
     char label[OT_LABEL_MAX];
@@ -51,17 +53,17 @@ static ot_status read_table(lw_pass *l, const ot_node *n, const ot_nd *whole, co
     t->rows = whole_array ? INT64_MAX : (int64_t)(n_starts / n_axes);
     int64_t room[OT_RANK_MAX];
     for (uint32_t a = 0; a < whole->rank; a++) room[a] = whole->dims[a] - window->dims[a];
-    for (uint32_t k = 0; k < n_axes; k++)
-        if (t->axes[k] < 0 || t->axes[k] >= whole->rank) return bad(l, n, "an axis is out of range");
+    bool cut[OT_RANK_MAX] = {false};
+    for (uint32_t k = 0; k < n_axes; k++) {
+        if (t->axes[k] < 0 || t->axes[k] >= whole->rank || cut[t->axes[k]]) return bad(l, n, "an axis is out of range or named twice");
+        cut[t->axes[k]] = true;
+    }
     for (size_t k = 0; n_axes && k < n_starts; k++) {
         int64_t a = t->axes[k % n_axes];
         if (t->starts[k] < 0 || t->starts[k] > room[a]) return bad(l, n, "a window lies outside of its tensor");
     }
-    for (uint32_t a = 0; a < whole->rank; a++) {
-        bool cut = false;
-        for (uint32_t k = 0; k < n_axes; k++) cut = cut || t->axes[k] == a;
-        if (!cut && room[a] != 0) return bad(l, n, "its window differs from the tensor along an axis that is not cut");
-    }
+    for (uint32_t a = 0; a < whole->rank; a++)
+        if (!cut[a] && room[a] != 0) return bad(l, n, "its window differs from the tensor along an axis that is not cut");
     return OT_OK;
 }
 
@@ -232,23 +234,47 @@ static uint32_t taken_by(const lw_pass *l, ot_id v)
     return OT_NONE;
 }
 
+/* What a body was lowered for is what it will be given: the iteration, buffers of the outer shape, as many rows as iterations. */
+static ot_status check_body(const lw_pass *l, const lw_unit *u, int64_t count)
+{
+    const ot_prog *body = u->step->bodies[0].prog;
+    const ot_graph *g = body->g;
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        const ot_slot *slot = &body->slots[g->inputs[k]];
+        const ot_nd *outer = k > 0 ? &l->v[u->in[k - 1]].slot->fore : NULL;
+        if (slot->is_const || !(outer ? ot_nd_same_shape(&slot->fore, outer->dtype, outer->rank, outer->dims)
+                                      : ot_nd_same_shape(&slot->fore, OT_I64, 0, NULL)))
+            return bad(l, u->nodes[0], k > 0 ? "a buffer has another type or shape in its body"
+                                             : "the first input of its body is no int64 scalar");
+    }
+    for (uint32_t k = 0; k < body->n_steps; k++) {
+        const ot_step *step = &body->steps[k];
+        const table *t = step->run == run_tile_in || step->run == run_tile_out ? step->plan : NULL;
+        if (t && t->n_axes > 0 && t->rows != count) return bad(l, step->node, "its starts are not a row for each iteration");
+    }
+    return OT_OK;
+}
+
 /* Buffers have one reader until they are done; a While gives back as many as it takes. */
 static ot_status check_while(const lw_pass *l, const lw_unit *u)
 {
     const ot_node *n = u->nodes[0];
-    if (u->step->n_bodies != 1 || ot_attr_int(n, "count", -1) < 1) return bad(l, n, "it has no body or no count");
+    int64_t count = ot_attr_int(n, "count", -1);
+    if (u->step->n_bodies != 1) return bad(l, n, "it has no body");
+    if (count < 1 || count > ITERATIONS_MAX) return bad(l, n, "its count is not from 1 to 16777216");
     const ot_graph *g = u->step->bodies[0].prog->g;
     if (u->n_in != u->n_out || g->n_inputs != u->n_in + 1 || g->n_outputs != u->n_out || u->n_in == 0)
         return bad(l, n, "its buffers do not match its body's inputs and outputs");
     for (uint32_t k = 0; k < u->n_in; k++) {
         ot_id v = u->in[k], w = u->out[k];
-        if (v == OT_NONE || w == OT_NONE || l->v[v].maker == OT_NONE || !l->v[v].is_static || !l->v[w].is_static || !lw_same_dims(l, v, w))
+        if (v == OT_NONE || w == OT_NONE || l->v[v].maker == OT_NONE || !l->v[v].is_static || !l->v[w].is_static ||
+            !lw_same_dims(l, v, w) || l->v[v].slot->fore.dtype != l->v[w].slot->fore.dtype)
             return bad(l, n, "a buffer has no known shape or was not allocated");
         const lw_unit *maker = &l->units[l->v[v].maker];
         if ((!is_while(maker) && !ot_is_tile_op(maker->nodes[0], "Alloc")) || l->v[v].n_readers != 1 || l->v[v].pinned)
             return bad(l, n, "a buffer is no Alloc's, or is read before it is complete");
     }
-    return OT_OK;
+    return check_body(l, u, count);
 }
 
 /* Output `out` of While u at last: the value of the finished buffer. */
@@ -339,6 +365,8 @@ ot_status lw_fuse_tiles(lw_pass *l)
         for (uint32_t k = 0; k < unit->n_in; k++)
             if (unit->in[k] == OT_NONE || !l->v[unit->in[k]].is_static) return bad(l, unit->nodes[0], "an input has no known shape");
         if (!l->v[unit->out[0]].is_static) return bad(l, unit->nodes[0], "its output has no known shape");
+        if (!ot_nd_same_shape(&l->v[unit->in[unit->n_in - 1]].slot->fore, OT_I64, 0, NULL))
+            return bad(l, unit->nodes[0], "its iteration is no int64 scalar");
         unit->kind = in ? LW_TILE_IN : LW_TILE_OUT;
     }
     return any ? find_regions(l) : OT_OK;

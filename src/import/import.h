@@ -64,4 +64,7 @@ ot_id ot_import_lookup(ot_importer *im, const char *name, bool *nomem);
 const char *ot_text(const char *s);
 const char *ot_domain(const char *s);
 
+/* pb_load.c: give back a block of protobuf-c's memory. */
+void ot_pb_release(void *pointer);
+
 #endif

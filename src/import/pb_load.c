@@ -55,6 +55,11 @@ static void pb_free(void *failed, void *pointer)
     (void)!ot_hook_alloc(p, total, 0);
 }
 
+void ot_pb_release(void *pointer)
+{
+    pb_free(NULL, pointer);
+}
+
 static void free_source(void *source)
 {
     ot_source *s = source; /* the struct itself lives in the model's arena */

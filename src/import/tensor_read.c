@@ -2,6 +2,7 @@
  *
  * Elements are read with memcpy: raw_data need not be aligned for every type.
  */
+#include "import.h"
 #include "model_io.h"
 
 /* Number of elements, when the tensor is held and has at most `max`. */
@@ -93,5 +94,24 @@ bool ot_tensor_floats(const ot_tensor *t, float *out, size_t max, size_t *n)
     for (size_t k = 0; k < count; k++)
         if (!one_float(t->dtype, (const char *)t->data + k * size, &out[k])) return false;
     *n = count;
+    return true;
+}
+
+bool ot_tensor_release(ot_tensor *t)
+{
+    Onnx__TensorProto *p = (Onnx__TensorProto *)(uintptr_t)t->proto;
+    if (!p || !t->data) return false;
+    if (p->has_raw_data && t->data == p->raw_data.data) {
+        ot_pb_release(p->raw_data.data);
+        p->raw_data = (ProtobufCBinaryData){0, NULL};
+        p->has_raw_data = false;
+    } else if (p->n_float_data && t->data == p->float_data) {
+        ot_pb_release(p->float_data);
+        p->float_data = NULL;
+        p->n_float_data = 0;
+    } else {
+        return false;
+    }
+    t->data = NULL;
     return true;
 }

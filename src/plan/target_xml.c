@@ -380,7 +380,10 @@ static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
     case SECONDS: {
         double d;
         memcpy(&d, at, sizeof d);
-        snprintf(buf, n, "%.12g", d);
+        for (int digits = 12; digits <= 17; digits++) { /* the fewest that read back as they were */
+            snprintf(buf, n, "%.*g", digits, d);
+            if (strtod(buf, NULL) == d) break;
+        }
         return d > 0 || !f->optional;
     }
     case TRUTH: {
