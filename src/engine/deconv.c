@@ -6,7 +6,8 @@
  *   part   x --conv (stride 1)--> [maps of the part] on the coarse grid --interleave--> y
  *
  * All phases in one part compute each channel of each phase together: fewer channels are padding when there are few of them,
- * but the taps of all phases are padded to one kernel. The cheaper is taken. oneDNN's own deconvolution takes the way of
+ * but the taps of all phases are padded to one kernel. With very few channels a part also takes the phases of two or four
+ * neighbours along the last axis, and its convolution steps over so many inputs. The cheapest is taken. oneDNN's own deconvolution takes the way of
  * the gradient and is ten times slower where the stride is 2.
  */
 #include "box.h"
@@ -18,6 +19,7 @@ typedef struct part {
     conv_op *op;
     ot_nd temp;                 /* its result: blocked, no data */
     int64_t phase[3], phases[3]; /* first phase and number of them, along each axis */
+    int64_t step[3];            /* inputs from one window to the next; as many strides are one period of phases */
     int64_t skip[3];            /* results before the first that is wanted */
 } part;
 
@@ -57,15 +59,16 @@ static void reach(const ot_window *w, uint32_t a, int64_t phase, int64_t phases,
     *n = from == INT64_MAX ? 1 : to - from + 1;
 }
 
-static double cost_of(const lw_conv *k, const int64_t *phase, const int64_t *phases, int64_t block)
+/* For one input. */
+static double cost_of(const lw_conv *k, const part *p, int64_t block)
 {
     int64_t maps = k->maps;
     double taps_each = 1;
     for (uint32_t a = 0; a < k->win.n; a++) {
         int64_t lo, n;
-        reach(&k->win, a, phase[a], phases[a], &lo, &n);
-        maps *= phases[a];
-        taps_each *= (double)n;
+        reach(&k->win, a, p->phase[a], p->phases[a], &lo, &n);
+        maps *= p->phases[a];
+        taps_each *= (double)n / (double)p->step[a];
     }
     return (double)(ot_ceil_div(maps, block) * block) * taps_each;
 }
@@ -140,12 +143,12 @@ static ot_status make_part(lw_pass *l, const lw_conv *k, const ot_nd *x, part *p
     for (uint32_t a = 0; a < k->win.n; a++) {
         int64_t lo;
         reach(&k->win, a, p->phase[a], p->phases[a], &lo, &sub.win.kernel[a]);
-        sub.win.stride[a] = 1;
+        sub.win.stride[a] = p->step[a];
         /* inputs that nobody wants, before and behind, are convolved all the same: primitives take no negative pads */
-        p->skip[a] = ot_max(0, lo);
-        sub.win.lo[a] = ot_max(0, -lo);
-        int64_t wanted = p->skip[a] + ot_ceil_div(y->dims[a + 2] - p->phase[a], k->win.stride[a]);
-        sub.win.out[a] = ot_max(wanted, sub.win.in[a] + sub.win.lo[a] - sub.win.kernel[a] + 1);
+        p->skip[a] = ot_ceil_div(ot_max(0, lo), p->step[a]);
+        sub.win.lo[a] = p->skip[a] * p->step[a] - lo;
+        int64_t wanted = p->skip[a] + ot_ceil_div(y->dims[a + 2] - p->phase[a], k->win.stride[a] * p->step[a]);
+        sub.win.out[a] = ot_max(wanted, ot_floor_div(sub.win.in[a] + sub.win.lo[a] - sub.win.kernel[a], p->step[a]) + 1);
         sub.win.hi[a] = 0;
         sub.maps *= p->phases[a];
         dims[a + 2] = sub.win.out[a];
@@ -166,26 +169,42 @@ static ot_status make_part(lw_pass *l, const lw_conv *k, const ot_nd *x, part *p
     sub.weights = weights;
     sub.form = ot_hash_bytes(ot_hash_bytes(1, p->phase, sizeof p->phase), p->phases, sizeof p->phases);
     sub.form = ot_hash_bytes(sub.form, k->win.lo, sizeof k->win.lo);
+    sub.form = ot_hash_bytes(sub.form, p->step, sizeof p->step);
     return lw_conv_op(l, &sub, x, &p->temp, false, &p->op);
+}
+
+/* One part for all phases of `wide` neighbours along the last axis. */
+static part all_phases(const lw_conv *k, int64_t wide)
+{
+    part p = {.op = NULL};
+    for (uint32_t a = 0; a < k->win.n; a++) {
+        p.step[a] = a + 1 == k->win.n ? wide : 1;
+        p.phases[a] = k->win.stride[a] * p.step[a];
+    }
+    return p;
 }
 
 /* One part for all phases, or one for each. */
 static void split(const lw_pass *l, const lw_conv *k, deconv_plan *d)
 {
-    int64_t n = phase_count(k), zero[3] = {0}, one[3] = {1, 1, 1};
-    double each = 0;
+    int64_t n = phase_count(k), one[3] = {1, 1, 1};
+    double least = 0;
+    memset(d->parts, 0, sizeof d->parts);
     for (int64_t i = 0; i < n; i++) {
         part *p = &d->parts[i];
         nth_phase(k, i, p->phase);
         memcpy(p->phases, one, sizeof one);
-        each += cost_of(k, p->phase, p->phases, l->block);
+        memcpy(p->step, one, sizeof one);
+        least += cost_of(k, p, l->block);
     }
     d->n = (uint32_t)n;
-    if (cost_of(k, zero, k->win.stride, l->block) >= each) return;
-    d->n = 1;
-    for (uint32_t a = 0; a < k->win.n; a++) {
-        d->parts[0].phase[a] = 0;
-        d->parts[0].phases[a] = k->win.stride[a];
+    for (int64_t wide = 1; wide <= 4 && n * wide <= PARTS_MAX; wide *= 2) {
+        part p = all_phases(k, wide);
+        double cost = cost_of(k, &p, l->block);
+        if (cost >= least) continue;
+        least = cost;
+        d->n = 1;
+        d->parts[0] = p;
     }
 }
 
@@ -207,9 +226,10 @@ static void interleave(const ot_call *c, const deconv_plan *d, const part *p, co
     to[1] = y->strides[1];
     from[rank - 1] = to[rank - 1] = 1;
     for (uint32_t a = 0; a < n; a++) {
-        dims[a + 2] = ot_ceil_div(y->dims[a + 2] - phase[a], d->stride[a]);
+        int64_t period = d->stride[a] * p->step[a];
+        dims[a + 2] = ot_ceil_div(y->dims[a + 2] - phase[a], period);
         from[a + 2] = temp->strides[a + 2];
-        to[a + 2] = y->strides[a + 2] * d->stride[a];
+        to[a + 2] = y->strides[a + 2] * period;
         at += phase[a] * y->strides[a + 2];
         src += p->skip[a] * temp->strides[a + 2];
     }
@@ -267,7 +287,8 @@ static ot_status prepare(lw_pass *l, const lw_conv *k, const ot_nd *x, deconv_pl
 
 static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, deconv_plan *d, lw_layout lx, int64_t work)
 {
-    lw_layout ly = d->n == 1 && phase_count(k) > 1 && k->maps % l->block ? LW_PLAIN : LW_BLOCK;
+    bool together = d->n == 1 && d->parts[0].temp.dims[1] > k->maps;
+    lw_layout ly = together && k->maps % l->block ? LW_PLAIN : LW_BLOCK;
     ot_id in, out;
     ot_step *step = NULL;
     OT_TRY(lw_need(l, k->x, LW_BIT(lx), lx, &in));
