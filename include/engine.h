@@ -153,6 +153,9 @@ const ot_value *ot_session_output(const ot_session *s, uint32_t k);
 /* in: [inputs] dense arrays of the right type and shape, not changed, read in place. out: [outputs] receive arrays that stay
  * valid until the next run or ot_session_free (data == NULL in), or are written in place (data given, dims matching). */
 ot_status ot_session_run(ot_session *s, const ot_nd *in, ot_nd *out, ot_diag *d) OT_MUST_USE;
+/* Later runs add their steps to t (engine_trace.h), under the number of the worker and of the tile; NULL: no more. Borrowed. */
+struct ot_trace;
+void ot_session_trace(ot_session *s, struct ot_trace *t);
 void ot_session_figures_get(const ot_session *s, ot_session_figures *out);
 /* Per step: seconds of the last run, in execution order; then those of tile bodies (all tiles and workers together, which the steps of
  * their While contain). *n of them. */

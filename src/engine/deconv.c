@@ -21,6 +21,7 @@ typedef struct part {
     int64_t phase[3], phases[3]; /* first phase and number of them, along each axis */
     int64_t step[3];            /* inputs from one window to the next; as many strides are one period of phases */
     int64_t skip[3];            /* results before the first that is wanted */
+    int64_t extra[3];           /* taps of 0 before the first */
 } part;
 
 typedef struct deconv_plan {
@@ -111,6 +112,7 @@ static void part_weights(const lw_conv *k, const part *p, const lw_conv *sub, fl
         model_n *= k->win.kernel[a];
         phases *= p->phases[a];
         reach(&k->win, a, p->phase[a], p->phases[a], &lo[a], &n);
+        lo[a] -= p->extra[a];
     }
     for (int64_t f = 0; f < phases; f++) {
         int64_t rest = f;
@@ -150,6 +152,11 @@ static ot_status make_part(lw_pass *l, const lw_conv *k, const ot_nd *x, part *p
         int64_t wanted = p->skip[a] + ot_ceil_div(y->dims[a + 2] - p->phase[a], k->win.stride[a] * p->step[a]);
         sub.win.out[a] = ot_max(wanted, ot_floor_div(sub.win.in[a] + sub.win.lo[a] - sub.win.kernel[a], p->step[a]) + 1);
         sub.win.hi[a] = 0;
+        /* nor do they take pads as long as the kernel, behind: where the last results read nothing, the kernel grows */
+        int64_t behind = (sub.win.out[a] - 1) * p->step[a] + sub.win.kernel[a] - sub.win.in[a] - sub.win.lo[a];
+        p->extra[a] = ot_max(0, behind - sub.win.kernel[a] + 1);
+        sub.win.kernel[a] += p->extra[a];
+        sub.win.lo[a] += p->extra[a];
         sub.maps *= p->phases[a];
         dims[a + 2] = sub.win.out[a];
     }

@@ -121,6 +121,13 @@ static void in_layout(const lw_pass *l, ot_id v, lw_layout layout, ot_nd *out)
     if (layout == LW_BLOCK) ot_nd_set_blocked(out, a->dtype, a->rank, a->dims, l->block);
 }
 
+static uint32_t threads_for(const lw_pass *l, const lw_conv *k)
+{
+    double work = (double)k->maps * (double)k->channels * (double)l->v[k->x].slot->fore.dims[0];
+    for (uint32_t a = 0; a < k->win.n; a++) work *= (double)k->win.kernel[a] * (double)k->win.out[a];
+    return lw_threads(l, work);
+}
+
 /* Layouts for which there is a fast primitive. */
 static bool choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_layout *ly)
 {
@@ -141,7 +148,7 @@ static bool choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_lay
 bool lw_conv_supported(lw_pass *l, const lw_conv *k)
 {
     lw_layout x, y;
-    int before = ot_dnnl_threads(l->p->threads);
+    int before = ot_dnnl_threads(threads_for(l, k));
     bool yes = choose(l, k, false, &x, &y);
     (void)ot_dnnl_threads((uint32_t)before);
     return yes;
@@ -262,6 +269,7 @@ static ot_status prepare(lw_pass *l, const lw_conv *k, dnnl_primitive_desc_t pd,
     OT_TRY(pack_weights(l, k, weights, &packed));
     p->work = (int64_t)dnnl_memory_desc_get_size(pad);
     p->op.stream = ot_dnnl_stream(l->p);
+    p->op.threads = threads_for(l, k);
     p->residual = k->residual != OT_NONE && !sum;
     bool ok = p->op.stream && dnnl_primitive_create(&p->op.primitive, pd) == dnnl_success &&
               ot_dnnl_arg(&p->op, e, DNNL_ARG_SRC, src, NULL) && ot_dnnl_arg(&p->op, e, DNNL_ARG_WEIGHTS, weights, packed) &&
@@ -275,7 +283,7 @@ ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *
 {
     conv_op *p = *out = OT_NEW(l->a, conv_op);
     if (!p) return ot_fail_nomem(l->p->s->d);
-    int before = ot_dnnl_threads(l->p->threads);
+    int before = ot_dnnl_threads(threads_for(l, k));
     dnnl_primitive_desc_t pd = describe(l, k, x, y, sum);
     ot_status st = pd ? prepare(l, k, pd, sum, p) : OT_OK;
     (void)ot_dnnl_threads((uint32_t)before);
@@ -332,7 +340,7 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u)
     bool done;
     OT_TRY(lw_write_winograd(l, u, sum, &done));
     if (done) return OT_OK;
-    int before = ot_dnnl_threads(l->p->threads);
+    int before = ot_dnnl_threads(threads_for(l, k));
     bool found = choose(l, k, sum, &lx, &ly);
     if (!found && sum) found = choose(l, k, sum = false, &lx, &ly);
     (void)ot_dnnl_threads((uint32_t)before);

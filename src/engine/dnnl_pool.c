@@ -22,6 +22,15 @@ static bool is_global(const ot_node *n)
     return n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool;
 }
 
+static uint32_t threads_for(const lw_pass *l, const lw_unit *u)
+{
+    const pool_unit *p = u->plan;
+    int64_t n;
+    double work = ot_nd_elems(&l->v[u->out[0]].slot->fore, &n) ? (double)n : 0;
+    for (uint32_t a = 0; a < p->win.n; a++) work *= (double)p->win.kernel[a];
+    return lw_threads(l, work);
+}
+
 /* The window of a pool whose result has the dims of y. */
 static bool read_window(const lw_pass *l, const ot_node *n, const ot_nd *x, const ot_nd *y, ot_window *w)
 {
@@ -139,12 +148,13 @@ static void free_plan(void *data)
     ot_dnnl_op_free(&p->op);
 }
 
-static bool prepare(lw_pass *l, dnnl_primitive_desc_t pd, pool_plan *p, int64_t *work)
+static bool prepare(lw_pass *l, const lw_unit *u, dnnl_primitive_desc_t pd, pool_plan *p, int64_t *work)
 {
     dnnl_engine_t e = ot_dnnl_engine(l->p->s);
     const dnnl_memory_desc_t *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     *work = (int64_t)dnnl_memory_desc_get_size(pad);
     p->op.stream = ot_dnnl_stream(l->p);
+    p->op.threads = threads_for(l, u);
     p->scratch = *work > 0;
     return p->op.stream && dnnl_primitive_create(&p->op.primitive, pd) == dnnl_success &&
            ot_dnnl_arg(&p->op, e, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0), NULL) &&
@@ -160,11 +170,11 @@ ot_status lw_write_pool(lw_pass *l, lw_unit *u)
     pool_plan *p = OT_NEW(l->a, pool_plan);
     bool blocked = lw_has(l, u->in[0], LW_ANY_BLOCK);
     if (!p) return ot_fail_nomem(l->p->s->d);
-    int before = ot_dnnl_threads(l->p->threads);
+    int before = ot_dnnl_threads(threads_for(l, u));
     dnnl_primitive_desc_t pd = blocked ? NULL : describe(l, u, u->plan, false);
     blocked = !pd;
     if (!pd) pd = describe(l, u, u->plan, true);
-    bool ok = pd && prepare(l, pd, p, &work);
+    bool ok = pd && prepare(l, u, pd, p, &work);
     if (pd) dnnl_primitive_desc_destroy(pd);
     (void)ot_dnnl_threads((uint32_t)before);
     lw_layout layout = blocked ? LW_BLOCK : LW_PLAIN;

@@ -96,7 +96,10 @@ void ot_dnnl_set(ot_dnnl_op *op, uint32_t k, void *data)
 
 bool ot_dnnl_run(const ot_dnnl_op *op)
 {
-    return dnnl_primitive_execute(op->primitive, op->stream, (int)op->n, op->args) == dnnl_success;
+    int before = op->threads == 1 ? ot_dnnl_threads(1) : 0;
+    bool ok = dnnl_primitive_execute(op->primitive, op->stream, (int)op->n, op->args) == dnnl_success;
+    if (before) (void)ot_dnnl_threads((uint32_t)before);
+    return ok;
 }
 
 void ot_dnnl_op_free(ot_dnnl_op *op)

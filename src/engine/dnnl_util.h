@@ -21,6 +21,7 @@ bool ot_dnnl_is_reference(const_dnnl_primitive_desc_t pd);
 typedef struct ot_dnnl_op {
     dnnl_primitive_t primitive;
     dnnl_stream_t stream;
+    uint32_t threads; /* that it was made for */
     uint32_t n;
     dnnl_exec_arg_t args[OT_DNNL_ARGS];
 } ot_dnnl_op;

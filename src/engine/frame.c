@@ -7,6 +7,8 @@
  */
 #include "session.h"
 
+#include "engine_trace.h"
+
 #include <time.h>
 
 static double now(void)
@@ -133,6 +135,13 @@ void ot_prog_clear(ot_prog *p)
         if (!p->at[v]->is_const) ot_nd_release(&p->at[v]->nd);
 }
 
+static void record(const ot_prog *p, ot_node_time *times, uint32_t k, double start)
+{
+    double end = now();
+    times[k].seconds += end - start;
+    if (p->s->trace) ot_trace_add(p->s->trace, p->worker, times[k].name, times[k].op, p->tile, start, end);
+}
+
 ot_status ot_prog_run(ot_prog *p, ot_node_time *times)
 {
     for (uint32_t k = 0; k < p->n_steps; k++) {
@@ -143,7 +152,7 @@ ot_status ot_prog_run(ot_prog *p, ot_node_time *times)
             ot_prog_clear(p);
             return st;
         }
-        if (times) times[k].seconds += now() - start;
+        if (times) record(p, times, k, start);
         for (uint32_t j = 0; j < step->n_release; j++) ot_nd_release(&step->release[j]->nd);
         if (p->s->poison) poison_dead(p, k);
     }

@@ -156,6 +156,13 @@ bool lw_scalar(const lw_pass *l, ot_id v, float *out)
     return true;
 }
 
+#define WORK_SHARED 1e6 /* multiply-adds: some twenty microseconds of one core */
+
+uint32_t lw_threads(const lw_pass *l, double work)
+{
+    return work < WORK_SHARED ? 1 : l->p->threads;
+}
+
 /* ---- merging ---- */
 
 ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, const ot_id *in, uint32_t n_in, const ot_id *out,

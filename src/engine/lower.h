@@ -95,6 +95,9 @@ bool lw_scalar(const lw_pass *l, ot_id v, float *out);
 ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, const ot_id *in, uint32_t n_in, const ot_id *out,
                    uint32_t n_out, void *plan) OT_MUST_USE;
 
+/* How many threads share a step of so many multiply-adds: waking them up costs some microseconds. */
+uint32_t lw_threads(const lw_pass *l, double work);
+
 /* ---- layout.c: writing steps ---- */
 
 /* A version of v that is one of `accept` (LW_BIT), made now if there is none: by a step that changes the layout to dense

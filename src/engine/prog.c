@@ -261,7 +261,7 @@ ot_status ot_prog_new(ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth
     ot_arena *scratch = ot_arena_new();
     ot_status st = p && scratch ? OT_OK : ot_fail_nomem(s->d);
     if (p) {
-        *p = (ot_prog){.s = s, .next = s->all, .outer = outer, .g = g, .threads = outer ? outer->threads : s->threads};
+        *p = (ot_prog){.s = s, .next = s->all, .outer = outer, .g = g, .threads = outer ? outer->threads : s->threads, .tile = -1};
         p->frame.prog = p;
         s->all = p;
     }

@@ -189,5 +189,8 @@ ot_status ot_fast_fused_matmul(ot_call *c);
 ot_status ot_fast_gemm(ot_call *c);
 ot_status ot_fast_attention(ot_call *c);
 ot_status ot_fast_projected_attention(ot_call *c);
+ot_status ot_fast_rnn(ot_call *c);
+ot_status ot_fast_gru(ot_call *c);
+ot_status ot_fast_lstm(ot_call *c);
 
 #endif

@@ -170,6 +170,8 @@ void ot_session_figures_get(const ot_session *s, ot_session_figures *out)
     out->peak = s->arena_bytes + s->heap.peak;
 }
 
+void ot_session_trace(ot_session *s, struct ot_trace *t) { s->trace = t; }
+
 const ot_node_time *ot_session_times(const ot_session *s, uint32_t *n)
 {
     *n = s->n_times;

@@ -138,6 +138,8 @@ typedef struct ot_prog {
     void *stream;          /* oneDNN's, when it was asked for */
     ot_diag *d;            /* of the caller of a body, of a worker while tiles run; NULL: the session's */
     uint32_t threads;      /* that its kernels may use */
+    uint32_t worker;       /* of a tile body: the thread that runs it */
+    int64_t tile;          /* the task that it is running; -1: it is no tile body */
     char *base;            /* where its planned values lie */
     int64_t arena_bytes;   /* of these */
     ot_pack_item *items;   /* [n_items] of the plan */
@@ -151,6 +153,7 @@ struct ot_session {
     ot_diag *d;             /* of the call that runs now */
     uint32_t threads;
     bool reference, poison, releases;
+    struct ot_trace *trace; /* NULL: steps are not recorded */
     ot_prog *top;
     ot_heap heap;
     ot_block *arena;        /* NULL: nothing is planned */

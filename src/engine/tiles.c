@@ -184,6 +184,8 @@ static void run_task(team *m, uint32_t worker, int64_t task)
         buffer->block = NULL;
     }
     p->d = &m->diags[worker];
+    p->worker = m->t->n_workers == 1 ? m->c->frame->prog->worker : worker;
+    p->tile = task;
     p->base = m->t->stride ? (char *)m->c->work + (int64_t)worker * m->t->stride : NULL;
     m->said[worker] = ot_prog_run(p, p->times);
     ot_prog_clear(p);

@@ -45,7 +45,7 @@ static bool set_posts(const lw_conv *k, ot_winograd_spec *s)
 static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
 {
     const ot_nd *x = &l->v[k->x].slot->fore;
-    *s = (ot_winograd_spec){.batch = x->dims[0], .in_channels = x->dims[1], .out_channels = k->maps, .threads = l->p->threads};
+    *s = (ot_winograd_spec){.batch = x->dims[0], .in_channels = x->dims[1], .out_channels = k->maps};
     if (!is_3x3(k) || !set_posts(k, s)) return false;
     s->in_h = k->win.in[0];
     s->in_w = k->win.in[1];
@@ -56,6 +56,8 @@ static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
     s->weights = k->weights;
     s->scale = k->scaled ? k->scale : NULL;
     s->bias = k->shift;
+    double outputs = (double)s->batch * (double)s->out_h * (double)s->out_w;
+    s->threads = lw_threads(l, outputs * 9 * (double)s->in_channels * (double)s->out_channels);
     return ot_winograd_pays(s);
 }
 

@@ -173,6 +173,7 @@ static inline void graph_deconv(graph *g, const graph_value *from)
     }
     int64_t group = c % 2 == 0 && out % 2 == 0 && graph_random(g, 3) == 0 ? 2 : 1;
     snprintf(dims, sizeof dims, "%lld,%lld,%d,%d", (long long)c, (long long)(out / group), k[0], k[1]);
+    if (group > 1) g->plain = false;
     int weights = graph_weights(g, dims, c * k[0] * k[1] / (s[0] * s[1]) + 1), y = graph_name(g);
     graph_put(g, "%%v%d = ConvTranspose(%%v%d, %%w%d) {group=%lld, strides=[%d, %d], pads=[%d, %d, %d, %d], output_padding=[%d, %d]}\n",
               y, x.name, weights, (long long)group, s[0], s[1], lo[0], lo[1], hi[0], hi[1], more[0], more[1]);
@@ -190,6 +191,7 @@ static inline void graph_pool(graph *g, const graph_value *from)
               average ? "AveragePool" : "MaxPool", x.name, h.k, w.k, h.s, w.s, h.lo, w.lo, h.hi, w.hi);
     if (average) graph_put(g, ", count_include_pad=%d}\n", graph_random(g, 2));
     else graph_put(g, ", dilations=[%d, %d]}\n", h.d, w.d);
+    if (h.d > 1 || w.d > 1) g->plain = false;
     graph_add(g, y, x.d[0], x.d[1], h.out, w.out);
 }
 
@@ -326,6 +328,7 @@ static inline void graph_slice(graph *g, const graph_value *from)
         d[axes[k]] = (end - at + steps[k] - 1) / steps[k];
         if (axes[k] > 1 && d[axes[k]] < 4) return;
     }
+    if (steps[0] != 1 || steps[1] != 1) g->plain = false;
     graph_ints(g, "s", y, n, starts);
     graph_ints(g, "e", y, n, ends);
     graph_ints(g, "a", y, n, axes);
@@ -399,8 +402,8 @@ static inline void graph_branch(graph *g, const graph_value *from)
     snprintf(dims, sizeof dims, "%lld,%lld,%lld,%lld", (long long)x.d[0], (long long)x.d[1], (long long)x.d[2], (long long)x.d[3]);
     snprintf(kernel, sizeof kernel, "%lld,1,3,3", (long long)x.d[1]);
     int w = graph_weights(g, kernel, 9), y = graph_name(g);
-    graph_put(g, "%%v%d = If(%%cond) {then_branch=graph t%d {\nouter %%v%d : float32[%s]\nouter %%w%d : float32[%s]\n", y, y, x.name, dims, w,
-              kernel);
+    graph_put(g, "%%v%d : float32[%s] = If(%%cond) {then_branch=graph t%d {\nouter %%v%d : float32[%s]\nouter %%w%d : float32[%s]\n", y, dims, y, x.name, dims,
+              w, kernel);
     graph_put(g, "%%c%d = Conv(%%v%d, %%w%d) {group=%lld, pads=[1, 1, 1, 1]}\n%%r%d : float32[%s] = Relu(%%c%d)\noutput %%r%d\n}, ", y,
               x.name, w, (long long)x.d[1], y, dims, y, y);
     graph_put(g, "else_branch=graph f%d {\nouter %%v%d : float32[%s]\n%%n%d = Neg(%%v%d)\n%%m%d : float32[%s] = Sigmoid(%%n%d)\noutput "
@@ -500,7 +503,7 @@ static inline ot_status graph_execute(graph_run *r, const graph *g, float *x, bo
     for (uint32_t k = 0; places && k < n; k++) {
         const ot_value *v = ot_session_output(r->s, k);
         int64_t bytes;
-        assert_true(ot_value_is_static(v) && v->rank == 4 && v->dtype == OT_F32);
+        if (!ot_value_is_static(v) || v->rank != 4 || v->dtype != OT_F32) fail_msg("the shape of %s is not known\n%s", v->name, g->text);
         assert_true(ot_nd_bytes(v->dtype, (uint32_t)v->rank, v->dims, &bytes));
         r->out[k] = over(OT_F32, malloc((size_t)bytes + 1), 4, v->dims);
     }
