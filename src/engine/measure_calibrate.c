@@ -1,4 +1,4 @@
-/* Everything that calibrate measures, in order: bandwidths, overheads, rates. Later ones use what the earlier ones found.
+/* Everything that calibrate measures, in order: bandwidths, overheads, rates, their correction. Later ones use what the earlier ones found.
  *
  *   level   arrays of a thread        of all threads
  *   L1      half of 32 KiB            bw_l1, for people only
@@ -79,5 +79,6 @@ ot_status ot_calibrate(ot_calibration *c, ot_diag *d)
 {
     OT_TRY(measure_levels(c, d));
     OT_TRY(ot_measure_overheads(c, d));
-    return ot_measure_rates(c, d);
+    OT_TRY(ot_measure_rates(c, d));
+    return ot_measure_whole(c, d);
 }

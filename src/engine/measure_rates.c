@@ -130,7 +130,7 @@ typedef struct runner {
     ot_status status;
 } runner;
 
-static ot_status parse_graph(const char *graph, ot_diag *d, ot_model **out)
+ot_status ot_parse_inside(const char *graph, ot_diag *d, ot_model **out)
 {
     char *text = NULL;
     size_t n = 0;
@@ -192,7 +192,7 @@ static void run_probe(void *of, ot_gate *g)
     ot_model *m = NULL;
     ot_arena *a = ot_arena_new();
     bool passed = false;
-    r->status = a ? parse_graph(r->text, &r->d, &m) : ot_fail_nomem(&r->d);
+    r->status = a ? ot_parse_inside(r->text, &r->d, &m) : ot_fail_nomem(&r->d);
     if (r->status == OT_OK) r->status = run_model(r, m, a, g, &passed);
     if (!passed) ot_gate_pass(g);
     ot_model_free(m);
