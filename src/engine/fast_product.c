@@ -381,11 +381,15 @@ const ot_kernel_entry ot_fast_product[] = {
     {OT_OP_RNN, ot_fast_rnn},
     {OT_OP_GRU, ot_fast_gru},
     {OT_OP_LSTM, ot_fast_lstm},
+    {OT_OP_Conv, ot_fast_conv},
+    {OT_OP_Relu, ot_fast_relu},
+    {OT_OP_MaxPool, ot_fast_max_pool},
     {OT_OP_OPAQUE, NULL},
 };
 
 const ot_kernel_named ot_fast_product_named[] = {
     {"com.microsoft", "FusedMatMul", ot_fast_fused_matmul},
     {"com.microsoft", "Attention", ot_fast_projected_attention},
+    {"", "STFT", ot_fast_stft},
     {NULL, NULL, NULL},
 };

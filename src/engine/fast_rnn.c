@@ -8,6 +8,7 @@
  */
 #include "chain_math.h"
 #include "fast_product.h"
+#include "session.h"
 
 #include <strings.h>
 
@@ -87,7 +88,8 @@ static ot_status open_outputs(ot_call *c, recurrence *s)
     int64_t y[4] = {s->seq, d, s->batch, s->hidden}, y_batch_first[4] = {s->batch, s->seq, d, s->hidden};
     float **data[3] = {&s->y, &s->y_h, &s->y_c};
     for (uint32_t k = 0; k < c->n_out && k < 3; k++) {
-        OT_TRY(k == 0 ? ot_call_output(c, 0, OT_F32, 4, s->batch_first ? y_batch_first : y) : ot_call_output(c, k, OT_F32, 3, state));
+        const int64_t *dims = k > 0 ? state : s->batch_first ? y_batch_first : y;
+        OT_TRY(ot_call_output(c, k, OT_F32, k > 0 ? 3 : 4, dims));
         *data[k] = ot_num_out(c, k) ? ot_num_out(c, k)->data : NULL;
     }
     return OT_OK;
@@ -128,7 +130,8 @@ static ot_status from_input(ot_call *c, const recurrence *s, int64_t d)
 }
 
 /* to [batch, columns] (rows ldc apart) += from [batch, hidden] * R' of gates [first, first + columns). */
-static ot_status from_state(const recurrence *s, int64_t d, int64_t first, int64_t columns, const float *from, float *to, int64_t ldc)
+static ot_status from_state(const recurrence *s, int64_t d, int64_t first, int64_t columns, const float *from, float *to,
+                            int64_t ldc)
 {
     ot_product_job j = {.m = s->batch, .n = columns, .k = s->hidden, .ldc = ldc, .c = to, .alpha = 1, .add = true};
     j.a = (ot_matrix){.data = from, .row_step = s->hidden, .column_step = 1, .ld = s->hidden};

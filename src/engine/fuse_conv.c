@@ -55,6 +55,34 @@ static bool open_conv(lw_pass *l, const lw_unit *u, lw_conv *k)
     return w->dims[0] == k->maps && w->dims[1] * k->group == x->dims[1] && k->maps % k->group == 0;
 }
 
+/* ---- groups ---- */
+
+#define EXPANDED_GROUPS_MAX 4 /* more of them make more zeros than the faster loops make up for */
+
+/* Groups whose channels fill no blocks have slow primitives only: such a convolution becomes one of a single group, the weights
+ * between groups 0. */
+static ot_status expand_groups(lw_pass *l, lw_conv *k)
+{
+    int64_t group = k->group, per = k->channels, maps = k->maps / ot_max(1, group), taps = 1, n, bytes, b = l->block;
+    if (k->transposed || group < 2 || group > EXPANDED_GROUPS_MAX || per == 1 || (per % b == 0 && maps % b == 0)) return OT_OK;
+    for (uint32_t a = 0; a < k->win.n; a++) taps *= k->win.kernel[a]; /* a weight in memory has so many elements */
+    uint64_t form = ot_hash_bytes(ot_hash_bytes(0, "groups", 6), &group, sizeof group);
+    float *w = ot_packed_find(l->p->s, k->weights, form);
+    if (!w) {
+        if (!ot_mul_i64(k->maps * per * taps, group, &n) || !ot_mul_i64(n, sizeof *w, &bytes)) return OT_OK;
+        w = calloc((size_t)n, sizeof *w);
+        if (!w) return ot_fail_nomem(l->p->s->d);
+        for (int64_t m = 0; m < k->maps; m++)
+            memcpy(w + (m * group + m / maps) * per * taps, k->weights + m * per * taps, (size_t)(per * taps) * sizeof *w);
+        OT_TRY(ot_packed_keep(l->p->s, k->weights, form, w, free));
+    }
+    k->weights = w;
+    k->source = w;
+    k->channels = per * group;
+    k->group = 1;
+    return OT_OK;
+}
+
 static ot_status read_bias(lw_pass *l, const lw_unit *u, lw_conv *k)
 {
     k->scale = OT_NEW_N(l->a, float, k->maps);
@@ -244,6 +272,7 @@ static ot_status fuse(lw_pass *l, uint32_t at)
     parts p = {{at}, 1};
     const lw_unit *u = &l->units[at];
     if (!open_conv(l, u, &k) || !bias_fits(l, u, &k)) return OT_OK;
+    OT_TRY(expand_groups(l, &k));
     if (k.transposed ? !lw_deconv_supported(l, &k) : !lw_conv_supported(l, &k)) return OT_OK;
     OT_TRY(read_bias(l, u, &k));
     for (bool more = true; more;) {
