@@ -63,7 +63,7 @@ RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 # Seconds that `make fuzz` takes.
 FUZZ_TIME ?= 120
 
-.PHONY: all help check unit golden golden-update e2e demo install uninstall asan ubsan san-run fuzz fuzz-run lint format \
+.PHONY: all help check unit golden golden-update e2e demo install uninstall asan ubsan san-run tsan tsan-run fuzz fuzz-run lint format \
         format-check bench cover clean python
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -77,6 +77,7 @@ help:
 	@echo 'make demo         tile a ResNet-50 and a super-resolution network, run them in ONNX Runtime'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo 'make asan | ubsan unit tests, the tool over small models and mutations of them under a sanitizer'
+	@echo 'make tsan         the engine: unit tests and tiled models on three threads, under ThreadSanitizer (clang)'
 	@echo 'make fuzz         libFuzzer for FUZZ_TIME=$(FUZZ_TIME) seconds (clang)'
 	@echo 'make lint | format | format-check | bench | cover | clean'
 	@echo 'variables: CC CFLAGS OPT PYTHON PREFIX DESTDIR V=1 ENGINE=no'
@@ -196,6 +197,15 @@ ubsan: python
 
 san-run: $(TOOL) $(BUILD)/tests/fuzz_driver
 	@$(RUN_TESTS) scripts/sanitize_run.sh
+
+# clang: its OpenMP library tells the sanitizer what its barriers order, gcc's does not.
+tsan: python
+	$(Q)scripts/setup.sh tsan
+	@TSAN_OPTIONS='ignore_noninstrumented_modules=1:exitcode=66' $(MAKE) --no-print-directory CC=clang BUILD=build/tsan OPT='-O1 -g' \
+	    SAN='-fsanitize=thread' tsan-run
+
+tsan-run: $(TOOL) $(filter $(BUILD)/tests/test_engine%,$(UNIT_BINS))
+	@$(RUN_TESTS) $(filter $(BUILD)/tests/test_engine%,$(UNIT_BINS)) scripts/tsan_run.sh
 
 fuzz: python
 	$(Q)scripts/setup.sh fuzz

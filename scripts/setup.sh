@@ -5,6 +5,7 @@
 #   scripts/setup.sh check    the same, plus .venv with the pinned packages of scripts/requirements.txt
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
 #   scripts/setup.sh fuzz     clang with libFuzzer
+#   scripts/setup.sh tsan     clang with ThreadSanitizer and an OpenMP library that it understands
 #
 # What is there is found by trying it (a command, a header), not by package name, so that tools installed
 # by other means count. Packages come from apt-get; sudo is used only when not root.
@@ -38,6 +39,9 @@ install_missing() {
 
 has_fuzzer() { echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return d && n < 0; }' |
     clang -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null; }
+
+has_openmp() { printf '#include <omp.h>\nint main(void) { return omp_get_num_threads() < 0; }\n' |
+    clang -fopenmp -fsanitize=thread -x c - -o /dev/null 2>/dev/null; }
 
 setup_build() {
     need_command make make
@@ -95,5 +99,10 @@ fuzz)
     has_fuzzer || missing+=(libclang-rt-dev)
     install_missing
     ;;
-*) echo "usage: scripts/setup.sh [build|check|lint|fuzz]" >&2; exit 2 ;;
+tsan)
+    need_command clang clang
+    has_openmp || missing+=(libclang-rt-dev libomp-dev)
+    install_missing
+    ;;
+*) echo "usage: scripts/setup.sh [build|check|lint|fuzz|tsan]" >&2; exit 2 ;;
 esac

@@ -3,8 +3,8 @@
  *   | slack | ot_block | pad to 64 | bytes ... |
  *                                   ^ ot_block_data
  *
- * Views share a block; the last reference frees it. A block is touched by one thread at a time (kernels share out their loops,
- * not their arrays; tiles have arrays of their own), so its count is a plain number. Tiles run in parallel share the heap.
+ * Views share a block; the last reference frees it. Kernels share out their loops, not their arrays, but tiles that run at once
+ * may view the same outer value, and they share the heap: both counts are atomic.
  */
 #include "session.h"
 

@@ -7,8 +7,8 @@
  *
  * All phases in one part compute each channel of each phase together: fewer channels are padding when there are few of them,
  * but the taps of all phases are padded to one kernel. With very few channels a part also takes the phases of two or four
- * neighbours along the last axis, and its convolution steps over so many inputs. The cheapest is taken. oneDNN's own deconvolution takes the way of
- * the gradient and is ten times slower where the stride is 2.
+ * neighbours along the last axis, and its convolution steps over so many inputs. The cheapest is taken. oneDNN's own deconvolution
+ * takes the way of the gradient and is ten times slower where the stride is 2.
  */
 #include "box.h"
 #include "conv.h"
@@ -257,7 +257,8 @@ static ot_status run_deconv(ot_call *c)
         const part *p = &d->parts[k];
         ot_nd temp = p->temp;
         temp.data = c->work;
-        if (!lw_conv_run(p->op, c->in[0]->data, temp.data, NULL, (char *)c->work + d->temp_bytes)) return ot_call_fail(c, "oneDNN failed");
+        if (!lw_conv_run(p->op, c->in[0]->data, temp.data, NULL, (char *)c->work + d->temp_bytes))
+            return ot_call_fail(c, "oneDNN failed");
         int64_t n = 1, phase[3];
         for (uint32_t a = 0; a < d->n_axes; a++) n *= p->phases[a];
         for (int64_t f = 0; f < n; f++) {

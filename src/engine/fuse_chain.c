@@ -148,7 +148,9 @@ static ot_status make_chain(lw_pass *l, const uint32_t *units, uint32_t n, bool 
 
 ot_status lw_fuse_chain(lw_pass *l)
 {
-    work w = {.l = l, .groups = OT_NEW_N(l->scratch, group, l->n_units + 1u), .of_unit = OT_NEW_N(l->scratch, uint32_t, l->n_units + 1u)};
+    work w = {.l = l};
+    w.groups = OT_NEW_N(l->scratch, group, l->n_units + 1u);
+    w.of_unit = OT_NEW_N(l->scratch, uint32_t, l->n_units + 1u);
     uint32_t list[8];
     if (!w.groups || !w.of_unit) return ot_fail_nomem(l->p->s->d);
     for (uint32_t u = 0; u < l->n_units; u++) w.of_unit[u] = OT_NONE;

@@ -37,7 +37,8 @@ static bool open_conv(lw_pass *l, const lw_unit *u, lw_conv *k)
     const ot_node *n = u->nodes[0];
     ot_diag ignored = {0};
     ot_call c = {.g = l->p->g, .node = n, .diag = &ignored};
-    if (u->kind != LW_NODE || (n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose) || u->n_in < 2 || u->out[0] == OT_NONE) return false;
+    if (u->kind != LW_NODE || (n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose)) return false;
+    if (u->n_in < 2 || u->out[0] == OT_NONE) return false;
     if (!lw_is_f32(l, u->in[0]) || !lw_is_f32(l, u->in[1]) || !lw_is_f32(l, u->out[0]) || !constants_held(l, u)) return false;
     const ot_nd *x = &l->v[u->in[0]].slot->fore, *w = &l->v[u->in[1]].slot->fore, *y = &l->v[u->out[0]].slot->fore;
     if (x->rank < 3 || x->rank > 5 || w->rank != x->rank || y->rank != x->rank || y->dims[0] != x->dims[0]) return false;

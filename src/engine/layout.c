@@ -135,7 +135,8 @@ static ot_status take_window(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
     ot_id from, ins[1], outs[1];
     ot_step *step = NULL;
     OT_TRY(lw_need(l, w->of, blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN, blocked ? LW_BLOCK : LW_PLAIN, &from));
-    OT_TRY(lw_make(l, v, !blocked && !w->slot->is_result && lw_stays_dense(&w->slot->fore, &l->ids[from]->fore) ? LW_PLAIN : layout, id));
+    bool dense = !blocked && !w->slot->is_result && lw_stays_dense(&w->slot->fore, &l->ids[from]->fore);
+    OT_TRY(lw_make(l, v, dense ? LW_PLAIN : layout, id));
     window_plan *plan = OT_NEW(l->a, window_plan);
     if (!plan) return ot_fail_nomem(l->p->s->d);
     const ot_nd *src = &l->ids[from]->fore;

@@ -239,6 +239,13 @@ static ot_status lower(lw_pass *l)
     return lw_write(l);
 }
 
+/* What fused steps hold, when they are not to run after all. Nodes as they were are still the program's. */
+static void drop_steps(lw_pass *l)
+{
+    for (size_t k = 0; k < l->n_steps; k++)
+        if (l->steps[k].plan && l->steps[k].state.free) l->steps[k].state.free(l->steps[k].state.data);
+}
+
 ot_status ot_lower(ot_prog *p)
 {
     lw_pass l = {.p = p, .a = p->s->a, .scratch = ot_arena_new(), .block = ot_simd_block()};
@@ -254,6 +261,7 @@ ot_status ot_lower(ot_prog *p)
             p->n_steps = (uint32_t)l.n_steps;
         }
     }
+    if (st != OT_OK) drop_steps(&l);
     ot_arena_free(l.scratch);
     return st;
 }

@@ -1,4 +1,5 @@
-/* Everything that calibrate measures, in order: bandwidths, overheads, rates, their correction. Later ones use what the earlier ones found.
+/* Everything that calibrate measures, in order: bandwidths, overheads, rates, their correction. Later ones use what the earlier ones
+ * found.
  *
  *   level   arrays of a thread        of all threads
  *   L1      half of 32 KiB            bw_l1, for people only

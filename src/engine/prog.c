@@ -204,6 +204,16 @@ static void read_at(ot_prog *p, ot_id v, uint32_t step)
     if (v >= p->g->n_values || slot == &p->slots[v]) slot->last = step;
 }
 
+/* Windows of fused steps hold no reference: what they look at lives as long as they do. */
+static void keep_viewed(ot_prog *p)
+{
+    for (uint32_t k = p->n_steps; k-- > 0;) {
+        const ot_step *step = &p->steps[k];
+        if (step->plan && step->is_view && step->out_slots[0]->last > p->at[step->in_ids[0]]->last)
+            read_at(p, step->in_ids[0], step->out_slots[0]->last);
+    }
+}
+
 /* Fill release lists. What is captured counts as read by the step whose node captures it. */
 static ot_status find_last(ot_prog *p)
 {
@@ -217,6 +227,7 @@ static ot_status find_last(ot_prog *p)
         for (uint32_t j = 0; j < step->n_out; j++)
             if (step->out_slots[j]) step->out_slots[j]->born = step->out_slots[j]->last = k;
     }
+    keep_viewed(p);
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t k = 0; k < p->n_steps; k++)
             for (uint32_t j = 0; j < p->steps[k].n_out; j++) {

@@ -2,8 +2,8 @@
  *
  * Initializers lie where the importer put them. A step all of whose outputs are constants is run when it is made, and its
  * outputs stay; but not when that would hold much more memory than the constants it reads (an Expand of a scalar to a
- * picture, weights that a DequantizeLinear makes four times larger are the limit), unless they are weights. A constant step that fails is left to the
- * run: it may lie in a branch that is never taken.
+ * picture, weights that a DequantizeLinear makes four times larger are the limit), unless they are weights. A constant step that
+ * fails is left to the run: it may lie in a branch that is never taken.
  */
 #include "session.h"
 

@@ -35,7 +35,7 @@ typedef struct ot_block {
     ot_heap *heap; /* that counts it, or NULL */
     size_t total;  /* bytes asked of the allocator */
     size_t bytes;
-    uint32_t refs;
+    _Atomic uint32_t refs; /* tiles that run at once may share what lies outside of them */
 } ot_block;
 
 /* `bytes` bytes, not set, aligned to OT_ARENA_ALIGN. NULL: no memory. */

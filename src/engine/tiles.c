@@ -55,7 +55,8 @@ static ot_status read_table(lw_pass *l, const ot_node *n, const ot_nd *whole, co
     for (uint32_t a = 0; a < whole->rank; a++) room[a] = whole->dims[a] - window->dims[a];
     bool cut[OT_RANK_MAX] = {false};
     for (uint32_t k = 0; k < n_axes; k++) {
-        if (t->axes[k] < 0 || t->axes[k] >= whole->rank || cut[t->axes[k]]) return bad(l, n, "an axis is out of range or named twice");
+        if (t->axes[k] < 0 || t->axes[k] >= whole->rank || cut[t->axes[k]])
+            return bad(l, n, "an axis is out of range or named twice");
         cut[t->axes[k]] = true;
     }
     for (size_t k = 0; n_axes && k < n_starts; k++) {

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs models in ONNX Runtime and in `onnx-tile run`, compares every output.
 
-  run_suite.py --tool PATH [--models DIR] [--only GLOB]... [--threads N] [--limit SECONDS] [--reference] [MODEL.onnx]...
+  run_suite.py --tool PATH [--models DIR] [--only GLOB]... [--threads N] [--limit SECONDS] [--reference] [--emit-engine SIZE] [MODEL.onnx]...
+--emit-engine: the tool runs what it makes of the model by force in the engine's form, tiles for a cache of SIZE; a model that it cannot
+tile is skipped.
 Models: those of DIR/models.json (shapes and values of inputs from there), or the files named. Equality as in the suite's judge: same types
 and shapes, integers equal, floats by normalised error. A model that the tool refuses with exit 1 is skipped, and its line shown.
 Closes with 'N passed, N failed, N skipped'; exit 1 when one failed or none passed.
@@ -52,17 +54,36 @@ def difference(want, got):
     return ''
 
 
+def tile(a, path, case, tmp):
+    """(number of regions, path of the tiled model)"""
+    out = tmp + '/tiled.onnx'
+    command = [a.tool, path, '-o', out, '--json', '--emit', 'engine', '--force', '--target', 'cpu-generic', '--l2', a.emit_engine]
+    for name, shape in case.get('shapes', {}).items():
+        command += ['--shape', f'{name}={",".join(map(str, shape))}']
+    said = subprocess.run(command, capture_output=True, text=True, timeout=a.limit, check=True)
+    return len(json.loads(said.stdout)['regions']), out
+
+
 def compare(a, path, case, tmp):
     """(verdict, text)"""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = a.threads
+    options.add_session_config_entry('session.x64quantprecision', '1')  # no saturation of 16 bits in products of 8
+    options.add_session_config_entry('session.disable_quant_qdq', '1')  # DequantizeLinear and QuantizeLinear as they stand
     try:
         session = ort.InferenceSession(path, options, providers=['CPUExecutionProvider'])
         feeds = make_inputs(session, case, a.seed)
         want = session.run(None, feeds)
     except Exception as e:
         return 'skip', 'ONNX Runtime: ' + str(e).splitlines()[0][:90]
+    if a.emit_engine:
+        try:
+            regions, path = tile(a, path, case, tmp)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as e:
+            return 'fail', 'tiling: ' + (str(e.stderr).strip().splitlines() or [str(e)])[-1][:200]
+        if not regions:
+            return 'skip', 'nothing to tile'
     command = [a.tool, 'run', path, '--json', '--threads', str(a.threads), '--output-dir', tmp + '/out']
     command += ['--reference'] if a.reference else []
     for k, (name, value) in enumerate(feeds.items()):
@@ -99,6 +120,7 @@ def main():
     p.add_argument('--limit', type=float, default=300)
     p.add_argument('--seed', type=int, default=0)
     p.add_argument('--reference', action='store_true')
+    p.add_argument('--emit-engine', metavar='SIZE')
     p.add_argument('files', nargs='*')
     a = p.parse_args()
     cases = [({}, f, os.path.basename(f)) for f in a.files]

@@ -1,13 +1,16 @@
-/* Fused steps, layouts, windows and the memory plan against reference kernels, on random graphs; shapes that bodies state wrongly. */
+/* Fused steps, layouts, windows and the memory plan against reference kernels, on random graphs;
+ * shapes that bodies state wrongly. */
 #include "engine_graphs.h"
 
 /* ---- random graphs ---- */
 
-static void check_outputs(const graph *g, const graph_run *want, const graph_run *got, const char *what, unsigned seed)
+static void check_outputs(const graph *g, const graph_run *want, const graph_run *got,
+                          const char *what, unsigned seed)
 {
     for (int k = 0; k < g->outputs; k++) {
         double e = graph_error(&want->out[k], &got->out[k]);
-        if (!(e <= GRAPH_NMSE)) fail_msg("seed %u, %s: output %d has error %.2e\n%s", seed, what, k, e, g->text);
+        if (!(e <= GRAPH_NMSE))
+            fail_msg("seed %u, %s: output %d has error %.2e\n%s", seed, what, k, e, g->text);
     }
 }
 
@@ -16,9 +19,11 @@ static void check_peak(const graph *g, const graph_run *r, unsigned seed)
 {
     ot_session_figures f;
     ot_session_figures_get(r->s, &f);
-    if (f.n_mispredicted) fail_msg("seed %u: %u values are not as planned\n%s", seed, f.n_mispredicted, g->text);
+    if (f.n_mispredicted)
+        fail_msg("seed %u: %u values are not as planned\n%s", seed, f.n_mispredicted, g->text);
     if (g->plain && f.peak != f.planned_peak)
-        fail_msg("seed %u: peak %lld, planned %lld\n%s", seed, (long long)f.peak, (long long)f.planned_peak, g->text);
+        fail_msg("seed %u: peak %lld, planned %lld\n%s", seed, (long long)f.peak,
+                 (long long)f.planned_peak, g->text);
 }
 
 static void check_seed(unsigned seed)
@@ -31,17 +36,20 @@ static void check_seed(unsigned seed)
     assert_non_null(x);
     graph_input(&g, x, seed);
     bool cond = seed % 2;
-    if (graph_open(&ref, text_model(g.text, &ref.d), (ot_session_options){.reference = true}) != OT_OK ||
+    if (graph_open(&ref, text_model(g.text, &ref.d), (ot_session_options){.reference = true}) !=
+            OT_OK ||
         graph_execute(&ref, &g, x, cond, false) != OT_OK)
         fail_msg("seed %u: reference: %s\n%s", seed, ref.d.message, g.text);
     for (uint32_t k = 0; k < 2; k++) {
         graph_run fast = {.m = NULL};
         ot_session_options o = {.threads = k ? 3 : 1, .poison = (seed + k) % 2};
         snprintf(what, sizeof what, "%u threads%s", o.threads, o.poison ? ", poisoned" : "");
-        if (graph_open(&fast, text_model(g.text, &fast.d), o) != OT_OK) fail_msg("seed %u, %s: %s\n%s", seed, what, fast.d.message, g.text);
+        if (graph_open(&fast, text_model(g.text, &fast.d), o) != OT_OK)
+            fail_msg("seed %u, %s: %s\n%s", seed, what, fast.d.message, g.text);
         for (int again = 0; again < 2; again++) {
             bool places = again == 0;
-            if (graph_execute(&fast, &g, x, cond, places) != OT_OK) fail_msg("seed %u, %s: %s\n%s", seed, what, fast.d.message, g.text);
+            if (graph_execute(&fast, &g, x, cond, places) != OT_OK)
+                fail_msg("seed %u, %s: %s\n%s", seed, what, fast.d.message, g.text);
             check_outputs(&g, &ref, &fast, what, seed);
             if (places) check_peak(&g, &fast, seed);
             graph_drop_outputs(&fast);
@@ -73,7 +81,8 @@ static void check_refused(const char *text, ot_nd *in, const char *says)
         ot_status st = b.status == OT_OK ? ot_session_run(b.s, in, out, &b.d) : b.status;
         if (!reference) {
             assert_int_equal(st, OT_E_INPUT);
-            if (!strstr(b.d.message, says) || strchr(b.d.message, '\n')) fail_msg("%s", b.d.message);
+            if (!strstr(b.d.message, says) || strchr(b.d.message, '\n'))
+                fail_msg("%s", b.d.message);
         }
         close_bench(&b);
     }
@@ -84,13 +93,17 @@ static void bodies_that_state_other_shapes(void **state)
 {
     (void)state;
     static const char carried[] =
-        "  input %x : float32[?,?]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph b {\n"
+        "  input %x : float32[?,?]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph "
+        "b {\n"
         "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n"
-        "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,4] = Abs(%d)\n    %again : bool[] = Identity(%go)\n"
+        "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,4] = Abs(%d)\n    %again : "
+        "bool[] = Identity(%go)\n"
         "    output %again\n    output %e\n  }} \"loop\"\n  output %y";
     float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     ot_nd wide = F32S(x, 1, 8), right = F32S(x, 1, 4), out = {0}, narrow = F32S(x, 1, 1);
-    check_refused(carried, &wide, "node 'loop' (Loop): its body states that input 2 is float32 [1,4], but it is given float32 [1,8]");
+    check_refused(carried, &wide,
+                  "node 'loop' (Loop): its body states that input 2 is float32 [1,4], but it is "
+                  "given float32 [1,8]");
     check_refused(carried, &narrow, "node 'loop' (Loop)");
     bench b;
     open_text(&b, carried);
@@ -101,9 +114,11 @@ static void bodies_that_state_other_shapes(void **state)
     run_ok(&b, &right, &out); /* a run that failed does no harm to the next */
     close_bench(&b);
     static const char grows[] =
-        "  input %x : float32[1,4]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph b {\n"
+        "  input %x : float32[1,4]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph "
+        "b {\n"
         "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n"
-        "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,?] = Concat(%d, %d) {axis=1}\n    %again : bool[] = Identity(%go)\n"
+        "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,?] = Concat(%d, %d) "
+        "{axis=1}\n    %again : bool[] = Identity(%go)\n"
         "    output %again\n    output %e\n  }} \"loop\"\n  output %y";
     check_refused(grows, &right, "is given float32 [1,8]");
 }
@@ -113,12 +128,17 @@ static void outer_values_of_other_shapes(void **state)
 {
     (void)state;
     static const char nested[] =
-        "  input %x : float32[?,?]\n  input %p : bool[]\n  init %n : int64[] = [1]\n  %y = Loop(%n, _, %x) {body=graph b {\n"
-        "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n    outer %p : bool[]\n"
+        "  input %x : float32[?,?]\n  input %p : bool[]\n  init %n : int64[] = [1]\n  %y = "
+        "Loop(%n, _, %x) {body=graph b {\n"
+        "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n    outer %p "
+        ": bool[]\n"
         "    %e : float32[1,?] = If(%p) {then_branch=graph t {\n      outer %a : float32[1,4]\n"
-        "      %c = Sigmoid(%a)\n      %d : float32[1,4] = Mul(%c, %a)\n      output %d\n    }, else_branch=graph f {\n"
-        "      outer %a : float32[1,4]\n      %g : float32[1,4] = Neg(%a)\n      output %g\n    }}\n"
-        "    %again : bool[] = Identity(%go)\n    output %again\n    output %e\n  }} \"loop\"\n  output %y";
+        "      %c = Sigmoid(%a)\n      %d : float32[1,4] = Mul(%c, %a)\n      output %d\n    }, "
+        "else_branch=graph f {\n"
+        "      outer %a : float32[1,4]\n      %g : float32[1,4] = Neg(%a)\n      output %g\n    "
+        "}}\n"
+        "    %again : bool[] = Identity(%go)\n    output %again\n    output %e\n  }} \"loop\"\n  "
+        "output %y";
     float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     bool yes = true;
     ot_nd in[2] = {F32S(x, 1, 2), over(OT_BOOL, &yes, 0, NULL)};
@@ -129,11 +149,45 @@ static void outer_values_of_other_shapes(void **state)
 static void nodes_that_make_other_shapes(void **state)
 {
     (void)state;
-    static const char text[] = "  input %x : float32[4]\n  %n = NonZero(%x)\n  %m : float32[1,4] = Cast(%n) {to=1}\n"
-                               "  %c = Sigmoid(%m)\n  %y = Mul(%c, %m)\n  output %y";
+    static const char text[] =
+        "  input %x : float32[4]\n  %n = NonZero(%x)\n  %m : float32[1,4] = Cast(%n) {to=1}\n"
+        "  %c = Sigmoid(%m)\n  %y = Mul(%c, %m)\n  output %y";
     float x[] = {0, 5, 0, 7};
     ot_nd in = F32S(x, 4);
     check_refused(text, &in, "which the model's shapes contradict: float32 [1,4]");
+}
+
+/* A window looks at memory that is its source's: that stays while the window is read, also on the
+ * heap. */
+static void windows_of_values_on_the_heap(void **state)
+{
+    (void)state;
+    static const char text[] = "  input %x : float32[1,2,6]\n  input %p : bool[]\n  init %s : "
+                               "int64[1] = [2]\n  init %e : int64[1] = [5]\n"
+                               "  init %ax : int64[1] = [2]\n  %h : float32[1,2,6] = If(%p) "
+                               "{then_branch=graph t {\n    outer %x : float32[1,2,6]\n"
+                               "    %t0 : float32[1,2,6] = Neg(%x)\n    output %t0\n  }, "
+                               "else_branch=graph f {\n    outer %x : float32[1,2,6]\n"
+                               "    %f0 : float32[1,2,6] = Abs(%x)\n    output %f0\n  }}\n"
+                               "  %w = Slice(%h, %s, %e, %ax)\n  %a = Relu(%w)\n  %b = Softmax(%x) "
+                               "{axis=2}\n  %c = Slice(%b, %s, %e, %ax)\n"
+                               "  %d = Mul(%c, %a)\n  %y = Sub(%d, %w)\n  output %a\n  output %y";
+    float x[12] = {0, 0, 0, -1, -2, 0, 0, 0, 3, -4, 0, 0};
+    bool yes = true;
+    bench b;
+    ot_nd in[2] = {F32S(x, 1, 2, 6), over(OT_BOOL, &yes, 0, NULL)}, out[2] = {{0}};
+    open_text(&b, text);
+    run_ok(&b, in, out);
+    CHECK_FLOATS(&out[0], 0, 1, 2, 0, 4, 0);
+    const float *y = out[1].data;
+    assert_true(y[0] == 0 && y[3] == 3 && y[1] < -0.5f && y[1] > -1 && y[4] < -3.5f);
+    const ot_prog *top = b.s->top;
+    for (uint32_t k = 0; k < top->n_steps; k++) {
+        const ot_step *step = &top->steps[k];
+        if (step->plan && step->is_view)
+            assert_true(top->at[step->in_ids[0]]->last >= step->out_slots[0]->last);
+    }
+    close_bench(&b);
 }
 
 int main(void)
@@ -143,6 +197,7 @@ int main(void)
         cmocka_unit_test(bodies_that_state_other_shapes),
         cmocka_unit_test(outer_values_of_other_shapes),
         cmocka_unit_test(nodes_that_make_other_shapes),
+        cmocka_unit_test(windows_of_values_on_the_heap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
