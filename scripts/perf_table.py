@@ -198,7 +198,7 @@ def error_of(expected, folder):
 
 # ---- one row ----
 
-def measure(a, path, threads, env_target, tmp):
+def measure(a, path, threads, target, tmp):
     """All facts of a network with so many threads."""
     import numpy as np
     import onnx
@@ -210,7 +210,7 @@ def measure(a, path, threads, env_target, tmp):
     np.savez(tmp + '/feeds.npz', **feeds)
     tiled = tmp + '/tiled.onnx'
     j = subprocess.run([a.tool, path, '-o', tiled, '--emit', 'engine', '--goal', 'time', '--threads', str(threads), '--json',
-                        '--target', env_target], capture_output=True, text=True, check=True)
+                        '--target', target], capture_output=True, text=True, check=True)
     facts['regions'] = len(json.loads(j.stdout)['regions'])
     sides = {'ort': Side(sys.executable, runtime='ort', model=path, threads=threads, feeds=tmp + '/feeds.npz')}
     if a.openvino:
@@ -236,8 +236,12 @@ def measure(a, path, threads, env_target, tmp):
 
 # ---- tables ----
 
+def count(threads):
+    return f'{threads} thread{"s" if threads > 1 else ""}'
+
+
 def times_table(rows, m, threads):
-    print(f'\n### {threads} thread{"s" if threads > 1 else ""}: time, ms\n')
+    print(f'\n### {count(threads)}: time, ms\n')
     print('| network | ONNX Runtime | OpenVINO | engine | tiled | regions | best / ONNX Runtime | best / OpenVINO | roof | of roof |')
     print('|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|')
     for name, f in rows.items():
@@ -256,13 +260,13 @@ def times_table(rows, m, threads):
 
 
 def memory_table(rows, threads):
-    print(f'\n### {threads} thread{"s" if threads > 1 else ""}: memory, MB\n')
+    print(f'\n### {count(threads)}: memory, MB\n')
     print('| network | rise: ONNX Runtime | OpenVINO | engine | tiled | planned: engine | tiled | '
           'all: ONNX Runtime | OpenVINO | engine | tiled |')
     print('|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|')
     number = lambda x: f'{x:.0f}' if x >= 10 else f'{x:.1f}'
     for name, f in rows.items():
-        own = [k for k in ('engine', 'tiled')]
+        own = ('engine', 'tiled')
         cells = [number(f[k]['rise_mb']) if k in f else '-' for k in ('ort', 'ov')]
         cells += [number(f[k]['peak_mb'] + f['output_mb']) if k in f else '-' for k in own]
         cells += [number(f[k]['planned_mb']) if k in f else '-' for k in own]
@@ -328,8 +332,9 @@ def main():
                 failed += bool(wrong)
                 print(name, ', '.join(f'{k} {f[k]["ms"]:.1f} ms' for k in ('ort', 'ov', 'engine', 'tiled') if k in f),
                       'DIFFERS' if wrong else '', file=sys.stderr, flush=True)
-            print(f'\n{threads} thread{"s" if threads > 1 else ""}: peak {m["macs"] / 1e9:.1f} G MACs/s, copies {m["bandwidth"] / 1e9:.1f} GB/s; '
-                  + ', '.join({s['version'] for f in rows.values() for s in f.values() if isinstance(s, dict) and 'version' in s}))
+            versions = {s['version'] for f in rows.values() for s in f.values() if isinstance(s, dict) and 'version' in s}
+            print(f'\nIn the run with {count(threads)}: peak {m["macs"] / 1e9:.1f} G MACs/s, copies {m["bandwidth"] / 1e9:.1f} GB/s '
+                  f"(numpy's sgemm; bytes read and written by large copies). {', '.join(sorted(versions))}.")
             if rows:
                 times_table(rows, m, threads)
                 memory_table(rows, threads)
