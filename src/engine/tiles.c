@@ -398,11 +398,13 @@ ot_status lw_write_tiles(lw_pass *l, lw_unit *u)
     ot_tiles *t = u->plan;
     ot_step *step = NULL;
     ot_id *in = OT_NEW_N(l->scratch, ot_id, u->n_in + 1u), *out = OT_NEW_N(l->scratch, ot_id, u->n_out + 1u);
+    uint32_t n_in = 0;
     if (!in || !out) return ot_fail_nomem(l->p->s->d);
     t->n_workers = (uint32_t)ot_min(l->p->threads, t->tasks);
     for (uint32_t k = 0; k < t->n; k++) OT_TRY(hire(l, t, &t->classes[k]));
-    for (uint32_t k = 0; k < u->n_in; k++) OT_TRY(lw_need(l, u->in[k], LW_BIT(LW_PLAIN), LW_PLAIN, &in[k]));
+    for (uint32_t k = 0; k < u->n_in; k++) /* constants live anyway, unless bodies have no use for them */
+        if (!l->v[u->in[k]].slot->is_const) OT_TRY(lw_need(l, u->in[k], LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
     for (uint32_t k = 0; k < u->n_out; k++) OT_TRY(lw_make(l, u->out[k], LW_PLAIN, &out[k]));
-    OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_tiles, t, in, u->n_in, out, u->n_out, &step));
+    OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_tiles, t, in, n_in, out, u->n_out, &step));
     return ot_mul_i64(t->stride, t->n_workers, &step->work) ? OT_OK : ot_fail_nomem(l->p->s->d);
 }
