@@ -87,7 +87,11 @@ expect 0 "$TOOL" run chain.onnx --shape x=4,3 --output-dir four -q
 python "assert load('four/0.npy').shape == (4, 3)"
 
 # ---- what it says ----
-expect 0 "$TOOL" run chain.onnx --input x=x.npy --json --repeat 3 --threads 2
+# element-wise nodes are one step, and nothing lies between
+expect 0 "$TOOL" run chain.onnx --input x=x.npy --json
+python "j = json.load(open('$tmp/out'))
+assert [n['op'] for n in j['nodes']] == ['Relu', 'Shape'] and j['planned_peak_bytes'] == 0, j"
+expect 0 "$TOOL" run chain.onnx --input x=x.npy --json --repeat 3 --threads 2 --reference
 python "j = json.load(open('$tmp/out'))
 assert set(j) == {'ms_min', 'ms_p50', 'ms_p90', 'ms_p99', 'runs', 'peak_bytes', 'planned_peak_bytes', 'weight_bytes', 'resident_bytes', 'threads', 'nodes', 'outputs'}, j
 assert j['runs'] == 3 and j['threads'] == 2 and 0 < j['ms_min'] <= j['ms_p50'] <= j['ms_p90'] <= j['ms_p99'] and j['weight_bytes'] == 12
