@@ -151,6 +151,14 @@ uint32_t ot_map_get(const ot_map *m, const char *key);
 
 #define OT_NONE UINT32_MAX
 
+/* FNV-1a of bytes, as a mark of contents: begin with h = 0, go on with what came before. Not keyed: no table of strangers' names. */
+uint64_t ot_hash_bytes(uint64_t h, const void *data, size_t n);
+
+/* ---- clock.c, random.c ---- */
+
+double ot_now(void); /* seconds of a clock that never goes back */
+uint64_t ot_next_random(uint64_t *state); /* splitmix64: the next of a sequence that `state` begins */
+
 /* ---- debug mask: the only global state. ot_dbg['R'] is set by `-d R`. ---- */
 extern bool ot_dbg[128];
 

@@ -11,7 +11,6 @@
 #include "run_command.h"
 #include "target.h"
 
-double ot_now(void); /* seconds of a clock that never goes back */
 
 /* ---- measure_feed.c: arrays for the inputs of a model ---- */
 

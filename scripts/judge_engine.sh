@@ -17,4 +17,5 @@ trap 'rm -f "$log"' EXIT
 grep -E ' fail | skip ' "$log"
 tail -n 2 "$log"
 grep -q ' ok ' "$log" || exit 1
+tail -n 1 "$log" | grep -qE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' || exit 1 # it came to its end
 ! grep -E ' fail ' "$log" | grep -vqE "^($known) "

@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <time.h>
 
 typedef enum stage { LOAD, TILE, REWRITE, SAVE } stage;
 
@@ -208,23 +207,16 @@ static ot_status after_pass(ot_run *r, size_t k)
     return PASSES[k].run == pass_plan_check ? dump_kernels(r) : OT_OK;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static ot_status run_stage(ot_run *r, stage which)
 {
     for (size_t k = 0; k < N_PASSES; k++) {
         if (PASSES[k].stage != which) continue;
-        double start = now();
+        double start = ot_now();
         char took[32];
         if (r->options.progress)
             fprintf(r->options.progress, "\r\033[Konnx-tile: %s", PASSES[k].name);
         ot_status s = PASSES[k].run(r);
-        double end = now();
+        double end = ot_now();
         if (s == OT_OK) s = after_pass(r, k);
         if (r->options.progress) fputs("\r\033[K", r->options.progress);
         OT_TRY(s);

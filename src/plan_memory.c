@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define INPUT_MAX ((size_t)1 << 30)
@@ -32,18 +31,11 @@ typedef struct work {
     ot_memory_results *r;
 } work;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void log_time(const work *w, const char *what, double since)
 {
     char took[32];
     if (w->run->log)
-        fprintf(w->run->log, "onnx-tile: %-10s %s\n", what, ot_format_seconds(now() - since, took, sizeof took));
+        fprintf(w->run->log, "onnx-tile: %-10s %s\n", what, ot_format_seconds(ot_now() - since, took, sizeof took));
 }
 
 /* ---- reading ---- */
@@ -205,14 +197,14 @@ static ot_status plan_table(work *w, const ot_pack_file *f)
                                .threads = m->threads,
                                .rules = OT_PACK_RULES_ALL};
     int64_t *offsets = OT_NEW_N(f->arena, int64_t, f->problem.n);
-    double start = now();
+    double start = ot_now();
 
     r->plans = OT_NEW(r->arena, ot_scope_plan);
     if (!offsets || !r->plans) return ot_fail_nomem(w->d);
     OT_TRY(ot_pack_table(f, w->path, m->mode, &o, w->d, offsets, r->plans, &r->steps));
     r->n_plans = 1;
     r->n_buffers = f->problem.n;
-    r->seconds = now() - start;
+    r->seconds = ot_now() - start;
     log_time(w, "plan", start);
     if (f->n_windows > 0) {
         const char **warning = OT_NEW(r->arena, const char *);
@@ -229,7 +221,7 @@ static ot_status plan_table(work *w, const ot_pack_file *f)
 static ot_status run_table(work *w)
 {
     ot_pack_file *f = NULL;
-    double start = now();
+    double start = ot_now();
 
     OT_TRY(check_table_options(w));
     OT_TRY(ot_pack_read_csv(w->path, w->input, w->n_input, w->d, &f));
@@ -341,9 +333,9 @@ static ot_status plan_kernel(work *w, ot_kernel *k)
     ot_target t;
     ot_mem_plan *p = NULL;
     OT_TRY(load_target(w, k, &t));
-    double start = now();
+    double start = ot_now();
     OT_TRY(ot_mem_plan_kernel(k, w->path, &t, &w->run->plan, w->d, &p));
-    w->r->seconds = now() - start;
+    w->r->seconds = ot_now() - start;
     log_time(w, "plan", start);
     ot_status s = keep_facts(w, k, p, &t);
     if (s == OT_OK) s = render_kernel(w, k, p);
@@ -354,7 +346,7 @@ static ot_status plan_kernel(work *w, ot_kernel *k)
 static ot_status run_kernel(work *w)
 {
     ot_kernel *k = NULL;
-    double start = now();
+    double start = ot_now();
 
     OT_TRY(ot_kernel_parse(w->path, w->input, w->n_input, w->d, &k));
     log_time(w, "parse", start);
@@ -379,7 +371,7 @@ static ot_status write_outputs(work *w)
     ot_out outs[2];
     size_t n = 0;
     ot_status s = OT_OK;
-    double start = now();
+    double start = ot_now();
 
     for (size_t k = 0; k < 2 && s == OT_OK; k++) {
         if (!paths[k]) continue;
@@ -397,7 +389,7 @@ static ot_status write_outputs(work *w)
 
 static ot_status run_all(work *w)
 {
-    double start = now();
+    double start = ot_now();
     OT_TRY(read_input(w));
     log_time(w, "read", start);
     bool kernel = is_kernel(w);

@@ -118,3 +118,13 @@ uint32_t ot_map_get(const ot_map *m, const char *key)
     const slot *s = find(m->slots, m->cap, hash_of(m, key), key);
     return s->key ? s->value : OT_NONE;
 }
+
+/* ---- contents ---- */
+
+uint64_t ot_hash_bytes(uint64_t h, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    if (h == 0) h = 0xcbf29ce484222325u;
+    for (size_t k = 0; k < n; k++) h = (h ^ p[k]) * 0x100000001b3u;
+    return h;
+}

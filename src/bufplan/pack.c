@@ -14,7 +14,6 @@
 #include "pack_reduce.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #define SEARCH_ITEMS_MAX 4000    /* above, one step of the exact search is too dear */
 #define DEFAULT_STEPS    200000  /* up to 300 items; fewer when a step looks at more of them */
@@ -23,20 +22,13 @@
 #define IMPROVE_STEPS    40      /* for improve before the search starts, which is the better one where it can be used */
 #define WORKERS          4       /* per question; independent of the threads */
 
-double pack_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 bool pack_spend(pack_budget *b, int64_t n)
 {
     int64_t before = b->steps;
     b->steps += n;
     if (b->step_limit && b->steps >= b->step_limit) return false;
     if (b->stop && atomic_load_explicit(b->stop, memory_order_relaxed)) return false;
-    if (b->deadline > 0 && before / 128 != b->steps / 128 && pack_now() > b->deadline) b->timed_out = true;
+    if (b->deadline > 0 && before / 128 != b->steps / 128 && ot_now() > b->deadline) b->timed_out = true;
     return !b->timed_out;
 }
 
@@ -149,7 +141,7 @@ static ot_status ask_all(packer *s, int64_t capacity, uint32_t round, int64_t st
 
 static bool exhausted(packer *s)
 {
-    if (s->deadline > 0 && pack_now() > s->deadline) s->timed_out = true;
+    if (s->deadline > 0 && ot_now() > s->deadline) s->timed_out = true;
     return s->timed_out || s->steps_left <= 0;
 }
 
@@ -287,7 +279,7 @@ static void place_empty(const ot_pack_problem *p, int64_t *offsets, int64_t *hei
 
 ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d, int64_t *offsets, ot_pack_result *r)
 {
-    double start = pack_now();
+    double start = ot_now();
     *r = (ot_pack_result){0};
     OT_TRY(pack_validate(p, d));
     r->lower_bound = ot_pack_lower_bound(p);
@@ -301,6 +293,6 @@ ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d
     ot_arena_free(a);
     r->steps = s.steps;
     r->timed_out = s.timed_out && !r->proved && !(r->found && o->capacity > 0);
-    r->seconds = pack_now() - start;
+    r->seconds = ot_now() - start;
     return st == OT_E_NOMEM ? ot_fail_nomem(d) : st;
 }

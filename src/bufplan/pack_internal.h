@@ -16,7 +16,6 @@ typedef struct pack_budget {
 } pack_budget;
 /* Count n steps; false when the budget is used up (then return what there is). */
 bool pack_spend(pack_budget *b, int64_t n);
-double pack_now(void); /* CLOCK_MONOTONIC seconds */
 
 typedef enum pack_answer { PACK_FOUND, PACK_NONE /* proved */, PACK_LIMIT /* budget used up */ } pack_answer;
 

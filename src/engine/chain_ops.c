@@ -9,6 +9,7 @@
  */
 #include "chain_ops.h"
 #include "chain_math.h"
+#include "chain_loops.h"
 #include "simd.h"
 
 OT_CHAIN_CONTRACT
@@ -16,8 +17,6 @@ OT_CHAIN_CONTRACT
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed" /* floor and the like are calls on machines before SSE4.1 */
 #endif
-
-#define EACH _Pragma("omp simd") for (int64_t i = 0; i < n; i++)
 
 const ot_chain_code_info ot_chain_codes[OT_CH_COUNT] = {
 #define CODE(name, function, operands, types, parameters, work) \
@@ -56,14 +55,6 @@ CM_INLINE float clip(float x, float lo, float hi)
 /* pow(x, 0.5) */
 CM_INLINE float root(float x) { return x == -INFINITY ? INFINITY : sqrtf(x) + 0.0f; }
 CM_INLINE float softsign(float x) { return fabsf(x) == INFINITY ? sign(x) : x / (1.0f + fabsf(x)); }
-
-#define CASE(name, value)                                                                                               \
-    case OT_CH_##name:                                                                                                  \
-        EACH {                                                                                                          \
-            float x = a[i];                                                                                             \
-            to[i] = (value);                                                                                            \
-        }                                                                                                               \
-        break
 
 OT_CLONES void ot_chain_plain(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
                               int64_t n)

@@ -5,19 +5,10 @@
  */
 #include "chain_math.h"
 #include "chain_ops.h"
+#include "chain_loops.h"
 #include "simd.h"
 
 OT_CHAIN_CONTRACT
-
-#define EACH _Pragma("omp simd") for (int64_t i = 0; i < n; i++)
-
-#define CASE(name, value)                                                                                               \
-    case OT_CH_##name:                                                                                                  \
-        EACH {                                                                                                          \
-            float x = a[i];                                                                                             \
-            to[i] = (value);                                                                                            \
-        }                                                                                                               \
-        break
 
 OT_CLONES void ot_chain_smooth(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
                                int64_t n)

@@ -9,14 +9,6 @@
 
 #include "engine_trace.h"
 
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- operands ---- */
 
@@ -137,7 +129,7 @@ void ot_prog_clear(ot_prog *p)
 
 static void record(const ot_prog *p, ot_node_time *times, uint32_t k, double start)
 {
-    double end = now();
+    double end = ot_now();
     times[k].seconds += end - start;
     if (p->s->trace) ot_trace_add(p->s->trace, p->worker, times[k].name, times[k].op, p->tile, start, end);
 }
@@ -146,7 +138,7 @@ ot_status ot_prog_run(ot_prog *p, ot_node_time *times)
 {
     for (uint32_t k = 0; k < p->n_steps; k++) {
         ot_step *step = &p->steps[k];
-        double start = times ? now() : 0;
+        double start = times ? ot_now() : 0;
         ot_status st = ot_step_run(p, step);
         if (st != OT_OK) {
             ot_prog_clear(p);

@@ -17,7 +17,7 @@
 ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan, const ot_id *in, uint32_t n_in, const ot_id *out,
                   uint32_t n_out, ot_step **step)
 {
-    ot_step x = {.node = node, .run = run, .plan = plan, .n_in = n_in, .n_out = n_out, .in_place = OT_NONE, .work_at = -1};
+    ot_step x = {.node = node, .run = run, .is_fused = true, .plan = plan, .n_in = n_in, .n_out = n_out, .in_place = OT_NONE, .work_at = -1};
     x.in_ids = ot_memdup(l->a, in, n_in * sizeof *in);
     x.out_ids = ot_memdup(l->a, out, n_out * sizeof *out);
     x.in = OT_NEW_N(l->a, const ot_nd *, n_in + 1u);
@@ -28,7 +28,7 @@ ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void 
     for (uint32_t k = 0; k < n_in; k++) {
         if (in[k] == OT_NONE) continue;
         x.in[k] = &l->ids[in[k]]->nd;
-        l->ids[in[k]]->is_exact = plan || l->ids[in[k]]->is_exact;
+        l->ids[in[k]]->is_exact = true;
     }
     for (uint32_t k = 0; k < n_out; k++) {
         if (out[k] == OT_NONE) continue;
@@ -58,12 +58,6 @@ ot_status lw_make(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
 }
 
 /* ---- relayout ---- */
-
-typedef struct relayout_plan {
-    int unused;
-} relayout_plan;
-
-static const relayout_plan relayout_any;
 
 static ot_status run_relayout(ot_call *c)
 {
@@ -176,7 +170,7 @@ ot_status lw_need(lw_pass *l, ot_id v, unsigned accept, lw_layout otherwise, ot_
     }
     OT_TRY(lw_make(l, v, otherwise, id));
     const ot_node *node = w->maker == OT_NONE ? l->p->steps[0].node : l->units[w->maker].nodes[0];
-    return lw_push(l, node, run_relayout, &relayout_any, &from, 1, id, 1, NULL);
+    return lw_push(l, node, run_relayout, NULL, &from, 1, id, 1, NULL);
 }
 
 ot_status lw_finish(lw_pass *l, ot_id v)

@@ -190,14 +190,6 @@ ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, 
 
 /* ---- packed weights ---- */
 
-uint64_t ot_hash_bytes(uint64_t h, const void *data, size_t n)
-{
-    const unsigned char *p = data;
-    if (h == 0) h = 0xcbf29ce484222325u;
-    for (size_t k = 0; k < n; k++) h = (h ^ p[k]) * 0x100000001b3u;
-    return h;
-}
-
 void *ot_packed_find(const ot_session *s, const void *source, uint64_t form)
 {
     for (const ot_packed *k = s->packed; k; k = k->next)

@@ -154,6 +154,5 @@ typedef struct ot_packed {
 void *ot_packed_find(const ot_session *s, const void *source, uint64_t form);
 /* Keep data (owned from now on, also when this fails). */
 ot_status ot_packed_keep(ot_session *s, const void *source, uint64_t form, void *data, void (*free)(void *)) OT_MUST_USE;
-uint64_t ot_hash_bytes(uint64_t h, const void *data, size_t n); /* FNV-1a; begin with 0 */
 
 #endif

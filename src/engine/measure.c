@@ -10,14 +10,6 @@
 
 #include "session.h"
 
-#include <time.h>
-
-double ot_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- opening ---- */
 

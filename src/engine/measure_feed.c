@@ -85,14 +85,6 @@ static ot_status read_given(const work *w)
 
 /* ---- made up ---- */
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t x = (*state += 0x9E3779B97F4A7C15u);
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
-
 /* Floats from 0 to below 1; integers 0 or 1, which most index inputs accept; booleans true. */
 static void fill_random(ot_nd *a, uint64_t state)
 {
@@ -100,7 +92,7 @@ static void fill_random(ot_nd *a, uint64_t state)
     size_t size = ot_dtype_bytes(a->dtype);
     if (!ot_nd_elems(a, &n)) return;
     for (int64_t k = 0; k < n; k++) {
-        uint64_t bits = next_random(&state);
+        uint64_t bits = ot_next_random(&state);
         uint64_t one = bits & 1;
         float f = (float)(bits >> 40) * 0x1p-24f;
         double d = (double)(bits >> 11) * 0x1p-53;

@@ -209,7 +209,7 @@ static void keep_viewed(ot_prog *p)
 {
     for (uint32_t k = p->n_steps; k-- > 0;) {
         const ot_step *step = &p->steps[k];
-        if (step->plan && step->is_view && step->out_slots[0]->last > p->at[step->in_ids[0]]->last)
+        if (step->is_fused && step->is_view && step->out_slots[0]->last > p->at[step->in_ids[0]]->last)
             read_at(p, step->in_ids[0], step->out_slots[0]->last);
     }
 }

@@ -97,7 +97,8 @@ typedef struct ot_step {
     const ot_node *node; /* of a fused step: the one it is named after */
     ot_kernel_fn run;
     ot_kernel_state state;
-    const void *plan;    /* of a fused step */
+    bool is_fused;       /* made by lowering (lower.h): its outputs are as `fore` says */
+    const void *plan;    /* what the kernel of a fused step wants to know; may be NULL */
     int64_t work;        /* bytes of scratch that are planned */
     int64_t work_at;     /* their offset; -1: from the heap */
     uint32_t n_in, n_out;

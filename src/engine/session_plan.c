@@ -85,7 +85,7 @@ static bool size_of(const ot_prog *p, const ot_step *step, uint32_t k, int64_t *
 {
     ot_slot *slot = step->out_slots[k];
     ot_id id = step->out_ids[k];
-    if (step->plan) return ot_nd_span(&slot->fore, bytes) && *bytes > 0;
+    if (step->is_fused) return ot_nd_span(&slot->fore, bytes) && *bytes > 0;
     const ot_value *x = &p->g->values[id];
     if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_RANK_MAX) return false;
     if (!ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, bytes) || *bytes == 0) return false;
@@ -97,16 +97,16 @@ static void add_outputs(plan_work *w, const ot_step *step, uint32_t at)
 {
     const ot_graph *g = w->p->g;
     int64_t bytes;
-    if (step->n_bodies > 0 && !step->plan) return;
+    if (step->n_bodies > 0 && !step->is_fused) return;
     for (uint32_t k = 0; k < step->n_out; k++) {
         ot_slot *slot = step->out_slots[k];
         if (!slot || slot->is_result || slot->is_const) continue;
-        if (step->plan ? step->is_view : k == 0 && is_view(g, step->node) && step->n_in > 0 && step->in_ids[0] != OT_NONE) {
+        if (step->is_fused ? step->is_view : k == 0 && is_view(g, step->node) && step->n_in > 0 && step->in_ids[0] != OT_NONE) {
             add_view(w, step->out_ids[k], step->in_ids[0]);
             continue;
         }
         if (!size_of(w->p, step, k, &bytes)) continue;
-        if (k == 0 && step->plan && takes_place(w, step, at)) {
+        if (k == 0 && step->is_fused && takes_place(w, step, at)) {
             slot->under = w->p->at[step->in_ids[step->in_place]];
             add_view(w, step->out_ids[k], step->in_ids[step->in_place]);
             continue;

@@ -144,8 +144,7 @@ static void print_elem(FILE *f, const ot_tensor *t, size_t size, size_t k)
 
 static uint64_t hash_bytes(const unsigned char *p, size_t n)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t k = 0; k < n; k++) h = (h ^ p[k]) * 0x100000001b3u;
+    uint64_t h = ot_hash_bytes(0, p, n);
     return h ? h : 1; /* 0 means: not known */
 }
 
@@ -222,14 +221,6 @@ static ot_status parse_fill(ot_lexer *lx, ot_dtype t, size_t size, unsigned char
     return OT_OK;
 }
 
-static uint64_t splitmix64(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static ot_status parse_random(ot_lexer *lx, ot_dtype t, size_t size, unsigned char *p, size_t n)
 {
     int64_t seed;
@@ -244,7 +235,7 @@ static ot_status parse_random(ot_lexer *lx, ot_dtype t, size_t size, unsigned ch
     uint64_t state = (uint64_t)seed;
     ot_lit lit = literal_of(t);
     for (size_t k = 0; k < n; k++) {
-        uint64_t z = splitmix64(&state);
+        uint64_t z = ot_next_random(&state);
         if (lit == LIT_FLOAT) store_float(t, p + k * size, (ldexp((double)(z >> 40), -23) - 1.0) * scale);
         else if (t == OT_BOOL) store_int(p + k * size, size, z >> 63);
         else if (size == 1) store_int(p + k * size, size, z >> 56);

@@ -330,7 +330,7 @@ static void limits_end_the_search(void **state)
     random_state = SEED + 5;
     cut_rectangle(&in, LARGE, 200, 4000);
     assert_int_equal(search_with(&in.p, 4000, 0, OT_PACK_RULES_ALL, 50, offsets), PACK_LIMIT);
-    pack_budget b = {.deadline = pack_now() - 1};
+    pack_budget b = {.deadline = ot_now() - 1};
     pack_answer answer;
     assert_int_equal(pack_search(&in.p, 4000, 0, OT_PACK_RULES_ALL, &b, offsets, &answer), OT_OK);
     assert_int_equal(answer, PACK_LIMIT);
