@@ -43,7 +43,7 @@ SRCS      := $(filter-out $(ENGINE_SRCS),$(SRCS))
 UNIT_SRCS := $(filter-out tests/unit/test_engine%.c tests/unit/test_ref_%.c,$(UNIT_SRCS))
 endif
 OBJS      := $(SRCS:src/%.c=$(BUILD)/obj/%.o)
-GEN_OBJ   := $(BUILD)/obj/gen/onnx.pb-c.o
+GEN_OBJ   := $(BUILD)/obj/gen/onnx.pb-c.o $(BUILD)/obj/gen/page.o $(BUILD)/obj/gen/benefit_xsd.o
 LIB_OBJS  := $(filter-out $(BUILD)/obj/main.o,$(OBJS)) $(GEN_OBJ)
 LIB       := $(BUILD)/libonnxtile.a
 TOOL      := $(BUILD)/onnx-tile
@@ -106,8 +106,31 @@ $(BUILD)/gen/onnx.pb-c.c: $(ONNX_PROTO_DIR)/onnx.proto
 	$(Q)protoc-c -I $(ONNX_PROTO_DIR) --c_out=$(@D) onnx.proto
 $(BUILD)/gen/onnx.pb-c.h: $(BUILD)/gen/onnx.pb-c.c ;
 
+# Style and script of the HTML report as C strings, without the comments that begin a line, and what a
+# Content-Security-Policy calls them.
+$(BUILD)/gen/page.c: src/report/page.css src/report/page.js
+	@echo '  EMBED    $@'
+	@mkdir -p $(@D)
+	$(Q)for x in css js; do \
+	    sed -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d' src/report/page.$$x > $(@D)/page.$$x || exit 1; \
+	    echo "const char ot_page_$$x[] ="; sed 's/[\\"?]/\\&/g; s/.*/    "&\\n"/' $(@D)/page.$$x; echo '    ;'; \
+	    echo "const char ot_page_$${x}_hash[] = \"sha256-$$(sha256sum < $(@D)/page.$$x | cut -c1-64 | tr a-f A-F | \
+	        basenc --base16 -d | basenc --base64)\";"; \
+	done > $@
+
+# The schema of XML reports, by which `compare` checks what it reads.
+$(BUILD)/gen/benefit_xsd.c: reports/benefit.xsd
+	@echo '  EMBED    $@'
+	@mkdir -p $(@D)
+	$(Q){ echo 'const char ot_benefit_xsd[] ='; sed 's/[\\"?]/\\&/g; s/.*/    "&\\n"/' $<; echo '    ;'; } > $@
+
 # Generated code: our warnings are not its business.
-$(GEN_OBJ): $(BUILD)/gen/onnx.pb-c.c $(BUILD)/gen/onnx.pb-c.h
+$(BUILD)/obj/gen/page.o $(BUILD)/obj/gen/benefit_xsd.o: $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
+	@echo '  CC       $<'
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 $(OPT) $(SAN) -w -c $< -o $@
+
+$(BUILD)/obj/gen/onnx.pb-c.o: $(BUILD)/gen/onnx.pb-c.c $(BUILD)/gen/onnx.pb-c.h
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE $(OPT) $(SAN) -w -I$(BUILD)/gen -c $< -o $@
@@ -250,6 +273,7 @@ install: all
 	install -m 644 include/onnx_tile.h '$(D)/include/onnx_tile.h'
 	install -m 644 docs/onnx-tile.1 '$(D)/share/man/man1/onnx-tile.1'
 	install -m 644 reports/target.xsd '$(D)/share/onnx-tile/target.xsd'
+	install -m 644 reports/benefit.xsd '$(D)/share/onnx-tile/benefit.xsd'
 	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$${prefix}/lib'; echo 'includedir=$${prefix}/include'; echo; \
 	   echo 'Name: onnxtile'; echo 'Description: Tiles ONNX models: same results, less memory'; \
 	   echo 'Version: $(VERSION)'; echo 'Requires: libprotobuf-c libxml-2.0'; \
@@ -257,7 +281,7 @@ install: all
 
 uninstall:
 	rm -f '$(D)/bin/onnx-tile' '$(D)/lib/libonnxtile.a' '$(D)/include/onnx_tile.h' '$(D)/share/man/man1/onnx-tile.1' \
-	    '$(D)/share/onnx-tile/target.xsd' '$(D)/lib/pkgconfig/onnxtile.pc'
+	    '$(D)/share/onnx-tile/target.xsd' '$(D)/share/onnx-tile/benefit.xsd' '$(D)/lib/pkgconfig/onnxtile.pc'
 
 clean:
 	rm -rf build demo-out

@@ -83,6 +83,15 @@ bool ot_pool_is_odd(const ot_graph *g, const ot_node *n);
 bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
                       ot_op_tile *t, const char **why);
 
+/* ---- access_sum.c: reductions in parts ---- */
+
+/* How the reductions of pieces of an input are combined to the reduction of all of it. */
+typedef enum ot_sum_kind { OT_SUM_NONE = 0, OT_SUM_ADD, OT_SUM_MEAN, OT_SUM_MAX, OT_SUM_MIN } ot_sum_kind;
+
+/* How n (a reduction or global pool of operand 0) is combined from parts along the axes that it reduces, which are marked in
+ * `reduced`; OT_SUM_NONE: it is not. Requires shapes. */
+ot_sum_kind ot_access_sum(const ot_graph *g, const ot_node *n, bool reduced[OT_RANK_MAX]);
+
 /* ---- adapt.c, adapt_*.c: the node that computes a tile ---- */
 
 /* One cut axis of the node. */

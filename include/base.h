@@ -159,6 +159,18 @@ uint64_t ot_hash_bytes(uint64_t h, const void *data, size_t n);
 double ot_now(void); /* seconds of a clock that never goes back */
 uint64_t ot_next_random(uint64_t *state); /* splitmix64: the next of a sequence that `state` begins */
 
+/* ---- progress.c: a bar on a terminal ---- */
+
+typedef struct ot_progress {
+    FILE *out;         /* a terminal; NULL: nothing is shown */
+    const char *stage; /* the rest is progress.c's: zero at first */
+    double start, shown;
+} ot_progress;
+/* `stage` (static) is done to the fraction `done`. A stage begins when it is first named. Cheap to call often; p NULL: nothing. */
+void ot_progress_at(ot_progress *p, const char *stage, double done);
+/* Wipe the line. */
+void ot_progress_end(ot_progress *p);
+
 /* ---- debug mask: the only global state. ot_dbg['R'] is set by `-d R`. ---- */
 extern bool ot_dbg[128];
 

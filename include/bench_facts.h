@@ -33,6 +33,8 @@ typedef struct ot_bench_facts {
     ot_bench_side side[2];
     ot_bench_region *regions;  /* [n_regions] empty when the tiled model came from a file */
     uint32_t n_regions;
+    const ot_node_time *times; /* [n_times] of the original's last run, borrowed from its session */
+    uint32_t n_times;
     ot_bench_output *outputs;  /* [n_outputs] */
     uint32_t n_outputs;
     bool same;                 /* all outputs */

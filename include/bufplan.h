@@ -276,4 +276,26 @@ typedef struct ot_arena_figures {
  * (counted in n_unknown). Deterministic: bounded by steps. */
 ot_status ot_graph_arena(const struct ot_graph *g, ot_arena_figures *out, uint32_t *n_unknown) OT_MUST_USE;
 
+/* Another course of events than node by node: several nodes in one step, values that lie nowhere, other things that do. */
+typedef struct ot_arena_steps {
+    const uint32_t *step_of;   /* [g->n_nodes] 1 .. n of each live node; a node's inputs are made at its step or before */
+    uint32_t n;
+    const bool *absent;        /* [g->n_values]; NULL: none */
+    const ot_pack_item *extra; /* [n_extra] with lifetimes in steps */
+    uint32_t n_extra;
+} ot_arena_steps;
+
+/* The plan whose height is ot_arena_figures.planned. Step 0 is the caller's, who writes the inputs, the last one too. */
+typedef struct ot_arena_layout {
+    const ot_pack_item *items; /* [n] lifetimes in steps */
+    const ot_id *values;       /* [n] whose they are; OT_NONE of extra ones, which come last */
+    const int64_t *offsets;    /* [n] */
+    uint32_t n, n_steps;
+    int64_t height, lower_bound;
+    bool proved;
+} ot_arena_layout;
+/* Everything in arena a. Requires and fails as ot_graph_arena. */
+ot_status ot_graph_arena_layout(const struct ot_graph *g, const ot_arena_steps *steps, ot_arena *a, ot_arena_layout *out,
+                                uint32_t *n_unknown) OT_MUST_USE;
+
 #endif

@@ -15,6 +15,7 @@ typedef struct ot_calibration {
     ot_target target;     /* figures of `threads` cores together; capacities as they were given */
     double bw_l1;         /* no level of targets: for people */
     FILE *log;            /* a line for each step; NULL: silent */
+    ot_progress *progress; /* NULL: none */
 } ot_calibration;
 
 /* measure_bandwidth.c: bytes read and written per second by `threads` threads that each stream through `bytes` bytes of their

@@ -8,6 +8,7 @@ typedef struct ot_calibrate_request {
     const char *output; /* file, "-" for stdout; NULL: the cache, from where the target `host` takes it */
     uint32_t threads;   /* 0: all cores */
     bool quiet, verbose;
+    ot_progress *progress; /* NULL: none */
 } ot_calibrate_request;
 
 #ifdef OT_ENGINE

@@ -35,7 +35,7 @@ typedef struct ot_nd {
 typedef struct ot_nd_list {
     ot_nd *items; /* [n] */
     size_t n, cap;
-    uint32_t refs;
+    _Atomic uint32_t refs; /* tiles that run at once may share a sequence from outside */
 } ot_nd_list;
 
 bool ot_nd_elems(const ot_nd *a, int64_t *out); /* false on overflow */

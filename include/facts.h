@@ -147,7 +147,7 @@ typedef struct ot_fact_entry {
     const char *id, *title;
     const char *text;            /* when number is OT_ABSENT */
     double number;
-    const char *unit;            /* "bytes", "bytes/s", "ops/s", "seconds", "count" */
+    const char *unit;            /* "bytes", "bytes/s", "ops/s", "seconds", "count", "fraction" */
 } ot_fact_entry;
 
 typedef struct ot_facts {
@@ -180,14 +180,16 @@ typedef struct ot_facts {
 
 /* ---- building ---- */
 
-/* Facts of a planned model, before the graph is rewritten. Requires ORDER, USES, SHAPES; p planned with options.detail.
- * *out is freed with ot_facts_free. */
-ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, const char *model,
+/* Nothing but kind and version; every list empty, every absent figure OT_ABSENT. */
+ot_status ot_facts_new(ot_fact_kind kind, ot_diag *d, ot_facts **out) OT_MUST_USE;
+/* Facts of a planned model, before the graph is rewritten. Requires ORDER, USES, SHAPES; p planned with options.detail; r of the
+ * same plan, which the facts copy from. output: tiled model; NULL: none. *out is freed with ot_facts_free. */
+ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, const ot_results *r,
                              const char *output, ot_fact_kind kind, ot_facts **out) OT_MUST_USE;
 /* Add what bench measured to the facts of its plan: cards of measured figures, regions' and nodes' times. */
 ot_status ot_facts_add_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d) OT_MUST_USE;
-/* Facts of plan-memory: maps and scopes. */
-ot_status ot_facts_from_memory(const ot_memory_results *r, const ot_map_plot *plots, uint32_t n_plots, ot_diag *d, ot_facts **out) OT_MUST_USE;
+/* Facts of plan-memory: maps (r planned with keep_maps) and scopes. */
+ot_status ot_facts_from_memory(const ot_memory_results *r, ot_diag *d, ot_facts **out) OT_MUST_USE;
 void ot_facts_free(ot_facts *f); /* accepts NULL */
 
 /* ---- facts_map.c ---- */

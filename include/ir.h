@@ -180,6 +180,16 @@ typedef struct ot_graph {
     const void *proto;       /* GraphProto or NULL */
 } ot_graph;
 
+/* Metadata for the nodes made here for tiled region `id` ("tile/r<id>/..."): for graph viewers. */
+typedef struct ot_note_entry {
+    const char *key, *value;
+} ot_note_entry;
+typedef struct ot_node_note {
+    uint32_t id;
+    const ot_note_entry *entries; /* [n] */
+    uint32_t n;
+} ot_node_note;
+
 typedef struct ot_model {
     ot_arena *arena;         /* everything that lives as long as the model */
     ot_diag *diag;           /* where failures are described; owned by the caller */
@@ -191,6 +201,8 @@ typedef struct ot_model {
     bool has_external;       /* some tensor is stored in an external file */
     bool pin_inputs;         /* dimensions of graph inputs were bound: a changed graph is written with them fixed */
     size_t weight_bytes;     /* nominal bytes of all initializers of the top graph */
+    const ot_node_note *notes; /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top graph */
+    uint32_t n_notes;
     void *source;            /* import/'s private state (ModelProto, mappings); freed by ot_model_free */
     void (*free_source)(void *source);
 } ot_model;

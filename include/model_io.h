@@ -35,8 +35,10 @@ ot_status ot_import_tensor_file(const char *path, ot_arena *a, ot_diag *d, const
 bool ot_tensor_read(const ot_tensor *t, void *out) OT_MUST_USE;
 
 /* Give back the memory of the contents of a tensor that came from a file, which nobody will read again: the model cannot be written
- * any more. Tensors of an external file and small ones stay. Returns whether it did; t->data is NULL then. */
+ * any more. Of an external file only the pages go; small tensors stay. Returns whether it did; t->data is NULL then. */
 bool ot_tensor_release(ot_tensor *t);
+/* Are the contents of a tensor that came from a file in memory of their own, which ot_tensor_release gives back? */
+bool ot_tensor_is_own(const ot_tensor *t);
 
 /* Write the model. path "-" writes stdout. A regular (or new) file appears whole or not at all:
  * temporary file in the same folder, fsync, rename. What exists and is no regular file is written to.

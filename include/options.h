@@ -13,14 +13,15 @@ typedef enum ot_command {
     OT_CMD_PLAN_MEMORY,
     OT_CMD_RUN,
     OT_CMD_BENCH,
-    OT_CMD_CALIBRATE
+    OT_CMD_CALIBRATE,
+    OT_CMD_COMPARE
 } ot_command;
 
 typedef struct ot_options {
     ot_arena *arena; /* owns the shapes and inputs; freed by ot_options_free */
     ot_command command;
     const char *model;        /* file to read, "-" for stdin; NULL until given */
-    const char *tiled;        /* of bench: the second model; NULL: none */
+    const char *second;       /* of bench: the tiled model, of compare: the later report; NULL: none */
     const char *output;       /* -o; "-" for stdout; NULL for inspect, and for plan-memory when only the summary is wanted */
     const char *target;       /* name or .xml file; NULL for plan-memory: the kernel's own, else host */
     int64_t l2_bytes;         /* 0: the target's own */
@@ -36,6 +37,8 @@ typedef struct ot_options {
     const char *trace;        /* of bench: file; NULL: none */
     const char *output_dir;   /* of run; NULL: none */
     bool reference;           /* of run: reference kernels only */
+    const char **reports;     /* [n_reports] files to write */
+    size_t n_reports, cap_reports;
     const char *svg;          /* of plan-memory: map to write; "-" for stdout; NULL: none */
     const char *dump_dir; /* NULL: none */
     ot_verify_mode verify;

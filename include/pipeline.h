@@ -2,6 +2,7 @@
 #ifndef OT_PIPELINE_H
 #define OT_PIPELINE_H
 
+#include "facts.h"
 #include "plan.h"
 #include "results.h"
 
@@ -22,7 +23,7 @@ typedef struct ot_run_options {
     ot_plan_options plan;
     const char *dump_dir; /* NULL: none */
     FILE *log;            /* time of each pass, one line each; NULL: silent */
-    FILE *progress;       /* name of the running pass on one line that is wiped; NULL: none */
+    ot_progress *progress; /* the running pass; NULL: none */
 } ot_run_options;
 
 typedef struct ot_run {
@@ -34,6 +35,7 @@ typedef struct ot_run {
     ot_model *model;     /* after load */
     ot_plan *plan;       /* after tile */
     ot_results *results; /* after tile */
+    ot_facts *facts;     /* after tile, with options.plan.detail; else NULL */
 } ot_run;
 
 /* Read the model: run->source. Fails as ot_import_file does; .ot files are parsed as text. */

@@ -16,6 +16,7 @@
 #include "target.h"
 
 #define OT_DIMS_MAX 3
+#define OT_AX_SUM (-3) /* as a node's lead axis: a reduction over the cut axis of its input, tile by tile (docs/engine-form.md) */
 
 /* How the tiles are expressed in plain ONNX (DESIGN section 6). */
 typedef enum ot_form {
@@ -44,7 +45,8 @@ typedef struct ot_rnode {
     const uint32_t *out;  /* [n_out] index into region.values, OT_NONE: unused */
     uint32_t lead_out[OT_DIMS_MAX];  /* output whose axis is asked in each dim */
     int8_t lead_axis[OT_DIMS_MAX];   /* that axis, or OT_AX_WHOLE when the node is not cut in this dim (then computed
-                                        whole in every tile) */
+                                        whole in every tile), or OT_AX_SUM: operand 0 is cut along in_axis, each tile
+                                        reduces its piece of that, and the output is combined from these parts */
     const int8_t *in_axis[OT_DIMS_MAX]; /* [n_in] from ot_access_axis; NULL when not cut in the dim */
     double work;          /* bytes of scratch that the runtime's kernel takes for the whole node (column buffers, other layouts) */
 } ot_rnode;
@@ -82,6 +84,12 @@ typedef struct ot_region {
                              cost model counts it */
 } ot_region;
 
+/* Whether a tile of dimension d makes a part of region value v, all of v's extents, that is combined with those of other tiles. */
+static inline bool ot_is_part(const ot_region *r, uint32_t v, uint32_t d)
+{
+    return r->values[v].node != OT_NONE && r->nodes[r->values[v].node].lead_axis[d] == OT_AX_SUM;
+}
+
 /* Windows of one tile along one dimension. All arrays belong to the caller's arena. */
 typedef struct ot_tile_windows {
     ot_win *need;         /* [n_values] hull of what readers in this tile need, plus `piece` for outputs; empty when unused */
@@ -96,6 +104,8 @@ ot_status ot_tile_windows_new(const ot_graph *g, const ot_region *r, ot_arena *a
  * For values not cut in d, windows are left {0,0}. OT_E_INPUT is never returned; false with *why when
  * a window cannot be made (the tiling is then illegal). */
 bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, const char **why);
+/* Part of the work of region node i that falls to the tile with these windows along d. */
+double ot_tile_share(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, const ot_tile_windows *w);
 /* Equal windows for OT_FORM_WINDOW: made[v] of every tile has the same extent for each value; pads are the original ones.
  * Fills w for tile k as above with made = the clamped window. false (with why) when this region has no such form. */
 bool ot_tile_windows_clamped(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, const char **why);
@@ -127,6 +137,33 @@ typedef struct ot_figures {
     double macs;
 } ot_figures;
 
+/* What a node is predicted to cost when it runs whole; seconds. time: compute and memory as they overlap, and overhead. */
+typedef struct ot_node_cost {
+    ot_id node;
+    double compute, memory, overhead, time;
+    double traffic, macs;
+    bool is_fused;        /* the runtime merges it into its producer */
+} ot_node_cost;
+
+/* A tiling of a region's operators that was weighed. Figures as in ot_region. */
+typedef struct ot_candidate {
+    uint32_t n_dims;
+    int8_t axes[OT_DIMS_MAX]; /* of the region's sink */
+    uint32_t tiles[OT_DIMS_MAX];
+    int64_t tile[OT_DIMS_MAX];
+    ot_form form;
+    double time, traffic, mac_ratio;
+    int64_t working_set, peak;
+    bool fits, chosen;
+} ot_candidate;
+
+typedef struct ot_plan_detail {
+    ot_node_cost *nodes;      /* [n_nodes] of the graph's nodes that run, in topological order */
+    uint32_t n_nodes;
+    ot_candidate **candidates; /* [n_regions][n_candidates[k]] the chosen one first */
+    uint32_t *n_candidates;   /* [n_regions] */
+} ot_plan_detail;
+
 typedef struct ot_plan {
     ot_arena *arena;      /* owns everything below; freed by ot_plan_free */
     ot_region *regions;   /* [n_regions] in topological order, disjoint */
@@ -137,6 +174,7 @@ typedef struct ot_plan {
     uint32_t n_refused;
     ot_figures untiled, tiled;
     double compulsory_bytes; /* graph inputs + outputs + weights once */
+    ot_plan_detail *detail;  /* NULL unless asked for */
 } ot_plan;
 
 typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
@@ -148,6 +186,7 @@ typedef struct ot_plan_options {
     bool force;              /* tile every legal region */
     bool engine;             /* write the engine's operators; the target is told by ot_target_set_engine */
     bool tie_break;          /* use GLPK (tests turn it off) */
+    bool detail;             /* fill the plan's detail, for reports */
     uint32_t first_region;   /* number of the first region */
     ot_form force_form;      /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost */
 } ot_plan_options;
@@ -173,6 +212,9 @@ bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char 
 ot_status ot_fold_static(ot_graph *g, const ot_plan *p) OT_MUST_USE;
 /* Whether it could: then reading a value does not keep it alive. */
 bool ot_static_foldable(const ot_graph *g, const ot_node *n);
+
+/* Notes for graph viewers about the regions' nodes: g->model->notes. Call before ot_rewrite, which dissolves what they tell of. */
+ot_status ot_overlay(ot_graph *g, const ot_plan *p) OT_MUST_USE;
 
 /* ---- lp.c, lp_glpk.c: small mixed-integer programs ---- */
 

@@ -14,6 +14,7 @@ typedef struct ot_memory_run {
     const char *output;  /* "-": stdout; NULL: nothing is written */
     const char *svg;     /* same, for the map */
     const char *target;  /* for kernels; NULL: the kernel's own, else host */
+    bool keep_maps;      /* the results hold what the map draws, for reports */
     ot_mem_options plan; /* for tables: capacity, mode, time_limit and threads only */
     FILE *log;           /* time of each step, one line each; NULL: silent */
 } ot_memory_run;
@@ -33,6 +34,8 @@ typedef struct ot_memory_results {
     const char *const *warnings; /* [n_warnings] */
     uint32_t n_warnings;
     double seconds;       /* of planning */
+    ot_map_plot *plots;   /* [n_plots] of the plans, when asked for */
+    uint32_t n_plots;
 } ot_memory_results;
 
 /* Read, plan, check, write. Outputs appear whole or not at all, both or none. Fails: OT_E_INPUT (the file: "path:line: rule"),

@@ -12,6 +12,8 @@ typedef struct ot_result_region {
     uint32_t n_nodes;
     const char *axes[OT_DIMS_MAX]; /* [n_dims] "N", "H"... or "a0", "a1" */
     uint32_t tiles[OT_DIMS_MAX];   /* [n_dims] tiles along each */
+    const char *const *sums;       /* [n_sums] reductions of tiled axes at its end: every tile makes a part */
+    uint32_t n_sums;
     uint32_t n_dims;
     const char *form;
     int64_t working_set, working_set_bound; /* planned arena; most bytes live at once */
@@ -49,6 +51,11 @@ typedef struct ot_results {
     ot_result_refusal *refused; /* [n_refused] */
     uint32_t n_refused;
 } ot_results;
+
+/* A node's name, or that of its first output when it has none; its operator when that has none either. */
+const char *ot_fact_label(const ot_graph *g, const ot_node *n);
+/* "N", "C", "H", "W" for rank 4, with "D" for rank 5, else "a0", "a1"...; static. */
+const char *ot_axis_name(int32_t rank, int axis);
 
 /* Copy the facts of a plan, before the graph is rewritten. Requires ORDER. *out is freed with
  * ot_results_free. */

@@ -23,6 +23,7 @@ typedef struct ot_run_request {
     const char *output_dir;         /* NULL: results are not written */
     uint32_t repeat;                /* 0: once */
     uint32_t threads;               /* 0: one */
+    ot_progress *progress; /* of repeated runs; NULL: none */
     bool reference;                 /* reference kernels only */
     bool json, quiet, verbose;      /* what is printed on stdout; verbose: each node's time, too */
 } ot_run_request;

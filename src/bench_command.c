@@ -11,6 +11,7 @@
 
 #include "bench_facts.h"
 #include "engine_trace.h"
+#include "facts.h"
 #include "export/out_file.h"
 
 #include <errno.h>
@@ -202,8 +203,19 @@ static bool enough(const work *w, uint32_t rounds, double since)
 static ot_status warm_up(work *w)
 {
     for (uint32_t k = 0; k < WARM_UPS; k++)
-        for (int j = 0; j < SIDES; j++) OT_TRY(run_side(w, j, false));
+        for (int j = 0; j < SIDES; j++) {
+            ot_progress_at(w->r->tile.progress, "warm-up", (double)(k * SIDES + j) / (WARM_UPS * SIDES));
+            OT_TRY(run_side(w, j, false));
+        }
     return OT_OK;
+}
+
+/* Of the rounds: those that are done, or of the time that they may take. */
+static double part_done(const work *w, uint32_t rounds, double since)
+{
+    if (w->r->repeat) return (double)rounds / w->r->repeat;
+    double time = (ot_now() - since) / ROUNDS_S, least = (double)rounds / ROUNDS_LEAST;
+    return time < least ? time : least;
 }
 
 static ot_status run_rounds(work *w)
@@ -211,7 +223,10 @@ static ot_status run_rounds(work *w)
     uint32_t rounds = 0;
     double start = ot_now();
     for (; !enough(w, rounds, start); rounds++)
-        for (int j = 0; j < SIDES; j++) OT_TRY(run_side(w, j, true));
+        for (int j = 0; j < SIDES; j++) {
+            ot_progress_at(w->r->tile.progress, "bench", part_done(w, rounds, start));
+            OT_TRY(run_side(w, j, true));
+        }
     w->facts.runs = rounds;
     return OT_OK;
 }
@@ -276,6 +291,7 @@ static ot_status gather(work *w)
     w->facts.target = ot_strdup(w->a, t.name);
     w->facts.threads = threads_of(w);
     w->facts.resident = ot_resident_peak();
+    w->facts.times = ot_session_times(w->side[ORIGINAL].x.s, &w->facts.n_times);
     OT_TRY(region_error(w));
     return compare_outputs(w);
 }
@@ -317,6 +333,25 @@ static ot_status write_trace(work *w)
     return s;
 }
 
+/* ---- reports ---- */
+
+/* On the facts of the plan; of a tiled model from a file there are none but what was measured. */
+static ot_status write_reports(work *w)
+{
+    ot_run *t = &w->side[TILED].run;
+    if (w->r->n_reports == 0) return OT_OK;
+    if (!t->facts) {
+        OT_TRY(ot_facts_new(OT_FACTS_BENCH, w->d, &t->facts));
+        t->facts->model = w->facts.model;
+        t->facts->output = w->facts.tiled;
+        t->facts->target = w->facts.target;
+    }
+    t->facts->kind = OT_FACTS_BENCH;
+    OT_TRY(ot_facts_add_bench(t->facts, &w->facts, w->d));
+    for (size_t k = 0; k < w->r->n_reports; k++) OT_TRY(ot_report_write(t->facts, w->r->reports[k], w->d));
+    return OT_OK;
+}
+
 /* ---- the command ---- */
 
 static ot_status say(const work *w)
@@ -351,8 +386,10 @@ static ot_status bench(work *w)
     OT_TRY(warm_up(w));
     OT_TRY(list_regions(w));
     OT_TRY(run_rounds(w));
+    ot_progress_end(w->r->tile.progress);
     OT_TRY(gather(w));
     if (w->r->trace) OT_TRY(write_trace(w));
+    OT_TRY(write_reports(w));
     OT_TRY(say(w));
     return check_same(w);
 }
@@ -362,6 +399,7 @@ ot_status ot_bench_command(const ot_bench_request *r, ot_diag *d)
     work w = {.r = r, .d = d, .a = ot_arena_new()};
     for (int k = 0; k < SIDES; k++) w.side[k].cache.references_fd = w.side[k].cache.misses_fd = -1;
     ot_status s = w.a ? bench(&w) : ot_fail_nomem(d);
+    ot_progress_end(r->tile.progress);
     for (int k = 0; k < SIDES; k++) {
         ot_measured_close(&w.side[k].x);
         ot_feed_release(&w.side[k].feed);

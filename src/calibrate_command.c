@@ -114,11 +114,12 @@ static ot_status describe(ot_calibration *c, uint32_t threads, ot_diag *d)
 ot_status ot_calibrate_command(const ot_calibrate_request *r, ot_diag *d)
 {
     char path[4096];
-    ot_calibration c = {.log = r->verbose ? stderr : NULL};
+    ot_calibration c = {.log = r->verbose ? stderr : NULL, .progress = r->progress};
     OT_TRY(choose_path(r, path, sizeof path, d));
     OT_TRY(describe(&c, r->threads, d));
-    if (!r->quiet && !r->verbose && isatty(STDERR_FILENO)) fputs("onnx-tile: measuring for about half a minute...\n", stderr);
-    OT_TRY(ot_calibrate(&c, d));
+    ot_status s = ot_calibrate(&c, d);
+    ot_progress_end(c.progress);
+    OT_TRY(s);
     if (!r->output) OT_TRY(make_folders(path, d));
     OT_TRY(save(&c.target, path, d));
     if (r->quiet) return OT_OK;

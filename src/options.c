@@ -12,6 +12,8 @@
  */
 #include "options.h"
 
+#include "facts.h"
+
 #include <ctype.h>
 #include <errno.h>
 
@@ -20,7 +22,6 @@
 #define COUNT_MAX    4096
 
 #define NEED_ENGINE  "the native engine"
-#define NEED_REPORT  "the report writers"
 
 /* What `run`, `bench` and `calibrate` need: nothing, in a build that has the engine. */
 #ifdef OT_ENGINE
@@ -43,6 +44,7 @@ static const struct {
     {"run", OT_CMD_RUN, RUN_NEEDS, "run MODEL [options]", "run a model natively"},
     {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model and its tiled form side by side"},
     {"calibrate", OT_CMD_CALIBRATE, RUN_NEEDS, "calibrate [-o T.xml]", "measure this machine"},
+    {"compare", OT_CMD_COMPARE, NULL, "compare A.xml B.xml -o OUT.html", "what changed between two reports"},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)
 
@@ -69,8 +71,8 @@ typedef enum option_kind {
     INPUT,
     SEED,
     VERIFY,   /* nothing, or "all" attached */
-    LETTERS,
-    LATER /* needs `dflt`, a part this build does not have */
+    REPORT,
+    LETTERS
 } option_kind;
 
 /* Commands that take an option, a bit each. */
@@ -81,10 +83,12 @@ enum {
     RUN = 1 << OT_CMD_RUN,
     BENCH = 1 << OT_CMD_BENCH,
     CALIBRATE = 1 << OT_CMD_CALIBRATE,
+    COMPARE = 1 << OT_CMD_COMPARE,
     PLANNERS = MODELS | MEMORY,
     TILERS = MODELS | BENCH,
     RUNNERS = RUN | BENCH,
-    EVERY = PLANNERS | RUNNERS | CALIBRATE
+    WORKERS = PLANNERS | RUNNERS | CALIBRATE,
+    EVERY = WORKERS | COMPARE
 };
 
 typedef struct option {
@@ -100,14 +104,15 @@ typedef struct option {
 
 #define AT(member) offsetof(ot_options, member)
 static const option OPTIONS[] = {
-    {"output", 'o', "OUT", TEXT, NULL, AT(output), PLANNERS | CALIBRATE,
+    {"output", 'o', "OUT", TEXT, NULL, AT(output), PLANNERS | CALIBRATE | COMPARE,
      "file to write; - is stdout, .ot writes the text form"},
     {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), PLANNERS | BENCH,
      "machine to plan for; a kernel that names one has that"},
     {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, "list the targets and exit"},
-    {"threads", 0, "N", COUNT, NULL, AT(threads), EVERY,
+    {"threads", 0, "N", COUNT, NULL, AT(threads), WORKERS,
      "workers that share a node (the target's own count when not given), a search or a run (1)"},
-    {"json", 0, NULL, FLAG, NULL, AT(json), EVERY & ~(unsigned)CALIBRATE, "results as JSON on stdout"},
+    {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS, "results as JSON on stdout"},
+    {"report", 0, "F.html|.xml|.json|.csv", REPORT, NULL, 0, PLANNERS | BENCH, "write a report of what was found; repeatable"},
     {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS,
      "dump passes to stderr (letters of " DUMP_LETTERS ")"},
     {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, "print no table"},
@@ -128,7 +133,6 @@ static const option OPTIONS[] = {
      "operators to write: standard ONNX, or the engine's own (bench: engine)"},
     {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS,
      "tile every legal region, even at a predicted loss"},
-    {"report", 0, "F.html|F.xml", LATER, NEED_REPORT, 0, MODELS, "write a report"},
     {"verify", 0, NULL, VERIFY, NULL, AT(verify), OPTIMISE,
      "run original and result, compare the outputs; --verify=all: inner values, too"},
     {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), MODELS,
@@ -297,6 +301,14 @@ static ot_status parse_verify(ot_diag *d, const option *o, const char *text, ot_
     return OT_OK;
 }
 
+static ot_status parse_report(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    if (!ot_report_is_known(text)) return bad_value(d, o, text, "must end in .html, .xml, .json or .csv");
+    for (size_t k = 0; k < out->n_reports; k++)
+        if (strcmp(out->reports[k], text) == 0) return bad_value(d, o, text, "is given twice");
+    return OT_PUSH(out->arena, out->reports, out->n_reports, out->cap_reports, text) ? OT_OK : ot_fail_nomem(d);
+}
+
 /* `text` is NULL exactly for options without a value. */
 static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_options *out)
 {
@@ -334,6 +346,7 @@ static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_op
     case LETTERS: return parse_letters(d, o, text);
     case VERIFY: return parse_verify(d, o, text, at);
     case INPUT: return parse_input(d, o, text, out);
+    case REPORT: return parse_report(d, o, text, out);
     case SEED:
         if (!parse_count(text, INT64_MAX / 16, &n)) return bad_value(d, o, text, "must be a number from 0 to 576460752303423487");
         *(uint64_t *)at = (uint64_t)n;
@@ -342,11 +355,6 @@ static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_op
         if (strcmp(text, "onnx") != 0 && strcmp(text, "engine") != 0) return bad_value(d, o, text, "must be onnx or engine");
         *(bool *)at = *text == 'e';
         return OT_OK;
-    case LATER: {
-        char name[32];
-        snprintf(name, sizeof name, "--%s", o->name);
-        return fail_needs(d, name, o->dflt);
-    }
     }
     return OT_OK;
 }
@@ -356,8 +364,7 @@ static ot_status set_defaults(ot_diag *d, ot_options *out)
     for (size_t k = 0; k < N_OPTIONS; k++) {
         const option *o = &OPTIONS[k];
         if (o->kind == OFF_FLAG) *(bool *)((char *)out + o->offset) = true;
-        if (o->kind == LATER || !o->dflt) continue;
-        OT_TRY(set_option(d, o, o->dflt, out));
+        if (o->dflt) OT_TRY(set_option(d, o, o->dflt, out));
     }
     return OT_OK;
 }
@@ -426,13 +433,14 @@ static const option *find_option(const char *arg, const char **value)
 
 static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 {
-    const char *what = o->command == OT_CMD_PLAN_MEMORY ? "file" : "model";
+    const char *what = o->command == OT_CMD_PLAN_MEMORY ? "file" : o->command == OT_CMD_COMPARE ? "report" : "model";
     if (o->command == OT_CMD_CALIBRATE) return ot_fail(d, OT_E_USAGE, "calibrate takes no file: '%.80s'", arg);
     if (!*arg) return ot_fail(d, OT_E_USAGE, "the %s's name is empty", what);
-    if (o->command == OT_CMD_BENCH && o->model && !o->tiled) {
-        o->tiled = arg;
+    if ((o->command == OT_CMD_BENCH || o->command == OT_CMD_COMPARE) && o->model && !o->second) {
+        o->second = arg;
         return OT_OK;
     }
+    if (o->second) return ot_fail(d, OT_E_USAGE, "two %ss at a time: '%.80s' is one more", what, arg);
     if (o->model)
         return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'", what, o->model, arg);
     o->model = arg;
@@ -489,6 +497,10 @@ static ot_status check_together(ot_diag *d, const ot_options *o)
     if (o->command == OT_CMD_CALIBRATE) return OT_OK;
     if (!o->model && o->command == OT_CMD_PLAN_MEMORY)
         return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
+    if (o->command == OT_CMD_COMPARE) {
+        if (!o->model || !o->second) return ot_fail(d, OT_E_USAGE, "compare needs two reports: compare A.xml B.xml -o OUT.html");
+        return o->output ? OT_OK : ot_fail(d, OT_E_USAGE, "no output given: add -o OUT.html");
+    }
     if (!o->model) return ot_fail(d, OT_E_USAGE, "no model given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
@@ -498,6 +510,9 @@ static ot_status check_together(ot_diag *d, const ot_options *o)
         return ot_fail(d, OT_E_USAGE, "--json and -o - both want stdout");
     if (o->json && is_stdout(o->svg))
         return ot_fail(d, OT_E_USAGE, "--json and --svg - both want stdout");
+    for (size_t k = 0; k < o->n_reports; k++)
+        if ((o->output && strcmp(o->reports[k], o->output) == 0) || (o->svg && strcmp(o->reports[k], o->svg) == 0))
+            return ot_fail(d, OT_E_USAGE, "--report and another option both want '%.80s'", o->reports[k]);
     if (o->svg && o->output && strcmp(o->svg, o->output) == 0)
         return ot_fail(d, OT_E_USAGE, "-o and --svg both want '%.80s'", o->svg);
     return OT_OK;
@@ -557,10 +572,7 @@ static void help_options(unsigned section, FILE *f)
                  o->letter ? (char[]){'-', o->letter, ',', ' ', 0} : "    ", o->name,
                  o->value ? " " : "", o->value ? o->value : "");
         fprintf(f, "  %-30s %s", word, o->help);
-        if (o->kind == LATER)
-            fprintf(f, " (needs %s)", o->dflt);
-        else if (o->dflt)
-            fprintf(f, " (default: %s)", o->dflt);
+        if (o->dflt) fprintf(f, " (default: %s)", o->dflt);
         fputc('\n', f);
     }
 }

@@ -1,8 +1,8 @@
 /* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and
  * dumped.
  *
- *   import --> shapes --> plan --> plan-check --> results --> rewrite --> export
- *   `---load---'`------------------- tile ---------------------'`--save--'
+ *   import --> shapes --> plan --> plan-check --> results --> facts --> rewrite --> export
+ *   `-load-'  `------------------------- tile ----------------------------'      `--save-'
  *
  * Regions are lowered to kernels inside the plan pass, for their memory; the dump writes them after plan-check.
  *
@@ -86,10 +86,18 @@ static ot_status pass_results(ot_run *r)
     return ot_results_build(r->model->graph, r->plan, &r->target, r->source.path, &r->results);
 }
 
+static ot_status pass_facts(ot_run *r)
+{
+    if (!r->options.plan.detail) return OT_OK;
+    return ot_facts_from_plan(r->model->graph, r->plan, &r->target, &r->options.plan, r->results, r->output,
+                              r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts);
+}
+
 /* With nothing to tile the graph stays as it is, so that the export writes back what was read. */
 static ot_status pass_rewrite(ot_run *r)
 {
     if (r->plan->n_regions == 0) return OT_OK;
+    OT_TRY(ot_overlay(r->model->graph, r->plan));
     OT_TRY(ot_fold_static(r->model->graph, r->plan));
     return ot_rewrite(r->model->graph, r->plan);
 }
@@ -108,7 +116,8 @@ static const struct {
 } PASSES[] = {
     {LOAD, 'I', "import", pass_import}, {TILE, 'S', "shapes", pass_shapes},
     {TILE, 0, "plan", pass_plan},       {TILE, 0, "plan-check", pass_plan_check},
-    {TILE, 0, "results", pass_results}, {REWRITE, 'T', "rewrite", pass_rewrite},
+    {TILE, 0, "results", pass_results}, {TILE, 0, "facts", pass_facts},
+    {REWRITE, 'T', "rewrite", pass_rewrite},
     {SAVE, 0, "export", pass_export},
 };
 #define N_PASSES (sizeof PASSES / sizeof *PASSES)
@@ -213,12 +222,11 @@ static ot_status run_stage(ot_run *r, stage which)
         if (PASSES[k].stage != which) continue;
         double start = ot_now();
         char took[32];
-        if (r->options.progress)
-            fprintf(r->options.progress, "\r\033[Konnx-tile: %s", PASSES[k].name);
+        ot_progress_at(r->options.progress, PASSES[k].name, (double)k / N_PASSES);
         ot_status s = PASSES[k].run(r);
         double end = ot_now();
         if (s == OT_OK) s = after_pass(r, k);
-        if (r->options.progress) fputs("\r\033[K", r->options.progress);
+        ot_progress_end(r->options.progress);
         OT_TRY(s);
         if (r->options.log)
             fprintf(r->options.log, "onnx-tile: %-10s %s\n", PASSES[k].name,
@@ -247,8 +255,10 @@ void ot_run_free(ot_run *run)
 {
     if (run->plan) ot_plan_free(run->plan);
     ot_results_free(run->results);
+    ot_facts_free(run->facts);
     ot_model_free(run->model);
     run->plan = NULL;
     run->results = NULL;
+    run->facts = NULL;
     run->model = NULL;
 }

@@ -145,6 +145,31 @@ static const char *base_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+/* Maps of the results: boxes with names of their own. */
+static ot_status keep_plots(work *w, const ot_map_plot *plots, uint32_t n)
+{
+    ot_arena *a = w->r->arena;
+    w->r->plots = ot_memdup(a, plots, n * sizeof *plots);
+    if (!w->r->plots) return ot_fail_nomem(w->d);
+    for (uint32_t k = 0; k < n; k++) {
+        ot_map_box *boxes = ot_memdup(a, plots[k].boxes, plots[k].n * sizeof *boxes);
+        if (!boxes) return ot_fail_nomem(w->d);
+        for (uint32_t j = 0; j < plots[k].n; j++)
+            if (!(boxes[j].name = ot_strdup(a, boxes[j].name))) return ot_fail_nomem(w->d);
+        w->r->plots[k].boxes = boxes;
+    }
+    w->r->n_plots = n;
+    return OT_OK;
+}
+
+/* What is asked for of the maps: a drawing, a copy in the results. */
+static ot_status use_plots(work *w, const ot_map_plot *plots, uint32_t n, const char *title)
+{
+    if (!title) return ot_fail_nomem(w->d);
+    if (w->run->keep_maps) OT_TRY(keep_plots(w, plots, n));
+    return w->run->svg ? draw_map(w, plots, n, title) : OT_OK;
+}
+
 static ot_map_plot plot_of(const ot_scope_plan *p, const char *title, const char *time)
 {
     return (ot_map_plot){
@@ -181,11 +206,11 @@ static ot_status render_table(work *w, const ot_pack_file *f, const int64_t *off
         if (!out) return ot_fail_nomem(w->d);
         OT_TRY(close_text(w, out, &w->plan, ot_pack_write_csv(f, offsets, out)));
     }
-    if (!w->run->svg) return OT_OK;
+    if (!w->run->svg && !w->run->keep_maps) return OT_OK;
     ot_map_plot plot = plot_of(&w->r->plans[0], "", "time");
     plot.boxes = table_boxes(f, offsets, f->arena, &plot.n);
     if (!plot.boxes) return ot_fail_nomem(w->d);
-    return draw_map(w, &plot, 1, base_name(w->path));
+    return use_plots(w, &plot, 1, base_name(w->path));
 }
 
 static ot_status plan_table(work *w, const ot_pack_file *f)
@@ -287,7 +312,7 @@ static ot_status render_kernel(work *w, ot_kernel *k, const ot_mem_plan *p)
         if (!out) return ot_fail_nomem(w->d);
         OT_TRY(close_text(w, out, &w->plan, ot_kernel_print(k, out)));
     }
-    if (!w->run->svg) return OT_OK;
+    if (!w->run->svg && !w->run->keep_maps) return OT_OK;
     ot_map_plot plots[OT_SCOPE_COUNT];
     int64_t from = INT64_MAX, to = 0; /* one time axis for all */
     for (uint32_t b = 0; b < p->lifetimes->n_buffers; b++) {
@@ -302,8 +327,7 @@ static ot_status render_kernel(work *w, ot_kernel *k, const ot_mem_plan *p)
         plots[s].boxes = scope_boxes(k, p, p->scopes[s].scope, a, &plots[s].n);
         if (!plots[s].boxes) return ot_fail_nomem(w->d);
     }
-    char *title = ot_format(a, "%s: kernel %s on %s", base_name(w->path), k->name, w->r->target);
-    return title ? draw_map(w, plots, p->n_scopes, title) : ot_fail_nomem(w->d);
+    return use_plots(w, plots, p->n_scopes, ot_format(a, "%s: kernel %s on %s", base_name(w->path), k->name, w->r->target));
 }
 
 /* Facts of the plan, copied out of it. */

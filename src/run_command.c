@@ -42,7 +42,13 @@ static ot_status run_all(work *w)
     ot_session_options o = {.threads = r->threads, .reference = r->reference, .releases = true};
     OT_TRY(ot_feed_new(w->m->graph, &f, w->a, w->d, &w->feed));
     OT_TRY(ot_measured_open(&w->x, w->m, &w->feed, &o, w->a, w->d));
-    for (uint32_t k = 0; k < (r->repeat ? r->repeat : 1); k++) OT_TRY(ot_measured_run(&w->x, true, w->d));
+    uint32_t n = r->repeat ? r->repeat : 1;
+    for (uint32_t k = 0; k < n; k++) {
+        if (n > 1) ot_progress_at(r->progress, "run", (double)k / n);
+        ot_status s = ot_measured_run(&w->x, true, w->d);
+        if (s != OT_OK || k + 1 == n) ot_progress_end(r->progress);
+        OT_TRY(s);
+    }
     w->time = ot_spread_of(w->x.seconds, w->x.n_runs);
     ot_feed_release_inputs(&w->feed);
     return OT_OK;

@@ -11,8 +11,7 @@
 
 static bool is_arg(ot_op op) { return op == OT_OP_ArgMax || op == OT_OP_ArgMin; }
 
-/* Mark the reduced axes of an input of that rank in reduced[]. False when they are not known or wrong. */
-static bool reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool *reduced, const char **why)
+bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool *reduced, const char **why)
 {
     int64_t from_input[OT_RANK_MAX];
     const int64_t *axes = NULL;
@@ -64,7 +63,7 @@ static bool reduce_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
     if (!x) return ot_acc_refuse(why, "its input is missing");
-    if (!reduced_axes(g, n, x->rank, reduced, why)) return false;
+    if (!ot_acc_reduced_axes(g, n, x->rank, reduced, why)) return false;
     int32_t ax = input_axis(reduced, x->rank, ot_attr_int(n, "keepdims", 1) != 0, axis);
     if (ax < 0) return ot_acc_refuse(why, "its input and output differ along this axis");
     if (reduced[ax]) return ot_acc_refuse(why, "a reduction needs the axes it reduces whole");

@@ -39,4 +39,8 @@ typedef bool (*ot_acc_axis_fn)(const ot_graph *g, const ot_node *n, uint32_t out
 bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index,
                         uint32_t axis, ot_op_tile *t, const char **why);
 
+/* Mark the axes that a reduction of access_reduce.c reduces, of an input of that rank, in reduced[] ([OT_RANK_MAX]). False (with
+ * a reason) when they are not known or wrong. */
+bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool *reduced, const char **why);
+
 #endif

@@ -23,6 +23,7 @@
  *                          readers stream them
  *   what an operator makes a buffer; an output of the region is stored right away, two slots as for inputs
  *   reshapes               another name of their input where the tiles have the same bytes, else an operator
+ *   parts of a reduction   one per tile of the axes that are reduced, in front of the output's axes
  *   work memory            filled by `pack` from the input, read by the operator (column buffers, other layouts)
  *
  * Every buffer has the size of the largest tile. Windows are affine in the loop variables: they hold for tiles away from the
@@ -102,12 +103,7 @@ static void note_tile(lowering *l, uint32_t d, uint32_t k, uint32_t middle, cons
         if (k == middle + 1) s->stride = made.lo - s->start;
     }
     for (uint32_t i = 0; i < r->n_nodes; i++) {
-        const ot_rnode *rn = &r->nodes[i];
-        double share = 1;
-        if (rn->lead_axis[d] != OT_AX_WHOLE) {
-            ot_id out = l->g->nodes[rn->node].out[rn->lead_out[d]];
-            share = (double)(w->ops[i].made.hi - w->ops[i].made.lo) / (double)l->g->values[out].dims[rn->lead_axis[d]];
-        }
+        double share = ot_tile_share(l->g, r, d, i, w);
         if (share > l->share[d][i]) l->share[d][i] = share;
     }
 }
@@ -134,6 +130,7 @@ static ot_status measure(lowering *l, uint32_t d)
     for (uint32_t v = 0; v < r->n_values; v++) {
         span_of_tiles *s = &l->span[d][v];
         int64_t tile;
+        if (ot_is_part(r, v, d)) *s = (span_of_tiles){.len = 1, .piece = 1, .stride = 1};
         if (r->values[v].axis[d] == OT_AX_WHOLE) continue;
         bool whole = ot_mul_i64(extent_of(l, d, v), m->tile, &tile) && tile % m->extent == 0;
         if (m->n_tiles > 2 && whole) s->stride = tile / m->extent;
@@ -201,6 +198,12 @@ static bool shape_of(const lowering *l, uint32_t v, shape *s)
     int64_t elems;
     *s = (shape){0};
     if (!ot_value_elems(x, &elems) || elems == 0) return false;
+    for (uint32_t d = 0; d < l->r->n_dims; d++) {
+        if (!ot_is_part(l->r, v, d)) continue; /* else: parts lie one behind the other */
+        s->dim[s->rank] = (int)d;
+        s->whole[s->rank] = l->r->dims[d].n_tiles;
+        s->tile[s->rank++] = 1;
+    }
     for (int32_t a = 0; a < x->rank; a++) {
         int dim = -1;
         for (uint32_t d = 0; d < l->r->n_dims; d++)

@@ -34,13 +34,15 @@ typedef struct lw_conv {
     const void *source;       /* the model's weights */
     int64_t channels;         /* of the input, in one group */
     bool scaled;              /* some scale is not 1 */
-    float *scale, *shift;     /* [maps] (w * scale) x + shift */
+    float *scale, *shift;     /* [maps] (w * scale) x + shift; they die with lowering: see lw_conv_keep */
     lw_post posts[LW_POSTS_MAX];
     uint32_t n_posts;
 } lw_conv;
 
 /* ---- dnnl_conv.c ---- */
 
+/* A copy for packing weights after lowering, in the session's arena. NULL: no memory. */
+const lw_conv *lw_conv_keep(const lw_pass *l, const lw_conv *k);
 /* Is there a kernel for it? Reads what open_conv sets. */
 bool lw_conv_supported(lw_pass *l, const lw_conv *k);
 

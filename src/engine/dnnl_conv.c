@@ -161,19 +161,28 @@ static void free_block(void *data)
     ot_block_unref(data);
 }
 
-/* Weights times scale, in the model's layout. */
-static ot_block *scaled_weights(const lw_conv *k, const float **out)
+/* How packed weights are made. */
+typedef struct packing {
+    const lw_conv *conv;
+    dnnl_memory_desc_t md;
+    dnnl_stream_t stream;
+} packing;
+
+/* Weights times scale, in the model's layout: in place if they are `own`, else a copy, *copy. false: no memory. */
+static bool scale_weights(const lw_conv *k, bool own, ot_block **copy, const float **out)
 {
     int64_t each = k->channels;
+    *copy = NULL;
     *out = k->weights;
+    if (!k->scaled) return true;
     for (uint32_t a = 0; a < k->win.n; a++) each *= k->win.kernel[a];
-    ot_block *copy = k->scaled ? ot_block_new(NULL, (size_t)(k->maps * each) * sizeof(float)) : NULL;
-    if (!copy) return NULL;
-    float *to = ot_block_data(copy);
+    if (!own) *copy = ot_block_new(NULL, (size_t)(k->maps * each) * sizeof(float));
+    if (!own && !*copy) return false;
+    float *to = own ? (float *)(uintptr_t)k->weights : ot_block_data(*copy);
     for (int64_t m = 0; m < k->maps; m++)
-        for (int64_t j = 0; j < each; j++) to[m * each + j] = (*out)[m * each + j] * k->scale[m];
+        for (int64_t j = 0; j < each; j++) to[m * each + j] = k->weights[m * each + j] * k->scale[m];
     *out = to;
-    return copy;
+    return true;
 }
 
 static bool reorder(dnnl_engine_t e, dnnl_stream_t stream, const dnnl_memory_desc_t *from, const void *src, const dnnl_memory_desc_t *to,
@@ -190,7 +199,31 @@ static bool reorder(dnnl_engine_t e, dnnl_stream_t stream, const dnnl_memory_des
     return ok;
 }
 
-/* Packed weights: found, or made and kept. */
+const lw_conv *lw_conv_keep(const lw_pass *l, const lw_conv *k)
+{
+    lw_conv *copy = ot_memdup(l->a, k, sizeof *k);
+    if (!copy) return NULL;
+    copy->scale = ot_memdup(l->a, k->scale, (size_t)k->maps * sizeof *k->scale);
+    copy->shift = ot_memdup(l->a, k->shift, (size_t)k->maps * sizeof *k->shift);
+    return copy->scale && copy->shift ? copy : NULL;
+}
+
+static ot_status fill_packed(ot_session *s, const ot_packed *packed, bool own)
+{
+    const packing *how = packed->how;
+    dnnl_memory_desc_t from;
+    const float *weights;
+    ot_block *scaled;
+    memset(ot_block_data(packed->data), 0, dnnl_memory_desc_get_size(&how->md));
+    bool ok = weights_md(how->conv, &from, false) && scale_weights(how->conv, own, &scaled, &weights);
+    if (!ok) return ot_fail_nomem(s->d);
+    ok = reorder(ot_dnnl_engine(s), how->stream, &from, weights, &how->md, ot_block_data(packed->data));
+    ot_block_unref(scaled);
+    return ok ? OT_OK : ot_fail_nomem(s->d);
+}
+
+/* Memory of packed weights: found, or kept from now on. The model's are packed when all programs are made, what was computed from them
+ * at once. */
 static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_desc_t *md, void **out)
 {
     ot_session *s = l->p->s;
@@ -198,22 +231,15 @@ static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_de
     if (k->scaled) form = ot_hash_bytes(form, k->scale, (size_t)k->maps * sizeof *k->scale);
     ot_block *packed = ot_packed_find(s, k->source, form);
     if (!packed) {
-        dnnl_memory_desc_t from;
-        const float *weights;
+        bool now = k->weights != k->source;
         size_t bytes = dnnl_memory_desc_get_size(md);
-        packed = ot_block_new(NULL, bytes);
+        packing *how = OT_NEW(l->a, packing);
+        if (how) *how = (packing){now ? k : lw_conv_keep(l, k), *md, ot_dnnl_stream(l->p)};
+        packed = how && how->conv && how->stream ? ot_block_new(NULL, bytes) : NULL;
         if (!packed) return ot_fail_nomem(s->d);
-        memset(ot_block_data(packed), 0, bytes);
-        ot_block *scaled = scaled_weights(k, &weights);
-        bool ok = (scaled || !k->scaled) && weights_md(k, &from, false) &&
-                  reorder(ot_dnnl_engine(s), ot_dnnl_stream(l->p), &from, weights, md, ot_block_data(packed));
-        ot_block_unref(scaled);
-        if (!ok) {
-            ot_block_unref(packed);
-            return ot_fail_nomem(s->d);
-        }
+        OT_TRY(ot_packed_later(s, k->source, form, packed, free_block, now ? NULL : fill_packed, how));
         s->figures.weight_bytes += (int64_t)bytes;
-        OT_TRY(ot_packed_keep(s, k->source, form, packed, free_block));
+        if (now) OT_TRY(fill_packed(s, s->packed, false));
     }
     *out = ot_block_data(packed);
     return OT_OK;

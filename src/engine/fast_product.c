@@ -3,7 +3,7 @@
  *   operands are matrices with strides --view_of--> how a product routine may read them as they lie (or a dense copy)
  *
  *       one row or one column      own loops: dot products, or sums of rows
- *       B constant                 packed into panels at the first call, kept in the node's state
+ *       B constant                 packed into panels, by the session (product_pack.c) or at the first call, in the node's state
  *       rows of B share cache sets packed into panels piece by piece
  *       else                       dnnl_sgemm
  *
@@ -13,6 +13,8 @@
 #include "fast_product.h"
 
 #include <dnnl.h>
+
+#include "int8_product.h"
 
 /* ---- operands ---- */
 
@@ -132,7 +134,7 @@ static ot_product_job part_of(const ot_product_job *j, int64_t row, int64_t rows
 static ot_status run_shared(const ot_product_job *j, int threads)
 {
     bool by_rows = j->m >= j->n || j->m >= 64 * threads;
-    int64_t unit = by_rows ? 24 : OT_PANEL, extent = by_rows ? j->m : j->n, units = (extent + unit - 1) / unit;
+    int64_t unit = by_rows ? OT_PRODUCT_ROWS : OT_PANEL, extent = by_rows ? j->m : j->n, units = (extent + unit - 1) / unit;
     int failed = 0;
 #pragma omp parallel for schedule(static) num_threads(threads) reduction(| : failed)
     for (int t = 0; t < threads; t++) {
@@ -148,45 +150,64 @@ static ot_status run_shared(const ot_product_job *j, int threads)
 
 enum { PACKED_ROWS = 1024 }; /* from here on oneDNN, which packs at each call, is as fast and needs no second copy */
 
-typedef struct packed {
-    const float *from; /* what was packed */
-    int64_t k, n, row_step, column_step;
-    _Alignas(64) float panels[];
-} packed;
-
-static packed *pack(const ot_product_job *j)
+bool ot_product_takes_panels(int64_t m, int64_t n, int64_t k)
 {
-    int64_t size = ot_panels_size(j->k, j->n);
+    return ot_panels_pay() && m >= 2 && m <= PACKED_ROWS && n >= OT_PANEL && k >= 8;
+}
+
+ot_product_panels *ot_product_panels_new(const ot_product_panels *like)
+{
+    int64_t size = ot_panels_size(like->k, like->n);
     if (size < 0 || size > INT64_MAX / 8) return NULL;
-    size_t bytes = (sizeof(packed) + (size_t)size * sizeof(float) + 63) / 64 * 64;
-    packed *p = aligned_alloc(64, bytes);
-    if (!p) return NULL;
-    *p = (packed){j->b.data, j->k, j->n, j->b.row_step, j->b.column_step};
-    ot_panels_pack(p->panels, j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, 0, (j->n + OT_PANEL - 1) / OT_PANEL);
+    size_t bytes = (sizeof *like + (size_t)size * sizeof(float) + 63) / 64 * 64;
+    ot_product_panels *p = aligned_alloc(64, bytes);
+    if (p) *p = *like;
+    return p;
+}
+
+static ot_product_panels *pack(const ot_product_job *j)
+{
+    ot_product_panels *p = ot_product_panels_new(&(ot_product_panels){j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, false});
+    if (p) ot_panels_pack(p->panels, j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, 0, (j->n + OT_PANEL - 1) / OT_PANEL);
     return p;
 }
 
 /* Threads may meet here at the same node: the first to finish wins. Without memory for it the product goes on unpacked. */
+static ot_product_panels *panels_of(ot_call *c, const ot_product_job *j)
+{
+    ot_product_panels *p = __atomic_load_n(&c->state->data, __ATOMIC_ACQUIRE);
+    void *none = NULL;
+    if (p) return p;
+    p = pack(j);
+    if (!p) return NULL;
+    if (__atomic_compare_exchange_n(&c->state->data, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        c->state->free = free;
+        return p;
+    }
+    free(p);
+    return none;
+}
+
 void ot_product_constant(ot_call *c, uint32_t k, ot_product_job *j)
 {
     ot_id v = k < c->node->n_in ? c->node->in[k] : OT_NONE;
-    if (!c->state || v == OT_NONE || !c->g->values[v].is_const || !ot_panels_pay() || j->m < 2 || j->m > PACKED_ROWS ||
-        j->n < OT_PANEL || j->k < 8 || j->a.column_step != 1)
+    if (!c->state || v == OT_NONE || !c->g->values[v].is_const || !ot_product_takes_panels(j->m, j->n, j->k) || j->a.column_step != 1)
         return;
-    packed *p = __atomic_load_n(&c->state->data, __ATOMIC_ACQUIRE);
-    if (!p) {
-        void *none = NULL;
-        p = pack(j);
-        if (!p) return;
-        if (__atomic_compare_exchange_n(&c->state->data, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            c->state->free = free;
-        } else {
-            free(p);
-            p = none;
-        }
-    }
-    if (p->from == j->b.data && p->k == j->k && p->n == j->n && p->row_step == j->b.row_step && p->column_step == j->b.column_step)
+    const ot_product_panels *p = panels_of(c, j);
+    if (p && p->from == j->b.data && p->k == j->k && p->n == j->n && p->row_step == j->b.row_step &&
+        p->column_step == j->b.column_step)
         j->panels = p->panels;
+}
+
+/* B is in panels and nowhere else. */
+static bool only_panels(const ot_call *c, ot_product_job *j)
+{
+    const ot_product_panels *p = c->state ? __atomic_load_n(&c->state->data, __ATOMIC_ACQUIRE) : NULL;
+    if (!p || !p->only) return false;
+    if (p->k != j->k || p->n != j->n || j->a.column_step != 1) OT_BUG("a product lost its operand");
+    j->panels = p->panels;
+    j->b.row_step = j->b.column_step = 0;
+    return true;
 }
 
 /* ---- batches ---- */
@@ -296,7 +317,7 @@ static ot_status run_matmul(ot_call *c, const ot_nd *a, const ot_nd *b, float al
     open_batch(&p, a, b, &t);
     collapse(&t, &j);
     stack_vectors(&t, &j);
-    if (t.count == 1) ot_product_constant(c, 1, &j);
+    if (!only_panels(c, &j) && t.count == 1) ot_product_constant(c, 1, &j);
     return run_batch(c, &t, &j);
 }
 
@@ -370,7 +391,7 @@ ot_status ot_fast_gemm(ot_call *c)
     j.c = c->out[0]->data;
     j.add = bias != NULL;
     if (bias) put_bias(bias, beta, j.c, j.m, j.n);
-    ot_product_constant(c, 1, &j);
+    if (!only_panels(c, &j)) ot_product_constant(c, 1, &j);
     return run_batch(c, &(batch){.count = 1}, &j);
 }
 
@@ -384,6 +405,10 @@ const ot_kernel_entry ot_fast_product[] = {
     {OT_OP_Conv, ot_fast_conv},
     {OT_OP_Relu, ot_fast_relu},
     {OT_OP_MaxPool, ot_fast_max_pool},
+    {OT_OP_MatMulInteger, ot_fast_matmul_integer},
+    {OT_OP_QLinearMatMul, ot_fast_qlinear_matmul},
+    {OT_OP_QuantizeLinear, ot_fast_quantize_linear},
+    {OT_OP_DequantizeLinear, ot_fast_dequantize_linear},
     {OT_OP_OPAQUE, NULL},
 };
 
@@ -391,5 +416,11 @@ const ot_kernel_named ot_fast_product_named[] = {
     {"com.microsoft", "FusedMatMul", ot_fast_fused_matmul},
     {"com.microsoft", "Attention", ot_fast_projected_attention},
     {"", "STFT", ot_fast_stft},
+    {"", "DynamicQuantizeLinear", ot_fast_dynamic_quantize_linear},
+    {"com.microsoft", "QuantizeLinear", ot_fast_quantize_linear},
+    {"com.microsoft", "DequantizeLinear", ot_fast_dequantize_linear},
+    {"com.microsoft", "MatMulIntegerToFloat", ot_fast_matmul_integer_to_float},
+    {"com.microsoft", "DynamicQuantizeMatMul", ot_fast_dynamic_quantize_matmul},
+    {"com.microsoft", "QGemm", ot_fast_qgemm},
     {NULL, NULL, NULL},
 };

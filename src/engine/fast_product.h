@@ -28,6 +28,20 @@ ot_status ot_product_run(const ot_product_job *j) OT_MUST_USE;
 ot_status ot_product_shared(ot_call *c, const ot_product_job *j) OT_MUST_USE;
 /* Item i of a batch of dense outputs. */
 void ot_product_at(uint32_t rank, const int64_t *dims, const int64_t *a_step, const int64_t *b_step, int64_t i, ot_product_job *j);
+/* B [k, n] of a product in panels. */
+typedef struct ot_product_panels {
+    const float *from; /* what was packed */
+    int64_t k, n, row_step, column_step;
+    bool only;         /* B is held in panels only, maybe of several forms; it has the address of some of them */
+    _Alignas(64) float panels[];
+} ot_product_panels;
+
+enum { OT_PRODUCT_ROWS = 24 }; /* threads take a multiple of it, but the last */
+
+/* Are panels faster than other ways, for a constant B? */
+bool ot_product_takes_panels(int64_t m, int64_t n, int64_t k);
+/* With the head of `like` and room for its panels, not written; free() it. NULL: no memory. */
+ot_product_panels *ot_product_panels_new(const ot_product_panels *like);
 /* When input k, which is b of the job, is constant and packing it pays: the panels that the node keeps. */
 void ot_product_constant(ot_call *c, uint32_t k, ot_product_job *j);
 

@@ -1,20 +1,15 @@
-/* Attention (opset 23 and later; com.microsoft) in float32, tile by tile: the scores of all queries never exist at once.
+/* Attention (opset 23 and later; com.microsoft) in float32, block by block of queries: no array of all scores (attention.h).
  *
- *   for each sample, head and TILE queries, on one thread
- *       scores [TILE, keys] = scale * Q K^T          then the bias (masks are biases of minus infinity)
- *       softmax of its rows                          as far as a query may look, when the attention is causal
- *       Y [TILE, v_size] = scores * V
+ *   masks and biases are added to the scores; a query that may look at nothing gets zeros
  *
  * Operands are [batch][head][position][size] in any strides but that of `size`. Caches, windows, soft caps and shown scores go to
  * the reference.
  */
 #include <math.h>
 
+#include "attention.h"
 #include "fast_product.h"
 #include "fast_rows.h"
-#include "fast_rows_fold.h"
-
-enum { TILE = 64 };
 
 typedef struct heads {
     const float *data;
@@ -31,50 +26,47 @@ typedef struct attention {
     int64_t bias_steps[3]; /* along batch, head, query */
 } attention;
 
-/* Rows of scores: bias, causality, softmax. A query that may look at nothing gets zeros. */
-static void weigh(const attention *a, int64_t b, int64_t h, int64_t query, int64_t rows, float *scores)
+static ot_attention_matrix matrix(const heads *h, int64_t b, int64_t head)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        float *s = scores + r * a->total;
-        int64_t i = query + r, seen = a->causal ? ot_min(a->total, i + 1) : a->total;
-        if (a->bias) {
-            const float *bias = a->bias + b * a->bias_steps[0] + h * a->bias_steps[1] + i * a->bias_steps[2];
-            ot_fold_columns(OT_FOLD_SUM, s, bias, seen, NULL);
-        }
-        if (seen < a->total) memset(s + seen, 0, (size_t)(a->total - seen) * sizeof *s);
-        if (a->bias && ot_fold_row(OT_FOLD_MOST, s, seen, 0) == -(double)INFINITY) memset(s, 0, (size_t)seen * sizeof *s);
-        else ot_rows_softmax(s, s, 1, seen, seen, seen);
-    }
+    return (ot_attention_matrix){h->data + b * h->batch + head * h->head, h->position, 1};
 }
 
-static ot_status attend_tile(const attention *a, int64_t item, float *scores)
+/* Block `item` of all. */
+static void attend(const attention *a, int64_t blocks, int64_t item, float *scratch)
 {
-    int64_t tiles = (a->length + TILE - 1) / TILE, query = item % tiles * TILE, h = item / tiles % a->heads,
-            b = item / tiles / a->heads;
-    int64_t rows = ot_min(TILE, a->length - query), kv = h / a->shared;
-    ot_product_job first = {.m = rows, .n = a->total, .k = a->size, .ldc = a->total, .c = scores, .alpha = a->scale};
-    first.a =
-        (ot_matrix){a->q.data + b * a->q.batch + h * a->q.head + query * a->q.position, a->q.position, 1, a->q.position, false};
-    first.b = (ot_matrix){a->k.data + b * a->k.batch + kv * a->k.head, 1, a->k.position, a->k.position, true};
-    ot_product_job second = {.m = rows, .n = a->v_size, .k = a->total, .ldc = a->y.position, .alpha = 1};
-    second.a = (ot_matrix){scores, a->total, 1, a->total, false};
-    second.b = (ot_matrix){a->v.data + b * a->v.batch + kv * a->v.head, a->v.position, 1, a->v.position, false};
-    second.c = a->out + b * a->y.batch + h * a->y.head + query * a->y.position;
-    OT_TRY(ot_product_run(&first));
-    weigh(a, b, h, query, rows, scores);
-    return ot_product_run(&second);
+    int64_t panels = ot_ceil_div(a->length, OT_ATTENTION_PANEL), h = item / blocks % a->heads, b = item / blocks / a->heads;
+    int64_t first = panels * (item % blocks) / blocks * OT_ATTENTION_PANEL,
+            end = ot_min(a->length, panels * (item % blocks + 1) / blocks * OT_ATTENTION_PANEL);
+    ot_attention_job j = {.queries = end - first, .keys = a->total, .size = a->size, .v_size = a->v_size, .y_row = a->y.position,
+                          .scale = a->scale, .seen = a->causal ? first + 1 : 0, .blind_zero = true};
+    j.q = matrix(&a->q, b, h);
+    j.q.data += first * j.q.row;
+    j.k = matrix(&a->k, b, h / a->shared);
+    j.v = matrix(&a->v, b, h / a->shared);
+    j.y = a->out + b * a->y.batch + h * a->y.head + first * a->y.position;
+    if (a->bias) {
+        j.mask = (ot_attention_matrix){a->bias + b * a->bias_steps[0] + h * a->bias_steps[1], a->bias_steps[2], 1};
+        j.mask.data += first * j.mask.row;
+    }
+    ot_attention_run(&j, scratch);
 }
 
 static ot_status run_attention(ot_call *c, const attention *a)
 {
-    int64_t items = a->batch * a->heads * ((a->length + TILE - 1) / TILE), bytes;
-    int failed = 0, threads = ot_rows_threads(c, (double)items * TILE * (double)a->total * (double)(a->size + a->v_size) / 8);
-    if (!ot_mul_i64(a->total, TILE * (int64_t)sizeof(float) * threads, &bytes)) return ot_fail_nomem(c->diag);
-    float *scores = ot_call_scratch(c, (size_t)bytes);
-    if (!scores) return ot_fail_nomem(c->diag);
-#pragma omp parallel for schedule(dynamic) num_threads(threads) reduction(| : failed) if (threads > 1)
-    for (int64_t i = 0; i < items; i++) failed |= attend_tile(a, i, scores + ot_rows_worker() * TILE * a->total) != OT_OK;
-    return failed ? ot_fail_nomem(c->diag) : OT_OK;
+    int64_t panels = ot_ceil_div(a->length, OT_ATTENTION_PANEL), bytes;
+    double scores = (double)(a->batch * a->heads * a->length) * (double)a->total;
+    int threads = ot_rows_threads(c, scores * (double)(a->size + a->v_size) / 8);
+    int64_t blocks = ot_ceil_div(panels, ot_attention_panels(a->size, a->v_size));
+    int64_t items = 3 * (int64_t)threads; /* so many share evenly */
+    if (threads > 1 && blocks * a->batch * a->heads < items) blocks = ot_min(panels, ot_ceil_div(items, a->batch * a->heads));
+    int64_t each = ot_attention_scratch(ot_ceil_div(panels, blocks), a->size, a->v_size);
+    if (each < 0 || !ot_mul_i64(each, (int64_t)sizeof(float) * threads, &bytes)) return ot_fail_nomem(c->diag);
+    float *scratch = ot_call_scratch(c, (size_t)bytes);
+    if (!scratch) return ot_fail_nomem(c->diag);
+    items = a->batch * a->heads * blocks;
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < items; i++) attend(a, blocks, i, scratch + ot_rows_worker() * each);
+    return OT_OK;
 }
 
 /* ---- Attention ---- */

@@ -86,8 +86,8 @@ static ot_status expand_groups(lw_pass *l, lw_conv *k)
 
 static ot_status read_bias(lw_pass *l, const lw_unit *u, lw_conv *k)
 {
-    k->scale = OT_NEW_N(l->a, float, k->maps);
-    k->shift = OT_NEW_N(l->a, float, k->maps);
+    k->scale = OT_NEW_N(l->scratch, float, k->maps);
+    k->shift = OT_NEW_N(l->scratch, float, k->maps);
     if (!k->scale || !k->shift) return ot_fail_nomem(l->p->s->d);
     bool given = u->n_in > 2 && u->in[2] != OT_NONE;
     const float *b = given ? lw_const_f32(l, u->in[2]) : NULL;
@@ -285,7 +285,7 @@ static ot_status fuse(lw_pass *l, uint32_t at)
         p = parts_before;
         more = false;
     }
-    own = ot_memdup(l->a, &k, sizeof k);
+    own = ot_memdup(l->scratch, &k, sizeof k);
     if (!own) return ot_fail_nomem(l->p->s->d);
     ot_id in[2] = {k.x, k.residual};
     return lw_merge(l, p.list, p.n, k.transposed ? LW_DECONV : LW_CONV, in, k.residual == OT_NONE ? 1 : 2, &k.y, 1, own);

@@ -189,7 +189,7 @@ static ot_status write_node(lw_pass *l, const lw_unit *u)
     ot_id *in = ot_memdup(l->a, u->in, u->n_in * sizeof *in);
     if (!in) return ot_fail_nomem(l->p->s->d);
     /* products take matrices with any distance between rows */
-    unsigned accept = u->nodes[0]->op == OT_OP_MatMul && !l->p->s->reference ? LW_ANY_PLAIN : LW_BIT(LW_PLAIN);
+    unsigned accept = u->nodes[0]->op == OT_OP_MatMul && !u->step->plan && !l->p->s->reference ? LW_ANY_PLAIN : LW_BIT(LW_PLAIN);
     for (uint32_t k = 0; k < u->n_in; k++) {
         if (in[k] == OT_NONE || !step.in[k]) continue;
         OT_TRY(lw_need(l, in[k], k < 2 ? accept : LW_BIT(LW_PLAIN), LW_PLAIN, &in[k]));
@@ -207,8 +207,10 @@ static ot_status write_unit(lw_pass *l, lw_unit *u)
     case LW_NODE: return write_node(l, u);
     case LW_CONV: return lw_write_conv(l, u);
     case LW_DECONV: return lw_write_deconv(l, u);
+    case LW_QCONV: return lw_write_qconv(l, u);
     case LW_POOL: return lw_write_pool(l, u);
     case LW_RESIZE: return lw_write_resize(l, u);
+    case LW_ATTENTION: return lw_write_attention(l, u);
     case LW_CHAIN: return lw_write_chain(l, u);
     case LW_CONCAT: return lw_write_concat(l, u);
     case LW_TILES: return lw_write_tiles(l, u);
@@ -227,7 +229,6 @@ ot_status lw_write(lw_pass *l)
         OT_TRY(write_unit(l, unit));
         for (uint32_t k = 0; unit->kind != LW_GONE && k < unit->n_out; k++)
             if (unit->step->out_slots[k] || unit->kind != LW_NODE) OT_TRY(lw_finish(l, unit->out[k]));
-        lw_release(l, u);
     }
     return OT_OK;
 }

@@ -64,6 +64,7 @@ static void each_read(lw_pass *l, uint32_t u, uint32_t *seen, bool count)
 {
     const lw_unit *unit = &l->units[u];
     const ot_node *n = unit->step->node;
+    if (unit->kind == LW_GONE) return;
     for (uint32_t k = 0; k < unit->n_in + n->n_captured; k++) {
         ot_id v = k < unit->n_in ? unit->in[k] : n->captured[k - unit->n_in];
         if (v == OT_NONE) continue;
@@ -75,12 +76,15 @@ static void each_read(lw_pass *l, uint32_t u, uint32_t *seen, bool count)
     }
 }
 
-static ot_status find_readers(lw_pass *l)
+ot_status lw_find_readers(lw_pass *l)
 {
     uint32_t n = l->p->g->n_values, total = 0;
     uint32_t *seen = OT_NEW_N(l->scratch, uint32_t, n + 1u);
     if (!seen) return ot_fail_nomem(l->p->s->d);
-    for (uint32_t v = 0; v < n; v++) seen[v] = OT_NONE;
+    for (uint32_t v = 0; v < n; v++) {
+        seen[v] = OT_NONE;
+        l->v[v].n_readers = 0;
+    }
     for (uint32_t u = 0; u < l->n_units; u++) each_read(l, u, seen, true);
     for (uint32_t v = 0; v < n; v++) {
         l->v[v].first = total;
@@ -116,7 +120,7 @@ static ot_status begin(lw_pass *l)
     }
     for (ot_id v = 0; v < p->g->n_values; v++)
         if (l->v[v].maker == OT_NONE) l->v[v].version[LW_PLAIN] = v;
-    return find_readers(l);
+    return lw_find_readers(l);
 }
 
 /* ---- questions ---- */
@@ -199,12 +203,18 @@ void *ot_packed_find(const ot_session *s, const void *source, uint64_t form)
 
 ot_status ot_packed_keep(ot_session *s, const void *source, uint64_t form, void *data, void (*release)(void *))
 {
+    return ot_packed_later(s, source, form, data, release, NULL, NULL);
+}
+
+ot_status ot_packed_later(ot_session *s, const void *source, uint64_t form, void *data, void (*release)(void *), ot_packed_fill fill,
+                          const void *how)
+{
     ot_packed *k = OT_NEW(s->a, ot_packed);
     if (!k) {
         release(data);
         return ot_fail_nomem(s->d);
     }
-    *k = (ot_packed){s->packed, source, form, data, release};
+    *k = (ot_packed){s->packed, source, form, data, release, fill, how};
     s->packed = k;
     return OT_OK;
 }
@@ -222,9 +232,12 @@ static ot_status lower(lw_pass *l)
     OT_TRY(lw_fuse_tiles(l));
     if (l->p->s->reference) return lw_write(l);
     OT_TRY(lw_find_windows(l));
+    OT_TRY(lw_fuse_qconv(l));
+    OT_TRY(lw_fuse_int8(l));
     OT_TRY(lw_fuse_conv(l));
     OT_TRY(lw_fuse_pool(l));
     OT_TRY(lw_fuse_resize(l));
+    OT_TRY(lw_fuse_attention(l));
     OT_TRY(lw_fuse_product(l));
     OT_TRY(lw_fuse_chain(l));
     OT_TRY(lw_fuse_move(l));

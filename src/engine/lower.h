@@ -45,8 +45,10 @@ typedef enum lw_kind {
     LW_NODE = 0, /* as it was: dense plain operands */
     LW_CONV,
     LW_DECONV,   /* ConvTranspose */
+    LW_QCONV,    /* of 8-bit tensors */
     LW_POOL,
     LW_RESIZE,
+    LW_ATTENTION,
     LW_CHAIN,
     LW_WINDOW,   /* makes nothing: its value is a window of another */
     LW_CONCAT,
@@ -85,6 +87,8 @@ typedef struct lw_pass {
 
 /* The only unit that reads v, if v is nothing else; OT_NONE. */
 uint32_t lw_only_reader(const lw_pass *l, ot_id v);
+/* Who reads what, anew: a fuser made units read other values than their nodes do. */
+ot_status lw_find_readers(lw_pass *l) OT_MUST_USE;
 bool lw_is_f32(const lw_pass *l, ot_id v); /* static, float32, rank <= 8, not empty */
 bool lw_same_dims(const lw_pass *l, ot_id a, ot_id b);
 /* Contents of a constant float32 value in memory, or NULL. */
@@ -117,18 +121,20 @@ ot_status lw_finish(lw_pass *l, ot_id v) OT_MUST_USE;
 /* Write all units. */
 ot_status lw_write(lw_pass *l) OT_MUST_USE;
 
-/* release.c: give back what unit number u was the last to read and has packed. */
-void lw_release(lw_pass *l, uint32_t u);
-
 /* ---- one file each: finding units (fuse) and writing them (write) ---- */
 
 ot_status lw_fuse_conv(lw_pass *l) OT_MUST_USE;                 /* fuse_conv.c */
 ot_status lw_write_conv(lw_pass *l, lw_unit *u) OT_MUST_USE;    /* dnnl_conv.c */
 ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE;  /* deconv.c */
+ot_status lw_fuse_qconv(lw_pass *l) OT_MUST_USE;                /* fuse_qconv.c */
+ot_status lw_write_qconv(lw_pass *l, lw_unit *u) OT_MUST_USE;
+ot_status lw_fuse_int8(lw_pass *l) OT_MUST_USE;                 /* fuse_int8.c */
 ot_status lw_fuse_pool(lw_pass *l) OT_MUST_USE;                 /* dnnl_pool.c */
 ot_status lw_write_pool(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_fuse_resize(lw_pass *l) OT_MUST_USE;               /* fuse_resize.c */
 ot_status lw_write_resize(lw_pass *l, lw_unit *u) OT_MUST_USE;
+ot_status lw_fuse_attention(lw_pass *l) OT_MUST_USE;            /* fuse_attention.c */
+ot_status lw_write_attention(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_fuse_product(lw_pass *l) OT_MUST_USE;              /* fuse_product.c */
 ot_status lw_fuse_chain(lw_pass *l) OT_MUST_USE;                /* fuse_chain.c */
 ot_status lw_write_chain(lw_pass *l, lw_unit *u) OT_MUST_USE;   /* run_chain.c */
@@ -139,8 +145,24 @@ ot_status lw_fuse_tiles(lw_pass *l) OT_MUST_USE;                /* tiles.c */
 ot_status lw_write_tiles(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_write_tile_in(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_write_tile_out(lw_pass *l, lw_unit *u) OT_MUST_USE;
+/* Where v is to be written when nothing but a Deslice reads it: a window of the buffer, from now on a plain version of v. OT_NONE:
+ * there is no such place. */
+ot_status lw_tile_place(lw_pass *l, ot_id v, ot_id *place) OT_MUST_USE;
+
+/* ---- product_pack.c ---- */
+
+/* Products that will read a constant in panels: those panels, to be filled later. */
+ot_status ot_pack_products(ot_session *s) OT_MUST_USE;
+/* Does the step read its input k in panels? */
+bool ot_reads_panels(const ot_step *step, uint32_t k);
+/* When panels are filled and constants are released: tell the kernels. */
+void ot_point_at_panels(ot_session *s);
 
 /* ---- packed weights, shared by all programs of a session ---- */
+
+/* Write packed->data from packed->source, which it may overwrite if it is `own`: it is given back next. */
+struct ot_packed;
+typedef ot_status (*ot_packed_fill)(ot_session *s, const struct ot_packed *packed, bool own);
 
 typedef struct ot_packed {
     struct ot_packed *next;
@@ -148,11 +170,17 @@ typedef struct ot_packed {
     uint64_t form;        /* hash of everything else that it depends on */
     void *data;
     void (*free)(void *data);
+    ot_packed_fill fill;  /* NULL: data holds what it should */
+    const void *how;      /* for fill; lives as long as the session */
 } ot_packed;
 
 /* What was kept under these keys, or NULL. */
 void *ot_packed_find(const ot_session *s, const void *source, uint64_t form);
 /* Keep data (owned from now on, also when this fails). */
 ot_status ot_packed_keep(ot_session *s, const void *source, uint64_t form, void *data, void (*free)(void *)) OT_MUST_USE;
+/* The same for data that is filled when all programs of the session are made (release.c); source is a constant's contents, or
+ * what was kept before. */
+ot_status ot_packed_later(ot_session *s, const void *source, uint64_t form, void *data, void (*free)(void *), ot_packed_fill fill,
+                          const void *how) OT_MUST_USE;
 
 #endif

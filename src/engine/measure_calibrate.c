@@ -78,8 +78,11 @@ static ot_status measure_levels(ot_calibration *c, ot_diag *d)
 
 ot_status ot_calibrate(ot_calibration *c, ot_diag *d)
 {
+    ot_progress_at(c->progress, "memory", 0);
     OT_TRY(measure_levels(c, d));
+    ot_progress_at(c->progress, "overheads", 0);
     OT_TRY(ot_measure_overheads(c, d));
     OT_TRY(ot_measure_rates(c, d));
+    ot_progress_at(c->progress, "networks", 0);
     return ot_measure_whole(c, d);
 }

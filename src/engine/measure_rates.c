@@ -262,6 +262,7 @@ static ot_status measure_classes(ot_calibration *c, runner *runners, ot_diag *d)
     for (int round = 0; round < ROUNDS; round++)
         for (size_t k = 0; k < N_PROBES; k++) {
             double rate = 0;
+            ot_progress_at(c->progress, "rates", ((double)round * N_PROBES + (double)k) / (ROUNDS * N_PROBES));
             OT_TRY(measure_probe(c, &PROBES[k], runners, &rate, d));
             best[k] = fmax(best[k], rate);
         }

@@ -6,6 +6,9 @@
  *   gate  [N, C, 1, 1]      blocked, too: strides . . 0 0 1
  *   scale [], [1]           strides 0
  *
+ * What only a Deslice reads is written into its place in the whole array (lw_tile_place): the output's memory comes as one more
+ * input of the step.
+ *
  * It computes blocked when most of what it reads is there in that layout. Channels that only pad the last block are set to zero
  * afterwards: they took part, and log(0) is no zero.
  */
@@ -29,6 +32,7 @@ typedef struct chain_plan {
     chain_operand *in;
     uint32_t n_arrays;      /* operands that are inputs of the step: the first of them */
     const uint32_t *array;  /* [n_in] input of the step, or OT_NONE (a copy) */
+    uint32_t places[OT_CHAIN_OUTPUTS]; /* [n_out] input of the step that is the output's memory, or OT_NONE: it is an output */
     int64_t tail;           /* channels in the last block; 0: whole blocks */
     uint32_t block;
 } chain_plan;
@@ -64,10 +68,16 @@ static ot_status run_chain(ot_call *c)
 {
     const chain_plan *p = c->plan;
     ot_chain_array in[OT_CHAIN_INPUTS], out[OT_CHAIN_OUTPUTS];
-    for (uint32_t k = 0; k < p->n_out; k++) {
-        OT_TRY(ot_call_place(c, k));
-        out[k].data = c->out[k]->data;
-        for (uint32_t a = 0; a < p->rank; a++) out[k].strides[a] = p->blocked && a + 1 == p->rank ? 1 : c->out[k]->strides[a];
+    for (uint32_t k = 0, made = 0; k < p->n_out; k++) {
+        const ot_nd *y;
+        if (p->places[k] == OT_NONE) {
+            OT_TRY(ot_call_place(c, made));
+            y = c->out[made++];
+        } else {
+            y = c->in[p->places[k]];
+        }
+        out[k].data = y->data;
+        for (uint32_t a = 0; a < p->rank; a++) out[k].strides[a] = p->blocked && a + 1 == p->rank ? 1 : y->strides[a];
     }
     for (uint32_t k = 0; k < p->n_in; k++) {
         const ot_nd *a = p->array[k] == OT_NONE ? NULL : c->in[p->array[k]];
@@ -186,11 +196,30 @@ static uint32_t overwritable(const lw_pass *l, const lw_unit *u, const chain_pla
     return OT_NONE;
 }
 
+/* Where the outputs go: *n_outs ids that the step makes; places join its inputs. */
+static ot_status plan_outputs(lw_pass *l, const lw_unit *u, chain_plan *p, ot_id *ids, uint32_t *n_ids, ot_id *outs,
+                              uint32_t *n_outs)
+{
+    for (uint32_t k = 0; k < u->n_out; k++) {
+        ot_id place = OT_NONE;
+        if (!p->blocked) OT_TRY(lw_tile_place(l, u->out[k], &place));
+        p->places[k] = OT_NONE;
+        if (place == OT_NONE) {
+            OT_TRY(lw_make(l, u->out[k], p->blocked ? LW_BLOCK : LW_PLAIN, &outs[(*n_outs)++]));
+        } else {
+            p->places[k] = *n_ids;
+            ids[(*n_ids)++] = place;
+        }
+    }
+    return OT_OK;
+}
+
 ot_status lw_write_chain(lw_pass *l, lw_unit *u)
 {
     chain_plan *p = OT_NEW(l->a, chain_plan);
     uint32_t *array = OT_NEW_N(l->a, uint32_t, u->n_in + 1u), n_ids = 0;
-    ot_id ids[OT_CHAIN_INPUTS], outs[OT_CHAIN_OUTPUTS];
+    ot_id ids[OT_CHAIN_INPUTS + OT_CHAIN_OUTPUTS], outs[OT_CHAIN_OUTPUTS];
+    uint32_t n_outs = 0;
     double gain;
     ot_step *step = NULL;
     if (!p || !array) return ot_fail_nomem(l->p->s->d);
@@ -200,8 +229,8 @@ ot_status lw_write_chain(lw_pass *l, lw_unit *u)
     p->blocked = can_block(l, u, p->chain, &gain) && gain > 0;
     set_box(l, &l->v[u->out[0]].slot->fore, p);
     for (uint32_t k = 0; k < u->n_in; k++) OT_TRY(plan_operand(l, u, p, k, array, ids, &n_ids));
-    for (uint32_t k = 0; k < u->n_out; k++) OT_TRY(lw_make(l, u->out[k], p->blocked ? LW_BLOCK : LW_PLAIN, &outs[k]));
-    OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_chain, p, ids, n_ids, outs, u->n_out, &step));
-    if (l->v[u->out[0]].slot->fore.dtype == OT_F32) step->in_place = overwritable(l, u, p, ids);
+    OT_TRY(plan_outputs(l, u, p, ids, &n_ids, outs, &n_outs));
+    OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_chain, p, ids, n_ids, outs, n_outs, &step));
+    if (p->places[0] == OT_NONE && l->v[u->out[0]].slot->fore.dtype == OT_F32) step->in_place = overwritable(l, u, p, ids);
     return OT_OK;
 }

@@ -1,6 +1,6 @@
 /* A session: one model, ready to run.
  *
- *   new   overrides -> shapes -> program -> memory plan -> arena
+ *   new   overrides -> shapes -> program -> weights -> memory plan -> arena
  *   run   inputs are checked and bound -> steps -> outputs
  *   free  everything, and the model is as it was but for its inferred shapes
  *
@@ -107,6 +107,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
     s->figures.weight_bytes = (int64_t)s->m->weight_bytes;
     OT_TRY(ot_prog_new(s, g, NULL, 0, NULL, &s->top));
+    OT_TRY(ot_settle_weights(s));
     OT_TRY(ot_prog_plan(s->top));
     OT_TRY(take_arena(s));
     s->heap.peak = s->heap.live; /* what making took is no part of a run */

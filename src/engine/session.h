@@ -163,7 +163,7 @@ struct ot_session {
     uint32_t n_inputs;
     ot_prog *all;           /* every program, newest first */
     void *dnnl;             /* oneDNN's engine, when it was asked for */
-    int64_t winograd_bytes; /* of transformed weights held so far */
+    int64_t winograd_growth; /* bytes by which transformed weights exceed the model's, so far */
     struct ot_packed *packed; /* weights in the forms that kernels want, newest first */
     ot_nd *copies;          /* [g n_outputs] results that lie in memory that is not ours to hand out */
     ot_node_time *times;    /* [n_times] steps of the top program, then of tile bodies */
@@ -199,6 +199,8 @@ void ot_dnnl_release_engine(void *engine);
 /* lower.c: fuse steps and give values layouts. Requires steps; lifetimes come after. */
 ot_status ot_lower(ot_prog *p) OT_MUST_USE;
 void ot_packed_free(struct ot_packed *list);
+/* release.c: when all programs are made: fill packed weights, and give back what they were made of. */
+ot_status ot_settle_weights(struct ot_session *s) OT_MUST_USE;
 
 /* session_plan.c: places for the values of p, relative to p->base, and p->arena_bytes. Requires lifetimes. */
 ot_status ot_prog_plan(ot_prog *p) OT_MUST_USE;

@@ -7,7 +7,8 @@
  *                                               lie in it, one after another
  *
  * In a body, Slice is a window of an outer array at the iteration's row of its table (no copy), and Deslice writes the tile into
- * its place in the buffer, from whatever layout it is in. Iterations write disjoint places, so their order is free.
+ * its place in the buffer, from whatever layout it is in, unless its maker has put it there (lw_tile_place). Iterations write
+ * disjoint places, so their order is free.
  */
 #include "tiles.h"
 
@@ -99,9 +100,10 @@ static ot_status run_tile_out(ot_call *c)
     memset(&window, 0, sizeof window);
     ot_nd_set_dense(&window, c->in[1]->dtype, c->in[1]->rank, c->in[1]->dims);
     OT_TRY(open_window(c, c->plan, c->in[0], c->in[2], &window));
-    if (window.dtype == OT_F32)
+    bool there = c->in[1]->data == window.data; /* made in its place */
+    if (!there && window.dtype == OT_F32)
         ot_box_relayout(&window, c->in[1], 1);
-    else
+    else if (!there)
         ot_box_copy(ot_dtype_bytes(window.dtype), window.rank, window.dims, window.data, window.strides, c->in[1]->data,
                     c->in[1]->strides, 1);
     slot->nd = *c->in[0];
@@ -110,22 +112,39 @@ static ot_status run_tile_out(ot_call *c)
     return OT_OK;
 }
 
-ot_status lw_write_tile_in(lw_pass *l, lw_unit *u)
+/* v as the window of `whole` at the iteration, by node n: its id. */
+static ot_status take_window(lw_pass *l, const ot_node *n, ot_id whole, ot_id iteration, ot_id v, ot_id *out)
 {
-    ot_id in[2], out;
+    ot_id in[2];
     ot_step *step = NULL;
     table *t = OT_NEW(l->a, table);
     if (!t) return ot_fail_nomem(l->p->s->d);
-    OT_TRY(read_table(l, u->nodes[0], &l->v[u->in[0]].slot->fore, &l->v[u->out[0]].slot->fore, t));
-    OT_TRY(lw_need(l, u->in[0], LW_ANY_PLAIN, LW_PLAIN, &in[0]));
-    OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
-    t->dense = !l->v[u->out[0]].slot->is_result &&
-                 lw_stays_dense(&l->v[u->out[0]].slot->fore, &l->ids[in[0]]->fore);
-    OT_TRY(lw_make(l, u->out[0], t->dense ? LW_PLAIN : LW_PLAIN_VIEW, &out));
-    if (!t->dense) memcpy(l->ids[out]->fore.strides, l->ids[in[0]]->fore.strides, sizeof l->ids[out]->fore.strides);
-    OT_TRY(lw_push(l, u->nodes[0], run_tile_in, t, in, 2, &out, 1, &step));
+    OT_TRY(read_table(l, n, &l->v[whole].slot->fore, &l->v[v].slot->fore, t));
+    OT_TRY(lw_need(l, whole, LW_ANY_PLAIN, LW_PLAIN, &in[0]));
+    OT_TRY(lw_need(l, iteration, LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
+    t->dense = !l->v[v].slot->is_result && lw_stays_dense(&l->v[v].slot->fore, &l->ids[in[0]]->fore);
+    OT_TRY(lw_make(l, v, t->dense ? LW_PLAIN : LW_PLAIN_VIEW, out));
+    if (!t->dense) memcpy(l->ids[*out]->fore.strides, l->ids[in[0]]->fore.strides, sizeof l->ids[*out]->fore.strides);
+    OT_TRY(lw_push(l, n, run_tile_in, t, in, 2, out, 1, &step));
     step->is_view = true;
     return OT_OK;
+}
+
+ot_status lw_write_tile_in(lw_pass *l, lw_unit *u)
+{
+    ot_id out;
+    return take_window(l, u->nodes[0], u->in[0], u->in[1], u->out[0], &out);
+}
+
+ot_status lw_tile_place(lw_pass *l, ot_id v, ot_id *place)
+{
+    uint32_t reader = lw_only_reader(l, v);
+    const lw_unit *u = reader == OT_NONE ? NULL : &l->units[reader];
+    *place = OT_NONE;
+    if (!u || u->kind != LW_TILE_OUT || u->in[0] != v || l->v[u->in[1]].maker != OT_NONE || l->v[u->in[2]].maker != OT_NONE ||
+        lw_only_reader(l, u->in[1]) != reader)
+        return OT_OK; /* or others write to the buffer before, or read it */
+    return take_window(l, u->nodes[0], u->in[1], u->in[2], v, place);
 }
 
 ot_status lw_write_tile_out(lw_pass *l, lw_unit *u)

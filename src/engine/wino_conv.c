@@ -1,14 +1,14 @@
 /* A convolution of a unit by Winograd's algorithm (winograd.h).
  *
- * Transformed weights are two to seven times the model's. They are shared by all programs of a session (workers, classes of tiles)
- * and limited in all: layers with small weights on large maps, which gain most, are the cheap ones; once the limit is
+ * Transformed weights are two to seven times the model's. They are shared by all programs of a session (workers, classes of tiles),
+ * and what they take more than the model's, which they replace, is limited: layers with small weights on large maps, which gain most, are the cheap ones; once the limit is
  * reached, direct convolutions do.
  */
 #include "conv.h"
 #include "winograd.h"
 
 #define HELD_EACH ((int64_t)12 << 20) /* bytes of one layer's transformed weights */
-#define HELD_ALL ((int64_t)40 << 20)  /* and of all of a session */
+#define GROWTH_ALL ((int64_t)22 << 20) /* by which those of a session exceed the model's */
 
 static bool is_3x3(const lw_conv *k)
 {
@@ -53,7 +53,6 @@ static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
     s->out_w = k->win.out[1];
     s->pad_top = k->win.lo[0];
     s->pad_left = k->win.lo[1];
-    s->weights = k->weights;
     s->scale = k->scaled ? k->scale : NULL;
     s->bias = k->shift;
     double outputs = (double)s->batch * (double)s->out_h * (double)s->out_w;
@@ -64,6 +63,15 @@ static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
 static void free_wino(void *data)
 {
     ot_winograd_free(data);
+}
+
+static ot_status fill_wino(ot_session *s, const ot_packed *packed, bool own)
+{
+    const lw_conv *k = packed->how;
+    (void)s;
+    (void)own;
+    ot_winograd_fill(packed->data, k->weights, k->scaled ? k->scale : NULL, k->shift);
+    return OT_OK;
 }
 
 /* The operation, with weights of its own or of another that was made from the same. NULL: that would hold too much. */
@@ -78,10 +86,13 @@ static ot_status make(lw_pass *l, const lw_conv *k, ot_winograd_spec *spec, ot_w
     if (!spec->like) {
         int64_t bytes = ot_winograd_would_hold(spec);
         ot_winograd *first;
-        if (bytes > HELD_EACH || s->winograd_bytes + bytes > HELD_ALL) return OT_OK;
+        int64_t growth = bytes - 9 * spec->in_channels * spec->out_channels * (int64_t)sizeof(float);
+        if (bytes > HELD_EACH || s->winograd_growth + growth > GROWTH_ALL) return OT_OK;
+        const lw_conv *how = lw_conv_keep(l, k);
+        if (!how) return ot_fail_nomem(s->d);
         OT_TRY(ot_winograd_new(spec, s->d, &first));
-        OT_TRY(ot_packed_keep(s, k->source, key, first, free_wino));
-        s->winograd_bytes += bytes;
+        OT_TRY(ot_packed_later(s, k->source, key, first, free_wino, fill_wino, how));
+        s->winograd_growth += growth;
         s->figures.weight_bytes += bytes;
         spec->like = first;
     }

@@ -99,22 +99,21 @@ static void transform_weights(int64_t m, double g[8][3], const float *w, double 
 }
 
 /* Blocks of output channels outside, then channels: what is written for the lanes of a block lies together. */
-static void fill_weights(ot_winograd *w, const ot_winograd_spec *s)
+static void fill_weights(ot_winograd *w, const float *weights, const float *scale)
 {
-    int64_t channels = s->in_channels, b = w->b;
+    int64_t channels = w->s.in_channels, b = w->b;
     double g[8][3];
     transform_rows(w->m, g);
     for (int64_t kb = 0; kb < w->k_blocks; kb++) {
         int64_t first = kb / w->group * w->group, blocks = ot_min(w->group, w->k_blocks - first);
         int64_t pair = (kb - first) / 2 * 2, wide = ot_min(2, blocks - pair) * b; /* floats of a channel of this pair of blocks */
         float *u = w->u + first * b * channels * w->positions + pair * b * channels + (kb - first - pair) * b;
-        int64_t end = ot_min((kb + 1) * b, s->out_channels);
+        int64_t end = ot_min((kb + 1) * b, w->s.out_channels);
         for (int64_t c = 0; c < channels; c++)
             for (int64_t k = kb * b; k < end; k++)
-                transform_weights(w->m, g, s->weights + (k * channels + c) * 9, s->scale ? (double)s->scale[k] : 1,
+                transform_weights(w->m, g, weights + (k * channels + c) * 9, scale ? (double)scale[k] : 1,
                                   u + c * wide + k % b, channels * blocks * b);
     }
-    for (int64_t k = 0; s->bias && k < s->out_channels; k++) w->bias[k] = s->bias[k];
 }
 
 /* ---- what is chosen ---- */
@@ -267,14 +266,20 @@ ot_status ot_wino_make(const ot_winograd_spec *s, const ot_wino_choice *way, ot_
         ot_winograd_free(w);
         return ot_fail_nomem(d);
     }
-    memset(w->memory, 0, w->memory_bytes);
     w->u = (float *)(((uintptr_t)w->memory + 63) / 64 * 64);
     w->bias = w->u + u_floats;
     w->mask = (uint32_t *)(void *)(w->bias + bias_floats);
-    fill_weights(w, s);
-    for (int64_t k = 0; k < w->b; k++) w->mask[k] = (w->k_blocks - 1) * w->b + k < s->out_channels ? UINT32_MAX : 0;
     *out = w;
+    if (s->weights) ot_winograd_fill(w, s->weights, s->scale, s->bias);
     return OT_OK;
+}
+
+void ot_winograd_fill(ot_winograd *w, const float *weights, const float *scale, const float *bias)
+{
+    memset(w->memory, 0, w->memory_bytes);
+    fill_weights(w, weights, scale);
+    for (int64_t k = 0; bias && k < w->s.out_channels; k++) w->bias[k] = bias[k];
+    for (int64_t k = 0; k < w->b; k++) w->mask[k] = (w->k_blocks - 1) * w->b + k < w->s.out_channels ? UINT32_MAX : 0;
 }
 
 void ot_winograd_free(ot_winograd *w)

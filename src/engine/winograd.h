@@ -18,7 +18,7 @@ typedef struct ot_winograd_spec {
     int64_t batch, in_channels, out_channels;
     int64_t in_h, in_w, out_h, out_w;
     int64_t pad_top, pad_left;  /* zeros before the first row and column; after the last as many as out_h, out_w ask for */
-    const float *weights;       /* [out_channels][in_channels][3][3] */
+    const float *weights;       /* [out_channels][in_channels][3][3]; NULL: ot_winograd_fill will say */
     const float *scale;         /* [out_channels] factor of the weights, or NULL (a folded normalisation) */
     const float *bias;          /* [out_channels] or NULL */
     uint32_t threads;           /* that a run may use */
@@ -37,6 +37,9 @@ uint64_t ot_winograd_form(const ot_winograd_spec *s);
 /* Bytes of transformed weights that it would hold of its own. */
 int64_t ot_winograd_would_hold(const ot_winograd_spec *s);
 ot_status ot_winograd_new(const ot_winograd_spec *s, ot_diag *d, ot_winograd **out) OT_MUST_USE;
+/* The weights of one that was made without them, and of all that are like it; before the first run. Until then it takes memory that is
+ * not touched. */
+void ot_winograd_fill(ot_winograd *w, const float *weights, const float *scale, const float *bias);
 void ot_winograd_free(ot_winograd *w); /* accepts NULL */
 /* Bytes of transformed weights that are held; bytes of scratch that a run takes. */
 int64_t ot_winograd_weight_bytes(const ot_winograd *w);

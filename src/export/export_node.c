@@ -122,6 +122,66 @@ static const Onnx__NodeProto *ancestor(const ot_graph *g, const ot_node *n)
     return p->op_type && strcmp(p->op_type, n->op_type) == 0 ? p : NULL;
 }
 
+/* ---- metadata ---- */
+
+#define NODE_METADATA_PROPS 9 /* of NodeProto, since IR 10; older readers pass over it, and older descriptions do not know it */
+
+static size_t varint_bytes(uint8_t *to, size_t v)
+{
+    size_t n = 0;
+    for (; v >= 0x80; v >>= 7) to[n++] = (uint8_t)(v | 0x80);
+    to[n++] = (uint8_t)v;
+    return n;
+}
+
+/* Field `id` of a message: tag, length, text. */
+static size_t text_field(uint8_t *to, unsigned id, const char *text)
+{
+    size_t n = strlen(text), at = varint_bytes(to, id << 3 | 2);
+    at += varint_bytes(to + at, n);
+    memcpy(to + at, text, n);
+    return at + n;
+}
+
+/* StringStringEntryProto {key = 1, value = 2} behind its length, as protobuf-c keeps fields that it does not know. */
+static bool note_field(ot_arena *a, const ot_note_entry *e, ProtobufCMessageUnknownField *f)
+{
+    size_t most = strlen(e->key) + strlen(e->value) + 24;
+    uint8_t *entry = OT_NEW_N(a, uint8_t, most), *data = OT_NEW_N(a, uint8_t, most + 10);
+    if (!entry || !data) return false;
+    size_t n = text_field(entry, 1, e->key);
+    n += text_field(entry + n, 2, e->value);
+    size_t head = varint_bytes(data, n);
+    memcpy(data + head, entry, n);
+    *f = (ProtobufCMessageUnknownField){NODE_METADATA_PROPS, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, head + n, data};
+    return true;
+}
+
+/* The model's note for a node of that name, or NULL. */
+static const ot_node_note *find_note(const ot_model *m, const char *name)
+{
+    static const char prefix[] = "tile/r";
+    uint32_t id = 0;
+    if (m->n_notes == 0 || strncmp(name, prefix, sizeof prefix - 1) != 0) return NULL;
+    for (name += sizeof prefix - 1; *name >= '0' && *name <= '9' && id < UINT32_MAX / 10 - 1; name++) id = id * 10 + (uint32_t)(*name - '0');
+    uint32_t k = id - m->notes[0].id;
+    return *name == '/' && k < m->n_notes ? &m->notes[k] : NULL;
+}
+
+/* Notes about node n of the top graph, if it was made here. */
+static ot_status add_notes(ot_exporter *ex, const ot_graph *g, const ot_node *n, Onnx__NodeProto *p)
+{
+    const ot_node_note *note = g->parent || n->source != OT_NONE ? NULL : find_note(ex->m, n->name);
+    if (!note) return OT_OK;
+    ProtobufCMessageUnknownField *f = OT_NEW_N(ex->a, ProtobufCMessageUnknownField, note->n);
+    if (!f) return ot_fail_nomem(ex->d);
+    for (uint32_t j = 0; j < note->n; j++)
+        if (!note_field(ex->a, &note->entries[j], &f[j])) return ot_fail_nomem(ex->d);
+    p->base.n_unknown_fields = note->n;
+    p->base.unknown_fields = f;
+    return OT_OK;
+}
+
 ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n, const Onnx__NodeProto **out)
 {
     const Onnx__NodeProto *own = n->proto;
@@ -138,6 +198,8 @@ ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n, c
         p->doc_string = old->doc_string;
         p->base.n_unknown_fields = old->base.n_unknown_fields;
         p->base.unknown_fields = old->base.unknown_fields;
+    } else {
+        OT_TRY(add_notes(ex, g, n, p));
     }
     p->name = n->name[0] ? UNCONST(char *, n->name) : NULL;
     p->op_type = UNCONST(char *, n->op_type);

@@ -2,8 +2,8 @@
  *
  *   open + fstat -> map or read -> scan -> unpack -> unmap -> external data -> functions -> graph
  *
- * The file is mapped only while it is unpacked, so the peak is the mapping plus the unpacked copy.
- * protobuf-c allocates through our hook (a small header remembers each block's size), so that a test
+ * The file is mapped only while it is unpacked, and pages that were unpacked are dropped on the way, so the peak is the unpacked
+ * copy and little more. protobuf-c allocates through our hook (a small header remembers each block's size), so that a test
  * can make every allocation fail, and so that "out of memory" can be told from "malformed".
  */
 #include "import.h"
@@ -30,24 +30,42 @@ const char *ot_domain(const char *s)
 
 /* ---- protobuf-c's memory ---- */
 
-#define PB_HEADER 16u /* keeps 16-byte alignment */
+#define PB_HEADER 16u               /* keeps 16-byte alignment */
+#define DROP_EVERY ((size_t)4 << 20) /* bytes unpacked */
 
-static void *pb_alloc(void *failed, size_t size)
+/* One message being unpacked. */
+typedef struct unpacking {
+    bool failed;    /* no memory */
+    void *map;      /* the file it comes from, or NULL */
+    size_t size, since; /* bytes of map; bytes allocated since its pages were dropped */
+} unpacking;
+
+/* Pages of the file that are read again come from the system's cache. */
+static void drop_pages(unpacking *u)
 {
+    if (u->map) (void)madvise(u->map, u->size, MADV_DONTNEED);
+    u->since = 0;
+}
+
+static void *pb_alloc(void *context, size_t size)
+{
+    unpacking *u = context;
     if (size > SIZE_MAX - PB_HEADER) return NULL;
     size_t total = size + PB_HEADER;
     char *p = ot_hook_alloc(NULL, 0, total);
     if (!p) {
-        if (failed) *(bool *)failed = true;
+        if (u) u->failed = true;
         return NULL;
     }
     memcpy(p, &total, sizeof total);
+    if (u && total > SIZE_MAX - u->since) drop_pages(u);
+    if (u && (u->since += total) >= DROP_EVERY) drop_pages(u);
     return p + PB_HEADER;
 }
 
-static void pb_free(void *failed, void *pointer)
+static void pb_free(void *context, void *pointer)
 {
-    (void)failed;
+    (void)context;
     if (!pointer) return;
     char *p = (char *)pointer - PB_HEADER;
     size_t total;
@@ -71,17 +89,19 @@ static void free_source(void *source)
 
 /* ---- bytes -> model ---- */
 
-static ot_status unpack(const void *bytes, size_t n, ot_model *m, ot_source *src)
+/* map: the bytes, if they are a file's; or NULL. */
+static ot_status unpack(const void *bytes, size_t n, void *map, ot_model *m, ot_source *src)
 {
     if (n == 0) return ot_fail(m->diag, OT_E_INPUT, "the model file is empty");
     if (n > FILE_MAX)
         return ot_fail(m->diag, OT_E_INPUT, "the model file is larger than 2 GiB - 1 bytes, which "
                                             "no ONNX file may be (use external data)");
     OT_TRY(ot_pb_scan(bytes, n, &onnx__model_proto__descriptor, m->diag));
-    bool failed = false;
-    ProtobufCAllocator allocator = {pb_alloc, pb_free, &failed};
+    unpacking u = {.map = map, .size = n};
+    drop_pages(&u); /* that the scan read */
+    ProtobufCAllocator allocator = {pb_alloc, pb_free, &u};
     src->model = onnx__model_proto__unpack(&allocator, n, bytes);
-    if (!src->model && failed) return ot_fail_nomem(m->diag);
+    if (!src->model && u.failed) return ot_fail_nomem(m->diag);
     if (!src->model) return ot_fail(m->diag, OT_E_INPUT, "not a valid ONNX file (protobuf-c refuses it)");
     return OT_OK;
 }
@@ -162,7 +182,7 @@ static ot_status load_stream(int fd, const char *path, ot_model *m, ot_source *s
     char *bytes = NULL;
     size_t n = 0, cap = 0;
     ot_status st = read_all(fd, path, m->diag, &bytes, &n, &cap);
-    if (st == OT_OK) st = unpack(bytes, n, m, src);
+    if (st == OT_OK) st = unpack(bytes, n, NULL, m, src);
     if (bytes) (void)!ot_hook_alloc(bytes, cap, 0);
     return st;
 }
@@ -173,11 +193,11 @@ static ot_status load_fd(int fd, const char *path, ot_model *m, ot_source *src)
     if (fstat(fd, &st) != 0) return cannot(m->diag, "read", path);
     if (S_ISDIR(st.st_mode)) return ot_fail(m->diag, OT_E_INPUT, "'%s' is a folder, not a model", path);
     if (!S_ISREG(st.st_mode) || st.st_size == 0) return load_stream(fd, path, m, src);
-    if ((uint64_t)st.st_size > FILE_MAX) return unpack("", FILE_MAX + 1, m, src);
+    if ((uint64_t)st.st_size > FILE_MAX) return unpack("", FILE_MAX + 1, NULL, m, src);
     size_t n = (size_t)st.st_size;
     void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) return load_stream(fd, path, m, src); /* a file system without mmap */
-    ot_status status = unpack(map, n, m, src);
+    ot_status status = unpack(map, n, map, m, src);
     munmap(map, n);
     return status;
 }
@@ -225,7 +245,7 @@ ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag
     ot_model *m;
     ot_source *src;
     OT_TRY(begin(diag, &m, &src));
-    ot_status st = unpack(bytes, n, m, src);
+    ot_status st = unpack(bytes, n, NULL, m, src);
     int dir_fd = -1;
     if (st == OT_OK && dir) {
         dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -5,6 +5,9 @@
 #include "import.h"
 #include "model_io.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 /* Number of elements, when the tensor is held and has at most `max`. */
 static bool held(const ot_tensor *t, size_t max, size_t *n)
 {
@@ -97,6 +100,20 @@ bool ot_tensor_floats(const ot_tensor *t, float *out, size_t max, size_t *n)
     return true;
 }
 
+bool ot_tensor_is_own(const ot_tensor *t)
+{
+    const Onnx__TensorProto *p = t->proto;
+    return p && t->data && ((p->has_raw_data && t->data == p->raw_data.data) || (p->n_float_data && t->data == p->float_data));
+}
+
+/* Pages that hold nothing but [data, data + bytes) of a mapped file. */
+static void drop_pages(const void *data, size_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)data + bytes) / page * page;
+    if (end > first) (void)madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
 bool ot_tensor_release(ot_tensor *t)
 {
     Onnx__TensorProto *p = (Onnx__TensorProto *)(uintptr_t)t->proto;
@@ -109,6 +126,8 @@ bool ot_tensor_release(ot_tensor *t)
         ot_pb_release(p->float_data);
         p->float_data = NULL;
         p->n_float_data = 0;
+    } else if (p->n_external_data) {
+        drop_pages(t->data, t->bytes);
     } else {
         return false;
     }

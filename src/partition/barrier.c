@@ -51,6 +51,11 @@ const char *ot_barrier_reason(const ot_seq *s, ot_id node)
             if (!cut && v->dims[a] > widest) widest = v->dims[a], reason = w ? w : "not cuttable";
         }
     }
+    bool reduced[OT_RANK_MAX];
+    if (!cut && s->sums && ot_access_sum(g, n, reduced) != OT_SUM_NONE) {
+        const ot_value *x = &g->values[n->in[0]];
+        for (int32_t a = 0; a < x->rank; a++) cut = cut || (reduced[a] && x->dims[a] >= 2);
+    }
     if (!any && !cut) {
         ot_access_kind k = ot_op_access(n->op);
         if (k == OT_ACC_GLOBALPOOL) reason = "global pooling reads the whole map (and there is one sample)";

@@ -52,7 +52,8 @@ void ot_walk_start(ot_walk *w, uint32_t end, uint32_t out_index, const int8_t *a
     w->n_dims = n_dims;
     w->lo = end + 1;
     w->n_pre_run = 0;
-    w->sink = w->s->g->nodes[w->s->node[end]].out[out_index];
+    const ot_node *n = &w->s->g->nodes[w->s->node[end]];
+    w->sink = out_index == OT_SUM_SINK ? n->in[0] : n->out[out_index];
     touch(w, w->sink);
     for (uint32_t d = 0; d < n_dims; d++) w->sink_axis[d] = w->axis[w->sink][d] = axes[d];
 }
@@ -96,6 +97,35 @@ static bool keeps_rounding(const ot_node *n, int8_t axis)
 {
     bool average = n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_AveragePool || n->op == OT_OP_LpPool || n->op == OT_OP_GlobalLpPool;
     return !(average && axis == 1);
+}
+
+/* Nobody in the region reads what n reduces its input to, and the region cuts that input: then every tile reduces its piece,
+ * along at least one of the dims. */
+static bool attach_sum(ot_walk *w, const ot_node *n, int8_t *axes)
+{
+    const ot_graph *g = w->s->g;
+    bool reduced[OT_RANK_MAX], any = false;
+    if (!w->s->sums || ot_access_sum(g, n, reduced) == OT_SUM_NONE) return false;
+    const ot_value *out = &g->values[n->out[0]];
+    for (uint32_t d = 0; d < w->n_dims; d++) {
+        int8_t have = ot_walk_axis(w, n->in[0], d);
+        axes[d] = OT_AX_UNSET;
+        if (have < 0) return false;
+        if (reduced[have]) {
+            memset(w->in_axis[d], OT_AX_WHOLE, n->n_in);
+            w->in_axis[d][0] = have;
+            w->out_axis[d][0] = axes[d] = OT_AX_SUM;
+            any = true;
+            continue;
+        }
+        for (int32_t a = 0; a < out->rank && axes[d] == OT_AX_UNSET; a++) {
+            const char *why;
+            if (!ot_access_axis(g, n, 0, (uint32_t)a, w->in_axis[d], w->out_axis[d], &why)) continue;
+            if (w->in_axis[d][0] == have && keeps_rounding(n, (int8_t)a)) axes[d] = (int8_t)a;
+        }
+        if (axes[d] == OT_AX_UNSET) return false;
+    }
+    return any;
 }
 
 /* Ask the slice relation in every dim for lead output `o`; false when the node cannot be cut as the region wants it. */
@@ -191,7 +221,8 @@ static int classify(ot_walk *w, const ot_node *n)
     if (whole) return leave_before(w, n);
     int8_t axes[OT_DIMS_MAX];
     if (lead == OT_NONE) {
-        if (n->n_captured == 0 && n->op != OT_OP_OPAQUE && !w->s->odd[w->lo] && attach_forward(w, n, axes) && maps_fit(w, n, 0, axes)) {
+        bool known = n->n_captured == 0 && n->op != OT_OP_OPAQUE && !w->s->odd[w->lo];
+        if (known && ((attach_forward(w, n, axes) && maps_fit(w, n, 0, axes)) || attach_sum(w, n, axes))) {
             join(w, n, 0, axes);
             w->n_pre_run = 0;
             return OT_ST_IN;

@@ -196,6 +196,7 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
     memset(out, 0, sizeof *out);
     out->g = g;
     out->arena = a;
+    out->sums = t->engine;
     if (!alloc_tables(out)) return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < g->n_nodes; k++) out->pos[k] = OT_NONE;
     for (uint32_t k = 0; k < g->n_order; k++) {
@@ -219,10 +220,10 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
         out->work[k] = ot_cost_work(out, k, t);
         out->extra[k] = ot_cost_extra(out, k, t);
         if (out->work[k] == 0) out->work[k] = out->extra[k] / 2; /* copies in the other layout */
-        double time, traffic;
-        ot_cost_node(out, k, t, &time, &traffic);
-        out->time[k + 1] = out->time[k] + time;
-        out->traffic[k + 1] = out->traffic[k] + traffic;
+        ot_node_cost x;
+        ot_cost_node(out, k, t, &x);
+        out->time[k + 1] = out->time[k] + x.time;
+        out->traffic[k + 1] = out->traffic[k] + x.traffic;
     }
     bool *stores = OT_NEW_N(a, bool, g->n_order + 1u);
     if (!stores) return ot_fail_nomem(g->model->diag);

@@ -124,6 +124,25 @@ static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t
     return true;
 }
 
+/* The node reduces what it reads along this dimension: the tile's share of that, so that every element counts once. */
+static bool sum_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, uint32_t i,
+                     ot_tile_windows *w, ot_win *in, const char **why)
+{
+    const ot_rnode *rn = &r->nodes[i];
+    const ot_node *n = &g->nodes[rn->node];
+    int64_t extent = g->values[n->in[0]].dims[rn->in_axis[d][0]];
+    ot_win share = piece_of(&r->dims[d], k, extent);
+    if (is_empty(share)) {
+        *why = "a tile has no share of what a reduction reads";
+        return false;
+    }
+    in[0] = share;
+    w->ops[i] = (ot_op_tile){ .need = share, .made = share, .in = in };
+    for (uint32_t j = 0; j < n->n_in; j++)
+        if (rn->in[j] != OT_NONE) want(g, r, d, rn->in[j], rn->in_axis[d][j], in[j], w);
+    return true;
+}
+
 bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k,
                          ot_tile_windows *w, const char **why)
 {
@@ -142,13 +161,27 @@ bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint
         n_in -= g->nodes[r->nodes[i].node].n_in;
         w->ops[i] = (ot_op_tile){ 0 };
         if (r->nodes[i].lead_axis[d] == OT_AX_WHOLE) whole_node(g, r, d, i, w);
-        else if (!cut_node(g, r, d, i, w, in + n_in, why)) return false;
+        else if (r->nodes[i].lead_axis[d] == OT_AX_SUM) {
+            if (!sum_node(g, r, d, k, i, w, in + n_in, why)) return false;
+        } else if (!cut_node(g, r, d, i, w, in + n_in, why)) return false;
     }
     for (uint32_t v = 0; v < r->n_values; v++) {
         if (r->values[v].axis[d] == OT_AX_WHOLE) w->need[v] = (ot_win){ 0, 0 };
         else if (v < r->n_inputs) w->made[v] = w->need[v];
     }
     return true;
+}
+
+double ot_tile_share(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i,
+                     const ot_tile_windows *w)
+{
+    const ot_rnode *rn = &r->nodes[i];
+    const ot_node *n = &g->nodes[rn->node];
+    int64_t extent = 1;
+    if (rn->lead_axis[d] == OT_AX_WHOLE) return 1;
+    if (rn->lead_axis[d] == OT_AX_SUM) extent = g->values[n->in[0]].dims[rn->in_axis[d][0]];
+    else extent = g->values[n->out[rn->lead_out[d]]].dims[rn->lead_axis[d]];
+    return (double)(w->ops[i].made.hi - w->ops[i].made.lo) / (double)extent;
 }
 
 /* ---- clamped windows ---- */

@@ -167,34 +167,33 @@ double ot_cost_pack(const ot_target *t, double bytes, double tiles)
 
 /* A merged node of the engine: what it reads besides its group's values, and a result that is stored although the value
  * before it is stored, too. */
-static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, double compute, double *time, double *traffic)
+static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, double compute, ot_node_cost *x)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
-    double memory = 0;
     bool stored_before = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE) continue;
         double b = (double)s->bytes[v];
-        const ot_value *x = &g->values[v];
+        const ot_value *in = &g->values[v];
         if (s->def[v] != OT_NONE && s->head[s->def[v]] == s->head[p]) {
-            stored_before |= x->is_output;
-            for (uint32_t u = 0; u < x->n_uses; u++) {
-                uint32_t q = s->pos[x->uses[u]];
+            stored_before |= in->is_output;
+            for (uint32_t u = 0; u < in->n_uses; u++) {
+                uint32_t q = s->pos[in->uses[u]];
                 stored_before |= q != OT_NONE && q < p && s->head[q] != s->head[p];
             }
             continue;
         }
-        memory += b / ot_cost_bw(t, b);
-        *traffic += b > (double)t->fast_bytes ? b : 0;
+        x->memory += b / ot_cost_bw(t, b);
+        x->traffic += b > (double)t->fast_bytes ? b : 0;
     }
     double out = (double)s->bytes[n->out[0]];
     if (stored_before) {
-        memory += out / ot_cost_bw(t, out);
-        *traffic += out > (double)t->fast_bytes ? out : 0;
+        x->memory += out / ot_cost_bw(t, out);
+        x->traffic += out > (double)t->fast_bytes ? out : 0;
     }
-    *time = ot_cost_overlap(t, ot_cost_free_compute(s, p, t, compute), memory) + s->extra[p] / ot_cost_bw(t, s->extra[p] / 2);
+    x->compute = ot_cost_free_compute(s, p, t, compute);
 }
 
 /* Operators that read and write channel-blocked tensors as they are. */
@@ -304,46 +303,59 @@ int64_t ot_cost_weights(const ot_seq *s, uint32_t p)
     return sum;
 }
 
-void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time, double *traffic)
+/* A node that the runtime merges into another one, or that moves nothing. */
+static void free_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
-    *time = *traffic = 0;
-    ot_cost_kind kind = ot_op_cost(n->op);
-    if (s->fused[p] && t->engine && t->is_cache) {
-        engine_fused_node(s, p, t, ot_cost_compute(g, n, t, s->macs[p], s->elems[n->out[0]], s->elems[n->out[0]]), time, traffic);
-        return;
+    /* What a merged node writes was counted as its producer's output, unless that seemed to stay in fast memory. */
+    if (n->n_out > 0 && n->out[0] != OT_NONE && g->values[n->out[0]].is_output && s->bytes[n->out[0]] <= t->fast_bytes)
+        x->traffic = (double)s->bytes[n->out[0]];
+    /* A merged residual Add still reads the other operand. */
+    if (n->op == OT_OP_Add) {
+        double b = (double)s->bytes[n->out[0]];
+        x->memory += b / ot_cost_bw(t, b);
+        x->traffic += b > (double)t->fast_bytes ? b : 0;
     }
-    if (s->fused[p] || (kind == OT_COST_FREE && n->op != OT_OP_OPAQUE)) {
-        *time = s->extra[p] / ot_cost_bw(t, s->extra[p] / 2);
-        /* What a merged node writes was counted as its producer's output, unless that seemed to stay in fast memory. */
-        if (n->n_out > 0 && n->out[0] != OT_NONE && g->values[n->out[0]].is_output && s->bytes[n->out[0]] <= t->fast_bytes)
-            *traffic = (double)s->bytes[n->out[0]];
-        /* A merged residual Add still reads the other operand. */
-        if (n->op == OT_OP_Add) {
-            double b = (double)s->bytes[n->out[0]];
-            *time += b / ot_cost_bw(t, b);
-            *traffic += b > (double)t->fast_bytes ? b : 0;
-        }
-        return;
-    }
-    double memory = 0, out_elems = 0, in_elems = 0;
+}
+
+static void whole_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x)
+{
+    const ot_graph *g = s->g;
+    const ot_node *n = &g->nodes[s->node[p]];
+    double out_elems = 0, in_elems = 0;
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE) continue;
         double b = (double)s->bytes[v];
-        memory += b / ot_cost_bw(t, b);
-        *traffic += b > (double)t->fast_bytes || s->def[v] == OT_NONE ? b : 0;
+        x->memory += b / ot_cost_bw(t, b);
+        x->traffic += b > (double)t->fast_bytes || s->def[v] == OT_NONE ? b : 0;
         if (s->act[v]) in_elems += (double)s->elems[v];
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
         if (v == OT_NONE) continue;
         double b = (double)s->bytes[v];
-        memory += b / ot_cost_bw(t, b);
-        *traffic += b > (double)t->fast_bytes || g->values[v].is_output ? b : 0;
+        x->memory += b / ot_cost_bw(t, b);
+        x->traffic += b > (double)t->fast_bytes || g->values[v].is_output ? b : 0;
         out_elems += (double)s->elems[v];
     }
-    double compute = ot_cost_compute(g, n, t, s->macs[p], (int64_t)out_elems, (int64_t)in_elems);
-    *time = ot_cost_overlap(t, compute, memory) + s->extra[p] / ot_cost_bw(t, s->extra[p] / 2) + t->node_overhead;
+    x->compute = ot_cost_compute(g, n, t, s->macs[p], (int64_t)out_elems, (int64_t)in_elems);
+    x->overhead = t->node_overhead;
+}
+
+void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x)
+{
+    const ot_graph *g = s->g;
+    const ot_node *n = &g->nodes[s->node[p]];
+    *x = (ot_node_cost){.node = s->node[p], .macs = s->macs[p], .is_fused = s->fused[p]};
+    if (s->fused[p] && t->engine && t->is_cache)
+        engine_fused_node(s, p, t, ot_cost_compute(g, n, t, s->macs[p], s->elems[n->out[0]], s->elems[n->out[0]]), x);
+    else if (s->fused[p] || (ot_op_cost(n->op) == OT_COST_FREE && n->op != OT_OP_OPAQUE))
+        free_node(s, p, t, x);
+    else
+        whole_node(s, p, t, x);
+    double extra = s->extra[p] / ot_cost_bw(t, s->extra[p] / 2); /* layout changes do not overlap */
+    x->time = ot_cost_overlap(t, x->compute, x->memory) + extra + x->overhead;
+    x->memory += extra;
 }

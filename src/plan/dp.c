@@ -11,7 +11,7 @@
  */
 #include "../plan/planner.h"
 
-enum { STATES_MAX = 10, AXIS_SETS_MAX = 8 };
+enum { STATES_MAX = 10 };
 
 typedef struct state {
     double score, time;
@@ -117,37 +117,6 @@ static bool splits_fusion(const ot_seq *s, uint32_t first)
     return false;
 }
 
-static uint32_t axis_sets(const solver *v, uint32_t end, uint32_t out, int8_t (*sets)[OT_DIMS_MAX], uint32_t *dims)
-{
-    const ot_graph *g = v->s->g;
-    const ot_node *n = &g->nodes[v->s->node[end]];
-    const ot_value *x = &g->values[n->out[out]];
-    int8_t ok[OT_RANK_MAX];
-    uint32_t n_ok = 0, n_sets = 0;
-    const char *why;
-    for (int32_t a = 0; a < x->rank; a++)
-        if (x->dims[a] >= 2 && ot_access_axis(g, n, out, (uint32_t)a, v->w->in_axis[0], v->w->out_axis[0], &why)) ok[n_ok++] = (int8_t)a;
-    for (uint32_t k = 0; k < n_ok && n_sets < AXIS_SETS_MAX; k++) {
-        sets[n_sets][0] = ok[k];
-        dims[n_sets++] = 1;
-    }
-    if (v->s->n > 1500) return n_sets;
-    /* Three dims: batch, H and W of images. */
-    if (n_ok >= 3 && n_sets < AXIS_SETS_MAX && ok[0] == 0 && ok[n_ok - 1] == ok[n_ok - 2] + 1) {
-        sets[n_sets][0] = ok[0];
-        sets[n_sets][1] = ok[n_ok - 2];
-        sets[n_sets][2] = ok[n_ok - 1];
-        dims[n_sets++] = 3;
-    }
-    /* Two dims: neighbours among the cuttable axes, the last pair (H, W) first. */
-    for (uint32_t k = n_ok; k-- > 1 && n_sets < AXIS_SETS_MAX;) {
-        sets[n_sets][0] = ok[k - 1];
-        sets[n_sets][1] = ok[k];
-        dims[n_sets++] = 2;
-    }
-    return n_sets;
-}
-
 static double choice_penalty(const solver *v, const ot_choice *c)
 {
     if (!v->o->force) return 0;
@@ -181,20 +150,26 @@ static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *a
     return OT_OK;
 }
 
+/* Intervals that end with this node, its tiles counted on output `out`. */
+static ot_status try_output(solver *v, uint32_t end, uint32_t out)
+{
+    int8_t sets[OT_AXIS_SETS_MAX][OT_DIMS_MAX];
+    uint32_t dims[OT_AXIS_SETS_MAX], n_sets = ot_candidate_axes(v->s, v->w, end, out, sets, dims);
+    for (uint32_t k = 0; k < n_sets; k++) OT_TRY(try_axes(v, end, out, sets[k], dims[k]));
+    return OT_OK;
+}
+
 static ot_status solve_end(solver *v, uint32_t end)
 {
     const ot_seq *s = v->s;
     const ot_node *n = &s->g->nodes[s->node[end]];
     if (!relax(v, end, end + 1, NULL, v->o->force && v->tileable[end] ? 1.0 : 0.0)) return ot_fail_nomem(s->g->model->diag);
     if (!v->tileable[end] || splits_fusion(s, end + 1)) return OT_OK;
-    int8_t sets[AXIS_SETS_MAX][OT_DIMS_MAX];
-    uint32_t dims[AXIS_SETS_MAX];
     for (uint32_t o = 0; o < n->n_out && o < 2; o++) {
         ot_id x = n->out[o];
         if (x == OT_NONE || (s->g->values[x].n_uses == 0 && !s->g->values[x].is_output)) continue;
-        uint32_t n_sets = axis_sets(v, end, o, sets, dims);
-        for (uint32_t k = 0; k < n_sets; k++) OT_TRY(try_axes(v, end, o, sets[k], dims[k]));
-        break;
+        OT_TRY(try_output(v, end, o));
+        return o == 0 ? try_output(v, end, OT_SUM_SINK) : OT_OK;
     }
     return OT_OK;
 }

@@ -29,7 +29,7 @@ static double crop_bytes(const ot_seq *s, const ot_target *t, const ot_region *r
     const ot_graph *g = s->g;
     const ot_rnode *x = &r->nodes[i];
     double sum = 0;
-    if (x->lead_axis[d] < 0 || !w->ops[i].in || r->form == OT_FORM_WINDOW) return 0;
+    if (x->lead_axis[d] == OT_AX_WHOLE || !w->ops[i].in || r->form == OT_FORM_WINDOW) return 0;
     for (uint32_t k = 0; k < g->nodes[x->node].n_in; k++) {
         uint32_t v = x->in[k];
         if (v == OT_NONE || x->in_axis[d][k] < 0 || r->values[v].node == OT_NONE) continue;
@@ -59,12 +59,7 @@ static bool sum_dim(const ot_seq *s, const ot_target *t, const ot_region *r, uin
             if (part > x->val_max[v]) x->val_max[v] = part;
         }
         for (uint32_t i = 0; i < r->n_nodes; i++) {
-            double part = 1;
-            if (r->nodes[i].lead_axis[d] >= 0) {
-                const ot_node *n = &g->nodes[r->nodes[i].node];
-                double e = (double)g->values[n->out[r->nodes[i].lead_out[d]]].dims[r->nodes[i].lead_axis[d]];
-                part = (double)(w->ops[i].made.hi - w->ops[i].made.lo) / e;
-            }
+            double part = ot_tile_share(g, r, d, i, w);
             x->made_sum[i] += part;
             x->crop[i] += crop_bytes(s, t, r, d, i, w);
             if (part > x->made_max[i]) x->made_max[i] = part;

@@ -91,6 +91,25 @@ static bool listed(const ot_plan *p, ot_id node)
     return false;
 }
 
+static bool in_region(const ot_region *r, ot_id node)
+{
+    for (uint32_t k = 0; k < r->n_nodes; k++)
+        if (r->nodes[k].node == node) return true;
+    return false;
+}
+
+/* Why n ends the region before it, whose cut axes it reads whole; what lifts that, where the form of the tiles decides. */
+static const char *end_reason(const ot_seq *s, const ot_node *n)
+{
+    bool reduced[OT_RANK_MAX];
+    bool pool = ot_op_access(n->op) == OT_ACC_GLOBALPOOL, liftable = !s->sums && ot_access_sum(s->g, n, reduced) != OT_SUM_NONE;
+    if (pool && liftable)
+        return "global pooling reads the whole map: it ends the region before it (--emit engine can reduce it tile by tile)";
+    if (pool) return "global pooling reads the whole map: it ends the region before it";
+    return liftable ? "reads whole an axis that the region before it cuts: it ends that region (--emit engine can reduce it tile by tile)"
+                    : "reads whole an axis that the region before it cuts: it ends that region";
+}
+
 /* Nodes that could be cut somewhere, but not where the region before them is cut: they are where it ends. */
 static ot_status list_region_ends(const ot_seq *s, ot_plan *p)
 {
@@ -105,9 +124,8 @@ static ot_status list_region_ends(const ot_seq *s, ot_plan *p)
                 ot_access_kind a = ot_op_access(n->op);
                 bool whole = a == OT_ACC_GLOBALPOOL || a == OT_ACC_REDUCE || a == OT_ACC_NORM || a == OT_ACC_SOFTMAX;
                 if (!whole || s->pos[x->uses[u]] == OT_NONE || p->n_barriers == cap || listed(p, x->uses[u])) continue;
-                const char *why = a == OT_ACC_GLOBALPOOL ? "global pooling reads the whole map: it ends the region before it"
-                                                         : "reads whole an axis that the region before it cuts: it ends that region";
-                p->barriers[p->n_barriers++] = (ot_barrier){x->uses[u], why};
+                if (in_region(r, x->uses[u])) continue; /* it reduces its input tile by tile */
+                p->barriers[p->n_barriers++] = (ot_barrier){x->uses[u], end_reason(s, n)};
             }
         }
     }
@@ -247,7 +265,7 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
         if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;
         if (least == 0 || p->tiled.peak_bytes < least) least = p->tiled.peak_bytes;
         int64_t excess = p->tiled.peak_bytes - o->memory_budget;
-        if (o->memory_budget == 0 || excess <= 0) return OT_OK;
+        if (o->memory_budget == 0 || excess <= 0) return o->detail ? ot_plan_detail_fill(&s, &w, tr, t, p) : OT_OK;
         if (attempt + 1 < BUDGET_ATTEMPTS && tight.memory_budget - excess > 0) tight.memory_budget -= excess;
     }
     return ot_fail(g->model->diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",

@@ -104,8 +104,35 @@ static void hull(ot_win *a, ot_win b)
     else *a = (ot_win){b.lo < a->lo ? b.lo : a->lo, b.hi > a->hi ? b.hi : a->hi};
 }
 
+/* Tile k of dimension d reduces its share of what node i reads, no more: every element counts once. */
+static ot_status check_share(checker *c, uint32_t d, uint32_t k, uint32_t i, const ot_tile_windows *w, ot_win *must)
+{
+    const ot_rnode *x = &c->r->nodes[i];
+    const ot_node *n = &c->g->nodes[x->node];
+    const ot_dim *m = &c->r->dims[d];
+    bool reduced[OT_RANK_MAX];
+    uint32_t v = x->in[0];
+    int8_t axis = x->in_axis[d][0];
+    if (c->r->form != OT_FORM_WHILE || ot_access_sum(c->g, n, reduced) == OT_SUM_NONE || axis < 0 || !reduced[axis] || v == OT_NONE ||
+        x->out[0] == OT_NONE || c->r->values[x->out[0]].axis[d] >= 0)
+        return broken(c, "a reduction has no parts along this dimension", n->out[0]);
+    if (c->r->values[v].axis[d] != axis) return broken(c, "a value is cut along two axes", c->r->values[v].value);
+    __int128 extent = c->g->values[c->r->values[v].value].dims[axis];
+    int64_t from = (int64_t)k * m->tile, to = k + 1 == m->n_tiles ? m->extent : from + m->tile;
+    ot_win share = {(int64_t)(from * extent / m->extent), (int64_t)(to * extent / m->extent)}, in = w->ops[i].in[0];
+    if (share.lo >= share.hi || in.lo != share.lo || in.hi != share.hi)
+        return broken(c, "a tile does not reduce its share", c->r->values[v].value);
+    if (w->made[v].lo > share.lo || w->made[v].hi < share.hi)
+        return broken(c, "a reader needs more than the tile holds", c->r->values[v].value);
+    hull(&must[v], share);
+    for (uint32_t u = 0; u < c->r->n_nodes; u++)
+        for (uint32_t j = 0; j < c->g->nodes[c->r->nodes[u].node].n_in; j++)
+            if (c->r->nodes[u].in[j] == x->out[0]) return broken(c, "a part of a reduction is read inside", n->out[0]);
+    return OT_OK;
+}
+
 /* What every value must at least contain in this tile, from the pieces w claims. */
-static ot_status check_tile(checker *c, uint32_t d, const ot_tile_windows *w, ot_win *must)
+static ot_status check_tile(checker *c, uint32_t d, uint32_t tile, const ot_tile_windows *w, ot_win *must)
 {
     const ot_region *r = c->r;
     const ot_graph *g = c->g;
@@ -118,6 +145,7 @@ static ot_status check_tile(checker *c, uint32_t d, const ot_tile_windows *w, ot
     for (uint32_t k = r->n_nodes; k-- > 0;) {
         const ot_rnode *x = &r->nodes[k];
         const ot_node *n = &g->nodes[x->node];
+        if (x->lead_axis[d] == OT_AX_SUM) OT_TRY(check_share(c, d, tile, k, w, must));
         if (x->lead_axis[d] < 0) continue;
         ot_op_tile t = {.in = OT_NEW_N(c->a, ot_win, n->n_in + 1u)};
         if (!t.in) return ot_fail_nomem(c->d);
@@ -160,7 +188,7 @@ static ot_status check_windows(checker *c)
                 if (w.piece[v].lo != covered[v] || w.piece[v].hi < w.piece[v].lo) return broken(c, "pieces overlap or leave a gap", r->values[v].value);
                 covered[v] = w.piece[v].hi;
             }
-            OT_TRY(check_tile(c, d, &w, must));
+            OT_TRY(check_tile(c, d, k, &w, must));
         }
         for (uint32_t v = 0; v < r->n_values; v++)
             if (r->values[v].is_output && r->values[v].axis[d] >= 0 && covered[v] != c->g->values[r->values[v].value].dims[r->values[v].axis[d]])
@@ -179,7 +207,7 @@ static ot_status check_outputs(checker *c, const uint32_t *owner, uint32_t index
         for (uint32_t u = 0; u < x->n_uses; u++) outside |= owner[x->uses[u]] != index && !(c->g->nodes[x->uses[u]].is_static && ot_static_foldable(c->g, &c->g->nodes[x->uses[u]]));
         if (outside && !r->values[v].is_output) return broken(c, "a value read outside is not an output", r->values[v].value);
         bool cut = false;
-        for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0;
+        for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0 || ot_is_part(r, v, d);
         if (outside && !cut) return broken(c, "an output is cut in no dim", r->values[v].value);
     }
     return OT_OK;

@@ -37,6 +37,7 @@ typedef struct ot_seq {
     int64_t *live;        /* [n] bytes of non-input activations live while node k runs, untiled */
     int64_t *cut;         /* [n + 1] bytes live between k-1 and k */
     int64_t peak;         /* max of live */
+    bool sums;            /* reductions in parts: the form for it is the engine's */
     bool strict;          /* an output comes from a Sigmoid: the runtime keeps its absolute, not its relative precision, so
                              plans must not change any rounding */
 } ot_seq;
@@ -80,6 +81,8 @@ typedef struct ot_walk {
 } ot_walk;
 
 ot_status ot_walk_new(const ot_seq *s, ot_walk *w) OT_MUST_USE;
+/* As an output number: the region ends in a reduction in parts, and the tiles are counted on what that reduces. */
+#define OT_SUM_SINK (OT_NONE - 1u)
 /* Start at position `end` with output `out_index` of that node cut along axes. */
 void ot_walk_start(ot_walk *w, uint32_t end, uint32_t out_index, const int8_t *axes, uint32_t n_dims);
 /* Visit the next lower position (w->lo - 1, or `end` at first) and return its OT_ST_*. The caller stops at position 0. */
@@ -124,8 +127,8 @@ static inline double ot_cost_overlap(const ot_target *t, double compute, double 
 double ot_cost_bw(const ot_target *t, double footprint);
 /* Seconds of compute of a whole node; fused nodes 0. */
 double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems);
-/* Node figures untiled: time and slow-memory traffic. */
-void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, double *time, double *traffic);
+/* Figures of the node at p, untiled. */
+void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x);
 /* Whether the runtime merges the node at p into its producer; *producer: its position. */
 bool ot_cost_is_fused(const ot_seq *s, uint32_t p, const ot_target *t, uint32_t *producer);
 /* Seconds of compute that are left of a node's own `compute` when it is merged or moves nothing. */
@@ -154,6 +157,10 @@ int64_t ot_cost_weights(const ot_seq *s, uint32_t p);
 /* Tile extents worth trying on an axis: from 2 tiles to one element each, divisors preferred. spread: fewer, further apart
  * (for tilings in several dims). Returns how many. */
 uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, bool spread, int64_t *tiles);
+#define OT_AXIS_SETS_MAX 8
+/* Sets of axes of output `out` (or OT_SUM_SINK) of the node at `end` that tiles may be cut along: sets[k][0 .. dims[k]), at most
+ * OT_AXIS_SETS_MAX. Returns how many. Uses w's scratch. */
+uint32_t ot_candidate_axes(const ot_seq *s, ot_walk *w, uint32_t end, uint32_t out, int8_t (*sets)[OT_DIMS_MAX], uint32_t *dims);
 
 /* ---- plan/trial.c: cost of intervals while a walk goes down ---- */
 
@@ -232,6 +239,12 @@ int64_t ot_double_buffers(const ot_target *t, const ot_totals *x);
 /* Constants are read once and stay in the fast memory beside the tiles. */
 bool ot_weights_stay(const ot_target *t, const ot_totals *x);
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak);
+
+/* ---- plan/detail.c ---- */
+
+/* What a report tells besides the plan: costs of nodes, tilings that were weighed. Figures are exact until a budget of windows
+ * is used up; regions after that have no candidates but their own. Fills p->detail. */
+ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, ot_plan *p) OT_MUST_USE;
 
 /* ---- plan/fit.c ---- */
 

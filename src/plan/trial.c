@@ -151,6 +151,29 @@ static double crop_bytes(const ot_trial *tr, const dim_count *x, ot_id v, int8_t
     return bytes * ot_cost_crop(tr->s, v, tr->t);
 }
 
+/* The same for a node that reduces its input along d: every tile takes its share. Every tile must have one. */
+static bool sum_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *x, int64_t sink_extent)
+{
+    const ot_id v = n->in[0];
+    const int8_t axis = tr->w->in_axis[d][0];
+    const int64_t extent = tr->s->g->values[v].dims[axis];
+    x->made_sum = 1;
+    x->made_max = x->crop = 0;
+    if ((double)x->tile * (double)extent < (double)sink_extent) return false;
+    for (uint32_t k = 0; k < SAMPLES; k++) {
+        ot_win share = piece_of(x, sink_extent, extent, x->at[k]);
+        if (share.lo >= share.hi) return false;
+        double part = (double)(share.hi - share.lo) / (double)extent;
+        if (part > x->made_max) x->made_max = part;
+        x->crop += crop_bytes(tr, x, v, axis, k, share);
+        need_window(tr, x, v, k, share);
+    }
+    measure(tr, x, n->out[0], d);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] != OT_NONE && (tr->s->act[n->in[i]] || i == 0)) measure(tr, x, n->in[i], d);
+    return true;
+}
+
 /* Windows of one node for one count. */
 static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *x)
 {
@@ -160,6 +183,7 @@ static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *
     int64_t sink_extent = g->values[w->sink].dims[w->sink_axis[d]];
     double made = 0, max = 0;
     const char *why;
+    if (axis == OT_AX_SUM) return sum_windows(tr, n, d, x, sink_extent);
     x->crop = 0;
     for (uint32_t k = 0; k < SAMPLES; k++) {
         ot_op_tile t = {.in = tr->scratch};

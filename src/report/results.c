@@ -7,8 +7,7 @@
  */
 #include "results.h"
 
-/* A node's name, or that of its first output when it has none. */
-static const char *node_label(const ot_graph *g, const ot_node *n)
+const char *ot_fact_label(const ot_graph *g, const ot_node *n)
 {
     if (n->name && *n->name) return n->name;
     for (uint32_t k = 0; k < n->n_out; k++)
@@ -21,14 +20,14 @@ static const char *const *copy_labels(ot_arena *a, const ot_graph *g, const ot_i
 {
     const char **names = OT_NEW_N(a, const char *, n);
     for (uint32_t k = 0; names && k < n; k++) {
-        names[k] = ot_strdup(a, node_label(g, &g->nodes[ids[k]]));
+        names[k] = ot_strdup(a, ot_fact_label(g, &g->nodes[ids[k]]));
         if (!names[k]) return NULL;
     }
     return names;
 }
 
 /* Images have their own letters; other ranks count their axes. */
-static const char *axis_name(int32_t rank, int axis)
+const char *ot_axis_name(int32_t rank, int axis)
 {
     static const char *const image[] = {"N", "C", "H", "W"};
     static const char *const volume[] = {"N", "C", "D", "H", "W"};
@@ -38,6 +37,22 @@ static const char *axis_name(int32_t rank, int axis)
     if (rank == 4) return image[axis];
     if (rank == 5) return volume[axis];
     return counted[axis];
+}
+
+/* Operators and names of the nodes that reduce what the region cuts. */
+static bool copy_sums(ot_arena *a, const ot_graph *g, const ot_region *from, ot_result_region *to)
+{
+    const char **names = OT_NEW_N(a, const char *, from->n_nodes);
+    for (uint32_t k = 0; names && k < from->n_nodes; k++) {
+        const ot_node *n = &g->nodes[from->nodes[k].node];
+        bool sums = false;
+        for (uint32_t d = 0; d < from->n_dims; d++) sums |= from->nodes[k].lead_axis[d] == OT_AX_SUM;
+        if (!sums) continue;
+        names[to->n_sums] = ot_format(a, "%s %s", n->op_type, ot_fact_label(g, n));
+        if (!names[to->n_sums++]) return false;
+    }
+    to->sums = names;
+    return names != NULL;
 }
 
 static bool copy_region(ot_arena *a, const ot_graph *g, const ot_region *from, ot_result_region *to)
@@ -61,10 +76,10 @@ static bool copy_region(ot_arena *a, const ot_graph *g, const ot_region *from, o
                              .traffic = from->traffic};
     for (uint32_t d = 0; d < from->n_dims; d++) {
         const ot_rvalue *sink = &from->values[from->dims[d].sink];
-        to->axes[d] = axis_name(g->values[sink->value].rank, sink->axis[d]);
+        to->axes[d] = ot_axis_name(g->values[sink->value].rank, sink->axis[d]);
         to->tiles[d] = from->dims[d].n_tiles;
     }
-    return to->nodes != NULL;
+    return copy_sums(a, g, from, to) && to->nodes != NULL;
 }
 
 static bool copy_lists(const ot_graph *g, const ot_plan *p, ot_results *r)
@@ -81,7 +96,7 @@ static bool copy_lists(const ot_graph *g, const ot_plan *p, ot_results *r)
         const ot_barrier *from = &p->barriers[r->n_barriers];
         const ot_node *n = &g->nodes[from->node];
         ot_result_barrier *to = &r->barriers[r->n_barriers];
-        to->node = ot_strdup(a, node_label(g, n));
+        to->node = ot_strdup(a, ot_fact_label(g, n));
         to->op = ot_strdup(a, n->op_type);
         to->reason = ot_strdup(a, from->reason);
         if (!to->node || !to->op || !to->reason) return false;

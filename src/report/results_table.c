@@ -178,6 +178,10 @@ static ot_status print_regions(const ot_results *r, bool all, FILE *f)
     if (!all) width[6] = 0; /* what is live at once, beside what was planned for it */
     fputc('\n', f);
     for (uint32_t i = 0; i <= r->n_regions; i++) print_row(rows[i], width, f);
+    for (uint32_t i = 0; i < r->n_regions; i++)
+        for (uint32_t k = 0; k < r->regions[i].n_sums; k++)
+            fprintf(f, "%*sr%u ends in %s: every tile reduces its share, the parts are combined after the tiles\n", MARGIN, "",
+                    r->regions[i].id, r->regions[i].sums[k]);
     free(rows);
     return OT_OK;
 }

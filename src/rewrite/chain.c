@@ -42,7 +42,7 @@ static ot_status adapt(rw_chain *c, uint32_t i)
     ot_tile_axis axes[OT_DIMS_MAX];
     uint32_t n_axes = 0;
     for (uint32_t d = 0; d < r->n_dims; d++)
-        if (rn->lead_axis[d] != OT_AX_WHOLE)
+        if (rn->lead_axis[d] >= 0)
             axes[n_axes++] = (ot_tile_axis){ rn->lead_out[d], (uint32_t)rn->lead_axis[d],
                                              &c->win[d]->ops[i] };
     /* What it makes ends up in the graph, so it lives as long as the model. */

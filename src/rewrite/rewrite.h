@@ -11,6 +11,7 @@
  *   scan.c      zero-copy inputs and outputs of a Scan
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
  *   while.c     the engine's form: tiles of one class after the other write their pieces in place
+ *   while_parts.c  the same for reductions over what the tiles cut
  *
  * Every form is the same picture: each dimension is split into runs of tiles, a block is a product of
  * runs, a block becomes a loop or is written out, and blocks are joined by Concat.
@@ -32,6 +33,7 @@ typedef struct rw_run {
 
 typedef struct rw_dim {
     ot_tile_windows *exact; /* [n_tiles]; form while: sorted by class, not by place */
+    uint32_t *tile;         /* [n_tiles] form while: number of each of these */
     ot_tile_windows *loop;  /* [n_tiles] windows to use in loops: exact or clamped */
     rw_run *runs;           /* [n_runs] in order, covering all tiles */
     uint32_t n_runs;
@@ -196,6 +198,17 @@ ot_status rw_sequence(rw_region *w) OT_MUST_USE;
 
 /* Write the blocks ([n], row-major in the grid of classes) as the engine's operators; the region's outputs are then there. */
 ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n) OT_MUST_USE;
+
+/* ---- while_parts.c ---- */
+
+/* Dimensions along which region value v is combined from parts; returns how many. */
+uint32_t rw_part_dims(const rw_region *w, uint32_t v, uint32_t dims[OT_DIMS_MAX]);
+/* Type of the buffer that tiles write output v to: v's, with a slot per tile in front for each of these. Its dims are `dims`. */
+ot_value rw_buffer_type(const rw_region *w, uint32_t v, int64_t dims[OT_RANK_MAX]);
+/* In a body: *part, what a tile with these windows reduced to v, as it goes to the tile's slot. Nothing for other values. */
+ot_status rw_part(rw_region *w, rw_target *t, const ot_tile_windows *const *win, uint32_t v, ot_id *part) OT_MUST_USE;
+/* After the Whiles: v from all of its parts. */
+ot_status rw_combine(rw_region *w, uint32_t v, ot_id parts) OT_MUST_USE;
 
 /* ---- scan.c ---- */
 

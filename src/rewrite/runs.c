@@ -132,7 +132,7 @@ static ot_status alike(const rw_region *w, uint32_t d, const ot_tile_windows *a,
     for (uint32_t i = 0; i < r->n_nodes; i++)
         if (!alike_node(w, d, i, a, b)) return OT_OK;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
-        if (r->nodes[i].lead_axis[d] == OT_AX_WHOLE || rw_empty(a->ops[i].need)) continue;
+        if (r->nodes[i].lead_axis[d] < 0 || rw_empty(a->ops[i].need)) continue;
         OT_TRY(same_form(w, d, i, a, b, scratch, same));
         if (!*same) return OT_OK;
     }
@@ -209,7 +209,8 @@ static ot_status group(rw_region *w, uint32_t d, bool *legal, const char **why)
     uint32_t n = w->r->dims[d].n_tiles, n_classes, at = 0;
     uint32_t *class_of = OT_NEW_N(w->arena, uint32_t, n);
     ot_tile_windows *sorted = OT_NEW_N(w->arena, ot_tile_windows, n);
-    if (!class_of || !sorted) return rw_nomem(w);
+    x->tile = OT_NEW_N(w->arena, uint32_t, n);
+    if (!class_of || !sorted || !x->tile) return rw_nomem(w);
     OT_TRY(classify(w, d, x->exact, class_of, &n_classes));
     *why = "the tiles are of too many kinds";
     *legal = n_classes <= OT_CLASSES_MAX;
@@ -218,7 +219,10 @@ static ot_status group(rw_region *w, uint32_t d, bool *legal, const char **why)
     for (uint32_t c = 0; *legal && c < n_classes; c++) {
         rw_run run = { at, 0 };
         for (uint32_t k = 0; k < n; k++)
-            if (class_of[k] == c) sorted[at++] = x->exact[k];
+            if (class_of[k] == c) {
+                x->tile[at] = k;
+                sorted[at++] = x->exact[k];
+            }
         run.count = at - run.first;
         x->runs[x->n_runs++] = run;
     }
@@ -291,7 +295,7 @@ static bool is_sound(const rw_region *w, const char **why)
         if (!ot_value_elems(v, &elems) || elems == 0) return false;
         for (uint32_t d = 0; d < r->n_dims; d++) {
             *why = "an output of the region is not cut in every dimension";
-            if (rv->is_output && rv->axis[d] == OT_AX_WHOLE) return false;
+            if (rv->is_output && rv->axis[d] == OT_AX_WHOLE && !ot_is_part(r, k, d)) return false;
             *why = "two dimensions cut the same axis of a value";
             for (uint32_t e = 0; e < d; e++)
                 if (rv->axis[d] != OT_AX_WHOLE && rv->axis[d] == rv->axis[e]) return false;

@@ -10,6 +10,8 @@
  * While that runs once. Tables of starts are attributes, a row per tile of the class. Constants stay where they are, captured
  * by name: the engine packs them once for all classes.
  *
+ * What is reduced over a cut axis has a slot per tile (while_parts.c).
+ *
  * A body's inputs are the iteration number and the buffers; its outputs are the buffers after the last Deslice.
  */
 #include "rewrite.h"
@@ -63,12 +65,18 @@ static ot_status find_places(const tile_class *c, uint32_t v, bool piece, bool a
     const rw_region *w = c->w;
     const ot_rvalue *rv = &w->r->values[v];
     *p = (places){0};
+    uint32_t slot[OT_DIMS_MAX], n_slots = piece ? rw_part_dims(w, v, slot) : 0; /* axes in front of the value's own */
+    for (uint32_t s = 0; s < n_slots; s++) {
+        p->axes[s] = s;
+        p->sizes[s] = 1;
+        p->dims[p->n++] = slot[s];
+    }
     for (uint32_t d = 0; d < w->r->n_dims; d++) {
         if (rv->axis[d] == OT_AX_WHOLE) continue;
         int64_t size = rw_len(piece ? c->win[d]->piece[v] : c->win[d]->made[v]);
         bool whole = size == w->g->values[rv->value].dims[rv->axis[d]];
         if (whole && !(any && p->n == 0 && d + 1 == w->r->n_dims)) continue;
-        p->axes[p->n] = rv->axis[d];
+        p->axes[p->n] = rv->axis[d] + (int64_t)n_slots;
         p->sizes[p->n] = size;
         p->dims[p->n++] = d;
     }
@@ -78,8 +86,11 @@ static ot_status find_places(const tile_class *c, uint32_t v, bool piece, bool a
         uint32_t k[OT_DIMS_MAX];
         rw_tile_at(c->b, i, k);
         for (uint32_t a = 0; a < p->n; a++) {
-            const ot_tile_windows *t = &w->dims[p->dims[a]].exact[k[p->dims[a]]];
-            p->starts[(size_t)i * p->n + a] = piece ? t->piece[v].lo : t->made[v].lo;
+            const rw_dim *x = &w->dims[p->dims[a]];
+            const uint32_t at = k[p->dims[a]];
+            int64_t *start = &p->starts[(size_t)i * p->n + a];
+            if (a < n_slots) *start = x->tile[at];
+            else *start = piece ? x->exact[at].piece[v].lo : x->exact[at].made[v].lo;
         }
     }
     return OT_OK;
@@ -128,10 +139,12 @@ static ot_status deslice_output(tile_class *c, uint32_t v, ot_id made, ot_id buf
 {
     rw_region *w = c->w;
     ot_arena *a = w->g->model->arena;
-    const ot_value x = w->g->values[w->r->values[v].value];
+    int64_t dims[OT_RANK_MAX];
+    const ot_value x = rw_buffer_type(w, v, dims);
     places p;
     ot_id in[3] = {OT_NONE, buffer, c->iteration};
     OT_TRY(crop_piece(c, v, made, &in[0]));
+    OT_TRY(rw_part(w, &c->body, c->win, v, &in[0]));
     OT_TRY(find_places(c, v, true, true, &p));
     const char *name = rw_labelled(w, &c->body, x.name);
     if (!name) return rw_nomem(w);
@@ -175,7 +188,8 @@ static ot_status fill_class(tile_class *c, ot_id *inputs, ot_id *outs, uint32_t 
     inputs[0] = c->iteration;
     *n = 0;
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
-        const ot_value x = w->g->values[w->r->values[v].value];
+        int64_t dims[OT_RANK_MAX];
+        const ot_value x = rw_buffer_type(w, v, dims);
         if (!rw_has_piece(&chain, v)) continue;
         const char *name = ot_format(w->arena, "buffer/%s", x.name);
         if (!name) return rw_nomem(w);
@@ -224,11 +238,12 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
     OT_TRY(set_body_ends(&c, inputs, outs, n));
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
         if (!writes(w, b, v)) continue;
-        const ot_id id = w->r->values[v].value;
-        const ot_value x = w->g->values[id];
+        int64_t dims[OT_RANK_MAX];
+        uint32_t slots[OT_DIMS_MAX];
+        const ot_value x = rw_buffer_type(w, v, dims);
         from[k] = f->buffer[v];
-        to[k] = id;
-        if (f->last[v] != block) OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
+        to[k] = w->r->values[v].value;
+        if (f->last[v] != block || rw_part_dims(w, v, slots) > 0) OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
         f->buffer[v] = to[k++];
     }
     if (k != n) OT_BUG("a class of tiles writes other outputs than it has pieces of");
@@ -243,7 +258,8 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
 
 static ot_status alloc_output(rw_region *w, uint32_t v, ot_id *out)
 {
-    const ot_value x = w->g->values[w->r->values[v].value];
+    int64_t dims[OT_RANK_MAX];
+    const ot_value x = rw_buffer_type(w, v, dims);
     ot_attr attrs[2] = {ot_mk_ints(w->g->model->arena, "shape", x.dims, (size_t)x.rank), ot_mk_int("dtype", x.dtype)};
     *out = OT_NONE;
     return engine_op(w, &w->top, "Alloc", "alloc", x.name, NULL, 0, attrs, 2, &x, x.dims, out);
@@ -265,6 +281,10 @@ ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n)
         bool any = false;
         for (uint32_t v = w->r->n_inputs; v < w->r->n_values && !any; v++) any = writes(w, &blocks[k], v);
         if (any) OT_TRY(write_class(w, &blocks[k], k, number++, &f)); /* else other tiles cover everything */
+    }
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
+        uint32_t slots[OT_DIMS_MAX];
+        if (w->r->values[v].is_output && rw_part_dims(w, v, slots) > 0) OT_TRY(rw_combine(w, v, f.buffer[v]));
     }
     return OT_OK;
 }

@@ -31,6 +31,23 @@ for opset in 11 13; do
     "${eval[@]}" --make . --opset $opset residual resize concat
     for m in residual resize concat; do same $m.onnx --l2 16K; done
 done
+
+# regions that end in reductions of what their tiles cut; the bytes do not depend on the number of threads
+parts() { # MODEL OPTIONS...
+    same "$@"
+    "$PYTHON" -c "import onnx; exit(not any('/combine/' in n.name for n in onnx.load('t.onnx').graph.node))" || fail "$*: nothing is reduced in parts"
+    for k in 1 2 3; do expect 0 "$TOOL" run t.onnx --threads $k --output-dir out$k -q; done
+    for k in 2 3; do diff -r out1 out$k >/dev/null || fail "$*: $k threads give other bytes than one"; done
+}
+for opset in 11 17 18; do
+    "${eval[@]}" --make . --opset $opset pooled pools beside whole tokens
+    for m in pooled pools beside whole tokens; do parts $m.onnx --l2 12K; done
+done
+for m in pooled pools beside whole; do parts $m.onnx --l2 5K; done
+expect 0 "$TOOL" inspect pooled.onnx --emit engine --force --target cpu-generic --l2 12K
+grep -qF -- "ends in GlobalAveragePool" "$tmp/out" || fail "inspect does not say: ends in GlobalAveragePool"
+expect 0 "$TOOL" inspect pooled.onnx --force --target cpu-generic --l2 12K
+grep -qF -- "--emit engine can reduce it tile by tile" "$tmp/out" || fail "inspect does not say: --emit engine can reduce it tile by tile"
 make_model --small mobilenet_v2 unet sr
 for m in mobilenet_v2 unet sr; do same $m.onnx --l2 96K; done
 

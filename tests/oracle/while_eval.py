@@ -243,7 +243,41 @@ def pointwise(g):
     return g.model({'x': [1, 6, 30, 26]}, [x])
 
 
-MODELS = {f.__name__: f for f in (chain, strided, residual, mobile, softmax, resize, concat, shuffle, pointwise)}
+def reduce(g, kind, x, axes, keepdims):
+    if g.opset >= (13 if kind == 'ReduceSum' else 18):
+        return g.op(kind, x, g.const(np.int64(axes)), keepdims=keepdims)
+    return g.op(kind, x, axes=axes, keepdims=keepdims)
+
+
+# Regions that end in reductions of what their tiles cut: alone, several of one map, beside the map, with a batch, uneven.
+
+def pooled(g):
+    p = g.op('GlobalAveragePool', g.conv(g.conv('x', 3, 8), 8, 8))
+    return g.model({'x': [1, 3, 41, 37]}, [g.op('Gemm', g.op('Flatten', p), g.weight(8, 5))])
+
+
+def pools(g):
+    x = g.conv(g.conv('x', 3, 8), 8, 6, s=2)
+    return g.model({'x': [1, 3, 46, 38]}, [g.op('GlobalMaxPool', x), reduce(g, 'ReduceSum', x, [3, 2], 0), g.op('GlobalAveragePool', x), reduce(g, 'ReduceMin', x, [2], 0)])
+
+
+def beside(g):
+    x = g.conv('x', 3, 8)
+    y = g.conv(x, 8, 8)
+    return g.model({'x': [2, 3, 40, 36]}, [reduce(g, 'ReduceMean', y, [2, 3], 0), g.op('Sigmoid', y), reduce(g, 'ReduceL1', x, [-1], 1)])
+
+
+def whole(g):
+    x = g.conv(g.conv('x', 3, 8), 8, 8)
+    return g.model({'x': [2, 3, 36, 30]}, [reduce(g, 'ReduceMax', x, [0, 2, 3], 1), reduce(g, 'ReduceMean', x, [0, 1, 2, 3], 0), reduce(g, 'ReduceSumSquare', x, [1, 2], 0)])
+
+
+def tokens(g):
+    x = g.op('MatMul', g.op('Relu', g.op('MatMul', 'x', g.weight(24, 48))), g.weight(48, 24))
+    return g.model({'x': [2, 75, 24]}, [reduce(g, 'ReduceMean', x, [1], 0)])
+
+
+MODELS = {f.__name__: f for f in (chain, strided, residual, mobile, softmax, resize, concat, shuffle, pointwise, pooled, pools, beside, whole, tokens)}
 
 
 def main():

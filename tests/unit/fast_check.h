@@ -13,7 +13,7 @@
 
 #include "engine/rows.h"
 
-#define FAST_IN 6
+#define FAST_IN 9
 #define FAST_OUT 4
 
 static uint64_t fast_state = 1;

@@ -88,6 +88,51 @@ static void shapes_split_at_the_last_equals_sign(void **state)
     ot_options_free(&p.o);
 }
 
+static void reports_are_many(void **state)
+{
+    (void)state;
+    parsed p = parse("m", "-oX", "--report", "a.html", "--report=b.xml", "--report=c.json", "--report=d.csv", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_int_equal(p.o.n_reports, 4);
+    assert_string_equal(p.o.reports[0], "a.html");
+    assert_string_equal(p.o.reports[3], "d.csv");
+    ot_options_free(&p.o);
+    p = parse("m", "-oX", "--report=a.pdf", NULL);
+    assert_int_equal(p.s, OT_E_USAGE);
+    assert_non_null(strstr(p.d.message, "must end in .html, .xml, .json or .csv"));
+    ot_options_free(&p.o);
+    p = parse("m", "-oX", "--report=a.xml", "--report=a.xml", NULL);
+    assert_int_equal(p.s, OT_E_USAGE);
+    assert_non_null(strstr(p.d.message, "is given twice"));
+    ot_options_free(&p.o);
+    p = parse("m", "-oa.xml", "--report=a.xml", NULL);
+    assert_int_equal(p.s, OT_E_USAGE);
+    assert_non_null(strstr(p.d.message, "both want 'a.xml'"));
+    ot_options_free(&p.o);
+}
+
+static void compare_takes_two_reports(void **state)
+{
+    (void)state;
+    parsed p = parse("compare", "a.xml", "b.xml", "-o", "d.html", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_string_equal(p.o.model, "a.xml");
+    assert_string_equal(p.o.second, "b.xml");
+    ot_options_free(&p.o);
+    p = parse("compare", "a.xml", "-o", "d.html", NULL);
+    assert_int_equal(p.s, OT_E_USAGE);
+    assert_non_null(strstr(p.d.message, "needs two reports"));
+    ot_options_free(&p.o);
+    p = parse("compare", "a.xml", "b.xml", NULL);
+    assert_int_equal(p.s, OT_E_USAGE);
+    assert_non_null(strstr(p.d.message, "no output given"));
+    ot_options_free(&p.o);
+    p = parse("compare", "a.xml", "b.xml", "c.xml", "-o", "d.html", NULL);
+    assert_int_equal(p.s, OT_E_USAGE);
+    assert_non_null(strstr(p.d.message, "two reports at a time"));
+    ot_options_free(&p.o);
+}
+
 static void too_many_dimensions(void **state)
 {
     (void)state;
@@ -180,8 +225,8 @@ static void options_belong_to_commands(void **state)
     static const char *const memory[] = {"--capacity=1K", "--mode=search",      "--time-limit=1",   "--svg=x",
                                          "--no-inplace",  "--restrict-inplace", "--workspace-reuse"};
     static const char *const models[] = {"--l2=1K", "--shape=x=1",       "--goal=time", "--memory-budget=1K", "--max-slowdown=1",
-                                         "--force", "--dump-dir=x",      "--verify",    "--emit=onnx",        "--report=x.xml",
-                                         "--no-tie-break", "--form=scan"};
+                                         "--force", "--dump-dir=x",      "--verify",    "--emit=onnx",        "--no-tie-break",
+                                         "--form=scan"};
     for (size_t k = 0; k < sizeof memory / sizeof *memory; k++) {
         for (int inspect = 0; inspect < 2; inspect++) {
             parsed p = inspect ? parse("inspect", "m.onnx", memory[k], NULL) : parse("m.onnx", "-o", "x", memory[k], NULL);
@@ -255,7 +300,7 @@ static void bench_and_calibrate_options(void **state)
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.command, OT_CMD_BENCH);
     assert_string_equal(p.o.model, "a.onnx");
-    assert_string_equal(p.o.tiled, "b.onnx");
+    assert_string_equal(p.o.second, "b.onnx");
     assert_string_equal(p.o.trace, "t.json");
     assert_int_equal(p.o.repeat, 9);
     assert_int_equal(p.o.l2_bytes, 1 << 20);
@@ -264,7 +309,7 @@ static void bench_and_calibrate_options(void **state)
     ot_options_free(&p.o);
     p = parse("bench", "a.onnx", "--emit=onnx", NULL);
     assert_int_equal(p.s, OT_OK);
-    assert_null(p.o.tiled);
+    assert_null(p.o.second);
     assert_false(p.o.plan.engine);
     ot_options_free(&p.o);
     p = parse("calibrate", "--threads=3", "-oT.xml", "-q", NULL);
@@ -308,6 +353,8 @@ int main(void)
         cmocka_unit_test(every_option),
         cmocka_unit_test(shapes_split_at_the_last_equals_sign),
         cmocka_unit_test(too_many_dimensions),
+        cmocka_unit_test(reports_are_many),
+        cmocka_unit_test(compare_takes_two_reports),
         cmocka_unit_test(commands_are_first_words_only),
         cmocka_unit_test(hints_need_a_near_name),
         cmocka_unit_test(letters_reach_the_debug_mask),

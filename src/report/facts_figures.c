@@ -1,0 +1,204 @@
+/* Figures of a planned model as a whole: headline cards, the roofline, tables of the target, of the environment and of memory. */
+#include "facts_build.h"
+
+#define MAX_ENTRIES 40
+
+/* ---- cards ---- */
+
+static double ratio_of(double before, double after)
+{
+    return before > 0 && after >= 0 ? after / before : OT_ABSENT;
+}
+
+/* The longer of all compute and of the traffic that cannot be avoided. */
+static double least_time(const ot_facts *f, const fact_source *x)
+{
+    double compute = 0, memory = x->p->compulsory_bytes / x->t->bw_slow;
+    for (uint32_t k = 0; k < f->n_nodes; k++) compute += f->nodes[k].compute;
+    return compute > memory ? compute : memory;
+}
+
+static ot_status add_cards(ot_facts *f, const fact_source *x)
+{
+    const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
+    const ot_fact_card cards[] = {
+        {"peak-memory", "Peak memory", "bytes", (double)a->peak_bytes, (double)b->peak_bytes, OT_ABSENT, 0,
+         "Most bytes of activations live at one time, predicted."},
+        {"bytes-moved", "Bytes moved", "bytes", a->traffic_bytes, b->traffic_bytes, x->p->compulsory_bytes, 0,
+         "Traffic of the slow memory, predicted; the limit is inputs, outputs and weights once each."},
+        {"time", "Time", "seconds", a->time_s, b->time_s, least_time(f, x), 0,
+         "Predicted for the target; the limit is all compute, or the least traffic, whichever takes longer."},
+        {"macs", "Multiply-accumulates", "macs", a->macs, b->macs, a->macs, 0,
+         "Halos of neighbouring tiles are computed again; the limit is the model's own."},
+    };
+    f->cards = ot_memdup(f->arena, cards, sizeof cards);
+    if (!f->cards) return ot_fail_nomem(x->g->model->diag);
+    f->n_cards = sizeof cards / sizeof *cards;
+    for (uint32_t k = 0; k < f->n_cards; k++) f->cards[k].ratio = ratio_of(f->cards[k].before, f->cards[k].after);
+    return OT_OK;
+}
+
+/* ---- roofline ---- */
+
+static ot_status add_roofs(ot_facts *f, const fact_source *x)
+{
+    const ot_target *t = x->t;
+    const ot_fact_roof roofs[] = {
+        {"slow", "slow memory", t->bw_slow, OT_ABSENT},
+        {"mid", "mid level", t->mid_bytes > 0 ? t->bw_mid : OT_ABSENT, OT_ABSENT},
+        {"fast", "fast memory", t->bw_fast, OT_ABSENT},
+        {"conv", "convolution", OT_ABSENT, t->rate_conv},
+        {"conv-pointwise", "pointwise convolution", OT_ABSENT, t->rate_conv_pointwise},
+        {"conv-depthwise", "depthwise convolution", OT_ABSENT, t->rate_conv_depthwise},
+        {"gemm", "matrix product", OT_ABSENT, t->rate_gemm},
+        {"elementwise", "element-wise", OT_ABSENT, t->rate_elem},
+    };
+    f->roofs = OT_NEW_N(f->arena, ot_fact_roof, sizeof roofs / sizeof *roofs);
+    if (!f->roofs) return ot_fail_nomem(x->g->model->diag);
+    for (size_t k = 0; k < sizeof roofs / sizeof *roofs; k++)
+        if (roofs[k].bandwidth > 0 || roofs[k].rate > 0) f->roofs[f->n_roofs++] = roofs[k];
+    return OT_OK;
+}
+
+/* flat: operations a second that the compute alone would reach. */
+static ot_status add_point(ot_facts *f, const fact_source *x, size_t *cap, ot_fact_point p, double flat)
+{
+    if (p.operations <= 0 || p.bytes <= 0 || p.seconds <= 0) return OT_OK;
+    p.intensity = p.operations / p.bytes;
+    p.rate = p.operations / p.seconds;
+    double slanted = p.intensity * x->t->bw_slow, roof = flat > 0 && flat < slanted ? flat : slanted;
+    p.attained = p.rate / roof;
+    if (!p.label || !OT_PUSH(f->arena, f->points, f->n_points, *cap, p)) return ot_fail_nomem(x->g->model->diag);
+    return OT_OK;
+}
+
+/* Two points for a list of nodes: whole, and as tiled. */
+static ot_status add_points(ot_facts *f, const fact_source *x)
+{
+    size_t cap = 0;
+    double all = 0, all_compute = 0;
+    double *ops = OT_NEW_N(f->arena, double, f->n_nodes + 1u);
+    if (!ops) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t k = 0; k < f->n_nodes; k++) {
+        ops[k] = ot_facts_operations(x->g, &x->p->detail->nodes[k]);
+        all += ops[k];
+        all_compute += f->nodes[k].compute;
+    }
+    double flat = all_compute > 0 ? all / all_compute : 0, growth = x->p->untiled.macs > 0 ? x->p->tiled.macs / x->p->untiled.macs : 1;
+    const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
+    OT_TRY(add_point(f, x, &cap, (ot_fact_point){"model, untiled", OT_NONE, false, all, a->traffic_bytes, a->time_s, 0, 0, 0}, flat));
+    if (f->n_regions > 0)
+        OT_TRY(add_point(f, x, &cap, (ot_fact_point){"model, tiled", OT_NONE, true, all * growth, b->traffic_bytes, b->time_s, 0, 0, 0}, flat));
+    for (uint32_t k = 0; k < f->n_regions; k++) {
+        const ot_fact_region *r = &f->regions[k];
+        double o = 0, compute = 0;
+        for (uint32_t j = 0; j < r->n_nodes; j++) o += ops[r->nodes[j]], compute += f->nodes[r->nodes[j]].compute;
+        flat = compute > 0 ? o / compute : 0;
+        ot_fact_point untiled = {ot_format(f->arena, "region %u, untiled", r->id), k, false, o, r->traffic_untiled, r->time_untiled, 0, 0, 0};
+        ot_fact_point tiled = {ot_format(f->arena, "region %u, tiled", r->id), k, true, o * r->mac_ratio, r->traffic, r->time_tiled, 0, 0, 0};
+        OT_TRY(add_point(f, x, &cap, untiled, flat));
+        OT_TRY(add_point(f, x, &cap, tiled, flat));
+    }
+    return OT_OK;
+}
+
+/* ---- tables ---- */
+
+static void number(ot_fact_entry *list, uint32_t *n, const char *id, const char *title, double value, const char *unit)
+{
+    list[(*n)++] = (ot_fact_entry){id, title, "", value, unit};
+}
+
+static void text(ot_fact_entry *list, uint32_t *n, const char *id, const char *title, const char *value)
+{
+    if (value && *value) list[(*n)++] = (ot_fact_entry){id, title, value, OT_ABSENT, ""};
+}
+
+static void target_table(ot_fact_entry *e, uint32_t *n, const ot_target *t)
+{
+    text(e, n, "name", "Name", t->name);
+    text(e, n, "description", "Description", t->description);
+    text(e, n, "cpu", "Measured on", t->cpu);
+    number(e, n, "cores", "Cores", t->cores, "count");
+    text(e, n, "fast-kind", "Fast memory", t->is_cache ? "a cache: its capacity is soft" : "a scratchpad: its capacity is hard");
+    number(e, n, "fast-bytes", "Capacity of the fast memory", (double)t->fast_bytes, "bytes");
+    number(e, n, "fast-bandwidth", "Bandwidth of the fast memory", t->bw_fast, "bytes/s");
+    if (t->mid_bytes > 0) {
+        number(e, n, "mid-bytes", "Capacity of the mid level", (double)t->mid_bytes, "bytes");
+        number(e, n, "mid-bandwidth", "Bandwidth of the mid level", t->bw_mid, "bytes/s");
+    }
+    if (t->memory_bytes > 0) number(e, n, "slow-bytes", "Slow memory", (double)t->memory_bytes, "bytes");
+    number(e, n, "slow-bandwidth", "Bandwidth of the slow memory", t->bw_slow, "bytes/s");
+    number(e, n, "rate-conv", "Convolution", t->rate_conv, "ops/s");
+    number(e, n, "rate-conv-pointwise", "Pointwise convolution", t->rate_conv_pointwise, "ops/s");
+    number(e, n, "rate-conv-depthwise", "Depthwise convolution", t->rate_conv_depthwise, "ops/s");
+    number(e, n, "rate-gemm", "Matrix product", t->rate_gemm, "ops/s");
+    number(e, n, "rate-elementwise", "Element-wise", t->rate_elem, "ops/s");
+    number(e, n, "rate-transcendental", "Transcendental", t->rate_trans, "ops/s");
+    number(e, n, "rate-reduction", "Reduction", t->rate_reduce, "ops/s");
+    number(e, n, "rate-pooling", "Pooling", t->rate_pool, "ops/s");
+    number(e, n, "overhead-node", "Overhead of a node", t->node_overhead, "seconds");
+    number(e, n, "overhead-loop", "Overhead of a loop step", t->loop_overhead, "seconds");
+    number(e, n, "overhead-region", "Overhead of a region", t->region_overhead, "seconds");
+    text(e, n, "runtime", "Tiles run in", t->engine ? "the project's engine" : t->fuses ? "a runtime that fuses as ONNX Runtime does" : "a plain runtime");
+}
+
+static void environment_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f, const fact_source *x)
+{
+    const ot_plan_options *o = x->o;
+    text(e, n, "version", "onnx-tile", f->version);
+    number(e, n, "opset", "Opset of the model", x->g->model->opset, "count");
+    text(e, n, "goal", "Goal", f->goal);
+    if (o->goal == OT_GOAL_MEMORY) number(e, n, "max-slowdown", "Slowdown allowed", o->max_slowdown, "fraction");
+    if (o->memory_budget > 0) number(e, n, "memory-budget", "Memory budget", (double)o->memory_budget, "bytes");
+    text(e, n, "emit", "Operators written", o->engine ? "the engine's own (domain onnx_tile)" : "standard ONNX");
+    text(e, n, "force", "Forced", o->force ? "every legal region is tiled, whatever it costs" : "");
+}
+
+static void memory_table(ot_fact_entry *e, uint32_t *n, const fact_source *x)
+{
+    const ot_arena_figures *a = &x->r->activations;
+    number(e, n, "buffers", "Activations of the untiled model", a->n_buffers, "count");
+    number(e, n, "naive", "All of them side by side", (double)a->naive, "bytes");
+    number(e, n, "greedy", "Packed, largest first", (double)a->greedy, "bytes");
+    number(e, n, "planned", "Packed by search", (double)a->planned, "bytes");
+    number(e, n, "in-place", "Packed by search, in place where possible", (double)a->in_place, "bytes");
+    number(e, n, "lower-bound", "Most live at one time", (double)a->lower_bound, "bytes");
+    text(e, n, "proved", "Packing by search", a->proved ? "the least possible" : "not proved to be the least");
+    number(e, n, "unsized", "Values of unknown size, not counted", x->r->n_unsized, "count");
+}
+
+/* A copy of e[0..n) with its texts. */
+static ot_fact_entry *keep(ot_arena *a, const ot_fact_entry *e, uint32_t n)
+{
+    ot_fact_entry *to = OT_NEW_N(a, ot_fact_entry, n + 1u);
+    for (uint32_t k = 0; to && k < n; k++) {
+        to[k] = e[k];
+        to[k].text = ot_strdup(a, e[k].text);
+        if (!to[k].text) return NULL;
+    }
+    return to;
+}
+
+static ot_status add_tables(ot_facts *f, const fact_source *x)
+{
+    ot_fact_entry e[MAX_ENTRIES];
+    uint32_t n = 0;
+    target_table(e, &n, x->t);
+    f->target_entries = keep(f->arena, e, f->n_target_entries = n);
+    n = 0;
+    environment_table(e, &n, f, x);
+    f->environment = keep(f->arena, e, f->n_environment = n);
+    n = 0;
+    memory_table(e, &n, x);
+    f->memory_entries = keep(f->arena, e, f->n_memory_entries = n);
+    return f->target_entries && f->environment && f->memory_entries ? OT_OK : ot_fail_nomem(x->g->model->diag);
+}
+
+ot_status ot_facts_figures(ot_facts *f, const fact_source *x)
+{
+    OT_TRY(add_cards(f, x));
+    OT_TRY(add_roofs(f, x));
+    OT_TRY(add_points(f, x));
+    return add_tables(f, x);
+}

@@ -1,0 +1,256 @@
+/* Facts of a planned model: the graph as the planner saw it, with what was decided for every part.
+ *
+ *   plan.detail.nodes --> nodes, depth; values between them --> edges; plan.regions, barriers, refused --> the same by index
+ *
+ * Nodes are those that run (weights and shape arithmetic are left out), in topological order; every list refers to them by index.
+ */
+#include "facts_build.h"
+
+ot_bound ot_facts_bound(double compute, double memory, double overhead)
+{
+    if (overhead > compute && overhead > memory) return OT_BOUND_OVERHEAD;
+    return compute >= memory ? OT_BOUND_COMPUTE : OT_BOUND_BANDWIDTH;
+}
+
+double ot_facts_operations(const ot_graph *g, const ot_node_cost *c)
+{
+    const ot_node *n = &g->nodes[c->node];
+    double elems = 0;
+    if (c->macs > 0) return c->macs;
+    if (ot_op_cost(n->op) == OT_COST_FREE || ot_op_cost(n->op) == OT_COST_MOVE) return 0;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        int64_t e;
+        if (n->out[k] != OT_NONE && ot_value_elems(&g->values[n->out[k]], &e)) elems += (double)e;
+    }
+    return elems;
+}
+
+/* "1x64x56x56"; unknown dimensions are "?". */
+static const char *shape_text(ot_arena *a, const ot_value *v)
+{
+    char text[24 * OT_RANK_MAX + 1];
+    size_t n = 0;
+    text[0] = '\0';
+    for (int32_t k = 0; v->rank > 0 && k < v->rank && k < OT_RANK_MAX; k++) {
+        if (v->dims[k] >= 0) n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", k ? "x" : "", (long long)v->dims[k]);
+        else n += (size_t)snprintf(text + n, sizeof text - n, "%s?", k ? "x" : "");
+    }
+    return ot_strdup(a, text);
+}
+
+static double bytes_or_absent(const ot_value *v)
+{
+    int64_t b;
+    return ot_value_bytes(v, &b) ? (double)b : OT_ABSENT;
+}
+
+/* ---- nodes and edges ---- */
+
+static ot_status add_nodes(ot_facts *f, const fact_source *x)
+{
+    const ot_graph *g = x->g;
+    const ot_plan_detail *d = x->p->detail;
+    f->nodes = OT_NEW_N(f->arena, ot_fact_node, d->n_nodes + 1u);
+    if (!f->nodes) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < d->n_nodes; k++) {
+        const ot_node_cost *c = &d->nodes[k];
+        const ot_node *n = &g->nodes[c->node];
+        ot_fact_node *to = &f->nodes[k];
+        *to = (ot_fact_node){.name = ot_strdup(f->arena, ot_fact_label(g, n)), .op = ot_strdup(f->arena, n->op_type), .shape = "",
+                             .region = OT_NONE, .barrier = OT_NONE, .refusal = OT_NONE, .is_fused = c->is_fused, .macs = c->macs,
+                             .traffic = c->traffic, .compute = c->compute, .memory = c->memory, .overhead = c->overhead,
+                             .time = c->time, .measured = OT_ABSENT, .bound = ot_facts_bound(c->compute, c->memory, c->overhead)};
+        for (uint32_t j = 0; j < n->n_out; j++) {
+            if (n->out[j] == OT_NONE) continue;
+            double b = bytes_or_absent(&g->values[n->out[j]]);
+            if (!*to->shape) to->shape = shape_text(f->arena, &g->values[n->out[j]]);
+            if (b > 0) to->out_bytes += b;
+        }
+        if (!to->name || !to->op || !to->shape) return ot_fail_nomem(g->model->diag);
+        x->node_of[c->node] = k;
+    }
+    f->n_nodes = d->n_nodes;
+    return OT_OK;
+}
+
+static ot_status add_edge(ot_facts *f, const fact_source *x, size_t *cap, uint32_t from, uint32_t to, ot_id v)
+{
+    const ot_value *val = &x->g->values[v];
+    ot_fact_edge e = {from, to, ot_strdup(f->arena, val->name), bytes_or_absent(val), false};
+    if (!e.value || !OT_PUSH(f->arena, f->edges, f->n_edges, *cap, e)) return ot_fail_nomem(x->g->model->diag);
+    if (from != OT_NONE && to != OT_NONE && f->nodes[to].depth < f->nodes[from].depth + 1) f->nodes[to].depth = f->nodes[from].depth + 1;
+    return OT_OK;
+}
+
+/* A node that runs, a graph input, or nothing worth an edge. */
+static bool edge_source(const fact_source *x, ot_id v, uint32_t *from)
+{
+    const ot_value *val = &x->g->values[v];
+    *from = val->producer == OT_NONE ? OT_NONE : x->node_of[val->producer];
+    return *from != OT_NONE || (val->is_input && !val->init);
+}
+
+static ot_status add_edges(ot_facts *f, const fact_source *x)
+{
+    const ot_graph *g = x->g;
+    size_t cap = 0;
+    uint32_t from;
+    for (uint32_t k = 0; k < f->n_nodes; k++) {
+        const ot_node *n = &g->nodes[x->p->detail->nodes[k].node];
+        for (uint32_t j = 0; j < n->n_in + n->n_captured; j++) {
+            ot_id v = j < n->n_in ? n->in[j] : n->captured[j - n->n_in];
+            if (v != OT_NONE && edge_source(x, v, &from)) OT_TRY(add_edge(f, x, &cap, from, k, v));
+        }
+    }
+    for (uint32_t k = 0; k < g->n_outputs; k++)
+        if (g->outputs[k] != OT_NONE && edge_source(x, g->outputs[k], &from) && from != OT_NONE)
+            OT_TRY(add_edge(f, x, &cap, from, OT_NONE, g->outputs[k]));
+    return OT_OK;
+}
+
+/* ---- what was decided ---- */
+
+/* Indices of the facts' nodes; nodes that do not run (none are expected) are left out. */
+static const uint32_t *indices(ot_facts *f, const fact_source *x, const ot_id *ids, uint32_t *n)
+{
+    uint32_t *list = OT_NEW_N(f->arena, uint32_t, *n + 1u), m = 0;
+    for (uint32_t k = 0; list && k < *n; k++)
+        if (x->node_of[ids[k]] != OT_NONE) list[m++] = x->node_of[ids[k]];
+    *n = m;
+    return list;
+}
+
+/* Sums over the region's nodes. Tiled: compute grows with what is recomputed, memory is what still passes through slow memory, and
+ * the rest of the predicted time is overhead. */
+static void region_bounds(const ot_facts *f, const fact_source *x, ot_fact_region *r)
+{
+    double compute = 0, memory = 0, overhead = 0;
+    for (uint32_t k = 0; k < r->n_nodes; k++) {
+        compute += f->nodes[r->nodes[k]].compute;
+        memory += f->nodes[r->nodes[k]].memory;
+        overhead += f->nodes[r->nodes[k]].overhead;
+    }
+    r->bound_untiled = ot_facts_bound(compute, memory, overhead);
+    compute *= r->mac_ratio;
+    memory = r->traffic / x->t->bw_slow;
+    overhead = r->time_tiled - (compute > memory ? compute : memory);
+    r->bound = ot_facts_bound(compute, memory, overhead);
+}
+
+static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
+{
+    const ot_region *from = &x->p->regions[k];
+    const ot_result_region *named = &x->r->regions[k];
+    ot_fact_region *to = &f->regions[k];
+    ot_id *ids = OT_NEW_N(f->arena, ot_id, from->n_nodes + 1u);
+    if (!ids) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t j = 0; j < from->n_nodes; j++) ids[j] = from->nodes[j].node;
+    *to = (ot_fact_region){.id = from->id, .n_nodes = from->n_nodes, .n_dims = from->n_dims, .form = ot_form_name(from->form),
+                           .working_set = from->working_set, .working_set_bound = from->working_set_bound,
+                           .capacity = x->t->fast_bytes, .weights = from->weight_bytes, .weights_stay = from->weights_stay,
+                           .time_untiled = from->time_untiled, .time_tiled = from->time_tiled, .benefit = from->benefit,
+                           .mac_ratio = from->mac_ratio, .traffic_untiled = from->traffic_untiled, .traffic = from->traffic,
+                           .measured_untiled = OT_ABSENT, .measured = OT_ABSENT, .error = OT_ABSENT};
+    to->fill = to->capacity > 0 ? (double)to->working_set / (double)to->capacity : OT_ABSENT;
+    to->nodes = indices(f, x, ids, &to->n_nodes);
+    if (!to->nodes) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t d = 0; d < from->n_dims; d++) {
+        to->axes[d] = named->axes[d];
+        to->tiles[d] = from->dims[d].n_tiles;
+        to->tile[d] = from->dims[d].tile;
+        to->extent[d] = from->dims[d].extent;
+    }
+    for (uint32_t j = 0; j < to->n_nodes; j++) f->nodes[to->nodes[j]].region = k;
+    region_bounds(f, x, to);
+    return ot_facts_candidates(f, x, k);
+}
+
+static ot_status add_regions(ot_facts *f, const fact_source *x)
+{
+    f->regions = OT_NEW_N(f->arena, ot_fact_region, x->p->n_regions + 1u);
+    if (!f->regions) return ot_fail_nomem(x->g->model->diag);
+    f->n_regions = x->p->n_regions;
+    for (uint32_t k = 0; k < f->n_regions; k++) OT_TRY(add_region(f, x, k));
+    for (uint32_t k = 0; k < f->n_edges; k++) {
+        ot_fact_edge *e = &f->edges[k];
+        e->in_tiles = e->from != OT_NONE && e->to != OT_NONE && f->nodes[e->from].region != OT_NONE &&
+                      f->nodes[e->from].region == f->nodes[e->to].region;
+    }
+    return OT_OK;
+}
+
+/* A value that is also read elsewhere is stored whole: then no edge of it exists in tiles only. */
+static ot_status mark_stored(ot_facts *f, const fact_source *x)
+{
+    ot_map *stored = ot_map_new(f->arena);
+    if (!stored) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t k = 0; k < x->p->n_regions; k++) {
+        const ot_region *r = &x->p->regions[k];
+        for (uint32_t v = r->n_inputs; v < r->n_values; v++)
+            if (r->values[v].is_output && !ot_map_put(stored, x->g->values[r->values[v].value].name, 1))
+                return ot_fail_nomem(x->g->model->diag);
+    }
+    for (uint32_t k = 0; k < f->n_edges; k++)
+        if (ot_map_get(stored, f->edges[k].value) != OT_NONE) f->edges[k].in_tiles = false;
+    return OT_OK;
+}
+
+static ot_status add_barriers(ot_facts *f, const fact_source *x)
+{
+    f->barriers = OT_NEW_N(f->arena, ot_fact_barrier, x->p->n_barriers + 1u);
+    f->refusals = OT_NEW_N(f->arena, ot_fact_refusal, x->p->n_refused + 1u);
+    if (!f->barriers || !f->refusals) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t k = 0; k < x->p->n_barriers; k++) {
+        const ot_barrier *b = &x->p->barriers[k];
+        uint32_t node = x->node_of[b->node];
+        if (node == OT_NONE) continue;
+        f->nodes[node].barrier = f->n_barriers;
+        ot_fact_barrier *to = &f->barriers[f->n_barriers++];
+        *to = (ot_fact_barrier){node, ot_strdup(f->arena, b->reason), ot_facts_lift(b->reason, x->o)};
+        if (!to->reason) return ot_fail_nomem(x->g->model->diag);
+    }
+    for (uint32_t k = 0; k < x->p->n_refused; k++) {
+        const ot_refusal *r = &x->p->refused[k];
+        uint32_t n = r->n;
+        const uint32_t *nodes = indices(f, x, r->nodes, &n);
+        const char *reason = ot_strdup(f->arena, r->reason);
+        if (!nodes || !reason) return ot_fail_nomem(x->g->model->diag);
+        for (uint32_t j = 0; j < n; j++) f->nodes[nodes[j]].refusal = k;
+        f->refusals[f->n_refusals++] = (ot_fact_refusal){nodes, n, reason, ot_facts_lift(r->reason, x->o)};
+    }
+    return OT_OK;
+}
+
+static ot_status fill(ot_facts *f, fact_source *x, const char *model, const char *output)
+{
+    const ot_graph *g = x->g;
+    ot_diag *d = g->model->diag;
+    x->node_of = OT_NEW_N(f->arena, uint32_t, g->n_nodes + 1u);
+    f->model = ot_strdup(f->arena, model ? model : "");
+    f->output = output ? ot_strdup(f->arena, output) : NULL;
+    f->target = ot_strdup(f->arena, x->t->name);
+    if (!x->node_of || !f->model || (output && !f->output) || !f->target) return ot_fail_nomem(d);
+    for (uint32_t k = 0; k < g->n_nodes; k++) x->node_of[k] = OT_NONE;
+    f->goal = x->o->goal == OT_GOAL_MEMORY ? "memory" : "time";
+    f->fast_bytes = x->t->fast_bytes;
+    OT_TRY(add_nodes(f, x));
+    OT_TRY(add_edges(f, x));
+    OT_TRY(add_regions(f, x));
+    OT_TRY(mark_stored(f, x));
+    OT_TRY(add_barriers(f, x));
+    OT_TRY(ot_facts_figures(f, x));
+    return ot_facts_add_maps(f, g, x->p);
+}
+
+ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, const ot_results *r,
+                             const char *output, ot_fact_kind kind, ot_facts **out)
+{
+    ot_facts *f;
+    fact_source x = {.g = g, .p = p, .t = t, .o = o, .r = r};
+    *out = NULL;
+    OT_TRY(ot_facts_new(kind, g->model->diag, &f));
+    ot_status st = p->detail ? fill(f, &x, r->model, output) : ot_fail(g->model->diag, OT_E_USAGE, "a report needs a plan with detail");
+    if (st == OT_OK) *out = f;
+    else ot_facts_free(f);
+    return st;
+}
