@@ -14,7 +14,9 @@
 
 #include <math.h>
 
-enum { COLUMNS = 1024, CHUNK = 32 }; /* outputs side by side; rows that are summed in float before double takes over */
+enum { COLUMNS = 1024, CHUNK = 32, CHUNK_SUM = 4096 }; /* outputs side by side; rows that are folded in float before double takes
+                                                          over. Sums go one row after the other as far as runtimes do so, too:
+                                                          networks subtract nearly equal sums, and then the order shows */
 
 typedef struct reduction {
     ot_op op;
@@ -64,7 +66,7 @@ static void fold_columns_all(const reduction *r, ot_fold f, const float *x, int6
 {
     ot_rm_counter rows = r->gone;
     float acc[COLUMNS];
-    int64_t chunk = f == OT_FOLD_PRODUCT ? 1 : CHUNK;
+    int64_t chunk = f == OT_FOLD_PRODUCT ? 1 : f == OT_FOLD_SUM ? CHUNK_SUM : CHUNK;
     bool more = true;
     for (int64_t i = 0; i < w; i++) total[i] = ot_fold_start(f);
     while (more) {
