@@ -167,7 +167,8 @@ ot_product_panels *ot_product_panels_new(const ot_product_panels *like)
 
 static ot_product_panels *pack(const ot_product_job *j)
 {
-    ot_product_panels *p = ot_product_panels_new(&(ot_product_panels){j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, false});
+    const ot_product_panels like = {j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, false};
+    ot_product_panels *p = ot_product_panels_new(&like);
     if (p) ot_panels_pack(p->panels, j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, 0, (j->n + OT_PANEL - 1) / OT_PANEL);
     return p;
 }
@@ -191,8 +192,8 @@ static ot_product_panels *panels_of(ot_call *c, const ot_product_job *j)
 void ot_product_constant(ot_call *c, uint32_t k, ot_product_job *j)
 {
     ot_id v = k < c->node->n_in ? c->node->in[k] : OT_NONE;
-    if (!c->state || v == OT_NONE || !c->g->values[v].is_const || !ot_product_takes_panels(j->m, j->n, j->k) || j->a.column_step != 1)
-        return;
+    if (!c->state || v == OT_NONE || !c->g->values[v].is_const || j->a.column_step != 1) return;
+    if (!ot_product_takes_panels(j->m, j->n, j->k)) return;
     const ot_product_panels *p = panels_of(c, j);
     if (p && p->from == j->b.data && p->k == j->k && p->n == j->n && p->row_step == j->b.row_step &&
         p->column_step == j->b.column_step)
@@ -403,6 +404,7 @@ const ot_kernel_entry ot_fast_product[] = {
     {OT_OP_GRU, ot_fast_gru},
     {OT_OP_LSTM, ot_fast_lstm},
     {OT_OP_Conv, ot_fast_conv},
+    {OT_OP_ConvTranspose, ot_fast_conv_transpose},
     {OT_OP_Relu, ot_fast_relu},
     {OT_OP_MaxPool, ot_fast_max_pool},
     {OT_OP_MatMulInteger, ot_fast_matmul_integer},

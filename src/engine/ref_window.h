@@ -49,6 +49,16 @@ ot_status ot_conv_open(ot_call *c, uint32_t x, uint32_t wt, ot_conv *v) OT_MUST_
 /* y [N, M, out...] zeroed; gets the sums. */
 ot_status ot_conv_sums(ot_call *c, const ot_conv *v, const double *x, const double *wt, double *y) OT_MUST_USE;
 
+/* A transposed convolution: windows over the output, one for each position of the input. */
+typedef struct ot_scatter {
+    ot_window w; /* in: output sizes, out: input sizes */
+    int64_t batch, channels, maps, group, x_n, y_n, k_n;
+    int64_t dims[OT_RANK_MAX]; /* of y */
+} ot_scatter;
+
+/* Shapes of a ConvTranspose's inputs 0 and 1 (checked), its attributes, the size of its output. */
+ot_status ot_scatter_open(ot_call *c, ot_scatter *v) OT_MUST_USE;
+
 /* ---- kernels, by file ---- */
 
 ot_status ot_ref_conv(ot_call *c); /* ref_window_conv.c */

@@ -9,12 +9,6 @@
 
 /* ---- ConvTranspose ---- */
 
-typedef struct scatter {
-    ot_window w;       /* in: output sizes, out: input sizes */
-    int64_t batch, channels, maps, group, x_n, y_n, k_n;
-    int64_t dims[OT_RANK_MAX];
-} scatter;
-
 /* Attribute output_shape: the last n values (old files give N and C, too). NULL: absent. */
 static ot_status fixed_shape(ot_call *c, uint32_t n, const int64_t **out)
 {
@@ -52,7 +46,7 @@ static ot_status transposed_size(ot_call *c, ot_window *w, uint32_t k, int64_t e
     return OT_OK;
 }
 
-static ot_status scatter_open(ot_call *c, scatter *v)
+ot_status ot_scatter_open(ot_call *c, ot_scatter *v)
 {
     const ot_nd *x = c->in[0], *wt = c->in[1];
     const int64_t *fixed;
@@ -80,7 +74,7 @@ static ot_status scatter_open(ot_call *c, scatter *v)
 }
 
 /* y [N, M, output...] += x [N, C, input...] spread by wt [C, M / group, kernel...] */
-static void spread(const scatter *v, const double *x, const double *wt, double *y, ot_tap *taps)
+static void spread(const ot_scatter *v, const double *x, const double *wt, double *y, ot_tap *taps)
 {
     int64_t per = v->channels / v->group, maps_per = v->maps / v->group, pos[OT_RANK_MAX] = {0};
     for (int64_t p = 0; p < v->x_n; p++, (void)ot_num_next(v->w.n, v->w.out, pos)) {
@@ -100,14 +94,14 @@ static void spread(const scatter *v, const double *x, const double *wt, double *
 
 ot_status ot_ref_conv_transpose(ot_call *c)
 {
-    scatter v = {0};
+    ot_scatter v = {0};
     int64_t n;
     OT_TRY(ot_call_need(c, 2));
     for (uint32_t k = 0; k < 3; k++) {
         OT_TRY(ot_num_type(c, k, OT_NUM_FLOATS));
         OT_TRY(ot_num_same_type(c, k, 0));
     }
-    OT_TRY(scatter_open(c, &v));
+    OT_TRY(ot_scatter_open(c, &v));
     OT_TRY(ot_num_dims(c, 2, 1, &v.maps));
     double *x = ot_num_doubles(c, c->in[0]), *wt = x ? ot_num_doubles(c, c->in[1]) : NULL;
     double *y = wt ? ot_num_scratch(c, ot_product(v.dims, v.w.n + 2, &n) ? n : -1, sizeof *y) : NULL;

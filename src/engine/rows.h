@@ -194,6 +194,7 @@ ot_status ot_fast_gru(ot_call *c);
 ot_status ot_fast_lstm(ot_call *c);
 ot_status ot_fast_stft(ot_call *c);
 ot_status ot_fast_conv(ot_call *c);
+ot_status ot_fast_conv_transpose(ot_call *c);
 ot_status ot_fast_relu(ot_call *c);
 ot_status ot_fast_max_pool(ot_call *c);
 

@@ -1,4 +1,4 @@
-/* Kernels that close gaps to other runtimes (recurrent cells, STFT, float16 Conv), against the reference kernels on random
+/* Kernels that close gaps to other runtimes (recurrent cells, STFT, float16 Conv, ConvTranspose of groups), against the reference kernels on random
  * operands, which follow the operators' formulas in double; Resize between fused steps, and grouped convolutions, against a
  * session of references.
  */
@@ -153,6 +153,44 @@ static void test_conv(void **state)
 {
     (void)state;
     for (int k = 0; k < 80; k++) random_conv(k % 2 == 0);
+}
+
+/* ---- ConvTranspose with groups, or weights that are no constants ---- */
+
+static void random_deconv(void)
+{
+    bool flat = fast_random(4) == 0; /* one spatial axis */
+    int64_t group = 1 + fast_random(4), per = 1 + fast_random(3), maps_per = 1 + fast_random(3), kh = 1 + fast_random(4), kw = 1 + fast_random(4);
+    int64_t h = 1 + fast_random(9), w = 2 + fast_random(20), batch = 1 + fast_random(2);
+    int sh = 1 + (int)fast_random(3), sw = 1 + (int)fast_random(3);
+    fast_run r = {.n_in = 3, .n_out = 1};
+    char node[300];
+    r.in[0] = flat ? FAST_ARRAY(OT_F32, batch, group * per, w) : FAST_ARRAY(OT_F32, batch, group * per, h, w);
+    r.in[1] = flat ? SMALL(group * per, maps_per, kw) : SMALL(group * per, maps_per, kh, kw);
+    r.in[2] = FAST_ARRAY(OT_F32, group * maps_per);
+    const char *bias = fast_random(3) ? ", %c" : "";
+    if (!*bias) {
+        test_free(r.in[2].data);
+        r.n_in = 2;
+    }
+    if (flat)
+        snprintf(node, sizeof node, "ConvTranspose(%%a, %%b%s) {group = %d, strides = [%d], output_padding = [%d]}", bias, (int)group, sw,
+                 (int)fast_random((uint32_t)sw));
+    else
+        snprintf(node, sizeof node,
+                 "ConvTranspose(%%a, %%b%s) {group = %d, strides = [%d, %d], dilations = [%d, %d], pads = [%d, %d, %d, %d], "
+                 "output_padding = [%d, %d]}",
+                 bias, (int)group, sh, sw, 1 + (int)fast_random(2), 1 + (int)fast_random(2), kh > 1 ? (int)fast_random(2) : 0,
+                 kw > 1 ? (int)fast_random(2) : 0, 0, kw > 2 && w > 3 ? (int)fast_random(2) : 0, (int)fast_random((uint32_t)sh),
+                 (int)fast_random((uint32_t)sw));
+    check_twins(&r, 17, node, 1 + fast_random(2), ot_ref_conv_transpose);
+    fast_close(&r);
+}
+
+static void test_deconv(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 200; k++) random_deconv();
 }
 
 /* Every float16 there is, through Relu and through a Conv that multiplies by 1 or another float16: the product is exact in float32,
@@ -320,7 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cells),
         cmocka_unit_test(test_stft),
-        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_conv), cmocka_unit_test(test_deconv),
         cmocka_unit_test(test_halves),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_resize),
