@@ -21,6 +21,9 @@ for m in "$tmp"/*.onnx; do
     run 0 "$tool" "$m" -o "$tmp/t.out" --force --l2 64K
     run 0 "$tool" "$m" -o "$tmp/t.out" --goal memory --l2 128K
     run 0 "$tool" inspect "$m" --json
+    run 0 "$tool" inspect "$m" -q --force --l2 64K --report "$tmp/a.html" --report "$tmp/a.xml" --report "$tmp/a.json" --report "$tmp/a.csv"
+    run 0 "$tool" inspect "$m" -q --goal memory --target tlf-16m --l2 256K --report "$tmp/b.xml"
+    run 0 "$tool" compare "$tmp/a.xml" "$tmp/b.xml" -o "$tmp/c.html"
     # broken copies: cut short, and bytes turned over
     size=$(stat -c %s "$m")
     for cut in 0 7 $((size / 3)) $((size - 5)); do

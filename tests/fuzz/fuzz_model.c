@@ -1,12 +1,14 @@
 /* One input through the whole path, in memory: import, shapes, plan, rewrite, verify, export, and in again.
  *
  *   bytes --import--> graph --shapes, plan, plan check, rewrite, verify--> graph --export--> bytes --import--> must work
+ *                                       `--facts--> reports in all four forms
  *
  * Bytes that begin with "model " are the text form. The contents choose the options, so that one file always does the same.
  * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`); driver.c calls it without libFuzzer (`make asan`, `make ubsan`).
  * Whatever is wrong with an input must end in a status and one line; what passes must verify and be readable again.
  */
 #include "analyse.h"
+#include "facts.h"
 #include "model_io.h"
 #include "plan.h"
 
@@ -34,6 +36,25 @@ static void expect_line(ot_status s, const ot_diag *d)
     if (!*d->message || strchr(d->message, '\n')) OT_BUG("a failure without its one line");
 }
 
+/* A report of the plan in one of the forms, to nowhere. */
+static ot_status report(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, uint32_t h)
+{
+    static ot_status (*const writers[])(const ot_facts *, FILE *) = {ot_report_html, ot_report_xml, ot_report_json, ot_report_csv};
+    ot_results *r = NULL;
+    ot_facts *f = NULL;
+    OT_TRY(ot_results_build(g, p, t, "fuzz", &r));
+    ot_status s = ot_facts_from_plan(g, p, t, o, r, NULL, OT_FACTS_INSPECT, &f);
+    FILE *nowhere = s == OT_OK ? fopen("/dev/null", "we") : NULL;
+    if (nowhere) {
+        s = writers[(h >> 13) & 3](f, nowhere);
+        if (s == OT_E_INPUT) OT_BUG("a report blames the input");
+        fclose(nowhere);
+    }
+    ot_facts_free(f);
+    ot_results_free(r);
+    return s == OT_E_SYSTEM ? OT_OK : s;
+}
+
 static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
 {
     static const char *const targets[] = {"cpu-generic", "ascend-a2", "mcu-512k", "tlf-16m"};
@@ -41,6 +62,7 @@ static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
                          .force = (h & 6) != 0,
                          .tie_break = (h & 8) != 0,
                          .max_slowdown = 0.1,
+                         .detail = (h >> 15) % 4 == 0,
                          .force_form = (ot_form)((h >> 4) % 6)};
     ot_target t;
     ot_plan *p = NULL;
@@ -50,6 +72,8 @@ static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
     t.fast_bytes = 1024 << ((h >> 10) & 7);
     ot_status s = ot_plan_graph(m->graph, &t, &o, &p);
     if (s == OT_OK && ot_plan_check(m->graph, p, &t, d) != OT_OK) OT_BUG("the plan check refuses the plan");
+    if (s == OT_OK && o.detail) s = report(m->graph, p, &t, &o, h);
+    if (s == OT_OK && p->n_regions > 0) s = ot_overlay(m->graph, p);
     if (s == OT_OK && p->n_regions > 0) s = ot_fold_static(m->graph, p);
     if (s == OT_OK && p->n_regions > 0 && (s = ot_rewrite(m->graph, p)) == OT_E_INPUT) OT_BUG("a plan cannot be written");
     if (s == OT_OK && ot_verify(m->graph) != OT_OK) OT_BUG("the result does not verify");
