@@ -63,7 +63,7 @@ RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 # Seconds that `make fuzz` takes.
 FUZZ_TIME ?= 120
 
-.PHONY: all help check unit golden golden-update e2e demo install uninstall asan ubsan san-run tsan tsan-run fuzz fuzz-run lint format \
+.PHONY: all help check unit golden golden-update e2e demo reports install uninstall asan ubsan san-run tsan tsan-run fuzz fuzz-run lint format \
         format-check bench cover clean python
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -75,6 +75,7 @@ help:
 	@echo 'make check        every test: unit, golden, e2e'
 	@echo 'make unit | golden | golden-update | e2e'
 	@echo 'make demo         tile a ResNet-50 and a super-resolution network, run them in ONNX Runtime'
+	@echo 'make reports      the sample reports and the screenshot of reports/, anew'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo 'make asan | ubsan unit tests, the tool over small models and mutations of them under a sanitizer'
 	@echo 'make tsan         the engine: unit tests and tiled models on three threads, under ThreadSanitizer (clang)'
@@ -206,6 +207,10 @@ check: python $(TOOL) $(UNIT_BINS) $(ORACLE_BINS) $(EXAMPLE_BINS)
 
 demo: python $(TOOL)
 	@$(PYTHON) scripts/demo.py --tool $(TOOL)
+
+reports: python $(TOOL)
+	@$(TEST_ENV) scripts/reports.sh reports
+	@$(PYTHON) scripts/screenshot.py reports/resnet50.html reports/resnet50.png
 
 bench: python $(TOOL)
 	@$(PYTHON) scripts/bench.py --tool $(TOOL)

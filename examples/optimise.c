@@ -1,8 +1,8 @@
 /* Example: tile a model with the library.
  *
- *   optimise IN.onnx OUT.onnx [l2-bytes]
+ *   optimise IN.onnx OUT.onnx [l2-bytes [REPORT.html]]
  *
- * Reads the model, plans for the lowest memory, writes the result and prints its figures as JSON.
+ * Reads the model, plans for the lowest memory, writes the result, a report of it when asked for, and prints its figures as JSON.
  * Then does the same in memory and checks that both ways give the same bytes.
  */
 #include <onnx_tile.h>
@@ -36,6 +36,7 @@ static onnx_tile_status set_options(onnx_tile *t, int64_t l2)
     onnx_tile_status s = onnx_tile_set_target(t, "cpu-generic");
     if (s == ONNX_TILE_OK) s = onnx_tile_set_goal(t, ONNX_TILE_GOAL_MEMORY);
     if (s == ONNX_TILE_OK) s = onnx_tile_set_l2(t, l2);
+    if (s == ONNX_TILE_OK) s = onnx_tile_keep_report(t, 1);
     return s;
 }
 
@@ -79,12 +80,13 @@ int main(int argc, char **argv)
     size_t n = 0;
 
     if (argc < 3) {
-        fprintf(stderr, "usage: %s IN.onnx OUT.onnx [l2-bytes]\n", argv[0]);
+        fprintf(stderr, "usage: %s IN.onnx OUT.onnx [l2-bytes [REPORT.html]]\n", argv[0]);
         return 2;
     }
     if (onnx_tile_create(&t) != ONNX_TILE_OK) return 4;
     onnx_tile_status s = set_options(t, argc > 3 ? atoll(argv[3]) : 0);
     if (s == ONNX_TILE_OK) s = tile_file(t, argv[1], argv[2]);
+    if (s == ONNX_TILE_OK && argc > 4) s = onnx_tile_save_report(t, argv[4]);
     if (s == ONNX_TILE_OK) s = tile_memory(t, argv[1], &bytes, &n);
     if (s != ONNX_TILE_OK) fprintf(stderr, "%s: %s\n", argv[0], onnx_tile_error(t));
     int same = s == ONNX_TILE_OK && same_bytes(argv[2], bytes, n);

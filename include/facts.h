@@ -62,9 +62,14 @@ typedef struct ot_fact_candidate {
     int64_t working_set;
     bool fits;          /* the working set is within the fast memory */
     bool chosen;
-    bool on_front;      /* no other candidate has both less time and less traffic */
+    bool on_front;      /* no other candidate has less time or less traffic, and no more of the other */
     const char *reason; /* a sentence: why it won or lost */
 } ot_fact_candidate;
+
+/* A reduction at a region's end over an axis that is cut: every tile makes a part, and the parts are combined after the tiles. */
+typedef struct ot_fact_sum {
+    uint32_t node;       /* index into nodes */
+} ot_fact_sum;
 
 typedef struct ot_fact_region {
     uint32_t id;
@@ -84,6 +89,8 @@ typedef struct ot_fact_region {
     double measured_untiled, measured; /* seconds; OT_ABSENT */
     double error;          /* |predicted - measured| / measured of the tiled region; OT_ABSENT */
     ot_bound bound_untiled, bound; /* of the sum of its nodes; bound: tiled */
+    const ot_fact_sum *sums;   /* [n_sums] */
+    uint32_t n_sums;
     const ot_fact_candidate *candidates; /* [n_candidates] chosen first, then by time */
     uint32_t n_candidates;
 } ot_fact_region;
@@ -147,7 +154,7 @@ typedef struct ot_fact_entry {
     const char *id, *title;
     const char *text;            /* when number is OT_ABSENT */
     double number;
-    const char *unit;            /* "bytes", "bytes/s", "ops/s", "seconds", "count", "fraction" */
+    const char *unit;            /* "bytes", "bytes/s", "ops/s", "seconds", "count", "percent" (of a fraction) */
 } ot_fact_entry;
 
 typedef struct ot_facts {

@@ -66,6 +66,8 @@ onnx_tile_status onnx_tile_set_memory_budget(onnx_tile *t, int64_t bytes) ONNX_T
 onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent) ONNX_TILE_MUST_USE;
 /* Non-zero: tile every legal region, even at a predicted loss. */
 onnx_tile_status onnx_tile_set_force(onnx_tile *t, int force) ONNX_TILE_MUST_USE;
+/* Non-zero: keep what onnx_tile_save_report tells; planning takes a little longer. */
+onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep) ONNX_TILE_MUST_USE;
 /* Bind the dimensions of a model input. */
 onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims,
                                       uint32_t rank) ONNX_TILE_MUST_USE;
@@ -95,6 +97,9 @@ void onnx_tile_free_bytes(void *bytes); /* accepts NULL */
 /* The JSON object that `onnx-tile --json` prints. Owned by the handle, valid until the next load or
  * onnx_tile_free. */
 onnx_tile_status onnx_tile_results_json(onnx_tile *t, const char **json) ONNX_TILE_MUST_USE;
+/* The report that `onnx-tile --report` writes, in the form that the name ends in: .html, .xml, .json or .csv; whole or not at
+ * all. ONNX_TILE_USAGE unless onnx_tile_keep_report was called before planning. */
+onnx_tile_status onnx_tile_save_report(onnx_tile *t, const char *path) ONNX_TILE_MUST_USE;
 /* Regions that were tiled (or would be); 0 before optimise or inspect. */
 uint32_t onnx_tile_region_count(const onnx_tile *t);
 

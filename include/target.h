@@ -26,6 +26,7 @@ typedef struct ot_target {
     double bw_mid_core, bw_slow_core; /* what one core alone gets; 0: not known */
     /* Operations per second by class, all cores together (MACs for conv and gemm, elements else). */
     double rate_conv, rate_conv_depthwise, rate_conv_pointwise, rate_gemm;
+    double rate_conv_winograd; /* the engine: multiply-adds of the products of Winograd's algorithm; 0: not measured */
     double rate_elem, rate_trans, rate_reduce, rate_pool;
     /* Seconds. */
     double node_overhead;    /* per executed node */

@@ -2,7 +2,8 @@
 # Install what is missing to build, check or lint onnx-tile. Idempotent; a quick no-op when all is there.
 #
 #   scripts/setup.sh build    compiler, protobuf-c, the ONNX protos, GLPK, libxml2; oneDNN unless ENGINE=no
-#   scripts/setup.sh check    the same, plus .venv with the pinned packages of scripts/requirements.txt
+#   scripts/setup.sh demo     the same, plus .venv with the pinned packages of scripts/requirements.txt
+#   scripts/setup.sh check    the same, plus xmllint, and Chromium unless BROWSER=no
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
 #   scripts/setup.sh fuzz     clang with libFuzzer
 #   scripts/setup.sh tsan     clang with ThreadSanitizer and an OpenMP library that it understands
@@ -85,9 +86,23 @@ setup_python() {
     touch "$stamp"
 }
 
+has_font() { [ -n "$(find /usr/share/fonts /usr/local/share/fonts -name '*.[ot]tf' -print -quit 2>/dev/null)" ]; }
+
+# What tests of reports need: a schema checker, a browser and a font for it. Without them those tests fail, the others run.
+setup_reports() {
+    missing=()
+    need_command xmllint libxml2-utils
+    if [ "${BROWSER:-}" != no ]; then
+        has_command chromium || has_command chromium-browser || has_command google-chrome || missing+=(chromium)
+        has_font || missing+=(fonts-dejavu-core)
+    fi
+    (install_missing) || echo "setup: not installed: ${missing[*]}; tests of reports will fail" >&2
+}
+
 case $what in
 build) setup_build ;;
-check | demo) setup_build; setup_python ;;
+check) setup_build; setup_python; setup_reports ;;
+demo) setup_build; setup_python ;;
 lint)
     need_command clang-tidy clang-tidy
     need_command clang-format clang-format
@@ -104,5 +119,5 @@ tsan)
     has_openmp || missing+=(libclang-rt-dev libomp-dev)
     install_missing
     ;;
-*) echo "usage: scripts/setup.sh [build|check|lint|fuzz|tsan]" >&2; exit 2 ;;
+*) echo "usage: scripts/setup.sh [build|check|demo|lint|fuzz|tsan]" >&2; exit 2 ;;
 esac

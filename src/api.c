@@ -162,6 +162,14 @@ onnx_tile_status onnx_tile_set_force(onnx_tile *t, int force)
     return ONNX_TILE_OK;
 }
 
+onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    t->run.options.plan.detail = keep != 0;
+    return ONNX_TILE_OK;
+}
+
 onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims,
                                       uint32_t rank)
 {
@@ -224,6 +232,7 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
     t->run.options.shapes = t->shapes;
     t->run.options.n_shapes = t->n_shapes;
     ot_status s = ot_run_tile(&t->run, plan_only);
+    if (t->run.facts && !plan_only) t->run.facts->kind = OT_FACTS_OPTIMISE; /* the pass goes by the output's path: none yet */
     t->progress = s == OT_OK ? PLANNED : FAILED;
     return done(s);
 }
@@ -288,6 +297,16 @@ onnx_tile_status onnx_tile_results_json(onnx_tile *t, const char **json)
     }
     *json = t->json;
     return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_save_report(onnx_tile *t, const char *path)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!path || !ot_report_is_known(path)) return misuse(t, "a report's name ends in .html, .xml, .json or .csv");
+    if (t->progress != PLANNED) return misuse(t, "no results: optimise or inspect first");
+    if (!t->run.facts) return misuse(t, "no report was kept: call onnx_tile_keep_report before planning");
+    return done(ot_report_write(t->run.facts, path, &t->diag));
 }
 
 uint32_t onnx_tile_region_count(const onnx_tile *t)

@@ -86,6 +86,7 @@ static void print_figures(const ot_calibration *c, FILE *f)
     print_rate(f, "slow", t->bw_slow, "GB/s");
     print_rate(f, "slow, one core", t->bw_slow_core, "GB/s");
     print_rate(f, "convolution", t->rate_conv, "G multiply-adds/s");
+    print_rate(f, "  winograd", t->rate_conv_winograd, "G multiply-adds/s of its products");
     print_rate(f, "  pointwise", t->rate_conv_pointwise, "G multiply-adds/s");
     print_rate(f, "  depthwise", t->rate_conv_depthwise, "G multiply-adds/s");
     print_rate(f, "matrix product", t->rate_gemm, "G multiply-adds/s");

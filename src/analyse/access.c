@@ -170,7 +170,7 @@ bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     const char *local = NULL;
     if (!why) why = &local;
     *why = "the window cannot be made";
-    const ot_access_ops *ops = gate(g, n, out_index, axis, why);
+    const ot_access_ops *ops = ot_access_table(ot_op_access(n->op)); /* ot_access_axis went through the gates */
     if (!ops) return false;
     int64_t extent = ot_acc_out(g, n, out_index)->dims[axis];
     if (t->need.lo < 0 || t->need.lo >= t->need.hi || t->need.hi > extent)

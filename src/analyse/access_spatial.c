@@ -13,19 +13,13 @@ static bool in_range(int64_t v, int64_t lo)
     return v >= lo && v < SPATIAL_LIMIT;
 }
 
-/* Entry i of an ints attribute that must have `n` entries when present. */
-static bool ints_entry(const ot_node *node, const char *name, uint32_t n, uint32_t i, int64_t dflt,
-                       int64_t *v)
+/* An ints attribute that must have `n` entries when present; *ints is NULL when it is absent. */
+static bool read_ints(const ot_node *node, const char *name, uint32_t n, const int64_t **ints)
 {
     size_t count = 0;
-    const int64_t *ints = ot_attr_ints(node, name, &count);
-    if (!ints || count == 0) {
-        *v = dflt;
-        return true;
-    }
-    if (count != n) return false;
-    *v = ints[i];
-    return true;
+    *ints = ot_attr_ints(node, name, &count);
+    if (count == 0) *ints = NULL;
+    return !*ints || count == n;
 }
 
 bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp,
@@ -40,12 +34,17 @@ bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_s
     if (weights != OT_NONE && (!w || w->rank != x->rank))
         return ot_acc_refuse(why, "the weights do not have the rank of the input");
     sp->n = (uint32_t)x->rank - 2;
+    const int64_t *kernel, *strides, *dilations;
+    bool ok = read_ints(n, "kernel_shape", sp->n, &kernel) && read_ints(n, "strides", sp->n, &strides) &&
+              read_ints(n, "dilations", sp->n, &dilations);
     for (uint32_t i = 0; i < sp->n; i++) {
         ot_spatial_axis *a = &sp->ax[i];
-        *a = (ot_spatial_axis){.in = x->dims[2 + i], .out = y->dims[2 + i]};
-        bool ok = ints_entry(n, "kernel_shape", sp->n, i, w ? w->dims[2 + i] : 0, &a->k) &&
-                  ints_entry(n, "strides", sp->n, i, 1, &a->s) &&
-                  ints_entry(n, "dilations", sp->n, i, 1, &a->d);
+        if (ok)
+            *a = (ot_spatial_axis){.in = x->dims[2 + i],
+                                   .out = y->dims[2 + i],
+                                   .k = kernel ? kernel[i] : w ? w->dims[2 + i] : 0,
+                                   .s = strides ? strides[i] : 1,
+                                   .d = dilations ? dilations[i] : 1};
         if (!ok || !in_range(a->in, 1) || !in_range(a->out, 1) || !in_range(a->k, 1) ||
             !in_range(a->s, 1) || !in_range(a->d, 1))
             return ot_acc_refuse(why, "the kernel, strides or dilations are out of range");
@@ -65,18 +64,21 @@ static void same_pads(ot_spatial_axis *a, bool lower)
 
 bool ot_spatial_read_pads(const ot_node *n, ot_spatial *sp, const char **why)
 {
-    const char *mode = ot_attr_str(n, "auto_pad", "NOTSET");
-    bool same_upper = strcmp(mode, "SAME_UPPER") == 0, same_lower = strcmp(mode, "SAME_LOWER") == 0;
-    bool explicit_pads = strcmp(mode, "NOTSET") == 0 || mode[0] == '\0';
+    const char *mode = ot_attr_str(n, "auto_pad", "");
+    bool explicit_pads = mode[0] == '\0' || strcmp(mode, "NOTSET") == 0;
+    bool same_upper = !explicit_pads && strcmp(mode, "SAME_UPPER") == 0;
+    bool same_lower = !explicit_pads && strcmp(mode, "SAME_LOWER") == 0;
     if (!explicit_pads && !same_upper && !same_lower && strcmp(mode, "VALID") != 0)
         return ot_acc_refuse(why, "auto_pad has an unknown value");
+    const int64_t *pads = NULL;
+    if (explicit_pads && !read_ints(n, "pads", 2 * sp->n, &pads))
+        return ot_acc_refuse(why, "pads do not have two entries per spatial axis");
     for (uint32_t i = 0; i < sp->n; i++) {
         ot_spatial_axis *a = &sp->ax[i];
         if (same_upper || same_lower) same_pads(a, same_lower);
         if (!explicit_pads) continue;
-        if (!ints_entry(n, "pads", 2 * sp->n, i, 0, &a->pb) ||
-            !ints_entry(n, "pads", 2 * sp->n, sp->n + i, 0, &a->pe))
-            return ot_acc_refuse(why, "pads do not have two entries per spatial axis");
+        a->pb = pads ? pads[i] : 0;
+        a->pe = pads ? pads[sp->n + i] : 0;
         if (!in_range(a->pb, 0) || !in_range(a->pe, 0))
             return ot_acc_refuse(why, "pads are negative or out of range");
     }

@@ -232,6 +232,17 @@ static ot_status float_matmul(ot_infer *c)
     return OT_OK;
 }
 
+/* A (input 0) by B (input 3); float without scale and zero point of the result. */
+static ot_status qgemm(ot_infer *c)
+{
+    const ot_value *a = ot_shape_ranked(c, 0), *b = ot_shape_ranked(c, 3);
+    if (a == NULL || b == NULL || a->rank != 2 || b->rank != 2) return OT_OK;
+    int64_t d[2] = {a->dims[ot_attr_int(c->n, "transA", 0) != 0 ? 1 : 0], b->dims[ot_attr_int(c->n, "transB", 0) != 0 ? 0 : 1]};
+    bool floats = ot_shape_in(c, 7) == NULL;
+    ot_shape_set(c, 0, floats ? OT_F32 : ot_shape_in(c, 8) != NULL ? ot_shape_dtype(c, 8) : OT_U8, 2, d);
+    return OT_OK;
+}
+
 static ot_status matmul_nbits(ot_infer *c)
 {
     const ot_value *a = ot_shape_ranked(c, 0);
@@ -335,6 +346,7 @@ static const struct {
     {MS, "TransposeMatMul", fused_matmul},
     {MS, "DynamicQuantizeMatMul", float_matmul},
     {MS, "MatMulIntegerToFloat", float_matmul},
+    {MS, "QGemm", qgemm},
     {MS, "MatMulNBits", matmul_nbits},
     {MS, "Attention", packed_attention},
     {MS, "MultiHeadAttention", multi_head},

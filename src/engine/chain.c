@@ -52,11 +52,12 @@ uint32_t ot_chain_operand(ot_chain_build *b, ot_id value, bool is_channel)
 {
     for (uint32_t k = b->n_made; !is_channel && k-- > 0;)
         if (b->made[k].value == value) return b->made[k].cell;
-    bool is_mask = b->g->values[value].dtype == OT_BOOL;
+    ot_dtype t = b->g->values[value].dtype;
+    ot_chain_type type = t == OT_BOOL ? OT_CHAIN_MASK : t == OT_U8 ? OT_CHAIN_U8 : t == OT_I8 ? OT_CHAIN_I8 : OT_CHAIN_FLOAT;
     float f;
     if (ot_chain_known(b->g, value, &f)) {
-        ot_chain_cell c = {.is_mask = is_mask};
-        if (is_mask) c.constant.m = f != 0;
+        ot_chain_cell c = {.type = type};
+        if (type == OT_CHAIN_MASK) c.constant.m = f != 0;
         else c.constant.f = f;
         return ot_chain_constant(b, c);
     }
@@ -65,13 +66,14 @@ uint32_t ot_chain_operand(ot_chain_build *b, ot_id value, bool is_channel)
         if (c->kind == OT_CHAIN_INPUT && c->value == value && c->is_channel == is_channel) return k;
     }
     return new_cell(b, &(ot_chain_build_cell){
-                           .kind = OT_CHAIN_INPUT, .cell.is_mask = is_mask, .value = value, .is_channel = is_channel});
+                           .kind = OT_CHAIN_INPUT, .cell.type = type, .value = value, .is_channel = is_channel});
 }
 
 uint32_t ot_chain_emit(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y, uint32_t z)
 {
     const ot_chain_code_info *info = &ot_chain_codes[code];
-    ot_chain_build_cell c = {.kind = OT_CHAIN_RESULT, .cell.is_mask = info->types[0] == 'm', .code = code, .in = {x, y, z}};
+    ot_chain_build_cell c = {.kind = OT_CHAIN_RESULT, .cell.type = ot_chain_type_of(info->types[0]), .code = code,
+                             .in = {x, y, z}};
     const void *at[3] = {NULL, NULL, NULL};
     bool constant = true;
     for (uint32_t k = 0; k < info->operands; k++) {
@@ -91,10 +93,11 @@ static uint32_t as_output(ot_chain_build *b, uint32_t cell)
     bool own = b->cells[cell].kind == OT_CHAIN_RESULT;
     for (uint32_t k = 0; k < b->n_outputs; k++) own = own && b->outputs[k] != cell;
     if (own) return cell;
-    bool is_mask = b->cells[cell].cell.is_mask;
+    static const ot_chain_code copies[] = {OT_CH_COPY, OT_CH_COPY_MASK, OT_CH_COPY_U8, OT_CH_COPY_I8};
+    ot_chain_type type = b->cells[cell].cell.type;
     /* not through ot_chain_emit: a copy of a constant is wanted here */
-    return new_cell(b, &(ot_chain_build_cell){.kind = OT_CHAIN_RESULT, .cell.is_mask = is_mask,
-                                              .code = is_mask ? OT_CH_COPY_MASK : OT_CH_COPY, .in = {cell, 0, 0}});
+    return new_cell(b, &(ot_chain_build_cell){.kind = OT_CHAIN_RESULT, .cell.type = type, .code = copies[type],
+                                              .in = {cell, 0, 0}});
 }
 
 static ot_status build(ot_chain_build *b, const ot_chain_spec *s, ot_diag *d)

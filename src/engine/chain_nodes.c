@@ -4,6 +4,7 @@
  *   limits     Clip(x, lo, hi)    one instruction when both are constants, else at_most(at_least(x, lo), hi)
  *   powers     Pow(x, 2)          x * x; likewise 0.5, 1, 3, -1
  *   channels   BatchNormalization x * s + (B - mean * s), s = scale / sqrt(var + epsilon)
+ *   quantized  DequantizeLinear   (q - zero) * scale, one constant scale for all; QuantizeLinear likewise
  *
  * Both questions are answered by the same tables, so that what is taken can be compiled.
  */
@@ -39,6 +40,24 @@ static ot_chain_code code_of(ot_op op, bool masks)
     for (size_t k = 0; k < sizeof simple / sizeof *simple; k++)
         if (simple[k].op == op) return masks ? simple[k].masks : simple[k].floats;
     return OT_CH_COUNT;
+}
+
+/* Operators of com.microsoft on quantized tensors: their operands are followed by scale and zero point, the last of them by those
+ * of the result. */
+static const struct {
+    const char *name;
+    ot_chain_code code;
+    uint32_t tensors;
+} quantized_ops[] = {{"QLinearAdd", OT_CH_ADD, 2}, {"QLinearMul", OT_CH_MUL, 2}, {"QLinearSigmoid", OT_CH_SIGMOID, 1},
+                     {"QLinearLeakyRelu", OT_CH_PRELU, 1}};
+
+/* Number in that table; OT_NONE. */
+static uint32_t quantized_op(const ot_node *n)
+{
+    if (n->op != OT_OP_OPAQUE || strcmp(n->domain, "com.microsoft")) return OT_NONE;
+    for (uint32_t k = 0; k < sizeof quantized_ops / sizeof *quantized_ops; k++)
+        if (strcmp(n->op_type, quantized_ops[k].name) == 0) return k;
+    return OT_NONE;
 }
 
 /* ---- what is taken ---- */
@@ -131,9 +150,66 @@ static bool takes_rest(const ot_graph *g, const ot_node *n, ot_dtype t)
     }
 }
 
+/* Constant scale (input k) and zero point (behind it) of a tensor of bytes of type t: one of each. */
+static bool constant_quantizer(const ot_graph *g, const ot_node *n, uint32_t k, ot_dtype t, float *scale, float *zero)
+{
+    int64_t count;
+    if ((t != OT_U8 && t != OT_I8) || !has_type(g, n, k, OT_F32) || !ot_chain_known(g, n->in[k], scale)) return false;
+    if (g->values[n->in[k]].rank > 1 || !(*scale > 0) || *scale > 3e38f) return false;
+    *zero = 0;
+    const ot_value *z = value_of(g, n, k + 1);
+    if (!z) return true;
+    if (!z->init || z->overridable || z->is_input || z->dtype != t || !z->init->data || z->init->dtype != t || z->rank > 1)
+        return false;
+    if (!ot_product(z->init->dims, z->init->rank, &count) || count != 1) return false;
+    *zero = t == OT_U8 ? (float)*(const uint8_t *)z->init->data : (float)*(const int8_t *)z->init->data;
+    return true;
+}
+
+static bool takes_quantized(const ot_graph *g, const ot_node *n, uint32_t at)
+{
+    uint32_t tensors = quantized_ops[at].tensors;
+    ot_dtype t = g->values[n->out[0]].dtype;
+    float scale, zero;
+    if (n->n_in < 3 * tensors + 1 || n->n_out != 1) return false;
+    for (uint32_t k = 0; k <= tensors; k++) {
+        if (k < tensors && !has_type(g, n, 3 * k, t)) return false;
+        if (!constant_quantizer(g, n, k < tensors ? 3 * k + 1 : 3 * tensors, t, &scale, &zero)) return false;
+    }
+    return true;
+}
+
+/* Scale and zero point of Quantize- or DequantizeLinear; bytes of type t. */
+static bool quantizer(const ot_graph *g, const ot_node *n, ot_dtype t, float *scale, float *zero)
+{
+    int64_t asked = ot_attr_int(n, "output_dtype", 0), precision = ot_attr_int(n, "precision", 0);
+    ot_dtype made = n->op == OT_OP_QuantizeLinear ? t : OT_F32;
+    if (ot_attr_int(n, "block_size", 0) > 0 || !constant_quantizer(g, n, 1, t, scale, zero)) return false;
+    if ((asked != 0 && asked != (int64_t)made) || (precision != 0 && precision != OT_F32)) return false;
+    return value_of(g, n, 2) || t == OT_U8 || n->op == OT_OP_DequantizeLinear || asked == (int64_t)t;
+}
+
+static ot_dtype quantized_type(const ot_graph *g, const ot_node *n)
+{
+    return g->values[n->op == OT_OP_QuantizeLinear ? n->out[0] : n->in[0]].dtype;
+}
+
+bool ot_chain_quantizer(const ot_graph *g, const ot_node *n, ot_dtype *t, float *scale, float *zero)
+{
+    if (n->op != OT_OP_DequantizeLinear && n->op != OT_OP_QuantizeLinear) return false;
+    if (n->n_out != 1 || n->out[0] == OT_NONE || !value_of(g, n, 0) || !value_of(g, n, 0)->is_tensor) return false;
+    *t = quantized_type(g, n);
+    bool floats = n->op == OT_OP_DequantizeLinear ? g->values[n->out[0]].dtype == OT_F32 : has_type(g, n, 0, OT_F32);
+    return floats && quantizer(g, n, *t, scale, zero);
+}
+
 bool ot_chain_takes(const ot_graph *g, const ot_node *n)
 {
-    if (n->op == OT_OP_OPAQUE || n->n_in == 0 || n->n_out == 0 || n->out[0] == OT_NONE || n->n_captured) return false;
+    float scale, zero;
+    ot_dtype t;
+    if (n->n_in == 0 || n->n_out == 0 || n->out[0] == OT_NONE || n->n_captured) return false;
+    if (n->op == OT_OP_OPAQUE) return quantized_op(n) != OT_NONE && takes_quantized(g, n, quantized_op(n));
+    if (n->op == OT_OP_DequantizeLinear || n->op == OT_OP_QuantizeLinear) return ot_chain_quantizer(g, n, &t, &scale, &zero);
     const ot_value *first = value_of(g, n, n->op == OT_OP_Where ? 1 : 0);
     if (!first || !first->is_tensor || (first->dtype != OT_F32 && first->dtype != OT_BOOL)) return false;
     if (code_of(n->op, first->dtype == OT_BOOL) == OT_CH_COUNT) return false;
@@ -204,7 +280,7 @@ static uint32_t batch_norm(ot_chain_build *b, const ot_node *n, uint32_t x)
 
 static uint32_t cast(ot_chain_build *b, const ot_node *n, uint32_t x)
 {
-    bool from_mask = b->cells[x].cell.is_mask, to_mask = cast_to(b->g, n) == OT_BOOL;
+    bool from_mask = b->cells[x].cell.type == OT_CHAIN_MASK, to_mask = cast_to(b->g, n) == OT_BOOL;
     if (from_mask) return emit1(b, to_mask ? OT_CH_COPY_MASK : OT_CH_TO_FLOAT, x);
     return emit1(b, to_mask ? OT_CH_NOT_ZERO : OT_CH_COPY, x);
 }
@@ -244,10 +320,41 @@ static uint32_t is_inf(ot_chain_build *b, const ot_node *n, uint32_t x)
     return emit2(b, OT_CH_XOR, nan, nan); /* false everywhere, in the shape of x */
 }
 
+static uint32_t quantized(ot_chain_build *b, const ot_node *n, uint32_t x)
+{
+    float scale, zero;
+    ot_dtype t;
+    if (!ot_chain_quantizer(b->g, n, &t, &scale, &zero)) return OT_NONE;
+    ot_chain_code code = n->op == OT_OP_QuantizeLinear ? t == OT_I8 ? OT_CH_TO_I8 : OT_CH_TO_U8
+                         : t == OT_I8                  ? OT_CH_FROM_I8
+                                                       : OT_CH_FROM_U8;
+    return ot_chain_emit(b, code, x, number(b, scale), number(b, zero));
+}
+
+/* Bytes of type t to real numbers, or back. */
+static uint32_t convert(ot_chain_build *b, const ot_node *n, uint32_t k, ot_dtype t, bool back, uint32_t x)
+{
+    float scale, zero;
+    if (!constant_quantizer(b->g, n, k, t, &scale, &zero)) return OT_NONE;
+    ot_chain_code code = back ? t == OT_I8 ? OT_CH_TO_I8 : OT_CH_TO_U8 : t == OT_I8 ? OT_CH_FROM_I8 : OT_CH_FROM_U8;
+    return ot_chain_emit(b, code, x, number(b, scale), number(b, zero));
+}
+
+static uint32_t quantized_node(ot_chain_build *b, const ot_node *n, uint32_t at)
+{
+    ot_dtype t = b->g->values[n->out[0]].dtype;
+    uint32_t tensors = quantized_ops[at].tensors, x = convert(b, n, 1, t, false, ot_chain_operand(b, n->in[0], false)), y = 0;
+    if (tensors > 1) y = convert(b, n, 4, t, false, ot_chain_operand(b, n->in[3], false));
+    if (quantized_ops[at].code == OT_CH_PRELU) y = number(b, ot_attr_float(n, "alpha", 0.01f));
+    return convert(b, n, 3 * tensors, t, true, ot_chain_emit(b, quantized_ops[at].code, x, y, 0));
+}
+
 uint32_t ot_chain_node(ot_chain_build *b, const ot_node *n)
 {
+    if (n->op == OT_OP_OPAQUE) return quantized_node(b, n, quantized_op(n));
     uint32_t x = ot_chain_operand(b, n->in[0], false);
     if (x == OT_NONE) return OT_NONE;
+    if (n->op == OT_OP_DequantizeLinear || n->op == OT_OP_QuantizeLinear) return quantized(b, n, x);
     ot_chain_code code = code_of(n->op, b->g->values[n->in[n->op == OT_OP_Where ? 1 : 0]].dtype == OT_BOOL);
     switch ((int)n->op) {
     case OT_OP_Min:

@@ -2,7 +2,7 @@
  *
  *      to[i] = op(a[i], b[i], c[i])      i < n;  an operand that is one number for the whole block is read at [0] only
  *
- * Values are float, or masks: uint8_t, 0 or 1 (arrays of the caller may hold others: not 0 is true).
+ * Values are float, masks: uint8_t, 0 or 1 (arrays of the caller may hold others: not 0 is true), or quantized: uint8_t, int8_t.
  */
 #ifndef OT_ENGINE_CHAIN_OPS_H
 #define OT_ENGINE_CHAIN_OPS_H
@@ -10,7 +10,7 @@
 #include "chain.h"
 
 /* CODE(name, function, operands, types, parameters, work)
- * types:      of the result, then of the operands: f float, m mask
+ * types:      of the result, then of the operands: f float, m mask, u uint8_t, s int8_t
  * parameters: operands, counted from the last, that are one number always (constants)
  * work:       per element, where an addition is 1 */
 #define OT_CHAIN_CODES                                                                                                  \
@@ -37,7 +37,9 @@
     CODE(IS_MINUS_INF, test, 1, "mf", 0, 1) CODE(NOT_ZERO, test, 1, "mf", 0, 1)                                         \
     CODE(TO_FLOAT, to_float, 1, "fm", 0, 1) CODE(COPY_MASK, logic, 1, "mm", 0, 1) CODE(NOT, logic, 1, "mm", 0, 1)       \
     CODE(AND, logic, 2, "mmm", 0, 1) CODE(OR, logic, 2, "mmm", 0, 1) CODE(XOR, logic, 2, "mmm", 0, 1)                   \
-    CODE(SAME, logic, 2, "mmm", 0, 1)
+    CODE(SAME, logic, 2, "mmm", 0, 1) CODE(FROM_U8, from_u8, 3, "fuff", 2, 2) CODE(FROM_I8, from_i8, 3, "fsff", 2, 2)       \
+    CODE(TO_U8, to_u8, 3, "ufff", 2, 6) CODE(TO_I8, to_i8, 3, "sfff", 2, 6)                                              \
+    CODE(COPY_U8, copy_bytes, 1, "uu", 0, 1) CODE(COPY_I8, copy_bytes, 1, "ss", 0, 1)
 
 typedef enum ot_chain_code {
 #define CODE(name, function, operands, types, parameters, work) OT_CH_##name,
@@ -72,6 +74,11 @@ void ot_chain_compare(ot_chain_code code, unsigned single, void *to, const void 
 void ot_chain_test(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
 void ot_chain_to_float(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
 void ot_chain_logic(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
+void ot_chain_from_u8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
+void ot_chain_from_i8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
+void ot_chain_to_u8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
+void ot_chain_to_i8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
+void ot_chain_copy_bytes(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
 
 /* chain_move.c: rows * cols elements of `size` (1 or 4) bytes between memory, whose strides are in elements, and a block. */
 typedef struct ot_chain_grid {
@@ -93,11 +100,29 @@ void ot_chain_repeat(void *to, int64_t period, int64_t n, size_t size);
 /* chain.c. Cells are values: inputs, then constants, then results in the order of the code. */
 #define OT_CHAIN_CELLS 192
 
+typedef enum ot_chain_type {
+    OT_CHAIN_FLOAT = 0,
+    OT_CHAIN_MASK,
+    OT_CHAIN_U8,
+    OT_CHAIN_I8
+} ot_chain_type;
+
+/* By its letter in the table of codes. */
+static inline ot_chain_type ot_chain_type_of(char letter)
+{
+    return letter == 'm' ? OT_CHAIN_MASK : letter == 'u' ? OT_CHAIN_U8 : letter == 's' ? OT_CHAIN_I8 : OT_CHAIN_FLOAT;
+}
+
+static inline uint8_t ot_chain_size(ot_chain_type t)
+{
+    return t == OT_CHAIN_FLOAT ? 4 : 1;
+}
+
 typedef struct ot_chain_cell {
-    bool is_mask;
+    ot_chain_type type;
     union {
         float f;
-        uint8_t m;
+        uint8_t m; /* types of one byte */
     } constant;
 } ot_chain_cell;
 

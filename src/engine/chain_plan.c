@@ -27,7 +27,7 @@ static void gather(ot_chain_plan *p, uint32_t rank, const int64_t *dims, const o
         bool is_in = a < c->n_inputs;
         uint32_t cell = is_in ? a : c->outputs[a - c->n_inputs];
         p->base[a] = is_in ? in[a].data : out[a - c->n_inputs].data;
-        p->size[a] = c->cells[cell].is_mask ? 1 : 4;
+        p->size[a] = ot_chain_size(c->cells[cell].type);
     }
     *n = 0;
     for (uint32_t k = 0; k < rank; k++) {
@@ -129,7 +129,7 @@ static void place_inputs(ot_chain_plan *p)
     const ot_chain *c = p->c;
     uint32_t first = c->n_inputs + c->n_constants, n = first + c->n_steps;
     p->n_places = p->n_setup = p->n_body = 0;
-    for (uint32_t k = 0; k < n; k++) new_place(p, OT_CHAIN_NOWHERE, c->cells[k].is_mask ? 1 : 4, false);
+    for (uint32_t k = 0; k < n; k++) new_place(p, OT_CHAIN_NOWHERE, ot_chain_size(c->cells[k].type), false);
     for (uint32_t k = 0; k < first; k++) {
         ot_chain_place *at = &p->places[k];
         bool still = k >= c->n_inputs || (p->rows.strides[k] == 0 && p->cols.strides[k] == 0);

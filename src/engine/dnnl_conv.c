@@ -222,8 +222,8 @@ static ot_status fill_packed(ot_session *s, const ot_packed *packed, bool own)
     return ok ? OT_OK : ot_fail_nomem(s->d);
 }
 
-/* Memory of packed weights: found, or kept from now on. The model's are packed when all programs are made, what was computed from them
- * at once. */
+/* Memory of packed weights: found, or kept from now on. The model's are packed when all programs are made, what was computed
+ * from them at once. */
 static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_desc_t *md, void **out)
 {
     ot_session *s = l->p->s;

@@ -79,8 +79,8 @@ static bool open_lanes(ot_call *c, ot_dtype t, lanes *l)
 /* The clamp comes before rounding, which changes nothing since its bounds are integers; NaN becomes the least. */
 static inline float rounded(float q, float least, float most)
 {
-    q = q >= least ? q : least;
-    q = q <= most ? q : most;
+    q = q > least ? q : least;
+    q = q < most ? q : most;
     return (q + ROUNDING) - ROUNDING;
 }
 

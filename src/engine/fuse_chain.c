@@ -4,6 +4,9 @@
  *   s = sigmoid(a)   a node may only join if nobody outside reads anything of the group before that place:
  *   y = a * s
  *   z = Conv(s)      fine (reads s after y)           a Conv(a) between s and y would end the group
+ *
+ * QuantizeLinear is such a node. DequantizeLinear is in no group: each chain that reads its result reads the 8-bit tensor and
+ * computes it anew, so the float32 array is only made for others.
  */
 #include "lower.h"
 
@@ -34,19 +37,48 @@ static bool fits(const lw_pass *l, const lw_unit *u)
 {
     const ot_node *n = u->nodes[0];
     if (u->kind != LW_NODE || u->n_out < 1 || u->out[0] == OT_NONE || u->step->n_bodies > 0) return false;
-    if (n->op == OT_OP_Identity || n->op == OT_OP_Dropout || n->op == OT_OP_Constant) return false;
+    if (n->op == OT_OP_Identity || n->op == OT_OP_Dropout || n->op == OT_OP_Constant || n->op == OT_OP_DequantizeLinear)
+        return false;
     for (uint32_t k = 1; k < u->n_out; k++)
         if (u->step->out_slots[k]) return false;
     if (!ot_chain_takes(l->p->g, n)) return false;
+    bool quantizes = n->op == OT_OP_QuantizeLinear, bytes = n->op == OT_OP_OPAQUE; /* scales and zero points are not looked at */
     for (uint32_t k = 0; k < u->n_in + 1u; k++) {
         ot_id v = k < u->n_in ? u->in[k] : u->out[0];
-        if (v == OT_NONE) continue;
+        if (v == OT_NONE || (quantizes && k > 0 && k < u->n_in) || (bytes && k % 3 && k < u->n_in)) continue;
+        if (bytes && k + 2u >= u->n_in && k < u->n_in) continue;
         if (!l->v[v].is_static || l->v[v].slot->absent) return false;
         const ot_nd *a = &l->v[v].slot->fore;
         int64_t count;
-        if ((a->dtype != OT_F32 && a->dtype != OT_BOOL) || a->rank > 7 || !ot_nd_elems(a, &count) || count == 0) return false;
+        bool type = a->dtype == OT_F32 || a->dtype == OT_BOOL || bytes || (quantizes && k == u->n_in);
+        if (!type || a->rank > 7 || !ot_nd_elems(a, &count) || count == 0) return false;
     }
     return true;
+}
+
+uint32_t lw_dequantizer(const lw_pass *l, ot_id v)
+{
+    uint32_t maker = v == OT_NONE ? OT_NONE : l->v[v].maker;
+    if (maker == OT_NONE) return OT_NONE;
+    const lw_unit *u = &l->units[maker];
+    if (u->kind != LW_NODE || u->nodes[0]->op != OT_OP_DequantizeLinear || u->step->plan || !lw_is_f32(l, v)) return OT_NONE;
+    ot_id bytes = u->in[0];
+    if (bytes == OT_NONE || !l->v[bytes].is_static || l->v[bytes].slot->absent || !lw_same_dims(l, bytes, v)) return OT_NONE;
+    return ot_chain_takes(l->p->g, u->nodes[0]) ? maker : OT_NONE;
+}
+
+/* Nodes that dequantize operands of the units, each once. */
+static uint32_t dequantizers(const lw_pass *l, const uint32_t *units, uint32_t n, const ot_node **nodes)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < l->units[units[k]].n_in && count < OT_CHAIN_INPUTS; i++) {
+            uint32_t at = lw_dequantizer(l, l->units[units[k]].in[i]);
+            bool known = at == OT_NONE;
+            for (uint32_t j = 0; j < count && !known; j++) known = nodes[j] == l->units[at].nodes[0];
+            if (!known) nodes[count++] = l->units[at].nodes[0];
+        }
+    return count;
 }
 
 /* Does somebody outside of the members (and u itself) read v before unit u? */
@@ -117,9 +149,9 @@ static void join(work *w, uint32_t u, const uint32_t *list, uint32_t n)
 /* The chain of some units, as one unit; *made false: it holds more than a chain can. */
 static ot_status make_chain(lw_pass *l, const uint32_t *units, uint32_t n, bool *made)
 {
-    const ot_node *nodes[NODES_MAX];
+    const ot_node *nodes[NODES_MAX + OT_CHAIN_INPUTS];
     ot_id outputs[NODES_MAX];
-    uint32_t n_out = 0;
+    uint32_t n_out = 0, first = dequantizers(l, units, n, nodes);
     for (uint32_t k = 0; k < n; k++) {
         const lw_unit *u = &l->units[units[k]];
         const lw_value *x = &l->v[u->out[0]];
@@ -129,12 +161,12 @@ static ot_status make_chain(lw_pass *l, const uint32_t *units, uint32_t n, bool 
             for (uint32_t j = 0; j < n; j++) inside = inside || units[j] == l->readers[x->first + r];
             outside = !inside;
         }
-        nodes[k] = u->nodes[0];
+        nodes[first + k] = u->nodes[0];
         if (outside) outputs[n_out++] = u->out[0];
     }
     *made = false;
     if (n_out == 0 || n_out > OT_CHAIN_OUTPUTS) return OT_OK;
-    ot_chain_spec spec = {l->p->g, nodes, n, outputs, n_out};
+    ot_chain_spec spec = {l->p->g, nodes, first + n, outputs, n_out};
     const ot_chain *chain;
     ot_diag ignored = {0};
     ot_status st = ot_chain_new(l->a, &spec, &ignored, &chain);
@@ -166,5 +198,5 @@ ot_status lw_fuse_chain(lw_pass *l)
             OT_TRY(make_chain(l, &x->units[k], 1, &single));
         }
     }
-    return OT_OK;
+    return lw_drop_dequantized(l);
 }

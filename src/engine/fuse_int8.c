@@ -477,17 +477,6 @@ static bool find(lw_pass *l, uint32_t at, found *f)
     }
 }
 
-/* A DequantizeLinear that nobody reads any more. */
-static void drop_unread(lw_pass *l)
-{
-    for (uint32_t u = 0; u < l->n_units; u++) {
-        lw_unit *unit = &l->units[u];
-        if (unit->kind != LW_NODE || unit->nodes[0]->op != OT_OP_DequantizeLinear || unit->out[0] == OT_NONE) continue;
-        const lw_value *v = &l->v[unit->out[0]];
-        if (v->n_readers == 0 && !v->pinned) unit->kind = LW_GONE;
-    }
-}
-
 ot_status lw_fuse_int8(lw_pass *l)
 {
     bool any = false;
@@ -499,8 +488,5 @@ ot_status lw_fuse_int8(lw_pass *l)
         OT_TRY(make_unit(l, &f));
         any = true;
     }
-    if (!any) return OT_OK;
-    OT_TRY(lw_find_readers(l));
-    drop_unread(l);
-    return lw_find_readers(l);
+    return any ? lw_drop_dequantized(l) : OT_OK;
 }

@@ -4,7 +4,10 @@
  *   wq --DequantizeLinear--+--> Conv --> [Relu, Clip] --> QuantizeLinear --> yq       one unit: xq, wq --> yq
  *   bq --DequantizeLinear--'       `-- nobody quantizes the result: a unit that makes float32
  *
- *   QLinearConv, ConvInteger with constant parameters                                  a unit, too
+ *   QLinearConv with constant parameters, ConvInteger                                  a unit, too
+ *
+ *   xq, s, z = DynamicQuantizeLinear(x)
+ *   ConvInteger(xq, w, z) --> Cast --> Mul(f(s)) --> Add(bias)                         one unit: xq, z, f(s) --> float32
  *
  * The sum of the products is an integer, exact; (float)sum * (x_scale * w_scale / y_scale) is rounded once and then to an
  * integer. The nodes, one after another, multiply before they add, so a result close to the middle between two integers may become
@@ -109,6 +112,7 @@ static bool dequantized(const lw_pass *l, ot_id v, int64_t slices, source *s, co
 typedef struct found {
     const lw_unit *unit; /* the Conv */
     ot_id x, y;          /* 8-bit input, result */
+    ot_id zero, factor;  /* computed in the run: zero point of x, factor of float32 results; OT_NONE: constants */
     ot_slot *w;          /* 8-bit weights */
     quantizer xq, wq, yq;
     float *shift;        /* [maps] of float32 results, or NULL */
@@ -121,7 +125,7 @@ typedef struct found {
 typedef struct qconv_plan {
     ot_qconv v;
     ot_slot *w;
-    ot_id x, y;
+    ot_id x, y, zero, factor;
     uint32_t threads;
 } qconv_plan;
 
@@ -174,7 +178,7 @@ static ot_status read_result(lw_pass *l, const found *f, ot_qconv *v)
         if (!scales || (f->shift && !shift)) return ot_fail_nomem(l->p->s->d);
         float by = bytes ? scale_at(&f->yq, 0) : 1;
         for (int64_t m = 0; m < v->maps; m++) {
-            scales[m] = scale_at(&f->xq, 0) * scale_at(&f->wq, m) / by;
+            scales[m] = f->factor != OT_NONE ? 1 : scale_at(&f->xq, 0) * scale_at(&f->wq, m) / by;
             if (shift) shift[m] = f->shift[m] / by;
         }
         v->y.row_scales = scales;
@@ -199,7 +203,7 @@ static ot_status make_unit(lw_pass *l, found *f)
     const ot_nd *x = &l->v[f->x].slot->fore, *w = &f->w->nd, *y = &l->v[f->y].slot->fore;
     qconv_plan *p = OT_NEW(l->a, qconv_plan);
     if (!p) return ot_fail_nomem(l->p->s->d);
-    *p = (qconv_plan){.w = f->w, .x = f->x, .y = f->y};
+    *p = (qconv_plan){.w = f->w, .x = f->x, .y = f->y, .zero = f->zero, .factor = f->factor};
     ot_qconv *v = &p->v;
     if (!read_shape(l, f->unit->nodes[0], x, w, y, v)) return OT_OK;
     OT_TRY(read_zeros(l, &f->wq, v));
@@ -211,7 +215,11 @@ static ot_status make_unit(lw_pass *l, found *f)
     p->threads = lw_threads(l, (double)count_of(y) / (double)v->maps * (double)count_of(w) / 2);
     int64_t work = ot_qconv_work(v, p->threads);
     if (work < 0 || (is_byte(f->type) && v->y.least == 0 && v->y.most == 0)) return OT_OK;
-    return lw_merge(l, f->parts, f->n_parts, LW_QCONV, &f->x, 1, &f->y, 1, p);
+    ot_id in[3] = {f->x};
+    uint32_t n_in = 1;
+    if (f->zero != OT_NONE) in[n_in++] = f->zero;
+    if (f->factor != OT_NONE) in[n_in++] = f->factor;
+    return lw_merge(l, f->parts, f->n_parts, LW_QCONV, in, n_in, &f->y, 1, p);
 }
 
 /* ---- DequantizeLinear, Conv, QuantizeLinear ---- */
@@ -281,7 +289,8 @@ static void follow(const lw_pass *l, found *f)
 static ot_status fuse_conv(lw_pass *l, uint32_t at)
 {
     const lw_unit *u = &l->units[at];
-    found f = {.unit = u, .type = OT_F32, .least = -INFINITY, .most = INFINITY, .parts = {at}, .n_parts = 1};
+    found f = {.unit = u, .zero = OT_NONE, .factor = OT_NONE, .type = OT_F32, .least = -INFINITY, .most = INFINITY, .parts = {at},
+               .n_parts = 1};
     source s;
     const ot_nd *w;
     bool ok;
@@ -306,13 +315,63 @@ static ot_status fuse_conv(lw_pass *l, uint32_t at)
 
 static bool one_number(const ot_nd *a, ot_dtype t) { return a && a->dtype == t && a->rank <= 1 && count_of(a) == 1; }
 
+/* One element, of which only the type is known. */
+static bool is_single(const lw_pass *l, ot_id v, ot_dtype t)
+{
+    return l->v[v].is_static && l->v[v].slot->fore.dtype == t && count_of(&l->v[v].slot->fore) == 1;
+}
+
+/* The only reader of v, a node `op` whose result has the dims of v and is float32. */
+static const lw_unit *float_reader(const lw_pass *l, ot_id v, ot_op op, uint32_t *at)
+{
+    *at = lw_only_reader(l, v);
+    const lw_unit *u = *at == OT_NONE ? NULL : &l->units[*at];
+    bool fits = u && u->kind == LW_NODE && u->nodes[0]->op == op && !u->step->plan && u->out[0] != OT_NONE &&
+                lw_is_f32(l, u->out[0]) && lw_same_dims(l, v, u->out[0]);
+    return fits ? u : NULL;
+}
+
+/* The other operand of a node of two, of which v is one. */
+static ot_id other(const lw_unit *u, ot_id v)
+{
+    return u->n_in == 2 && u->in[0] != u->in[1] ? u->in[u->in[0] == v ? 1 : 0] : OT_NONE;
+}
+
+/* Cast to float32 and Mul by one number behind a ConvInteger, then Add of a constant along the channel. */
+static ot_status follow_factor(lw_pass *l, found *f, int64_t maps)
+{
+    found g = *f;
+    const lw_unit *u = float_reader(l, g.y, OT_OP_Cast, &g.parts[1]);
+    if (!u) return OT_OK;
+    g.y = u->out[0];
+    u = float_reader(l, g.y, OT_OP_Mul, &g.parts[2]);
+    g.factor = u ? other(u, g.y) : OT_NONE;
+    if (g.factor == OT_NONE || !is_single(l, g.factor, OT_F32)) return OT_OK;
+    g.y = u->out[0];
+    g.n_parts = 3;
+    g.type = OT_F32;
+    *f = g;
+    u = float_reader(l, f->y, OT_OP_Add, &g.parts[3]);
+    ot_id bias = u ? other(u, f->y) : OT_NONE;
+    const float *c = bias == OT_NONE ? NULL : lw_const_f32(l, bias);
+    const ot_nd *a = c ? &l->v[bias].slot->nd : NULL;
+    uint32_t rank = l->v[f->y].slot->fore.rank;
+    if (!a || count_of(a) != maps || a->rank + 1 < rank || a->rank > rank || a->dims[a->rank + 1 - rank] != maps) return OT_OK;
+    f->shift = ot_memdup(l->scratch, c, (size_t)maps * sizeof *c);
+    if (!f->shift) return ot_fail_nomem(l->p->s->d);
+    f->y = u->out[0];
+    f->parts[f->n_parts++] = g.parts[3];
+    return OT_OK;
+}
+
 static ot_status fuse_operator(lw_pass *l, uint32_t at)
 {
     const lw_unit *u = &l->units[at];
     const ot_node *n = u->nodes[0];
     bool integer = n->op == OT_OP_ConvInteger;
     uint32_t wi = integer ? 1 : 3, x_zero = 2, w_zero = integer ? 3 : 5;
-    found f = {.unit = u, .type = OT_I32, .least = -INFINITY, .most = INFINITY, .parts = {at}, .n_parts = 1};
+    found f = {.unit = u, .zero = OT_NONE, .factor = OT_NONE, .type = OT_I32, .least = -INFINITY, .most = INFINITY, .parts = {at},
+               .n_parts = 1};
     if (u->n_in <= wi || u->in[0] == OT_NONE || u->out[0] == OT_NONE || !l->v[u->in[0]].is_static || !l->v[u->out[0]].is_static)
         return OT_OK;
     const ot_nd *w = constant(l->p, u->in[wi]);
@@ -323,10 +382,16 @@ static ot_status fuse_operator(lw_pass *l, uint32_t at)
     f.w = l->p->at[u->in[wi]];
     f.xq.zero = constant(l->p, operand(n, x_zero));
     f.wq.zero = constant(l->p, operand(n, w_zero));
-    if (operand(n, x_zero) != OT_NONE && !one_number(f.xq.zero, type)) return OT_OK;
+    if (operand(n, x_zero) != OT_NONE && !one_number(f.xq.zero, type)) {
+        if (!integer || f.xq.zero || !is_single(l, u->in[x_zero], type)) return OT_OK;
+        f.zero = u->in[x_zero];
+    }
     if (operand(n, w_zero) != OT_NONE && (!f.wq.zero || f.wq.zero->dtype != w->dtype)) return OT_OK;
     if (f.wq.zero && count_of(f.wq.zero) != 1 && count_of(f.wq.zero) != w->dims[0]) return OT_OK;
-    if (integer) return make_unit(l, &f);
+    if (integer) {
+        OT_TRY(follow_factor(l, &f, w->dims[0]));
+        return make_unit(l, &f);
+    }
     f.xq.scale = constant(l->p, operand(n, 1));
     f.wq.scale = constant(l->p, operand(n, 4));
     f.yq = (quantizer){constant(l->p, operand(n, 6)), constant(l->p, operand(n, 7))};
@@ -337,17 +402,6 @@ static ot_status fuse_operator(lw_pass *l, uint32_t at)
     if (f.wq.scale->dtype != OT_F32 || (count_of(f.wq.scale) != 1 && count_of(f.wq.scale) != w->dims[0])) return OT_OK;
     if (operand(n, 8) != OT_NONE && (!f.bias || f.bias->dtype != OT_I32 || count_of(f.bias) != w->dims[0])) return OT_OK;
     return make_unit(l, &f);
-}
-
-/* DequantizeLinear nodes whose results nobody reads any more. */
-static void drop_unread(lw_pass *l)
-{
-    for (uint32_t u = l->n_units; u-- > 0;) {
-        lw_unit *unit = &l->units[u];
-        if (unit->kind != LW_NODE || unit->nodes[0]->op != OT_OP_DequantizeLinear || unit->out[0] == OT_NONE) continue;
-        const lw_value *v = &l->v[unit->out[0]];
-        if (v->n_readers == 0 && !v->pinned) unit->kind = LW_GONE;
-    }
 }
 
 ot_status lw_fuse_qconv(lw_pass *l)
@@ -361,10 +415,7 @@ ot_status lw_fuse_qconv(lw_pass *l)
         if (op == OT_OP_QLinearConv || op == OT_OP_ConvInteger) OT_TRY(fuse_operator(l, u));
         any = any || unit->kind != LW_NODE;
     }
-    if (!any) return OT_OK;
-    OT_TRY(lw_find_readers(l));
-    drop_unread(l);
-    return lw_find_readers(l);
+    return any ? lw_drop_dequantized(l) : OT_OK;
 }
 
 /* ---- the step ---- */
@@ -374,7 +425,10 @@ static ot_status run_qconv(ot_call *c)
     const qconv_plan *p = c->plan;
     const ot_nd *x = c->in[0];
     ot_qconv v = p->v;
+    uint32_t next = 2; /* behind x and the weights */
     OT_TRY(ot_call_place(c, 0));
+    if (p->zero != OT_NONE) v.x_zero = (int32_t)ot_nd_int(c->in[next++], 0);
+    if (p->factor != OT_NONE) v.y.scale = *(const float *)c->in[next]->data;
     v.x_strides[0] = x->strides[0];
     v.x_strides[1] = x->strides[1];
     v.x_strides[2] = x->rank == 4 ? x->strides[2] : 0;
@@ -398,12 +452,15 @@ static ot_status weights_id(lw_pass *l, ot_slot *w, ot_id *id)
 ot_status lw_write_qconv(lw_pass *l, lw_unit *u)
 {
     const qconv_plan *p = u->plan;
-    ot_id in[2], out;
+    ot_id in[4], out;
+    uint32_t n_in = 2;
     ot_step *step = NULL;
     OT_TRY(lw_need(l, p->x, LW_ANY_PLAIN, LW_PLAIN, &in[0]));
     OT_TRY(weights_id(l, p->w, &in[1]));
+    if (p->zero != OT_NONE) OT_TRY(lw_need(l, p->zero, LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
+    if (p->factor != OT_NONE) OT_TRY(lw_need(l, p->factor, LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
     OT_TRY(lw_make(l, p->y, LW_PLAIN, &out));
-    OT_TRY(lw_push(l, u->nodes[0], run_qconv, p, in, 2, &out, 1, &step));
+    OT_TRY(lw_push(l, u->nodes[0], run_qconv, p, in, n_in, &out, 1, &step));
     step->work = ot_qconv_work(&p->v, p->threads);
     return OT_OK;
 }

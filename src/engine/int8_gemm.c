@@ -255,14 +255,54 @@ OT_CLONES static void finish_bytes(const finish *f, const int32_t *sums, int64_t
         for (int64_t k = 0; k < OT_I8_PANEL; k++) {
             float sum = (float)(int32_t)((uint32_t)sums[k] + (uint32_t)f->bias[k] + bias);
             float v = sum * (f->factors[k] * by_row) + (f->shift[k] + shift);
-            v = v >= f->least ? v : f->least;
-            v = v <= f->most ? v : f->most;
+            v = v > f->least ? v : f->least;
+            v = v < f->most ? v : f->most;
             v = (v + ROUNDING) - ROUNDING;
             bytes[k] = (uint8_t)((int32_t)v + f->zero);
         }
         if (f->w == OT_I8_PANEL) memcpy(to, bytes, OT_I8_PANEL);
         else memcpy(to, bytes, (size_t)f->w);
     }
+}
+
+#ifdef HAS_AVX2_TILE
+#define AVX2_FMA __attribute__((target("avx2,fma")))
+
+/* Eight columns from `at` on of a row, as integers of 32 bits. */
+AVX2_FMA static inline __m256i finish_eight(const finish *f, const int32_t *sums, int64_t at, __m256i bias, __m256 scale,
+                                            __m256 shift)
+{
+    __m256i s = _mm256_loadu_si256((const __m256i *)(const void *)(sums + at));
+    __m256i column = _mm256_loadu_si256((const __m256i *)(const void *)(f->bias + at));
+    __m256 v = _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_add_epi32(s, column), bias));
+    v = _mm256_fmadd_ps(v, _mm256_mul_ps(_mm256_loadu_ps(f->factors + at), scale),
+                        _mm256_add_ps(_mm256_loadu_ps(f->shift + at), shift));
+    v = _mm256_min_ps(_mm256_max_ps(v, _mm256_set1_ps(f->least)), _mm256_set1_ps(f->most));
+    return _mm256_add_epi32(_mm256_cvtps_epi32(v), _mm256_set1_epi32(f->zero));
+}
+
+AVX2_FMA static void finish_bytes_avx2(const finish *f, const int32_t *sums, int64_t m, uint8_t *to, int64_t ld, const row_terms *r)
+{
+    for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL, to += ld) {
+        __m256 scale = _mm256_set1_ps(r->scales ? r->scales[i] : 1.0f), shift = _mm256_set1_ps(r->shift ? r->shift[i] : 0.0f);
+        __m256i bias = _mm256_set1_epi32(r->bias ? r->bias[i] : 0);
+        __m256i lo = finish_eight(f, sums, 0, bias, scale, shift), hi = finish_eight(f, sums, 8, bias, scale, shift);
+        __m256i shorts = _mm256_and_si256(_mm256_permute4x64_epi64(_mm256_packs_epi32(lo, hi), 0xd8), _mm256_set1_epi16(0xff));
+        __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(shorts), _mm256_extracti128_si256(shorts, 1));
+        if (f->w == OT_I8_PANEL) _mm_storeu_si128((__m128i *)(void *)to, bytes);
+        else memcpy(to, &bytes, (size_t)f->w);
+    }
+}
+#endif
+
+typedef void (*finish_fn)(const finish *f, const int32_t *sums, int64_t m, uint8_t *to, int64_t ld, const row_terms *r);
+
+static finish_fn best_finish(void)
+{
+#ifdef HAS_AVX2_TILE
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return finish_bytes_avx2;
+#endif
+    return finish_bytes;
 }
 
 OT_CLONES static void finish_floats(const finish *f, const int32_t *sums, int64_t m, float *to, int64_t ld, const row_terms *r)
@@ -297,7 +337,7 @@ static void finish_rows(const ot_i8_job *j, int64_t column, int64_t row, int64_t
     finish_open(j, column, &f);
     if (o->type == OT_F32) finish_floats(&f, sums, m, (float *)o->to + at, o->ld, &r);
     else if (o->type == OT_I32) finish_ints(&f, sums, m, (int32_t *)o->to + at, o->ld, &r);
-    else finish_bytes(&f, sums, m, (uint8_t *)o->to + at, o->ld, &r);
+    else best_finish()(&f, sums, m, (uint8_t *)o->to + at, o->ld, &r);
 }
 
 /* ---- the product ---- */

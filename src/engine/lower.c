@@ -131,6 +131,18 @@ uint32_t lw_only_reader(const lw_pass *l, ot_id v)
     return w->pinned || w->n_readers != 1 ? OT_NONE : l->readers[w->first];
 }
 
+ot_status lw_drop_dequantized(lw_pass *l)
+{
+    OT_TRY(lw_find_readers(l));
+    for (uint32_t u = 0; u < l->n_units; u++) {
+        lw_unit *unit = &l->units[u];
+        if (unit->kind != LW_NODE || unit->nodes[0]->op != OT_OP_DequantizeLinear || unit->out[0] == OT_NONE) continue;
+        const lw_value *v = &l->v[unit->out[0]];
+        if (v->n_readers == 0 && !v->pinned) unit->kind = LW_GONE;
+    }
+    return lw_find_readers(l);
+}
+
 bool lw_is_f32(const lw_pass *l, ot_id v)
 {
     if (v == OT_NONE || !l->v[v].is_static) return false;
@@ -231,6 +243,7 @@ static ot_status lower(lw_pass *l)
     OT_TRY(begin(l));
     OT_TRY(lw_fuse_tiles(l));
     if (l->p->s->reference) return lw_write(l);
+    OT_TRY(lw_fuse_qmove(l));
     OT_TRY(lw_find_windows(l));
     OT_TRY(lw_fuse_qconv(l));
     OT_TRY(lw_fuse_int8(l));

@@ -93,6 +93,10 @@ bool lw_is_f32(const lw_pass *l, ot_id v); /* static, float32, rank <= 8, not em
 bool lw_same_dims(const lw_pass *l, ot_id a, ot_id b);
 /* Contents of a constant float32 value in memory, or NULL. */
 const float *lw_const_f32(const lw_pass *l, ot_id v);
+/* DequantizeLinear nodes whose results nobody reads any more are gone. Finds readers before and after. */
+ot_status lw_drop_dequantized(lw_pass *l) OT_MUST_USE;
+/* The DequantizeLinear unit that makes v of 8-bit numbers with one constant scale (ot_chain_quantizer has it); OT_NONE. */
+uint32_t lw_dequantizer(const lw_pass *l, ot_id v);
 /* A constant of one element. */
 bool lw_scalar(const lw_pass *l, ot_id v, float *out);
 /* Units `parts` [n] become one at the last of them. */
@@ -129,6 +133,7 @@ ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE;  /* deconv.c */
 ot_status lw_fuse_qconv(lw_pass *l) OT_MUST_USE;                /* fuse_qconv.c */
 ot_status lw_write_qconv(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_fuse_int8(lw_pass *l) OT_MUST_USE;                 /* fuse_int8.c */
+ot_status lw_fuse_qmove(lw_pass *l) OT_MUST_USE;                /* fuse_qmove.c */
 ot_status lw_fuse_pool(lw_pass *l) OT_MUST_USE;                 /* dnnl_pool.c */
 ot_status lw_write_pool(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_fuse_resize(lw_pass *l) OT_MUST_USE;               /* fuse_resize.c */

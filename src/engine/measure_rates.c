@@ -1,7 +1,9 @@
 /* Rates by class of operator: small models through the engine's own sessions.
  *
  *   class          models (operands of half the fast memory, so that memory is not what is measured)
- *   conv           chains of 3x3 convolutions, 16 to 96 channels (weights of more are larger than the fast memory)
+ *   conv           chains of 3x3 convolutions, 16 to 96 channels (weights of more are larger than the fast memory), dilated:
+ *                  these are direct ones
+ *   winograd       the same without: what Winograd's algorithm computes
  *   depthwise, pointwise, gemm, element-wise, transcendental, reduction, pooling likewise
  *
  * Each thread runs a session of one thread on a model of its own, as the tiles of a region run: the rate of all is the sum. From
@@ -20,7 +22,7 @@
 #define ROUNDS        2   /* over all models: what disturbs one round may spare the other */
 #define CHAIN         4   /* nodes of a chain */
 
-typedef enum shape { CONV, DEPTHWISE, POINTWISE, MATMUL, UNARY, BINARY, NORM } shape;
+typedef enum shape { CONV, WINOGRAD, DEPTHWISE, POINTWISE, MATMUL, UNARY, BINARY, NORM } shape;
 
 /* A model: CHAIN nodes for CONV to MATMUL, else one. */
 typedef struct probe {
@@ -37,6 +39,10 @@ static const probe PROBES[] = {
     {RATE(rate_conv), CONV, "Conv", "", 32},
     {RATE(rate_conv), CONV, "Conv", "", 64},
     {RATE(rate_conv), CONV, "Conv", "", 96},
+    {RATE(rate_conv_winograd), WINOGRAD, "Conv", "winograd", 16},
+    {RATE(rate_conv_winograd), WINOGRAD, "Conv", "winograd", 32},
+    {RATE(rate_conv_winograd), WINOGRAD, "Conv", "winograd", 64},
+    {RATE(rate_conv_winograd), WINOGRAD, "Conv", "winograd", 96},
     {RATE(rate_conv_depthwise), DEPTHWISE, "Conv", "", 32},
     {RATE(rate_conv_depthwise), DEPTHWISE, "Conv", "", 96},
     {RATE(rate_conv_pointwise), POINTWISE, "Conv", "", 32},
@@ -73,12 +79,13 @@ static int64_t image_side(int64_t channels, int64_t fast_bytes)
 static void write_convolutions(FILE *f, const probe *p, int64_t side)
 {
     int64_t c = p->size, kernel = p->shape == POINTWISE ? 1 : 3, group = p->shape == DEPTHWISE ? c : 1;
+    long long dilation = p->shape == CONV ? 2 : 1, pad = kernel / 2 * dilation;
     fprintf(f, "input %%v0 : float32[1,%lld,%lld,%lld]\n", (long long)c, (long long)side, (long long)side);
     for (int k = 0; k < CHAIN; k++) {
         fprintf(f, "init %%w%d : float32[%lld,%lld,%lld,%lld] = random %d * 0.05\n", k, (long long)c, (long long)(c / group),
                 (long long)kernel, (long long)kernel, k + 1);
-        fprintf(f, "%%v%d = Conv(%%v%d, %%w%d) {pads=[%lld, %lld, %lld, %lld], group=%lld}\n", k + 1, k, k, (long long)(kernel / 2),
-                (long long)(kernel / 2), (long long)(kernel / 2), (long long)(kernel / 2), (long long)group);
+        fprintf(f, "%%v%d = Conv(%%v%d, %%w%d) {pads=[%lld, %lld, %lld, %lld], dilations=[%lld, %lld], group=%lld}\n", k + 1, k, k,
+                pad, pad, pad, pad, dilation, dilation, (long long)group);
     }
     fprintf(f, "output %%v%d\n", CHAIN);
 }
@@ -107,6 +114,7 @@ static void write_probe(FILE *f, const probe *p, int64_t fast_bytes)
 {
     switch (p->shape) {
     case CONV:
+    case WINOGRAD:
     case DEPTHWISE:
     case POINTWISE: write_convolutions(f, p, image_side(p->size, fast_bytes)); break;
     case MATMUL: write_products(f, p, fast_bytes); break;
@@ -161,7 +169,8 @@ static void count_work(const ot_graph *g, runner *r)
         }
         if (ot_value_bytes(&g->values[n->out[0]], &v)) r->bytes += (double)v;
         if (ot_value_elems(&g->values[n->out[0]], &v)) out += v;
-        r->units += ot_cost_compute(g, n, &unit, ot_node_macs(g, n), out, in);
+        double winograd = ot_cost_winograd_work(g, n);
+        r->units += winograd > 0 ? winograd : ot_cost_compute(g, n, &unit, ot_node_macs(g, n), out, in);
     }
 }
 

@@ -132,6 +132,7 @@ ot_status ot_measure_whole(ot_calibration *c, ot_diag *d)
     t->rate_conv /= slower;
     t->rate_conv_depthwise /= slower;
     t->rate_conv_pointwise /= slower;
+    t->rate_conv_winograd /= slower;
     t->rate_gemm /= slower;
     t->rate_elem /= slower;
     t->rate_trans /= slower;

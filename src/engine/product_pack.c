@@ -3,7 +3,7 @@
  *   MatMul, Gemm   A [m, k]   B [k, n] constant        m known, in the range where panels pay
  *                             `-- panels, shared by workers and classes of tiles; B itself is given back if nobody else reads it
  *
- * The kernels would pack B at their first run, each for itself, and B would stay. What is not known before the run is still packed so.
+ * The kernels would pack B at their first run, each for itself, and B would stay. What is not known before the run still is.
  * A constant whose contents are gone has the address of its panels: kernels that find them do not look at it.
  */
 #include "fast_product.h"
@@ -23,7 +23,8 @@ static int64_t rows_of(const ot_prog *p, const ot_step *step)
 /* Will the step's product read B in panels? What it will be is *out, no memory yet. */
 static bool describe(const ot_prog *p, const ot_step *step, ot_product_panels *out)
 {
-    if ((step->run != ot_fast_matmul && !is_gemm(step)) || step->state.data || step->n_in < 2 || step->in_ids[1] == OT_NONE) return false;
+    if ((step->run != ot_fast_matmul && !is_gemm(step)) || step->state.data) return false;
+    if (step->n_in < 2 || step->in_ids[1] == OT_NONE) return false;
     ot_id v = step->in_ids[1];
     const ot_nd *b = step->in[1];
     int64_t m = rows_of(p, step);
@@ -46,7 +47,8 @@ static ot_status fill(ot_session *s, const ot_packed *packed, bool own)
     int64_t panels = (p->n + OT_PANEL - 1) / OT_PANEL;
     (void)own;
 #pragma omp parallel for schedule(static) num_threads((int)s->threads)
-    for (int64_t k = 0; k < panels; k++) ot_panels_pack(p->panels, packed->source, p->k, p->n, p->row_step, p->column_step, k, k + 1);
+    for (int64_t k = 0; k < panels; k++)
+        ot_panels_pack(p->panels, packed->source, p->k, p->n, p->row_step, p->column_step, k, k + 1);
     return OT_OK;
 }
 

@@ -112,31 +112,55 @@ OT_CLONES static void take_every(uint8_t *restrict to, const uint8_t *restrict f
         for (int64_t i = 0; i < n; i++) to[i] = from[i * stride];
 }
 
-/* Positions [at, at + n) of a row of the output, at a tap whose first element is column `from` of the row of x; those outside
- * of it are the zero point. */
-static void take_columns(const ot_qconv *v, uint8_t *to, const uint8_t *row, int64_t from, int64_t at, int64_t n)
+/* Positions of a row of the output whose elements lie on x, at a tap whose first element is column `from` of the row of x. */
+typedef struct span {
+    int64_t from, first, end;
+} span;
+
+static span span_of(const ot_qconv *v, int64_t from)
 {
-    int64_t s = v->stride[1], first = from < 0 ? ot_ceil_div(-from, s) : 0;
-    int64_t end = v->in[1] > from ? ot_ceil_div(v->in[1] - from, s) : 0;
-    first = ot_min(ot_max(first, at), at + n);
-    end = ot_min(ot_max(end, first), at + n);
+    int64_t s = v->stride[1], before = from < 0 ? -from : 0, rest = v->in[1] > from ? v->in[1] - from : 0;
+    return s == 1 ? (span){from, before, rest} : (span){from, ot_ceil_div(before, s), ot_ceil_div(rest, s)};
+}
+
+/* Positions [at, at + n) of a row of the output; those that are not on x are the zero point. */
+static void take_columns(const ot_qconv *v, uint8_t *to, const uint8_t *row, const span *on, int64_t at, int64_t n)
+{
+    int64_t s = v->stride[1], first = ot_min(ot_max(on->first, at), at + n), end = ot_min(ot_max(on->end, first), at + n);
     if (first > at) memset(to, v->x_zero, (size_t)(first - at));
     if (end < at + n) memset(to + (end - at), v->x_zero, (size_t)(at + n - end));
     if (first == end) return;
-    const uint8_t *in = row + from + first * s;
+    const uint8_t *in = row + on->from + first * s;
     if (s == 1) memcpy(to + (first - at), in, (size_t)(end - first));
     else take_every(to + (first - at), in, s, end - first);
 }
 
-/* Line (channel plane, tap) of positions [p, p + n). */
-static void take_line(const ot_qconv *v, uint8_t *to, const uint8_t *plane, int64_t tap, int64_t p, int64_t n)
+/* Where a line is taken: a tap of a channel, and the first position of the block. Counted on rather than divided for each line. */
+typedef struct line_walk {
+    const uint8_t *plane; /* the channel */
+    int64_t ky, kx;       /* tap */
+    int64_t row, at;      /* of the output */
+} line_walk;
+
+static void next_line(const ot_qconv *v, line_walk *w)
 {
-    int64_t ky = tap / v->kernel[1], kx = tap % v->kernel[1], from = kx * v->dilation[1] - v->lo[1];
-    int64_t row = p / v->out[1], at = p % v->out[1];
+    if (++w->kx < v->kernel[1]) return;
+    w->kx = 0;
+    if (++w->ky < v->kernel[0]) return;
+    w->ky = 0;
+    w->plane += v->x_strides[1];
+}
+
+/* n positions. */
+static void take_line(const ot_qconv *v, uint8_t *to, const line_walk *w, int64_t n)
+{
+    const uint8_t *plane = w->plane;
+    int64_t ky = w->ky, row = w->row, at = w->at;
+    span on = span_of(v, w->kx * v->dilation[1] - v->lo[1]);
     for (int64_t done = 0; done < n; row++, at = 0) {
         int64_t some = ot_min(v->out[1] - at, n - done), y = row * v->stride[0] - v->lo[0] + ky * v->dilation[0];
         if (y < 0 || y >= v->in[0]) memset(to + done, v->x_zero, (size_t)some);
-        else take_columns(v, to + done, plane + y * v->x_strides[2], from, at, some);
+        else take_columns(v, to + done, plane + y * v->x_strides[2], &on, at, some);
         done += some;
     }
 }
@@ -148,23 +172,27 @@ typedef struct worker {
     int64_t held_n;
 } worker;
 
-static const uint8_t *line_of(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t k, int64_t p, int64_t n, uint8_t *buffer)
+/* The line, and on to the next. */
+static const uint8_t *line_of(const ot_qconv *v, const cut *c, line_walk *walk, int64_t p, int64_t n, uint8_t *buffer)
 {
-    int64_t taps = v->kernel[0] * v->kernel[1];
-    const uint8_t *plane = x + k / taps * v->x_strides[1];
-    if (c->direct) return plane + p;
-    take_line(v, buffer, plane, k % taps, p, n);
-    return buffer;
+    const uint8_t *line = walk->plane + p;
+    if (!c->direct) {
+        take_line(v, buffer, walk, n);
+        line = buffer;
+    }
+    next_line(v, walk);
+    return line;
 }
 
 /* x: the first channel of the group. */
 static void fill_panels(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t p, int64_t n, worker *w)
 {
     int64_t pairs = ot_ceil_div(c->k, 2), step = pairs * 2 * OT_I8_PANEL;
+    line_walk walk = {.plane = x, .row = p / v->out[1], .at = p % v->out[1]};
     if (n % OT_I8_PANEL) memset(w->panels + n / OT_I8_PANEL * step, 0, (size_t)step);
     for (int64_t j = 0; j < pairs; j++) {
-        const uint8_t *a = line_of(v, c, x, 2 * j, p, n, w->lines), *b = a;
-        if (2 * j + 1 < c->k) b = line_of(v, c, x, 2 * j + 1, p, n, w->lines + c->line_bytes);
+        const uint8_t *a = line_of(v, c, &walk, p, n, w->lines), *b = a;
+        if (2 * j + 1 < c->k) b = line_of(v, c, &walk, p, n, w->lines + c->line_bytes);
         interleave(w->panels + j * 2 * OT_I8_PANEL, step, a, b, n);
     }
 }

@@ -14,7 +14,7 @@
 
 #include "simd.h"
 
-#define BAND_BYTES ((int64_t)8 << 10) /* of x; with its sums it stays in the first-level cache */
+#define BAND_BYTES ((int64_t)4 << 10) /* of x; with its sums it stays in the first-level cache */
 
 static int64_t up64(int64_t n) { return ot_ceil_div(n, 64) * 64; }
 
@@ -34,13 +34,16 @@ static void form_band(const ot_qconv *v, band *b)
     b->rows = b->step + reach_y;
 }
 
-/* Bytes of x in a band; -1: more than can be counted. */
+/* Bytes of x in a band, and so many more as sums that nobody needs may read; -1: more than can be counted. */
 static int64_t band_bytes(const ot_qconv *v, const band *b)
 {
     int64_t n;
     if (!ot_mul_i64(b->width, v->stride[1], &n) || !ot_mul_i64(n, v->stride[0], &n) || !ot_mul_i64(n, b->rows, &n)) return -1;
-    return n > INT64_MAX / 64 ? -1 : up64(n);
+    return n > INT64_MAX / 64 ? -1 : up64(n) + 64;
 }
+
+/* Loops go on to whole vectors: `n` sums of a band, of which there is room for a multiple of 16. */
+static int64_t whole(int64_t n) { return ot_ceil_div(n, 16) * 16; }
 
 /* x, sums, and results of one byte. */
 int64_t ot_qconv_depthwise_work(const ot_qconv *v)
@@ -54,43 +57,45 @@ int64_t ot_qconv_depthwise_work(const ot_qconv *v)
 
 /* ---- the band ---- */
 
-OT_CLONES static void take(uint8_t *restrict to, const uint8_t *restrict from, int64_t stride, int64_t n, uint8_t flip)
+/* `rows` rows of n elements; of x every `stride`th, and rows `from_step` apart. */
+OT_CLONES static void take(uint8_t *restrict to, int64_t to_step, const uint8_t *restrict from, int64_t from_step, int64_t stride,
+                           int64_t rows, int64_t n, uint8_t flip)
 {
-    if (stride == 1)
-        for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ flip;
-    else if (stride == 2)
-        for (int64_t i = 0; i < n; i++) to[i] = from[2 * i] ^ flip;
-    else
-        for (int64_t i = 0; i < n; i++) to[i] = from[i * stride] ^ flip;
-}
-
-/* One row of x, or of pads only (NULL), into its phases, `apart` bytes from one another. */
-static void take_row(const ot_qconv *v, const band *b, uint8_t *to, int64_t apart, const uint8_t *row, uint8_t zero,
-                     uint8_t flip)
-{
-    int64_t s = v->stride[1];
-    for (int64_t phase = 0; phase < s; phase++, to += apart) {
-        int64_t from = phase - v->lo[1], first = from < 0 ? ot_ceil_div(-from, s) : 0;
-        int64_t end = row && v->in[1] > from ? ot_ceil_div(v->in[1] - from, s) : 0;
-        first = ot_min(first, b->width);
-        end = ot_min(ot_max(end, first), b->width);
-        memset(to, zero, (size_t)first);
-        if (end > first) take(to + first, row + from + first * s, s, end - first, flip);
-        memset(to + end, zero, (size_t)(b->width - end));
+    for (int64_t r = 0; r < rows; r++, to += to_step, from += from_step) {
+        if (stride == 1)
+            for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ flip;
+        else if (stride == 2)
+            for (int64_t i = 0; i < n; i++) to[i] = from[2 * i] ^ flip;
+        else
+            for (int64_t i = 0; i < n; i++) to[i] = from[i * stride] ^ flip;
     }
 }
 
-/* The rows that `some` rows of the output from `first` on read. */
+/* Of `count` elements at position + k * stride along an axis of x, those inside of it: [*first, *end). */
+static void inside(int64_t position, int64_t stride, int64_t size, int64_t count, int64_t *first, int64_t *end)
+{
+    *first = position < 0 ? ot_min(ot_ceil_div(-position, stride), count) : 0;
+    *end = size > position ? ot_min(ot_ceil_div(size - position, stride), count) : 0;
+    *end = ot_max(*end, *first);
+}
+
+/* The rows that `some` rows of the output from `first` on read, phase by phase. */
 static void take_band(const ot_qconv *v, const band *b, uint8_t *to, const uint8_t *plane, int64_t first, int64_t some,
                       uint8_t zero)
 {
     int64_t top = first * v->stride[0] - v->lo[0], apart = b->rows * b->width;
     int64_t have = (some - 1) * v->stride[0] + (v->kernel[0] - 1) * v->dilation[0] + 1;
-    for (int64_t r = 0; r < have; r++) {
-        bool inside = top + r >= 0 && top + r < v->in[0];
-        take_row(v, b, to + r % v->stride[0] * v->stride[1] * apart + r / v->stride[0] * b->width, apart,
-                 inside ? plane + (top + r) * v->x_strides[2] : NULL, zero, v->x_signed ? 0x80 : 0);
-    }
+    memset(to, zero, (size_t)(apart * v->stride[0] * v->stride[1]));
+    for (int64_t py = 0; py < v->stride[0]; py++)
+        for (int64_t px = 0; px < v->stride[1]; px++, to += apart) {
+            int64_t rows[2], columns[2], left = px - v->lo[1];
+            inside(top + py, v->stride[0], v->in[0], ot_max(0, ot_ceil_div(have - py, v->stride[0])), &rows[0], &rows[1]);
+            inside(left, v->stride[1], v->in[1], b->width, &columns[0], &columns[1]);
+            if (rows[1] == rows[0] || columns[1] == columns[0]) continue;
+            const uint8_t *from = plane + (top + py + rows[0] * v->stride[0]) * v->x_strides[2] + left + columns[0] * v->stride[1];
+            take(to + rows[0] * b->width + columns[0], b->width, from, v->stride[0] * v->x_strides[2], v->stride[1],
+                 rows[1] - rows[0], columns[1] - columns[0], v->x_signed ? 0x80 : 0);
+        }
 }
 
 /* ---- sums ---- */
@@ -170,8 +175,8 @@ OT_CLONES static void finish_bytes(uint8_t *restrict to, const int32_t *restrict
     const int32_t zero = f->zero;
     for (int64_t i = 0; i < n; i++) {
         float q = (float)sums[i] * factor + shift;
-        q = q >= least ? q : least;
-        q = q <= most ? q : most;
+        q = q > least ? q : least;
+        q = q < most ? q : most;
         q = (q + ROUNDING) - ROUNDING;
         to[i] = (uint8_t)((int32_t)q + zero);
     }
@@ -202,7 +207,7 @@ static void finish_band(const ot_qconv *v, const band *b, int64_t map, const int
         finish_bytes((uint8_t *)y + at, sums, some * width, &f);
         return;
     }
-    if (narrow) finish_bytes(bytes, sums, (some - 1) * b->width + width, &f);
+    if (narrow) finish_bytes(bytes, sums, whole((some - 1) * b->width + width), &f);
     for (int64_t r = 0; r < some; r++, sums += b->width, bytes += b->width, at += width) {
         if (narrow) memcpy((uint8_t *)y + at, bytes, (size_t)width);
         else if (v->y.type == OT_I32) memcpy((int32_t *)y + at, sums, (size_t)width * sizeof *sums);
@@ -225,7 +230,7 @@ void ot_qconv_depthwise(const ot_qconv *v, const uint8_t *x, void *y, int64_t im
     for (int64_t first = 0; first < v->out[0]; first += b.step) {
         int64_t some = ot_min(b.step, v->out[0] - first);
         take_band(v, &b, taken, plane, first, some, (uint8_t)zero);
-        sum_band(v, &b, taken, map, (int32_t)bias, sums, (some - 1) * b.width + v->out[1]);
+        sum_band(v, &b, taken, map, (int32_t)bias, sums, whole((some - 1) * b.width + v->out[1]));
         finish_band(v, &b, map, sums, some, bytes, y, ((image * v->maps + map) * v->out[0] + first) * v->out[1]);
     }
 }

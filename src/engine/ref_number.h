@@ -65,6 +65,17 @@ void ot_num_put_quantized(ot_nd *a, int64_t i, double v, double zero);
 /* Output k gets the n = product(dims) numbers v. */
 ot_status ot_num_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, const int64_t *dims, const double *v) OT_MUST_USE;
 
+/* Scale and zero point of a quantized tensor. */
+typedef struct ot_quantizer {
+    double scale, zero;
+} ot_quantizer;
+
+/* ref_product_qlinear.c: bytes of input k as real numbers, in scratch memory: input k + 1 is their scale, k + 2 their zero point,
+ * if it is there. */
+ot_status ot_ref_dequantized(ot_call *c, uint32_t k, ot_quantizer *q, double **x) OT_MUST_USE;
+/* Output 0 of type t gets the numbers y, by scale (input k) and zero point (input k + 1). */
+ot_status ot_ref_requantized(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, const int64_t *dims, const double *y) OT_MUST_USE;
+
 /* Advance pos over [0, dims), last axis fastest; false when all positions were seen. n 0: one position. */
 bool ot_num_next(uint32_t n, const int64_t *dims, int64_t *pos);
 

@@ -26,5 +26,12 @@ const ot_kernel_named ot_kernels_product_named[] = {
     {"com.microsoft", "Attention", ot_ref_projected_attention},
     {"com.microsoft", "FusedGemm", ot_ref_fused_gemm},
     {"com.microsoft", "FusedMatMul", ot_ref_fused_matmul},
+    {"com.microsoft", "QLinearAdd", ot_ref_qlinear_add},
+    {"com.microsoft", "QLinearMul", ot_ref_qlinear_mul},
+    {"com.microsoft", "QLinearSigmoid", ot_ref_qlinear_sigmoid},
+    {"com.microsoft", "QLinearLeakyRelu", ot_ref_qlinear_leaky_relu},
+    {"com.microsoft", "QLinearGlobalAveragePool", ot_ref_qlinear_global_average_pool},
+    {"com.microsoft", "QLinearConcat", ot_ref_qlinear_concat},
+    {"com.microsoft", "QGemm", ot_ref_qgemm},
     {NULL, NULL, NULL},
 };

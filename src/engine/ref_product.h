@@ -37,6 +37,13 @@ ot_status ot_ref_einsum(ot_call *c); /* ref_product_einsum.c */
 ot_status ot_ref_quantize_linear(ot_call *c); /* ref_product_quant.c */
 ot_status ot_ref_dequantize_linear(ot_call *c);
 ot_status ot_ref_dynamic_quantize_linear(ot_call *c);
+ot_status ot_ref_qlinear_add(ot_call *c); /* ref_product_qlinear.c: of com.microsoft */
+ot_status ot_ref_qlinear_mul(ot_call *c);
+ot_status ot_ref_qlinear_sigmoid(ot_call *c);
+ot_status ot_ref_qlinear_leaky_relu(ot_call *c);
+ot_status ot_ref_qlinear_global_average_pool(ot_call *c);
+ot_status ot_ref_qlinear_concat(ot_call *c);
+ot_status ot_ref_qgemm(ot_call *c);
 ot_status ot_ref_lstm(ot_call *c); /* ref_product_rnn.c */
 ot_status ot_ref_gru(ot_call *c);
 ot_status ot_ref_rnn(ot_call *c);

@@ -34,6 +34,7 @@ const ot_kernel_named ot_kernels_window_named[] = {
     {"", "DeformConv", ot_ref_deform_conv},
     {"", "Col2Im", ot_ref_col2im},
     {"", "CausalConvWithState", ot_ref_causal_conv},
+    {"com.microsoft", "QLinearAveragePool", ot_ref_qlinear_average_pool},
     {NULL, NULL, NULL},
 };
 

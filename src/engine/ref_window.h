@@ -70,6 +70,7 @@ ot_status ot_ref_col2im(ot_call *c);
 ot_status ot_ref_max_unpool(ot_call *c);
 ot_status ot_ref_max_pool(ot_call *c); /* ref_window_pool.c */
 ot_status ot_ref_average_pool(ot_call *c);
+ot_status ot_ref_qlinear_average_pool(ot_call *c);
 ot_status ot_ref_lp_pool(ot_call *c);
 ot_status ot_ref_global_pool(ot_call *c); /* average, max, Lp */
 ot_status ot_ref_lrn(ot_call *c);

@@ -119,16 +119,19 @@ static double lp_order(const ot_call *c)
     return a && a->kind == OT_ATTR_FLOAT ? (double)a->f : a && a->kind == OT_ATTR_INT ? (double)a->i : 2;
 }
 
-/* order 0: average. */
-static ot_status sum_pool(ot_call *c, double order)
+/* order 0: average; quantized: bytes with scales and zero points (inputs 1 to 4). */
+static ot_status sum_pool(ot_call *c, double order, bool quantized)
 {
+    ot_quantizer q = {0};
+    double *x = NULL;
     pool p = {0};
     int64_t pos[OT_RANK_MAX] = {0}, n;
     bool with_pads = ot_attr_int(c->node, "count_include_pad", 0) != 0;
     OT_TRY(ot_call_need(c, 1));
-    OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
+    OT_TRY(ot_num_type(c, 0, quantized ? OT_NUM_BYTES : OT_NUM_FLOATS));
     OT_TRY(pool_open(c, &p));
-    double *x = ot_num_doubles(c, c->in[0]);
+    if (quantized) OT_TRY(ot_ref_dequantized(c, 0, &q, &x));
+    else x = ot_num_doubles(c, c->in[0]);
     double *y = x ? ot_num_scratch(c, ot_mul_i64(p.planes, p.out_n, &n) ? n : -1, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
     for (int64_t i = 0; i < p.out_n; i++, (void)ot_num_next(p.w.n, p.w.out, pos)) {
@@ -141,18 +144,25 @@ static ot_status sum_pool(ot_call *c, double order)
             y[plane * p.out_n + i] = order > 0 ? pow(sum, 1 / order) : sum / by;
         }
     }
+    if (quantized) return ot_ref_requantized(c, 3, c->in[0]->dtype, c->in[0]->rank, p.dims, y);
     return ot_num_output(c, 0, c->in[0]->dtype, c->in[0]->rank, p.dims, y);
 }
 
 ot_status ot_ref_average_pool(ot_call *c)
 {
-    return sum_pool(c, 0);
+    return sum_pool(c, 0, false);
+}
+
+ot_status ot_ref_qlinear_average_pool(ot_call *c)
+{
+    if (ot_attr_int(c->node, "channels_last", 0)) return ot_call_fail(c, "channels_last is not supported");
+    return sum_pool(c, 0, true);
 }
 
 ot_status ot_ref_lp_pool(ot_call *c)
 {
     double order = lp_order(c);
-    return order > 0 ? sum_pool(c, order) : ot_call_fail(c, "p is %g, must be positive", order);
+    return order > 0 ? sum_pool(c, order, false) : ot_call_fail(c, "p is %g, must be positive", order);
 }
 
 /* ---- global pools ---- */

@@ -185,12 +185,13 @@ static void set_box(const lw_pass *l, const ot_nd *y, chain_plan *p)
     p->tail = y->dims[1] % l->block;
 }
 
-/* An array of the result's own shape and layout that may be overwritten. */
+/* An array of the result's own shape, size and layout that may be overwritten. */
 static uint32_t overwritable(const lw_pass *l, const lw_unit *u, const chain_plan *p, const ot_id *ids)
 {
     for (uint32_t k = 0; k < u->n_in; k++) {
         const lw_value *w = &l->v[u->in[k]];
-        if (p->array[k] == OT_NONE || w->slot->fore.dtype != OT_F32 || !lw_same_dims(l, u->in[k], u->out[0])) continue;
+        if (p->array[k] == OT_NONE || !lw_same_dims(l, u->in[k], u->out[0])) continue;
+        if (ot_dtype_bytes(w->slot->fore.dtype) != ot_dtype_bytes(l->v[u->out[0]].slot->fore.dtype)) continue;
         if (ids[p->array[k]] == w->version[p->blocked ? LW_BLOCK : LW_PLAIN]) return p->array[k];
     }
     return OT_NONE;
@@ -231,6 +232,6 @@ ot_status lw_write_chain(lw_pass *l, lw_unit *u)
     for (uint32_t k = 0; k < u->n_in; k++) OT_TRY(plan_operand(l, u, p, k, array, ids, &n_ids));
     OT_TRY(plan_outputs(l, u, p, ids, &n_ids, outs, &n_outs));
     OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_chain, p, ids, n_ids, outs, n_outs, &step));
-    if (p->places[0] == OT_NONE && l->v[u->out[0]].slot->fore.dtype == OT_F32) step->in_place = overwritable(l, u, p, ids);
+    if (p->places[0] == OT_NONE) step->in_place = overwritable(l, u, p, ids);
     return OT_OK;
 }

@@ -1,14 +1,11 @@
 /* A convolution of a unit by Winograd's algorithm (winograd.h).
  *
  * Transformed weights are two to seven times the model's. They are shared by all programs of a session (workers, classes of tiles),
- * and what they take more than the model's, which they replace, is limited: layers with small weights on large maps, which gain most, are the cheap ones; once the limit is
- * reached, direct convolutions do.
+ * and what they take more than the model's, which they replace, is limited (ot_winograd_admits): once the limit is reached, direct
+ * convolutions do. The planner asks the same functions (plan/cost_winograd.c).
  */
 #include "conv.h"
 #include "winograd.h"
-
-#define HELD_EACH ((int64_t)12 << 20) /* bytes of one layer's transformed weights */
-#define GROWTH_ALL ((int64_t)22 << 20) /* by which those of a session exceed the model's */
 
 static bool is_3x3(const lw_conv *k)
 {
@@ -86,8 +83,8 @@ static ot_status make(lw_pass *l, const lw_conv *k, ot_winograd_spec *spec, ot_w
     if (!spec->like) {
         int64_t bytes = ot_winograd_would_hold(spec);
         ot_winograd *first;
-        int64_t growth = bytes - 9 * spec->in_channels * spec->out_channels * (int64_t)sizeof(float);
-        if (bytes > HELD_EACH || s->winograd_growth + growth > GROWTH_ALL) return OT_OK;
+        int64_t growth;
+        if (!ot_winograd_admits(spec, bytes, s->winograd_growth, &growth)) return OT_OK;
         const lw_conv *how = lw_conv_keep(l, k);
         if (!how) return ot_fail_nomem(s->d);
         OT_TRY(ot_winograd_new(spec, s->d, &first));

@@ -52,6 +52,10 @@ struct ot_winograd {
     uint32_t *mask;            /* [b] of the last block of output channels: zeros where it is padded */
 };
 
+/* Limits of what is held: layers with small weights on large maps, which gain most, are the cheap ones. */
+#define HELD_EACH  ((int64_t)12 << 20) /* bytes of one layer's transformed weights */
+#define GROWTH_ALL ((int64_t)22 << 20) /* by which those of a session exceed the model's */
+
 static const ot_wino_code *code_for_machine(void)
 {
 #ifdef OT_WINO_X86
@@ -178,9 +182,9 @@ static double winograd_cycles(const ot_winograd_spec *s, const ot_wino_choice *w
 }
 
 /* A good direct convolution multiplies two vectors in a cycle 85 times out of 100, and leaves out rows of zeros. */
-static double direct_cycles(const ot_winograd_spec *s)
+static double direct_cycles(const ot_winograd_spec *s, int64_t block)
 {
-    double b = (double)code_for_machine()->block, threads = fmax(s->threads, 1);
+    double b = (double)block, threads = fmax(s->threads, 1);
     double pairs = (double)s->in_channels * ceil((double)s->out_channels / b);
     int64_t rows = 0; /* of the output, each as often as rows of the input reach it */
     for (int64_t t = 0; t < 3; t++) rows += ot_max(ot_min(s->out_h, s->in_h + s->pad_top - t) - ot_max(s->pad_top - t, 0), 0);
@@ -188,19 +192,27 @@ static double direct_cycles(const ot_winograd_spec *s)
     return outputs * pairs * 3 / 2 / 0.85 / threads + weight_cycles(pairs * 9 * b * sizeof(float), threads);
 }
 
-ot_wino_choice ot_wino_choose(const ot_winograd_spec *s)
+/* *cycles: of a run in the way that is chosen. */
+static ot_wino_choice choose_with(const ot_winograd_spec *s, const ot_wino_code *code, double *cycles)
 {
     ot_wino_choice best = {0};
     double least = INFINITY;
     for (int64_t m = 2; m <= 6; m += 2) {
-        ot_wino_choice way = {.code = code_for_machine(), .m = m};
+        ot_wino_choice way = {.code = code, .m = m};
         choose_strip(s, &way);
-        double cycles = winograd_cycles(s, &way) * (m == 6 ? 1.04 : 1); /* larger errors should be worth something */
-        if (cycles >= least) continue;
-        least = cycles;
+        double takes = winograd_cycles(s, &way), counts = takes * (m == 6 ? 1.04 : 1); /* larger errors should be worth something */
+        if (counts >= least) continue;
+        least = counts;
         best = way;
+        *cycles = takes;
     }
     return best;
+}
+
+ot_wino_choice ot_wino_choose(const ot_winograd_spec *s)
+{
+    double cycles;
+    return choose_with(s, code_for_machine(), &cycles);
 }
 
 /* Everything but memory. Requires sizes that were checked. */
@@ -305,19 +317,44 @@ uint64_t ot_winograd_form(const ot_winograd_spec *s)
     return (uint64_t)way.m << 32 | (uint64_t)ot_min(way.group, ceil_div(s->out_channels, way.code->block));
 }
 
+static int64_t bytes_of(const ot_winograd_spec *s, const ot_wino_choice *way)
+{
+    int64_t b = way->code->block;
+    return (way->m + 2) * (way->m + 2) * s->in_channels * ceil_div(s->out_channels, b) * b * (int64_t)sizeof(float);
+}
+
 int64_t ot_winograd_would_hold(const ot_winograd_spec *s)
 {
     ot_wino_choice way = ot_wino_choose(s);
-    int64_t b = way.code->block;
-    return (way.m + 2) * (way.m + 2) * s->in_channels * ceil_div(s->out_channels, b) * b * (int64_t)sizeof(float);
+    return bytes_of(s, &way);
+}
+
+ot_winograd_guess ot_winograd_guess_for(const ot_winograd_spec *s, int64_t block)
+{
+    const ot_wino_code code = {.name = "guessed", .block = block};
+    ot_winograd_guess g = {0};
+    if (block < 1 || !sizes_fit(s) || 2 * s->in_channels < block) return g; /* a direct convolution takes so few without blocks */
+    ot_wino_choice way = choose_with(s, &code, &g.cycles);
+    g.pays = g.cycles < 0.9 * direct_cycles(s, block);
+    g.bytes = bytes_of(s, &way);
+    return g;
+}
+
+int64_t ot_winograd_block(void)
+{
+    const ot_wino_code *code = code_for_machine();
+    return code == &ot_wino_plain ? 0 : code->block;
 }
 
 bool ot_winograd_pays(const ot_winograd_spec *s)
 {
-    if (!sizes_fit(s) || code_for_machine() == &ot_wino_plain) return false;
-    if (2 * s->in_channels < code_for_machine()->block) return false; /* a direct convolution takes so few without blocks */
-    ot_wino_choice way = ot_wino_choose(s);
-    return winograd_cycles(s, &way) < 0.9 * direct_cycles(s);
+    return ot_winograd_guess_for(s, ot_winograd_block()).pays;
+}
+
+bool ot_winograd_admits(const ot_winograd_spec *s, int64_t bytes, int64_t grown, int64_t *growth)
+{
+    *growth = bytes - 9 * s->in_channels * s->out_channels * (int64_t)sizeof(float);
+    return bytes <= HELD_EACH && grown + *growth <= GROWTH_ALL;
 }
 
 /* ---- a run ---- */

@@ -30,14 +30,28 @@ typedef struct ot_winograd_spec {
                                    weights are used */
 } ot_winograd_spec;
 
-/* Would this be faster than a direct convolution at `direct` multiply-adds per second? Pure function of the spec. */
+/* Would this be faster than a direct convolution? Pure function of the spec and the machine. */
 bool ot_winograd_pays(const ot_winograd_spec *s);
+
+/* What a machine with vectors of `block` floats would do. Pure function: planners ask it, too. */
+typedef struct ot_winograd_guess {
+    bool pays;
+    double cycles;        /* of a run, on the thread with the most to do */
+    int64_t bytes;        /* of transformed weights */
+} ot_winograd_guess;
+/* Floats of a vector of this machine; 0: it has no fast code. */
+int64_t ot_winograd_block(void);
+ot_winograd_guess ot_winograd_guess_for(const ot_winograd_spec *s, int64_t block);
+
+/* Transformed weights replace the model's, which are smaller. What a layer holds, and what a session holds more than its model,
+ * is limited: may it hold so many bytes for this layer when it has grown by `grown` already? *growth: by which it grows. */
+bool ot_winograd_admits(const ot_winograd_spec *s, int64_t bytes, int64_t grown, int64_t *growth);
 /* What the layout of transformed weights depends on besides the weights: equal forms can share them. */
 uint64_t ot_winograd_form(const ot_winograd_spec *s);
 /* Bytes of transformed weights that it would hold of its own. */
 int64_t ot_winograd_would_hold(const ot_winograd_spec *s);
 ot_status ot_winograd_new(const ot_winograd_spec *s, ot_diag *d, ot_winograd **out) OT_MUST_USE;
-/* The weights of one that was made without them, and of all that are like it; before the first run. Until then it takes memory that is
+/* The weights of one that was made without them, and of all that are like it; before the first run. Until then its memory is
  * not touched. */
 void ot_winograd_fill(ot_winograd *w, const float *weights, const float *scale, const float *bias);
 void ot_winograd_free(ot_winograd *w); /* accepts NULL */

@@ -149,6 +149,9 @@ static bool alloc_tables(ot_seq *s)
     s->odd = OT_NEW_N(a, bool, g->n_order + 1u);
     s->fused = OT_NEW_N(a, bool, g->n_order + 1u);
     s->head = OT_NEW_N(a, uint32_t, g->n_order + 1u);
+    s->tail = OT_NEW_N(a, uint32_t, g->n_order + 1u);
+    s->inside = OT_NEW_N(a, bool, g->n_order + 2u);
+    s->wino_room = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->time = OT_NEW_N(a, double, g->n_order + 2u);
     s->traffic = OT_NEW_N(a, double, g->n_order + 2u);
     s->macs = OT_NEW_N(a, double, g->n_order + 1u);
@@ -158,6 +161,7 @@ static bool alloc_tables(ot_seq *s)
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
     return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last && s->odd && s->fused && s->head &&
+           s->tail && s->inside && s->wino_room &&
            s->time && s->traffic && s->macs && s->extra && s->blocked && s->work && s->live && s->cut;
 }
 
@@ -215,6 +219,9 @@ ot_status ot_seq_build(ot_graph *g, const ot_target *t, ot_arena *a, ot_seq *out
         out->fused[k] = ot_cost_is_fused(out, k, t, &producer);
         out->head[k] = out->fused[k] ? out->head[producer] : k;
     }
+    ot_cost_attention_fill(out, t);
+    ot_cost_winograd_fill(out, t);
+    ot_cost_quant_fill(out, t);
     for (uint32_t k = 0; k < out->n; k++) {
         out->macs[k] = ot_node_macs(g, &g->nodes[out->node[k]]);
         out->work[k] = ot_cost_work(out, k, t);

@@ -17,11 +17,33 @@ double ot_cost_bw(const ot_target *t, double footprint)
 /* The engine's channel blocks (AVX2 registers), and inputs of so few channels that they are read as they are. */
 #define ENGINE_BLOCK    8
 #define DIRECT_CHANNELS 4
+/* Rate of its convolutions of bytes, of that of float32: elements are gathered, and multiplied as 16-bit numbers. */
+#define ENGINE_BYTES 0.6
+
+/* Nodes that are looked at for those that the engine merges with one before them. */
+#define GROUP_REACH 64
 
 /* The part of the engine's channel blocks that is not padding. */
 static double block_fill(int64_t channels)
 {
     return (double)channels / (double)(ENGINE_BLOCK * ot_ceil_div(channels, ENGINE_BLOCK));
+}
+
+/* The part of what the engine computes for a ConvTranspose that is not padding. It convolves once for each phase of the stride,
+ * or for all at once, with more channels and kernels padded to one extent; then the phases are interleaved. */
+static double transposed_fill(const ot_node *n, const ot_value *w)
+{
+    size_t count;
+    const int64_t *strides = ot_attr_ints(n, "strides", &count);
+    int64_t phases = 1;
+    double taps = 1;
+    for (size_t k = 0; strides && k < count && (int32_t)k + 2 < w->rank; k++) {
+        int64_t s = ot_min(16, ot_max(1, strides[k])), kernel = ot_max(1, w->dims[k + 2]);
+        phases *= s;
+        taps *= (double)kernel / (double)(ot_ceil_div(kernel, s) * s);
+    }
+    double apart = block_fill(w->dims[1]), together = block_fill(w->dims[1] * phases) * taps;
+    return 0.85 * (apart > together ? apart : together);
 }
 
 /* Dense, pointwise and depthwise convolutions run at different rates. CPU kernels work on blocks of 16 channels: what is not
@@ -39,10 +61,10 @@ static double conv_rate(const ot_graph *g, const ot_node *n, const ot_target *t)
     bool cpu = t->is_cache && t->fuses;
     if (group > 1 && per_group <= 4) return t->rate_conv_depthwise;
     double rate = kernel == 1 ? t->rate_conv_pointwise : t->rate_conv;
-    if (n->op == OT_OP_ConvTranspose) return cpu ? rate * 0.6 : rate;
+    if (n->op == OT_OP_ConvTranspose) return !cpu ? rate : t->engine ? rate * transposed_fill(n, w) : rate * 0.6;
     if (!cpu) return rate;
     double out = (double)w->dims[0], in = (double)per_group;
-    if (t->engine) return rate * block_fill(w->dims[0]) * (per_group <= DIRECT_CHANNELS ? 0.6 : block_fill(per_group));
+    if (t->engine) return rate * block_fill(w->dims[0]) * (per_group <= DIRECT_CHANNELS ? 0.85 : block_fill(per_group));
     rate *= out / (16.0 * (double)ot_ceil_div(w->dims[0], 16));
     if (per_group < 8) return rate * 0.45;
     return rate * (in < 24 ? 0.7 : in < 48 ? 0.92 : 1.0);
@@ -73,7 +95,7 @@ double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, 
     switch (ot_op_cost(n->op)) {
     case OT_COST_FREE: return 0;
     case OT_COST_MOVE: return slow > 1 ? slow * (double)out_elems / t->rate_elem : 0;
-    case OT_COST_CONV: return macs / conv_rate(g, n, t);
+    case OT_COST_CONV: return macs / conv_rate(g, n, t) / (t->engine && ot_cost_on_bytes(g, n) ? ENGINE_BYTES : 1);
     case OT_COST_GEMM: return macs / t->rate_gemm;
     case OT_COST_TRANS: return slow * (double)out_elems / t->rate_trans;
     case OT_COST_REDUCE: return (double)in_elems / t->rate_reduce;
@@ -118,19 +140,50 @@ static bool is_elementwise(const ot_node *n)
     return ot_op_access(n->op) == OT_ACC_POINTWISE || n->op == OT_OP_BatchNormalization;
 }
 
-/* Every reader of v is element-wise and as large. */
-static bool only_elementwise_readers(const ot_seq *s, ot_id v)
+bool ot_cost_has_constant(const ot_seq *s, const ot_node *n)
 {
-    const ot_value *x = &s->g->values[v];
-    for (uint32_t u = 0; u < x->n_uses; u++) {
-        const ot_node *n = &s->g->nodes[x->uses[u]];
-        if (!is_elementwise(n) || n->n_out < 1 || n->out[0] == OT_NONE || s->elems[n->out[0]] != s->elems[v]) return false;
-    }
-    return !x->is_output;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && !s->act[n->in[k]]) return true;
+    return false;
 }
 
-/* The engine computes element-wise operators that follow one another in one pass, and those behind a convolution while it
- * stores its result. An operator joins the latest of its operands of full size. */
+/* v is read by a Sigmoid (HardSigmoid) and by a Mul, only. */
+static bool is_gated(const ot_graph *g, const ot_value *v)
+{
+    if (v->n_uses != 2) return false;
+    ot_op a = g->nodes[v->uses[0]].op, b = g->nodes[v->uses[1]].op, other = a == OT_OP_Mul ? b : a;
+    return (a == OT_OP_Mul || b == OT_OP_Mul) && (other == OT_OP_Sigmoid || other == OT_OP_HardSigmoid);
+}
+
+/* n, which reads v, the result of a convolution or of what joined it, is computed while that is stored. Others read it back. */
+static bool joins_conv(const ot_seq *s, const ot_node *n, ot_id v)
+{
+    const ot_value *x = &s->g->values[v];
+    bool gate = is_gated(s->g, x);
+    if (x->is_output || (x->n_uses != 1 && !gate)) return false;
+    switch (n->op) {
+    case OT_OP_BatchNormalization:
+    case OT_OP_Add:
+    case OT_OP_Sum:
+    case OT_OP_Relu:
+    case OT_OP_Clip:
+    case OT_OP_LeakyRelu:
+    case OT_OP_Elu:
+    case OT_OP_HardSwish:
+    case OT_OP_Sigmoid: return true;
+    case OT_OP_HardSigmoid: return gate;
+    case OT_OP_Mul: {
+        ot_op before = s->g->nodes[s->node[s->def[v]]].op;
+        return ot_cost_has_constant(s, n) || before == OT_OP_Sigmoid || before == OT_OP_HardSigmoid;
+    }
+    case OT_OP_Sub:
+    case OT_OP_Div: return ot_cost_has_constant(s, n);
+    default: return false;
+    }
+}
+
+/* The engine computes element-wise operators that follow one another in one pass, and some behind a convolution while
+ * that stores its result. An operator joins the latest of its operands of full size. */
 static bool engine_fuses(const ot_seq *s, uint32_t p, uint32_t *producer)
 {
     const ot_graph *g = s->g;
@@ -144,8 +197,8 @@ static bool engine_fuses(const ot_seq *s, uint32_t p, uint32_t *producer)
     }
     if (latest == OT_NONE) return false;
     *producer = s->def[latest];
-    const ot_node *m = &g->nodes[s->node[*producer]];
-    return is_elementwise(m) || (m->op == OT_OP_Conv && only_elementwise_readers(s, latest));
+    const ot_node *first = &g->nodes[s->node[s->head[*producer]]];
+    return first->op == OT_OP_Conv ? joins_conv(s, n, latest) : is_elementwise(&g->nodes[s->node[*producer]]);
 }
 
 bool ot_cost_is_fused(const ot_seq *s, uint32_t p, const ot_target *t, uint32_t *producer)
@@ -154,15 +207,64 @@ bool ot_cost_is_fused(const ot_seq *s, uint32_t p, const ot_target *t, uint32_t 
     return t->engine && t->is_cache ? engine_fuses(s, p, producer) : onnx_runtime_fuses(s, p, producer);
 }
 
+/* A merged node that takes time: in a chain each does, behind a convolution only what is no simple arithmetic. */
+static bool computes(const ot_seq *s, uint32_t p)
+{
+    ot_cost_kind kind = ot_op_cost(s->g->nodes[s->node[p]].op);
+    return kind == OT_COST_TRANS || (kind == OT_COST_ELEM && is_elementwise(&s->g->nodes[s->node[s->head[p]]]));
+}
+
 double ot_cost_free_compute(const ot_seq *s, uint32_t p, const ot_target *t, double compute)
 {
-    bool counts = t->engine && t->is_cache && s->fused[p] && ot_op_cost(s->g->nodes[s->node[p]].op) == OT_COST_TRANS;
-    return counts ? compute : 0;
+    ot_cost_kind class = ot_op_cost(s->g->nodes[s->node[p]].op);
+    bool counts = computes(s, p) || (class == OT_COST_GEMM && s->tail[p] != OT_NONE);
+    return t->engine && t->is_cache && s->fused[p] && counts ? compute : 0;
+}
+
+/* How much longer a ConvTranspose takes in tiles of few rows or columns: all phases of a stride are computed for less than a
+ * stride (measured: 8 times as long in tiles of one row, stride 2). */
+static double thin_phases(const ot_seq *s, uint32_t p, const ot_share *cut, uint32_t n_dims)
+{
+    const ot_node *n = &s->g->nodes[s->node[p]];
+    const ot_value *y = &s->g->values[n->out[0]];
+    size_t count;
+    const int64_t *strides = ot_attr_ints(n, "strides", &count);
+    double longer = 1;
+    for (uint32_t d = 0; strides && d < n_dims; d++) {
+        if (cut[d].axis < 2 || (size_t)cut[d].axis - 2 >= count || cut[d].made <= 0) continue;
+        double extent = (double)y->dims[cut[d].axis] * cut[d].made / cut[d].tiles, part = (double)strides[cut[d].axis - 2] / extent;
+        longer *= 1 + 2 * part * part;
+    }
+    return longer;
+}
+
+double ot_cost_compute_cut(const ot_seq *s, uint32_t p, const ot_target *t, double compute, const ot_share *cut, uint32_t n_dims)
+{
+    double quick = ot_cost_winograd(s, p, t, cut, n_dims);
+    if (quick > 0) return quick;
+    for (uint32_t d = 0; d < n_dims; d++) compute *= cut[d].made;
+    if (t->engine && t->is_cache && s->g->nodes[s->node[p]].op == OT_OP_ConvTranspose) compute *= thin_phases(s, p, cut, n_dims);
+    return s->tail[p] == OT_NONE ? compute : ot_cost_attention(s, p, t, cut, n_dims, compute);
+}
+
+double ot_cost_both(const ot_seq *s, uint32_t p, const ot_target *t, double compute, double memory)
+{
+    return s->wino_room[p] > 0 ? compute + memory : ot_cost_overlap(t, compute, memory);
 }
 
 double ot_cost_pack(const ot_target *t, double bytes, double tiles)
 {
     return bytes * tiles / (t->engine ? ot_cost_bw(t, bytes) : t->bw_slow);
+}
+
+/* A node of p's group before it reads v, too: it is still there. */
+static bool read_before(const ot_seq *s, uint32_t p, const ot_value *v)
+{
+    for (uint32_t u = 0; u < v->n_uses; u++) {
+        uint32_t q = s->pos[v->uses[u]];
+        if (q != OT_NONE && q < p && s->head[q] == s->head[p]) return true;
+    }
+    return false;
 }
 
 /* A merged node of the engine: what it reads besides its group's values, and a result that is stored although the value
@@ -185,15 +287,16 @@ static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, d
             }
             continue;
         }
+        if (read_before(s, p, in)) continue;
         x->memory += b / ot_cost_bw(t, b);
         x->traffic += b > (double)t->fast_bytes ? b : 0;
     }
     double out = (double)s->bytes[n->out[0]];
-    if (stored_before) {
+    if (stored_before || s->tail[p] == p || n->op == OT_OP_QuantizeLinear) {
         x->memory += out / ot_cost_bw(t, out);
         x->traffic += out > (double)t->fast_bytes ? out : 0;
     }
-    x->compute = ot_cost_free_compute(s, p, t, compute);
+    x->compute = ot_cost_free_compute(s, p, t, ot_cost_compute_cut(s, p, t, compute, NULL, 0));
 }
 
 /* Operators that read and write channel-blocked tensors as they are. */
@@ -226,8 +329,8 @@ bool ot_cost_makes_blocked(const ot_seq *s, uint32_t p, const ot_target *t)
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
     if (!t->is_cache || !t->fuses || n->n_out < 1 || n->out[0] == OT_NONE || g->values[n->out[0]].rank != 4) return false;
-    if (n->op == OT_OP_Conv) return true;
-    if (!keeps_blocks(n)) return false;
+    if (n->op == OT_OP_Conv || (t->engine && n->op == OT_OP_ConvTranspose)) return true;
+    if (!keeps_blocks(n) && !(t->engine && is_elementwise(n))) return false; /* chains run in the layout that is there */
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && s->act[n->in[k]] && !s->blocked[n->in[k]]) return false;
     return true;
@@ -236,11 +339,12 @@ bool ot_cost_makes_blocked(const ot_seq *s, uint32_t p, const ot_target *t)
 /* The reader takes v as it is blocked. */
 static bool reads_blocked(const ot_seq *s, const ot_node *reader)
 {
-    if (reader->op == OT_OP_Conv) return true;
+    if (reader->op == OT_OP_Conv || (reader->op == OT_OP_ConvTranspose && s->sums)) return true;
     return reader->n_out > 0 && reader->out[0] != OT_NONE && s->blocked[reader->out[0]];
 }
 
-/* ConvTranspose is a matrix product into a column buffer, which is then summed into place. */
+/* ConvTranspose is a matrix product into a column buffer, which is then summed into place. The engine's convolves to an array of
+ * its result's size, which is then interleaved. */
 double ot_cost_work(const ot_seq *s, uint32_t p, const ot_target *t)
 {
     const ot_graph *g = s->g;
@@ -248,6 +352,7 @@ double ot_cost_work(const ot_seq *s, uint32_t p, const ot_target *t)
     if (!t->is_cache || !t->fuses || n->op != OT_OP_ConvTranspose || n->n_in < 2) return 0;
     const ot_value *x = &g->values[n->in[0]];
     if (x->rank < 3 || x->dims[0] < 1 || x->dims[1] < 1) return 0;
+    if (t->engine) return n->n_out > 0 && n->out[0] != OT_NONE ? (double)s->bytes[n->out[0]] : 0;
     double channels = (double)x->dims[1]; /* weights / channels: numbers per position; one sample at a time */
     return (double)s->elems[n->in[1]] / channels * (double)s->bytes[n->in[0]] / channels / (double)x->dims[0];
 }
@@ -264,6 +369,7 @@ double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t)
     const ot_node *n = &g->nodes[s->node[p]];
     if (!t->is_cache || !t->fuses || n->n_in < 1 || n->n_out < 1 || n->in[0] == OT_NONE || n->out[0] == OT_NONE) return 0;
     const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
+    if (n->op == OT_OP_ConvTranspose && t->engine) return 2.0 * s->work[p];
     if (n->op == OT_OP_ConvTranspose) return 2.0 * s->work[p] * (double)ot_max(1, x->rank > 0 ? x->dims[0] : 1);
     double extra = 0;
     if (n->op == OT_OP_Conv && x->rank == 4 && x->dims[1] >= 8 && !s->blocked[n->in[0]]) extra = 2.5 * (double)s->bytes[n->in[0]];
@@ -287,7 +393,7 @@ bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t)
 double ot_cost_crop(const ot_seq *s, ot_id v, const ot_target *t)
 {
     const ot_value *x = &s->g->values[v];
-    if (t->engine) return 1; /* readers take windows where they lie; what is not packed anyway is read along shorter rows */
+    if (t->engine) return s->blocked[v] ? 2 : 1; /* blocked windows are copied; others are taken where they lie, in short rows */
     if (!t->is_cache || !t->fuses || !s->blocked[v]) return 2;
     for (uint32_t u = 0; u < x->n_uses; u++)
         if (!reads_blocked(s, &s->g->nodes[x->uses[u]])) return 2;
@@ -341,7 +447,21 @@ static void whole_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_
         out_elems += (double)s->elems[v];
     }
     x->compute = ot_cost_compute(g, n, t, s->macs[p], (int64_t)out_elems, (int64_t)in_elems);
+    x->compute = ot_cost_compute_cut(s, p, t, x->compute, NULL, 0);
     x->overhead = t->node_overhead;
+}
+
+/* Seconds that the nodes merged with the one at p compute, while its group's operands are read and written. */
+static double merged_compute(const ot_seq *s, uint32_t p, const ot_target *t)
+{
+    double sum = 0;
+    if (!t->engine || !t->is_cache) return 0;
+    for (uint32_t q = p + 1; q < s->n && q <= p + GROUP_REACH; q++) {
+        const ot_node *n = &s->g->nodes[s->node[q]];
+        if (!s->fused[q] || s->head[q] != p || !computes(s, q) || s->tail[q] != OT_NONE) continue;
+        sum += ot_cost_compute(s->g, n, t, 0, s->elems[n->out[0]], s->elems[n->out[0]]);
+    }
+    return sum;
 }
 
 void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x)
@@ -356,6 +476,7 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost 
     else
         whole_node(s, p, t, x);
     double extra = s->extra[p] / ot_cost_bw(t, s->extra[p] / 2); /* layout changes do not overlap */
-    x->time = ot_cost_overlap(t, x->compute, x->memory) + extra + x->overhead;
+    double merged = s->fused[p] ? 0 : merged_compute(s, p, t);
+    x->time = ot_cost_both(s, p, t, x->compute + merged, x->memory) - merged + extra + x->overhead;
     x->memory += extra;
 }

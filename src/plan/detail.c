@@ -7,7 +7,8 @@
  */
 #include "planner.h"
 
-#define WINDOWS_MAX 1500000.0 /* node windows computed for a whole graph: some tenths of a second */
+#define WINDOWS_MAX 500000.0 /* node windows computed for a whole graph: some tenths of a second */
+#define WALK_WINDOWS 4.0     /* what a step of the walk costs, in windows */
 
 typedef struct weighing {
     const ot_seq *s;
@@ -15,7 +16,7 @@ typedef struct weighing {
     ot_trial *tr;
     const ot_target *t;
     ot_plan *p;
-    double left;           /* windows */
+    double left;           /* windows; of the region at hand */
     ot_candidate *list;    /* [n] of the region at hand, in the plan's arena */
     uint32_t n;
     size_t cap;
@@ -79,6 +80,7 @@ static ot_status weigh_axes(weighing *x, uint32_t first, uint32_t end, uint32_t 
     ot_trial_start(x->tr, x->w, out, axes, n_dims);
     while (x->w->lo > first) {
         st = ot_walk_step(x->w);
+        x->left -= WALK_WINDOWS;
         if (!ot_trial_visit(x->tr, st)) return OT_OK;
     }
     if (st != OT_ST_IN) return OT_OK;
@@ -118,7 +120,8 @@ static ot_status weigh_region(weighing *x, const ot_region *r)
 
 ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, ot_plan *p)
 {
-    weighing x = {.s = s, .w = w, .tr = tr, .t = t, .p = p, .left = WINDOWS_MAX};
+    weighing x = {.s = s, .w = w, .tr = tr, .t = t, .p = p};
+    double left = WINDOWS_MAX;
     ot_plan_detail *d = p->detail = OT_NEW(p->arena, ot_plan_detail);
     if (!d) return ot_fail_nomem(s->g->model->diag);
     d->nodes = OT_NEW_N(p->arena, ot_node_cost, s->n + 1u);
@@ -128,7 +131,9 @@ ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const o
     for (uint32_t k = 0; k < s->n; k++) ot_cost_node(s, k, t, &d->nodes[k]);
     d->n_nodes = s->n;
     for (uint32_t k = 0; k < p->n_regions; k++) {
+        double share = x.left = left / (p->n_regions - k);
         OT_TRY(weigh_region(&x, &p->regions[k]));
+        left -= share - x.left;
         d->candidates[k] = x.list;
         d->n_candidates[k] = x.n;
     }

@@ -108,8 +108,10 @@ static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, dou
 /* The next node is merged into this one: no boundary between them. */
 static bool splits_fusion(const ot_seq *s, uint32_t first)
 {
+    if (s->inside[first]) return true;
     if (first >= s->n || !s->fused[first]) return false;
     const ot_node *n = &s->g->nodes[s->node[first]];
+    if (n->op == OT_OP_DequantizeLinear) return false; /* it joins what follows */
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && s->act[n->in[k]] && s->def[n->in[k]] != OT_NONE && s->def[n->in[k]] < first &&
             s->g->values[n->in[k]].n_uses == 1)

@@ -181,7 +181,11 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
             if (id != OT_NONE && k >= n->n_in) out_elems += (double)s->elems[id];
             if (id != OT_NONE && k < n->n_in && s->act[id]) in_elems += (double)s->elems[id];
         }
-        double compute = ot_cost_compute(g, n, t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems) * f;
+        ot_share cut[OT_DIMS_MAX];
+        for (uint32_t d = 0; d < r->n_dims; d++)
+            cut[d] = (ot_share){r->nodes[i].lead_axis[d], x[d].made_sum[i], r->dims[d].n_tiles};
+        double compute = ot_cost_compute(g, n, t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems);
+        compute = ot_cost_compute_cut(s, pos, t, compute, cut, r->n_dims);
         double extra = s->extra[pos] * f, crop = 0;
         for (uint32_t d = 0; d < r->n_dims; d++) {
             double c = x[d].crop[i];
@@ -191,13 +195,14 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
         extra += crop;
         if (free_node) {
             compute = ot_cost_free_compute(s, pos, t, compute);
-            bytes = 0;
+            if (s->tail[pos] == OT_NONE) bytes = 0;
         }
         double bw[3] = {t->bw_fast, t->mid_bytes ? t->bw_mid : t->bw_slow, t->bw_slow};
         double *sum[3] = {&tot.t_fast, &tot.t_mid, &tot.t_slow};
-        double pack = t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM ? ot_cost_pack(t, whole_reads(s, r, i), tiles) : 0;
+        bool packs = t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM && s->tail[pos] == OT_NONE;
+        double pack = packs ? ot_cost_pack(t, whole_reads(s, r, i), tiles) : 0;
         for (int k = 0; k < 3; k++)
-            *sum[k] += ot_cost_overlap(t, compute, bytes / bw[k]) + extra / bw[k] + pack;
+            *sum[k] += ot_cost_both(s, pos, t, compute, bytes / bw[k]) + extra / bw[k] + pack;
         if (!free_node) tot.nodes += tiles;
     }
     const ot_dim *inner = &r->dims[r->n_dims - 1];

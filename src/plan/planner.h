@@ -27,6 +27,10 @@ typedef struct ot_seq {
                              shapes are fixed: not cut, so that no shape is stated that they would contradict */
     bool *fused;          /* [n] the target's runtime merges this node into its producer */
     uint32_t *head;       /* [n] first node of the merged group that the node is in; itself when it is alone */
+    uint32_t *tail;       /* [n] last node of the attention that the engine runs as one with this node; OT_NONE: there is none */
+    bool *inside;         /* [n + 1] between k-1 and k a group is open that the engine runs as one: no region begins or ends there */
+    int64_t *wino_room;   /* [n] bytes by which Winograd's weights of this 3x3 convolution may exceed the model's in the engine;
+                             0: it is a direct one for lack of room; -1: it could not take them anyway */
     double *time;         /* [n + 1] prefix sums of untiled node times */
     double *traffic;      /* [n + 1] prefix sums of untiled slow-memory bytes */
     double *macs;         /* [n] */
@@ -123,10 +127,22 @@ static inline double ot_cost_overlap(const ot_target *t, double compute, double 
     double longer = compute > memory ? compute : memory, shorter = compute > memory ? memory : compute;
     return t->is_cache ? longer + 0.35 * shorter : longer;
 }
+/* The same for the node at p. Winograd's algorithm computes between reading and writing, not meanwhile. */
+double ot_cost_both(const ot_seq *s, uint32_t p, const ot_target *t, double compute, double memory);
 /* Bandwidth that data of this footprint sees. */
 double ot_cost_bw(const ot_target *t, double footprint);
+bool ot_cost_has_constant(const ot_seq *s, const ot_node *n);
 /* Seconds of compute of a whole node; fused nodes 0. */
 double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems);
+/* How tiles cut a node's output along one dim. */
+typedef struct ot_share {
+    int8_t axis;          /* of the node's output; negative: not cut */
+    double made;          /* sum over the tiles of the dim, relative to the axis */
+    double tiles;
+} ot_share;
+/* Seconds of compute in all tiles, of which `compute` is the whole node's; n_dims 0: of the node whole. Knows what the engine
+ * computes in other ways than a rate would say: cost_winograd.c, cost_attention.c. */
+double ot_cost_compute_cut(const ot_seq *s, uint32_t p, const ot_target *t, double compute, const ot_share *cut, uint32_t n_dims);
 /* Figures of the node at p, untiled. */
 void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x);
 /* Whether the runtime merges the node at p into its producer; *producer: its position. */
@@ -149,6 +165,31 @@ bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t);
 double ot_cost_crop(const ot_seq *s, ot_id v, const ot_target *t);
 /* Bytes of constants a node reads. */
 int64_t ot_cost_weights(const ot_seq *s, uint32_t p);
+
+/* ---- plan/cost_winograd.c ---- */
+
+/* See ot_seq.wino_room. Requires positions and sizes. */
+void ot_cost_winograd_fill(ot_seq *s, const ot_target *t);
+/* Seconds in all tiles by Winograd's algorithm; 0: the convolution does not take it. */
+double ot_cost_winograd(const ot_seq *s, uint32_t p, const ot_target *t, const ot_share *cut, uint32_t n_dims);
+/* Multiply-adds at rate_conv_winograd of a convolution on one thread of this machine; 0 likewise. */
+double ot_cost_winograd_work(const ot_graph *g, const ot_node *n);
+
+/* ---- plan/cost_attention.c ---- */
+
+/* Finds what the engine runs as one attention: tail, inside, head, fused, and no bytes for values in between. Requires `fused` and
+ * `head` of all nodes. */
+void ot_cost_attention_fill(ot_seq *s, const ot_target *t);
+/* Seconds of compute of one of its nodes in all tiles; `compute`: at the rates of its operator. */
+double ot_cost_attention(const ot_seq *s, uint32_t p, const ot_target *t, const ot_share *cut, uint32_t n_dims, double compute);
+
+/* ---- plan/cost_quant.c ---- */
+
+/* Finds what the engine runs on 8-bit tensors: fused, head, inside, and no bytes for the float32 values. Requires what the functions
+ * above fill. */
+void ot_cost_quant_fill(ot_seq *s, const ot_target *t);
+/* Does this product, pool, or node that moves data read a dequantized tensor? */
+bool ot_cost_on_bytes(const ot_graph *g, const ot_node *n);
 
 /* ---- plan/candidates.c ---- */
 

@@ -27,6 +27,7 @@ void ot_target_scale(ot_target *t, uint32_t cores)
     t->rate_conv *= k;
     t->rate_conv_depthwise *= k;
     t->rate_conv_pointwise *= k;
+    t->rate_conv_winograd *= k;
     t->rate_gemm *= k;
     t->rate_elem *= k;
     t->rate_trans *= k;

@@ -66,6 +66,7 @@ static const field FIELDS[] = {
     F("rates", "conv", RATE, rate_conv),
     F("rates", "conv-depthwise", RATE, rate_conv_depthwise),
     F("rates", "conv-pointwise", RATE, rate_conv_pointwise),
+    {"rates", "conv-winograd", RATE, offsetof(ot_target, rate_conv_winograd), 0, true},
     F("rates", "gemm", RATE, rate_gemm),
     F("rates", "elementwise", RATE, rate_elem),
     F("rates", "transcendental", RATE, rate_trans),

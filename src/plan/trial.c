@@ -263,7 +263,12 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
 {
     const ot_seq *s = tr->s;
     double factor = 1, tiles = ot_trial_tiles(tr, p);
-    for (uint32_t d = 0; d < tr->n_dims; d++) factor *= tr->dim[d][p->c[d]].made_sum;
+    ot_share cut[OT_DIMS_MAX];
+    for (uint32_t d = 0; d < tr->n_dims; d++) {
+        const dim_count *x = &tr->dim[d][p->c[d]];
+        factor *= x->made_sum;
+        cut[d] = (ot_share){tr->w->lead_axis[d], x->made_sum, x->n};
+    }
     double bytes = 0, outs = 0, after = pending_bytes(tr, p);
     double out_elems = 0, in_elems = 0;
     for (uint32_t k = 0; k < n->n_out; k++) {
@@ -284,7 +289,8 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
     double ws = in_place ? after : after + outs + work;
     if (ws > p->ws) p->ws = ws;
     bool free_node = s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE;
-    double compute = ot_cost_compute(s->g, n, tr->t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems) * factor;
+    double compute = ot_cost_compute(s->g, n, tr->t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems);
+    compute = ot_cost_compute_cut(s, pos, tr->t, compute, cut, tr->n_dims);
     double extra = s->extra[pos] * factor, crop = 0;
     for (uint32_t d = 0; d < tr->n_dims; d++) {
         const dim_count *x = &tr->dim[d][p->c[d]];
@@ -295,13 +301,13 @@ static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool
     extra += crop;
     if (free_node) {
         compute = ot_cost_free_compute(s, pos, tr->t, compute);
-        bytes = 0;
+        if (s->tail[pos] == OT_NONE) bytes = 0;
     }
     double f = bytes / tr->t->bw_fast, m = bytes / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow), l = bytes / tr->t->bw_slow;
-    p->t_fast += ot_cost_overlap(tr->t, compute, f) + extra / tr->t->bw_fast;
-    p->t_mid += ot_cost_overlap(tr->t, compute, m) + extra / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow);
-    p->t_slow += ot_cost_overlap(tr->t, compute, l) + extra / tr->t->bw_slow;
-    if (tr->t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM) {
+    p->t_fast += ot_cost_both(s, pos, tr->t, compute, f) + extra / tr->t->bw_fast;
+    p->t_mid += ot_cost_both(s, pos, tr->t, compute, m) + extra / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow);
+    p->t_slow += ot_cost_both(s, pos, tr->t, compute, l) + extra / tr->t->bw_slow;
+    if (tr->t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM && s->tail[pos] == OT_NONE) {
         double pack = ot_cost_pack(tr->t, whole_reads(tr, n), tiles);
         p->t_fast += pack;
         p->t_mid += pack;
@@ -461,7 +467,8 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
 
 bool ot_trial_visit(ot_trial *tr, int st)
 {
-    uint32_t pos = tr->w->lo;
+    uint32_t pos = tr->w->lo, tail = tr->s->tail[tr->w->lo];
+    if (tail != OT_NONE && tail <= tr->w->end && tr->w->state[tail] != st) return false; /* scores would be stored */
     const ot_node *n = &tr->s->g->nodes[tr->s->node[pos]];
     if (st == OT_ST_IN) return visit_in(tr, n, pos);
     tr->outside_time += tr->s->time[pos + 1] - tr->s->time[pos];

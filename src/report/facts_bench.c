@@ -32,6 +32,7 @@ static ot_status copy_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d)
 static ot_fact_card measured_card(const char *id, const char *title, const char *unit, double before, double after, double bound,
                                   const char *note)
 {
+    if (bound > before || bound > after) bound = OT_ABSENT; /* the machine is faster than its description */
     return (ot_fact_card){id, title, unit, before, after, bound, before > 0 ? after / before : OT_ABSENT, note};
 }
 
@@ -46,7 +47,9 @@ static ot_status measure_cards(ot_facts *f, const ot_bench_facts *b, ot_diag *d)
     for (uint32_t k = 0; k < f->n_cards; k++)
         if (strcmp(f->cards[k].id, "time") == 0) least = f->cards[k].bound;
     cards[n++] = measured_card("time", "Time", "seconds", o->time.p50, t->time.p50, least,
-                               "Measured in the engine, median of the runs; the limit is predicted from the target's rates.");
+                               least >= 0 && least <= o->time.p50 && least <= t->time.p50
+                                   ? "Measured in the engine, median of the runs; the limit is predicted from the target's rates."
+                                   : "Measured in the engine, median of the runs.");
     cards[n++] = measured_card("peak-memory", "Peak memory", "bytes", (double)o->figures.peak, (double)t->figures.peak, OT_ABSENT,
                                "Counted by the engine: its arena and what it took besides.");
     for (uint32_t k = 0; k < f->n_cards; k++)

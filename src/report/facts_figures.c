@@ -18,23 +18,37 @@ static double least_time(const ot_facts *f, const fact_source *x)
     return compute > memory ? compute : memory;
 }
 
+/* The limit is told where it is one: a prediction below it leaves it out. Figures of unknown shapes count as 0, what stays in a
+ * cache is not moved, and the cost model takes some inputs for read that are made beforehand. */
+static char *card_note(ot_arena *a, const ot_fact_card *c, const char *limit)
+{
+    return c->bound >= 0 ? ot_format(a, "%s; the limit is %s.", c->note, limit) : ot_format(a, "%s.", c->note);
+}
+
 static ot_status add_cards(ot_facts *f, const fact_source *x)
 {
     const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
     const ot_fact_card cards[] = {
         {"peak-memory", "Peak memory", "bytes", (double)a->peak_bytes, (double)b->peak_bytes, OT_ABSENT, 0,
-         "Most bytes of activations live at one time, predicted."},
+         "Most bytes of activations that live at one time, predicted, with results in the place of operands where they may be. The "
+         "memory maps give every buffer an address of its own: they can be higher"},
         {"bytes-moved", "Bytes moved", "bytes", a->traffic_bytes, b->traffic_bytes, x->p->compulsory_bytes, 0,
-         "Traffic of the slow memory, predicted; the limit is inputs, outputs and weights once each."},
-        {"time", "Time", "seconds", a->time_s, b->time_s, least_time(f, x), 0,
-         "Predicted for the target; the limit is all compute, or the least traffic, whichever takes longer."},
-        {"macs", "Multiply-accumulates", "macs", a->macs, b->macs, a->macs, 0,
-         "Halos of neighbouring tiles are computed again; the limit is the model's own."},
+         "Traffic of the slow memory, predicted"},
+        {"time", "Time", "seconds", a->time_s, b->time_s, least_time(f, x), 0, "Predicted for the target"},
+        {"macs", "Multiply-accumulates", "macs", a->macs, b->macs, a->macs, 0, "Halos of neighbouring tiles are computed again"},
     };
+    static const char *const limits[] = {"", "inputs, outputs and weights once each",
+                                         "all compute, or the least traffic, whichever takes longer", "the model's own"};
     f->cards = ot_memdup(f->arena, cards, sizeof cards);
     if (!f->cards) return ot_fail_nomem(x->g->model->diag);
     f->n_cards = sizeof cards / sizeof *cards;
-    for (uint32_t k = 0; k < f->n_cards; k++) f->cards[k].ratio = ratio_of(f->cards[k].before, f->cards[k].after);
+    for (uint32_t k = 0; k < f->n_cards; k++) {
+        ot_fact_card *c = &f->cards[k];
+        c->ratio = ratio_of(c->before, c->after);
+        if (c->bound > c->before || c->bound > c->after) c->bound = OT_ABSENT;
+        c->note = card_note(f->arena, c, limits[k]);
+        if (!c->note) return ot_fail_nomem(x->g->model->diag);
+    }
     return OT_OK;
 }
 
@@ -149,7 +163,7 @@ static void environment_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f, 
     text(e, n, "version", "onnx-tile", f->version);
     number(e, n, "opset", "Opset of the model", x->g->model->opset, "count");
     text(e, n, "goal", "Goal", f->goal);
-    if (o->goal == OT_GOAL_MEMORY) number(e, n, "max-slowdown", "Slowdown allowed", o->max_slowdown, "fraction");
+    if (o->goal == OT_GOAL_MEMORY) number(e, n, "max-slowdown", "Slowdown allowed", o->max_slowdown, "percent");
     if (o->memory_budget > 0) number(e, n, "memory-budget", "Memory budget", (double)o->memory_budget, "bytes");
     text(e, n, "emit", "Operators written", o->engine ? "the engine's own (domain onnx_tile)" : "standard ONNX");
     text(e, n, "force", "Forced", o->force ? "every legal region is tiled, whatever it costs" : "");

@@ -137,6 +137,20 @@ static void region_bounds(const ot_facts *f, const fact_source *x, ot_fact_regio
     r->bound = ot_facts_bound(compute, memory, overhead);
 }
 
+/* Nodes of the region that reduce what it cuts. */
+static ot_status add_sums(ot_facts *f, const fact_source *x, const ot_region *from, ot_fact_region *to)
+{
+    ot_fact_sum *sums = OT_NEW_N(f->arena, ot_fact_sum, from->n_nodes + 1u);
+    if (!sums) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t k = 0; k < from->n_nodes; k++) {
+        bool is_sum = false;
+        for (uint32_t d = 0; d < from->n_dims; d++) is_sum |= from->nodes[k].lead_axis[d] == OT_AX_SUM;
+        if (is_sum && x->node_of[from->nodes[k].node] != OT_NONE) sums[to->n_sums++].node = x->node_of[from->nodes[k].node];
+    }
+    to->sums = sums;
+    return OT_OK;
+}
+
 static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
 {
     const ot_region *from = &x->p->regions[k];
@@ -154,6 +168,7 @@ static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
     to->fill = to->capacity > 0 ? (double)to->working_set / (double)to->capacity : OT_ABSENT;
     to->nodes = indices(f, x, ids, &to->n_nodes);
     if (!to->nodes) return ot_fail_nomem(x->g->model->diag);
+    OT_TRY(add_sums(f, x, from, to));
     for (uint32_t d = 0; d < from->n_dims; d++) {
         to->axes[d] = named->axes[d];
         to->tiles[d] = from->dims[d].n_tiles;

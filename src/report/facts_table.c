@@ -85,7 +85,10 @@ static const fact_field REGION_FIELDS[] = {
     F(FACT_NUMBER, "error", error), ENUM(FACT_NAME, ot_fact_region, "untiled-bound", bound_untiled, BOUNDS),
     ENUM(FACT_NAME, ot_fact_region, "bound", bound, BOUNDS), END};
 #undef F
-static const fact_list REGION_LISTS[] = {LIST(ot_fact_region, "candidates", "candidate", CANDIDATE, candidates), NO_MORE};
+static const fact_field SUM_FIELDS[] = {FIELD(FACT_INDEX, ot_fact_sum, "node", node), END};
+static const fact_struct SUM = {.fields = SUM_FIELDS, .size = sizeof(ot_fact_sum)};
+static const fact_list REGION_LISTS[] = {LIST(ot_fact_region, "sums", "sum", SUM, sums),
+                                         LIST(ot_fact_region, "candidates", "candidate", CANDIDATE, candidates), NO_MORE};
 const fact_struct FACTS_REGION = {.fields = REGION_FIELDS, .lists = REGION_LISTS, .size = sizeof(ot_fact_region),
                                   MEMBERS(ot_fact_region), DIMS(ot_fact_region), .extent = offsetof(ot_fact_region, extent)};
 

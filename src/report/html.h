@@ -99,9 +99,11 @@ void html_bench(html *h);      /* measured times, bytes by level, outputs compar
 const char *html_tiling(uint32_t n_dims, const char *const *axes, const uint32_t *tiles, char *buffer, size_t size);
 /* One part of a tiling, the d-th: "H 8", or " x W 4". */
 void html_axis(html *h, uint32_t d, const char *axis, double n);
-/* Operators of the nodes with their counts, most frequent first: "Conv 4, Relu 4, Add"; at most `most` of them, then "...". */
+/* Operators of the nodes with their counts, most frequent first: "Conv 4, Relu 4, Add"; at most `most` of them, then "others". */
 void html_operators(html *h, const uint32_t *nodes, uint32_t n, uint32_t most);
-/* <ul class="names"> of at most `most` nodes, then "and N more". */
+/* What ends a list that was cut: "and others: N in all". N is a number of the XML report, what is left of it would not be. */
+void html_rest(html *h, double n);
+/* <ul class="names"> of at most `most` nodes, then the rest. */
 void html_names(html *h, const uint32_t *nodes, uint32_t n, uint32_t most);
 
 /* ---- embedded by the Makefile, comments left out ---- */

@@ -46,10 +46,12 @@ static int by_size(const void *a, const void *b)
 static void put_count(html *h, const cause *causes, const group *g, const char *noun)
 {
     html_open_class(h, "span", "count");
-    if (causes[g->first].n_nodes > 1 || g->n != g->n_nodes)
-        html_textf(h, "%u %s%s, %u nodes", g->n, noun, g->n == 1 ? "" : "s", g->n_nodes);
-    else
-        html_textf(h, "%u node%s", g->n_nodes, g->n_nodes == 1 ? "" : "s");
+    if (causes[g->first].n_nodes > 1 || g->n != g->n_nodes) {
+        html_count(h, g->n);
+        html_textf(h, " %s%s, ", noun, g->n == 1 ? "" : "s");
+    }
+    html_count(h, g->n_nodes);
+    html_text(h, g->n_nodes == 1 ? " node" : " nodes");
     html_close(h);
 }
 
@@ -58,7 +60,7 @@ static void put_names(html *h, const uint32_t *nodes, uint32_t n, uint32_t room)
     html_open_class(h, "details", "plain");
     if (n <= 3) html_attr(h, "open", "open");
     html_open(h, "summary");
-    html_textf(h, n == 1 ? "The node" : "The %u nodes", n);
+    html_text(h, n == 1 ? "The node" : "The nodes");
     html_close(h);
     html_names(h, nodes, n, room);
     html_close(h);
@@ -123,7 +125,7 @@ static void put_groups(html *h, cause *causes, uint32_t n, group *groups, uint32
     }
     if (n_groups > GROUPS_MOST) {
         html_open_class(h, "p", "quiet");
-        html_textf(h, "and %u more reasons: the XML report has them all.", n_groups - GROUPS_MOST);
+        html_text(h, "and more reasons, of which the XML report tells.");
         html_close(h);
     }
     html_close(h);

@@ -37,8 +37,8 @@ static void put_times(html *h, const ot_bench_side *o, const ot_bench_side *t)
 {
     put_pair(h, "Time, least", o->time.min, t->time.min, "seconds");
     put_pair(h, "Time, median", o->time.p50, t->time.p50, "seconds");
-    put_pair(h, "Time, 9 of 10 runs below", o->time.p90, t->time.p90, "seconds");
-    put_pair(h, "Time, 99 of 100 runs below", o->time.p99, t->time.p99, "seconds");
+    put_pair(h, "Time, nine of ten runs below", o->time.p90, t->time.p90, "seconds");
+    put_pair(h, "Time, all but one of a hundred runs below", o->time.p99, t->time.p99, "seconds");
     put_pair(h, "Time, predicted", made(o->predicted), made(t->predicted), "seconds");
 }
 

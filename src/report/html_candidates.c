@@ -1,12 +1,12 @@
 /* The tilings that were weighed for a region: as a plot, for two axes as a heat map, and as a table with the reasons.
  *
- *   time |  o      o = does not fit            W  14     28     whole
- *        |    *--.    * = chosen            H 14  650 us* 700 us  [x]
+ *   time |  o      o = larger than the         W  14     28     whole
+ *        |    *--.       fast memory        H 14  650 us* 700 us  [x]
  *        |      . `-- front                   28  720 us  ...
  *        +---------- bytes moved
  *
  * All three show the same candidates: the chosen one, those on the front, then by time, up to what the page has room for. Shapes
- * carry the meaning (star: chosen; square: on the front; ring: does not fit), colours repeat it.
+ * carry the meaning (star: chosen; square: on the front; ring: larger than the fast memory), colours repeat it.
  */
 #include "html_plot.h"
 
@@ -22,8 +22,7 @@
 #define ABOVE      34.0
 #define BELOW      46.0
 #define SIDE_MOST  16  /* tile sizes along one axis of a heat map */
-#define COLUMN_MOST 6   /* cells beside the plot; more need the whole width */
-#define CELL_W     66.0
+#define CELL_W     74.0
 #define CELL_H     34.0
 #define TILING     128
 
@@ -60,7 +59,8 @@ static void put_tip(html *h, const ot_fact_candidate *c)
     char tiling[TILING], time[32], bytes[32], set[32];
     html_tip(h, "%s, %s: %s, %s moved, working set %s%s. %s", tiling_of(c, tiling), c->form,
              html_format(c->time, "seconds", time, sizeof time), html_format(c->traffic, "bytes", bytes, sizeof bytes),
-             html_format((double)c->working_set, "bytes", set, sizeof set), c->fits ? "" : ", does not fit", c->reason);
+             html_format((double)c->working_set, "bytes", set, sizeof set), c->fits ? "" : ", larger than the fast memory",
+             c->reason);
 }
 
 /* ---- plot ---- */
@@ -169,11 +169,11 @@ void html_candidates_legend(html *h)
     plot_legend_key(h);
     plot_circle(h, "point", 7, 7, 4);
     html_close(h);
-    plot_legend_text(h, "fits");
+    plot_legend_text(h, "fits into the fast memory");
     plot_legend_key(h);
     plot_circle(h, "point misfit", 7, 7, 4);
     html_close(h);
-    plot_legend_text(h, "does not fit");
+    plot_legend_text(h, "is larger");
     html_close(h);
 }
 
@@ -185,7 +185,7 @@ typedef struct heat {
     int64_t sizes[2][SIDE_MOST]; /* [n] ascending; INT64_MAX: the axis is not cut */
     uint32_t n[2];
     const ot_fact_candidate *cells[SIDE_MOST][SIDE_MOST];
-    double low, high; /* times of those that fit */
+    double low, high; /* times */
 } heat;
 
 /* Elements of a tile along the axis. */
@@ -223,6 +223,48 @@ static bool is_better(const ot_fact_candidate *a, const ot_fact_candidate *b)
     return a->time < b->time;
 }
 
+static uint32_t cells_in(const heat *m, int side, uint32_t line, bool *chosen)
+{
+    uint32_t n = 0;
+    *chosen = false;
+    for (uint32_t k = 0; k < m->n[1 - side]; k++) {
+        const ot_fact_candidate *c = side ? m->cells[k][line] : m->cells[line][k];
+        if (!c) continue;
+        n++;
+        *chosen |= c->chosen;
+    }
+    return n;
+}
+
+static void drop_line(heat *m, int side, uint32_t line)
+{
+    m->n[side]--;
+    for (uint32_t i = line; i < m->n[side]; i++) {
+        m->sizes[side][i] = m->sizes[side][i + 1];
+        for (uint32_t k = 0; k < m->n[1 - side]; k++) {
+            if (side)
+                m->cells[k][i] = m->cells[k][i + 1];
+            else
+                m->cells[i][k] = m->cells[i + 1][k];
+        }
+    }
+}
+
+/* Sizes that were weighed once, along one axis only, would be lines of nothing: the table has them. The chosen one stays. */
+static void drop_lonely(heat *m)
+{
+    bool again = true, chosen;
+    while (again) {
+        again = false;
+        for (int side = 0; side < 2; side++)
+            for (uint32_t line = m->n[side]; line-- > 0;) {
+                if (cells_in(m, side, line, &chosen) > 1 || chosen) continue;
+                drop_line(m, side, line);
+                again = true;
+            }
+    }
+}
+
 /* false: there are no two axes, or more sizes than a drawing holds. */
 static bool fill_heat(const shown *s, heat *m)
 {
@@ -243,9 +285,10 @@ static bool fill_heat(const shown *s, heat *m)
         if (!is_of(m, c)) continue;
         uint32_t i = add_size(m, 0, size_along(c, m->axes[0])), j = add_size(m, 1, size_along(c, m->axes[1]));
         if (is_better(c, m->cells[i][j])) m->cells[i][j] = c;
-        if (c->fits) m->low = fmin(m->low, c->time);
-        if (c->fits) m->high = fmax(m->high, c->time);
+        m->low = fmin(m->low, c->time);
+        m->high = fmax(m->high, c->time);
     }
+    drop_lonely(m);
     return m->n[0] * m->n[1] > 1;
 }
 
@@ -265,10 +308,8 @@ static void put_cell(html *h, const heat *m, uint32_t i, uint32_t j, double left
     int level = c ? level_of(m, c->time) : 0;
     if (!c)
         snprintf(cls, sizeof cls, "cell none");
-    else if (!c->fits)
-        snprintf(cls, sizeof cls, "cell misfit%s", c->chosen ? " chosen" : "");
     else
-        snprintf(cls, sizeof cls, "cell heat-%d%s", level, c->chosen ? " chosen" : "");
+        snprintf(cls, sizeof cls, "cell heat-%d%s%s", level, c->fits ? "" : " misfit", c->chosen ? " chosen" : "");
     html_open(h, "g");
     if (c) put_tip(h, c);
     html_open_class(h, "rect", cls);
@@ -280,8 +321,8 @@ static void put_cell(html *h, const heat *m, uint32_t i, uint32_t j, double left
     html_close(h);
     if (c) {
         html_format(c->time, "seconds", time, sizeof time);
-        snprintf(text, sizeof text, "%s%s", c->chosen ? "\xe2\x98\x85 " : "", c->fits ? time : "too big");
-        plot_text(h, !c->fits ? "middle halo" : level < 4 ? "middle low" : "middle high", x + CELL_W / 2, y + CELL_H / 2 + 4, text);
+        snprintf(text, sizeof text, "%s%s", c->chosen ? "\xe2\x98\x85" : "", time);
+        plot_text(h, level < 4 ? "middle low" : "middle high", x + CELL_W / 2, y + CELL_H / 2 + 4, text);
     }
     html_close(h);
 }
@@ -300,7 +341,7 @@ static void put_heat(html *h, const ot_fact_region *r, const shown *s)
     char label[128];
     if (!fill_heat(s, &m)) return;
     const double left = 78, top = 44, width = left + CELL_W * m.n[1] + 4, height = top + CELL_H * m.n[0] + 6;
-    html_open_class(h, "div", m.n[1] > COLUMN_MOST ? "across" : NULL);
+    html_open_class(h, "div", "fixed");
     html_open(h, "h3");
     html_textf(h, "Time by elements of a tile along %s and %s", m.axes[0], m.axes[1]);
     html_close(h);
@@ -322,7 +363,8 @@ static void put_heat(html *h, const ot_fact_region *r, const shown *s)
     html_close(h);
     html_close(h);
     html_leaf(h, "p", "quiet note",
-              "\xe2\x98\x85 and a thick rim: chosen. The stronger the colour, the slower; crossed: it does not fit.");
+              "\xe2\x98\x85 and a thick rim: chosen. The stronger the colour, the slower; dashed rim: larger than the fast memory; "
+              "empty: not weighed. What was weighed along one axis only is in the table.");
     html_close(h);
 }
 
@@ -337,7 +379,7 @@ static void put_row(html *h, const ot_fact_candidate *c)
     html_open_class(h, "td", "tiles");
     for (uint32_t d = 0; d < c->n_dims; d++) html_axis(h, d, c->axes[d], (double)c->tile[d]);
     html_close(h);
-    html_leaf(h, "td", NULL, c->form);
+    html_leaf(h, "td", "form", c->form);
     html_open_class(h, "td", "num");
     html_seconds(h, c->time);
     html_close(h);
@@ -348,10 +390,10 @@ static void put_row(html *h, const ot_fact_candidate *c)
     html_bytes(h, (double)c->working_set);
     html_close(h);
     html_open(h, "td");
-    html_leaf(h, "span", c->fits ? "tag yes" : "tag no", c->fits ? "fits" : "too big");
+    html_leaf(h, "span", c->fits ? "tag yes" : "tag no", c->fits ? "fits" : "larger");
     html_close(h);
     html_open_class(h, "td", "reason");
-    if (c->chosen) html_leaf(h, "b", NULL, "\xe2\x98\x85 chosen: ");
+    if (c->chosen) html_text(h, "\xe2\x98\x85 ");
     if (c->on_front && !c->chosen) html_text(h, "on the front; ");
     html_text(h, c->reason);
     html_close(h);
@@ -360,10 +402,10 @@ static void put_row(html *h, const ot_fact_candidate *c)
 
 static void put_table(html *h, const ot_fact_region *r, const shown *s)
 {
-    static const char *const heads[] = {"Tiles", "Elements of a tile", "Form", "#Time", "#Bytes moved", "#Working set", "Fits",
-                                        "Why", NULL};
+    static const char *const heads[] = {"Tiles", "Elements of a tile", "Form", "#Time", "#Bytes moved", "#Working set",
+                                        "Fast memory", "Why", NULL};
     html_leaf(h, "h3", NULL, "Tilings that were weighed");
-    html_open_class(h, "div", "scroll");
+    html_open_class(h, "div", "scroll tall");
     html_attr(h, "tabindex", "0");
     html_attr(h, "role", "region");
     html_attrf(h, "aria-label", "Candidates of region %u", r->id);
@@ -376,7 +418,8 @@ static void put_table(html *h, const ot_fact_region *r, const shown *s)
     html_close(h);
     if (s->n < r->n_candidates) {
         html_open_class(h, "p", "quiet");
-        html_textf(h, "and %u more that were weighed: the XML report has them all.", r->n_candidates - s->n);
+        html_rest(h, r->n_candidates);
+        html_text(h, ", of which the XML report tells.");
         html_close(h);
     }
 }
@@ -388,7 +431,7 @@ void html_candidates(html *h, const ot_fact_region *r)
     if (!s.n) return;
     html_open_class(h, "div", "candidates");
     if (h->f->n_regions <= HTML_REGIONS_FULL) {
-        html_open_class(h, "div", "columns");
+        html_open_class(h, "div", "columns drawn");
         put_plot(h, r, &s);
         put_heat(h, r, &s);
         html_close(h);

@@ -287,14 +287,15 @@ static uint32_t pick_nodes(const ot_facts *f, uint32_t r, uint32_t *list, bool *
 static ot_status put_region(html *h, uint32_t r, uint32_t *place, bool *in_list, bool drawn)
 {
     const ot_fact_region *region = &h->f->regions[r];
-    char tiles[96], label[64];
+    char label[64];
     uint32_t around, list[OPEN_NODES + OPEN_AROUND];
     layout l;
     ot_status st = OT_OK;
     html_open_class(h, "details", "g-open");
     html_open(h, "summary");
-    html_textf(h, "region %u: %s, %s, ", region->id, 
-                html_tiling(region->n_dims, region->axes, region->tiles, tiles, sizeof tiles), region->form ? region->form : "");
+    html_textf(h, "region %u: ", region->id);
+    for (uint32_t d = 0; d < region->n_dims; d++) html_axis(h, d, region->axes[d], region->tiles[d]);
+    html_textf(h, ", %s, ", region->form ? region->form : "");
     html_count(h, region->n_nodes);
     html_text(h, region->n_nodes == 1 ? " node" : " nodes");
     html_close(h);

@@ -17,6 +17,7 @@
 #define MARKS     3     /* names in the tooltip of a mark; one in a terse picture */
 #define WIDTHS    5
 #define OP_CHARS  15
+#define OP_CHARS_TAGGED 12 /* beside the name of a region */
 #define NAME_CHARS 20
 #define TERSE_NAME 44   /* characters of a name in a terse tooltip */
 #define PATH_BYTES 30000 /* of a <path> that edges share */
@@ -224,6 +225,7 @@ static void put_node(html *h, const layout *l, const graph_picture *p, uint32_t 
     static const char shapes[] = {'c', 'b', 'o'};
     const ot_fact_node *n = &h->f->nodes[p->nodes[k]];
     bool barrier = n->barrier < h->f->n_barriers, dim = p->region != OT_NONE && n->region != p->region;
+    bool tagged = n->region < h->f->n_regions && p->region == OT_NONE;
     char text[GRAPH_SHORT];
 
     html_open_class(h, "g", dim ? "node g-dim" : "node");
@@ -234,11 +236,11 @@ static void put_node(html *h, const layout *l, const graph_picture *p, uint32_t 
     html_open(h, "use");
     html_attrf(h, "href", "#g-%s%c", barrier ? "barrier-" : "", (unsigned)n->bound < sizeof shapes ? shapes[n->bound] : 'o');
     html_close(h);
-    put_label(h, 24, 15, "g-op", graph_shorten(n->op, OP_CHARS, text));
+    put_label(h, 24, 15, "g-op", graph_shorten(n->op, tagged ? OP_CHARS_TAGGED : OP_CHARS, text));
     put_label(h, 24, 29, NULL, graph_shorten(n->name, NAME_CHARS, text));
     if (barrier)
         put_label(h, GRAPH_NODE_W - 6, 14, "g-tag g-stop", "barrier");
-    else if (n->region < h->f->n_regions && p->region == OT_NONE) {
+    else if (tagged) {
         snprintf(text, sizeof text, "R%u", h->f->regions[n->region].id);
         put_label(h, GRAPH_NODE_W - 6, 14, "g-tag", text);
     }
@@ -374,17 +376,23 @@ static void define_node(html *h, char letter, const char *bound, bool barrier)
     html_close(h);
 }
 
-static void put_sample(html *h, const char *shape, const char *text)
+/* A node of the drawings, cut short behind its letter. */
+static void put_sample(html *h, bool barrier, const char *bound, const char *text)
 {
+    const char letter[2] = {(char)(bound[0] - 'a' + 'A'), '\0'};
     html_open_class(h, "li", NULL);
     html_open_class(h, "svg", "g-key");
-    html_attr(h, "viewBox", "0 0 22 36");
-    html_attr(h, "width", "15");
-    html_attr(h, "height", "24");
+    html_attr(h, "width", "30");
+    html_attr(h, "height", "20");
     html_attr(h, "aria-hidden", "true");
-    html_open(h, "use");
-    html_attrf(h, "href", "#g-%s", shape);
+    html_open_class(h, "path", barrier ? "g-box g-stop" : "g-box");
+    html_attr(h, "d", barrier ? "M6 1H24L29 6V14L24 19H6L1 14V6z" : "M3 1H27L29 3V17L27 19H3L1 17V3z");
     html_close(h);
+    html_open(h, "path");
+    html_attrf(h, "class", "bound-%s g-strip", bound);
+    html_attr(h, "d", barrier ? "M6 2H17V18H6L2 14V6z" : "M3 2H17V18H3L2 17V3z");
+    html_close(h);
+    put_label(h, 10, 14, "g-letter", letter);
     html_close(h);
     html_text(h, text);
     html_close(h);
@@ -403,7 +411,7 @@ static void put_line_sample(html *h, uint32_t width, bool in_tiles)
     html_close(h);
 }
 
-static void put_width_samples(html *h)
+static void put_edge_samples(html *h)
 {
     char text[32]; /* thresholds of the page, no figures of the facts: not in <data> */
     html_open(h, "li");
@@ -418,6 +426,17 @@ static void put_width_samples(html *h)
     html_open(h, "li");
     put_line_sample(h, 2, true);
     html_text(h, "in tiles only: never whole in memory");
+    html_close(h);
+    html_open(h, "li");
+    html_open_class(h, "svg", "g-key");
+    html_attr(h, "width", "12");
+    html_attr(h, "height", "14");
+    html_attr(h, "aria-hidden", "true");
+    html_open_class(h, "path", "g-mark");
+    html_attr(h, "d", "M1 3l5 7l5-7z");
+    html_close(h);
+    html_close(h);
+    html_text(h, "from or to elsewhere: the tooltip names it");
     html_close(h);
 }
 
@@ -434,10 +453,10 @@ void graph_legend(html *h)
     html_close(h);
     html_close(h);
     html_open_class(h, "ul", "g-legend");
-    put_sample(h, "c", "time goes into computing");
-    put_sample(h, "b", "into moving bytes");
-    put_sample(h, "o", "into overhead");
-    put_sample(h, "barrier-o", "barrier: never tiled");
-    put_width_samples(h);
+    put_sample(h, false, "compute", "time goes into computing");
+    put_sample(h, false, "bandwidth", "into moving bytes");
+    put_sample(h, false, "overhead", "into overhead");
+    put_sample(h, true, "overhead", "barrier: never tiled");
+    put_edge_samples(h);
     html_close(h);
 }

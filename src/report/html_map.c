@@ -227,11 +227,7 @@ static void put_caption(const plot *p)
     html_text(h, "; ");
     html_count(h, m->n_boxes);
     html_text(h, m->n_boxes == 1 ? " buffer" : " buffers");
-    if (m->n_boxes > DRAWN) {
-        html_text(h, ", of which the largest ");
-        html_count(h, DRAWN);
-        html_text(h, " are drawn");
-    }
+    if (m->n_boxes > DRAWN) html_text(h, ", of which the largest are drawn");
     html_close(h);
 }
 
@@ -264,9 +260,7 @@ static bool put_table(const plot *p, ot_arena *a)
     if (!ids) return false;
     html_open_class(h, "details", "plain");
     html_open(h, "summary");
-    html_text(h, n < p->m->n_boxes ? "The largest buffers as a table (" : "The buffers as a table (");
-    html_count(h, n);
-    html_text(h, ")");
+    html_text(h, n < p->m->n_boxes ? "The largest buffers as a table" : "The buffers as a table");
     html_close(h);
     html_open_class(h, "div", "scroll");
     html_open_class(h, "table", "sortable");
@@ -357,7 +351,9 @@ static bool put_section(html *h, ot_arena *a)
     double top = 0;
     html_section(h, "maps", "Memory",
                  shared ? "What lies where while the model runs: time to the right, addresses upwards, both drawings in the same "
-                          "scale. A tiled region is one step, and what it makes and reads in tiles needs no place of its own."
+                          "scale. A tiled region is one step, and what it makes and reads in tiles needs no place of its own. The "
+                         "peak of the summary is counted otherwise: there a result may take its operand's place, and what "
+                         "operators need for themselves is in it."
                         : "What lies where while the kernel runs: time to the right, addresses upwards.");
     put_legend(h);
     for (uint32_t k = 0; k < h->f->n_maps; k++) top = fmax(top, top_of(&h->f->maps[k]));

@@ -117,13 +117,16 @@ static int by_count(const void *x, const void *y)
 static void put_kind(html *h, uint32_t k, const char *op, uint32_t count)
 {
     html_textf(h, "%s%s", k ? ", " : "", op);
-    if (count > 1) html_textf(h, " %u", count);
+    if (count < 2) return;
+    html_text(h, " ");
+    html_count(h, count);
 }
 
 void html_operators(html *h, const uint32_t *nodes, uint32_t n, uint32_t most)
 {
     kind kinds[KINDS];
-    uint32_t n_kinds = 0, others = 0;
+    uint32_t n_kinds = 0;
+    bool others = false;
     for (uint32_t k = 0; k < n; k++) {
         const char *op = h->f->nodes[nodes[k]].op;
         uint32_t j = 0;
@@ -133,13 +136,19 @@ void html_operators(html *h, const uint32_t *nodes, uint32_t n, uint32_t most)
         else if (n_kinds < KINDS)
             kinds[n_kinds++] = (kind){op, 1, k};
         else
-            others++;
+            others = true;
     }
     qsort(kinds, n_kinds, sizeof *kinds, by_count);
     uint32_t shown = n_kinds < most ? n_kinds : most;
     for (uint32_t k = 0; k < shown; k++) put_kind(h, k, kinds[k].op, kinds[k].count);
-    for (uint32_t k = shown; k < n_kinds; k++) others += kinds[k].count;
-    if (others) html_textf(h, "%s%u other%s", shown ? ", " : "", others, others == 1 ? "" : "s");
+    if (others || shown < n_kinds) html_text(h, shown ? ", others" : "others");
+}
+
+void html_rest(html *h, double n)
+{
+    html_text(h, "and others: ");
+    html_count(h, n);
+    html_text(h, " in all");
 }
 
 void html_names(html *h, const uint32_t *nodes, uint32_t n, uint32_t most)
@@ -149,7 +158,7 @@ void html_names(html *h, const uint32_t *nodes, uint32_t n, uint32_t most)
     for (uint32_t k = 0; k < shown; k++) html_leaf(h, "li", "n", h->f->nodes[nodes[k]].name);
     if (shown < n) {
         html_open_class(h, "li", "rest");
-        html_textf(h, "and %u more", n - shown);
+        html_rest(h, n);
         html_close(h);
     }
     html_close(h);

@@ -12,6 +12,7 @@
 #define NODES_ALL    1500 /* rows of nodes in the page, about */
 #define NODES_MOST   50
 #define NODES_LEAST  5
+#define ROWS_OPEN    30   /* regions; more are in a box that scrolls, and folded away together */
 #define DETAILS_MOST 150  /* regions that can be opened */
 
 static void put_arrow(html *h)
@@ -106,9 +107,10 @@ static void put_row(html *h, const ot_fact_region *r, bool measured, bool linked
     html_close(h);
     html_open_class(h, "td", "operators");
     html_operators(h, r->nodes, r->n_nodes, OPERATORS);
+    if (r->n_sums) html_leaf(h, "span", "quiet", "; parts of a reduction are combined after the tiles");
     html_close(h);
     html_open_class(h, "td", "num");
-    html_textf(h, "%u", r->n_nodes);
+    html_count(h, r->n_nodes);
     html_close(h);
     html_open_class(h, "td", "tiles");
     put_tiles(h, r);
@@ -137,7 +139,7 @@ static void put_table(html *h)
     static const char *const timed[] = {"Region", "Operators", "#Nodes", "Axes \xc3\x97 tiles", "Form", "#Working set",
                                         "#Time, predicted", "#Time, measured", "#Error", "#Bytes moved", "#MACs", "Bound by", NULL};
     bool measured = any_measured(h->f);
-    html_open_class(h, "div", "panel scroll");
+    html_open_class(h, "div", h->f->n_regions > ROWS_OPEN ? "panel scroll tall" : "panel scroll");
     html_attr(h, "tabindex", "0");
     html_attr(h, "role", "region");
     html_attr(h, "aria-label", "Table of regions");
@@ -161,12 +163,12 @@ static void put_node(html *h, const ot_fact_node *n)
     html_text(h, n->op);
     if (n->is_fused) html_leaf(h, "span", "quiet", " fused");
     html_close(h);
-    html_leaf(h, "td", NULL, *n->shape ? n->shape : "-");
+    html_leaf(h, "td", "shape", *n->shape ? n->shape : "-");
     html_open_class(h, "td", "num");
     html_seconds(h, n->time);
     html_close(h);
     html_open(h, "td");
-    html_bound(h, n->bound);
+    if (n->time > 0) html_bound(h, n->bound); /* what is fused into another takes no time of its own */
     html_close(h);
     html_close(h);
 }
@@ -193,7 +195,7 @@ static void put_nodes_table(html *h, const ot_fact_region *r, uint32_t shown)
     html_close(h);
     if (shown < r->n_nodes) {
         html_open_class(h, "p", "quiet");
-        html_textf(h, "and %u more", r->n_nodes - shown);
+        html_rest(h, r->n_nodes);
         html_close(h);
     }
 }
@@ -239,6 +241,21 @@ static void put_tile_facts(html *h, const ot_fact_region *r)
     html_close(h);
 }
 
+/* "GlobalAveragePool pool5, ..." */
+static void put_sums(html *h, const ot_fact_region *r)
+{
+    if (r->n_sums == 0) return;
+    html_leaf(h, "dt", NULL, "Ends in");
+    html_open(h, "dd");
+    for (uint32_t k = 0; k < r->n_sums; k++) {
+        const ot_fact_node *n = &h->f->nodes[r->sums[k].node];
+        html_textf(h, "%s%s ", k ? ", " : "", n->op);
+        html_leaf(h, "span", "name", n->name);
+    }
+    html_text(h, ": every tile reduces its share, the parts are combined after the tiles");
+    html_close(h);
+}
+
 static void put_facts(html *h, const ot_fact_region *r)
 {
     html_open_class(h, "div", NULL);
@@ -250,6 +267,7 @@ static void put_facts(html *h, const ot_fact_region *r)
     html_close(h);
     put_tile_facts(h, r);
     put_text_fact(h, "Form", r->form);
+    put_sums(h, r);
     html_fact(h, "Working set", (double)r->working_set, "bytes");
     html_fact(h, "Least possible", (double)r->working_set_bound, "bytes");
     html_fact(h, "Capacity", (double)r->capacity, "bytes");
@@ -292,22 +310,36 @@ static void put_details(html *h, const ot_fact_region *r)
     html_close(h);
 }
 
+static void put_one_by_one(html *h)
+{
+    static const char title[] = "One by one: nodes, and the tilings that were weighed";
+    const ot_facts *f = h->f;
+    bool folded = f->n_regions > ROWS_OPEN;
+    if (folded) {
+        html_open_class(h, "details", "plain");
+        html_leaf(h, "summary", NULL, title);
+    } else
+        html_leaf(h, "h3", NULL, title);
+    if (f->n_regions <= HTML_REGIONS_FULL) html_candidates_legend(h);
+    for (uint32_t k = 0; k < f->n_regions && k < DETAILS_MOST; k++) put_details(h, &f->regions[k]);
+    if (f->n_regions > DETAILS_MOST) {
+        html_open_class(h, "p", "quiet");
+        html_rest(h, f->n_regions);
+        html_text(h, ", of which the XML report tells.");
+        html_close(h);
+    }
+    if (folded) html_close(h);
+}
+
 void html_regions(html *h)
 {
     const ot_facts *f = h->f;
     if (!f->n_regions) return;
     html_section(h, "regions", "Regions",
                  "A region is a group of nodes that runs tile by tile, so that what flows between them stays in fast memory. "
-                 "MACs are those of the untiled model: more than \xc3\x97"
-                 "1 means that tiles overlap and compute their rims again.");
+                 "MACs: how many it computes for each one of the untiled model; above one, tiles overlap and compute their rims "
+                 "again.");
     put_table(h);
-    html_leaf(h, "h3", NULL, "One by one: nodes, and the tilings that were weighed");
-    if (f->n_regions <= HTML_REGIONS_FULL) html_candidates_legend(h);
-    for (uint32_t k = 0; k < f->n_regions && k < DETAILS_MOST; k++) put_details(h, &f->regions[k]);
-    if (f->n_regions > DETAILS_MOST) {
-        html_open_class(h, "p", "quiet");
-        html_textf(h, "and %u more: the XML report has them all.", f->n_regions - DETAILS_MOST);
-        html_close(h);
-    }
+    put_one_by_one(h);
     html_close(h);
 }

@@ -98,7 +98,6 @@ void html_patterns(html *h)
     html_open(h, "defs");
     put_pattern(h, "hatch-bandwidth", "hatch-a", "path", "d", "M-1 1L1 -1M0 6L6 0M5 7L7 5");
     put_pattern(h, "hatch-overhead", "hatch-b", "circle", "cx", "3");
-    put_pattern(h, "hatch-misfit", "hatch-c", "path", "d", "M0 0L6 6M6 0L0 6");
     put_pattern(h, "hatch-io", "hatch-d", "path", "d", "M0 3L6 3");
     put_pattern(h, "hatch-work", "hatch-e", "path", "d", "M3 0L3 6");
     html_close(h);
@@ -130,12 +129,19 @@ static void put_tiled(html *h)
     uint32_t inside = 0;
     for (uint32_t k = 0; k < f->n_regions; k++) inside += f->regions[k].n_nodes;
     html_open(h, "b");
-    if (f->n_regions)
-        html_textf(h, "%u region%s tiled", f->n_regions, f->n_regions == 1 ? "" : "s");
-    else
+    if (f->n_regions) {
+        html_count(h, f->n_regions);
+        html_text(h, f->n_regions == 1 ? " region tiled" : " regions tiled");
+    } else
         html_text(h, "No region tiled");
     html_close(h);
-    if (f->n_nodes) html_textf(h, ", %u of %u node%s", inside, f->n_nodes, f->n_nodes == 1 ? "" : "s");
+    if (f->n_nodes) {
+        html_text(h, ", ");
+        html_count(h, inside);
+        html_text(h, " of ");
+        html_count(h, f->n_nodes);
+        html_text(h, f->n_nodes == 1 ? " node" : " nodes");
+    }
     put_change(h, "peak memory", card_of(f, "peak-memory"));
     put_change(h, f->measured ? "measured time" : "predicted time", card_of(f, "time"));
     html_text(h, ".");
@@ -144,14 +150,18 @@ static void put_tiled(html *h)
 static void put_planned(html *h)
 {
     const ot_facts *f = h->f;
-    uint32_t buffers = 0, boxes = 0;
+    uint32_t buffers = 0, memories = f->n_scopes ? f->n_scopes : f->n_maps;
     for (uint32_t k = 0; k < f->n_scopes; k++) buffers += f->scopes[k].n_buffers;
-    for (uint32_t k = 0; k < f->n_maps; k++) boxes += f->maps[k].n_boxes;
+    for (uint32_t k = 0; k < f->n_maps && f->n_scopes == 0; k++) buffers += f->maps[k].n_boxes;
     html_open(h, "b");
-    html_textf(h, "%u buffer%s placed", f->n_scopes ? buffers : boxes, (f->n_scopes ? buffers : boxes) == 1 ? "" : "s");
+    if (buffers) html_count(h, buffers);
+    html_text(h, !buffers ? "Nothing to place" : buffers == 1 ? " buffer placed" : " buffers placed");
     html_close(h);
-    uint32_t memories = f->n_scopes ? f->n_scopes : f->n_maps;
-    if (memories) html_textf(h, " in %u memor%s", memories, memories == 1 ? "y" : "ies");
+    if (buffers && memories) {
+        html_text(h, " in ");
+        html_count(h, memories);
+        html_text(h, memories == 1 ? " memory" : " memories");
+    }
     html_text(h, ".");
 }
 

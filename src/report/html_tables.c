@@ -84,7 +84,7 @@ static void put_scopes(html *h)
                                               NULL};
     const ot_facts *f = h->f;
     if (!f->n_scopes) return;
-    bool kernel = f->target != NULL;
+    bool kernel = f->target && *f->target;
     html_open_class(h, "div", "panel scroll");
     html_attr(h, "tabindex", "0");
     html_attr(h, "role", "region");

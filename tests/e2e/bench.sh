@@ -85,7 +85,7 @@ python "assert not j['same']"
 expect 1 "$TOOL" bench two.onnx renamed.onnx; says "input 'x' of the tiled model is float32 [3,2], but the original's array float32 [2,3]"
 expect 2 "$TOOL" bench - ; says 'standard input'
 expect 2 "$TOOL" bench; says 'no model given'
-expect 2 "$TOOL" bench a.onnx b.onnx c.onnx; says "one model at a time"
+expect 2 "$TOOL" bench a.onnx b.onnx c.onnx; says "is one more"
 expect 2 "$TOOL" run net.onnx --trace t; says "--trace is for 'onnx-tile bench' only"
 expect 4 "$TOOL" bench two.onnx --repeat 1 --trace none/t.json; says 'none/t.json'
 finish

@@ -5,6 +5,10 @@ make_model --small vgg16_head
 expect 0 "$BUILD/examples/optimise" "$tmp/vgg16_head.onnx" "$tmp/t.onnx" 65536
 "$PYTHON" -c 'import json, sys; json.load(open(sys.argv[1]))' "$tmp/out" || fail "the example prints no JSON"
 expect 0 "$PYTHON" "$root/scripts/compare.py" --rounds 1 "$tmp/vgg16_head.onnx" "$tmp/t.onnx"
+# its report is the tool's
+expect 0 "$BUILD/examples/optimise" "$tmp/vgg16_head.onnx" "$tmp/t4.onnx" 65536 "$tmp/r.xml"
+expect 0 "$TOOL" "$tmp/vgg16_head.onnx" -o "$tmp/t5.onnx" -q --l2 65536 --goal memory --target cpu-generic --report "$tmp/s.xml"
+cmp -s <(sed 's/ output="[^"]*"//' "$tmp/r.xml") <(sed 's/ output="[^"]*"//' "$tmp/s.xml") || fail "the library's report is not the tool's"
 expect 1 "$BUILD/examples/optimise" "$tmp/absent.onnx" "$tmp/t2.onnx"
 [ ! -e "$tmp/t2.onnx" ] || fail "an output for an absent input"
 

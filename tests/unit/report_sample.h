@@ -86,6 +86,7 @@ static void sample_candidates(ot_facts *f, ot_fact_region *r)
 static void sample_regions(ot_facts *f, int variant, double scale)
 {
     static const uint32_t first[] = {0, 1, 2, 3}, second[] = {6, 7};
+    const ot_fact_sum sums[] = {{7}};
     ot_fact_region regions[2] = {
         {.id = 0, .nodes = first, .n_nodes = 4, .n_dims = variant ? 1 : 2, .axes = {"H", "W"}, .tiles = {4, 4}, .tile = {14, 14},
          .extent = {56, 56}, .form = variant ? "scan" : "unrolled", .working_set = 262144, .working_set_bound = 260096,
@@ -98,8 +99,9 @@ static void sample_regions(ot_facts *f, int variant, double scale)
          .form = "loop-peeled", .working_set = 300000, .working_set_bound = 300000, .capacity = f->fast_bytes,
          .fill = 300000 / (double)f->fast_bytes, .weights = 0, .time_untiled = 1.5e-3, .time_tiled = 1.6e-3, .benefit = -1e-4,
          .mac_ratio = 1, .traffic_untiled = 24084487.5, .traffic = 12042243.75, .measured_untiled = OT_ABSENT,
-         .measured = OT_ABSENT, .error = OT_ABSENT, .bound_untiled = OT_BOUND_COMPUTE, .bound = OT_BOUND_OVERHEAD},
+         .measured = OT_ABSENT, .error = OT_ABSENT, .bound_untiled = OT_BOUND_COMPUTE, .bound = OT_BOUND_OVERHEAD, .n_sums = 1},
     };
+    regions[1].sums = SAMPLE_COPY(f->arena, sums);
     f->regions = SAMPLE_COPY(f->arena, regions);
     f->n_regions = variant ? 1 : 2;
     if (f->regions) sample_candidates(f, &f->regions[0]);

@@ -149,10 +149,22 @@ static void calls_out_of_order(void **state)
     assert_null(out);
     assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
     assert_string_equal(onnx_tile_error(t), "");
+    assert_int_equal(onnx_tile_save_report(t, "/nowhere/r.xml"), ONNX_TILE_USAGE); /* not planned */
     assert_int_equal(onnx_tile_results_json(t, &json), ONNX_TILE_USAGE);
     assert_null(json);
     assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_save_report(t, "/nowhere/r.xml"), ONNX_TILE_USAGE); /* not kept */
+    assert_non_null(strstr(onnx_tile_error(t), "onnx_tile_keep_report"));
+    assert_int_equal(onnx_tile_keep_report(t, 1), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_save_report(t, "r.pdf"), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_save_report(t, NULL), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_save_report(t, "/nowhere/r.xml"), ONNX_TILE_SYSTEM);
+    assert_non_null(strstr(onnx_tile_error(t), "/nowhere/r.xml"));
+    assert_int_equal(onnx_tile_keep_report(NULL, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_save_report(NULL, "r.xml"), ONNX_TILE_USAGE);
     onnx_tile_free(t);
     onnx_tile_free(NULL);
 }

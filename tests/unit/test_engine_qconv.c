@@ -1,7 +1,7 @@
 /* Quantized convolutions as units and as steps of tiles, against the reference kernels on random shapes.
  *
- * Scales are powers of two and sums small, so that float32 arithmetic is exact whatever its order: results must be equal. With other
- * scales a result may be the neighbour of the right one where that lies in the middle between two integers.
+ * Scales are powers of two and sums small, so that float32 arithmetic is exact whatever its order: results must be equal. With
+ * other scales a result may be the neighbour of the right one where that lies in the middle between two integers.
  */
 #include "engine_check.h"
 
@@ -153,12 +153,14 @@ static void make_graph(made *g, unsigned seed, bool exact)
     }
     put(g, "%%xf = DequantizeLinear(%%x, %%xs, %%xz)\n%%wf = DequantizeLinear(%%w, %%ws, %%wz) {axis=%d}\n", per_map ? 0 : 1);
     if (biased) put(g, "%%bs = Mul(%%xs, %%ws)\n%%bf = DequantizeLinear(%%b, %%bs) {axis=0}\n");
-    if (biased == 2) put(g, "%%half : float32[] = Identity(%%xs)\n%%bb = Add(%%bf, %%half)\n"); /* no multiple of the products' unit */
+    if (biased == 2)
+        put(g, "%%half : float32[] = Identity(%%xs)\n%%bb = Add(%%bf, %%half)\n"); /* no multiple of the products' unit */
     put(g, "%%c = Conv(%%xf, %%wf%s) ", biased == 2 ? ", %bb" : biased ? ", %bf" : "");
     put_attributes(g, &s);
     const char *last = "c";
     if (act == 1) put(g, "%%a = Relu(%%c)\n"), last = "a";
-    if (act == 2) put(g, "init %%lo : float32[] = [-0.5]\ninit %%hi : float32[] = [1.5]\n%%a = Clip(%%c, %%lo, %%hi)\n"), last = "a";
+    if (act == 2)
+        put(g, "init %%lo : float32[] = [-0.5]\ninit %%hi : float32[] = [1.5]\n%%a = Clip(%%c, %%lo, %%hi)\n"), last = "a";
     if (form == 2) {
         put(g, "output %%%s\n", last); /* float32 */
         return;
@@ -187,7 +189,8 @@ static void compare(const made *g, unsigned seed, const ot_nd *want, const ot_nd
         if (e > most) fail_msg("seed %u: element %lld is %g, not %g\n%s", seed, (long long)k, b, a, g->text);
         off += e > 0;
     }
-    if (want->dtype != OT_F32 && off > 1 + n / 50) fail_msg("seed %u: %lld of %lld differ\n%s", seed, (long long)off, (long long)n, g->text);
+    if (want->dtype != OT_F32 && off > 1 + n / 50)
+        fail_msg("seed %u: %lld of %lld differ\n%s", seed, (long long)off, (long long)n, g->text);
 }
 
 static void check_seed(unsigned seed)
@@ -256,8 +259,45 @@ static void groups_are_one_step(void **state)
     close_bench(&b);
 }
 
+/* Scales and zero point of the input are computed in the run. */
+static void dynamic(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"%y = Relu(%m)\n", "%y = Add(%m, %b)\n"};
+    static float x[2 * 6 * 11 * 13];
+    for (int round = 0; round < 8; round++) {
+        static made g;
+        bool depthwise = round & 1;
+        g = (made){.state = (uint64_t)round * 999983u + 7u};
+        put(&g, "input %%x : float32[2,6,11,13]\n%%q, %%s, %%z = DynamicQuantizeLinear(%%x)\n");
+        integers(&g, "w", "int8", depthwise ? "6,1,3,3" : "9,6,3,3", depthwise ? 54 : 486, -128, 127);
+        put(&g, "init %%ws : float32[] = [0.0123]\n");
+        integers(&g, "wz", "int8", "", 1, -3, 3);
+        put(&g, "init %%b : float32[%d,1,1] = [", depthwise ? 6 : 9);
+        for (int k = 0; k < (depthwise ? 6 : 9); k++) put(&g, "%s%d", k ? "," : "", k - 3);
+        put(&g, "]\n%%f = Mul(%s)\n%%i = ConvInteger(%%q, %%w, %%z, %%wz) {group=%d, pads=[1,0,2,1], strides=[%d,1]}\n",
+            round & 2 ? "%s, %ws" : "%ws, %s", depthwise ? 6 : 1, 1 + (round & 1));
+        put(&g, "%%c = Cast(%%i) {to=1}\n%%m = Mul(%%c, %%f)\n%soutput %%y\n", ends[round >> 2]);
+        for (size_t k = 0; k < sizeof x / sizeof *x; k++) x[k] = (float)below(&g, 2000) / 500.0f - 1.5f;
+        ot_nd in = F32S(x, 2, 6, 11, 13), want = {0}, got = {0};
+        bench ref, fast;
+        open_with(&ref, g.text, (ot_session_options){.reference = true});
+        open_with(&fast, g.text, (ot_session_options){.threads = 2});
+        if (ref.status != OT_OK || fast.status != OT_OK) fail_msg("%s%s\n%s", ref.d.message, fast.d.message, g.text);
+        if (fast.s->top->n_steps != (round >> 2 ? 3u : 4u)) fail_msg("%u steps:\n%s", fast.s->top->n_steps, g.text);
+        run_ok(&ref, &in, &want);
+        run_ok(&fast, &in, &got);
+        compare(&g, (unsigned)round, &want, &got, false);
+        ot_nd_release(&got);
+        ot_nd_release(&want);
+        close_bench(&ref);
+        close_bench(&fast);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_convolutions), cmocka_unit_test(groups_are_one_step)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_convolutions), cmocka_unit_test(groups_are_one_step),
+                                       cmocka_unit_test(dynamic)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Make the sample reports: reports.sh FOLDER. Nothing in them depends on the machine: presets, no measurement.
+#
+#   resnet50.{html,xml}           ResNet-50 at 448 x 448 on four CPU cores with 1 MiB of L2 each, for less memory
+#   super-resolution.{html,xml}   the super-resolution network of the README at 1280 x 720, the same
+#   compare.html                  that network on two targets: the cores, and a chip with a scratchpad of 16 MB
+#
+# TOOL and PYTHON come from the Makefile.
+set -eu
+out=$(cd "${1:?usage: reports.sh FOLDER}" && pwd)
+root=$(cd "$(dirname "$0")/.." && pwd)
+TOOL=${TOOL:-$root/build/onnx-tile}
+PYTHON=${PYTHON:-$root/.venv/bin/python}
+export ONNX_TILE_CACHE=off
+models=$(mktemp -d)
+trap 'rm -rf "$models"' EXIT
+
+"$PYTHON" "$root/models/make_models.py" "$models" resnet50 --size 448
+"$PYTHON" "$root/models/make_models.py" "$models" sr --size 720
+mv "$models/sr.onnx" "$models/super-resolution.onnx"
+cd "$models" # the reports name the models as they are given here
+report() {
+    local name=$1
+    shift
+    "$TOOL" inspect -q "$name.onnx" --goal memory --max-slowdown 20 --emit engine "$@"
+}
+for name in resnet50 super-resolution; do
+    report $name --target cpu-generic --threads 4 --report "$out/$name.html" --report "$out/$name.xml"
+done
+report super-resolution --target tlf-16m --report "$models/other.xml"
+"$TOOL" compare "$out/super-resolution.xml" "$models/other.xml" -o "$out/compare.html"
