@@ -1,8 +1,8 @@
 /* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and
  * dumped.
  *
- *   import --> shapes --> plan --> plan-check --> results --> facts --> rewrite --> export
- *   `-load-'  `------------------------- tile ----------------------------'      `--save-'
+ *   import --> shapes --> plan --> plan-check --> results --> rewrite --> export
+ *   `---load---'`------------------- tile ---------------------'`--save--'
  *
  * Regions are lowered to kernels inside the plan pass, for their memory; the dump writes them after plan-check.
  *
@@ -81,13 +81,10 @@ static ot_status pass_plan_check(ot_run *r)
     return ot_plan_check(r->model->graph, r->plan, &r->target, r->diag);
 }
 
+/* Facts, too, when a report is wanted: they need the graph as it was planned. */
 static ot_status pass_results(ot_run *r)
 {
-    return ot_results_build(r->model->graph, r->plan, &r->target, r->source.path, &r->results);
-}
-
-static ot_status pass_facts(ot_run *r)
-{
+    OT_TRY(ot_results_build(r->model->graph, r->plan, &r->target, r->source.path, &r->results));
     if (!r->options.plan.detail) return OT_OK;
     return ot_facts_from_plan(r->model->graph, r->plan, &r->target, &r->options.plan, r->results, r->output,
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts);
@@ -116,8 +113,7 @@ static const struct {
 } PASSES[] = {
     {LOAD, 'I', "import", pass_import}, {TILE, 'S', "shapes", pass_shapes},
     {TILE, 0, "plan", pass_plan},       {TILE, 0, "plan-check", pass_plan_check},
-    {TILE, 0, "results", pass_results}, {TILE, 0, "facts", pass_facts},
-    {REWRITE, 'T', "rewrite", pass_rewrite},
+    {TILE, 0, "results", pass_results}, {REWRITE, 'T', "rewrite", pass_rewrite},
     {SAVE, 0, "export", pass_export},
 };
 #define N_PASSES (sizeof PASSES / sizeof *PASSES)

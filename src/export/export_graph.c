@@ -171,10 +171,23 @@ static bool still_there(const ot_graph *g, ot_id id)
     return !v->removed && (v->producer != OT_NONE || v->init || v->is_input || v->is_output || !v->is_tensor);
 }
 
+static bool is_tile_op(const ot_graph *g, ot_id producer)
+{
+    return producer != OT_NONE && strcmp(g->nodes[producer].domain, OT_TILE_DOMAIN) == 0;
+}
+
+/* A node made here to read what the engine's operators make: parts that are combined after the tiles. */
+static bool reads_tile_op(const ot_graph *g, const ot_node *n)
+{
+    for (uint32_t k = 0; k < n->n_in && n->source == OT_NONE; k++)
+        if (n->in[k] != OT_NONE && is_tile_op(g, g->values[n->in[k]].producer)) return true;
+    return false;
+}
+
 /* A value of the file that the engine's operators make now: standard shape inference does not know them. */
 static bool needs_info(const builder *b, const ot_value *v)
 {
-    if (v->producer == OT_NONE || strcmp(b->g->nodes[v->producer].domain, OT_TILE_DOMAIN) != 0) return false;
+    if (v->producer == OT_NONE || !(is_tile_op(b->g, v->producer) || reads_tile_op(b->g, &b->g->nodes[v->producer]))) return false;
     for (size_t k = 0; k < b->old->n_value_info; k++)
         if (b->old->value_info[k]->name && strcmp(b->old->value_info[k]->name, v->name) == 0) return false;
     return true;
