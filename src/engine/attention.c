@@ -78,14 +78,7 @@ static inline __attribute__((always_inline)) void multiply(const tile *t, int he
 
 OT_CLONES static void multiply_tile(const tile *t, int64_t height)
 {
-    switch (height) {
-    case 1: multiply(t, 1); break;
-    case 2: multiply(t, 2); break;
-    case 3: multiply(t, 3); break;
-    case 4: multiply(t, 4); break;
-    case 5: multiply(t, 5); break;
-    default: multiply(t, 6); break;
-    }
+    OT_BY_HEIGHT(multiply, t, height);
 }
 
 /* All rows [0, m) of a packed A. */

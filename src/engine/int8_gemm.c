@@ -190,14 +190,7 @@ AVX2 static inline __attribute__((always_inline)) void multiply(const tile *t, i
 
 AVX2 static void tile_avx2(const tile *t, int64_t height)
 {
-    switch (height) {
-    case 1: multiply(t, 1); break;
-    case 2: multiply(t, 2); break;
-    case 3: multiply(t, 3); break;
-    case 4: multiply(t, 4); break;
-    case 5: multiply(t, 5); break;
-    default: multiply(t, 6); break;
-    }
+    OT_BY_HEIGHT(multiply, t, height);
 }
 #endif
 

@@ -178,27 +178,6 @@ typedef struct part {
     void (*put)(const comparison *c, html *h);
 } part;
 
-static void put_navigation(html *h, const part *parts, uint32_t n, bool searched)
-{
-    html_open_class(h, "nav", "bar");
-    html_attr(h, "aria-label", "Sections");
-    html_open(h, "div");
-    html_open(h, "ul");
-    for (uint32_t k = 0; k < n; k++) {
-        if (!parts[k].is_there) continue;
-        html_open(h, "li");
-        html_open(h, "a");
-        html_attrf(h, "href", "#%s", parts[k].id);
-        html_text(h, parts[k].title);
-        html_close(h);
-        html_close(h);
-    }
-    html_close(h);
-    if (searched) html_search(h);
-    html_close(h);
-    html_close(h);
-}
-
 static void put_body(const comparison *c, html *h)
 {
     const uint32_t changed = c->nodes.n - c->n_changes[COMPARE_SAME];
@@ -218,7 +197,10 @@ static void put_body(const comparison *c, html *h)
     html_close(h);
     html_patterns(h);
     put_header(c, h);
-    put_navigation(h, parts, n, changed > 0);
+    html_navigation_open(h);
+    for (uint32_t k = 0; k < n; k++)
+        if (parts[k].is_there) html_navigation_link(h, parts[k].id, parts[k].title);
+    html_navigation_close(h, changed > 0);
     html_open(h, "main");
     html_attr(h, "id", "content");
     for (uint32_t k = 0; k < n; k++)

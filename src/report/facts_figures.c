@@ -31,7 +31,7 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
     const ot_fact_card cards[] = {
         {"peak-memory", "Peak memory", "bytes", (double)a->peak_bytes, (double)b->peak_bytes, OT_ABSENT, 0,
          "Most bytes of activations that live at one time, predicted, with results in the place of operands where they may be. The "
-         "memory maps give every buffer an address of its own: they can be higher"},
+         "memory maps give every buffer an address of its own, and leave out what operators take to work in: they differ"},
         {"bytes-moved", "Bytes moved", "bytes", a->traffic_bytes, b->traffic_bytes, x->p->compulsory_bytes, 0,
          "Traffic of the slow memory, predicted"},
         {"time", "Time", "seconds", a->time_s, b->time_s, least_time(f, x), 0, "Predicted for the target"},
@@ -144,6 +144,8 @@ static void target_table(ot_fact_entry *e, uint32_t *n, const ot_target *t)
     if (t->memory_bytes > 0) number(e, n, "slow-bytes", "Slow memory", (double)t->memory_bytes, "bytes");
     number(e, n, "slow-bandwidth", "Bandwidth of the slow memory", t->bw_slow, "bytes/s");
     number(e, n, "rate-conv", "Convolution", t->rate_conv, "ops/s");
+    if (t->engine && t->rate_conv_winograd > 0)
+        number(e, n, "rate-conv-winograd", "Products of Winograd's algorithm", t->rate_conv_winograd, "ops/s");
     number(e, n, "rate-conv-pointwise", "Pointwise convolution", t->rate_conv_pointwise, "ops/s");
     number(e, n, "rate-conv-depthwise", "Depthwise convolution", t->rate_conv_depthwise, "ops/s");
     number(e, n, "rate-gemm", "Matrix product", t->rate_gemm, "ops/s");

@@ -83,6 +83,11 @@ const char *html_file_name(const char *path); /* last part of a path */
 /* With more regions than this, each has a table of its candidates but no drawings, and its nodes' names only. */
 #define HTML_REGIONS_FULL 100
 
+/* The bar below the header: open, a link for each section, close; searched: with the search box. */
+void html_navigation_open(html *h);
+void html_navigation_link(html *h, const char *id, const char *title);
+void html_navigation_close(html *h, bool searched);
+
 /* Sections. Each writes one <section id="..."> with a heading, or nothing when the facts have none of it. */
 void html_cards(html *h);
 void html_graph(html *h);

@@ -2,7 +2,7 @@
  *
  *   across   each rank is moved, as far as order and gaps allow, to where its cells' neighbours are: the places nearest to those
  *            in the sense of least squares come from merging blocks that push against each other (isotonic regression), in linear
- *            time. Lanes weigh more than boxes, so long edges are straight.
+ *            time. Boxes weigh more than lanes: chains are straight, and edges give way.
  *   down     ranks are cut into columns of about equal height, near the goal where the fewest edges are cut.
  *   edges    a curve from rank to rank; from the end of a column around its foot, up the gutter, and in from the head:
  *
@@ -41,15 +41,29 @@ static double gap_between(const layout *l, const layout_cell *a, const layout_ce
     return (a->w + b->w) / 2 + (a->lane || b->lane ? LANE_GAP : l->gap_x);
 }
 
-/* Where the neighbours of cell c are; *weight 0: it has none. */
+typedef struct mean {
+    double sum, n;
+} mean;
+
+static void add_cells(const layout *l, const uint32_t *cells, uint32_t n, mean *boxes, mean *lanes)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        mean *m = l->cells[cells[k]].lane ? lanes : boxes;
+        m->sum += l->cells[cells[k]].x;
+        m->n++;
+    }
+}
+
+/* Where the neighbours of cell c are; *weight 0.01: it has none. A box that has boxes next to it does not follow lanes: a chain with
+ * edges beside it would lean, a little at every rank. */
 static double target_of(const place_work *w, const layout_cell *c, bool up, bool down, double *weight)
 {
-    const layout *l = w->l;
-    double sum = 0, n = 0;
-    for (uint32_t k = 0; up && k < c->n_up; k++, n++) sum += l->cells[w->links->up[c->first_up + k]].x;
-    for (uint32_t k = 0; down && k < c->n_down; k++, n++) sum += l->cells[w->links->down[c->first_down + k]].x;
-    *weight = n > 0 ? (c->lane ? 4 : 1) : 0.01;
-    return n > 0 ? sum / n : c->x;
+    mean boxes = {0}, lanes = {0};
+    if (up) add_cells(w->l, w->links->up + c->first_up, c->n_up, &boxes, &lanes);
+    if (down) add_cells(w->l, w->links->down + c->first_down, c->n_down, &boxes, &lanes);
+    if (c->lane || boxes.n == 0) boxes.sum += lanes.sum, boxes.n += lanes.n;
+    *weight = boxes.n == 0 ? 0.01 : c->lane ? 0.05 : 1;
+    return boxes.n > 0 ? boxes.sum / boxes.n : c->x;
 }
 
 /* Cells of one rank as near as can be to their targets. */

@@ -163,3 +163,31 @@ void html_names(html *h, const uint32_t *nodes, uint32_t n, uint32_t most)
     }
     html_close(h);
 }
+
+/* ---- navigation ---- */
+
+void html_navigation_open(html *h)
+{
+    html_open_class(h, "nav", "bar");
+    html_attr(h, "aria-label", "Sections");
+    html_open(h, "div");
+    html_open(h, "ul");
+}
+
+void html_navigation_link(html *h, const char *id, const char *title)
+{
+    html_open(h, "li");
+    html_open(h, "a");
+    html_attrf(h, "href", "#%s", id);
+    html_text(h, title);
+    html_close(h);
+    html_close(h);
+}
+
+void html_navigation_close(html *h, bool searched)
+{
+    html_close(h);
+    if (searched) html_search(h);
+    html_close(h);
+    html_close(h);
+}

@@ -240,27 +240,6 @@ void html_search(html *h)
     html_close(h);
 }
 
-static void put_navigation(html *h, const part *parts, uint32_t n)
-{
-    html_open_class(h, "nav", "bar");
-    html_attr(h, "aria-label", "Sections");
-    html_open(h, "div");
-    html_open(h, "ul");
-    for (uint32_t k = 0; k < n; k++) {
-        if (!parts[k].is_there) continue;
-        html_open(h, "li");
-        html_open(h, "a");
-        html_attrf(h, "href", "#%s", parts[k].id);
-        html_text(h, parts[k].title);
-        html_close(h);
-        html_close(h);
-    }
-    html_close(h);
-    if (h->f->n_nodes) html_search(h);
-    html_close(h);
-    html_close(h);
-}
-
 static void put_empty(html *h)
 {
     const ot_facts *f = h->f;
@@ -292,7 +271,10 @@ static void put_body(html *h)
     html_close(h);
     html_patterns(h);
     put_header(h);
-    put_navigation(h, parts, n);
+    html_navigation_open(h);
+    for (uint32_t k = 0; k < n; k++)
+        if (parts[k].is_there) html_navigation_link(h, parts[k].id, parts[k].title);
+    html_navigation_close(h, h->f->n_nodes > 0);
     html_open(h, "main");
     html_attr(h, "id", "content");
     put_empty(h);

@@ -293,7 +293,8 @@ void html_roofline(html *h)
     if (!f->n_points || !f->n_roofs || !fit_axes(f, &x, &y)) return;
     html_section(h, "roofline", "Roofline",
                  "How much work each byte from slow memory feeds (to the right: more), and how fast that work is done "
-                 "(up: faster). Tiling moves a region to the right, and up when memory was what held it back.");
+                 "(up: faster). Tiling moves a region to the right, and up when memory was what held it back. Operations are "
+                 "counted by definition: where the engine takes Winograd's algorithm, it needs fewer, and passes a roof.");
     html_open_class(h, "div", "panel");
     html_svg(h, "chart wide", WIDTH, HEIGHT,
              "Roofline of the target with the regions, untiled and tiled; the table below tells the same");
