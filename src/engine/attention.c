@@ -23,8 +23,7 @@ enum {
     MR = 6,
     CHUNK = 252,         /* keys: a multiple of MR and of GROUP */
     PIECE = 64,          /* columns of adjacent rows that are copied at a time */
-    GROUP = 4,           /* keys whose exponentials are taken together */
-    BLOCK_BYTES = 131072 /* of Q' and Y' */
+    GROUP = 4            /* keys whose exponentials are taken together */
 };
 
 typedef float v8 __attribute__((vector_size(32)));
@@ -282,11 +281,6 @@ void ot_attention_run(const ot_attention_job *j, float *scratch)
         for (int64_t p = 0; p < panels; p++) attend(&b, p, key, n);
     }
     for (int64_t p = 0; p < panels; p++) finish(&b, p);
-}
-
-int64_t ot_attention_panels(int64_t size, int64_t v_size)
-{
-    return ot_max(1, BLOCK_BYTES / (int64_t)sizeof(float) / WIDE / (size + v_size));
 }
 
 int64_t ot_attention_scratch(int64_t panels, int64_t size, int64_t v_size)

@@ -26,12 +26,7 @@
 #endif
 
 #define LINE 16 /* floats of a cache line */
-#define ROWS 6  /* tiles that a product takes at once */
 #define WORKERS_MAX 1024
-#define V_BYTES ((int64_t)200 << 10)
-#define U_OWN (256 << 10) /* bytes of U that stay in a core's cache */
-#define U_NEAR ((int64_t)3 << 20) /* held by a cache that a few cores share, or by a core's own */
-#define U_FAR ((int64_t)8 << 20)
 
 struct ot_winograd {
     ot_winograd_spec s;        /* weights, scale and bias are NULL: what is needed of them is here */
@@ -51,10 +46,6 @@ struct ot_winograd {
     float *u, *bias;           /* bias: [k_blocks][b] */
     uint32_t *mask;            /* [b] of the last block of output channels: zeros where it is padded */
 };
-
-/* Limits of what is held: layers with small weights on large maps, which gain most, are the cheap ones. */
-#define HELD_EACH  ((int64_t)12 << 20) /* bytes of one layer's transformed weights */
-#define GROWTH_ALL ((int64_t)22 << 20) /* by which those of a session exceed the model's */
 
 static const ot_wino_code *code_for_machine(void)
 {
@@ -120,99 +111,18 @@ static void fill_weights(ot_winograd *w, const float *weights, const float *scal
     }
 }
 
-/* ---- what is chosen ---- */
-
-static int64_t ceil_div(int64_t a, int64_t by)
-{
-    return (a + by - 1) / by;
-}
+/* ---- what is chosen: see winograd_choose.c ---- */
 
 /* An odd number of cache lines that holds n floats. */
 static int64_t odd_lines(int64_t n)
 {
-    return (ceil_div(n, LINE) | 1) * LINE;
-}
-
-static int64_t tiles_of(const ot_winograd_spec *s, int64_t m)
-{
-    return s->batch * ceil_div(s->out_h, m) * ceil_div(s->out_w, m);
-}
-
-/* V of a strip should stay in the cache of a core, next to a group's M; U, read once a strip, asks for the more tiles the farther
- * away it lies. */
-static void choose_strip(const ot_winograd_spec *s, ot_wino_choice *way)
-{
-    int64_t b = way->code->block, positions = (way->m + 2) * (way->m + 2), tiles = tiles_of(s, way->m);
-    int64_t v_tile = positions * ceil_div(s->in_channels, b) * b * (int64_t)sizeof(float);
-    int64_t k_blocks = ceil_div(s->out_channels, b), u_bytes = positions * s->in_channels * k_blocks * b * (int64_t)sizeof(float);
-    int64_t least = u_bytes > U_FAR ? 48 : u_bytes > U_NEAR ? 24 : 12, threads = ot_max(s->threads, 1);
-    int64_t want = ot_min(ot_max(V_BYTES / v_tile / ROWS * ROWS, least), 48);
-    way->group = ot_min(want * v_tile <= 2 * V_BYTES ? 2 : 4, k_blocks);
-    int64_t groups = ceil_div(k_blocks, way->group), strips = ot_max((tiles + want / 2) / want, 1);
-    if (threads > 1 && strips < 2 * threads) {
-        /* Too few strips to go around evenly: shorter ones, unless that means to read a large U more often. */
-        way->shared = u_bytes > U_NEAR && groups >= threads;
-        if (!way->shared) strips = ot_max(ot_min(ceil_div(strips, threads) * threads, ceil_div(tiles, ROWS)), 1);
-    }
-    way->strip = ot_max(strips > 1 ? ceil_div(ceil_div(tiles, strips), ROWS) * ROWS : tiles, 1);
-}
-
-/* Cycles of a core to transform a tile in one block of channels, as measured; columns of the input are shared. */
-static const double input_cycles[] = {50, 115, 240}, output_cycles[] = {45, 110, 190};
-
-/* Cycles to read `bytes` of weights: from a core's own cache nothing, from a shared one, from memory. */
-static double weight_cycles(double bytes, double threads)
-{
-    return bytes <= U_OWN ? 0 : bytes <= U_NEAR ? bytes / 16 / threads : bytes / 7.5 / fmin(threads, 2);
-}
-
-/* Two vectors are multiplied in a cycle, given four tiles at once; a product of `channels` steps takes as long as two more. */
-static double winograd_cycles(const ot_winograd_spec *s, const ot_wino_choice *way)
-{
-    int64_t b = way->code->block, positions = (way->m + 2) * (way->m + 2), tiles = tiles_of(s, way->m);
-    double k_blocks = (double)ceil_div(s->out_channels, b), c_blocks = (double)ceil_div(s->in_channels, b);
-    double rows = (double)way->strip / (double)ceil_div(way->strip, ROWS); /* tiles at once */
-    double product = (double)positions * ceil(k_blocks / 2) * (double)(s->in_channels + 2) / (0.92 * fmin(rows / 4, 1));
-    double tile = product + c_blocks * input_cycles[way->m / 2 - 1] + k_blocks * output_cycles[way->m / 2 - 1];
-    double u_bytes = (double)positions * (double)s->in_channels * k_blocks * (double)b * sizeof(float);
-    int64_t threads = ot_max(s->threads, 1), strips = ceil_div(tiles, way->strip);
-    int64_t parts = way->shared ? ceil_div(ceil_div(s->out_channels, b), way->group) : ot_max(strips, 1);
-    double share = (double)ceil_div(parts, threads) / (double)parts; /* of the thread with the most */
-    return (double)tiles * tile * share + (double)strips * weight_cycles(u_bytes, (double)threads);
-}
-
-/* A good direct convolution multiplies two vectors in a cycle 85 times out of 100, and leaves out rows of zeros. */
-static double direct_cycles(const ot_winograd_spec *s, int64_t block)
-{
-    double b = (double)block, threads = fmax(s->threads, 1);
-    double pairs = (double)s->in_channels * ceil((double)s->out_channels / b);
-    int64_t rows = 0; /* of the output, each as often as rows of the input reach it */
-    for (int64_t t = 0; t < 3; t++) rows += ot_max(ot_min(s->out_h, s->in_h + s->pad_top - t) - ot_max(s->pad_top - t, 0), 0);
-    double outputs = (double)s->batch * (double)rows * (double)s->out_w;
-    return outputs * pairs * 3 / 2 / 0.85 / threads + weight_cycles(pairs * 9 * b * sizeof(float), threads);
-}
-
-/* *cycles: of a run in the way that is chosen. */
-static ot_wino_choice choose_with(const ot_winograd_spec *s, const ot_wino_code *code, double *cycles)
-{
-    ot_wino_choice best = {0};
-    double least = INFINITY;
-    for (int64_t m = 2; m <= 6; m += 2) {
-        ot_wino_choice way = {.code = code, .m = m};
-        choose_strip(s, &way);
-        double takes = winograd_cycles(s, &way), counts = takes * (m == 6 ? 1.04 : 1); /* larger errors should be worth something */
-        if (counts >= least) continue;
-        least = counts;
-        best = way;
-        *cycles = takes;
-    }
-    return best;
+    return (ot_ceil_div(n, LINE) | 1) * LINE;
 }
 
 ot_wino_choice ot_wino_choose(const ot_winograd_spec *s)
 {
     double cycles;
-    return choose_with(s, code_for_machine(), &cycles);
+    return ot_wino_choose_with(s, code_for_machine(), &cycles);
 }
 
 /* Everything but memory. Requires sizes that were checked. */
@@ -221,14 +131,14 @@ static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_cho
     *w = (ot_winograd){.s = *s, .code = way->code, .m = way->m, .positions = (way->m + 2) * (way->m + 2), .shared = way->shared};
     w->s.weights = w->s.scale = w->s.bias = NULL;
     w->b = w->code->block;
-    w->c_blocks = ceil_div(s->in_channels, w->b);
-    w->k_blocks = ceil_div(s->out_channels, w->b);
-    w->tile_rows = ceil_div(s->out_h, w->m);
-    w->tile_cols = ceil_div(s->out_w, w->m);
-    w->tiles = tiles_of(s, w->m);
+    w->c_blocks = ot_ceil_div(s->in_channels, w->b);
+    w->k_blocks = ot_ceil_div(s->out_channels, w->b);
+    w->tile_rows = ot_ceil_div(s->out_h, w->m);
+    w->tile_cols = ot_ceil_div(s->out_w, w->m);
+    w->tiles = ot_wino_tiles_of(s, w->m);
     w->group = ot_min(way->group, w->k_blocks);
     w->strip = ot_max(ot_min(way->strip, w->tiles), 1);
-    int64_t parts = way->shared ? ot_max(w->c_blocks, ceil_div(w->k_blocks, w->group)) : ceil_div(w->tiles, w->strip);
+    int64_t parts = way->shared ? ot_max(w->c_blocks, ot_ceil_div(w->k_blocks, w->group)) : ot_ceil_div(w->tiles, w->strip);
     w->workers = ot_max(ot_min(ot_min(s->threads, parts), WORKERS_MAX), 1);
     w->v_pos = odd_lines(w->c_blocks * w->strip * w->b);
     w->m_pos = odd_lines(w->group * w->strip * w->b);
@@ -236,23 +146,12 @@ static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_cho
     w->worker_floats = w->positions * w->m_pos + odd_lines((w->m * OT_WINO_RUN + 2) * (w->m + 2) * w->b);
 }
 
-static bool sizes_fit(const ot_winograd_spec *s)
-{
-    const int64_t sizes[] = {s->in_channels, s->out_channels, s->in_h, s->in_w, s->out_h, s->out_w};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
-        if (sizes[k] < 1 || sizes[k] > INT32_MAX) return false;
-    int64_t n;
-    return s->batch >= 0 && s->pad_top >= 0 && s->pad_top < INT32_MAX && s->pad_left >= 0 && s->pad_left < INT32_MAX &&
-           ot_product((const int64_t[]){s->batch, s->out_h, s->out_w}, 3, &n) &&
-           ot_product((const int64_t[]){64 * sizeof(float), s->in_channels + 16, s->out_channels + 16}, 3, &n) && n < INT64_MAX / 2;
-}
-
 /* ---- the interface ---- */
 
 ot_status ot_winograd_new(const ot_winograd_spec *s, ot_diag *d, ot_winograd **out)
 {
     *out = NULL;
-    if (!sizes_fit(s)) return ot_fail(d, OT_E_INPUT, "a 3x3 convolution of impossible sizes");
+    if (!ot_wino_sizes_fit(s)) return ot_fail(d, OT_E_INPUT, "a 3x3 convolution of impossible sizes");
     ot_wino_choice way = ot_wino_choose(s);
     return ot_wino_make(s, &way, d, out);
 }
@@ -314,30 +213,13 @@ int64_t ot_winograd_scratch(const ot_winograd *w)
 uint64_t ot_winograd_form(const ot_winograd_spec *s)
 {
     ot_wino_choice way = ot_wino_choose(s);
-    return (uint64_t)way.m << 32 | (uint64_t)ot_min(way.group, ceil_div(s->out_channels, way.code->block));
-}
-
-static int64_t bytes_of(const ot_winograd_spec *s, const ot_wino_choice *way)
-{
-    int64_t b = way->code->block;
-    return (way->m + 2) * (way->m + 2) * s->in_channels * ceil_div(s->out_channels, b) * b * (int64_t)sizeof(float);
+    return (uint64_t)way.m << 32 | (uint64_t)ot_min(way.group, ot_ceil_div(s->out_channels, way.code->block));
 }
 
 int64_t ot_winograd_would_hold(const ot_winograd_spec *s)
 {
     ot_wino_choice way = ot_wino_choose(s);
-    return bytes_of(s, &way);
-}
-
-ot_winograd_guess ot_winograd_guess_for(const ot_winograd_spec *s, int64_t block)
-{
-    const ot_wino_code code = {.name = "guessed", .block = block};
-    ot_winograd_guess g = {0};
-    if (block < 1 || !sizes_fit(s) || 2 * s->in_channels < block) return g; /* a direct convolution takes so few without blocks */
-    ot_wino_choice way = choose_with(s, &code, &g.cycles);
-    g.pays = g.cycles < 0.9 * direct_cycles(s, block);
-    g.bytes = bytes_of(s, &way);
-    return g;
+    return ot_wino_bytes_of(s, &way);
 }
 
 int64_t ot_winograd_block(void)
@@ -349,12 +231,6 @@ int64_t ot_winograd_block(void)
 bool ot_winograd_pays(const ot_winograd_spec *s)
 {
     return ot_winograd_guess_for(s, ot_winograd_block()).pays;
-}
-
-bool ot_winograd_admits(const ot_winograd_spec *s, int64_t bytes, int64_t grown, int64_t *growth)
-{
-    *growth = bytes - 9 * s->in_channels * s->out_channels * (int64_t)sizeof(float);
-    return bytes <= HELD_EACH && grown + *growth <= GROWTH_ALL;
 }
 
 /* ---- a run ---- */
@@ -461,7 +337,7 @@ static float *columns_of(const ot_winograd *w, float *worker)
 static void run_strips(const wino_run *r, float *scratch, int threads)
 {
     const ot_winograd *w = r->w;
-    int64_t strips = ceil_div(w->tiles, w->strip), groups = ceil_div(w->k_blocks, w->group);
+    int64_t strips = ot_ceil_div(w->tiles, w->strip), groups = ot_ceil_div(w->k_blocks, w->group);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1)
     for (int64_t s = 0; s < strips; s++) {
         int64_t first = s * w->strip, end = ot_min(first + w->strip, w->tiles);
@@ -475,7 +351,7 @@ static void run_strips(const wino_run *r, float *scratch, int threads)
 static void run_shared(const wino_run *r, float *scratch, int threads)
 {
     const ot_winograd *w = r->w;
-    int64_t groups = ceil_div(w->k_blocks, w->group);
+    int64_t groups = ot_ceil_div(w->k_blocks, w->group);
     float *v = scratch, *workers = scratch + w->v_floats;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     for (int64_t first = 0; first < w->tiles; first += w->strip) {

@@ -1,0 +1,141 @@
+/* Whether a 3x3 convolution is done by Winograd's algorithm, and how: pure functions of its sizes and of the vectors of a machine.
+ *
+ * The planner asks them, too, so that it and the engine cannot disagree; builds without the engine have this file alone of it.
+ */
+#include "winograd_lanes.h"
+
+#include <math.h>
+
+#define ROWS    6 /* tiles that a product takes at once */
+#define V_BYTES ((int64_t)200 << 10)
+#define U_OWN   (256 << 10)         /* bytes of U that stay in a core's cache */
+#define U_NEAR  ((int64_t)3 << 20) /* held by a cache that a few cores share, or by a core's own */
+#define U_FAR   ((int64_t)8 << 20)
+
+/* Limits of what is held: layers with small weights on large maps, which gain most, are the cheap ones. */
+#define HELD_EACH  ((int64_t)12 << 20) /* bytes of one layer's transformed weights */
+#define GROWTH_ALL ((int64_t)22 << 20) /* by which those of a session exceed the model's */
+
+/* ---- the way ---- */
+
+int64_t ot_wino_tiles_of(const ot_winograd_spec *s, int64_t m)
+{
+    return s->batch * ot_ceil_div(s->out_h, m) * ot_ceil_div(s->out_w, m);
+}
+
+/* V of a strip should stay in the cache of a core, next to a group's M; U, read once a strip, asks for the more tiles the farther
+ * away it lies. */
+static void choose_strip(const ot_winograd_spec *s, ot_wino_choice *way)
+{
+    int64_t b = way->code->block, positions = (way->m + 2) * (way->m + 2), tiles = ot_wino_tiles_of(s, way->m);
+    int64_t v_tile = positions * ot_ceil_div(s->in_channels, b) * b * (int64_t)sizeof(float);
+    int64_t k_blocks = ot_ceil_div(s->out_channels, b), u_bytes = positions * s->in_channels * k_blocks * b * (int64_t)sizeof(float);
+    int64_t least = u_bytes > U_FAR ? 48 : u_bytes > U_NEAR ? 24 : 12, threads = ot_max(s->threads, 1);
+    int64_t want = ot_min(ot_max(V_BYTES / v_tile / ROWS * ROWS, least), 48);
+    way->group = ot_min(want * v_tile <= 2 * V_BYTES ? 2 : 4, k_blocks);
+    int64_t groups = ot_ceil_div(k_blocks, way->group), strips = ot_max((tiles + want / 2) / want, 1);
+    if (threads > 1 && strips < 2 * threads) {
+        /* Too few strips to go around evenly: shorter ones, unless that means to read a large U more often. */
+        way->shared = u_bytes > U_NEAR && groups >= threads;
+        if (!way->shared) strips = ot_max(ot_min(ot_ceil_div(strips, threads) * threads, ot_ceil_div(tiles, ROWS)), 1);
+    }
+    way->strip = ot_max(strips > 1 ? ot_ceil_div(ot_ceil_div(tiles, strips), ROWS) * ROWS : tiles, 1);
+}
+
+/* Cycles of a core to transform a tile in one block of channels, as measured; columns of the input are shared. */
+static const double input_cycles[] = {50, 115, 240}, output_cycles[] = {45, 110, 190};
+
+/* Cycles to read `bytes` of weights: from a core's own cache nothing, from a shared one, from memory. */
+static double weight_cycles(double bytes, double threads)
+{
+    return bytes <= U_OWN ? 0 : bytes <= U_NEAR ? bytes / 16 / threads : bytes / 7.5 / fmin(threads, 2);
+}
+
+/* Two vectors are multiplied in a cycle, given four tiles at once; a product of `channels` steps takes as long as two more. */
+static double winograd_cycles(const ot_winograd_spec *s, const ot_wino_choice *way)
+{
+    int64_t b = way->code->block, positions = (way->m + 2) * (way->m + 2), tiles = ot_wino_tiles_of(s, way->m);
+    double k_blocks = (double)ot_ceil_div(s->out_channels, b), c_blocks = (double)ot_ceil_div(s->in_channels, b);
+    double rows = (double)way->strip / (double)ot_ceil_div(way->strip, ROWS); /* tiles at once */
+    double product = (double)positions * ceil(k_blocks / 2) * (double)(s->in_channels + 2) / (0.92 * fmin(rows / 4, 1));
+    double tile = product + c_blocks * input_cycles[way->m / 2 - 1] + k_blocks * output_cycles[way->m / 2 - 1];
+    double u_bytes = (double)positions * (double)s->in_channels * k_blocks * (double)b * sizeof(float);
+    int64_t threads = ot_max(s->threads, 1), strips = ot_ceil_div(tiles, way->strip);
+    int64_t parts = way->shared ? ot_ceil_div(ot_ceil_div(s->out_channels, b), way->group) : ot_max(strips, 1);
+    double share = (double)ot_ceil_div(parts, threads) / (double)parts; /* of the thread with the most */
+    return (double)tiles * tile * share + (double)strips * weight_cycles(u_bytes, (double)threads);
+}
+
+/* A good direct convolution multiplies two vectors in a cycle 85 times out of 100, and leaves out rows of zeros. */
+static double direct_cycles(const ot_winograd_spec *s, int64_t block)
+{
+    double b = (double)block, threads = fmax(s->threads, 1);
+    double pairs = (double)s->in_channels * ceil((double)s->out_channels / b);
+    int64_t rows = 0; /* of the output, each as often as rows of the input reach it */
+    for (int64_t t = 0; t < 3; t++) rows += ot_max(ot_min(s->out_h, s->in_h + s->pad_top - t) - ot_max(s->pad_top - t, 0), 0);
+    double outputs = (double)s->batch * (double)rows * (double)s->out_w;
+    return outputs * pairs * 3 / 2 / 0.85 / threads + weight_cycles(pairs * 9 * b * sizeof(float), threads);
+}
+
+/* *cycles: of a run in the way that is chosen. */
+ot_wino_choice ot_wino_choose_with(const ot_winograd_spec *s, const ot_wino_code *code, double *cycles)
+{
+    ot_wino_choice best = {0};
+    double least = INFINITY;
+    for (int64_t m = 2; m <= 6; m += 2) {
+        ot_wino_choice way = {.code = code, .m = m};
+        choose_strip(s, &way);
+        double takes = winograd_cycles(s, &way), counts = takes * (m == 6 ? 1.04 : 1); /* larger errors should be worth something */
+        if (counts >= least) continue;
+        least = counts;
+        best = way;
+        *cycles = takes;
+    }
+    return best;
+}
+
+bool ot_wino_sizes_fit(const ot_winograd_spec *s)
+{
+    const int64_t sizes[] = {s->in_channels, s->out_channels, s->in_h, s->in_w, s->out_h, s->out_w};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        if (sizes[k] < 1 || sizes[k] > INT32_MAX) return false;
+    int64_t n;
+    return s->batch >= 0 && s->pad_top >= 0 && s->pad_top < INT32_MAX && s->pad_left >= 0 && s->pad_left < INT32_MAX &&
+           ot_product((const int64_t[]){s->batch, s->out_h, s->out_w}, 3, &n) &&
+           ot_product((const int64_t[]){64 * sizeof(float), s->in_channels + 16, s->out_channels + 16}, 3, &n) && n < INT64_MAX / 2;
+}
+
+int64_t ot_wino_bytes_of(const ot_winograd_spec *s, const ot_wino_choice *way)
+{
+    int64_t b = way->code->block;
+    return (way->m + 2) * (way->m + 2) * s->in_channels * ot_ceil_div(s->out_channels, b) * b * (int64_t)sizeof(float);
+}
+
+ot_winograd_guess ot_winograd_guess_for(const ot_winograd_spec *s, int64_t block)
+{
+    const ot_wino_code code = {.name = "guessed", .block = block};
+    ot_winograd_guess g = {0};
+    if (block < 1 || !ot_wino_sizes_fit(s) || 2 * s->in_channels < block) return g; /* a direct convolution takes so few without blocks */
+    ot_wino_choice way = ot_wino_choose_with(s, &code, &g.cycles);
+    g.pays = g.cycles < 0.9 * direct_cycles(s, block);
+    g.bytes = ot_wino_bytes_of(s, &way);
+    return g;
+}
+
+bool ot_winograd_admits(const ot_winograd_spec *s, int64_t bytes, int64_t grown, int64_t *growth)
+{
+    *growth = bytes - 9 * s->in_channels * s->out_channels * (int64_t)sizeof(float);
+    return bytes <= HELD_EACH && grown + *growth <= GROWTH_ALL;
+}
+
+#ifndef OT_ENGINE
+/* As the engine would find it. */
+int64_t ot_winograd_block(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx512f")) return 16;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 8;
+#endif
+    return 0;
+}
+#endif
