@@ -51,6 +51,7 @@ OT_CLONES static void pack_pairs(uint8_t *restrict to, const uint8_t *restrict b
 /* w <= 16 columns. */
 static void pack_panel(uint8_t *to, const uint8_t *b, int64_t k, int64_t w, int64_t row_step, int64_t column_step)
 {
+    if (k == 0) return; /* there may be no memory, then */
     if (column_step == 1 && w == OT_I8_PANEL && k % 2 == 0) {
         pack_pairs(to, b, k / 2, row_step);
         return;
