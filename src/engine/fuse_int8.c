@@ -10,8 +10,8 @@
  * is quantized perhaps by one step where it lies half way between two. Constant weights are packed once, for all programs of the
  * session, and not kept in any other form. A DequantizeLinear whose float result others read, too, stays for them.
  */
+#include "fuse_find.h"
 #include "int8_product.h"
-#include "lower.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -63,35 +63,11 @@ typedef struct found {
     int8_plan plan;
 } found;
 
-static ot_id operand(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : OT_NONE; }
-
-static ot_id operand_of(const lw_unit *u, uint32_t k) { return k < u->n_in ? u->in[k] : OT_NONE; }
-
-static bool is_byte(ot_dtype t) { return t == OT_U8 || t == OT_I8; }
-
-/* Type and dims of v, when they are known. */
-static const ot_nd *shape_of(const lw_pass *l, ot_id v)
-{
-    return v != OT_NONE && l->v[v].is_static ? &l->v[v].slot->fore : NULL;
-}
-
-static bool is_single(const lw_pass *l, ot_id v, ot_dtype t)
-{
-    const ot_nd *a = shape_of(l, v);
-    return a && a->dtype == t && ot_num_count(a) == 1;
-}
-
 /* One number, or one for each of n columns: a vector, or along the last axis. */
 static bool is_by_column(const ot_nd *a, int64_t n)
 {
     int64_t count = ot_num_count(a);
     return count == 1 || (count == n && a->rank > 0 && a->dims[a->rank - 1] == n);
-}
-
-static const ot_nd *constant(const ot_prog *p, ot_id v)
-{
-    const ot_slot *slot = v == OT_NONE ? NULL : p->at[v];
-    return slot && slot->is_const && slot->nd.data ? &slot->nd : NULL;
 }
 
 /* The only unit that reads v is the node `op`. */
@@ -101,54 +77,21 @@ static bool followed_by(const lw_pass *l, ot_id v, ot_op op, uint32_t *reader)
     return *reader != OT_NONE && l->units[*reader].kind == LW_NODE && l->units[*reader].nodes[0]->op == op;
 }
 
-/* The other operand of a node of two, of which v is one. */
-static ot_id other(const lw_unit *u, ot_id v)
-{
-    return u->n_in == 2 && u->in[0] != u->in[1] ? u->in[u->in[0] == v ? 1 : 0] : OT_NONE;
-}
-
 /* ---- a DequantizeLinear ---- */
-
-typedef struct dequantized {
-    const ot_prog *p;    /* that has its operands */
-    const ot_node *node;
-    bool is_unit;        /* it runs: its input is a value of this program */
-} dequantized;
-
-/* What makes v, here or, when v was computed already, in the program that has it. */
-static bool source_of(const lw_pass *l, ot_id v, dequantized *s)
-{
-    const lw_value *w = &l->v[v];
-    if (w->maker != OT_NONE) {
-        const lw_unit *u = &l->units[w->maker];
-        *s = (dequantized){l->p, u->nodes[0], true};
-        return u->kind == LW_NODE && s->node->op == OT_OP_DequantizeLinear;
-    }
-    const ot_prog *p = l->p;
-    const ot_value *x = &p->g->values[v];
-    while (x->is_outer && p->outer) {
-        p = p->outer;
-        ot_id at = ot_value_find(p->g, x->name);
-        if (at != OT_NONE) x = &p->g->values[at];
-    }
-    if (!w->slot->is_const || x->is_outer || x->producer == OT_NONE) return false;
-    *s = (dequantized){p, &p->g->nodes[x->producer], false};
-    return s->node->op == OT_OP_DequantizeLinear;
-}
 
 /* Constant scale and zero point of Quantize- or DequantizeLinear `n`: one, or `columns` along `axis` of `rank`. */
 static bool read_scale(const ot_prog *p, const ot_node *n, int64_t columns, int64_t axis, int64_t rank, const ot_nd **scale,
                        const ot_nd **zero)
 {
     int64_t own = ot_attr_int(n, "axis", 1);
-    *scale = constant(p, operand(n, 1));
-    *zero = constant(p, operand(n, 2));
-    if (!*scale || (*scale)->dtype != OT_F32 || (*scale)->rank > 1 || (operand(n, 2) != OT_NONE && !*zero)) return false;
+    *scale = lw_constant(p, lw_operand(n, 1));
+    *zero = lw_constant(p, lw_operand(n, 2));
+    if (!*scale || (*scale)->dtype != OT_F32 || (*scale)->rank > 1 || (lw_operand(n, 2) != OT_NONE && !*zero)) return false;
     if (ot_attr_int(n, "block_size", 0) || ot_attr_int(n, "output_dtype", 0) || ot_attr_int(n, "precision", 0)) return false;
     int64_t count = ot_num_count(*scale);
     for (int64_t k = 0; k < count; k++)
         if (!(ot_nd_double(*scale, k) > 0) || !isfinite(ot_nd_double(*scale, k))) return false;
-    if (*zero && (!is_byte((*zero)->dtype) || ot_num_count(*zero) != count)) return false;
+    if (*zero && (!lw_is_byte((*zero)->dtype) || ot_num_count(*zero) != count)) return false;
     return count == 1 || (count == columns && (own < 0 ? own + rank : own) == axis);
 }
 
@@ -167,8 +110,8 @@ static bool take_zeros(lw_pass *l, const ot_nd *zero, found *f)
 /* Constant weights [k, n], or [n, k]; bytes. */
 static bool take_weights(const ot_prog *p, ot_id v, bool transposed, found *f)
 {
-    const ot_nd *b = constant(p, v);
-    if (!b || !is_byte(b->dtype) || b->rank != 2 || !ot_nd_is_dense(b)) return false;
+    const ot_nd *b = lw_constant(p, v);
+    if (!b || !lw_is_byte(b->dtype) || b->rank != 2 || !ot_nd_is_dense(b)) return false;
     int64_t dims[2] = {b->dims[transposed], b->dims[!transposed]};
     f->b = b;
     f->n = dims[1];
@@ -183,7 +126,7 @@ static bool take_weights(const ot_prog *p, ot_id v, bool transposed, found *f)
  * only, or OT_NONE. */
 static bool read_factor(const lw_pass *l, ot_id v, uint32_t reader, found *f, uint32_t *product)
 {
-    const ot_nd *shape = shape_of(l, v);
+    const ot_nd *shape = lw_shape(l, v);
     ot_id pair[2] = {v, OT_NONE};
     *product = OT_NONE;
     if (!shape || shape->dtype != OT_F32) return false;
@@ -194,12 +137,12 @@ static bool read_factor(const lw_pass *l, ot_id v, uint32_t reader, found *f, ui
         if (lw_only_reader(l, v) == reader) *product = l->v[v].maker;
     }
     for (int k = 0; k < 2; k++) {
-        const ot_nd *fixed = pair[k] == OT_NONE ? NULL : constant(l->p, pair[k]);
+        const ot_nd *fixed = pair[k] == OT_NONE ? NULL : lw_constant(l->p, pair[k]);
         if (pair[k] == OT_NONE) continue;
         if (fixed && fixed->dtype == OT_F32 && is_by_column(fixed, f->n) && !f->b_scales) {
             f->b_scales = fixed->data;
             f->n_scales = ot_num_count(fixed);
-        } else if (is_single(l, pair[k], OT_F32) && f->in[IN_SCALE] == OT_NONE) {
+        } else if (lw_is_single(l, pair[k], OT_F32) && f->in[IN_SCALE] == OT_NONE) {
             f->in[IN_SCALE] = pair[k];
         } else {
             return false;
@@ -215,8 +158,8 @@ static void find_factor(const lw_pass *l, found *f)
     found with = *f;
     if (!followed_by(l, f->out, OT_OP_Cast, &cast) || !lw_is_f32(l, l->units[cast].out[0])) return;
     ot_id made = l->units[cast].out[0];
-    if (!followed_by(l, made, OT_OP_Mul, &mul) || other(&l->units[mul], made) == OT_NONE) return;
-    if (!read_factor(l, other(&l->units[mul], made), mul, &with, &product)) return;
+    if (!followed_by(l, made, OT_OP_Mul, &mul) || lw_other(&l->units[mul], made) == OT_NONE) return;
+    if (!read_factor(l, lw_other(&l->units[mul], made), mul, &with, &product)) return;
     with.out = l->units[mul].out[0];
     with.plan.out.type = OT_F32;
     with.parts[with.n_parts++] = cast;
@@ -229,11 +172,11 @@ static void find_factor(const lw_pass *l, found *f)
 static bool find_integer(lw_pass *l, uint32_t at, found *f)
 {
     const lw_unit *u = &l->units[at];
-    ot_id zero = operand_of(u, 2), b_zero = operand_of(u, 3);
-    const ot_nd *x = shape_of(l, u->in[0]), *zeros = constant(l->p, b_zero);
+    ot_id zero = lw_operand_of(u, 2), b_zero = lw_operand_of(u, 3);
+    const ot_nd *x = lw_shape(l, u->in[0]), *zeros = lw_constant(l->p, b_zero);
     f->unit = u;
-    if (!x || !is_byte(x->dtype) || x->rank < 2 || !shape_of(l, u->out[0]) || !take_weights(l->p, u->in[1], false, f)) return false;
-    if (zero != OT_NONE && !is_single(l, zero, x->dtype)) return false;
+    if (!x || !lw_is_byte(x->dtype) || x->rank < 2 || !lw_shape(l, u->out[0]) || !take_weights(l->p, u->in[1], false, f)) return false;
+    if (zero != OT_NONE && !lw_is_single(l, zero, x->dtype)) return false;
     if (b_zero != OT_NONE && (!zeros || zeros->dtype != f->b->dtype || zeros->rank > 1 || !is_by_column(zeros, f->n))) return false;
     f->in[IN_A] = u->in[0];
     f->in[IN_ZERO] = zero;
@@ -250,24 +193,24 @@ static bool find_integer(lw_pass *l, uint32_t at, found *f)
 /* Operand A, dequantized by one scale, as a value of this program. */
 static bool find_bytes(const lw_pass *l, ot_id v, ot_id *bytes, const ot_nd **scale, const ot_nd **zero)
 {
-    dequantized s;
-    if (v == OT_NONE || !source_of(l, v, &s) || !s.is_unit) return false;
-    *bytes = operand(s.node, 0);
-    const ot_nd *x = shape_of(l, *bytes);
-    return x && is_byte(x->dtype) && x->rank >= 2 && read_scale(s.p, s.node, 1, 0, 0, scale, zero);
+    lw_source s;
+    if (v == OT_NONE || !lw_source_of(l, v, &s) || s.node->op != OT_OP_DequantizeLinear || !s.is_unit) return false;
+    *bytes = lw_operand(s.node, 0);
+    const ot_nd *x = lw_shape(l, *bytes);
+    return x && lw_is_byte(x->dtype) && x->rank >= 2 && read_scale(s.p, s.node, 1, 0, 0, scale, zero);
 }
 
 /* Operand B: constant weights, or matrices that are computed. */
 static bool find_b(lw_pass *l, ot_id v, bool transposed, found *f)
 {
-    dequantized s;
+    lw_source s;
     const ot_nd *scale, *zero, *x;
-    if (v == OT_NONE || !source_of(l, v, &s)) return false;
-    if (take_weights(s.p, operand(s.node, 0), transposed, f)) {
+    if (v == OT_NONE || !lw_source_of(l, v, &s) || s.node->op != OT_OP_DequantizeLinear) return false;
+    if (take_weights(s.p, lw_operand(s.node, 0), transposed, f)) {
         if (!read_scale(s.p, s.node, f->n, !transposed, 2, &scale, &zero)) return false;
     } else {
         if (f->b || transposed || !find_bytes(l, v, &f->in[IN_B], &scale, &zero)) return false;
-        x = shape_of(l, f->in[IN_B]);
+        x = lw_shape(l, f->in[IN_B]);
         f->n = x->dims[x->rank - 1];
         if (x->dims[x->rank - 2] > OT_I8_K_MAX) return false;
     }
@@ -279,7 +222,7 @@ static bool find_b(lw_pass *l, ot_id v, bool transposed, found *f)
 /* bias * beta for all columns. */
 static bool take_bias(lw_pass *l, ot_id v, float beta, found *f)
 {
-    const ot_nd *bias = constant(l->p, v);
+    const ot_nd *bias = lw_constant(l->p, v);
     if (f->shift || !bias || bias->dtype != OT_F32 || !is_by_column(bias, f->n)) return false;
     int64_t step = ot_num_count(bias) == 1 ? 0 : 1;
     f->shift = OT_NEW_N(l->a, float, f->n);
@@ -302,20 +245,20 @@ static bool find_static(lw_pass *l, uint32_t at, found *f)
     f->out = u->out[0];
     f->plan.out.type = OT_F32;
     f->parts[f->n_parts++] = at;
-    return operand_of(u, 2) == OT_NONE || take_bias(l, u->in[2], ot_attr_float(n, "beta", 1), f);
+    return lw_operand_of(u, 2) == OT_NONE || take_bias(l, u->in[2], ot_attr_float(n, "beta", 1), f);
 }
 
 /* QLinearMatMul with constant weights, scales and zero points. */
 static bool find_qlinear(lw_pass *l, uint32_t at, found *f)
 {
     const lw_unit *u = &l->units[at];
-    const ot_nd *k[8] = {NULL}, *x = shape_of(l, u->in[0]), *y = shape_of(l, u->out[0]);
+    const ot_nd *k[8] = {NULL}, *x = lw_shape(l, u->in[0]), *y = lw_shape(l, u->out[0]);
     f->unit = u;
-    if (u->n_in != 8 || !x || !is_byte(x->dtype) || x->rank < 2 || !y) return false;
+    if (u->n_in != 8 || !x || !lw_is_byte(x->dtype) || x->rank < 2 || !y) return false;
     for (uint32_t i = 1; i < 8; i++) {
-        k[i] = constant(l->p, u->in[i]);
+        k[i] = lw_constant(l->p, u->in[i]);
         bool scale = i == 1 || i == 4 || i == 6;
-        if (!k[i] || (scale ? k[i]->dtype != OT_F32 : !is_byte(k[i]->dtype))) return false;
+        if (!k[i] || (scale ? k[i]->dtype != OT_F32 : !lw_is_byte(k[i]->dtype))) return false;
     }
     if (!take_weights(l->p, u->in[3], false, f) || ot_num_count(k[1]) != 1 || ot_num_count(k[2]) != 1 || ot_num_count(k[6]) != 1 ||
         ot_num_count(k[7]) != 1 || !is_by_column(k[4], f->n) || !is_by_column(k[5], f->n))
@@ -342,7 +285,7 @@ static void find_add(lw_pass *l, found *f)
     uint32_t add;
     if (f->shift || !followed_by(l, f->out, OT_OP_Add, &add)) return;
     const lw_unit *u = &l->units[add];
-    ot_id bias = other(u, f->out);
+    ot_id bias = lw_other(u, f->out);
     if (bias == OT_NONE || !lw_is_f32(l, u->out[0]) || !lw_same_dims(l, f->out, u->out[0]) || !take_bias(l, bias, 1, f)) return;
     f->out = u->out[0];
     f->parts[f->n_parts++] = add;
@@ -358,8 +301,8 @@ static void find_quantize(const lw_pass *l, found *f)
     else relu = OT_NONE;
     if (!followed_by(l, made, OT_OP_QuantizeLinear, &q) || l->units[q].in[0] != made) return;
     const ot_node *n = l->units[q].nodes[0];
-    const ot_nd *y = shape_of(l, l->units[q].out[0]);
-    if (!y || !is_byte(y->dtype) || !read_scale(l->p, n, 1, 0, 0, &scale, &zero)) return;
+    const ot_nd *y = lw_shape(l, l->units[q].out[0]);
+    if (!y || !lw_is_byte(y->dtype) || !read_scale(l->p, n, 1, 0, 0, &scale, &zero)) return;
     f->y_scale = *(const float *)scale->data;
     f->plan.out.zero = zero ? (int32_t)ot_nd_int(zero, 0) : 0;
     f->plan.out.type = y->dtype;
@@ -434,31 +377,13 @@ static ot_status set_factors(lw_pass *l, found *f)
 
 static ot_status make_unit(lw_pass *l, found *f)
 {
-    ot_step *step = OT_NEW(l->a, ot_step);
-    const ot_nd **in = OT_NEW_N(l->a, const ot_nd *, INPUTS);
-    ot_nd **out = OT_NEW(l->a, ot_nd *);
-    ot_slot **slots = OT_NEW(l->a, ot_slot *);
     OT_TRY(set_factors(l, f));
     if (f->b) OT_TRY(pack(l, f));
     const int8_plan *plan = ot_memdup(l->a, &f->plan, sizeof *plan);
-    if (!step || !in || !out || !slots || !plan) return ot_fail_nomem(l->p->s->d);
-    *step = *f->unit->step;
-    OT_TRY(lw_merge(l, f->parts, f->n_parts, LW_NODE, f->in, INPUTS, &f->out, 1, NULL));
-    lw_unit *u = &l->units[l->v[f->out].maker];
-    for (uint32_t k = 0; k < INPUTS; k++) in[k] = f->in[k] == OT_NONE ? NULL : &l->p->at[f->in[k]]->nd;
-    slots[0] = l->p->at[f->out];
-    out[0] = &slots[0]->nd;
-    step->run = run_int8;
-    step->plan = plan;
-    step->in = in;
-    step->n_in = INPUTS;
-    step->in_ids = u->in;
-    step->out = out;
-    step->out_ids = u->out;
-    step->out_slots = slots;
-    step->n_out = 1;
-    u->step = step;
-    return OT_OK;
+    if (!plan) return ot_fail_nomem(l->p->s->d);
+    const lw_rewrite r = {.parts = f->parts, .n_parts = f->n_parts, .like = f->parts[0], .in = f->in, .n_in = INPUTS, .out = f->out,
+                          .run = run_int8, .plan = plan};
+    return lw_apply(l, &r, NULL);
 }
 
 /* The product that unit `at` is. */

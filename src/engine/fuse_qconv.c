@@ -16,7 +16,7 @@
  *
  * A DequantizeLinear stays a node for those that read its float32 result; when nobody does, it is gone.
  */
-#include "lower.h"
+#include "fuse_find.h"
 #include "qconv.h"
 #include "ref_window.h"
 
@@ -24,41 +24,24 @@
 
 /* ---- constants ---- */
 
-static const ot_nd *constant(const ot_prog *p, ot_id v)
-{
-    if (v == OT_NONE) return NULL;
-    const ot_slot *slot = p->at[v];
-    return slot->is_const && slot->nd.data ? &slot->nd : NULL;
-}
-
 static int64_t count_of(const ot_nd *a)
 {
     int64_t n = 0;
     return ot_nd_elems(a, &n) ? n : 0;
 }
 
-static bool is_byte(ot_dtype t) { return t == OT_U8 || t == OT_I8; }
-
 /* Numbers that an array of bytes, or of zero points, is quantized with: one, or `n` along its first axis. */
 typedef struct quantizer {
     const ot_nd *scale, *zero; /* zero NULL: 0 */
 } quantizer;
 
-/* A node of a graph and the program that has its operands. */
-typedef struct source {
-    const ot_prog *p;
-    const ot_node *node;
-} source;
-
-static ot_id operand(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : OT_NONE; }
-
 /* Scale and zero point of Quantize- or DequantizeLinear: constants, one or (`slices` > 1) as many along the first axis. */
-static bool read_quantizer(source s, int64_t slices, quantizer *q)
+static bool read_quantizer(lw_source s, int64_t slices, quantizer *q)
 {
-    *q = (quantizer){.scale = constant(s.p, operand(s.node, 1)), .zero = constant(s.p, operand(s.node, 2))};
+    *q = (quantizer){.scale = lw_constant(s.p, lw_operand(s.node, 1)), .zero = lw_constant(s.p, lw_operand(s.node, 2))};
     int64_t n = q->scale ? count_of(q->scale) : 0, asked = ot_attr_int(s.node, "output_dtype", 0);
     if (!q->scale || q->scale->dtype != OT_F32 || q->scale->rank > 1 || (n != 1 && n != slices)) return false;
-    if (operand(s.node, 2) != OT_NONE && (!q->zero || count_of(q->zero) != n)) return false;
+    if (lw_operand(s.node, 2) != OT_NONE && (!q->zero || count_of(q->zero) != n)) return false;
     if (ot_attr_int(s.node, "block_size", 0) != 0 || ot_attr_int(s.node, "precision", 0) != 0 || asked != 0) return false;
     if (n > 1 && ot_attr_int(s.node, "axis", 1) != 0) return false;
     for (int64_t k = 0; k < n; k++)
@@ -76,33 +59,11 @@ static int32_t zero_at(const quantizer *q, int64_t k)
     return q->zero ? (int32_t)ot_nd_int(q->zero, count_of(q->zero) == 1 ? 0 : k) : 0;
 }
 
-/* The node that makes v: of this program, or, when v was computed before (it is constant), of the one that has it. */
-static bool source_of(const lw_pass *l, ot_id v, source *s)
-{
-    const lw_value *w = &l->v[v];
-    if (w->maker != OT_NONE) {
-        const lw_unit *u = &l->units[w->maker];
-        *s = (source){l->p, u->nodes[0]};
-        return u->kind == LW_NODE;
-    }
-    const ot_prog *p = l->p;
-    const ot_value *x = &p->g->values[v];
-    while (x->is_outer && p->outer) {
-        p = p->outer;
-        ot_id found = ot_value_find(p->g, x->name);
-        if (found == OT_NONE) continue;
-        x = &p->g->values[found];
-    }
-    if (!w->slot->is_const || x->is_outer || x->producer == OT_NONE) return false;
-    *s = (source){p, &p->g->nodes[x->producer]};
-    return true;
-}
-
 /* v is a constant array of `rank` dims (0: any) that a DequantizeLinear made; *q: with what. */
-static bool dequantized(const lw_pass *l, ot_id v, int64_t slices, source *s, const ot_nd **array, quantizer *q)
+static bool dequantized(const lw_pass *l, ot_id v, int64_t slices, lw_source *s, const ot_nd **array, quantizer *q)
 {
-    if (v == OT_NONE || !source_of(l, v, s) || s->node->op != OT_OP_DequantizeLinear) return false;
-    *array = constant(s->p, operand(s->node, 0));
+    if (v == OT_NONE || !lw_source_of(l, v, s) || s->node->op != OT_OP_DequantizeLinear) return false;
+    *array = lw_constant(s->p, lw_operand(s->node, 0));
     return *array && read_quantizer(*s, slices, q);
 }
 
@@ -171,7 +132,7 @@ static ot_status read_zeros(lw_pass *l, const quantizer *q, ot_qconv *v)
 /* Factors, bias, limits. */
 static ot_status read_result(lw_pass *l, const found *f, ot_qconv *v)
 {
-    bool integer = f->type == OT_I32, bytes = is_byte(f->type);
+    bool integer = f->type == OT_I32, bytes = lw_is_byte(f->type);
     v->y = (ot_i8_out){.type = f->type, .scale = 1};
     if (!integer) {
         float *scales = OT_NEW_N(l->a, float, (size_t)v->maps), *shift = f->shift ? OT_NEW_N(l->a, float, (size_t)v->maps) : NULL;
@@ -214,7 +175,7 @@ static ot_status make_unit(lw_pass *l, found *f)
     v->weights = w->data;
     p->threads = lw_threads(l, (double)count_of(y) / (double)v->maps * (double)count_of(w) / 2);
     int64_t work = ot_qconv_work(v, p->threads);
-    if (work < 0 || (is_byte(f->type) && v->y.least == 0 && v->y.most == 0)) return OT_OK;
+    if (work < 0 || (lw_is_byte(f->type) && v->y.least == 0 && v->y.most == 0)) return OT_OK;
     ot_id in[3] = {f->x};
     uint32_t n_in = 1;
     if (f->zero != OT_NONE) in[n_in++] = f->zero;
@@ -228,7 +189,7 @@ static ot_status read_bias(lw_pass *l, found *f, int64_t maps, bool *ok)
 {
     const lw_unit *u = f->unit;
     ot_id v = u->n_in > 2 ? u->in[2] : OT_NONE;
-    source s;
+    lw_source s;
     quantizer q;
     const ot_nd *array;
     *ok = true;
@@ -281,7 +242,7 @@ static void follow(const lw_pass *l, found *f)
             continue;
         }
         g.type = l->v[g.y].slot->fore.dtype;
-        if (is_byte(g.type) && read_quantizer((source){l->p, u->nodes[0]}, 1, &g.yq)) *f = g;
+        if (lw_is_byte(g.type) && read_quantizer((lw_source){.p = l->p, .node = u->nodes[0]}, 1, &g.yq)) *f = g;
         return;
     }
 }
@@ -291,7 +252,7 @@ static ot_status fuse_conv(lw_pass *l, uint32_t at)
     const lw_unit *u = &l->units[at];
     found f = {.unit = u, .zero = OT_NONE, .factor = OT_NONE, .type = OT_F32, .least = -INFINITY, .most = INFINITY, .parts = {at},
                .n_parts = 1};
-    source s;
+    lw_source s;
     const ot_nd *w;
     bool ok;
     if (u->n_in < 2 || u->in[0] == OT_NONE || u->out[0] == OT_NONE || !lw_is_f32(l, u->out[0])) return OT_OK;
@@ -300,10 +261,10 @@ static ot_status fuse_conv(lw_pass *l, uint32_t at)
     if (!maker || maker->kind != LW_NODE || maker->nodes[0]->op != OT_OP_DequantizeLinear) return OT_OK;
     f.x = maker->in[0];
     f.y = u->out[0];
-    if (f.x == OT_NONE || !l->v[f.x].is_static || !is_byte(l->v[f.x].slot->fore.dtype)) return OT_OK;
-    if (!read_quantizer((source){l->p, maker->nodes[0]}, 1, &f.xq)) return OT_OK;
+    if (f.x == OT_NONE || !l->v[f.x].is_static || !lw_is_byte(l->v[f.x].slot->fore.dtype)) return OT_OK;
+    if (!read_quantizer((lw_source){.p = l->p, .node = maker->nodes[0]}, 1, &f.xq)) return OT_OK;
     const ot_nd *shape = &l->v[u->in[1] == OT_NONE ? u->in[0] : u->in[1]].slot->fore;
-    if (shape->rank < 1 || !dequantized(l, u->in[1], shape->dims[0], &s, &w, &f.wq) || !is_byte(w->dtype)) return OT_OK;
+    if (shape->rank < 1 || !dequantized(l, u->in[1], shape->dims[0], &s, &w, &f.wq) || !lw_is_byte(w->dtype)) return OT_OK;
     f.w = s.p->at[s.node->in[0]];
     OT_TRY(read_bias(l, &f, shape->dims[0], &ok));
     if (!ok) return OT_OK;
@@ -315,12 +276,6 @@ static ot_status fuse_conv(lw_pass *l, uint32_t at)
 
 static bool one_number(const ot_nd *a, ot_dtype t) { return a && a->dtype == t && a->rank <= 1 && count_of(a) == 1; }
 
-/* One element, of which only the type is known. */
-static bool is_single(const lw_pass *l, ot_id v, ot_dtype t)
-{
-    return l->v[v].is_static && l->v[v].slot->fore.dtype == t && count_of(&l->v[v].slot->fore) == 1;
-}
-
 /* The only reader of v, a node `op` whose result has the dims of v and is float32. */
 static const lw_unit *float_reader(const lw_pass *l, ot_id v, ot_op op, uint32_t *at)
 {
@@ -331,12 +286,6 @@ static const lw_unit *float_reader(const lw_pass *l, ot_id v, ot_op op, uint32_t
     return fits ? u : NULL;
 }
 
-/* The other operand of a node of two, of which v is one. */
-static ot_id other(const lw_unit *u, ot_id v)
-{
-    return u->n_in == 2 && u->in[0] != u->in[1] ? u->in[u->in[0] == v ? 1 : 0] : OT_NONE;
-}
-
 /* Cast to float32 and Mul by one number behind a ConvInteger, then Add of a constant along the channel. */
 static ot_status follow_factor(lw_pass *l, found *f, int64_t maps)
 {
@@ -345,14 +294,14 @@ static ot_status follow_factor(lw_pass *l, found *f, int64_t maps)
     if (!u) return OT_OK;
     g.y = u->out[0];
     u = float_reader(l, g.y, OT_OP_Mul, &g.parts[2]);
-    g.factor = u ? other(u, g.y) : OT_NONE;
-    if (g.factor == OT_NONE || !is_single(l, g.factor, OT_F32)) return OT_OK;
+    g.factor = u ? lw_other(u, g.y) : OT_NONE;
+    if (g.factor == OT_NONE || !lw_is_single(l, g.factor, OT_F32)) return OT_OK;
     g.y = u->out[0];
     g.n_parts = 3;
     g.type = OT_F32;
     *f = g;
     u = float_reader(l, f->y, OT_OP_Add, &g.parts[3]);
-    ot_id bias = u ? other(u, f->y) : OT_NONE;
+    ot_id bias = u ? lw_other(u, f->y) : OT_NONE;
     const float *c = bias == OT_NONE ? NULL : lw_const_f32(l, bias);
     const ot_nd *a = c ? &l->v[bias].slot->nd : NULL;
     uint32_t rank = l->v[f->y].slot->fore.rank;
@@ -374,33 +323,33 @@ static ot_status fuse_operator(lw_pass *l, uint32_t at)
                .n_parts = 1};
     if (u->n_in <= wi || u->in[0] == OT_NONE || u->out[0] == OT_NONE || !l->v[u->in[0]].is_static || !l->v[u->out[0]].is_static)
         return OT_OK;
-    const ot_nd *w = constant(l->p, u->in[wi]);
+    const ot_nd *w = lw_constant(l->p, u->in[wi]);
     f.x = u->in[0];
     f.y = u->out[0];
     ot_dtype type = l->v[f.x].slot->fore.dtype;
-    if (!w || !is_byte(w->dtype) || !is_byte(type) || w->rank < 3) return OT_OK;
+    if (!w || !lw_is_byte(w->dtype) || !lw_is_byte(type) || w->rank < 3) return OT_OK;
     f.w = l->p->at[u->in[wi]];
-    f.xq.zero = constant(l->p, operand(n, x_zero));
-    f.wq.zero = constant(l->p, operand(n, w_zero));
-    if (operand(n, x_zero) != OT_NONE && !one_number(f.xq.zero, type)) {
-        if (!integer || f.xq.zero || !is_single(l, u->in[x_zero], type)) return OT_OK;
+    f.xq.zero = lw_constant(l->p, lw_operand(n, x_zero));
+    f.wq.zero = lw_constant(l->p, lw_operand(n, w_zero));
+    if (lw_operand(n, x_zero) != OT_NONE && !one_number(f.xq.zero, type)) {
+        if (!integer || f.xq.zero || !lw_is_single(l, u->in[x_zero], type)) return OT_OK;
         f.zero = u->in[x_zero];
     }
-    if (operand(n, w_zero) != OT_NONE && (!f.wq.zero || f.wq.zero->dtype != w->dtype)) return OT_OK;
+    if (lw_operand(n, w_zero) != OT_NONE && (!f.wq.zero || f.wq.zero->dtype != w->dtype)) return OT_OK;
     if (f.wq.zero && count_of(f.wq.zero) != 1 && count_of(f.wq.zero) != w->dims[0]) return OT_OK;
     if (integer) {
         OT_TRY(follow_factor(l, &f, w->dims[0]));
         return make_unit(l, &f);
     }
-    f.xq.scale = constant(l->p, operand(n, 1));
-    f.wq.scale = constant(l->p, operand(n, 4));
-    f.yq = (quantizer){constant(l->p, operand(n, 6)), constant(l->p, operand(n, 7))};
-    f.bias = constant(l->p, operand(n, 8));
+    f.xq.scale = lw_constant(l->p, lw_operand(n, 1));
+    f.wq.scale = lw_constant(l->p, lw_operand(n, 4));
+    f.yq = (quantizer){lw_constant(l->p, lw_operand(n, 6)), lw_constant(l->p, lw_operand(n, 7))};
+    f.bias = lw_constant(l->p, lw_operand(n, 8));
     f.type = l->v[f.y].slot->fore.dtype;
     if (!one_number(f.xq.scale, OT_F32) || !one_number(f.yq.scale, OT_F32)) return OT_OK;
-    if (!is_byte(f.type) || !one_number(f.yq.zero, f.type) || !f.wq.scale) return OT_OK;
+    if (!lw_is_byte(f.type) || !one_number(f.yq.zero, f.type) || !f.wq.scale) return OT_OK;
     if (f.wq.scale->dtype != OT_F32 || (count_of(f.wq.scale) != 1 && count_of(f.wq.scale) != w->dims[0])) return OT_OK;
-    if (operand(n, 8) != OT_NONE && (!f.bias || f.bias->dtype != OT_I32 || count_of(f.bias) != w->dims[0])) return OT_OK;
+    if (lw_operand(n, 8) != OT_NONE && (!f.bias || f.bias->dtype != OT_I32 || count_of(f.bias) != w->dims[0])) return OT_OK;
     return make_unit(l, &f);
 }
 

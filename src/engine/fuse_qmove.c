@@ -14,7 +14,7 @@
  * All but averages are what the nodes one after another make, bit by bit; a quantized average may be the neighbour of that where
  * it lies in the middle between two integers but for rounding.
  */
-#include "lower.h"
+#include "fuse_find.h"
 #include "qpool.h"
 #include "ref_window.h"
 
@@ -61,7 +61,7 @@ static bool operand(const lw_pass *l, const lw_unit *u, ot_id bytes, uint32_t k,
     if (k >= u->n_in || bytes == OT_NONE || u->in[k] == OT_NONE || !l->v[bytes].is_static || l->v[bytes].slot->absent) return false;
     const ot_slot *scale = l->p->at[u->in[k]], *zero = k + 1 < u->n_in && u->in[k + 1] != OT_NONE ? l->p->at[u->in[k + 1]] : NULL;
     *q = (quantized){.bytes = bytes, .type = l->v[bytes].slot->fore.dtype};
-    if ((q->type != OT_U8 && q->type != OT_I8) || !ot_nd_elems(&l->v[bytes].slot->fore, &n) || n == 0) return false;
+    if (!lw_is_byte(q->type) || !ot_nd_elems(&l->v[bytes].slot->fore, &n) || n == 0) return false;
     if (!scale->is_const || !scale->nd.data || scale->nd.dtype != OT_F32 || !ot_nd_elems(&scale->nd, &n) || n != 1) return false;
     q->scale = *(const float *)scale->nd.data;
     if (!(q->scale > 0) || !isfinite(q->scale)) return false;
@@ -87,30 +87,14 @@ typedef struct rewrite {
     const void *plan;
 } rewrite;
 
+/* The unit is the node, whatever else it replaces. */
 static ot_status apply(lw_pass *l, const rewrite *r)
 {
-    ot_step *step = OT_NEW(l->a, ot_step);
-    const ot_nd **in = OT_NEW_N(l->a, const ot_nd *, r->n_in);
-    ot_nd **out = OT_NEW(l->a, ot_nd *);
-    ot_slot **slots = OT_NEW(l->a, ot_slot *);
-    if (!step || !in || !out || !slots) return ot_fail_nomem(l->p->s->d);
-    *step = *l->units[r->parts[0]].step;
+    lw_unit *u;
     const ot_node **node = l->units[r->parts[0]].nodes;
-    OT_TRY(lw_merge(l, r->parts, r->n_parts, LW_NODE, r->in, r->n_in, &r->out, 1, NULL));
-    lw_unit *u = &l->units[l->v[r->out].maker];
-    for (uint32_t k = 0; k < r->n_in; k++) in[k] = r->in[k] == OT_NONE ? NULL : &l->p->at[r->in[k]]->nd;
-    slots[0] = l->p->at[r->out];
-    out[0] = &slots[0]->nd;
-    if (r->run) step->run = r->run;
-    step->plan = r->plan;
-    step->in = in;
-    step->n_in = r->n_in;
-    step->in_ids = u->in;
-    step->out = out;
-    step->out_ids = u->out;
-    step->out_slots = slots;
-    step->n_out = 1;
-    u->step = step;
+    const lw_rewrite w = {.parts = r->parts, .n_parts = r->n_parts, .like = r->parts[0], .in = r->in, .n_in = r->n_in, .out = r->out,
+                          .run = r->run, .plan = r->plan};
+    OT_TRY(lw_apply(l, &w, &u));
     u->nodes = node;
     u->n_nodes = 1;
     return OT_OK;

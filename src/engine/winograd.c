@@ -200,11 +200,6 @@ void ot_winograd_free(ot_winograd *w)
     (void)!ot_hook_alloc(w, sizeof *w, 0);
 }
 
-int64_t ot_winograd_weight_bytes(const ot_winograd *w)
-{
-    return (int64_t)w->memory_bytes;
-}
-
 int64_t ot_winograd_scratch(const ot_winograd *w)
 {
     return ((w->shared ? 1 : w->workers) * w->v_floats + w->workers * w->worker_floats) * (int64_t)sizeof(float);

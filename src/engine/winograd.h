@@ -55,8 +55,7 @@ ot_status ot_winograd_new(const ot_winograd_spec *s, ot_diag *d, ot_winograd **o
  * not touched. */
 void ot_winograd_fill(ot_winograd *w, const float *weights, const float *scale, const float *bias);
 void ot_winograd_free(ot_winograd *w); /* accepts NULL */
-/* Bytes of transformed weights that are held; bytes of scratch that a run takes. */
-int64_t ot_winograd_weight_bytes(const ot_winograd *w);
+/* Bytes of scratch that a run takes. */
 int64_t ot_winograd_scratch(const ot_winograd *w);
 /* src: [batch][ceil(in_channels/b)][in_h][in_w][b], dst alike, dense but for strides of batch, block and row given in elements
  * (n, c, h). residual: NULL, or like dst with dst's strides. scratch: aligned to 64. Several calls may run at once with
