@@ -23,9 +23,9 @@
 /* ---- shape.c, shape_*.c ---- */
 
 typedef struct ot_shape_binding {
-    const char *input;    /* graph input name */
+    const char *input; /* graph input name */
     uint32_t rank;
-    const int64_t *dims;  /* [rank] */
+    const int64_t *dims; /* [rank] */
 } ot_shape_binding;
 
 /* Infer dtype and shape of every value of the graph, propagate known integer contents (Shape, Gather, Concat,
@@ -53,16 +53,18 @@ ot_status ot_check_tile_ops(ot_graph *g) OT_MUST_USE;
 
 #define OT_AX_WHOLE (-1) /* this input is needed whole (or does not vary along the axis) */
 
-typedef struct ot_win { int64_t lo, hi; } ot_win; /* half-open; lo == hi: nothing needed */
+typedef struct ot_win {
+    int64_t lo, hi;
+} ot_win; /* half-open; lo == hi: nothing needed */
 
 /* One axis of one node in one tile. */
 typedef struct ot_op_tile {
-    ot_win need;     /* in: window of the output axis that is wanted; non-empty, inside [0,extent) */
-    ot_win made;     /* out: window that the adapted node produces; contains `need` */
-    ot_win *in;      /* out: [n_in] window of each cut input axis, inside [0,extent of that axis); entries of WHOLE
+    ot_win need;            /* in: window of the output axis that is wanted; non-empty, inside [0,extent) */
+    ot_win made;            /* out: window that the adapted node produces; contains `need` */
+    ot_win *in;             /* out: [n_in] window of each cut input axis, inside [0,extent of that axis); entries of WHOLE
                         inputs are untouched; empty when the tile does not need that input at all (Concat, Pad) */
     int64_t pad_lo, pad_hi; /* out: border the adapted node pads itself (Conv, pools, Pad, ConvTranspose crops) */
-    int64_t extra;   /* out: operator specific (ConvTranspose output_padding, ceil_mode flag of pools...) */
+    int64_t extra;          /* out: operator specific (ConvTranspose output_padding, ceil_mode flag of pools...) */
 } ot_op_tile;
 
 /* Which input axes follow `axis` of output `out_index`. in_axis: [n->n_in], filled with an axis >= 0 or OT_AX_WHOLE
@@ -70,8 +72,8 @@ typedef struct ot_op_tile {
  * OT_AX_WHOLE when that output cannot be (then the node is usable only if that output has no reader).
  * At least one input is >= 0 on success. Returns false when the axis cannot be cut and sets *why to a static sentence a
  * person understands ("Softmax needs its whole axis"). Requires shapes; values of unknown shape: false. Never fails otherwise. */
-bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                    int8_t *in_axis, int8_t *out_axis, const char **why);
+bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                    const char **why);
 
 /* A pool with ceil_mode whose last window would start in the end padding: it does not exist, but older shape inference counts
  * it. Requires shapes. */
@@ -80,8 +82,7 @@ bool ot_pool_is_odd(const ot_graph *g, const ot_node *n);
 /* Windows for t->need. out_index/axis as above (and accepted by ot_access_axis); t->in must point to [n_in]
  * entries. Returns false when this very window cannot be made (rare: alignment rules); *why says so. Constant time
  * per input. */
-bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                      ot_op_tile *t, const char **why);
+bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why);
 
 /* ---- access_sum.c: reductions in parts ---- */
 
@@ -102,33 +103,33 @@ typedef struct ot_tile_axis {
 
 /* What replaces a constant operand of the node. */
 typedef struct ot_operand {
-    uint32_t input;        /* operand number (may be >= the node's n_in: then it is appended, gaps omitted) */
-    bool omit;             /* leave the operand out ("" in ONNX) */
+    uint32_t input;          /* operand number (may be >= the node's n_in: then it is appended, gaps omitted) */
+    bool omit;               /* leave the operand out ("" in ONNX) */
     const ot_tensor *tensor; /* new constant contents */
 } ot_operand;
 
 typedef enum ot_adapt_kind {
-    OT_ADAPT_CLONE,     /* same operator, with attrs and operands below */
-    OT_ADAPT_FORWARD    /* the tile of input `forward` is the result as it is (Concat of one piece, Pad of nothing...);
+    OT_ADAPT_CLONE,  /* same operator, with attrs and operands below */
+    OT_ADAPT_FORWARD /* the tile of input `forward` is the result as it is (Concat of one piece, Pad of nothing...);
                            no node is needed */
 } ot_adapt_kind;
 
 typedef struct ot_adapted {
     ot_adapt_kind kind;
-    uint32_t forward;          /* operand number for OT_ADAPT_FORWARD */
-    const ot_attr *attrs;      /* [n_attrs] complete attribute list of the new node */
+    uint32_t forward;     /* operand number for OT_ADAPT_FORWARD */
+    const ot_attr *attrs; /* [n_attrs] complete attribute list of the new node */
     uint32_t n_attrs;
     const ot_operand *operands; /* [n_operands] changes to operands; others stay (with tiles where cut) */
     uint32_t n_operands;
-    bool *drop;                /* [n_in] operands to leave out entirely, shifting the rest (Concat pieces with an empty window) */
+    bool *drop; /* [n_in] operands to leave out entirely, shifting the rest (Concat pieces with an empty window) */
 } ot_adapted;
 
 /* How to write node n for a tile cut along axes[0..n_axes). Data is allocated in `arena`. The shapes of the adapted node's
  * inputs are: extents in[k].hi-in[k].lo on cut axes, the original extents elsewhere; its outputs: made.hi-made.lo on cut
  * axes, the original elsewhere. Attributes that do not change are shared with the original node. With n_axes > 0 and every window full
  * this returns a plain clone. OT_E_NOMEM is the only failure. */
-ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,
-                        ot_arena *arena, ot_adapted *out) OT_MUST_USE;
+ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                        ot_adapted *out) OT_MUST_USE;
 
 /* Multiply-accumulates of the whole node (Conv, ConvTranspose, MatMul, Gemm, Attention: exact; others: elements touched);
  * 0 when shapes are unknown. */

@@ -25,21 +25,21 @@ typedef enum ot_status {
     OT_E_NOMEM   /* memory ran out */
 } ot_status;
 
-#define OT_MUST_USE __attribute__((warn_unused_result))
+#define OT_MUST_USE          __attribute__((warn_unused_result))
 #define OT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* Return early when `expr` fails. */
-#define OT_TRY(expr)                                                                               \
-    do {                                                                                           \
-        ot_status ot_try_ = (expr);                                                                \
-        if (ot_try_ != OT_OK) return ot_try_;                                                      \
+#define OT_TRY(expr)                          \
+    do {                                      \
+        ot_status ot_try_ = (expr);           \
+        if (ot_try_ != OT_OK) return ot_try_; \
     } while (0)
 
 /* Our own bug: abort with the place. Never used for bad input. */
-#define OT_BUG(msg)                                                                                \
-    do {                                                                                           \
-        fprintf(stderr, "onnx-tile: internal error: %s:%d: %s\n", __FILE__, __LINE__, msg);        \
-        abort();                                                                                   \
+#define OT_BUG(msg)                                                                         \
+    do {                                                                                    \
+        fprintf(stderr, "onnx-tile: internal error: %s:%d: %s\n", __FILE__, __LINE__, msg); \
+        abort();                                                                            \
     } while (0)
 
 /* ---- diag.c: the one error line of a run ---- */
@@ -47,7 +47,7 @@ typedef enum ot_status {
 #define OT_DIAG_MAX 1024
 
 typedef struct ot_diag {
-    ot_status status;         /* of the first failure; OT_OK when none */
+    ot_status status;          /* of the first failure; OT_OK when none */
     char message[OT_DIAG_MAX]; /* one line, no newline, control characters replaced */
 } ot_diag;
 
@@ -66,7 +66,7 @@ ot_status ot_fail_nomem(ot_diag *d);
 /* For the static analyser only, which does not look into other files: a failure is not OT_OK. */
 #ifdef __clang_analyzer__
 #define ot_fail(d, status, ...) (ot_fail(d, status, __VA_ARGS__), (status) == OT_OK ? abort() : (void)0, (status))
-#define ot_fail_nomem(d) (ot_fail_nomem(d), OT_E_NOMEM)
+#define ot_fail_nomem(d)        (ot_fail_nomem(d), OT_E_NOMEM)
 #endif
 
 /* ---- arena.c ---- */
@@ -81,8 +81,8 @@ void ot_set_alloc_hook(ot_alloc_hook hook);
 /* Call the current hook; for the few blocks that are no arena's (a third-party library's). */
 void *ot_hook_alloc(void *ptr, size_t old_size, size_t new_size) OT_MUST_USE;
 
-ot_arena *ot_arena_new(void);          /* NULL when memory ran out */
-void ot_arena_free(ot_arena *a);       /* accepts NULL */
+ot_arena *ot_arena_new(void);    /* NULL when memory ran out */
+void ot_arena_free(ot_arena *a); /* accepts NULL */
 /* Zeroed, 16-byte aligned memory that lives as long as the arena; NULL when memory ran out.
  * size 0 returns a valid pointer. */
 void *ot_alloc(ot_arena *a, size_t size) OT_MUST_USE;
@@ -94,15 +94,15 @@ char *ot_format(ot_arena *a, const char *fmt, ...) OT_PRINTF(2, 3) OT_MUST_USE;
 void *ot_memdup(ot_arena *a, const void *p, size_t bytes) OT_MUST_USE;
 size_t ot_arena_bytes(const ot_arena *a); /* held from the system */
 
-#define OT_NEW(arena, type) ((type *)ot_alloc((arena), sizeof(type)))
+#define OT_NEW(arena, type)      ((type *)ot_alloc((arena), sizeof(type)))
 #define OT_NEW_N(arena, type, n) ((type *)ot_alloc_n((arena), (n), sizeof(type)))
 
 /* Growable array in an arena: old storage is left behind until the arena is freed.
  * Use as: OT_PUSH(arena, list, n, cap, item) -> false when memory ran out. */
 bool ot_grow(ot_arena *a, void **items, size_t *cap, size_t want, size_t item_size);
-#define OT_PUSH(arena, items, n, cap, item)                                                        \
-    ((n) < (cap) || ot_grow((arena), (void **)&(items), &(cap), (size_t)(n) + 1, sizeof *(items))  \
-         ? ((items)[(n)++] = (item), true)                                                         \
+#define OT_PUSH(arena, items, n, cap, item)                                                       \
+    ((n) < (cap) || ot_grow((arena), (void **)&(items), &(cap), (size_t)(n) + 1, sizeof *(items)) \
+         ? ((items)[(n)++] = (item), true)                                                        \
          : false)
 
 /* ---- checked.c: arithmetic on sizes; every function returns false on overflow ---- */
@@ -142,7 +142,7 @@ char *ot_format_seconds(double s, char *buf, size_t n);
 
 /* ---- hash.c: names -> ids ---- */
 
-typedef struct ot_map ot_map; /* string -> uint32_t; keys are borrowed */
+typedef struct ot_map ot_map;    /* string -> uint32_t; keys are borrowed */
 ot_map *ot_map_new(ot_arena *a); /* NULL when memory ran out */
 /* Insert or replace; false when memory ran out. */
 bool ot_map_put(ot_map *m, const char *key, uint32_t value) OT_MUST_USE;
@@ -156,7 +156,7 @@ uint64_t ot_hash_bytes(uint64_t h, const void *data, size_t n);
 
 /* ---- clock.c, random.c ---- */
 
-double ot_now(void); /* seconds of a clock that never goes back */
+double ot_now(void);                      /* seconds of a clock that never goes back */
 uint64_t ot_next_random(uint64_t *state); /* splitmix64: the next of a sequence that `state` begins */
 
 /* ---- progress.c: a bar on a terminal ---- */

@@ -10,18 +10,18 @@
 #include "run_command.h"
 
 typedef struct ot_bench_request {
-    const char *model;              /* file; .ot is the text form */
-    const char *tiled;              /* its tiled form; NULL: tile it here */
-    ot_run_options tile;            /* how: target, l2_bytes, plan, log; threads and shapes are those below */
-    const ot_run_input *inputs;     /* as of ot_run_request, with shapes and seed */
+    const char *model;          /* file; .ot is the text form */
+    const char *tiled;          /* its tiled form; NULL: tile it here */
+    ot_run_options tile;        /* how: target, l2_bytes, plan, log; threads and shapes are those below */
+    const ot_run_input *inputs; /* as of ot_run_request, with shapes and seed */
     size_t n_inputs;
     const ot_shape_binding *shapes;
     size_t n_shapes;
     uint64_t seed;
-    uint32_t repeat;                /* runs of each model; 0: for some seconds */
-    uint32_t threads;               /* 0: one */
-    const char *trace;              /* file for a Chrome trace of one run of each; NULL: none */
-    const char *const *reports;     /* [n_reports] files; with tile.plan.detail */
+    uint32_t repeat;            /* runs of each model; 0: for some seconds */
+    uint32_t threads;           /* 0: one */
+    const char *trace;          /* file for a Chrome trace of one run of each; NULL: none */
+    const char *const *reports; /* [n_reports] files; with tile.plan.detail */
     size_t n_reports;
     bool json, quiet;
 } ot_bench_request;

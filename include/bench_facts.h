@@ -29,16 +29,16 @@ typedef struct ot_bench_facts {
     const char *model, *tiled; /* files; tiled NULL: made here */
     const char *target;
     uint32_t threads, runs;
-    bool counted;              /* by the processor's counters */
+    bool counted; /* by the processor's counters */
     ot_bench_side side[2];
-    ot_bench_region *regions;  /* [n_regions] empty when the tiled model came from a file */
+    ot_bench_region *regions; /* [n_regions] empty when the tiled model came from a file */
     uint32_t n_regions;
     const ot_node_time *times; /* [n_times] of the original's last run, borrowed from its session */
     uint32_t n_times;
-    ot_bench_output *outputs;  /* [n_outputs] */
+    ot_bench_output *outputs; /* [n_outputs] */
     uint32_t n_outputs;
-    bool same;                 /* all outputs */
-    double region_error;       /* median of |predicted - measured| / measured over the tiled regions; < 0: none measured */
+    bool same;           /* all outputs */
+    double region_error; /* median of |predicted - measured| / measured over the tiled regions; < 0: none measured */
     int64_t resident;
 } ot_bench_facts;
 

@@ -22,12 +22,12 @@ typedef struct ot_span {
 } ot_span;
 
 typedef struct ot_pack_item {
-    int64_t lower, upper;  /* lifetime, half-open, lower < upper */
-    int64_t size;          /* bytes, >= 0 */
-    int64_t alignment;     /* >= 1 (no power of two needed) */
-    int64_t fixed;         /* offset that is given; -1: free */
-    int64_t hint;          /* preferred offset, tried first; -1: none */
-    const ot_span *gaps;   /* [n_gaps] disjoint, ascending, inside the lifetime: the buffer holds nothing then */
+    int64_t lower, upper; /* lifetime, half-open, lower < upper */
+    int64_t size;         /* bytes, >= 0 */
+    int64_t alignment;    /* >= 1 (no power of two needed) */
+    int64_t fixed;        /* offset that is given; -1: free */
+    int64_t hint;         /* preferred offset, tried first; -1: none */
+    const ot_span *gaps;  /* [n_gaps] disjoint, ascending, inside the lifetime: the buffer holds nothing then */
     uint32_t n_gaps;
 } ot_pack_item;
 
@@ -38,31 +38,31 @@ typedef struct ot_pack_problem {
 
 /* Rules of the search; tests switch them off one by one (answers must not change, only the effort). */
 typedef enum ot_pack_rule {
-    OT_PACK_SECTIONS = 1,      /* a section whose floor plus the sizes still to come passes the capacity is a dead end */
-    OT_PACK_RAISE = 2,         /* floors rise to the lowest place that any item still to come can take */
-    OT_PACK_DOMINANCE = 4,     /* height given up reaches to the next level at which an item can rest */
-    OT_PACK_DECOMPOSE = 8,     /* parts that no item to come connects are searched apart */
-    OT_PACK_DYNAMIC = 16,      /* next section: fewest options per failure seen there; off: lowest floor, leftmost */
-    OT_PACK_SYMMETRY = 32,     /* equal items in one order only */
-    OT_PACK_MEMO = 64,         /* states that failed are remembered */
+    OT_PACK_SECTIONS = 1,  /* a section whose floor plus the sizes still to come passes the capacity is a dead end */
+    OT_PACK_RAISE = 2,     /* floors rise to the lowest place that any item still to come can take */
+    OT_PACK_DOMINANCE = 4, /* height given up reaches to the next level at which an item can rest */
+    OT_PACK_DECOMPOSE = 8, /* parts that no item to come connects are searched apart */
+    OT_PACK_DYNAMIC = 16,  /* next section: fewest options per failure seen there; off: lowest floor, leftmost */
+    OT_PACK_SYMMETRY = 32, /* equal items in one order only */
+    OT_PACK_MEMO = 64,     /* states that failed are remembered */
     OT_PACK_RULES_ALL = 127
 } ot_pack_rule;
 
 typedef struct ot_pack_options {
-    int64_t capacity;    /* > 0: any packing of at most this height; 0: the lowest */
-    double time_limit;   /* seconds; 0: none */
-    int64_t step_limit;  /* search steps (deterministic); 0: a default that ends within seconds */
-    uint32_t threads;    /* 0 or 1: one; the result is the same for any number unless time ran out */
-    uint32_t rules;      /* OT_PACK_RULES_ALL */
+    int64_t capacity;   /* > 0: any packing of at most this height; 0: the lowest */
+    double time_limit;  /* seconds; 0: none */
+    int64_t step_limit; /* search steps (deterministic); 0: a default that ends within seconds */
+    uint32_t threads;   /* 0 or 1: one; the result is the same for any number unless time ran out */
+    uint32_t rules;     /* OT_PACK_RULES_ALL */
 } ot_pack_options;
 
 typedef struct ot_pack_result {
-    int64_t height;       /* of offsets */
-    int64_t lower_bound;  /* largest sum of live sizes, fixed offsets and alignment considered */
-    bool found;           /* capacity 0: always; else height <= capacity */
-    bool proved;          /* height is the least possible; or, when !found, that nothing fits */
-    bool timed_out;       /* time_limit ended the search: another run may find another result */
-    int64_t steps;        /* search steps taken */
+    int64_t height;      /* of offsets */
+    int64_t lower_bound; /* largest sum of live sizes, fixed offsets and alignment considered */
+    bool found;          /* capacity 0: always; else height <= capacity */
+    bool proved;         /* height is the least possible; or, when !found, that nothing fits */
+    bool timed_out;      /* time_limit ended the search: another run may find another result */
+    int64_t steps;       /* search steps taken */
     double seconds;
 } ot_pack_result;
 
@@ -81,16 +81,17 @@ ot_status ot_pack_greedy(const ot_pack_problem *p, const uint32_t *order, int64_
 
 /* The validator: O(n^2), shares no code with the planners. capacity 0: not checked. Fails with OT_E_INPUT and a reason of its own
  * for each rule: negative offset, alignment, fixed offset moved, above capacity, overlap (both items named). names: [n] or NULL. */
-ot_status ot_pack_check(const ot_pack_problem *p, const int64_t *offsets, int64_t capacity, const char *const *names, ot_diag *d) OT_MUST_USE;
+ot_status ot_pack_check(const ot_pack_problem *p, const int64_t *offsets, int64_t capacity, const char *const *names,
+                        ot_diag *d) OT_MUST_USE;
 
 /* ---- csv.c: id,lower,upper,size[,alignment][,gaps][,hint][,offset] as minimalloc reads it ---- */
 
 typedef struct ot_pack_file {
-    ot_arena *arena;         /* owns everything, itself included */
+    ot_arena *arena; /* owns everything, itself included */
     ot_pack_problem problem;
-    const char **names;      /* [n] */
-    void *table;             /* the cells as read, for writing back */
-    uint32_t n_windows;      /* gaps that keep a part of the buffer: planned as if it kept all, so a proof is none */
+    const char **names; /* [n] */
+    void *table;        /* the cells as read, for writing back */
+    uint32_t n_windows; /* gaps that keep a part of the buffer: planned as if it kept all, so a proof is none */
 } ot_pack_file;
 ot_status ot_pack_read_csv(const char *path, const char *text, size_t n, ot_diag *d, ot_pack_file **out) OT_MUST_USE;
 /* The columns as read, `offset` filled in or added. */
@@ -108,25 +109,26 @@ typedef struct ot_buffer {
                                all in messages */
     uint32_t n_values;
     ot_scope scope;
-    int64_t size;           /* of one slot: the largest value, rounded up to nothing */
-    int64_t align;          /* least common multiple of the values' and the scope's */
-    uint32_t multi;         /* slots */
+    int64_t size;                   /* of one slot: the largest value, rounded up to nothing */
+    int64_t align;                  /* least common multiple of the values' and the scope's */
+    uint32_t multi;                 /* slots */
     int64_t fixed[OT_TK_MULTI_MAX]; /* -1: free */
-    const ot_span *live;    /* [n_live] ascending, disjoint: a value that is read later, or any access; a value alive around a back
+    const ot_span *live; /* [n_live] ascending, disjoint: a value that is read later, or any access; a value alive around a back
                                edge counts for the whole loop. Empty when no statement touches the buffer */
     uint32_t n_live;
-    uint32_t loop;          /* innermost FOR or WHILE that holds all its accesses, or OT_NONE */
-    uint32_t pipes;         /* bit set of the pipes of statements that write or read it */
-    bool dma;               /* touched by dma_in or dma_out */
+    uint32_t loop;  /* innermost FOR or WHILE that holds all its accesses, or OT_NONE */
+    uint32_t pipes; /* bit set of the pipes of statements that write or read it */
+    bool dma;       /* touched by dma_in or dma_out */
 } ot_buffer;
 
 typedef struct ot_lifetimes {
-    ot_arena *arena;        /* owns everything, itself included */
-    ot_buffer *buffers;     /* [n_buffers], in order of first write; those never written last */
+    ot_arena *arena;    /* owns everything, itself included */
+    ot_buffer *buffers; /* [n_buffers], in order of first write; those never written last */
     uint32_t n_buffers;
-    const uint32_t *buffer_of; /* [kernel n_values] index into buffers for allocs, aliases, subviews, carried, results; OT_NONE: param */
-    uint32_t n_in_place;    /* merges by in-place rules */
-    uint32_t n_copies;      /* places where an init, a yielded or a carried value is copied, since the two could not share */
+    const uint32_t
+        *buffer_of;      /* [kernel n_values] index into buffers for allocs, aliases, subviews, carried, results; OT_NONE: param */
+    uint32_t n_in_place; /* merges by in-place rules */
+    uint32_t n_copies;   /* places where an init, a yielded or a carried value is copied, since the two could not share */
     const char *const *warnings; /* [n_warnings] "line:col: ..." dead buffers, reads of what was never written */
     uint32_t n_warnings;
 } ot_lifetimes;
@@ -157,19 +159,19 @@ const char *ot_mem_mode_name(ot_mem_mode m);
 
 /* How a scope was planned, from best to worst for the pipes. */
 typedef enum ot_reuse_level {
-    OT_LEVEL_NONE = 3,   /* sequential: nothing shares */
-    OT_LEVEL_2 = 2,      /* sharing only between buffers of one pipe, and never with DMA */
-    OT_LEVEL_1 = 1,      /* a single buffer that shares with a multi-buffer of its loop becomes one */
-    OT_LEVEL_0 = 0       /* any disjoint lifetimes */
+    OT_LEVEL_NONE = 3, /* sequential: nothing shares */
+    OT_LEVEL_2 = 2,    /* sharing only between buffers of one pipe, and never with DMA */
+    OT_LEVEL_1 = 1,    /* a single buffer that shares with a multi-buffer of its loop becomes one */
+    OT_LEVEL_0 = 0     /* any disjoint lifetimes */
 } ot_reuse_level;
 
 typedef struct ot_mem_options {
-    ot_mem_mode mode;           /* auto: sequential, else reuse, else search */
-    int64_t capacity;           /* in place of the target's, for every scope but gm; 0: the target's */
-    double time_limit;          /* for search; 0: none, steps only */
-    int64_t step_limit;         /* for search, of each scope; 0: the default of ot_pack */
+    ot_mem_mode mode;   /* auto: sequential, else reuse, else search */
+    int64_t capacity;   /* in place of the target's, for every scope but gm; 0: the target's */
+    double time_limit;  /* for search; 0: none, steps only */
+    int64_t step_limit; /* for search, of each scope; 0: the default of ot_pack */
     uint32_t threads;
-    bool workspace_reuse;       /* buffers in global memory may share; default of the command: off (seed 002) */
+    bool workspace_reuse; /* buffers in global memory may share; default of the command: off (seed 002) */
     ot_lifetime_options lifetimes;
 } ot_mem_options;
 
@@ -183,20 +185,20 @@ typedef struct ot_scope_plan {
     ot_reuse_level level; /* lowest level that any buffer needed */
     uint32_t n_buffers;
     uint32_t rollbacks, restarts; /* of PlanMemory's last round: the one that made the plan */
-    uint32_t n_upgraded;  /* single buffers made double by level 1 */
-    uint32_t n_cross_pipe;/* pairs that share memory across pipes: each costs a dependency */
-    bool proved;          /* height is the least possible */
+    uint32_t n_upgraded;          /* single buffers made double by level 1 */
+    uint32_t n_cross_pipe;        /* pairs that share memory across pipes: each costs a dependency */
+    bool proved;                  /* height is the least possible */
     bool timed_out;
 } ot_scope_plan;
 
 typedef struct ot_mem_plan {
-    ot_arena *arena;        /* owns everything, itself included */
-    const ot_lifetimes *lifetimes; /* owned */
+    ot_arena *arena;                     /* owns everything, itself included */
+    const ot_lifetimes *lifetimes;       /* owned */
     int64_t (*offsets)[OT_TK_MULTI_MAX]; /* [n_buffers] per slot; -1 beyond its slots. Dead buffers get offset 0 */
-    uint32_t *multi;        /* [n_buffers] slots after level 1 upgrades */
-    ot_reuse_level *level;  /* [n_buffers] */
+    uint32_t *multi;                     /* [n_buffers] slots after level 1 upgrades */
+    ot_reuse_level *level;               /* [n_buffers] */
     ot_scope_plan scopes[OT_SCOPE_COUNT];
-    uint32_t n_scopes;      /* scopes with buffers, in ot_scope order */
+    uint32_t n_scopes; /* scopes with buffers, in ot_scope order */
 } ot_mem_plan;
 
 /* Plan every scope of a verified kernel; `path` is for messages. Deterministic (unless a scope timed_out). Overflow: OT_E_BUDGET,
@@ -230,8 +232,8 @@ typedef struct ot_map_box {
 
 typedef struct ot_map_plot {
     const char *title;
-    const char *time; /* label of the time axis */
-    int64_t from, to; /* times that it shows at least; equal: those of the boxes */
+    const char *time;        /* label of the time axis */
+    int64_t from, to;        /* times that it shows at least; equal: those of the boxes */
     const ot_map_box *boxes; /* [n] */
     uint32_t n;
     int64_t height, lower_bound;
@@ -251,7 +253,8 @@ struct ot_region;
 struct ot_graph;
 /* The kernel of one tile loop nest of a planned region: loads of the input windows, the operators, stores of the pieces; weights
  * loaded before the loop when they stay resident; every buffer has the size of its largest tile, scope l2. */
-ot_status ot_region_kernel(const struct ot_graph *g, const struct ot_region *r, const ot_target *t, ot_diag *d, ot_kernel **out) OT_MUST_USE;
+ot_status ot_region_kernel(const struct ot_graph *g, const struct ot_region *r, const ot_target *t, ot_diag *d,
+                           ot_kernel **out) OT_MUST_USE;
 
 typedef struct ot_region_memory {
     int64_t height;      /* of the planned scope l2: the region's working set */
@@ -270,7 +273,7 @@ typedef struct ot_arena_figures {
     int64_t greedy;      /* height of greedy by size */
     int64_t in_place;    /* height of our plan with in-place merges (and reshapes as views) */
     uint32_t n_buffers;
-    bool proved;         /* planned is the least possible */
+    bool proved; /* planned is the least possible */
 } ot_arena_figures;
 /* Arena of an untiled graph's activations in graph.order. Requires ORDER, USES, SHAPES; values of unknown size are left out
  * (counted in n_unknown). Deterministic: bounded by steps. */
@@ -278,7 +281,7 @@ ot_status ot_graph_arena(const struct ot_graph *g, ot_arena_figures *out, uint32
 
 /* Another course of events than node by node: several nodes in one step, values that lie nowhere, other things that do. */
 typedef struct ot_arena_steps {
-    const uint32_t *step_of;   /* [g->n_nodes] 1 .. n of each live node; a node's inputs are made at its step or before */
+    const uint32_t *step_of; /* [g->n_nodes] 1 .. n of each live node; a node's inputs are made at its step or before */
     uint32_t n;
     const bool *absent;        /* [g->n_values]; NULL: none */
     const ot_pack_item *extra; /* [n_extra] with lifetimes in steps */

@@ -12,9 +12,9 @@
 
 typedef struct ot_calibration {
     uint32_t threads;
-    ot_target target;     /* figures of `threads` cores together; capacities as they were given */
-    double bw_l1;         /* no level of targets: for people */
-    FILE *log;            /* a line for each step; NULL: silent */
+    ot_target target;      /* figures of `threads` cores together; capacities as they were given */
+    double bw_l1;          /* no level of targets: for people */
+    FILE *log;             /* a line for each step; NULL: silent */
     ot_progress *progress; /* NULL: none */
 } ot_calibration;
 

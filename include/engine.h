@@ -66,13 +66,13 @@ typedef struct ot_call {
     const ot_graph *g;
     const ot_node *node;
     uint32_t n_in, n_out;
-    const ot_nd *const *in; /* [n_in] NULL: omitted */
-    ot_nd **out;            /* [n_out] NULL: not wanted */
-    struct ot_frame *frame; /* of the running graph: memory, outer values, threads */
-    uint32_t threads;       /* that the kernel may use (OpenMP) */
+    const ot_nd *const *in;        /* [n_in] NULL: omitted */
+    ot_nd **out;                   /* [n_out] NULL: not wanted */
+    struct ot_frame *frame;        /* of the running graph: memory, outer values, threads */
+    uint32_t threads;              /* that the kernel may use (OpenMP) */
     struct ot_kernel_state *state; /* of this node, kept from run to run */
-    const void *plan;       /* of a fused step (src/engine/lower.h); else NULL */
-    void *work;             /* planned scratch of a fused step, not zeroed */
+    const void *plan;              /* of a fused step (src/engine/lower.h); else NULL */
+    void *work;                    /* planned scratch of a fused step, not zeroed */
     ot_diag *diag;
 } ot_call;
 
@@ -92,7 +92,7 @@ ot_status ot_call_need(ot_call *c, uint32_t min_in); /* at least so many inputs,
 ot_status ot_call_body(ot_call *c, const char *attr, ot_nd *in, uint32_t n_in, ot_nd *out, uint32_t n_out) OT_MUST_USE;
 /* Number of outputs of a subgraph attribute; 0 when absent. */
 uint32_t ot_call_body_outputs(const ot_call *c, const char *attr);
-void ot_nd_release(ot_nd *a); /* drop the block; zero the array */
+void ot_nd_release(ot_nd *a);                   /* drop the block; zero the array */
 void ot_nd_share(ot_nd *to, const ot_nd *from); /* another reference to the same memory */
 ot_status ot_nd_new(ot_nd *a, ot_dtype t, uint32_t rank, const int64_t *dims, ot_diag *d) OT_MUST_USE; /* heap */
 /* An empty sequence of tensors of type t; a further reference to `item` at its end (only while nobody else shares the
@@ -117,11 +117,11 @@ ot_kernel_fn ot_kernel_fast(const ot_graph *g, const ot_node *n);
 typedef struct ot_session ot_session; /* one model, ready to run; sessions share nothing */
 
 typedef struct ot_session_options {
-    uint32_t threads;       /* 0: 1 */
-    bool reference;         /* reference kernels only */
-    bool releases;          /* the model serves this session only: contents of initializers that kernels keep in another form are
+    uint32_t threads; /* 0: 1 */
+    bool reference;   /* reference kernels only */
+    bool releases;    /* the model serves this session only: contents of initializers that kernels keep in another form are
                                given back, and the model cannot be written or used again */
-    bool poison;            /* fill arena memory with junk where no value lives, and outputs before they are computed */
+    bool poison;      /* fill arena memory with junk where no value lives, and outputs before they are computed */
     const ot_shape_binding *shapes; /* [n_shapes] dimensions of inputs; usually those of the arrays to come */
     size_t n_shapes;
     const struct ot_override *overrides; /* [n_overrides] initializers that are inputs, too, with other contents */
@@ -134,19 +134,19 @@ typedef struct ot_override {
 } ot_override;
 
 typedef struct ot_session_figures {
-    int64_t planned_peak;   /* bytes of the arena */
-    int64_t peak;           /* arena + most heap bytes of values and scratch at one time, over all runs so far */
-    int64_t weight_bytes;   /* of initializers, and of constants computed from them */
-    uint32_t n_nodes;       /* that a run executes, bodies once */
-    uint32_t n_folded;      /* nodes computed once, when the session was made */
+    int64_t planned_peak;    /* bytes of the arena */
+    int64_t peak;            /* arena + most heap bytes of values and scratch at one time, over all runs so far */
+    int64_t weight_bytes;    /* of initializers, and of constants computed from them */
+    uint32_t n_nodes;        /* that a run executes, bodies once */
+    uint32_t n_folded;       /* nodes computed once, when the session was made */
     uint32_t n_mispredicted; /* values, over all runs, that were not what the memory plan foresaw */
 } ot_session_figures;
 
 /* Borrows the model (shapes are inferred in it) until ot_session_free. Fails with OT_E_INPUT naming node and operator when
  * the engine cannot run it. */
 ot_status ot_session_new(ot_model *m, const ot_session_options *o, ot_diag *d, ot_session **out) OT_MUST_USE;
-void ot_session_free(ot_session *s); /* accepts NULL */
-uint32_t ot_session_inputs(const ot_session *s);  /* those that must be bound: initializers are not */
+void ot_session_free(ot_session *s);             /* accepts NULL */
+uint32_t ot_session_inputs(const ot_session *s); /* those that must be bound: initializers are not */
 uint32_t ot_session_outputs(const ot_session *s);
 const ot_value *ot_session_input(const ot_session *s, uint32_t k);
 const ot_value *ot_session_output(const ot_session *s, uint32_t k);

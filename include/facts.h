@@ -27,28 +27,28 @@ typedef enum ot_bound { OT_BOUND_COMPUTE, OT_BOUND_BANDWIDTH, OT_BOUND_OVERHEAD 
 const char *ot_bound_name(ot_bound b); /* "compute", "bandwidth", "overhead" */
 
 typedef struct ot_fact_node {
-    const char *name;   /* its own, or its first output's */
+    const char *name; /* its own, or its first output's */
     const char *op;
-    const char *shape;  /* of its first output: "1x64x56x56"; "" when unknown */
-    uint32_t depth;     /* longest path from an input, in nodes: the graph's layers */
-    uint32_t region;    /* index into regions, or OT_NONE */
-    uint32_t barrier;   /* index into barriers, or OT_NONE */
-    uint32_t refusal;   /* index into refusals, or OT_NONE */
-    bool is_fused;      /* the runtime merges it into its producer */
+    const char *shape; /* of its first output: "1x64x56x56"; "" when unknown */
+    uint32_t depth;    /* longest path from an input, in nodes: the graph's layers */
+    uint32_t region;   /* index into regions, or OT_NONE */
+    uint32_t barrier;  /* index into barriers, or OT_NONE */
+    uint32_t refusal;  /* index into refusals, or OT_NONE */
+    bool is_fused;     /* the runtime merges it into its producer */
     double macs, out_bytes;
-    double traffic;     /* bytes through slow memory, untiled */
+    double traffic;                   /* bytes through slow memory, untiled */
     double compute, memory, overhead; /* seconds, untiled, before they overlap */
-    double time;        /* predicted seconds, untiled */
-    double measured;    /* seconds of the original model in bench; OT_ABSENT */
+    double time;                      /* predicted seconds, untiled */
+    double measured;                  /* seconds of the original model in bench; OT_ABSENT */
     ot_bound bound;
 } ot_fact_node;
 
 /* A tensor from one node to another. */
 typedef struct ot_fact_edge {
-    uint32_t from, to;  /* index into nodes; OT_NONE: graph input, graph output */
+    uint32_t from, to; /* index into nodes; OT_NONE: graph input, graph output */
     const char *value;
-    double bytes;       /* OT_ABSENT: unknown */
-    bool in_tiles;      /* exists in tiles only: both ends in one region and read nowhere else */
+    double bytes;  /* OT_ABSENT: unknown */
+    bool in_tiles; /* exists in tiles only: both ends in one region and read nowhere else */
 } ot_fact_edge;
 
 /* One tiling of a region's operators that was weighed. */
@@ -60,7 +60,7 @@ typedef struct ot_fact_candidate {
     const char *form;
     double time, traffic;
     int64_t working_set;
-    bool fits;          /* the working set is within the fast memory */
+    bool fits; /* the working set is within the fast memory */
     bool chosen;
     bool on_front;      /* no other candidate has less time or less traffic, and no more of the other */
     const char *reason; /* a sentence: why it won or lost */
@@ -68,7 +68,7 @@ typedef struct ot_fact_candidate {
 
 /* A reduction at a region's end over an axis that is cut: every tile makes a part, and the parts are combined after the tiles. */
 typedef struct ot_fact_sum {
-    uint32_t node;       /* index into nodes */
+    uint32_t node; /* index into nodes */
 } ot_fact_sum;
 
 typedef struct ot_fact_region {
@@ -81,24 +81,24 @@ typedef struct ot_fact_region {
     int64_t tile[OT_DIMS_MAX], extent[OT_DIMS_MAX];
     const char *form;
     int64_t working_set, working_set_bound, capacity;
-    double fill;           /* working set / capacity */
+    double fill; /* working set / capacity */
     int64_t weights;
     bool weights_stay;
     double time_untiled, time_tiled, benefit;
     double mac_ratio, traffic_untiled, traffic;
     double measured_untiled, measured; /* seconds; OT_ABSENT */
-    double error;          /* |predicted - measured| / measured of the tiled region; OT_ABSENT */
-    ot_bound bound_untiled, bound; /* of the sum of its nodes; bound: tiled */
-    const ot_fact_sum *sums;   /* [n_sums] */
+    double error;                      /* |predicted - measured| / measured of the tiled region; OT_ABSENT */
+    ot_bound bound_untiled, bound;     /* of the sum of its nodes; bound: tiled */
+    const ot_fact_sum *sums;           /* [n_sums] */
     uint32_t n_sums;
     const ot_fact_candidate *candidates; /* [n_candidates] chosen first, then by time */
     uint32_t n_candidates;
 } ot_fact_region;
 
 typedef struct ot_fact_barrier {
-    uint32_t node;       /* index into nodes */
-    const char *reason;  /* a sentence */
-    const char *lift;    /* what would lift it; "" when nothing would */
+    uint32_t node;      /* index into nodes */
+    const char *reason; /* a sentence */
+    const char *lift;   /* what would lift it; "" when nothing would */
 } ot_fact_barrier;
 
 typedef struct ot_fact_refusal {
@@ -109,12 +109,12 @@ typedef struct ot_fact_refusal {
 
 /* A headline figure: before and after, and the least that is possible. */
 typedef struct ot_fact_card {
-    const char *id;      /* "peak-memory", "bytes-moved", "time", "macs" */
-    const char *title;   /* "Peak memory" */
-    const char *unit;    /* "bytes", "seconds", "macs" */
+    const char *id;              /* "peak-memory", "bytes-moved", "time", "macs" */
+    const char *title;           /* "Peak memory" */
+    const char *unit;            /* "bytes", "seconds", "macs" */
     double before, after, bound; /* OT_ABSENT: none */
-    double ratio;        /* after / before; OT_ABSENT when before is 0 */
-    const char *note;    /* what the figure is, one sentence: predicted or measured, what the bound is */
+    double ratio;                /* after / before; OT_ABSENT when before is 0 */
+    const char *note;            /* what the figure is, one sentence: predicted or measured, what the bound is */
 } ot_fact_card;
 
 typedef struct ot_fact_box {
@@ -125,64 +125,78 @@ typedef struct ot_fact_box {
 } ot_fact_box;
 
 typedef struct ot_fact_map {
-    const char *id;       /* "before", "after"; of kernels: the scope's name */
+    const char *id; /* "before", "after"; of kernels: the scope's name */
     const char *title, *time_label;
-    int64_t steps;        /* length of the time axis */
+    int64_t steps;            /* length of the time axis */
     const ot_fact_box *boxes; /* [n_boxes] */
     uint32_t n_boxes;
     int64_t height, lower_bound, capacity; /* bytes; capacity 0: none */
-    bool proved;          /* height is the least possible */
+    bool proved;                           /* height is the least possible */
 } ot_fact_map;
 
 /* Roofline: MAC or element operations a byte of slow-memory traffic against operations a second. */
 typedef struct ot_fact_roof {
-    const char *id, *title;      /* "slow", "mid", "fast"; "conv", "gemm", ... */
-    double bandwidth, rate;      /* bytes/s of a slanted line, operations/s of a flat one; the other one OT_ABSENT */
+    const char *id, *title; /* "slow", "mid", "fast"; "conv", "gemm", ... */
+    double bandwidth, rate; /* bytes/s of a slanted line, operations/s of a flat one; the other one OT_ABSENT */
 } ot_fact_roof;
 
 typedef struct ot_fact_point {
-    const char *label;           /* "region 0, untiled" */
-    uint32_t region;             /* index into regions */
+    const char *label; /* "region 0, untiled" */
+    uint32_t region;   /* index into regions */
     bool tiled;
     double operations, bytes, seconds;
-    double intensity, rate;      /* operations / byte, operations / second */
-    double attained;             /* rate / roof at that intensity */
+    double intensity, rate; /* operations / byte, operations / second */
+    double attained;        /* rate / roof at that intensity */
 } ot_fact_point;
 
 /* A name and a value for the target and environment tables. number is OT_ABSENT for texts. */
 typedef struct ot_fact_entry {
     const char *id, *title;
-    const char *text;            /* when number is OT_ABSENT */
+    const char *text; /* when number is OT_ABSENT */
     double number;
-    const char *unit;            /* "bytes", "bytes/s", "ops/s", "seconds", "count", "percent" (of a fraction) */
+    const char *unit; /* "bytes", "bytes/s", "ops/s", "seconds", "count", "percent" (of a fraction) */
 } ot_fact_entry;
 
 typedef struct ot_facts {
-    ot_arena *arena;      /* owns everything here, itself included */
+    ot_arena *arena; /* owns everything here, itself included */
     ot_fact_kind kind;
-    const char *version;  /* of the tool */
-    const char *model;    /* as given */
-    const char *output;   /* tiled model; NULL: none written */
+    const char *version; /* of the tool */
+    const char *model;   /* as given */
+    const char *output;  /* tiled model; NULL: none written */
     const char *target, *goal;
     int64_t fast_bytes;
-    bool measured;        /* there are times of bench */
+    bool measured; /* there are times of bench */
 
-    ot_fact_card *cards;      uint32_t n_cards;
-    ot_fact_node *nodes;      uint32_t n_nodes;      /* live nodes in topological order */
-    ot_fact_edge *edges;      uint32_t n_edges;
-    ot_fact_region *regions;  uint32_t n_regions;
-    ot_fact_barrier *barriers; uint32_t n_barriers;
-    ot_fact_refusal *refusals; uint32_t n_refusals;
-    ot_fact_map *maps;        uint32_t n_maps;
-    ot_fact_roof *roofs;      uint32_t n_roofs;
-    ot_fact_point *points;    uint32_t n_points;
-    ot_fact_entry *target_entries;      uint32_t n_target_entries;
-    ot_fact_entry *environment;         uint32_t n_environment;
-    ot_fact_entry *memory_entries;      uint32_t n_memory_entries; /* arena figures of the untiled model; of plan-memory: its totals */
-    const ot_scope_plan *scopes;        uint32_t n_scopes;         /* plan-memory */
-    const char *const *warnings;        uint32_t n_warnings;
-    const ot_bench_facts *bench;        /* copied into the arena; NULL: not bench */
-    double region_error;  /* median; OT_ABSENT */
+    ot_fact_card *cards;
+    uint32_t n_cards;
+    ot_fact_node *nodes;
+    uint32_t n_nodes; /* live nodes in topological order */
+    ot_fact_edge *edges;
+    uint32_t n_edges;
+    ot_fact_region *regions;
+    uint32_t n_regions;
+    ot_fact_barrier *barriers;
+    uint32_t n_barriers;
+    ot_fact_refusal *refusals;
+    uint32_t n_refusals;
+    ot_fact_map *maps;
+    uint32_t n_maps;
+    ot_fact_roof *roofs;
+    uint32_t n_roofs;
+    ot_fact_point *points;
+    uint32_t n_points;
+    ot_fact_entry *target_entries;
+    uint32_t n_target_entries;
+    ot_fact_entry *environment;
+    uint32_t n_environment;
+    ot_fact_entry *memory_entries;
+    uint32_t n_memory_entries; /* arena figures of the untiled model; of plan-memory: its totals */
+    const ot_scope_plan *scopes;
+    uint32_t n_scopes; /* plan-memory */
+    const char *const *warnings;
+    uint32_t n_warnings;
+    const ot_bench_facts *bench; /* copied into the arena; NULL: not bench */
+    double region_error;         /* median; OT_ABSENT */
 } ot_facts;
 
 /* ---- building ---- */

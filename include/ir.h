@@ -21,16 +21,38 @@
 typedef uint32_t ot_id; /* index of a value or node in its graph; OT_NONE = absent */
 
 #define OT_DIM_UNKNOWN (-1)
-#define OT_RANK_MAX 16         /* larger ranks are refused on import */
-#define OT_KNOWN_MAX 4096      /* most elements of a value whose contents we track */
+#define OT_RANK_MAX    16   /* larger ranks are refused on import */
+#define OT_KNOWN_MAX   4096 /* most elements of a value whose contents we track */
 
 /* Numbers are TensorProto.DataType. */
 typedef enum ot_dtype {
-    OT_DT_UNKNOWN = 0, OT_F32 = 1, OT_U8 = 2, OT_I8 = 3, OT_U16 = 4, OT_I16 = 5, OT_I32 = 6,
-    OT_I64 = 7, OT_STRING = 8, OT_BOOL = 9, OT_F16 = 10, OT_F64 = 11, OT_U32 = 12, OT_U64 = 13,
-    OT_C64 = 14, OT_C128 = 15, OT_BF16 = 16, OT_F8E4M3FN = 17, OT_F8E4M3FNUZ = 18,
-    OT_F8E5M2 = 19, OT_F8E5M2FNUZ = 20, OT_U4 = 21, OT_I4 = 22, OT_F4E2M1 = 23, OT_F8E8M0 = 24,
-    OT_U2 = 25, OT_I2 = 26
+    OT_DT_UNKNOWN = 0,
+    OT_F32 = 1,
+    OT_U8 = 2,
+    OT_I8 = 3,
+    OT_U16 = 4,
+    OT_I16 = 5,
+    OT_I32 = 6,
+    OT_I64 = 7,
+    OT_STRING = 8,
+    OT_BOOL = 9,
+    OT_F16 = 10,
+    OT_F64 = 11,
+    OT_U32 = 12,
+    OT_U64 = 13,
+    OT_C64 = 14,
+    OT_C128 = 15,
+    OT_BF16 = 16,
+    OT_F8E4M3FN = 17,
+    OT_F8E4M3FNUZ = 18,
+    OT_F8E5M2 = 19,
+    OT_F8E5M2FNUZ = 20,
+    OT_U4 = 21,
+    OT_I4 = 22,
+    OT_F4E2M1 = 23,
+    OT_F8E8M0 = 24,
+    OT_U2 = 25,
+    OT_I2 = 26
 } ot_dtype;
 
 /* Operators we know, one per line of ops.def, plus OT_OP_OPAQUE for everything else
@@ -47,12 +69,31 @@ typedef enum ot_op {
 typedef enum ot_access_kind {
     OT_ACC_BARRIER = 0, /* never sliced */
     OT_ACC_POINTWISE,   /* broadcast element-wise */
-    OT_ACC_CONV, OT_ACC_CONVT, OT_ACC_POOL, OT_ACC_GLOBALPOOL, OT_ACC_NORM, OT_ACC_SOFTMAX,
-    OT_ACC_REDUCE, OT_ACC_MATMUL, OT_ACC_GEMM, OT_ACC_QUANT, OT_ACC_TRANSPOSE, OT_ACC_RESHAPE,
-    OT_ACC_EXPAND, OT_ACC_CONCAT, OT_ACC_SPLIT, OT_ACC_SLICE, OT_ACC_PAD, OT_ACC_RESIZE,
-    OT_ACC_BLOCK,       /* DepthToSpace, SpaceToDepth */
-    OT_ACC_GATHER, OT_ACC_TILE, OT_ACC_CUMSUM, OT_ACC_EINSUM, OT_ACC_ATTENTION,
-    OT_ACC_SHAPE        /* Shape, Size, ConstantOfShape, Range: never part of a region */
+    OT_ACC_CONV,
+    OT_ACC_CONVT,
+    OT_ACC_POOL,
+    OT_ACC_GLOBALPOOL,
+    OT_ACC_NORM,
+    OT_ACC_SOFTMAX,
+    OT_ACC_REDUCE,
+    OT_ACC_MATMUL,
+    OT_ACC_GEMM,
+    OT_ACC_QUANT,
+    OT_ACC_TRANSPOSE,
+    OT_ACC_RESHAPE,
+    OT_ACC_EXPAND,
+    OT_ACC_CONCAT,
+    OT_ACC_SPLIT,
+    OT_ACC_SLICE,
+    OT_ACC_PAD,
+    OT_ACC_RESIZE,
+    OT_ACC_BLOCK, /* DepthToSpace, SpaceToDepth */
+    OT_ACC_GATHER,
+    OT_ACC_TILE,
+    OT_ACC_CUMSUM,
+    OT_ACC_EINSUM,
+    OT_ACC_ATTENTION,
+    OT_ACC_SHAPE /* Shape, Size, ConstantOfShape, Range: never part of a region */
 } ot_access_kind;
 
 /* Class of compute cost; rates per class come from the target. */
@@ -84,7 +125,12 @@ typedef struct ot_tensor {
 
 typedef enum ot_attr_kind {
     OT_ATTR_OPAQUE = 0, /* only `proto` is meaningful (user subgraphs, sparse tensors, types) */
-    OT_ATTR_INT, OT_ATTR_FLOAT, OT_ATTR_STRING, OT_ATTR_INTS, OT_ATTR_FLOATS, OT_ATTR_STRINGS,
+    OT_ATTR_INT,
+    OT_ATTR_FLOAT,
+    OT_ATTR_STRING,
+    OT_ATTR_INTS,
+    OT_ATTR_FLOATS,
+    OT_ATTR_STRINGS,
     OT_ATTR_TENSOR,
     OT_ATTR_GRAPH /* a body made by the rewriter or read from .ot text (`g`), not the user's own */
 } ot_attr_kind;
@@ -94,60 +140,60 @@ struct ot_graph;
 typedef struct ot_attr {
     const char *name;
     ot_attr_kind kind;
-    size_t n;                /* elements of ints/floats/strings; bytes of s */
+    size_t n; /* elements of ints/floats/strings; bytes of s */
     int64_t i;
     float f;
-    const char *s;           /* [n] bytes, also zero-terminated */
-    const int64_t *ints;     /* [n] */
-    const float *floats;     /* [n] */
+    const char *s;              /* [n] bytes, also zero-terminated */
+    const int64_t *ints;        /* [n] */
+    const float *floats;        /* [n] */
     const char *const *strings; /* [n] */
     const ot_tensor *t;
     struct ot_graph *g;
-    const void *proto;       /* AttributeProto it came from, or NULL */
+    const void *proto; /* AttributeProto it came from, or NULL */
 } ot_attr;
 
 typedef struct ot_value {
-    const char *name;        /* unique in its graph; never empty */
+    const char *name; /* unique in its graph; never empty */
     ot_dtype dtype;
-    int32_t rank;            /* -1 unknown */
-    int64_t *dims;           /* [rank]; NULL when rank <= 0 */
-    ot_id producer;          /* node, or OT_NONE for inputs, initializers, outer values */
-    uint32_t out_index;      /* which output of the producer */
-    const ot_tensor *init;   /* initializer or folded constant; NULL for activations */
-    const int64_t *known;    /* [known_n] contents as integers (shape arithmetic; also bool,
+    int32_t rank;          /* -1 unknown */
+    int64_t *dims;         /* [rank]; NULL when rank <= 0 */
+    ot_id producer;        /* node, or OT_NONE for inputs, initializers, outer values */
+    uint32_t out_index;    /* which output of the producer */
+    const ot_tensor *init; /* initializer or folded constant; NULL for activations */
+    const int64_t *known;  /* [known_n] contents as integers (shape arithmetic; also bool,
                                 int32); NULL when not known. Set by shape inference. */
     uint32_t known_n;
-    bool is_input;           /* graph input */
-    bool is_output;          /* graph output */
-    bool overridable;        /* initializer that is also an input in IR >= 4: not constant */
-    bool is_const;           /* set by shape inference: depends on initializers/constants only,
+    bool is_input;     /* graph input */
+    bool is_output;    /* graph output */
+    bool overridable;  /* initializer that is also an input in IR >= 4: not constant */
+    bool is_const;     /* set by shape inference: depends on initializers/constants only,
                                 whatever the graph inputs (weights, folded or not) */
-    bool is_outer;           /* in a body graph: defined in an enclosing graph, same name */
-    bool is_tensor;          /* false for sequences, maps, optionals, sparse */
-    bool is_sequence;        /* made by the rewriter: a sequence of tensors of type dtype (is_tensor false) */
-    bool removed;            /* initializer no longer wanted by the exporter (moved to a body) */
-    uint32_t n_uses;         /* valid when OT_P_USES: entries of uses */
-    ot_id *uses;             /* [n_uses] node ids reading it, ascending in `order`, each once;
+    bool is_outer;     /* in a body graph: defined in an enclosing graph, same name */
+    bool is_tensor;    /* false for sequences, maps, optionals, sparse */
+    bool is_sequence;  /* made by the rewriter: a sequence of tensors of type dtype (is_tensor false) */
+    bool removed;      /* initializer no longer wanted by the exporter (moved to a body) */
+    uint32_t n_uses;   /* valid when OT_P_USES: entries of uses */
+    ot_id *uses;       /* [n_uses] node ids reading it, ascending in `order`, each once;
                                 includes captures by subgraphs */
-    const void *proto;       /* ValueInfoProto (input, output or value_info), or NULL */
+    const void *proto; /* ValueInfoProto (input, output or value_info), or NULL */
 } ot_value;
 
 typedef struct ot_node {
-    const char *name;        /* may be empty */
+    const char *name; /* may be empty */
     const char *op_type;
-    const char *domain;      /* "" for ai.onnx */
-    ot_op op;                /* OT_OP_OPAQUE unless it is a known op of domain "" */
-    int32_t version;         /* imported opset version of its domain; 0 when not imported */
+    const char *domain; /* "" for ai.onnx */
+    ot_op op;           /* OT_OP_OPAQUE unless it is a known op of domain "" */
+    int32_t version;    /* imported opset version of its domain; 0 when not imported */
     uint32_t n_in, n_out, n_captured, n_attrs;
-    ot_id *in;               /* [n_in]; OT_NONE for an omitted input */
-    ot_id *out;              /* [n_out]; OT_NONE for an omitted output */
-    ot_id *captured;         /* [n_captured] values of this graph that its subgraphs read */
-    ot_attr *attrs;          /* [n_attrs] */
-    bool dead;               /* removed from the graph */
-    bool is_static;          /* set by shape inference: every output has `known` contents or
+    ot_id *in;         /* [n_in]; OT_NONE for an omitted input */
+    ot_id *out;        /* [n_out]; OT_NONE for an omitted output */
+    ot_id *captured;   /* [n_captured] values of this graph that its subgraphs read */
+    ot_attr *attrs;    /* [n_attrs] */
+    bool dead;         /* removed from the graph */
+    bool is_static;    /* set by shape inference: every output has `known` contents or
                                 is_const; such nodes take no part in tiling */
-    uint32_t source;         /* position in the original file, or OT_NONE when made here */
-    const void *proto;       /* NodeProto when nothing changed since import, else NULL */
+    uint32_t source;   /* position in the original file, or OT_NONE when made here */
+    const void *proto; /* NodeProto when nothing changed since import, else NULL */
 } ot_node;
 
 /* Facts about a graph that passes establish (ot_confirm) and require (ot_assure). */
@@ -163,21 +209,21 @@ typedef struct ot_graph {
     struct ot_model *model;
     struct ot_graph *parent; /* enclosing graph of a body, or NULL */
     const char *name;
-    ot_node *nodes;          /* [n_nodes] */
+    ot_node *nodes; /* [n_nodes] */
     uint32_t n_nodes;
     size_t cap_nodes;
-    ot_value *values;        /* [n_values] */
+    ot_value *values; /* [n_values] */
     uint32_t n_values;
     size_t cap_values;
-    ot_id *inputs;           /* [n_inputs] value ids, file order (includes initializers listed as inputs) */
+    ot_id *inputs; /* [n_inputs] value ids, file order (includes initializers listed as inputs) */
     uint32_t n_inputs;
-    ot_id *outputs;          /* [n_outputs] value ids */
+    ot_id *outputs; /* [n_outputs] value ids */
     uint32_t n_outputs;
-    ot_id *order;            /* [n_order] live nodes; valid when OT_P_ORDER */
+    ot_id *order; /* [n_order] live nodes; valid when OT_P_ORDER */
     uint32_t n_order;
-    ot_map *by_name;         /* value name -> id */
-    unsigned props;          /* OT_P_* that hold */
-    const void *proto;       /* GraphProto or NULL */
+    ot_map *by_name;   /* value name -> id */
+    unsigned props;    /* OT_P_* that hold */
+    const void *proto; /* GraphProto or NULL */
 } ot_graph;
 
 /* Metadata for the nodes made here for tiled region `id` ("tile/r<id>/..."): for graph viewers. */
@@ -191,19 +237,19 @@ typedef struct ot_node_note {
 } ot_node_note;
 
 typedef struct ot_model {
-    ot_arena *arena;         /* everything that lives as long as the model */
-    ot_diag *diag;           /* where failures are described; owned by the caller */
+    ot_arena *arena; /* everything that lives as long as the model */
+    ot_diag *diag;   /* where failures are described; owned by the caller */
     ot_graph *graph;
     int64_t ir_version;
-    int32_t opset;           /* version imported for domain "" (0 when none) */
-    ot_map *names;           /* every name used anywhere in the model, subgraphs included; for ot_fresh_name */
-    const char *path;        /* file it came from; NULL for stdin or text */
-    bool has_external;       /* some tensor is stored in an external file */
-    bool pin_inputs;         /* dimensions of graph inputs were bound: a changed graph is written with them fixed */
-    size_t weight_bytes;     /* nominal bytes of all initializers of the top graph */
+    int32_t opset;             /* version imported for domain "" (0 when none) */
+    ot_map *names;             /* every name used anywhere in the model, subgraphs included; for ot_fresh_name */
+    const char *path;          /* file it came from; NULL for stdin or text */
+    bool has_external;         /* some tensor is stored in an external file */
+    bool pin_inputs;           /* dimensions of graph inputs were bound: a changed graph is written with them fixed */
+    size_t weight_bytes;       /* nominal bytes of all initializers of the top graph */
     const ot_node_note *notes; /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top graph */
     uint32_t n_notes;
-    void *source;            /* import/'s private state (ModelProto, mappings); freed by ot_model_free */
+    void *source; /* import/'s private state (ModelProto, mappings); freed by ot_model_free */
     void (*free_source)(void *source);
 } ot_model;
 
@@ -223,9 +269,8 @@ ot_status ot_value_set_shape(ot_graph *g, ot_id v, int32_t rank, const int64_t *
  * copied (attrs shallowly), op_type/domain/name borrowed. Sets producer of its outputs.
  * version: the model's opset. `captured` is filled from the outer values of the bodies among attrs, which must be complete.
  * OT_NONE when memory ran out. */
-ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const char *name,
-                  const ot_id *in, uint32_t n_in, const ot_id *out, uint32_t n_out,
-                  const ot_attr *attrs, uint32_t n_attrs) OT_MUST_USE;
+ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const char *name, const ot_id *in, uint32_t n_in,
+                  const ot_id *out, uint32_t n_out, const ot_attr *attrs, uint32_t n_attrs) OT_MUST_USE;
 /* Mark dead, detach its outputs' producer; clears ORDER and USES. */
 void ot_node_remove(ot_graph *g, ot_id n);
 /* Replace every read of `from` by `to` in live nodes and graph outputs (names unchanged); clears ORDER and
@@ -272,7 +317,7 @@ ot_access_kind ot_op_access(ot_op op);
 ot_cost_kind ot_op_cost(ot_op op);
 /* Bits per element; 0 for strings and unknown. */
 uint32_t ot_dtype_bits(ot_dtype t);
-const char *ot_dtype_name(ot_dtype t); /* "float32", ... as numpy spells them */
+const char *ot_dtype_name(ot_dtype t);     /* "float32", ... as numpy spells them */
 ot_dtype ot_dtype_parse(const char *name); /* OT_DT_UNKNOWN when not a type name */
 /* Elements / bytes of a value; false when the shape is not fully known or the product overflows. */
 bool ot_value_elems(const ot_value *v, int64_t *out) OT_MUST_USE;

@@ -45,22 +45,22 @@
 /* ---- memories ---- */
 
 /* name in text, description */
-#define OT_SCOPES(X)                                                                               \
-    X(UB, "ub", "unified buffer of the vector unit")                                               \
-    X(L1, "l1", "feature maps of the cube unit")                                                   \
-    X(L0A, "l0a", "left matrix")                                                                   \
-    X(L0B, "l0b", "right matrix")                                                                  \
-    X(L0C, "l0c", "matrix accumulator")                                                            \
-    X(BT, "bt", "bias table")                                                                      \
-    X(FP, "fp", "fixpipe parameters")                                                              \
-    X(L2, "l2", "fast memory that tiles live in: a cache or a scratchpad")                         \
-    X(SHARED, "shared", "shared memory of a GPU block")                                            \
+#define OT_SCOPES(X)                                                       \
+    X(UB, "ub", "unified buffer of the vector unit")                       \
+    X(L1, "l1", "feature maps of the cube unit")                           \
+    X(L0A, "l0a", "left matrix")                                           \
+    X(L0B, "l0b", "right matrix")                                          \
+    X(L0C, "l0c", "matrix accumulator")                                    \
+    X(BT, "bt", "bias table")                                              \
+    X(FP, "fp", "fixpipe parameters")                                      \
+    X(L2, "l2", "fast memory that tiles live in: a cache or a scratchpad") \
+    X(SHARED, "shared", "shared memory of a GPU block")                    \
     X(GM, "gm", "global (slow) memory: parameters and workspace")
 typedef enum ot_scope {
 #define X(id, name, text) OT_SCOPE_##id,
     OT_SCOPES(X)
 #undef X
-    OT_SCOPE_COUNT
+        OT_SCOPE_COUNT
 } ot_scope;
 const char *ot_scope_name(ot_scope s);
 /* false when there is no such scope. */
@@ -77,8 +77,8 @@ const char *ot_pipe_name(ot_pipe p);
 
 typedef enum ot_tk_kind {
     OT_TK_PARAM,
-    OT_TK_BUFFER,  /* alloc, workspace */
-    OT_TK_ALIAS,   /* base is another name */
+    OT_TK_BUFFER, /* alloc, workspace */
+    OT_TK_ALIAS,  /* base is another name */
     OT_TK_SUBVIEW,
     OT_TK_CARRIED, /* `acc` of a loop: type of its init */
     OT_TK_RESULT   /* `r = for ...` or `q = if ...` */
@@ -88,7 +88,10 @@ typedef enum ot_tk_kind {
 typedef struct ot_tk_affine {
     int64_t constant;
     uint32_t n;
-    struct { const char *var; int64_t coef; } terms[4];
+    struct {
+        const char *var;
+        int64_t coef;
+    } terms[4];
 } ot_tk_affine;
 
 typedef struct ot_tk_range {
@@ -98,50 +101,56 @@ typedef struct ot_tk_range {
 typedef struct ot_tk_value {
     const char *name;
     ot_tk_kind kind;
-    uint32_t line, col;    /* of the definition, from 1 */
-    uint32_t rank;         /* 1..OT_TK_RANK_MAX */
+    uint32_t line, col;           /* of the definition, from 1 */
+    uint32_t rank;                /* 1..OT_TK_RANK_MAX */
     int64_t dims[OT_TK_RANK_MAX]; /* >= 1 */
-    const char *dtype;     /* static: "f32"... */
-    int64_t bytes;         /* product of dims times the type's size, rounded up to bytes; checked */
+    const char *dtype;            /* static: "f32"... */
+    int64_t bytes;                /* product of dims times the type's size, rounded up to bytes; checked */
     ot_scope scope;
-    int64_t align;         /* 0: the scope's own */
-    uint32_t multi;        /* 1: single buffer; N: N slots that iterations take in turn */
-    uint32_t n_offsets;    /* 0: not placed; else multi */
+    int64_t align;                    /* 0: the scope's own */
+    uint32_t multi;                   /* 1: single buffer; N: N slots that iterations take in turn */
+    uint32_t n_offsets;               /* 0: not placed; else multi */
     int64_t offsets[OT_TK_MULTI_MAX]; /* fixed on input, planned on output */
-    bool workspace;        /* written with the word `workspace` */
-    uint32_t base;         /* ALIAS, SUBVIEW: value id; else OT_NONE */
-    const ot_tk_range *ranges; /* SUBVIEW: [base's rank] */
-    uint32_t stmt;         /* defining statement, OT_NONE for params */
+    bool workspace;                   /* written with the word `workspace` */
+    uint32_t base;                    /* ALIAS, SUBVIEW: value id; else OT_NONE */
+    const ot_tk_range *ranges;        /* SUBVIEW: [base's rank] */
+    uint32_t stmt;                    /* defining statement, OT_NONE for params */
 } ot_tk_value;
 
 typedef enum ot_tk_op {
-    OT_TK_ALLOC, OT_TK_FREE, OT_TK_VIEW, /* out[0] / in[0] / out[0] = alias or subview of its base */
-    OT_TK_LOAD, OT_TK_STORE, OT_TK_COPY, /* out[0] <- in[0] */
-    OT_TK_COMPUTE,                       /* out... = pipe.op(in...) */
-    OT_TK_FOR, OT_TK_WHILE,              /* in: [inits, then `s` of while if any]; out: results; carried: names inside */
-    OT_TK_IF, OT_TK_ELSE,                /* in: [s if any]; out: results (on IF) */
-    OT_TK_YIELD,                         /* in */
-    OT_TK_END                            /* of FOR, WHILE or IF */
+    OT_TK_ALLOC,
+    OT_TK_FREE,
+    OT_TK_VIEW, /* out[0] / in[0] / out[0] = alias or subview of its base */
+    OT_TK_LOAD,
+    OT_TK_STORE,
+    OT_TK_COPY,    /* out[0] <- in[0] */
+    OT_TK_COMPUTE, /* out... = pipe.op(in...) */
+    OT_TK_FOR,
+    OT_TK_WHILE, /* in: [inits, then `s` of while if any]; out: results; carried: names inside */
+    OT_TK_IF,
+    OT_TK_ELSE,  /* in: [s if any]; out: results (on IF) */
+    OT_TK_YIELD, /* in */
+    OT_TK_END    /* of FOR, WHILE or IF */
 } ot_tk_op;
 
 typedef struct ot_tk_stmt {
     ot_tk_op op;
     uint32_t line, col;
     ot_pipe pipe;
-    const char *name;          /* COMPUTE: operation */
-    const uint32_t *out, *in;  /* [n_out], [n_in] value ids */
+    const char *name;         /* COMPUTE: operation */
+    const uint32_t *out, *in; /* [n_out], [n_in] value ids */
     uint32_t n_out, n_in;
     const uint32_t *carried;   /* FOR, WHILE: [n_out] value ids; in[k] is the init of carried[k] */
     bool has_condition;        /* WHILE, IF: in[n_in - 1] is the condition (false: `?`) */
     const ot_tk_range *ranges; /* LOAD: window of in[0]; STORE: window of out[0]; NULL: all of it */
     uint32_t n_ranges;
-    const char *var;           /* FOR */
-    int64_t lo, hi, step;      /* FOR; hi -1: unknown (`?`); trips = ceil((hi - lo) / step) */
-    uint32_t mate;             /* FOR, WHILE: its END; IF: ELSE or END; ELSE: END; END: its FOR, WHILE or IF; YIELD: its opener
+    const char *var;      /* FOR */
+    int64_t lo, hi, step; /* FOR; hi -1: unknown (`?`); trips = ceil((hi - lo) / step) */
+    uint32_t mate;        /* FOR, WHILE: its END; IF: ELSE or END; ELSE: END; END: its FOR, WHILE or IF; YIELD: its opener
                                   (IF for both branches) */
-    uint32_t parent;           /* innermost enclosing FOR, WHILE, IF (for the else branch and ELSE too), or OT_NONE; of END: the
+    uint32_t parent;      /* innermost enclosing FOR, WHILE, IF (for the else branch and ELSE too), or OT_NONE; of END: the
                                   opener's */
-    bool explicit_pipe;        /* COPY written with its pipe */
+    bool explicit_pipe;   /* COPY written with its pipe */
 } ot_tk_stmt;
 
 /* Strings, arrays: all in the arena. Positions of the planner are indices into stmts. */

@@ -11,23 +11,22 @@
 #include "run_command.h"
 #include "target.h"
 
-
 /* ---- measure_feed.c: arrays for the inputs of a model ---- */
 
 typedef struct ot_feed_request {
-    const ot_run_input *inputs;     /* [n_inputs] those that are given; the others are random */
+    const ot_run_input *inputs; /* [n_inputs] those that are given; the others are random */
     size_t n_inputs;
     const ot_shape_binding *shapes; /* [n_shapes] of inputs that are not given; free dimensions are 1 else */
     size_t n_shapes;
-    uint64_t seed;                  /* of the random numbers: floats from 0 to below 1, integers 0 or 1, booleans true */
+    uint64_t seed; /* of the random numbers: floats from 0 to below 1, integers 0 or 1, booleans true */
 } ot_feed_request;
 
 typedef struct ot_feed {
-    ot_nd *arrays;            /* [n] of each graph input, a reference each; no data: an initializer that stays as it is */
+    ot_nd *arrays; /* [n] of each graph input, a reference each; no data: an initializer that stays as it is */
     uint32_t n;
     ot_shape_binding *shapes; /* [n_shapes] of all arrays, and those asked for */
     size_t n_shapes;
-    ot_override *overrides;   /* [n_overrides] initializers given other contents; the arrays are those above */
+    ot_override *overrides; /* [n_overrides] initializers given other contents; the arrays are those above */
     size_t n_overrides;
 } ot_feed;
 
@@ -46,11 +45,11 @@ void ot_feed_release(ot_feed *f);
 typedef struct ot_measured {
     const ot_model *m;
     ot_session *s;
-    ot_nd *in;         /* [session inputs] borrowed from the feed */
-    ot_nd *out;        /* [n_outputs] of the last run: in `places`, else the session's */
-    ot_nd *places;     /* [n_outputs] memory for outputs of known shape: no data where it is not known */
+    ot_nd *in;     /* [session inputs] borrowed from the feed */
+    ot_nd *out;    /* [n_outputs] of the last run: in `places`, else the session's */
+    ot_nd *places; /* [n_outputs] memory for outputs of known shape: no data where it is not known */
     uint32_t n_outputs;
-    double *seconds;   /* [n_runs] of ot_session_run alone */
+    double *seconds; /* [n_runs] of ot_session_run alone */
     uint32_t n_runs;
     size_t cap_runs;
     ot_arena *a;
@@ -76,10 +75,10 @@ int64_t ot_resident_peak(void);
 /* ---- measure_compare.c: are two results the same? ---- */
 
 typedef struct ot_difference {
-    double nmse;    /* sum of squared differences by sum of squares of the first */
-    double max_abs; /* largest difference */
-    double max_rel; /* that by the largest magnitude of the first */
-    bool same;      /* kind, shape; integers exactly, floats within the tolerance */
+    double nmse;     /* sum of squared differences by sum of squares of the first */
+    double max_abs;  /* largest difference */
+    double max_rel;  /* that by the largest magnitude of the first */
+    bool same;       /* kind, shape; integers exactly, floats within the tolerance */
     const char *why; /* not same: static text, "shapes differ"; else NULL */
 } ot_difference;
 

@@ -69,8 +69,7 @@ onnx_tile_status onnx_tile_set_force(onnx_tile *t, int force) ONNX_TILE_MUST_USE
 /* Non-zero: keep what onnx_tile_save_report tells; planning takes a little longer. */
 onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep) ONNX_TILE_MUST_USE;
 /* Bind the dimensions of a model input. */
-onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims,
-                                      uint32_t rank) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank) ONNX_TILE_MUST_USE;
 
 /* ---- one model ---- */
 
@@ -78,8 +77,7 @@ onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int
 onnx_tile_status onnx_tile_load_file(onnx_tile *t, const char *path) ONNX_TILE_MUST_USE;
 /* The same from memory; the bytes may be freed afterwards. dir: folder of external data, NULL
  * refuses such data. */
-onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n,
-                                       const char *dir) ONNX_TILE_MUST_USE;
+onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n, const char *dir) ONNX_TILE_MUST_USE;
 /* Plan and rewrite. Once per loaded model. A model in which nothing is worth tiling stays as it is:
  * that is no failure. */
 onnx_tile_status onnx_tile_optimise(onnx_tile *t) ONNX_TILE_MUST_USE;

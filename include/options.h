@@ -29,17 +29,17 @@ typedef struct ot_options {
     ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes, cap_shapes;
     ot_plan_options plan;
-    ot_mem_options memory;    /* of plan-memory; threads is above */
-    ot_run_input *inputs;     /* [n_inputs] of run and bench */
+    ot_mem_options memory; /* of plan-memory; threads is above */
+    ot_run_input *inputs;  /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;
-    uint64_t seed;            /* of random inputs */
-    uint32_t repeat;          /* of run and bench; 0: their own choice */
-    const char *trace;        /* of bench: file; NULL: none */
-    const char *output_dir;   /* of run; NULL: none */
-    bool reference;           /* of run: reference kernels only */
-    const char **reports;     /* [n_reports] files to write */
+    uint64_t seed;          /* of random inputs */
+    uint32_t repeat;        /* of run and bench; 0: their own choice */
+    const char *trace;      /* of bench: file; NULL: none */
+    const char *output_dir; /* of run; NULL: none */
+    bool reference;         /* of run: reference kernels only */
+    const char **reports;   /* [n_reports] files to write */
     size_t n_reports, cap_reports;
-    const char *svg;          /* of plan-memory: map to write; "-" for stdout; NULL: none */
+    const char *svg;      /* of plan-memory: map to write; "-" for stdout; NULL: none */
     const char *dump_dir; /* NULL: none */
     ot_verify_mode verify;
     bool json, quiet, verbose;

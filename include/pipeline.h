@@ -21,8 +21,8 @@ typedef struct ot_run_options {
     const ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes;
     ot_plan_options plan;
-    const char *dump_dir; /* NULL: none */
-    FILE *log;            /* time of each pass, one line each; NULL: silent */
+    const char *dump_dir;  /* NULL: none */
+    FILE *log;             /* time of each pass, one line each; NULL: silent */
     ot_progress *progress; /* the running pass; NULL: none */
 } ot_run_options;
 

@@ -16,7 +16,7 @@
 #include "target.h"
 
 #define OT_DIMS_MAX 3
-#define OT_AX_SUM (-3) /* as a node's lead axis: a reduction over the cut axis of its input, tile by tile (docs/engine-form.md) */
+#define OT_AX_SUM   (-3) /* as a node's lead axis: a reduction over the cut axis of its input, tile by tile (docs/engine-form.md) */
 
 /* How the tiles are expressed in plain ONNX (DESIGN section 6). */
 typedef enum ot_form {
@@ -32,55 +32,55 @@ const char *ot_form_name(ot_form f); /* "scan", "unrolled", "loop-peeled", "loop
 
 /* A value as a region sees it. Inputs are defined outside and read inside (constants included when they are cut). */
 typedef struct ot_rvalue {
-    ot_id value;          /* id in the graph */
-    ot_id node;           /* producing region node (index into region.nodes), or OT_NONE for a region input */
-    bool is_output;       /* produced inside, read outside (or graph output) */
+    ot_id value;              /* id in the graph */
+    ot_id node;               /* producing region node (index into region.nodes), or OT_NONE for a region input */
+    bool is_output;           /* produced inside, read outside (or graph output) */
     int8_t axis[OT_DIMS_MAX]; /* cut axis in each dim, or OT_AX_WHOLE */
-    int64_t bytes;        /* whole value */
+    int64_t bytes;            /* whole value */
 } ot_rvalue;
 
 typedef struct ot_rnode {
-    ot_id node;           /* id in the graph */
-    const uint32_t *in;   /* [n_in] index into region.values, OT_NONE: omitted or a constant used whole */
-    const uint32_t *out;  /* [n_out] index into region.values, OT_NONE: unused */
-    uint32_t lead_out[OT_DIMS_MAX];  /* output whose axis is asked in each dim */
-    int8_t lead_axis[OT_DIMS_MAX];   /* that axis, or OT_AX_WHOLE when the node is not cut in this dim (then computed
+    ot_id node;                         /* id in the graph */
+    const uint32_t *in;                 /* [n_in] index into region.values, OT_NONE: omitted or a constant used whole */
+    const uint32_t *out;                /* [n_out] index into region.values, OT_NONE: unused */
+    uint32_t lead_out[OT_DIMS_MAX];     /* output whose axis is asked in each dim */
+    int8_t lead_axis[OT_DIMS_MAX];      /* that axis, or OT_AX_WHOLE when the node is not cut in this dim (then computed
                                         whole in every tile), or OT_AX_SUM: operand 0 is cut along in_axis, each tile
                                         reduces its piece of that, and the output is combined from these parts */
     const int8_t *in_axis[OT_DIMS_MAX]; /* [n_in] from ot_access_axis; NULL when not cut in the dim */
-    double work;          /* bytes of scratch that the runtime's kernel takes for the whole node (column buffers, other layouts) */
+    double work; /* bytes of scratch that the runtime's kernel takes for the whole node (column buffers, other layouts) */
 } ot_rnode;
 
 typedef struct ot_dim {
-    uint32_t n_tiles;     /* >= 2 */
-    int64_t extent;       /* of the sink axis */
-    int64_t tile;         /* tile extent on the sink axis; the last tile may be smaller */
-    uint32_t sink;        /* index into region.values: the output the tiles are counted on */
+    uint32_t n_tiles; /* >= 2 */
+    int64_t extent;   /* of the sink axis */
+    int64_t tile;     /* tile extent on the sink axis; the last tile may be smaller */
+    uint32_t sink;    /* index into region.values: the output the tiles are counted on */
 } ot_dim;
 
 typedef struct ot_region {
-    uint32_t id;          /* number in node names: tile/r<id>/ */
+    uint32_t id; /* number in node names: tile/r<id>/ */
     uint32_t n_nodes;
-    ot_rnode *nodes;      /* [n_nodes] in topological order */
+    ot_rnode *nodes; /* [n_nodes] in topological order */
     uint32_t n_values;
-    ot_rvalue *values;    /* [n_values] inputs first (n_inputs of them), then produced values in order */
+    ot_rvalue *values; /* [n_values] inputs first (n_inputs of them), then produced values in order */
     uint32_t n_inputs;
     uint32_t n_dims;
     ot_dim dims[OT_DIMS_MAX];
     ot_form form;
     uint32_t first, last; /* positions in graph.order of the interval's first and last node (for printing) */
     /* predictions, filled by the planner */
-    int64_t working_set;  /* fast memory that a tile takes: height of the planned arena of the region's kernel (bufplan.h),
+    int64_t working_set;       /* fast memory that a tile takes: height of the planned arena of the region's kernel (bufplan.h),
                              weights that stay included */
     int64_t working_set_bound; /* most bytes of that kernel live at once: no plan is lower */
-    bool weights_stay;    /* constants are read once and stay beside the tiles; else every tile streams them */
-    bool overlap;         /* DMA moves tiles while others are computed: loaded and stored tiles have two slots */
-    int64_t weight_bytes; /* constants read by the region */
+    bool weights_stay;         /* constants are read once and stay beside the tiles; else every tile streams them */
+    bool overlap;              /* DMA moves tiles while others are computed: loaded and stored tiles have two slots */
+    int64_t weight_bytes;      /* constants read by the region */
     double time_untiled, time_tiled, benefit; /* seconds */
-    double mac_ratio;     /* MACs with recompute / MACs without */
-    double traffic;       /* bytes through slow memory, tiled */
+    double mac_ratio;                         /* MACs with recompute / MACs without */
+    double traffic;                           /* bytes through slow memory, tiled */
     double traffic_untiled;
-    int64_t peak;         /* slow-memory bytes live while the region runs: live-through + outputs (+ stitching) + tile, as the
+    int64_t peak; /* slow-memory bytes live while the region runs: live-through + outputs (+ stitching) + tile, as the
                              cost model counts it */
 } ot_region;
 
@@ -92,10 +92,10 @@ static inline bool ot_is_part(const ot_region *r, uint32_t v, uint32_t d)
 
 /* Windows of one tile along one dimension. All arrays belong to the caller's arena. */
 typedef struct ot_tile_windows {
-    ot_win *need;         /* [n_values] hull of what readers in this tile need, plus `piece` for outputs; empty when unused */
-    ot_win *made;         /* [n_values] what is really there: the slice taken (inputs: = need) or made by the node */
-    ot_win *piece;        /* [n_values] for outputs: this tile's disjoint share; else empty */
-    ot_op_tile *ops;      /* [n_nodes]; in == NULL when the node is not cut in this dim; need.lo==need.hi: node unused in this tile */
+    ot_win *need;    /* [n_values] hull of what readers in this tile need, plus `piece` for outputs; empty when unused */
+    ot_win *made;    /* [n_values] what is really there: the slice taken (inputs: = need) or made by the node */
+    ot_win *piece;   /* [n_values] for outputs: this tile's disjoint share; else empty */
+    ot_op_tile *ops; /* [n_nodes]; in == NULL when the node is not cut in this dim; need.lo==need.hi: node unused in this tile */
 } ot_tile_windows;
 
 /* Allocate the arrays of *w for region r. */
@@ -121,11 +121,11 @@ bool ot_tile_clamp_fill(const ot_graph *g, const ot_region *r, uint32_t d, uint3
 
 typedef struct ot_barrier {
     ot_id node;
-    const char *reason;   /* sentence; static or in the plan's arena */
+    const char *reason; /* sentence; static or in the plan's arena */
 } ot_barrier;
 
 typedef struct ot_refusal {
-    const ot_id *nodes;   /* [n] */
+    const ot_id *nodes; /* [n] */
     uint32_t n;
     const char *reason;
 } ot_refusal;
@@ -142,7 +142,7 @@ typedef struct ot_node_cost {
     ot_id node;
     double compute, memory, overhead, time;
     double traffic, macs;
-    bool is_fused;        /* the runtime merges it into its producer */
+    bool is_fused; /* the runtime merges it into its producer */
 } ot_node_cost;
 
 /* A tiling of a region's operators that was weighed. Figures as in ot_region. */
@@ -158,19 +158,19 @@ typedef struct ot_candidate {
 } ot_candidate;
 
 typedef struct ot_plan_detail {
-    ot_node_cost *nodes;      /* [n_nodes] of the graph's nodes that run, in topological order */
+    ot_node_cost *nodes; /* [n_nodes] of the graph's nodes that run, in topological order */
     uint32_t n_nodes;
     ot_candidate **candidates; /* [n_regions][n_candidates[k]] the chosen one first */
-    uint32_t *n_candidates;   /* [n_regions] */
+    uint32_t *n_candidates;    /* [n_regions] */
 } ot_plan_detail;
 
 typedef struct ot_plan {
-    ot_arena *arena;      /* owns everything below; freed by ot_plan_free */
-    ot_region *regions;   /* [n_regions] in topological order, disjoint */
+    ot_arena *arena;    /* owns everything below; freed by ot_plan_free */
+    ot_region *regions; /* [n_regions] in topological order, disjoint */
     uint32_t n_regions;
     ot_barrier *barriers; /* [n_barriers] */
     uint32_t n_barriers;
-    ot_refusal *refused;  /* [n_refused] groups that could have been tiled and were not, with the reason */
+    ot_refusal *refused; /* [n_refused] groups that could have been tiled and were not, with the reason */
     uint32_t n_refused;
     ot_figures untiled, tiled;
     double compulsory_bytes; /* graph inputs + outputs + weights once */
@@ -181,14 +181,14 @@ typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
 
 typedef struct ot_plan_options {
     ot_goal goal;
-    int64_t memory_budget;   /* bytes; 0 none */
-    double max_slowdown;     /* fraction, 0.10 = 10 % (goal memory) */
-    bool force;              /* tile every legal region */
-    bool engine;             /* write the engine's operators; the target is told by ot_target_set_engine */
-    bool tie_break;          /* use GLPK (tests turn it off) */
-    bool detail;             /* fill the plan's detail, for reports */
-    uint32_t first_region;   /* number of the first region */
-    ot_form force_form;      /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost */
+    int64_t memory_budget; /* bytes; 0 none */
+    double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */
+    bool force;            /* tile every legal region */
+    bool engine;           /* write the engine's operators; the target is told by ot_target_set_engine */
+    bool tie_break;        /* use GLPK (tests turn it off) */
+    bool detail;           /* fill the plan's detail, for reports */
+    uint32_t first_region; /* number of the first region */
+    ot_form force_form;    /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost */
 } ot_plan_options;
 
 /* Plan a graph. Requires ORDER, USES, SHAPES; keeps them. Fails with OT_E_BUDGET naming required, available and excess
@@ -228,6 +228,7 @@ void ot_lp_set_cost(ot_lp *lp, uint32_t col, double cost);
 ot_status ot_lp_dump(const ot_lp *lp, FILE *f) OT_MUST_USE; /* CPLEX LP text */
 /* Solve with GLPK (bounded: at most `node_limit` branch-and-bound nodes... time limits would not be deterministic).
  * x: [n_cols] out. *optimal false: infeasible or the limit was hit (x then holds the best found if *feasible). */
-ot_status ot_lp_solve(const ot_lp *lp, uint32_t node_limit, double *x, double *objective, bool *feasible, bool *optimal) OT_MUST_USE;
+ot_status ot_lp_solve(const ot_lp *lp, uint32_t node_limit, double *x, double *objective, bool *feasible,
+                      bool *optimal) OT_MUST_USE;
 
 #endif

@@ -29,12 +29,12 @@ typedef struct ot_memory_results {
     ot_scope_plan *plans; /* [n_plans] one a scope; for a table one, whose scope and level mean nothing */
     uint32_t n_plans;
     uint32_t n_buffers;
-    int64_t steps;        /* of the search; tables only */
+    int64_t steps; /* of the search; tables only */
     uint32_t n_in_place, n_copies;
     const char *const *warnings; /* [n_warnings] */
     uint32_t n_warnings;
-    double seconds;       /* of planning */
-    ot_map_plot *plots;   /* [n_plots] of the plans, when asked for */
+    double seconds;     /* of planning */
+    ot_map_plot *plots; /* [n_plots] of the plans, when asked for */
     uint32_t n_plots;
 } ot_memory_results;
 

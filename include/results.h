@@ -16,9 +16,9 @@ typedef struct ot_result_region {
     uint32_t n_sums;
     uint32_t n_dims;
     const char *form;
-    int64_t working_set, working_set_bound; /* planned arena; most bytes live at once */
-    int64_t weights;    /* bytes of constants */
-    bool weights_stay;  /* they are in the working set; else every tile streams them */
+    int64_t working_set, working_set_bound;   /* planned arena; most bytes live at once */
+    int64_t weights;                          /* bytes of constants */
+    bool weights_stay;                        /* they are in the working set; else every tile streams them */
     double time_untiled, time_tiled, benefit; /* seconds */
     double mac_ratio, traffic;
 } ot_result_region;
@@ -40,11 +40,11 @@ typedef struct ot_results {
     int64_t fast_bytes;
     ot_figures untiled, tiled; /* predictions */
     double compulsory_bytes;
-    double activation_sum;     /* bytes that nodes make together: no buffer ever reused */
+    double activation_sum;        /* bytes that nodes make together: no buffer ever reused */
     ot_arena_figures activations; /* of the untiled model's activations */
-    uint32_t n_unsized;        /* values of unknown size, not in the arena */
-    uint32_t n_live_nodes;     /* nodes of the untiled graph */
-    ot_result_region *regions; /* [n_regions] */
+    uint32_t n_unsized;           /* values of unknown size, not in the arena */
+    uint32_t n_live_nodes;        /* nodes of the untiled graph */
+    ot_result_region *regions;    /* [n_regions] */
     uint32_t n_regions;
     ot_result_barrier *barriers; /* [n_barriers] */
     uint32_t n_barriers;
@@ -59,8 +59,8 @@ const char *ot_axis_name(int32_t rank, int axis);
 
 /* Copy the facts of a plan, before the graph is rewritten. Requires ORDER. *out is freed with
  * ot_results_free. */
-ot_status ot_results_build(const ot_graph *g, const ot_plan *p, const ot_target *t,
-                           const char *model, ot_results **out) OT_MUST_USE;
+ot_status ot_results_build(const ot_graph *g, const ot_plan *p, const ot_target *t, const char *model,
+                           ot_results **out) OT_MUST_USE;
 void ot_results_free(ot_results *r); /* accepts NULL */
 
 /* The table that a person reads. all: every barrier and refusal with its nodes, and the activation

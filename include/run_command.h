@@ -14,18 +14,18 @@ typedef struct ot_run_input {
 } ot_run_input;
 
 typedef struct ot_run_request {
-    const char *model;              /* file, "-" for stdin; .ot is the text form */
-    const ot_run_input *inputs;     /* [n_inputs] those that are given; the others are random */
+    const char *model;          /* file, "-" for stdin; .ot is the text form */
+    const ot_run_input *inputs; /* [n_inputs] those that are given; the others are random */
     size_t n_inputs;
     const ot_shape_binding *shapes; /* [n_shapes] for inputs that are not given; free dimensions are 1 else */
     size_t n_shapes;
     uint64_t seed;
-    const char *output_dir;         /* NULL: results are not written */
-    uint32_t repeat;                /* 0: once */
-    uint32_t threads;               /* 0: one */
-    ot_progress *progress; /* of repeated runs; NULL: none */
-    bool reference;                 /* reference kernels only */
-    bool json, quiet, verbose;      /* what is printed on stdout; verbose: each node's time, too */
+    const char *output_dir;    /* NULL: results are not written */
+    uint32_t repeat;           /* 0: once */
+    uint32_t threads;          /* 0: one */
+    ot_progress *progress;     /* of repeated runs; NULL: none */
+    bool reference;            /* reference kernels only */
+    bool json, quiet, verbose; /* what is printed on stdout; verbose: each node's time, too */
 } ot_run_request;
 
 #ifdef OT_ENGINE

@@ -8,36 +8,36 @@
 typedef struct ot_target {
     char name[64];
     char description[256];
-    char cpu[128];           /* calibrated: processor on which the native engine was measured; else "" */
-    int64_t fast_bytes;      /* capacity of the fast memory that a tile's working set must fit ("L2") */
-    int64_t granule;         /* DMA / line granule in bytes: transfers are rounded up to it */
-    uint32_t cores;          /* workers that share a node's work (threads) */
-    bool is_cache;           /* fast memory is a hardware cache (soft limit), not a scratchpad */
-    bool double_buffer;      /* DMA overlaps transfers with compute */
-    bool fuses;              /* the runtime merges BatchNormalization, activations and a residual Add into the
+    char cpu[128];      /* calibrated: processor on which the native engine was measured; else "" */
+    int64_t fast_bytes; /* capacity of the fast memory that a tile's working set must fit ("L2") */
+    int64_t granule;    /* DMA / line granule in bytes: transfers are rounded up to it */
+    uint32_t cores;     /* workers that share a node's work (threads) */
+    bool is_cache;      /* fast memory is a hardware cache (soft limit), not a scratchpad */
+    bool double_buffer; /* DMA overlaps transfers with compute */
+    bool fuses;         /* the runtime merges BatchNormalization, activations and a residual Add into the
                                 convolution before them (ONNX Runtime does), so they cost nothing of their own */
-    bool engine;             /* tiles run in the project's own engine: windows are views, pieces are written in place, the
+    bool engine;        /* tiles run in the project's own engine: windows are views, pieces are written in place, the
                                 cores share out tiles instead of nodes, each with a fast memory of its own */
     /* Bytes per second, all cores together. */
-    double bw_fast;          /* inside the fast memory */
-    double bw_mid;           /* mid level (shared L3); equals bw_slow when there is none */
-    int64_t mid_bytes;       /* capacity of the mid level; 0 when none */
-    double bw_slow;          /* slow memory */
+    double bw_fast;                   /* inside the fast memory */
+    double bw_mid;                    /* mid level (shared L3); equals bw_slow when there is none */
+    int64_t mid_bytes;                /* capacity of the mid level; 0 when none */
+    double bw_slow;                   /* slow memory */
     double bw_mid_core, bw_slow_core; /* what one core alone gets; 0: not known */
     /* Operations per second by class, all cores together (MACs for conv and gemm, elements else). */
     double rate_conv, rate_conv_depthwise, rate_conv_pointwise, rate_gemm;
     double rate_conv_winograd; /* the engine: multiply-adds of the products of Winograd's algorithm; 0: not measured */
     double rate_elem, rate_trans, rate_reduce, rate_pool;
     /* Seconds. */
-    double node_overhead;    /* per executed node */
-    double loop_overhead;    /* per iteration of a Loop or Scan, besides its nodes */
-    double region_overhead;  /* per execution of a tiled region */
-    int64_t memory_bytes;    /* slow memory; 0 unlimited */
-    bool inplace_depthwise;  /* depthwise convolutions run in place (microcontroller engines) */
+    double node_overhead;   /* per executed node */
+    double loop_overhead;   /* per iteration of a Loop or Scan, besides its nodes */
+    double region_overhead; /* per execution of a tiled region */
+    int64_t memory_bytes;   /* slow memory; 0 unlimited */
+    bool inplace_depthwise; /* depthwise convolutions run in place (microcontroller engines) */
     /* Memories that kernels name (buffer planner), indexed by ot_scope. */
     struct {
-        int64_t bytes;       /* 0: the target has no such memory; for gm: unlimited */
-        int64_t alignment;   /* >= 1 */
+        int64_t bytes;     /* 0: the target has no such memory; for gm: unlimited */
+        int64_t alignment; /* >= 1 */
     } scopes[OT_SCOPE_COUNT];
 } ot_target;
 

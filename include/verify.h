@@ -11,8 +11,8 @@ typedef enum ot_verify_mode {
 } ot_verify_mode;
 
 typedef struct ot_verify_facts {
-    uint32_t n_values;     /* compared */
-    double nmse, max_rel;  /* the largest of all */
+    uint32_t n_values;    /* compared */
+    double nmse, max_rel; /* the largest of all */
 } ot_verify_facts;
 
 #ifdef OT_ENGINE

@@ -27,31 +27,18 @@ struct onnx_tile {
 };
 
 _Static_assert((int)ONNX_TILE_INPUT == (int)OT_E_INPUT && (int)ONNX_TILE_USAGE == (int)OT_E_USAGE &&
-                   (int)ONNX_TILE_BUDGET == (int)OT_E_BUDGET &&
-                   (int)ONNX_TILE_SYSTEM == (int)OT_E_SYSTEM &&
+                   (int)ONNX_TILE_BUDGET == (int)OT_E_BUDGET && (int)ONNX_TILE_SYSTEM == (int)OT_E_SYSTEM &&
                    (int)ONNX_TILE_NOMEM == (int)OT_E_NOMEM,
                "public status codes are the internal ones");
 
-static onnx_tile_status done(ot_status s)
-{
-    return (onnx_tile_status)s;
-}
+static onnx_tile_status done(ot_status s) { return (onnx_tile_status)s; }
 
 /* Begin a call: forget the last failure. */
-static void begin(onnx_tile *t)
-{
-    memset(&t->diag, 0, sizeof t->diag);
-}
+static void begin(onnx_tile *t) { memset(&t->diag, 0, sizeof t->diag); }
 
-static onnx_tile_status misuse(onnx_tile *t, const char *message)
-{
-    return done(ot_fail(&t->diag, OT_E_USAGE, "%s", message));
-}
+static onnx_tile_status misuse(onnx_tile *t, const char *message) { return done(ot_fail(&t->diag, OT_E_USAGE, "%s", message)); }
 
-const char *onnx_tile_version(void)
-{
-    return OT_VERSION;
-}
+const char *onnx_tile_version(void) { return OT_VERSION; }
 
 onnx_tile_status onnx_tile_create(onnx_tile **out)
 {
@@ -66,8 +53,7 @@ onnx_tile_status onnx_tile_create(onnx_tile **out)
     }
     t->run.diag = &t->diag;
     t->run.options.target = "host";
-    t->run.options.plan =
-        (ot_plan_options){.goal = OT_GOAL_TIME, .max_slowdown = 0.10, .tie_break = true};
+    t->run.options.plan = (ot_plan_options){.goal = OT_GOAL_TIME, .max_slowdown = 0.10, .tie_break = true};
     *out = t;
     return ONNX_TILE_OK;
 }
@@ -89,10 +75,7 @@ void onnx_tile_free(onnx_tile *t)
     free(t);
 }
 
-const char *onnx_tile_error(const onnx_tile *t)
-{
-    return t ? t->diag.message : "no handle";
-}
+const char *onnx_tile_error(const onnx_tile *t) { return t ? t->diag.message : "no handle"; }
 
 /* ---- options ---- */
 
@@ -129,8 +112,7 @@ onnx_tile_status onnx_tile_set_goal(onnx_tile *t, onnx_tile_goal goal)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (goal != ONNX_TILE_GOAL_TIME && goal != ONNX_TILE_GOAL_MEMORY)
-        return misuse(t, "the goal is neither time nor memory");
+    if (goal != ONNX_TILE_GOAL_TIME && goal != ONNX_TILE_GOAL_MEMORY) return misuse(t, "the goal is neither time nor memory");
     t->run.options.plan.goal = goal == ONNX_TILE_GOAL_TIME ? OT_GOAL_TIME : OT_GOAL_MEMORY;
     return ONNX_TILE_OK;
 }
@@ -148,8 +130,7 @@ onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (!isfinite(percent) || percent < 0 || percent > 1000)
-        return misuse(t, "the slowdown must be from 0 to 1000 percent");
+    if (!isfinite(percent) || percent < 0 || percent > 1000) return misuse(t, "the slowdown must be from 0 to 1000 percent");
     t->run.options.plan.max_slowdown = percent / 100;
     return ONNX_TILE_OK;
 }
@@ -170,8 +151,7 @@ onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep)
     return ONNX_TILE_OK;
 }
 
-onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims,
-                                      uint32_t rank)
+onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
@@ -179,16 +159,14 @@ onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int
         return misuse(t, "a shape needs an input and 1 to 16 dimensions");
     for (uint32_t k = 0; k < rank; k++)
         if (dims[k] < 1) return misuse(t, "a dimension is not positive");
-    ot_shape_binding b = {ot_strdup(t->options, input), rank,
-                          ot_memdup(t->options, dims, rank * sizeof *dims)};
+    ot_shape_binding b = {ot_strdup(t->options, input), rank, ot_memdup(t->options, dims, rank * sizeof *dims)};
     if (!b.input || !b.dims) return done(ot_fail_nomem(&t->diag));
     for (size_t k = 0; k < t->n_shapes; k++) {
         if (strcmp(t->shapes[k].input, input) != 0) continue;
         t->shapes[k] = b; /* the last one counts */
         return ONNX_TILE_OK;
     }
-    if (!OT_PUSH(t->options, t->shapes, t->n_shapes, t->cap_shapes, b))
-        return done(ot_fail_nomem(&t->diag));
+    if (!OT_PUSH(t->options, t->shapes, t->n_shapes, t->cap_shapes, b)) return done(ot_fail_nomem(&t->diag));
     return ONNX_TILE_OK;
 }
 
@@ -226,8 +204,7 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
 {
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    if (t->progress == PLANNED)
-        return misuse(t, "this model has been planned: load it again to plan anew");
+    if (t->progress == PLANNED) return misuse(t, "this model has been planned: load it again to plan anew");
     if (t->progress != LOADED) return misuse(t, "no model is loaded");
     t->run.options.shapes = t->shapes;
     t->run.options.n_shapes = t->n_shapes;
@@ -237,14 +214,8 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
     return done(s);
 }
 
-onnx_tile_status onnx_tile_optimise(onnx_tile *t)
-{
-    return plan(t, false);
-}
-onnx_tile_status onnx_tile_inspect(onnx_tile *t)
-{
-    return plan(t, true);
-}
+onnx_tile_status onnx_tile_optimise(onnx_tile *t) { return plan(t, false); }
+onnx_tile_status onnx_tile_inspect(onnx_tile *t) { return plan(t, true); }
 
 onnx_tile_status onnx_tile_save_file(onnx_tile *t, const char *path)
 {
@@ -269,10 +240,7 @@ onnx_tile_status onnx_tile_save_memory(onnx_tile *t, void **bytes, size_t *n)
     return done(ot_export_memory(t->run.model, bytes, n));
 }
 
-void onnx_tile_free_bytes(void *bytes)
-{
-    free(bytes);
-}
+void onnx_tile_free_bytes(void *bytes) { free(bytes); }
 
 /* ---- results ---- */
 
@@ -309,7 +277,4 @@ onnx_tile_status onnx_tile_save_report(onnx_tile *t, const char *path)
     return done(ot_report_write(t->run.facts, path, &t->diag));
 }
 
-uint32_t onnx_tile_region_count(const onnx_tile *t)
-{
-    return t && t->progress == PLANNED ? t->run.results->n_regions : 0;
-}
+uint32_t onnx_tile_region_count(const onnx_tile *t) { return t && t->progress == PLANNED ? t->run.results->n_regions : 0; }

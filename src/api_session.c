@@ -18,14 +18,14 @@ struct onnx_tile_session {
     size_t n_shapes, cap_shapes;
 
     /* of the loaded model */
-    ot_arena *a;               /* NULL: none is loaded */
+    ot_arena *a; /* NULL: none is loaded */
     ot_model *m;
     ot_session *s;
-    const ot_value **inputs;   /* [n_in] */
-    const ot_value **outputs;  /* [n_out] */
-    ot_nd *in;                 /* [n_in] bound; no data: not yet */
-    ot_nd *places;             /* [n_out] bound; no data: the session's memory */
-    ot_nd *out;                /* [n_out] of the last run */
+    const ot_value **inputs;  /* [n_in] */
+    const ot_value **outputs; /* [n_out] */
+    ot_nd *in;                /* [n_in] bound; no data: not yet */
+    ot_nd *places;            /* [n_out] bound; no data: the session's memory */
+    ot_nd *out;               /* [n_out] of the last run */
     uint32_t n_in, n_out;
     bool has_run;
 };
@@ -35,16 +35,10 @@ _Static_assert((int)ONNX_TILE_FLOAT32 == (int)OT_F32 && (int)ONNX_TILE_INT64 == 
                    (int)ONNX_TILE_BFLOAT16 == (int)OT_BF16 && ONNX_TILE_RANK_MAX == OT_RANK_MAX,
                "public types are the internal ones");
 
-static onnx_tile_status done(ot_status s)
-{
-    return (onnx_tile_status)s;
-}
+static onnx_tile_status done(ot_status s) { return (onnx_tile_status)s; }
 
 /* Begin a call: forget the last failure. */
-static void begin(onnx_tile_session *s)
-{
-    memset(&s->diag, 0, sizeof s->diag);
-}
+static void begin(onnx_tile_session *s) { memset(&s->diag, 0, sizeof s->diag); }
 
 static onnx_tile_status misuse(onnx_tile_session *s, const char *message)
 {
@@ -72,10 +66,7 @@ static ot_status open_model(onnx_tile_session *s)
     return OT_OK;
 }
 
-static void close_model(onnx_tile_session *s)
-{
-    ot_session_free(s->s);
-}
+static void close_model(onnx_tile_session *s) { ot_session_free(s->s); }
 
 static ot_status run_model(onnx_tile_session *s)
 {
@@ -99,20 +90,11 @@ static void read_memory(const onnx_tile_session *s, int64_t *peak, int64_t *plan
 
 #else
 
-static ot_status open_model(onnx_tile_session *s)
-{
-    return ot_fail(&s->diag, OT_E_USAGE, "this build lacks the native engine");
-}
+static ot_status open_model(onnx_tile_session *s) { return ot_fail(&s->diag, OT_E_USAGE, "this build lacks the native engine"); }
 
-static void close_model(onnx_tile_session *s)
-{
-    (void)s;
-}
+static void close_model(onnx_tile_session *s) { (void)s; }
 
-static ot_status run_model(onnx_tile_session *s)
-{
-    return open_model(s);
-}
+static ot_status run_model(onnx_tile_session *s) { return open_model(s); }
 
 static void set_array(ot_nd *a, ot_dtype type, uint32_t rank, const int64_t *dims, void *data)
 {
@@ -167,10 +149,7 @@ void onnx_tile_session_free(onnx_tile_session *s)
     free(s);
 }
 
-const char *onnx_tile_session_error(const onnx_tile_session *s)
-{
-    return s ? s->diag.message : "no session";
-}
+const char *onnx_tile_session_error(const onnx_tile_session *s) { return s ? s->diag.message : "no session"; }
 
 onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s, uint32_t threads)
 {
@@ -233,15 +212,9 @@ onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void 
 
 /* ---- asking ---- */
 
-uint32_t onnx_tile_session_input_count(const onnx_tile_session *s)
-{
-    return s ? s->n_in : 0;
-}
+uint32_t onnx_tile_session_input_count(const onnx_tile_session *s) { return s ? s->n_in : 0; }
 
-uint32_t onnx_tile_session_output_count(const onnx_tile_session *s)
-{
-    return s ? s->n_out : 0;
-}
+uint32_t onnx_tile_session_output_count(const onnx_tile_session *s) { return s ? s->n_out : 0; }
 
 static void describe(const ot_value *v, onnx_tile_tensor *out)
 {

@@ -16,11 +16,11 @@
 
 #include <errno.h>
 
-#define WARM_UPS      2
-#define ROUNDS_LEAST  5   /* when no count is asked for: so many, */
-#define ROUNDS_MOST   200
-#define ROUNDS_S      4.0 /* or as fit into so many seconds */
-#define TRACE_EVENTS  100000
+#define WARM_UPS     2
+#define ROUNDS_LEAST 5 /* when no count is asked for: so many, */
+#define ROUNDS_MOST  200
+#define ROUNDS_S     4.0 /* or as fit into so many seconds */
+#define TRACE_EVENTS 100000
 
 enum { ORIGINAL, TILED, SIDES };
 
@@ -42,10 +42,7 @@ typedef struct work {
     ot_bench_facts facts;
 } work;
 
-static uint32_t threads_of(const work *w)
-{
-    return w->r->threads ? w->r->threads : 1;
-}
+static uint32_t threads_of(const work *w) { return w->r->threads ? w->r->threads : 1; }
 
 /* ---- the two models ---- */
 

@@ -208,8 +208,7 @@ int main(int argc, char **argv)
     if (s == OT_OK && fflush(stdout) != 0) s = OT_E_SYSTEM;
     ot_options_free(&o);
     if (s != OT_OK) {
-        if (!*d.message)
-            ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));
+        if (!*d.message) ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));
         fprintf(stderr, "onnx-tile: error: %s\n", d.message);
     }
     return exit_code(s);

@@ -21,7 +21,7 @@
 #define DUMP_LETTERS "ICSARWDGTLMX"
 #define COUNT_MAX    4096
 
-#define NEED_ENGINE  "the native engine"
+#define NEED_ENGINE "the native engine"
 
 /* What `run`, `bench` and `calibrate` need: nothing, in a build that has the engine. */
 #ifdef OT_ENGINE
@@ -37,10 +37,8 @@ static const struct {
     const char *usage, *help;
 } COMMANDS[] = {
     {"", OT_CMD_OPTIMISE, NULL, "MODEL -o OUT [options]", "tile the model where it pays"},
-    {"inspect", OT_CMD_INSPECT, NULL, "inspect MODEL [options]",
-     "regions, barriers, predicted figures; writes no model"},
-    {"plan-memory", OT_CMD_PLAN_MEMORY, NULL, "plan-memory FILE [-o OUT]",
-     "place the buffers of a kernel (.tk) or a table (.csv)"},
+    {"inspect", OT_CMD_INSPECT, NULL, "inspect MODEL [options]", "regions, barriers, predicted figures; writes no model"},
+    {"plan-memory", OT_CMD_PLAN_MEMORY, NULL, "plan-memory FILE [-o OUT]", "place the buffers of a kernel (.tk) or a table (.csv)"},
     {"run", OT_CMD_RUN, RUN_NEEDS, "run MODEL [options]", "run a model natively"},
     {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model and its tiled form side by side"},
     {"calibrate", OT_CMD_CALIBRATE, RUN_NEEDS, "calibrate [-o T.xml]", "measure this machine"},
@@ -70,7 +68,7 @@ typedef enum option_kind {
     EMIT,
     INPUT,
     SEED,
-    VERIFY,   /* nothing, or "all" attached */
+    VERIFY, /* nothing, or "all" attached */
     REPORT,
     LETTERS
 } option_kind;
@@ -113,30 +111,23 @@ static const option OPTIONS[] = {
      "workers that share a node (the target's own count when not given), a search or a run (1)"},
     {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS, "results as JSON on stdout"},
     {"report", 0, "F.html|.xml|.json|.csv", REPORT, NULL, 0, PLANNERS | BENCH, "write a report of what was found; repeatable"},
-    {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS,
-     "dump passes to stderr (letters of " DUMP_LETTERS ")"},
+    {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS, "dump passes to stderr (letters of " DUMP_LETTERS ")"},
     {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, "print no table"},
     {"verbose", 'v', NULL, FLAG, NULL, AT(verbose), EVERY, "print the time of each pass"},
     {"help", 'h', NULL, FLAG, NULL, AT(help), EVERY, "print this and exit"},
     {"version", 0, NULL, FLAG, NULL, AT(version), EVERY, "print the version and exit"},
 
-    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS,
-     "capacity of the fast memory, in place of the target's"},
-    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS,
-     "bind the dimensions of an input; repeatable"},
+    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS, "capacity of the fast memory, in place of the target's"},
+    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, "bind the dimensions of an input; repeatable"},
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise"},
-    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS,
-     "peak memory that must not be passed, else exit 3"},
-    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS,
-     "slowdown allowed with --goal memory, in percent"},
+    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, "peak memory that must not be passed, else exit 3"},
+    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS, "slowdown allowed with --goal memory, in percent"},
     {"emit", 0, "onnx|engine", EMIT, "onnx", AT(plan.engine), TILERS,
      "operators to write: standard ONNX, or the engine's own (bench: engine)"},
-    {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS,
-     "tile every legal region, even at a predicted loss"},
+    {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS, "tile every legal region, even at a predicted loss"},
     {"verify", 0, NULL, VERIFY, NULL, AT(verify), OPTIMISE,
      "run original and result, compare the outputs; --verify=all: inner values, too"},
-    {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), MODELS,
-     "write the graph after each pass to D/NN-pass.ot and .dot"},
+    {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), MODELS, "write the graph after each pass to D/NN-pass.ot and .dot"},
     {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), TILERS, NULL},
     {"form", 0, "scan|unrolled|loop-peeled|loop-window", FORM, NULL, AT(plan.force_form), TILERS, NULL},
 
@@ -154,12 +145,10 @@ static const option OPTIONS[] = {
     {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY,
      "seconds that a search may take (a fixed number of steps when not given)"},
     {"svg", 0, "F.svg", TEXT, NULL, AT(svg), MEMORY, "draw the plan as a map: time by offset"},
-    {"no-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.no_in_place), MEMORY,
-     "no output takes the place of an input"},
+    {"no-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.no_in_place), MEMORY, "no output takes the place of an input"},
     {"restrict-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.restrict_in_place), MEMORY,
      "in place only where the instruction set overlaps exactly"},
-    {"workspace-reuse", 0, NULL, FLAG, NULL, AT(memory.workspace_reuse), MEMORY,
-     "buffers in global memory may share, too"},
+    {"workspace-reuse", 0, NULL, FLAG, NULL, AT(memory.workspace_reuse), MEMORY, "buffers in global memory may share, too"},
 };
 #define N_OPTIONS (sizeof OPTIONS / sizeof *OPTIONS)
 
@@ -234,8 +223,7 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
         char digits[24];
         size_t n = strcspn(p, ",");
         if (rank == OT_RANK_MAX) return bad_value(d, o, text, "has too many dimensions");
-        if (n == 0 || n >= sizeof digits)
-            return bad_value(d, o, text, "has a dimension that is no number");
+        if (n == 0 || n >= sizeof digits) return bad_value(d, o, text, "has a dimension that is no number");
         memcpy(digits, p, n);
         digits[n] = '\0';
         if (!parse_count(digits, INT32_MAX, &dims[rank]) || dims[rank] < 1)
@@ -248,10 +236,8 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
                           ot_memdup(out->arena, dims, rank * sizeof *dims)};
     if (!b.input || !b.dims) return ot_fail_nomem(d);
     for (size_t k = 0; k < out->n_shapes; k++)
-        if (strcmp(out->shapes[k].input, b.input) == 0)
-            return bad_value(d, o, text, "binds an input twice");
-    if (!OT_PUSH(out->arena, out->shapes, out->n_shapes, out->cap_shapes, b))
-        return ot_fail_nomem(d);
+        if (strcmp(out->shapes[k].input, b.input) == 0) return bad_value(d, o, text, "binds an input twice");
+    if (!OT_PUSH(out->arena, out->shapes, out->n_shapes, out->cap_shapes, b)) return ot_fail_nomem(d);
     return OT_OK;
 }
 
@@ -281,10 +267,8 @@ static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_fo
     static const struct {
         const char *name;
         ot_form form;
-    } forms[] = {{"scan", OT_FORM_SCAN},
-                 {"unrolled", OT_FORM_UNROLLED},
-                 {"loop-peeled", OT_FORM_PEELED},
-                 {"loop-window", OT_FORM_WINDOW}};
+    } forms[] = {
+        {"scan", OT_FORM_SCAN}, {"unrolled", OT_FORM_UNROLLED}, {"loop-peeled", OT_FORM_PEELED}, {"loop-window", OT_FORM_WINDOW}};
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         if (strcmp(text, forms[k].name) != 0) continue;
         *out = forms[k].form;
@@ -324,19 +308,16 @@ static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_op
         return OT_OK;
     case SIZE:
         if (!ot_parse_size(text, &n) || n < 1)
-            return bad_value(d, o, text,
-                             "must be a size like 512K, 16M, 1.5G or a number of bytes");
+            return bad_value(d, o, text, "must be a size like 512K, 16M, 1.5G or a number of bytes");
         *(int64_t *)at = n;
         return OT_OK;
     case COUNT:
-        if (!parse_count(text, COUNT_MAX, &n) || n < 1)
-            return bad_value(d, o, text, "must be from 1 to 4096");
+        if (!parse_count(text, COUNT_MAX, &n) || n < 1) return bad_value(d, o, text, "must be from 1 to 4096");
         *(uint32_t *)at = (uint32_t)n;
         return OT_OK;
     case PERCENT: return parse_percent(d, o, text, at);
     case GOAL:
-        if (strcmp(text, "time") != 0 && strcmp(text, "memory") != 0)
-            return bad_value(d, o, text, "must be time or memory");
+        if (strcmp(text, "time") != 0 && strcmp(text, "memory") != 0) return bad_value(d, o, text, "must be time or memory");
         *(ot_goal *)at = *text == 't' ? OT_GOAL_TIME : OT_GOAL_MEMORY;
         return OT_OK;
     case FORM: return parse_form(d, o, text, at);
@@ -404,8 +385,7 @@ static ot_status fail_unknown(ot_diag *d, const char *arg)
             best_distance = e;
         }
     }
-    if (best)
-        return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': did you mean '--%s'?", arg, best);
+    if (best) return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': did you mean '--%s'?", arg, best);
     return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': see 'onnx-tile --help'", arg);
 }
 
@@ -441,8 +421,7 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
         return OT_OK;
     }
     if (o->second) return ot_fail(d, OT_E_USAGE, "two %ss at a time: '%.80s' is one more", what, arg);
-    if (o->model)
-        return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'", what, o->model, arg);
+    if (o->model) return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'", what, o->model, arg);
     o->model = arg;
     return OT_OK;
 }
@@ -476,8 +455,7 @@ static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_option
         if (!(opt->commands & 1u << o->command)) return fail_elsewhere(d, opt, o->command);
         if (!opt->value && value && opt->kind != VERIFY) return ot_fail(d, OT_E_USAGE, "--%s takes no value", opt->name);
         if (opt->value && !value) {
-            if (++k == argc)
-                return ot_fail(d, OT_E_USAGE, "--%s needs a value: %s", opt->name, opt->value);
+            if (++k == argc) return ot_fail(d, OT_E_USAGE, "--%s needs a value: %s", opt->name, opt->value);
             value = argv[k];
         }
         OT_TRY(set_option(d, opt, value, o));
@@ -485,18 +463,14 @@ static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_option
     return OT_OK;
 }
 
-static bool is_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
+static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
 
 /* What the words mean together. */
 static ot_status check_together(ot_diag *d, const ot_options *o)
 {
     if (o->help || o->version || o->list_targets) return OT_OK;
     if (o->command == OT_CMD_CALIBRATE) return OT_OK;
-    if (!o->model && o->command == OT_CMD_PLAN_MEMORY)
-        return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
+    if (!o->model && o->command == OT_CMD_PLAN_MEMORY) return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_COMPARE) {
         if (!o->model || !o->second) return ot_fail(d, OT_E_USAGE, "compare needs two reports: compare A.xml B.xml -o OUT.html");
         return o->output ? OT_OK : ot_fail(d, OT_E_USAGE, "no output given: add -o OUT.html");
@@ -504,12 +478,9 @@ static ot_status check_together(ot_diag *d, const ot_options *o)
     if (!o->model) return ot_fail(d, OT_E_USAGE, "no model given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
-    if (o->command == OT_CMD_INSPECT && o->output)
-        return ot_fail(d, OT_E_USAGE, "'inspect' writes no model: leave out -o");
-    if (o->json && is_stdout(o->output))
-        return ot_fail(d, OT_E_USAGE, "--json and -o - both want stdout");
-    if (o->json && is_stdout(o->svg))
-        return ot_fail(d, OT_E_USAGE, "--json and --svg - both want stdout");
+    if (o->command == OT_CMD_INSPECT && o->output) return ot_fail(d, OT_E_USAGE, "'inspect' writes no model: leave out -o");
+    if (o->json && is_stdout(o->output)) return ot_fail(d, OT_E_USAGE, "--json and -o - both want stdout");
+    if (o->json && is_stdout(o->svg)) return ot_fail(d, OT_E_USAGE, "--json and --svg - both want stdout");
     for (size_t k = 0; k < o->n_reports; k++)
         if ((o->output && strcmp(o->reports[k], o->output) == 0) || (o->svg && strcmp(o->reports[k], o->svg) == 0))
             return ot_fail(d, OT_E_USAGE, "--report and another option both want '%.80s'", o->reports[k]);
@@ -548,10 +519,7 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
     return check_together(d, o);
 }
 
-void ot_options_free(ot_options *o)
-{
-    ot_arena_free(o->arena);
-}
+void ot_options_free(ot_options *o) { ot_arena_free(o->arena); }
 
 /* ---- help ---- */
 
@@ -568,8 +536,7 @@ static void help_options(unsigned section, FILE *f)
         const option *o = &OPTIONS[k];
         char word[64];
         if (!o->help || section_of(o) != section) continue;
-        snprintf(word, sizeof word, "%s--%s%s%s",
-                 o->letter ? (char[]){'-', o->letter, ',', ' ', 0} : "    ", o->name,
+        snprintf(word, sizeof word, "%s--%s%s%s", o->letter ? (char[]){'-', o->letter, ',', ' ', 0} : "    ", o->name,
                  o->value ? " " : "", o->value ? o->value : "");
         fprintf(f, "  %-30s %s", word, o->help);
         if (o->dflt) fprintf(f, " (default: %s)", o->dflt);
@@ -582,9 +549,8 @@ ot_status ot_options_help(FILE *f)
     fprintf(f, "onnx-tile: run chains of an ONNX model tile by tile: same results, less memory "
                "traffic\n\n");
     for (size_t k = 0; k < N_COMMANDS; k++)
-        fprintf(f, "  onnx-tile %-26s %s%s%s%s\n", COMMANDS[k].usage, COMMANDS[k].help,
-                COMMANDS[k].needs ? " (needs " : "", COMMANDS[k].needs ? COMMANDS[k].needs : "",
-                COMMANDS[k].needs ? ")" : "");
+        fprintf(f, "  onnx-tile %-26s %s%s%s%s\n", COMMANDS[k].usage, COMMANDS[k].help, COMMANDS[k].needs ? " (needs " : "",
+                COMMANDS[k].needs ? COMMANDS[k].needs : "", COMMANDS[k].needs ? ")" : "");
     fprintf(f, "\noptions (sizes take K, M, G; a MODEL, FILE or OUT of - is stdin or stdout):\n");
     help_options(EVERY, f);
     fprintf(f, "\nof models (bench, too; run takes --shape):\n");

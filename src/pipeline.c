@@ -63,8 +63,7 @@ static void use_calibration(ot_run *r)
 {
     char note[512];
     bool found = ot_target_use_calibration(&r->target, r->options.threads, note, sizeof note);
-    if (r->options.log && (found || strcmp(r->target.name, "host") == 0))
-        fprintf(r->options.log, "onnx-tile: host: %s\n", note);
+    if (r->options.log && (found || strcmp(r->target.name, "host") == 0)) fprintf(r->options.log, "onnx-tile: host: %s\n", note);
 }
 
 static ot_status pass_plan(ot_run *r)
@@ -76,10 +75,7 @@ static ot_status pass_plan(ot_run *r)
     return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
 }
 
-static ot_status pass_plan_check(ot_run *r)
-{
-    return ot_plan_check(r->model->graph, r->plan, &r->target, r->diag);
-}
+static ot_status pass_plan_check(ot_run *r) { return ot_plan_check(r->model->graph, r->plan, &r->target, r->diag); }
 
 /* Facts, too, when a report is wanted: they need the graph as it was planned. */
 static ot_status pass_results(ot_run *r)
@@ -111,9 +107,8 @@ static const struct {
     const char *name;
     ot_status (*run)(ot_run *r);
 } PASSES[] = {
-    {LOAD, 'I', "import", pass_import}, {TILE, 'S', "shapes", pass_shapes},
-    {TILE, 0, "plan", pass_plan},       {TILE, 0, "plan-check", pass_plan_check},
-    {TILE, 0, "results", pass_results}, {REWRITE, 'T', "rewrite", pass_rewrite},
+    {LOAD, 'I', "import", pass_import},       {TILE, 'S', "shapes", pass_shapes}, {TILE, 0, "plan", pass_plan},
+    {TILE, 0, "plan-check", pass_plan_check}, {TILE, 0, "results", pass_results}, {REWRITE, 'T', "rewrite", pass_rewrite},
     {SAVE, 0, "export", pass_export},
 };
 #define N_PASSES (sizeof PASSES / sizeof *PASSES)
@@ -127,18 +122,15 @@ static uint32_t *region_table(const ot_run *r)
     uint32_t *of = malloc(((size_t)g->n_nodes + 1) * sizeof *of);
     for (uint32_t k = 0; of && k < g->n_nodes; k++) of[k] = OT_NONE;
     for (uint32_t k = 0; of && r->plan && k < r->plan->n_regions; k++)
-        for (uint32_t j = 0; j < r->plan->regions[k].n_nodes; j++)
-            of[r->plan->regions[k].nodes[j].node] = r->plan->regions[k].id;
+        for (uint32_t j = 0; j < r->plan->regions[k].n_nodes; j++) of[r->plan->regions[k].nodes[j].node] = r->plan->regions[k].id;
     return of;
 }
 
 static ot_status dump_file(const ot_run *r, size_t number, const char *suffix)
 {
     char path[4096];
-    int n = snprintf(path, sizeof path, "%s/%02zu-%s%s", r->options.dump_dir, number + 1,
-                     PASSES[number].name, suffix);
-    if (n < 0 || (size_t)n >= sizeof path)
-        return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    int n = snprintf(path, sizeof path, "%s/%02zu-%s%s", r->options.dump_dir, number + 1, PASSES[number].name, suffix);
+    if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
     FILE *f = fopen(path, "we");
     if (!f) return ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
     ot_status s;
@@ -173,8 +165,7 @@ static ot_status dump_kernel(const ot_run *r, const ot_region *x)
     ot_region_memory m;
     ot_kernel *k = NULL;
     int n = snprintf(path, sizeof path, "%s/region-%u.tk", r->options.dump_dir, x->id);
-    if (n < 0 || (size_t)n >= sizeof path)
-        return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
     OT_TRY(ot_region_plan_memory(r->model->graph, x, &r->target, r->diag, &m, &k));
     FILE *f = fopen(path, "we");
     ot_status s = f ? OT_OK : ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
@@ -205,8 +196,7 @@ static ot_status after_pass(ot_run *r, size_t k)
     }
     if (!r->options.dump_dir) return OT_OK;
     if (mkdir(r->options.dump_dir, 0777) != 0 && errno != EEXIST)
-        return ot_fail(r->diag, OT_E_SYSTEM, "cannot make folder '%s': %s", r->options.dump_dir,
-                       strerror(errno));
+        return ot_fail(r->diag, OT_E_SYSTEM, "cannot make folder '%s': %s", r->options.dump_dir, strerror(errno));
     OT_TRY(dump_file(r, k, ".ot"));
     OT_TRY(dump_file(r, k, ".dot"));
     return PASSES[k].run == pass_plan_check ? dump_kernels(r) : OT_OK;
@@ -225,16 +215,12 @@ static ot_status run_stage(ot_run *r, stage which)
         ot_progress_end(r->options.progress);
         OT_TRY(s);
         if (r->options.log)
-            fprintf(r->options.log, "onnx-tile: %-10s %s\n", PASSES[k].name,
-                    ot_format_seconds(end - start, took, sizeof took));
+            fprintf(r->options.log, "onnx-tile: %-10s %s\n", PASSES[k].name, ot_format_seconds(end - start, took, sizeof took));
     }
     return OT_OK;
 }
 
-ot_status ot_run_load(ot_run *run)
-{
-    return run_stage(run, LOAD);
-}
+ot_status ot_run_load(ot_run *run) { return run_stage(run, LOAD); }
 
 ot_status ot_run_tile(ot_run *run, bool plan_only)
 {
@@ -242,10 +228,7 @@ ot_status ot_run_tile(ot_run *run, bool plan_only)
     return plan_only ? OT_OK : run_stage(run, REWRITE);
 }
 
-ot_status ot_run_save(ot_run *run)
-{
-    return run_stage(run, SAVE);
-}
+ot_status ot_run_save(ot_run *run) { return run_stage(run, SAVE); }
 
 void ot_run_free(ot_run *run)
 {

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define INPUT_MAX ((size_t)1 << 30)
+#define INPUT_MAX   ((size_t)1 << 30)
 #define INPUT_CHUNK ((size_t)1 << 16)
 
 /* A text in memory; from open_memstream. */
@@ -27,15 +27,14 @@ typedef struct work {
     const char *path; /* for messages */
     char *input;      /* [n_input] */
     size_t n_input;
-    rendered plan, map;   /* outputs, as far as they are wanted */
+    rendered plan, map; /* outputs, as far as they are wanted */
     ot_memory_results *r;
 } work;
 
 static void log_time(const work *w, const char *what, double since)
 {
     char took[32];
-    if (w->run->log)
-        fprintf(w->run->log, "onnx-tile: %-10s %s\n", what, ot_format_seconds(ot_now() - since, took, sizeof took));
+    if (w->run->log) fprintf(w->run->log, "onnx-tile: %-10s %s\n", what, ot_format_seconds(ot_now() - since, took, sizeof took));
 }
 
 /* ---- reading ---- */
@@ -52,8 +51,7 @@ static ot_status read_all(work *w, int fd)
     size_t cap = 0;
     for (;;) {
         if (w->n_input == INPUT_MAX) return ot_fail(w->d, OT_E_INPUT, "'%.300s' is larger than 1 GiB", w->path);
-        if (w->n_input + INPUT_CHUNK > cap &&
-            !ot_grow(w->r->arena, (void **)&w->input, &cap, w->n_input + INPUT_CHUNK, 1))
+        if (w->n_input + INPUT_CHUNK > cap && !ot_grow(w->r->arena, (void **)&w->input, &cap, w->n_input + INPUT_CHUNK, 1))
             return ot_fail_nomem(w->d);
         size_t room = cap - w->n_input < INPUT_MAX - w->n_input ? cap - w->n_input : INPUT_MAX - w->n_input;
         ssize_t got = read(fd, w->input + w->n_input, room);
@@ -111,11 +109,11 @@ static ot_status check_output_name(const work *w, bool kernel)
 static ot_status check_table_options(const work *w)
 {
     const ot_memory_run *run = w->run;
-    const char *name = run->target                                 ? "target"
-                       : run->plan.workspace_reuse                 ? "workspace-reuse"
-                       : run->plan.lifetimes.no_in_place           ? "no-inplace"
-                       : run->plan.lifetimes.restrict_in_place     ? "restrict-inplace"
-                                                                   : NULL;
+    const char *name = run->target                             ? "target"
+                       : run->plan.workspace_reuse             ? "workspace-reuse"
+                       : run->plan.lifetimes.no_in_place       ? "no-inplace"
+                       : run->plan.lifetimes.restrict_in_place ? "restrict-inplace"
+                                                               : NULL;
     return name ? ot_fail(w->d, OT_E_USAGE, "--%s is for kernels: '%.300s' is a table", name, w->path) : OT_OK;
 }
 
@@ -172,8 +170,7 @@ static ot_status use_plots(work *w, const ot_map_plot *plots, uint32_t n, const 
 
 static ot_map_plot plot_of(const ot_scope_plan *p, const char *title, const char *time)
 {
-    return (ot_map_plot){
-        .title = title, .time = time, .height = p->height, .lower_bound = p->lower_bound, .capacity = p->capacity};
+    return (ot_map_plot){.title = title, .time = time, .height = p->height, .lower_bound = p->lower_bound, .capacity = p->capacity};
 }
 
 /* ---- tables ---- */
@@ -217,10 +214,8 @@ static ot_status plan_table(work *w, const ot_pack_file *f)
 {
     const ot_mem_options *m = &w->run->plan;
     ot_memory_results *r = w->r;
-    const ot_pack_options o = {.capacity = m->capacity,
-                               .time_limit = m->time_limit,
-                               .threads = m->threads,
-                               .rules = OT_PACK_RULES_ALL};
+    const ot_pack_options o = {
+        .capacity = m->capacity, .time_limit = m->time_limit, .threads = m->threads, .rules = OT_PACK_RULES_ALL};
     int64_t *offsets = OT_NEW_N(f->arena, int64_t, f->problem.n);
     double start = ot_now();
 
@@ -296,8 +291,8 @@ static ot_map_box *scope_boxes(const ot_kernel *k, const ot_mem_plan *p, ot_scop
             const char *label = p->multi[b] > 1 ? ot_format(a, "%s[%u]", name, slot) : name;
             if (!label) return NULL;
             for (uint32_t j = 0; j < u->n_live; j++)
-                boxes[(*count)++] = (ot_map_box){label, u->live[j].lower, u->live[j].upper, p->offsets[b][slot], u->size,
-                                                 pipe_kind(u->pipes)};
+                boxes[(*count)++] = (ot_map_box){label,   u->live[j].lower,   u->live[j].upper, p->offsets[b][slot],
+                                                 u->size, pipe_kind(u->pipes)};
         }
     }
     return boxes;

@@ -193,8 +193,8 @@ static void print_table(const work *w, const ot_session_figures *x, FILE *f)
     char a[32], b[32], c[32], e[32];
     fprintf(f, "time     %s least, %s median", ot_format_seconds(w->time.min, a, sizeof a),
             ot_format_seconds(w->time.p50, b, sizeof b));
-    fprintf(f, ", %s p90, %s p99 of %u\n", ot_format_seconds(w->time.p90, c, sizeof c),
-            ot_format_seconds(w->time.p99, e, sizeof e), w->x.n_runs);
+    fprintf(f, ", %s p90, %s p99 of %u\n", ot_format_seconds(w->time.p90, c, sizeof c), ot_format_seconds(w->time.p99, e, sizeof e),
+            w->x.n_runs);
     fprintf(f, "memory   %s of values at the most, %s of them planned", ot_format_bytes((double)x->peak, a, sizeof a),
             ot_format_bytes((double)x->planned_peak, b, sizeof b));
     fprintf(f, "; weights %s; process %s\n", ot_format_bytes((double)x->weight_bytes, c, sizeof c),

@@ -117,8 +117,7 @@ static bool shapes_known(const ot_graph *g, const ot_node *n)
     return true;
 }
 
-static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t out_index,
-                                 uint32_t axis, const char **why)
+static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, const char **why)
 {
     if (n->op == OT_OP_OPAQUE) {
         *why = "the operator is not known to this tool";
@@ -130,10 +129,9 @@ static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t o
     }
     const ot_access_ops *ops = ot_access_table(ot_op_access(n->op));
     if (!ops) {
-        *why =
-            ot_op_access(n->op) == OT_ACC_SHAPE
-                ? "the operator makes shapes or constants, not slices of its input"
-                : "the operator needs its whole input (its result depends on the data as a whole)";
+        *why = ot_op_access(n->op) == OT_ACC_SHAPE
+                   ? "the operator makes shapes or constants, not slices of its input"
+                   : "the operator needs its whole input (its result depends on the data as a whole)";
         return NULL;
     }
     if (!shapes_known(g, n)) {
@@ -148,8 +146,8 @@ static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t o
     return ops;
 }
 
-bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                    int8_t *in_axis, int8_t *out_axis, const char **why)
+bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                    const char **why)
 {
     const char *local = NULL;
     if (!why) why = &local;
@@ -164,8 +162,7 @@ bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uin
     return ot_acc_refuse(why, "no input varies along this axis");
 }
 
-bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                      ot_op_tile *t, const char **why)
+bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     const char *local = NULL;
     if (!why) why = &local;

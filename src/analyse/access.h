@@ -27,21 +27,18 @@
 #include "analyse.h"
 
 typedef struct ot_access_ops {
-    bool (*axis)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                 int8_t *in_axis, int8_t *out_axis, const char **why);
-    bool (*window)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                   ot_op_tile *t, const char **why);
-    ot_status (*adapt)(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
-                       uint32_t n_axes, ot_arena *arena, ot_adapted *out);
+    bool (*axis)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                 const char **why);
+    bool (*window)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why);
+    ot_status (*adapt)(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                       ot_adapted *out);
 } ot_access_ops;
 
 /* One table per access kind; the file that defines it has its name (access_conv.c ...). */
-extern const ot_access_ops ot_access_pointwise, ot_access_conv, ot_access_convt, ot_access_pool,
-    ot_access_globalpool, ot_access_norm, ot_access_softmax, ot_access_reduce, ot_access_matmul,
-    ot_access_gemm, ot_access_quant, ot_access_transpose, ot_access_reshape, ot_access_expand,
-    ot_access_concat, ot_access_split, ot_access_slice, ot_access_pad, ot_access_resize,
-    ot_access_block, ot_access_gather, ot_access_tile, ot_access_cumsum, ot_access_einsum,
-    ot_access_attention;
+extern const ot_access_ops ot_access_pointwise, ot_access_conv, ot_access_convt, ot_access_pool, ot_access_globalpool,
+    ot_access_norm, ot_access_softmax, ot_access_reduce, ot_access_matmul, ot_access_gemm, ot_access_quant, ot_access_transpose,
+    ot_access_reshape, ot_access_expand, ot_access_concat, ot_access_split, ot_access_slice, ot_access_pad, ot_access_resize,
+    ot_access_block, ot_access_gather, ot_access_tile, ot_access_cumsum, ot_access_einsum, ot_access_attention;
 
 /* The table of a kind, or NULL for kinds that are never sliced. */
 const ot_access_ops *ot_access_table(ot_access_kind kind);
@@ -69,20 +66,15 @@ bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool);
 
 /* Replace or append one attribute of the adapted node. */
 ot_status ot_adapt_set_attr(ot_arena *arena, ot_adapted *out, ot_attr attr) OT_MUST_USE;
-ot_status ot_adapt_set_int(ot_arena *arena, ot_adapted *out, const char *name,
-                           int64_t v) OT_MUST_USE;
-ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v,
-                            size_t n) OT_MUST_USE;
+ot_status ot_adapt_set_int(ot_arena *arena, ot_adapted *out, const char *name, int64_t v) OT_MUST_USE;
+ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v, size_t n) OT_MUST_USE;
 /* Leave an attribute out (no effect when absent). */
 ot_status ot_adapt_drop_attr(ot_arena *arena, ot_adapted *out, const char *name) OT_MUST_USE;
 /* Replace operand `input` by a constant (1-D of n elements unless dims/rank are given by the tensor
  * itself), or omit it. */
-ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v,
-                           size_t n) OT_MUST_USE;
-ot_status ot_adapt_set_f32(ot_arena *arena, ot_adapted *out, uint32_t input, const float *v,
-                           size_t n) OT_MUST_USE;
-ot_status ot_adapt_set_tensor(ot_arena *arena, ot_adapted *out, uint32_t input,
-                              const ot_tensor *t) OT_MUST_USE;
+ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v, size_t n) OT_MUST_USE;
+ot_status ot_adapt_set_f32(ot_arena *arena, ot_adapted *out, uint32_t input, const float *v, size_t n) OT_MUST_USE;
+ot_status ot_adapt_set_tensor(ot_arena *arena, ot_adapted *out, uint32_t input, const ot_tensor *t) OT_MUST_USE;
 ot_status ot_adapt_omit(ot_arena *arena, ot_adapted *out, uint32_t input) OT_MUST_USE;
 
 #endif

@@ -28,8 +28,7 @@ typedef struct convt {
 static bool resolve_total(const ot_node *n, ot_spatial_axis *a, int64_t op, const char **why)
 {
     int64_t total = (a->in - 1) * a->s + op + ot_spatial_dk(a) - a->out;
-    if (total < 0)
-        return ot_acc_refuse(why, "the output shape is larger than what the kernel can paint");
+    if (total < 0) return ot_acc_refuse(why, "the output shape is larger than what the kernel can paint");
     bool upper = strcmp(ot_attr_str(n, "auto_pad", "NOTSET"), "SAME_UPPER") == 0;
     a->pb = upper ? total / 2 : total - total / 2;
     a->pe = total - a->pb;
@@ -44,8 +43,7 @@ static bool read(const ot_graph *g, const ot_node *n, convt *c, const char **why
     (void)ot_attr_ints(n, "output_shape", &n_shape);
     const char *mode = ot_attr_str(n, "auto_pad", "NOTSET");
     bool same = strcmp(mode, "SAME_UPPER") == 0 || strcmp(mode, "SAME_LOWER") == 0;
-    if (n_op != 0 && n_op != c->sp.n)
-        return ot_acc_refuse(why, "output_padding does not have one entry per spatial axis");
+    if (n_op != 0 && n_op != c->sp.n) return ot_acc_refuse(why, "output_padding does not have one entry per spatial axis");
     if (n_shape == 0 && !same && !ot_spatial_read_pads(n, &c->sp, why)) return false;
     for (uint32_t i = 0; i < c->sp.n; i++) {
         ot_spatial_axis *a = &c->sp.ax[i];
@@ -59,27 +57,22 @@ static bool read(const ot_graph *g, const ot_node *n, convt *c, const char **why
     return true;
 }
 
-static bool convt_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                       int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool convt_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                       const char **why)
 {
     (void)out_index;
     (void)out_axis;
     convt c;
-    if (axis == 1)
-        return ot_acc_refuse(
-            why, "the output channels of a convolution come from its weights, which stay whole");
-    if (axis == 0 && !ot_spatial_same_extent(g, n, 0))
-        return ot_acc_refuse(why, "input and output do not have the same batch");
+    if (axis == 1) return ot_acc_refuse(why, "the output channels of a convolution come from its weights, which stay whole");
+    if (axis == 0 && !ot_spatial_same_extent(g, n, 0)) return ot_acc_refuse(why, "input and output do not have the same batch");
     if (axis >= 2 && !read(g, n, &c, why)) return false;
     if (axis >= 2 && ot_spatial_dk(&c.sp.ax[axis - 2]) < c.sp.ax[axis - 2].s)
-        return ot_acc_refuse(why,
-                             "the kernel of the transposed convolution is smaller than its stride");
+        return ot_acc_refuse(why, "the kernel of the transposed convolution is smaller than its stride");
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                         ot_op_tile *t, const char **why)
+static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     (void)out_index;
     convt c;
@@ -105,14 +98,13 @@ static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index
     return true;
 }
 
-static ot_status convt_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
-                             uint32_t n_axes, ot_arena *arena, ot_adapted *out)
+static ot_status convt_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                             ot_adapted *out)
 {
     const char *why = NULL;
     convt c;
     if (!ot_spatial_is_cut(axes, n_axes)) return OT_OK;
-    if (!read(g, n, &c, &why))
-        OT_BUG("a tile was made of a transposed convolution that refuses to be cut");
+    if (!read(g, n, &c, &why)) OT_BUG("a tile was made of a transposed convolution that refuses to be cut");
     int64_t op[OT_SPATIAL_MAX], any = 0;
     for (uint32_t i = 0; i < c.sp.n; i++) {
         const ot_op_tile *t = ot_acc_cut(axes, n_axes, 2 + i);

@@ -15,7 +15,7 @@
 
 typedef struct mm_shape {
     const ot_value *a, *b, *out;
-    int32_t n_batch; /* leading axes of out */
+    int32_t n_batch;  /* leading axes of out */
     int32_t row, col; /* axes of out, or -1 when the operand is 1-D */
 } mm_shape;
 
@@ -65,17 +65,20 @@ static int32_t mm_role(const ot_node *n, uint32_t k, const mm_shape *s)
     if (n->op == OT_OP_MatMulInteger) return k == 2 ? s->row : k == 3 ? s->col : -2;
     if (n->op != OT_OP_QLinearMatMul) return -2;
     switch (k) {
-    case 1: case 2: return s->row;
-    case 4: case 5: return s->col;
-    case 6: case 7: return -1;
+    case 1:
+    case 2: return s->row;
+    case 4:
+    case 5: return s->col;
+    case 6:
+    case 7: return -1;
     default: return -2;
     }
 }
 
-static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                        const char **why)
 {
-    mm_shape s = { 0 };
+    mm_shape s = {0};
     (void)out_axis;
     if (!ot_acc_regular(g, n, why) || !mm_look(g, n, out_index, &s, why)) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
@@ -99,25 +102,23 @@ static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return ot_acc_refuse(why, "neither operand varies along this axis");
 }
 
-static bool matmul_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, const char **why)
+static bool matmul_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(matmul_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_matmul = { matmul_axis, matmul_window, NULL };
+const ot_access_ops ot_access_matmul = {matmul_axis, matmul_window, NULL};
 
 /* ---- Gemm: Y = alpha * A' * B' + beta * C ---- */
 
-static bool gemm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                      int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool gemm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                      const char **why)
 {
     const ot_value *a = ot_acc_in(g, n, 0), *b = ot_acc_in(g, n, 1), *c = ot_acc_in(g, n, 2);
     const ot_value *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!a || !b || a->rank != 2 || b->rank != 2 || out->rank != 2)
-        return ot_acc_refuse(why, "an operand of Gemm is no matrix");
+    if (!a || !b || a->rank != 2 || b->rank != 2 || out->rank != 2) return ot_acc_refuse(why, "an operand of Gemm is no matrix");
     if (axis == 0) {
         int32_t ax = ot_attr_int(n, "transA", 0) != 0 ? 1 : 0;
         if (!ot_acc_set(in_axis, 0, a->dims[ax] == out->dims[0] ? ax : OT_AX_BAD, why)) return false;
@@ -129,13 +130,12 @@ static bool gemm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     return ot_acc_set(in_axis, 2, c->rank > 2 ? OT_AX_BAD : ot_acc_broadcast_last(c, out, axis), why);
 }
 
-static bool gemm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        ot_op_tile *t, const char **why)
+static bool gemm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(gemm_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_gemm = { gemm_axis, gemm_window, NULL };
+const ot_access_ops ot_access_gemm = {gemm_axis, gemm_window, NULL};
 
 /* ---- Einsum ---- */
 
@@ -147,10 +147,7 @@ typedef struct es_term {
 
 static bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-static const char *find_label(const es_term *t, char c)
-{
-    return t->n ? memchr(t->label, c, t->n) : NULL;
-}
+static const char *find_label(const es_term *t, char c) { return t->n ? memchr(t->label, c, t->n) : NULL; }
 
 /* No "->": the labels that occur once, in the order of the alphabet. */
 static bool implicit_output(const es_term *in, uint32_t n_in, es_term *out)
@@ -193,8 +190,8 @@ static bool parse_equation(const char *eq, uint32_t n_in, es_term *in, es_term *
     return true;
 }
 
-static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                        const char **why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     const char *eq = ot_attr_str(n, "equation", NULL);
@@ -209,8 +206,7 @@ static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     if (res.n != (uint32_t)out->rank) return ot_acc_refuse(why, "the equation of Einsum does not fit its result");
     for (uint32_t k = 0; k < n->n_in; k++) {
         const ot_value *v = ot_acc_in(g, n, k);
-        if (!v || in[k].n != (uint32_t)v->rank)
-            return ot_acc_refuse(why, "the equation of Einsum does not fit its operands");
+        if (!v || in[k].n != (uint32_t)v->rank) return ot_acc_refuse(why, "the equation of Einsum does not fit its operands");
         const char *at = find_label(&in[k], res.label[axis]);
         if (!at) continue;
         int32_t ax = (int32_t)(at - in[k].label);
@@ -221,13 +217,12 @@ static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return any ? true : ot_acc_refuse(why, "no operand of Einsum varies along this axis");
 }
 
-static bool einsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, const char **why)
+static bool einsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(einsum_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_einsum = { einsum_axis, einsum_window, NULL };
+const ot_access_ops ot_access_einsum = {einsum_axis, einsum_window, NULL};
 
 /* ---- Attention (opset 23 and 24) ----
  *
@@ -264,8 +259,7 @@ static bool att_usable(const ot_graph *g, const ot_node *n, const ot_value *out,
 {
     for (uint32_t k = ATT_Q; k <= ATT_V; k++) {
         const ot_value *v = ot_acc_in(g, n, k);
-        if (!v || v->rank != out->rank)
-            return ot_acc_refuse(why, "an operand of Attention is missing or of another rank");
+        if (!v || v->rank != out->rank) return ot_acc_refuse(why, "an operand of Attention is missing or of another rank");
     }
     if (out->rank != 3 && out->rank != 4) return ot_acc_refuse(why, "Attention works on 3 or 4 axes");
     if (ot_acc_in(g, n, ATT_PAST_K) || ot_acc_in(g, n, ATT_PAST_V))
@@ -275,8 +269,8 @@ static bool att_usable(const ot_graph *g, const ot_node *n, const ot_value *out,
     return true;
 }
 
-static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                           int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis,
+                           int8_t *out_axis, const char **why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index), *mask = ot_acc_in(g, n, ATT_MASK);
     (void)out_axis;
@@ -302,10 +296,10 @@ static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_ind
     return true;
 }
 
-static bool attention_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                             ot_op_tile *t, const char **why)
+static bool attention_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t,
+                             const char **why)
 {
     return ot_acc_same_window(attention_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_attention = { attention_axis, attention_window, NULL };
+const ot_access_ops ot_access_attention = {attention_axis, attention_window, NULL};

@@ -20,8 +20,8 @@ typedef struct pad_info {
     pad_mode mode;
     uint32_t rank;
     int64_t pb[OT_RANK_MAX], pe[OT_RANK_MAX], in[OT_RANK_MAX]; /* [rank] */
-    uint32_t n_listed;            /* axes that the pads vector speaks of */
-    uint32_t listed[OT_RANK_MAX]; /* [n_listed] in the vector's order */
+    uint32_t n_listed;                                         /* axes that the pads vector speaks of */
+    uint32_t listed[OT_RANK_MAX];                              /* [n_listed] in the vector's order */
 } pad_info;
 
 static bool read_mode(const ot_node *n, pad_mode *mode)
@@ -63,13 +63,11 @@ static bool read(const ot_graph *g, const ot_node *n, pad_info *p, const char **
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     int64_t vec[2 * OT_RANK_MAX] = {0};
     *p = (pad_info){0};
-    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank)
-        return ot_acc_refuse(why, "Pad changes the rank");
+    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, "Pad changes the rank");
     if (n->version < 2) return ot_acc_refuse(why, "this version of Pad is not supported");
     if (!read_mode(n, &p->mode)) return ot_acc_refuse(why, "the padding mode is not known");
     p->rank = (uint32_t)x->rank;
-    if (!read_listed(g, n, p))
-        return ot_acc_refuse(why, "the padded axes are not constant or not valid");
+    if (!read_listed(g, n, p)) return ot_acc_refuse(why, "the padded axes are not constant or not valid");
     size_t count = 0;
     if (n->version < 11) {
         const int64_t *a = ot_attr_ints(n, "pads", &count);
@@ -79,16 +77,15 @@ static bool read(const ot_graph *g, const ot_node *n, pad_info *p, const char **
         if (c < 0) return ot_acc_refuse(why, "the pads are not constant");
         count = (size_t)c;
     }
-    if (count != 2 * (size_t)p->n_listed)
-        return ot_acc_refuse(why, "the pads do not have two entries per axis");
+    if (count != 2 * (size_t)p->n_listed) return ot_acc_refuse(why, "the pads do not have two entries per axis");
     for (uint32_t i = 0; i < p->n_listed; i++) {
         p->pb[p->listed[i]] = vec[i];
         p->pe[p->listed[i]] = vec[p->n_listed + i];
     }
     for (uint32_t d = 0; d < p->rank; d++) {
         p->in[d] = x->dims[d];
-        bool sane = p->pb[d] > -PAD_LIMIT && p->pb[d] < PAD_LIMIT && p->pe[d] > -PAD_LIMIT &&
-                    p->pe[d] < PAD_LIMIT && x->dims[d] < PAD_LIMIT;
+        bool sane = p->pb[d] > -PAD_LIMIT && p->pb[d] < PAD_LIMIT && p->pe[d] > -PAD_LIMIT && p->pe[d] < PAD_LIMIT &&
+                    x->dims[d] < PAD_LIMIT;
         if (!sane || y->dims[d] != x->dims[d] + p->pb[d] + p->pe[d])
             return ot_acc_refuse(why, "the output extent is not what the pads give");
     }
@@ -161,8 +158,8 @@ static bool feeds_clash(const ot_graph *g, const ot_node *n)
     return false;
 }
 
-static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                     int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                     const char **why)
 {
     (void)out_index;
     (void)out_axis;
@@ -172,14 +169,11 @@ static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, ui
     int64_t pb = p.pb[axis], pe = p.pe[axis], e = p.in[axis];
     bool crops = pb < 0 || pe < 0;
     if (pb != 0 || pe != 0) {
-        if (p.mode == PAD_WRAP)
-            return ot_acc_refuse(why, "wrap padding reads the other end of the tensor");
-        if (crops && p.mode != PAD_CONSTANT)
-            return ot_acc_refuse(why, "negative pads together with a border mode");
+        if (p.mode == PAD_WRAP) return ot_acc_refuse(why, "wrap padding reads the other end of the tensor");
+        if (crops && p.mode != PAD_CONSTANT) return ot_acc_refuse(why, "negative pads together with a border mode");
         if (p.mode == PAD_REFLECT && (pb >= e || pe >= e))
             return ot_acc_refuse(why, "reflect padding is not smaller than the tensor");
-        if (e + ot_min(pb, 0) + ot_min(pe, 0) < 1)
-            return ot_acc_refuse(why, "nothing of the tensor remains between the pads");
+        if (e + ot_min(pb, 0) + ot_min(pe, 0) < 1) return ot_acc_refuse(why, "nothing of the tensor remains between the pads");
     }
     in_axis[0] = (int8_t)axis;
     return true;
@@ -197,8 +191,7 @@ static void reflect_window(int64_t e, int64_t pb, ot_op_tile *t)
     if (x1 <= e) t->made.hi = hi + pb;
 }
 
-static bool pad_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                       ot_op_tile *t, const char **why)
+static bool pad_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     (void)out_index;
     pad_info p;
@@ -216,8 +209,8 @@ static bool pad_window(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static ot_status pad_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
-                           uint32_t n_axes, ot_arena *arena, ot_adapted *out)
+static ot_status pad_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                           ot_adapted *out)
 {
     const char *why = NULL;
     pad_info p;

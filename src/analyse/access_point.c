@@ -48,8 +48,8 @@ bool ot_acc_regular(const ot_graph *g, const ot_node *n, const char **why)
     return true;
 }
 
-bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index,
-                        uint32_t axis, ot_op_tile *t, const char **why)
+bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t,
+                        const char **why)
 {
     int8_t in_axis[OT_ACC_ARITY], out_axis[OT_ACC_ARITY];
     if (!ot_acc_regular(g, n, why)) return false;
@@ -68,11 +68,18 @@ bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, 
 static bool had_legacy_broadcast(ot_op op)
 {
     switch (op) {
-    case OT_OP_Add: case OT_OP_Sub: case OT_OP_Mul: case OT_OP_Div: case OT_OP_Pow: case OT_OP_And:
-    case OT_OP_Or: case OT_OP_Xor: case OT_OP_Equal: case OT_OP_Less: case OT_OP_Greater:
-        return true;
-    default:
-        return false;
+    case OT_OP_Add:
+    case OT_OP_Sub:
+    case OT_OP_Mul:
+    case OT_OP_Div:
+    case OT_OP_Pow:
+    case OT_OP_And:
+    case OT_OP_Or:
+    case OT_OP_Xor:
+    case OT_OP_Equal:
+    case OT_OP_Less:
+    case OT_OP_Greater: return true;
+    default: return false;
     }
 }
 
@@ -102,8 +109,8 @@ static int32_t point_follow(const ot_graph *g, const ot_node *n, uint32_t k, con
     return ot_acc_broadcast_last(in, out, axis);
 }
 
-static bool point_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                       int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool point_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                       const char **why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     if (n->op == OT_OP_Dropout && ot_acc_in(g, n, 2)) {
@@ -125,8 +132,7 @@ static bool point_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
 }
 
 /* Sum, Max, Mean... take any number of operands: no buffer, operand by operand. */
-static bool point_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                         ot_op_tile *t, const char **why)
+static bool point_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     (void)why;
@@ -136,7 +142,7 @@ static bool point_window(const ot_graph *g, const ot_node *n, uint32_t out_index
     return true;
 }
 
-const ot_access_ops ot_access_pointwise = { point_axis, point_window, NULL };
+const ot_access_ops ot_access_pointwise = {point_axis, point_window, NULL};
 
 /* ---- normalisations ---- */
 
@@ -164,11 +170,10 @@ static bool batch_norm_trains(const ot_graph *g, const ot_node *n)
     return n->version > 0 && n->version < 7 && ot_attr_int(n, "is_test", 0) == 0;
 }
 
-static bool batch_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis,
-                            int8_t *in_axis, const char **why)
+static bool batch_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis,
+                            const char **why)
 {
-    if (batch_norm_trains(g, n))
-        return ot_acc_refuse(why, "BatchNormalization in training mode needs the whole batch");
+    if (batch_norm_trains(g, n)) return ot_acc_refuse(why, "BatchNormalization in training mode needs the whole batch");
     if (ot_attr_int(n, "spatial", 1) == 0)
         return ot_acc_refuse(why, "BatchNormalization with spatial=0 has statistics per element");
     if (!per_channel(g, n, x->rank > 1 ? x->dims[1] : 1))
@@ -178,25 +183,23 @@ static bool batch_norm_axis(const ot_graph *g, const ot_node *n, const ot_value 
     return true;
 }
 
-static bool instance_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis,
-                               int8_t *in_axis, const char **why)
+static bool instance_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis,
+                               const char **why)
 {
     if (axis > 1) return ot_acc_refuse(why, "InstanceNormalization needs its whole spatial axes");
-    if (x->rank < 2 || !per_channel(g, n, x->dims[1]))
-        return ot_acc_refuse(why, "its scale or bias is not one number per channel");
+    if (x->rank < 2 || !per_channel(g, n, x->dims[1])) return ot_acc_refuse(why, "its scale or bias is not one number per channel");
     in_axis[0] = (int8_t)axis;
     if (axis == 1) follow_channels(g, n, in_axis);
     return true;
 }
 
 /* LayerNormalization and RMSNormalization; Mean and InvStdDev keep the rank of X. */
-static bool layer_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis,
-                            int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool layer_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis,
+                            int8_t *out_axis, const char **why)
 {
     int32_t first = ot_acc_norm_axis(ot_attr_int(n, "axis", -1), x->rank);
     if (first < 0) return ot_acc_refuse(why, "its attribute axis is out of range");
-    if ((int32_t)axis >= first)
-        return ot_acc_refuse(why, "a layer normalisation needs the whole axes that it normalises");
+    if ((int32_t)axis >= first) return ot_acc_refuse(why, "a layer normalisation needs the whole axes that it normalises");
     in_axis[0] = (int8_t)axis;
     for (uint32_t k = 1; k < n->n_in; k++) {
         const ot_value *p = ot_acc_in(g, n, k);
@@ -213,9 +216,8 @@ static bool layer_norm_axis(const ot_graph *g, const ot_node *n, const ot_value 
 
 static bool mvn_axis(const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis, const char **why)
 {
-    static const int64_t usual[] = { 0, 2, 3 };
-    if (n->version < 9)
-        return ot_acc_refuse(why, "MeanVarianceNormalization before opset 9 is not supported");
+    static const int64_t usual[] = {0, 2, 3};
+    if (n->version < 9) return ot_acc_refuse(why, "MeanVarianceNormalization before opset 9 is not supported");
     size_t n_axes = 0;
     const int64_t *axes = ot_attr_ints(n, "axes", &n_axes);
     if (!axes) {
@@ -230,8 +232,7 @@ static bool mvn_axis(const ot_node *n, const ot_value *x, uint32_t axis, int8_t 
 }
 
 /* LRN (channel axis) and LpNormalization (`axis`): one operand, one axis needed whole. */
-static bool all_but_one(const ot_value *x, uint32_t axis, int64_t whole, int8_t *in_axis, const char **why,
-                        const char *reason)
+static bool all_but_one(const ot_value *x, uint32_t axis, int64_t whole, int8_t *in_axis, const char **why, const char *reason)
 {
     int32_t w = ot_acc_norm_axis(whole, x->rank);
     if (w < 0) return ot_acc_refuse(why, "its normalised axis is out of range");
@@ -240,48 +241,41 @@ static bool all_but_one(const ot_value *x, uint32_t axis, int64_t whole, int8_t 
     return true;
 }
 
-static bool norm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                      int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool norm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                      const char **why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     if (!ot_acc_regular(g, n, why)) return false;
     if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
         return ot_acc_refuse(why, "its input and output differ along this axis");
     switch (n->op) {
-    case OT_OP_BatchNormalization:
-        return batch_norm_axis(g, n, x, axis, in_axis, why);
-    case OT_OP_InstanceNormalization:
-        return instance_norm_axis(g, n, x, axis, in_axis, why);
-    case OT_OP_LayerNormalization: case OT_OP_RMSNormalization:
-        return layer_norm_axis(g, n, x, axis, in_axis, out_axis, why);
+    case OT_OP_BatchNormalization: return batch_norm_axis(g, n, x, axis, in_axis, why);
+    case OT_OP_InstanceNormalization: return instance_norm_axis(g, n, x, axis, in_axis, why);
+    case OT_OP_LayerNormalization:
+    case OT_OP_RMSNormalization: return layer_norm_axis(g, n, x, axis, in_axis, out_axis, why);
     case OT_OP_GroupNormalization:
         if (axis != 0) return ot_acc_refuse(why, "GroupNormalization needs whole channels and spatial axes");
         in_axis[0] = 0;
         return true;
     case OT_OP_LpNormalization:
-        return all_but_one(x, axis, ot_attr_int(n, "axis", -1), in_axis, why,
-                           "LpNormalization needs its whole axis");
-    case OT_OP_LRN:
-        return all_but_one(x, axis, 1, in_axis, why, "LRN needs neighbouring channels");
-    case OT_OP_MeanVarianceNormalization:
-        return mvn_axis(n, x, axis, in_axis, why);
-    default:
-        return false;
+        return all_but_one(x, axis, ot_attr_int(n, "axis", -1), in_axis, why, "LpNormalization needs its whole axis");
+    case OT_OP_LRN: return all_but_one(x, axis, 1, in_axis, why, "LRN needs neighbouring channels");
+    case OT_OP_MeanVarianceNormalization: return mvn_axis(n, x, axis, in_axis, why);
+    default: return false;
     }
 }
 
-static bool norm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        ot_op_tile *t, const char **why)
+static bool norm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(norm_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_norm = { norm_axis, norm_window, NULL };
+const ot_access_ops ot_access_norm = {norm_axis, norm_window, NULL};
 
 /* ---- Softmax, LogSoftmax, Hardmax ---- */
 
-static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                         int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                         const char **why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
@@ -300,10 +294,9 @@ static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index
     return true;
 }
 
-static bool softmax_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                           ot_op_tile *t, const char **why)
+static bool softmax_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(softmax_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_softmax = { softmax_axis, softmax_window, NULL };
+const ot_access_ops ot_access_softmax = {softmax_axis, softmax_window, NULL};

@@ -15,10 +15,7 @@
 #include "access_spatial.h"
 
 /* Does the last window stick out beyond the end padding? */
-static bool overflows(const ot_spatial_axis *a)
-{
-    return (a->out - 1) * a->s + ot_spatial_dk(a) > a->in + a->pb + a->pe;
-}
+static bool overflows(const ot_spatial_axis *a) { return (a->out - 1) * a->s + ot_spatial_dk(a) > a->in + a->pb + a->pe; }
 
 /* SAME padding of a dilated or very small kernel: runtimes disagree on it, so a resolved form would
  * change results. */
@@ -34,14 +31,12 @@ static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, const char
     bool ceil_mode = ot_attr_int(n, "ceil_mode", 0) != 0;
     for (uint32_t i = 0; i < sp->n; i++) {
         const ot_spatial_axis *a = &sp->ax[i];
-        if (same_is_unclear(n, a))
-            return ot_acc_refuse(why, "runtimes disagree on SAME padding of this pooling kernel");
+        if (same_is_unclear(n, a)) return ot_acc_refuse(why, "runtimes disagree on SAME padding of this pooling kernel");
         int64_t slack = a->in + a->pb + a->pe - ot_spatial_dk(a);
         int64_t down = ot_floor_div(slack, a->s) + 1, up = ot_ceil_div(slack, a->s) + 1;
         if (a->out != down && !(ceil_mode && a->out == up))
             return ot_acc_refuse(why, "the output extent is not what the kernel and pads give");
-        if ((a->out - 1) * a->s >= a->in + a->pb)
-            return ot_acc_refuse(why, "the last pooling window lies wholly in the padding");
+        if ((a->out - 1) * a->s >= a->in + a->pb) return ot_acc_refuse(why, "the last pooling window lies wholly in the padding");
         if (a->pb >= ot_spatial_dk(a) || a->pe >= ot_spatial_dk(a))
             return ot_acc_refuse(why, "the pads are not smaller than the pooling kernel");
     }
@@ -69,8 +64,8 @@ static bool indices_used(const ot_graph *g, const ot_node *n)
     return v->is_output || !(g->props & OT_P_USES) || v->n_uses > 0;
 }
 
-static bool pool_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                      int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool pool_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                      const char **why)
 {
     (void)out_axis;
     ot_spatial sp;
@@ -84,8 +79,7 @@ static bool pool_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     return true;
 }
 
-static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        ot_op_tile *t, const char **why)
+static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     (void)out_index;
     ot_spatial sp;
@@ -97,8 +91,7 @@ static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     /* The sticking-out window alone would be a kernel larger than its padded input: make its
      * neighbour, too. */
     ot_win need = t->need;
-    t->need.lo =
-        ot_max(0, ot_min(need.lo, ot_floor_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s)));
+    t->need.lo = ot_max(0, ot_min(need.lo, ot_floor_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s)));
     bool ok = ot_spatial_window(a, t, why);
     t->need = need;
     t->pad_hi = a->pe;
@@ -106,8 +99,8 @@ static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return ok;
 }
 
-static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
-                            uint32_t n_axes, ot_arena *arena, ot_adapted *out)
+static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                            ot_adapted *out)
 {
     const char *why = NULL;
     ot_spatial sp;
@@ -128,21 +121,19 @@ const ot_access_ops ot_access_pool = {pool_axis, pool_window, pool_adapt};
 
 /* ---- global pools: batch and channels only ---- */
 
-static bool global_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool global_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                        const char **why)
 {
     (void)out_index;
     (void)out_axis;
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
-    if (!x || x->rank != y->rank || x->rank < 3)
-        return ot_acc_refuse(why, "the global pool has no spatial axis");
+    if (!x || x->rank != y->rank || x->rank < 3) return ot_acc_refuse(why, "the global pool has no spatial axis");
     if (axis >= 2) return ot_acc_refuse(why, "a global pool reads its whole spatial extent");
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool global_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, const char **why)
+static bool global_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     (void)g;
     (void)n;

@@ -14,16 +14,15 @@ static bool is_single(const ot_value *v)
     return true;
 }
 
-static bool quant_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                       int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool quant_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                       const char **why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
     if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
         return ot_acc_refuse(why, "its input and output differ along this axis");
-    if (ot_attr_int(n, "block_size", 0) != 0)
-        return ot_acc_refuse(why, "quantisation in blocks is not cut");
+    if (ot_attr_int(n, "block_size", 0) != 0) return ot_acc_refuse(why, "quantisation in blocks is not cut");
     in_axis[0] = (int8_t)axis;
     for (uint32_t k = 1; k < n->n_in; k++) {
         const ot_value *p = ot_acc_in(g, n, k);
@@ -36,10 +35,9 @@ static bool quant_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static bool quant_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                         ot_op_tile *t, const char **why)
+static bool quant_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(quant_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_quant = { quant_axis, quant_window, NULL };
+const ot_access_ops ot_access_quant = {quant_axis, quant_window, NULL};

@@ -55,8 +55,8 @@ static int32_t input_axis(const bool *reduced, int32_t rank, bool keepdims, uint
     return -1;
 }
 
-static bool reduce_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool reduce_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                        const char **why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     bool reduced[OT_RANK_MAX];
@@ -67,24 +67,22 @@ static bool reduce_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     int32_t ax = input_axis(reduced, x->rank, ot_attr_int(n, "keepdims", 1) != 0, axis);
     if (ax < 0) return ot_acc_refuse(why, "its input and output differ along this axis");
     if (reduced[ax]) return ot_acc_refuse(why, "a reduction needs the axes it reduces whole");
-    if (x->dims[ax] != out->dims[axis])
-        return ot_acc_refuse(why, "its input and output differ along this axis");
+    if (x->dims[ax] != out->dims[axis]) return ot_acc_refuse(why, "its input and output differ along this axis");
     in_axis[0] = (int8_t)ax;
     return true;
 }
 
-static bool reduce_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, const char **why)
+static bool reduce_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(reduce_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_reduce = { reduce_axis, reduce_window, NULL };
+const ot_access_ops ot_access_reduce = {reduce_axis, reduce_window, NULL};
 
 /* ---- CumSum ---- */
 
-static bool cumsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool cumsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                        const char **why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     int64_t along;
@@ -92,8 +90,7 @@ static bool cumsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     if (!ot_acc_regular(g, n, why)) return false;
     if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
         return ot_acc_refuse(why, "its input and output differ along this axis");
-    if (ot_acc_ints(g, n, 1, &along, 1) != 1)
-        return ot_acc_refuse(why, "the axis CumSum runs along is computed at run time");
+    if (ot_acc_ints(g, n, 1, &along, 1) != 1) return ot_acc_refuse(why, "the axis CumSum runs along is computed at run time");
     int32_t whole = ot_acc_norm_axis(along, x->rank);
     if (whole < 0) return ot_acc_refuse(why, "the axis CumSum runs along is out of range");
     if (whole == (int32_t)axis) return ot_acc_refuse(why, "CumSum needs the axis it runs along whole");
@@ -101,10 +98,9 @@ static bool cumsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return true;
 }
 
-static bool cumsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, const char **why)
+static bool cumsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(cumsum_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_cumsum = { cumsum_axis, cumsum_window, NULL };
+const ot_access_ops ot_access_cumsum = {cumsum_axis, cumsum_window, NULL};

@@ -49,8 +49,7 @@ static bool find_group(const ot_value *in, const ot_value *out, uint32_t axis, r
                 return ot_acc_refuse(why, "its input and output have different numbers of elements");
         }
         if (o0 == (int32_t)axis) {
-            *grp = (rs_group){ .in_axis = (uint32_t)i0, .r_in = pi / in->dims[i0],
-                               .r_out = po / out->dims[o0] };
+            *grp = (rs_group){.in_axis = (uint32_t)i0, .r_in = pi / in->dims[i0], .r_out = po / out->dims[o0]};
             return true;
         }
         if ((int32_t)axis <= o) return ot_acc_refuse(why, "it is an inner axis of a merged group of axes");
@@ -66,21 +65,19 @@ static bool same_elements(const ot_value *in, const ot_value *out)
     return ot_value_elems(in, &a) && ot_value_elems(out, &b) && a == b;
 }
 
-static bool reshape_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                         int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool reshape_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                         const char **why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     rs_group grp;
     (void)out_axis;
-    if (!in || !same_elements(in, out))
-        return ot_acc_refuse(why, "its input and output have different numbers of elements");
+    if (!in || !same_elements(in, out)) return ot_acc_refuse(why, "its input and output have different numbers of elements");
     if (!find_group(in, out, axis, &grp, why)) return false;
     in_axis[0] = (int8_t)grp.in_axis;
     return true;
 }
 
-static bool reshape_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                           ot_op_tile *t, const char **why)
+static bool reshape_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     rs_group grp = {.r_in = 1, .r_out = 1};
@@ -91,8 +88,8 @@ static bool reshape_window(const ot_graph *g, const ot_node *n, uint32_t out_ind
     int64_t lo = t->need.lo * grp.r_out / align * align;
     int64_t last = (t->need.hi * grp.r_out - 1) / align; /* aligned run of the last element */
     int64_t hi = (last + 1) * align;
-    t->in[0] = (ot_win){ lo / grp.r_in, hi / grp.r_in };
-    t->made = (ot_win){ lo / grp.r_out, hi / grp.r_out };
+    t->in[0] = (ot_win){lo / grp.r_in, hi / grp.r_in};
+    t->made = (ot_win){lo / grp.r_out, hi / grp.r_out};
     return true;
 }
 
@@ -125,8 +122,8 @@ static ot_status squeeze_adapt(const ot_graph *g, const ot_node *n, ot_arena *ar
     return ot_adapt_set_i64(arena, out, 1, axes, n_axes);
 }
 
-static ot_status reshape_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,
-                               ot_arena *arena, ot_adapted *out)
+static ot_status reshape_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                               ot_adapted *out)
 {
     int64_t dims[OT_RANK_MAX];
     if (n->op == OT_OP_Squeeze) return squeeze_adapt(g, n, arena, out);
@@ -136,12 +133,12 @@ static ot_status reshape_adapt(const ot_graph *g, const ot_node *n, const ot_til
     return ot_adapt_set_i64(arena, out, 1, dims, rank);
 }
 
-const ot_access_ops ot_access_reshape = { reshape_axis, reshape_window, reshape_adapt };
+const ot_access_ops ot_access_reshape = {reshape_axis, reshape_window, reshape_adapt};
 
 /* ---- Expand: numpy broadcasting of operand 0 to the shape in operand 1 ---- */
 
-static bool expand_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool expand_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                        const char **why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
@@ -152,18 +149,17 @@ static bool expand_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     return true;
 }
 
-static bool expand_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, const char **why)
+static bool expand_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(expand_axis, g, n, out_index, axis, t, why);
 }
 
-static ot_status expand_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,
-                              ot_arena *arena, ot_adapted *out)
+static ot_status expand_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                              ot_adapted *out)
 {
     int64_t dims[OT_RANK_MAX];
     uint32_t rank = tile_dims(ot_acc_out(g, n, axes[0].out_index), axes, n_axes, dims);
     return ot_adapt_set_i64(arena, out, 1, dims, rank);
 }
 
-const ot_access_ops ot_access_expand = { expand_axis, expand_window, expand_adapt };
+const ot_access_ops ot_access_expand = {expand_axis, expand_window, expand_adapt};

@@ -24,22 +24,14 @@
 #define INEXACT_MAX 2048      /* input rows up to which float coordinates err by less than 2^-13 */
 
 typedef enum rs_mode { RS_NEAREST, RS_LINEAR, RS_CUBIC } rs_mode;
-typedef enum rs_map {
-    RS_HALF_PIXEL,
-    RS_SYMMETRIC,
-    RS_PYTORCH,
-    RS_ASYMMETRIC,
-    RS_TF_HALF,
-    RS_CORNERS,
-    RS_CROP
-} rs_map;
+typedef enum rs_map { RS_HALF_PIXEL, RS_SYMMETRIC, RS_PYTORCH, RS_ASYMMETRIC, RS_TF_HALF, RS_CORNERS, RS_CROP } rs_map;
 typedef enum rs_round { RS_PREFER_FLOOR, RS_PREFER_CEIL, RS_FLOOR, RS_CEIL } rs_round;
 
 typedef struct resize {
     rs_mode mode;
     rs_map map;
     rs_round round;
-    bool legacy; /* no nearest_mode: truncate going up, ceil going down (Upsample, Resize 10) */
+    bool legacy;                     /* no nearest_mode: truncate going up, ceil going down (Upsample, Resize 10) */
     bool antialias, exclude, aspect; /* aspect: sizes are adjusted by keep_aspect_ratio_policy */
     bool by_sizes;
     uint32_t operand;           /* of scales or sizes; OT_NONE: attribute */
@@ -68,11 +60,9 @@ static int find(const char *s, const char *const *names, int n)
 static bool read_modes(const ot_node *n, resize *r, const char **why)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
-    static const char *const maps[] = {
-        "half_pixel",           "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric",
-        "tf_half_pixel_for_nn", "align_corners",        "tf_crop_and_resize"};
-    static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
-                                         "ceil"};
+    static const char *const maps[] = {"half_pixel",           "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric",
+                                       "tf_half_pixel_for_nn", "align_corners",        "tf_crop_and_resize"};
+    static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
     r->legacy = n->op == OT_OP_Upsample || n->version < 11;
     int mode = find(ot_attr_str(n, "mode", "nearest"), modes, 3);
     int map = RS_ASYMMETRIC, round = RS_FLOOR;
@@ -133,19 +123,14 @@ static bool read(const ot_graph *g, const ot_node *n, resize *r, const char **wh
         r->operand = r->legacy ? 1 : 2;
         r->by_sizes = !r->legacy && !present(g, n, 2) && present(g, n, 3);
         if (r->by_sizes) r->operand = 3;
-        count = r->by_sizes ? ot_acc_ints(g, n, 3, r->sizes, OT_RANK_MAX)
-                            : ot_acc_floats(g, n, r->operand, r->scales, OT_RANK_MAX);
+        count = r->by_sizes ? ot_acc_ints(g, n, 3, r->sizes, OT_RANK_MAX) : ot_acc_floats(g, n, r->operand, r->scales, OT_RANK_MAX);
     }
     if (count < 0) return ot_acc_refuse(why, "the scales or sizes are not constant");
-    if (count != r->n_entries)
-        return ot_acc_refuse(why, "the scales or sizes do not have one entry per axis");
+    if (count != r->n_entries) return ot_acc_refuse(why, "the scales or sizes do not have one entry per axis");
     return true;
 }
 
-static bool power_of_two(int64_t v)
-{
-    return v > 0 && (v & (v - 1)) == 0;
-}
+static bool power_of_two(int64_t v) { return v > 0 && (v & (v - 1)) == 0; }
 
 /* Smallest q with float(p/q) == scale. */
 static bool rational(float scale, int64_t *p, int64_t *q)
@@ -159,17 +144,11 @@ static bool rational(float scale, int64_t *p, int64_t *q)
 }
 
 /* Scale of one axis as p/q; the extents must agree with it. */
-static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint32_t axis,
-                      rs_axis *a, const char **why)
+static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint32_t axis, rs_axis *a, const char **why)
 {
-    *a = (rs_axis){.in = ot_acc_in(g, n, 0)->dims[axis],
-                   .out = ot_acc_out(g, n, 0)->dims[axis],
-                   .p = 1,
-                   .q = 1,
-                   .scale = 1};
+    *a = (rs_axis){.in = ot_acc_in(g, n, 0)->dims[axis], .out = ot_acc_out(g, n, 0)->dims[axis], .p = 1, .q = 1, .scale = 1};
     const char *odd = "the output extent is not what the scale gives";
-    if (a->in < 1 || a->in >= (1 << 24) || a->out >= (1 << 24))
-        return ot_acc_refuse(why, "the resized axis is empty or too long");
+    if (a->in < 1 || a->in >= (1 << 24) || a->out >= (1 << 24)) return ot_acc_refuse(why, "the resized axis is empty or too long");
     int8_t e = r->entry[axis];
     if (e >= 0 && r->by_sizes) {
         int64_t d = ot_gcd(a->in, a->out);
@@ -177,20 +156,16 @@ static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint
         a->q = a->in / d;
         a->scale = (float)a->out / (float)a->in;
         if (!r->aspect && r->sizes[e] != a->out) return ot_acc_refuse(why, odd);
-        if (a->q > PERIOD_MAX || a->p > SCALE_MAX)
-            return ot_acc_refuse(why, "the resize ratio is not a small fraction");
+        if (a->q > PERIOD_MAX || a->p > SCALE_MAX) return ot_acc_refuse(why, "the resize ratio is not a small fraction");
     } else if (e >= 0) {
         a->scale = r->scales[e];
-        if (!rational(a->scale, &a->p, &a->q))
-            return ot_acc_refuse(why, "the resize scale is not a small fraction");
-        if ((int64_t)(a->scale * (float)a->in) != a->out || a->in * a->p / a->q != a->out)
-            return ot_acc_refuse(why, odd);
+        if (!rational(a->scale, &a->p, &a->q)) return ot_acc_refuse(why, "the resize scale is not a small fraction");
+        if ((int64_t)(a->scale * (float)a->in) != a->out || a->in * a->p / a->q != a->out) return ot_acc_refuse(why, odd);
     } else if (a->in != a->out) {
         return ot_acc_refuse(why, odd);
     }
     a->dyadic = power_of_two(a->p) && power_of_two(a->q);
-    bool shifted =
-        r->map == RS_TF_HALF && !(r->round == RS_PREFER_FLOOR || r->round == RS_FLOOR) && e >= 0;
+    bool shifted = r->map == RS_TF_HALF && !(r->round == RS_PREFER_FLOOR || r->round == RS_FLOOR) && e >= 0;
     a->identity = a->p == a->q && a->in == a->out && !shifted && r->map != RS_CROP;
     return true;
 }
@@ -257,19 +232,14 @@ static const char *obstacle(const ot_graph *g, const ot_node *n, const resize *r
     if (r->map == RS_CROP) return "the resize crops to a region of interest";
     if (r->aspect) return "the resize keeps the aspect ratio of the whole image";
     if (r->antialias) return "the resize filters against aliasing over a wide window";
-    if (r->exclude && r->mode == RS_CUBIC)
-        return "the cubic resize renormalises its weights at borders";
-    if (r->map == RS_SYMMETRIC && a->in * a->p != a->out * a->q)
-        return "half_pixel_symmetric centres on the whole extent";
-    if (r->map == RS_PYTORCH && a->out == 1)
-        return "pytorch_half_pixel treats a single output element differently";
+    if (r->exclude && r->mode == RS_CUBIC) return "the cubic resize renormalises its weights at borders";
+    if (r->map == RS_SYMMETRIC && a->in * a->p != a->out * a->q) return "half_pixel_symmetric centres on the whole extent";
+    if (r->map == RS_PYTORCH && a->out == 1) return "pytorch_half_pixel treats a single output element differently";
     if (!r->by_sizes && (double)a->scale * (double)a->q < (double)a->p)
         return "the float scale lies below its fraction, and runtimes disagree on the extent of a "
                "tile";
-    if (a->in == a->out && a->p != a->q)
-        return "the scale is not 1 but changes no extent: runtimes disagree on the result";
-    if (r->map == RS_TF_HALF && r->mode != RS_NEAREST)
-        return "tf_half_pixel_for_nn is for nearest only";
+    if (a->in == a->out && a->p != a->q) return "the scale is not 1 but changes no extent: runtimes disagree on the result";
+    if (r->map == RS_TF_HALF && r->mode != RS_NEAREST) return "tf_half_pixel_for_nn is for nearest only";
     if (r->mode == RS_NEAREST && !nearest_is_exact(r, a))
         return "the float scale does not pick the same neighbours as its exact fraction";
     if (r->mode != RS_NEAREST && !a->dyadic && (a->in > INEXACT_MAX || !is_float))
@@ -277,8 +247,8 @@ static const char *obstacle(const ot_graph *g, const ot_node *n, const resize *r
     return NULL;
 }
 
-static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                        const char **why)
 {
     (void)out_index;
     (void)out_axis;
@@ -298,8 +268,7 @@ static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
 /* Input rows that outputs [o0, o1) touch, not clamped. */
 static ot_win taps(const resize *r, const rs_axis *a, ot_win need)
 {
-    if (r->mode == RS_NEAREST)
-        return (ot_win){nearest(r, a, need.lo), nearest(r, a, need.hi - 1) + 1};
+    if (r->mode == RS_NEAREST) return (ot_win){nearest(r, a, need.lo), nearest(r, a, need.hi - 1) + 1};
     int64_t reach = r->mode == RS_CUBIC ? 1 : 0, den = 2 * a->p;
     return (ot_win){ot_floor_div(numerator(r, a, need.lo), den) - reach,
                     ot_floor_div(numerator(r, a, need.hi - 1), den) + 2 + reach};
@@ -323,8 +292,7 @@ static bool is_special(const resize *r, const rs_axis *a, const ot_op_tile *t)
     return (r->map == RS_PYTORCH && made == 1) || (a->p != a->q && rows == made);
 }
 
-static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, const char **why)
+static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     (void)out_index;
     resize r;
@@ -345,16 +313,15 @@ static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_inde
             t->in[0].hi += a.q;
         whole_periods(&a, t->in[0], t);
     }
-    if (is_special(&r, &a, t))
-        return ot_acc_refuse(why, "a resize to this extent is treated as a special case");
+    if (is_special(&r, &a, t)) return ot_acc_refuse(why, "a resize to this extent is treated as a special case");
     int64_t rows = t->in[0].hi - t->in[0].lo, made = t->made.hi - t->made.lo;
     if (!r.by_sizes && (int64_t)(a.scale * (float)rows) != made)
         return ot_acc_refuse(why, "the float scale gives another extent for this window");
     return true;
 }
 
-static ot_status resize_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
-                              uint32_t n_axes, ot_arena *arena, ot_adapted *out)
+static ot_status resize_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                              ot_adapted *out)
 {
     const char *why = NULL;
     resize r;

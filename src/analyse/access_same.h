@@ -31,13 +31,13 @@ bool ot_acc_set(int8_t *in_axis, uint32_t k, int32_t ax, const char **why);
 /* False, with a reason, when n has more operands or outputs than OT_ACC_ARITY, or an empty operand. */
 bool ot_acc_regular(const ot_graph *g, const ot_node *n, const char **why);
 
-typedef bool (*ot_acc_axis_fn)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                               int8_t *in_axis, int8_t *out_axis, const char **why);
+typedef bool (*ot_acc_axis_fn)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis,
+                               int8_t *out_axis, const char **why);
 
 /* Window function of such an operator: in[k] = need wherever `fn` says that operand k follows.
  * Only for kinds whose axis function checks ot_acc_regular. */
-bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index,
-                        uint32_t axis, ot_op_tile *t, const char **why);
+bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t,
+                        const char **why);
 
 /* Mark the axes that a reduction of access_reduce.c reduces, of an input of that rank, in reduced[] ([OT_RANK_MAX]). False (with
  * a reason) when they are not known or wrong. */

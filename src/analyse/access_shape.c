@@ -27,8 +27,8 @@ static int32_t source_axis(const ot_node *n, int32_t rank, uint32_t axis)
     return ot_acc_norm_axis(perm[axis], rank);
 }
 
-static bool transpose_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                           int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool transpose_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis,
+                           int8_t *out_axis, const char **why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
@@ -40,26 +40,25 @@ static bool transpose_axis(const ot_graph *g, const ot_node *n, uint32_t out_ind
     return true;
 }
 
-static bool transpose_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                             ot_op_tile *t, const char **why)
+static bool transpose_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t,
+                             const char **why)
 {
     return ot_acc_same_window(transpose_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_transpose = { transpose_axis, transpose_window, NULL };
+const ot_access_ops ot_access_transpose = {transpose_axis, transpose_window, NULL};
 
 /* ---- Split ---- */
 
-static bool split_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                       int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool split_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                       const char **why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     if (!in || in->rank != out->rank) return ot_acc_refuse(why, "its input and output have different ranks");
     int32_t along = ot_acc_norm_axis(ot_attr_int(n, "axis", 0), in->rank);
     if (along < 0) return ot_acc_refuse(why, "its attribute axis is out of range");
     if (along == (int32_t)axis) return ot_acc_refuse(why, "Split needs the axis it splits whole");
-    if (in->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, "its input and output differ along this axis");
+    if (in->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, "its input and output differ along this axis");
     in_axis[0] = (int8_t)axis;
     for (uint32_t k = 0; k < n->n_out; k++) {
         const ot_value *o = ot_acc_out(g, n, k);
@@ -68,15 +67,14 @@ static bool split_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static bool split_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                         ot_op_tile *t, const char **why)
+static bool split_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     (void)g, (void)n, (void)out_index, (void)axis, (void)why;
     t->in[0] = t->made = t->need; /* any number of outputs, one operand that is cut */
     return true;
 }
 
-const ot_access_ops ot_access_split = { split_axis, split_window, NULL };
+const ot_access_ops ot_access_split = {split_axis, split_window, NULL};
 
 /* ---- Concat ---- */
 
@@ -85,8 +83,8 @@ static int32_t concat_along(const ot_node *n, int32_t rank)
     return ot_acc_norm_axis(ot_attr_int(n, "axis", 1), rank); /* 1 was the default before opset 4 */
 }
 
-static bool concat_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool concat_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                        const char **why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     int32_t along = concat_along(n, out->rank);
@@ -102,13 +100,11 @@ static bool concat_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
         if (!ot_add_i64(total, in->dims[along], &total)) return ot_acc_refuse(why, "its extents overflow");
         in_axis[k] = (int8_t)axis;
     }
-    if (total != out->dims[along])
-        return ot_acc_refuse(why, "the extents of its operands do not add up to that of its output");
+    if (total != out->dims[along]) return ot_acc_refuse(why, "the extents of its operands do not add up to that of its output");
     return true;
 }
 
-static bool concat_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, const char **why)
+static bool concat_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     bool joins = concat_along(n, ot_acc_out(g, n, out_index)->rank) == (int32_t)axis;
     int64_t at = 0; /* where piece k begins in the output */
@@ -120,15 +116,15 @@ static bool concat_window(const ot_graph *g, const ot_node *n, uint32_t out_inde
             continue;
         }
         int64_t lo = ot_max(t->need.lo - at, 0), hi = ot_min(t->need.hi - at, extent);
-        t->in[k] = lo < hi ? (ot_win){ lo, hi } : (ot_win){ 0, 0 };
+        t->in[k] = lo < hi ? (ot_win){lo, hi} : (ot_win){0, 0};
         at += extent;
     }
     t->made = t->need;
     return true;
 }
 
-static ot_status concat_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes,
-                              ot_arena *arena, ot_adapted *out)
+static ot_status concat_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                              ot_adapted *out)
 {
     int32_t along = concat_along(n, ot_acc_out(g, n, axes[0].out_index)->rank);
     const ot_op_tile *t = along < 0 ? NULL : ot_acc_cut(axes, n_axes, (uint32_t)along);
@@ -148,12 +144,12 @@ static ot_status concat_adapt(const ot_graph *g, const ot_node *n, const ot_tile
     return OT_OK;
 }
 
-const ot_access_ops ot_access_concat = { concat_axis, concat_window, concat_adapt };
+const ot_access_ops ot_access_concat = {concat_axis, concat_window, concat_adapt};
 
 /* ---- Gather: out = data[:axis] + indices + data[axis+1:] ---- */
 
-static bool gather_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool gather_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                        const char **why)
 {
     const ot_value *data = ot_acc_in(g, n, 0), *idx = ot_acc_in(g, n, 1), *out = ot_acc_out(g, n, out_index);
     int32_t a = (int32_t)axis;
@@ -166,24 +162,22 @@ static bool gather_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     bool by_index = a >= along && a < along + idx->rank;
     const ot_value *v = by_index ? idx : data;
     int32_t ax = by_index ? a - along : a < along ? a : a - idx->rank + 1;
-    if (v->dims[ax] != out->dims[axis])
-        return ot_acc_refuse(why, "its input and output differ along this axis");
+    if (v->dims[ax] != out->dims[axis]) return ot_acc_refuse(why, "its input and output differ along this axis");
     in_axis[by_index ? 1 : 0] = (int8_t)ax;
     return true;
 }
 
-static bool gather_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                          ot_op_tile *t, const char **why)
+static bool gather_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(gather_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_gather = { gather_axis, gather_window, NULL };
+const ot_access_ops ot_access_gather = {gather_axis, gather_window, NULL};
 
 /* ---- Tile ---- */
 
-static bool tile_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                      int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool tile_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                      const char **why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
@@ -195,10 +189,9 @@ static bool tile_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     return true;
 }
 
-static bool tile_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                        ot_op_tile *t, const char **why)
+static bool tile_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     return ot_acc_same_window(tile_axis, g, n, out_index, axis, t, why);
 }
 
-const ot_access_ops ot_access_tile = { tile_axis, tile_window, NULL };
+const ot_access_ops ot_access_tile = {tile_axis, tile_window, NULL};

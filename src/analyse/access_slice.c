@@ -12,17 +12,15 @@
 #include "access.h"
 
 typedef struct slice_info {
-    uint32_t n;                /* listed axes */
-    int64_t axis[OT_RANK_MAX]; /* [n] 0..rank-1 */
-    int64_t start[OT_RANK_MAX], stop[OT_RANK_MAX],
-        step[OT_RANK_MAX];      /* [n], start and stop clamped */
-    bool bounds_known;          /* start, stop and step are filled */
-    int8_t listed[OT_RANK_MAX]; /* axis -> index into the lists, or -1 */
+    uint32_t n;                                                       /* listed axes */
+    int64_t axis[OT_RANK_MAX];                                        /* [n] 0..rank-1 */
+    int64_t start[OT_RANK_MAX], stop[OT_RANK_MAX], step[OT_RANK_MAX]; /* [n], start and stop clamped */
+    bool bounds_known;                                                /* start, stop and step are filled */
+    int8_t listed[OT_RANK_MAX];                                       /* axis -> index into the lists, or -1 */
 } slice_info;
 
 /* Vector from an operand (opset 10 on) or an attribute; -1 when absent or not constant. */
-static int64_t vector(const ot_graph *g, const ot_node *n, const char *attr, uint32_t operand,
-                      int64_t *out)
+static int64_t vector(const ot_graph *g, const ot_node *n, const char *attr, uint32_t operand, int64_t *out)
 {
     if (n->version >= 10) return ot_acc_ints(g, n, operand, out, OT_RANK_MAX);
     size_t count = 0;
@@ -32,10 +30,7 @@ static int64_t vector(const ot_graph *g, const ot_node *n, const char *attr, uin
     return (int64_t)count;
 }
 
-static int64_t clamp(int64_t v, int64_t lo, int64_t hi)
-{
-    return ot_min(ot_max(v, lo), hi);
-}
+static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return ot_min(ot_max(v, lo), hi); }
 
 /* Bounds of one listed axis as the standard reads them. */
 static bool resolve(int64_t extent, int64_t *start, int64_t *stop, int64_t step)
@@ -53,13 +48,11 @@ static bool read(const ot_graph *g, const ot_node *n, slice_info *s, const char 
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     *s = (slice_info){0};
     memset(s->listed, -1, sizeof s->listed);
-    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank)
-        return ot_acc_refuse(why, "Slice changes the rank");
+    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, "Slice changes the rank");
     bool has_axes = n->version >= 10 ? ot_acc_in(g, n, 3) != NULL : ot_attr_find(n, "axes") != NULL;
     bool has_steps = n->version >= 10 && ot_acc_in(g, n, 4);
     int64_t n_axes = vector(g, n, "axes", 3, s->axis);
-    int64_t n_start = vector(g, n, "starts", 1, s->start),
-            n_stop = vector(g, n, "ends", 2, s->stop);
+    int64_t n_start = vector(g, n, "starts", 1, s->start), n_stop = vector(g, n, "ends", 2, s->stop);
     int64_t n_step = has_steps ? ot_acc_ints(g, n, 4, s->step, OT_RANK_MAX) : n_start;
     if (has_axes && n_axes < 0) return ot_acc_refuse(why, "the sliced axes are not constant");
     if (!has_axes && n_start < 0) return ot_acc_refuse(why, "the slice bounds are not constant");
@@ -68,8 +61,7 @@ static bool read(const ot_graph *g, const ot_node *n, slice_info *s, const char 
     s->bounds_known = n_start == s->n && n_stop == s->n && n_step == s->n;
     for (uint32_t i = 0; i < s->n; i++) {
         int32_t a = ot_acc_norm_axis(has_axes ? s->axis[i] : (int64_t)i, x->rank);
-        if (a < 0 || s->listed[a] >= 0)
-            return ot_acc_refuse(why, "Slice lists an axis that is wrong or twice");
+        if (a < 0 || s->listed[a] >= 0) return ot_acc_refuse(why, "Slice lists an axis that is wrong or twice");
         s->axis[i] = a;
         s->listed[a] = (int8_t)i;
         if (!has_steps) s->step[i] = 1;
@@ -80,8 +72,7 @@ static bool read(const ot_graph *g, const ot_node *n, slice_info *s, const char 
 }
 
 /* Is the listed axis i cuttable, and does it have the extent that its bounds give? */
-static bool check_axis(const ot_graph *g, const ot_node *n, const slice_info *s, int8_t i,
-                       const char **why)
+static bool check_axis(const ot_graph *g, const ot_node *n, const slice_info *s, int8_t i, const char **why)
 {
     if (!s->bounds_known) return ot_acc_refuse(why, "the slice bounds are not constant");
     if (s->step[i] < 0) return ot_acc_refuse(why, "the slice runs backwards on this axis");
@@ -92,8 +83,8 @@ static bool check_axis(const ot_graph *g, const ot_node *n, const slice_info *s,
     return true;
 }
 
-static bool slice_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                       int8_t *in_axis, int8_t *out_axis, const char **why)
+static bool slice_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
+                       const char **why)
 {
     (void)out_index;
     (void)out_axis;
@@ -104,8 +95,7 @@ static bool slice_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static bool slice_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis,
-                         ot_op_tile *t, const char **why)
+static bool slice_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
 {
     (void)out_index;
     slice_info s;
@@ -121,8 +111,7 @@ static bool slice_window(const ot_graph *g, const ot_node *n, uint32_t out_index
 }
 
 /* Would the adapted Slice copy its input as it is? */
-static bool is_copy(const ot_graph *g, const ot_node *n, const slice_info *s,
-                    const ot_tile_axis *axes, uint32_t n_axes)
+static bool is_copy(const ot_graph *g, const ot_node *n, const slice_info *s, const ot_tile_axis *axes, uint32_t n_axes)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     for (int32_t d = 0; d < x->rank; d++) {
@@ -135,8 +124,8 @@ static bool is_copy(const ot_graph *g, const ot_node *n, const slice_info *s,
     return true;
 }
 
-static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes,
-                             uint32_t n_axes, ot_arena *arena, ot_adapted *out)
+static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                             ot_adapted *out)
 {
     const char *why = NULL;
     slice_info s;

@@ -8,10 +8,7 @@
 
 #define SPATIAL_LIMIT ((int64_t)1 << 30)
 
-static bool in_range(int64_t v, int64_t lo)
-{
-    return v >= lo && v < SPATIAL_LIMIT;
-}
+static bool in_range(int64_t v, int64_t lo) { return v >= lo && v < SPATIAL_LIMIT; }
 
 /* An ints attribute that must have `n` entries when present; *ints is NULL when it is absent. */
 static bool read_ints(const ot_node *node, const char *name, uint32_t n, const int64_t **ints)
@@ -22,15 +19,12 @@ static bool read_ints(const ot_node *node, const char *name, uint32_t n, const i
     return !*ints || count == n;
 }
 
-bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp,
-                     const char **why)
+bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp, const char **why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     const ot_value *w = weights == OT_NONE ? NULL : ot_acc_in(g, n, weights);
-    if (!x || !y || x->rank < 3 || x->rank != y->rank)
-        return ot_acc_refuse(why, "the operator has no spatial axis");
-    if (x->rank > 2 + OT_SPATIAL_MAX)
-        return ot_acc_refuse(why, "the operator has more than three spatial axes");
+    if (!x || !y || x->rank < 3 || x->rank != y->rank) return ot_acc_refuse(why, "the operator has no spatial axis");
+    if (x->rank > 2 + OT_SPATIAL_MAX) return ot_acc_refuse(why, "the operator has more than three spatial axes");
     if (weights != OT_NONE && (!w || w->rank != x->rank))
         return ot_acc_refuse(why, "the weights do not have the rank of the input");
     sp->n = (uint32_t)x->rank - 2;
@@ -42,11 +36,12 @@ bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_s
         if (ok)
             *a = (ot_spatial_axis){.in = x->dims[2 + i],
                                    .out = y->dims[2 + i],
-                                   .k = kernel ? kernel[i] : w ? w->dims[2 + i] : 0,
+                                   .k = kernel ? kernel[i]
+                                        : w    ? w->dims[2 + i]
+                                               : 0,
                                    .s = strides ? strides[i] : 1,
                                    .d = dilations ? dilations[i] : 1};
-        if (!ok || !in_range(a->in, 1) || !in_range(a->out, 1) || !in_range(a->k, 1) ||
-            !in_range(a->s, 1) || !in_range(a->d, 1))
+        if (!ok || !in_range(a->in, 1) || !in_range(a->out, 1) || !in_range(a->k, 1) || !in_range(a->s, 1) || !in_range(a->d, 1))
             return ot_acc_refuse(why, "the kernel, strides or dilations are out of range");
     }
     return true;
@@ -79,8 +74,7 @@ bool ot_spatial_read_pads(const ot_node *n, ot_spatial *sp, const char **why)
         if (!explicit_pads) continue;
         a->pb = pads ? pads[i] : 0;
         a->pe = pads ? pads[sp->n + i] : 0;
-        if (!in_range(a->pb, 0) || !in_range(a->pe, 0))
-            return ot_acc_refuse(why, "pads are negative or out of range");
+        if (!in_range(a->pb, 0) || !in_range(a->pe, 0)) return ot_acc_refuse(why, "pads are negative or out of range");
     }
     return true;
 }
@@ -104,20 +98,17 @@ bool ot_spatial_window(const ot_spatial_axis *x, ot_op_tile *t, const char **why
     /* A tile that lies wholly in the padding grows towards the interior until it touches it. */
     if ((o1 - 1) * x->s - x->pb + dk < 1) o1 = ot_ceil_div(1 + x->pb - dk, x->s) + 1;
     if (o0 * x->s - x->pb >= x->in) o0 = ot_floor_div(x->in - 1 + x->pb, x->s);
-    if (o0 < 0 || o1 > x->out || o0 >= o1)
-        return ot_acc_refuse(why, "the whole axis of the output lies in the padding");
+    if (o0 < 0 || o1 > x->out || o0 >= o1) return ot_acc_refuse(why, "the whole axis of the output lies in the padding");
     int64_t lo = o0 * x->s - x->pb, hi = (o1 - 1) * x->s - x->pb + dk;
     t->made = (ot_win){o0, o1};
     t->pad_lo = ot_max(0, -lo);
     t->pad_hi = ot_max(0, hi - x->in);
     t->in[0] = (ot_win){ot_max(0, lo), ot_min(hi, x->in)};
-    if (t->in[0].lo >= t->in[0].hi)
-        return ot_acc_refuse(why, "no element of the input lies in the window");
+    if (t->in[0].lo >= t->in[0].hi) return ot_acc_refuse(why, "no element of the input lies in the window");
     return true;
 }
 
-ot_status ot_spatial_set_pads(const ot_spatial *sp, const ot_tile_axis *axes, uint32_t n_axes,
-                              ot_arena *arena, ot_adapted *out)
+ot_status ot_spatial_set_pads(const ot_spatial *sp, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena, ot_adapted *out)
 {
     int64_t pads[2 * OT_SPATIAL_MAX];
     for (uint32_t i = 0; i < sp->n; i++) {

@@ -12,10 +12,7 @@
 #include "access_same.h"
 
 /* Types in which parts can be weighted. */
-static bool has_weights(ot_dtype t)
-{
-    return t == OT_F32 || t == OT_F64;
-}
+static bool has_weights(ot_dtype t) { return t == OT_F32 || t == OT_F64; }
 
 static ot_sum_kind kind_of(const ot_node *n, ot_dtype t)
 {

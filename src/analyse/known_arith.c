@@ -82,8 +82,7 @@ static bool float_binary(ot_op op, double a, double b, double *r)
 }
 
 /* Element e of b = b op (element s of k); for the first operand: = element s. */
-static bool fold(const ot_infer *c, ot_dtype t, ot_known_buf *b, uint32_t e, const ot_known *k,
-                 uint32_t s)
+static bool fold(const ot_infer *c, ot_dtype t, ot_known_buf *b, uint32_t e, const ot_known *k, uint32_t s)
 {
     int64_t i = 0;
     double f = 0;
@@ -134,8 +133,7 @@ static bool compare(ot_infer *c, const ot_value *v, ot_known_buf *b)
         uint32_t s = ot_known_broadcast(v, x, e), t = ot_known_broadcast(v, y, e);
         int64_t r = 0;
         if (!ot_known_has(p, s) || !ot_known_has(q, t)) continue;
-        bool done = p->i != NULL ? int_binary(c->n, p->i[s], q->i[t], &r)
-                                 : float_compare(c->n->op, p->f[s], q->f[t], &r);
+        bool done = p->i != NULL ? int_binary(c->n, p->i[s], q->i[t], &r) : float_compare(c->n->op, p->f[s], q->f[t], &r);
         if (!done) return false;
         ot_known_set_int(b, OT_BOOL, e, r);
     }
@@ -149,8 +147,7 @@ static bool choose(ot_infer *c, const ot_value *v, ot_known_buf *b)
     for (uint32_t p = 0; p < 3; p++) {
         k[p] = ot_shape_known(c, p);
         x[p] = ot_shape_in(c, p);
-        if (!ot_value_is_static(x[p]) || (p == 0 && (k[p] == NULL || k[p]->i == NULL)))
-            return false;
+        if (!ot_value_is_static(x[p]) || (p == 0 && (k[p] == NULL || k[p]->i == NULL))) return false;
     }
     for (uint32_t e = 0; e < b->n; e++) {
         uint32_t s = ot_known_broadcast(v, x[0], e);
@@ -231,11 +228,9 @@ static bool cast(ot_infer *c, const ot_value *v, ot_known_buf *b)
 
 static bool clip(ot_infer *c, const ot_value *v, ot_known_buf *b)
 {
-    const ot_known *k = ot_shape_known(c, 0), *low = ot_shape_known(c, 1),
-                   *high = ot_shape_known(c, 2);
+    const ot_known *k = ot_shape_known(c, 0), *low = ot_shape_known(c, 1), *high = ot_shape_known(c, 2);
     if (k == NULL || k->i == NULL || b->i == NULL || k->n != b->n) return false;
-    if ((ot_shape_in(c, 1) != NULL && low == NULL) || (ot_shape_in(c, 2) != NULL && high == NULL))
-        return false;
+    if ((ot_shape_in(c, 1) != NULL && low == NULL) || (ot_shape_in(c, 2) != NULL && high == NULL)) return false;
     if (low != NULL && (low->i == NULL || low->n != 1 || low->ok != NULL)) return false;
     if (high != NULL && (high->i == NULL || high->n != 1 || high->ok != NULL)) return false;
     for (uint32_t e = 0; e < b->n; e++) {
@@ -273,10 +268,8 @@ static bool reduce(ot_infer *c, const ot_value *v, ot_known_buf *b)
         bool ok = b->ok[0] && ot_known_has(k, s);
         b->ok[0] = false;
         if (!ok) break;
-        if (k->i != NULL && int_binary(&step, b->i[0], k->i[s], &i))
-            ot_known_set_int(b, v->dtype, 0, i);
-        if (k->f != NULL && float_binary(step.op, b->f[0], k->f[s], &f))
-            ot_known_set_float(b, v->dtype, 0, f);
+        if (k->i != NULL && int_binary(&step, b->i[0], k->i[s], &i)) ot_known_set_int(b, v->dtype, 0, i);
+        if (k->f != NULL && float_binary(step.op, b->f[0], k->f[s], &f)) ot_known_set_float(b, v->dtype, 0, f);
     }
     return true;
 }

@@ -30,8 +30,7 @@ static double last_dim(const ot_value *v, int32_t from_end)
 
 static double conv_macs(const ot_graph *g, const ot_node *n)
 {
-    const ot_value *w = ot_acc_in(g, n, n->op == OT_OP_QLinearConv ? 3 : 1),
-                   *y = ot_acc_out(g, n, 0);
+    const ot_value *w = ot_acc_in(g, n, n->op == OT_OP_QLinearConv ? 3 : 1), *y = ot_acc_out(g, n, 0);
     if (!w || w->rank < 1 || w->dims[0] < 1) return 0;
     return elems(y) * elems(w) / (double)w->dims[0];
 }
@@ -52,8 +51,7 @@ static double gemm_macs(const ot_graph *g, const ot_node *n)
 
 /* Labels of one operand term, "..." standing for the dims they do not name. Returns the extent
  * product of labels (and ellipsis dims) not seen before. */
-static double term_macs(const char *s, const char *end, const ot_value *v, bool *seen,
-                        bool *seen_dots)
+static double term_macs(const char *s, const char *end, const ot_value *v, bool *seen, bool *seen_dots)
 {
     int32_t named = 0, at = 0;
     double product = 1;

@@ -22,8 +22,7 @@
 
 #define BODY_DEPTH_MAX 64
 
-static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
-                             uint32_t depth);
+static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, uint32_t depth);
 
 /* "[1,3,?]" into buf; returns buf. */
 static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
@@ -35,8 +34,7 @@ static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
     size_t at = (size_t)snprintf(buf, n, "[");
     for (int32_t k = 0; k < rank && at < n; k++) {
         const char *comma = k == 0 ? "" : ",";
-        int w = d[k] < 0 ? snprintf(buf + at, n - at, "%s?", comma)
-                         : snprintf(buf + at, n - at, "%s%lld", comma, (long long)d[k]);
+        int w = d[k] < 0 ? snprintf(buf + at, n - at, "%s?", comma) : snprintf(buf + at, n - at, "%s%lld", comma, (long long)d[k]);
         at += w < 0 ? 0 : (size_t)w;
     }
     if (at < n) snprintf(buf + at, n - at, "]");
@@ -51,24 +49,19 @@ static ot_status bind_input(ot_graph *g, const ot_shape_binding *b)
     ot_diag *diag = g->model->diag;
     ot_id id = ot_value_find(g, b->input);
     if (id == OT_NONE || !g->values[id].is_input || g->values[id].init != NULL)
-        return ot_fail(
-            diag, OT_E_USAGE, "--shape %s: the model has no input of that name%s", b->input,
-            id != OT_NONE && g->values[id].init != NULL ? " (it is an initializer)" : "");
+        return ot_fail(diag, OT_E_USAGE, "--shape %s: the model has no input of that name%s", b->input,
+                       id != OT_NONE && g->values[id].init != NULL ? " (it is an initializer)" : "");
     const ot_value *v = &g->values[id];
-    if (!v->is_tensor)
-        return ot_fail(diag, OT_E_USAGE, "--shape %s: the input is not a tensor", b->input);
+    if (!v->is_tensor) return ot_fail(diag, OT_E_USAGE, "--shape %s: the input is not a tensor", b->input);
     char have[320];
     print_dims(v->rank, v->dims, have, sizeof have);
     if (b->rank > OT_RANK_MAX || (v->rank >= 0 && (uint32_t)v->rank != b->rank))
-        return ot_fail(diag, OT_E_USAGE, "--shape %s: %u dims given, the input has shape %s",
-                       b->input, b->rank, have);
+        return ot_fail(diag, OT_E_USAGE, "--shape %s: %u dims given, the input has shape %s", b->input, b->rank, have);
     for (uint32_t k = 0; k < b->rank; k++) {
         if (b->dims[k] < 0 || b->dims[k] > OT_SHAPE_DIM_MAX)
-            return ot_fail(diag, OT_E_USAGE, "--shape %s: dim %u is %lld, which is no extent",
-                           b->input, k, (long long)b->dims[k]);
+            return ot_fail(diag, OT_E_USAGE, "--shape %s: dim %u is %lld, which is no extent", b->input, k, (long long)b->dims[k]);
         if (v->rank >= 0 && v->dims[k] >= 0 && v->dims[k] != b->dims[k])
-            return ot_fail(diag, OT_E_USAGE,
-                           "--shape %s: dim %u is %lld, but the input has shape %s", b->input, k,
+            return ot_fail(diag, OT_E_USAGE, "--shape %s: dim %u is %lld, but the input has shape %s", b->input, k,
                            (long long)b->dims[k], have);
     }
     return ot_value_set_shape(g, id, (int32_t)b->rank, b->dims);
@@ -79,8 +72,7 @@ static ot_status clean_stated(ot_graph *g, ot_value *v)
 {
     for (int32_t k = 0; k < v->rank; k++) {
         if (v->dims[k] > OT_SHAPE_DIM_MAX && (v->is_input || v->init != NULL))
-            return ot_fail(g->model->diag, OT_E_INPUT,
-                           "value '%s': dim %d is %lld, larger than 2^48", v->name, k,
+            return ot_fail(g->model->diag, OT_E_INPUT, "value '%s': dim %d is %lld, larger than 2^48", v->name, k,
                            (long long)v->dims[k]);
         if (v->dims[k] < 0 || v->dims[k] > OT_SHAPE_DIM_MAX) v->dims[k] = OT_DIM_UNKNOWN;
     }
@@ -99,8 +91,7 @@ static ot_status copy_outer(ot_infer *c, ot_id id)
         v->is_const = def->is_const;
         v->known = def->known;
         v->known_n = def->known_n;
-        if (def->known != NULL)
-            c->known[id] = (ot_known){.n = def->known_n, .valid = true, .i = def->known};
+        if (def->known != NULL) c->known[id] = (ot_known){.n = def->known_n, .valid = true, .i = def->known};
         return ot_value_set_shape(c->g, id, def->rank, def->dims);
     }
     return OT_OK;
@@ -119,8 +110,7 @@ static ot_status start_values(ot_infer *c)
         if (v->is_outer) OT_TRY(copy_outer(c, id));
         if (v->init == NULL || v->producer != OT_NONE) continue;
         v->dtype = v->init->dtype;
-        if (v->init->rank <= OT_RANK_MAX)
-            OT_TRY(ot_value_set_shape(g, id, (int32_t)v->init->rank, v->init->dims));
+        if (v->init->rank <= OT_RANK_MAX) OT_TRY(ot_value_set_shape(g, id, (int32_t)v->init->rank, v->init->dims));
         OT_TRY(clean_stated(g, v));
         if (v->overridable) continue;
         v->is_const = true;
@@ -140,8 +130,7 @@ static ot_status start_values(ot_infer *c)
 static ot_status check_arity(ot_infer *c, const ot_shape_row *row)
 {
     const ot_node *n = c->n;
-    if (n->n_in < row->min_in)
-        return ot_shape_fail(c, "has %u inputs, needs %u", n->n_in, row->min_in);
+    if (n->n_in < row->min_in) return ot_shape_fail(c, "has %u inputs, needs %u", n->n_in, row->min_in);
     if (row->max_in != OT_SHAPE_MANY && n->n_in > row->max_in)
         return ot_shape_fail(c, "has %u inputs, takes at most %u", n->n_in, row->max_in);
     if (row->max_out != OT_SHAPE_MANY && n->n_out > row->max_out)
@@ -167,8 +156,7 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
     if (o->dtype == OT_DT_UNKNOWN) o->dtype = v->dtype;
     for (int32_t a = 0; a < o->rank; a++) {
         if (o->d[a] > OT_SHAPE_DIM_MAX && c->exact)
-            return ot_shape_fail(c, "dim %d of output '%s' is %lld, larger than 2^48", a, v->name,
-                                 (long long)o->d[a]);
+            return ot_shape_fail(c, "dim %d of output '%s' is %lld, larger than 2^48", a, v->name, (long long)o->d[a]);
         if (o->d[a] < 0 || o->d[a] > OT_SHAPE_DIM_MAX) o->d[a] = OT_DIM_UNKNOWN;
     }
     bool inexact = !c->exact;
@@ -186,12 +174,10 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
             same = same && o->d[a] == v->dims[a];
         }
     }
-    if (!same && !inexact && !c->bound && fully_known(o->rank, o->d) &&
-        fully_known(v->rank, v->dims)) {
+    if (!same && !inexact && !c->bound && fully_known(o->rank, o->d) && fully_known(v->rank, v->dims)) {
         char made[320], said[320];
         return ot_shape_fail(c, "output '%s' has shape %s, but the file states %s", v->name,
-                             print_dims(o->rank, o->d, made, sizeof made),
-                             print_dims(v->rank, v->dims, said, sizeof said));
+                             print_dims(o->rank, o->d, made, sizeof made), print_dims(v->rank, v->dims, said, sizeof said));
     }
     c->inexact[id] = inexact;
     v->dtype = o->dtype;
@@ -200,22 +186,17 @@ static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
 
 static void clear_outputs(ot_infer *c)
 {
-    for (uint32_t k = 0; k < c->n->n_out; k++)
-        c->out[k] = (ot_shp){.dtype = OT_DT_UNKNOWN, .rank = -1};
+    for (uint32_t k = 0; k < c->n->n_out; k++) c->out[k] = (ot_shp){.dtype = OT_DT_UNKNOWN, .rank = -1};
 }
 
 /* Depends on constants only, and gives the same result every time. */
 static bool is_deterministic_const(const ot_infer *c)
 {
     const ot_node *n = c->n;
-    if (n->op == OT_OP_OPAQUE || ot_shape_row_of(n->op) == NULL ||
-        ot_shape_row_of(n->op)->rule == NULL)
-        return false;
+    if (n->op == OT_OP_OPAQUE || ot_shape_row_of(n->op) == NULL || ot_shape_row_of(n->op)->rule == NULL) return false;
     if (n->n_captured != 0) return false;
     int64_t training = 0;
-    if (n->op == OT_OP_Dropout && ot_shape_in(c, 2) != NULL &&
-        (!ot_shape_int(c, 2, &training) || training != 0))
-        return false;
+    if (n->op == OT_OP_Dropout && ot_shape_in(c, 2) != NULL && (!ot_shape_int(c, 2, &training) || training != 0)) return false;
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && !c->g->values[n->in[k]].is_const) return false;
     for (uint32_t k = 0; k < n->n_attrs; k++)
@@ -279,8 +260,7 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
 
 /* ---- the graph ---- */
 
-static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_bind,
-                            uint32_t depth)
+static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_bind, uint32_t depth)
 {
     ot_graph *g = c->g;
     c->known = OT_NEW_N(c->scratch, ot_known, g->n_values);
@@ -292,8 +272,7 @@ static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_
     return OT_OK;
 }
 
-static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind,
-                             uint32_t depth)
+static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, uint32_t depth)
 {
     OT_TRY(ot_assure(g, OT_P_ORDER));
     ot_infer c = {.g = g, .keep = g->model->arena, .scratch = ot_arena_new(), .bound = n_bind > 0};
@@ -305,7 +284,4 @@ static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n
 }
 
 /* requires ORDER (re-established when missing). keeps ORDER, USES. gives SHAPES. */
-ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind)
-{
-    return infer_graph(g, bind, n_bind, 0);
-}
+ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind) { return infer_graph(g, bind, n_bind, 0); }

@@ -14,10 +14,9 @@
 
 #include "ir.h"
 
-#define OT_SHAPE_DIM_MAX \
-    ((int64_t)1 << 48) /* larger extents are refused: products of two stay far from overflow */
+#define OT_SHAPE_DIM_MAX   ((int64_t)1 << 48) /* larger extents are refused: products of two stay far from overflow */
 #define OT_SHAPE_ATTR_MAX  ((int64_t)1 << 31) /* largest kernel, stride, dilation, pad */
-#define OT_KNOWN_FLOAT_MAX 256 /* most elements of a float value whose contents we track */
+#define OT_KNOWN_FLOAT_MAX 256                /* most elements of a float value whose contents we track */
 
 /* An inferred shape: dims beyond rank are meaningless; OT_DIM_UNKNOWN where not known. */
 typedef struct ot_shp {
@@ -92,15 +91,13 @@ void ot_shape_set_type(ot_infer *c, uint32_t k, ot_dtype t);
 /* Output k has the shape of v (maybe NULL) and type t. */
 void ot_shape_set_like(ot_infer *c, uint32_t k, ot_dtype t, const ot_value *v);
 /* axis in [-rank, rank) to [0, rank); fails naming the attribute or input `what`. */
-ot_status ot_shape_axis(ot_infer *c, const char *what, int64_t axis, int32_t rank,
-                        uint32_t *out) OT_MUST_USE;
+ot_status ot_shape_axis(ot_infer *c, const char *what, int64_t axis, int32_t rank, uint32_t *out) OT_MUST_USE;
 /* Same for a list: mask[k] = named. Duplicates fail. */
 ot_status ot_shape_axes(ot_infer *c, const char *what, const int64_t *axes, size_t n, int32_t rank,
                         bool mask[OT_RANK_MAX]) OT_MUST_USE;
 /* Axes given as attribute (older versions) or as input k (newer). *given: any present; *axes NULL
  * with *given: contents unknown (then *n is their count, or SIZE_MAX when even that is unknown). */
-void ot_shape_axes_of(const ot_infer *c, const char *attr, uint32_t k, bool *given,
-                      const int64_t **axes, size_t *n);
+void ot_shape_axes_of(const ot_infer *c, const char *attr, uint32_t k, bool *given, const int64_t **axes, size_t *n);
 /* Numpy broadcast of b into a (both of known rank). false when they do not fit. */
 bool ot_shape_broadcast(ot_shp *a, int32_t rank, const int64_t *d);
 /* Merge two claims about one dim: the known one; false on contradiction. */
@@ -198,12 +195,9 @@ typedef struct ot_known_buf {
 } ot_known_buf;
 
 /* Element e of k is known. */
-static inline bool ot_known_has(const ot_known *k, uint32_t e)
-{
-    return k->ok == NULL || k->ok[e];
-}
-bool ot_known_is_float(ot_dtype t); /* a float type whose contents we track */
-bool ot_known_is_int(ot_dtype t);   /* an integer type whose contents we track (bool included) */
+static inline bool ot_known_has(const ot_known *k, uint32_t e) { return k->ok == NULL || k->ok[e]; }
+bool ot_known_is_float(ot_dtype t);        /* a float type whose contents we track */
+bool ot_known_is_int(ot_dtype t);          /* an integer type whose contents we track (bool included) */
 bool ot_known_fits(ot_dtype t, int64_t v); /* v fits the integer type t */
 /* Set element e when the value fits type t (else it stays unknown). */
 void ot_known_set_int(ot_known_buf *b, ot_dtype t, uint32_t e, int64_t v);

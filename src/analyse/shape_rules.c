@@ -8,13 +8,12 @@
 
 #include <stdarg.h>
 
-#define ROW(op, rule, min_in, max_in, max_out) \
-    [OT_OP_##op] = {ot_shape_##rule, min_in, max_in, max_out}
-#define STATED(op, min_in) [OT_OP_##op] = {NULL, min_in, OT_SHAPE_MANY, OT_SHAPE_MANY}
-#define UNARY(op)          ROW(op, pointwise, 1, 1, 1)
-#define BINARY(op)         ROW(op, pointwise, 2, 2, 1)
-#define VARIADIC(op)       ROW(op, pointwise, 1, OT_SHAPE_MANY, 1)
-#define REDUCE(op)         ROW(op, reduce, 1, 2, 1)
+#define ROW(op, rule, min_in, max_in, max_out) [OT_OP_##op] = {ot_shape_##rule, min_in, max_in, max_out}
+#define STATED(op, min_in)                     [OT_OP_##op] = {NULL, min_in, OT_SHAPE_MANY, OT_SHAPE_MANY}
+#define UNARY(op)                              ROW(op, pointwise, 1, 1, 1)
+#define BINARY(op)                             ROW(op, pointwise, 2, 2, 1)
+#define VARIADIC(op)                           ROW(op, pointwise, 1, OT_SHAPE_MANY, 1)
+#define REDUCE(op)                             ROW(op, reduce, 1, 2, 1)
 
 static const ot_shape_row rows[OT_OP_COUNT] = {
     ROW(Conv, conv, 2, 3, 1),
@@ -182,7 +181,7 @@ const ot_shape_row *ot_shape_row_of(ot_op op)
     return rows[op].max_out == 0 ? NULL : &rows[op];
 }
 
-ot_status (ot_shape_fail)(ot_infer *c, const char *fmt, ...)
+ot_status(ot_shape_fail)(ot_infer *c, const char *fmt, ...)
 {
     if (!c->exact) return OT_E_INPUT; /* the driver forgets it */
     char text[OT_DIAG_MAX];
@@ -192,8 +191,7 @@ ot_status (ot_shape_fail)(ot_infer *c, const char *fmt, ...)
     va_end(ap);
     const ot_node *n = c->n;
     ot_diag *diag = c->g->model->diag;
-    if (n->name != NULL && n->name[0] != '\0')
-        return ot_fail(diag, OT_E_INPUT, "node '%s' (%s): %s", n->name, n->op_type, text);
+    if (n->name != NULL && n->name[0] != '\0') return ot_fail(diag, OT_E_INPUT, "node '%s' (%s): %s", n->name, n->op_type, text);
     const char *made = "?";
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) {
@@ -266,14 +264,12 @@ void ot_shape_set_like(ot_infer *c, uint32_t k, ot_dtype t, const ot_value *v)
 
 ot_status ot_shape_axis(ot_infer *c, const char *what, int64_t axis, int32_t rank, uint32_t *out)
 {
-    if (axis < -rank || axis >= rank)
-        return ot_shape_fail(c, "%s %lld is not in [%d, %d)", what, (long long)axis, -rank, rank);
+    if (axis < -rank || axis >= rank) return ot_shape_fail(c, "%s %lld is not in [%d, %d)", what, (long long)axis, -rank, rank);
     *out = (uint32_t)(axis < 0 ? axis + rank : axis);
     return OT_OK;
 }
 
-ot_status ot_shape_axes(ot_infer *c, const char *what, const int64_t *axes, size_t n, int32_t rank,
-                        bool mask[OT_RANK_MAX])
+ot_status ot_shape_axes(ot_infer *c, const char *what, const int64_t *axes, size_t n, int32_t rank, bool mask[OT_RANK_MAX])
 {
     memset(mask, 0, OT_RANK_MAX * sizeof(bool));
     for (size_t k = 0; k < n; k++) {
@@ -285,8 +281,7 @@ ot_status ot_shape_axes(ot_infer *c, const char *what, const int64_t *axes, size
     return OT_OK;
 }
 
-void ot_shape_axes_of(const ot_infer *c, const char *attr, uint32_t k, bool *given,
-                      const int64_t **axes, size_t *n)
+void ot_shape_axes_of(const ot_infer *c, const char *attr, uint32_t k, bool *given, const int64_t **axes, size_t *n)
 {
     *axes = ot_attr_ints(c->n, attr, n);
     *given = *axes != NULL;

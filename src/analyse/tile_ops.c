@@ -60,7 +60,7 @@ ot_status ot_shape_tile_deslice(ot_infer *c)
 
 /* One While under examination. */
 typedef struct loop_check {
-    ot_graph *g;    /* its body */
+    ot_graph *g; /* its body */
     int64_t count;
 } loop_check;
 
@@ -96,7 +96,8 @@ static ot_status check_alloc(const ot_graph *g, const ot_node *n)
     if (!shape || rank > OT_RANK_MAX || (rank > 0 && !d)) return broken(g, n, "it needs a 'shape' of at most 16 axes");
     for (size_t k = 0; k < rank; k++)
         if (d[k] < 0 || d[k] > OT_SHAPE_DIM_MAX) return broken(g, n, "'shape' has an impossible extent");
-    if (t <= 0 || t > OT_I2 || ot_dtype_bits((ot_dtype)t) < 8) return broken(g, n, "it needs a 'dtype' whose elements are whole bytes");
+    if (t <= 0 || t > OT_I2 || ot_dtype_bits((ot_dtype)t) < 8)
+        return broken(g, n, "it needs a 'dtype' whose elements are whole bytes");
     if (!ot_value_bytes(&g->values[n->out[0]], &bytes)) return broken(g, n, "its size overflows");
     return OT_OK;
 }
@@ -108,11 +109,13 @@ static ot_status check_table(const loop_check *c, const ot_node *n, const ot_val
     const int64_t *axes = ot_attr_ints(n, "axes", &n_axes), *starts = ot_attr_ints(n, "starts", &n_starts);
     bool cut[OT_RANK_MAX] = {false};
     if (!axes || n_axes < 1 || n_axes > OT_RANK_MAX) return broken(c->g, n, "it needs 'axes'");
-    if (!starts || n_starts != n_axes * (size_t)c->count) return broken(c->g, n, "'starts' needs one number per iteration and axis");
+    if (!starts || n_starts != n_axes * (size_t)c->count)
+        return broken(c->g, n, "'starts' needs one number per iteration and axis");
     if (!ot_value_is_static(x) || !ot_value_is_static(tile) || x->dtype != tile->dtype || x->rank != tile->rank)
         return broken(c->g, n, "its operands must be of one type, rank and known shapes");
     for (size_t k = 0; k < n_axes; k++) {
-        if (axes[k] < 0 || axes[k] >= x->rank || cut[axes[k]]) return broken(c->g, n, "'axes' names an axis twice or none of its tensor");
+        if (axes[k] < 0 || axes[k] >= x->rank || cut[axes[k]])
+            return broken(c->g, n, "'axes' names an axis twice or none of its tensor");
         cut[axes[k]] = true;
         int64_t room = x->dims[axes[k]] - tile->dims[axes[k]];
         if (tile->dims[axes[k]] < 1 || room < 0) return broken(c->g, n, "its window is empty or longer than its tensor");
@@ -143,7 +146,8 @@ static ot_status check_buffer(const loop_check *c, const ot_node *loop, uint32_t
     for (uint32_t steps = 0; v != g->outputs[k]; steps++) {
         const ot_value *x = &g->values[v];
         const ot_node *n = x->n_uses == 1 ? &g->nodes[x->uses[0]] : NULL;
-        if (!n || x->is_output || steps > g->n_nodes || !ot_is_tile_op(n, "Deslice") || n->n_in != 3 || n->in[1] != v || n->in[0] == v)
+        if (!n || x->is_output || steps > g->n_nodes || !ot_is_tile_op(n, "Deslice") || n->n_in != 3 || n->in[1] != v ||
+            n->in[0] == v)
             return broken(g->parent, loop, "a buffer of its body does not go from input to output through Deslice alone");
         v = n->out[0];
     }
@@ -217,9 +221,12 @@ ot_status ot_check_tile_ops(ot_graph *g)
     for (ot_id id = 0; id < g->n_nodes; id++) {
         const ot_node *n = &g->nodes[id];
         if (n->dead || strcmp(n->domain, OT_TILE_DOMAIN) != 0) continue;
-        if (ot_is_tile_op(n, "Alloc")) OT_TRY(check_alloc(g, n));
-        else if (ot_is_tile_op(n, "While")) OT_TRY(check_while(g, n));
-        else return broken(g, n, "outside of a While's body, this domain has Alloc and While only");
+        if (ot_is_tile_op(n, "Alloc"))
+            OT_TRY(check_alloc(g, n));
+        else if (ot_is_tile_op(n, "While"))
+            OT_TRY(check_while(g, n));
+        else
+            return broken(g, n, "outside of a While's body, this domain has Alloc and While only");
     }
     return OT_OK;
 }

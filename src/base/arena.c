@@ -14,9 +14,9 @@
 
 #include <stdarg.h>
 
-#define ALIGN 16u
+#define ALIGN       16u
 #define FIRST_BLOCK ((size_t)4096)
-#define LAST_BLOCK ((size_t)1 << 20)
+#define LAST_BLOCK  ((size_t)1 << 20)
 
 typedef struct block {
     struct block *next; /* older block */
@@ -24,11 +24,11 @@ typedef struct block {
 } block;
 
 struct ot_arena {
-    block *blocks;     /* newest first; owned */
-    char *at;          /* next free byte of the current block, or NULL */
-    size_t left;       /* bytes free at `at` */
-    size_t next_size;  /* size of the next ordinary block */
-    size_t held;       /* bytes taken from the hook, this struct included */
+    block *blocks;    /* newest first; owned */
+    char *at;         /* next free byte of the current block, or NULL */
+    size_t left;      /* bytes free at `at` */
+    size_t next_size; /* size of the next ordinary block */
+    size_t held;      /* bytes taken from the hook, this struct included */
 };
 
 #define HEADER ((sizeof(block) + ALIGN - 1) / ALIGN * ALIGN)
@@ -45,15 +45,9 @@ static void *libc_hook(void *ptr, size_t old_size, size_t new_size)
 
 static ot_alloc_hook the_hook = libc_hook;
 
-void ot_set_alloc_hook(ot_alloc_hook hook)
-{
-    the_hook = hook ? hook : libc_hook;
-}
+void ot_set_alloc_hook(ot_alloc_hook hook) { the_hook = hook ? hook : libc_hook; }
 
-void *ot_hook_alloc(void *ptr, size_t old_size, size_t new_size)
-{
-    return the_hook(ptr, old_size, new_size);
-}
+void *ot_hook_alloc(void *ptr, size_t old_size, size_t new_size) { return the_hook(ptr, old_size, new_size); }
 
 ot_arena *ot_arena_new(void)
 {
@@ -132,10 +126,7 @@ char *ot_strndup(ot_arena *a, const char *s, size_t n)
     return copy; /* ot_alloc zeroes: terminated */
 }
 
-char *ot_strdup(ot_arena *a, const char *s)
-{
-    return ot_strndup(a, s, strlen(s));
-}
+char *ot_strdup(ot_arena *a, const char *s) { return ot_strndup(a, s, strlen(s)); }
 
 char *ot_format(ot_arena *a, const char *fmt, ...)
 {
@@ -152,10 +143,7 @@ char *ot_format(ot_arena *a, const char *fmt, ...)
     return text;
 }
 
-size_t ot_arena_bytes(const ot_arena *a)
-{
-    return a->held;
-}
+size_t ot_arena_bytes(const ot_arena *a) { return a->held; }
 
 bool ot_grow(ot_arena *a, void **items, size_t *cap, size_t want, size_t item_size)
 {

@@ -5,15 +5,9 @@
  */
 #include "base.h"
 
-bool ot_add_i64(int64_t a, int64_t b, int64_t *out)
-{
-    return !__builtin_add_overflow(a, b, out);
-}
+bool ot_add_i64(int64_t a, int64_t b, int64_t *out) { return !__builtin_add_overflow(a, b, out); }
 
-bool ot_mul_i64(int64_t a, int64_t b, int64_t *out)
-{
-    return !__builtin_mul_overflow(a, b, out);
-}
+bool ot_mul_i64(int64_t a, int64_t b, int64_t *out) { return !__builtin_mul_overflow(a, b, out); }
 
 bool ot_product(const int64_t *dims, size_t n, int64_t *out)
 {
@@ -30,20 +24,33 @@ bool ot_product(const int64_t *dims, size_t n, int64_t *out)
     return true;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* Multiplier of the suffix at s ("", "B", "K", "KB", "KiB", ...), or 0 when malformed. */
 static int64_t unit_of(const char *s)
 {
     int64_t unit = 1;
     switch (*s) {
-    case 'k': case 'K': unit = (int64_t)1 << 10; s++; break;
-    case 'm': case 'M': unit = (int64_t)1 << 20; s++; break;
-    case 'g': case 'G': unit = (int64_t)1 << 30; s++; break;
-    case 't': case 'T': unit = (int64_t)1 << 40; s++; break;
+    case 'k':
+    case 'K':
+        unit = (int64_t)1 << 10;
+        s++;
+        break;
+    case 'm':
+    case 'M':
+        unit = (int64_t)1 << 20;
+        s++;
+        break;
+    case 'g':
+    case 'G':
+        unit = (int64_t)1 << 30;
+        s++;
+        break;
+    case 't':
+    case 'T':
+        unit = (int64_t)1 << 40;
+        s++;
+        break;
     default: break;
     }
     if (unit > 1 && *s == 'i') {

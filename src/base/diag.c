@@ -42,7 +42,7 @@ static void clean(char *text)
     }
 }
 
-ot_status (ot_fail)(ot_diag *d, ot_status status, const char *fmt, ...)
+ot_status(ot_fail)(ot_diag *d, ot_status status, const char *fmt, ...)
 {
     if (!d || d->status != OT_OK) return status;
     d->status = status;
@@ -56,7 +56,4 @@ ot_status (ot_fail)(ot_diag *d, ot_status status, const char *fmt, ...)
     return status;
 }
 
-ot_status (ot_fail_nomem)(ot_diag *d)
-{
-    return ot_fail(d, OT_E_NOMEM, "out of memory");
-}
+ot_status(ot_fail_nomem)(ot_diag *d) { return ot_fail(d, OT_E_NOMEM, "out of memory"); }

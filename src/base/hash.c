@@ -23,17 +23,24 @@ struct ot_map {
     size_t n;
 };
 
-static uint64_t rotl(uint64_t x, int by)
-{
-    return x << by | x >> (64 - by);
-}
+static uint64_t rotl(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
 static void sip_round(uint64_t v[4])
 {
-    v[0] += v[1]; v[1] = rotl(v[1], 13); v[1] ^= v[0]; v[0] = rotl(v[0], 32);
-    v[2] += v[3]; v[3] = rotl(v[3], 16); v[3] ^= v[2];
-    v[0] += v[3]; v[3] = rotl(v[3], 21); v[3] ^= v[0];
-    v[2] += v[1]; v[1] = rotl(v[1], 17); v[1] ^= v[2]; v[2] = rotl(v[2], 32);
+    v[0] += v[1];
+    v[1] = rotl(v[1], 13);
+    v[1] ^= v[0];
+    v[0] = rotl(v[0], 32);
+    v[2] += v[3];
+    v[3] = rotl(v[3], 16);
+    v[3] ^= v[2];
+    v[0] += v[3];
+    v[3] = rotl(v[3], 21);
+    v[3] ^= v[0];
+    v[2] += v[1];
+    v[1] = rotl(v[1], 17);
+    v[1] ^= v[2];
+    v[2] = rotl(v[2], 32);
 }
 
 static uint64_t hash_of(const ot_map *m, const char *s)

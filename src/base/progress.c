@@ -18,7 +18,8 @@ static void draw(ot_progress *p, double done, double now)
     bar[BAR] = '\0';
     fprintf(p->out, "\r\033[Konnx-tile: %-11s [%s] %3.0f %%", p->stage, bar, done * 100);
     double passed = now - p->start;
-    if (done > 0.02 && passed > SETTLE_S) fprintf(p->out, ", %s left", ot_format_seconds(passed * (1 - done) / done, left, sizeof left));
+    if (done > 0.02 && passed > SETTLE_S)
+        fprintf(p->out, ", %s left", ot_format_seconds(passed * (1 - done) / done, left, sizeof left));
     fflush(p->out);
     p->shown = now;
 }

@@ -15,23 +15,23 @@
  */
 #include "bufplan.h"
 
-#define ALIGNMENT   64
-#define BYTES_MAX   (INT64_C(1) << 60)
-#define STEPS       20000 /* of the search, for graphs of up to FEW values; fewer for more */
-#define STEPS_MIN   1000
-#define VALUES_FEW  200
+#define ALIGNMENT  64
+#define BYTES_MAX  (INT64_C(1) << 60)
+#define STEPS      20000 /* of the search, for graphs of up to FEW values; fewer for more */
+#define STEPS_MIN  1000
+#define VALUES_FEW 200
 
 typedef struct arena_work {
     const ot_graph *g;
     ot_arena *a;
-    const bool *absent;   /* [n_values] values that lie nowhere; NULL: none */
-    uint32_t n_steps;     /* position of the last step; the caller reads the outputs one later */
-    uint32_t *pos;        /* [n_nodes] position of a live node */
-    uint32_t *item_of;    /* [n_values] index into items, or OT_NONE */
-    ot_pack_item *items;  /* [n] one a value, lower and upper as above */
-    ot_id *values;        /* [n] whose they are */
+    const bool *absent;  /* [n_values] values that lie nowhere; NULL: none */
+    uint32_t n_steps;    /* position of the last step; the caller reads the outputs one later */
+    uint32_t *pos;       /* [n_nodes] position of a live node */
+    uint32_t *item_of;   /* [n_values] index into items, or OT_NONE */
+    ot_pack_item *items; /* [n] one a value, lower and upper as above */
+    ot_id *values;       /* [n] whose they are */
     uint32_t n;
-    uint32_t *group;      /* [n] union-find */
+    uint32_t *group; /* [n] union-find */
 } arena_work;
 
 static bool allocate(arena_work *w, uint32_t n_extra)
@@ -60,8 +60,8 @@ static void add_value(arena_work *w, ot_id v, uint32_t born, uint32_t *n_unknown
     if (x->is_output) last = (int64_t)w->n_steps + 1;
     w->item_of[v] = w->n;
     w->values[w->n] = v;
-    w->items[w->n++] = (ot_pack_item){.lower = born, .upper = last + 1, .size = bytes, .alignment = ALIGNMENT, .fixed = -1,
-                                      .hint = -1};
+    w->items[w->n++] = (ot_pack_item){
+        .lower = born, .upper = last + 1, .size = bytes, .alignment = ALIGNMENT, .fixed = -1, .hint = -1};
 }
 
 static void add_values(arena_work *w, uint32_t *n_unknown)
@@ -218,8 +218,14 @@ static ot_status lay_out(arena_work *w, const ot_arena_steps *steps, ot_arena_la
     int64_t *offsets = OT_NEW_N(w->a, int64_t, w->n + 1u);
     if (!offsets) return ot_fail_nomem(d);
     if (w->n > 0) OT_TRY(pack(w, offsets, &r));
-    *out = (ot_arena_layout){.items = w->items, .values = w->values, .offsets = offsets, .n = w->n, .n_steps = w->n_steps + 2,
-                             .height = r.height, .lower_bound = r.lower_bound, .proved = w->n == 0 || r.proved};
+    *out = (ot_arena_layout){.items = w->items,
+                             .values = w->values,
+                             .offsets = offsets,
+                             .n = w->n,
+                             .n_steps = w->n_steps + 2,
+                             .height = r.height,
+                             .lower_bound = r.lower_bound,
+                             .proved = w->n == 0 || r.proved};
     return OT_OK;
 }
 

@@ -129,8 +129,10 @@ bool ot_pack_meet(const ot_pack_item *a, const ot_pack_item *b)
     if (a->n_gaps == 0 && b->n_gaps == 0) return true;
     while (next_stretch(a, &i, &x) && next_stretch(b, &j, &y)) {
         if (x.lower < y.upper && y.lower < x.upper) return true;
-        if (x.upper <= y.upper) i++;
-        else j++;
+        if (x.upper <= y.upper)
+            i++;
+        else
+            j++;
     }
     return false;
 }

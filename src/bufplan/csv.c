@@ -22,7 +22,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 
-#define SUM_MAX ((int64_t)1 << 61) /* twice that is still no overflow */
+#define SUM_MAX  ((int64_t)1 << 61) /* twice that is still no overflow */
 #define ROWS_MAX (UINT32_MAX / 2)
 
 typedef enum column { ID, LOWER, UPPER, SIZE, ALIGNMENT, GAPS, HINT, OFFSET, KEPT } column;
@@ -32,9 +32,9 @@ static const struct {
     column kind;
     bool inclusive; /* an upper end that is the last moment, not the one after it */
 } COLUMNS[] = {
-    {"id", ID, false},       {"buffer", ID, false},   {"buffer_id", ID, false},        {"lower", LOWER, false},
-    {"begin", LOWER, false}, {"start", LOWER, false}, {"upper", UPPER, false},         {"end", UPPER, true},
-    {"size", SIZE, false},   {"gaps", GAPS, false},   {"alignment", ALIGNMENT, false}, {"hint", HINT, false},
+    {"id", ID, false},         {"buffer", ID, false},   {"buffer_id", ID, false},        {"lower", LOWER, false},
+    {"begin", LOWER, false},   {"start", LOWER, false}, {"upper", UPPER, false},         {"end", UPPER, true},
+    {"size", SIZE, false},     {"gaps", GAPS, false},   {"alignment", ALIGNMENT, false}, {"hint", HINT, false},
     {"offset", OFFSET, false},
 };
 #define N_NAMES (sizeof COLUMNS / sizeof *COLUMNS)
@@ -67,9 +67,9 @@ typedef struct reader {
     uint32_t line;        /* number of the line that was taken last */
     column *kinds;        /* [n_columns] */
     size_t n_columns;
-    int64_t inclusive;    /* 1: upper ends are the last moment */
-    ot_map *ids;          /* id -> line */
-    int64_t sum;          /* of sizes and alignments so far */
+    int64_t inclusive; /* 1: upper ends are the last moment */
+    ot_map *ids;       /* id -> line */
+    int64_t sum;       /* of sizes and alignments so far */
     uint32_t n_windows;
 } reader;
 
@@ -85,10 +85,7 @@ OT_PRINTF(2, 3) static ot_status fail(const reader *r, const char *fmt, ...)
 
 /* ---- lines and cells ---- */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 /* The next line that is not blank, without its end; false at the end of the text. */
 static bool next_line(reader *r, row *out, bool *crlf)
@@ -230,8 +227,7 @@ static ot_status parse_gaps(reader *r, const char *text, ot_pack_item *item)
     }
     if (n > 1) qsort(gaps, n, sizeof *gaps, by_lower);
     for (size_t k = 1; k < n; k++)
-        if (gaps[k].lower < gaps[k - 1].upper)
-            return fail(r, "two gaps overlap at time %lld", (long long)gaps[k].lower);
+        if (gaps[k].lower < gaps[k - 1].upper) return fail(r, "two gaps overlap at time %lld", (long long)gaps[k].lower);
     item->gaps = gaps;
     item->n_gaps = (uint32_t)n;
     return OT_OK;

@@ -22,7 +22,7 @@ typedef struct pack_index {
 
 ot_status pack_index_new(const ot_pack_problem *p, ot_arena *a, pack_index *x) OT_MUST_USE; /* OT_E_NOMEM */
 void pack_index_clear(pack_index *x);
-void pack_index_add(pack_index *x, uint32_t item);    /* its offset is in the caller's array */
+void pack_index_add(pack_index *x, uint32_t item); /* its offset is in the caller's array */
 void pack_index_remove(pack_index *x, uint32_t item);
 /* Offset for an item that is not placed: its fixed offset, its hint when that is free, else the smallest hole that holds it (first_fit: the
  * lowest), else on top. */

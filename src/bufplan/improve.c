@@ -7,7 +7,7 @@
  */
 #include "improve.h"
 
-#define FIRST_RUNS     16   /* packings per way in the first round */
+#define FIRST_RUNS      16   /* packings per way in the first round */
 #define CLIMB_ITEMS_MAX 4000 /* larger problems have too many places for one random change at a time */
 
 void pack_offer(pack_improver *s, const int64_t *offsets, int64_t height)
@@ -32,10 +32,7 @@ uint64_t pack_random(pack_improver *s)
     return x ^ (x >> 31);
 }
 
-double pack_random_unit(pack_improver *s)
-{
-    return (double)(pack_random(s) >> 11) * 0x1p-53;
-}
+double pack_random_unit(pack_improver *s) { return (double)(pack_random(s) >> 11) * 0x1p-53; }
 
 /* The problem without hints: they may lie anywhere, and it is height that counts here. */
 static ot_status copy_problem(pack_improver *s, const ot_pack_problem *from, ot_pack_problem *to)

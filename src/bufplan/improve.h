@@ -23,7 +23,7 @@ typedef struct pack_block { /* bytes that an item takes */
 } pack_block;
 
 typedef struct pack_window { /* what is alive in a part of time, ascending by lower */
-    pack_block *blocks; /* [n] */
+    pack_block *blocks;      /* [n] */
     size_t n, cap;
 } pack_window;
 
@@ -36,8 +36,8 @@ typedef struct pack_map {
     uint32_t stride;      /* window w holds moments [w * stride, (w + 2) * stride) */
     pack_window *windows; /* [n_windows] */
     uint32_t n_windows;
-    pack_block *near;     /* what pack_map_near found */
-    pack_block *spare;    /* [n] scratch */
+    pack_block *near;  /* what pack_map_near found */
+    pack_block *spare; /* [n] scratch */
 } pack_map;
 
 /* An empty map. Items without a size are never in it. */
@@ -75,19 +75,16 @@ typedef struct pack_improver {
     ot_arena *arena;
     int64_t goal;
     pack_budget *budget;
-    bool spent;               /* the budget is used up */
-    uint64_t random;          /* state of the generator */
-    int64_t *best;            /* [n] best packing found */
+    bool spent;      /* the budget is used up */
+    uint64_t random; /* state of the generator */
+    int64_t *best;   /* [n] best packing found */
     int64_t height;
-    int64_t *offsets;         /* [n] scratch: the packing at hand */
-    pack_map map;             /* scratch */
+    int64_t *offsets; /* [n] scratch: the packing at hand */
+    pack_map map;     /* scratch */
 } pack_improver;
 
 /* Is the goal reached, or the budget used up? */
-static inline bool pack_done(const pack_improver *s)
-{
-    return s->height <= s->goal || s->spent;
-}
+static inline bool pack_done(const pack_improver *s) { return s->height <= s->goal || s->spent; }
 /* The packing at hand has this height: keep it when it is the best. */
 void pack_offer(pack_improver *s, const int64_t *offsets, int64_t height);
 void pack_count(pack_improver *s, int64_t steps);

@@ -12,7 +12,7 @@
  */
 #include "improve.h"
 
-#define MOVES 2         /* random moves after an ejection */
+#define MOVES 2             /* random moves after an ejection */
 #define FIXED 1000000000000 /* difficulty of what must not move */
 
 typedef struct ejector {
@@ -20,17 +20,14 @@ typedef struct ejector {
     pack_map *m;
     const ot_pack_problem *p;
     int64_t limit;
-    uint32_t *waiting;   /* [n] a stack */
+    uint32_t *waiting; /* [n] a stack */
     uint32_t n_waiting;
-    int64_t *failures;   /* [n] times that no place was free, plus 1 */
-    pack_block *ends;    /* [n] scratch: neighbours by upper end, kept in `lower` */
-    uint32_t *nearby;    /* [n] scratch */
+    int64_t *failures; /* [n] times that no place was free, plus 1 */
+    pack_block *ends;  /* [n] scratch: neighbours by upper end, kept in `lower` */
+    uint32_t *nearby;  /* [n] scratch */
 } ejector;
 
-static int64_t cost(const ejector *e, uint32_t item)
-{
-    return e->p->items[item].fixed >= 0 ? FIXED : e->failures[item];
-}
+static int64_t cost(const ejector *e, uint32_t item) { return e->p->items[item].fixed >= 0 ? FIXED : e->failures[item]; }
 
 /* The offset below the limit at which the items in the way are easiest to place; -1: fixed ones are everywhere. blocks: neighbours.
  * Moving up from one candidate to the next, blocks enter when the item's top reaches them and leave when its bottom passes them. */

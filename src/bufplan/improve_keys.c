@@ -25,18 +25,18 @@ static const struct order {
     double length, size; /* exponents: 0, 0.25, 0.5 or 1 */
     bool time;           /* length in time; else in sections */
 } ORDERS[] = {
-    {0, 1, 0, false},     {0, 1, 1, false},      {0, 0, 1, false},    {0, 1, 0, true},    {0, 1, 0.5, false},    {16, 0.25, 0, false},
-    {128, 1, 0, false},   {600, 1, 0, false},    {600, 1, 0, true},   {128, 1, 0, true},  {2, 1, 0, false},      {4, 1, 0.5, false},
+    {0, 1, 0, false},   {0, 1, 1, false},   {0, 0, 1, false},  {0, 1, 0, true},   {0, 1, 0.5, false}, {16, 0.25, 0, false},
+    {128, 1, 0, false}, {600, 1, 0, false}, {600, 1, 0, true}, {128, 1, 0, true}, {2, 1, 0, false},   {4, 1, 0.5, false},
 };
 #define N_ORDERS (sizeof ORDERS / sizeof *ORDERS)
 
 struct pack_keys {
     pack_improver *s;
     pack_skyline sky;
-    bool settles;        /* skyline packings give an order only */
-    double *contention;  /* [n] */
+    bool settles;                       /* skyline packings give an order only */
+    double *contention;                 /* [n] */
     double *base, *weight, *kept, *key; /* [n] key = base * weight; kept: weights before the last change */
-    uint32_t *sorted;    /* [n] scratch */
+    uint32_t *sorted;                   /* [n] scratch */
     struct ranked {
         int64_t height;
         uint32_t order;
@@ -92,7 +92,8 @@ static void set_order(pack_keys *k, const struct order *o)
         uint32_t i = y->item[j];
         const ot_pack_item *x = &y->p->items[i];
         double length = o->time ? (double)x->upper - (double)x->lower : (double)(y->life[j].last - y->life[j].first);
-        k->base[i] = fmax(KEY_MIN, whole_power(k->contention[i], o->contention) * power(length, o->length) * power((double)x->size, o->size));
+        k->base[i] = fmax(KEY_MIN, whole_power(k->contention[i], o->contention) * power(length, o->length) *
+                                       power((double)x->size, o->size));
         k->weight[i] = k->kept[i] = 1;
     }
 }
@@ -264,8 +265,10 @@ ot_status pack_keys_climb(pack_keys *k, uint32_t rank, int64_t steps)
         if (better) now = next;
         for (uint32_t j = 0; j < k->sky.n; j++) {
             uint32_t i = k->sky.item[j];
-            if (better) k->kept[i] = k->weight[i];
-            else k->weight[i] = k->kept[i];
+            if (better)
+                k->kept[i] = k->weight[i];
+            else
+                k->weight[i] = k->kept[i];
         }
         disturb(k, highest);
     }

@@ -28,8 +28,10 @@ static uint32_t count_below(const int64_t *v, uint32_t n, int64_t x)
     uint32_t lo = 0, hi = n;
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
-        if (v[mid] < x) lo = mid + 1;
-        else hi = mid;
+        if (v[mid] < x)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo;
 }
@@ -87,10 +89,7 @@ static uint32_t first_window(const pack_map *m, uint32_t item)
     return w > 0 ? w - 1 : 0;
 }
 
-static uint32_t last_window(const pack_map *m, uint32_t item)
-{
-    return (m->life[item].last - 1) / m->stride;
-}
+static uint32_t last_window(const pack_map *m, uint32_t item) { return (m->life[item].last - 1) / m->stride; }
 
 /* How many blocks lie lower; among equal ones those of smaller items. */
 static size_t rank_in(const pack_window *w, int64_t lower, uint32_t item)
@@ -99,8 +98,10 @@ static size_t rank_in(const pack_window *w, int64_t lower, uint32_t item)
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
         const pack_block *b = &w->blocks[mid];
-        if (b->lower < lower || (b->lower == lower && b->item < item)) lo = mid + 1;
-        else hi = mid;
+        if (b->lower < lower || (b->lower == lower && b->item < item))
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo;
 }
@@ -164,10 +165,7 @@ static uint32_t gather(pack_map *m, pack_life me, uint32_t from, uint32_t to)
 }
 
 /* Does one window hold all that the item can meet? */
-static bool is_short(const pack_map *m, uint32_t item)
-{
-    return last_window(m, item) <= m->life[item].first / m->stride + 1;
-}
+static bool is_short(const pack_map *m, uint32_t item) { return last_window(m, item) <= m->life[item].first / m->stride + 1; }
 
 uint32_t pack_map_near(pack_map *m, uint32_t item)
 {

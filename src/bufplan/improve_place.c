@@ -45,10 +45,7 @@ void pack_blocks_sort(pack_block *b, uint32_t n, pack_block *spare)
     if (from != b) memcpy(b, from, n * sizeof *b);
 }
 
-static bool overlap(const pack_block *b, pack_life life)
-{
-    return (b->life.first < life.last) & (life.first < b->life.last);
-}
+static bool overlap(const pack_block *b, pack_life life) { return (b->life.first < life.last) & (life.first < b->life.last); }
 
 static bool is_free(const pack_block *b, size_t n, pack_life life, int64_t offset, int64_t size)
 {

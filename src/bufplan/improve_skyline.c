@@ -53,10 +53,7 @@ static int by_last(const void *pa, const void *pb)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-static uint32_t leaf_begin(const pack_skyline *s, uint32_t leaf)
-{
-    return (uint32_t)((uint64_t)s->n * leaf / s->n_leaves);
-}
+static uint32_t leaf_begin(const pack_skyline *s, uint32_t leaf) { return (uint32_t)((uint64_t)s->n * leaf / s->n_leaves); }
 
 /* Order the items below each node; depth is logarithmic. leaves: [from, to) */
 static void halve(const pack_skyline *s, point *points, uint32_t from, uint32_t to, bool by_end)
@@ -83,10 +80,9 @@ static void bound_nodes(pack_skyline *s)
     }
     for (uint32_t k = s->n_leaves; --k >= 1;) {
         const pack_tree_node *a = &s->nodes[2 * k], *b = &s->nodes[2 * k + 1];
-        s->nodes[k] = (pack_tree_node){a->first_min < b->first_min ? a->first_min : b->first_min,
-                                       a->first_max > b->first_max ? a->first_max : b->first_max,
-                                       a->last_min < b->last_min ? a->last_min : b->last_min,
-                                       a->last_max > b->last_max ? a->last_max : b->last_max, -1};
+        s->nodes[k] = (pack_tree_node){
+            a->first_min < b->first_min ? a->first_min : b->first_min, a->first_max > b->first_max ? a->first_max : b->first_max,
+            a->last_min < b->last_min ? a->last_min : b->last_min, a->last_max > b->last_max ? a->last_max : b->last_max, -1};
     }
 }
 
@@ -242,10 +238,7 @@ static void join(pack_skyline *s, uint32_t k, uint32_t neighbour)
     link_up(s, k, x->right);
 }
 
-static int64_t floor_of(const pack_skyline *s, uint32_t k)
-{
-    return k != OT_NONE ? s->segments[k].floor : INT64_MAX;
-}
+static int64_t floor_of(const pack_skyline *s, uint32_t k) { return k != OT_NONE ? s->segments[k].floor : INT64_MAX; }
 
 static void join_equal(pack_skyline *s, uint32_t k)
 {

@@ -20,16 +20,16 @@ typedef struct pack_tree_node {
 
 typedef struct pack_skyline {
     const ot_pack_problem *p;
-    uint32_t n;               /* items that take part: not fixed, with a size */
+    uint32_t n; /* items that take part: not fixed, with a size */
     uint32_t n_sections;
-    pack_life *life;          /* [n] in sections, by place in the tree */
-    uint32_t *item;           /* [n] index in the problem */
-    float *key;               /* [n] of the run; negative: placed */
-    pack_tree_node *nodes;    /* [2 * n_leaves] root 1, leaves from n_leaves on */
-    uint32_t n_leaves;        /* power of two */
-    pack_segment *segments;   /* [cap] */
+    pack_life *life;        /* [n] in sections, by place in the tree */
+    uint32_t *item;         /* [n] index in the problem */
+    float *key;             /* [n] of the run; negative: placed */
+    pack_tree_node *nodes;  /* [2 * n_leaves] root 1, leaves from n_leaves on */
+    uint32_t n_leaves;      /* power of two */
+    pack_segment *segments; /* [cap] */
     uint32_t n_segments;
-    uint32_t *heap;           /* [cap] segments, lowest floor first, then the leftmost */
+    uint32_t *heap; /* [cap] segments, lowest floor first, then the leftmost */
     uint32_t n_heap;
 } pack_skyline;
 

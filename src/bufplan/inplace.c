@@ -12,38 +12,33 @@
 enum { NO = 0, FIRST = 1, SECOND = 2, BOTH = 3, THIRD = 4, THREE = 7 };
 
 /* name, inputs in general, inputs when restricted */
-#define RULES(X)                                                                                   \
-    /* one instruction, one input */                                                               \
-    X("abs", FIRST, FIRST) X("adds", FIRST, FIRST) X("exp", FIRST, FIRST)                           \
-    X("leakyrelu", FIRST, FIRST) X("ln", FIRST, FIRST) X("log", FIRST, FIRST)                       \
-    X("maxs", FIRST, FIRST) X("mins", FIRST, FIRST) X("muls", FIRST, FIRST)                         \
-    X("neg", FIRST, FIRST) X("not", FIRST, FIRST) X("reciprocal", FIRST, FIRST)                     \
-    X("relu", FIRST, FIRST) X("rsqrt", FIRST, FIRST) X("sqrt", FIRST, FIRST)                        \
-    /* one instruction, two inputs of one shape */                                                  \
-    X("add", BOTH, BOTH) X("and", BOTH, BOTH) X("div", BOTH, BOTH) X("max", BOTH, BOTH)             \
-    X("min", BOTH, BOTH) X("mul", BOTH, BOTH) X("or", BOTH, BOTH) X("sub", BOTH, BOTH)              \
-    /* the matrix unit adds to what its accumulator holds */                                        \
-    X("accumulate", FIRST, FIRST) X("mmad", THIRD, THIRD)                                           \
-    /* nothing is computed: the same bytes under another name */                                    \
-    X("dropout", FIRST, FIRST) X("flatten", FIRST, FIRST) X("identity", FIRST, FIRST)               \
-    X("reshape", FIRST, FIRST) X("squeeze", FIRST, FIRST) X("unsqueeze", FIRST, FIRST)              \
-    /* several instructions, or another type of the same width */                                   \
-    X("acos", FIRST, NO) X("acosh", FIRST, NO) X("asin", FIRST, NO) X("asinh", FIRST, NO)           \
-    X("atan", FIRST, NO) X("atanh", FIRST, NO) X("batchnormalization", FIRST, NO)                   \
-    X("cast", FIRST, NO) X("ceil", FIRST, NO) X("celu", FIRST, NO) X("clip", FIRST, NO)             \
-    X("cos", FIRST, NO) X("cosh", FIRST, NO) X("elu", FIRST, NO) X("erf", FIRST, NO)                \
-    X("floor", FIRST, NO) X("gelu", FIRST, NO) X("hardsigmoid", FIRST, NO)                          \
-    X("hardswish", FIRST, NO) X("isinf", FIRST, NO) X("isnan", FIRST, NO)                           \
-    X("logsoftmax", FIRST, NO) X("mish", FIRST, NO) X("prelu", FIRST, NO) X("round", FIRST, NO)     \
-    X("selu", FIRST, NO) X("sigmoid", FIRST, NO) X("sign", FIRST, NO) X("silu", FIRST, NO)          \
-    X("sin", FIRST, NO) X("sinh", FIRST, NO) X("softmax", FIRST, NO) X("softplus", FIRST, NO)       \
-    X("softsign", FIRST, NO) X("swish", FIRST, NO) X("tan", FIRST, NO) X("tanh", FIRST, NO)         \
-    X("thresholdedrelu", FIRST, NO)                                                                 \
-    X("equal", BOTH, NO) X("greater", BOTH, NO) X("greaterorequal", BOTH, NO)                       \
-    X("less", BOTH, NO) X("lessorequal", BOTH, NO) X("mean", BOTH, NO) X("mod", BOTH, NO)           \
-    X("notequal", BOTH, NO) X("pow", BOTH, NO) X("sum", BOTH, NO) X("xor", BOTH, NO)                \
-    X("fma", THREE, NO) X("madd", THREE, NO)                                                        \
-    X("select", SECOND | THIRD, NO) X("where", SECOND | THIRD, NO)
+#define RULES(X)                                                                                                                   \
+    /* one instruction, one input */                                                                                               \
+    X("abs", FIRST, FIRST)                                                                                                         \
+    X("adds", FIRST, FIRST) X("exp", FIRST, FIRST) X("leakyrelu", FIRST, FIRST) X("ln", FIRST, FIRST) X("log", FIRST, FIRST)       \
+        X("maxs", FIRST, FIRST) X("mins", FIRST, FIRST) X("muls", FIRST, FIRST) X("neg", FIRST, FIRST) X("not", FIRST, FIRST)      \
+            X("reciprocal", FIRST, FIRST) X("relu", FIRST, FIRST) X("rsqrt", FIRST, FIRST)                                         \
+                X("sqrt", FIRST, FIRST) /* one instruction, two inputs of one shape */                                             \
+        X("add", BOTH, BOTH) X("and", BOTH, BOTH) X("div", BOTH, BOTH) X("max", BOTH, BOTH) X("min", BOTH, BOTH)                   \
+            X("mul", BOTH, BOTH) X("or", BOTH, BOTH) X("sub", BOTH, BOTH) /* the matrix unit adds to what its accumulator holds */ \
+        X("accumulate", FIRST, FIRST) X("mmad", THIRD, THIRD) /* nothing is computed: the same bytes under another name */         \
+        X("dropout", FIRST, FIRST) X("flatten", FIRST, FIRST) X("identity", FIRST, FIRST) X("reshape", FIRST, FIRST)               \
+            X("squeeze", FIRST, FIRST) X("unsqueeze", FIRST, FIRST) /* several instructions, or another type of the same width */  \
+        X("acos", FIRST, NO) X("acosh", FIRST, NO) X("asin", FIRST, NO) X("asinh", FIRST, NO) X("atan", FIRST, NO)                 \
+            X("atanh", FIRST, NO) X("batchnormalization", FIRST, NO) X("cast", FIRST, NO) X("ceil", FIRST, NO)                     \
+                X("celu", FIRST, NO) X("clip", FIRST, NO) X("cos", FIRST, NO) X("cosh", FIRST, NO) X("elu", FIRST, NO)             \
+                    X("erf", FIRST, NO) X("floor", FIRST, NO) X("gelu", FIRST, NO) X("hardsigmoid", FIRST, NO)                     \
+                        X("hardswish", FIRST, NO) X("isinf", FIRST, NO) X("isnan", FIRST, NO) X("logsoftmax", FIRST, NO)           \
+                            X("mish", FIRST, NO) X("prelu", FIRST, NO) X("round", FIRST, NO) X("selu", FIRST, NO)                  \
+                                X("sigmoid", FIRST, NO) X("sign", FIRST, NO) X("silu", FIRST, NO) X("sin", FIRST, NO)              \
+                                    X("sinh", FIRST, NO) X("softmax", FIRST, NO) X("softplus", FIRST, NO) X("softsign", FIRST, NO) \
+                                        X("swish", FIRST, NO) X("tan", FIRST, NO) X("tanh", FIRST, NO)                             \
+                                            X("thresholdedrelu", FIRST, NO) X("equal", BOTH, NO) X("greater", BOTH, NO)            \
+                                                X("greaterorequal", BOTH, NO) X("less", BOTH, NO) X("lessorequal", BOTH, NO)       \
+                                                    X("mean", BOTH, NO) X("mod", BOTH, NO) X("notequal", BOTH, NO)                 \
+                                                        X("pow", BOTH, NO) X("sum", BOTH, NO) X("xor", BOTH, NO)                   \
+                                                            X("fma", THREE, NO) X("madd", THREE, NO)                               \
+                                                                X("select", SECOND | THIRD, NO) X("where", SECOND | THIRD, NO)
 
 bool ot_in_place_rule(const char *op, uint32_t in, bool restricted)
 {

@@ -71,7 +71,7 @@ static uint32_t pipes_at(const maker *m, const lt_point *p)
     const ot_tk_stmt *s = &m->f->k->stmts[p->stmt];
     bool moves = s->op == OT_TK_LOAD || s->op == OT_TK_STORE || s->op == OT_TK_COPY || s->op == OT_TK_COMPUTE;
     if (moves) return 1u << s->pipe;
-    if (p->to == OT_NONE) return 1u << OT_PIPE_SCALAR; /* a condition */
+    if (p->to == OT_NONE) return 1u << OT_PIPE_SCALAR;                        /* a condition */
     if (p->from != OT_NONE && m->c->of[p->to] == m->c->of[p->from]) return 0; /* the copy vanished */
     switch (m->f->k->values[m->f->vars[p->to].value].scope) {
     case OT_SCOPE_GM: return 1u << OT_PIPE_DMA_IN | 1u << OT_PIPE_DMA_OUT;
@@ -203,8 +203,10 @@ ot_status ot_lifetimes_find(const ot_kernel *k, const char *path, const ot_targe
         s = find(k, path, t, o, d, l, scratch);
     }
     ot_arena_free(scratch);
-    if (s == OT_OK) *out = l;
-    else ot_arena_free(arena);
+    if (s == OT_OK)
+        *out = l;
+    else
+        ot_arena_free(arena);
     return s;
 }
 

@@ -24,8 +24,8 @@
 /* What one point means for the 64 variables, and what holds there. */
 typedef struct facts {
     uint32_t point;
-    uint32_t next[2];                 /* indices of facts, OT_NONE: none */
-    bool early[2];                    /* the edge leads to a point that is not looked at, and on to next */
+    uint32_t next[2]; /* indices of facts, OT_NONE: none */
+    bool early[2];    /* the edge leads to a point that is not looked at, and on to next */
     uint64_t read, write, full, forget;
     uint64_t need_in, need_out;       /* read later, before it is overwritten */
     uint64_t written_in, written_out; /* maybe written */
@@ -34,16 +34,16 @@ typedef struct facts {
 
 typedef struct sweep {
     lt_flow *f;
-    facts *facts;           /* [n] points looked at, ascending; room for all */
+    facts *facts; /* [n] points looked at, ascending; room for all */
     uint32_t n;
-    uint32_t *list;         /* [n] their numbers; room for all */
-    uint32_t *seen;         /* [f->n_points] number of the last word that looked at one */
-    uint32_t *entered;      /* [k->n_stmts] of FOR, WHILE, IF: of the last word that looked at the block */
-    uint64_t *around;       /* stack: alive around the back edges of the loops that are open */
-    uint32_t v0, n_vars;    /* number of the first variable; at most 64 */
-    uint32_t word;          /* from 1 */
+    uint32_t *list;      /* [n] their numbers; room for all */
+    uint32_t *seen;      /* [f->n_points] number of the last word that looked at one */
+    uint32_t *entered;   /* [k->n_stmts] of FOR, WHILE, IF: of the last word that looked at the block */
+    uint64_t *around;    /* stack: alive around the back edges of the loops that are open */
+    uint32_t v0, n_vars; /* number of the first variable; at most 64 */
+    uint32_t word;       /* from 1 */
     lt_spans live[CHUNK], after[CHUNK];
-    int64_t open[CHUNK];    /* begin of the span that is growing */
+    int64_t open[CHUNK]; /* begin of the span that is growing */
 } sweep;
 
 /* ---- what to look at ---- */
@@ -83,9 +83,12 @@ static void look_at_access(sweep *w, const lt_access *a)
     uint32_t stmt = w->f->points[a->point].stmt;
     look_at(w, a->point);
     ot_tk_op op = stmts[stmt].op;
-    if (op == OT_TK_END) look_around(w, stmts[stmt].mate);
-    else if (op == OT_TK_FOR || op == OT_TK_WHILE || op == OT_TK_IF) look_around(w, stmt);
-    else look_around(w, stmts[stmt].parent);
+    if (op == OT_TK_END)
+        look_around(w, stmts[stmt].mate);
+    else if (op == OT_TK_FOR || op == OT_TK_WHILE || op == OT_TK_IF)
+        look_around(w, stmt);
+    else
+        look_around(w, stmts[stmt].parent);
 }
 
 static int by_number(const void *x, const void *y)
@@ -100,8 +103,10 @@ static uint32_t index_from(const sweep *w, uint32_t point)
     uint32_t low = 0, high = w->n;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (w->facts[mid].point < point) low = mid + 1;
-        else high = mid;
+        if (w->facts[mid].point < point)
+            low = mid + 1;
+        else
+            high = mid;
     }
     return low < w->n ? low : OT_NONE;
 }
@@ -201,16 +206,10 @@ static bool step(sweep *w, lt_spans *lists, uint64_t *before, uint64_t now, int6
     return true;
 }
 
-static uint64_t live_out(const facts *x)
-{
-    return x->need_out & x->written_out;
-}
+static uint64_t live_out(const facts *x) { return x->need_out & x->written_out; }
 
 /* In the gap before point i. What is written may be less than at i, where branches may join. */
-static uint64_t live_before(const sweep *w, uint32_t i)
-{
-    return i < w->n ? w->facts[i].written_before & w->facts[i].need_in : 0;
-}
+static uint64_t live_before(const sweep *w, uint32_t i) { return i < w->n ? w->facts[i].written_before & w->facts[i].need_in : 0; }
 
 static bool after_spans(sweep *w)
 {

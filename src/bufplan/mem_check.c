@@ -8,10 +8,7 @@ typedef struct check {
     ot_diag *d;
 } check;
 
-static const char *name_of(const check *c, uint32_t i)
-{
-    return c->k->values[c->p->lifetimes->buffers[i].values[0]].name;
-}
+static const char *name_of(const check *c, uint32_t i) { return c->k->values[c->p->lifetimes->buffers[i].values[0]].name; }
 
 static ot_status broken(const check *c, uint32_t i, uint32_t slot, const char *rule)
 {

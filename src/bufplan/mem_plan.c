@@ -92,10 +92,7 @@ static ot_status find_capacity(mem_job *j, const ot_target *t)
 
 /* ---- the modes ---- */
 
-static bool fits(const mem_job *j, int64_t height)
-{
-    return j->capacity == 0 || height <= j->capacity;
-}
+static bool fits(const mem_job *j, int64_t height) { return j->capacity == 0 || height <= j->capacity; }
 
 static ot_status plan_reuse(const mem_job *j, int64_t capacity, bool *done, int64_t *needed)
 {

@@ -25,8 +25,10 @@ uint32_t lt_common_loop(const ot_kernel *k, uint32_t a, uint32_t b)
 {
     while (a != b) { /* the later one is not around the other */
         if (a == OT_NONE || b == OT_NONE) return OT_NONE;
-        if (a > b) a = outer_loop(k, a);
-        else b = outer_loop(k, b);
+        if (a > b)
+            a = outer_loop(k, a);
+        else
+            b = outer_loop(k, b);
     }
     return a;
 }
@@ -105,8 +107,10 @@ static bool overwrites(const lt_classes *c, const lt_class *a, const lt_class *b
         size_t high = a->n_writes; /* the first write of a in or behind the span */
         while (i < high) {
             size_t mid = (i + high) / 2;
-            if (a->writes[mid] < b->after.at[s].lower) i = mid + 1;
-            else high = mid;
+            if (a->writes[mid] < b->after.at[s].lower)
+                i = mid + 1;
+            else
+                high = mid;
         }
         for (; i < a->n_writes && a->writes[i] < b->after.at[s].upper; i++) {
             const lt_point *p = &f->points[a->writes[i]];
@@ -199,8 +203,10 @@ static bool fixed_clash(const lt_classes *c, const lt_class *fixed, const lt_cla
         size_t low = 0, high = c->n_fixed; /* the first slot that may reach this one */
         while (low < high) {
             size_t mid = (low + high) / 2;
-            if (by_offset(&c->fixed[mid], &at) <= 0) low = mid + 1;
-            else high = mid;
+            if (by_offset(&c->fixed[mid], &at) <= 0)
+                low = mid + 1;
+            else
+                high = mid;
         }
         for (; low < c->n_fixed && c->fixed[low].scope == fixed->scope; low++) {
             const lt_slot *slot = &c->fixed[low];
@@ -247,8 +253,10 @@ static bool unite(lt_classes *c, lt_class *a, lt_class *b, int64_t align)
     c->next[a->last] = b->first;
     a->last = b->last;
     a->n_members += b->n_members;
-    if (!a->n_access) a->loop = b->loop;
-    else if (b->n_access) a->loop = lt_common_loop(c->flow->k, a->loop, b->loop);
+    if (!a->n_access)
+        a->loop = b->loop;
+    else if (b->n_access)
+        a->loop = lt_common_loop(c->flow->k, a->loop, b->loop);
     a->n_access += b->n_access;
     a->align = align;
     a->multi = a->multi > b->multi ? a->multi : b->multi;

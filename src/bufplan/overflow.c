@@ -15,11 +15,11 @@
 #define MAX_POSITIONS 4096  /* statements looked at for the fewest buffers */
 
 typedef struct explanation {
-    uint32_t *members;     /* [n] indices into the job's buffers, largest first */
+    uint32_t *members; /* [n] indices into the job's buffers, largest first */
     uint32_t n;
-    int64_t granule;       /* sizes are compared rounded up to it */
-    const char *tail;      /* ends the message */
-    uint32_t line;         /* 0: none */
+    int64_t granule;  /* sizes are compared rounded up to it */
+    const char *tail; /* ends the message */
+    uint32_t line;    /* 0: none */
 } explanation;
 
 /* ---- order: largest first ---- */

@@ -15,12 +15,12 @@
 
 #include <pthread.h>
 
-#define SEARCH_ITEMS_MAX 4000    /* above, one step of the exact search is too dear */
-#define DEFAULT_STEPS    200000  /* up to 300 items; fewer when a step looks at more of them */
+#define SEARCH_ITEMS_MAX 4000   /* above, one step of the exact search is too dear */
+#define DEFAULT_STEPS    200000 /* up to 300 items; fewer when a step looks at more of them */
 #define DEFAULT_WORK     60000000
-#define FIRST_STEPS      9600    /* of one worker in the first round: a period of the search's restarts */
-#define IMPROVE_STEPS    40      /* for improve before the search starts, which is the better one where it can be used */
-#define WORKERS          4       /* per question; independent of the threads */
+#define FIRST_STEPS      9600 /* of one worker in the first round: a period of the search's restarts */
+#define IMPROVE_STEPS    40   /* for improve before the search starts, which is the better one where it can be used */
+#define WORKERS          4    /* per question; independent of the threads */
 
 bool pack_spend(pack_budget *b, int64_t n)
 {
@@ -42,9 +42,9 @@ typedef struct packer {
     int64_t steps_left; /* INT64_MAX: no limit */
     int64_t steps;
     bool timed_out;
-    int64_t bound;      /* no packing is lower */
+    int64_t bound; /* no packing is lower */
     int64_t unit;
-    int64_t *best;      /* [n] offsets */
+    int64_t *best; /* [n] offsets */
     int64_t height;
 } packer;
 
@@ -73,10 +73,7 @@ static void ask(worker *w)
     w->status = pack_search(q->s->p, w->capacity, q->first_order + w->number, q->s->o->rules, &w->budget, w->offsets, &w->answer);
 }
 
-static bool settles(const worker *w)
-{
-    return w->status != OT_OK || w->answer != PACK_LIMIT;
-}
+static bool settles(const worker *w) { return w->status != OT_OK || w->answer != PACK_LIMIT; }
 
 /* Take workers in order; one that has an answer stops those after it. */
 static void *work(void *arg)
@@ -145,10 +142,7 @@ static bool exhausted(packer *s)
     return s->timed_out || s->steps_left <= 0;
 }
 
-static int64_t default_steps(uint32_t n)
-{
-    return ot_min(DEFAULT_STEPS, DEFAULT_WORK / ot_max(n, 1));
-}
+static int64_t default_steps(uint32_t n) { return ot_min(DEFAULT_STEPS, DEFAULT_WORK / ot_max(n, 1)); }
 
 /* A step of the heuristics places one item, a step of the search looks at all of them. */
 static ot_status improve(packer *s, int64_t goal, uint64_t seed, int64_t steps)
@@ -287,7 +281,9 @@ ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d
     packer s = {.o = o,
                 .threads = o->threads ? o->threads : 1,
                 .deadline = o->time_limit > 0 ? start + o->time_limit : 0,
-                .steps_left = o->step_limit > 0 ? o->step_limit : o->time_limit > 0 ? INT64_MAX : default_steps(p->n)};
+                .steps_left = o->step_limit > 0   ? o->step_limit
+                              : o->time_limit > 0 ? INT64_MAX
+                                                  : default_steps(p->n)};
     place_empty(p, offsets, &r->height);
     ot_status st = a ? solve_parts(p, &s, a, offsets, r) : OT_E_NOMEM;
     ot_arena_free(a);

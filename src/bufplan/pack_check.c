@@ -11,8 +11,10 @@
 
 static const char *label(const char *const *names, uint32_t k, char *buf, size_t n)
 {
-    if (names) snprintf(buf, n, "%.200s", names[k]);
-    else snprintf(buf, n, "%u", k);
+    if (names)
+        snprintf(buf, n, "%.200s", names[k]);
+    else
+        snprintf(buf, n, "%u", k);
     return buf;
 }
 
@@ -29,8 +31,10 @@ static bool both_alive(const ot_pack_item *x, const ot_pack_item *y, int64_t *wh
         ot_span a = live_stretch(x, i), b = live_stretch(y, j);
         *when = a.lower > b.lower ? a.lower : b.lower;
         if (*when < a.upper && *when < b.upper) return true;
-        if (a.upper < b.upper) i++;
-        else j++;
+        if (a.upper < b.upper)
+            i++;
+        else
+            j++;
     }
     return false;
 }
@@ -40,10 +44,12 @@ static ot_status check_item(const ot_pack_item *x, int64_t offset, int64_t capac
     long long at = offset, size = x->size;
     if (offset < 0) return ot_fail(d, OT_E_INPUT, "buffer %s: its offset %lld is negative", name, at);
     if (offset % x->alignment != 0)
-        return ot_fail(d, OT_E_INPUT, "buffer %s: its offset %lld is not a multiple of its alignment %lld", name, at, (long long)x->alignment);
+        return ot_fail(d, OT_E_INPUT, "buffer %s: its offset %lld is not a multiple of its alignment %lld", name, at,
+                       (long long)x->alignment);
     if (x->fixed >= 0 && offset != x->fixed)
         return ot_fail(d, OT_E_INPUT, "buffer %s: it is at %lld but fixed at %lld", name, at, (long long)x->fixed);
-    if (offset > INT64_MAX - x->size) return ot_fail(d, OT_E_INPUT, "buffer %s: its end overflows (offset %lld, size %lld)", name, at, size);
+    if (offset > INT64_MAX - x->size)
+        return ot_fail(d, OT_E_INPUT, "buffer %s: its end overflows (offset %lld, size %lld)", name, at, size);
     if (capacity > 0 && offset + x->size > capacity)
         return ot_fail(d, OT_E_INPUT, "buffer %s: its end %lld is above the capacity %lld", name, at + size, (long long)capacity);
     return OT_OK;
@@ -63,9 +69,9 @@ ot_status ot_pack_check(const ot_pack_problem *p, const int64_t *offsets, int64_
             /* `&`: with n^2 pairs, branches that cannot be foreseen are what costs */
             if (((from < at + y->size) & (at < to) & (x.lower < y->upper) & (y->lower < x.upper)) == 0) continue;
             if (x.size == 0 || y->size == 0 || !both_alive(&x, y, &when)) continue;
-            return ot_fail(d, OT_E_INPUT, "buffers %s [%lld, %lld) and %s [%lld, %lld) overlap at time %lld", label(names, j, b, sizeof b),
-                           (long long)at, (long long)(at + y->size), label(names, i, a, sizeof a), (long long)from, (long long)to,
-                           (long long)when);
+            return ot_fail(d, OT_E_INPUT, "buffers %s [%lld, %lld) and %s [%lld, %lld) overlap at time %lld",
+                           label(names, j, b, sizeof b), (long long)at, (long long)(at + y->size), label(names, i, a, sizeof a),
+                           (long long)from, (long long)to, (long long)when);
         }
     }
     return OT_OK;

@@ -8,10 +8,10 @@
 
 /* Effort allowed to one worker. Steps make runs repeatable; the clock is asked every few thousand steps only. */
 typedef struct pack_budget {
-    int64_t steps;      /* taken so far */
-    int64_t step_limit; /* stop when reached; 0: none */
-    double deadline;    /* CLOCK_MONOTONIC seconds; 0: none */
-    bool timed_out;     /* the clock ended it */
+    int64_t steps;           /* taken so far */
+    int64_t step_limit;      /* stop when reached; 0: none */
+    double deadline;         /* CLOCK_MONOTONIC seconds; 0: none */
+    bool timed_out;          /* the clock ended it */
     const atomic_bool *stop; /* another worker's result made this one pointless; NULL: none */
 } pack_budget;
 /* Count n steps; false when the budget is used up (then return what there is). */
@@ -26,6 +26,7 @@ ot_status pack_search(const ot_pack_problem *p, int64_t capacity, uint32_t order
 
 /* improve.c: heuristics that get lower than plain greedy, from 10 to 100,000 items. offsets/height: in: a valid packing (of
  * ot_pack_greedy); out: the best found. Stops at height <= goal or when the budget is used up. Deterministic in (p, seed, steps). */
-ot_status pack_improve(const ot_pack_problem *p, int64_t goal, uint64_t seed, pack_budget *b, int64_t *offsets, int64_t *height) OT_MUST_USE;
+ot_status pack_improve(const ot_pack_problem *p, int64_t goal, uint64_t seed, pack_budget *b, int64_t *offsets,
+                       int64_t *height) OT_MUST_USE;
 
 #endif

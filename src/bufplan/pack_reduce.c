@@ -28,17 +28,17 @@ ot_status pack_validate(const ot_pack_problem *p, ot_diag *d)
         if (x->size < 0) return ot_fail(d, OT_E_INPUT, "buffer %u: its size is negative", k);
         if (x->alignment < 1) return ot_fail(d, OT_E_INPUT, "buffer %u: its alignment is below 1", k);
         if (x->fixed < -1 || x->hint < -1) return ot_fail(d, OT_E_INPUT, "buffer %u: a given offset is negative", k);
-        if (x->fixed > 0 && x->fixed % x->alignment)
-            return ot_fail(d, OT_E_INPUT, "buffer %u: its fixed offset is not aligned", k);
-        if (x->fixed > OFFSET_MAX || x->hint > OFFSET_MAX || !ot_add_i64(sum, x->size, &sum) || !ot_add_i64(sum, x->alignment, &sum) ||
-            sum > OFFSET_MAX)
+        if (x->fixed > 0 && x->fixed % x->alignment) return ot_fail(d, OT_E_INPUT, "buffer %u: its fixed offset is not aligned", k);
+        if (x->fixed > OFFSET_MAX || x->hint > OFFSET_MAX || !ot_add_i64(sum, x->size, &sum) ||
+            !ot_add_i64(sum, x->alignment, &sum) || sum > OFFSET_MAX)
             return ot_fail(d, OT_E_INPUT, "buffer %u: sizes, alignments and offsets together are too large", k);
         OT_TRY(check_gaps(x, k, d));
     }
     for (uint32_t k = 0; k < p->n; k++) /* fixed offsets that meet make every packing wrong */
         for (uint32_t j = 0; p->items[k].fixed >= 0 && p->items[k].size > 0 && j < k; j++) {
             const ot_pack_item *x = &p->items[k], *y = &p->items[j];
-            if (y->fixed >= 0 && y->size > 0 && x->fixed < y->fixed + y->size && y->fixed < x->fixed + x->size && ot_pack_meet(x, y))
+            if (y->fixed >= 0 && y->size > 0 && x->fixed < y->fixed + y->size && y->fixed < x->fixed + x->size &&
+                ot_pack_meet(x, y))
                 return ot_fail(d, OT_E_INPUT, "buffers %u and %u: their fixed offsets overlap", j, k);
         }
     return OT_OK;

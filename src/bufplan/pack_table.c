@@ -174,7 +174,8 @@ static ot_status fail_peak(const table *t, int64_t time, int64_t bytes)
     while (need < n && sum <= t->o->capacity) sum += set[need++].size;
     for (uint32_t k = 0; k < need && k < SET_SHOWN; k++) {
         size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, "%s%.60s (%lld)", k ? ", " : "", t->f->names[set[k].item], (long long)set[k].size);
+        snprintf(text + used, sizeof text - used, "%s%.60s (%lld)", k ? ", " : "", t->f->names[set[k].item],
+                 (long long)set[k].size);
     }
     size_t used = strlen(text);
     if (need > SET_SHOWN) snprintf(text + used, sizeof text - used, " and %u more", need - SET_SHOWN);

@@ -9,10 +9,7 @@ int64_t pm_granule(const ot_buffer *const *buffers, uint32_t n)
     return granule > 0 ? granule : 1;
 }
 
-int64_t pm_bytes(const ot_buffer *b, int64_t granule)
-{
-    return ot_ceil_div(b->size, granule) * granule * b->multi;
-}
+int64_t pm_bytes(const ot_buffer *b, int64_t granule) { return ot_ceil_div(b->size, granule) * granule * b->multi; }
 
 typedef struct event {
     int64_t position, bytes, rounded; /* change of what is alive */

@@ -49,8 +49,8 @@ typedef struct pm_state {
     const ot_buffer *const *buffers; /* [n] */
     uint32_t n;
     const ot_kernel *kernel;
-    int64_t capacity;       /* INT64_MAX: none */
-    pm_slot *outline;       /* [n_outline] ascending by offset, then buffer, then slot */
+    int64_t capacity; /* INT64_MAX: none */
+    pm_slot *outline; /* [n_outline] ascending by offset, then buffer, then slot */
     uint32_t n_outline;
     pm_slot *apart, *over;  /* scratch of a search for a place: obstacles, the others */
     uint32_t *multi;        /* [n] slots now; more than the buffer's own after an upgrade */
@@ -62,8 +62,8 @@ typedef struct pm_state {
     uint32_t *upgraded_by;  /* [n] the later multi-buffer that made this one a multi-buffer; OT_NONE: none */
     pm_failed *failed;      /* [n_failed] */
     uint32_t n_failed;
-    int64_t work;           /* slots looked at, all attempts together */
-    uint32_t rollbacks;     /* of this attempt */
+    int64_t work;       /* slots looked at, all attempts together */
+    uint32_t rollbacks; /* of this attempt */
 } pm_state;
 
 #define PM_MAX_ROLLBACKS 200                  /* of an attempt that may go down to level 0 */
@@ -113,14 +113,14 @@ ot_status pm_lower_bound(const ot_buffer *const *buffers, uint32_t n, ot_arena *
 
 typedef struct mem_job {
     const ot_kernel *kernel;
-    const char *path;       /* for messages */
+    const char *path; /* for messages */
     const ot_mem_options *options;
     ot_diag *diag;
     ot_arena *scratch;
     ot_scope scope;
     const ot_buffer **buffers; /* [n] of this scope, by first write */
     uint32_t n;
-    int64_t capacity;       /* 0: unlimited */
+    int64_t capacity;                    /* 0: unlimited */
     int64_t (*offsets)[OT_TK_MULTI_MAX]; /* [n] out, as multi and level */
     uint32_t *multi;
     ot_reuse_level *level;

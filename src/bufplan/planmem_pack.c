@@ -25,8 +25,13 @@ ot_status mem_search(const mem_job *j, const ot_buffer *const *buffers, uint32_t
         const ot_span *gaps = holes(b, j->scratch);
         if (!gaps) return ot_fail_nomem(j->diag);
         for (uint32_t k = 0; k < b->multi; k++)
-            items[p.n++] = (ot_pack_item){.lower = b->live[0].lower, .upper = b->live[b->n_live - 1].upper, .size = b->size,
-                                          .alignment = b->align, .fixed = b->fixed[k], .hint = -1, .gaps = gaps,
+            items[p.n++] = (ot_pack_item){.lower = b->live[0].lower,
+                                          .upper = b->live[b->n_live - 1].upper,
+                                          .size = b->size,
+                                          .alignment = b->align,
+                                          .fixed = b->fixed[k],
+                                          .hint = -1,
+                                          .gaps = gaps,
                                           .n_gaps = b->n_live - 1};
     }
     OT_TRY(ot_pack(&p, o, j->diag, places, r));

@@ -27,19 +27,16 @@ typedef struct slot_place {
 typedef struct slot_search {
     pm_state *m;
     uint32_t buffer, slot, multi;
-    bool first;          /* of the buffer's free slots: the one that a failed plan is known by */
-    int64_t height;      /* of the outline */
+    bool first;     /* of the buffer's free slots: the one that a failed plan is known by */
+    int64_t height; /* of the outline */
     uint32_t n_apart, n_over;
-    uint32_t next;       /* first of `over` that may start a place */
+    uint32_t next; /* first of `over` that may start a place */
     uint32_t tried;
-    bool found, done;    /* done: no later place is better */
+    bool found, done; /* done: no later place is better */
     slot_place best;
 } slot_search;
 
-static int64_t align_up(int64_t offset, int64_t alignment)
-{
-    return ot_ceil_div(offset, alignment) * alignment;
-}
+static int64_t align_up(int64_t offset, int64_t alignment) { return ot_ceil_div(offset, alignment) * alignment; }
 
 /* Single, in a loop, and free to get more slots. */
 static bool can_upgrade(const pm_state *m, uint32_t b)

@@ -36,10 +36,7 @@ bool pm_cross_pipe(const ot_buffer *a, const ot_buffer *b)
     return (pipes & (pipes - 1)) != 0;
 }
 
-bool pm_same_pipe(const ot_buffer *a, const ot_buffer *b)
-{
-    return !a->dma && !b->dma && !pm_cross_pipe(a, b);
-}
+bool pm_same_pipe(const ot_buffer *a, const ot_buffer *b) { return !a->dma && !b->dma && !pm_cross_pipe(a, b); }
 
 bool pm_loop_inside(const ot_kernel *k, uint32_t loop, uint32_t outer)
 {

@@ -106,10 +106,7 @@ static void touch(builder *b, uint32_t var, uint32_t what)
     f->vars[var].n_access++;
 }
 
-static void read_value(builder *b, uint32_t v)
-{
-    touch(b, b->f->var_of[v], LT_READ);
-}
+static void read_value(builder *b, uint32_t v) { touch(b, b->f->var_of[v], LT_READ); }
 
 static void write_value(builder *b, const ot_tk_stmt *s, uint32_t v)
 {
@@ -142,10 +139,7 @@ static void copy(builder *b, uint32_t stmt, uint32_t to, uint32_t from, bool who
 /* Ranks: the way to the carried value, what is yielded, init, result. */
 enum { RANK_WAY, RANK_YIELD, RANK_INIT, RANK_RESULT };
 
-static bool runs_surely(const ot_tk_stmt *s)
-{
-    return s->op == OT_TK_FOR && s->hi != -1 && s->lo < s->hi;
-}
+static bool runs_surely(const ot_tk_stmt *s) { return s->op == OT_TK_FOR && s->hi != -1 && s->lo < s->hi; }
 
 static bool runs_once(const ot_tk_stmt *s)
 {
@@ -198,8 +192,10 @@ static void yield(builder *b, uint32_t i)
             continue;
         }
         uint32_t r = f->var_of[opener->out[j]];
-        if (f->vars[r].used) copy(b, i, r, from, whole, RANK_YIELD);
-        else if (whole) pair(b, r, from, RANK_YIELD); /* nothing reads it: it has a place, but no copy */
+        if (f->vars[r].used)
+            copy(b, i, r, from, whole, RANK_YIELD);
+        else if (whole)
+            pair(b, r, from, RANK_YIELD); /* nothing reads it: it has a place, but no copy */
     }
 }
 
@@ -218,8 +214,10 @@ static void close_if(builder *b, uint32_t i)
     uint32_t opener = f->k->stmts[i].mate;
     uint32_t end = point(b, i);
     if (!b->ok) return;
-    if (f->k->stmts[opener].mate == i) f->points[b->test[opener]].next[1] = end;
-    else f->points[b->jump[opener]].next[0] = end;
+    if (f->k->stmts[opener].mate == i)
+        f->points[b->test[opener]].next[1] = end;
+    else
+        f->points[b->jump[opener]].next[0] = end;
 }
 
 static void emit(builder *b, uint32_t i)
@@ -251,8 +249,10 @@ static void emit(builder *b, uint32_t i)
     case OT_TK_ELSE: open_else(b, i); break;
     case OT_TK_YIELD: yield(b, i); break;
     case OT_TK_END:
-        if (f->k->stmts[s->mate].op == OT_TK_IF) close_if(b, i);
-        else close_loop(b, i);
+        if (f->k->stmts[s->mate].op == OT_TK_IF)
+            close_if(b, i);
+        else
+            close_loop(b, i);
         break;
     }
 }

@@ -35,10 +35,10 @@
 
 /* One cut axis of one value over all tiles of its dimension. */
 typedef struct span_of_tiles {
-    int64_t len, piece;          /* largest made window, largest piece */
-    int64_t start, stride;       /* the made window of tile k starts at start + stride * k */
-    int64_t piece_start;         /* the same for its piece */
-    int64_t inset;               /* of the piece in the made window */
+    int64_t len, piece;    /* largest made window, largest piece */
+    int64_t start, stride; /* the made window of tile k starts at start + stride * k */
+    int64_t piece_start;   /* the same for its piece */
+    int64_t inset;         /* of the piece in the made window */
 } span_of_tiles;
 
 /* A constant that some operator uses whole. */
@@ -58,18 +58,15 @@ typedef struct lowering {
     span_of_tiles *span[OT_DIMS_MAX]; /* [n_values] */
     double *share[OT_DIMS_MAX];       /* [n_nodes] largest tile of the node's output, relative to the whole */
     const char *var[OT_DIMS_MAX];     /* loop variables */
-    uint32_t *param;  /* [n_values] of the region's inputs and outputs in slow memory, or OT_NONE */
-    uint32_t *tile;   /* [n_values] what holds the value inside a tile, or OT_NONE: not there (yet) */
-    weight *weights;  /* [n_weights] */
+    uint32_t *param;                  /* [n_values] of the region's inputs and outputs in slow memory, or OT_NONE */
+    uint32_t *tile;                   /* [n_values] what holds the value inside a tile, or OT_NONE: not there (yet) */
+    weight *weights;                  /* [n_weights] */
     uint32_t n_weights;
     size_t cap_weights;
     ot_map *weight_of; /* name of a constant -> index into weights */
 } lowering;
 
-static ot_status nomem(const lowering *l)
-{
-    return ot_fail_nomem(l->d);
-}
+static ot_status nomem(const lowering *l) { return ot_fail_nomem(l->d); }
 
 /* ---- windows ---- */
 
@@ -278,10 +275,7 @@ static uint32_t allocate(lowering *l, const char *name, const char *suffix, cons
 }
 
 /* Slots of a tile that is loaded or stored: as the cost model counts them (ot_double_buffers). */
-static uint32_t slots(const lowering *l)
-{
-    return l->r->overlap ? 2 : 1;
-}
+static uint32_t slots(const lowering *l) { return l->r->overlap ? 2 : 1; }
 
 /* A reshape hands on bytes as they are. */
 static bool is_view(const ot_node *n)

@@ -27,8 +27,8 @@ static int64_t steps_for(const ot_kernel *k)
 static ot_status plan(const ot_kernel *k, const ot_target *t, ot_diag *d, ot_mem_plan **out)
 {
     ot_target roomy = *t;
-    ot_mem_options o = {.mode = OT_MEM_SEARCH, .capacity = CAPACITY, .step_limit = steps_for(k), .threads = 1,
-                        .lifetimes = {.hold_multi = true}};
+    ot_mem_options o = {
+        .mode = OT_MEM_SEARCH, .capacity = CAPACITY, .step_limit = steps_for(k), .threads = 1, .lifetimes = {.hold_multi = true}};
     for (int s = 0; s < OT_SCOPE_COUNT; s++) /* targets made in code may not say */
         if (roomy.scopes[s].alignment < 1) roomy.scopes[s].alignment = 1;
     roomy.scopes[OT_SCOPE_L2].bytes = CAPACITY;

@@ -16,24 +16,16 @@
 
 /* Words that the text of a kernel uses, also in front of a dot; a name like that gets an underscore. */
 static const char *const RESERVED[] = {
-    "kernel", "target", "param", "alloc", "workspace", "load", "store", "copy", "for", "in", "step", "while", "if", "else",
-    "yield", "carry", "free", "alias", "subview", "multi", "align", "offset", "vector", "cube", "scalar", "dma_in", "dma_out",
+    "kernel",  "target", "param", "alloc",  "workspace", "load",  "store",  "copy",   "for",
+    "in",      "step",   "while", "if",     "else",      "yield", "carry",  "free",   "alias",
+    "subview", "multi",  "align", "offset", "vector",    "cube",  "scalar", "dma_in", "dma_out",
 };
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-static bool is_mark(char c)
-{
-    return c == '.' || c == '$' || c == '/';
-}
+static bool is_mark(char c) { return c == '.' || c == '$' || c == '/'; }
 
 /* Legal characters of name's end, runs of others as one underscore; never empty. out: NAME_LEN_MAX + 4 bytes. */
 static void clean(const char *name, char *out)
@@ -43,8 +35,10 @@ static void clean(const char *name, char *out)
     while (k < n && !is_letter(name[k]) && !is_digit(name[k])) k++;
     if (k == n || is_digit(name[k])) out[used++] = 'v';
     for (; k < n; k++) {
-        if (is_letter(name[k]) || is_digit(name[k]) || is_mark(name[k])) out[used++] = name[k];
-        else if (out[used - 1] != '_') out[used++] = '_';
+        if (is_letter(name[k]) || is_digit(name[k]) || is_mark(name[k]))
+            out[used++] = name[k];
+        else if (out[used - 1] != '_')
+            out[used++] = '_';
     }
     while (used > 2 && out[used - 1] == '_') used--;
     out[used] = '\0';

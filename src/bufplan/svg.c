@@ -57,19 +57,19 @@ static const char STYLE[] =
 /* Lines of each pipe's pattern inside a tile of 8 by 8. */
 static const char *const PATTERNS[KINDS] = {
     NULL,
-    "M-2 2L2 -2M0 8L8 0M6 10L10 6",                          /* vector: rising lines */
+    "M-2 2L2 -2M0 8L8 0M6 10L10 6",                             /* vector: rising lines */
     "M0 8L8 0M0 0L8 8M-2 2L2 -2M6 10L10 6M-2 6L2 10M6 -2L10 2", /* cube: crossed lines */
-    "M3 4h2",                                                /* scalar: dots */
-    "M0 4h8",                                                /* dma_in: level lines */
-    "M4 0v8",                                                /* dma_out: upright lines */
+    "M3 4h2",                                                   /* scalar: dots */
+    "M0 4h8",                                                   /* dma_in: level lines */
+    "M4 0v8",                                                   /* dma_out: upright lines */
 };
 
 typedef struct frame {
     FILE *f;
     const ot_map_plot *p;
-    double x, y, w, h;  /* of the plot's rectangle */
-    int64_t t0, t1, top; /* what it spans: [t0, t1] by [0, top] */
-    size_t name_max;    /* bytes of a name in a tooltip, escaped */
+    double x, y, w, h;        /* of the plot's rectangle */
+    int64_t t0, t1, top;      /* what it spans: [t0, t1] by [0, top] */
+    size_t name_max;          /* bytes of a name in a tooltip, escaped */
     uint32_t tooltips, drawn; /* boxes that may have one, that may be drawn */
 } frame;
 
@@ -161,10 +161,7 @@ static double x_of(const frame *m, int64_t t)
     return m->x + m->w * ((double)t - (double)m->t0) / (span > 0 ? span : 1);
 }
 
-static double y_of(const frame *m, int64_t offset)
-{
-    return m->y + m->h - m->h * (double)offset / (double)m->top;
-}
+static double y_of(const frame *m, int64_t offset) { return m->y + m->h - m->h * (double)offset / (double)m->top; }
 
 typedef struct area {
     double x, y, w, h;
@@ -386,7 +383,7 @@ static void put_name(const frame *m, const ot_map_box *b)
 /* Boxes without a tooltip: one path for each class. */
 static void put_plain_boxes(const frame *m, const uint32_t *ids, uint32_t n)
 {
-    for (uint32_t class = 0; class < TINTS + KINDS; class++) {
+    for (uint32_t class = 0; class < TINTS + KINDS; class ++) {
         bool any = false;
         for (uint32_t j = 0; j < n; j++) {
             const ot_map_box *b = &m->p->boxes[ids[j]];
@@ -533,8 +530,10 @@ static void put_patterns(FILE *f)
 {
     fputs("<defs>\n", f);
     for (uint32_t k = 1; k < KINDS; k++)
-        fprintf(f, "<pattern id=\"p%u\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><rect class=\"f%u\" width=\"8\" "
-                   "height=\"8\"/><path class=\"s s%u\" d=\"%s\"/></pattern>\n", k, k, k, PATTERNS[k]);
+        fprintf(f,
+                "<pattern id=\"p%u\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><rect class=\"f%u\" width=\"8\" "
+                "height=\"8\"/><path class=\"s s%u\" d=\"%s\"/></pattern>\n",
+                k, k, k, PATTERNS[k]);
     fputs("</defs>\n", f);
 }
 
@@ -556,10 +555,7 @@ static void open_document(const char *title, double w, double h, FILE *f)
     fputs("</text>\n", f);
 }
 
-static double plot_height(uint32_t boxes)
-{
-    return boxes <= 4 ? 170 : boxes <= 40 ? 340 : boxes <= 1000 ? 560 : 900;
-}
+static double plot_height(uint32_t boxes) { return boxes <= 4 ? 170 : boxes <= 40 ? 340 : boxes <= 1000 ? 560 : 900; }
 
 ot_status ot_maps_svg(const ot_map_plot *plots, uint32_t n, const char *title, FILE *f)
 {
@@ -591,7 +587,6 @@ ot_status ot_maps_svg(const ot_map_plot *plots, uint32_t n, const char *title, F
 ot_status ot_map_svg(const ot_map_box *boxes, uint32_t n, int64_t height, int64_t lower_bound, int64_t capacity, const char *title,
                      FILE *f)
 {
-    ot_map_plot plot = {
-        .title = "", .boxes = boxes, .n = n, .height = height, .lower_bound = lower_bound, .capacity = capacity};
+    ot_map_plot plot = {.title = "", .boxes = boxes, .n = n, .height = height, .lower_bound = lower_bound, .capacity = capacity};
     return ot_maps_svg(&plot, 1, title, f);
 }

@@ -112,13 +112,17 @@ static bool branch(valley *s, const uint32_t *list, uint32_t n, valley_place pla
         /* deeper nodes overwrite low: the place follows from the floor again */
         const valley_item *it = &s->items[candidates[k]];
         int64_t f = s->floor[place.section], over = f % it->align;
-        if (!valley_put(s, candidates[k], over ? f + (it->align - over) : f)) s->cut = true;
-        else if (split(s, list, n)) return true;
+        if (!valley_put(s, candidates[k], over ? f + (it->align - over) : f))
+            s->cut = true;
+        else if (split(s, list, n))
+            return true;
         valley_undo_to(s, trail, stack);
     }
     if (s->cut || place.waste == VALLEY_NO_LEVEL) return false;
-    if (!valley_raise(s, place.section, place.waste)) s->cut = true;
-    else if (split(s, list, n)) return true;
+    if (!valley_raise(s, place.section, place.waste))
+        s->cut = true;
+    else if (split(s, list, n))
+        return true;
     valley_undo_to(s, trail, stack);
     return false;
 }

@@ -8,13 +8,13 @@
 #define VALLEY_NO_LEVEL INT64_MAX
 
 typedef struct valley_item {
-    uint32_t first, last;      /* hull of its sections, half-open */
-    const uint32_t *sections;  /* [n_sections] ascending; first..last-1 unless the lifetime has gaps */
+    uint32_t first, last;     /* hull of its sections, half-open */
+    const uint32_t *sections; /* [n_sections] ascending; first..last-1 unless the lifetime has gaps */
     uint32_t n_sections;
     bool gappy;
     int64_t size, align, fixed, hint;
     uint64_t hash;
-    uint32_t twin;             /* the item before it that is equal in everything, or OT_NONE */
+    uint32_t twin; /* the item before it that is equal in everything, or OT_NONE */
 } valley_item;
 
 typedef struct valley_undo {
@@ -26,52 +26,52 @@ typedef struct valley {
     ot_arena *arena;
     uint32_t rules;
     int64_t capacity;
-    int64_t unit;              /* all sizes and alignments are multiples of it */
+    int64_t unit; /* all sizes and alignments are multiples of it */
     uint32_t n, n_sections;
-    bool gaps;                 /* some item has gaps */
-    valley_item *items;        /* [n] ascending by first section */
-    uint32_t *source;          /* [n] index in the problem */
+    bool gaps;          /* some item has gaps */
+    valley_item *items; /* [n] ascending by first section */
+    uint32_t *source;   /* [n] index in the problem */
     /* per item */
     bool *placed;
     int64_t *offset;
-    int64_t *low;              /* lowest place it can take, given the floors; set by valley_bound */
-    bool *flat;                /* all its sections have one floor; set by valley_bound */
-    double *key;               /* order among candidates; set by valley_candidates */
+    int64_t *low; /* lowest place it can take, given the floors; set by valley_bound */
+    bool *flat;   /* all its sections have one floor; set by valley_bound */
+    double *key;  /* order among candidates; set by valley_candidates */
     /* per section */
-    int64_t *floor;            /* everything below is taken or given up */
-    int64_t *rest;             /* sizes of the items still to come */
-    uint32_t *count;           /* how many they are */
+    int64_t *floor;  /* everything below is taken or given up */
+    int64_t *rest;   /* sizes of the items still to come */
+    uint32_t *count; /* how many they are */
     uint64_t *rest_hash;
-    uint32_t *level_end;       /* scratch of valley_bound: end of the sections with the same floor */
-    int64_t *highs, *lows;     /* ... tables over ranges of 2^k sections, [levels][n_sections + 1] */
-    uint32_t *options;         /* scratch of valley_choose: items that can rest on the floor */
+    uint32_t *level_end;           /* scratch of valley_bound: end of the sections with the same floor */
+    int64_t *highs, *lows;         /* ... tables over ranges of 2^k sections, [levels][n_sections + 1] */
+    uint32_t *options;             /* scratch of valley_choose: items that can rest on the floor */
     int64_t *top_left, *top_right; /* ... least top of the items that end or begin here */
-    int64_t *right;            /* ... least top of the items that begin to the right */
-    uint32_t *weight;          /* failures seen here; kept across restarts */
+    int64_t *right;                /* ... least top of the items that begin to the right */
+    uint32_t *weight;              /* failures seen here; kept across restarts */
     /* stacks */
     valley_undo *trail;
     size_t n_trail, cap_trail;
-    uint32_t *stack;           /* placed items */
+    uint32_t *stack; /* placed items */
     uint32_t n_stack;
-    uint32_t *pool;            /* lists of the nodes on the path */
+    uint32_t *pool; /* lists of the nodes on the path */
     size_t n_pool, cap_pool;
-    uint64_t *memo;            /* [memo_mask + 1] hashes of failed states; 0: free */
+    uint64_t *memo; /* [memo_mask + 1] hashes of failed states; 0: free */
     size_t memo_mask;
     /* effort */
     pack_budget *budget;
     int64_t run_limit, run_steps; /* of the current restart */
-    bool out_of_budget;        /* the whole search is over */
-    bool cut;                  /* the current restart is over */
+    bool out_of_budget;           /* the whole search is over */
+    bool cut;                     /* the current restart is over */
     bool nomem;
-    uint32_t key_kind;         /* which order of candidates */
+    uint32_t key_kind; /* which order of candidates */
     double noise;
-    uint64_t random;           /* state of the generator */
+    uint64_t random; /* state of the generator */
 } valley;
 
 /* The place to branch on. */
 typedef struct valley_place {
     uint32_t section;
-    int64_t waste;             /* floor if no item sits here; VALLEY_NO_LEVEL: some item must */
+    int64_t waste; /* floor if no item sits here; VALLEY_NO_LEVEL: some item must */
 } valley_place;
 
 /* valley_state.c */
@@ -86,6 +86,6 @@ uint64_t valley_mix(uint64_t x);
 /* valley_choose.c; list: the items to come of one component, in order, sections [lo, hi) */
 bool valley_bound(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi); /* false: nothing fits above here */
 bool valley_choose(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi, valley_place *out); /* false: dead end */
-uint32_t valley_candidates(valley *s, const uint32_t *list, uint32_t n, uint32_t section, uint32_t *out); /* best first */
+uint32_t valley_candidates(valley *s, const uint32_t *list, uint32_t n, uint32_t section, uint32_t *out);     /* best first */
 
 #endif

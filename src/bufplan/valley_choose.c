@@ -24,15 +24,9 @@ static int64_t align_up(int64_t x, int64_t align)
  * such a table and pushed down to single sections at the end. Lifetimes with gaps, which are rare, are walked.
  */
 
-static uint32_t log2_of(uint32_t n) /* n >= 1 */
-{
-    return 31u - (uint32_t)__builtin_clz(n);
-}
+static uint32_t log2_of(uint32_t n) /* n >= 1 */ { return 31u - (uint32_t)__builtin_clz(n); }
 
-static int64_t *row(int64_t *table, const valley *s, uint32_t k)
-{
-    return table + (size_t)k * (s->n_sections + 1u);
-}
+static int64_t *row(int64_t *table, const valley *s, uint32_t k) { return table + (size_t)k * (s->n_sections + 1u); }
 
 static void build_highs(valley *s, uint32_t lo, uint32_t hi)
 {

@@ -101,8 +101,8 @@ static bool set_sections(valley *s, valley_item *it, const ot_span *spans, uint3
         if (pass && !list) return false;
         total = 0;
         for (uint32_t k = 0; k < n; k++)
-            for (uint32_t t = at_least(moments, s->n_sections, spans[k].lower);
-                 t < s->n_sections && moments[t] < spans[k].upper; t++, total++)
+            for (uint32_t t = at_least(moments, s->n_sections, spans[k].lower); t < s->n_sections && moments[t] < spans[k].upper;
+                 t++, total++)
                 if (list) list[total] = t;
         if (list) it->sections = list;
     }
@@ -191,7 +191,8 @@ static bool make_arrays(valley *s)
     s->memo_mask = memo - 1;
     s->memo = OT_NEW_N(a, uint64_t, memo);
     return s->placed && s->offset && s->low && s->flat && s->key && s->floor && s->rest && s->count && s->rest_hash &&
-           s->level_end && s->highs && s->lows && s->right && s->options && s->top_left && s->top_right && s->weight && s->stack && s->memo;
+           s->level_end && s->highs && s->lows && s->right && s->options && s->top_left && s->top_right && s->weight && s->stack &&
+           s->memo;
 }
 
 ot_status valley_new(const ot_pack_problem *p, int64_t capacity, uint32_t rules, valley **out)

@@ -21,9 +21,9 @@
 enum {
     WIDE = OT_ATTENTION_PANEL,
     MR = 6,
-    CHUNK = 252,         /* keys: a multiple of MR and of GROUP */
-    PIECE = 64,          /* columns of adjacent rows that are copied at a time */
-    GROUP = 4            /* keys whose exponentials are taken together */
+    CHUNK = 252, /* keys: a multiple of MR and of GROUP */
+    PIECE = 64,  /* columns of adjacent rows that are copied at a time */
+    GROUP = 4    /* keys whose exponentials are taken together */
 };
 
 typedef float v8 __attribute__((vector_size(32)));
@@ -37,7 +37,7 @@ typedef struct tile {
     float *c;
     int64_t k;
     float scale;
-    const float *keep;  /* [16] factors of what is in c, or NULL */
+    const float *keep; /* [16] factors of what is in c, or NULL */
 } tile;
 
 static inline __attribute__((always_inline)) void store_row(const tile *t, int64_t row, const v8 *sums)
@@ -75,10 +75,7 @@ static inline __attribute__((always_inline)) void multiply(const tile *t, int he
     if (height > 5) store_row(t, 5, s5);
 }
 
-OT_CLONES static void multiply_tile(const tile *t, int64_t height)
-{
-    OT_BY_HEIGHT(multiply, t, height);
-}
+OT_CLONES static void multiply_tile(const tile *t, int64_t height) { OT_BY_HEIGHT(multiply, t, height); }
 
 /* All rows [0, m) of a packed A. */
 static void multiply_all(tile *t, const float *a, float *c, int64_t m)
@@ -287,9 +284,9 @@ int64_t ot_attention_scratch(int64_t panels, int64_t size, int64_t v_size)
 {
     int64_t both, of_panels, of_chunk, total;
     int64_t fixed = 2 * CHUNK * WIDE + 2 * WIDE, each = (int64_t)(sizeof(state) / sizeof(float));
-    if (!ot_add_i64(size, v_size + MR, &both) || !ot_mul_i64(both, WIDE, &of_panels) ||
-        !ot_add_i64(of_panels, each, &of_panels) || !ot_mul_i64(of_panels, panels, &of_panels) ||
-        !ot_mul_i64(both, CHUNK, &of_chunk) || !ot_add_i64(of_panels, of_chunk, &total) || !ot_add_i64(total, fixed, &total))
+    if (!ot_add_i64(size, v_size + MR, &both) || !ot_mul_i64(both, WIDE, &of_panels) || !ot_add_i64(of_panels, each, &of_panels) ||
+        !ot_mul_i64(of_panels, panels, &of_panels) || !ot_mul_i64(both, CHUNK, &of_chunk) ||
+        !ot_add_i64(of_panels, of_chunk, &total) || !ot_add_i64(total, fixed, &total))
         return -1;
     return total / WIDE * WIDE; /* that of each thread is aligned, too */
 }

@@ -25,7 +25,8 @@ _Static_assert(sizeof(placed) <= HEAD, "the head holds its start, too");
 /* Fewer, larger pages where the system has them: a tenth of the time of networks on large images. A refusal costs nothing. */
 static void ask_for_huge_pages(const char *start, size_t total)
 {
-    uintptr_t first = ((uintptr_t)start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, end = ((uintptr_t)start + total) / HUGE_PAGE * HUGE_PAGE;
+    uintptr_t first = ((uintptr_t)start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE,
+              end = ((uintptr_t)start + total) / HUGE_PAGE * HUGE_PAGE;
     if (end > first) (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
 }
 
@@ -45,21 +46,13 @@ ot_block *ot_block_new(ot_heap *heap, size_t bytes)
     size_t shift = (OT_ARENA_ALIGN - (uintptr_t)start % OT_ARENA_ALIGN) % OT_ARENA_ALIGN;
     placed *p = (placed *)(void *)(start + shift);
     *p = (placed){.b = {.heap = heap, .total = total, .bytes = bytes, .refs = 1}, .start = start};
-    if (heap) {
-        ot_heap_add(heap, (int64_t)bytes);
-    }
+    if (heap) { ot_heap_add(heap, (int64_t)bytes); }
     return &p->b;
 }
 
-void *ot_block_data(ot_block *b)
-{
-    return (char *)b + HEAD;
-}
+void *ot_block_data(ot_block *b) { return (char *)b + HEAD; }
 
-void ot_block_ref(ot_block *b)
-{
-    b->refs++;
-}
+void ot_block_ref(ot_block *b) { b->refs++; }
 
 void ot_block_unref(ot_block *b)
 {

@@ -77,8 +77,7 @@ static void box_widen(box *b)
 
 /* false: nothing to do. `src_strides` NULL: a fill. */
 static bool box_open(box *b, size_t size, uint32_t rank, const int64_t *dims, void *dst, const int64_t *dst_strides,
-                     const void *src,
-                     const int64_t *src_strides)
+                     const void *src, const int64_t *src_strides)
 {
     *b = (box){.size = size, .dst = dst, .src = src};
     for (uint32_t k = 0; k < rank; k++)

@@ -15,11 +15,11 @@ typedef uint64_t v32 __attribute__((vector_size(32), aligned(1), may_alias));
 /* ---- rows ---- */
 
 /* Rows of sizeof(type) to 2 * sizeof(type) bytes. */
-#define ROWS_OF_TWO(type)                                                                          \
-    for (int64_t i = 0; i < n; i++, dst += dst_step, src += src_step) {                            \
-        type first = *(const type *)src, last = *(const type *)(src + bytes - sizeof(type));       \
-        *(type *)dst = first;                                                                      \
-        *(type *)(dst + bytes - sizeof(type)) = last;                                              \
+#define ROWS_OF_TWO(type)                                                                    \
+    for (int64_t i = 0; i < n; i++, dst += dst_step, src += src_step) {                      \
+        type first = *(const type *)src, last = *(const type *)(src + bytes - sizeof(type)); \
+        *(type *)dst = first;                                                                \
+        *(type *)(dst + bytes - sizeof(type)) = last;                                        \
     }
 
 OT_CLONES static void short_rows(size_t bytes, int64_t n, char *dst, int64_t dst_step, const char *src, int64_t src_step)
@@ -76,25 +76,30 @@ void ot_box_rows(size_t bytes, int64_t n, char *dst, int64_t dst_step, const cha
 
 /* ---- lines ---- */
 
-#define LINE(to, from)                                                                             \
+#define LINE(to, from) \
     for (int64_t i = 0; i < n; i++) to = from
 
 /* One line; the strides that vectorise are spelt out. */
-#define LINES(type)                                                                                                            \
-    static inline void line_##type(int64_t n, char *dst, int64_t ds, const char *src, int64_t ss)                              \
-    {                                                                                                                          \
-        const int64_t size = sizeof(type);                                                                                     \
-        type *restrict d = (type *)dst;                                                                                        \
-        const type *restrict s = (const type *)src;                                                                            \
-        if (ds == size && ss == size) LINE(d[i], s[i]);                                                                        \
-        else if (ds == size && ss == 0) LINE(d[i], s[0]);                                                                      \
-        else if (ds == size && ss == -size) LINE(d[i], s[-i]);                                                                 \
-        else if (ds == size && ss == 2 * size) LINE(d[i], s[2 * i]);                                                           \
-        else LINE(*(type *)(dst + i * ds), *(const type *)(src + i * ss));                                                     \
-    }                                                                                                                          \
+#define LINES(type)                                                                                                              \
+    static inline void line_##type(int64_t n, char *dst, int64_t ds, const char *src, int64_t ss)                                \
+    {                                                                                                                            \
+        const int64_t size = sizeof(type);                                                                                       \
+        type *restrict d = (type *)dst;                                                                                          \
+        const type *restrict s = (const type *)src;                                                                              \
+        if (ds == size && ss == size)                                                                                            \
+            LINE(d[i], s[i]);                                                                                                    \
+        else if (ds == size && ss == 0)                                                                                          \
+            LINE(d[i], s[0]);                                                                                                    \
+        else if (ds == size && ss == -size)                                                                                      \
+            LINE(d[i], s[-i]);                                                                                                   \
+        else if (ds == size && ss == 2 * size)                                                                                   \
+            LINE(d[i], s[2 * i]);                                                                                                \
+        else                                                                                                                     \
+            LINE(*(type *)(dst + i * ds), *(const type *)(src + i * ss));                                                        \
+    }                                                                                                                            \
     OT_CLONES static void lines_##type(const int64_t n[2], char *dst, const int64_t ds[2], const char *src, const int64_t ss[2]) \
-    {                                                                                                                          \
-        for (int64_t i = 0; i < n[0]; i++) line_##type(n[1], dst + i * ds[0], ds[1], src + i * ss[0], ss[1]);                  \
+    {                                                                                                                            \
+        for (int64_t i = 0; i < n[0]; i++) line_##type(n[1], dst + i * ds[0], ds[1], src + i * ss[0], ss[1]);                    \
     }
 
 LINES(u8)

@@ -13,7 +13,7 @@
  */
 #include "box_leaf.h"
 
-#define STRIP_BYTES 4096        /* of a row: a page, as rows far apart cost an address translation each */
+#define STRIP_BYTES 4096 /* of a row: a page, as rows far apart cost an address translation each */
 #define PATCH_BYTES (256 << 10)
 #define PATCH_ROWS  256
 
@@ -72,19 +72,19 @@ static inline void square_u64(char *dst, int64_t dst_q, const char *src, int64_t
 #define ZIP_LOW_u8(a, b)   __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define ZIP_HIGH_u8(a, b)  __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 
-#define ZIPPED_SQUARE(type, edge)                                                                  \
-    static inline void square_##type(char *dst, int64_t dst_q, const char *src, int64_t src_p)     \
-    {                                                                                              \
-        vec_##type r[edge], z[edge];                                                               \
-        for (int i = 0; i < edge; i++) r[i] = *(const vec_##type *)(src + i * src_p);              \
-        for (int zips = 1; zips < edge; zips *= 2) {                                               \
-            for (int i = 0; i < edge / 2; i++) {                                                   \
-                z[2 * i] = ZIP_LOW_##type(r[i], r[i + edge / 2]);                                  \
-                z[2 * i + 1] = ZIP_HIGH_##type(r[i], r[i + edge / 2]);                             \
-            }                                                                                      \
-            for (int i = 0; i < edge; i++) r[i] = z[i];                                            \
-        }                                                                                          \
-        for (int i = 0; i < edge; i++) *(vec_##type *)(dst + i * dst_q) = r[i];                    \
+#define ZIPPED_SQUARE(type, edge)                                                              \
+    static inline void square_##type(char *dst, int64_t dst_q, const char *src, int64_t src_p) \
+    {                                                                                          \
+        vec_##type r[edge], z[edge];                                                           \
+        for (int i = 0; i < edge; i++) r[i] = *(const vec_##type *)(src + i * src_p);          \
+        for (int zips = 1; zips < edge; zips *= 2) {                                           \
+            for (int i = 0; i < edge / 2; i++) {                                               \
+                z[2 * i] = ZIP_LOW_##type(r[i], r[i + edge / 2]);                              \
+                z[2 * i + 1] = ZIP_HIGH_##type(r[i], r[i + edge / 2]);                         \
+            }                                                                                  \
+            for (int i = 0; i < edge; i++) r[i] = z[i];                                        \
+        }                                                                                      \
+        for (int i = 0; i < edge; i++) *(vec_##type *)(dst + i * dst_q) = r[i];                \
     }
 
 ZIPPED_SQUARE(u16, 8)
@@ -93,10 +93,7 @@ ZIPPED_SQUARE(u8, 16)
 /* ---- planes ---- */
 
 /* Where the square that covers position i begins: the last one reaches back over the one before it. */
-static inline int64_t square_at(int64_t i, int64_t n, int64_t edge)
-{
-    return i + edge <= n ? i : n - edge;
-}
+static inline int64_t square_at(int64_t i, int64_t n, int64_t edge) { return i + edge <= n ? i : n - edge; }
 
 /* How far along the rows a patch reaches. */
 static inline int64_t patch_length(int64_t n_rows, int64_t size)
@@ -111,10 +108,10 @@ static inline int64_t patch_length(int64_t n_rows, int64_t size)
         const int64_t size = sizeof(type);                                                                              \
         bool far_source = llabs(src_p) > llabs(dst_q);                                                                  \
         int64_t n_far = far_source ? nq : np, n_near = far_source ? np : nq;                                            \
-        const int64_t length = patch_length(n_near, size);                                                             \
+        const int64_t length = patch_length(n_near, size);                                                              \
         for (int64_t f = 0; f < n_far; f += length)                                                                     \
             for (int64_t j = 0; j < n_near; j += edge)                                                                  \
-                for (int64_t i = f; i < n_far && i < f + length; i += edge) {                                         \
+                for (int64_t i = f; i < n_far && i < f + length; i += edge) {                                           \
                     int64_t p = square_at(far_source ? j : i, np, edge), q = square_at(far_source ? i : j, nq, edge);   \
                     square_##type(dst + q * dst_q + p * size, dst_q, src + p * src_p + q * size, src_p);                \
                 }                                                                                                       \
@@ -128,18 +125,18 @@ TURN_PLANE(u64, 4)
 /* ---- few rows ---- */
 
 /* n tuples of k elements <- k rows, or back; the tuples are dense. */
-#define WEAVE(type, k)                                                                             \
-    OT_CLONES static void weave_##type##_##k(int64_t n, char *to, const char *from, int64_t step)  \
-    {                                                                                              \
-        type *restrict dst = (type *)to;                                                           \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            for (int j = 0; j < k; j++) dst[i * k + j] = ((const type *)(from + j * step))[i];     \
-    }                                                                                              \
+#define WEAVE(type, k)                                                                              \
+    OT_CLONES static void weave_##type##_##k(int64_t n, char *to, const char *from, int64_t step)   \
+    {                                                                                               \
+        type *restrict dst = (type *)to;                                                            \
+        for (int64_t i = 0; i < n; i++)                                                             \
+            for (int j = 0; j < k; j++) dst[i * k + j] = ((const type *)(from + j * step))[i];      \
+    }                                                                                               \
     OT_CLONES static void unweave_##type##_##k(int64_t n, char *to, int64_t step, const char *from) \
-    {                                                                                              \
-        const type *restrict src = (const type *)from;                                             \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            for (int j = 0; j < k; j++) ((type *)(to + j * step))[i] = src[i * k + j];             \
+    {                                                                                               \
+        const type *restrict src = (const type *)from;                                              \
+        for (int64_t i = 0; i < n; i++)                                                             \
+            for (int j = 0; j < k; j++) ((type *)(to + j * step))[i] = src[i * k + j];              \
     }
 
 #define WEAVES(type) WEAVE(type, 2) WEAVE(type, 3) WEAVE(type, 4)
@@ -149,17 +146,25 @@ WEAVES(u16)
 WEAVES(u32)
 WEAVES(u64)
 
-#define TURN(type, edge)                                                                           \
-    do {                                                                                           \
-        if (np >= edge && nq >= edge) turn_##type(np, nq, dst, dst_q, src, src_p);                 \
-        else if (np == 2 && dst_q == 2 * bytes) weave_##type##_2(nq, dst, src, src_p);             \
-        else if (np == 3 && dst_q == 3 * bytes) weave_##type##_3(nq, dst, src, src_p);             \
-        else if (np == 4 && dst_q == 4 * bytes) weave_##type##_4(nq, dst, src, src_p);             \
-        else if (nq == 2 && src_p == 2 * bytes) unweave_##type##_2(np, dst, dst_q, src);           \
-        else if (nq == 3 && src_p == 3 * bytes) unweave_##type##_3(np, dst, dst_q, src);           \
-        else if (nq == 4 && src_p == 4 * bytes) unweave_##type##_4(np, dst, dst_q, src);           \
-        else break;                                                                                \
-        return;                                                                                    \
+#define TURN(type, edge)                                 \
+    do {                                                 \
+        if (np >= edge && nq >= edge)                    \
+            turn_##type(np, nq, dst, dst_q, src, src_p); \
+        else if (np == 2 && dst_q == 2 * bytes)          \
+            weave_##type##_2(nq, dst, src, src_p);       \
+        else if (np == 3 && dst_q == 3 * bytes)          \
+            weave_##type##_3(nq, dst, src, src_p);       \
+        else if (np == 4 && dst_q == 4 * bytes)          \
+            weave_##type##_4(nq, dst, src, src_p);       \
+        else if (nq == 2 && src_p == 2 * bytes)          \
+            unweave_##type##_2(np, dst, dst_q, src);     \
+        else if (nq == 3 && src_p == 3 * bytes)          \
+            unweave_##type##_3(np, dst, dst_q, src);     \
+        else if (nq == 4 && src_p == 4 * bytes)          \
+            unweave_##type##_4(np, dst, dst_q, src);     \
+        else                                             \
+            break;                                       \
+        return;                                          \
     } while (0)
 
 void ot_box_turn(size_t size, int64_t np, int64_t nq, char *dst, int64_t dst_q, const char *src, int64_t src_p)

@@ -146,7 +146,8 @@ ot_status ot_call_view(ot_call *c, uint32_t k, uint32_t i, uint32_t rank, const 
     OT_TRY(check_dims(c, k, in->dtype, rank, dims));
     if (!ot_nd_elems(in, &before) || !ot_product(dims, rank, &after) || before != after) {
         char text[400];
-        return ot_call_fail(c, "%lld elements have not the shape %s", (long long)before, ot_dims_text(rank, dims, text, sizeof text));
+        return ot_call_fail(c, "%lld elements have not the shape %s", (long long)before,
+                            ot_dims_text(rank, dims, text, sizeof text));
     }
     if (may_alias(c->frame->prog, slot, in)) {
         ot_nd_release(&slot->nd);
@@ -261,8 +262,8 @@ ot_status ot_call_body(ot_call *c, const char *attr, ot_nd *in, uint32_t n_in, o
     if (!b) return ot_call_fail(c, "it has no subgraph '%s'", attr);
     const ot_graph *g = b->prog->g;
     if (g->n_inputs != n_in || g->n_outputs != n_out)
-        return ot_call_fail(c, "its subgraph '%s' has %u inputs and %u outputs, not %u and %u", attr, g->n_inputs, g->n_outputs, n_in,
-                            n_out);
+        return ot_call_fail(c, "its subgraph '%s' has %u inputs and %u outputs, not %u and %u", attr, g->n_inputs, g->n_outputs,
+                            n_in, n_out);
     const ot_nd **list = ot_call_scratch(c, (n_in + 1u) * sizeof *list);
     if (!list) return ot_fail_nomem(c->diag);
     for (uint32_t k = 0; k < n_in; k++) list[k] = &in[k];

@@ -39,8 +39,10 @@ bool ot_chain_known(const ot_graph *g, ot_id id, float *out)
     int64_t n;
     if (v->overridable || v->is_input || (v->dtype != OT_F32 && v->dtype != OT_BOOL)) return false;
     if (t && t->data && t->dtype == v->dtype && ot_product(t->dims, t->rank, &n) && n == 1) {
-        if (t->dtype == OT_F32) memcpy(out, t->data, sizeof *out);
-        else *out = *(const uint8_t *)t->data != 0;
+        if (t->dtype == OT_F32)
+            memcpy(out, t->data, sizeof *out);
+        else
+            *out = *(const uint8_t *)t->data != 0;
         return true;
     }
     if (v->dtype != OT_BOOL || !v->known || v->known_n != 1) return false;
@@ -57,23 +59,23 @@ uint32_t ot_chain_operand(ot_chain_build *b, ot_id value, bool is_channel)
     float f;
     if (ot_chain_known(b->g, value, &f)) {
         ot_chain_cell c = {.type = type};
-        if (type == OT_CHAIN_MASK) c.constant.m = f != 0;
-        else c.constant.f = f;
+        if (type == OT_CHAIN_MASK)
+            c.constant.m = f != 0;
+        else
+            c.constant.f = f;
         return ot_chain_constant(b, c);
     }
     for (uint32_t k = 0; k < b->n_cells; k++) {
         const ot_chain_build_cell *c = &b->cells[k];
         if (c->kind == OT_CHAIN_INPUT && c->value == value && c->is_channel == is_channel) return k;
     }
-    return new_cell(b, &(ot_chain_build_cell){
-                           .kind = OT_CHAIN_INPUT, .cell.type = type, .value = value, .is_channel = is_channel});
+    return new_cell(b, &(ot_chain_build_cell){.kind = OT_CHAIN_INPUT, .cell.type = type, .value = value, .is_channel = is_channel});
 }
 
 uint32_t ot_chain_emit(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y, uint32_t z)
 {
     const ot_chain_code_info *info = &ot_chain_codes[code];
-    ot_chain_build_cell c = {.kind = OT_CHAIN_RESULT, .cell.type = ot_chain_type_of(info->types[0]), .code = code,
-                             .in = {x, y, z}};
+    ot_chain_build_cell c = {.kind = OT_CHAIN_RESULT, .cell.type = ot_chain_type_of(info->types[0]), .code = code, .in = {x, y, z}};
     const void *at[3] = {NULL, NULL, NULL};
     bool constant = true;
     for (uint32_t k = 0; k < info->operands; k++) {
@@ -96,8 +98,8 @@ static uint32_t as_output(ot_chain_build *b, uint32_t cell)
     static const ot_chain_code copies[] = {OT_CH_COPY, OT_CH_COPY_MASK, OT_CH_COPY_U8, OT_CH_COPY_I8};
     ot_chain_type type = b->cells[cell].cell.type;
     /* not through ot_chain_emit: a copy of a constant is wanted here */
-    return new_cell(b, &(ot_chain_build_cell){.kind = OT_CHAIN_RESULT, .cell.type = type, .code = copies[type],
-                                              .in = {cell, 0, 0}});
+    return new_cell(b,
+                    &(ot_chain_build_cell){.kind = OT_CHAIN_RESULT, .cell.type = type, .code = copies[type], .in = {cell, 0, 0}});
 }
 
 static ot_status build(ot_chain_build *b, const ot_chain_spec *s, ot_diag *d)
@@ -117,8 +119,7 @@ static ot_status build(ot_chain_build *b, const ot_chain_spec *s, ot_diag *d)
         b->outputs[b->n_outputs++] = cell;
     }
     if (b->full)
-        return ot_fail(d, OT_E_INPUT, "a chain of %u nodes has more than %d instructions and operands", s->n_nodes,
-                       OT_CHAIN_CELLS);
+        return ot_fail(d, OT_E_INPUT, "a chain of %u nodes has more than %d instructions and operands", s->n_nodes, OT_CHAIN_CELLS);
     return OT_OK;
 }
 
@@ -128,10 +129,7 @@ typedef struct numbering {
     uint32_t n[3]; /* of each ot_chain_cell_kind */
 } numbering;
 
-static bool is_left(const ot_chain_build_cell *c)
-{
-    return c->uses && (c->kind != OT_CHAIN_RESULT || c->code != OT_CH_COUNT);
-}
+static bool is_left(const ot_chain_build_cell *c) { return c->uses && (c->kind != OT_CHAIN_RESULT || c->code != OT_CH_COUNT); }
 
 static void number_cells(const ot_chain_build *b, numbering *m)
 {
@@ -158,8 +156,14 @@ static ot_status finish(ot_arena *a, const ot_chain_build *b, ot_diag *d, const 
     ot_id *inputs = OT_NEW_N(a, ot_id, m.n[OT_CHAIN_INPUT]);
     bool *is_channel = OT_NEW_N(a, bool, m.n[OT_CHAIN_INPUT]);
     if (!c || !cells || !steps || !inputs || !is_channel) return ot_fail_nomem(d);
-    *c = (ot_chain){.n_inputs = m.n[OT_CHAIN_INPUT], .n_constants = m.n[OT_CHAIN_CONSTANT], .n_steps = m.n[OT_CHAIN_RESULT],
-                    .n_outputs = b->n_outputs, .cells = cells, .steps = steps, .inputs = inputs, .is_channel = is_channel};
+    *c = (ot_chain){.n_inputs = m.n[OT_CHAIN_INPUT],
+                    .n_constants = m.n[OT_CHAIN_CONSTANT],
+                    .n_steps = m.n[OT_CHAIN_RESULT],
+                    .n_outputs = b->n_outputs,
+                    .cells = cells,
+                    .steps = steps,
+                    .inputs = inputs,
+                    .is_channel = is_channel};
     for (uint32_t k = 0; k < b->n_cells; k++) {
         const ot_chain_build_cell *from = &b->cells[k];
         if (!is_left(from)) continue;
@@ -208,12 +212,6 @@ uint32_t ot_chain_inputs(const ot_chain *c, const ot_id **values)
     return c->n_inputs;
 }
 
-bool ot_chain_is_channel(const ot_chain *c, uint32_t k)
-{
-    return k < c->n_inputs && c->is_channel[k];
-}
+bool ot_chain_is_channel(const ot_chain *c, uint32_t k) { return k < c->n_inputs && c->is_channel[k]; }
 
-double ot_chain_work(const ot_chain *c)
-{
-    return c->work;
-}
+double ot_chain_work(const ot_chain *c) { return c->work; }

@@ -16,9 +16,9 @@
 
 #include "engine.h"
 
-#define OT_CHAIN_RANK 9      /* dims of a run */
-#define OT_CHAIN_INPUTS 24   /* arrays read */
-#define OT_CHAIN_OUTPUTS 8   /* arrays written */
+#define OT_CHAIN_RANK    9  /* dims of a run */
+#define OT_CHAIN_INPUTS  24 /* arrays read */
+#define OT_CHAIN_OUTPUTS 8  /* arrays written */
 
 typedef struct ot_chain ot_chain; /* immutable once made: threads may share it */
 
@@ -40,7 +40,7 @@ typedef struct ot_chain_spec {
     const ot_graph *g;
     const ot_node *const *nodes; /* [n_nodes] in an order in which values are made before they are read */
     uint32_t n_nodes;
-    const ot_id *outputs;        /* [n_outputs] values that must be stored */
+    const ot_id *outputs; /* [n_outputs] values that must be stored */
     uint32_t n_outputs;
 } ot_chain_spec;
 
@@ -57,8 +57,8 @@ bool ot_chain_is_channel(const ot_chain *c, uint32_t k);
 double ot_chain_work(const ot_chain *c);
 
 typedef struct ot_chain_array {
-    void *data;                      /* float; uint8_t for bool values; uint8_t, int8_t */
-    int64_t strides[OT_CHAIN_RANK];  /* in elements, may be 0 (inputs) or negative */
+    void *data;                     /* float; uint8_t for bool values; uint8_t, int8_t */
+    int64_t strides[OT_CHAIN_RANK]; /* in elements, may be 0 (inputs) or negative */
 } ot_chain_array;
 
 /* Compute all elements of a box of `dims`. Outputs may be the very memory of an input with the same strides. Several calls may

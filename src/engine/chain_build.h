@@ -4,20 +4,16 @@
 
 #include "chain_ops.h"
 
-typedef enum ot_chain_cell_kind {
-    OT_CHAIN_INPUT,
-    OT_CHAIN_CONSTANT,
-    OT_CHAIN_RESULT
-} ot_chain_cell_kind;
+typedef enum ot_chain_cell_kind { OT_CHAIN_INPUT, OT_CHAIN_CONSTANT, OT_CHAIN_RESULT } ot_chain_cell_kind;
 
 typedef struct ot_chain_build_cell {
     ot_chain_cell_kind kind;
     ot_chain_cell cell;
-    ot_id value;             /* INPUT */
-    bool is_channel;         /* INPUT */
-    ot_chain_code code;      /* RESULT */
-    uint32_t in[3];          /* RESULT: cells, before this one */
-    uint32_t uses;           /* operands of others, and outputs */
+    ot_id value;        /* INPUT */
+    bool is_channel;    /* INPUT */
+    ot_chain_code code; /* RESULT */
+    uint32_t in[3];     /* RESULT: cells, before this one */
+    uint32_t uses;      /* operands of others, and outputs */
 } ot_chain_build_cell;
 
 typedef struct ot_chain_build {
@@ -27,11 +23,11 @@ typedef struct ot_chain_build {
     struct {
         ot_id value;
         uint32_t cell;
-    } *made;                 /* [n_made] values that nodes have made */
+    } * made; /* [n_made] values that nodes have made */
     uint32_t n_made;
     uint32_t outputs[OT_CHAIN_OUTPUTS];
     uint32_t n_outputs;
-    bool full;               /* a cell did not fit: OT_NONE was returned in its place, and is from now on */
+    bool full; /* a cell did not fit: OT_NONE was returned in its place, and is from now on */
 } ot_chain_build;
 
 /* chain.c. Cells, or OT_NONE when there is no room (or an operand is OT_NONE). */
@@ -41,10 +37,7 @@ uint32_t ot_chain_constant(ot_chain_build *b, ot_chain_cell c);
 uint32_t ot_chain_emit(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y, uint32_t z);
 bool ot_chain_is_constant(const ot_chain_build *b, uint32_t cell);
 /* Does SWISH take this factor? Its intermediate results overflow for factors near 0. */
-static inline bool ot_chain_is_gate(float factor)
-{
-    return factor > 1e-3f && factor < 1e3f;
-}
+static inline bool ot_chain_is_gate(float factor) { return factor > 1e-3f && factor < 1e3f; }
 /* A value of one element whose contents are known (bool: 0 or 1). */
 bool ot_chain_known(const ot_graph *g, ot_id v, float *out);
 

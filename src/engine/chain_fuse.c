@@ -170,7 +170,9 @@ void ot_chain_fuse(ot_chain_build *b)
         if (is_code(b, k, OT_CH_MUL)) fuse_product(b, k);
     }
     for (uint32_t k = 0; k < b->n_cells; k++) {
-        if (is_code(b, k, OT_CH_ADD)) fuse_sum(b, k);
-        else if (is_code(b, k, OT_CH_SUB)) fuse_difference(b, k);
+        if (is_code(b, k, OT_CH_ADD))
+            fuse_sum(b, k);
+        else if (is_code(b, k, OT_CH_SUB))
+            fuse_difference(b, k);
     }
 }

@@ -4,12 +4,13 @@
 #define OT_ENGINE_CHAIN_LOOPS_H
 
 #define EACH _Pragma("omp simd") for (int64_t i = 0; i < n; i++)
-#define CASE(name, value)                                                                                               \
-    case OT_CH_##name:                                                                                                  \
-        EACH {                                                                                                          \
-            float x = a[i];                                                                                             \
-            to[i] = (value);                                                                                            \
-        }                                                                                                               \
+#define CASE(name, value)    \
+    case OT_CH_##name:       \
+        EACH                 \
+        {                    \
+            float x = a[i];  \
+            to[i] = (value); \
+        }                    \
         break
 
 #endif

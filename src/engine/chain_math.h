@@ -48,14 +48,14 @@ CM_INLINE float cm_float(uint32_t u)
     return f;
 }
 
-#define CM_LOG2E 1.44269504f
-#define CM_LN2_HI 0.693359375f /* nine bits: multiples by small integers are exact */
-#define CM_LN2_LO -2.12194440e-4f
-#define CM_ROUND 12582912.0f /* 1.5 * 2^23: added and subtracted it rounds to integers, which its low bits then hold */
-#define CM_ONE 0x3f800000u   /* bits of 1.0f */
-#define CM_SCALE 0x1p32f     /* extra factor of tiny numbers */
-#define CM_SCALED_OUT 110.5f /* exp(-x) * CM_SCALE is computed as 0 here */
-#define CM_OUT 88.0f         /* exp(-x) is computed as 0 here: it is less than 1.2e-38 */
+#define CM_LOG2E      1.44269504f
+#define CM_LN2_HI     0.693359375f /* nine bits: multiples by small integers are exact */
+#define CM_LN2_LO     -2.12194440e-4f
+#define CM_ROUND      12582912.0f /* 1.5 * 2^23: added and subtracted it rounds to integers, which its low bits then hold */
+#define CM_ONE        0x3f800000u /* bits of 1.0f */
+#define CM_SCALE      0x1p32f     /* extra factor of tiny numbers */
+#define CM_SCALED_OUT 110.5f      /* exp(-x) * CM_SCALE is computed as 0 here */
+#define CM_OUT        88.0f       /* exp(-x) is computed as 0 here: it is less than 1.2e-38 */
 
 /* Bounds whose values the compiler does not know: against a constant it compares and blends, against a number in a register
  * it takes the one instruction for minima (maxima) that does the same, NaN included. Made outside of loops. */
@@ -72,9 +72,14 @@ CM_INLINE float cm_unknown(float f)
 
 CM_INLINE cm_limits cm_make_limits(void)
 {
-    return (cm_limits){.out = cm_unknown(CM_OUT), .scaled_out = cm_unknown(-CM_SCALED_OUT), .overflow = cm_unknown(89.0f),
-                       .tiny = cm_unknown(-40.0f), .erf = cm_unknown(4.0f), .gelu = cm_unknown(13.27f),
-                       .gelu_low = cm_unknown(-10.92f), .gelu_high = cm_unknown(9.9f)};
+    return (cm_limits){.out = cm_unknown(CM_OUT),
+                       .scaled_out = cm_unknown(-CM_SCALED_OUT),
+                       .overflow = cm_unknown(89.0f),
+                       .tiny = cm_unknown(-40.0f),
+                       .erf = cm_unknown(4.0f),
+                       .gelu = cm_unknown(13.27f),
+                       .gelu_low = cm_unknown(-10.92f),
+                       .gelu_high = cm_unknown(9.9f)};
 }
 
 CM_INLINE float cm_at_most(float x, float most) { return most < x ? most : x; }

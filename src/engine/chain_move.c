@@ -50,8 +50,10 @@ void ot_chain_load(void *to, const void *from, const ot_chain_grid *g, size_t si
     char *t = to;
     const char *f = from;
     for (int64_t r = 0; r < g->rows; r++) {
-        if (g->col_stride == 0) ot_chain_fill(t, f, g->cols, size);
-        else line(t, 1, f, g->col_stride, g->cols, size);
+        if (g->col_stride == 0)
+            ot_chain_fill(t, f, g->cols, size);
+        else
+            line(t, 1, f, g->col_stride, g->cols, size);
         t += (size_t)g->cols * size;
         f += g->row_stride * (int64_t)size;
     }
@@ -72,8 +74,10 @@ void ot_chain_fill_grid(void *to, const void *one, const ot_chain_grid *g, size_
 {
     char *t = to;
     for (int64_t r = 0; r < g->rows; r++) {
-        if (g->col_stride == 1) ot_chain_fill(t, one, g->cols, size);
-        else line(t, g->col_stride, one, 0, g->cols, size);
+        if (g->col_stride == 1)
+            ot_chain_fill(t, one, g->cols, size);
+        else
+            line(t, g->col_stride, one, 0, g->cols, size);
         t += g->row_stride * (int64_t)size;
     }
 }
@@ -88,15 +92,9 @@ void ot_chain_stream(float *to, const float *from, int64_t n)
     for (; i < n; i++) to[i] = from[i];
 }
 
-void ot_chain_stream_end(void)
-{
-    _mm_sfence();
-}
+void ot_chain_stream_end(void) { _mm_sfence(); }
 #else
-void ot_chain_stream(float *to, const float *from, int64_t n)
-{
-    memcpy(to, from, (size_t)n * sizeof *to);
-}
+void ot_chain_stream(float *to, const float *from, int64_t n) { memcpy(to, from, (size_t)n * sizeof *to); }
 
 void ot_chain_stream_end(void) {}
 #endif

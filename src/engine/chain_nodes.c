@@ -17,19 +17,72 @@ static const struct {
     ot_op op;
     ot_chain_code floats, masks; /* instruction on float, on bool operands; OT_CH_COUNT: none */
 } simple[] = {
-#define F(name, code) {OT_OP_##name, OT_CH_##code, OT_CH_COUNT}
-#define M(name, code) {OT_OP_##name, OT_CH_COUNT, OT_CH_##code}
-    F(Add, ADD), F(Sub, SUB), F(Mul, MUL), F(Div, DIV), F(Mod, MOD), F(Pow, POW), F(PRelu, PRELU), F(Greater, GREATER),
-    F(GreaterOrEqual, GREATER_EQUAL), F(Less, LESS), F(LessOrEqual, LESS_EQUAL), {OT_OP_Equal, OT_CH_EQUAL, OT_CH_SAME},
-    F(Min, MIN), F(Max, MAX), F(Sum, ADD), F(Mean, ADD), M(And, AND), M(Or, OR), M(Xor, XOR), M(Not, NOT), F(Neg, NEG),
-    F(Abs, ABS), F(Sqrt, SQRT), F(Reciprocal, RECIPROCAL), F(Exp, EXP), F(Log, LOG), F(Relu, RELU), F(Sigmoid, SIGMOID),
-    F(HardSwish, HARDSWISH), F(Tanh, TANH), F(Erf, ERF), F(Softplus, SOFTPLUS), F(Softsign, SOFTSIGN), F(Mish, MISH),
-    F(Floor, FLOOR), F(Ceil, CEIL), F(Round, ROUND), F(Sign, SIGN), F(Sin, SIN), F(Cos, COS), F(IsNaN, IS_NAN),
-    F(IsInf, IS_INF), F(Elu, ELU), F(Selu, SELU), F(Celu, CELU), F(LeakyRelu, PRELU), F(HardSigmoid, HARDSIGMOID),
-    F(ThresholdedRelu, THRESHOLD), F(Shrink, SHRINK), F(Swish, SWISH), F(Gelu, GELU), F(Clip, CLIP),
-    {OT_OP_Where, OT_CH_WHERE, OT_CH_WHERE_MASK}, {OT_OP_Identity, OT_CH_COPY, OT_CH_COPY_MASK},
-    {OT_OP_Dropout, OT_CH_COPY, OT_CH_COUNT}, {OT_OP_Cast, OT_CH_COPY, OT_CH_COPY_MASK},
-    {OT_OP_CastLike, OT_CH_COPY, OT_CH_COPY_MASK}, F(BatchNormalization, MUL_ADD),
+#define F(name, code)                           \
+    {                                           \
+        OT_OP_##name, OT_CH_##code, OT_CH_COUNT \
+    }
+#define M(name, code)                           \
+    {                                           \
+        OT_OP_##name, OT_CH_COUNT, OT_CH_##code \
+    }
+    F(Add, ADD),
+    F(Sub, SUB),
+    F(Mul, MUL),
+    F(Div, DIV),
+    F(Mod, MOD),
+    F(Pow, POW),
+    F(PRelu, PRELU),
+    F(Greater, GREATER),
+    F(GreaterOrEqual, GREATER_EQUAL),
+    F(Less, LESS),
+    F(LessOrEqual, LESS_EQUAL),
+    {OT_OP_Equal, OT_CH_EQUAL, OT_CH_SAME},
+    F(Min, MIN),
+    F(Max, MAX),
+    F(Sum, ADD),
+    F(Mean, ADD),
+    M(And, AND),
+    M(Or, OR),
+    M(Xor, XOR),
+    M(Not, NOT),
+    F(Neg, NEG),
+    F(Abs, ABS),
+    F(Sqrt, SQRT),
+    F(Reciprocal, RECIPROCAL),
+    F(Exp, EXP),
+    F(Log, LOG),
+    F(Relu, RELU),
+    F(Sigmoid, SIGMOID),
+    F(HardSwish, HARDSWISH),
+    F(Tanh, TANH),
+    F(Erf, ERF),
+    F(Softplus, SOFTPLUS),
+    F(Softsign, SOFTSIGN),
+    F(Mish, MISH),
+    F(Floor, FLOOR),
+    F(Ceil, CEIL),
+    F(Round, ROUND),
+    F(Sign, SIGN),
+    F(Sin, SIN),
+    F(Cos, COS),
+    F(IsNaN, IS_NAN),
+    F(IsInf, IS_INF),
+    F(Elu, ELU),
+    F(Selu, SELU),
+    F(Celu, CELU),
+    F(LeakyRelu, PRELU),
+    F(HardSigmoid, HARDSIGMOID),
+    F(ThresholdedRelu, THRESHOLD),
+    F(Shrink, SHRINK),
+    F(Swish, SWISH),
+    F(Gelu, GELU),
+    F(Clip, CLIP),
+    {OT_OP_Where, OT_CH_WHERE, OT_CH_WHERE_MASK},
+    {OT_OP_Identity, OT_CH_COPY, OT_CH_COPY_MASK},
+    {OT_OP_Dropout, OT_CH_COPY, OT_CH_COUNT},
+    {OT_OP_Cast, OT_CH_COPY, OT_CH_COPY_MASK},
+    {OT_OP_CastLike, OT_CH_COPY, OT_CH_COPY_MASK},
+    F(BatchNormalization, MUL_ADD),
 #undef F
 #undef M
 };
@@ -48,7 +101,9 @@ static const struct {
     const char *name;
     ot_chain_code code;
     uint32_t tensors;
-} quantized_ops[] = {{"QLinearAdd", OT_CH_ADD, 2}, {"QLinearMul", OT_CH_MUL, 2}, {"QLinearSigmoid", OT_CH_SIGMOID, 1},
+} quantized_ops[] = {{"QLinearAdd", OT_CH_ADD, 2},
+                     {"QLinearMul", OT_CH_MUL, 2},
+                     {"QLinearSigmoid", OT_CH_SIGMOID, 1},
                      {"QLinearLeakyRelu", OT_CH_PRELU, 1}};
 
 /* Number in that table; OT_NONE. */
@@ -218,18 +273,9 @@ bool ot_chain_takes(const ot_graph *g, const ot_node *n)
 
 /* ---- instructions ---- */
 
-static uint32_t emit1(ot_chain_build *b, ot_chain_code code, uint32_t x)
-{
-    return ot_chain_emit(b, code, x, 0, 0);
-}
-static uint32_t emit2(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y)
-{
-    return ot_chain_emit(b, code, x, y, 0);
-}
-static uint32_t number(ot_chain_build *b, float f)
-{
-    return ot_chain_constant(b, (ot_chain_cell){.constant.f = f});
-}
+static uint32_t emit1(ot_chain_build *b, ot_chain_code code, uint32_t x) { return ot_chain_emit(b, code, x, 0, 0); }
+static uint32_t emit2(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y) { return ot_chain_emit(b, code, x, y, 0); }
+static uint32_t number(ot_chain_build *b, float f) { return ot_chain_constant(b, (ot_chain_cell){.constant.f = f}); }
 
 /* All operands, one after the other. */
 static uint32_t many(ot_chain_build *b, const ot_node *n, ot_chain_code code)

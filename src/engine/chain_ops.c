@@ -63,22 +63,22 @@ OT_CLONES void ot_chain_plain(ot_chain_code code, unsigned single, void *to_, co
     float *to = to_;
     const float *a = a_, p = b_ ? *(const float *)b_ : 0, q = c_ ? *(const float *)c_ : 0;
     switch ((int)code) {
-    CASE(NEG, -x);
-    CASE(ABS, fabsf(x));
-    CASE(SQRT, sqrtf(x));
-    CASE(ROOT, root(x));
-    CASE(RECIPROCAL, 1.0f / x);
-    CASE(RELU, x < 0 ? 0.0f : x);
-    CASE(FLOOR, floorf(x));
-    CASE(CEIL, ceilf(x));
-    CASE(ROUND, rintf(x));
-    CASE(SIGN, sign(x));
-    CASE(SOFTSIGN, softsign(x));
-    CASE(HARDSWISH, x * hard_sigmoid(x, 1.0f / 6, 0.5f));
-    CASE(HARDSIGMOID, hard_sigmoid(x, p, q));
-    CASE(CLIP, clip(x, p, q));
-    CASE(THRESHOLD, x > p ? x : 0.0f);
-    CASE(SHRINK, shrink(x, p, q));
+        CASE(NEG, -x);
+        CASE(ABS, fabsf(x));
+        CASE(SQRT, sqrtf(x));
+        CASE(ROOT, root(x));
+        CASE(RECIPROCAL, 1.0f / x);
+        CASE(RELU, x < 0 ? 0.0f : x);
+        CASE(FLOOR, floorf(x));
+        CASE(CEIL, ceilf(x));
+        CASE(ROUND, rintf(x));
+        CASE(SIGN, sign(x));
+        CASE(SOFTSIGN, softsign(x));
+        CASE(HARDSWISH, x * hard_sigmoid(x, 1.0f / 6, 0.5f));
+        CASE(HARDSIGMOID, hard_sigmoid(x, p, q));
+        CASE(CLIP, clip(x, p, q));
+        CASE(THRESHOLD, x > p ? x : 0.0f);
+        CASE(SHRINK, shrink(x, p, q));
     default: memmove(to, a, (size_t)n * sizeof *to); break; /* COPY */
     }
 }
@@ -97,17 +97,17 @@ CM_INLINE float prelu(float x, float y) { return x < 0 ? x * y : x; }
 CM_INLINE float at_least(float x, float y) { return x < y ? y : x; }
 CM_INLINE float at_most(float x, float y) { return x > y ? y : x; }
 
-#define CASE(name, f)                                                                                                   \
-    case OT_CH_##name:                                                                                                  \
-        if (single & 1u) {                                                                                              \
-            float x = *a;                                                                                               \
-            EACH to[i] = f(x, b[i]);                                                                                    \
-        } else if (single & 2u) {                                                                                       \
-            float y = *b;                                                                                               \
-            EACH to[i] = f(a[i], y);                                                                                    \
-        } else {                                                                                                        \
-            EACH to[i] = f(a[i], b[i]);                                                                                 \
-        }                                                                                                               \
+#define CASE(name, f)                   \
+    case OT_CH_##name:                  \
+        if (single & 1u) {              \
+            float x = *a;               \
+            EACH to[i] = f(x, b[i]);    \
+        } else if (single & 2u) {       \
+            float y = *b;               \
+            EACH to[i] = f(a[i], y);    \
+        } else {                        \
+            EACH to[i] = f(a[i], b[i]); \
+        }                               \
         break
 
 OT_CLONES void ot_chain_pair(ot_chain_code code, unsigned single, void *to_, const void *a_, const void *b_, const void *c_,
@@ -117,15 +117,15 @@ OT_CLONES void ot_chain_pair(ot_chain_code code, unsigned single, void *to_, con
     float *to = to_;
     const float *a = a_, *b = b_;
     switch ((int)code) {
-    CASE(ADD, add);
-    CASE(SUB, sub);
-    CASE(MUL, mul);
-    CASE(DIV, divide);
-    CASE(MIN, min);
-    CASE(MAX, max);
-    CASE(PRELU, prelu);
-    CASE(AT_LEAST, at_least);
-    CASE(AT_MOST, at_most);
+        CASE(ADD, add);
+        CASE(SUB, sub);
+        CASE(MUL, mul);
+        CASE(DIV, divide);
+        CASE(MIN, min);
+        CASE(MAX, max);
+        CASE(PRELU, prelu);
+        CASE(AT_LEAST, at_least);
+        CASE(AT_MOST, at_most);
     default: break;
     }
 }
@@ -143,11 +143,11 @@ OT_CLONES void ot_chain_compare(ot_chain_code code, unsigned single, void *to_, 
     uint8_t *to = to_;
     const float *a = a_, *b = b_;
     switch ((int)code) {
-    CASE(EQUAL, equal);
-    CASE(GREATER, greater);
-    CASE(GREATER_EQUAL, greater_equal);
-    CASE(LESS, less);
-    CASE(LESS_EQUAL, less_equal);
+        CASE(EQUAL, equal);
+        CASE(GREATER, greater);
+        CASE(GREATER_EQUAL, greater_equal);
+        CASE(LESS, less);
+        CASE(LESS_EQUAL, less_equal);
     default: break;
     }
 }
@@ -188,7 +188,9 @@ OT_CLONES static void choose_float(unsigned single, float *to, const uint8_t *m,
     case 6: EACH to[i] = m[i] ? x : y; break;
     case 4: EACH to[i] = m[i] ? b[i] : y; break;
     case 2: EACH to[i] = m[i] ? x : c[i]; break;
-    default: EACH {
+    default:
+        EACH
+        {
             float u = b[i], v = c[i];
             to[i] = m[i] ? u : v;
         }
@@ -203,7 +205,9 @@ OT_CLONES static void choose_mask(unsigned single, uint8_t *to, const uint8_t *m
     case 6: EACH to[i] = m[i] ? x : y; break;
     case 4: EACH to[i] = m[i] ? b[i] != 0 : y; break;
     case 2: EACH to[i] = m[i] ? x : c[i] != 0; break;
-    default: EACH {
+    default:
+        EACH
+        {
             uint8_t u = b[i] != 0, v = c[i] != 0;
             to[i] = m[i] ? u : v;
         }
@@ -213,8 +217,10 @@ OT_CLONES static void choose_mask(unsigned single, uint8_t *to, const uint8_t *m
 
 void ot_chain_choice(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n)
 {
-    if (code == OT_CH_WHERE) choose_float(single, to, a, b, c, n);
-    else choose_mask(single, to, a, b, c, n);
+    if (code == OT_CH_WHERE)
+        choose_float(single, to, a, b, c, n);
+    else
+        choose_mask(single, to, a, b, c, n);
 }
 
 /* ---- masks ---- */

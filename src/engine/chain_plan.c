@@ -133,8 +133,10 @@ static void place_inputs(ot_chain_plan *p)
     for (uint32_t k = 0; k < first; k++) {
         ot_chain_place *at = &p->places[k];
         bool still = k >= c->n_inputs || (p->rows.strides[k] == 0 && p->cols.strides[k] == 0);
-        if (still) *at = (ot_chain_place){.where = OT_CHAIN_NUMBER, .size = at->size, .keep = true};
-        else if (is_dense(p, k)) *at = (ot_chain_place){.where = OT_CHAIN_MEMORY, .size = at->size, .index = (uint16_t)k};
+        if (still)
+            *at = (ot_chain_place){.where = OT_CHAIN_NUMBER, .size = at->size, .keep = true};
+        else if (is_dense(p, k))
+            *at = (ot_chain_place){.where = OT_CHAIN_MEMORY, .size = at->size, .index = (uint16_t)k};
     }
 }
 
@@ -159,8 +161,10 @@ static void place_step(ot_chain_plan *p, const ot_chain_step *s, uint16_t to, ui
         m.in[k] = s->in[k];
         need(p, m.in[k]);
         keep = keep && p->places[m.in[k]].keep;
-        if (p->places[m.in[k]].where == OT_CHAIN_NUMBER) single |= 1u << k;
-        else numbers = false;
+        if (p->places[m.in[k]].where == OT_CHAIN_NUMBER)
+            single |= 1u << k;
+        else
+            numbers = false;
     }
     ot_chain_place *at = &p->places[to];
     at->keep = keep;
@@ -225,8 +229,8 @@ static void place_outputs(ot_chain_plan *p)
             continue;
         }
         bool number = at->where == OT_CHAIN_NUMBER;
-        push(p, false, (ot_chain_move){.kind = number ? OT_CHAIN_STORE_NUMBER : OT_CHAIN_STORE, .in = {place, 0, 0},
-                                       .array = (uint16_t)a});
+        push(p, false,
+             (ot_chain_move){.kind = number ? OT_CHAIN_STORE_NUMBER : OT_CHAIN_STORE, .in = {place, 0, 0}, .array = (uint16_t)a});
     }
 }
 

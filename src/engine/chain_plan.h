@@ -11,12 +11,12 @@
 
 #include "chain_ops.h"
 
-#define OT_CHAIN_ARRAYS (OT_CHAIN_INPUTS + OT_CHAIN_OUTPUTS)
-#define OT_CHAIN_PLACES (2 * OT_CHAIN_CELLS)          /* of each cell, and of its number spread over a register */
-#define OT_CHAIN_MOVES (2 * OT_CHAIN_PLACES + OT_CHAIN_OUTPUTS)
-#define OT_CHAIN_BYTES (24 * 1024)                    /* all registers: most of an L1 cache */
-#define OT_CHAIN_LARGE (40 << 20)                     /* bytes of a large output: more than a last-level cache keeps */
-#define OT_CHAIN_BLOCK_MAX 1024                       /* elements of a register */
+#define OT_CHAIN_ARRAYS    (OT_CHAIN_INPUTS + OT_CHAIN_OUTPUTS)
+#define OT_CHAIN_PLACES    (2 * OT_CHAIN_CELLS) /* of each cell, and of its number spread over a register */
+#define OT_CHAIN_MOVES     (2 * OT_CHAIN_PLACES + OT_CHAIN_OUTPUTS)
+#define OT_CHAIN_BYTES     (24 * 1024) /* all registers: most of an L1 cache */
+#define OT_CHAIN_LARGE     (40 << 20)  /* bytes of a large output: more than a last-level cache keeps */
+#define OT_CHAIN_BLOCK_MAX 1024        /* elements of a register */
 #define OT_CHAIN_BLOCK_MIN (OT_CHAIN_BYTES / 4 / OT_CHAIN_PLACES)
 
 typedef enum ot_chain_where {
@@ -27,20 +27,20 @@ typedef enum ot_chain_where {
 } ot_chain_where;
 
 typedef struct ot_chain_place {
-    uint8_t where;    /* ot_chain_where */
-    uint8_t size;     /* bytes of an element */
-    uint16_t index;   /* register, array */
-    uint16_t last;    /* body move that reads it last */
-    bool keep;        /* holds for all blocks of a run */
+    uint8_t where;  /* ot_chain_where */
+    uint8_t size;   /* bytes of an element */
+    uint16_t index; /* register, array */
+    uint16_t last;  /* body move that reads it last */
+    bool keep;      /* holds for all blocks of a run */
 } ot_chain_place;
 
 typedef enum ot_chain_move_kind {
     OT_CHAIN_COMPUTE,
-    OT_CHAIN_SPREAD,  /* place in[0], one number, over a register */
-    OT_CHAIN_LOAD,    /* array */
-    OT_CHAIN_CYCLE,   /* the cols of array, again for each row of a full block */
-    OT_CHAIN_STORE,   /* to array */
-    OT_CHAIN_STREAM,  /* to array, which is dense, past the caches */
+    OT_CHAIN_SPREAD, /* place in[0], one number, over a register */
+    OT_CHAIN_LOAD,   /* array */
+    OT_CHAIN_CYCLE,  /* the cols of array, again for each row of a full block */
+    OT_CHAIN_STORE,  /* to array */
+    OT_CHAIN_STREAM, /* to array, which is dense, past the caches */
     OT_CHAIN_STORE_NUMBER
 } ot_chain_move_kind;
 
@@ -52,7 +52,7 @@ typedef struct ot_chain_move {
 
 typedef struct ot_chain_dim {
     int64_t n;
-    int64_t strides[OT_CHAIN_ARRAYS];   /* inputs, then outputs */
+    int64_t strides[OT_CHAIN_ARRAYS]; /* inputs, then outputs */
 } ot_chain_dim;
 
 typedef struct ot_chain_plan {
@@ -60,15 +60,15 @@ typedef struct ot_chain_plan {
     uint32_t n_arrays;
     char *base[OT_CHAIN_ARRAYS];
     uint8_t size[OT_CHAIN_ARRAYS];
-    ot_chain_dim outer[OT_CHAIN_RANK];  /* [n_outer] */
+    ot_chain_dim outer[OT_CHAIN_RANK]; /* [n_outer] */
     uint32_t n_outer;
     ot_chain_dim rows, cols;
-    bool by_rows;                       /* blocks are whole rows; else rows.n is 1 */
-    int64_t block;                      /* rows of a block, or cols */
-    int64_t n_blocks;                   /* of a run */
+    bool by_rows;     /* blocks are whole rows; else rows.n is 1 */
+    int64_t block;    /* rows of a block, or cols */
+    int64_t n_blocks; /* of a run */
     int64_t n_runs;
     int64_t register_bytes;
-    bool is_large;                      /* outputs are larger than caches: they are not read first, nor kept */
+    bool is_large; /* outputs are larger than caches: they are not read first, nor kept */
     ot_chain_place places[OT_CHAIN_PLACES];
     uint32_t n_places, n_registers;
     ot_chain_move setup[OT_CHAIN_MOVES], body[OT_CHAIN_MOVES];

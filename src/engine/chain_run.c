@@ -16,10 +16,10 @@
 
 typedef struct frame {
     const ot_chain_plan *p;
-    char *run[OT_CHAIN_ARRAYS];     /* first element of the run */
+    char *run[OT_CHAIN_ARRAYS]; /* first element of the run */
     void *at[OT_CHAIN_PLACES];
     ot_chain_cell numbers[OT_CHAIN_CELLS];
-    int64_t first, rows, cols;      /* of the block: first row (or col), extents */
+    int64_t first, rows, cols; /* of the block: first row (or col), extents */
     _Alignas(64) char registers[OT_CHAIN_BYTES];
 } frame;
 
@@ -67,9 +67,7 @@ static void move(frame *f, const ot_chain_move *m)
         g = grid_of(f, m->array);
         ot_chain_store(block_address(f, m->array), from, &g, size);
         break;
-    case OT_CHAIN_STREAM:
-        ot_chain_stream((float *)(void *)block_address(f, m->array), from, f->rows * f->cols);
-        break;
+    case OT_CHAIN_STREAM: ot_chain_stream((float *)(void *)block_address(f, m->array), from, f->rows * f->cols); break;
     case OT_CHAIN_STORE_NUMBER:
         g = grid_of(f, m->array);
         ot_chain_fill_grid(block_address(f, m->array), from, &g, size);
@@ -87,8 +85,10 @@ static void open_frame(frame *f, const ot_chain_plan *p)
     for (uint32_t k = 0; k < p->n_places; k++) {
         const ot_chain_place *at = &p->places[k];
         f->at[k] = NULL;
-        if (at->where == OT_CHAIN_REGISTER) f->at[k] = f->registers + at->index * p->register_bytes;
-        else if (at->where == OT_CHAIN_NUMBER) f->at[k] = &f->numbers[k].constant;
+        if (at->where == OT_CHAIN_REGISTER)
+            f->at[k] = f->registers + at->index * p->register_bytes;
+        else if (at->where == OT_CHAIN_NUMBER)
+            f->at[k] = &f->numbers[k].constant;
     }
 }
 

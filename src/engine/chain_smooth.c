@@ -18,20 +18,20 @@ OT_CLONES void ot_chain_smooth(ot_chain_code code, unsigned single, void *to_, c
     const float *a = a_, p = b_ ? *(const float *)b_ : 0, q = c_ ? *(const float *)c_ : 0;
     cm_limits l = cm_make_limits();
     switch ((int)code) {
-    CASE(EXP, cm_exp(x));
-    CASE(LOG, cm_log(x));
-    CASE(SIGMOID, cm_sigmoid(x, l));
-    CASE(SILU, cm_gate(x, x, l));
-    CASE(SWISH, cm_gate(x, x * p, l));
-    CASE(TANH, cm_tanh(x, l));
-    CASE(ERF, cm_erf(x, l));
-    CASE(GELU, cm_gelu(x, l));
-    CASE(GELU_TANH, cm_gelu_tanh(x, l));
-    CASE(SOFTPLUS, cm_softplus(x, l));
-    CASE(MISH, cm_mish(x));
-    CASE(ELU, x < 0 ? p * cm_expm1_down(x, l) : x);
-    CASE(SELU, q * (x > 0 ? x : p * cm_expm1_down(x, l)));
-    CASE(CELU, x > 0 ? x : p * cm_expm1_down(x / p, l));
+        CASE(EXP, cm_exp(x));
+        CASE(LOG, cm_log(x));
+        CASE(SIGMOID, cm_sigmoid(x, l));
+        CASE(SILU, cm_gate(x, x, l));
+        CASE(SWISH, cm_gate(x, x * p, l));
+        CASE(TANH, cm_tanh(x, l));
+        CASE(ERF, cm_erf(x, l));
+        CASE(GELU, cm_gelu(x, l));
+        CASE(GELU_TANH, cm_gelu_tanh(x, l));
+        CASE(SOFTPLUS, cm_softplus(x, l));
+        CASE(MISH, cm_mish(x));
+        CASE(ELU, x < 0 ? p * cm_expm1_down(x, l) : x);
+        CASE(SELU, q * (x > 0 ? x : p * cm_expm1_down(x, l)));
+        CASE(CELU, x > 0 ? x : p * cm_expm1_down(x / p, l));
     default: break;
     }
 }

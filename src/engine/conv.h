@@ -9,11 +9,11 @@
 
 typedef enum lw_post_kind {
     LW_POST_NONE = 0,
-    LW_POST_ADD,      /* the residual */
-    LW_POST_RELU,     /* alpha: slope of negative values */
-    LW_POST_CLIP,     /* alpha to beta */
+    LW_POST_ADD,  /* the residual */
+    LW_POST_RELU, /* alpha: slope of negative values */
+    LW_POST_CLIP, /* alpha to beta */
     LW_POST_SIGMOID,
-    LW_POST_ELU,      /* alpha */
+    LW_POST_ELU, /* alpha */
     LW_POST_SILU,
     LW_POST_HARDSWISH
 } lw_post_kind;
@@ -25,16 +25,16 @@ typedef struct lw_post {
 
 typedef struct lw_conv {
     const ot_node *node;
-    ot_id x, w, y, residual;  /* values; residual OT_NONE: nothing is added */
-    ot_window win;            /* of a ConvTranspose: of the convolution that it transposes; out are its result's sizes */
+    ot_id x, w, y, residual; /* values; residual OT_NONE: nothing is added */
+    ot_window win;           /* of a ConvTranspose: of the convolution that it transposes; out are its result's sizes */
     int64_t group, maps;
     bool transposed;
-    const float *weights;     /* [maps][channels / group][kernel...]; of a ConvTranspose as the model has them */
-    uint64_t form;            /* what they are made from besides `source`; 0: nothing */
-    const void *source;       /* the model's weights */
-    int64_t channels;         /* of the input, in one group */
-    bool scaled;              /* some scale is not 1 */
-    float *scale, *shift;     /* [maps] (w * scale) x + shift; they die with lowering: see lw_conv_keep */
+    const float *weights; /* [maps][channels / group][kernel...]; of a ConvTranspose as the model has them */
+    uint64_t form;        /* what they are made from besides `source`; 0: nothing */
+    const void *source;   /* the model's weights */
+    int64_t channels;     /* of the input, in one group */
+    bool scaled;          /* some scale is not 1 */
+    float *scale, *shift; /* [maps] (w * scale) x + shift; they die with lowering: see lw_conv_keep */
     lw_post posts[LW_POSTS_MAX];
     uint32_t n_posts;
 } lw_conv;

@@ -17,11 +17,11 @@
 
 typedef struct part {
     conv_op *op;
-    ot_nd temp;                 /* its result: blocked, no data */
+    ot_nd temp;                  /* its result: blocked, no data */
     int64_t phase[3], phases[3]; /* first phase and number of them, along each axis */
-    int64_t step[3];            /* inputs from one window to the next; as many strides are one period of phases */
-    int64_t skip[3];            /* results before the first that is wanted */
-    int64_t extra[3];           /* taps of 0 before the first */
+    int64_t step[3];             /* inputs from one window to the next; as many strides are one period of phases */
+    int64_t skip[3];             /* results before the first that is wanted */
+    int64_t extra[3];            /* taps of 0 before the first */
 } part;
 
 typedef struct deconv_plan {
@@ -129,8 +129,9 @@ static void part_weights(const lw_conv *k, const part *p, const lw_conv *sub, fl
             }
             for (int64_t m = 0; m < k->maps; m++)
                 for (int64_t c = 0; c < sub->channels; c++)
-                    out[((f * k->maps + m) * sub->channels + c) * taps_n + q] =
-                        inside ? k->weights[(c * k->maps + m) * model_n + at] : 0;
+                    out[((f * k->maps + m) * sub->channels + c) * taps_n + q] = inside
+                                                                                    ? k->weights[(c * k->maps + m) * model_n + at]
+                                                                                    : 0;
         }
     }
 }
@@ -320,8 +321,10 @@ ot_status lw_write_deconv(lw_pass *l, lw_unit *u)
     d->maps = k->maps;
     memcpy(d->stride, k->win.stride, sizeof d->stride);
     for (lw_layout layout = x.dims[1] < 8 ? LW_PLAIN : LW_BLOCK;; layout = layout == LW_PLAIN ? LW_BLOCK : LW_PLAIN) {
-        if (layout == LW_BLOCK) ot_nd_set_blocked(&x, x.dtype, x.rank, x.dims, l->block);
-        else ot_nd_set_dense(&x, x.dtype, x.rank, x.dims);
+        if (layout == LW_BLOCK)
+            ot_nd_set_blocked(&x, x.dtype, x.rank, x.dims, l->block);
+        else
+            ot_nd_set_dense(&x, x.dtype, x.rank, x.dims);
         split(l, k, d);
         st = prepare(l, k, &x, d, &work, &made);
         if (st == OT_OK && made) st = push(l, u, k, d, layout, work);

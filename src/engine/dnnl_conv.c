@@ -95,8 +95,8 @@ static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd 
         /* what the last window really reaches: less when the stride leaves a rest */
         hi[a] = (k->win.out[a] - 1) * k->win.stride[a] + (k->win.kernel[a] - 1) * k->win.dilation[a] + 1 - k->win.in[a] - lo[a];
     }
-    if (dnnl_dilated_convolution_forward_desc_init(&conv, dnnl_forward_inference, dnnl_convolution_direct, &src, &weights, &bias, &dst,
-                                                   strides, dilations, lo, hi) != dnnl_success)
+    if (dnnl_dilated_convolution_forward_desc_init(&conv, dnnl_forward_inference, dnnl_convolution_direct, &src, &weights, &bias,
+                                                   &dst, strides, dilations, lo, hi) != dnnl_success)
         return NULL;
     dnnl_primitive_attr_t attr = make_attr(k, &dst, sum);
     if (!attr) return NULL;
@@ -156,10 +156,7 @@ bool lw_conv_supported(lw_pass *l, const lw_conv *k)
 
 /* ---- weights ---- */
 
-static void free_block(void *data)
-{
-    ot_block_unref(data);
-}
+static void free_block(void *data) { ot_block_unref(data); }
 
 /* How packed weights are made. */
 typedef struct packing {
@@ -185,8 +182,8 @@ static bool scale_weights(const lw_conv *k, bool own, ot_block **copy, const flo
     return true;
 }
 
-static bool reorder(dnnl_engine_t e, dnnl_stream_t stream, const dnnl_memory_desc_t *from, const void *src, const dnnl_memory_desc_t *to,
-                    void *dst)
+static bool reorder(dnnl_engine_t e, dnnl_stream_t stream, const dnnl_memory_desc_t *from, const void *src,
+                    const dnnl_memory_desc_t *to, void *dst)
 {
     dnnl_primitive_desc_t pd = NULL;
     ot_dnnl_op op = {.stream = stream};
@@ -337,10 +334,7 @@ static ot_status run_conv(ot_call *c)
     return ok ? OT_OK : ot_call_fail(c, "oneDNN failed");
 }
 
-static void free_state(void *data)
-{
-    lw_conv_free(data);
-}
+static void free_state(void *data) { lw_conv_free(data); }
 
 /* Can the result take the residual's place: is it added first, and does nobody read it after unit `at`? oneDNN's kernels may keep
  * partial sums in the result, so only its sum, which knows, may read what is there. */

@@ -17,10 +17,7 @@ typedef struct pool_plan {
     bool scratch;
 } pool_plan;
 
-static bool is_global(const ot_node *n)
-{
-    return n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool;
-}
+static bool is_global(const ot_node *n) { return n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool; }
 
 static uint32_t threads_for(const lw_pass *l, const lw_unit *u)
 {
@@ -64,12 +61,13 @@ static bool fits(const lw_pass *l, const lw_unit *u, pool_unit *p)
     const ot_node *n = u->nodes[0];
     bool average = n->op == OT_OP_AveragePool || n->op == OT_OP_GlobalAveragePool;
     if (u->kind != LW_NODE || (!average && n->op != OT_OP_MaxPool && n->op != OT_OP_GlobalMaxPool)) return false;
-    if (u->n_in != 1 || (u->n_out > 1 && u->step->out_slots[1]) || !lw_is_f32(l, u->in[0]) || !lw_is_f32(l, u->out[0])) return false;
+    if (u->n_in != 1 || (u->n_out > 1 && u->step->out_slots[1]) || !lw_is_f32(l, u->in[0]) || !lw_is_f32(l, u->out[0]))
+        return false;
     const ot_nd *x = &l->v[u->in[0]].slot->fore, *y = &l->v[u->out[0]].slot->fore;
     if (x->rank < 3 || x->rank > 5 || y->rank != x->rank || !read_window(l, n, x, y, &p->win)) return false;
-    p->alg = !average                                   ? dnnl_pooling_max
-             : ot_attr_int(n, "count_include_pad", 0)   ? dnnl_pooling_avg_include_padding
-                                                        : dnnl_pooling_avg_exclude_padding;
+    p->alg = !average                                 ? dnnl_pooling_max
+             : ot_attr_int(n, "count_include_pad", 0) ? dnnl_pooling_avg_include_padding
+                                                      : dnnl_pooling_avg_exclude_padding;
     for (uint32_t a = 0; a < p->win.n; a++) {
         int64_t reach = (p->win.out[a] - 1) * p->win.stride[a] + (p->win.kernel[a] - 1) * p->win.dilation[a] + 1;
         int64_t last = reach - p->win.in[a] - p->win.lo[a]; /* pads that the last window needs */

@@ -89,10 +89,7 @@ bool ot_dnnl_arg(ot_dnnl_op *op, dnnl_engine_t e, int arg, const dnnl_memory_des
     return true;
 }
 
-void ot_dnnl_set(ot_dnnl_op *op, uint32_t k, void *data)
-{
-    (void)dnnl_memory_set_data_handle(op->args[k].memory, data);
-}
+void ot_dnnl_set(ot_dnnl_op *op, uint32_t k, void *data) { (void)dnnl_memory_set_data_handle(op->args[k].memory, data); }
 
 bool ot_dnnl_run(const ot_dnnl_op *op)
 {

@@ -121,8 +121,7 @@ static ot_status one_group(const conv *s, int64_t image, int64_t g, int64_t firs
     const float *x = s->x + (image * v->channels + g * s->per) * v->in_n;
     float *y = s->y + (image * v->maps + g * s->maps_per) * v->out_n + first;
     int64_t ld = s->direct ? v->in_n : n;
-    for (int64_t ch = 0; !s->direct && ch < s->per; ch++)
-        gather(columns + ch * v->k_n * n, x + ch * v->in_n, index, v->k_n * n);
+    for (int64_t ch = 0; !s->direct && ch < s->per; ch++) gather(columns + ch * v->k_n * n, x + ch * v->in_n, index, v->k_n * n);
     for (int64_t m = 0; m < s->maps_per; m++)
         for (int64_t p = 0; p < n; p++) y[m * v->out_n + p] = s->bias ? s->bias[g * s->maps_per + m] : 0.0f;
     ot_product_job j = {.m = s->maps_per, .n = n, .k = s->depth, .ldc = v->out_n, .c = y, .alpha = 1, .add = true};
@@ -213,10 +212,7 @@ ot_status ot_fast_relu(ot_call *c)
 /* ---- MaxPool ---- */
 
 /* As integers in the order of the numbers; the same function leads back. */
-static inline int16_t ordered(int16_t h)
-{
-    return (int16_t)(h ^ (h < 0 ? 0x7fff : 0));
-}
+static inline int16_t ordered(int16_t h) { return (int16_t)(h ^ (h < 0 ? 0x7fff : 0)); }
 
 /* Into `to`, which may be `from`. false: there is a NaN. */
 OT_CLONES static bool order(int16_t *to, const int16_t *from, int64_t n)

@@ -19,7 +19,7 @@
 
 typedef struct transform {
     int64_t frame, bins;
-    float *window;  /* [frame] it was made for; NULL: all ones */
+    float *window; /* [frame] it was made for; NULL: all ones */
     float *panels;
 } transform;
 
@@ -152,8 +152,14 @@ ot_status ot_fast_stft(ot_call *c)
     for (int64_t b = 0; b < s.batch; b++)
         for (int k = 0; k < threads; k++) {
             int64_t first = s.frames * k / threads, end = s.frames * (k + 1) / threads;
-            ot_panels_job j = {.m = end - first, .n = columns, .k = s.frame, .lda = s.step, .ldc = columns, .alpha = 1,
-                               .a = s.x + b * s.length + first * s.step, .panels = t->panels,
+            ot_panels_job j = {.m = end - first,
+                               .n = columns,
+                               .k = s.frame,
+                               .lda = s.step,
+                               .ldc = columns,
+                               .alpha = 1,
+                               .a = s.x + b * s.length + first * s.step,
+                               .panels = t->panels,
                                .c = y + (b * s.frames + first) * columns};
             if (j.m > 0) ot_panels_product(&j, 0, ot_ceil_div(columns, OT_PANEL));
         }

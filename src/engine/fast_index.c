@@ -24,10 +24,7 @@ static bool read_index(const ot_nd *index, int64_t n, int64_t size, int64_t step
     return inside;
 }
 
-static bool is_index(const ot_nd *a)
-{
-    return a->dtype == OT_I32 || a->dtype == OT_I64;
-}
+static bool is_index(const ot_nd *a) { return a->dtype == OT_I32 || a->dtype == OT_I64; }
 
 /* Product of dims [from, to) of an array in memory that has elements. */
 static int64_t extent(const int64_t *dims, uint32_t from, uint32_t to)
@@ -39,21 +36,25 @@ static int64_t extent(const int64_t *dims, uint32_t from, uint32_t to)
 
 /* ---- pieces ---- */
 
-#define PICK(type)                                                                                 \
-    do {                                                                                           \
-        const type *from = src;                                                                    \
-        type *to = dst;                                                                            \
-        for (int64_t i = 0; i < n; i++) to[i] = from[offsets[i]];                                  \
+#define PICK(type)                                                \
+    do {                                                          \
+        const type *from = src;                                   \
+        type *to = dst;                                           \
+        for (int64_t i = 0; i < n; i++) to[i] = from[offsets[i]]; \
     } while (0)
 
 /* Piece i of `count` elements: from src[offsets[i]] on to dst[i * count]. */
 static void pick(size_t size, int64_t count, int64_t n, void *dst, const void *src, const int64_t *offsets)
 {
     size_t bytes = (size_t)count * size;
-    if (count == 1 && size == 1) PICK(uint8_t);
-    else if (count == 1 && size == 2) PICK(uint16_t);
-    else if (count == 1 && size == 4) PICK(uint32_t);
-    else if (count == 1 && size == 8) PICK(uint64_t);
+    if (count == 1 && size == 1)
+        PICK(uint8_t);
+    else if (count == 1 && size == 2)
+        PICK(uint16_t);
+    else if (count == 1 && size == 4)
+        PICK(uint32_t);
+    else if (count == 1 && size == 8)
+        PICK(uint64_t);
     else
         for (int64_t i = 0; i < n; i++)
             memcpy((char *)dst + (size_t)i * bytes, (const char *)src + (size_t)offsets[i] * size, bytes);
@@ -133,8 +134,8 @@ ot_status ot_fast_gather_nd(ot_call *c)
     uint32_t b = (uint32_t)batch, last = index->rank - 1;
     int64_t m = index->dims[last];
     for (uint32_t k = 0; k < b; k++) usual = usual && x->dims[k] == index->dims[k];
-    if (!usual || m > (int64_t)x->rank - batch ||
-        last + x->rank - b - m > OT_RANK_MAX) return ot_kernel_reference(OT_OP_GatherND)(c);
+    if (!usual || m > (int64_t)x->rank - batch || last + x->rank - b - m > OT_RANK_MAX)
+        return ot_kernel_reference(OT_OP_GatherND)(c);
     int64_t n = extent(index->dims, 0, last), each = extent(index->dims, b, last), whole = b > 0 ? x->strides[b - 1] : 0;
     int64_t *offsets = ot_num_scratch(c, n, sizeof *offsets);
     if (!offsets) return OT_E_NOMEM;

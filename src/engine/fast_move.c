@@ -8,8 +8,7 @@
 #include "ref_move.h"
 
 void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *dims, char *dst, const int64_t *dst_strides,
-                 const char *src,
-                 const int64_t *src_strides)
+                 const char *src, const int64_t *src_strides)
 {
     int64_t n[OT_RANK_MAX], to[OT_RANK_MAX], from[OT_RANK_MAX];
     uint32_t kept = 0;
@@ -20,8 +19,10 @@ void ot_move_box(const ot_call *c, size_t size, uint32_t rank, const int64_t *di
         from[kept++] = src_strides[k];
     }
     bool usual = kept <= OT_BOX_RANK && (size == 1 || size == 2 || size == 4 || size == 8);
-    if (usual) ot_box_copy(size, kept, n, dst, to, src, from, c->threads);
-    else ot_mv_copy(size, kept, n, dst, to, src, from);
+    if (usual)
+        ot_box_copy(size, kept, n, dst, to, src, from, c->threads);
+    else
+        ot_mv_copy(size, kept, n, dst, to, src, from);
 }
 
 bool ot_move_usual(const ot_call *c, uint32_t n)
@@ -31,10 +32,7 @@ bool ot_move_usual(const ot_call *c, uint32_t n)
     return c->n_out > 0 && c->out[0];
 }
 
-int ot_move_threads(const ot_call *c, int64_t bytes)
-{
-    return (int)ot_box_shares(bytes, c->threads);
-}
+int ot_move_threads(const ot_call *c, int64_t bytes) { return (int)ot_box_shares(bytes, c->threads); }
 
 /* A box of input 0 to the whole of output 0. */
 static ot_status to_output(ot_call *c, uint32_t rank, const int64_t *dims, int64_t first, const int64_t *strides)

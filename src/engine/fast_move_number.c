@@ -14,30 +14,24 @@
 /* ---- loops of casts ---- */
 
 /* As ot_rm_to_int. */
-static inline int32_t float_to_int32(float v)
-{
-    return v >= -0x1p31f && v < 0x1p31f ? (int32_t)v : INT32_MIN;
-}
-static inline int64_t float_to_int64(float v)
-{
-    return v >= -0x1p63f && v < 0x1p63f ? (int64_t)v : INT64_MIN;
-}
+static inline int32_t float_to_int32(float v) { return v >= -0x1p31f && v < 0x1p31f ? (int32_t)v : INT32_MIN; }
+static inline int64_t float_to_int64(float v) { return v >= -0x1p63f && v < 0x1p63f ? (int64_t)v : INT64_MIN; }
 
 typedef void (*cast_loop)(int64_t n, void *to, const void *from);
 
-#define CAST(name, to_type, from_type, expr)                                                       \
-    OT_CLONES static void cast_##name(int64_t n, void *to, const void *from)                       \
-    {                                                                                              \
-        to_type *restrict y = to;                                                                  \
-        const from_type *restrict x = from;                                                        \
-        for (int64_t i = 0; i < n; i++) y[i] = (to_type)(expr);                                    \
+#define CAST(name, to_type, from_type, expr)                                 \
+    OT_CLONES static void cast_##name(int64_t n, void *to, const void *from) \
+    {                                                                        \
+        to_type *restrict y = to;                                            \
+        const from_type *restrict x = from;                                  \
+        for (int64_t i = 0; i < n; i++) y[i] = (to_type)(expr);              \
     }
 
-#define CASTS_OF_INT(short_name, type)                                                             \
-    CAST(short_name##_f32, float, type, x[i])                                                      \
-    CAST(short_name##_i64, int64_t, type, x[i])                                                    \
-    CAST(short_name##_i32, int32_t, type, x[i])                                                    \
-    CAST(short_name##_u8, uint8_t, type, x[i])                                                     \
+#define CASTS_OF_INT(short_name, type)          \
+    CAST(short_name##_f32, float, type, x[i])   \
+    CAST(short_name##_i64, int64_t, type, x[i]) \
+    CAST(short_name##_i32, int32_t, type, x[i]) \
+    CAST(short_name##_u8, uint8_t, type, x[i])  \
     CAST(short_name##_bool, uint8_t, type, x[i] != 0)
 
 CASTS_OF_INT(u8, uint8_t)
@@ -102,13 +96,15 @@ static int target_row(ot_dtype t)
     }
 }
 
-#define ROW_OF(s) {cast_##s##_f32, cast_##s##_i64, cast_##s##_i32, cast_##s##_u8, cast_##s##_bool}
+#define ROW_OF(s)                                                                      \
+    {                                                                                  \
+        cast_##s##_f32, cast_##s##_i64, cast_##s##_i32, cast_##s##_u8, cast_##s##_bool \
+    }
 
 static cast_loop loop_for(ot_dtype to, ot_dtype from)
 {
     static const cast_loop of_u8[N_TO] = ROW_OF(u8), of_i8[N_TO] = ROW_OF(i8), of_i32[N_TO] = ROW_OF(i32),
-        of_i64[N_TO] = ROW_OF(i64),
-                           of_f32[N_TO] = ROW_OF(f32);
+                           of_i64[N_TO] = ROW_OF(i64), of_f32[N_TO] = ROW_OF(f32);
     int row = target_row(to);
     if (row == N_TO) return NULL;
     switch ((int)from) {
@@ -134,10 +130,14 @@ static void cast_some(int64_t n, char *to, ot_dtype to_type, const char *from, o
         int64_t m = ot_min(CHUNK, n - i);
         const char *x = from + i * (int64_t)ot_dtype_bytes(from_type);
         char *y = to + i * (int64_t)ot_dtype_bytes(to_type);
-        if (from_type == OT_F16) cast_f16_f32(m, middle, x);
-        else loop_for(OT_F32, from_type)(m, middle, x);
-        if (to_type == OT_F16) cast_f32_f16(m, y, middle);
-        else loop_for(to_type, OT_F32)(m, y, middle);
+        if (from_type == OT_F16)
+            cast_f16_f32(m, middle, x);
+        else
+            loop_for(OT_F32, from_type)(m, middle, x);
+        if (to_type == OT_F16)
+            cast_f32_f16(m, y, middle);
+        else
+            loop_for(to_type, OT_F32)(m, y, middle);
     }
 }
 
@@ -153,7 +153,7 @@ ot_status ot_fast_cast(ot_call *c)
     OT_TRY(ot_call_output(c, 0, to, x->rank, x->dims));
     ot_nd *y = c->out[0];
     int64_t n = ot_num_count(x), piece = 16 * CHUNK, size_x = (int64_t)ot_dtype_bytes(from), size_y = (int64_t)ot_dtype_bytes(to);
-#pragma omp parallel for num_threads(ot_move_threads(c, n * (size_x + size_y))) schedule(static)
+#pragma omp parallel for num_threads(ot_move_threads(c, n *(size_x + size_y))) schedule(static)
     for (int64_t i = 0; i < n; i += piece)
         cast_some(ot_min(piece, n - i), (char *)y->data + i * size_y, to, (const char *)x->data + i * size_x, from);
     return OT_OK;
@@ -161,36 +161,40 @@ ot_status ot_fast_cast(ot_call *c)
 
 /* ---- arithmetic and comparisons ---- */
 
-#define EACH(result, expr)                                                                         \
-    for (int64_t i = 0; i < n; i++) {                                                              \
-        int_type a = x[i * step_x], b = z[i * step_z];                                             \
-        ((result *)y)[i] = (result)(expr);                                                         \
-    }                                                                                              \
+#define EACH(result, expr)                             \
+    for (int64_t i = 0; i < n; i++) {                  \
+        int_type a = x[i * step_x], b = z[i * step_z]; \
+        ((result *)y)[i] = (result)(expr);             \
+    }                                                  \
     return
 
 /* Both operands run on, or one of them stays: spelt out, so that the loops vectorise. */
-#define BINARY(type, unsigned_type)                                                                                              \
-    static inline void row_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, const type *z, int64_t step_z)    \
-    {                                                                                                                            \
-        typedef type int_type;                                                                                                   \
-        switch ((int)op) {                                                                                                       \
-        case OT_OP_Add: EACH(type, (unsigned_type)a + (unsigned_type)b);                                                         \
-        case OT_OP_Sub: EACH(type, (unsigned_type)a - (unsigned_type)b);                                                         \
-        case OT_OP_Mul: EACH(type, (unsigned_type)a * (unsigned_type)b);                                                         \
-        case OT_OP_Equal: EACH(uint8_t, a == b);                                                                                 \
-        case OT_OP_Less: EACH(uint8_t, a < b);                                                                                   \
-        case OT_OP_LessOrEqual: EACH(uint8_t, a <= b);                                                                           \
-        case OT_OP_Greater: EACH(uint8_t, a > b);                                                                                \
-        default: EACH(uint8_t, a >= b);                                                                                          \
-        }                                                                                                                        \
-    }                                                                                                                            \
-    OT_CLONES static void binary_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, const type *z,             \
-                                        int64_t step_z)                                                                          \
-    {                                                                                                                            \
-        if (step_x == 1 && step_z == 1) row_##type(op, n, y, x, 1, z, 1);                                                        \
-        else if (step_x == 1 && step_z == 0) row_##type(op, n, y, x, 1, z, 0);                                                   \
-        else if (step_x == 0 && step_z == 1) row_##type(op, n, y, x, 0, z, 1);                                                   \
-        else row_##type(op, n, y, x, step_x, z, step_z);                                                                         \
+#define BINARY(type, unsigned_type)                                                                                           \
+    static inline void row_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, const type *z, int64_t step_z) \
+    {                                                                                                                         \
+        typedef type int_type;                                                                                                \
+        switch ((int)op) {                                                                                                    \
+        case OT_OP_Add: EACH(type, (unsigned_type)a + (unsigned_type)b);                                                      \
+        case OT_OP_Sub: EACH(type, (unsigned_type)a - (unsigned_type)b);                                                      \
+        case OT_OP_Mul: EACH(type, (unsigned_type)a *(unsigned_type)b);                                                       \
+        case OT_OP_Equal: EACH(uint8_t, a == b);                                                                              \
+        case OT_OP_Less: EACH(uint8_t, a < b);                                                                                \
+        case OT_OP_LessOrEqual: EACH(uint8_t, a <= b);                                                                        \
+        case OT_OP_Greater: EACH(uint8_t, a > b);                                                                             \
+        default: EACH(uint8_t, a >= b);                                                                                       \
+        }                                                                                                                     \
+    }                                                                                                                         \
+    OT_CLONES static void binary_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, const type *z,           \
+                                        int64_t step_z)                                                                       \
+    {                                                                                                                         \
+        if (step_x == 1 && step_z == 1)                                                                                       \
+            row_##type(op, n, y, x, 1, z, 1);                                                                                 \
+        else if (step_x == 1 && step_z == 0)                                                                                  \
+            row_##type(op, n, y, x, 1, z, 0);                                                                                 \
+        else if (step_x == 0 && step_z == 1)                                                                                  \
+            row_##type(op, n, y, x, 0, z, 1);                                                                                 \
+        else                                                                                                                  \
+            row_##type(op, n, y, x, step_x, z, step_z);                                                                       \
     }
 
 BINARY(int32_t, uint32_t)
@@ -201,8 +205,8 @@ ot_status ot_fast_int_binary(ot_call *c)
     ot_op op = c->node->op;
     uint32_t rank;
     int64_t dims[OT_RANK_MAX];
-    bool usual = c->n_in == 2 && ot_move_usual(c, 2) && c->in[0]->dtype == c->in[1]->dtype && (c->node->version == 0 ||
-        c->node->version >= 7);
+    bool usual = c->n_in == 2 && ot_move_usual(c, 2) && c->in[0]->dtype == c->in[1]->dtype &&
+                 (c->node->version == 0 || c->node->version >= 7);
     usual = usual && (c->in[0]->dtype == OT_I32 || c->in[0]->dtype == OT_I64);
     if (!usual) return ot_kernel_reference(op)(c);
     bool number = op == OT_OP_Add || op == OT_OP_Sub || op == OT_OP_Mul, wide = c->in[0]->dtype == OT_I64;
@@ -214,32 +218,37 @@ ot_status ot_fast_int_binary(ot_call *c)
     for (bool more = ot_rm_walk_first(&w); more; more = ot_rm_walk_next(&w)) {
         const ot_rm_operand *a = &w.ops[0], *b = &w.ops[1];
         void *y = (char *)c->out[0]->data + (size_t)w.out * size;
-        if (wide) binary_int64_t(op, w.n, y, (const int64_t *)a->a->data + a->at, a->step, (const int64_t *)b->a->data + b->at,
-            b->step);
-        else binary_int32_t(op, w.n, y, (const int32_t *)a->a->data + a->at, a->step, (const int32_t *)b->a->data + b->at, b->step);
+        if (wide)
+            binary_int64_t(op, w.n, y, (const int64_t *)a->a->data + a->at, a->step, (const int64_t *)b->a->data + b->at, b->step);
+        else
+            binary_int32_t(op, w.n, y, (const int32_t *)a->a->data + a->at, a->step, (const int32_t *)b->a->data + b->at, b->step);
     }
     return OT_OK;
 }
 
 /* ---- Where ---- */
 
-#define WHERE(type)                                                                                                              \
-    static inline void chosen_##type(int64_t n, type *restrict y, const uint8_t *yes, int64_t step_yes, const type *a,        \
-                                     int64_t step_a, const type *b, int64_t step_b)                                              \
-    {                                                                                                                            \
-        for (int64_t i = 0; i < n; i++) {                                                                                        \
-            type if_yes = a[i * step_a], if_no = b[i * step_b];                                                                  \
-            y[i] = yes[i * step_yes] ? if_yes : if_no;                                                                           \
-        }                                                                                                                        \
-    }                                                                                                                            \
-    OT_CLONES static void where_##type(int64_t n, void *y, const ot_rm_operand *ops)                                             \
-    {                                                                                                                            \
-        const uint8_t *yes = (const uint8_t *)ops[0].a->data + ops[0].at;                                                        \
-        const type *a = (const type *)ops[1].a->data + ops[1].at, *b = (const type *)ops[2].a->data + ops[2].at;                 \
-        if (ops[0].step == 1 && ops[1].step == 1 && ops[2].step == 1) chosen_##type(n, y, yes, 1, a, 1, b, 1);                   \
-        else if (ops[0].step == 1 && ops[1].step == 1 && ops[2].step == 0) chosen_##type(n, y, yes, 1, a, 1, b, 0);              \
-        else if (ops[0].step == 1 && ops[1].step == 0 && ops[2].step == 1) chosen_##type(n, y, yes, 1, a, 0, b, 1);              \
-        else chosen_##type(n, y, yes, ops[0].step, a, ops[1].step, b, ops[2].step);                                              \
+#define WHERE(type)                                                                                                    \
+    static inline void chosen_##type(int64_t n, type *restrict y, const uint8_t *yes, int64_t step_yes, const type *a, \
+                                     int64_t step_a, const type *b, int64_t step_b)                                    \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            type if_yes = a[i * step_a], if_no = b[i * step_b];                                                        \
+            y[i] = yes[i * step_yes] ? if_yes : if_no;                                                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+    OT_CLONES static void where_##type(int64_t n, void *y, const ot_rm_operand *ops)                                   \
+    {                                                                                                                  \
+        const uint8_t *yes = (const uint8_t *)ops[0].a->data + ops[0].at;                                              \
+        const type *a = (const type *)ops[1].a->data + ops[1].at, *b = (const type *)ops[2].a->data + ops[2].at;       \
+        if (ops[0].step == 1 && ops[1].step == 1 && ops[2].step == 1)                                                  \
+            chosen_##type(n, y, yes, 1, a, 1, b, 1);                                                                   \
+        else if (ops[0].step == 1 && ops[1].step == 1 && ops[2].step == 0)                                             \
+            chosen_##type(n, y, yes, 1, a, 1, b, 0);                                                                   \
+        else if (ops[0].step == 1 && ops[1].step == 0 && ops[2].step == 1)                                             \
+            chosen_##type(n, y, yes, 1, a, 0, b, 1);                                                                   \
+        else                                                                                                           \
+            chosen_##type(n, y, yes, ops[0].step, a, ops[1].step, b, ops[2].step);                                     \
     }
 
 WHERE(uint8_t)

@@ -14,9 +14,9 @@ typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP } pad_mode
 
 typedef struct padding {
     pad_mode mode;
-    uint64_t value;                           /* its first bytes are an element */
+    uint64_t value;                                 /* its first bytes are an element */
     int64_t before[OT_RANK_MAX], kept[OT_RANK_MAX]; /* of the output: where the input's elements begin, how many */
-    int64_t cut[OT_RANK_MAX];                 /* elements of the input that negative pads drop at the start */
+    int64_t cut[OT_RANK_MAX];                       /* elements of the input that negative pads drop at the start */
 } padding;
 
 /* Which of the n elements kept belongs to position p of the border. */
@@ -74,8 +74,8 @@ static ot_status pad_read(ot_call *c, padding *p, int64_t *dims, bool *usual)
         int64_t size = x->dims[k];
         p->cut[k] = ot_max(0, low[k] < -INT64_MAX ? INT64_MAX : -low[k]);
         p->before[k] = ot_max(0, low[k]);
-        *usual = p->cut[k] <= size && high[k] >= -size && ot_add_i64(size, low[k], &dims[k]) && ot_add_i64(dims[k], high[k],
-            &dims[k]);
+        *usual = p->cut[k] <= size && high[k] >= -size && ot_add_i64(size, low[k], &dims[k]) &&
+                 ot_add_i64(dims[k], high[k], &dims[k]);
         p->kept[k] = *usual ? size - p->cut[k] + ot_min(0, high[k]) : 0;
         *usual = p->kept[k] > 0 && dims[k] >= 0;
     }

@@ -99,8 +99,10 @@ ot_status ot_product_run(const ot_product_job *j)
         return OT_OK;
     }
     if (by_dots(j)) {
-        if (j->n == 1) rows_by_vector(j);
-        else vector_by_columns(j);
+        if (j->n == 1)
+            rows_by_vector(j);
+        else
+            vector_by_columns(j);
         return OT_OK;
     }
     if (j->panels) {

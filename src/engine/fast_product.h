@@ -32,7 +32,7 @@ void ot_product_at(uint32_t rank, const int64_t *dims, const int64_t *a_step, co
 typedef struct ot_product_panels {
     const float *from; /* what was packed */
     int64_t k, n, row_step, column_step;
-    bool only;         /* B is held in panels only, maybe of several forms; it has the address of some of them */
+    bool only; /* B is held in panels only, maybe of several forms; it has the address of some of them */
     _Alignas(64) float panels[];
 } ot_product_panels;
 

@@ -37,8 +37,14 @@ static void attend(const attention *a, int64_t blocks, int64_t item, float *scra
     int64_t panels = ot_ceil_div(a->length, OT_ATTENTION_PANEL), h = item / blocks % a->heads, b = item / blocks / a->heads;
     int64_t first = panels * (item % blocks) / blocks * OT_ATTENTION_PANEL,
             end = ot_min(a->length, panels * (item % blocks + 1) / blocks * OT_ATTENTION_PANEL);
-    ot_attention_job j = {.queries = end - first, .keys = a->total, .size = a->size, .v_size = a->v_size, .y_row = a->y.position,
-                          .scale = a->scale, .seen = a->causal ? first + 1 : 0, .blind_zero = true};
+    ot_attention_job j = {.queries = end - first,
+                          .keys = a->total,
+                          .size = a->size,
+                          .v_size = a->v_size,
+                          .y_row = a->y.position,
+                          .scale = a->scale,
+                          .seen = a->causal ? first + 1 : 0,
+                          .blind_zero = true};
     j.q = matrix(&a->q, b, h);
     j.q.data += first * j.q.row;
     j.k = matrix(&a->k, b, h / a->shared);

@@ -13,21 +13,12 @@
 
 #include "fast_product.h"
 
-static bool is_byte(const ot_nd *a)
-{
-    return a && a->data && ot_num_is(a->dtype, OT_NUM_BYTES);
-}
+static bool is_byte(const ot_nd *a) { return a && a->data && ot_num_is(a->dtype, OT_NUM_BYTES); }
 
-static bool is_float(const ot_nd *a)
-{
-    return a && a->data && a->dtype == OT_F32;
-}
+static bool is_float(const ot_nd *a) { return a && a->data && a->dtype == OT_F32; }
 
 /* A zero point that is omitted, or of the type of what it belongs to. */
-static bool fits(const ot_nd *zero, const ot_nd *of)
-{
-    return !zero || (zero->data && zero->dtype == of->dtype);
-}
+static bool fits(const ot_nd *zero, const ot_nd *of) { return !zero || (zero->data && zero->dtype == of->dtype); }
 
 /* Operands and zero points; false: not for this file. */
 static bool open_product(ot_call *c, const ot_nd *a, const ot_nd *b, const ot_nd *a_zero, const ot_nd *b_zero, ot_i8_product *p)

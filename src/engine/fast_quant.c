@@ -20,11 +20,11 @@
 /* ---- where scales are found ---- */
 
 typedef struct lanes {
-    int64_t runs, n;  /* of n elements next to each other */
-    int64_t extent;   /* run r has number r % extent, unless it has them all */
-    bool by_element;  /* element i of a run has number i */
-    float *scales;    /* [numbers] */
-    float *zeros;     /* [numbers] */
+    int64_t runs, n;   /* of n elements next to each other */
+    int64_t extent;    /* run r has number r % extent, unless it has them all */
+    bool by_element;   /* element i of a run has number i */
+    float *scales;     /* [numbers] */
+    float *zeros;      /* [numbers] */
     float least, most; /* of the integer type */
 } lanes;
 
@@ -100,15 +100,15 @@ static inline float rounded(float q, float least, float most)
     }
 
 /* Differences and their product with a scale are exact in double, so float arithmetic rounds once, as the reference does. */
-#define DEQUANTIZE(name, type)                                                                                             \
-    OT_CLONES static void name(float *restrict y, const type *restrict x, int64_t n, float scale, float zero)              \
-    {                                                                                                                      \
-        for (int64_t i = 0; i < n; i++) y[i] = ((float)x[i] - zero) * scale;                                               \
-    }                                                                                                                      \
-    OT_CLONES static void name##_each(float *restrict y, const type *restrict x, int64_t n, const float *restrict scale,   \
-                                      const float *restrict zero)                                                          \
-    {                                                                                                                      \
-        for (int64_t i = 0; i < n; i++) y[i] = ((float)x[i] - zero[i]) * scale[i];                                         \
+#define DEQUANTIZE(name, type)                                                                                           \
+    OT_CLONES static void name(float *restrict y, const type *restrict x, int64_t n, float scale, float zero)            \
+    {                                                                                                                    \
+        for (int64_t i = 0; i < n; i++) y[i] = ((float)x[i] - zero) * scale;                                             \
+    }                                                                                                                    \
+    OT_CLONES static void name##_each(float *restrict y, const type *restrict x, int64_t n, const float *restrict scale, \
+                                      const float *restrict zero)                                                        \
+    {                                                                                                                    \
+        for (int64_t i = 0; i < n; i++) y[i] = ((float)x[i] - zero[i]) * scale[i];                                       \
     }
 
 QUANTIZE(to_u8, uint8_t)
@@ -121,8 +121,8 @@ DEQUANTIZE(from_u16, uint16_t)
 DEQUANTIZE(from_i16, int16_t)
 
 /* Elements [at, at + n) of run r. */
-#define PIECE(f, y, x, ...)                                                                                   \
-    (l->by_element ? f##_each((y) + first, (x) + first, n, l->scales + at, l->zeros + at __VA_ARGS__)         \
+#define PIECE(f, y, x, ...)                                                                           \
+    (l->by_element ? f##_each((y) + first, (x) + first, n, l->scales + at, l->zeros + at __VA_ARGS__) \
                    : f((y) + first, (x) + first, n, l->scales[r % l->extent], l->zeros[r % l->extent] __VA_ARGS__))
 
 static void quantize_piece(const lanes *l, ot_nd *y, const float *x, int64_t r, int64_t at, int64_t n)
@@ -157,8 +157,10 @@ static void each_piece(const ot_call *c, const lanes *l, ot_nd *y, const ot_nd *
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < all; i++) {
         int64_t at = i % parts * PIECE_LENGTH, n = ot_min(PIECE_LENGTH, l->n - at);
-        if (quantize) quantize_piece(l, y, x->data, i / parts, at, n);
-        else dequantize_piece(l, y->data, x, i / parts, at, n);
+        if (quantize)
+            quantize_piece(l, y, x->data, i / parts, at, n);
+        else
+            dequantize_piece(l, y->data, x, i / parts, at, n);
     }
 }
 

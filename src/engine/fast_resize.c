@@ -154,10 +154,7 @@ static float original(const rules *u, const ot_resize_axis *a, int64_t i)
     return 0;
 }
 
-static int32_t clamped(double v, int64_t hi)
-{
-    return !(v > 0) ? 0 : v < (double)hi ? (int32_t)v : (int32_t)hi;
-}
+static int32_t clamped(double v, int64_t hi) { return !(v > 0) ? 0 : v < (double)hi ? (int32_t)v : (int32_t)hi; }
 
 static int32_t nearest(const rules *u, const ot_resize_axis *a, float x)
 {
@@ -236,8 +233,10 @@ static ot_status fill_axis(ot_arena *arena, const rules *u, ot_resize_axis *a)
         is_outside[i] = u->transform == TF_CROP && !(x >= 0 && x <= (float)(a->in - 1));
         outside += is_outside[i];
         if (!isfinite(x)) x = 0;
-        if (u->mode == OT_RESIZE_NEAREST) a->index[i] = nearest(u, a, x);
-        else weigh(u, a, i, x, stretch);
+        if (u->mode == OT_RESIZE_NEAREST)
+            a->index[i] = nearest(u, a, x);
+        else
+            weigh(u, a, i, x, stretch);
     }
     if (outside > 0) a->outside = is_outside;
     if (u->mode != OT_RESIZE_NEAREST) {
@@ -265,8 +264,7 @@ static bool is_runnable(ot_resize *r, ot_dtype type)
 }
 
 ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32_t rank, const int64_t *dims,
-                        const ot_nd *const *in,
-                        uint32_t n_in, const ot_resize **out)
+                        const ot_nd *const *in, uint32_t n_in, const ot_resize **out)
 {
     rules u = {0};
     ot_resize *r = OT_NEW(arena, ot_resize);

@@ -17,12 +17,12 @@ typedef struct ot_resize_axis {
     int64_t in, out;
     float scale, length; /* as the operator defines them; length: of the output before it was cut to a whole number */
     float roi_lo, roi_hi;
-    bool same;           /* nothing changes; the tables are not there */
+    bool same; /* nothing changes; the tables are not there */
     int64_t n_taps;
-    int32_t *index;      /* [n_taps][out] */
-    float *weight;       /* [n_taps][out], not for NEAREST */
-    bool *outside;       /* [out], or NULL: none takes the extrapolation value */
-    int64_t factor;      /* NEAREST: output i is input i / factor; else 0 */
+    int32_t *index;             /* [n_taps][out] */
+    float *weight;              /* [n_taps][out], not for NEAREST */
+    bool *outside;              /* [out], or NULL: none takes the extrapolation value */
+    int64_t factor;             /* NEAREST: output i is input i / factor; else 0 */
     int64_t even_from, even_to; /* 2 or 4 taps: outputs 2 i and 2 i + 1 have the same weights for all i in [from, to) */
 } ot_resize_axis;
 

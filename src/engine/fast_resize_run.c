@@ -48,21 +48,24 @@ int64_t ot_resize_scratch(const ot_resize *r, uint32_t chan_block, uint32_t thre
 
 /* ---- nearest ---- */
 
-#define SPREAD_BY(type, k)                                                                         \
-    for (int64_t i = 0; i < n; i++)                                                                \
+#define SPREAD_BY(type, k)          \
+    for (int64_t i = 0; i < n; i++) \
         for (int j = 0; j < k; j++) to[i * k + j] = from[i]
 
 #define SPREAD(type)                                                                                                            \
-    OT_CLONES static void spread_##type(int64_t factor, int64_t n, type *restrict to, const type *restrict from)                 \
+    OT_CLONES static void spread_##type(int64_t factor, int64_t n, type *restrict to, const type *restrict from)                \
     {                                                                                                                           \
-        if (factor == 2) SPREAD_BY(type, 2);                                                                                    \
-        else if (factor == 3) SPREAD_BY(type, 3);                                                                               \
-        else if (factor == 4) SPREAD_BY(type, 4);                                                                               \
+        if (factor == 2)                                                                                                        \
+            SPREAD_BY(type, 2);                                                                                                 \
+        else if (factor == 3)                                                                                                   \
+            SPREAD_BY(type, 3);                                                                                                 \
+        else if (factor == 4)                                                                                                   \
+            SPREAD_BY(type, 4);                                                                                                 \
         else                                                                                                                    \
             for (int64_t i = 0; i < n; i++)                                                                                     \
                 for (int64_t j = 0; j < factor; j++) to[i * factor + j] = from[i];                                              \
     }                                                                                                                           \
-    OT_CLONES static void choose_##type(int64_t n, type *restrict to, const type *restrict from, const int32_t *restrict index)  \
+    OT_CLONES static void choose_##type(int64_t n, type *restrict to, const type *restrict from, const int32_t *restrict index) \
     {                                                                                                                           \
         for (int64_t i = 0; i < n; i++) to[i] = from[index[i]];                                                                 \
     }
@@ -86,11 +89,13 @@ OT_CLONES static void choose_pieces(size_t bytes, int64_t n, char *to, const cha
     }
 }
 
-#define NEAREST_ROW(type)                                                                          \
-    do {                                                                                           \
-        if (a->factor > 0) spread_##type(a->factor, a->in, (type *)to, (const type *)from);        \
-        else choose_##type(a->out, (type *)to, (const type *)from, a->index);                      \
-        return;                                                                                    \
+#define NEAREST_ROW(type)                                                    \
+    do {                                                                     \
+        if (a->factor > 0)                                                   \
+            spread_##type(a->factor, a->in, (type *)to, (const type *)from); \
+        else                                                                 \
+            choose_##type(a->out, (type *)to, (const type *)from, a->index); \
+        return;                                                              \
     } while (0)
 
 static void nearest_row(const run *u, char *to, const char *from)
@@ -134,8 +139,7 @@ OT_CLONES static void cross_two(const ot_resize_axis *a, int64_t from, int64_t t
 
 /* Outputs 2 i and 2 i + 1 from taps at fixed distances of x[i]. */
 OT_CLONES static void cross_pairs_two(int64_t n, float *restrict y, const float *const *even, const float *const *odd,
-                                      const float *we,
-                                      const float *wo)
+                                      const float *we, const float *wo)
 {
     const float *e0 = even[0], *e1 = even[1], *o0 = odd[0], *o1 = odd[1];
     for (int64_t i = 0; i < n; i++) {
@@ -145,8 +149,7 @@ OT_CLONES static void cross_pairs_two(int64_t n, float *restrict y, const float 
 }
 
 OT_CLONES static void cross_pairs_four(int64_t n, float *restrict y, const float *const *even, const float *const *odd,
-                                       const float *we,
-                                       const float *wo)
+                                       const float *we, const float *wo)
 {
     const float *e0 = even[0], *e1 = even[1], *e2 = even[2], *e3 = even[3], *o0 = odd[0], *o1 = odd[1], *o2 = odd[2], *o3 = odd[3];
     for (int64_t i = 0; i < n; i++) {
@@ -167,8 +170,10 @@ static void cross_pairs(const ot_resize_axis *a, float *y, const float *x)
         we[t] = a->weight[k];
         wo[t] = a->weight[k + 1];
     }
-    if (a->n_taps == 2) cross_pairs_two(n, y + first, even, odd, we, wo);
-    else cross_pairs_four(n, y + first, even, odd, we, wo);
+    if (a->n_taps == 2)
+        cross_pairs_two(n, y + first, even, odd, we, wo);
+    else
+        cross_pairs_four(n, y + first, even, odd, we, wo);
 }
 
 OT_CLONES static void cross_four(const ot_resize_axis *a, int64_t from, int64_t to, float *restrict y, const float *restrict x)
@@ -189,12 +194,12 @@ static void cross_many(const ot_resize_axis *a, float *y, const float *x)
     }
 }
 
-#define CROSS_PIECES(k)                                                                            \
-    for (int64_t i = 0; i < a->out; i++) {                                                         \
-        piece_##k sum = a->weight[i] * ((const piece_##k *)x)[a->index[i]];                        \
-        for (int64_t t = 1; t < a->n_taps; t++)                                                    \
-            sum += a->weight[t * a->out + i] * ((const piece_##k *)x)[a->index[t * a->out + i]];   \
-        ((piece_##k *)y)[i] = sum;                                                                 \
+#define CROSS_PIECES(k)                                                                          \
+    for (int64_t i = 0; i < a->out; i++) {                                                       \
+        piece_##k sum = a->weight[i] * ((const piece_##k *)x)[a->index[i]];                      \
+        for (int64_t t = 1; t < a->n_taps; t++)                                                  \
+            sum += a->weight[t * a->out + i] * ((const piece_##k *)x)[a->index[t * a->out + i]]; \
+        ((piece_##k *)y)[i] = sum;                                                               \
     }
 
 OT_CLONES static void cross_pieces(const ot_resize_axis *a, int64_t piece, float *restrict y, const float *restrict x)
@@ -319,9 +324,12 @@ static uint32_t find_row(const run *u, const int64_t *pos, int64_t *at_x, int64_
     for (uint32_t k = 0; k < u->last; k++) {
         const ot_resize_axis *a = &u->r->axes[k];
         *at_y += pos[k] * u->y->strides[k];
-        if (a->same) *at_x += pos[k] * u->x->strides[k];
-        else if (u->r->mode == OT_RESIZE_NEAREST) *at_x += a->index[pos[k]] * u->x->strides[k];
-        else places[n++] = (place){a, pos[k], u->x->strides[k]};
+        if (a->same)
+            *at_x += pos[k] * u->x->strides[k];
+        else if (u->r->mode == OT_RESIZE_NEAREST)
+            *at_x += a->index[pos[k]] * u->x->strides[k];
+        else
+            places[n++] = (place){a, pos[k], u->x->strides[k]};
     }
     return n;
 }
@@ -341,9 +349,12 @@ static void some_rows(const run *u, int64_t from, int64_t to, float *scratch)
         uint32_t n = find_row(u, pos, &at_x, &at_y, places);
         char *y = (char *)u->y->data + at_y * size;
         const char *x = (const char *)u->x->data + at_x * size;
-        if (u->r->mode != OT_RESIZE_NEAREST) weighted_row(u, places, n, (float *)y, (const float *)x, scratch);
-        else if (at_x == last_source) memcpy(y, last_row, (size_t)(u->r->axes[u->last].out * u->piece * size));
-        else nearest_row(u, y, x);
+        if (u->r->mode != OT_RESIZE_NEAREST)
+            weighted_row(u, places, n, (float *)y, (const float *)x, scratch);
+        else if (at_x == last_source)
+            memcpy(y, last_row, (size_t)(u->r->axes[u->last].out * u->piece * size));
+        else
+            nearest_row(u, y, x);
         last_source = at_x;
         last_row = y;
     }

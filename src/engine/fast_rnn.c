@@ -20,10 +20,10 @@ typedef struct recurrence {
     bool batch_first, reverse, before_reset;
     const float *x, *w, *r, *bias, *h0, *c0; /* NULL where omitted */
     float *y, *y_h, *y_c;                    /* NULL where not wanted */
-    float *gates;     /* [seq * batch][width], rows as those of x */
-    float *state;     /* [batch][width] GRU: R h + Rb; or [batch][hidden]: R (r * h) */
-    float *h, *c;     /* [batch][hidden] */
-    float *panels;    /* R packed, or NULL: few rows */
+    float *gates;                            /* [seq * batch][width], rows as those of x */
+    float *state;                            /* [batch][width] GRU: R h + Rb; or [batch][hidden]: R (r * h) */
+    float *h, *c;                            /* [batch][hidden] */
+    float *panels;                           /* R packed, or NULL: few rows */
 } recurrence;
 
 /* ---- what is done here ---- */
@@ -196,8 +196,7 @@ static ot_status gru_time(recurrence *s, int64_t d, float *g, int64_t step)
         for (int64_t j = 0; j < n; j++) s->state[b * n + j] = bias ? bias[j] : 0;
     }
     OT_TRY(from_state(s, d, 2 * n, n, s->before_reset ? s->h : reset, s->state, n));
-    for (int64_t b = 0; b < s->batch; b++)
-        activate_gru_last(s->h + b * n, g + b * step, s->state + b * n, s->before_reset, n);
+    for (int64_t b = 0; b < s->batch; b++) activate_gru_last(s->h + b * n, g + b * step, s->state + b * n, s->before_reset, n);
     return OT_OK;
 }
 
@@ -279,17 +278,8 @@ static ot_status run(ot_call *c, cell kind, ot_kernel_fn reference)
     return OT_OK;
 }
 
-ot_status ot_fast_rnn(ot_call *c)
-{
-    return run(c, CELL_RNN, ot_ref_rnn);
-}
+ot_status ot_fast_rnn(ot_call *c) { return run(c, CELL_RNN, ot_ref_rnn); }
 
-ot_status ot_fast_gru(ot_call *c)
-{
-    return run(c, CELL_GRU, ot_ref_gru);
-}
+ot_status ot_fast_gru(ot_call *c) { return run(c, CELL_GRU, ot_ref_gru); }
 
-ot_status ot_fast_lstm(ot_call *c)
-{
-    return run(c, CELL_LSTM, ot_ref_lstm);
-}
+ot_status ot_fast_lstm(ot_call *c) { return run(c, CELL_LSTM, ot_ref_lstm); }

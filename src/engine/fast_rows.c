@@ -27,11 +27,7 @@ bool ot_rows_axis(int64_t axis, uint32_t rank, uint32_t *out)
     return true;
 }
 
-bool ot_rows_takes(const ot_call *c)
-{
-    return c->n_in > 0 && c->in[0] && c->in[0]->dtype == OT_F32 && ot_nd_is_dense(c->in[0]);
-}
-
+bool ot_rows_takes(const ot_call *c) { return c->n_in > 0 && c->in[0] && c->in[0]->dtype == OT_F32 && ot_nd_is_dense(c->in[0]); }
 
 /* ---- Softmax, LogSoftmax ---- */
 
@@ -43,16 +39,20 @@ static void softmax_lanes(const ot_lanes *l, bool logarithm, float *y, const flo
     if (l->inner == 1) {
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int64_t r = 0; r < l->outer; r++) {
-            if (logarithm) ot_rows_log_softmax(y + r * l->n, x + r * l->n, 1, l->n, l->n, l->n);
-            else ot_rows_softmax(y + r * l->n, x + r * l->n, 1, l->n, l->n, l->n);
+            if (logarithm)
+                ot_rows_log_softmax(y + r * l->n, x + r * l->n, 1, l->n, l->n, l->n);
+            else
+                ot_rows_softmax(y + r * l->n, x + r * l->n, 1, l->n, l->n, l->n);
         }
         return;
     }
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t p = 0; p < l->outer * blocks; p++) {
         int64_t at = p / blocks * l->n * l->inner + p % blocks * block, w = ot_min(block, l->inner - p % blocks * block);
-        if (logarithm) ot_rows_log_softmax_columns(y + at, x + at, l->n, w, l->inner, l->inner);
-        else ot_rows_softmax_columns(y + at, x + at, l->n, w, l->inner, l->inner);
+        if (logarithm)
+            ot_rows_log_softmax_columns(y + at, x + at, l->n, w, l->inner, l->inner);
+        else
+            ot_rows_softmax_columns(y + at, x + at, l->n, w, l->inner, l->inner);
     }
 }
 

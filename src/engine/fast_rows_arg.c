@@ -65,8 +65,10 @@ static void run_arg(const ot_lanes *l, int64_t *to, const float *x, float sign, 
     for (int64_t p = 0; p < l->outer * blocks; p++) {
         int64_t o = p / blocks, k = p % blocks * block;
         const float *from = x + o * l->n * l->inner + k;
-        if (l->inner == 1) to[o] = arg_of_row(from, l->n, sign, last);
-        else arg_of_columns(to + o * l->inner + k, from, l->n, ot_min(block, l->inner - k), l->inner, sign, last);
+        if (l->inner == 1)
+            to[o] = arg_of_row(from, l->n, sign, last);
+        else
+            arg_of_columns(to + o * l->inner + k, from, l->n, ot_min(block, l->inner - k), l->inner, sign, last);
     }
 }
 
@@ -125,9 +127,12 @@ static void select_smallest(uint64_t *v, int64_t n, int64_t k)
             v[i++] = v[j];
             v[j--] = t;
         }
-        if (k - 1 <= j) hi = j;
-        else if (k - 1 >= i) lo = i;
-        else return;
+        if (k - 1 <= j)
+            hi = j;
+        else if (k - 1 >= i)
+            lo = i;
+        else
+            return;
     }
 }
 
@@ -179,7 +184,7 @@ typedef struct topk {
     int64_t k, capacity;
     uint32_t flip; /* of keys: all bits when the largest come first */
     const float *x;
-    float *values;    /* NULL: not wanted */
+    float *values; /* NULL: not wanted */
     int64_t *indices;
     uint64_t *buffers; /* [threads][capacity] */
 } topk;

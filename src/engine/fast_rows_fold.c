@@ -25,23 +25,23 @@ double ot_fold_join(ot_fold f, double a, double b)
 
 /* ---- rows ---- */
 
-#define SUM_ROW(name, term)                                        \
-    OT_CLONES static double name(const float *row, int64_t n, float shift) \
-    {                                                              \
-        double total = 0;                                          \
-        (void)shift;                                               \
-        for (int64_t at = 0; at < n; at += OT_ROWS_BLOCK) {        \
-            int64_t m = ot_min(OT_ROWS_BLOCK, n - at);             \
-            const float *from = row + at;                          \
-            float sum = 0;                                         \
-            _Pragma("omp simd reduction(+ : sum)")                 \
-            for (int64_t i = 0; i < m; i++) {                      \
-                float x = from[i];                                 \
-                sum += term;                                       \
-            }                                                      \
-            total += (double)sum;                                  \
-        }                                                          \
-        return total;                                              \
+#define SUM_ROW(name, term)                                                        \
+    OT_CLONES static double name(const float *row, int64_t n, float shift)         \
+    {                                                                              \
+        double total = 0;                                                          \
+        (void)shift;                                                               \
+        for (int64_t at = 0; at < n; at += OT_ROWS_BLOCK) {                        \
+            int64_t m = ot_min(OT_ROWS_BLOCK, n - at);                             \
+            const float *from = row + at;                                          \
+            float sum = 0;                                                         \
+            _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < m; i++) \
+            {                                                                      \
+                float x = from[i];                                                 \
+                sum += term;                                                       \
+            }                                                                      \
+            total += (double)sum;                                                  \
+        }                                                                          \
+        return total;                                                              \
     }
 
 SUM_ROW(sum_row, x)
@@ -97,20 +97,20 @@ double ot_fold_row(ot_fold f, const float *x, int64_t n, float shift)
 
 /* ---- columns ---- */
 
-#define COLUMNS(name, result)                                                                                       \
-    OT_CLONES static void name(float *acc, const float *row, int64_t w, const float *shift)                         \
-    {                                                                                                               \
-        (void)shift;                                                                                                \
-        _Pragma("omp simd")                                                                                         \
-        for (int64_t i = 0; i < w; i++) {                                                                           \
-            float x = row[i], a = acc[i];                                                                           \
-            acc[i] = result;                                                                                        \
-        }                                                                                                           \
+#define COLUMNS(name, result)                                                               \
+    OT_CLONES static void name(float *acc, const float *row, int64_t w, const float *shift) \
+    {                                                                                       \
+        (void)shift;                                                                        \
+        _Pragma("omp simd") for (int64_t i = 0; i < w; i++)                                 \
+        {                                                                                   \
+            float x = row[i], a = acc[i];                                                   \
+            acc[i] = result;                                                                \
+        }                                                                                   \
     }
 
 COLUMNS(sum_columns, a + x)
 COLUMNS(abs_columns, a + fabsf(x))
-COLUMNS(square_columns, a + x *x)
+COLUMNS(square_columns, a + x * x)
 COLUMNS(product_columns, a *x)
 COLUMNS(most_columns, ((x > a) | (x != x)) ? x : a)
 COLUMNS(least_columns, ((x < a) | (x != x)) ? x : a)

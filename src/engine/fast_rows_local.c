@@ -116,8 +116,13 @@ ot_status ot_fast_lrn(ot_call *c)
     if (!ot_rows_takes(c) || c->in[0]->rank < 2 || size < 1 || !ot_lanes_open(c->in[0], 1, 2, &lanes))
         return ot_kernel_reference(OT_OP_LRN)(c);
     const ot_nd *x = c->in[0];
-    lrn l = {lanes.n, lanes.inner, (size - 1) / 2, size / 2, ot_attr_float(c->node, "alpha", 0.0001f) / (float)size,
-             ot_attr_float(c->node, "beta", 0.75f), ot_attr_float(c->node, "bias", 1.0f)};
+    lrn l = {lanes.n,
+             lanes.inner,
+             (size - 1) / 2,
+             size / 2,
+             ot_attr_float(c->node, "alpha", 0.0001f) / (float)size,
+             ot_attr_float(c->node, "beta", 0.75f),
+             ot_attr_float(c->node, "bias", 1.0f)};
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
     float *y = c->out[0]->data;

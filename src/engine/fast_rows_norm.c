@@ -37,10 +37,7 @@ static ot_status statistic(ot_call *c, uint32_t k, uint32_t axis, float **out)
     return OT_OK;
 }
 
-static ot_status refuse(ot_call *c)
-{
-    return ot_call_fail(c, "these types and shapes are not supported");
-}
+static ot_status refuse(ot_call *c) { return ot_call_fail(c, "these types and shapes are not supported"); }
 
 ot_status ot_fast_layer_norm(ot_call *c)
 {
@@ -79,15 +76,12 @@ ot_status ot_fast_layer_norm(ot_call *c)
 
 typedef struct skip_norm {
     int64_t rows, n, skip_rows;
-    const float *x, *skip, *bias; /* bias: [n] or NULL */
+    const float *x, *skip, *bias;    /* bias: [n] or NULL */
     float *y, *sum, *mean, *inverse; /* mean, inverse: NULL when not wanted */
     ot_rows_norm norm;
 } skip_norm;
 
-static bool is_row(const ot_nd *a, int64_t n)
-{
-    return a->dtype == OT_F32 && a->rank == 1 && a->dims[0] == n && ot_nd_is_dense(a);
-}
+static bool is_row(const ot_nd *a, int64_t n) { return a->dtype == OT_F32 && a->rank == 1 && a->dims[0] == n && ot_nd_is_dense(a); }
 
 static ot_status open_skip(ot_call *c, skip_norm *s)
 {

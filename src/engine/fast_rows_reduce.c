@@ -14,14 +14,18 @@
 
 #include <math.h>
 
-enum { COLUMNS = 1024, CHUNK = 32, CHUNK_SUM = 4096 }; /* outputs side by side; rows that are folded in float before double takes
+enum {
+    COLUMNS = 1024,
+    CHUNK = 32,
+    CHUNK_SUM = 4096
+}; /* outputs side by side; rows that are folded in float before double takes
                                                           over. Sums go one row after the other as far as runtimes do so, too:
                                                           networks subtract nearly equal sums, and then the order shows */
 
 typedef struct reduction {
     ot_op op;
     ot_fold fold;
-    int64_t each;              /* elements of one output */
+    int64_t each; /* elements of one output */
     ot_rm_counter kept, gone;
     const ot_nd *in;
     void *out;
@@ -95,15 +99,15 @@ static void reduce_columns(const reduction *r, int64_t to, int64_t w)
 
 /* ---- int32, int64 ---- */
 
-#define TAKE(T, name)                                                                         \
-    static void name(ot_op op, int64_t *acc, const T *x, int64_t n, int64_t step)             \
-    {                                                                                         \
-        if (op == OT_OP_ReduceSum)                                                            \
+#define TAKE(T, name)                                                                            \
+    static void name(ot_op op, int64_t *acc, const T *x, int64_t n, int64_t step)                \
+    {                                                                                            \
+        if (op == OT_OP_ReduceSum)                                                               \
             for (int64_t i = 0; i < n; i++) acc[i * step] = ot_rm_wrap_add(acc[i * step], x[i]); \
-        else if (op == OT_OP_ReduceMax)                                                       \
-            for (int64_t i = 0; i < n; i++) acc[i * step] = ot_max(acc[i * step], x[i]);      \
-        else                                                                                  \
-            for (int64_t i = 0; i < n; i++) acc[i * step] = ot_min(acc[i * step], x[i]);      \
+        else if (op == OT_OP_ReduceMax)                                                          \
+            for (int64_t i = 0; i < n; i++) acc[i * step] = ot_max(acc[i * step], x[i]);         \
+        else                                                                                     \
+            for (int64_t i = 0; i < n; i++) acc[i * step] = ot_min(acc[i * step], x[i]);         \
     }
 TAKE(int32_t, take_i32)
 TAKE(int64_t, take_i64)
@@ -117,12 +121,16 @@ static void reduce_ints(const reduction *r, int64_t to, int64_t w, int64_t step)
     if (step == 0) ot_rm_counter_split(&rows, &n, &row_step);
     for (int64_t i = 0; i < w; i++) acc[i] = r->op == OT_OP_ReduceSum ? 0 : r->op == OT_OP_ReduceMax ? INT64_MIN : INT64_MAX;
     do {
-        if (r->in->dtype == OT_I32) take_i32(r->op, acc, (const int32_t *)r->in->data + base + rows.at, n, step);
-        else take_i64(r->op, acc, (const int64_t *)r->in->data + base + rows.at, n, step);
+        if (r->in->dtype == OT_I32)
+            take_i32(r->op, acc, (const int32_t *)r->in->data + base + rows.at, n, step);
+        else
+            take_i64(r->op, acc, (const int64_t *)r->in->data + base + rows.at, n, step);
     } while (ot_rm_counter_next(&rows));
     for (int64_t i = 0; i < w; i++) {
-        if (r->in->dtype == OT_I32) ((int32_t *)r->out)[to + i] = (int32_t)(uint32_t)(uint64_t)acc[i];
-        else ((int64_t *)r->out)[to + i] = acc[i];
+        if (r->in->dtype == OT_I32)
+            ((int32_t *)r->out)[to + i] = (int32_t)(uint32_t)(uint64_t)acc[i];
+        else
+            ((int64_t *)r->out)[to + i] = acc[i];
     }
 }
 
@@ -139,9 +147,12 @@ static void run_reduction(const reduction *r, int64_t n_out, int threads)
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t p = 0; p < n_out / wide * blocks; p++) {
         int64_t at = p % blocks * block, to = p / blocks * wide + at, w = ot_min(block, wide - at);
-        if (!floats) reduce_ints(r, to, w, rows ? 0 : 1);
-        else if (rows) reduce_rows(r, to);
-        else reduce_columns(r, to, w);
+        if (!floats)
+            reduce_ints(r, to, w, rows ? 0 : 1);
+        else if (rows)
+            reduce_rows(r, to);
+        else
+            reduce_columns(r, to, w);
     }
 }
 

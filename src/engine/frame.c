@@ -9,7 +9,6 @@
 
 #include "engine_trace.h"
 
-
 /* ---- operands ---- */
 
 static const char *kind_of(const ot_nd *a)

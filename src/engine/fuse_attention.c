@@ -34,8 +34,8 @@ typedef struct attention_plan {
     float scale;
     bool masked;
     operand q, k, v, mask, y;
-    int64_t blocks;            /* of queries, of each matrix of the batch */
-    int64_t scratch;           /* floats of a thread */
+    int64_t blocks;  /* of queries, of each matrix of the batch */
+    int64_t scratch; /* floats of a thread */
     uint32_t threads;
 } attention_plan;
 
@@ -263,9 +263,16 @@ static bool make_plan(const lw_pass *l, const pattern *p, attention_plan *out)
     const ot_nd *scores = &l->v[p->scores].slot->fore;
     uint32_t n = scores->rank - 2;
     ot_id q = p->q, v = p->v;
-    *out = (attention_plan){.rank = scores->rank, .queries = scores->dims[n], .keys = scores->dims[n + 1], .scale = p->scale,
+    *out = (attention_plan){.rank = scores->rank,
+                            .queries = scores->dims[n],
+                            .keys = scores->dims[n + 1],
+                            .scale = p->scale,
                             .masked = p->mask != OT_NONE,
-                            .q = p->of_q, .k = p->of_k, .v = p->of_v, .mask = p->of_mask, .y = p->of_y};
+                            .q = p->of_q,
+                            .k = p->of_k,
+                            .v = p->of_v,
+                            .mask = p->of_mask,
+                            .y = p->of_y};
     memcpy(out->dims, scores->dims, n * sizeof *out->dims);
     out->size = dim_of(l, q, p->of_q.axis[n + 1]);
     out->v_size = dim_of(l, v, p->of_v.axis[n + 1]);

@@ -14,14 +14,14 @@
 
 /* A group under way; `into` links groups that were joined to a larger one. */
 typedef struct group {
-    uint32_t into;               /* OT_NONE: it stands for itself */
-    uint32_t units[NODES_MAX];   /* [n] in order */
+    uint32_t into;             /* OT_NONE: it stands for itself */
+    uint32_t units[NODES_MAX]; /* [n] in order */
     uint32_t n;
 } group;
 
 typedef struct work {
     lw_pass *l;
-    group *groups;     /* [n_groups] */
+    group *groups; /* [n_groups] */
     uint32_t n_groups;
     uint32_t *of_unit; /* [n_units] group, or OT_NONE */
 } work;

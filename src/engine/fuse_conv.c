@@ -42,8 +42,8 @@ static bool open_conv(lw_pass *l, const lw_unit *u, lw_conv *k)
     if (!lw_is_f32(l, u->in[0]) || !lw_is_f32(l, u->in[1]) || !lw_is_f32(l, u->out[0]) || !constants_held(l, u)) return false;
     const ot_nd *x = &l->v[u->in[0]].slot->fore, *w = &l->v[u->in[1]].slot->fore, *y = &l->v[u->out[0]].slot->fore;
     if (x->rank < 3 || x->rank > 5 || w->rank != x->rank || y->rank != x->rank || y->dims[0] != x->dims[0]) return false;
-    *k = (lw_conv){.node = n, .x = u->in[0], .w = u->in[1], .y = u->out[0], .residual = OT_NONE,
-                   .transposed = n->op == OT_OP_ConvTranspose};
+    *k = (lw_conv){
+        .node = n, .x = u->in[0], .w = u->in[1], .y = u->out[0], .residual = OT_NONE, .transposed = n->op == OT_OP_ConvTranspose};
     if (!read_window(l, n, k)) return false;
     k->maps = y->dims[1];
     k->channels = w->dims[1];
@@ -153,7 +153,8 @@ static bool fold_affine(const lw_pass *l, const lw_unit *u, ot_id v, lw_conv *k)
     if (u->n_in != 2 || (n->op != OT_OP_Mul && n->op != OT_OP_Add && n->op != OT_OP_Sub && n->op != OT_OP_Div)) return false;
     bool second = u->in[0] == v;
     if (!second && (n->op == OT_OP_Sub || n->op == OT_OP_Div)) return false;
-    if (!by_channel(l, u->in[second ? 1 : 0], l->v[v].slot->fore.rank, k->maps, &c, &step) || !lw_same_dims(l, v, u->out[0])) return false;
+    if (!by_channel(l, u->in[second ? 1 : 0], l->v[v].slot->fore.rank, k->maps, &c, &step) || !lw_same_dims(l, v, u->out[0]))
+        return false;
     for (int64_t m = 0; m < k->maps; m++) {
         float f = c[m * step];
         if (n->op == OT_OP_Add) k->shift[m] += f;
@@ -182,13 +183,9 @@ static bool activation(const lw_pass *l, const lw_unit *u, lw_post *post)
     *post = (lw_post){.kind = LW_POST_NONE};
     switch ((int)n->op) {
     case OT_OP_Relu: post->kind = LW_POST_RELU; return true;
-    case OT_OP_LeakyRelu:
-        *post = (lw_post){LW_POST_RELU, ot_attr_float(n, "alpha", 0.01f), 0};
-        return true;
+    case OT_OP_LeakyRelu: *post = (lw_post){LW_POST_RELU, ot_attr_float(n, "alpha", 0.01f), 0}; return true;
     case OT_OP_Sigmoid: post->kind = LW_POST_SIGMOID; return true;
-    case OT_OP_Elu:
-        *post = (lw_post){LW_POST_ELU, ot_attr_float(n, "alpha", 1.0f), 0};
-        return true;
+    case OT_OP_Elu: *post = (lw_post){LW_POST_ELU, ot_attr_float(n, "alpha", 1.0f), 0}; return true;
     case OT_OP_HardSwish: post->kind = LW_POST_HARDSWISH; return true;
     case OT_OP_Clip:
         post->kind = LW_POST_CLIP;
@@ -217,7 +214,8 @@ static bool gated(const lw_pass *l, ot_id v, uint32_t *gate, uint32_t *mul, lw_p
     const lw_unit *g = &l->units[*gate], *m = &l->units[*mul];
     const ot_node *n = g->nodes[0];
     if (g->kind != LW_NODE || m->kind != LW_NODE || m->nodes[0]->op != OT_OP_Mul || m->n_in != 2) return false;
-    if (lw_only_reader(l, g->out[0]) != *mul || !((m->in[0] == v && m->in[1] == g->out[0]) || (m->in[1] == v && m->in[0] == g->out[0])))
+    if (lw_only_reader(l, g->out[0]) != *mul ||
+        !((m->in[0] == v && m->in[1] == g->out[0]) || (m->in[1] == v && m->in[0] == g->out[0])))
         return false;
     if (n->op == OT_OP_Sigmoid) *post = (lw_post){LW_POST_SILU, 1, 0};
     if (n->op == OT_OP_HardSigmoid) *post = (lw_post){LW_POST_HARDSWISH, 0, 0};

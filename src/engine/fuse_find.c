@@ -3,15 +3,9 @@
 
 #include "ref_number.h"
 
-ot_id lw_other(const lw_unit *u, ot_id v)
-{
-    return u->n_in == 2 && u->in[0] != u->in[1] ? u->in[u->in[0] == v ? 1 : 0] : OT_NONE;
-}
+ot_id lw_other(const lw_unit *u, ot_id v) { return u->n_in == 2 && u->in[0] != u->in[1] ? u->in[u->in[0] == v ? 1 : 0] : OT_NONE; }
 
-const ot_nd *lw_shape(const lw_pass *l, ot_id v)
-{
-    return v != OT_NONE && l->v[v].is_static ? &l->v[v].slot->fore : NULL;
-}
+const ot_nd *lw_shape(const lw_pass *l, ot_id v) { return v != OT_NONE && l->v[v].is_static ? &l->v[v].slot->fore : NULL; }
 
 bool lw_is_single(const lw_pass *l, ot_id v, ot_dtype t)
 {

@@ -33,11 +33,11 @@ bool lw_source_of(const lw_pass *l, ot_id v, lw_source *s);
 typedef struct lw_rewrite {
     const uint32_t *parts; /* [n_parts] units that it replaces */
     uint32_t n_parts;
-    uint32_t like;         /* of them, the unit whose step it takes */
-    const ot_id *in;       /* [n_in] */
+    uint32_t like;   /* of them, the unit whose step it takes */
+    const ot_id *in; /* [n_in] */
     uint32_t n_in;
     ot_id out;
-    ot_kernel_fn run;      /* NULL: the step's own */
+    ot_kernel_fn run; /* NULL: the step's own */
     const void *plan;
 } lw_rewrite;
 

@@ -35,8 +35,8 @@ static ot_status run_int8(ot_call *c)
     const ot_nd *a = c->in[IN_A], *b = plan->panels ? &plan->b : c->in[IN_B], *scale = c->in[IN_SCALE], *zero = c->in[IN_ZERO];
     ot_i8_product p = {.a = a->data, .b = b->data, .a_signed = a->dtype == OT_I8, .a_zero = plan->a_zero};
     OT_TRY(ot_matmul_open(c, a, b, &p.shape));
-    p.job = (ot_i8_job){.panels = plan->panels, .b_signed = b->dtype == OT_I8, .b_zero = plan->b_zero, .b_zeros = plan->b_zeros,
-                        .out = plan->out};
+    p.job = (ot_i8_job){
+        .panels = plan->panels, .b_signed = b->dtype == OT_I8, .b_zero = plan->b_zero, .b_zeros = plan->b_zeros, .out = plan->out};
     if (scale) p.job.out.scale *= *(const float *)scale->data;
     if (zero) p.a_zero = (int32_t)ot_nd_int(zero, 0);
     OT_TRY(ot_call_output(c, 0, plan->out.type, p.shape.rank, p.shape.dims));
@@ -56,8 +56,8 @@ typedef struct found {
     float a_scale;         /* constant part of the factor */
     const float *b_scales; /* [n_scales], or NULL: 1 */
     int64_t n_scales;
-    float *shift;          /* [n], or NULL */
-    float y_scale;         /* of a quantized result; 0: it is float */
+    float *shift;  /* [n], or NULL */
+    float y_scale; /* of a quantized result; 0: it is float */
     bool relu;
     uint32_t parts[8], n_parts;
     int8_plan plan;
@@ -175,7 +175,8 @@ static bool find_integer(lw_pass *l, uint32_t at, found *f)
     ot_id zero = lw_operand_of(u, 2), b_zero = lw_operand_of(u, 3);
     const ot_nd *x = lw_shape(l, u->in[0]), *zeros = lw_constant(l->p, b_zero);
     f->unit = u;
-    if (!x || !lw_is_byte(x->dtype) || x->rank < 2 || !lw_shape(l, u->out[0]) || !take_weights(l->p, u->in[1], false, f)) return false;
+    if (!x || !lw_is_byte(x->dtype) || x->rank < 2 || !lw_shape(l, u->out[0]) || !take_weights(l->p, u->in[1], false, f))
+        return false;
     if (zero != OT_NONE && !lw_is_single(l, zero, x->dtype)) return false;
     if (b_zero != OT_NONE && (!zeros || zeros->dtype != f->b->dtype || zeros->rank > 1 || !is_by_column(zeros, f->n))) return false;
     f->in[IN_A] = u->in[0];
@@ -297,8 +298,10 @@ static void find_quantize(const lw_pass *l, found *f)
     uint32_t relu = OT_NONE, q;
     ot_id made = f->out;
     const ot_nd *scale, *zero;
-    if (followed_by(l, made, OT_OP_Relu, &relu)) made = l->units[relu].out[0];
-    else relu = OT_NONE;
+    if (followed_by(l, made, OT_OP_Relu, &relu))
+        made = l->units[relu].out[0];
+    else
+        relu = OT_NONE;
     if (!followed_by(l, made, OT_OP_QuantizeLinear, &q) || l->units[q].in[0] != made) return;
     const ot_node *n = l->units[q].nodes[0];
     const ot_nd *y = lw_shape(l, l->units[q].out[0]);
@@ -381,8 +384,14 @@ static ot_status make_unit(lw_pass *l, found *f)
     if (f->b) OT_TRY(pack(l, f));
     const int8_plan *plan = ot_memdup(l->a, &f->plan, sizeof *plan);
     if (!plan) return ot_fail_nomem(l->p->s->d);
-    const lw_rewrite r = {.parts = f->parts, .n_parts = f->n_parts, .like = f->parts[0], .in = f->in, .n_in = INPUTS, .out = f->out,
-                          .run = run_int8, .plan = plan};
+    const lw_rewrite r = {.parts = f->parts,
+                          .n_parts = f->n_parts,
+                          .like = f->parts[0],
+                          .in = f->in,
+                          .n_in = INPUTS,
+                          .out = f->out,
+                          .run = run_int8,
+                          .plan = plan};
     return lw_apply(l, &r, NULL);
 }
 

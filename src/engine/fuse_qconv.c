@@ -49,10 +49,7 @@ static bool read_quantizer(lw_source s, int64_t slices, quantizer *q)
     return true;
 }
 
-static float scale_at(const quantizer *q, int64_t k)
-{
-    return ((const float *)q->scale->data)[count_of(q->scale) == 1 ? 0 : k];
-}
+static float scale_at(const quantizer *q, int64_t k) { return ((const float *)q->scale->data)[count_of(q->scale) == 1 ? 0 : k]; }
 
 static int32_t zero_at(const quantizer *q, int64_t k)
 {
@@ -76,11 +73,11 @@ typedef struct found {
     ot_id zero, factor;  /* computed in the run: zero point of x, factor of float32 results; OT_NONE: constants */
     ot_slot *w;          /* 8-bit weights */
     quantizer xq, wq, yq;
-    float *shift;        /* [maps] of float32 results, or NULL */
-    const ot_nd *bias;   /* [maps] int32, or NULL */
-    double least, most;  /* of activations */
+    float *shift;       /* [maps] of float32 results, or NULL */
+    const ot_nd *bias;  /* [maps] int32, or NULL */
+    double least, most; /* of activations */
     uint32_t parts[4], n_parts;
-    ot_dtype type;       /* of the result */
+    ot_dtype type; /* of the result */
 } found;
 
 typedef struct qconv_plan {
@@ -250,7 +247,13 @@ static void follow(const lw_pass *l, found *f)
 static ot_status fuse_conv(lw_pass *l, uint32_t at)
 {
     const lw_unit *u = &l->units[at];
-    found f = {.unit = u, .zero = OT_NONE, .factor = OT_NONE, .type = OT_F32, .least = -INFINITY, .most = INFINITY, .parts = {at},
+    found f = {.unit = u,
+               .zero = OT_NONE,
+               .factor = OT_NONE,
+               .type = OT_F32,
+               .least = -INFINITY,
+               .most = INFINITY,
+               .parts = {at},
                .n_parts = 1};
     lw_source s;
     const ot_nd *w;
@@ -319,7 +322,13 @@ static ot_status fuse_operator(lw_pass *l, uint32_t at)
     const ot_node *n = u->nodes[0];
     bool integer = n->op == OT_OP_ConvInteger;
     uint32_t wi = integer ? 1 : 3, x_zero = 2, w_zero = integer ? 3 : 5;
-    found f = {.unit = u, .zero = OT_NONE, .factor = OT_NONE, .type = OT_I32, .least = -INFINITY, .most = INFINITY, .parts = {at},
+    found f = {.unit = u,
+               .zero = OT_NONE,
+               .factor = OT_NONE,
+               .type = OT_I32,
+               .least = -INFINITY,
+               .most = INFINITY,
+               .parts = {at},
                .n_parts = 1};
     if (u->n_in <= wi || u->in[0] == OT_NONE || u->out[0] == OT_NONE || !l->v[u->in[0]].is_static || !l->v[u->out[0]].is_static)
         return OT_OK;

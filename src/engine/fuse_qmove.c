@@ -83,7 +83,7 @@ typedef struct rewrite {
     ot_id *in;                  /* [n_in] */
     uint32_t n_in;
     ot_id out;
-    ot_kernel_fn run;           /* NULL: the node's own */
+    ot_kernel_fn run; /* NULL: the node's own */
     const void *plan;
 } rewrite;
 
@@ -92,8 +92,14 @@ static ot_status apply(lw_pass *l, const rewrite *r)
 {
     lw_unit *u;
     const ot_node **node = l->units[r->parts[0]].nodes;
-    const lw_rewrite w = {.parts = r->parts, .n_parts = r->n_parts, .like = r->parts[0], .in = r->in, .n_in = r->n_in, .out = r->out,
-                          .run = r->run, .plan = r->plan};
+    const lw_rewrite w = {.parts = r->parts,
+                          .n_parts = r->n_parts,
+                          .like = r->parts[0],
+                          .in = r->in,
+                          .n_in = r->n_in,
+                          .out = r->out,
+                          .run = r->run,
+                          .plan = r->plan};
     OT_TRY(lw_apply(l, &w, &u));
     u->nodes = node;
     u->n_nodes = 1;
@@ -127,10 +133,20 @@ static uint8_t *make_table(ot_arena *a, const quantized *x, const quantized *y)
 static bool moves(const ot_node *n)
 {
     switch ((int)n->op) {
-    case OT_OP_Reshape: case OT_OP_Flatten: case OT_OP_Squeeze: case OT_OP_Unsqueeze: case OT_OP_Identity: case OT_OP_Transpose:
-    case OT_OP_Slice: case OT_OP_DepthToSpace: case OT_OP_SpaceToDepth: case OT_OP_Expand: case OT_OP_Tile: case OT_OP_Gather:
-        return true;
-    case OT_OP_Resize: case OT_OP_Upsample:
+    case OT_OP_Reshape:
+    case OT_OP_Flatten:
+    case OT_OP_Squeeze:
+    case OT_OP_Unsqueeze:
+    case OT_OP_Identity:
+    case OT_OP_Transpose:
+    case OT_OP_Slice:
+    case OT_OP_DepthToSpace:
+    case OT_OP_SpaceToDepth:
+    case OT_OP_Expand:
+    case OT_OP_Tile:
+    case OT_OP_Gather: return true;
+    case OT_OP_Resize:
+    case OT_OP_Upsample:
         return strcmp(ot_attr_str(n, "mode", "nearest"), "nearest") == 0 &&
                strcmp(ot_attr_str(n, "coordinate_transformation_mode", "half_pixel"), "tf_crop_and_resize") != 0;
     default: return false;
@@ -205,8 +221,10 @@ static ot_status run_concat(ot_call *c)
         const uint8_t *from = c->in[k]->data;
         uint8_t *to = (uint8_t *)c->out[0]->data + done;
         for (int64_t i = 0; i < outer; i++, from += n, to += step) {
-            if (p->tables[k]) translate(to, from, n, p->tables[k]);
-            else memcpy(to, from, (size_t)n);
+            if (p->tables[k])
+                translate(to, from, n, p->tables[k]);
+            else
+                memcpy(to, from, (size_t)n);
         }
         done += n;
     }
@@ -285,8 +303,10 @@ static bool read_axis(const ot_window *w, uint32_t a, int64_t out, uint32_t to, 
 {
     int64_t lo = w->lo[a], reach = (out - 1) * w->stride[a] + (w->kernel[a] - 1) * w->dilation[a] + 1;
     int64_t pads = ot_max(0, reach - w->in[a]), span = (w->kernel[a] - 1) * w->dilation[a] + 1;
-    if (w->same_upper) lo = pads / 2;
-    else if (w->same_lower) lo = pads - pads / 2;
+    if (w->same_upper)
+        lo = pads / 2;
+    else if (w->same_lower)
+        lo = pads - pads / 2;
     p->in[to] = w->in[a];
     p->out[to] = out;
     p->kernel[to] = w->kernel[a];
@@ -324,8 +344,10 @@ static bool find_pool(const lw_pass *l, const lw_unit *u, bool named, quantized 
                operand(l, u, u->out[0], 3, y) && x->type == y->type;
     if (u->n_in != 1 || (u->n_out > 1 && u->step->out_slots[1]) || !source(l, u->in[0], x) || !lw_is_f32(l, u->out[0]))
         return false;
-    if (sink(l, u->out[0], y, &r->parts[1])) r->n_parts = 2;
-    else *y = (quantized){.bytes = u->out[0], .type = OT_F32, .scale = 1};
+    if (sink(l, u->out[0], y, &r->parts[1]))
+        r->n_parts = 2;
+    else
+        *y = (quantized){.bytes = u->out[0], .type = OT_F32, .scale = 1};
     return true;
 }
 
@@ -342,9 +364,14 @@ static ot_status fuse_pool(lw_pass *l, uint32_t at, bool named)
         return OT_OK;
     pool_plan *p = OT_NEW(l->a, pool_plan);
     if (!p) return ot_fail_nomem(l->p->s->d);
-    p->pool = (ot_qpool){.planes = from->dims[0] * from->dims[1], .average = average, .is_signed = x.type == OT_I8,
-                         .counts_pads = ot_attr_int(n, "count_include_pad", 0) != 0, .zero = (int32_t)x.zero,
-                         .factor = x.scale / y.scale, .type = y.type, .y_zero = (int32_t)y.zero};
+    p->pool = (ot_qpool){.planes = from->dims[0] * from->dims[1],
+                         .average = average,
+                         .is_signed = x.type == OT_I8,
+                         .counts_pads = ot_attr_int(n, "count_include_pad", 0) != 0,
+                         .zero = (int32_t)x.zero,
+                         .factor = x.scale / y.scale,
+                         .type = y.type,
+                         .y_zero = (int32_t)y.zero};
     int64_t taps;
     if (!read_window(l, n, from, to, &p->pool) || ot_qpool_work(&p->pool) < 0) return OT_OK;
     if (!ot_mul_i64(p->pool.kernel[0], p->pool.kernel[1], &taps) || taps > (1 << 22)) return OT_OK; /* sums of int32 */
@@ -366,13 +393,16 @@ ot_status lw_fuse_qmove(lw_pass *l)
             u->step->n_bodies || u->nodes[0]->n_captured)
             continue;
         switch ((int)u->nodes[0]->op) {
-        case OT_OP_MaxPool: case OT_OP_AveragePool: case OT_OP_GlobalMaxPool: case OT_OP_GlobalAveragePool:
-            OT_TRY(fuse_pool(l, at, false));
-            break;
+        case OT_OP_MaxPool:
+        case OT_OP_AveragePool:
+        case OT_OP_GlobalMaxPool:
+        case OT_OP_GlobalAveragePool: OT_TRY(fuse_pool(l, at, false)); break;
         case OT_OP_Concat: OT_TRY(fuse_concat(l, at, false)); break;
         case OT_OP_OPAQUE:
-            if (is_named(u->nodes[0], "QLinearConcat")) OT_TRY(fuse_concat(l, at, true));
-            else if (is_named(u->nodes[0], "QLinearAveragePool") || is_global(u->nodes[0])) OT_TRY(fuse_pool(l, at, true));
+            if (is_named(u->nodes[0], "QLinearConcat"))
+                OT_TRY(fuse_concat(l, at, true));
+            else if (is_named(u->nodes[0], "QLinearAveragePool") || is_global(u->nodes[0]))
+                OT_TRY(fuse_pool(l, at, true));
             break;
         default:
             if (moves(u->nodes[0])) OT_TRY(fuse_moving(l, at));

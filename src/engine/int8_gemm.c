@@ -96,8 +96,10 @@ OT_CLONES static void widen_signed(int16_t *to, const int8_t *from, int64_t n, i
 
 void ot_i8_widen(int16_t *to, const void *from, bool is_signed, int64_t n, int32_t zero)
 {
-    if (is_signed) widen_signed(to, from, n, (int16_t)zero);
-    else widen_unsigned(to, from, n, (int16_t)zero);
+    if (is_signed)
+        widen_signed(to, from, n, (int16_t)zero);
+    else
+        widen_unsigned(to, from, n, (int16_t)zero);
 }
 
 /* ---- a part of a panel ---- */
@@ -123,7 +125,7 @@ typedef struct tile {
     const int16_t *a, *b; /* a: [height], row_step apart; b: [pairs][16][2] */
     int32_t *sums;        /* [height][16] */
     int64_t pairs, row_step;
-    bool add;             /* to the sums that are there */
+    bool add; /* to the sums that are there */
 } tile;
 
 OT_CLONES static void tile_plain(const tile *t, int64_t height)
@@ -189,10 +191,7 @@ AVX2 static inline __attribute__((always_inline)) void multiply(const tile *t, i
     if (height > 5) store(t, 5, s5);
 }
 
-AVX2 static void tile_avx2(const tile *t, int64_t height)
-{
-    OT_BY_HEIGHT(multiply, t, height);
-}
+AVX2 static void tile_avx2(const tile *t, int64_t height) { OT_BY_HEIGHT(multiply, t, height); }
 #endif
 
 typedef void (*tile_fn)(const tile *t, int64_t height);
@@ -221,7 +220,9 @@ static void finish_open(const ot_i8_job *j, int64_t column, finish *f)
     const ot_i8_out *o = &j->out;
     bool all = o->least == 0 && o->most == 0, is_signed = o->type == OT_I8;
     int32_t least = all ? (is_signed ? INT8_MIN : 0) : o->least, most = all ? (is_signed ? INT8_MAX : UINT8_MAX) : o->most;
-    *f = (finish){.w = ot_min(OT_I8_PANEL, j->n - column), .least = (float)(least - o->zero), .most = (float)(most - o->zero),
+    *f = (finish){.w = ot_min(OT_I8_PANEL, j->n - column),
+                  .least = (float)(least - o->zero),
+                  .most = (float)(most - o->zero),
                   .zero = o->zero};
     for (int64_t k = 0; k < f->w; k++) {
         if (o->bias) f->bias[k] = o->bias[column + k];
@@ -254,8 +255,10 @@ OT_CLONES static void finish_bytes(const finish *f, const int32_t *sums, int64_t
             v = (v + ROUNDING) - ROUNDING;
             bytes[k] = (uint8_t)((int32_t)v + f->zero);
         }
-        if (f->w == OT_I8_PANEL) memcpy(to, bytes, OT_I8_PANEL);
-        else memcpy(to, bytes, (size_t)f->w);
+        if (f->w == OT_I8_PANEL)
+            memcpy(to, bytes, OT_I8_PANEL);
+        else
+            memcpy(to, bytes, (size_t)f->w);
     }
 }
 
@@ -283,8 +286,10 @@ AVX2_FMA static void finish_bytes_avx2(const finish *f, const int32_t *sums, int
         __m256i lo = finish_eight(f, sums, 0, bias, scale, shift), hi = finish_eight(f, sums, 8, bias, scale, shift);
         __m256i shorts = _mm256_and_si256(_mm256_permute4x64_epi64(_mm256_packs_epi32(lo, hi), 0xd8), _mm256_set1_epi16(0xff));
         __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(shorts), _mm256_extracti128_si256(shorts, 1));
-        if (f->w == OT_I8_PANEL) _mm_storeu_si128((__m128i *)(void *)to, bytes);
-        else memcpy(to, &bytes, (size_t)f->w);
+        if (f->w == OT_I8_PANEL)
+            _mm_storeu_si128((__m128i *)(void *)to, bytes);
+        else
+            memcpy(to, &bytes, (size_t)f->w);
     }
 }
 #endif
@@ -307,8 +312,10 @@ OT_CLONES static void finish_floats(const finish *f, const int32_t *sums, int64_
         for (int64_t k = 0; k < OT_I8_PANEL; k++)
             v[k] = (float)(int32_t)((uint32_t)sums[k] + (uint32_t)f->bias[k] + bias) * (f->factors[k] * by_row) + f->shift[k] +
                    shift;
-        if (f->w == OT_I8_PANEL) memcpy(to, v, sizeof v);
-        else memcpy(to, v, (size_t)f->w * sizeof *v);
+        if (f->w == OT_I8_PANEL)
+            memcpy(to, v, sizeof v);
+        else
+            memcpy(to, v, (size_t)f->w * sizeof *v);
     }
 }
 
@@ -329,9 +336,12 @@ static void finish_rows(const ot_i8_job *j, int64_t column, int64_t row, int64_t
     int64_t at = row * o->ld + column;
     finish f;
     finish_open(j, column, &f);
-    if (o->type == OT_F32) finish_floats(&f, sums, m, (float *)o->to + at, o->ld, &r);
-    else if (o->type == OT_I32) finish_ints(&f, sums, m, (int32_t *)o->to + at, o->ld, &r);
-    else best_finish()(&f, sums, m, (uint8_t *)o->to + at, o->ld, &r);
+    if (o->type == OT_F32)
+        finish_floats(&f, sums, m, (float *)o->to + at, o->ld, &r);
+    else if (o->type == OT_I32)
+        finish_ints(&f, sums, m, (int32_t *)o->to + at, o->ld, &r);
+    else
+        best_finish()(&f, sums, m, (uint8_t *)o->to + at, o->ld, &r);
 }
 
 /* ---- the product ---- */
@@ -358,8 +368,10 @@ static void multiply_panel(const ot_i8_job *j, tile_fn run, int64_t panel, int64
     for (int64_t p = 0; p < pairs; p += PAIRS) {
         t.pairs = ot_min(PAIRS, pairs - p);
         t.add = p > 0;
-        if (j->b_signed) expand_signed(part, (const int8_t *)bytes + p * 2 * OT_I8_PANEL, t.pairs, zeros);
-        else expand_unsigned(part, bytes + p * 2 * OT_I8_PANEL, t.pairs, zeros);
+        if (j->b_signed)
+            expand_signed(part, (const int8_t *)bytes + p * 2 * OT_I8_PANEL, t.pairs, zeros);
+        else
+            expand_unsigned(part, bytes + p * 2 * OT_I8_PANEL, t.pairs, zeros);
         for (int64_t u = 0; u < tiles; u++) {
             int64_t first = m * u / tiles;
             t.a = j->rows + (row + first) * j->row_step + 2 * p;

@@ -43,27 +43,27 @@ void ot_i8_widen(int16_t *to, const void *from, bool is_signed, int64_t n, int32
  * Arrays that are NULL are left out. */
 typedef struct ot_i8_out {
     ot_dtype type;
-    void *to;              /* element (0, 0) */
-    int64_t ld;            /* elements from row to row */
-    const int32_t *bias;   /* [n] or NULL */
-    float scale;           /* of all; not for OT_I32 */
-    const float *scales;   /* [n] or NULL */
+    void *to;                /* element (0, 0) */
+    int64_t ld;              /* elements from row to row */
+    const int32_t *bias;     /* [n] or NULL */
+    float scale;             /* of all; not for OT_I32 */
+    const float *scales;     /* [n] or NULL */
     const float *row_scales; /* [m] or NULL */
     const int32_t *row_bias; /* [m] or NULL */
     const float *row_shift;  /* [m] or NULL */
-    const float *shift;    /* [n] or NULL */
+    const float *shift;      /* [n] or NULL */
     int32_t zero;
-    int32_t least, most;   /* both 0: all that the type holds */
+    int32_t least, most; /* both 0: all that the type holds */
 } ot_i8_out;
 
 typedef struct ot_i8_job {
-    int64_t m, n, k;         /* k <= OT_I8_K_MAX when the sums must not wrap around */
-    const int16_t *rows;     /* row i is rows + i * row_step; when k is odd, element k is 0 */
+    int64_t m, n, k;     /* k <= OT_I8_K_MAX when the sums must not wrap around */
+    const int16_t *rows; /* row i is rows + i * row_step; when k is odd, element k is 0 */
     int64_t row_step;
-    const uint8_t *panels;   /* of B */
+    const uint8_t *panels; /* of B */
     bool b_signed;
-    int32_t b_zero;          /* of all columns, unless */
-    const int32_t *b_zeros;  /* [n] or NULL */
+    int32_t b_zero;         /* of all columns, unless */
+    const int32_t *b_zeros; /* [n] or NULL */
     ot_i8_out out;
 } ot_i8_job;
 

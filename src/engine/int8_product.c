@@ -93,8 +93,8 @@ typedef struct workspace {
 
 typedef struct run {
     const ot_i8_product *p;
-    int64_t m, panels;        /* rows of an item; panels of B */
-    int64_t step, height;     /* of a widened row; rows widened at a time */
+    int64_t m, panels;               /* rows of an item; panels of B */
+    int64_t step, height;            /* of a widened row; rows widened at a time */
     size_t rows_bytes, packed_bytes; /* of a thread, multiples of 64 */
     char *work;
 } run;
@@ -105,10 +105,7 @@ static workspace workspace_of(const run *r, int thread)
     return (workspace){(int16_t *)(void *)at, r->packed_bytes ? (uint8_t *)at + r->rows_bytes : NULL};
 }
 
-static size_t element_bytes(ot_dtype t)
-{
-    return t == OT_F32 || t == OT_I32 ? 4 : 1;
-}
+static size_t element_bytes(ot_dtype t) { return t == OT_F32 || t == OT_I32 ? 4 : 1; }
 
 /* Rows [first, first + n) of A, widened; what they are multiplied with and where the results go. */
 static ot_i8_job widened(const run *r, const ot_i8_job *item, const uint8_t *a, int64_t first, int64_t n, int16_t *rows)
@@ -189,8 +186,10 @@ static void run_items(const run *r, const ot_i8_job *job, int64_t count, int thr
             const uint8_t *a, *b;
             item_at(r, i, &j, &a, &b);
             pack_item(r, &j, b, &w);
-            if (threads > 1) run_shared(r, &j, a, threads);
-            else run_rows(r, &j, a, 0, r->m, &w);
+            if (threads > 1)
+                run_shared(r, &j, a, threads);
+            else
+                run_rows(r, &j, a, 0, r->m, &w);
         }
         return;
     }

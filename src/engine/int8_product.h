@@ -8,9 +8,9 @@
 #include "ref_product.h"
 
 typedef struct ot_i8_product {
-    ot_matmul shape;        /* m, n, k, batch */
-    const uint8_t *a, *b;   /* dense; b is not read when there are panels, which are those of the only matrix of B */
-    bool b_transposed;      /* matrices of B lie as [n, k] */
+    ot_matmul shape;      /* m, n, k, batch */
+    const uint8_t *a, *b; /* dense; b is not read when there are panels, which are those of the only matrix of B */
+    bool b_transposed;    /* matrices of B lie as [n, k] */
     bool a_signed;
     int32_t a_zero;         /* of all rows, unless */
     const int32_t *a_zeros; /* [m] or NULL */

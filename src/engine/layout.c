@@ -14,10 +14,11 @@
 
 /* ---- steps and versions ---- */
 
-ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan, const ot_id *in, uint32_t n_in, const ot_id *out,
-                  uint32_t n_out, ot_step **step)
+ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan, const ot_id *in, uint32_t n_in,
+                  const ot_id *out, uint32_t n_out, ot_step **step)
 {
-    ot_step x = {.node = node, .run = run, .is_fused = true, .plan = plan, .n_in = n_in, .n_out = n_out, .in_place = OT_NONE, .work_at = -1};
+    ot_step x = {
+        .node = node, .run = run, .is_fused = true, .plan = plan, .n_in = n_in, .n_out = n_out, .in_place = OT_NONE, .work_at = -1};
     x.in_ids = ot_memdup(l->a, in, n_in * sizeof *in);
     x.out_ids = ot_memdup(l->a, out, n_out * sizeof *out);
     x.in = OT_NEW_N(l->a, const ot_nd *, n_in + 1u);
@@ -66,8 +67,8 @@ static ot_status run_relayout(ot_call *c)
         ot_box_relayout(c->out[0], c->in[0], c->threads);
         return OT_OK;
     }
-    ot_box_copy(ot_dtype_bytes(c->in[0]->dtype), c->in[0]->rank, c->in[0]->dims, c->out[0]->data, c->out[0]->strides, c->in[0]->data,
-                c->in[0]->strides, c->threads);
+    ot_box_copy(ot_dtype_bytes(c->in[0]->dtype), c->in[0]->rank, c->in[0]->dims, c->out[0]->data, c->out[0]->strides,
+                c->in[0]->data, c->in[0]->strides, c->threads);
     return OT_OK;
 }
 

@@ -113,8 +113,13 @@ static ot_status begin(lw_pass *l)
     for (uint32_t u = 0; u < l->n_units; u++) {
         ot_step *step = &p->steps[u];
         nodes[u] = step->node;
-        l->units[u] = (lw_unit){.step = step, .nodes = &nodes[u], .n_nodes = 1, .in = step->in_ids, .n_in = step->n_in,
-                                .out = step->out_ids, .n_out = step->n_out};
+        l->units[u] = (lw_unit){.step = step,
+                                .nodes = &nodes[u],
+                                .n_nodes = 1,
+                                .in = step->in_ids,
+                                .n_in = step->n_in,
+                                .out = step->out_ids,
+                                .n_out = step->n_out};
         for (uint32_t k = 0; k < step->n_out; k++)
             if (step->out_slots[k]) l->v[step->out_ids[k]].maker = u;
     }
@@ -174,10 +179,7 @@ bool lw_scalar(const lw_pass *l, ot_id v, float *out)
 
 #define WORK_SHARED 1e6 /* multiply-adds: some twenty microseconds of one core */
 
-uint32_t lw_threads(const lw_pass *l, double work)
-{
-    return work < WORK_SHARED ? 1 : l->p->threads;
-}
+uint32_t lw_threads(const lw_pass *l, double work) { return work < WORK_SHARED ? 1 : l->p->threads; }
 
 /* ---- merging ---- */
 
@@ -197,8 +199,15 @@ ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, 
         for (uint32_t j = 0; j < l->units[parts[k]].n_nodes; j++) nodes[count++] = l->units[parts[k]].nodes[j];
     ot_step *step = l->units[last].step;
     for (uint32_t k = 0; k < n; k++) l->units[parts[k]].kind = LW_GONE;
-    l->units[last] = (lw_unit){.kind = kind, .step = step, .nodes = nodes, .n_nodes = count, .in = ins, .n_in = n_in, .out = outs,
-                               .n_out = n_out, .plan = plan};
+    l->units[last] = (lw_unit){.kind = kind,
+                               .step = step,
+                               .nodes = nodes,
+                               .n_nodes = count,
+                               .in = ins,
+                               .n_in = n_in,
+                               .out = outs,
+                               .n_out = n_out,
+                               .plan = plan};
     for (uint32_t k = 0; k < n_out; k++)
         if (outs[k] != OT_NONE) l->v[outs[k]].maker = last;
     return OT_OK;
@@ -218,8 +227,8 @@ ot_status ot_packed_keep(ot_session *s, const void *source, uint64_t form, void 
     return ot_packed_later(s, source, form, data, release, NULL, NULL);
 }
 
-ot_status ot_packed_later(ot_session *s, const void *source, uint64_t form, void *data, void (*release)(void *), ot_packed_fill fill,
-                          const void *how)
+ot_status ot_packed_later(ot_session *s, const void *source, uint64_t form, void *data, void (*release)(void *),
+                          ot_packed_fill fill, const void *how)
 {
     ot_packed *k = OT_NEW(s->a, ot_packed);
     if (!k) {

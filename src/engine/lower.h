@@ -25,15 +25,15 @@ typedef enum lw_layout {
 } lw_layout;
 
 #define LW_BIT(layout) (1u << (layout))
-#define LW_ANY_PLAIN (LW_BIT(LW_PLAIN) | LW_BIT(LW_PLAIN_VIEW))
-#define LW_ANY_BLOCK (LW_BIT(LW_BLOCK) | LW_BIT(LW_BLOCK_VIEW))
+#define LW_ANY_PLAIN   (LW_BIT(LW_PLAIN) | LW_BIT(LW_PLAIN_VIEW))
+#define LW_ANY_BLOCK   (LW_BIT(LW_BLOCK) | LW_BIT(LW_BLOCK_VIEW))
 
 typedef struct lw_value {
-    bool is_static;       /* a tensor whose type and dims are known */
-    bool pinned;          /* needed as it is in the model: a result, or read by a subgraph */
-    const ot_value *x;    /* what the graph (or an enclosing one) says of it */
-    ot_slot *slot;        /* the value's own */
-    uint32_t maker;       /* unit, or OT_NONE: constant, input, outer */
+    bool is_static;            /* a tensor whose type and dims are known */
+    bool pinned;               /* needed as it is in the model: a result, or read by a subgraph */
+    const ot_value *x;         /* what the graph (or an enclosing one) says of it */
+    ot_slot *slot;             /* the value's own */
+    uint32_t maker;            /* unit, or OT_NONE: constant, input, outer */
     uint32_t first, n_readers; /* units that read it: readers[first ..], each once */
     ot_id version[LW_LAYOUTS];
     /* a window of another value (a Slice with constant bounds and steps of 1): `of` from `start` on; OT_NONE */
@@ -44,13 +44,13 @@ typedef struct lw_value {
 typedef enum lw_kind {
     LW_NODE = 0, /* as it was: dense plain operands */
     LW_CONV,
-    LW_DECONV,   /* ConvTranspose */
-    LW_QCONV,    /* of 8-bit tensors */
+    LW_DECONV, /* ConvTranspose */
+    LW_QCONV,  /* of 8-bit tensors */
     LW_POOL,
     LW_RESIZE,
     LW_ATTENTION,
     LW_CHAIN,
-    LW_WINDOW,   /* makes nothing: its value is a window of another */
+    LW_WINDOW, /* makes nothing: its value is a window of another */
     LW_CONCAT,
     LW_TILES,    /* Alloc and While */
     LW_TILE_IN,  /* onnx_tile.Slice */
@@ -60,26 +60,26 @@ typedef enum lw_kind {
 
 typedef struct lw_unit {
     lw_kind kind;
-    ot_step *step;            /* that it began as */
-    const ot_node **nodes;    /* [n_nodes] in order */
+    ot_step *step;         /* that it began as */
+    const ot_node **nodes; /* [n_nodes] in order */
     uint32_t n_nodes;
-    const ot_id *in, *out;    /* [n_in], [n_out] values */
+    const ot_id *in, *out; /* [n_in], [n_out] values */
     uint32_t n_in, n_out;
-    void *plan;               /* what the kernel wants to know; kinds but LW_NODE */
+    void *plan; /* what the kernel wants to know; kinds but LW_NODE */
 } lw_unit;
 
 typedef struct lw_pass {
     ot_prog *p;
-    ot_arena *a;              /* of the session */
-    ot_arena *scratch;        /* dies with lowering */
-    uint32_t block;           /* channels */
-    lw_value *v;              /* [g n_values] */
-    lw_unit *units;           /* [n_units] one for each step; fused ones at the place of their last node */
+    ot_arena *a;       /* of the session */
+    ot_arena *scratch; /* dies with lowering */
+    uint32_t block;    /* channels */
+    lw_value *v;       /* [g n_values] */
+    lw_unit *units;    /* [n_units] one for each step; fused ones at the place of their last node */
     uint32_t n_units;
     uint32_t *readers;
-    ot_slot **ids;            /* [n_ids] slots by id */
+    ot_slot **ids; /* [n_ids] slots by id */
     size_t n_ids, cap_ids;
-    ot_step *steps;           /* [n_steps] the result */
+    ot_step *steps; /* [n_steps] the result */
     size_t n_steps, cap_steps;
 } lw_pass;
 
@@ -118,8 +118,8 @@ bool lw_stays_dense(const ot_nd *window, const ot_nd *source);
 /* A new version of v; its id. */
 ot_status lw_make(lw_pass *l, ot_id v, lw_layout layout, ot_id *id) OT_MUST_USE;
 /* Append a step. ids are copied. */
-ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan, const ot_id *in, uint32_t n_in, const ot_id *out,
-                  uint32_t n_out, ot_step **step) OT_MUST_USE;
+ot_status lw_push(lw_pass *l, const ot_node *node, ot_kernel_fn run, const void *plan, const ot_id *in, uint32_t n_in,
+                  const ot_id *out, uint32_t n_out, ot_step **step) OT_MUST_USE;
 /* Results and what subgraphs read: the plain version, too, right after v was made. */
 ot_status lw_finish(lw_pass *l, ot_id v) OT_MUST_USE;
 /* Write all units. */
@@ -127,26 +127,26 @@ ot_status lw_write(lw_pass *l) OT_MUST_USE;
 
 /* ---- one file each: finding units (fuse) and writing them (write) ---- */
 
-ot_status lw_fuse_conv(lw_pass *l) OT_MUST_USE;                 /* fuse_conv.c */
-ot_status lw_write_conv(lw_pass *l, lw_unit *u) OT_MUST_USE;    /* dnnl_conv.c */
-ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE;  /* deconv.c */
-ot_status lw_fuse_qconv(lw_pass *l) OT_MUST_USE;                /* fuse_qconv.c */
+ot_status lw_fuse_conv(lw_pass *l) OT_MUST_USE;                /* fuse_conv.c */
+ot_status lw_write_conv(lw_pass *l, lw_unit *u) OT_MUST_USE;   /* dnnl_conv.c */
+ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE; /* deconv.c */
+ot_status lw_fuse_qconv(lw_pass *l) OT_MUST_USE;               /* fuse_qconv.c */
 ot_status lw_write_qconv(lw_pass *l, lw_unit *u) OT_MUST_USE;
-ot_status lw_fuse_int8(lw_pass *l) OT_MUST_USE;                 /* fuse_int8.c */
-ot_status lw_fuse_qmove(lw_pass *l) OT_MUST_USE;                /* fuse_qmove.c */
-ot_status lw_fuse_pool(lw_pass *l) OT_MUST_USE;                 /* dnnl_pool.c */
+ot_status lw_fuse_int8(lw_pass *l) OT_MUST_USE;  /* fuse_int8.c */
+ot_status lw_fuse_qmove(lw_pass *l) OT_MUST_USE; /* fuse_qmove.c */
+ot_status lw_fuse_pool(lw_pass *l) OT_MUST_USE;  /* dnnl_pool.c */
 ot_status lw_write_pool(lw_pass *l, lw_unit *u) OT_MUST_USE;
-ot_status lw_fuse_resize(lw_pass *l) OT_MUST_USE;               /* fuse_resize.c */
+ot_status lw_fuse_resize(lw_pass *l) OT_MUST_USE; /* fuse_resize.c */
 ot_status lw_write_resize(lw_pass *l, lw_unit *u) OT_MUST_USE;
-ot_status lw_fuse_attention(lw_pass *l) OT_MUST_USE;            /* fuse_attention.c */
+ot_status lw_fuse_attention(lw_pass *l) OT_MUST_USE; /* fuse_attention.c */
 ot_status lw_write_attention(lw_pass *l, lw_unit *u) OT_MUST_USE;
-ot_status lw_fuse_product(lw_pass *l) OT_MUST_USE;              /* fuse_product.c */
-ot_status lw_fuse_chain(lw_pass *l) OT_MUST_USE;                /* fuse_chain.c */
-ot_status lw_write_chain(lw_pass *l, lw_unit *u) OT_MUST_USE;   /* run_chain.c */
-ot_status lw_find_windows(lw_pass *l) OT_MUST_USE;              /* fuse_move.c */
+ot_status lw_fuse_product(lw_pass *l) OT_MUST_USE;            /* fuse_product.c */
+ot_status lw_fuse_chain(lw_pass *l) OT_MUST_USE;              /* fuse_chain.c */
+ot_status lw_write_chain(lw_pass *l, lw_unit *u) OT_MUST_USE; /* run_chain.c */
+ot_status lw_find_windows(lw_pass *l) OT_MUST_USE;            /* fuse_move.c */
 ot_status lw_fuse_move(lw_pass *l) OT_MUST_USE;
 ot_status lw_write_concat(lw_pass *l, lw_unit *u) OT_MUST_USE;
-ot_status lw_fuse_tiles(lw_pass *l) OT_MUST_USE;                /* tiles.c */
+ot_status lw_fuse_tiles(lw_pass *l) OT_MUST_USE; /* tiles.c */
 ot_status lw_write_tiles(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_write_tile_in(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_write_tile_out(lw_pass *l, lw_unit *u) OT_MUST_USE;
@@ -171,12 +171,12 @@ typedef ot_status (*ot_packed_fill)(ot_session *s, const struct ot_packed *packe
 
 typedef struct ot_packed {
     struct ot_packed *next;
-    const void *source;   /* contents that it was made from */
-    uint64_t form;        /* hash of everything else that it depends on */
+    const void *source; /* contents that it was made from */
+    uint64_t form;      /* hash of everything else that it depends on */
     void *data;
     void (*free)(void *data);
-    ot_packed_fill fill;  /* NULL: data holds what it should */
-    const void *how;      /* for fill; lives as long as the session */
+    ot_packed_fill fill; /* NULL: data holds what it should */
+    const void *how;     /* for fill; lives as long as the session */
 } ot_packed;
 
 /* What was kept under these keys, or NULL. */

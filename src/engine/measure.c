@@ -10,7 +10,6 @@
 
 #include "session.h"
 
-
 /* ---- opening ---- */
 
 static ot_status make_places(ot_measured *x, ot_diag *d)
@@ -23,8 +22,7 @@ static ot_status make_places(ot_measured *x, ot_diag *d)
     return OT_OK;
 }
 
-ot_status ot_measured_open(ot_measured *x, ot_model *m, const ot_feed *f, const ot_session_options *base, ot_arena *a,
-                           ot_diag *d)
+ot_status ot_measured_open(ot_measured *x, ot_model *m, const ot_feed *f, const ot_session_options *base, ot_arena *a, ot_diag *d)
 {
     const ot_graph *g = m->graph;
     ot_session_options o = *base;

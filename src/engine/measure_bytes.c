@@ -25,8 +25,8 @@ typedef enum level { FAST, MID, SLOW, LEVELS } level;
 typedef struct walk {
     const struct walk *outer;
     ot_graph *g;
-    uint8_t *level;   /* [n_values] */
-    double times;     /* that the graph runs */
+    uint8_t *level; /* [n_values] */
+    double times;   /* that the graph runs */
     uint32_t depth;
 } walk;
 
@@ -92,17 +92,20 @@ static void add(counter *c, const walk *w, ot_id v, const ot_value *sized)
 static bool moves_nothing(const ot_node *n)
 {
     switch ((int)n->op) {
-    case OT_OP_Reshape: case OT_OP_Flatten: case OT_OP_Squeeze: case OT_OP_Unsqueeze: case OT_OP_Identity:
-    case OT_OP_Shape: case OT_OP_Size: case OT_OP_Constant: return true;
+    case OT_OP_Reshape:
+    case OT_OP_Flatten:
+    case OT_OP_Squeeze:
+    case OT_OP_Unsqueeze:
+    case OT_OP_Identity:
+    case OT_OP_Shape:
+    case OT_OP_Size:
+    case OT_OP_Constant: return true;
     default: return n->is_static || ot_is_tile_op(n, "Alloc") || ot_is_tile_op(n, "Slice") || ot_is_tile_op(n, "Deslice");
     }
 }
 
 /* Only as much of the first input as there is output. */
-static bool reads_a_part(const ot_node *n)
-{
-    return n->op == OT_OP_Slice || n->op == OT_OP_Gather;
-}
+static bool reads_a_part(const ot_node *n) { return n->op == OT_OP_Slice || n->op == OT_OP_Gather; }
 
 static void count_operands(counter *c, const walk *w, const ot_node *n)
 {

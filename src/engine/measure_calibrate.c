@@ -21,8 +21,8 @@
 
 #define PASS_SECONDS 0.5
 #define L1_BYTES     (32 * 1024)
-#define SLOW_TIMES   8                        /* the last cache */
-#define SLOW_MAX     (1024LL * 1024 * 1024)   /* and a part of the memory that is free at the most */
+#define SLOW_TIMES   8                      /* the last cache */
+#define SLOW_MAX     (1024LL * 1024 * 1024) /* and a part of the memory that is free at the most */
 
 static int64_t slow_bytes(const ot_target *t)
 {

@@ -44,10 +44,7 @@ static void add_arrays(sums *s, const ot_nd *a, const ot_nd *b, int64_t n)
     for (int64_t k = 0; k < n; k++) add_pair(s, ot_nd_double(a, k), ot_nd_double(b, k));
 }
 
-static bool is_float(ot_dtype t)
-{
-    return t == OT_F32 || t == OT_F64 || t == OT_F16 || t == OT_BF16;
-}
+static bool is_float(ot_dtype t) { return t == OT_F32 || t == OT_F64 || t == OT_F16 || t == OT_BF16; }
 
 static const char *kind_difference(const ot_nd *a, const ot_nd *b)
 {

@@ -44,8 +44,7 @@ static ot_status find_input(const work *w, const char *name, uint32_t *out)
         if (strcmp(v->name, name) != 0) continue;
         *out = k;
         if (!v->init || v->overridable) return OT_OK;
-        return ot_fail(w->d, OT_E_USAGE, "--input %.200s: this is an initializer, which cannot be given before IR version 4",
-                       name);
+        return ot_fail(w->d, OT_E_USAGE, "--input %.200s: this is an initializer, which cannot be given before IR version 4", name);
     }
     return ot_fail(w->d, OT_E_USAGE, "--input %.200s: the model has no input of that name; it has %s", name,
                    *input_names(w->g, names, sizeof names) ? names : "none");
@@ -58,8 +57,8 @@ static ot_status check_given(const work *w, const ot_value *v, const ot_nd *a, c
     bool fits = v->rank < 0 || v->rank == (int32_t)a->rank;
     if (!v->is_tensor) return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is no tensor: it cannot be given", v->name);
     if (v->dtype != OT_DT_UNKNOWN && v->dtype != a->dtype)
-        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, but '%.300s' holds %s", v->name, ot_dtype_name(v->dtype),
-                       file, ot_dtype_name(a->dtype));
+        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, but '%.300s' holds %s", v->name, ot_dtype_name(v->dtype), file,
+                       ot_dtype_name(a->dtype));
     for (int32_t k = 0; k < v->rank && fits; k++) fits = v->dims[k] == OT_DIM_UNKNOWN || v->dims[k] == a->dims[k];
     if (fits) return OT_OK;
     return ot_fail(w->d, OT_E_INPUT, "input '%.200s' has shape %s, but '%.300s' has %s", v->name,
@@ -118,8 +117,8 @@ static ot_status choose_dims(const work *w, const ot_value *v, int64_t *dims, ui
 {
     const ot_shape_binding *b = shape_of(w, v->name);
     if (!v->is_tensor || ot_dtype_bytes(v->dtype) == 0 || ot_dtype_bytes(v->dtype) > 8)
-        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, for which nothing can be made up: give it with --input",
-                       v->name, v->is_tensor ? ot_dtype_name(v->dtype) : "no tensor");
+        return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, for which nothing can be made up: give it with --input", v->name,
+                       v->is_tensor ? ot_dtype_name(v->dtype) : "no tensor");
     if (b) {
         *rank = b->rank;
         memcpy(dims, b->dims, b->rank * sizeof *dims);

@@ -9,10 +9,10 @@
  */
 #include "calibrate.h"
 
-#define TINY_NODES 200
-#define TILES      1000
-#define LONG_BODY  9
-#define REGIONS    40
+#define TINY_NODES  200
+#define TILES       1000
+#define LONG_BODY   9
+#define REGIONS     40
 #define NODE_MOST   20e-6
 #define TILE_MOST   50e-6
 #define REGION_MOST 100e-6

@@ -14,12 +14,8 @@
 
 static int open_counter(uint64_t what)
 {
-    struct perf_event_attr attr = {.type = PERF_TYPE_HARDWARE,
-                                   .size = sizeof attr,
-                                   .config = what,
-                                   .inherit = 1,
-                                   .exclude_kernel = 1,
-                                   .exclude_hv = 1};
+    struct perf_event_attr attr = {
+        .type = PERF_TYPE_HARDWARE, .size = sizeof attr, .config = what, .inherit = 1, .exclude_kernel = 1, .exclude_hv = 1};
     return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 

@@ -19,18 +19,18 @@
 #include <math.h>
 
 #define PROBE_SECONDS 0.22
-#define ROUNDS        2   /* over all models: what disturbs one round may spare the other */
-#define CHAIN         4   /* nodes of a chain */
+#define ROUNDS        2 /* over all models: what disturbs one round may spare the other */
+#define CHAIN         4 /* nodes of a chain */
 
 typedef enum shape { CONV, WINOGRAD, DEPTHWISE, POINTWISE, MATMUL, UNARY, BINARY, NORM } shape;
 
 /* A model: CHAIN nodes for CONV to MATMUL, else one. */
 typedef struct probe {
-    size_t rate;      /* place of the class's rate in ot_target */
+    size_t rate; /* place of the class's rate in ot_target */
     shape shape;
-    const char *op;   /* operator and attributes of UNARY, BINARY, NORM: "Softmax {axis=3}" is written as two texts */
+    const char *op; /* operator and attributes of UNARY, BINARY, NORM: "Softmax {axis=3}" is written as two texts */
     const char *attrs;
-    int64_t size;     /* channels; of MATMUL rows and columns of the weights */
+    int64_t size; /* channels; of MATMUL rows and columns of the weights */
 } probe;
 
 #define RATE(member) offsetof(ot_target, member)
@@ -107,7 +107,10 @@ static void write_single(FILE *f, const probe *p, int64_t side)
     if (p->shape == BINARY) fprintf(f, "input %%z : float32[1,%lld,%lld,%lld]\n", c, s, s);
     if (p->shape == NORM) fprintf(f, "init %%a : float32[%lld] = fill 1.0\ninit %%b : float32[%lld] = fill 0.5\n", c, c);
     fprintf(f, "%%y = %s(%%x%s) %s\noutput %%y\n", p->op,
-            p->shape == BINARY ? ", %z" : p->shape == NORM ? ", %a, %b" : "", p->attrs);
+            p->shape == BINARY ? ", %z"
+            : p->shape == NORM ? ", %a, %b"
+                               : "",
+            p->attrs);
 }
 
 static void write_probe(FILE *f, const probe *p, int64_t fast_bytes)
@@ -128,12 +131,12 @@ static void write_probe(FILE *f, const probe *p, int64_t fast_bytes)
 
 /* One thread's model. */
 typedef struct runner {
-    const char *text; /* of the graph's inside */
-    uint32_t threads; /* of the session */
-    double seconds;   /* to go on for */
-    double best;      /* least seconds of a run */
+    const char *text;    /* of the graph's inside */
+    uint32_t threads;    /* of the session */
+    double seconds;      /* to go on for */
+    double best;         /* least seconds of a run */
     double units, bytes; /* of a run: what the cost model divides by the rate, and by the bandwidth */
-    uint32_t n_nodes; /* that the engine runs */
+    uint32_t n_nodes;    /* that the engine runs */
     ot_diag d;
     ot_status status;
 } runner;
@@ -156,8 +159,16 @@ ot_status ot_parse_inside(const char *graph, ot_diag *d, ot_model **out)
 /* Work of all nodes at a rate of one, and bytes of their operands. Requires shapes. */
 static void count_work(const ot_graph *g, runner *r)
 {
-    static const ot_target unit = {.is_cache = true, .fuses = true, .engine = true, .rate_conv = 1, .rate_conv_depthwise = 1,
-                                   .rate_conv_pointwise = 1, .rate_gemm = 1, .rate_elem = 1, .rate_trans = 1, .rate_reduce = 1,
+    static const ot_target unit = {.is_cache = true,
+                                   .fuses = true,
+                                   .engine = true,
+                                   .rate_conv = 1,
+                                   .rate_conv_depthwise = 1,
+                                   .rate_conv_pointwise = 1,
+                                   .rate_gemm = 1,
+                                   .rate_elem = 1,
+                                   .rate_trans = 1,
+                                   .rate_reduce = 1,
                                    .rate_pool = 1};
     for (uint32_t k = 0; k < g->n_nodes; k++) {
         const ot_node *n = &g->nodes[k];

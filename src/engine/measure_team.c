@@ -37,8 +37,7 @@ bool ot_team_run(uint32_t n, void (*work)(void *member, ot_gate *g), void *membe
     member *team = calloc(n, sizeof *team);
     uint32_t started = 1;
     if (!team) return false;
-    for (uint32_t k = 0; k < n; k++)
-        team[k] = (member){.work = work, .of = (char *)members + k * member_size, .gate = &gate};
+    for (uint32_t k = 0; k < n; k++) team[k] = (member){.work = work, .of = (char *)members + k * member_size, .gate = &gate};
     while (started < n && pthread_create(&team[started].thread, NULL, start, &team[started]) == 0) started++;
     if (started < n) atomic_fetch_add(&gate.arrived, n);
     start(&team[0]);

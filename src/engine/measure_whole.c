@@ -24,8 +24,8 @@ static int conv(network *n, int from, int in, int out, int kernel, int stride, i
 {
     int to = ++n->value, w = ++n->weight, pad = kernel / 2;
     fprintf(n->f, "init %%w%d : float32[%d,%d,%d,%d] = random %d * 0.05\n", w, out, in / group, kernel, kernel, w);
-    fprintf(n->f, "%%v%d = Conv(%%v%d, %%w%d) {pads=[%d, %d, %d, %d], strides=[%d, %d], group=%d}\n", to, from, w, pad, pad, pad, pad,
-            stride, stride, group);
+    fprintf(n->f, "%%v%d = Conv(%%v%d, %%w%d) {pads=[%d, %d, %d, %d], strides=[%d, %d], group=%d}\n", to, from, w, pad, pad, pad,
+            pad, stride, stride, group);
     if (!relu) return to;
     fprintf(n->f, "%%v%d = Relu(%%v%d)\n", to + 1, to);
     return ++n->value;
@@ -37,10 +37,7 @@ static int add(network *n, int a, int b)
     return ++n->value;
 }
 
-static void begin(network *n, int channels, int side)
-{
-    fprintf(n->f, "input %%v0 : float32[1,%d,%d,%d]\n", channels, side, side);
-}
+static void begin(network *n, int channels, int side) { fprintf(n->f, "input %%v0 : float32[1,%d,%d,%d]\n", channels, side, side); }
 
 static void dense_blocks(network *n)
 {

@@ -9,10 +9,7 @@
 
 #include <math.h>
 
-bool ot_nd_elems(const ot_nd *a, int64_t *out)
-{
-    return ot_product(a->dims, a->rank, out);
-}
+bool ot_nd_elems(const ot_nd *a, int64_t *out) { return ot_product(a->dims, a->rank, out); }
 
 size_t ot_dtype_bytes(ot_dtype t)
 {
@@ -217,10 +214,7 @@ ot_status ot_nd_copy(ot_nd *to, const ot_nd *from, ot_heap *heap, ot_diag *d)
 
 /* ---- elements ---- */
 
-static const void *at(const ot_nd *a, int64_t i, size_t size)
-{
-    return (const char *)a->data + (size_t)i * size;
-}
+static const void *at(const ot_nd *a, int64_t i, size_t size) { return (const char *)a->data + (size_t)i * size; }
 
 int64_t ot_nd_int(const ot_nd *a, int64_t i)
 {
@@ -232,7 +226,7 @@ int64_t ot_nd_int(const ot_nd *a, int64_t i)
     case OT_I16: return *(const int16_t *)at(a, i, 2);
     case OT_U32: return *(const uint32_t *)at(a, i, 4);
     case OT_I32: return *(const int32_t *)at(a, i, 4);
-    case OT_U64: return (int64_t)*(const uint64_t *)at(a, i, 8);
+    case OT_U64: return (int64_t) * (const uint64_t *)at(a, i, 8);
     case OT_I64: return *(const int64_t *)at(a, i, 8);
     default: return 0;
     }
@@ -293,10 +287,7 @@ uint16_t ot_f32_to_f16(float f)
     return (uint16_t)(sign | round_shift(mantissa, 126 - exponent));
 }
 
-float ot_bf16_to_f32(uint16_t h)
-{
-    return from_bits((uint32_t)h << 16);
-}
+float ot_bf16_to_f32(uint16_t h) { return from_bits((uint32_t)h << 16); }
 
 uint16_t ot_f32_to_bf16(float f)
 {

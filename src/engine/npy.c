@@ -47,10 +47,7 @@ typedef struct header {
     unsigned seen; /* keys: 1 descr, 2 fortran_order, 4 shape */
 } header;
 
-static void skip_space(header *h)
-{
-    h->at += strspn(h->at, " \t\r\n");
-}
+static void skip_space(header *h) { h->at += strspn(h->at, " \t\r\n"); }
 
 static bool take(header *h, const char *word)
 {
@@ -120,10 +117,7 @@ static bool parse_header(header *h)
 
 /* ---- reading ---- */
 
-static ot_status bad(ot_diag *d, const char *path, const char *rule)
-{
-    return ot_fail(d, OT_E_INPUT, "'%.300s': %s", path, rule);
-}
+static ot_status bad(ot_diag *d, const char *path, const char *rule) { return ot_fail(d, OT_E_INPUT, "'%.300s': %s", path, rule); }
 
 /* The header's text into buf [HEADER_MAX + 1]. */
 static ot_status read_header(FILE *f, const char *path, ot_diag *d, char *buf)
@@ -166,8 +160,7 @@ static ot_status check_length(FILE *f, const char *path, int64_t bytes, ot_diag 
     long at = ftell(f);
     if (at < 0 || fseek(f, 0, SEEK_END) != 0) return OT_OK; /* a pipe */
     long end = ftell(f);
-    if (end < 0 || fseek(f, at, SEEK_SET) != 0)
-        return ot_fail(d, OT_E_SYSTEM, "cannot read '%.300s': %s", path, strerror(errno));
+    if (end < 0 || fseek(f, at, SEEK_SET) != 0) return ot_fail(d, OT_E_SYSTEM, "cannot read '%.300s': %s", path, strerror(errno));
     return end - at < bytes ? bad(d, path, "it holds fewer elements than its shape asks for") : OT_OK;
 }
 
@@ -176,8 +169,7 @@ static ot_status read_elements(FILE *f, const char *path, const header *h, ot_di
     int64_t bytes;
     if (h->dtype == OT_DT_UNKNOWN)
         return ot_fail(d, OT_E_INPUT, "'%.300s': elements of type '%s' are not supported", path, h->descr);
-    if (!ot_nd_bytes(h->dtype, h->rank, h->dims, &bytes))
-        return bad(d, path, "its shape asks for more bytes than can be counted");
+    if (!ot_nd_bytes(h->dtype, h->rank, h->dims, &bytes)) return bad(d, path, "its shape asks for more bytes than can be counted");
     OT_TRY(check_length(f, path, bytes, d));
     OT_TRY(ot_nd_new(out, h->dtype, h->rank, h->dims, d));
     ot_status s = OT_OK;

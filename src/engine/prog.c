@@ -165,14 +165,15 @@ static ot_status add_function(ot_prog *p, ot_step *step, ot_graph *f, uint32_t d
 static ot_status no_kernel(const ot_prog *p, const ot_node *n)
 {
     char label[OT_LABEL_MAX];
-    return ot_fail(p->s->d, OT_E_INPUT, "%s: the engine does not have this operator%s%.100s%s", ot_node_label(n, label, sizeof label),
-                   n->domain[0] ? " (domain '" : "", n->domain, n->domain[0] ? "')" : "");
+    return ot_fail(p->s->d, OT_E_INPUT, "%s: the engine does not have this operator%s%.100s%s",
+                   ot_node_label(n, label, sizeof label), n->domain[0] ? " (domain '" : "", n->domain, n->domain[0] ? "')" : "");
 }
 
 static ot_status too_many(const ot_prog *p, const ot_node *n)
 {
     char label[OT_LABEL_MAX];
-    return ot_fail(p->s->d, OT_E_INPUT, "%s: the model's functions call one another too often", ot_node_label(n, label, sizeof label));
+    return ot_fail(p->s->d, OT_E_INPUT, "%s: the model's functions call one another too often",
+                   ot_node_label(n, label, sizeof label));
 }
 
 static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uint32_t depth, ot_step *step)

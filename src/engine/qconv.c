@@ -24,11 +24,11 @@
 
 /* How a convolution is cut into tasks. */
 typedef struct cut {
-    int64_t per, maps_per, k, out_n; /* channels and maps of a group, products a sum, positions */
-    int64_t block, blocks;           /* positions of a block */
-    int64_t rows;                    /* maps whose weights are widened at once */
-    int64_t parts;                   /* shares of a group's maps, tasks of their own */
-    bool direct;                     /* lines are those of x */
+    int64_t per, maps_per, k, out_n;            /* channels and maps of a group, products a sum, positions */
+    int64_t block, blocks;                      /* positions of a block */
+    int64_t rows;                               /* maps whose weights are widened at once */
+    int64_t parts;                              /* shares of a group's maps, tasks of their own */
+    bool direct;                                /* lines are those of x */
     int64_t line_bytes, panel_bytes, row_bytes; /* of each thread's scratch */
 } cut;
 
@@ -41,10 +41,7 @@ static bool reads_x(const ot_qconv *v)
     return v->in[0] == 1 || v->x_strides[2] == v->in[1];
 }
 
-static bool is_depthwise(const ot_qconv *v)
-{
-    return v->group == v->channels && v->group > 1;
-}
+static bool is_depthwise(const ot_qconv *v) { return v->group == v->channels && v->group > 1; }
 
 /* false: sizes that cannot be counted. */
 static bool make_cut(const ot_qconv *v, uint32_t threads, cut *c)
@@ -67,10 +64,7 @@ static bool make_cut(const ot_qconv *v, uint32_t threads, cut *c)
     return true;
 }
 
-static int64_t each_thread(const cut *c)
-{
-    return 2 * c->line_bytes + c->panel_bytes + c->row_bytes;
-}
+static int64_t each_thread(const cut *c) { return 2 * c->line_bytes + c->panel_bytes + c->row_bytes; }
 
 int64_t ot_qconv_work(const ot_qconv *v, uint32_t threads)
 {
@@ -131,8 +125,10 @@ static void take_columns(const ot_qconv *v, uint8_t *to, const uint8_t *row, con
     if (end < at + n) memset(to + (end - at), v->x_zero, (size_t)(at + n - end));
     if (first == end) return;
     const uint8_t *in = row + on->from + first * s;
-    if (s == 1) memcpy(to + (first - at), in, (size_t)(end - first));
-    else take_every(to + (first - at), in, s, end - first);
+    if (s == 1)
+        memcpy(to + (first - at), in, (size_t)(end - first));
+    else
+        take_every(to + (first - at), in, s, end - first);
 }
 
 /* Where a line is taken: a tap of a channel, and the first position of the block. Counted on rather than divided for each line. */
@@ -159,8 +155,10 @@ static void take_line(const ot_qconv *v, uint8_t *to, const line_walk *w, int64_
     span on = span_of(v, w->kx * v->dilation[1] - v->lo[1]);
     for (int64_t done = 0; done < n; row++, at = 0) {
         int64_t some = ot_min(v->out[1] - at, n - done), y = row * v->stride[0] - v->lo[0] + ky * v->dilation[0];
-        if (y < 0 || y >= v->in[0]) memset(to + done, v->x_zero, (size_t)some);
-        else take_columns(v, to + done, plane + y * v->x_strides[2], &on, at, some);
+        if (y < 0 || y >= v->in[0])
+            memset(to + done, v->x_zero, (size_t)some);
+        else
+            take_columns(v, to + done, plane + y * v->x_strides[2], &on, at, some);
         done += some;
     }
 }
@@ -215,13 +213,19 @@ static void widen_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t n
 }
 
 /* Maps [first, end) at positions [p, p + n), whose panels are there. `at`: of element (0, 0) of the image's output. */
-static void multiply_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t end, int64_t p, int64_t n, int64_t at,
-                          worker *w)
+static void multiply_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t end, int64_t p, int64_t n, int64_t at, worker *w)
 {
     size_t size = ot_dtype_bytes(v->y.type);
     for (int64_t m = first; m < end; m += c->rows) {
-        ot_i8_job j = {.m = ot_min(c->rows, end - m), .n = n, .k = c->k, .rows = w->rows, .row_step = ot_i8_row_step(c->k),
-                       .panels = w->panels, .b_signed = v->x_signed, .b_zero = v->x_zero, .out = v->y};
+        ot_i8_job j = {.m = ot_min(c->rows, end - m),
+                       .n = n,
+                       .k = c->k,
+                       .rows = w->rows,
+                       .row_step = ot_i8_row_step(c->k),
+                       .panels = w->panels,
+                       .b_signed = v->x_signed,
+                       .b_zero = v->x_zero,
+                       .out = v->y};
         widen_rows(v, c, m, j.m, w);
         j.out.to = (char *)v->y.to + (size_t)(at + m * c->out_n + p) * size;
         j.out.ld = c->out_n;
@@ -249,7 +253,8 @@ static void run_products(const ot_qconv *v, const cut *c, const uint8_t *x, uint
 #pragma omp parallel for schedule(static) num_threads((int)threads)
     for (uint32_t t = 0; t < threads; t++) {
         char *own = work + t * each_thread(c);
-        worker w = {.lines = (uint8_t *)own, .panels = (uint8_t *)own + 2 * c->line_bytes,
+        worker w = {.lines = (uint8_t *)own,
+                    .panels = (uint8_t *)own + 2 * c->line_bytes,
                     .rows = (int16_t *)(void *)(own + 2 * c->line_bytes + c->panel_bytes)};
         for (int64_t k = tasks * t / threads; k < tasks * (t + 1) / threads; k++) run_task(v, c, x, k, &w);
     }
@@ -269,6 +274,8 @@ void ot_qconv_run(const ot_qconv *v, const void *x, void *y, uint32_t threads, v
     ot_qconv own = *v;
     cut c;
     own.y.to = y;
-    if (is_depthwise(v)) run_depthwise(&own, x, threads, work);
-    else if (make_cut(v, threads, &c)) run_products(&own, &c, x, threads, work);
+    if (is_depthwise(v))
+        run_depthwise(&own, x, threads, work);
+    else if (make_cut(v, threads, &c))
+        run_products(&own, &c, x, threads, work);
 }

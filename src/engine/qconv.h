@@ -13,12 +13,12 @@
 typedef struct ot_qconv {
     int64_t batch, channels, maps, group;
     int64_t in[2], out[2], kernel[2], stride[2], dilation[2], lo[2]; /* H, W; lo: elements before the first */
-    int64_t x_strides[4];    /* in elements; the last is 1 */
+    int64_t x_strides[4];                                            /* in elements; the last is 1 */
     bool x_signed, w_signed;
     int32_t x_zero, w_zero;
-    const int32_t *w_zeros;  /* [maps] or NULL */
-    const uint8_t *weights;  /* [maps][channels / group][kernel] */
-    ot_i8_out y;             /* rows are maps: type, scale, row_scales, row_bias, row_shift, zero, least, most */
+    const int32_t *w_zeros; /* [maps] or NULL */
+    const uint8_t *weights; /* [maps][channels / group][kernel] */
+    ot_i8_out y;            /* rows are maps: type, scale, row_scales, row_bias, row_shift, zero, least, most */
 } ot_qconv;
 
 /* Bytes of scratch of a run by so many threads; -1: more than can be counted. */

@@ -127,7 +127,7 @@ OT_CLONES static void sum_three(int32_t *restrict sums, const taps *t, int64_t n
 static int32_t weight(const ot_qconv *v, int64_t map, int64_t k, int64_t n)
 {
     const uint8_t *w = v->weights + map * n + k;
-    return (v->w_signed ? (int32_t)*(const int8_t *)w : (int32_t)*w) - (v->w_zeros ? v->w_zeros[map] : v->w_zero);
+    return (v->w_signed ? (int32_t) * (const int8_t *)w : (int32_t)*w) - (v->w_zeros ? v->w_zeros[map] : v->w_zero);
 }
 
 /* Taps [k, k + some) of a map of n; those beyond the last count nothing. */
@@ -209,9 +209,12 @@ static void finish_band(const ot_qconv *v, const band *b, int64_t map, const int
     }
     if (narrow) finish_bytes(bytes, sums, whole((some - 1) * b->width + width), &f);
     for (int64_t r = 0; r < some; r++, sums += b->width, bytes += b->width, at += width) {
-        if (narrow) memcpy((uint8_t *)y + at, bytes, (size_t)width);
-        else if (v->y.type == OT_I32) memcpy((int32_t *)y + at, sums, (size_t)width * sizeof *sums);
-        else finish_floats((float *)y + at, sums, width, f.factor, f.shift);
+        if (narrow)
+            memcpy((uint8_t *)y + at, bytes, (size_t)width);
+        else if (v->y.type == OT_I32)
+            memcpy((int32_t *)y + at, sums, (size_t)width * sizeof *sums);
+        else
+            finish_floats((float *)y + at, sums, width, f.factor, f.shift);
     }
 }
 

@@ -107,8 +107,10 @@ static void average_row(const ot_qpool *p, const uint8_t *plane, int64_t at, voi
     memset(line, 0, (size_t)length * sizeof *line);
     for (int64_t k = first; k < end; k++, row += p->dilation[0]) {
         const uint8_t *x = plane + row * p->in[1];
-        if (p->is_signed) add_signed(line + p->lo[1], (const int8_t *)x, p->in[1], p->zero);
-        else add_unsigned(line + p->lo[1], x, p->in[1], p->zero);
+        if (p->is_signed)
+            add_signed(line + p->lo[1], (const int8_t *)x, p->in[1], p->zero);
+        else
+            add_unsigned(line + p->lo[1], x, p->in[1], p->zero);
     }
     for (int64_t i = 0; i < p->out[1]; i++) {
         int64_t sum = 0, taps = p->kernel[0] * p->kernel[1];
@@ -127,7 +129,9 @@ void ot_qpool_run(const ot_qpool *p, const uint8_t *x, void *y, int64_t k, void 
     int64_t length = line_length(p);
     for (int64_t r = 0; r < p->out[0]; r++) {
         int64_t at = (k * p->out[0] + r) * p->out[1];
-        if (p->average) average_row(p, plane, r, y, at, work, length);
-        else largest_row(p, plane, r, (uint8_t *)y + at, work, length);
+        if (p->average)
+            average_row(p, plane, r, y, at, work, length);
+        else
+            largest_row(p, plane, r, (uint8_t *)y + at, work, length);
     }
 }

@@ -15,10 +15,10 @@
 typedef struct ot_qpool {
     int64_t planes, in[2], out[2], kernel[2], stride[2], dilation[2], lo[2]; /* H, W; one axis of space is two, the first 1 */
     bool average, counts_pads;
-    bool is_signed;           /* x */
-    int32_t zero;             /* of x; averages */
-    float factor;             /* x scale, by y scale when y is quantized */
-    ot_dtype type;            /* of y */
+    bool is_signed; /* x */
+    int32_t zero;   /* of x; averages */
+    float factor;   /* x scale, by y scale when y is quantized */
+    ot_dtype type;  /* of y */
     int32_t y_zero;
 } ot_qpool;
 

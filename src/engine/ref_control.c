@@ -48,7 +48,8 @@ ot_status ot_ctl_empty_scan(ot_call *c, const char *attr, uint32_t k, ot_dtype *
         const ot_graph *g = step->bodies[j].prog->g;
         if (strcmp(step->bodies[j].attr, attr) == 0 && k < g->n_outputs) v = &g->values[g->outputs[k]];
     }
-    if (!v || v->dtype == OT_DT_UNKNOWN) return ot_call_fail(c, "its subgraph never ran, and the type of output %u is not known", k);
+    if (!v || v->dtype == OT_DT_UNKNOWN)
+        return ot_call_fail(c, "its subgraph never ran, and the type of output %u is not known", k);
     *t = v->dtype;
     *rank = v->rank > 0 ? (uint32_t)v->rank + 1 : 1;
     if (*rank > OT_RANK_MAX) return ot_call_fail(c, "output %u of its subgraph has too many dimensions", k);
@@ -88,7 +89,7 @@ ot_status ot_ctl_if(ot_call *c)
 
 /* ---- Loop: scan outputs ---- */
 
-#define ROOM_FIRST 16              /* slices that there is room for at first, when their number is not known */
+#define ROOM_FIRST 16                 /* slices that there is room for at first, when their number is not known */
 #define ROOM_KNOWN ((int64_t)1 << 20) /* trip counts up to here are taken for the number of slices to come */
 
 /* A scan output that grows. */
@@ -164,9 +165,9 @@ typedef struct loop {
     uint32_t n_carried, n_scan;
     int64_t i, limit; /* trip; there are fewer than limit */
     bool go;
-    ot_nd *in;        /* [2 + n_carried] trip, condition, carried values (references of ours) */
-    ot_nd *out;       /* [1 + n_carried + n_scan] of the subgraph */
-    stack *scans;     /* [n_scan] */
+    ot_nd *in;    /* [2 + n_carried] trip, condition, carried values (references of ours) */
+    ot_nd *out;   /* [1 + n_carried + n_scan] of the subgraph */
+    stack *scans; /* [n_scan] */
 } loop;
 
 static ot_status loop_begin(ot_call *c, loop *l)

@@ -9,15 +9,15 @@
 #include "ref_control.h"
 
 typedef struct scan {
-    bool batched;             /* opset 8 */
-    uint32_t first;           /* input that is the first state */
+    bool batched;                     /* opset 8 */
+    uint32_t first;                   /* input that is the first state */
     uint32_t n_state, n_scan, n_made; /* states, scan inputs, scan outputs */
-    int64_t batches, length;  /* the longest sequence's */
-    bool *reversed;           /* [n_scan] inputs read from the end */
-    int64_t *axis;            /* [n_scan] of scan inputs, non-negative */
-    ot_nd *in;                /* [n_state + n_scan] references of ours */
-    ot_nd *out;               /* [n_state + n_made] */
-    bool *started;            /* [n_state + n_made] the node's output exists */
+    int64_t batches, length;          /* the longest sequence's */
+    bool *reversed;                   /* [n_scan] inputs read from the end */
+    int64_t *axis;                    /* [n_scan] of scan inputs, non-negative */
+    ot_nd *in;                        /* [n_state + n_scan] references of ours */
+    ot_nd *out;                       /* [n_state + n_made] */
+    bool *started;                    /* [n_state + n_made] the node's output exists */
 } scan;
 
 /* ---- reading the node ---- */
@@ -67,8 +67,9 @@ static ot_status scan_sizes(ot_call *c, scan *s)
     for (uint32_t k = 0; k < s->n_scan; k++) {
         const ot_nd *x = c->in[s->first + s->n_state + k];
         if (k == 0) s->length = x->dims[s->axis[0]];
-        if (x->dims[s->axis[k]] != s->length) return ot_call_fail(c, "scan input %u is %lld long, the first %lld", k,
-                                                                  (long long)x->dims[s->axis[k]], (long long)s->length);
+        if (x->dims[s->axis[k]] != s->length)
+            return ot_call_fail(c, "scan input %u is %lld long, the first %lld", k, (long long)x->dims[s->axis[k]],
+                                (long long)s->length);
     }
     if (!s->batched) return OT_OK;
     s->batches = c->in[s->first + s->n_state]->dims[0];

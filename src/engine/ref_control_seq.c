@@ -272,10 +272,7 @@ ot_status ot_ctl_concat_from_sequence(ot_call *c)
 
 /* ---- optionals ---- */
 
-static bool is_empty(const ot_nd *a)
-{
-    return !a || (!a->data && !a->list);
-}
+static bool is_empty(const ot_nd *a) { return !a || (!a->data && !a->list); }
 
 ot_status ot_ctl_optional(ot_call *c)
 {

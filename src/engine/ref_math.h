@@ -28,8 +28,8 @@ ot_status ot_rm_need_kind(ot_call *c, uint32_t k, unsigned kinds) OT_MUST_USE;
 ot_status ot_rm_need_same(ot_call *c, uint32_t k) OT_MUST_USE;
 /* "an element type that the operator does not take". */
 ot_status ot_rm_bad_type(ot_call *c, uint32_t k);
-bool ot_rm_wants(const ot_call *c, uint32_t k);  /* output k is wanted */
-bool ot_rm_given(const ot_call *c, uint32_t k);  /* input k is given */
+bool ot_rm_wants(const ot_call *c, uint32_t k); /* output k is wanted */
+bool ot_rm_given(const ot_call *c, uint32_t k); /* input k is given */
 ot_op ot_rm_op(const ot_call *c);
 
 /* ---- rows: n elements from element `at` on, `step` elements apart (0: one element, many times) ---- */
@@ -50,10 +50,7 @@ static inline int64_t ot_rm_wrap_add(int64_t a, int64_t b) { return (int64_t)((u
 static inline int64_t ot_rm_wrap_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
 static inline int64_t ot_rm_wrap_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 /* a < b, of uint64 when is_u64. */
-static inline bool ot_rm_int_less(int64_t a, int64_t b, bool is_u64)
-{
-    return is_u64 ? (uint64_t)a < (uint64_t)b : a < b;
-}
+static inline bool ot_rm_int_less(int64_t a, int64_t b, bool is_u64) { return is_u64 ? (uint64_t)a < (uint64_t)b : a < b; }
 
 /* ---- walks: an output and the operands that broadcast to it, row by row ---- */
 
@@ -65,10 +62,10 @@ typedef struct ot_rm_operand {
 
 typedef struct ot_rm_walk {
     uint32_t rank, n_ops;
-    int64_t dims[OT_RANK_MAX];  /* of the output; neighbours that all operands run through alike are one */
+    int64_t dims[OT_RANK_MAX]; /* of the output; neighbours that all operands run through alike are one */
     int64_t index[OT_RANK_MAX];
-    ot_rm_operand *ops;           /* [n_ops] */
-    int64_t out, n;             /* current row: first element of the (dense) output, elements */
+    ot_rm_operand *ops; /* [n_ops] */
+    int64_t out, n;     /* current row: first element of the (dense) output, elements */
 } ot_rm_walk;
 
 /* The shape that inputs [first, first + n) broadcast to, as numpy does. */
@@ -80,8 +77,7 @@ ot_status ot_rm_walk_new(ot_rm_walk *w, ot_call *c, uint32_t rank, const int64_t
  * agree). Fails when one of its dimensions is neither 1 nor the output's. */
 ot_status ot_rm_walk_operand(ot_rm_walk *w, ot_call *c, uint32_t j, const ot_nd *a, uint32_t first) OT_MUST_USE;
 /* All inputs from `first` on, aligned at the end. */
-ot_status ot_rm_walk_inputs(ot_rm_walk *w, ot_call *c, uint32_t first, uint32_t n, uint32_t rank,
-                            const int64_t *dims) OT_MUST_USE;
+ot_status ot_rm_walk_inputs(ot_rm_walk *w, ot_call *c, uint32_t first, uint32_t n, uint32_t rank, const int64_t *dims) OT_MUST_USE;
 /* The first row, the next one; false when there is none. */
 bool ot_rm_walk_first(ot_rm_walk *w);
 bool ot_rm_walk_next(ot_rm_walk *w);
@@ -97,14 +93,14 @@ static inline void ot_rm_row_i(const ot_rm_walk *w, uint32_t j, int64_t *to)
 
 /* ---- kernels, by file ---- */
 
-ot_status ot_rm_unary(ot_call *c);      /* ref_math_unary.c: one input, one output of its type */
+ot_status ot_rm_unary(ot_call *c); /* ref_math_unary.c: one input, one output of its type */
 ot_status ot_rm_clip(ot_call *c);
-ot_status ot_rm_test(ot_call *c);       /* IsNaN, IsInf */
-ot_status ot_rm_binary(ot_call *c);     /* ref_math_binary.c: arithmetic, bits, logic, comparisons, PRelu */
+ot_status ot_rm_test(ot_call *c);   /* IsNaN, IsInf */
+ot_status ot_rm_binary(ot_call *c); /* ref_math_binary.c: arithmetic, bits, logic, comparisons, PRelu */
 ot_status ot_rm_pow(ot_call *c);
-ot_status ot_rm_variadic(ot_call *c);   /* ref_math_many.c: Max, Min, Sum, Mean */
+ot_status ot_rm_variadic(ot_call *c); /* ref_math_many.c: Max, Min, Sum, Mean */
 ot_status ot_rm_where(ot_call *c);
-ot_status ot_rm_cast(ot_call *c);       /* ref_math_cast.c: Cast, CastLike */
+ot_status ot_rm_cast(ot_call *c); /* ref_math_cast.c: Cast, CastLike */
 /* ref_math_float8.c: the value of a code, the code of a value (already rounded to float32). */
 bool ot_rm_is_float8(ot_dtype t);
 double ot_rm_float8_decode(ot_dtype t, uint8_t code);

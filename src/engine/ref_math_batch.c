@@ -115,8 +115,7 @@ static ot_status train(ot_call *c, batch_norm *b)
 ot_status ot_rm_batch_norm(ot_call *c)
 {
     const ot_node *n = c->node;
-    batch_norm b = {.epsilon = (double)ot_attr_float(n, "epsilon", 1e-5f),
-                    .momentum = (double)ot_attr_float(n, "momentum", 0.9f)};
+    batch_norm b = {.epsilon = (double)ot_attr_float(n, "epsilon", 1e-5f), .momentum = (double)ot_attr_float(n, "momentum", 0.9f)};
     bool extra = ot_rm_wants(c, 1) || ot_rm_wants(c, 2) || ot_rm_wants(c, 3) || ot_rm_wants(c, 4);
     bool training = n->version >= 14 ? ot_attr_int(n, "training_mode", 0) != 0 : extra;
     OT_TRY(ot_call_need(c, 5));
@@ -177,8 +176,10 @@ ot_status ot_rm_dropout(ot_call *c)
         if (!ot_nd_elems(x, &n)) return ot_call_fail(c, "input 0 is too large");
         double d = 1;
         for (int64_t i = 0; i < n; i++) {
-            if (ot_rm_kind(mask->dtype) == REF_FLOAT) ot_rm_store_f(mask, i, 1, 1, &d);
-            else ot_rm_store_i(mask, i, 1, 1, &one);
+            if (ot_rm_kind(mask->dtype) == REF_FLOAT)
+                ot_rm_store_f(mask, i, 1, 1, &d);
+            else
+                ot_rm_store_i(mask, i, 1, 1, &one);
         }
     }
     return ot_call_view(c, 0, 0, x->rank, x->dims);

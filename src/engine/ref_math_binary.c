@@ -23,11 +23,11 @@ static double floor_mod(double x, double y)
     return (r < 0) != (y < 0) ? r + y : r;
 }
 
-#define EACH(value)                                                                                \
-    for (int64_t i = 0; i < n; i++) {                                                              \
-        double x = a[i], y = b[i];                                                                 \
-        a[i] = (value);                                                                            \
-    }                                                                                              \
+#define EACH(value)                   \
+    for (int64_t i = 0; i < n; i++) { \
+        double x = a[i], y = b[i];    \
+        a[i] = (value);               \
+    }                                 \
     break
 
 static void row_f(ot_op op, bool c_mod, double *a, const double *b, int64_t n)
@@ -119,11 +119,9 @@ static int64_t pair(const int_rule *r, int64_t a, int64_t b)
 static ot_status check_divisors(ot_call *c, const int_rule *r, const int64_t *b, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        if ((r->op == OT_OP_Div || r->op == OT_OP_Mod) && b[i] == 0)
-            return ot_call_fail(c, "division of an integer by zero");
+        if ((r->op == OT_OP_Div || r->op == OT_OP_Mod) && b[i] == 0) return ot_call_fail(c, "division of an integer by zero");
         if (r->op == OT_OP_BitShift && !r->shift_past && (uint64_t)b[i] >= r->width)
-            return ot_call_fail(c, "shift by %llu of a type of %llu bits", (unsigned long long)b[i],
-                                (unsigned long long)r->width);
+            return ot_call_fail(c, "shift by %llu of a type of %llu bits", (unsigned long long)b[i], (unsigned long long)r->width);
     }
     return OT_OK;
 }
@@ -170,8 +168,7 @@ static ot_status read_rule(ot_call *c, int_rule *r)
     if (r->op == OT_OP_BitShift) {
         const char *way = ot_attr_str(c->node, "direction", "");
         r->left = strcmp(way, "LEFT") == 0;
-        if (!r->left && strcmp(way, "RIGHT") != 0)
-            return ot_call_fail(c, "direction '%s' is neither LEFT nor RIGHT", way);
+        if (!r->left && strcmp(way, "RIGHT") != 0) return ot_call_fail(c, "direction '%s' is neither LEFT nor RIGHT", way);
     }
     return OT_OK;
 }
@@ -205,8 +202,10 @@ static ot_status start(ot_call *c, ot_dtype t, ot_rm_walk *w)
     if (to_first) { /* the output is like the first operand */
         rank = a->rank;
         memcpy(dims, a->dims, sizeof dims);
-        if (old) OT_TRY(old_position(c, &first));
-        else first = a->rank > b->rank ? a->rank - b->rank : 0;
+        if (old)
+            OT_TRY(old_position(c, &first));
+        else
+            first = a->rank > b->rank ? a->rank - b->rank : 0;
     } else {
         OT_TRY(ot_rm_broadcast(c, 0, 2, &rank, dims));
         first = rank - b->rank;

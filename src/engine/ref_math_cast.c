@@ -48,8 +48,10 @@ static void from_integers(const cast_rule *rule, ot_nd *to, const ot_rm_walk *w)
         return;
     }
     for (int64_t i = 0; i < w->n; i++) { /* to float32 at once: an int64 may have too many digits for double */
-        if (to->dtype == OT_F64) f[i] = is_u64 ? (double)(uint64_t)r[i] : (double)r[i];
-        else f[i] = (double)(is_u64 ? (float)(uint64_t)r[i] : (float)r[i]);
+        if (to->dtype == OT_F64)
+            f[i] = is_u64 ? (double)(uint64_t)r[i] : (double)r[i];
+        else
+            f[i] = (double)(is_u64 ? (float)(uint64_t)r[i] : (float)r[i]);
     }
     store(rule, to, w, f);
 }
@@ -60,9 +62,9 @@ static ot_dtype named_type(const char *name)
     static const struct {
         const char *name;
         ot_dtype t;
-    } names[] = {{"FLOAT", OT_F32}, {"UINT8", OT_U8}, {"INT8", OT_I8}, {"UINT16", OT_U16}, {"INT16", OT_I16},
-                 {"INT32", OT_I32}, {"INT64", OT_I64}, {"BOOL", OT_BOOL}, {"FLOAT16", OT_F16}, {"DOUBLE", OT_F64},
-                 {"UINT32", OT_U32}, {"UINT64", OT_U64}};
+    } names[] = {{"FLOAT", OT_F32},   {"UINT8", OT_U8},   {"INT8", OT_I8},    {"UINT16", OT_U16},
+                 {"INT16", OT_I16},   {"INT32", OT_I32},  {"INT64", OT_I64},  {"BOOL", OT_BOOL},
+                 {"FLOAT16", OT_F16}, {"DOUBLE", OT_F64}, {"UINT32", OT_U32}, {"UINT64", OT_U64}};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (strcmp(names[k].name, name) == 0) return names[k].t;
     return OT_DT_UNKNOWN;
@@ -76,8 +78,10 @@ static ot_status target_type(ot_call *c, ot_dtype *t)
     } else {
         const ot_attr *to = ot_attr_find(c->node, "to");
         if (!to) return ot_call_fail(c, "attribute `to` is missing");
-        if (to->kind == OT_ATTR_STRING) *t = named_type(to->s);
-        else *t = to->i > 0 && to->i <= OT_I2 ? (ot_dtype)to->i : OT_DT_UNKNOWN;
+        if (to->kind == OT_ATTR_STRING)
+            *t = named_type(to->s);
+        else
+            *t = to->i > 0 && to->i <= OT_I2 ? (ot_dtype)to->i : OT_DT_UNKNOWN;
     }
     if (ot_rm_kind(*t) || ot_rm_is_float8(*t)) return OT_OK;
     return ot_call_fail(c, "cast to element type %s is not supported", ot_dtype_name(*t));
@@ -87,10 +91,14 @@ static ot_status read_rule(ot_call *c, cast_rule *r)
 {
     const char *mode = ot_attr_str(c->node, "round_mode", "up");
     r->saturate = ot_attr_int(c->node, "saturate", 1) != 0;
-    if (strcmp(mode, "up") == 0) r->rounding = REF_UP;
-    else if (strcmp(mode, "down") == 0) r->rounding = REF_DOWN;
-    else if (strcmp(mode, "nearest") == 0) r->rounding = REF_NEAREST;
-    else return ot_call_fail(c, "round_mode '%s' is none of up, down, nearest", mode);
+    if (strcmp(mode, "up") == 0)
+        r->rounding = REF_UP;
+    else if (strcmp(mode, "down") == 0)
+        r->rounding = REF_DOWN;
+    else if (strcmp(mode, "nearest") == 0)
+        r->rounding = REF_NEAREST;
+    else
+        return ot_call_fail(c, "round_mode '%s' is none of up, down, nearest", mode);
     return OT_OK;
 }
 

@@ -42,8 +42,10 @@ double ot_rm_float8_decode(ot_dtype t, uint8_t code)
     if (f->fnuz ? code == f->nan : magnitude > f->inf || magnitude == f->nan) return (double)NAN;
     if (!f->fnuz && f->inf != f->nan && magnitude == f->inf) return sign * (double)INFINITY;
     int exponent = magnitude >> f->mantissa, fraction = magnitude & ((1 << f->mantissa) - 1);
-    if (exponent == 0) exponent = 1; /* subnormal */
-    else fraction |= 1 << f->mantissa;
+    if (exponent == 0)
+        exponent = 1; /* subnormal */
+    else
+        fraction |= 1 << f->mantissa;
     return sign * ldexp(fraction, exponent - f->bias - f->mantissa);
 }
 

@@ -10,8 +10,10 @@
 static void join_f(ot_op op, double *sum, const double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (op != OT_OP_Max && op != OT_OP_Min) sum[i] += x[i];
-        else if (isnan(x[i]) || (op == OT_OP_Max ? x[i] > sum[i] : x[i] < sum[i])) sum[i] = x[i];
+        if (op != OT_OP_Max && op != OT_OP_Min)
+            sum[i] += x[i];
+        else if (isnan(x[i]) || (op == OT_OP_Max ? x[i] > sum[i] : x[i] < sum[i]))
+            sum[i] = x[i];
     }
 }
 

@@ -40,10 +40,7 @@ ot_status ot_rm_bad_type(ot_call *c, uint32_t k)
                         ot_dtype_name(c->in[k]->dtype));
 }
 
-static ot_status need(ot_call *c, uint32_t k)
-{
-    return ot_rm_given(c, k) ? OT_OK : ot_call_fail(c, "input %u is missing", k);
-}
+static ot_status need(ot_call *c, uint32_t k) { return ot_rm_given(c, k) ? OT_OK : ot_call_fail(c, "input %u is missing", k); }
 
 ot_status ot_rm_need_kind(ot_call *c, uint32_t k, unsigned kinds)
 {
@@ -62,14 +59,14 @@ ot_status ot_rm_need_same(ot_call *c, uint32_t k)
 /* ---- rows ---- */
 
 /* For every element: v is what lies in an array of T. */
-#define EACH(T, statement)                                                                         \
-    {                                                                                              \
-        const T *p = (const T *)a->data + at;                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            T v = p[i * step];                                                                     \
-            statement;                                                                             \
-        }                                                                                          \
-    }                                                                                              \
+#define EACH(T, statement)                    \
+    {                                         \
+        const T *p = (const T *)a->data + at; \
+        for (int64_t i = 0; i < n; i++) {     \
+            T v = p[i * step];                \
+            statement;                        \
+        }                                     \
+    }                                         \
     break
 
 void ot_rm_load_f(const ot_nd *a, int64_t at, int64_t step, int64_t n, double *to)
@@ -109,11 +106,11 @@ void ot_rm_load_i(const ot_nd *a, int64_t at, int64_t step, int64_t n, int64_t *
 }
 #undef EACH
 
-#define EACH(T, value)                                                                             \
-    {                                                                                              \
-        T *p = (T *)a->data + at;                                                                  \
-        for (int64_t i = 0; i < n; i++) p[i * step] = value;                                       \
-    }                                                                                              \
+#define EACH(T, value)                                       \
+    {                                                        \
+        T *p = (T *)a->data + at;                            \
+        for (int64_t i = 0; i < n; i++) p[i * step] = value; \
+    }                                                        \
     break
 
 void ot_rm_store_i(ot_nd *a, int64_t at, int64_t step, int64_t n, const int64_t *from)
@@ -178,8 +175,10 @@ ot_status ot_rm_broadcast(ot_call *c, uint32_t first, uint32_t n, uint32_t *rank
         const ot_nd *a = c->in[k];
         for (uint32_t d = 0; d < a->rank; d++) {
             int64_t *out = &dims[*rank - a->rank + d];
-            if (*out == 1) *out = a->dims[d];
-            else if (a->dims[d] != 1 && a->dims[d] != *out) return disagree(c, *out, a->dims[d]);
+            if (*out == 1)
+                *out = a->dims[d];
+            else if (a->dims[d] != 1 && a->dims[d] != *out)
+                return disagree(c, *out, a->dims[d]);
         }
     }
     return OT_OK;
@@ -255,10 +254,7 @@ static void merge(ot_rm_walk *w)
     }
 }
 
-static int64_t row_length(const ot_rm_walk *w)
-{
-    return ot_min(REF_ROW, w->dims[w->rank - 1] - w->index[w->rank - 1]);
-}
+static int64_t row_length(const ot_rm_walk *w) { return ot_min(REF_ROW, w->dims[w->rank - 1] - w->index[w->rank - 1]); }
 
 bool ot_rm_walk_first(ot_rm_walk *w)
 {

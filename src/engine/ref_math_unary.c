@@ -30,16 +30,13 @@ static double gelu(double x, bool by_tanh)
     if (by_tanh) return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     return 0.5 * x * (1 + erf(x / M_SQRT2));
 }
-static double shrink(double x, double lambd, double bias)
-{
-    return x < -lambd ? x + bias : x > lambd ? x - bias : 0;
-}
+static double shrink(double x, double lambd, double bias) { return x < -lambd ? x + bias : x > lambd ? x - bias : 0; }
 
-#define EACH(value)                                                                                \
-    for (int64_t i = 0; i < n; i++) {                                                              \
-        double x = r[i];                                                                           \
-        r[i] = (value);                                                                            \
-    }                                                                                              \
+#define EACH(value)                   \
+    for (int64_t i = 0; i < n; i++) { \
+        double x = r[i];              \
+        r[i] = (value);               \
+    }                                 \
     break
 
 /* The functions of mathematics, and rounding. false: it is none of them. */
@@ -152,8 +149,7 @@ static ot_status read_consts(ot_call *c, unary_consts *k)
     case OT_OP_Gelu: {
         const char *how = ot_attr_str(n, "approximate", "none");
         k->tanh = strcmp(how, "tanh") == 0;
-        if (!k->tanh && strcmp(how, "none") != 0)
-            return ot_call_fail(c, "approximate '%s' is neither none nor tanh", how);
+        if (!k->tanh && strcmp(how, "none") != 0) return ot_call_fail(c, "approximate '%s' is neither none nor tanh", how);
         break;
     }
     default: k->alpha = (double)ot_attr_float(n, "alpha", 1); break;
@@ -192,7 +188,7 @@ ot_status ot_rm_unary(ot_call *c)
 
 typedef struct limits {
     bool has_lo, has_hi;
-    double lo, hi;   /* floating types */
+    double lo, hi;    /* floating types */
     int64_t ilo, ihi; /* integers */
 } limits;
 
@@ -203,8 +199,10 @@ static ot_status read_limit(ot_call *c, uint32_t k, bool *has, double *f, int64_
     OT_TRY(ot_rm_need_same(c, k));
     if (!ot_nd_elems(c->in[k], &n) || n != 1) return ot_call_fail(c, "input %u (a limit) is not one number", k);
     *has = true;
-    if (ot_rm_kind(c->in[k]->dtype) == REF_FLOAT) ot_rm_load_f(c->in[k], 0, 0, 1, f);
-    else ot_rm_load_i(c->in[k], 0, 0, 1, i);
+    if (ot_rm_kind(c->in[k]->dtype) == REF_FLOAT)
+        ot_rm_load_f(c->in[k], 0, 0, 1, f);
+    else
+        ot_rm_load_i(c->in[k], 0, 0, 1, i);
     return OT_OK;
 }
 

@@ -3,11 +3,11 @@
 
 /* ---- copies ---- */
 
-#define ROW(type)                                                                                  \
-    for (int64_t i = 0; i < n; i++) {                                                              \
-        type v;                                                                                    \
-        memcpy(&v, from + i * from_step, sizeof v);                                                \
-        memcpy(to + i * to_step, &v, sizeof v);                                                    \
+#define ROW(type)                                   \
+    for (int64_t i = 0; i < n; i++) {               \
+        type v;                                     \
+        memcpy(&v, from + i * from_step, sizeof v); \
+        memcpy(to + i * to_step, &v, sizeof v);     \
     }
 
 /* n pieces of `bytes` bytes; steps count bytes, too. */

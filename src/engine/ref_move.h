@@ -14,16 +14,10 @@
 
 #include "ref_number.h"
 
-static inline size_t ot_mv_size(const ot_nd *a)
-{
-    return ot_dtype_bytes(a->dtype);
-}
+static inline size_t ot_mv_size(const ot_nd *a) { return ot_dtype_bytes(a->dtype); }
 
 /* Address of element i. */
-static inline char *ot_mv_at(const ot_nd *a, int64_t i)
-{
-    return (char *)a->data + i * (int64_t)ot_mv_size(a);
-}
+static inline char *ot_mv_at(const ot_nd *a, int64_t i) { return (char *)a->data + i * (int64_t)ot_mv_size(a); }
 
 /* Copy a box of elements of `size` bytes; strides count elements. The two sides do not overlap. */
 void ot_mv_copy(size_t size, uint32_t rank, const int64_t *dims, char *to, const int64_t *to_strides, const char *from,

@@ -247,7 +247,8 @@ ot_status ot_mv_depth_to_space(ot_call *c)
     OT_TRY(block_read(c, &b, &crd));
     const ot_nd *x = c->in[0];
     const int64_t *d = x->dims;
-    if (d[1] % (b * b) != 0) return ot_call_fail(c, "%lld channels are not a multiple of %lld", (long long)d[1], (long long)(b * b));
+    if (d[1] % (b * b) != 0)
+        return ot_call_fail(c, "%lld channels are not a multiple of %lld", (long long)d[1], (long long)(b * b));
     if (!ot_mul_i64(d[2], b, &h) || !ot_mul_i64(d[3], b, &w)) return ot_call_fail(c, "its output is too large");
     int64_t depth = d[1] / (b * b), out[4] = {d[0], depth, h, w};
     int64_t deep[6] = {d[0], crd ? depth : b, b, crd ? b : depth, d[2], d[3]};
@@ -299,8 +300,8 @@ ot_status ot_mv_reverse_sequence(ot_call *c)
         dims[time] = len;
         strides[time] = -x->strides[time];
         if (len > 0)
-            ot_mv_copy(ot_mv_size(x), x->rank, dims, ot_mv_at(y, at), y->strides,
-                       ot_mv_at(x, at + (len - 1) * x->strides[time]), strides);
+            ot_mv_copy(ot_mv_size(x), x->rank, dims, ot_mv_at(y, at), y->strides, ot_mv_at(x, at + (len - 1) * x->strides[time]),
+                       strides);
         dims[time] = x->dims[time] - len;
         at += len * x->strides[time];
         if (dims[time] > 0) ot_mv_copy(ot_mv_size(x), x->rank, dims, ot_mv_at(y, at), y->strides, ot_mv_at(x, at), x->strides);

@@ -217,17 +217,8 @@ static ot_status window(ot_call *c, double a0, double a1, double a2)
     return OT_OK;
 }
 
-ot_status ot_mv_hann_window(ot_call *c)
-{
-    return window(c, 0.5, 0.5, 0);
-}
+ot_status ot_mv_hann_window(ot_call *c) { return window(c, 0.5, 0.5, 0); }
 
-ot_status ot_mv_hamming_window(ot_call *c)
-{
-    return window(c, 25.0 / 46, 21.0 / 46, 0);
-}
+ot_status ot_mv_hamming_window(ot_call *c) { return window(c, 25.0 / 46, 21.0 / 46, 0); }
 
-ot_status ot_mv_blackman_window(ot_call *c)
-{
-    return window(c, 0.42, 0.5, 0.08);
-}
+ot_status ot_mv_blackman_window(ot_call *c) { return window(c, 0.42, 0.5, 0.08); }

@@ -30,8 +30,10 @@ static ot_status scatter_begin(ot_call *c, scatter_target *t)
     size_t bytes = (size_t)ot_num_count(x) * ot_mv_size(x);
     if (bytes) memcpy(t->y->data, x->data, bytes);
     if (t->mode == SCATTER_SET) return OT_OK;
-    if (ot_num_is(x->dtype, OT_NUM_FLOATS)) t->f = ot_num_doubles(c, x);
-    else t->i = ot_num_ints(c, x);
+    if (ot_num_is(x->dtype, OT_NUM_FLOATS))
+        t->f = ot_num_doubles(c, x);
+    else
+        t->i = ot_num_ints(c, x);
     return t->f || t->i ? OT_OK : OT_E_NOMEM;
 }
 
@@ -197,7 +199,8 @@ ot_status ot_mv_tensor_scatter(ot_call *c)
     int64_t after = x->strides[axis], size = x->dims[axis], n = u->dims[axis], rows = ot_num_count(x) / (size * after);
     for (int64_t r = 0; r < rows; r++) {
         int64_t start = where ? ot_nd_int(where, r / (rows / x->dims[0])) : 0;
-        if (start < 0 || (!circular && start > size - n)) return ot_call_fail(c, "write index %lld is out of range", (long long)start);
+        if (start < 0 || (!circular && start > size - n))
+            return ot_call_fail(c, "write index %lld is out of range", (long long)start);
         for (int64_t s = 0; s < n; s++) scatter_put(&t, (r * size + (start % size + s) % size) * after, (r * n + s) * after, after);
     }
     return OT_OK;

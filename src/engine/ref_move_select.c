@@ -161,7 +161,8 @@ ot_status ot_mv_unique(ot_call *c)
     bool flat = !ot_attr_find(c->node, "axis");
     if (!flat) OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), c->in[0]->rank, &axis));
     OT_TRY(unique_read(c, flat, axis, &data, &n));
-    unique_rows rows = {.data = &data, .width = flat || n == 0 ? 1 : ot_num_count(c->in[0]) / n}; /* rows of no elements are equal */
+    unique_rows rows = {.data = &data,
+                        .width = flat || n == 0 ? 1 : ot_num_count(c->in[0]) / n}; /* rows of no elements are equal */
     unique_item *items = ot_num_scratch(c, n, sizeof *items);
     if (!items) return OT_E_NOMEM;
     for (int64_t i = 0; i < n; i++) items[i] = (unique_item){&rows, i};

@@ -29,7 +29,8 @@ static ot_status reshape_dims(ot_call *c, const int64_t *v, uint32_t rank, bool 
     dims[open] = 1;
     if (!ot_product(dims, rank, &rest)) return ot_call_fail(c, "the shape has too many elements");
     if (rest == 0 ? total != 0 : total % rest != 0)
-        return ot_call_fail(c, "%lld elements cannot be shaped so: %lld in the dimensions given", (long long)total, (long long)rest);
+        return ot_call_fail(c, "%lld elements cannot be shaped so: %lld in the dimensions given", (long long)total,
+                            (long long)rest);
     dims[open] = rest == 0 ? 0 : total / rest;
     return OT_OK;
 }

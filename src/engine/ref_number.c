@@ -141,10 +141,7 @@ void ot_num_put(ot_nd *a, int64_t i, double v)
         ot_num_put_int(a, i, (int64_t)v);
 }
 
-void ot_num_put_quantized(ot_nd *a, int64_t i, double v, double zero)
-{
-    ot_num_put(a, i, rint(v) + zero);
-}
+void ot_num_put_quantized(ot_nd *a, int64_t i, double v, double zero) { ot_num_put(a, i, rint(v) + zero); }
 
 ot_status ot_num_output(ot_call *c, uint32_t k, ot_dtype t, uint32_t rank, const int64_t *dims, const double *v)
 {

@@ -13,29 +13,20 @@
 /* Sets of element types. */
 #define OT_NUM_BIT(t) (1u << (unsigned)(t))
 #define OT_NUM_FLOATS (OT_NUM_BIT(OT_F32) | OT_NUM_BIT(OT_F64) | OT_NUM_BIT(OT_F16) | OT_NUM_BIT(OT_BF16))
-#define OT_NUM_BYTES (OT_NUM_BIT(OT_I8) | OT_NUM_BIT(OT_U8))
+#define OT_NUM_BYTES  (OT_NUM_BIT(OT_I8) | OT_NUM_BIT(OT_U8))
 #define OT_NUM_SHORTS (OT_NUM_BIT(OT_I16) | OT_NUM_BIT(OT_U16))
-#define OT_NUM_WIDE (OT_NUM_BIT(OT_I32) | OT_NUM_BIT(OT_U32) | OT_NUM_BIT(OT_I64) | OT_NUM_BIT(OT_U64))
-#define OT_NUM_INTS (OT_NUM_BYTES | OT_NUM_SHORTS | OT_NUM_WIDE)
-#define OT_NUM_INDEX (OT_NUM_BIT(OT_I32) | OT_NUM_BIT(OT_I64))
-#define OT_NUM_ALL (OT_NUM_FLOATS | OT_NUM_INTS | OT_NUM_BIT(OT_BOOL))
+#define OT_NUM_WIDE   (OT_NUM_BIT(OT_I32) | OT_NUM_BIT(OT_U32) | OT_NUM_BIT(OT_I64) | OT_NUM_BIT(OT_U64))
+#define OT_NUM_INTS   (OT_NUM_BYTES | OT_NUM_SHORTS | OT_NUM_WIDE)
+#define OT_NUM_INDEX  (OT_NUM_BIT(OT_I32) | OT_NUM_BIT(OT_I64))
+#define OT_NUM_ALL    (OT_NUM_FLOATS | OT_NUM_INTS | OT_NUM_BIT(OT_BOOL))
 
-static inline bool ot_num_is(ot_dtype t, uint32_t set)
-{
-    return (unsigned)t < 32 && (set >> (unsigned)t & 1u);
-}
+static inline bool ot_num_is(ot_dtype t, uint32_t set) { return (unsigned)t < 32 && (set >> (unsigned)t & 1u); }
 
 /* Input k, or NULL when the node omits it. */
-static inline const ot_nd *ot_num_in(const ot_call *c, uint32_t k)
-{
-    return k < c->n_in ? c->in[k] : NULL;
-}
+static inline const ot_nd *ot_num_in(const ot_call *c, uint32_t k) { return k < c->n_in ? c->in[k] : NULL; }
 
 /* Output k, or NULL when nobody wants it. */
-static inline ot_nd *ot_num_out(const ot_call *c, uint32_t k)
-{
-    return k < c->n_out ? c->out[k] : NULL;
-}
+static inline ot_nd *ot_num_out(const ot_call *c, uint32_t k) { return k < c->n_out ? c->out[k] : NULL; }
 
 /* Number of elements; the array exists, so it does not overflow. */
 int64_t ot_num_count(const ot_nd *a);

@@ -11,8 +11,8 @@
 typedef struct ot_matmul {
     int64_t m, n, k;
     uint32_t batch_rank;
-    int64_t batch[OT_RANK_MAX];                              /* [batch_rank] dims of the broadcast */
-    int64_t a_step[OT_RANK_MAX], b_step[OT_RANK_MAX];        /* [batch_rank] matrices of a and b per step; 0: broadcast */
+    int64_t batch[OT_RANK_MAX];                       /* [batch_rank] dims of the broadcast */
+    int64_t a_step[OT_RANK_MAX], b_step[OT_RANK_MAX]; /* [batch_rank] matrices of a and b per step; 0: broadcast */
     uint32_t rank;
     int64_t dims[OT_RANK_MAX]; /* [rank] of the output */
     int64_t count;             /* elements of the output */
@@ -30,10 +30,10 @@ ot_status ot_ref_matmul(ot_call *c); /* ref_product_matmul.c: MatMul, FusedMatMu
 ot_status ot_ref_fused_matmul(ot_call *c);
 ot_status ot_ref_matmul_integer(ot_call *c);
 ot_status ot_ref_qlinear_matmul(ot_call *c);
-ot_status ot_ref_det(ot_call *c); /* ref_product_det.c */
+ot_status ot_ref_det(ot_call *c);  /* ref_product_det.c */
 ot_status ot_ref_gemm(ot_call *c); /* ref_product_gemm.c */
 ot_status ot_ref_fused_gemm(ot_call *c);
-ot_status ot_ref_einsum(ot_call *c); /* ref_product_einsum.c */
+ot_status ot_ref_einsum(ot_call *c);          /* ref_product_einsum.c */
 ot_status ot_ref_quantize_linear(ot_call *c); /* ref_product_quant.c */
 ot_status ot_ref_dequantize_linear(ot_call *c);
 ot_status ot_ref_dynamic_quantize_linear(ot_call *c);
@@ -47,9 +47,9 @@ ot_status ot_ref_qgemm(ot_call *c);
 ot_status ot_ref_lstm(ot_call *c); /* ref_product_rnn.c */
 ot_status ot_ref_gru(ot_call *c);
 ot_status ot_ref_rnn(ot_call *c);
-ot_status ot_ref_attention(ot_call *c); /* ref_product_attention.c */
+ot_status ot_ref_attention(ot_call *c);           /* ref_product_attention.c */
 ot_status ot_ref_projected_attention(ot_call *c); /* ref_product_projected.c: com.microsoft Attention */
-ot_status ot_ref_linear_attention(ot_call *c); /* ref_product_linear.c */
+ot_status ot_ref_linear_attention(ot_call *c);    /* ref_product_linear.c */
 ot_status ot_ref_rotary_embedding(ot_call *c);
 ot_status ot_ref_dft(ot_call *c); /* ref_product_fourier.c */
 ot_status ot_ref_stft(ot_call *c);

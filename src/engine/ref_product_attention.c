@@ -23,12 +23,12 @@ typedef struct heads {
 
 typedef struct attention {
     heads q, k, v;
-    int64_t past, total;     /* keys before K, and with K */
+    int64_t past, total; /* keys before K, and with K */
     double scale, softcap;
     bool causal;
     int64_t left, right, mode; /* windows: -1 none */
     const ot_nd *mask, *nonpad;
-    double *keys, *values;   /* [batch, k.heads, total, size] */
+    double *keys, *values; /* [batch, k.heads, total, size] */
 } attention;
 
 static int64_t head_at(const heads *h, int64_t b, int64_t n, int64_t i)

@@ -6,17 +6,49 @@
 #include <math.h>
 #include <strings.h>
 
-static double f_relu(double x, double a, double b) { (void)a, (void)b; return x > 0 ? x : 0; }
-static double f_tanh(double x, double a, double b) { (void)a, (void)b; return tanh(x); }
-static double f_sigmoid(double x, double a, double b) { (void)a, (void)b; return 1 / (1 + exp(-x)); }
+static double f_relu(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return x > 0 ? x : 0;
+}
+static double f_tanh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return tanh(x);
+}
+static double f_sigmoid(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return 1 / (1 + exp(-x));
+}
 static double f_affine(double x, double a, double b) { return a * x + b; }
-static double f_leaky(double x, double a, double b) { (void)b; return x >= 0 ? x : a * x; }
-static double f_threshold(double x, double a, double b) { (void)b; return x > a ? x : 0; }
+static double f_leaky(double x, double a, double b)
+{
+    (void)b;
+    return x >= 0 ? x : a * x;
+}
+static double f_threshold(double x, double a, double b)
+{
+    (void)b;
+    return x > a ? x : 0;
+}
 static double f_scaled_tanh(double x, double a, double b) { return a * tanh(b * x); }
 static double f_hard(double x, double a, double b) { return fmin(fmax(a * x + b, 0), 1); }
-static double f_elu(double x, double a, double b) { (void)b; return x >= 0 ? x : a * expm1(x); }
-static double f_softsign(double x, double a, double b) { (void)a, (void)b; return x / (1 + fabs(x)); }
-static double f_softplus(double x, double a, double b) { (void)a, (void)b; return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
+static double f_elu(double x, double a, double b)
+{
+    (void)b;
+    return x >= 0 ? x : a * expm1(x);
+}
+static double f_softsign(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return x / (1 + fabs(x));
+}
+static double f_softplus(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
 
 bool ot_activation_find(const char *name, ot_activation *out)
 {

@@ -10,7 +10,7 @@
 #include "ref_product.h"
 
 #define LETTERS 52
-#define LABELS (OT_RANK_MAX + LETTERS) /* ellipsis dimensions first, then A-Z a-z */
+#define LABELS  (OT_RANK_MAX + LETTERS) /* ellipsis dimensions first, then A-Z a-z */
 
 typedef struct operand {
     const double *f;
@@ -19,11 +19,11 @@ typedef struct operand {
 } operand;
 
 typedef struct einsum {
-    int64_t extent[LABELS]; /* -1: label not used */
-    uint32_t count[LABELS]; /* occurrences in inputs */
+    int64_t extent[LABELS];   /* -1: label not used */
+    uint32_t count[LABELS];   /* occurrences in inputs */
     uint32_t n_ops, ellipsis; /* most dimensions under an ellipsis */
-    operand *ops;           /* [n_ops] */
-    uint32_t order[LABELS]; /* output's labels, then summed ones */
+    operand *ops;             /* [n_ops] */
+    uint32_t order[LABELS];   /* output's labels, then summed ones */
     uint32_t n_out, n_all;
     bool is_float;
 } einsum;

@@ -46,7 +46,7 @@ static void transform(const circle *o, const double *re, const double *im, int64
 /* ---- DFT ---- */
 
 typedef struct dft {
-    int64_t n, len, out;   /* length of the transform, of the signal used of the input, of the output's axis */
+    int64_t n, len, out; /* length of the transform, of the signal used of the input, of the output's axis */
     int64_t outer, inner, in_extent;
     int64_t parts, out_parts; /* numbers per element: 1 real, 2 complex */
     bool inverse, onesided;

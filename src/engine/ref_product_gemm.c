@@ -51,8 +51,7 @@ static void gemm_doubles(const gemm *g, const double *a, const double *b, const 
         double *row = y + m * g->n;
         for (int64_t k = 0; k < g->k; k++)
             for (int64_t n = 0; n < g->n; n++) row[n] += a[m * g->a_row + k * g->a_column] * b[k * g->b_row + n * g->b_column];
-        for (int64_t n = 0; n < g->n; n++)
-            row[n] = g->alpha * row[n] + (bias ? g->beta * bias[m * g->c_row + n * g->c_column] : 0);
+        for (int64_t n = 0; n < g->n; n++) row[n] = g->alpha * row[n] + (bias ? g->beta * bias[m * g->c_row + n * g->c_column] : 0);
     }
 }
 
@@ -102,10 +101,7 @@ static ot_status run_gemm(ot_call *c, const ot_activation *act)
     return ot_num_output(c, 0, c->in[0]->dtype, 2, dims, y);
 }
 
-ot_status ot_ref_gemm(ot_call *c)
-{
-    return run_gemm(c, NULL);
-}
+ot_status ot_ref_gemm(ot_call *c) { return run_gemm(c, NULL); }
 
 ot_status ot_ref_fused_gemm(ot_call *c)
 {

@@ -142,8 +142,7 @@ static void linear_step(const linear *a, int64_t b, int64_t t, int64_t h, double
     double *s = a->state + (b * a->heads + h) * a->dk * a->dv;
     const double *k = a->k + (row * a->heads + h) * a->dk;
     for (int64_t i = 0; a->gated && i < a->dk * a->dv; i++)
-        s[i] *=
-            exp(a->decay_last == a->heads ? a->decay[row * a->heads + h] : a->decay[(row * a->heads + h) * a->dk + i / a->dv]);
+        s[i] *= exp(a->decay_last == a->heads ? a->decay[row * a->heads + h] : a->decay[(row * a->heads + h) * a->dk + i / a->dv]);
     for (int64_t m = 0; m < a->dv; m++) {
         v[m] = a->v[(row * a->heads + h) * a->dv + m];
         if (!a->delta) continue;

@@ -20,8 +20,7 @@ static ot_status broadcast_batch(ot_call *c, const ot_nd *a, const ot_nd *b, ot_
         p->batch[k] = da == 1 ? db : da;
         p->a_step[k] = da == 1 ? 0 : a_step;
         p->b_step[k] = db == 1 ? 0 : b_step;
-        if (!ot_mul_i64(a_step, da, &a_step) || !ot_mul_i64(b_step, db, &b_step))
-            return ot_call_fail(c, "the batch is too large");
+        if (!ot_mul_i64(a_step, da, &a_step) || !ot_mul_i64(b_step, db, &b_step)) return ot_call_fail(c, "the batch is too large");
     }
     return OT_OK;
 }

@@ -17,7 +17,7 @@ typedef struct projected {
     bool causal;
     double scale, filter;
     const ot_nd *mask, *bias;
-    const double *qkv; /* [batch, length, 2 * heads * q_size + heads * v_size] */
+    const double *qkv;     /* [batch, length, 2 * heads * q_size + heads * v_size] */
     double *keys, *values; /* [batch, heads, total, size] */
 } projected;
 

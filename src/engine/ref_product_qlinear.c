@@ -215,8 +215,7 @@ ot_status ot_ref_qgemm(ot_call *c)
     for (int64_t i = 0; i < size; i++) {
         int64_t column = i % dims[1];
         double unit = q.scale * ot_nd_double(scale_b, ot_num_count(scale_b) == 1 ? 0 : column), sum = 0;
-        for (int64_t k = 0; k < inner; k++)
-            sum += element(a, c->in[0], ta, i / dims[1], k) * element(b, c->in[3], tb, k, column);
+        for (int64_t k = 0; k < inner; k++) sum += element(a, c->in[0], ta, i / dims[1], k) * element(b, c->in[3], tb, k, column);
         if (bias) sum += unit * (double)ot_nd_int(bias, n_bias == dims[1] ? column : i);
         y[i] = alpha * sum;
     }

@@ -120,8 +120,7 @@ static ot_status load_operands(ot_call *c, rnn *s)
     if (!ot_mul_i64(s->directions * s->batch, s->hidden, &states) || !ot_mul_i64(states, s->seq, &all))
         return ot_call_fail(c, "the output is too large");
     if (!(s->y = ot_num_scratch(c, all, sizeof *s->y)) || !(s->y_h = ot_num_scratch(c, states, sizeof *s->y_h)) ||
-        !(s->y_c = ot_num_scratch(c, states, sizeof *s->y_c)) ||
-        !(s->gates = ot_num_scratch(c, 4 * s->hidden, sizeof *s->gates)) ||
+        !(s->y_c = ot_num_scratch(c, states, sizeof *s->y_c)) || !(s->gates = ot_num_scratch(c, 4 * s->hidden, sizeof *s->gates)) ||
         !(s->h = ot_num_scratch(c, 3 * s->hidden, sizeof *s->h)))
         return OT_E_NOMEM;
     s->c = s->h + s->hidden;
@@ -253,17 +252,8 @@ static ot_status run_rnn(ot_call *c, cell kind)
     return kind == CELL_LSTM ? ot_num_output(c, 2, t, 3, state, s.y_c) : OT_OK;
 }
 
-ot_status ot_ref_rnn(ot_call *c)
-{
-    return run_rnn(c, CELL_RNN);
-}
+ot_status ot_ref_rnn(ot_call *c) { return run_rnn(c, CELL_RNN); }
 
-ot_status ot_ref_gru(ot_call *c)
-{
-    return run_rnn(c, CELL_GRU);
-}
+ot_status ot_ref_gru(ot_call *c) { return run_rnn(c, CELL_GRU); }
 
-ot_status ot_ref_lstm(ot_call *c)
-{
-    return run_rnn(c, CELL_LSTM);
-}
+ot_status ot_ref_lstm(ot_call *c) { return run_rnn(c, CELL_LSTM); }

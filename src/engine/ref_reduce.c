@@ -17,15 +17,19 @@ ot_status ot_rm_lanes_new(ot_rm_lanes *l, ot_call *c, const ot_nd *a, uint32_t f
     if (!ot_nd_elems(a, &elems)) return ot_call_fail(c, "input 0 is too large");
     if (elems == 0) { /* the product of some dimensions need not be a number then */
         l->outer = l->inner = 0;
-        if (end - first == 1) l->len = ot_rm_dim(a, first);
-        else l->len = 0;
+        if (end - first == 1)
+            l->len = ot_rm_dim(a, first);
+        else
+            l->len = 0;
         return OT_OK;
     }
     for (uint32_t d = 0; d < a->rank; d++) *(d < first ? &l->outer : d < end ? &l->len : &l->inner) *= a->dims[d];
     size_t bytes;
     if (__builtin_mul_overflow((size_t)l->len, sizeof *l->f, &bytes)) return ot_call_fail(c, "input 0 is too large");
-    if (ot_rm_kind(a->dtype) == REF_FLOAT) l->f = ot_call_scratch(c, bytes);
-    else l->i = ot_call_scratch(c, bytes);
+    if (ot_rm_kind(a->dtype) == REF_FLOAT)
+        l->f = ot_call_scratch(c, bytes);
+    else
+        l->i = ot_call_scratch(c, bytes);
     return l->f || l->i ? OT_OK : ot_fail_nomem(c->diag);
 }
 
@@ -79,16 +83,32 @@ bool ot_rm_counter_next(ot_rm_counter *k)
 
 /* ---- the table ---- */
 
-#define K(name, run) {OT_OP_##name, run}
+#define K(name, run)      \
+    {                     \
+        OT_OP_##name, run \
+    }
 
-const ot_kernel_entry ot_kernels_reduce[] = {
-    K(ReduceSum, ot_rm_reduce), K(ReduceMean, ot_rm_reduce), K(ReduceMax, ot_rm_reduce), K(ReduceMin, ot_rm_reduce),
-    K(ReduceProd, ot_rm_reduce), K(ReduceL1, ot_rm_reduce), K(ReduceL2, ot_rm_reduce), K(ReduceLogSum, ot_rm_reduce),
-    K(ReduceLogSumExp, ot_rm_reduce), K(ReduceSumSquare, ot_rm_reduce),
-    K(ArgMax, ot_rm_arg), K(ArgMin, ot_rm_arg), K(Softmax, ot_rm_softmax), K(LogSoftmax, ot_rm_softmax),
-    K(Hardmax, ot_rm_softmax),
-    K(LpNormalization, ot_rm_lp_norm), K(CumSum, ot_rm_cum_sum), K(TopK, ot_rm_topk),
-    K(LayerNormalization, ot_rm_layer_norm), K(RMSNormalization, ot_rm_layer_norm),
-    K(InstanceNormalization, ot_rm_channel_norm), K(GroupNormalization, ot_rm_channel_norm),
-    K(MeanVarianceNormalization, ot_rm_mean_variance),
-    {OT_OP_OPAQUE, NULL}};
+const ot_kernel_entry ot_kernels_reduce[] = {K(ReduceSum, ot_rm_reduce),
+                                             K(ReduceMean, ot_rm_reduce),
+                                             K(ReduceMax, ot_rm_reduce),
+                                             K(ReduceMin, ot_rm_reduce),
+                                             K(ReduceProd, ot_rm_reduce),
+                                             K(ReduceL1, ot_rm_reduce),
+                                             K(ReduceL2, ot_rm_reduce),
+                                             K(ReduceLogSum, ot_rm_reduce),
+                                             K(ReduceLogSumExp, ot_rm_reduce),
+                                             K(ReduceSumSquare, ot_rm_reduce),
+                                             K(ArgMax, ot_rm_arg),
+                                             K(ArgMin, ot_rm_arg),
+                                             K(Softmax, ot_rm_softmax),
+                                             K(LogSoftmax, ot_rm_softmax),
+                                             K(Hardmax, ot_rm_softmax),
+                                             K(LpNormalization, ot_rm_lp_norm),
+                                             K(CumSum, ot_rm_cum_sum),
+                                             K(TopK, ot_rm_topk),
+                                             K(LayerNormalization, ot_rm_layer_norm),
+                                             K(RMSNormalization, ot_rm_layer_norm),
+                                             K(InstanceNormalization, ot_rm_channel_norm),
+                                             K(GroupNormalization, ot_rm_channel_norm),
+                                             K(MeanVarianceNormalization, ot_rm_mean_variance),
+                                             {OT_OP_OPAQUE, NULL}};

@@ -48,9 +48,9 @@ bool ot_rm_counter_next(ot_rm_counter *k); /* false: it stands at the start agai
 
 /* ---- kernels, by file ---- */
 
-ot_status ot_rm_reduce(ot_call *c);        /* ref_reduce_axes.c: the ten reductions */
-ot_status ot_rm_arg(ot_call *c);           /* ref_reduce_lane.c: ArgMax, ArgMin */
-ot_status ot_rm_softmax(ot_call *c);       /* Softmax, LogSoftmax, Hardmax */
+ot_status ot_rm_reduce(ot_call *c);  /* ref_reduce_axes.c: the ten reductions */
+ot_status ot_rm_arg(ot_call *c);     /* ref_reduce_lane.c: ArgMax, ArgMin */
+ot_status ot_rm_softmax(ot_call *c); /* Softmax, LogSoftmax, Hardmax */
 ot_status ot_rm_lp_norm(ot_call *c);
 ot_status ot_rm_cum_sum(ot_call *c);
 ot_status ot_rm_topk(ot_call *c);          /* ref_reduce_topk.c */

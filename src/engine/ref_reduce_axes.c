@@ -26,10 +26,7 @@ typedef struct accumulator {
 } accumulator;
 
 /* Reductions of integers that need no fractions. */
-static bool exact(ot_op op)
-{
-    return op != OT_OP_ReduceL2 && op != OT_OP_ReduceLogSum && op != OT_OP_ReduceLogSumExp;
-}
+static bool exact(ot_op op) { return op != OT_OP_ReduceL2 && op != OT_OP_ReduceLogSum && op != OT_OP_ReduceLogSumExp; }
 
 static void take_f(accumulator *a, const double *r, int64_t n)
 {
@@ -80,10 +77,7 @@ static double result_f(const accumulator *a)
     }
 }
 
-static int64_t lowest(ot_dtype t)
-{
-    return ot_rm_kind(t) == REF_SIGNED ? (int64_t)(UINT64_MAX << (ot_dtype_bytes(t) * 8 - 1)) : 0;
-}
+static int64_t lowest(ot_dtype t) { return ot_rm_kind(t) == REF_SIGNED ? (int64_t)(UINT64_MAX << (ot_dtype_bytes(t) * 8 - 1)) : 0; }
 
 static int64_t result_i(const accumulator *a, ot_dtype t)
 {
@@ -100,9 +94,9 @@ static int64_t result_i(const accumulator *a, ot_dtype t)
 
 typedef struct reduction {
     bool reduced[OT_RANK_MAX];
-    bool empty;         /* the input has no elements */
+    bool empty; /* the input has no elements */
     bool in_double;
-    uint32_t rank;      /* of the output */
+    uint32_t rank; /* of the output */
     int64_t dims[OT_RANK_MAX];
 } reduction;
 
@@ -142,8 +136,10 @@ static ot_status read_reduction(ot_call *c, reduction *r)
     for (uint32_t d = 0; d < a->rank; d++) {
         if (a->dims[d] == 0) r->empty = true;
         if (a->dims[d] == 0 && r->reduced[d]) of_nothing = true;
-        if (!r->reduced[d]) r->dims[r->rank++] = a->dims[d];
-        else if (keep) r->dims[r->rank++] = 1;
+        if (!r->reduced[d])
+            r->dims[r->rank++] = a->dims[d];
+        else if (keep)
+            r->dims[r->rank++] = 1;
     }
     r->in_double = ot_rm_kind(a->dtype) == REF_FLOAT || !exact(ot_rm_op(c));
     if (of_nothing && !r->in_double && ot_rm_op(c) == OT_OP_ReduceMean) return ot_call_fail(c, "mean of no integers");

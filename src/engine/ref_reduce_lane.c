@@ -36,8 +36,10 @@ ot_status ot_rm_arg(ot_call *c)
     OT_TRY(ot_rm_lanes_new(&l, c, a, axis, axis + 1));
     for (int64_t o = 0, to = 0; o < l.outer; o++) {
         for (int64_t i = 0; i < l.inner; i++, to++) {
-            if (l.f) ot_rm_load_f(a, ot_rm_lane_at(&l, o, i), l.inner, l.len, l.f);
-            else ot_rm_load_i(a, ot_rm_lane_at(&l, o, i), l.inner, l.len, l.i);
+            if (l.f)
+                ot_rm_load_f(a, ot_rm_lane_at(&l, o, i), l.inner, l.len, l.f);
+            else
+                ot_rm_load_i(a, ot_rm_lane_at(&l, o, i), l.inner, l.len, l.i);
             int64_t best = arg_of_lane(&l, ot_rm_op(c) == OT_OP_ArgMax, last, a->dtype == OT_U64);
             ot_rm_store_i(c->out[0], to, 1, 1, &best);
         }
@@ -91,9 +93,12 @@ static ot_status each_lane(ot_call *c, uint32_t first, uint32_t end, int64_t p)
         for (int64_t i = 0; i < l.inner; i++) {
             int64_t at = ot_rm_lane_at(&l, o, i);
             ot_rm_load_f(a, at, l.inner, l.len, l.f);
-            if (p) lp_lane(p, l.f, l.len);
-            else if (ot_rm_op(c) == OT_OP_Hardmax) hardmax_lane(l.f, l.len);
-            else softmax_lane(ot_rm_op(c), l.f, l.len);
+            if (p)
+                lp_lane(p, l.f, l.len);
+            else if (ot_rm_op(c) == OT_OP_Hardmax)
+                hardmax_lane(l.f, l.len);
+            else
+                softmax_lane(ot_rm_op(c), l.f, l.len);
             ot_rm_store_f(c->out[0], at, l.inner, l.len, l.f);
         }
     }
@@ -159,11 +164,15 @@ ot_status ot_rm_cum_sum(ot_call *c)
     for (int64_t o = 0; o < l.outer; o++) {
         for (int64_t i = 0; i < l.inner; i++) {
             int64_t at = ot_rm_lane_at(&l, o, i);
-            if (l.f) ot_rm_load_f(a, at, l.inner, l.len, l.f);
-            else ot_rm_load_i(a, at, l.inner, l.len, l.i);
+            if (l.f)
+                ot_rm_load_f(a, at, l.inner, l.len, l.f);
+            else
+                ot_rm_load_i(a, at, l.inner, l.len, l.i);
             sum_lane(&l, exclusive, reverse);
-            if (l.f) ot_rm_store_f(c->out[0], at, l.inner, l.len, l.f);
-            else ot_rm_store_i(c->out[0], at, l.inner, l.len, l.i);
+            if (l.f)
+                ot_rm_store_f(c->out[0], at, l.inner, l.len, l.f);
+            else
+                ot_rm_store_i(c->out[0], at, l.inner, l.len, l.i);
         }
     }
     return OT_OK;

@@ -42,7 +42,7 @@ static double square_mean_of(const ot_nd *a, int64_t at, int64_t n, double cente
 typedef struct layer {
     bool rms;
     uint32_t axis;
-    int64_t outer, len;    /* parts, elements of each */
+    int64_t outer, len;     /* parts, elements of each */
     double *mean, *inverse; /* [outer] mean (0 for RMS), 1 / deviation */
 } layer;
 
@@ -57,8 +57,7 @@ static ot_status layer_statistics(ot_call *c, layer *l)
     if (elems == 0 && !ot_rm_wants(c, 1) && !ot_rm_wants(c, 2)) l->outer = 0;
     l->len = l->outer && elems ? elems / l->outer : 0;
     size_t bytes;
-    if (__builtin_mul_overflow((size_t)l->outer + 1, sizeof(double), &bytes))
-        return ot_call_fail(c, "input 0 is too large");
+    if (__builtin_mul_overflow((size_t)l->outer + 1, sizeof(double), &bytes)) return ot_call_fail(c, "input 0 is too large");
     l->mean = ot_call_scratch(c, bytes);
     l->inverse = ot_call_scratch(c, bytes);
     if (!l->mean || !l->inverse) return ot_fail_nomem(c->diag);
@@ -124,8 +123,8 @@ ot_status ot_rm_layer_norm(ot_call *c)
 
 typedef struct channels {
     int64_t samples, n, inner;
-    int64_t group;                /* channels normalised together */
-    int64_t shared;               /* channels that share a scale */
+    int64_t group;  /* channels normalised together */
+    int64_t shared; /* channels that share a scale */
     double *scale, *shift;
 } channels;
 
@@ -133,8 +132,7 @@ static ot_status channel_input(ot_call *c, uint32_t k, int64_t want, double **ou
 {
     int64_t n;
     OT_TRY(ot_rm_need_kind(c, k, REF_FLOAT));
-    if (!ot_nd_elems(c->in[k], &n) || n != want)
-        return ot_call_fail(c, "input %u does not have %lld numbers", k, (long long)want);
+    if (!ot_nd_elems(c->in[k], &n) || n != want) return ot_call_fail(c, "input %u does not have %lld numbers", k, (long long)want);
     *out = ot_call_scratch(c, ((size_t)n + 1) * sizeof **out);
     if (!*out) return ot_fail_nomem(c->diag);
     ot_rm_load_f(c->in[k], 0, 1, n, *out);
@@ -198,8 +196,7 @@ ot_status ot_rm_channel_norm(ot_call *c)
 
 /* Over all positions of the counter, from `base` on: with `out`, y = (x - mean) / deviation. Returns the
  * sum of (x - mean) ^ power. */
-static double variance_pass(const ot_nd *x, ot_rm_counter *k, int64_t base, double mean, int power, ot_nd *out,
-                            double deviation)
+static double variance_pass(const ot_nd *x, ot_rm_counter *k, int64_t base, double mean, int power, ot_nd *out, double deviation)
 {
     double sum = 0, v;
     do {

@@ -61,8 +61,10 @@ static void store_lane(ot_call *c, const ot_rm_lanes *l, const ranked *r, int64_
         int64_t to = (o * k + j) * l->inner + i;
         if (ot_rm_wants(c, 1)) ot_rm_store_i(c->out[1], to, 1, 1, &r[j].index);
         if (!ot_rm_wants(c, 0)) continue;
-        if (l->f) ot_rm_store_f(c->out[0], to, 1, 1, &l->f[r[j].index]);
-        else ot_rm_store_i(c->out[0], to, 1, 1, &l->i[r[j].index]);
+        if (l->f)
+            ot_rm_store_f(c->out[0], to, 1, 1, &l->f[r[j].index]);
+        else
+            ot_rm_store_i(c->out[0], to, 1, 1, &l->i[r[j].index]);
     }
 }
 
@@ -83,15 +85,16 @@ ot_status ot_rm_topk(ot_call *c)
     ot_rm_lanes l;
     OT_TRY(ot_rm_lanes_new(&l, c, a, axis, axis + 1));
     size_t bytes;
-    if (__builtin_mul_overflow((size_t)l.len + 1, sizeof(ranked), &bytes))
-        return ot_call_fail(c, "input 0 is too large");
+    if (__builtin_mul_overflow((size_t)l.len + 1, sizeof(ranked), &bytes)) return ot_call_fail(c, "input 0 is too large");
     if (l.outer == 0) return OT_OK;
     ranked *r = ot_call_scratch(c, bytes);
     if (!r) return ot_fail_nomem(c->diag);
     for (int64_t o = 0; o < l.outer; o++) {
         for (int64_t i = 0; i < l.inner; i++) {
-            if (l.f) ot_rm_load_f(a, ot_rm_lane_at(&l, o, i), l.inner, l.len, l.f);
-            else ot_rm_load_i(a, ot_rm_lane_at(&l, o, i), l.inner, l.len, l.i);
+            if (l.f)
+                ot_rm_load_f(a, ot_rm_lane_at(&l, o, i), l.inner, l.len, l.f);
+            else
+                ot_rm_load_i(a, ot_rm_lane_at(&l, o, i), l.inner, l.len, l.i);
             rank_lane(&l, a->dtype == OT_U64, want_largest, r);
             store_lane(c, &l, r, k, o, i);
         }

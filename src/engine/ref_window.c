@@ -5,7 +5,7 @@
  */
 #include "ref_window.h"
 
-#define ATTR_MAX ((int64_t)1 << 31)
+#define ATTR_MAX   ((int64_t)1 << 31)
 #define SIZE_BOUND ((int64_t)1 << 40)
 
 const ot_kernel_entry ot_kernels_window[] = {

@@ -74,7 +74,7 @@ ot_status ot_ref_qlinear_average_pool(ot_call *c);
 ot_status ot_ref_lp_pool(ot_call *c);
 ot_status ot_ref_global_pool(ot_call *c); /* average, max, Lp */
 ot_status ot_ref_lrn(ot_call *c);
-ot_status ot_ref_resize(ot_call *c); /* ref_window_resize.c: Resize, Upsample */
+ot_status ot_ref_resize(ot_call *c);      /* ref_window_resize.c: Resize, Upsample */
 ot_status ot_ref_grid_sample(ot_call *c); /* ref_window_sample.c */
 ot_status ot_ref_affine_grid(ot_call *c);
 ot_status ot_ref_deform_conv(ot_call *c);

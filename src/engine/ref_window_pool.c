@@ -31,8 +31,8 @@ static ot_status pool_out(ot_call *c, ot_window *w, uint32_t k, bool ceil_mode)
     }
     int64_t extent = (w->kernel[k] - 1) * w->dilation[k] + 1, room = in + w->lo[k] + w->hi[k] - extent;
     if (room < 0)
-        return ot_call_fail(c, "the window (%lld) is larger than the padded input (%lld) along spatial axis %u",
-                            (long long)extent, (long long)(room + extent), k);
+        return ot_call_fail(c, "the window (%lld) is larger than the padded input (%lld) along spatial axis %u", (long long)extent,
+                            (long long)(room + extent), k);
     w->out[k] = (ceil_mode ? ot_ceil_div(room, stride) : room / stride) + 1;
     if (ceil_mode && (w->out[k] - 1) * stride >= in + w->lo[k]) w->out[k]--;
     return OT_OK;
@@ -130,8 +130,10 @@ static ot_status sum_pool(ot_call *c, double order, bool quantized)
     OT_TRY(ot_call_need(c, 1));
     OT_TRY(ot_num_type(c, 0, quantized ? OT_NUM_BYTES : OT_NUM_FLOATS));
     OT_TRY(pool_open(c, &p));
-    if (quantized) OT_TRY(ot_ref_dequantized(c, 0, &q, &x));
-    else x = ot_num_doubles(c, c->in[0]);
+    if (quantized)
+        OT_TRY(ot_ref_dequantized(c, 0, &q, &x));
+    else
+        x = ot_num_doubles(c, c->in[0]);
     double *y = x ? ot_num_scratch(c, ot_mul_i64(p.planes, p.out_n, &n) ? n : -1, sizeof *y) : NULL;
     if (!y) return OT_E_NOMEM;
     for (int64_t i = 0; i < p.out_n; i++, (void)ot_num_next(p.w.n, p.w.out, pos)) {
@@ -148,10 +150,7 @@ static ot_status sum_pool(ot_call *c, double order, bool quantized)
     return ot_num_output(c, 0, c->in[0]->dtype, c->in[0]->rank, p.dims, y);
 }
 
-ot_status ot_ref_average_pool(ot_call *c)
-{
-    return sum_pool(c, 0, false);
-}
+ot_status ot_ref_average_pool(ot_call *c) { return sum_pool(c, 0, false); }
 
 ot_status ot_ref_qlinear_average_pool(ot_call *c)
 {

@@ -22,13 +22,13 @@ typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL, SIMPLE } roundin
 
 typedef struct axis {
     int64_t in, out;
-    float scale;              /* out / in, or as given */
-    float length;             /* of the output, before it was cut to a whole number: in * scale */
+    float scale;  /* out / in, or as given */
+    float length; /* of the output, before it was cut to a whole number: in * scale */
     float roi_lo, roi_hi;
-    int64_t n_taps;           /* of each output coordinate */
-    int64_t *index;           /* [out][n_taps] */
-    double *weight;           /* [out][n_taps] */
-    bool *outside;            /* [out] TF_CROP: takes the extrapolation value */
+    int64_t n_taps; /* of each output coordinate */
+    int64_t *index; /* [out][n_taps] */
+    double *weight; /* [out][n_taps] */
+    bool *outside;  /* [out] TF_CROP: takes the extrapolation value */
 } axis;
 
 typedef struct resize {
@@ -160,10 +160,7 @@ static ot_status read_roi(ot_call *c, resize *r, const ot_nd *roi)
     return OT_OK;
 }
 
-static bool given(const ot_nd *a)
-{
-    return a && ot_num_count(a) > 0;
-}
+static bool given(const ot_nd *a) { return a && ot_num_count(a) > 0; }
 
 static ot_status resize_open(ot_call *c, resize *r)
 {
@@ -211,10 +208,7 @@ static float original(const resize *r, const axis *a, int64_t i)
     return 0;
 }
 
-static int64_t clamp(double v, int64_t hi) /* [0, hi]; NaN: 0 */
-{
-    return !(v > 0) ? 0 : v < (double)hi ? (int64_t)v : hi;
-}
+static int64_t clamp(double v, int64_t hi) /* [0, hi]; NaN: 0 */ { return !(v > 0) ? 0 : v < (double)hi ? (int64_t)v : hi; }
 
 static int64_t nearest(const resize *r, const axis *a, float x)
 {

@@ -20,7 +20,7 @@ typedef struct sampler {
     mode mode;
     padding padding;
     bool align_corners;
-    uint32_t n;              /* axes */
+    uint32_t n; /* axes */
     int64_t in[OT_RANK_MAX];
 } sampler;
 

@@ -29,8 +29,7 @@ static ot_status transposed_size(ot_call *c, ot_window *w, uint32_t k, int64_t e
 {
     int64_t full;
     bool same = w->same_upper || w->same_lower;
-    if (!ot_mul_i64(w->in[k] - 1, w->stride[k], &full) ||
-        !ot_add_i64(full, extra + (w->kernel[k] - 1) * w->dilation[k] + 1, &full))
+    if (!ot_mul_i64(w->in[k] - 1, w->stride[k], &full) || !ot_add_i64(full, extra + (w->kernel[k] - 1) * w->dilation[k] + 1, &full))
         return ot_call_fail(c, "the output size overflows");
     if (fixed || same) {
         int64_t want = fixed ? fixed[k] : w->in[k] * w->stride[k];

@@ -37,15 +37,15 @@ typedef struct settling {
     ot_arena *a;
     const void **read; /* [n_read] sorted: contents that steps read */
     size_t n_read, cap_read;
-    idle *idle;        /* [n_idle] sorted by contents */
+    idle *idle; /* [n_idle] sorted by contents */
     size_t n_idle, cap_idle;
-    job *jobs;         /* [n_jobs] those that are filled one after another */
+    job *jobs; /* [n_jobs] those that are filled one after another */
     size_t n_jobs, cap_jobs;
 } settling;
 
 static int compare_addresses(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t)*(const void *const *)a, y = (uintptr_t)*(const void *const *)b;
+    uintptr_t x = (uintptr_t) * (const void *const *)a, y = (uintptr_t) * (const void *const *)b;
     return (x > y) - (x < y);
 }
 

@@ -140,8 +140,7 @@ static int64_t columns_at_once(int64_t n)
 void ot_rows_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns, int64_t dst_stride, int64_t src_stride)
 {
     int64_t w = columns_at_once(n);
-    for (int64_t k = 0; k < columns; k += w)
-        softmax_block(dst + k, src + k, n, ot_min(w, columns - k), dst_stride, src_stride);
+    for (int64_t k = 0; k < columns; k += w) softmax_block(dst + k, src + k, n, ot_min(w, columns - k), dst_stride, src_stride);
 }
 
 OT_CLONES static void log_softmax_block(float *dst, const float *x, int64_t n, int64_t w, int64_t dst_stride, int64_t stride)
@@ -159,8 +158,7 @@ OT_CLONES static void log_softmax_block(float *dst, const float *x, int64_t n, i
 void ot_rows_log_softmax_columns(float *dst, const float *src, int64_t n, int64_t columns, int64_t dst_stride, int64_t src_stride)
 {
     int64_t w = columns_at_once(n);
-    for (int64_t k = 0; k < columns; k += w)
-        log_softmax_block(dst + k, src + k, n, ot_min(w, columns - k), dst_stride, src_stride);
+    for (int64_t k = 0; k < columns; k += w) log_softmax_block(dst + k, src + k, n, ot_min(w, columns - k), dst_stride, src_stride);
 }
 
 /* ---- normalisation ---- */
@@ -194,20 +192,11 @@ static inline double square_sum_of(const float *x, int64_t n, float center)
     return total;
 }
 
-OT_CLONES static double row_mean(const float *x, int64_t n)
-{
-    return mean_of(x, n);
-}
+OT_CLONES static double row_mean(const float *x, int64_t n) { return mean_of(x, n); }
 
-OT_CLONES static double row_square_sum(const float *x, int64_t n, float center)
-{
-    return square_sum_of(x, n, center);
-}
+OT_CLONES static double row_square_sum(const float *x, int64_t n, float center) { return square_sum_of(x, n, center); }
 
-double ot_rows_mean(const float *x, int64_t n)
-{
-    return row_mean(x, n);
-}
+double ot_rows_mean(const float *x, int64_t n) { return row_mean(x, n); }
 
 /* sum (x - c)^2 = sum (x - f)^2 - n (c - f)^2 when c is the mean and f its float. */
 double ot_rows_square_mean(const float *x, int64_t n, double center)
@@ -284,8 +273,10 @@ OT_CLONES static void tanh_bias_row(float *dst, const float *x, const float *bia
 void ot_rows_activate(float *dst, const float *src, const float *bias, int64_t n, ot_rows_act act)
 {
     if (act == OT_ROWS_GELU) {
-        if (bias) gelu_bias_row(dst, src, bias, n);
-        else gelu_row(dst, src, n);
+        if (bias)
+            gelu_bias_row(dst, src, bias, n);
+        else
+            gelu_row(dst, src, n);
     } else if (bias) {
         tanh_bias_row(dst, src, bias, n);
     } else {
@@ -308,10 +299,7 @@ OT_CLONES static double dot(const float *a, const float *b, int64_t n)
     return total;
 }
 
-double ot_rows_dot(const float *a, const float *b, int64_t n)
-{
-    return dot(a, b, n);
-}
+double ot_rows_dot(const float *a, const float *b, int64_t n) { return dot(a, b, n); }
 
 void ot_rows_transpose(float *dst, const float *src, int64_t rows, int64_t columns, int64_t dst_stride, int64_t src_stride)
 {

@@ -116,7 +116,7 @@ void ot_rows_log_softmax_columns(float *dst, const float *src, int64_t n, int64_
 typedef struct ot_rows_norm {
     const float *scale, *shift; /* [n] or NULL: 1, 0 */
     float epsilon;
-    bool rms;                   /* no mean is subtracted */
+    bool rms; /* no mean is subtracted */
 } ot_rows_norm;
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + shift. mean, inverse: [rows] receive the statistics, or NULL. */

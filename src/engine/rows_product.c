@@ -119,10 +119,7 @@ static inline __attribute__((always_inline)) void multiply(const tile *t, int he
     if (height > 5) store_row(t, 5, s5);
 }
 
-OT_CLONES static void multiply_tile(const tile *t, int64_t height)
-{
-    OT_BY_HEIGHT(multiply, t, height);
-}
+OT_CLONES static void multiply_tile(const tile *t, int64_t height) { OT_BY_HEIGHT(multiply, t, height); }
 
 /* The same for six rows that lie together. */
 OT_CLONES static void multiply_packed(const tile *t)
@@ -174,8 +171,10 @@ void ot_panels_product(const ot_panels_job *j, int64_t first, int64_t end)
                 float *c = j->c + i * j->ldc + q * OT_PANEL;
                 t.n = ot_min(OT_PANEL, j->n - q * OT_PANEL);
                 t.add = j->add || p > 0;
-                if (copy) multiply_copied(&t, rows, a, c, j->lda, mc);
-                else multiply_rows(&t, a, c, j->lda, mc);
+                if (copy)
+                    multiply_copied(&t, rows, a, c, j->lda, mc);
+                else
+                    multiply_rows(&t, a, c, j->lda, mc);
             }
         }
     }

@@ -16,10 +16,10 @@
 #include "lower.h"
 
 typedef struct chain_operand {
-    const float *copy;      /* [ceil(C / b) * b] of a constant along the channel, or NULL */
+    const float *copy; /* [ceil(C / b) * b] of a constant along the channel, or NULL */
     int64_t strides[OT_CHAIN_RANK];
-    bool is_fixed;          /* strides are known; else they come from the array at run time, masked by `follows` */
-    bool follows[OT_CHAIN_RANK]; /* dims in which the operand varies */
+    bool is_fixed;                /* strides are known; else they come from the array at run time, masked by `follows` */
+    bool follows[OT_CHAIN_RANK];  /* dims in which the operand varies */
     uint32_t axis[OT_CHAIN_RANK]; /* of the array, for each dim of the box */
 } chain_operand;
 
@@ -30,10 +30,10 @@ typedef struct chain_plan {
     int64_t dims[OT_CHAIN_RANK];
     uint32_t n_in, n_out;
     chain_operand *in;
-    uint32_t n_arrays;      /* operands that are inputs of the step: the first of them */
-    const uint32_t *array;  /* [n_in] input of the step, or OT_NONE (a copy) */
+    uint32_t n_arrays;                 /* operands that are inputs of the step: the first of them */
+    const uint32_t *array;             /* [n_in] input of the step, or OT_NONE (a copy) */
     uint32_t places[OT_CHAIN_OUTPUTS]; /* [n_out] input of the step that is the output's memory, or OT_NONE: it is an output */
-    int64_t tail;           /* channels in the last block; 0: whole blocks */
+    int64_t tail;                      /* channels in the last block; 0: whole blocks */
     uint32_t block;
 } chain_plan;
 
@@ -224,8 +224,8 @@ ot_status lw_write_chain(lw_pass *l, lw_unit *u)
     double gain;
     ot_step *step = NULL;
     if (!p || !array) return ot_fail_nomem(l->p->s->d);
-    *p = (chain_plan){.chain = u->plan, .n_in = u->n_in, .n_out = u->n_out, .in = OT_NEW_N(l->a, chain_operand, u->n_in + 1u),
-                      .array = array};
+    *p = (chain_plan){
+        .chain = u->plan, .n_in = u->n_in, .n_out = u->n_out, .in = OT_NEW_N(l->a, chain_operand, u->n_in + 1u), .array = array};
     if (!p->in) return ot_fail_nomem(l->p->s->d);
     p->blocked = can_block(l, u, p->chain, &gain) && gain > 0;
     set_box(l, &l->v[u->out[0]].slot->fore, p);

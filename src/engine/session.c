@@ -211,8 +211,7 @@ static ot_status bind(ot_session *s, const ot_nd *in, const ot_nd *out)
     }
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         ot_slot *slot = &s->top->slots[g->outputs[k]];
-        if (slot->is_const || slot->is_borrowed || slot->place == OT_PLACE_CALLER || !out[k].data ||
-            !ot_nd_is_dense(&out[k]))
+        if (slot->is_const || slot->is_borrowed || slot->place == OT_PLACE_CALLER || !out[k].data || !ot_nd_is_dense(&out[k]))
             continue;
         slot->place = OT_PLACE_CALLER;
         slot->want = out[k];

@@ -16,11 +16,11 @@
 
 #include <stdatomic.h>
 
-#define OT_ARENA_ALIGN 64
-#define OT_POISON 0xA8
-#define OT_FRAME_DEPTH_MAX 64        /* subgraphs and functions inside one another */
-#define OT_STEPS_MAX (1u << 20)      /* of a session: functions that call functions grow without measure */
-#define OT_CALLS_MAX (1u << 14)      /* of functions */
+#define OT_ARENA_ALIGN     64
+#define OT_POISON          0xA8
+#define OT_FRAME_DEPTH_MAX 64         /* subgraphs and functions inside one another */
+#define OT_STEPS_MAX       (1u << 20) /* of a session: functions that call functions grow without measure */
+#define OT_CALLS_MAX       (1u << 14) /* of functions */
 
 /* ---- block.c: reference-counted memory ---- */
 
@@ -80,16 +80,16 @@ typedef struct ot_slot ot_slot;
 struct ot_slot {
     ot_nd nd;
     ot_place place;
-    bool is_const;     /* an initializer, or computed when the session was made: never released */
-    bool absent;       /* of a function: an input that the call omits */
-    bool is_result;    /* output of the graph: kept until the next run */
-    bool is_borrowed;  /* input: bound by whoever runs the graph, released after it ran */
-    bool handed;       /* by ot_call_output or ot_call_view, in this step */
-    uint32_t born, last; /* steps that write it and read it last; last == born: nobody reads it */
-    int64_t offset;    /* of OT_PLACE_ARENA */
-    ot_nd want;        /* dtype and dims that the plan foresaw (ARENA), or the caller's array (CALLER) */
-    bool is_exact;     /* fused steps rely on `fore` */
-    ot_nd fore;        /* dtype, dims, strides, layout that lowering foresaw */
+    bool is_const;        /* an initializer, or computed when the session was made: never released */
+    bool absent;          /* of a function: an input that the call omits */
+    bool is_result;       /* output of the graph: kept until the next run */
+    bool is_borrowed;     /* input: bound by whoever runs the graph, released after it ran */
+    bool handed;          /* by ot_call_output or ot_call_view, in this step */
+    uint32_t born, last;  /* steps that write it and read it last; last == born: nobody reads it */
+    int64_t offset;       /* of OT_PLACE_ARENA */
+    ot_nd want;           /* dtype and dims that the plan foresaw (ARENA), or the caller's array (CALLER) */
+    bool is_exact;        /* fused steps rely on `fore` */
+    ot_nd fore;           /* dtype, dims, strides, layout that lowering foresaw */
     const ot_slot *under; /* VIEW made by a fused step in place: whose memory */
 };
 
@@ -97,29 +97,29 @@ typedef struct ot_step {
     const ot_node *node; /* of a fused step: the one it is named after */
     ot_kernel_fn run;
     ot_kernel_state state;
-    bool is_fused;       /* made by lowering (lower.h): its outputs are as `fore` says */
-    const void *plan;    /* what the kernel of a fused step wants to know; may be NULL */
-    int64_t work;        /* bytes of scratch that are planned */
-    int64_t work_at;     /* their offset; -1: from the heap */
+    bool is_fused;    /* made by lowering (lower.h): its outputs are as `fore` says */
+    const void *plan; /* what the kernel of a fused step wants to know; may be NULL */
+    int64_t work;     /* bytes of scratch that are planned */
+    int64_t work_at;  /* their offset; -1: from the heap */
     uint32_t n_in, n_out;
-    const ot_id *in_ids; /* [n_in] values read, OT_NONE: omitted; those of lowering have ids from g->n_values on */
+    const ot_id *in_ids;  /* [n_in] values read, OT_NONE: omitted; those of lowering have ids from g->n_values on */
     const ot_id *out_ids; /* [n_out] */
-    const ot_nd **in;    /* [n_in] NULL: omitted */
-    ot_nd **out;         /* [n_out] NULL: not wanted */
-    ot_slot **out_slots; /* [n_out] same */
-    uint32_t in_place;   /* output 0 may be written over this input if nobody reads that later; OT_NONE: no */
-    bool is_view;        /* output 0 is input 0 with other strides */
-    ot_slot **release;   /* [n_release] slots that nobody reads after this step */
+    const ot_nd **in;     /* [n_in] NULL: omitted */
+    ot_nd **out;          /* [n_out] NULL: not wanted */
+    ot_slot **out_slots;  /* [n_out] same */
+    uint32_t in_place;    /* output 0 may be written over this input if nobody reads that later; OT_NONE: no */
+    bool is_view;         /* output 0 is input 0 with other strides */
+    ot_slot **release;    /* [n_release] slots that nobody reads after this step */
     uint32_t n_release;
-    ot_body *bodies;     /* [n_bodies] */
+    ot_body *bodies; /* [n_bodies] */
     uint32_t n_bodies;
-    bool takes_lists;    /* sequences and empty optionals are its business */
+    bool takes_lists; /* sequences and empty optionals are its business */
 } ot_step;
 
 typedef struct ot_frame {
     struct ot_prog *prog;
-    ot_step *step;          /* that runs now */
-    ot_block **scratch;     /* [n_scratch] of this step */
+    ot_step *step;      /* that runs now */
+    ot_block **scratch; /* [n_scratch] of this step */
     size_t n_scratch, cap_scratch;
 } ot_frame;
 
@@ -129,49 +129,49 @@ typedef struct ot_prog {
     struct ot_prog *next;  /* of the session */
     struct ot_prog *outer; /* NULL: top graph or function */
     ot_graph *g;
-    ot_slot *slots;        /* [g n_values]; those of outer values are not used */
-    ot_slot **at;          /* [n_ids] the slot of each value, maybe an outer program's; then those that lowering added */
+    ot_slot *slots; /* [g n_values]; those of outer values are not used */
+    ot_slot **at;   /* [n_ids] the slot of each value, maybe an outer program's; then those that lowering added */
     uint32_t n_ids;
-    ot_step *steps;        /* [n_steps] */
+    ot_step *steps; /* [n_steps] */
     uint32_t n_steps;
     ot_frame frame;
-    ot_node_time *times;   /* [n_steps] of a tile body: all tiles of the last run together; else NULL */
-    void *stream;          /* oneDNN's, when it was asked for */
-    ot_diag *d;            /* of the caller of a body, of a worker while tiles run; NULL: the session's */
-    uint32_t threads;      /* that its kernels may use */
-    uint32_t worker;       /* of a tile body: the thread that runs it */
-    int64_t tile;          /* the task that it is running; -1: it is no tile body */
-    char *base;            /* where its planned values lie */
-    int64_t arena_bytes;   /* of these */
-    ot_pack_item *items;   /* [n_items] of the plan */
-    int64_t *offsets;      /* [n_items] */
+    ot_node_time *times; /* [n_steps] of a tile body: all tiles of the last run together; else NULL */
+    void *stream;        /* oneDNN's, when it was asked for */
+    ot_diag *d;          /* of the caller of a body, of a worker while tiles run; NULL: the session's */
+    uint32_t threads;    /* that its kernels may use */
+    uint32_t worker;     /* of a tile body: the thread that runs it */
+    int64_t tile;        /* the task that it is running; -1: it is no tile body */
+    char *base;          /* where its planned values lie */
+    int64_t arena_bytes; /* of these */
+    ot_pack_item *items; /* [n_items] of the plan */
+    int64_t *offsets;    /* [n_items] */
     uint32_t n_items;
 } ot_prog;
 
 struct ot_session {
     ot_model *m;
-    ot_arena *a;            /* everything here but arrays, itself included */
-    ot_diag *d;             /* of the call that runs now */
+    ot_arena *a; /* everything here but arrays, itself included */
+    ot_diag *d;  /* of the call that runs now */
     uint32_t threads;
     bool reference, poison, releases;
     struct ot_trace *trace; /* NULL: steps are not recorded */
     ot_prog *top;
     ot_heap heap;
-    ot_block *arena;        /* NULL: nothing is planned */
+    ot_block *arena; /* NULL: nothing is planned */
     int64_t arena_bytes;
-    ot_id *inputs;          /* [n_inputs] to be bound */
+    ot_id *inputs; /* [n_inputs] to be bound */
     uint32_t n_inputs;
-    ot_prog *all;           /* every program, newest first */
-    void *dnnl;             /* oneDNN's engine, when it was asked for */
-    int64_t winograd_growth; /* bytes by which transformed weights exceed the model's, so far */
+    ot_prog *all;             /* every program, newest first */
+    void *dnnl;               /* oneDNN's engine, when it was asked for */
+    int64_t winograd_growth;  /* bytes by which transformed weights exceed the model's, so far */
     struct ot_packed *packed; /* weights in the forms that kernels want, newest first */
-    ot_nd *copies;          /* [g n_outputs] results that lie in memory that is not ours to hand out */
-    ot_node_time *times;    /* [n_times] steps of the top program, then of tile bodies */
+    ot_nd *copies;            /* [g n_outputs] results that lie in memory that is not ours to hand out */
+    ot_node_time *times;      /* [n_times] steps of the top program, then of tile bodies */
     uint32_t n_times;
     struct {
-        ot_value *value;    /* of the top graph */
+        ot_value *value; /* of the top graph */
         const ot_tensor *init;
-    } *overridden;          /* [n_overridden] what the model said */
+    } * overridden; /* [n_overridden] what the model said */
     uint32_t n_overridden;
     ot_session_figures figures;
     uint32_t n_steps_all, n_calls;

@@ -34,7 +34,11 @@ static bool is_off(const ot_graph *g, const ot_node *n, uint32_t k)
 static bool is_view(const ot_graph *g, const ot_node *n)
 {
     switch ((int)n->op) {
-    case OT_OP_Reshape: case OT_OP_Flatten: case OT_OP_Squeeze: case OT_OP_Unsqueeze: case OT_OP_Identity: return true;
+    case OT_OP_Reshape:
+    case OT_OP_Flatten:
+    case OT_OP_Squeeze:
+    case OT_OP_Unsqueeze:
+    case OT_OP_Identity: return true;
     case OT_OP_Dropout: return is_off(g, n, 2);
     default: return false;
     }

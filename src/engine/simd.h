@@ -14,16 +14,16 @@
 uint32_t ot_simd_block(void);
 
 /* f(t, height) with a height from 1 to 6 that the compiler knows: the rows of a register tile, each in accumulators of its own. */
-#define OT_BY_HEIGHT(f, t, height)  \
-    do {                            \
-        switch (height) {           \
-        case 1: f(t, 1); break;     \
-        case 2: f(t, 2); break;     \
-        case 3: f(t, 3); break;     \
-        case 4: f(t, 4); break;     \
-        case 5: f(t, 5); break;     \
-        default: f(t, 6); break;    \
-        }                           \
+#define OT_BY_HEIGHT(f, t, height) \
+    do {                           \
+        switch (height) {          \
+        case 1: f(t, 1); break;    \
+        case 2: f(t, 2); break;    \
+        case 3: f(t, 3); break;    \
+        case 4: f(t, 4); break;    \
+        case 5: f(t, 5); break;    \
+        default: f(t, 6); break;   \
+        }                          \
     } while (0)
 
 #endif

@@ -25,10 +25,7 @@ static ot_status bad(const lw_pass *l, const ot_node *n, const char *what)
     return ot_fail(l->p->s->d, OT_E_INPUT, "%s: %s", ot_node_label(n, label, sizeof label), what);
 }
 
-ot_status ot_run_tile_op(ot_call *c)
-{
-    return ot_call_fail(c, "this operator runs as part of a tiled region only");
-}
+ot_status ot_run_tile_op(ot_call *c) { return ot_call_fail(c, "this operator runs as part of a tiled region only"); }
 
 /* ---- Slice and Deslice ---- */
 
@@ -37,7 +34,7 @@ typedef struct table {
     uint32_t n_axes;
     int64_t rows;
     const int64_t *axes, *starts; /* [n_axes], [rows * n_axes] */
-    bool dense; /* windows have no holes: strides as if they were whole */
+    bool dense;                   /* windows have no holes: strides as if they were whole */
 } table;
 
 /* The table of a Slice or Deslice, its windows of `window` (dims) within `whole`. */
@@ -169,8 +166,8 @@ ot_status lw_write_tile_out(lw_pass *l, lw_unit *u)
 /* Tiles that are alike. */
 typedef struct tile_class {
     const ot_node *node;
-    ot_prog **workers;     /* [n_workers] */
-    int64_t first, count;  /* tasks */
+    ot_prog **workers;       /* [n_workers] */
+    int64_t first, count;    /* tasks */
     const uint32_t *buffers; /* [body inputs - 1] output of the step */
 } tile_class;
 
@@ -266,8 +263,8 @@ static ot_status check_body(const lw_pass *l, const lw_unit *u, int64_t count)
         const ot_nd *outer = k > 0 ? &l->v[u->in[k - 1]].slot->fore : NULL;
         if (slot->is_const || !(outer ? ot_nd_same_shape(&slot->fore, outer->dtype, outer->rank, outer->dims)
                                       : ot_nd_same_shape(&slot->fore, OT_I64, 0, NULL)))
-            return bad(l, u->nodes[0], k > 0 ? "a buffer has another type or shape in its body"
-                                             : "the first input of its body is no int64 scalar");
+            return bad(l, u->nodes[0],
+                       k > 0 ? "a buffer has another type or shape in its body" : "the first input of its body is no int64 scalar");
     }
     for (uint32_t k = 0; k < body->n_steps; k++) {
         const ot_step *step = &body->steps[k];
@@ -344,8 +341,8 @@ static ot_status make_region(lw_pass *l, region *r)
         }
         for (uint32_t j = 0; j < u->nodes[0]->n_captured; j++)
             if (!push_once(l->scratch, &r->in, &r->n_in, &r->cap_in, u->nodes[0]->captured[j])) return ot_fail_nomem(l->p->s->d);
-        t->classes[t->n] = (tile_class){.node = u->nodes[0], .workers = &u->step->bodies[0].prog, .first = t->tasks, .count = count,
-                                        .buffers = buffers};
+        t->classes[t->n] = (tile_class){
+            .node = u->nodes[0], .workers = &u->step->bodies[0].prog, .first = t->tasks, .count = count, .buffers = buffers};
         t->n++;
         if (!ot_add_i64(t->tasks, count, &t->tasks)) return bad(l, u->nodes[0], "its count is absurd");
     }
@@ -385,7 +382,8 @@ ot_status lw_fuse_tiles(lw_pass *l)
         if (!in && !out) continue;
         if (unit->n_in != (in ? 2u : 3u) || unit->n_out < 1) return bad(l, unit->nodes[0], "it has another number of inputs");
         for (uint32_t k = 0; k < unit->n_in; k++)
-            if (unit->in[k] == OT_NONE || !l->v[unit->in[k]].is_static) return bad(l, unit->nodes[0], "an input has no known shape");
+            if (unit->in[k] == OT_NONE || !l->v[unit->in[k]].is_static)
+                return bad(l, unit->nodes[0], "an input has no known shape");
         if (!l->v[unit->out[0]].is_static) return bad(l, unit->nodes[0], "its output has no known shape");
         if (!ot_nd_same_shape(&l->v[unit->in[unit->n_in - 1]].slot->fore, OT_I64, 0, NULL))
             return bad(l, unit->nodes[0], "its iteration is no int64 scalar");

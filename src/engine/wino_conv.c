@@ -57,10 +57,7 @@ static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
     return ot_winograd_pays(s);
 }
 
-static void free_wino(void *data)
-{
-    ot_winograd_free(data);
-}
+static void free_wino(void *data) { ot_winograd_free(data); }
 
 static ot_status fill_wino(ot_session *s, const ot_packed *packed, bool own)
 {

@@ -19,32 +19,32 @@
 #ifdef _OPENMP
 #include <omp.h>
 #define thread_number() ((int64_t)omp_get_thread_num())
-#define in_parallel() (omp_in_parallel() != 0)
+#define in_parallel()   (omp_in_parallel() != 0)
 #else
 #define thread_number() ((int64_t)0)
-#define in_parallel() false
+#define in_parallel()   false
 #endif
 
-#define LINE 16 /* floats of a cache line */
+#define LINE        16 /* floats of a cache line */
 #define WORKERS_MAX 1024
 
 struct ot_winograd {
-    ot_winograd_spec s;        /* weights, scale and bias are NULL: what is needed of them is here */
+    ot_winograd_spec s; /* weights, scale and bias are NULL: what is needed of them is here */
     const ot_wino_code *code;
-    int64_t b, m, positions;   /* floats of a block, outputs and positions of a tile */
+    int64_t b, m, positions; /* floats of a block, outputs and positions of a tile */
     int64_t c_blocks, k_blocks;
     int64_t tile_rows, tile_cols, tiles; /* of an image, of an image, of all images */
-    int64_t strip;             /* tiles of a strip */
-    int64_t group;             /* blocks of output channels of a group */
-    int64_t v_pos, m_pos;      /* floats between positions in V and M */
-    int64_t workers;           /* threads that have something to do */
-    bool shared;               /* threads work at one strip together */
-    int64_t v_floats;          /* of a strip: once if shared, else for each thread */
-    int64_t worker_floats;     /* scratch of a thread: M of a group, columns */
+    int64_t strip;                       /* tiles of a strip */
+    int64_t group;                       /* blocks of output channels of a group */
+    int64_t v_pos, m_pos;                /* floats between positions in V and M */
+    int64_t workers;                     /* threads that have something to do */
+    bool shared;                         /* threads work at one strip together */
+    int64_t v_floats;                    /* of a strip: once if shared, else for each thread */
+    int64_t worker_floats;               /* scratch of a thread: M of a group, columns */
     void *memory;
     size_t memory_bytes;
-    float *u, *bias;           /* bias: [k_blocks][b] */
-    uint32_t *mask;            /* [b] of the last block of output channels: zeros where it is padded */
+    float *u, *bias; /* bias: [k_blocks][b] */
+    uint32_t *mask;  /* [b] of the last block of output channels: zeros where it is padded */
 };
 
 static const ot_wino_code *code_for_machine(void)
@@ -106,18 +106,15 @@ static void fill_weights(ot_winograd *w, const float *weights, const float *scal
         int64_t end = ot_min((kb + 1) * b, w->s.out_channels);
         for (int64_t c = 0; c < channels; c++)
             for (int64_t k = kb * b; k < end; k++)
-                transform_weights(w->m, g, weights + (k * channels + c) * 9, scale ? (double)scale[k] : 1,
-                                  u + c * wide + k % b, channels * blocks * b);
+                transform_weights(w->m, g, weights + (k * channels + c) * 9, scale ? (double)scale[k] : 1, u + c * wide + k % b,
+                                  channels * blocks * b);
     }
 }
 
 /* ---- what is chosen: see winograd_choose.c ---- */
 
 /* An odd number of cache lines that holds n floats. */
-static int64_t odd_lines(int64_t n)
-{
-    return (ot_ceil_div(n, LINE) | 1) * LINE;
-}
+static int64_t odd_lines(int64_t n) { return (ot_ceil_div(n, LINE) | 1) * LINE; }
 
 ot_wino_choice ot_wino_choose(const ot_winograd_spec *s)
 {
@@ -223,10 +220,7 @@ int64_t ot_winograd_block(void)
     return code == &ot_wino_plain ? 0 : code->block;
 }
 
-bool ot_winograd_pays(const ot_winograd_spec *s)
-{
-    return ot_winograd_guess_for(s, ot_winograd_block()).pays;
-}
+bool ot_winograd_pays(const ot_winograd_spec *s) { return ot_winograd_guess_for(s, ot_winograd_block()).pays; }
 
 /* ---- a run ---- */
 
@@ -245,8 +239,7 @@ typedef struct tile_run {
 static tile_run tiles_at(const ot_winograd *w, int64_t at, int64_t end)
 {
     int64_t row = at / w->tile_cols, col = at % w->tile_cols;
-    return (tile_run){row / w->tile_rows, row % w->tile_rows, col,
-                      ot_min(OT_WINO_RUN, ot_min(w->tile_cols - col, end - at))};
+    return (tile_run){row / w->tile_rows, row % w->tile_rows, col, ot_min(OT_WINO_RUN, ot_min(w->tile_cols - col, end - at))};
 }
 
 /* V of channel block cb, tiles first..end. */
@@ -323,10 +316,7 @@ static void group_of_channels(const wino_run *r, int64_t group, int64_t first, i
 
 /* ---- threads ---- */
 
-static float *columns_of(const ot_winograd *w, float *worker)
-{
-    return worker + w->positions * w->m_pos;
-}
+static float *columns_of(const ot_winograd *w, float *worker) { return worker + w->positions * w->m_pos; }
 
 /* Each thread takes strips; V is its own. */
 static void run_strips(const wino_run *r, float *scratch, int threads)
@@ -359,8 +349,8 @@ static void run_shared(const wino_run *r, float *scratch, int threads)
     }
 }
 
-void ot_winograd_run(const ot_winograd *w, const float *src, const int64_t src_strides[3], float *dst,
-                     const int64_t dst_strides[3], const float *residual, void *scratch)
+void ot_winograd_run(const ot_winograd *w, const float *src, const int64_t src_strides[3], float *dst, const int64_t dst_strides[3],
+                     const float *residual, void *scratch)
 {
     wino_run r = {w, src, w->s.residual ? residual : NULL, dst, src_strides, dst_strides};
     int threads = in_parallel() ? 1 : (int)w->workers;

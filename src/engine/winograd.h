@@ -17,16 +17,17 @@ typedef struct ot_winograd ot_winograd; /* immutable once made: threads may shar
 typedef struct ot_winograd_spec {
     int64_t batch, in_channels, out_channels;
     int64_t in_h, in_w, out_h, out_w;
-    int64_t pad_top, pad_left;  /* zeros before the first row and column; after the last as many as out_h, out_w ask for */
-    const float *weights;       /* [out_channels][in_channels][3][3]; NULL: ot_winograd_fill will say */
-    const float *scale;         /* [out_channels] factor of the weights, or NULL (a folded normalisation) */
-    const float *bias;          /* [out_channels] or NULL */
-    uint32_t threads;           /* that a run may use */
+    int64_t pad_top, pad_left; /* zeros before the first row and column; after the last as many as out_h, out_w ask for */
+    const float *weights;      /* [out_channels][in_channels][3][3]; NULL: ot_winograd_fill will say */
+    const float *scale;        /* [out_channels] factor of the weights, or NULL (a folded normalisation) */
+    const float *bias;         /* [out_channels] or NULL */
+    uint32_t threads;          /* that a run may use */
     /* What follows: y = act(y + residual) */
     enum { OT_WINO_NONE, OT_WINO_RELU, OT_WINO_CLIP, OT_WINO_LEAKY } act;
-    float alpha, beta;          /* CLIP: bounds; LEAKY: slope of negative values */
-    bool residual;              /* an array of the output's shape and layout is added before act */
-    const struct ot_winograd *like; /* NULL, or one of the same weights, scale, bias and form, which outlives this one: its transformed
+    float alpha, beta; /* CLIP: bounds; LEAKY: slope of negative values */
+    bool residual;     /* an array of the output's shape and layout is added before act */
+    const struct ot_winograd
+        *like; /* NULL, or one of the same weights, scale, bias and form, which outlives this one: its transformed
                                    weights are used */
 } ot_winograd_spec;
 
@@ -36,8 +37,8 @@ bool ot_winograd_pays(const ot_winograd_spec *s);
 /* What a machine with vectors of `block` floats would do. Pure function: planners ask it, too. */
 typedef struct ot_winograd_guess {
     bool pays;
-    double cycles;        /* of a run, on the thread with the most to do */
-    int64_t bytes;        /* of transformed weights */
+    double cycles; /* of a run, on the thread with the most to do */
+    int64_t bytes; /* of transformed weights */
 } ot_winograd_guess;
 /* Floats of a vector of this machine; 0: it has no fast code. */
 int64_t ot_winograd_block(void);

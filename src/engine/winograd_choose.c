@@ -8,7 +8,7 @@
 
 #define ROWS    6 /* tiles that a product takes at once */
 #define V_BYTES ((int64_t)200 << 10)
-#define U_OWN   (256 << 10)         /* bytes of U that stay in a core's cache */
+#define U_OWN   (256 << 10)        /* bytes of U that stay in a core's cache */
 #define U_NEAR  ((int64_t)3 << 20) /* held by a cache that a few cores share, or by a core's own */
 #define U_FAR   ((int64_t)8 << 20)
 
@@ -29,7 +29,8 @@ static void choose_strip(const ot_winograd_spec *s, ot_wino_choice *way)
 {
     int64_t b = way->code->block, positions = (way->m + 2) * (way->m + 2), tiles = ot_wino_tiles_of(s, way->m);
     int64_t v_tile = positions * ot_ceil_div(s->in_channels, b) * b * (int64_t)sizeof(float);
-    int64_t k_blocks = ot_ceil_div(s->out_channels, b), u_bytes = positions * s->in_channels * k_blocks * b * (int64_t)sizeof(float);
+    int64_t k_blocks = ot_ceil_div(s->out_channels, b),
+            u_bytes = positions * s->in_channels * k_blocks * b * (int64_t)sizeof(float);
     int64_t least = u_bytes > U_FAR ? 48 : u_bytes > U_NEAR ? 24 : 12, threads = ot_max(s->threads, 1);
     int64_t want = ot_min(ot_max(V_BYTES / v_tile / ROWS * ROWS, least), 48);
     way->group = ot_min(want * v_tile <= 2 * V_BYTES ? 2 : 4, k_blocks);
@@ -115,7 +116,8 @@ ot_winograd_guess ot_winograd_guess_for(const ot_winograd_spec *s, int64_t block
 {
     const ot_wino_code code = {.name = "guessed", .block = block};
     ot_winograd_guess g = {0};
-    if (block < 1 || !ot_wino_sizes_fit(s) || 2 * s->in_channels < block) return g; /* a direct convolution takes so few without blocks */
+    if (block < 1 || !ot_wino_sizes_fit(s) || 2 * s->in_channels < block)
+        return g; /* a direct convolution takes so few without blocks */
     ot_wino_choice way = ot_wino_choose_with(s, &code, &g.cycles);
     g.pays = g.cycles < 0.9 * direct_cycles(s, block);
     g.bytes = ot_wino_bytes_of(s, &way);

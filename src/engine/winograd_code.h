@@ -21,25 +21,25 @@ typedef float vec_any __attribute__((vector_size(4 * LANES), aligned(4), may_ali
 typedef uint32_t bits __attribute__((vector_size(4 * LANES), may_alias));
 
 #define ROWS_MAX 12 /* tiles of a register block with one vector of output channels */
-#define INLINE static inline __attribute__((always_inline)) TARGET
+#define INLINE   static inline __attribute__((always_inline)) TARGET
 
 /* ---- one dimension ---- */
 
 #define ALL(x) ((vec){0} + (float)(x))
 
 /* The row of +point and of -point: even + point odd, even - point odd, where (x - other points) is x^4 - sum x^2 + product. */
-#define ROWS_OF_FOUR(t, point, other)                                             \
-    do {                                                                          \
+#define ROWS_OF_FOUR(t, point, other)                                                      \
+    do {                                                                                   \
         vec even = MADD(ALL(-(other)), d[2], d[4]), odd = MADD(ALL(-(other)), d[1], d[3]); \
-        (t)[0] = MADD(ALL(point), odd, even);                                     \
-        (t)[1] = MADD(ALL(-(point)), odd, even);                                  \
+        (t)[0] = MADD(ALL(point), odd, even);                                              \
+        (t)[1] = MADD(ALL(-(point)), odd, even);                                           \
     } while (0)
-#define ROWS_OF_SIX(t, point, sum, product)                                                                  \
-    do {                                                                                                     \
-        vec even = MADD(ALL(product), d[2], MADD(ALL(-(sum)), d[4], d[6]));                                  \
-        vec odd = MADD(ALL(product), d[1], MADD(ALL(-(sum)), d[3], d[5]));                                   \
-        (t)[0] = MADD(ALL(point), odd, even);                                                                \
-        (t)[1] = MADD(ALL(-(point)), odd, even);                                                             \
+#define ROWS_OF_SIX(t, point, sum, product)                                 \
+    do {                                                                    \
+        vec even = MADD(ALL(product), d[2], MADD(ALL(-(sum)), d[4], d[6])); \
+        vec odd = MADD(ALL(product), d[1], MADD(ALL(-(sum)), d[3], d[5]));  \
+        (t)[0] = MADD(ALL(point), odd, even);                               \
+        (t)[1] = MADD(ALL(-(point)), odd, even);                            \
     } while (0)
 
 INLINE void input_line(const int m, const vec *d, vec *t)
@@ -210,17 +210,17 @@ TARGET static void output_6(const ot_wino_output *r)
 /* ---- product ---- */
 
 /* `rows` tiles by `k` vectors of output channels: named sums, as compilers keep arrays of vectors in memory. */
-#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#define EACH_ROW(X)  X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define ROW_CLEAR(i) vec a##i = {0}, b##i = {0};
-#define ROW_STEP(i)                                        \
-    if (i < rows) {                                        \
-        vec x = SPREAD(v + c + i * LANES);                 \
-        a##i = MADD(x, w0, a##i);                          \
-        if (k > 1) b##i = MADD(x, w1, b##i);               \
+#define ROW_STEP(i)                          \
+    if (i < rows) {                          \
+        vec x = SPREAD(v + c + i * LANES);   \
+        a##i = MADD(x, w0, a##i);            \
+        if (k > 1) b##i = MADD(x, w1, b##i); \
     }
-#define ROW_STORE(i)                                       \
-    if (i < rows) {                                        \
-        *(vec *)(to + i * LANES) = a##i;                   \
+#define ROW_STORE(i)                                                  \
+    if (i < rows) {                                                   \
+        *(vec *)(to + i * LANES) = a##i;                              \
         if (k > 1) *(vec *)(to + p->block_stride + i * LANES) = b##i; \
     }
 
@@ -238,25 +238,27 @@ INLINE void product_block(const int rows, const int k, const ot_wino_product *p,
     EACH_ROW(ROW_STORE)
 }
 
-#define PRODUCT(rows, k)                                                                                               \
-    TARGET static void product_##rows##_##k(const ot_wino_product *p, const float *u, const float *v, float *to)       \
-    {                                                                                                                  \
-        product_block(rows, k, p, u, v, to);                                                                           \
+#define PRODUCT(rows, k)                                                                                         \
+    TARGET static void product_##rows##_##k(const ot_wino_product *p, const float *u, const float *v, float *to) \
+    {                                                                                                            \
+        product_block(rows, k, p, u, v, to);                                                                     \
     }
-PRODUCT(1, 1) PRODUCT(2, 1) PRODUCT(3, 1) PRODUCT(4, 1) PRODUCT(5, 1) PRODUCT(6, 1)
-PRODUCT(7, 1) PRODUCT(8, 1) PRODUCT(9, 1) PRODUCT(10, 1) PRODUCT(11, 1) PRODUCT(12, 1)
-PRODUCT(1, 2) PRODUCT(2, 2) PRODUCT(3, 2) PRODUCT(4, 2) PRODUCT(5, 2) PRODUCT(6, 2)
+PRODUCT(1, 1)
+PRODUCT(2, 1) PRODUCT(3, 1) PRODUCT(4, 1) PRODUCT(5, 1) PRODUCT(6, 1) PRODUCT(7, 1) PRODUCT(8, 1) PRODUCT(9, 1) PRODUCT(10, 1)
+    PRODUCT(11, 1) PRODUCT(12, 1) PRODUCT(1, 2) PRODUCT(2, 2) PRODUCT(3, 2) PRODUCT(4, 2) PRODUCT(5, 2) PRODUCT(6, 2)
 #if ROWS_OF_TWO > 6
-PRODUCT(7, 2) PRODUCT(8, 2) PRODUCT(9, 2) PRODUCT(10, 2) PRODUCT(11, 2) PRODUCT(12, 2)
+        PRODUCT(7, 2) PRODUCT(8, 2) PRODUCT(9, 2) PRODUCT(10, 2) PRODUCT(11, 2) PRODUCT(12, 2)
 #endif
 
-typedef void (*product_fn)(const ot_wino_product *p, const float *u, const float *v, float *to);
+            typedef void (*product_fn)(const ot_wino_product *p, const float *u, const float *v, float *to);
 
 static const product_fn products_1[] = {product_1_1, product_2_1, product_3_1, product_4_1,  product_5_1,  product_6_1,
                                         product_7_1, product_8_1, product_9_1, product_10_1, product_11_1, product_12_1};
-static const product_fn products_2[] = {product_1_2, product_2_2, product_3_2, product_4_2,  product_5_2,  product_6_2,
+static const product_fn products_2[] = {product_1_2,  product_2_2, product_3_2, product_4_2,
+                                        product_5_2,  product_6_2,
 #if ROWS_OF_TWO > 6
-                                        product_7_2, product_8_2, product_9_2, product_10_2, product_11_2, product_12_2
+                                        product_7_2,  product_8_2, product_9_2, product_10_2,
+                                        product_11_2, product_12_2
 #endif
 };
 

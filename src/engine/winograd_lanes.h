@@ -14,31 +14,31 @@
 #include "winograd.h"
 
 #define OT_WINO_ROOT_HALF 0.70710678118654752440
-#define OT_WINO_RUN 16 /* tiles of a row whose columns are transformed together */
+#define OT_WINO_RUN       16 /* tiles of a row whose columns are transformed together */
 
 /* `tiles` tiles side by side in one block of channels: from the array to V. */
 typedef struct ot_wino_input {
-    const float *src;           /* row 0, column 0 of the block */
+    const float *src; /* row 0, column 0 of the block */
     int64_t row_stride;
     int64_t in_h, in_w;
-    int64_t row, col;           /* of the first tile's first element; may lie outside: zeros */
-    int64_t tiles;              /* at most OT_WINO_RUN */
-    float *v;                   /* of the first tile at position 0 */
+    int64_t row, col; /* of the first tile's first element; may lie outside: zeros */
+    int64_t tiles;    /* at most OT_WINO_RUN */
+    float *v;         /* of the first tile at position 0 */
     int64_t pos_stride;
-    float *columns;             /* scratch: [m * OT_WINO_RUN + 2][m + 2][b] */
+    float *columns; /* scratch: [m * OT_WINO_RUN + 2][m + 2][b] */
 } ot_wino_input;
 
 /* `tiles` tiles side by side in one block of channels: from M to the array. */
 typedef struct ot_wino_output {
-    const float *m;             /* of the first tile at position 0 */
+    const float *m; /* of the first tile at position 0 */
     int64_t pos_stride;
     int64_t tiles;
-    float *dst;                 /* the first tile's first element */
-    const float *residual;      /* likewise, or NULL */
+    float *dst;            /* the first tile's first element */
+    const float *residual; /* likewise, or NULL */
     int64_t row_stride;
-    int64_t rows, cols;         /* of the output from there on: what lies beyond is cut off */
-    const float *bias;          /* [b] */
-    const uint32_t *mask;       /* [b] zeros where channels only pad the block, or NULL */
+    int64_t rows, cols;   /* of the output from there on: what lies beyond is cut off */
+    const float *bias;    /* [b] */
+    const uint32_t *mask; /* [b] zeros where channels only pad the block, or NULL */
     int act;
     float alpha, beta;
 } ot_wino_output;
@@ -48,13 +48,13 @@ typedef struct ot_wino_product {
     const float *u, *v;
     float *m;
     int64_t channels, k_blocks, tiles;
-    int64_t block_stride;       /* between blocks of channels in V and in M */
+    int64_t block_stride; /* between blocks of channels in V and in M */
 } ot_wino_product;
 
 typedef struct ot_wino_code {
     const char *name;
-    int64_t block;                                   /* b */
-    void (*input[3])(const ot_wino_input *r);        /* m = 2, 4, 6 */
+    int64_t block;                            /* b */
+    void (*input[3])(const ot_wino_input *r); /* m = 2, 4, 6 */
     void (*output[3])(const ot_wino_output *r);
     void (*product)(const ot_wino_product *p);
 } ot_wino_code;
@@ -62,10 +62,10 @@ typedef struct ot_wino_code {
 /* How a convolution is done. ot_winograd_new takes what ot_wino_choose says; tests take other ways. */
 typedef struct ot_wino_choice {
     const ot_wino_code *code;
-    int64_t m;      /* outputs of a tile, each way: 2, 4 or 6 */
-    int64_t strip;  /* tiles whose V is held at one time */
-    int64_t group;  /* blocks of output channels whose M is held at one time; even, or all of them */
-    bool shared;    /* the threads work at one strip together */
+    int64_t m;     /* outputs of a tile, each way: 2, 4 or 6 */
+    int64_t strip; /* tiles whose V is held at one time */
+    int64_t group; /* blocks of output channels whose M is held at one time; even, or all of them */
+    bool shared;   /* the threads work at one strip together */
 } ot_wino_choice;
 
 ot_wino_choice ot_wino_choose(const ot_winograd_spec *s); /* requires sizes that ot_winograd_new takes */

@@ -19,7 +19,7 @@ typedef struct job {
     const Onnx__ModelProto *message;
     ot_store *store; /* NULL: no tensor is replaced */
     ot_pb_writer writer;
-    uint64_t size;   /* of the message */
+    uint64_t size; /* of the message */
 } job;
 
 static ot_status measure(job *j)
@@ -61,8 +61,7 @@ static bool is_input_data(const ot_source *s, const char *path)
 static ot_status check_target(const job *j, const char *path)
 {
     if (!is_input_data(j->ex.src, path)) return OT_OK;
-    return ot_fail(j->ex.d, OT_E_INPUT, "writing '%s' would destroy external data of the input model; choose another name",
-                   path);
+    return ot_fail(j->ex.d, OT_E_INPUT, "writing '%s' would destroy external data of the input model; choose another name", path);
 }
 
 static ot_status write_data(job *j, const char *path, ot_out *o)
@@ -82,7 +81,8 @@ static ot_status write_files(job *j, ot_out *model, ot_out *data)
         if (model->direct)
             return ot_fail(j->ex.d, OT_E_INPUT,
                            "cannot write to '%s': the model needs a file for its external data beside it, so the "
-                           "output must be a regular file", model->sink.path);
+                           "output must be a regular file",
+                           model->sink.path);
         char *path = ot_format(j->ex.a, "%s.data", model->path);
         if (!path) return ot_fail_nomem(j->ex.d);
         OT_TRY(write_data(j, path, data));

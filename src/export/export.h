@@ -14,9 +14,9 @@ typedef struct ot_pb_writer {
     ot_arena *a;
     ot_pb_subst subst; /* NULL: none */
     void *ctx;
-    uint64_t *sizes;   /* [n_sizes] of sub-messages, in the order they are written */
+    uint64_t *sizes; /* [n_sizes] of sub-messages, in the order they are written */
     size_t n_sizes, cap_sizes;
-    size_t next;       /* of sizes, while writing */
+    size_t next; /* of sizes, while writing */
 } ot_pb_writer;
 
 /* Size of `msg` when written; fills w->sizes. false when memory ran out. */
@@ -40,13 +40,11 @@ ot_status ot_export_graph(ot_exporter *ex, const ot_graph *g, const Onnx__GraphP
 /* Has anything in the top graph changed since import? */
 bool ot_export_changed(const ot_exporter *ex);
 /* export_node.c */
-ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n,
-                         const Onnx__NodeProto **out) OT_MUST_USE;
+ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n, const Onnx__NodeProto **out) OT_MUST_USE;
 /* A Constant node that makes value v (IR < 4 has no initializers apart from inputs). */
 ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__NodeProto **out) OT_MUST_USE;
 /* export_value.c */
-ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name,
-                           const Onnx__TensorProto **out) OT_MUST_USE;
+ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name, const Onnx__TensorProto **out) OT_MUST_USE;
 /* ValueInfoProto from name, type and shape. NULL when memory ran out. */
 const Onnx__ValueInfoProto *ot_export_value_info(ot_exporter *ex, const ot_value *v);
 /* Copy of `p` in which every dimension the IR knows is fixed. NULL when memory ran out. */
@@ -58,8 +56,7 @@ typedef struct ot_store ot_store;
 
 /* Decide which tensors below `msg` go to the data file called `location`: those that came from one, or
  * (all) every raw one; only if large. *out NULL when none does and none needs inlining. */
-ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location, bool all,
-                        ot_store **out) OT_MUST_USE;
+ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location, bool all, ot_store **out) OT_MUST_USE;
 bool ot_store_has_data(const ot_store *st);
 const Onnx__TensorProto *ot_store_subst(void *store, const Onnx__TensorProto *t);
 void ot_store_write(const ot_store *st, ot_sink *s);

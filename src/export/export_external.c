@@ -19,17 +19,17 @@ typedef struct item {
     Onnx__TensorProto *to;
     const uint8_t *data; /* [bytes] */
     size_t bytes;
-    size_t visit;        /* position in visiting order */
-    uint64_t offset;     /* in the data file */
-    bool outside;        /* goes to the data file; else becomes raw_data */
-    bool first;          /* the first of those that share data: the one that is written */
+    size_t visit;    /* position in visiting order */
+    uint64_t offset; /* in the data file */
+    bool outside;    /* goes to the data file; else becomes raw_data */
+    bool first;      /* the first of those that share data: the one that is written */
 } item;
 
 struct ot_store {
     ot_exporter *ex;
     const char *location;
     bool all;
-    item *items;    /* [n] in visiting order */
+    item *items; /* [n] in visiting order */
     size_t n, cap;
     item **by_from; /* [n] */
     bool has_data;
@@ -57,10 +57,7 @@ static ot_status visit(void *ctx, const ProtobufCMessage *msg)
     return OT_PUSH(st->ex->a, st->items, st->n, st->cap, it) ? OT_OK : ot_fail_nomem(st->ex->d);
 }
 
-static int compare(uintptr_t x, uintptr_t y)
-{
-    return (x > y) - (x < y);
-}
+static int compare(uintptr_t x, uintptr_t y) { return (x > y) - (x < y); }
 
 static int by_data(const void *a, const void *b)
 {
@@ -141,8 +138,7 @@ static ot_status make_substitute(ot_store *st, item *it)
     return OT_OK;
 }
 
-ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location, bool all,
-                        ot_store **out)
+ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location, bool all, ot_store **out)
 {
     *out = NULL;
     ot_store *st = OT_NEW(ex->a, ot_store);
@@ -164,10 +160,7 @@ ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char
     return OT_OK;
 }
 
-bool ot_store_has_data(const ot_store *st)
-{
-    return st && st->has_data;
-}
+bool ot_store_has_data(const ot_store *st) { return st && st->has_data; }
 
 const Onnx__TensorProto *ot_store_subst(void *store, const Onnx__TensorProto *t)
 {

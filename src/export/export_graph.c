@@ -23,10 +23,9 @@ typedef struct builder {
     size_t cap_node, cap_init, cap_input, cap_output, cap_info;
 } builder;
 
-#define PUSH(b, list, count, cap, item)                                                            \
-    do {                                                                                           \
-        if (!OT_PUSH((b)->ex->a, (b)->p->list, (b)->p->count, (b)->cap, item))                     \
-            return ot_fail_nomem((b)->ex->d);                                                      \
+#define PUSH(b, list, count, cap, item)                                                                          \
+    do {                                                                                                         \
+        if (!OT_PUSH((b)->ex->a, (b)->p->list, (b)->p->count, (b)->cap, item)) return ot_fail_nomem((b)->ex->d); \
     } while (0)
 
 /* ---- has anything changed? ---- */
@@ -55,8 +54,7 @@ bool ot_export_changed(const ot_exporter *ex)
 /* ---- inputs and outputs ---- */
 
 /* The file's description of an input or output called `name`, or NULL. k: where it stood. */
-static const Onnx__ValueInfoProto *own_info(const ot_value *v, Onnx__ValueInfoProto *const *list, size_t n,
-                                            size_t k)
+static const Onnx__ValueInfoProto *own_info(const ot_value *v, Onnx__ValueInfoProto *const *list, size_t n, size_t k)
 {
     if (k < n && list[k]->name && strcmp(list[k]->name, v->name) == 0) return list[k];
     const Onnx__ValueInfoProto *p = v->proto;
@@ -84,8 +82,10 @@ static ot_status add_outputs(builder *b)
     for (uint32_t k = 0; k < b->g->n_outputs; k++) {
         const ot_value *v = &b->g->values[b->g->outputs[k]];
         const Onnx__ValueInfoProto *p = b->old ? own_info(v, b->old->output, b->old->n_output, k) : NULL;
-        if (!p) p = ot_export_value_info(b->ex, v);
-        else if (b->ex->m->pin_inputs && v->rank >= 0) p = ot_export_pinned(b->ex, v, p);
+        if (!p)
+            p = ot_export_value_info(b->ex, v);
+        else if (b->ex->m->pin_inputs && v->rank >= 0)
+            p = ot_export_pinned(b->ex, v, p);
         if (!p) return ot_fail_nomem(b->ex->d);
         PUSH(b, output, n_output, cap_output, UNCONST(Onnx__ValueInfoProto *, p));
     }

@@ -54,9 +54,7 @@ static ot_status fill_attr(ot_exporter *ex, const ot_attr *a, Onnx__AttributePro
         p->n_floats = a->n;
         p->floats = UNCONST(float *, a->floats);
         return OT_OK;
-    case OT_ATTR_STRINGS:
-        p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
-        return fill_strings(ex, a, p);
+    case OT_ATTR_STRINGS: p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS; return fill_strings(ex, a, p);
     case OT_ATTR_TENSOR: {
         const Onnx__TensorProto *t;
         p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
@@ -93,10 +91,7 @@ static ot_status export_attr(ot_exporter *ex, const ot_attr *a, const Onnx__Attr
 
 /* ---- nodes ---- */
 
-static const char *name_of(const ot_graph *g, ot_id v)
-{
-    return v == OT_NONE ? empty_text() : g->values[v].name;
-}
+static const char *name_of(const ot_graph *g, ot_id v) { return v == OT_NONE ? empty_text() : g->values[v].name; }
 
 static bool same_names(const ot_graph *g, const ot_id *ids, uint32_t n, char *const *names, size_t n_names)
 {
@@ -163,7 +158,8 @@ static const ot_node_note *find_note(const ot_model *m, const char *name)
     static const char prefix[] = "tile/r";
     uint32_t id = 0;
     if (m->n_notes == 0 || strncmp(name, prefix, sizeof prefix - 1) != 0) return NULL;
-    for (name += sizeof prefix - 1; *name >= '0' && *name <= '9' && id < UINT32_MAX / 10 - 1; name++) id = id * 10 + (uint32_t)(*name - '0');
+    for (name += sizeof prefix - 1; *name >= '0' && *name <= '9' && id < UINT32_MAX / 10 - 1; name++)
+        id = id * 10 + (uint32_t)(*name - '0');
     uint32_t k = id - m->notes[0].id;
     return *name == '/' && k < m->n_notes ? &m->notes[k] : NULL;
 }

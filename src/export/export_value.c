@@ -17,8 +17,7 @@ static bool same_dims(const Onnx__TensorProto *p, const ot_tensor *t)
     return true;
 }
 
-ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name,
-                           const Onnx__TensorProto **out)
+ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name, const Onnx__TensorProto **out)
 {
     const Onnx__TensorProto *old = t->proto;
     if (old && same_dims(old, t) && strcmp(old->name ? old->name : "", name) == 0) {
@@ -31,8 +30,7 @@ ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name
         *p = *old;
     } else {
         onnx__tensor_proto__init(p);
-        if (!t->data)
-            return ot_fail(ex->d, OT_E_INPUT, "tensor '%.160s': its contents are not held and cannot be written", name);
+        if (!t->data) return ot_fail(ex->d, OT_E_INPUT, "tensor '%.160s': its contents are not held and cannot be written", name);
         p->has_data_type = 1;
         p->data_type = (int32_t)t->dtype;
         p->has_raw_data = 1;

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BUFFER ((size_t)1 << 18)
+#define BUFFER     ((size_t)1 << 18)
 #define TEMP_TRIES 1000
 
 static ot_status cannot(ot_diag *d, const char *what, const char *path)
@@ -95,10 +95,7 @@ ot_status ot_out_open(ot_out *o, const char *path, ot_arena *a, ot_diag *d)
 }
 
 /* File systems without fsync say so with these; there is nothing more to be done then. */
-static bool sync_matters(int error)
-{
-    return error != EINVAL && error != ENOTSUP && error != EROFS;
-}
+static bool sync_matters(int error) { return error != EINVAL && error != ENOTSUP && error != EROFS; }
 
 ot_status ot_out_seal(ot_out *o)
 {
@@ -116,8 +113,7 @@ ot_status ot_out_publish(ot_out *o)
     if (!o->temp) return OT_OK;
     if (rename(o->temp, o->path) != 0) return cannot(o->sink.d, "rename a file to", o->path);
     o->temp = NULL;
-    if (o->dir_fd >= 0 && fsync(o->dir_fd) != 0 && sync_matters(errno))
-        return cannot(o->sink.d, "save the folder of", o->path);
+    if (o->dir_fd >= 0 && fsync(o->dir_fd) != 0 && sync_matters(errno)) return cannot(o->sink.d, "save the folder of", o->path);
     return OT_OK;
 }
 

@@ -14,7 +14,7 @@ typedef struct ot_sink {
     char *buffer;     /* [cap]; owned by whoever set it */
     size_t n;         /* bytes waiting in buffer */
     size_t cap;
-    uint64_t total;   /* bytes put so far */
+    uint64_t total; /* bytes put so far */
     ot_status status;
 } ot_sink;
 

@@ -33,10 +33,7 @@ static void put_varint(ot_sink *s, uint64_t v)
     ot_sink_put(s, out, n);
 }
 
-static void put_tag(ot_sink *s, uint32_t id, unsigned wire)
-{
-    put_varint(s, (uint64_t)id << 3 | wire);
-}
+static void put_tag(ot_sink *s, uint32_t id, unsigned wire) { put_varint(s, (uint64_t)id << 3 | wire); }
 
 /* ---- scalars ---- */
 
@@ -44,8 +41,12 @@ static void put_tag(ot_sink *s, uint32_t id, unsigned wire)
 static size_t fixed_size(ProtobufCType type)
 {
     switch (type) {
-    case PROTOBUF_C_TYPE_FLOAT: case PROTOBUF_C_TYPE_FIXED32: case PROTOBUF_C_TYPE_SFIXED32: return 4;
-    case PROTOBUF_C_TYPE_DOUBLE: case PROTOBUF_C_TYPE_FIXED64: case PROTOBUF_C_TYPE_SFIXED64: return 8;
+    case PROTOBUF_C_TYPE_FLOAT:
+    case PROTOBUF_C_TYPE_FIXED32:
+    case PROTOBUF_C_TYPE_SFIXED32: return 4;
+    case PROTOBUF_C_TYPE_DOUBLE:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_SFIXED64: return 8;
     default: return 0;
     }
 }
@@ -54,7 +55,9 @@ static size_t fixed_size(ProtobufCType type)
 static size_t stride_of(ProtobufCType type)
 {
     switch (type) {
-    case PROTOBUF_C_TYPE_INT64: case PROTOBUF_C_TYPE_UINT64: case PROTOBUF_C_TYPE_SINT64: return 8;
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_SINT64: return 8;
     case PROTOBUF_C_TYPE_BOOL: return sizeof(protobuf_c_boolean);
     default: return fixed_size(type) ? fixed_size(type) : 4;
     }
@@ -64,7 +67,8 @@ static size_t stride_of(ProtobufCType type)
 static uint64_t varint_of(ProtobufCType type, const void *p)
 {
     switch (type) {
-    case PROTOBUF_C_TYPE_INT64: case PROTOBUF_C_TYPE_UINT64: return *(const uint64_t *)p;
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_UINT64: return *(const uint64_t *)p;
     case PROTOBUF_C_TYPE_SINT64: {
         int64_t v = *(const int64_t *)p;
         return v < 0 ? ~((uint64_t)v << 1) : (uint64_t)v << 1;
@@ -75,7 +79,7 @@ static uint64_t varint_of(ProtobufCType type, const void *p)
     }
     case PROTOBUF_C_TYPE_UINT32: return *(const uint32_t *)p;
     case PROTOBUF_C_TYPE_BOOL: return *(const protobuf_c_boolean *)p != 0;
-    default: return (uint64_t)(int64_t)*(const int32_t *)p; /* int32, enum: sign-extended */
+    default: return (uint64_t)(int64_t) * (const int32_t *)p; /* int32, enum: sign-extended */
     }
 }
 
@@ -97,7 +101,9 @@ static unsigned wire_of(ProtobufCType type)
 {
     if (fixed_size(type)) return fixed_size(type) == 4 ? 5 : 1;
     switch (type) {
-    case PROTOBUF_C_TYPE_STRING: case PROTOBUF_C_TYPE_BYTES: case PROTOBUF_C_TYPE_MESSAGE: return 2;
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_BYTES:
+    case PROTOBUF_C_TYPE_MESSAGE: return 2;
     default: return 0;
     }
 }
@@ -113,7 +119,8 @@ typedef struct span {
 static size_t element_stride(ProtobufCType type)
 {
     switch (type) {
-    case PROTOBUF_C_TYPE_STRING: case PROTOBUF_C_TYPE_MESSAGE: return sizeof(void *);
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_MESSAGE: return sizeof(void *);
     case PROTOBUF_C_TYPE_BYTES: return sizeof(ProtobufCBinaryData);
     default: return stride_of(type);
     }
@@ -139,10 +146,7 @@ static span elements(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor
     return sp;
 }
 
-static const void *element(const span *sp, size_t k)
-{
-    return (const char *)sp->items + k * sp->stride;
-}
+static const void *element(const span *sp, size_t k) { return (const char *)sp->items + k * sp->stride; }
 
 static bool is_packed(const ProtobufCFieldDescriptor *f)
 {
@@ -187,8 +191,7 @@ static bool measure_delimited(ot_pb_writer *w, ProtobufCType type, const void *p
     return true;
 }
 
-static bool measure_field(ot_pb_writer *w, const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f,
-                          uint64_t *size)
+static bool measure_field(ot_pb_writer *w, const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f, uint64_t *size)
 {
     span sp = elements(msg, f);
     if (sp.n == 0) return true;
@@ -246,8 +249,7 @@ static void emit_delimited(ot_pb_writer *w, ProtobufCType type, const void *p, o
     }
 }
 
-static void emit_field(ot_pb_writer *w, const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f,
-                       ot_sink *s)
+static void emit_field(ot_pb_writer *w, const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f, ot_sink *s)
 {
     span sp = elements(msg, f);
     if (sp.n == 0) return;
@@ -271,8 +273,7 @@ static void emit_field(ot_pb_writer *w, const ProtobufCMessage *msg, const Proto
 
 static void emit_message(ot_pb_writer *w, const ProtobufCMessage *msg, ot_sink *s)
 {
-    for (unsigned k = 0; k < msg->descriptor->n_fields; k++)
-        emit_field(w, msg, &msg->descriptor->fields[k], s);
+    for (unsigned k = 0; k < msg->descriptor->n_fields; k++) emit_field(w, msg, &msg->descriptor->fields[k], s);
     for (unsigned k = 0; k < msg->n_unknown_fields; k++) {
         const ProtobufCMessageUnknownField *u = &msg->unknown_fields[k];
         put_tag(s, u->tag, u->wire_type);

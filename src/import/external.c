@@ -20,8 +20,8 @@
 typedef struct loader {
     ot_importer *im;
     int dir_fd;
-    ot_map *by_location;  /* location -> index in maps */
-    ot_mapping **maps;    /* [n_maps] in scratch */
+    ot_map *by_location; /* location -> index in maps */
+    ot_mapping **maps;   /* [n_maps] in scratch */
     uint32_t n_maps;
     size_t cap_maps;
 } loader;
@@ -34,8 +34,8 @@ typedef struct entry {
 
 static ot_status refuse(const loader *l, const Onnx__TensorProto *t, const char *rule, const char *what)
 {
-    return ot_fail(l->im->d, OT_E_INPUT, "tensor '%.*s': external data %s '%.*s'", OT_NAME_SHOWN,
-                   ot_text(t->name), rule, OT_NAME_SHOWN, what);
+    return ot_fail(l->im->d, OT_E_INPUT, "tensor '%.*s': external data %s '%.*s'", OT_NAME_SHOWN, ot_text(t->name), rule,
+                   OT_NAME_SHOWN, what);
 }
 
 /* ---- what the tensor says ---- */
@@ -102,8 +102,7 @@ static ot_status open_below(const loader *l, const Onnx__TensorProto *t, const c
     bool too_long = false;
     const char *rest = location;
     for (const char *look = location; next_component(&look, name, &too_long);)
-        if (too_long || strcmp(name, "..") == 0)
-            return refuse(l, t, "must lie below the model's folder:", location);
+        if (too_long || strcmp(name, "..") == 0) return refuse(l, t, "must lie below the model's folder:", location);
     if (!next_component(&rest, name, &too_long)) return refuse(l, t, "needs a file name, not", location);
     int at = l->dir_fd;
     for (;;) {
@@ -115,8 +114,8 @@ static ot_status open_below(const loader *l, const Onnx__TensorProto *t, const c
         if (down < 0) {
             if (error == ELOOP || (error == ENOTDIR && !last))
                 return refuse(l, t, "may not pass a symbolic link or a file in its path:", location);
-            return ot_fail(l->im->d, OT_E_INPUT, "tensor '%.*s': cannot open external data '%.*s': %s",
-                           OT_NAME_SHOWN, ot_text(t->name), OT_NAME_SHOWN, location, strerror(error));
+            return ot_fail(l->im->d, OT_E_INPUT, "tensor '%.*s': cannot open external data '%.*s': %s", OT_NAME_SHOWN,
+                           ot_text(t->name), OT_NAME_SHOWN, location, strerror(error));
         }
         at = down;
         if (last) break;
@@ -138,9 +137,8 @@ static ot_status map_fd(loader *l, const Onnx__TensorProto *t, int fd, ot_mappin
     if (map->size == 0) return OT_OK;
     void *p = mmap(NULL, map->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
-        return ot_fail(l->im->d, errno == ENOMEM ? OT_E_NOMEM : OT_E_SYSTEM,
-                       "tensor '%.*s': cannot map external data '%.*s': %s", OT_NAME_SHOWN, ot_text(t->name),
-                       OT_NAME_SHOWN, map->location, strerror(errno));
+        return ot_fail(l->im->d, errno == ENOMEM ? OT_E_NOMEM : OT_E_SYSTEM, "tensor '%.*s': cannot map external data '%.*s': %s",
+                       OT_NAME_SHOWN, ot_text(t->name), OT_NAME_SHOWN, map->location, strerror(errno));
     map->data = p;
     return OT_OK;
 }
@@ -163,8 +161,7 @@ static ot_status mapping_of(loader *l, const Onnx__TensorProto *t, const char *l
     OT_TRY(st);
     map->next = l->im->src->maps; /* from here on free_source unmaps it */
     l->im->src->maps = map;
-    if (!OT_PUSH(l->im->scratch, l->maps, l->n_maps, l->cap_maps, map) ||
-        !ot_map_put(l->by_location, location, l->n_maps - 1))
+    if (!OT_PUSH(l->im->scratch, l->maps, l->n_maps, l->cap_maps, map) || !ot_map_put(l->by_location, location, l->n_maps - 1))
         return ot_fail_nomem(l->im->d);
     *out = map;
     return OT_OK;
@@ -185,11 +182,10 @@ static ot_status place_tensor(loader *l, const Onnx__TensorProto *t, const entry
     }
     if (length >= 0 && length != need)
         return ot_fail(l->im->d, OT_E_INPUT,
-                       "tensor '%.*s': external data has length %lld, but its dims and type ask for %lld bytes",
-                       OT_NAME_SHOWN, ot_text(t->name), (long long)length, (long long)need);
+                       "tensor '%.*s': external data has length %lld, but its dims and type ask for %lld bytes", OT_NAME_SHOWN,
+                       ot_text(t->name), (long long)length, (long long)need);
     if (need < 0 || !ot_add_i64(offset, need, &end) || (uint64_t)end > map->size)
-        return ot_fail(l->im->d, OT_E_INPUT,
-                       "tensor '%.*s': external data at offset %lld passes the end of '%.*s' (%zu bytes)",
+        return ot_fail(l->im->d, OT_E_INPUT, "tensor '%.*s': external data at offset %lld passes the end of '%.*s' (%zu bytes)",
                        OT_NAME_SHOWN, ot_text(t->name), (long long)offset, OT_NAME_SHOWN, e->location, map->size);
     ot_ext ext = {t->external_data, need ? map->data + offset : (const uint8_t *)"", (size_t)need};
     ot_source *s = l->im->src;

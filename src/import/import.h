@@ -4,39 +4,36 @@
 
 #include "source.h"
 
-#define OT_IMPORT_DEPTH_MAX 100   /* nesting of protobuf messages */
+#define OT_IMPORT_DEPTH_MAX   100 /* nesting of protobuf messages */
 #define OT_SUBGRAPH_DEPTH_MAX 64  /* nesting of subgraphs */
-#define OT_NAME_SHOWN 160         /* bytes of a name shown in a message: the rule must still fit */
+#define OT_NAME_SHOWN         160 /* bytes of a name shown in a message: the rule must still fit */
 
 /* State of one import. */
 typedef struct ot_importer {
     ot_model *m;
     ot_diag *d;
     ot_source *src;
-    ot_graph *g;                   /* graph being built */
+    ot_graph *g; /* graph being built */
     const Onnx__ModelProto *mp;
     const Onnx__GraphProto *gp;
-    ot_arena *scratch;             /* dies with the import */
-    ot_map *opsets;                /* domain -> version */
-    int32_t opset;                 /* of domain "" (0 when none) */
-    ot_map *functions;             /* domain, name, overload of model-local functions -> index */
+    ot_arena *scratch; /* dies with the import */
+    ot_map *opsets;    /* domain -> version */
+    int32_t opset;     /* of domain "" (0 when none) */
+    ot_map *functions; /* domain, name, overload of model-local functions -> index */
 } ot_importer;
 
 /* pb_scan.c: walk the wire format of a message without unpacking it. Fails with OT_E_INPUT. */
-ot_status ot_pb_scan(const uint8_t *bytes, size_t n, const ProtobufCMessageDescriptor *type,
-                     ot_diag *d) OT_MUST_USE;
+ot_status ot_pb_scan(const uint8_t *bytes, size_t n, const ProtobufCMessageDescriptor *type, ot_diag *d) OT_MUST_USE;
 
 /* external.c: check and map the external data of every tensor of the model. dir_fd: the model's folder,
  * or -1 to refuse external data. */
 ot_status ot_import_external(ot_importer *im, int dir_fd) OT_MUST_USE;
 
 /* import_tensor.c: *out in the model arena. `where` opens the message ("initializer", "node 'x' ..."). */
-ot_status ot_import_tensor(ot_importer *im, const Onnx__TensorProto *t, const char *where,
-                           const ot_tensor **out) OT_MUST_USE;
+ot_status ot_import_tensor(ot_importer *im, const Onnx__TensorProto *t, const char *where, const ot_tensor **out) OT_MUST_USE;
 
 /* import_attr.c: all attributes of a node into *out [*n]. */
-ot_status ot_import_attrs(ot_importer *im, const Onnx__NodeProto *p, const char *label, bool standard,
-                          ot_attr **out) OT_MUST_USE;
+ot_status ot_import_attrs(ot_importer *im, const Onnx__NodeProto *p, const char *label, bool standard, ot_attr **out) OT_MUST_USE;
 /* The type of an attribute: as stated, or deduced from the field that is set (IR < 2 has no type). */
 Onnx__AttributeProto__AttributeType ot_attr_type(const Onnx__AttributeProto *a);
 
@@ -46,8 +43,7 @@ ot_status ot_import_functions(ot_importer *im) OT_MUST_USE;
 bool ot_calls_function(ot_importer *im, const Onnx__NodeProto *p, uint32_t *index, bool *nomem);
 
 /* import_capture.c: values of the top graph that the subgraphs of node `p` read. `label` names the node. */
-ot_status ot_import_captures(ot_importer *im, const Onnx__NodeProto *p, const char *label, ot_id **out,
-                             uint32_t *n) OT_MUST_USE;
+ot_status ot_import_captures(ot_importer *im, const Onnx__NodeProto *p, const char *label, ot_id **out, uint32_t *n) OT_MUST_USE;
 
 /* import_names.c: register every name of the model in m->names. */
 ot_status ot_import_names(ot_importer *im) OT_MUST_USE;

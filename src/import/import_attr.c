@@ -44,8 +44,7 @@ static ot_status take_strings(ot_importer *im, const Onnx__AttributeProto *p, ot
 }
 
 /* A broken tensor is an error in an operator we know; in any other it is that operator's business. */
-static ot_status take_tensor(ot_importer *im, const Onnx__AttributeProto *p, const char *label,
-                             bool standard, ot_attr *a)
+static ot_status take_tensor(ot_importer *im, const Onnx__AttributeProto *p, const char *label, bool standard, ot_attr *a)
 {
     const char *where = ot_format(im->scratch, "%s: attribute '%.*s': tensor", label, OT_NAME_SHOWN, a->name);
     if (!where) return ot_fail_nomem(im->d);
@@ -58,8 +57,7 @@ static ot_status take_tensor(ot_importer *im, const Onnx__AttributeProto *p, con
     return standard ? st : OT_OK;
 }
 
-static ot_status take(ot_importer *im, const Onnx__AttributeProto *p, const char *label, bool standard,
-                      ot_attr *a)
+static ot_status take(ot_importer *im, const Onnx__AttributeProto *p, const char *label, bool standard, ot_attr *a)
 {
     *a = (ot_attr){.name = ot_text(p->name), .kind = OT_ATTR_OPAQUE, .proto = p};
     if (p->ref_attr_name && p->ref_attr_name[0]) return OT_OK;
@@ -84,18 +82,15 @@ static ot_status take(ot_importer *im, const Onnx__AttributeProto *p, const char
         return OT_OK;
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING: return take_string(im, p, a);
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS: return take_strings(im, p, a);
-    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
-        return p->t ? take_tensor(im, p, label, standard, a) : OT_OK;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR: return p->t ? take_tensor(im, p, label, standard, a) : OT_OK;
     default: return OT_OK;
     }
 }
 
-ot_status ot_import_attrs(ot_importer *im, const Onnx__NodeProto *p, const char *label, bool standard,
-                          ot_attr **out)
+ot_status ot_import_attrs(ot_importer *im, const Onnx__NodeProto *p, const char *label, bool standard, ot_attr **out)
 {
     *out = OT_NEW_N(im->scratch, ot_attr, p->n_attribute);
     if (!*out) return ot_fail_nomem(im->d);
-    for (size_t k = 0; k < p->n_attribute; k++)
-        OT_TRY(take(im, p->attribute[k], label, standard, &(*out)[k]));
+    for (size_t k = 0; k < p->n_attribute; k++) OT_TRY(take(im, p->attribute[k], label, standard, &(*out)[k]));
     return OT_OK;
 }

@@ -211,8 +211,7 @@ static ot_status function_graph(call *c, const Onnx__FunctionProto *f, ot_diag *
 static ot_status find_function(ot_model *m, const Onnx__NodeProto *p, const Onnx__FunctionProto **out)
 {
     ot_source *src = m->source;
-    ot_importer im = {
-        .m = m, .d = m->diag, .src = src, .mp = src->model, .functions = src->functions, .scratch = ot_arena_new()};
+    ot_importer im = {.m = m, .d = m->diag, .src = src, .mp = src->model, .functions = src->functions, .scratch = ot_arena_new()};
     uint32_t index;
     bool nomem;
     *out = NULL;

@@ -15,22 +15,16 @@ typedef struct scope {
 
 typedef struct collector {
     ot_importer *im;
-    const char *label;   /* names the top-level node */
-    ot_map *seen;        /* captured names so far */
-    ot_id *list;         /* [n] in scratch */
+    const char *label; /* names the top-level node */
+    ot_map *seen;      /* captured names so far */
+    ot_id *list;       /* [n] in scratch */
     uint32_t n;
     size_t cap;
 } collector;
 
-static ot_status nomem(const collector *c)
-{
-    return ot_fail_nomem(c->im->d);
-}
+static ot_status nomem(const collector *c) { return ot_fail_nomem(c->im->d); }
 
-static bool define(const scope *s, const char *name)
-{
-    return !name || !name[0] || ot_map_put(s->names, name, 1);
-}
+static bool define(const scope *s, const char *name) { return !name || !name[0] || ot_map_put(s->names, name, 1); }
 
 static ot_status define_all(const collector *c, const scope *s, const Onnx__GraphProto *p)
 {
@@ -56,8 +50,8 @@ static ot_status read_name(collector *c, const scope *s, const char *name, const
     ot_id v = ot_import_lookup(c->im, name, &no_memory);
     if (no_memory) return nomem(c);
     if (v == OT_NONE)
-        return ot_fail(c->im->d, OT_E_INPUT, "%s: its subgraph '%.*s' reads '%.*s', which is defined nowhere",
-                       c->label, OT_NAME_SHOWN, ot_text(graph), OT_NAME_SHOWN, name);
+        return ot_fail(c->im->d, OT_E_INPUT, "%s: its subgraph '%.*s' reads '%.*s', which is defined nowhere", c->label,
+                       OT_NAME_SHOWN, ot_text(graph), OT_NAME_SHOWN, name);
     if (!ot_map_put(c->seen, name, v)) return nomem(c);
     return OT_PUSH(c->im->scratch, c->list, c->n, c->cap, v) ? OT_OK : nomem(c);
 }
@@ -67,8 +61,7 @@ static ot_status walk_attrs(collector *c, const scope *outer, const Onnx__NodePr
 static ot_status walk_graph(collector *c, const scope *outer, const Onnx__GraphProto *p, unsigned depth)
 {
     if (depth > OT_SUBGRAPH_DEPTH_MAX)
-        return ot_fail(c->im->d, OT_E_INPUT, "%s: subgraphs are nested more than %d deep", c->label,
-                       OT_SUBGRAPH_DEPTH_MAX);
+        return ot_fail(c->im->d, OT_E_INPUT, "%s: subgraphs are nested more than %d deep", c->label, OT_SUBGRAPH_DEPTH_MAX);
     scope s = {.outer = outer, .names = ot_map_new(c->im->scratch)};
     if (!s.names) return nomem(c);
     OT_TRY(define_all(c, &s, p));
@@ -91,8 +84,7 @@ static ot_status walk_attrs(collector *c, const scope *outer, const Onnx__NodePr
     return OT_OK;
 }
 
-ot_status ot_import_captures(ot_importer *im, const Onnx__NodeProto *p, const char *label, ot_id **out,
-                             uint32_t *n)
+ot_status ot_import_captures(ot_importer *im, const Onnx__NodeProto *p, const char *label, ot_id **out, uint32_t *n)
 {
     *out = NULL;
     *n = 0;

@@ -8,7 +8,7 @@
 #include "import.h"
 
 #define FUNCTION_OVERLOAD_TAG 13
-#define NODE_OVERLOAD_TAG 8
+#define NODE_OVERLOAD_TAG     8
 
 /* Contents of an unknown string field in the scratch arena; "" when absent, NULL on no memory. */
 static const char *unknown_string(ot_importer *im, const ProtobufCMessage *msg, uint32_t tag)
@@ -46,7 +46,7 @@ bool ot_calls_function(ot_importer *im, const Onnx__NodeProto *p, uint32_t *inde
 
 typedef struct calls {
     ot_importer *im;
-    uint32_t *to;  /* callee of each call, grouped by caller */
+    uint32_t *to; /* callee of each call, grouped by caller */
     size_t n;
     size_t cap;
 } calls;
@@ -57,8 +57,7 @@ static ot_status collect(void *ctx, const ProtobufCMessage *msg)
     if (msg->descriptor != &onnx__node_proto__descriptor) return OT_OK;
     uint32_t callee;
     bool nomem;
-    if (!ot_calls_function(c->im, (const Onnx__NodeProto *)msg, &callee, &nomem))
-        return nomem ? ot_fail_nomem(c->im->d) : OT_OK;
+    if (!ot_calls_function(c->im, (const Onnx__NodeProto *)msg, &callee, &nomem)) return nomem ? ot_fail_nomem(c->im->d) : OT_OK;
     return OT_PUSH(c->im->scratch, c->to, c->n, c->cap, callee) ? OT_OK : ot_fail_nomem(c->im->d);
 }
 
@@ -87,8 +86,8 @@ static ot_status find_cycle(ot_importer *im, const calls *c, const size_t *at)
             }
             uint32_t callee = c->to[f->next++];
             if (state[callee] == OPEN)
-                return ot_fail(im->d, OT_E_INPUT, "function '%.*s' calls itself (through function '%.*s')",
-                               OT_NAME_SHOWN, ot_text(im->mp->functions[callee]->name), OT_NAME_SHOWN,
+                return ot_fail(im->d, OT_E_INPUT, "function '%.*s' calls itself (through function '%.*s')", OT_NAME_SHOWN,
+                               ot_text(im->mp->functions[callee]->name), OT_NAME_SHOWN,
                                ot_text(im->mp->functions[f->function]->name));
             if (state[callee] == DONE) continue;
             state[callee] = OPEN;
@@ -105,8 +104,8 @@ static ot_status index_functions(ot_importer *im)
         const char *key = key_of(im, im->m->arena, f->domain, f->name, &f->base, FUNCTION_OVERLOAD_TAG);
         if (!key) return ot_fail_nomem(im->d);
         if (ot_map_get(im->functions, key) != OT_NONE)
-            return ot_fail(im->d, OT_E_INPUT, "function '%.*s' of domain '%.*s' is defined twice", OT_NAME_SHOWN,
-                           ot_text(f->name), OT_NAME_SHOWN, ot_text(f->domain));
+            return ot_fail(im->d, OT_E_INPUT, "function '%.*s' of domain '%.*s' is defined twice", OT_NAME_SHOWN, ot_text(f->name),
+                           OT_NAME_SHOWN, ot_text(f->domain));
         if (!ot_map_put(im->functions, key, k)) return ot_fail_nomem(im->d);
     }
     return OT_OK;

@@ -35,12 +35,12 @@ ot_status ot_import_opsets(ot_importer *im, Onnx__OperatorSetIdProto *const *imp
         const Onnx__OperatorSetIdProto *o = imports[k];
         const char *domain = ot_domain(o->domain);
         if (o->version < 0 || o->version > INT32_MAX)
-            return ot_fail(im->d, OT_E_INPUT, "opset import of domain '%.*s': impossible version %lld",
-                           OT_NAME_SHOWN, domain, (long long)o->version);
+            return ot_fail(im->d, OT_E_INPUT, "opset import of domain '%.*s': impossible version %lld", OT_NAME_SHOWN, domain,
+                           (long long)o->version);
         uint32_t before = ot_map_get(im->opsets, domain);
         if (before != OT_NONE && before != (uint32_t)o->version)
-            return ot_fail(im->d, OT_E_INPUT, "domain '%.*s' is imported twice, as version %u and %lld",
-                           OT_NAME_SHOWN, domain, before, (long long)o->version);
+            return ot_fail(im->d, OT_E_INPUT, "domain '%.*s' is imported twice, as version %u and %lld", OT_NAME_SHOWN, domain,
+                           before, (long long)o->version);
         if (!ot_map_put(im->opsets, domain, (uint32_t)o->version)) return ot_fail_nomem(im->d);
     }
     uint32_t version = ot_map_get(im->opsets, "");
@@ -80,8 +80,8 @@ static ot_status apply_type(ot_importer *im, ot_id id, const Onnx__TypeProto *ty
     if (v->dtype == OT_DT_UNKNOWN && t->elem_type > 0 && t->elem_type <= OT_I2) v->dtype = (ot_dtype)t->elem_type;
     if (v->rank >= 0 || !t->shape) return OT_OK;
     if (t->shape->n_dim > OT_RANK_MAX)
-        return ot_fail(im->d, OT_E_INPUT, "value '%.*s': %zu dimensions (at most %d are supported)",
-                       OT_NAME_SHOWN, v->name, t->shape->n_dim, OT_RANK_MAX);
+        return ot_fail(im->d, OT_E_INPUT, "value '%.*s': %zu dimensions (at most %d are supported)", OT_NAME_SHOWN, v->name,
+                       t->shape->n_dim, OT_RANK_MAX);
     int64_t dims[OT_RANK_MAX];
     for (size_t k = 0; k < t->shape->n_dim; k++) {
         const Onnx__TensorShapeProto__Dimension *d = t->shape->dim[k];
@@ -134,8 +134,7 @@ static ot_status import_initializer(ot_importer *im, const Onnx__TensorProto *p)
     const ot_tensor *t;
     OT_TRY(ot_import_tensor(im, p, where, &t));
     ot_id v = ot_value_find(g, name);
-    if (v != OT_NONE && g->values[v].init)
-        return ot_fail(im->d, OT_E_INPUT, "%s is defined twice", where);
+    if (v != OT_NONE && g->values[v].init) return ot_fail(im->d, OT_E_INPUT, "%s is defined twice", where);
     if (v != OT_NONE) OT_TRY(check_listed(im, &g->values[v], t, where));
     if (v == OT_NONE) v = ot_value_new(g, name, t->dtype, (int32_t)t->rank, t->dims);
     if (v == OT_NONE) return ot_fail_nomem(im->d);
@@ -172,8 +171,7 @@ static ot_status import_node_outputs(ot_importer *im, const Onnx__NodeProto *p, 
         if (ot_value_find(im->g, name) != OT_NONE) {
             char label[LABEL_MAX];
             label_node(p, index, label);
-            return ot_fail(im->d, OT_E_INPUT, "%s: its output '%.*s' is already defined elsewhere", label,
-                           OT_NAME_SHOWN, name);
+            return ot_fail(im->d, OT_E_INPUT, "%s: its output '%.*s' is already defined elsewhere", label, OT_NAME_SHOWN, name);
         }
         if (ot_value_new(im->g, name, OT_DT_UNKNOWN, -1, NULL) == OT_NONE) return ot_fail_nomem(im->d);
     }
@@ -199,8 +197,7 @@ static ot_status import_outputs(ot_importer *im)
         bool nomem;
         ot_id v = ot_import_lookup(im, name, &nomem);
         if (nomem) return ot_fail_nomem(im->d);
-        if (v == OT_NONE)
-            return ot_fail(im->d, OT_E_INPUT, "graph output '%.*s' is never defined", OT_NAME_SHOWN, name);
+        if (v == OT_NONE) return ot_fail(im->d, OT_E_INPUT, "graph output '%.*s' is never defined", OT_NAME_SHOWN, name);
         OT_TRY(import_value_info(im, im->gp->output[k]));
         g->values[v].is_output = true;
         g->outputs[g->n_outputs++] = v;
@@ -212,8 +209,7 @@ static ot_status import_values(ot_importer *im)
 {
     OT_TRY(import_inputs(im));
     for (size_t k = 0; k < im->gp->n_initializer; k++) OT_TRY(import_initializer(im, im->gp->initializer[k]));
-    for (size_t k = 0; k < im->gp->n_sparse_initializer; k++)
-        OT_TRY(import_sparse(im, im->gp->sparse_initializer[k]));
+    for (size_t k = 0; k < im->gp->n_sparse_initializer; k++) OT_TRY(import_sparse(im, im->gp->sparse_initializer[k]));
     for (size_t k = 0; k < im->gp->n_node; k++) OT_TRY(import_node_outputs(im, im->gp->node[k], k));
     OT_TRY(import_outputs(im));
     for (size_t k = 0; k < im->gp->n_value_info; k++) OT_TRY(import_value_info(im, im->gp->value_info[k]));
@@ -255,8 +251,8 @@ static ot_status resolve(ot_importer *im, const Onnx__NodeProto *p, const char *
         in[k] = ot_import_lookup(im, name, &nomem);
         if (nomem) return ot_fail_nomem(im->d);
         if (name[0] && in[k] == OT_NONE)
-            return ot_fail(im->d, OT_E_INPUT, "%s: input %zu reads '%.*s', which is defined nowhere", label, k,
-                           OT_NAME_SHOWN, name);
+            return ot_fail(im->d, OT_E_INPUT, "%s: input %zu reads '%.*s', which is defined nowhere", label, k, OT_NAME_SHOWN,
+                           name);
     }
     return OT_OK;
 }

@@ -18,25 +18,19 @@
 
 #define FILE_MAX ((size_t)INT32_MAX) /* protobuf's own limit: 2 GiB - 1 */
 
-const char *ot_text(const char *s)
-{
-    return s ? s : "";
-}
+const char *ot_text(const char *s) { return s ? s : ""; }
 
-const char *ot_domain(const char *s)
-{
-    return !s || strcmp(s, "ai.onnx") == 0 ? "" : s;
-}
+const char *ot_domain(const char *s) { return !s || strcmp(s, "ai.onnx") == 0 ? "" : s; }
 
 /* ---- protobuf-c's memory ---- */
 
-#define PB_HEADER 16u               /* keeps 16-byte alignment */
+#define PB_HEADER  16u               /* keeps 16-byte alignment */
 #define DROP_EVERY ((size_t)4 << 20) /* bytes unpacked */
 
 /* One message being unpacked. */
 typedef struct unpacking {
-    bool failed;    /* no memory */
-    void *map;      /* the file it comes from, or NULL */
+    bool failed;        /* no memory */
+    void *map;          /* the file it comes from, or NULL */
     size_t size, since; /* bytes of map; bytes allocated since its pages were dropped */
 } unpacking;
 
@@ -73,10 +67,7 @@ static void pb_free(void *context, void *pointer)
     (void)!ot_hook_alloc(p, total, 0);
 }
 
-void ot_pb_release(void *pointer)
-{
-    pb_free(NULL, pointer);
-}
+void ot_pb_release(void *pointer) { pb_free(NULL, pointer); }
 
 static void free_source(void *source)
 {
@@ -94,8 +85,9 @@ static ot_status unpack(const void *bytes, size_t n, void *map, ot_model *m, ot_
 {
     if (n == 0) return ot_fail(m->diag, OT_E_INPUT, "the model file is empty");
     if (n > FILE_MAX)
-        return ot_fail(m->diag, OT_E_INPUT, "the model file is larger than 2 GiB - 1 bytes, which "
-                                            "no ONNX file may be (use external data)");
+        return ot_fail(m->diag, OT_E_INPUT,
+                       "the model file is larger than 2 GiB - 1 bytes, which "
+                       "no ONNX file may be (use external data)");
     OT_TRY(ot_pb_scan(bytes, n, &onnx__model_proto__descriptor, m->diag));
     unpacking u = {.map = map, .size = n};
     drop_pages(&u); /* that the scan read */

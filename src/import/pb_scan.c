@@ -27,15 +27,11 @@ typedef struct scanner {
     frame stack[OT_IMPORT_DEPTH_MAX];
 } scanner;
 
-static const frame *top(const scanner *s)
-{
-    return &s->stack[s->depth - 1];
-}
+static const frame *top(const scanner *s) { return &s->stack[s->depth - 1]; }
 
 static ot_status bad(const scanner *s, uint64_t field, const char *rule)
 {
-    return ot_fail(s->d, OT_E_INPUT,
-                   "not a valid ONNX file: in %s at byte %zu, field %llu: %s", top(s)->type->short_name,
+    return ot_fail(s->d, OT_E_INPUT, "not a valid ONNX file: in %s at byte %zu, field %llu: %s", top(s)->type->short_name,
                    (size_t)(s->at - s->start), (unsigned long long)field, rule);
 }
 
@@ -60,9 +56,15 @@ static bool varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 static unsigned wire_of(ProtobufCType type)
 {
     switch (type) {
-    case PROTOBUF_C_TYPE_FIXED32: case PROTOBUF_C_TYPE_SFIXED32: case PROTOBUF_C_TYPE_FLOAT: return 5;
-    case PROTOBUF_C_TYPE_FIXED64: case PROTOBUF_C_TYPE_SFIXED64: case PROTOBUF_C_TYPE_DOUBLE: return 1;
-    case PROTOBUF_C_TYPE_STRING: case PROTOBUF_C_TYPE_BYTES: case PROTOBUF_C_TYPE_MESSAGE: return 2;
+    case PROTOBUF_C_TYPE_FIXED32:
+    case PROTOBUF_C_TYPE_SFIXED32:
+    case PROTOBUF_C_TYPE_FLOAT: return 5;
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE: return 1;
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_BYTES:
+    case PROTOBUF_C_TYPE_MESSAGE: return 2;
     default: return 0;
     }
 }
@@ -87,13 +89,11 @@ static ot_status scan_delimited(scanner *s, const ProtobufCFieldDescriptor *f, u
     if (!varint(&s->at, end, &n)) return bad(s, number, "its length is cut off");
     if (n > (uint64_t)(end - s->at)) return bad(s, number, "it is longer than the message around it");
     if (f && f->type == PROTOBUF_C_TYPE_MESSAGE) {
-        if (s->depth == OT_IMPORT_DEPTH_MAX)
-            return bad(s, number, "messages are nested more than 100 deep");
+        if (s->depth == OT_IMPORT_DEPTH_MAX) return bad(s, number, "messages are nested more than 100 deep");
         s->stack[s->depth++] = (frame){f->descriptor, s->at + n};
         return OT_OK;
     }
-    if (f && f->type == PROTOBUF_C_TYPE_STRING && n && memchr(s->at, 0, n))
-        return bad(s, number, "a string holds a zero byte");
+    if (f && f->type == PROTOBUF_C_TYPE_STRING && n && memchr(s->at, 0, n)) return bad(s, number, "a string holds a zero byte");
     if (f && wire_of(f->type) != 2) {
         if (f->label != PROTOBUF_C_LABEL_REPEATED) return bad(s, number, "wrong wire type");
         if (!packed_ok(s->at, n, wire_of(f->type))) return bad(s, number, "broken packed list");
@@ -110,8 +110,7 @@ static ot_status scan_field(scanner *s)
     uint64_t number = tag >> 3;
     unsigned wire = (unsigned)(tag & 7);
     if (number == 0 || number > 0x1fffffff) return bad(s, number, "impossible field number");
-    const ProtobufCFieldDescriptor *f =
-        protobuf_c_message_descriptor_get_field(top(s)->type, (unsigned)number);
+    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field(top(s)->type, (unsigned)number);
     if (f && wire != 2 && wire != wire_of(f->type)) return bad(s, number, "wrong wire type");
     switch (wire) {
     case 0:

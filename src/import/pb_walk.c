@@ -6,8 +6,7 @@
  */
 #include "source.h"
 
-size_t ot_pb_children(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f,
-                      ProtobufCMessage *const **items)
+size_t ot_pb_children(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f, ProtobufCMessage *const **items)
 {
     const char *base = (const char *)msg;
     if (f->label == PROTOBUF_C_LABEL_REPEATED) {

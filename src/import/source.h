@@ -19,7 +19,7 @@ typedef struct ot_mapping {
     const char *location; /* as the model spells it */
     const uint8_t *data;  /* [size]; NULL when size is 0 */
     size_t size;
-    dev_t device;         /* identity of the file: the exporter must never write onto it */
+    dev_t device; /* identity of the file: the exporter must never write onto it */
     ino_t inode;
 } ot_mapping;
 
@@ -27,7 +27,7 @@ typedef struct ot_mapping {
  * shallow copy of the TensorProto (another name, same data) shares. */
 typedef struct ot_ext {
     Onnx__StringStringEntryProto *const *key; /* TensorProto.external_data */
-    const uint8_t *data; /* [bytes] */
+    const uint8_t *data;                      /* [bytes] */
     size_t bytes;
 } ot_ext;
 
@@ -37,9 +37,9 @@ typedef struct ot_source {
     ot_ext *ext;             /* [n_ext] sorted by key address (look-up only, never an output order) */
     size_t n_ext;
     size_t cap_ext;
-    uint32_t n_values;       /* values of the top graph right after import; later ones are new */
-    int32_t opset;           /* model->opset right after import */
-    ot_map *functions;       /* domain, name, overload of model-local functions -> index; see import_func.c */
+    uint32_t n_values; /* values of the top graph right after import; later ones are new */
+    int32_t opset;     /* model->opset right after import */
+    ot_map *functions; /* domain, name, overload of model-local functions -> index; see import_func.c */
 } ot_source;
 
 /* The external elements of `t` (or of a shallow copy), or NULL when it is not stored externally. */
@@ -52,8 +52,7 @@ const ot_ext *ot_source_ext(const ot_source *s, const Onnx__TensorProto *t);
 typedef ot_status (*ot_pb_visit)(void *ctx, const ProtobufCMessage *msg);
 ot_status ot_pb_walk(const ProtobufCMessage *msg, ot_pb_visit visit, void *ctx) OT_MUST_USE;
 /* Sub-messages of one field of msg: their number, and the array of pointers in *items. */
-size_t ot_pb_children(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f,
-                      ProtobufCMessage *const **items);
+size_t ot_pb_children(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f, ProtobufCMessage *const **items);
 
 /* Size in bytes of a tensor's element data as raw_data holds it; false when dims are bad or the type
  * has no fixed size. Sub-byte types are packed, the last byte padded. */

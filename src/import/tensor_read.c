@@ -28,13 +28,34 @@ static bool one_int(ot_dtype type, const char *p, int64_t *out)
     uint32_t u32;
     uint64_t u64;
     switch (type) {
-    case OT_I8: memcpy(&i8, p, 1); *out = i8; return true;
-    case OT_U8: memcpy(&u8, p, 1); *out = u8; return true;
-    case OT_BOOL: memcpy(&u8, p, 1); *out = u8 != 0; return true;
-    case OT_I16: memcpy(&i16, p, 2); *out = i16; return true;
-    case OT_U16: memcpy(&u16, p, 2); *out = u16; return true;
-    case OT_I32: memcpy(&i32, p, 4); *out = i32; return true;
-    case OT_U32: memcpy(&u32, p, 4); *out = u32; return true;
+    case OT_I8:
+        memcpy(&i8, p, 1);
+        *out = i8;
+        return true;
+    case OT_U8:
+        memcpy(&u8, p, 1);
+        *out = u8;
+        return true;
+    case OT_BOOL:
+        memcpy(&u8, p, 1);
+        *out = u8 != 0;
+        return true;
+    case OT_I16:
+        memcpy(&i16, p, 2);
+        *out = i16;
+        return true;
+    case OT_U16:
+        memcpy(&u16, p, 2);
+        *out = u16;
+        return true;
+    case OT_I32:
+        memcpy(&i32, p, 4);
+        *out = i32;
+        return true;
+    case OT_U32:
+        memcpy(&u32, p, 4);
+        *out = u32;
+        return true;
     case OT_I64: memcpy(out, p, 8); return true;
     case OT_U64:
         memcpy(&u64, p, 8);
@@ -80,9 +101,18 @@ static bool one_float(ot_dtype type, const char *p, float *out)
     uint16_t u16;
     switch (type) {
     case OT_F32: memcpy(out, p, 4); return true;
-    case OT_F64: memcpy(&f64, p, 8); *out = (float)f64; return true;
-    case OT_F16: memcpy(&u16, p, 2); *out = from_half(u16); return true;
-    case OT_BF16: memcpy(&u16, p, 2); *out = from_bits((uint32_t)u16 << 16); return true;
+    case OT_F64:
+        memcpy(&f64, p, 8);
+        *out = (float)f64;
+        return true;
+    case OT_F16:
+        memcpy(&u16, p, 2);
+        *out = from_half(u16);
+        return true;
+    case OT_BF16:
+        memcpy(&u16, p, 2);
+        *out = from_bits((uint32_t)u16 << 16);
+        return true;
     default: return false;
     }
 }

@@ -25,8 +25,10 @@ static void put_label(FILE *f, const char *s)
     if (from) fputs("...", f);
     for (s += from; *s; s++) {
         unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
-        else fputc(c < 0x20 || c >= 0x7f ? '?' : c, f);
+        if (c == '"' || c == '\\')
+            fprintf(f, "\\%c", c);
+        else
+            fputc(c < 0x20 || c >= 0x7f ? '?' : c, f);
     }
 }
 
@@ -35,8 +37,10 @@ static void put_shape(FILE *f, const ot_value *v)
     if (v->rank < 0) return;
     for (int32_t k = 0; k < v->rank; k++) {
         if (k) fputc('x', f);
-        if (v->dims[k] < 0) fputc('?', f);
-        else fprintf(f, "%lld", (long long)v->dims[k]);
+        if (v->dims[k] < 0)
+            fputc('?', f);
+        else
+            fprintf(f, "%lld", (long long)v->dims[k]);
     }
     if (v->rank == 0) fputs("scalar", f);
 }
@@ -47,8 +51,7 @@ static void put_node(FILE *f, const ot_graph *g, ot_id id, uint32_t region)
 {
     const ot_node *n = &g->nodes[id];
     uint32_t weights = 0, body_nodes = 0;
-    for (uint32_t k = 0; k < n->n_in; k++)
-        weights += n->in[k] != OT_NONE && is_weight(&g->values[n->in[k]]);
+    for (uint32_t k = 0; k < n->n_in; k++) weights += n->in[k] != OT_NONE && is_weight(&g->values[n->in[k]]);
     for (uint32_t k = 0; k < n->n_attrs; k++)
         if (n->attrs[k].kind == OT_ATTR_GRAPH && n->attrs[k].g) body_nodes += n->attrs[k].g->n_nodes;
     fprintf(f, "  n%u [label=\"", id);
@@ -86,9 +89,12 @@ static void put_edges(FILE *f, const ot_graph *g, ot_id reader)
         ot_id r = captured ? n->captured[k - n->n_in] : n->in[k];
         if (r == OT_NONE) continue;
         const ot_value *v = &g->values[r];
-        if (v->producer != OT_NONE) fprintf(f, "  n%u -> n%u", v->producer, reader);
-        else if (v->is_input || v->is_outer) fprintf(f, "  v%u -> n%u", r, reader);
-        else continue;
+        if (v->producer != OT_NONE)
+            fprintf(f, "  n%u -> n%u", v->producer, reader);
+        else if (v->is_input || v->is_outer)
+            fprintf(f, "  v%u -> n%u", r, reader);
+        else
+            continue;
         put_edge_label(f, v, captured ? ", style=dashed" : "");
     }
 }
@@ -107,10 +113,13 @@ ot_status ot_dot_print(const ot_graph *g, const uint32_t *region_of, FILE *f)
     put_label(f, g->name);
     fputs("\" {\n  rankdir=TB;\n"
           "  node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\", fontsize=10];\n"
-          "  edge [fontname=\"sans-serif\", fontsize=8];\n", f);
+          "  edge [fontname=\"sans-serif\", fontsize=8];\n",
+          f);
     for (ot_id v = 0; v < g->n_values; v++) {
-        if (g->values[v].is_outer) put_terminal(f, "v", v, &g->values[v], "outer");
-        else if (g->values[v].is_input) put_terminal(f, "v", v, &g->values[v], "input");
+        if (g->values[v].is_outer)
+            put_terminal(f, "v", v, &g->values[v], "outer");
+        else if (g->values[v].is_input)
+            put_terminal(f, "v", v, &g->values[v], "input");
     }
     bool ordered = g->props & OT_P_ORDER;
     uint32_t count = ordered ? g->n_order : g->n_nodes;
@@ -125,9 +134,12 @@ ot_status ot_dot_print(const ot_graph *g, const uint32_t *region_of, FILE *f)
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         const ot_value *v = &g->values[g->outputs[k]];
         put_terminal(f, "o", k, v, "output");
-        if (v->producer != OT_NONE) fprintf(f, "  n%u -> o%u", v->producer, k);
-        else if (v->is_input || v->is_outer) fprintf(f, "  v%u -> o%u", g->outputs[k], k);
-        else continue;
+        if (v->producer != OT_NONE)
+            fprintf(f, "  n%u -> o%u", v->producer, k);
+        else if (v->is_input || v->is_outer)
+            fprintf(f, "  v%u -> o%u", g->outputs[k], k);
+        else
+            continue;
         put_edge_label(f, v, "");
     }
     fputs("}\n", f);

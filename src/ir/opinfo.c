@@ -28,10 +28,7 @@ ot_op ot_op_find(const char *op_type)
     return OT_OP_OPAQUE;
 }
 
-static const ot_op_row *row_of(ot_op op)
-{
-    return &op_rows[(unsigned)op < OT_OP_COUNT ? op : OT_OP_OPAQUE];
-}
+static const ot_op_row *row_of(ot_op op) { return &op_rows[(unsigned)op < OT_OP_COUNT ? op : OT_OP_OPAQUE]; }
 
 const char *ot_op_name(ot_op op) { return row_of(op)->name; }
 ot_access_kind ot_op_access(ot_op op) { return row_of(op)->access; }
@@ -78,10 +75,7 @@ static const ot_dtype_row dtype_rows[] = {
 
 uint32_t ot_dtype_bits(ot_dtype t) { return (unsigned)t < N_DTYPES ? dtype_rows[t].bits : 0; }
 
-const char *ot_dtype_name(ot_dtype t)
-{
-    return dtype_rows[(unsigned)t < N_DTYPES ? t : OT_DT_UNKNOWN].name;
-}
+const char *ot_dtype_name(ot_dtype t) { return dtype_rows[(unsigned)t < N_DTYPES ? t : OT_DT_UNKNOWN].name; }
 
 ot_dtype ot_dtype_parse(const char *name)
 {
@@ -100,10 +94,7 @@ bool ot_value_is_static(const ot_value *v)
     return true;
 }
 
-bool ot_value_elems(const ot_value *v, int64_t *out)
-{
-    return ot_value_is_static(v) && ot_product(v->dims, (size_t)v->rank, out);
-}
+bool ot_value_elems(const ot_value *v, int64_t *out) { return ot_value_is_static(v) && ot_product(v->dims, (size_t)v->rank, out); }
 
 bool ot_value_bytes(const ot_value *v, int64_t *out)
 {

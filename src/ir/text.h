@@ -4,9 +4,9 @@
 
 #include "ir.h"
 
-#define OT_TEXT_INLINE 16               /* tensors up to this many elements are written out */
-#define OT_TEXT_DATA_MAX (1 << 30)      /* bytes of contents that one file may make */
-#define OT_TEXT_NEST_MAX 32             /* bodies inside bodies */
+#define OT_TEXT_INLINE   16        /* tensors up to this many elements are written out */
+#define OT_TEXT_DATA_MAX (1 << 30) /* bytes of contents that one file may make */
+#define OT_TEXT_NEST_MAX 32        /* bodies inside bodies */
 
 /* ---- text_lex.c ---- */
 
@@ -29,16 +29,16 @@ typedef struct ot_lexer {
     uint32_t last_line; /* where the token before the current one ended */
     ot_arena *arena;    /* token texts */
     ot_diag *diag;
-    ot_status status;   /* first failure */
+    ot_status status; /* first failure */
     /* the current token */
     ot_tok tok;
     uint32_t tok_line, tok_col;
-    const char *str;    /* NAME, VALUE, STRING */
-    size_t len;         /* of str */
-    bool neg;           /* INT */
-    uint64_t u;         /* INT: magnitude */
-    double d;           /* FLOAT */
-    int punct;          /* PUNCT; "::" is 'S' */
+    const char *str; /* NAME, VALUE, STRING */
+    size_t len;      /* of str */
+    bool neg;        /* INT */
+    uint64_t u;      /* INT: magnitude */
+    double d;        /* FLOAT */
+    int punct;       /* PUNCT; "::" is 'S' */
 } ot_lexer;
 
 void ot_lex_init(ot_lexer *lx, const char *text, size_t n, ot_arena *arena, ot_diag *diag);

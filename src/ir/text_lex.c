@@ -14,7 +14,7 @@
 
 #define NUMBER_MAX 64 /* characters of a number literal */
 
-ot_status (ot_lex_fail)(ot_lexer *lx, const char *fmt, ...)
+ot_status(ot_lex_fail)(ot_lexer *lx, const char *fmt, ...)
 {
     if (lx->status != OT_OK) return lx->status;
     char message[512];
@@ -35,10 +35,7 @@ static void fail_nomem(ot_lexer *lx)
 
 /* ---- characters ---- */
 
-static int peek(const ot_lexer *lx, size_t ahead)
-{
-    return lx->n - lx->at > ahead ? (unsigned char)lx->text[lx->at + ahead] : -1;
-}
+static int peek(const ot_lexer *lx, size_t ahead) { return lx->n - lx->at > ahead ? (unsigned char)lx->text[lx->at + ahead] : -1; }
 
 static bool is_digit(int c) { return c >= '0' && c <= '9'; }
 static bool is_alpha(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -121,11 +118,16 @@ static bool lex_char(ot_lexer *lx, char *out)
         return true;
     }
     int e = peek(lx, 0), hi = hex_digit(peek(lx, 1)), lo = hi < 0 ? -1 : hex_digit(peek(lx, 2));
-    if (e == '"' || e == '\\') *out = (char)e;
-    else if (e == 'n') *out = '\n';
-    else if (e == 't') *out = '\t';
-    else if (e == 'x' && lo >= 0) *out = (char)(hi * 16 + lo);
-    else return false;
+    if (e == '"' || e == '\\')
+        *out = (char)e;
+    else if (e == 'n')
+        *out = '\n';
+    else if (e == 't')
+        *out = '\t';
+    else if (e == 'x' && lo >= 0)
+        *out = (char)(hi * 16 + lo);
+    else
+        return false;
     lx->at += e == 'x' ? 3 : 1;
     return true;
 }
@@ -133,8 +135,7 @@ static bool lex_char(ot_lexer *lx, char *out)
 static void lex_string(ot_lexer *lx, ot_tok tok)
 {
     size_t end = lx->at + 1; /* upper bound of the result's length: up to the closing quote */
-    while (end < lx->n && lx->text[end] != '"' && lx->text[end] != '\n')
-        end += lx->text[end] == '\\' ? 2 : 1;
+    while (end < lx->n && lx->text[end] != '"' && lx->text[end] != '\n') end += lx->text[end] == '\\' ? 2 : 1;
     if (end >= lx->n || lx->text[end] != '"') {
         ot_lex_fail(lx, "string without its closing quote");
         return;
@@ -155,8 +156,7 @@ static void lex_string(ot_lexer *lx, ot_tok tok)
     lx->tok = tok;
     lx->str = s;
     lx->len = n;
-    if (tok == OT_TOK_VALUE && (n == 0 || memchr(s, 0, n)))
-        ot_lex_fail(lx, "a value name cannot be empty or hold a zero byte");
+    if (tok == OT_TOK_VALUE && (n == 0 || memchr(s, 0, n))) ot_lex_fail(lx, "a value name cannot be empty or hold a zero byte");
 }
 
 static void lex_hex(ot_lexer *lx)
@@ -223,9 +223,12 @@ void ot_lex_next(ot_lexer *lx)
         lx->tok = OT_TOK_END;
     } else if (c == '%') {
         lx->at++;
-        if (peek(lx, 0) == '"') lex_string(lx, OT_TOK_VALUE);
-        else if (is_value(peek(lx, 0))) lex_run(lx, OT_TOK_VALUE, is_value);
-        else ot_lex_fail(lx, "'%%' without a value name");
+        if (peek(lx, 0) == '"')
+            lex_string(lx, OT_TOK_VALUE);
+        else if (is_value(peek(lx, 0)))
+            lex_run(lx, OT_TOK_VALUE, is_value);
+        else
+            ot_lex_fail(lx, "'%%' without a value name");
     } else if (c == '"') {
         lex_string(lx, OT_TOK_STRING);
     } else if (is_alpha(c)) {
@@ -251,10 +254,7 @@ void ot_lex_init(ot_lexer *lx, const char *text, size_t n, ot_arena *arena, ot_d
 
 bool ot_lex_is(const ot_lexer *lx, int punct) { return lx->tok == OT_TOK_PUNCT && lx->punct == punct; }
 
-bool ot_lex_word(const ot_lexer *lx, const char *word)
-{
-    return lx->tok == OT_TOK_NAME && strcmp(lx->str, word) == 0;
-}
+bool ot_lex_word(const ot_lexer *lx, const char *word) { return lx->tok == OT_TOK_NAME && strcmp(lx->str, word) == 0; }
 
 bool ot_lex_accept(ot_lexer *lx, int punct)
 {

@@ -102,8 +102,7 @@ static ot_status parse_def(ot_parser *p, ot_scope *s, ot_id *out, ot_type *t)
     uint32_t line = lx->tok_line, col = lx->tok_col;
     const char *name = lx->str;
     OT_TRY(refer(p, s, name, line, col, out));
-    if (s->marks[*out].defined)
-        return ot_lex_fail(lx, "value '%s' is already defined in line %u", name, s->marks[*out].line);
+    if (s->marks[*out].defined) return ot_lex_fail(lx, "value '%s' is already defined in line %u", name, s->marks[*out].line);
     s->marks[*out] = (ot_mark){true, line, col};
     ot_lex_next(lx);
     *t = (ot_type){.rank = -1};
@@ -196,10 +195,10 @@ static ot_status parse_decl(ot_parser *p, ot_scope *s)
 /* ---- attributes ---- */
 
 typedef struct ot_list {
-    ot_attr_kind kind;  /* INTS until something else is met */
-    bool fixed;         /* the text gave the kind */
-    int64_t *ints;      /* [n]; while all elements are integers */
-    float *floats;      /* [n]; while all elements are numbers */
+    ot_attr_kind kind;    /* INTS until something else is met */
+    bool fixed;           /* the text gave the kind */
+    int64_t *ints;        /* [n]; while all elements are integers */
+    float *floats;        /* [n]; while all elements are numbers */
     const char **strings; /* [n] */
     size_t n, n_ints, n_strings;
     size_t cap_ints, cap_floats, cap_strings;
@@ -208,10 +207,14 @@ typedef struct ot_list {
 /* Is the current token a floating-point literal? */
 static bool float_token(const ot_lexer *lx, float *out)
 {
-    if (ot_lex_word(lx, "nan")) *out = NAN;
-    else if (ot_lex_word(lx, "inf")) *out = INFINITY;
-    else if (lx->tok == OT_TOK_FLOAT) *out = ot_text_narrow(lx->d);
-    else return false;
+    if (ot_lex_word(lx, "nan"))
+        *out = NAN;
+    else if (ot_lex_word(lx, "inf"))
+        *out = INFINITY;
+    else if (lx->tok == OT_TOK_FLOAT)
+        *out = ot_text_narrow(lx->d);
+    else
+        return false;
     return true;
 }
 
@@ -265,17 +268,19 @@ static ot_status parse_list(ot_parser *p, ot_attr *a)
     a->kind = l.kind;
     a->n = l.n;
     static const int64_t none = 0; /* an empty list still points somewhere */
-    if (l.kind == OT_ATTR_INTS) a->ints = l.n ? l.ints : &none;
-    else if (l.kind == OT_ATTR_FLOATS) a->floats = l.floats;
-    else a->strings = l.strings;
+    if (l.kind == OT_ATTR_INTS)
+        a->ints = l.n ? l.ints : &none;
+    else if (l.kind == OT_ATTR_FLOATS)
+        a->floats = l.floats;
+    else
+        a->strings = l.strings;
     return ot_lex_expect(lx, ']');
 }
 
 static ot_status parse_word_attr(ot_parser *p, ot_scope *s, ot_attr *a)
 {
     ot_lexer *lx = &p->lx;
-    if (ot_lex_word(lx, "ints") || ot_lex_word(lx, "floats") || ot_lex_word(lx, "strings"))
-        return parse_list(p, a);
+    if (ot_lex_word(lx, "ints") || ot_lex_word(lx, "floats") || ot_lex_word(lx, "strings")) return parse_list(p, a);
     if (ot_lex_word(lx, "graph")) {
         a->kind = OT_ATTR_GRAPH;
         return parse_graph(p, s, &a->g);
@@ -395,8 +400,7 @@ static ot_status parse_attrs(ot_parser *p, ot_scope *s, ot_draft *d)
 
 static ot_status build_node(ot_parser *p, ot_scope *s, const ot_draft *d)
 {
-    ot_id id = ot_node_new(s->g, d->op_type, d->domain, d->name, d->in, d->n_in, d->out, d->n_out, d->attrs,
-                           d->n_attrs);
+    ot_id id = ot_node_new(s->g, d->op_type, d->domain, d->name, d->in, d->n_in, d->out, d->n_out, d->attrs, d->n_attrs);
     if (id == OT_NONE) return nomem(p);
     ot_node *n = &s->g->nodes[id];
     n->source = id;
@@ -417,8 +421,7 @@ static ot_status parse_node(ot_parser *p, ot_scope *s)
     OT_TRY(parse_op(p, &d));
     OT_TRY(parse_operands(p, s, true, &d.in, &d.n_in, &d.cap_in));
     OT_TRY(parse_attrs(p, s, &d));
-    if (ot_lex_accept_word(lx, "captures"))
-        OT_TRY(parse_operands(p, s, false, &d.captured, &d.n_captured, &d.cap_captured));
+    if (ot_lex_accept_word(lx, "captures")) OT_TRY(parse_operands(p, s, false, &d.captured, &d.n_captured, &d.cap_captured));
     if (lx->tok == OT_TOK_STRING && lx->tok_line == lx->last_line) {
         if (memchr(lx->str, 0, lx->len)) return ot_lex_fail(lx, "a node name cannot hold a zero byte");
         d.name = lx->str;
@@ -466,9 +469,12 @@ static ot_status parse_graph(ot_parser *p, ot_scope *up, ot_graph **out)
     if (!s.g) return nomem(p);
     s.g->name = name;
     while (!ot_lex_is(lx, '}')) {
-        if (lx->tok == OT_TOK_NAME && ot_text_is_keyword(lx->str)) OT_TRY(parse_decl(p, &s));
-        else if (lx->tok == OT_TOK_VALUE || lx->tok == OT_TOK_NAME || lx->tok == OT_TOK_STRING) OT_TRY(parse_node(p, &s));
-        else return ot_lex_fail(lx, "expected a declaration, a node or '}'");
+        if (lx->tok == OT_TOK_NAME && ot_text_is_keyword(lx->str))
+            OT_TRY(parse_decl(p, &s));
+        else if (lx->tok == OT_TOK_VALUE || lx->tok == OT_TOK_NAME || lx->tok == OT_TOK_STRING)
+            OT_TRY(parse_node(p, &s));
+        else
+            return ot_lex_fail(lx, "expected a declaration, a node or '}'");
     }
     OT_TRY(close_scope(p, &s));
     OT_TRY(ot_lex_expect(lx, '}'));
@@ -513,7 +519,9 @@ ot_status ot_text_parse(const char *text, size_t n, ot_diag *diag, ot_model **ou
         st = ot_fail_nomem(diag);
     }
     ot_arena_free(p.scratch);
-    if (st == OT_OK) *out = p.m;
-    else ot_model_free(p.m);
+    if (st == OT_OK)
+        *out = p.m;
+    else
+        ot_model_free(p.m);
     return st;
 }

@@ -25,21 +25,27 @@ static void start_line(const ot_printer *p) { fprintf(p->f, "%*s", p->indent, ""
 
 static void print_word(const ot_printer *p, const char *s)
 {
-    if (ot_text_is_word(s, false)) fputs(s, p->f);
-    else ot_text_quote(p->f, s, strlen(s));
+    if (ot_text_is_word(s, false))
+        fputs(s, p->f);
+    else
+        ot_text_quote(p->f, s, strlen(s));
 }
 
 static void print_name(const ot_printer *p, const char *s)
 {
     fputc('%', p->f);
-    if (ot_text_is_word(s, true)) fputs(s, p->f);
-    else ot_text_quote(p->f, s, strlen(s));
+    if (ot_text_is_word(s, true))
+        fputs(s, p->f);
+    else
+        ot_text_quote(p->f, s, strlen(s));
 }
 
 static void print_ref(const ot_printer *p, const ot_graph *g, ot_id v)
 {
-    if (v == OT_NONE) fputc('_', p->f);
-    else print_name(p, g->values[v].name);
+    if (v == OT_NONE)
+        fputc('_', p->f);
+    else
+        print_name(p, g->values[v].name);
 }
 
 static void print_dims(const ot_printer *p, int64_t rank, const int64_t *dims)
@@ -47,8 +53,10 @@ static void print_dims(const ot_printer *p, int64_t rank, const int64_t *dims)
     fputc('[', p->f);
     for (int64_t k = 0; k < rank; k++) {
         if (k) fputc(',', p->f);
-        if (dims[k] < 0) fputc('?', p->f);
-        else fprintf(p->f, "%lld", (long long)dims[k]);
+        if (dims[k] < 0)
+            fputc('?', p->f);
+        else
+            fprintf(p->f, "%lld", (long long)dims[k]);
     }
     fputc(']', p->f);
 }
@@ -82,9 +90,12 @@ static void print_list(const ot_printer *p, const ot_attr *a)
     fputc('[', p->f);
     for (size_t k = 0; k < a->n; k++) {
         if (k) fputs(", ", p->f);
-        if (a->kind == OT_ATTR_INTS) fprintf(p->f, "%lld", (long long)a->ints[k]);
-        else if (a->kind == OT_ATTR_FLOATS) ot_text_float(p->f, (double)a->floats[k], 9);
-        else ot_text_quote(p->f, a->strings[k], strlen(a->strings[k]));
+        if (a->kind == OT_ATTR_INTS)
+            fprintf(p->f, "%lld", (long long)a->ints[k]);
+        else if (a->kind == OT_ATTR_FLOATS)
+            ot_text_float(p->f, (double)a->floats[k], 9);
+        else
+            ot_text_quote(p->f, a->strings[k], strlen(a->strings[k]));
     }
     fputc(']', p->f);
 }
@@ -97,7 +108,9 @@ static void print_attr(ot_printer *p, const ot_attr *a)
     case OT_ATTR_INT: fprintf(p->f, "%lld", (long long)a->i); break;
     case OT_ATTR_FLOAT: ot_text_float(p->f, (double)a->f, 9); break;
     case OT_ATTR_STRING: ot_text_quote(p->f, a->s, a->n); break;
-    case OT_ATTR_INTS: case OT_ATTR_FLOATS: case OT_ATTR_STRINGS: print_list(p, a); break;
+    case OT_ATTR_INTS:
+    case OT_ATTR_FLOATS:
+    case OT_ATTR_STRINGS: print_list(p, a); break;
     case OT_ATTR_TENSOR: print_tensor(p, a->t); break;
     case OT_ATTR_GRAPH: print_graph(p, a->g); break;
     case OT_ATTR_OPAQUE: fputs("opaque", p->f); break;
@@ -112,8 +125,10 @@ static void print_op(const ot_printer *p, const ot_graph *g, const ot_node *n)
         ot_text_quote(p->f, n->domain, strlen(n->domain));
         fputs("::", p->f);
     }
-    if (ot_text_is_keyword(n->op_type)) ot_text_quote(p->f, n->op_type, strlen(n->op_type));
-    else print_word(p, n->op_type);
+    if (ot_text_is_keyword(n->op_type))
+        ot_text_quote(p->f, n->op_type, strlen(n->op_type));
+    else
+        print_word(p, n->op_type);
     if (n->version != (n->domain[0] ? 0 : g->model->opset)) fprintf(p->f, "@%d", n->version);
 }
 
@@ -218,8 +233,7 @@ static void print_graph(ot_printer *p, const ot_graph *g)
 ot_status ot_text_print(const ot_graph *g, FILE *f)
 {
     ot_printer p = {.f = f};
-    if (!g->parent)
-        fprintf(f, "model ir %lld opset %d\n", (long long)g->model->ir_version, g->model->opset);
+    if (!g->parent) fprintf(f, "model ir %lld opset %d\n", (long long)g->model->ir_version, g->model->opset);
     print_graph(&p, g);
     fputc('\n', f);
     return fflush(f) != 0 || ferror(f) ? OT_E_SYSTEM : OT_OK;

@@ -23,15 +23,25 @@ typedef enum ot_lit { LIT_NONE, LIT_FLOAT, LIT_SIGNED, LIT_UNSIGNED } ot_lit;
 static ot_lit literal_of(ot_dtype t)
 {
     switch (t) {
-    case OT_F32: case OT_F64: case OT_F16: case OT_BF16:
-        return LIT_FLOAT;
-    case OT_I8: case OT_I16: case OT_I32: case OT_I64:
-        return LIT_SIGNED;
-    case OT_U8: case OT_U16: case OT_U32: case OT_U64: case OT_BOOL:
-    case OT_F8E4M3FN: case OT_F8E4M3FNUZ: case OT_F8E5M2: case OT_F8E5M2FNUZ: case OT_F8E8M0:
-        return LIT_UNSIGNED;
-    default:
-        return LIT_NONE;
+    case OT_F32:
+    case OT_F64:
+    case OT_F16:
+    case OT_BF16: return LIT_FLOAT;
+    case OT_I8:
+    case OT_I16:
+    case OT_I32:
+    case OT_I64: return LIT_SIGNED;
+    case OT_U8:
+    case OT_U16:
+    case OT_U32:
+    case OT_U64:
+    case OT_BOOL:
+    case OT_F8E4M3FN:
+    case OT_F8E4M3FNUZ:
+    case OT_F8E5M2:
+    case OT_F8E5M2FNUZ:
+    case OT_F8E8M0: return LIT_UNSIGNED;
+    default: return LIT_NONE;
     }
 }
 
@@ -60,7 +70,7 @@ static uint16_t half_of_double(double d)
     if (isnan(d)) return (uint16_t)(sign | 0x7e00);
     if (d >= 65520.0) return (uint16_t)(sign | 0x7c00);
     int exp = d > 0 ? ilogb(d) : -15;
-    if (exp < -14) exp = -14;                      /* subnormal: fixed unit 2^-24 */
+    if (exp < -14) exp = -14;                     /* subnormal: fixed unit 2^-24 */
     double units = nearbyint(ldexp(d, 10 - exp)); /* of 2^(exp-10); 1024..2048 when normal */
     int code = (int)units + (exp + 14) * 1024;    /* a carry into the exponent comes out right */
     return (uint16_t)(sign | code);
@@ -100,9 +110,12 @@ static void store_float(ot_dtype t, unsigned char *p, double d)
 {
     float f = ot_text_narrow(d);
     uint16_t half = t == OT_F16 ? half_of_double(d) : bfloat_of_float(f);
-    if (t == OT_F32) memcpy(p, &f, sizeof f);
-    else if (t == OT_F64) memcpy(p, &d, sizeof d);
-    else memcpy(p, &half, sizeof half);
+    if (t == OT_F32)
+        memcpy(p, &f, sizeof f);
+    else if (t == OT_F64)
+        memcpy(p, &d, sizeof d);
+    else
+        memcpy(p, &half, sizeof half);
 }
 
 /* Little-endian integer of `size` bytes, sign-extended when asked. */
@@ -137,9 +150,12 @@ static void print_elem(FILE *f, const ot_tensor *t, size_t size, size_t k)
 {
     const unsigned char *p = (const unsigned char *)t->data + k * size;
     ot_lit lit = literal_of(t->dtype);
-    if (lit == LIT_FLOAT) ot_text_float(f, load_float(t->dtype, p), t->dtype == OT_F64 ? 17 : 9);
-    else if (lit == LIT_SIGNED) fprintf(f, "%lld", (long long)load_int(p, size, true));
-    else fprintf(f, "%llu", (unsigned long long)load_int(p, size, false));
+    if (lit == LIT_FLOAT)
+        ot_text_float(f, load_float(t->dtype, p), t->dtype == OT_F64 ? 17 : 9);
+    else if (lit == LIT_SIGNED)
+        fprintf(f, "%lld", (long long)load_int(p, size, true));
+    else
+        fprintf(f, "%llu", (unsigned long long)load_int(p, size, false));
 }
 
 static uint64_t hash_bytes(const unsigned char *p, size_t n)
@@ -178,8 +194,7 @@ static bool int_fits(const ot_lexer *lx, ot_dtype t, size_t size)
 {
     unsigned bits = (unsigned)(8 * size);
     if (t == OT_BOOL) return lx->u <= 1 && !lx->neg;
-    if (literal_of(t) == LIT_UNSIGNED)
-        return (!lx->neg || lx->u == 0) && (bits == 64 || lx->u >> bits == 0);
+    if (literal_of(t) == LIT_UNSIGNED) return (!lx->neg || lx->u == 0) && (bits == 64 || lx->u >> bits == 0);
     return lx->u <= ((uint64_t)1 << ((bits - 1) & 63)) - (lx->neg ? 0 : 1);
 }
 
@@ -188,9 +203,12 @@ static ot_status parse_elem(ot_lexer *lx, ot_dtype t, size_t size, unsigned char
 {
     if (literal_of(t) == LIT_FLOAT) {
         double d = lx->tok == OT_TOK_FLOAT ? lx->d : (double)lx->u * (lx->neg ? -1.0 : 1.0);
-        if (ot_lex_word(lx, "nan")) d = (double)NAN;
-        else if (ot_lex_word(lx, "inf")) d = (double)INFINITY;
-        else if (lx->tok != OT_TOK_FLOAT && lx->tok != OT_TOK_INT) return ot_lex_fail(lx, "expected a number");
+        if (ot_lex_word(lx, "nan"))
+            d = (double)NAN;
+        else if (ot_lex_word(lx, "inf"))
+            d = (double)INFINITY;
+        else if (lx->tok != OT_TOK_FLOAT && lx->tok != OT_TOK_INT)
+            return ot_lex_fail(lx, "expected a number");
         store_float(t, p, d);
     } else {
         if (lx->tok != OT_TOK_INT) return ot_lex_fail(lx, "expected an integer");
@@ -205,8 +223,7 @@ static ot_status parse_list(ot_lexer *lx, ot_dtype t, size_t size, unsigned char
 {
     OT_TRY(ot_lex_expect(lx, '['));
     for (size_t k = 0; k < n; k++) {
-        if (k && !ot_lex_accept(lx, ','))
-            return ot_lex_fail(lx, "the shape needs %zu elements, here are %zu", n, k);
+        if (k && !ot_lex_accept(lx, ',')) return ot_lex_fail(lx, "the shape needs %zu elements, here are %zu", n, k);
         OT_TRY(parse_elem(lx, t, size, p + k * size));
     }
     if (ot_lex_is(lx, ',')) return ot_lex_fail(lx, "more than the %zu elements of the shape", n);
@@ -236,10 +253,14 @@ static ot_status parse_random(ot_lexer *lx, ot_dtype t, size_t size, unsigned ch
     ot_lit lit = literal_of(t);
     for (size_t k = 0; k < n; k++) {
         uint64_t z = ot_next_random(&state);
-        if (lit == LIT_FLOAT) store_float(t, p + k * size, (ldexp((double)(z >> 40), -23) - 1.0) * scale);
-        else if (t == OT_BOOL) store_int(p + k * size, size, z >> 63);
-        else if (size == 1) store_int(p + k * size, size, z >> 56);
-        else store_int(p + k * size, size, (z >> 60) - (lit == LIT_SIGNED ? 8u : 0u));
+        if (lit == LIT_FLOAT)
+            store_float(t, p + k * size, (ldexp((double)(z >> 40), -23) - 1.0) * scale);
+        else if (t == OT_BOOL)
+            store_int(p + k * size, size, z >> 63);
+        else if (size == 1)
+            store_int(p + k * size, size, z >> 56);
+        else
+            store_int(p + k * size, size, (z >> 60) - (lit == LIT_SIGNED ? 8u : 0u));
     }
     return OT_OK;
 }
@@ -286,8 +307,7 @@ ot_status ot_text_parse_contents(ot_lexer *lx, ot_tensor *t, int64_t *budget)
 {
     int64_t n, bytes;
     size_t size = ot_dtype_bits(t->dtype) / 8;
-    if (!ot_product(t->dims, t->rank, &n) || !ot_mul_i64(n, (int64_t)size, &bytes))
-        return ot_lex_fail(lx, "tensor too large");
+    if (!ot_product(t->dims, t->rank, &n) || !ot_mul_i64(n, (int64_t)size, &bytes)) return ot_lex_fail(lx, "tensor too large");
     if (ot_lex_accept_word(lx, "bits")) return parse_bits(lx, t);
     bool literal = literal_of(t->dtype) != LIT_NONE;
     if (!literal) return ot_lex_fail(lx, "contents of type %s cannot be written here", ot_dtype_name(t->dtype));

@@ -26,29 +26,23 @@ typedef struct ot_topo {
     ot_graph *g;
     ot_arena *a;
     uint32_t n_live;
-    uint32_t *depth;    /* [n_nodes] see find_depths; a node's is larger than its operands' */
-    uint32_t *chain;    /* [n_nodes] scratch of find_depths: longest chain of constant nodes */
-    bool *varies;       /* [n_nodes] depends on a graph input or an outer value */
-    uint32_t *pending;  /* [n_nodes] reads of produced values not yet satisfied; 0 after Kahn */
-    ot_id *ready;       /* [n_live] Kahn's queue: a topological order, not yet the good one */
-    uint32_t *dep_at;   /* [n_nodes + 1] start of each node's operands in `deps` */
-    ot_id *deps;        /* producers of each node's operands, deepest first */
-    ot_id *ranked;      /* [n_live] nodes, deepest first, ties by id */
+    uint32_t *depth;   /* [n_nodes] see find_depths; a node's is larger than its operands' */
+    uint32_t *chain;   /* [n_nodes] scratch of find_depths: longest chain of constant nodes */
+    bool *varies;      /* [n_nodes] depends on a graph input or an outer value */
+    uint32_t *pending; /* [n_nodes] reads of produced values not yet satisfied; 0 after Kahn */
+    ot_id *ready;      /* [n_live] Kahn's queue: a topological order, not yet the good one */
+    uint32_t *dep_at;  /* [n_nodes + 1] start of each node's operands in `deps` */
+    ot_id *deps;       /* producers of each node's operands, deepest first */
+    ot_id *ranked;     /* [n_live] nodes, deepest first, ties by id */
 } ot_topo;
 
 /* Reads of node n: its inputs, then its captured values. */
 static uint32_t n_reads(const ot_node *n) { return n->n_in + n->n_captured; }
 
-static ot_id read_at(const ot_node *n, uint32_t k)
-{
-    return k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
-}
+static ot_id read_at(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : n->captured[k - n->n_in]; }
 
 /* Does v exist without any node of this graph? Sparse initializers and the like are no tensors to us. */
-static bool defined_elsewhere(const ot_value *v)
-{
-    return v->is_input || v->init || v->is_outer || !v->is_tensor;
-}
+static bool defined_elsewhere(const ot_value *v) { return v->is_input || v->init || v->is_outer || !v->is_tensor; }
 
 /* ---- producers and uses ---- */
 
@@ -64,10 +58,8 @@ static ot_status set_producers(ot_graph *g)
             if (n->out[k] == OT_NONE) continue;
             ot_value *v = &g->values[n->out[k]];
             if (v->producer != OT_NONE)
-                return ot_fail(g->model->diag, OT_E_INPUT,
-                               "node '%s' (%s): output '%s' is already produced by node '%s' (%s)",
-                               n->name, n->op_type, v->name, g->nodes[v->producer].name,
-                               g->nodes[v->producer].op_type);
+                return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): output '%s' is already produced by node '%s' (%s)",
+                               n->name, n->op_type, v->name, g->nodes[v->producer].name, g->nodes[v->producer].op_type);
             v->producer = id;
             v->out_index = k;
         }
@@ -85,8 +77,7 @@ static ot_status check_defined(const ot_graph *g)
             if (r == OT_NONE) continue;
             const ot_value *v = &g->values[r];
             if (v->producer == OT_NONE && !defined_elsewhere(v))
-                return ot_fail(g->model->diag, OT_E_INPUT,
-                               "node '%s' (%s): reads value '%s', which nothing defines", n->name,
+                return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): reads value '%s', which nothing defines", n->name,
                                n->op_type, v->name);
         }
     }
@@ -159,8 +150,8 @@ static ot_status report_cycle(const ot_topo *t)
         }
     }
     return ot_fail(g->model->diag, OT_E_INPUT,
-                   "node '%s' (%s): its output '%s' leads back to its own input (the graph has a cycle)",
-                   g->nodes[at].name, g->nodes[at].op_type, g->values[via].name);
+                   "node '%s' (%s): its output '%s' leads back to its own input (the graph has a cycle)", g->nodes[at].name,
+                   g->nodes[at].op_type, g->values[via].name);
 }
 
 /* Kahn's algorithm: `ready`, `depth`, `varies`. Needs producers and uses (in any order). Constant nodes count the
@@ -172,8 +163,7 @@ static ot_status find_depths(ot_topo *t)
     ot_graph *g = t->g;
     for (ot_id v = 0; v < g->n_values; v++) {
         const ot_value *val = &g->values[v];
-        bool varies = val->producer == OT_NONE &&
-                      (val->is_outer || (val->is_input && (!val->init || val->overridable)));
+        bool varies = val->producer == OT_NONE && (val->is_outer || (val->is_input && (!val->init || val->overridable)));
         for (uint32_t k = 0; k < val->n_uses; k++) {
             t->varies[val->uses[k]] |= varies;
             t->pending[val->uses[k]] += val->producer != OT_NONE;
@@ -242,8 +232,7 @@ static ot_status list_operands(ot_topo *t)
         const ot_node *n = &g->nodes[t->ranked[p]];
         for (uint32_t o = 0; o < n->n_out; o++) {
             const ot_value *v = n->out[o] == OT_NONE ? NULL : &g->values[n->out[o]];
-            for (uint32_t k = 0; v && k < v->n_uses; k++)
-                t->deps[t->dep_at[v->uses[k] + 1]++] = t->ranked[p];
+            for (uint32_t k = 0; v && k < v->n_uses; k++) t->deps[t->dep_at[v->uses[k] + 1]++] = t->ranked[p];
         }
     }
     return OT_OK;

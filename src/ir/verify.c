@@ -35,8 +35,8 @@ static ot_status bad_value(const ot_check *c, const ot_value *v, const char *rul
 
 static ot_status bad_node(const ot_check *c, const ot_node *n, const ot_value *v, const char *rule)
 {
-    return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): %s%s%s%s", n->name, n->op_type, rule,
-                   v ? " '" : "", v ? v->name : "", v ? "'" : "");
+    return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): %s%s%s%s", n->name, n->op_type, rule, v ? " '" : "", v ? v->name : "",
+                   v ? "'" : "");
 }
 
 static ot_status nomem(const ot_check *c) { return ot_fail_nomem(c->diag); }
@@ -58,13 +58,11 @@ static ot_status check_tensor(const ot_check *c, const ot_value *v, const ot_ten
     if (!ot_product(t->dims, t->rank, &elems)) return bad_value(c, v, "constant too large");
     if (t->data && (bits < 8 || !ot_mul_i64(elems, bits / 8, &bytes) || (uint64_t)bytes != t->bytes))
         return bad_value(c, v, "constant whose contents do not fill its shape");
-    if (v->dtype != OT_DT_UNKNOWN && v->dtype != t->dtype)
-        return bad_value(c, v, "element type differs from that of its constant");
+    if (v->dtype != OT_DT_UNKNOWN && v->dtype != t->dtype) return bad_value(c, v, "element type differs from that of its constant");
     if (v->rank < 0) return OT_OK;
     if ((uint32_t)v->rank != t->rank) return bad_value(c, v, "rank differs from that of its constant");
     for (uint32_t k = 0; k < t->rank; k++)
-        if (v->dims[k] >= 0 && v->dims[k] != t->dims[k])
-            return bad_value(c, v, "shape differs from that of its constant");
+        if (v->dims[k] >= 0 && v->dims[k] != t->dims[k]) return bad_value(c, v, "shape differs from that of its constant");
     return OT_OK;
 }
 
@@ -72,10 +70,8 @@ static ot_status check_value(const ot_check *c, ot_id id)
 {
     const ot_value *v = &c->g->values[id];
     if (!v->name || !v->name[0])
-        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': value number %u has no name", where(c->g),
-                       c->g->name, id);
-    if (ot_value_find(c->g, v->name) != id)
-        return bad_value(c, v, "another value has the same name, or it is not listed by name");
+        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': value number %u has no name", where(c->g), c->g->name, id);
+    if (ot_value_find(c->g, v->name) != id) return bad_value(c, v, "another value has the same name, or it is not listed by name");
     if (v->rank < -1 || !dims_sane(v->rank, v->dims, OT_DIM_UNKNOWN))
         return bad_value(c, v, "rank above the limit, or a negative dimension");
     if ((unsigned)v->dtype > OT_I2) return bad_value(c, v, "element type out of range");
@@ -83,12 +79,10 @@ static ot_status check_value(const ot_check *c, ot_id id)
     if (v->known) {
         int64_t n;
         if (v->known_n > OT_KNOWN_MAX) return bad_value(c, v, "too many known elements");
-        if (ot_value_elems(v, &n) && n != v->known_n)
-            return bad_value(c, v, "known contents do not fill its shape");
+        if (ot_value_elems(v, &n) && n != v->known_n) return bad_value(c, v, "known contents do not fill its shape");
     }
     if (v->is_outer && !c->g->parent) return bad_value(c, v, "an outer value in the top graph");
-    if (v->is_outer && (v->is_input || v->init))
-        return bad_value(c, v, "an outer value cannot be an input or hold contents");
+    if (v->is_outer && (v->is_input || v->init)) return bad_value(c, v, "an outer value cannot be an input or hold contents");
     return OT_OK;
 }
 
@@ -116,15 +110,14 @@ static ot_status check_io(const ot_check *c)
     }
     for (ot_id v = 0; v < g->n_values; v++) in_flags += g->values[v].is_input;
     if (in_flags != g->n_inputs)
-        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': %u values are marked as inputs, %u are listed",
-                       where(g), g->name, in_flags, g->n_inputs);
+        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': %u values are marked as inputs, %u are listed", where(g), g->name, in_flags,
+                       g->n_inputs);
     return OT_OK;
 }
 
 /* ---- nodes ---- */
 
-static ot_status check_ids(const ot_check *c, const ot_node *n, const ot_id *ids, uint32_t count,
-                           bool may_omit)
+static ot_status check_ids(const ot_check *c, const ot_node *n, const ot_id *ids, uint32_t count, bool may_omit)
 {
     for (uint32_t k = 0; k < count; k++)
         if (ids[k] >= c->g->n_values && !(may_omit && ids[k] == OT_NONE))
@@ -140,17 +133,13 @@ static ot_status check_attrs(const ot_check *c, const ot_node *n)
         const ot_attr *at = &n->attrs[k];
         if (!at->name) return bad_node(c, n, NULL, "an attribute has no name");
         if (names && ot_map_get(names, at->name) != OT_NONE)
-            return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): attribute '%s' is given twice", n->name,
-                           n->op_type, at->name);
+            return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): attribute '%s' is given twice", n->name, n->op_type, at->name);
         if (names && !ot_map_put(names, at->name, k)) return nomem(c);
         bool ok = (at->kind != OT_ATTR_TENSOR || at->t) && (at->kind != OT_ATTR_GRAPH || at->g) &&
-                  (at->kind != OT_ATTR_STRING || at->s) &&
-                  (at->kind != OT_ATTR_INTS || at->ints || at->n == 0) &&
+                  (at->kind != OT_ATTR_STRING || at->s) && (at->kind != OT_ATTR_INTS || at->ints || at->n == 0) &&
                   (at->kind != OT_ATTR_FLOATS || at->floats || at->n == 0) &&
                   (at->kind != OT_ATTR_STRINGS || at->strings || at->n == 0);
-        if (!ok)
-            return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): attribute '%s' has no value", n->name,
-                           n->op_type, at->name);
+        if (!ok) return ot_fail(c->diag, OT_E_INPUT, "node '%s' (%s): attribute '%s' has no value", n->name, n->op_type, at->name);
     }
     return OT_OK;
 }
@@ -170,8 +159,7 @@ static ot_status check_node(const ot_check *c, ot_id id)
         if (n->out[k] == OT_NONE) continue;
         const ot_value *v = &g->values[n->out[k]];
         if (c->producer[n->out[k]] != OT_NONE) return bad_node(c, n, v, "produces a value a second time:");
-        if (v->is_input || v->is_outer)
-            return bad_node(c, n, v, "produces a value that is an input or an outer value:");
+        if (v->is_input || v->is_outer) return bad_node(c, n, v, "produces a value that is an input or an outer value:");
         if ((g->props & OT_P_USES) && (v->producer != id || v->out_index != k))
             return bad_node(c, n, v, "is not recorded as the producer of");
         c->producer[n->out[k]] = id;
@@ -191,8 +179,7 @@ static ot_status check_read(const ot_check *c, ot_id id, ot_id r)
             return bad_node(c, n, v, "reads a value that nothing defines:");
         return OT_OK;
     }
-    if ((c->g->props & OT_P_ORDER) && c->pos[p] >= c->pos[id])
-        return bad_node(c, n, v, "comes before the producer of");
+    if ((c->g->props & OT_P_ORDER) && c->pos[p] >= c->pos[id]) return bad_node(c, n, v, "comes before the producer of");
     return OT_OK;
 }
 
@@ -225,13 +212,11 @@ static ot_status check_order(const ot_check *c)
     uint32_t live = 0;
     for (ot_id id = 0; id < g->n_nodes; id++) live += !g->nodes[id].dead;
     if (g->n_order != live)
-        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': the order lists %u nodes, %u are live", where(g),
-                       g->name, g->n_order, live);
+        return ot_fail(c->diag, OT_E_INPUT, "%s '%s': the order lists %u nodes, %u are live", where(g), g->name, g->n_order, live);
     for (uint32_t p = 0; p < g->n_order; p++) {
         ot_id id = g->order[p];
         if (id >= g->n_nodes || g->nodes[id].dead)
-            return ot_fail(c->diag, OT_E_INPUT, "%s '%s': the order lists a node that is not live",
-                           where(g), g->name);
+            return ot_fail(c->diag, OT_E_INPUT, "%s '%s': the order lists a node that is not live", where(g), g->name);
         if (c->pos[id] != OT_NONE) return bad_node(c, &g->nodes[id], NULL, "is listed twice in the order");
         c->pos[id] = p;
     }
@@ -260,8 +245,7 @@ static ot_status check_uses(const ot_check *c)
         }
     }
     for (ot_id v = 0; v < g->n_values; v++)
-        if (done[v] != g->values[v].n_uses)
-            return bad_value(c, &g->values[v], "lists a use that does not exist");
+        if (done[v] != g->values[v].n_uses) return bad_value(c, &g->values[v], "lists a use that does not exist");
     return OT_OK;
 }
 
@@ -281,16 +265,15 @@ static ot_status check_scope(const ot_check *c, const ot_graph *body)
         const ot_value *v = &body->values[id];
         if (v->is_outer) {
             if (ot_value_find(c->g, v->name) == OT_NONE)
-                return ot_fail(c->diag, OT_E_INPUT, "body '%s': outer value '%s' is unknown outside",
-                               body->name, v->name);
+                return ot_fail(c->diag, OT_E_INPUT, "body '%s': outer value '%s' is unknown outside", body->name, v->name);
             continue;
         }
         if (!is_visible(v)) continue;
         for (const ot_graph *up = c->g; up; up = up->parent) {
             ot_id o = ot_value_find(up, v->name);
             if (o != OT_NONE && is_visible(&up->values[o]))
-                return ot_fail(c->diag, OT_E_INPUT, "body '%s': value '%s' hides a value of an enclosing graph",
-                               body->name, v->name);
+                return ot_fail(c->diag, OT_E_INPUT, "body '%s': value '%s' hides a value of an enclosing graph", body->name,
+                               v->name);
         }
     }
     return OT_OK;

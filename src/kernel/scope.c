@@ -17,15 +17,12 @@ static const struct {
     const char *name;
     uint32_t bits;
 } DTYPES[] = {
-    {"f32", 32},    {"f16", 16},    {"bf16", 16}, {"f64", 64}, {"f8e4m3", 8}, {"f8e5m2", 8}, {"f8e8m0", 8}, {"f4e2m1", 4},
-    {"i64", 64},    {"i32", 32},    {"i16", 16},  {"i8", 8},   {"i4", 4},     {"i2", 2},     {"u64", 64},   {"u32", 32},
-    {"u16", 16},    {"u8", 8},      {"u4", 4},    {"u2", 2},   {"b1", 1},     {"bool", 8},   {"c64", 64},   {"c128", 128},
+    {"f32", 32}, {"f16", 16}, {"bf16", 16}, {"f64", 64}, {"f8e4m3", 8}, {"f8e5m2", 8}, {"f8e8m0", 8}, {"f4e2m1", 4},
+    {"i64", 64}, {"i32", 32}, {"i16", 16},  {"i8", 8},   {"i4", 4},     {"i2", 2},     {"u64", 64},   {"u32", 32},
+    {"u16", 16}, {"u8", 8},   {"u4", 4},    {"u2", 2},   {"b1", 1},     {"bool", 8},   {"c64", 64},   {"c128", 128},
 };
 
-const char *ot_scope_name(ot_scope s)
-{
-    return (unsigned)s < OT_SCOPE_COUNT ? SCOPE_NAMES[s] : "?";
-}
+const char *ot_scope_name(ot_scope s) { return (unsigned)s < OT_SCOPE_COUNT ? SCOPE_NAMES[s] : "?"; }
 
 bool ot_scope_parse(const char *name, ot_scope *out)
 {
@@ -37,10 +34,7 @@ bool ot_scope_parse(const char *name, ot_scope *out)
     return false;
 }
 
-const char *ot_pipe_name(ot_pipe p)
-{
-    return (unsigned)p < OT_PIPE_COUNT ? PIPE_NAMES[p] : "?";
-}
+const char *ot_pipe_name(ot_pipe p) { return (unsigned)p < OT_PIPE_COUNT ? PIPE_NAMES[p] : "?"; }
 
 bool tk_pipe_parse(const char *name, size_t n, ot_pipe *out)
 {

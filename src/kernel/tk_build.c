@@ -23,10 +23,7 @@ bool tk_builder_init(ot_kernel_builder *b)
     return true;
 }
 
-uint32_t tk_innermost(const ot_kernel_builder *b)
-{
-    return b->n_open > 0 ? b->open[b->n_open - 1] : OT_NONE;
-}
+uint32_t tk_innermost(const ot_kernel_builder *b) { return b->n_open > 0 ? b->open[b->n_open - 1] : OT_NONE; }
 
 static uint32_t no_memory(ot_kernel_builder *b)
 {
@@ -116,8 +113,7 @@ static uint32_t define(ot_kernel_builder *b, ot_tk_value v, ot_tk_op op)
     if (b->failed) return OT_NONE;
     v.stmt = b->k->n_stmts;
     uint32_t id = tk_add_value(b, v);
-    if (id == OT_NONE || tk_add_stmt(b, (ot_tk_stmt){.op = op, .out = &id, .n_out = 1, .mate = OT_NONE}) == OT_NONE)
-        return OT_NONE;
+    if (id == OT_NONE || tk_add_stmt(b, (ot_tk_stmt){.op = op, .out = &id, .n_out = 1, .mate = OT_NONE}) == OT_NONE) return OT_NONE;
     return id;
 }
 
@@ -222,15 +218,27 @@ static bool append(ot_kernel_builder *b, ot_tk_stmt s)
 bool ot_kb_load(ot_kernel_builder *b, uint32_t dst, uint32_t src, const ot_tk_range *ranges, uint32_t n_ranges)
 {
     ot_tk_range *own = ranges ? keep_ranges(b, ranges, n_ranges) : NULL;
-    return append(b, (ot_tk_stmt){.op = OT_TK_LOAD, .pipe = OT_PIPE_DMA_IN, .out = &dst, .n_out = 1, .in = &src, .n_in = 1,
-                                  .ranges = own, .n_ranges = n_ranges});
+    return append(b, (ot_tk_stmt){.op = OT_TK_LOAD,
+                                  .pipe = OT_PIPE_DMA_IN,
+                                  .out = &dst,
+                                  .n_out = 1,
+                                  .in = &src,
+                                  .n_in = 1,
+                                  .ranges = own,
+                                  .n_ranges = n_ranges});
 }
 
 bool ot_kb_store(ot_kernel_builder *b, uint32_t dst, const ot_tk_range *ranges, uint32_t n_ranges, uint32_t src)
 {
     ot_tk_range *own = ranges ? keep_ranges(b, ranges, n_ranges) : NULL;
-    return append(b, (ot_tk_stmt){.op = OT_TK_STORE, .pipe = OT_PIPE_DMA_OUT, .out = &dst, .n_out = 1, .in = &src, .n_in = 1,
-                                  .ranges = own, .n_ranges = n_ranges});
+    return append(b, (ot_tk_stmt){.op = OT_TK_STORE,
+                                  .pipe = OT_PIPE_DMA_OUT,
+                                  .out = &dst,
+                                  .n_out = 1,
+                                  .in = &src,
+                                  .n_in = 1,
+                                  .ranges = own,
+                                  .n_ranges = n_ranges});
 }
 
 bool ot_kb_copy(ot_kernel_builder *b, uint32_t dst, uint32_t src)
@@ -246,8 +254,8 @@ bool ot_kb_compute(ot_kernel_builder *b, ot_pipe pipe, const char *op, const uin
 {
     const char *name = ot_strdup(b->k->arena, op);
     if (!name) b->failed = true;
-    return append(b, (ot_tk_stmt){.op = OT_TK_COMPUTE, .pipe = pipe, .name = name, .out = out, .n_out = n_out, .in = in,
-                  .n_in = n_in});
+    return append(
+        b, (ot_tk_stmt){.op = OT_TK_COMPUTE, .pipe = pipe, .name = name, .out = out, .n_out = n_out, .in = in, .n_in = n_in});
 }
 
 bool ot_kb_for(ot_kernel_builder *b, const char *var, int64_t lo, int64_t hi, int64_t step)

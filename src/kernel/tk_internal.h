@@ -8,11 +8,11 @@
 
 #include "kernel.h"
 
-#define TK_NAME_MAX 255                  /* bytes of a name */
-#define TK_TEXT_MAX ((size_t)64 << 20)   /* bytes of a text */
-#define TK_ITEMS_MAX (1u << 20)          /* values, and statements, of a text: a value takes far more memory than its letters */
-#define TK_VIEW_MAX 64                   /* views of views: ot_tk_root walks them */
-#define TK_COUNT_MAX ((int64_t)1 << 62)  /* bounds and steps of loops: their sums stay in 64 bits */
+#define TK_NAME_MAX  255                /* bytes of a name */
+#define TK_TEXT_MAX  ((size_t)64 << 20) /* bytes of a text */
+#define TK_ITEMS_MAX (1u << 20)         /* values, and statements, of a text: a value takes far more memory than its letters */
+#define TK_VIEW_MAX  64                 /* views of views: ot_tk_root walks them */
+#define TK_COUNT_MAX ((int64_t)1 << 62) /* bounds and steps of loops: their sums stay in 64 bits */
 
 /* ---- scope.c ---- */
 
@@ -51,7 +51,7 @@ typedef struct tk_lexer {
     size_t line_start;       /* where the line of `next` begins */
     uint32_t line;           /* of `next`, from 1 */
     ot_diag *diag;
-    ot_status status;        /* first failure; then every token is TK_BAD */
+    ot_status status; /* first failure; then every token is TK_BAD */
     /* the current token */
     tk_tok tok;
     uint32_t tok_line, tok_col;
@@ -69,9 +69,9 @@ ot_status tk_fail(tk_lexer *lx, const char *fmt, ...) OT_PRINTF(2, 3);
 /* "expected WHAT, found the current token". */
 ot_status tk_expected(tk_lexer *lx, const char *what);
 #ifdef __clang_analyzer__ /* see ot_fail */
-#define tk_expected(lx, what) (tk_expected(lx, what), OT_E_INPUT)
+#define tk_expected(lx, what)          (tk_expected(lx, what), OT_E_INPUT)
 #define tk_fail_at(lx, line, col, ...) (tk_fail_at(lx, line, col, __VA_ARGS__), OT_E_INPUT)
-#define tk_fail(lx, ...) (tk_fail(lx, __VA_ARGS__), OT_E_INPUT)
+#define tk_fail(lx, ...)               (tk_fail(lx, __VA_ARGS__), OT_E_INPUT)
 #endif
 ot_status tk_fail_nomem(tk_lexer *lx);
 bool tk_is(const tk_lexer *lx, int punct);
@@ -99,7 +99,7 @@ struct ot_kernel_builder {
     size_t cap_values, cap_stmts;
     uint32_t *open; /* [n_open] openers (FOR, WHILE, IF) of the open blocks */
     size_t n_open, cap_open;
-    bool failed;    /* out of memory, or an `end` without a block: nothing is handed over */
+    bool failed; /* out of memory, or an `end` without a block: nothing is handed over */
 };
 
 /* false when memory ran out. */
@@ -126,11 +126,11 @@ typedef struct tk_parser {
     tk_lexer lx;
     ot_kernel_builder b;
     ot_arena *scratch;
-    ot_map *names;     /* -> value id */
+    ot_map *names; /* -> value id */
     /* lists of the statement under way */
-    tk_word *words;    /* [n_words] left of '=', then carried names */
+    tk_word *words; /* [n_words] left of '=', then carried names */
     size_t n_words, cap_words;
-    uint32_t *ids;     /* [n_ids] values read */
+    uint32_t *ids; /* [n_ids] values read */
     size_t n_ids, cap_ids;
     ot_tk_range ranges[OT_TK_RANK_MAX];
     uint32_t n_ranges;
@@ -169,17 +169,17 @@ typedef struct tk_check {
     const ot_kernel *k;
     const char *path;
     ot_diag *d;
-    ot_map *names;       /* of the values defined so far */
-    uint32_t at;         /* current statement */
-    uint8_t *state;      /* [n_values] TK_UNSEEN... */
-    uint8_t *views;      /* [n_values] aliases and subviews from it to its root */
-    uint32_t *root;      /* [n_values] once defined: itself, or what the view leads to */
-    uint32_t *loop;      /* [n_values] innermost FOR or WHILE around the definition, or OT_NONE */
-    uint32_t *freed_by;  /* [n_values] of roots: FREE statement, or OT_NONE */
-    uint32_t *written;   /* [n_values] 1 + last statement that has it as an output */
-    uint32_t *shown;     /* [n_shown] visible values in order of definition */
+    ot_map *names;      /* of the values defined so far */
+    uint32_t at;        /* current statement */
+    uint8_t *state;     /* [n_values] TK_UNSEEN... */
+    uint8_t *views;     /* [n_values] aliases and subviews from it to its root */
+    uint32_t *root;     /* [n_values] once defined: itself, or what the view leads to */
+    uint32_t *loop;     /* [n_values] innermost FOR or WHILE around the definition, or OT_NONE */
+    uint32_t *freed_by; /* [n_values] of roots: FREE statement, or OT_NONE */
+    uint32_t *written;  /* [n_values] 1 + last statement that has it as an output */
+    uint32_t *shown;    /* [n_shown] visible values in order of definition */
     uint32_t n_shown;
-    tk_freed *freed;     /* [n_freed] in order; those of an `if` until the loop around it ends */
+    tk_freed *freed; /* [n_freed] in order; those of an `if` until the loop around it ends */
     uint32_t n_freed;
     tk_block blocks[OT_TK_DEPTH_MAX]; /* [n_blocks] open */
     uint32_t n_blocks;
@@ -191,7 +191,7 @@ enum { TK_UNSEEN, TK_VISIBLE, TK_HIDDEN }; /* not defined yet; may be used; its 
 ot_status tk_bad_stmt(const tk_check *c, const char *fmt, ...) OT_PRINTF(2, 3);
 ot_status tk_bad_value(const tk_check *c, const ot_tk_value *v, const char *fmt, ...) OT_PRINTF(3, 4);
 #ifdef __clang_analyzer__ /* see ot_fail */
-#define tk_bad_stmt(c, ...) (tk_bad_stmt(c, __VA_ARGS__), OT_E_INPUT)
+#define tk_bad_stmt(c, ...)     (tk_bad_stmt(c, __VA_ARGS__), OT_E_INPUT)
 #define tk_bad_value(c, v, ...) (tk_bad_value(c, v, __VA_ARGS__), OT_E_INPUT)
 #endif
 /* Rules of one value by itself: name, type, attributes. */

@@ -26,7 +26,7 @@ static ot_status fail_list(tk_lexer *lx, uint32_t line, uint32_t col, const char
     return lx->status;
 }
 
-ot_status (tk_fail_at)(tk_lexer *lx, uint32_t line, uint32_t col, const char *fmt, ...)
+ot_status(tk_fail_at)(tk_lexer *lx, uint32_t line, uint32_t col, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -35,7 +35,7 @@ ot_status (tk_fail_at)(tk_lexer *lx, uint32_t line, uint32_t col, const char *fm
     return s;
 }
 
-ot_status (tk_fail)(tk_lexer *lx, const char *fmt, ...)
+ot_status(tk_fail)(tk_lexer *lx, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -51,13 +51,12 @@ ot_status tk_fail_nomem(tk_lexer *lx)
     return lx->status;
 }
 
-ot_status (tk_expected)(tk_lexer *lx, const char *what)
+ot_status(tk_expected)(tk_lexer *lx, const char *what)
 {
     if (lx->status != OT_OK) return lx->status;
     if (lx->tok == TK_END) return tk_fail(lx, "expected %s, found the end of the text", what);
     bool cut = lx->len > SHOWN_MAX;
-    return tk_fail(lx, "expected %s, found '%.*s%s'", what, cut ? SHOWN_MAX : (int)lx->len, lx->text + lx->at,
-                   cut ? "..." : "");
+    return tk_fail(lx, "expected %s, found '%.*s%s'", what, cut ? SHOWN_MAX : (int)lx->len, lx->text + lx->at, cut ? "..." : "");
 }
 
 /* ---- characters ---- */
@@ -92,8 +91,9 @@ static void skip_blank(tk_lexer *lx)
 bool tk_is_keyword(const char *name)
 {
     static const char *const words[] = {
-        "kernel", "target", "param", "alloc", "workspace", "load", "store", "copy", "for", "in", "step", "while", "if", "else",
-        "yield", "carry", "free", "alias", "subview", "align", "multi", "offset", "vector", "cube", "scalar", "dma_in", "dma_out",
+        "kernel",  "target", "param", "alloc",  "workspace", "load",  "store",  "copy",   "for",
+        "in",      "step",   "while", "if",     "else",      "yield", "carry",  "free",   "alias",
+        "subview", "align",  "multi", "offset", "vector",    "cube",  "scalar", "dma_in", "dma_out",
     };
     size_t n = strcspn(name, ".");
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
@@ -154,7 +154,8 @@ static void lex_number(tk_lexer *lx)
     bool glued = is_first(peek(lx, 0));
     while (glued && is_rest(peek(lx, 0))) lx->next++;
     lx->len = lx->next - lx->at;
-    if (glued) tk_expected(lx, "a number");
+    if (glued)
+        tk_expected(lx, "a number");
     else if (lx->tok == TK_INT && !tk_digits(lx->text + lx->at, lx->len, &lx->value))
         tk_fail(lx, "the number does not fit 64 bits");
 }
@@ -181,8 +182,10 @@ static void lex_punct(tk_lexer *lx, int c)
     lx->len = arrow || dots ? 2 : 1;
     lx->next += lx->len;
     if (arrow || dots || memchr("{}()[]=,:?@*+-", c, 14)) return;
-    if (c > 0x20 && c < 0x7f) tk_fail(lx, "unexpected character '%c'", c);
-    else tk_fail(lx, c ? "unexpected byte 0x%02x" : "a NUL byte (0x%02x) is no text", (unsigned)c);
+    if (c > 0x20 && c < 0x7f)
+        tk_fail(lx, "unexpected character '%c'", c);
+    else
+        tk_fail(lx, c ? "unexpected byte 0x%02x" : "a NUL byte (0x%02x) is no text", (unsigned)c);
 }
 
 void tk_lex_next(tk_lexer *lx)
@@ -197,11 +200,16 @@ void tk_lex_next(tk_lexer *lx)
     lx->tok_col = (uint32_t)(lx->next - lx->line_start + 1);
     lx->at = lx->next;
     lx->len = 0;
-    if (c < 0) lx->tok = TK_END;
-    else if (is_first(c)) lex_name(lx);
-    else if (is_digit(c)) lex_number(lx);
-    else if (c == '"') lex_string(lx);
-    else lex_punct(lx, c);
+    if (c < 0)
+        lx->tok = TK_END;
+    else if (is_first(c))
+        lex_name(lx);
+    else if (is_digit(c))
+        lex_number(lx);
+    else if (c == '"')
+        lex_string(lx);
+    else
+        lex_punct(lx, c);
 }
 
 void tk_lex_init(tk_lexer *lx, const char *path, const char *text, size_t n, ot_diag *d)

@@ -16,8 +16,14 @@
 
 static ot_tk_value new_value(const tk_parser *p, const tk_word *w, ot_tk_kind kind)
 {
-    return (ot_tk_value){.name = w->name, .kind = kind, .line = w->line, .col = w->col, .scope = OT_SCOPE_GM, .multi = 1,
-                         .base = OT_NONE, .stmt = kind == OT_TK_PARAM ? OT_NONE : p->b.k->n_stmts};
+    return (ot_tk_value){.name = w->name,
+                         .kind = kind,
+                         .line = w->line,
+                         .col = w->col,
+                         .scope = OT_SCOPE_GM,
+                         .multi = 1,
+                         .base = OT_NONE,
+                         .stmt = kind == OT_TK_PARAM ? OT_NONE : p->b.k->n_stmts};
 }
 
 /* Append v under its name. */
@@ -177,8 +183,8 @@ static ot_status parse_compute(tk_parser *p, ot_tk_stmt *s)
     for (size_t k = 0; k < p->n_words; k++) {
         const tk_word *w = &p->words[k];
         if (w->id == OT_NONE)
-            return tk_fail_at(lx, w->line, w->col,
-                              "'%s' is not defined before this line (operations write buffers that exist)", w->name);
+            return tk_fail_at(lx, w->line, w->col, "'%s' is not defined before this line (operations write buffers that exist)",
+                              w->name);
         out[k] = w->id;
     }
     s->out = out;
@@ -259,8 +265,7 @@ static ot_status open_block(tk_parser *p, ot_tk_stmt *s, size_t n_results, uint3
     size_t n_carried = p->n_words - n_results;
     if (loop && n_carried != n_results)
         return tk_fail_at(lx, s->line, s->col, "%zu results, but %zu carried values", n_results, n_carried);
-    if (p->b.n_open == OT_TK_DEPTH_MAX)
-        return tk_fail_at(lx, s->line, s->col, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
+    if (p->b.n_open == OT_TK_DEPTH_MAX) return tk_fail_at(lx, s->line, s->col, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
     OT_TRY(new_values(p, 0, n_results, OT_TK_RESULT, loop, &results));
     OT_TRY(new_values(p, n_results, n_carried, OT_TK_CARRIED, loop, &carried));
     s->out = results;
@@ -427,9 +432,12 @@ static ot_status parse_all(tk_parser *p)
             return tk_fail(lx, "the block of line %u has no '}'", s->line);
         }
         if (lx->tok == TK_END) return tk_fail(lx, "the kernel has no '}'");
-        if (!tk_is(lx, '}')) OT_TRY(parse_stmt(p));
-        else if (p->b.n_open > 0) OT_TRY(close_block(p));
-        else break;
+        if (!tk_is(lx, '}'))
+            OT_TRY(parse_stmt(p));
+        else if (p->b.n_open > 0)
+            OT_TRY(close_block(p));
+        else
+            break;
     }
     tk_lex_next(lx);
     return lx->tok == TK_END ? OT_OK : tk_expected(lx, "nothing after the kernel");
@@ -449,7 +457,9 @@ ot_status ot_kernel_parse(const char *path, const char *text, size_t n, ot_diag 
     ot_status s = parse_all(&p);
     if (s == OT_OK) s = ot_kernel_verify(p.b.k, path, d);
     ot_arena_free(p.scratch);
-    if (s == OT_OK) *out = p.b.k;
-    else ot_kernel_free(p.b.k);
+    if (s == OT_OK)
+        *out = p.b.k;
+    else
+        ot_kernel_free(p.b.k);
     return s;
 }

@@ -108,8 +108,10 @@ ot_status tk_attributes(tk_parser *p, ot_tk_value *v)
         OT_TRY(tk_expect(lx, '='));
         uint32_t line = lx->tok_line, col = lx->tok_col;
         int64_t n = 0;
-        if (which == 2) OT_TRY(parse_offsets(p, v));
-        else OT_TRY(tk_expect_int(lx, &n));
+        if (which == 2)
+            OT_TRY(parse_offsets(p, v));
+        else
+            OT_TRY(tk_expect_int(lx, &n));
         if (which < 2 && n < 1) return tk_fail_at(lx, line, col, "%s is at least 1", words[which]);
         if (which == 0) v->align = n;
         if (which == 1) v->multi = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX; /* too many in any case */
@@ -148,8 +150,7 @@ static ot_status parse_term(tk_parser *p, int64_t sign, ot_tk_affine *a)
         OT_TRY(loop_variable(p, &var));
         if (tk_accept(lx, '*')) OT_TRY(tk_expect_int(lx, &n));
     }
-    if (var && !tk_affine_add(a, var, sign * n))
-        return tk_fail_at(lx, line, col, "too many loop variables, or too large a factor");
+    if (var && !tk_affine_add(a, var, sign * n)) return tk_fail_at(lx, line, col, "too many loop variables, or too large a factor");
     if (!var && (!ot_add_i64(a->constant, sign * n, &a->constant) || a->constant == INT64_MIN))
         return tk_fail_at(lx, line, col, "the sum does not fit 64 bits");
     return lx->status;

@@ -31,13 +31,17 @@ static void print_affine(const printer *p, const ot_tk_affine *a)
 {
     for (uint32_t k = 0; k < a->n; k++) {
         int64_t coef = a->terms[k].coef;
-        if (coef < 0) fputc('-', p->f);
-        else if (k > 0) fputc('+', p->f);
+        if (coef < 0)
+            fputc('-', p->f);
+        else if (k > 0)
+            fputc('+', p->f);
         if (coef != 1 && coef != -1) fprintf(p->f, "%" PRId64 "*", coef < 0 ? -coef : coef);
         fputs(a->terms[k].var, p->f);
     }
-    if (a->n == 0) fprintf(p->f, "%" PRId64, a->constant);
-    else if (a->constant != 0) fprintf(p->f, "%+" PRId64, a->constant);
+    if (a->n == 0)
+        fprintf(p->f, "%" PRId64, a->constant);
+    else if (a->constant != 0)
+        fprintf(p->f, "%+" PRId64, a->constant);
 }
 
 static void print_ranges(const printer *p, const ot_tk_range *ranges, uint32_t n)
@@ -91,8 +95,10 @@ static void print_opener(const printer *p, const ot_tk_stmt *s)
     if (s->n_out > 0) fputs(" = ", p->f);
     if (s->op == OT_TK_FOR) {
         fprintf(p->f, "for %s in %" PRId64 "..", s->var, s->lo);
-        if (s->hi < 0) fputc('?', p->f);
-        else fprintf(p->f, "%" PRId64, s->hi);
+        if (s->hi < 0)
+            fputc('?', p->f);
+        else
+            fprintf(p->f, "%" PRId64, s->hi);
         if (s->step != 1) fprintf(p->f, " step %" PRId64, s->step);
     } else {
         fprintf(p->f, "%s (%s)", s->op == OT_TK_WHILE ? "while" : "if", condition);

@@ -26,7 +26,7 @@ static ot_status bad_at(const tk_check *c, uint32_t line, uint32_t col, const ch
     return ot_fail(c->d, OT_E_INPUT, "%s:%" PRIu32 ":%" PRIu32 ": %s", c->path, line, col, message);
 }
 
-ot_status (tk_bad_stmt)(const tk_check *c, const char *fmt, ...)
+ot_status(tk_bad_stmt)(const tk_check *c, const char *fmt, ...)
 {
     const ot_tk_stmt *s = &c->k->stmts[c->at];
     va_list args;
@@ -36,7 +36,7 @@ ot_status (tk_bad_stmt)(const tk_check *c, const char *fmt, ...)
     return status;
 }
 
-ot_status (tk_bad_value)(const tk_check *c, const ot_tk_value *v, const char *fmt, ...)
+ot_status(tk_bad_value)(const tk_check *c, const ot_tk_value *v, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -95,8 +95,7 @@ static ot_status define(tk_check *c, uint32_t v, ot_tk_kind kind, uint32_t stmt)
     if (v >= c->k->n_values) return tk_bad_stmt(c, "a value that does not exist");
     const ot_tk_value *x = value(c, v);
     if (c->state[v] != TK_UNSEEN) return tk_bad_value(c, x, "'%s' is defined twice", name_of(c, v));
-    if (x->kind != kind || x->stmt != stmt)
-        return tk_bad_value(c, x, "'%s' says that it is defined elsewhere", name_of(c, v));
+    if (x->kind != kind || x->stmt != stmt) return tk_bad_value(c, x, "'%s' says that it is defined elsewhere", name_of(c, v));
     OT_TRY(tk_check_value(c, x));
     if (!ot_map_put(c->names, x->name, v)) return ot_fail_nomem(c->d);
     bool view = kind == OT_TK_ALIAS || kind == OT_TK_SUBVIEW;
@@ -156,8 +155,8 @@ static ot_status check_load(tk_check *c, const ot_tk_stmt *s)
     if (is_param(c, dst)) return tk_bad_stmt(c, "load writes the param '%s': only store does", to->name);
     if (s->pipe != OT_PIPE_DMA_IN) return tk_bad_stmt(c, "a load on another pipe than dma_in");
     if (from->scope != OT_SCOPE_GM && from->scope == to->scope)
-        return tk_bad_stmt(c, "load from '%s', which is in %s like '%s': this is a copy", from->name,
-                           ot_scope_name(from->scope), to->name);
+        return tk_bad_stmt(c, "load from '%s', which is in %s like '%s': this is a copy", from->name, ot_scope_name(from->scope),
+                           to->name);
     return tk_check_window(c, from, to);
 }
 
@@ -169,8 +168,7 @@ static ot_status check_store(tk_check *c, const ot_tk_stmt *s)
     const ot_tk_value *to = value(c, dst);
     if (s->pipe != OT_PIPE_DMA_OUT) return tk_bad_stmt(c, "a store on another pipe than dma_out");
     if (to->scope != OT_SCOPE_GM)
-        return tk_bad_stmt(c, "store to '%s', which is in %s, not in gm: this is a copy", to->name,
-                           ot_scope_name(to->scope));
+        return tk_bad_stmt(c, "store to '%s', which is in %s, not in gm: this is a copy", to->name, ot_scope_name(to->scope));
     return tk_check_window(c, to, value(c, src));
 }
 
@@ -257,8 +255,7 @@ static ot_status check_yielded(const tk_check *c, const tk_block *b)
 {
     const ot_tk_stmt *s = &c->k->stmts[b->opener];
     if (s->n_out == 0 || b->yielded) return OT_OK;
-    return tk_bad_stmt(c, "the block of line %" PRIu32 " ends without yield, but makes '%s'", s->line,
-                       name_of(c, s->out[0]));
+    return tk_bad_stmt(c, "the block of line %" PRIu32 " ends without yield, but makes '%s'", s->line, name_of(c, s->out[0]));
 }
 
 /* What the block defined is hidden from here on. */
@@ -270,8 +267,7 @@ static void hide(tk_check *c, const tk_block *b)
 static ot_status check_else(tk_check *c, const ot_tk_stmt *s)
 {
     tk_block *b = c->n_blocks > 0 ? &c->blocks[c->n_blocks - 1] : NULL;
-    if (!b || c->k->stmts[b->opener].op != OT_TK_IF || b->in_else)
-        return tk_bad_stmt(c, "'else' without 'if', or a second one");
+    if (!b || c->k->stmts[b->opener].op != OT_TK_IF || b->in_else) return tk_bad_stmt(c, "'else' without 'if', or a second one");
     if (c->k->stmts[b->opener].mate != c->at || s->n_out + s->n_in > 0)
         return tk_bad_stmt(c, "an 'else' that its 'if' does not know");
     OT_TRY(check_yielded(c, b));
@@ -293,8 +289,7 @@ static ot_status check_end(tk_check *c, const ot_tk_stmt *s)
         return tk_bad_stmt(c, "an end that its block does not know");
     OT_TRY(check_yielded(c, b));
     if (opener->op == OT_TK_IF && opener->n_out > 0 && !b->in_else)
-        return tk_bad_stmt(c, "the 'if' of line %" PRIu32 " makes '%s' and has no else", opener->line,
-                           name_of(c, opener->out[0]));
+        return tk_bad_stmt(c, "the 'if' of line %" PRIu32 " makes '%s' and has no else", opener->line, name_of(c, opener->out[0]));
     hide(c, b);
     for (uint32_t k = b->freed; b->in_else && k < b->freed_else; k++) {
         uint32_t *by = &c->freed_by[c->freed[k].root];
@@ -312,8 +307,7 @@ static ot_status check_yield(tk_check *c, const ot_tk_stmt *s)
     if (!b || c->k->stmts[b->opener].n_out == 0) return tk_bad_stmt(c, "yield in a block without results");
     const ot_tk_stmt *opener = &c->k->stmts[b->opener];
     if (s->mate != b->opener || s->n_out > 0) return tk_bad_stmt(c, "a yield that its block does not know");
-    if (s->n_in != opener->n_out)
-        return tk_bad_stmt(c, "%" PRIu32 " values yielded, %" PRIu32 " wanted", s->n_in, opener->n_out);
+    if (s->n_in != opener->n_out) return tk_bad_stmt(c, "%" PRIu32 " values yielded, %" PRIu32 " wanted", s->n_in, opener->n_out);
     for (uint32_t k = 0; k < s->n_in; k++) {
         OT_TRY(use_buffer(c, s->in[k], "yielded"));
         if (opener->out[k] >= c->k->n_values) return tk_bad_stmt(c, "a result that does not exist");
@@ -334,9 +328,18 @@ static ot_status check_shape(const tk_check *c, const ot_tk_stmt *s)
     static const struct {
         uint32_t out, in; /* OT_NONE: any */
     } counts[] = {
-        [OT_TK_ALLOC] = {1, 0}, [OT_TK_FREE] = {0, 1}, [OT_TK_VIEW] = {1, 0}, [OT_TK_LOAD] = {1, 1}, [OT_TK_STORE] = {1, 1},
-        [OT_TK_COPY] = {1, 1}, [OT_TK_COMPUTE] = {OT_NONE, OT_NONE}, [OT_TK_FOR] = {OT_NONE, OT_NONE},
-        [OT_TK_WHILE] = {OT_NONE, OT_NONE}, [OT_TK_IF] = {OT_NONE, OT_NONE}, [OT_TK_ELSE] = {0, 0}, [OT_TK_YIELD] = {OT_NONE, OT_NONE},
+        [OT_TK_ALLOC] = {1, 0},
+        [OT_TK_FREE] = {0, 1},
+        [OT_TK_VIEW] = {1, 0},
+        [OT_TK_LOAD] = {1, 1},
+        [OT_TK_STORE] = {1, 1},
+        [OT_TK_COPY] = {1, 1},
+        [OT_TK_COMPUTE] = {OT_NONE, OT_NONE},
+        [OT_TK_FOR] = {OT_NONE, OT_NONE},
+        [OT_TK_WHILE] = {OT_NONE, OT_NONE},
+        [OT_TK_IF] = {OT_NONE, OT_NONE},
+        [OT_TK_ELSE] = {0, 0},
+        [OT_TK_YIELD] = {OT_NONE, OT_NONE},
         [OT_TK_END] = {0, 0},
     };
     if ((unsigned)s->op > OT_TK_END) return tk_bad_stmt(c, "a statement of no known kind");
@@ -380,8 +383,7 @@ static ot_status check_all(tk_check *c)
 {
     const ot_kernel *k = c->k;
     const ot_tk_value head = {.line = 1, .col = 1};
-    if ((k->n_values > 0 && !k->values) || (k->n_stmts > 0 && !k->stmts))
-        return tk_bad_value(c, &head, "lists that are not there");
+    if ((k->n_values > 0 && !k->values) || (k->n_stmts > 0 && !k->stmts)) return tk_bad_value(c, &head, "lists that are not there");
     if (!tk_is_name(k->name)) return tk_bad_value(c, &head, "'%s' is no name of a kernel", k->name ? k->name : "");
     if (k->target && !tk_is_string(k->target))
         return tk_bad_value(c, &head, "the target's name is empty, too long or not printable");

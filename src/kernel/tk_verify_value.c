@@ -24,8 +24,7 @@ static ot_status check_type(const tk_check *c, const ot_tk_value *v)
         return tk_bad_value(c, v, "'%s' has the unknown element type '%s'", v->name, v->dtype ? v->dtype : "");
     if (!tk_type_bytes(v->dtype, v->dims, v->rank, &bytes) || !ot_mul_i64(bytes, OT_TK_MULTI_MAX, &all))
         return tk_bad_value(c, v, "the size of '%s' does not fit 64 bits", v->name);
-    if (bytes != v->bytes)
-        return tk_bad_value(c, v, "'%s' has %" PRId64 " bytes, but says %" PRId64, v->name, bytes, v->bytes);
+    if (bytes != v->bytes) return tk_bad_value(c, v, "'%s' has %" PRId64 " bytes, but says %" PRId64, v->name, bytes, v->bytes);
     if ((unsigned)v->scope >= OT_SCOPE_COUNT) return tk_bad_value(c, v, "'%s' is in no known memory", v->name);
     return OT_OK;
 }
@@ -124,8 +123,7 @@ static ot_status check_range(const tk_check *c, const ot_tk_range *r, uint32_t d
     OT_TRY(check_affine(c, &r->lo));
     OT_TRY(check_affine(c, &r->hi));
     if (!tk_extent(r, extent)) return tk_bad_stmt(c, "range %" PRIu32 " has no constant extent (hi - lo)", d);
-    if (*extent < 1)
-        return tk_bad_stmt(c, "range %" PRIu32 " has the extent %" PRId64 ": at least 1 is allowed", d, *extent);
+    if (*extent < 1) return tk_bad_stmt(c, "range %" PRIu32 " has the extent %" PRId64 ": at least 1 is allowed", d, *extent);
     return OT_OK;
 }
 
@@ -141,10 +139,9 @@ static ot_status check_subview(const tk_check *c, const ot_tk_value *v, const ot
         OT_TRY(check_range(c, r, d, &extent));
         bool constant = r->lo.n == 0;
         if (extent > base->dims[d] || (constant && (r->lo.constant < 0 || r->hi.constant > base->dims[d])))
-            return tk_bad_stmt(c, "range %" PRIu32 " of '%s' leaves '%s', which has %" PRId64 " there", d, v->name,
-                               base->name, base->dims[d]);
-        if (extent != v->dims[d])
-            return tk_bad_stmt(c, "dimension %" PRIu32 " of '%s' is not its range's extent", d, v->name);
+            return tk_bad_stmt(c, "range %" PRIu32 " of '%s' leaves '%s', which has %" PRId64 " there", d, v->name, base->name,
+                               base->dims[d]);
+        if (extent != v->dims[d]) return tk_bad_stmt(c, "dimension %" PRIu32 " of '%s' is not its range's extent", d, v->name);
     }
     return OT_OK;
 }
@@ -156,8 +153,8 @@ ot_status tk_check_view(const tk_check *c, const ot_tk_value *v)
     if (v->scope != base->scope) return tk_bad_stmt(c, "the view '%s' is not in the memory of '%s'", v->name, base->name);
     if (v->kind == OT_TK_SUBVIEW) return check_subview(c, v, base);
     if (v->bytes > base->bytes)
-        return tk_bad_stmt(c, "the alias '%s' (%" PRId64 " bytes) is larger than '%s' (%" PRId64 " bytes)", v->name,
-                           v->bytes, base->name, base->bytes);
+        return tk_bad_stmt(c, "the alias '%s' (%" PRId64 " bytes) is larger than '%s' (%" PRId64 " bytes)", v->name, v->bytes,
+                           base->name, base->bytes);
     return OT_OK;
 }
 
@@ -167,8 +164,8 @@ ot_status tk_check_window(const tk_check *c, const ot_tk_value *tensor, const ot
     int64_t extents[OT_TK_RANK_MAX], moved = 0, room = 0;
     if (s->ranges) {
         if (s->n_ranges != tensor->rank)
-            return tk_bad_stmt(c, "%" PRIu32 " ranges for '%s', which has %" PRIu32 " dimensions", s->n_ranges,
-                               tensor->name, tensor->rank);
+            return tk_bad_stmt(c, "%" PRIu32 " ranges for '%s', which has %" PRIu32 " dimensions", s->n_ranges, tensor->name,
+                               tensor->rank);
         for (uint32_t d = 0; d < tensor->rank; d++) OT_TRY(check_range(c, &s->ranges[d], d, &extents[d]));
     } else {
         memcpy(extents, tensor->dims, sizeof extents);
@@ -176,7 +173,7 @@ ot_status tk_check_window(const tk_check *c, const ot_tk_value *tensor, const ot
     if (!ot_product(extents, tensor->rank, &moved) || !ot_product(buffer->dims, buffer->rank, &room))
         return tk_bad_stmt(c, "the window's number of elements does not fit 64 bits");
     if (moved > room)
-        return tk_bad_stmt(c, "%" PRId64 " elements of '%s' are moved, but '%s' has %" PRId64, moved, tensor->name,
-                           buffer->name, room);
+        return tk_bad_stmt(c, "%" PRId64 " elements of '%s' are moved, but '%s' has %" PRId64, moved, tensor->name, buffer->name,
+                           room);
     return OT_OK;
 }

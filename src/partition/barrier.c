@@ -20,7 +20,8 @@ static const char *shape_reason(const ot_seq *s, const ot_node *n)
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
-        if (v != OT_NONE && !ot_value_is_static(&g->values[v])) return "the shape of an output is not known (it depends on data, or bind it with --shape)";
+        if (v != OT_NONE && !ot_value_is_static(&g->values[v]))
+            return "the shape of an output is not known (it depends on data, or bind it with --shape)";
     }
     return NULL;
 }
@@ -35,7 +36,8 @@ const char *ot_barrier_reason(const ot_seq *s, ot_id node)
     if (ot_op_access(n->op) == OT_ACC_BARRIER) return "its output depends on all of its input, or on the data";
     why = shape_reason(s, n);
     if (why) return why;
-    if (s->pos[node] != OT_NONE && s->odd[s->pos[node]]) return "runtimes and checkers disagree on the shapes here (STFT, DFT or a ceil_mode pool nearby)";
+    if (s->pos[node] != OT_NONE && s->odd[s->pos[node]])
+        return "runtimes and checkers disagree on the shapes here (STFT, DFT or a ceil_mode pool nearby)";
     int8_t *in_axis = malloc(n->n_in + 1u), *out_axis = malloc(n->n_out + 1u);
     int64_t widest = 0;
     bool cut = false, any = false;
@@ -58,8 +60,10 @@ const char *ot_barrier_reason(const ot_seq *s, ot_id node)
     }
     if (!any && !cut) {
         ot_access_kind k = ot_op_access(n->op);
-        if (k == OT_ACC_GLOBALPOOL) reason = "global pooling reads the whole map (and there is one sample)";
-        else if (k == OT_ACC_REDUCE) reason = "the reduction reads its whole input";
+        if (k == OT_ACC_GLOBALPOOL)
+            reason = "global pooling reads the whole map (and there is one sample)";
+        else if (k == OT_ACC_REDUCE)
+            reason = "the reduction reads its whole input";
     } else if (!cut && ot_op_access(n->op) == OT_ACC_GLOBALPOOL) {
         reason = "global pooling reads the whole map";
     }

@@ -95,7 +95,8 @@ static bool attach_forward(ot_walk *w, const ot_node *n, int8_t *axes)
  * whose sums run in another order. */
 static bool keeps_rounding(const ot_node *n, int8_t axis)
 {
-    bool average = n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_AveragePool || n->op == OT_OP_LpPool || n->op == OT_OP_GlobalLpPool;
+    bool average = n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_AveragePool || n->op == OT_OP_LpPool ||
+                   n->op == OT_OP_GlobalLpPool;
     return !(average && axis == 1);
 }
 

@@ -56,8 +56,10 @@ static void fill_held(ot_seq *s, const ot_target *t, bool *stores)
     memcpy(s->held, s->bytes, g->n_values * sizeof *s->held);
     if (!t->engine || !t->is_cache) return;
     for (ot_id v = 0; v < g->n_values; v++) {
-        if (g->values[v].is_output) s->held[v] = 0;
-        else if (s->def[v] != OT_NONE && !is_interior(s, v)) stores[s->head[s->def[v]]] = true;
+        if (g->values[v].is_output)
+            s->held[v] = 0;
+        else if (s->def[v] != OT_NONE && !is_interior(s, v))
+            stores[s->head[s->def[v]]] = true;
     }
     for (ot_id v = 0; v < g->n_values; v++)
         if (is_interior(s, v) && (s->head[s->def[v]] != s->def[v] || !stores[s->def[v]])) s->held[v] = 0;
@@ -126,8 +128,8 @@ static bool from_sigmoid(const ot_graph *g, ot_id v)
         const ot_node *n = &g->nodes[g->values[v].producer];
         if (n->op == OT_OP_Sigmoid) return true;
         ot_access_kind a = ot_op_access(n->op);
-        bool moves = a == OT_ACC_RESHAPE || a == OT_ACC_TRANSPOSE || a == OT_ACC_CONCAT || a == OT_ACC_SLICE || a == OT_ACC_GATHER ||
-                     n->op == OT_OP_Identity || n->op == OT_OP_Cast || n->op == OT_OP_Mul;
+        bool moves = a == OT_ACC_RESHAPE || a == OT_ACC_TRANSPOSE || a == OT_ACC_CONCAT || a == OT_ACC_SLICE ||
+                     a == OT_ACC_GATHER || n->op == OT_OP_Identity || n->op == OT_OP_Cast || n->op == OT_OP_Mul;
         if (!moves || n->n_in == 0) return false;
         v = n->in[0];
     }
@@ -161,8 +163,8 @@ static bool alloc_tables(ot_seq *s)
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
     return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last && s->odd && s->fused && s->head &&
-           s->tail && s->inside && s->wino_room &&
-           s->time && s->traffic && s->macs && s->extra && s->blocked && s->work && s->live && s->cut;
+           s->tail && s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra && s->blocked && s->work &&
+           s->live && s->cut;
 }
 
 /* What reads an odd node is odd. */

@@ -17,10 +17,7 @@ static int64_t nearest_divisor(int64_t extent, int64_t want)
 }
 
 /* Few tail elements waste a tile: 4097 = 16 x 256 + 1 becomes 16 x 257. */
-static int64_t balanced(int64_t extent, int64_t n)
-{
-    return ot_ceil_div(extent, n);
-}
+static int64_t balanced(int64_t extent, int64_t n) { return ot_ceil_div(extent, n); }
 
 uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, bool spread, int64_t *tiles)
 {
@@ -46,7 +43,8 @@ static uint32_t output_axes(const ot_seq *s, ot_walk *w, const ot_node *n, uint3
     const char *why;
     uint32_t n_ok = 0;
     for (int32_t a = 0; a < x->rank; a++)
-        if (x->dims[a] >= 2 && ot_access_axis(s->g, n, out, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why)) ok[n_ok++] = (int8_t)a;
+        if (x->dims[a] >= 2 && ot_access_axis(s->g, n, out, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why))
+            ok[n_ok++] = (int8_t)a;
     return n_ok;
 }
 

@@ -16,8 +16,8 @@
 enum { ARCS_MAX = 500, NODE_LIMIT = 400 };
 
 typedef struct arc {
-    uint32_t from, to;   /* key positions */
-    uint32_t choice;     /* index into the pool, or OT_NONE: untiled run */
+    uint32_t from, to; /* key positions */
+    uint32_t choice;   /* index into the pool, or OT_NONE: untiled run */
     double time;
     int64_t peak;
     double loops, tiles;
@@ -25,9 +25,9 @@ typedef struct arc {
 
 typedef struct net {
     const ot_seq *s;
-    arc *arcs;           /* [n_arcs] */
+    arc *arcs; /* [n_arcs] */
     uint32_t n_arcs;
-    uint32_t *key;       /* [n_keys] positions */
+    uint32_t *key; /* [n_keys] positions */
     uint32_t n_keys;
     double limit;
 } net;
@@ -114,8 +114,10 @@ static ot_lp *build_lp(const net *m, const uint32_t *row_of, uint32_t *peak_col)
     for (uint32_t p = 0; p < m->n_keys && ok; p++) { /* flow */
         uint32_t n = 0;
         for (uint32_t k = 0; k < m->n_arcs; k++) {
-            if (row_of[m->arcs[k].from] == p) cols[n] = k, coef[n++] = 1;
-            else if (row_of[m->arcs[k].to] == p) cols[n] = k, coef[n++] = -1;
+            if (row_of[m->arcs[k].from] == p)
+                cols[n] = k, coef[n++] = 1;
+            else if (row_of[m->arcs[k].to] == p)
+                cols[n] = k, coef[n++] = -1;
         }
         double rhs = p == 0 ? 1 : p + 1 == m->n_keys ? -1 : 0;
         snprintf(name, sizeof name, "flow%u", p);
@@ -177,7 +179,8 @@ static void read_solution(const net *m, const double *x, ot_path *path)
         for (uint32_t k = 0; k < m->n_arcs && !a; k++)
             if (m->arcs[k].from == pos && x[k] > 0.5) a = &m->arcs[k];
         if (!a) return; /* keep the old path */
-        if (a->choice != OT_NONE) steps[n++] = path->pool[a->choice];
+        if (a->choice != OT_NONE)
+            steps[n++] = path->pool[a->choice];
         else
             for (uint32_t p = a->from; p < a->to; p++)
                 steps[n++] = (ot_choice){.first = p, .end = p, .time = s->time[p + 1] - s->time[p], .peak = s->live[p]};

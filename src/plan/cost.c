@@ -113,8 +113,8 @@ static bool onnx_runtime_fuses(const ot_seq *s, uint32_t p, uint32_t *producer)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
-    static const ot_op unary[] = {OT_OP_Relu, OT_OP_Clip, OT_OP_LeakyRelu, OT_OP_Sigmoid, OT_OP_Tanh, OT_OP_HardSigmoid,
-                                  OT_OP_BatchNormalization};
+    static const ot_op unary[] = {OT_OP_Relu, OT_OP_Clip,        OT_OP_LeakyRelu,         OT_OP_Sigmoid,
+                                  OT_OP_Tanh, OT_OP_HardSigmoid, OT_OP_BatchNormalization};
     bool activation = false;
     for (size_t k = 0; k < sizeof unary / sizeof *unary; k++) activation |= n->op == unary[k];
     bool add = n->op == OT_OP_Add && n->n_in == 2;

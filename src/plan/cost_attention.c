@@ -11,9 +11,9 @@
 
 #include "../engine/attention.h"
 
-#define LINKS_MAX   3      /* scalar factors between the product and Softmax */
-#define LEAST       8      /* queries of what the engine takes */
-#define PACK_PER_BW 2.0    /* packing reads along one axis and writes along the other */
+#define LINKS_MAX   3   /* scalar factors between the product and Softmax */
+#define LEAST       8   /* queries of what the engine takes */
+#define PACK_PER_BW 2.0 /* packing reads along one axis and writes along the other */
 
 static const ot_node *node_at(const ot_seq *s, uint32_t p) { return &s->g->nodes[s->node[p]]; }
 
@@ -112,8 +112,10 @@ double ot_cost_attention(const ot_seq *s, uint32_t p, const ot_target *t, const 
     double queries = (double)y->dims[y->rank - 2], tiles = 1, others = 1;
     for (uint32_t d = 0; d < n_dims; d++) {
         tiles *= cut[d].tiles;
-        if (cut[d].axis == y->rank - 2) queries *= cut[d].made / cut[d].tiles;
-        else others *= cut[d].made / cut[d].tiles;
+        if (cut[d].axis == y->rank - 2)
+            queries *= cut[d].made / cut[d].tiles;
+        else
+            others *= cut[d].made / cut[d].tiles;
     }
     int64_t rows = ot_max(1, (int64_t)(queries + 0.5)), panels = ot_ceil_div(rows, OT_ATTENTION_PANEL);
     compute *= (double)(panels * OT_ATTENTION_PANEL) / (double)rows;

@@ -15,10 +15,7 @@ static bool is_byte(const ot_graph *g, ot_id v)
     return v != OT_NONE && (g->values[v].dtype == OT_U8 || g->values[v].dtype == OT_I8);
 }
 
-static bool is_elementwise(const ot_node *n)
-{
-    return ot_op_access(n->op) == OT_ACC_POINTWISE;
-}
+static bool is_elementwise(const ot_node *n) { return ot_op_access(n->op) == OT_ACC_POINTWISE; }
 
 /* Products and pools. */
 static bool is_sum(const ot_node *n)
@@ -39,9 +36,19 @@ static bool is_quantized(const ot_graph *g, ot_id v)
 static bool moves_bytes(const ot_graph *g, const ot_node *n)
 {
     switch ((int)n->op) {
-    case OT_OP_MaxPool: case OT_OP_GlobalMaxPool: case OT_OP_Concat: case OT_OP_Transpose: case OT_OP_Slice: case OT_OP_Resize:
-    case OT_OP_Upsample: case OT_OP_DepthToSpace: case OT_OP_SpaceToDepth: case OT_OP_Reshape: case OT_OP_Flatten:
-    case OT_OP_Squeeze: case OT_OP_Unsqueeze: return n->n_out > 0 && n->out[0] != OT_NONE && is_quantized(g, n->out[0]);
+    case OT_OP_MaxPool:
+    case OT_OP_GlobalMaxPool:
+    case OT_OP_Concat:
+    case OT_OP_Transpose:
+    case OT_OP_Slice:
+    case OT_OP_Resize:
+    case OT_OP_Upsample:
+    case OT_OP_DepthToSpace:
+    case OT_OP_SpaceToDepth:
+    case OT_OP_Reshape:
+    case OT_OP_Flatten:
+    case OT_OP_Squeeze:
+    case OT_OP_Unsqueeze: return n->n_out > 0 && n->out[0] != OT_NONE && is_quantized(g, n->out[0]);
     default: return false;
     }
 }
@@ -104,8 +111,10 @@ void ot_cost_quant_fill(ot_seq *s, const ot_target *t)
     for (uint32_t p = 0; p < s->n; p++) {
         const ot_node *n = node_at(s, p);
         if (n->n_in < 1 || n->n_out < 1) continue;
-        if (n->op == OT_OP_DequantizeLinear) dequantize(s, p);
-        else if (n->op == OT_OP_QuantizeLinear) quantize(s, p);
+        if (n->op == OT_OP_DequantizeLinear)
+            dequantize(s, p);
+        else if (n->op == OT_OP_QuantizeLinear)
+            quantize(s, p);
         if (!ot_cost_on_bytes(s->g, n) || n->out[0] == OT_NONE) continue;
         s->wino_room[p] = -1;
         s->blocked[n->out[0]] = false;

@@ -18,9 +18,9 @@
 
 #include <math.h>
 
-#define OWN_BLOCK  8    /* of machines that are not this one */
-#define POSTS_MAX  4    /* operators behind a convolution that are looked at */
-#define WELL_DONE  0.85 /* part of the rate of products that a direct convolution reaches, where nothing was measured */
+#define OWN_BLOCK 8    /* of machines that are not this one */
+#define POSTS_MAX 4    /* operators behind a convolution that are looked at */
+#define WELL_DONE 0.85 /* part of the rate of products that a direct convolution reaches, where nothing was measured */
 
 /* Floats of a vector that the target's engine computes with. */
 static int64_t block_of(const ot_target *t)
@@ -45,8 +45,14 @@ static bool describe(const ot_graph *g, const ot_node *n, int64_t batch, int64_t
     const ot_value *x = &g->values[n->in[0]], *k = &g->values[n->in[1]];
     if (x->dtype != OT_F32 || x->rank != 4 || k->rank != 4 || k->dims[2] != 3 || k->dims[3] != 3) return false;
     if (ot_attr_int(n, "group", 1) != 1 || !all_are(n, "strides", 1) || !all_are(n, "dilations", 1)) return false;
-    *s = (ot_winograd_spec){.batch = batch, .in_channels = k->dims[1], .out_channels = k->dims[0], .out_h = h, .out_w = w,
-                            .in_h = whole ? x->dims[2] : h + 2, .in_w = whole ? x->dims[3] : w + 2, .threads = 1};
+    *s = (ot_winograd_spec){.batch = batch,
+                            .in_channels = k->dims[1],
+                            .out_channels = k->dims[0],
+                            .out_h = h,
+                            .out_w = w,
+                            .in_h = whole ? x->dims[2] : h + 2,
+                            .in_w = whole ? x->dims[3] : w + 2,
+                            .threads = 1};
     s->pad_top = ot_max(0, (h + 2 - s->in_h) / 2);
     s->pad_left = ot_max(0, (w + 2 - s->in_w) / 2);
     return true;

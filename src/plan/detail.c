@@ -7,8 +7,8 @@
  */
 #include "planner.h"
 
-#define WINDOWS_MAX 500000.0 /* node windows computed for a whole graph: some tenths of a second */
-#define WALK_WINDOWS 4.0     /* what a step of the walk costs, in windows */
+#define WINDOWS_MAX  500000.0 /* node windows computed for a whole graph: some tenths of a second */
+#define WALK_WINDOWS 4.0      /* what a step of the walk costs, in windows */
 
 typedef struct weighing {
     const ot_seq *s;
@@ -16,16 +16,22 @@ typedef struct weighing {
     ot_trial *tr;
     const ot_target *t;
     ot_plan *p;
-    double left;           /* windows; of the region at hand */
-    ot_candidate *list;    /* [n] of the region at hand, in the plan's arena */
+    double left;        /* windows; of the region at hand */
+    ot_candidate *list; /* [n] of the region at hand, in the plan's arena */
     uint32_t n;
     size_t cap;
 } weighing;
 
 static ot_candidate of_region(const ot_region *r, const ot_target *t)
 {
-    ot_candidate c = {.n_dims = r->n_dims, .form = r->form, .time = r->time_tiled, .traffic = r->traffic, .mac_ratio = r->mac_ratio,
-                      .working_set = r->working_set, .peak = r->peak, .fits = r->working_set <= t->fast_bytes};
+    ot_candidate c = {.n_dims = r->n_dims,
+                      .form = r->form,
+                      .time = r->time_tiled,
+                      .traffic = r->traffic,
+                      .mac_ratio = r->mac_ratio,
+                      .working_set = r->working_set,
+                      .peak = r->peak,
+                      .fits = r->working_set <= t->fast_bytes};
     for (uint32_t d = 0; d < r->n_dims; d++) {
         c.axes[d] = r->values[r->dims[d].sink].axis[d];
         c.tiles[d] = r->dims[d].n_tiles;
@@ -59,8 +65,10 @@ static ot_status weigh(weighing *x, const ot_choice *c)
         for (uint32_t d = 0; d < r.n_dims; d++) tiles += r.dims[d].n_tiles;
         x->left -= tiles * r.n_nodes;
         r.form = c->form;
-        if (ot_form_legal(x->s->g, &r, r.form, &why)) st = ot_region_exact(x->s, x->t, a, 0, &r);
-        else r.time_tiled = -1;
+        if (ot_form_legal(x->s->g, &r, r.form, &why))
+            st = ot_region_exact(x->s, x->t, a, 0, &r);
+        else
+            r.time_tiled = -1;
     }
     if (st == OT_OK && r.time_tiled >= 0) {
         ot_candidate k = of_region(&r, x->t);

@@ -32,20 +32,17 @@ typedef struct solver {
     ot_trial *tr;
     const ot_target *t;
     const ot_plan_options *o;
-    front *f;             /* [n + 1] */
-    ot_choice *choices;   /* [n_choices] */
+    front *f;           /* [n + 1] */
+    ot_choice *choices; /* [n_choices] */
     uint32_t n_choices;
     size_t cap_choices;
-    bool *tileable;       /* [n] */
-    uint32_t step_limit;  /* longest walk */
-    double time_limit;    /* seconds that a plan may lose against the untiled model on its way; 0: no limit is kept */
-    double lean_limit;    /* a plan that takes so many times as long as the fastest is as good when it needs less memory; 0: none */
+    bool *tileable;      /* [n] */
+    uint32_t step_limit; /* longest walk */
+    double time_limit;   /* seconds that a plan may lose against the untiled model on its way; 0: no limit is kept */
+    double lean_limit;   /* a plan that takes so many times as long as the fastest is as good when it needs less memory; 0: none */
 } solver;
 
-static bool dominates(const state *a, const state *b)
-{
-    return a->score <= b->score * (1 + 1e-9) + 1e-12 && a->peak <= b->peak;
-}
+static bool dominates(const state *a, const state *b) { return a->score <= b->score * (1 + 1e-9) + 1e-12 && a->peak <= b->peak; }
 
 /* Where x would go: index of a state to overwrite, n to append, or OT_NONE when x is not wanted. */
 static uint32_t place(front *f, const state *x)
@@ -85,8 +82,13 @@ static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, dou
     for (uint32_t k = 0; k < v->f[from].n; k++) {
         const state *p = &v->f[from].s[k];
         double time = c ? c->time : s->time[to] - s->time[from];
-        state x = {.score = p->score + time + penalty, .time = p->time + time, .from_pos = from, .from_state = k,
-                   .loops = p->loops + (c ? c->loops : 0), .tiles = p->tiles + (c ? c->tiles : 0), .choice = OT_NONE};
+        state x = {.score = p->score + time + penalty,
+                   .time = p->time + time,
+                   .from_pos = from,
+                   .from_state = k,
+                   .loops = p->loops + (c ? c->loops : 0),
+                   .tiles = p->tiles + (c ? c->tiles : 0),
+                   .choice = OT_NONE};
         int64_t peak = c ? c->peak : s->live[from];
         x.peak = peak > p->peak ? peak : p->peak;
         if (!v->o->force && v->time_limit > 0 && x.time > s->time[to] + v->time_limit) continue;
@@ -227,8 +229,10 @@ static ot_status read_path(solver *v, uint32_t final, ot_path *out)
     while (pos > 0) {
         const state *x = &v->f[pos].s[k];
         ot_choice c = {.first = x->from_pos, .end = pos - 1};
-        if (x->choice != OT_NONE) c = v->choices[x->choice];
-        else c.time = s->time[pos] - s->time[x->from_pos], c.peak = s->live[x->from_pos];
+        if (x->choice != OT_NONE)
+            c = v->choices[x->choice];
+        else
+            c.time = s->time[pos] - s->time[x->from_pos], c.peak = s->live[x->from_pos];
         out->steps[--at] = c;
         pos = x->from_pos;
         k = x->from_state;

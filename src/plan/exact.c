@@ -6,11 +6,11 @@
 #include "planner.h"
 
 typedef struct ratios {
-    double *made_sum;   /* [n_nodes] over all tiles, relative to the axis */
-    double *made_max;   /* [n_nodes] */
-    double *val_sum;    /* [n_values] */
-    double *val_max;    /* [n_values] */
-    double *crop;       /* [n_nodes] bytes cut out of the node's inputs over all tiles of this dim */
+    double *made_sum; /* [n_nodes] over all tiles, relative to the axis */
+    double *made_max; /* [n_nodes] */
+    double *val_sum;  /* [n_values] */
+    double *val_max;  /* [n_values] */
+    double *crop;     /* [n_nodes] bytes cut out of the node's inputs over all tiles of this dim */
 } ratios;
 
 static ot_status new_ratios(const ot_region *r, ot_arena *a, ratios *x, ot_diag *d)
@@ -47,7 +47,8 @@ static bool sum_dim(const ot_seq *s, const ot_target *t, const ot_region *r, uin
     const ot_graph *g = s->g;
     const char *why;
     for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
-        bool ok = r->form == OT_FORM_WINDOW ? ot_tile_windows_clamped(g, r, d, k, w, &why) : ot_tile_windows_get(g, r, d, k, w, &why);
+        bool ok = r->form == OT_FORM_WINDOW ? ot_tile_windows_clamped(g, r, d, k, w, &why)
+                                            : ot_tile_windows_get(g, r, d, k, w, &why);
         if (!ok) return false;
         for (uint32_t v = 0; v < r->n_values; v++) {
             double part = 1;
@@ -201,8 +202,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
         double *sum[3] = {&tot.t_fast, &tot.t_mid, &tot.t_slow};
         bool packs = t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM && s->tail[pos] == OT_NONE;
         double pack = packs ? ot_cost_pack(t, whole_reads(s, r, i), tiles) : 0;
-        for (int k = 0; k < 3; k++)
-            *sum[k] += ot_cost_both(s, pos, t, compute, bytes / bw[k]) + extra / bw[k] + pack;
+        for (int k = 0; k < 3; k++) *sum[k] += ot_cost_both(s, pos, t, compute, bytes / bw[k]) + extra / bw[k] + pack;
         if (!free_node) tot.nodes += tiles;
     }
     const ot_dim *inner = &r->dims[r->n_dims - 1];
@@ -220,7 +220,8 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
             tot.in_bytes += b;
             for (uint32_t d = 0; d < r->n_dims; d++)
                 if (val->rank > 1 && rv->axis[d] == val->rank - 1 && s->elems[rv->value] > 0)
-                    tot.runs += b / ((double)val->dims[val->rank - 1] * x[d].val_max[v] * (double)rv->bytes / (double)s->elems[rv->value]);
+                    tot.runs += b / ((double)val->dims[val->rank - 1] * x[d].val_max[v] * (double)rv->bytes /
+                                     (double)s->elems[rv->value]);
             if ((double)rv->bytes > (double)t->fast_bytes) {
                 tot.in_slow += b;
                 tot.in_seconds += b / ot_cost_bw(t, (double)rv->bytes);

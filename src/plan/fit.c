@@ -16,18 +16,18 @@
 #include <float.h>
 #include <math.h>
 
-#define ROUNDS 5     /* of smaller tiles for one region */
-#define SLOWER 1.25  /* another tiling may take that much longer than the search expected of the chosen one */
+#define ROUNDS 5    /* of smaller tiles for one region */
+#define SLOWER 1.25 /* another tiling may take that much longer than the search expected of the chosen one */
 
 typedef struct fitting {
     const ot_seq *s;
     ot_walk *w;
     const ot_target *t;
     const ot_plan_options *o;
-    ot_arena *arena;  /* of the plan */
-    uint32_t *tries;  /* left for the whole graph */
-    double slowest;   /* seconds that another tiling may take */
-    ot_region *best;  /* best region that fits so far; valid when found */
+    ot_arena *arena; /* of the plan */
+    uint32_t *tries; /* left for the whole graph */
+    double slowest;  /* seconds that another tiling may take */
+    ot_region *best; /* best region that fits so far; valid when found */
     bool found;
 } fitting;
 
@@ -95,10 +95,14 @@ static void dump_try(const fitting *x, const ot_choice *c, unsigned how, const o
     fprintf(stderr, "  [%u,%u] tile", c->first, c->end);
     for (uint32_t d = 0; d < c->n_dims; d++) fprintf(stderr, "%s%lld", d ? "," : " ", (long long)c->tile[d]);
     fprintf(stderr, "%s%s: ", how & OT_FIT_STREAM ? " constants streamed" : "", how & OT_FIT_SINGLE ? " one slot" : "");
-    if (!form) fprintf(stderr, "no form, or estimated above %lld bytes\n", (long long)x->t->fast_bytes);
-    else fprintf(stderr, "%s, %.3f ms, %lld bytes planned, %lld at once%s%s\n", ot_form_name(r->form), r->time_tiled * 1e3,
-                 (long long)r->working_set, (long long)r->working_set_bound, r->weights_stay ? ", constants stay" : "",
-                 !fits ? ": too much" : r->time_tiled > x->slowest ? ": too slow" : "");
+    if (!form)
+        fprintf(stderr, "no form, or estimated above %lld bytes\n", (long long)x->t->fast_bytes);
+    else
+        fprintf(stderr, "%s, %.3f ms, %lld bytes planned, %lld at once%s%s\n", ot_form_name(r->form), r->time_tiled * 1e3,
+                (long long)r->working_set, (long long)r->working_set_bound, r->weights_stay ? ", constants stay" : "",
+                !fits                        ? ": too much"
+                : r->time_tiled > x->slowest ? ": too slow"
+                                             : "");
 }
 
 /* Choice c as a region, as `how` says. */
@@ -148,7 +152,7 @@ static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *m
     for (uint32_t d = 0; d < r->n_dims; d++) {
         int64_t tiles[2];
         uint32_t n = smaller_tiles(r, d, c->tile[d], tiles);
-        for (uint32_t k = 0; k < n && *x->tries > 0; k++, --*x->tries) {
+        for (uint32_t k = 0; k<n && * x->tries> 0; k++, --*x->tries) {
             ot_choice f = *c;
             f.tile[d] = tiles[k];
             OT_TRY(try_choice(x, &f, 0, &finer));
@@ -167,7 +171,7 @@ static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *m
 static ot_status try_coarser(fitting *x, const ot_choice *c, ot_region *r)
 {
     ot_choice next = *c;
-    for (uint32_t round = 0; !x->found && round < ROUNDS && *x->tries > 0; round++, --*x->tries) {
+    for (uint32_t round = 0; !x->found && round<ROUNDS && * x->tries> 0; round++, --*x->tries) {
         uint32_t most = 0;
         for (uint32_t d = 1; d < r->n_dims; d++)
             if (r->dims[d].n_tiles > r->dims[most].n_tiles) most = d;

@@ -38,10 +38,7 @@ static double level_time(const ot_target *t, const ot_totals *x)
     return x->t_mid + fill * fill * (x->t_slow - x->t_mid);
 }
 
-bool ot_overlaps(const ot_target *t, const ot_totals *x)
-{
-    return !t->is_cache && t->double_buffer && !(x->how & OT_FIT_SINGLE);
-}
+bool ot_overlaps(const ot_target *t, const ot_totals *x) { return !t->is_cache && t->double_buffer && !(x->how & OT_FIT_SINGLE); }
 
 int64_t ot_double_buffers(const ot_target *t, const ot_totals *x)
 {
@@ -132,5 +129,6 @@ void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *
         }
         *time = compute + transfers + copies + stitch + overhead + x->nodes * t->node_overhead;
     }
-    *traffic = x->in_slow + padding + x->out_bytes * (t->is_cache && stitch > 0 && x->out_bytes > (double)t->fast_bytes ? 3 : 1) + weight_traffic;
+    *traffic = x->in_slow + padding + x->out_bytes * (t->is_cache && stitch > 0 && x->out_bytes > (double)t->fast_bytes ? 3 : 1) +
+               weight_traffic;
 }

@@ -17,21 +17,25 @@ uint32_t ot_lp_col(ot_lp *lp, const char *name, double lo, double hi, double cos
 
 bool ot_lp_row(ot_lp *lp, const char *name, double lo, double hi, const uint32_t *cols, const double *coef, uint32_t n)
 {
-    ot_lp_line r = {ot_strdup(lp->arena, name), lo, hi, ot_memdup(lp->arena, cols, n * sizeof *cols),
-                    ot_memdup(lp->arena, coef, n * sizeof *coef), n};
+    ot_lp_line r = {ot_strdup(lp->arena, name),
+                    lo,
+                    hi,
+                    ot_memdup(lp->arena, cols, n * sizeof *cols),
+                    ot_memdup(lp->arena, coef, n * sizeof *coef),
+                    n};
     return r.name && r.cols && r.coef && OT_PUSH(lp->arena, lp->rows, lp->n_rows, lp->cap_rows, r);
 }
 
-void ot_lp_set_cost(ot_lp *lp, uint32_t col, double cost)
-{
-    lp->cols[col].cost = cost;
-}
+void ot_lp_set_cost(ot_lp *lp, uint32_t col, double cost) { lp->cols[col].cost = cost; }
 
 static void print_bound(FILE *f, double x)
 {
-    if (x >= 1e300) fputs("+inf", f);
-    else if (x <= -1e300) fputs("-inf", f);
-    else fprintf(f, "%.9g", x);
+    if (x >= 1e300)
+        fputs("+inf", f);
+    else if (x <= -1e300)
+        fputs("-inf", f);
+    else
+        fprintf(f, "%.9g", x);
 }
 
 ot_status ot_lp_dump(const ot_lp *lp, FILE *f)

@@ -12,8 +12,10 @@ static void count_node(glp_tree *tree, void *info)
 {
     budget *b = info;
     if (glp_ios_reason(tree) != GLP_ISELECT) return;
-    if (b->left == 0) glp_ios_terminate(tree);
-    else b->left--;
+    if (b->left == 0)
+        glp_ios_terminate(tree);
+    else
+        b->left--;
 }
 
 static int bound_kind(double lo, double hi)

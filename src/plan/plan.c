@@ -32,7 +32,8 @@ static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, const c
     return OT_OK;
 }
 
-static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path *path, ot_plan *p)
+static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path *path,
+                               ot_plan *p)
 {
     p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
     p->refused = OT_NEW_N(p->arena, ot_refusal, path->n + s->n + 1u);
@@ -45,14 +46,18 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         bool found;
         OT_TRY(ot_region_fit(s, w, t, o, c, p->arena, &tries, &r, &found));
         if (!found) {
-            OT_TRY(refuse(s, p, &r, t->is_cache ? "no output form can express this tiling exactly"
-                                               : "no output form of this tiling fits the fast memory exactly"));
+            OT_TRY(refuse(s, p, &r,
+                          t->is_cache ? "no output form can express this tiling exactly"
+                                      : "no output form of this tiling fits the fast memory exactly"));
             continue;
         }
         double allowed = t->engine ? s->time[s->n] * OT_ENGINE_ABOUT : 0; /* loss for less memory; see drop_useless */
         if (!o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r.benefit <= -allowed) {
-            OT_TRY(refuse(s, p, &r, ot_format(p->arena, "predicted to lose %.3f ms: windows, stitching and recomputation cost more than the traffic saved",
-                                              -r.benefit * 1e3)));
+            OT_TRY(
+                refuse(s, p, &r,
+                       ot_format(p->arena,
+                                 "predicted to lose %.3f ms: windows, stitching and recomputation cost more than the traffic saved",
+                                 -r.benefit * 1e3)));
             continue;
         }
         r.id = o->first_region + p->n_regions;
@@ -74,7 +79,10 @@ static ot_status list_refused(const ot_seq *s, const ot_plan_options *o, ot_plan
     const char *reason = o->goal == OT_GOAL_MEMORY ? "does not lower the peak within the allowed slowdown"
                                                    : "no tiling is predicted to be faster than running it whole";
     for (uint32_t k = 0; k < s->n;) {
-        if (taken[s->node[k]]) { k++; continue; }
+        if (taken[s->node[k]]) {
+            k++;
+            continue;
+        }
         uint32_t from = k;
         while (k < s->n && !taken[s->node[k]]) k++;
         ot_id *nodes = ot_memdup(p->arena, s->node + from, (k - from) * sizeof *nodes);
@@ -106,8 +114,9 @@ static const char *end_reason(const ot_seq *s, const ot_node *n)
     if (pool && liftable)
         return "global pooling reads the whole map: it ends the region before it (--emit engine can reduce it tile by tile)";
     if (pool) return "global pooling reads the whole map: it ends the region before it";
-    return liftable ? "reads whole an axis that the region before it cuts: it ends that region (--emit engine can reduce it tile by tile)"
-                    : "reads whole an axis that the region before it cuts: it ends that region";
+    return liftable
+               ? "reads whole an axis that the region before it cuts: it ends that region (--emit engine can reduce it tile by tile)"
+               : "reads whole an axis that the region before it cuts: it ends that region";
 }
 
 /* Nodes that could be cut somewhere, but not where the region before them is cut: they are where it ends. */
@@ -217,8 +226,8 @@ static void dump_steps(const ot_seq *s, const ot_path *path)
         const ot_choice *c = &path->steps[k];
         if (c->n_dims == 0) continue;
         double untiled = s->time[c->end + 1] - s->time[c->first];
-        fprintf(stderr, "  [%u,%u] axes %d,%d tile %lld,%lld form %s: %.3f -> %.3f ms, peak %.1f MB\n", c->first, c->end, c->axes[0],
-                c->n_dims > 1 ? c->axes[1] : -1, (long long)c->tile[0], (long long)c->tile[1], ot_form_name(c->form),
+        fprintf(stderr, "  [%u,%u] axes %d,%d tile %lld,%lld form %s: %.3f -> %.3f ms, peak %.1f MB\n", c->first, c->end,
+                c->axes[0], c->n_dims > 1 ? c->axes[1] : -1, (long long)c->tile[0], (long long)c->tile[1], ot_form_name(c->form),
                 untiled * 1e3, c->time * 1e3, (double)c->peak / 1048576.0);
     }
 }
@@ -284,8 +293,10 @@ ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *
         st = plan_in(g, t, o, scratch, p);
     }
     ot_arena_free(scratch);
-    if (st == OT_OK) *out = p;
-    else ot_arena_free(arena);
+    if (st == OT_OK)
+        *out = p;
+    else
+        ot_arena_free(arena);
     return st;
 }
 

@@ -100,8 +100,10 @@ static ot_status check_dims(checker *c)
 static void hull(ot_win *a, ot_win b)
 {
     if (b.lo >= b.hi) return;
-    if (a->lo >= a->hi) *a = b;
-    else *a = (ot_win){b.lo < a->lo ? b.lo : a->lo, b.hi > a->hi ? b.hi : a->hi};
+    if (a->lo >= a->hi)
+        *a = b;
+    else
+        *a = (ot_win){b.lo < a->lo ? b.lo : a->lo, b.hi > a->hi ? b.hi : a->hi};
 }
 
 /* Tile k of dimension d reduces its share of what node i reads, no more: every element counts once. */
@@ -113,8 +115,8 @@ static ot_status check_share(checker *c, uint32_t d, uint32_t k, uint32_t i, con
     bool reduced[OT_RANK_MAX];
     uint32_t v = x->in[0];
     int8_t axis = x->in_axis[d][0];
-    if (c->r->form != OT_FORM_WHILE || ot_access_sum(c->g, n, reduced) == OT_SUM_NONE || axis < 0 || !reduced[axis] || v == OT_NONE ||
-        x->out[0] == OT_NONE || c->r->values[x->out[0]].axis[d] >= 0)
+    if (c->r->form != OT_FORM_WHILE || ot_access_sum(c->g, n, reduced) == OT_SUM_NONE || axis < 0 || !reduced[axis] ||
+        v == OT_NONE || x->out[0] == OT_NONE || c->r->values[x->out[0]].axis[d] >= 0)
         return broken(c, "a reduction has no parts along this dimension", n->out[0]);
     if (c->r->values[v].axis[d] != axis) return broken(c, "a value is cut along two axes", c->r->values[v].value);
     __int128 extent = c->g->values[c->r->values[v].value].dims[axis];
@@ -152,7 +154,8 @@ static ot_status check_tile(checker *c, uint32_t d, uint32_t tile, const ot_tile
         for (uint32_t o = 0; o < n->n_out; o++)
             if (x->out[o] != OT_NONE && r->values[x->out[o]].axis[d] >= 0) hull(&t.need, must[x->out[o]]);
         if (t.need.lo >= t.need.hi) continue;
-        if (!ot_access_window(g, n, x->lead_out[d], (uint32_t)x->lead_axis[d], &t, &why)) return broken(c, why, n->out[x->lead_out[d]]);
+        if (!ot_access_window(g, n, x->lead_out[d], (uint32_t)x->lead_axis[d], &t, &why))
+            return broken(c, why, n->out[x->lead_out[d]]);
         for (uint32_t i = 0; i < n->n_in; i++) {
             uint32_t v = x->in[i];
             if (v == OT_NONE || x->in_axis[d][i] < 0) continue;
@@ -185,13 +188,15 @@ static ot_status check_windows(checker *c)
             for (uint32_t v = 0; v < r->n_values; v++) {
                 if (r->values[v].axis[d] >= 0) c->most[d][v] = ot_max(c->most[d][v], w.made[v].hi - w.made[v].lo);
                 if (!r->values[v].is_output || r->values[v].axis[d] < 0) continue;
-                if (w.piece[v].lo != covered[v] || w.piece[v].hi < w.piece[v].lo) return broken(c, "pieces overlap or leave a gap", r->values[v].value);
+                if (w.piece[v].lo != covered[v] || w.piece[v].hi < w.piece[v].lo)
+                    return broken(c, "pieces overlap or leave a gap", r->values[v].value);
                 covered[v] = w.piece[v].hi;
             }
             OT_TRY(check_tile(c, d, k, &w, must));
         }
         for (uint32_t v = 0; v < r->n_values; v++)
-            if (r->values[v].is_output && r->values[v].axis[d] >= 0 && covered[v] != c->g->values[r->values[v].value].dims[r->values[v].axis[d]])
+            if (r->values[v].is_output && r->values[v].axis[d] >= 0 &&
+                covered[v] != c->g->values[r->values[v].value].dims[r->values[v].axis[d]])
                 return broken(c, "pieces do not reach the end", r->values[v].value);
     }
     return OT_OK;
@@ -204,7 +209,9 @@ static ot_status check_outputs(checker *c, const uint32_t *owner, uint32_t index
     for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
         const ot_value *x = &c->g->values[r->values[v].value];
         bool outside = x->is_output;
-        for (uint32_t u = 0; u < x->n_uses; u++) outside |= owner[x->uses[u]] != index && !(c->g->nodes[x->uses[u]].is_static && ot_static_foldable(c->g, &c->g->nodes[x->uses[u]]));
+        for (uint32_t u = 0; u < x->n_uses; u++)
+            outside |= owner[x->uses[u]] != index &&
+                       !(c->g->nodes[x->uses[u]].is_static && ot_static_foldable(c->g, &c->g->nodes[x->uses[u]]));
         if (outside && !r->values[v].is_output) return broken(c, "a value read outside is not an output", r->values[v].value);
         bool cut = false;
         for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0 || ot_is_part(r, v, d);

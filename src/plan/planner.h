@@ -13,36 +13,36 @@
 
 typedef struct ot_seq {
     ot_graph *g;
-    ot_arena *arena;      /* pass lifetime */
-    uint32_t n;           /* nodes in the sequence */
-    ot_id *node;          /* [n] node ids */
-    uint32_t *pos;        /* [g->n_nodes] position, or OT_NONE */
-    bool *act;            /* [g->n_values] an activation: neither constant nor made by a static node */
-    int64_t *bytes;       /* [g->n_values] size of an activation or constant; 0 when unknown */
-    int64_t *held;        /* [g->n_values] what it takes while it lives: its size, but for what the engine does not hold */
-    int64_t *elems;       /* [g->n_values] */
-    uint32_t *def;        /* [g->n_values] position of the producer; OT_NONE for graph inputs and constants */
-    uint32_t *last;       /* [g->n_values] last reading position; n for graph outputs; OT_NONE when never read */
-    bool *odd;            /* [n] before or after STFT or DFT, for which model checkers infer another number of bins once
+    ot_arena *arena;    /* pass lifetime */
+    uint32_t n;         /* nodes in the sequence */
+    ot_id *node;        /* [n] node ids */
+    uint32_t *pos;      /* [g->n_nodes] position, or OT_NONE */
+    bool *act;          /* [g->n_values] an activation: neither constant nor made by a static node */
+    int64_t *bytes;     /* [g->n_values] size of an activation or constant; 0 when unknown */
+    int64_t *held;      /* [g->n_values] what it takes while it lives: its size, but for what the engine does not hold */
+    int64_t *elems;     /* [g->n_values] */
+    uint32_t *def;      /* [g->n_values] position of the producer; OT_NONE for graph inputs and constants */
+    uint32_t *last;     /* [g->n_values] last reading position; n for graph outputs; OT_NONE when never read */
+    bool *odd;          /* [n] before or after STFT or DFT, for which model checkers infer another number of bins once
                              shapes are fixed: not cut, so that no shape is stated that they would contradict */
-    bool *fused;          /* [n] the target's runtime merges this node into its producer */
-    uint32_t *head;       /* [n] first node of the merged group that the node is in; itself when it is alone */
-    uint32_t *tail;       /* [n] last node of the attention that the engine runs as one with this node; OT_NONE: there is none */
-    bool *inside;         /* [n + 1] between k-1 and k a group is open that the engine runs as one: no region begins or ends there */
-    int64_t *wino_room;   /* [n] bytes by which Winograd's weights of this 3x3 convolution may exceed the model's in the engine;
+    bool *fused;        /* [n] the target's runtime merges this node into its producer */
+    uint32_t *head;     /* [n] first node of the merged group that the node is in; itself when it is alone */
+    uint32_t *tail;     /* [n] last node of the attention that the engine runs as one with this node; OT_NONE: there is none */
+    bool *inside;       /* [n + 1] between k-1 and k a group is open that the engine runs as one: no region begins or ends there */
+    int64_t *wino_room; /* [n] bytes by which Winograd's weights of this 3x3 convolution may exceed the model's in the engine;
                              0: it is a direct one for lack of room; -1: it could not take them anyway */
-    double *time;         /* [n + 1] prefix sums of untiled node times */
-    double *traffic;      /* [n + 1] prefix sums of untiled slow-memory bytes */
-    double *macs;         /* [n] */
-    double *extra;        /* [n] bytes that the runtime's kernel moves besides its operands: layout changes around blocked
+    double *time;       /* [n + 1] prefix sums of untiled node times */
+    double *traffic;    /* [n + 1] prefix sums of untiled slow-memory bytes */
+    double *macs;       /* [n] */
+    double *extra;      /* [n] bytes that the runtime's kernel moves besides its operands: layout changes around blocked
                              convolutions, column buffers; 0 for other runtimes */
-    bool *blocked;        /* [g->n_values] held in a channel-blocked layout by the runtime (ONNX Runtime's NCHWc) */
-    double *work;         /* [n] bytes of scratch that the runtime's kernel takes (column buffers) */
-    int64_t *live;        /* [n] bytes of non-input activations live while node k runs, untiled */
-    int64_t *cut;         /* [n + 1] bytes live between k-1 and k */
-    int64_t peak;         /* max of live */
-    bool sums;            /* reductions in parts: the form for it is the engine's */
-    bool strict;          /* an output comes from a Sigmoid: the runtime keeps its absolute, not its relative precision, so
+    bool *blocked;      /* [g->n_values] held in a channel-blocked layout by the runtime (ONNX Runtime's NCHWc) */
+    double *work;       /* [n] bytes of scratch that the runtime's kernel takes (column buffers) */
+    int64_t *live;      /* [n] bytes of non-input activations live while node k runs, untiled */
+    int64_t *cut;       /* [n + 1] bytes live between k-1 and k */
+    int64_t peak;       /* max of live */
+    bool sums;          /* reductions in parts: the form for it is the engine's */
+    bool strict;        /* an output comes from a Sigmoid: the runtime keeps its absolute, not its relative precision, so
                              plans must not change any rounding */
 } ot_seq;
 
@@ -65,23 +65,23 @@ enum { OT_ST_NONE = 0, OT_ST_IN, OT_ST_PRE, OT_ST_POST };
 /* What one node position looks like to a walk, for each dim. Slots are stamped: valid when stamp == walk epoch. */
 typedef struct ot_walk {
     const ot_seq *s;
-    uint32_t end;             /* position of the sink node */
+    uint32_t end; /* position of the sink node */
     uint32_t n_dims;
-    ot_id sink;               /* value the tiles are counted on */
+    ot_id sink; /* value the tiles are counted on */
     int8_t sink_axis[OT_DIMS_MAX];
     uint32_t epoch;
-    uint32_t *stamp;          /* [n_values] */
+    uint32_t *stamp;             /* [n_values] */
     int8_t (*axis)[OT_DIMS_MAX]; /* [n_values] cut axis, OT_AX_UNSET */
-    uint8_t *whole;           /* [n_values] someone in the region (or PRE) needs it whole */
-    uint8_t *outside;         /* [n_values] read outside the region, from what the walk has seen (POST readers) */
-    uint8_t *state;           /* [n] OT_ST_* of positions visited, valid for [lo, end] */
-    uint32_t lo;              /* lowest position visited so far */
+    uint8_t *whole;              /* [n_values] someone in the region (or PRE) needs it whole */
+    uint8_t *outside;            /* [n_values] read outside the region, from what the walk has seen (POST readers) */
+    uint8_t *state;              /* [n] OT_ST_* of positions visited, valid for [lo, end] */
+    uint32_t lo;                 /* lowest position visited so far */
     /* axis maps of the node visited last */
     int8_t *in_axis[OT_DIMS_MAX];  /* [max n_in] */
     int8_t *out_axis[OT_DIMS_MAX]; /* [max n_out] */
-    uint32_t lead_out;        /* output asked */
+    uint32_t lead_out;             /* output asked */
     int8_t lead_axis[OT_DIMS_MAX];
-    uint32_t n_pre_run;       /* PRE nodes since the last IN */
+    uint32_t n_pre_run; /* PRE nodes since the last IN */
 } ot_walk;
 
 ot_status ot_walk_new(const ot_seq *s, ot_walk *w) OT_MUST_USE;
@@ -103,7 +103,7 @@ bool ot_walk_escapes(const ot_walk *w, ot_id v);
 
 /* A chosen interval. */
 typedef struct ot_choice {
-    uint32_t first, end;      /* positions, inclusive; first == end and n_dims == 0: one untiled node */
+    uint32_t first, end; /* positions, inclusive; first == end and n_dims == 0: one untiled node */
     uint32_t n_dims;
     uint32_t out_index;
     int8_t axes[OT_DIMS_MAX];
@@ -111,8 +111,8 @@ typedef struct ot_choice {
     double time, traffic;
     int64_t peak;
     uint32_t loops, tiles;
-    uint32_t n_in;            /* nodes that run tiled */
-    bool fits;                /* working set within the fast memory */
+    uint32_t n_in; /* nodes that run tiled */
+    bool fits;     /* working set within the fast memory */
     ot_form form;
 } ot_choice;
 
@@ -136,8 +136,8 @@ bool ot_cost_has_constant(const ot_seq *s, const ot_node *n);
 double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems);
 /* How tiles cut a node's output along one dim. */
 typedef struct ot_share {
-    int8_t axis;          /* of the node's output; negative: not cut */
-    double made;          /* sum over the tiles of the dim, relative to the axis */
+    int8_t axis; /* of the node's output; negative: not cut */
+    double made; /* sum over the tiles of the dim, relative to the axis */
     double tiles;
 } ot_share;
 /* Seconds of compute in all tiles, of which `compute` is the whole node's; n_dims 0: of the node whole. Knows what the engine
@@ -223,16 +223,17 @@ uint32_t ot_trial_pairs(const ot_trial *tr);
 #define OT_ENGINE_ABOUT 0.03
 
 typedef struct ot_path {
-    ot_choice *steps;   /* [n] in order; untiled nodes have n_dims 0 */
+    ot_choice *steps; /* [n] in order; untiled nodes have n_dims 0 */
     uint32_t n;
     double time;
     int64_t peak;
-    ot_choice *pool;    /* [n_pool] tiled choices that some good plan uses (for the tie-break) */
+    ot_choice *pool; /* [n_pool] tiled choices that some good plan uses (for the tie-break) */
     uint32_t n_pool;
 } ot_path;
 
 /* Cheapest way through the sequence. `ends`: optional filter. */
-ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_path *out) OT_MUST_USE;
+ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o,
+                      ot_path *out) OT_MUST_USE;
 
 /* ---- plan/choose.c ---- */
 
@@ -294,7 +295,7 @@ ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const o
 /* The region of a chosen interval: its best form, exact figures, working set planned. On a scratchpad, finer tiles when the
  * chosen ones do not fit (*tries counts down). *found false: no form can express it, or nothing fits; *out is then the region
  * as chosen. */
-ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice, ot_arena *a,
-                        uint32_t *tries, ot_region *out, bool *found) OT_MUST_USE;
+ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
+                        ot_arena *a, uint32_t *tries, ot_region *out, bool *found) OT_MUST_USE;
 
 #endif

@@ -62,8 +62,7 @@ static int64_t cache_bytes(int level, int sysconf_name, int64_t fallback, int64_
 static uint32_t core_count(void)
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return (uint32_t)CPU_COUNT(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return (uint32_t)CPU_COUNT(&set);
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 && n <= OT_TARGET_CORES_MAX ? (uint32_t)n : 1;
 }
@@ -182,8 +181,8 @@ void ot_target_use_threads(ot_target *t, uint32_t threads)
 {
     if (threads == 0 || threads >= t->cores) return;
     double part = (double)threads / t->cores;
-    double *rates[] = {&t->bw_fast, &t->rate_conv, &t->rate_conv_depthwise, &t->rate_conv_pointwise, &t->rate_conv_winograd,
-                       &t->rate_gemm, &t->rate_elem, &t->rate_trans, &t->rate_reduce, &t->rate_pool};
+    double *rates[] = {&t->bw_fast,   &t->rate_conv, &t->rate_conv_depthwise, &t->rate_conv_pointwise, &t->rate_conv_winograd,
+                       &t->rate_gemm, &t->rate_elem, &t->rate_trans,          &t->rate_reduce,         &t->rate_pool};
     for (size_t k = 0; k < sizeof rates / sizeof *rates; k++) *rates[k] *= part;
     t->bw_mid = shared_bandwidth(t->bw_mid, t->bw_mid_core, part, threads);
     t->bw_slow = shared_bandwidth(t->bw_slow, t->bw_slow_core, part, threads);

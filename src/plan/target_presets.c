@@ -31,12 +31,11 @@
 
 /* On-chip memories of one Atlas A2 core, as its CANN platform file gives them (ub_size, l1_size, l0_*_size, bt_size;
  * fixpipe: fb0_size, the bank of quantisation parameters). Their alignments are the standard ones. */
-#define ATLAS_A2_SCOPES                                                                                          \
-    {                                                                                                            \
-        [OT_SCOPE_UB] = {.bytes = 192 * KIB}, [OT_SCOPE_L1] = {.bytes = 512 * KIB},                              \
-        [OT_SCOPE_L0A] = {.bytes = 64 * KIB}, [OT_SCOPE_L0B] = {.bytes = 64 * KIB},                              \
-        [OT_SCOPE_L0C] = {.bytes = 128 * KIB}, [OT_SCOPE_BT] = {.bytes = 1 * KIB},                               \
-        [OT_SCOPE_FP] = {.bytes = 2 * KIB},                                                                      \
+#define ATLAS_A2_SCOPES                                                                                                   \
+    {                                                                                                                     \
+        [OT_SCOPE_UB] = {.bytes = 192 * KIB}, [OT_SCOPE_L1] = {.bytes = 512 * KIB}, [OT_SCOPE_L0A] = {.bytes = 64 * KIB}, \
+        [OT_SCOPE_L0B] = {.bytes = 64 * KIB}, [OT_SCOPE_L0C] = {.bytes = 128 * KIB}, [OT_SCOPE_BT] = {.bytes = 1 * KIB},  \
+        [OT_SCOPE_FP] = {.bytes = 2 * KIB},                                                                               \
     }
 
 static const ot_target_preset PRESETS[] = {
@@ -46,7 +45,8 @@ static const ot_target_preset PRESETS[] = {
                 .granule = 512,
                 .cores = 24,
                 .is_cache = true,
-                .fuses = true, .double_buffer = true,
+                .fuses = true,
+                .double_buffer = true,
                 .bw_fast = 5.5e12,
                 .bw_mid = 1.6e12,
                 .mid_bytes = 0,
@@ -70,7 +70,8 @@ static const ot_target_preset PRESETS[] = {
                 .granule = 512,
                 .cores = 24,
                 .is_cache = true,
-                .fuses = true, .double_buffer = true,
+                .fuses = true,
+                .double_buffer = true,
                 .bw_fast = 5.5e12,
                 .bw_mid = 1.6e12,
                 .mid_bytes = 0,
@@ -89,8 +90,7 @@ static const ot_target_preset PRESETS[] = {
                 .memory_bytes = 64 * GIB,
                 .scopes = ATLAS_A2_SCOPES}},
     {.target = {.name = "tlf-16m",
-                .description =
-                    "fictitious chip of the worked example: 16 MB scratchpad, 100 GB/s slow memory",
+                .description = "fictitious chip of the worked example: 16 MB scratchpad, 100 GB/s slow memory",
                 .fast_bytes = 16 * MIB,
                 .granule = 256,
                 .cores = 1,
@@ -108,7 +108,9 @@ static const ot_target_preset PRESETS[] = {
                 .rate_trans = 1e12,
                 .rate_reduce = 2e12,
                 .rate_pool = 2e12,
-                .node_overhead = 0.1e-6, .loop_overhead = 0.2e-6, .region_overhead = 5e-6,
+                .node_overhead = 0.1e-6,
+                .loop_overhead = 0.2e-6,
+                .region_overhead = 5e-6,
                 .memory_bytes = 0,
                 .scopes = {[OT_SCOPE_L2] = {.alignment = 256}}}},
     {.target = {.name = "h200",
@@ -117,7 +119,8 @@ static const ot_target_preset PRESETS[] = {
                 .granule = 128,
                 .cores = 132,
                 .is_cache = true,
-                .fuses = true, .double_buffer = false,
+                .fuses = true,
+                .double_buffer = false,
                 .bw_fast = 10e12,
                 .bw_mid = 4.8e12,
                 .mid_bytes = 0,
@@ -137,13 +140,13 @@ static const ot_target_preset PRESETS[] = {
                 /* 227 KiB of an SM's shared memory for one block (Hopper tuning guide); L2 lines of 128 B */
                 .scopes = {[OT_SCOPE_SHARED] = {.bytes = 227 * KIB}, [OT_SCOPE_L2] = {.alignment = 128}}}},
     {.target = {.name = "ethos-u55",
-                .description =
-                    "Ethos-U55 with 256 MACs at 500 MHz: 256 KiB SRAM, 0.5 GB/s behind it",
+                .description = "Ethos-U55 with 256 MACs at 500 MHz: 256 KiB SRAM, 0.5 GB/s behind it",
                 .fast_bytes = 256 * KIB,
                 .granule = 16,
                 .cores = 1,
                 .is_cache = false,
-                .fuses = true, .double_buffer = true,
+                .fuses = true,
+                .double_buffer = true,
                 .bw_fast = 4e9,
                 .bw_mid = 0.5e9,
                 .mid_bytes = 0,
@@ -168,7 +171,9 @@ static const ot_target_preset PRESETS[] = {
                 .granule = 4,
                 .cores = 1,
                 .is_cache = false,
-                .fuses = true, .inplace_depthwise = true, .double_buffer = false,
+                .fuses = true,
+                .inplace_depthwise = true,
+                .double_buffer = false,
                 .bw_fast = 1.9e9,
                 .bw_mid = 0.1e9,
                 .mid_bytes = 0,
@@ -188,13 +193,13 @@ static const ot_target_preset PRESETS[] = {
                 /* double words */
                 .scopes = {[OT_SCOPE_L2] = {.alignment = 8}, [OT_SCOPE_GM] = {.alignment = 8}}}},
     {.target = {.name = "cpu-generic",
-                .description =
-                    "ordinary CPU core with AVX2, 1 MiB L2, 20 GB/s (rates scale with --threads)",
+                .description = "ordinary CPU core with AVX2, 1 MiB L2, 20 GB/s (rates scale with --threads)",
                 .fast_bytes = 1 * MIB,
                 .granule = 64,
                 .cores = 1,
                 .is_cache = true,
-                .fuses = true, .double_buffer = false,
+                .fuses = true,
+                .double_buffer = false,
                 .bw_fast = 60e9,
                 .bw_mid = 25e9,
                 .mid_bytes = 16 * MIB,

@@ -12,14 +12,11 @@
 
 /* Bytes; of Atlas A2 for the memories of its cores. Shared memory: what bulk tensor copies ask for. */
 static const int64_t STANDARD[OT_SCOPE_COUNT] = {
-    [OT_SCOPE_UB] = 32,   [OT_SCOPE_L1] = 32, [OT_SCOPE_L0A] = 512, [OT_SCOPE_L0B] = 512,    [OT_SCOPE_L0C] = 512,
-    [OT_SCOPE_BT] = 64,   [OT_SCOPE_FP] = 64, [OT_SCOPE_L2] = 64,   [OT_SCOPE_SHARED] = 128, [OT_SCOPE_GM] = 256,
+    [OT_SCOPE_UB] = 32, [OT_SCOPE_L1] = 32, [OT_SCOPE_L0A] = 512, [OT_SCOPE_L0B] = 512,    [OT_SCOPE_L0C] = 512,
+    [OT_SCOPE_BT] = 64, [OT_SCOPE_FP] = 64, [OT_SCOPE_L2] = 64,   [OT_SCOPE_SHARED] = 128, [OT_SCOPE_GM] = 256,
 };
 
-int64_t ot_target_scope_alignment(ot_scope s)
-{
-    return STANDARD[s];
-}
+int64_t ot_target_scope_alignment(ot_scope s) { return STANDARD[s]; }
 
 void ot_target_fill_scopes(ot_target *t)
 {

@@ -46,8 +46,7 @@ typedef struct field {
     }
 static const field FIELDS[] = {
     {"target", "name", TEXT, offsetof(ot_target, name), sizeof((ot_target *)0)->name, false},
-    {"target", "description", TEXT, offsetof(ot_target, description),
-     sizeof((ot_target *)0)->description, true},
+    {"target", "description", TEXT, offsetof(ot_target, description), sizeof((ot_target *)0)->description, true},
     {"target", "cpu", TEXT, offsetof(ot_target, cpu), sizeof((ot_target *)0)->cpu, true},
     F("target", "cores", CORES, cores),
     {"target", "fuses", TRUTH, offsetof(ot_target, fuses), 0, true},
@@ -83,8 +82,7 @@ static const field FIELDS[] = {
 static const struct {
     const char *name;
     bool optional;
-} ELEMENTS[] = {
-    {"fast", false}, {"mid", true}, {"slow", false}, {"rates", false}, {"overheads", false}};
+} ELEMENTS[] = {{"fast", false}, {"mid", true}, {"slow", false}, {"rates", false}, {"overheads", false}};
 #define N_ELEMENTS (sizeof ELEMENTS / sizeof *ELEMENTS)
 
 /* ---- reading ---- */
@@ -97,8 +95,7 @@ typedef struct reader {
 
 static ot_status bad_value(const reader *r, const field *f, const char *text, const char *rule)
 {
-    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s %s=\"%.60s\">: %s", r->path, f->element, f->name,
-                   text, rule);
+    return ot_fail(r->diag, OT_E_INPUT, "%s: <%s %s=\"%.60s\">: %s", r->path, f->element, f->name, text, rule);
 }
 
 static bool parse_i64(const char *text, int64_t *out)
@@ -144,14 +141,12 @@ static ot_status set_field(const reader *r, const field *f, const char *text)
         memcpy(at, &d, sizeof d);
         return OT_OK;
     case SECONDS:
-        if (!parse_double(text, &d) || d < 0 || d > 1)
-            return bad_value(r, f, text, "must be a number of seconds from 0 to 1");
+        if (!parse_double(text, &d) || d < 0 || d > 1) return bad_value(r, f, text, "must be a number of seconds from 0 to 1");
         memcpy(at, &d, sizeof d);
         return OT_OK;
     case TRUTH: {
         bool truth = strcmp(text, "true") == 0;
-        if (!truth && strcmp(text, "false") != 0)
-            return bad_value(r, f, text, "must be true or false");
+        if (!truth && strcmp(text, "false") != 0) return bad_value(r, f, text, "must be true or false");
         memcpy(at, &truth, sizeof truth);
         return OT_OK;
     }
@@ -167,8 +162,7 @@ static ot_status set_field(const reader *r, const field *f, const char *text)
 static const field *find_field(const char *element, const char *name)
 {
     for (size_t k = 0; k < N_FIELDS; k++)
-        if (strcmp(FIELDS[k].element, element) == 0 && strcmp(FIELDS[k].name, name) == 0)
-            return &FIELDS[k];
+        if (strcmp(FIELDS[k].element, element) == 0 && strcmp(FIELDS[k].name, name) == 0) return &FIELDS[k];
     return NULL;
 }
 
@@ -179,9 +173,7 @@ static ot_status read_attributes(const reader *r, xmlNode *e)
 
     for (xmlAttr *a = e->properties; a; a = a->next) {
         const field *f = find_field(element, (const char *)a->name);
-        if (!f)
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path,
-                           element, (const char *)a->name);
+        if (!f) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: no attribute '%s' here", r->path, element, (const char *)a->name);
         xmlChar *text = xmlNodeListGetString(e->doc, a->children, 1);
         ot_status s = set_field(r, f, text ? (const char *)text : "");
         xmlFree(text);
@@ -191,8 +183,7 @@ static ot_status read_attributes(const reader *r, xmlNode *e)
         const field *f = &FIELDS[k];
         if (f->optional || strcmp(f->element, element) != 0) continue;
         if (!xmlHasProp(e, (const xmlChar *)f->name))
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing", r->path,
-                           element, f->name);
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s>: attribute '%s' is missing", r->path, element, f->name);
     }
     return OT_OK;
 }
@@ -225,8 +216,7 @@ static ot_status memory_number(const reader *r, xmlNode *e, const char *name, in
     *out = 0;
     if (!text) return OT_OK;
     ot_status s = OT_OK;
-    if (!parse_i64((const char *)text, out) || *out < 1 || *out > max)
-        s = bad_memory(r, name, (const char *)text, rule);
+    if (!parse_i64((const char *)text, out) || *out < 1 || *out > max) s = bad_memory(r, name, (const char *)text, rule);
     xmlFree(text);
     return s;
 }
@@ -275,8 +265,7 @@ static ot_status read_memory(const reader *r, xmlNode *e, bool seen[OT_SCOPE_COU
     xmlNode *child;
 
     OT_TRY(memory_scope(r, e, &scope));
-    if (seen[scope])
-        return ot_fail(r->diag, OT_E_INPUT, "%s: <memory scope=\"%s\">: given twice", r->path, ot_scope_name(scope));
+    if (seen[scope]) return ot_fail(r->diag, OT_E_INPUT, "%s: <memory scope=\"%s\">: given twice", r->path, ot_scope_name(scope));
     seen[scope] = true;
     OT_TRY(memory_number(r, e, "bytes", BYTES_MAX, "must be a whole number of bytes from 1 to 2^50", &bytes));
     OT_TRY(memory_number(r, e, "alignment", ALIGN_MAX, "must be a whole number of bytes from 1 to 2^20", &alignment));
@@ -313,15 +302,12 @@ static ot_status read_target(const reader *r, xmlDoc *doc)
     for (size_t k = 0; k < N_ELEMENTS; k++) {
         if (!e || strcmp((const char *)e->name, ELEMENTS[k].name) != 0) {
             if (ELEMENTS[k].optional) continue;
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must come here, not %s%s%s", r->path,
-                           ELEMENTS[k].name, e ? "<" : "the end", e ? (const char *)e->name : "",
-                           e ? ">" : "");
+            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must come here, not %s%s%s", r->path, ELEMENTS[k].name,
+                           e ? "<" : "the end", e ? (const char *)e->name : "", e ? ">" : "");
         }
         OT_TRY(read_attributes(r, e));
         OT_TRY(next_element(r, e->children, &child));
-        if (child)
-            return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path,
-                           ELEMENTS[k].name);
+        if (child) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path, ELEMENTS[k].name);
         OT_TRY(next_element(r, e->next, &e));
     }
     OT_TRY(read_memories(r, e));
@@ -334,8 +320,8 @@ ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
     reader r = {path, diag, t};
     FILE *f = fopen(path, "re");
     if (!f)
-        return ot_fail(diag, errno == ENOENT || errno == ENOTDIR ? OT_E_INPUT : OT_E_SYSTEM,
-                       "cannot read target file '%s': %s", path, strerror(errno));
+        return ot_fail(diag, errno == ENOENT || errno == ENOTDIR ? OT_E_INPUT : OT_E_SYSTEM, "cannot read target file '%s': %s",
+                       path, strerror(errno));
     char *text = malloc(FILE_MAX + 1);
     size_t n = text ? fread(text, 1, FILE_MAX + 1, f) : 0;
     bool broken = ferror(f) != 0;
@@ -348,8 +334,7 @@ ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
         s = ot_fail(diag, OT_E_SYSTEM, "cannot read target file '%s'", path);
     else if (n > FILE_MAX)
         s = ot_fail(diag, OT_E_INPUT, "%s: larger than 1 MiB", path);
-    else if (!(doc = xmlReadMemory(text, (int)n, path, NULL,
-                                   XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)))
+    else if (!(doc = xmlReadMemory(text, (int)n, path, NULL, XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)))
         s = ot_fail(diag, OT_E_INPUT, "%s: not well-formed XML", path);
     else
         s = read_target(&r, doc);
@@ -403,8 +388,7 @@ static int write_attributes(xmlTextWriter *w, const ot_target *t, const char *el
     char buf[256];
     int rc = 0;
     for (size_t k = 0; k < N_FIELDS && rc >= 0; k++) {
-        if (strcmp(FIELDS[k].element, element) != 0 || !field_text(t, &FIELDS[k], buf, sizeof buf))
-            continue;
+        if (strcmp(FIELDS[k].element, element) != 0 || !field_text(t, &FIELDS[k], buf, sizeof buf)) continue;
         rc = xmlTextWriterWriteAttribute(w, (const xmlChar *)FIELDS[k].name, (const xmlChar *)buf);
     }
     return rc;

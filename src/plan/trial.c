@@ -70,7 +70,8 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
     tr->n_dims = n_dims;
     memcpy(tr->axes, axes, n_dims * sizeof *axes);
     tr->out_seconds = tr->out_kept = 0;
-    tr->out_blocked = tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
+    tr->out_blocked = tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time =
+        tr->in_traffic = 0;
     tr->n_outputs = tr->n_in = 0;
     tr->outside_live = 0;
     tr->w_fast = tr->w_mid = tr->w_slow = tr->w_pack = tr->w_ws = 0;
@@ -110,7 +111,10 @@ static ot_win piece_of(const dim_count *x, int64_t sink_extent, int64_t e, uint3
 static void widen(ot_win *a, ot_win b)
 {
     if (b.lo >= b.hi) return;
-    if (a->lo >= a->hi) { *a = b; return; }
+    if (a->lo >= a->hi) {
+        *a = b;
+        return;
+    }
     a->lo = ot_min(a->lo, b.lo);
     a->hi = ot_max(a->hi, b.hi);
 }
@@ -128,7 +132,11 @@ static void need_window(ot_trial *tr, dim_count *x, ot_id v, uint32_t sample, ot
 static void measure(const ot_trial *tr, dim_count *x, ot_id v, uint32_t d)
 {
     int8_t axis = ot_walk_axis(tr->w, v, d);
-    if (axis < 0 || x->seen[v] != tr->epoch) { x->sum[v] = (float)x->n; x->max[v] = 1; return; }
+    if (axis < 0 || x->seen[v] != tr->epoch) {
+        x->sum[v] = (float)x->n;
+        x->max[v] = 1;
+        return;
+    }
     double e = (double)tr->s->g->values[v].dims[axis], sum = 0, max = 0;
     for (uint32_t k = 0; k < SAMPLES; k++) {
         double r = (double)(x->win[v][k].hi - x->win[v][k].lo) / e;
@@ -363,7 +371,10 @@ static bool set_pending(ot_trial *tr, const ot_node *n)
         if (v == OT_NONE || !tr->is_pending[v]) continue;
         tr->is_pending[v] = false;
         for (uint32_t j = 0; j < tr->n_pending; j++)
-            if (tr->pending[j] == v) { tr->pending[j] = tr->pending[--tr->n_pending]; break; }
+            if (tr->pending[j] == v) {
+                tr->pending[j] = tr->pending[--tr->n_pending];
+                break;
+            }
     }
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
@@ -427,7 +438,10 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         for (uint32_t c = 0; c < tr->n_counts[d]; c++) {
             dim_count *x = &tr->dim[d][c];
             if (x->dead) continue;
-            if (!node_windows(tr, n, d, x)) { x->dead = true; continue; }
+            if (!node_windows(tr, n, d, x)) {
+                x->dead = true;
+                continue;
+            }
             /* Tiles that nearly cover the whole axis, or recompute too much, lead nowhere. */
             double limit = tr->o->force ? 64.0 : tr->t->is_cache ? 5.0 : 16.0;
             if (x->made_sum > limit || (x->made_max > 0.97 && x->made_sum > 1.9)) x->dead = true;
@@ -451,7 +465,10 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         pair *p = &tr->pairs[k];
         for (uint32_t d = 0; d < tr->n_dims; d++) p->dead = p->dead || tr->dim[d][p->c[d]].dead;
         alive = alive || !p->dead;
-        if (!p->dead && in_place) { double b = pending_bytes(tr, p); if (b > p->ws) p->ws = b; }
+        if (!p->dead && in_place) {
+            double b = pending_bytes(tr, p);
+            if (b > p->ws) p->ws = b;
+        }
     }
     if (!alive) return false;
     if (!set_pending(tr, n)) return false;

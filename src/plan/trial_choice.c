@@ -13,14 +13,11 @@ static bool dequantized_before(const ot_trial *tr, ot_id v)
     return x->producer != OT_NONE && tr->s->g->nodes[x->producer].op == OT_OP_DequantizeLinear;
 }
 
-uint32_t ot_trial_pairs(const ot_trial *tr)
-{
-    return tr->n_pairs;
-}
+uint32_t ot_trial_pairs(const ot_trial *tr) { return tr->n_pairs; }
 
 /* Forms this tiling can probably take; the rewriter has the last word. */
-static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x, const ot_totals *w, double *time, double *traffic,
-                             int64_t *stitch)
+static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x, const ot_totals *w, double *time,
+                             double *traffic, int64_t *stitch)
 {
     ot_form best = OT_FORM_NONE;
     const dim_count *d0 = &tr->dim[0][p->c[0]];
@@ -54,7 +51,8 @@ static double runs_of(const ot_trial *tr, const pair *p, ot_id v, double bytes)
     const ot_value *x = &tr->s->g->values[v];
     for (uint32_t d = 0; d < tr->n_dims; d++)
         if (x->rank > 1 && ot_walk_axis(tr->w, v, d) == x->rank - 1 && tr->s->elems[v] > 0) {
-            double run = (double)x->dims[x->rank - 1] * tr->dim[d][p->c[d]].max[v] * (double)tr->s->bytes[v] / (double)tr->s->elems[v];
+            double run = (double)x->dims[x->rank - 1] * tr->dim[d][p->c[d]].max[v] * (double)tr->s->bytes[v] /
+                         (double)tr->s->elems[v];
             return run > 0 ? bytes / run : 0;
         }
     return 0;
@@ -113,9 +111,19 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     for (uint32_t j = 0; j < tr->n_pending; j++)
         if (!tr->t->engine && dequantized_before(tr, tr->pending[j])) return false;
     const ot_seq *s = tr->s;
-    ot_totals x = {.t_fast = p->t_fast, .t_mid = p->t_mid, .t_slow = p->t_slow, .nodes = p->nodes, .weights = tr->weights,
-                   .tiles = ot_trial_tiles(tr, p), .n_dims = tr->n_dims, .chain = tr->n_in, .ws = (int64_t)p->ws, .n_outputs = tr->n_outputs,
-                   .out_bytes = tr->out_bytes, .out_seconds = tr->out_seconds, .out_kept = tr->out_kept,
+    ot_totals x = {.t_fast = p->t_fast,
+                   .t_mid = p->t_mid,
+                   .t_slow = p->t_slow,
+                   .nodes = p->nodes,
+                   .weights = tr->weights,
+                   .tiles = ot_trial_tiles(tr, p),
+                   .n_dims = tr->n_dims,
+                   .chain = tr->n_in,
+                   .ws = (int64_t)p->ws,
+                   .n_outputs = tr->n_outputs,
+                   .out_bytes = tr->out_bytes,
+                   .out_seconds = tr->out_seconds,
+                   .out_kept = tr->out_kept,
                    .outermost = tr->outermost_out && tr->n_dims == 1};
     x.border_tile = x.border_whole = 2 * tr->out_blocked;
     for (uint32_t d = 0; d < tr->n_dims; d++) x.halo = x.halo || tr->dim[d][p->c[d]].halo;

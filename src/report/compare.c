@@ -20,10 +20,7 @@ typedef struct named_list {
     size_t size, name; /* of an item; where it has its name */
 } named_list;
 
-static const char *name_at(const named_list *l, uint32_t k)
-{
-    return fact_text_at((const char *)l->items + k * l->size, l->name);
-}
+static const char *name_at(const named_list *l, uint32_t k) { return fact_text_at((const char *)l->items + k * l->size, l->name); }
 
 /* Names may come again: the k-th of a name is the counterpart of the k-th. */
 static ot_status pair_by_name(ot_arena *a, const named_list *before, const named_list *after, compare_list *out)

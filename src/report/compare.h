@@ -22,12 +22,12 @@ typedef struct compare_list {
 /* What became of a node. */
 typedef enum compare_change {
     COMPARE_SAME,
-    COMPARE_TILED,    /* was in no region */
-    COMPARE_UNTILED,  /* is in no region any more */
-    COMPARE_MOVED,    /* in a region with other nodes */
-    COMPARE_RETILED,  /* its region has another form or other tiles */
-    COMPARE_NEW,      /* only in the model after */
-    COMPARE_GONE,     /* only in the model before */
+    COMPARE_TILED,   /* was in no region */
+    COMPARE_UNTILED, /* is in no region any more */
+    COMPARE_MOVED,   /* in a region with other nodes */
+    COMPARE_RETILED, /* its region has another form or other tiles */
+    COMPARE_NEW,     /* only in the model after */
+    COMPARE_GONE,    /* only in the model before */
     COMPARE_CHANGES
 } compare_change;
 
@@ -36,8 +36,8 @@ typedef struct comparison {
     const char *path[2];
     ot_arena *a;
     compare_list cards, nodes, regions, target, environment, memory, maps;
-    uint32_t *shared;        /* [regions.n] nodes that both regions of the pair have */
-    compare_change *change;  /* [nodes.n] */
+    uint32_t *shared;       /* [regions.n] nodes that both regions of the pair have */
+    compare_change *change; /* [nodes.n] */
     uint32_t n_changes[COMPARE_CHANGES];
 } comparison;
 

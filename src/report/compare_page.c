@@ -28,10 +28,7 @@ static const ot_fact_card *card_at(const comparison *c, int side, uint32_t k)
     return k == OT_NONE ? NULL : &c->side[side]->cards[k];
 }
 
-bool ot_compare_same(double x, double y)
-{
-    return fabs(x - y) <= SAME * fmax(fabs(x), fabs(y));
-}
+bool ot_compare_same(double x, double y) { return fabs(x - y) <= SAME * fmax(fabs(x), fabs(y)); }
 
 void ot_compare_figures(html *h, double before, double after, const char *unit)
 {
@@ -78,8 +75,13 @@ static void put_sentence_part(const comparison *c, html *h, const char *id, cons
 /* "; 3 nodes newly tiled, 1 no longer." */
 static void put_changes(const comparison *c, html *h, uint32_t n)
 {
-    static const char *const words[COMPARE_CHANGES] = {"",           "newly tiled",         "no longer tiled", "in another region",
-                                                       "tiled anew", "only in the model after", "only in the model before"};
+    static const char *const words[COMPARE_CHANGES] = {"",
+                                                       "newly tiled",
+                                                       "no longer tiled",
+                                                       "in another region",
+                                                       "tiled anew",
+                                                       "only in the model after",
+                                                       "only in the model before"};
     bool any = false;
     for (int k = COMPARE_TILED; k < COMPARE_CHANGES; k++) {
         if (c->n_changes[k] == 0) continue;
@@ -141,7 +143,7 @@ static const char *note_of(const comparison *c, const ot_fact_card *before, cons
     html_format(after->bound, unit, text[3], SHOWN);
     if (before->after >= 0 && before->before >= 0 && after->before >= 0)
         note = ot_compare_same(before->before, after->before) ? ot_format(c->a, "untiled %s both times", text[0])
-                                                      : ot_format(c->a, "untiled %s \xe2\x86\x92 %s", text[0], text[1]);
+                                                              : ot_format(c->a, "untiled %s \xe2\x86\x92 %s", text[0], text[1]);
     if (note && before->bound >= 0 && after->bound >= 0 && !ot_compare_same(before->bound, after->bound))
         note = ot_format(c->a, "%s%sbound %s before", note, *note ? "; " : "", text[2]);
     if (note && *after->note) note = ot_format(c->a, "%s%s%s", note, *note ? " \xc2\xb7 " : "", after->note);
@@ -160,8 +162,13 @@ static void put_cards(const comparison *c, html *h)
         if (!before || !after || strcmp(before->unit, after->unit) != 0) continue;
         double x = figure_of(before), y = figure_of(after);
         if (x < 0 && y < 0) continue;
-        cards[n++] = (ot_fact_card){.id = after->id, .title = after->title, .unit = after->unit, .before = x, .after = y,
-                                    .bound = after->bound, .ratio = x > 0 && y >= 0 ? y / x : OT_ABSENT,
+        cards[n++] = (ot_fact_card){.id = after->id,
+                                    .title = after->title,
+                                    .unit = after->unit,
+                                    .before = x,
+                                    .after = y,
+                                    .bound = after->bound,
+                                    .ratio = x > 0 && y >= 0 ? y / x : OT_ABSENT,
                                     .note = note_of(c, before, after, &h->failed)};
     }
     if (n == 0) return;

@@ -15,10 +15,7 @@
 
 static const char ARROW[] = "\xe2\x86\x92";
 
-static void put_cell(html *h, const char *cls, const char *text)
-{
-    html_leaf(h, "td", cls, text);
-}
+static void put_cell(html *h, const char *cls, const char *text) { html_leaf(h, "td", cls, text); }
 
 static void put_figures_cell(html *h, double before, double after, const char *unit)
 {
@@ -100,8 +97,12 @@ static void put_verdict(html *h, const ot_fact_region *a, const ot_fact_region *
 {
     bool same_nodes = a && b && a->n_nodes == shared && b->n_nodes == shared;
     bool same_tiling = a && b && ot_compare_same_tiling(a, b);
-    const char *text = !a ? "only after" : !b ? "only before" : same_nodes && same_tiling ? "the same" : !same_nodes && !same_tiling
-                     ? "other nodes, other tiles" : same_nodes ? "other tiles or form" : "other nodes";
+    const char *text = !a                            ? "only after"
+                       : !b                          ? "only before"
+                       : same_nodes && same_tiling   ? "the same"
+                       : !same_nodes && !same_tiling ? "other nodes, other tiles"
+                       : same_nodes                  ? "other tiles or form"
+                                                     : "other nodes";
     html_open(h, "td");
     html_leaf(h, "span", !a ? "tag yes" : !b ? "tag no" : "tag", text);
     html_close(h);
@@ -162,10 +163,11 @@ static bool any_measured(const ot_facts *f)
 
 void ot_compare_regions(const comparison *c, html *h)
 {
-    static const char *const plain[] = {"Before", "After", "Operators", "#Nodes", "Tiles", "Form", "#Working set",
-                                        "#Time, predicted", "#Ratio", "#Bytes moved", "What", NULL};
-    static const char *const full[] = {"Before", "After", "Operators", "#Nodes", "Tiles", "Form", "#Working set",
-                                       "#Time, predicted", "#Ratio", "#Time, measured", "#Ratio", "#Bytes moved", "What", NULL};
+    static const char *const plain[] = {"Before",           "After",  "Operators",    "#Nodes", "Tiles", "Form", "#Working set",
+                                        "#Time, predicted", "#Ratio", "#Bytes moved", "What",   NULL};
+    static const char *const full[] = {
+        "Before",           "After",  "Operators",       "#Nodes", "Tiles",        "Form", "#Working set",
+        "#Time, predicted", "#Ratio", "#Time, measured", "#Ratio", "#Bytes moved", "What", NULL};
     bool measured = any_measured(c->side[0]) && any_measured(c->side[1]);
     uint32_t shown = c->regions.n < ROWS_MOST ? c->regions.n : ROWS_MOST;
     html_section(h, "regions", "Regions", "Regions of both plans side by side: those that share the most nodes belong together.");
@@ -237,9 +239,13 @@ static void put_change(const comparison *c, html *h, compare_change change, cons
 
 void ot_compare_nodes(const comparison *c, html *h)
 {
-    static const char *const titles[COMPARE_CHANGES] = {
-        "", "Tiled now", "No longer tiled", "In another region", "Other tiles or form", "Only in the model after",
-        "Only in the model before"};
+    static const char *const titles[COMPARE_CHANGES] = {"",
+                                                        "Tiled now",
+                                                        "No longer tiled",
+                                                        "In another region",
+                                                        "Other tiles or form",
+                                                        "Only in the model after",
+                                                        "Only in the model before"};
     html_section(h, "nodes", "Nodes that changed", NULL);
     for (int k = COMPARE_TILED; k < COMPARE_CHANGES; k++)
         if (c->n_changes[k]) put_change(c, h, (compare_change)k, titles[k]);
@@ -260,16 +266,12 @@ static void put_measure(html *h, const char *what, const double x[2][2], const c
     html_close(h);
 }
 
-static double predicted(const ot_bench_side *s)
-{
-    return s->predicted > 0 ? s->predicted : OT_ABSENT;
-}
+static double predicted(const ot_bench_side *s) { return s->predicted > 0 ? s->predicted : OT_ABSENT; }
 
-#define MEASURE(what, figure, unit)                                                      \
-    do {                                                                                 \
-        const double x_[2][2] = {{figure(&a->side[0]), figure(&b->side[0])},             \
-                                 {figure(&a->side[1]), figure(&b->side[1])}};            \
-        put_measure(h, what, x_, unit);                                                  \
+#define MEASURE(what, figure, unit)                                                                                       \
+    do {                                                                                                                  \
+        const double x_[2][2] = {{figure(&a->side[0]), figure(&b->side[0])}, {figure(&a->side[1]), figure(&b->side[1])}}; \
+        put_measure(h, what, x_, unit);                                                                                   \
     } while (0)
 #define LEAST(s)  (s)->time.min
 #define MEDIAN(s) (s)->time.p50

@@ -22,7 +22,8 @@ static ot_status copy_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d)
     to->n_times = 0;
     to->regions = ot_memdup(f->arena, b->regions, b->n_regions * sizeof *b->regions);
     to->outputs = ot_memdup(f->arena, b->outputs, b->n_outputs * sizeof *b->outputs);
-    bool ok = to->model && (!b->tiled || to->tiled) && to->target && (to->regions || b->n_regions == 0) && (to->outputs || b->n_outputs == 0);
+    bool ok = to->model && (!b->tiled || to->tiled) && to->target && (to->regions || b->n_regions == 0) &&
+              (to->outputs || b->n_outputs == 0);
     for (uint32_t k = 0; ok && k < b->n_outputs; k++) ok = (to->outputs[k].name = ot_strdup(f->arena, b->outputs[k].name)) != NULL;
     if (!ok) return ot_fail_nomem(d);
     f->bench = to;

@@ -6,7 +6,7 @@
 
 typedef struct fact_source {
     const ot_graph *g;
-    const ot_plan *p;    /* with detail */
+    const ot_plan *p; /* with detail */
     const ot_target *t;
     const ot_plan_options *o;
     const ot_results *r; /* of the same plan */

@@ -5,10 +5,7 @@
 
 /* ---- cards ---- */
 
-static double ratio_of(double before, double after)
-{
-    return before > 0 && after >= 0 ? after / before : OT_ABSENT;
-}
+static double ratio_of(double before, double after) { return before > 0 && after >= 0 ? after / before : OT_ABSENT; }
 
 /* The longer of all compute and of the traffic that cannot be avoided. */
 static double least_time(const ot_facts *f, const fact_source *x)
@@ -98,18 +95,23 @@ static ot_status add_points(ot_facts *f, const fact_source *x)
         all += ops[k];
         all_compute += f->nodes[k].compute;
     }
-    double flat = all_compute > 0 ? all / all_compute : 0, growth = x->p->untiled.macs > 0 ? x->p->tiled.macs / x->p->untiled.macs : 1;
+    double flat = all_compute > 0 ? all / all_compute : 0,
+           growth = x->p->untiled.macs > 0 ? x->p->tiled.macs / x->p->untiled.macs : 1;
     const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
-    OT_TRY(add_point(f, x, &cap, (ot_fact_point){"model, untiled", OT_NONE, false, all, a->traffic_bytes, a->time_s, 0, 0, 0}, flat));
+    OT_TRY(
+        add_point(f, x, &cap, (ot_fact_point){"model, untiled", OT_NONE, false, all, a->traffic_bytes, a->time_s, 0, 0, 0}, flat));
     if (f->n_regions > 0)
-        OT_TRY(add_point(f, x, &cap, (ot_fact_point){"model, tiled", OT_NONE, true, all * growth, b->traffic_bytes, b->time_s, 0, 0, 0}, flat));
+        OT_TRY(add_point(f, x, &cap,
+                         (ot_fact_point){"model, tiled", OT_NONE, true, all * growth, b->traffic_bytes, b->time_s, 0, 0, 0}, flat));
     for (uint32_t k = 0; k < f->n_regions; k++) {
         const ot_fact_region *r = &f->regions[k];
         double o = 0, compute = 0;
         for (uint32_t j = 0; j < r->n_nodes; j++) o += ops[r->nodes[j]], compute += f->nodes[r->nodes[j]].compute;
         flat = compute > 0 ? o / compute : 0;
-        ot_fact_point untiled = {ot_format(f->arena, "region %u, untiled", r->id), k, false, o, r->traffic_untiled, r->time_untiled, 0, 0, 0};
-        ot_fact_point tiled = {ot_format(f->arena, "region %u, tiled", r->id), k, true, o * r->mac_ratio, r->traffic, r->time_tiled, 0, 0, 0};
+        ot_fact_point untiled = {
+            ot_format(f->arena, "region %u, untiled", r->id), k, false, o, r->traffic_untiled, r->time_untiled, 0, 0, 0};
+        ot_fact_point tiled = {
+            ot_format(f->arena, "region %u, tiled", r->id), k, true, o * r->mac_ratio, r->traffic, r->time_tiled, 0, 0, 0};
         OT_TRY(add_point(f, x, &cap, untiled, flat));
         OT_TRY(add_point(f, x, &cap, tiled, flat));
     }
@@ -156,7 +158,10 @@ static void target_table(ot_fact_entry *e, uint32_t *n, const ot_target *t)
     number(e, n, "overhead-node", "Overhead of a node", t->node_overhead, "seconds");
     number(e, n, "overhead-loop", "Overhead of a loop step", t->loop_overhead, "seconds");
     number(e, n, "overhead-region", "Overhead of a region", t->region_overhead, "seconds");
-    text(e, n, "runtime", "Tiles run in", t->engine ? "the project's engine" : t->fuses ? "a runtime that fuses as ONNX Runtime does" : "a plain runtime");
+    text(e, n, "runtime", "Tiles run in",
+         t->engine  ? "the project's engine"
+         : t->fuses ? "a runtime that fuses as ONNX Runtime does"
+                    : "a plain runtime");
 }
 
 static void environment_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f, const fact_source *x)

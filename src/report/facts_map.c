@@ -102,8 +102,12 @@ static void take_step(step_work *w, ot_id id)
     uint32_t step = ++w->n_steps;
     const ot_region *r = &w->p->regions[w->region_of[id]];
     for (uint32_t k = 0; k < r->n_nodes; k++) w->step_of[r->nodes[k].node] = step;
-    w->sets[w->region_of[id]] = (ot_pack_item){.lower = step, .upper = (int64_t)step + 1, .size = ot_max(r->working_set, 0),
-                                               .alignment = ALIGNMENT, .fixed = -1, .hint = -1};
+    w->sets[w->region_of[id]] = (ot_pack_item){.lower = step,
+                                               .upper = (int64_t)step + 1,
+                                               .size = ot_max(r->working_set, 0),
+                                               .alignment = ALIGNMENT,
+                                               .fixed = -1,
+                                               .hint = -1};
 }
 
 /* Steps in graph.order, a region where its first node stands, but what a step reads is made first. Regions are convex, so the
@@ -128,10 +132,7 @@ static void find_steps(step_work *w)
 
 /* ---- from layouts to facts ---- */
 
-static uint32_t kind_of(const ot_value *v)
-{
-    return v->is_input || v->is_output;
-}
+static uint32_t kind_of(const ot_value *v) { return v->is_input || v->is_output; }
 
 static ot_status copy_boxes(ot_facts *f, const ot_graph *g, const ot_plan *p, const ot_arena_layout *l, ot_fact_map *m)
 {

@@ -14,9 +14,16 @@ static ot_status copy_map(ot_facts *f, const ot_map_plot *p, const ot_scope_plan
         boxes[k] = (ot_fact_box){ot_strdup(f->arena, b->name), b->lower, b->upper, b->offset, b->size, b->kind};
         if (!boxes[k].name) return ot_fail_nomem(d);
     }
-    *m = (ot_fact_map){.id = scope, .title = ot_format(f->arena, "Memory %s", *p->title ? p->title : "of the table"),
-                       .time_label = ot_strdup(f->arena, p->time), .steps = p->n > 0 ? to : 0, .boxes = boxes, .n_boxes = p->n,
-                       .height = p->height, .lower_bound = p->lower_bound, .capacity = p->capacity, .proved = plan->proved};
+    *m = (ot_fact_map){.id = scope,
+                       .title = ot_format(f->arena, "Memory %s", *p->title ? p->title : "of the table"),
+                       .time_label = ot_strdup(f->arena, p->time),
+                       .steps = p->n > 0 ? to : 0,
+                       .boxes = boxes,
+                       .n_boxes = p->n,
+                       .height = p->height,
+                       .lower_bound = p->lower_bound,
+                       .capacity = p->capacity,
+                       .proved = plan->proved};
     return m->title && m->time_label ? OT_OK : ot_fail_nomem(d);
 }
 
@@ -27,8 +34,11 @@ static ot_status add_cards(ot_facts *f, const ot_memory_results *r, ot_diag *d)
     for (uint32_t k = 0; k < r->n_plans; k++) {
         const ot_scope_plan *p = &r->plans[k];
         const char *scope = r->kernel ? ot_scope_name(p->scope) : "memory";
-        f->cards[k] = (ot_fact_card){.id = scope, .title = r->kernel ? ot_format(f->arena, "Memory %s", scope) : "Memory",
-                                     .unit = "bytes", .before = (double)p->sum, .after = (double)p->height,
+        f->cards[k] = (ot_fact_card){.id = scope,
+                                     .title = r->kernel ? ot_format(f->arena, "Memory %s", scope) : "Memory",
+                                     .unit = "bytes",
+                                     .before = (double)p->sum,
+                                     .after = (double)p->height,
                                      .bound = (double)p->lower_bound,
                                      .ratio = p->sum > 0 ? (double)p->height / (double)p->sum : OT_ABSENT,
                                      .note = "Without any reuse, and planned; the limit is what lives at one time."};
@@ -69,7 +79,8 @@ static ot_status fill(ot_facts *f, const ot_memory_results *r, ot_diag *d)
         if (!(warnings[k] = ot_strdup(f->arena, r->warnings[k]))) return ot_fail_nomem(d);
     f->warnings = warnings;
     f->n_warnings = r->n_warnings;
-    for (; f->n_maps < r->n_plots; f->n_maps++) OT_TRY(copy_map(f, &r->plots[f->n_maps], &r->plans[f->n_maps], &f->maps[f->n_maps], d));
+    for (; f->n_maps < r->n_plots; f->n_maps++)
+        OT_TRY(copy_map(f, &r->plots[f->n_maps], &r->plans[f->n_maps], &f->maps[f->n_maps], d));
     OT_TRY(add_cards(f, r, d));
     return add_totals(f, r, d);
 }
@@ -80,7 +91,9 @@ ot_status ot_facts_from_memory(const ot_memory_results *r, ot_diag *d, ot_facts 
     *out = NULL;
     OT_TRY(ot_facts_new(OT_FACTS_MEMORY, d, &f));
     ot_status st = fill(f, r, d);
-    if (st == OT_OK) *out = f;
-    else ot_facts_free(f);
+    if (st == OT_OK)
+        *out = f;
+    else
+        ot_facts_free(f);
     return st;
 }

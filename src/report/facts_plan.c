@@ -32,8 +32,10 @@ static const char *shape_text(ot_arena *a, const ot_value *v)
     size_t n = 0;
     text[0] = '\0';
     for (int32_t k = 0; v->rank > 0 && k < v->rank && k < OT_RANK_MAX; k++) {
-        if (v->dims[k] >= 0) n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", k ? "x" : "", (long long)v->dims[k]);
-        else n += (size_t)snprintf(text + n, sizeof text - n, "%s?", k ? "x" : "");
+        if (v->dims[k] >= 0)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", k ? "x" : "", (long long)v->dims[k]);
+        else
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s?", k ? "x" : "");
     }
     return ot_strdup(a, text);
 }
@@ -56,10 +58,21 @@ static ot_status add_nodes(ot_facts *f, const fact_source *x)
         const ot_node_cost *c = &d->nodes[k];
         const ot_node *n = &g->nodes[c->node];
         ot_fact_node *to = &f->nodes[k];
-        *to = (ot_fact_node){.name = ot_strdup(f->arena, ot_fact_label(g, n)), .op = ot_strdup(f->arena, n->op_type), .shape = "",
-                             .region = OT_NONE, .barrier = OT_NONE, .refusal = OT_NONE, .is_fused = c->is_fused, .macs = c->macs,
-                             .traffic = c->traffic, .compute = c->compute, .memory = c->memory, .overhead = c->overhead,
-                             .time = c->time, .measured = OT_ABSENT, .bound = ot_facts_bound(c->compute, c->memory, c->overhead)};
+        *to = (ot_fact_node){.name = ot_strdup(f->arena, ot_fact_label(g, n)),
+                             .op = ot_strdup(f->arena, n->op_type),
+                             .shape = "",
+                             .region = OT_NONE,
+                             .barrier = OT_NONE,
+                             .refusal = OT_NONE,
+                             .is_fused = c->is_fused,
+                             .macs = c->macs,
+                             .traffic = c->traffic,
+                             .compute = c->compute,
+                             .memory = c->memory,
+                             .overhead = c->overhead,
+                             .time = c->time,
+                             .measured = OT_ABSENT,
+                             .bound = ot_facts_bound(c->compute, c->memory, c->overhead)};
         for (uint32_t j = 0; j < n->n_out; j++) {
             if (n->out[j] == OT_NONE) continue;
             double b = bytes_or_absent(&g->values[n->out[j]]);
@@ -78,7 +91,8 @@ static ot_status add_edge(ot_facts *f, const fact_source *x, size_t *cap, uint32
     const ot_value *val = &x->g->values[v];
     ot_fact_edge e = {from, to, ot_strdup(f->arena, val->name), bytes_or_absent(val), false};
     if (!e.value || !OT_PUSH(f->arena, f->edges, f->n_edges, *cap, e)) return ot_fail_nomem(x->g->model->diag);
-    if (from != OT_NONE && to != OT_NONE && f->nodes[to].depth < f->nodes[from].depth + 1) f->nodes[to].depth = f->nodes[from].depth + 1;
+    if (from != OT_NONE && to != OT_NONE && f->nodes[to].depth < f->nodes[from].depth + 1)
+        f->nodes[to].depth = f->nodes[from].depth + 1;
     return OT_OK;
 }
 
@@ -159,12 +173,24 @@ static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
     ot_id *ids = OT_NEW_N(f->arena, ot_id, from->n_nodes + 1u);
     if (!ids) return ot_fail_nomem(x->g->model->diag);
     for (uint32_t j = 0; j < from->n_nodes; j++) ids[j] = from->nodes[j].node;
-    *to = (ot_fact_region){.id = from->id, .n_nodes = from->n_nodes, .n_dims = from->n_dims, .form = ot_form_name(from->form),
-                           .working_set = from->working_set, .working_set_bound = from->working_set_bound,
-                           .capacity = x->t->fast_bytes, .weights = from->weight_bytes, .weights_stay = from->weights_stay,
-                           .time_untiled = from->time_untiled, .time_tiled = from->time_tiled, .benefit = from->benefit,
-                           .mac_ratio = from->mac_ratio, .traffic_untiled = from->traffic_untiled, .traffic = from->traffic,
-                           .measured_untiled = OT_ABSENT, .measured = OT_ABSENT, .error = OT_ABSENT};
+    *to = (ot_fact_region){.id = from->id,
+                           .n_nodes = from->n_nodes,
+                           .n_dims = from->n_dims,
+                           .form = ot_form_name(from->form),
+                           .working_set = from->working_set,
+                           .working_set_bound = from->working_set_bound,
+                           .capacity = x->t->fast_bytes,
+                           .weights = from->weight_bytes,
+                           .weights_stay = from->weights_stay,
+                           .time_untiled = from->time_untiled,
+                           .time_tiled = from->time_tiled,
+                           .benefit = from->benefit,
+                           .mac_ratio = from->mac_ratio,
+                           .traffic_untiled = from->traffic_untiled,
+                           .traffic = from->traffic,
+                           .measured_untiled = OT_ABSENT,
+                           .measured = OT_ABSENT,
+                           .error = OT_ABSENT};
     to->fill = to->capacity > 0 ? (double)to->working_set / (double)to->capacity : OT_ABSENT;
     to->nodes = indices(f, x, ids, &to->n_nodes);
     if (!to->nodes) return ot_fail_nomem(x->g->model->diag);
@@ -264,8 +290,11 @@ ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_targe
     fact_source x = {.g = g, .p = p, .t = t, .o = o, .r = r};
     *out = NULL;
     OT_TRY(ot_facts_new(kind, g->model->diag, &f));
-    ot_status st = p->detail ? fill(f, &x, r->model, output) : ot_fail(g->model->diag, OT_E_USAGE, "a report needs a plan with detail");
-    if (st == OT_OK) *out = f;
-    else ot_facts_free(f);
+    ot_status st = p->detail ? fill(f, &x, r->model, output)
+                             : ot_fail(g->model->diag, OT_E_USAGE, "a report needs a plan with detail");
+    if (st == OT_OK)
+        *out = f;
+    else
+        ot_facts_free(f);
     return st;
 }

@@ -10,10 +10,7 @@
 
 /* ---- candidates ---- */
 
-static double share(double a, double b)
-{
-    return b > 0 ? a / b - 1 : 0;
-}
+static double share(double a, double b) { return b > 0 ? a / b - 1 : 0; }
 
 static double tiles_of(const ot_candidate *c)
 {
@@ -25,7 +22,8 @@ static double tiles_of(const ot_candidate *c)
 /* What costs a slower candidate its time. */
 static const char *cause(ot_arena *a, const ot_candidate *c, const ot_candidate *best)
 {
-    double halo = share(c->mac_ratio, best->mac_ratio), bytes = share(c->traffic, best->traffic), tiles = share(tiles_of(c), tiles_of(best));
+    double halo = share(c->mac_ratio, best->mac_ratio), bytes = share(c->traffic, best->traffic),
+           tiles = share(tiles_of(c), tiles_of(best));
     if (halo > ABOUT && halo >= bytes) return ot_format(a, "halos recompute %.0f %% more", 100 * halo);
     if (bytes > ABOUT) return ot_format(a, "it moves %.0f %% more bytes", 100 * bytes);
     if (!c->fits && best->fits) return "its tiles fall out of the fast memory";
@@ -47,16 +45,16 @@ static const char *loss(ot_arena *a, const ot_candidate *c, const ot_candidate *
     if (peak > ABOUT) return ot_format(a, "as fast, but its peak is %.0f %% higher", 100 * peak);
     if (!c->fits && best->fits) return "as fast, but its tiles fall out of the fast memory";
     if (slower < -ABOUT)
-        return ot_format(a, "predicted %.0f %% faster by these figures, but not by the search's estimates, or not in the plan as a whole",
-                         -100 * slower);
+        return ot_format(
+            a, "predicted %.0f %% faster by these figures, but not by the search's estimates, or not in the plan as a whole",
+            -100 * slower);
     return tiles_of(c) > tiles_of(best) ? "as good, with more tiles" : "as good within what predictions can tell";
 }
 
 static const char *victory(ot_arena *a, uint32_t n, const fact_source *x)
 {
     if (n < 2) return "chosen; no other tiling was weighed";
-    if (x->o->goal == OT_GOAL_MEMORY)
-        return ot_format(a, "chosen of %u: the lowest peak within the slowdown that is allowed", n);
+    if (x->o->goal == OT_GOAL_MEMORY) return ot_format(a, "chosen of %u: the lowest peak within the slowdown that is allowed", n);
     return ot_format(a, "chosen of %u: the shortest predicted time, then the lowest peak", n);
 }
 
@@ -94,8 +92,13 @@ ot_status ot_facts_candidates(ot_facts *f, const fact_source *x, uint32_t k)
     qsort(order, n, sizeof *order, by_time);
     for (uint32_t j = 0; j < n; j++) {
         const ot_candidate *c = order[j];
-        out[j] = (ot_fact_candidate){.n_dims = c->n_dims, .form = ot_form_name(c->form), .time = c->time, .traffic = c->traffic,
-                                     .working_set = c->working_set, .fits = c->fits, .chosen = c->chosen,
+        out[j] = (ot_fact_candidate){.n_dims = c->n_dims,
+                                     .form = ot_form_name(c->form),
+                                     .time = c->time,
+                                     .traffic = c->traffic,
+                                     .working_set = c->working_set,
+                                     .fits = c->fits,
+                                     .chosen = c->chosen,
                                      .on_front = on_front(list, n, (uint32_t)(c - list)),
                                      .reason = c->chosen ? victory(f->arena, n, x) : loss(f->arena, c, order[0], x)};
         if (!out[j].reason) return ot_fail_nomem(x->g->model->diag);

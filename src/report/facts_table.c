@@ -3,13 +3,28 @@
  * A new member of a struct needs a line here and an attribute in reports/benefit.xsd; the tests compare the two. */
 #include "facts_table.h"
 
-#define FIELD(type, owner, name, member) {name, type, offsetof(owner, member), NULL, 0}
-#define ENUM(type, owner, name, member, list) {name, type, offsetof(owner, member), list, sizeof(list) / sizeof *(list)}
-#define END   {NULL, FACT_TEXT, 0, NULL, 0}
-#define LIST(owner, list, item, of, member) {list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member)}
-#define NO_MORE {NULL, NULL, NULL, 0, 0}
+#define FIELD(type, owner, name, member)             \
+    {                                                \
+        name, type, offsetof(owner, member), NULL, 0 \
+    }
+#define ENUM(type, owner, name, member, list)                                    \
+    {                                                                            \
+        name, type, offsetof(owner, member), list, sizeof(list) / sizeof *(list) \
+    }
+#define END                         \
+    {                               \
+        NULL, FACT_TEXT, 0, NULL, 0 \
+    }
+#define LIST(owner, list, item, of, member)                                     \
+    {                                                                           \
+        list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member) \
+    }
+#define NO_MORE                \
+    {                          \
+        NULL, NULL, NULL, 0, 0 \
+    }
 #define MEMBERS(owner) .has_members = true, .members = offsetof(owner, nodes), .n_members = offsetof(owner, n_nodes)
-#define DIMS(owner)                                                                                                        \
+#define DIMS(owner)                                                                                                      \
     .has_dims = true, .n_dims = offsetof(owner, n_dims), .axes = offsetof(owner, axes), .tiles = offsetof(owner, tiles), \
     .tile = offsetof(owner, tile)
 
@@ -23,74 +38,94 @@ static const char *const LEVELS[] = {"0", "1", "2", "none"};
 static const char *const SCOPES[] = {OT_SCOPES(X)};
 #undef X
 
-const char *ot_fact_kind_name(ot_fact_kind k)
-{
-    return KINDS[k];
-}
+const char *ot_fact_kind_name(ot_fact_kind k) { return KINDS[k]; }
 
-const char *ot_bound_name(ot_bound b)
-{
-    return BOUNDS[b];
-}
+const char *ot_bound_name(ot_bound b) { return BOUNDS[b]; }
 
 /* ---- items of lists ---- */
 
 #define F(type, name, member) FIELD(type, ot_fact_card, name, member)
-static const fact_field CARD_FIELDS[] = {F(FACT_TEXT, "id", id), F(FACT_TEXT, "title", title), F(FACT_SOME, "unit", unit),
-                                         F(FACT_NUMBER, "before", before), F(FACT_NUMBER, "after", after),
-                                         F(FACT_NUMBER, "bound", bound), F(FACT_NUMBER, "ratio", ratio),
-                                         F(FACT_SOME, "note", note),
-                                         END};
+static const fact_field CARD_FIELDS[] = {
+    F(FACT_TEXT, "id", id),           F(FACT_TEXT, "title", title),   F(FACT_SOME, "unit", unit),
+    F(FACT_NUMBER, "before", before), F(FACT_NUMBER, "after", after), F(FACT_NUMBER, "bound", bound),
+    F(FACT_NUMBER, "ratio", ratio),   F(FACT_SOME, "note", note),     END};
 #undef F
 static const fact_struct CARD = {.fields = CARD_FIELDS, .size = sizeof(ot_fact_card)};
 
 #define F(type, name, member) FIELD(type, ot_fact_node, name, member)
-static const fact_field NODE_FIELDS[] = {F(FACT_TEXT, "name", name), F(FACT_TEXT, "op", op), F(FACT_SOME, "shape", shape),
-                                         F(FACT_U32, "depth", depth), F(FACT_REGION, "region", region),
-                                         F(FACT_INDEX, "barrier", barrier), F(FACT_INDEX, "refusal", refusal),
-                                         F(FACT_TRUTH, "fused", is_fused), F(FACT_NUMBER, "macs", macs),
-                                         F(FACT_NUMBER, "out-bytes", out_bytes), F(FACT_NUMBER, "traffic-bytes", traffic),
-                                         F(FACT_NUMBER, "compute-seconds", compute), F(FACT_NUMBER, "memory-seconds", memory),
-                                         F(FACT_NUMBER, "overhead-seconds", overhead), F(FACT_NUMBER, "time-seconds", time),
+static const fact_field NODE_FIELDS[] = {F(FACT_TEXT, "name", name),
+                                         F(FACT_TEXT, "op", op),
+                                         F(FACT_SOME, "shape", shape),
+                                         F(FACT_U32, "depth", depth),
+                                         F(FACT_REGION, "region", region),
+                                         F(FACT_INDEX, "barrier", barrier),
+                                         F(FACT_INDEX, "refusal", refusal),
+                                         F(FACT_TRUTH, "fused", is_fused),
+                                         F(FACT_NUMBER, "macs", macs),
+                                         F(FACT_NUMBER, "out-bytes", out_bytes),
+                                         F(FACT_NUMBER, "traffic-bytes", traffic),
+                                         F(FACT_NUMBER, "compute-seconds", compute),
+                                         F(FACT_NUMBER, "memory-seconds", memory),
+                                         F(FACT_NUMBER, "overhead-seconds", overhead),
+                                         F(FACT_NUMBER, "time-seconds", time),
                                          F(FACT_NUMBER, "measured-seconds", measured),
-                                         ENUM(FACT_NAME, ot_fact_node, "bound", bound, BOUNDS), END};
+                                         ENUM(FACT_NAME, ot_fact_node, "bound", bound, BOUNDS),
+                                         END};
 #undef F
 static const fact_struct NODE = {.fields = NODE_FIELDS, .size = sizeof(ot_fact_node), .is_numbered = true};
 
 #define F(type, name, member) FIELD(type, ot_fact_edge, name, member)
-static const fact_field EDGE_FIELDS[] = {F(FACT_INDEX, "from", from), F(FACT_INDEX, "to", to), F(FACT_TEXT, "value", value),
-                                         F(FACT_NUMBER, "bytes", bytes), F(FACT_TRUTH, "in-tiles", in_tiles), END};
+static const fact_field EDGE_FIELDS[] = {F(FACT_INDEX, "from", from),         F(FACT_INDEX, "to", to),
+                                         F(FACT_TEXT, "value", value),        F(FACT_NUMBER, "bytes", bytes),
+                                         F(FACT_TRUTH, "in-tiles", in_tiles), END};
 #undef F
 static const fact_struct EDGE = {.fields = EDGE_FIELDS, .size = sizeof(ot_fact_edge)};
 
 #define F(type, name, member) FIELD(type, ot_fact_candidate, name, member)
-static const fact_field CANDIDATE_FIELDS[] = {F(FACT_TEXT, "form", form), F(FACT_NUMBER, "time-seconds", time),
+static const fact_field CANDIDATE_FIELDS[] = {F(FACT_TEXT, "form", form),
+                                              F(FACT_NUMBER, "time-seconds", time),
                                               F(FACT_NUMBER, "traffic-bytes", traffic),
-                                              F(FACT_I64, "working-set-bytes", working_set), F(FACT_TRUTH, "fits", fits),
-                                              F(FACT_TRUTH, "chosen", chosen), F(FACT_TRUTH, "on-front", on_front),
-                                              F(FACT_TEXT, "reason", reason), END};
+                                              F(FACT_I64, "working-set-bytes", working_set),
+                                              F(FACT_TRUTH, "fits", fits),
+                                              F(FACT_TRUTH, "chosen", chosen),
+                                              F(FACT_TRUTH, "on-front", on_front),
+                                              F(FACT_TEXT, "reason", reason),
+                                              END};
 #undef F
 static const fact_struct CANDIDATE = {.fields = CANDIDATE_FIELDS, .size = sizeof(ot_fact_candidate), DIMS(ot_fact_candidate)};
 
 #define F(type, name, member) FIELD(type, ot_fact_region, name, member)
-static const fact_field REGION_FIELDS[] = {
-    F(FACT_U32, "id", id), F(FACT_TEXT, "form", form), F(FACT_I64, "working-set-bytes", working_set),
-    F(FACT_I64, "working-set-bound-bytes", working_set_bound), F(FACT_I64, "capacity-bytes", capacity),
-    F(FACT_NUMBER, "fill", fill),
-    F(FACT_I64, "weight-bytes", weights), F(FACT_TRUTH, "weights-stay", weights_stay),
-    F(FACT_NUMBER, "untiled-seconds", time_untiled), F(FACT_NUMBER, "tiled-seconds", time_tiled),
-    F(FACT_SIGNED, "benefit-seconds", benefit), F(FACT_NUMBER, "mac-ratio", mac_ratio),
-    F(FACT_NUMBER, "untiled-traffic-bytes", traffic_untiled), F(FACT_NUMBER, "traffic-bytes", traffic),
-    F(FACT_NUMBER, "measured-untiled-seconds", measured_untiled), F(FACT_NUMBER, "measured-seconds", measured),
-    F(FACT_NUMBER, "error", error), ENUM(FACT_NAME, ot_fact_region, "untiled-bound", bound_untiled, BOUNDS),
-    ENUM(FACT_NAME, ot_fact_region, "bound", bound, BOUNDS), END};
+static const fact_field REGION_FIELDS[] = {F(FACT_U32, "id", id),
+                                           F(FACT_TEXT, "form", form),
+                                           F(FACT_I64, "working-set-bytes", working_set),
+                                           F(FACT_I64, "working-set-bound-bytes", working_set_bound),
+                                           F(FACT_I64, "capacity-bytes", capacity),
+                                           F(FACT_NUMBER, "fill", fill),
+                                           F(FACT_I64, "weight-bytes", weights),
+                                           F(FACT_TRUTH, "weights-stay", weights_stay),
+                                           F(FACT_NUMBER, "untiled-seconds", time_untiled),
+                                           F(FACT_NUMBER, "tiled-seconds", time_tiled),
+                                           F(FACT_SIGNED, "benefit-seconds", benefit),
+                                           F(FACT_NUMBER, "mac-ratio", mac_ratio),
+                                           F(FACT_NUMBER, "untiled-traffic-bytes", traffic_untiled),
+                                           F(FACT_NUMBER, "traffic-bytes", traffic),
+                                           F(FACT_NUMBER, "measured-untiled-seconds", measured_untiled),
+                                           F(FACT_NUMBER, "measured-seconds", measured),
+                                           F(FACT_NUMBER, "error", error),
+                                           ENUM(FACT_NAME, ot_fact_region, "untiled-bound", bound_untiled, BOUNDS),
+                                           ENUM(FACT_NAME, ot_fact_region, "bound", bound, BOUNDS),
+                                           END};
 #undef F
 static const fact_field SUM_FIELDS[] = {FIELD(FACT_INDEX, ot_fact_sum, "node", node), END};
 static const fact_struct SUM = {.fields = SUM_FIELDS, .size = sizeof(ot_fact_sum)};
 static const fact_list REGION_LISTS[] = {LIST(ot_fact_region, "sums", "sum", SUM, sums),
                                          LIST(ot_fact_region, "candidates", "candidate", CANDIDATE, candidates), NO_MORE};
-const fact_struct FACTS_REGION = {.fields = REGION_FIELDS, .lists = REGION_LISTS, .size = sizeof(ot_fact_region),
-                                  MEMBERS(ot_fact_region), DIMS(ot_fact_region), .extent = offsetof(ot_fact_region, extent)};
+const fact_struct FACTS_REGION = {.fields = REGION_FIELDS,
+                                  .lists = REGION_LISTS,
+                                  .size = sizeof(ot_fact_region),
+                                  MEMBERS(ot_fact_region),
+                                  DIMS(ot_fact_region),
+                                  .extent = offsetof(ot_fact_region, extent)};
 
 static const fact_field BARRIER_FIELDS[] = {FIELD(FACT_INDEX, ot_fact_barrier, "node", node),
                                             FIELD(FACT_TEXT, ot_fact_barrier, "reason", reason),
@@ -99,60 +134,76 @@ static const fact_struct BARRIER = {.fields = BARRIER_FIELDS, .size = sizeof(ot_
 
 static const fact_field REFUSAL_FIELDS[] = {FIELD(FACT_TEXT, ot_fact_refusal, "reason", reason),
                                             FIELD(FACT_SOME, ot_fact_refusal, "lift", lift), END};
-static const fact_struct REFUSAL = {.fields = REFUSAL_FIELDS, .size = sizeof(ot_fact_refusal), .is_numbered = true,
-                                    MEMBERS(ot_fact_refusal)};
+static const fact_struct REFUSAL = {
+    .fields = REFUSAL_FIELDS, .size = sizeof(ot_fact_refusal), .is_numbered = true, MEMBERS(ot_fact_refusal)};
 
 #define F(type, name, member) FIELD(type, ot_fact_box, name, member)
-static const fact_field BOX_FIELDS[] = {F(FACT_TEXT, "name", name), F(FACT_I64, "lower-step", lower),
+static const fact_field BOX_FIELDS[] = {F(FACT_TEXT, "name", name),
+                                        F(FACT_I64, "lower-step", lower),
                                         F(FACT_I64, "upper-step", upper),
-                                        F(FACT_I64, "offset-bytes", offset), F(FACT_I64, "size-bytes", size),
-                                        F(FACT_U32, "kind", kind), END};
+                                        F(FACT_I64, "offset-bytes", offset),
+                                        F(FACT_I64, "size-bytes", size),
+                                        F(FACT_U32, "kind", kind),
+                                        END};
 #undef F
 static const fact_struct BOX = {.fields = BOX_FIELDS, .size = sizeof(ot_fact_box)};
 
 #define F(type, name, member) FIELD(type, ot_fact_map, name, member)
-static const fact_field MAP_FIELDS[] = {F(FACT_TEXT, "id", id), F(FACT_TEXT, "title", title),
+static const fact_field MAP_FIELDS[] = {F(FACT_TEXT, "id", id),
+                                        F(FACT_TEXT, "title", title),
                                         F(FACT_TEXT, "time-label", time_label),
-                                        F(FACT_I64, "steps", steps), F(FACT_I64, "height-bytes", height),
-                                        F(FACT_I64, "lower-bound-bytes", lower_bound), F(FACT_I64, "capacity-bytes", capacity),
-                                        F(FACT_TRUTH, "proved", proved), END};
+                                        F(FACT_I64, "steps", steps),
+                                        F(FACT_I64, "height-bytes", height),
+                                        F(FACT_I64, "lower-bound-bytes", lower_bound),
+                                        F(FACT_I64, "capacity-bytes", capacity),
+                                        F(FACT_TRUTH, "proved", proved),
+                                        END};
 #undef F
 static const fact_list MAP_LISTS[] = {LIST(ot_fact_map, "boxes", "box", BOX, boxes), NO_MORE};
 static const fact_struct MAP = {.fields = MAP_FIELDS, .lists = MAP_LISTS, .size = sizeof(ot_fact_map)};
 
-static const fact_field ROOF_FIELDS[] = {FIELD(FACT_TEXT, ot_fact_roof, "id", id),
-                                         FIELD(FACT_TEXT, ot_fact_roof, "title", title),
+static const fact_field ROOF_FIELDS[] = {FIELD(FACT_TEXT, ot_fact_roof, "id", id), FIELD(FACT_TEXT, ot_fact_roof, "title", title),
                                          FIELD(FACT_NUMBER, ot_fact_roof, "bytes-per-second", bandwidth),
                                          FIELD(FACT_NUMBER, ot_fact_roof, "operations-per-second", rate), END};
 static const fact_struct ROOF = {.fields = ROOF_FIELDS, .size = sizeof(ot_fact_roof)};
 
 #define F(type, name, member) FIELD(type, ot_fact_point, name, member)
-static const fact_field POINT_FIELDS[] = {F(FACT_TEXT, "label", label), F(FACT_REGION, "region", region),
+static const fact_field POINT_FIELDS[] = {F(FACT_TEXT, "label", label),
+                                          F(FACT_REGION, "region", region),
                                           F(FACT_TRUTH, "tiled", tiled),
-                                          F(FACT_NUMBER, "operations", operations), F(FACT_NUMBER, "traffic-bytes", bytes),
+                                          F(FACT_NUMBER, "operations", operations),
+                                          F(FACT_NUMBER, "traffic-bytes", bytes),
                                           F(FACT_NUMBER, "time-seconds", seconds),
                                           F(FACT_NUMBER, "operations-per-byte", intensity),
-                                          F(FACT_NUMBER, "operations-per-second", rate), F(FACT_NUMBER, "attained", attained),
+                                          F(FACT_NUMBER, "operations-per-second", rate),
+                                          F(FACT_NUMBER, "attained", attained),
                                           END};
 #undef F
 static const fact_struct POINT = {.fields = POINT_FIELDS, .size = sizeof(ot_fact_point)};
 
 #define F(type, name, member) FIELD(type, ot_fact_entry, name, member)
-static const fact_field ENTRY_FIELDS[] = {F(FACT_TEXT, "id", id), F(FACT_TEXT, "title", title), F(FACT_SOME, "text", text),
-                                          F(FACT_NUMBER, "number", number), F(FACT_SOME, "unit", unit), END};
+static const fact_field ENTRY_FIELDS[] = {F(FACT_TEXT, "id", id),     F(FACT_TEXT, "title", title),
+                                          F(FACT_SOME, "text", text), F(FACT_NUMBER, "number", number),
+                                          F(FACT_SOME, "unit", unit), END};
 #undef F
 static const fact_struct ENTRY = {.fields = ENTRY_FIELDS, .size = sizeof(ot_fact_entry)};
 
 #define F(type, name, member) FIELD(type, ot_scope_plan, name, member)
 static const fact_field SCOPE_FIELDS[] = {ENUM(FACT_OF_KERNEL, ot_scope_plan, "scope", scope, SCOPES),
-                                          F(FACT_I64, "capacity-bytes", capacity), F(FACT_I64, "height-bytes", height),
-                                          F(FACT_I64, "lower-bound-bytes", lower_bound), F(FACT_I64, "sum-bytes", sum),
+                                          F(FACT_I64, "capacity-bytes", capacity),
+                                          F(FACT_I64, "height-bytes", height),
+                                          F(FACT_I64, "lower-bound-bytes", lower_bound),
+                                          F(FACT_I64, "sum-bytes", sum),
                                           ENUM(FACT_NAME, ot_scope_plan, "mode", mode, MODES),
                                           ENUM(FACT_OF_KERNEL, ot_scope_plan, "level", level, LEVELS),
-                                          F(FACT_U32, "buffers", n_buffers), F(FACT_U32, "rollbacks", rollbacks),
-                                          F(FACT_U32, "restarts", restarts), F(FACT_U32, "doubled", n_upgraded),
-                                          F(FACT_U32, "cross-pipe", n_cross_pipe), F(FACT_TRUTH, "proved", proved),
-                                          F(FACT_TRUTH, "timed-out", timed_out), END};
+                                          F(FACT_U32, "buffers", n_buffers),
+                                          F(FACT_U32, "rollbacks", rollbacks),
+                                          F(FACT_U32, "restarts", restarts),
+                                          F(FACT_U32, "doubled", n_upgraded),
+                                          F(FACT_U32, "cross-pipe", n_cross_pipe),
+                                          F(FACT_TRUTH, "proved", proved),
+                                          F(FACT_TRUTH, "timed-out", timed_out),
+                                          END};
 #undef F
 static const fact_struct SCOPE = {.fields = SCOPE_FIELDS, .size = sizeof(ot_scope_plan)};
 
@@ -163,44 +214,60 @@ static const fact_struct WARNING = {.fields = WARNING_FIELDS, .size = sizeof(con
 /* ---- bench ---- */
 
 #define F(type, name, member) FIELD(type, ot_bench_side, name, member)
-static const fact_field SIDE_FIELDS[] = {
-    F(FACT_TEXT, "name", name), F(FACT_NUMBER, "least-seconds", time.min), F(FACT_NUMBER, "median-seconds", time.p50),
-    F(FACT_NUMBER, "p90-seconds", time.p90), F(FACT_NUMBER, "p99-seconds", time.p99),
-    F(FACT_NUMBER, "predicted-seconds", predicted),
-    F(FACT_I64, "planned-peak-bytes", figures.planned_peak), F(FACT_I64, "peak-bytes", figures.peak),
-    F(FACT_I64, "weight-bytes", figures.weight_bytes), F(FACT_U32, "nodes", figures.n_nodes),
-    F(FACT_U32, "folded", figures.n_folded),
-    F(FACT_U32, "mispredicted", figures.n_mispredicted), F(FACT_NUMBER, "fast-operand-bytes", bytes.fast),
-    F(FACT_NUMBER, "mid-operand-bytes", bytes.mid), F(FACT_NUMBER, "slow-operand-bytes", bytes.slow),
-    F(FACT_U32, "unsized-operands", bytes.n_unsized), F(FACT_NUMBER, "cache-references", references),
-    F(FACT_NUMBER, "cache-misses", misses), END};
+static const fact_field SIDE_FIELDS[] = {F(FACT_TEXT, "name", name),
+                                         F(FACT_NUMBER, "least-seconds", time.min),
+                                         F(FACT_NUMBER, "median-seconds", time.p50),
+                                         F(FACT_NUMBER, "p90-seconds", time.p90),
+                                         F(FACT_NUMBER, "p99-seconds", time.p99),
+                                         F(FACT_NUMBER, "predicted-seconds", predicted),
+                                         F(FACT_I64, "planned-peak-bytes", figures.planned_peak),
+                                         F(FACT_I64, "peak-bytes", figures.peak),
+                                         F(FACT_I64, "weight-bytes", figures.weight_bytes),
+                                         F(FACT_U32, "nodes", figures.n_nodes),
+                                         F(FACT_U32, "folded", figures.n_folded),
+                                         F(FACT_U32, "mispredicted", figures.n_mispredicted),
+                                         F(FACT_NUMBER, "fast-operand-bytes", bytes.fast),
+                                         F(FACT_NUMBER, "mid-operand-bytes", bytes.mid),
+                                         F(FACT_NUMBER, "slow-operand-bytes", bytes.slow),
+                                         F(FACT_U32, "unsized-operands", bytes.n_unsized),
+                                         F(FACT_NUMBER, "cache-references", references),
+                                         F(FACT_NUMBER, "cache-misses", misses),
+                                         END};
 #undef F
 const fact_struct FACTS_BENCH_SIDE = {.fields = SIDE_FIELDS, .size = sizeof(ot_bench_side)};
 
 #define F(type, name, member) FIELD(type, ot_bench_region, name, member)
-static const fact_field BENCH_REGION_FIELDS[] = {F(FACT_U32, "region", id), F(FACT_NUMBER, "untiled-seconds", predicted[0]),
+static const fact_field BENCH_REGION_FIELDS[] = {F(FACT_U32, "region", id),
+                                                 F(FACT_NUMBER, "untiled-seconds", predicted[0]),
                                                  F(FACT_NUMBER, "tiled-seconds", predicted[1]),
                                                  F(FACT_NUMBER, "measured-untiled-seconds", measured[0]),
-                                                 F(FACT_NUMBER, "measured-seconds", measured[1]), END};
+                                                 F(FACT_NUMBER, "measured-seconds", measured[1]),
+                                                 END};
 #undef F
 static const fact_struct BENCH_REGION = {.fields = BENCH_REGION_FIELDS, .size = sizeof(ot_bench_region)};
 
 #define F(type, name, member) FIELD(type, ot_bench_output, name, member)
-static const fact_field OUTPUT_FIELDS[] = {F(FACT_TEXT, "name", name), F(FACT_TRUTH, "same", difference.same),
+static const fact_field OUTPUT_FIELDS[] = {F(FACT_TEXT, "name", name),
+                                           F(FACT_TRUTH, "same", difference.same),
                                            F(FACT_NUMBER, "nmse", difference.nmse),
                                            F(FACT_NUMBER, "max-abs", difference.max_abs),
-                                           F(FACT_NUMBER, "max-rel", difference.max_rel), F(FACT_MAYBE, "why", difference.why),
+                                           F(FACT_NUMBER, "max-rel", difference.max_rel),
+                                           F(FACT_MAYBE, "why", difference.why),
                                            END};
 #undef F
 static const fact_struct OUTPUT = {.fields = OUTPUT_FIELDS, .size = sizeof(ot_bench_output)};
 
 #define F(type, name, member) FIELD(type, ot_bench_facts, name, member)
-static const fact_field BENCH_FIELDS[] = {F(FACT_TEXT, "model", model), F(FACT_MAYBE, "tiled-model", tiled),
+static const fact_field BENCH_FIELDS[] = {F(FACT_TEXT, "model", model),
+                                          F(FACT_MAYBE, "tiled-model", tiled),
                                           F(FACT_TEXT, "target", target),
-                                          F(FACT_U32, "threads", threads), F(FACT_U32, "runs", runs),
+                                          F(FACT_U32, "threads", threads),
+                                          F(FACT_U32, "runs", runs),
                                           F(FACT_TRUTH, "counted", counted),
-                                          F(FACT_TRUTH, "same", same), F(FACT_NUMBER, "region-error", region_error),
-                                          F(FACT_I64, "resident-bytes", resident), END};
+                                          F(FACT_TRUTH, "same", same),
+                                          F(FACT_NUMBER, "region-error", region_error),
+                                          F(FACT_I64, "resident-bytes", resident),
+                                          END};
 #undef F
 static const fact_list BENCH_LISTS[] = {LIST(ot_bench_facts, "bench-regions", "bench-region", BENCH_REGION, regions),
                                         LIST(ot_bench_facts, "bench-outputs", "bench-output", OUTPUT, outputs), NO_MORE};
@@ -211,10 +278,14 @@ const fact_struct FACTS_BENCH_HEAD = {.fields = BENCH_FIELDS, .lists = BENCH_LIS
 #define F(type, name, member) FIELD(type, ot_facts, name, member)
 static const fact_field REPORT_FIELDS[] = {ENUM(FACT_NAME, ot_facts, "kind", kind, KINDS),
                                            F(FACT_TEXT, "tool-version", version),
-                                           F(FACT_TEXT, "model", model), F(FACT_MAYBE, "output", output),
-                                           F(FACT_MAYBE, "target", target), F(FACT_MAYBE, "goal", goal),
-                                           F(FACT_I64, "fast-bytes", fast_bytes), F(FACT_TRUTH, "measured", measured),
-                                           F(FACT_NUMBER, "region-error", region_error), END};
+                                           F(FACT_TEXT, "model", model),
+                                           F(FACT_MAYBE, "output", output),
+                                           F(FACT_MAYBE, "target", target),
+                                           F(FACT_MAYBE, "goal", goal),
+                                           F(FACT_I64, "fast-bytes", fast_bytes),
+                                           F(FACT_TRUTH, "measured", measured),
+                                           F(FACT_NUMBER, "region-error", region_error),
+                                           END};
 #undef F
 #define L(list, item, of, member) LIST(ot_facts, list, item, of, member)
 static const fact_list REPORT_LISTS[] = {L("cards", "card", CARD, cards),

@@ -16,20 +16,20 @@
 #include "facts.h"
 
 #define FACT_WORD_SIZE 32
-#define FACTS_FORMAT "1" /* version of the form; grows when a name goes or changes its meaning */
+#define FACTS_FORMAT   "1" /* version of the form; grows when a name goes or changes its meaning */
 
 typedef enum fact_type {
-    FACT_TEXT,    /* const char *; NULL is written as "" */
-    FACT_SOME,    /* const char *; NULL and "" are left out, and read as "" */
-    FACT_MAYBE,   /* const char *; NULL is left out, and read as NULL */
-    FACT_NUMBER,  /* double; negative or not finite is left out, and read as OT_ABSENT */
-    FACT_SIGNED,  /* double; what is not finite is left out, and read as 0 */
-    FACT_I64,     /* int64_t */
-    FACT_U32,     /* uint32_t */
-    FACT_INDEX,   /* uint32_t; OT_NONE is left out */
-    FACT_REGION,  /* uint32_t, index into regions; written as the region's id; OT_NONE is left out */
-    FACT_TRUTH,   /* bool */
-    FACT_NAME,    /* an enum, by its name */
+    FACT_TEXT,     /* const char *; NULL is written as "" */
+    FACT_SOME,     /* const char *; NULL and "" are left out, and read as "" */
+    FACT_MAYBE,    /* const char *; NULL is left out, and read as NULL */
+    FACT_NUMBER,   /* double; negative or not finite is left out, and read as OT_ABSENT */
+    FACT_SIGNED,   /* double; what is not finite is left out, and read as 0 */
+    FACT_I64,      /* int64_t */
+    FACT_U32,      /* uint32_t */
+    FACT_INDEX,    /* uint32_t; OT_NONE is left out */
+    FACT_REGION,   /* uint32_t, index into regions; written as the region's id; OT_NONE is left out */
+    FACT_TRUTH,    /* bool */
+    FACT_NAME,     /* an enum, by its name */
     FACT_OF_KERNEL /* the same; means nothing, and is left out, when the facts have no target: plan-memory of a table */
 } fact_type;
 
@@ -47,17 +47,17 @@ typedef struct fact_struct {
     const fact_field *fields; /* ends with a field without name */
     const fact_list *lists;   /* ends with a list without name; NULL: none */
     size_t size;
-    bool is_numbered;         /* the first field is `id`: the place in its list */
-    bool has_members;         /* const uint32_t *nodes, uint32_t n_nodes at these: */
+    bool is_numbered; /* the first field is `id`: the place in its list */
+    bool has_members; /* const uint32_t *nodes, uint32_t n_nodes at these: */
     size_t members, n_members;
-    bool has_dims;            /* parallel arrays of OT_DIMS_MAX: */
+    bool has_dims;                            /* parallel arrays of OT_DIMS_MAX: */
     size_t n_dims, axes, tiles, tile, extent; /* extent 0: no such array */
 } fact_struct;
 
 struct fact_list {
     const char *name, *item; /* tags of the list and of each item */
     const fact_struct *of;
-    size_t items, count;     /* where the parent has the pointer and the uint32_t */
+    size_t items, count; /* where the parent has the pointer and the uint32_t */
 };
 
 extern const fact_struct FACTS_REPORT, FACTS_REGION;
@@ -88,9 +88,9 @@ static inline const void *fact_pointer_at(const void *base, size_t offset)
 /* Where facts go: objects with named values, and lists. The writer calls values of an object before the lists inside it. */
 typedef struct fact_sink fact_sink;
 struct fact_sink {
-    void (*open)(fact_sink *s, const char *name);  /* an object: a list's item, or a part of the object around it */
+    void (*open)(fact_sink *s, const char *name); /* an object: a list's item, or a part of the object around it */
     void (*list)(fact_sink *s, const char *name);
-    void (*close)(fact_sink *s);                   /* the innermost of both */
+    void (*close)(fact_sink *s); /* the innermost of both */
     void (*text)(fact_sink *s, const char *name, const char *value);
     void (*word)(fact_sink *s, const char *name, const char *value); /* a number, true or false */
     void (*node)(fact_sink *s, const char *number);                  /* in a list of members: a reference to a node */

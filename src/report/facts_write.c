@@ -17,10 +17,7 @@ static void put_struct(const walk *w, const fact_struct *of, const void *base);
 
 /* ---- values ---- */
 
-static const char *i64_word(int64_t n, char *buffer)
-{
-    return ot_fact_number((double)n, buffer);
-}
+static const char *i64_word(int64_t n, char *buffer) { return ot_fact_number((double)n, buffer); }
 
 static const char *double_word(const fact_field *field, const void *at, char *buffer)
 {

@@ -48,11 +48,11 @@ void html_close(html *h);
 void html_leaf(html *h, const char *tag, const char *cls, const char *text);
 
 /* <data value="number">shown</data>; "-" without <data> when absent (negative). */
-void html_bytes(html *h, double bytes);     /* 12.3 MiB */
-void html_seconds(html *h, double seconds); /* 4.56 ms */
-void html_count(html *h, double n);         /* 1 234 567, or 1.23 G above a million */
-void html_percent(html *h, double fraction);/* 12.3 %; the value is the fraction */
-void html_ratio(html *h, double x);         /* x0.123 */
+void html_bytes(html *h, double bytes);      /* 12.3 MiB */
+void html_seconds(html *h, double seconds);  /* 4.56 ms */
+void html_count(html *h, double n);          /* 1 234 567, or 1.23 G above a million */
+void html_percent(html *h, double fraction); /* 12.3 %; the value is the fraction */
+void html_ratio(html *h, double x);          /* x0.123 */
 /* By the unit of ot_fact_card and ot_fact_entry; else a count. */
 void html_number(html *h, double x, const char *unit);
 /* The same as plain text, for tooltips and labels of drawings; further units: "percent" (of the fraction), "ratio",
@@ -91,14 +91,14 @@ void html_navigation_close(html *h, bool searched);
 /* Sections. Each writes one <section id="..."> with a heading, or nothing when the facts have none of it. */
 void html_cards(html *h);
 void html_graph(html *h);
-void html_regions(html *h);    /* table; below it one <details> a region with its candidates (html_candidates) */
+void html_regions(html *h); /* table; below it one <details> a region with its candidates (html_candidates) */
 void html_candidates(html *h, const ot_fact_region *r);
 void html_candidates_legend(html *h); /* of the plots of all regions */
 void html_maps(html *h);
 void html_roofline(html *h);
-void html_barriers(html *h);   /* barriers and refusals */
-void html_target(html *h);     /* target, environment, arena figures; scopes and warnings of plan-memory */
-void html_bench(html *h);      /* measured times, bytes by level, outputs compared */
+void html_barriers(html *h); /* barriers and refusals */
+void html_target(html *h);   /* target, environment, arena figures; scopes and warnings of plan-memory */
+void html_bench(html *h);    /* measured times, bytes by level, outputs compared */
 
 /* "H 8 x W 4" of a tiling. Names of axes are cut when size is too small. */
 const char *html_tiling(uint32_t n_dims, const char *const *axes, const uint32_t *tiles, char *buffer, size_t size);

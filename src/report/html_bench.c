@@ -28,10 +28,7 @@ static void put_pair(html *h, const char *title, double original, double tiled, 
 }
 
 /* A figure that is 0 when nobody made it. */
-static double made(double x)
-{
-    return x > 0 ? x : OT_ABSENT;
-}
+static double made(double x) { return x > 0 ? x : OT_ABSENT; }
 
 static void put_times(html *h, const ot_bench_side *o, const ot_bench_side *t)
 {

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#define ROWS_ALL   800  /* of candidates in the page, about */
+#define ROWS_ALL   800 /* of candidates in the page, about */
 #define ROWS_MOST  100
 #define ROWS_LEAST 4
 #define WIDTH      640.0
@@ -21,7 +21,7 @@
 #define RIGHT      20.0
 #define ABOVE      34.0
 #define BELOW      46.0
-#define SIDE_MOST  16  /* tile sizes along one axis of a heat map */
+#define SIDE_MOST  16 /* tile sizes along one axis of a heat map */
 #define CELL_W     74.0
 #define CELL_H     34.0
 #define TILING     128
@@ -402,8 +402,8 @@ static void put_row(html *h, const ot_fact_candidate *c)
 
 static void put_table(html *h, const ot_fact_region *r, const shown *s)
 {
-    static const char *const heads[] = {"Tiles", "Elements of a tile", "Form", "#Time", "#Bytes moved", "#Working set",
-                                        "Fast memory", "Why", NULL};
+    static const char *const heads[] = {"Tiles",        "Elements of a tile", "Form", "#Time", "#Bytes moved",
+                                        "#Working set", "Fast memory",        "Why",  NULL};
     html_leaf(h, "h3", NULL, "Tilings that were weighed");
     html_open_class(h, "div", "scroll tall");
     html_attr(h, "tabindex", "0");

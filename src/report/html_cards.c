@@ -54,7 +54,7 @@ static void put_value(html *h, const char *label_class, const char *label, const
 
 static void put_ratio(html *h, const ot_fact_card *c)
 {
-    bool less = c->ratio < 1 - SAME, more = c->ratio > 1 + SAME;
+    bool less = c->ratio<1 - SAME, more = c->ratio> 1 + SAME;
     html_open_class(h, "div", "ratio");
     if (c->ratio < 0) {
         html_number(h, c->after, c->unit);

@@ -318,8 +318,8 @@ static ot_status put_region(html *h, uint32_t r, uint32_t *place, bool *in_list,
     if (drawn) {
         snprintf(label, sizeof label, "Nodes of region %u", region->id);
         html_open_class(h, "div", "g-frame");
-        st = put_picture(h, list, pick_nodes(h->f, r, list, in_list, &around), place,
-                         (graph_picture){.region = r, .label = label}, PAGE_W, a, &l);
+        st = put_picture(h, list, pick_nodes(h->f, r, list, in_list, &around), place, (graph_picture){.region = r, .label = label},
+                         PAGE_W, a, &l);
         html_close(h);
     }
     ot_arena_free(a);
@@ -348,8 +348,8 @@ static void put_zoom(html *h)
 {
     static const struct {
         const char *id, *text;
-    } sizes[] = {{"g-zoom-100", "full size"}, {"g-zoom-50", "half"}, {"g-zoom-25", "a quarter"},
-                 {"g-zoom-fit", "as wide as the page"}};
+    } sizes[] = {
+        {"g-zoom-100", "full size"}, {"g-zoom-50", "half"}, {"g-zoom-25", "a quarter"}, {"g-zoom-fit", "as wide as the page"}};
     for (int k = 0; k < 4; k++) {
         html_open_class(h, "input", "g-zoom");
         html_attr(h, "type", "radio");
@@ -385,8 +385,10 @@ static ot_status put_full(html *h, uint32_t *place, ot_arena *a)
     html_attr(h, "tabindex", "0");
     html_attr(h, "role", "region");
     html_attr(h, "aria-label", "Every node of the graph; scroll with the arrow keys");
-    OT_TRY(put_picture(h, nodes, n, place, (graph_picture){.region = OT_NONE, .searched = true, .terse = n > FULL_TERSE,
-                                                           .label = "Every node of the graph"}, 0, a, &l));
+    OT_TRY(put_picture(
+        h, nodes, n, place,
+        (graph_picture){.region = OT_NONE, .searched = true, .terse = n > FULL_TERSE, .label = "Every node of the graph"}, 0, a,
+        &l));
     html_close(h);
     html_open_class(h, "p", "note");
     html_text(h, "From top to bottom, then the next column. \xe2\x96\xbe marks at a node stand for graph inputs and outputs, and "

@@ -13,24 +13,24 @@ typedef enum graph_kind { GRAPH_INPUTS, GRAPH_UNTILED, GRAPH_REGION, GRAPH_OUTPU
 
 typedef struct graph_group {
     graph_kind kind;
-    uint32_t region;      /* GRAPH_REGION: index into regions */
-    uint32_t level;       /* regions on the longest way to it */
-    uint32_t first;       /* its first node */
-    uint32_t n;           /* nodes; of inputs and outputs: tensors */
+    uint32_t region;              /* GRAPH_REGION: index into regions */
+    uint32_t level;               /* regions on the longest way to it */
+    uint32_t first;               /* its first node */
+    uint32_t n;                   /* nodes; of inputs and outputs: tensors */
     uint32_t n_barriers, barrier; /* barrier: the first one's index */
-    double time;          /* of its nodes, untiled */
+    double time;                  /* of its nodes, untiled */
 } graph_group;
 
 typedef struct graph_flow { /* all tensors from one group to another */
-    uint32_t from, to, n; /* n: tensors */
+    uint32_t from, to, n;   /* n: tensors */
     double bytes;
 } graph_flow;
 
 typedef struct graph_groups {
-    graph_group *groups;  /* [n] in topological order */
+    graph_group *groups; /* [n] in topological order */
     uint32_t n;
-    uint32_t *of_node;    /* [n_nodes] */
-    graph_flow *flows;    /* [n_flows] */
+    uint32_t *of_node; /* [n_nodes] */
+    graph_flow *flows; /* [n_flows] */
     uint32_t n_flows;
 } graph_groups;
 

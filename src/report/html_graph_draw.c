@@ -14,13 +14,13 @@
 
 #include <math.h>
 
-#define MARKS     3     /* names in the tooltip of a mark; one in a terse picture */
-#define WIDTHS    5
-#define OP_CHARS  15
+#define MARKS           3 /* names in the tooltip of a mark; one in a terse picture */
+#define WIDTHS          5
+#define OP_CHARS        15
 #define OP_CHARS_TAGGED 12 /* beside the name of a region */
-#define NAME_CHARS 20
-#define TERSE_NAME 44   /* characters of a name in a terse tooltip */
-#define PATH_BYTES 30000 /* of a <path> that edges share */
+#define NAME_CHARS      20
+#define TERSE_NAME      44    /* characters of a name in a terse tooltip */
+#define PATH_BYTES      30000 /* of a <path> that edges share */
 
 /* Bytes of the widths: at least so many. */
 static const double WIDTH_BYTES[WIDTHS] = {0, 4096, 65536, 1048576, 16777216};
@@ -365,8 +365,8 @@ static void define_node(html *h, char letter, const char *bound, bool barrier)
     html_open(h, "g");
     html_attrf(h, "id", "g-%s%c", barrier ? "barrier-" : "", letter);
     html_open_class(h, "path", barrier ? "g-box g-stop" : "g-box");
-    html_attr(h, "d", barrier ? "M9 0H143L152 9V27L143 36H9L0 27V9z"
-                              : "M4 0H148Q152 0 152 4V32Q152 36 148 36H4Q0 36 0 32V4Q0 0 4 0z");
+    html_attr(h, "d",
+              barrier ? "M9 0H143L152 9V27L143 36H9L0 27V9z" : "M4 0H148Q152 0 152 4V32Q152 36 148 36H4Q0 36 0 32V4Q0 0 4 0z");
     html_close(h);
     html_open(h, "path");
     html_attrf(h, "class", "bound-%s g-strip", bound);

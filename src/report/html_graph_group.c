@@ -17,13 +17,10 @@ typedef struct group_work {
     graph_groups *out;
     uint32_t *in_first, *in; /* edges into node k: in[in_first[k]] .. */
     uint32_t *level, *region_level;
-    uint32_t *root;          /* [n_nodes] union-find of untiled nodes */
+    uint32_t *root; /* [n_nodes] union-find of untiled nodes */
 } group_work;
 
-static bool joins_nodes(const ot_facts *f, const ot_fact_edge *e)
-{
-    return e->from < f->n_nodes && e->to < f->n_nodes;
-}
+static bool joins_nodes(const ot_facts *f, const ot_fact_edge *e) { return e->from < f->n_nodes && e->to < f->n_nodes; }
 
 static uint32_t find_root(uint32_t *root, uint32_t k)
 {
@@ -31,10 +28,7 @@ static uint32_t find_root(uint32_t *root, uint32_t k)
     return k;
 }
 
-static bool is_region(const ot_facts *f, uint32_t node)
-{
-    return f->nodes[node].region < f->n_regions;
-}
+static bool is_region(const ot_facts *f, uint32_t node) { return f->nodes[node].region < f->n_regions; }
 
 static bool allocate(group_work *w)
 {
@@ -132,8 +126,10 @@ static ot_status make_groups(group_work *w)
         bool tiled = is_region(f, k);
         uint32_t region = f->nodes[k].region;
         if (tiled ? f->regions[region].n_nodes == 0 || f->regions[region].nodes[0] != k : w->root[k] != k) continue;
-        out->groups[out->n++] = (graph_group){.kind = tiled ? GRAPH_REGION : GRAPH_UNTILED, .region = tiled ? region : OT_NONE,
-                                              .level = tiled ? w->region_level[region] : w->level[k], .first = k};
+        out->groups[out->n++] = (graph_group){.kind = tiled ? GRAPH_REGION : GRAPH_UNTILED,
+                                              .region = tiled ? region : OT_NONE,
+                                              .level = tiled ? w->region_level[region] : w->level[k],
+                                              .first = k};
     }
     qsort(out->groups, out->n, sizeof *out->groups, by_place);
     for (uint32_t g = 1; g + 1 < out->n; g++) number[out->groups[g].first] = g;

@@ -11,7 +11,7 @@
 
 typedef struct work {
     layout *l;
-    uint32_t *layer;    /* [n] */
+    uint32_t *layer; /* [n] */
     uint32_t n_layers;
     layout_links links; /* neighbours, grouped by cell */
     double *key;        /* [n_cells] of sorting */
@@ -19,10 +19,7 @@ typedef struct work {
 
 /* ---- ranks ---- */
 
-static bool is_usable(const layout *l, const layout_edge *e)
-{
-    return e->from < e->to && e->to < l->n;
-}
+static bool is_usable(const layout *l, const layout_edge *e) { return e->from < e->to && e->to < l->n; }
 
 /* Edges by their end, so that one pass in topological order sees them all: first[b] .. first[b + 1] of list are b's. */
 static bool group_edges(const layout *l, bool by_from, uint32_t **first, uint32_t **list)

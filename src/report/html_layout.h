@@ -17,19 +17,19 @@
 
 #include "base.h"
 
-#define LAYOUT_SPAN  12  /* ranks that a drawn edge spans at most */
-#define LAYOUT_LANES 24  /* lanes of edges in one rank at most */
+#define LAYOUT_SPAN  12    /* ranks that a drawn edge spans at most */
+#define LAYOUT_LANES 24    /* lanes of edges in one rank at most */
 #define LAYOUT_EDGES 12000 /* drawn at most */
-#define LAYOUT_ROUTE 1024 /* bytes of a route */
+#define LAYOUT_ROUTE 1024  /* bytes of a route */
 
 typedef struct layout_box {
-    double w, h;        /* given */
-    double x, y;        /* of its upper left corner */
+    double w, h; /* given */
+    double x, y; /* of its upper left corner */
     uint32_t rank, column;
 } layout_box;
 
 typedef struct layout_edge {
-    uint32_t from, to;  /* given; from < to, others become stubs */
+    uint32_t from, to; /* given; from < to, others become stubs */
     bool stub;
     uint32_t first_lane; /* index into cells, of to.rank - from.rank - 1 lanes */
 } layout_edge;
@@ -39,13 +39,13 @@ struct layout_column;
 
 typedef struct layout {
     /* given */
-    layout_box *boxes;  /* [n] in topological order */
+    layout_box *boxes; /* [n] in topological order */
     uint32_t n;
     layout_edge *edges; /* [n_edges] */
     uint32_t n_edges;
     double gap_x, gap_y; /* between boxes of a rank, between ranks */
-    uint32_t row_max;   /* boxes in a rank; more are spread over several */
-    double max_width;   /* columns are made longer until the drawing is not wider; 0: until it is about as wide as it is high */
+    uint32_t row_max;    /* boxes in a rank; more are spread over several */
+    double max_width;    /* columns are made longer until the drawing is not wider; 0: until it is about as wide as it is high */
     /* found */
     double width, height;
     uint32_t n_ranks, n_columns, n_stubs;
@@ -54,9 +54,9 @@ typedef struct layout {
     ot_arena *arena;
     struct layout_cell *cells; /* [n_cells] boxes first, then lanes */
     uint32_t n_cells;
-    uint32_t *rank_first; /* [n_ranks + 1] into ranked */
-    uint32_t *ranked;     /* [n_cells] cells by rank, from left to right */
-    double *rank_y, *rank_h; /* [n_ranks] */
+    uint32_t *rank_first;          /* [n_ranks + 1] into ranked */
+    uint32_t *ranked;              /* [n_cells] cells by rank, from left to right */
+    double *rank_y, *rank_h;       /* [n_ranks] */
     struct layout_column *columns; /* [n_columns] */
 } layout;
 
@@ -68,16 +68,16 @@ const char *layout_route(const layout *l, uint32_t e, char buffer[LAYOUT_ROUTE])
 /* ---- inside: html_layout.c makes ranks and orders, html_layout_place.c coordinates ---- */
 
 typedef struct layout_cell {
-    uint32_t rank, pos;   /* pos: in its rank, from left to right */
-    double x, w;          /* centre, width */
+    uint32_t rank, pos; /* pos: in its rank, from left to right */
+    double x, w;        /* centre, width */
     bool lane;
     uint32_t first_up, n_up, first_down, n_down; /* neighbours in the ranks above and below: into links */
 } layout_cell;
 
 typedef struct layout_column {
-    uint32_t first, end;  /* ranks */
-    double x0, x1;        /* as drawn */
-    double shift;         /* from a cell's x to the drawing's */
+    uint32_t first, end; /* ranks */
+    double x0, x1;       /* as drawn */
+    double shift;        /* from a cell's x to the drawing's */
 } layout_column;
 
 typedef struct layout_links {

@@ -231,10 +231,7 @@ static uint32_t column_of(const layout *l, uint32_t rank)
 }
 
 /* Where edges enter and leave a cell: above and below its box; a lane from end to end of its rank. */
-static double top_of(const layout *l, uint32_t c)
-{
-    return floor(c < l->n ? l->boxes[c].y : l->rank_y[l->cells[c].rank]);
-}
+static double top_of(const layout *l, uint32_t c) { return floor(c < l->n ? l->boxes[c].y : l->rank_y[l->cells[c].rank]); }
 
 static double bottom_of(const layout *l, uint32_t c)
 {

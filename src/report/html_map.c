@@ -13,16 +13,16 @@
 
 #include <math.h>
 
-#define WIDTH    1040.0
-#define LEFT     70.0   /* of the plot: ticks of bytes */
-#define RIGHT    14.0
-#define ABOVE    14.0
-#define BELOW    40.0   /* ticks of time and their name */
-#define TOOLTIPS 1500   /* boxes of one map that have one */
-#define DRAWN    8000   /* that are drawn */
-#define TABLE    30     /* rows of the table */
-#define CHAR     6.6    /* width of a character of a name in a box */
-#define NAME_MAX_BYTES 120 /* of a name in a tooltip */
+#define WIDTH          1040.0
+#define LEFT           70.0 /* of the plot: ticks of bytes */
+#define RIGHT          14.0
+#define ABOVE          14.0
+#define BELOW          40.0 /* ticks of time and their name */
+#define TOOLTIPS       1500 /* boxes of one map that have one */
+#define DRAWN          8000 /* that are drawn */
+#define TABLE          30   /* rows of the table */
+#define CHAR           6.6  /* width of a character of a name in a box */
+#define NAME_MAX_BYTES 120  /* of a name in a tooltip */
 
 typedef struct plot {
     html *h;
@@ -286,8 +286,15 @@ static double top_of(const ot_fact_map *m)
 static bool put_map(html *h, const ot_fact_map *m, double top, ot_arena *a)
 {
     double height = m->n_boxes <= 4 ? 120 : 250;
-    plot p = {.h = h, .m = m, .x = LEFT, .y = ABOVE, .w = WIDTH - LEFT - RIGHT, .height = height, .top = top,
-              .steps = m->steps > 0 ? (double)m->steps : 1, .kernel = h->f->kind == OT_FACTS_MEMORY};
+    plot p = {.h = h,
+              .m = m,
+              .x = LEFT,
+              .y = ABOVE,
+              .w = WIDTH - LEFT - RIGHT,
+              .height = height,
+              .top = top,
+              .steps = m->steps > 0 ? (double)m->steps : 1,
+              .kernel = h->f->kind == OT_FACTS_MEMORY};
     for (uint32_t k = 0; k < m->n_boxes; k++) p.steps = fmax(p.steps, (double)m->boxes[k].upper);
     html_open_class(h, "figure", "m-map");
     put_caption(&p);
@@ -352,8 +359,8 @@ static bool put_section(html *h, ot_arena *a)
     html_section(h, "maps", "Memory",
                  shared ? "What lies where while the model runs: time to the right, addresses upwards, both drawings in the same "
                           "scale. A tiled region is one step, and what it makes and reads in tiles needs no place of its own. The "
-                         "peak of the summary is counted otherwise: there a result may take its operand's place, and what "
-                         "operators need for themselves is in it."
+                          "peak of the summary is counted otherwise: there a result may take its operand's place, and what "
+                          "operators need for themselves is in it."
                         : "What lies where while the kernel runs: time to the right, addresses upwards.");
     put_legend(h);
     for (uint32_t k = 0; k < h->f->n_maps; k++) top = fmax(top, top_of(&h->f->maps[k]));

@@ -35,10 +35,7 @@ double axis_at(const axis *a, double v)
     return a->at_low + part * (a->at_high - a->at_low);
 }
 
-bool axis_shows(const axis *a, double v)
-{
-    return isfinite(v) && v >= a->low * (1 - 1e-9) && v <= a->high * (1 + 1e-9);
-}
+bool axis_shows(const axis *a, double v) { return isfinite(v) && v >= a->low * (1 - 1e-9) && v <= a->high * (1 + 1e-9); }
 
 /* ---- ticks ---- */
 
@@ -82,10 +79,7 @@ static uint32_t log_ticks(const axis *a, double *ticks)
     return n;
 }
 
-static uint32_t ticks_of(const axis *a, double *ticks)
-{
-    return a->logarithmic ? log_ticks(a, ticks) : linear_ticks(a, ticks);
-}
+static uint32_t ticks_of(const axis *a, double *ticks) { return a->logarithmic ? log_ticks(a, ticks) : linear_ticks(a, ticks); }
 
 /* ---- frame ---- */
 

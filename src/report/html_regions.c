@@ -12,13 +12,10 @@
 #define NODES_ALL    1500 /* rows of nodes in the page, about */
 #define NODES_MOST   50
 #define NODES_LEAST  5
-#define ROWS_OPEN    30   /* regions; more are in a box that scrolls, and folded away together */
-#define DETAILS_MOST 150  /* regions that can be opened */
+#define ROWS_OPEN    30  /* regions; more are in a box that scrolls, and folded away together */
+#define DETAILS_MOST 150 /* regions that can be opened */
 
-static void put_arrow(html *h)
-{
-    html_leaf(h, "span", "arrow", "\xe2\x86\x92");
-}
+static void put_arrow(html *h) { html_leaf(h, "span", "arrow", "\xe2\x86\x92"); }
 
 /* "before -> after" */
 static void put_change(html *h, double before, double after, const char *unit)
@@ -134,10 +131,22 @@ static void put_row(html *h, const ot_fact_region *r, bool measured, bool linked
 
 static void put_table(html *h)
 {
-    static const char *const plain[] = {"Region", "Operators", "#Nodes", "Axes \xc3\x97 tiles", "Form", "#Working set",
-                                        "#Time, predicted", "#Bytes moved", "#MACs", "Bound by", NULL};
-    static const char *const timed[] = {"Region", "Operators", "#Nodes", "Axes \xc3\x97 tiles", "Form", "#Working set",
-                                        "#Time, predicted", "#Time, measured", "#Error", "#Bytes moved", "#MACs", "Bound by", NULL};
+    static const char *const plain[] = {
+        "Region", "Operators", "#Nodes", "Axes \xc3\x97 tiles", "Form", "#Working set", "#Time, predicted", "#Bytes moved",
+        "#MACs",  "Bound by",  NULL};
+    static const char *const timed[] = {"Region",
+                                        "Operators",
+                                        "#Nodes",
+                                        "Axes \xc3\x97 tiles",
+                                        "Form",
+                                        "#Working set",
+                                        "#Time, predicted",
+                                        "#Time, measured",
+                                        "#Error",
+                                        "#Bytes moved",
+                                        "#MACs",
+                                        "Bound by",
+                                        NULL};
     bool measured = any_measured(h->f);
     html_open_class(h, "div", h->f->n_regions > ROWS_OPEN ? "panel scroll tall" : "panel scroll");
     html_attr(h, "tabindex", "0");

@@ -19,7 +19,7 @@
 #define RIGHT       150.0 /* holds the names of the flat roofs */
 #define ABOVE       34.0
 #define BELOW       46.0
-#define LABELS_MOST 24    /* points that are named */
+#define LABELS_MOST 24 /* points that are named */
 #define POINTS_MOST 600
 #define ROOFS_MOST  32
 #define LABEL_GAP   14.0
@@ -29,15 +29,9 @@ static bool is_drawn(const ot_fact_point *p)
     return isfinite(p->intensity) && isfinite(p->rate) && p->intensity > 0 && p->rate > 0;
 }
 
-static uint32_t count_points(const ot_facts *f)
-{
-    return f->n_points < POINTS_MOST ? f->n_points : POINTS_MOST;
-}
+static uint32_t count_points(const ot_facts *f) { return f->n_points < POINTS_MOST ? f->n_points : POINTS_MOST; }
 
-static uint32_t count_roofs(const ot_facts *f)
-{
-    return f->n_roofs < ROOFS_MOST ? f->n_roofs : ROOFS_MOST;
-}
+static uint32_t count_roofs(const ot_facts *f) { return f->n_roofs < ROOFS_MOST ? f->n_roofs : ROOFS_MOST; }
 
 static double highest_roof(const ot_facts *f)
 {
@@ -167,9 +161,9 @@ static void put_point(html *h, const ot_fact_point *p, const axis *x, const axis
         plot_diamond(h, "dot tiled", at_x, at_y, 6);
     else
         plot_circle(h, "dot untiled", at_x, at_y, 4.5);
-    html_tip(h, "%s: %s operations a byte, %s, %s of the roof there", p->label, html_format(p->intensity, "count", intensity,
-                                                                                            sizeof intensity),
-             html_format(p->rate, "ops/s", rate, sizeof rate), html_format(p->attained, "percent", attained, sizeof attained));
+    html_tip(h, "%s: %s operations a byte, %s, %s of the roof there", p->label,
+             html_format(p->intensity, "count", intensity, sizeof intensity), html_format(p->rate, "ops/s", rate, sizeof rate),
+             html_format(p->attained, "percent", attained, sizeof attained));
     html_close(h);
 }
 
@@ -242,8 +236,8 @@ static void put_cell(html *h, double x, const char *unit)
 
 static void put_points_table(html *h, const ot_facts *f)
 {
-    static const char *const heads[] = {"Point", "#Operations", "#Bytes", "#Time", "#Operations a byte", "#Rate", "#Of the roof",
-                                        NULL};
+    static const char *const heads[] = {"Point", "#Operations",  "#Bytes", "#Time", "#Operations a byte",
+                                        "#Rate", "#Of the roof", NULL};
     html_open_class(h, "div", "scroll");
     html_attr(h, "tabindex", "0");
     html_open_class(h, "table", "small sortable");

@@ -60,7 +60,9 @@ static void put_scope(html *h, const ot_scope_plan *s, bool kernel)
     put_cell(h, (double)s->sum, "bytes");
     html_open(h, "td");
     html_leaf(h, "span", s->proved ? "tag yes" : "tag",
-              s->proved ? "least possible" : s->timed_out ? "time ran out" : "not proved");
+              s->proved      ? "least possible"
+              : s->timed_out ? "time ran out"
+                             : "not proved");
     html_close(h);
     html_leaf(h, "td", NULL, ot_mem_mode_name(s->mode));
     if (kernel) {
@@ -75,13 +77,11 @@ static void put_scope(html *h, const ot_scope_plan *s, bool kernel)
 
 static void put_scopes(html *h)
 {
-    static const char *const kernel_heads[] = {"Memory", "#Buffers", "#Used", "#Lower bound", "#Capacity", "#Without reuse",
-                                               "Proof", "Planned by",
-                                               "Memory is shared", "#Made double", "#Across pipes", "#Rollbacks", "#Restarts",
-                                                   NULL};
-    static const char *const table_heads[] = {"Memory", "#Buffers", "#Used", "#Lower bound", "#Capacity", "#Without reuse",
-                                              "Proof", "Planned by",
-                                              NULL};
+    static const char *const kernel_heads[] = {
+        "Memory",     "#Buffers",         "#Used",        "#Lower bound",  "#Capacity",  "#Without reuse", "Proof",
+        "Planned by", "Memory is shared", "#Made double", "#Across pipes", "#Rollbacks", "#Restarts",      NULL};
+    static const char *const table_heads[] = {"Memory", "#Buffers",   "#Used", "#Lower bound", "#Capacity", "#Without reuse",
+                                              "Proof",  "Planned by", NULL};
     const ot_facts *f = h->f;
     if (!f->n_scopes) return;
     bool kernel = f->target && *f->target;

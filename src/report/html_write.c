@@ -28,13 +28,14 @@ static bool is_in(const char *tag, const char *const *list)
     return false;
 }
 
-static const char *const VOID_TAGS[] = {"meta", "input", "br", "hr", "col", "rect", "path", "line", "circle", "polyline", "polygon",
-                                        "use", "stop", "ellipse", NULL};
+static const char *const VOID_TAGS[] = {"meta",   "input",    "br",      "hr",  "col",  "rect",    "path", "line",
+                                        "circle", "polyline", "polygon", "use", "stop", "ellipse", NULL};
 /* A line ends after them, for readers of the source and for diff. */
 static const char *const LINE_TAGS[] = {
-    "meta", "title", "style", "script", "head", "body", "header", "main", "footer", "section", "nav", "div", "details", "summary",
-    "table", "caption", "thead", "tbody", "tr", "ul", "ol", "li", "dl", "dd", "p", "h1", "h2", "h3", "h4", "svg", "defs", "g",
-    "rect", "path", "line", "circle", "polyline", "polygon", "use", "pattern", "figure", "figcaption", NULL};
+    "meta", "title",   "style",   "script",   "head",    "body",  "header",  "main",   "footer",     "section", "nav",
+    "div",  "details", "summary", "table",    "caption", "thead", "tbody",   "tr",     "ul",         "ol",      "li",
+    "dl",   "dd",      "p",       "h1",       "h2",      "h3",    "h4",      "svg",    "defs",       "g",       "rect",
+    "path", "line",    "circle",  "polyline", "polygon", "use",   "pattern", "figure", "figcaption", NULL};
 
 /* Note what a call of the writer returned. */
 static void check(html *h, int result)
@@ -111,15 +112,11 @@ void html_attr(html *h, const char *name, const char *value)
     check(h, xmlTextWriterEndAttribute(h->w));
 }
 
-void html_text(html *h, const char *text)
-{
-    put(h, text);
-}
+void html_text(html *h, const char *text) { put(h, text); }
 
 /* Give the formatted text to `use`. */
 static void with_format(html *h, const char *name, void (*use)(html *, const char *, const char *), const char *format,
-                        va_list list)
-    __attribute__((format(printf, 4, 0)));
+                        va_list list) __attribute__((format(printf, 4, 0)));
 static void with_format(html *h, const char *name, void (*use)(html *, const char *, const char *), const char *format,
                         va_list list)
 {
@@ -163,10 +160,7 @@ void html_textf(html *h, const char *format, ...)
 
 /* ---- numbers ---- */
 
-static bool is_absent(double x)
-{
-    return !isfinite(x) || x < 0;
-}
+static bool is_absent(double x) { return !isfinite(x) || x < 0; }
 
 /* Three digits that count, no zeros behind the last of them: 1.5, 12.3, 123, 1023. */
 static void put_three(double v, char *buffer, size_t size)
@@ -270,27 +264,12 @@ void html_number(html *h, double x, const char *unit)
     html_close(h);
 }
 
-void html_bytes(html *h, double bytes)
-{
-    html_number(h, bytes, "bytes");
-}
+void html_bytes(html *h, double bytes) { html_number(h, bytes, "bytes"); }
 
-void html_seconds(html *h, double seconds)
-{
-    html_number(h, seconds, "seconds");
-}
+void html_seconds(html *h, double seconds) { html_number(h, seconds, "seconds"); }
 
-void html_count(html *h, double n)
-{
-    html_number(h, n, "count");
-}
+void html_count(html *h, double n) { html_number(h, n, "count"); }
 
-void html_percent(html *h, double fraction)
-{
-    html_number(h, fraction, "percent");
-}
+void html_percent(html *h, double fraction) { html_number(h, fraction, "percent"); }
 
-void html_ratio(html *h, double x)
-{
-    html_number(h, x, "ratio");
-}
+void html_ratio(html *h, double x) { html_number(h, x, "ratio"); }

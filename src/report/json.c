@@ -50,7 +50,4 @@ void ot_json_string(const char *text, FILE *f)
     fputc('"', f);
 }
 
-void ot_json_number(double v, FILE *f)
-{
-    fprintf(f, "%.12g", isfinite(v) ? v : 0.0);
-}
+void ot_json_number(double v, FILE *f) { fprintf(f, "%.12g", isfinite(v) ? v : 0.0); }

@@ -55,15 +55,9 @@ static void open_value(fact_sink *s, const char *name, bool is_list)
     fputc(is_list ? '[' : '{', j->f);
 }
 
-static void open_object(fact_sink *s, const char *name)
-{
-    open_value(s, name, false);
-}
+static void open_object(fact_sink *s, const char *name) { open_value(s, name, false); }
 
-static void open_list(fact_sink *s, const char *name)
-{
-    open_value(s, name, true);
-}
+static void open_list(fact_sink *s, const char *name) { open_value(s, name, true); }
 
 static void close_value(fact_sink *s)
 {
@@ -87,10 +81,7 @@ static void put_word(fact_sink *s, const char *name, const char *value)
     fputs(value, j->f);
 }
 
-static void put_node(fact_sink *s, const char *number)
-{
-    put_word(s, "", number);
-}
+static void put_node(fact_sink *s, const char *number) { put_word(s, "", number); }
 
 ot_status ot_report_json(const ot_facts *f, FILE *out)
 {

@@ -59,8 +59,8 @@ static void print_head(const ot_memory_results *r, FILE *f)
             ot_format_seconds(r->seconds, took, sizeof took));
 }
 
-static const char *const TITLES[COLUMNS] = {"scope", "buffers",   "height",   "lower bound", "gap",        "proved", "capacity",
-                                            "mode",  "level",     "rollbacks", "restarts",    "doubled",    "cross-pipe"};
+static const char *const TITLES[COLUMNS] = {"scope", "buffers", "height",    "lower bound", "gap",     "proved",    "capacity",
+                                            "mode",  "level",   "rollbacks", "restarts",    "doubled", "cross-pipe"};
 
 static void fill_row(const ot_scope_plan *p, char c[COLUMNS][CELL])
 {
@@ -90,10 +90,7 @@ static void fill_row(const ot_scope_plan *p, char c[COLUMNS][CELL])
 }
 
 /* Columns that mean something: a table (.csv) has no scope and nothing of pipes. */
-static bool is_shown(const ot_memory_results *r, size_t column)
-{
-    return r->kernel || (column >= 1 && column <= 7);
-}
+static bool is_shown(const ot_memory_results *r, size_t column) { return r->kernel || (column >= 1 && column <= 7); }
 
 static void print_row(const ot_memory_results *r, char c[COLUMNS][CELL], const size_t *width, FILE *f)
 {
@@ -148,10 +145,7 @@ ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
 
 /* ---- JSON ---- */
 
-static void put_truth(const char *key, bool v, FILE *f)
-{
-    fprintf(f, ", \"%s\": %s", key, v ? "true" : "false");
-}
+static void put_truth(const char *key, bool v, FILE *f) { fprintf(f, ", \"%s\": %s", key, v ? "true" : "false"); }
 
 static void put_plan(const ot_memory_results *r, const ot_scope_plan *p, FILE *f)
 {

@@ -24,10 +24,7 @@ static report_writer writer_of(const char *path)
     return NULL;
 }
 
-bool ot_report_is_known(const char *path)
-{
-    return writer_of(path) != NULL;
-}
+bool ot_report_is_known(const char *path) { return writer_of(path) != NULL; }
 
 ot_status ot_report_write_file(const char *path, const char *text, size_t n, ot_arena *a, ot_diag *d)
 {

@@ -104,8 +104,7 @@ static bool copy_lists(const ot_graph *g, const ot_plan *p, ot_results *r)
     for (; r->n_refused < p->n_refused; r->n_refused++) {
         const ot_refusal *from = &p->refused[r->n_refused];
         ot_result_refusal *to = &r->refused[r->n_refused];
-        *to = (ot_result_refusal){copy_labels(a, g, from->nodes, from->n), from->n,
-                                  ot_strdup(a, from->reason)};
+        *to = (ot_result_refusal){copy_labels(a, g, from->nodes, from->n), from->n, ot_strdup(a, from->reason)};
         if (!to->nodes || !to->reason) return false;
     }
     return true;
@@ -127,8 +126,7 @@ static double activation_sum(const ot_graph *g)
     return sum;
 }
 
-ot_status ot_results_build(const ot_graph *g, const ot_plan *p, const ot_target *t,
-                           const char *model, ot_results **out)
+ot_status ot_results_build(const ot_graph *g, const ot_plan *p, const ot_target *t, const char *model, ot_results **out)
 {
     ot_diag *d = g->model->diag;
     ot_arena *a = ot_arena_new();
@@ -148,8 +146,10 @@ ot_status ot_results_build(const ot_graph *g, const ot_plan *p, const ot_target 
     r->n_live_nodes = g->n_order;
     ot_status st = r->model && r->target && copy_lists(g, p, r) ? OT_OK : ot_fail_nomem(d);
     if (st == OT_OK) st = ot_graph_arena(g, &r->activations, &r->n_unsized);
-    if (st == OT_OK) *out = r;
-    else ot_arena_free(a);
+    if (st == OT_OK)
+        *out = r;
+    else
+        ot_arena_free(a);
     return st;
 }
 

@@ -59,10 +59,7 @@ static void put_arena(const ot_results *r, FILE *f)
 }
 
 /* Between list items: a new line, and a comma after the first. */
-static void put_separator(uint32_t k, FILE *f)
-{
-    fputs(k ? ",\n    " : "\n    ", f);
-}
+static void put_separator(uint32_t k, FILE *f) { fputs(k ? ",\n    " : "\n    ", f); }
 
 static void put_lists(const ot_results *r, FILE *f)
 {

@@ -63,27 +63,22 @@ static void print_headline(const ot_results *r, bool all, FILE *f)
 {
     char a[32], b[32], name[84];
     clean_name(*r->model ? r->model : "model", 80, name);
-    fprintf(f, "%s on %s, fast memory %s\n\n", name, r->target,
-            ot_format_bytes((double)r->fast_bytes, a, sizeof a));
+    fprintf(f, "%s on %s, fast memory %s\n\n", name, r->target, ot_format_bytes((double)r->fast_bytes, a, sizeof a));
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "peak memory",
-            ot_format_bytes((double)r->untiled.peak_bytes, a, sizeof a),
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "peak memory", ot_format_bytes((double)r->untiled.peak_bytes, a, sizeof a),
             ot_format_bytes((double)r->tiled.peak_bytes, b, sizeof b));
     print_ratio((double)r->untiled.peak_bytes, (double)r->tiled.peak_bytes, f);
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "bytes moved",
-            ot_format_bytes(r->untiled.traffic_bytes, a, sizeof a),
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "bytes moved", ot_format_bytes(r->untiled.traffic_bytes, a, sizeof a),
             ot_format_bytes(r->tiled.traffic_bytes, b, sizeof b));
     print_ratio(r->untiled.traffic_bytes, r->tiled.traffic_bytes, f);
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "time",
-            ot_format_seconds(r->untiled.time_s, a, sizeof a),
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "time", ot_format_seconds(r->untiled.time_s, a, sizeof a),
             ot_format_seconds(r->tiled.time_s, b, sizeof b));
     print_ratio(r->untiled.time_s, r->tiled.time_s, f);
     fprintf(f, "%*sno plan can move less than %s (inputs, outputs and weights once)\n", MARGIN, "",
             ot_format_bytes(r->compulsory_bytes, a, sizeof a));
     if (all)
-        fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "",
-                r->n_live_nodes, ot_format_bytes(r->activation_sum, a, sizeof a),
-                ot_format_bytes((double)r->untiled.peak_bytes, b, sizeof b));
+        fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "", r->n_live_nodes,
+                ot_format_bytes(r->activation_sum, a, sizeof a), ot_format_bytes((double)r->untiled.peak_bytes, b, sizeof b));
 }
 
 /* ---- arena ---- */
@@ -118,8 +113,7 @@ static void tiles_text(const ot_result_region *r, char *out, size_t size)
     size_t used = 0;
     out[0] = '\0';
     for (uint32_t d = 0; d < r->n_dims && used < size; d++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s/%u", d ? " x " : "", r->axes[d],
-                                 r->tiles[d]);
+        used += (size_t)snprintf(out + used, size - used, "%s%s/%u", d ? " x " : "", r->axes[d], r->tiles[d]);
 }
 
 static void fill_row(const ot_results *all, const ot_result_region *r, row_cells c)
@@ -131,8 +125,7 @@ static void fill_row(const ot_results *all, const ot_result_region *r, row_cells
     tiles_text(r, c[3], CELL);
     snprintf(c[4], CELL, "%s", r->form);
     ot_format_bytes((double)r->working_set, a, sizeof a);
-    snprintf(c[5], CELL, "%s (%.0f %%)", a,
-             all->fast_bytes > 0 ? 100.0 * (double)r->working_set / (double)all->fast_bytes : 0.0);
+    snprintf(c[5], CELL, "%s (%.0f %%)", a, all->fast_bytes > 0 ? 100.0 * (double)r->working_set / (double)all->fast_bytes : 0.0);
     ot_format_bytes((double)r->working_set_bound, c[6], CELL);
     ot_format_seconds(r->time_untiled, a, sizeof a);
     ot_format_seconds(r->time_tiled, b, sizeof b);
@@ -207,8 +200,7 @@ static void make_groups(group *rows, uint32_t *n)
     uint32_t kept = 0;
     for (uint32_t k = 0; k < *n; k++) {
         uint32_t j = 0;
-        while (j < kept && !(strcmp(rows[j].reason, rows[k].reason) == 0 &&
-                             (!rows[j].op || strcmp(rows[j].op, rows[k].op) == 0)))
+        while (j < kept && !(strcmp(rows[j].reason, rows[k].reason) == 0 && (!rows[j].op || strcmp(rows[j].op, rows[k].op) == 0)))
             j++;
         if (j < kept)
             rows[j].count++;
@@ -225,11 +217,9 @@ static void print_members(const ot_results *r, const group *b, FILE *f)
     size_t column = 0;
     for (uint32_t k = b->first; k < r->n_barriers; k++) {
         char name[64];
-        if (strcmp(r->barriers[k].op, b->op) != 0 || strcmp(r->barriers[k].reason, b->reason) != 0)
-            continue;
+        if (strcmp(r->barriers[k].op, b->op) != 0 || strcmp(r->barriers[k].reason, b->reason) != 0) continue;
         clean_name(r->barriers[k].node, 48, name);
-        if (column == 0 || column + strlen(name) > 90)
-            column = (size_t)fprintf(f, "%s         ", column ? "\n" : "") - 1;
+        if (column == 0 || column + strlen(name) > 90) column = (size_t)fprintf(f, "%s         ", column ? "\n" : "") - 1;
         column += (size_t)fprintf(f, " %s", name);
     }
     fputc('\n', f);
@@ -241,8 +231,7 @@ static ot_status print_barriers(const ot_results *r, bool all, FILE *f)
     if (n == 0) return OT_OK;
     group *groups = calloc(n, sizeof *groups);
     if (!groups) return OT_E_NOMEM;
-    for (uint32_t k = 0; k < n; k++)
-        groups[k] = (group){r->barriers[k].op, r->barriers[k].reason, k, 1};
+    for (uint32_t k = 0; k < n; k++) groups[k] = (group){r->barriers[k].op, r->barriers[k].reason, k, 1};
     make_groups(groups, &n);
     fprintf(f, "\n%*s%u barriers\n", MARGIN, "", r->n_barriers);
     for (uint32_t k = 0; k < n && (all || k < GROUPS_SHOWN); k++) {
@@ -252,8 +241,7 @@ static ot_status print_barriers(const ot_results *r, bool all, FILE *f)
         if (all) print_members(r, &groups[k], f);
     }
     if (!all && n > GROUPS_SHOWN)
-        fprintf(f, "%*s       and %u other kinds ('onnx-tile inspect' lists them)\n", MARGIN, "",
-                n - GROUPS_SHOWN);
+        fprintf(f, "%*s       and %u other kinds ('onnx-tile inspect' lists them)\n", MARGIN, "", n - GROUPS_SHOWN);
     free(groups);
     return OT_OK;
 }
@@ -266,12 +254,11 @@ static void print_refused(const ot_results *r, bool all, FILE *f)
     for (uint32_t k = 0; k < shown; k++) {
         char span[CELL];
         span_text(r->refused[k].nodes, r->refused[k].n_nodes, span, sizeof span);
-        fprintf(f, "%*s%4u node%s %s: %s\n", MARGIN, "", r->refused[k].n_nodes,
-                r->refused[k].n_nodes == 1 ? " " : "s", span, r->refused[k].reason);
+        fprintf(f, "%*s%4u node%s %s: %s\n", MARGIN, "", r->refused[k].n_nodes, r->refused[k].n_nodes == 1 ? " " : "s", span,
+                r->refused[k].reason);
     }
     if (shown < r->n_refused)
-        fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "",
-                r->n_refused - shown);
+        fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "", r->n_refused - shown);
 }
 
 ot_status ot_results_print(const ot_results *r, bool all, FILE *f)

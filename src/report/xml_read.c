@@ -15,10 +15,10 @@
 #include <errno.h>
 #include <math.h>
 
-#define FILE_MAX (64u << 20)
-#define CHUNK    (1u << 16)
+#define FILE_MAX      (64u << 20)
+#define CHUNK         (1u << 16)
 #define PARSE_OPTIONS (XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)
-#define MESSAGE_MAX 400 /* bytes of libxml2's words */
+#define MESSAGE_MAX   400 /* bytes of libxml2's words */
 
 extern const char ot_benefit_xsd[];
 
@@ -32,7 +32,7 @@ typedef struct reader {
     const char *path;
     region_id *regions; /* [n_regions] by id */
     uint32_t n_regions;
-    ot_status status;   /* of the first failure */
+    ot_status status; /* of the first failure */
 } reader;
 
 static ot_status read_struct(reader *r, const fact_struct *of, const xmlNode *node, void *base);
@@ -82,10 +82,7 @@ static void refuse_doctype(void *context, const xmlChar *name, const xmlChar *ex
 }
 
 /* What libxml2 would print of its own accord; errors that matter are taken from where they are kept. */
-static void stay_silent(void *context, xmlErrorPtr e)
-{
-    (void)context, (void)e;
-}
+static void stay_silent(void *context, xmlErrorPtr e) { (void)context, (void)e; }
 
 static xmlDoc *parse(const char *path, const char *text, size_t n, ot_diag *d)
 {
@@ -253,7 +250,8 @@ static const xmlNode *element_from(const xmlNode *node)
 static uint32_t items_of(const xmlNode *list)
 {
     uint32_t n = 0; /* cannot pass FILE_MAX */
-    for EACH(c, list) n++;
+    for
+        EACH(c, list) n++;
     return n;
 }
 
@@ -263,7 +261,8 @@ static ot_status read_members(reader *r, const fact_struct *of, const xmlNode *n
     uint32_t n = items_of(list), k = 0;
     uint32_t *nodes = ot_alloc_n(r->a, n, sizeof *nodes);
     if (!nodes) return ot_fail_nomem(r->d);
-    for EACH(c, list) nodes[k++] = count_of(attribute(r, c, "node"));
+    for
+        EACH(c, list) nodes[k++] = count_of(attribute(r, c, "node"));
     memcpy((char *)base + of->members, &nodes, sizeof nodes);
     memcpy((char *)base + of->n_members, &n, sizeof n);
     return r->status;
@@ -275,17 +274,19 @@ static ot_status read_dims(reader *r, const fact_struct *of, const xmlNode *node
     uint32_t n = items_of(list), k = 0;
     if (n > OT_DIMS_MAX) return wrong(r, list, "has more axes than regions are cut along");
     memcpy((char *)base + of->n_dims, &n, sizeof n);
-    for EACH(c, list) {
-        const char *axis = attribute(r, c, "axis");
-        uint32_t tiles = count_of(attribute(r, c, "tiles"));
-        int64_t tile = integer_of(attribute(r, c, "tile")), extent = integer_of(attribute(r, c, "extent"));
-        if (!axis) axis = "";
-        memcpy((char *)base + of->axes + k * sizeof axis, &axis, sizeof axis);
-        memcpy((char *)base + of->tiles + k * sizeof tiles, &tiles, sizeof tiles);
-        memcpy((char *)base + of->tile + k * sizeof tile, &tile, sizeof tile);
-        if (of->extent) memcpy((char *)base + of->extent + k * sizeof extent, &extent, sizeof extent);
-        k++;
-    }
+    for
+        EACH(c, list)
+        {
+            const char *axis = attribute(r, c, "axis");
+            uint32_t tiles = count_of(attribute(r, c, "tiles"));
+            int64_t tile = integer_of(attribute(r, c, "tile")), extent = integer_of(attribute(r, c, "extent"));
+            if (!axis) axis = "";
+            memcpy((char *)base + of->axes + k * sizeof axis, &axis, sizeof axis);
+            memcpy((char *)base + of->tiles + k * sizeof tiles, &tiles, sizeof tiles);
+            memcpy((char *)base + of->tile + k * sizeof tile, &tile, sizeof tile);
+            if (of->extent) memcpy((char *)base + of->extent + k * sizeof extent, &extent, sizeof extent);
+            k++;
+        }
     return r->status;
 }
 
@@ -293,10 +294,12 @@ static ot_status read_dims(reader *r, const fact_struct *of, const xmlNode *node
 static ot_status read_items(reader *r, const fact_struct *of, const xmlNode *list, void *items)
 {
     uint32_t k = 0;
-    for EACH(c, list) {
-        if (of->is_numbered && count_of(attribute(r, c, "id")) != k) return wrong(r, c, "is not numbered from 0 in order");
-        OT_TRY(read_struct(r, of, c, (char *)items + (size_t)k++ * of->size));
-    }
+    for
+        EACH(c, list)
+        {
+            if (of->is_numbered && count_of(attribute(r, c, "id")) != k) return wrong(r, c, "is not numbered from 0 in order");
+            OT_TRY(read_struct(r, of, c, (char *)items + (size_t)k++ * of->size));
+        }
     return r->status;
 }
 
@@ -327,10 +330,12 @@ static ot_status note_regions(reader *r, const xmlNode *root)
     const xmlNode *list = child(root, "regions");
     r->regions = ot_alloc_n(r->a, items_of(list), sizeof *r->regions);
     if (!r->regions) return ot_fail_nomem(r->d);
-    for EACH(c, list) {
-        r->regions[r->n_regions] = (region_id){count_of(attribute(r, c, "id")), r->n_regions};
-        r->n_regions++;
-    }
+    for
+        EACH(c, list)
+        {
+            r->regions[r->n_regions] = (region_id){count_of(attribute(r, c, "id")), r->n_regions};
+            r->n_regions++;
+        }
     if (r->n_regions) qsort(r->regions, r->n_regions, sizeof *r->regions, by_id);
     return r->status;
 }
@@ -349,10 +354,7 @@ static ot_status read_bench(reader *r, const xmlNode *node, ot_facts *f)
 
 /* ---- references ---- */
 
-static bool is_inside(uint32_t k, uint32_t n)
-{
-    return k == OT_NONE || k < n;
-}
+static bool is_inside(uint32_t k, uint32_t n) { return k == OT_NONE || k < n; }
 
 static bool are_inside(const uint32_t *list, uint32_t count, uint32_t n)
 {

@@ -11,15 +11,13 @@
  */
 #include "rewrite.h"
 
-static void dims_of(const rw_region *w, const ot_tile_windows *const *win, uint32_t v, bool piece,
-                    int64_t *dims)
+static void dims_of(const rw_region *w, const ot_tile_windows *const *win, uint32_t v, bool piece, int64_t *dims)
 {
     const ot_rvalue *rv = &w->r->values[v];
     const ot_value *x = &w->g->values[rv->value];
     if (x->rank > 0) memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
     for (uint32_t d = 0; d < w->r->n_dims; d++)
-        if (rv->axis[d] != OT_AX_WHOLE)
-            dims[rv->axis[d]] = rw_len(piece ? win[d]->piece[v] : win[d]->made[v]);
+        if (rv->axis[d] != OT_AX_WHOLE) dims[rv->axis[d]] = rw_len(piece ? win[d]->piece[v] : win[d]->made[v]);
 }
 
 void rw_made_dims(const rw_region *w, const ot_tile_windows *const *win, uint32_t v, int64_t *dims)
@@ -42,12 +40,9 @@ static ot_status adapt(rw_chain *c, uint32_t i)
     ot_tile_axis axes[OT_DIMS_MAX];
     uint32_t n_axes = 0;
     for (uint32_t d = 0; d < r->n_dims; d++)
-        if (rn->lead_axis[d] >= 0)
-            axes[n_axes++] = (ot_tile_axis){ rn->lead_out[d], (uint32_t)rn->lead_axis[d],
-                                             &c->win[d]->ops[i] };
+        if (rn->lead_axis[d] >= 0) axes[n_axes++] = (ot_tile_axis){rn->lead_out[d], (uint32_t)rn->lead_axis[d], &c->win[d]->ops[i]};
     /* What it makes ends up in the graph, so it lives as long as the model. */
-    if (ot_tile_adapt(c->w->g, n, axes, n_axes, c->w->g->model->arena, &c->adapted[i]) != OT_OK)
-        return rw_nomem(c->w);
+    if (ot_tile_adapt(c->w->g, n, axes, n_axes, c->w->g->model->arena, &c->adapted[i]) != OT_OK) return rw_nomem(c->w);
     return OT_OK;
 }
 
@@ -61,9 +56,7 @@ static bool reads(const rw_chain *c, uint32_t i, uint32_t j)
     for (uint32_t k = 0; k < a->n_operands; k++)
         if (a->operands[k].input == j) return false;
     for (uint32_t d = 0; d < c->w->r->n_dims; d++)
-        if (rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][j] != OT_AX_WHOLE &&
-            rw_empty(c->win[d]->ops[i].in[j]))
-            return false;
+        if (rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][j] != OT_AX_WHOLE && rw_empty(c->win[d]->ops[i].in[j])) return false;
     return true;
 }
 
@@ -71,14 +64,13 @@ bool rw_has_piece(const rw_chain *c, uint32_t v)
 {
     const ot_rvalue *rv = &c->w->r->values[v];
     bool any = rv->is_output;
-    for (uint32_t d = 0; d < c->w->r->n_dims; d++)
-        any = any && (rv->axis[d] == OT_AX_WHOLE || !rw_empty(c->win[d]->piece[v]));
+    for (uint32_t d = 0; d < c->w->r->n_dims; d++) any = any && (rv->axis[d] == OT_AX_WHOLE || !rw_empty(c->win[d]->piece[v]));
     return any;
 }
 
 bool rw_no_piece(rw_region *w, const ot_tile_windows *const *win)
 {
-    rw_chain c = { .w = w };
+    rw_chain c = {.w = w};
     for (uint32_t d = 0; d < w->r->n_dims; d++) c.win[d] = win[d];
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
         if (rw_has_piece(&c, v)) return false;
@@ -88,7 +80,7 @@ bool rw_no_piece(rw_region *w, const ot_tile_windows *const *win)
 ot_status rw_chain_plan(rw_chain *c, rw_region *w, rw_target *t, const ot_tile_windows *const *win)
 {
     const ot_region *r = w->r;
-    *c = (rw_chain){ .w = w, .t = t };
+    *c = (rw_chain){.w = w, .t = t};
     memcpy(c->win, win, r->n_dims * sizeof *win);
     c->needed = OT_NEW_N(w->arena, bool, r->n_values);
     c->used = OT_NEW_N(w->arena, bool, r->n_nodes);
@@ -102,8 +94,7 @@ ot_status rw_chain_plan(rw_chain *c, rw_region *w, rw_target *t, const ot_tile_w
     for (uint32_t i = r->n_nodes; i-- > 0;) {
         const ot_rnode *rn = &r->nodes[i];
         const ot_node *n = &w->g->nodes[rn->node];
-        for (uint32_t o = 0; o < n->n_out; o++)
-            c->used[i] |= rn->out[o] != OT_NONE && c->needed[rn->out[o]];
+        for (uint32_t o = 0; o < n->n_out; o++) c->used[i] |= rn->out[o] != OT_NONE && c->needed[rn->out[o]];
         if (!c->used[i]) continue;
         OT_TRY(adapt(c, i));
         for (uint32_t j = 0; j < n->n_in; j++)
@@ -126,7 +117,7 @@ static ot_status operand_tile(rw_chain *c, uint32_t i, uint32_t j, uint32_t v, o
         int8_t axis = rn->in_axis[d][j];
         ot_win in = c->win[d]->ops[i].in[j];
         int64_t base = w->r->values[v].axis[d] == axis ? c->win[d]->made[v].lo : 0;
-        cuts[n++] = (rw_cut){ (uint32_t)axis, in.lo - base, in.hi - base };
+        cuts[n++] = (rw_cut){(uint32_t)axis, in.lo - base, in.hi - base};
     }
     if (c->val[v] == OT_NONE) OT_BUG("a tile reads a value that was not made");
     return rw_crop(c->w, c->t, c->val[v], cuts, n, w->g->values[w->r->values[v].value].name, out);
@@ -196,8 +187,7 @@ static ot_status emit_node(rw_chain *c, uint32_t i)
     uint32_t n_in = 0, n_out = n.n_out;
     ot_id *in = NULL, *out = OT_NEW_N(w->arena, ot_id, n_out);
     if (!out) return rw_nomem(w);
-    if (a->kind == OT_ADAPT_FORWARD)
-        return original_operand(c, i, a->forward, &c->val[rn->out[rn->lead_out[0]]]);
+    if (a->kind == OT_ADAPT_FORWARD) return original_operand(c, i, a->forward, &c->val[rn->out[rn->lead_out[0]]]);
     OT_TRY(collect_operands(c, i, &in, &n_in));
     for (uint32_t o = 0; o < n_out; o++) {
         int64_t dims[OT_RANK_MAX];

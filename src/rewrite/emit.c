@@ -13,19 +13,16 @@
 
 #include "rewrite.h"
 
-#define KEY_DATA_MAX 256            /* bytes of a constant that is shared by contents */
-#define CUT_CONST_MAX (64u << 10)   /* bytes of a constant's window that is copied, not sliced at run time */
-#define SLICE_HAS_INPUTS 10         /* opset from which Slice takes its windows as inputs */
-#define CONSTANT_OF_ANY_TYPE 9      /* opset from which Constant holds more than floating point */
+#define KEY_DATA_MAX         256         /* bytes of a constant that is shared by contents */
+#define CUT_CONST_MAX        (64u << 10) /* bytes of a constant's window that is copied, not sliced at run time */
+#define SLICE_HAS_INPUTS     10          /* opset from which Slice takes its windows as inputs */
+#define CONSTANT_OF_ANY_TYPE 9           /* opset from which Constant holds more than floating point */
 
-ot_status rw_nomem(const rw_region *w)
-{
-    return ot_fail_nomem(w->g->model->diag);
-}
+ot_status rw_nomem(const rw_region *w) { return ot_fail_nomem(w->g->model->diag); }
 
 ot_status rw_target_init(rw_region *w, rw_target *t, ot_graph *g, const char *label)
 {
-    *t = (rw_target){ .g = g, .is_body = g != w->g, .label = label };
+    *t = (rw_target){.g = g, .is_body = g != w->g, .label = label};
     t->consts = ot_map_new(w->arena);
     t->crops = ot_map_new(w->arena);
     if (!t->consts || !t->crops) return rw_nomem(w);
@@ -39,9 +36,8 @@ ot_status rw_target_init(rw_region *w, rw_target *t, ot_graph *g, const char *la
 
 const char *rw_name(rw_region *w, const char *role, const char *name)
 {
-    const char *base = role && name
-                           ? ot_format(w->arena, "tile/r%u/%s/%s", w->r->id, role, name)
-                           : ot_format(w->arena, "tile/r%u/%s", w->r->id, role ? role : name);
+    const char *base = role && name ? ot_format(w->arena, "tile/r%u/%s/%s", w->r->id, role, name)
+                                    : ot_format(w->arena, "tile/r%u/%s", w->r->id, role ? role : name);
     return base ? ot_fresh_name(w->g->model, base) : NULL;
 }
 
@@ -50,8 +46,8 @@ const char *rw_labelled(rw_region *w, const rw_target *t, const char *value)
     return t->label ? ot_format(w->arena, "%s_%s", value, t->label) : value;
 }
 
-ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *name, ot_dtype dtype,
-                   int32_t rank, const int64_t *dims, ot_id *out)
+ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *name, ot_dtype dtype, int32_t rank,
+                   const int64_t *dims, ot_id *out)
 {
     const char *fresh = rw_name(w, role, name);
     if (!fresh) return rw_nomem(w);
@@ -59,9 +55,8 @@ ot_status rw_value(rw_region *w, rw_target *t, const char *role, const char *nam
     return *out == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
-ot_status rw_op(rw_region *w, rw_target *t, const char *op_type, const char *role, const char *name,
-                const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
-                ot_dtype dtype, int32_t rank, const int64_t *dims, ot_id *out)
+ot_status rw_op(rw_region *w, rw_target *t, const char *op_type, const char *role, const char *name, const ot_id *in, uint32_t n_in,
+                const ot_attr *attrs, uint32_t n_attrs, ot_dtype dtype, int32_t rank, const int64_t *dims, ot_id *out)
 {
     const char *node = rw_name(w, role, name);
     if (!node) return rw_nomem(w);
@@ -85,8 +80,7 @@ static char *contents_key(rw_region *w, const ot_tensor *x)
     char *key = ot_alloc(w->arena, room);
     if (!key) return NULL;
     at = (size_t)snprintf(key, room, "%d", (int)x->dtype);
-    for (uint32_t k = 0; k < x->rank; k++)
-        at += (size_t)snprintf(key + at, room - at, ",%lld", (long long)x->dims[k]);
+    for (uint32_t k = 0; k < x->rank; k++) at += (size_t)snprintf(key + at, room - at, ",%lld", (long long)x->dims[k]);
     key[at++] = ':';
     for (size_t k = 0; k < x->bytes; k++) {
         unsigned char b = ((const unsigned char *)x->data)[k];
@@ -135,8 +129,7 @@ static bool must_cast(const rw_region *w, const ot_tensor *x)
 }
 
 /* The integers of x as float64 in a Constant, cast back. Shapes and windows are far below 2^53. */
-static ot_status const_by_cast(rw_region *w, rw_target *t, const char *role, const char *name, const ot_tensor *x,
-                               ot_id *out)
+static ot_status const_by_cast(rw_region *w, rw_target *t, const char *role, const char *name, const ot_tensor *x, ot_id *out)
 {
     ot_arena *a = w->g->model->arena;
     size_t size = ot_dtype_bits(x->dtype) / 8, n = x->bytes / size;
@@ -145,7 +138,7 @@ static ot_status const_by_cast(rw_region *w, rw_target *t, const char *role, con
     if (!y || !data) return rw_nomem(w);
     for (size_t k = 0; k < n; k++)
         if (!integer_at(x, k, &data[k])) OT_BUG("a constant that is no integer goes through a Cast");
-    *y = (ot_tensor){ .dtype = OT_F64, .rank = x->rank, .dims = x->dims, .data = data, .bytes = n * sizeof *data };
+    *y = (ot_tensor){.dtype = OT_F64, .rank = x->rank, .dims = x->dims, .data = data, .bytes = n * sizeof *data};
     ot_attr value = ot_mk_tensor("value", y), to = ot_mk_int("to", x->dtype);
     ot_id plain = OT_NONE;
     OT_TRY(rw_op(w, t, "Constant", role, name, NULL, 0, &value, 1, OT_F64, (int32_t)x->rank, x->dims, &plain));
@@ -159,8 +152,10 @@ ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor
     const char *role = t->is_body ? t->label : "const";
     bool cast = must_cast(w, x);
     if (key && (*out = ot_map_get(t->consts, key)) != OT_NONE) return OT_OK;
-    if (cast) OT_TRY(const_by_cast(w, t, role, name, x, out));
-    else OT_TRY(rw_value(w, t, role, name, x->dtype, (int32_t)x->rank, x->dims, out));
+    if (cast)
+        OT_TRY(const_by_cast(w, t, role, name, x, out));
+    else
+        OT_TRY(rw_value(w, t, role, name, x->dtype, (int32_t)x->rank, x->dims, out));
     ot_value *v = &t->g->values[*out];
     if (!cast) v->init = x;
     v->is_const = true;
@@ -171,15 +166,14 @@ ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor
     return key && !ot_map_put(t->consts, key, *out) ? rw_nomem(w) : OT_OK;
 }
 
-ot_status rw_const_i64(rw_region *w, rw_target *t, const char *name, const int64_t *data, size_t n,
-                       bool scalar, ot_id *out)
+ot_status rw_const_i64(rw_region *w, rw_target *t, const char *name, const int64_t *data, size_t n, bool scalar, ot_id *out)
 {
     ot_arena *a = w->g->model->arena;
     ot_tensor *x = OT_NEW(a, ot_tensor);
     int64_t *dims = OT_NEW_N(a, int64_t, 1);
     if (!x || !dims) return rw_nomem(w);
     dims[0] = (int64_t)n;
-    *x = (ot_tensor){ .dtype = OT_I64, .rank = !scalar, .dims = dims, .bytes = n * sizeof *data };
+    *x = (ot_tensor){.dtype = OT_I64, .rank = !scalar, .dims = dims, .bytes = n * sizeof *data};
     x->data = n ? ot_memdup(a, data, n * sizeof *data) : ot_alloc(a, 1);
     return x->data ? rw_const(w, t, name, x, out) : rw_nomem(w);
 }
@@ -194,8 +188,7 @@ static void copy_window(const ot_tensor *x, size_t size, const rw_cut *cut, cons
     for (uint32_t k = cut->axis + 1; k < x->rank; k++) inner *= (size_t)x->dims[k];
     size_t part = (size_t)(cut->hi - cut->lo) * inner;
     for (size_t o = 0; o < outer; o++)
-        memcpy((char *)to + o * part,
-               (const char *)from + (o * extent + (size_t)cut->lo) * inner, part);
+        memcpy((char *)to + o * part, (const char *)from + (o * extent + (size_t)cut->lo) * inner, part);
 }
 
 /* The windows of constant x as a new constant, one axis after the other; NULL when memory ran out. */
@@ -212,8 +205,7 @@ static const ot_tensor *cut_tensor(rw_region *w, const ot_tensor *x, const rw_cu
         void *data = ot_alloc(a, (size_t)elems * size + 1);
         if (!data) return NULL;
         copy_window(x, size, &cuts[k], x->data, data);
-        *y = (ot_tensor){ .dtype = x->dtype, .rank = x->rank, .dims = dims, .data = data,
-                          .bytes = (size_t)elems * size };
+        *y = (ot_tensor){.dtype = x->dtype, .rank = x->rank, .dims = dims, .data = data, .bytes = (size_t)elems * size};
         x = y;
     }
     return x;
@@ -222,12 +214,10 @@ static const ot_tensor *cut_tensor(rw_region *w, const ot_tensor *x, const rw_cu
 /* Constants small enough to be cut here and now. */
 static bool can_cut_tensor(const ot_value *v)
 {
-    return v->init && !v->overridable && v->init->data && v->init->bytes <= CUT_CONST_MAX &&
-           ot_dtype_bits(v->init->dtype) >= 8;
+    return v->init && !v->overridable && v->init->data && v->init->bytes <= CUT_CONST_MAX && ot_dtype_bits(v->init->dtype) >= 8;
 }
 
-static ot_status slice(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uint32_t n,
-                       const char *name, ot_id *out)
+static ot_status slice(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uint32_t n, const char *name, ot_id *out)
 {
     ot_arena *a = w->g->model->arena;
     const ot_value v = t->g->values[src];
@@ -243,21 +233,19 @@ static ot_status slice(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts
     if (!label) return rw_nomem(w);
     *out = OT_NONE;
     if (w->g->model->opset < SLICE_HAS_INPUTS) {
-        ot_attr at[3] = { ot_mk_ints(a, "axes", axes, n), ot_mk_ints(a, "starts", lo, n),
-                          ot_mk_ints(a, "ends", hi, n) };
+        ot_attr at[3] = {ot_mk_ints(a, "axes", axes, n), ot_mk_ints(a, "starts", lo, n), ot_mk_ints(a, "ends", hi, n)};
         for (int k = 0; k < 3; k++)
             if (at[k].kind != OT_ATTR_INTS) return rw_nomem(w);
         return rw_op(w, t, "Slice", "slice", label, &src, 1, at, 3, v.dtype, v.rank, dims, out);
     }
-    ot_id in[4] = { src, OT_NONE, OT_NONE, OT_NONE };
+    ot_id in[4] = {src, OT_NONE, OT_NONE, OT_NONE};
     OT_TRY(rw_const_i64(w, t, "starts", lo, n, false, &in[1]));
     OT_TRY(rw_const_i64(w, t, "ends", hi, n, false, &in[2]));
     OT_TRY(rw_const_i64(w, t, "axes", axes, n, false, &in[3]));
     return rw_op(w, t, "Slice", "slice", label, in, 4, NULL, 0, v.dtype, v.rank, dims, out);
 }
 
-ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uint32_t n,
-                  const char *name, ot_id *out)
+ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uint32_t n, const char *name, ot_id *out)
 {
     const ot_value *v = &t->g->values[src];
     rw_cut real[OT_RANK_MAX];
@@ -273,8 +261,8 @@ ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uin
     if (m == 0) return OT_OK;
     size_t len = (size_t)snprintf(key, sizeof key, "%u", src);
     for (uint32_t k = 0; k < m; k++)
-        len += (size_t)snprintf(key + len, sizeof key - len, ";%u:%lld,%lld", real[k].axis,
-                                (long long)real[k].lo, (long long)real[k].hi);
+        len += (size_t)snprintf(key + len, sizeof key - len, ";%u:%lld,%lld", real[k].axis, (long long)real[k].lo,
+                                (long long)real[k].hi);
     if ((*out = ot_map_get(t->crops, key)) != OT_NONE) return OT_OK;
     if (can_cut_tensor(v)) {
         const ot_tensor *x = cut_tensor(w, v->init, real, m);
@@ -289,11 +277,11 @@ ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uin
 
 /* ---- Reshape, Concat ---- */
 
-ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *name, ot_id in,
-                     int32_t rank, const int64_t *dims, ot_id *out)
+ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *name, ot_id in, int32_t rank, const int64_t *dims,
+                     ot_id *out)
 {
     const ot_value v = t->g->values[in];
-    ot_id ops[2] = { in, OT_NONE };
+    ot_id ops[2] = {in, OT_NONE};
     if (*out == OT_NONE && v.rank == rank && !memcmp(v.dims, dims, (size_t)rank * sizeof *dims)) {
         *out = in;
         return OT_OK;
@@ -302,8 +290,7 @@ ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *n
     return rw_op(w, t, "Reshape", role, name, ops, 2, NULL, 0, v.dtype, rank, dims, out);
 }
 
-ot_status rw_concat(rw_region *w, rw_target *t, const char *name, const ot_id *in, uint32_t n,
-                    uint32_t axis, ot_id *out)
+ot_status rw_concat(rw_region *w, rw_target *t, const char *name, const ot_id *in, uint32_t n, uint32_t axis, ot_id *out)
 {
     const ot_value v = t->g->values[in[0]];
     int64_t dims[OT_RANK_MAX], sum = 0;

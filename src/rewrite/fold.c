@@ -45,10 +45,7 @@ bool ot_static_foldable(const ot_graph *g, const ot_node *n)
 
 /* Before IR 4 a constant that is no input is written as a Constant node, which before opset 9 holds floating point only:
  * the integers as float64, and a Cast. */
-static bool must_cast(const ot_graph *g)
-{
-    return g->model->ir_version < 4 && g->model->opset < 9;
-}
+static bool must_cast(const ot_graph *g) { return g->model->ir_version < 4 && g->model->opset < 9; }
 
 static ot_status cast_known(ot_graph *g, ot_id v)
 {
@@ -60,7 +57,8 @@ static ot_status cast_known(ot_graph *g, ot_id v)
     if (!t || !data || !base) return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < x.known_n; k++) data[k] = (double)x.known[k];
     *t = (ot_tensor){.dtype = OT_F64, .rank = (uint32_t)x.rank, .dims = x.dims, .data = data, .bytes = x.known_n * sizeof *data};
-    const char *plain = ot_fresh_name(g->model, base), *constant = ot_fresh_name(g->model, base), *cast = ot_fresh_name(g->model, base);
+    const char *plain = ot_fresh_name(g->model, base), *constant = ot_fresh_name(g->model, base),
+               *cast = ot_fresh_name(g->model, base);
     if (!plain || !constant || !cast) return ot_fail_nomem(g->model->diag);
     ot_attr value = ot_mk_tensor("value", t), to = ot_mk_int("to", x.dtype);
     ot_id from = ot_value_new(g, plain, OT_F64, x.rank, x.dims);
@@ -98,7 +96,8 @@ ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
         bool reads = false;
         for (uint32_t i = 0; i < n->n_in; i++) reads |= n->in[i] != OT_NONE && made[n->in[i]];
         if (!reads || !n->is_static || n->dead) continue;
-        if (!ot_static_foldable(g, n)) return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): cannot be folded", n->name, n->op_type);
+        if (!ot_static_foldable(g, n))
+            return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): cannot be folded", n->name, n->op_type);
         ot_id outs[8];
         uint32_t n_outs = n->n_out < 8 ? n->n_out : 8;
         memcpy(outs, n->out, n_outs * sizeof *outs);

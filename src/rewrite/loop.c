@@ -24,8 +24,8 @@ ot_status rw_loop_input(rw_loop *l, const char *name, ot_dtype dtype, ot_id *out
 
 ot_status rw_loop_open(rw_loop *l, rw_region *w, const rw_block *b, bool sequence)
 {
-    *l = (rw_loop){ .w = w, .b = b, .scan = !sequence && rw_use_scan(w), .inside = sequence || w->r->form == OT_FORM_PEELED,
-                    .iter = OT_NONE };
+    *l = (rw_loop){
+        .w = w, .b = b, .scan = !sequence && rw_use_scan(w), .inside = sequence || w->r->form == OT_FORM_PEELED, .iter = OT_NONE};
     const char *name = rw_name(w, "body", NULL);
     ot_graph *g = name ? ot_graph_new(w->g->model, w->g, name) : NULL;
     l->tables = ot_map_new(w->arena);
@@ -74,12 +74,12 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
     body->n_outputs = own + n;
     OT_TRY(ot_topo_sort(body));
     ot_confirm(body, body->props | OT_P_SHAPES);
-    ot_attr attrs[3] = { ot_mk_graph("body", body), ot_mk_int("num_scan_inputs", l->n_scan) };
+    ot_attr attrs[3] = {ot_mk_graph("body", body), ot_mk_int("num_scan_inputs", l->n_scan)};
     uint32_t n_attrs = l->scan ? 2 : 1;
     for (uint32_t k = 0; k < n && n_attrs == 2; k++)
         if (at[k] != 0) attrs[n_attrs++] = ot_mk_ints(a, "scan_output_axes", at, n);
     if (n_attrs == 3 && attrs[2].kind != OT_ATTR_INTS) return rw_nomem(w);
-    ot_id loop_in[3] = { OT_NONE, OT_NONE, OT_NONE };
+    ot_id loop_in[3] = {OT_NONE, OT_NONE, OT_NONE};
     int64_t trips = l->b->n_tiles;
     if (!l->scan) {
         OT_TRY(rw_const_i64(w, &w->top, "trips", &trips, 1, true, &loop_in[0]));
@@ -150,8 +150,10 @@ ot_status rw_loop_bring(rw_loop *l, rw_chain *c)
 {
     for (uint32_t v = 0; v < l->w->r->n_inputs; v++) {
         if (!c->needed[v]) continue;
-        if (l->scan && rw_scan_sliced(l->w, l->b, v)) OT_TRY(rw_scan_input(l, v, &c->val[v]));
-        else OT_TRY(rw_window_input(l, v, &c->val[v]));
+        if (l->scan && rw_scan_sliced(l->w, l->b, v))
+            OT_TRY(rw_scan_input(l, v, &c->val[v]));
+        else
+            OT_TRY(rw_window_input(l, v, &c->val[v]));
     }
     if (!l->scan || l->n_scan) return OT_OK;
     /* A Scan needs an input to count by. */
@@ -193,8 +195,7 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
     ot_id *results = OT_NEW_N(w->arena, ot_id, w->r->n_values), *stacked = OT_NEW_N(w->arena, ot_id, w->r->n_values);
     int64_t *at = OT_NEW_N(w->arena, int64_t, w->r->n_values);
     if (!results || !stacked || !at) return rw_nomem(w);
-    for (uint32_t d = 0; d < w->r->n_dims; d++)
-        win[d] = &(b->count[d] > 1 ? w->dims[d].loop : w->dims[d].exact)[b->first[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &(b->count[d] > 1 ? w->dims[d].loop : w->dims[d].exact)[b->first[d]];
     for (uint32_t v = 0; v < w->r->n_values; v++) b->out[v] = OT_NONE;
     if (rw_no_piece(w, win)) return OT_OK;
     OT_TRY(rw_loop_open(&l, w, b, false));

@@ -14,7 +14,8 @@ static char *tiles_text(ot_arena *a, const ot_graph *g, const ot_region *r)
     char *text = ot_strdup(a, "");
     for (uint32_t d = 0; text && d < r->n_dims; d++) {
         const ot_rvalue *sink = &r->values[r->dims[d].sink];
-        text = ot_format(a, "%s%s%s %u", text, d ? " x " : "", ot_axis_name(g->values[sink->value].rank, sink->axis[d]), r->dims[d].n_tiles);
+        text = ot_format(a, "%s%s%s %u", text, d ? " x " : "", ot_axis_name(g->values[sink->value].rank, sink->axis[d]),
+                         r->dims[d].n_tiles);
     }
     return text;
 }

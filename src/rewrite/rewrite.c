@@ -14,7 +14,7 @@
 /* Block number k of the grid of runs (row-major). */
 static ot_status make_block(rw_region *w, uint32_t k, rw_block *b)
 {
-    *b = (rw_block){ .n_tiles = 1 };
+    *b = (rw_block){.n_tiles = 1};
     for (uint32_t d = OT_DIMS_MAX; d-- > 0;) {
         if (d >= w->r->n_dims) {
             b->count[d] = 1;
@@ -57,8 +57,10 @@ static ot_status write_region(rw_region *w)
         /* Peeled border tiles get a body of their own too: no tile lives in the outer graph. */
         b->looped = (b->n_tiles > 1 && (b->n_tiles == largest || b->n_tiles > INLINE_TILES_MAX)) ||
                     (w->r->form == OT_FORM_PEELED && w->r->n_dims == 1);
-        if (b->looped) OT_TRY(rw_loop_block(w, b, n == 1));
-        else OT_TRY(rw_unroll(w, b));
+        if (b->looped)
+            OT_TRY(rw_loop_block(w, b, n == 1));
+        else
+            OT_TRY(rw_unroll(w, b));
     }
     return rw_join(w, blocks);
 }
@@ -69,7 +71,7 @@ static ot_status rewrite_region(ot_graph *g, const ot_region *r, bool force_loop
     const char *why = "";
     ot_arena *a = ot_arena_new();
     if (!a) return ot_fail_nomem(g->model->diag);
-    rw_region w = { .g = g, .r = r, .arena = a, .force_loop = force_loop };
+    rw_region w = {.g = g, .r = r, .arena = a, .force_loop = force_loop};
     ot_status st = rw_prepare(&w, r->form, &legal, &why);
     if (st == OT_OK && !legal)
         st = ot_fail(g->model->diag, OT_E_INPUT, "region %u cannot be written in its planned form: %s", r->id, why);
@@ -89,7 +91,7 @@ typedef struct sweep {
     ot_graph *g;
     const bool *had_reader; /* [n_before] read before the rewrite */
     uint32_t n_before;
-    uint32_t *readers;      /* [n_values] now */
+    uint32_t *readers; /* [n_values] now */
 } sweep;
 
 static bool lost_readers(const sweep *s, ot_id v)
@@ -140,7 +142,7 @@ static void remove_orphans(const sweep *s)
 static ot_status sweep_graph(ot_graph *g, const bool *had_reader, uint32_t n_before, ot_arena *a)
 {
     OT_TRY(ot_topo_sort(g));
-    sweep s = { g, had_reader, n_before, OT_NEW_N(a, uint32_t, g->n_values) };
+    sweep s = {g, had_reader, n_before, OT_NEW_N(a, uint32_t, g->n_values)};
     if (!s.readers) return ot_fail_nomem(g->model->diag);
     for (ot_id v = 0; v < g->n_values; v++) s.readers[v] = g->values[v].n_uses;
     remove_orphans(&s);
@@ -166,7 +168,4 @@ ot_status rw_rewrite(ot_graph *g, const ot_plan *p, bool force_loop)
 
 /* requires ORDER, USES, SHAPES.  keeps SHAPES.  breaks and re-establishes ORDER, USES.
  * Fails: OT_E_INPUT (a region that has no such form), OT_E_NOMEM. */
-ot_status ot_rewrite(ot_graph *g, const ot_plan *p)
-{
-    return rw_rewrite(g, p, false);
-}
+ot_status ot_rewrite(ot_graph *g, const ot_plan *p) { return rw_rewrite(g, p, false); }

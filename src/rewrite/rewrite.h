@@ -43,10 +43,10 @@ typedef struct rw_dim {
 typedef struct rw_target {
     ot_graph *g;
     bool is_body;
-    const char *label;  /* part of names: "t0", "t1_2", "body" */
-    ot_map *consts;     /* contents of a constant made here -> value */
-    ot_map *crops;      /* (value, windows) of a crop made here -> value */
-    ot_id *from_outer;  /* [n_outer] bodies: where a value of the enclosing graph is found, or OT_NONE */
+    const char *label; /* part of names: "t0", "t1_2", "body" */
+    ot_map *consts;    /* contents of a constant made here -> value */
+    ot_map *crops;     /* (value, windows) of a crop made here -> value */
+    ot_id *from_outer; /* [n_outer] bodies: where a value of the enclosing graph is found, or OT_NONE */
     uint32_t n_outer;
 } rw_target;
 
@@ -54,11 +54,11 @@ typedef struct rw_target {
 typedef struct rw_region {
     ot_graph *g;
     const ot_region *r;
-    ot_arena *arena;  /* scratch of this region */
-    bool force_loop;  /* use Loop where Scan would do */
-    bool capture;     /* constants stay in the region's graph: bodies read them by name */
+    ot_arena *arena; /* scratch of this region */
+    bool force_loop; /* use Loop where Scan would do */
+    bool capture;    /* constants stay in the region's graph: bodies read them by name */
     rw_dim dims[OT_DIMS_MAX];
-    rw_target top;    /* the region's graph */
+    rw_target top; /* the region's graph */
 } rw_region;
 
 /* A product of runs. */
@@ -74,10 +74,10 @@ typedef struct rw_chain {
     rw_region *w;
     rw_target *t;
     const ot_tile_windows *win[OT_DIMS_MAX];
-    bool *needed;         /* [n_values] */
-    bool *used;           /* [n_nodes] */
-    ot_adapted *adapted;  /* [n_nodes] valid when used */
-    ot_id *val;           /* [n_values] emitted value that covers the made windows, or OT_NONE */
+    bool *needed;        /* [n_values] */
+    bool *used;          /* [n_nodes] */
+    ot_adapted *adapted; /* [n_nodes] valid when used */
+    ot_id *val;          /* [n_values] emitted value that covers the made windows, or OT_NONE */
 } rw_chain;
 
 /* A window on one axis. */
@@ -91,14 +91,14 @@ typedef struct rw_loop {
     rw_region *w;
     const rw_block *b;
     rw_target body;
-    bool scan;               /* Scan, else Loop */
-    bool inside;             /* everything is cut inside the body, nothing in the outer graph */
-    ot_id *scan_in;          /* [n_scan] outer values that the Scan cuts along their first axis */
-    ot_id *inputs;           /* [n_inputs] body inputs, in order */
+    bool scan;      /* Scan, else Loop */
+    bool inside;    /* everything is cut inside the body, nothing in the outer graph */
+    ot_id *scan_in; /* [n_scan] outer values that the Scan cuts along their first axis */
+    ot_id *inputs;  /* [n_inputs] body inputs, in order */
     uint32_t n_scan, n_inputs;
     size_t cap_scan, cap_inputs;
-    ot_id iter;              /* Loop: iteration number in the body */
-    ot_map *tables;          /* contents of a table -> its row in the body */
+    ot_id iter;     /* Loop: iteration number in the body */
+    ot_map *tables; /* contents of a table -> its row in the body */
 } rw_loop;
 
 static inline bool rw_empty(ot_win a) { return a.lo >= a.hi; }
@@ -132,14 +132,16 @@ ot_status rw_op(rw_region *w, rw_target *t, const char *op_type, const char *rol
 /* A constant holding tensor x (borrowed; must live as long as the model). Small equal constants are shared. */
 ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor *x, ot_id *out) OT_MUST_USE;
 /* A constant of int64; rank 0 (n 1), or rank 1. */
-ot_status rw_const_i64(rw_region *w, rw_target *t, const char *name, const int64_t *data, size_t n, bool scalar, ot_id *out) OT_MUST_USE;
+ot_status rw_const_i64(rw_region *w, rw_target *t, const char *name, const int64_t *data, size_t n, bool scalar,
+                       ot_id *out) OT_MUST_USE;
 /* Reshape to a static shape; *out as in rw_op. No node when nothing changes and *out is OT_NONE. */
 ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *name, ot_id in, int32_t rank, const int64_t *dims,
                      ot_id *out) OT_MUST_USE;
 /* The windows `cuts` of value src. No node for whole axes; equal crops are made once. */
 ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uint32_t n, const char *name, ot_id *out) OT_MUST_USE;
 /* Concat; *out as in rw_op. */
-ot_status rw_concat(rw_region *w, rw_target *t, const char *name, const ot_id *in, uint32_t n, uint32_t axis, ot_id *out) OT_MUST_USE;
+ot_status rw_concat(rw_region *w, rw_target *t, const char *name, const ot_id *in, uint32_t n, uint32_t axis,
+                    ot_id *out) OT_MUST_USE;
 
 /* ---- weights.c ---- */
 

@@ -25,12 +25,19 @@
 static bool is_position_free(const ot_node *n)
 {
     switch (ot_op_access(n->op)) {
-    case OT_ACC_POINTWISE: case OT_ACC_CONV: case OT_ACC_CONVT: case OT_ACC_POOL: case OT_ACC_NORM:
-    case OT_ACC_SOFTMAX: case OT_ACC_REDUCE: case OT_ACC_MATMUL: case OT_ACC_GEMM:
-    case OT_ACC_QUANT: case OT_ACC_TRANSPOSE: case OT_ACC_BLOCK:
-        return true;
-    default:
-        return false;
+    case OT_ACC_POINTWISE:
+    case OT_ACC_CONV:
+    case OT_ACC_CONVT:
+    case OT_ACC_POOL:
+    case OT_ACC_NORM:
+    case OT_ACC_SOFTMAX:
+    case OT_ACC_REDUCE:
+    case OT_ACC_MATMUL:
+    case OT_ACC_GEMM:
+    case OT_ACC_QUANT:
+    case OT_ACC_TRANSPOSE:
+    case OT_ACC_BLOCK: return true;
+    default: return false;
     }
 }
 
@@ -65,8 +72,7 @@ static bool same_adapted(const ot_adapted *a, const ot_adapted *b, uint32_t n_in
         if (!same_attr(&a->attrs[k], &b->attrs[k])) return false;
     for (uint32_t k = 0; k < a->n_operands; k++) {
         const ot_operand *x = &a->operands[k], *y = &b->operands[k];
-        if (x->input != y->input || x->omit != y->omit || !same_tensor(x->tensor, y->tensor))
-            return false;
+        if (x->input != y->input || x->omit != y->omit || !same_tensor(x->tensor, y->tensor)) return false;
     }
     for (uint32_t k = 0; k < n_in; k++)
         if ((a->drop && a->drop[k]) != (b->drop && b->drop[k])) return false;
@@ -74,18 +80,17 @@ static bool same_adapted(const ot_adapted *a, const ot_adapted *b, uint32_t n_in
 }
 
 /* Whether node i is written the same way in both tiles. */
-static ot_status same_form(const rw_region *w, uint32_t d, uint32_t i, const ot_tile_windows *a,
-                           const ot_tile_windows *b, ot_arena *scratch, bool *same)
+static ot_status same_form(const rw_region *w, uint32_t d, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b,
+                           ot_arena *scratch, bool *same)
 {
     const ot_rnode *rn = &w->r->nodes[i];
     const ot_node *n = &w->g->nodes[rn->node];
     ot_adapted x, y;
     *same = true;
     if (is_position_free(n)) return OT_OK;
-    ot_tile_axis ax = { rn->lead_out[d], (uint32_t)rn->lead_axis[d], &a->ops[i] };
-    ot_tile_axis ay = { rn->lead_out[d], (uint32_t)rn->lead_axis[d], &b->ops[i] };
-    if (ot_tile_adapt(w->g, n, &ax, 1, scratch, &x) || ot_tile_adapt(w->g, n, &ay, 1, scratch, &y))
-        return rw_nomem(w);
+    ot_tile_axis ax = {rn->lead_out[d], (uint32_t)rn->lead_axis[d], &a->ops[i]};
+    ot_tile_axis ay = {rn->lead_out[d], (uint32_t)rn->lead_axis[d], &b->ops[i]};
+    if (ot_tile_adapt(w->g, n, &ax, 1, scratch, &x) || ot_tile_adapt(w->g, n, &ay, 1, scratch, &y)) return rw_nomem(w);
     *same = same_adapted(&x, &y, n->n_in);
     return OT_OK;
 }
@@ -100,8 +105,7 @@ static bool alike_value(const ot_tile_windows *a, const ot_tile_windows *b, uint
 }
 
 /* The node reads its inputs at the same places of what is there, with the same border. */
-static bool alike_node(const rw_region *w, uint32_t d, uint32_t i, const ot_tile_windows *a,
-                       const ot_tile_windows *b)
+static bool alike_node(const rw_region *w, uint32_t d, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b)
 {
     const ot_rnode *rn = &w->r->nodes[i];
     const ot_op_tile *x = &a->ops[i], *y = &b->ops[i];
@@ -115,15 +119,14 @@ static bool alike_node(const rw_region *w, uint32_t d, uint32_t i, const ot_tile
         if (rw_len(x->in[j]) != rw_len(y->in[j])) return false;
         if (rw_empty(x->in[j]) || v == OT_NONE) continue;
         bool follows = w->r->values[v].axis[d] == rn->in_axis[d][j];
-        if (x->in[j].lo - (follows ? a->made[v].lo : 0) != y->in[j].lo - (follows ? b->made[v].lo : 0))
-            return false;
+        if (x->in[j].lo - (follows ? a->made[v].lo : 0) != y->in[j].lo - (follows ? b->made[v].lo : 0)) return false;
     }
     return true;
 }
 
 /* moving: the pieces may lie at different places inside the made windows. */
-static ot_status alike(const rw_region *w, uint32_t d, const ot_tile_windows *a,
-                       const ot_tile_windows *b, bool moving, ot_arena *scratch, bool *same)
+static ot_status alike(const rw_region *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, bool moving,
+                       ot_arena *scratch, bool *same)
 {
     const ot_region *r = w->r;
     *same = false;
@@ -141,13 +144,12 @@ static ot_status alike(const rw_region *w, uint32_t d, const ot_tile_windows *a,
 }
 
 /* The longest run of tiles that look like its first one (the earliest of the longest). */
-static ot_status longest_run(const rw_region *w, uint32_t d, const ot_tile_windows *win, bool moving,
-                             rw_run *best)
+static ot_status longest_run(const rw_region *w, uint32_t d, const ot_tile_windows *win, bool moving, rw_run *best)
 {
     ot_arena *scratch = ot_arena_new();
     ot_status st = scratch ? OT_OK : rw_nomem(w);
     uint32_t n = w->r->dims[d].n_tiles, k = 0;
-    *best = (rw_run){ 0, 1 };
+    *best = (rw_run){0, 1};
     while (st == OT_OK && k < n) {
         uint32_t end = k + 1;
         bool same = true;
@@ -156,7 +158,7 @@ static ot_status longest_run(const rw_region *w, uint32_t d, const ot_tile_windo
             if (st != OT_OK || !same) break;
             end++;
         }
-        if (end - k > best->count) *best = (rw_run){ k, end - k };
+        if (end - k > best->count) *best = (rw_run){k, end - k};
         k = end;
     }
     ot_arena_free(scratch);
@@ -171,7 +173,7 @@ static ot_status set_runs(rw_region *w, uint32_t d, rw_run loop)
     x->runs = OT_NEW_N(w->arena, rw_run, n);
     if (!x->runs) return rw_nomem(w);
     for (uint32_t k = 0; k < n;) {
-        rw_run run = k == loop.first ? loop : (rw_run){ k, 1 };
+        rw_run run = k == loop.first ? loop : (rw_run){k, 1};
         x->runs[x->n_runs++] = run;
         k += run.count;
     }
@@ -217,7 +219,7 @@ static ot_status group(rw_region *w, uint32_t d, bool *legal, const char **why)
     x->runs = OT_NEW_N(w->arena, rw_run, n_classes);
     if (!x->runs) return rw_nomem(w);
     for (uint32_t c = 0; *legal && c < n_classes; c++) {
-        rw_run run = { at, 0 };
+        rw_run run = {at, 0};
         for (uint32_t k = 0; k < n; k++)
             if (class_of[k] == c) {
                 x->tile[at] = k;
@@ -246,8 +248,7 @@ static ot_status clamp(rw_region *w, uint32_t d, bool *ok, const char **why)
     ot_clamp c;
     OT_TRY(new_windows(w, d, &x->loop));
     *ok = ot_tile_clamp_plan(w->g, w->r, d, &x->loop[0], &c, why);
-    for (uint32_t k = 0; *ok && k < w->r->dims[d].n_tiles; k++)
-        *ok = ot_tile_clamp_fill(w->g, w->r, d, k, &c, &x->loop[k], why);
+    for (uint32_t k = 0; *ok && k < w->r->dims[d].n_tiles; k++) *ok = ot_tile_clamp_fill(w->g, w->r, d, k, &c, &x->loop[k], why);
     return OT_OK;
 }
 
@@ -255,7 +256,7 @@ static ot_status clamp(rw_region *w, uint32_t d, bool *ok, const char **why)
 static ot_status split_dim(rw_region *w, uint32_t d, ot_form f, bool *legal, const char **why)
 {
     rw_dim *x = &w->dims[d];
-    rw_run run = { 0, 1 };
+    rw_run run = {0, 1};
     OT_TRY(new_windows(w, d, &x->exact));
     x->loop = x->exact;
     for (uint32_t k = 0; k < w->r->dims[d].n_tiles; k++)
@@ -346,7 +347,7 @@ bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char 
     ot_arena *a = ot_arena_new();
     if (!a) return false;
     /* Nothing here writes to the graph; the type is that of the stage's other functions. */
-    rw_region w = { .g = (ot_graph *)(uintptr_t)g, .r = r, .arena = a };
+    rw_region w = {.g = (ot_graph *)(uintptr_t)g, .r = r, .arena = a};
     if (rw_prepare(&w, f, &legal, why) != OT_OK) legal = false;
     /* asked of the graph as it was planned: later, other regions' readers have changed */
     if (legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE) legal = rw_captures_safe(&w, why);

@@ -15,13 +15,10 @@
 
 #define SCAN_SINCE 9 /* opset 8's Scan has a batch axis */
 
-bool rw_use_scan(const rw_region *w)
-{
-    return w->g->model->opset >= SCAN_SINCE && !w->force_loop;
-}
+bool rw_use_scan(const rw_region *w) { return w->g->model->opset >= SCAN_SINCE && !w->force_loop; }
 
-bool rw_stitch_layout(const rw_region *w, const rw_block *b, uint32_t v, const int64_t *tile, int64_t *perm,
-                      int64_t *split, uint32_t *n, int64_t *whole)
+bool rw_stitch_layout(const rw_region *w, const rw_block *b, uint32_t v, const int64_t *tile, int64_t *perm, int64_t *split,
+                      uint32_t *n, int64_t *whole)
 {
     const ot_rvalue *rv = &w->r->values[v];
     uint32_t rank = (uint32_t)w->g->values[rv->value].rank, counts = 0, at = 0;
@@ -80,8 +77,7 @@ ot_status rw_scan_input(rw_loop *l, uint32_t v, ot_id *out)
     const ot_value x = w->g->values[id];
     int64_t dims[OT_RANK_MAX];
     ot_id stacked = OT_NONE;
-    for (uint32_t d = 0; d < w->r->n_dims; d++)
-        win[d] = &(l->b->count[d] > 1 ? w->dims[d].loop : w->dims[d].exact)[l->b->first[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &(l->b->count[d] > 1 ? w->dims[d].loop : w->dims[d].exact)[l->b->first[d]];
     dims[0] = l->b->n_tiles;
     rw_made_dims(w, win, v, dims + 1);
     OT_TRY(rw_reshape(w, &w->top, "slice", x.name, id, x.rank + 1, dims, &stacked));
@@ -97,7 +93,7 @@ bool rw_scan_legal(const rw_region *w, const char **why)
 {
     const ot_region *r = w->r;
     const ot_tile_windows *win[OT_DIMS_MAX];
-    rw_block b = { .n_tiles = 1 };
+    rw_block b = {.n_tiles = 1};
     bool any = false;
     *why = "Scan needs opset 9 or newer";
     if (w->g->model->opset < SCAN_SINCE) return false;

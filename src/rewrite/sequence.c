@@ -12,10 +12,7 @@
 
 #define SEQUENCE_OPSET 13 /* Loop carries sequences */
 
-bool rw_sequence_fits(const rw_region *w)
-{
-    return w->r->n_dims == 1 && w->g->model->opset >= SEQUENCE_OPSET;
-}
+bool rw_sequence_fits(const rw_region *w) { return w->r->n_dims == 1 && w->g->model->opset >= SEQUENCE_OPSET; }
 
 static void make_sequence(ot_graph *g, ot_id v)
 {
@@ -84,8 +81,8 @@ static ot_status close_loop(rw_loop *l, const uint32_t *carried, const ot_id *re
 
 static ot_status write_run(rw_region *w, rw_run run, ot_id *seq)
 {
-    rw_block b = { .first = { run.first }, .count = { run.count, 1, 1 }, .n_tiles = run.count, .looped = true };
-    const ot_tile_windows *win[OT_DIMS_MAX] = { &w->dims[0].exact[run.first] };
+    rw_block b = {.first = {run.first}, .count = {run.count, 1, 1}, .n_tiles = run.count, .looped = true};
+    const ot_tile_windows *win[OT_DIMS_MAX] = {&w->dims[0].exact[run.first]};
     rw_loop l;
     rw_chain c;
     uint32_t n = 0;
@@ -107,7 +104,7 @@ static ot_status write_run(rw_region *w, rw_run run, ot_id *seq)
     OT_TRY(rw_chain_emit(&c));
     for (uint32_t k = 0; k < n; k++) {
         const ot_value x = w->g->values[w->r->values[carried[k]].value];
-        ot_id in[2] = { before[k], OT_NONE };
+        ot_id in[2] = {before[k], OT_NONE};
         OT_TRY(rw_window_piece(&l, carried[k], c.val[carried[k]], &in[1]));
         OT_TRY(sequence_op(w, &l.body, "SequenceInsert", x.name, in, 2, NULL, 0, x.dtype, &results[k]));
     }

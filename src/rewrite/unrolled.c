@@ -47,7 +47,7 @@ static ot_status cut_inputs(rw_chain *c)
         if (!c->needed[v]) continue;
         for (uint32_t d = 0; d < w->r->n_dims; d++)
             if (rv->axis[d] != OT_AX_WHOLE)
-                cuts[n++] = (rw_cut){ (uint32_t)rv->axis[d], c->win[d]->made[v].lo, c->win[d]->made[v].hi };
+                cuts[n++] = (rw_cut){(uint32_t)rv->axis[d], c->win[d]->made[v].lo, c->win[d]->made[v].hi};
         OT_TRY(rw_crop(w, c->t, rv->value, cuts, n, w->g->values[rv->value].name, &c->val[v]));
     }
     return OT_OK;
@@ -63,7 +63,7 @@ static ot_status cut_piece(rw_chain *c, uint32_t v, ot_id *out)
     for (uint32_t d = 0; d < w->r->n_dims; d++) {
         ot_win piece = c->win[d]->piece[v], made = c->win[d]->made[v];
         if (rw_empty(piece)) return OT_OK;
-        cuts[d] = (rw_cut){ (uint32_t)rv->axis[d], piece.lo - made.lo, piece.hi - made.lo };
+        cuts[d] = (rw_cut){(uint32_t)rv->axis[d], piece.lo - made.lo, piece.hi - made.lo};
     }
     return rw_crop(c->w, c->t, c->val[v], cuts, w->r->n_dims, w->g->values[rv->value].name, out);
 }
@@ -72,8 +72,7 @@ static const char *tile_label(const rw_region *w, const uint32_t *k)
 {
     char text[16 * OT_DIMS_MAX] = "t";
     size_t at = 1;
-    for (uint32_t d = 0; d < w->r->n_dims; d++)
-        at += (size_t)snprintf(text + at, sizeof text - at, d ? "_%u" : "%u", k[d]);
+    for (uint32_t d = 0; d < w->r->n_dims; d++) at += (size_t)snprintf(text + at, sizeof text - at, d ? "_%u" : "%u", k[d]);
     return ot_strdup(w->arena, text);
 }
 

@@ -37,12 +37,14 @@ static ot_status known_tensor(rw_region *w, const ot_value *x, const ot_tensor *
     if (!t || !data || !dims) return rw_nomem(w);
     for (uint32_t k = 0; k < x->known_n; k++) {
         int32_t narrow = (int32_t)x->known[k];
-        if (size == 8) memcpy(data + k * size, &x->known[k], size);
-        else if (size == 4) memcpy(data + k * size, &narrow, size);
-        else data[k] = x->known[k] != 0;
+        if (size == 8)
+            memcpy(data + k * size, &x->known[k], size);
+        else if (size == 4)
+            memcpy(data + k * size, &narrow, size);
+        else
+            data[k] = x->known[k] != 0;
     }
-    *t = (ot_tensor){ .dtype = x->dtype, .rank = (uint32_t)x->rank, .dims = dims, .data = data,
-                      .bytes = x->known_n * size };
+    *t = (ot_tensor){.dtype = x->dtype, .rank = (uint32_t)x->rank, .dims = dims, .data = data, .bytes = x->known_n * size};
     *out = t;
     return OT_OK;
 }
@@ -61,8 +63,7 @@ static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
     const ot_node n = w->g->nodes[id];
     ot_id *in = OT_NEW_N(w->arena, ot_id, n.n_in), *out = OT_NEW_N(w->arena, ot_id, n.n_out);
     if (!in || !out) return rw_nomem(w);
-    for (uint32_t k = 0; k < n.n_in; k++)
-        in[k] = n.in[k] == OT_NONE ? OT_NONE : t->from_outer[n.in[k]];
+    for (uint32_t k = 0; k < n.n_in; k++) in[k] = n.in[k] == OT_NONE ? OT_NONE : t->from_outer[n.in[k]];
     for (uint32_t k = 0; k < n.n_out; k++) {
         if ((out[k] = n.out[k]) == OT_NONE) continue;
         const ot_value v = w->g->values[n.out[k]];
@@ -73,8 +74,7 @@ static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
     }
     const char *name = rw_name(w, t->label, n.name[0] ? n.name : n.op_type);
     if (!name) return rw_nomem(w);
-    ot_id copy = ot_node_new(t->g, n.op_type, n.domain, name, in, n.n_in, out, n.n_out, n.attrs,
-                             n.n_attrs);
+    ot_id copy = ot_node_new(t->g, n.op_type, n.domain, name, in, n.n_in, out, n.n_out, n.attrs, n.n_attrs);
     if (copy == OT_NONE) return rw_nomem(w);
     t->g->nodes[copy].version = n.version;
     t->g->nodes[copy].is_static = true;
@@ -130,8 +130,7 @@ ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out)
         if (node == OT_NONE) continue;
         const ot_node *p = &w->g->nodes[node];
         for (uint32_t k = 0; k < p->n_in; k++)
-            if (p->in[k] != OT_NONE && t->from_outer[p->in[k]] == OT_NONE &&
-                !OT_PUSH(w->arena, stack, n, cap, p->in[k]))
+            if (p->in[k] != OT_NONE && t->from_outer[p->in[k]] == OT_NONE && !OT_PUSH(w->arena, stack, n, cap, p->in[k]))
                 return rw_nomem(w);
         if (n == before) OT_TRY(copy_node(w, t, node));
     }
@@ -184,8 +183,7 @@ bool rw_captures_safe(const rw_region *w, const char **why)
         int32_t hops = hops_from_dequantize(w->g, r->values[k].value);
         bool cropped = false;
         for (uint32_t d = 0; d < r->n_dims; d++) cropped |= r->n_dims > 1 && r->values[k].axis[d] != OT_AX_WHOLE;
-        if (hops > 0 || (hops == 0 && cropped) || (hops < 0 && moves_to_quantize(w->g, r->values[k].value, 0)))
-            return false;
+        if (hops > 0 || (hops == 0 && cropped) || (hops < 0 && moves_to_quantize(w->g, r->values[k].value, 0))) return false;
     }
     return true;
 }

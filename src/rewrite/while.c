@@ -20,8 +20,8 @@
 
 /* Where the region's outputs are on their way through the chain of Whiles. */
 typedef struct flow {
-    ot_id *buffer;   /* [n_values] current value of each output in the region's graph */
-    uint32_t *last;  /* [n_values] last block that writes the output */
+    ot_id *buffer;  /* [n_values] current value of each output in the region's graph */
+    uint32_t *last; /* [n_values] last block that writes the output */
 } flow;
 
 /* A class being written. */
@@ -35,7 +35,8 @@ typedef struct tile_class {
 
 /* A node of the engine's domain with one output; *out as in rw_op. */
 static ot_status engine_op(rw_region *w, rw_target *t, const char *op_type, const char *role, const char *name, const ot_id *in,
-                           uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs, const ot_value *like, const int64_t *dims, ot_id *out)
+                           uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs, const ot_value *like, const int64_t *dims,
+                           ot_id *out)
 {
     const char *node = rw_name(w, role, name);
     const char *value = ot_format(w->arena, "%s/out", name);
@@ -56,7 +57,7 @@ typedef struct places {
     int64_t axes[OT_DIMS_MAX], sizes[OT_DIMS_MAX];
     uint32_t dims[OT_DIMS_MAX]; /* of the tile space */
     uint32_t n;
-    int64_t *starts;            /* [n_tiles * n] */
+    int64_t *starts; /* [n_tiles * n] */
 } places;
 
 /* Axes that are taken whole are left out, but for one where `any`. piece: the tile's share of an output, else the window held. */
@@ -89,8 +90,10 @@ static ot_status find_places(const tile_class *c, uint32_t v, bool piece, bool a
             const rw_dim *x = &w->dims[p->dims[a]];
             const uint32_t at = k[p->dims[a]];
             int64_t *start = &p->starts[(size_t)i * p->n + a];
-            if (a < n_slots) *start = x->tile[at];
-            else *start = piece ? x->exact[at].piece[v].lo : x->exact[at].made[v].lo;
+            if (a < n_slots)
+                *start = x->tile[at];
+            else
+                *start = piece ? x->exact[at].piece[v].lo : x->exact[at].made[v].lo;
         }
     }
     return OT_OK;
@@ -243,7 +246,8 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
         const ot_value x = rw_buffer_type(w, v, dims);
         from[k] = f->buffer[v];
         to[k] = w->r->values[v].value;
-        if (f->last[v] != block || rw_part_dims(w, v, slots) > 0) OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
+        if (f->last[v] != block || rw_part_dims(w, v, slots) > 0)
+            OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
         f->buffer[v] = to[k++];
     }
     if (k != n) OT_BUG("a class of tiles writes other outputs than it has pieces of");

@@ -35,10 +35,7 @@ ot_value rw_buffer_type(const rw_region *w, uint32_t v, int64_t dims[OT_RANK_MAX
 }
 
 /* The node that reduces to v. */
-static uint32_t reducer(const rw_region *w, uint32_t v)
-{
-    return w->r->values[v].node;
-}
+static uint32_t reducer(const rw_region *w, uint32_t v) { return w->r->values[v].node; }
 
 static ot_sum_kind kind_of(const rw_region *w, uint32_t v)
 {
@@ -116,10 +113,8 @@ ot_status rw_part(rw_region *w, rw_target *t, const ot_tile_windows *const *win,
 
 ot_status rw_combine(rw_region *w, uint32_t v, ot_id parts)
 {
-    static const char *const ops[] = {[OT_SUM_ADD] = "ReduceSum",
-                                      [OT_SUM_MEAN] = "ReduceMean",
-                                      [OT_SUM_MAX] = "ReduceMax",
-                                      [OT_SUM_MIN] = "ReduceMin"};
+    static const char *const ops[] = {
+        [OT_SUM_ADD] = "ReduceSum", [OT_SUM_MEAN] = "ReduceMean", [OT_SUM_MAX] = "ReduceMax", [OT_SUM_MIN] = "ReduceMin"};
     const int64_t axes[OT_DIMS_MAX] = {0, 1, 2};
     const ot_value y = w->g->values[w->r->values[v].value];
     const ot_sum_kind kind = kind_of(w, v);

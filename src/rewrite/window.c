@@ -34,8 +34,7 @@ static char *table_key(rw_region *w, const int64_t *rows, uint32_t n_tiles, uint
     return key;
 }
 
-static ot_status table_tensor(rw_region *w, const int64_t *rows, uint32_t n_tiles, uint32_t n,
-                              const ot_tensor **out)
+static ot_status table_tensor(rw_region *w, const int64_t *rows, uint32_t n_tiles, uint32_t n, const ot_tensor **out)
 {
     ot_arena *a = w->g->model->arena;
     ot_tensor *t = OT_NEW(a, ot_tensor);
@@ -44,7 +43,7 @@ static ot_status table_tensor(rw_region *w, const int64_t *rows, uint32_t n_tile
     if (!t || !dims) return rw_nomem(w);
     dims[0] = n_tiles;
     dims[1] = n;
-    *t = (ot_tensor){ .dtype = OT_I64, .rank = 2, .dims = dims, .bytes = bytes };
+    *t = (ot_tensor){.dtype = OT_I64, .rank = 2, .dims = dims, .bytes = bytes};
     t->data = ot_memdup(a, rows, bytes);
     *out = t;
     return t->data ? OT_OK : rw_nomem(w);
@@ -54,7 +53,7 @@ ot_status rw_table(rw_loop *l, const char *name, const int64_t *rows, uint32_t n
 {
     rw_region *w = l->w;
     const ot_tensor *t = NULL;
-    const int64_t dims[1] = { n };
+    const int64_t dims[1] = {n};
     ot_id table;
     char *key = table_key(w, rows, l->b->n_tiles, n);
     if (!key) return rw_nomem(w);
@@ -70,22 +69,22 @@ ot_status rw_table(rw_loop *l, const char *name, const int64_t *rows, uint32_t n
     } else {
         ot_attr axis = ot_mk_int("axis", 0);
         OT_TRY(rw_const(w, &l->body, name, t, &table));
-        ot_id in[2] = { table, l->iter };
+        ot_id in[2] = {table, l->iter};
         OT_TRY(rw_op(w, &l->body, "Gather", "body", name, in, 2, &axis, 1, OT_I64, 1, dims, out));
     }
     return ot_map_put(l->tables, key, *out) ? OT_OK : rw_nomem(w);
 }
 
 /* One axis at opset < 10: Gather the indices start, start+1, ... */
-static ot_status gather_window(rw_loop *l, ot_id src, uint32_t axis, const int64_t *lo, uint32_t step,
-                               int64_t len, const char *name, ot_id *out)
+static ot_status gather_window(rw_loop *l, ot_id src, uint32_t axis, const int64_t *lo, uint32_t step, int64_t len,
+                               const char *name, ot_id *out)
 {
     rw_region *w = l->w;
     const ot_value v = l->body.g->values[src];
     int64_t dims[OT_RANK_MAX];
     uint32_t n_tiles = l->b->n_tiles;
     int64_t *rows = OT_NEW_N(w->arena, int64_t, (size_t)n_tiles * (size_t)len);
-    ot_id in[2] = { src, OT_NONE };
+    ot_id in[2] = {src, OT_NONE};
     ot_attr at = ot_mk_int("axis", axis);
     if (!rows) return rw_nomem(w);
     for (uint32_t i = 0; i < n_tiles; i++)
@@ -97,8 +96,8 @@ static ot_status gather_window(rw_loop *l, ot_id src, uint32_t axis, const int64
     return rw_op(w, &l->body, "Gather", "slice", name, in, 2, &at, 1, v.dtype, v.rank, dims, out);
 }
 
-ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n, const int64_t *lo,
-                         const int64_t *len, const char *name, ot_id *out)
+ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n, const int64_t *lo, const int64_t *len,
+                         const char *name, ot_id *out)
 {
     rw_region *w = l->w;
     const ot_value v = l->body.g->values[src];
@@ -119,7 +118,7 @@ ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n
         open[axes[a]] = OT_DIM_UNKNOWN;
         wide[a] = axes[a];
     }
-    ot_id in[4] = { src, OT_NONE, OT_NONE, OT_NONE }, cut = OT_NONE;
+    ot_id in[4] = {src, OT_NONE, OT_NONE, OT_NONE}, cut = OT_NONE;
     OT_TRY(rw_table(l, "starts", lo, n, &in[1]));
     OT_TRY(rw_table(l, "ends", hi, n, &in[2]));
     OT_TRY(rw_const_i64(w, &l->body, "axes", wide, n, false, &in[3]));
@@ -135,7 +134,7 @@ typedef struct motion {
     uint32_t axes[OT_DIMS_MAX];
     int64_t len[OT_DIMS_MAX];
     uint32_t n_moving;
-    int64_t *lo;  /* [n_tiles * n_moving] */
+    int64_t *lo; /* [n_tiles * n_moving] */
 } motion;
 
 /* Start of what is wanted of v in tile k of dimension d, in the coordinates of the value that is cut. */
@@ -157,7 +156,7 @@ static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, motion *m
 {
     const ot_rvalue *rv = &l->w->r->values[v];
     uint32_t dims[OT_DIMS_MAX] = {0};
-    *m = (motion){ 0 };
+    *m = (motion){0};
     for (uint32_t d = 0; d < l->w->r->n_dims; d++) {
         if (rv->axis[d] == OT_AX_WHOLE) continue;
         uint32_t first = l->b->first[d];
@@ -169,7 +168,7 @@ static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, motion *m
             m->axes[m->n_moving] = (uint32_t)rv->axis[d];
             m->len[m->n_moving++] = len;
         } else {
-            m->still[m->n_still++] = (rw_cut){ (uint32_t)rv->axis[d], lo, lo + len };
+            m->still[m->n_still++] = (rw_cut){(uint32_t)rv->axis[d], lo, lo + len};
         }
     }
     m->lo = OT_NEW_N(l->w->arena, int64_t, (size_t)l->b->n_tiles * m->n_moving);
@@ -177,8 +176,7 @@ static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, motion *m
     for (uint32_t i = 0; i < l->b->n_tiles; i++) {
         uint32_t k[OT_DIMS_MAX];
         rw_tile_at(l->b, i, k);
-        for (uint32_t a = 0; a < m->n_moving; a++)
-            m->lo[(size_t)i * m->n_moving + a] = start_of(l, dims[a], k[dims[a]], v, piece);
+        for (uint32_t a = 0; a < m->n_moving; a++) m->lo[(size_t)i * m->n_moving + a] = start_of(l, dims[a], k[dims[a]], v, piece);
     }
     return OT_OK;
 }

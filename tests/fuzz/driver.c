@@ -100,8 +100,10 @@ static void mutate(input *x, const input *other)
         return;
     case 7: /* a varint of the same place, made absurd */
         erase(x, at, 1);
-        if (random_below(2)) insert(x, at, huge, sizeof huge);
-        else insert(x, at, minus, sizeof minus);
+        if (random_below(2))
+            insert(x, at, huge, sizeof huge);
+        else
+            insert(x, at, minus, sizeof minus);
         return;
     case 8:
         if (other->n < 64) return;

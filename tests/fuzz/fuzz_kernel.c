@@ -30,8 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ot_kernel *k = NULL, *again = NULL;
     size_t n, n2;
     ot_status s = ot_kernel_parse("k.tk", (const char *)data, size, &d, &k);
-    if (s == OT_E_INPUT) expect_place(&d);
-    else if (s != OT_OK && s != OT_E_NOMEM) OT_BUG("a failure of another kind");
+    if (s == OT_E_INPUT)
+        expect_place(&d);
+    else if (s != OT_OK && s != OT_E_NOMEM)
+        OT_BUG("a failure of another kind");
     if (s != OT_OK) return 0;
     char *text = print(k, &n);
     if (ot_kernel_parse("k.tk", text, n, &d2, &again) != OT_OK) {

@@ -23,7 +23,7 @@ static uint32_t numbers(const char *text, long rank, uint32_t *out)
 
 static ot_form form_of(const char *name)
 {
-    static const char *const names[] = { "none", "scan", "unrolled", "peeled", "window" };
+    static const char *const names[] = {"none", "scan", "unrolled", "peeled", "window"};
     for (int f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++)
         if (!strcmp(name, names[f])) return (ot_form)f;
     return OT_FORM_NONE;
@@ -49,7 +49,7 @@ static int tile(ot_model *m, char **argv, const char *value, bool force_loop, ot
         printf("not legal: %s\n", why);
         return 5;
     }
-    ot_plan p = { .arena = a, .regions = &r, .n_regions = 1 };
+    ot_plan p = {.arena = a, .regions = &r, .n_regions = 1};
     printf("nodes %u\n", r.n_nodes);
     if (ot_fold_static(g, &p) || rw_rewrite(g, &p, force_loop) || ot_verify(g)) return 1;
     return ot_export_file(m, argv[2]) != OT_OK;
@@ -57,7 +57,7 @@ static int tile(ot_model *m, char **argv, const char *value, bool force_loop, ot
 
 int main(int argc, char **argv)
 {
-    ot_diag diag = { 0 };
+    ot_diag diag = {0};
     ot_model *m = NULL;
     bool force_loop = argc > 6 && !strcmp(argv[argc - 1], "--loop");
     argc -= force_loop;

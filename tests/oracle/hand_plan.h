@@ -15,10 +15,10 @@ typedef struct hand {
     ot_graph *g;
     ot_arena *a;
     uint32_t n_dims;
-    int8_t (*axis)[OT_DIMS_MAX]; /* [n_values] */
-    bool *clash;                 /* [n_values] readers disagree on the axis */
-    bool *blocked;               /* [n_values] must be made outside */
-    bool *inside;                /* [n_nodes] */
+    int8_t (*axis)[OT_DIMS_MAX];  /* [n_values] */
+    bool *clash;                  /* [n_values] readers disagree on the axis */
+    bool *blocked;                /* [n_values] must be made outside */
+    bool *inside;                 /* [n_nodes] */
     int8_t *in_axis[OT_DIMS_MAX]; /* [n_in] of the node being looked at */
     uint32_t lead_out[OT_DIMS_MAX];
     int8_t lead_axis[OT_DIMS_MAX];
@@ -37,8 +37,7 @@ static bool hand_outputs_fit(const hand *h, const ot_node *n, bool *wanted)
         const ot_value *x = &h->g->values[v];
         bool touched = h->axis[v][0] != HAND_UNSET, cut = true, outside = x->is_output;
         for (uint32_t d = 0; d < h->n_dims; d++) cut = cut && h->axis[v][d] >= 0;
-        for (uint32_t u = 0; u < x->n_uses; u++)
-            outside |= !h->inside[x->uses[u]] && !h->g->nodes[x->uses[u]].is_static;
+        for (uint32_t u = 0; u < x->n_uses; u++) outside |= !h->inside[x->uses[u]] && !h->g->nodes[x->uses[u]].is_static;
         if (h->blocked[v] || (touched && (h->clash[v] || (outside && !cut)))) fits = false;
         all = all && (touched || (!x->n_uses && !x->is_output));
         *wanted |= touched;
@@ -64,8 +63,7 @@ static bool hand_follow(hand *h, const ot_node *n, const char **why)
         any = true;
         if (!ot_access_axis(h->g, n, h->lead_out[d], (uint32_t)h->lead_axis[d], h->in_axis[d], out_axis, why)) return false;
         for (uint32_t o = 0; o < n->n_out; o++)
-            if (n->out[o] != OT_NONE && h->axis[n->out[o]][d] != HAND_UNSET && h->axis[n->out[o]][d] != out_axis[o])
-                return false;
+            if (n->out[o] != OT_NONE && h->axis[n->out[o]][d] != HAND_UNSET && h->axis[n->out[o]][d] != out_axis[o]) return false;
     }
     return any;
 }
@@ -77,7 +75,8 @@ static void hand_mark_inputs(hand *h, const ot_node *n)
         if (v == OT_NONE) continue;
         for (uint32_t d = 0; d < h->n_dims; d++) {
             int8_t axis = h->in_axis[d][i];
-            if (h->axis[v][d] == HAND_UNSET) h->axis[v][d] = axis;
+            if (h->axis[v][d] == HAND_UNSET)
+                h->axis[v][d] = axis;
             else if (h->axis[v][d] != axis) {
                 h->clash[v] = true;
                 h->axis[v][d] = OT_AX_WHOLE;
@@ -90,15 +89,13 @@ static uint32_t hand_number(hand *h, uint32_t *index, ot_id v, uint32_t node)
 {
     if (index[v] != OT_NONE) return index[v];
     ot_rvalue *x = &h->r->values[h->r->n_values];
-    *x = (ot_rvalue){ .value = v, .node = node };
-    for (uint32_t d = 0; d < OT_DIMS_MAX; d++)
-        x->axis[d] = d < h->n_dims && h->axis[v][d] >= 0 ? h->axis[v][d] : OT_AX_WHOLE;
+    *x = (ot_rvalue){.value = v, .node = node};
+    for (uint32_t d = 0; d < OT_DIMS_MAX; d++) x->axis[d] = d < h->n_dims && h->axis[v][d] >= 0 ? h->axis[v][d] : OT_AX_WHOLE;
     if (!ot_value_bytes(&h->g->values[v], &x->bytes)) x->bytes = 0;
     if (node != OT_NONE) {
         const ot_value *y = &h->g->values[v];
         x->is_output = y->is_output;
-        for (uint32_t u = 0; u < y->n_uses; u++)
-            x->is_output |= !h->inside[y->uses[u]] && !h->g->nodes[y->uses[u]].is_static;
+        for (uint32_t u = 0; u < y->n_uses; u++) x->is_output |= !h->inside[y->uses[u]] && !h->g->nodes[y->uses[u]].is_static;
     }
     return index[v] = h->r->n_values++;
 }
@@ -137,9 +134,9 @@ static void hand_number_values(hand *h, uint32_t *index)
 static uint32_t hand_plan(ot_graph *g, ot_id sink, uint32_t n_dims, const uint32_t *axes, const uint32_t *tiles, ot_form form,
                           ot_arena *a, ot_region *r, const char **why)
 {
-    hand h = { .g = g, .a = a, .n_dims = n_dims, .r = r };
+    hand h = {.g = g, .a = a, .n_dims = n_dims, .r = r};
     *why = "the value has no producer";
-    *r = (ot_region){ .form = form, .n_dims = n_dims };
+    *r = (ot_region){.form = form, .n_dims = n_dims};
     h.axis = ot_alloc_n(a, g->n_values + 1u, sizeof *h.axis);
     h.clash = OT_NEW_N(a, bool, g->n_values + 1u);
     h.blocked = OT_NEW_N(a, bool, g->n_values + 1u);
@@ -148,8 +145,7 @@ static uint32_t hand_plan(ot_graph *g, ot_id sink, uint32_t n_dims, const uint32
     uint32_t *index = OT_NEW_N(a, uint32_t, g->n_values + 1u), ends = 0;
     for (ot_id v = 0; v < g->n_values; v++) {
         index[v] = OT_NONE;
-        for (uint32_t d = 0; d < OT_DIMS_MAX; d++)
-            h.axis[v][d] = v == sink && d < n_dims ? (int8_t)axes[d] : HAND_UNSET;
+        for (uint32_t d = 0; d < OT_DIMS_MAX; d++) h.axis[v][d] = v == sink && d < n_dims ? (int8_t)axes[d] : HAND_UNSET;
     }
     for (uint32_t k = g->n_order; k-- > 0;) {
         ot_node *n = &g->nodes[g->order[k]];
@@ -190,8 +186,7 @@ static uint32_t hand_plan(ot_graph *g, ot_id sink, uint32_t n_dims, const uint32
     }
     for (uint32_t d = 0; d < n_dims && r->n_nodes; d++) {
         int64_t extent = g->values[sink].dims[axes[d]], tile = ot_ceil_div(extent, tiles[d]);
-        r->dims[d] = (ot_dim){ .n_tiles = (uint32_t)ot_ceil_div(extent, tile), .extent = extent, .tile = tile,
-                               .sink = index[sink] };
+        r->dims[d] = (ot_dim){.n_tiles = (uint32_t)ot_ceil_div(extent, tile), .extent = extent, .tile = tile, .sink = index[sink]};
     }
     return r->n_nodes;
 }

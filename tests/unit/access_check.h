@@ -20,7 +20,7 @@
 #include "access_eval.h"
 #include "analyse.h"
 
-#define IN_MAX 8
+#define IN_MAX  8
 #define OUT_MAX 3
 
 typedef struct kase {
@@ -76,8 +76,7 @@ static arr *operand(kase *c, int32_t rank, const int64_t *d)
     return a;
 }
 
-#define IN(c, ...)                                                                                 \
-    operand((c), (int32_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]){ __VA_ARGS__ })
+#define IN(c, ...) operand((c), (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
 static void scalar_in(kase *c) { operand(c, 0, NULL); }
 
@@ -90,8 +89,7 @@ static void ints_in(kase *c, int64_t n, const int64_t *v)
     c->constant[c->n_in - 1] = true;
 }
 
-#define INTS(c, ...)                                                                               \
-    ints_in((c), (int64_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]){ __VA_ARGS__ })
+#define INTS(c, ...) ints_in((c), (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
 static void attr_i(kase *c, const char *name, int64_t v) { c->attrs[c->n_attrs++] = ot_mk_int(name, v); }
 
@@ -103,7 +101,7 @@ static void attr_ints(kase *c, const char *name, const int64_t *v, size_t n)
 static void build(kase *c)
 {
     ot_id in[IN_MAX], out[OUT_MAX];
-    ev_op op = { c->type, c->version, c->attrs, c->n_attrs };
+    ev_op op = {c->type, c->version, c->attrs, c->n_attrs};
     ev_run(&op, c->in, c->n_in, c->full);
     c->model = ot_model_new(NULL);
     assert_non_null(c->model);
@@ -114,8 +112,7 @@ static void build(kase *c)
         const arr *a = &c->in[k];
         in[k] = OT_NONE;
         if (!a->present) continue;
-        in[k] = c->constant[k] ? ot_const_i64(g, name, a->v, a->rank, a->d)
-                               : ot_value_new(g, name, OT_F32, a->rank, a->d);
+        in[k] = c->constant[k] ? ot_const_i64(g, name, a->v, a->rank, a->d) : ot_value_new(g, name, OT_F32, a->rank, a->d);
         assert_int_not_equal(in[k], OT_NONE);
     }
     for (uint32_t k = 0; k < c->n_out; k++) {
@@ -158,7 +155,7 @@ static bool ask(const kase *c, uint32_t axis, cut *x)
 static void fill_window(const kase *c, cut *x, int64_t lo, int64_t hi)
 {
     const char *why = NULL;
-    x->tile = (ot_op_tile){ .need = { lo, hi }, .in = x->in };
+    x->tile = (ot_op_tile){.need = {lo, hi}, .in = x->in};
     if (!ot_access_window(c->model->graph, node_of(c), 0, x->axis, &x->tile, &why))
         fail_msg("%s axis %u [%d,%d): %s", c->type, x->axis, (int)lo, (int)hi, why);
     assert_true(x->tile.made.lo <= lo && x->tile.made.hi >= hi);
@@ -173,7 +170,7 @@ static void fill_window(const kase *c, cut *x, int64_t lo, int64_t hi)
 static void slice(arr *a, int32_t axis, ot_win w)
 {
     arr *src = malloc(sizeof *src);
-    int64_t ix[ARR_RANK] = { 0 }, d[ARR_RANK] = { 0 };
+    int64_t ix[ARR_RANK] = {0}, d[ARR_RANK] = {0};
     *src = *a;
     memcpy(d, src->d, sizeof d);
     d[axis] = w.hi - w.lo;
@@ -191,8 +188,7 @@ static void expect_same(const kase *c, const arr *got, const arr *want, uint32_t
     if (got->rank != want->rank) fail_msg("%s axis %u: tile of rank %d", c->type, axis, got->rank);
     for (int32_t i = 0; i < want->rank; i++)
         if (got->d[i] != want->d[i])
-            fail_msg("%s axis %u: tile extent %d of axis %d, wanted %d", c->type, axis, (int)got->d[i], i,
-                     (int)want->d[i]);
+            fail_msg("%s axis %u: tile extent %d of axis %d, wanted %d", c->type, axis, (int)got->d[i], i, (int)want->d[i]);
     for (int64_t f = 0; f < arr_size(want); f++)
         if (got->v[f] != want->v[f]) fail_msg("%s axis %u: element %d differs", c->type, axis, (int)f);
 }
@@ -224,7 +220,7 @@ static void run_tile(const kase *c, const cut *x, uint32_t n)
     ot_tile_axis axes[ARR_RANK];
     ot_adapted ad;
     arr *in = calloc(IN_MAX, sizeof *in), *out = calloc(OUT_MAX, sizeof *out), *want = calloc(1, sizeof *want);
-    for (uint32_t j = 0; j < n; j++) axes[j] = (ot_tile_axis){ 0, x[j].axis, &x[j].tile };
+    for (uint32_t j = 0; j < n; j++) axes[j] = (ot_tile_axis){0, x[j].axis, &x[j].tile};
     assert_int_equal(ot_tile_adapt(c->model->graph, node_of(c), axes, n, c->arena, &ad), OT_OK);
     for (uint32_t k = 0; k < c->n_in; k++)
         for (uint32_t j = 0; j < n; j++) /* an empty window can only be an operand that is left out */
@@ -234,15 +230,17 @@ static void run_tile(const kase *c, const cut *x, uint32_t n)
         assert_int_equal(n_in, 1);
         out[0] = in[0];
     } else {
-        ev_op op = { c->type, c->version, ad.attrs, ad.n_attrs };
+        ev_op op = {c->type, c->version, ad.attrs, ad.n_attrs};
         ev_run(&op, in, n_in, out);
     }
     for (uint32_t o = 0; o < c->n_out; o++) {
         bool follows = true;
         *want = c->full[o];
         for (uint32_t j = 0; j < n; j++) {
-            if (x[j].out_axis[o] < 0) follows = false;
-            else slice(want, x[j].out_axis[o], x[j].tile.made);
+            if (x[j].out_axis[o] < 0)
+                follows = false;
+            else
+                slice(want, x[j].out_axis[o], x[j].tile.made);
         }
         if (follows) expect_same(c, &out[o], want, x[0].axis);
     }
@@ -253,8 +251,8 @@ static void run_tile(const kase *c, const cut *x, uint32_t n)
 static bool slab_matters(const kase *c, const cut *x, uint32_t k, int64_t at)
 {
     arr *in = malloc(sizeof c->in), *out = calloc(OUT_MAX, sizeof *out), *ref = malloc(sizeof *ref);
-    int64_t ix[ARR_RANK] = { 0 };
-    ev_op op = { c->type, c->version, c->attrs, c->n_attrs };
+    int64_t ix[ARR_RANK] = {0};
+    ev_op op = {c->type, c->version, c->attrs, c->n_attrs};
     memcpy(in, c->in, sizeof c->in);
     for (int64_t f = 0; f < arr_size(&in[k]); f++) {
         unflatten(&in[k], f, ix);
@@ -275,8 +273,7 @@ static void check_tight(const kase *c, const cut *x)
         if (x->in_axis[k] < 0 || c->constant[k] || x->in[k].lo == x->in[k].hi) continue;
         ot_win w = x->in[k];
         if (!slab_matters(c, x, k, w.lo) || !slab_matters(c, x, k, w.hi - 1))
-            fail_msg("%s axis %u operand %u: window [%d,%d) is larger than needed", c->type, x->axis, k, (int)w.lo,
-                     (int)w.hi);
+            fail_msg("%s axis %u operand %u: window [%d,%d) is larger than needed", c->type, x->axis, k, (int)w.lo, (int)w.hi);
         if (w.lo > 0) assert_false(slab_matters(c, x, k, w.lo - 1));
         if (w.hi < c->in[k].d[x->in_axis[k]]) assert_false(slab_matters(c, x, k, w.hi));
     }

@@ -11,7 +11,7 @@
 #include "ir.h"
 
 #define ARR_RANK 6
-#define ARR_MAX 4096
+#define ARR_MAX  4096
 
 typedef struct arr {
     bool present;
@@ -65,7 +65,7 @@ static int64_t flatten(const arr *a, const int64_t *ix)
 /* Element of a at the index of a tensor of rank `rank`, numpy broadcasting. */
 static int64_t at_broadcast(const arr *a, int32_t rank, const int64_t *ix)
 {
-    int64_t own[ARR_RANK] = { 0 };
+    int64_t own[ARR_RANK] = {0};
     for (int32_t i = 0; i < a->rank; i++) own[i] = a->d[i] == 1 ? 0 : ix[rank - a->rank + i];
     return a->v[flatten(a, own)];
 }
@@ -91,7 +91,7 @@ static int32_t wrap(int64_t axis, int32_t rank) { return (int32_t)(axis < 0 ? ax
 
 static void broadcast_shape(const arr *in, uint32_t n_in, arr *out)
 {
-    int64_t d[ARR_RANK] = { 0 };
+    int64_t d[ARR_RANK] = {0};
     int32_t rank = 0;
     for (uint32_t k = 0; k < n_in; k++)
         if (in[k].present && in[k].rank > rank) rank = in[k].rank;
@@ -110,7 +110,7 @@ static void broadcast_shape(const arr *in, uint32_t n_in, arr *out)
 static void ev_pointwise(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
     uint32_t data = is(op, "Clip") || is(op, "Dropout") || is(op, "CastLike") ? 1 : n_in;
-    int64_t ix[ARR_RANK] = { 0 };
+    int64_t ix[ARR_RANK] = {0};
     (void)op;
     broadcast_shape(in, data, &out[0]);
     for (int64_t f = 0; f < arr_size(&out[0]); f++) {
@@ -126,7 +126,7 @@ static void ev_pointwise(const ev_op *op, const arr *in, uint32_t n_in, arr *out
 /* Add with the broadcast and axis attributes of opset 6. */
 static void ev_legacy_add(const ev_op *op, const arr *in, arr *out)
 {
-    int64_t ix[ARR_RANK] = { 0 }, shift = ev_int(op, "axis", in[0].rank - in[1].rank);
+    int64_t ix[ARR_RANK] = {0}, shift = ev_int(op, "axis", in[0].rank - in[1].rank);
     arr_shape(&out[0], in[0].rank, in[0].d);
     for (int64_t f = 0; f < arr_size(&out[0]); f++) {
         unflatten(&out[0], f, ix);
@@ -168,7 +168,7 @@ static void ev_summed(const ev_op *op, const arr *in, uint32_t n_in, bool *over)
 /* Sum over the marked axes, kept with extent 1. */
 static void sum_over(const arr *x, const bool *over, arr *out)
 {
-    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 };
+    int64_t d[ARR_RANK] = {0}, ix[ARR_RANK] = {0};
     for (int32_t i = 0; i < x->rank; i++) d[i] = over[i] ? 1 : x->d[i];
     arr_shape(out, x->rank, d);
     for (int64_t f = 0; f < arr_size(x); f++) {
@@ -181,9 +181,8 @@ static void sum_over(const arr *x, const bool *over, arr *out)
 
 static void ev_norm(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
-    bool over[ARR_RANK], channel = is(op, "BatchNormalization") || is(op, "InstanceNormalization") ||
-                                   is(op, "GroupNormalization");
-    int64_t ix[ARR_RANK] = { 0 };
+    bool over[ARR_RANK], channel = is(op, "BatchNormalization") || is(op, "InstanceNormalization") || is(op, "GroupNormalization");
+    int64_t ix[ARR_RANK] = {0};
     ev_summed(op, in, n_in, over);
     sum_over(&in[0], over, &out[1]);
     arr_shape(&out[0], in[0].rank, in[0].d);
@@ -202,7 +201,7 @@ static void ev_norm(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 static void ev_reduce(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
     bool over[ARR_RANK];
-    int64_t d[ARR_RANK] = { 0 };
+    int64_t d[ARR_RANK] = {0};
     int32_t rank = 0;
     arr *kept = malloc(sizeof *kept);
     ev_summed(op, in, n_in, over);
@@ -216,7 +215,7 @@ static void ev_reduce(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 
 static void ev_cumsum(const arr *in, arr *out)
 {
-    int64_t ix[ARR_RANK] = { 0 };
+    int64_t ix[ARR_RANK] = {0};
     int32_t along = wrap(in[1].v[0], in[0].rank);
     arr_shape(&out[0], in[0].rank, in[0].d);
     for (int64_t f = 0; f < arr_size(&in[0]); f++) {
@@ -227,7 +226,7 @@ static void ev_cumsum(const arr *in, arr *out)
 
 static void ev_quant(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
-    int64_t ix[ARR_RANK] = { 0 };
+    int64_t ix[ARR_RANK] = {0};
     arr_shape(&out[0], in[0].rank, in[0].d);
     for (int64_t f = 0; f < arr_size(&in[0]); f++) {
         unflatten(&in[0], f, ix);
@@ -250,7 +249,7 @@ static void ev_matmul(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
     const arr *a = &in[0], *b = &in[ql ? 3 : 1];
     int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0, nb = ra > rb ? ra : rb;
     bool a1 = a->rank == 1, b1 = b->rank == 1;
-    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 }, ia[ARR_RANK] = { 0 }, ib[ARR_RANK] = { 0 };
+    int64_t d[ARR_RANK] = {0}, ix[ARR_RANK] = {0}, ia[ARR_RANK] = {0}, ib[ARR_RANK] = {0};
     int32_t r = nb;
     for (int32_t i = 0; i < nb; i++) {
         int64_t da = i - (nb - ra) >= 0 ? a->d[i - (nb - ra)] : 1, db = i - (nb - rb) >= 0 ? b->d[i - (nb - rb)] : 1;
@@ -278,8 +277,10 @@ static void ev_matmul(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
             if (!in[k].present || (ql && k == 3)) continue;
             bool of_row = ql ? k < 3 : k == 2, single = arr_size(&in[k]) == 1;
             if (!single && in[k].rank == 1 && in[k].d[0] != (of_row ? d[nb] : d[r - 1])) abort();
-            out[0].v[f] += 1000 * k * (single ? in[k].v[0] : in[k].rank == 1 ? in[k].v[of_row ? row : col]
-                                                                    : at_broadcast(&in[k], r, ix));
+            out[0].v[f] += 1000 * k *
+                           (single            ? in[k].v[0]
+                            : in[k].rank == 1 ? in[k].v[of_row ? row : col]
+                                              : at_broadcast(&in[k], r, ix));
         }
     }
 }
@@ -287,13 +288,12 @@ static void ev_matmul(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 static void ev_gemm(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
     bool ta = ev_int(op, "transA", 0), tb = ev_int(op, "transB", 0);
-    int64_t d[2] = { in[0].d[ta ? 1 : 0], in[1].d[tb ? 0 : 1] }, K = in[0].d[ta ? 0 : 1];
+    int64_t d[2] = {in[0].d[ta ? 1 : 0], in[1].d[tb ? 0 : 1]}, K = in[0].d[ta ? 0 : 1];
     arr_shape(&out[0], 2, d);
     for (int64_t m = 0; m < d[0]; m++)
         for (int64_t c = 0; c < d[1]; c++) {
-            int64_t ix[2] = { m, c }, *y = &out[0].v[m * d[1] + c];
-            for (int64_t k = 0; k < K; k++)
-                *y += in[0].v[ta ? k * d[0] + m : m * K + k] * in[1].v[tb ? c * K + k : k * d[1] + c];
+            int64_t ix[2] = {m, c}, *y = &out[0].v[m * d[1] + c];
+            for (int64_t k = 0; k < K; k++) *y += in[0].v[ta ? k * d[0] + m : m * K + k] * in[1].v[tb ? c * K + k : k * d[1] + c];
             if (n_in > 2 && in[2].present) {
                 for (int32_t i = 0; i < in[2].rank; i++) /* the tile's C must broadcast to the tile */
                     if (in[2].d[i] != 1 && in[2].d[i] != d[2 - in[2].rank + i]) abort();
@@ -306,11 +306,12 @@ static void ev_gemm(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 static void ev_einsum(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
     const char *eq = ev_attr(op, "equation")->s, *res = strstr(eq, "->") + 2;
-    int64_t extent[128] = { 0 }, val[128] = { 0 }, d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 };
+    int64_t extent[128] = {0}, val[128] = {0}, d[ARR_RANK] = {0}, ix[ARR_RANK] = {0};
     uint32_t k = 0;
     int32_t pos = 0, r = 0;
     for (const char *c = eq; c < res - 2; c++) {
-        if (*c == ',') k++, pos = 0;
+        if (*c == ',')
+            k++, pos = 0;
         else if (*c != ' ') {
             int64_t e = in[k].d[pos++];
             if (extent[(int)*c] && extent[(int)*c] != e) abort();
@@ -328,7 +329,8 @@ static void ev_einsum(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
                 prod *= in[k].v[flatten(&in[k], ix)];
                 k++, pos = 0;
                 if (*c == '-') break;
-            } else if (*c != ' ') ix[pos++] = val[(int)*c];
+            } else if (*c != ' ')
+                ix[pos++] = val[(int)*c];
         }
         pos = 0;
         for (const char *c = res; *c; c++)
@@ -349,20 +351,19 @@ static void ev_einsum(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 static void ev_attention(const arr *in, uint32_t n_in, arr *out)
 {
     const arr *q = &in[0], *kk = &in[1], *v = &in[2];
-    int64_t d[4] = { q->d[0], q->d[1], q->d[2], v->d[3] };
+    int64_t d[4] = {q->d[0], q->d[1], q->d[2], v->d[3]};
     arr_shape(&out[0], 4, d);
     if (kk->d[0] != d[0] || v->d[0] != d[0] || d[1] % kk->d[1] || kk->d[1] != v->d[1]) abort();
     for (int64_t f = 0; f < arr_size(&out[0]); f++) {
-        int64_t ix[4] = { 0 }, h;
+        int64_t ix[4] = {0}, h;
         unflatten(&out[0], f, ix);
         h = ix[1] / (d[1] / kk->d[1]);
         for (int64_t j = 0; j < kk->d[2]; j++) {
-            int64_t s = 0, full[4] = { ix[0], ix[1], ix[2], j };
+            int64_t s = 0, full[4] = {ix[0], ix[1], ix[2], j};
             for (int64_t c = 0; c < q->d[3]; c++)
-                s += q->v[flatten(q, (int64_t[4]){ ix[0], ix[1], ix[2], c })] *
-                     kk->v[flatten(kk, (int64_t[4]){ ix[0], h, j, c })];
+                s += q->v[flatten(q, (int64_t[4]){ix[0], ix[1], ix[2], c})] * kk->v[flatten(kk, (int64_t[4]){ix[0], h, j, c})];
             if (n_in > 3 && in[3].present) s += at_broadcast(&in[3], 4, full);
-            out[0].v[f] += s * v->v[flatten(v, (int64_t[4]){ ix[0], h, j, ix[3] })];
+            out[0].v[f] += s * v->v[flatten(v, (int64_t[4]){ix[0], h, j, ix[3]})];
         }
     }
 }
@@ -372,7 +373,7 @@ static void ev_attention(const arr *in, uint32_t n_in, arr *out)
 static void ev_transpose(const ev_op *op, const arr *in, arr *out)
 {
     const ot_attr *p = ev_attr(op, "perm");
-    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 }, src[ARR_RANK] = { 0 };
+    int64_t d[ARR_RANK] = {0}, ix[ARR_RANK] = {0}, src[ARR_RANK] = {0};
     int32_t r = in[0].rank;
     for (int32_t i = 0; i < r; i++) d[i] = in[0].d[p ? p->ints[i] : r - 1 - i];
     arr_shape(&out[0], r, d);
@@ -385,14 +386,16 @@ static void ev_transpose(const ev_op *op, const arr *in, arr *out)
 
 static void ev_reshape(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
-    int64_t d[ARR_RANK] = { 0 }, known = 1;
+    int64_t d[ARR_RANK] = {0}, known = 1;
     int32_t r = 0, free_axis = -1;
     const arr *x = &in[0];
     if (is(op, "Reshape")) {
         for (int64_t i = 0; i < in[1].d[0]; i++) {
             d[r] = in[1].v[i] == 0 ? x->d[i] : in[1].v[i];
-            if (d[r] < 0) free_axis = r;
-            else known *= d[r];
+            if (d[r] < 0)
+                free_axis = r;
+            else
+                known *= d[r];
             r++;
         }
         if (free_axis >= 0) d[free_axis] = arr_size(x) / known;
@@ -421,7 +424,7 @@ static void ev_reshape(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 static void ev_expand(const arr *in, arr *out)
 {
     arr *both = calloc(2, sizeof *both);
-    int64_t ix[ARR_RANK] = { 0 };
+    int64_t ix[ARR_RANK] = {0};
     both[0] = in[0];
     arr_shape(&both[1], (int32_t)in[1].d[0], in[1].v);
     broadcast_shape(both, 2, &out[0]);
@@ -434,7 +437,7 @@ static void ev_expand(const arr *in, arr *out)
 
 static void ev_tile(const arr *in, arr *out)
 {
-    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 };
+    int64_t d[ARR_RANK] = {0}, ix[ARR_RANK] = {0};
     for (int32_t i = 0; i < in[0].rank; i++) d[i] = in[0].d[i] * in[1].v[i];
     arr_shape(&out[0], in[0].rank, d);
     for (int64_t f = 0; f < arr_size(&out[0]); f++) {
@@ -446,7 +449,7 @@ static void ev_tile(const arr *in, arr *out)
 
 static void ev_concat(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
-    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 };
+    int64_t d[ARR_RANK] = {0}, ix[ARR_RANK] = {0};
     int32_t a = wrap(ev_int(op, "axis", 1), in[0].rank);
     memcpy(d, in[0].d, sizeof d);
     for (uint32_t k = 1; k < n_in; k++) d[a] += in[k].d[a];
@@ -464,7 +467,7 @@ static void ev_split(const ev_op *op, const arr *in, arr *out)
     int64_t at = 0;
     int32_t a = wrap(ev_int(op, "axis", 0), in[0].rank);
     for (uint32_t k = 0; k < 2; k++) { /* two outputs, sizes in operand 1 */
-        int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 };
+        int64_t d[ARR_RANK] = {0}, ix[ARR_RANK] = {0};
         memcpy(d, in[0].d, sizeof d);
         d[a] = in[1].v[k];
         arr_shape(&out[k], in[0].rank, d);
@@ -480,7 +483,7 @@ static void ev_split(const ev_op *op, const arr *in, arr *out)
 static void ev_gather(const ev_op *op, const arr *in, arr *out)
 {
     int32_t a = wrap(ev_int(op, "axis", 0), in[0].rank), q = in[1].rank, r = 0;
-    int64_t d[ARR_RANK] = { 0 }, ix[ARR_RANK] = { 0 }, src[ARR_RANK] = { 0 };
+    int64_t d[ARR_RANK] = {0}, ix[ARR_RANK] = {0}, src[ARR_RANK] = {0};
     for (int32_t i = 0; i < a; i++) d[r++] = in[0].d[i];
     for (int32_t i = 0; i < q; i++) d[r++] = in[1].d[i];
     for (int32_t i = a + 1; i < in[0].rank; i++) d[r++] = in[0].d[i];
@@ -497,30 +500,57 @@ static void ev_gather(const ev_op *op, const arr *in, arr *out)
 /* Run the operator; out has room for 3 tensors, those it makes are marked present. */
 static void ev_run(const ev_op *op, const arr *in, uint32_t n_in, arr *out)
 {
-    static const char *const norms[] = { "BatchNormalization", "InstanceNormalization", "LayerNormalization",
-                                         "RMSNormalization", "GroupNormalization", "LpNormalization",
-                                         "MeanVarianceNormalization", "LRN", "Softmax" };
-    static const char *const shapes[] = { "Reshape", "Flatten", "Squeeze", "Unsqueeze" };
+    static const char *const norms[] = {"BatchNormalization",
+                                        "InstanceNormalization",
+                                        "LayerNormalization",
+                                        "RMSNormalization",
+                                        "GroupNormalization",
+                                        "LpNormalization",
+                                        "MeanVarianceNormalization",
+                                        "LRN",
+                                        "Softmax"};
+    static const char *const shapes[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
     for (int k = 0; k < 3; k++) out[k].present = false;
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
-        if (is(op, norms[i])) { ev_norm(op, in, n_in, out); return; }
+        if (is(op, norms[i])) {
+            ev_norm(op, in, n_in, out);
+            return;
+        }
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        if (is(op, shapes[i])) { ev_reshape(op, in, n_in, out); return; }
-    if (strncmp(op->type, "Reduce", 6) == 0 || is(op, "ArgMax")) ev_reduce(op, in, n_in, out);
-    else if (is(op, "CumSum")) ev_cumsum(in, out);
-    else if (is(op, "QuantizeLinear") || is(op, "DequantizeLinear")) ev_quant(op, in, n_in, out);
-    else if (is(op, "MatMul") || is(op, "MatMulInteger") || is(op, "QLinearMatMul")) ev_matmul(op, in, n_in, out);
-    else if (is(op, "Gemm")) ev_gemm(op, in, n_in, out);
-    else if (is(op, "Einsum")) ev_einsum(op, in, n_in, out);
-    else if (is(op, "Attention")) ev_attention(in, n_in, out);
-    else if (is(op, "Transpose")) ev_transpose(op, in, out);
-    else if (is(op, "Expand")) ev_expand(in, out);
-    else if (is(op, "Tile")) ev_tile(in, out);
-    else if (is(op, "Concat")) ev_concat(op, in, n_in, out);
-    else if (is(op, "Split")) ev_split(op, in, out);
-    else if (is(op, "Gather")) ev_gather(op, in, out);
-    else if (is(op, "Add") && op->version < 7) ev_legacy_add(op, in, out);
-    else ev_pointwise(op, in, n_in, out);
+        if (is(op, shapes[i])) {
+            ev_reshape(op, in, n_in, out);
+            return;
+        }
+    if (strncmp(op->type, "Reduce", 6) == 0 || is(op, "ArgMax"))
+        ev_reduce(op, in, n_in, out);
+    else if (is(op, "CumSum"))
+        ev_cumsum(in, out);
+    else if (is(op, "QuantizeLinear") || is(op, "DequantizeLinear"))
+        ev_quant(op, in, n_in, out);
+    else if (is(op, "MatMul") || is(op, "MatMulInteger") || is(op, "QLinearMatMul"))
+        ev_matmul(op, in, n_in, out);
+    else if (is(op, "Gemm"))
+        ev_gemm(op, in, n_in, out);
+    else if (is(op, "Einsum"))
+        ev_einsum(op, in, n_in, out);
+    else if (is(op, "Attention"))
+        ev_attention(in, n_in, out);
+    else if (is(op, "Transpose"))
+        ev_transpose(op, in, out);
+    else if (is(op, "Expand"))
+        ev_expand(in, out);
+    else if (is(op, "Tile"))
+        ev_tile(in, out);
+    else if (is(op, "Concat"))
+        ev_concat(op, in, n_in, out);
+    else if (is(op, "Split"))
+        ev_split(op, in, out);
+    else if (is(op, "Gather"))
+        ev_gather(op, in, out);
+    else if (is(op, "Add") && op->version < 7)
+        ev_legacy_add(op, in, out);
+    else
+        ev_pointwise(op, in, n_in, out);
 }
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "engine/rows.h"
 
-#define FAST_IN 9
+#define FAST_IN  9
 #define FAST_OUT 4
 
 static uint64_t fast_state = 1;
@@ -32,9 +32,12 @@ static inline ot_nd fast_array(ot_dtype t, uint32_t rank, const int64_t *dims)
     for (uint32_t d = 0; d < rank; d++) n *= dims[d];
     ot_nd a = over(t, test_malloc((size_t)n * 8 + 8), rank, dims);
     for (int64_t i = 0; i < n; i++) {
-        if (t == OT_F32) ((float *)a.data)[i] = fast_number();
-        else if (t == OT_I32) ((int32_t *)a.data)[i] = (int32_t)fast_random(2001) - 1000;
-        else ((int64_t *)a.data)[i] = (int64_t)fast_random(2001) - 1000;
+        if (t == OT_F32)
+            ((float *)a.data)[i] = fast_number();
+        else if (t == OT_I32)
+            ((int32_t *)a.data)[i] = (int32_t)fast_random(2001) - 1000;
+        else
+            ((int64_t *)a.data)[i] = (int64_t)fast_random(2001) - 1000;
     }
     return a;
 }

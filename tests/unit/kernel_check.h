@@ -119,9 +119,12 @@ static char *repeat(const char *head, const char *piece, size_t n, const char *t
     fputs(head, f);
     for (size_t k = 0; k < n; k++)
         for (const char *c = piece; *c; c++) {
-            if (*c == '%') fprintf(f, "%zu", k);
-            else if (*c == '^') fprintf(f, "%zu", k + 1);
-            else fputc(*c, f);
+            if (*c == '%')
+                fprintf(f, "%zu", k);
+            else if (*c == '^')
+                fprintf(f, "%zu", k + 1);
+            else
+                fputc(*c, f);
         }
     fputs(tail, f);
     fclose(f);

@@ -26,14 +26,14 @@ typedef struct kg {
     kg_value v[160];
     uint32_t n_values;
     uint32_t n_names;
-    uint32_t loop, n_loops;   /* number of the innermost one, from 1 */
-    char vars[8][8];          /* open counted loops */
-    int64_t limits[8];        /* their variables are below */
+    uint32_t loop, n_loops; /* number of the innermost one, from 1 */
+    char vars[8][8];        /* open counted loops */
+    int64_t limits[8];      /* their variables are below */
     uint32_t n_vars;
     int budget, depth;
-    bool parts;               /* with writes of parts, views of parts, reads of what is not written, loops that never run */
-    bool multi;               /* with multi-buffers */
-    uint32_t pad;             /* buffers that nothing touches before each other one: those are far apart then */
+    bool parts;   /* with writes of parts, views of parts, reads of what is not written, loops that never run */
+    bool multi;   /* with multi-buffers */
+    uint32_t pad; /* buffers that nothing touches before each other one: those are far apart then */
     uint32_t n_pads;
 } kg;
 
@@ -55,20 +55,16 @@ static void kg_put(kg *g, const char *fmt, ...)
     g->n += (size_t)n;
 }
 
-static void kg_indent(kg *g)
-{
-    kg_put(g, "%*s", 2 * g->depth + 2, "");
-}
+static void kg_indent(kg *g) { kg_put(g, "%*s", 2 * g->depth + 2, ""); }
 
-static int64_t kg_elements(const kg_value *v)
-{
-    return v->rank == 1 ? v->dims[0] : v->dims[0] * v->dims[1];
-}
+static int64_t kg_elements(const kg_value *v) { return v->rank == 1 ? v->dims[0] : v->dims[0] * v->dims[1]; }
 
 static void kg_type(kg *g, const kg_value *v)
 {
-    if (v->rank == 1) kg_put(g, "%d %s", (int)v->dims[0], v->dtype);
-    else kg_put(g, "%dx%d %s", (int)v->dims[0], (int)v->dims[1], v->dtype);
+    if (v->rank == 1)
+        kg_put(g, "%d %s", (int)v->dims[0], v->dtype);
+    else
+        kg_put(g, "%dx%d %s", (int)v->dims[0], (int)v->dims[1], v->dtype);
 }
 
 static bool kg_same(const kg_value *a, const kg_value *b)
@@ -86,8 +82,10 @@ static uint32_t kg_pick(kg *g, const kg_value *like)
         for (uint32_t i = 0; i < g->n_values; i++) {
             const kg_value *v = &g->v[i];
             if (v->param || g->v[v->root].freed || (like && !kg_same(v, like))) continue;
-            if (!pass) fit++;
-            else if (at-- == 0) return i;
+            if (!pass)
+                fit++;
+            else if (at-- == 0)
+                return i;
         }
     }
     return OT_NONE;
@@ -168,14 +166,15 @@ static void kg_copy(kg *g, uint32_t to, uint32_t from)
 
 static void kg_compute(kg *g, uint32_t to, uint32_t first)
 {
-    static const char *const ops[] = {"vector.relu",      "vector.add",     "vector.mul",  "vector.sub", "vector.exp",
-                                      "vector.cast",      "vector.where",   "cube.mmad",   "vector.add", "vector.prelu",
-                                      "vector.transpose", "vector.reduce",  "cube.matmul", "scalar.set", "vector.split"};
+    static const char *const ops[] = {"vector.relu",      "vector.add",    "vector.mul",  "vector.sub", "vector.exp",
+                                      "vector.cast",      "vector.where",  "cube.mmad",   "vector.add", "vector.prelu",
+                                      "vector.transpose", "vector.reduce", "cube.matmul", "scalar.set", "vector.split"};
     uint32_t n_in = 1 + (uint32_t)kg_rnd(g, 3);
     uint32_t second = kg_pick(g, NULL);
     bool two = second != to && kg_rnd(g, 10) == 0;
     kg_indent(g);
-    kg_put(g, "%s%s%s = %s(", g->v[to].name, two ? ", " : "", two ? g->v[second].name : "", ops[kg_rnd(g, sizeof ops / sizeof *ops)]);
+    kg_put(g, "%s%s%s = %s(", g->v[to].name, two ? ", " : "", two ? g->v[second].name : "",
+           ops[kg_rnd(g, sizeof ops / sizeof *ops)]);
     for (uint32_t i = 0; i < n_in; i++) {
         uint32_t in = i == 0 && first != OT_NONE ? first : kg_pick(g, kg_rnd(g, 3) ? &g->v[to] : NULL);
         kg_put(g, "%s%s", i ? ", " : "", g->v[in].name);
@@ -198,8 +197,10 @@ static void kg_view(kg *g, uint32_t base)
         if (id == OT_NONE) return;
         kg_indent(g);
         kg_put(g, "subview %s = %s[", g->v[id].name, g->v[base].name);
-        if (moves) kg_put(g, "%s:%s+1", g->vars[var], g->vars[var]);
-        else kg_put(g, "%d:%d", (int)lo, (int)(lo + n));
+        if (moves)
+            kg_put(g, "%s:%s+1", g->vars[var], g->vars[var]);
+        else
+            kg_put(g, "%d:%d", (int)lo, (int)(lo + n));
         if (type.rank == 2) kg_put(g, ", 0:%d", (int)type.dims[1]);
         kg_put(g, "]\n");
         g->v[id].root = root;
@@ -241,8 +242,10 @@ static void kg_yield(kg *g, const kg_value *types, uint32_t n)
         if (v == OT_NONE || kg_rnd(g, 2)) {
             uint32_t fresh = kg_alloc(g, &types[j]);
             if (fresh != OT_NONE) {
-                if (v == OT_NONE) kg_load(g, fresh);
-                else kg_compute(g, fresh, v);
+                if (v == OT_NONE)
+                    kg_load(g, fresh);
+                else
+                    kg_compute(g, fresh, v);
                 v = fresh;
             }
         }
@@ -279,12 +282,14 @@ static void kg_head(kg *g, bool counted, uint32_t n_vars)
         return;
     }
     int lo = (int)kg_rnd(g, 2), hi = lo + (int)kg_rnd(g, 4);
-    if (!g->parts && hi == lo) hi++; 
+    if (!g->parts && hi == lo) hi++;
     bool known = kg_rnd(g, 2);
     snprintf(g->vars[n_vars], sizeof g->vars[n_vars], "i%u", n_vars);
     g->limits[n_vars] = known ? hi : 1000;
-    if (known) kg_put(g, "for i%u in %d..%d", n_vars, lo, hi);
-    else kg_put(g, "for i%u in %d..?", n_vars, lo);
+    if (known)
+        kg_put(g, "for i%u in %d..%d", n_vars, lo, hi);
+    else
+        kg_put(g, "for i%u in %d..?", n_vars, lo);
     g->n_vars++;
     if (kg_rnd(g, 6) == 0) kg_put(g, " step 2");
 }
@@ -397,8 +402,13 @@ static void kg_block(kg *g, int statements)
 /* A kernel of about `size` statements into text[cap]. */
 static size_t kg_kernel(uint64_t seed, int size, bool parts, bool multi, uint32_t pad, char *text, size_t cap)
 {
-    kg g = {.random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u, .text = text, .cap = cap, .parts = parts, .multi = multi,
-            .budget = size, .pad = pad};
+    kg g = {.random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u,
+            .text = text,
+            .cap = cap,
+            .parts = parts,
+            .multi = multi,
+            .budget = size,
+            .pad = pad};
     if (!g.random) g.random = 1;
     kg_put(&g, "kernel k%u {\n  param x: 4096 i8 @gm\n  param y: 4096 i8 @gm\n", (unsigned)seed);
     for (int i = 0; i < 5; i++) {

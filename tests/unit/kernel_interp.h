@@ -15,10 +15,10 @@
 
 #include "bufplan.h"
 
-#define KI_BYTES_MAX 512   /* of one value */
+#define KI_BYTES_MAX  512 /* of one value */
 #define KI_VALUES_MAX 8192
-#define KI_STEPS_MAX 6000  /* then a run ends early */
-#define KI_POISON    ((uint64_t)1 << 63)
+#define KI_STEPS_MAX  6000 /* then a run ends early */
+#define KI_POISON     ((uint64_t)1 << 63)
 
 /* Where the plan has put the buffers. */
 typedef struct ki_layout {
@@ -38,20 +38,20 @@ typedef struct ki {
     const ki_layout *lay;
     ot_arena *arena;
     uint64_t random;
-    uint64_t tag;            /* of the next write */
-    uint64_t *ideal[KI_VALUES_MAX];    /* [k->n_values] of roots: tags, 0: never written */
-    uint32_t *since[KI_VALUES_MAX];    /* step of the write */
+    uint64_t tag;                   /* of the next write */
+    uint64_t *ideal[KI_VALUES_MAX]; /* [k->n_values] of roots: tags, 0: never written */
+    uint32_t *since[KI_VALUES_MAX]; /* step of the write */
     uint64_t *memory[OT_SCOPE_COUNT];
     int64_t height[OT_SCOPE_COUNT];
-    uint32_t *touched;       /* [n_touched] buffers that are alive at all */
+    uint32_t *touched; /* [n_touched] buffers that are alive at all */
     uint32_t n_touched;
-    bool *was_live;          /* [n_buffers] at the statement before */
-    int64_t *trips, *turn;   /* [k->n_stmts] of loops under way: iterations to do, the current one; -1: not under way */
-    bool *used;              /* [k->n_values] results that are read */
+    bool *was_live;        /* [n_buffers] at the statement before */
+    int64_t *trips, *turn; /* [k->n_stmts] of loops under way: iterations to do, the current one; -1: not under way */
+    bool *used;            /* [k->n_values] results that are read */
     ki_step *steps;
     uint32_t n_steps;
-    bool *held;              /* [n_buffers * n_stmts] or NULL */
-    char error[300];         /* empty: all reads were right */
+    bool *held;      /* [n_buffers * n_stmts] or NULL */
+    char error[300]; /* empty: all reads were right */
 } ki;
 
 static uint64_t ki_rnd(ki *m, uint64_t n)
@@ -76,10 +76,7 @@ static uint32_t ki_root(const ki *m, uint32_t v)
     return v;
 }
 
-static bool ki_is_param(const ki *m, uint32_t v)
-{
-    return m->k->values[ki_root(m, v)].kind == OT_TK_PARAM;
-}
+static bool ki_is_param(const ki *m, uint32_t v) { return m->k->values[ki_root(m, v)].kind == OT_TK_PARAM; }
 
 /* ---- bytes of values ---- */
 
@@ -266,10 +263,10 @@ static void ki_execute(ki *m, const ot_tk_stmt *s)
 /* ---- carried values ---- */
 
 typedef struct ki_move {
-    uint32_t to;    /* carried value or result */
+    uint32_t to; /* carried value or result */
     ki_operand from;
     bool done;
-    bool defined;   /* any byte of it: else it may be overwritten before it is moved */
+    bool defined;     /* any byte of it: else it may be overwritten before it is moved */
     uint64_t *parked; /* in the plan's own memory for it: read from there */
 } ki_move;
 
@@ -440,9 +437,7 @@ static uint32_t ki_stmt(ki *m, uint32_t i, uint32_t *back)
     ki_arrive(m, i, *back);
     *back = OT_NONE;
     switch (s->op) {
-    case OT_TK_ALLOC:
-        memset(m->ideal[s->out[0]], 0, (size_t)m->k->values[s->out[0]].bytes * sizeof(uint64_t));
-        return i + 1;
+    case OT_TK_ALLOC: memset(m->ideal[s->out[0]], 0, (size_t)m->k->values[s->out[0]].bytes * sizeof(uint64_t)); return i + 1;
     case OT_TK_FREE:
     case OT_TK_VIEW: return i + 1;
     case OT_TK_LOAD:

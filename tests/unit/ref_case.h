@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#define CASE_INPUTS 9
+#define CASE_INPUTS  9
 #define CASE_OUTPUTS 4
 
 typedef struct ref_case {
@@ -109,8 +109,8 @@ static inline void check_wrong(int opset, const char *node, const char *why, con
     case_close(&c);
 }
 
-#define WANT(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define WANT(...)                      ((const char *const[]){__VA_ARGS__, NULL})
 #define RIGHT(opset, node, wants, ...) check_right(opset, node, wants, (const char *const[]){__VA_ARGS__, NULL})
-#define WRONG(opset, node, why, ...) check_wrong(opset, node, why, (const char *const[]){__VA_ARGS__, NULL})
+#define WRONG(opset, node, why, ...)   check_wrong(opset, node, why, (const char *const[]){__VA_ARGS__, NULL})
 
 #endif

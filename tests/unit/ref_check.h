@@ -77,9 +77,12 @@ static inline void ref_hide(const char *body, char *to, size_t size)
         char name[40];
         int skip = 0;
         end = strchr(line, '\n') ? strchr(line, '\n') : line + strlen(line);
-        if (sscanf(line, " input init %%%39[A-Za-z0-9_]%n", name, &skip) == 1 || sscanf(line, " init %%%39[A-Za-z0-9_]%n", name, &skip) == 1)
-            at += (size_t)snprintf(to + at, size - at, "%%%s_l : opaque = SequenceConstruct@11(%%%s_0)\n%%%s = SequenceAt@11(%%%s_l, %%ref_zero)\n"
-                                   "init %%%s_0%.*s\n", name, name, name, name, name, (int)(end - line) - skip, line + skip);
+        if (sscanf(line, " input init %%%39[A-Za-z0-9_]%n", name, &skip) == 1 ||
+            sscanf(line, " init %%%39[A-Za-z0-9_]%n", name, &skip) == 1)
+            at += (size_t)snprintf(to + at, size - at,
+                                   "%%%s_l : opaque = SequenceConstruct@11(%%%s_0)\n%%%s = SequenceAt@11(%%%s_l, %%ref_zero)\n"
+                                   "init %%%s_0%.*s\n",
+                                   name, name, name, name, name, (int)(end - line) - skip, line + skip);
         else
             at += (size_t)snprintf(to + at, size - at, "%.*s\n", (int)(end - line), line);
         assert_true(at < size);

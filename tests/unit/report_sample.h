@@ -16,14 +16,10 @@
 #define SAMPLE_NODES 8
 
 static const char *const SAMPLE_NAMES[SAMPLE_NODES] = {
-    "</script><script>alert(1)</script>",
-    "\"><img src=x onerror=alert(1)>",
-    "ctl\x01\x1b[31m\ttab\nline\rreturn\x7f",
-    "bad\xff\xc3 \xed\xa0\x80 \xef\xbf\xbf end",
-    "=HYPERLINK(\"http://evil/\",\"x\")",
-    "]]>--><!-- &amp; &#0; </svg></style><style>*{display:none}",
-    "+cmd|' /C calc'!A0, \"quoted\"",
-    "caf\xc3\xa9 \xe2\x80\xae \xf0\x9f\x90\x99 javascript:alert(1)",
+    "</script><script>alert(1)</script>",     "\"><img src=x onerror=alert(1)>",
+    "ctl\x01\x1b[31m\ttab\nline\rreturn\x7f", "bad\xff\xc3 \xed\xa0\x80 \xef\xbf\xbf end",
+    "=HYPERLINK(\"http://evil/\",\"x\")",     "]]>--><!-- &amp; &#0; </svg></style><style>*{display:none}",
+    "+cmd|' /C calc'!A0, \"quoted\"",         "caf\xc3\xa9 \xe2\x80\xae \xf0\x9f\x90\x99 javascript:alert(1)",
 };
 
 #define SAMPLE_COPY(a, items) ot_memdup((a), (items), sizeof(items))
@@ -33,16 +29,27 @@ static const char *const SAMPLE_NAMES[SAMPLE_NODES] = {
 
 static void sample_nodes(ot_facts *f, double scale)
 {
-    static const char *const ops[SAMPLE_NODES] = {"Conv", "Relu", "Conv", "MaxPool", "GlobalAveragePool", "Softmax", "MatMul",
-                                                  "Add"};
+    static const char *const ops[SAMPLE_NODES] = {"Conv",    "Relu",   "Conv", "MaxPool", "GlobalAveragePool",
+                                                  "Softmax", "MatMul", "Add"};
     ot_fact_node nodes[SAMPLE_NODES];
     for (uint32_t k = 0; k < SAMPLE_NODES; k++) {
         double x = k + 1;
-        nodes[k] = (ot_fact_node){.name = SAMPLE_NAMES[k], .op = ops[k], .shape = k == 5 ? "" : "1x64x56x56", .depth = k,
-                                  .region = OT_NONE, .barrier = OT_NONE, .refusal = OT_NONE, .is_fused = k == 1,
-                                  .macs = k % 2 ? 0 : 231211008 * x, .out_bytes = 802816 * x, .traffic = 1605632.5 * x,
-                                  .compute = 1e-4 * x * scale, .memory = 0.7e-4 * x, .overhead = 2e-6,
-                                  .time = (1e-4 * x + 1.0 / 3e6) * scale, .measured = f->measured ? 1.1e-4 * x * scale : OT_ABSENT,
+        nodes[k] = (ot_fact_node){.name = SAMPLE_NAMES[k],
+                                  .op = ops[k],
+                                  .shape = k == 5 ? "" : "1x64x56x56",
+                                  .depth = k,
+                                  .region = OT_NONE,
+                                  .barrier = OT_NONE,
+                                  .refusal = OT_NONE,
+                                  .is_fused = k == 1,
+                                  .macs = k % 2 ? 0 : 231211008 * x,
+                                  .out_bytes = 802816 * x,
+                                  .traffic = 1605632.5 * x,
+                                  .compute = 1e-4 * x * scale,
+                                  .memory = 0.7e-4 * x,
+                                  .overhead = 2e-6,
+                                  .time = (1e-4 * x + 1.0 / 3e6) * scale,
+                                  .measured = f->measured ? 1.1e-4 * x * scale : OT_ABSENT,
                                   .bound = (ot_bound)(k % 3)};
         if (k < 4) nodes[k].region = 0;
         if (k > 5 && f->n_regions > 1) nodes[k].region = 1;
@@ -56,8 +63,10 @@ static void sample_edges(ot_facts *f)
 {
     ot_fact_edge edges[SAMPLE_NODES + 2];
     for (uint32_t k = 0; k <= SAMPLE_NODES; k++)
-        edges[k] = (ot_fact_edge){.from = k ? k - 1 : OT_NONE, .to = k < SAMPLE_NODES ? k : OT_NONE,
-                                  .value = k ? SAMPLE_NAMES[k - 1] : "<in put>", .bytes = k == 6 ? OT_ABSENT : 802816.0 * (k + 1),
+        edges[k] = (ot_fact_edge){.from = k ? k - 1 : OT_NONE,
+                                  .to = k < SAMPLE_NODES ? k : OT_NONE,
+                                  .value = k ? SAMPLE_NAMES[k - 1] : "<in put>",
+                                  .bytes = k == 6 ? OT_ABSENT : 802816.0 * (k + 1),
                                   .in_tiles = k >= 1 && k <= 3};
     edges[SAMPLE_NODES + 1] = (ot_fact_edge){0, 3, "second reader", 802816, false};
     SAMPLE_SET(f, edges, edges);
@@ -73,11 +82,19 @@ static void sample_candidates(ot_facts *f, ot_fact_region *r)
         uint32_t h = counts[k / 3], w = counts[k % 3];
         bool chosen = n == 0;
         if (r->n_dims == 1 && w > 1) continue;
-        list[n++] = (ot_fact_candidate){
-            .n_dims = r->n_dims, .axes = {"H", "W"}, .tiles = {h, w}, .tile = {56 / h, 56 / w}, .form = k % 2 ? "scan" : "unrolled",
-            .time = chosen ? r->time_tiled : r->time_tiled * (1 + 0.1 * (8 - k)), .traffic = r->traffic * (1 + 0.05 * k),
-            .working_set = 4194304 / (int64_t)(h * w), .fits = h * w >= 4, .chosen = chosen, .on_front = k >= 7,
-            .reason = chosen ? "least time of all that fit" : "slower than the chosen one </title><script>alert(2)</script>"};
+        list[n++] = (ot_fact_candidate){.n_dims = r->n_dims,
+                                        .axes = {"H", "W"},
+                                        .tiles = {h, w},
+                                        .tile = {56 / h, 56 / w},
+                                        .form = k % 2 ? "scan" : "unrolled",
+                                        .time = chosen ? r->time_tiled : r->time_tiled * (1 + 0.1 * (8 - k)),
+                                        .traffic = r->traffic * (1 + 0.05 * k),
+                                        .working_set = 4194304 / (int64_t)(h * w),
+                                        .fits = h * w >= 4,
+                                        .chosen = chosen,
+                                        .on_front = k >= 7,
+                                        .reason = chosen ? "least time of all that fit"
+                                                         : "slower than the chosen one </title><script>alert(2)</script>"};
     }
     r->candidates = SAMPLE_COPY(f->arena, list);
     r->n_candidates = n;
@@ -88,18 +105,58 @@ static void sample_regions(ot_facts *f, int variant, double scale)
     static const uint32_t first[] = {0, 1, 2, 3}, second[] = {6, 7};
     const ot_fact_sum sums[] = {{7}};
     ot_fact_region regions[2] = {
-        {.id = 0, .nodes = first, .n_nodes = 4, .n_dims = variant ? 1 : 2, .axes = {"H", "W"}, .tiles = {4, 4}, .tile = {14, 14},
-         .extent = {56, 56}, .form = variant ? "scan" : "unrolled", .working_set = 262144, .working_set_bound = 260096,
-         .capacity = f->fast_bytes, .fill = 262144 / (double)f->fast_bytes, .weights = 147456, .weights_stay = true,
-         .time_untiled = 1.0e-3 * scale, .time_tiled = 6.5e-4 * scale, .benefit = 3.5e-4 * scale, .mac_ratio = 1.0625,
-         .traffic_untiled = 16056325, .traffic = 3211264, .measured_untiled = f->measured ? 1.1e-3 : OT_ABSENT,
-         .measured = f->measured ? 7e-4 * scale : OT_ABSENT, .error = f->measured ? 1.0 / 14 : OT_ABSENT,
-         .bound_untiled = OT_BOUND_BANDWIDTH, .bound = OT_BOUND_COMPUTE},
-        {.id = 3, .nodes = second, .n_nodes = 2, .n_dims = 1, .axes = {"a0"}, .tiles = {8}, .tile = {125}, .extent = {1000},
-         .form = "loop-peeled", .working_set = 300000, .working_set_bound = 300000, .capacity = f->fast_bytes,
-         .fill = 300000 / (double)f->fast_bytes, .weights = 0, .time_untiled = 1.5e-3, .time_tiled = 1.6e-3, .benefit = -1e-4,
-         .mac_ratio = 1, .traffic_untiled = 24084487.5, .traffic = 12042243.75, .measured_untiled = OT_ABSENT,
-         .measured = OT_ABSENT, .error = OT_ABSENT, .bound_untiled = OT_BOUND_COMPUTE, .bound = OT_BOUND_OVERHEAD, .n_sums = 1},
+        {.id = 0,
+         .nodes = first,
+         .n_nodes = 4,
+         .n_dims = variant ? 1 : 2,
+         .axes = {"H", "W"},
+         .tiles = {4, 4},
+         .tile = {14, 14},
+         .extent = {56, 56},
+         .form = variant ? "scan" : "unrolled",
+         .working_set = 262144,
+         .working_set_bound = 260096,
+         .capacity = f->fast_bytes,
+         .fill = 262144 / (double)f->fast_bytes,
+         .weights = 147456,
+         .weights_stay = true,
+         .time_untiled = 1.0e-3 * scale,
+         .time_tiled = 6.5e-4 * scale,
+         .benefit = 3.5e-4 * scale,
+         .mac_ratio = 1.0625,
+         .traffic_untiled = 16056325,
+         .traffic = 3211264,
+         .measured_untiled = f->measured ? 1.1e-3 : OT_ABSENT,
+         .measured = f->measured ? 7e-4 * scale : OT_ABSENT,
+         .error = f->measured ? 1.0 / 14 : OT_ABSENT,
+         .bound_untiled = OT_BOUND_BANDWIDTH,
+         .bound = OT_BOUND_COMPUTE},
+        {.id = 3,
+         .nodes = second,
+         .n_nodes = 2,
+         .n_dims = 1,
+         .axes = {"a0"},
+         .tiles = {8},
+         .tile = {125},
+         .extent = {1000},
+         .form = "loop-peeled",
+         .working_set = 300000,
+         .working_set_bound = 300000,
+         .capacity = f->fast_bytes,
+         .fill = 300000 / (double)f->fast_bytes,
+         .weights = 0,
+         .time_untiled = 1.5e-3,
+         .time_tiled = 1.6e-3,
+         .benefit = -1e-4,
+         .mac_ratio = 1,
+         .traffic_untiled = 24084487.5,
+         .traffic = 12042243.75,
+         .measured_untiled = OT_ABSENT,
+         .measured = OT_ABSENT,
+         .error = OT_ABSENT,
+         .bound_untiled = OT_BOUND_COMPUTE,
+         .bound = OT_BOUND_OVERHEAD,
+         .n_sums = 1},
     };
     regions[1].sums = SAMPLE_COPY(f->arena, sums);
     f->regions = SAMPLE_COPY(f->arena, regions);
@@ -119,7 +176,8 @@ static void sample_figures(ot_facts *f, double scale)
          "halos are computed twice"},
         {"zero", "Nothing before", "bytes", 0, 0, OT_ABSENT, OT_ABSENT, ""},
     };
-    ot_fact_roof roofs[] = {{"slow", "slow memory", 1e11 / scale, OT_ABSENT}, {"fast", "fast memory", 1.6e12, OT_ABSENT},
+    ot_fact_roof roofs[] = {{"slow", "slow memory", 1e11 / scale, OT_ABSENT},
+                            {"fast", "fast memory", 1.6e12, OT_ABSENT},
                             {"conv", "convolution", OT_ABSENT, 2.5e12}};
     ot_fact_point points[] = {{"region 0, untiled", 0, false, 924844032, 16056325, 1e-3, 57.6, 924844032e3, 0.37},
                               {"region 0, tiled", 0, true, 982646784, 3211264, 6.5e-4, 306, 1.51e12, 0.6047}};
@@ -141,11 +199,27 @@ static void sample_entries(ot_facts *f, int variant, double scale)
     ot_fact_entry memory[] = {{"naive", "no buffer reused", "", 20070400, "bytes"},
                               {"planned", "planned", "", 9633792, "bytes"},
                               {"greedy", "greedy by size", "", 9700000, "bytes"}};
-    static const ot_scope_plan scopes[] = {
-        {.scope = OT_SCOPE_UB, .capacity = 196608, .height = 12288, .lower_bound = 12288, .sum = 40960, .mode = OT_MEM_REUSE,
-         .level = OT_LEVEL_2, .n_buffers = 9, .rollbacks = 2, .restarts = 1, .n_upgraded = 1, .n_cross_pipe = 3, .proved = true},
-        {.scope = OT_SCOPE_L1, .height = 600, .lower_bound = 500, .sum = 700, .mode = OT_MEM_SEQUENTIAL, .level = OT_LEVEL_NONE,
-         .n_buffers = 2, .timed_out = true}};
+    static const ot_scope_plan scopes[] = {{.scope = OT_SCOPE_UB,
+                                            .capacity = 196608,
+                                            .height = 12288,
+                                            .lower_bound = 12288,
+                                            .sum = 40960,
+                                            .mode = OT_MEM_REUSE,
+                                            .level = OT_LEVEL_2,
+                                            .n_buffers = 9,
+                                            .rollbacks = 2,
+                                            .restarts = 1,
+                                            .n_upgraded = 1,
+                                            .n_cross_pipe = 3,
+                                            .proved = true},
+                                           {.scope = OT_SCOPE_L1,
+                                            .height = 600,
+                                            .lower_bound = 500,
+                                            .sum = 700,
+                                            .mode = OT_MEM_SEQUENTIAL,
+                                            .level = OT_LEVEL_NONE,
+                                            .n_buffers = 2,
+                                            .timed_out = true}};
     static const char *const warnings[] = {"3:1: buffer <b>dead</b> \x02 is never read", "second ]]> warning"};
     SAMPLE_SET(f, target_entries, target);
     SAMPLE_SET(f, environment, environment);
@@ -163,11 +237,26 @@ static void sample_maps(ot_facts *f)
                                                   {"onmouseover=alert(1) '\"", 2, 6, 0, 802816, 0}};
     for (uint32_t k = 0; k < SAMPLE_NODES; k++)
         before[k] = (ot_fact_box){SAMPLE_NAMES[k], k, k + 2, k % 2 ? 4816896 : 0, 401408 * (k + 1), k == 7};
-    ot_fact_map maps[2] = {
-        {.id = "before", .title = "Before", .time_label = "nodes", .steps = 9, .boxes = SAMPLE_COPY(f->arena, before),
-         .n_boxes = SAMPLE_NODES, .height = 9633792, .lower_bound = 8028160, .capacity = 0, .proved = false},
-        {.id = "after", .title = "After", .time_label = "steps", .steps = 6, .boxes = SAMPLE_COPY(f->arena, after), .n_boxes = 3,
-         .height = 1064960, .lower_bound = 1064960, .capacity = f->fast_bytes, .proved = true}};
+    ot_fact_map maps[2] = {{.id = "before",
+                            .title = "Before",
+                            .time_label = "nodes",
+                            .steps = 9,
+                            .boxes = SAMPLE_COPY(f->arena, before),
+                            .n_boxes = SAMPLE_NODES,
+                            .height = 9633792,
+                            .lower_bound = 8028160,
+                            .capacity = 0,
+                            .proved = false},
+                           {.id = "after",
+                            .title = "After",
+                            .time_label = "steps",
+                            .steps = 6,
+                            .boxes = SAMPLE_COPY(f->arena, after),
+                            .n_boxes = 3,
+                            .height = 1064960,
+                            .lower_bound = 1064960,
+                            .capacity = f->fast_bytes,
+                            .proved = true}};
     SAMPLE_SET(f, maps, maps);
 }
 
@@ -176,14 +265,27 @@ static void sample_bench(ot_facts *f, double scale)
     static ot_bench_region regions[] = {{0, {1e-3, 6.5e-4}, {1.1e-3, 7e-4}}, {3, {1.5e-3, 1.6e-3}, {0, 0}}};
     static ot_bench_output outputs[] = {{"out <1>", {1e-14, 2.5e-7, 1e-7, true, NULL}},
                                         {"out 2", {0.5, 1, 1, false, "shapes differ"}}};
-    ot_bench_facts b = {.model = f->model, .tiled = NULL, .target = f->target, .threads = 2, .runs = 20, .counted = true,
-                        .regions = regions, .n_regions = 2, .outputs = outputs, .n_outputs = 2, .same = false,
-                        .region_error = 1.0 / 14, .resident = 123456789};
+    ot_bench_facts b = {.model = f->model,
+                        .tiled = NULL,
+                        .target = f->target,
+                        .threads = 2,
+                        .runs = 20,
+                        .counted = true,
+                        .regions = regions,
+                        .n_regions = 2,
+                        .outputs = outputs,
+                        .n_outputs = 2,
+                        .same = false,
+                        .region_error = 1.0 / 14,
+                        .resident = 123456789};
     for (int k = 0; k < 2; k++)
         b.side[k] = (ot_bench_side){.name = k ? "tiled" : "original",
                                     .time = {4e-3 * scale, 4.1e-3 * scale, 4.5e-3, 5e-3 - 1e-3 * k},
                                     .figures = {9633792, 10000000 - 4000000 * k, 25000000, 8, 1, 0},
-                                    .bytes = {1e6, 0, 3e7 - 2e7 * k, 1}, .references = 1e6, .misses = 12345, .predicted = 3.6e-3};
+                                    .bytes = {1e6, 0, 3e7 - 2e7 * k, 1},
+                                    .references = 1e6,
+                                    .misses = 12345,
+                                    .predicted = 3.6e-3};
     f->bench = ot_memdup(f->arena, &b, sizeof b);
     f->region_error = b.region_error;
 }
@@ -195,9 +297,15 @@ static inline ot_facts *report_sample(int variant)
     ot_arena *a = ot_arena_new();
     ot_facts *f = a ? OT_NEW(a, ot_facts) : NULL;
     if (!f) return NULL;
-    *f = (ot_facts){.arena = a, .kind = OT_FACTS_BENCH, .version = "0.1.0", .model = "mo<d>el & \"sons\".onnx",
-                    .output = variant ? NULL : "tiled'\x02.onnx", .target = variant ? "host" : "ch<i>p \"A&B\"", .goal = "time",
-                    .fast_bytes = 524288, .measured = true};
+    *f = (ot_facts){.arena = a,
+                    .kind = OT_FACTS_BENCH,
+                    .version = "0.1.0",
+                    .model = "mo<d>el & \"sons\".onnx",
+                    .output = variant ? NULL : "tiled'\x02.onnx",
+                    .target = variant ? "host" : "ch<i>p \"A&B\"",
+                    .goal = "time",
+                    .fast_bytes = 524288,
+                    .measured = true};
     sample_regions(f, variant, scale);
     sample_nodes(f, scale);
     sample_edges(f);
@@ -220,8 +328,14 @@ static inline ot_facts *report_sample_empty(ot_fact_kind kind)
     ot_arena *a = ot_arena_new();
     ot_facts *f = a ? OT_NEW(a, ot_facts) : NULL;
     if (f)
-        *f = (ot_facts){.arena = a, .kind = kind, .version = "0.1.0", .model = "empty.onnx", .target = "host", .goal = "time",
-                        .fast_bytes = 524288, .region_error = OT_ABSENT};
+        *f = (ot_facts){.arena = a,
+                        .kind = kind,
+                        .version = "0.1.0",
+                        .model = "empty.onnx",
+                        .target = "host",
+                        .goal = "time",
+                        .fast_bytes = 524288,
+                        .region_error = OT_ABSENT};
     return f;
 }
 

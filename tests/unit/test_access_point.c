@@ -8,19 +8,19 @@
 
 static void test_broadcast_random(void **state)
 {
-    static const char *const types[] = { "Add", "Where", "PRelu", "Max", "Less", "Mean", "Relu" };
-    static const uint32_t arity[] = { 2, 3, 2, 4, 2, 3, 1 };
+    static const char *const types[] = {"Add", "Where", "PRelu", "Max", "Less", "Mean", "Relu"};
+    static const uint32_t arity[] = {2, 3, 2, 4, 2, 3, 1};
     (void)state;
     seed(1);
     for (int i = 0; i < 150; i++) {
         size_t t = (size_t)rnd(7);
         kase *c = new_case(types[t], 13);
         int32_t rank = 1 + (int32_t)rnd(4);
-        int64_t d[ARR_RANK] = { 0 };
+        int64_t d[ARR_RANK] = {0};
         for (int32_t a = 0; a < rank; a++) d[a] = 1 + rnd(5);
         for (uint32_t k = 0; k < arity[t]; k++) {
             int32_t own = k == 0 ? rank : (int32_t)rnd(rank + 1);
-            int64_t od[ARR_RANK] = { 0 };
+            int64_t od[ARR_RANK] = {0};
             for (int32_t a = 0; a < own; a++) od[a] = k > 0 && rnd(3) == 0 ? 1 : d[rank - own + a];
             operand(c, own, od);
         }
@@ -117,7 +117,7 @@ static void test_norms(void **state)
     check(c, "101");
     c = new_case("MeanVarianceNormalization", 13);
     IN(c, 2, 3, 4, 5);
-    attr_ints(c, "axes", (int64_t[]){ 0, 2, -1 }, 3);
+    attr_ints(c, "axes", (int64_t[]){0, 2, -1}, 3);
     check(c, "0100");
 }
 
@@ -178,7 +178,7 @@ static void test_reduce_random(void **state)
         bool by_input = rnd(2), keep = rnd(2);
         kase *c = new_case("ReduceSum", by_input ? 13 : 11);
         int32_t rank = 2 + (int32_t)rnd(3), kept = 0;
-        int64_t d[ARR_RANK] = { 0 }, axes[ARR_RANK];
+        int64_t d[ARR_RANK] = {0}, axes[ARR_RANK];
         size_t n_axes = 0;
         char expect[ARR_RANK + 1] = "";
         for (int32_t a = 0; a < rank; a++) {
@@ -188,8 +188,10 @@ static void test_reduce_random(void **state)
             if (keep || !cut_out) expect[kept++] = cut_out ? '0' : '1';
         }
         operand(c, rank, d);
-        if (by_input) ints_in(c, (int64_t)n_axes, axes);
-        else attr_ints(c, "axes", axes, n_axes);
+        if (by_input)
+            ints_in(c, (int64_t)n_axes, axes);
+        else
+            attr_ints(c, "axes", axes, n_axes);
         attr_i(c, "keepdims", keep);
         check(c, expect);
     }
@@ -236,7 +238,7 @@ static void test_matmul_random(void **state)
     for (int i = 0; i < 120; i++) {
         kase *c = new_case("MatMul", 13);
         int32_t ra = 1 + (int32_t)rnd(4), rb = 1 + (int32_t)rnd(4);
-        int64_t batch[2], d[ARR_RANK] = { 0 }, M = 1 + rnd(4), K = 1 + rnd(3), N = 1 + rnd(4);
+        int64_t batch[2], d[ARR_RANK] = {0}, M = 1 + rnd(4), K = 1 + rnd(3), N = 1 + rnd(4);
         if (ra == 1 && rb == 1) ra = 2;
         batch[0] = 1 + rnd(3), batch[1] = 1 + rnd(3);
         for (int32_t a = 0; a < ra - 2; a++) d[a] = rnd(3) ? batch[a + 4 - ra] : 1;
@@ -259,7 +261,7 @@ static void test_matmul_roles(void **state)
     kase *c = new_case("MatMul", 13);
     IN(c, 2, 1, 4, 3), IN(c, 5, 3, 6); /* batch 2 and 5 from one operand each */
     build(c);
-    static const int8_t want[4][2] = { { 0, -1 }, { -1, 0 }, { 2, -1 }, { -1, 2 } };
+    static const int8_t want[4][2] = {{0, -1}, {-1, 0}, {2, -1}, {-1, 2}};
     for (uint32_t a = 0; a < 4; a++) {
         cut x;
         assert_true(ask(c, a, &x));
@@ -280,16 +282,16 @@ static void test_matmul_roles(void **state)
 
 static void test_gemm(void **state)
 {
-    static const int64_t c_dims[][2] = { { 0, 0 }, { 0, 5 }, { 1, 5 }, { 4, 1 }, { 4, 5 }, { 1, 1 } };
-    static const int32_t c_rank[] = { 0, 1, 2, 2, 2, 2 };
+    static const int64_t c_dims[][2] = {{0, 0}, {0, 5}, {1, 5}, {4, 1}, {4, 5}, {1, 1}};
+    static const int32_t c_rank[] = {0, 1, 2, 2, 2, 2};
     (void)state;
     seed(11);
     for (int i = 0; i < 28; i++) {
         kase *c = new_case("Gemm", 13);
         bool ta = i & 1, tb = i & 2;
         int shape = i / 4;
-        operand(c, 2, ta ? (int64_t[]){ 3, 4 } : (int64_t[]){ 4, 3 });
-        operand(c, 2, tb ? (int64_t[]){ 5, 3 } : (int64_t[]){ 3, 5 });
+        operand(c, 2, ta ? (int64_t[]){3, 4} : (int64_t[]){4, 3});
+        operand(c, 2, tb ? (int64_t[]){5, 3} : (int64_t[]){3, 5});
         if (shape < 6) operand(c, c_rank[shape], c_rank[shape] == 1 ? &c_dims[shape][1] : c_dims[shape]);
         attr_i(c, "transA", ta), attr_i(c, "transB", tb);
         check(c, "11");
@@ -308,8 +310,8 @@ static void test_einsum(void **state)
     IN(c, 2, 3, 4), IN(c, 4), IN(c, 3, 2);
     c->attrs[c->n_attrs++] = ot_mk_str("equation", "abc,c,bz->za");
     check(c, "11");
-    static const char *const refused[] = { "ii,ij->ij", "...i,ij->ij", "i1,ij->ij", "ij->ij", "ij,jk,kl->ij", "ij,jk->ikl",
-                                           "ij,jk->ii", "ij,jk->iz" };
+    static const char *const refused[] = {"ii,ij->ij",    "...i,ij->ij", "i1,ij->ij", "ij->ij",
+                                          "ij,jk,kl->ij", "ij,jk->ikl",  "ij,jk->ii", "ij,jk->iz"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         c = new_case("Einsum", 12);
         IN(c, 3, 3), IN(c, 3, 3);
@@ -339,8 +341,8 @@ static void test_attention(void **state)
     (void)state;
     seed(13);
     for (int mask = 0; mask < 5; mask++) {
-        static const int64_t dims[5][4] = { { 3, 5 }, { 1, 3, 5 }, { 2, 1, 3, 5 }, { 1, 4, 3, 5 }, { 2, 4, 1, 5 } };
-        static const int32_t rank[5] = { 2, 3, 4, 4, 4 };
+        static const int64_t dims[5][4] = {{3, 5}, {1, 3, 5}, {2, 1, 3, 5}, {1, 4, 3, 5}, {2, 4, 1, 5}};
+        static const int32_t rank[5] = {2, 3, 4, 4, 4};
         kase *c = new_case("Attention", 23);
         IN(c, 2, 4, 3, 2), IN(c, 2, 4, 5, 2), IN(c, 2, 4, 5, 3);
         operand(c, rank[mask], dims[mask]);
@@ -393,7 +395,7 @@ static void test_transpose_random(void **state)
     for (int i = 0; i < 60; i++) {
         kase *c = new_case("Transpose", 13);
         int32_t rank = 1 + (int32_t)rnd(4);
-        int64_t d[ARR_RANK] = { 0 }, perm[ARR_RANK];
+        int64_t d[ARR_RANK] = {0}, perm[ARR_RANK];
         for (int32_t a = 0; a < rank; a++) d[a] = 1 + rnd(4), perm[a] = a;
         for (int32_t a = rank - 1; a > 0; a--) {
             int64_t j = rnd(a + 1), t = perm[a];
@@ -443,17 +445,17 @@ static ot_win smallest_made(const arr *x, const arr *y, int32_t a, int32_t i, in
     int64_t ry = product(y->d, a + 1, y->rank), rx = product(x->d, i + 1, x->rank);
     while (lo * ry % rx) lo--;
     while (hi * ry % rx) hi++;
-    return (ot_win){ lo, hi };
+    return (ot_win){lo, hi};
 }
 
 static void test_reshape_random(void **state)
 {
-    static const int64_t primes[] = { 2, 3, 2, 5, 2, 3 };
+    static const int64_t primes[] = {2, 3, 2, 5, 2, 3};
     (void)state;
     seed(16);
     for (int i = 0; i < 400; i++) {
         kase *c = new_case("Reshape", 13);
-        int64_t f[6], g[6], d[ARR_RANK] = { 0 };
+        int64_t f[6], g[6], d[ARR_RANK] = {0};
         int32_t n = 1 + (int32_t)rnd(6);
         for (int32_t k = 0; k < n; k++) f[k] = g[k] = primes[k];
         if (rnd(2) && n > 2) g[1] = f[2], g[2] = f[1]; /* groups that meet only later */
@@ -537,7 +539,7 @@ static void test_concat_split(void **state)
     for (int i = 0; i < 40; i++) {
         kase *c = new_case("Concat", 13);
         int32_t rank = 1 + (int32_t)rnd(3), axis = (int32_t)rnd(rank);
-        int64_t d[ARR_RANK] = { 0 };
+        int64_t d[ARR_RANK] = {0};
         for (int32_t a = 0; a < rank; a++) d[a] = 1 + rnd(4);
         for (int64_t k = 1 + rnd(5); k > 0; k--) {
             d[axis] = 1 + rnd(4);
@@ -560,7 +562,7 @@ static void test_gather_random(void **state)
     for (int i = 0; i < 60; i++) {
         kase *c = new_case("Gather", 13);
         int32_t rank = 1 + (int32_t)rnd(3), q = (int32_t)rnd(3);
-        int64_t d[ARR_RANK] = { 0 }, axis = rnd(rank);
+        int64_t d[ARR_RANK] = {0}, axis = rnd(rank);
         if (rank + q == 1) q = 1;
         for (int32_t a = 0; a < rank; a++) d[a] = 1 + rnd(4);
         d[axis] += 1; /* else adding one to an index points at the same slab */
@@ -579,13 +581,16 @@ static void test_shapes_that_disagree(void **state)
 {
     (void)state;
     seed(21);
-    static const char *const types[] = { "Add", "Transpose", "MatMul", "BatchNormalization", "Reshape", "Concat", "Softmax" };
+    static const char *const types[] = {"Add", "Transpose", "MatMul", "BatchNormalization", "Reshape", "Concat", "Softmax"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         kase *c = new_case(types[i], 13);
         IN(c, 4, 4);
-        if (i == 3) IN(c, 4), IN(c, 4), IN(c, 4), IN(c, 4);
-        else if (i == 4) INTS(c, 4, 4);
-        else if (i != 1 && i != 6) IN(c, 4, 4);
+        if (i == 3)
+            IN(c, 4), IN(c, 4), IN(c, 4), IN(c, 4);
+        else if (i == 4)
+            INTS(c, 4, 4);
+        else if (i != 1 && i != 6)
+            IN(c, 4, 4);
         if (i == 5) attr_i(c, "axis", 1);
         build(c);
         ot_graph *g = c->model->graph;
@@ -602,8 +607,8 @@ static void test_shapes_that_disagree(void **state)
 
 static ot_attr random_attr(ot_arena *a)
 {
-    static const char *const names[] = { "axis", "keepdims", "broadcast", "transA", "spatial", "is_causal", "block_size" };
-    static const char *const eqs[] = { "ij,jk->ik", "a", "->", ",,", "ij->ji", "i.", "abcdefghijklmnopqrstuvwxyz", "" };
+    static const char *const names[] = {"axis", "keepdims", "broadcast", "transA", "spatial", "is_causal", "block_size"};
+    static const char *const eqs[] = {"ij,jk->ik", "a", "->", ",,", "ij->ji", "i.", "abcdefghijklmnopqrstuvwxyz", ""};
     int64_t v[5];
     for (int i = 0; i < 5; i++) v[i] = rnd(9) - 4;
     if (rnd(4) == 0) return ot_mk_str("equation", eqs[rnd(8)]);
@@ -615,13 +620,26 @@ static ot_attr random_attr(ot_arena *a)
 static bool ours(ot_op op)
 {
     switch (ot_op_access(op)) {
-    case OT_ACC_POINTWISE: case OT_ACC_NORM: case OT_ACC_SOFTMAX: case OT_ACC_REDUCE: case OT_ACC_MATMUL:
-    case OT_ACC_GEMM: case OT_ACC_QUANT: case OT_ACC_TRANSPOSE: case OT_ACC_RESHAPE: case OT_ACC_EXPAND:
-    case OT_ACC_CONCAT: case OT_ACC_SPLIT: case OT_ACC_GATHER: case OT_ACC_TILE: case OT_ACC_CUMSUM:
-    case OT_ACC_EINSUM: case OT_ACC_ATTENTION: case OT_ACC_BARRIER: case OT_ACC_SHAPE:
-        return true;
-    default:
-        return false;
+    case OT_ACC_POINTWISE:
+    case OT_ACC_NORM:
+    case OT_ACC_SOFTMAX:
+    case OT_ACC_REDUCE:
+    case OT_ACC_MATMUL:
+    case OT_ACC_GEMM:
+    case OT_ACC_QUANT:
+    case OT_ACC_TRANSPOSE:
+    case OT_ACC_RESHAPE:
+    case OT_ACC_EXPAND:
+    case OT_ACC_CONCAT:
+    case OT_ACC_SPLIT:
+    case OT_ACC_GATHER:
+    case OT_ACC_TILE:
+    case OT_ACC_CUMSUM:
+    case OT_ACC_EINSUM:
+    case OT_ACC_ATTENTION:
+    case OT_ACC_BARRIER:
+    case OT_ACC_SHAPE: return true;
+    default: return false;
     }
 }
 
@@ -631,7 +649,7 @@ static void random_node(ot_model *m)
     ot_graph *g = m->graph;
     ot_id in[IN_MAX], out[OUT_MAX];
     ot_attr attrs[3];
-    int64_t d[ARR_RANK] = { 0 };
+    int64_t d[ARR_RANK] = {0};
     uint32_t n_in = (uint32_t)rnd(IN_MAX), n_out = 1 + (uint32_t)rnd(OUT_MAX), n_attrs = (uint32_t)rnd(4);
     ot_op type = OT_OP_Add;
     do type = (ot_op)(1 + rnd(OT_OP_COUNT - 1));
@@ -643,7 +661,7 @@ static void random_node(ot_model *m)
         *(k < n_in ? &in[k] : &out[k - n_in]) = v;
     }
     if (n_in > 1 && rnd(2)) {
-        int64_t n = rnd(4), v[4] = { rnd(5) - 2, rnd(3), rnd(3), 1 };
+        int64_t n = rnd(4), v[4] = {rnd(5) - 2, rnd(3), rnd(3), 1};
         in[1] = ot_const_i64(g, ot_fresh_name(m, "c"), v, 1, &n);
     }
     for (uint32_t k = 0; k < n_attrs; k++) attrs[k] = random_attr(m->arena);
@@ -657,13 +675,13 @@ static void random_node(ot_model *m)
             const char *why = NULL;
             ot_adapted ad;
             if (o >= n_out || !ot_access_axis(g, n, o, a, in_axis, out_axis, &why)) continue;
-            ot_op_tile t = { .in = win };
+            ot_op_tile t = {.in = win};
             random_window(g->values[out[o]].dims[a], &t.need.lo, &t.need.hi);
             for (uint32_t k = 0; k < n_in; k++) assert_true(in_axis[k] < 0 || in_axis[k] < g->values[in[k]].rank);
             if (!ot_access_window(g, n, o, a, &t, &why)) continue;
             for (uint32_t k = 0; k < n_in; k++)
                 if (in_axis[k] >= 0) assert_true(win[k].lo >= 0 && win[k].hi <= g->values[in[k]].dims[in_axis[k]]);
-            ot_tile_axis one = { o, a, &t };
+            ot_tile_axis one = {o, a, &t};
             assert_int_equal(ot_tile_adapt(g, n, &one, 1, m->arena, &ad), OT_OK);
         }
 }
@@ -683,17 +701,28 @@ static void test_random_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_broadcast_random), cmocka_unit_test(test_point_parameters),
-        cmocka_unit_test(test_legacy_broadcast), cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_layer_norm),       cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_reduce_random),    cmocka_unit_test(test_reduce_special),
-        cmocka_unit_test(test_matmul_random),    cmocka_unit_test(test_matmul_roles),
-        cmocka_unit_test(test_gemm),             cmocka_unit_test(test_einsum),
-        cmocka_unit_test(test_attention),        cmocka_unit_test(test_quant),
-        cmocka_unit_test(test_transpose_random), cmocka_unit_test(test_reshape_random),
-        cmocka_unit_test(test_reshape_kin),      cmocka_unit_test(test_expand_tile),
-        cmocka_unit_test(test_concat_split),     cmocka_unit_test(test_gather_random),
-        cmocka_unit_test(test_shapes_that_disagree), cmocka_unit_test(test_random_nodes),
+        cmocka_unit_test(test_broadcast_random),
+        cmocka_unit_test(test_point_parameters),
+        cmocka_unit_test(test_legacy_broadcast),
+        cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_layer_norm),
+        cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_reduce_random),
+        cmocka_unit_test(test_reduce_special),
+        cmocka_unit_test(test_matmul_random),
+        cmocka_unit_test(test_matmul_roles),
+        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_einsum),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_quant),
+        cmocka_unit_test(test_transpose_random),
+        cmocka_unit_test(test_reshape_random),
+        cmocka_unit_test(test_reshape_kin),
+        cmocka_unit_test(test_expand_tile),
+        cmocka_unit_test(test_concat_split),
+        cmocka_unit_test(test_gather_random),
+        cmocka_unit_test(test_shapes_that_disagree),
+        cmocka_unit_test(test_random_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

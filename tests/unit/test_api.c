@@ -42,14 +42,8 @@ static void put_bytes(bytes *b, unsigned number, const void *p, size_t n)
     b->n += n;
 }
 
-static void put_text(bytes *b, unsigned number, const char *s)
-{
-    put_bytes(b, number, s, strlen(s));
-}
-static void put_message(bytes *b, unsigned number, const bytes *m)
-{
-    put_bytes(b, number, m->at, m->n);
-}
+static void put_text(bytes *b, unsigned number, const char *s) { put_bytes(b, number, s, strlen(s)); }
+static void put_message(bytes *b, unsigned number, const bytes *m) { put_bytes(b, number, m->at, m->n); }
 
 /* ValueInfoProto: float [1, 8, 256, 256] */
 static bytes value_info(const char *name)
@@ -83,8 +77,7 @@ static bytes node(const char *op, const char *in, const char *out)
 static bytes chain_model(void)
 {
     bytes model = {0}, graph = {0}, opset = {0};
-    bytes a = node("Sigmoid", "x", "s"), b = node("Relu", "s", "y"), x = value_info("x"),
-          y = value_info("y");
+    bytes a = node("Sigmoid", "x", "s"), b = node("Relu", "s", "y"), x = value_info("x"), y = value_info("y");
     put_message(&graph, 1, &a);
     put_message(&graph, 1, &b);
     put_text(&graph, 2, "chain");
@@ -111,8 +104,7 @@ static void whole_path_in_memory(void **state)
     assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_set_l2(t, 65536), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_set_force(t, 1), ONNX_TILE_OK);
-    if (onnx_tile_load_memory(t, m.at, m.n, NULL) != ONNX_TILE_OK)
-        fail_msg("%s", onnx_tile_error(t));
+    if (onnx_tile_load_memory(t, m.at, m.n, NULL) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
     memset(&m, 0xA8, sizeof m); /* the handle must not read the caller's bytes any more */
     if (onnx_tile_optimise(t) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
     assert_int_equal(onnx_tile_region_count(t), 1);
@@ -207,8 +199,7 @@ static void bad_models(void **state)
     assert_int_equal(onnx_tile_load_memory(t, NULL, 5, NULL), ONNX_TILE_USAGE);
     for (size_t cut = 0; cut < m.n; cut += 7) {
         onnx_tile_status s = onnx_tile_load_memory(t, m.at, cut, NULL);
-        assert_true(s == ONNX_TILE_INPUT ||
-                    s == ONNX_TILE_OK); /* a cut between two fields may leave a model */
+        assert_true(s == ONNX_TILE_INPUT || s == ONNX_TILE_OK); /* a cut between two fields may leave a model */
         if (s == ONNX_TILE_INPUT) assert_true(strlen(onnx_tile_error(t)) > 0);
     }
     assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
@@ -223,12 +214,9 @@ static void *work(void *arg)
     for (int k = 0; k < 20; k++) {
         const char *json;
         ok = ok && onnx_tile_create(&t) == ONNX_TILE_OK;
-        ok = ok && onnx_tile_set_goal(t, k % 2 ? ONNX_TILE_GOAL_TIME : ONNX_TILE_GOAL_MEMORY) ==
-                       ONNX_TILE_OK;
-        ok = ok && onnx_tile_set_l2(t, 65536) == ONNX_TILE_OK &&
-             onnx_tile_load_memory(t, m.at, m.n, NULL) == ONNX_TILE_OK;
-        ok = ok && onnx_tile_optimise(t) == ONNX_TILE_OK &&
-             onnx_tile_results_json(t, &json) == ONNX_TILE_OK;
+        ok = ok && onnx_tile_set_goal(t, k % 2 ? ONNX_TILE_GOAL_TIME : ONNX_TILE_GOAL_MEMORY) == ONNX_TILE_OK;
+        ok = ok && onnx_tile_set_l2(t, 65536) == ONNX_TILE_OK && onnx_tile_load_memory(t, m.at, m.n, NULL) == ONNX_TILE_OK;
+        ok = ok && onnx_tile_optimise(t) == ONNX_TILE_OK && onnx_tile_results_json(t, &json) == ONNX_TILE_OK;
         onnx_tile_free(t);
     }
     *(bool *)arg = ok;
@@ -240,8 +228,7 @@ static void handles_in_threads(void **state)
     (void)state;
     pthread_t threads[4];
     bool ok[4] = {false};
-    for (size_t k = 0; k < 4; k++)
-        assert_int_equal(pthread_create(&threads[k], NULL, work, &ok[k]), 0);
+    for (size_t k = 0; k < 4; k++) assert_int_equal(pthread_create(&threads[k], NULL, work, &ok[k]), 0);
     for (size_t k = 0; k < 4; k++) {
         assert_int_equal(pthread_join(threads[k], NULL), 0);
         assert_true(ok[k]);
@@ -251,9 +238,8 @@ static void handles_in_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_path_in_memory), cmocka_unit_test(calls_out_of_order),
-        cmocka_unit_test(bad_options),          cmocka_unit_test(bad_models),
-        cmocka_unit_test(handles_in_threads),
+        cmocka_unit_test(whole_path_in_memory), cmocka_unit_test(calls_out_of_order), cmocka_unit_test(bad_options),
+        cmocka_unit_test(bad_models),           cmocka_unit_test(handles_in_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

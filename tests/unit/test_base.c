@@ -127,14 +127,14 @@ static void test_diag_is_safe_on_a_terminal(void **state)
     (void)state;
     expect_clean("a\nb\tc\x1b[31m", "a?b?c?[31m");
     expect_clean("\x7f", "?");
-    expect_clean("h\xc3\xa4user", "h\xc3\xa4user");           /* U+00E4 */
-    expect_clean("\xe5\xb1\x82", "\xe5\xb1\x82");             /* U+5C42 */
-    expect_clean("\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80");     /* U+1F600 */
-    expect_clean("\xc2\x9b", "??");                           /* C1: CSI */
+    expect_clean("h\xc3\xa4user", "h\xc3\xa4user");       /* U+00E4 */
+    expect_clean("\xe5\xb1\x82", "\xe5\xb1\x82");         /* U+5C42 */
+    expect_clean("\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"); /* U+1F600 */
+    expect_clean("\xc2\x9b", "??");                       /* C1: CSI */
     expect_clean("\xff\xfe", "??");
-    expect_clean("\xc0\xaf", "??");                           /* overlong '/' */
-    expect_clean("\xed\xa0\x80", "???");                      /* surrogate */
-    expect_clean("\xe2\x80\xae.", "???.");                    /* right-to-left override */
+    expect_clean("\xc0\xaf", "??");        /* overlong '/' */
+    expect_clean("\xed\xa0\x80", "???");   /* surrogate */
+    expect_clean("\xe2\x80\xae.", "???."); /* right-to-left override */
     expect_clean("cut \xe5\xb1", "cut ??");
 }
 
@@ -152,8 +152,25 @@ static void test_diag_cuts_long_messages(void **state)
 
 /* ---- checked arithmetic ---- */
 
-static const int64_t edges[] = {0, 1, -1, 2, -2, 3, 7, 1000, INT32_MAX, INT32_MIN, (int64_t)1 << 31, (int64_t)1 << 32,
-                                3037000499, 3037000500, -3037000500, INT64_MAX - 1, INT64_MAX, INT64_MIN, INT64_MIN + 1};
+static const int64_t edges[] = {0,
+                                1,
+                                -1,
+                                2,
+                                -2,
+                                3,
+                                7,
+                                1000,
+                                INT32_MAX,
+                                INT32_MIN,
+                                (int64_t)1 << 31,
+                                (int64_t)1 << 32,
+                                3037000499,
+                                3037000500,
+                                -3037000500,
+                                INT64_MAX - 1,
+                                INT64_MAX,
+                                INT64_MIN,
+                                INT64_MIN + 1};
 enum { N_EDGES = sizeof edges / sizeof *edges };
 
 static void test_checked_against_128_bits(void **state)
@@ -204,12 +221,36 @@ static void test_parse_size(void **state)
     static const struct {
         const char *text;
         int64_t bytes; /* -1: malformed */
-    } cases[] = {{"100", 100}, {"0", 0}, {"512K", 524288}, {"362KB", 370688}, {"16M", 16777216}, {"1.5G", 1610612736},
-                 {"2k", 2048}, {"4KiB", 4096}, {"1T", 1099511627776}, {"100B", 100}, {"0.5K", 512},
-                 {"9223372036854775807", INT64_MAX}, {"1.999999999K", 2047},
-                 {"", -1}, {"K", -1}, {"-1", -1}, {"+1", -1}, {" 1", -1}, {"1 K", -1}, {"1.5", -1}, {"1.K", -1},
-                 {".5K", -1}, {"1X", -1}, {"1KK", -1}, {"1Ki", -1}, {"0x10", -1}, {"9223372036854775808", -1},
-                 {"9223372036854775807K", -1}, {"8388608T", -1}, {"1e3", -1}};
+    } cases[] = {{"100", 100},
+                 {"0", 0},
+                 {"512K", 524288},
+                 {"362KB", 370688},
+                 {"16M", 16777216},
+                 {"1.5G", 1610612736},
+                 {"2k", 2048},
+                 {"4KiB", 4096},
+                 {"1T", 1099511627776},
+                 {"100B", 100},
+                 {"0.5K", 512},
+                 {"9223372036854775807", INT64_MAX},
+                 {"1.999999999K", 2047},
+                 {"", -1},
+                 {"K", -1},
+                 {"-1", -1},
+                 {"+1", -1},
+                 {" 1", -1},
+                 {"1 K", -1},
+                 {"1.5", -1},
+                 {"1.K", -1},
+                 {".5K", -1},
+                 {"1X", -1},
+                 {"1KK", -1},
+                 {"1Ki", -1},
+                 {"0x10", -1},
+                 {"9223372036854775808", -1},
+                 {"9223372036854775807K", -1},
+                 {"8388608T", -1},
+                 {"1e3", -1}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         int64_t got = -1;
         bool ok = ot_parse_size(cases[k].text, &got);

@@ -19,10 +19,25 @@ typedef struct planned {
 
 static ot_target engine_target(const char *name)
 {
-    ot_target t = {.fast_bytes = 1 << 19, .granule = 64, .cores = 1, .is_cache = true, .bw_fast = 100e9, .bw_mid = 40e9,
-                   .mid_bytes = 32 << 20, .bw_slow = 18e9, .rate_conv = 40e9, .rate_conv_depthwise = 20e9,
-                   .rate_conv_pointwise = 42e9, .rate_gemm = 41e9, .rate_elem = 40e9, .rate_trans = 2e9, .rate_reduce = 3e9,
-                   .rate_pool = 1e9, .node_overhead = 1e-6, .loop_overhead = 1e-6, .region_overhead = 1e-6};
+    ot_target t = {.fast_bytes = 1 << 19,
+                   .granule = 64,
+                   .cores = 1,
+                   .is_cache = true,
+                   .bw_fast = 100e9,
+                   .bw_mid = 40e9,
+                   .mid_bytes = 32 << 20,
+                   .bw_slow = 18e9,
+                   .rate_conv = 40e9,
+                   .rate_conv_depthwise = 20e9,
+                   .rate_conv_pointwise = 42e9,
+                   .rate_gemm = 41e9,
+                   .rate_elem = 40e9,
+                   .rate_trans = 2e9,
+                   .rate_reduce = 3e9,
+                   .rate_pool = 1e9,
+                   .node_overhead = 1e-6,
+                   .loop_overhead = 1e-6,
+                   .region_overhead = 1e-6};
     snprintf(t.name, sizeof t.name, "%s", name);
     ot_target_set_engine(&t);
     return t;
@@ -53,10 +68,7 @@ static uint32_t at(const planned *p, const char *name)
     return 0;
 }
 
-static ot_id out_of(const planned *p, const char *name)
-{
-    return p->m->graph->nodes[p->s.node[at(p, name)]].out[0];
-}
+static ot_id out_of(const planned *p, const char *name) { return p->m->graph->nodes[p->s.node[at(p, name)]].out[0]; }
 
 /* ---- Winograd ---- */
 
@@ -84,21 +96,29 @@ static void planner_and_engine_choose_the_same(void **state)
 {
     (void)state;
     check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n"
-                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\noutput %y", 1);
+                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\noutput %y",
+                    1);
     check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n"
-                    "%y = Conv(%x, %w) {pads=[1,1,1,1], strides=[2,2]}\noutput %y", 0);
+                    "%y = Conv(%x, %w) {pads=[1,1,1,1], strides=[2,2]}\noutput %y",
+                    0);
     check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n"
-                    "%y = Conv(%x, %w) {pads=[2,2,2,2], dilations=[2,2]}\noutput %y", 0);
+                    "%y = Conv(%x, %w) {pads=[2,2,2,2], dilations=[2,2]}\noutput %y",
+                    0);
     check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,1,3,3] = random 1\n"
-                    "%y = Conv(%x, %w) {pads=[1,1,1,1], group=32}\noutput %y", 0);
+                    "%y = Conv(%x, %w) {pads=[1,1,1,1], group=32}\noutput %y",
+                    0);
     check_agreement("input %x : float32[1,3,60,60]\ninit %w : float32[32,3,3,3] = random 1\n"
-                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\noutput %y", 0);
+                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\noutput %y",
+                    0);
     check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* two activations in one pass */
-                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Relu(%y)\n%u = Sigmoid(%z)\noutput %u", 0);
+                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Relu(%y)\n%u = Sigmoid(%z)\noutput %u",
+                    0);
     check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* Silu */
-                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Sigmoid(%y)\n%u = Mul(%y, %z)\noutput %u", 0);
+                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Sigmoid(%y)\n%u = Mul(%y, %z)\noutput %u",
+                    0);
     check_agreement("input %x : float32[1,32,60,60]\ninit %w : float32[32,32,3,3] = random 1\n" /* residual and activation */
-                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Add(%y, %x)\n%u = Relu(%z)\noutput %u", 1);
+                    "%y = Conv(%x, %w) {pads=[1,1,1,1]}\n%z = Add(%y, %x)\n%u = Relu(%z)\noutput %u",
+                    1);
 }
 
 /* Layers that are wanted after the room is used up are direct ones, in both. */
@@ -127,8 +147,10 @@ static void blocks_filled_in_part_cost_whole_ones(void **state)
 {
     (void)state;
     planned p;
-    open_plan(&p, "input %x : float32[1,64,192,192]\ninit %w : float32[64,64,3,3] = random 1\n"
-                  "%y = Conv(%x, %w) {pads=[1,1,1,1]}\noutput %y", engine_target("elsewhere"));
+    open_plan(&p,
+              "input %x : float32[1,64,192,192]\ninit %w : float32[64,64,3,3] = random 1\n"
+              "%y = Conv(%x, %w) {pads=[1,1,1,1]}\noutput %y",
+              engine_target("elsewhere"));
     double whole = ot_cost_winograd(&p.s, 0, &p.t, NULL, 0), macs = 9.0 * 64 * 64 * 192 * 192;
     assert_true(whole > 0 && whole < macs / p.t.rate_conv / 1.8 && whole > macs / p.t.rate_conv / 5); /* 5.06 times less */
     double even = seconds_in_tiles(&p, 24, 8, 192), odd = seconds_in_tiles(&p, 25, 8, 192), more = seconds_in_tiles(&p, 30, 8, 192);
@@ -145,15 +167,16 @@ static void blocks_filled_in_part_cost_whole_ones(void **state)
 /* ---- attention ---- */
 
 #define OPERANDS "input %k : float32[2,32,256]\ninput %v : float32[2,256,32]\n"
-#define HEADS "input %q : float32[2,256,32]\n" OPERANDS "init %f : float32[] = fill 0.125\n"
-#define PLAIN "%s = MatMul(%q, %k) \"scores\"\n%p = Softmax(%s) {axis=-1} \"softmax\"\n%y = MatMul(%p, %v) \"mix\"\n"
+#define HEADS    "input %q : float32[2,256,32]\n" OPERANDS "init %f : float32[] = fill 0.125\n"
+#define PLAIN    "%s = MatMul(%q, %k) \"scores\"\n%p = Softmax(%s) {axis=-1} \"softmax\"\n%y = MatMul(%p, %v) \"mix\"\n"
 
 static void scores_are_never_stored(void **state)
 {
     (void)state;
     planned p;
-    open_plan(&p, HEADS "%q1 = Relu(%q) \"relu\"\n%s = MatMul(%q1, %k) \"scores\"\n%t = Mul(%s, %f) \"scale\"\n"
-                  "%p = Softmax(%t) {axis=-1} \"softmax\"\n%y = MatMul(%p, %v) \"mix\"\n%z = Relu(%y) \"last\"\noutput %z",
+    open_plan(&p,
+              HEADS "%q1 = Relu(%q) \"relu\"\n%s = MatMul(%q1, %k) \"scores\"\n%t = Mul(%s, %f) \"scale\"\n"
+                    "%p = Softmax(%t) {axis=-1} \"softmax\"\n%y = MatMul(%p, %v) \"mix\"\n%z = Relu(%y) \"last\"\noutput %z",
               engine_target("elsewhere"));
     const int64_t rows = 2 * 256 * 32 * 4;
     uint32_t first = at(&p, "scores"), last = at(&p, "mix");
@@ -176,11 +199,10 @@ static void scores_are_never_stored(void **state)
 static void other_groups_store_scores(void **state)
 {
     (void)state;
-    const char *graphs[] = {
-        HEADS PLAIN "output %y\noutput %s", /* read outside */
-        HEADS "%s = MatMul(%q, %k) \"scores\"\n%p = Softmax(%s) {axis=1} \"softmax\"\n" /* another axis */
-              "%y = MatMul(%p, %v) \"mix\"\noutput %y",
-        "input %q : float32[2,4,32]\n" OPERANDS PLAIN "output %y"}; /* few queries */
+    const char *graphs[] = {HEADS PLAIN "output %y\noutput %s",                                             /* read outside */
+                            HEADS "%s = MatMul(%q, %k) \"scores\"\n%p = Softmax(%s) {axis=1} \"softmax\"\n" /* another axis */
+                                  "%y = MatMul(%p, %v) \"mix\"\noutput %y",
+                            "input %q : float32[2,4,32]\n" OPERANDS PLAIN "output %y"}; /* few queries */
     for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
         planned p;
         open_plan(&p, graphs[k], engine_target("elsewhere"));
@@ -202,8 +224,7 @@ static void queries_go_by_sixteen(void **state)
 {
     (void)state;
     planned p;
-    open_plan(&p, HEADS PLAIN "output %y",
-              engine_target("elsewhere"));
+    open_plan(&p, HEADS PLAIN "output %y", engine_target("elsewhere"));
     uint32_t soft = at(&p, "softmax"), mix = at(&p, "mix");
     ot_share of_20 = {1, 20.0 * 12 / 256, 12}, of_32 = {1, 32.0 * 8 / 256, 8}, of_128 = {1, 1, 2};
     double c = 1e-3, a = ot_cost_compute_cut(&p.s, soft, &p.t, c, &of_20, 1);
@@ -224,8 +245,10 @@ static void plans_keep_attention_whole(void **state)
         ot_plan *plan = NULL;
         ot_plan_options o = {.goal = goal == 1 ? OT_GOAL_MEMORY : OT_GOAL_TIME, .force = goal == 2, .engine = true};
         o.max_slowdown = 0.1;
-        open_plan(&p, "input %x : float32[2,256,32]\n" OPERANDS "init %w : float32[32,64] = random 3\n%q = Relu(%x) \"relu\"\n"
-                      PLAIN "%z = MatMul(%y, %w) \"next\"\n%u = Relu(%z) \"end\"\noutput %u", engine_target("elsewhere"));
+        open_plan(&p,
+                  "input %x : float32[2,256,32]\n" OPERANDS "init %w : float32[32,64] = random 3\n%q = Relu(%x) \"relu\"\n" PLAIN
+                  "%z = MatMul(%y, %w) \"next\"\n%u = Relu(%z) \"end\"\noutput %u",
+                  engine_target("elsewhere"));
         p.t.fast_bytes = 48 << 10;
         assert_int_equal(ot_assure(p.m->graph, OT_P_ORDER | OT_P_USES | OT_P_SHAPES), OT_OK);
         assert_int_equal(ot_plan_graph(p.m->graph, &p.t, &o, &plan), OT_OK);
@@ -251,14 +274,16 @@ static void some_operators_join_a_convolution(void **state)
     const struct {
         const char *text;
         bool joins;
-    } cases[] = {{"Relu(%y)", true},   {"Sigmoid(%y)", true}, {"Elu(%y)", true}, {"Mul(%y, %f)", true},
+    } cases[] = {{"Relu(%y)", true},  {"Sigmoid(%y)", true},    {"Elu(%y)", true},     {"Mul(%y, %f)", true},
                  {"Tanh(%y)", false}, {"PRelu(%y, %f)", false}, {"Mul(%y, %x)", false}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char graph[1024];
         planned p;
-        snprintf(graph, sizeof graph, "input %%x : float32[1,16,32,32]\ninit %%w : float32[16,16,3,3] = random 1\n"
+        snprintf(graph, sizeof graph,
+                 "input %%x : float32[1,16,32,32]\ninit %%w : float32[16,16,3,3] = random 1\n"
                  "init %%f : float32[16,1,1] = fill 0.5\n%%y = Conv(%%x, %%w) {pads=[1,1,1,1]} \"conv\"\n%%z = %s \"after\"\n"
-                 "%%u = Relu(%%z) \"end\"\noutput %%u", cases[k].text);
+                 "%%u = Relu(%%z) \"end\"\noutput %%u",
+                 cases[k].text);
         open_plan(&p, graph, engine_target("elsewhere"));
         if (p.s.fused[at(&p, "after")] != cases[k].joins) fail_msg("%s", cases[k].text);
         assert_true(p.s.fused[at(&p, "end")]); /* with whatever is before */
@@ -272,8 +297,10 @@ static void chains_read_once(void **state)
 {
     (void)state;
     planned p;
-    open_plan(&p, "input %x : float32[1,8,1024,1024]\n%s = Sigmoid(%x) \"gate\"\n%y = Mul(%x, %s) \"mul\"\n"
-                  "%z = Add(%y, %x) \"add\"\noutput %z", engine_target("elsewhere"));
+    open_plan(&p,
+              "input %x : float32[1,8,1024,1024]\n%s = Sigmoid(%x) \"gate\"\n%y = Mul(%x, %s) \"mul\"\n"
+              "%z = Add(%y, %x) \"add\"\noutput %z",
+              engine_target("elsewhere"));
     assert_true(p.s.traffic[p.s.n] == 2.0 * 8 * 1024 * 1024 * 4);
     /* and while it computes */
     double bytes = p.s.traffic[p.s.n], n = 8.0 * 1024 * 1024, computes = n / p.t.rate_trans + 2 * n / p.t.rate_elem;
@@ -286,8 +313,10 @@ static void transposed_convolutions(void **state)
 {
     (void)state;
     planned p;
-    open_plan(&p, "input %x : float32[1,32,40,40]\ninit %w : float32[32,16,4,4] = random 1\n"
-                  "%y = ConvTranspose(%x, %w) {strides=[2,2], pads=[1,1,1,1]}\noutput %y", engine_target("elsewhere"));
+    open_plan(&p,
+              "input %x : float32[1,32,40,40]\ninit %w : float32[32,16,4,4] = random 1\n"
+              "%y = ConvTranspose(%x, %w) {strides=[2,2], pads=[1,1,1,1]}\noutput %y",
+              engine_target("elsewhere"));
     assert_true(p.s.work[0] == 16.0 * 80 * 80 * 4);
     ot_node_cost c;
     ot_cost_node(&p.s, 0, &p.t, &c);

@@ -176,8 +176,7 @@ static void constants_are_folded(void **state)
 static void initializers_are_overridden(void **state)
 {
     (void)state;
-    static const char text[] =
-        "  input %x : float32[2]\n  input init %w : float32[2] = [10, 20]\n  %y = Add(%x, %w)\n  output %y";
+    static const char text[] = "  input %x : float32[2]\n  input init %w : float32[2] = [10, 20]\n  %y = Add(%x, %w)\n  output %y";
     float x[] = {1, 2}, other[] = {5, 6};
     ot_override o = {"w", F32S(other, 2)};
     bench b;
@@ -223,10 +222,9 @@ static void reshapes_take_no_memory(void **state)
     bench b;
     ot_nd in = F32S(x, 2, 3), out = {0};
     ot_session_figures f;
-    open_text(
-        &b, "  input %x : float32[2,3]\n  init %s : int64[3] = [1, 6, 1]\n  init %ax : int64[1] = [0]\n"
-            "  %a = Neg(%x)\n  %b = Reshape(%a, %s)\n  %c = Squeeze(%b, %ax)\n  %d = Identity(%c)\n  %e, %m = Dropout(%d)\n"
-            "  %f = Flatten(%e)\n  %y = Abs(%f)\n  output %y");
+    open_text(&b, "  input %x : float32[2,3]\n  init %s : int64[3] = [1, 6, 1]\n  init %ax : int64[1] = [0]\n"
+                  "  %a = Neg(%x)\n  %b = Reshape(%a, %s)\n  %c = Squeeze(%b, %ax)\n  %d = Identity(%c)\n  %e, %m = Dropout(%d)\n"
+                  "  %f = Flatten(%e)\n  %y = Abs(%f)\n  output %y");
     run_ok(&b, &in, &out);
     CHECK_FLOATS(&out, 1, 2, 3, 4, 5, 6);
     ot_session_figures_get(b.s, &f);
@@ -297,10 +295,9 @@ static void random_graph(uint32_t seed, const char *dim, char *text, size_t size
         else if (what < 6)
             at += (size_t)snprintf(text + at, size - at, "  %%v%u = Reshape(%%v%u, %%s)\n", k, a);
         else
-            at += (size_t)snprintf(
-                text + at, size - at,
-                "  %%r%u = Reshape(%%v%u, %%s)\n  %%q%u = Reshape(%%v%u, %%s)\n  %%v%u = %s(%%r%u, %%q%u)\n", k, a, k, b, k,
-                binary[next_random(&r) % 3], k, k);
+            at += (size_t)snprintf(text + at, size - at,
+                                   "  %%r%u = Reshape(%%v%u, %%s)\n  %%q%u = Reshape(%%v%u, %%s)\n  %%v%u = %s(%%r%u, %%q%u)\n", k,
+                                   a, k, b, k, binary[next_random(&r) % 3], k, k);
         if (next_random(&r) % 8 == 0 || k == n) at += (size_t)snprintf(text + at, size - at, "  output %%v%u\n", k);
     }
 }

@@ -81,16 +81,21 @@ static void write_graph(const shape *s, const ot_nd *in, const char *reads, char
     char dims[4][100];
     for (int k = 0; k < 4; k++) ot_dims_text(in[k].rank, in[k].dims, dims[k], sizeof dims[k]);
     static const char *const scaled[] = {"%m = Identity(%s)", "%m = Mul(%s, %n)", "%m = Div(%s, %n)", "%m = Mul(%n, %s)"};
-    snprintf(text, cap, "input %%a : float32%s\ninput %%b : float32%s\ninput %%c : float32%s\ninput %%d : float32%s\n"
+    snprintf(text, cap,
+             "input %%a : float32%s\ninput %%b : float32%s\ninput %%c : float32%s\ninput %%d : float32%s\n"
              "init %%n : float32[] = [%s]\n%s\n%s\n%s\n%%s = MatMul(%%q, %%k)\n%s\n%s\n%%w = Softmax(%%%s) {axis=%d}\n%%x = "
              "MatMul(%%w, %%v)\n%s\n%s\noutput %%y\n%s",
              dims[0], dims[1], dims[2], dims[3], s->scale == 2 ? "4" : "0.25",
              s->q_lies ? "%q = Transpose(%a) {perm=[0,2,1,3]}" : "", s->k_lies ? "%k = Transpose(%b) {perm=[0,2,3,1]}" : "",
              s->v_lies ? "%v = Transpose(%c) {perm=[0,2,1,3]}" : "", s->scale ? scaled[s->scale] : "",
-             s->mask == 16 ? "" : s->scale ? "%o = Add(%m, %d)" : "%o = Add(%d, %s)",
-             s->mask != 16 ? "o" : s->scale ? "m" : "s", s->mask % 2 ? 3 : -1,
-             s->y_lies ? "%y = Transpose(%x) {perm=[0,2,1,3]}" : "%y = Identity(%x)",
-             reads ? reads : "", reads ? "output %z\n" : "");
+             s->mask == 16 ? ""
+             : s->scale    ? "%o = Add(%m, %d)"
+                           : "%o = Add(%d, %s)",
+             s->mask != 16 ? "o"
+             : s->scale    ? "m"
+                           : "s",
+             s->mask % 2 ? 3 : -1, s->y_lies ? "%y = Transpose(%x) {perm=[0,2,1,3]}" : "%y = Identity(%x)", reads ? reads : "",
+             reads ? "output %z\n" : "");
     /* names of inputs where no Transpose stands between */
     const char *lies[] = {s->q_lies ? NULL : "%q", s->k_lies ? NULL : "%k", s->v_lies ? NULL : "%v"};
     for (int k = 0; k < 3; k++)
@@ -151,9 +156,18 @@ static shape random_shape(void)
 {
     bool b[6];
     for (int k = 0; k < 6; k++) b[k] = fast_random(2);
-    shape s = {.b = 1 + fast_random(2), .h = 1 + fast_random(3), .queries = 8 + fast_random(60), .keys = 1 + fast_random(90),
-               .size = 1 + fast_random(40), .v_size = 1 + fast_random(40), .q_lies = b[0], .k_lies = b[1], .v_lies = b[2],
-               .y_lies = b[3], .k_whole = b[4] && b[5], .v_whole = b[4] && !b[5]};
+    shape s = {.b = 1 + fast_random(2),
+               .h = 1 + fast_random(3),
+               .queries = 8 + fast_random(60),
+               .keys = 1 + fast_random(90),
+               .size = 1 + fast_random(40),
+               .v_size = 1 + fast_random(40),
+               .q_lies = b[0],
+               .k_lies = b[1],
+               .v_lies = b[2],
+               .y_lies = b[3],
+               .k_whole = b[4] && b[5],
+               .v_whole = b[4] && !b[5]};
     s.scale = (int)fast_random(4);
     s.mask = (int)fast_random(17);
     if (fast_random(6) == 0) s.keys += 500; /* several chunks */

@@ -10,16 +10,13 @@ static wire x_attr_ref(const char *name, const char *ref, int type)
     return w_msg(5, W(w_str(1, name), w_int(20, type), w_str(21, ref)));
 }
 
-static wire x_attr_float(const char *name, float f)
-{
-    return w_msg(5, W(w_str(1, name), w_float(2, f), w_int(20, 1)));
-}
+static wire x_attr_float(const char *name, float f) { return w_msg(5, W(w_str(1, name), w_float(2, f), w_int(20, 1))); }
 
 /* Function `name` of domain "d": inputs, outputs, attributes and nodes are given as they are encoded. */
 static wire x_function(const char *name, const char *in, const char *out, const char *attrs, wire nodes)
 {
-    return w_msg(25, W(w_str(1, name), w_words(4, in), w_words(5, out), w_words(6, attrs), nodes, w_msg(9, w_int(2, 16)),
-                       w_str(10, "d")));
+    return w_msg(
+        25, W(w_str(1, name), w_words(4, in), w_words(5, out), w_words(6, attrs), nodes, w_msg(9, w_int(2, 16)), w_str(10, "d")));
 }
 
 /* Nodes of graphs are field 1, those of functions field 7. */
@@ -121,8 +118,8 @@ static void results_may_be_inputs(void **state)
 {
     (void)state;
     wire f = x_function("Both", "a b", "b c", "", x_plain(IN_FUNCTION, "Neg", "a", "c", W_NONE));
-    check_y(x_whole(W(x_call(IN_GRAPH, "Both", "x w", "p q", "c", W_NONE), x_plain(IN_GRAPH, "Add", "p q", "y", W_NONE)), f),
-            3, -1);
+    check_y(x_whole(W(x_call(IN_GRAPH, "Both", "x w", "p q", "c", W_NONE), x_plain(IN_GRAPH, "Add", "p q", "y", W_NONE)), f), 3,
+            -1);
 }
 
 static void functions_are_checked(void **state)
@@ -257,9 +254,9 @@ static void branches_hand_out_what_is_not_theirs(void **state)
         char text[2000];
         snprintf(text, sizeof text,
                  "  %%a = Neg(%%x)\n  %%r : float32[2] = If(%%yes) {then_branch=graph t {\n outer %%%s : float32[2]\n"
-                      " %%t : float32[2] = Identity(%%%s)\n output %%t\n}, else_branch=graph e {\n"
-                      " outer %%x : float32[2]\n %%e : float32[2] = Abs(%%x)\n output %%e\n}}\n"
-                      "  %%s = Relu(%%x)\n  %%u = Abs(%%s)\n  %%v = Sub(%%u, %%s)\n  %%y = Add(%%r, %%v)\n  output %%y",
+                 " %%t : float32[2] = Identity(%%%s)\n output %%t\n}, else_branch=graph e {\n"
+                 " outer %%x : float32[2]\n %%e : float32[2] = Abs(%%x)\n output %%e\n}}\n"
+                 "  %%s = Relu(%%x)\n  %%u = Abs(%%s)\n  %%v = Sub(%%u, %%s)\n  %%y = Add(%%r, %%v)\n  output %%y",
                  what[k], what[k]);
         check_text(text, want[k][0], want[k][1]);
     }
@@ -324,13 +321,11 @@ static void sequences_are_no_tensors(void **state)
     float x[] = {-1, 3};
     bench b;
     ot_nd in = F32S(x, 2), out = {0};
-    open_wire(&b, x_whole(W(x_plain(IN_GRAPH, "SequenceConstruct", "x x", "q", W_NONE),
-                            x_plain(IN_GRAPH, "Neg", "q", "y", W_NONE)),
+    open_wire(&b, x_whole(W(x_plain(IN_GRAPH, "SequenceConstruct", "x x", "q", W_NONE), x_plain(IN_GRAPH, "Neg", "q", "y", W_NONE)),
                           W_NONE));
     assert_int_equal(b.status, OT_OK);
     assert_int_equal(ot_session_run(b.s, &in, &out, &b.d), OT_E_INPUT);
-    assert_string_equal(b.d.message,
-                        "node 'Neg' (Neg): input 0 is a sequence, which this operator of the engine does not take");
+    assert_string_equal(b.d.message, "node 'Neg' (Neg): input 0 is a sequence, which this operator of the engine does not take");
     close_bench(&b);
 }
 

@@ -109,8 +109,10 @@ static void try_box(uint32_t rank, const int64_t *dims, size_t size, bool fill, 
     memcpy(want, got, n_to);
     int64_t at = to.first * (int64_t)size, after = from.first * (int64_t)size;
     naive_copy(size, rank, dims, want + at, to.strides, src + after, from.strides);
-    if (fill) ot_box_fill(size, rank, dims, got + at, to.strides, src, threads);
-    else ot_box_copy(size, rank, dims, got + at, to.strides, src + after, from.strides, threads);
+    if (fill)
+        ot_box_fill(size, rank, dims, got + at, to.strides, src, threads);
+    else
+        ot_box_copy(size, rank, dims, got + at, to.strides, src + after, from.strides, threads);
     if (memcmp(got, want, n_to) != 0) {
         for (uint32_t k = 0; k < rank; k++)
             printf("dim %lld: to %lld from %lld\n", (long long)dims[k], (long long)to.strides[k], (long long)from.strides[k]);
@@ -206,8 +208,8 @@ static void try_relayout(uint32_t rank, const int64_t *dims, uint32_t to_block, 
     naive_relayout(&want, &from);
     ot_box_relayout(&to, &from, threads);
     if (memcmp(to.data, want.data, (size_t)n_to * sizeof(float)) != 0)
-        fail_msg("[%lld,%lld,...], block %u to %u, %u threads: wrong", (long long)dims[0], (long long)dims[1], from_block,
-            to_block, threads);
+        fail_msg("[%lld,%lld,...], block %u to %u, %u threads: wrong", (long long)dims[0], (long long)dims[1], from_block, to_block,
+                 threads);
     free(to.data);
     free(from.data);
     free(want.data);
@@ -239,8 +241,8 @@ static void block_of_the_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boxes),           cmocka_unit_test(large_boxes),         cmocka_unit_test(nothing_to_copy),
-        cmocka_unit_test(relayouts),       cmocka_unit_test(block_of_the_machine),
+        cmocka_unit_test(boxes),     cmocka_unit_test(large_boxes),          cmocka_unit_test(nothing_to_copy),
+        cmocka_unit_test(relayouts), cmocka_unit_test(block_of_the_machine),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

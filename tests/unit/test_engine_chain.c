@@ -45,7 +45,8 @@ static ot_status chain_of(made *k, int opset, const char *nodes, const char *out
     *k = (made){0};
     snprintf(text, sizeof text,
              "model ir 8 opset %d\ngraph main {\ninput %%x : float32[2,3]\ninput %%y : float32[2,3]\ninput %%z : float32[2,3]\n"
-             "input %%p : bool[2,3]\ninput %%q : bool[2,3]\n%s\noutput %%%s\n}\n", opset, nodes, output);
+             "input %%p : bool[2,3]\ninput %%q : bool[2,3]\n%s\noutput %%%s\n}\n",
+             opset, nodes, output);
     if (ot_text_parse(text, strlen(text), &k->d, &k->m) != OT_OK) fail_msg("%s: %s", nodes, k->d.message);
     ot_graph *g = k->m->graph;
     const ot_node *list[64];
@@ -89,10 +90,11 @@ static void run_dense(const made *k, int64_t n, void *x, void *y, void *z, void 
 
 #define POINTS 40000
 
-static const float special[] = {0.0f, -0.0f, 1, -1, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 2, -2, 3, -3, 6, -6, 20, -20, 87, -87, 87.4f,
-                                -87.4f,
-                                88.5f, -88.5f, 88.72283f, 88.7229f, 89, -89, -91, -104, 150, -150, 1e4f, -1e4f, 123456.0f, 1e10f,
-                                -1e10f, FLT_MAX, -FLT_MAX, FLT_MIN, -FLT_MIN, 1e-40f, -1e-40f, 1e-45f, INFINITY, -INFINITY, NAN};
+static const float special[] = {0.0f,   -0.0f,   1,      -1,        0.5f,      -0.5f,  1.5f,    2.5f,     -2.5f,   2,
+                                -2,     3,       -3,     6,         -6,        20,     -20,     87,       -87,     87.4f,
+                                -87.4f, 88.5f,   -88.5f, 88.72283f, 88.7229f,  89,     -89,     -91,      -104,    150,
+                                -150,   1e4f,    -1e4f,  123456.0f, 1e10f,     -1e10f, FLT_MAX, -FLT_MAX, FLT_MIN, -FLT_MIN,
+                                1e-40f, -1e-40f, 1e-45f, INFINITY,  -INFINITY, NAN};
 #define SPECIALS (sizeof special / sizeof *special)
 
 static float any_float(void)
@@ -109,11 +111,14 @@ static void same(const char *what, float x, float y, float got, double want, dou
 {
     float as_float = (float)want;
     bool fine;
-    if (isnan(want)) fine = isnan(got);
+    if (isnan(want))
+        fine = isnan(got);
     else if (isinf(as_float) || isinf(got))
         fine = got == as_float || (fabs(want) > 0.9999999 * (double)FLT_MAX && fabsf(got) > 3.4e38f && (got > 0) == (want > 0));
-    else if (fabs(want) < 1.2e-38) fine = fabs((double)got) < 1.2e-38 && (got == 0 || want == 0 || (got > 0) == (want > 0));
-    else fine = fabs((double)got - want) <= tolerance * fabs(want) + slack;
+    else if (fabs(want) < 1.2e-38)
+        fine = fabs((double)got) < 1.2e-38 && (got == 0 || want == 0 || (got > 0) == (want > 0));
+    else
+        fine = fabs((double)got - want) <= tolerance * fabs(want) + slack;
     if (!fine) fail_msg("%s of %.9g, %.9g: %.9g, not %.9g", what, (double)x, (double)y, (double)got, want);
 }
 
@@ -134,11 +139,11 @@ static void check_function(int opset, const char *nodes, function f, double tole
     drop(&k);
 }
 
-#define FUNCTION(name, value)                                                                      \
-    static double name(double x, double y)                                                         \
-    {                                                                                              \
-        (void)y;                                                                                   \
-        return value;                                                                              \
+#define FUNCTION(name, value)              \
+    static double name(double x, double y) \
+    {                                      \
+        (void)y;                           \
+        return value;                      \
     }
 static double positive(double x) { return x > 0 ? x : 0; }
 static double down(double x) { return x < 0 ? expm1(x) : x; }
@@ -183,7 +188,7 @@ FUNCTION(f_mish, mish(x))
 FUNCTION(f_silu, x == -INFINITY ? NAN : x / (1 + exp(-x)))
 FUNCTION(f_swish, x == -INFINITY ? NAN : x / (1 + exp(-0.5 * x)))
 FUNCTION(f_threshold, x > 1.25 ? x : 0)
-FUNCTION(f_shrink, x < -0.5 ? x + 0.25 : x > 0.5 ? x - 0.25 : 0)
+FUNCTION(f_shrink, x<-0.5 ? x + 0.25 : x> 0.5 ? x - 0.25 : 0)
 FUNCTION(f_floor, floor(x))
 FUNCTION(f_ceil, ceil(x))
 FUNCTION(f_round, nearbyint(x))
@@ -213,25 +218,50 @@ static void test_functions(void **state)
         function f;
         double tolerance;
     } all[] = {
-        {"%out = Neg(%x)", f_neg, 0}, {"%out = Abs(%x)", f_abs, 0}, {"%out = Sqrt(%x)", f_sqrt, 1e-7},
-        {"%out = Reciprocal(%x)", f_reciprocal, 1e-7}, {"%out = Exp(%x)", f_exp, 2e-7}, {"%out = Log(%x)", f_log, 2e-7},
-        {"%out = Relu(%x)", f_relu, 0}, {"%out = LeakyRelu(%x) {alpha = 0.125}", f_leaky, 1e-7},
+        {"%out = Neg(%x)", f_neg, 0},
+        {"%out = Abs(%x)", f_abs, 0},
+        {"%out = Sqrt(%x)", f_sqrt, 1e-7},
+        {"%out = Reciprocal(%x)", f_reciprocal, 1e-7},
+        {"%out = Exp(%x)", f_exp, 2e-7},
+        {"%out = Log(%x)", f_log, 2e-7},
+        {"%out = Relu(%x)", f_relu, 0},
+        {"%out = LeakyRelu(%x) {alpha = 0.125}", f_leaky, 1e-7},
         {"%out = PRelu(%x, %y)", f_prelu, 1e-7},
-        {"%out = Elu(%x) {alpha = 1.5}", f_elu, 4e-7}, {"%out = Selu(%x)", f_selu, 4e-7},
+        {"%out = Elu(%x) {alpha = 1.5}", f_elu, 4e-7},
+        {"%out = Selu(%x)", f_selu, 4e-7},
         {"%out = Celu(%x) {alpha = 0.75}", f_celu, 4e-7},
         {"init %lo : float32[] = [-0.5]\ninit %hi : float32[1] = [6.0]\n%out = Clip(%x, %lo, %hi)", f_clip, 0},
-        {"%out = Sigmoid(%x)", f_sigmoid, 4e-7}, {"%out = Tanh(%x)", f_tanh, 4e-7}, {"%out = Erf(%x)", f_erf, 4e-7},
-        {"%out = Gelu(%x)", f_gelu, 4.5e-7}, {"%out = Gelu(%x) {approximate = \"tanh\"}", f_gelu_tanh, 4e-7},
-        {"%out = Softplus(%x)", f_softplus, 4e-7}, {"%out = Softsign(%x)", f_softsign, 2e-7}, {"%out = Mish(%x)", f_mish, 4e-7},
-        {"%out = ThresholdedRelu(%x) {alpha = 1.25}", f_threshold, 0}, {"%out = Shrink(%x) {bias = 0.25}", f_shrink, 1e-7},
-        {"%out = Floor(%x)", f_floor, 0}, {"%out = Ceil(%x)", f_ceil, 0},
-        {"%out = Round(%x)", f_round, 0}, {"%out = Sign(%x)", f_sign, 0},
-        {"%out = Sin(%x)", f_sin, 2e-7}, {"%out = Cos(%x)", f_cos, 2e-7}, {"%out = Add(%x, %y)", f_add, 1e-7},
-        {"%out = Sub(%x, %y)", f_sub, 1e-7}, {"%out = Mul(%x, %y)", f_mul, 1e-7}, {"%out = Div(%x, %y)", f_div, 1e-7},
-        {"%out = Pow(%x, %y)", f_pow, 2e-7}, {"%out = Mod(%x, %y) {fmod = 1}", f_mod, 0}, {"%out = Min(%x, %y)", f_min, 0},
-        {"%out = Max(%x, %y)", f_max, 0}, {"%out = Max(%x, %y, %x)", f_max, 0}, {"%out = Sum(%x, %y)", f_add, 1e-7},
-        {"%out = Identity(%x)", f_same, 0}, {"%out = Dropout(%x)", f_same, 0}, {"%out = Max(%x)", f_same, 0},
-        {"%out = Cast(%x) {to = 1}", f_same, 0}, {"init %two : float32[] = [2.0]\n%out = Pow(%x, %two)", f_square, 1e-7},
+        {"%out = Sigmoid(%x)", f_sigmoid, 4e-7},
+        {"%out = Tanh(%x)", f_tanh, 4e-7},
+        {"%out = Erf(%x)", f_erf, 4e-7},
+        {"%out = Gelu(%x)", f_gelu, 4.5e-7},
+        {"%out = Gelu(%x) {approximate = \"tanh\"}", f_gelu_tanh, 4e-7},
+        {"%out = Softplus(%x)", f_softplus, 4e-7},
+        {"%out = Softsign(%x)", f_softsign, 2e-7},
+        {"%out = Mish(%x)", f_mish, 4e-7},
+        {"%out = ThresholdedRelu(%x) {alpha = 1.25}", f_threshold, 0},
+        {"%out = Shrink(%x) {bias = 0.25}", f_shrink, 1e-7},
+        {"%out = Floor(%x)", f_floor, 0},
+        {"%out = Ceil(%x)", f_ceil, 0},
+        {"%out = Round(%x)", f_round, 0},
+        {"%out = Sign(%x)", f_sign, 0},
+        {"%out = Sin(%x)", f_sin, 2e-7},
+        {"%out = Cos(%x)", f_cos, 2e-7},
+        {"%out = Add(%x, %y)", f_add, 1e-7},
+        {"%out = Sub(%x, %y)", f_sub, 1e-7},
+        {"%out = Mul(%x, %y)", f_mul, 1e-7},
+        {"%out = Div(%x, %y)", f_div, 1e-7},
+        {"%out = Pow(%x, %y)", f_pow, 2e-7},
+        {"%out = Mod(%x, %y) {fmod = 1}", f_mod, 0},
+        {"%out = Min(%x, %y)", f_min, 0},
+        {"%out = Max(%x, %y)", f_max, 0},
+        {"%out = Max(%x, %y, %x)", f_max, 0},
+        {"%out = Sum(%x, %y)", f_add, 1e-7},
+        {"%out = Identity(%x)", f_same, 0},
+        {"%out = Dropout(%x)", f_same, 0},
+        {"%out = Max(%x)", f_same, 0},
+        {"%out = Cast(%x) {to = 1}", f_same, 0},
+        {"init %two : float32[] = [2.0]\n%out = Pow(%x, %two)", f_square, 1e-7},
         {"init %three : float32[] = [3.0]\n%out = Pow(%x, %three)", f_cube, 2e-7},
         {"init %half : float32[] = [0.5]\n%out = Pow(%x, %half)", f_root, 1e-7},
         {"init %minus : float32[] = [-1.0]\n%out = Pow(%x, %minus)", f_reciprocal, 1e-7},
@@ -239,14 +269,15 @@ static void test_functions(void **state)
         {"%s = Sigmoid(%x)\n%out = Mul(%s, %x)", f_silu, 4e-7},
         {"init %half : float32[] = [0.5]\n%t = Mul(%half, %x)\n%s = Sigmoid(%t)\n%out = Mul(%x, %s)", f_swish, 4e-7},
         {"init %r : float32[] = [1.41421354]\ninit %one : float32[] = [1.0]\ninit %half : float32[] = [0.5]\n%t = Div(%x, %r)\n"
-         "%e = Erf(%t)\n%n = Add(%e, %one)\n%w = Mul(%x, %n)\n%out = Mul(%w, %half)", f_gelu, 4.5e-7},
+         "%e = Erf(%t)\n%n = Add(%e, %one)\n%w = Mul(%x, %n)\n%out = Mul(%w, %half)",
+         f_gelu, 4.5e-7},
         {"init %r : float32[] = [0.70710677]\ninit %one : float32[] = [1.0]\ninit %half : float32[] = [0.5]\n%t = Mul(%r, %x)\n"
-         "%e = Erf(%t)\n%n = Add(%one, %e)\n%w = Mul(%half, %n)\n%out = Mul(%w, %x)", f_gelu, 4.5e-7},
+         "%e = Erf(%t)\n%n = Add(%one, %e)\n%w = Mul(%half, %n)\n%out = Mul(%w, %x)",
+         f_gelu, 4.5e-7},
         {"%m = IsNaN(%x)\ninit %zero : float32[] = [0.0]\n%out = Where(%m, %zero, %x)", f_nan_to_0, 0},
     };
     (void)state;
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-        check_function(20, all[k].nodes, all[k].f, all[k].tolerance, 0);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) check_function(20, all[k].nodes, all[k].f, all[k].tolerance, 0);
     check_function(20, "%out = HardSigmoid(%x) {alpha = 0.25}", f_hard_sigmoid, 1e-7, 1e-7);
     check_function(20, "%out = HardSwish(%x)", f_hard_swish, 2e-7, 6e-7);
     check_function(10, "%out = Clip(%x) {min = -0.5, max = 6.0}", f_clip, 0, 0);
@@ -268,11 +299,11 @@ static void test_mean(void **state)
 /* ---- masks ---- */
 
 typedef bool (*predicate)(float x, float y, bool p, bool q);
-#define PREDICATE(name, value)                                                                     \
-    static bool name(float x, float y, bool p, bool q)                                             \
-    {                                                                                              \
-        (void)x, (void)y, (void)p, (void)q;                                                        \
-        return value;                                                                              \
+#define PREDICATE(name, value)                         \
+    static bool name(float x, float y, bool p, bool q) \
+    {                                                  \
+        (void)x, (void)y, (void)p, (void)q;            \
+        return value;                                  \
     }
 PREDICATE(p_equal, x == y)
 PREDICATE(p_greater, x > y)
@@ -299,13 +330,24 @@ static void test_masks(void **state)
         const char *nodes;
         predicate f;
     } all[] = {
-        {"%m = Equal(%x, %y)", p_equal}, {"%m = Greater(%x, %y)", p_greater}, {"%m = GreaterOrEqual(%x, %y)", p_greater_equal},
-        {"%m = Less(%x, %y)", p_less}, {"%m = LessOrEqual(%x, %y)", p_less_equal}, {"%m = IsNaN(%x)", p_nan},
+        {"%m = Equal(%x, %y)", p_equal},
+        {"%m = Greater(%x, %y)", p_greater},
+        {"%m = GreaterOrEqual(%x, %y)", p_greater_equal},
+        {"%m = Less(%x, %y)", p_less},
+        {"%m = LessOrEqual(%x, %y)", p_less_equal},
+        {"%m = IsNaN(%x)", p_nan},
         {"%m = IsInf(%x)", p_inf},
-        {"%m = IsInf(%x) {detect_negative = 0}", p_plus_inf}, {"%m = IsInf(%x) {detect_positive = 0}", p_minus_inf},
-        {"%m = IsInf(%x) {detect_positive = 0, detect_negative = 0}", p_never}, {"%m = Cast(%x) {to = 9}", p_not_zero},
-        {"%m = And(%p, %q)", p_and}, {"%m = Or(%p, %q)", p_or}, {"%m = Xor(%p, %q)", p_xor}, {"%m = Equal(%p, %q)", p_same},
-        {"%m = Not(%p)", p_not}, {"%m = Identity(%p)", p_p}, {"%f = Cast(%p) {to = 1}\n%m = Cast(%f) {to = 9}", p_p},
+        {"%m = IsInf(%x) {detect_negative = 0}", p_plus_inf},
+        {"%m = IsInf(%x) {detect_positive = 0}", p_minus_inf},
+        {"%m = IsInf(%x) {detect_positive = 0, detect_negative = 0}", p_never},
+        {"%m = Cast(%x) {to = 9}", p_not_zero},
+        {"%m = And(%p, %q)", p_and},
+        {"%m = Or(%p, %q)", p_or},
+        {"%m = Xor(%p, %q)", p_xor},
+        {"%m = Equal(%p, %q)", p_same},
+        {"%m = Not(%p)", p_not},
+        {"%m = Identity(%p)", p_p},
+        {"%f = Cast(%p) {to = 1}\n%m = Cast(%f) {to = 9}", p_p},
         {"%m1 = Greater(%x, %y)\n%m = Where(%m1, %p, %q)", p_choice},
     };
     enum { N = 5000 };
@@ -333,11 +375,18 @@ static void test_masks(void **state)
 
 static void test_taken(void **state)
 {
-    static const char *const refused[] = {
-        "%out = MatMul(%x, %y)", "%out = Tan(%x)", "%out = Mod(%x, %y)", "%out = Celu(%x) {alpha = -1.0}", "%m = Cast(%x) {to = 7}",
-        "%out = Gelu(%x) {approximate = \"other\"}", "%out, %m = Dropout(%x)", "init %i : int64[] = [1]\n%out = Pow(%x, %i)",
-        "%out = Dropout(%x, _, %p)", "%out = Add(%p, %q)", "%m = Not(%x)",
-        "%out = BatchNormalization(%x, %y, %y, %y, %y) {training_mode = 1}"};
+    static const char *const refused[] = {"%out = MatMul(%x, %y)",
+                                          "%out = Tan(%x)",
+                                          "%out = Mod(%x, %y)",
+                                          "%out = Celu(%x) {alpha = -1.0}",
+                                          "%m = Cast(%x) {to = 7}",
+                                          "%out = Gelu(%x) {approximate = \"other\"}",
+                                          "%out, %m = Dropout(%x)",
+                                          "init %i : int64[] = [1]\n%out = Pow(%x, %i)",
+                                          "%out = Dropout(%x, _, %p)",
+                                          "%out = Add(%p, %q)",
+                                          "%m = Not(%x)",
+                                          "%out = BatchNormalization(%x, %y, %y, %y, %y) {training_mode = 1}"};
     made k;
     (void)state;
     for (size_t t = 0; t < sizeof refused / sizeof *refused; t++) {
@@ -398,9 +447,12 @@ static void test_batch_norm(void **state)
     (void)state;
     for (int i = 0; i < N * C * HW; i++) x[i] = (float)draw(1000) / 100;
     for (int c = 0; c < 4 * C; c++) parameter[c / C][c % C] = (float)(draw(100) + 1) / 50;
-    assert_int_equal(chain_of(&k, 20, "init %s : float32[3] = [1.0, 1.0, 1.0]\ninit %b : float32[3] = [1.0, 1.0, 1.0]\n"
+    assert_int_equal(chain_of(&k, 20,
+                              "init %s : float32[3] = [1.0, 1.0, 1.0]\ninit %b : float32[3] = [1.0, 1.0, 1.0]\n"
                               "init %m_ : float32[3] = [1.0, 1.0, 1.0]\ninit %v : float32[3] = [1.0, 1.0, 1.0]\n"
-                              "%n = BatchNormalization(%x, %s, %b, %m_, %v) {epsilon = 0.001}\n%out = Relu(%n)", "out"), OT_OK);
+                              "%n = BatchNormalization(%x, %s, %b, %m_, %v) {epsilon = 0.001}\n%out = Relu(%n)",
+                              "out"),
+                     OT_OK);
     const ot_id *ids;
     uint32_t n_in = ot_chain_inputs(k.c, &ids);
     assert_int_equal(n_in, 5);
@@ -454,10 +506,10 @@ static void test_large(void **state)
 /* ---- random expressions ---- */
 
 #define EXPRESSIONS 1500
-#define NODES_MOST 14
+#define NODES_MOST  14
 #define INPUTS_MOST 5
 #define VALUES_MOST (NODES_MOST + INPUTS_MOST)
-#define LIMIT 1000000.0 /* of magnitudes: float is exact far beyond */
+#define LIMIT       1000000.0 /* of magnitudes: float is exact far beyond */
 
 typedef struct term {
     ot_op op; /* OT_OP_OPAQUE: an input */
@@ -484,11 +536,12 @@ static bool make_term(term *t, uint32_t n)
         ot_op op;
         uint32_t n_in;
         const char *types; /* result, operands */
-    } kinds[] = {{OT_OP_Add, 2, "fff"}, {OT_OP_Sub, 2, "fff"}, {OT_OP_Mul, 2, "fff"}, {OT_OP_Mul, 2, "fff"}, {OT_OP_Max, 2, "fff"},
-                 {OT_OP_Add, 2, "fff"}, {OT_OP_Min, 2, "fff"}, {OT_OP_PRelu, 2, "fff"}, {OT_OP_Neg, 1, "ff"}, {OT_OP_Abs, 1, "ff"},
-                 {OT_OP_Relu, 1, "ff"}, {OT_OP_Sign, 1, "ff"}, {OT_OP_Where, 3, "fmff"}, {OT_OP_Where, 3, "mmmm"},
-                 {OT_OP_Greater, 2, "mff"}, {OT_OP_LessOrEqual, 2, "mff"}, {OT_OP_Equal, 2, "mff"}, {OT_OP_And, 2, "mmm"},
-                 {OT_OP_Xor, 2, "mmm"}, {OT_OP_Not, 1, "mm"}, {OT_OP_Identity, 1, "ff"}, {OT_OP_Cast, 1, "fm"}};
+    } kinds[] = {{OT_OP_Add, 2, "fff"},     {OT_OP_Sub, 2, "fff"},    {OT_OP_Mul, 2, "fff"},     {OT_OP_Mul, 2, "fff"},
+                 {OT_OP_Max, 2, "fff"},     {OT_OP_Add, 2, "fff"},    {OT_OP_Min, 2, "fff"},     {OT_OP_PRelu, 2, "fff"},
+                 {OT_OP_Neg, 1, "ff"},      {OT_OP_Abs, 1, "ff"},     {OT_OP_Relu, 1, "ff"},     {OT_OP_Sign, 1, "ff"},
+                 {OT_OP_Where, 3, "fmff"},  {OT_OP_Where, 3, "mmmm"}, {OT_OP_Greater, 2, "mff"}, {OT_OP_LessOrEqual, 2, "mff"},
+                 {OT_OP_Equal, 2, "mff"},   {OT_OP_And, 2, "mmm"},    {OT_OP_Xor, 2, "mmm"},     {OT_OP_Not, 1, "mm"},
+                 {OT_OP_Identity, 1, "ff"}, {OT_OP_Cast, 1, "fm"}};
     uint32_t k = draw(sizeof kinds / sizeof *kinds);
     double a, b;
     *(t + n) = (term){.op = kinds[k].op, .n_in = kinds[k].n_in, .is_mask = kinds[k].types[0] == 'm'};
@@ -534,7 +587,7 @@ static double value_of(const term *t, const double *v)
 typedef struct lay {
     bool is_mask;
     size_t bytes;
-    int64_t start;  /* element 0 */
+    int64_t start; /* element 0 */
     int64_t strides[OT_CHAIN_RANK];
     uint8_t *memory, *before; /* [bytes] as it is, as it was before the run */
 } lay;
@@ -571,8 +624,10 @@ static void lay_out(lay *l, bool is_mask, uint32_t rank, const int64_t *dims, bo
     l->memory = malloc(l->bytes);
     l->before = malloc(l->bytes);
     for (size_t i = 0; i < l->bytes / (is_mask ? 1 : 4); i++) {
-        if (is_mask) l->memory[i] = draw(2) ? 1 : 0;
-        else ((float *)(void *)l->memory)[i] = (float)draw(9) - 4;
+        if (is_mask)
+            l->memory[i] = draw(2) ? 1 : 0;
+        else
+            ((float *)(void *)l->memory)[i] = (float)draw(9) - 4;
     }
     memcpy(l->before, l->memory, l->bytes);
 }
@@ -657,8 +712,10 @@ static const ot_chain *compile(expression *e, ot_model *m, ot_arena *a)
     for (uint32_t k = 0; k < e->n; k++) {
         term *t = &e->t[k];
         snprintf(names[k], sizeof names[k], "v%u", k % 1000);
-        if (k == 0 && e->has_constant) t->id = ot_const_f32(g, names[k], &e->constant, 0, NULL);
-        else t->id = ot_value_new(g, names[k], t->is_mask ? OT_BOOL : OT_F32, -1, NULL);
+        if (k == 0 && e->has_constant)
+            t->id = ot_const_f32(g, names[k], &e->constant, 0, NULL);
+        else
+            t->id = ot_value_new(g, names[k], t->is_mask ? OT_BOOL : OT_F32, -1, NULL);
         assert_int_not_equal(t->id, OT_NONE);
         if (k < e->n_in) continue;
         ot_id in[3];
@@ -704,14 +761,19 @@ static void check_results(expression *e, uint64_t from)
             rest /= e->dims[k];
         }
         for (uint32_t k = 0; k < e->n; k++) {
-            if (k >= e->n_in) v[k] = value_of(&e->t[k], v);
-            else if (k == 0 && e->has_constant) v[k] = (double)e->constant;
-            else v[k] = read_at(&e->in[k], e->in[k].before, element(&e->in[k], e->rank, at));
+            if (k >= e->n_in)
+                v[k] = value_of(&e->t[k], v);
+            else if (k == 0 && e->has_constant)
+                v[k] = (double)e->constant;
+            else
+                v[k] = read_at(&e->in[k], e->in[k].before, element(&e->in[k], e->rank, at));
         }
         for (uint32_t k = 0; k < e->n_out; k++) {
             int64_t place = element(to[k], e->rank, at);
-            if (to[k]->is_mask) want[k][place] = v[e->outputs[k]] != 0;
-            else ((float *)(void *)want[k])[place] = (float)v[e->outputs[k]];
+            if (to[k]->is_mask)
+                want[k][place] = v[e->outputs[k]] != 0;
+            else
+                ((float *)(void *)want[k])[place] = (float)v[e->outputs[k]];
         }
     }
     for (uint32_t k = 0; k < e->n_out; k++) {
@@ -762,8 +824,8 @@ int main(int argc, char **argv)
     seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
     printf("seed %llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions), cmocka_unit_test(test_mean), cmocka_unit_test(test_masks), cmocka_unit_test(test_taken),
-        cmocka_unit_test(test_fused), cmocka_unit_test(test_too_much), cmocka_unit_test(test_batch_norm),
-        cmocka_unit_test(test_large), cmocka_unit_test(test_expressions)};
+        cmocka_unit_test(test_functions),  cmocka_unit_test(test_mean),  cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_taken),      cmocka_unit_test(test_fused), cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_large), cmocka_unit_test(test_expressions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

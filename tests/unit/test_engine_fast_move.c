@@ -19,10 +19,7 @@ static int64_t below(int64_t n)
     return (int64_t)((seed >> 33) % (uint64_t)n);
 }
 
-static int64_t between(int64_t lo, int64_t hi)
-{
-    return lo + below(hi - lo + 1);
-}
+static int64_t between(int64_t lo, int64_t hi) { return lo + below(hi - lo + 1); }
 
 static int start(void **state)
 {
@@ -67,10 +64,7 @@ static void add_list(node_case *t, int64_t n, const int64_t *v)
     if (n > 0) memcpy(a->data, v, (size_t)n * sizeof *v);
 }
 
-static void omit_input(node_case *t)
-{
-    t->omitted[t->n_in++] = true;
-}
+static void omit_input(node_case *t) { t->omitted[t->n_in++] = true; }
 
 static void case_text(const node_case *t, char *text, size_t size)
 {
@@ -180,10 +174,7 @@ static uint32_t any_dims(uint32_t least, uint32_t most, int64_t *dims)
     return rank;
 }
 
-static node_case new_case(ot_op op, int opset)
-{
-    return (node_case){.op = op, .opset = opset, .n_out = 1};
-}
+static node_case new_case(ot_op op, int opset) { return (node_case){.op = op, .opset = opset, .n_out = 1}; }
 
 #define ROUNDS 60
 
@@ -307,12 +298,13 @@ static void depth_and_space(void **state)
     for (int i = 0; i < ROUNDS; i++) {
         int64_t b = between(1, 4), dims[4] = {between(1, 3), between(1, 9), between(1, 20), between(1, 40)};
         node_case t = new_case(below(2) ? OT_OP_DepthToSpace : OT_OP_SpaceToDepth, 13);
-        if (t.op == OT_OP_DepthToSpace) dims[1] *= b * b;
-        else dims[2] *= b, dims[3] *= b;
+        if (t.op == OT_OP_DepthToSpace)
+            dims[1] *= b * b;
+        else
+            dims[2] *= b, dims[3] *= b;
         if (!below(20)) dims[1 + below(3)]++;
         add_input(&t, any_type(), 4, dims);
-        snprintf(t.attrs, sizeof t.attrs, "blocksize=%d%s", (int)b,
-                 t.op == OT_OP_DepthToSpace && below(2) ? ", mode=\"CRD\"" : "");
+        snprintf(t.attrs, sizeof t.attrs, "blocksize=%d%s", (int)b, t.op == OT_OP_DepthToSpace && below(2) ? ", mode=\"CRD\"" : "");
         check_both(&t);
     }
 }
@@ -343,8 +335,10 @@ static void add_index(node_case *t, uint32_t rank, const int64_t *dims, int64_t 
     assert_true(ot_nd_elems(a, &n));
     for (int64_t k = 0; k < n; k++) {
         int64_t v = below(3000) ? between(-size, size - (size > 0)) : size;
-        if (a->dtype == OT_I64) ((int64_t *)a->data)[k] = v;
-        else ((int32_t *)a->data)[k] = (int32_t)v;
+        if (a->dtype == OT_I64)
+            ((int64_t *)a->data)[k] = v;
+        else
+            ((int32_t *)a->data)[k] = (int32_t)v;
     }
 }
 
@@ -419,8 +413,8 @@ static uint32_t shrunk(uint32_t rank, const int64_t *dims, int64_t *to)
 
 static void integers(void **state)
 {
-    static const ot_op ops[] = {OT_OP_Add, OT_OP_Sub, OT_OP_Mul, OT_OP_Equal, OT_OP_Less, OT_OP_LessOrEqual, OT_OP_Greater,
-                                OT_OP_GreaterOrEqual};
+    static const ot_op ops[] = {OT_OP_Add,  OT_OP_Sub,         OT_OP_Mul,     OT_OP_Equal,
+                                OT_OP_Less, OT_OP_LessOrEqual, OT_OP_Greater, OT_OP_GreaterOrEqual};
     (void)state;
     for (int i = 0; i < 3 * ROUNDS; i++) {
         int64_t dims[4], part[4];
@@ -458,25 +452,21 @@ static void wheres(void **state)
 
 /* ---- resampling ---- */
 
-static const char *one_of(const char *const *names, int64_t n)
-{
-    return names[below(n)];
-}
+static const char *one_of(const char *const *names, int64_t n) { return names[below(n)]; }
 
 /* Attributes of a Resize of all modes; roi, scales and sizes for the last two axes, at times for others. */
 static void random_resize(node_case *t, uint32_t rank, const int64_t *dims)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"}, *const policies[] = {"stretch", "not_larger", "not_smaller"};
     static const char *const transforms[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                             "asymmetric",
-                                             "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+                                             "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
     static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
     static const double usual[] = {2, 2, 3, 4, 0.5, 1, 1.5, 2.7, 0.3};
     const char *mode = t->in[0].dtype == OT_F32 ? one_of(modes, 3) : "nearest", *transform = one_of(transforms, 7);
     bool by_sizes = !below(3), antialias = !below(6);
     int n = snprintf(t->attrs, sizeof t->attrs,
-                     "mode=\"%s\", coordinate_transformation_mode=\"%s\", nearest_mode=\"%s\", extrapolation_value=7.5",
-                     mode, transform, one_of(roundings, 4));
+                     "mode=\"%s\", coordinate_transformation_mode=\"%s\", nearest_mode=\"%s\", extrapolation_value=7.5", mode,
+                     transform, one_of(roundings, 4));
     if (antialias && strcmp(mode, "nearest") != 0) n += snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", antialias=1");
     if (!below(4)) n += snprintf(t->attrs + n, sizeof t->attrs - (size_t)n, ", exclude_outside=1, cubic_coeff_a=-0.5");
     if (by_sizes)
@@ -492,7 +482,8 @@ static void random_resize(node_case *t, uint32_t rank, const int64_t *dims)
     }
     if (strcmp(transform, "tf_crop_and_resize") == 0)
         memcpy(add_input(t, OT_F32, 1, &n_roi)->data, roi, (size_t)n_roi * sizeof *roi);
-    else omit_input(t);
+    else
+        omit_input(t);
     if (by_sizes) {
         omit_input(t);
         add_list(t, rank, sizes);
@@ -598,10 +589,12 @@ static int finish(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transposes), cmocka_unit_test(slices),      cmocka_unit_test(splits),          cmocka_unit_test(concats),
-        cmocka_unit_test(expansions), cmocka_unit_test(tiles),       cmocka_unit_test(pads),      cmocka_unit_test(depth_and_space),
-        cmocka_unit_test(gathers),    cmocka_unit_test(gathers_nd),  cmocka_unit_test(resizes),   cmocka_unit_test(old_resizes),
-        cmocka_unit_test(casts),      cmocka_unit_test(integers),    cmocka_unit_test(blocked_resizes), cmocka_unit_test(wheres),
+        cmocka_unit_test(transposes), cmocka_unit_test(slices),          cmocka_unit_test(splits),
+        cmocka_unit_test(concats),    cmocka_unit_test(expansions),      cmocka_unit_test(tiles),
+        cmocka_unit_test(pads),       cmocka_unit_test(depth_and_space), cmocka_unit_test(gathers),
+        cmocka_unit_test(gathers_nd), cmocka_unit_test(resizes),         cmocka_unit_test(old_resizes),
+        cmocka_unit_test(casts),      cmocka_unit_test(integers),        cmocka_unit_test(blocked_resizes),
+        cmocka_unit_test(wheres),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }

@@ -59,9 +59,11 @@ static void random_cell(const cell_case *cell, uint32_t threads)
     if (state) r.in[r.n_in++] = layout ? SMALL(batch, d, hidden) : SMALL(d, batch, hidden);
     if (state && cell->gates == 4) r.in[r.n_in++] = layout ? SMALL(batch, d, hidden) : SMALL(d, batch, hidden);
     snprintf(node, sizeof node, "%s(%%a, %%b, %%c%s%s%s) {hidden_size = %d, layout = %d, direction = \"%s\"%s}", cell->op,
-             bias ? ", %d" : state ? ", _" : "", state ? bias ? ", _, %e" : ", _, %d" : "",
-             state && cell->gates == 4 ? bias ? ", %f" : ", %e" : "", (int)hidden, (int)layout, direction,
-             cell->gates == 3 && fast_random(2) ? ", linear_before_reset = 1" : "");
+             bias    ? ", %d"
+             : state ? ", _"
+                     : "",
+             state ? bias ? ", _, %e" : ", _, %d" : "", state && cell->gates == 4 ? bias ? ", %f" : ", %e" : "", (int)hidden,
+             (int)layout, direction, cell->gates == 3 && fast_random(2) ? ", linear_before_reset = 1" : "");
     check_twins(&r, 14, node, threads, cell->reference);
     fast_close(&r);
 }
@@ -132,9 +134,9 @@ static void random_conv(bool half)
     ot_nd f[3] = {FAST_ARRAY(OT_F32, 1 + fast_random(2), group * per, h, w), SMALL(maps, per, k, k), FAST_ARRAY(OT_F32, maps)};
     for (int j = 0; j < 3; j++) r.in[j] = half ? halves(&f[j]) : f[j];
     snprintf(node, sizeof node,
-             "Conv(%%a, %%b, %%c) {group = %d, strides = [%d, %d], pads = [%d, %d, %d, %d], dilations = [1, %d]}",
-             (int)group, 1 + (int)fast_random(2), 1 + (int)fast_random(2), (int)fast_random(2), (int)fast_random(2),
-             (int)fast_random(2), (int)fast_random(2), k > 1 && w > 6 ? 1 + (int)fast_random(2) : 1);
+             "Conv(%%a, %%b, %%c) {group = %d, strides = [%d, %d], pads = [%d, %d, %d, %d], dilations = [1, %d]}", (int)group,
+             1 + (int)fast_random(2), 1 + (int)fast_random(2), (int)fast_random(2), (int)fast_random(2), (int)fast_random(2),
+             (int)fast_random(2), k > 1 && w > 6 ? 1 + (int)fast_random(2) : 1);
     if (half) {
         fast_run twin = r;
         fast_right(&r, 17, node, 1 + fast_random(2));
@@ -160,7 +162,8 @@ static void test_conv(void **state)
 static void random_deconv(void)
 {
     bool flat = fast_random(4) == 0; /* one spatial axis */
-    int64_t group = 1 + fast_random(4), per = 1 + fast_random(3), maps_per = 1 + fast_random(3), kh = 1 + fast_random(4), kw = 1 + fast_random(4);
+    int64_t group = 1 + fast_random(4), per = 1 + fast_random(3), maps_per = 1 + fast_random(3), kh = 1 + fast_random(4),
+            kw = 1 + fast_random(4);
     int64_t h = 1 + fast_random(9), w = 2 + fast_random(20), batch = 1 + fast_random(2);
     int sh = 1 + (int)fast_random(3), sw = 1 + (int)fast_random(3);
     fast_run r = {.n_in = 3, .n_out = 1};
@@ -174,8 +177,8 @@ static void random_deconv(void)
         r.n_in = 2;
     }
     if (flat)
-        snprintf(node, sizeof node, "ConvTranspose(%%a, %%b%s) {group = %d, strides = [%d], output_padding = [%d]}", bias, (int)group, sw,
-                 (int)fast_random((uint32_t)sw));
+        snprintf(node, sizeof node, "ConvTranspose(%%a, %%b%s) {group = %d, strides = [%d], output_padding = [%d]}", bias,
+                 (int)group, sw, (int)fast_random((uint32_t)sw));
     else
         snprintf(node, sizeof node,
                  "ConvTranspose(%%a, %%b%s) {group = %d, strides = [%d, %d], dilations = [%d, %d], pads = [%d, %d, %d, %d], "
@@ -234,9 +237,8 @@ static void test_pool(void **state)
         snprintf(node, sizeof node,
                  "MaxPool(%%a) {kernel_shape = [%d, %d], strides = [%d, %d], pads = [%d, 0, 0, %d], dilations = [%d, 1], "
                  "ceil_mode = %d}",
-                 (int)kernel, (int)kernel, 1 + (int)fast_random(3), 1 + (int)fast_random(3),
-                 (int)fast_random((uint32_t)kernel), (int)fast_random((uint32_t)kernel), 1 + (int)fast_random(2),
-                 (int)fast_random(2));
+                 (int)kernel, (int)kernel, 1 + (int)fast_random(3), 1 + (int)fast_random(3), (int)fast_random((uint32_t)kernel),
+                 (int)fast_random((uint32_t)kernel), 1 + (int)fast_random(2), (int)fast_random(2));
         twin = r;
         fast_right(&r, 17, node, 1 + fast_random(2));
         if (fast_try(&twin, 17, node, 1, ot_ref_max_pool) != OT_OK) fail_msg("%s", twin.b.d.message);
@@ -356,13 +358,8 @@ int main(void)
     fast_state = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);
     print_message("SEED=%llu\n", (unsigned long long)fast_state);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cells),
-        cmocka_unit_test(test_stft),
-        cmocka_unit_test(test_conv), cmocka_unit_test(test_deconv),
-        cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_cells),  cmocka_unit_test(test_stft), cmocka_unit_test(test_conv),   cmocka_unit_test(test_deconv),
+        cmocka_unit_test(test_halves), cmocka_unit_test(test_pool), cmocka_unit_test(test_resize), cmocka_unit_test(test_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

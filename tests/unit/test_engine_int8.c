@@ -10,8 +10,7 @@ static ot_nd bytes_of(ot_dtype t, uint32_t rank, const int64_t *dims)
     ot_nd a = over(t, test_malloc((size_t)n + 8), rank, dims);
     bool extreme = fast_random(4) == 0;
     uint32_t least = t == OT_I8 ? 128 : 0;
-    for (int64_t i = 0; i < n; i++)
-        ((uint8_t *)a.data)[i] = (uint8_t)(extreme ? least + 255 * fast_random(2) : fast_random(256));
+    for (int64_t i = 0; i < n; i++) ((uint8_t *)a.data)[i] = (uint8_t)(extreme ? least + 255 * fast_random(2) : fast_random(256));
     return a;
 }
 #define BYTES(t, ...) bytes_of(t, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
@@ -251,8 +250,10 @@ static void quantize(void **state)
         float *x = r.in[0].data;
         for (int64_t i = 0; r.in[0].dtype == OT_F32 && i < fast_count(&r.in[0]); i++) { /* halves, far away, not a number */
             const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f, -1e-40f, 0.5f};
-            if (fast_random(20) == 0) x[i] = odd[fast_random(6)];
-            else if (fast_random(3) == 0) x[i] = ((float)fast_random(300) - 150.5f) * ((float *)r.in[1].data)[0];
+            if (fast_random(20) == 0)
+                x[i] = odd[fast_random(6)];
+            else if (fast_random(3) == 0)
+                x[i] = ((float)fast_random(300) - 150.5f) * ((float *)r.in[1].data)[0];
         }
         same_as_reference(&r, node, round % 2 ? 3 : 1, ot_ref_quantize_linear);
     }
@@ -563,11 +564,11 @@ int main(void)
     if (seed) fast_state = strtoull(seed, NULL, 10);
     printf("seed %llu\n", (unsigned long long)fast_state);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products), cmocka_unit_test(matmul_integer), cmocka_unit_test(qlinear_matmul),
-        cmocka_unit_test(quantize), cmocka_unit_test(dequantize),     cmocka_unit_test(dynamic),
-        cmocka_unit_test(to_float), cmocka_unit_test(dynamic_matmul), cmocka_unit_test(qgemm),
-        cmocka_unit_test(constant_operand), cmocka_unit_test(fused_dynamic), cmocka_unit_test(fused_static),
-        cmocka_unit_test(fused_others), cmocka_unit_test(refused),
+        cmocka_unit_test(products),         cmocka_unit_test(matmul_integer), cmocka_unit_test(qlinear_matmul),
+        cmocka_unit_test(quantize),         cmocka_unit_test(dequantize),     cmocka_unit_test(dynamic),
+        cmocka_unit_test(to_float),         cmocka_unit_test(dynamic_matmul), cmocka_unit_test(qgemm),
+        cmocka_unit_test(constant_operand), cmocka_unit_test(fused_dynamic),  cmocka_unit_test(fused_static),
+        cmocka_unit_test(fused_others),     cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,11 @@
 
 /* ---- random graphs ---- */
 
-static void check_outputs(const graph *g, const graph_run *want, const graph_run *got,
-                          const char *what, unsigned seed)
+static void check_outputs(const graph *g, const graph_run *want, const graph_run *got, const char *what, unsigned seed)
 {
     for (int k = 0; k < g->outputs; k++) {
         double e = graph_error(&want->out[k], &got->out[k]);
-        if (!(e <= GRAPH_NMSE))
-            fail_msg("seed %u, %s: output %d has error %.2e\n%s", seed, what, k, e, g->text);
+        if (!(e <= GRAPH_NMSE)) fail_msg("seed %u, %s: output %d has error %.2e\n%s", seed, what, k, e, g->text);
     }
 }
 
@@ -19,11 +17,9 @@ static void check_peak(const graph *g, const graph_run *r, unsigned seed)
 {
     ot_session_figures f;
     ot_session_figures_get(r->s, &f);
-    if (f.n_mispredicted)
-        fail_msg("seed %u: %u values are not as planned\n%s", seed, f.n_mispredicted, g->text);
+    if (f.n_mispredicted) fail_msg("seed %u: %u values are not as planned\n%s", seed, f.n_mispredicted, g->text);
     if (g->plain && f.peak != f.planned_peak)
-        fail_msg("seed %u: peak %lld, planned %lld\n%s", seed, (long long)f.peak,
-                 (long long)f.planned_peak, g->text);
+        fail_msg("seed %u: peak %lld, planned %lld\n%s", seed, (long long)f.peak, (long long)f.planned_peak, g->text);
 }
 
 static void check_seed(unsigned seed)
@@ -36,8 +32,7 @@ static void check_seed(unsigned seed)
     assert_non_null(x);
     graph_input(&g, x, seed);
     bool cond = seed % 2;
-    if (graph_open(&ref, text_model(g.text, &ref.d), (ot_session_options){.reference = true}) !=
-            OT_OK ||
+    if (graph_open(&ref, text_model(g.text, &ref.d), (ot_session_options){.reference = true}) != OT_OK ||
         graph_execute(&ref, &g, x, cond, false) != OT_OK)
         fail_msg("seed %u: reference: %s\n%s", seed, ref.d.message, g.text);
     for (uint32_t k = 0; k < 2; k++) {
@@ -81,8 +76,7 @@ static void check_refused(const char *text, ot_nd *in, const char *says)
         ot_status st = b.status == OT_OK ? ot_session_run(b.s, in, out, &b.d) : b.status;
         if (!reference) {
             assert_int_equal(st, OT_E_INPUT);
-            if (!strstr(b.d.message, says) || strchr(b.d.message, '\n'))
-                fail_msg("%s", b.d.message);
+            if (!strstr(b.d.message, says) || strchr(b.d.message, '\n')) fail_msg("%s", b.d.message);
         }
         close_bench(&b);
     }
@@ -92,13 +86,12 @@ static void check_refused(const char *text, ot_nd *in, const char *says)
 static void bodies_that_state_other_shapes(void **state)
 {
     (void)state;
-    static const char carried[] =
-        "  input %x : float32[?,?]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph "
-        "b {\n"
-        "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n"
-        "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,4] = Abs(%d)\n    %again : "
-        "bool[] = Identity(%go)\n"
-        "    output %again\n    output %e\n  }} \"loop\"\n  output %y";
+    static const char carried[] = "  input %x : float32[?,?]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph "
+                                  "b {\n"
+                                  "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n"
+                                  "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,4] = Abs(%d)\n    %again : "
+                                  "bool[] = Identity(%go)\n"
+                                  "    output %again\n    output %e\n  }} \"loop\"\n  output %y";
     float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     ot_nd wide = F32S(x, 1, 8), right = F32S(x, 1, 4), out = {0}, narrow = F32S(x, 1, 1);
     check_refused(carried, &wide,
@@ -113,13 +106,12 @@ static void bodies_that_state_other_shapes(void **state)
     out = (ot_nd){0};
     run_ok(&b, &right, &out); /* a run that failed does no harm to the next */
     close_bench(&b);
-    static const char grows[] =
-        "  input %x : float32[1,4]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph "
-        "b {\n"
-        "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n"
-        "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,?] = Concat(%d, %d) "
-        "{axis=1}\n    %again : bool[] = Identity(%go)\n"
-        "    output %again\n    output %e\n  }} \"loop\"\n  output %y";
+    static const char grows[] = "  input %x : float32[1,4]\n  init %n : int64[] = [3]\n  %y = Loop(%n, _, %x) {body=graph "
+                                "b {\n"
+                                "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n"
+                                "    %c = Sigmoid(%a)\n    %d = Mul(%c, %a)\n    %e : float32[1,?] = Concat(%d, %d) "
+                                "{axis=1}\n    %again : bool[] = Identity(%go)\n"
+                                "    output %again\n    output %e\n  }} \"loop\"\n  output %y";
     check_refused(grows, &right, "is given float32 [1,8]");
 }
 
@@ -127,18 +119,17 @@ static void bodies_that_state_other_shapes(void **state)
 static void outer_values_of_other_shapes(void **state)
 {
     (void)state;
-    static const char nested[] =
-        "  input %x : float32[?,?]\n  input %p : bool[]\n  init %n : int64[] = [1]\n  %y = "
-        "Loop(%n, _, %x) {body=graph b {\n"
-        "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n    outer %p "
-        ": bool[]\n"
-        "    %e : float32[1,?] = If(%p) {then_branch=graph t {\n      outer %a : float32[1,4]\n"
-        "      %c = Sigmoid(%a)\n      %d : float32[1,4] = Mul(%c, %a)\n      output %d\n    }, "
-        "else_branch=graph f {\n"
-        "      outer %a : float32[1,4]\n      %g : float32[1,4] = Neg(%a)\n      output %g\n    "
-        "}}\n"
-        "    %again : bool[] = Identity(%go)\n    output %again\n    output %e\n  }} \"loop\"\n  "
-        "output %y";
+    static const char nested[] = "  input %x : float32[?,?]\n  input %p : bool[]\n  init %n : int64[] = [1]\n  %y = "
+                                 "Loop(%n, _, %x) {body=graph b {\n"
+                                 "    input %i : int64[]\n    input %go : bool[]\n    input %a : float32[1,4]\n    outer %p "
+                                 ": bool[]\n"
+                                 "    %e : float32[1,?] = If(%p) {then_branch=graph t {\n      outer %a : float32[1,4]\n"
+                                 "      %c = Sigmoid(%a)\n      %d : float32[1,4] = Mul(%c, %a)\n      output %d\n    }, "
+                                 "else_branch=graph f {\n"
+                                 "      outer %a : float32[1,4]\n      %g : float32[1,4] = Neg(%a)\n      output %g\n    "
+                                 "}}\n"
+                                 "    %again : bool[] = Identity(%go)\n    output %again\n    output %e\n  }} \"loop\"\n  "
+                                 "output %y";
     float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     bool yes = true;
     ot_nd in[2] = {F32S(x, 1, 2), over(OT_BOOL, &yes, 0, NULL)};
@@ -149,9 +140,8 @@ static void outer_values_of_other_shapes(void **state)
 static void nodes_that_make_other_shapes(void **state)
 {
     (void)state;
-    static const char text[] =
-        "  input %x : float32[4]\n  %n = NonZero(%x)\n  %m : float32[1,4] = Cast(%n) {to=1}\n"
-        "  %c = Sigmoid(%m)\n  %y = Mul(%c, %m)\n  output %y";
+    static const char text[] = "  input %x : float32[4]\n  %n = NonZero(%x)\n  %m : float32[1,4] = Cast(%n) {to=1}\n"
+                               "  %c = Sigmoid(%m)\n  %y = Mul(%c, %m)\n  output %y";
     float x[] = {0, 5, 0, 7};
     ot_nd in = F32S(x, 4);
     check_refused(text, &in, "which the model's shapes contradict: float32 [1,4]");
@@ -184,8 +174,7 @@ static void windows_of_values_on_the_heap(void **state)
     const ot_prog *top = b.s->top;
     for (uint32_t k = 0; k < top->n_steps; k++) {
         const ot_step *step = &top->steps[k];
-        if (step->plan && step->is_view)
-            assert_true(top->at[step->in_ids[0]]->last >= step->out_slots[0]->last);
+        if (step->plan && step->is_view) assert_true(top->at[step->in_ids[0]]->last >= step->out_slots[0]->last);
     }
     close_bench(&b);
 }

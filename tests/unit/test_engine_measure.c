@@ -83,12 +83,12 @@ static ot_level_bytes bytes_of(const char *graph, int64_t fast, int64_t mid)
 static void bytes_by_level(void **state)
 {
     (void)state;
-    const char *graph = "input %x : float32[8,16]\n"         /* 512 bytes */
+    const char *graph = "input %x : float32[8,16]\n"           /* 512 bytes */
                         "init %w : float32[16,4] = random 1\n" /* 256 */
-                        "%a = Relu(%x)\n"                    /* 512 + 512 */
-                        "%b = MatMul(%a, %w)\n"              /* 512 + 256 + 128 */
-                        "%c = Reshape(%b, %shape)\n"         /* moves nothing */
-                        "%d = Sigmoid(%c)\n"                 /* 128 + 128 */
+                        "%a = Relu(%x)\n"                      /* 512 + 512 */
+                        "%b = MatMul(%a, %w)\n"                /* 512 + 256 + 128 */
+                        "%c = Reshape(%b, %shape)\n"           /* moves nothing */
+                        "%d = Sigmoid(%c)\n"                   /* 128 + 128 */
                         "init %shape : int64[1] = [32]\n"
                         "output %d\n";
     ot_level_bytes x = bytes_of(graph, 128, 256);
@@ -192,15 +192,15 @@ static ot_status verify_against(const char *text, const char *before, ot_verify_
     return s;
 }
 
-#define NET(factor)                                                    \
-    "input %x : float32[1,1,16,16]\n"                                  \
-    "init %w : float32[1,1,3,3] = random 1\n"                          \
-    "init %f : float32[] = fill " factor "\n"                          \
-    "%a = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n"                          \
-    "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n"                          \
-    "%c = Mul(%b, %f)\n"                                               \
-    "%s = Sign(%c)\n"                                                  \
-    "%y = Abs(%s)\n"                                                   \
+#define NET(factor)                           \
+    "input %x : float32[1,1,16,16]\n"         \
+    "init %w : float32[1,1,3,3] = random 1\n" \
+    "init %f : float32[] = fill " factor "\n" \
+    "%a = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n" \
+    "%b = Conv(%a, %w) {pads=[1, 1, 1, 1]}\n" \
+    "%c = Mul(%b, %f)\n"                      \
+    "%s = Sign(%c)\n"                         \
+    "%y = Abs(%s)\n"                          \
     "output %y\n"
 
 static void what_differs_is_found(void **state)
@@ -230,9 +230,14 @@ static void what_differs_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantiles_are_times_of_runs), cmocka_unit_test(differences),    cmocka_unit_test(tolerance),
-        cmocka_unit_test(bytes_by_level),              cmocka_unit_test(bytes_of_tiles), cmocka_unit_test(bytes_of_loops),
-        cmocka_unit_test(traces_are_bounded),          cmocka_unit_test(what_differs_is_found),
+        cmocka_unit_test(quantiles_are_times_of_runs),
+        cmocka_unit_test(differences),
+        cmocka_unit_test(tolerance),
+        cmocka_unit_test(bytes_by_level),
+        cmocka_unit_test(bytes_of_tiles),
+        cmocka_unit_test(bytes_of_loops),
+        cmocka_unit_test(traces_are_bounded),
+        cmocka_unit_test(what_differs_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

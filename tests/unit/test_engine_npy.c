@@ -243,8 +243,14 @@ static void bad_files_are_refused(void **state)
     static const struct {
         const char *bytes;
         size_t n;
-    } cut[] = {{"", 0}, {"\x93NUMPY", 6}, {"\x93NUMPY\1\0\5", 9}, {"\x93NUMPY\1\0\5\0ab", 12}, {"\x93NUMPY\2\0\5\0\0", 11},
-               {"\x93NUMPY\4\0\2\0{}", 12}, {"\x93NUMPY\2\0\377\377\377\377{}", 14}, {"NUMPY\1\0\2\0{}{}", 13}};
+    } cut[] = {{"", 0},
+               {"\x93NUMPY", 6},
+               {"\x93NUMPY\1\0\5", 9},
+               {"\x93NUMPY\1\0\5\0ab", 12},
+               {"\x93NUMPY\2\0\5\0\0", 11},
+               {"\x93NUMPY\4\0\2\0{}", 12},
+               {"\x93NUMPY\2\0\377\377\377\377{}", 14},
+               {"NUMPY\1\0\2\0{}{}", 13}};
     for (size_t k = 0; k < sizeof cut / sizeof *cut; k++) {
         ot_diag d = {0};
         ot_nd a;

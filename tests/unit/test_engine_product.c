@@ -144,9 +144,9 @@ static void matmul_of_vectors(void **state)
     const struct {
         uint32_t ra, rb;
         int64_t a[3], b[3];
-    } cases[] = {{1, 1, {700}, {700}},     {1, 2, {30}, {30, 50}},    {2, 1, {50, 1200}, {1200}}, {1, 3, {7}, {4, 7, 9}},
-                 {3, 1, {3, 5, 7}, {7}},   {2, 2, {1, 600}, {600, 90}}, {3, 2, {9, 1, 31}, {31, 17}}, {3, 3, {2, 1, 9}, {2, 9, 1}},
-                 {2, 2, {0, 3}, {3, 4}},   {2, 2, {3, 0}, {0, 4}},      {3, 2, {2, 3, 4}, {4, 0}}};
+    } cases[] = {{1, 1, {700}, {700}},   {1, 2, {30}, {30, 50}},      {2, 1, {50, 1200}, {1200}},   {1, 3, {7}, {4, 7, 9}},
+                 {3, 1, {3, 5, 7}, {7}}, {2, 2, {1, 600}, {600, 90}}, {3, 2, {9, 1, 31}, {31, 17}}, {3, 3, {2, 1, 9}, {2, 9, 1}},
+                 {2, 2, {0, 3}, {3, 4}}, {2, 2, {3, 0}, {0, 4}},      {3, 2, {2, 3, 4}, {4, 0}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fast_run r = {.n_in = 2, .n_out = 1};
         r.in[0] = fast_array(OT_F32, cases[i].ra, cases[i].a);
@@ -471,10 +471,17 @@ int main(void)
     fast_state = seed ? strtoull(seed, NULL, 10) : 20240717;
     printf("seed %llu\n", (unsigned long long)fast_state);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(panels),       cmocka_unit_test(matmul),          cmocka_unit_test(matmul_of_vectors),
-        cmocka_unit_test(matmul_shared), cmocka_unit_test(matmul_of_strided), cmocka_unit_test(fused_matmul),
-        cmocka_unit_test(gemm),         cmocka_unit_test(constant_operand), cmocka_unit_test(other_types),
-        cmocka_unit_test(attention),    cmocka_unit_test(projected_attention),
+        cmocka_unit_test(panels),
+        cmocka_unit_test(matmul),
+        cmocka_unit_test(matmul_of_vectors),
+        cmocka_unit_test(matmul_shared),
+        cmocka_unit_test(matmul_of_strided),
+        cmocka_unit_test(fused_matmul),
+        cmocka_unit_test(gemm),
+        cmocka_unit_test(constant_operand),
+        cmocka_unit_test(other_types),
+        cmocka_unit_test(attention),
+        cmocka_unit_test(projected_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,8 +56,10 @@ static void strided_rows(void **state)
         memcpy(old, y, (size_t)(rows * stride) * 4);
         bool layer = round % 3 == 0;
         ot_rows_norm norm = {.epsilon = 1e-3f};
-        if (layer) ot_rows_layernorm(y, x, rows, n, stride, stride, &norm, mean, inverse);
-        else ot_rows_softmax(y, x, rows, n, stride, stride);
+        if (layer)
+            ot_rows_layernorm(y, x, rows, n, stride, stride, &norm, mean, inverse);
+        else
+            ot_rows_softmax(y, x, rows, n, stride, stride);
         for (int64_t r = 0; r < rows; r++) {
             double sum = 0, m = 0, var = 0;
             for (int64_t i = 0; i < n; i++) sum += exp(from[r * stride + i]), m += from[r * stride + i] / (double)n;
@@ -83,8 +85,10 @@ static ot_nd lanes_array(uint32_t rank, uint32_t axis)
 {
     int64_t dims[4];
     for (uint32_t d = 0; d < rank; d++) dims[d] = 1 + fast_random(6);
-    if (fast_random(3) == 0) dims[axis] = 1 + fast_random(1300);
-    else if (fast_random(3) == 0) dims[rank - 1] = 1 + fast_random(400);
+    if (fast_random(3) == 0)
+        dims[axis] = 1 + fast_random(1300);
+    else if (fast_random(3) == 0)
+        dims[rank - 1] = 1 + fast_random(400);
     return fast_array(OT_F32, rank, dims);
 }
 
@@ -147,8 +151,9 @@ static void lanes(void **state)
         const char *op, *more;
         int opset;
         lane_function f;
-    } cases[] = {{"Softmax", "", 13, lane_softmax},  {"LogSoftmax", "", 13, lane_log_softmax}, {"Hardmax", "", 13, lane_hardmax},
-                 {"Softmax", "", 11, lane_softmax},  {"LogSoftmax", "", 11, lane_log_softmax}, {"Hardmax", "", 11, lane_hardmax},
+    } cases[] = {{"Softmax", "", 13, lane_softmax},         {"LogSoftmax", "", 13, lane_log_softmax},
+                 {"Hardmax", "", 13, lane_hardmax},         {"Softmax", "", 11, lane_softmax},
+                 {"LogSoftmax", "", 11, lane_log_softmax},  {"Hardmax", "", 11, lane_hardmax},
                  {"LpNormalization", ", p=1", 13, lane_l1}, {"LpNormalization", ", p=2", 13, lane_l2}};
     for (int round = 0; round < 200; round++) {
         size_t i = (size_t)round % (sizeof cases / sizeof *cases);
@@ -181,8 +186,10 @@ static void softmax_of_specials(void **state)
         float x[100], y[100];
         double sum = 0;
         for (int i = 0; i < 100; i++) x[turned ? i % 20 * 5 + i / 20 : i] = rows[i / 20][i % 20];
-        if (turned) ot_rows_softmax_columns(y, x, 20, 5, 5, 5);
-        else ot_rows_softmax(y, x, 5, 20, 20, 20);
+        if (turned)
+            ot_rows_softmax_columns(y, x, 20, 5, 5, 5);
+        else
+            ot_rows_softmax(y, x, 5, 20, 20, 20);
         for (int i = 0; i < 20; i++) {
             float got[5];
             for (int r = 0; r < 5; r++) got[r] = turned ? y[i * 5 + r] : y[r * 20 + i];
@@ -296,8 +303,9 @@ static void skip_layer_norm(void **state)
         int64_t batch = 1 + fast_random(3), seq = 1 + fast_random(7), n = 1 + fast_random(60);
         fast_run r = {.n_in = rms ? (with_bias ? 4 : 3) : with_bias ? 5 : 4, .n_out = 4};
         r.in[0] = FAST_ARRAY(OT_F32, batch, seq, n);
-        r.in[1] = round % 4 == 0 ? FAST_ARRAY(OT_F32, seq, n) : round % 4 == 1 ? FAST_ARRAY(OT_F32, 1, seq, n)
-                                                                                : FAST_ARRAY(OT_F32, batch, seq, n);
+        r.in[1] = round % 4 == 0   ? FAST_ARRAY(OT_F32, seq, n)
+                  : round % 4 == 1 ? FAST_ARRAY(OT_F32, 1, seq, n)
+                                   : FAST_ARRAY(OT_F32, batch, seq, n);
         for (uint32_t k = 2; k < r.n_in; k++) r.in[k] = FAST_ARRAY(OT_F32, n);
         named_type = rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization";
         named_kernel = find_named(named_type);
@@ -368,8 +376,10 @@ static void channel_norms(void **state)
         r.in[0] = FAST_ARRAY(OT_F32, batch, channels, h, w);
         r.in[1] = FAST_ARRAY(OT_F32, by_group ? groups : channels);
         r.in[2] = FAST_ARRAY(OT_F32, by_group ? groups : channels);
-        if (instance) snprintf(node, sizeof node, "InstanceNormalization(%%a, %%b, %%c) {epsilon=0.01}");
-        else snprintf(node, sizeof node, "GroupNormalization(%%a, %%b, %%c) {epsilon=0.01, num_groups=%d}", (int)groups);
+        if (instance)
+            snprintf(node, sizeof node, "InstanceNormalization(%%a, %%b, %%c) {epsilon=0.01}");
+        else
+            snprintf(node, sizeof node, "GroupNormalization(%%a, %%b, %%c) {epsilon=0.01, num_groups=%d}", (int)groups);
         fast_right(&r, by_group ? 18 : 21, node, fast_random(2) ? 3 : 1);
         double *x = fast_doubles(&r.in[0]);
         int64_t len = group * h * w;
@@ -520,7 +530,8 @@ static void reductions(void **state)
             }
         if (attr)
             snprintf(node, sizeof node, n_axes ? "%s(%%a) {keepdims=%d, axes=[%s]}" : "%s(%%a) {keepdims=%d}", op, keep, list);
-        else snprintf(node, sizeof node, n_axes ? "%s(%%a, %%b) {keepdims=%d}" : "%s(%%a) {keepdims=%d}", op, keep);
+        else
+            snprintf(node, sizeof node, n_axes ? "%s(%%a, %%b) {keepdims=%d}" : "%s(%%a) {keepdims=%d}", op, keep);
         if (!attr && n_axes) {
             r.in[r.n_in++] = FAST_ARRAY(OT_I64, n_axes);
             memcpy(r.in[1].data, axes, n_axes * sizeof *axes);
@@ -711,12 +722,24 @@ int main(void)
     fast_state = seed ? strtoull(seed, NULL, 10) : 20240718;
     printf("seed %llu\n", (unsigned long long)fast_state);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exponentials),    cmocka_unit_test(gelus),           cmocka_unit_test(strided_rows),
-        cmocka_unit_test(lanes),           cmocka_unit_test(softmax_of_specials), cmocka_unit_test(cumulative_sums),
-        cmocka_unit_test(layer_norms),     cmocka_unit_test(skip_layer_norm), cmocka_unit_test(gelu_kernels),
-        cmocka_unit_test(channel_norms),   cmocka_unit_test(mean_variance),   cmocka_unit_test(local_response),
-        cmocka_unit_test(reductions),      cmocka_unit_test(large_reductions), cmocka_unit_test(reductions_of_specials),
-        cmocka_unit_test(global_pools),    cmocka_unit_test(args),            cmocka_unit_test(top_k),
+        cmocka_unit_test(exponentials),
+        cmocka_unit_test(gelus),
+        cmocka_unit_test(strided_rows),
+        cmocka_unit_test(lanes),
+        cmocka_unit_test(softmax_of_specials),
+        cmocka_unit_test(cumulative_sums),
+        cmocka_unit_test(layer_norms),
+        cmocka_unit_test(skip_layer_norm),
+        cmocka_unit_test(gelu_kernels),
+        cmocka_unit_test(channel_norms),
+        cmocka_unit_test(mean_variance),
+        cmocka_unit_test(local_response),
+        cmocka_unit_test(reductions),
+        cmocka_unit_test(large_reductions),
+        cmocka_unit_test(reductions_of_specials),
+        cmocka_unit_test(global_pools),
+        cmocka_unit_test(args),
+        cmocka_unit_test(top_k),
         cmocka_unit_test(handed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

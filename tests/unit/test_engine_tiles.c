@@ -16,27 +16,23 @@ static uint32_t tile(ot_model *m, int64_t l2)
     ot_plan *plan = NULL;
     ot_plan_options o = {.force = true, .engine = true, .max_slowdown = 0.1};
     ot_graph *g = m->graph;
-    bool ok = ot_infer_shapes(g, NULL, 0) == OT_OK &&
-              ot_target_load("cpu-generic", 2, m->diag, &target) == OT_OK;
+    bool ok = ot_infer_shapes(g, NULL, 0) == OT_OK && ot_target_load("cpu-generic", 2, m->diag, &target) == OT_OK;
     if (!ok) fail_msg("%s", m->diag->message);
     ot_target_set_l2(&target, l2);
     ot_target_set_engine(&target);
     if (ot_plan_graph(g, &target, &o, &plan) != OT_OK) fail_msg("%s", m->diag->message);
     uint32_t n = plan->n_regions;
-    if (n > 0 && (ot_fold_static(g, plan) != OT_OK || ot_rewrite(g, plan) != OT_OK ||
-                  ot_check_tile_ops(g) != OT_OK))
+    if (n > 0 && (ot_fold_static(g, plan) != OT_OK || ot_rewrite(g, plan) != OT_OK || ot_check_tile_ops(g) != OT_OK))
         fail_msg("%s", m->diag->message);
     ot_plan_free(plan);
     return n;
 }
 
-static void check_same(const graph *g, const graph_run *want, const graph_run *got,
-                       const char *what, unsigned seed)
+static void check_same(const graph *g, const graph_run *want, const graph_run *got, const char *what, unsigned seed)
 {
     for (int k = 0; k < g->outputs; k++) {
         double e = graph_error(&want->out[k], &got->out[k]);
-        if (!(e <= GRAPH_NMSE))
-            fail_msg("seed %u, %s: output %d has error %.2e\n%s", seed, what, k, e, g->text);
+        if (!(e <= GRAPH_NMSE)) fail_msg("seed %u, %s: output %d has error %.2e\n%s", seed, what, k, e, g->text);
     }
 }
 
@@ -56,24 +52,19 @@ static uint32_t check_seed(unsigned seed)
     float *x = malloc((size_t)(g.v[0].d[0] * g.v[0].d[1] * g.v[0].d[2] * g.v[0].d[3]) * sizeof *x);
     assert_non_null(x);
     graph_input(&g, x, seed);
-    if (graph_open(&ref, text_model(g.text, &ref.d), (ot_session_options){.reference = true}) !=
-            OT_OK ||
+    if (graph_open(&ref, text_model(g.text, &ref.d), (ot_session_options){.reference = true}) != OT_OK ||
         graph_execute(&ref, &g, x, true, false) != OT_OK)
         fail_msg("seed %u: reference: %s\n%s", seed, ref.d.message, g.text);
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         graph_run r = {.m = NULL};
-        ot_session_options o = {
-            .threads = ways[k].threads, .reference = ways[k].reference, .poison = (seed + k) % 2};
+        ot_session_options o = {.threads = ways[k].threads, .reference = ways[k].reference, .poison = (seed + k) % 2};
         ot_model *m = text_model(g.text, &r.d);
         regions += tile(m, ways[k].l2);
-        snprintf(what, sizeof what, "%s, %u threads%s, cache of %lld",
-                 o.reference ? "reference" : "fast", o.threads, o.poison ? ", poisoned" : "",
-                 (long long)ways[k].l2);
-        if (graph_open(&r, m, o) != OT_OK)
-            fail_msg("seed %u, %s: %s\n%s", seed, what, r.d.message, g.text);
+        snprintf(what, sizeof what, "%s, %u threads%s, cache of %lld", o.reference ? "reference" : "fast", o.threads,
+                 o.poison ? ", poisoned" : "", (long long)ways[k].l2);
+        if (graph_open(&r, m, o) != OT_OK) fail_msg("seed %u, %s: %s\n%s", seed, what, r.d.message, g.text);
         for (int again = 0; again < 2; again++) {
-            if (graph_execute(&r, &g, x, true, again) != OT_OK)
-                fail_msg("seed %u, %s: %s\n%s", seed, what, r.d.message, g.text);
+            if (graph_execute(&r, &g, x, true, again) != OT_OK) fail_msg("seed %u, %s: %s\n%s", seed, what, r.d.message, g.text);
             check_same(&g, &ref, &r, what, seed);
             graph_drop_outputs(&r);
         }
@@ -88,11 +79,7 @@ static void random_networks(void **state)
 {
     (void)state;
     const char *one = getenv("OT_SEED"), *many = getenv("OT_SEEDS");
-    unsigned first = one ? (unsigned)atoi(one) : 1,
-             n = many  ? (unsigned)atoi(many)
-                 : one ? 1
-                       : 60,
-             tiled = 0;
+    unsigned first = one ? (unsigned)atoi(one) : 1, n = many ? (unsigned)atoi(many) : one ? 1 : 60, tiled = 0;
     print_message("seeds %u to %u\n", first, first + n - 1);
     for (unsigned seed = first; seed < first + n; seed++) tiled += check_seed(seed) > 0;
     print_message("%u graphs were tiled\n", tiled);
@@ -103,14 +90,10 @@ static void random_networks(void **state)
 
 /* Pieces of the model; NULL: as it should be. */
 typedef struct broken {
-    const char *count, *in_axes, *in_sizes, *in_starts, *out_axes, *out_starts, *iteration, *buffer,
-        *alloc, *says;
+    const char *count, *in_axes, *in_sizes, *in_starts, *out_axes, *out_starts, *iteration, *buffer, *alloc, *says;
 } broken;
 
-static const char *or_else(const char *given, const char *own)
-{
-    return given ? given : own;
-}
+static const char *or_else(const char *given, const char *own) { return given ? given : own; }
 
 /* y[4,6] = |x[4,6]|, two rows at a time. */
 static void write_model(const broken *b, char *text, size_t size)
@@ -126,11 +109,10 @@ static void write_model(const broken *b, char *text, size_t size)
              "    %%next : %s = \"onnx_tile\"::Deslice@1(%%a, %%buffer, %%i) {axes=%s, starts=%s} "
              "\"deslice\"\n"
              "    output %%next\n  }} \"while\"\n  output %%y",
-             or_else(b->alloc, "[4, 6]"), or_else(b->count, "count=2, "),
-             or_else(b->iteration, "int64[]"), or_else(b->buffer, "float32[4,6]"),
-             or_else(b->in_axes, "[0]"), or_else(b->in_sizes, "[2]"),
-             or_else(b->in_starts, "[0, 2]"), or_else(b->buffer, "float32[4,6]"),
-             or_else(b->out_axes, "[0]"), or_else(b->out_starts, "[0, 2]"));
+             or_else(b->alloc, "[4, 6]"), or_else(b->count, "count=2, "), or_else(b->iteration, "int64[]"),
+             or_else(b->buffer, "float32[4,6]"), or_else(b->in_axes, "[0]"), or_else(b->in_sizes, "[2]"),
+             or_else(b->in_starts, "[0, 2]"), or_else(b->buffer, "float32[4,6]"), or_else(b->out_axes, "[0]"),
+             or_else(b->out_starts, "[0, 2]"));
 }
 
 static void tables_are_checked(void **state)
@@ -145,10 +127,7 @@ static void tables_are_checked(void **state)
         {.in_axes = "[2]", .says = "'slice' (Slice)"},
         {.in_axes = "[-1]", .says = "'slice' (Slice)"},
         {.in_axes = "[1]", .says = "(Deslice)"},
-        {.in_axes = "[0, 0]",
-         .in_sizes = "[2, 2]",
-         .in_starts = "[2, 2, 2, 2]",
-         .says = "'slice' (Slice)"},
+        {.in_axes = "[0, 0]", .in_sizes = "[2, 2]", .in_starts = "[2, 2, 2, 2]", .says = "'slice' (Slice)"},
         {.out_starts = "[0, 3]", .says = "'deslice' (Deslice)"},
         {.out_starts = "[0, -2]", .says = "'deslice' (Deslice)"},
         {.out_starts = "[2]", .says = "'deslice' (Deslice)"},
@@ -173,8 +152,7 @@ static void tables_are_checked(void **state)
             bench b;
             write_model(&cases[k], text, sizeof text);
             open_with(&b, text, (ot_session_options){.reference = reference, .threads = 2});
-            if (b.status != OT_E_INPUT || !strstr(b.d.message, cases[k].says) ||
-                strchr(b.d.message, '\n'))
+            if (b.status != OT_E_INPUT || !strstr(b.d.message, cases[k].says) || strchr(b.d.message, '\n'))
                 fail_msg("case %zu: status %d: %s", k, b.status, b.d.message);
             close_bench(&b);
         }
@@ -267,24 +245,23 @@ static void rows_that_are_not_there(void **state)
 static void tiles_share_a_value_on_the_heap(void **state)
 {
     (void)state;
-    static const char text[] =
-        "  input %x : float32[8,6]\n  input %p : bool[]\n  init %shape : int64[3] = [8, 2, 3]\n  "
-        "init %back : int64[2] = [8, 6]\n"
-        "  %h : float32[8,6] = If(%p) {then_branch=graph t {\n    outer %x : float32[8,6]\n    %t0 "
-        ": float32[8,6] = Neg(%x)\n"
-        "    output %t0\n  }, else_branch=graph f {\n    outer %x : float32[8,6]\n    %f0 : "
-        "float32[8,6] = Abs(%x)\n    output %f0\n  }}\n"
-        "  %y0 = \"onnx_tile\"::Alloc@1() {shape=[8, 6], dtype=1}\n"
-        "  %y = \"onnx_tile\"::While@1(%y0) {count=8, body=graph body {\n    input %i : int64[]\n  "
-        "  input %buffer : float32[8,6]\n"
-        "    outer %h : float32[8,6]\n    outer %shape : int64[3]\n    outer %back : int64[2]\n"
-        "    %a = Reshape(%h, %shape)\n    %b = Transpose(%a) {perm=[0, 2, 1]}\n    %c = "
-        "Reshape(%b, %back)\n"
-        "    %s = \"onnx_tile\"::Slice@1(%c, %i) {axes=[0], sizes=[1], starts=[0, 1, 2, 3, 4, 5, "
-        "6, 7]}\n"
-        "    %next : float32[8,6] = \"onnx_tile\"::Deslice@1(%s, %buffer, %i) {axes=[0], "
-        "starts=[0, 1, 2, 3, 4, 5, 6, 7]}\n"
-        "    output %next\n  }}\n  output %y";
+    static const char text[] = "  input %x : float32[8,6]\n  input %p : bool[]\n  init %shape : int64[3] = [8, 2, 3]\n  "
+                               "init %back : int64[2] = [8, 6]\n"
+                               "  %h : float32[8,6] = If(%p) {then_branch=graph t {\n    outer %x : float32[8,6]\n    %t0 "
+                               ": float32[8,6] = Neg(%x)\n"
+                               "    output %t0\n  }, else_branch=graph f {\n    outer %x : float32[8,6]\n    %f0 : "
+                               "float32[8,6] = Abs(%x)\n    output %f0\n  }}\n"
+                               "  %y0 = \"onnx_tile\"::Alloc@1() {shape=[8, 6], dtype=1}\n"
+                               "  %y = \"onnx_tile\"::While@1(%y0) {count=8, body=graph body {\n    input %i : int64[]\n  "
+                               "  input %buffer : float32[8,6]\n"
+                               "    outer %h : float32[8,6]\n    outer %shape : int64[3]\n    outer %back : int64[2]\n"
+                               "    %a = Reshape(%h, %shape)\n    %b = Transpose(%a) {perm=[0, 2, 1]}\n    %c = "
+                               "Reshape(%b, %back)\n"
+                               "    %s = \"onnx_tile\"::Slice@1(%c, %i) {axes=[0], sizes=[1], starts=[0, 1, 2, 3, 4, 5, "
+                               "6, 7]}\n"
+                               "    %next : float32[8,6] = \"onnx_tile\"::Deslice@1(%s, %buffer, %i) {axes=[0], "
+                               "starts=[0, 1, 2, 3, 4, 5, 6, 7]}\n"
+                               "    output %next\n  }}\n  output %y";
     float x[48];
     bool yes = true;
     bench b;

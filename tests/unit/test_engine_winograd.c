@@ -14,7 +14,7 @@
 #include "engine/simd.h"
 #include "engine/winograd_lanes.h"
 
-#define JUNK 12345.5f
+#define JUNK  12345.5f
 #define GUARD 64 /* floats behind every array */
 
 static uint64_t state_of_random;
@@ -27,15 +27,9 @@ static uint64_t next_random(void)
     return state_of_random;
 }
 
-static int64_t pick(int64_t from, int64_t to)
-{
-    return from + (int64_t)(next_random() % (uint64_t)(to - from + 1));
-}
+static int64_t pick(int64_t from, int64_t to) { return from + (int64_t)(next_random() % (uint64_t)(to - from + 1)); }
 
-static float number(void)
-{
-    return (float)((double)(next_random() >> 11) / 4503599627370496.0 - 1);
-}
+static float number(void) { return (float)((double)(next_random() >> 11) / 4503599627370496.0 - 1); }
 
 /* ---- arrays ---- */
 
@@ -70,10 +64,7 @@ static float *at(const blocked *a, int64_t n, int64_t c, int64_t y, int64_t x)
     return a->data + n * a->strides[0] + c / a->b * a->strides[1] + y * a->strides[2] + x * a->b + c % a->b;
 }
 
-static int64_t channels_held(const blocked *a)
-{
-    return (a->c + a->b - 1) / a->b * a->b;
-}
+static int64_t channels_held(const blocked *a) { return (a->c + a->b - 1) / a->b * a->b; }
 
 static void fill(const blocked *a)
 {
@@ -265,8 +256,17 @@ static void choices_are_right(void **state)
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
         for (uint32_t threads = 1; threads <= 3; threads += 2) {
             const int64_t *p = shapes[k];
-            task t = {.s = {.batch = p[0], .in_channels = p[1], .out_channels = p[2], .in_h = p[3], .in_w = p[4], .out_h = p[3],
-                            .out_w = p[4], .pad_top = 1, .pad_left = 1, .threads = threads, .act = OT_WINO_RELU}};
+            task t = {.s = {.batch = p[0],
+                            .in_channels = p[1],
+                            .out_channels = p[2],
+                            .in_h = p[3],
+                            .in_w = p[4],
+                            .out_h = p[3],
+                            .out_w = p[4],
+                            .pad_top = 1,
+                            .pad_left = 1,
+                            .threads = threads,
+                            .act = OT_WINO_RELU}};
             state_of_random = 77 + k;
             open_task(&t, ot_simd_block(), true, true, false);
             ot_wino_choice way = ot_wino_choose(&t.s);
@@ -280,8 +280,17 @@ static void choices_are_right(void **state)
 static void runs_inside_parallel_regions(void **state)
 {
     (void)state;
-    task t = {.s = {.batch = 1, .in_channels = 20, .out_channels = 20, .in_h = 30, .in_w = 30, .out_h = 30, .out_w = 30,
-                    .pad_top = 1, .pad_left = 1, .threads = 2}, .label = "inside a parallel region"};
+    task t = {.s = {.batch = 1,
+                    .in_channels = 20,
+                    .out_channels = 20,
+                    .in_h = 30,
+                    .in_w = 30,
+                    .out_h = 30,
+                    .out_w = 30,
+                    .pad_top = 1,
+                    .pad_left = 1,
+                    .threads = 2},
+              .label = "inside a parallel region"};
     state_of_random = 5;
     open_task(&t, ot_simd_block(), false, true, false);
     ot_diag d = {0};
@@ -294,8 +303,7 @@ static void runs_inside_parallel_regions(void **state)
         scratch[k] = floats_new(ot_winograd_scratch(w) / (int64_t)sizeof(float));
     }
 #pragma omp parallel for num_threads(2)
-    for (int k = 0; k < 2; k++)
-        ot_winograd_run(w, t.src.data, t.src.strides, dst[k].data, dst[k].strides, NULL, scratch[k]);
+    for (int k = 0; k < 2; k++) ot_winograd_run(w, t.src.data, t.src.strides, dst[k].data, dst[k].strides, NULL, scratch[k]);
     for (int k = 0; k < 2; k++) {
         check(&t.s, t.label, &t.src, &dst[k], NULL);
         free(dst[k].data);
@@ -312,8 +320,17 @@ static double chain_error(int64_t m, int layers)
 {
     enum { C = 32, H = 20, W = 26 };
     static double exact[2][C][H][W];
-    task t = {.s = {.batch = 1, .in_channels = C, .out_channels = C, .in_h = H, .in_w = W, .out_h = H, .out_w = W, .pad_top = 1,
-                    .pad_left = 1, .threads = 1, .act = OT_WINO_RELU}};
+    task t = {.s = {.batch = 1,
+                    .in_channels = C,
+                    .out_channels = C,
+                    .in_h = H,
+                    .in_w = W,
+                    .out_h = H,
+                    .out_w = W,
+                    .pad_top = 1,
+                    .pad_left = 1,
+                    .threads = 1,
+                    .act = OT_WINO_RELU}};
     state_of_random = 99;
     open_task(&t, ot_simd_block(), false, true, false);
     ot_wino_choice way = ot_wino_choose(&t.s);
@@ -371,8 +388,17 @@ static void no_numbers_stay(void **state)
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int k = 0; k < 3; k++) {
-        task t = {.s = {.batch = 1, .in_channels = 9, .out_channels = 9, .in_h = 40, .in_w = 11, .out_h = 40, .out_w = 11,
-                        .pad_top = 1, .pad_left = 1, .threads = 1, .act = OT_WINO_NONE}};
+        task t = {.s = {.batch = 1,
+                        .in_channels = 9,
+                        .out_channels = 9,
+                        .in_h = 40,
+                        .in_w = 11,
+                        .out_h = 40,
+                        .out_w = 11,
+                        .pad_top = 1,
+                        .pad_left = 1,
+                        .threads = 1,
+                        .act = OT_WINO_NONE}};
         state_of_random = 3;
         open_task(&t, ot_simd_block(), false, false, false);
         *at(&t.src, 0, 4, 7, 5) = bad[k];
@@ -396,8 +422,17 @@ static void impossible_sizes_are_refused(void **state)
 {
     (void)state;
     static const float weights[9];
-    const ot_winograd_spec good = {.batch = 1, .in_channels = 1, .out_channels = 1, .in_h = 1, .in_w = 1, .out_h = 1, .out_w = 1,
-                                   .pad_top = 1, .pad_left = 1, .weights = weights, .threads = 1};
+    const ot_winograd_spec good = {.batch = 1,
+                                   .in_channels = 1,
+                                   .out_channels = 1,
+                                   .in_h = 1,
+                                   .in_w = 1,
+                                   .out_h = 1,
+                                   .out_w = 1,
+                                   .pad_top = 1,
+                                   .pad_left = 1,
+                                   .weights = weights,
+                                   .threads = 1};
     for (int k = 0; k < 7; k++) {
         ot_winograd_spec s = good;
         switch (k) {
@@ -405,7 +440,10 @@ static void impossible_sizes_are_refused(void **state)
         case 1: s.out_h = -1; break;
         case 2: s.in_w = INT64_MAX; break;
         case 3: s.pad_left = -1; break;
-        case 4: s.batch = INT64_MAX / 2; s.out_h = s.out_w = INT32_MAX; break;
+        case 4:
+            s.batch = INT64_MAX / 2;
+            s.out_h = s.out_w = INT32_MAX;
+            break;
         case 5: s.in_channels = s.out_channels = INT32_MAX; break;
         default: s.batch = -1; break;
         }
@@ -422,8 +460,16 @@ static void impossible_sizes_are_refused(void **state)
 static void judgement_is_sound(void **state)
 {
     (void)state;
-    ot_winograd_spec s = {.batch = 1, .in_channels = 64, .out_channels = 64, .in_h = 56, .in_w = 56, .out_h = 56, .out_w = 56,
-                          .pad_top = 1, .pad_left = 1, .threads = 1};
+    ot_winograd_spec s = {.batch = 1,
+                          .in_channels = 64,
+                          .out_channels = 64,
+                          .in_h = 56,
+                          .in_w = 56,
+                          .out_h = 56,
+                          .out_w = 56,
+                          .pad_top = 1,
+                          .pad_left = 1,
+                          .threads = 1};
     bool vectors = ot_wino_choose(&s).code != &ot_wino_plain;
     assert_int_equal(ot_winograd_pays(&s), vectors);
     s.in_channels = 1;
@@ -451,8 +497,17 @@ static void memory_may_run_out(void **state)
 {
     (void)state;
     static const float weights[9];
-    ot_winograd_spec s = {.batch = 1, .in_channels = 1, .out_channels = 1, .in_h = 4, .in_w = 4, .out_h = 4, .out_w = 4,
-                          .pad_top = 1, .pad_left = 1, .weights = weights, .threads = 1};
+    ot_winograd_spec s = {.batch = 1,
+                          .in_channels = 1,
+                          .out_channels = 1,
+                          .in_h = 4,
+                          .in_w = 4,
+                          .out_h = 4,
+                          .out_w = 4,
+                          .pad_top = 1,
+                          .pad_left = 1,
+                          .weights = weights,
+                          .threads = 1};
     ot_set_alloc_hook(no_memory);
     for (int k = 0; k < 2; k++) { /* the second allocation fails, then the first */
         ot_diag d = {0};
@@ -466,10 +521,9 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_ways_are_right),    cmocka_unit_test(choices_are_right),
-        cmocka_unit_test(runs_inside_parallel_regions), cmocka_unit_test(errors_stay_small),
-        cmocka_unit_test(no_numbers_stay),       cmocka_unit_test(impossible_sizes_are_refused),
-        cmocka_unit_test(judgement_is_sound),    cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(all_ways_are_right), cmocka_unit_test(choices_are_right),  cmocka_unit_test(runs_inside_parallel_regions),
+        cmocka_unit_test(errors_stay_small),  cmocka_unit_test(no_numbers_stay),    cmocka_unit_test(impossible_sizes_are_refused),
+        cmocka_unit_test(judgement_is_sound), cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,10 +61,25 @@ typedef struct planned {
 
 static ot_target small_target(void)
 {
-    ot_target t = {.name = "small", .fast_bytes = 1 << 17, .granule = 64, .cores = 1, .is_cache = next_random(2) == 0,
-                   .bw_fast = 100e9, .bw_mid = 20e9, .bw_slow = 2e9, .rate_conv = 400e9, .rate_conv_depthwise = 20e9,
-                   .rate_conv_pointwise = 40e9, .rate_gemm = 50e9, .rate_elem = 5e9, .rate_trans = 1e9, .rate_reduce = 5e9,
-                   .rate_pool = 5e9, .node_overhead = 1e-7, .loop_overhead = 1e-7, .region_overhead = 1e-6};
+    ot_target t = {.name = "small",
+                   .fast_bytes = 1 << 17,
+                   .granule = 64,
+                   .cores = 1,
+                   .is_cache = next_random(2) == 0,
+                   .bw_fast = 100e9,
+                   .bw_mid = 20e9,
+                   .bw_slow = 2e9,
+                   .rate_conv = 400e9,
+                   .rate_conv_depthwise = 20e9,
+                   .rate_conv_pointwise = 40e9,
+                   .rate_gemm = 50e9,
+                   .rate_elem = 5e9,
+                   .rate_trans = 1e9,
+                   .rate_reduce = 5e9,
+                   .rate_pool = 5e9,
+                   .node_overhead = 1e-7,
+                   .loop_overhead = 1e-7,
+                   .region_overhead = 1e-6};
     return t;
 }
 
@@ -240,8 +255,7 @@ static void check_regions(const planned *x)
             assert_int_equal(node_called(x, f->nodes[r->nodes[j]].name), p->nodes[j].node);
             assert_true(j == 0 || r->nodes[j] > r->nodes[j - 1]);
         }
-        for (uint32_t d = 0; d < r->n_dims; d++)
-            assert_int_equal(r->tiles[d], (r->extent[d] + r->tile[d] - 1) / r->tile[d]);
+        for (uint32_t d = 0; d < r->n_dims; d++) assert_int_equal(r->tiles[d], (r->extent[d] + r->tile[d] - 1) / r->tile[d]);
         assert_true(r->time_tiled == p->time_tiled && r->time_untiled == p->time_untiled && r->traffic == p->traffic);
         assert_true(fabs(r->fill - (double)p->working_set / (double)x->t.fast_bytes) < 1e-12);
         check_candidates(x, r);
@@ -315,7 +329,9 @@ static void facts_tell_what_was_planned(void **state)
         planned x;
         rng = seed;
         random_text(text, sizeof text, 3 + next_random(12));
-        ot_plan_options o = {.goal = next_random(2) ? OT_GOAL_TIME : OT_GOAL_MEMORY, .max_slowdown = 0.2, .force = next_random(2),
+        ot_plan_options o = {.goal = next_random(2) ? OT_GOAL_TIME : OT_GOAL_MEMORY,
+                             .max_slowdown = 0.2,
+                             .force = next_random(2),
                              .engine = next_random(2)};
         print_message("seed %llu\n", (unsigned long long)seed);
         plan_text(text, o, &x);

@@ -85,8 +85,7 @@ static void bad(wire file, const char *part)
     ot_diag d = {0};
     ot_model *m = NULL;
     ot_status st = ot_import_memory(file.data, file.n, folder, &d, &m);
-    if (st != OT_E_INPUT || !strstr(d.message, part))
-        fail_msg("wanted '%s', got status %d: %s", part, st, d.message);
+    if (st != OT_E_INPUT || !strstr(d.message, part)) fail_msg("wanted '%s', got status %d: %s", part, st, d.message);
     assert_null(m);
 }
 
@@ -97,10 +96,7 @@ static const ot_value *value(const ot_model *m, const char *name)
     return &m->graph->values[v];
 }
 
-static wire f32_info(unsigned field, const char *name)
-{
-    return w_msg(field, x_value_info(name, 1, DIMS(1, 2)));
-}
+static wire f32_info(unsigned field, const char *name) { return w_msg(field, x_value_info(name, 1, DIMS(1, 2))); }
 
 /* x -> Relu -> y, with room for more of the graph's fields behind. */
 static wire relu_graph(wire more)
@@ -121,8 +117,7 @@ static void test_values_nodes_and_attributes(void **state)
                    w_msg(5, W(w_str(1, "old"), w_int(3, 9)))); /* no type: deduced */
     wire g = W(w_msg(1, x_node("Conv", "x w _", "c", "conv", attrs)), w_msg(1, x_node("Nobody", "c", "y _", "", W_NONE)),
                w_str(2, "g"), w_msg(5, x_tensor("w", 1, DIMS(2, 2), weights, sizeof weights)),
-               w_msg(11, x_value_info("x", 1, DIMS(1, -1, 3))), f32_info(12, "y"),
-               w_msg(13, x_value_info("c", 1, DIMS(1, 2, 3))));
+               w_msg(11, x_value_info("x", 1, DIMS(1, -1, 3))), f32_info(12, "y"), w_msg(13, x_value_info("c", 1, DIMS(1, 2, 3))));
     ot_model *m = good(x_model(8, 13, g));
     assert_int_equal(m->ir_version, 8);
     assert_int_equal(m->opset, 13);
@@ -203,9 +198,8 @@ static void test_captured_values_and_shadowing(void **state)
     wire inner = W(w_msg(1, x_node("Add", "x w", "t", "", W_NONE)), w_str(2, "inner"), w_msg(12, w_str(1, "t")));
     wire middle = W(w_msg(1, x_node("If", "c", "m", "", x_attr_graph("then_branch", inner))), w_str(2, "middle"),
                     w_msg(11, w_str(1, "x")), w_msg(12, w_str(1, "m")), w_msg(12, w_str(1, "u")));
-    wire g = W(w_msg(1, x_node("Abs", "x", "u", "", W_NONE)),
-               w_msg(1, x_node("Scan", "x", "y", "s", x_attr_graph("body", middle))), f32_info(11, "x"), f32_info(11, "w"),
-               f32_info(11, "c"), f32_info(12, "y"));
+    wire g = W(w_msg(1, x_node("Abs", "x", "u", "", W_NONE)), w_msg(1, x_node("Scan", "x", "y", "s", x_attr_graph("body", middle))),
+               f32_info(11, "x"), f32_info(11, "w"), f32_info(11, "c"), f32_info(12, "y"));
     ot_model *m = good(x_model(8, 13, g));
     const ot_node *scan = &m->graph->nodes[1];
     assert_int_equal(scan->n_captured, 3);
@@ -224,14 +218,13 @@ static void test_tensor_storage(void **state)
     (void)state;
     wire dims2 = w_int(1, 2);
     int64_t i64[2] = {-5, 1LL << 40};
-    wire more =
-        W(w_msg(5, W(dims2, w_int(2, 1), w_bytes(4, (float[]){1.5f, -2}, 8), w_str(8, "f"))),
-          w_msg(5, W(dims2, w_int(2, 3), w_bytes(5, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x07", 11), w_str(8, "i8"))),
-          w_msg(5, W(dims2, w_int(2, 10), w_bytes(5, "\x80\x78\x80\xf8\x02", 5), w_str(8, "h"))), /* 0x3c00 0xbc00 */
-          w_msg(5, W(dims2, w_int(2, 12), w_str(8, "u32"), w_bytes(11, "\xff\xff\xff\xff\x0f\x02", 6))),
-          w_msg(5, x_tensor("l", 7, DIMS(2), i64, 16)), w_msg(5, W(dims2, w_int(2, 8), w_words(6, "a b"), w_str(8, "s"))),
-          w_msg(5, x_tensor("none", 1, DIMS(0, 3), "", 0)), w_msg(5, x_tensor("nibbles", 22, DIMS(3), "\x21\x03", 2)),
-          w_msg(5, x_tensor("b", 9, DIMS(2), "\0\1", 2)), w_msg(5, x_tensor("bf", 16, DIMS(2), "\x80\x3f\0\xc0", 4)));
+    wire more = W(w_msg(5, W(dims2, w_int(2, 1), w_bytes(4, (float[]){1.5f, -2}, 8), w_str(8, "f"))),
+                  w_msg(5, W(dims2, w_int(2, 3), w_bytes(5, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x07", 11), w_str(8, "i8"))),
+                  w_msg(5, W(dims2, w_int(2, 10), w_bytes(5, "\x80\x78\x80\xf8\x02", 5), w_str(8, "h"))), /* 0x3c00 0xbc00 */
+                  w_msg(5, W(dims2, w_int(2, 12), w_str(8, "u32"), w_bytes(11, "\xff\xff\xff\xff\x0f\x02", 6))),
+                  w_msg(5, x_tensor("l", 7, DIMS(2), i64, 16)), w_msg(5, W(dims2, w_int(2, 8), w_words(6, "a b"), w_str(8, "s"))),
+                  w_msg(5, x_tensor("none", 1, DIMS(0, 3), "", 0)), w_msg(5, x_tensor("nibbles", 22, DIMS(3), "\x21\x03", 2)),
+                  w_msg(5, x_tensor("b", 9, DIMS(2), "\0\1", 2)), w_msg(5, x_tensor("bf", 16, DIMS(2), "\x80\x3f\0\xc0", 4)));
     ot_model *m = good(x_model(8, 13, relu_graph(more)));
     int64_t ints[4];
     float floats[4];
@@ -328,7 +321,8 @@ static void test_tensors_that_lie(void **state)
     bad(x_model(8, 13, relu_graph(w_msg(5, x_tensor("w", 1, DIMS(2, 2), "1234", 4)))), "initializer 'w': raw_data holds 4");
     bad(x_model(8, 13, relu_graph(w_msg(5, W(w_int(1, -2), w_int(2, 1), w_str(8, "w"))))), "dimension 0 is negative");
     bad(x_model(8, 13, relu_graph(w_msg(5, W(w_int(1, 2), w_int(2, 1), w_str(8, "w"))))), "holds no data");
-    bad(x_model(8, 13, relu_graph(w_msg(5, W(w_int(1, 2), w_int(2, 1), w_bytes(4, "1234", 4), w_str(8, "w"))))), "float_data holds 1");
+    bad(x_model(8, 13, relu_graph(w_msg(5, W(w_int(1, 2), w_int(2, 1), w_bytes(4, "1234", 4), w_str(8, "w"))))),
+        "float_data holds 1");
     bad(x_model(8, 13, relu_graph(w_msg(5, W(w_int(1, 2), w_int(2, 8), w_words(6, "a"), w_str(8, "w"))))), "strings");
     bad(x_model(8, 13, relu_graph(w_msg(5, x_tensor("w", 1, DIMS(INT64_MAX, 4), "", 0)))), "more bytes than can be counted");
     bad(x_model(8, 13, relu_graph(w_msg(5, x_tensor("w", 1, DIMS(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1), "1234", 4)))),
@@ -549,8 +543,9 @@ static void test_bodies_and_new_constants(void **state)
         wire body = W(b_const, w_msg(1, x_node("Add", "b_in b_w", "b_out", "b_add", W_NONE)), w_str(2, "body"),
                       ir < 4 ? W_NONE : w_msg(5, moved), f32_info(11, "b_in"), f32_info(12, "b_out"));
         wire scan = w_msg(1, x_node("Scan", "x", "z", "scan", W(x_attr_graph("body", body), x_attr_int("num_scan_inputs", 1))));
-        wire want = x_model(ir, 13, W(k_const, w_msg(1, x_node("Relu", "x", "y", "r", W_NONE)), scan, w_str(2, "g"),
-                                      ir < 4 ? W_NONE : w_msg(5, kt), f32_info(11, "x"), f32_info(12, "y"), f32_info(13, "z")));
+        wire want = x_model(ir, 13,
+                            W(k_const, w_msg(1, x_node("Relu", "x", "y", "r", W_NONE)), scan, w_str(2, "g"),
+                              ir < 4 ? W_NONE : w_msg(5, kt), f32_info(11, "x"), f32_info(12, "y"), f32_info(13, "z")));
         wire out = exported(m);
         assert_int_equal(out.n, want.n);
         assert_memory_equal(out.data, want.data, want.n);
@@ -624,13 +619,22 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_values_nodes_and_attributes), TEST(test_order_of_nodes_in_the_file_is_free),
-        TEST(test_initializer_that_is_an_input), TEST(test_what_is_not_surely_known_is_opaque),
-        TEST(test_captured_values_and_shadowing), TEST(test_tensor_storage), TEST(test_broken_files),
-        TEST(test_names_that_clash_or_dangle), TEST(test_functions), TEST(test_tensors_that_lie),
-        TEST(test_external_data_is_fenced), TEST(test_external_data_is_copied_once),
-        TEST(test_untouched_models_come_back_byte_for_byte), TEST(test_a_changed_node_is_rebuilt),
-        TEST(test_bodies_and_new_constants), TEST(test_bound_inputs_are_pinned_when_the_graph_changed),
+        TEST(test_values_nodes_and_attributes),
+        TEST(test_order_of_nodes_in_the_file_is_free),
+        TEST(test_initializer_that_is_an_input),
+        TEST(test_what_is_not_surely_known_is_opaque),
+        TEST(test_captured_values_and_shadowing),
+        TEST(test_tensor_storage),
+        TEST(test_broken_files),
+        TEST(test_names_that_clash_or_dangle),
+        TEST(test_functions),
+        TEST(test_tensors_that_lie),
+        TEST(test_external_data_is_fenced),
+        TEST(test_external_data_is_copied_once),
+        TEST(test_untouched_models_come_back_byte_for_byte),
+        TEST(test_a_changed_node_is_rebuilt),
+        TEST(test_bodies_and_new_constants),
+        TEST(test_bound_inputs_are_pinned_when_the_graph_changed),
         TEST(test_an_output_appears_whole_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -287,8 +287,7 @@ static char *random_graph(uint32_t seed, int n)
         int id = perm[k];
         uint32_t reads = rng_next(&s) % 4;
         fprintf(f, "%%v%d = Sum(", id);
-        for (uint32_t j = 0; j < reads; j++)
-            fprintf(f, "%s%%v%u", j ? "," : "", rng_next(&s) % (uint32_t)id);
+        for (uint32_t j = 0; j < reads; j++) fprintf(f, "%s%%v%u", j ? "," : "", rng_next(&s) % (uint32_t)id);
         fprintf(f, ") \"n%d\"\n", id);
     }
     for (int k = 0; k < 3; k++) fprintf(f, "output %%v%u ", rng_next(&s) % (uint32_t)(n + 1));
@@ -522,19 +521,52 @@ static void br_outer_on_top(ot_graph *g) { vof(g, "w")->is_outer = true, vof(g, 
 static void test_verify(void **state)
 {
     (void)state;
-    static const breaker all[] = {
-        br_name, br_empty_name, br_rank, br_dim, br_init_shape, br_init_dtype, br_init_bytes, br_known,
-        br_input_flag, br_extra_input, br_output_flag, br_output_id, br_operand, br_omitted_ok, br_two_producers,
-        br_producer, br_stale_producer, br_order_swap, br_order_short, br_order_twice, br_dead_in_order,
-        br_uses_missing, br_uses_extra, br_uses_order, br_attr_twice, br_attr_value, br_op, br_op_domain, br_removed,
-        br_undefined, br_body_parent, br_body_out_type, br_body_out_rank, br_body_capture, br_body_order,
-        br_body_shadow, br_body_unknown_outer, br_outer_on_top};
+    static const breaker all[] = {br_name,
+                                  br_empty_name,
+                                  br_rank,
+                                  br_dim,
+                                  br_init_shape,
+                                  br_init_dtype,
+                                  br_init_bytes,
+                                  br_known,
+                                  br_input_flag,
+                                  br_extra_input,
+                                  br_output_flag,
+                                  br_output_id,
+                                  br_operand,
+                                  br_omitted_ok,
+                                  br_two_producers,
+                                  br_producer,
+                                  br_stale_producer,
+                                  br_order_swap,
+                                  br_order_short,
+                                  br_order_twice,
+                                  br_dead_in_order,
+                                  br_uses_missing,
+                                  br_uses_extra,
+                                  br_uses_order,
+                                  br_attr_twice,
+                                  br_attr_value,
+                                  br_op,
+                                  br_op_domain,
+                                  br_removed,
+                                  br_undefined,
+                                  br_body_parent,
+                                  br_body_out_type,
+                                  br_body_out_rank,
+                                  br_body_capture,
+                                  br_body_order,
+                                  br_body_shadow,
+                                  br_body_unknown_outer,
+                                  br_outer_on_top};
     for (size_t k = 0; k <= sizeof all / sizeof *all; k++) {
         ot_model *m = parse(sound);
         ot_diag d = {0};
         m->diag = &d;
-        if (k) all[k - 1](m->graph);
-        else br_nothing(m->graph);
+        if (k)
+            all[k - 1](m->graph);
+        else
+            br_nothing(m->graph);
         ot_status st = ot_verify(m->graph);
         if (k == 0 ? st != OT_OK : st != OT_E_INPUT) fail_msg("case %zu: status %d, '%s'", k, (int)st, d.message);
         if (k && !d.message[0]) fail_msg("case %zu has no message", k);
@@ -682,14 +714,16 @@ static void test_text_half(void **state)
         snprintf(name, sizeof name, "h%u", code / 16 * 16);
         uint16_t got = ((const uint16_t *)back->graph->values[val(back->graph, name)].init->data)[code % 16];
         bool nan = (code & 0x7c00) == 0x7c00 && (code & 0x3ff);
-        if (nan) assert_true((got & 0x7c00) == 0x7c00 && (got & 0x3ff));
-        else assert_int_equal(got, code);
+        if (nan)
+            assert_true((got & 0x7c00) == 0x7c00 && (got & 0x3ff));
+        else
+            assert_int_equal(got, code);
     }
     ot_model_free(back);
     ot_model_free(m);
     free(text);
-    static const double samples[] = {1e-8, 2.98e-8, 5.97e-8, 6.1e-5, 0.1, 1.0009765625, 1.00048828125, 1.0005, 2049, 65519.9,
-                                     65520, 1e9, -0.333};
+    static const double samples[] = {1e-8,   2.98e-8, 5.97e-8, 6.1e-5, 0.1, 1.0009765625, 1.00048828125,
+                                     1.0005, 2049,    65519.9, 65520,  1e9, -0.333};
     for (size_t k = 0; k < sizeof samples / sizeof *samples; k++) {
         char buf[128];
         snprintf(buf, sizeof buf, "model ir 8 opset 17 graph g { init %%h : float16[] = [%.17g] }", samples[k]);
@@ -702,12 +736,13 @@ static void test_text_half(void **state)
 static void test_text_contents(void **state)
 {
     (void)state;
-    ot_model *m = parse("model ir 8 opset 17 graph g { init %r : float32[4] = random 0 init %i : int8[3] = random 0\n"
-                        "init %s : float32[2] = random 0 * 0.5 init %j : int32[2] = random 0 init %b : float32[1] = data \"AACAPw==\"\n"
-                        "init %big : float32[20] = random 1 init %u : uint64[1] = [18446744073709551615]\n"
-                        "init %m : int64[1] = [-9223372036854775808] init %c : complex64[2] = bits 0x5 init %bf : bfloat16[2] = [1.5, -3]\n"
-                        "init %d : float64[1] = [0.1] init %x : float32[4] = [-3.40282347e+38, -3.41e38, 1.40129846e-45,"
-                        " 0.49999997] init %f8 : float8_e4m3fn[1] = [200] }");
+    ot_model *m = parse(
+        "model ir 8 opset 17 graph g { init %r : float32[4] = random 0 init %i : int8[3] = random 0\n"
+        "init %s : float32[2] = random 0 * 0.5 init %j : int32[2] = random 0 init %b : float32[1] = data \"AACAPw==\"\n"
+        "init %big : float32[20] = random 1 init %u : uint64[1] = [18446744073709551615]\n"
+        "init %m : int64[1] = [-9223372036854775808] init %c : complex64[2] = bits 0x5 init %bf : bfloat16[2] = [1.5, -3]\n"
+        "init %d : float64[1] = [0.1] init %x : float32[4] = [-3.40282347e+38, -3.41e38, 1.40129846e-45,"
+        " 0.49999997] init %f8 : float8_e4m3fn[1] = [200] }");
     const ot_graph *g = m->graph;
     /* splitmix64 from seed 0 begins e220a8397b1dcdaf 6e789e6aa1b965f4 (published test vector) */
     const float *r = g->values[val(g, "r")].init->data;
@@ -786,8 +821,7 @@ static void test_text_garbage(void **state)
         assert_non_null(copy);
         memcpy(copy, sound, len); /* exact size: reading behind the end is seen by ASan */
         static const char spice[] = "%\"{}()[]=,:_?@#x0-.\\\xff";
-        for (int j = 0; k >= n && j < 1 + (int)(k % 3); j++)
-            copy[rng_next(&s) % n] = spice[rng_next(&s) % (sizeof spice)];
+        for (int j = 0; k >= n && j < 1 + (int)(k % 3); j++) copy[rng_next(&s) % n] = spice[rng_next(&s) % (sizeof spice)];
         ot_diag d = {0};
         ot_model *m = NULL;
         ot_status st = ot_text_parse(copy, len, &d, &m);
@@ -826,8 +860,10 @@ static void test_text_no_memory(void **state)
         ot_model *m = NULL;
         allocations_left = k;
         st = ot_text_parse(sound, strlen(sound), &d, &m);
-        if (st == OT_OK) ot_model_free(m);
-        else if (st != OT_E_NOMEM) break;
+        if (st == OT_OK)
+            ot_model_free(m);
+        else if (st != OT_E_NOMEM)
+            break;
     }
     ot_set_alloc_hook(NULL);
     assert_int_equal(st, OT_OK);
@@ -860,13 +896,12 @@ static void test_dot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edit), cmocka_unit_test(test_consts), cmocka_unit_test(test_fresh_names),
+        cmocka_unit_test(test_edit),           cmocka_unit_test(test_consts),       cmocka_unit_test(test_fresh_names),
         cmocka_unit_test(test_order_branches), cmocka_unit_test(test_order_random), cmocka_unit_test(test_order_deep),
-        cmocka_unit_test(test_cycle), cmocka_unit_test(test_undefined), cmocka_unit_test(test_opinfo),
-        cmocka_unit_test(test_sizes), cmocka_unit_test(test_verify), cmocka_unit_test(test_replace_in_body),
-        cmocka_unit_test(test_text_print), cmocka_unit_test(test_text_bodies), cmocka_unit_test(test_text_half),
-        cmocka_unit_test(test_text_contents), cmocka_unit_test(test_text_errors), cmocka_unit_test(test_text_garbage),
-        cmocka_unit_test(test_text_no_memory),
-        cmocka_unit_test(test_dot)};
+        cmocka_unit_test(test_cycle),          cmocka_unit_test(test_undefined),    cmocka_unit_test(test_opinfo),
+        cmocka_unit_test(test_sizes),          cmocka_unit_test(test_verify),       cmocka_unit_test(test_replace_in_body),
+        cmocka_unit_test(test_text_print),     cmocka_unit_test(test_text_bodies),  cmocka_unit_test(test_text_half),
+        cmocka_unit_test(test_text_contents),  cmocka_unit_test(test_text_errors),  cmocka_unit_test(test_text_garbage),
+        cmocka_unit_test(test_text_no_memory), cmocka_unit_test(test_dot)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

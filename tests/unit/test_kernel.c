@@ -174,9 +174,10 @@ static void test_copy_pipes(void **state)
         const char *from, *to;
         ot_pipe pipe;
     } copies[] = {
-        {"gm", "ub", OT_PIPE_DMA_IN},   {"gm", "l1", OT_PIPE_DMA_IN},   {"ub", "gm", OT_PIPE_DMA_OUT}, {"l1", "gm", OT_PIPE_DMA_OUT},
-        {"ub", "ub", OT_PIPE_VECTOR},   {"l2", "l2", OT_PIPE_VECTOR},   {"l1", "l0a", OT_PIPE_DMA_IN}, {"l1", "l0b", OT_PIPE_DMA_IN},
-        {"l1", "bt", OT_PIPE_DMA_IN},   {"l0c", "gm", OT_PIPE_DMA_OUT}, {"l0c", "ub", OT_PIPE_DMA_OUT}, {"l0c", "l1", OT_PIPE_DMA_OUT},
+        {"gm", "ub", OT_PIPE_DMA_IN},   {"gm", "l1", OT_PIPE_DMA_IN},   {"ub", "gm", OT_PIPE_DMA_OUT},
+        {"l1", "gm", OT_PIPE_DMA_OUT},  {"ub", "ub", OT_PIPE_VECTOR},   {"l2", "l2", OT_PIPE_VECTOR},
+        {"l1", "l0a", OT_PIPE_DMA_IN},  {"l1", "l0b", OT_PIPE_DMA_IN},  {"l1", "bt", OT_PIPE_DMA_IN},
+        {"l0c", "gm", OT_PIPE_DMA_OUT}, {"l0c", "ub", OT_PIPE_DMA_OUT}, {"l0c", "l1", OT_PIPE_DMA_OUT},
         {"ub", "l1", OT_PIPE_DMA_IN},   {"gm", "gm", OT_PIPE_DMA_IN},   {"l0c", "l0c", OT_PIPE_DMA_OUT},
     };
     for (size_t t = 0; t < sizeof copies / sizeof *copies; t++) {
@@ -219,12 +220,12 @@ static void test_bad_syntax(void **state)
     for (size_t t = 0; t < sizeof bad / sizeof *bad; t++) parse_fails(bad[t].text, bad[t].place, bad[t].part);
 }
 
-#define BEFORE                                                                                     \
-    "kernel k {\n"                                                                                 \
-    "  param x: 4x8 f32 @gm\n"                                                                     \
-    "  param y: 4x8 f32 @gm\n"                                                                     \
-    "  alloc a: 4x8 f32 @ub\n"                                                                     \
-    "  alloc b: 4x8 f32 @ub\n"                                                                     \
+#define BEFORE                 \
+    "kernel k {\n"             \
+    "  param x: 4x8 f32 @gm\n" \
+    "  param y: 4x8 f32 @gm\n" \
+    "  alloc a: 4x8 f32 @ub\n" \
+    "  alloc b: 4x8 f32 @ub\n" \
     "  alloc c: 32 i8 @l1\n" /* the text under test begins in line 7, column 1 */
 
 typedef struct bad_text {
@@ -291,7 +292,8 @@ static void test_bad_statements(void **state)
         {"copy.dma a <- b", "7:1", "expected copy.PIPE (vector cube scalar dma_in dma_out), found 'copy.dma'"},
         {"copy. a <- b", "7:1", "expected copy.PIPE"},
         {"free zz", "7:6", "'zz' is not defined before this line"},
-        {"a = vector(b)", "7:5", "expected for, while, if or PIPE.OPERATION (pipes: vector cube scalar dma_in dma_out), found 'vector'"},
+        {"a = vector(b)", "7:5",
+         "expected for, while, if or PIPE.OPERATION (pipes: vector cube scalar dma_in dma_out), found 'vector'"},
         {"a = gpu.exp(b)", "7:5", "expected for, while, if or PIPE.OPERATION"},
         {"a = vector.(b)", "7:5", "expected an operation after the pipe, found 'vector.'"},
         {"a = vector.4(b)", "7:5", "expected an operation after the pipe"},
@@ -376,7 +378,8 @@ static void test_bad_flow(void **state)
         {"load a <- x[0:5, 0:8]", "7:1", "40 elements of 'x' are moved, but 'a' has 32"},
         {"store y[0:5, 0:8] <- a", "7:1", "40 elements of 'y' are moved, but 'a' has 32"},
         {"load a <- x[0:4, 8:8]", "7:1", "range 1 has the extent 0"},
-        {"load a <- x[0:4611686018427387904, 0:4611686018427387904]", "7:1", "the window's number of elements does not fit 64 bits"},
+        {"load a <- x[0:4611686018427387904, 0:4611686018427387904]", "7:1",
+         "the window's number of elements does not fit 64 bits"},
         {"subview v = a[0:1, 0:8]\ncopy v <- c", "8:1", "32 elements of 'c' are moved, but 'v' has 8"},
         {"subview v = a[0:1, 0:8]\nload v <- x", "8:1", "32 elements of 'x' are moved, but 'v' has 8"},
         /* free */
@@ -395,12 +398,14 @@ static void test_bad_flow(void **state)
         {"if (?) { free a } else { }\nb = vector.exp(a)", "8:1", "'a' is used after it was freed in line 7"},
         {"if (?) { } else { free a }\nb = vector.exp(a)", "8:1", "'a' is used after it was freed in line 7"},
         {"if (?) { if (?) { free a } else { } } else { }\nfree a", "8:1", "'a' is freed twice: before in line 7"},
-        {"r = for i in 0..4 carry (q = a) { alloc n: 4x8 f32 @ub\nfree n\nyield (n) }", "9:1", "'n' is used after it was freed in line 8"},
+        {"r = for i in 0..4 carry (q = a) { alloc n: 4x8 f32 @ub\nfree n\nyield (n) }", "9:1",
+         "'n' is used after it was freed in line 8"},
         /* blocks */
         {"for i in 0..4 { alloc d: 4 f32 @ub }\nfree d", "8:1", "'d' is used outside the block that defines it"},
         {"if (?) { alloc d: 4 f32 @ub } else {\nfree d }", "8:1", "'d' is used outside the block that defines it"},
         {"r = for i in 0..4 carry (q = a) { yield (b) }\nb = vector.exp(q)", "8:1", "'q' is used outside the block"},
-        {"r = for i in 0..4 carry (q = a) {\nb = vector.exp(r)\nyield (b) }", "8:1", "'r' is used before the end of the block that makes it"},
+        {"r = for i in 0..4 carry (q = a) {\nb = vector.exp(r)\nyield (b) }", "8:1",
+         "'r' is used before the end of the block that makes it"},
         {"r = if (?) {\nyield (r) } else { yield (a) }", "8:1", "'r' is used before the end of the block that makes it"},
         {"for i in 0..4 {\nfor i in 0..4 { } }", "8:1", "'i' is the variable of the loop in line 7 already"},
         {"for i in 4..2 { }", "7:1", "loop bounds are 0 <= lo <= hi <= 2^62"},
@@ -496,7 +501,8 @@ static void test_limits(void **state)
 static void test_many_statements(void **state)
 {
     (void)state;
-    repeat_parses("kernel k { param x: 4 f32 @gm\n", "alloc a%: 4 f32 @ub\nload a% <- x\na% = vector.exp(a%)\nfree a%\n", 25000, "}");
+    repeat_parses("kernel k { param x: 4 f32 @gm\n", "alloc a%: 4 f32 @ub\nload a% <- x\na% = vector.exp(a%)\nfree a%\n", 25000,
+                  "}");
     repeat_fails("kernel k { alloc a: 4 f32 @ub\n", "a=vector.f()\n", 1u << 20, "}", "1048577:1", "more than 1048576 statements");
     char *names = repeat("kernel k {\nparam p0:1 u8@gm\n", "param p^:1 u8@gm\n", 1u << 20, "}");
     parse_fails(names, "1048578:7", "more than 1048576 values");
@@ -511,9 +517,9 @@ static void test_bytes(void **state)
     parse_fails_n(nul, sizeof nul - 1, "2:21", "a NUL byte (0x00) is no text");
     parse_fails_n("kernel k { # \0 }\n}", 18, "1:14", "a NUL byte");
     parse_fails_n("kernel k target \"\0\" {}", 22, "1:17", "no closing quote");
-    parse_fails("kernel k {\r\n\r\n  ;", "3:3", "';'");   /* CRLF counts once */
-    parse_fails("kernel k {\n\t\t;", "2:3", "';'");        /* a tab is one column */
-    parse_fails("\xef\xbb\xbfkernel ;", "1:8", "';'");     /* the byte order mark none */
+    parse_fails("kernel k {\r\n\r\n  ;", "3:3", "';'"); /* CRLF counts once */
+    parse_fails("kernel k {\n\t\t;", "2:3", "';'");     /* a tab is one column */
+    parse_fails("\xef\xbb\xbfkernel ;", "1:8", "';'");  /* the byte order mark none */
     size_t n = ((size_t)64 << 20) + 1;
     char *big = malloc(n);
     assert_non_null(big);
@@ -603,23 +609,12 @@ int main(void)
 {
     seed_from_environment();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_other_spellings),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_copy_pipes),
-        cmocka_unit_test(test_bad_syntax),
-        cmocka_unit_test(test_bad_statements),
-        cmocka_unit_test(test_bad_values),
-        cmocka_unit_test(test_bad_flow),
-        cmocka_unit_test(test_good_flow),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_many_statements),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_truncations),
-        cmocka_unit_test(test_mutations),
-        cmocka_unit_test(test_line_mutations),
+        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_other_spellings), cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_fields),          cmocka_unit_test(test_names),           cmocka_unit_test(test_copy_pipes),
+        cmocka_unit_test(test_bad_syntax),      cmocka_unit_test(test_bad_statements),  cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_bad_flow),        cmocka_unit_test(test_good_flow),       cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_many_statements), cmocka_unit_test(test_bytes),           cmocka_unit_test(test_truncations),
+        cmocka_unit_test(test_mutations),       cmocka_unit_test(test_line_mutations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,7 +211,8 @@ static void run_plan(const ot_kernel *k, const ot_mem_plan *p, uint64_t seed, co
 }
 
 /* Plan and run; the largest height of a scope with a capacity, or -1 when there is no plan. */
-static int64_t plan_and_run(const ot_kernel *k, ot_mem_mode mode, int64_t capacity, uint64_t seed, const char *text, uint32_t *levels)
+static int64_t plan_and_run(const ot_kernel *k, ot_mem_mode mode, int64_t capacity, uint64_t seed, const char *text,
+                            uint32_t *levels)
 {
     ot_target t = target(1 << 20);
     ot_mem_options o = {.mode = mode, .capacity = capacity, .step_limit = 3000, .workspace_reuse = seed % 2};
@@ -253,8 +254,8 @@ static void plans_hold(void **state)
         }
         ot_kernel_free(k);
     }
-    print_message("%u of %u tight plans; by level: %u, %u, %u, %u\n", tight, (unsigned)(6 * (last - first + 1)), levels[0], levels[1],
-                  levels[2], levels[3]);
+    print_message("%u of %u tight plans; by level: %u, %u, %u, %u\n", tight, (unsigned)(6 * (last - first + 1)), levels[0],
+                  levels[1], levels[2], levels[3]);
     assert_true(tight > 4 * (last - first) && levels[0] && levels[1] && levels[2] && levels[3]);
     free(text);
 }
@@ -370,11 +371,8 @@ static void mistakes_are_caught(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lifetimes_hold),
-        cmocka_unit_test(lifetimes_are_exact),
-        cmocka_unit_test(plans_hold),
-        cmocka_unit_test(plans_replay),
-        cmocka_unit_test(mistakes_are_caught),
+        cmocka_unit_test(lifetimes_hold), cmocka_unit_test(lifetimes_are_exact), cmocka_unit_test(plans_hold),
+        cmocka_unit_test(plans_replay),   cmocka_unit_test(mistakes_are_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

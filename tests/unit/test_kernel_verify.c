@@ -31,15 +31,15 @@ static ot_tk_value *value_of(ot_kernel *k, const char *name)
 }
 
 /* Set one field of EVERYTHING's kernel, and the verifier says why not. */
-#define BREAKS(field, value, part)                                                                 \
-    do {                                                                                           \
-        ot_kernel *k = parse(EVERYTHING);                                                          \
-        field = value;                                                                             \
-        verify_fails(k, part);                                                                     \
-        ot_kernel_free(k);                                                                         \
+#define BREAKS(field, value, part)        \
+    do {                                  \
+        ot_kernel *k = parse(EVERYTHING); \
+        field = value;                    \
+        verify_fails(k, part);            \
+        ot_kernel_free(k);                \
     } while (0)
 #define STMT(op, number) stmt_of(k, OT_TK_##op, number)
-#define VALUE(name) value_of(k, name)
+#define VALUE(name)      value_of(k, name)
 
 static void test_bad_kernel_values(void **state)
 {
@@ -144,14 +144,14 @@ static void test_bad_kernel_ranges(void **state)
 {
     (void)state;
     ot_tk_range r[4];
-#define BREAKS_RANGE(field, value, part)                                                           \
-    do {                                                                                           \
-        ot_kernel *k = parse(EVERYTHING);                                                          \
-        memcpy(r, STMT(LOAD, 1)->ranges, sizeof r);                                                \
-        field = value;                                                                             \
-        STMT(LOAD, 1)->ranges = r;                                                                 \
-        verify_fails(k, part);                                                                     \
-        ot_kernel_free(k);                                                                         \
+#define BREAKS_RANGE(field, value, part)            \
+    do {                                            \
+        ot_kernel *k = parse(EVERYTHING);           \
+        memcpy(r, STMT(LOAD, 1)->ranges, sizeof r); \
+        field = value;                              \
+        STMT(LOAD, 1)->ranges = r;                  \
+        verify_fails(k, part);                      \
+        ot_kernel_free(k);                          \
     } while (0)
     BREAKS_RANGE(r[2].lo.n, 5, "an expression with more than 4 loop variables");
     BREAKS_RANGE(r[2].lo.terms[0].var, NULL, "'' is no variable of a loop around this");
@@ -178,10 +178,18 @@ static void test_random_damage(void **state)
             switch (below(22)) {
             case 0: s->op = (ot_tk_op)below(OT_TK_END + 2); break;
             case 1: s->pipe = (ot_pipe)below(OT_PIPE_COUNT + 1); break;
-            case 2: if (s->n_out > 0) s->n_out = below(s->n_out); break;
-            case 3: if (s->n_in > 0) s->n_in = below(s->n_in); break;
-            case 4: if (s->n_out > 0) s->out = ot_memdup(k->arena, &any, sizeof any), s->n_out = 1; break;
-            case 5: if (s->n_in > 0) s->in = ot_memdup(k->arena, &any, sizeof any), s->n_in = 1; break;
+            case 2:
+                if (s->n_out > 0) s->n_out = below(s->n_out);
+                break;
+            case 3:
+                if (s->n_in > 0) s->n_in = below(s->n_in);
+                break;
+            case 4:
+                if (s->n_out > 0) s->out = ot_memdup(k->arena, &any, sizeof any), s->n_out = 1;
+                break;
+            case 5:
+                if (s->n_in > 0) s->in = ot_memdup(k->arena, &any, sizeof any), s->n_in = 1;
+                break;
             case 6: s->mate = place; break;
             case 7: s->parent = place; break;
             case 8: s->lo = number; break;
@@ -196,7 +204,9 @@ static void test_random_damage(void **state)
             case 17: v->align = number; break;
             case 18: v->multi = below(18); break;
             case 19: v->n_offsets = below(18); break;
-            case 20: if (v->kind != OT_TK_SUBVIEW) v->base = any; break;
+            case 20:
+                if (v->kind != OT_TK_SUBVIEW) v->base = any;
+                break;
             default: v->stmt = place; break;
             }
         }
@@ -331,10 +341,19 @@ static void test_builder_nonsense(void **state)
     const int64_t dims[] = {4, 8, 1, 1, 1, 1, 1, 1, 1};
     for (uint32_t t = 0; t < 13; t++) {
         static const char *const parts[] = {
-            "'d' has 9 dimensions", "unknown element type 'f33'", "a value that does not exist", "a value that does not exist",
-            "range 0 has no constant extent", "'j' is no variable of a loop", "does not fit 64 bits in every iteration",
-            "a value that does not exist", "a value that does not exist", "2 ranges for 'v', which has 1 dimensions", "'d' is in no known memory",
-            "larger than 'a'", "'' is no name",
+            "'d' has 9 dimensions",
+            "unknown element type 'f33'",
+            "a value that does not exist",
+            "a value that does not exist",
+            "range 0 has no constant extent",
+            "'j' is no variable of a loop",
+            "does not fit 64 bits in every iteration",
+            "a value that does not exist",
+            "a value that does not exist",
+            "2 ranges for 'v', which has 1 dimensions",
+            "'d' is in no known memory",
+            "larger than 'a'",
+            "'' is no name",
         };
         ot_kernel_builder *b = ot_kernel_build("k", NULL);
         uint32_t a = ot_kb_alloc(b, "a", "f32", dims, 2, OT_SCOPE_GM, 0, 1), none = OT_NONE;
@@ -345,9 +364,18 @@ static void test_builder_nonsense(void **state)
         case 1: ot_kb_param(b, "d", "f33", dims, 1); break;
         case 2: ot_kb_alias(b, "d", none, "f32", dims, 1); break;
         case 3: ot_kb_subview(b, "d", none, r); break;
-        case 4: r[0].hi.terms[0].coef = 2; ot_kb_subview(b, "d", a, r); break;
-        case 5: r[0].lo.terms[0].var = r[0].hi.terms[0].var = "j"; ot_kb_subview(b, "d", a, r); break;
-        case 6: r[0].lo.terms[0].coef = r[0].hi.terms[0].coef = INT64_MIN; ot_kb_subview(b, "d", a, r); break;
+        case 4:
+            r[0].hi.terms[0].coef = 2;
+            ot_kb_subview(b, "d", a, r);
+            break;
+        case 5:
+            r[0].lo.terms[0].var = r[0].hi.terms[0].var = "j";
+            ot_kb_subview(b, "d", a, r);
+            break;
+        case 6:
+            r[0].lo.terms[0].coef = r[0].hi.terms[0].coef = INT64_MIN;
+            ot_kb_subview(b, "d", a, r);
+            break;
         case 7: ot_kb_copy(b, none, a); break;
         case 8: ot_kb_compute(b, OT_PIPE_CUBE, "f", &a, 1, &none, 1); break;
         case 9: ot_kb_load(b, a, ot_kb_alias(b, "v", a, "f32", dims, 1), r, 2); break;
@@ -379,8 +407,10 @@ static void *failing_hook(void *ptr, size_t old_size, size_t new_size)
 static void test_no_memory(void **state)
 {
     (void)state;
-    char *text = repeat("kernel k { param x: 4 f32 @gm\n", "alloc a%: 4 f32 @ub load a% <- x[0:4] alias v% = a%: 4 f32\n"
-                        "r% = for i in 0..4 carry (c% = a%) { c% = vector.f(v%) yield (c%) }", 60, "}");
+    char *text = repeat("kernel k { param x: 4 f32 @gm\n",
+                        "alloc a%: 4 f32 @ub load a% <- x[0:4] alias v% = a%: 4 f32\n"
+                        "r% = for i in 0..4 carry (c% = a%) { c% = vector.f(v%) yield (c%) }",
+                        60, "}");
     ot_set_alloc_hook(failing_hook);
     bool done = false;
     for (long k = 0; !done; k++) {
@@ -410,14 +440,9 @@ int main(void)
 {
     seed_from_environment();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_kernel_values),
-        cmocka_unit_test(test_bad_kernel_stmts),
-        cmocka_unit_test(test_bad_kernel_ranges),
-        cmocka_unit_test(test_random_damage),
-        cmocka_unit_test(test_builder),
-        cmocka_unit_test(test_builder_blocks),
-        cmocka_unit_test(test_builder_nonsense),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_bad_kernel_values), cmocka_unit_test(test_bad_kernel_stmts), cmocka_unit_test(test_bad_kernel_ranges),
+        cmocka_unit_test(test_random_damage),     cmocka_unit_test(test_builder),          cmocka_unit_test(test_builder_blocks),
+        cmocka_unit_test(test_builder_nonsense),  cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #include "bufplan.h"
 
-#define HEAD "kernel k {\nparam x: 64 i8 @gm\nparam y: 64 i8 @gm\n"
+#define HEAD       "kernel k {\nparam x: 64 i8 @gm\nparam y: 64 i8 @gm\n"
 #define HEAD_LINES 3
 
 static const ot_lifetime_options PLAIN = {0}, RESTRICTED = {.restrict_in_place = true}, APART = {.no_in_place = true},
@@ -86,10 +86,7 @@ static void check_with(const char *body, const ot_lifetime_options *o, const cha
     ot_kernel_free(k);
 }
 
-static void check(const char *body, const char *want)
-{
-    check_with(body, &PLAIN, want);
-}
+static void check(const char *body, const char *want) { check_with(body, &PLAIN, want); }
 
 static void check_fails(const char *body, const char *want)
 {
@@ -362,14 +359,15 @@ static void far_apart(void **state)
     (void)state;
     char text[8192] = "alloc a: 8 f32 @ub\n";
     for (int i = 0; i < 70; i++) put(text, sizeof text, "alloc p%d: 8 f32 @ub\n", i);
-    put(text, sizeof text, "alloc b: 8 f32 @ub\n" /* line 72 */
-                           "if (?) {\n"
-                           "load a <- x[0:8]\n"
-                           "} else {\n"
-                           "load b <- x[0:8]\n"
-                           "store y[0:8] <- b\n"
-                           "}\n"
-                           "store y[0:8] <- a\n");
+    put(text, sizeof text,
+        "alloc b: 8 f32 @ub\n" /* line 72 */
+        "if (?) {\n"
+        "load a <- x[0:8]\n"
+        "} else {\n"
+        "load b <- x[0:8]\n"
+        "store y[0:8] <- b\n"
+        "}\n"
+        "store y[0:8] <- a\n");
     ot_kernel *k = parse(text);
     ot_lifetimes *l = find(k, &PLAIN);
     char got[8192];
@@ -403,16 +401,17 @@ static void parts_do_not_end_a_life(void **state)
         const char *write;
         bool part;
     } cases[] = {
-        {"subview s = a[0:4, 0:7]\nload s <- x[0:28]\n", true},  {"subview s = a[0:4, 0:8]\nload s <- x[0:32]\n", false},
-        {"alias s = a: 31 f32\nload s <- x[0:31]\n", true},      {"alias s = a: 64 f16\nload s <- x[0:64]\n", false},
-        {"alias s = a: 32 f32\nload s <- x[0:31]\n", true},      {"alias s = a: 32 f32\nload s <- x[-1:31]\n", false},
-        {"store a[0:4, 1:8] <- b\nstore y[0:8] <- b\n", true},   {"store a[0:4, 0:8] <- b\nstore y[0:8] <- b\n", false},
-        {"alias s = a: 31 f32\ncopy a <- s\n", true},            {"alias s = b: 32 f32\ncopy a <- s\n", false},
-        {"subview s = a[0:2, 0:8]\ns = vector.add(b)\n", true},  {"alias s = a: 4x8 i32\ns = vector.add(b)\n", false},
+        {"subview s = a[0:4, 0:7]\nload s <- x[0:28]\n", true}, {"subview s = a[0:4, 0:8]\nload s <- x[0:32]\n", false},
+        {"alias s = a: 31 f32\nload s <- x[0:31]\n", true},     {"alias s = a: 64 f16\nload s <- x[0:64]\n", false},
+        {"alias s = a: 32 f32\nload s <- x[0:31]\n", true},     {"alias s = a: 32 f32\nload s <- x[-1:31]\n", false},
+        {"store a[0:4, 1:8] <- b\nstore y[0:8] <- b\n", true},  {"store a[0:4, 0:8] <- b\nstore y[0:8] <- b\n", false},
+        {"alias s = a: 31 f32\ncopy a <- s\n", true},           {"alias s = b: 32 f32\ncopy a <- s\n", false},
+        {"subview s = a[0:2, 0:8]\ns = vector.add(b)\n", true}, {"alias s = a: 4x8 i32\ns = vector.add(b)\n", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
-        snprintf(text, sizeof text, "alloc b: 4x8 f32 @gm\nalloc a: 4x8 f32 @gm\nload a <- x[0:32]\nload b <- x[0:32]\n%sstore y[0:32] <- a\n",
+        snprintf(text, sizeof text,
+                 "alloc b: 4x8 f32 @gm\nalloc a: 4x8 f32 @gm\nload a <- x[0:32]\nload b <- x[0:32]\n%sstore y[0:32] <- a\n",
                  cases[i].write);
         ot_kernel *k = parse(text);
         ot_lifetimes *l = find(k, &APART);
@@ -781,8 +780,8 @@ static void in_place_conditions(void **state)
     check_in_place(ab, "b = vector.relu(a)", "", true);
     check_in_place(ab, "b = vector.add(a, a)", "", true);
     check_in_place(ab, "b = vector.where(x, x, a)", "", true);
-    check_in_place(ab, "b = vector.where(a, x, x)", "", false);   /* another input */
-    check_in_place(ab, "b = vector.where(a, x, a)", "", false);   /* both */
+    check_in_place(ab, "b = vector.where(a, x, x)", "", false); /* another input */
+    check_in_place(ab, "b = vector.where(a, x, a)", "", false); /* both */
     check_in_place(ab, "b = vector.transpose(a)", "", false);
     check_in_place(ab, "b = vector.relu(a)", "store y[0:8] <- a\n", false);
     check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @l1\n", "b = vector.relu(a)", "", false);
@@ -803,9 +802,11 @@ static void in_place_conditions(void **state)
         check_in_place(allocs, "b = vector.relu(a)", "load c <- x[0:8]\nstore y[0:8] <- c\n", offset == 32);
     }
     const char *use_c = "load c <- x[0:4]\nstore y[0:4] <- c\n"; /* c ends where a begins; or is in another memory */
-    check_in_place("alloc a: 8 f32 @ub offset=64\nalloc b: 8 f32 @ub\nalloc c: 4 f32 @ub offset=48\nalloc e: 64 f32 @ub offset=512\n",
-                   "b = vector.relu(a)", use_c, true);
-    check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub\nalloc c: 4 f32 @l1 offset=0\n", "b = vector.relu(a)", use_c, true);
+    check_in_place(
+        "alloc a: 8 f32 @ub offset=64\nalloc b: 8 f32 @ub\nalloc c: 4 f32 @ub offset=48\nalloc e: 64 f32 @ub offset=512\n",
+        "b = vector.relu(a)", use_c, true);
+    check_in_place("alloc a: 8 f32 @ub offset=0\nalloc b: 8 f32 @ub\nalloc c: 4 f32 @l1 offset=0\n", "b = vector.relu(a)", use_c,
+                   true);
     check_in_place(ab, "b, a = vector.relu(a)", "", false);
     check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nalloc c: 8 f32 @ub\n", "b, c = vector.relu(a)", "", false);
     check_in_place("alloc a: 8 f32 @ub\nalloc b: 8 f32 @ub\nsubview s = a[0:8]\n", "b = vector.relu(s)", "", true);
@@ -879,13 +880,13 @@ static void in_place_table(void **state)
         const char *op;
         uint32_t general, restricted; /* bit sets of inputs */
     } cases[] = {
-        {"relu", 1, 1},       {"add", 3, 3},        {"sub", 3, 3},         {"exp", 1, 1},      {"cast", 1, 0},
-        {"where", 6, 0},      {"select", 6, 0},     {"clip", 1, 0},        {"mmad", 4, 4},     {"batchnormalization", 1, 0},
-        {"prelu", 1, 0},      {"softmax", 1, 0},    {"reshape", 1, 1},     {"identity", 1, 1}, {"equal", 3, 0},
-        {"sigmoid", 1, 0},    {"pow", 3, 0},        {"min", 3, 3},         {"gelu", 1, 0},     {"hardswish", 1, 0},
-        {"reduce_max", 0, 0}, {"transpose", 0, 0},  {"gather", 0, 0},      {"conv", 0, 0},     {"maxpool", 0, 0},
-        {"matmul", 0, 0},     {"concat", 0, 0},     {"broadcast", 0, 0},   {"expand", 0, 0},   {"layernormalization", 0, 0},
-        {"nosuchop", 0, 0},   {"", 0, 0},           {"Relu", 0, 0},
+        {"relu", 1, 1},       {"add", 3, 3},       {"sub", 3, 3},       {"exp", 1, 1},      {"cast", 1, 0},
+        {"where", 6, 0},      {"select", 6, 0},    {"clip", 1, 0},      {"mmad", 4, 4},     {"batchnormalization", 1, 0},
+        {"prelu", 1, 0},      {"softmax", 1, 0},   {"reshape", 1, 1},   {"identity", 1, 1}, {"equal", 3, 0},
+        {"sigmoid", 1, 0},    {"pow", 3, 0},       {"min", 3, 3},       {"gelu", 1, 0},     {"hardswish", 1, 0},
+        {"reduce_max", 0, 0}, {"transpose", 0, 0}, {"gather", 0, 0},    {"conv", 0, 0},     {"maxpool", 0, 0},
+        {"matmul", 0, 0},     {"concat", 0, 0},    {"broadcast", 0, 0}, {"expand", 0, 0},   {"layernormalization", 0, 0},
+        {"nosuchop", 0, 0},   {"", 0, 0},          {"Relu", 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (uint32_t in = 0; in < 40; in++) {
@@ -901,7 +902,8 @@ static void in_place_table(void **state)
 static void alignments(void **state)
 {
     (void)state;
-    ot_kernel *k = parse("alloc a: 8 f32 @ub align=48\nalloc b: 8 f32 @ub align=5\nload a <- x[0:8]\nb = vector.relu(a)\nstore y[0:8] <- b\n");
+    ot_kernel *k = parse(
+        "alloc a: 8 f32 @ub align=48\nalloc b: 8 f32 @ub align=5\nload a <- x[0:8]\nb = vector.relu(a)\nstore y[0:8] <- b\n");
     ot_lifetimes *l = find(k, &PLAIN);
     assert_int_equal(l->n_buffers, 1);
     assert_int_equal(l->buffers[0].align, 480); /* of 32, 48 and 5 */
@@ -989,8 +991,9 @@ static void memory_runs_out(void **state)
     char *body = malloc(1 << 20);
     size_t n = 0;
     for (int i = 0; i < 600; i++)
-        n += (size_t)sprintf(body + n, "alloc a%d: 8 f32 @ub\nload a%d <- x[0:8]\nr%d = while (?) carry (c%d = a%d) {\nyield (a%d)\n}\n", i, i, i, i,
-                             i, i > 7 ? i - 7 : 0);
+        n += (size_t)sprintf(body + n,
+                             "alloc a%d: 8 f32 @ub\nload a%d <- x[0:8]\nr%d = while (?) carry (c%d = a%d) {\nyield (a%d)\n}\n", i,
+                             i, i, i, i, i > 7 ? i - 7 : 0);
     char *text = malloc(n + 200);
     n = (size_t)sprintf(text, HEAD "%s}\n", body);
     ot_diag d = {0};

@@ -171,8 +171,18 @@ static void given_times(void **state)
 static void hostile_names(void **state)
 {
     (void)state;
-    static const char *const names[] = {"</title><script>alert(1)</script>", "<!-- ", "]]>", "&amp;&#0;&lt;", "\" onload=\"x", "a\x01z\x1b[31m\x7f",
-                                        "\xff\xfe\xc0\x80\xed\xa0\x80\xf8", "\xef\xbf\xbe\xef\xbf\xbf", "\xe2\x80\xae", "\xe6\xbc\xa2\xe5\xad\x97", "", "\xc3"};
+    static const char *const names[] = {"</title><script>alert(1)</script>",
+                                        "<!-- ",
+                                        "]]>",
+                                        "&amp;&#0;&lt;",
+                                        "\" onload=\"x",
+                                        "a\x01z\x1b[31m\x7f",
+                                        "\xff\xfe\xc0\x80\xed\xa0\x80\xf8",
+                                        "\xef\xbf\xbe\xef\xbf\xbf",
+                                        "\xe2\x80\xae",
+                                        "\xe6\xbc\xa2\xe5\xad\x97",
+                                        "",
+                                        "\xc3"};
     enum { N = sizeof names / sizeof *names };
     ot_map_box boxes[N];
     for (int k = 0; k < N; k++) boxes[k] = (ot_map_box){names[k], 0, 10, 100 * k, 100, (uint32_t)k};
@@ -287,16 +297,11 @@ static void full_disk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(five_boxes),
-        cmocka_unit_test(nothing_to_draw),
-        cmocka_unit_test(far_capacity),
-        cmocka_unit_test(pipes_and_maps),
-        cmocka_unit_test(given_times),
-        cmocka_unit_test(hostile_names),
-        cmocka_unit_test(long_names),
-        cmocka_unit_test(extreme_numbers),
-        cmocka_unit_test(twenty_thousand),
-        cmocka_unit_test(more_than_can_be_shown),
+        cmocka_unit_test(five_boxes),      cmocka_unit_test(nothing_to_draw),
+        cmocka_unit_test(far_capacity),    cmocka_unit_test(pipes_and_maps),
+        cmocka_unit_test(given_times),     cmocka_unit_test(hostile_names),
+        cmocka_unit_test(long_names),      cmocka_unit_test(extreme_numbers),
+        cmocka_unit_test(twenty_thousand), cmocka_unit_test(more_than_can_be_shown),
         cmocka_unit_test(full_disk),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,8 @@ static wire rich_model(void)
                w_msg(5, W(w_int(1, 2), w_int(2, 3), w_bytes(5, "\1\2", 2), w_str(8, "narrow"))),
                w_msg(11, x_value_info("x", 1, DIMS(1, -1))), w_msg(12, x_value_info("y", 1, DIMS(1, 2))),
                w_msg(13, x_value_info("v7", 1, DIMS(1, 2))));
-    wire f = w_msg(25, W(w_str(1, "f"), w_str(4, "a"), w_str(5, "b"), w_msg(7, x_node("Abs", "a", "b", "", W_NONE)), w_str(10, "d")));
+    wire f = w_msg(25,
+                   W(w_str(1, "f"), w_str(4, "a"), w_str(5, "b"), w_msg(7, x_node("Abs", "a", "b", "", W_NONE)), w_str(10, "d")));
     return w_cat(x_model(8, 13, g), f);
 }
 

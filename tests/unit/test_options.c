@@ -25,8 +25,7 @@ static parsed parse(const char *first, ...)
     parsed p = {0};
 
     va_start(ap, first);
-    for (const char *w = first; w && argc < WORDS_MAX; w = va_arg(ap, const char *))
-        argv[argc++] = (char *)(uintptr_t)w;
+    for (const char *w = first; w && argc < WORDS_MAX; w = va_arg(ap, const char *)) argv[argc++] = (char *)(uintptr_t)w;
     va_end(ap);
     p.s = ot_options_parse(argc, argv, &p.d, &p.o);
     return p;
@@ -54,9 +53,8 @@ static void defaults(void **state)
 static void every_option(void **state)
 {
     (void)state;
-    parsed p = parse("inspect", "--l2=1.5M", "--threads", "3", "--goal=memory", "--memory-budget",
-                     "2G", "--max-slowdown=25%", "--force", "--no-tie-break", "--form",
-                     "loop-window", "--", "-odd.onnx", NULL);
+    parsed p = parse("inspect", "--l2=1.5M", "--threads", "3", "--goal=memory", "--memory-budget", "2G", "--max-slowdown=25%",
+                     "--force", "--no-tie-break", "--form", "loop-window", "--", "-odd.onnx", NULL);
     assert_int_equal(p.s, OT_OK);
     assert_int_equal(p.o.command, OT_CMD_INSPECT);
     assert_int_equal(p.o.l2_bytes, 1572864);
@@ -162,10 +160,8 @@ static void hints_need_a_near_name(void **state)
     (void)state;
     static const struct {
         const char *word, *hint;
-    } cases[] = {{"--threds", "'--threads'"},
-                 {"--gaol=time", "'--goal'"},
-                 {"--memory", "'--memory-budget'"},
-                 {"--xyzzy", "--help"}};
+    } cases[] = {
+        {"--threds", "'--threads'"}, {"--gaol=time", "'--goal'"}, {"--memory", "'--memory-budget'"}, {"--xyzzy", "--help"}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         parsed p = parse("m", cases[k].word, NULL);
         assert_int_equal(p.s, OT_E_USAGE);
@@ -224,9 +220,9 @@ static void options_belong_to_commands(void **state)
     (void)state;
     static const char *const memory[] = {"--capacity=1K", "--mode=search",      "--time-limit=1",   "--svg=x",
                                          "--no-inplace",  "--restrict-inplace", "--workspace-reuse"};
-    static const char *const models[] = {"--l2=1K", "--shape=x=1",       "--goal=time", "--memory-budget=1K", "--max-slowdown=1",
-                                         "--force", "--dump-dir=x",      "--verify",    "--emit=onnx",        "--no-tie-break",
-                                         "--form=scan"};
+    static const char *const models[] = {"--l2=1K",          "--shape=x=1",    "--goal=time",  "--memory-budget=1K",
+                                         "--max-slowdown=1", "--force",        "--dump-dir=x", "--verify",
+                                         "--emit=onnx",      "--no-tie-break", "--form=scan"};
     for (size_t k = 0; k < sizeof memory / sizeof *memory; k++) {
         for (int inspect = 0; inspect < 2; inspect++) {
             parsed p = inspect ? parse("inspect", "m.onnx", memory[k], NULL) : parse("m.onnx", "-o", "x", memory[k], NULL);

@@ -8,7 +8,10 @@
 
 #include "bufplan.h"
 
-#define ITEM(from, to, bytes) {.lower = from, .upper = to, .size = bytes, .alignment = 1, .fixed = -1, .hint = -1}
+#define ITEM(from, to, bytes)                                                              \
+    {                                                                                      \
+        .lower = from, .upper = to, .size = bytes, .alignment = 1, .fixed = -1, .hint = -1 \
+    }
 
 /* Reason that the packing of n items is refused; "" when it is accepted. */
 static const char *reason(const ot_pack_item *items, uint32_t n, const int64_t *offsets, int64_t capacity, const char *const *names)
@@ -23,7 +26,7 @@ static const char *reason(const ot_pack_item *items, uint32_t n, const int64_t *
 }
 
 #define REASON(offsets, capacity) reason(items, sizeof items / sizeof *items, offsets, capacity, NULL)
-#define AT(...) ((const int64_t[]){__VA_ARGS__})
+#define AT(...)                   ((const int64_t[]){__VA_ARGS__})
 
 static void accepts_what_is_right(void **state)
 {
@@ -152,10 +155,17 @@ static void first_rule_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepts_what_is_right), cmocka_unit_test(negative_offset),         cmocka_unit_test(alignment),
-        cmocka_unit_test(fixed_offset),          cmocka_unit_test(capacity),                cmocka_unit_test(overflow),
-        cmocka_unit_test(overlap),               cmocka_unit_test(one_inside_the_other),    cmocka_unit_test(empty_items_hold_nothing),
-        cmocka_unit_test(gaps),                  cmocka_unit_test(first_rule_counts),
+        cmocka_unit_test(accepts_what_is_right),
+        cmocka_unit_test(negative_offset),
+        cmocka_unit_test(alignment),
+        cmocka_unit_test(fixed_offset),
+        cmocka_unit_test(capacity),
+        cmocka_unit_test(overflow),
+        cmocka_unit_test(overlap),
+        cmocka_unit_test(one_inside_the_other),
+        cmocka_unit_test(empty_items_hold_nothing),
+        cmocka_unit_test(gaps),
+        cmocka_unit_test(first_rule_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,10 +16,7 @@ static ot_pack_file *read_n(const char *text, size_t n)
     return f;
 }
 
-static ot_pack_file *read(const char *text)
-{
-    return read_n(text, strlen(text));
-}
+static ot_pack_file *read(const char *text) { return read_n(text, strlen(text)); }
 
 /* Text after writing; malloc'ed. */
 static char *written(const ot_pack_file *f, const int64_t *offsets)

@@ -8,14 +8,17 @@
 
 #include "bufplan/improve_skyline.h"
 
-#define ITEM(from, to, bytes) {.lower = from, .upper = to, .size = bytes, .alignment = 1, .fixed = -1, .hint = -1}
-#define N_MAX 400
+#define ITEM(from, to, bytes)                                                              \
+    {                                                                                      \
+        .lower = from, .upper = to, .size = bytes, .alignment = 1, .fixed = -1, .hint = -1 \
+    }
+#define N_MAX    400
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* In loops over seeds. */
-#define CHECK(seed, condition)                                                                                                   \
-    do {                                                                                                                         \
-        if (!(condition)) fail_msg("seed %llu: %s", (unsigned long long)(seed), #condition);                                     \
+#define CHECK(seed, condition)                                                               \
+    do {                                                                                     \
+        if (!(condition)) fail_msg("seed %llu: %s", (unsigned long long)(seed), #condition); \
     } while (0)
 
 /* ---- exact offsets ---- */
@@ -33,7 +36,7 @@ static void check_greedy(const ot_pack_item *items, uint32_t n, const uint32_t *
 }
 
 #define GREEDY(order, ...) check_greedy(items, COUNT(items), order, (const int64_t[]){__VA_ARGS__})
-#define ORDER(...) ((const uint32_t[]){__VA_ARGS__})
+#define ORDER(...)         ((const uint32_t[]){__VA_ARGS__})
 
 static void given_order_takes_the_lowest_hole(void **state)
 {
@@ -145,10 +148,7 @@ static uint64_t next_random(uint64_t *s)
     return *s * 0x2545f4914f6cdd1du >> 11;
 }
 
-static int64_t below(uint64_t *s, int64_t n)
-{
-    return (int64_t)(next_random(s) % (uint64_t)n);
-}
+static int64_t below(uint64_t *s, int64_t n) { return (int64_t)(next_random(s) % (uint64_t)n); }
 
 enum { PLAIN = 0, GAPS = 1, ALIGNED = 2, FIXED = 4, HINTS = 8, EMPTY = 16, ALL = 31 };
 
@@ -232,10 +232,7 @@ static bool free_naive(const ot_pack_problem *p, const int64_t *offsets, uint32_
     return true;
 }
 
-static int64_t up(int64_t x, int64_t align)
-{
-    return (x + align - 1) / align * align;
-}
+static int64_t up(int64_t x, int64_t align) { return (x + align - 1) / align * align; }
 
 /* The free offsets above 0 and above each end; best fit by what is left over up to the next block. */
 static int64_t place_naive(const ot_pack_problem *p, const int64_t *offsets, uint32_t k, bool best_fit)
@@ -307,8 +304,10 @@ static void greedy_equals_its_naive_twin(void **state)
         make_random(&problem, seed, n, seed % 4 ? (unsigned)(seed / 2 % 32) : PLAIN);
         find_meets(&problem.p);
         for (int by_size = 0; by_size < 2; by_size++) {
-            if (by_size) order_naive(&problem.p, order);
-            else shuffle(order, n, seed);
+            if (by_size)
+                order_naive(&problem.p, order);
+            else
+                shuffle(order, n, seed);
             greedy_naive(&problem.p, order, by_size, want);
             assert_int_equal(ot_pack_greedy(&problem.p, by_size ? NULL : order, got, &height), OT_OK);
             for (uint32_t k = 0; k < n; k++)
@@ -402,7 +401,8 @@ static int64_t skyline_naive(const ot_pack_problem *p, const double *key, int64_
             if (floor[t] < floor[l]) l = t;
         for (r = l; r < n && floor[r] == floor[l];) r++;
         for (uint32_t k = 0; k < p->n; k++)
-            if (offsets[k] < 0 && p->items[k].lower - from >= l && p->items[k].upper - from <= r && (best == OT_NONE || key[k] > key[best]))
+            if (offsets[k] < 0 && p->items[k].lower - from >= l && p->items[k].upper - from <= r &&
+                (best == OT_NONE || key[k] > key[best]))
                 best = k;
         if (best == OT_NONE) {
             int64_t wall = ot_min(l > 0 ? floor[l - 1] : INT64_MAX, r < n ? floor[r] : INT64_MAX);
@@ -410,7 +410,8 @@ static int64_t skyline_naive(const ot_pack_problem *p, const double *key, int64_
             continue;
         }
         offsets[best] = up(floor[l], p->items[best].alignment);
-        for (int64_t t = p->items[best].lower - from; t < p->items[best].upper - from; t++) floor[t] = offsets[best] + p->items[best].size;
+        for (int64_t t = p->items[best].lower - from; t < p->items[best].upper - from; t++)
+            floor[t] = offsets[best] + p->items[best].size;
         height = ot_max(height, offsets[best] + p->items[best].size);
         left--;
     }
@@ -438,7 +439,8 @@ static void skyline_equals_its_naive_twin(void **state)
             int64_t height = pack_skyline_run(&sky, key, got), height_naive = skyline_naive(&problem.p, key, 0, 331, want);
             for (uint32_t k = 0; k < n; k++)
                 if (got[k] != want[k])
-                    fail_msg("seed %llu: item %u at %lld, expected %lld", (unsigned long long)seed, k, (long long)got[k], (long long)want[k]);
+                    fail_msg("seed %llu: item %u at %lld, expected %lld", (unsigned long long)seed, k, (long long)got[k],
+                             (long long)want[k]);
             CHECK(seed, height == height_naive);
         }
         ot_arena_free(a);
@@ -612,15 +614,24 @@ static void improve_of_a_large_problem(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(given_order_takes_the_lowest_hole), cmocka_unit_test(by_size_takes_the_tightest_hole),
-        cmocka_unit_test(by_size_then_length_then_number),   cmocka_unit_test(alignment_costs_bytes),
-        cmocka_unit_test(fixed_come_first),                  cmocka_unit_test(hints_are_tried_first),
-        cmocka_unit_test(gaps_are_free),                     cmocka_unit_test(empty_items),
-        cmocka_unit_test(too_large_sums),                    cmocka_unit_test(greedy_equals_its_naive_twin),
-        cmocka_unit_test(meet_equals_its_naive_twin),        cmocka_unit_test(bound_equals_its_naive_twin),
-        cmocka_unit_test(bound_of_aligned_items),            cmocka_unit_test(skyline_equals_its_naive_twin),
-        cmocka_unit_test(improve_is_valid_and_repeats),      cmocka_unit_test(improve_stops_at_the_goal),
-        cmocka_unit_test(improve_of_fixed_items_ends),       cmocka_unit_test(improve_gets_near_perfect_packings),
+        cmocka_unit_test(given_order_takes_the_lowest_hole),
+        cmocka_unit_test(by_size_takes_the_tightest_hole),
+        cmocka_unit_test(by_size_then_length_then_number),
+        cmocka_unit_test(alignment_costs_bytes),
+        cmocka_unit_test(fixed_come_first),
+        cmocka_unit_test(hints_are_tried_first),
+        cmocka_unit_test(gaps_are_free),
+        cmocka_unit_test(empty_items),
+        cmocka_unit_test(too_large_sums),
+        cmocka_unit_test(greedy_equals_its_naive_twin),
+        cmocka_unit_test(meet_equals_its_naive_twin),
+        cmocka_unit_test(bound_equals_its_naive_twin),
+        cmocka_unit_test(bound_of_aligned_items),
+        cmocka_unit_test(skyline_equals_its_naive_twin),
+        cmocka_unit_test(improve_is_valid_and_repeats),
+        cmocka_unit_test(improve_stops_at_the_goal),
+        cmocka_unit_test(improve_of_fixed_items_ends),
+        cmocka_unit_test(improve_gets_near_perfect_packings),
         cmocka_unit_test(improve_of_a_large_problem),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,7 +137,8 @@ static int64_t least_height(const ot_pack_problem *p)
     uint32_t left = 0;
     for (uint32_t k = 0; k < p->n; k++) {
         placed[k] = p->items[k].fixed >= 0;
-        if (!placed[k]) left++;
+        if (!placed[k])
+            left++;
         else {
             offsets[k] = p->items[k].fixed;
             height = height > offsets[k] + p->items[k].size ? height : offsets[k] + p->items[k].size;
@@ -163,7 +164,8 @@ static int64_t check_packing(const ot_pack_problem *p, const int64_t *offsets)
     return height;
 }
 
-static pack_answer search_with(const ot_pack_problem *p, int64_t capacity, uint32_t order, uint32_t rules, int64_t steps, int64_t *offsets)
+static pack_answer search_with(const ot_pack_problem *p, int64_t capacity, uint32_t order, uint32_t rules, int64_t steps,
+                               int64_t *offsets)
 {
     pack_budget b = {.step_limit = steps};
     pack_answer answer;

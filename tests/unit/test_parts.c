@@ -32,8 +32,10 @@ static void expect_kind(const char *node, ot_sum_kind kind, unsigned axes)
 {
     char text[512];
     bool reduced[OT_RANK_MAX] = {false};
-    snprintf(text, sizeof text, "model ir 8 opset 17\ngraph g {\n  input %%x : float32[2,3,8,6]\n  init %%a : int64[2] = [-1, 1]\n"
-                                "  %%y = %s\n  output %%y\n}\n", node);
+    snprintf(text, sizeof text,
+             "model ir 8 opset 17\ngraph g {\n  input %%x : float32[2,3,8,6]\n  init %%a : int64[2] = [-1, 1]\n"
+             "  %%y = %s\n  output %%y\n}\n",
+             node);
     ot_model *m = model_of(text);
     assert_int_equal(ot_access_sum(m->graph, &m->graph->nodes[0], reduced), kind);
     for (unsigned a = 0; a < 4 && kind != OT_SUM_NONE; a++) assert_int_equal(reduced[a], (axes >> a) & 1);

@@ -30,17 +30,14 @@ static char *random_text(char *buf, size_t size, uint32_t n)
         len += snprintf(buf + len, size - (size_t)len, "  init %%w%u : float32[%u,%u,3,3] = random %u\n", k, c, c, k + 1);
     for (uint32_t k = 0; k < n; k++) {
         switch (next_random(4)) {
-        case 0:
-            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Relu(%%v%u)\n", k + 1, k);
-            break;
+        case 0: len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Relu(%%v%u)\n", k + 1, k); break;
         case 1:
             len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Add(%%v%u, %%v%u)\n", k + 1, k, next_random(k + 1));
             break;
         case 2:
             len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Softmax(%%v%u) {axis=%u}\n", k + 1, k, 1 + next_random(3));
             break;
-        default:
-            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n", k + 1, k, k);
+        default: len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n", k + 1, k, k);
         }
     }
     snprintf(buf + len, size - (size_t)len, "  output %%v%u\n}\n", n);
@@ -49,10 +46,25 @@ static char *random_text(char *buf, size_t size, uint32_t n)
 
 static ot_target small_target(void)
 {
-    ot_target t = {.fast_bytes = 1 << 18, .granule = 64, .cores = 1, .is_cache = next_random(2) == 0, .bw_fast = 100e9, .bw_mid = 20e9,
-                   .mid_bytes = 0, .bw_slow = 2e9, .rate_conv = 400e9, .rate_conv_depthwise = 20e9, .rate_conv_pointwise = 40e9,
-                   .rate_gemm = 50e9, .rate_elem = 5e9, .rate_trans = 1e9, .rate_reduce = 5e9, .rate_pool = 5e9,
-                   .node_overhead = 1e-7, .loop_overhead = 1e-7, .region_overhead = 1e-6};
+    ot_target t = {.fast_bytes = 1 << 18,
+                   .granule = 64,
+                   .cores = 1,
+                   .is_cache = next_random(2) == 0,
+                   .bw_fast = 100e9,
+                   .bw_mid = 20e9,
+                   .mid_bytes = 0,
+                   .bw_slow = 2e9,
+                   .rate_conv = 400e9,
+                   .rate_conv_depthwise = 20e9,
+                   .rate_conv_pointwise = 40e9,
+                   .rate_gemm = 50e9,
+                   .rate_elem = 5e9,
+                   .rate_trans = 1e9,
+                   .rate_reduce = 5e9,
+                   .rate_pool = 5e9,
+                   .node_overhead = 1e-7,
+                   .loop_overhead = 1e-7,
+                   .region_overhead = 1e-6};
     return t;
 }
 
@@ -138,12 +150,14 @@ static void dp_equals_exhaustive(void **state)
         fill_table(&s, &w, tr, &o, &tab);
         double best = enumerate(&s, &tab, 0);
         if (path.time > best * (1 + 1e-6) || path.time < best * (1 - 1e-6))
-            fail_msg("seed %llu: dynamic programming %.9g s, exhaustive %.9g s\n%s", (unsigned long long)seed, path.time, best, text);
+            fail_msg("seed %llu: dynamic programming %.9g s, exhaustive %.9g s\n%s", (unsigned long long)seed, path.time, best,
+                     text);
         if (best < s.time[s.n] * 0.999) tiled++;
         ot_arena_free(a);
         ot_model_free(m);
     }
-    if (tiled < 20) fail_msg("tiling wins in only %u of 60 graphs", tiled); /* the test means something only when tiling wins often */
+    if (tiled < 20)
+        fail_msg("tiling wins in only %u of 60 graphs", tiled); /* the test means something only when tiling wins often */
 }
 
 static void plans_check_out(void **state)
@@ -159,7 +173,10 @@ static void plans_check_out(void **state)
         ot_target t = small_target();
         assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
         assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
-        ot_plan_options o = {.goal = next_random(2) ? OT_GOAL_TIME : OT_GOAL_MEMORY, .force = next_random(2), .max_slowdown = 0.3, .tie_break = true};
+        ot_plan_options o = {.goal = next_random(2) ? OT_GOAL_TIME : OT_GOAL_MEMORY,
+                             .force = next_random(2),
+                             .max_slowdown = 0.3,
+                             .tie_break = true};
         ot_plan *p;
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
         if (ot_plan_check(m->graph, p, &t, &d) != OT_OK) fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);

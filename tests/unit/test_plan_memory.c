@@ -29,7 +29,8 @@ static void sequential_goes_behind_the_fixed(void **state)
     ot_scope_plan p;
     ot_diag d = {0};
     static const int64_t want[] = {112, 64, 128, 0, 144};
-    static const char csv[] = "id,lower,upper,size,alignment,offset\na,0,1,10,16,\nb,2,3,40,1,64\nc,4,5,16,64,\nd,0,9,8,8,0\ne,7,8,0,1,\n";
+    static const char csv[] =
+        "id,lower,upper,size,alignment,offset\na,0,1,10,16,\nb,2,3,40,1,64\nc,4,5,16,64,\nd,0,9,8,8,0\ne,7,8,0,1,\n";
     assert_int_equal(plan(csv, OT_MEM_SEQUENTIAL, 0, offsets, &p, &d), OT_OK);
     assert_memory_equal(offsets, want, sizeof want);
     assert_int_equal(p.height, 144);
@@ -69,13 +70,16 @@ static void too_small(void **state)
         int64_t capacity;
         const char *says;
     } cases[] = {
-        {FIVE, OT_MEM_SEARCH, 11, "t.csv: proved infeasible: at time 0 buffers of 12 bytes are alive, capacity 11; the smallest set above it: "
-                                  "b1 (4), b3 (4), b5 (4)"},
+        {FIVE, OT_MEM_SEARCH, 11,
+         "t.csv: proved infeasible: at time 0 buffers of 12 bytes are alive, capacity 11; the smallest set above it: "
+         "b1 (4), b3 (4), b5 (4)"},
         {FIVE, OT_MEM_SEQUENTIAL, 19, "t.csv: mode sequential needs 20 bytes, capacity 19 (lower bound 12)"},
-        {"id,lower,upper,size\na,0,9,5\nb,4,6,1\nc,5,7,90\nd,5,8,20\n", OT_MEM_SEARCH, 100, "at time 5 buffers of 116 bytes are alive, "
+        {"id,lower,upper,size\na,0,9,5\nb,4,6,1\nc,5,7,90\nd,5,8,20\n", OT_MEM_SEARCH, 100,
+         "at time 5 buffers of 116 bytes are alive, "
          "capacity 100; the smallest set above it: c (90), d (20)"},
         {"id,lower,upper,size\na,0,9,5\nb,4,6,101\n", OT_MEM_REUSE, 100, "at time 4 buffer b alone has 101 bytes, capacity 100"},
-        {"id,lower,upper,size,offset\na,0,9,5,\nb,4,6,1,100\n", OT_MEM_SEARCH, 100, "buffer b is fixed at 100 and ends at 101, capacity 100"},
+        {"id,lower,upper,size,offset\na,0,9,5,\nb,4,6,1,100\n", OT_MEM_SEARCH, 100,
+         "buffer b is fixed at 100 and ends at 101, capacity 100"},
         /* a is away when c comes and goes, so the peak is at 4 */
         {"id,lower,upper,size,gaps\na,0,9,50,1-3\nb,0,9,40,\nc,1,3,40,\nd,4,5,30,\n", OT_MEM_SEARCH, 100,
          "at time 4 buffers of 120 bytes are alive, capacity 100; the smallest set above it: a (50), b (40), d (30)"},
@@ -136,16 +140,43 @@ static void summary_of_a_kernel(void **state)
 {
     (void)state;
     static const char *const warnings[] = {"3:5: dead \x1b[31m buffer \"x\""};
-    ot_scope_plan plans[] = {{.scope = OT_SCOPE_UB, .capacity = 4096, .height = 1500, .lower_bound = 1000, .sum = 3000,
-                              .mode = OT_MEM_REUSE, .level = OT_LEVEL_1, .n_buffers = 4, .rollbacks = 2, .restarts = 1,
-                              .n_upgraded = 3, .n_cross_pipe = 5, .timed_out = true},
-                             {.scope = OT_SCOPE_GM, .height = 8, .lower_bound = 0, .sum = 8, .mode = OT_MEM_SEQUENTIAL,
-                              .level = OT_LEVEL_NONE, .n_buffers = 1, .proved = true}};
-    const ot_memory_results r = {.file = "dir/\n.tk", .kernel = "k\"", .target = "h200", .plans = plans, .n_plans = 2, .n_buffers = 5,
-                                 .n_in_place = 1, .n_copies = 2, .warnings = warnings, .n_warnings = 1, .seconds = 0.001};
+    ot_scope_plan plans[] = {{.scope = OT_SCOPE_UB,
+                              .capacity = 4096,
+                              .height = 1500,
+                              .lower_bound = 1000,
+                              .sum = 3000,
+                              .mode = OT_MEM_REUSE,
+                              .level = OT_LEVEL_1,
+                              .n_buffers = 4,
+                              .rollbacks = 2,
+                              .restarts = 1,
+                              .n_upgraded = 3,
+                              .n_cross_pipe = 5,
+                              .timed_out = true},
+                             {.scope = OT_SCOPE_GM,
+                              .height = 8,
+                              .lower_bound = 0,
+                              .sum = 8,
+                              .mode = OT_MEM_SEQUENTIAL,
+                              .level = OT_LEVEL_NONE,
+                              .n_buffers = 1,
+                              .proved = true}};
+    const ot_memory_results r = {.file = "dir/\n.tk",
+                                 .kernel = "k\"",
+                                 .target = "h200",
+                                 .plans = plans,
+                                 .n_plans = 2,
+                                 .n_buffers = 5,
+                                 .n_in_place = 1,
+                                 .n_copies = 2,
+                                 .warnings = warnings,
+                                 .n_warnings = 1,
+                                 .seconds = 0.001};
     char *text = printed(&r, false);
     assert_non_null(strstr(text, "dir/?.tk (kernel k\" on h200): 5 buffers, planned in 1.00 ms\n"));
-    assert_non_null(strstr(text, "ub           4    1500         1000  50.00 %  no          4096  reuse           1          2         1        3           5\n"));
+    assert_non_null(strstr(
+        text,
+        "ub           4    1500         1000  50.00 %  no          4096  reuse           1          2         1        3           5\n"));
     assert_non_null(strstr(text, "gm           1       8            0        -  yes            -  sequential      -          0"));
     assert_non_null(strstr(text, "1 in-place merge, 2 copies\n"));
     assert_non_null(strstr(text, "time limit hit"));
@@ -155,7 +186,8 @@ static void summary_of_a_kernel(void **state)
     assert_non_null(strstr(text, "\"file\": \"dir/\\u000a.tk\""));
     assert_non_null(strstr(text, "\"kernel\": \"k\\\"\""));
     assert_non_null(strstr(text, "\"gap_percent\": 50, \"proved\": false, \"time_limit_hit\": true, \"capacity_bytes\": 4096"));
-    assert_non_null(strstr(text, "\"mode\": \"reuse\", \"level\": 1, \"rollbacks\": 2, \"restarts\": 1, \"doubled\": 3, \"cross_pipe_pairs\": 5}"));
+    assert_non_null(strstr(
+        text, "\"mode\": \"reuse\", \"level\": 1, \"rollbacks\": 2, \"restarts\": 1, \"doubled\": 3, \"cross_pipe_pairs\": 5}"));
     assert_non_null(strstr(text, "\"gap_percent\": null, \"proved\": true, \"time_limit_hit\": false, \"capacity_bytes\": null"));
     assert_non_null(strstr(text, "\"in_place\": 1,\n  \"copies\": 2"));
     assert_non_null(strstr(text, "\\u001b[31m buffer \\\"x\\\"\""));

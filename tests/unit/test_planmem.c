@@ -18,9 +18,9 @@ static ot_target small_target(void)
     ot_target t;
     memset(&t, 0, sizeof t);
     snprintf(t.name, sizeof t.name, "ascend-a2");
-    const int64_t bytes[OT_SCOPE_COUNT] = {[OT_SCOPE_UB] = UB_BYTES, [OT_SCOPE_L1] = 524288,  [OT_SCOPE_L0A] = 65536,
-                                           [OT_SCOPE_L0B] = 65536,   [OT_SCOPE_L0C] = 131072, [OT_SCOPE_BT] = 1024,
-                                           [OT_SCOPE_FP] = 2048,     [OT_SCOPE_L2] = 1048576};
+    const int64_t bytes[OT_SCOPE_COUNT] = {
+        [OT_SCOPE_UB] = UB_BYTES, [OT_SCOPE_L1] = 524288, [OT_SCOPE_L0A] = 65536, [OT_SCOPE_L0B] = 65536,
+        [OT_SCOPE_L0C] = 131072,  [OT_SCOPE_BT] = 1024,   [OT_SCOPE_FP] = 2048,   [OT_SCOPE_L2] = 1048576};
     const int64_t alignment[OT_SCOPE_COUNT] = {32, 32, 512, 512, 512, 64, 64, 64, 128, 256};
     for (int s = 0; s < OT_SCOPE_COUNT; s++) {
         t.scopes[s].bytes = bytes[s];
@@ -90,10 +90,7 @@ static uint32_t find(planned r, const char *name)
     return 0;
 }
 
-static int64_t at(planned r, const char *name, uint32_t slot)
-{
-    return r.p->offsets[find(r, name)][slot];
-}
+static int64_t at(planned r, const char *name, uint32_t slot) { return r.p->offsets[find(r, name)][slot]; }
 
 static const ot_scope_plan *scope(planned r, ot_scope s)
 {
@@ -103,22 +100,20 @@ static const ot_scope_plan *scope(planned r, ot_scope s)
     return NULL;
 }
 
-static bool contains(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
+static bool contains(const char *text, const char *part) { return strstr(text, part) != NULL; }
 
 /* ---- scenarios of the description ---- */
 
 /* The loop of the description: A and D double-buffered and touched by DMA, B and C of the vector pipe. */
-#define LOOP_ABCD(c_type, body)                                                                                              \
-    "kernel k {\n param x: 128 f32 @gm\n param y: 128 f32 @gm\n for i in 0..4 {\n"                                           \
-    "  alloc a: 32 f32 @ub multi=2\n  alloc b: 32 f32 @ub\n  alloc c: " c_type " @ub\n  alloc d: 32 f32 @ub multi=2\n" body  \
+#define LOOP_ABCD(c_type, body)                                                                                             \
+    "kernel k {\n param x: 128 f32 @gm\n param y: 128 f32 @gm\n for i in 0..4 {\n"                                          \
+    "  alloc a: 32 f32 @ub multi=2\n  alloc b: 32 f32 @ub\n  alloc c: " c_type " @ub\n  alloc d: 32 f32 @ub multi=2\n" body \
     "  store y[32*i:32*i+32] <- d\n }\n}\n"
 #define LOAD_A "  load a <- x[32*i:32*i+32]\n"
 #define LOAD_D "  load d <- x[32*i:32*i+32]\n"
 /* b is done before c begins, a before d is stored: 768 bytes if nothing shares */
-#define SAME_PIPE LOOP_ABCD("32 f32", LOAD_A LOAD_D "  b = vector.op2(a)\n  d = vector.op3(a, b, d)\n  c = vector.op4(d)\n"   \
+#define SAME_PIPE                                                                                             \
+    LOOP_ABCD("32 f32", LOAD_A LOAD_D "  b = vector.op2(a)\n  d = vector.op3(a, b, d)\n  c = vector.op4(d)\n" \
                                       "  d = vector.op5(c, a, d)\n")
 /* a is done before c begins; b, c and d live together */
 #define UPGRADE(c_type) LOOP_ABCD(c_type, LOAD_A LOAD_D "  b = vector.op2(a)\n  c = vector.op3(b)\n  d = vector.op4(d, b, c)\n")
@@ -207,10 +202,10 @@ static void level_0_shares_any_disjoint_lifetimes(void **state)
 }
 
 /* r first takes the low end of p's place, then u has none: r must go to q's. */
-#define ROLLBACK                                                                                                             \
-    "kernel k {\n param src: 8 f32 @gm\n param dst: 8 f32 @gm\n"                                                              \
-    " alloc s: 8 f32 @ub\n alloc p: 16 f32 @ub\n alloc x: 8 f32 @ub\n alloc q: 8 f32 @ub\n alloc r: 8 f32 @ub\n"              \
-    " alloc u: 16 f32 @ub\n load s <- src\n p = vector.f(s)\n x = vector.f(s)\n q = vector.f(s)\n x = vector.g(p, q, x)\n"     \
+#define ROLLBACK                                                                                                           \
+    "kernel k {\n param src: 8 f32 @gm\n param dst: 8 f32 @gm\n"                                                           \
+    " alloc s: 8 f32 @ub\n alloc p: 16 f32 @ub\n alloc x: 8 f32 @ub\n alloc q: 8 f32 @ub\n alloc r: 8 f32 @ub\n"           \
+    " alloc u: 16 f32 @ub\n load s <- src\n p = vector.f(s)\n x = vector.f(s)\n q = vector.f(s)\n x = vector.g(p, q, x)\n" \
     " r = vector.f(s)\n u = vector.f(s)\n x = vector.g(r, u, x)\n store dst <- x\n}\n"
 
 static void rollback_undoes_a_choice(void **state)
@@ -249,8 +244,8 @@ static void restart_takes_another_order(void **state)
 
 /* ---- overflow ---- */
 
-#define REASON                                                                                                               \
-    "(possible reason: tiling basic block is too large or block number is more than what user expect due to multi-buffer "   \
+#define REASON                                                                                                             \
+    "(possible reason: tiling basic block is too large or block number is more than what user expect due to multi-buffer " \
     "feature is enabled and some ops need extra local buffer.)"
 
 static void overflow_has_the_message_of_the_description(void **state)
@@ -271,9 +266,9 @@ static void overflow_has_the_message_of_the_description(void **state)
         ot_mem_options o = options(modes[m], 0);
         ot_diag d = {0};
         assert_int_equal(refuse(text, "/tmp/tmp0h121237/kernel.tk", &o, &d), OT_E_BUDGET);
-        assert_string_equal(d.message,
-                            "/tmp/tmp0h121237/kernel.tk:2:3: ub overflow, requires 3219456 bits while 1572864 bits available! " REASON
-                            " smallest explaining set: a (134144 B), b (134144 B) at line 6");
+        assert_string_equal(
+            d.message, "/tmp/tmp0h121237/kernel.tk:2:3: ub overflow, requires 3219456 bits while 1572864 bits available! " REASON
+                       " smallest explaining set: a (134144 B), b (134144 B) at line 6");
     }
 }
 
@@ -317,9 +312,10 @@ static void overflow_of_fixed_offsets(void **state)
 static void overflow_of_places(void **state)
 {
     (void)state;
-    const char *text = "kernel k {\n alloc f: 8 f32 @ub offset=64\n alloc b: 24 f32 @ub\n alloc z: 8 f32 @ub\n f = vector.f()\n"
-                       " z = vector.f(f)\n f = vector.f(z)\n b = vector.f(f)\n f = vector.f(b, f)\n b = vector.f(f)\n z = vector.f(b)\n"
-                       " z = vector.f(z)\n}\n";
+    const char *text =
+        "kernel k {\n alloc f: 8 f32 @ub offset=64\n alloc b: 24 f32 @ub\n alloc z: 8 f32 @ub\n f = vector.f()\n"
+        " z = vector.f(f)\n f = vector.f(z)\n b = vector.f(f)\n f = vector.f(b, f)\n b = vector.f(f)\n z = vector.f(b)\n"
+        " z = vector.f(z)\n}\n";
     for (int m = OT_MEM_REUSE; m <= OT_MEM_SEARCH; m++) {
         ot_mem_options o = options((ot_mem_mode)m, 160);
         ot_diag d = {0};
@@ -335,8 +331,8 @@ static void overflow_set_is_irreducible(void **state)
 {
     (void)state;
     char text[8192];
-    size_t n = (size_t)snprintf(text, sizeof text,
-                                "kernel k {\n alloc f: 8 f32 @ub offset=64\n f = vector.f()\n alloc t0: 8 f32 @ub\n t0 = vector.f(f)\n");
+    size_t n = (size_t)snprintf(
+        text, sizeof text, "kernel k {\n alloc f: 8 f32 @ub offset=64\n f = vector.f()\n alloc t0: 8 f32 @ub\n t0 = vector.f(f)\n");
     for (int i = 1; i < 60; i++) {
         n += (size_t)snprintf(text + n, sizeof text - n, " alloc t%d: 8 f32 @ub\n t%d = vector.f(t%d, f)\n", i, i, i - 1);
         if (i == 30)
@@ -432,7 +428,7 @@ static void every_scope_has_its_alignment(void **state)
 }
 
 /* Two workspaces that are never alive together. */
-#define WORKSPACE                                                                                                            \
+#define WORKSPACE                                                                                                                \
     "kernel k {\n param x: 64 f32 @gm\n param y: 64 f32 @gm\n workspace w: 64 f32\n workspace v: 64 f32\n alloc u: 64 f32 @ub\n" \
     " load u <- x\n store w <- u\n load u <- w\n store v <- u\n load u <- v\n store y <- u\n}\n"
 
@@ -483,16 +479,18 @@ static void bad_fixed_offsets_are_named(void **state)
         const char *a, *b, *message;
     } cases[] = {
         {"offset=40", "", "k.tk:2:8: buffer 'a' in ub: the given offset is not aligned"},
-        {"offset=64", "offset=64", "k.tk:3:8: buffer 'b' in ub: at the given offset it overlaps 'a', which is alive at the same time"},
+        {"offset=64", "offset=64",
+         "k.tk:3:8: buffer 'b' in ub: at the given offset it overlaps 'a', which is alive at the same time"},
         {"multi=2 offset=64,64", "", "k.tk:2:8: buffer 'a' in ub: two of its slots overlap at the given offsets"},
         {"offset=4611686018427387904", "", "k.tk:2:8: buffer 'a' in ub: sizes are too large to plan"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
-        snprintf(text, sizeof text,
-                 "kernel k {\n alloc a: 8 f32 @ub %s\n alloc b: 8 f32 @ub %s\n for i in 0..2 {\n  a = vector.f()\n  b = vector.f(a)\n"
-                 "  a = vector.f(a, b)\n  a = vector.f(a)\n }\n}\n",
-                 cases[i].a, cases[i].b);
+        snprintf(
+            text, sizeof text,
+            "kernel k {\n alloc a: 8 f32 @ub %s\n alloc b: 8 f32 @ub %s\n for i in 0..2 {\n  a = vector.f()\n  b = vector.f(a)\n"
+            "  a = vector.f(a, b)\n  a = vector.f(a)\n }\n}\n",
+            cases[i].a, cases[i].b);
         ot_mem_options o = options(OT_MEM_AUTO, 0);
         ot_diag d = {0};
         assert_int_equal(refuse(text, "k.tk", &o, &d), OT_E_INPUT);
@@ -538,14 +536,14 @@ static void check_finds_every_fault(void **state)
     uint32_t a = find(r, "a"), b = find(r, "b"), c = find(r, "c");
     ot_scope_plan *s = &r.p->scopes[0];
     ot_diag d;
-#define FAULT(change, reason, restore)                                                                                       \
-    do {                                                                                                                     \
-        change;                                                                                                              \
-        d = (ot_diag){0};                                                                                                    \
-        assert_int_equal(ot_mem_plan_check(r.k, r.p, &d), OT_E_INPUT);                                                       \
-        if (!contains(d.message, reason)) fail_msg("%s, not: %s", d.message, reason);                                        \
-        restore;                                                                                                             \
-        assert_int_equal(ot_mem_plan_check(r.k, r.p, &d), OT_OK);                                                            \
+#define FAULT(change, reason, restore)                                                \
+    do {                                                                              \
+        change;                                                                       \
+        d = (ot_diag){0};                                                             \
+        assert_int_equal(ot_mem_plan_check(r.k, r.p, &d), OT_E_INPUT);                \
+        if (!contains(d.message, reason)) fail_msg("%s, not: %s", d.message, reason); \
+        restore;                                                                      \
+        assert_int_equal(ot_mem_plan_check(r.k, r.p, &d), OT_OK);                     \
     } while (0)
     int64_t was = r.p->offsets[a][0];
     FAULT(r.p->offsets[a][0] = r.p->offsets[a][1], "overlaps another slot of the buffer", r.p->offsets[a][0] = was);
@@ -660,8 +658,7 @@ static bool breaks_level(const problem *p, int64_t (*offsets)[OT_TK_MULTI_MAX], 
                     bool same = a->pipes == b->pipes && !a->dma && !b->dma; /* all non-DMA kinds here have one pipe */
                     if (same || level == OT_LEVEL_0) continue;
                     if (level >= OT_LEVEL_2) return true;
-                    bool inside = multi[i] > 1 && a->loop != OT_NONE &&
-                                  (b->loop == a->loop || (a->loop == 100 && b->loop == 200));
+                    bool inside = multi[i] > 1 && a->loop != OT_NONE && (b->loop == a->loop || (a->loop == 100 && b->loop == 200));
                     if (inside && (b->loop != a->loop || multi[i] != multi[j] || x != y)) return true;
                 }
     return false;
@@ -681,8 +678,8 @@ static void planmem(const problem *p, int64_t capacity, outcome *o)
     ot_arena *a = ot_arena_new();
     ot_diag d = {0};
     memset(o, 0, sizeof *o);
-    assert_int_equal(ot_planmem(p->list, p->n, &p->k, capacity, a, &d, o->offsets, o->multi, o->level, &o->stats, &o->fits, &o->needed),
-                     OT_OK);
+    assert_int_equal(
+        ot_planmem(p->list, p->n, &p->k, capacity, a, &d, o->offsets, o->multi, o->level, &o->stats, &o->fits, &o->needed), OT_OK);
     ot_arena_free(a);
 }
 
@@ -698,9 +695,11 @@ static void check_outcome(const problem *p, int64_t capacity, const outcome *o, 
             height = ot_max(height, o->offsets[i][k] + b->size);
             if (o->offsets[i][k] % b->align) fail_msg("seed %llu: alignment", (unsigned long long)seed);
         }
-        if (b->n_live && b->fixed[0] >= 0 && o->offsets[i][0] != b->fixed[0]) fail_msg("seed %llu: moved", (unsigned long long)seed);
+        if (b->n_live && b->fixed[0] >= 0 && o->offsets[i][0] != b->fixed[0])
+            fail_msg("seed %llu: moved", (unsigned long long)seed);
     }
-    if (two_owners(p, (int64_t(*)[OT_TK_MULTI_MAX])o->offsets, o->multi, height)) fail_msg("seed %llu: overlap", (unsigned long long)seed);
+    if (two_owners(p, (int64_t(*)[OT_TK_MULTI_MAX])o->offsets, o->multi, height))
+        fail_msg("seed %llu: overlap", (unsigned long long)seed);
     if (breaks_level(p, (int64_t(*)[OT_TK_MULTI_MAX])o->offsets, o->multi, o->stats.level))
         fail_msg("seed %llu: not level %d", (unsigned long long)seed, o->stats.level);
     assert_int_equal(o->stats.n_upgraded, upgraded);
@@ -791,13 +790,15 @@ static void random_kernel(char *text, size_t room, uint64_t seed)
         size = 8 + 8 * rnd(&seed, 12);
         uint32_t a = rnd(&seed, 4) ? made - 1 : rnd(&seed, made), b = rnd(&seed, made);
         bool load = i == 0 || rnd(&seed, 4) == 0;
-        n += (size_t)snprintf(text + n, room - n, "  alloc t%u: %u f32 @ub%s\n", made, size, load && rnd(&seed, 3) ? " multi=2" : "");
+        n += (size_t)snprintf(text + n, room - n, "  alloc t%u: %u f32 @ub%s\n", made, size,
+                              load && rnd(&seed, 3) ? " multi=2" : "");
         if (load)
             n += (size_t)snprintf(text + n, room - n, "  load t%u <- x[8*i:8*i+%u]\n", made, size);
         else
             n += (size_t)snprintf(text + n, room - n, "  t%u = vector.mix(t%u, t%u)\n", made, a, b);
     }
-    snprintf(text + n, room - n, "  store y[0:%u] <- t%u\n }\n alloc v: 64 f32 @ub\n load v <- w\n store y[0:64] <- v\n}\n", size, made - 1);
+    snprintf(text + n, room - n, "  store y[0:%u] <- t%u\n }\n alloc v: 64 f32 @ub\n load v <- w\n store y[0:64] <- v\n}\n", size,
+             made - 1);
 }
 
 /* As two_owners, for one scope of a plan. */
@@ -852,7 +853,8 @@ static void random_kernels_in_all_modes(void **state)
                     assert_true(ub->mode != OT_MEM_SEQUENTIAL || ub->height == ub->sum);
                     assert_true(c > 0 || !proved);
                     for (uint32_t q = 0; q < r.p->n_scopes; q++)
-                        if (kernel_two_owners(r, &r.p->scopes[q])) fail_msg("seed %llu: overlap\n%s", (unsigned long long)seed, text);
+                        if (kernel_two_owners(r, &r.p->scopes[q]))
+                            fail_msg("seed %llu: overlap\n%s", (unsigned long long)seed, text);
                     planned_by[ub->mode]++;
                 } else {
                     long long requires = 0, available = 0;

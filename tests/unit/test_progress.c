@@ -20,10 +20,7 @@ static char *written(void (*write)(ot_progress *))
     return text;
 }
 
-static void half(ot_progress *p)
-{
-    ot_progress_at(p, "bench", 0.5);
-}
+static void half(ot_progress *p) { ot_progress_at(p, "bench", 0.5); }
 
 static void test_bar(void **state)
 {
@@ -82,7 +79,7 @@ static void test_silent(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bar), cmocka_unit_test(test_few_drawings), cmocka_unit_test(test_stages),
-                                       cmocka_unit_test(test_silent)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bar), cmocka_unit_test(test_few_drawings),
+                                       cmocka_unit_test(test_stages), cmocka_unit_test(test_silent)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

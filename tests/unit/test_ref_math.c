@@ -31,13 +31,15 @@ static void check_same(const char *graph, const ot_nd *got, const ot_nd *want)
     bool fractions = want->dtype == OT_F32 || want->dtype == OT_F64 || want->dtype == OT_F16 || want->dtype == OT_BF16;
     for (int64_t k = 0; k < n && fractions; k++) {
         double g = ot_nd_double(got, k), w = ot_nd_double(want, k), slack = want->dtype == OT_F64 ? 1e-6 : 1e-5;
-        if (isnan(w) ? !isnan(g) : !(g == w || fabs(g - w) <= slack * fabs(w))) fail_msg("%s: element %d is %.9g, not %.9g", graph, (int)k, g, w);
+        if (isnan(w) ? !isnan(g) : !(g == w || fabs(g - w) <= slack * fabs(w)))
+            fail_msg("%s: element %d is %.9g, not %.9g", graph, (int)k, g, w);
         if (w == 0 && signbit(w) && !signbit(g)) fail_msg("%s: element %d is 0, not -0", graph, (int)k);
     }
     if (!fractions && n && memcmp(got->data, want->data, (size_t)n * ot_dtype_bytes(want->dtype)) != 0) {
         for (int64_t k = 0; k < n; k++)
             if (ot_nd_int(got, k) != ot_nd_int(want, k))
-                fail_msg("%s: element %d is %lld, not %lld", graph, (int)k, (long long)ot_nd_int(got, k), (long long)ot_nd_int(want, k));
+                fail_msg("%s: element %d is %lld, not %lld", graph, (int)k, (long long)ot_nd_int(got, k),
+                         (long long)ot_nd_int(want, k));
         fail_msg("%s: bytes differ", graph);
     }
 }
@@ -67,7 +69,8 @@ static void refused(int opset, const char *graph, const char *why)
 }
 
 /* y = node, of inits a, b, c; it is `want` (type and contents). NULL: no such operand. */
-static const char *graph_of(char *text, size_t size, const char *a, const char *b, const char *c, const char *node, const char *want)
+static const char *graph_of(char *text, size_t size, const char *a, const char *b, const char *c, const char *node,
+                            const char *want)
 {
     const char *operands[] = {a, b, c};
     size_t at = 0;
@@ -131,7 +134,8 @@ static void arithmetic_of_integers_wraps(void **state)
     two(14, "int8[3] = [-128, 127, 100]", "int8[3] = [-1, 1, 100]", "Add(%a, %b)", "int8[3] = [127, -128, -56]");
     two(14, "int64[1] = [-9223372036854775808]", "int64[1] = [1]", "Sub(%a, %b)", "int64[1] = [9223372036854775807]");
     two(14, "int64[1] = [9223372036854775807]", "int64[1] = [3]", "Mul(%a, %b)", "int64[1] = [9223372036854775805]");
-    two(14, "int64[3] = [-9223372036854775808, -7, 7]", "int64[3] = [-1, 2, -2]", "Div(%a, %b)", "int64[3] = [-9223372036854775808, -3, -3]");
+    two(14, "int64[3] = [-9223372036854775808, -7, 7]", "int64[3] = [-1, 2, -2]", "Div(%a, %b)",
+        "int64[3] = [-9223372036854775808, -3, -3]");
     two(14, "int8[1] = [-128]", "int8[1] = [-1]", "Div(%a, %b)", "int8[1] = [-128]");
     two(14, "uint64[2] = [0xffffffffffffffff, 10]", "uint64[2] = [2, 3]", "Div(%a, %b)", "uint64[2] = [9223372036854775807, 3]");
     two(14, "uint8[2] = [3, 200]", "uint8[2] = [5, 100]", "Sub(%a, %b)", "uint8[2] = [254, 100]");
@@ -166,7 +170,8 @@ static void mod_follows_divisor_or_dividend(void **state)
     two(13, "int32[4] = [-7, 7, -7, 7]", "int32[4] = [3, -3, -3, 3]", "Mod(%a, %b)", "int32[4] = [2, -2, -1, 1]");
     two(13, "int32[4] = [-7, 7, -7, 7]", "int32[4] = [3, -3, -3, 3]", "Mod(%a, %b) {fmod=1}", "int32[4] = [-1, 1, -1, 1]");
     two(13, "int64[1] = [-9223372036854775808]", "int64[1] = [-1]", "Mod(%a, %b)", "int64[1] = [0]");
-    two(13, "float32[3] = [-7.5, 7.5, 1.0]", "float32[3] = [2.0, -2.0, 0.0]", "Mod(%a, %b) {fmod=1}", "float32[3] = [-1.5, 1.5, nan]");
+    two(13, "float32[3] = [-7.5, 7.5, 1.0]", "float32[3] = [2.0, -2.0, 0.0]", "Mod(%a, %b) {fmod=1}",
+        "float32[3] = [-1.5, 1.5, nan]");
     two(28, "float32[3] = [-7.5, 7.5, -2.0]", "float32[3] = [2.0, -2.0, inf]", "Mod(%a, %b)", "float32[3] = [0.5, -0.5, inf]");
     two(13, "uint64[1] = [0xffffffffffffffff]", "uint64[1] = [10]", "Mod(%a, %b)", "uint64[1] = [5]");
 }
@@ -184,9 +189,12 @@ static void power_takes_two_types(void **state)
 static void bits_and_logic(void **state)
 {
     (void)state;
-    two(11, "uint8[3] = [1, 255, 128]", "uint8[3] = [7, 1, 0]", "BitShift(%a, %b) {direction=\"LEFT\"}", "uint8[3] = [128, 254, 128]");
-    two(11, "uint64[2] = [0xffffffffffffffff, 8]", "uint64[2] = [63, 3]", "BitShift(%a, %b) {direction=\"RIGHT\"}", "uint64[2] = [1, 1]");
-    two(28, "int8[4] = [-8, -8, 8, 1]", "int8[4] = [1, 8, -1, 7]", "BitShift(%a, %b) {direction=\"RIGHT\"}", "int8[4] = [-4, -1, 0, 0]");
+    two(11, "uint8[3] = [1, 255, 128]", "uint8[3] = [7, 1, 0]", "BitShift(%a, %b) {direction=\"LEFT\"}",
+        "uint8[3] = [128, 254, 128]");
+    two(11, "uint64[2] = [0xffffffffffffffff, 8]", "uint64[2] = [63, 3]", "BitShift(%a, %b) {direction=\"RIGHT\"}",
+        "uint64[2] = [1, 1]");
+    two(28, "int8[4] = [-8, -8, 8, 1]", "int8[4] = [1, 8, -1, 7]", "BitShift(%a, %b) {direction=\"RIGHT\"}",
+        "int8[4] = [-4, -1, 0, 0]");
     two(28, "int8[3] = [1, -1, 3]", "int8[3] = [7, 9, 1]", "BitShift(%a, %b) {direction=\"LEFT\"}", "int8[3] = [-128, 0, 6]");
     two(18, "int8[2] = [-1, 12]", "int8[2] = [6, 10]", "BitwiseAnd(%a, %b)", "int8[2] = [6, 8]");
     two(18, "uint16[2] = [1, 12]", "uint16[2] = [6, 10]", "BitwiseOr(%a, %b)", "uint16[2] = [7, 14]");
@@ -385,7 +393,8 @@ static void casts_to_eight_bits(void **state)
     one(19, x, "Cast(%a) {to=19, saturate=0}", "float8_e5m2[8] = [0, 128, 60, 188, 24, 96, 124, 127]");
     one(19, x, "Cast(%a) {to=20}", "float8_e5m2fnuz[8] = [0, 0, 64, 192, 28, 100, 127, 128]");
     one(24, "float32[5] = [1, 1.25, 3, 0, nan]", "Cast(%a) {to=24}", "float8_e8m0fnu[5] = [127, 128, 129, 0, 255]");
-    one(24, "float32[4] = [1.25, 1.5, 3, 1.75]", "Cast(%a) {to=24, round_mode=\"nearest\"}", "float8_e8m0fnu[4] = [127, 128, 129, 128]");
+    one(24, "float32[4] = [1.25, 1.5, 3, 1.75]", "Cast(%a) {to=24, round_mode=\"nearest\"}",
+        "float8_e8m0fnu[4] = [127, 128, 129, 128]");
     one(24, "float32[2] = [1.75, 0.7]", "Cast(%a) {to=24, round_mode=\"down\"}", "float8_e8m0fnu[2] = [127, 126]");
     one(19, "float8_e4m3fn[4] = [56, 1, 254, 127]", "Cast(%a) {to=1}", "float32[4] = [1, 0.001953125, -448, nan]");
     one(19, "float8_e5m2[4] = [60, 1, 252, 126]", "Cast(%a) {to=1}", "float32[4] = [1, 1.52587890625e-05, -inf, nan]");
@@ -394,9 +403,9 @@ static void casts_to_eight_bits(void **state)
 
 /* ---- BatchNormalization, Dropout ---- */
 
-#define CHANNELS                                                                                   \
-    "init %x : float32[2,2,2] = [1, 2, 3, 4, 5, 6, 7, 8]\n"                                        \
-    "init %s : float32[2] = [1, 2]\ninit %b : float32[2] = [0, 10]\n"                              \
+#define CHANNELS                                                      \
+    "init %x : float32[2,2,2] = [1, 2, 3, 4, 5, 6, 7, 8]\n"           \
+    "init %s : float32[2] = [1, 2]\ninit %b : float32[2] = [0, 10]\n" \
     "init %m : float32[2] = [1, 2]\ninit %v : float32[2] = [4, 1]\n"
 
 static void batch_normalization(void **state)
@@ -405,22 +414,28 @@ static void batch_normalization(void **state)
     right(15, CHANNELS "%y = BatchNormalization(%x, %s, %b, %m, %v) {epsilon=0.0}\noutput %y\n"
                        "init %w : float32[2,2,2] = [0, 0.5, 12, 14, 2, 2.5, 20, 22]\noutput %w");
     /* training: means 3.5 and 5.5, variances 4.25 */
-    right(15, CHANNELS "%y, %m2, %v2 = BatchNormalization(%x, %s, %b, %m, %v) {training_mode=1, momentum=0.5, epsilon=0.0}\n"
-                       "init %w : float32[2,2,2] = [-1.2126781, -0.7276069, 7.5746437, 8.5447862, 0.7276069, 1.2126781, 11.4552138, 12.4253563]\n"
-                       "init %wm : float32[2] = [2.25, 3.75]\ninit %wv : float32[2] = [4.125, 2.625]\n"
-                       "output %y\noutput %w\noutput %m2\noutput %wm\noutput %v2\noutput %wv");
-    right(9, CHANNELS "%y, %m2, _, %sm, %sv = BatchNormalization(%x, %s, %b, %m, %v) {momentum=0.5}\n"
-                      "init %wm : float32[2] = [2.25, 3.75]\ninit %wsm : float32[2] = [3.5, 5.5]\ninit %wsv : float32[2] = [4.25, 4.25]\n"
-                      "output %m2\noutput %wm\noutput %sm\noutput %wsm\noutput %sv\noutput %wsv");
+    right(
+        15, CHANNELS
+        "%y, %m2, %v2 = BatchNormalization(%x, %s, %b, %m, %v) {training_mode=1, momentum=0.5, epsilon=0.0}\n"
+        "init %w : float32[2,2,2] = [-1.2126781, -0.7276069, 7.5746437, 8.5447862, 0.7276069, 1.2126781, 11.4552138, 12.4253563]\n"
+        "init %wm : float32[2] = [2.25, 3.75]\ninit %wv : float32[2] = [4.125, 2.625]\n"
+        "output %y\noutput %w\noutput %m2\noutput %wm\noutput %v2\noutput %wv");
+    right(9, CHANNELS
+          "%y, %m2, _, %sm, %sv = BatchNormalization(%x, %s, %b, %m, %v) {momentum=0.5}\n"
+          "init %wm : float32[2] = [2.25, 3.75]\ninit %wsm : float32[2] = [3.5, 5.5]\ninit %wsv : float32[2] = [4.25, 4.25]\n"
+          "output %m2\noutput %wm\noutput %sm\noutput %wsm\noutput %sv\noutput %wsv");
     /* features instead of channels */
     right(7, "init %x : float32[2,1,2] = [1, 2, 3, 4]\ninit %s : float32[1,2] = [1, 2]\ninit %b : float32[1,2] = [0, 10]\n"
              "init %m : float32[1,2] = [1, 2]\ninit %v : float32[1,2] = [4, 1]\n"
              "%y = BatchNormalization(%x, %s, %b, %m, %v) {spatial=0, epsilon=0.0}\noutput %y\n"
              "init %w : float32[2,1,2] = [0, 10, 1, 14]\noutput %w");
-    right(15, "init %x : float32[3] = [1, 2, 5]\ninit %p : float32[1] = [1]\n"
-              "%y = BatchNormalization(%x, %p, %p, %p, %p) {epsilon=3.0}\noutput %y\ninit %w : float32[3] = [1, 1.5, 3]\noutput %w");
-    right(15, "init %x : float32[1099511627776,1,0] = []\ninit %p : float32[1] = [1]\n"
-              "%y, %m, %v = BatchNormalization(%x, %p, %p, %p, %p) {training_mode=1}\noutput %m\ninit %w : float32[1] = [nan]\noutput %w");
+    right(15,
+          "init %x : float32[3] = [1, 2, 5]\ninit %p : float32[1] = [1]\n"
+          "%y = BatchNormalization(%x, %p, %p, %p, %p) {epsilon=3.0}\noutput %y\ninit %w : float32[3] = [1, 1.5, 3]\noutput %w");
+    right(
+        15,
+        "init %x : float32[1099511627776,1,0] = []\ninit %p : float32[1] = [1]\n"
+        "%y, %m, %v = BatchNormalization(%x, %p, %p, %p, %p) {training_mode=1}\noutput %m\ninit %w : float32[1] = [nan]\noutput %w");
     refused(15, CHANNELS "%y, %m2 = BatchNormalization(%x, %s, %b, %m, %v)\noutput %y\noutput %m2", "training_mode");
     refused(15, CHANNELS "init %q : float32[3] = [1, 2, 3]\n%y = BatchNormalization(%x, %s, %q, %m, %v)\noutput %y", "input 2");
 }
@@ -430,13 +445,17 @@ static void dropout_is_for_inference(void **state)
     (void)state;
     const char *x = "init %x : float32[2] = [1, -2]\n";
     char text[1000];
-    snprintf(text, sizeof text, "%s%%y, %%m = Dropout(%%x)\ninit %%w : bool[2] = [1, 1]\noutput %%y\noutput %%x\noutput %%m\noutput %%w", x);
+    snprintf(text, sizeof text,
+             "%s%%y, %%m = Dropout(%%x)\ninit %%w : bool[2] = [1, 1]\noutput %%y\noutput %%x\noutput %%m\noutput %%w", x);
     right(13, text);
-    snprintf(text, sizeof text, "%s%%y, %%m = Dropout(%%x)\ninit %%w : float32[2] = [1, 1]\noutput %%y\noutput %%x\noutput %%m\noutput %%w", x);
+    snprintf(text, sizeof text,
+             "%s%%y, %%m = Dropout(%%x)\ninit %%w : float32[2] = [1, 1]\noutput %%y\noutput %%x\noutput %%m\noutput %%w", x);
     right(7, text);
-    snprintf(text, sizeof text, "%sinit %%r : float32[] = [0.0]\ninit %%t : bool[] = [1]\n%%y = Dropout(%%x, %%r, %%t)\noutput %%y\noutput %%x", x);
+    snprintf(text, sizeof text,
+             "%sinit %%r : float32[] = [0.0]\ninit %%t : bool[] = [1]\n%%y = Dropout(%%x, %%r, %%t)\noutput %%y\noutput %%x", x);
     right(13, text);
-    snprintf(text, sizeof text, "%sinit %%r : float32[] = [0.5]\ninit %%t : bool[] = [1]\n%%y = Dropout(%%x, %%r, %%t)\noutput %%y\noutput %%x", x);
+    snprintf(text, sizeof text,
+             "%sinit %%r : float32[] = [0.5]\ninit %%t : bool[] = [1]\n%%y = Dropout(%%x, %%r, %%t)\noutput %%y\noutput %%x", x);
     refused(13, text, "training");
     snprintf(text, sizeof text, "%s%%y = Dropout(%%x)\noutput %%y\noutput %%x", x);
     refused(6, text, "training");
@@ -466,7 +485,8 @@ static void reductions(void **state)
     one(13, x, "ReduceL2(%a) {axes=[1], keepdims=0}", "float32[2] = [3.7416574, 8.7749644]");
     one(13, x, "ReduceSumSquare(%a) {axes=[1], keepdims=0}", "float32[2] = [14, 77]");
     one(13, x, "ReduceLogSum(%a) {axes=[1], keepdims=0}", "float32[2] = [0.6931472, nan]");
-    one(13, "float32[2,2] = [1000, 1000, -inf, -inf]", "ReduceLogSumExp(%a) {axes=[1], keepdims=0}", "float32[2] = [1000.6931472, -inf]");
+    one(13, "float32[2,2] = [1000, 1000, -inf, -inf]", "ReduceLogSumExp(%a) {axes=[1], keepdims=0}",
+        "float32[2] = [1000.6931472, -inf]");
     one(13, "float32[] = [7]", "ReduceSum(%a)", "float32[] = [7]");
     one(13, "float32[3] = [1, nan, 3]", "ReduceMax(%a)", "float32[1] = [nan]");
     one(13, "float16[3] = [60000, 60000, -60000]", "ReduceSum(%a)", "float16[1] = [60000]");
@@ -561,8 +581,10 @@ static void cumulative_sums(void **state)
 static void top_k(const char *x, const char *k, const char *attrs, const char *values, const char *indices)
 {
     char text[2000];
-    snprintf(text, sizeof text, "init %%x : %s\ninit %%k : %s\n%%y, %%i = TopK(%%x, %%k)%s\ninit %%wy : %s\ninit %%wi : %s\n"
-                                "output %%y\noutput %%wy\noutput %%i\noutput %%wi", x, k, attrs, values, indices);
+    snprintf(text, sizeof text,
+             "init %%x : %s\ninit %%k : %s\n%%y, %%i = TopK(%%x, %%k)%s\ninit %%wy : %s\ninit %%wi : %s\n"
+             "output %%y\noutput %%wy\noutput %%i\noutput %%wi",
+             x, k, attrs, values, indices);
     right(11, text);
 }
 
@@ -572,8 +594,10 @@ static void largest_and_smallest(void **state)
     const char *x = "float32[2,4] = [1, 3, 3, -0.0, 2, 0, inf, 0]", *two_of = "int64[1] = [2]";
     top_k(x, two_of, "", "float32[2,2] = [3, 3, inf, 2]", "int64[2,2] = [1, 2, 2, 0]");
     top_k(x, two_of, "{largest=0}", "float32[2,2] = [-0.0, 1, 0, 0]", "int64[2,2] = [3, 0, 1, 3]");
-    top_k("int64[3,1] = [-9223372036854775808, 5, 9223372036854775807]", two_of, "{axis=0}", "int64[2,1] = [9223372036854775807, 5]", "int64[2,1] = [2, 1]");
-    top_k("uint64[2] = [0xffffffffffffffff, 5]", two_of, "{largest=0, sorted=0}", "uint64[2] = [5, 0xffffffffffffffff]", "int64[2] = [1, 0]");
+    top_k("int64[3,1] = [-9223372036854775808, 5, 9223372036854775807]", two_of, "{axis=0}",
+          "int64[2,1] = [9223372036854775807, 5]", "int64[2,1] = [2, 1]");
+    top_k("uint64[2] = [0xffffffffffffffff, 5]", two_of, "{largest=0, sorted=0}", "uint64[2] = [5, 0xffffffffffffffff]",
+          "int64[2] = [1, 0]");
     top_k("float32[3] = [-1, -2, nan]", "int64[1] = [3]", "", "float32[3] = [nan, -1, -2]", "int64[3] = [2, 0, 1]");
     top_k("float32[2] = [-0.0, 0.0]", "int64[1] = [1]", "", "float32[1] = [-0.0]", "int64[1] = [0]");
     top_k(x, "int64[1] = [0]", "", "float32[2,0] = []", "int64[2,0] = []");
@@ -607,11 +631,11 @@ static void layers(void **state)
 static void instances_and_groups(void **state)
 {
     (void)state;
-    three(6, "float32[1,2,2] = [1, 3, 5, 9]", "float32[2] = [1, 2]", "float32[2] = [0, 10]", "InstanceNormalization(%a, %b, %c) {epsilon=0.0}",
-          "float32[1,2,2] = [-1, 1, 8, 12]");
+    three(6, "float32[1,2,2] = [1, 3, 5, 9]", "float32[2] = [1, 2]", "float32[2] = [0, 10]",
+          "InstanceNormalization(%a, %b, %c) {epsilon=0.0}", "float32[1,2,2] = [-1, 1, 8, 12]");
     const char *x = "float32[1,4,1] = [1, 3, 5, 9]";
-    three(21, x, "float32[4] = [1, 2, 3, 4]", "float32[4] = [0, 0, 0, 1]", "GroupNormalization(%a, %b, %c) {num_groups=2, epsilon=0.0}",
-          "float32[1,4,1] = [-1, 2, -3, 5]");
+    three(21, x, "float32[4] = [1, 2, 3, 4]", "float32[4] = [0, 0, 0, 1]",
+          "GroupNormalization(%a, %b, %c) {num_groups=2, epsilon=0.0}", "float32[1,4,1] = [-1, 2, -3, 5]");
     three(18, x, "float32[2] = [1, 2]", "float32[2] = [0, 10]", "GroupNormalization(%a, %b, %c) {num_groups=2, epsilon=0.0}",
           "float32[1,4,1] = [-1, 1, 8, 12]");
     one(13, "float32[2,1,1,2] = [1, 3, 1, 3]", "MeanVarianceNormalization(%a)", "float32[2,1,1,2] = [-1, 1, -1, 1]");
@@ -619,7 +643,10 @@ static void instances_and_groups(void **state)
     no(13, "float32[2,2] = [1, 2, 3, 6]", NULL, "MeanVarianceNormalization(%a)", "axis 2");
     char text[1000];
     for (int groups = 0; groups <= 3; groups += 3) {
-        snprintf(text, sizeof text, "init %%x : %s\ninit %%s : float32[4] = fill 1\n%%y = GroupNormalization(%%x, %%s, %%s) {num_groups=%d}\noutput %%y", x, groups);
+        snprintf(
+            text, sizeof text,
+            "init %%x : %s\ninit %%s : float32[4] = fill 1\n%%y = GroupNormalization(%%x, %%s, %%s) {num_groups=%d}\noutput %%y", x,
+            groups);
         refused(21, text, "num_groups");
     }
 }

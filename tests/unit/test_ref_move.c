@@ -13,7 +13,8 @@ static void reshape(void **state)
     ref_makes(14, X6 "input init %s : int64[2] = [0, -1]\n%y = Reshape(%x, %s)", "float32[2,3] = [0, 1, 2, 3, 4, 5]");
     ref_makes(14, X6 "input init %s : int64[3] = [3, -1, 2]\n%y = Reshape(%x, %s)", "float32[3,1,2] = [0, 1, 2, 3, 4, 5]");
     ref_makes(1, X6 "%y = Reshape(%x) {shape=[6]}", "float32[6] = [0, 1, 2, 3, 4, 5]");
-    ref_makes(14, "init %x : float32[0,3] = []\ninput init %s : int64[2] = [3, 0]\n%y = Reshape(%x, %s) {allowzero=1}", "float32[3,0] = []");
+    ref_makes(14, "init %x : float32[0,3] = []\ninput init %s : int64[2] = [3, 0]\n%y = Reshape(%x, %s) {allowzero=1}",
+              "float32[3,0] = []");
     ref_makes(14, "init %x : float32[0,3] = []\ninput init %s : int64[2] = [0, -1]\n%y = Reshape(%x, %s)", "float32[0,0] = []");
     ref_makes(14, "init %x : bool[1] = [1]\ninput init %s : int64[0] = []\n%y = Reshape(%x, %s)", "bool[] = [1]");
     ref_fails(14, X6 "input init %s : int64[2] = [-1, -1]\n%y = Reshape(%x, %s)", "-1");
@@ -67,7 +68,8 @@ static void transpose(void **state)
     (void)state;
     ref_makes(13, X6 "%y = Transpose(%x)", "float32[3,2] = [0, 3, 1, 4, 2, 5]");
     ref_makes(13, "init %x : bool[2,1,2] = [0, 1, 1, 1]\n%y = Transpose(%x) {perm=[2, 0, 1]}", "bool[2,2,1] = [0, 1, 1, 1]");
-    ref_makes(13, "init %x : int16[2,2,2] = [0, 1, 2, 3, 4, 5, 6, 7]\n%y = Transpose(%x) {perm=[1, 0, 2]}", "int16[2,2,2] = [0, 1, 4, 5, 2, 3, 6, 7]");
+    ref_makes(13, "init %x : int16[2,2,2] = [0, 1, 2, 3, 4, 5, 6, 7]\n%y = Transpose(%x) {perm=[1, 0, 2]}",
+              "int16[2,2,2] = [0, 1, 4, 5, 2, 3, 6, 7]");
     ref_makes(13, "init %x : float64[2,2] = [0, 1, 2, 3]\n%y = Transpose(%x)", "float64[2,2] = [0, 2, 1, 3]");
     ref_makes(13, "init %x : int8[] = [3]\n%y = Transpose(%x)", "int8[] = [3]");
     ref_makes(13, "init %x : int8[2,0] = []\n%y = Transpose(%x)", "int8[0,2] = []");
@@ -79,8 +81,11 @@ static void transpose(void **state)
 static void sliced(const char *start, const char *end, const char *step, const char *want)
 {
     char text[800];
-    snprintf(text, sizeof text, "init %%x : int32[5] = [10, 11, 12, 13, 14]\ninput init %%s : int64[1] = [%s]\ninput init %%e : int64[1] = [%s]\ninput init %%a : int64[1] = [-1]\n"
-             "input init %%t : int64[1] = [%s]\n%%y = Slice(%%x, %%s, %%e, %%a, %%t)", start, end, step);
+    snprintf(
+        text, sizeof text,
+        "init %%x : int32[5] = [10, 11, 12, 13, 14]\ninput init %%s : int64[1] = [%s]\ninput init %%e : int64[1] = [%s]\ninput init %%a : int64[1] = [-1]\n"
+        "input init %%t : int64[1] = [%s]\n%%y = Slice(%%x, %%s, %%e, %%a, %%t)",
+        start, end, step);
     ref_makes(13, text, want);
 }
 
@@ -99,11 +104,16 @@ static void slice(void **state)
     sliced("-99", "-100", "-1", "int32[1] = [10]");
     ref_makes(9, X6 "%y = Slice(%x) {starts=[1, 1], ends=[2, 3]}", "float32[1,2] = [4, 5]");
     ref_makes(9, X6 "%y = Slice(%x) {starts=[0], ends=[-1], axes=[1]}", "float32[2,2] = [0, 1, 3, 4]");
-    ref_makes(13, X6 "input init %s : int32[2] = [-1, -1]\ninput init %e : int32[2] = [-9, -9]\ninput init %t : int32[2] = [-1, -2]\n"
-              "%y = Slice(%x, %s, %e, _, %t)", "float32[2,2] = [5, 3, 2, 0]");
-    ref_makes(13, "init %x : int8[0,1099511627776,1099511627776] = []\ninput init %s : int64[1] = [1099511627775]\n"
-              "input init %e : int64[1] = [-1099511627777]\ninput init %a : int64[1] = [1]\ninput init %t : int64[1] = [-1099511627775]\n"
-              "%z = Slice(%x, %s, %e, %a, %t)\n%y = Shape(%z)", "int64[3] = [0, 2, 1099511627776]");
+    ref_makes(13,
+              X6 "input init %s : int32[2] = [-1, -1]\ninput init %e : int32[2] = [-9, -9]\ninput init %t : int32[2] = [-1, -2]\n"
+                 "%y = Slice(%x, %s, %e, _, %t)",
+              "float32[2,2] = [5, 3, 2, 0]");
+    ref_makes(
+        13,
+        "init %x : int8[0,1099511627776,1099511627776] = []\ninput init %s : int64[1] = [1099511627775]\n"
+        "input init %e : int64[1] = [-1099511627777]\ninput init %a : int64[1] = [1]\ninput init %t : int64[1] = [-1099511627775]\n"
+        "%z = Slice(%x, %s, %e, %a, %t)\n%y = Shape(%z)",
+        "int64[3] = [0, 2, 1099511627776]");
 }
 
 static void slices_refused(void **state)
@@ -111,7 +121,8 @@ static void slices_refused(void **state)
     (void)state;
     const char *four = V5 "input init %s : int64[1] = [0]\ninput init %e : int64[1] = [1]\n";
     char text[800];
-    snprintf(text, sizeof text, "%sinput init %%a : int64[1] = [0]\ninput init %%t : int64[1] = [0]\n%%y = Slice(%%x, %%s, %%e, %%a, %%t)", four);
+    snprintf(text, sizeof text,
+             "%sinput init %%a : int64[1] = [0]\ninput init %%t : int64[1] = [0]\n%%y = Slice(%%x, %%s, %%e, %%a, %%t)", four);
     ref_fails(13, text, "step 0 is 0");
     snprintf(text, sizeof text, "%sinput init %%a : int64[1] = [1]\n%%y = Slice(%%x, %%s, %%e, %%a)", four);
     ref_fails(13, text, "axis 1");
@@ -125,14 +136,17 @@ static void slices_refused(void **state)
 static void split(void **state)
 {
     (void)state;
-    ref_right(13, V5 "input init %s : int64[3] = [1, 0, 4]\n%a, %b, %c = Split(%x, %s)\ninit %A : int32[1] = [10]\ninit %B : int32[0] = []\n"
-              "init %C : int32[4] = [11, 12, 13, 14]\noutput %a\noutput %A\noutput %b\noutput %B\noutput %c\noutput %C");
+    ref_right(
+        13,
+        V5 "input init %s : int64[3] = [1, 0, 4]\n%a, %b, %c = Split(%x, %s)\ninit %A : int32[1] = [10]\ninit %B : int32[0] = []\n"
+           "init %C : int32[4] = [11, 12, 13, 14]\noutput %a\noutput %A\noutput %b\noutput %B\noutput %c\noutput %C");
     ref_right(18, V5 "%a, %b = Split(%x) {num_outputs=2}\ninit %A : int32[3] = [10, 11, 12]\ninit %B : int32[2] = [13, 14]\n"
-              "output %a\noutput %A\noutput %b\noutput %B");
-    ref_right(11, X6 "%a, %b = Split(%x) {axis=-1, split=[2, 1]}\ninit %A : float32[2,2] = [0, 1, 3, 4]\ninit %B : float32[2,1] = [2, 5]\n"
+                     "output %a\noutput %A\noutput %b\noutput %B");
+    ref_right(11, X6
+              "%a, %b = Split(%x) {axis=-1, split=[2, 1]}\ninit %A : float32[2,2] = [0, 1, 3, 4]\ninit %B : float32[2,1] = [2, 5]\n"
               "output %a\noutput %A\noutput %b\noutput %B");
     ref_right(13, X6 "%a, _, %b = Split(%x) {axis=1}\ninit %A : float32[2,1] = [0, 3]\ninit %B : float32[2,1] = [2, 5]\n"
-              "output %a\noutput %A\noutput %b\noutput %B");
+                     "output %a\noutput %A\noutput %b\noutput %B");
     ref_fails(13, V5 "%y, %z = Split(%x)\noutput %z", "equal");
     ref_fails(13, V5 "input init %s : int64[2] = [1, 3]\n%y, %z = Split(%x, %s)\noutput %z", "4");
     ref_fails(13, V5 "input init %s : int64[2] = [6, -1]\n%y, %z = Split(%x, %s)\noutput %z", "does not fit");
@@ -156,12 +170,15 @@ static void concat(void **state)
 static void expand(void **state)
 {
     (void)state;
-    ref_makes(13, "init %x : int16[2,1] = [1, 2]\ninput init %s : int64[3] = [2, 1, 2]\n%y = Expand(%x, %s)", "int16[2,2,2] = [1, 1, 2, 2, 1, 1, 2, 2]");
-    ref_makes(13, "init %x : int16[2,2] = [1, 2, 3, 4]\ninput init %s : int64[1] = [1]\n%y = Expand(%x, %s)", "int16[2,2] = [1, 2, 3, 4]");
+    ref_makes(13, "init %x : int16[2,1] = [1, 2]\ninput init %s : int64[3] = [2, 1, 2]\n%y = Expand(%x, %s)",
+              "int16[2,2,2] = [1, 1, 2, 2, 1, 1, 2, 2]");
+    ref_makes(13, "init %x : int16[2,2] = [1, 2, 3, 4]\ninput init %s : int64[1] = [1]\n%y = Expand(%x, %s)",
+              "int16[2,2] = [1, 2, 3, 4]");
     ref_makes(13, "init %x : int16[] = [5]\ninput init %s : int64[2] = [0, 3]\n%y = Expand(%x, %s)", "int16[0,3] = []");
     ref_fails(13, "init %x : int16[2] = [1, 2]\ninput init %s : int64[1] = [3]\n%y = Expand(%x, %s)", "expanded to 3");
     ref_fails(13, "init %x : int16[1] = [1]\ninput init %s : int64[1] = [-3]\n%y = Expand(%x, %s)", "negative");
-    ref_fails(13, "init %x : int16[1] = [1]\ninput init %s : int64[2] = [4611686018427387904, 4]\n%y = Expand(%x, %s)", "larger than any memory");
+    ref_fails(13, "init %x : int16[1] = [1]\ninput init %s : int64[2] = [4611686018427387904, 4]\n%y = Expand(%x, %s)",
+              "larger than any memory");
 }
 
 static void blocks_and_sequences(void **state)
@@ -181,9 +198,12 @@ static void blocks_and_sequences(void **state)
     ref_fails(13, text, "block");
     ref_makes(10, "init %x : int8[3,2] = [0, 1, 2, 3, 4, 5]\ninput init %l : int64[2] = [2, 3]\n%y = ReverseSequence(%x, %l)",
               "int8[3,2] = [2, 5, 0, 3, 4, 1]");
-    ref_makes(10, "init %x : int8[2,3] = [0, 1, 2, 3, 4, 5]\ninput init %l : int64[2] = [1, 2]\n"
-              "%y = ReverseSequence(%x, %l) {batch_axis=0, time_axis=1}", "int8[2,3] = [0, 1, 2, 4, 3, 5]");
-    ref_fails(10, "init %x : int8[3,2] = [0, 1, 2, 3, 4, 5]\ninput init %l : int64[2] = [2, 4]\n%y = ReverseSequence(%x, %l)", "length 4");
+    ref_makes(10,
+              "init %x : int8[2,3] = [0, 1, 2, 3, 4, 5]\ninput init %l : int64[2] = [1, 2]\n"
+              "%y = ReverseSequence(%x, %l) {batch_axis=0, time_axis=1}",
+              "int8[2,3] = [0, 1, 2, 4, 3, 5]");
+    ref_fails(10, "init %x : int8[3,2] = [0, 1, 2, 3, 4, 5]\ninput init %l : int64[2] = [2, 4]\n%y = ReverseSequence(%x, %l)",
+              "length 4");
 }
 
 /* ---- maps ---- */
@@ -192,7 +212,8 @@ static void blocks_and_sequences(void **state)
 static void padded(const char *mode, const char *pads, const char *want)
 {
     char text[400];
-    snprintf(text, sizeof text, "init %%x : int32[3] = [1, 2, 3]\ninput init %%p : int64[2] = [%s]\n%%y = Pad(%%x, %%p) {mode=\"%s\"}", pads, mode);
+    snprintf(text, sizeof text,
+             "init %%x : int32[3] = [1, 2, 3]\ninput init %%p : int64[2] = [%s]\n%%y = Pad(%%x, %%p) {mode=\"%s\"}", pads, mode);
     ref_makes(19, text, want);
 }
 
@@ -209,8 +230,11 @@ static void pad(void **state)
     padded("edge", "3, -2", "int32[4] = [1, 1, 1, 1]");
     padded("constant", "-5, 4", "int32[2] = [0, 0]");
     padded("constant", "-2, -1", "int32[0] = []");
-    ref_makes(18, X6 "input init %p : int64[2] = [1, 0]\ninit %v : float32[] = [9]\ninput init %a : int64[1] = [-1]\n%y = Pad(%x, %p, %v, %a)",
-              "float32[2,4] = [9, 0, 1, 2, 9, 3, 4, 5]");
+    ref_makes(
+        18,
+        X6
+        "input init %p : int64[2] = [1, 0]\ninit %v : float32[] = [9]\ninput init %a : int64[1] = [-1]\n%y = Pad(%x, %p, %v, %a)",
+        "float32[2,4] = [9, 0, 1, 2, 9, 3, 4, 5]");
     ref_makes(2, X6 "%y = Pad(%x) {pads=[0, 1, 0, 0], value=7.0}", "float32[2,4] = [7, 0, 1, 2, 7, 3, 4, 5]");
     ref_makes(1, "init %x : float16[2] = [1, 2]\n%y = Pad(%x) {paddings=[1, 0], value=0.5}", "float16[3] = [0.5, 1, 2]");
     ref_fails(13, X6 "input init %p : int64[2] = [1, 0]\n%y = Pad(%x, %p)", "2 pads");
@@ -224,7 +248,8 @@ static void pad(void **state)
 static void tile_and_crop(void **state)
 {
     (void)state;
-    ref_makes(13, "init %x : int8[1,2] = [1, 2]\ninput init %r : int64[2] = [2, 2]\n%y = Tile(%x, %r)", "int8[2,4] = [1, 2, 1, 2, 1, 2, 1, 2]");
+    ref_makes(13, "init %x : int8[1,2] = [1, 2]\ninput init %r : int64[2] = [2, 2]\n%y = Tile(%x, %r)",
+              "int8[2,4] = [1, 2, 1, 2, 1, 2, 1, 2]");
     ref_makes(13, "init %x : int8[2] = [1, 2]\ninput init %r : int64[1] = [0]\n%y = Tile(%x, %r)", "int8[0] = []");
     ref_fails(13, "init %x : int8[2] = [1, 2]\ninput init %r : int64[1] = [-1]\n%y = Tile(%x, %r)", "-1 times");
     ref_fails(13, "init %x : int8[2] = [1, 2]\ninput init %r : int64[2] = [1, 1]\n%y = Tile(%x, %r)", "2 repeats");
@@ -263,8 +288,10 @@ static void gather(void **state)
 static void scattered(const char *type, const char *data, const char *updates, const char *reduction, const char *want)
 {
     char text[600], wanted[200];
-    snprintf(text, sizeof text, "init %%x : %s[3] = [%s]\ninput init %%i : int64[3] = [1, 1, -2]\ninit %%u : %s[3] = [%s]\n"
-             "%%y = ScatterElements(%%x, %%i, %%u) {reduction=\"%s\"}", type, data, type, updates, reduction);
+    snprintf(text, sizeof text,
+             "init %%x : %s[3] = [%s]\ninput init %%i : int64[3] = [1, 1, -2]\ninit %%u : %s[3] = [%s]\n"
+             "%%y = ScatterElements(%%x, %%i, %%u) {reduction=\"%s\"}",
+             type, data, type, updates, reduction);
     snprintf(wanted, sizeof wanted, "%s[3] = [%s]", type, want);
     ref_makes(18, text, wanted);
 }
@@ -280,19 +307,35 @@ static void scatter(void **state)
     scattered("float16", "1, 2048, 3", "1, 1, 1", "add", "1, 2052, 3"); /* 2051, rounded once, to even */
     ref_makes(9, X6 "input init %i : int64[1,2] = [2, 0]\ninit %u : float32[1,2] = [8, 9]\n%y = Scatter(%x, %i, %u) {axis=1}",
               "float32[2,3] = [9, 1, 8, 3, 4, 5]");
-    ref_fails(18, X6 "input init %i : int64[1,2] = [3, 0]\ninit %u : float32[1,2] = [8, 9]\n%y = ScatterElements(%x, %i, %u) {axis=1}", "out of range");
-    ref_fails(18, X6 "input init %i : int64[1,2] = [0, 0]\ninit %u : float32[1,1] = [8]\n%y = ScatterElements(%x, %i, %u) {axis=1}", "axis 1");
-    ref_fails(18, X6 "input init %i : int64[1,1] = [0]\ninit %u : float32[1,1] = [8]\n%y = ScatterElements(%x, %i, %u) {reduction=\"avg\"}", "avg");
+    ref_fails(18,
+              X6 "input init %i : int64[1,2] = [3, 0]\ninit %u : float32[1,2] = [8, 9]\n%y = ScatterElements(%x, %i, %u) {axis=1}",
+              "out of range");
+    ref_fails(18, X6 "input init %i : int64[1,2] = [0, 0]\ninit %u : float32[1,1] = [8]\n%y = ScatterElements(%x, %i, %u) {axis=1}",
+              "axis 1");
+    ref_fails(
+        18,
+        X6 "input init %i : int64[1,1] = [0]\ninit %u : float32[1,1] = [8]\n%y = ScatterElements(%x, %i, %u) {reduction=\"avg\"}",
+        "avg");
     ref_makes(18, X6 "input init %i : int64[1,1] = [-1]\ninit %u : float32[1,3] = [7, 8, 9]\n%y = ScatterND(%x, %i, %u)",
               "float32[2,3] = [0, 1, 2, 7, 8, 9]");
-    ref_makes(18, X6 "input init %i : int64[2,2] = [0, 1, 0, 1]\ninit %u : float32[2] = [7, 8]\n%y = ScatterND(%x, %i, %u) {reduction=\"add\"}",
-              "float32[2,3] = [0, 16, 2, 3, 4, 5]");
-    ref_fails(18, X6 "input init %i : int64[1,1] = [2]\ninit %u : float32[1,3] = [7, 8, 9]\n%y = ScatterND(%x, %i, %u)", "out of range");
+    ref_makes(
+        18,
+        X6
+        "input init %i : int64[2,2] = [0, 1, 0, 1]\ninit %u : float32[2] = [7, 8]\n%y = ScatterND(%x, %i, %u) {reduction=\"add\"}",
+        "float32[2,3] = [0, 16, 2, 3, 4, 5]");
+    ref_fails(18, X6 "input init %i : int64[1,1] = [2]\ninit %u : float32[1,3] = [7, 8, 9]\n%y = ScatterND(%x, %i, %u)",
+              "out of range");
     ref_fails(18, X6 "input init %i : int64[1,1] = [0]\ninit %u : float32[1,2] = [7, 8]\n%y = ScatterND(%x, %i, %u)", "axis 1");
-    ref_makes(24, "init %x : int8[2,3,1] = [0, 1, 2, 3, 4, 5]\ninit %u : int8[2,2,1] = [6, 7, 8, 9]\ninput init %i : int64[2] = [1, 2]\n"
-              "%y = TensorScatter(%x, %u, %i) {mode=\"circular\"}", "int8[2,3,1] = [0, 6, 7, 9, 4, 8]");
-    ref_fails(24, "init %x : int8[2,3,1] = [0, 1, 2, 3, 4, 5]\ninit %u : int8[2,2,1] = [6, 7, 8, 9]\ninput init %i : int64[2] = [1, 2]\n"
-              "%y = TensorScatter(%x, %u, %i)", "write index 2");
+    ref_makes(
+        24,
+        "init %x : int8[2,3,1] = [0, 1, 2, 3, 4, 5]\ninit %u : int8[2,2,1] = [6, 7, 8, 9]\ninput init %i : int64[2] = [1, 2]\n"
+        "%y = TensorScatter(%x, %u, %i) {mode=\"circular\"}",
+        "int8[2,3,1] = [0, 6, 7, 9, 4, 8]");
+    ref_fails(
+        24,
+        "init %x : int8[2,3,1] = [0, 1, 2, 3, 4, 5]\ninit %u : int8[2,2,1] = [6, 7, 8, 9]\ninput init %i : int64[2] = [1, 2]\n"
+        "%y = TensorScatter(%x, %u, %i)",
+        "write index 2");
 }
 
 /* ---- making ---- */
@@ -309,7 +352,8 @@ static void constants(void **state)
     ref_fails(13, "%y = Constant()", "no value");
     ref_makes(9, "input init %s : int64[2] = [2, 1]\n%y = ConstantOfShape(%s)", "float32[2,1] = [0, 0]");
     ref_makes(9, "input init %s : int64[0] = []\n%y = ConstantOfShape(%s) {value=tensor bool[1] = [1]}", "bool[] = [1]");
-    ref_makes(9, "input init %s : int64[1] = [2]\n%y = ConstantOfShape(%s) {value=tensor bfloat16[1] = [1.5]}", "bfloat16[2] = [1.5, 1.5]");
+    ref_makes(9, "input init %s : int64[1] = [2]\n%y = ConstantOfShape(%s) {value=tensor bfloat16[1] = [1.5]}",
+              "bfloat16[2] = [1.5, 1.5]");
     ref_fails(9, "input init %s : int64[1] = [-2]\n%y = ConstantOfShape(%s)", "negative");
     ref_fails(9, "input init %s : int64[2] = [4611686018427387904, 3]\n%y = ConstantOfShape(%s)", "larger than any memory");
     ref_fails(9, "input init %s : int64[1] = [1]\n%y = ConstantOfShape(%s) {value=tensor bool[2] = [1, 1]}", "one");
@@ -318,7 +362,8 @@ static void constants(void **state)
 static void ranged(const char *type, const char *start, const char *limit, const char *delta, const char *want)
 {
     char text[400];
-    snprintf(text, sizeof text, "input init %%a : %s[] = [%s]\ninput init %%b : %s[] = [%s]\ninput init %%c : %s[] = [%s]\n%%y = Range(%%a, %%b, %%c)",
+    snprintf(text, sizeof text,
+             "input init %%a : %s[] = [%s]\ninput init %%b : %s[] = [%s]\ninput init %%c : %s[] = [%s]\n%%y = Range(%%a, %%b, %%c)",
              type, start, type, limit, type, delta);
     ref_makes(11, text, want);
 }
@@ -332,8 +377,10 @@ static void range(void **state)
     ranged("int64", "3", "9", "-1", "int64[0] = []");
     ranged("float32", "0.5", "2", "0.5", "float32[3] = [0.5, 1, 1.5]");
     ranged("float64", "1", "-1", "-0.75", "float64[3] = [1, 0.25, -0.5]");
-    ranged("int64", "-9223372036854775808", "9223372036854775807", "9223372036854775807", "int64[3] = [-9223372036854775808, -1, 9223372036854775806]");
-    const char *fmt = "input init %%a : %s[] = [%s]\ninput init %%b : %s[] = [%s]\ninput init %%c : %s[] = [%s]\n%%y = Range(%%a, %%b, %%c)";
+    ranged("int64", "-9223372036854775808", "9223372036854775807", "9223372036854775807",
+           "int64[3] = [-9223372036854775808, -1, 9223372036854775806]");
+    const char *fmt =
+        "input init %%a : %s[] = [%s]\ninput init %%b : %s[] = [%s]\ninput init %%c : %s[] = [%s]\n%%y = Range(%%a, %%b, %%c)";
     char text[400];
     snprintf(text, sizeof text, fmt, "int64", "0", "int64", "5", "int64", "0");
     ref_fails(11, text, "step is 0");
@@ -352,13 +399,18 @@ static void matrices_and_windows(void **state)
     ref_makes(14, X6 "%y = Trilu(%x)", "float32[2,3] = [0, 1, 2, 0, 4, 5]");
     ref_makes(14, X6 "input init %k : int64[] = [-1]\n%y = Trilu(%x, %k) {upper=0}", "float32[2,3] = [0, 0, 0, 3, 0, 0]");
     ref_makes(14, X6 "input init %k : int64[] = [9223372036854775807]\n%y = Trilu(%x, %k)", "float32[2,3] = [0, 0, 0, 0, 0, 0]");
-    const char *hot = "init %i : int64[2] = [-1, 1]\ninput init %d : int64[] = [3]\ninit %v : int8[2] = [4, 5]\n%y = OneHot(%i, %d, %v)";
+    const char *hot =
+        "init %i : int64[2] = [-1, 1]\ninput init %d : int64[] = [3]\ninit %v : int8[2] = [4, 5]\n%y = OneHot(%i, %d, %v)";
     ref_makes(11, hot, "int8[2,3] = [4, 4, 5, 4, 5, 4]");
     ref_makes(9, hot, "int8[2,3] = [4, 4, 4, 4, 5, 4]");
-    ref_makes(11, "init %i : float32[2] = [0, 7]\ninput init %d : float32[1] = [2]\ninit %v : int8[2] = [4, 5]\n%y = OneHot(%i, %d, %v) {axis=0}",
-              "int8[2,2] = [5, 4, 4, 4]");
-    ref_fails(11, "init %i : int64[1] = [0]\ninput init %d : int64[] = [-3]\ninit %v : int8[2] = [4, 5]\n%y = OneHot(%i, %d, %v)", "depth");
-    ref_makes(17, "input init %n : int64[] = [4]\n%z = HannWindow(%n)\n%o = Shape(%z)\n%y = CastLike(%z, %o)", "int64[4] = [0, 0, 1, 0]");
+    ref_makes(
+        11,
+        "init %i : float32[2] = [0, 7]\ninput init %d : float32[1] = [2]\ninit %v : int8[2] = [4, 5]\n%y = OneHot(%i, %d, %v) {axis=0}",
+        "int8[2,2] = [5, 4, 4, 4]");
+    ref_fails(11, "init %i : int64[1] = [0]\ninput init %d : int64[] = [-3]\ninit %v : int8[2] = [4, 5]\n%y = OneHot(%i, %d, %v)",
+              "depth");
+    ref_makes(17, "input init %n : int64[] = [4]\n%z = HannWindow(%n)\n%o = Shape(%z)\n%y = CastLike(%z, %o)",
+              "int64[4] = [0, 0, 1, 0]");
     ref_makes(17, "input init %n : int64[] = [3]\n%y = HannWindow(%n) {periodic=0, output_datatype=11}", "float64[3] = [0, 1, 0]");
     ref_makes(17, "input init %n : int64[] = [1]\n%y = BlackmanWindow(%n) {periodic=0}", "float32[1] = [1]");
     ref_fails(17, "input init %n : int64[] = [-1]\n%y = HammingWindow(%n)", "negative");
@@ -374,12 +426,16 @@ static void select_elements(void **state)
     ref_makes(13, "input init %x : int8[2,0] = []\n%y = NonZero(%x)", "int64[2,0] = []");
     const char *x = "input init %x : float32[6] = [2, 1, nan, 1, nan, 3]\n";
     char text[700];
-    snprintf(text, sizeof text, "%s%%y, %%f, %%i, %%c = Unique(%%x)\ninit %%Y : float32[4] = [1, 2, 3, nan]\ninit %%F : int64[4] = [1, 0, 5, 2]\n"
+    snprintf(text, sizeof text,
+             "%s%%y, %%f, %%i, %%c = Unique(%%x)\ninit %%Y : float32[4] = [1, 2, 3, nan]\ninit %%F : int64[4] = [1, 0, 5, 2]\n"
              "init %%I : int64[6] = [1, 0, 3, 0, 3, 2]\ninit %%C : int64[4] = [2, 1, 1, 2]\n"
-             "output %%y\noutput %%Y\noutput %%f\noutput %%F\noutput %%i\noutput %%I\noutput %%c\noutput %%C", x);
+             "output %%y\noutput %%Y\noutput %%f\noutput %%F\noutput %%i\noutput %%I\noutput %%c\noutput %%C",
+             x);
     ref_right(11, text);
-    snprintf(text, sizeof text, "%s%%y, _, %%i = Unique(%%x) {sorted=0}\ninit %%Y : float32[4] = [2, 1, nan, 3]\n"
-             "init %%I : int64[6] = [0, 1, 2, 1, 2, 3]\noutput %%y\noutput %%Y\noutput %%i\noutput %%I", x);
+    snprintf(text, sizeof text,
+             "%s%%y, _, %%i = Unique(%%x) {sorted=0}\ninit %%Y : float32[4] = [2, 1, nan, 3]\n"
+             "init %%I : int64[6] = [0, 1, 2, 1, 2, 3]\noutput %%y\noutput %%Y\noutput %%i\noutput %%I",
+             x);
     ref_right(11, text);
     ref_makes(11, "input init %x : int8[2,3] = [1, 0, 1, 2, 5, 2]\n%y = Unique(%x) {axis=1}", "int8[2,2] = [0, 1, 5, 2]");
     ref_makes(11, "input init %x : uint64[2] = [0xffffffffffffffff, 1]\n%y = Unique(%x)", "uint64[2] = [1, 0xffffffffffffffff]");
@@ -389,8 +445,9 @@ static void select_elements(void **state)
 static void boxes_that_overlap(void **state)
 {
     (void)state;
-    const char *in = "input init %b : float32[1,3,4] = [0, 0, 2, 2, 0, 0, 2, 1.9, 5, 5, 6, 6]\ninput init %s : float32[1,1,3] = [0.5, 0.9, 0.7]\n"
-                     "input init %n : int64[] = [3]\ninput init %i : float32[] = [0.5]\ninput init %t : float32[] = [0.4]\n";
+    const char *in =
+        "input init %b : float32[1,3,4] = [0, 0, 2, 2, 0, 0, 2, 1.9, 5, 5, 6, 6]\ninput init %s : float32[1,1,3] = [0.5, 0.9, 0.7]\n"
+        "input init %n : int64[] = [3]\ninput init %i : float32[] = [0.5]\ninput init %t : float32[] = [0.4]\n";
     char text[700];
     snprintf(text, sizeof text, "%s%%y = NonMaxSuppression(%%b, %%s, %%n, %%i, %%t)", in);
     ref_makes(11, text, "int64[2,3] = [0, 0, 1, 0, 0, 2]");

@@ -12,8 +12,7 @@ static void matmul(void **state)
     RIGHT(13, "MatMul(%a, %b)", WANT("float32[] = [11]"), "float32[2] = [1, 2]", "float32[2] = [3, 4]");
     RIGHT(13, "MatMul(%a, %b)", WANT("float32[2] = [7, 10]"), "float32[2] = [1, 2]", M22);
     RIGHT(13, "MatMul(%a, %b)", WANT("float32[2] = [5, 11]"), M22, "float32[2] = [1, 2]");
-    RIGHT(13, "MatMul(%a, %b)", WANT("float32[2,2,1,1] = [3, 30, 4, 40]"), "float32[2,1,1,1] = [3, 4]",
-          "float32[2,1,1] = [1, 10]");
+    RIGHT(13, "MatMul(%a, %b)", WANT("float32[2,2,1,1] = [3, 30, 4, 40]"), "float32[2,1,1,1] = [3, 4]", "float32[2,1,1] = [1, 10]");
     RIGHT(13, "MatMul(%a, %b)", WANT("int64[1,1] = [-9223372036854775808]"), "int64[1,2] = [9223372036854775807, 1]",
           "int64[2,1] = [1, 1]");
     RIGHT(13, "MatMul(%a, %b)", WANT("uint32[1,1] = [4294967294]"), "uint32[1,1] = [4294967295]", "uint32[1,1] = [2]");
@@ -39,10 +38,9 @@ static void integer_products(void **state)
           "float32[] = [0.5]", "uint8[] = [0]", "uint8[1,1] = [1]", "float32[] = [1]", "uint8[] = [0]", "float32[] = [1]",
           "uint8[] = [1]");
     RIGHT(21, "QLinearMatMul(%a, %b, %c, %d, %e, %f, %g, %h)", WANT("int8[2,2] = [10, -100, 20, -128]"), "int8[2,1] = [10, 20]",
-          "float16[] = [1]", "int8[] = [0]", "int8[1,2] = [1, -20]", "float16[2] = [1, 0.5]", "int8[2] = [0, 0]",
-          "float16[] = [1]", "int8[] = [0]");
-    WRONG(10, "MatMulInteger(%a, %b, %c)", "must have 1 or 2", "uint8[2,1] = [1, 7]", "int8[1,2] = [3, 5]",
-          "uint8[3] = [1, 2, 3]");
+          "float16[] = [1]", "int8[] = [0]", "int8[1,2] = [1, -20]", "float16[2] = [1, 0.5]", "int8[2] = [0, 0]", "float16[] = [1]",
+          "int8[] = [0]");
+    WRONG(10, "MatMulInteger(%a, %b, %c)", "must have 1 or 2", "uint8[2,1] = [1, 7]", "int8[1,2] = [3, 5]", "uint8[3] = [1, 2, 3]");
     WRONG(10, "MatMulInteger(%a, %b, %c)", "type int8, input 0 has uint8", "uint8[2,1] = [1, 7]", "int8[1,2] = [3, 5]",
           "int8[] = [1]");
 }
@@ -94,8 +92,8 @@ static void einsum(void **state)
 static void quantize(void **state)
 {
     (void)state;
-    RIGHT(13, "QuantizeLinear(%a, %b, %c)", WANT("uint8[6] = [1, 3, 3, 0, 255, 0]"),
-          "float32[6] = [0.5, 1.5, 2.5, -9, 1e30, nan]", "float32[] = [1]", "uint8[] = [1]");
+    RIGHT(13, "QuantizeLinear(%a, %b, %c)", WANT("uint8[6] = [1, 3, 3, 0, 255, 0]"), "float32[6] = [0.5, 1.5, 2.5, -9, 1e30, nan]",
+          "float32[] = [1]", "uint8[] = [1]");
     RIGHT(13, "QuantizeLinear(%a, %b)", WANT("uint8[2] = [4, 255]"), "float32[2] = [2, inf]", "float32[] = [0.5]");
     RIGHT(13, "QuantizeLinear(%a, %b, %c) {axis=-1}", WANT("int8[2,2] = [2, 3, 6, 5]"), M22, "float32[2] = [0.5, 1]",
           "int8[2] = [0, 1]");
@@ -120,8 +118,7 @@ static void dequantize(void **state)
     RIGHT(19, "DequantizeLinear(%a, %b)", WANT("float16[1] = [-8]"), "int32[1] = [-16]", "float16[] = [0.5]");
     RIGHT(21, "DequantizeLinear(%a, %b) {axis=0, block_size=2}", WANT("float32[3,1] = [1, 2, 30]"), "int16[3,1] = [1, 2, 3]",
           "float32[2,1] = [1, 10]");
-    WRONG(13, "DequantizeLinear(%a, %b, %c)", "type uint8, input 0 has int8", "int8[1] = [1]", "float32[] = [1]",
-          "uint8[] = [0]");
+    WRONG(13, "DequantizeLinear(%a, %b, %c)", "type uint8, input 0 has int8", "int8[1] = [1]", "float32[] = [1]", "uint8[] = [0]");
     RIGHT(11, "DynamicQuantizeLinear(%a)",
           WANT("uint8[6] = [153, 255, 0, 26, 221, 179]", "float32[] = [0.019607844]", "uint8[] = [153]"),
           "float32[6] = [0, 2, -3, -2.5, 1.34, 0.5]");
@@ -130,7 +127,7 @@ static void dequantize(void **state)
 
 /* ---- recurrence: H = relu(x + 10 H) ---- */
 
-#define SEQ "float32[2,1,1] = [1, 2]"
+#define SEQ   "float32[2,1,1] = [1, 2]"
 #define ONE11 "float32[1,1,1] = [1]"
 #define TEN11 "float32[1,1,1] = [10]"
 
@@ -180,8 +177,8 @@ static void lstm(void **state)
     const char *w = "float32[1,4,1] = [0, 0, 0, 1]", *r = "float32[1,4,1] = [0, 0, 0, 0]",
                *b = "float32[1,8] = [1, 1, 1, 0, 0, 0, 0, 0]";
 #define RELUS "activations=[\"Relu\", \"Relu\", \"Relu\"]"
-    RIGHT(14, "LSTM(%a, %b, %c, %d) {" RELUS "}",
-          WANT("float32[2,1,1,1] = [1, 3]", "float32[1,1,1] = [3]", "float32[1,1,1] = [3]"), SEQ, w, r, b);
+    RIGHT(14, "LSTM(%a, %b, %c, %d) {" RELUS "}", WANT("float32[2,1,1,1] = [1, 3]", "float32[1,1,1] = [3]", "float32[1,1,1] = [3]"),
+          SEQ, w, r, b);
     RIGHT(14, "LSTM(%a, %b, %c, %d) {" RELUS ", input_forget=1}",
           WANT("float32[2,1,1,1] = [1, 2]", "float32[1,1,1] = [2]", "float32[1,1,1] = [2]"), SEQ, w, r, b);
 #undef RELUS
@@ -285,8 +282,7 @@ static void fourier(void **state)
     (void)state;
     RIGHT(17, "DFT(%a)", WANT("float32[1,2,2] = [3, 0, -1, 0]"), "float32[1,2,1] = [1, 2]");
     /* i^-k of 0 1 0 0 */
-    RIGHT(20, "DFT(%a, _, %b)", WANT("float32[4,2] = [1, 0, 0, -1, -1, 0, 0, 1]"), "float32[4,1] = [0, 1, 0, 0]",
-          "int64[] = [0]");
+    RIGHT(20, "DFT(%a, _, %b)", WANT("float32[4,2] = [1, 0, 0, -1, -1, 0, 0, 1]"), "float32[4,1] = [0, 1, 0, 0]", "int64[] = [0]");
     RIGHT(20, "DFT(%a, %b) {onesided=1}", WANT("float32[2,2] = [1, 0, 1, 0]"), "float32[1,1] = [1]", "int64[] = [2]");
     RIGHT(20, "DFT(%a) {inverse=1}", WANT("float32[2,2] = [1, 0, 2, 0]"), "float32[2,2] = [3, 0, -1, 0]");
     RIGHT(20, "DFT(%a) {inverse=1, onesided=1}", WANT("float32[2,1] = [1, 2]"), "float32[2,2] = [3, 0, -1, 0]");
@@ -295,8 +291,8 @@ static void fourier(void **state)
     WRONG(20, "DFT(%a) {onesided=1}", "real input", "float32[2,2] = [3, 0, -1, 0]");
     RIGHT(17, "STFT(%a, %b, _, %c)", WANT("float32[1,2,2,2] = [3, 0, -1, 0, 5, 0, -1, 0]"), "float32[1,3,1] = [1, 2, 3]",
           "int64[] = [1]", "int64[] = [2]");
-    RIGHT(17, "STFT(%a, %b, %c) {onesided=0}", WANT("float32[1,1,2,2] = [11, 0, 9, 0]"), "float32[1,2,1] = [1, 1]",
-          "int64[] = [1]", "float32[2] = [10, 1]");
+    RIGHT(17, "STFT(%a, %b, %c) {onesided=0}", WANT("float32[1,1,2,2] = [11, 0, 9, 0]"), "float32[1,2,1] = [1, 1]", "int64[] = [1]",
+          "float32[2] = [10, 1]");
     WRONG(17, "STFT(%a, %b, _, %c)", "do not fit", "float32[1,3,1] = [1, 2, 3]", "int64[] = [1]", "int64[] = [4]");
     WRONG(17, "STFT(%a, %b)", "do not fit", "float32[1,3,1] = [1, 2, 3]", "int64[] = [0]");
 }
@@ -304,11 +300,20 @@ static void fourier(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matmul),      cmocka_unit_test(integer_products), cmocka_unit_test(gemm),
-        cmocka_unit_test(einsum),      cmocka_unit_test(quantize),         cmocka_unit_test(dequantize),
-        cmocka_unit_test(rnn),         cmocka_unit_test(gru),              cmocka_unit_test(lstm),
-        cmocka_unit_test(lstm_peepholes), cmocka_unit_test(attention),     cmocka_unit_test(projected_attention),
-        cmocka_unit_test(rotary_and_linear), cmocka_unit_test(fourier),
+        cmocka_unit_test(matmul),
+        cmocka_unit_test(integer_products),
+        cmocka_unit_test(gemm),
+        cmocka_unit_test(einsum),
+        cmocka_unit_test(quantize),
+        cmocka_unit_test(dequantize),
+        cmocka_unit_test(rnn),
+        cmocka_unit_test(gru),
+        cmocka_unit_test(lstm),
+        cmocka_unit_test(lstm_peepholes),
+        cmocka_unit_test(attention),
+        cmocka_unit_test(projected_attention),
+        cmocka_unit_test(rotary_and_linear),
+        cmocka_unit_test(fourier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,8 +68,8 @@ static void causal_conv(void **state)
     (void)state;
     RIGHT(27, "CausalConvWithState(%a, %b)", WANT("float32[1,1,3] = [10, 21, 32]", "float32[1,1,1] = [3]"),
           "float32[1,1,3] = [1, 2, 3]", W2);
-    RIGHT(27, "CausalConvWithState(%a, %b, %c, %d)", WANT("float32[1,1,1] = [16]", "float32[1,1,1] = [1]"),
-          "float32[1,1,1] = [1]", W2, "float32[1] = [2]", "float32[1,1,1] = [4]");
+    RIGHT(27, "CausalConvWithState(%a, %b, %c, %d)", WANT("float32[1,1,1] = [16]", "float32[1,1,1] = [1]"), "float32[1,1,1] = [1]",
+          W2, "float32[1] = [2]", "float32[1,1,1] = [4]");
     WRONG(27, "CausalConvWithState(%a, %b)", "along axis 0", "float32[1,2,1] = [1, 2]", W2);
 }
 
@@ -87,8 +87,7 @@ static void conv_transpose(void **state)
     RIGHT(11, "ConvTranspose(%a, %b) {strides=[2], output_shape=[5]}", WANT("float32[1,1,5] = [1, 10, 2, 20, 0]"), X2, W2);
     RIGHT(1, "ConvTranspose(%a, %b) {strides=[2], output_shape=[1, 1, 3]}", WANT("float32[1,1,3] = [10, 2, 20]"), X2, W2);
     RIGHT(11, "ConvTranspose(%a, %b) {strides=[2], auto_pad=\"SAME_UPPER\"}", WANT("float32[1,1,4] = [1, 10, 102, 20]"), X2, W3);
-    RIGHT(11, "ConvTranspose(%a, %b) {strides=[2], auto_pad=\"SAME_LOWER\"}", WANT("float32[1,1,4] = [10, 102, 20, 200]"), X2,
-          W3);
+    RIGHT(11, "ConvTranspose(%a, %b) {strides=[2], auto_pad=\"SAME_LOWER\"}", WANT("float32[1,1,4] = [10, 102, 20, 200]"), X2, W3);
     RIGHT(11, "ConvTranspose(%a, %b, %c) {group=2}", WANT("float32[1,2,1] = [11, 202]"), "float32[1,2,1] = [1, 2]",
           "float32[2,1,1] = [10, 100]", "float32[2] = [1, 2]");
     WRONG(11, "ConvTranspose(%a, %b) {pads=[2, 2]}", "output size", X2, W2);
@@ -106,8 +105,8 @@ static void scattering(void **state)
           "int64[1] = [2]", "int64[1] = [2]");
     WRONG(18, "Col2Im(%a, %b, %c)", "do not agree", "float32[1,2,3] = [1, 2, 3, 10, 20, 30]", "int64[1] = [5]", "int64[1] = [2]");
     WRONG(18, "Col2Im(%a, %b, %c)", "holds 0", "float32[1,2,3] = [1, 2, 3, 10, 20, 30]", "int64[1] = [0]", "int64[1] = [2]");
-    RIGHT(11, "MaxUnpool(%a, %b) {kernel_shape=[2], strides=[2]}", WANT("float32[1,1,4] = [0, 5, 7, 0]"),
-          "float32[1,1,2] = [5, 7]", "int64[1,1,2] = [1, 2]");
+    RIGHT(11, "MaxUnpool(%a, %b) {kernel_shape=[2], strides=[2]}", WANT("float32[1,1,4] = [0, 5, 7, 0]"), "float32[1,1,2] = [5, 7]",
+          "int64[1,1,2] = [1, 2]");
     RIGHT(11, "MaxUnpool(%a, %b, %c) {kernel_shape=[2, 1]}", WANT("float32[1,1,2,2] = [0, 0, 5, 0]"), "float32[1,1,1,1] = [5]",
           "int64[1,1,1,1] = [1]", "int64[4] = [1, 1, 2, 2]");
     WRONG(11, "MaxUnpool(%a, %b) {kernel_shape=[2]}", "index 2 is outside", "float32[1,1,1] = [5]", "int64[1,1,1] = [2]");
@@ -147,8 +146,8 @@ static void average_and_lp_pool(void **state)
 {
     (void)state;
     RIGHT(11, "AveragePool(%a) {kernel_shape=[2], pads=[1, 0]}", WANT("float32[1,1,4] = [1, 1.5, 2.5, 3.5]"), X4);
-    RIGHT(11, "AveragePool(%a) {kernel_shape=[2], pads=[1, 0], count_include_pad=1}",
-          WANT("float32[1,1,4] = [0.5, 1.5, 2.5, 3.5]"), X4);
+    RIGHT(11, "AveragePool(%a) {kernel_shape=[2], pads=[1, 0], count_include_pad=1}", WANT("float32[1,1,4] = [0.5, 1.5, 2.5, 3.5]"),
+          X4);
     /* what ceil_mode adds is no padding */
     RIGHT(19, "AveragePool(%a) {kernel_shape=[2], strides=[2], ceil_mode=1, count_include_pad=1}",
           WANT("float32[1,1,2] = [1.5, 3]"), "float32[1,1,3] = [1, 2, 3]");
@@ -199,12 +198,11 @@ static void resize_coordinates(void **state)
     /* 1.5 pixels, of which 1 is made: it lies in the middle of the input */
     RIGHT(19, "Resize(%a, _, %b) {mode=\"linear\", coordinate_transformation_mode=\"half_pixel_symmetric\"}",
           WANT("float32[1] = [1]"), "float32[3] = [0, 1, 2]", "float32[1] = [0.5]");
-    RIGHT(
-        13,
-        "Resize(%a, %b, _, %c) {mode=\"linear\", coordinate_transformation_mode=\"tf_crop_and_resize\", extrapolation_value=9.0}",
-        WANT("float32[3] = [0, 2, 9]"), "float32[4] = [0, 1, 2, 3]", "float32[2] = [0, 1.3333334]", "int64[1] = [3]");
-    WRONG(13, "Resize(%a, _, _, %b) {coordinate_transformation_mode=\"tf_crop_and_resize\"}", "roi of 2 values",
-          "float32[1] = [0]", "int64[1] = [3]");
+    RIGHT(13,
+          "Resize(%a, %b, _, %c) {mode=\"linear\", coordinate_transformation_mode=\"tf_crop_and_resize\", extrapolation_value=9.0}",
+          WANT("float32[3] = [0, 2, 9]"), "float32[4] = [0, 1, 2, 3]", "float32[2] = [0, 1.3333334]", "int64[1] = [3]");
+    WRONG(13, "Resize(%a, _, _, %b) {coordinate_transformation_mode=\"tf_crop_and_resize\"}", "roi of 2 values", "float32[1] = [0]",
+          "int64[1] = [3]");
     WRONG(13, "Resize(%a, _, _, %b) {coordinate_transformation_mode=\"half\"}", "'half' is unknown", "float32[1] = [0]",
           "int64[1] = [3]");
 }
@@ -223,8 +221,7 @@ static void resize_nearest(void **state)
     RIGHT(10, "Resize(%a, %b)", WANT("float32[3] = [0, 2, 3]"), "float32[4] = [0, 1, 2, 3]", "float32[1] = [0.75]");
     RIGHT(10, "Resize(%a, %b)", WANT("float32[3] = [0, 0, 1]"), "float32[2] = [0, 1]", "float32[1] = [1.5]");
     RIGHT(7, "Upsample(%a) {scales=[2.0]}", WANT("float32[4] = [1, 1, 2, 2]"), "float32[2] = [1, 2]");
-    RIGHT(9, "Upsample(%a, %b) {mode=\"linear\"}", WANT("float32[4] = [0, 5, 10, 10]"), "float32[2] = [0, 10]",
-          "float32[1] = [2]");
+    RIGHT(9, "Upsample(%a, %b) {mode=\"linear\"}", WANT("float32[4] = [0, 5, 10, 10]"), "float32[2] = [0, 10]", "float32[1] = [2]");
     RIGHT(13, "Resize(%a, _, %b)", WANT("float32[0] = []"), "float32[0] = []", "float32[1] = [2]");
     RIGHT(13, "Resize(%a, _, %b)", WANT("float32[0] = []"), "float32[1] = [5]", "float32[1] = [0.5]");
 #undef NEAR
@@ -234,8 +231,8 @@ static void resize_sizes(void **state)
 {
     (void)state;
     /* a triangle of twice the width: weights 1/4 3/4 3/4 1/4; what lies before the first element is the first, or left out */
-    RIGHT(18, "Resize(%a, _, %b) {mode=\"linear\", antialias=1}", WANT("float32[2] = [1.625, 3.375]"),
-          "float32[4] = [1, 2, 3, 4]", "float32[1] = [0.5]");
+    RIGHT(18, "Resize(%a, _, %b) {mode=\"linear\", antialias=1}", WANT("float32[2] = [1.625, 3.375]"), "float32[4] = [1, 2, 3, 4]",
+          "float32[1] = [0.5]");
     RIGHT(18, "Resize(%a, _, %b) {mode=\"linear\", antialias=1, exclude_outside=1}", WANT("float32[2] = [1.7142857, 3.2857143]"),
           "float32[4] = [1, 2, 3, 4]", "float32[1] = [0.5]");
     RIGHT(13, "Resize(%a, _, %b) {mode=\"linear\"}", WANT("int32[4] = [0, 0, 2, 3]"), "int32[2] = [0, 3]", "float32[1] = [2]");
@@ -259,8 +256,8 @@ static void cubic(void **state)
 {
     (void)state;
     /* halfway between 2 and 3 of 1 2 3 4 with a = -0.5: -1/16 9/16 9/16 -1/16 */
-    RIGHT(13, "Resize(%a, _, _, %b) {mode=\"cubic\", cubic_coeff_a=-0.5}", WANT("float32[1] = [2.5]"),
-          "float32[4] = [1, 2, 3, 4]", "int64[1] = [1]");
+    RIGHT(13, "Resize(%a, _, _, %b) {mode=\"cubic\", cubic_coeff_a=-0.5}", WANT("float32[1] = [2.5]"), "float32[4] = [1, 2, 3, 4]",
+          "int64[1] = [1]");
     RIGHT(13, "Resize(%a, _, _, %b) {mode=\"cubic\", cubic_coeff_a=-0.5}", WANT("float32[1] = [8.625]"),
           "float32[4] = [0, 16, 0, 6]", "int64[1] = [1]");
     /* of two elements, the outer ones are the edges again, or left out */
@@ -298,8 +295,8 @@ static void deform_conv(void **state)
     (void)state;
     RIGHT(19, "DeformConv(%a, %b, %c)", WANT("float32[1,1,1,3] = [15, 30, 20]"), "float32[1,1,1,3] = [1, 2, 4]",
           "float32[1,1,1,1] = [10]", "float32[1,2,1,3] = [0, 0, 0, 0.5, 0.5, 0.5]");
-    RIGHT(19, "DeformConv(%a, %b, %c, %d, %e)", WANT("float32[1,1,1,1] = [7]"), "float32[1,1,1,1] = [4]",
-          "float32[1,1,1,1] = [3]", "float32[1,2,1,1] = [0, 0]", "float32[1] = [1]", "float32[1,1,1,1] = [0.5]");
+    RIGHT(19, "DeformConv(%a, %b, %c, %d, %e)", WANT("float32[1,1,1,1] = [7]"), "float32[1,1,1,1] = [4]", "float32[1,1,1,1] = [3]",
+          "float32[1,2,1,1] = [0, 0]", "float32[1] = [1]", "float32[1,1,1,1] = [0.5]");
     WRONG(19, "DeformConv(%a, %b, %c)", "input 2", "float32[1,1,1,1] = [4]", "float32[1,1,1,1] = [3]", "float32[1,1,1,1] = [0]");
     WRONG(19, "DeformConv(%a, %b, %c) {offset_group=2}", "offset_group 2", "float32[1,1,1,1] = [4]", "float32[1,1,1,1] = [3]",
           "float32[1,4,1,1] = fill 0");
@@ -332,11 +329,21 @@ static void regions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv_attributes),      cmocka_unit_test(conv_refuses),         cmocka_unit_test(quantized_conv),
-        cmocka_unit_test(causal_conv),          cmocka_unit_test(conv_transpose),       cmocka_unit_test(scattering),
-        cmocka_unit_test(max_pool),             cmocka_unit_test(average_and_lp_pool),  cmocka_unit_test(global_pools_and_lrn),
-        cmocka_unit_test(resize_coordinates),   cmocka_unit_test(resize_nearest),       cmocka_unit_test(resize_sizes),
-        cmocka_unit_test(cubic),                cmocka_unit_test(grid_sample),          cmocka_unit_test(deform_conv),
+        cmocka_unit_test(conv_attributes),
+        cmocka_unit_test(conv_refuses),
+        cmocka_unit_test(quantized_conv),
+        cmocka_unit_test(causal_conv),
+        cmocka_unit_test(conv_transpose),
+        cmocka_unit_test(scattering),
+        cmocka_unit_test(max_pool),
+        cmocka_unit_test(average_and_lp_pool),
+        cmocka_unit_test(global_pools_and_lrn),
+        cmocka_unit_test(resize_coordinates),
+        cmocka_unit_test(resize_nearest),
+        cmocka_unit_test(resize_sizes),
+        cmocka_unit_test(cubic),
+        cmocka_unit_test(grid_sample),
+        cmocka_unit_test(deform_conv),
         cmocka_unit_test(regions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,8 +88,7 @@ static void has_dims(const rig *x, const char *name, uint32_t rank, const int64_
     for (uint32_t k = 0; k < rank; k++)
         if (v->dims[k] != dims[k]) fail_msg("%s: axis %u is %lld, not %lld", name, k, (long long)v->dims[k], (long long)dims[k]);
 }
-#define HAS_DIMS(x, name, ...) \
-    has_dims(x, name, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__})
+#define HAS_DIMS(x, name, ...) has_dims(x, name, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__})
 
 /* The n-th statement of a kind that writes (or, a store, reads) `name`; NULL: there is none. */
 static const ot_tk_stmt *stmt_of(const rig *x, ot_tk_op op, const char *name)
@@ -144,7 +143,7 @@ static void life(const ot_kernel *k, uint32_t v, bool hold, uint32_t *from, uint
     }
     for (uint32_t s = 0; *from != OT_NONE && s < k->n_stmts; s++) {
         if (k->stmts[s].op != OT_TK_FOR) continue;
-        if (*from < s && *to > s && *to < k->stmts[s].mate) *to = k->stmts[s].mate; /* around the loop */
+        if (*from<s && * to> s && *to < k->stmts[s].mate) *to = k->stmts[s].mate; /* around the loop */
         if (*from > s && *to < k->stmts[s].mate) loop = s;
     }
     if (!hold || k->values[v].multi == 1 || loop == OT_NONE) return;
@@ -171,7 +170,10 @@ static int64_t most_live(const ot_kernel *k, bool hold)
 /* The planner's lower bound with nothing merged in place. */
 static int64_t planner_bound(rig *x, const ot_kernel *k, bool hold)
 {
-    ot_mem_options o = {.mode = OT_MEM_SEARCH, .capacity = 1LL << 40, .threads = 1, .step_limit = 1000,
+    ot_mem_options o = {.mode = OT_MEM_SEARCH,
+                        .capacity = 1LL << 40,
+                        .threads = 1,
+                        .step_limit = 1000,
                         .lifetimes = {.no_in_place = true, .hold_multi = hold}};
     ot_mem_plan *p = NULL;
     int64_t bound = 0;
@@ -431,10 +433,22 @@ static void kernel_survives_its_text(void **state)
 static void names_are_legal_and_unique(void **state)
 {
     (void)state;
-    static const char *const asked[] = {"/layer.0/conv:0", "layer.0/conv_0", "42", "for", "for.x", "", "\xff\x01", "a b", "a_b", "a__b",
-                                        "loads", "é", "a:-b", "_"};
-    static const char *const want[] = {"layer.0/conv_0", "layer.0/conv_0_2", "v42", "_for", "_for.x", "v", "v_2", "a_b", "a_b_2", "a__b",
-                                       "loads", "v_3", "a_b_3", "_"};
+    static const char *const asked[] = {
+        "/layer.0/conv:0", "layer.0/conv_0", "42", "for", "for.x", "", "\xff\x01", "a b", "a_b", "a__b", "loads", "é", "a:-b", "_"};
+    static const char *const want[] = {"layer.0/conv_0",
+                                       "layer.0/conv_0_2",
+                                       "v42",
+                                       "_for",
+                                       "_for.x",
+                                       "v",
+                                       "v_2",
+                                       "a_b",
+                                       "a_b_2",
+                                       "a__b",
+                                       "loads",
+                                       "v_3",
+                                       "a_b_3",
+                                       "_"};
     ot_arena *a = ot_arena_new();
     ot_region_names n;
     assert_true(ot_region_names_init(&n, a));
@@ -471,10 +485,14 @@ static char *random_text(char *buf, size_t size, uint32_t n)
     for (uint32_t k = 0; k < n; k++) {
         const char *at = buf + len;
         uint32_t kind = next_random(5), back = next_random(k + 1);
-        if (kind == 0) len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Relu(%%v%u)\n", k + 1, k);
-        else if (kind == 1) len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Add(%%v%u, %%v%u)\n", k + 1, k, back);
-        else if (kind == 2) len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Identity(%%v%u)\n", k + 1, k);
-        else len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n", k + 1, k, k);
+        if (kind == 0)
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Relu(%%v%u)\n", k + 1, k);
+        else if (kind == 1)
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Add(%%v%u, %%v%u)\n", k + 1, k, back);
+        else if (kind == 2)
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Identity(%%v%u)\n", k + 1, k);
+        else
+            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n", k + 1, k, k);
         assert_ptr_not_equal(at, buf + len);
     }
     snprintf(buf + len, size - (size_t)len, "  output %%v%u\n}\n", n);
@@ -500,7 +518,8 @@ static void random_regions_are_counted_right(void **state)
         x.t.rate_elem = x.t.rate_trans = x.t.rate_reduce = x.t.rate_pool = 1e10;
         ot_plan_options o = {.goal = OT_GOAL_TIME, .force = true};
         assert_int_equal(ot_plan_graph(x.m->graph, &x.t, &o, &p), OT_OK);
-        if (ot_plan_check(x.m->graph, p, &x.t, &x.diag) != OT_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, x.diag.message);
+        if (ot_plan_check(x.m->graph, p, &x.t, &x.diag) != OT_OK)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, x.diag.message);
         for (uint32_t k = 0; k < p->n_regions; k++, regions++) {
             x.r = p->regions[k];
             lower(&x);
@@ -568,8 +587,8 @@ static void arena_counts_every_activation(void **state)
         assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
         int64_t live = graph_live(x.m->graph, &sum);
         if (f.lower_bound != live || f.naive != sum)
-            fail_msg("seed %llu: %lld and %lld, not %lld and %lld", (unsigned long long)seed, (long long)f.lower_bound, (long long)f.naive,
-                     (long long)live, (long long)sum);
+            fail_msg("seed %llu: %lld and %lld, not %lld and %lld", (unsigned long long)seed, (long long)f.lower_bound,
+                     (long long)f.naive, (long long)live, (long long)sum);
         assert_int_equal(unknown, 0);
         assert_in_range(f.planned, f.lower_bound, f.greedy);
         assert_in_range(f.in_place, 1, f.planned);

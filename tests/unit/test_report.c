@@ -23,9 +23,19 @@ static void numbers_are_short_and_exact(void **state)
     static const struct {
         double x;
         const char *text;
-    } cases[] = {{0, "0"}, {-0.0, "0"}, {1, "1"}, {-1, "-1"}, {0.1 + 0.2, "0.3"}, {1.0 / 3, "0.333333333"}, {4816896, "4816896"},
-                 {9007199254740991.0, "9007199254740991"}, {1e16, "1e+16"}, {123456789012345.0, "123456789012345"},
-                 {2.5e-7, "2.5e-07"}, {1234567890.5, "1.23456789e+09"}, {-0.0001, "-0.0001"}};
+    } cases[] = {{0, "0"},
+                 {-0.0, "0"},
+                 {1, "1"},
+                 {-1, "-1"},
+                 {0.1 + 0.2, "0.3"},
+                 {1.0 / 3, "0.333333333"},
+                 {4816896, "4816896"},
+                 {9007199254740991.0, "9007199254740991"},
+                 {1e16, "1e+16"},
+                 {123456789012345.0, "123456789012345"},
+                 {2.5e-7, "2.5e-07"},
+                 {1234567890.5, "1.23456789e+09"},
+                 {-0.0001, "-0.0001"}};
     char buffer[FACT_NUMBER_SIZE];
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         assert_string_equal(ot_fact_number(cases[k].x, buffer), cases[k].text);
@@ -43,14 +53,21 @@ static void texts_become_what_xml_can_hold(void **state)
 #define BAD "\xef\xbf\xbd"
     static const struct {
         const char *text, *clean;
-    } cases[] = {{"", ""}, {"a\tb\nc\rd", "a\tb\nc\rd"}, {"\x01\x1f\x7f", BAD BAD "\x7f"}, {"\xff\xc3", BAD BAD},
-                 {"caf\xc3\xa9", "caf\xc3\xa9"}, {"\xc0\xaf", BAD BAD}, {"\xed\xa0\x80", BAD BAD BAD},
+    } cases[] = {{"", ""},
+                 {"a\tb\nc\rd", "a\tb\nc\rd"},
+                 {"\x01\x1f\x7f", BAD BAD "\x7f"},
+                 {"\xff\xc3", BAD BAD},
+                 {"caf\xc3\xa9", "caf\xc3\xa9"},
+                 {"\xc0\xaf", BAD BAD},
+                 {"\xed\xa0\x80", BAD BAD BAD},
                  {"\xef\xbf\xbe", BAD BAD BAD},
-                 {"\xef\xbf\xbd", BAD}, {"\xf0\x9f\x90\x99", "\xf0\x9f\x90\x99"}, {"\xf4\x90\x80\x80", BAD BAD BAD BAD},
-                 {"\xf0\x9f\x90", BAD BAD BAD}, {"\xe0\x80\xaf", BAD BAD BAD}};
+                 {"\xef\xbf\xbd", BAD},
+                 {"\xf0\x9f\x90\x99", "\xf0\x9f\x90\x99"},
+                 {"\xf4\x90\x80\x80", BAD BAD BAD BAD},
+                 {"\xf0\x9f\x90", BAD BAD BAD},
+                 {"\xe0\x80\xaf", BAD BAD BAD}};
     ot_arena *a = ot_arena_new();
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-        assert_string_equal(ot_fact_clean(a, cases[k].text), cases[k].clean);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) assert_string_equal(ot_fact_clean(a, cases[k].text), cases[k].clean);
     ot_arena_free(a);
 }
 
@@ -129,8 +146,7 @@ static void expect_at(xmlXPathContext *x, double want, const char *format, ...)
     vsnprintf(path, sizeof path, format, list);
     va_end(list);
     double got = number_at(x, path);
-    if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= 1e-8 * fabs(want)))
-        fail_msg("%s is %.17g, not %.17g", path, got, want);
+    if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= 1e-8 * fabs(want))) fail_msg("%s is %.17g, not %.17g", path, got, want);
 }
 
 /* Values of the struct, found by XPath: what the tables of the writer do not decide. */
@@ -213,10 +229,7 @@ typedef struct json {
     uint32_t depth;
 } json;
 
-static void json_space(json *j)
-{
-    j->at += strspn(j->at, " \n\r\t");
-}
+static void json_space(json *j) { j->at += strspn(j->at, " \n\r\t"); }
 
 static bool json_text(json *j)
 {

@@ -213,12 +213,9 @@ static void comparison_needs_two_of_a_kind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comparison_says_what_changed),
-        cmocka_unit_test(comparison_of_the_same_finds_nothing),
-        cmocka_unit_test(regions_pair_by_their_nodes),
-        cmocka_unit_test(strange_files_are_refused),
-        cmocka_unit_test(nodes_are_numbered_in_order),
-        cmocka_unit_test(cut_files_are_refused),
+        cmocka_unit_test(comparison_says_what_changed),   cmocka_unit_test(comparison_of_the_same_finds_nothing),
+        cmocka_unit_test(regions_pair_by_their_nodes),    cmocka_unit_test(strange_files_are_refused),
+        cmocka_unit_test(nodes_are_numbered_in_order),    cmocka_unit_test(cut_files_are_refused),
         cmocka_unit_test(comparison_needs_two_of_a_kind),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -13,10 +13,7 @@
 
 #define SEEDS 60
 
-static uint32_t below(uint64_t *state, uint32_t n)
-{
-    return (uint32_t)(ot_next_random(state) % n);
-}
+static uint32_t below(uint64_t *state, uint32_t n) { return (uint32_t)(ot_next_random(state) % n); }
 
 /* ---- layout ---- */
 
@@ -153,8 +150,14 @@ static ot_facts *facts_of(uint64_t seed, uint32_t n, uint32_t reads, uint32_t ne
     f->barriers = OT_NEW_N(a, ot_fact_barrier, n + 1u);
     for (uint32_t k = 0; k < n; k++) {
         f->nodes[k] = (ot_fact_node){.name = ot_format(a, "/model/decoder/layers.%u/self_attn/k_proj/n<%u>", k / 40, k),
-                                     .op = "MatMul", .shape = "1x128x4096", .region = OT_NONE, .barrier = OT_NONE,
-                                     .refusal = OT_NONE, .out_bytes = 1000.0 * k, .time = 1e-5, .measured = OT_ABSENT,
+                                     .op = "MatMul",
+                                     .shape = "1x128x4096",
+                                     .region = OT_NONE,
+                                     .barrier = OT_NONE,
+                                     .refusal = OT_NONE,
+                                     .out_bytes = 1000.0 * k,
+                                     .time = 1e-5,
+                                     .measured = OT_ABSENT,
                                      .bound = (ot_bound)(k % 3)};
         if (below(&state, 50) == 0) {
             f->nodes[k].barrier = f->n_barriers;
@@ -171,8 +174,15 @@ static ot_facts *facts_of(uint64_t seed, uint32_t n, uint32_t reads, uint32_t ne
             ids[j] = k + j;
             f->nodes[k + j].region = f->n_regions;
         }
-        f->regions[f->n_regions] = (ot_fact_region){.id = f->n_regions, .nodes = ids, .n_nodes = count, .n_dims = 1, .axes = {"H"},
-                                                    .tiles = {8}, .form = "while", .time_untiled = 1e-3, .time_tiled = 5e-4};
+        f->regions[f->n_regions] = (ot_fact_region){.id = f->n_regions,
+                                                    .nodes = ids,
+                                                    .n_nodes = count,
+                                                    .n_dims = 1,
+                                                    .axes = {"H"},
+                                                    .tiles = {8},
+                                                    .form = "while",
+                                                    .time_untiled = 1e-3,
+                                                    .time_tiled = 5e-4};
         f->n_regions++;
     }
     return f;

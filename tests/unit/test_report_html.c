@@ -66,15 +66,9 @@ static void walk(xmlNode *n, visitor visit, void *context)
     }
 }
 
-static void walk_page(const page *p, visitor visit, void *context)
-{
-    walk(xmlDocGetRootElement(p->doc), visit, context);
-}
+static void walk_page(const page *p, visitor visit, void *context) { walk(xmlDocGetRootElement(p->doc), visit, context); }
 
-static bool is_tag(const xmlNode *n, const char *tag)
-{
-    return strcmp((const char *)n->name, tag) == 0;
-}
+static bool is_tag(const xmlNode *n, const char *tag) { return strcmp((const char *)n->name, tag) == 0; }
 
 static bool is_one_of(const char *text, const char *const *list)
 {
@@ -99,20 +93,14 @@ static void add_word(words *w, const xmlChar *text)
     w->list[w->n++] = strdup((const char *)text);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static void sort_words(words *w)
 {
     if (w->n) qsort(w->list, w->n, sizeof *w->list, by_text);
 }
 
-static bool has_word(const words *w, const char *text)
-{
-    return w->n && bsearch(&text, w->list, w->n, sizeof *w->list, by_text);
-}
+static bool has_word(const words *w, const char *text) { return w->n && bsearch(&text, w->list, w->n, sizeof *w->list, by_text); }
 
 static void free_words(words *w)
 {
@@ -123,13 +111,12 @@ static void free_words(words *w)
 /* ---- what elements and attributes there are ---- */
 
 static const char *const KNOWN_TAGS[] = {
-    "html", "head", "meta", "title", "style", "script", "body", "header", "nav", "main", "footer", "section", "div", "p", "span",
-        "a",
-    "b", "small", "h1", "h2", "h3", "h4", "ul", "li", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "caption",
-        "details",
-    "summary", "data", "form", "label", "input", "output", "kbd", "code", "svg", "g", "defs", "pattern", "rect", "path", "line",
-        "circle",
-    "polyline", "polygon", "text", "tspan", "use", "symbol", "marker", "clipPath", "figure", "figcaption", NULL};
+    "html",    "head",    "meta",    "title",    "style",  "script",     "body",   "header",   "nav",     "main", "footer",
+    "section", "div",     "p",       "span",     "a",      "b",          "small",  "h1",       "h2",      "h3",   "h4",
+    "ul",      "li",      "dl",      "dt",       "dd",     "table",      "thead",  "tbody",    "tr",      "th",   "td",
+    "caption", "details", "summary", "data",     "form",   "label",      "input",  "output",   "kbd",     "code", "svg",
+    "g",       "defs",    "pattern", "rect",     "path",   "line",       "circle", "polyline", "polygon", "text", "tspan",
+    "use",     "symbol",  "marker",  "clipPath", "figure", "figcaption", NULL};
 
 /* HTML puts an svg and what is in it into SVG's namespace by itself, XML must be told. */
 static void check_namespace(const xmlNode *n)
@@ -186,9 +173,8 @@ static void check_elements(const page *p)
  * something else there, too. */
 static void check_bytes(const page *p)
 {
-    static const char *const may_end[] = {"meta", "input", "br", "hr", "col", "rect", "path", "line", "circle", "polyline",
-                                          "polygon",
-                                          "use", "stop", "ellipse", NULL};
+    static const char *const may_end[] = {"meta",   "input",    "br",      "hr",  "col",  "rect",    "path", "line",
+                                          "circle", "polyline", "polygon", "use", "stop", "ellipse", NULL};
     assert_int_equal(strncmp(p->text, "<!DOCTYPE html>\n<html ", 22), 0);
     assert_null(strstr(p->text, "<!--"));
     assert_null(strstr(p->text, "<![CDATA["));
@@ -362,10 +348,16 @@ static ot_facts *make_large(void)
     char name[200];
     for (uint32_t k = 0; k < NODES; k++) {
         snprintf(name, sizeof name, "/transformer/encoder/layers.%u/self_attention/query_key_value/MatMul_%u", k / 40, k);
-        f->nodes[k] = (ot_fact_node){.name = ot_strdup(f->arena, name), .op = k % 3 ? "MatMul" : "Add", .shape = "1x4096x768",
+        f->nodes[k] = (ot_fact_node){.name = ot_strdup(f->arena, name),
+                                     .op = k % 3 ? "MatMul" : "Add",
+                                     .shape = "1x4096x768",
                                      .depth = k,
-                                     .region = k / PART, .barrier = k % 2 ? OT_NONE : k / 2, .refusal = OT_NONE, .traffic = k,
-                                     .time = 1e-6 * k, .measured = OT_ABSENT};
+                                     .region = k / PART,
+                                     .barrier = k % 2 ? OT_NONE : k / 2,
+                                     .refusal = OT_NONE,
+                                     .traffic = k,
+                                     .time = 1e-6 * k,
+                                     .measured = OT_ABSENT};
         f->edges[k] = (ot_fact_edge){k ? k - 1 : OT_NONE, k, f->nodes[k].name, 1e6, false};
         index[k] = k;
         snprintf(name, sizeof name, "the tensor that node %u makes has a shape that depends on the values of another tensor", k);
@@ -406,14 +398,33 @@ static void test_numbers_as_people_like_them(void **state)
         double x;
         const char *unit, *shown;
     } cases[] = {
-        {0, "bytes", "0 B"},           {1023, "bytes", "1023 B"},       {1024, "bytes", "1 KiB"},      {1536, "bytes", "1.5 KiB"},
-        {12897485, "bytes", "12.3 MiB"}, {1048575, "bytes", "1 MiB"},   {4.56e-3, "seconds", "4.56 ms"}, {0, "seconds", "0 ns"},
-        {2e-6, "seconds", "2 \xc2\xb5s"}, {61.5, "seconds", "61.5 s"},  {1234567, "count", "1 234 567"}, {1.234e9, "macs",
-                                                                                                          "1.23 G"},
-        {999, "count", "999"},         {1000, "count", "1 000"},        {0.25, "count", "0.25"},       {0.123, "percent", "12.3 %"},
-        {0.2454, "ratio", "\xc3\x97" "0.245"}, {1, "ratio", "\xc3\x97" "1"}, {1e11, "bytes/s", "100 GB/s"}, {2.5e12, "ops/s",
-                                                                                                             "2.5 Top/s"},
-        {-1, "bytes", "-"},            {1.23e-9, "tiny", "1.2e-09"},    {0, "tiny", "0"},
+        {0, "bytes", "0 B"},
+        {1023, "bytes", "1023 B"},
+        {1024, "bytes", "1 KiB"},
+        {1536, "bytes", "1.5 KiB"},
+        {12897485, "bytes", "12.3 MiB"},
+        {1048575, "bytes", "1 MiB"},
+        {4.56e-3, "seconds", "4.56 ms"},
+        {0, "seconds", "0 ns"},
+        {2e-6, "seconds", "2 \xc2\xb5s"},
+        {61.5, "seconds", "61.5 s"},
+        {1234567, "count", "1 234 567"},
+        {1.234e9, "macs", "1.23 G"},
+        {999, "count", "999"},
+        {1000, "count", "1 000"},
+        {0.25, "count", "0.25"},
+        {0.123, "percent", "12.3 %"},
+        {0.2454, "ratio",
+         "\xc3\x97"
+         "0.245"},
+        {1, "ratio",
+         "\xc3\x97"
+         "1"},
+        {1e11, "bytes/s", "100 GB/s"},
+        {2.5e12, "ops/s", "2.5 Top/s"},
+        {-1, "bytes", "-"},
+        {1.23e-9, "tiny", "1.2e-09"},
+        {0, "tiny", "0"},
     };
     char shown[64];
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
@@ -434,9 +445,9 @@ static void test_hashes_look_like_hashes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile_names_stay_texts),   cmocka_unit_test(test_names_are_shown_as_they_are),
-        cmocka_unit_test(test_every_kind_without_facts),   cmocka_unit_test(test_same_facts_same_bytes),
-        cmocka_unit_test(test_full_disk_is_told),          cmocka_unit_test(test_large_models_have_small_pages),
+        cmocka_unit_test(test_hostile_names_stay_texts),    cmocka_unit_test(test_names_are_shown_as_they_are),
+        cmocka_unit_test(test_every_kind_without_facts),    cmocka_unit_test(test_same_facts_same_bytes),
+        cmocka_unit_test(test_full_disk_is_told),           cmocka_unit_test(test_large_models_have_small_pages),
         cmocka_unit_test(test_numbers_as_people_like_them), cmocka_unit_test(test_hashes_look_like_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,8 +10,7 @@
 
 #include "results.h"
 
-static char *written(const ot_results *r, ot_status (*write)(const ot_results *, bool, FILE *),
-                     bool all)
+static char *written(const ot_results *r, ot_status (*write)(const ot_results *, bool, FILE *), bool all)
 {
     char *text = NULL;
     size_t n = 0;
@@ -28,8 +27,7 @@ static ot_status write_json(const ot_results *r, bool all, FILE *f)
     return ot_results_json(r, f);
 }
 
-static const char *const region_nodes[] = {"q\"uote",     "back\\slash", "nl\n\x1b[0m",
-                                           "caf\xc3\xa9", "bad\xff\xc3", "\xed\xa0\x80"};
+static const char *const region_nodes[] = {"q\"uote", "back\\slash", "nl\n\x1b[0m", "caf\xc3\xa9", "bad\xff\xc3", "\xed\xa0\x80"};
 
 static ot_results sample(ot_result_region *region, ot_result_barrier *barriers)
 {
@@ -52,19 +50,20 @@ static ot_results sample(ot_result_region *region, ot_result_barrier *barriers)
     barriers[0] = (ot_result_barrier){"a", "GlobalAveragePool", "needs it all"};
     barriers[1] = (ot_result_barrier){"b", "Foo", "unknown"};
     barriers[2] = (ot_result_barrier){"c", "GlobalAveragePool", "needs it all"};
-    return (ot_results){.model = "m.onnx",
-                        .target = "chip",
-                        .fast_bytes = 2048,
-                        .untiled = {1.0, 4096, 8192, 0},
-                        .tiled = {0.5, 1024, 4096, 0},
-                        .compulsory_bytes = 100,
-                        .activations = {.naive = 5120, .lower_bound = 3000, .planned = 3072, .greedy = 4096, .in_place = 2048,
-                                        .n_buffers = 9, .proved = true},
-                        .n_unsized = 2,
-                        .regions = region,
-                        .n_regions = 1,
-                        .barriers = barriers,
-                        .n_barriers = 3};
+    return (ot_results){
+        .model = "m.onnx",
+        .target = "chip",
+        .fast_bytes = 2048,
+        .untiled = {1.0, 4096, 8192, 0},
+        .tiled = {0.5, 1024, 4096, 0},
+        .compulsory_bytes = 100,
+        .activations =
+            {.naive = 5120, .lower_bound = 3000, .planned = 3072, .greedy = 4096, .in_place = 2048, .n_buffers = 9, .proved = true},
+        .n_unsized = 2,
+        .regions = region,
+        .n_regions = 1,
+        .barriers = barriers,
+        .n_barriers = 3};
 }
 
 static void json_is_exact(void **state)

@@ -35,7 +35,7 @@ typedef struct rig {
 
 static ot_id add_value(ot_graph *g, const char *name, int64_t n, int64_t c, int64_t h, int64_t w)
 {
-    const int64_t dims[4] = { n, c, h, w };
+    const int64_t dims[4] = {n, c, h, w};
     ot_id v = ot_value_new(g, name, OT_F32, 4, dims);
     assert_int_not_equal(v, OT_NONE);
     return v;
@@ -43,7 +43,7 @@ static ot_id add_value(ot_graph *g, const char *name, int64_t n, int64_t c, int6
 
 static ot_id add_weight(ot_graph *g, ot_arena *a, const char *name, int64_t k)
 {
-    const int64_t dims[4] = { 2, 2, k, 1 };
+    const int64_t dims[4] = {2, 2, k, 1};
     float *data = OT_NEW_N(a, float, (size_t)(4 * k));
     for (int64_t i = 0; i < 4 * k; i++) data[i] = (float)i;
     return ot_const_f32(g, name, data, 4, dims);
@@ -52,9 +52,9 @@ static ot_id add_weight(ot_graph *g, ot_arena *a, const char *name, int64_t k)
 static void add_conv(rig *x, const step *l, uint32_t i, ot_id in, ot_id out)
 {
     ot_arena *a = x->m->arena;
-    const int64_t k[2] = { l->k, 1 }, s[2] = { l->s, 1 }, p[4] = { l->p, 0, l->p, 0 };
-    ot_attr at[3] = { ot_mk_ints(a, "kernel_shape", k, 2), ot_mk_ints(a, "strides", s, 2), ot_mk_ints(a, "pads", p, 4) };
-    ot_id ops[2] = { in, add_weight(x->m->graph, a, ot_format(a, "w%u", i), l->k) };
+    const int64_t k[2] = {l->k, 1}, s[2] = {l->s, 1}, p[4] = {l->p, 0, l->p, 0};
+    ot_attr at[3] = {ot_mk_ints(a, "kernel_shape", k, 2), ot_mk_ints(a, "strides", s, 2), ot_mk_ints(a, "pads", p, 4)};
+    ot_id ops[2] = {in, add_weight(x->m->graph, a, ot_format(a, "w%u", i), l->k)};
     assert_int_not_equal(ot_node_new(x->m->graph, "Conv", "", ot_format(a, "conv%u", i), ops, 2, &out, 1, at, 3), OT_NONE);
 }
 
@@ -72,7 +72,7 @@ static void set_io(ot_graph *g, ot_id in, ot_id out)
 /* x [1,2,extent,3] -> links -> y */
 static void build(rig *x, int32_t opset, int64_t extent, const step *links, uint32_t n)
 {
-    *x = (rig){ .links = links, .n_links = n };
+    *x = (rig){.links = links, .n_links = n};
     x->m = ot_model_new(&x->diag);
     x->a = ot_arena_new();
     x->m->opset = opset;
@@ -84,8 +84,10 @@ static void build(rig *x, int32_t opset, int64_t extent, const step *links, uint
         extent = links[i].kind == 'c' ? (extent + 2 * links[i].p - links[i].k) / links[i].s + 1 : extent;
         x->extents[i + 1] = extent;
         ot_id out = add_value(g, i + 1 == n ? "y" : ot_format(x->m->arena, "v%u", i), 1, 2, extent, 3);
-        if (links[i].kind == 'c') add_conv(x, &links[i], i, in, out);
-        else assert_int_not_equal(ot_node_new(g, "Relu", "", "", &in, 1, &out, 1, NULL, 0), OT_NONE);
+        if (links[i].kind == 'c')
+            add_conv(x, &links[i], i, in, out);
+        else
+            assert_int_not_equal(ot_node_new(g, "Relu", "", "", &in, 1, &out, 1, NULL, 0), OT_NONE);
         in = out;
     }
     set_io(g, first, in);
@@ -100,15 +102,15 @@ static void done(rig *x)
 /* Region over the whole model, cut along H (and W for two dimensions). */
 static void plan(rig *x, uint32_t n_dims, uint32_t t0, uint32_t t1, ot_form form)
 {
-    const uint32_t axes[2] = { 2, 3 }, tiles[2] = { t0, t1 };
+    const uint32_t axes[2] = {2, 3}, tiles[2] = {t0, t1};
     const char *why;
     uint32_t n = hand_plan(x->m->graph, x->m->graph->outputs[0], n_dims, axes, tiles, form, x->a, &x->r, &why);
     assert_int_equal(n, x->n_links);
 }
 
-static const step CHAIN[] = { { 'c', 3, 1, 1 }, { 'r', 0, 0, 0 }, { 'c', 5, 2, 2 }, { 'c', 3, 1, 1 } };
-static const step SAME[] = { { 'c', 3, 1, 1 }, { 'r', 0, 0, 0 }, { 'c', 3, 1, 1 } };
-static const step PLAIN[] = { { 'r', 0, 0, 0 }, { 'r', 0, 0, 0 } };
+static const step CHAIN[] = {{'c', 3, 1, 1}, {'r', 0, 0, 0}, {'c', 5, 2, 2}, {'c', 3, 1, 1}};
+static const step SAME[] = {{'c', 3, 1, 1}, {'r', 0, 0, 0}, {'c', 3, 1, 1}};
+static const step PLAIN[] = {{'r', 0, 0, 0}, {'r', 0, 0, 0}};
 
 /* ---- windows against brute force ---- */
 
@@ -131,7 +133,7 @@ static void reach(const rig *x, uint32_t level, int64_t o, bool hit[8][256])
 /* Level of region value v: 0 the input, then the links' outputs (the plan numbers values in that order). */
 static void check_tile(const rig *x, uint32_t k, const ot_tile_windows *w, bool exact)
 {
-    bool hit[8][256] = { { false } };
+    bool hit[8][256] = {{false}};
     const ot_dim *d = &x->r.dims[0];
     int64_t lo = k * d->tile, hi = ot_min(lo + d->tile, d->extent);
     for (int64_t o = lo; o < hi; o++) reach(x, x->n_links, o, hit);
@@ -179,7 +181,7 @@ static void test_clamped_windows(void **state)
         rig x;
         ot_tile_windows w;
         const char *why = "";
-        int64_t len[8] = { 0 };
+        int64_t len[8] = {0};
         build(&x, 13, 96, CHAIN, 4);
         plan(&x, 1, tiles, 0, OT_FORM_WINDOW);
         assert_int_equal(ot_tile_windows_new(x.m->graph, &x.r, x.a, &w), OT_OK);
@@ -201,7 +203,7 @@ static void test_clamped_windows(void **state)
 static void test_clamped_refusals(void **state)
 {
     (void)state;
-    const step valid[] = { { 'c', 3, 1, 0 }, { 'c', 3, 1, 0 } };
+    const step valid[] = {{'c', 3, 1, 0}, {'c', 3, 1, 0}};
     ot_tile_windows w;
     const char *why = "";
     rig x;
@@ -240,17 +242,14 @@ static const ot_graph *body_number(const ot_graph *g, const char *op, uint32_t s
     return NULL;
 }
 
-static const ot_graph *body_of(const ot_graph *g, const char *op)
-{
-    return body_number(g, op, 0);
-}
+static const ot_graph *body_of(const ot_graph *g, const char *op) { return body_number(g, op, 0); }
 
 /* Rewrite the planned region; the graph must verify, its interface must be as before, all names must say tile/r7/. */
 static void rewrite(rig *x, bool force_loop)
 {
     ot_graph *g = x->m->graph;
     ot_id in = g->inputs[0], out = g->outputs[0], before = g->n_nodes;
-    ot_plan p = { .arena = x->a, .regions = &x->r, .n_regions = 1 };
+    ot_plan p = {.arena = x->a, .regions = &x->r, .n_regions = 1};
     const char *why = "";
     x->r.id = 7;
     if (!ot_form_legal(g, &x->r, x->r.form, &why)) fail_msg("%s", why);
@@ -421,7 +420,7 @@ static int64_t count_places(const ot_node *loop, int hits[64][8])
     int64_t times = ot_attr_int(loop, "count", 0);
     assert_int_equal(n, n_axes * (size_t)times);
     for (int64_t i = 0; i < times; i++) {
-        int64_t at[4] = { 0 };
+        int64_t at[4] = {0};
         for (size_t k = 0; k < n_axes; k++) at[axes[k]] = starts[(size_t)i * n_axes + k];
         for (int64_t h = 0; h < tile[2]; h++)
             for (int64_t v = 0; v < tile[3]; v++) hits[at[2] + h][at[3] + v]++;
@@ -433,7 +432,7 @@ static int64_t count_places(const ot_node *loop, int hits[64][8])
 static void check_while(uint32_t n_dims, uint32_t n_w, uint32_t n_tiles)
 {
     rig x;
-    int hits[64][8] = { { 0 } };
+    int hits[64][8] = {{0}};
     int64_t tiles = 0;
     build(&x, 13, 24, SAME, 3);
     plan(&x, n_dims, 6, n_w, OT_FORM_WHILE);
@@ -470,7 +469,7 @@ static void test_while(void **state)
 static void test_while_kinds(void **state)
 {
     (void)state;
-    static const step far[] = { { 'c', 33, 1, 16 }, { 'c', 33, 1, 16 } };
+    static const step far[] = {{'c', 33, 1, 16}, {'c', 33, 1, 16}};
     const char *why = "";
     rig x;
     build(&x, 13, 128, far, 2);
@@ -491,10 +490,7 @@ static void spoil(const ot_node *n, const char *name, size_t k, int64_t v)
     assert_true(k < count);
 }
 
-static ot_attr *attr_of(ot_node *n, const char *name)
-{
-    return (ot_attr *)(uintptr_t)ot_attr_find(n, name);
-}
+static ot_attr *attr_of(ot_node *n, const char *name) { return (ot_attr *)(uintptr_t)ot_attr_find(n, name); }
 
 /* Break rule `which` of the form; NULL: there is no such rule. */
 static const char *break_rule(ot_graph *g, uint32_t which)
@@ -557,7 +553,7 @@ static void test_refusals(void **state)
     plan(&x, 1, 2, 0, OT_FORM_PEELED); /* two border tiles, nothing between */
     assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_PEELED, &why));
     assert_non_null(strstr(why, "alike"));
-    ot_plan p = { .arena = x.a, .regions = &x.r, .n_regions = 1 };
+    ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};
     assert_int_equal(ot_rewrite(x.m->graph, &p), OT_E_INPUT); /* and the rewriter says the same */
     assert_non_null(strstr(x.diag.message, "alike"));
     assert_int_equal(count(x.m->graph, "Conv"), 2); /* nothing was touched */
@@ -616,8 +612,8 @@ static void test_out_of_memory(void **state)
         rig x;
         const char *why;
         build(&x, 13, 24, SAME, 3);
-        plan(&x, 2, 6, 3, (const ot_form[]){ OT_FORM_PEELED, OT_FORM_WINDOW, OT_FORM_WHILE }[n % 3]);
-        ot_plan p = { .arena = x.a, .regions = &x.r, .n_regions = 1 };
+        plan(&x, 2, 6, 3, (const ot_form[]){OT_FORM_PEELED, OT_FORM_WINDOW, OT_FORM_WHILE}[n % 3]);
+        ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};
         ot_set_alloc_hook(stingy);
         allowed = n;
         bool legal = ot_form_legal(x.m->graph, &x.r, x.r.form, &why);
@@ -635,13 +631,19 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact_windows), cmocka_unit_test(test_clamped_windows),
-        cmocka_unit_test(test_clamped_refusals), cmocka_unit_test(test_unrolled),
-        cmocka_unit_test(test_peeled), cmocka_unit_test(test_window),
-        cmocka_unit_test(test_old_opset), cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_while), cmocka_unit_test(test_while_kinds),
+        cmocka_unit_test(test_exact_windows),
+        cmocka_unit_test(test_clamped_windows),
+        cmocka_unit_test(test_clamped_refusals),
+        cmocka_unit_test(test_unrolled),
+        cmocka_unit_test(test_peeled),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_old_opset),
+        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_while),
+        cmocka_unit_test(test_while_kinds),
         cmocka_unit_test(test_while_malformed),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_deterministic),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_deterministic),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

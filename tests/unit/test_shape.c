@@ -10,10 +10,8 @@
 
 #include <cmocka.h>
 
-#define U OT_DIM_UNKNOWN
-#define DIMS(...)                   \
-    (const int64_t[]){__VA_ARGS__}, \
-        (int32_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define U         OT_DIM_UNKNOWN
+#define DIMS(...) (const int64_t[]){__VA_ARGS__}, (int32_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 static ot_diag diag;
 
@@ -61,8 +59,7 @@ static ot_id scalar(ot_model *m, const char *name, int64_t x)
     return v;
 }
 
-static ot_id floats(ot_model *m, const char *name, const float *d, int32_t rank,
-                    const int64_t *dims)
+static ot_id floats(ot_model *m, const char *name, const float *d, int32_t rank, const int64_t *dims)
 {
     ot_id v = ot_const_f32(m->graph, name, d, rank, dims);
     assert_int_not_equal(v, OT_NONE);
@@ -70,30 +67,24 @@ static ot_id floats(ot_model *m, const char *name, const float *d, int32_t rank,
 }
 
 /* A node with up to four inputs and one output named `out`; its value is returned. */
-static ot_id op(ot_model *m, const char *type, const char *out, const ot_id *in, uint32_t n_in,
-                const ot_attr *a, uint32_t n_a)
+static ot_id op(ot_model *m, const char *type, const char *out, const ot_id *in, uint32_t n_in, const ot_attr *a, uint32_t n_a)
 {
     ot_id v = value(m, out);
-    assert_int_not_equal(ot_node_new(m->graph, type, "", "the_node", in, n_in, &v, 1, a, n_a),
-                         OT_NONE);
+    assert_int_not_equal(ot_node_new(m->graph, type, "", "the_node", in, n_in, &v, 1, a, n_a), OT_NONE);
     return v;
 }
-#define OP(m, type, out, ...)                                                                      \
-    op(m, type, out, (const ot_id[]){__VA_ARGS__}, sizeof((ot_id[]){__VA_ARGS__}) / sizeof(ot_id), \
-       NULL, 0)
-#define OPA(m, type, out, attrs, ...)                                                              \
-    op(m, type, out, (const ot_id[]){__VA_ARGS__}, sizeof((ot_id[]){__VA_ARGS__}) / sizeof(ot_id), \
-       attrs, sizeof(attrs) / sizeof((attrs)[0]))
+#define OP(m, type, out, ...) \
+    op(m, type, out, (const ot_id[]){__VA_ARGS__}, sizeof((ot_id[]){__VA_ARGS__}) / sizeof(ot_id), NULL, 0)
+#define OPA(m, type, out, attrs, ...)                                                                     \
+    op(m, type, out, (const ot_id[]){__VA_ARGS__}, sizeof((ot_id[]){__VA_ARGS__}) / sizeof(ot_id), attrs, \
+       sizeof(attrs) / sizeof((attrs)[0]))
 
 static void assert_shape(const ot_model *m, ot_id id, const int64_t *d, int32_t rank)
 {
     const ot_value *v = &m->graph->values[id];
-    if (v->rank != rank)
-        fail_msg("%s has rank %d, expected %d (%s)", v->name, v->rank, rank, diag.message);
+    if (v->rank != rank) fail_msg("%s has rank %d, expected %d (%s)", v->name, v->rank, rank, diag.message);
     for (int32_t k = 0; k < rank; k++)
-        if (v->dims[k] != d[k])
-            fail_msg("%s dim %d is %lld, expected %lld", v->name, k, (long long)v->dims[k],
-                     (long long)d[k]);
+        if (v->dims[k] != d[k]) fail_msg("%s dim %d is %lld, expected %lld", v->name, k, (long long)v->dims[k], (long long)d[k]);
 }
 
 static void infer(ot_model *m)
@@ -104,8 +95,7 @@ static void infer(ot_model *m)
 static void assert_refused(ot_model *m, const char *says)
 {
     assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_E_INPUT);
-    if (strstr(diag.message, says) == NULL || strstr(diag.message, "the_node") == NULL)
-        fail_msg("message: %s", diag.message);
+    if (strstr(diag.message, says) == NULL || strstr(diag.message, "the_node") == NULL) fail_msg("message: %s", diag.message);
     ot_model_free(m);
 }
 
@@ -150,8 +140,7 @@ static void test_stated_fills_unknown(void **state)
 {
     (void)state;
     ot_model *m = fresh(17);
-    ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), y = OP(m, "MadeUp", "y", x),
-          z = OP(m, "Relu", "z", y);
+    ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), y = OP(m, "MadeUp", "y", x), z = OP(m, "Relu", "z", y);
     assert_int_equal(ot_value_set_shape(m->graph, y, 2, (const int64_t[]){5, 7}), OT_OK);
     m->graph->values[y].dtype = OT_F16;
     infer(m);
@@ -187,8 +176,7 @@ static void test_no_error_on_hearsay(void **state)
 {
     (void)state;
     ot_model *m = fresh(17);
-    ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), y = OP(m, "MadeUp", "y", x),
-          z = OP(m, "Add", "z", x, y);
+    ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), y = OP(m, "MadeUp", "y", x), z = OP(m, "Add", "z", x, y);
     assert_int_equal(ot_value_set_shape(m->graph, y, 2, (const int64_t[]){3, 9}), OT_OK);
     infer(m);
     assert_int_equal(m->graph->values[z].rank, -1);
@@ -197,14 +185,12 @@ static void test_no_error_on_hearsay(void **state)
 
 /* ---- windows ---- */
 
-static void pool_case(int64_t in, int64_t k, int64_t s, int64_t lo, int64_t hi, int64_t ceil_mode,
-                      int64_t want)
+static void pool_case(int64_t in, int64_t k, int64_t s, int64_t lo, int64_t hi, int64_t ceil_mode, int64_t want)
 {
     ot_model *m = fresh(19);
     ot_arena *a = m->arena;
     ot_attr at[] = {ot_mk_ints(a, "kernel_shape", &k, 1), ot_mk_ints(a, "strides", &s, 1),
-                    ot_mk_ints(a, "pads", (int64_t[]){lo, hi}, 2),
-                    ot_mk_int("ceil_mode", ceil_mode)};
+                    ot_mk_ints(a, "pads", (int64_t[]){lo, hi}, 2), ot_mk_int("ceil_mode", ceil_mode)};
     ot_id x = input(m, "x", OT_F32, DIMS(1, 2, in)), y = OPA(m, "MaxPool", "y", at, x);
     infer(m);
     assert_shape(m, y, DIMS(1, 2, want));
@@ -221,8 +207,7 @@ static void test_pool_ceil(void **state)
     pool_case(112, 3, 2, 0, 0, 1, 56);
 }
 
-static ot_id conv_model(ot_model *m, const int64_t *w, int32_t w_rank, const ot_attr *at,
-                        uint32_t n)
+static ot_id conv_model(ot_model *m, const int64_t *w, int32_t w_rank, const ot_attr *at, uint32_t n)
 {
     ot_id x = input(m, "x", OT_F32, DIMS(1, 4, 9, 11)), wv = input(m, "w", OT_F32, w, w_rank);
     return op(m, "Conv", "y", (ot_id[]){x, wv}, 2, at, n);
@@ -232,8 +217,7 @@ static void test_conv(void **state)
 {
     (void)state;
     ot_model *m = fresh(11);
-    ot_attr at[] = {ot_mk_ints(m->arena, "strides", (int64_t[]){2, 3}, 2),
-                    ot_mk_ints(m->arena, "pads", (int64_t[]){1, 0, 2, 1}, 4),
+    ot_attr at[] = {ot_mk_ints(m->arena, "strides", (int64_t[]){2, 3}, 2), ot_mk_ints(m->arena, "pads", (int64_t[]){1, 0, 2, 1}, 4),
                     ot_mk_ints(m->arena, "dilations", (int64_t[]){2, 1}, 2)};
     ot_id y = conv_model(m, DIMS(6, 4, 3, 2), at, 3);
     infer(m);
@@ -241,8 +225,7 @@ static void test_conv(void **state)
     ot_model_free(m);
 
     m = fresh(11);
-    ot_attr same[] = {ot_mk_str("auto_pad", "SAME_LOWER"),
-                      ot_mk_ints(m->arena, "strides", (int64_t[]){2, 3}, 2)};
+    ot_attr same[] = {ot_mk_str("auto_pad", "SAME_LOWER"), ot_mk_ints(m->arena, "strides", (int64_t[]){2, 3}, 2)};
     y = conv_model(m, DIMS(6, 4, 3, 2), same, 2);
     infer(m);
     assert_shape(m, y, DIMS(1, 6, 5, 4));
@@ -285,8 +268,7 @@ static void test_conv_transpose(void **state)
     ot_model *m = fresh(11);
     ot_attr at[] = {ot_mk_ints(m->arena, "strides", (int64_t[]){2, 3}, 2),
                     ot_mk_ints(m->arena, "output_padding", (int64_t[]){1, 0}, 2),
-                    ot_mk_ints(m->arena, "pads", (int64_t[]){1, 0, 0, 1}, 4),
-                    ot_mk_int("group", 2)};
+                    ot_mk_ints(m->arena, "pads", (int64_t[]){1, 0, 0, 1}, 4), ot_mk_int("group", 2)};
     ot_id x = input(m, "x", OT_F32, DIMS(1, 4, 5, 6)), w = input(m, "w", OT_F32, DIMS(4, 3, 3, 3));
     ot_id y = OPA(m, "ConvTranspose", "y", at, x, w);
     infer(m);
@@ -302,8 +284,7 @@ static void test_partial_chain(void **state)
     (void)state;
     ot_model *m = fresh(13);
     ot_id x = input(m, "x", OT_F32, DIMS(U, 8, 4));
-    ot_id shape = OP(m, "Shape", "s", x),
-          batch = OP(m, "Gather", "b", shape, ints(m, "i", (int64_t[]){0}, 1));
+    ot_id shape = OP(m, "Shape", "s", x), batch = OP(m, "Gather", "b", shape, ints(m, "i", (int64_t[]){0}, 1));
     ot_id chan = OP(m, "Gather", "c", shape, ints(m, "j", (int64_t[]){1}, 1));
     ot_id twice = OP(m, "Mul", "twice", chan, ints(m, "two", (int64_t[]){2}, 1));
     ot_attr axis[] = {ot_mk_int("axis", 0)};
@@ -323,14 +304,11 @@ static void test_float_chain(void **state)
     (void)state;
     ot_model *m = fresh(13);
     ot_id x = input(m, "x", OT_F32, DIMS(1, 2, 5, 7)), shape = OP(m, "Shape", "s", x);
-    ot_attr to_f[] = {ot_mk_int("to", OT_F32)}, to_i[] = {ot_mk_int("to", OT_I64)},
-            axis[] = {ot_mk_int("axis", 0)};
-    ot_id hw = OP(m, "Slice", "hw", shape, ints(m, "two", (int64_t[]){2}, 1),
-                  ints(m, "end", (int64_t[]){INT64_MAX}, 1));
+    ot_attr to_f[] = {ot_mk_int("to", OT_F32)}, to_i[] = {ot_mk_int("to", OT_I64)}, axis[] = {ot_mk_int("axis", 0)};
+    ot_id hw = OP(m, "Slice", "hw", shape, ints(m, "two", (int64_t[]){2}, 1), ints(m, "end", (int64_t[]){INT64_MAX}, 1));
     ot_id f = OPA(m, "Cast", "f", to_f, hw);
     ot_id scale = floats(m, "scale", (float[]){1.5f}, 0, NULL);
-    ot_id sized =
-        OPA(m, "Cast", "sized", to_i, OP(m, "Floor", "fl", OP(m, "Mul", "mul", f, scale)));
+    ot_id sized = OPA(m, "Cast", "sized", to_i, OP(m, "Floor", "fl", OP(m, "Mul", "mul", f, scale)));
     ot_id sizes = OPA(m, "Concat", "sizes", axis, ints(m, "nc", (int64_t[]){1, 2}, 2), sized);
     ot_id y = OP(m, "Resize", "y", x, OT_NONE, OT_NONE, sizes);
     infer(m);
@@ -344,10 +322,8 @@ static void arith_case(const char *type, int64_t a, int64_t b, bool known, int64
     ot_id r = OP(m, type, "r", scalar(m, "a", a), scalar(m, "b", b));
     infer(m);
     const ot_value *v = &m->graph->values[r];
-    if ((v->known != NULL) != known)
-        fail_msg("%s %lld %lld: known %d", type, (long long)a, (long long)b, v->known != NULL);
-    if (known && v->known[0] != want)
-        fail_msg("%s %lld %lld = %lld", type, (long long)a, (long long)b, (long long)v->known[0]);
+    if ((v->known != NULL) != known) fail_msg("%s %lld %lld: known %d", type, (long long)a, (long long)b, v->known != NULL);
+    if (known && v->known[0] != want) fail_msg("%s %lld %lld = %lld", type, (long long)a, (long long)b, (long long)v->known[0]);
     assert_true(v->is_const);
     ot_model_free(m);
 }
@@ -375,8 +351,8 @@ static void slice_case(int64_t dim, int64_t s, int64_t e, int64_t step, int64_t 
     ot_model *m = fresh(13);
     int64_t data[16];
     for (int k = 0; k < 16; k++) data[k] = k * 10;
-    ot_id r = OP(m, "Slice", "r", ints(m, "x", data, (int32_t)dim), ints(m, "s", &s, 1),
-                 ints(m, "e", &e, 1), ints(m, "a", (int64_t[]){-1}, 1), ints(m, "p", &step, 1));
+    ot_id r = OP(m, "Slice", "r", ints(m, "x", data, (int32_t)dim), ints(m, "s", &s, 1), ints(m, "e", &e, 1),
+                 ints(m, "a", (int64_t[]){-1}, 1), ints(m, "p", &step, 1));
     infer(m);
     assert_shape(m, r, DIMS(want));
     const ot_value *v = &m->graph->values[r];
@@ -397,13 +373,11 @@ static void test_slice(void **state)
     slice_case(8, 7, 0, INT64_MIN, 1, 7);
 }
 
-static void reshape_case(int32_t opset, const int64_t *t, int32_t n, int64_t allowzero,
-                         const int64_t *want, int32_t rank)
+static void reshape_case(int32_t opset, const int64_t *t, int32_t n, int64_t allowzero, const int64_t *want, int32_t rank)
 {
     ot_model *m = fresh(opset);
     ot_attr at[] = {ot_mk_int("allowzero", allowzero)};
-    ot_id x = input(m, "x", OT_F32, DIMS(2, 3, 4)),
-          y = OPA(m, "Reshape", "y", at, x, ints(m, "t", t, n));
+    ot_id x = input(m, "x", OT_F32, DIMS(2, 3, 4)), y = OPA(m, "Reshape", "y", at, x, ints(m, "t", t, n));
     if (rank < 0) {
         assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_E_INPUT);
     } else {
@@ -433,8 +407,7 @@ static void test_axes_by_version(void **state)
     for (int newer = 0; newer < 2; newer++) {
         ot_model *m = fresh(newer ? 18 : 11);
         int64_t ax[2] = {-1, 1};
-        ot_attr axes = ot_mk_ints(m->arena, "axes", ax, 2), keep = ot_mk_int("keepdims", 0),
-                at[] = {keep, axes};
+        ot_attr axes = ot_mk_ints(m->arena, "axes", ax, 2), keep = ot_mk_int("keepdims", 0), at[] = {keep, axes};
         ot_id x = input(m, "x", OT_F32, DIMS(2, 3, 4)), in[2] = {x, ints(m, "ax", ax, 2)};
         ot_id sum = op(m, "ReduceSum", "sum", in, newer ? 2 : 1, at, newer ? 1 : 2);
         ot_id mean = op(m, "ReduceMean", "mean", in, newer ? 2 : 1, at, newer ? 1 : 2);
@@ -452,12 +425,10 @@ static void test_resize_policy(void **state)
     (void)state;
     for (int larger = 0; larger < 2; larger++) {
         ot_model *m = fresh(19);
-        ot_attr at[] = {
-            ot_mk_ints(m->arena, "axes", (int64_t[]){2, 3}, 2),
-            ot_mk_str("keep_aspect_ratio_policy", larger ? "not_smaller" : "not_larger")};
+        ot_attr at[] = {ot_mk_ints(m->arena, "axes", (int64_t[]){2, 3}, 2),
+                        ot_mk_str("keep_aspect_ratio_policy", larger ? "not_smaller" : "not_larger")};
         ot_id x = input(m, "x", OT_F32, DIMS(1, 1, 5, 7));
-        ot_id y =
-            OPA(m, "Resize", "y", at, x, OT_NONE, OT_NONE, ints(m, "s", (int64_t[]){9, 16}, 2));
+        ot_id y = OPA(m, "Resize", "y", at, x, OT_NONE, OT_NONE, ints(m, "s", (int64_t[]){9, 16}, 2));
         infer(m);
         if (larger)
             assert_shape(m, y, DIMS(1, 1, 11, 16));
@@ -473,19 +444,16 @@ static void test_const_flags(void **state)
 {
     (void)state;
     ot_model *m = fresh(13);
-    ot_id x = input(m, "x", OT_F32, DIMS(2, 2)),
-          w = floats(m, "w", (float[]){1, 2, 3, 4}, 2, (int64_t[]){2, 2});
+    ot_id x = input(m, "x", OT_F32, DIMS(2, 2)), w = floats(m, "w", (float[]){1, 2, 3, 4}, 2, (int64_t[]){2, 2});
     ot_id o = floats(m, "o", (float[]){1, 2, 3, 4}, 2, (int64_t[]){2, 2});
     m->graph->values[o].is_input = m->graph->values[o].overridable = true;
-    ot_id wt = OP(m, "Transpose", "wt", w), ot = OP(m, "Transpose", "ot", o),
-          y = OP(m, "MatMul", "y", x, wt);
+    ot_id wt = OP(m, "Transpose", "wt", w), ot = OP(m, "Transpose", "ot", o), y = OP(m, "MatMul", "y", x, wt);
     ot_id shape = OP(m, "Shape", "s", x), random = op(m, "RandomNormalLike", "r", &w, 1, NULL, 0);
     infer(m);
     const ot_graph *g = m->graph;
     assert_true(g->values[w].is_const && g->values[wt].is_const);
     assert_true(g->nodes[g->values[wt].producer].is_static);
-    assert_false(g->values[o].is_const || g->values[ot].is_const || g->values[y].is_const ||
-                 g->values[random].is_const);
+    assert_false(g->values[o].is_const || g->values[ot].is_const || g->values[y].is_const || g->values[random].is_const);
     assert_false(g->nodes[g->values[y].producer].is_static);
     assert_true(!g->values[shape].is_const && g->nodes[g->values[shape].producer].is_static);
     assert_shape(m, random, DIMS(2, 2));
@@ -517,8 +485,7 @@ static void test_hostile(void **state)
 
     m = fresh(13);
     x = input(m, "x", OT_F32, DIMS(1));
-    OP(m, "Unsqueeze", "y", x,
-       ints(m, "a", (int64_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 16));
+    OP(m, "Unsqueeze", "y", x, ints(m, "a", (int64_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 16));
     assert_refused(m, "rank 17");
 
     m = fresh(13);

@@ -31,9 +31,8 @@ static void presets_are_sane(void **state)
         assert_true(t.bw_fast >= t.bw_mid && t.bw_mid >= t.bw_slow && t.bw_slow > 0);
         assert_true(t.mid_bytes == 0 || t.mid_bytes > t.fast_bytes);
         assert_true(t.mid_bytes != 0 || t.bw_mid == t.bw_slow);
-        const double rates[] = {
-            t.rate_conv, t.rate_conv_depthwise, t.rate_conv_pointwise, t.rate_gemm,
-            t.rate_elem, t.rate_trans,          t.rate_reduce,         t.rate_pool};
+        const double rates[] = {t.rate_conv, t.rate_conv_depthwise, t.rate_conv_pointwise, t.rate_gemm,
+                                t.rate_elem, t.rate_trans,          t.rate_reduce,         t.rate_pool};
         for (size_t j = 0; j < sizeof rates / sizeof *rates; j++) assert_true(rates[j] > 0);
         assert_true(t.rate_conv_depthwise <= t.rate_conv && t.rate_trans <= t.rate_elem);
         assert_true(t.node_overhead >= 0 && t.loop_overhead >= 0 && t.region_overhead >= 0);
@@ -65,8 +64,7 @@ static void xml_round_trip(void **state)
         assert_int_equal(u.fuses, t.fuses);
         assert_int_equal(u.inplace_depthwise, t.inplace_depthwise);
         assert_true(u.bw_slow == t.bw_slow && u.bw_mid == t.bw_mid && u.bw_fast == t.bw_fast);
-        assert_true(u.rate_pool == t.rate_pool && u.rate_conv == t.rate_conv &&
-                    u.loop_overhead == t.loop_overhead);
+        assert_true(u.rate_pool == t.rate_pool && u.rate_conv == t.rate_conv && u.loop_overhead == t.loop_overhead);
         for (int s = 0; s < OT_SCOPE_COUNT; s++) {
             assert_int_equal(u.scopes[s].bytes, t.scopes[s].bytes);
             assert_int_equal(u.scopes[s].alignment, t.scopes[s].alignment);

@@ -54,30 +54,18 @@ static inline wire w_varint(uint64_t v)
     return w_cat((wire){out, n}, W_NONE);
 }
 
-static inline wire w_int(unsigned field, int64_t v)
-{
-    return w_cat(w_varint(field << 3), w_varint((uint64_t)v));
-}
+static inline wire w_int(unsigned field, int64_t v) { return w_cat(w_varint(field << 3), w_varint((uint64_t)v)); }
 
 static inline wire w_bytes(unsigned field, const void *p, size_t n)
 {
     return w_cat(w_cat(w_varint(field << 3 | 2), w_varint(n)), (wire){(uint8_t *)(uintptr_t)p, n});
 }
 
-static inline wire w_msg(unsigned field, wire m)
-{
-    return w_bytes(field, m.data, m.n);
-}
+static inline wire w_msg(unsigned field, wire m) { return w_bytes(field, m.data, m.n); }
 
-static inline wire w_str(unsigned field, const char *s)
-{
-    return w_bytes(field, s, strlen(s));
-}
+static inline wire w_str(unsigned field, const char *s) { return w_bytes(field, s, strlen(s)); }
 
-static inline wire w_float(unsigned field, float f)
-{
-    return w_cat(w_varint(field << 3 | 5), (wire){(uint8_t *)&f, 4});
-}
+static inline wire w_float(unsigned field, float f) { return w_cat(w_varint(field << 3 | 5), (wire){(uint8_t *)&f, 4}); }
 
 /* "a b c" as repeated strings; "_" is an empty one. */
 static inline wire w_words(unsigned field, const char *words)
@@ -123,15 +111,9 @@ static inline wire x_node(const char *op, const char *in, const char *out, const
     return W(w_words(1, in), w_words(2, out), w_str(3, name), w_str(4, op), attrs);
 }
 
-static inline wire x_attr_int(const char *name, int64_t v)
-{
-    return w_msg(5, W(w_str(1, name), w_int(3, v), w_int(20, 2)));
-}
+static inline wire x_attr_int(const char *name, int64_t v) { return w_msg(5, W(w_str(1, name), w_int(3, v), w_int(20, 2))); }
 
-static inline wire x_attr_graph(const char *name, wire g)
-{
-    return w_msg(5, W(w_str(1, name), w_msg(6, g), w_int(20, 5)));
-}
+static inline wire x_attr_graph(const char *name, wire g) { return w_msg(5, W(w_str(1, name), w_msg(6, g), w_int(20, 5))); }
 
 static inline wire x_opset(const char *domain, int64_t version)
 {
@@ -139,9 +121,6 @@ static inline wire x_opset(const char *domain, int64_t version)
 }
 
 /* A model around a graph. */
-static inline wire x_model(int64_t ir, int64_t opset, wire graph)
-{
-    return W(w_int(1, ir), w_msg(7, graph), x_opset("", opset));
-}
+static inline wire x_model(int64_t ir, int64_t opset, wire graph) { return W(w_int(1, ir), w_msg(7, graph), x_opset("", opset)); }
 
 #endif
