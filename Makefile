@@ -1,6 +1,6 @@
 # onnx-tile. `make help` lists the targets; V=1 shows the commands.
 #
-#   src/*.c src/*/*.c --> build/obj/*.o --> build/libonnxtile.a --> build/onnx-tile, build/tests/*
+#   src/**/*.c ---------> build/obj/*.o --> build/libonnxtile.a --> build/onnx-tile, build/tests/*
 #   /usr/include/onnx/onnx.proto --protoc-c--> build/gen/onnx.pb-c.{c,h}
 #
 # scripts/setup.sh installs what is missing and writes build/config-$(ENGINE).mk (once; a no-op when all is there).
@@ -20,7 +20,7 @@ PYTHON   ?= .venv/bin/python
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
 SAN      :=
-CPPFLAGS += -D_GNU_SOURCE -DOT_VERSION='"$(VERSION)"' -Iinclude -isystem $(BUILD)/gen
+CPPFLAGS += -D_GNU_SOURCE -DOT_VERSION='"$(VERSION)"' -Iinclude -Isrc -isystem $(BUILD)/gen
 CFLAGS   ?=
 override CFLAGS := -std=c17 $(OPT) $(WARN) $(SAN) $(CFLAGS)
 # Kernels share out their loops with OpenMP; a compiler without it builds them serial.
@@ -34,8 +34,9 @@ Q :=
 endif
 
 # The planner asks the engine's rule of Winograd.
-ENGINE_SRCS := $(filter-out src/engine/winograd_choose.c,$(sort $(wildcard src/engine/*.c src/bench_*.c src/calibrate_*.c) src/run_command.c src/verify.c))
-SRCS      := $(sort $(wildcard src/*.c src/*/*.c))
+ENGINE_SRCS := $(filter-out src/engine/conv/winograd_choose.c,$(wildcard src/engine/*/*.c src/measure/*.c) \
+    $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c run_command.c) src/api/verify_tiled.c)
+SRCS      := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 ifeq ($(ENGINE),yes)
 CPPFLAGS  += -DOT_ENGINE
@@ -45,7 +46,7 @@ UNIT_SRCS := $(filter-out tests/unit/test_engine%.c tests/unit/test_ref_%.c test
 endif
 OBJS      := $(SRCS:src/%.c=$(BUILD)/obj/%.o)
 GEN_OBJ   := $(BUILD)/obj/gen/onnx.pb-c.o $(BUILD)/obj/gen/page.o $(BUILD)/obj/gen/benefit_xsd.o
-LIB_OBJS  := $(filter-out $(BUILD)/obj/main.o,$(OBJS)) $(GEN_OBJ)
+LIB_OBJS  := $(filter-out $(BUILD)/obj/commands/main.o,$(OBJS)) $(GEN_OBJ)
 LIB       := $(BUILD)/libonnxtile.a
 TOOL      := $(BUILD)/onnx-tile
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
@@ -56,7 +57,7 @@ EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
 EXAMPLE_BINS := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
 FUZZ_SRCS := $(sort $(wildcard tests/fuzz/*.c))
 E2E_TESTS := $(sort $(wildcard tests/e2e/*.sh))
-C_FILES   := $(SRCS) $(wildcard include/*.h src/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
+C_FILES   := $(SRCS) $(wildcard include/*.h src/*/*.h src/*/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
 
 TEST_ENV   = TOOL=$(abspath $(TOOL)) PYTHON=$(abspath $(PYTHON)) BUILD=$(abspath $(BUILD))
 RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
@@ -110,11 +111,11 @@ $(BUILD)/gen/onnx.pb-c.h: $(BUILD)/gen/onnx.pb-c.c ;
 
 # Style and script of the HTML report as C strings, without the comments that begin a line, and what a
 # Content-Security-Policy calls them.
-$(BUILD)/gen/page.c: src/report/page.css src/report/page.js
+$(BUILD)/gen/page.c: src/report/html/page.css src/report/html/page.js
 	@echo '  EMBED    $@'
 	@mkdir -p $(@D)
 	$(Q)for x in css js; do \
-	    sed -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d' src/report/page.$$x > $(@D)/page.$$x || exit 1; \
+	    sed -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d' src/report/html/page.$$x > $(@D)/page.$$x || exit 1; \
 	    echo "const char ot_page_$$x[] ="; sed 's/[\\"?]/\\&/g; s/.*/    "&\\n"/' $(@D)/page.$$x; echo '    ;'; \
 	    echo "const char ot_page_$${x}_hash[] = \"sha256-$$(sha256sum < $(@D)/page.$$x | cut -c1-64 | tr a-f A-F | \
 	        basenc --base16 -d | basenc --base64)\";"; \
@@ -143,27 +144,27 @@ $(BUILD)/obj/%.o: src/%.c | $(BUILD)/gen/onnx.pb-c.h
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(patsubst -I%,-isystem %,$(XML_CFLAGS)) -MMD -MP -c $< -o $@
 
 # Loops over numbers are the compiler's to vectorise.
-$(BUILD)/obj/engine/%.o: override CFLAGS += $(if $(SAN),,-O3) -fno-math-errno -fno-trapping-math -ffp-contract=fast $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas)
+$(BUILD)/obj/engine/%.o $(BUILD)/obj/measure/%.o: override CFLAGS += $(if $(SAN),,-O3) -fno-math-errno -fno-trapping-math -ffp-contract=fast $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas)
 
 $(LIB): $(LIB_OBJS)
 	@echo '  AR       $@'
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$(TOOL): $(BUILD)/obj/main.o $(LIB)
+$(TOOL): $(BUILD)/obj/commands/main.o $(LIB)
 	@echo '  LINK     $@'
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(BUILD)/tests/%: tests/unit/%.c $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -Isrc -Itests/unit -Itests/oracle $(patsubst -I%,-isystem %,$(XML_CFLAGS)) $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
+	$(Q)$(CC) $(CPPFLAGS) -Itests/unit -Itests/oracle $(patsubst -I%,-isystem %,$(XML_CFLAGS)) $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
 	    $(CMOCKA_LIBS) $(LDLIBS)
 
 $(BUILD)/tests/%: tests/oracle/%.c $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -Isrc -Itests/oracle $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
+	$(Q)$(CC) $(CPPFLAGS) -Itests/oracle $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(LIB) \
 	    $(CMOCKA_LIBS) $(LDLIBS)
 
 # The fuzz harness with its own driver, and with libFuzzer's (`make fuzz`; clang).
@@ -259,7 +260,7 @@ cover:
 lint: $(BUILD)/gen/onnx.pb-c.h
 	$(Q)scripts/setup.sh lint
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
-	    --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iinclude -D_GNU_SOURCE $(SRCS)
+	    --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iinclude -Isrc -D_GNU_SOURCE $(SRCS)
 	$(Q)clang-tidy --quiet $(SRCS) $(EXAMPLE_SRCS) -- -std=c17 $(CPPFLAGS) $(XML_CFLAGS)
 
 format:

@@ -8,7 +8,7 @@
  * normal answer. The operators live in access_<kind>.c, one vtable each.
  */
 #include "access.h"
-#include "model_io.h"
+#include "import/model_io.h"
 
 static const ot_access_ops *const tables[] = {
     [OT_ACC_BARRIER] = NULL,

@@ -12,7 +12,7 @@
  *
  * known_arith.c computes, known_move.c copies; this file holds storage and the helpers of both.
  */
-#include "model_io.h"
+#include "import/model_io.h"
 #include "shape.h"
 
 #define BUDGET \

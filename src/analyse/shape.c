@@ -17,7 +17,7 @@
  * error.
  */
 #include "analyse.h"
-#include "model_io.h"
+#include "import/model_io.h"
 #include "shape.h"
 
 #define BODY_DEPTH_MAX 64

@@ -12,7 +12,7 @@
 #ifndef OT_ANALYSE_SHAPE_H
 #define OT_ANALYSE_SHAPE_H
 
-#include "ir.h"
+#include "ir/ir.h"
 
 #define OT_SHAPE_DIM_MAX   ((int64_t)1 << 48) /* larger extents are refused: products of two stay far from overflow */
 #define OT_SHAPE_ATTR_MAX  ((int64_t)1 << 31) /* largest kernel, stride, dilation, pad */

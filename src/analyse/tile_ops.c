@@ -10,7 +10,7 @@
  * the model runs. That places are disjoint is the writer's word.
  */
 #include "analyse.h"
-#include "model_io.h"
+#include "import/model_io.h"
 #include "shape.h"
 
 #define TILES_MAX ((int64_t)1 << 24) /* iterations of one While */

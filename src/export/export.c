@@ -6,7 +6,7 @@
  * complete and on disk before either becomes visible; after any failure neither is.
  */
 #include "export.h"
-#include "model_io.h"
+#include "import/model_io.h"
 
 #include <limits.h>
 #include <sys/stat.h>

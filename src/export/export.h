@@ -2,7 +2,7 @@
 #ifndef OT_EXPORT_H
 #define OT_EXPORT_H
 
-#include "../import/source.h"
+#include "import/source.h"
 #include "out_file.h"
 
 /* ---- pb_write.c: a streaming packer ---- */

@@ -2,7 +2,7 @@
 #ifndef OT_OUT_FILE_H
 #define OT_OUT_FILE_H
 
-#include "base.h"
+#include "base/base.h"
 
 /* ---- sink.c: where bytes go ---- */
 

@@ -7,7 +7,7 @@
 #ifndef OT_IMPORT_SOURCE_H
 #define OT_IMPORT_SOURCE_H
 
-#include "ir.h"
+#include "ir/ir.h"
 
 #include "onnx.pb-c.h"
 

@@ -2,9 +2,9 @@
  *
  *   facts --> writer of .html, .xml, .json, .csv --> memory --> temporary file beside it --> renamed
  */
-#include "facts_table.h"
+#include "report/facts/facts_table.h"
 
-#include "../export/out_file.h"
+#include "export/out_file.h"
 
 #include <strings.h>
 

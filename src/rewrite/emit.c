@@ -1,6 +1,6 @@
 /* Making nodes: names, values, constants, crops, Reshape, Concat.
  *
- * Every node written by this stage passes through rw_op (or chain.c's clone), so that names, types
+ * Every node written by this stage passes through rw_op (or tile_nodes.c's clone), so that names, types
  * and static shapes are always there. Constants and crops are remembered per target graph by their
  * contents: tiles that need the same shape vector or the same window share it.
  *

@@ -5,7 +5,7 @@
  * Shape reads x, but its contents are known. Without folding, x would have to be a whole tensor again just to be asked for
  * its shape. Every static node that reads a value made in a region is replaced by a constant.
  */
-#include "plan.h"
+#include "region/region.h"
 
 /* known[] in the value's own element type; NULL when the type is not an integer or memory ran out. */
 static const ot_tensor *known_tensor(ot_arena *a, const ot_value *v)

@@ -4,8 +4,8 @@
  *
  * Here the texts are made, one list a region; the exporter attaches them by the region's number in the node's name.
  */
-#include "plan.h"
-#include "results.h"
+#include "region/region.h"
+#include "report/facts/results.h"
 
 #define NOTES 7
 

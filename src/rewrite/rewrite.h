@@ -4,10 +4,10 @@
  *   runs.c      windows of all tiles, runs of tiles that look alike, which forms are legal
  *   emit.c      making nodes, constants and crops in a target graph
  *   weights.c   bringing constants (and the nodes that make them) into a body
- *   chain.c     the region's operators, once, for one tile's windows
+ *   tile_nodes.c     the region's operators, once, for one tile's windows
  *   unrolled.c  tiles written out, and joining blocks of tiles by Concat
  *   loop.c      a block of tiles as one Scan or Loop, stitched by Reshape (and Transpose)
- *   sequence.c  loops that carry a sequence of pieces, for tiles cut in one dimension
+ *   sequence_form.c loops that carry a sequence of pieces, for tiles cut in one dimension
  *   scan.c      zero-copy inputs and outputs of a Scan
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
  *   while.c     the engine's form: tiles of one class after the other write their pieces in place
@@ -24,7 +24,7 @@
 #ifndef OT_REWRITE_H
 #define OT_REWRITE_H
 
-#include "plan.h"
+#include "region/region.h"
 
 /* Tiles [first, first+count) of one dimension, written in one way. */
 typedef struct rw_run {
@@ -154,7 +154,7 @@ ot_status rw_capture(rw_region *w, rw_target *t, ot_id v, ot_id *out) OT_MUST_US
 /* Whether a loop over this region captures nothing that ONNX Runtime fails on; if it does, *why. */
 bool rw_captures_safe(const rw_region *w, const char **why);
 
-/* ---- chain.c ---- */
+/* ---- tile_nodes.c ---- */
 
 /* Which values and nodes a tile needs, and how its nodes are written. Fills everything but `val`. */
 ot_status rw_chain_plan(rw_chain *c, rw_region *w, rw_target *t, const ot_tile_windows *const *win) OT_MUST_USE;
@@ -189,7 +189,7 @@ ot_status rw_loop_bring(rw_loop *l, rw_chain *c) OT_MUST_USE;
 /* A value that a body may hand out: made by a node of the body and handed out once. */
 ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v) OT_MUST_USE;
 
-/* ---- sequence.c ---- */
+/* ---- sequence_form.c ---- */
 
 /* Whether the region's tiles can be collected in sequences: one dimension, opset 13 or newer. */
 bool rw_sequence_fits(const rw_region *w);

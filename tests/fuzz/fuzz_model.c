@@ -7,10 +7,10 @@
  * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`); driver.c calls it without libFuzzer (`make asan`, `make ubsan`).
  * Whatever is wrong with an input must end in a status and one line; what passes must verify and be readable again.
  */
-#include "analyse.h"
-#include "facts.h"
-#include "model_io.h"
-#include "plan.h"
+#include "analyse/analyse.h"
+#include "report/facts/facts.h"
+#include "import/model_io.h"
+#include "region/region.h"
 
 #define VERSION_MAX 100000
 

@@ -7,7 +7,7 @@
 #ifndef HAND_PLAN_H
 #define HAND_PLAN_H
 
-#include "plan.h"
+#include "region/region.h"
 
 #define HAND_UNSET (-2)
 

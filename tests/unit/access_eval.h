@@ -8,7 +8,7 @@
 #ifndef ACCESS_EVAL_H
 #define ACCESS_EVAL_H
 
-#include "ir.h"
+#include "ir/ir.h"
 
 #define ARR_RANK 6
 #define ARR_MAX  4096

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/session.h"
+#include "engine/core/session.h"
 
 /* A model, its session, and how making them went. */
 typedef struct bench {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 static ot_kernel *parse_n(const char *text, size_t n)
 {

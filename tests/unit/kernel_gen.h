@@ -6,7 +6,7 @@
 
 #include <stdarg.h>
 
-#include "bufplan.h"
+#include "planmem/planmem.h"
 
 typedef struct kg_value {
     char name[12];

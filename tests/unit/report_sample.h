@@ -11,7 +11,7 @@
 #ifndef OT_REPORT_SAMPLE_H
 #define OT_REPORT_SAMPLE_H
 
-#include "facts.h"
+#include "report/facts/facts.h"
 
 #define SAMPLE_NODES 8
 

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "analyse.h"
+#include "analyse/analyse.h"
 
 #define LEN 256
 

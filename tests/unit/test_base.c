@@ -2,7 +2,7 @@
  *
  * Oracles are naive: 128-bit arithmetic for the checked operations, a linear list for the table.
  */
-#include "base.h"
+#include "base/base.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

@@ -3,8 +3,8 @@
  */
 #include "engine_check.h"
 
-#include "../../src/engine/winograd.h"
-#include "../../src/plan/planner.h"
+#include "engine/conv/winograd.h"
+#include "plan/cost/planner.h"
 
 #include <math.h>
 

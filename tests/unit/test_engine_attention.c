@@ -2,8 +2,8 @@
  * Softmax says of infinities; what must not be fused; tiles. */
 #include "fast_check.h"
 
-#include "engine/attention.h"
-#include "plan.h"
+#include "engine/product/attention.h"
+#include "region/region.h"
 
 /* Batch [b, h]; which of the operands repeat, and how they lie. */
 typedef struct shape {

@@ -2,8 +2,8 @@
  * and directions, inside memory whose other bytes must stay as they were. */
 #include "engine_check.h"
 
-#include "engine/box.h"
-#include "engine/simd.h"
+#include "engine/move/box.h"
+#include "engine/core/simd.h"
 
 #include <time.h>
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "engine/chain.h"
+#include "engine/chain/chain.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  * arrays, the same session run once with either kernel, by one thread and by three. */
 #include "engine_check.h"
 
-#include "engine/box.h"
-#include "engine/fast_move.h"
+#include "engine/move/box.h"
+#include "engine/move/fast_move.h"
 
 #include <math.h>
 #include <time.h>

@@ -6,8 +6,8 @@
 
 #include <time.h>
 
-#include "engine/ref_product.h"
-#include "engine/ref_window.h"
+#include "engine/ref/ref_product.h"
+#include "engine/ref/ref_window.h"
 
 /* ---- recurrent cells ---- */
 

@@ -1,7 +1,7 @@
 /* 8-bit products and quantization against sums by definition and against the references, bit by bit. */
 #include "fast_check.h"
 
-#include "engine/int8_product.h"
+#include "engine/int8/int8_product.h"
 
 static ot_nd bytes_of(ot_dtype t, uint32_t rank, const int64_t *dims)
 {

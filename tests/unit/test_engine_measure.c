@@ -1,11 +1,11 @@
 /* What measuring rests on: quantiles, comparisons, counted bytes, traces, and that --verify finds what differs. */
 #include "engine_check.h"
 
-#include "bench_command.h"
-#include "engine_trace.h"
-#include "measure.h"
-#include "model_io.h"
-#include "verify.h"
+#include "commands/bench_command.h"
+#include "engine/core/engine_trace.h"
+#include "measure/measure.h"
+#include "import/model_io.h"
+#include "api/verify.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Element-wise tiles are computed in their place in the whole array: no copy; and the result is that of the untiled model. */
 #include "fast_check.h"
 
-#include "plan.h"
+#include "region/region.h"
 
 static void tile(ot_model *m)
 {

@@ -4,7 +4,7 @@
  */
 #include "engine_graphs.h"
 
-#include "plan.h"
+#include "region/region.h"
 
 /* ---- tiling in memory ---- */
 

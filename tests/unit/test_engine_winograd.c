@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "engine/simd.h"
-#include "engine/winograd_lanes.h"
+#include "engine/core/simd.h"
+#include "engine/conv/winograd_lanes.h"
 
 #define JUNK  12345.5f
 #define GUARD 64 /* floats behind every array */

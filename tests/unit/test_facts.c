@@ -4,7 +4,7 @@
  *                                                                           memory maps, cards, roofline, candidates
  *   small graphs with one thing in them --> parts that are summed, unknown shapes, what would lift a barrier
  */
-#include "../../src/plan/planner.h"
+#include "plan/cost/planner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "report/facts_build.h"
+#include "report/facts/facts_build.h"
 
 static uint64_t rng;
 

@@ -4,7 +4,7 @@
  * that names the culprit; what is written back equals, byte for byte or field for field, what the rules
  * say. Files live in a fresh folder under /tmp.
  */
-#include "model_io.h"
+#include "import/model_io.h"
 #include "wire.h"
 
 #include <stdarg.h>

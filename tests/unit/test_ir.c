@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "ir.h"
+#include "ir/ir.h"
 
 /* ---- helpers ---- */
 

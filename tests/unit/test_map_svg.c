@@ -8,7 +8,7 @@
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 
-#include "bufplan.h"
+#include "planmem/planmem.h"
 
 #define SIZE_MAX_DOC 5000000
 

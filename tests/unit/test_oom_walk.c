@@ -3,7 +3,7 @@
  * The hook lets k allocations succeed and fails all later ones, for k = 0, 1, 2, ... until everything
  * succeeds. Each run must end with OT_E_NOMEM or OT_OK, give all memory back, and leave no file behind.
  */
-#include "model_io.h"
+#include "import/model_io.h"
 #include "wire.h"
 
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "options.h"
+#include "commands/options.h"
 
 #define WORDS_MAX 20
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "bufplan.h"
+#include "planmem/planmem.h"
 
 #define ITEM(from, to, bytes)                                                              \
     {                                                                                      \

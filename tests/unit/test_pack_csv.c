@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "bufplan.h"
+#include "planmem/planmem.h"
 
 static ot_pack_file *read_n(const char *text, size_t n)
 {

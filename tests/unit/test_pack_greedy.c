@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "bufplan/improve_skyline.h"
+#include "pack/improve_skyline.h"
 
 #define ITEM(from, to, bytes)                                                              \
     {                                                                                      \

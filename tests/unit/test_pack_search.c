@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "bufplan/pack_internal.h"
+#include "pack/pack_internal.h"
 
 #ifndef SEED
 #define SEED 20261121u

@@ -2,7 +2,7 @@
  *
  * The numbers that come out are compared elsewhere (tests/e2e/emit_engine.sh, against an evaluator of its own).
  */
-#include "plan.h"
+#include "region/region.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

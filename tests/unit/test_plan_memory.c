@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
-#include "plan_memory.h"
+#include "commands/plan_memory.h"
 
 /* Plan a table with a capacity; offsets: room for 16. */
 static ot_status plan(const char *csv, ot_mem_mode mode, int64_t capacity, int64_t *offsets, ot_scope_plan *p, ot_diag *d)

@@ -1,5 +1,5 @@
 /* The bar: what it writes to a stream in memory. */
-#include "base.h"
+#include "base/base.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "../../src/bufplan/region_names.h"
-#include "../oracle/hand_plan.h"
-#include "bufplan.h"
+#include "memory/region_names.h"
+#include "hand_plan.h"
+#include "planmem/planmem.h"
 
 /* ---- rigs ---- */
 

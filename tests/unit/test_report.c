@@ -12,8 +12,8 @@
 #include <locale.h>
 #include <math.h>
 
-#include "report/facts_table.h"
-#include "report/html.h"
+#include "report/facts/facts_table.h"
+#include "report/html/html.h"
 
 /* ---- numbers and texts ---- */
 

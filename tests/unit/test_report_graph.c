@@ -1,7 +1,7 @@
 /* The report's graph and memory maps: layouts keep their promises on random graphs, every node is drawn once, pages stay small and
  * well-formed, and the maps tell what an obvious simulation of the model tells. Random tests print their seed. */
-#include "report/html.h"
-#include "report/html_layout.h"
+#include "report/html/html.h"
+#include "report/html/html_layout.h"
 #include "report_sample.h"
 
 #include <libxml/parser.h>

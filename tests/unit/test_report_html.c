@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "report_sample.h"
-#include "report/html.h"
+#include "report/html/html.h"
 
 #include <libxml/parser.h>
 #include <libxml/tree.h>

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "results.h"
+#include "report/facts/results.h"
 
 static char *written(const ot_results *r, ot_status (*write)(const ot_results *, bool, FILE *), bool all)
 {

@@ -1,4 +1,4 @@
-/* Windows of tiles (src/partition/windows.c) and the tiled forms (src/rewrite/).
+/* Windows of tiles (src/region/windows.c) and the tiled forms (src/rewrite/).
  *
  * Windows are compared with brute force: for every output element of a chain of 1-D dependencies, the
  * set of input elements it reaches is marked one by one from the operators' definitions. The forms are
@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "../../src/rewrite/rewrite.h"
-#include "../oracle/hand_plan.h"
+#include "rewrite/rewrite.h"
+#include "hand_plan.h"
 
 /* ---- models ---- */
 

@@ -3,7 +3,7 @@
  * Expected shapes come from the ONNX operator specification, worked out by hand;
  * tests/oracle/shapes.py holds the same code against ONNX Runtime at large.
  */
-#include "analyse.h"
+#include "analyse/analyse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

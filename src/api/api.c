@@ -1,0 +1,280 @@
+/* The public C API: a handle around one ot_run. Adds nothing but argument checks, copies of what
+ * the caller gives, and the order of calls.
+ *
+ *   create -> (set options)* -> load -> optimise | inspect -> save, results -> load ... -> free
+ */
+#include "onnx_tile.h"
+
+#include "import/model_io.h"
+#include "pipeline.h"
+
+#include <math.h>
+
+#ifndef OT_VERSION
+#define OT_VERSION "0.1.0"
+#endif
+
+typedef enum progress { EMPTY, LOADED, PLANNED, FAILED } progress;
+
+struct onnx_tile {
+    ot_arena *options; /* copies of strings and shapes, as long as the handle */
+    ot_diag diag;
+    ot_run run;
+    ot_shape_binding *shapes; /* [n_shapes] */
+    size_t n_shapes, cap_shapes;
+    progress progress; /* FAILED: the model may be half changed; only load helps */
+    char *json;        /* made on demand; malloc'ed */
+};
+
+_Static_assert((int)ONNX_TILE_INPUT == (int)OT_E_INPUT && (int)ONNX_TILE_USAGE == (int)OT_E_USAGE &&
+                   (int)ONNX_TILE_BUDGET == (int)OT_E_BUDGET && (int)ONNX_TILE_SYSTEM == (int)OT_E_SYSTEM &&
+                   (int)ONNX_TILE_NOMEM == (int)OT_E_NOMEM,
+               "public status codes are the internal ones");
+
+static onnx_tile_status done(ot_status s) { return (onnx_tile_status)s; }
+
+/* Begin a call: forget the last failure. */
+static void begin(onnx_tile *t) { memset(&t->diag, 0, sizeof t->diag); }
+
+static onnx_tile_status misuse(onnx_tile *t, const char *message) { return done(ot_fail(&t->diag, OT_E_USAGE, "%s", message)); }
+
+const char *onnx_tile_version(void) { return OT_VERSION; }
+
+onnx_tile_status onnx_tile_create(onnx_tile **out)
+{
+    if (!out) return ONNX_TILE_USAGE;
+    *out = NULL;
+    onnx_tile *t = calloc(1, sizeof *t);
+    if (!t) return ONNX_TILE_NOMEM;
+    t->options = ot_arena_new();
+    if (!t->options) {
+        free(t);
+        return ONNX_TILE_NOMEM;
+    }
+    t->run.diag = &t->diag;
+    t->run.options.target = "host";
+    t->run.options.plan = (ot_plan_options){.goal = OT_GOAL_TIME, .max_slowdown = 0.10, .tie_break = true};
+    *out = t;
+    return ONNX_TILE_OK;
+}
+
+/* Drop the model and its results. */
+static void unload(onnx_tile *t)
+{
+    ot_run_free(&t->run);
+    free(t->json);
+    t->json = NULL;
+    t->progress = EMPTY;
+}
+
+void onnx_tile_free(onnx_tile *t)
+{
+    if (!t) return;
+    unload(t);
+    ot_arena_free(t->options);
+    free(t);
+}
+
+const char *onnx_tile_error(const onnx_tile *t) { return t ? t->diag.message : "no handle"; }
+
+/* ---- options ---- */
+
+onnx_tile_status onnx_tile_set_target(onnx_tile *t, const char *name)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!name || !*name) return misuse(t, "a target needs a name");
+    char *copy = ot_strdup(t->options, name);
+    if (!copy) return done(ot_fail_nomem(&t->diag));
+    t->run.options.target = copy;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_set_l2(onnx_tile *t, int64_t bytes)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (bytes < 0) return misuse(t, "the capacity of the fast memory is negative");
+    t->run.options.l2_bytes = bytes;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_set_threads(onnx_tile *t, uint32_t threads)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (threads > 4096) return misuse(t, "more than 4096 threads");
+    t->run.options.threads = threads;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_set_goal(onnx_tile *t, onnx_tile_goal goal)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (goal != ONNX_TILE_GOAL_TIME && goal != ONNX_TILE_GOAL_MEMORY) return misuse(t, "the goal is neither time nor memory");
+    t->run.options.plan.goal = goal == ONNX_TILE_GOAL_TIME ? OT_GOAL_TIME : OT_GOAL_MEMORY;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_set_memory_budget(onnx_tile *t, int64_t bytes)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (bytes < 0) return misuse(t, "the memory budget is negative");
+    t->run.options.plan.memory_budget = bytes;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!isfinite(percent) || percent < 0 || percent > 1000) return misuse(t, "the slowdown must be from 0 to 1000 percent");
+    t->run.options.plan.max_slowdown = percent / 100;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_set_force(onnx_tile *t, int force)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    t->run.options.plan.force = force != 0;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    t->run.options.plan.detail = keep != 0;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!input || !*input || !dims || rank == 0 || rank > OT_RANK_MAX)
+        return misuse(t, "a shape needs an input and 1 to 16 dimensions");
+    for (uint32_t k = 0; k < rank; k++)
+        if (dims[k] < 1) return misuse(t, "a dimension is not positive");
+    ot_shape_binding b = {ot_strdup(t->options, input), rank, ot_memdup(t->options, dims, rank * sizeof *dims)};
+    if (!b.input || !b.dims) return done(ot_fail_nomem(&t->diag));
+    for (size_t k = 0; k < t->n_shapes; k++) {
+        if (strcmp(t->shapes[k].input, input) != 0) continue;
+        t->shapes[k] = b; /* the last one counts */
+        return ONNX_TILE_OK;
+    }
+    if (!OT_PUSH(t->options, t->shapes, t->n_shapes, t->cap_shapes, b)) return done(ot_fail_nomem(&t->diag));
+    return ONNX_TILE_OK;
+}
+
+/* ---- the model ---- */
+
+static onnx_tile_status load(onnx_tile *t, ot_source source)
+{
+    unload(t);
+    t->run.source = source;
+    ot_status s = ot_run_load(&t->run);
+    t->progress = s == OT_OK ? LOADED : FAILED;
+    t->run.source.bytes = NULL; /* the caller's */
+    return done(s);
+}
+
+onnx_tile_status onnx_tile_load_file(onnx_tile *t, const char *path)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!path || !*path) return misuse(t, "a model needs a path");
+    char *copy = ot_strdup(t->options, path);
+    if (!copy) return done(ot_fail_nomem(&t->diag));
+    return load(t, (ot_source){.path = copy});
+}
+
+onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n, const char *dir)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!bytes && n) return misuse(t, "a model in memory needs its bytes");
+    return load(t, (ot_source){.bytes = bytes ? bytes : "", .n = n, .dir = dir});
+}
+
+static onnx_tile_status plan(onnx_tile *t, bool plan_only)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (t->progress == PLANNED) return misuse(t, "this model has been planned: load it again to plan anew");
+    if (t->progress != LOADED) return misuse(t, "no model is loaded");
+    t->run.options.shapes = t->shapes;
+    t->run.options.n_shapes = t->n_shapes;
+    ot_status s = ot_run_tile(&t->run, plan_only);
+    if (t->run.facts && !plan_only) t->run.facts->kind = OT_FACTS_OPTIMISE; /* the pass goes by the output's path: none yet */
+    t->progress = s == OT_OK ? PLANNED : FAILED;
+    return done(s);
+}
+
+onnx_tile_status onnx_tile_optimise(onnx_tile *t) { return plan(t, false); }
+onnx_tile_status onnx_tile_inspect(onnx_tile *t) { return plan(t, true); }
+
+onnx_tile_status onnx_tile_save_file(onnx_tile *t, const char *path)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!path || !*path) return misuse(t, "an output needs a path");
+    if (t->progress != LOADED && t->progress != PLANNED) return misuse(t, "no model is loaded");
+    t->run.output = path;
+    ot_status s = ot_run_save(&t->run);
+    t->run.output = NULL;
+    return done(s);
+}
+
+onnx_tile_status onnx_tile_save_memory(onnx_tile *t, void **bytes, size_t *n)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!bytes || !n) return misuse(t, "an output in memory needs a place");
+    *bytes = NULL;
+    *n = 0;
+    if (t->progress != LOADED && t->progress != PLANNED) return misuse(t, "no model is loaded");
+    return done(ot_export_memory(t->run.model, bytes, n));
+}
+
+void onnx_tile_free_bytes(void *bytes) { free(bytes); }
+
+/* ---- results ---- */
+
+onnx_tile_status onnx_tile_results_json(onnx_tile *t, const char **json)
+{
+    size_t n = 0;
+
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!json) return misuse(t, "the results need a place");
+    *json = NULL;
+    if (t->progress != PLANNED) return misuse(t, "no results: optimise or inspect first");
+    if (!t->json) {
+        FILE *f = open_memstream(&t->json, &n);
+        ot_status s = f ? ot_results_json(t->run.results, f) : OT_E_NOMEM;
+        if (f && fclose(f) != 0) s = OT_E_NOMEM;
+        if (s != OT_OK) {
+            free(t->json);
+            t->json = NULL;
+            return done(ot_fail_nomem(&t->diag));
+        }
+    }
+    *json = t->json;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_save_report(onnx_tile *t, const char *path)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (!path || !ot_report_is_known(path)) return misuse(t, "a report's name ends in .html, .xml, .json or .csv");
+    if (t->progress != PLANNED) return misuse(t, "no results: optimise or inspect first");
+    if (!t->run.facts) return misuse(t, "no report was kept: call onnx_tile_keep_report before planning");
+    return done(ot_report_write(t->run.facts, path, &t->diag));
+}
+
+uint32_t onnx_tile_region_count(const onnx_tile *t) { return t && t->progress == PLANNED ? t->run.results->n_regions : 0; }

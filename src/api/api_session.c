@@ -1,0 +1,318 @@
+/* The public C API, part two: sessions. A handle around one model and its ot_session.
+ *
+ *   create -> (threads, shapes)* -> load -> bind inputs (and outputs) -> run -> results -> bind, run ... -> free
+ *
+ * Only open_model, run_model, close_model and the reading of figures know the engine: a library without it has the rest, and
+ * never gets past loading.
+ */
+#include "onnx_tile.h"
+
+#include "engine/core/engine.h"
+#include "pipeline.h"
+
+struct onnx_tile_session {
+    ot_arena *options; /* copies of strings and shapes, as long as the handle */
+    ot_diag diag;
+    uint32_t threads;
+    ot_shape_binding *shapes; /* [n_shapes] */
+    size_t n_shapes, cap_shapes;
+
+    /* of the loaded model */
+    ot_arena *a; /* NULL: none is loaded */
+    ot_model *m;
+    ot_session *s;
+    const ot_value **inputs;  /* [n_in] */
+    const ot_value **outputs; /* [n_out] */
+    ot_nd *in;                /* [n_in] bound; no data: not yet */
+    ot_nd *places;            /* [n_out] bound; no data: the session's memory */
+    ot_nd *out;               /* [n_out] of the last run */
+    uint32_t n_in, n_out;
+    bool has_run;
+};
+
+_Static_assert((int)ONNX_TILE_FLOAT32 == (int)OT_F32 && (int)ONNX_TILE_INT64 == (int)OT_I64 &&
+                   (int)ONNX_TILE_BOOL == (int)OT_BOOL && (int)ONNX_TILE_FLOAT16 == (int)OT_F16 &&
+                   (int)ONNX_TILE_BFLOAT16 == (int)OT_BF16 && ONNX_TILE_RANK_MAX == OT_RANK_MAX,
+               "public types are the internal ones");
+
+static onnx_tile_status done(ot_status s) { return (onnx_tile_status)s; }
+
+/* Begin a call: forget the last failure. */
+static void begin(onnx_tile_session *s) { memset(&s->diag, 0, sizeof s->diag); }
+
+static onnx_tile_status misuse(onnx_tile_session *s, const char *message)
+{
+    return done(ot_fail(&s->diag, OT_E_USAGE, "%s", message));
+}
+
+/* ---- the engine ---- */
+
+#ifdef OT_ENGINE
+
+static ot_status open_model(onnx_tile_session *s)
+{
+    ot_session_options o = {.threads = s->threads, .shapes = s->shapes, .n_shapes = s->n_shapes};
+    OT_TRY(ot_session_new(s->m, &o, &s->diag, &s->s));
+    s->n_in = ot_session_inputs(s->s);
+    s->n_out = ot_session_outputs(s->s);
+    s->inputs = ot_alloc_n(s->a, s->n_in + 1u, sizeof *s->inputs);
+    s->outputs = ot_alloc_n(s->a, s->n_out + 1u, sizeof *s->outputs);
+    s->in = OT_NEW_N(s->a, ot_nd, s->n_in + 1u);
+    s->places = OT_NEW_N(s->a, ot_nd, s->n_out + 1u);
+    s->out = OT_NEW_N(s->a, ot_nd, s->n_out + 1u);
+    if (!s->inputs || !s->outputs || !s->in || !s->places || !s->out) return ot_fail_nomem(&s->diag);
+    for (uint32_t k = 0; k < s->n_in; k++) s->inputs[k] = ot_session_input(s->s, k);
+    for (uint32_t k = 0; k < s->n_out; k++) s->outputs[k] = ot_session_output(s->s, k);
+    return OT_OK;
+}
+
+static void close_model(onnx_tile_session *s) { ot_session_free(s->s); }
+
+static ot_status run_model(onnx_tile_session *s)
+{
+    for (uint32_t k = 0; k < s->n_out; k++) s->out[k] = s->places[k];
+    return ot_session_run(s->s, s->in, s->out, &s->diag);
+}
+
+static void set_array(ot_nd *a, ot_dtype type, uint32_t rank, const int64_t *dims, void *data)
+{
+    *a = (ot_nd){.data = data};
+    ot_nd_set_dense(a, type, rank, dims);
+}
+
+static void read_memory(const onnx_tile_session *s, int64_t *peak, int64_t *planned)
+{
+    ot_session_figures f;
+    ot_session_figures_get(s->s, &f);
+    *peak = f.peak;
+    *planned = f.planned_peak;
+}
+
+#else
+
+static ot_status open_model(onnx_tile_session *s) { return ot_fail(&s->diag, OT_E_USAGE, "this build lacks the native engine"); }
+
+static void close_model(onnx_tile_session *s) { (void)s; }
+
+static ot_status run_model(onnx_tile_session *s) { return open_model(s); }
+
+static void set_array(ot_nd *a, ot_dtype type, uint32_t rank, const int64_t *dims, void *data)
+{
+    *a = (ot_nd){.dtype = type, .rank = rank, .data = data};
+    memcpy(a->dims, dims, rank * sizeof *dims);
+}
+
+static void read_memory(const onnx_tile_session *s, int64_t *peak, int64_t *planned)
+{
+    (void)s;
+    *peak = *planned = 0;
+}
+
+#endif
+
+/* ---- the handle ---- */
+
+onnx_tile_status onnx_tile_session_create(onnx_tile_session **out)
+{
+    if (!out) return ONNX_TILE_USAGE;
+    *out = NULL;
+    onnx_tile_session *s = calloc(1, sizeof *s);
+    if (!s) return ONNX_TILE_NOMEM;
+    s->options = ot_arena_new();
+    if (!s->options) {
+        free(s);
+        return ONNX_TILE_NOMEM;
+    }
+    s->threads = 1;
+    *out = s;
+    return ONNX_TILE_OK;
+}
+
+/* Drop the model. */
+static void unload(onnx_tile_session *s)
+{
+    close_model(s);
+    ot_model_free(s->m);
+    ot_arena_free(s->a);
+    s->s = NULL;
+    s->m = NULL;
+    s->a = NULL;
+    s->n_in = s->n_out = 0;
+    s->has_run = false;
+}
+
+void onnx_tile_session_free(onnx_tile_session *s)
+{
+    if (!s) return;
+    unload(s);
+    ot_arena_free(s->options);
+    free(s);
+}
+
+const char *onnx_tile_session_error(const onnx_tile_session *s) { return s ? s->diag.message : "no session"; }
+
+onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s, uint32_t threads)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (threads < 1 || threads > 4096) return misuse(s, "threads must be from 1 to 4096");
+    s->threads = threads;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *input, const int64_t *dims, uint32_t rank)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (!input || !*input || !dims || rank == 0 || rank > OT_RANK_MAX)
+        return misuse(s, "a shape needs an input and 1 to 16 dimensions");
+    for (uint32_t k = 0; k < rank; k++)
+        if (dims[k] < 1) return misuse(s, "a dimension is not positive");
+    ot_shape_binding b = {ot_strdup(s->options, input), rank, ot_memdup(s->options, dims, rank * sizeof *dims)};
+    if (!b.input || !b.dims) return done(ot_fail_nomem(&s->diag));
+    for (size_t k = 0; k < s->n_shapes; k++) {
+        if (strcmp(s->shapes[k].input, input) != 0) continue;
+        s->shapes[k] = b; /* the last one counts */
+        return ONNX_TILE_OK;
+    }
+    return OT_PUSH(s->options, s->shapes, s->n_shapes, s->cap_shapes, b) ? ONNX_TILE_OK : done(ot_fail_nomem(&s->diag));
+}
+
+/* ---- loading ---- */
+
+static onnx_tile_status load(onnx_tile_session *s, ot_source source)
+{
+    ot_run run = {.diag = &s->diag, .source = source};
+    unload(s);
+    s->a = ot_arena_new();
+    ot_status st = s->a ? ot_run_load(&run) : ot_fail_nomem(&s->diag);
+    s->m = run.model; /* the run holds nothing else */
+    if (st == OT_OK) st = open_model(s);
+    if (st != OT_OK) unload(s);
+    return done(st);
+}
+
+onnx_tile_status onnx_tile_session_load_file(onnx_tile_session *s, const char *path)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (!path || !*path) return misuse(s, "a model needs a path");
+    char *copy = ot_strdup(s->options, path); /* models remember where they came from */
+    if (!copy) return done(ot_fail_nomem(&s->diag));
+    return load(s, (ot_source){.path = copy});
+}
+
+onnx_tile_status onnx_tile_session_load_memory(onnx_tile_session *s, const void *bytes, size_t n, const char *dir)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (!bytes && n) return misuse(s, "a model in memory needs its bytes");
+    return load(s, (ot_source){.bytes = bytes ? bytes : "", .n = n, .dir = dir});
+}
+
+/* ---- asking ---- */
+
+uint32_t onnx_tile_session_input_count(const onnx_tile_session *s) { return s ? s->n_in : 0; }
+
+uint32_t onnx_tile_session_output_count(const onnx_tile_session *s) { return s ? s->n_out : 0; }
+
+static void describe(const ot_value *v, onnx_tile_tensor *out)
+{
+    *out = (onnx_tile_tensor){.name = v->name, .type = (int32_t)v->dtype, .rank = v->is_tensor ? v->rank : -1};
+    for (int32_t k = 0; k < out->rank; k++) out->dims[k] = v->dims[k];
+}
+
+onnx_tile_status onnx_tile_session_input(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (k >= s->n_in || !out) return misuse(s, s->a ? "the model has no such input" : "no model is loaded");
+    describe(s->inputs[k], out);
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_session_output(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (k >= s->n_out || !out) return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
+    describe(s->outputs[k], out);
+    return ONNX_TILE_OK;
+}
+
+/* ---- binding ---- */
+
+onnx_tile_status onnx_tile_session_bind_input(onnx_tile_session *s, uint32_t k, const void *data, const int64_t *dims,
+                                              uint32_t rank)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (k >= s->n_in) return misuse(s, s->a ? "the model has no such input" : "no model is loaded");
+    const ot_value *v = s->inputs[k];
+    if (!v->is_tensor || v->dtype == OT_DT_UNKNOWN || v->dtype == OT_STRING || ot_dtype_bits(v->dtype) < 8)
+        return misuse(s, "the input is no tensor of a type that can be bound");
+    if (!data) return misuse(s, "an input needs its memory");
+    if (!dims && !ot_value_is_static(v)) return misuse(s, "the input has free dimensions: give its dims");
+    if (dims && rank > OT_RANK_MAX) return misuse(s, "an array has at most 16 dimensions");
+    for (uint32_t j = 0; dims && j < rank; j++)
+        if (dims[j] < 0) return misuse(s, "a dimension is negative");
+    /* The engine only reads inputs. */
+    set_array(&s->in[k], v->dtype, dims ? rank : (uint32_t)v->rank, dims ? dims : v->dims, (void *)(uintptr_t)data);
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_session_bind_output(onnx_tile_session *s, uint32_t k, void *data, size_t bytes)
+{
+    int64_t need;
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (k >= s->n_out) return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
+    const ot_value *v = s->outputs[k];
+    s->places[k] = (ot_nd){0};
+    if (!data) return ONNX_TILE_OK;
+    if (!v->is_tensor || !ot_value_is_static(v) || ot_dtype_bits(v->dtype) < 8 || !ot_value_bytes(v, &need))
+        return misuse(s, "the output is no tensor of fixed dimensions: it cannot be bound");
+    if (bytes < (size_t)need)
+        return done(
+            ot_fail(&s->diag, OT_E_USAGE, "output '%.200s' needs %lld bytes, but %zu are bound", v->name, (long long)need, bytes));
+    set_array(&s->places[k], v->dtype, (uint32_t)v->rank, v->dims, data);
+    return ONNX_TILE_OK;
+}
+
+/* ---- running ---- */
+
+onnx_tile_status onnx_tile_session_run(onnx_tile_session *s)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (!s->a) return misuse(s, "no model is loaded");
+    for (uint32_t k = 0; k < s->n_in; k++)
+        if (!s->in[k].data) return done(ot_fail(&s->diag, OT_E_USAGE, "input '%.200s' is not bound", s->inputs[k]->name));
+    ot_status st = run_model(s);
+    s->has_run = st == OT_OK;
+    return done(st);
+}
+
+onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx_tile_tensor *out, const void **data)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (!out || !data) return misuse(s, "a result needs a place");
+    *data = NULL;
+    if (k >= s->n_out) return misuse(s, s->a ? "the model has no such output" : "no model is loaded");
+    if (!s->has_run) return misuse(s, "no results: run first");
+    const ot_nd *a = &s->out[k];
+    if (!a->data || a->list) return misuse(s, "the output is no tensor");
+    *out = (onnx_tile_tensor){.name = s->outputs[k]->name, .type = (int32_t)a->dtype, .rank = (int32_t)a->rank};
+    for (uint32_t j = 0; j < a->rank; j++) out->dims[j] = a->dims[j];
+    *data = a->data;
+    return ONNX_TILE_OK;
+}
+
+void onnx_tile_session_memory(const onnx_tile_session *s, int64_t *peak, int64_t *planned)
+{
+    int64_t p = 0, q = 0;
+    if (s && s->a) read_memory(s, &p, &q);
+    if (peak) *peak = p;
+    if (planned) *planned = q;
+}

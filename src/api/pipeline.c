@@ -1,0 +1,243 @@
+/* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and
+ * dumped.
+ *
+ *   import --> shapes --> plan --> plan-check --> results --> rewrite --> export
+ *   `---load---'`------------------- tile ---------------------'`--save--'
+ *
+ * Regions are lowered to kernels inside the plan pass, for their memory; the dump writes them after plan-check.
+ *
+ * A new pass is one file and one line here. Letters are those of -d; the planner's own letters (A R
+ * W D G) print from inside the plan pass.
+ */
+#include "pipeline.h"
+
+#include "planmem/planmem.h"
+#include "import/model_io.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+typedef enum stage { LOAD, TILE, REWRITE, SAVE } stage;
+
+/* What is wrong with a file names the file. */
+static ot_status name_file(ot_diag *d, const char *path, ot_status s)
+{
+    char line[OT_DIAG_MAX];
+    if (s != OT_E_INPUT || !d || strstr(d->message, path)) return s;
+    memcpy(line, d->message, sizeof line);
+    *d = (ot_diag){0};
+    return ot_fail(d, s, "%.300s: %s", strcmp(path, "-") == 0 ? "stdin" : path, line);
+}
+
+static ot_status import(ot_run *r)
+{
+    const ot_source *s = &r->source;
+    if (!s->path) return ot_import_memory(s->bytes, s->n, s->dir, r->diag, &r->model);
+    if (ot_is_text_path(s->path)) return ot_text_file_read(s->path, r->diag, &r->model);
+    return ot_import_file(s->path, r->diag, &r->model);
+}
+
+static ot_status pass_import(ot_run *r)
+{
+    ot_status s = import(r);
+    return r->source.path ? name_file(r->diag, r->source.path, s) : s;
+}
+
+/* With fixed inputs, model checkers infer a wrong number of bins for STFT and then find contradictions downstream. */
+static bool has_spectral_node(const ot_graph *g)
+{
+    for (uint32_t k = 0; k < g->n_nodes; k++)
+        if (strcmp(g->nodes[k].op_type, "STFT") == 0 || strcmp(g->nodes[k].op_type, "DFT") == 0) return true;
+    return false;
+}
+
+static ot_status pass_shapes(ot_run *r)
+{
+    r->model->pin_inputs = r->options.n_shapes > 0 && !has_spectral_node(r->model->graph);
+    OT_TRY(ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes));
+    return ot_check_tile_ops(r->model->graph);
+}
+
+/* The engine's own figures of this machine, where there are some. */
+static void use_calibration(ot_run *r)
+{
+    char note[512];
+    bool found = ot_target_use_calibration(&r->target, r->options.threads, note, sizeof note);
+    if (r->options.log && (found || strcmp(r->target.name, "host") == 0)) fprintf(r->options.log, "onnx-tile: host: %s\n", note);
+}
+
+static ot_status pass_plan(ot_run *r)
+{
+    OT_TRY(ot_target_load(r->options.target, r->options.threads, r->diag, &r->target));
+    if (r->options.plan.engine) use_calibration(r);
+    if (r->options.l2_bytes) ot_target_set_l2(&r->target, r->options.l2_bytes);
+    if (r->options.plan.engine) ot_target_set_engine(&r->target);
+    return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
+}
+
+static ot_status pass_plan_check(ot_run *r) { return ot_plan_check(r->model->graph, r->plan, &r->target, r->diag); }
+
+/* Facts, too, when a report is wanted: they need the graph as it was planned. */
+static ot_status pass_results(ot_run *r)
+{
+    OT_TRY(ot_results_build(r->model->graph, r->plan, &r->target, r->source.path, &r->results));
+    if (!r->options.plan.detail) return OT_OK;
+    return ot_facts_from_plan(r->model->graph, r->plan, &r->target, &r->options.plan, r->results, r->output,
+                              r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts);
+}
+
+/* With nothing to tile the graph stays as it is, so that the export writes back what was read. */
+static ot_status pass_rewrite(ot_run *r)
+{
+    if (r->plan->n_regions == 0) return OT_OK;
+    OT_TRY(ot_overlay(r->model->graph, r->plan));
+    OT_TRY(ot_fold_static(r->model->graph, r->plan));
+    return ot_rewrite(r->model->graph, r->plan);
+}
+
+static ot_status pass_export(ot_run *r)
+{
+    if (ot_is_text_path(r->output)) return ot_text_file_write(r->model->graph, r->output, r->diag);
+    return ot_export_file(r->model, r->output);
+}
+
+static const struct {
+    stage stage;
+    char letter; /* -d letter that prints the graph after it; 0: none */
+    const char *name;
+    ot_status (*run)(ot_run *r);
+} PASSES[] = {
+    {LOAD, 'I', "import", pass_import},       {TILE, 'S', "shapes", pass_shapes}, {TILE, 0, "plan", pass_plan},
+    {TILE, 0, "plan-check", pass_plan_check}, {TILE, 0, "results", pass_results}, {REWRITE, 'T', "rewrite", pass_rewrite},
+    {SAVE, 0, "export", pass_export},
+};
+#define N_PASSES (sizeof PASSES / sizeof *PASSES)
+
+/* ---- running the list ---- */
+
+/* region_of[node] for the dot dump: the plan's regions, until the rewriter has dissolved them. */
+static uint32_t *region_table(const ot_run *r)
+{
+    const ot_graph *g = r->model->graph;
+    uint32_t *of = malloc(((size_t)g->n_nodes + 1) * sizeof *of);
+    for (uint32_t k = 0; of && k < g->n_nodes; k++) of[k] = OT_NONE;
+    for (uint32_t k = 0; of && r->plan && k < r->plan->n_regions; k++)
+        for (uint32_t j = 0; j < r->plan->regions[k].n_nodes; j++) of[r->plan->regions[k].nodes[j].node] = r->plan->regions[k].id;
+    return of;
+}
+
+static ot_status dump_file(const ot_run *r, size_t number, const char *suffix)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/%02zu-%s%s", r->options.dump_dir, number + 1, PASSES[number].name, suffix);
+    if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    FILE *f = fopen(path, "we");
+    if (!f) return ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
+    ot_status s;
+    if (strcmp(suffix, ".ot") == 0) {
+        s = ot_text_print(r->model->graph, f);
+    } else {
+        uint32_t *of = region_table(r);
+        s = of ? ot_dot_print(r->model->graph, of, f) : OT_E_NOMEM;
+        free(of);
+    }
+    if (fclose(f) != 0) s = OT_E_SYSTEM;
+    return s == OT_OK ? OT_OK : ot_fail(r->diag, s, "cannot write '%s'", path);
+}
+
+/* What a kernel's file says of itself, and the options that plan it again as here: a cache's regions may take more than it
+ * holds, and --l2 is not the named target's. */
+static void print_head(const ot_run *r, const ot_region *x, const ot_region_memory *m, FILE *f)
+{
+    const char *target = r->options.target;
+    size_t n = strlen(target);
+    bool file = n > 4 && strcmp(target + n - 4, ".xml") == 0 && strcspn(target, "\r\n") == n;
+    fprintf(f, "# args: --capacity %lld%s%s\n", (long long)ot_max(m->height, r->target.fast_bytes), file ? " --target " : "",
+            file ? target : "");
+    fprintf(f, "# %u operators, %s; %lld bytes of l2, %lld live at once\n", x->n_nodes, ot_form_name(x->form), (long long)m->height,
+            (long long)m->lower_bound);
+}
+
+/* D/region-<id>.tk: the kernel of a region with its planned buffers. */
+static ot_status dump_kernel(const ot_run *r, const ot_region *x)
+{
+    char path[4096];
+    ot_region_memory m;
+    ot_kernel *k = NULL;
+    int n = snprintf(path, sizeof path, "%s/region-%u.tk", r->options.dump_dir, x->id);
+    if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    OT_TRY(ot_region_plan_memory(r->model->graph, x, &r->target, r->diag, &m, &k));
+    FILE *f = fopen(path, "we");
+    ot_status s = f ? OT_OK : ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
+    if (f) {
+        print_head(r, x, &m, f);
+        s = ot_kernel_print(k, f);
+        if (fclose(f) != 0) s = OT_E_SYSTEM;
+        if (s != OT_OK) s = ot_fail(r->diag, s, "cannot write '%s'", path);
+    }
+    ot_kernel_free(k);
+    return s;
+}
+
+static ot_status dump_kernels(const ot_run *r)
+{
+    for (uint32_t k = 0; k < r->plan->n_regions; k++) OT_TRY(dump_kernel(r, &r->plan->regions[k]));
+    return OT_OK;
+}
+
+/* What every pass but the export is followed by. */
+static ot_status after_pass(ot_run *r, size_t k)
+{
+    if (PASSES[k].stage == SAVE) return OT_OK;
+    OT_TRY(ot_verify(r->model->graph));
+    if (PASSES[k].letter && ot_dbg[(unsigned char)PASSES[k].letter]) {
+        fprintf(stderr, "# after %s\n", PASSES[k].name);
+        OT_TRY(ot_text_print(r->model->graph, stderr));
+    }
+    if (!r->options.dump_dir) return OT_OK;
+    if (mkdir(r->options.dump_dir, 0777) != 0 && errno != EEXIST)
+        return ot_fail(r->diag, OT_E_SYSTEM, "cannot make folder '%s': %s", r->options.dump_dir, strerror(errno));
+    OT_TRY(dump_file(r, k, ".ot"));
+    OT_TRY(dump_file(r, k, ".dot"));
+    return PASSES[k].run == pass_plan_check ? dump_kernels(r) : OT_OK;
+}
+
+static ot_status run_stage(ot_run *r, stage which)
+{
+    for (size_t k = 0; k < N_PASSES; k++) {
+        if (PASSES[k].stage != which) continue;
+        double start = ot_now();
+        char took[32];
+        ot_progress_at(r->options.progress, PASSES[k].name, (double)k / N_PASSES);
+        ot_status s = PASSES[k].run(r);
+        double end = ot_now();
+        if (s == OT_OK) s = after_pass(r, k);
+        ot_progress_end(r->options.progress);
+        OT_TRY(s);
+        if (r->options.log)
+            fprintf(r->options.log, "onnx-tile: %-10s %s\n", PASSES[k].name, ot_format_seconds(end - start, took, sizeof took));
+    }
+    return OT_OK;
+}
+
+ot_status ot_run_load(ot_run *run) { return run_stage(run, LOAD); }
+
+ot_status ot_run_tile(ot_run *run, bool plan_only)
+{
+    OT_TRY(run_stage(run, TILE));
+    return plan_only ? OT_OK : run_stage(run, REWRITE);
+}
+
+ot_status ot_run_save(ot_run *run) { return run_stage(run, SAVE); }
+
+void ot_run_free(ot_run *run)
+{
+    if (run->plan) ot_plan_free(run->plan);
+    ot_results_free(run->results);
+    ot_facts_free(run->facts);
+    ot_model_free(run->model);
+    run->plan = NULL;
+    run->results = NULL;
+    run->facts = NULL;
+    run->model = NULL;
+}

@@ -1,0 +1,57 @@
+/* The pipeline: one run of the tool over one model, as a list of passes. */
+#ifndef OT_PIPELINE_H
+#define OT_PIPELINE_H
+
+#include "report/facts/facts.h"
+#include "region/region.h"
+#include "report/facts/results.h"
+
+/* Where a model comes from. */
+typedef struct ot_source {
+    const char *path;  /* file, or "-" for stdin; NULL: from memory */
+    const void *bytes; /* [n] when path is NULL */
+    size_t n;
+    const char *dir; /* folder of external data for a model in memory; NULL refuses it */
+} ot_source;
+
+typedef struct ot_run_options {
+    const char *target;             /* name or .xml file */
+    int64_t l2_bytes;               /* 0: the target's own */
+    uint32_t threads;               /* 0: the target's own */
+    const ot_shape_binding *shapes; /* [n_shapes] */
+    size_t n_shapes;
+    ot_plan_options plan;
+    const char *dump_dir;  /* NULL: none */
+    FILE *log;             /* time of each pass, one line each; NULL: silent */
+    ot_progress *progress; /* the running pass; NULL: none */
+} ot_run_options;
+
+typedef struct ot_run {
+    ot_diag *diag;          /* borrowed */
+    ot_run_options options; /* strings borrowed */
+    ot_source source;
+    const char *output;
+    ot_target target;
+    ot_model *model;     /* after load */
+    ot_plan *plan;       /* after tile */
+    ot_results *results; /* after tile */
+    ot_facts *facts;     /* after tile, with options.plan.detail; else NULL */
+} ot_run;
+
+/* Read the model: run->source. Fails as ot_import_file does; .ot files are parsed as text. */
+ot_status ot_run_load(ot_run *run) OT_MUST_USE;
+/* Plan and check; rewrite the graph too unless `plan_only`. Requires load, once. */
+ot_status ot_run_tile(ot_run *run, bool plan_only) OT_MUST_USE;
+/* Write the model to run->output (.ot: text form). */
+ot_status ot_run_save(ot_run *run) OT_MUST_USE;
+/* Free what a run holds, not the run itself. */
+void ot_run_free(ot_run *run);
+
+/* ---- text_file.c: .ot files ---- */
+
+bool ot_is_text_path(const char *path); /* ends in ".ot" */
+ot_status ot_text_file_read(const char *path, ot_diag *diag, ot_model **out) OT_MUST_USE;
+/* Whole or not at all, like ot_export_file. */
+ot_status ot_text_file_write(const ot_graph *g, const char *path, ot_diag *diag) OT_MUST_USE;
+
+#endif

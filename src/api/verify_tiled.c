@@ -1,0 +1,179 @@
+/* --verify: run the original and the tiled model in the native engine on the same inputs, compare.
+ *
+ *   source file (or bytes kept) --import--> original --.  same arrays   .--> outputs --.
+ *                                                      +----------------+              +--> compare one by one
+ *   run->model --export--> bytes --import--> tiled  ---'                '--> outputs --'
+ *
+ * What is compared is what would be written, read back: an error of the exporter counts, too. A model that does not fit into one
+ * message (external data) goes through a file next to the output, which is removed again. For OT_VERIFY_ALL both graphs get
+ * further outputs: values that have the same name in both.
+ */
+#include "verify_tiled.h"
+
+#include "measure/measure.h"
+#include "import/model_io.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+typedef struct work {
+    const ot_run *run;
+    ot_diag *d;
+    ot_arena *a;
+    ot_model *m[2]; /* original, tiled */
+    ot_feed feed[2];
+    ot_measured x[2];
+    char temp[4096]; /* file that holds the tiled model; "": none */
+} work;
+
+/* ---- the two models ---- */
+
+ot_status ot_verify_keep(const ot_run *run, void **bytes, size_t *n)
+{
+    *bytes = NULL;
+    *n = 0;
+    if (run->source.path && strcmp(run->source.path, "-") != 0) return OT_OK;
+    return ot_export_memory(run->model, bytes, n);
+}
+
+static ot_status load_original(work *w, const void *bytes, size_t n)
+{
+    ot_run run = {.diag = w->d, .source = w->run->source};
+    if (bytes) return ot_import_memory(bytes, n, w->run->source.dir, w->d, &w->m[0]);
+    ot_status s = ot_run_load(&run);
+    w->m[0] = run.model;
+    return s;
+}
+
+/* Next to the output, where there is room for it; with another output, where temporary files go. */
+static ot_status choose_temp(work *w)
+{
+    const char *output = w->run->output ? w->run->output : "-", *slash = strrchr(output, '/'), *folder = getenv("TMPDIR");
+    bool special = strcmp(output, "-") == 0 || strncmp(output, "/dev/", 5) == 0;
+    int n = special ? snprintf(w->temp, sizeof w->temp, "%s/onnx-tile-XXXXXX", folder && *folder ? folder : "/tmp")
+                    : snprintf(w->temp, sizeof w->temp, "%.*s.onnx-tile-XXXXXX", slash ? (int)(slash - output) + 1 : 0, output);
+    int fd = n > 0 && (size_t)n < sizeof w->temp ? mkstemp(w->temp) : -1;
+    if (fd >= 0 && close(fd) == 0) return OT_OK;
+    w->temp[0] = '\0';
+    return ot_fail(w->d, OT_E_SYSTEM, "cannot make a temporary file for --verify: %s", strerror(errno));
+}
+
+static ot_status load_tiled(work *w)
+{
+    void *bytes = NULL;
+    size_t n = 0;
+    ot_diag *told = w->run->model->diag, ignored = {0};
+    w->run->model->diag = &ignored;
+    ot_status s = ot_export_memory(w->run->model, &bytes, &n);
+    w->run->model->diag = told;
+    if (s == OT_OK) s = ot_import_memory(bytes, n, NULL, w->d, &w->m[1]);
+    free(bytes);
+    if (s == OT_OK || w->m[1] || ignored.status != OT_E_INPUT) return s;
+    OT_TRY(choose_temp(w));
+    OT_TRY(ot_export_file(w->run->model, w->temp));
+    return ot_import_file(w->temp, w->d, &w->m[1]);
+}
+
+static void remove_temp(const work *w)
+{
+    char data[sizeof w->temp + 8];
+    if (!w->temp[0]) return;
+    snprintf(data, sizeof data, "%s.data", w->temp);
+    unlink(w->temp);
+    unlink(data);
+}
+
+/* ---- values inside ---- */
+
+static bool is_inner(const ot_value *v)
+{
+    return v->producer != OT_NONE && !v->is_output && !v->init && !v->is_const && !v->removed && v->is_tensor && !v->is_outer;
+}
+
+static ot_status add_outputs(ot_graph *g, const ot_id *values, uint32_t n, ot_diag *d)
+{
+    ot_id *all = OT_NEW_N(g->model->arena, ot_id, g->n_outputs + n + 1u);
+    if (!all) return ot_fail_nomem(d);
+    memcpy(all, g->outputs, g->n_outputs * sizeof *all);
+    memcpy(all + g->n_outputs, values, n * sizeof *all);
+    for (uint32_t k = 0; k < n; k++) g->values[values[k]].is_output = true;
+    g->outputs = all;
+    g->n_outputs += n;
+    return OT_OK;
+}
+
+/* Every value that a node of each graph makes under the same name becomes an output of both. */
+static ot_status widen(work *w)
+{
+    ot_graph *o = w->m[0]->graph, *t = w->m[1]->graph;
+    ot_id *of_original = OT_NEW_N(w->a, ot_id, o->n_values + 1u), *of_tiled = OT_NEW_N(w->a, ot_id, o->n_values + 1u);
+    uint32_t n = 0;
+    if (!of_original || !of_tiled) return ot_fail_nomem(w->d);
+    for (ot_id v = 0; v < o->n_values; v++) {
+        ot_id u = is_inner(&o->values[v]) ? ot_value_find(t, o->values[v].name) : OT_NONE;
+        if (u == OT_NONE || !is_inner(&t->values[u])) continue;
+        of_original[n] = v;
+        of_tiled[n++] = u;
+    }
+    OT_TRY(add_outputs(o, of_original, n, w->d));
+    return add_outputs(t, of_tiled, n, w->d);
+}
+
+/* ---- running ---- */
+
+static ot_status run_both(work *w)
+{
+    const ot_run_options *ro = &w->run->options;
+    ot_feed_request f = {.shapes = ro->shapes, .n_shapes = ro->n_shapes};
+    ot_session_options o = {.threads = ro->threads ? ro->threads : 1};
+    OT_TRY(ot_feed_new(w->m[0]->graph, &f, w->a, w->d, &w->feed[0]));
+    OT_TRY(ot_feed_adopt(w->m[1]->graph, w->m[0]->graph, &w->feed[0], w->a, w->d, &w->feed[1]));
+    for (int k = 0; k < 2; k++) {
+        OT_TRY(ot_measured_open(&w->x[k], w->m[k], &w->feed[k], &o, w->a, w->d));
+        OT_TRY(ot_measured_run(&w->x[k], false, w->d));
+    }
+    if (w->x[0].n_outputs == w->x[1].n_outputs) return OT_OK;
+    return ot_fail(w->d, OT_E_SYSTEM, "--verify: the tiled model has %u outputs, the original %u", w->x[1].n_outputs,
+                   w->x[0].n_outputs);
+}
+
+static ot_status compare_all(const work *w, ot_verify_facts *out)
+{
+    for (uint32_t k = 0; k < w->x[0].n_outputs; k++) {
+        const char *name = ot_session_output(w->x[0].s, k)->name;
+        ot_difference x = ot_compare(&w->x[0].out[k], &w->x[1].out[k]);
+        if (!x.same)
+            return ot_fail(w->d, OT_E_SYSTEM,
+                           "--verify: value '%.300s' of the tiled model is not the original's: %s (NMSE %.2e, largest difference "
+                           "%.3e, %.2e of the largest value)",
+                           name, x.why, x.nmse, x.max_abs, x.max_rel);
+        out->n_values++;
+        if (x.nmse > out->nmse) out->nmse = x.nmse;
+        if (x.max_rel > out->max_rel) out->max_rel = x.max_rel;
+    }
+    return OT_OK;
+}
+
+static ot_status verify(work *w, const void *bytes, size_t n, ot_verify_mode mode, ot_verify_facts *out)
+{
+    OT_TRY(load_original(w, bytes, n));
+    OT_TRY(load_tiled(w));
+    if (mode == OT_VERIFY_ALL) OT_TRY(widen(w));
+    OT_TRY(run_both(w));
+    return compare_all(w, out);
+}
+
+ot_status ot_verify_tiled(const ot_run *run, const void *bytes, size_t n, ot_verify_mode mode, ot_verify_facts *out)
+{
+    work w = {.run = run, .d = run->diag, .a = ot_arena_new()};
+    *out = (ot_verify_facts){0};
+    ot_status s = w.a ? verify(&w, bytes, n, mode, out) : ot_fail_nomem(w.d);
+    for (int k = 0; k < 2; k++) {
+        ot_measured_close(&w.x[k]);
+        ot_feed_release(&w.feed[k]);
+        ot_model_free(w.m[k]);
+    }
+    remove_temp(&w);
+    ot_arena_free(w.a);
+    return s;
+}

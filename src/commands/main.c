@@ -1,0 +1,215 @@
+/* The program: options, pipeline, results, exit status. No logic of its own. */
+#include "bench_command.h"
+#include "calibrate_command.h"
+#include "report/facts/facts.h"
+#include "options.h"
+#include "api/pipeline.h"
+#include "plan_memory.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#ifndef OT_VERSION
+#define OT_VERSION "0.1.0"
+#endif
+
+/* Exit status of each ot_status; see base.h. */
+static int exit_code(ot_status s)
+{
+    switch (s) {
+    case OT_OK: return 0;
+    case OT_E_INPUT: return 1;
+    case OT_E_USAGE: return 2;
+    case OT_E_BUDGET: return 3;
+    case OT_E_SYSTEM:
+    case OT_E_NOMEM: return 4;
+    }
+    return 4;
+}
+
+/* What --help, --version and --list-targets ask for. */
+static ot_status answer(const ot_options *o)
+{
+    if (o->help) return ot_options_help(stdout);
+    if (o->list_targets) return ot_target_list(stdout);
+    return printf("onnx-tile %s\n", OT_VERSION) < 0 ? OT_E_SYSTEM : OT_OK;
+}
+
+/* An output on stdout leaves no room for the table there. */
+static FILE *table_stream(const ot_options *o)
+{
+    bool taken = (o->output && strcmp(o->output, "-") == 0) || (o->svg && strcmp(o->svg, "-") == 0);
+    return taken ? stderr : stdout;
+}
+
+static ot_status print_results(const ot_options *o, const ot_results *r)
+{
+    bool inspect = o->command == OT_CMD_INSPECT;
+    if (o->json) return ot_results_json(r, stdout);
+    if (o->quiet) return OT_OK;
+    return ot_results_print(r, inspect, table_stream(o));
+}
+
+/* All reports that are asked for. */
+static ot_status write_reports(const ot_options *o, const ot_facts *f, ot_diag *d)
+{
+    for (size_t k = 0; k < o->n_reports; k++) OT_TRY(ot_report_write(f, o->reports[k], d));
+    return OT_OK;
+}
+
+static ot_status report_memory(const ot_options *o, const ot_memory_results *r, ot_diag *d)
+{
+    ot_facts *f;
+    if (o->n_reports == 0) return OT_OK;
+    OT_TRY(ot_facts_from_memory(r, d, &f));
+    ot_status s = write_reports(o, f, d);
+    ot_facts_free(f);
+    return s;
+}
+
+static ot_status plan_memory(const ot_options *o, ot_diag *d)
+{
+    ot_memory_run run = {.path = o->model,
+                         .output = o->output,
+                         .svg = o->svg,
+                         .target = o->target,
+                         .keep_maps = o->n_reports > 0,
+                         .plan = o->memory,
+                         .log = o->verbose ? stderr : NULL};
+    ot_memory_results *r = NULL;
+
+    run.plan.threads = o->threads;
+    OT_TRY(ot_plan_memory(&run, d, &r));
+    ot_status s = report_memory(o, r, d);
+    if (s == OT_OK && o->json)
+        s = ot_memory_results_json(r, stdout);
+    else if (s == OT_OK && !o->quiet)
+        s = ot_memory_results_print(r, table_stream(o));
+    ot_memory_results_free(r);
+    return s;
+}
+
+/* Where progress is shown: on a terminal, unless other lines go there or none are wanted. */
+static ot_progress progress_of(const ot_options *o)
+{
+    return (ot_progress){.out = !o->quiet && !o->verbose && isatty(STDERR_FILENO) ? stderr : NULL};
+}
+
+static ot_status run_model(const ot_options *o, ot_diag *d)
+{
+    ot_progress progress = progress_of(o);
+    ot_run_request r = {.model = o->model,
+                        .inputs = o->inputs,
+                        .n_inputs = o->n_inputs,
+                        .shapes = o->shapes,
+                        .n_shapes = o->n_shapes,
+                        .seed = o->seed,
+                        .output_dir = o->output_dir,
+                        .repeat = o->repeat,
+                        .threads = o->threads,
+                        .reference = o->reference,
+                        .progress = &progress,
+                        .json = o->json,
+                        .quiet = o->quiet,
+                        .verbose = o->verbose};
+    return ot_run_command(&r, d);
+}
+
+/* How to tile a model. */
+static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
+{
+    ot_run_options r = {.target = o->target,
+                        .l2_bytes = o->l2_bytes,
+                        .threads = o->threads,
+                        .shapes = o->shapes,
+                        .n_shapes = o->n_shapes,
+                        .plan = o->plan,
+                        .dump_dir = o->dump_dir,
+                        .log = o->verbose ? stderr : NULL,
+                        .progress = progress};
+    r.plan.detail = o->n_reports > 0;
+    return r;
+}
+
+static ot_status bench_model(const ot_options *o, ot_diag *d)
+{
+    ot_progress progress = progress_of(o);
+    ot_bench_request r = {.model = o->model,
+                          .tiled = o->second,
+                          .tile = tile_options(o, &progress),
+                          .inputs = o->inputs,
+                          .n_inputs = o->n_inputs,
+                          .shapes = o->shapes,
+                          .n_shapes = o->n_shapes,
+                          .seed = o->seed,
+                          .repeat = o->repeat,
+                          .threads = o->threads,
+                          .trace = o->trace,
+                          .reports = o->reports,
+                          .n_reports = o->n_reports,
+                          .json = o->json,
+                          .quiet = o->quiet};
+    return ot_bench_command(&r, d);
+}
+
+static ot_status calibrate(const ot_options *o, ot_diag *d)
+{
+    ot_progress progress = progress_of(o);
+    ot_calibrate_request r = {
+        .output = o->output, .threads = o->threads, .quiet = o->quiet, .verbose = o->verbose, .progress = &progress};
+    return ot_calibrate_command(&r, d);
+}
+
+/* The result is what the original was, or nothing is written. */
+static ot_status verify_result(const ot_options *o, const ot_run *run, const void *original, size_t n)
+{
+    ot_verify_facts f;
+    OT_TRY(ot_verify_tiled(run, original, n, o->verify, &f));
+    if (!o->quiet && !o->json)
+        fprintf(table_stream(o),
+                "verified  %u value%s the same (NMSE at most %.1e, difference at most %.1e of the largest value)\n", f.n_values,
+                f.n_values == 1 ? "" : "s", f.nmse, f.max_rel);
+    return OT_OK;
+}
+
+static ot_status process(const ot_options *o, ot_diag *d)
+{
+    ot_progress progress = progress_of(o);
+    ot_run run = {.diag = d, .options = tile_options(o, &progress), .source = {.path = o->model}, .output = o->output};
+    bool inspect = o->command == OT_CMD_INSPECT;
+    void *original = NULL; /* for --verify */
+    size_t n = 0;
+    if (o->command == OT_CMD_PLAN_MEMORY) return plan_memory(o, d);
+    if (o->command == OT_CMD_RUN) return run_model(o, d);
+    if (o->command == OT_CMD_BENCH) return bench_model(o, d);
+    if (o->command == OT_CMD_CALIBRATE) return calibrate(o, d);
+    if (o->command == OT_CMD_COMPARE) return ot_compare_reports(o->model, o->second, o->output, d);
+    ot_status s = ot_run_load(&run);
+    if (s == OT_OK && o->verify) s = ot_verify_keep(&run, &original, &n);
+    if (s == OT_OK) s = ot_run_tile(&run, inspect);
+    if (s == OT_OK && o->verify) s = verify_result(o, &run, original, n);
+    free(original);
+    if (s == OT_OK && run.facts) s = write_reports(o, run.facts, d);
+    if (s == OT_OK && !inspect) s = ot_run_save(&run);
+    if (s == OT_OK) s = print_results(o, run.results);
+    ot_run_free(&run);
+    return s;
+}
+
+int main(int argc, char **argv)
+{
+    ot_diag d = {0};
+    ot_options o;
+
+    signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is a write error like any other */
+    ot_status s = ot_options_parse(argc, argv, &d, &o);
+    if (s == OT_OK) s = o.help || o.version || o.list_targets ? answer(&o) : process(&o, &d);
+    if (s == OT_OK && fflush(stdout) != 0) s = OT_E_SYSTEM;
+    ot_options_free(&o);
+    if (s != OT_OK) {
+        if (!*d.message) ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));
+        fprintf(stderr, "onnx-tile: error: %s\n", d.message);
+    }
+    return exit_code(s);
+}

@@ -1,0 +1,565 @@
+/* The command line.
+ *
+ * OPTIONS[] below is the only list of options: the parser reads argv by it, --help prints it, and
+ * defaults are its `dflt` texts run through the same parser, so that the help cannot tell another
+ * story than the program.
+ *
+ *   {"goal", 0, "time|memory", GOAL, "time", offsetof(...), MODELS, "what to minimise"}
+ *     name  short   value       kind  default   place       commands       help
+ *
+ * Commands and options that need parts this build does not have are in the tables too: they are
+ * recognised and answered with what they need.
+ */
+#include "options.h"
+
+#include "report/facts/facts.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+/* Dump letters in pass order; see docs/design-notes.md. */
+#define DUMP_LETTERS "ICSARWDGTLMX"
+#define COUNT_MAX    4096
+
+#define NEED_ENGINE "the native engine"
+
+/* What `run`, `bench` and `calibrate` need: nothing, in a build that has the engine. */
+#ifdef OT_ENGINE
+#define RUN_NEEDS NULL
+#else
+#define RUN_NEEDS NEED_ENGINE
+#endif
+
+static const struct {
+    const char *name;
+    ot_command command;
+    const char *needs; /* part that is missing; NULL: the command works */
+    const char *usage, *help;
+} COMMANDS[] = {
+    {"", OT_CMD_OPTIMISE, NULL, "MODEL -o OUT [options]", "tile the model where it pays"},
+    {"inspect", OT_CMD_INSPECT, NULL, "inspect MODEL [options]", "regions, barriers, predicted figures; writes no model"},
+    {"plan-memory", OT_CMD_PLAN_MEMORY, NULL, "plan-memory FILE [-o OUT]", "place the buffers of a kernel (.tk) or a table (.csv)"},
+    {"run", OT_CMD_RUN, RUN_NEEDS, "run MODEL [options]", "run a model natively"},
+    {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model and its tiled form side by side"},
+    {"calibrate", OT_CMD_CALIBRATE, RUN_NEEDS, "calibrate [-o T.xml]", "measure this machine"},
+    {"compare", OT_CMD_COMPARE, NULL, "compare A.xml B.xml -o OUT.html", "what changed between two reports"},
+};
+#define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)
+
+static const char *command_name(ot_command command)
+{
+    for (size_t k = 0; k < N_COMMANDS; k++)
+        if (COMMANDS[k].command == command) return COMMANDS[k].name;
+    return "";
+}
+
+typedef enum option_kind {
+    FLAG,     /* bool set to true */
+    OFF_FLAG, /* bool set to false */
+    TEXT,
+    SIZE,
+    COUNT,
+    PERCENT,
+    GOAL,
+    FORM,
+    SHAPE,
+    MODE,
+    TIME,
+    EMIT,
+    INPUT,
+    SEED,
+    VERIFY, /* nothing, or "all" attached */
+    REPORT,
+    LETTERS
+} option_kind;
+
+/* Commands that take an option, a bit each. */
+enum {
+    OPTIMISE = 1 << OT_CMD_OPTIMISE,
+    MODELS = OPTIMISE | 1 << OT_CMD_INSPECT,
+    MEMORY = 1 << OT_CMD_PLAN_MEMORY,
+    RUN = 1 << OT_CMD_RUN,
+    BENCH = 1 << OT_CMD_BENCH,
+    CALIBRATE = 1 << OT_CMD_CALIBRATE,
+    COMPARE = 1 << OT_CMD_COMPARE,
+    PLANNERS = MODELS | MEMORY,
+    TILERS = MODELS | BENCH,
+    RUNNERS = RUN | BENCH,
+    WORKERS = PLANNERS | RUNNERS | CALIBRATE,
+    EVERY = WORKERS | COMPARE
+};
+
+typedef struct option {
+    const char *name;
+    char letter;       /* 0: none */
+    const char *value; /* what the help calls it; NULL: takes none */
+    option_kind kind;
+    const char *dflt; /* parsed first; NULL: zero */
+    size_t offset;
+    unsigned commands;
+    const char *help; /* NULL: not listed (for tests) */
+} option;
+
+#define AT(member) offsetof(ot_options, member)
+static const option OPTIONS[] = {
+    {"output", 'o', "OUT", TEXT, NULL, AT(output), PLANNERS | CALIBRATE | COMPARE,
+     "file to write; - is stdout, .ot writes the text form"},
+    {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), PLANNERS | BENCH,
+     "machine to plan for; a kernel that names one has that"},
+    {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, "list the targets and exit"},
+    {"threads", 0, "N", COUNT, NULL, AT(threads), WORKERS,
+     "workers that share a node (the target's own count when not given), a search or a run (1)"},
+    {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS, "results as JSON on stdout"},
+    {"report", 0, "F.html|.xml|.json|.csv", REPORT, NULL, 0, PLANNERS | BENCH, "write a report of what was found; repeatable"},
+    {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS, "dump passes to stderr (letters of " DUMP_LETTERS ")"},
+    {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, "print no table"},
+    {"verbose", 'v', NULL, FLAG, NULL, AT(verbose), EVERY, "print the time of each pass"},
+    {"help", 'h', NULL, FLAG, NULL, AT(help), EVERY, "print this and exit"},
+    {"version", 0, NULL, FLAG, NULL, AT(version), EVERY, "print the version and exit"},
+
+    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS, "capacity of the fast memory, in place of the target's"},
+    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, "bind the dimensions of an input; repeatable"},
+    {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise"},
+    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, "peak memory that must not be passed, else exit 3"},
+    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS, "slowdown allowed with --goal memory, in percent"},
+    {"emit", 0, "onnx|engine", EMIT, "onnx", AT(plan.engine), TILERS,
+     "operators to write: standard ONNX, or the engine's own (bench: engine)"},
+    {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS, "tile every legal region, even at a predicted loss"},
+    {"verify", 0, NULL, VERIFY, NULL, AT(verify), OPTIMISE,
+     "run original and result, compare the outputs; --verify=all: inner values, too"},
+    {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), MODELS, "write the graph after each pass to D/NN-pass.ot and .dot"},
+    {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), TILERS, NULL},
+    {"form", 0, "scan|unrolled|loop-peeled|loop-window", FORM, NULL, AT(plan.force_form), TILERS, NULL},
+
+    {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUNNERS, "array for an input; repeatable (random numbers for the others)"},
+    {"seed", 0, "N", SEED, "0", AT(seed), RUNNERS, "of the random numbers"},
+    {"output-dir", 0, "D", TEXT, NULL, AT(output_dir), RUN, "write the outputs to D/0.npy, D/1.npy..."},
+    {"repeat", 0, "N", COUNT, NULL, AT(repeat), RUNNERS, "runs of each model (run: 1, bench: for some seconds)"},
+    {"reference", 0, NULL, FLAG, NULL, AT(reference), RUN, "slow and obvious kernels only"},
+    {"trace", 0, "F.json", TEXT, NULL, AT(trace), BENCH, "write a trace of a run of each for chrome://tracing"},
+
+    {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY,
+     "bytes that must do, else exit 3 (.tk: of every scope but gm; .csv: the least without it)"},
+    {"mode", 0, "MODE", MODE, "auto", AT(memory.mode), MEMORY,
+     "auto, sequential (nothing shares), reuse (.tk: by pipes; .csv: largest first), search"},
+    {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY,
+     "seconds that a search may take (a fixed number of steps when not given)"},
+    {"svg", 0, "F.svg", TEXT, NULL, AT(svg), MEMORY, "draw the plan as a map: time by offset"},
+    {"no-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.no_in_place), MEMORY, "no output takes the place of an input"},
+    {"restrict-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.restrict_in_place), MEMORY,
+     "in place only where the instruction set overlaps exactly"},
+    {"workspace-reuse", 0, NULL, FLAG, NULL, AT(memory.workspace_reuse), MEMORY, "buffers in global memory may share, too"},
+};
+#define N_OPTIONS (sizeof OPTIONS / sizeof *OPTIONS)
+
+/* ---- values ---- */
+
+static ot_status bad_value(ot_diag *d, const option *o, const char *text, const char *rule)
+{
+    return ot_fail(d, OT_E_USAGE, "--%s '%.80s': %s", o->name, text, rule);
+}
+
+static ot_status fail_needs(ot_diag *d, const char *what, const char *needs)
+{
+    return ot_fail(d, OT_E_USAGE, "'%s' needs %s, which this build does not have", what, needs);
+}
+
+/* Decimal digits only, at most max. */
+static bool parse_count(const char *text, int64_t max, int64_t *out)
+{
+    int64_t v = 0;
+    if (!*text) return false;
+    for (; *text; text++) {
+        if (!isdigit((unsigned char)*text)) return false;
+        v = v * 10 + (*text - '0');
+        if (v > max) return false;
+    }
+    *out = v;
+    return true;
+}
+
+static ot_status parse_percent(ot_diag *d, const option *o, const char *text, double *out)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (*end == '%') end++;
+    if (!isdigit((unsigned char)*text) || *end != '\0' || !(v >= 0 && v <= 1000))
+        return bad_value(d, o, text, "must be a percentage from 0 to 1000");
+    *out = v / 100;
+    return OT_OK;
+}
+
+static ot_status parse_time(ot_diag *d, const option *o, const char *text, double *out)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (*end == 's') end++;
+    if (text[strspn(text, "0123456789.s")] != '\0' || *end != '\0' || !(v >= 0.001 && v <= 1e6))
+        return bad_value(d, o, text, "must be seconds from 0.001 to 1000000");
+    *out = v;
+    return OT_OK;
+}
+
+static ot_status parse_mode(ot_diag *d, const option *o, const char *text, ot_mem_mode *out)
+{
+    static const ot_mem_mode modes[] = {OT_MEM_AUTO, OT_MEM_SEQUENTIAL, OT_MEM_REUSE, OT_MEM_SEARCH};
+    for (size_t k = 0; k < sizeof modes / sizeof *modes; k++) {
+        if (strcmp(text, ot_mem_mode_name(modes[k])) != 0) continue;
+        *out = modes[k];
+        return OT_OK;
+    }
+    return bad_value(d, o, text, "must be auto, sequential, reuse or search");
+}
+
+/* "a:0/b.c=1,3,224,224": the name ends at the last '='. */
+static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    const char *eq = strrchr(text, '=');
+    int64_t dims[OT_RANK_MAX];
+    uint32_t rank = 0;
+
+    if (!eq || eq == text || !eq[1]) return bad_value(d, o, text, "must be INPUT=D,D,...");
+    for (const char *p = eq + 1;; p++) {
+        char digits[24];
+        size_t n = strcspn(p, ",");
+        if (rank == OT_RANK_MAX) return bad_value(d, o, text, "has too many dimensions");
+        if (n == 0 || n >= sizeof digits) return bad_value(d, o, text, "has a dimension that is no number");
+        memcpy(digits, p, n);
+        digits[n] = '\0';
+        if (!parse_count(digits, INT32_MAX, &dims[rank]) || dims[rank] < 1)
+            return bad_value(d, o, text, "has a dimension that is not from 1 to 2147483647");
+        rank++;
+        p += n;
+        if (!*p) break;
+    }
+    ot_shape_binding b = {ot_strndup(out->arena, text, (size_t)(eq - text)), rank,
+                          ot_memdup(out->arena, dims, rank * sizeof *dims)};
+    if (!b.input || !b.dims) return ot_fail_nomem(d);
+    for (size_t k = 0; k < out->n_shapes; k++)
+        if (strcmp(out->shapes[k].input, b.input) == 0) return bad_value(d, o, text, "binds an input twice");
+    if (!OT_PUSH(out->arena, out->shapes, out->n_shapes, out->cap_shapes, b)) return ot_fail_nomem(d);
+    return OT_OK;
+}
+
+/* "NAME=FILE": the name ends at the last '='. */
+static ot_status parse_input(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    const char *eq = strrchr(text, '=');
+    if (!eq || eq == text || !eq[1]) return bad_value(d, o, text, "must be NAME=F.npy or NAME=F.pb");
+    ot_run_input in = {ot_strndup(out->arena, text, (size_t)(eq - text)), eq + 1};
+    if (!in.name) return ot_fail_nomem(d);
+    for (size_t k = 0; k < out->n_inputs; k++)
+        if (strcmp(out->inputs[k].name, in.name) == 0) return bad_value(d, o, text, "gives an input twice");
+    return OT_PUSH(out->arena, out->inputs, out->n_inputs, out->cap_inputs, in) ? OT_OK : ot_fail_nomem(d);
+}
+
+static ot_status parse_letters(ot_diag *d, const option *o, const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        if (!strchr(DUMP_LETTERS, *p)) return bad_value(d, o, text, "letters are " DUMP_LETTERS);
+        ot_dbg[(unsigned char)*p & 127] = true;
+    }
+    return OT_OK;
+}
+
+static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_form *out)
+{
+    static const struct {
+        const char *name;
+        ot_form form;
+    } forms[] = {
+        {"scan", OT_FORM_SCAN}, {"unrolled", OT_FORM_UNROLLED}, {"loop-peeled", OT_FORM_PEELED}, {"loop-window", OT_FORM_WINDOW}};
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+        if (strcmp(text, forms[k].name) != 0) continue;
+        *out = forms[k].form;
+        return OT_OK;
+    }
+    return bad_value(d, o, text, "must be scan, unrolled, loop-peeled or loop-window");
+}
+
+static ot_status parse_verify(ot_diag *d, const option *o, const char *text, ot_verify_mode *out)
+{
+    if (RUN_NEEDS) return fail_needs(d, "--verify", NEED_ENGINE);
+    if (text && strcmp(text, "all") != 0) return bad_value(d, o, text, "must be all, or left out");
+    *out = text ? OT_VERIFY_ALL : OT_VERIFY_OUTPUTS;
+    return OT_OK;
+}
+
+static ot_status parse_report(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    if (!ot_report_is_known(text)) return bad_value(d, o, text, "must end in .html, .xml, .json or .csv");
+    for (size_t k = 0; k < out->n_reports; k++)
+        if (strcmp(out->reports[k], text) == 0) return bad_value(d, o, text, "is given twice");
+    return OT_PUSH(out->arena, out->reports, out->n_reports, out->cap_reports, text) ? OT_OK : ot_fail_nomem(d);
+}
+
+/* `text` is NULL exactly for options without a value. */
+static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    void *at = (char *)out + o->offset;
+    int64_t n;
+
+    switch (o->kind) {
+    case FLAG: *(bool *)at = true; return OT_OK;
+    case OFF_FLAG: *(bool *)at = false; return OT_OK;
+    case TEXT:
+        if (!*text) return bad_value(d, o, text, "must not be empty");
+        *(const char **)at = text;
+        return OT_OK;
+    case SIZE:
+        if (!ot_parse_size(text, &n) || n < 1)
+            return bad_value(d, o, text, "must be a size like 512K, 16M, 1.5G or a number of bytes");
+        *(int64_t *)at = n;
+        return OT_OK;
+    case COUNT:
+        if (!parse_count(text, COUNT_MAX, &n) || n < 1) return bad_value(d, o, text, "must be from 1 to 4096");
+        *(uint32_t *)at = (uint32_t)n;
+        return OT_OK;
+    case PERCENT: return parse_percent(d, o, text, at);
+    case GOAL:
+        if (strcmp(text, "time") != 0 && strcmp(text, "memory") != 0) return bad_value(d, o, text, "must be time or memory");
+        *(ot_goal *)at = *text == 't' ? OT_GOAL_TIME : OT_GOAL_MEMORY;
+        return OT_OK;
+    case FORM: return parse_form(d, o, text, at);
+    case SHAPE: return parse_shape(d, o, text, out);
+    case MODE: return parse_mode(d, o, text, at);
+    case TIME: return parse_time(d, o, text, at);
+    case LETTERS: return parse_letters(d, o, text);
+    case VERIFY: return parse_verify(d, o, text, at);
+    case INPUT: return parse_input(d, o, text, out);
+    case REPORT: return parse_report(d, o, text, out);
+    case SEED:
+        if (!parse_count(text, INT64_MAX / 16, &n)) return bad_value(d, o, text, "must be a number from 0 to 576460752303423487");
+        *(uint64_t *)at = (uint64_t)n;
+        return OT_OK;
+    case EMIT:
+        if (strcmp(text, "onnx") != 0 && strcmp(text, "engine") != 0) return bad_value(d, o, text, "must be onnx or engine");
+        *(bool *)at = *text == 'e';
+        return OT_OK;
+    }
+    return OT_OK;
+}
+
+static ot_status set_defaults(ot_diag *d, ot_options *out)
+{
+    for (size_t k = 0; k < N_OPTIONS; k++) {
+        const option *o = &OPTIONS[k];
+        if (o->kind == OFF_FLAG) *(bool *)((char *)out + o->offset) = true;
+        if (o->dflt) OT_TRY(set_option(d, o, o->dflt, out));
+    }
+    return OT_OK;
+}
+
+/* ---- words ---- */
+
+/* Edits between two short words, for the hint. */
+static size_t distance(const char *a, size_t n, const char *b)
+{
+    enum { MAX = 32 };
+    size_t row[MAX], m = strlen(b);
+    if (n >= MAX || m >= MAX) return MAX;
+    for (size_t j = 0; j <= m; j++) row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            size_t shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = change < shift ? change : shift;
+        }
+    }
+    return row[m];
+}
+
+static ot_status fail_unknown(ot_diag *d, const char *arg)
+{
+    const char *name = arg + strspn(arg, "-"), *best = NULL;
+    size_t n = strcspn(name, "="), best_distance = 3;
+
+    for (size_t k = 0; k < N_OPTIONS && n > 1; k++) {
+        size_t e = distance(name, n, OPTIONS[k].name);
+        if (strncmp(name, OPTIONS[k].name, n) == 0) e = 1;
+        if (OPTIONS[k].help && e < best_distance) {
+            best = OPTIONS[k].name;
+            best_distance = e;
+        }
+    }
+    if (best) return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': did you mean '--%s'?", arg, best);
+    return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': see 'onnx-tile --help'", arg);
+}
+
+/* "--name", "--name=value", "-x", "-xVALUE". *value: text attached to the word, or NULL. */
+static const option *find_option(const char *arg, const char **value)
+{
+    *value = NULL;
+    if (arg[1] != '-') {
+        for (size_t k = 0; k < N_OPTIONS; k++) {
+            if (!OPTIONS[k].letter || OPTIONS[k].letter != arg[1]) continue;
+            if (arg[2] && !OPTIONS[k].value) return NULL;
+            if (arg[2]) *value = arg + 2;
+            return &OPTIONS[k];
+        }
+        return NULL;
+    }
+    size_t n = strcspn(arg + 2, "=");
+    for (size_t k = 0; k < N_OPTIONS; k++) {
+        if (strlen(OPTIONS[k].name) != n || strncmp(OPTIONS[k].name, arg + 2, n) != 0) continue;
+        if (arg[2 + n] == '=') *value = arg + 2 + n + 1;
+        return &OPTIONS[k];
+    }
+    return NULL;
+}
+
+static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
+{
+    const char *what = o->command == OT_CMD_PLAN_MEMORY ? "file" : o->command == OT_CMD_COMPARE ? "report" : "model";
+    if (o->command == OT_CMD_CALIBRATE) return ot_fail(d, OT_E_USAGE, "calibrate takes no file: '%.80s'", arg);
+    if (!*arg) return ot_fail(d, OT_E_USAGE, "the %s's name is empty", what);
+    if ((o->command == OT_CMD_BENCH || o->command == OT_CMD_COMPARE) && o->model && !o->second) {
+        o->second = arg;
+        return OT_OK;
+    }
+    if (o->second) return ot_fail(d, OT_E_USAGE, "two %ss at a time: '%.80s' is one more", what, arg);
+    if (o->model) return ot_fail(d, OT_E_USAGE, "one %s at a time: '%.80s' and '%.80s'", what, o->model, arg);
+    o->model = arg;
+    return OT_OK;
+}
+
+/* An option of another command. */
+static ot_status fail_elsewhere(ot_diag *d, const option *opt, ot_command command)
+{
+    for (size_t k = 1; k < N_COMMANDS; k++)
+        if (opt->commands == 1u << COMMANDS[k].command)
+            return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile %s' only", opt->name, COMMANDS[k].name);
+    if (opt->commands == RUNNERS) return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile run' and 'bench' only", opt->name);
+    return ot_fail(d, OT_E_USAGE, "--%s is not for '%s'", opt->name, command_name(command));
+}
+
+static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_options *o)
+{
+    bool only_positional = false;
+
+    for (; k < argc; k++) {
+        const char *arg = argv[k], *value;
+        if (only_positional || arg[0] != '-' || !arg[1]) {
+            OT_TRY(take_positional(d, arg, o));
+            continue;
+        }
+        if (strcmp(arg, "--") == 0) {
+            only_positional = true;
+            continue;
+        }
+        const option *opt = find_option(arg, &value);
+        if (!opt) return fail_unknown(d, arg);
+        if (!(opt->commands & 1u << o->command)) return fail_elsewhere(d, opt, o->command);
+        if (!opt->value && value && opt->kind != VERIFY) return ot_fail(d, OT_E_USAGE, "--%s takes no value", opt->name);
+        if (opt->value && !value) {
+            if (++k == argc) return ot_fail(d, OT_E_USAGE, "--%s needs a value: %s", opt->name, opt->value);
+            value = argv[k];
+        }
+        OT_TRY(set_option(d, opt, value, o));
+    }
+    return OT_OK;
+}
+
+static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
+
+/* What the words mean together. */
+static ot_status check_together(ot_diag *d, const ot_options *o)
+{
+    if (o->help || o->version || o->list_targets) return OT_OK;
+    if (o->command == OT_CMD_CALIBRATE) return OT_OK;
+    if (!o->model && o->command == OT_CMD_PLAN_MEMORY) return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
+    if (o->command == OT_CMD_COMPARE) {
+        if (!o->model || !o->second) return ot_fail(d, OT_E_USAGE, "compare needs two reports: compare A.xml B.xml -o OUT.html");
+        return o->output ? OT_OK : ot_fail(d, OT_E_USAGE, "no output given: add -o OUT.html");
+    }
+    if (!o->model) return ot_fail(d, OT_E_USAGE, "no model given: see 'onnx-tile --help'");
+    if (o->command == OT_CMD_OPTIMISE && !o->output)
+        return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
+    if (o->command == OT_CMD_INSPECT && o->output) return ot_fail(d, OT_E_USAGE, "'inspect' writes no model: leave out -o");
+    if (o->json && is_stdout(o->output)) return ot_fail(d, OT_E_USAGE, "--json and -o - both want stdout");
+    if (o->json && is_stdout(o->svg)) return ot_fail(d, OT_E_USAGE, "--json and --svg - both want stdout");
+    for (size_t k = 0; k < o->n_reports; k++)
+        if ((o->output && strcmp(o->reports[k], o->output) == 0) || (o->svg && strcmp(o->reports[k], o->svg) == 0))
+            return ot_fail(d, OT_E_USAGE, "--report and another option both want '%.80s'", o->reports[k]);
+    if (o->svg && o->output && strcmp(o->svg, o->output) == 0)
+        return ot_fail(d, OT_E_USAGE, "-o and --svg both want '%.80s'", o->svg);
+    return OT_OK;
+}
+
+static bool asks_help(int argc, char **argv)
+{
+    for (int k = 1; k < argc; k++)
+        if (strcmp(argv[k], "--help") == 0 || strcmp(argv[k], "-h") == 0) return true;
+    return false;
+}
+
+ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
+{
+    int first = 1;
+
+    memset(o, 0, sizeof *o);
+    o->arena = ot_arena_new();
+    if (!o->arena) return ot_fail_nomem(d);
+    OT_TRY(set_defaults(d, o));
+    for (size_t k = 1; k < N_COMMANDS && argc > 1; k++) {
+        if (strcmp(argv[1], COMMANDS[k].name) != 0) continue;
+        o->command = COMMANDS[k].command;
+        first = 2;
+        if (o->command == OT_CMD_PLAN_MEMORY) o->target = NULL; /* the kernel's own goes before the default */
+        if (o->command == OT_CMD_BENCH) o->plan.engine = true;
+        if (!COMMANDS[k].needs) continue;
+        if (!asks_help(argc, argv)) return fail_needs(d, COMMANDS[k].name, COMMANDS[k].needs);
+        o->help = true;
+        return OT_OK;
+    }
+    OT_TRY(parse_words(argc, argv, first, d, o));
+    return check_together(d, o);
+}
+
+void ot_options_free(ot_options *o) { ot_arena_free(o->arena); }
+
+/* ---- help ---- */
+
+/* Under which heading an option stands: EVERY, MODELS, RUNNERS or MEMORY. */
+static unsigned section_of(const option *o)
+{
+    if ((o->commands & MODELS) && (o->commands & MEMORY)) return EVERY;
+    return o->commands & MODELS ? MODELS : o->commands & RUNNERS ? RUNNERS : MEMORY;
+}
+
+static void help_options(unsigned section, FILE *f)
+{
+    for (size_t k = 0; k < N_OPTIONS; k++) {
+        const option *o = &OPTIONS[k];
+        char word[64];
+        if (!o->help || section_of(o) != section) continue;
+        snprintf(word, sizeof word, "%s--%s%s%s", o->letter ? (char[]){'-', o->letter, ',', ' ', 0} : "    ", o->name,
+                 o->value ? " " : "", o->value ? o->value : "");
+        fprintf(f, "  %-30s %s", word, o->help);
+        if (o->dflt) fprintf(f, " (default: %s)", o->dflt);
+        fputc('\n', f);
+    }
+}
+
+ot_status ot_options_help(FILE *f)
+{
+    fprintf(f, "onnx-tile: run chains of an ONNX model tile by tile: same results, less memory "
+               "traffic\n\n");
+    for (size_t k = 0; k < N_COMMANDS; k++)
+        fprintf(f, "  onnx-tile %-26s %s%s%s%s\n", COMMANDS[k].usage, COMMANDS[k].help, COMMANDS[k].needs ? " (needs " : "",
+                COMMANDS[k].needs ? COMMANDS[k].needs : "", COMMANDS[k].needs ? ")" : "");
+    fprintf(f, "\noptions (sizes take K, M, G; a MODEL, FILE or OUT of - is stdin or stdout):\n");
+    help_options(EVERY, f);
+    fprintf(f, "\nof models (bench, too; run takes --shape):\n");
+    help_options(MODELS, f);
+    fprintf(f, "\nof run and bench:\n");
+    help_options(RUNNERS, f);
+    fprintf(f, "\nof plan-memory:\n");
+    help_options(MEMORY, f);
+    fprintf(f, "\nexit: 0 done, 1 the input is wrong, 2 usage, 3 a budget cannot be met, 4 the "
+               "system failed\n");
+    return ferror(f) ? OT_E_SYSTEM : OT_OK;
+}

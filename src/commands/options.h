@@ -1,0 +1,57 @@
+/* The command line: one declarative table yields the parser, the help text and the defaults. */
+#ifndef OT_OPTIONS_H
+#define OT_OPTIONS_H
+
+#include "planmem/planmem.h"
+#include "region/region.h"
+#include "run_command.h"
+#include "api/verify_tiled.h"
+
+typedef enum ot_command {
+    OT_CMD_OPTIMISE = 0, /* no command word */
+    OT_CMD_INSPECT,
+    OT_CMD_PLAN_MEMORY,
+    OT_CMD_RUN,
+    OT_CMD_BENCH,
+    OT_CMD_CALIBRATE,
+    OT_CMD_COMPARE
+} ot_command;
+
+typedef struct ot_options {
+    ot_arena *arena; /* owns the shapes and inputs; freed by ot_options_free */
+    ot_command command;
+    const char *model;        /* file to read, "-" for stdin; NULL until given */
+    const char *second;       /* of bench: the tiled model, of compare: the later report; NULL: none */
+    const char *output;       /* -o; "-" for stdout; NULL for inspect, and for plan-memory when only the summary is wanted */
+    const char *target;       /* name or .xml file; NULL for plan-memory: the kernel's own, else host */
+    int64_t l2_bytes;         /* 0: the target's own */
+    uint32_t threads;         /* 0: the target's own */
+    ot_shape_binding *shapes; /* [n_shapes] */
+    size_t n_shapes, cap_shapes;
+    ot_plan_options plan;
+    ot_mem_options memory; /* of plan-memory; threads is above */
+    ot_run_input *inputs;  /* [n_inputs] of run and bench */
+    size_t n_inputs, cap_inputs;
+    uint64_t seed;          /* of random inputs */
+    uint32_t repeat;        /* of run and bench; 0: their own choice */
+    const char *trace;      /* of bench: file; NULL: none */
+    const char *output_dir; /* of run; NULL: none */
+    bool reference;         /* of run: reference kernels only */
+    const char **reports;   /* [n_reports] files to write */
+    size_t n_reports, cap_reports;
+    const char *svg;      /* of plan-memory: map to write; "-" for stdout; NULL: none */
+    const char *dump_dir; /* NULL: none */
+    ot_verify_mode verify;
+    bool json, quiet, verbose;
+    bool help, version, list_targets; /* answer this and do nothing else */
+} ot_options;
+
+/* Parse the command line. Strings are borrowed from argv. Sets ot_dbg for -d. Fails with OT_E_USAGE
+ * and one line that names the option, its value and the rule. *o is to be freed with
+ * ot_options_free in any case. */
+ot_status ot_options_parse(int argc, char **argv, ot_diag *diag, ot_options *o) OT_MUST_USE;
+void ot_options_free(ot_options *o);
+/* The help text, made from the same table. */
+ot_status ot_options_help(FILE *f) OT_MUST_USE;
+
+#endif

@@ -1,0 +1,43 @@
+/* The command run: a model, arrays in, arrays out, and how long it took.
+ *
+ *   model --import--> session --> repeat times --> D/0.npy, D/1.npy, ...
+ *   F.npy, F.pb, or random numbers --^       `--> ot_run_report --> table, JSON
+ */
+#ifndef OT_RUN_COMMAND_H
+#define OT_RUN_COMMAND_H
+
+#include "analyse/analyse.h"
+
+typedef struct ot_run_input {
+    const char *name; /* of the model's input */
+    const char *file; /* .npy, or .pb for a TensorProto */
+} ot_run_input;
+
+typedef struct ot_run_request {
+    const char *model;          /* file, "-" for stdin; .ot is the text form */
+    const ot_run_input *inputs; /* [n_inputs] those that are given; the others are random */
+    size_t n_inputs;
+    const ot_shape_binding *shapes; /* [n_shapes] for inputs that are not given; free dimensions are 1 else */
+    size_t n_shapes;
+    uint64_t seed;
+    const char *output_dir;    /* NULL: results are not written */
+    uint32_t repeat;           /* 0: once */
+    uint32_t threads;          /* 0: one */
+    ot_progress *progress;     /* of repeated runs; NULL: none */
+    bool reference;            /* reference kernels only */
+    bool json, quiet, verbose; /* what is printed on stdout; verbose: each node's time, too */
+} ot_run_request;
+
+#ifdef OT_ENGINE
+/* Run the model and say so on stdout. Results appear whole or not at all, all or none. Fails: OT_E_INPUT (the model, an input's
+ * file, an operator that the engine does not have), OT_E_USAGE (an input that the model does not have), OT_E_SYSTEM, OT_E_NOMEM. */
+ot_status ot_run_command(const ot_run_request *r, ot_diag *d) OT_MUST_USE;
+#else
+static inline ot_status ot_run_command(const ot_run_request *r, ot_diag *d)
+{
+    (void)r;
+    return ot_fail(d, OT_E_USAGE, "this build lacks the native engine");
+}
+#endif
+
+#endif

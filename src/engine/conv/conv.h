@@ -1,0 +1,67 @@
+/* A convolution as lowering sees it; fuse_conv.c finds them, dnnl_conv.c makes primitives of them. */
+#ifndef OT_ENGINE_CONV_H
+#define OT_ENGINE_CONV_H
+
+#include "engine/lower/lower.h"
+#include "engine/ref/ref_window.h"
+
+#define LW_POSTS_MAX 4
+
+typedef enum lw_post_kind {
+    LW_POST_NONE = 0,
+    LW_POST_ADD,  /* the residual */
+    LW_POST_RELU, /* alpha: slope of negative values */
+    LW_POST_CLIP, /* alpha to beta */
+    LW_POST_SIGMOID,
+    LW_POST_ELU, /* alpha */
+    LW_POST_SILU,
+    LW_POST_HARDSWISH
+} lw_post_kind;
+
+typedef struct lw_post {
+    lw_post_kind kind;
+    float alpha, beta;
+} lw_post;
+
+typedef struct lw_conv {
+    const ot_node *node;
+    ot_id x, w, y, residual; /* values; residual OT_NONE: nothing is added */
+    ot_window win;           /* of a ConvTranspose: of the convolution that it transposes; out are its result's sizes */
+    int64_t group, maps;
+    bool transposed;
+    const float *weights; /* [maps][channels / group][kernel...]; of a ConvTranspose as the model has them */
+    uint64_t form;        /* what they are made from besides `source`; 0: nothing */
+    const void *source;   /* the model's weights */
+    int64_t channels;     /* of the input, in one group */
+    bool scaled;          /* some scale is not 1 */
+    float *scale, *shift; /* [maps] (w * scale) x + shift; they die with lowering: see lw_conv_keep */
+    lw_post posts[LW_POSTS_MAX];
+    uint32_t n_posts;
+} lw_conv;
+
+/* ---- dnnl_conv.c ---- */
+
+/* A copy for packing weights after lowering, in the session's arena. NULL: no memory. */
+const lw_conv *lw_conv_keep(const lw_pass *l, const lw_conv *k);
+/* Is there a kernel for it? Reads what open_conv sets. */
+bool lw_conv_supported(lw_pass *l, const lw_conv *k);
+
+typedef struct conv_op conv_op; /* a convolution ready to run; in the session's arena, but for what free_op gives back */
+
+/* Convolve arrays of the form of x into arrays of the form of y. *out NULL: there is no fast kernel for these layouts. sum: the
+ * result is added to what is there. */
+ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum, conv_op **out) OT_MUST_USE;
+int64_t lw_conv_work(const conv_op *op); /* bytes of scratch that a run takes */
+bool lw_conv_run(conv_op *op, void *x, void *y, void *residual, void *work);
+void lw_conv_free(conv_op *op);
+
+/* ---- wino_conv.c ---- */
+
+/* Write the convolution by Winograd's algorithm, if that is possible and pays. */
+ot_status lw_write_winograd(lw_pass *l, lw_unit *u, bool in_place, bool *done) OT_MUST_USE;
+
+/* ---- deconv.c ---- */
+
+bool lw_deconv_supported(lw_pass *l, const lw_conv *k);
+
+#endif

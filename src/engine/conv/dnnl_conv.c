@@ -1,0 +1,383 @@
+/* Convolutions by oneDNN, with their post-operations.
+ *
+ *   layouts tried   source   result         for
+ *                   BLOCK    BLOCK          most
+ *                   PLAIN    BLOCK          few channels: blocks would be padding
+ *                   PLAIN    PLAIN          what only the matrix product (im2col) can do
+ *
+ * An implementation that calls itself a reference is a hundred times slower: such a convolution is left to the next layout,
+ * and if none is left the node is not fused. Weights are scaled (a folded normalisation), packed as the primitive likes, and
+ * kept for all programs of the session.
+ */
+#include "conv.h"
+#include "engine/core/dnnl_util.h"
+
+struct conv_op {
+    ot_dnnl_op op; /* src, weights, bias, dst, scratchpad, residual */
+    int64_t work;
+    bool residual; /* an argument of its own; else it is in dst before */
+};
+
+/* ---- descriptors ---- */
+
+static bool weights_md(const lw_conv *k, dnnl_memory_desc_t *md, bool any)
+{
+    dnnl_dims_t dims, strides;
+    int n = 0;
+    int64_t step = 1;
+    if (k->group > 1) dims[n++] = k->group;
+    dims[n++] = k->maps / k->group;
+    dims[n++] = k->channels;
+    for (uint32_t a = 0; a < k->win.n; a++) dims[n++] = k->win.kernel[a];
+    for (int a = n; a-- > 0;) {
+        strides[a] = step;
+        step *= dims[a];
+    }
+    if (any) return dnnl_memory_desc_init_by_tag(md, n, dims, dnnl_f32, dnnl_format_tag_any) == dnnl_success;
+    return dnnl_memory_desc_init_by_strides(md, n, dims, dnnl_f32, strides) == dnnl_success;
+}
+
+static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const lw_post *p)
+{
+    switch (p->kind) {
+    case LW_POST_RELU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, p->alpha, 0);
+    case LW_POST_CLIP: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_clip, p->alpha, p->beta);
+    case LW_POST_SIGMOID: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_logistic, 0, 0);
+    case LW_POST_ELU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_elu, p->alpha, 0);
+    case LW_POST_SILU: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_swish, 1, 0);
+    case LW_POST_HARDSWISH: return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_hardswish, 0, 0);
+    case LW_POST_NONE:
+    case LW_POST_ADD: break;
+    }
+    return dnnl_invalid_arguments;
+}
+
+static dnnl_primitive_attr_t make_attr(const lw_conv *k, const dnnl_memory_desc_t *dst, bool sum)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    if (dnnl_primitive_attr_create(&attr) != dnnl_success) return NULL;
+    bool ok = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success &&
+              dnnl_post_ops_create(&ops) == dnnl_success;
+    for (uint32_t j = 0; ok && j < k->n_posts; j++)
+        ok = (k->posts[j].kind != LW_POST_ADD ? append_eltwise(ops, &k->posts[j])
+              : sum                           ? dnnl_post_ops_append_sum(ops, 1)
+                                              : dnnl_post_ops_append_binary(ops, dnnl_binary_add, dst)) == dnnl_success;
+    ok = ok && dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
+    if (ops) dnnl_post_ops_destroy(ops);
+    if (ok) return attr;
+    dnnl_primitive_attr_destroy(attr);
+    return NULL;
+}
+
+/* Sizes that ONNX allows and oneDNN does not mean the same by. */
+static bool window_fits(const lw_conv *k)
+{
+    for (uint32_t a = 0; a < k->win.n; a++)
+        if (k->win.lo[a] < 0 || k->win.hi[a] < 0 || k->win.out[a] < 1) return false;
+    return true;
+}
+
+/* The primitive for these layouts, or NULL. */
+static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum)
+{
+    dnnl_engine_t e = ot_dnnl_engine(l->p->s);
+    dnnl_memory_desc_t src, dst, weights, bias;
+    dnnl_convolution_desc_t conv;
+    dnnl_dims_t strides, dilations, lo, hi, maps = {k->maps};
+    dnnl_primitive_desc_t pd = NULL;
+    if (!e || !window_fits(k) || !ot_dnnl_md(&src, x) || !ot_dnnl_md(&dst, y) || !weights_md(k, &weights, true)) return NULL;
+    if (dnnl_memory_desc_init_by_tag(&bias, 1, maps, dnnl_f32, dnnl_x) != dnnl_success) return NULL;
+    for (uint32_t a = 0; a < k->win.n; a++) {
+        strides[a] = k->win.stride[a];
+        dilations[a] = k->win.dilation[a] - 1;
+        lo[a] = k->win.lo[a];
+        /* what the last window really reaches: less when the stride leaves a rest */
+        hi[a] = (k->win.out[a] - 1) * k->win.stride[a] + (k->win.kernel[a] - 1) * k->win.dilation[a] + 1 - k->win.in[a] - lo[a];
+    }
+    if (dnnl_dilated_convolution_forward_desc_init(&conv, dnnl_forward_inference, dnnl_convolution_direct, &src, &weights, &bias,
+                                                   &dst, strides, dilations, lo, hi) != dnnl_success)
+        return NULL;
+    dnnl_primitive_attr_t attr = make_attr(k, &dst, sum);
+    if (!attr) return NULL;
+    if (dnnl_primitive_desc_create(&pd, &conv, attr, e, NULL) != dnnl_success) pd = NULL;
+    dnnl_primitive_attr_destroy(attr);
+    if (pd && ot_dnnl_is_reference(pd)) {
+        dnnl_primitive_desc_destroy(pd);
+        pd = NULL;
+    }
+    return pd;
+}
+
+static const struct {
+    lw_layout x, y;
+} wide[] = {{LW_BLOCK, LW_BLOCK}, {LW_PLAIN, LW_BLOCK}, {LW_PLAIN, LW_PLAIN}},
+  narrow[] = {{LW_PLAIN, LW_BLOCK}, {LW_BLOCK, LW_BLOCK}, {LW_PLAIN, LW_PLAIN}};
+
+static void in_layout(const lw_pass *l, ot_id v, lw_layout layout, ot_nd *out)
+{
+    const ot_nd *a = &l->v[v].slot->fore;
+    *out = *a;
+    if (layout == LW_BLOCK) ot_nd_set_blocked(out, a->dtype, a->rank, a->dims, l->block);
+}
+
+static uint32_t threads_for(const lw_pass *l, const lw_conv *k)
+{
+    double work = (double)k->maps * (double)k->channels * (double)l->v[k->x].slot->fore.dims[0];
+    for (uint32_t a = 0; a < k->win.n; a++) work *= (double)k->win.kernel[a] * (double)k->win.out[a];
+    return lw_threads(l, work);
+}
+
+/* Layouts for which there is a fast primitive. */
+static bool choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_layout *ly)
+{
+    bool few = k->channels < 8 && k->group == 1;
+    for (uint32_t j = 0; j < 3; j++) {
+        ot_nd x, y;
+        *lx = few ? narrow[j].x : wide[j].x;
+        *ly = few ? narrow[j].y : wide[j].y;
+        in_layout(l, k->x, *lx, &x);
+        in_layout(l, k->y, *ly, &y);
+        dnnl_primitive_desc_t pd = describe(l, k, &x, &y, sum);
+        if (pd) dnnl_primitive_desc_destroy(pd);
+        if (pd) return true;
+    }
+    return false;
+}
+
+bool lw_conv_supported(lw_pass *l, const lw_conv *k)
+{
+    lw_layout x, y;
+    int before = ot_dnnl_threads(threads_for(l, k));
+    bool yes = choose(l, k, false, &x, &y);
+    (void)ot_dnnl_threads((uint32_t)before);
+    return yes;
+}
+
+/* ---- weights ---- */
+
+static void free_block(void *data) { ot_block_unref(data); }
+
+/* How packed weights are made. */
+typedef struct packing {
+    const lw_conv *conv;
+    dnnl_memory_desc_t md;
+    dnnl_stream_t stream;
+} packing;
+
+/* Weights times scale, in the model's layout: in place if they are `own`, else a copy, *copy. false: no memory. */
+static bool scale_weights(const lw_conv *k, bool own, ot_block **copy, const float **out)
+{
+    int64_t each = k->channels;
+    *copy = NULL;
+    *out = k->weights;
+    if (!k->scaled) return true;
+    for (uint32_t a = 0; a < k->win.n; a++) each *= k->win.kernel[a];
+    if (!own) *copy = ot_block_new(NULL, (size_t)(k->maps * each) * sizeof(float));
+    if (!own && !*copy) return false;
+    float *to = own ? (float *)(uintptr_t)k->weights : ot_block_data(*copy);
+    for (int64_t m = 0; m < k->maps; m++)
+        for (int64_t j = 0; j < each; j++) to[m * each + j] = k->weights[m * each + j] * k->scale[m];
+    *out = to;
+    return true;
+}
+
+static bool reorder(dnnl_engine_t e, dnnl_stream_t stream, const dnnl_memory_desc_t *from, const void *src,
+                    const dnnl_memory_desc_t *to, void *dst)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    ot_dnnl_op op = {.stream = stream};
+    bool ok = dnnl_reorder_primitive_desc_create(&pd, from, e, to, e, NULL) == dnnl_success &&
+              dnnl_primitive_create(&op.primitive, pd) == dnnl_success &&
+              ot_dnnl_arg(&op, e, DNNL_ARG_FROM, from, (void *)(uintptr_t)src) && ot_dnnl_arg(&op, e, DNNL_ARG_TO, to, dst) &&
+              ot_dnnl_run(&op) && dnnl_stream_wait(stream) == dnnl_success;
+    if (pd) dnnl_primitive_desc_destroy(pd);
+    ot_dnnl_op_free(&op);
+    return ok;
+}
+
+const lw_conv *lw_conv_keep(const lw_pass *l, const lw_conv *k)
+{
+    lw_conv *copy = ot_memdup(l->a, k, sizeof *k);
+    if (!copy) return NULL;
+    copy->scale = ot_memdup(l->a, k->scale, (size_t)k->maps * sizeof *k->scale);
+    copy->shift = ot_memdup(l->a, k->shift, (size_t)k->maps * sizeof *k->shift);
+    return copy->scale && copy->shift ? copy : NULL;
+}
+
+static ot_status fill_packed(ot_session *s, const ot_packed *packed, bool own)
+{
+    const packing *how = packed->how;
+    dnnl_memory_desc_t from;
+    const float *weights;
+    ot_block *scaled;
+    memset(ot_block_data(packed->data), 0, dnnl_memory_desc_get_size(&how->md));
+    bool ok = weights_md(how->conv, &from, false) && scale_weights(how->conv, own, &scaled, &weights);
+    if (!ok) return ot_fail_nomem(s->d);
+    ok = reorder(ot_dnnl_engine(s), how->stream, &from, weights, &how->md, ot_block_data(packed->data));
+    ot_block_unref(scaled);
+    return ok ? OT_OK : ot_fail_nomem(s->d);
+}
+
+/* Memory of packed weights: found, or kept from now on. The model's are packed when all programs are made, what was computed
+ * from them at once. */
+static ot_status pack_weights(lw_pass *l, const lw_conv *k, const dnnl_memory_desc_t *md, void **out)
+{
+    ot_session *s = l->p->s;
+    uint64_t form = ot_hash_bytes(k->form, md, sizeof *md);
+    if (k->scaled) form = ot_hash_bytes(form, k->scale, (size_t)k->maps * sizeof *k->scale);
+    ot_block *packed = ot_packed_find(s, k->source, form);
+    if (!packed) {
+        bool now = k->weights != k->source;
+        size_t bytes = dnnl_memory_desc_get_size(md);
+        packing *how = OT_NEW(l->a, packing);
+        if (how) *how = (packing){now ? k : lw_conv_keep(l, k), *md, ot_dnnl_stream(l->p)};
+        packed = how && how->conv && how->stream ? ot_block_new(NULL, bytes) : NULL;
+        if (!packed) return ot_fail_nomem(s->d);
+        OT_TRY(ot_packed_later(s, k->source, form, packed, free_block, now ? NULL : fill_packed, how));
+        s->figures.weight_bytes += (int64_t)bytes;
+        if (now) OT_TRY(fill_packed(s, s->packed, false));
+    }
+    *out = ot_block_data(packed);
+    return OT_OK;
+}
+
+/* The shift, padded with zeros to whole blocks. */
+static float *bias_of(const lw_pass *l, const lw_conv *k)
+{
+    int64_t n = ot_ceil_div(k->maps, 16) * 16;
+    float *b = OT_NEW_N(l->a, float, n);
+    if (b) memcpy(b, k->shift, (size_t)k->maps * sizeof *b);
+    return b;
+}
+
+/* ---- running one ---- */
+
+bool lw_conv_run(conv_op *p, void *x, void *y, void *residual, void *work)
+{
+    uint32_t at = 4;
+    ot_dnnl_set(&p->op, 0, x);
+    ot_dnnl_set(&p->op, 3, y);
+    if (p->work) ot_dnnl_set(&p->op, at++, work);
+    if (p->residual) ot_dnnl_set(&p->op, at, residual);
+    return ot_dnnl_run(&p->op);
+}
+
+int64_t lw_conv_work(const conv_op *op) { return op->work; }
+
+void lw_conv_free(conv_op *op)
+{
+    if (op) ot_dnnl_op_free(&op->op);
+}
+
+/* Which argument number the residual has: that of its post-operation. */
+static int residual_arg(const lw_conv *k)
+{
+    for (uint32_t j = 0; j < k->n_posts; j++)
+        if (k->posts[j].kind == LW_POST_ADD) return DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)j) | DNNL_ARG_SRC_1;
+    return 0;
+}
+
+static ot_status prepare(lw_pass *l, const lw_conv *k, dnnl_primitive_desc_t pd, bool sum, conv_op *p)
+{
+    dnnl_engine_t e = ot_dnnl_engine(l->p->s);
+    const dnnl_memory_desc_t *src = dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0),
+                             *dst = dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0),
+                             *weights = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0),
+                             *bias = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 1),
+                             *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    void *packed;
+    float *b = bias_of(l, k);
+    if (!b) return ot_fail_nomem(l->p->s->d);
+    OT_TRY(pack_weights(l, k, weights, &packed));
+    p->work = (int64_t)dnnl_memory_desc_get_size(pad);
+    p->op.stream = ot_dnnl_stream(l->p);
+    p->op.threads = threads_for(l, k);
+    p->residual = k->residual != OT_NONE && !sum;
+    bool ok = p->op.stream && dnnl_primitive_create(&p->op.primitive, pd) == dnnl_success &&
+              ot_dnnl_arg(&p->op, e, DNNL_ARG_SRC, src, NULL) && ot_dnnl_arg(&p->op, e, DNNL_ARG_WEIGHTS, weights, packed) &&
+              ot_dnnl_arg(&p->op, e, DNNL_ARG_BIAS, bias, b) && ot_dnnl_arg(&p->op, e, DNNL_ARG_DST, dst, NULL) &&
+              (!p->work || ot_dnnl_arg(&p->op, e, DNNL_ARG_SCRATCHPAD, pad, NULL)) &&
+              (!p->residual || ot_dnnl_arg(&p->op, e, residual_arg(k), dst, NULL));
+    return ok ? OT_OK : ot_fail_nomem(l->p->s->d);
+}
+
+ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum, conv_op **out)
+{
+    conv_op *p = *out = OT_NEW(l->a, conv_op);
+    if (!p) return ot_fail_nomem(l->p->s->d);
+    int before = ot_dnnl_threads(threads_for(l, k));
+    dnnl_primitive_desc_t pd = describe(l, k, x, y, sum);
+    ot_status st = pd ? prepare(l, k, pd, sum, p) : OT_OK;
+    (void)ot_dnnl_threads((uint32_t)before);
+    if (!pd || st != OT_OK) {
+        lw_conv_free(p);
+        *out = NULL;
+    }
+    if (pd) dnnl_primitive_desc_destroy(pd);
+    return st;
+}
+
+/* ---- the step ---- */
+
+static ot_status run_conv(ot_call *c)
+{
+    conv_op *p = c->state->data;
+    const ot_nd *residual = c->n_in > 1 ? c->in[1] : NULL;
+    OT_TRY(ot_call_place(c, 0));
+    if (residual && !p->residual && residual->data != c->out[0]->data) {
+        int64_t bytes;
+        if (!ot_nd_span(residual, &bytes)) OT_BUG("an array in memory cannot be counted");
+        memcpy(c->out[0]->data, residual->data, (size_t)bytes);
+    }
+    bool ok = lw_conv_run(p, c->in[0]->data, c->out[0]->data, residual ? residual->data : NULL, c->work);
+    return ok ? OT_OK : ot_call_fail(c, "oneDNN failed");
+}
+
+static void free_state(void *data) { lw_conv_free(data); }
+
+/* Can the result take the residual's place: is it added first, and does nobody read it after unit `at`? oneDNN's kernels may keep
+ * partial sums in the result, so only its sum, which knows, may read what is there. */
+static bool adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at)
+{
+    if (k->residual == OT_NONE || k->residual == k->x || k->posts[0].kind != LW_POST_ADD) return false;
+    const lw_value *w = &l->v[k->residual];
+    if (w->pinned || w->maker == OT_NONE || w->of != OT_NONE) return false;
+    for (uint32_t r = 0; r < w->n_readers; r++)
+        if (l->readers[w->first + r] > at) return false;
+    return true;
+}
+
+ot_status lw_write_conv(lw_pass *l, lw_unit *u)
+{
+    const lw_conv *k = u->plan;
+    bool sum = adds_in_place(l, k, (uint32_t)(u - l->units)), residual = k->residual != OT_NONE;
+    lw_layout lx, ly;
+    ot_nd x, y;
+    ot_id in[2], out;
+    ot_step *step = NULL;
+    conv_op *p;
+    bool done;
+    OT_TRY(lw_write_winograd(l, u, sum, &done));
+    if (done) return OT_OK;
+    int before = ot_dnnl_threads(threads_for(l, k));
+    bool found = choose(l, k, sum, &lx, &ly);
+    if (!found && sum) found = choose(l, k, sum = false, &lx, &ly);
+    (void)ot_dnnl_threads((uint32_t)before);
+    if (!found) OT_BUG("a convolution lost its primitive");
+    in_layout(l, k->x, lx, &x);
+    in_layout(l, k->y, ly, &y);
+    OT_TRY(lw_conv_op(l, k, &x, &y, sum, &p));
+    ot_status st = lw_need(l, k->x, LW_BIT(lx), lx, &in[0]);
+    if (st == OT_OK && residual) st = lw_need(l, k->residual, LW_BIT(ly), ly, &in[1]);
+    if (st == OT_OK) st = lw_make(l, k->y, ly, &out);
+    if (st == OT_OK) st = lw_push(l, u->nodes[0], run_conv, p, in, residual ? 2 : 1, &out, 1, &step);
+    if (st != OT_OK) {
+        lw_conv_free(p);
+        return st;
+    }
+    step->state = (ot_kernel_state){p, free_state};
+    step->work = p->work;
+    if (sum) step->in_place = 1;
+    return OT_OK;
+}

@@ -1,0 +1,35 @@
+/* oneDNN (C API) for the engine: one dnnl engine a session, one stream a program, and what makes its descriptors. */
+#ifndef OT_ENGINE_DNNL_UTIL_H
+#define OT_ENGINE_DNNL_UTIL_H
+
+#include "engine/lower/lower.h"
+
+#include <dnnl.h>
+
+/* Of the session; NULL: oneDNN does not work here. */
+dnnl_engine_t ot_dnnl_engine(ot_session *s);
+dnnl_stream_t ot_dnnl_stream(ot_prog *p);
+/* Descriptor of a float32 array as it lies: dense plain, blocked without holes, or NULL layout "any". false: it has none. */
+bool ot_dnnl_md(dnnl_memory_desc_t *md, const ot_nd *a);
+/* The same dims in whatever layout the primitive likes. */
+bool ot_dnnl_md_any(dnnl_memory_desc_t *md, const ot_nd *a);
+/* The slow but general implementations, which must never run. */
+bool ot_dnnl_is_reference(const_dnnl_primitive_desc_t pd);
+
+/* A primitive, ready to run: memory objects whose addresses are set at each run. */
+#define OT_DNNL_ARGS 10
+typedef struct ot_dnnl_op {
+    dnnl_primitive_t primitive;
+    dnnl_stream_t stream;
+    uint32_t threads; /* that it was made for */
+    uint32_t n;
+    dnnl_exec_arg_t args[OT_DNNL_ARGS];
+} ot_dnnl_op;
+
+/* Add an argument of that form; `data` may be set later. */
+bool ot_dnnl_arg(ot_dnnl_op *op, dnnl_engine_t e, int arg, const dnnl_memory_desc_t *md, void *data);
+void ot_dnnl_set(ot_dnnl_op *op, uint32_t k, void *data); /* of the k-th argument that was added */
+bool ot_dnnl_run(const ot_dnnl_op *op);
+void ot_dnnl_op_free(ot_dnnl_op *op);
+
+#endif

@@ -1,0 +1,390 @@
+/* Exact products of 8-bit integers.
+ *
+ *   panel of B, bytes          a part of it, int16                rows of A, int16
+ *   [k / 2][16][2]  --expand--> [256 pairs][16][2]  in L1         [6][k]
+ *                                     |                             |
+ *                                     `-- micro kernel: 6 rows x 16 columns of int32 in registers; a step takes one pair of
+ *                                         k: two loads of B, six broadcasts of a pair of A, twelve products, twelve sums
+ *
+ *   for 96 rows
+ *       for panels
+ *           for parts of k: expand, then for six rows: tile = or += sums
+ *           finish: tile -> int32, float, u8 or s8
+ *
+ * B stays bytes in memory, which is what products of few rows wait for; making a part int16 costs as much as two rows.
+ */
+#include "int8_gemm.h"
+
+#include "engine/core/simd.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(OT_ONE_ISA)
+#include <immintrin.h>
+#define HAS_AVX2_TILE 1
+#endif
+
+enum {
+    MR = 6,
+    ROWS = 96,         /* of a tile of sums */
+    PAIRS = 256,       /* of k, of a part of B */
+    CACHED = 128 << 10 /* int16 of A that stay in the core's cache */
+};
+
+/* ---- operands ---- */
+
+int64_t ot_i8_packed_size(int64_t k, int64_t n)
+{
+    int64_t columns, pairs, size;
+    if (k < 0 || n < 0 || !ot_add_i64(n, OT_I8_PANEL - 1, &columns) || !ot_add_i64(k, 1, &pairs)) return -1;
+    return ot_mul_i64(columns / OT_I8_PANEL * OT_I8_PANEL, pairs / 2 * 2, &size) ? size : -1;
+}
+
+/* A whole panel of pairs of rows whose columns lie next to each other. */
+OT_CLONES static void pack_pairs(uint8_t *restrict to, const uint8_t *restrict b, int64_t pairs, int64_t row_step)
+{
+    for (int64_t p = 0; p < pairs; p++, to += 2 * OT_I8_PANEL, b += 2 * row_step)
+        for (int64_t j = 0; j < OT_I8_PANEL; j++) {
+            to[2 * j] = b[j];
+            to[2 * j + 1] = b[row_step + j];
+        }
+}
+
+/* w <= 16 columns. */
+static void pack_panel(uint8_t *to, const uint8_t *b, int64_t k, int64_t w, int64_t row_step, int64_t column_step)
+{
+    if (k == 0) return; /* there may be no memory, then */
+    if (column_step == 1 && w == OT_I8_PANEL && k % 2 == 0) {
+        pack_pairs(to, b, k / 2, row_step);
+        return;
+    }
+    if (w < OT_I8_PANEL || k % 2) memset(to, 0, (size_t)((k + 1) / 2 * 2 * OT_I8_PANEL));
+    for (int64_t i0 = 0; i0 < k; i0 += 64)
+        for (int64_t j = 0; j < w; j++)
+            for (int64_t i = i0; i < ot_min(k, i0 + 64); i++)
+                to[i / 2 * 2 * OT_I8_PANEL + j * 2 + i % 2] = b[i * row_step + j * column_step];
+}
+
+void ot_i8_pack(uint8_t *to, const void *b, int64_t k, int64_t n, int64_t row_step, int64_t column_step, int64_t first, int64_t end)
+{
+    for (int64_t p = first; p < end; p++) {
+        int64_t j = p * OT_I8_PANEL;
+        pack_panel(to + j * ((k + 1) / 2 * 2), (const uint8_t *)b + j * column_step, k, ot_min(OT_I8_PANEL, n - j), row_step,
+                   column_step);
+    }
+}
+
+int64_t ot_i8_row_step(int64_t k)
+{
+    int64_t step = (k + 15) / 16 * 16;
+    return step % 512 == 0 ? step + 32 : step;
+}
+
+int64_t ot_i8_rows_at_once(int64_t k)
+{
+    int64_t rows = CACHED / (k > 0 ? ot_i8_row_step(k) : 1) / MR * MR;
+    return rows < MR ? MR : rows > ROWS ? ROWS : rows;
+}
+
+OT_CLONES static void widen_unsigned(int16_t *to, const uint8_t *from, int64_t n, int16_t zero)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = (int16_t)(from[i] - zero);
+}
+
+OT_CLONES static void widen_signed(int16_t *to, const int8_t *from, int64_t n, int16_t zero)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = (int16_t)(from[i] - zero);
+}
+
+void ot_i8_widen(int16_t *to, const void *from, bool is_signed, int64_t n, int32_t zero)
+{
+    if (is_signed)
+        widen_signed(to, from, n, (int16_t)zero);
+    else
+        widen_unsigned(to, from, n, (int16_t)zero);
+}
+
+/* ---- a part of a panel ---- */
+
+/* n pairs of rows, less the zero points of the columns: zeros is [16][2]. */
+OT_CLONES static void expand_unsigned(int16_t *restrict to, const uint8_t *restrict from, int64_t n, const int16_t *zeros)
+{
+    for (int64_t p = 0; p < n; p++)
+        for (int64_t j = 0; j < 2 * OT_I8_PANEL; j++)
+            to[p * 2 * OT_I8_PANEL + j] = (int16_t)(from[p * 2 * OT_I8_PANEL + j] - zeros[j]);
+}
+
+OT_CLONES static void expand_signed(int16_t *restrict to, const int8_t *restrict from, int64_t n, const int16_t *zeros)
+{
+    for (int64_t p = 0; p < n; p++)
+        for (int64_t j = 0; j < 2 * OT_I8_PANEL; j++)
+            to[p * 2 * OT_I8_PANEL + j] = (int16_t)(from[p * 2 * OT_I8_PANEL + j] - zeros[j]);
+}
+
+/* ---- micro kernel ---- */
+
+typedef struct tile {
+    const int16_t *a, *b; /* a: [height], row_step apart; b: [pairs][16][2] */
+    int32_t *sums;        /* [height][16] */
+    int64_t pairs, row_step;
+    bool add; /* to the sums that are there */
+} tile;
+
+OT_CLONES static void tile_plain(const tile *t, int64_t height)
+{
+    for (int64_t i = 0; i < height; i++) {
+        const int16_t *a = t->a + i * t->row_step, *b = t->b;
+        int32_t sums[OT_I8_PANEL] = {0}, *to = t->sums + i * OT_I8_PANEL;
+        for (int64_t p = 0; p < t->pairs; p++, a += 2, b += 2 * OT_I8_PANEL)
+            for (int64_t j = 0; j < OT_I8_PANEL; j++)
+                sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)(a[0] * b[2 * j] + a[1] * b[2 * j + 1]));
+        for (int64_t j = 0; j < OT_I8_PANEL; j++) to[j] = t->add ? (int32_t)((uint32_t)to[j] + (uint32_t)sums[j]) : sums[j];
+    }
+}
+
+#ifdef HAS_AVX2_TILE
+#define AVX2 __attribute__((target("avx2")))
+
+AVX2 static inline __attribute__((always_inline)) __m256i pair_of(const int16_t *a)
+{
+    int32_t pair;
+    memcpy(&pair, a, sizeof pair);
+    return _mm256_set1_epi32(pair);
+}
+
+/* sums += products of one row's pair. */
+AVX2 static inline __attribute__((always_inline)) void step(__m256i *sums, const int16_t *a, __m256i lo, __m256i hi)
+{
+    const __m256i pair = pair_of(a);
+    sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(pair, lo));
+    sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(pair, hi));
+}
+
+AVX2 static inline __attribute__((always_inline)) void store(const tile *t, int row, const __m256i *sums)
+{
+    __m256i *to = (__m256i *)(void *)(t->sums + row * OT_I8_PANEL);
+    _mm256_storeu_si256(to, t->add ? _mm256_add_epi32(_mm256_loadu_si256(to), sums[0]) : sums[0]);
+    _mm256_storeu_si256(to + 1, t->add ? _mm256_add_epi32(_mm256_loadu_si256(to + 1), sums[1]) : sums[1]);
+}
+
+/* `height` is a constant, so that all sums are registers and what is beyond the height vanishes. */
+AVX2 static inline __attribute__((always_inline)) void multiply(const tile *t, int height)
+{
+    const __m256i none = _mm256_setzero_si256();
+    __m256i s0[2] = {none, none}, s1[2] = {none, none}, s2[2] = {none, none}, s3[2] = {none, none}, s4[2] = {none, none},
+            s5[2] = {none, none};
+    const int64_t r = t->row_step;
+    const int16_t *a = t->a, *a3 = a + (height > 3 ? 3 * r : 0), *b = t->b;
+    for (int64_t p = 0; p < t->pairs; p++, a += 2, a3 += 2, b += 2 * OT_I8_PANEL) {
+        const __m256i lo = _mm256_loadu_si256((const __m256i *)(const void *)b);
+        const __m256i hi = _mm256_loadu_si256((const __m256i *)(const void *)(b + OT_I8_PANEL));
+        step(s0, a, lo, hi);
+        if (height > 1) step(s1, a + r, lo, hi);
+        if (height > 2) step(s2, a + 2 * r, lo, hi);
+        if (height > 3) step(s3, a3, lo, hi);
+        if (height > 4) step(s4, a3 + r, lo, hi);
+        if (height > 5) step(s5, a3 + 2 * r, lo, hi);
+    }
+    store(t, 0, s0);
+    if (height > 1) store(t, 1, s1);
+    if (height > 2) store(t, 2, s2);
+    if (height > 3) store(t, 3, s3);
+    if (height > 4) store(t, 4, s4);
+    if (height > 5) store(t, 5, s5);
+}
+
+AVX2 static void tile_avx2(const tile *t, int64_t height) { OT_BY_HEIGHT(multiply, t, height); }
+#endif
+
+typedef void (*tile_fn)(const tile *t, int64_t height);
+
+static tile_fn best_tile(void)
+{
+#ifdef HAS_AVX2_TILE
+    if (__builtin_cpu_supports("avx2")) return tile_avx2;
+#endif
+    return tile_plain;
+}
+
+/* ---- from sums to outputs ---- */
+
+/* One panel's share of ot_i8_out, filled up to 16 columns. */
+typedef struct finish {
+    int64_t w; /* columns that there are */
+    int32_t bias[OT_I8_PANEL];
+    float factors[OT_I8_PANEL], shift[OT_I8_PANEL];
+    float least, most; /* less the zero point: what rounding must stay within */
+    int32_t zero;
+} finish;
+
+static void finish_open(const ot_i8_job *j, int64_t column, finish *f)
+{
+    const ot_i8_out *o = &j->out;
+    bool all = o->least == 0 && o->most == 0, is_signed = o->type == OT_I8;
+    int32_t least = all ? (is_signed ? INT8_MIN : 0) : o->least, most = all ? (is_signed ? INT8_MAX : UINT8_MAX) : o->most;
+    *f = (finish){.w = ot_min(OT_I8_PANEL, j->n - column),
+                  .least = (float)(least - o->zero),
+                  .most = (float)(most - o->zero),
+                  .zero = o->zero};
+    for (int64_t k = 0; k < f->w; k++) {
+        if (o->bias) f->bias[k] = o->bias[column + k];
+        if (o->shift) f->shift[k] = o->shift[column + k];
+        f->factors[k] = o->scale * (o->scales ? o->scales[column + k] : 1);
+    }
+}
+
+/* Adding it rounds to an integer (to nearest, ties to even) what is at most 2^22 in size. */
+#define ROUNDING 12582912.0f
+
+/* What differs from row to row. */
+typedef struct row_terms {
+    const float *scales, *shift; /* [m] or NULL */
+    const int32_t *bias;
+} row_terms;
+
+/* m rows. The clamp comes before rounding, which changes nothing since its bounds are integers; NaN becomes the least. */
+OT_CLONES static void finish_bytes(const finish *f, const int32_t *sums, int64_t m, uint8_t *to, int64_t ld, const row_terms *r)
+{
+    for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL, to += ld) {
+        uint8_t bytes[OT_I8_PANEL];
+        float by_row = r->scales ? r->scales[i] : 1.0f, shift = r->shift ? r->shift[i] : 0.0f;
+        uint32_t bias = r->bias ? (uint32_t)r->bias[i] : 0;
+        for (int64_t k = 0; k < OT_I8_PANEL; k++) {
+            float sum = (float)(int32_t)((uint32_t)sums[k] + (uint32_t)f->bias[k] + bias);
+            float v = sum * (f->factors[k] * by_row) + (f->shift[k] + shift);
+            v = v > f->least ? v : f->least;
+            v = v < f->most ? v : f->most;
+            v = (v + ROUNDING) - ROUNDING;
+            bytes[k] = (uint8_t)((int32_t)v + f->zero);
+        }
+        if (f->w == OT_I8_PANEL)
+            memcpy(to, bytes, OT_I8_PANEL);
+        else
+            memcpy(to, bytes, (size_t)f->w);
+    }
+}
+
+#ifdef HAS_AVX2_TILE
+#define AVX2_FMA __attribute__((target("avx2,fma")))
+
+/* Eight columns from `at` on of a row, as integers of 32 bits. */
+AVX2_FMA static inline __m256i finish_eight(const finish *f, const int32_t *sums, int64_t at, __m256i bias, __m256 scale,
+                                            __m256 shift)
+{
+    __m256i s = _mm256_loadu_si256((const __m256i *)(const void *)(sums + at));
+    __m256i column = _mm256_loadu_si256((const __m256i *)(const void *)(f->bias + at));
+    __m256 v = _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_add_epi32(s, column), bias));
+    v = _mm256_fmadd_ps(v, _mm256_mul_ps(_mm256_loadu_ps(f->factors + at), scale),
+                        _mm256_add_ps(_mm256_loadu_ps(f->shift + at), shift));
+    v = _mm256_min_ps(_mm256_max_ps(v, _mm256_set1_ps(f->least)), _mm256_set1_ps(f->most));
+    return _mm256_add_epi32(_mm256_cvtps_epi32(v), _mm256_set1_epi32(f->zero));
+}
+
+AVX2_FMA static void finish_bytes_avx2(const finish *f, const int32_t *sums, int64_t m, uint8_t *to, int64_t ld, const row_terms *r)
+{
+    for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL, to += ld) {
+        __m256 scale = _mm256_set1_ps(r->scales ? r->scales[i] : 1.0f), shift = _mm256_set1_ps(r->shift ? r->shift[i] : 0.0f);
+        __m256i bias = _mm256_set1_epi32(r->bias ? r->bias[i] : 0);
+        __m256i lo = finish_eight(f, sums, 0, bias, scale, shift), hi = finish_eight(f, sums, 8, bias, scale, shift);
+        __m256i shorts = _mm256_and_si256(_mm256_permute4x64_epi64(_mm256_packs_epi32(lo, hi), 0xd8), _mm256_set1_epi16(0xff));
+        __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(shorts), _mm256_extracti128_si256(shorts, 1));
+        if (f->w == OT_I8_PANEL)
+            _mm_storeu_si128((__m128i *)(void *)to, bytes);
+        else
+            memcpy(to, &bytes, (size_t)f->w);
+    }
+}
+#endif
+
+typedef void (*finish_fn)(const finish *f, const int32_t *sums, int64_t m, uint8_t *to, int64_t ld, const row_terms *r);
+
+static finish_fn best_finish(void)
+{
+#ifdef HAS_AVX2_TILE
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return finish_bytes_avx2;
+#endif
+    return finish_bytes;
+}
+
+OT_CLONES static void finish_floats(const finish *f, const int32_t *sums, int64_t m, float *to, int64_t ld, const row_terms *r)
+{
+    for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL, to += ld) {
+        float v[OT_I8_PANEL], by_row = r->scales ? r->scales[i] : 1.0f, shift = r->shift ? r->shift[i] : 0.0f;
+        uint32_t bias = r->bias ? (uint32_t)r->bias[i] : 0;
+        for (int64_t k = 0; k < OT_I8_PANEL; k++)
+            v[k] = (float)(int32_t)((uint32_t)sums[k] + (uint32_t)f->bias[k] + bias) * (f->factors[k] * by_row) + f->shift[k] +
+                   shift;
+        if (f->w == OT_I8_PANEL)
+            memcpy(to, v, sizeof v);
+        else
+            memcpy(to, v, (size_t)f->w * sizeof *v);
+    }
+}
+
+OT_CLONES static void finish_ints(const finish *f, const int32_t *sums, int64_t m, int32_t *to, int64_t ld, const row_terms *r)
+{
+    for (int64_t i = 0; i < m; i++, sums += OT_I8_PANEL, to += ld) {
+        uint32_t bias = r->bias ? (uint32_t)r->bias[i] : 0;
+        for (int64_t k = 0; k < f->w; k++) to[k] = (int32_t)((uint32_t)sums[k] + (uint32_t)f->bias[k] + bias);
+    }
+}
+
+/* Rows [row, row + m) of the output. */
+static void finish_rows(const ot_i8_job *j, int64_t column, int64_t row, int64_t m, const int32_t *sums)
+{
+    const ot_i8_out *o = &j->out;
+    row_terms r = {o->row_scales ? o->row_scales + row : NULL, o->row_shift ? o->row_shift + row : NULL,
+                   o->row_bias ? o->row_bias + row : NULL};
+    int64_t at = row * o->ld + column;
+    finish f;
+    finish_open(j, column, &f);
+    if (o->type == OT_F32)
+        finish_floats(&f, sums, m, (float *)o->to + at, o->ld, &r);
+    else if (o->type == OT_I32)
+        finish_ints(&f, sums, m, (int32_t *)o->to + at, o->ld, &r);
+    else
+        best_finish()(&f, sums, m, (uint8_t *)o->to + at, o->ld, &r);
+}
+
+/* ---- the product ---- */
+
+static void zeros_of(const ot_i8_job *j, int64_t column, int16_t *zeros)
+{
+    for (int64_t k = 0; k < OT_I8_PANEL; k++) {
+        int32_t z = !j->b_zeros ? j->b_zero : column + k < j->n ? j->b_zeros[column + k] : 0;
+        zeros[2 * k] = zeros[2 * k + 1] = (int16_t)z;
+    }
+}
+
+/* m <= ROWS rows from `row` on against one panel. */
+static void multiply_panel(const ot_i8_job *j, tile_fn run, int64_t panel, int64_t row, int64_t m)
+{
+    _Alignas(64) int16_t part[PAIRS * 2 * OT_I8_PANEL];
+    _Alignas(64) int32_t sums[ROWS * OT_I8_PANEL];
+    int16_t zeros[2 * OT_I8_PANEL];
+    int64_t pairs = (j->k + 1) / 2, tiles = (m + MR - 1) / MR, column = panel * OT_I8_PANEL;
+    const uint8_t *bytes = j->panels + column * pairs * 2;
+    tile t = {.b = part, .row_step = j->row_step};
+    zeros_of(j, column, zeros);
+    if (pairs == 0) memset(sums, 0, (size_t)(m * OT_I8_PANEL) * sizeof *sums);
+    for (int64_t p = 0; p < pairs; p += PAIRS) {
+        t.pairs = ot_min(PAIRS, pairs - p);
+        t.add = p > 0;
+        if (j->b_signed)
+            expand_signed(part, (const int8_t *)bytes + p * 2 * OT_I8_PANEL, t.pairs, zeros);
+        else
+            expand_unsigned(part, bytes + p * 2 * OT_I8_PANEL, t.pairs, zeros);
+        for (int64_t u = 0; u < tiles; u++) {
+            int64_t first = m * u / tiles;
+            t.a = j->rows + (row + first) * j->row_step + 2 * p;
+            t.sums = sums + first * OT_I8_PANEL;
+            run(&t, m * (u + 1) / tiles - first);
+        }
+    }
+    finish_rows(j, column, row, m, sums);
+}
+
+void ot_i8_multiply(const ot_i8_job *j, int64_t first, int64_t end)
+{
+    tile_fn run = best_tile();
+    for (int64_t row = 0; row < j->m; row += ROWS)
+        for (int64_t panel = first; panel < end; panel++) multiply_panel(j, run, panel, row, ot_min(ROWS, j->m - row));
+}

@@ -1,0 +1,281 @@
+/* Convolutions of 8-bit tensors as products: a block of positions at a time.
+ *
+ *   k = (channel, tap)     lines of the block: x at that tap      panels of 16 positions, pairs of k together
+ *   k     [x x x x x x x x x x z z]   --.
+ *   k+1   [x x x x x x x x x z z z]   --+--interleaved-->  [k / 2][16][2]   bytes, in the core's cache
+ *                                                            |
+ *   weights of some maps, int16, less their zero points -----+--ot_i8_multiply--> y [maps][positions of the block]
+ *
+ * A kernel of one element reads its lines where they lie. Threads take blocks; where blocks are few, maps are split, too.
+ * Weights of a group stay widened while a thread goes from block to block, if they are few enough.
+ */
+#include "qconv.h"
+
+#include "engine/core/simd.h"
+
+#include <omp.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#define PANEL_BYTES ((int64_t)96 << 10) /* of a block's panels */
+#define BLOCK_MAX   1024                /* positions */
+
+/* How a convolution is cut into tasks. */
+typedef struct cut {
+    int64_t per, maps_per, k, out_n;            /* channels and maps of a group, products a sum, positions */
+    int64_t block, blocks;                      /* positions of a block */
+    int64_t rows;                               /* maps whose weights are widened at once */
+    int64_t parts;                              /* shares of a group's maps, tasks of their own */
+    bool direct;                                /* lines are those of x */
+    int64_t line_bytes, panel_bytes, row_bytes; /* of each thread's scratch */
+} cut;
+
+static int64_t up64(int64_t n) { return ot_ceil_div(n, 64) * 64; }
+
+static bool reads_x(const ot_qconv *v)
+{
+    for (uint32_t a = 0; a < 2; a++)
+        if (v->kernel[a] != 1 || v->stride[a] != 1 || v->lo[a] != 0 || v->out[a] != v->in[a]) return false;
+    return v->in[0] == 1 || v->x_strides[2] == v->in[1];
+}
+
+static bool is_depthwise(const ot_qconv *v) { return v->group == v->channels && v->group > 1; }
+
+/* false: sizes that cannot be counted. */
+static bool make_cut(const ot_qconv *v, uint32_t threads, cut *c)
+{
+    int64_t taps, each;
+    *c = (cut){.per = v->channels / v->group, .maps_per = v->maps / v->group, .direct = reads_x(v), .parts = 1};
+    if (!ot_mul_i64(v->kernel[0], v->kernel[1], &taps) || !ot_mul_i64(c->per, taps, &c->k)) return false;
+    if (!ot_mul_i64(v->out[0], v->out[1], &c->out_n) || c->k > INT64_MAX >> 16) return false;
+    c->block = ot_max(OT_I8_PANEL, PANEL_BYTES / c->k / OT_I8_PANEL * OT_I8_PANEL);
+    c->block = ot_min(ot_min(c->block, BLOCK_MAX), ot_ceil_div(c->out_n, OT_I8_PANEL) * OT_I8_PANEL);
+    c->blocks = ot_ceil_div(c->out_n, c->block);
+    c->block = ot_ceil_div(ot_ceil_div(c->out_n, c->blocks), OT_I8_PANEL) * OT_I8_PANEL; /* all about as long */
+    c->blocks = ot_ceil_div(c->out_n, c->block);
+    c->rows = ot_min(ot_i8_rows_at_once(c->k), c->maps_per);
+    if (!ot_mul_i64(c->blocks, v->batch, &each) || !ot_mul_i64(each, v->group, &each)) return false;
+    if (each < threads) c->parts = ot_min(threads, ot_ceil_div(c->maps_per, 6));
+    c->line_bytes = up64(c->block);
+    c->panel_bytes = up64(ot_i8_packed_size(c->k, c->block));
+    c->row_bytes = up64(c->rows * ot_i8_row_step(c->k) * (int64_t)sizeof(int16_t));
+    return true;
+}
+
+static int64_t each_thread(const cut *c) { return 2 * c->line_bytes + c->panel_bytes + c->row_bytes; }
+
+int64_t ot_qconv_work(const ot_qconv *v, uint32_t threads)
+{
+    int64_t bytes = -1;
+    cut c;
+    if (is_depthwise(v)) {
+        int64_t each = ot_qconv_depthwise_work(v);
+        return each >= 0 && ot_mul_i64(each, threads, &bytes) ? bytes : -1;
+    }
+    return make_cut(v, threads, &c) && ot_mul_i64(each_thread(&c), threads, &bytes) ? bytes : -1;
+}
+
+/* ---- panels ---- */
+
+/* n positions of two lines, together, in panels `step` bytes apart. */
+static void interleave(uint8_t *to, int64_t step, const uint8_t *a, const uint8_t *b, int64_t n)
+{
+    int64_t i = 0;
+#ifdef __SSE2__
+    for (; i + OT_I8_PANEL <= n; i += OT_I8_PANEL, to += step) {
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(a + i));
+        __m128i y = _mm_loadu_si128((const __m128i *)(const void *)(b + i));
+        _mm_storeu_si128((__m128i *)(void *)to, _mm_unpacklo_epi8(x, y));
+        _mm_storeu_si128((__m128i *)(void *)(to + OT_I8_PANEL), _mm_unpackhi_epi8(x, y));
+    }
+#endif
+    for (; i < n; i += OT_I8_PANEL, to += step)
+        for (int64_t j = 0; j < ot_min(OT_I8_PANEL, n - i); j++) {
+            to[2 * j] = a[i + j];
+            to[2 * j + 1] = b[i + j];
+        }
+}
+
+OT_CLONES static void take_every(uint8_t *restrict to, const uint8_t *restrict from, int64_t stride, int64_t n)
+{
+    if (stride == 2)
+        for (int64_t i = 0; i < n; i++) to[i] = from[2 * i];
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = from[i * stride];
+}
+
+/* Positions of a row of the output whose elements lie on x, at a tap whose first element is column `from` of the row of x. */
+typedef struct span {
+    int64_t from, first, end;
+} span;
+
+static span span_of(const ot_qconv *v, int64_t from)
+{
+    int64_t s = v->stride[1], before = from < 0 ? -from : 0, rest = v->in[1] > from ? v->in[1] - from : 0;
+    return s == 1 ? (span){from, before, rest} : (span){from, ot_ceil_div(before, s), ot_ceil_div(rest, s)};
+}
+
+/* Positions [at, at + n) of a row of the output; those that are not on x are the zero point. */
+static void take_columns(const ot_qconv *v, uint8_t *to, const uint8_t *row, const span *on, int64_t at, int64_t n)
+{
+    int64_t s = v->stride[1], first = ot_min(ot_max(on->first, at), at + n), end = ot_min(ot_max(on->end, first), at + n);
+    if (first > at) memset(to, v->x_zero, (size_t)(first - at));
+    if (end < at + n) memset(to + (end - at), v->x_zero, (size_t)(at + n - end));
+    if (first == end) return;
+    const uint8_t *in = row + on->from + first * s;
+    if (s == 1)
+        memcpy(to + (first - at), in, (size_t)(end - first));
+    else
+        take_every(to + (first - at), in, s, end - first);
+}
+
+/* Where a line is taken: a tap of a channel, and the first position of the block. Counted on rather than divided for each line. */
+typedef struct line_walk {
+    const uint8_t *plane; /* the channel */
+    int64_t ky, kx;       /* tap */
+    int64_t row, at;      /* of the output */
+} line_walk;
+
+static void next_line(const ot_qconv *v, line_walk *w)
+{
+    if (++w->kx < v->kernel[1]) return;
+    w->kx = 0;
+    if (++w->ky < v->kernel[0]) return;
+    w->ky = 0;
+    w->plane += v->x_strides[1];
+}
+
+/* n positions. */
+static void take_line(const ot_qconv *v, uint8_t *to, const line_walk *w, int64_t n)
+{
+    const uint8_t *plane = w->plane;
+    int64_t ky = w->ky, row = w->row, at = w->at;
+    span on = span_of(v, w->kx * v->dilation[1] - v->lo[1]);
+    for (int64_t done = 0; done < n; row++, at = 0) {
+        int64_t some = ot_min(v->out[1] - at, n - done), y = row * v->stride[0] - v->lo[0] + ky * v->dilation[0];
+        if (y < 0 || y >= v->in[0])
+            memset(to + done, v->x_zero, (size_t)some);
+        else
+            take_columns(v, to + done, plane + y * v->x_strides[2], &on, at, some);
+        done += some;
+    }
+}
+
+typedef struct worker {
+    uint8_t *lines, *panels;
+    int16_t *rows;
+    const uint8_t *held; /* weights that `rows` has, of `held_n` maps */
+    int64_t held_n;
+} worker;
+
+/* The line, and on to the next. */
+static const uint8_t *line_of(const ot_qconv *v, const cut *c, line_walk *walk, int64_t p, int64_t n, uint8_t *buffer)
+{
+    const uint8_t *line = walk->plane + p;
+    if (!c->direct) {
+        take_line(v, buffer, walk, n);
+        line = buffer;
+    }
+    next_line(v, walk);
+    return line;
+}
+
+/* x: the first channel of the group. */
+static void fill_panels(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t p, int64_t n, worker *w)
+{
+    int64_t pairs = ot_ceil_div(c->k, 2), step = pairs * 2 * OT_I8_PANEL;
+    line_walk walk = {.plane = x, .row = p / v->out[1], .at = p % v->out[1]};
+    if (n % OT_I8_PANEL) memset(w->panels + n / OT_I8_PANEL * step, 0, (size_t)step);
+    for (int64_t j = 0; j < pairs; j++) {
+        const uint8_t *a = line_of(v, c, &walk, p, n, w->lines), *b = a;
+        if (2 * j + 1 < c->k) b = line_of(v, c, &walk, p, n, w->lines + c->line_bytes);
+        interleave(w->panels + j * 2 * OT_I8_PANEL, step, a, b, n);
+    }
+}
+
+/* ---- products ---- */
+
+/* Weights of maps [first, first + n), less their zero points. */
+static void widen_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t n, worker *w)
+{
+    const uint8_t *from = v->weights + first * c->k;
+    int64_t step = ot_i8_row_step(c->k);
+    if (w->held == from && w->held_n == n) return;
+    w->held = from;
+    w->held_n = n;
+    for (int64_t m = 0; m < n; m++) {
+        int16_t *to = w->rows + m * step;
+        ot_i8_widen(to, from + m * c->k, v->w_signed, c->k, v->w_zeros ? v->w_zeros[first + m] : v->w_zero);
+        if (c->k % 2) to[c->k] = 0;
+    }
+}
+
+/* Maps [first, end) at positions [p, p + n), whose panels are there. `at`: of element (0, 0) of the image's output. */
+static void multiply_rows(const ot_qconv *v, const cut *c, int64_t first, int64_t end, int64_t p, int64_t n, int64_t at, worker *w)
+{
+    size_t size = ot_dtype_bytes(v->y.type);
+    for (int64_t m = first; m < end; m += c->rows) {
+        ot_i8_job j = {.m = ot_min(c->rows, end - m),
+                       .n = n,
+                       .k = c->k,
+                       .rows = w->rows,
+                       .row_step = ot_i8_row_step(c->k),
+                       .panels = w->panels,
+                       .b_signed = v->x_signed,
+                       .b_zero = v->x_zero,
+                       .out = v->y};
+        widen_rows(v, c, m, j.m, w);
+        j.out.to = (char *)v->y.to + (size_t)(at + m * c->out_n + p) * size;
+        j.out.ld = c->out_n;
+        if (v->y.row_scales) j.out.row_scales += m;
+        if (v->y.row_bias) j.out.row_bias += m;
+        if (v->y.row_shift) j.out.row_shift += m;
+        ot_i8_multiply(&j, 0, ot_ceil_div(n, OT_I8_PANEL));
+    }
+}
+
+/* Tasks, last fastest: image, group, share of the maps, block. */
+static void run_task(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t task, worker *w)
+{
+    int64_t p = task % c->blocks * c->block, n = ot_min(c->block, c->out_n - p);
+    int64_t part = task / c->blocks % c->parts, g = task / c->blocks / c->parts % v->group;
+    int64_t image = task / c->blocks / c->parts / v->group;
+    fill_panels(v, c, x + image * v->x_strides[0] + g * c->per * v->x_strides[1], p, n, w);
+    int64_t maps = g * c->maps_per, first = maps + c->maps_per * part / c->parts, end = maps + c->maps_per * (part + 1) / c->parts;
+    multiply_rows(v, c, first, end, p, n, image * v->maps * c->out_n, w);
+}
+
+static void run_products(const ot_qconv *v, const cut *c, const uint8_t *x, uint32_t threads, char *work)
+{
+    int64_t tasks = v->batch * v->group * c->parts * c->blocks;
+#pragma omp parallel for schedule(static) num_threads((int)threads)
+    for (uint32_t t = 0; t < threads; t++) {
+        char *own = work + t * each_thread(c);
+        worker w = {.lines = (uint8_t *)own,
+                    .panels = (uint8_t *)own + 2 * c->line_bytes,
+                    .rows = (int16_t *)(void *)(own + 2 * c->line_bytes + c->panel_bytes)};
+        for (int64_t k = tasks * t / threads; k < tasks * (t + 1) / threads; k++) run_task(v, c, x, k, &w);
+    }
+}
+
+static void run_depthwise(const ot_qconv *v, const uint8_t *x, uint32_t threads, char *work)
+{
+    int64_t tasks = v->batch * v->maps, each = ot_qconv_depthwise_work(v);
+#pragma omp parallel for schedule(static) num_threads((int)threads)
+    for (uint32_t t = 0; t < threads; t++)
+        for (int64_t k = tasks * t / threads; k < tasks * (t + 1) / threads; k++)
+            ot_qconv_depthwise(v, x, v->y.to, k / v->maps, k % v->maps, work + t * each);
+}
+
+void ot_qconv_run(const ot_qconv *v, const void *x, void *y, uint32_t threads, void *work)
+{
+    ot_qconv own = *v;
+    cut c;
+    own.y.to = y;
+    if (is_depthwise(v))
+        run_depthwise(&own, x, threads, work);
+    else if (make_cut(v, threads, &c))
+        run_products(&own, &c, x, threads, work);
+}

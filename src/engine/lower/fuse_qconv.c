@@ -1,0 +1,424 @@
+/* Quantized convolutions as units on the 8-bit tensors (qconv.h).
+ *
+ *   xq --DequantizeLinear--.
+ *   wq --DequantizeLinear--+--> Conv --> [Relu, Clip] --> QuantizeLinear --> yq       one unit: xq, wq --> yq
+ *   bq --DequantizeLinear--'       `-- nobody quantizes the result: a unit that makes float32
+ *
+ *   QLinearConv with constant parameters, ConvInteger                                  a unit, too
+ *
+ *   xq, s, z = DynamicQuantizeLinear(x)
+ *   ConvInteger(xq, w, z) --> Cast --> Mul(f(s)) --> Add(bias)                         one unit: xq, z, f(s) --> float32
+ *
+ * The sum of the products is an integer, exact; (float)sum * (x_scale * w_scale / y_scale) is rounded once and then to an
+ * integer. The nodes, one after another, multiply before they add, so a result close to the middle between two integers may become
+ * the other one.
+ * Limits between Conv and QuantizeLinear are limits of integers: quantizing does not change the order of numbers.
+ *
+ * A DequantizeLinear stays a node for those that read its float32 result; when nobody does, it is gone.
+ */
+#include "fuse_find.h"
+#include "engine/int8/qconv.h"
+#include "engine/ref/ref_window.h"
+
+#include <math.h>
+
+/* ---- constants ---- */
+
+static int64_t count_of(const ot_nd *a)
+{
+    int64_t n = 0;
+    return ot_nd_elems(a, &n) ? n : 0;
+}
+
+/* Numbers that an array of bytes, or of zero points, is quantized with: one, or `n` along its first axis. */
+typedef struct quantizer {
+    const ot_nd *scale, *zero; /* zero NULL: 0 */
+} quantizer;
+
+/* Scale and zero point of Quantize- or DequantizeLinear: constants, one or (`slices` > 1) as many along the first axis. */
+static bool read_quantizer(lw_source s, int64_t slices, quantizer *q)
+{
+    *q = (quantizer){.scale = lw_constant(s.p, lw_operand(s.node, 1)), .zero = lw_constant(s.p, lw_operand(s.node, 2))};
+    int64_t n = q->scale ? count_of(q->scale) : 0, asked = ot_attr_int(s.node, "output_dtype", 0);
+    if (!q->scale || q->scale->dtype != OT_F32 || q->scale->rank > 1 || (n != 1 && n != slices)) return false;
+    if (lw_operand(s.node, 2) != OT_NONE && (!q->zero || count_of(q->zero) != n)) return false;
+    if (ot_attr_int(s.node, "block_size", 0) != 0 || ot_attr_int(s.node, "precision", 0) != 0 || asked != 0) return false;
+    if (n > 1 && ot_attr_int(s.node, "axis", 1) != 0) return false;
+    for (int64_t k = 0; k < n; k++)
+        if (!(ot_nd_double(q->scale, k) > 0) || !isfinite(ot_nd_double(q->scale, k))) return false;
+    return true;
+}
+
+static float scale_at(const quantizer *q, int64_t k) { return ((const float *)q->scale->data)[count_of(q->scale) == 1 ? 0 : k]; }
+
+static int32_t zero_at(const quantizer *q, int64_t k)
+{
+    return q->zero ? (int32_t)ot_nd_int(q->zero, count_of(q->zero) == 1 ? 0 : k) : 0;
+}
+
+/* v is a constant array of `rank` dims (0: any) that a DequantizeLinear made; *q: with what. */
+static bool dequantized(const lw_pass *l, ot_id v, int64_t slices, lw_source *s, const ot_nd **array, quantizer *q)
+{
+    if (v == OT_NONE || !lw_source_of(l, v, s) || s->node->op != OT_OP_DequantizeLinear) return false;
+    *array = lw_constant(s->p, lw_operand(s->node, 0));
+    return *array && read_quantizer(*s, slices, q);
+}
+
+/* ---- the plan ---- */
+
+/* What is known of a unit while it is found. */
+typedef struct found {
+    const lw_unit *unit; /* the Conv */
+    ot_id x, y;          /* 8-bit input, result */
+    ot_id zero, factor;  /* computed in the run: zero point of x, factor of float32 results; OT_NONE: constants */
+    ot_slot *w;          /* 8-bit weights */
+    quantizer xq, wq, yq;
+    float *shift;       /* [maps] of float32 results, or NULL */
+    const ot_nd *bias;  /* [maps] int32, or NULL */
+    double least, most; /* of activations */
+    uint32_t parts[4], n_parts;
+    ot_dtype type; /* of the result */
+} found;
+
+typedef struct qconv_plan {
+    ot_qconv v;
+    ot_slot *w;
+    ot_id x, y, zero, factor;
+    uint32_t threads;
+} qconv_plan;
+
+/* Sizes, attributes; x and w are shapes. */
+static bool read_shape(const lw_pass *l, const ot_node *n, const ot_nd *x, const ot_nd *w, const ot_nd *y, ot_qconv *v)
+{
+    ot_window win = {0};
+    ot_diag ignored = {0};
+    ot_call c = {.g = l->p->g, .node = n, .diag = &ignored};
+    if ((x->rank != 3 && x->rank != 4) || w->rank != x->rank || y->rank != x->rank) return false;
+    if (ot_window_read(&c, x, w->dims + 2, &win) != OT_OK || ot_window_conv_out(&c, &win) != OT_OK) return false;
+    *v = (ot_qconv){.batch = x->dims[0], .channels = x->dims[1], .maps = w->dims[0], .group = ot_attr_int(n, "group", 1)};
+    if (v->group < 1 || v->channels % v->group || v->maps % v->group || w->dims[1] * v->group != v->channels) return false;
+    if (y->dims[0] != v->batch || y->dims[1] != v->maps || count_of(y) < 1 || count_of(x) < 1 || count_of(w) < 1) return false;
+    for (uint32_t a = 0; a < 2; a++) v->in[a] = v->out[a] = v->kernel[a] = v->stride[a] = v->dilation[a] = 1;
+    for (uint32_t a = 0; a < win.n; a++) {
+        uint32_t to = a + 2 - win.n;
+        if (win.out[a] != y->dims[a + 2] || win.lo[a] < 0) return false;
+        v->in[to] = win.in[a];
+        v->out[to] = win.out[a];
+        v->kernel[to] = win.kernel[a];
+        v->stride[to] = win.stride[a];
+        v->dilation[to] = win.dilation[a];
+        v->lo[to] = win.lo[a];
+    }
+    return true;
+}
+
+/* Zero points of weights: one, or an array. */
+static ot_status read_zeros(lw_pass *l, const quantizer *q, ot_qconv *v)
+{
+    bool same = true;
+    for (int64_t m = 1; m < v->maps; m++) same = same && zero_at(q, m) == zero_at(q, 0);
+    v->w_zero = zero_at(q, 0);
+    if (same) return OT_OK;
+    int32_t *zeros = OT_NEW_N(l->a, int32_t, (size_t)v->maps);
+    if (!zeros) return ot_fail_nomem(l->p->s->d);
+    for (int64_t m = 0; m < v->maps; m++) zeros[m] = zero_at(q, m);
+    v->w_zeros = zeros;
+    return OT_OK;
+}
+
+/* Factors, bias, limits. */
+static ot_status read_result(lw_pass *l, const found *f, ot_qconv *v)
+{
+    bool integer = f->type == OT_I32, bytes = lw_is_byte(f->type);
+    v->y = (ot_i8_out){.type = f->type, .scale = 1};
+    if (!integer) {
+        float *scales = OT_NEW_N(l->a, float, (size_t)v->maps), *shift = f->shift ? OT_NEW_N(l->a, float, (size_t)v->maps) : NULL;
+        if (!scales || (f->shift && !shift)) return ot_fail_nomem(l->p->s->d);
+        float by = bytes ? scale_at(&f->yq, 0) : 1;
+        for (int64_t m = 0; m < v->maps; m++) {
+            scales[m] = f->factor != OT_NONE ? 1 : scale_at(&f->xq, 0) * scale_at(&f->wq, m) / by;
+            if (shift) shift[m] = f->shift[m] / by;
+        }
+        v->y.row_scales = scales;
+        v->y.row_shift = shift;
+    }
+    if (f->bias) {
+        v->y.row_bias = ot_memdup(l->a, f->bias->data, (size_t)v->maps * sizeof(int32_t));
+        if (!v->y.row_bias) return ot_fail_nomem(l->p->s->d);
+    }
+    if (!bytes) return OT_OK;
+    double floor = f->type == OT_I8 ? INT8_MIN : 0, ceiling = floor + 255, s = (double)scale_at(&f->yq, 0);
+    v->y.zero = zero_at(&f->yq, 0);
+    double least = nearbyint((double)((float)f->least / (float)s)) + v->y.zero;
+    double most = nearbyint((double)((float)f->most / (float)s)) + v->y.zero;
+    v->y.least = (int32_t)fmin(fmax(least, floor), ceiling);
+    v->y.most = (int32_t)fmin(fmax(most, floor), ceiling);
+    return OT_OK;
+}
+
+static ot_status make_unit(lw_pass *l, found *f)
+{
+    const ot_nd *x = &l->v[f->x].slot->fore, *w = &f->w->nd, *y = &l->v[f->y].slot->fore;
+    qconv_plan *p = OT_NEW(l->a, qconv_plan);
+    if (!p) return ot_fail_nomem(l->p->s->d);
+    *p = (qconv_plan){.w = f->w, .x = f->x, .y = f->y, .zero = f->zero, .factor = f->factor};
+    ot_qconv *v = &p->v;
+    if (!read_shape(l, f->unit->nodes[0], x, w, y, v)) return OT_OK;
+    OT_TRY(read_zeros(l, &f->wq, v));
+    OT_TRY(read_result(l, f, v));
+    v->x_signed = x->dtype == OT_I8;
+    v->w_signed = w->dtype == OT_I8;
+    v->x_zero = zero_at(&f->xq, 0);
+    v->weights = w->data;
+    p->threads = lw_threads(l, (double)count_of(y) / (double)v->maps * (double)count_of(w) / 2);
+    int64_t work = ot_qconv_work(v, p->threads);
+    if (work < 0 || (lw_is_byte(f->type) && v->y.least == 0 && v->y.most == 0)) return OT_OK;
+    ot_id in[3] = {f->x};
+    uint32_t n_in = 1;
+    if (f->zero != OT_NONE) in[n_in++] = f->zero;
+    if (f->factor != OT_NONE) in[n_in++] = f->factor;
+    return lw_merge(l, f->parts, f->n_parts, LW_QCONV, in, n_in, &f->y, 1, p);
+}
+
+/* ---- DequantizeLinear, Conv, QuantizeLinear ---- */
+
+static ot_status read_bias(lw_pass *l, found *f, int64_t maps, bool *ok)
+{
+    const lw_unit *u = f->unit;
+    ot_id v = u->n_in > 2 ? u->in[2] : OT_NONE;
+    lw_source s;
+    quantizer q;
+    const ot_nd *array;
+    *ok = true;
+    if (v == OT_NONE) return OT_OK;
+    if (dequantized(l, v, maps, &s, &array, &q) && array->dtype == OT_I32 && count_of(array) == maps) {
+        bool same = true; /* it counts in units of the products */
+        for (int64_t m = 0; m < maps; m++) {
+            double unit = (double)scale_at(&f->xq, 0) * (double)scale_at(&f->wq, m);
+            same = same && zero_at(&q, m) == 0 && fabs((double)scale_at(&q, m) - unit) <= 1e-6 * unit;
+        }
+        if (same) f->bias = array;
+    }
+    if (f->bias) return OT_OK;
+    const float *c = lw_const_f32(l, v);
+    *ok = c && count_of(&l->v[v].slot->nd) == maps;
+    if (!*ok) return OT_OK;
+    f->shift = ot_memdup(l->scratch, c, (size_t)maps * sizeof *c);
+    return f->shift ? OT_OK : ot_fail_nomem(l->p->s->d);
+}
+
+/* An activation that is a pair of limits. */
+static bool limits(const lw_pass *l, const lw_unit *u, found *f)
+{
+    const ot_node *n = u->nodes[0];
+    float lo = ot_attr_float(n, "min", -INFINITY), hi = ot_attr_float(n, "max", INFINITY);
+    if (n->op == OT_OP_Relu) lo = 0;
+    if (n->op != OT_OP_Relu && n->op != OT_OP_Clip) return false;
+    if (n->op == OT_OP_Clip && u->n_in > 1 && u->in[1] != OT_NONE && !lw_scalar(l, u->in[1], &lo)) return false;
+    if (n->op == OT_OP_Clip && u->n_in > 2 && u->in[2] != OT_NONE && !lw_scalar(l, u->in[2], &hi)) return false;
+    if (!(lo <= hi)) return false;
+    f->least = fmin(fmax(f->least, (double)lo), (double)hi);
+    f->most = fmin(fmax(f->most, (double)lo), (double)hi);
+    return true;
+}
+
+/* Follow the result to a QuantizeLinear; without one it stays float32, before all activations. */
+static void follow(const lw_pass *l, found *f)
+{
+    found g = *f;
+    for (;;) {
+        uint32_t next = lw_only_reader(l, g.y);
+        if (next == OT_NONE || g.n_parts == 4) return;
+        const lw_unit *u = &l->units[next];
+        if (u->kind != LW_NODE || u->n_in < 1 || u->in[0] != g.y || u->out[0] == OT_NONE || !l->v[u->out[0]].is_static) return;
+        if (!lw_same_dims(l, f->y, u->out[0])) return;
+        g.parts[g.n_parts++] = next;
+        g.y = u->out[0];
+        if (u->nodes[0]->op != OT_OP_QuantizeLinear) {
+            if (!limits(l, u, &g)) return;
+            continue;
+        }
+        g.type = l->v[g.y].slot->fore.dtype;
+        if (lw_is_byte(g.type) && read_quantizer((lw_source){.p = l->p, .node = u->nodes[0]}, 1, &g.yq)) *f = g;
+        return;
+    }
+}
+
+static ot_status fuse_conv(lw_pass *l, uint32_t at)
+{
+    const lw_unit *u = &l->units[at];
+    found f = {.unit = u,
+               .zero = OT_NONE,
+               .factor = OT_NONE,
+               .type = OT_F32,
+               .least = -INFINITY,
+               .most = INFINITY,
+               .parts = {at},
+               .n_parts = 1};
+    lw_source s;
+    const ot_nd *w;
+    bool ok;
+    if (u->n_in < 2 || u->in[0] == OT_NONE || u->out[0] == OT_NONE || !lw_is_f32(l, u->out[0])) return OT_OK;
+    const lw_value *x = &l->v[u->in[0]];
+    const lw_unit *maker = x->maker == OT_NONE ? NULL : &l->units[x->maker];
+    if (!maker || maker->kind != LW_NODE || maker->nodes[0]->op != OT_OP_DequantizeLinear) return OT_OK;
+    f.x = maker->in[0];
+    f.y = u->out[0];
+    if (f.x == OT_NONE || !l->v[f.x].is_static || !lw_is_byte(l->v[f.x].slot->fore.dtype)) return OT_OK;
+    if (!read_quantizer((lw_source){.p = l->p, .node = maker->nodes[0]}, 1, &f.xq)) return OT_OK;
+    const ot_nd *shape = &l->v[u->in[1] == OT_NONE ? u->in[0] : u->in[1]].slot->fore;
+    if (shape->rank < 1 || !dequantized(l, u->in[1], shape->dims[0], &s, &w, &f.wq) || !lw_is_byte(w->dtype)) return OT_OK;
+    f.w = s.p->at[s.node->in[0]];
+    OT_TRY(read_bias(l, &f, shape->dims[0], &ok));
+    if (!ok) return OT_OK;
+    follow(l, &f);
+    return make_unit(l, &f);
+}
+
+/* ---- QLinearConv, ConvInteger ---- */
+
+static bool one_number(const ot_nd *a, ot_dtype t) { return a && a->dtype == t && a->rank <= 1 && count_of(a) == 1; }
+
+/* The only reader of v, a node `op` whose result has the dims of v and is float32. */
+static const lw_unit *float_reader(const lw_pass *l, ot_id v, ot_op op, uint32_t *at)
+{
+    *at = lw_only_reader(l, v);
+    const lw_unit *u = *at == OT_NONE ? NULL : &l->units[*at];
+    bool fits = u && u->kind == LW_NODE && u->nodes[0]->op == op && !u->step->plan && u->out[0] != OT_NONE &&
+                lw_is_f32(l, u->out[0]) && lw_same_dims(l, v, u->out[0]);
+    return fits ? u : NULL;
+}
+
+/* Cast to float32 and Mul by one number behind a ConvInteger, then Add of a constant along the channel. */
+static ot_status follow_factor(lw_pass *l, found *f, int64_t maps)
+{
+    found g = *f;
+    const lw_unit *u = float_reader(l, g.y, OT_OP_Cast, &g.parts[1]);
+    if (!u) return OT_OK;
+    g.y = u->out[0];
+    u = float_reader(l, g.y, OT_OP_Mul, &g.parts[2]);
+    g.factor = u ? lw_other(u, g.y) : OT_NONE;
+    if (g.factor == OT_NONE || !lw_is_single(l, g.factor, OT_F32)) return OT_OK;
+    g.y = u->out[0];
+    g.n_parts = 3;
+    g.type = OT_F32;
+    *f = g;
+    u = float_reader(l, f->y, OT_OP_Add, &g.parts[3]);
+    ot_id bias = u ? lw_other(u, f->y) : OT_NONE;
+    const float *c = bias == OT_NONE ? NULL : lw_const_f32(l, bias);
+    const ot_nd *a = c ? &l->v[bias].slot->nd : NULL;
+    uint32_t rank = l->v[f->y].slot->fore.rank;
+    if (!a || count_of(a) != maps || a->rank + 1 < rank || a->rank > rank || a->dims[a->rank + 1 - rank] != maps) return OT_OK;
+    f->shift = ot_memdup(l->scratch, c, (size_t)maps * sizeof *c);
+    if (!f->shift) return ot_fail_nomem(l->p->s->d);
+    f->y = u->out[0];
+    f->parts[f->n_parts++] = g.parts[3];
+    return OT_OK;
+}
+
+static ot_status fuse_operator(lw_pass *l, uint32_t at)
+{
+    const lw_unit *u = &l->units[at];
+    const ot_node *n = u->nodes[0];
+    bool integer = n->op == OT_OP_ConvInteger;
+    uint32_t wi = integer ? 1 : 3, x_zero = 2, w_zero = integer ? 3 : 5;
+    found f = {.unit = u,
+               .zero = OT_NONE,
+               .factor = OT_NONE,
+               .type = OT_I32,
+               .least = -INFINITY,
+               .most = INFINITY,
+               .parts = {at},
+               .n_parts = 1};
+    if (u->n_in <= wi || u->in[0] == OT_NONE || u->out[0] == OT_NONE || !l->v[u->in[0]].is_static || !l->v[u->out[0]].is_static)
+        return OT_OK;
+    const ot_nd *w = lw_constant(l->p, u->in[wi]);
+    f.x = u->in[0];
+    f.y = u->out[0];
+    ot_dtype type = l->v[f.x].slot->fore.dtype;
+    if (!w || !lw_is_byte(w->dtype) || !lw_is_byte(type) || w->rank < 3) return OT_OK;
+    f.w = l->p->at[u->in[wi]];
+    f.xq.zero = lw_constant(l->p, lw_operand(n, x_zero));
+    f.wq.zero = lw_constant(l->p, lw_operand(n, w_zero));
+    if (lw_operand(n, x_zero) != OT_NONE && !one_number(f.xq.zero, type)) {
+        if (!integer || f.xq.zero || !lw_is_single(l, u->in[x_zero], type)) return OT_OK;
+        f.zero = u->in[x_zero];
+    }
+    if (lw_operand(n, w_zero) != OT_NONE && (!f.wq.zero || f.wq.zero->dtype != w->dtype)) return OT_OK;
+    if (f.wq.zero && count_of(f.wq.zero) != 1 && count_of(f.wq.zero) != w->dims[0]) return OT_OK;
+    if (integer) {
+        OT_TRY(follow_factor(l, &f, w->dims[0]));
+        return make_unit(l, &f);
+    }
+    f.xq.scale = lw_constant(l->p, lw_operand(n, 1));
+    f.wq.scale = lw_constant(l->p, lw_operand(n, 4));
+    f.yq = (quantizer){lw_constant(l->p, lw_operand(n, 6)), lw_constant(l->p, lw_operand(n, 7))};
+    f.bias = lw_constant(l->p, lw_operand(n, 8));
+    f.type = l->v[f.y].slot->fore.dtype;
+    if (!one_number(f.xq.scale, OT_F32) || !one_number(f.yq.scale, OT_F32)) return OT_OK;
+    if (!lw_is_byte(f.type) || !one_number(f.yq.zero, f.type) || !f.wq.scale) return OT_OK;
+    if (f.wq.scale->dtype != OT_F32 || (count_of(f.wq.scale) != 1 && count_of(f.wq.scale) != w->dims[0])) return OT_OK;
+    if (lw_operand(n, 8) != OT_NONE && (!f.bias || f.bias->dtype != OT_I32 || count_of(f.bias) != w->dims[0])) return OT_OK;
+    return make_unit(l, &f);
+}
+
+ot_status lw_fuse_qconv(lw_pass *l)
+{
+    bool any = false;
+    for (uint32_t u = 0; u < l->n_units; u++) {
+        const lw_unit *unit = &l->units[u];
+        if (unit->kind != LW_NODE || unit->n_out < 1) continue;
+        int op = (int)unit->nodes[0]->op;
+        if (op == OT_OP_Conv) OT_TRY(fuse_conv(l, u));
+        if (op == OT_OP_QLinearConv || op == OT_OP_ConvInteger) OT_TRY(fuse_operator(l, u));
+        any = any || unit->kind != LW_NODE;
+    }
+    return any ? lw_drop_dequantized(l) : OT_OK;
+}
+
+/* ---- the step ---- */
+
+static ot_status run_qconv(ot_call *c)
+{
+    const qconv_plan *p = c->plan;
+    const ot_nd *x = c->in[0];
+    ot_qconv v = p->v;
+    uint32_t next = 2; /* behind x and the weights */
+    OT_TRY(ot_call_place(c, 0));
+    if (p->zero != OT_NONE) v.x_zero = (int32_t)ot_nd_int(c->in[next++], 0);
+    if (p->factor != OT_NONE) v.y.scale = *(const float *)c->in[next]->data;
+    v.x_strides[0] = x->strides[0];
+    v.x_strides[1] = x->strides[1];
+    v.x_strides[2] = x->rank == 4 ? x->strides[2] : 0;
+    v.x_strides[3] = 1;
+    ot_qconv_run(&v, x->data, c->out[0]->data, p->threads, c->work);
+    return OT_OK;
+}
+
+/* The weights' id in this program: they may be an outer one's. */
+static ot_status weights_id(lw_pass *l, ot_slot *w, ot_id *id)
+{
+    *id = (ot_id)l->n_ids;
+    for (ot_id k = 0; k < l->n_ids; k++)
+        if (l->ids[k] == w) {
+            *id = k;
+            return OT_OK;
+        }
+    return OT_PUSH(l->scratch, l->ids, l->n_ids, l->cap_ids, w) ? OT_OK : ot_fail_nomem(l->p->s->d);
+}
+
+ot_status lw_write_qconv(lw_pass *l, lw_unit *u)
+{
+    const qconv_plan *p = u->plan;
+    ot_id in[4], out;
+    uint32_t n_in = 2;
+    ot_step *step = NULL;
+    OT_TRY(lw_need(l, p->x, LW_ANY_PLAIN, LW_PLAIN, &in[0]));
+    OT_TRY(weights_id(l, p->w, &in[1]));
+    if (p->zero != OT_NONE) OT_TRY(lw_need(l, p->zero, LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
+    if (p->factor != OT_NONE) OT_TRY(lw_need(l, p->factor, LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
+    OT_TRY(lw_make(l, p->y, LW_PLAIN, &out));
+    OT_TRY(lw_push(l, u->nodes[0], run_qconv, p, in, n_in, &out, 1, &step));
+    step->work = ot_qconv_work(&p->v, p->threads);
+    return OT_OK;
+}

@@ -1,0 +1,280 @@
+/* What moves through other types or integers: Cast, Where, and arithmetic and comparisons of int32 and int64.
+ *
+ *   Cast    one loop for each pair of types; float16 by way of float32, some hundred elements at a time
+ *   others  rows of the broadcast operands (ot_rm_walk), one loop for each type and operator
+ */
+#include "fast_move.h"
+
+#include "box_leaf.h"
+#include "engine/ref/ref_math.h"
+#include "engine/ref/ref_number.h"
+
+#define CHUNK 512 /* elements of a cast by way of float32 */
+
+/* ---- loops of casts ---- */
+
+/* As ot_rm_to_int. */
+static inline int32_t float_to_int32(float v) { return v >= -0x1p31f && v < 0x1p31f ? (int32_t)v : INT32_MIN; }
+static inline int64_t float_to_int64(float v) { return v >= -0x1p63f && v < 0x1p63f ? (int64_t)v : INT64_MIN; }
+
+typedef void (*cast_loop)(int64_t n, void *to, const void *from);
+
+#define CAST(name, to_type, from_type, expr)                                 \
+    OT_CLONES static void cast_##name(int64_t n, void *to, const void *from) \
+    {                                                                        \
+        to_type *restrict y = to;                                            \
+        const from_type *restrict x = from;                                  \
+        for (int64_t i = 0; i < n; i++) y[i] = (to_type)(expr);              \
+    }
+
+#define CASTS_OF_INT(short_name, type)          \
+    CAST(short_name##_f32, float, type, x[i])   \
+    CAST(short_name##_i64, int64_t, type, x[i]) \
+    CAST(short_name##_i32, int32_t, type, x[i]) \
+    CAST(short_name##_u8, uint8_t, type, x[i])  \
+    CAST(short_name##_bool, uint8_t, type, x[i] != 0)
+
+CASTS_OF_INT(u8, uint8_t)
+CASTS_OF_INT(i8, int8_t)
+CASTS_OF_INT(i32, int32_t)
+CASTS_OF_INT(i64, int64_t)
+CAST(f32_f32, float, float, x[i])
+CAST(f32_i64, int64_t, float, float_to_int64(x[i]))
+CAST(f32_i32, int32_t, float, float_to_int32(x[i]))
+CAST(f32_u8, uint8_t, float, float_to_int32(x[i]))
+CAST(f32_bool, uint8_t, float, x[i] != 0)
+
+static inline uint32_t bits_of(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+static inline float float_of(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+/* Exponent and fraction move to their places; the factor corrects the exponent's bias, subnormal numbers' too. */
+static inline float widened(uint16_t h)
+{
+    uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
+    uint32_t finite = bits_of(float_of(magnitude) * 0x1p112f), quiet = (h & 0x7fff) > 0x7c00 ? 0x400000u : 0;
+    return float_of(sign | ((h & 0x7c00) == 0x7c00 ? magnitude | quiet | 0x7f800000u : finite));
+}
+
+/* To nearest even. Small numbers are rounded by adding one whose last bit is worth a float16's. */
+static inline uint16_t narrowed(float f)
+{
+    uint32_t u = bits_of(f), sign = u >> 16 & 0x8000u, magnitude = u & 0x7fffffffu;
+    uint32_t normal = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1)) >> 13;
+    uint32_t small = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
+    uint32_t large = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    return (uint16_t)(sign | (magnitude >= 0x477ff000u ? large : magnitude < (113u << 23) ? small : normal));
+}
+
+CAST(f16_f32, float, uint16_t, widened(x[i]))
+CAST(f32_f16, uint16_t, float, narrowed(x[i]))
+
+/* ---- Cast ---- */
+
+enum { TO_F32, TO_I64, TO_I32, TO_U8, TO_BOOL, N_TO };
+
+static int target_row(ot_dtype t)
+{
+    switch ((int)t) {
+    case OT_F32: return TO_F32;
+    case OT_I64: return TO_I64;
+    case OT_I32: return TO_I32;
+    case OT_U8:
+    case OT_I8: return TO_U8; /* the low bits are the same */
+    case OT_BOOL: return TO_BOOL;
+    default: return N_TO;
+    }
+}
+
+#define ROW_OF(s)                                                                      \
+    {                                                                                  \
+        cast_##s##_f32, cast_##s##_i64, cast_##s##_i32, cast_##s##_u8, cast_##s##_bool \
+    }
+
+static cast_loop loop_for(ot_dtype to, ot_dtype from)
+{
+    static const cast_loop of_u8[N_TO] = ROW_OF(u8), of_i8[N_TO] = ROW_OF(i8), of_i32[N_TO] = ROW_OF(i32),
+                           of_i64[N_TO] = ROW_OF(i64), of_f32[N_TO] = ROW_OF(f32);
+    int row = target_row(to);
+    if (row == N_TO) return NULL;
+    switch ((int)from) {
+    case OT_U8:
+    case OT_BOOL: return of_u8[row];
+    case OT_I8: return of_i8[row];
+    case OT_I32: return of_i32[row];
+    case OT_I64: return of_i64[row];
+    case OT_F32: return of_f32[row];
+    default: return NULL;
+    }
+}
+
+static void cast_some(int64_t n, char *to, ot_dtype to_type, const char *from, ot_dtype from_type)
+{
+    float middle[CHUNK];
+    cast_loop direct = loop_for(to_type, from_type);
+    if (direct) {
+        direct(n, to, from);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = ot_min(CHUNK, n - i);
+        const char *x = from + i * (int64_t)ot_dtype_bytes(from_type);
+        char *y = to + i * (int64_t)ot_dtype_bytes(to_type);
+        if (from_type == OT_F16)
+            cast_f16_f32(m, middle, x);
+        else
+            loop_for(OT_F32, from_type)(m, middle, x);
+        if (to_type == OT_F16)
+            cast_f32_f16(m, y, middle);
+        else
+            loop_for(to_type, OT_F32)(m, y, middle);
+    }
+}
+
+ot_status ot_fast_cast(ot_call *c)
+{
+    const ot_attr *attr = ot_attr_find(c->node, "to");
+    bool usual = ot_move_usual(c, 1) && attr && attr->kind == OT_ATTR_INT;
+    if (!usual) return ot_kernel_reference(OT_OP_Cast)(c);
+    const ot_nd *x = c->in[0];
+    ot_dtype from = x->dtype, to = attr->i > 0 && attr->i <= OT_I2 ? (ot_dtype)attr->i : OT_DT_UNKNOWN;
+    usual = (from == OT_F16 || loop_for(OT_F32, from)) && (to == OT_F16 || loop_for(to, OT_F32)) && from != to;
+    if (!usual) return ot_kernel_reference(OT_OP_Cast)(c);
+    OT_TRY(ot_call_output(c, 0, to, x->rank, x->dims));
+    ot_nd *y = c->out[0];
+    int64_t n = ot_num_count(x), piece = 16 * CHUNK, size_x = (int64_t)ot_dtype_bytes(from), size_y = (int64_t)ot_dtype_bytes(to);
+#pragma omp parallel for num_threads(ot_move_threads(c, n *(size_x + size_y))) schedule(static)
+    for (int64_t i = 0; i < n; i += piece)
+        cast_some(ot_min(piece, n - i), (char *)y->data + i * size_y, to, (const char *)x->data + i * size_x, from);
+    return OT_OK;
+}
+
+/* ---- arithmetic and comparisons ---- */
+
+#define EACH(result, expr)                             \
+    for (int64_t i = 0; i < n; i++) {                  \
+        int_type a = x[i * step_x], b = z[i * step_z]; \
+        ((result *)y)[i] = (result)(expr);             \
+    }                                                  \
+    return
+
+/* Both operands run on, or one of them stays: spelt out, so that the loops vectorise. */
+#define BINARY(type, unsigned_type)                                                                                           \
+    static inline void row_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, const type *z, int64_t step_z) \
+    {                                                                                                                         \
+        typedef type int_type;                                                                                                \
+        switch ((int)op) {                                                                                                    \
+        case OT_OP_Add: EACH(type, (unsigned_type)a + (unsigned_type)b);                                                      \
+        case OT_OP_Sub: EACH(type, (unsigned_type)a - (unsigned_type)b);                                                      \
+        case OT_OP_Mul: EACH(type, (unsigned_type)a *(unsigned_type)b);                                                       \
+        case OT_OP_Equal: EACH(uint8_t, a == b);                                                                              \
+        case OT_OP_Less: EACH(uint8_t, a < b);                                                                                \
+        case OT_OP_LessOrEqual: EACH(uint8_t, a <= b);                                                                        \
+        case OT_OP_Greater: EACH(uint8_t, a > b);                                                                             \
+        default: EACH(uint8_t, a >= b);                                                                                       \
+        }                                                                                                                     \
+    }                                                                                                                         \
+    OT_CLONES static void binary_##type(ot_op op, int64_t n, void *y, const type *x, int64_t step_x, const type *z,           \
+                                        int64_t step_z)                                                                       \
+    {                                                                                                                         \
+        if (step_x == 1 && step_z == 1)                                                                                       \
+            row_##type(op, n, y, x, 1, z, 1);                                                                                 \
+        else if (step_x == 1 && step_z == 0)                                                                                  \
+            row_##type(op, n, y, x, 1, z, 0);                                                                                 \
+        else if (step_x == 0 && step_z == 1)                                                                                  \
+            row_##type(op, n, y, x, 0, z, 1);                                                                                 \
+        else                                                                                                                  \
+            row_##type(op, n, y, x, step_x, z, step_z);                                                                       \
+    }
+
+BINARY(int32_t, uint32_t)
+BINARY(int64_t, uint64_t)
+
+ot_status ot_fast_int_binary(ot_call *c)
+{
+    ot_op op = c->node->op;
+    uint32_t rank;
+    int64_t dims[OT_RANK_MAX];
+    bool usual = c->n_in == 2 && ot_move_usual(c, 2) && c->in[0]->dtype == c->in[1]->dtype &&
+                 (c->node->version == 0 || c->node->version >= 7);
+    usual = usual && (c->in[0]->dtype == OT_I32 || c->in[0]->dtype == OT_I64);
+    if (!usual) return ot_kernel_reference(op)(c);
+    bool number = op == OT_OP_Add || op == OT_OP_Sub || op == OT_OP_Mul, wide = c->in[0]->dtype == OT_I64;
+    size_t size = number ? ot_dtype_bytes(c->in[0]->dtype) : 1;
+    ot_rm_walk w;
+    OT_TRY(ot_rm_broadcast(c, 0, 2, &rank, dims));
+    OT_TRY(ot_call_output(c, 0, number ? c->in[0]->dtype : OT_BOOL, rank, dims));
+    OT_TRY(ot_rm_walk_inputs(&w, c, 0, 2, rank, dims));
+    for (bool more = ot_rm_walk_first(&w); more; more = ot_rm_walk_next(&w)) {
+        const ot_rm_operand *a = &w.ops[0], *b = &w.ops[1];
+        void *y = (char *)c->out[0]->data + (size_t)w.out * size;
+        if (wide)
+            binary_int64_t(op, w.n, y, (const int64_t *)a->a->data + a->at, a->step, (const int64_t *)b->a->data + b->at, b->step);
+        else
+            binary_int32_t(op, w.n, y, (const int32_t *)a->a->data + a->at, a->step, (const int32_t *)b->a->data + b->at, b->step);
+    }
+    return OT_OK;
+}
+
+/* ---- Where ---- */
+
+#define WHERE(type)                                                                                                    \
+    static inline void chosen_##type(int64_t n, type *restrict y, const uint8_t *yes, int64_t step_yes, const type *a, \
+                                     int64_t step_a, const type *b, int64_t step_b)                                    \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            type if_yes = a[i * step_a], if_no = b[i * step_b];                                                        \
+            y[i] = yes[i * step_yes] ? if_yes : if_no;                                                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+    OT_CLONES static void where_##type(int64_t n, void *y, const ot_rm_operand *ops)                                   \
+    {                                                                                                                  \
+        const uint8_t *yes = (const uint8_t *)ops[0].a->data + ops[0].at;                                              \
+        const type *a = (const type *)ops[1].a->data + ops[1].at, *b = (const type *)ops[2].a->data + ops[2].at;       \
+        if (ops[0].step == 1 && ops[1].step == 1 && ops[2].step == 1)                                                  \
+            chosen_##type(n, y, yes, 1, a, 1, b, 1);                                                                   \
+        else if (ops[0].step == 1 && ops[1].step == 1 && ops[2].step == 0)                                             \
+            chosen_##type(n, y, yes, 1, a, 1, b, 0);                                                                   \
+        else if (ops[0].step == 1 && ops[1].step == 0 && ops[2].step == 1)                                             \
+            chosen_##type(n, y, yes, 1, a, 0, b, 1);                                                                   \
+        else                                                                                                           \
+            chosen_##type(n, y, yes, ops[0].step, a, ops[1].step, b, ops[2].step);                                     \
+    }
+
+WHERE(uint8_t)
+WHERE(uint16_t)
+WHERE(uint32_t)
+WHERE(uint64_t)
+
+ot_status ot_fast_where(ot_call *c)
+{
+    uint32_t rank;
+    int64_t dims[OT_RANK_MAX];
+    bool usual = c->n_in == 3 && ot_move_usual(c, 3) && c->in[0]->dtype == OT_BOOL && c->in[1]->dtype == c->in[2]->dtype;
+    size_t size = usual ? ot_dtype_bytes(c->in[1]->dtype) : 0;
+    if (!usual || size > 8) return ot_kernel_reference(OT_OP_Where)(c);
+    ot_rm_walk w;
+    OT_TRY(ot_rm_broadcast(c, 0, 3, &rank, dims));
+    OT_TRY(ot_call_output(c, 0, c->in[1]->dtype, rank, dims));
+    OT_TRY(ot_rm_walk_inputs(&w, c, 0, 3, rank, dims));
+    for (bool more = ot_rm_walk_first(&w); more; more = ot_rm_walk_next(&w)) {
+        void *y = (char *)c->out[0]->data + (size_t)w.out * size;
+        switch (size) {
+        case 1: where_uint8_t(w.n, y, w.ops); break;
+        case 2: where_uint16_t(w.n, y, w.ops); break;
+        case 4: where_uint32_t(w.n, y, w.ops); break;
+        default: where_uint64_t(w.n, y, w.ops); break;
+        }
+    }
+    return OT_OK;
+}

@@ -1,0 +1,49 @@
+/* Attention of a block of queries: softmax(scale * Q K' + mask) V, without an array of all scores.
+ *
+ *              queries, 16 a panel
+ *              0..15   16..31
+ *   keys 0     scores of one panel against one chunk of keys: they stay in the first cache level
+ *     ..       [chunk][16] --> largest so far, exp, sums --> Y' [v_size][16] = Y' * exp(before - now) + V' * weights
+ *   keys 252   the next chunk
+ *
+ * Everything is computed with queries side by side: largest elements, sums and factors are vectors of queries, and the weights
+ * lie as the second product reads them. Each query goes through the same operations wherever its block begins, so results
+ * depend neither on blocks nor on threads. Softmax is ONNX's: a query whose scores are all minus infinity, or one of which is
+ * plus infinity or NaN, becomes NaN (blind_zero says otherwise of the former).
+ */
+#ifndef OT_ENGINE_ATTENTION_H
+#define OT_ENGINE_ATTENTION_H
+
+#include "engine/core/engine.h"
+
+/* Element (i, j) is data[i * row + j * column]. */
+typedef struct ot_attention_matrix {
+    const float *data;
+    int64_t row, column;
+} ot_attention_matrix;
+
+typedef struct ot_attention_job {
+    int64_t queries, keys, size, v_size; /* keys, queries >= 1 */
+    ot_attention_matrix q, k, v;         /* [queries, size], [keys, size], [keys, v_size] */
+    ot_attention_matrix mask;            /* [queries, keys], steps of 0 repeat; data NULL: none */
+    float *y;                            /* [queries, v_size] */
+    int64_t y_row;
+    float scale;
+    int64_t seen;    /* causal: query i sees the keys before seen + i; 0: all are seen */
+    bool blind_zero; /* queries that see nothing but minus infinity become zero, as operators named Attention say, and not NaN */
+} ot_attention_job;
+
+#define OT_ATTENTION_PANEL 16     /* queries */
+#define OT_ATTENTION_KEPT  131072 /* bytes of queries and results that a call keeps: they stay in the second cache level */
+
+/* Panels that a call of ot_attention_run should have at most. The planner asks it, too. */
+static inline int64_t ot_attention_panels(int64_t size, int64_t v_size)
+{
+    return ot_max(1, OT_ATTENTION_KEPT / (int64_t)sizeof(float) / OT_ATTENTION_PANEL / (size + v_size));
+}
+/* Floats of scratch for calls of so many panels; -1: more than can be counted. */
+int64_t ot_attention_scratch(int64_t panels, int64_t size, int64_t v_size);
+/* On the calling thread. scratch: aligned to 64 bytes. */
+void ot_attention_run(const ot_attention_job *j, float *scratch);
+
+#endif

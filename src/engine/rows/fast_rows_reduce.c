@@ -1,0 +1,241 @@
+/* Reductions over any axes, and global pools.
+ *
+ *   dims are merged to kept and reduced ones in turn; the last of them says how the input is read:
+ *
+ *     reduced last:  every output folds rows                   x x x x x -> y
+ *     kept last:     COLUMNS outputs at a time take rows       x x x x x
+ *                    element by element                        x x x x x
+ *                                                              y y y y y
+ *
+ * float32, and int32 and int64 for sums and extremes; the rest goes to the reference.
+ */
+#include "fast_rows_fold.h"
+#include "engine/ref/ref_reduce.h"
+
+#include <math.h>
+
+enum {
+    COLUMNS = 1024,
+    CHUNK = 32,
+    CHUNK_SUM = 4096
+}; /* outputs side by side; rows that are folded in float before double takes
+                                                          over. Sums go one row after the other as far as runtimes do so, too:
+                                                          networks subtract nearly equal sums, and then the order shows */
+
+typedef struct reduction {
+    ot_op op;
+    ot_fold fold;
+    int64_t each; /* elements of one output */
+    ot_rm_counter kept, gone;
+    const ot_nd *in;
+    void *out;
+} reduction;
+
+/* ---- float32 ---- */
+
+static float result_of(const reduction *r, double v, double shift)
+{
+    switch ((int)r->op) {
+    case OT_OP_ReduceMean: return (float)(v / (double)r->each);
+    case OT_OP_ReduceL2: return (float)sqrt(v);
+    case OT_OP_ReduceLogSum: return (float)log(v);
+    case OT_OP_ReduceLogSumExp: return (float)(log(v) + shift);
+    default: return (float)v;
+    }
+}
+
+static double fold_all(const reduction *r, ot_fold f, const float *x, float shift)
+{
+    ot_rm_counter rows = r->gone;
+    int64_t n, step;
+    double v = ot_fold_start(f);
+    ot_rm_counter_split(&rows, &n, &step);
+    do v = ot_fold_join(f, v, ot_fold_row(f, x + rows.at, n, shift));
+    while (ot_rm_counter_next(&rows));
+    return v;
+}
+
+static void reduce_rows(const reduction *r, int64_t to)
+{
+    const float *x = (const float *)r->in->data + ot_rm_counter_at(&r->kept, to);
+    float shift = 0;
+    if (r->fold == OT_FOLD_EXP) {
+        double most = fold_all(r, OT_FOLD_MOST, x, 0);
+        if (isfinite(most)) shift = (float)most;
+    }
+    ((float *)r->out)[to] = result_of(r, fold_all(r, r->fold, x, shift), (double)shift);
+}
+
+static void fold_columns_all(const reduction *r, ot_fold f, const float *x, int64_t w, const float *shift, double *total)
+{
+    ot_rm_counter rows = r->gone;
+    float acc[COLUMNS];
+    int64_t chunk = f == OT_FOLD_PRODUCT ? 1 : f == OT_FOLD_SUM ? CHUNK_SUM : CHUNK;
+    bool more = true;
+    for (int64_t i = 0; i < w; i++) total[i] = ot_fold_start(f);
+    while (more) {
+        for (int64_t i = 0; i < w; i++) acc[i] = (float)ot_fold_start(f);
+        for (int64_t k = 0; k < chunk && more; k++) {
+            ot_fold_columns(f, acc, x + rows.at, w, shift);
+            more = ot_rm_counter_next(&rows);
+        }
+        for (int64_t i = 0; i < w; i++) total[i] = ot_fold_join(f, total[i], (double)acc[i]);
+    }
+}
+
+/* Outputs [to, to + w), which lie next to each other in the input, too. */
+static void reduce_columns(const reduction *r, int64_t to, int64_t w)
+{
+    const float *x = (const float *)r->in->data + ot_rm_counter_at(&r->kept, to);
+    double total[COLUMNS];
+    float shift[COLUMNS] = {0};
+    if (r->fold == OT_FOLD_EXP) {
+        fold_columns_all(r, OT_FOLD_MOST, x, w, NULL, total);
+        for (int64_t i = 0; i < w; i++) shift[i] = isfinite(total[i]) ? (float)total[i] : 0;
+    }
+    fold_columns_all(r, r->fold, x, w, shift, total);
+    for (int64_t i = 0; i < w; i++) ((float *)r->out)[to + i] = result_of(r, total[i], (double)shift[i]);
+}
+
+/* ---- int32, int64 ---- */
+
+#define TAKE(T, name)                                                                            \
+    static void name(ot_op op, int64_t *acc, const T *x, int64_t n, int64_t step)                \
+    {                                                                                            \
+        if (op == OT_OP_ReduceSum)                                                               \
+            for (int64_t i = 0; i < n; i++) acc[i * step] = ot_rm_wrap_add(acc[i * step], x[i]); \
+        else if (op == OT_OP_ReduceMax)                                                          \
+            for (int64_t i = 0; i < n; i++) acc[i * step] = ot_max(acc[i * step], x[i]);         \
+        else                                                                                     \
+            for (int64_t i = 0; i < n; i++) acc[i * step] = ot_min(acc[i * step], x[i]);         \
+    }
+TAKE(int32_t, take_i32)
+TAKE(int64_t, take_i64)
+#undef TAKE
+
+/* Outputs [to, to + w): one by rows (step 0), or many side by side (step 1). */
+static void reduce_ints(const reduction *r, int64_t to, int64_t w, int64_t step)
+{
+    ot_rm_counter rows = r->gone;
+    int64_t n = w, row_step, acc[COLUMNS], base = ot_rm_counter_at(&r->kept, to);
+    if (step == 0) ot_rm_counter_split(&rows, &n, &row_step);
+    for (int64_t i = 0; i < w; i++) acc[i] = r->op == OT_OP_ReduceSum ? 0 : r->op == OT_OP_ReduceMax ? INT64_MIN : INT64_MAX;
+    do {
+        if (r->in->dtype == OT_I32)
+            take_i32(r->op, acc, (const int32_t *)r->in->data + base + rows.at, n, step);
+        else
+            take_i64(r->op, acc, (const int64_t *)r->in->data + base + rows.at, n, step);
+    } while (ot_rm_counter_next(&rows));
+    for (int64_t i = 0; i < w; i++) {
+        if (r->in->dtype == OT_I32)
+            ((int32_t *)r->out)[to + i] = (int32_t)(uint32_t)(uint64_t)acc[i];
+        else
+            ((int64_t *)r->out)[to + i] = acc[i];
+    }
+}
+
+/* ---- the walk ---- */
+
+static void run_reduction(const reduction *r, int64_t n_out, int threads)
+{
+    (void)threads; /* without OpenMP */
+    bool floats = r->in->dtype == OT_F32, rows = r->gone.rank > 0 && r->gone.steps[r->gone.rank - 1] == 1;
+    int64_t wide = r->kept.rank > 0 && !rows ? r->kept.dims[r->kept.rank - 1] : 1;
+    int64_t share = (wide + threads - 1) / threads, block = ot_min(n_out == wide ? ot_max(share, 64) : wide, COLUMNS);
+    block = ot_min(block, wide);
+    int64_t blocks = (wide + block - 1) / block;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t p = 0; p < n_out / wide * blocks; p++) {
+        int64_t at = p % blocks * block, to = p / blocks * wide + at, w = ot_min(block, wide - at);
+        if (!floats)
+            reduce_ints(r, to, w, rows ? 0 : 1);
+        else if (rows)
+            reduce_rows(r, to);
+        else
+            reduce_columns(r, to, w);
+    }
+}
+
+/* ---- the kernel ---- */
+
+static bool fold_of(ot_op op, ot_dtype t, ot_fold *f)
+{
+    switch ((int)op) {
+    case OT_OP_ReduceSum: *f = OT_FOLD_SUM; return t == OT_F32 || t == OT_I32 || t == OT_I64;
+    case OT_OP_ReduceMax: *f = OT_FOLD_MOST; return t == OT_F32 || t == OT_I32 || t == OT_I64;
+    case OT_OP_ReduceMin: *f = OT_FOLD_LEAST; return t == OT_F32 || t == OT_I32 || t == OT_I64;
+    case OT_OP_ReduceL1: *f = OT_FOLD_ABS; return t == OT_F32;
+    case OT_OP_ReduceL2:
+    case OT_OP_ReduceSumSquare: *f = OT_FOLD_SQUARE; return t == OT_F32;
+    case OT_OP_ReduceProd: *f = OT_FOLD_PRODUCT; return t == OT_F32;
+    case OT_OP_ReduceLogSumExp: *f = OT_FOLD_EXP; return t == OT_F32;
+    default: *f = OT_FOLD_SUM; return t == OT_F32;
+    }
+}
+
+/* Which axes go; false: the reference shall say what is wrong, or do nothing. */
+static bool read_axes(const ot_call *c, bool *reduced)
+{
+    const ot_nd *a = c->in[0], *list = ot_rows_in(c, 1);
+    size_t n_attr = 0;
+    int64_t n = 0;
+    const int64_t *axes = ot_attr_ints(c->node, "axes", &n_attr);
+    if (list && ((list->dtype != OT_I64 && list->dtype != OT_I32) || !ot_nd_elems(list, &n))) return false;
+    if (!list && axes) n = (int64_t)n_attr;
+    if (n == 0 && ot_attr_int(c->node, "noop_with_empty_axes", 0) != 0) return false;
+    for (uint32_t d = 0; d < a->rank; d++) reduced[d] = n == 0;
+    for (int64_t k = 0; k < n; k++) {
+        uint32_t d = 0;
+        if (a->rank == 0 || !ot_rows_axis(list ? ot_nd_int(list, k) : axes[k], a->rank, &d) || reduced[d]) return false;
+        reduced[d] = true;
+    }
+    return true;
+}
+
+ot_status ot_fast_reduce(ot_call *c)
+{
+    reduction r = {.op = ot_rows_op(c), .in = ot_rows_in(c, 0)};
+    bool reduced[OT_RANK_MAX] = {false}, keep = ot_attr_int(c->node, "keepdims", 1) != 0;
+    int64_t dims[OT_RANK_MAX], elems, n_out = 1;
+    uint32_t rank = 0;
+    if (!r.in || !fold_of(r.op, r.in->dtype, &r.fold) || !ot_nd_is_dense(r.in) || !ot_nd_elems(r.in, &elems) || elems == 0 ||
+        !read_axes(c, reduced))
+        return ot_kernel_reference(r.op)(c);
+    for (uint32_t d = 0; d < r.in->rank; d++) {
+        if (!reduced[d]) n_out *= r.in->dims[d];
+        if (!reduced[d] || keep) dims[rank++] = reduced[d] ? 1 : r.in->dims[d];
+    }
+    OT_TRY(ot_call_output(c, 0, r.in->dtype, rank, dims));
+    if (!ot_rows_wants(c, 0)) return OT_OK;
+    r.each = elems / n_out;
+    r.out = c->out[0]->data;
+    ot_rm_counter_new(&r.kept, r.in, reduced, false);
+    ot_rm_counter_new(&r.gone, r.in, reduced, true);
+    run_reduction(&r, n_out, ot_rows_threads(c, (double)elems));
+    return OT_OK;
+}
+
+/* ---- global pools ---- */
+
+ot_status ot_fast_global_pool(ot_call *c)
+{
+    ot_lanes l;
+    bool most = ot_rows_op(c) == OT_OP_GlobalMaxPool;
+    int64_t dims[OT_RANK_MAX];
+    if (!ot_rows_takes(c) || c->in[0]->rank < 2 || !ot_lanes_open(c->in[0], 2, c->in[0]->rank, &l))
+        return ot_kernel_reference(ot_rows_op(c))(c);
+    const ot_nd *x = c->in[0];
+    for (uint32_t d = 0; d < x->rank; d++) dims[d] = d < 2 ? x->dims[d] : 1;
+    OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, dims));
+    if (!ot_rows_wants(c, 0)) return OT_OK;
+    float *y = c->out[0]->data;
+    const float *from = x->data;
+    int threads = ot_rows_threads(c, (double)l.outer * (double)l.n);
+    (void)threads; /* without OpenMP */
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t p = 0; p < l.outer; p++) {
+        double v = ot_fold_row(most ? OT_FOLD_MOST : OT_FOLD_SUM, from + p * l.n, l.n, 0);
+        y[p] = (float)(most ? v : v / (double)l.n);
+    }
+    return OT_OK;
+}

@@ -1,0 +1,427 @@
+/* Tiled regions (domain onnx_tile): Alloc, While, Slice, Deslice.
+ *
+ *   Alloc -> While class A -> While class B -> While class C -> y        one step, its output is the whole of y
+ *
+ *   tasks     A0 | B0 B1 B2 B3 B4 | C0          shared out to workers one by one
+ *   worker    0: A0 B1 B3 C0    1: B0 B2 B4     each has programs of all classes and an arena of its own; tiles of all classes
+ *                                               lie in it, one after another
+ *
+ * In a body, Slice is a window of an outer array at the iteration's row of its table (no copy), and Deslice writes the tile into
+ * its place in the buffer, from whatever layout it is in, unless its maker has put it there (lw_tile_place). Iterations write
+ * disjoint places, so their order is free.
+ */
+#include "tiles.h"
+
+#include "engine/move/box.h"
+#include "engine/lower/lower.h"
+
+#include <omp.h>
+
+#define ITERATIONS_MAX ((int64_t)1 << 24) /* of one While, as the form says */
+
+static ot_status bad(const lw_pass *l, const ot_node *n, const char *what)
+{
+    char label[OT_LABEL_MAX];
+    return ot_fail(l->p->s->d, OT_E_INPUT, "%s: %s", ot_node_label(n, label, sizeof label), what);
+}
+
+ot_status ot_run_tile_op(ot_call *c) { return ot_call_fail(c, "this operator runs as part of a tiled region only"); }
+
+/* ---- Slice and Deslice ---- */
+
+/* Where windows begin: one row of starts an iteration. */
+typedef struct table {
+    uint32_t n_axes;
+    int64_t rows;
+    const int64_t *axes, *starts; /* [n_axes], [rows * n_axes] */
+    bool dense;                   /* windows have no holes: strides as if they were whole */
+} table;
+
+/* The table of a Slice or Deslice, its windows of `window` (dims) within `whole`. */
+static ot_status read_table(lw_pass *l, const ot_node *n, const ot_nd *whole, const ot_nd *window, table *t)
+{
+    size_t n_axes, n_starts;
+    t->axes = ot_attr_ints(n, "axes", &n_axes);
+    t->starts = ot_attr_ints(n, "starts", &n_starts);
+    bool whole_array = !t->axes || n_axes == 0;
+    if (whole_array) n_axes = 0;
+    if (whole->rank != window->rank || whole->dtype != window->dtype) return bad(l, n, "its window has another rank or type");
+    if (!whole_array && (!t->starts || n_starts % n_axes != 0)) return bad(l, n, "its starts are not a row for each iteration");
+    t->n_axes = (uint32_t)n_axes;
+    t->rows = whole_array ? INT64_MAX : (int64_t)(n_starts / n_axes);
+    int64_t room[OT_RANK_MAX];
+    for (uint32_t a = 0; a < whole->rank; a++) room[a] = whole->dims[a] - window->dims[a];
+    bool cut[OT_RANK_MAX] = {false};
+    for (uint32_t k = 0; k < n_axes; k++) {
+        if (t->axes[k] < 0 || t->axes[k] >= whole->rank || cut[t->axes[k]])
+            return bad(l, n, "an axis is out of range or named twice");
+        cut[t->axes[k]] = true;
+    }
+    for (size_t k = 0; n_axes && k < n_starts; k++) {
+        int64_t a = t->axes[k % n_axes];
+        if (t->starts[k] < 0 || t->starts[k] > room[a]) return bad(l, n, "a window lies outside of its tensor");
+    }
+    for (uint32_t a = 0; a < whole->rank; a++)
+        if (!cut[a] && room[a] != 0) return bad(l, n, "its window differs from the tensor along an axis that is not cut");
+    return OT_OK;
+}
+
+/* *w: the window of `whole` in this iteration; dims are set already. */
+static ot_status open_window(ot_call *c, const table *t, const ot_nd *whole, const ot_nd *iteration, ot_nd *w)
+{
+    int64_t i = ot_nd_int(iteration, 0), at = 0;
+    if (i < 0 || i >= t->rows) return ot_call_fail(c, "there is no iteration %lld", (long long)i);
+    for (uint32_t k = 0; k < t->n_axes; k++) at += t->starts[i * t->n_axes + k] * whole->strides[t->axes[k]];
+    memcpy(w->strides, whole->strides, sizeof w->strides);
+    w->data = (char *)whole->data + at * (int64_t)ot_dtype_bytes(w->dtype);
+    w->block = NULL;
+    return OT_OK;
+}
+
+static ot_status run_tile_in(ot_call *c)
+{
+    ot_slot *slot = c->frame->step->out_slots[0];
+    const table *t = c->plan;
+    slot->nd = slot->fore;
+    slot->handed = true;
+    OT_TRY(open_window(c, t, c->in[0], c->in[1], &slot->nd));
+    if (t->dense) memcpy(slot->nd.strides, slot->fore.strides, sizeof slot->nd.strides);
+    return OT_OK;
+}
+
+/* in: buffer, tile, iteration; out: the buffer. */
+static ot_status run_tile_out(ot_call *c)
+{
+    ot_slot *slot = c->frame->step->out_slots[0];
+    ot_nd window;
+    memset(&window, 0, sizeof window);
+    ot_nd_set_dense(&window, c->in[1]->dtype, c->in[1]->rank, c->in[1]->dims);
+    OT_TRY(open_window(c, c->plan, c->in[0], c->in[2], &window));
+    bool there = c->in[1]->data == window.data; /* made in its place */
+    if (!there && window.dtype == OT_F32)
+        ot_box_relayout(&window, c->in[1], 1);
+    else if (!there)
+        ot_box_copy(ot_dtype_bytes(window.dtype), window.rank, window.dims, window.data, window.strides, c->in[1]->data,
+                    c->in[1]->strides, 1);
+    slot->nd = *c->in[0];
+    slot->nd.block = NULL;
+    slot->handed = true;
+    return OT_OK;
+}
+
+/* v as the window of `whole` at the iteration, by node n: its id. */
+static ot_status take_window(lw_pass *l, const ot_node *n, ot_id whole, ot_id iteration, ot_id v, ot_id *out)
+{
+    ot_id in[2];
+    ot_step *step = NULL;
+    table *t = OT_NEW(l->a, table);
+    if (!t) return ot_fail_nomem(l->p->s->d);
+    OT_TRY(read_table(l, n, &l->v[whole].slot->fore, &l->v[v].slot->fore, t));
+    OT_TRY(lw_need(l, whole, LW_ANY_PLAIN, LW_PLAIN, &in[0]));
+    OT_TRY(lw_need(l, iteration, LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
+    t->dense = !l->v[v].slot->is_result && lw_stays_dense(&l->v[v].slot->fore, &l->ids[in[0]]->fore);
+    OT_TRY(lw_make(l, v, t->dense ? LW_PLAIN : LW_PLAIN_VIEW, out));
+    if (!t->dense) memcpy(l->ids[*out]->fore.strides, l->ids[in[0]]->fore.strides, sizeof l->ids[*out]->fore.strides);
+    OT_TRY(lw_push(l, n, run_tile_in, t, in, 2, out, 1, &step));
+    step->is_view = true;
+    return OT_OK;
+}
+
+ot_status lw_write_tile_in(lw_pass *l, lw_unit *u)
+{
+    ot_id out;
+    return take_window(l, u->nodes[0], u->in[0], u->in[1], u->out[0], &out);
+}
+
+ot_status lw_tile_place(lw_pass *l, ot_id v, ot_id *place)
+{
+    uint32_t reader = lw_only_reader(l, v);
+    const lw_unit *u = reader == OT_NONE ? NULL : &l->units[reader];
+    *place = OT_NONE;
+    if (!u || u->kind != LW_TILE_OUT || u->in[0] != v || l->v[u->in[1]].maker != OT_NONE || l->v[u->in[2]].maker != OT_NONE ||
+        lw_only_reader(l, u->in[1]) != reader)
+        return OT_OK; /* or others write to the buffer before, or read it */
+    return take_window(l, u->nodes[0], u->in[1], u->in[2], v, place);
+}
+
+ot_status lw_write_tile_out(lw_pass *l, lw_unit *u)
+{
+    ot_id in[3], out;
+    ot_step *step = NULL;
+    table *t = OT_NEW(l->a, table);
+    if (!t) return ot_fail_nomem(l->p->s->d);
+    OT_TRY(read_table(l, u->nodes[0], &l->v[u->in[1]].slot->fore, &l->v[u->in[0]].slot->fore, t));
+    bool f32 = l->v[u->in[0]].slot->fore.dtype == OT_F32;
+    OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[0]));
+    OT_TRY(lw_need(l, u->in[0], f32 ? LW_ANY_PLAIN | LW_ANY_BLOCK : LW_ANY_PLAIN, LW_PLAIN, &in[1]));
+    OT_TRY(lw_need(l, u->in[2], LW_BIT(LW_PLAIN), LW_PLAIN, &in[2]));
+    OT_TRY(lw_make(l, u->out[0], LW_PLAIN, &out));
+    OT_TRY(lw_push(l, u->nodes[0], run_tile_out, t, in, 3, &out, 1, &step));
+    step->is_view = true;
+    return OT_OK;
+}
+
+/* ---- regions ---- */
+
+/* Tiles that are alike. */
+typedef struct tile_class {
+    const ot_node *node;
+    ot_prog **workers;       /* [n_workers] */
+    int64_t first, count;    /* tasks */
+    const uint32_t *buffers; /* [body inputs - 1] output of the step */
+} tile_class;
+
+typedef struct ot_tiles {
+    tile_class *classes; /* [n] */
+    uint32_t n, n_workers;
+    int64_t tasks, stride; /* bytes of one worker's arena */
+} ot_tiles;
+
+typedef struct team {
+    ot_call *c;
+    const ot_tiles *t;
+    ot_diag *diags;  /* [n_workers] */
+    ot_status *said; /* [n_workers] */
+} team;
+
+static void run_task(team *m, uint32_t worker, int64_t task)
+{
+    uint32_t k = 0;
+    while (task >= m->t->classes[k].first + m->t->classes[k].count) k++;
+    const tile_class *class = &m->t->classes[k];
+    ot_prog *p = class->workers[worker];
+    const ot_graph *g = p->g;
+    int64_t i = task - class->first;
+    ot_nd *at = &p->slots[g->inputs[0]].nd;
+    ot_nd_set_dense(at, OT_I64, 0, NULL);
+    at->data = &i;
+    for (uint32_t j = 1; j < g->n_inputs; j++) {
+        ot_nd *buffer = &p->slots[g->inputs[j]].nd;
+        *buffer = *m->c->out[class->buffers[j - 1]];
+        buffer->block = NULL;
+    }
+    p->d = &m->diags[worker];
+    p->worker = m->t->n_workers == 1 ? m->c->frame->prog->worker : worker;
+    p->tile = task;
+    p->base = m->t->stride ? (char *)m->c->work + (int64_t)worker * m->t->stride : NULL;
+    m->said[worker] = ot_prog_run(p, p->times);
+    ot_prog_clear(p);
+}
+
+static ot_status run_tiles(ot_call *c)
+{
+    team m = {.c = c, .t = c->plan};
+    uint32_t n = m.t->n_workers;
+    for (uint32_t k = 0; k < c->n_out; k++) OT_TRY(ot_call_place(c, k));
+    m.diags = ot_call_scratch(c, n * sizeof *m.diags);
+    m.said = ot_call_scratch(c, n * sizeof *m.said);
+    if (!m.diags || !m.said) return OT_E_NOMEM;
+    if (n == 1) {
+        for (int64_t task = 0; task < m.t->tasks && m.said[0] == OT_OK; task++) run_task(&m, 0, task);
+    } else {
+#pragma omp parallel num_threads((int)n)
+        {
+            uint32_t worker = (uint32_t)omp_get_thread_num();
+#pragma omp for schedule(dynamic, 1)
+            for (int64_t task = 0; task < m.t->tasks; task++)
+                if (m.said[worker] == OT_OK) run_task(&m, worker, task);
+        }
+    }
+    for (uint32_t w = 0; w < n; w++)
+        if (m.said[w] != OT_OK) return ot_fail(c->diag, m.said[w], "%s", m.diags[w].message);
+    return OT_OK;
+}
+
+/* ---- finding them ---- */
+
+static uint32_t root(uint32_t *group, uint32_t u)
+{
+    while (group[u] != u) u = group[u] = group[group[u]];
+    return u;
+}
+
+static bool is_while(const lw_unit *u) { return ot_is_tile_op(u->nodes[0], "While"); }
+
+/* The While that takes buffer v on; OT_NONE: v is done. */
+static uint32_t taken_by(const lw_pass *l, ot_id v)
+{
+    for (uint32_t k = 0; k < l->v[v].n_readers; k++) {
+        uint32_t u = l->readers[l->v[v].first + k];
+        for (uint32_t j = 0; is_while(&l->units[u]) && j < l->units[u].n_in; j++)
+            if (l->units[u].in[j] == v) return u;
+    }
+    return OT_NONE;
+}
+
+/* What a body was lowered for is what it will be given: the iteration, buffers of the outer shape, as many rows as iterations. */
+static ot_status check_body(const lw_pass *l, const lw_unit *u, int64_t count)
+{
+    const ot_prog *body = u->step->bodies[0].prog;
+    const ot_graph *g = body->g;
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        const ot_slot *slot = &body->slots[g->inputs[k]];
+        const ot_nd *outer = k > 0 ? &l->v[u->in[k - 1]].slot->fore : NULL;
+        if (slot->is_const || !(outer ? ot_nd_same_shape(&slot->fore, outer->dtype, outer->rank, outer->dims)
+                                      : ot_nd_same_shape(&slot->fore, OT_I64, 0, NULL)))
+            return bad(l, u->nodes[0],
+                       k > 0 ? "a buffer has another type or shape in its body" : "the first input of its body is no int64 scalar");
+    }
+    for (uint32_t k = 0; k < body->n_steps; k++) {
+        const ot_step *step = &body->steps[k];
+        const table *t = step->run == run_tile_in || step->run == run_tile_out ? step->plan : NULL;
+        if (t && t->n_axes > 0 && t->rows != count) return bad(l, step->node, "its starts are not a row for each iteration");
+    }
+    return OT_OK;
+}
+
+/* Buffers have one reader until they are done; a While gives back as many as it takes. */
+static ot_status check_while(const lw_pass *l, const lw_unit *u)
+{
+    const ot_node *n = u->nodes[0];
+    int64_t count = ot_attr_int(n, "count", -1);
+    if (u->step->n_bodies != 1) return bad(l, n, "it has no body");
+    if (count < 1 || count > ITERATIONS_MAX) return bad(l, n, "its count is not from 1 to 16777216");
+    const ot_graph *g = u->step->bodies[0].prog->g;
+    if (u->n_in != u->n_out || g->n_inputs != u->n_in + 1 || g->n_outputs != u->n_out || u->n_in == 0)
+        return bad(l, n, "its buffers do not match its body's inputs and outputs");
+    for (uint32_t k = 0; k < u->n_in; k++) {
+        ot_id v = u->in[k], w = u->out[k];
+        if (v == OT_NONE || w == OT_NONE || l->v[v].maker == OT_NONE || !l->v[v].is_static || !l->v[w].is_static ||
+            !lw_same_dims(l, v, w) || l->v[v].slot->fore.dtype != l->v[w].slot->fore.dtype)
+            return bad(l, n, "a buffer has no known shape or was not allocated");
+        const lw_unit *maker = &l->units[l->v[v].maker];
+        if ((!is_while(maker) && !ot_is_tile_op(maker->nodes[0], "Alloc")) || l->v[v].n_readers != 1 || l->v[v].pinned)
+            return bad(l, n, "a buffer is no Alloc's, or is read before it is complete");
+    }
+    return check_body(l, u, count);
+}
+
+/* Output `out` of While u at last: the value of the finished buffer. */
+static ot_id finished(const lw_pass *l, ot_id v)
+{
+    for (uint32_t u = taken_by(l, v); u != OT_NONE; u = taken_by(l, v))
+        for (uint32_t k = 0; k < l->units[u].n_in; k++)
+            if (l->units[u].in[k] == v) {
+                v = l->units[u].out[k];
+                break;
+            }
+    return v;
+}
+
+typedef struct region {
+    uint32_t *parts; /* [n] units in order */
+    uint32_t n;
+    ot_id *in, *out; /* [n_in] what bodies read, each once; [n_out] finished buffers */
+    size_t n_in, n_out, cap_in, cap_out;
+} region;
+
+static bool push_once(ot_arena *a, ot_id **list, size_t *n, size_t *cap, ot_id v)
+{
+    for (size_t k = 0; k < *n; k++)
+        if ((*list)[k] == v) return true;
+    return OT_PUSH(a, *list, *n, *cap, v);
+}
+
+static ot_status make_region(lw_pass *l, region *r)
+{
+    ot_tiles *t = OT_NEW(l->a, ot_tiles);
+    if (!t) return ot_fail_nomem(l->p->s->d);
+    t->classes = OT_NEW_N(l->a, tile_class, r->n);
+    if (!t->classes) return ot_fail_nomem(l->p->s->d);
+    for (uint32_t k = 0; k < r->n; k++) {
+        const lw_unit *u = &l->units[r->parts[k]];
+        if (!is_while(u)) continue;
+        uint32_t *buffers = OT_NEW_N(l->a, uint32_t, u->n_in);
+        int64_t count = ot_attr_int(u->nodes[0], "count", 1);
+        if (!buffers) return ot_fail_nomem(l->p->s->d);
+        for (uint32_t j = 0; j < u->n_in; j++) {
+            ot_id done = finished(l, u->in[j]);
+            if (!push_once(l->scratch, &r->out, &r->n_out, &r->cap_out, done)) return ot_fail_nomem(l->p->s->d);
+            while (r->out[buffers[j]] != done) buffers[j]++;
+        }
+        for (uint32_t j = 0; j < u->nodes[0]->n_captured; j++)
+            if (!push_once(l->scratch, &r->in, &r->n_in, &r->cap_in, u->nodes[0]->captured[j])) return ot_fail_nomem(l->p->s->d);
+        t->classes[t->n] = (tile_class){
+            .node = u->nodes[0], .workers = &u->step->bodies[0].prog, .first = t->tasks, .count = count, .buffers = buffers};
+        t->n++;
+        if (!ot_add_i64(t->tasks, count, &t->tasks)) return bad(l, u->nodes[0], "its count is absurd");
+    }
+    return lw_merge(l, r->parts, r->n, LW_TILES, r->in, (uint32_t)r->n_in, r->out, (uint32_t)r->n_out, t);
+}
+
+/* Groups of Alloc and While that share buffers. */
+static ot_status find_regions(lw_pass *l)
+{
+    uint32_t *group = OT_NEW_N(l->scratch, uint32_t, l->n_units + 1u);
+    if (!group) return ot_fail_nomem(l->p->s->d);
+    for (uint32_t u = 0; u < l->n_units; u++) group[u] = u;
+    for (uint32_t u = 0; u < l->n_units; u++) {
+        if (!is_while(&l->units[u])) continue;
+        OT_TRY(check_while(l, &l->units[u]));
+        for (uint32_t k = 0; k < l->units[u].n_in; k++) group[root(group, l->v[l->units[u].in[k]].maker)] = root(group, u);
+    }
+    for (uint32_t u = 0; u < l->n_units; u++) {
+        region r = {.parts = NULL};
+        if (!is_while(&l->units[u]) || root(group, u) != u) continue;
+        r.parts = OT_NEW_N(l->scratch, uint32_t, l->n_units);
+        if (!r.parts) return ot_fail_nomem(l->p->s->d);
+        for (uint32_t k = 0; k < l->n_units; k++)
+            if (root(group, k) == u) r.parts[r.n++] = k;
+        OT_TRY(make_region(l, &r));
+    }
+    return OT_OK;
+}
+
+ot_status lw_fuse_tiles(lw_pass *l)
+{
+    bool any = false;
+    for (uint32_t u = 0; u < l->n_units; u++) {
+        lw_unit *unit = &l->units[u];
+        bool in = ot_is_tile_op(unit->nodes[0], "Slice"), out = ot_is_tile_op(unit->nodes[0], "Deslice");
+        any = any || is_while(unit);
+        if (!in && !out) continue;
+        if (unit->n_in != (in ? 2u : 3u) || unit->n_out < 1) return bad(l, unit->nodes[0], "it has another number of inputs");
+        for (uint32_t k = 0; k < unit->n_in; k++)
+            if (unit->in[k] == OT_NONE || !l->v[unit->in[k]].is_static)
+                return bad(l, unit->nodes[0], "an input has no known shape");
+        if (!l->v[unit->out[0]].is_static) return bad(l, unit->nodes[0], "its output has no known shape");
+        if (!ot_nd_same_shape(&l->v[unit->in[unit->n_in - 1]].slot->fore, OT_I64, 0, NULL))
+            return bad(l, unit->nodes[0], "its iteration is no int64 scalar");
+        unit->kind = in ? LW_TILE_IN : LW_TILE_OUT;
+    }
+    return any ? find_regions(l) : OT_OK;
+}
+
+/* ---- writing them ---- */
+
+/* Programs of all workers for one class; plans their memory. */
+static ot_status hire(lw_pass *l, ot_tiles *t, tile_class *class)
+{
+    ot_prog *first = class->workers[0];
+    class->workers = OT_NEW_N(l->a, ot_prog *, t->n_workers);
+    if (!class->workers) return ot_fail_nomem(l->p->s->d);
+    class->workers[0] = first;
+    for (uint32_t w = 0; w < t->n_workers; w++) {
+        if (w > 0) OT_TRY(ot_prog_new(l->p->s, first->g, l->p, 1, NULL, &class->workers[w]));
+        OT_TRY(ot_prog_plan(class->workers[w]));
+        OT_TRY(ot_prog_time(class->workers[w]));
+        t->stride = ot_max(t->stride, ot_ceil_div(class->workers[w]->arena_bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN);
+    }
+    return OT_OK;
+}
+
+ot_status lw_write_tiles(lw_pass *l, lw_unit *u)
+{
+    ot_tiles *t = u->plan;
+    ot_step *step = NULL;
+    ot_id *in = OT_NEW_N(l->scratch, ot_id, u->n_in + 1u), *out = OT_NEW_N(l->scratch, ot_id, u->n_out + 1u);
+    uint32_t n_in = 0;
+    if (!in || !out) return ot_fail_nomem(l->p->s->d);
+    t->n_workers = (uint32_t)ot_min(l->p->threads, t->tasks);
+    for (uint32_t k = 0; k < t->n; k++) OT_TRY(hire(l, t, &t->classes[k]));
+    for (uint32_t k = 0; k < u->n_in; k++) /* constants live anyway, unless bodies have no use for them */
+        if (!l->v[u->in[k]].slot->is_const) OT_TRY(lw_need(l, u->in[k], LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));
+    for (uint32_t k = 0; k < u->n_out; k++) OT_TRY(lw_make(l, u->out[k], LW_PLAIN, &out[k]));
+    OT_TRY(lw_push(l, u->nodes[u->n_nodes - 1], run_tiles, t, in, n_in, out, u->n_out, &step));
+    return ot_mul_i64(t->stride, t->n_workers, &step->work) ? OT_OK : ot_fail_nomem(l->p->s->d);
+}

@@ -1,0 +1,207 @@
+/* Stage kernel/: tile kernels as text (.tk), the input of the buffer planner.
+ *
+ * A kernel is a linear list of statements with structured control flow. Buffers have a shape, a scope (which memory) and no
+ * address until they are planned; parameters are tensors in slow memory that the caller owns.
+ *
+ *   # comment                                     # to the end of the line
+ *   kernel conv_relu target "ascend-a2" {         # the target is optional
+ *     param x: 1x16x64x64 f32 @gm                 # never planned
+ *     param y: 1x16x64x64 f32 @gm
+ *     alloc w: 16x16x3x3 f32 @ub                  # [align=N] [multi=N] [offset=N[,N...]] in this order
+ *     workspace ws: 4096 f32                      # a buffer in global memory; same as alloc ... @gm
+ *     load w <- weights                           # slow memory -> buffer         pipe dma_in
+ *     for i in 0..4 {                             # lo..hi [step N]; `?` for hi: unknown trip count
+ *       alloc a: 1x16x18x64 f32 @ub multi=2
+ *       load a <- x[0:1, 0:16, 16*i-1:16*i+17, 0:64]
+ *       b = vector.conv(a, w)                     # pipe.operation; pipes: vector cube scalar dma_in dma_out
+ *       store y[0:1, 0:16, 16*i:16*i+16, 0:64] <- b   # buffer -> slow memory     pipe dma_out
+ *       free a                                    # optional; any later use is an error
+ *     }
+ *     copy d <- c                                 # buffer -> buffer, pipe by the scopes; `copy.vector d <- c` says it
+ *     alias v = a: 2304 f32                       # another name and shape for all of a; not larger than a
+ *     subview s = a[0:1, 0:8, 0:18, 0:64]         # a part of a: writing it writes a part only
+ *     r = for i in 0..8 carry (acc = init) {      # loop-carried values: acc is init, then what was yielded; r the last
+ *       n = vector.add(acc, t)
+ *       yield (n)                               # last statement of the body; as many values as are carried
+ *     }
+ *     while (s) { ... }                           # s: a buffer read before every iteration, or `?`; carry as in for
+ *     q = if (s) { ... yield (a) } else { ... yield (b) }
+ *   }
+ *
+ * Several outputs, results and carried values are separated by commas: `p, q = vector.split(a)`,
+ * `r, t = while (?) carry (u = a, v = b) {`. An operation's output is the name of an allocated buffer (or of an alias or a
+ * subview): operations write buffers, they do not create them. Names are unique in a kernel, loop variables in their loop.
+ *
+ * Names are [A-Za-z_][A-Za-z0-9_.$/]*, at most 255 bytes, unique in a kernel, and no word of the language up to their first dot;
+ * loop variables are apart from them and unique in the loops around them. The kernel's own name and operations may be any such
+ * word. A value is visible from its definition to the end of the block that it stands in. What is written may also be a carried
+ * value or a result. Views of params are params. Texts: at most 64 MiB, 2^20 statements and 2^20 values.
+ */
+#ifndef OT_KERNEL_H
+#define OT_KERNEL_H
+
+#include "base/base.h"
+
+/* ---- memories ---- */
+
+/* name in text, description */
+#define OT_SCOPES(X)                                                       \
+    X(UB, "ub", "unified buffer of the vector unit")                       \
+    X(L1, "l1", "feature maps of the cube unit")                           \
+    X(L0A, "l0a", "left matrix")                                           \
+    X(L0B, "l0b", "right matrix")                                          \
+    X(L0C, "l0c", "matrix accumulator")                                    \
+    X(BT, "bt", "bias table")                                              \
+    X(FP, "fp", "fixpipe parameters")                                      \
+    X(L2, "l2", "fast memory that tiles live in: a cache or a scratchpad") \
+    X(SHARED, "shared", "shared memory of a GPU block")                    \
+    X(GM, "gm", "global (slow) memory: parameters and workspace")
+typedef enum ot_scope {
+#define X(id, name, text) OT_SCOPE_##id,
+    OT_SCOPES(X)
+#undef X
+        OT_SCOPE_COUNT
+} ot_scope;
+const char *ot_scope_name(ot_scope s);
+/* false when there is no such scope. */
+bool ot_scope_parse(const char *name, ot_scope *out);
+
+typedef enum ot_pipe { OT_PIPE_VECTOR, OT_PIPE_CUBE, OT_PIPE_SCALAR, OT_PIPE_DMA_IN, OT_PIPE_DMA_OUT, OT_PIPE_COUNT } ot_pipe;
+const char *ot_pipe_name(ot_pipe p);
+
+/* ---- the kernel ---- */
+
+#define OT_TK_RANK_MAX  8
+#define OT_TK_MULTI_MAX 16
+#define OT_TK_DEPTH_MAX 64 /* nesting of for, while, if */
+
+typedef enum ot_tk_kind {
+    OT_TK_PARAM,
+    OT_TK_BUFFER, /* alloc, workspace */
+    OT_TK_ALIAS,  /* base is another name */
+    OT_TK_SUBVIEW,
+    OT_TK_CARRIED, /* `acc` of a loop: type of its init */
+    OT_TK_RESULT   /* `r = for ...` or `q = if ...` */
+} ot_tk_kind;
+
+/* c0 + sum of coef[k] * loop variable. */
+typedef struct ot_tk_affine {
+    int64_t constant;
+    uint32_t n;
+    struct {
+        const char *var;
+        int64_t coef;
+    } terms[4];
+} ot_tk_affine;
+
+typedef struct ot_tk_range {
+    ot_tk_affine lo, hi; /* half-open */
+} ot_tk_range;
+
+typedef struct ot_tk_value {
+    const char *name;
+    ot_tk_kind kind;
+    uint32_t line, col;           /* of the definition, from 1 */
+    uint32_t rank;                /* 1..OT_TK_RANK_MAX */
+    int64_t dims[OT_TK_RANK_MAX]; /* >= 1 */
+    const char *dtype;            /* static: "f32"... */
+    int64_t bytes;                /* product of dims times the type's size, rounded up to bytes; checked */
+    ot_scope scope;
+    int64_t align;                    /* 0: the scope's own */
+    uint32_t multi;                   /* 1: single buffer; N: N slots that iterations take in turn */
+    uint32_t n_offsets;               /* 0: not placed; else multi */
+    int64_t offsets[OT_TK_MULTI_MAX]; /* fixed on input, planned on output */
+    bool workspace;                   /* written with the word `workspace` */
+    uint32_t base;                    /* ALIAS, SUBVIEW: value id; else OT_NONE */
+    const ot_tk_range *ranges;        /* SUBVIEW: [base's rank] */
+    uint32_t stmt;                    /* defining statement, OT_NONE for params */
+} ot_tk_value;
+
+typedef enum ot_tk_op {
+    OT_TK_ALLOC,
+    OT_TK_FREE,
+    OT_TK_VIEW, /* out[0] / in[0] / out[0] = alias or subview of its base */
+    OT_TK_LOAD,
+    OT_TK_STORE,
+    OT_TK_COPY,    /* out[0] <- in[0] */
+    OT_TK_COMPUTE, /* out... = pipe.op(in...) */
+    OT_TK_FOR,
+    OT_TK_WHILE, /* in: [inits, then `s` of while if any]; out: results; carried: names inside */
+    OT_TK_IF,
+    OT_TK_ELSE,  /* in: [s if any]; out: results (on IF) */
+    OT_TK_YIELD, /* in */
+    OT_TK_END    /* of FOR, WHILE or IF */
+} ot_tk_op;
+
+typedef struct ot_tk_stmt {
+    ot_tk_op op;
+    uint32_t line, col;
+    ot_pipe pipe;
+    const char *name;         /* COMPUTE: operation */
+    const uint32_t *out, *in; /* [n_out], [n_in] value ids */
+    uint32_t n_out, n_in;
+    const uint32_t *carried;   /* FOR, WHILE: [n_out] value ids; in[k] is the init of carried[k] */
+    bool has_condition;        /* WHILE, IF: in[n_in - 1] is the condition (false: `?`) */
+    const ot_tk_range *ranges; /* LOAD: window of in[0]; STORE: window of out[0]; NULL: all of it */
+    uint32_t n_ranges;
+    const char *var;      /* FOR */
+    int64_t lo, hi, step; /* FOR; hi -1: unknown (`?`); trips = ceil((hi - lo) / step) */
+    uint32_t mate;        /* FOR, WHILE: its END; IF: ELSE or END; ELSE: END; END: its FOR, WHILE or IF; YIELD: its opener
+                                  (IF for both branches) */
+    uint32_t parent;      /* innermost enclosing FOR, WHILE, IF (for the else branch and ELSE too), or OT_NONE; of END: the
+                                  opener's */
+    bool explicit_pipe;   /* COPY written with its pipe */
+} ot_tk_stmt;
+
+/* Strings, arrays: all in the arena. Positions of the planner are indices into stmts. */
+typedef struct ot_kernel {
+    ot_arena *arena; /* owns everything, itself included */
+    const char *name;
+    const char *target; /* NULL: none given */
+    ot_tk_value *values;
+    uint32_t n_values;
+    ot_tk_stmt *stmts;
+    uint32_t n_stmts;
+} ot_kernel;
+
+/* Parse and verify `n` bytes of text; `path` is for messages. Fails with OT_E_INPUT, "path:line:col: rule". *out is to be freed
+ * with ot_kernel_free. */
+ot_status ot_kernel_parse(const char *path, const char *text, size_t n, ot_diag *d, ot_kernel **out) OT_MUST_USE;
+/* Print as text that parses to the same kernel: print(parse(print(k))) == print(k), byte for byte. */
+ot_status ot_kernel_print(const ot_kernel *k, FILE *f) OT_MUST_USE;
+/* Rules beyond syntax, for kernels that code built: every index in range, types of yields, inits and results agree, views inside
+ * their base, no use before the definition, outside its block or after free, no write to a param but by store, yields where
+ * values are carried. First violation: OT_E_INPUT, "path:line:col: rule". */
+ot_status ot_kernel_verify(const ot_kernel *k, const char *path, ot_diag *d) OT_MUST_USE;
+void ot_kernel_free(ot_kernel *k); /* accepts NULL */
+
+/* Bits of one element, 0 for an unknown name. */
+uint32_t ot_tk_dtype_bits(const char *dtype);
+/* The buffer or param (or CARRIED, RESULT) that an alias or subview leads to; v itself when it is none. *partial (may be NULL):
+ * a subview is on the way. */
+uint32_t ot_tk_root(const ot_kernel *k, uint32_t v, bool *partial);
+
+/* ---- builder: for kernels that code writes (region_kernel.c, tests). All return OT_NONE / false when memory ran out. ---- */
+
+typedef struct ot_kernel_builder ot_kernel_builder;
+ot_kernel_builder *ot_kernel_build(const char *name, const char *target); /* NULL when memory ran out */
+/* Type of a new value; returns its id. */
+uint32_t ot_kb_param(ot_kernel_builder *b, const char *name, const char *dtype, const int64_t *dims, uint32_t rank);
+uint32_t ot_kb_alloc(ot_kernel_builder *b, const char *name, const char *dtype, const int64_t *dims, uint32_t rank, ot_scope scope,
+                     int64_t align, uint32_t multi);
+/* Another name and shape for all of `base` (not larger than it); a part of `base`: ranges [base's rank], affine over open loops
+ * with equal terms in lo and hi. Both return the new id. */
+uint32_t ot_kb_alias(ot_kernel_builder *b, const char *name, uint32_t base, const char *dtype, const int64_t *dims, uint32_t rank);
+uint32_t ot_kb_subview(ot_kernel_builder *b, const char *name, uint32_t base, const ot_tk_range *ranges);
+bool ot_kb_load(ot_kernel_builder *b, uint32_t dst, uint32_t src, const ot_tk_range *ranges, uint32_t n_ranges);
+bool ot_kb_store(ot_kernel_builder *b, uint32_t dst, const ot_tk_range *ranges, uint32_t n_ranges, uint32_t src);
+bool ot_kb_copy(ot_kernel_builder *b, uint32_t dst, uint32_t src);
+bool ot_kb_compute(ot_kernel_builder *b, ot_pipe pipe, const char *op, const uint32_t *out, uint32_t n_out, const uint32_t *in,
+                   uint32_t n_in);
+bool ot_kb_for(ot_kernel_builder *b, const char *var, int64_t lo, int64_t hi, int64_t step); /* carries nothing */
+bool ot_kb_end(ot_kernel_builder *b);
+/* Hand the kernel over (NULL when memory ran out at any earlier call, or a block is open); the builder is gone either way. */
+ot_kernel *ot_kb_finish(ot_kernel_builder *b);
+void ot_kb_drop(ot_kernel_builder *b); /* accepts NULL */
+
+#endif

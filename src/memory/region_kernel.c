@@ -1,0 +1,545 @@
+/* From a planned region to a kernel: the tile loop nest that the planner of buffers works on.
+ *
+ *   region r3, H in 14 tiles           kernel region_3 target "tlf-16m" {
+ *                                        param x: 1x64x56x56 f32 @gm
+ *      x --conv--relu--conv--y           param w0: 64x64x3x3 f32 @gm ...
+ *                                        alloc w0_l2: 64x64x3x3 f32 @l2         weights that stay: once
+ *                                        load w0_l2 <- w0
+ *                                        for t0 in 0..14 {
+ *                                          alloc x_tile: 1x64x8x56 f32 @l2 multi=2
+ *                                          load x_tile <- x[0:1, 0:64, 4*t0-2:4*t0+6, 0:56]
+ *                                          alloc conv_1: 1x64x6x56 f32 @l2
+ *                                          conv_1 = cube.conv(x_tile, w0_l2)
+ *                                          ...
+ *                                          store y[0:1, 0:64, 4*t0:4*t0+4, 0:56] <- y_tile
+ *
+ * What gets a buffer, and for how long, is what the cost model counts (plan/cost/region_figures.c):
+ *
+ *   input cut somewhere    loaded in every tile, right before its first reader; two slots where DMA overlaps compute
+ *                          (region.overlap).
+ *                          Form scan on a cache: no buffer, the operators read slices of the outer tensor
+ *   input read whole       no buffer: its readers take it from where it is (K and V of attention)
+ *   weights                one buffer each, loaded before the loops, when they stay (region.weights_stay); else none: their
+ *                          readers stream them
+ *   what an operator makes a buffer; an output of the region is stored right away, two slots as for inputs
+ *   reshapes               another name of their input where the tiles have the same bytes, else an operator
+ *   parts of a reduction   one per tile of the axes that are reduced, in front of the output's axes
+ *   work memory            filled by `pack` from the input, read by the operator (column buffers, other layouts)
+ *
+ * Every buffer has the size of the largest tile. Windows are affine in the loop variables: they hold for tiles away from the
+ * borders (there the text reads outside the tensor; the tile is really cut off), and exactly when there are two tiles.
+ */
+#include "planmem/planmem.h"
+#include "region/region.h"
+#include "region_names.h"
+
+/* One cut axis of one value over all tiles of its dimension. */
+typedef struct span_of_tiles {
+    int64_t len, piece;    /* largest made window, largest piece */
+    int64_t start, stride; /* the made window of tile k starts at start + stride * k */
+    int64_t piece_start;   /* the same for its piece */
+    int64_t inset;         /* of the piece in the made window */
+} span_of_tiles;
+
+/* A constant that some operator uses whole. */
+typedef struct weight {
+    ot_id value;
+    uint32_t at; /* kernel value that holds it */
+} weight;
+
+typedef struct lowering {
+    const ot_graph *g;
+    const ot_region *r;
+    const ot_target *t;
+    ot_diag *d;
+    ot_arena *a; /* scratch */
+    ot_kernel_builder *b;
+    ot_region_names names;
+    span_of_tiles *span[OT_DIMS_MAX]; /* [n_values] */
+    double *share[OT_DIMS_MAX];       /* [n_nodes] largest tile of the node's output, relative to the whole */
+    const char *var[OT_DIMS_MAX];     /* loop variables */
+    uint32_t *param;                  /* [n_values] of the region's inputs and outputs in slow memory, or OT_NONE */
+    uint32_t *tile;                   /* [n_values] what holds the value inside a tile, or OT_NONE: not there (yet) */
+    weight *weights;                  /* [n_weights] */
+    uint32_t n_weights;
+    size_t cap_weights;
+    ot_map *weight_of; /* name of a constant -> index into weights */
+} lowering;
+
+static ot_status nomem(const lowering *l) { return ot_fail_nomem(l->d); }
+
+/* ---- windows ---- */
+
+static bool windows(const lowering *l, uint32_t d, uint32_t k, const ot_clamp *c, ot_tile_windows *w, const char **why)
+{
+    if (l->r->form == OT_FORM_WINDOW) return ot_tile_clamp_fill(l->g, l->r, d, k, c, w, why);
+    return ot_tile_windows_get(l->g, l->r, d, k, w, why);
+}
+
+static int64_t extent_of(const lowering *l, uint32_t d, uint32_t v)
+{
+    const ot_rvalue *rv = &l->r->values[v];
+    return l->g->values[rv->value].dims[rv->axis[d]];
+}
+
+/* Take in tile k. `middle`: the tile whose place, with its successor's, gives the affine form. */
+static void note_tile(lowering *l, uint32_t d, uint32_t k, uint32_t middle, const ot_tile_windows *w)
+{
+    const ot_region *r = l->r;
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        span_of_tiles *s = &l->span[d][v];
+        ot_win made = w->made[v], piece = w->piece[v];
+        if (r->values[v].axis[d] == OT_AX_WHOLE) continue;
+        s->len = ot_max(s->len, made.hi - made.lo);
+        s->piece = ot_max(s->piece, piece.hi - piece.lo);
+        if (k == middle) {
+            s->start = made.lo;
+            s->piece_start = piece.lo;
+            s->inset = ot_max(0, piece.lo - made.lo);
+        }
+        if (k == middle + 1) s->stride = made.lo - s->start;
+    }
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        double share = ot_tile_share(l->g, r, d, i, w);
+        if (share > l->share[d][i]) l->share[d][i] = share;
+    }
+}
+
+/* Spans of dimension d. Where a tile of the sink is a whole number of elements of the value, that is the stride. */
+static ot_status measure(lowering *l, uint32_t d)
+{
+    const ot_region *r = l->r;
+    const ot_dim *m = &r->dims[d];
+    ot_tile_windows w;
+    ot_clamp c = {0, 0};
+    const char *why = "";
+    uint32_t middle = m->n_tiles > 2 ? (m->n_tiles - 1) / 2 : 0;
+    l->span[d] = OT_NEW_N(l->a, span_of_tiles, r->n_values + 1u);
+    l->share[d] = OT_NEW_N(l->a, double, r->n_nodes + 1u);
+    if (!l->span[d] || !l->share[d]) return nomem(l);
+    OT_TRY(ot_tile_windows_new(l->g, r, l->a, &w));
+    bool ok = r->form != OT_FORM_WINDOW || ot_tile_clamp_plan(l->g, r, d, &w, &c, &why);
+    for (uint32_t k = 0; ok && k < m->n_tiles; k++) {
+        ok = windows(l, d, k, &c, &w, &why);
+        if (ok) note_tile(l, d, k, middle, &w);
+    }
+    if (!ok) return ot_fail(l->d, OT_E_INPUT, "region %u: %s", r->id, why);
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        span_of_tiles *s = &l->span[d][v];
+        int64_t tile;
+        if (ot_is_part(r, v, d)) *s = (span_of_tiles){.len = 1, .piece = 1, .stride = 1};
+        if (r->values[v].axis[d] == OT_AX_WHOLE) continue;
+        bool whole = ot_mul_i64(extent_of(l, d, v), m->tile, &tile) && tile % m->extent == 0;
+        if (m->n_tiles > 2 && whole) s->stride = tile / m->extent;
+        s->start -= s->stride * middle;
+        s->piece_start -= s->stride * middle;
+        s->inset = ot_min(s->inset, s->len - s->piece);
+    }
+    return OT_OK;
+}
+
+/* ---- types and shapes ---- */
+
+/* Element type as a kernel names it; NULL: elements of no fixed size. */
+static const char *type_name(ot_dtype t)
+{
+    switch (t) {
+    case OT_F32: return "f32";
+    case OT_F16: return "f16";
+    case OT_BF16: return "bf16";
+    case OT_F64: return "f64";
+    case OT_I8: return "i8";
+    case OT_I16: return "i16";
+    case OT_I32: return "i32";
+    case OT_I64: return "i64";
+    case OT_U8: return "u8";
+    case OT_U16: return "u16";
+    case OT_U32: return "u32";
+    case OT_U64: return "u64";
+    case OT_BOOL: return "bool";
+    case OT_C64: return "c64";
+    case OT_C128: return "c128";
+    case OT_F8E4M3FN:
+    case OT_F8E4M3FNUZ: return "f8e4m3";
+    case OT_F8E5M2:
+    case OT_F8E5M2FNUZ: return "f8e5m2";
+    case OT_F8E8M0: return "f8e8m0";
+    case OT_F4E2M1: return "f4e2m1";
+    case OT_I4: return "i4";
+    case OT_U4: return "u4";
+    case OT_I2: return "i2";
+    case OT_U2: return "u2";
+    default: return NULL;
+    }
+}
+
+/* Shape of a value for the kernel: axes in order; above OT_TK_RANK_MAX, neighbours that nobody cuts become one. */
+typedef struct shape {
+    uint32_t rank;
+    const char *type;
+    int64_t whole[OT_TK_RANK_MAX], tile[OT_TK_RANK_MAX];
+    int dim[OT_TK_RANK_MAX]; /* dimension that cuts the axis, or -1 */
+} shape;
+
+static bool join_axis(shape *s, int64_t extent)
+{
+    uint32_t last = s->rank - 1;
+    return ot_mul_i64(s->whole[last], extent, &s->whole[last]) && ot_mul_i64(s->tile[last], extent, &s->tile[last]);
+}
+
+/* false when the value has no tile at all (empty in every tile), or its size overflows. */
+static bool shape_of(const lowering *l, uint32_t v, shape *s)
+{
+    const ot_rvalue *rv = &l->r->values[v];
+    const ot_value *x = &l->g->values[rv->value];
+    int64_t elems;
+    *s = (shape){0};
+    if (!ot_value_elems(x, &elems) || elems == 0) return false;
+    for (uint32_t d = 0; d < l->r->n_dims; d++) {
+        if (!ot_is_part(l->r, v, d)) continue; /* else: parts lie one behind the other */
+        s->dim[s->rank] = (int)d;
+        s->whole[s->rank] = l->r->dims[d].n_tiles;
+        s->tile[s->rank++] = 1;
+    }
+    for (int32_t a = 0; a < x->rank; a++) {
+        int dim = -1;
+        for (uint32_t d = 0; d < l->r->n_dims; d++)
+            if (rv->axis[d] == a) dim = (int)d;
+        if (dim < 0 && x->rank > OT_TK_RANK_MAX && s->rank > 0 && s->dim[s->rank - 1] < 0) {
+            if (!join_axis(s, x->dims[a])) return false;
+            continue;
+        }
+        if (s->rank == OT_TK_RANK_MAX) return false;
+        s->dim[s->rank] = dim;
+        s->whole[s->rank] = x->dims[a];
+        s->tile[s->rank] = dim < 0 ? x->dims[a] : l->span[dim][v].len;
+        if (s->tile[s->rank++] < 1) return false;
+    }
+    if (s->rank == 0) {
+        s->whole[0] = s->tile[0] = 1;
+        s->dim[0] = -1;
+        s->rank = 1;
+    }
+    /* float values inside a quantized group have the width of its integers: rv->bytes says so */
+    s->type = x->dtype == OT_F32 && rv->bytes == elems ? "u8" : type_name(x->dtype);
+    return s->type != NULL;
+}
+
+static bool tile_bytes(const shape *s, int64_t *out)
+{
+    int64_t elems;
+    if (!ot_product(s->tile, s->rank, &elems) || !ot_mul_i64(elems, ot_tk_dtype_bits(s->type), out)) return false;
+    *out = ot_ceil_div(*out, 8);
+    return true;
+}
+
+/* Whether any dimension cuts region value v. */
+static bool is_cut(const lowering *l, uint32_t v)
+{
+    for (uint32_t d = 0; d < l->r->n_dims; d++)
+        if (l->r->values[v].axis[d] != OT_AX_WHOLE) return true;
+    return false;
+}
+
+/* Ranges of the made windows of v, or of its pieces, in the outer tensor. */
+static void outer_ranges(const lowering *l, uint32_t v, const shape *s, bool piece, ot_tk_range *out)
+{
+    for (uint32_t k = 0; k < s->rank; k++) {
+        out[k] = (ot_tk_range){.hi = {.constant = s->whole[k]}};
+        if (s->dim[k] < 0) continue;
+        const span_of_tiles *x = &l->span[s->dim[k]][v];
+        ot_tk_affine lo = {.constant = piece ? x->piece_start : x->start};
+        if (x->stride != 0) {
+            lo.n = 1;
+            lo.terms[0].var = l->var[s->dim[k]];
+            lo.terms[0].coef = x->stride;
+        }
+        out[k].lo = out[k].hi = lo;
+        out[k].hi.constant += piece ? x->piece : x->len;
+    }
+}
+
+/* ---- declarations ---- */
+
+static uint32_t declare(lowering *l, const char *name, const char *suffix, const char *type, const int64_t *dims, uint32_t rank)
+{
+    const char *own = ot_region_name(&l->names, name, suffix);
+    return own ? ot_kb_param(l->b, own, type, dims, rank) : OT_NONE;
+}
+
+static uint32_t allocate(lowering *l, const char *name, const char *suffix, const char *type, const int64_t *dims, uint32_t rank,
+                         uint32_t multi)
+{
+    const char *own = ot_region_name(&l->names, name, suffix);
+    return own ? ot_kb_alloc(l->b, own, type, dims, rank, OT_SCOPE_L2, 0, multi) : OT_NONE;
+}
+
+/* Slots of a tile that is loaded or stored: as the cost model counts them (ot_double_buffers). */
+static uint32_t slots(const lowering *l) { return l->r->overlap ? 2 : 1; }
+
+/* A reshape hands on bytes as they are. */
+static bool is_view(const ot_node *n)
+{
+    return ot_op_access(n->op) == OT_ACC_RESHAPE || n->op == OT_OP_Identity || n->op == OT_OP_Dropout;
+}
+
+/* Shape of a constant; false when it is empty or unknown. */
+static bool constant_shape(const ot_value *x, int64_t dims[OT_TK_RANK_MAX], uint32_t *rank, const char **type)
+{
+    int64_t bytes;
+    *type = type_name(x->dtype);
+    *rank = 1;
+    if (!*type || !ot_value_bytes(x, &bytes) || bytes == 0 || !ot_value_elems(x, &dims[0])) return false;
+    if (x->rank > 0 && x->rank <= OT_TK_RANK_MAX) {
+        *rank = (uint32_t)x->rank;
+        memcpy(dims, x->dims, *rank * sizeof *dims);
+    }
+    return true;
+}
+
+/* Constants that node i reads whole: parameters, each once. */
+static ot_status declare_weights(lowering *l, uint32_t i)
+{
+    const ot_node *n = &l->g->nodes[l->r->nodes[i].node];
+    for (uint32_t j = 0; j < n->n_in && !is_view(n); j++) {
+        ot_id v = n->in[j];
+        int64_t dims[OT_TK_RANK_MAX];
+        uint32_t rank;
+        const char *type;
+        if (v == OT_NONE || l->r->nodes[i].in[j] != OT_NONE) continue;
+        const ot_value *x = &l->g->values[v];
+        if (ot_map_get(l->weight_of, x->name) != OT_NONE || !constant_shape(x, dims, &rank, &type)) continue;
+        uint32_t p = declare(l, x->name, "", type, dims, rank);
+        weight w = {v, p};
+        if (p == OT_NONE || !ot_map_put(l->weight_of, x->name, l->n_weights)) return nomem(l);
+        if (!OT_PUSH(l->a, l->weights, l->n_weights, l->cap_weights, w)) return nomem(l);
+    }
+    return OT_OK;
+}
+
+static ot_status declare_all(lowering *l)
+{
+    const ot_region *r = l->r;
+    shape s;
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        bool outer = v < r->n_inputs || r->values[v].is_output;
+        l->param[v] = l->tile[v] = OT_NONE;
+        if (!outer || !shape_of(l, v, &s)) continue;
+        l->param[v] = declare(l, l->g->values[r->values[v].value].name, "", s.type, s.whole, s.rank);
+        if (l->param[v] == OT_NONE) return nomem(l);
+    }
+    for (uint32_t i = 0; i < r->n_nodes; i++) OT_TRY(declare_weights(l, i));
+    return OT_OK;
+}
+
+/* Weights that stay move into the fast memory once. */
+static ot_status load_weights(lowering *l)
+{
+    for (uint32_t k = 0; k < l->n_weights; k++) {
+        weight *w = &l->weights[k];
+        const ot_value *x = &l->g->values[w->value];
+        int64_t dims[OT_TK_RANK_MAX];
+        uint32_t rank;
+        const char *type;
+        if (!constant_shape(x, dims, &rank, &type)) continue;
+        uint32_t buffer = allocate(l, x->name, "_l2", type, dims, rank, 1);
+        if (buffer == OT_NONE || !ot_kb_load(l->b, buffer, w->at, NULL, 0)) return nomem(l);
+        w->at = buffer;
+    }
+    return OT_OK;
+}
+
+/* ---- the tile ---- */
+
+/* What holds region input v in a tile; brought in when it is wanted first. OT_NONE: it has no tile. */
+static ot_status bring_input(lowering *l, uint32_t v, uint32_t *out)
+{
+    shape s;
+    ot_tk_range ranges[OT_TK_RANK_MAX];
+    bool in_place = l->r->form == OT_FORM_SCAN && l->t->is_cache;
+    *out = l->tile[v];
+    if (*out != OT_NONE || l->param[v] == OT_NONE) return OT_OK;
+    if (!is_cut(l, v) || in_place) {
+        *out = l->tile[v] = l->param[v];
+        return OT_OK;
+    }
+    if (!shape_of(l, v, &s)) return OT_OK;
+    *out = l->tile[v] = allocate(l, l->g->values[l->r->values[v].value].name, "_tile", s.type, s.tile, s.rank, slots(l));
+    if (*out == OT_NONE) return nomem(l);
+    outer_ranges(l, v, &s, false, ranges);
+    return ot_kb_load(l->b, *out, l->param[v], ranges, s.rank) ? OT_OK : nomem(l);
+}
+
+/* Operand j of node i; OT_NONE: omitted, empty, or of no size. */
+static ot_status operand(lowering *l, uint32_t i, uint32_t j, uint32_t *out)
+{
+    const ot_node *n = &l->g->nodes[l->r->nodes[i].node];
+    uint32_t v = l->r->nodes[i].in[j];
+    *out = OT_NONE;
+    if (n->in[j] == OT_NONE) return OT_OK;
+    if (v == OT_NONE) {
+        uint32_t at = ot_map_get(l->weight_of, l->g->values[n->in[j]].name);
+        if (at != OT_NONE) *out = l->weights[at].at;
+        return OT_OK;
+    }
+    if (v < l->r->n_inputs) return bring_input(l, v, out);
+    *out = l->tile[v];
+    return OT_OK;
+}
+
+/* The pieces of output v leave the fast memory. */
+static ot_status store_piece(lowering *l, uint32_t v, const shape *s)
+{
+    ot_tk_range to[OT_TK_RANK_MAX], part[OT_TK_RANK_MAX];
+    uint32_t from = l->tile[v];
+    bool all = true;
+    outer_ranges(l, v, s, true, to);
+    for (uint32_t k = 0; k < s->rank; k++) {
+        part[k] = (ot_tk_range){.hi = {.constant = s->tile[k]}};
+        if (s->dim[k] < 0) continue;
+        const span_of_tiles *x = &l->span[s->dim[k]][v];
+        part[k].lo.constant = x->inset;
+        part[k].hi.constant = x->inset + x->piece;
+        all = all && x->piece == s->tile[k];
+    }
+    if (!all) {
+        const char *name = ot_region_name(&l->names, l->g->values[l->r->values[v].value].name, "_piece");
+        from = name ? ot_kb_subview(l->b, name, from, part) : OT_NONE;
+        if (from == OT_NONE) return nomem(l);
+    }
+    return ot_kb_store(l->b, l->param[v], to, s->rank, from) ? OT_OK : nomem(l);
+}
+
+/* Node i as another name of its input; *done false when it is an operator after all. */
+static ot_status emit_view(lowering *l, uint32_t i, bool *done)
+{
+    const ot_rnode *rn = &l->r->nodes[i];
+    const ot_node *n = &l->g->nodes[rn->node];
+    shape to, from;
+    int64_t a, b;
+    uint32_t base, v = rn->out[0];
+    *done = false;
+    if (!is_view(n) || n->n_in == 0 || rn->in[0] == OT_NONE || v == OT_NONE) return OT_OK;
+    for (uint32_t o = 1; o < n->n_out; o++)
+        if (rn->out[o] != OT_NONE) return OT_OK;
+    if (!shape_of(l, v, &to) || !shape_of(l, rn->in[0], &from) || !tile_bytes(&to, &a) || !tile_bytes(&from, &b)) return OT_OK;
+    OT_TRY(operand(l, i, 0, &base));
+    bool outer = rn->in[0] < l->r->n_inputs && base == l->param[rn->in[0]];
+    if (base == OT_NONE || a != b || outer) return OT_OK;
+    const char *name = ot_region_name(&l->names, l->g->values[l->r->values[v].value].name, "_tile");
+    l->tile[v] = name ? ot_kb_alias(l->b, name, base, to.type, to.tile, to.rank) : OT_NONE;
+    if (l->tile[v] == OT_NONE) return nomem(l);
+    *done = true;
+    return l->r->values[v].is_output ? store_piece(l, v, &to) : OT_OK;
+}
+
+static const char *lower_case(lowering *l, const char *text)
+{
+    char *s = ot_strdup(l->a, text);
+    for (char *c = s; c && *c; c++)
+        if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
+    return s;
+}
+
+/* Scratch of node i, written from its input before it runs. */
+static ot_status emit_work(lowering *l, uint32_t i, const uint32_t *in, uint32_t n_in, uint32_t *out)
+{
+    const ot_rnode *rn = &l->r->nodes[i];
+    const ot_node *n = &l->g->nodes[rn->node];
+    double bytes = rn->work;
+    for (uint32_t d = 0; d < l->r->n_dims; d++) bytes *= l->share[d][i];
+    *out = OT_NONE;
+    if (!(bytes >= 1) || bytes > 1e15 || n_in == 0) return OT_OK;
+    int64_t dims[1] = {(int64_t)bytes};
+    *out = allocate(l, n->name[0] ? n->name : n->op_type, "_work", "u8", dims, 1, 1);
+    if (*out == OT_NONE) return nomem(l);
+    return ot_kb_compute(l->b, OT_PIPE_VECTOR, "pack", out, 1, in, 1) ? OT_OK : nomem(l);
+}
+
+static ot_status emit_node(lowering *l, uint32_t i)
+{
+    const ot_rnode *rn = &l->r->nodes[i];
+    const ot_node *n = &l->g->nodes[rn->node];
+    uint32_t n_in = 0, n_out = 0, work;
+    uint32_t *in = OT_NEW_N(l->a, uint32_t, n->n_in + 1u), *out = OT_NEW_N(l->a, uint32_t, n->n_out + 1u);
+    const char *name = lower_case(l, n->op_type);
+    shape s;
+    bool done;
+    if (!in || !out || !name) return nomem(l);
+    OT_TRY(emit_view(l, i, &done));
+    if (done) return OT_OK;
+    for (uint32_t j = 0; j < n->n_in; j++) {
+        OT_TRY(operand(l, i, j, &in[n_in]));
+        n_in += in[n_in] != OT_NONE;
+    }
+    OT_TRY(emit_work(l, i, in, n_in, &work));
+    if (work != OT_NONE) in[n_in++] = work;
+    for (uint32_t o = 0; o < n->n_out; o++) {
+        uint32_t v = rn->out[o];
+        if (v == OT_NONE || !shape_of(l, v, &s)) continue;
+        uint32_t multi = l->r->values[v].is_output ? slots(l) : 1;
+        out[n_out] = allocate(l, l->g->values[n->out[o]].name, "_tile", s.type, s.tile, s.rank, multi);
+        if (out[n_out] == OT_NONE) return nomem(l);
+        l->tile[v] = out[n_out++];
+    }
+    ot_cost_kind kind = ot_op_cost(n->op);
+    ot_pipe pipe = kind == OT_COST_CONV || kind == OT_COST_GEMM ? OT_PIPE_CUBE : OT_PIPE_VECTOR;
+    if (n_out == 0) return OT_OK;
+    if (!ot_kb_compute(l->b, pipe, name, out, n_out, in, n_in)) return nomem(l);
+    for (uint32_t o = 0; o < n->n_out; o++) {
+        uint32_t v = rn->out[o];
+        if (v == OT_NONE || !l->r->values[v].is_output || l->tile[v] == OT_NONE || !shape_of(l, v, &s)) continue;
+        OT_TRY(store_piece(l, v, &s));
+    }
+    return OT_OK;
+}
+
+/* ---- the nest ---- */
+
+static ot_status emit_all(lowering *l)
+{
+    static const char *const variables[OT_DIMS_MAX] = {"t0", "t1", "t2"};
+    const ot_region *r = l->r;
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        l->var[d] = ot_region_name(&l->names, variables[d], ""); /* before all others */
+        if (!l->var[d]) return nomem(l);
+        OT_TRY(measure(l, d));
+    }
+    OT_TRY(declare_all(l));
+    if (r->weights_stay) OT_TRY(load_weights(l));
+    for (uint32_t d = 0; d < r->n_dims; d++)
+        if (!ot_kb_for(l->b, l->var[d], 0, r->dims[d].n_tiles, 1)) return nomem(l);
+    for (uint32_t i = 0; i < r->n_nodes; i++) OT_TRY(emit_node(l, i));
+    for (uint32_t d = 0; d < r->n_dims; d++)
+        if (!ot_kb_end(l->b)) return nomem(l);
+    return OT_OK;
+}
+
+static bool prepare(lowering *l)
+{
+    char name[32];
+    snprintf(name, sizeof name, "region_%u", l->r->id);
+    l->a = ot_arena_new();
+    if (!l->a || !ot_region_names_init(&l->names, l->a)) return false;
+    l->weight_of = ot_map_new(l->a);
+    l->param = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
+    l->tile = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
+    l->b = ot_kernel_build(name, l->t->name[0] ? l->t->name : NULL);
+    return l->weight_of && l->param && l->tile && l->b;
+}
+
+/* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (a window that cannot be made: our bug). */
+ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_kernel **out)
+{
+    lowering l = {.g = g, .r = r, .t = t, .d = d};
+    ot_status st = prepare(&l) ? emit_all(&l) : nomem(&l);
+    *out = NULL;
+    if (st == OT_OK) {
+        *out = ot_kb_finish(l.b);
+        if (!*out) st = nomem(&l);
+    } else {
+        ot_kb_drop(l.b);
+    }
+    ot_arena_free(l.a);
+    return st;
+}

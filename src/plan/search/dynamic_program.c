@@ -1,0 +1,275 @@
+/* The global choice: dynamic programming over the node sequence.
+ *
+ *   state p: the first p nodes are done;  f[p] = Pareto set of (score, peak)
+ *   f[p+1] <- f[p] + node p untiled
+ *   f[e+1] <- f[i] + interval [i, e] in each of its tilings
+ *
+ * A tiling that loses on its own may win here because it lets its neighbours fuse. Score is predicted time; with `force` an
+ * untiled node that could have been tiled costs a penalty, so that everything legal gets tiled. Intervals do not cut a
+ * convolution from the nodes that the runtime merges into it. The number of steps of every walk is bounded by a budget over
+ * the whole graph, so planning time is linear in the number of nodes.
+ */
+#include "plan/cost/planner.h"
+
+enum { STATES_MAX = 10 };
+
+typedef struct state {
+    double score, time;
+    int64_t peak;
+    uint32_t loops, tiles;
+    uint32_t from_pos, from_state; /* where it came from */
+    uint32_t choice;               /* index into choices, or OT_NONE: node untiled */
+} state;
+
+typedef struct front {
+    state s[STATES_MAX];
+    uint32_t n;
+} front;
+
+typedef struct solver {
+    const ot_seq *s;
+    ot_walk *w;
+    ot_trial *tr;
+    const ot_target *t;
+    const ot_plan_options *o;
+    front *f;           /* [n + 1] */
+    ot_choice *choices; /* [n_choices] */
+    uint32_t n_choices;
+    size_t cap_choices;
+    bool *tileable;      /* [n] */
+    uint32_t step_limit; /* longest walk */
+    double time_limit;   /* seconds that a plan may lose against the untiled model on its way; 0: no limit is kept */
+    double lean_limit;   /* a plan that takes so many times as long as the fastest is as good when it needs less memory; 0: none */
+} solver;
+
+static bool dominates(const state *a, const state *b) { return a->score <= b->score * (1 + 1e-9) + 1e-12 && a->peak <= b->peak; }
+
+/* Where x would go: index of a state to overwrite, n to append, or OT_NONE when x is not wanted. */
+static uint32_t place(front *f, const state *x)
+{
+    for (uint32_t k = 0; k < f->n; k++)
+        if (dominates(&f->s[k], x)) return OT_NONE;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < f->n; k++)
+        if (!dominates(x, &f->s[k])) f->s[n++] = f->s[k];
+    f->n = n;
+    if (n < STATES_MAX) return n;
+    /* Full: drop the state (not an extreme one) whose neighbour in peak is nearest. */
+    uint32_t victim = OT_NONE;
+    double best = 1e300;
+    for (uint32_t k = 0; k < n; k++) {
+        bool fastest = true, leanest = true;
+        double near = 1e300;
+        for (uint32_t j = 0; j < n; j++) {
+            if (j == k) continue;
+            fastest &= f->s[k].score <= f->s[j].score;
+            leanest &= f->s[k].peak <= f->s[j].peak;
+            double d = (double)llabs(f->s[j].peak - f->s[k].peak) / ((double)(f->s[j].peak + f->s[k].peak) + 1) +
+                       2 * (f->s[j].score > f->s[k].score ? f->s[j].score - f->s[k].score : f->s[k].score - f->s[j].score) /
+                           (f->s[j].score + f->s[k].score + 1e-12);
+            if (d < near) near = d;
+        }
+        if (!fastest && !leanest && near < best) best = near, victim = k;
+    }
+    return victim;
+}
+
+/* Extend every state at `from` by `c` (or by the untiled node when c is NULL) into state `to`. */
+static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, double penalty)
+{
+    const ot_seq *s = v->s;
+    uint32_t saved = OT_NONE;
+    for (uint32_t k = 0; k < v->f[from].n; k++) {
+        const state *p = &v->f[from].s[k];
+        double time = c ? c->time : s->time[to] - s->time[from];
+        state x = {.score = p->score + time + penalty,
+                   .time = p->time + time,
+                   .from_pos = from,
+                   .from_state = k,
+                   .loops = p->loops + (c ? c->loops : 0),
+                   .tiles = p->tiles + (c ? c->tiles : 0),
+                   .choice = OT_NONE};
+        int64_t peak = c ? c->peak : s->live[from];
+        x.peak = peak > p->peak ? peak : p->peak;
+        if (!v->o->force && v->time_limit > 0 && x.time > s->time[to] + v->time_limit) continue;
+        uint32_t at = place(&v->f[to], &x);
+        if (at == OT_NONE) continue;
+        if (c) {
+            if (saved == OT_NONE) {
+                saved = v->n_choices;
+                if (!OT_PUSH(s->arena, v->choices, v->n_choices, v->cap_choices, *c)) return false;
+            }
+            x.choice = saved;
+        }
+        v->f[to].s[at] = x;
+        if (at == v->f[to].n) v->f[to].n++;
+    }
+    return true;
+}
+
+/* The next node is merged into this one: no boundary between them. */
+static bool splits_fusion(const ot_seq *s, uint32_t first)
+{
+    if (s->inside[first]) return true;
+    if (first >= s->n || !s->fused[first]) return false;
+    const ot_node *n = &s->g->nodes[s->node[first]];
+    if (n->op == OT_OP_DequantizeLinear) return false; /* it joins what follows */
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && s->act[n->in[k]] && s->def[n->in[k]] != OT_NONE && s->def[n->in[k]] < first &&
+            s->g->values[n->in[k]].n_uses == 1)
+            return true;
+    return false;
+}
+
+static double choice_penalty(const solver *v, const ot_choice *c)
+{
+    if (!v->o->force) return 0;
+    uint32_t untiled = 0;
+    for (uint32_t p = c->first; p <= c->end; p++)
+        if (v->w->state[p] != OT_ST_IN && v->tileable[p]) untiled++;
+    return untiled * 1.0 + (c->fits ? 0 : 0.3 * c->n_in);
+}
+
+static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *axes, uint32_t n_dims)
+{
+    const ot_seq *s = v->s;
+    ot_walk_start(v->w, end, out, axes, n_dims);
+    ot_trial_start(v->tr, v->w, out, axes, n_dims);
+    uint32_t min_nodes = v->o->force ? 1 : 2;
+    for (uint32_t steps = 0; v->w->lo > 0 && steps < v->step_limit; steps++) {
+        int st = ot_walk_step(v->w);
+        if (!ot_trial_visit(v->tr, st)) break;
+        uint32_t first = v->w->lo;
+        if (st != OT_ST_IN || end - first + 1 < min_nodes || splits_fusion(s, first)) continue;
+        double untiled = s->time[end + 1] - s->time[first];
+        for (uint32_t k = 0; k < ot_trial_pairs(v->tr); k++) {
+            ot_choice c;
+            if (!ot_trial_choice(v->tr, k, &c)) continue;
+            bool lean = v->o->goal == OT_GOAL_MEMORY || v->lean_limit > 0;
+            if (!v->o->force && !lean && v->o->memory_budget == 0 && c.time >= untiled) continue;
+            if (!v->o->force && lean && v->time_limit > 0 && c.time > untiled + v->time_limit) continue;
+            if (!relax(v, first, end + 1, &c, choice_penalty(v, &c))) return ot_fail_nomem(s->g->model->diag);
+        }
+    }
+    return OT_OK;
+}
+
+/* Intervals that end with this node, its tiles counted on output `out`. */
+static ot_status try_output(solver *v, uint32_t end, uint32_t out)
+{
+    int8_t sets[OT_AXIS_SETS_MAX][OT_DIMS_MAX];
+    uint32_t dims[OT_AXIS_SETS_MAX], n_sets = ot_candidate_axes(v->s, v->w, end, out, sets, dims);
+    for (uint32_t k = 0; k < n_sets; k++) OT_TRY(try_axes(v, end, out, sets[k], dims[k]));
+    return OT_OK;
+}
+
+static ot_status solve_end(solver *v, uint32_t end)
+{
+    const ot_seq *s = v->s;
+    const ot_node *n = &s->g->nodes[s->node[end]];
+    if (!relax(v, end, end + 1, NULL, v->o->force && v->tileable[end] ? 1.0 : 0.0)) return ot_fail_nomem(s->g->model->diag);
+    if (!v->tileable[end] || splits_fusion(s, end + 1)) return OT_OK;
+    for (uint32_t o = 0; o < n->n_out && o < 2; o++) {
+        ot_id x = n->out[o];
+        if (x == OT_NONE || (s->g->values[x].n_uses == 0 && !s->g->values[x].is_output)) continue;
+        OT_TRY(try_output(v, end, o));
+        return o == 0 ? try_output(v, end, OT_SUM_SINK) : OT_OK;
+    }
+    return OT_OK;
+}
+
+/* A state that the goal allows at the end. */
+static bool allowed(const solver *v, const state *x)
+{
+    bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force;
+    double limit = v->s->time[v->s->n] * (1 + v->o->max_slowdown) + 1e-12;
+    if (lean && x->time > limit) return false;
+    return v->o->memory_budget == 0 || x->peak <= v->o->memory_budget;
+}
+
+/* Of the allowed states that take no longer than `limit`, the one with the least peak. */
+static uint32_t leanest_state(const solver *v, double limit)
+{
+    const front *f = &v->f[v->s->n];
+    uint32_t best = OT_NONE;
+    for (uint32_t k = 0; k < f->n; k++) {
+        const state *x = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
+        if (!allowed(v, x) || x->time > limit) continue;
+        if (!b || x->peak < b->peak || (x->peak == b->peak && x->time < b->time)) best = k;
+    }
+    return best;
+}
+
+/* Which final state: the fastest allowed one; for the engine, of those about as fast the one with the least peak. For memory:
+ * the fastest of those within a tenth of the least peak, since predictions are no finer than that. OT_NONE: nothing is allowed. */
+static uint32_t final_state(const solver *v)
+{
+    const front *f = &v->f[v->s->n];
+    bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force;
+    uint32_t best = OT_NONE;
+    int64_t least = INT64_MAX;
+    for (uint32_t k = 0; k < f->n; k++)
+        if (allowed(v, &f->s[k])) least = ot_min(least, f->s[k].peak);
+    for (uint32_t k = 0; k < f->n; k++) {
+        const state *x = &f->s[k], *b = best == OT_NONE ? NULL : &f->s[best];
+        if (!allowed(v, x) || (lean && x->peak > least + least / 10)) continue;
+        if (!b || x->score < b->score || (x->score == b->score && x->peak < b->peak)) best = k;
+    }
+    return best == OT_NONE || v->lean_limit <= 0 ? best : leanest_state(v, v->lean_limit * f->s[best].time);
+}
+
+static ot_status read_path(solver *v, uint32_t final, ot_path *out)
+{
+    const ot_seq *s = v->s;
+    out->steps = OT_NEW_N(s->arena, ot_choice, s->n + 1u);
+    if (!out->steps) return ot_fail_nomem(s->g->model->diag);
+    uint32_t pos = s->n, k = final, at = s->n;
+    out->time = v->f[pos].s[k].time;
+    out->peak = v->f[pos].s[k].peak;
+    while (pos > 0) {
+        const state *x = &v->f[pos].s[k];
+        ot_choice c = {.first = x->from_pos, .end = pos - 1};
+        if (x->choice != OT_NONE)
+            c = v->choices[x->choice];
+        else
+            c.time = s->time[pos] - s->time[x->from_pos], c.peak = s->live[x->from_pos];
+        out->steps[--at] = c;
+        pos = x->from_pos;
+        k = x->from_state;
+    }
+    out->n = s->n - at;
+    memmove(out->steps, out->steps + at, out->n * sizeof *out->steps);
+    out->pool = v->choices;
+    out->n_pool = v->n_choices;
+    return OT_OK;
+}
+
+/* requires a built sequence. Fails: OT_E_NOMEM, OT_E_BUDGET. */
+ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_path *out)
+{
+    ot_diag *diag = s->g->model->diag;
+    solver v = {.s = s, .w = w, .tr = tr, .t = t, .o = o};
+    memset(out, 0, sizeof *out);
+    v.f = OT_NEW_N(s->arena, front, s->n + 1u);
+    v.tileable = OT_NEW_N(s->arena, bool, s->n + 1u);
+    if (!v.f || !v.tileable) return ot_fail_nomem(diag);
+    for (uint32_t p = 0; p < s->n; p++) v.tileable[p] = ot_barrier_reason(s, s->node[p]) == NULL;
+    uint32_t limit = s->n ? 700000u / s->n : 0;
+    v.step_limit = limit < 48 ? 48 : limit > 1024 ? 1024 : limit;
+    if (o->goal == OT_GOAL_MEMORY && !o->force) v.time_limit = s->time[s->n] * (o->max_slowdown + 0.05);
+    if (o->goal == OT_GOAL_TIME && !o->force && t->engine) {
+        v.lean_limit = 1 + OT_ENGINE_ABOUT;
+        if (o->memory_budget == 0) v.time_limit = s->time[s->n] * OT_ENGINE_ABOUT;
+    }
+    v.f[0].n = 1;
+    v.f[0].s[0] = (state){.choice = OT_NONE};
+    for (uint32_t end = 0; end < s->n; end++) OT_TRY(solve_end(&v, end));
+    uint32_t final = final_state(&v);
+    if (final == OT_NONE) {
+        int64_t least = INT64_MAX;
+        for (uint32_t k = 0; k < v.f[s->n].n; k++) least = ot_min(least, v.f[s->n].s[k].peak);
+        return ot_fail(diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
+                       (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));
+    }
+    return read_path(&v, final, out);
+}

@@ -1,0 +1,306 @@
+/* The planner's driver: sequence -> barriers -> dynamic programming -> tie-break -> regions with exact figures (fit.c).
+ *
+ * A region whose exact benefit turns out not to be positive is dropped again and listed as refused, with the numbers.
+ */
+#include "plan/cost/planner.h"
+
+#define BUDGET_ATTEMPTS 3
+
+const char *ot_form_name(ot_form f)
+{
+    static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window", "while"};
+    return (unsigned)f < sizeof names / sizeof *names ? names[f] : "none";
+}
+
+static ot_status list_barriers(const ot_seq *s, ot_plan *p)
+{
+    p->barriers = OT_NEW_N(p->arena, ot_barrier, s->n + 1u);
+    if (!p->barriers) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t k = 0; k < s->n; k++) {
+        const char *why = ot_barrier_reason(s, s->node[k]);
+        if (why) p->barriers[p->n_barriers++] = (ot_barrier){s->node[k], why};
+    }
+    return OT_OK;
+}
+
+static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, const char *reason)
+{
+    ot_id *nodes = OT_NEW_N(p->arena, ot_id, r->n_nodes + 1u);
+    if (!nodes || !reason) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t k = 0; k < r->n_nodes; k++) nodes[k] = r->nodes[k].node;
+    p->refused[p->n_refused++] = (ot_refusal){nodes, r->n_nodes, reason};
+    return OT_OK;
+}
+
+static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path *path,
+                               ot_plan *p)
+{
+    p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
+    p->refused = OT_NEW_N(p->arena, ot_refusal, path->n + s->n + 1u);
+    if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
+    uint32_t tries = OT_FIT_TRIES;
+    for (uint32_t k = 0; k < path->n; k++) {
+        const ot_choice *c = &path->steps[k];
+        if (c->n_dims == 0) continue;
+        ot_region r;
+        bool found;
+        OT_TRY(ot_region_fit(s, w, t, o, c, p->arena, &tries, &r, &found));
+        if (!found) {
+            OT_TRY(refuse(s, p, &r,
+                          t->is_cache ? "no output form can express this tiling exactly"
+                                      : "no output form of this tiling fits the fast memory exactly"));
+            continue;
+        }
+        double allowed = t->engine ? s->time[s->n] * OT_ENGINE_ABOUT : 0; /* loss for less memory; see drop_useless */
+        if (!o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r.benefit <= -allowed) {
+            OT_TRY(
+                refuse(s, p, &r,
+                       ot_format(p->arena,
+                                 "predicted to lose %.3f ms: windows, stitching and recomputation cost more than the traffic saved",
+                                 -r.benefit * 1e3)));
+            continue;
+        }
+        r.id = o->first_region + p->n_regions;
+        p->regions[p->n_regions++] = r;
+    }
+    return OT_OK;
+}
+
+/* Runs of tileable nodes that stayed untiled. */
+static ot_status list_refused(const ot_seq *s, const ot_plan_options *o, ot_plan *p)
+{
+    bool *taken = OT_NEW_N(s->arena, bool, s->g->n_nodes + 1u);
+    if (!taken) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++) taken[p->regions[k].nodes[i].node] = true;
+    for (uint32_t k = 0; k < p->n_barriers; k++) taken[p->barriers[k].node] = true;
+    for (uint32_t k = 0; k < p->n_refused; k++)
+        for (uint32_t i = 0; i < p->refused[k].n; i++) taken[p->refused[k].nodes[i]] = true;
+    const char *reason = o->goal == OT_GOAL_MEMORY ? "does not lower the peak within the allowed slowdown"
+                                                   : "no tiling is predicted to be faster than running it whole";
+    for (uint32_t k = 0; k < s->n;) {
+        if (taken[s->node[k]]) {
+            k++;
+            continue;
+        }
+        uint32_t from = k;
+        while (k < s->n && !taken[s->node[k]]) k++;
+        ot_id *nodes = ot_memdup(p->arena, s->node + from, (k - from) * sizeof *nodes);
+        if (!nodes) return ot_fail_nomem(s->g->model->diag);
+        p->refused[p->n_refused++] = (ot_refusal){nodes, k - from, reason};
+    }
+    return OT_OK;
+}
+
+static bool listed(const ot_plan *p, ot_id node)
+{
+    for (uint32_t k = 0; k < p->n_barriers; k++)
+        if (p->barriers[k].node == node) return true;
+    return false;
+}
+
+static bool in_region(const ot_region *r, ot_id node)
+{
+    for (uint32_t k = 0; k < r->n_nodes; k++)
+        if (r->nodes[k].node == node) return true;
+    return false;
+}
+
+/* Why n ends the region before it, whose cut axes it reads whole; what lifts that, where the form of the tiles decides. */
+static const char *end_reason(const ot_seq *s, const ot_node *n)
+{
+    bool reduced[OT_RANK_MAX];
+    bool pool = ot_op_access(n->op) == OT_ACC_GLOBALPOOL, liftable = !s->sums && ot_access_sum(s->g, n, reduced) != OT_SUM_NONE;
+    if (pool && liftable)
+        return "global pooling reads the whole map: it ends the region before it (--emit engine can reduce it tile by tile)";
+    if (pool) return "global pooling reads the whole map: it ends the region before it";
+    return liftable
+               ? "reads whole an axis that the region before it cuts: it ends that region (--emit engine can reduce it tile by tile)"
+               : "reads whole an axis that the region before it cuts: it ends that region";
+}
+
+/* Nodes that could be cut somewhere, but not where the region before them is cut: they are where it ends. */
+static ot_status list_region_ends(const ot_seq *s, ot_plan *p)
+{
+    const ot_graph *g = s->g;
+    size_t cap = s->n + 1u;
+    for (uint32_t k = 0; k < p->n_regions; k++) {
+        const ot_region *r = &p->regions[k];
+        for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+            const ot_value *x = &g->values[r->values[v].value];
+            for (uint32_t u = 0; r->values[v].is_output && u < x->n_uses; u++) {
+                const ot_node *n = &g->nodes[x->uses[u]];
+                ot_access_kind a = ot_op_access(n->op);
+                bool whole = a == OT_ACC_GLOBALPOOL || a == OT_ACC_REDUCE || a == OT_ACC_NORM || a == OT_ACC_SOFTMAX;
+                if (!whole || s->pos[x->uses[u]] == OT_NONE || p->n_barriers == cap || listed(p, x->uses[u])) continue;
+                if (in_region(r, x->uses[u])) continue; /* it reduces its input tile by tile */
+                p->barriers[p->n_barriers++] = (ot_barrier){x->uses[u], end_reason(s, n)};
+            }
+        }
+    }
+    return OT_OK;
+}
+
+static double compulsory(const ot_seq *s)
+{
+    const ot_graph *g = s->g;
+    double sum = 0;
+    for (ot_id v = 0; v < g->n_values; v++) {
+        const ot_value *x = &g->values[v];
+        bool weight = x->init && x->n_uses > 0;
+        if ((x->is_input && !x->init) || x->is_output || weight) sum += (double)s->bytes[v];
+    }
+    return sum;
+}
+
+/* Bytes live while the untiled node at k runs; inside a region's interval (it runs before or after the region) without the
+ * values that exist in tiles only. */
+static int64_t live_untiled(const ot_seq *s, const ot_plan *p, uint32_t k)
+{
+    int64_t live = s->live[k];
+    for (uint32_t j = 0; j < p->n_regions; j++) {
+        const ot_region *r = &p->regions[j];
+        if (k < r->first || k > r->last) continue;
+        for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+            ot_id id = r->values[v].value;
+            if (!r->values[v].is_output && s->def[id] <= k && s->last[id] != OT_NONE && s->last[id] >= k) live -= s->held[id];
+        }
+    }
+    return live;
+}
+
+/* Whole-model figures of the plan: regions replace their intervals. */
+static void total(const ot_seq *s, ot_plan *p)
+{
+    bool *inside = ot_alloc_n(s->arena, s->n + 1u, sizeof *inside);
+    p->compulsory_bytes = compulsory(s);
+    p->untiled = (ot_figures){s->time[s->n], s->peak, s->traffic[s->n], 0};
+    p->tiled = p->untiled;
+    for (uint32_t k = 0; k < s->n; k++) p->untiled.macs += s->macs[k];
+    p->tiled.macs = p->untiled.macs;
+    p->tiled.peak_bytes = 0;
+    for (uint32_t k = 0; k < p->n_regions; k++) {
+        const ot_region *r = &p->regions[k];
+        double macs = 0;
+        p->tiled.time_s -= r->benefit;
+        p->tiled.traffic_bytes += r->traffic - r->traffic_untiled;
+        p->tiled.peak_bytes = ot_max(p->tiled.peak_bytes, r->peak);
+        for (uint32_t i = 0; i < r->n_nodes; i++) {
+            uint32_t pos = s->pos[r->nodes[i].node];
+            macs += s->macs[pos];
+            if (inside) inside[pos] = true;
+        }
+        p->tiled.macs += macs * (r->mac_ratio - 1);
+    }
+    for (uint32_t k = 0; k < s->n; k++)
+        if (!inside || !inside[k]) p->tiled.peak_bytes = ot_max(p->tiled.peak_bytes, live_untiled(s, p, k));
+    if (p->n_regions == 0) p->tiled = p->untiled;
+}
+
+/* Goal memory, and the engine: a region that costs time must lower the peak. Exact figures may say that it does not. */
+static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_plan *p)
+{
+    if ((o->goal != OT_GOAL_MEMORY && !t->engine) || o->force) return OT_OK;
+    uint32_t kept = 0, before = p->n_regions;
+    bool none = p->tiled.peak_bytes > p->untiled.peak_bytes - p->untiled.peak_bytes / 50;
+    for (uint32_t k = 0; k < before; k++) {
+        ot_region r = p->regions[k];
+        int64_t whole = 0;
+        for (uint32_t i = 0; i < r.n_nodes; i++) whole = ot_max(whole, s->live[s->pos[r.nodes[i].node]]);
+        if (r.benefit < 0 && (none || whole <= p->tiled.peak_bytes)) {
+            OT_TRY(refuse(s, p, &r, "does not lower the peak"));
+            continue;
+        }
+        r.id = o->first_region + kept;
+        p->regions[kept++] = r;
+    }
+    p->n_regions = kept;
+    if (kept < before) total(s, p);
+    return OT_OK;
+}
+
+static void dump_steps(const ot_seq *s, const ot_path *path)
+{
+    fprintf(stderr, "\n> Plan: %u steps, %.3f ms, peak %lld\n", path->n, path->time * 1e3, (long long)path->peak);
+    for (uint32_t k = 0; k < path->n; k++) {
+        const ot_choice *c = &path->steps[k];
+        if (c->n_dims == 0) continue;
+        double untiled = s->time[c->end + 1] - s->time[c->first];
+        fprintf(stderr, "  [%u,%u] axes %d,%d tile %lld,%lld form %s: %.3f -> %.3f ms, peak %.1f MB\n", c->first, c->end,
+                c->axes[0], c->n_dims > 1 ? c->axes[1] : -1, (long long)c->tile[0], (long long)c->tile[1], ot_form_name(c->form),
+                untiled * 1e3, c->time * 1e3, (double)c->peak / 1048576.0);
+    }
+}
+
+/* One pass of the planner under the given options; *p is started anew. */
+static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_plan *p)
+{
+    ot_path path = {0};
+    p->n_regions = p->n_barriers = p->n_refused = 0;
+    OT_TRY(list_barriers(s, p));
+    if (tr) {
+        OT_TRY(ot_dp_solve(s, w, tr, t, o, &path));
+        if (o->tie_break) OT_TRY(ot_tie_break(s, t, o, &path));
+        if (ot_dbg['D']) dump_steps(s, &path);
+    }
+    OT_TRY(build_regions(s, w, t, o, &path, p));
+    total(s, p);
+    OT_TRY(drop_useless(s, t, o, p));
+    OT_TRY(list_region_ends(s, p));
+    OT_TRY(list_refused(s, o, p));
+    return OT_OK;
+}
+
+/* Under a budget the exact figures may miss what the trials promised: then again with what is missing taken off. */
+static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_arena *scratch, ot_plan *p)
+{
+    ot_seq s;
+    ot_walk w;
+    ot_trial *tr = NULL;
+    ot_plan_options tight = *o;
+    OT_TRY(ot_seq_build(g, t, scratch, &s));
+    OT_TRY(ot_walk_new(&s, &w));
+    if (g->model->opset >= 7 && s.n > 0) {
+        tr = ot_trial_new(&s, t, &tight);
+        if (!tr) return ot_fail_nomem(g->model->diag);
+    }
+    int64_t least = 0;
+    for (int attempt = 0; attempt < BUDGET_ATTEMPTS; attempt++) {
+        ot_diag *diag = g->model->diag, aside = {0};
+        if (attempt > 0) g->model->diag = &aside; /* a tightened budget is nobody's business */
+        ot_status st = plan_once(&s, &w, tr, t, &tight, p);
+        g->model->diag = diag;
+        if (st == OT_E_BUDGET && attempt > 0) break;
+        if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;
+        if (least == 0 || p->tiled.peak_bytes < least) least = p->tiled.peak_bytes;
+        int64_t excess = p->tiled.peak_bytes - o->memory_budget;
+        if (o->memory_budget == 0 || excess <= 0) return o->detail ? ot_plan_detail_fill(&s, &w, tr, t, p) : OT_OK;
+        if (attempt + 1 < BUDGET_ATTEMPTS && tight.memory_budget - excess > 0) tight.memory_budget -= excess;
+    }
+    return ot_fail(g->model->diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
+                   (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));
+}
+
+/* requires ORDER, USES, SHAPES. keeps all. */
+ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out)
+{
+    ot_arena *scratch = ot_arena_new(), *arena = ot_arena_new();
+    ot_plan *p = arena ? OT_NEW(arena, ot_plan) : NULL;
+    ot_status st = scratch && p ? OT_OK : ot_fail_nomem(g->model->diag);
+    *out = NULL;
+    if (st == OT_OK) {
+        p->arena = arena;
+        st = plan_in(g, t, o, scratch, p);
+    }
+    ot_arena_free(scratch);
+    if (st == OT_OK)
+        *out = p;
+    else
+        ot_arena_free(arena);
+    return st;
+}
+
+void ot_plan_free(ot_plan *p)
+{
+    if (p) ot_arena_free(p->arena);
+}

@@ -1,0 +1,289 @@
+/* An independent checker: recompute every claim of a plan from the graph and the operators' slice relations alone.
+ *
+ * It shares no code with the planner (no walk, no trial, no cost): it follows the region's nodes itself, tile by tile, and
+ * compares. Memory is lowered and planned again (bufplan's own validator runs each time), and held against what the tiles alone
+ * demand. It runs in release builds too; it is linear in nodes x tiles, but for the packing, whose steps are bounded.
+ */
+#include "planmem/planmem.h"
+#include "region/region.h"
+
+typedef struct checker {
+    const ot_graph *g;
+    const ot_target *t;
+    ot_diag *d;
+    ot_arena *a;
+    const ot_region *r;
+    int64_t *most[OT_DIMS_MAX]; /* [n_values] longest made window over all tiles; 0: not cut there */
+} checker;
+
+static ot_status broken(const checker *c, const char *rule, ot_id value)
+{
+    const char *name = value == OT_NONE ? "" : c->g->values[value].name;
+    return ot_fail(c->d, OT_E_INPUT, "plan check: region %u: %s%s%s", c->r->id, rule, *name ? ": value " : "", name);
+}
+
+static ot_status check_members(checker *c, uint32_t *owner, uint32_t index)
+{
+    for (uint32_t k = 0; k < c->r->n_nodes; k++) {
+        ot_id n = c->r->nodes[k].node;
+        if (n >= c->g->n_nodes || c->g->nodes[n].dead) return broken(c, "a node does not exist", OT_NONE);
+        if (owner[n] != OT_NONE) return broken(c, "a node is in two regions", OT_NONE);
+        owner[n] = index;
+    }
+    return c->r->n_nodes ? OT_OK : broken(c, "empty", OT_NONE);
+}
+
+/* Nothing that reads the region's results may feed it again. */
+static ot_status check_convex(checker *c, const uint32_t *owner, uint32_t index)
+{
+    const ot_graph *g = c->g;
+    bool *made = OT_NEW_N(c->a, bool, g->n_values + 1u), *tainted = OT_NEW_N(c->a, bool, g->n_values + 1u);
+    if (!made || !tainted) return ot_fail_nomem(c->d);
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        bool inside = owner[g->order[k]] == index, hit = false;
+        if (n->is_static) continue; /* folded, never executed between tiles */
+        for (uint32_t i = 0; i < n->n_in + n->n_captured; i++) {
+            ot_id v = i < n->n_in ? n->in[i] : n->captured[i - n->n_in];
+            if (v == OT_NONE) continue;
+            if (inside && tainted[v]) return broken(c, "not convex: a path leaves the region and comes back", v);
+            hit |= !inside && (made[v] || tainted[v]);
+        }
+        for (uint32_t o = 0; o < n->n_out; o++) {
+            if (n->out[o] == OT_NONE) continue;
+            made[n->out[o]] = inside;
+            tainted[n->out[o]] = hit;
+        }
+    }
+    return OT_OK;
+}
+
+static uint32_t root(uint32_t *up, uint32_t x)
+{
+    while (up[x] != x) x = up[x] = up[up[x]];
+    return x;
+}
+
+/* Nodes hang together through values they share. */
+static ot_status check_connected(checker *c)
+{
+    const ot_region *r = c->r;
+    uint32_t n = r->n_nodes + r->n_values;
+    uint32_t *up = OT_NEW_N(c->a, uint32_t, n + 1u);
+    if (!up) return ot_fail_nomem(c->d);
+    for (uint32_t k = 0; k < n; k++) up[k] = k;
+    for (uint32_t k = 0; k < r->n_nodes; k++) {
+        const ot_node *x = &c->g->nodes[r->nodes[k].node];
+        for (uint32_t i = 0; i < x->n_in; i++)
+            if (r->nodes[k].in[i] != OT_NONE) up[root(up, r->n_nodes + r->nodes[k].in[i])] = root(up, k);
+        for (uint32_t o = 0; o < x->n_out; o++)
+            if (r->nodes[k].out[o] != OT_NONE) up[root(up, r->n_nodes + r->nodes[k].out[o])] = root(up, k);
+    }
+    for (uint32_t k = 1; k < r->n_nodes; k++)
+        if (root(up, k) != root(up, 0)) return broken(c, "not connected", OT_NONE);
+    return OT_OK;
+}
+
+static ot_status check_dims(checker *c)
+{
+    const ot_region *r = c->r;
+    if (r->n_dims < 1 || r->n_dims > OT_DIMS_MAX) return broken(c, "number of dims", OT_NONE);
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        const ot_dim *m = &r->dims[d];
+        if (m->n_tiles < 2 || m->tile < 1 || m->sink >= r->n_values) return broken(c, "fewer than two tiles", OT_NONE);
+        if ((int64_t)m->n_tiles * m->tile < m->extent || (int64_t)(m->n_tiles - 1) * m->tile >= m->extent)
+            return broken(c, "tiles do not cover the axis once", r->values[m->sink].value);
+    }
+    return OT_OK;
+}
+
+static void hull(ot_win *a, ot_win b)
+{
+    if (b.lo >= b.hi) return;
+    if (a->lo >= a->hi)
+        *a = b;
+    else
+        *a = (ot_win){b.lo < a->lo ? b.lo : a->lo, b.hi > a->hi ? b.hi : a->hi};
+}
+
+/* Tile k of dimension d reduces its share of what node i reads, no more: every element counts once. */
+static ot_status check_share(checker *c, uint32_t d, uint32_t k, uint32_t i, const ot_tile_windows *w, ot_win *must)
+{
+    const ot_rnode *x = &c->r->nodes[i];
+    const ot_node *n = &c->g->nodes[x->node];
+    const ot_dim *m = &c->r->dims[d];
+    bool reduced[OT_RANK_MAX];
+    uint32_t v = x->in[0];
+    int8_t axis = x->in_axis[d][0];
+    if (c->r->form != OT_FORM_WHILE || ot_access_sum(c->g, n, reduced) == OT_SUM_NONE || axis < 0 || !reduced[axis] ||
+        v == OT_NONE || x->out[0] == OT_NONE || c->r->values[x->out[0]].axis[d] >= 0)
+        return broken(c, "a reduction has no parts along this dimension", n->out[0]);
+    if (c->r->values[v].axis[d] != axis) return broken(c, "a value is cut along two axes", c->r->values[v].value);
+    __int128 extent = c->g->values[c->r->values[v].value].dims[axis];
+    int64_t from = (int64_t)k * m->tile, to = k + 1 == m->n_tiles ? m->extent : from + m->tile;
+    ot_win share = {(int64_t)(from * extent / m->extent), (int64_t)(to * extent / m->extent)}, in = w->ops[i].in[0];
+    if (share.lo >= share.hi || in.lo != share.lo || in.hi != share.hi)
+        return broken(c, "a tile does not reduce its share", c->r->values[v].value);
+    if (w->made[v].lo > share.lo || w->made[v].hi < share.hi)
+        return broken(c, "a reader needs more than the tile holds", c->r->values[v].value);
+    hull(&must[v], share);
+    for (uint32_t u = 0; u < c->r->n_nodes; u++)
+        for (uint32_t j = 0; j < c->g->nodes[c->r->nodes[u].node].n_in; j++)
+            if (c->r->nodes[u].in[j] == x->out[0]) return broken(c, "a part of a reduction is read inside", n->out[0]);
+    return OT_OK;
+}
+
+/* What every value must at least contain in this tile, from the pieces w claims. */
+static ot_status check_tile(checker *c, uint32_t d, uint32_t tile, const ot_tile_windows *w, ot_win *must)
+{
+    const ot_region *r = c->r;
+    const ot_graph *g = c->g;
+    const char *why;
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        must[v] = r->values[v].is_output && r->values[v].axis[d] >= 0 ? w->piece[v] : (ot_win){0, 0};
+        if (must[v].lo < must[v].hi && (w->made[v].lo > must[v].lo || w->made[v].hi < must[v].hi))
+            return broken(c, "a tile does not make its piece", r->values[v].value);
+    }
+    for (uint32_t k = r->n_nodes; k-- > 0;) {
+        const ot_rnode *x = &r->nodes[k];
+        const ot_node *n = &g->nodes[x->node];
+        if (x->lead_axis[d] == OT_AX_SUM) OT_TRY(check_share(c, d, tile, k, w, must));
+        if (x->lead_axis[d] < 0) continue;
+        ot_op_tile t = {.in = OT_NEW_N(c->a, ot_win, n->n_in + 1u)};
+        if (!t.in) return ot_fail_nomem(c->d);
+        for (uint32_t o = 0; o < n->n_out; o++)
+            if (x->out[o] != OT_NONE && r->values[x->out[o]].axis[d] >= 0) hull(&t.need, must[x->out[o]]);
+        if (t.need.lo >= t.need.hi) continue;
+        if (!ot_access_window(g, n, x->lead_out[d], (uint32_t)x->lead_axis[d], &t, &why))
+            return broken(c, why, n->out[x->lead_out[d]]);
+        for (uint32_t i = 0; i < n->n_in; i++) {
+            uint32_t v = x->in[i];
+            if (v == OT_NONE || x->in_axis[d][i] < 0) continue;
+            if (r->values[v].axis[d] != x->in_axis[d][i]) return broken(c, "a value is cut along two axes", r->values[v].value);
+            hull(&must[v], t.in[i]);
+            if (t.in[i].lo < t.in[i].hi && (w->made[v].lo > t.in[i].lo || w->made[v].hi < t.in[i].hi))
+                return broken(c, "a reader needs more than the tile holds", r->values[v].value);
+        }
+    }
+    return OT_OK;
+}
+
+static ot_status check_windows(checker *c)
+{
+    const ot_region *r = c->r;
+    const char *why;
+    ot_tile_windows w;
+    ot_win *must = OT_NEW_N(c->a, ot_win, r->n_values + 1u);
+    int64_t *covered = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
+    if (!must || !covered) return ot_fail_nomem(c->d);
+    OT_TRY(ot_tile_windows_new(c->g, r, c->a, &w));
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        c->most[d] = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
+        if (!c->most[d]) return ot_fail_nomem(c->d);
+        memset(covered, 0, (r->n_values + 1u) * sizeof *covered);
+        for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
+            bool ok = r->form == OT_FORM_WINDOW ? ot_tile_windows_clamped(c->g, r, d, k, &w, &why)
+                                                : ot_tile_windows_get(c->g, r, d, k, &w, &why);
+            if (!ok) return broken(c, why, OT_NONE);
+            for (uint32_t v = 0; v < r->n_values; v++) {
+                if (r->values[v].axis[d] >= 0) c->most[d][v] = ot_max(c->most[d][v], w.made[v].hi - w.made[v].lo);
+                if (!r->values[v].is_output || r->values[v].axis[d] < 0) continue;
+                if (w.piece[v].lo != covered[v] || w.piece[v].hi < w.piece[v].lo)
+                    return broken(c, "pieces overlap or leave a gap", r->values[v].value);
+                covered[v] = w.piece[v].hi;
+            }
+            OT_TRY(check_tile(c, d, k, &w, must));
+        }
+        for (uint32_t v = 0; v < r->n_values; v++)
+            if (r->values[v].is_output && r->values[v].axis[d] >= 0 &&
+                covered[v] != c->g->values[r->values[v].value].dims[r->values[v].axis[d]])
+                return broken(c, "pieces do not reach the end", r->values[v].value);
+    }
+    return OT_OK;
+}
+
+/* Every reader outside the region finds its value among the outputs. */
+static ot_status check_outputs(checker *c, const uint32_t *owner, uint32_t index)
+{
+    const ot_region *r = c->r;
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+        const ot_value *x = &c->g->values[r->values[v].value];
+        bool outside = x->is_output;
+        for (uint32_t u = 0; u < x->n_uses; u++)
+            outside |= owner[x->uses[u]] != index &&
+                       !(c->g->nodes[x->uses[u]].is_static && ot_static_foldable(c->g, &c->g->nodes[x->uses[u]]));
+        if (outside && !r->values[v].is_output) return broken(c, "a value read outside is not an output", r->values[v].value);
+        bool cut = false;
+        for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0 || ot_is_part(r, v, d);
+        if (outside && !cut) return broken(c, "an output is cut in no dim", r->values[v].value);
+    }
+    return OT_OK;
+}
+
+/* Bytes of the largest tile of value v that has a buffer of its own; 0: it has none. */
+static double tile_bytes(const checker *c, uint32_t v)
+{
+    const ot_region *r = c->r;
+    const ot_rvalue *rv = &r->values[v];
+    double bytes = (double)rv->bytes;
+    bool cut = false, input = v < r->n_inputs;
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        if (rv->axis[d] < 0) continue;
+        cut = true;
+        bytes *= (double)c->most[d][v] / (double)c->g->values[rv->value].dims[rv->axis[d]];
+    }
+    if (input) return cut && !(r->form == OT_FORM_SCAN && c->t->is_cache) ? bytes : 0;
+    ot_op op = c->g->nodes[r->nodes[rv->node].node].op;
+    bool view = ot_op_access(op) == OT_ACC_RESHAPE || op == OT_OP_Identity || op == OT_OP_Dropout;
+    return view ? 0 : bytes;
+}
+
+/* The working set is what the planner of buffers makes of the region, its validator run, and holds at least what any operator
+ * reads at once. */
+static ot_status check_memory(checker *c)
+{
+    const ot_region *r = c->r;
+    ot_region_memory m;
+    OT_TRY(ot_region_plan_memory(c->g, r, c->t, c->d, &m, NULL));
+    if (m.height != r->working_set || m.lower_bound != r->working_set_bound)
+        return broken(c, "the working set is not the planned arena", OT_NONE);
+    if (r->working_set < r->working_set_bound) return broken(c, "working set below what lives at once", OT_NONE);
+    for (uint32_t k = 0; k < r->n_nodes; k++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < c->g->nodes[r->nodes[k].node].n_in; i++) {
+            uint32_t v = r->nodes[k].in[i];
+            bool again = v == OT_NONE;
+            for (uint32_t j = 0; j < i && !again; j++) again = r->nodes[k].in[j] == v;
+            if (!again) sum += tile_bytes(c, v);
+        }
+        if (sum > (double)r->working_set + 0.5)
+            return broken(c, "an operator reads more than the working set", c->g->nodes[r->nodes[k].node].out[0]);
+    }
+    if (!c->t->is_cache && r->working_set > c->t->fast_bytes) return broken(c, "working set above the capacity", OT_NONE);
+    return OT_OK;
+}
+
+/* requires the graph the plan was made for, unchanged. Fails: OT_E_INPUT with the first violation (our bug). */
+ot_status ot_plan_check(const ot_graph *g, const ot_plan *p, const ot_target *t, ot_diag *d)
+{
+    ot_arena *a = ot_arena_new();
+    checker c = {.g = g, .t = t, .d = d, .a = a};
+    uint32_t *owner = a ? OT_NEW_N(a, uint32_t, g->n_nodes + 1u) : NULL;
+    ot_status st = owner ? OT_OK : ot_fail_nomem(d);
+    for (uint32_t k = 0; st == OT_OK && k < g->n_nodes; k++) owner[k] = OT_NONE;
+    for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++) {
+        c.r = &p->regions[k];
+        st = check_members(&c, owner, k);
+    }
+    for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++) {
+        c.r = &p->regions[k];
+        st = check_convex(&c, owner, k);
+        if (st == OT_OK) st = check_connected(&c);
+        if (st == OT_OK) st = check_dims(&c);
+        if (st == OT_OK) st = check_windows(&c);
+        if (st == OT_OK) st = check_outputs(&c, owner, k);
+        if (st == OT_OK) st = check_memory(&c);
+    }
+    ot_arena_free(a);
+    return st;
+}

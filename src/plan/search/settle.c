@@ -1,0 +1,212 @@
+/* From a chosen interval to a region: the best output form, exact figures, planned memory.
+ *
+ * The search estimated with three tiles of each count and let no memory fragment. Here every tile is looked at and the region's
+ * kernel is planned (bufplan.h): its arena is the working set. A scratchpad must hold that. When it does not,
+ *
+ *     [16 x 4] does not fit  -->  [16 x 4] with its constants streamed, without tiles in flight, or both;
+ *                                 [20 x 4], [24 x 4], [16 x 5], [16 x 6]
+ *                            -->  the best one that fits; none: again from a smaller tile
+ *
+ * A cache takes what it gets: the cost model has charged for what does not fit.
+ */
+#include "plan/cost/planner.h"
+
+#include "planmem/planmem.h"
+
+#include <float.h>
+#include <math.h>
+
+#define ROUNDS 5    /* of smaller tiles for one region */
+#define SLOWER 1.25 /* another tiling may take that much longer than the search expected of the chosen one */
+
+typedef struct fitting {
+    const ot_seq *s;
+    ot_walk *w;
+    const ot_target *t;
+    const ot_plan_options *o;
+    ot_arena *arena; /* of the plan */
+    uint32_t *tries; /* left for the whole graph */
+    double slowest;  /* seconds that another tiling may take */
+    ot_region *best; /* best region that fits so far; valid when found */
+    bool found;
+} fitting;
+
+/* Whether x is preferred to best. Memory: a lower peak by more than 2 %, or the same peak in less time; time: faster, or as
+ * fast with a lower peak. */
+static bool preferred(const ot_plan_options *o, const ot_region *r, const ot_region *best)
+{
+    double a = (double)r->peak, b = (double)best->peak;
+    if (o->goal == OT_GOAL_MEMORY) return a < b * 0.98 || (a <= b * 1.02 && r->time_tiled < best->time_tiled);
+    return r->time_tiled < best->time_tiled * 0.999 || (r->time_tiled <= best->time_tiled * 1.001 && a < b);
+}
+
+/* Of the forms that the rewriter accepts, the one with the best exact figures; for memory, among those that are about as
+ * fast as the fastest. */
+static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *found)
+{
+    const ot_plan_options *o = x->o;
+    ot_region forms[OT_FORM_WHILE + 1];
+    bool ok[OT_FORM_WHILE + 1] = {false};
+    const ot_form first = x->t->engine ? OT_FORM_WHILE : OT_FORM_SCAN, last = x->t->engine ? OT_FORM_WHILE : OT_FORM_WINDOW;
+    double fastest = 1e300, tiles = 1;
+    for (uint32_t d = 0; d < r->n_dims; d++) tiles *= r->dims[d].n_tiles;
+    for (ot_form f = first; f <= last; f++) {
+        const char *why;
+        if (o->force_form != OT_FORM_NONE && f != o->force_form && !x->t->engine) continue;
+        if (f == OT_FORM_UNROLLED && tiles * r->n_nodes > 1500) continue;
+        if (!ot_form_legal(x->s->g, r, f, &why)) continue;
+        forms[f] = *r;
+        forms[f].form = f;
+        OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, &forms[f]));
+        ok[f] = forms[f].time_tiled >= 0;
+        if (ok[f] && forms[f].time_tiled < fastest) fastest = forms[f].time_tiled;
+    }
+    /* Tiles written out live in the outer graph; loops that hand pieces along do not. */
+    if (o->goal == OT_GOAL_MEMORY && r->n_dims == 1 && ok[OT_FORM_PEELED]) ok[OT_FORM_UNROLLED] = false;
+    bool fits = false; /* under a budget, only forms that keep it, if there are any */
+    for (ot_form f = first; f <= last; f++) fits |= ok[f] && forms[f].peak <= o->memory_budget;
+    for (ot_form f = first; f <= last && fits; f++) {
+        ok[f] = ok[f] && forms[f].peak <= o->memory_budget;
+        if (ok[f]) fastest = fastest < forms[f].time_tiled ? forms[f].time_tiled : fastest;
+    }
+    *found = false;
+    for (ot_form f = first; f <= last; f++) {
+        if (!ok[f] || forms[f].time_tiled > fastest * 1.05 + 1e-5) continue;
+        if (*found && !preferred(o, &forms[f], r)) continue;
+        *r = forms[f];
+        *found = true;
+    }
+    return OT_OK;
+}
+
+/* The planned arena of the region's kernel is its working set. */
+static ot_status plan_memory(const fitting *x, ot_region *r, bool *fits)
+{
+    ot_region_memory m;
+    OT_TRY(ot_region_plan_memory(x->s->g, r, x->t, x->s->g->model->diag, &m, NULL));
+    r->working_set = m.height;
+    r->working_set_bound = m.lower_bound;
+    *fits = x->t->is_cache || m.height <= x->t->fast_bytes;
+    return OT_OK;
+}
+
+static void dump_try(const fitting *x, const ot_choice *c, unsigned how, const ot_region *r, bool form, bool fits)
+{
+    fprintf(stderr, "  [%u,%u] tile", c->first, c->end);
+    for (uint32_t d = 0; d < c->n_dims; d++) fprintf(stderr, "%s%lld", d ? "," : " ", (long long)c->tile[d]);
+    fprintf(stderr, "%s%s: ", how & OT_FIT_STREAM ? " constants streamed" : "", how & OT_FIT_SINGLE ? " one slot" : "");
+    if (!form)
+        fprintf(stderr, "no form, or estimated above %lld bytes\n", (long long)x->t->fast_bytes);
+    else
+        fprintf(stderr, "%s, %.3f ms, %lld bytes planned, %lld at once%s%s\n", ot_form_name(r->form), r->time_tiled * 1e3,
+                (long long)r->working_set, (long long)r->working_set_bound, r->weights_stay ? ", constants stay" : "",
+                !fits                        ? ": too much"
+                : r->time_tiled > x->slowest ? ": too slow"
+                                             : "");
+}
+
+/* Choice c as a region, as `how` says. */
+static ot_status try_choice(fitting *x, const ot_choice *c, unsigned how, ot_region *r)
+{
+    bool form, fits;
+    OT_TRY(ot_region_build(x->s, x->w, c, x->arena, r));
+    OT_TRY(pick_form(x, how, r, &form));
+    fits = form;
+    if (form) OT_TRY(plan_memory(x, r, &fits));
+    if (ot_dbg['W']) dump_try(x, c, how, r, form, fits);
+    fits = fits && r->time_tiled <= x->slowest;
+    if (!fits || (x->found && !preferred(x->o, r, x->best))) return OT_OK;
+    *x->best = *r;
+    x->found = true;
+    return OT_OK;
+}
+
+/* Next smaller tiles along d: one of the counts that the search tries, and a quarter more tiles. Returns how many. */
+static uint32_t smaller_tiles(const ot_region *r, uint32_t d, int64_t tile, int64_t *out)
+{
+    int64_t tiles[OT_COUNTS_MAX], extent = r->dims[d].extent;
+    uint32_t n = 0, count = ot_candidate_tiles(extent, OT_COUNTS_MAX, false, tiles);
+    for (uint32_t k = 0; k < count && n == 0; k++)
+        if (tiles[k] < tile) out[n++] = tiles[k];
+    int64_t more = ot_ceil_div(extent, ot_ceil_div((int64_t)r->dims[d].n_tiles * 5, 4));
+    if (more >= 1 && more < tile && (n == 0 || more != out[0])) out[n++] = more;
+    return n;
+}
+
+/* The same tiling with less beside its tiles. */
+static ot_status try_leaner(fitting *x, const ot_choice *c)
+{
+    ot_region r;
+    for (unsigned how = 1; how <= (OT_FIT_STREAM | OT_FIT_SINGLE) && *x->tries > 0; how++, --*x->tries)
+        if (!(how & OT_FIT_SINGLE) || x->t->double_buffer) OT_TRY(try_choice(x, c, how, &r));
+    return OT_OK;
+}
+
+/* Tilings a little finer than c, which did not fit. *c: the coarsest of the finer ones, to go on from. */
+static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *more)
+{
+    ot_choice next = *c;
+    uint32_t split = OT_NONE;
+    ot_region finer;
+    *more = false;
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        int64_t tiles[2];
+        uint32_t n = smaller_tiles(r, d, c->tile[d], tiles);
+        for (uint32_t k = 0; k<n && * x->tries> 0; k++, --*x->tries) {
+            ot_choice f = *c;
+            f.tile[d] = tiles[k];
+            OT_TRY(try_choice(x, &f, 0, &finer));
+        }
+        if (n == 0 || (split != OT_NONE && r->dims[d].n_tiles >= r->dims[split].n_tiles)) continue;
+        split = d; /* the dimension with the fewest tiles */
+        next = *c;
+        next.tile[d] = tiles[0];
+        *more = true;
+    }
+    *c = next;
+    return OT_OK;
+}
+
+/* Coarser tilings than c, which no form expresses: tiles of too many kinds. */
+static ot_status try_coarser(fitting *x, const ot_choice *c, ot_region *r)
+{
+    ot_choice next = *c;
+    for (uint32_t round = 0; !x->found && round<ROUNDS && * x->tries> 0; round++, --*x->tries) {
+        uint32_t most = 0;
+        for (uint32_t d = 1; d < r->n_dims; d++)
+            if (r->dims[d].n_tiles > r->dims[most].n_tiles) most = d;
+        if (r->dims[most].n_tiles < 4) return OT_OK;
+        next.tile[most] = ot_ceil_div(r->dims[most].extent, r->dims[most].n_tiles / 2);
+        OT_TRY(try_choice(x, &next, 0, r));
+    }
+    return OT_OK;
+}
+
+ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
+                        ot_arena *a, uint32_t *tries, ot_region *out, bool *found)
+{
+    fitting x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .tries = tries, .slowest = DBL_MAX};
+    x.best = OT_NEW(s->arena, ot_region);
+    ot_choice c = *choice;
+    bool more = true;
+    if (!x.best) return ot_fail_nomem(s->g->model->diag);
+    OT_TRY(try_choice(&x, &c, 0, out));
+    /* The search chose within what the goal allows: what comes in its place must not take much longer. */
+    double allowed = o->goal == OT_GOAL_MEMORY ? 1 + o->max_slowdown : 1;
+    if (!o->force) x.slowest = fmax(SLOWER * c.time, allowed * (s->time[c.end + 1] - s->time[c.first]));
+    if (t->engine && t->is_cache && !x.found) {
+        ot_region coarse = *out;
+        OT_TRY(try_coarser(&x, &c, &coarse));
+    }
+    bool settled = x.found || t->is_cache;
+    if (!settled) OT_TRY(try_leaner(&x, &c));
+    for (uint32_t round = 0; !settled && round < ROUNDS && more && *tries > 0; round++) {
+        ot_region r = *out;
+        if (round > 0) OT_TRY(ot_region_build(s, w, &c, a, &r));
+        OT_TRY(try_finer(&x, &c, &r, &more));
+        settled = x.found;
+    }
+    if (x.found) *out = *x.best;
+    *found = x.found;
+    return OT_OK;
+}

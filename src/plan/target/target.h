@@ -1,0 +1,68 @@
+/* Targets: what the machine can do. XML files (reports/target.xsd), presets, and `host`. */
+#ifndef OT_TARGET_H
+#define OT_TARGET_H
+
+#include "ir/ir.h"
+#include "kernel/kernel.h"
+
+typedef struct ot_target {
+    char name[64];
+    char description[256];
+    char cpu[128];      /* calibrated: processor on which the native engine was measured; else "" */
+    int64_t fast_bytes; /* capacity of the fast memory that a tile's working set must fit ("L2") */
+    int64_t granule;    /* DMA / line granule in bytes: transfers are rounded up to it */
+    uint32_t cores;     /* workers that share a node's work (threads) */
+    bool is_cache;      /* fast memory is a hardware cache (soft limit), not a scratchpad */
+    bool double_buffer; /* DMA overlaps transfers with compute */
+    bool fuses;         /* the runtime merges BatchNormalization, activations and a residual Add into the
+                                convolution before them (ONNX Runtime does), so they cost nothing of their own */
+    bool engine;        /* tiles run in the project's own engine: windows are views, pieces are written in place, the
+                                cores share out tiles instead of nodes, each with a fast memory of its own */
+    /* Bytes per second, all cores together. */
+    double bw_fast;                   /* inside the fast memory */
+    double bw_mid;                    /* mid level (shared L3); equals bw_slow when there is none */
+    int64_t mid_bytes;                /* capacity of the mid level; 0 when none */
+    double bw_slow;                   /* slow memory */
+    double bw_mid_core, bw_slow_core; /* what one core alone gets; 0: not known */
+    /* Operations per second by class, all cores together (MACs for conv and gemm, elements else). */
+    double rate_conv, rate_conv_depthwise, rate_conv_pointwise, rate_gemm;
+    double rate_conv_winograd; /* the engine: multiply-adds of the products of Winograd's algorithm; 0: not measured */
+    double rate_elem, rate_trans, rate_reduce, rate_pool;
+    /* Seconds. */
+    double node_overhead;   /* per executed node */
+    double loop_overhead;   /* per iteration of a Loop or Scan, besides its nodes */
+    double region_overhead; /* per execution of a tiled region */
+    int64_t memory_bytes;   /* slow memory; 0 unlimited */
+    bool inplace_depthwise; /* depthwise convolutions run in place (microcontroller engines) */
+    /* Memories that kernels name (buffer planner), indexed by ot_scope. */
+    struct {
+        int64_t bytes;     /* 0: the target has no such memory; for gm: unlimited */
+        int64_t alignment; /* >= 1 */
+    } scopes[OT_SCOPE_COUNT];
+} ot_target;
+
+/* Fill *t from a preset name ("host", "ascend-a2", "ascend-a2-16m", "tlf-16m", "cpu-generic", "h200", "ethos-u55",
+ * "mcu-512k") or, when the name ends in ".xml", from a file (validated by the same rules as reports/target.xsd: OT_E_INPUT
+ * naming element and rule). Unknown name: OT_E_USAGE listing the names. `threads` 0 means the target's own core count; for `host` the
+ * rates scale with it. host: caches and cores from the system (sysconf, /sys), sanity-capped. */
+ot_status ot_target_load(const char *name, uint32_t threads, ot_diag *diag, ot_target *t) OT_MUST_USE;
+/* Another capacity of the fast memory (--l2): of tiles and of the scope l2. */
+void ot_target_set_l2(ot_target *t, int64_t bytes);
+/* For the engine on this machine: the target `host` becomes what `calibrate` left in the cache, where that was measured on this
+ * processor with at least `threads` threads (0: all cores). false: t stays as it is. note: one line about what was found. */
+bool ot_target_use_calibration(ot_target *t, uint32_t threads, char *note, size_t size);
+/* File that calibrate writes and `host` reads: ONNX_TILE_CACHE, else ${XDG_CACHE_HOME:-~/.cache}/onnx-tile/host.xml. false: there
+ * is none (ONNX_TILE_CACHE=off, no home folder). */
+bool ot_target_cache_path(char *path, size_t size);
+/* "AMD EPYC (25/1/1)": name, family, model and stepping as far as the system tells them. */
+void ot_target_cpu(char *cpu, size_t size);
+/* A calibrated target for fewer threads. */
+void ot_target_use_threads(ot_target *t, uint32_t threads);
+/* Plan for the engine on this machine (a cached one; others have the engine's form anyway). */
+void ot_target_set_engine(ot_target *t);
+/* Names and descriptions, one per line. */
+ot_status ot_target_list(FILE *f) OT_MUST_USE;
+/* Write as XML valid against reports/target.xsd. */
+ot_status ot_target_save(const ot_target *t, FILE *f, ot_diag *diag) OT_MUST_USE;
+
+#endif

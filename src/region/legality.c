@@ -1,0 +1,356 @@
+/* Which tiles look alike, and which forms that allows.
+ *
+ * Two tiles of a dimension are alike when the same nodes, with the same attributes and constants,
+ * on inputs of the same shape compute them; only where the region's inputs are cut may differ.
+ * A run of alike tiles can be one loop body.
+ *
+ *   conv 3x3 pad 1, 6 tiles     pads  1,0 | 0,0  0,0  0,0  0,0 | 0,1
+ *                               runs   A  |         B          |  C
+ *
+ * Clamped windows (plan.h) make all tiles but a smaller last one alike, wherever they lie. The engine's form does not care
+ * where a tile lies: there, tiles are sorted into classes, and each class is a run.
+ *
+ *   resize 3/2, 6 tiles         a b a b a c  -->  runs  a a a | b b | c
+ */
+#include "rewrite/rewrite.h"
+
+/* Nodes that one tiled region may be written out to. */
+#define UNROLLED_NODES_MAX 200000
+/* Tiles of one dimension. */
+#define TILES_MAX 65536
+/* Tiles of one region in form while: rows of its tables. */
+#define WHILE_TILES_MAX 65536
+
+/* Operators whose written form depends on extents and borders alone, not on where the tile lies. */
+static bool is_position_free(const ot_node *n)
+{
+    switch (ot_op_access(n->op)) {
+    case OT_ACC_POINTWISE:
+    case OT_ACC_CONV:
+    case OT_ACC_CONVT:
+    case OT_ACC_POOL:
+    case OT_ACC_NORM:
+    case OT_ACC_SOFTMAX:
+    case OT_ACC_REDUCE:
+    case OT_ACC_MATMUL:
+    case OT_ACC_GEMM:
+    case OT_ACC_QUANT:
+    case OT_ACC_TRANSPOSE:
+    case OT_ACC_BLOCK: return true;
+    default: return false;
+    }
+}
+
+static bool same_tensor(const ot_tensor *a, const ot_tensor *b)
+{
+    if (a == b) return true;
+    if (!a || !b || a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes) return false;
+    for (uint32_t k = 0; k < a->rank; k++)
+        if (a->dims[k] != b->dims[k]) return false;
+    return a->data && b->data && !memcmp(a->data, b->data, a->bytes);
+}
+
+static bool same_attr(const ot_attr *a, const ot_attr *b)
+{
+    if (strcmp(a->name, b->name) != 0 || a->kind != b->kind || a->n != b->n) return false;
+    switch (a->kind) {
+    case OT_ATTR_INT: return a->i == b->i;
+    case OT_ATTR_FLOAT: return a->f == b->f;
+    case OT_ATTR_STRING: return !memcmp(a->s, b->s, a->n);
+    case OT_ATTR_INTS: return !memcmp(a->ints, b->ints, a->n * sizeof *a->ints);
+    case OT_ATTR_FLOATS: return !memcmp(a->floats, b->floats, a->n * sizeof *a->floats);
+    case OT_ATTR_TENSOR: return same_tensor(a->t, b->t);
+    default: return a->proto == b->proto && a->g == b->g && a->strings == b->strings;
+    }
+}
+
+static bool same_adapted(const ot_adapted *a, const ot_adapted *b, uint32_t n_in)
+{
+    if (a->kind != b->kind || a->n_attrs != b->n_attrs || a->n_operands != b->n_operands) return false;
+    if (a->kind == OT_ADAPT_FORWARD) return a->forward == b->forward;
+    for (uint32_t k = 0; k < a->n_attrs; k++)
+        if (!same_attr(&a->attrs[k], &b->attrs[k])) return false;
+    for (uint32_t k = 0; k < a->n_operands; k++) {
+        const ot_operand *x = &a->operands[k], *y = &b->operands[k];
+        if (x->input != y->input || x->omit != y->omit || !same_tensor(x->tensor, y->tensor)) return false;
+    }
+    for (uint32_t k = 0; k < n_in; k++)
+        if ((a->drop && a->drop[k]) != (b->drop && b->drop[k])) return false;
+    return true;
+}
+
+/* Whether node i is written the same way in both tiles. */
+static ot_status same_form(const rw_region *w, uint32_t d, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b,
+                           ot_arena *scratch, bool *same)
+{
+    const ot_rnode *rn = &w->r->nodes[i];
+    const ot_node *n = &w->g->nodes[rn->node];
+    ot_adapted x, y;
+    *same = true;
+    if (is_position_free(n)) return OT_OK;
+    ot_tile_axis ax = {rn->lead_out[d], (uint32_t)rn->lead_axis[d], &a->ops[i]};
+    ot_tile_axis ay = {rn->lead_out[d], (uint32_t)rn->lead_axis[d], &b->ops[i]};
+    if (ot_tile_adapt(w->g, n, &ax, 1, scratch, &x) || ot_tile_adapt(w->g, n, &ay, 1, scratch, &y)) return rw_nomem(w);
+    *same = same_adapted(&x, &y, n->n_in);
+    return OT_OK;
+}
+
+/* Extents of all windows of a value agree, and pieces lie at the same place in them. */
+static bool alike_value(const ot_tile_windows *a, const ot_tile_windows *b, uint32_t v, bool moving)
+{
+    if (rw_len(a->made[v]) != rw_len(b->made[v])) return false;
+    if (rw_len(a->piece[v]) != rw_len(b->piece[v])) return false;
+    if (moving || rw_empty(a->piece[v])) return true;
+    return a->piece[v].lo - a->made[v].lo == b->piece[v].lo - b->made[v].lo;
+}
+
+/* The node reads its inputs at the same places of what is there, with the same border. */
+static bool alike_node(const rw_region *w, uint32_t d, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b)
+{
+    const ot_rnode *rn = &w->r->nodes[i];
+    const ot_op_tile *x = &a->ops[i], *y = &b->ops[i];
+    if (rw_empty(x->need) != rw_empty(y->need)) return false;
+    if (rw_empty(x->need) || rn->lead_axis[d] == OT_AX_WHOLE) return true;
+    if (x->pad_lo != y->pad_lo || x->pad_hi != y->pad_hi || x->extra != y->extra) return false;
+    if (rw_len(x->made) != rw_len(y->made)) return false;
+    for (uint32_t j = 0; j < w->g->nodes[rn->node].n_in; j++) {
+        uint32_t v = rn->in[j];
+        if (rn->in_axis[d][j] == OT_AX_WHOLE) continue;
+        if (rw_len(x->in[j]) != rw_len(y->in[j])) return false;
+        if (rw_empty(x->in[j]) || v == OT_NONE) continue;
+        bool follows = w->r->values[v].axis[d] == rn->in_axis[d][j];
+        if (x->in[j].lo - (follows ? a->made[v].lo : 0) != y->in[j].lo - (follows ? b->made[v].lo : 0)) return false;
+    }
+    return true;
+}
+
+/* moving: the pieces may lie at different places inside the made windows. */
+static ot_status alike(const rw_region *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, bool moving,
+                       ot_arena *scratch, bool *same)
+{
+    const ot_region *r = w->r;
+    *same = false;
+    for (uint32_t v = 0; v < r->n_values; v++)
+        if (r->values[v].axis[d] != OT_AX_WHOLE && !alike_value(a, b, v, moving)) return OT_OK;
+    for (uint32_t i = 0; i < r->n_nodes; i++)
+        if (!alike_node(w, d, i, a, b)) return OT_OK;
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        if (r->nodes[i].lead_axis[d] < 0 || rw_empty(a->ops[i].need)) continue;
+        OT_TRY(same_form(w, d, i, a, b, scratch, same));
+        if (!*same) return OT_OK;
+    }
+    *same = true;
+    return OT_OK;
+}
+
+/* The longest run of tiles that look like its first one (the earliest of the longest). */
+static ot_status longest_run(const rw_region *w, uint32_t d, const ot_tile_windows *win, bool moving, rw_run *best)
+{
+    ot_arena *scratch = ot_arena_new();
+    ot_status st = scratch ? OT_OK : rw_nomem(w);
+    uint32_t n = w->r->dims[d].n_tiles, k = 0;
+    *best = (rw_run){0, 1};
+    while (st == OT_OK && k < n) {
+        uint32_t end = k + 1;
+        bool same = true;
+        while (end < n) {
+            st = alike(w, d, &win[k], &win[end], moving, scratch, &same);
+            if (st != OT_OK || !same) break;
+            end++;
+        }
+        if (end - k > best->count) *best = (rw_run){k, end - k};
+        k = end;
+    }
+    ot_arena_free(scratch);
+    return st;
+}
+
+/* Runs of dimension d: `loop`, and single tiles around it. */
+static ot_status set_runs(rw_region *w, uint32_t d, rw_run loop)
+{
+    rw_dim *x = &w->dims[d];
+    uint32_t n = w->r->dims[d].n_tiles;
+    x->runs = OT_NEW_N(w->arena, rw_run, n);
+    if (!x->runs) return rw_nomem(w);
+    for (uint32_t k = 0; k < n;) {
+        rw_run run = k == loop.first ? loop : (rw_run){k, 1};
+        x->runs[x->n_runs++] = run;
+        k += run.count;
+    }
+    return OT_OK;
+}
+
+/* Class of each tile: the first class whose first tile looks like it. n_classes stops above OT_CLASSES_MAX. */
+static ot_status classify(const rw_region *w, uint32_t d, const ot_tile_windows *win, uint32_t *class_of, uint32_t *n_classes)
+{
+    ot_arena *scratch = ot_arena_new();
+    ot_status st = scratch ? OT_OK : rw_nomem(w);
+    uint32_t first[OT_CLASSES_MAX + 1], n = w->r->dims[d].n_tiles;
+    *n_classes = 0;
+    for (uint32_t k = 0; st == OT_OK && k < n && *n_classes <= OT_CLASSES_MAX; k++) {
+        bool same = false;
+        /* Most tiles look like the one before them. */
+        uint32_t guess = k > 0 ? class_of[k - 1] : 0;
+        for (uint32_t j = 0; st == OT_OK && !same && j < *n_classes; j++) {
+            uint32_t c = (guess + j) % *n_classes;
+            st = alike(w, d, &win[first[c]], &win[k], false, scratch, &same);
+            class_of[k] = c;
+        }
+        if (st != OT_OK || same) continue;
+        class_of[k] = *n_classes;
+        first[(*n_classes)++] = k;
+    }
+    ot_arena_free(scratch);
+    return st;
+}
+
+/* Sort the windows of dimension d by class; each class is a run. */
+static ot_status group(rw_region *w, uint32_t d, bool *legal, const char **why)
+{
+    rw_dim *x = &w->dims[d];
+    uint32_t n = w->r->dims[d].n_tiles, n_classes, at = 0;
+    uint32_t *class_of = OT_NEW_N(w->arena, uint32_t, n);
+    ot_tile_windows *sorted = OT_NEW_N(w->arena, ot_tile_windows, n);
+    x->tile = OT_NEW_N(w->arena, uint32_t, n);
+    if (!class_of || !sorted || !x->tile) return rw_nomem(w);
+    OT_TRY(classify(w, d, x->exact, class_of, &n_classes));
+    *why = "the tiles are of too many kinds";
+    *legal = n_classes <= OT_CLASSES_MAX;
+    x->runs = OT_NEW_N(w->arena, rw_run, n_classes);
+    if (!x->runs) return rw_nomem(w);
+    for (uint32_t c = 0; *legal && c < n_classes; c++) {
+        rw_run run = {at, 0};
+        for (uint32_t k = 0; k < n; k++)
+            if (class_of[k] == c) {
+                x->tile[at] = k;
+                sorted[at++] = x->exact[k];
+            }
+        run.count = at - run.first;
+        x->runs[x->n_runs++] = run;
+    }
+    x->exact = x->loop = sorted;
+    return OT_OK;
+}
+
+static ot_status new_windows(rw_region *w, uint32_t d, ot_tile_windows **out)
+{
+    uint32_t n = w->r->dims[d].n_tiles;
+    *out = OT_NEW_N(w->arena, ot_tile_windows, n);
+    if (!*out) return rw_nomem(w);
+    for (uint32_t k = 0; k < n; k++) OT_TRY(ot_tile_windows_new(w->g, w->r, w->arena, &(*out)[k]));
+    return OT_OK;
+}
+
+/* Clamped windows for dimension d; *ok false (with *why) when there are none. */
+static ot_status clamp(rw_region *w, uint32_t d, bool *ok, const char **why)
+{
+    rw_dim *x = &w->dims[d];
+    ot_clamp c;
+    OT_TRY(new_windows(w, d, &x->loop));
+    *ok = ot_tile_clamp_plan(w->g, w->r, d, &x->loop[0], &c, why);
+    for (uint32_t k = 0; *ok && k < w->r->dims[d].n_tiles; k++) *ok = ot_tile_clamp_fill(w->g, w->r, d, k, &c, &x->loop[k], why);
+    return OT_OK;
+}
+
+/* Split dimension d into runs as form f wants them. */
+static ot_status split_dim(rw_region *w, uint32_t d, ot_form f, bool *legal, const char **why)
+{
+    rw_dim *x = &w->dims[d];
+    rw_run run = {0, 1};
+    OT_TRY(new_windows(w, d, &x->exact));
+    x->loop = x->exact;
+    for (uint32_t k = 0; k < w->r->dims[d].n_tiles; k++)
+        if (!ot_tile_windows_get(w->g, w->r, d, k, &x->exact[k], why)) return OT_OK;
+    *legal = true;
+    if (f == OT_FORM_WHILE) return group(w, d, legal, why);
+    if (f != OT_FORM_UNROLLED) OT_TRY(longest_run(w, d, x->exact, false, &run));
+    if (f == OT_FORM_SCAN && run.count < w->r->dims[d].n_tiles) {
+        *legal = false;
+        *why = "tiles differ (halo at the borders, or a smaller last tile), so a plain Scan does not fit";
+    }
+    if (f == OT_FORM_WINDOW && run.count < w->r->dims[d].n_tiles) {
+        OT_TRY(clamp(w, d, legal, why));
+        if (*legal) OT_TRY(longest_run(w, d, x->loop, true, &run));
+    }
+    return *legal ? set_runs(w, d, run) : OT_OK;
+}
+
+/* What every form asks of a region. */
+static bool is_sound(const rw_region *w, const char **why)
+{
+    const ot_region *r = w->r;
+    *why = "the region has no tile dimension";
+    if (r->n_dims == 0 || r->n_dims > OT_DIMS_MAX) return false;
+    *why = "Reshape with an input needs opset 5 or newer";
+    if (w->g->model->opset < 5) return false;
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        *why = "a dimension has fewer than 2 or more than 65536 tiles";
+        if (r->dims[d].n_tiles < 2 || r->dims[d].n_tiles > TILES_MAX) return false;
+    }
+    for (uint32_t k = 0; k < r->n_values; k++) {
+        const ot_rvalue *rv = &r->values[k];
+        const ot_value *v = &w->g->values[rv->value];
+        int64_t elems;
+        *why = "a value's type or shape is not fully known, or it is empty";
+        if (!ot_value_is_static(v) || v->dtype == OT_DT_UNKNOWN || !v->is_tensor) return false;
+        if (!ot_value_elems(v, &elems) || elems == 0) return false;
+        for (uint32_t d = 0; d < r->n_dims; d++) {
+            *why = "an output of the region is not cut in every dimension";
+            if (rv->is_output && rv->axis[d] == OT_AX_WHOLE && !ot_is_part(r, k, d)) return false;
+            *why = "two dimensions cut the same axis of a value";
+            for (uint32_t e = 0; e < d; e++)
+                if (rv->axis[d] != OT_AX_WHOLE && rv->axis[d] == rv->axis[e]) return false;
+            *why = "a value with more than 10 axes";
+            if (v->rank + (int32_t)OT_DIMS_MAX + 2 > OT_RANK_MAX) return false;
+        }
+    }
+    return true;
+}
+
+ot_status rw_prepare(rw_region *w, ot_form f, bool *legal, const char **why)
+{
+    const ot_region *r = w->r;
+    uint64_t tiles = 1, single = 1, looped = 0;
+    *legal = false;
+    if (!is_sound(w, why)) return OT_OK;
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        *legal = false;
+        OT_TRY(split_dim(w, d, f, legal, why));
+        if (!*legal) return OT_OK;
+        tiles *= r->dims[d].n_tiles;
+        single *= w->dims[d].n_runs;
+        for (uint32_t k = 0; k < w->dims[d].n_runs; k++) looped |= w->dims[d].runs[k].count > 1;
+    }
+    *legal = false;
+    if (f == OT_FORM_WHILE) {
+        *why = single > OT_CLASSES_MAX ? "the tiles are of too many kinds" : "too many tiles for tables of starts";
+        *legal = single <= OT_CLASSES_MAX && tiles <= WHILE_TILES_MAX;
+        return OT_OK;
+    }
+    *why = "the tiles would be written out to too many nodes";
+    if (single * r->n_nodes > UNROLLED_NODES_MAX || tiles > UINT32_MAX / 64) return OT_OK;
+    *why = "no two tiles next to each other are alike";
+    bool sequence = f == OT_FORM_PEELED && rw_sequence_fits(w);
+    if (f != OT_FORM_UNROLLED && !looped && !sequence) return OT_OK;
+    *legal = f != OT_FORM_SCAN || rw_scan_legal(w, why);
+    return OT_OK;
+}
+
+bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char **why)
+{
+    bool legal = false;
+    *why = "memory ran out";
+    if (f == OT_FORM_NONE) {
+        *why = "no form";
+        return false;
+    }
+    ot_arena *a = ot_arena_new();
+    if (!a) return false;
+    /* Nothing here writes to the graph; the type is that of the stage's other functions. */
+    rw_region w = {.g = (ot_graph *)(uintptr_t)g, .r = r, .arena = a};
+    if (rw_prepare(&w, f, &legal, why) != OT_OK) legal = false;
+    /* asked of the graph as it was planned: later, other regions' readers have changed */
+    if (legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE) legal = rw_captures_safe(&w, why);
+    ot_arena_free(a);
+    return legal;
+}

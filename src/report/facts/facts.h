@@ -1,0 +1,241 @@
+/* Stage report/: the facts of a report, one plain struct that every writer reads.
+ *
+ *   plan + graph + target --facts_plan.c---.
+ *   arena layouts ----------facts_map.c----+--> ot_facts --+--> xml_report.c   F.xml  (reports/benefit.xsd)
+ *   bench ------------------facts_bench.c--+               +--> html_*.c       F.html (one self-contained page)
+ *   plan-memory ------------facts_memory.c-'               +--> json_report.c  F.json
+ *                                                          `--> csv_report.c   F.csv  (one row a region)
+ *
+ * Writers compute nothing that a reader sees as a number: what is shown is a member here, so that the page and its machine twin
+ * cannot disagree. Absent figures are negative (OT_ABSENT) and left out by the writers. Nothing here depends on the clock but
+ * what `bench` measured: reports of the same input are equal byte by byte.
+ */
+#ifndef OT_FACTS_H
+#define OT_FACTS_H
+
+#include "bench_facts.h"
+#include "commands/plan_memory.h"
+#include "results.h"
+
+#define OT_ABSENT (-1.0)
+
+typedef enum ot_fact_kind { OT_FACTS_OPTIMISE, OT_FACTS_INSPECT, OT_FACTS_BENCH, OT_FACTS_MEMORY } ot_fact_kind;
+const char *ot_fact_kind_name(ot_fact_kind k); /* "optimise", "inspect", "bench", "plan-memory" */
+
+/* What a node's predicted time is made of mostly. */
+typedef enum ot_bound { OT_BOUND_COMPUTE, OT_BOUND_BANDWIDTH, OT_BOUND_OVERHEAD } ot_bound;
+const char *ot_bound_name(ot_bound b); /* "compute", "bandwidth", "overhead" */
+
+typedef struct ot_fact_node {
+    const char *name; /* its own, or its first output's */
+    const char *op;
+    const char *shape; /* of its first output: "1x64x56x56"; "" when unknown */
+    uint32_t depth;    /* longest path from an input, in nodes: the graph's layers */
+    uint32_t region;   /* index into regions, or OT_NONE */
+    uint32_t barrier;  /* index into barriers, or OT_NONE */
+    uint32_t refusal;  /* index into refusals, or OT_NONE */
+    bool is_fused;     /* the runtime merges it into its producer */
+    double macs, out_bytes;
+    double traffic;                   /* bytes through slow memory, untiled */
+    double compute, memory, overhead; /* seconds, untiled, before they overlap */
+    double time;                      /* predicted seconds, untiled */
+    double measured;                  /* seconds of the original model in bench; OT_ABSENT */
+    ot_bound bound;
+} ot_fact_node;
+
+/* A tensor from one node to another. */
+typedef struct ot_fact_edge {
+    uint32_t from, to; /* index into nodes; OT_NONE: graph input, graph output */
+    const char *value;
+    double bytes;  /* OT_ABSENT: unknown */
+    bool in_tiles; /* exists in tiles only: both ends in one region and read nowhere else */
+} ot_fact_edge;
+
+/* One tiling of a region's operators that was weighed. */
+typedef struct ot_fact_candidate {
+    uint32_t n_dims;
+    const char *axes[OT_DIMS_MAX];
+    uint32_t tiles[OT_DIMS_MAX];
+    int64_t tile[OT_DIMS_MAX]; /* elements of a tile along each axis */
+    const char *form;
+    double time, traffic;
+    int64_t working_set;
+    bool fits; /* the working set is within the fast memory */
+    bool chosen;
+    bool on_front;      /* no other candidate has less time or less traffic, and no more of the other */
+    const char *reason; /* a sentence: why it won or lost */
+} ot_fact_candidate;
+
+/* A reduction at a region's end over an axis that is cut: every tile makes a part, and the parts are combined after the tiles. */
+typedef struct ot_fact_sum {
+    uint32_t node; /* index into nodes */
+} ot_fact_sum;
+
+typedef struct ot_fact_region {
+    uint32_t id;
+    const uint32_t *nodes; /* [n_nodes] index into nodes, topological order */
+    uint32_t n_nodes;
+    uint32_t n_dims;
+    const char *axes[OT_DIMS_MAX];
+    uint32_t tiles[OT_DIMS_MAX];
+    int64_t tile[OT_DIMS_MAX], extent[OT_DIMS_MAX];
+    const char *form;
+    int64_t working_set, working_set_bound, capacity;
+    double fill; /* working set / capacity */
+    int64_t weights;
+    bool weights_stay;
+    double time_untiled, time_tiled, benefit;
+    double mac_ratio, traffic_untiled, traffic;
+    double measured_untiled, measured; /* seconds; OT_ABSENT */
+    double error;                      /* |predicted - measured| / measured of the tiled region; OT_ABSENT */
+    ot_bound bound_untiled, bound;     /* of the sum of its nodes; bound: tiled */
+    const ot_fact_sum *sums;           /* [n_sums] */
+    uint32_t n_sums;
+    const ot_fact_candidate *candidates; /* [n_candidates] chosen first, then by time */
+    uint32_t n_candidates;
+} ot_fact_region;
+
+typedef struct ot_fact_barrier {
+    uint32_t node;      /* index into nodes */
+    const char *reason; /* a sentence */
+    const char *lift;   /* what would lift it; "" when nothing would */
+} ot_fact_barrier;
+
+typedef struct ot_fact_refusal {
+    const uint32_t *nodes; /* [n_nodes] */
+    uint32_t n_nodes;
+    const char *reason, *lift;
+} ot_fact_refusal;
+
+/* A headline figure: before and after, and the least that is possible. */
+typedef struct ot_fact_card {
+    const char *id;              /* "peak-memory", "bytes-moved", "time", "macs" */
+    const char *title;           /* "Peak memory" */
+    const char *unit;            /* "bytes", "seconds", "macs" */
+    double before, after, bound; /* OT_ABSENT: none */
+    double ratio;                /* after / before; OT_ABSENT when before is 0 */
+    const char *note;            /* what the figure is, one sentence: predicted or measured, what the bound is */
+} ot_fact_card;
+
+typedef struct ot_fact_box {
+    const char *name;
+    int64_t lower, upper; /* steps, half-open */
+    int64_t offset, size; /* bytes */
+    uint32_t kind;        /* 0 activation, 1 graph input or output, 2 working set of a region; of kernels: as ot_map_box */
+} ot_fact_box;
+
+typedef struct ot_fact_map {
+    const char *id; /* "before", "after"; of kernels: the scope's name */
+    const char *title, *time_label;
+    int64_t steps;            /* length of the time axis */
+    const ot_fact_box *boxes; /* [n_boxes] */
+    uint32_t n_boxes;
+    int64_t height, lower_bound, capacity; /* bytes; capacity 0: none */
+    bool proved;                           /* height is the least possible */
+} ot_fact_map;
+
+/* Roofline: MAC or element operations a byte of slow-memory traffic against operations a second. */
+typedef struct ot_fact_roof {
+    const char *id, *title; /* "slow", "mid", "fast"; "conv", "gemm", ... */
+    double bandwidth, rate; /* bytes/s of a slanted line, operations/s of a flat one; the other one OT_ABSENT */
+} ot_fact_roof;
+
+typedef struct ot_fact_point {
+    const char *label; /* "region 0, untiled" */
+    uint32_t region;   /* index into regions */
+    bool tiled;
+    double operations, bytes, seconds;
+    double intensity, rate; /* operations / byte, operations / second */
+    double attained;        /* rate / roof at that intensity */
+} ot_fact_point;
+
+/* A name and a value for the target and environment tables. number is OT_ABSENT for texts. */
+typedef struct ot_fact_entry {
+    const char *id, *title;
+    const char *text; /* when number is OT_ABSENT */
+    double number;
+    const char *unit; /* "bytes", "bytes/s", "ops/s", "seconds", "count", "percent" (of a fraction) */
+} ot_fact_entry;
+
+typedef struct ot_facts {
+    ot_arena *arena; /* owns everything here, itself included */
+    ot_fact_kind kind;
+    const char *version; /* of the tool */
+    const char *model;   /* as given */
+    const char *output;  /* tiled model; NULL: none written */
+    const char *target, *goal;
+    int64_t fast_bytes;
+    bool measured; /* there are times of bench */
+
+    ot_fact_card *cards;
+    uint32_t n_cards;
+    ot_fact_node *nodes;
+    uint32_t n_nodes; /* live nodes in topological order */
+    ot_fact_edge *edges;
+    uint32_t n_edges;
+    ot_fact_region *regions;
+    uint32_t n_regions;
+    ot_fact_barrier *barriers;
+    uint32_t n_barriers;
+    ot_fact_refusal *refusals;
+    uint32_t n_refusals;
+    ot_fact_map *maps;
+    uint32_t n_maps;
+    ot_fact_roof *roofs;
+    uint32_t n_roofs;
+    ot_fact_point *points;
+    uint32_t n_points;
+    ot_fact_entry *target_entries;
+    uint32_t n_target_entries;
+    ot_fact_entry *environment;
+    uint32_t n_environment;
+    ot_fact_entry *memory_entries;
+    uint32_t n_memory_entries; /* arena figures of the untiled model; of plan-memory: its totals */
+    const ot_scope_plan *scopes;
+    uint32_t n_scopes; /* plan-memory */
+    const char *const *warnings;
+    uint32_t n_warnings;
+    const ot_bench_facts *bench; /* copied into the arena; NULL: not bench */
+    double region_error;         /* median; OT_ABSENT */
+} ot_facts;
+
+/* ---- building ---- */
+
+/* Nothing but kind and version; every list empty, every absent figure OT_ABSENT. */
+ot_status ot_facts_new(ot_fact_kind kind, ot_diag *d, ot_facts **out) OT_MUST_USE;
+/* Facts of a planned model, before the graph is rewritten. Requires ORDER, USES, SHAPES; p planned with options.detail; r of the
+ * same plan, which the facts copy from. output: tiled model; NULL: none. *out is freed with ot_facts_free. */
+ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, const ot_results *r,
+                             const char *output, ot_fact_kind kind, ot_facts **out) OT_MUST_USE;
+/* Add what bench measured to the facts of its plan: cards of measured figures, regions' and nodes' times. */
+ot_status ot_facts_add_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d) OT_MUST_USE;
+/* Facts of plan-memory: maps (r planned with keep_maps) and scopes. */
+ot_status ot_facts_from_memory(const ot_memory_results *r, ot_diag *d, ot_facts **out) OT_MUST_USE;
+void ot_facts_free(ot_facts *f); /* accepts NULL */
+
+/* ---- facts_map.c ---- */
+
+/* Layouts of the untiled model's activations and of the planned one's: f->maps. In the second a region is one step, in which its
+ * working set lives; values that exist in tiles only are not there. */
+ot_status ot_facts_add_maps(ot_facts *f, const ot_graph *g, const ot_plan *p) OT_MUST_USE;
+
+/* ---- report.c: writing ---- */
+
+/* Whether the name ends in .html, .xml, .json or .csv. */
+bool ot_report_is_known(const char *path);
+/* Write f to path in the format that its name ends in, whole or not at all. OT_E_SYSTEM naming the file. */
+ot_status ot_report_write(const ot_facts *f, const char *path, ot_diag *d) OT_MUST_USE;
+
+/* Each writes one form to an open file; OT_E_NOMEM, OT_E_SYSTEM. */
+ot_status ot_report_xml(const ot_facts *f, FILE *out) OT_MUST_USE;
+ot_status ot_report_html(const ot_facts *f, FILE *out) OT_MUST_USE;
+ot_status ot_report_json(const ot_facts *f, FILE *out) OT_MUST_USE;
+ot_status ot_report_csv(const ot_facts *f, FILE *out) OT_MUST_USE;
+
+/* ---- compare.c ---- */
+
+/* Read two XML reports of the same kind and write what changed between them as one HTML page ("-": stdout). OT_E_INPUT: a file
+ * that is no report, naming the rule it breaks. */
+ot_status ot_compare_reports(const char *before, const char *after, const char *output, ot_diag *d) OT_MUST_USE;
+
+#endif

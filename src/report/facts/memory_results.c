@@ -1,0 +1,210 @@
+/* What plan-memory found, as a table for a person and as JSON for a program. Keys are a promise: see docs/onnx-tile.1.
+ *
+ *   conv.tk (kernel conv on ascend-a2): 12 buffers, planned in 1.2 ms
+ *
+ *     scope  buffers  height  lower bound    gap  proved  capacity  mode   level  rollbacks  ...
+ *     ub           9   12288        12288  0.0 %  yes       196608  reuse      2          0
+ */
+#include "commands/plan_memory.h"
+
+#include "base/json.h"
+
+#include <math.h>
+
+#define COLUMNS 13
+#define CELL    32
+
+/* How far above the lower bound, in percent. */
+static double gap_of(const ot_scope_plan *p)
+{
+    if (p->height <= p->lower_bound) return 0;
+    return p->lower_bound > 0 ? 100.0 * ((double)p->height - (double)p->lower_bound) / (double)p->lower_bound : INFINITY;
+}
+
+static bool any_timed_out(const ot_memory_results *r)
+{
+    for (uint32_t k = 0; k < r->n_plans; k++)
+        if (r->plans[k].timed_out) return true;
+    return false;
+}
+
+/* ---- table ---- */
+
+/* Printable copy of a name; a long one loses its middle. */
+static void clean(const char *s, size_t width, char *out)
+{
+    size_t n = strlen(s), keep = n <= width ? n : width / 2 - 1, used = 0;
+    for (size_t k = 0; k < n; k++) {
+        if (n > width && k == keep) {
+            out[used++] = '.';
+            out[used++] = '.';
+            k = n - keep;
+        }
+        unsigned char c = (unsigned char)s[k];
+        out[used++] = (char)(c < 0x20 || c >= 0x7f ? '?' : c);
+    }
+    out[used] = '\0';
+}
+
+static void print_head(const ot_memory_results *r, FILE *f)
+{
+    char file[84], kernel[84], took[32];
+    clean(r->file, 80, file);
+    fputs(file, f);
+    if (r->kernel) {
+        clean(r->kernel, 80, kernel);
+        fprintf(f, " (kernel %s on %s)", kernel, r->target);
+    }
+    fprintf(f, ": %u buffer%s, planned in %s\n", r->n_buffers, r->n_buffers == 1 ? "" : "s",
+            ot_format_seconds(r->seconds, took, sizeof took));
+}
+
+static const char *const TITLES[COLUMNS] = {"scope", "buffers", "height",    "lower bound", "gap",     "proved",    "capacity",
+                                            "mode",  "level",   "rollbacks", "restarts",    "doubled", "cross-pipe"};
+
+static void fill_row(const ot_scope_plan *p, char c[COLUMNS][CELL])
+{
+    double gap = gap_of(p);
+    snprintf(c[0], CELL, "%s", ot_scope_name(p->scope));
+    snprintf(c[1], CELL, "%u", p->n_buffers);
+    snprintf(c[2], CELL, "%lld", (long long)p->height);
+    snprintf(c[3], CELL, "%lld", (long long)p->lower_bound);
+    if (isfinite(gap))
+        snprintf(c[4], CELL, "%.2f %%", gap);
+    else
+        snprintf(c[4], CELL, "-");
+    snprintf(c[5], CELL, "%s", p->proved ? "yes" : "no");
+    if (p->capacity > 0)
+        snprintf(c[6], CELL, "%lld", (long long)p->capacity);
+    else
+        snprintf(c[6], CELL, "-");
+    snprintf(c[7], CELL, "%s", ot_mem_mode_name(p->mode));
+    if (p->level == OT_LEVEL_NONE)
+        snprintf(c[8], CELL, "-");
+    else
+        snprintf(c[8], CELL, "%d", (int)p->level);
+    snprintf(c[9], CELL, "%u", p->rollbacks);
+    snprintf(c[10], CELL, "%u", p->restarts);
+    snprintf(c[11], CELL, "%u", p->n_upgraded);
+    snprintf(c[12], CELL, "%u", p->n_cross_pipe);
+}
+
+/* Columns that mean something: a table (.csv) has no scope and nothing of pipes. */
+static bool is_shown(const ot_memory_results *r, size_t column) { return r->kernel || (column >= 1 && column <= 7); }
+
+static void print_row(const ot_memory_results *r, char c[COLUMNS][CELL], const size_t *width, FILE *f)
+{
+    const char *gap = "";
+    fputs("  ", f);
+    for (size_t k = 0; k < COLUMNS; k++) {
+        bool left = k == 0 || k == 5 || k == 7, last = k + 1 == COLUMNS || !is_shown(r, k + 1);
+        if (!is_shown(r, k)) continue;
+        if (left)
+            fprintf(f, "%s%-*s", gap, last ? 0 : (int)width[k], c[k]);
+        else
+            fprintf(f, "%s%*s", gap, (int)width[k], c[k]);
+        gap = "  ";
+    }
+    fputc('\n', f);
+}
+
+static ot_status print_plans(const ot_memory_results *r, FILE *f)
+{
+    size_t width[COLUMNS] = {0};
+    char(*rows)[COLUMNS][CELL] = calloc((size_t)r->n_plans + 1, sizeof *rows);
+
+    if (!rows) return OT_E_NOMEM;
+    for (size_t k = 0; k < COLUMNS; k++) snprintf(rows[0][k], CELL, "%s", TITLES[k]);
+    for (uint32_t i = 0; i < r->n_plans; i++) fill_row(&r->plans[i], rows[i + 1]);
+    for (uint32_t i = 0; i <= r->n_plans; i++)
+        for (size_t k = 0; k < COLUMNS; k++)
+            if (strlen(rows[i][k]) > width[k]) width[k] = strlen(rows[i][k]);
+    fputc('\n', f);
+    for (uint32_t i = 0; i <= r->n_plans; i++) print_row(r, rows[i], width, f);
+    free(rows);
+    return OT_OK;
+}
+
+ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
+{
+    print_head(r, f);
+    if (r->n_plans > 0) OT_TRY(print_plans(r, f));
+    if (r->kernel || r->steps > 0 || any_timed_out(r)) fputc('\n', f);
+    if (r->kernel)
+        fprintf(f, "  %u in-place merge%s, %u cop%s\n", r->n_in_place, r->n_in_place == 1 ? "" : "s", r->n_copies,
+                r->n_copies == 1 ? "y" : "ies");
+    if (r->steps > 0) fprintf(f, "  %lld search steps\n", (long long)r->steps);
+    if (any_timed_out(r)) fputs("  time limit hit: another run may find another plan\n", f);
+    for (uint32_t k = 0; k < r->n_warnings; k++) {
+        char text[404];
+        clean(r->warnings[k], 400, text);
+        fprintf(f, "  warning: %s\n", text);
+    }
+    return ferror(f) ? OT_E_SYSTEM : OT_OK;
+}
+
+/* ---- JSON ---- */
+
+static void put_truth(const char *key, bool v, FILE *f) { fprintf(f, ", \"%s\": %s", key, v ? "true" : "false"); }
+
+static void put_plan(const ot_memory_results *r, const ot_scope_plan *p, FILE *f)
+{
+    double gap = gap_of(p);
+    fputs("\n    {\"scope\": ", f);
+    if (r->kernel)
+        ot_json_string(ot_scope_name(p->scope), f);
+    else
+        fputs("null", f);
+    fprintf(f, ", \"buffers\": %u, \"height_bytes\": %lld, \"lower_bound_bytes\": %lld, \"sum_bytes\": %lld, \"gap_percent\": ",
+            p->n_buffers, (long long)p->height, (long long)p->lower_bound, (long long)p->sum);
+    if (isfinite(gap))
+        ot_json_number(gap, f);
+    else
+        fputs("null", f);
+    put_truth("proved", p->proved, f);
+    put_truth("time_limit_hit", p->timed_out, f);
+    fputs(", \"capacity_bytes\": ", f);
+    if (p->capacity > 0)
+        fprintf(f, "%lld", (long long)p->capacity);
+    else
+        fputs("null", f);
+    fprintf(f, ", \"mode\": \"%s\", \"level\": ", ot_mem_mode_name(p->mode));
+    if (r->kernel && p->level != OT_LEVEL_NONE)
+        fprintf(f, "%d", (int)p->level);
+    else
+        fputs("null", f);
+    fprintf(f, ", \"rollbacks\": %u, \"restarts\": %u, \"doubled\": %u, \"cross_pipe_pairs\": %u}", p->rollbacks, p->restarts,
+            p->n_upgraded, p->n_cross_pipe);
+}
+
+static void put_text_or_null(const char *key, const char *text, FILE *f)
+{
+    fprintf(f, ",\n  \"%s\": ", key);
+    if (text)
+        ot_json_string(text, f);
+    else
+        fputs("null", f);
+}
+
+ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
+{
+    fputs("{\n  \"file\": ", f);
+    ot_json_string(r->file, f);
+    put_text_or_null("kernel", r->kernel, f);
+    put_text_or_null("target", r->target, f);
+    fprintf(f, ",\n  \"mode\": \"%s\",\n  \"buffers\": %u,\n  \"scopes\": [", ot_mem_mode_name(r->asked), r->n_buffers);
+    for (uint32_t k = 0; k < r->n_plans; k++) {
+        if (k) fputc(',', f);
+        put_plan(r, &r->plans[k], f);
+    }
+    fprintf(f, "],\n  \"in_place\": %u,\n  \"copies\": %u,\n  \"search_steps\": %lld,\n  \"warnings\": [", r->n_in_place,
+            r->n_copies, (long long)r->steps);
+    for (uint32_t k = 0; k < r->n_warnings; k++) {
+        fputs(k ? ",\n    " : "\n    ", f);
+        ot_json_string(r->warnings[k], f);
+    }
+    fputs("],\n  \"time_s\": ", f);
+    ot_json_number(r->seconds, f);
+    fputs("\n}\n", f);
+    return ferror(f) ? OT_E_SYSTEM : OT_OK;
+}
