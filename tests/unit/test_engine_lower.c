@@ -64,6 +64,43 @@ static void random_networks(void **state)
     for (unsigned seed = first; seed < first + n; seed++) check_seed(seed);
 }
 
+/* ---- transposed convolutions ---- */
+
+/* Which of them have primitives depends on channels, pads and the instruction set: those that have none run all the same. */
+static void transposed_convolutions_of_all_kinds(void **state)
+{
+    (void)state;
+    static const int channels[] = {1, 3, 8, 13, 16, 19}, maps[] = {1, 6, 16, 21};
+    static const struct {
+        int kernel[2], stride[2], pads[4];
+    } windows[] = {
+        {{5, 3}, {1, 1}, {2, 1, 0, 0}}, {{2, 2}, {2, 2}, {0, 0, 0, 0}}, {{4, 4}, {2, 2}, {1, 1, 1, 1}},
+        {{3, 1}, {1, 2}, {0, 0, 2, 0}}, {{7, 9}, {1, 1}, {0, 0, 0, 0}}, {{9, 2}, {3, 1}, {8, 0, 0, 1}},
+    };
+    static float x[19 * 15 * 8];
+    for (size_t k = 0; k < sizeof x / sizeof *x; k++) x[k] = (float)(k * 2654435761u >> 16 & 1023) / 512.0f - 1;
+    for (size_t at = 0; at < 6 * 4 * 6; at++) {
+        int c = channels[at % 6], m = maps[at / 6 % 4];
+        const int *kernel = windows[at / 24].kernel, *stride = windows[at / 24].stride, *p = windows[at / 24].pads;
+        char text[1000];
+        bench ref, fast;
+        ot_nd in = F32S(x, 1, c, 15, 8), want = {0}, got = {0};
+        snprintf(
+            text, sizeof text,
+            "input %%x : float32[1,%d,15,8]\ninit %%w : float32[%d,%d,%d,%d] = random 7 * 0.2\ninit %%b : float32[%d] = random 8\n"
+            "%%t = ConvTranspose(%%x, %%w, %%b) {strides=[%d, %d], pads=[%d, %d, %d, %d]}\n%%y = %s(%%t)\noutput %%y",
+            c, c, m, kernel[0], kernel[1], m, stride[0], stride[1], p[0], p[1], p[2], p[3], at % 2 ? "Relu" : "HardSwish");
+        open_with(&ref, text, (ot_session_options){.reference = true});
+        open_text(&fast, text);
+        assert_int_equal(ref.status, OT_OK);
+        run_ok(&ref, &in, &want);
+        run_ok(&fast, &in, &got);
+        if (!(graph_error(&want, &got) <= GRAPH_NMSE)) fail_msg("%s", text);
+        close_bench(&ref);
+        close_bench(&fast);
+    }
+}
+
 /* ---- what graphs say wrongly ---- */
 
 /* A model is refused, when it is opened or run, with a line that says this. */
@@ -183,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_networks),
+        cmocka_unit_test(transposed_convolutions_of_all_kinds),
         cmocka_unit_test(bodies_that_state_other_shapes),
         cmocka_unit_test(outer_values_of_other_shapes),
         cmocka_unit_test(nodes_that_make_other_shapes),

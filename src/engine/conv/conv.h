@@ -46,6 +46,9 @@ const lw_conv *lw_conv_keep(const lw_pass *l, const lw_conv *k);
 /* Is there a kernel for it? Reads what open_conv sets. */
 bool lw_conv_supported(lw_pass *l, const lw_conv *k);
 
+/* Is there a fast primitive from arrays of the form of x to arrays of the form of y? Reads no weights; sum as below. */
+bool lw_conv_takes(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum);
+
 typedef struct conv_op conv_op; /* a convolution ready to run; in the session's arena, but for what free_op gives back */
 
 /* Convolve arrays of the form of x into arrays of the form of y. *out NULL: there is no fast kernel for these layouts. sum: the
@@ -62,6 +65,7 @@ ot_status lw_write_winograd(lw_pass *l, lw_unit *u, bool in_place, bool *done) O
 
 /* ---- deconv.c ---- */
 
+/* Can the ConvTranspose, with what follows it, be made of convolutions that have fast primitives? Reads no weights. */
 bool lw_deconv_supported(lw_pass *l, const lw_conv *k);
 
 #endif

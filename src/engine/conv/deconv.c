@@ -7,8 +7,10 @@
  *
  * All phases in one part compute each channel of each phase together: fewer channels are padding when there are few of them,
  * but the taps of all phases are padded to one kernel. With very few channels a part also takes the phases of two or four
- * neighbours along the last axis, and its convolution steps over so many inputs. The cheapest is taken. oneDNN's own deconvolution
- * takes the way of the gradient and is ten times slower where the stride is 2.
+ * neighbours along the last axis, and its convolution steps over so many inputs. The cheapest is taken for which oneDNN has fast
+ * primitives; which it has depends on the instruction set (with AVX-512 none reads fewer than 16 channels from blocks), on the pads
+ * and on what follows. Where there are none the node is not fused: fast_deconv.c has it. oneDNN's own deconvolution takes the way
+ * of the gradient and is ten times slower where the stride is 2.
  */
 #include "engine/move/box.h"
 #include "conv.h"
@@ -17,7 +19,7 @@
 
 typedef struct part {
     conv_op *op;
-    ot_nd temp;                  /* its result: blocked, no data */
+    ot_nd temp;                  /* its result: blocked or plain, no data */
     int64_t phase[3], phases[3]; /* first phase and number of them, along each axis */
     int64_t step[3];             /* inputs from one window to the next; as many strides are one period of phases */
     int64_t skip[3];             /* results before the first that is wanted */
@@ -26,6 +28,7 @@ typedef struct part {
 
 typedef struct deconv_plan {
     uint32_t n, n_axes;
+    lw_layout x, temps; /* of the input and of the parts' results: LW_PLAIN or LW_BLOCK */
     int64_t maps, stride[3];
     int64_t temp_bytes;
     part parts[PARTS_MAX];
@@ -89,7 +92,8 @@ static void nth_phase(const lw_conv *k, int64_t i, int64_t *phase)
     }
 }
 
-bool lw_deconv_supported(lw_pass *l, const lw_conv *k)
+/* Can it be split into convolutions at all? */
+static bool splits(const lw_pass *l, const lw_conv *k)
 {
     const ot_nd *y = &l->v[k->y].slot->fore;
     size_t fixed;
@@ -136,35 +140,48 @@ static void part_weights(const lw_conv *k, const part *p, const lw_conv *sub, fl
     }
 }
 
-static ot_status make_part(lw_pass *l, const lw_conv *k, const ot_nd *x, part *p)
+/* The convolution of a part without its weights, and the form of its result. false: sizes too large to count. */
+static bool open_part(const lw_pass *l, const lw_conv *k, const ot_nd *x, lw_layout temp, part *p, lw_conv *sub)
 {
     const ot_nd *y = &l->v[k->y].slot->fore;
-    lw_conv sub = *k;
     int64_t dims[5] = {x->dims[0], k->maps}, count;
-    sub.channels = x->dims[1];
-    sub.transposed = false;
+    *sub = *k;
+    sub->channels = x->dims[1];
+    sub->transposed = false;
     for (uint32_t a = 0; a < k->win.n; a++) {
         int64_t lo;
-        reach(&k->win, a, p->phase[a], p->phases[a], &lo, &sub.win.kernel[a]);
-        sub.win.stride[a] = p->step[a];
+        reach(&k->win, a, p->phase[a], p->phases[a], &lo, &sub->win.kernel[a]);
+        sub->win.stride[a] = p->step[a];
         /* inputs that nobody wants, before and behind, are convolved all the same: primitives take no negative pads */
         p->skip[a] = ot_ceil_div(ot_max(0, lo), p->step[a]);
-        sub.win.lo[a] = p->skip[a] * p->step[a] - lo;
+        sub->win.lo[a] = p->skip[a] * p->step[a] - lo;
         int64_t wanted = p->skip[a] + ot_ceil_div(y->dims[a + 2] - p->phase[a], k->win.stride[a] * p->step[a]);
-        sub.win.out[a] = ot_max(wanted, ot_floor_div(sub.win.in[a] + sub.win.lo[a] - sub.win.kernel[a], p->step[a]) + 1);
-        sub.win.hi[a] = 0;
+        sub->win.out[a] = ot_max(wanted, ot_floor_div(sub->win.in[a] + sub->win.lo[a] - sub->win.kernel[a], p->step[a]) + 1);
+        sub->win.hi[a] = 0;
         /* nor do they take pads as long as the kernel, behind: where the last results read nothing, the kernel grows */
-        int64_t behind = (sub.win.out[a] - 1) * p->step[a] + sub.win.kernel[a] - sub.win.in[a] - sub.win.lo[a];
-        p->extra[a] = ot_max(0, behind - sub.win.kernel[a] + 1);
-        sub.win.kernel[a] += p->extra[a];
-        sub.win.lo[a] += p->extra[a];
-        sub.maps *= p->phases[a];
-        dims[a + 2] = sub.win.out[a];
+        int64_t behind = (sub->win.out[a] - 1) * p->step[a] + sub->win.kernel[a] - sub->win.in[a] - sub->win.lo[a];
+        p->extra[a] = ot_max(0, behind - sub->win.kernel[a] + 1);
+        sub->win.kernel[a] += p->extra[a];
+        sub->win.lo[a] += p->extra[a];
+        sub->maps *= p->phases[a];
+        dims[a + 2] = sub->win.out[a];
     }
-    dims[1] = count = sub.maps;
-    ot_nd_set_blocked(&p->temp, OT_F32, x->rank, dims, l->block);
+    dims[1] = count = sub->maps;
+    if (temp == LW_BLOCK)
+        ot_nd_set_blocked(&p->temp, OT_F32, x->rank, dims, l->block);
+    else
+        ot_nd_set_dense(&p->temp, OT_F32, x->rank, dims);
+    for (uint32_t a = 0; a < k->win.n; a++)
+        if (!ot_mul_i64(count, sub->win.kernel[a], &count)) return false;
+    return ot_mul_i64(count, sub->channels, &count) && ot_nd_span(&p->temp, &count);
+}
+
+static ot_status make_part(lw_pass *l, const lw_conv *k, const ot_nd *x, lw_layout temp, part *p)
+{
+    lw_conv sub;
+    if (!open_part(l, k, x, temp, p, &sub)) return ot_fail_nomem(l->p->s->d);
+    int64_t count = sub.maps * sub.channels;
     for (uint32_t a = 0; a < k->win.n; a++) count *= sub.win.kernel[a];
-    if (!ot_mul_i64(count, sub.channels, &count)) return ot_fail_nomem(l->p->s->d);
     float *weights = OT_NEW_N(l->scratch, float, count);
     sub.scale = OT_NEW_N(l->scratch, float, sub.maps);
     sub.shift = OT_NEW_N(l->scratch, float, sub.maps);
@@ -181,6 +198,8 @@ static ot_status make_part(lw_pass *l, const lw_conv *k, const ot_nd *x, part *p
     return lw_conv_op(l, &sub, x, &p->temp, false, &p->op);
 }
 
+/* ---- choosing ---- */
+
 /* One part for all phases of `wide` neighbours along the last axis. */
 static part all_phases(const lw_conv *k, int64_t wide)
 {
@@ -192,28 +211,92 @@ static part all_phases(const lw_conv *k, int64_t wide)
     return p;
 }
 
-/* One part for all phases, or one for each. */
-static void split(const lw_pass *l, const lw_conv *k, deconv_plan *d)
+/* Way 0: a part for each phase. Way i > 0: one part for all phases of 2^(i-1) neighbours. false: there is no such way. */
+#define WAYS 4
+
+static bool split(const lw_conv *k, uint32_t way, deconv_plan *d)
 {
-    int64_t n = phase_count(k), one[3] = {1, 1, 1};
-    double least = 0;
+    int64_t n = phase_count(k), one[3] = {1, 1, 1}, wide = (int64_t)1 << way >> 1;
     memset(d->parts, 0, sizeof d->parts);
+    if (way > 0) {
+        d->n = 1;
+        d->parts[0] = all_phases(k, wide);
+        return n * wide <= PARTS_MAX;
+    }
+    d->n = (uint32_t)n;
     for (int64_t i = 0; i < n; i++) {
         part *p = &d->parts[i];
         nth_phase(k, i, p->phase);
         memcpy(p->phases, one, sizeof one);
         memcpy(p->step, one, sizeof one);
-        least += cost_of(k, p, l->block);
     }
-    d->n = (uint32_t)n;
-    for (int64_t wide = 1; wide <= 4 && n * wide <= PARTS_MAX; wide *= 2) {
-        part p = all_phases(k, wide);
-        double cost = cost_of(k, &p, l->block);
-        if (cost >= least) continue;
-        least = cost;
-        d->n = 1;
-        d->parts[0] = p;
+    return true;
+}
+
+/* The ways, the cheapest first, of equal ones the lower; their number. */
+static uint32_t rank_ways(const lw_pass *l, const lw_conv *k, deconv_plan *d, uint32_t *ways)
+{
+    double costs[WAYS];
+    uint32_t n = 0;
+    for (uint32_t way = 0; way < WAYS; way++) {
+        double cost = 0;
+        uint32_t at = n;
+        if (!split(k, way, d)) continue;
+        for (uint32_t j = 0; j < d->n; j++) cost += cost_of(k, &d->parts[j], l->block);
+        for (; at > 0 && costs[at - 1] > cost; at--) {
+            costs[at] = costs[at - 1];
+            ways[at] = ways[at - 1];
+        }
+        costs[at] = cost;
+        ways[at] = way;
+        n++;
     }
+    return n;
+}
+
+static void input_in(const lw_pass *l, const lw_conv *k, lw_layout layout, ot_nd *x)
+{
+    *x = l->v[k->x].slot->fore;
+    if (layout == LW_BLOCK)
+        ot_nd_set_blocked(x, x->dtype, x->rank, x->dims, l->block);
+    else
+        ot_nd_set_dense(x, x->dtype, x->rank, x->dims);
+}
+
+static bool has_primitives(lw_pass *l, const lw_conv *k, deconv_plan *d)
+{
+    ot_nd x;
+    lw_conv sub;
+    input_in(l, k, d->x, &x);
+    for (uint32_t j = 0; j < d->n; j++)
+        if (!open_part(l, k, &x, d->temps, &d->parts[j], &sub) || !lw_conv_takes(l, &sub, &x, &d->parts[j].temp, false))
+            return false;
+    return true;
+}
+
+/* The cheapest way that has primitives, and its layouts: parts in blocks first, then plain ones (im2col). */
+static bool choose(lw_pass *l, const lw_conv *k, deconv_plan *d)
+{
+    bool few = l->v[k->x].slot->fore.dims[1] < 8;
+    uint32_t ways[WAYS], n = rank_ways(l, k, d, ways);
+    const struct {
+        lw_layout x, temps;
+    } layouts[] = {{few ? LW_PLAIN : LW_BLOCK, LW_BLOCK}, {few ? LW_BLOCK : LW_PLAIN, LW_BLOCK}, {LW_PLAIN, LW_PLAIN}};
+    for (uint32_t j = 0; j < n * 3; j++) {
+        bool plain = j >= n * 2; /* 3 layouts: two of them for each way, then the third for each */
+        uint32_t at = plain ? 2 : j % 2;
+        if (!split(k, ways[plain ? j - n * 2 : j / 2], d)) continue;
+        d->x = layouts[at].x;
+        d->temps = layouts[at].temps;
+        if (has_primitives(l, k, d)) return true;
+    }
+    return false;
+}
+
+bool lw_deconv_supported(lw_pass *l, const lw_conv *k)
+{
+    deconv_plan d;
+    return splits(l, k) && choose(l, k, &d);
 }
 
 /* ---- running ---- */
@@ -223,7 +306,7 @@ static void interleave(const ot_call *c, const deconv_plan *d, const part *p, co
 {
     const ot_nd *y = c->out[0];
     uint32_t n = d->n_axes, rank = n + 3;
-    int64_t b = temp->chan_block, dims[6], from[6], to[6], at = 0;
+    int64_t b = ot_max(1, temp->chan_block), dims[6], from[6], to[6], at = 0; /* plain: blocks of one channel */
     const float *src = temp->data;
     dims[0] = y->dims[0];
     dims[1] = y->chan_block ? ot_ceil_div(d->maps, b) : 1;
@@ -277,16 +360,16 @@ static void free_plan(void *data)
     for (uint32_t k = 0; k < d->n; k++) lw_conv_free(d->parts[k].op);
 }
 
-/* Parts and their scratch; *made false: some part has no fast kernel. */
-static ot_status prepare(lw_pass *l, const lw_conv *k, const ot_nd *x, deconv_plan *d, int64_t *work, bool *made)
+/* Parts and their scratch. */
+static ot_status prepare(lw_pass *l, const lw_conv *k, deconv_plan *d, int64_t *work)
 {
     int64_t most = 0, bytes;
-    *made = true;
-    for (uint32_t j = 0; j < d->n && *made; j++) {
-        OT_TRY(make_part(l, k, x, &d->parts[j]));
-        *made = d->parts[j].op != NULL;
-        if (!*made) break;
-        if (!ot_nd_span(&d->parts[j].temp, &bytes)) return ot_fail_nomem(l->p->s->d);
+    ot_nd x;
+    input_in(l, k, d->x, &x);
+    for (uint32_t j = 0; j < d->n; j++) {
+        OT_TRY(make_part(l, k, &x, d->temps, &d->parts[j]));
+        /* chosen because it has a primitive, which can only lack memory now */
+        if (!d->parts[j].op || !ot_nd_span(&d->parts[j].temp, &bytes)) return ot_fail_nomem(l->p->s->d);
         d->temp_bytes = ot_max(d->temp_bytes, ot_ceil_div(bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN);
         most = ot_max(most, lw_conv_work(d->parts[j].op));
     }
@@ -294,13 +377,13 @@ static ot_status prepare(lw_pass *l, const lw_conv *k, const ot_nd *x, deconv_pl
     return OT_OK;
 }
 
-static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, deconv_plan *d, lw_layout lx, int64_t work)
+static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, deconv_plan *d, int64_t work)
 {
     bool together = d->n == 1 && d->parts[0].temp.dims[1] > k->maps;
-    lw_layout ly = together && k->maps % l->block ? LW_PLAIN : LW_BLOCK;
+    lw_layout ly = d->temps == LW_PLAIN || (together && k->maps % l->block) ? LW_PLAIN : LW_BLOCK;
     ot_id in, out;
     ot_step *step = NULL;
-    OT_TRY(lw_need(l, k->x, LW_BIT(lx), lx, &in));
+    OT_TRY(lw_need(l, k->x, LW_BIT(d->x), d->x, &in));
     OT_TRY(lw_make(l, k->y, ly, &out));
     OT_TRY(lw_push(l, u->nodes[0], run_deconv, d, &in, 1, &out, 1, &step));
     step->state = (ot_kernel_state){d, free_plan};
@@ -312,26 +395,13 @@ ot_status lw_write_deconv(lw_pass *l, lw_unit *u)
 {
     const lw_conv *k = u->plan;
     deconv_plan *d = OT_NEW(l->a, deconv_plan);
-    ot_nd x = l->v[k->x].slot->fore;
     int64_t work = 0;
-    bool made = false;
-    ot_status st = OT_OK;
-    if (!d) return ot_fail_nomem(l->p->s->d);
+    if (!d || !choose(l, k, d)) return ot_fail_nomem(l->p->s->d);
     d->n_axes = k->win.n;
     d->maps = k->maps;
     memcpy(d->stride, k->win.stride, sizeof d->stride);
-    for (lw_layout layout = x.dims[1] < 8 ? LW_PLAIN : LW_BLOCK;; layout = layout == LW_PLAIN ? LW_BLOCK : LW_PLAIN) {
-        if (layout == LW_BLOCK)
-            ot_nd_set_blocked(&x, x.dtype, x.rank, x.dims, l->block);
-        else
-            ot_nd_set_dense(&x, x.dtype, x.rank, x.dims);
-        split(l, k, d);
-        st = prepare(l, k, &x, d, &work, &made);
-        if (st == OT_OK && made) st = push(l, u, k, d, layout, work);
-        if (st == OT_OK && made) return OT_OK;
-        free_plan(d);
-        if (st != OT_OK) return st;
-        if ((layout == LW_PLAIN) != (x.dims[1] < 8)) break;
-    }
-    return ot_fail(l->p->s->d, OT_E_INPUT, "a ConvTranspose of this shape has no kernel in oneDNN");
+    ot_status st = prepare(l, k, d, &work);
+    if (st == OT_OK) st = push(l, u, k, d, work);
+    if (st != OT_OK) free_plan(d);
+    return st;
 }

@@ -128,6 +128,15 @@ static uint32_t threads_for(const lw_pass *l, const lw_conv *k)
     return lw_threads(l, work);
 }
 
+bool lw_conv_takes(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum)
+{
+    int before = ot_dnnl_threads(threads_for(l, k));
+    dnnl_primitive_desc_t pd = describe(l, k, x, y, sum);
+    (void)ot_dnnl_threads((uint32_t)before);
+    if (pd) dnnl_primitive_desc_destroy(pd);
+    return pd != NULL;
+}
+
 /* Layouts for which there is a fast primitive. */
 static bool choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_layout *ly)
 {
@@ -138,9 +147,7 @@ static bool choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_lay
         *ly = few ? narrow[j].y : wide[j].y;
         in_layout(l, k->x, *lx, &x);
         in_layout(l, k->y, *ly, &y);
-        dnnl_primitive_desc_t pd = describe(l, k, &x, &y, sum);
-        if (pd) dnnl_primitive_desc_destroy(pd);
-        if (pd) return true;
+        if (lw_conv_takes(l, k, &x, &y, sum)) return true;
     }
     return false;
 }
@@ -148,10 +155,7 @@ static bool choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_lay
 bool lw_conv_supported(lw_pass *l, const lw_conv *k)
 {
     lw_layout x, y;
-    int before = ot_dnnl_threads(threads_for(l, k));
-    bool yes = choose(l, k, false, &x, &y);
-    (void)ot_dnnl_threads((uint32_t)before);
-    return yes;
+    return choose(l, k, false, &x, &y);
 }
 
 /* ---- weights ---- */
@@ -360,14 +364,13 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u)
     bool done;
     OT_TRY(lw_write_winograd(l, u, sum, &done));
     if (done) return OT_OK;
-    int before = ot_dnnl_threads(threads_for(l, k));
     bool found = choose(l, k, sum, &lx, &ly);
     if (!found && sum) found = choose(l, k, sum = false, &lx, &ly);
-    (void)ot_dnnl_threads((uint32_t)before);
-    if (!found) OT_BUG("a convolution lost its primitive");
+    if (!found) return ot_fail_nomem(l->p->s->d); /* it had one, which can only lack memory now */
     in_layout(l, k->x, lx, &x);
     in_layout(l, k->y, ly, &y);
     OT_TRY(lw_conv_op(l, k, &x, &y, sum, &p));
+    if (!p) return ot_fail_nomem(l->p->s->d);
     ot_status st = lw_need(l, k->x, LW_BIT(lx), lx, &in[0]);
     if (st == OT_OK && residual) st = lw_need(l, k->residual, LW_BIT(ly), ly, &in[1]);
     if (st == OT_OK) st = lw_make(l, k->y, ly, &out);

@@ -5,7 +5,22 @@
  */
 #include "dnnl_util.h"
 
+#include "simd.h"
+
 #include <omp.h>
+
+/* oneDNN's bits of AVX-512: those of either generation that AVX2 has not. */
+#define BITS_AVX512 ((unsigned)(dnnl_cpu_isa_avx512_mic | dnnl_cpu_isa_avx512_core) & ~(unsigned)dnnl_cpu_isa_avx2)
+
+/* oneDNN's kernels for blocks of 16 are those with AVX-512, and ONEDNN_MAX_CPU_ISA may forbid them where the machine has it. */
+uint32_t ot_simd_block(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f") && ((unsigned)dnnl_get_effective_cpu_isa() & BITS_AVX512) != 0 ? 16 : 8;
+#else
+    return 8;
+#endif
+}
 
 dnnl_engine_t ot_dnnl_engine(ot_session *s)
 {

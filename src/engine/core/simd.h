@@ -10,7 +10,8 @@
 #define OT_CLONES
 #endif
 
-/* Elements per block of channels in blocked arrays (ot_nd.chan_block): 16 where the machine has AVX-512, else 8. */
+/* Elements per block of channels in blocked arrays (ot_nd.chan_block): 16 where the machine has AVX-512 and oneDNN uses it,
+ * else 8. */
 uint32_t ot_simd_block(void);
 
 /* f(t, height) with a height from 1 to 6 that the compiler knows: the rows of a register tile, each in accumulators of its own. */

@@ -265,6 +265,8 @@ static bool extend(const lw_pass *l, lw_conv *k, parts *p)
     return true;
 }
 
+static bool supported(lw_pass *l, const lw_conv *k) { return k->transposed ? lw_deconv_supported(l, k) : lw_conv_supported(l, k); }
+
 static ot_status fuse(lw_pass *l, uint32_t at)
 {
     lw_conv k, *own;
@@ -272,13 +274,13 @@ static ot_status fuse(lw_pass *l, uint32_t at)
     const lw_unit *u = &l->units[at];
     if (!open_conv(l, u, &k) || !bias_fits(l, u, &k)) return OT_OK;
     OT_TRY(expand_groups(l, &k));
-    if (k.transposed ? !lw_deconv_supported(l, &k) : !lw_conv_supported(l, &k)) return OT_OK;
+    if (!supported(l, &k)) return OT_OK;
     OT_TRY(read_bias(l, u, &k));
     for (bool more = true; more;) {
         lw_conv before = k;
         parts parts_before = p;
         more = extend(l, &k, &p);
-        if (!more || k.transposed || k.n_posts == before.n_posts || lw_conv_supported(l, &k)) continue;
+        if (!more || k.n_posts == before.n_posts || supported(l, &k)) continue;
         k = before; /* its primitives do not take this one */
         p = parts_before;
         more = false;

@@ -12,15 +12,6 @@
 
 #define PACK_PIECE 2048 /* pixels of a tail that one thread packs at a time */
 
-uint32_t ot_simd_block(void)
-{
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512f") ? 16 : 8;
-#else
-    return 8;
-#endif
-}
-
 /* One side: group k of `group` channels begins at start(k), channels in it are `lane` elements apart. */
 typedef struct side {
     const ot_nd *a;

@@ -25,7 +25,7 @@ typedef float v8u __attribute__((vector_size(32), aligned(4), may_alias));
 bool ot_panels_pay(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OT_ONE_ISA)
-    return __builtin_cpu_supports("avx2") && !__builtin_cpu_supports("avx512f");
+    return __builtin_cpu_supports("avx2") && ot_simd_block() == 8;
 #else
     return false;
 #endif
