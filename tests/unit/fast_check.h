@@ -59,14 +59,8 @@ typedef struct fast_run {
 
 static inline ot_kernel_fn fast_kernel(const ot_node *n)
 {
-    const ot_kernel_entry *const tables[] = {ot_fast_rows, ot_fast_product};
-    const ot_kernel_named *const named[] = {ot_fast_rows_named, ot_fast_product_named};
-    for (size_t k = 0; k < 2; k++) {
-        for (const ot_kernel_entry *e = tables[k]; e->op != OT_OP_OPAQUE; e++)
-            if (e->op == n->op) return e->run;
-        for (const ot_kernel_named *e = named[k]; e->op_type; e++)
-            if (strcmp(e->op_type, n->op_type) == 0 && strcmp(e->domain, n->domain) == 0) return e->run;
-    }
+    ot_kernel_fn run = ot_kernel_fast(n);
+    if (run) return run;
     fail_msg("%s is in no table", n->op_type);
     return NULL;
 }

@@ -3,7 +3,7 @@
  *   from   (q - zero) * scale                            a difference of small integers, rounded once
  *   to     clamp(round-half-even(x / scale) + zero)      the division that QuantizeLinear asks for; NaN becomes the least
  *
- * Scale and zero point are one number each for the block. Elements are what fast_quant.c computes, bit by bit.
+ * Scale and zero point are one number each for the block. Elements are what quantize.c computes, bit by bit.
  */
 #include "chain_ops.h"
 

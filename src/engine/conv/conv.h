@@ -2,8 +2,8 @@
 #ifndef OT_ENGINE_CONV_H
 #define OT_ENGINE_CONV_H
 
-#include "engine/lower/lower.h"
 #include "engine/ref/ref_window.h"
+#include "engine/units/units.h"
 
 #define LW_POSTS_MAX 4
 
@@ -41,6 +41,7 @@ typedef struct lw_conv {
 
 /* ---- dnnl_conv.c ---- */
 
+ot_status lw_write_conv(lw_pass *l, lw_unit *u) OT_MUST_USE;
 /* A copy for packing weights after lowering, in the session's arena. NULL: no memory. */
 const lw_conv *lw_conv_keep(const lw_pass *l, const lw_conv *k);
 /* Is there a kernel for it? Reads what open_conv sets. */
@@ -63,8 +64,14 @@ void lw_conv_free(conv_op *op);
 /* Write the convolution by Winograd's algorithm, if that is possible and pays. */
 ot_status lw_write_winograd(lw_pass *l, lw_unit *u, bool in_place, bool *done) OT_MUST_USE;
 
+/* ---- dnnl_pool.c ---- */
+
+ot_status lw_fuse_pool(lw_pass *l) OT_MUST_USE;
+ot_status lw_write_pool(lw_pass *l, lw_unit *u) OT_MUST_USE;
+
 /* ---- deconv.c ---- */
 
+ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE;
 /* Can the ConvTranspose, with what follows it, be made of convolutions that have fast primitives? Reads no weights. */
 bool lw_deconv_supported(lw_pass *l, const lw_conv *k);
 

@@ -4,6 +4,8 @@
  * (ceil_mode) divides by what ONNX counts and oneDNN does not: it is left to the node's own kernel, like everything that oneDNN
  * would give to a reference.
  */
+#include "conv.h"
+
 #include "engine/core/dnnl_util.h"
 #include "engine/ref/ref_window.h"
 

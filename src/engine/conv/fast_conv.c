@@ -7,6 +7,8 @@
  * Threads take pieces of positions. A kernel of one element, without steps and pads, reads x as it is. float16 is converted to
  * float32 on the way in, and back; sums are float32. Relu and MaxPool of float16 are here, too: they follow most of these.
  */
+#include "fast_conv.h"
+
 #include "engine/product/fast_product.h"
 #include "engine/ref/ref_window.h"
 
@@ -289,3 +291,9 @@ ot_status ot_fast_max_pool(ot_call *c)
     for (int64_t k = 0; k < planes; k++) pool_plane(y + k * out_n, keys + k * in_n, index, taps, out_n);
     return OT_OK;
 }
+
+const ot_kernel_entry ot_fast_window[] = {
+    {OT_OP_Conv, ot_fast_conv}, {OT_OP_ConvTranspose, ot_fast_conv_transpose},
+    {OT_OP_Relu, ot_fast_relu}, {OT_OP_MaxPool, ot_fast_max_pool},
+    {OT_OP_OPAQUE, NULL},
+};

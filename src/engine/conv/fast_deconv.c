@@ -8,6 +8,8 @@
  *
  * float32, one or two spatial axes; the rest goes to the reference. Threads take rows.
  */
+#include "fast_conv.h"
+
 #include "engine/product/fast_product.h"
 #include "engine/rows/fast_rows.h"
 #include "engine/ref/ref_window.h"

@@ -2,7 +2,7 @@
 #ifndef OT_ENGINE_DNNL_UTIL_H
 #define OT_ENGINE_DNNL_UTIL_H
 
-#include "engine/lower/lower.h"
+#include "session.h"
 
 #include <dnnl.h>
 

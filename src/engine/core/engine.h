@@ -71,7 +71,7 @@ typedef struct ot_call {
     struct ot_frame *frame;        /* of the running graph: memory, outer values, threads */
     uint32_t threads;              /* that the kernel may use (OpenMP) */
     struct ot_kernel_state *state; /* of this node, kept from run to run */
-    const void *plan;              /* of a fused step (src/engine/lower/lower.h); else NULL */
+    const void *plan;              /* of a fused step (src/engine/units/units.h); else NULL */
     void *work;                    /* planned scratch of a fused step, not zeroed */
     ot_diag *diag;
 } ot_call;
@@ -106,11 +106,14 @@ ot_status ot_nd_list_push(ot_nd *a, const ot_nd *item, ot_diag *d) OT_MUST_USE;
 
 typedef ot_status (*ot_kernel_fn)(ot_call *c);
 
-/* registry.c, from the tables of src/engine/ref/kernels.h. NULL: the engine does not have the operator. */
+/* ref/ref_kernels.c, from the tables of ref/ref_kernels.h. NULL: the engine does not have the operator. */
 ot_kernel_fn ot_kernel_reference(ot_op op);
-ot_kernel_fn ot_kernel_of(const ot_node *n); /* the reference kernel of a node, also of operators known by name only */
-/* A faster kernel for this very node, or NULL. It may call the reference when it meets what it cannot do. */
-ot_kernel_fn ot_kernel_fast(const ot_graph *g, const ot_node *n);
+ot_kernel_fn ot_kernel_reference_of(const ot_node *n); /* also of operators known by name only */
+/* session/kernel_choice.c: a faster kernel for this very node, or NULL. It may call the reference when it meets what it cannot do. */
+ot_kernel_fn ot_kernel_fast(const ot_node *n);
+/* What computes a node: a fast kernel, the reference where there is none or `reference` asks for it. Some operators have a fast
+ * kernel only. NULL: the engine does not have it. */
+ot_kernel_fn ot_kernel_choose(const ot_node *n, bool reference);
 
 /* ---- sessions ---- */
 

@@ -13,6 +13,7 @@
 
 #include "planmem/planmem.h"
 #include "engine.h"
+#include "packed_weights.h"
 
 #include <stdatomic.h>
 
@@ -156,17 +157,20 @@ struct ot_session {
     bool reference, poison, releases;
     struct ot_trace *trace; /* NULL: steps are not recorded */
     ot_prog *top;
+    /* Lowering a tiled region needs programs, which are lowered themselves: *p, the program of a tile's body g inside `outer` (made
+     * now if NULL), gets places for its values and times. By whoever makes programs. */
+    ot_status (*hire)(struct ot_prog *outer, ot_graph *g, struct ot_prog **p);
     ot_heap heap;
     ot_block *arena; /* NULL: nothing is planned */
     int64_t arena_bytes;
     ot_id *inputs; /* [n_inputs] to be bound */
     uint32_t n_inputs;
-    ot_prog *all;             /* every program, newest first */
-    void *dnnl;               /* oneDNN's engine, when it was asked for */
-    int64_t winograd_growth;  /* bytes by which transformed weights exceed the model's, so far */
-    struct ot_packed *packed; /* weights in the forms that kernels want, newest first */
-    ot_nd *copies;            /* [g n_outputs] results that lie in memory that is not ours to hand out */
-    ot_node_time *times;      /* [n_times] steps of the top program, then of tile bodies */
+    ot_prog *all;            /* every program, newest first */
+    void *dnnl;              /* oneDNN's engine, when it was asked for */
+    int64_t winograd_growth; /* bytes by which transformed weights exceed the model's, so far */
+    ot_packed *packed;       /* weights in the forms that kernels want, newest first */
+    ot_nd *copies;           /* [g n_outputs] results that lie in memory that is not ours to hand out */
+    ot_node_time *times;     /* [n_times] steps of the top program, then of tile bodies */
     uint32_t n_times;
     struct {
         ot_value *value; /* of the top graph */
@@ -177,11 +181,13 @@ struct ot_session {
     uint32_t n_steps_all, n_calls;
 };
 
-/* prog.c: the program of g; bodies and functions, too. `absent`: NULL, or of each graph input: does the call omit it? It is
+/* program.c: the program of g; bodies and functions, too. `absent`: NULL, or of each graph input: does the call omit it? It is
  * in s->all, also when this fails. */
 ot_status ot_prog_new(struct ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth, const bool *absent,
                       ot_prog **out) OT_MUST_USE;
-/* prog_const.c: the slot of an initializer. */
+/* What a session's `hire` is. */
+ot_status ot_prog_hire(ot_prog *outer, ot_graph *g, ot_prog **p) OT_MUST_USE;
+/* program_const.c: the slot of an initializer. */
 ot_status ot_slot_set_tensor(ot_prog *p, ot_slot *slot, const ot_tensor *t) OT_MUST_USE;
 /* Run the step now and make its outputs constants, if it depends on constants only and that is cheap. *done: it was. */
 ot_status ot_step_fold(ot_prog *p, ot_step *step, bool *done) OT_MUST_USE;
@@ -198,8 +204,7 @@ void ot_dnnl_release_engine(void *engine);
 
 /* lower.c: fuse steps and give values layouts. Requires steps; lifetimes come after. */
 ot_status ot_lower(ot_prog *p) OT_MUST_USE;
-void ot_packed_free(struct ot_packed *list);
-/* release.c: when all programs are made: fill packed weights, and give back what they were made of. */
+/* weight_release.c: when all programs are made: fill packed weights, and give back what they were made of. */
 ot_status ot_settle_weights(struct ot_session *s) OT_MUST_USE;
 
 /* session_plan.c: places for the values of p, relative to p->base, and p->arena_bytes. Requires lifetimes. */
@@ -214,7 +219,7 @@ void ot_prog_clear(ot_prog *p);
 /* The kernel of a call of a model-local function. */
 ot_status ot_call_function(ot_call *c);
 
-/* call.c: output k of a fused step as lowering foresaw it: its memory, contents not set (in place: those of the input). */
+/* kernel_call.c: output k of a fused step as lowering foresaw it: its memory, contents not set (in place: those of the input). */
 ot_status ot_call_place(ot_call *c, uint32_t k) OT_MUST_USE;
 /* "node 'x' (Op)" into buf; returns buf. */
 char *ot_node_label(const ot_node *n, char *buf, size_t size);

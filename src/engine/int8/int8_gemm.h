@@ -11,7 +11,7 @@
 #ifndef OT_ENGINE_INT8_GEMM_H
 #define OT_ENGINE_INT8_GEMM_H
 
-#include "engine/ref/kernels.h"
+#include "engine/ref/ref_kernels.h"
 
 #define OT_I8_PANEL 16    /* columns */
 #define OT_I8_K_MAX 33025 /* * 255 * 255 < 2^31 */

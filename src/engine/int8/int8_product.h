@@ -28,14 +28,17 @@ void ot_i8_product_constant(ot_call *c, uint32_t k, ot_i8_product *p);
  * `a` NULL: none, which leaves both as they are. false: as many as neither, or no memory; the reference knows why. */
 bool ot_i8_zeros(ot_call *c, const ot_nd *a, int64_t lines, int32_t *one, const int32_t **each);
 
-/* fast_product_int8.c: kernels */
+extern const ot_kernel_entry ot_fast_int8[];
+extern const ot_kernel_named ot_fast_int8_named[];
+
+/* fast_product_int8.c: kernels, and the tables of them and of quantize.c's */
 ot_status ot_fast_matmul_integer(ot_call *c);
 ot_status ot_fast_qlinear_matmul(ot_call *c);
 ot_status ot_fast_matmul_integer_to_float(ot_call *c); /* com.microsoft */
 ot_status ot_fast_dynamic_quantize_matmul(ot_call *c);
 ot_status ot_fast_qgemm(ot_call *c);
 
-/* fast_quant.c */
+/* quantize.c */
 ot_status ot_fast_quantize_linear(ot_call *c);
 ot_status ot_fast_dequantize_linear(ot_call *c);
 ot_status ot_fast_dynamic_quantize_linear(ot_call *c);

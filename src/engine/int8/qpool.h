@@ -10,7 +10,7 @@
 #ifndef OT_ENGINE_QPOOL_H
 #define OT_ENGINE_QPOOL_H
 
-#include "engine/ref/kernels.h"
+#include "engine/ref/ref_kernels.h"
 
 typedef struct ot_qpool {
     int64_t planes, in[2], out[2], kernel[2], stride[2], dilation[2], lo[2]; /* H, W; one axis of space is two, the first 1 */

@@ -1,6 +1,6 @@
 /* Data movement without copies, or between blocked arrays: windows (Slice with constant bounds), Concat.
  *
- * A window makes nothing by itself: whoever reads it decides on a layout, and layout.c takes the window of that version of
+ * A window makes nothing by itself: whoever reads it decides on a layout, and versions.c takes the window of that version of
  * the source. Concat along the channel copies whole blocks when all its parts but the last end on one.
  */
 #include "engine/move/box.h"

@@ -2,14 +2,14 @@
  *
  *   1. values: which are static tensors, who makes them, which units read them
  *   2. fuse: windows, tiles, convolutions with what follows, pools, element-wise chains; what is left stays a node
- *   3. write: layout.c
+ *   3. write: write_units.c
  *
  * A unit that several steps became stands where the last of them stood, so all it reads is there; nobody reads
  * what it makes before that (the fusers see to it).
  */
 #include "lower.h"
 
-#include "engine/move/box.h"
+#include "engine/conv/conv.h"
 #include "engine/core/simd.h"
 
 /* ---- values ---- */
@@ -59,45 +59,6 @@ static void describe(lw_pass *l, ot_id v)
     }
 }
 
-/* ids a unit reads, each once: operands, then what its subgraphs capture. `seen` is stamped with the unit's number. */
-static void each_read(lw_pass *l, uint32_t u, uint32_t *seen, bool count)
-{
-    const lw_unit *unit = &l->units[u];
-    const ot_node *n = unit->step->node;
-    if (unit->kind == LW_GONE) return;
-    for (uint32_t k = 0; k < unit->n_in + n->n_captured; k++) {
-        ot_id v = k < unit->n_in ? unit->in[k] : n->captured[k - unit->n_in];
-        if (v == OT_NONE) continue;
-        if (k >= unit->n_in) l->v[v].pinned = true;
-        if (seen[v] == u) continue;
-        seen[v] = u;
-        if (!count) l->readers[l->v[v].first + l->v[v].n_readers] = u;
-        l->v[v].n_readers++;
-    }
-}
-
-ot_status lw_find_readers(lw_pass *l)
-{
-    uint32_t n = l->p->g->n_values, total = 0;
-    uint32_t *seen = OT_NEW_N(l->scratch, uint32_t, n + 1u);
-    if (!seen) return ot_fail_nomem(l->p->s->d);
-    for (uint32_t v = 0; v < n; v++) {
-        seen[v] = OT_NONE;
-        l->v[v].n_readers = 0;
-    }
-    for (uint32_t u = 0; u < l->n_units; u++) each_read(l, u, seen, true);
-    for (uint32_t v = 0; v < n; v++) {
-        l->v[v].first = total;
-        total += l->v[v].n_readers;
-        l->v[v].n_readers = 0;
-        seen[v] = OT_NONE;
-    }
-    l->readers = OT_NEW_N(l->scratch, uint32_t, total + 1u);
-    if (!l->readers) return ot_fail_nomem(l->p->s->d);
-    for (uint32_t u = 0; u < l->n_units; u++) each_read(l, u, seen, false);
-    return OT_OK;
-}
-
 static ot_status begin(lw_pass *l)
 {
     ot_prog *p = l->p;
@@ -128,13 +89,7 @@ static ot_status begin(lw_pass *l)
     return lw_find_readers(l);
 }
 
-/* ---- questions ---- */
-
-uint32_t lw_only_reader(const lw_pass *l, ot_id v)
-{
-    const lw_value *w = &l->v[v];
-    return w->pinned || w->n_readers != 1 ? OT_NONE : l->readers[w->first];
-}
+/* ---- the pass ---- */
 
 ot_status lw_drop_dequantized(lw_pass *l)
 {
@@ -147,105 +102,6 @@ ot_status lw_drop_dequantized(lw_pass *l)
     }
     return lw_find_readers(l);
 }
-
-bool lw_is_f32(const lw_pass *l, ot_id v)
-{
-    if (v == OT_NONE || !l->v[v].is_static) return false;
-    const ot_nd *a = &l->v[v].slot->fore;
-    int64_t n;
-    return a->dtype == OT_F32 && a->rank <= 8 && ot_nd_elems(a, &n) && n > 0 && n < INT64_MAX / 64;
-}
-
-bool lw_same_dims(const lw_pass *l, ot_id a, ot_id b)
-{
-    const ot_nd *x = &l->v[a].slot->fore, *y = &l->v[b].slot->fore;
-    return x->rank == y->rank && !memcmp(x->dims, y->dims, x->rank * sizeof *x->dims);
-}
-
-const float *lw_const_f32(const lw_pass *l, ot_id v)
-{
-    if (!lw_is_f32(l, v) || !l->v[v].slot->is_const) return NULL;
-    return l->v[v].slot->nd.data;
-}
-
-bool lw_scalar(const lw_pass *l, ot_id v, float *out)
-{
-    int64_t n;
-    const float *data = v == OT_NONE ? NULL : lw_const_f32(l, v);
-    if (!data || !ot_nd_elems(&l->v[v].slot->nd, &n) || n != 1) return false;
-    *out = data[0];
-    return true;
-}
-
-#define WORK_SHARED 1e6 /* multiply-adds: some twenty microseconds of one core */
-
-uint32_t lw_threads(const lw_pass *l, double work) { return work < WORK_SHARED ? 1 : l->p->threads; }
-
-/* ---- merging ---- */
-
-ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, const ot_id *in, uint32_t n_in, const ot_id *out,
-                   uint32_t n_out, void *plan)
-{
-    uint32_t last = parts[0], count = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        if (parts[k] > last) last = parts[k];
-        count += l->units[parts[k]].n_nodes;
-    }
-    const ot_node **nodes = OT_NEW_N(l->a, const ot_node *, count);
-    ot_id *ins = ot_memdup(l->a, in, n_in * sizeof *in), *outs = ot_memdup(l->a, out, n_out * sizeof *out);
-    if (!nodes || !ins || !outs) return ot_fail_nomem(l->p->s->d);
-    count = 0;
-    for (uint32_t k = 0; k < n; k++)
-        for (uint32_t j = 0; j < l->units[parts[k]].n_nodes; j++) nodes[count++] = l->units[parts[k]].nodes[j];
-    ot_step *step = l->units[last].step;
-    for (uint32_t k = 0; k < n; k++) l->units[parts[k]].kind = LW_GONE;
-    l->units[last] = (lw_unit){.kind = kind,
-                               .step = step,
-                               .nodes = nodes,
-                               .n_nodes = count,
-                               .in = ins,
-                               .n_in = n_in,
-                               .out = outs,
-                               .n_out = n_out,
-                               .plan = plan};
-    for (uint32_t k = 0; k < n_out; k++)
-        if (outs[k] != OT_NONE) l->v[outs[k]].maker = last;
-    return OT_OK;
-}
-
-/* ---- packed weights ---- */
-
-void *ot_packed_find(const ot_session *s, const void *source, uint64_t form)
-{
-    for (const ot_packed *k = s->packed; k; k = k->next)
-        if (k->source == source && k->form == form) return k->data;
-    return NULL;
-}
-
-ot_status ot_packed_keep(ot_session *s, const void *source, uint64_t form, void *data, void (*release)(void *))
-{
-    return ot_packed_later(s, source, form, data, release, NULL, NULL);
-}
-
-ot_status ot_packed_later(ot_session *s, const void *source, uint64_t form, void *data, void (*release)(void *),
-                          ot_packed_fill fill, const void *how)
-{
-    ot_packed *k = OT_NEW(s->a, ot_packed);
-    if (!k) {
-        release(data);
-        return ot_fail_nomem(s->d);
-    }
-    *k = (ot_packed){s->packed, source, form, data, release, fill, how};
-    s->packed = k;
-    return OT_OK;
-}
-
-void ot_packed_free(ot_packed *list)
-{
-    for (; list; list = list->next) list->free(list->data);
-}
-
-/* ---- the pass ---- */
 
 static ot_status lower(lw_pass *l)
 {

@@ -8,7 +8,7 @@
 #define OT_ENGINE_FAST_MOVE_H
 
 #include "fast_resize.h"
-#include "engine/ref/kernels.h"
+#include "engine/ref/ref_kernels.h"
 
 /* Ended by {OT_OP_OPAQUE, NULL}. */
 extern const ot_kernel_entry ot_fast_move[];

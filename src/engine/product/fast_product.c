@@ -14,8 +14,6 @@
 
 #include <dnnl.h>
 
-#include "engine/int8/int8_product.h"
-
 /* ---- operands ---- */
 
 /* How the matrix [rows, columns] with these steps is stored; false: neither way round without holes in the rows. */
@@ -399,20 +397,8 @@ ot_status ot_fast_gemm(ot_call *c)
 }
 
 const ot_kernel_entry ot_fast_product[] = {
-    {OT_OP_MatMul, ot_fast_matmul},
-    {OT_OP_Gemm, ot_fast_gemm},
-    {OT_OP_Attention, ot_fast_attention},
-    {OT_OP_RNN, ot_fast_rnn},
-    {OT_OP_GRU, ot_fast_gru},
-    {OT_OP_LSTM, ot_fast_lstm},
-    {OT_OP_Conv, ot_fast_conv},
-    {OT_OP_ConvTranspose, ot_fast_conv_transpose},
-    {OT_OP_Relu, ot_fast_relu},
-    {OT_OP_MaxPool, ot_fast_max_pool},
-    {OT_OP_MatMulInteger, ot_fast_matmul_integer},
-    {OT_OP_QLinearMatMul, ot_fast_qlinear_matmul},
-    {OT_OP_QuantizeLinear, ot_fast_quantize_linear},
-    {OT_OP_DequantizeLinear, ot_fast_dequantize_linear},
+    {OT_OP_MatMul, ot_fast_matmul}, {OT_OP_Gemm, ot_fast_gemm}, {OT_OP_Attention, ot_fast_attention},
+    {OT_OP_RNN, ot_fast_rnn},       {OT_OP_GRU, ot_fast_gru},   {OT_OP_LSTM, ot_fast_lstm},
     {OT_OP_OPAQUE, NULL},
 };
 
@@ -420,11 +406,5 @@ const ot_kernel_named ot_fast_product_named[] = {
     {"com.microsoft", "FusedMatMul", ot_fast_fused_matmul},
     {"com.microsoft", "Attention", ot_fast_projected_attention},
     {"", "STFT", ot_fast_stft},
-    {"", "DynamicQuantizeLinear", ot_fast_dynamic_quantize_linear},
-    {"com.microsoft", "QuantizeLinear", ot_fast_quantize_linear},
-    {"com.microsoft", "DequantizeLinear", ot_fast_dequantize_linear},
-    {"com.microsoft", "MatMulIntegerToFloat", ot_fast_matmul_integer_to_float},
-    {"com.microsoft", "DynamicQuantizeMatMul", ot_fast_dynamic_quantize_matmul},
-    {"com.microsoft", "QGemm", ot_fast_qgemm},
     {NULL, NULL, NULL},
 };

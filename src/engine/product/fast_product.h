@@ -45,7 +45,19 @@ ot_product_panels *ot_product_panels_new(const ot_product_panels *like);
 /* When input k, which is b of the job, is constant and packing it pays: the panels that the node keeps. */
 void ot_product_constant(ot_call *c, uint32_t k, ot_product_job *j);
 
-/* com.microsoft FusedMatMul: alpha * a' * b' */
-ot_status ot_fast_fused_matmul(ot_call *c);
+/* ---- kernels ---- */
+
+extern const ot_kernel_entry ot_fast_product[];
+extern const ot_kernel_named ot_fast_product_named[];
+
+ot_status ot_fast_matmul(ot_call *c);
+ot_status ot_fast_fused_matmul(ot_call *c); /* com.microsoft: alpha * a' * b' */
+ot_status ot_fast_gemm(ot_call *c);
+ot_status ot_fast_attention(ot_call *c);
+ot_status ot_fast_projected_attention(ot_call *c);
+ot_status ot_fast_rnn(ot_call *c);
+ot_status ot_fast_gru(ot_call *c);
+ot_status ot_fast_lstm(ot_call *c);
+ot_status ot_fast_stft(ot_call *c);
 
 #endif

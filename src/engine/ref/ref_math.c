@@ -1,5 +1,5 @@
 /* Table of the element-wise operators. */
-#include "kernels.h"
+#include "ref_kernels.h"
 #include "ref_math.h"
 
 #define K(name, run)      \

@@ -8,7 +8,7 @@
 #ifndef OT_ENGINE_REF_NUMBER_H
 #define OT_ENGINE_REF_NUMBER_H
 
-#include "kernels.h"
+#include "ref_kernels.h"
 
 /* Sets of element types. */
 #define OT_NUM_BIT(t) (1u << (unsigned)(t))

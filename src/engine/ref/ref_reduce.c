@@ -1,6 +1,6 @@
 /* Axes, lanes, counters, and the table of the family. */
 #include "ref_reduce.h"
-#include "kernels.h"
+#include "ref_kernels.h"
 
 ot_status ot_rm_axis(ot_call *c, int64_t axis, uint32_t rank, uint32_t *out)
 {

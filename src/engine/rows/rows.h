@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "engine/ref/kernels.h"
+#include "engine/ref/ref_kernels.h"
 #include "engine/core/simd.h"
 
 /* Products may be fused with additions: faster, and more exact. */
@@ -166,12 +166,10 @@ int ot_rows_threads(const ot_call *c, double work);
 
 /* ---- kernels ---- */
 
-extern const ot_kernel_entry ot_fast_rows[];
-extern const ot_kernel_entry ot_fast_product[];
+extern const ot_kernel_entry ot_fast_rows[]; /* ends with {OT_OP_OPAQUE, NULL}, as all such tables do */
 extern const ot_kernel_named ot_fast_rows_named[];
-extern const ot_kernel_named ot_fast_product_named[];
 
-/* fast_rows*.c, fast_product*.c, by file */
+/* fast_rows*.c, by file */
 ot_status ot_fast_softmax(ot_call *c);
 ot_status ot_fast_lanes(ot_call *c);
 ot_status ot_fast_layer_norm(ot_call *c);
@@ -184,18 +182,5 @@ ot_status ot_fast_global_pool(ot_call *c);
 ot_status ot_fast_arg(ot_call *c);
 ot_status ot_fast_topk(ot_call *c);
 ot_status ot_fast_gelu(ot_call *c);
-ot_status ot_fast_matmul(ot_call *c);
-ot_status ot_fast_fused_matmul(ot_call *c);
-ot_status ot_fast_gemm(ot_call *c);
-ot_status ot_fast_attention(ot_call *c);
-ot_status ot_fast_projected_attention(ot_call *c);
-ot_status ot_fast_rnn(ot_call *c);
-ot_status ot_fast_gru(ot_call *c);
-ot_status ot_fast_lstm(ot_call *c);
-ot_status ot_fast_stft(ot_call *c);
-ot_status ot_fast_conv(ot_call *c);
-ot_status ot_fast_conv_transpose(ot_call *c);
-ot_status ot_fast_relu(ot_call *c);
-ot_status ot_fast_max_pool(ot_call *c);
 
 #endif

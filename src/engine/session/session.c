@@ -97,6 +97,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     ot_graph *g = s->m->graph;
     s->threads = o->threads ? o->threads : 1;
     s->reference = o->reference;
+    s->hire = ot_prog_hire;
     s->poison = o->poison;
     s->releases = o->releases && o->n_overrides == 0;
     s->overridden = ot_alloc_n(s->a, o->n_overrides + 1, sizeof *s->overridden);

@@ -1,6 +1,6 @@
-/* Tables of reference kernels, one per family; registry.c looks operators up in all of them. */
-#ifndef OT_ENGINE_KERNELS_H
-#define OT_ENGINE_KERNELS_H
+/* Tables of reference kernels, one per family; ref_kernels.c looks operators up in all of them. */
+#ifndef OT_ENGINE_REF_KERNELS_H
+#define OT_ENGINE_REF_KERNELS_H
 
 #include "engine/core/engine.h"
 
@@ -10,7 +10,7 @@ typedef struct ot_kernel_entry {
 } ot_kernel_entry;
 
 /* Operators that ops.def does not have (sequences, optionals, STFT, com.microsoft's...), told apart by name. A family that
- * has some exports ot_kernels_<family>_named[], ended by {NULL, NULL, NULL}, and registry.c knows of it. */
+ * has some exports ot_kernels_<family>_named[], ended by {NULL, NULL, NULL}, and ref_kernels.c knows of it. */
 typedef struct ot_kernel_named {
     const char *domain; /* "" for ai.onnx */
     const char *op_type;
@@ -29,8 +29,5 @@ extern const ot_kernel_named ot_kernels_window_named[];
 extern const ot_kernel_named ot_kernels_product_named[];
 extern const ot_kernel_named ot_kernels_move_named[];
 extern const ot_kernel_named ot_kernels_control_named[];
-
-/* fast.c: of operators outside ops.def; some have no reference. */
-ot_kernel_fn ot_kernel_fast_named(const ot_node *n);
 
 #endif

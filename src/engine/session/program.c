@@ -7,10 +7,9 @@
  *
  * Functions are programs, too, one a call, so that a call's attributes and omitted inputs are known when it is made.
  */
-#include "engine/core/session.h"
+#include "engine/lower/lower.h"
 
 #include "import/model_io.h"
-#include "tiles.h"
 
 /* ---- values ---- */
 
@@ -189,8 +188,7 @@ static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uin
         if (f) return add_function(p, step, f, depth);
     }
     OT_TRY(known_node(p, n, &step->node));
-    if (!s->reference) step->run = ot_kernel_fast(p->g, step->node);
-    if (!step->run) step->run = ot_kernel_of(step->node);
+    step->run = ot_kernel_choose(step->node, s->reference);
     if (!step->run && strcmp(n->domain, "onnx_tile") == 0) step->run = ot_run_tile_op;
     if (!step->run) return no_kernel(p, n);
     step->takes_lists = handles_lists(step->node);
@@ -281,6 +279,13 @@ ot_status ot_prog_new(ot_session *s, ot_graph *g, ot_prog *outer, uint32_t depth
     if (st == OT_OK) st = make_steps(p, scratch, depth);
     ot_arena_free(scratch);
     return st;
+}
+
+ot_status ot_prog_hire(ot_prog *outer, ot_graph *g, ot_prog **p)
+{
+    if (!*p) OT_TRY(ot_prog_new(outer->s, g, outer, 1, NULL, p));
+    OT_TRY(ot_prog_plan(*p));
+    return ot_prog_time(*p);
 }
 
 ot_status ot_prog_time(ot_prog *p)

@@ -10,10 +10,9 @@
  * its place in the buffer, from whatever layout it is in, unless its maker has put it there (lw_tile_place). Iterations write
  * disjoint places, so their order is free.
  */
-#include "tiles.h"
+#include "lower.h"
 
 #include "engine/move/box.h"
-#include "engine/lower/lower.h"
 
 #include <omp.h>
 
@@ -402,9 +401,7 @@ static ot_status hire(lw_pass *l, ot_tiles *t, tile_class *class)
     if (!class->workers) return ot_fail_nomem(l->p->s->d);
     class->workers[0] = first;
     for (uint32_t w = 0; w < t->n_workers; w++) {
-        if (w > 0) OT_TRY(ot_prog_new(l->p->s, first->g, l->p, 1, NULL, &class->workers[w]));
-        OT_TRY(ot_prog_plan(class->workers[w]));
-        OT_TRY(ot_prog_time(class->workers[w]));
+        OT_TRY(l->p->s->hire(l->p, first->g, &class->workers[w]));
         t->stride = ot_max(t->stride, ot_ceil_div(class->workers[w]->arena_bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN);
     }
     return OT_OK;

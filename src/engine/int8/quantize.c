@@ -8,7 +8,7 @@
  * Elements are what the references compute, bit by bit: the same division in float, rounded to even. Scales by block, other types
  * and wider arithmetic are left to the references.
  */
-#include "engine/int8/int8_product.h"
+#include "int8_product.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
-/* Which function computes an operator.
+/* Which reference kernel computes an operator.
  *
  * Each family of reference kernels exports a table by operator, and perhaps one by name for operators outside ops.def. The
  * tables are searched front to back: it happens once a node, when a session is made.
  */
-#include "kernels.h"
+#include "ref_kernels.h"
 
 ot_kernel_fn ot_kernel_reference(ot_op op)
 {
@@ -27,10 +27,9 @@ static ot_kernel_fn find_named(const char *domain, const char *op_type)
 }
 
 /* Operators of opsets too old for the passes are opaque to them; the kernels know all versions. */
-ot_kernel_fn ot_kernel_of(const ot_node *n)
+ot_kernel_fn ot_kernel_reference_of(const ot_node *n)
 {
     ot_op op = n->op != OT_OP_OPAQUE || n->domain[0] ? n->op : ot_op_find(n->op_type);
     ot_kernel_fn run = ot_kernel_reference(op);
-    if (!run) run = find_named(n->domain, n->op_type);
-    return run ? run : ot_kernel_fast_named(n);
+    return run ? run : find_named(n->domain, n->op_type);
 }

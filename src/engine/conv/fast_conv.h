@@ -1,0 +1,16 @@
+/* Kernels of convolutions and what surrounds them that no fused step takes: float16, and shapes or weights that the run brings. */
+#ifndef OT_ENGINE_FAST_CONV_H
+#define OT_ENGINE_FAST_CONV_H
+
+#include "engine/ref/ref_kernels.h"
+
+extern const ot_kernel_entry ot_fast_window[];
+
+/* fast_conv.c */
+ot_status ot_fast_conv(ot_call *c);
+ot_status ot_fast_relu(ot_call *c);     /* float16 */
+ot_status ot_fast_max_pool(ot_call *c); /* float16 */
+/* fast_deconv.c */
+ot_status ot_fast_conv_transpose(ot_call *c);
+
+#endif

@@ -1,0 +1,62 @@
+/* Writing all units as steps, in order: each kind by what stands with its kernels, a node as it was. */
+#include "lower.h"
+
+#include "engine/conv/conv.h"
+
+ot_status lw_finish(lw_pass *l, ot_id v)
+{
+    ot_id id;
+    if (v == OT_NONE || !l->v[v].pinned) return OT_OK;
+    return lw_need(l, v, LW_BIT(LW_PLAIN), LW_PLAIN, &id);
+}
+
+/* A node as it was, on dense plain arrays. */
+static ot_status write_node(lw_pass *l, const lw_unit *u)
+{
+    ot_step step = *u->step;
+    ot_id *in = ot_memdup(l->a, u->in, u->n_in * sizeof *in);
+    if (!in) return ot_fail_nomem(l->p->s->d);
+    /* products take matrices with any distance between rows */
+    unsigned accept = u->nodes[0]->op == OT_OP_MatMul && !u->step->plan && !l->p->s->reference ? LW_ANY_PLAIN : LW_BIT(LW_PLAIN);
+    for (uint32_t k = 0; k < u->n_in; k++) {
+        if (in[k] == OT_NONE || !step.in[k]) continue;
+        OT_TRY(lw_need(l, in[k], k < 2 ? accept : LW_BIT(LW_PLAIN), LW_PLAIN, &in[k]));
+        step.in[k] = &l->ids[in[k]]->nd;
+    }
+    for (uint32_t k = 0; k < u->n_out; k++)
+        if (step.out_slots[k]) l->v[u->out[k]].version[LW_PLAIN] = u->out[k];
+    step.in_ids = in;
+    return OT_PUSH(l->scratch, l->steps, l->n_steps, l->cap_steps, step) ? OT_OK : ot_fail_nomem(l->p->s->d);
+}
+
+static ot_status write_unit(lw_pass *l, lw_unit *u)
+{
+    switch (u->kind) {
+    case LW_NODE: return write_node(l, u);
+    case LW_CONV: return lw_write_conv(l, u);
+    case LW_DECONV: return lw_write_deconv(l, u);
+    case LW_QCONV: return lw_write_qconv(l, u);
+    case LW_POOL: return lw_write_pool(l, u);
+    case LW_RESIZE: return lw_write_resize(l, u);
+    case LW_ATTENTION: return lw_write_attention(l, u);
+    case LW_CHAIN: return lw_write_chain(l, u);
+    case LW_CONCAT: return lw_write_concat(l, u);
+    case LW_TILES: return lw_write_tiles(l, u);
+    case LW_TILE_IN: return lw_write_tile_in(l, u);
+    case LW_TILE_OUT: return lw_write_tile_out(l, u);
+    case LW_WINDOW:
+    case LW_GONE: break;
+    }
+    return OT_OK;
+}
+
+ot_status lw_write(lw_pass *l)
+{
+    for (uint32_t u = 0; u < l->n_units; u++) {
+        lw_unit *unit = &l->units[u];
+        OT_TRY(write_unit(l, unit));
+        for (uint32_t k = 0; unit->kind != LW_GONE && k < unit->n_out; k++)
+            if (unit->step->out_slots[k] || unit->kind != LW_NODE) OT_TRY(lw_finish(l, unit->out[k]));
+    }
+    return OT_OK;
+}
