@@ -5,7 +5,7 @@
 #include "engine/core/engine_trace.h"
 #include "measure/measure.h"
 #include "import/model_io.h"
-#include "api/verify.h"
+#include "api/verify_tiled.h"
 
 #include <math.h>
 
