@@ -10,7 +10,6 @@
 #include "bench_command.h"
 
 #include "report/facts/bench_facts.h"
-#include "engine/core/engine_trace.h"
 #include "report/facts/facts.h"
 #include "export/out_file.h"
 
@@ -20,7 +19,6 @@
 #define ROUNDS_LEAST 5 /* when no count is asked for: so many, */
 #define ROUNDS_MOST  200
 #define ROUNDS_S     4.0 /* or as fit into so many seconds */
-#define TRACE_EVENTS 100000
 
 enum { ORIGINAL, TILED, SIDES };
 
@@ -259,7 +257,7 @@ static ot_status region_error(work *w)
     for (uint32_t k = 0; k < w->facts.n_regions; k++) {
         const ot_bench_region *x = &w->facts.regions[k];
         double e = x->predicted[TILED] - x->measured[TILED];
-        if (x->measured[TILED] > 0) errors[n++] = (e < 0 ? -e : e) / x->measured[TILED];
+        if (x->measured[TILED] > 0 && !w->facts.elsewhere) errors[n++] = (e < 0 ? -e : e) / x->measured[TILED];
     }
     if (n) qsort(errors, n, sizeof *errors, by_value);
     w->facts.region_error = n ? errors[n / 2] : -1;
@@ -286,6 +284,7 @@ static ot_status gather(work *w)
     w->facts.model = w->r->model;
     w->facts.tiled = w->r->tiled;
     w->facts.target = ot_strdup(w->a, t.name);
+    w->facts.elsewhere = !ot_target_is_here(&t);
     w->facts.threads = threads_of(w);
     w->facts.resident = ot_resident_peak();
     w->facts.times = ot_session_times(w->side[ORIGINAL].x.s, &w->facts.n_times);
@@ -295,29 +294,10 @@ static ot_status gather(work *w)
 
 /* ---- trace ---- */
 
-static ot_status put_trace(const work *w, const ot_trace *t)
-{
-    char *text = NULL;
-    size_t n = 0;
-    ot_out out;
-    FILE *f = open_memstream(&text, &n);
-    ot_status s = f ? ot_trace_write(t, f, w->d) : ot_fail_nomem(w->d);
-    if (f && fclose(f) != 0 && s == OT_OK) s = ot_fail_nomem(w->d);
-    if (s == OT_OK) s = ot_out_open(&out, w->r->trace, w->a, w->d);
-    if (s == OT_OK) {
-        ot_sink_put(&out.sink, text, n);
-        s = ot_out_seal(&out);
-        if (s == OT_OK) s = ot_out_publish(&out);
-        ot_out_close(&out);
-    }
-    free(text);
-    return s;
-}
-
 /* Of one more run of each, which no figure counts. */
 static ot_status write_trace(work *w)
 {
-    ot_trace *t = ot_trace_new(threads_of(w), TRACE_EVENTS);
+    ot_trace *t = ot_trace_new(threads_of(w), OT_TRACE_EVENTS);
     ot_status s = t ? OT_OK : ot_fail_nomem(w->d);
     for (int k = 0; k < SIDES && s == OT_OK; k++) {
         ot_trace_begin(t, w->facts.side[k].name);
@@ -325,7 +305,7 @@ static ot_status write_trace(work *w)
         s = run_side(w, k, false);
         ot_session_trace(w->side[k].x.s, NULL);
     }
-    if (s == OT_OK) s = put_trace(w, t);
+    if (s == OT_OK) s = ot_trace_save(t, w->r->trace, w->a, w->d);
     ot_trace_free(t);
     return s;
 }
@@ -385,6 +365,11 @@ static ot_status bench(work *w)
     OT_TRY(run_rounds(w));
     ot_progress_end(w->r->tile.progress);
     OT_TRY(gather(w));
+    if (w->facts.elsewhere && !w->r->quiet)
+        fprintf(stderr,
+                "onnx-tile: note: target '%s' is not this machine: predictions and levels of memory are the target's, "
+                "times were measured here\n",
+                w->facts.target);
     if (w->r->trace) OT_TRY(write_trace(w));
     OT_TRY(write_reports(w));
     OT_TRY(say(w));

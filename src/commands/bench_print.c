@@ -61,7 +61,7 @@ static void print_regions(const ot_bench_facts *b, FILE *f)
         }
         fprintf(f, "r%-6u %23s %10s %19s %10s", r->id, c[0], r->measured[0] > 0 ? c[1] : "-", c[2],
                 r->measured[1] > 0 ? c[3] : "-");
-        if (r->measured[1] > 0) fprintf(f, "   %+.0f %%", (r->predicted[1] / r->measured[1] - 1) * 100);
+        if (r->measured[1] > 0 && !b->elsewhere) fprintf(f, "   %+.0f %%", (r->predicted[1] / r->measured[1] - 1) * 100);
         fputc('\n', f);
     }
     if (b->region_error >= 0) fprintf(f, "median error of the tiled regions: %.0f %%\n", b->region_error * 100);
@@ -182,7 +182,8 @@ void ot_bench_json(const ot_bench_facts *b, FILE *f)
         fputs("null", f);
     fputs(", \"target\": ", f);
     ot_json_string(b->target, f);
-    fprintf(f, ", \"threads\": %u, \"runs\": %u, \"resident_bytes\": %lld,\n", b->threads, b->runs, (long long)b->resident);
+    fprintf(f, ", \"other_machine\": %s, \"threads\": %u, \"runs\": %u, \"resident_bytes\": %lld,\n",
+            b->elsewhere ? "true" : "false", b->threads, b->runs, (long long)b->resident);
     json_side(b, &b->side[0], f);
     json_side(b, &b->side[1], f);
     number("time_ratio", b->side[0].time.min > 0 ? b->side[1].time.min / b->side[0].time.min : 0, f);

@@ -106,6 +106,7 @@ static ot_status run_model(const ot_options *o, ot_diag *d)
                         .n_shapes = o->n_shapes,
                         .seed = o->seed,
                         .output_dir = o->output_dir,
+                        .trace = o->trace,
                         .repeat = o->repeat,
                         .threads = o->threads,
                         .reference = o->reference,

@@ -86,7 +86,8 @@ enum {
     TILERS = MODELS | BENCH,
     RUNNERS = RUN | BENCH,
     WORKERS = PLANNERS | RUNNERS | CALIBRATE,
-    EVERY = WORKERS | COMPARE
+    EVERY = WORKERS | COMPARE,
+    WRITERS = OPTIMISE | MEMORY | CALIBRATE | COMPARE
 };
 
 typedef struct option {
@@ -102,8 +103,7 @@ typedef struct option {
 
 #define AT(member) offsetof(ot_options, member)
 static const option OPTIONS[] = {
-    {"output", 'o', "OUT", TEXT, NULL, AT(output), PLANNERS | CALIBRATE | COMPARE,
-     "file to write; - is stdout, .ot writes the text form"},
+    {"output", 'o', "OUT", TEXT, NULL, AT(output), WRITERS, "file to write; - is stdout, .ot writes the text form"},
     {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), PLANNERS | BENCH,
      "machine to plan for; a kernel that names one has that"},
     {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, "list the targets and exit"},
@@ -136,12 +136,13 @@ static const option OPTIONS[] = {
     {"output-dir", 0, "D", TEXT, NULL, AT(output_dir), RUN, "write the outputs to D/0.npy, D/1.npy..."},
     {"repeat", 0, "N", COUNT, NULL, AT(repeat), RUNNERS, "runs of each model (run: 1, bench: for some seconds)"},
     {"reference", 0, NULL, FLAG, NULL, AT(reference), RUN, "slow and obvious kernels only"},
-    {"trace", 0, "F.json", TEXT, NULL, AT(trace), BENCH, "write a trace of a run of each for chrome://tracing"},
+    {"trace", 0, "F.json", TEXT, NULL, AT(trace), RUNNERS,
+     "write a trace of one more run (bench: of each model) for chrome://tracing"},
 
     {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY,
      "bytes that must do, else exit 3 (.tk: of every scope but gm; .csv: the least without it)"},
-    {"mode", 0, "MODE", MODE, "auto", AT(memory.mode), MEMORY,
-     "auto, sequential (nothing shares), reuse (.tk: by pipes; .csv: largest first), search"},
+    {"mode", 0, "auto|sequential|reuse|search", MODE, "auto", AT(memory.mode), MEMORY,
+     "sequential: nothing shares; reuse: .tk by pipes, .csv largest first"},
     {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY,
      "seconds that a search may take (a fixed number of steps when not given)"},
     {"svg", 0, "F.svg", TEXT, NULL, AT(svg), MEMORY, "draw the plan as a map: time by offset"},
@@ -429,6 +430,7 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 /* An option of another command. */
 static ot_status fail_elsewhere(ot_diag *d, const option *opt, ot_command command)
 {
+    if (command == OT_CMD_INSPECT && opt->letter == 'o') return ot_fail(d, OT_E_USAGE, "'inspect' writes no model: leave out -o");
     for (size_t k = 1; k < N_COMMANDS; k++)
         if (opt->commands == 1u << COMMANDS[k].command)
             return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile %s' only", opt->name, COMMANDS[k].name);
@@ -478,9 +480,10 @@ static ot_status check_together(ot_diag *d, const ot_options *o)
     if (!o->model) return ot_fail(d, OT_E_USAGE, "no model given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
-    if (o->command == OT_CMD_INSPECT && o->output) return ot_fail(d, OT_E_USAGE, "'inspect' writes no model: leave out -o");
     if (o->json && is_stdout(o->output)) return ot_fail(d, OT_E_USAGE, "--json and -o - both want stdout");
     if (o->json && is_stdout(o->svg)) return ot_fail(d, OT_E_USAGE, "--json and --svg - both want stdout");
+    if (is_stdout(o->trace) && !o->quiet) return ot_fail(d, OT_E_USAGE, "--trace - and the results both want stdout: add -q");
+    if (is_stdout(o->trace) && o->json) return ot_fail(d, OT_E_USAGE, "--json and --trace - both want stdout");
     for (size_t k = 0; k < o->n_reports; k++)
         if ((o->output && strcmp(o->reports[k], o->output) == 0) || (o->svg && strcmp(o->reports[k], o->svg) == 0))
             return ot_fail(d, OT_E_USAGE, "--report and another option both want '%.80s'", o->reports[k]);
@@ -523,15 +526,42 @@ void ot_options_free(ot_options *o) { ot_arena_free(o->arena); }
 
 /* ---- help ---- */
 
-/* Under which heading an option stands: EVERY, MODELS, RUNNERS or MEMORY. */
-static unsigned section_of(const option *o)
+/* Headings, and the commands that take what stands below one unless its line says otherwise. */
+static const struct {
+    unsigned commands;
+    const char *heading;
+} SECTIONS[] = {
+    {EVERY, "options (sizes take K, M, G; a MODEL, FILE or OUT of - is stdin or stdout)"},
+    {TILERS, "of tiling, inspect and bench"},
+    {RUNNERS, "of run and bench"},
+    {MEMORY, "of plan-memory"},
+};
+#define N_SECTIONS (sizeof SECTIONS / sizeof *SECTIONS)
+
+/* The heading of SECTIONS under which an option stands. */
+static size_t section_of(const option *o)
 {
-    if ((o->commands & MODELS) && (o->commands & MEMORY)) return EVERY;
-    return o->commands & MODELS ? MODELS : o->commands & RUNNERS ? RUNNERS : MEMORY;
+    if ((o->commands & MODELS) && (o->commands & ~(unsigned)(TILERS | RUN))) return 0;
+    return o->commands & MODELS ? 1 : o->commands & RUNNERS ? 2 : 3;
 }
 
-static void help_options(unsigned section, FILE *f)
+/* " (not inspect, run)": where the commands of an option are not those of its heading. */
+static void help_exceptions(const char *word, unsigned commands, FILE *f)
 {
+    const char *before = word;
+    if (!commands) return;
+    fputs(" (", f);
+    for (size_t k = 0; k < N_COMMANDS; k++) {
+        if (!(commands & 1u << COMMANDS[k].command)) continue;
+        fprintf(f, "%s%s", before, *COMMANDS[k].name ? COMMANDS[k].name : "tiling");
+        before = ", ";
+    }
+    fputc(')', f);
+}
+
+static void help_options(size_t section, FILE *f)
+{
+    fprintf(f, "\n%s:\n", SECTIONS[section].heading);
     for (size_t k = 0; k < N_OPTIONS; k++) {
         const option *o = &OPTIONS[k];
         char word[64];
@@ -540,6 +570,8 @@ static void help_options(unsigned section, FILE *f)
                  o->value ? " " : "", o->value ? o->value : "");
         fprintf(f, "  %-30s %s", word, o->help);
         if (o->dflt) fprintf(f, " (default: %s)", o->dflt);
+        help_exceptions("not ", SECTIONS[section].commands & ~o->commands, f);
+        help_exceptions("also ", o->commands & ~SECTIONS[section].commands, f);
         fputc('\n', f);
     }
 }
@@ -551,14 +583,7 @@ ot_status ot_options_help(FILE *f)
     for (size_t k = 0; k < N_COMMANDS; k++)
         fprintf(f, "  onnx-tile %-26s %s%s%s%s\n", COMMANDS[k].usage, COMMANDS[k].help, COMMANDS[k].needs ? " (needs " : "",
                 COMMANDS[k].needs ? COMMANDS[k].needs : "", COMMANDS[k].needs ? ")" : "");
-    fprintf(f, "\noptions (sizes take K, M, G; a MODEL, FILE or OUT of - is stdin or stdout):\n");
-    help_options(EVERY, f);
-    fprintf(f, "\nof models (bench, too; run takes --shape):\n");
-    help_options(MODELS, f);
-    fprintf(f, "\nof run and bench:\n");
-    help_options(RUNNERS, f);
-    fprintf(f, "\nof plan-memory:\n");
-    help_options(MEMORY, f);
+    for (size_t k = 0; k < N_SECTIONS; k++) help_options(k, f);
     fprintf(f, "\nexit: 0 done, 1 the input is wrong, 2 usage, 3 a budget cannot be met, 4 the "
                "system failed\n");
     return ferror(f) ? OT_E_SYSTEM : OT_OK;

@@ -34,7 +34,7 @@ typedef struct ot_options {
     size_t n_inputs, cap_inputs;
     uint64_t seed;          /* of random inputs */
     uint32_t repeat;        /* of run and bench; 0: their own choice */
-    const char *trace;      /* of bench: file; NULL: none */
+    const char *trace;      /* of run and bench: file; NULL: none */
     const char *output_dir; /* of run; NULL: none */
     bool reference;         /* of run: reference kernels only */
     const char **reports;   /* [n_reports] files to write */

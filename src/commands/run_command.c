@@ -35,6 +35,20 @@ static ot_status load(work *w)
     return s;
 }
 
+/* Of one more run, which the times do not count. */
+static ot_status write_trace(work *w)
+{
+    ot_trace *t = ot_trace_new(w->r->threads ? w->r->threads : 1, OT_TRACE_EVENTS);
+    if (!t) return ot_fail_nomem(w->d);
+    ot_trace_begin(t, w->r->model);
+    ot_session_trace(w->x.s, t);
+    ot_status s = ot_measured_run(&w->x, false, w->d);
+    ot_session_trace(w->x.s, NULL);
+    if (s == OT_OK) s = ot_trace_save(t, w->r->trace, w->a, w->d);
+    ot_trace_free(t);
+    return s;
+}
+
 static ot_status run_all(work *w)
 {
     const ot_run_request *r = w->r;
@@ -50,6 +64,7 @@ static ot_status run_all(work *w)
         OT_TRY(s);
     }
     w->time = ot_spread_of(w->x.seconds, w->x.n_runs);
+    if (r->trace) OT_TRY(write_trace(w));
     ot_feed_release_inputs(&w->feed);
     return OT_OK;
 }

@@ -8,6 +8,7 @@
 #define OT_MEASURE_H
 
 #include "engine/core/engine.h"
+#include "engine/core/engine_trace.h"
 #include "commands/run_command.h"
 #include "plan/target/target.h"
 
@@ -71,6 +72,12 @@ typedef struct ot_spread {
 ot_spread ot_spread_of(double *seconds, uint32_t n);
 /* Most bytes of memory that the process ever had resident; 0: the system does not tell. */
 int64_t ot_resident_peak(void);
+
+/* ---- measure_trace.c: what ran when, as a file ---- */
+
+#define OT_TRACE_EVENTS 100000 /* room for each thread's */
+/* Write the file, whole or not at all; "-" is stdout. Scratch from `a`. Fails: OT_E_SYSTEM, OT_E_NOMEM. */
+ot_status ot_trace_save(const ot_trace *t, const char *path, ot_arena *a, ot_diag *d) OT_MUST_USE;
 
 /* ---- measure_compare.c: are two results the same? ---- */
 

@@ -101,6 +101,20 @@ assert j['outputs'][0] == {'name': 'y', 'dtype': 'float32', 'shape': [2, 3]} and
 expect 0 "$TOOL" run chain.onnx --input x=x.npy
 grep -q '^output 0 y: float32 \[2,3\]$' "$tmp/out" || fail "the table lacks an output: $(cat "$tmp/out")"
 
+# ---- what ran when ----
+expect 0 "$TOOL" run chain.onnx --input x=x.npy --threads 2 --output-dir traced --trace t.json --json
+python "j = json.load(open('$tmp/out'))
+e = json.load(open('t.json'))['traceEvents']
+assert j['runs'] == 1 and {x['args']['name'] for x in e if x['name'] == 'process_name'} == {'chain.onnx'}, e
+x = [v for v in e if v['ph'] == 'X']
+assert [v['args']['op'] for v in x] == ['Relu', 'Shape'] and all(v['ts'] >= 0 and v['dur'] >= 0 for v in x), x
+assert np.array_equal(load('traced/0.npy'), load('got/0.npy'))"
+expect 0 "$TOOL" run chain.onnx --trace - -q
+python "assert json.load(open('$tmp/out'))['traceEvents']"
+expect 4 "$TOOL" run chain.onnx --trace none/t.json; says 'none/t.json'
+expect 2 "$TOOL" run chain.onnx --trace -; says '--trace - and the results both want stdout'
+expect 2 "$TOOL" run chain.onnx --trace - -q --json; says '--json and --trace - both want stdout'
+
 # ---- what is wrong ----
 expect 2 "$TOOL" run chain.onnx --input q=x.npy; says "--input q: the model has no input of that name; it has 'x'"
 expect 2 "$TOOL" run chain.onnx --input w=x.npy; says "--input w: the model has no input of that name"

@@ -56,6 +56,8 @@ bool ot_target_use_calibration(ot_target *t, uint32_t threads, char *note, size_
 bool ot_target_cache_path(char *path, size_t size);
 /* "AMD EPYC (25/1/1)": name, family, model and stepping as far as the system tells them. */
 void ot_target_cpu(char *cpu, size_t size);
+/* true: what is measured on this machine is of this target: `host`, or one that `calibrate` measured on this processor. */
+bool ot_target_is_here(const ot_target *t);
 /* A calibrated target for fewer threads. */
 void ot_target_use_threads(ot_target *t, uint32_t threads);
 /* Plan for the engine on this machine (a cached one; others have the engine's form anyway). */

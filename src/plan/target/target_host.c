@@ -170,6 +170,14 @@ void ot_target_cpu(char *cpu, size_t size)
     make_printable(cpu);
 }
 
+bool ot_target_is_here(const ot_target *t)
+{
+    char cpu[sizeof t->cpu];
+    if (strcmp(t->name, "host") == 0) return true;
+    ot_target_cpu(cpu, sizeof cpu);
+    return strcmp(cpu, t->cpu) == 0;
+}
+
 /* `part` of the whole's bandwidth, or what so many cores get one by one where that is known. */
 static double shared_bandwidth(double whole, double core, double part, uint32_t threads)
 {

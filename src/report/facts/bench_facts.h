@@ -28,6 +28,7 @@ typedef struct ot_bench_output {
 typedef struct ot_bench_facts {
     const char *model, *tiled; /* files; tiled NULL: made here */
     const char *target;
+    bool elsewhere; /* the target is another machine: predictions are not of what was measured, and are not compared with it */
     uint32_t threads, runs;
     bool counted; /* by the processor's counters */
     ot_bench_side side[2];
@@ -38,7 +39,7 @@ typedef struct ot_bench_facts {
     ot_bench_output *outputs; /* [n_outputs] */
     uint32_t n_outputs;
     bool same;           /* all outputs */
-    double region_error; /* median of |predicted - measured| / measured over the tiled regions; < 0: none measured */
+    double region_error; /* median of |predicted - measured| / measured over the tiled regions; < 0: none measured, or elsewhere */
     int64_t resident;
 } ot_bench_facts;
 

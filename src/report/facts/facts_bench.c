@@ -45,7 +45,7 @@ static ot_status measure_cards(ot_facts *f, const ot_bench_facts *b, ot_diag *d)
     uint32_t n = 0;
     double least = OT_ABSENT;
     if (!cards) return ot_fail_nomem(d);
-    for (uint32_t k = 0; k < f->n_cards; k++)
+    for (uint32_t k = 0; k < f->n_cards && !b->elsewhere; k++)
         if (strcmp(f->cards[k].id, "time") == 0) least = f->cards[k].bound;
     cards[n++] = measured_card("time", "Time", "seconds", o->time.p50, t->time.p50, least,
                                least >= 0 && least <= o->time.p50 && least <= t->time.p50
@@ -68,7 +68,7 @@ static void measure_regions(ot_facts *f, const ot_bench_facts *b)
             ot_fact_region *r = &f->regions[j];
             if (b->regions[k].measured[0] > 0) r->measured_untiled = b->regions[k].measured[0];
             if (b->regions[k].measured[1] > 0) r->measured = b->regions[k].measured[1];
-            r->error = error_of(r->time_tiled, r->measured);
+            if (!b->elsewhere) r->error = error_of(r->time_tiled, r->measured);
         }
     f->region_error = b->region_error;
 }

@@ -261,6 +261,7 @@ static const fact_struct OUTPUT = {.fields = OUTPUT_FIELDS, .size = sizeof(ot_be
 static const fact_field BENCH_FIELDS[] = {F(FACT_TEXT, "model", model),
                                           F(FACT_MAYBE, "tiled-model", tiled),
                                           F(FACT_TEXT, "target", target),
+                                          F(FACT_TRUTH, "other-machine", elsewhere),
                                           F(FACT_U32, "threads", threads),
                                           F(FACT_U32, "runs", runs),
                                           F(FACT_TRUTH, "counted", counted),

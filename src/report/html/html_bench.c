@@ -105,6 +105,15 @@ static void put_outputs(html *h, const ot_bench_facts *b)
     html_close(h);
 }
 
+static void put_elsewhere(html *h, const ot_bench_facts *b)
+{
+    html_open_class(h, "p", "note");
+    html_text(h, "Target ");
+    html_leaf(h, "span", "mono", b->target);
+    html_text(h, " is not the machine that measured: predictions and levels of memory are the target's, times the machine's.");
+    html_close(h);
+}
+
 void html_bench(html *h)
 {
     const ot_bench_facts *b = h->f->bench;
@@ -128,6 +137,7 @@ void html_bench(html *h)
     html_text(h, ". ");
     html_leaf(h, "span", b->same ? "tag yes" : "tag no", b->same ? "outputs are the same" : "outputs differ");
     html_close(h);
+    if (b->elsewhere) put_elsewhere(h, b);
     html_open_class(h, "div", "columns");
     put_sides(h, b);
     put_outputs(h, b);
