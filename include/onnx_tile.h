@@ -2,13 +2,16 @@
  *
  *     onnx_tile *t;
  *     if (onnx_tile_create(&t) != ONNX_TILE_OK) return 1;
- *     if (onnx_tile_set_goal(t, ONNX_TILE_GOAL_MEMORY) != ONNX_TILE_OK || onnx_tile_load_file(t,
- * "in.onnx") != ONNX_TILE_OK || onnx_tile_optimise(t) != ONNX_TILE_OK || onnx_tile_save_file(t,
- * "out.onnx") != ONNX_TILE_OK) fprintf(stderr, "%s\n", onnx_tile_error(t)); onnx_tile_free(t);
+ *     if (onnx_tile_set_goal(t, ONNX_TILE_GOAL_MEMORY) != ONNX_TILE_OK ||
+ *         onnx_tile_load_file(t, "in.onnx") != ONNX_TILE_OK ||
+ *         onnx_tile_optimise(t) != ONNX_TILE_OK ||
+ *         onnx_tile_save_file(t, "out.onnx") != ONNX_TILE_OK)
+ *         fprintf(stderr, "%s\n", onnx_tile_error(t));
+ *     onnx_tile_free(t);
  *
- * One handle carries options, one model and its results: set options, load, optimise (or inspect),
- * save. The library never prints and never exits. Handles share nothing: different threads may use
- * different handles at the same time; one handle belongs to one thread at a time.
+ * One handle carries options, one model and its results: set options, load, optimise (or inspect), save. The library never prints
+ * and never exits. Handles share nothing: different threads may use different handles at the same time; one handle belongs to one
+ * thread at a time.
  */
 #ifndef ONNX_TILE_H
 #define ONNX_TILE_H
@@ -42,13 +45,12 @@ typedef enum onnx_tile_goal { ONNX_TILE_GOAL_TIME = 0, ONNX_TILE_GOAL_MEMORY } o
 /* "0.1.0"; static. */
 const char *onnx_tile_version(void);
 
-/* A handle with the default options: target "host", goal time. Must be freed with onnx_tile_free.
- */
+/* A handle with the default options: target "host", goal time. Must be freed with onnx_tile_free. */
 onnx_tile_status onnx_tile_create(onnx_tile **out) ONNX_TILE_MUST_USE;
 /* Accepts NULL. */
 void onnx_tile_free(onnx_tile *t);
-/* One line about the last call that failed on this handle, "" when none did. Owned by the handle,
- * valid until the next call on it. */
+/* One line about the last call that failed on this handle, "" when none did. Owned by the handle, valid until the next call on
+ * it. */
 const char *onnx_tile_error(const onnx_tile *t);
 
 /* ---- options; before optimise or inspect. Strings and arrays are copied. ---- */
@@ -75,14 +77,11 @@ onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int
 
 /* Read a model; replaces the one the handle had, and its results. Options stay. */
 onnx_tile_status onnx_tile_load_file(onnx_tile *t, const char *path) ONNX_TILE_MUST_USE;
-/* The same from memory; the bytes may be freed afterwards. dir: folder of external data, NULL
- * refuses such data. */
+/* The same from memory; the bytes may be freed afterwards. dir: folder of external data, NULL refuses such data. */
 onnx_tile_status onnx_tile_load_memory(onnx_tile *t, const void *bytes, size_t n, const char *dir) ONNX_TILE_MUST_USE;
-/* Plan and rewrite. Once per loaded model. A model in which nothing is worth tiling stays as it is:
- * that is no failure. */
+/* Plan and rewrite. Once per loaded model. A model in which nothing is worth tiling stays as it is: that is no failure. */
 onnx_tile_status onnx_tile_optimise(onnx_tile *t) ONNX_TILE_MUST_USE;
-/* Plan only: results without a changed model. Once per loaded model, in place of
- * onnx_tile_optimise. */
+/* Plan only: results without a changed model. Once per loaded model, in place of onnx_tile_optimise. */
 onnx_tile_status onnx_tile_inspect(onnx_tile *t) ONNX_TILE_MUST_USE;
 /* Write the model: whole or not at all. */
 onnx_tile_status onnx_tile_save_file(onnx_tile *t, const char *path) ONNX_TILE_MUST_USE;
@@ -92,8 +91,7 @@ void onnx_tile_free_bytes(void *bytes); /* accepts NULL */
 
 /* ---- results; after optimise or inspect ---- */
 
-/* The JSON object that `onnx-tile --json` prints. Owned by the handle, valid until the next load or
- * onnx_tile_free. */
+/* The JSON object that `onnx-tile --json` prints. Owned by the handle, valid until the next load or onnx_tile_free. */
 onnx_tile_status onnx_tile_results_json(onnx_tile *t, const char **json) ONNX_TILE_MUST_USE;
 /* The report that `onnx-tile --report` writes, in the form that the name ends in: .html, .xml, .json or .csv; whole or not at
  * all. ONNX_TILE_USAGE unless onnx_tile_keep_report was called before planning. */

@@ -38,4 +38,24 @@ expect 0 "${CC:-gcc}" -std=c11 "$root/examples/optimise.c" -o "$tmp/example" \
     $(pkg-config --define-variable=prefix="$tmp/dest/usr" --cflags --libs onnxtile)
 expect 0 "$tmp/example" "$tmp/vgg16_head.onnx" "$tmp/t3.onnx" 65536
 cmp -s "$tmp/t.onnx" "$tmp/t3.onnx" || fail "the installed library gives other bytes"
+
+# what the header and the README show is code: each example becomes a function, and the first one runs
+"$PYTHON" - "$root" >"$tmp/shown.c" <<'EOF' || fail "no examples found"
+import re, sys
+header = open(sys.argv[1] + '/include/onnx_tile.h').read()
+readme = re.search(r'^## Library$(.*?)^## ', open(sys.argv[1] + '/README.md').read(), re.M | re.S)[1]
+shown = [re.sub(r'^ \*', '', b, flags=re.M) for b in re.findall(r'(?:^ \*     .*\n)+', header, re.M)] + re.findall(r'(?:^    .*\n)+', readme, re.M)
+assert len(shown) == 3, len(shown)
+print('#include <onnx_tile.h>\n#include <stdio.h>\n')
+for k, block in enumerate(shown):
+    print(f'int example_{k}(const void *pixels);\nint example_{k}(const void *pixels)\n{{\n    (void)pixels;\n{block}    return 0;\n}}\n')
+print('int main(void) { return example_0(NULL); }')
+EOF
+# shellcheck disable=SC2046
+expect 0 "${CC:-gcc}" -std=c11 -Wall -Wextra -Werror "$tmp/shown.c" -o "$tmp/shown" \
+    $(pkg-config --define-variable=prefix="$tmp/dest/usr" --cflags --libs onnxtile)
+cp "$tmp/vgg16_head.onnx" "$tmp/in.onnx"
+cd "$tmp" || exit 1
+expect 0 ./shown
+[ -s out.onnx ] && [ ! -s "$tmp/err" ] || fail "the header's first example does not work: $(cat "$tmp/err")"
 finish
