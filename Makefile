@@ -18,7 +18,7 @@ VERSION  := 0.1.0
 PYTHON   ?= .venv/bin/python
 
 OPT      ?= -O2 -g
-WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror=implicit-function-declaration
 SAN      :=
 CPPFLAGS += -D_GNU_SOURCE -DOT_VERSION='"$(VERSION)"' -Iinclude -Isrc -isystem $(BUILD)/gen
 CFLAGS   ?=

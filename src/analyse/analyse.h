@@ -40,8 +40,6 @@ ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bi
 
 /* ---- tile_ops.c: the engine's operators Alloc, While, Slice, Deslice ---- */
 
-#define OT_TILE_DOMAIN "onnx_tile"
-
 /* Whether n is operator op_type of that domain. */
 bool ot_is_tile_op(const ot_node *n, const char *op_type);
 /* The engine's operators in g are as docs/engine-form.md says: operands, attributes, bodies, lengths of tables, every window
@@ -134,5 +132,10 @@ ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis 
 /* Multiply-accumulates of the whole node (Conv, ConvTranspose, MatMul, Gemm, Attention: exact; others: elements touched);
  * 0 when shapes are unknown. */
 double ot_node_macs(const ot_graph *g, const ot_node *n);
+
+/* ---- static_nodes.c ---- */
+
+/* Whether rewriting can replace the static node by a constant: then its reading a value does not keep that alive. */
+bool ot_static_foldable(const ot_graph *g, const ot_node *n);
 
 #endif

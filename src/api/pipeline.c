@@ -11,7 +11,8 @@
  */
 #include "pipeline.h"
 
-#include "planmem/planmem.h"
+#include "memory/memory.h"
+#include "rewrite/rewrite.h"
 #include "import/model_io.h"
 
 #include <errno.h>

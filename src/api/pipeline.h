@@ -3,7 +3,7 @@
 #define OT_PIPELINE_H
 
 #include "report/facts/facts.h"
-#include "region/region.h"
+#include "plan/plan.h"
 #include "report/facts/results.h"
 
 /* Where a model comes from. */

@@ -3,7 +3,7 @@
 #define OT_OPTIONS_H
 
 #include "planmem/planmem.h"
-#include "region/region.h"
+#include "plan/plan.h"
 #include "run_command.h"
 #include "api/verify_tiled.h"
 

@@ -439,8 +439,3 @@ ot_status ot_plan_memory(const ot_memory_run *run, ot_diag *d, ot_memory_results
     *out = r;
     return OT_OK;
 }
-
-void ot_memory_results_free(ot_memory_results *r)
-{
-    if (r) ot_arena_free(r->arena);
-}

@@ -6,12 +6,7 @@
 #ifndef OT_RUN_COMMAND_H
 #define OT_RUN_COMMAND_H
 
-#include "analyse/analyse.h"
-
-typedef struct ot_run_input {
-    const char *name; /* of the model's input */
-    const char *file; /* .npy, or .pb for a TensorProto */
-} ot_run_input;
+#include "measure/measure.h"
 
 typedef struct ot_run_request {
     const char *model;          /* file, "-" for stdin; .ot is the text form */

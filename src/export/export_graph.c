@@ -8,7 +8,7 @@
  * IR < 4 demands that every initializer is also a graph input. Constants that the rewriter made, and
  * those of bodies, become Constant nodes there, in front of the other nodes.
  */
-#include "analyse/analyse.h"
+#include "ir/ir.h"
 #include "export.h"
 
 #define UNCONST(type, p) ((type)(uintptr_t)(p))

@@ -21,6 +21,7 @@
 typedef uint32_t ot_id; /* index of a value or node in its graph; OT_NONE = absent */
 
 #define OT_DIM_UNKNOWN (-1)
+#define OT_TILE_DOMAIN "onnx_tile"
 #define OT_RANK_MAX    16   /* larger ranks are refused on import */
 #define OT_KNOWN_MAX   4096 /* most elements of a value whose contents we track */
 
@@ -340,5 +341,8 @@ ot_status ot_text_print(const ot_graph *g, FILE *f) OT_MUST_USE;
 ot_status ot_text_parse(const char *text, size_t n, ot_diag *diag, ot_model **out) OT_MUST_USE;
 /* region_of[node id] = region number or OT_NONE; NULL for none. */
 ot_status ot_dot_print(const ot_graph *g, const uint32_t *region_of, FILE *f) OT_MUST_USE;
+
+/* "N", "C", "H", "W" for rank 4, with "D" for rank 5, else "a0", "a1"...; static. */
+const char *ot_axis_name(int32_t rank, int axis);
 
 #endif

@@ -107,3 +107,16 @@ bool ot_value_bytes(const ot_value *v, int64_t *out)
     }
     return ot_mul_i64(elems, bits / 8, out);
 }
+
+/* Images have their own letters; other ranks count their axes. */
+const char *ot_axis_name(int32_t rank, int axis)
+{
+    static const char *const image[] = {"N", "C", "H", "W"};
+    static const char *const volume[] = {"N", "C", "D", "H", "W"};
+    static const char *const counted[] = {"a0", "a1", "a2",  "a3",  "a4",  "a5",  "a6",  "a7",
+                                          "a8", "a9", "a10", "a11", "a12", "a13", "a14", "a15"};
+    if (axis < 0 || axis >= rank || axis >= OT_RANK_MAX) return "?";
+    if (rank == 4) return image[axis];
+    if (rank == 5) return volume[axis];
+    return counted[axis];
+}

@@ -9,10 +9,14 @@
 
 #include "engine/core/engine.h"
 #include "engine/core/engine_trace.h"
-#include "commands/run_command.h"
 #include "plan/target/target.h"
 
 /* ---- measure_feed.c: arrays for the inputs of a model ---- */
+
+typedef struct ot_run_input {
+    const char *name; /* of the model's input */
+    const char *file; /* .npy, or .pb for a TensorProto */
+} ot_run_input;
 
 typedef struct ot_feed_request {
     const ot_run_input *inputs; /* [n_inputs] those that are given; the others are random */

@@ -12,7 +12,7 @@
  */
 #include "calibrate.h"
 
-#include "plan/cost/planner.h"
+#include "plan/cost/cost.h"
 #include "measure.h"
 #include "measure_team.h"
 

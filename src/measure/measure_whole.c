@@ -8,7 +8,7 @@
  * dense blocks, inverted residual blocks, residual bottlenecks); the geometric mean of their errors corrects all rates.
  */
 #include "calibrate.h"
-#include "region/region.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <stdlib.h>

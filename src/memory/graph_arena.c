@@ -13,7 +13,7 @@
  * The in-place figure merges a value with the input that its operator may overwrite (ot_in_place_rule: same size, and nobody
  * reads it later), and takes a reshape as another name of what it reads. A merged group lives from its first to its last use.
  */
-#include "planmem/planmem.h"
+#include "memory.h"
 
 #define ALIGNMENT  64
 #define BYTES_MAX  (INT64_C(1) << 60)

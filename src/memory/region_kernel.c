@@ -29,8 +29,7 @@
  * Every buffer has the size of the largest tile. Windows are affine in the loop variables: they hold for tiles away from the
  * borders (there the text reads outside the tensor; the tile is really cut off), and exactly when there are two tiles.
  */
-#include "planmem/planmem.h"
-#include "region/region.h"
+#include "memory.h"
 #include "region_names.h"
 
 /* One cut axis of one value over all tiles of its dimension. */

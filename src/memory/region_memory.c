@@ -9,8 +9,7 @@
  * means: nothing on a cache, another tile on a scratchpad. Its effort is bounded by steps, fewer for larger kernels, so that
  * the plan of a graph takes its time from the number of nodes, not from how hard its regions are to pack.
  */
-#include "planmem/planmem.h"
-#include "region/region.h"
+#include "memory.h"
 
 #define CAPACITY   (INT64_C(1) << 56) /* no limit; messages in bits do not overflow */
 #define STEPS      20000              /* for a kernel of a few operators */

@@ -8,7 +8,7 @@
  * Alignment. When all alignments are multiples of g, so are all offsets, and every item but the topmost takes a multiple of g. Which
  * one is topmost is not known: the most that any live item saves there is taken off again.
  */
-#include "planmem/planmem.h"
+#include "pack.h"
 
 typedef struct change {
     int64_t time;

@@ -7,7 +7,7 @@
  *   y       =         =    ====
  *                     ^ both
  */
-#include "planmem/planmem.h"
+#include "pack.h"
 
 static const char *label(const char *const *names, uint32_t k, char *buf, size_t n)
 {

@@ -17,7 +17,7 @@
  * strangers: every rule that the planners rely on is checked here and told with its line, and no sum of sizes that they can
  * form overflows.
  */
-#include "planmem/planmem.h"
+#include "pack.h"
 
 #include <ctype.h>
 #include <stdarg.h>

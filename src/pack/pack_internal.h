@@ -2,7 +2,7 @@
 #ifndef OT_PACK_INTERNAL_H
 #define OT_PACK_INTERNAL_H
 
-#include "planmem/planmem.h"
+#include "pack.h"
 
 #include <stdatomic.h>
 

@@ -1,104 +1,13 @@
-/* Stage bufplan/: static memory planning. Two layers:
+/* Stage planmem/: kernels and tables of buffers --> offsets, scope by scope.
  *
- *   pack:   rectangles (lifetime x size) -> offsets. Knows time, sizes, alignment; nothing of kernels.
- *   kernel: .tk kernel -> lifetimes, in-place merges -> PlanMemory levels or packing, per scope -> offsets in the kernel.
- *
- *        offset ^   +-----+  +--------+
- *               |   |  b  |  |   d    |        height = max(offset + size)
- *               | +-+-----+--+-+------+        lower bound = max over time of the live sizes
- *               | |     a      |   c  |
- *               +-+------------+------+---> time
+ *   kernel --lifetime.c--> buffers with live spans --mem_plan.c--> each scope: sequential, PlanMemory (seed 002), or the packing search
  */
-#ifndef OT_BUFPLAN_H
-#define OT_BUFPLAN_H
+#ifndef OT_PLANMEM_H
+#define OT_PLANMEM_H
 
 #include "kernel/kernel.h"
+#include "pack/pack.h"
 #include "plan/target/target.h"
-
-/* ================= pack: one memory ================= */
-
-typedef struct ot_span {
-    int64_t lower, upper; /* half-open, lower < upper */
-} ot_span;
-
-typedef struct ot_pack_item {
-    int64_t lower, upper; /* lifetime, half-open, lower < upper */
-    int64_t size;         /* bytes, >= 0 */
-    int64_t alignment;    /* >= 1 (no power of two needed) */
-    int64_t fixed;        /* offset that is given; -1: free */
-    int64_t hint;         /* preferred offset, tried first; -1: none */
-    const ot_span *gaps;  /* [n_gaps] disjoint, ascending, inside the lifetime: the buffer holds nothing then */
-    uint32_t n_gaps;
-} ot_pack_item;
-
-typedef struct ot_pack_problem {
-    const ot_pack_item *items; /* [n] */
-    uint32_t n;
-} ot_pack_problem;
-
-/* Rules of the search; tests switch them off one by one (answers must not change, only the effort). */
-typedef enum ot_pack_rule {
-    OT_PACK_SECTIONS = 1,  /* a section whose floor plus the sizes still to come passes the capacity is a dead end */
-    OT_PACK_RAISE = 2,     /* floors rise to the lowest place that any item still to come can take */
-    OT_PACK_DOMINANCE = 4, /* height given up reaches to the next level at which an item can rest */
-    OT_PACK_DECOMPOSE = 8, /* parts that no item to come connects are searched apart */
-    OT_PACK_DYNAMIC = 16,  /* next section: fewest options per failure seen there; off: lowest floor, leftmost */
-    OT_PACK_SYMMETRY = 32, /* equal items in one order only */
-    OT_PACK_MEMO = 64,     /* states that failed are remembered */
-    OT_PACK_RULES_ALL = 127
-} ot_pack_rule;
-
-typedef struct ot_pack_options {
-    int64_t capacity;   /* > 0: any packing of at most this height; 0: the lowest */
-    double time_limit;  /* seconds; 0: none */
-    int64_t step_limit; /* search steps (deterministic); 0: a default that ends within seconds */
-    uint32_t threads;   /* 0 or 1: one; the result is the same for any number unless time ran out */
-    uint32_t rules;     /* OT_PACK_RULES_ALL */
-} ot_pack_options;
-
-typedef struct ot_pack_result {
-    int64_t height;      /* of offsets */
-    int64_t lower_bound; /* largest sum of live sizes, fixed offsets and alignment considered */
-    bool found;          /* capacity 0: always; else height <= capacity */
-    bool proved;         /* height is the least possible; or, when !found, that nothing fits */
-    bool timed_out;      /* time_limit ended the search: another run may find another result */
-    int64_t steps;       /* search steps taken */
-    double seconds;
-} ot_pack_result;
-
-/* Place all items. offsets: [n] out; when !found they hold the best packing (height > capacity). Deterministic unless timed_out.
- * Fails: OT_E_INPUT when an item breaks the rules above, its number named; OT_E_NOMEM. */
-ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d, int64_t *offsets, ot_pack_result *r) OT_MUST_USE;
-
-/* Largest sum of sizes alive at one time (gaps excluded), at least the largest fixed end. -1 on overflow. */
-int64_t ot_pack_lower_bound(const ot_pack_problem *p);
-/* Do the lifetimes, less their gaps, meet? */
-bool ot_pack_meet(const ot_pack_item *a, const ot_pack_item *b);
-
-/* Best-fit: items in the given order (NULL: by size, then lifetime; the "greedy by size" of the literature), each at the lowest
- * offset that is free for its whole lifetime. offsets: [n]. O(n * neighbours). */
-ot_status ot_pack_greedy(const ot_pack_problem *p, const uint32_t *order, int64_t *offsets, int64_t *height) OT_MUST_USE;
-
-/* The validator: O(n^2), shares no code with the planners. capacity 0: not checked. Fails with OT_E_INPUT and a reason of its own
- * for each rule: negative offset, alignment, fixed offset moved, above capacity, overlap (both items named). names: [n] or NULL. */
-ot_status ot_pack_check(const ot_pack_problem *p, const int64_t *offsets, int64_t capacity, const char *const *names,
-                        ot_diag *d) OT_MUST_USE;
-
-/* ---- csv.c: id,lower,upper,size[,alignment][,gaps][,hint][,offset] as minimalloc reads it ---- */
-
-typedef struct ot_pack_file {
-    ot_arena *arena; /* owns everything, itself included */
-    ot_pack_problem problem;
-    const char **names; /* [n] */
-    void *table;        /* the cells as read, for writing back */
-    uint32_t n_windows; /* gaps that keep a part of the buffer: planned as if it kept all, so a proof is none */
-} ot_pack_file;
-ot_status ot_pack_read_csv(const char *path, const char *text, size_t n, ot_diag *d, ot_pack_file **out) OT_MUST_USE;
-/* The columns as read, `offset` filled in or added. */
-ot_status ot_pack_write_csv(const ot_pack_file *f, const int64_t *offsets, FILE *out) OT_MUST_USE;
-void ot_pack_file_free(ot_pack_file *f); /* accepts NULL */
-
-/* ================= kernels ================= */
 
 /* Lifetimes. One `ot_buffer` is the storage of one alloc, or of several that were merged: in place, or by carried values and
  * yields. Positions are statement indices: a buffer read last by statement p and another first written by p both hold position p,
@@ -222,83 +131,12 @@ ot_status ot_planmem(const ot_buffer *const *buffers, uint32_t n, const ot_kerne
                      int64_t (*offsets)[OT_TK_MULTI_MAX], uint32_t *multi, ot_reuse_level *level, ot_scope_plan *stats, bool *fits,
                      int64_t *needed) OT_MUST_USE;
 
-/* ---- svg.c: time x offset map ---- */
+/* ---- table_plan.c: a table of buffers in one memory ---- */
 
-typedef struct ot_map_box {
-    const char *name;
-    int64_t lower, upper, offset, size;
-    uint32_t kind; /* colour and pattern: 0 none, 1 + ot_pipe */
-} ot_map_box;
-
-typedef struct ot_map_plot {
-    const char *title;
-    const char *time;        /* label of the time axis */
-    int64_t from, to;        /* times that it shows at least; equal: those of the boxes */
-    const ot_map_box *boxes; /* [n] */
-    uint32_t n;
-    int64_t height, lower_bound;
-    int64_t capacity; /* 0: no line for it */
-} ot_map_plot;
-
-/* A self-contained SVG document, one map below the other. Names are escaped; deterministic; below 5 MB whatever n is (the
- * smallest boxes lose their tooltips, then go). */
-ot_status ot_maps_svg(const ot_map_plot *plots, uint32_t n, const char *title, FILE *f) OT_MUST_USE;
-/* One map. capacity 0: no line for it. */
-ot_status ot_map_svg(const ot_map_box *boxes, uint32_t n, int64_t height, int64_t lower_bound, int64_t capacity, const char *title,
-                     FILE *f) OT_MUST_USE;
-
-/* ---- region_kernel.c, region_memory.c, arena.c: the way into the optimizer ---- */
-
-struct ot_region;
-struct ot_graph;
-/* The kernel of one tile loop nest of a planned region: loads of the input windows, the operators, stores of the pieces; weights
- * loaded before the loop when they stay resident; every buffer has the size of its largest tile, scope l2. */
-ot_status ot_region_kernel(const struct ot_graph *g, const struct ot_region *r, const ot_target *t, ot_diag *d,
-                           ot_kernel **out) OT_MUST_USE;
-
-typedef struct ot_region_memory {
-    int64_t height;      /* of the planned scope l2: the region's working set */
-    int64_t lower_bound; /* most bytes live at once */
-    bool proved;         /* height is the least possible */
-} ot_region_memory;
-/* Lower the region and plan its fast memory as low as a bounded search gets, whatever the target's capacity. Deterministic.
- * kernel: NULL, or the kernel with its offsets (caller frees). */
-ot_status ot_region_plan_memory(const struct ot_graph *g, const struct ot_region *r, const ot_target *t, ot_diag *d,
-                                ot_region_memory *out, ot_kernel **kernel) OT_MUST_USE;
-
-typedef struct ot_arena_figures {
-    int64_t naive;       /* sum of all activations */
-    int64_t lower_bound; /* max live bytes */
-    int64_t planned;     /* height of our plan */
-    int64_t greedy;      /* height of greedy by size */
-    int64_t in_place;    /* height of our plan with in-place merges (and reshapes as views) */
-    uint32_t n_buffers;
-    bool proved; /* planned is the least possible */
-} ot_arena_figures;
-/* Arena of an untiled graph's activations in graph.order. Requires ORDER, USES, SHAPES; values of unknown size are left out
- * (counted in n_unknown). Deterministic: bounded by steps. */
-ot_status ot_graph_arena(const struct ot_graph *g, ot_arena_figures *out, uint32_t *n_unknown) OT_MUST_USE;
-
-/* Another course of events than node by node: several nodes in one step, values that lie nowhere, other things that do. */
-typedef struct ot_arena_steps {
-    const uint32_t *step_of; /* [g->n_nodes] 1 .. n of each live node; a node's inputs are made at its step or before */
-    uint32_t n;
-    const bool *absent;        /* [g->n_values]; NULL: none */
-    const ot_pack_item *extra; /* [n_extra] with lifetimes in steps */
-    uint32_t n_extra;
-} ot_arena_steps;
-
-/* The plan whose height is ot_arena_figures.planned. Step 0 is the caller's, who writes the inputs, the last one too. */
-typedef struct ot_arena_layout {
-    const ot_pack_item *items; /* [n] lifetimes in steps */
-    const ot_id *values;       /* [n] whose they are; OT_NONE of extra ones, which come last */
-    const int64_t *offsets;    /* [n] */
-    uint32_t n, n_steps;
-    int64_t height, lower_bound;
-    bool proved;
-} ot_arena_layout;
-/* Everything in arena a. Requires and fails as ot_graph_arena. */
-ot_status ot_graph_arena_layout(const struct ot_graph *g, const ot_arena_steps *steps, ot_arena *a, ot_arena_layout *out,
-                                uint32_t *n_unknown) OT_MUST_USE;
+/* Offsets of a table, by mode: search (and auto) is ot_pack; reuse is ot_pack_greedy, the largest first at the lowest place;
+ * sequential puts one behind the other. offsets: [n]. Checked by ot_pack_check. Fails with OT_E_BUDGET when o->capacity is passed,
+ * as ot_mem_plan_kernel says it. */
+ot_status ot_pack_table(const ot_pack_file *f, const char *path, ot_mem_mode mode, const ot_pack_options *o, ot_diag *d,
+                        int64_t *offsets, ot_scope_plan *plan, int64_t *steps) OT_MUST_USE;
 
 #endif

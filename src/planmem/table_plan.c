@@ -7,7 +7,7 @@
  * Too small: either no plan can exist, and a few buffers show it (one that is larger than the memory, one that is fixed beyond
  * its end, or those alive at one time), or none was found, and the best height is told.
  */
-#include "commands/plan_memory.h"
+#include "planmem.h"
 
 #define SET_SHOWN 6 /* buffers of an explanation that are named */
 

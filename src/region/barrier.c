@@ -1,5 +1,5 @@
 /* Barriers: nodes that no region can contain, each with a reason that a person understands. */
-#include "plan/cost/planner.h"
+#include "sequence.h"
 
 static const char *opaque_reason(const ot_graph *g, const ot_node *n)
 {

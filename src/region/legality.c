@@ -12,12 +12,13 @@
  *
  *   resize 3/2, 6 tiles         a b a b a c  -->  runs  a a a | b b | c
  */
-#include "rewrite/rewrite.h"
+#include "forms.h"
 
 /* Nodes that one tiled region may be written out to. */
 #define UNROLLED_NODES_MAX 200000
 /* Tiles of one dimension. */
-#define TILES_MAX 65536
+#define TILES_MAX      65536
+#define SEQUENCE_OPSET 13 /* Loop carries sequences */
 /* Tiles of one region in form while: rows of its tables. */
 #define WHILE_TILES_MAX 65536
 
@@ -80,7 +81,7 @@ static bool same_adapted(const ot_adapted *a, const ot_adapted *b, uint32_t n_in
 }
 
 /* Whether node i is written the same way in both tiles. */
-static ot_status same_form(const rw_region *w, uint32_t d, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b,
+static ot_status same_form(const ot_form_tiles *w, uint32_t d, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b,
                            ot_arena *scratch, bool *same)
 {
     const ot_rnode *rn = &w->r->nodes[i];
@@ -90,7 +91,8 @@ static ot_status same_form(const rw_region *w, uint32_t d, uint32_t i, const ot_
     if (is_position_free(n)) return OT_OK;
     ot_tile_axis ax = {rn->lead_out[d], (uint32_t)rn->lead_axis[d], &a->ops[i]};
     ot_tile_axis ay = {rn->lead_out[d], (uint32_t)rn->lead_axis[d], &b->ops[i]};
-    if (ot_tile_adapt(w->g, n, &ax, 1, scratch, &x) || ot_tile_adapt(w->g, n, &ay, 1, scratch, &y)) return rw_nomem(w);
+    if (ot_tile_adapt(w->g, n, &ax, 1, scratch, &x) || ot_tile_adapt(w->g, n, &ay, 1, scratch, &y))
+        return ot_fail_nomem(w->g->model->diag);
     *same = same_adapted(&x, &y, n->n_in);
     return OT_OK;
 }
@@ -98,26 +100,26 @@ static ot_status same_form(const rw_region *w, uint32_t d, uint32_t i, const ot_
 /* Extents of all windows of a value agree, and pieces lie at the same place in them. */
 static bool alike_value(const ot_tile_windows *a, const ot_tile_windows *b, uint32_t v, bool moving)
 {
-    if (rw_len(a->made[v]) != rw_len(b->made[v])) return false;
-    if (rw_len(a->piece[v]) != rw_len(b->piece[v])) return false;
-    if (moving || rw_empty(a->piece[v])) return true;
+    if (ot_win_len(a->made[v]) != ot_win_len(b->made[v])) return false;
+    if (ot_win_len(a->piece[v]) != ot_win_len(b->piece[v])) return false;
+    if (moving || ot_win_empty(a->piece[v])) return true;
     return a->piece[v].lo - a->made[v].lo == b->piece[v].lo - b->made[v].lo;
 }
 
 /* The node reads its inputs at the same places of what is there, with the same border. */
-static bool alike_node(const rw_region *w, uint32_t d, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b)
+static bool alike_node(const ot_form_tiles *w, uint32_t d, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b)
 {
     const ot_rnode *rn = &w->r->nodes[i];
     const ot_op_tile *x = &a->ops[i], *y = &b->ops[i];
-    if (rw_empty(x->need) != rw_empty(y->need)) return false;
-    if (rw_empty(x->need) || rn->lead_axis[d] == OT_AX_WHOLE) return true;
+    if (ot_win_empty(x->need) != ot_win_empty(y->need)) return false;
+    if (ot_win_empty(x->need) || rn->lead_axis[d] == OT_AX_WHOLE) return true;
     if (x->pad_lo != y->pad_lo || x->pad_hi != y->pad_hi || x->extra != y->extra) return false;
-    if (rw_len(x->made) != rw_len(y->made)) return false;
+    if (ot_win_len(x->made) != ot_win_len(y->made)) return false;
     for (uint32_t j = 0; j < w->g->nodes[rn->node].n_in; j++) {
         uint32_t v = rn->in[j];
         if (rn->in_axis[d][j] == OT_AX_WHOLE) continue;
-        if (rw_len(x->in[j]) != rw_len(y->in[j])) return false;
-        if (rw_empty(x->in[j]) || v == OT_NONE) continue;
+        if (ot_win_len(x->in[j]) != ot_win_len(y->in[j])) return false;
+        if (ot_win_empty(x->in[j]) || v == OT_NONE) continue;
         bool follows = w->r->values[v].axis[d] == rn->in_axis[d][j];
         if (x->in[j].lo - (follows ? a->made[v].lo : 0) != y->in[j].lo - (follows ? b->made[v].lo : 0)) return false;
     }
@@ -125,7 +127,7 @@ static bool alike_node(const rw_region *w, uint32_t d, uint32_t i, const ot_tile
 }
 
 /* moving: the pieces may lie at different places inside the made windows. */
-static ot_status alike(const rw_region *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, bool moving,
+static ot_status alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, bool moving,
                        ot_arena *scratch, bool *same)
 {
     const ot_region *r = w->r;
@@ -135,7 +137,7 @@ static ot_status alike(const rw_region *w, uint32_t d, const ot_tile_windows *a,
     for (uint32_t i = 0; i < r->n_nodes; i++)
         if (!alike_node(w, d, i, a, b)) return OT_OK;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
-        if (r->nodes[i].lead_axis[d] < 0 || rw_empty(a->ops[i].need)) continue;
+        if (r->nodes[i].lead_axis[d] < 0 || ot_win_empty(a->ops[i].need)) continue;
         OT_TRY(same_form(w, d, i, a, b, scratch, same));
         if (!*same) return OT_OK;
     }
@@ -144,12 +146,12 @@ static ot_status alike(const rw_region *w, uint32_t d, const ot_tile_windows *a,
 }
 
 /* The longest run of tiles that look like its first one (the earliest of the longest). */
-static ot_status longest_run(const rw_region *w, uint32_t d, const ot_tile_windows *win, bool moving, rw_run *best)
+static ot_status longest_run(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *win, bool moving, ot_tile_run *best)
 {
     ot_arena *scratch = ot_arena_new();
-    ot_status st = scratch ? OT_OK : rw_nomem(w);
+    ot_status st = scratch ? OT_OK : ot_fail_nomem(w->g->model->diag);
     uint32_t n = w->r->dims[d].n_tiles, k = 0;
-    *best = (rw_run){0, 1};
+    *best = (ot_tile_run){0, 1};
     while (st == OT_OK && k < n) {
         uint32_t end = k + 1;
         bool same = true;
@@ -158,7 +160,7 @@ static ot_status longest_run(const rw_region *w, uint32_t d, const ot_tile_windo
             if (st != OT_OK || !same) break;
             end++;
         }
-        if (end - k > best->count) *best = (rw_run){k, end - k};
+        if (end - k > best->count) *best = (ot_tile_run){k, end - k};
         k = end;
     }
     ot_arena_free(scratch);
@@ -166,14 +168,14 @@ static ot_status longest_run(const rw_region *w, uint32_t d, const ot_tile_windo
 }
 
 /* Runs of dimension d: `loop`, and single tiles around it. */
-static ot_status set_runs(rw_region *w, uint32_t d, rw_run loop)
+static ot_status set_runs(ot_form_tiles *w, uint32_t d, ot_tile_run loop)
 {
-    rw_dim *x = &w->dims[d];
+    ot_dim_runs *x = &w->dims[d];
     uint32_t n = w->r->dims[d].n_tiles;
-    x->runs = OT_NEW_N(w->arena, rw_run, n);
-    if (!x->runs) return rw_nomem(w);
+    x->runs = OT_NEW_N(w->arena, ot_tile_run, n);
+    if (!x->runs) return ot_fail_nomem(w->g->model->diag);
     for (uint32_t k = 0; k < n;) {
-        rw_run run = k == loop.first ? loop : (rw_run){k, 1};
+        ot_tile_run run = k == loop.first ? loop : (ot_tile_run){k, 1};
         x->runs[x->n_runs++] = run;
         k += run.count;
     }
@@ -181,10 +183,10 @@ static ot_status set_runs(rw_region *w, uint32_t d, rw_run loop)
 }
 
 /* Class of each tile: the first class whose first tile looks like it. n_classes stops above OT_CLASSES_MAX. */
-static ot_status classify(const rw_region *w, uint32_t d, const ot_tile_windows *win, uint32_t *class_of, uint32_t *n_classes)
+static ot_status classify(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *win, uint32_t *class_of, uint32_t *n_classes)
 {
     ot_arena *scratch = ot_arena_new();
-    ot_status st = scratch ? OT_OK : rw_nomem(w);
+    ot_status st = scratch ? OT_OK : ot_fail_nomem(w->g->model->diag);
     uint32_t first[OT_CLASSES_MAX + 1], n = w->r->dims[d].n_tiles;
     *n_classes = 0;
     for (uint32_t k = 0; st == OT_OK && k < n && *n_classes <= OT_CLASSES_MAX; k++) {
@@ -205,21 +207,21 @@ static ot_status classify(const rw_region *w, uint32_t d, const ot_tile_windows 
 }
 
 /* Sort the windows of dimension d by class; each class is a run. */
-static ot_status group(rw_region *w, uint32_t d, bool *legal, const char **why)
+static ot_status group(ot_form_tiles *w, uint32_t d, bool *legal, const char **why)
 {
-    rw_dim *x = &w->dims[d];
+    ot_dim_runs *x = &w->dims[d];
     uint32_t n = w->r->dims[d].n_tiles, n_classes, at = 0;
     uint32_t *class_of = OT_NEW_N(w->arena, uint32_t, n);
     ot_tile_windows *sorted = OT_NEW_N(w->arena, ot_tile_windows, n);
     x->tile = OT_NEW_N(w->arena, uint32_t, n);
-    if (!class_of || !sorted || !x->tile) return rw_nomem(w);
+    if (!class_of || !sorted || !x->tile) return ot_fail_nomem(w->g->model->diag);
     OT_TRY(classify(w, d, x->exact, class_of, &n_classes));
     *why = "the tiles are of too many kinds";
     *legal = n_classes <= OT_CLASSES_MAX;
-    x->runs = OT_NEW_N(w->arena, rw_run, n_classes);
-    if (!x->runs) return rw_nomem(w);
+    x->runs = OT_NEW_N(w->arena, ot_tile_run, n_classes);
+    if (!x->runs) return ot_fail_nomem(w->g->model->diag);
     for (uint32_t c = 0; *legal && c < n_classes; c++) {
-        rw_run run = {at, 0};
+        ot_tile_run run = {at, 0};
         for (uint32_t k = 0; k < n; k++)
             if (class_of[k] == c) {
                 x->tile[at] = k;
@@ -232,19 +234,19 @@ static ot_status group(rw_region *w, uint32_t d, bool *legal, const char **why)
     return OT_OK;
 }
 
-static ot_status new_windows(rw_region *w, uint32_t d, ot_tile_windows **out)
+static ot_status new_windows(ot_form_tiles *w, uint32_t d, ot_tile_windows **out)
 {
     uint32_t n = w->r->dims[d].n_tiles;
     *out = OT_NEW_N(w->arena, ot_tile_windows, n);
-    if (!*out) return rw_nomem(w);
+    if (!*out) return ot_fail_nomem(w->g->model->diag);
     for (uint32_t k = 0; k < n; k++) OT_TRY(ot_tile_windows_new(w->g, w->r, w->arena, &(*out)[k]));
     return OT_OK;
 }
 
 /* Clamped windows for dimension d; *ok false (with *why) when there are none. */
-static ot_status clamp(rw_region *w, uint32_t d, bool *ok, const char **why)
+static ot_status clamp(ot_form_tiles *w, uint32_t d, bool *ok, const char **why)
 {
-    rw_dim *x = &w->dims[d];
+    ot_dim_runs *x = &w->dims[d];
     ot_clamp c;
     OT_TRY(new_windows(w, d, &x->loop));
     *ok = ot_tile_clamp_plan(w->g, w->r, d, &x->loop[0], &c, why);
@@ -253,10 +255,10 @@ static ot_status clamp(rw_region *w, uint32_t d, bool *ok, const char **why)
 }
 
 /* Split dimension d into runs as form f wants them. */
-static ot_status split_dim(rw_region *w, uint32_t d, ot_form f, bool *legal, const char **why)
+static ot_status split_dim(ot_form_tiles *w, uint32_t d, ot_form f, bool *legal, const char **why)
 {
-    rw_dim *x = &w->dims[d];
-    rw_run run = {0, 1};
+    ot_dim_runs *x = &w->dims[d];
+    ot_tile_run run = {0, 1};
     OT_TRY(new_windows(w, d, &x->exact));
     x->loop = x->exact;
     for (uint32_t k = 0; k < w->r->dims[d].n_tiles; k++)
@@ -276,7 +278,7 @@ static ot_status split_dim(rw_region *w, uint32_t d, ot_form f, bool *legal, con
 }
 
 /* What every form asks of a region. */
-static bool is_sound(const rw_region *w, const char **why)
+static bool is_sound(const ot_form_tiles *w, const char **why)
 {
     const ot_region *r = w->r;
     *why = "the region has no tile dimension";
@@ -307,7 +309,15 @@ static bool is_sound(const rw_region *w, const char **why)
     return true;
 }
 
-ot_status rw_prepare(rw_region *w, ot_form f, bool *legal, const char **why)
+const char *ot_form_name(ot_form f)
+{
+    static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window", "while"};
+    return (unsigned)f < sizeof names / sizeof *names ? names[f] : "none";
+}
+
+bool ot_sequence_fits(const ot_graph *g, const ot_region *r) { return r->n_dims == 1 && g->model->opset >= SEQUENCE_OPSET; }
+
+ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, const char **why)
 {
     const ot_region *r = w->r;
     uint64_t tiles = 1, single = 1, looped = 0;
@@ -330,9 +340,9 @@ ot_status rw_prepare(rw_region *w, ot_form f, bool *legal, const char **why)
     *why = "the tiles would be written out to too many nodes";
     if (single * r->n_nodes > UNROLLED_NODES_MAX || tiles > UINT32_MAX / 64) return OT_OK;
     *why = "no two tiles next to each other are alike";
-    bool sequence = f == OT_FORM_PEELED && rw_sequence_fits(w);
+    bool sequence = f == OT_FORM_PEELED && ot_sequence_fits(w->g, w->r);
     if (f != OT_FORM_UNROLLED && !looped && !sequence) return OT_OK;
-    *legal = f != OT_FORM_SCAN || rw_scan_legal(w, why);
+    *legal = f != OT_FORM_SCAN || ot_scan_legal(w, why);
     return OT_OK;
 }
 
@@ -346,11 +356,10 @@ bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char 
     }
     ot_arena *a = ot_arena_new();
     if (!a) return false;
-    /* Nothing here writes to the graph; the type is that of the stage's other functions. */
-    rw_region w = {.g = (ot_graph *)(uintptr_t)g, .r = r, .arena = a};
-    if (rw_prepare(&w, f, &legal, why) != OT_OK) legal = false;
+    ot_form_tiles w = {.g = g, .r = r, .arena = a};
+    if (ot_form_prepare(&w, f, &legal, why) != OT_OK) legal = false;
     /* asked of the graph as it was planned: later, other regions' readers have changed */
-    if (legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE) legal = rw_captures_safe(&w, why);
+    if (legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE) legal = ot_captures_safe(g, r, why);
     ot_arena_free(a);
     return legal;
 }

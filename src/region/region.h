@@ -1,4 +1,4 @@
-/* Stages partition/ and plan/: which operators run tiled together, how, and what that is worth.
+/* Stage region/: sets of operators that run tiled together, and the windows of their tiles.
  *
  * A region is a convex set of nodes (an interval of the topological order, less nodes that run before it) with one tile
  * space: 1 to 3 dimensions, each the set of value axes that are cut together. Windows of one dimension do not depend on the
@@ -9,11 +9,10 @@
  *         |--====--|                interior values: made windows contain what their readers need
  *               |--====|
  */
-#ifndef OT_PLAN_H
-#define OT_PLAN_H
+#ifndef OT_REGION_H
+#define OT_REGION_H
 
 #include "analyse/analyse.h"
-#include "plan/target/target.h"
 
 #define OT_DIMS_MAX 3
 #define OT_AX_SUM   (-3) /* as a node's lead axis: a reduction over the cut axis of its input, tile by tile (docs/engine-form.md) */
@@ -118,117 +117,5 @@ typedef struct ot_clamp {
 bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_windows *w, ot_clamp *c, const char **why);
 bool ot_tile_clamp_fill(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, const ot_clamp *c, ot_tile_windows *w,
                         const char **why);
-
-typedef struct ot_barrier {
-    ot_id node;
-    const char *reason; /* sentence; static or in the plan's arena */
-} ot_barrier;
-
-typedef struct ot_refusal {
-    const ot_id *nodes; /* [n] */
-    uint32_t n;
-    const char *reason;
-} ot_refusal;
-
-typedef struct ot_figures {
-    double time_s;
-    int64_t peak_bytes;
-    double traffic_bytes;
-    double macs;
-} ot_figures;
-
-/* What a node is predicted to cost when it runs whole; seconds. time: compute and memory as they overlap, and overhead. */
-typedef struct ot_node_cost {
-    ot_id node;
-    double compute, memory, overhead, time;
-    double traffic, macs;
-    bool is_fused; /* the runtime merges it into its producer */
-} ot_node_cost;
-
-/* A tiling of a region's operators that was weighed. Figures as in ot_region. */
-typedef struct ot_candidate {
-    uint32_t n_dims;
-    int8_t axes[OT_DIMS_MAX]; /* of the region's sink */
-    uint32_t tiles[OT_DIMS_MAX];
-    int64_t tile[OT_DIMS_MAX];
-    ot_form form;
-    double time, traffic, mac_ratio;
-    int64_t working_set, peak;
-    bool fits, chosen;
-} ot_candidate;
-
-typedef struct ot_plan_detail {
-    ot_node_cost *nodes; /* [n_nodes] of the graph's nodes that run, in topological order */
-    uint32_t n_nodes;
-    ot_candidate **candidates; /* [n_regions][n_candidates[k]] the chosen one first */
-    uint32_t *n_candidates;    /* [n_regions] */
-} ot_plan_detail;
-
-typedef struct ot_plan {
-    ot_arena *arena;    /* owns everything below; freed by ot_plan_free */
-    ot_region *regions; /* [n_regions] in topological order, disjoint */
-    uint32_t n_regions;
-    ot_barrier *barriers; /* [n_barriers] */
-    uint32_t n_barriers;
-    ot_refusal *refused; /* [n_refused] groups that could have been tiled and were not, with the reason */
-    uint32_t n_refused;
-    ot_figures untiled, tiled;
-    double compulsory_bytes; /* graph inputs + outputs + weights once */
-    ot_plan_detail *detail;  /* NULL unless asked for */
-} ot_plan;
-
-typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
-
-typedef struct ot_plan_options {
-    ot_goal goal;
-    int64_t memory_budget; /* bytes; 0 none */
-    double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */
-    bool force;            /* tile every legal region */
-    bool engine;           /* write the engine's operators; the target is told by ot_target_set_engine */
-    bool tie_break;        /* use GLPK (tests turn it off) */
-    bool detail;           /* fill the plan's detail, for reports */
-    uint32_t first_region; /* number of the first region */
-    ot_form force_form;    /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost */
-} ot_plan_options;
-
-/* Plan a graph. Requires ORDER, USES, SHAPES; keeps them. Fails with OT_E_BUDGET naming required, available and excess
- * bytes when memory_budget cannot be met. Deterministic, bounded. */
-ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out) OT_MUST_USE;
-void ot_plan_free(ot_plan *p);
-
-/* Recompute every claim of the plan without the planner's code: regions disjoint, convex, connected; pieces cover outputs
- * exactly once; windows contain what brute-force propagation needs; working sets; capacity. First violation: OT_BUG-style
- * message through diag with OT_E_INPUT. */
-ot_status ot_plan_check(const ot_graph *g, const ot_plan *p, const ot_target *t, ot_diag *d) OT_MUST_USE;
-
-/* Replace every planned region in the graph by its tiled form. Breaks ORDER, USES (re-established before return), keeps SHAPES for new values. */
-ot_status ot_rewrite(ot_graph *g, const ot_plan *p) OT_MUST_USE;
-/* Whether ot_rewrite can write region r in form f (r->form is not looked at); if not, *why is a static sentence. Requires
- * SHAPES; changes nothing. */
-#define OT_CLASSES_MAX 64 /* kinds of tiles of one region in form while, each with a body of its own */
-bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char **why);
-
-/* Replace static nodes that read values made inside a region by constants (rewrite/fold.c). Call before ot_rewrite. */
-ot_status ot_fold_static(ot_graph *g, const ot_plan *p) OT_MUST_USE;
-/* Whether it could: then reading a value does not keep it alive. */
-bool ot_static_foldable(const ot_graph *g, const ot_node *n);
-
-/* Notes for graph viewers about the regions' nodes: g->model->notes. Call before ot_rewrite, which dissolves what they tell of. */
-ot_status ot_overlay(ot_graph *g, const ot_plan *p) OT_MUST_USE;
-
-/* ---- lp.c, lp_glpk.c: small mixed-integer programs ---- */
-
-typedef struct ot_lp ot_lp; /* minimise, rows lo <= a.x <= hi, columns with bounds, some integer */
-ot_lp *ot_lp_new(ot_arena *a);
-/* Returns column index, or OT_NONE on no memory. */
-uint32_t ot_lp_col(ot_lp *lp, const char *name, double lo, double hi, double cost, bool integer);
-/* Row over n columns. false on no memory. */
-bool ot_lp_row(ot_lp *lp, const char *name, double lo, double hi, const uint32_t *cols, const double *coef, uint32_t n);
-void ot_lp_set_cost(ot_lp *lp, uint32_t col, double cost);
-ot_status ot_lp_dump(const ot_lp *lp, FILE *f) OT_MUST_USE; /* CPLEX LP text */
-/* Solve with GLPK (bounded: at most `node_limit` branch-and-bound nodes... time limits would not be deterministic).
- * x: [n_cols] out. *optimal false: infeasible or the limit was hit (x then holds the best found if *feasible). */
-ot_status ot_lp_solve(const ot_lp *lp, uint32_t node_limit, double *x, double *objective, bool *feasible,
-                      bool *optimal) OT_MUST_USE;
 
 #endif

@@ -10,7 +10,7 @@
  * values that PRE nodes read are marked whole, hence their producers become PRE; a node becomes POST only when nobody in
  * the region reads it. Each step takes time linear in the node's operands.
  */
-#include "plan/cost/planner.h"
+#include "walk.h"
 
 ot_status ot_walk_new(const ot_seq *s, ot_walk *w)
 {

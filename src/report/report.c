@@ -55,8 +55,3 @@ ot_status ot_report_write(const ot_facts *f, const char *path, ot_diag *d)
     ot_arena_free(a);
     return st;
 }
-
-void ot_facts_free(ot_facts *f)
-{
-    if (f) ot_arena_free(f->arena);
-}

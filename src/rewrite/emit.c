@@ -11,7 +11,7 @@
  */
 #include <stdarg.h>
 
-#include "rewrite.h"
+#include "rewrite_internal.h"
 
 #define KEY_DATA_MAX         256         /* bytes of a constant that is shared by contents */
 #define CUT_CONST_MAX        (64u << 10) /* bytes of a constant's window that is copied, not sliced at run time */

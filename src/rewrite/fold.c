@@ -5,7 +5,7 @@
  * Shape reads x, but its contents are known. Without folding, x would have to be a whole tensor again just to be asked for
  * its shape. Every static node that reads a value made in a region is replaced by a constant.
  */
-#include "region/region.h"
+#include "rewrite.h"
 
 /* known[] in the value's own element type; NULL when the type is not an integer or memory ran out. */
 static const ot_tensor *known_tensor(ot_arena *a, const ot_value *v)
@@ -28,19 +28,6 @@ static const ot_tensor *known_tensor(ot_arena *a, const ot_value *v)
     t->data = data;
     t->bytes = (size_t)v->known_n * (bits / 8);
     return t;
-}
-
-bool ot_static_foldable(const ot_graph *g, const ot_node *n)
-{
-    if (!n->is_static || n->n_captured > 0) return false;
-    for (uint32_t o = 0; o < n->n_out; o++) {
-        ot_id v = n->out[o];
-        if (v == OT_NONE) continue;
-        const ot_value *x = &g->values[v];
-        bool integer = x->dtype == OT_I64 || x->dtype == OT_I32 || x->dtype == OT_BOOL;
-        if (!x->known || !integer || x->is_output || x->rank < 0 || o >= 8) return false;
-    }
-    return true;
 }
 
 /* Before IR 4 a constant that is no input is written as a Constant node, which before opset 9 holds floating point only:

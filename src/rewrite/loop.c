@@ -9,7 +9,7 @@
  * the value. Otherwise a Scan stacks at the cut axis, which leaves a Reshape; with several counted
  * dimensions, or in a Loop, a Transpose brings the counts next to the axes that they cut.
  */
-#include "rewrite.h"
+#include "rewrite_internal.h"
 
 #define LOOP_STATELESS 11 /* before that opset, Loop must carry a value */
 
@@ -121,7 +121,7 @@ static int64_t stack_axis(const rw_loop *l, uint32_t v, const int64_t *tile)
             counts++;
             axis = l->w->r->values[v].axis[d];
         }
-    if (!l->scan || counts != 1 || rw_stitch_layout(l->w, l->b, v, tile, perm, split, &n, whole)) return 0;
+    if (!l->scan || counts != 1 || ot_stitch_layout(l->w->g, l->w->r, l->b->count, v, tile, perm, split, &n, whole)) return 0;
     return axis;
 }
 
@@ -133,7 +133,7 @@ static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, int64_t sta
     int64_t perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX], moved[OT_RANK_MAX];
     uint32_t n;
     ot_id src = stacked, turned = OT_NONE, parts = OT_NONE;
-    if (!rw_stitch_layout(w, l->b, v, tile, perm, split, &n, whole) && stack_at == 0) {
+    if (!ot_stitch_layout(w->g, w->r, l->b->count, v, tile, perm, split, &n, whole) && stack_at == 0) {
         OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, stacked, (int32_t)n, split, &parts));
         for (uint32_t k = 0; k < n; k++) moved[k] = split[perm[k]];
         ot_attr at = ot_mk_ints(w->g->model->arena, "perm", perm, n);
@@ -150,7 +150,7 @@ ot_status rw_loop_bring(rw_loop *l, rw_chain *c)
 {
     for (uint32_t v = 0; v < l->w->r->n_inputs; v++) {
         if (!c->needed[v]) continue;
-        if (l->scan && rw_scan_sliced(l->w, l->b, v))
+        if (l->scan && ot_scan_sliced(l->w->tiles, l->b->first, l->b->count, v))
             OT_TRY(rw_scan_input(l, v, &c->val[v]));
         else
             OT_TRY(rw_window_input(l, v, &c->val[v]));
@@ -170,7 +170,7 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
     const ot_value x = w->g->values[id];
     int64_t dims[OT_RANK_MAX];
     dims[0] = l->b->n_tiles;
-    rw_piece_dims(w, c->win, v, dims + 1);
+    ot_piece_dims(w->g, w->r, c->win, v, dims + 1);
     *at = stack_axis(l, v, dims + 1);
     OT_TRY(rw_window_piece(l, v, c->val[v], result));
     if (stacks_itself(l, v, dims + 1, final)) {
@@ -195,7 +195,8 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
     ot_id *results = OT_NEW_N(w->arena, ot_id, w->r->n_values), *stacked = OT_NEW_N(w->arena, ot_id, w->r->n_values);
     int64_t *at = OT_NEW_N(w->arena, int64_t, w->r->n_values);
     if (!results || !stacked || !at) return rw_nomem(w);
-    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &(b->count[d] > 1 ? w->dims[d].loop : w->dims[d].exact)[b->first[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++)
+        win[d] = &(b->count[d] > 1 ? w->tiles->dims[d].loop : w->tiles->dims[d].exact)[b->first[d]];
     for (uint32_t v = 0; v < w->r->n_values; v++) b->out[v] = OT_NONE;
     if (rw_no_piece(w, win)) return OT_OK;
     OT_TRY(rw_loop_open(&l, w, b, false));
@@ -215,7 +216,7 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
         if (!rw_has_piece(&c, v)) continue;
         int64_t axis = at[n];
         ot_id from = stacked[n++], to = final ? w->r->values[v].value : OT_NONE;
-        rw_piece_dims(w, win, v, tile);
+        ot_piece_dims(w->g, w->r, win, v, tile);
         if (from != to) OT_TRY(stitch(&l, v, tile, axis, from, &to));
         b->out[v] = to;
     }

@@ -4,8 +4,7 @@
  *
  * Here the texts are made, one list a region; the exporter attaches them by the region's number in the node's name.
  */
-#include "region/region.h"
-#include "report/facts/results.h"
+#include "rewrite.h"
 
 #define NOTES 7
 

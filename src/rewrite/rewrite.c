@@ -7,7 +7,7 @@
  * region output produces the original value, so nothing outside the region is touched. Afterwards,
  * nodes and initializers that only the replaced nodes read are removed.
  */
-#include "rewrite.h"
+#include "rewrite_internal.h"
 
 #define INLINE_TILES_MAX 4 /* blocks beside the main one with at most so many tiles are written out */
 
@@ -20,8 +20,8 @@ static ot_status make_block(rw_region *w, uint32_t k, rw_block *b)
             b->count[d] = 1;
             continue;
         }
-        rw_run run = w->dims[d].runs[k % w->dims[d].n_runs];
-        k /= w->dims[d].n_runs;
+        ot_tile_run run = w->tiles->dims[d].runs[k % w->tiles->dims[d].n_runs];
+        k /= w->tiles->dims[d].n_runs;
         b->first[d] = run.first;
         b->count[d] = run.count;
         b->n_tiles *= run.count;
@@ -43,8 +43,8 @@ static ot_status write_region(rw_region *w)
 {
     uint32_t n = 1, largest = 0;
     if (is_unread(w->r)) return OT_OK;
-    if (w->r->form == OT_FORM_PEELED && !w->force_loop && rw_sequence_fits(w)) return rw_sequence(w);
-    for (uint32_t d = 0; d < w->r->n_dims; d++) n *= w->dims[d].n_runs;
+    if (w->r->form == OT_FORM_PEELED && !w->force_loop && ot_sequence_fits(w->g, w->r)) return rw_sequence(w);
+    for (uint32_t d = 0; d < w->r->n_dims; d++) n *= w->tiles->dims[d].n_runs;
     rw_block *blocks = OT_NEW_N(w->arena, rw_block, n);
     if (!blocks) return rw_nomem(w);
     for (uint32_t k = 0; k < n; k++) {
@@ -71,8 +71,9 @@ static ot_status rewrite_region(ot_graph *g, const ot_region *r, bool force_loop
     const char *why = "";
     ot_arena *a = ot_arena_new();
     if (!a) return ot_fail_nomem(g->model->diag);
-    rw_region w = {.g = g, .r = r, .arena = a, .force_loop = force_loop};
-    ot_status st = rw_prepare(&w, r->form, &legal, &why);
+    ot_form_tiles tiles = {.g = g, .r = r, .arena = a};
+    rw_region w = {.g = g, .r = r, .arena = a, .force_loop = force_loop, .tiles = &tiles};
+    ot_status st = ot_form_prepare(&tiles, r->form, &legal, &why);
     if (st == OT_OK && !legal)
         st = ot_fail(g->model->diag, OT_E_INPUT, "region %u cannot be written in its planned form: %s", r->id, why);
     if (st == OT_OK) {

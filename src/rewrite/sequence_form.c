@@ -8,11 +8,7 @@
  * tiles: the peak is the pieces, the result and one tile, about half of what scan outputs and a Transpose take. Pieces may
  * have any extent along the cut axis.
  */
-#include "rewrite.h"
-
-#define SEQUENCE_OPSET 13 /* Loop carries sequences */
-
-bool rw_sequence_fits(const rw_region *w) { return w->r->n_dims == 1 && w->g->model->opset >= SEQUENCE_OPSET; }
+#include "rewrite_internal.h"
 
 static void make_sequence(ot_graph *g, ot_id v)
 {
@@ -79,10 +75,10 @@ static ot_status close_loop(rw_loop *l, const uint32_t *carried, const ot_id *re
     return ot_node_new(w->g, "Loop", "", name, in, n + 2, made, n, &at, 1) == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
-static ot_status write_run(rw_region *w, rw_run run, ot_id *seq)
+static ot_status write_run(rw_region *w, ot_tile_run run, ot_id *seq)
 {
     rw_block b = {.first = {run.first}, .count = {run.count, 1, 1}, .n_tiles = run.count, .looped = true};
-    const ot_tile_windows *win[OT_DIMS_MAX] = {&w->dims[0].exact[run.first]};
+    const ot_tile_windows *win[OT_DIMS_MAX] = {&w->tiles->dims[0].exact[run.first]};
     rw_loop l;
     rw_chain c;
     uint32_t n = 0;
@@ -117,7 +113,7 @@ ot_status rw_sequence(rw_region *w)
     ot_id *seq = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
     if (!seq) return rw_nomem(w);
     OT_TRY(start_sequences(w, seq));
-    for (uint32_t k = 0; k < w->dims[0].n_runs; k++) OT_TRY(write_run(w, w->dims[0].runs[k], seq));
+    for (uint32_t k = 0; k < w->tiles->dims[0].n_runs; k++) OT_TRY(write_run(w, w->tiles->dims[0].runs[k], seq));
     for (uint32_t v = 0; v < w->r->n_values; v++) {
         if (seq[v] == OT_NONE) continue;
         ot_id out = w->r->values[v].value;

@@ -9,26 +9,7 @@
  *     x  made [2,10)        conv wants [2,10)   -> the tile itself
  *                           add  wants [3,9)    -> Slice of the tile, shared by all such readers
  */
-#include "rewrite.h"
-
-static void dims_of(const rw_region *w, const ot_tile_windows *const *win, uint32_t v, bool piece, int64_t *dims)
-{
-    const ot_rvalue *rv = &w->r->values[v];
-    const ot_value *x = &w->g->values[rv->value];
-    if (x->rank > 0) memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
-    for (uint32_t d = 0; d < w->r->n_dims; d++)
-        if (rv->axis[d] != OT_AX_WHOLE) dims[rv->axis[d]] = rw_len(piece ? win[d]->piece[v] : win[d]->made[v]);
-}
-
-void rw_made_dims(const rw_region *w, const ot_tile_windows *const *win, uint32_t v, int64_t *dims)
-{
-    dims_of(w, win, v, false, dims);
-}
-
-void rw_piece_dims(const rw_region *w, const ot_tile_windows *const *win, uint32_t v, int64_t *dims)
-{
-    dims_of(w, win, v, true, dims);
-}
+#include "rewrite_internal.h"
 
 /* ---- planning ---- */
 
@@ -56,7 +37,8 @@ static bool reads(const rw_chain *c, uint32_t i, uint32_t j)
     for (uint32_t k = 0; k < a->n_operands; k++)
         if (a->operands[k].input == j) return false;
     for (uint32_t d = 0; d < c->w->r->n_dims; d++)
-        if (rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][j] != OT_AX_WHOLE && rw_empty(c->win[d]->ops[i].in[j])) return false;
+        if (rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][j] != OT_AX_WHOLE && ot_win_empty(c->win[d]->ops[i].in[j]))
+            return false;
     return true;
 }
 
@@ -64,7 +46,7 @@ bool rw_has_piece(const rw_chain *c, uint32_t v)
 {
     const ot_rvalue *rv = &c->w->r->values[v];
     bool any = rv->is_output;
-    for (uint32_t d = 0; d < c->w->r->n_dims; d++) any = any && (rv->axis[d] == OT_AX_WHOLE || !rw_empty(c->win[d]->piece[v]));
+    for (uint32_t d = 0; d < c->w->r->n_dims; d++) any = any && (rv->axis[d] == OT_AX_WHOLE || !ot_win_empty(c->win[d]->piece[v]));
     return any;
 }
 
@@ -173,7 +155,7 @@ static ot_status unused_output(rw_chain *c, uint32_t i, uint32_t o, ot_id *out)
     *out = OT_NONE;
     if (n.op != OT_OP_Split || n.out[o] == OT_NONE) return OT_OK;
     const ot_value v = w->g->values[n.out[o]], lead = w->g->values[n.out[rn->lead_out[0]]];
-    rw_made_dims(w, c->win, rn->out[rn->lead_out[0]], made); /* all parts are cut alike */
+    ot_made_dims(w->g, w->r, c->win, rn->out[rn->lead_out[0]], made); /* all parts are cut alike */
     for (int32_t k = 0; k < v.rank; k++) dims[k] = made[k] != lead.dims[k] ? made[k] : v.dims[k];
     return rw_value(c->w, c->t, c->t->label, v.name, v.dtype, v.rank, dims, out);
 }
@@ -196,7 +178,7 @@ static ot_status emit_node(rw_chain *c, uint32_t i)
             continue;
         }
         const ot_value v = w->g->values[n.out[o]];
-        rw_made_dims(w, c->win, rn->out[o], dims);
+        ot_made_dims(w->g, w->r, c->win, rn->out[o], dims);
         OT_TRY(rw_value(w, c->t, c->t->label, v.name, v.dtype, v.rank, dims, &out[o]));
         c->val[rn->out[o]] = out[o];
     }

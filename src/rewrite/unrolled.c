@@ -8,7 +8,7 @@
  * joined along the last dimension first. The last join of an output produces the region's own
  * value, so readers and graph outputs do not change.
  */
-#include "rewrite.h"
+#include "rewrite_internal.h"
 
 /* Join a grid of pieces of output v, counts n[d..] in row-major order. OT_NONE marks empty pieces. *out: the value to
  * produce, or OT_NONE for a new one (which stays OT_NONE when all pieces are empty). */
@@ -62,7 +62,7 @@ static ot_status cut_piece(rw_chain *c, uint32_t v, ot_id *out)
     *out = OT_NONE;
     for (uint32_t d = 0; d < w->r->n_dims; d++) {
         ot_win piece = c->win[d]->piece[v], made = c->win[d]->made[v];
-        if (rw_empty(piece)) return OT_OK;
+        if (ot_win_empty(piece)) return OT_OK;
         cuts[d] = (rw_cut){(uint32_t)rv->axis[d], piece.lo - made.lo, piece.hi - made.lo};
     }
     return rw_crop(c->w, c->t, c->val[v], cuts, w->r->n_dims, w->g->values[rv->value].name, out);
@@ -83,7 +83,7 @@ static ot_status emit_tile(rw_region *w, const uint32_t *k, ot_id *out)
     rw_chain c;
     w->top.label = tile_label(w, k);
     if (!w->top.label) return rw_nomem(w);
-    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &w->dims[d].exact[k[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++) win[d] = &w->tiles->dims[d].exact[k[d]];
     OT_TRY(rw_chain_plan(&c, w, &w->top, win));
     OT_TRY(cut_inputs(&c));
     OT_TRY(rw_chain_emit(&c));
@@ -116,7 +116,7 @@ ot_status rw_unroll(rw_region *w, rw_block *b)
 ot_status rw_join(rw_region *w, const rw_block *blocks)
 {
     uint32_t counts[OT_DIMS_MAX], n = 1;
-    for (uint32_t d = 0; d < w->r->n_dims; d++) n *= counts[d] = w->dims[d].n_runs;
+    for (uint32_t d = 0; d < w->r->n_dims; d++) n *= counts[d] = w->tiles->dims[d].n_runs;
     ot_id *ids = OT_NEW_N(w->arena, ot_id, n);
     if (!ids) return rw_nomem(w);
     for (uint32_t v = 0; v < w->r->n_values && n > 1; v++) {

@@ -14,7 +14,7 @@
  *
  * A body's inputs are the iteration number and the buffers; its outputs are the buffers after the last Deslice.
  */
-#include "rewrite.h"
+#include "rewrite_internal.h"
 
 #define DOMAIN_VERSION 1
 
@@ -74,7 +74,7 @@ static ot_status find_places(const tile_class *c, uint32_t v, bool piece, bool a
     }
     for (uint32_t d = 0; d < w->r->n_dims; d++) {
         if (rv->axis[d] == OT_AX_WHOLE) continue;
-        int64_t size = rw_len(piece ? c->win[d]->piece[v] : c->win[d]->made[v]);
+        int64_t size = ot_win_len(piece ? c->win[d]->piece[v] : c->win[d]->made[v]);
         bool whole = size == w->g->values[rv->value].dims[rv->axis[d]];
         if (whole && !(any && p->n == 0 && d + 1 == w->r->n_dims)) continue;
         p->axes[p->n] = rv->axis[d] + (int64_t)n_slots;
@@ -87,7 +87,7 @@ static ot_status find_places(const tile_class *c, uint32_t v, bool piece, bool a
         uint32_t k[OT_DIMS_MAX];
         rw_tile_at(c->b, i, k);
         for (uint32_t a = 0; a < p->n; a++) {
-            const rw_dim *x = &w->dims[p->dims[a]];
+            const ot_dim_runs *x = &w->tiles->dims[p->dims[a]];
             const uint32_t at = k[p->dims[a]];
             int64_t *start = &p->starts[(size_t)i * p->n + a];
             if (a < n_slots)
@@ -115,7 +115,7 @@ static ot_status slice_input(tile_class *c, uint32_t v, ot_id *out)
     OT_TRY(rw_use(w, &c->body, id, &src));
     *out = src;
     if (p.n == 0) return OT_OK;
-    rw_made_dims(w, c->win, v, dims);
+    ot_made_dims(w->g, w->r, c->win, v, dims);
     const char *name = rw_labelled(w, &c->body, x.name);
     if (!name) return rw_nomem(w);
     ot_attr attrs[3] = {ot_mk_ints(a, "axes", p.axes, p.n), ot_mk_ints(a, "sizes", p.sizes, p.n),
@@ -170,7 +170,7 @@ static ot_status open_class(tile_class *c, rw_region *w, const rw_block *b, uint
 {
     const char *label = ot_format(w->arena, "body%u", number);
     *c = (tile_class){.w = w, .b = b};
-    for (uint32_t d = 0; d < w->r->n_dims; d++) c->win[d] = &w->dims[d].exact[b->first[d]];
+    for (uint32_t d = 0; d < w->r->n_dims; d++) c->win[d] = &w->tiles->dims[d].exact[b->first[d]];
     const char *name = label ? rw_name(w, label, NULL) : NULL;
     ot_graph *g = name ? ot_graph_new(w->g->model, w->g, name) : NULL;
     if (!g) return rw_nomem(w);
@@ -225,7 +225,7 @@ static bool writes(const rw_region *w, const rw_block *b, uint32_t v)
     const ot_rvalue *rv = &w->r->values[v];
     bool any = rv->is_output;
     for (uint32_t d = 0; any && d < w->r->n_dims; d++)
-        any = rv->axis[d] == OT_AX_WHOLE || !rw_empty(w->dims[d].exact[b->first[d]].piece[v]);
+        any = rv->axis[d] == OT_AX_WHOLE || !ot_win_empty(w->tiles->dims[d].exact[b->first[d]].piece[v]);
     return any;
 }
 

@@ -10,7 +10,7 @@
  *
  * A mean over pieces of unequal length is the sum of the pieces' means, each times its number of elements, by the number of all.
  */
-#include "rewrite.h"
+#include "rewrite_internal.h"
 
 #define SUM_HAS_AXES_INPUT    13 /* opset from which ReduceSum takes its axes as an operand */
 #define REDUCE_HAS_AXES_INPUT 18 /* the other reductions */
@@ -49,9 +49,9 @@ static bool is_even(const rw_region *w, uint32_t v)
     const uint32_t i = reducer(w, v);
     for (uint32_t d = 0; d < w->r->n_dims; d++) {
         if (!ot_is_part(w->r, v, d)) continue;
-        const ot_tile_windows *t = w->dims[d].exact;
+        const ot_tile_windows *t = w->tiles->dims[d].exact;
         for (uint32_t k = 1; k < w->r->dims[d].n_tiles; k++)
-            if (rw_len(t[k].ops[i].in[0]) != rw_len(t[0].ops[i].in[0])) return false;
+            if (ot_win_len(t[k].ops[i].in[0]) != ot_win_len(t[0].ops[i].in[0])) return false;
     }
     return true;
 }
@@ -77,7 +77,7 @@ static double elements(const rw_region *w, const ot_tile_windows *const *win, ui
         if (!ot_is_part(w->r, v, d)) continue;
         const ot_rnode *rn = &w->r->nodes[i];
         const ot_value *x = &w->g->values[w->g->nodes[rn->node].in[0]];
-        n *= (double)(win ? rw_len(win[d]->ops[i].in[0]) : x->dims[rn->in_axis[d][0]]);
+        n *= (double)(win ? ot_win_len(win[d]->ops[i].in[0]) : x->dims[rn->in_axis[d][0]]);
     }
     return n;
 }

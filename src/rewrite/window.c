@@ -10,7 +10,7 @@
  * Before opset 10, Slice cannot take starts as an input; there the rows are index lists for Gather.
  * With clamped windows the valid piece moves inside the result as well, and is cut the same way.
  */
-#include "rewrite.h"
+#include "rewrite_internal.h"
 
 #define SLICE_HAS_INPUTS 10
 
@@ -140,16 +140,16 @@ typedef struct motion {
 /* Start of what is wanted of v in tile k of dimension d, in the coordinates of the value that is cut. */
 static int64_t start_of(const rw_loop *l, uint32_t d, uint32_t k, uint32_t v, bool piece)
 {
-    const rw_dim *x = &l->w->dims[d];
+    const ot_dim_runs *x = &l->w->tiles->dims[d];
     const ot_tile_windows *t = &(l->b->count[d] > 1 ? x->loop : x->exact)[k];
     return piece ? t->piece[v].lo - t->made[v].lo : t->made[v].lo;
 }
 
 static int64_t length_of(const rw_loop *l, uint32_t d, uint32_t v, bool piece)
 {
-    const rw_dim *x = &l->w->dims[d];
+    const ot_dim_runs *x = &l->w->tiles->dims[d];
     const ot_tile_windows *t = &(l->b->count[d] > 1 ? x->loop : x->exact)[l->b->first[d]];
-    return rw_len(piece ? t->piece[v] : t->made[v]);
+    return ot_win_len(piece ? t->piece[v] : t->made[v]);
 }
 
 static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, motion *m)

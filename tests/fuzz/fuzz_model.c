@@ -10,7 +10,8 @@
 #include "analyse/analyse.h"
 #include "report/facts/facts.h"
 #include "import/model_io.h"
-#include "region/region.h"
+#include "plan/plan.h"
+#include "rewrite/rewrite.h"
 
 #define VERSION_MAX 100000
 

@@ -4,7 +4,7 @@
  *
  * Exit: 0 written (prints "nodes N"), 5 the form is not legal for that region (the reason is printed), 1 anything else.
  */
-#include "rewrite/rewrite.h"
+#include "rewrite/rewrite_internal.h"
 #include "hand_plan.h"
 #include "import/model_io.h"
 

@@ -7,7 +7,8 @@
 #ifndef HAND_PLAN_H
 #define HAND_PLAN_H
 
-#include "region/region.h"
+#include "plan/plan.h"
+#include "region/forms.h"
 
 #define HAND_UNSET (-2)
 

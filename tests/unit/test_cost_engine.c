@@ -4,7 +4,7 @@
 #include "engine_check.h"
 
 #include "engine/conv/winograd.h"
-#include "plan/cost/planner.h"
+#include "plan/search/search.h"
 
 #include <math.h>
 
@@ -50,7 +50,8 @@ static void open_plan(planned *p, const char *graph, ot_target t)
     p->a = ot_arena_new();
     assert_non_null(p->a);
     assert_int_equal(ot_infer_shapes(p->m->graph, NULL, 0), OT_OK);
-    assert_int_equal(ot_seq_build(p->m->graph, &p->t, p->a, &p->s), OT_OK);
+    assert_int_equal(ot_seq_build(p->m->graph, p->a, &p->s), OT_OK);
+    assert_int_equal(ot_cost_fill(&p->s, &p->t), OT_OK);
 }
 
 static void close_plan(planned *p)

@@ -3,7 +3,8 @@
 #include "fast_check.h"
 
 #include "engine/product/attention.h"
-#include "region/region.h"
+#include "plan/plan.h"
+#include "rewrite/rewrite.h"
 
 /* Batch [b, h]; which of the operands repeat, and how they lie. */
 typedef struct shape {

@@ -1,7 +1,8 @@
 /* Element-wise tiles are computed in their place in the whole array: no copy; and the result is that of the untiled model. */
 #include "fast_check.h"
 
-#include "region/region.h"
+#include "plan/plan.h"
+#include "rewrite/rewrite.h"
 
 static void tile(ot_model *m)
 {

@@ -4,7 +4,8 @@
  */
 #include "engine_graphs.h"
 
-#include "region/region.h"
+#include "plan/plan.h"
+#include "rewrite/rewrite.h"
 
 /* ---- tiling in memory ---- */
 

@@ -8,7 +8,7 @@
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 
-#include "planmem/planmem.h"
+#include "report/facts/map_svg.h"
 
 #define SIZE_MAX_DOC 5000000
 

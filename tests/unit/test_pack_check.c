@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "planmem/planmem.h"
+#include "pack/pack.h"
 
 #define ITEM(from, to, bytes)                                                              \
     {                                                                                      \

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "planmem/planmem.h"
+#include "pack/pack.h"
 
 static ot_pack_file *read_n(const char *text, size_t n)
 {

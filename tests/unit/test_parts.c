@@ -2,7 +2,8 @@
  *
  * The numbers that come out are compared elsewhere (tests/e2e/emit_engine.sh, against an evaluator of its own).
  */
-#include "region/region.h"
+#include "plan/plan.h"
+#include "region/forms.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

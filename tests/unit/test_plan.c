@@ -3,7 +3,7 @@
  * Exhaustive search: the cost of every interval in every tiling is taken from the trial code (which has its own oracle in
  * ot_region_exact), but all compositions of the sequence into intervals are enumerated here, without dynamic programming.
  */
-#include "plan/cost/planner.h"
+#include "plan/search/search.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,7 +142,8 @@ static void dp_equals_exhaustive(void **state)
         ot_path path;
         ot_plan_options o = {.goal = OT_GOAL_TIME};
         table tab;
-        assert_int_equal(ot_seq_build(m->graph, &t, a, &s), OT_OK);
+        assert_int_equal(ot_seq_build(m->graph, a, &s), OT_OK);
+        assert_int_equal(ot_cost_fill(&s, &t), OT_OK);
         assert_int_equal(ot_walk_new(&s, &w), OT_OK);
         ot_trial *tr = ot_trial_new(&s, &t, &o);
         assert_non_null(tr);

@@ -12,7 +12,7 @@
 
 #include "memory/region_names.h"
 #include "hand_plan.h"
-#include "planmem/planmem.h"
+#include "memory/memory.h"
 
 /* ---- rigs ---- */
 

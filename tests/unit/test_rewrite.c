@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "rewrite/rewrite.h"
+#include "rewrite/rewrite_internal.h"
 #include "hand_plan.h"
 
 /* ---- models ---- */

@@ -11,7 +11,7 @@
 #ifndef OT_ENGINE_SESSION_H
 #define OT_ENGINE_SESSION_H
 
-#include "planmem/planmem.h"
+#include "pack/pack.h"
 #include "engine.h"
 #include "packed_weights.h"
 

@@ -7,7 +7,7 @@
  * through it, and all of it runs tiled or none: otherwise scores would be stored. Queries are taken 16 at a time, so a tile of 20
  * takes as long as one of 32; K and V are packed anew for each block of panels, and so in each tile.
  */
-#include "planner.h"
+#include "cost.h"
 
 #include "engine/product/attention.h"
 

@@ -15,7 +15,7 @@
  *     core 0   t0 t2 t4 t6 t8      time: that of the core with the most tiles; caches bring windows and take pieces
  *     core 1   t1 t3 t5 t7         while it computes, through a slow memory that all cores share
  */
-#include "planner.h"
+#include "cost.h"
 
 #include <math.h>
 

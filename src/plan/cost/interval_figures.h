@@ -2,7 +2,7 @@
 #ifndef OT_TRIAL_H
 #define OT_TRIAL_H
 
-#include "planner.h"
+#include "cost.h"
 
 enum { SAMPLES = 3, COUNTS_2D = 8, COUNTS_3D = 6 };
 

@@ -5,7 +5,7 @@
  * into the convolution before them (ONNX Runtime does so with BatchNormalization, activations and a residual Add) cost
  * nothing of their own.
  */
-#include "planner.h"
+#include "cost.h"
 
 double ot_cost_bw(const ot_target *t, double footprint)
 {

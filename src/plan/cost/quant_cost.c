@@ -6,7 +6,7 @@
  * The values inside have no bytes, QuantizeLinear belongs to the group of what it quantizes, and no region begins or ends between
  * a DequantizeLinear and its readers, or before a QuantizeLinear: what is stored between regions is the 8-bit tensor.
  */
-#include "planner.h"
+#include "cost.h"
 
 static const ot_node *node_at(const ot_seq *s, uint32_t p) { return &s->g->nodes[s->node[p]]; }
 

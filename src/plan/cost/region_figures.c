@@ -3,7 +3,7 @@
  * Windows of different dims are independent, so the sum over a grid of tiles is the product of sums per dim. The working set
  * uses the largest window of every value: an upper bound that holds for every tile.
  */
-#include "planner.h"
+#include "cost.h"
 
 typedef struct ratios {
     double *made_sum; /* [n_nodes] over all tiles, relative to the axis */

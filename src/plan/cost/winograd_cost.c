@@ -11,7 +11,7 @@
  * one: what others leave over when tiles take smaller blocks is not counted on. A cycle multiplies two vectors;
  * rate_conv_winograd is multiply-adds per second of these products.
  */
-#include "planner.h"
+#include "cost.h"
 
 #include "engine/core/simd.h"
 #include "engine/conv/winograd.h"

@@ -5,7 +5,7 @@
  * The search itself weighs estimates, and intervals by the thousand; here the interval is settled and its tilings are looked at
  * once more, each as the region it would have been.
  */
-#include "plan/cost/planner.h"
+#include "search.h"
 
 #define WINDOWS_MAX  500000.0 /* node windows computed for a whole graph: some tenths of a second */
 #define WALK_WINDOWS 4.0      /* what a step of the walk costs, in windows */

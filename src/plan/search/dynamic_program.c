@@ -9,7 +9,7 @@
  * convolution from the nodes that the runtime merges into it. The number of steps of every walk is bounded by a budget over
  * the whole graph, so planning time is linear in the number of nodes.
  */
-#include "plan/cost/planner.h"
+#include "search.h"
 
 enum { STATES_MAX = 10 };
 

@@ -2,15 +2,9 @@
  *
  * A region whose exact benefit turns out not to be positive is dropped again and listed as refused, with the numbers.
  */
-#include "plan/cost/planner.h"
+#include "search.h"
 
 #define BUDGET_ATTEMPTS 3
-
-const char *ot_form_name(ot_form f)
-{
-    static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window", "while"};
-    return (unsigned)f < sizeof names / sizeof *names ? names[f] : "none";
-}
 
 static ot_status list_barriers(const ot_seq *s, ot_plan *p)
 {
@@ -258,7 +252,8 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
     ot_walk w;
     ot_trial *tr = NULL;
     ot_plan_options tight = *o;
-    OT_TRY(ot_seq_build(g, t, scratch, &s));
+    OT_TRY(ot_seq_build(g, scratch, &s));
+    OT_TRY(ot_cost_fill(&s, t));
     OT_TRY(ot_walk_new(&s, &w));
     if (g->model->opset >= 7 && s.n > 0) {
         tr = ot_trial_new(&s, t, &tight);

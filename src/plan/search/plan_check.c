@@ -4,8 +4,8 @@
  * compares. Memory is lowered and planned again (bufplan's own validator runs each time), and held against what the tiles alone
  * demand. It runs in release builds too; it is linear in nodes x tiles, but for the packing, whose steps are bounded.
  */
-#include "planmem/planmem.h"
-#include "region/region.h"
+#include "memory/memory.h"
+#include "plan/plan.h"
 
 typedef struct checker {
     const ot_graph *g;

@@ -9,9 +9,9 @@
  *
  * A cache takes what it gets: the cost model has charged for what does not fit.
  */
-#include "plan/cost/planner.h"
+#include "search.h"
 
-#include "planmem/planmem.h"
+#include "memory/memory.h"
 
 #include <float.h>
 #include <math.h>

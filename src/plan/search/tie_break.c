@@ -11,7 +11,9 @@
  * Only intervals that lie on some path within the limit take part, and positions between them are merged, so the program
  * stays small. When it would not be, the plan stays as the dynamic program made it.
  */
-#include "plan/cost/planner.h"
+#include "search.h"
+
+#include "lp.h"
 
 enum { ARCS_MAX = 500, NODE_LIMIT = 400 };
 

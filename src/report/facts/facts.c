@@ -22,3 +22,8 @@ ot_status ot_facts_new(ot_fact_kind kind, ot_diag *d, ot_facts **out)
     *out = f;
     return OT_OK;
 }
+
+void ot_facts_free(ot_facts *f)
+{
+    if (f) ot_arena_free(f->arena);
+}

@@ -14,7 +14,7 @@
 #define OT_FACTS_H
 
 #include "bench_facts.h"
-#include "commands/plan_memory.h"
+#include "memory_results.h"
 #include "results.h"
 
 #define OT_ABSENT (-1.0)

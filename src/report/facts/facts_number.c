@@ -5,7 +5,7 @@
  *   -0.0        "0"
  *   "a\x01\xff" "a" U+FFFD U+FFFD
  */
-#include "report/html/html.h"
+#include "facts_number.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  */
 #include "facts_table.h"
 
-#include "report/html/html.h"
+#include "facts_number.h"
 
 #include <math.h>
 

@@ -13,7 +13,7 @@
  * is in its tooltip, and inside it when it fits. Names come from strangers' files: they are cut, escaped, and bytes that XML or a
  * terminal would trip over become U+FFFD.
  */
-#include "planmem/planmem.h"
+#include "map_svg.h"
 
 #define MARGIN       24.0
 #define LEFT         92.0  /* of the plot: offsets */

@@ -5,7 +5,7 @@
  *     scope  buffers  height  lower bound    gap  proved  capacity  mode   level  rollbacks  ...
  *     ub           9   12288        12288  0.0 %  yes       196608  reuse      2          0
  */
-#include "commands/plan_memory.h"
+#include "memory_results.h"
 
 #include "base/json.h"
 
@@ -207,4 +207,9 @@ ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
     ot_json_number(r->seconds, f);
     fputs("\n}\n", f);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
+}
+
+void ot_memory_results_free(ot_memory_results *r)
+{
+    if (r) ot_arena_free(r->arena);
 }

@@ -26,19 +26,6 @@ static const char *const *copy_labels(ot_arena *a, const ot_graph *g, const ot_i
     return names;
 }
 
-/* Images have their own letters; other ranks count their axes. */
-const char *ot_axis_name(int32_t rank, int axis)
-{
-    static const char *const image[] = {"N", "C", "H", "W"};
-    static const char *const volume[] = {"N", "C", "D", "H", "W"};
-    static const char *const counted[] = {"a0", "a1", "a2",  "a3",  "a4",  "a5",  "a6",  "a7",
-                                          "a8", "a9", "a10", "a11", "a12", "a13", "a14", "a15"};
-    if (axis < 0 || axis >= rank || axis >= OT_RANK_MAX) return "?";
-    if (rank == 4) return image[axis];
-    if (rank == 5) return volume[axis];
-    return counted[axis];
-}
-
 /* Operators and names of the nodes that reduce what the region cuts. */
 static bool copy_sums(ot_arena *a, const ot_graph *g, const ot_region *from, ot_result_region *to)
 {

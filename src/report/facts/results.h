@@ -3,8 +3,8 @@
 #ifndef OT_RESULTS_H
 #define OT_RESULTS_H
 
-#include "planmem/planmem.h"
-#include "region/region.h"
+#include "memory/memory.h"
+#include "plan/plan.h"
 
 typedef struct ot_result_region {
     uint32_t id;
@@ -54,8 +54,6 @@ typedef struct ot_results {
 
 /* A node's name, or that of its first output when it has none; its operator when that has none either. */
 const char *ot_fact_label(const ot_graph *g, const ot_node *n);
-/* "N", "C", "H", "W" for rank 4, with "D" for rank 5, else "a0", "a1"...; static. */
-const char *ot_axis_name(int32_t rank, int axis);
 
 /* Copy the facts of a plan, before the graph is rewritten. Requires ORDER. *out is freed with
  * ot_results_free. */

@@ -19,7 +19,7 @@
 #ifndef OT_HTML_H
 #define OT_HTML_H
 
-#include "report/facts/facts.h"
+#include "report/facts/facts_number.h"
 
 #include <libxml/xmlwriter.h>
 
@@ -115,13 +115,5 @@ void html_names(html *h, const uint32_t *nodes, uint32_t n, uint32_t most);
 
 extern const char ot_page_css[], ot_page_js[];
 extern const char ot_page_css_hash[], ot_page_js_hash[]; /* "sha256-...", for the Content-Security-Policy */
-
-/* ---- facts_number.c: as all writers print numbers ---- */
-
-/* Whole numbers below 2^53 to the last digit, others as "%.9g"; "." whatever the locale. Returns buffer. */
-#define FACT_NUMBER_SIZE 32
-const char *ot_fact_number(double x, char buffer[FACT_NUMBER_SIZE]);
-/* UTF-8 as XML 1.0 can hold it: other bytes and characters become U+FFFD. In arena a; NULL when memory ran out. */
-char *ot_fact_clean(ot_arena *a, const char *text);
 
 #endif

@@ -9,7 +9,7 @@
  */
 #include "report/facts/facts_table.h"
 
-#include "report/html/html.h"
+#include "report/facts/facts_number.h"
 
 static void put_cell(const char *text, FILE *f)
 {

@@ -11,7 +11,9 @@
  */
 #include "report/facts/facts_table.h"
 
-#include "report/html/html.h"
+#include "report/facts/facts_number.h"
+
+#include <libxml/xmlwriter.h>
 
 typedef struct xml_sink {
     fact_sink base;

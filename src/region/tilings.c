@@ -1,6 +1,6 @@
 /* Which tile extents to try on an axis, and which axes together. Counts grow geometrically; near each, an extent that divides the axis is preferred,
  * because equal tiles allow the zero-copy form and need no peeled tail. */
-#include "plan/cost/planner.h"
+#include "walk.h"
 
 #define MANY_NODES 1500 /* beyond, one axis at a time */
 

@@ -3,7 +3,7 @@
  * The backward walk is repeated once and its answers are kept. Values are numbered inputs first (in the order the region
  * reads them), then produced values in node order.
  */
-#include "plan/cost/planner.h"
+#include "walk.h"
 
 typedef struct kept {
     uint32_t lead_out;

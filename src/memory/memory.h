@@ -1,0 +1,57 @@
+/* Stage memory/: what a planned region needs of the fast memory, and what an untiled graph needs of the slow one. */
+#ifndef OT_MEMORY_H
+#define OT_MEMORY_H
+
+#include "planmem/planmem.h"
+#include "region/region.h"
+
+/* The kernel of one tile loop nest of a planned region: loads of the input windows, the operators, stores of the pieces; weights
+ * loaded before the loop when they stay resident; every buffer has the size of its largest tile, scope l2. */
+ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_kernel **out) OT_MUST_USE;
+
+typedef struct ot_region_memory {
+    int64_t height;      /* of the planned scope l2: the region's working set */
+    int64_t lower_bound; /* most bytes live at once */
+    bool proved;         /* height is the least possible */
+} ot_region_memory;
+/* Lower the region and plan its fast memory as low as a bounded search gets, whatever the target's capacity. Deterministic.
+ * kernel: NULL, or the kernel with its offsets (caller frees). */
+ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_region_memory *out,
+                                ot_kernel **kernel) OT_MUST_USE;
+
+typedef struct ot_arena_figures {
+    int64_t naive;       /* sum of all activations */
+    int64_t lower_bound; /* max live bytes */
+    int64_t planned;     /* height of our plan */
+    int64_t greedy;      /* height of greedy by size */
+    int64_t in_place;    /* height of our plan with in-place merges (and reshapes as views) */
+    uint32_t n_buffers;
+    bool proved; /* planned is the least possible */
+} ot_arena_figures;
+/* Arena of an untiled graph's activations in graph.order. Requires ORDER, USES, SHAPES; values of unknown size are left out
+ * (counted in n_unknown). Deterministic: bounded by steps. */
+ot_status ot_graph_arena(const ot_graph *g, ot_arena_figures *out, uint32_t *n_unknown) OT_MUST_USE;
+
+/* Another course of events than node by node: several nodes in one step, values that lie nowhere, other things that do. */
+typedef struct ot_arena_steps {
+    const uint32_t *step_of; /* [g->n_nodes] 1 .. n of each live node; a node's inputs are made at its step or before */
+    uint32_t n;
+    const bool *absent;        /* [g->n_values]; NULL: none */
+    const ot_pack_item *extra; /* [n_extra] with lifetimes in steps */
+    uint32_t n_extra;
+} ot_arena_steps;
+
+/* The plan whose height is ot_arena_figures.planned. Step 0 is the caller's, who writes the inputs, the last one too. */
+typedef struct ot_arena_layout {
+    const ot_pack_item *items; /* [n] lifetimes in steps */
+    const ot_id *values;       /* [n] whose they are; OT_NONE of extra ones, which come last */
+    const int64_t *offsets;    /* [n] */
+    uint32_t n, n_steps;
+    int64_t height, lower_bound;
+    bool proved;
+} ot_arena_layout;
+/* Everything in arena a. Requires and fails as ot_graph_arena. */
+ot_status ot_graph_arena_layout(const ot_graph *g, const ot_arena_steps *steps, ot_arena *a, ot_arena_layout *out,
+                                uint32_t *n_unknown) OT_MUST_USE;
+
+#endif

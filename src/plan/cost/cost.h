@@ -1,0 +1,140 @@
+/* The cost model: pure functions of a sequence, a target and a tiling. */
+#ifndef OT_PLAN_COST_H
+#define OT_PLAN_COST_H
+
+#include "plan/plan.h"
+#include "region/walk.h"
+
+/* ---- sequence_cost.c ---- */
+
+/* Fill the tables of figures of a sequence for a target: what is merged, layouts, times, live bytes. Fails: OT_E_NOMEM. */
+ot_status ot_cost_fill(ot_seq *s, const ot_target *t) OT_MUST_USE;
+
+/* ---- node_cost.c ---- */
+
+/* Time of work that computes and moves data at once: caches overlap the two in part, DMA fully. */
+static inline double ot_cost_overlap(const ot_target *t, double compute, double memory)
+{
+    double longer = compute > memory ? compute : memory, shorter = compute > memory ? memory : compute;
+    return t->is_cache ? longer + 0.35 * shorter : longer;
+}
+/* The same for the node at p. Winograd's algorithm computes between reading and writing, not meanwhile. */
+double ot_cost_both(const ot_seq *s, uint32_t p, const ot_target *t, double compute, double memory);
+/* Bandwidth that data of this footprint sees. */
+double ot_cost_bw(const ot_target *t, double footprint);
+bool ot_cost_has_constant(const ot_seq *s, const ot_node *n);
+/* Seconds of compute of a whole node; fused nodes 0. */
+double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems);
+/* How tiles cut a node's output along one dim. */
+typedef struct ot_share {
+    int8_t axis; /* of the node's output; negative: not cut */
+    double made; /* sum over the tiles of the dim, relative to the axis */
+    double tiles;
+} ot_share;
+/* Seconds of compute in all tiles, of which `compute` is the whole node's; n_dims 0: of the node whole. Knows what the engine
+ * computes in other ways than a rate would say: cost_winograd.c, cost_attention.c. */
+double ot_cost_compute_cut(const ot_seq *s, uint32_t p, const ot_target *t, double compute, const ot_share *cut, uint32_t n_dims);
+/* Figures of the node at p, untiled. */
+void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x);
+/* Whether the runtime merges the node at p into its producer; *producer: its position. */
+bool ot_cost_is_fused(const ot_seq *s, uint32_t p, const ot_target *t, uint32_t *producer);
+/* Seconds of compute that are left of a node's own `compute` when it is merged or moves nothing. */
+double ot_cost_free_compute(const ot_seq *s, uint32_t p, const ot_target *t, double compute);
+/* Seconds to pack `bytes` of activations that every tile reads whole, for all tiles: a matrix product packs its second factor
+ * anew each time. */
+double ot_cost_pack(const ot_target *t, double bytes, double tiles);
+/* See ot_seq.extra. */
+double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t);
+/* Whether the node's outputs are blocked, given its inputs. */
+bool ot_cost_makes_blocked(const ot_seq *s, uint32_t p, const ot_target *t);
+/* See ot_seq.work. */
+double ot_cost_work(const ot_seq *s, uint32_t p, const ot_target *t);
+/* Whether the runtime holds v in a channel-blocked layout when the model is not tiled: made and read by operators that keep
+ * it. At the border of a region such a value becomes a plain tensor. */
+bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t);
+/* Bytes moved per byte of v cropped inside a region. */
+double ot_cost_crop(const ot_seq *s, ot_id v, const ot_target *t);
+/* Bytes of constants a node reads. */
+int64_t ot_cost_weights(const ot_seq *s, uint32_t p);
+
+/* ---- winograd_cost.c ---- */
+
+/* See ot_seq.wino_room. Requires positions and sizes. */
+void ot_cost_winograd_fill(ot_seq *s, const ot_target *t);
+/* Seconds in all tiles by Winograd's algorithm; 0: the convolution does not take it. */
+double ot_cost_winograd(const ot_seq *s, uint32_t p, const ot_target *t, const ot_share *cut, uint32_t n_dims);
+/* Multiply-adds at rate_conv_winograd of a convolution on one thread of this machine; 0 likewise. */
+double ot_cost_winograd_work(const ot_graph *g, const ot_node *n);
+
+/* ---- attention_cost.c ---- */
+
+/* Finds what the engine runs as one attention: tail, inside, head, fused, and no bytes for values in between. Requires `fused` and
+ * `head` of all nodes. */
+void ot_cost_attention_fill(ot_seq *s, const ot_target *t);
+/* Seconds of compute of one of its nodes in all tiles; `compute`: at the rates of its operator. */
+double ot_cost_attention(const ot_seq *s, uint32_t p, const ot_target *t, const ot_share *cut, uint32_t n_dims, double compute);
+
+/* ---- quant_cost.c ---- */
+
+/* Finds what the engine runs on 8-bit tensors: fused, head, inside, and no bytes for the float32 values. Requires what the functions
+ * above fill. */
+void ot_cost_quant_fill(ot_seq *s, const ot_target *t);
+/* Does this product, pool, or node that moves data read a dequantized tensor? */
+bool ot_cost_on_bytes(const ot_graph *g, const ot_node *n);
+
+/* ---- region_figures.c ---- */
+
+/* What a region does without where it would not fit. */
+enum {
+    OT_FIT_STREAM = 1, /* constants that stay: every tile reads them again */
+    OT_FIT_SINGLE = 2  /* tiles in flight: transfers wait for compute */
+};
+/* Recompute a built region's predictions from the exact windows of every tile, for its form. how: OT_FIT_ bits. */
+ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how, ot_region *r) OT_MUST_USE;
+/* Seconds and bytes of executing the region with the given totals in a form. */
+typedef struct ot_totals {
+    double t_fast, t_mid, t_slow; /* node time summed over tiles if the working set sits in that memory */
+    double nodes;                 /* node executions */
+    double in_bytes;              /* windows taken from outside, all tiles */
+    double in_slow;               /* the part that comes from slow memory */
+    double in_seconds;            /* to bring them from where their whole values lie; engine */
+    double out_bytes;             /* pieces written */
+    double out_seconds;           /* engine */
+    double out_kept;              /* bytes of outputs that are not the caller's; engine */
+    double weights;               /* constants read per tile */
+    double tiles;
+    uint32_t n_dims;
+    uint32_t chain;               /* nodes in the region */
+    int64_t ws;                   /* working set without weights */
+    uint32_t n_inputs, n_outputs; /* cut inputs, outputs */
+    double runs;                  /* contiguous pieces of memory copied where the last axis is cut */
+    int64_t row;                  /* elements of a tile along the last axis where that is cut, else 0; engine */
+    double border_whole;          /* layout changes at the region's border: bytes moved outside the tiles */
+    double border_tile;           /* and inside them, all tiles */
+    unsigned how;                 /* OT_FIT_ bits */
+    bool halo;                    /* windows overlap, or tiles differ */
+    bool outermost;               /* outputs are contiguous in memory tile by tile */
+} ot_totals;
+/* Transfers overlap compute. */
+bool ot_overlaps(const ot_target *t, const ot_totals *x);
+/* Bytes of a second input and output tile, where they do; else 0. */
+int64_t ot_double_buffers(const ot_target *t, const ot_totals *x);
+/* Constants are read once and stay in the fast memory beside the tiles. */
+bool ot_weights_stay(const ot_target *t, const ot_totals *x);
+void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak);
+
+/* ---- interval_figures.c: cost of intervals while a walk goes down ---- */
+
+typedef struct ot_trial ot_trial;
+
+/* Scratch for all trials of a graph. NULL when memory ran out. */
+ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_options *o);
+/* Begin: the walk has been started on the same end, output and axes. */
+void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *axes, uint32_t n_dims);
+/* Take in the node the walk has just visited (state st). False when no tiling is left worth following. */
+bool ot_trial_visit(ot_trial *tr, int st);
+/* Figures of the interval [w->lo, w->end] for the tile pair number `pair`; false when it is not usable there. */
+bool ot_trial_choice(ot_trial *tr, uint32_t pair, ot_choice *c);
+uint32_t ot_trial_pairs(const ot_trial *tr);
+
+#endif

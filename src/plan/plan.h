@@ -1,0 +1,90 @@
+/* Stage plan/: which regions a graph is cut into, how they are tiled, and what that is worth. What cost/ and search/ share. */
+#ifndef OT_PLAN_H
+#define OT_PLAN_H
+
+#include "plan/target/target.h"
+#include "region/region.h"
+
+typedef struct ot_barrier {
+    ot_id node;
+    const char *reason; /* sentence; static or in the plan's arena */
+} ot_barrier;
+
+typedef struct ot_refusal {
+    const ot_id *nodes; /* [n] */
+    uint32_t n;
+    const char *reason;
+} ot_refusal;
+
+typedef struct ot_figures {
+    double time_s;
+    int64_t peak_bytes;
+    double traffic_bytes;
+    double macs;
+} ot_figures;
+
+/* What a node is predicted to cost when it runs whole; seconds. time: compute and memory as they overlap, and overhead. */
+typedef struct ot_node_cost {
+    ot_id node;
+    double compute, memory, overhead, time;
+    double traffic, macs;
+    bool is_fused; /* the runtime merges it into its producer */
+} ot_node_cost;
+
+/* A tiling of a region's operators that was weighed. Figures as in ot_region. */
+typedef struct ot_candidate {
+    uint32_t n_dims;
+    int8_t axes[OT_DIMS_MAX]; /* of the region's sink */
+    uint32_t tiles[OT_DIMS_MAX];
+    int64_t tile[OT_DIMS_MAX];
+    ot_form form;
+    double time, traffic, mac_ratio;
+    int64_t working_set, peak;
+    bool fits, chosen;
+} ot_candidate;
+
+typedef struct ot_plan_detail {
+    ot_node_cost *nodes; /* [n_nodes] of the graph's nodes that run, in topological order */
+    uint32_t n_nodes;
+    ot_candidate **candidates; /* [n_regions][n_candidates[k]] the chosen one first */
+    uint32_t *n_candidates;    /* [n_regions] */
+} ot_plan_detail;
+
+typedef struct ot_plan {
+    ot_arena *arena;    /* owns everything below; freed by ot_plan_free */
+    ot_region *regions; /* [n_regions] in topological order, disjoint */
+    uint32_t n_regions;
+    ot_barrier *barriers; /* [n_barriers] */
+    uint32_t n_barriers;
+    ot_refusal *refused; /* [n_refused] groups that could have been tiled and were not, with the reason */
+    uint32_t n_refused;
+    ot_figures untiled, tiled;
+    double compulsory_bytes; /* graph inputs + outputs + weights once */
+    ot_plan_detail *detail;  /* NULL unless asked for */
+} ot_plan;
+
+typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
+
+typedef struct ot_plan_options {
+    ot_goal goal;
+    int64_t memory_budget; /* bytes; 0 none */
+    double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */
+    bool force;            /* tile every legal region */
+    bool engine;           /* write the engine's operators; the target is told by ot_target_set_engine */
+    bool tie_break;        /* use GLPK (tests turn it off) */
+    bool detail;           /* fill the plan's detail, for reports */
+    uint32_t first_region; /* number of the first region */
+    ot_form force_form;    /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost */
+} ot_plan_options;
+
+/* Plan a graph. Requires ORDER, USES, SHAPES; keeps them. Fails with OT_E_BUDGET naming required, available and excess
+ * bytes when memory_budget cannot be met. Deterministic, bounded. */
+ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out) OT_MUST_USE;
+void ot_plan_free(ot_plan *p);
+
+/* Recompute every claim of the plan without the planner's code: regions disjoint, convex, connected; pieces cover outputs
+ * exactly once; windows contain what brute-force propagation needs; working sets; capacity. First violation: OT_BUG-style
+ * message through diag with OT_E_INPUT. */
+ot_status ot_plan_check(const ot_graph *g, const ot_plan *p, const ot_target *t, ot_diag *d) OT_MUST_USE;
+
+#endif

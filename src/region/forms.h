@@ -1,0 +1,74 @@
+/* The forms that a tiled region can be written in: which of its tiles look alike, what that allows, and where pieces lie in memory.
+ *
+ *   dim 0: 0       A |    B      | C           peeled    one run of alike tiles, the rest single
+ *          1,2,3   D |   loop    | E           window    one run of all tiles, windows clamped
+ *          4       F |    G      | H           scan      one run of all tiles, nothing copied
+ *
+ *   legality.c     windows and runs of a form, and whether it is possible
+ *   scan_layout.c  when stacked tiles are the value itself in memory
+ *   captures.c     what a loop's body must not capture
+ */
+#ifndef OT_REGION_FORMS_H
+#define OT_REGION_FORMS_H
+
+#include "region.h"
+
+/* Tiles [first, first+count) of one dimension, written in one way. */
+typedef struct ot_tile_run {
+    uint32_t first, count;
+} ot_tile_run;
+
+typedef struct ot_dim_runs {
+    ot_tile_windows *exact; /* [n_tiles]; form while: sorted by class, not by place */
+    uint32_t *tile;         /* [n_tiles] form while: number of each of these */
+    ot_tile_windows *loop;  /* [n_tiles] windows to use in loops: exact or clamped */
+    ot_tile_run *runs;      /* [n_runs] in order, covering all tiles */
+    uint32_t n_runs;
+} ot_dim_runs;
+
+/* The tiles of a region, sorted as a form wants them. g, r, arena: set by the caller, borrowed. */
+typedef struct ot_form_tiles {
+    const ot_graph *g;
+    const ot_region *r;
+    ot_arena *arena;
+    ot_dim_runs dims[OT_DIMS_MAX];
+} ot_form_tiles;
+
+static inline bool ot_win_empty(ot_win a) { return a.lo >= a.hi; }
+static inline int64_t ot_win_len(ot_win a) { return a.hi - a.lo; }
+
+/* ---- legality.c ---- */
+
+/* Compute windows and runs of t->r in form f into t->dims. *legal false (with *why) when the form is not possible. Fails:
+ * OT_E_NOMEM. */
+ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, const char **why) OT_MUST_USE;
+#define OT_CLASSES_MAX 64 /* kinds of tiles of one region in form while, each with a body of its own */
+/* Whether region r can be written in form f (r->form is not looked at); if not, *why is a static sentence. Requires SHAPES; changes
+ * nothing. */
+bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char **why);
+/* Whether the region's tiles can be collected in sequences: one dimension, opset 13 or newer. */
+bool ot_sequence_fits(const ot_graph *g, const ot_region *r);
+
+/* ---- scan_layout.c ---- */
+
+#define OT_SCAN_SINCE 9 /* opset 8's Scan has a batch axis */
+
+/* Shape of region value v as a tile holds it (made windows); of its piece. */
+void ot_made_dims(const ot_graph *g, const ot_region *r, const ot_tile_windows *const *win, uint32_t v, int64_t *dims);
+void ot_piece_dims(const ot_graph *g, const ot_region *r, const ot_tile_windows *const *win, uint32_t v, int64_t *dims);
+/* A value's tile shape repeated over a block of count[d] tiles: [counts > 1 ..., tile dims ...] against the value's own layout
+ * [..., count, tile dim, ...]. perm: [*n] position in the first of each entry of the second. Returns whether the two are
+ * the same in memory, so that a Reshape alone restores the value. split: [*n] the first; whole: [rank] the block's shape. */
+bool ot_stitch_layout(const ot_graph *g, const ot_region *r, const uint32_t *count, uint32_t v, const int64_t *tile, int64_t *perm,
+                      int64_t *split, uint32_t *n, int64_t *whole);
+/* Whether region input v can be handed to a Scan over the tiles [first, first + count) in slices of its own memory. */
+bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_t *count, uint32_t v);
+/* Whether form scan pays for this region: results are written in place and some input is read in place. */
+bool ot_scan_legal(const ot_form_tiles *t, const char **why);
+
+/* ---- captures.c ---- */
+
+/* Whether a loop over this region captures nothing that ONNX Runtime fails on; if it does, *why. */
+bool ot_captures_safe(const ot_graph *g, const ot_region *r, const char **why);
+
+#endif

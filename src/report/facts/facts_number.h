@@ -1,0 +1,13 @@
+/* How every writer of a report prints numbers. */
+#ifndef OT_FACTS_NUMBER_H
+#define OT_FACTS_NUMBER_H
+
+#include "facts.h"
+
+/* Whole numbers below 2^53 to the last digit, others as "%.9g"; "." whatever the locale. Returns buffer. */
+#define FACT_NUMBER_SIZE 32
+const char *ot_fact_number(double x, char buffer[FACT_NUMBER_SIZE]);
+/* UTF-8 as XML 1.0 can hold it: other bytes and characters become U+FFFD. In arena a; NULL when memory ran out. */
+char *ot_fact_clean(ot_arena *a, const char *text);
+
+#endif
