@@ -14,7 +14,7 @@
 #include "access_spatial.h"
 
 /* Operand number of the weights. */
-static uint32_t weights_of(const ot_node *n) { return n->op == OT_OP_QLinearConv ? 3 : 1; }
+static uint32_t weights_of(const ot_node *n) { return ot_op_row_of(n->op)->weights; }
 
 static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, const char **why)
 {

@@ -22,7 +22,7 @@ typedef struct mm_shape {
 static bool mm_look(const ot_graph *g, const ot_node *n, uint32_t out_index, mm_shape *s, const char **why)
 {
     s->a = ot_acc_in(g, n, 0);
-    s->b = ot_acc_in(g, n, n->op == OT_OP_QLinearMatMul ? 3 : 1);
+    s->b = ot_acc_in(g, n, ot_op_row_of(n->op)->weights);
     s->out = ot_acc_out(g, n, out_index);
     if (!s->a || !s->b || s->a->rank < 1 || s->b->rank < 1)
         return ot_acc_refuse(why, "an operand of the product is missing or a scalar");

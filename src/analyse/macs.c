@@ -30,7 +30,7 @@ static double last_dim(const ot_value *v, int32_t from_end)
 
 static double conv_macs(const ot_graph *g, const ot_node *n)
 {
-    const ot_value *w = ot_acc_in(g, n, n->op == OT_OP_QLinearConv ? 3 : 1), *y = ot_acc_out(g, n, 0);
+    const ot_value *w = ot_acc_in(g, n, ot_op_row_of(n->op)->weights), *y = ot_acc_out(g, n, 0);
     if (!w || w->rank < 1 || w->dims[0] < 1) return 0;
     return elems(y) * elems(w) / (double)w->dims[0];
 }
@@ -123,17 +123,13 @@ double ot_node_macs(const ot_graph *g, const ot_node *n)
         if (elems(ot_acc_in(g, n, i)) < 0) return 0;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (elems(ot_acc_out(g, n, i)) < 0) return 0;
-    switch (n->op) {
-    case OT_OP_Conv:
-    case OT_OP_ConvInteger:
-    case OT_OP_QLinearConv: return conv_macs(g, n);
-    case OT_OP_ConvTranspose: return convt_macs(g, n);
-    case OT_OP_MatMul:
-    case OT_OP_MatMulInteger:
-    case OT_OP_QLinearMatMul: return elems(ot_acc_out(g, n, 0)) * last_dim(ot_acc_in(g, n, 0), 1);
-    case OT_OP_Gemm: return gemm_macs(g, n);
-    case OT_OP_Einsum: return einsum_macs(g, n);
-    case OT_OP_Attention: return attention_macs(g, n);
+    switch (ot_op_access(n->op)) {
+    case OT_ACC_CONV: return conv_macs(g, n);
+    case OT_ACC_CONVT: return convt_macs(g, n);
+    case OT_ACC_MATMUL: return elems(ot_acc_out(g, n, 0)) * last_dim(ot_acc_in(g, n, 0), 1);
+    case OT_ACC_GEMM: return gemm_macs(g, n);
+    case OT_ACC_EINSUM: return einsum_macs(g, n);
+    case OT_ACC_ATTENTION: return attention_macs(g, n);
     default: return touched(g, n);
     }
 }

@@ -127,13 +127,13 @@ static ot_status start_values(ot_infer *c)
 /* ---- one node ---- */
 
 /* The number of inputs and outputs fits the operator; required inputs are present. */
-static ot_status check_arity(ot_infer *c, const ot_shape_row *row)
+static ot_status check_arity(ot_infer *c, const ot_op_row *row)
 {
     const ot_node *n = c->n;
     if (n->n_in < row->min_in) return ot_shape_fail(c, "has %u inputs, needs %u", n->n_in, row->min_in);
-    if (row->max_in != OT_SHAPE_MANY && n->n_in > row->max_in)
+    if (row->max_in != OT_OP_MANY && n->n_in > row->max_in)
         return ot_shape_fail(c, "has %u inputs, takes at most %u", n->n_in, row->max_in);
-    if (row->max_out != OT_SHAPE_MANY && n->n_out > row->max_out)
+    if (row->max_out != OT_OP_MANY && n->n_out > row->max_out)
         return ot_shape_fail(c, "has %u outputs, makes at most %u", n->n_out, row->max_out);
     for (uint32_t k = 0; k < row->min_in; k++)
         if (n->in[k] == OT_NONE) return ot_shape_fail(c, "required input %u is omitted", k);
@@ -193,7 +193,7 @@ static void clear_outputs(ot_infer *c)
 static bool is_deterministic_const(const ot_infer *c)
 {
     const ot_node *n = c->n;
-    if (n->op == OT_OP_OPAQUE || ot_shape_row_of(n->op) == NULL || ot_shape_row_of(n->op)->rule == NULL) return false;
+    if (ot_shape_rule_of(n->op) == NULL) return false;
     if (n->n_captured != 0) return false;
     int64_t training = 0;
     if (n->op == OT_OP_Dropout && ot_shape_in(c, 2) != NULL && (!ot_shape_int(c, 2, &training) || training != 0)) return false;
@@ -242,10 +242,10 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
     OT_TRY(infer_bodies(n, depth));
     OT_TRY(grow_outputs(c, n->n_out));
     clear_outputs(c);
-    const ot_shape_row *row = ot_shape_row_of(n->op);
-    ot_shape_rule rule = row != NULL ? row->rule : ot_shape_extra_rule(n);
-    if (row != NULL) OT_TRY(check_arity(c, row));
-    c->exact = row != NULL && row->rule != NULL;
+    bool known = n->op != OT_OP_OPAQUE;
+    ot_shape_rule rule = known ? ot_shape_rule_of(n->op) : ot_shape_extra_rule(n);
+    if (known) OT_TRY(check_arity(c, ot_op_row_of(n->op)));
+    c->exact = known && rule != NULL;
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && c->inexact[n->in[k]]) c->exact = false;
     ot_status s = rule == NULL ? OT_OK : rule(c);
@@ -253,7 +253,7 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
     if (s != OT_OK) clear_outputs(c);
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) OT_TRY(reconcile(c, k, &c->out[k]));
-    if (row != NULL) OT_TRY(ot_known_propagate(c));
+    if (known) OT_TRY(ot_known_propagate(c));
     set_static(c, n);
     return OT_OK;
 }

@@ -53,18 +53,9 @@ typedef struct ot_infer {
 /* A shape rule: OT_OK, or OT_E_INPUT through ot_shape_fail, or OT_E_NOMEM. */
 typedef ot_status (*ot_shape_rule)(ot_infer *c);
 
-/* One row of the rule table. */
-typedef struct ot_shape_row {
-    ot_shape_rule rule;      /* NULL: outputs as stated */
-    uint16_t min_in, max_in; /* the first min_in inputs must be present */
-    uint16_t max_out;
-} ot_shape_row;
-
-#define OT_SHAPE_MANY UINT16_MAX /* variadic */
-
 /* ---- shape_rules.c: the table, and helpers for rules ---- */
 
-const ot_shape_row *ot_shape_row_of(ot_op op);
+ot_shape_rule ot_shape_rule_of(ot_op op); /* NULL: outputs as stated */
 /* shape_extra.c: a rule for some operators that are not in ops.def, or NULL. Never exact. */
 ot_shape_rule ot_shape_extra_rule(const ot_node *n);
 
@@ -153,6 +144,7 @@ OT_RULE(resize);
 /* shape_math.c */
 OT_RULE(same);
 OT_RULE(pointwise);
+OT_RULE(pointwise_bool);
 OT_RULE(cast);
 OT_RULE(dropout);
 OT_RULE(batch_norm);

@@ -12,27 +12,8 @@ ot_status ot_shape_same(ot_infer *c)
     return OT_OK;
 }
 
-static bool makes_bool(ot_op op)
-{
-    switch ((int)op) {
-    case OT_OP_And:
-    case OT_OP_Or:
-    case OT_OP_Xor:
-    case OT_OP_Not:
-    case OT_OP_Equal:
-    case OT_OP_Less:
-    case OT_OP_LessOrEqual:
-    case OT_OP_Greater:
-    case OT_OP_GreaterOrEqual:
-    case OT_OP_IsNaN:
-    case OT_OP_IsInf: return true;
-    default: return false;
-    }
-}
-
 static ot_dtype pointwise_type(const ot_infer *c)
 {
-    if (makes_bool(c->n->op)) return OT_BOOL;
     ot_dtype t = OT_DT_UNKNOWN;
     uint32_t first = c->n->op == OT_OP_Where ? 1 : 0;
     uint32_t end = c->n->op == OT_OP_Pow ? 1 : c->n->n_in;
@@ -48,9 +29,8 @@ static uint32_t broadcast_inputs(const ot_infer *c)
     return c->n->n_in;
 }
 
-ot_status ot_shape_pointwise(ot_infer *c)
+static ot_status pointwise(ot_infer *c, ot_dtype type)
 {
-    ot_dtype type = pointwise_type(c);
     ot_shape_set_type(c, 0, type);
     uint32_t n = c->n->version > 0 && c->n->version < 7 ? 1 : broadcast_inputs(c); /* before 7: like the first */
     ot_shp o = {.dtype = type, .rank = 0};
@@ -67,6 +47,9 @@ ot_status ot_shape_pointwise(ot_infer *c)
     ot_shape_set(c, 0, type, o.rank, o.d);
     return OT_OK;
 }
+
+ot_status ot_shape_pointwise(ot_infer *c) { return pointwise(c, pointwise_type(c)); }
+ot_status ot_shape_pointwise_bool(ot_infer *c) { return pointwise(c, OT_BOOL); }
 
 ot_status ot_shape_cast(ot_infer *c)
 {

@@ -60,7 +60,7 @@ typedef enum ot_dtype {
  * (other domains, unknown names, opset versions we do not support). */
 typedef enum ot_op {
     OT_OP_OPAQUE = 0,
-#define OP(name, access, cost) OT_OP_##name,
+#define OP(name, ...) OT_OP_##name,
 #include "ops.def"
 #undef OP
     OT_OP_COUNT
@@ -110,6 +110,41 @@ typedef enum ot_cost_kind {
     OT_COST_GEMM,     /* matrix product */
     OT_COST_OTHER
 } ot_cost_kind;
+
+/* Inputs whose memory the first output of an operator may take, when they have its size and nobody reads them later: what it writes
+ * to a place it has read before. Bit k: input k. */
+typedef enum ot_op_place {
+    OT_OVER_NONE = 0,
+    OT_OVER_FIRST = 1,
+    OT_OVER_BOTH = 3,
+    OT_OVER_BRANCHES = 6, /* of Where: not the condition */
+    OT_OVER_VIEW = 1 | 64 /* nothing is computed: input 0 under another name (of Dropout, when it is off) */
+} ot_op_place;
+
+/* Kinds of element types; what operators take is a union of them. */
+enum { OT_IS_FLOAT = 1, OT_IS_SIGNED = 2, OT_IS_UNSIGNED = 4, OT_IS_BOOL = 8 };
+typedef enum ot_op_types {
+    OT_TYPES_FLOAT = OT_IS_FLOAT,
+    OT_TYPES_SIGNED = OT_IS_FLOAT | OT_IS_SIGNED,
+    OT_TYPES_INTEGER = OT_IS_SIGNED | OT_IS_UNSIGNED,
+    OT_TYPES_NUMBER = OT_IS_FLOAT | OT_IS_SIGNED | OT_IS_UNSIGNED,
+    OT_TYPES_BOOL = OT_IS_BOOL,
+    OT_TYPES_ANY = OT_IS_FLOAT | OT_IS_SIGNED | OT_IS_UNSIGNED | OT_IS_BOOL
+} ot_op_types;
+
+#define OT_OP_MANY UINT16_MAX /* any number of operands */
+
+/* What ops.def says of an operator. */
+typedef struct ot_op_row {
+    const char *name;
+    size_t len; /* of name */
+    ot_access_kind access;
+    ot_cost_kind cost;
+    uint16_t min_in, max_in, max_out; /* the first min_in inputs must be there; max: OT_OP_MANY */
+    uint8_t place;                    /* ot_op_place */
+    uint8_t weights;                  /* input that is multiplied with input 0; 0: it is no product */
+    uint8_t types;                    /* ot_op_types of input 0, over all versions */
+} ot_op_row;
 
 /* A constant tensor. */
 typedef struct ot_tensor {
@@ -316,6 +351,9 @@ ot_op ot_op_find(const char *op_type); /* OT_OP_OPAQUE when unknown; constant ti
 const char *ot_op_name(ot_op op);
 ot_access_kind ot_op_access(ot_op op);
 ot_cost_kind ot_op_cost(ot_op op);
+const ot_op_row *ot_op_row_of(ot_op op); /* never NULL: OT_OP_OPAQUE has a row, too, of a barrier with any operands */
+bool ot_op_is_view(ot_op op);            /* does its first output have the bytes of input 0? */
+bool ot_op_over(ot_op op, uint32_t in);  /* may its first output take the memory of that input? */
 /* Bits per element; 0 for strings and unknown. */
 uint32_t ot_dtype_bits(ot_dtype t);
 const char *ot_dtype_name(ot_dtype t);     /* "float32", ... as numpy spells them */

@@ -1,23 +1,20 @@
 /* Facts about operators (from ops.def), element types, and sizes of values.
  *
- * One line of ops.def gives an operator's enum, name, access kind and cost kind: the tables below are the
+ * One line of ops.def gives all that is data about an operator: the enum of ir.h and the table below are the
  * same lines expanded differently, so they cannot disagree. Index 0 is OT_OP_OPAQUE: everything unknown.
  */
 #include "ir.h"
 
-typedef struct ot_op_row {
-    const char *name;
-    size_t len; /* of name: tells most names apart before their bytes are compared */
-    ot_access_kind access;
-    ot_cost_kind cost;
-} ot_op_row;
-
+#define MANY OT_OP_MANY
 static const ot_op_row op_rows[OT_OP_COUNT] = {
-    {"(opaque)", 0, OT_ACC_BARRIER, OT_COST_OTHER}, /* len 0: no operator name matches it */
-#define OP(name, access, cost) {#name, sizeof #name - 1, OT_ACC_##access, OT_COST_##cost},
+    {"(opaque)", 0, OT_ACC_BARRIER, OT_COST_OTHER, 0, MANY, MANY, 0, 0, OT_TYPES_ANY}, /* len 0: no operator name matches it */
+#define OP(name, relation, shape, cost, min_in, max_in, max_out, place, weights, types) \
+    {#name,  sizeof #name - 1, OT_ACC_##relation, OT_COST_##cost, min_in,               \
+     max_in, max_out,          OT_OVER_##place,   weights,        OT_TYPES_##types},
 #include "ops.def"
 #undef OP
 };
+#undef MANY
 
 /* A scan of a fixed table: called once per node when a graph is built, never inside a pass. */
 ot_op ot_op_find(const char *op_type)
@@ -28,11 +25,13 @@ ot_op ot_op_find(const char *op_type)
     return OT_OP_OPAQUE;
 }
 
-static const ot_op_row *row_of(ot_op op) { return &op_rows[(unsigned)op < OT_OP_COUNT ? op : OT_OP_OPAQUE]; }
+const ot_op_row *ot_op_row_of(ot_op op) { return &op_rows[(unsigned)op < OT_OP_COUNT ? op : OT_OP_OPAQUE]; }
 
-const char *ot_op_name(ot_op op) { return row_of(op)->name; }
-ot_access_kind ot_op_access(ot_op op) { return row_of(op)->access; }
-ot_cost_kind ot_op_cost(ot_op op) { return row_of(op)->cost; }
+const char *ot_op_name(ot_op op) { return ot_op_row_of(op)->name; }
+ot_access_kind ot_op_access(ot_op op) { return ot_op_row_of(op)->access; }
+ot_cost_kind ot_op_cost(ot_op op) { return ot_op_row_of(op)->cost; }
+bool ot_op_is_view(ot_op op) { return ot_op_row_of(op)->place == OT_OVER_VIEW; }
+bool ot_op_over(ot_op op, uint32_t in) { return in < 3 && (ot_op_row_of(op)->place >> in & 1) != 0; }
 
 /* ---- element types ---- */
 

@@ -10,7 +10,7 @@
  * arenas that other planners report hold them too. Constants do not. A node with subgraphs counts by its outputs; what the
  * subgraphs read of this graph stays alive until it ran. Offsets are multiples of 64 bytes.
  *
- * The in-place figure merges a value with the input that its operator may overwrite (ot_in_place_rule: same size, and nobody
+ * The in-place figure merges a value with the input that its operator may overwrite (ot_op_over: same size, and nobody
  * reads it later), and takes a reshape as another name of what it reads. A merged group lives from its first to its last use.
  */
 #include "memory.h"
@@ -102,31 +102,17 @@ static void merge(arena_work *w, uint32_t a, uint32_t b)
     w->items[a].upper = ot_max(w->items[a].upper, w->items[b].upper);
 }
 
-static bool is_view(const ot_node *n)
-{
-    return ot_op_access(n->op) == OT_ACC_RESHAPE || n->op == OT_OP_Identity || n->op == OT_OP_Dropout;
-}
-
-static void lower_case(const char *text, char *out, size_t size)
-{
-    size_t k = 0;
-    for (; text[k] && k + 1 < size; k++) out[k] = (char)(text[k] >= 'A' && text[k] <= 'Z' ? text[k] - 'A' + 'a' : text[k]);
-    out[k] = '\0';
-}
-
 /* The node at position p writes its first output where one of its inputs lies, if it may. */
 static void merge_node(arena_work *w, const ot_node *n, uint32_t p)
 {
-    char op[64];
     uint32_t out = n->n_out > 0 && n->out[0] != OT_NONE ? w->item_of[n->out[0]] : OT_NONE;
-    bool view = is_view(n);
+    bool view = ot_op_is_view(n->op);
     if (out == OT_NONE) return;
-    lower_case(n->op == OT_OP_OPAQUE ? "" : n->op_type, op, sizeof op);
     for (uint32_t k = 0; k < (view ? 1 : n->n_in); k++) {
         uint32_t in = n->in[k] == OT_NONE ? OT_NONE : w->item_of[n->in[k]];
         if (in == OT_NONE || w->items[in].size != w->items[out].size) continue;
         bool dies = w->items[root(w->group, in)].upper == (int64_t)p + 1;
-        if (!view && !(dies && ot_in_place_rule(op, k, false))) continue;
+        if (!view && !(dies && ot_op_over(n->op, k))) continue;
         merge(w, in, out);
         return;
     }

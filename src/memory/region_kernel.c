@@ -276,12 +276,6 @@ static uint32_t allocate(lowering *l, const char *name, const char *suffix, cons
 /* Slots of a tile that is loaded or stored: as the cost model counts them (ot_double_buffers). */
 static uint32_t slots(const lowering *l) { return l->r->overlap ? 2 : 1; }
 
-/* A reshape hands on bytes as they are. */
-static bool is_view(const ot_node *n)
-{
-    return ot_op_access(n->op) == OT_ACC_RESHAPE || n->op == OT_OP_Identity || n->op == OT_OP_Dropout;
-}
-
 /* Shape of a constant; false when it is empty or unknown. */
 static bool constant_shape(const ot_value *x, int64_t dims[OT_TK_RANK_MAX], uint32_t *rank, const char **type)
 {
@@ -300,7 +294,7 @@ static bool constant_shape(const ot_value *x, int64_t dims[OT_TK_RANK_MAX], uint
 static ot_status declare_weights(lowering *l, uint32_t i)
 {
     const ot_node *n = &l->g->nodes[l->r->nodes[i].node];
-    for (uint32_t j = 0; j < n->n_in && !is_view(n); j++) {
+    for (uint32_t j = 0; j < n->n_in && !ot_op_is_view(n->op); j++) {
         ot_id v = n->in[j];
         int64_t dims[OT_TK_RANK_MAX];
         uint32_t rank;
@@ -418,7 +412,7 @@ static ot_status emit_view(lowering *l, uint32_t i, bool *done)
     int64_t a, b;
     uint32_t base, v = rn->out[0];
     *done = false;
-    if (!is_view(n) || n->n_in == 0 || rn->in[0] == OT_NONE || v == OT_NONE) return OT_OK;
+    if (!ot_op_is_view(n->op) || n->n_in == 0 || rn->in[0] == OT_NONE || v == OT_NONE) return OT_OK;
     for (uint32_t o = 1; o < n->n_out; o++)
         if (rn->out[o] != OT_NONE) return OT_OK;
     if (!shape_of(l, v, &to) || !shape_of(l, rn->in[0], &from) || !tile_bytes(&to, &a) || !tile_bytes(&from, &b)) return OT_OK;

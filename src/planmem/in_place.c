@@ -1,60 +1,91 @@
 /* Which operation may write its output over an input.
  *
- * Two columns of sets of inputs: `general` asks only whether the operation has read an element (or all of them) before it
+ * Two sets of inputs: `general` asks only whether the operation has read an element (or all of them) before it
  * writes that place; `restricted` is what a vector instruction set allows when source and destination overlap exactly: one
  * instruction, one element in, one of the same width out. What takes several instructions, or changes the type, is not in it.
  *
  * Reductions, broadcasts, transposes, gathers, convolutions, pooling, matrix products, concatenation read an input after they
- * have written elsewhere, so they are not in the table, and neither is what it does not know.
+ * have written elsewhere, so they have no such inputs, and neither has what it does not know.
  */
 #include "lifetime_internal.h"
 
-enum { NO = 0, FIRST = 1, SECOND = 2, BOTH = 3, THIRD = 4, THREE = 7 };
+/* ONNX operators: inputs in general, as ops.def has them. */
+enum { NONE = 0, FIRST = 1, SECOND = 2, BOTH = 3, THIRD = 4, BRANCHES = SECOND | THIRD, THREE = 7, VIEW = FIRST };
 
-/* name, inputs in general, inputs when restricted */
-#define RULES(X)                                                                                                                   \
-    /* one instruction, one input */                                                                                               \
-    X("abs", FIRST, FIRST)                                                                                                         \
-    X("adds", FIRST, FIRST) X("exp", FIRST, FIRST) X("leakyrelu", FIRST, FIRST) X("ln", FIRST, FIRST) X("log", FIRST, FIRST)       \
-        X("maxs", FIRST, FIRST) X("mins", FIRST, FIRST) X("muls", FIRST, FIRST) X("neg", FIRST, FIRST) X("not", FIRST, FIRST)      \
-            X("reciprocal", FIRST, FIRST) X("relu", FIRST, FIRST) X("rsqrt", FIRST, FIRST)                                         \
-                X("sqrt", FIRST, FIRST) /* one instruction, two inputs of one shape */                                             \
-        X("add", BOTH, BOTH) X("and", BOTH, BOTH) X("div", BOTH, BOTH) X("max", BOTH, BOTH) X("min", BOTH, BOTH)                   \
-            X("mul", BOTH, BOTH) X("or", BOTH, BOTH) X("sub", BOTH, BOTH) /* the matrix unit adds to what its accumulator holds */ \
-        X("accumulate", FIRST, FIRST) X("mmad", THIRD, THIRD) /* nothing is computed: the same bytes under another name */         \
-        X("dropout", FIRST, FIRST) X("flatten", FIRST, FIRST) X("identity", FIRST, FIRST) X("reshape", FIRST, FIRST)               \
-            X("squeeze", FIRST, FIRST) X("unsqueeze", FIRST, FIRST) /* several instructions, or another type of the same width */  \
-        X("acos", FIRST, NO) X("acosh", FIRST, NO) X("asin", FIRST, NO) X("asinh", FIRST, NO) X("atan", FIRST, NO)                 \
-            X("atanh", FIRST, NO) X("batchnormalization", FIRST, NO) X("cast", FIRST, NO) X("ceil", FIRST, NO)                     \
-                X("celu", FIRST, NO) X("clip", FIRST, NO) X("cos", FIRST, NO) X("cosh", FIRST, NO) X("elu", FIRST, NO)             \
-                    X("erf", FIRST, NO) X("floor", FIRST, NO) X("gelu", FIRST, NO) X("hardsigmoid", FIRST, NO)                     \
-                        X("hardswish", FIRST, NO) X("isinf", FIRST, NO) X("isnan", FIRST, NO) X("logsoftmax", FIRST, NO)           \
-                            X("mish", FIRST, NO) X("prelu", FIRST, NO) X("round", FIRST, NO) X("selu", FIRST, NO)                  \
-                                X("sigmoid", FIRST, NO) X("sign", FIRST, NO) X("silu", FIRST, NO) X("sin", FIRST, NO)              \
-                                    X("sinh", FIRST, NO) X("softmax", FIRST, NO) X("softplus", FIRST, NO) X("softsign", FIRST, NO) \
-                                        X("swish", FIRST, NO) X("tan", FIRST, NO) X("tanh", FIRST, NO)                             \
-                                            X("thresholdedrelu", FIRST, NO) X("equal", BOTH, NO) X("greater", BOTH, NO)            \
-                                                X("greaterorequal", BOTH, NO) X("less", BOTH, NO) X("lessorequal", BOTH, NO)       \
-                                                    X("mean", BOTH, NO) X("mod", BOTH, NO) X("notequal", BOTH, NO)                 \
-                                                        X("pow", BOTH, NO) X("sum", BOTH, NO) X("xor", BOTH, NO)                   \
-                                                            X("fma", THREE, NO) X("madd", THREE, NO)                               \
-                                                                X("select", SECOND | THIRD, NO) X("where", SECOND | THIRD, NO)
+typedef struct rule {
+    const char *name;
+    uint8_t inputs;
+} rule;
+
+static const rule operators[] = {
+#define OP(name, relation, shape, cost, min_in, max_in, max_out, place, ...) {#name, place},
+#include "ops.def"
+#undef OP
+};
+
+/* Other operations of kernels that take several instructions, or make another type of the same width. */
+static const rule others[] = {{"silu", FIRST}, {"notequal", BOTH}, {"fma", THREE}, {"madd", THREE}, {"select", BRANCHES}};
+
+/* One instruction, or none: these inputs also when restricted. */
+static const rule instructions[] = {
+    /* of one input */
+    {"abs", FIRST},
+    {"adds", FIRST},
+    {"exp", FIRST},
+    {"leakyrelu", FIRST},
+    {"ln", FIRST},
+    {"log", FIRST},
+    {"maxs", FIRST},
+    {"mins", FIRST},
+    {"muls", FIRST},
+    {"neg", FIRST},
+    {"not", FIRST},
+    {"reciprocal", FIRST},
+    {"relu", FIRST},
+    {"rsqrt", FIRST},
+    {"sqrt", FIRST},
+    /* of two inputs of one shape */
+    {"add", BOTH},
+    {"and", BOTH},
+    {"div", BOTH},
+    {"max", BOTH},
+    {"min", BOTH},
+    {"mul", BOTH},
+    {"or", BOTH},
+    {"sub", BOTH},
+    /* the matrix unit adds to what its accumulator holds */
+    {"accumulate", FIRST},
+    {"mmad", THIRD},
+    /* nothing is computed: the same bytes under another name */
+    {"dropout", FIRST},
+    {"flatten", FIRST},
+    {"identity", FIRST},
+    {"reshape", FIRST},
+    {"squeeze", FIRST},
+    {"unsqueeze", FIRST},
+};
+
+/* Is `op` the name, in small letters? */
+static bool is_name(const char *name, const char *op)
+{
+    for (; *name && *op == (*name >= 'A' && *name <= 'Z' ? *name - 'A' + 'a' : *name); name++) op++;
+    return !*name && !*op;
+}
+
+static bool has(const rule *rules, size_t n, const char *op, uint32_t in)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_name(rules[i].name, op)) return rules[i].inputs >> in & 1;
+    return false;
+}
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
 
 bool ot_in_place_rule(const char *op, uint32_t in, bool restricted)
 {
-    static const struct {
-        const char *name;
-        uint8_t general, restricted;
-    } rules[] = {
-#define X(name, general, restricted) {name, general, restricted},
-        RULES(X)
-#undef X
-    };
     if (in > 2) return false;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (strcmp(rules[i].name, op) == 0) return (restricted ? rules[i].restricted : rules[i].general) >> in & 1;
-    }
-    return false;
+    if (has(instructions, COUNT(instructions), op, in)) return true;
+    return !restricted && (has(operators, COUNT(operators), op, in) || has(others, COUNT(others), op, in));
 }
 
 /* One element of `a` for one of `b`, of one width: then nothing is broadcast, and exact overlap means element on element. */

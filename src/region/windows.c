@@ -255,7 +255,7 @@ static int64_t spatial(const ot_node *n, const char *name, uint32_t axis)
 static int64_t extent_from(const ot_graph *g, const ot_node *n, uint32_t axis, const ot_op_tile *full, int64_t in, int64_t in_full,
                            int64_t out_full)
 {
-    uint32_t weight = n->op == OT_OP_QLinearConv ? 3 : 1;
+    uint32_t weight = ot_op_row_of(n->op)->weights;
     size_t count = 0;
     int64_t kernel = spatial(n, "kernel_shape", axis), stride = spatial(n, "strides", axis);
     if (!ot_attr_ints(n, "kernel_shape", &count)) {

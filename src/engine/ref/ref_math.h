@@ -18,7 +18,13 @@
 
 /* ---- element types ---- */
 
-enum { REF_FLOAT = 1, REF_SIGNED = 2, REF_UNSIGNED = 4, REF_BOOL = 8, REF_INT = REF_SIGNED | REF_UNSIGNED };
+enum {
+    REF_FLOAT = OT_IS_FLOAT,
+    REF_SIGNED = OT_IS_SIGNED,
+    REF_UNSIGNED = OT_IS_UNSIGNED,
+    REF_BOOL = OT_IS_BOOL,
+    REF_INT = REF_SIGNED | REF_UNSIGNED
+};
 
 /* The kind above of a type that rows are made of; 0 for all others. */
 unsigned ot_rm_kind(ot_dtype t);

@@ -130,17 +130,7 @@ static ot_status check_divisors(ot_call *c, const int_rule *r, const int64_t *b,
 
 static unsigned kinds_of(ot_op op, int32_t version)
 {
-    switch ((int)op) {
-    case OT_OP_And:
-    case OT_OP_Or:
-    case OT_OP_Xor: return REF_BOOL;
-    case OT_OP_BitShift: return version < 28 ? REF_UNSIGNED : REF_INT;
-    case OT_OP_BitwiseAnd:
-    case OT_OP_BitwiseOr:
-    case OT_OP_BitwiseXor: return REF_INT;
-    case OT_OP_Equal: return REF_FLOAT | REF_INT | REF_BOOL;
-    default: return REF_FLOAT | REF_INT;
-    }
+    return op == OT_OP_BitShift && version < 28 ? REF_UNSIGNED : ot_op_row_of(op)->types;
 }
 
 static bool compares(ot_op op)

@@ -53,7 +53,7 @@ ot_status ot_rm_variadic(ot_call *c)
     uint32_t rank;
     int64_t dims[OT_RANK_MAX];
     OT_TRY(ot_call_need(c, c->n_in ? c->n_in : 1));
-    OT_TRY(ot_rm_need_kind(c, 0, op == OT_OP_Max || op == OT_OP_Min ? REF_FLOAT | REF_INT : REF_FLOAT));
+    OT_TRY(ot_rm_need_kind(c, 0, ot_op_row_of(op)->types));
     for (uint32_t k = 1; k < c->n_in; k++) OT_TRY(ot_rm_need_same(c, k));
     OT_TRY(ot_rm_broadcast(c, 0, c->n_in, &rank, dims));
     OT_TRY(ot_call_output(c, 0, c->in[0]->dtype, rank, dims));

@@ -113,21 +113,6 @@ static int64_t unary_int(const unary_consts *k, int64_t x, bool is_u64)
 
 /* ---- the operators ---- */
 
-static unsigned kinds_of(ot_op op)
-{
-    switch ((int)op) {
-    case OT_OP_Abs:
-    case OT_OP_Sign:
-    case OT_OP_Erf:
-    case OT_OP_Shrink: return REF_FLOAT | REF_INT;
-    case OT_OP_Neg:
-    case OT_OP_Relu: return REF_FLOAT | REF_SIGNED;
-    case OT_OP_Not: return REF_BOOL;
-    case OT_OP_BitwiseNot: return REF_INT;
-    default: return REF_FLOAT;
-    }
-}
-
 static ot_status read_consts(ot_call *c, unary_consts *k)
 {
     const ot_node *n = c->node;
@@ -161,7 +146,7 @@ ot_status ot_rm_unary(ot_call *c)
 {
     unary_consts k;
     OT_TRY(read_consts(c, &k));
-    OT_TRY(ot_rm_need_kind(c, 0, kinds_of(k.op)));
+    OT_TRY(ot_rm_need_kind(c, 0, ot_op_row_of(k.op)->types));
     const ot_nd *a = c->in[0];
     OT_TRY(ot_call_output(c, 0, a->dtype, a->rank, a->dims));
     if (!ot_rm_wants(c, 0)) return OT_OK;

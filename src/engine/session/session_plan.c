@@ -33,15 +33,7 @@ static bool is_off(const ot_graph *g, const ot_node *n, uint32_t k)
 
 static bool is_view(const ot_graph *g, const ot_node *n)
 {
-    switch ((int)n->op) {
-    case OT_OP_Reshape:
-    case OT_OP_Flatten:
-    case OT_OP_Squeeze:
-    case OT_OP_Unsqueeze:
-    case OT_OP_Identity: return true;
-    case OT_OP_Dropout: return is_off(g, n, 2);
-    default: return false;
-    }
+    return ot_op_is_view(n->op) && (n->op != OT_OP_Dropout || is_off(g, n, 2));
 }
 
 static ot_pack_item *new_item(plan_work *w, int64_t lower, int64_t upper, int64_t bytes)

@@ -10,10 +10,9 @@
 static bool may_run_in_place(const ot_seq *s, const ot_node *n, const ot_target *t)
 {
     ot_access_kind a = ot_op_access(n->op);
-    if (a == OT_ACC_POINTWISE || a == OT_ACC_RESHAPE) return true;
-    if (n->op == OT_OP_BatchNormalization || a == OT_ACC_SOFTMAX) return true;
+    if (ot_op_row_of(n->op)->place != OT_OVER_NONE) return true;
     if (!t->inplace_depthwise || a != OT_ACC_CONV || n->n_in < 2 || n->in[1] == OT_NONE) return false;
-    ot_id w = n->in[n->op == OT_OP_QLinearConv ? 3 : 1];
+    ot_id w = n->in[ot_op_row_of(n->op)->weights];
     const ot_value *v = w == OT_NONE ? NULL : &s->g->values[w];
     return v && v->rank >= 3 && v->dims[1] == 1 && ot_attr_int(n, "group", 1) > 1;
 }

@@ -234,8 +234,7 @@ static double tile_bytes(const checker *c, uint32_t v)
     }
     if (input) return cut && !(r->form == OT_FORM_SCAN && c->t->is_cache) ? bytes : 0;
     ot_op op = c->g->nodes[r->nodes[rv->node].node].op;
-    bool view = ot_op_access(op) == OT_ACC_RESHAPE || op == OT_OP_Identity || op == OT_OP_Dropout;
-    return view ? 0 : bytes;
+    return ot_op_is_view(op) ? 0 : bytes;
 }
 
 /* The working set is what the planner of buffers makes of the region, its validator run, and holds at least what any operator
