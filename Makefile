@@ -62,10 +62,11 @@ C_FILES   := $(SRCS) $(wildcard include/*.h src/*/*.h src/*/*/*.h) $(UNIT_SRCS) 
 TEST_ENV   = TOOL=$(abspath $(TOOL)) PYTHON=$(abspath $(PYTHON)) BUILD=$(abspath $(BUILD))
 RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 
-# Seconds that `make fuzz` takes.
+# Seconds that `make fuzz` takes, and graphs of `make soak`.
 FUZZ_TIME ?= 120
+SOAK_SEEDS ?= 5000
 
-.PHONY: all help check unit golden golden-update e2e demo reports install uninstall asan ubsan san-run tsan tsan-run fuzz fuzz-run lint format \
+.PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan san-run tsan tsan-run fuzz fuzz-run lint format \
         format-check bench cover clean python
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -76,6 +77,7 @@ help:
 	@echo 'make [all]        build/onnx-tile and build/libonnxtile.a'
 	@echo 'make check        every test: unit, golden, e2e'
 	@echo 'make unit | golden | golden-update | e2e'
+	@echo 'make soak         SOAK_SEEDS=$(SOAK_SEEDS) random graphs in ONNX Runtime and in the engine; OT_SEED=n for others'
 	@echo 'make demo         tile a ResNet-50 and a super-resolution network, run them in ONNX Runtime'
 	@echo 'make reports      the sample reports and the screenshot of reports/, anew'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
@@ -206,6 +208,10 @@ e2e: python $(TOOL) $(ORACLE_BINS) $(EXAMPLE_BINS)
 
 check: python $(TOOL) $(UNIT_BINS) $(ORACLE_BINS) $(EXAMPLE_BINS)
 	@$(RUN_TESTS) $(UNIT_BINS) scripts/golden.sh $(E2E_TESTS)
+
+# Not part of check: as many random graphs as patience allows.
+soak: python $(TOOL)
+	@$(TEST_ENV) RANDOM_SEEDS=$(SOAK_SEEDS) tests/e2e/random_graphs.sh
 
 demo: python $(TOOL)
 	@$(PYTHON) scripts/demo.py --tool $(TOOL)

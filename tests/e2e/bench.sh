@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # bench: a model and its tiled form side by side; figures that fit together, a difference that is found, a trace that browsers read.
+# run: alone
 . "$(dirname "$0")/lib.bash"
 
 if "$TOOL" --help | grep -q 'bench MODEL.*needs the native engine'; then

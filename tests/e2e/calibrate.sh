@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # calibrate: figures of this machine in a valid target file; when the target `host` uses those in the cache, and when not.
+# run: alone
 . "$(dirname "$0")/lib.bash"
 
 if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then

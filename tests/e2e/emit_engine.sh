@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # --emit engine: the form computes the same numbers (tests/oracle/while_eval.py evaluates it by itself), the tool reads what it
 # writes, as a file and as text, and refuses what is not as the form says.
+# run: first
 . "$(dirname "$0")/lib.bash"
 eval=("$PYTHON" "$root/tests/oracle/while_eval.py")
 cd "$tmp" || exit 1

@@ -61,7 +61,7 @@ assert len(nodes) * 3 >= len([n for n in f['nodes'] if not n['fused']]), f'{len(
 P
 if [ $engine = yes ]; then
     for name in resnet50 vgg16_head; do
-        report "$r/bench-$name" bench "$tmp/$name.onnx" --repeat 1 --l2 64K --force --target cpu-generic
+        report "$r/bench-$name" bench "$tmp/$name.onnx" --repeat 1 --l2 64K --force
         "$PYTHON" "$tmp/timed.py" "$r/bench-$name.json" 2>"$tmp/why" || fail "bench of $name: $(tail -n 1 "$tmp/why")"
     done
     expect 0 "$TOOL" "$tmp/vgg16_head.onnx" -o "$tmp/hold/tiled.onnx" --emit engine -q --l2 64K --force --target cpu-generic

@@ -5,6 +5,7 @@ Each case is a function that builds the model; its text says what went wrong. Th
 """
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -155,10 +156,24 @@ def scratchpad_is_a_hard_limit():
                  opset=11, ir=6)
 
 
+@case
+def resize_by_one_in_blocks():
+    """In the engine, without a change of length on any axis, rows ran along the axis of channels and past the array's end."""
+    return build([node('MaxPool', 'x', 'p', kernel_shape=[1]), node('Resize', 'p,s', 'y', mode='nearest')], [1, 43, 4], {'y': F},
+                 opset=10, ir=5, inits={'s': np.ones(3, 'f4')})
+
+
 class Feeds:
+    uneven_resize = False
+
     def feeds(self, model):
         dims = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
         return {'x': floats(*dims, seed=2)}
+
+
+def has_engine(tool):
+    said = subprocess.run([tool, '--help'], capture_output=True, text=True, check=True).stdout
+    return 'needs the native engine' not in said
 
 
 def main():
@@ -167,6 +182,7 @@ def main():
     p.add_argument('--tool', default='build/onnx-tile')
     o = p.parse_args()
     bad = n = regions = 0
+    engine = 2 * has_engine(o.tool)
     for name, make in CASES.items():
         if o.names and name not in o.names:
             continue
@@ -178,7 +194,8 @@ def main():
                 n += 1
                 with tempfile.TemporaryDirectory() as tmp:
                     try:
-                        verdict, found = random_graphs.check_model(os.path.abspath(o.tool), model, Feeds(), args, [], tmp)
+                        verdict, found = random_graphs.check_model(os.path.abspath(o.tool), model, Feeds(), args, [], tmp,
+                                                                   engine=engine)
                         regions += found
                         if verdict != 'ok':
                             raise random_graphs.Failed(verdict)

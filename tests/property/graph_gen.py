@@ -60,6 +60,7 @@ class Graph:
         self.inputs, self.values, self.nodes, self.count = [], [], [], 0
         self.pending = []                    # nodes of the step under way
         self.inits, self.constants = {}, {}  # name -> array: initializers; contents of Constant nodes
+        self.uneven_resize = False           # a scale gives a fraction of an element
         self.as_inputs = set()               # initializers that are listed as inputs, too
         self.steps = []                      # names of the accepted builders
 

@@ -656,6 +656,7 @@ def resize(g):
     if v.dtype != np.float32:
         raise Rejected('type')
     scales = [1.0, 1.0] + [float(g.pick([1, 2, 2, 3, 0.5, 1.5, 0.75])) for _ in v.shape[2:]]
+    g.uneven_resize |= any(d * s != int(d * s) for d, s in zip(v.shape, scales))
     mode = g.pick(['nearest', 'linear', 'linear'] + (['cubic'] if g.opset >= 11 and v.rank == 4 else []))
     if mode == 'linear' and v.rank not in (4, 5):
         mode = 'nearest'

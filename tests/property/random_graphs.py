@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Random graphs: the tiled model must give what the original gives.
 
-  random_graphs.py [--tool build/onnx-tile] [--start S] [--seeds N] [--jobs J] [--keep DIR] [-v]
-  random_graphs.py --seed S [--shrink] [-v]            one graph again
+  random_graphs.py [--tool build/onnx-tile] [--engine] [--start S] [--seeds N] [--jobs J] [--keep DIR] [-v]
+  random_graphs.py --seed S [--engine] [--shrink] [-v]            one graph again
 
 Each seed grows a graph (graph_gen.py, graph_ops.py), picks options for the tool (a small --l2, a goal, a form, a target, mostly
 --force), runs it, and demands: exit 0; onnx.checker full_check wherever the original passes it; the same inputs and outputs;
 every output equal in ONNX Runtime: integers exactly, floats within NMSE 1e-8 and 1e-3 of the largest value, NaN and infinities
-in the same places. Every eighth result goes through the tool a second time. A graph on which ONNX Runtime disagrees with itself (optimised against not) is skipped and counted.
+in the same places. Every eighth result goes through the tool a second time. A graph on which ONNX Runtime disagrees with
+itself (optimised against not) is skipped and counted. With --engine the native engine runs each graph, too: untiled against
+ONNX Runtime, tiled with --emit engine against untiled (engine_form.py).
 
 A failure prints its seed and leaves original, tiled model, command and reason in KEEP/seed_N, with the smallest part of the
 graph that still fails. Ends with 'N passed, N failed, ...'.
@@ -27,14 +29,9 @@ sys.path.insert(0, HERE)
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 
+import engine_form  # noqa: E402
 import graph_gen  # noqa: E402
-
-LIMIT_S = 60
-
-
-class Failed(Exception):
-    pass
-
+from comparing import Failed, differences, tile  # noqa: E402
 
 def options(seed, g):
     """The tool's arguments, and the inputs whose dimensions are bound by --shape."""
@@ -57,19 +54,6 @@ def options(seed, g):
     return args, dynamic
 
 
-def run_tool(tool, model_path, out, args, dynamic):
-    command = [tool, model_path, '-o', out, '-q'] + args
-    for v in dynamic:
-        command += ['--shape', f'{v.name}={",".join(map(str, v.shape))}']
-    try:
-        p = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
-    except subprocess.TimeoutExpired:
-        raise Failed(f'the tool takes more than {LIMIT_S} s') from None
-    if p.returncode != 0:
-        raise Failed(f'the tool exits {p.returncode}: {p.stderr.strip()[-600:]}')
-    return command
-
-
 def regions_of(model):
     names = set()
 
@@ -85,23 +69,6 @@ def regions_of(model):
     return len(names)
 
 
-def difference(a, b):
-    """'' or what differs between two arrays."""
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return f'{a.dtype}{list(a.shape)} became {b.dtype}{list(b.shape)}'
-    if a.dtype.kind != 'f':
-        return '' if np.array_equal(a, b) else f'{int((a != b).sum())} of {a.size} elements differ'
-    odd = ~np.isfinite(a)
-    if not np.array_equal(odd, ~np.isfinite(b)) or not np.array_equal(a[odd], b[odd], equal_nan=True):
-        return 'NaN or infinity in other places'
-    x, y = a[~odd].astype('f8'), b[~odd].astype('f8')
-    if not x.size:
-        return ''
-    top, err = np.abs(x).max(), np.abs(x - y).max()
-    nmse = ((x - y) ** 2).sum() / max((x ** 2).sum(), 1e-30)
-    return '' if nmse <= 1e-8 and err <= 1e-3 * max(top, 1e-6) else f'NMSE {nmse:.1e}, error {err:.2e} of {top:.2e}'
-
-
 def passes_checker(path):
     try:
         onnx.checker.check_model(path, full_check=True)
@@ -115,8 +82,9 @@ def interface(s):
             [i.name for i in s.get_overridable_initializers()])
 
 
-def check_model(tool, model, g, args, dynamic, folder, twice=False):
-    """'ok', 'skipped: ...' and the number of regions; raises Failed. twice: the tool then reads what it wrote."""
+def check_model(tool, model, g, args, dynamic, folder, twice=False, engine=0):
+    """'ok', 'skipped: ...' and the number of regions; raises Failed. twice: the tool then reads what it wrote. engine: threads on which
+    the native engine runs the model, too, untiled and tiled; 0: it does not."""
     original, tiled = os.path.join(folder, 'model.onnx'), os.path.join(folder, 'tiled.onnx')
     with open(original, 'wb') as f:
         f.write(model.SerializeToString())
@@ -128,17 +96,17 @@ def check_model(tool, model, g, args, dynamic, folder, twice=False):
     except Exception as e:
         return f'skipped: {str(e).splitlines()[0][:160]}', 0
     names = [o.name for o in model.graph.output]
-    if any(difference(a, b) for a, b in zip(want, plain)):
+    if differences(names, want, plain):
         return 'skipped: ONNX Runtime disagrees with itself', 0
     if os.path.exists(tiled):
         os.remove(tiled)
-    command = run_tool(tool, original, tiled, args, dynamic)
+    command = tile(tool, original, tiled, args, dynamic)
     with open(os.path.join(folder, 'command.txt'), 'w') as f:
         f.write(shlex.join(command) + '\n')
     if twice:
         once = os.path.join(folder, 'once.onnx')
         os.rename(tiled, once)
-        run_tool(tool, once, tiled, args, [])
+        tile(tool, once, tiled, args, [])
     result = onnx.load(tiled)
     if not passes_checker(original):
         why = passes_checker(tiled)
@@ -156,27 +124,33 @@ def check_model(tool, model, g, args, dynamic, folder, twice=False):
             got = run.run(None, feeds)
         except Exception as e:
             raise Failed(f'ONNX Runtime does not run it: {str(e).splitlines()[0][:400]}') from None
-        for name, a, b in zip(names, want if optimised else plain, got):
-            why = difference(a, b)
-            if why:
-                raise Failed(f'output {name}{"" if optimised else " (no optimisation)"}: {why}')
-    return 'ok', regions_of(result)
+        why = differences(names, want if optimised else plain, got)
+        if why:
+            raise Failed(why + ('' if optimised else ' (no optimisation)'))
+    inside = 0
+    if engine:
+        # where a scale gives 4.5 elements, ONNX Runtime computes with 4, the definition and the engine with 4.5
+        known = [] if g.uneven_resize else [want, plain]
+        inside = engine_form.check(tool, original, dynamic, args, feeds, names, known, folder, engine)
+        if inside is None:
+            return 'ok: the engine lacks an operator', regions_of(result)
+    return 'ok', regions_of(result) + inside
 
 
-def shrink(tool, g, args, dynamic, folder):
+def shrink(tool, g, args, dynamic, folder, engine):
     """The smallest part of the graph with one output that fails as well; left in folder/small."""
     small = os.path.join(folder, 'small')
     os.makedirs(small, exist_ok=True)
     for v in g.values[len(g.inputs):]:
         model = g.model([v], {d.name for d in dynamic})
         try:
-            check_model(tool, model, g, args, [d for d in dynamic if d.name in {i.name for i in model.graph.input}], small)
+            check_model(tool, model, g, args, [d for d in dynamic if d.name in {i.name for i in model.graph.input}], small, engine=engine)
         except Failed as e:
             return f'{len(model.graph.node)} nodes, output {v.name}: {e}'
     return 'only the whole graph fails'
 
 
-def check_seed(tool, seed, keep, opset=None, steps=None, extra=(), small=True):
+def check_seed(tool, seed, keep, opset=None, steps=None, extra=(), small=True, engine=False):
     g = graph_gen.grow(seed, steps, opset)
     if not g.steps:
         return 'skipped: nothing grew', 0, g
@@ -184,19 +158,22 @@ def check_seed(tool, seed, keep, opset=None, steps=None, extra=(), small=True):
     args += extra
     model = g.model(dynamic={v.name for v in dynamic})
     bound = [v for v in dynamic if v.name in {i.name for i in model.graph.input}]
+    threads = (1 + seed % 3) * engine
     with tempfile.TemporaryDirectory() as tmp:
         try:
-            verdict, regions = check_model(tool, model, g, args, bound, tmp, seed % 8 == 0)
+            verdict, regions = check_model(tool, model, g, args, bound, tmp, seed % 8 == 0, threads)
             return verdict, regions, g
         except Failed as e:
             folder = os.path.join(keep, f'seed_{seed}')
             os.makedirs(folder, exist_ok=True)
             for name in os.listdir(tmp):
+                if not os.path.isfile(os.path.join(tmp, name)):
+                    continue
                 with open(os.path.join(tmp, name), 'rb') as a, open(os.path.join(folder, name), 'wb') as b:
                     b.write(a.read())
             why = str(e)
             if small:
-                why += '\n    smallest: ' + shrink(tool, g, args, bound, folder)
+                why += '\n    smallest: ' + shrink(tool, g, args, bound, folder, threads)
             with open(os.path.join(folder, 'why.txt'), 'w') as f:
                 f.write(f'{why}\nopset {g.opset}, ir {g.ir}, options {shlex.join(args)}\nsteps {" ".join(g.steps)}\n')
             return f'FAIL {why}\n    options {shlex.join(args)}; steps {" ".join(g.steps)}', 0, g
@@ -208,7 +185,7 @@ def worker(o):
     for seed in json.load(sys.stdin):
         print(json.dumps([seed, 'started', 0, 0]), flush=True)
         try:
-            verdict, regions, g = check_seed(o.tool, seed, o.keep)
+            verdict, regions, g = check_seed(o.tool, seed, o.keep, engine=o.engine)
             opset = g.opset
         except Exception as e:
             verdict, regions, opset = f'FAIL the test itself: {type(e).__name__} {e}', 0, 0
@@ -223,7 +200,7 @@ def run_many(o, seeds):
     def follow(mine):
         """Work through `mine`; a new process after each that died."""
         while mine:
-            p = subprocess.Popen([sys.executable, os.path.abspath(__file__), '--worker', '--tool', o.tool, '--keep', o.keep],
+            p = subprocess.Popen([sys.executable, os.path.abspath(__file__), '--worker', '--tool', o.tool, '--keep', o.keep] + ['--engine'] * o.engine,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             p.stdin.write(json.dumps(mine))
             p.stdin.close()
@@ -249,16 +226,20 @@ def run_many(o, seeds):
         t.start()
     for t in threads:
         t.join()
+    lacking = 0
     for _, verdict, regions in lines:
         kind = verdict.split()[0].strip(':')
         counts[kind] += 1
         total += regions
         if kind == 'skipped':
             skips[verdict[9:60]] += 1
+        lacking += verdict.startswith('ok:')
     for why, n in skips.most_common(8):
         print(f'  skipped {n}: {why}')
+    if lacking:
+        print(f'  {lacking} not run by the engine: it lacks an operator')
     print(f'random graphs: {counts["ok"]} passed, {counts["FAIL"]} failed, {counts["skipped"]} skipped; {total} tiled regions')
-    enough = counts['ok'] * 2 >= len(seeds) and total >= counts['ok'] // 2
+    enough = counts['ok'] * 2 >= len(seeds) and total >= counts['ok'] // 2 and lacking * 2 <= counts['ok']
     if not enough:
         print('too few graphs were tiled and compared for this to mean anything')
     return 0 if counts['FAIL'] == 0 and enough else 1
@@ -273,6 +254,7 @@ def main():
     p.add_argument('--keep', default='build/random')
     p.add_argument('--seed', type=int)
     p.add_argument('--opset', type=int)
+    p.add_argument('--engine', action='store_true')
     p.add_argument('--shrink', action='store_true')
     p.add_argument('--worker', action='store_true')
     p.add_argument('-v', action='store_true')
@@ -281,7 +263,7 @@ def main():
     if o.worker:
         return worker(o)
     if o.seed is not None:
-        verdict, regions, g = check_seed(o.tool, o.seed, o.keep, o.opset, small=o.shrink)
+        verdict, regions, g = check_seed(o.tool, o.seed, o.keep, o.opset, small=o.shrink, engine=o.engine)
         print(f'seed {o.seed} opset {g.opset} ir {g.ir}: {verdict}, {regions} regions; steps {" ".join(g.steps)}')
         if o.v:
             for k, why in getattr(g, 'rejected', {}).items():

@@ -28,12 +28,13 @@ static int64_t piece_of(const ot_resize *r, uint32_t last, uint32_t chan_block)
     return n;
 }
 
-/* The first axis from r->last on from which all is dense: rows run along it. */
+/* The first axis from r->last on from which all is dense: rows run along it. In blocks a pixel's axis, also where no axis changes
+ * (r->last is 0 then): along the axis of channels there are blocks, not channels. */
 static uint32_t row_axis(const ot_resize *r, const ot_nd *a)
 {
     int64_t step = a->chan_block > 1 ? a->chan_block : 1;
-    uint32_t at = r->rank - 1;
-    for (; at > r->last; at--) {
+    uint32_t at = r->rank - 1, least = a->chan_block > 1 && r->last < 2 ? 2 : r->last;
+    for (; at > least; at--) {
         step *= a->dims[at];
         if (a->dims[at - 1] > 1 && a->strides[at - 1] != step) break;
     }
