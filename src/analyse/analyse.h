@@ -43,9 +43,10 @@ ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bi
 /* Whether n is operator op_type of that domain. */
 bool ot_is_tile_op(const ot_node *n, const char *op_type);
 /* The engine's operators in g are as docs/engine-form.md says: operands, attributes, bodies, lengths of tables, every window
- * inside its tensor, types and shapes. That iterations write disjoint places is not looked at. Requires SHAPES; reads the
- * bodies, changes nothing. OT_E_INPUT names node and rule. */
-ot_status ot_check_tile_ops(ot_graph *g) OT_MUST_USE;
+ * inside its tensor, types and shapes, no element of a buffer written twice. Requires SHAPES; changes nothing. bodies: [g n_nodes]
+ * of Whiles as graphs with shapes, or NULL, as the whole list may be: those are read from the model. OT_E_INPUT names node, value
+ * and rule. */
+ot_status ot_check_tile_ops(ot_graph *g, ot_graph *const *bodies) OT_MUST_USE;
 
 /* ---- access.c, access_*.c ---- */
 

@@ -7,11 +7,12 @@
  *   y' = Deslice(t, y, i)          axes, starts: t written into y at place number i
  *
  * A reader may rely on what is checked here: every window and every place lies inside its tensor, so tables need no check when
- * the model runs. That places are disjoint is the writer's word.
+ * the model runs, and no element of a buffer is written twice, so iterations may run at once.
  */
 #include "analyse.h"
 #include "import/model_io.h"
 #include "shape.h"
+#include "tile_places.h"
 
 #define TILES_MAX ((int64_t)1 << 24) /* iterations of one While */
 
@@ -58,8 +59,23 @@ ot_status ot_shape_tile_deslice(ot_infer *c)
 
 /* ---- rules ---- */
 
+/* Places that are written into one buffer. */
+typedef struct written {
+    ot_place_table *first, *last;
+} written;
+
+/* All Whiles of a graph. */
+typedef struct graph_check {
+    ot_graph *g;
+    ot_graph *const *bodies; /* [g n_nodes] or NULL: see ot_check_tile_ops */
+    ot_arena *a;
+    ot_id *origin;    /* [g n_values] the buffer that a While's output began as; of other values not set */
+    written *written; /* [g n_values] by origin */
+} graph_check;
+
 /* One While under examination. */
 typedef struct loop_check {
+    graph_check *all;
     ot_graph *g; /* its body */
     int64_t count;
 } loop_check;
@@ -138,7 +154,7 @@ static ot_status check_slice(const loop_check *c, const ot_node *n)
 }
 
 /* What a body does with a buffer that it is given, and with the ones it makes of it: the next Deslice takes it, or it is handed
- * out; nobody else sees a buffer that other iterations are writing to. */
+ * out; nobody else sees a buffer that other iterations are writing to. All Deslices of the body have good tables. */
 static ot_status check_buffer(const loop_check *c, const ot_node *loop, uint32_t k)
 {
     ot_graph *g = c->g;
@@ -148,11 +164,11 @@ static ot_status check_buffer(const loop_check *c, const ot_node *loop, uint32_t
         const ot_node *n = x->n_uses == 1 ? &g->nodes[x->uses[0]] : NULL;
         if (!n || x->is_output || steps > g->n_nodes || !ot_is_tile_op(n, "Deslice") || n->n_in != 3 || n->in[1] != v ||
             n->in[0] == v)
-            return broken(g->parent, loop, "a buffer of its body does not go from input to output through Deslice alone");
+            return broken(c->all->g, loop, "a buffer of its body does not go from input to output through Deslice alone");
         v = n->out[0];
     }
     const ot_value *end = &g->values[v];
-    if (end->n_uses > 0 || end->is_input) return broken(g->parent, loop, "an output of its body is an input, or read inside");
+    if (end->n_uses > 0 || end->is_input) return broken(c->all->g, loop, "an output of its body is an input, or read inside");
     return OT_OK;
 }
 
@@ -170,11 +186,38 @@ static ot_status check_body_node(const loop_check *c, const ot_node *n)
     return broken(c->g, n, "the body of a While holds no operator of this domain but Slice and Deslice");
 }
 
-/* The body as a graph with shapes: ours, or read from the file. */
-static ot_status body_of(ot_graph *g, const ot_node *n, ot_graph **out)
+/* The places that a good body writes in its buffer k. */
+static ot_status note_places(const loop_check *c, const ot_node *loop, uint32_t k)
 {
+    ot_graph *outer = c->all->g;
+    ot_id from = c->all->origin[loop->out[k]], v = c->g->inputs[1 + k];
+    written *w = &c->all->written[from];
+    while (v != c->g->outputs[k]) {
+        const ot_node *n = &c->g->nodes[c->g->values[v].uses[0]];
+        ot_place_table *t = OT_NEW(c->all->a, ot_place_table);
+        size_t n_axes = 0;
+        if (!t) return ot_fail_nomem(outer->model->diag);
+        t->axes = ot_attr_ints(n, "axes", &n_axes);
+        *t = (ot_place_table){.node = n,
+                              .axes = t->axes,
+                              .starts = ot_attr_ints(n, "starts", &(size_t){0}),
+                              .sizes = c->g->values[n->in[0]].dims,
+                              .n_axes = (uint32_t)n_axes,
+                              .rows = c->count};
+        *(w->last ? &w->last->next : &w->first) = t;
+        w->last = t;
+        v = n->out[0];
+    }
+    return OT_OK;
+}
+
+/* The body as a graph with shapes: given, ours, or read from the file. */
+static ot_status body_of(const graph_check *all, const ot_node *n, ot_graph **out)
+{
+    ot_graph *g = all->g;
     const ot_attr *a = ot_attr_find(n, "body");
-    *out = NULL;
+    *out = all->bodies ? all->bodies[n - g->nodes] : NULL;
+    if (*out) return ot_assure(*out, OT_P_ORDER | OT_P_USES);
     if (!a || !ot_attr_has_graph(g->model, a)) return broken(g, n, "it needs a graph 'body'");
     if (a->kind == OT_ATTR_GRAPH) {
         *out = a->g;
@@ -193,13 +236,22 @@ static bool captures_buffer(const ot_node *n)
     return false;
 }
 
-static ot_status check_while(ot_graph *g, const ot_node *n)
+/* Is list[k] in the list once? */
+static bool once(const ot_id *list, uint32_t n, uint32_t k)
 {
-    loop_check c = {.count = ot_attr_int(n, "count", 0)};
+    for (uint32_t j = 0; j < n; j++)
+        if (j != k && list[j] == list[k]) return false;
+    return true;
+}
+
+static ot_status check_while(graph_check *all, const ot_node *n)
+{
+    ot_graph *g = all->g;
+    loop_check c = {.all = all, .count = ot_attr_int(n, "count", 0)};
     if (n->n_in < 1 || !has_links(n, n->n_in, n->n_in)) return broken(g, n, "it takes at least one buffer and hands out as many");
     if (captures_buffer(n)) return broken(g, n, "its body reads a buffer that it writes");
     if (c.count < 1 || c.count > TILES_MAX) return broken(g, n, "'count' must be from 1 to 16777216");
-    OT_TRY(body_of(g, n, &c.g));
+    OT_TRY(body_of(all, n, &c.g));
     const ot_graph *b = c.g;
     if (b->n_inputs != n->n_in + 1 || b->n_outputs != n->n_in)
         return broken(g, n, "its body must take the iteration and every buffer, and hand out every buffer");
@@ -209,24 +261,70 @@ static ot_status check_while(ot_graph *g, const ot_node *n)
         const ot_value *x = &g->values[n->in[k]];
         if (!same_type(x, &g->values[n->out[k]]) || !same_type(x, &b->values[b->inputs[1 + k]]))
             return broken(g, n, "a buffer has another type or shape outside than in its body");
+        if (!once(n->in, n->n_in, k)) return broken(g, n, "it takes a buffer twice");
         OT_TRY(check_buffer(&c, n, k));
     }
     for (uint32_t k = 0; k < b->n_order; k++) OT_TRY(check_body_node(&c, &b->nodes[b->order[k]]));
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const ot_value *x = &g->values[n->in[k]];
+        bool continues = x->n_uses == 1 && x->producer != OT_NONE && ot_is_tile_op(&g->nodes[x->producer], "While");
+        all->origin[n->out[k]] = continues ? all->origin[n->in[k]] : n->in[k];
+        OT_TRY(note_places(&c, n, k));
+    }
     return OT_OK;
 }
 
-/* requires ORDER, SHAPES. keeps everything. Fails: OT_E_INPUT, OT_E_NOMEM. */
-ot_status ot_check_tile_ops(ot_graph *g)
+/* No element of the buffer is written twice. */
+static ot_status check_places(const graph_check *all, ot_id buffer)
 {
-    for (ot_id id = 0; id < g->n_nodes; id++) {
-        const ot_node *n = &g->nodes[id];
-        if (n->dead || strcmp(n->domain, OT_TILE_DOMAIN) != 0) continue;
+    const ot_value *y = &all->g->values[buffer];
+    ot_places answer;
+    ot_place p[2];
+    if (!all->written[buffer].first) return OT_OK;
+    if (ot_places_compare(all->written[buffer].first, y->rank, y->dims, &answer, p) != OT_OK)
+        return ot_fail_nomem(all->g->model->diag);
+    if (answer == OT_PLACES_APART) return OT_OK;
+    const ot_node *n = answer == OT_PLACES_MEET ? p[1].table->node : all->written[buffer].first->node;
+    if (answer == OT_PLACES_UNKNOWN)
+        return ot_fail(all->g->model->diag, OT_E_INPUT,
+                       "node '%s' (%s::%s): buffer '%s' is cut along too many axes to tell whether its places are disjoint",
+                       n->name, n->domain, n->op_type, y->name);
+    return ot_fail(
+        all->g->model->diag, OT_E_INPUT,
+        "node '%s' (%s::%s): iteration %lld writes elements of buffer '%s' that node '%s' writes in iteration %lld: places "
+        "must be disjoint",
+        n->name, n->domain, n->op_type, (long long)p[1].row, y->name, p[0].table->node->name, (long long)p[0].row);
+}
+
+static ot_status check_nodes(graph_check *all)
+{
+    ot_graph *g = all->g;
+    for (uint32_t k = 0; k < g->n_order; k++) { /* in order: a chain of Whiles from its first on */
+        const ot_node *n = &g->nodes[g->order[k]];
+        if (strcmp(n->domain, OT_TILE_DOMAIN) != 0) continue;
         if (ot_is_tile_op(n, "Alloc"))
             OT_TRY(check_alloc(g, n));
         else if (ot_is_tile_op(n, "While"))
-            OT_TRY(check_while(g, n));
+            OT_TRY(check_while(all, n));
         else
             return broken(g, n, "outside of a While's body, this domain has Alloc and While only");
     }
+    for (ot_id v = 0; v < g->n_values; v++) OT_TRY(check_places(all, v));
     return OT_OK;
+}
+
+/* requires SHAPES. keeps everything. Fails: OT_E_INPUT, OT_E_NOMEM. */
+ot_status ot_check_tile_ops(ot_graph *g, ot_graph *const *bodies)
+{
+    graph_check all = {.g = g, .bodies = bodies};
+    bool any = false;
+    for (ot_id id = 0; id < g->n_nodes && !any; id++) any = !g->nodes[id].dead && !strcmp(g->nodes[id].domain, OT_TILE_DOMAIN);
+    if (!any) return OT_OK;
+    OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
+    all.a = ot_arena_new();
+    if (all.a) all.origin = OT_NEW_N(all.a, ot_id, g->n_values + 1u);
+    if (all.a) all.written = OT_NEW_N(all.a, written, g->n_values + 1u);
+    ot_status st = all.origin && all.written ? check_nodes(&all) : ot_fail_nomem(g->model->diag);
+    ot_arena_free(all.a);
+    return st;
 }

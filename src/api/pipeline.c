@@ -56,7 +56,7 @@ static ot_status pass_shapes(ot_run *r)
 {
     r->model->pin_inputs = r->options.n_shapes > 0 && !has_spectral_node(r->model->graph);
     OT_TRY(ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes));
-    return ot_check_tile_ops(r->model->graph);
+    return ot_check_tile_ops(r->model->graph, NULL);
 }
 
 /* The engine's own figures of this machine, where there are some. */

@@ -300,7 +300,7 @@ static uint32_t tile(ot_model *m, int64_t l2)
     ot_target_set_engine(&target);
     if (ot_plan_graph(g, &target, &o, &plan) != OT_OK) fail_msg("%s", m->diag->message);
     uint32_t n = plan->n_regions;
-    if (n > 0 && (ot_fold_static(g, plan) != OT_OK || ot_rewrite(g, plan) != OT_OK || ot_check_tile_ops(g) != OT_OK))
+    if (n > 0 && (ot_fold_static(g, plan) != OT_OK || ot_rewrite(g, plan) != OT_OK || ot_check_tile_ops(g, NULL) != OT_OK))
         fail_msg("%s", m->diag->message);
     ot_plan_free(plan);
     return n;

@@ -23,7 +23,7 @@ static uint32_t tile(ot_model *m, int64_t l2)
     ot_target_set_engine(&target);
     if (ot_plan_graph(g, &target, &o, &plan) != OT_OK) fail_msg("%s", m->diag->message);
     uint32_t n = plan->n_regions;
-    if (n > 0 && (ot_fold_static(g, plan) != OT_OK || ot_rewrite(g, plan) != OT_OK || ot_check_tile_ops(g) != OT_OK))
+    if (n > 0 && (ot_fold_static(g, plan) != OT_OK || ot_rewrite(g, plan) != OT_OK || ot_check_tile_ops(g, NULL) != OT_OK))
         fail_msg("%s", m->diag->message);
     ot_plan_free(plan);
     return n;
@@ -144,6 +144,10 @@ static void tables_are_checked(void **state)
         {.iteration = "int64[0]", .says = "iteration"},
         {.buffer = "float32[400,6]", .out_starts = "[0, 398]", .says = "'while' (While)"},
         {.buffer = "float64[4,6]", .says = "(Deslice)"},
+        {.out_starts = "[1, 2]",
+         .says =
+             "'deslice' (onnx_tile::Deslice): iteration 1 writes elements of buffer 'y0' that node 'deslice' writes in iteration 0"},
+        {.out_starts = "[2, 2]", .says = "places must be disjoint"},
         {.alloc = "[2, 6]", .says = "'while' (While)"},
         {.alloc = "[4, 6, 1]", .says = "'while' (While)"},
     };
@@ -154,6 +158,44 @@ static void tables_are_checked(void **state)
             write_model(&cases[k], text, sizeof text);
             open_with(&b, text, (ot_session_options){.reference = reference, .threads = 2});
             if (b.status != OT_E_INPUT || !strstr(b.d.message, cases[k].says) || strchr(b.d.message, '\n'))
+                fail_msg("case %zu: status %d: %s", k, b.status, b.d.message);
+            close_bench(&b);
+        }
+}
+
+/* Two Whiles of one buffer [4,6], each of two tiles [2,3] of x. Places are those of both Whiles together. */
+static void chains_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *second, *says;
+    } cases[] = {
+        {"0, 0, 2, 3", "0, 3, 2, 0", NULL},
+        {"0, 0, 0, 3", "2, 0, 2, 3", NULL},
+        {"0, 0, 2, 3", "0, 3, 1, 0", "iteration 1 writes elements of buffer 'y0' that node 'out_a' writes in iteration 0"},
+        {"0, 0, 1, 2", "0, 3, 2, 0", "places must be disjoint"},
+        {"0, 0, 0, 1", "2, 0, 2, 3", "'out_a' (onnx_tile::Deslice): iteration 1"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int reference = 0; reference < 2; reference++) {
+            char text[3000];
+            bench b;
+            size_t at = (size_t)snprintf(text, sizeof text,
+                                         "  input %%x : float32[4,6]\n  %%y0 = \"onnx_tile\"::Alloc@1() {shape=[4, 6], dtype=1}\n");
+            for (int w = 0; w < 2; w++)
+                at += (size_t)snprintf(text + at, sizeof text - at,
+                                       "  %%y%d : float32[4,6] = \"onnx_tile\"::While@1(%%y%d) {count=2, body=graph b%d {\n"
+                                       "    input %%i%d : int64[]\n    input %%b%d : float32[4,6]\n    outer %%x : float32[4,6]\n"
+                                       "    %%s%d : float32[2,3] = \"onnx_tile\"::Slice@1(%%x, %%i%d) {axes=[0, 1], sizes=[2, 3], "
+                                       "starts=[%s]}\n    %%a%d = Abs(%%s%d)\n"
+                                       "    %%n%d : float32[4,6] = \"onnx_tile\"::Deslice@1(%%a%d, %%b%d, %%i%d) {axes=[0, 1], "
+                                       "starts=[%s]} \"out_%c\"\n    output %%n%d\n  }}\n",
+                                       w + 1, w, w, w, w, w, w, w ? cases[k].second : cases[k].first, w, w, w, w, w, w,
+                                       w ? cases[k].second : cases[k].first, 'a' + w, w);
+            (void)snprintf(text + at, sizeof text - at, "  output %%y2");
+            open_with(&b, text, (ot_session_options){.reference = reference, .threads = 2});
+            if (cases[k].says ? b.status != OT_E_INPUT || !strstr(b.d.message, cases[k].says) || strchr(b.d.message, '\n')
+                              : b.status != OT_OK)
                 fail_msg("case %zu: status %d: %s", k, b.status, b.d.message);
             close_bench(&b);
         }
@@ -208,6 +250,22 @@ static void parts_are_checked(void **state)
          "\"onnx_tile\"::Slice@1(%x, %i) {axes=[0], sizes=[2], "
          "starts=[1]} \"s\"\n  output %y",
          "'s' (Slice)"},
+        /* the same buffer twice */
+        {"  %y0 : float32[4] = \"onnx_tile\"::Alloc@1() {shape=[4], dtype=1}\n  init %t : float32[2] = [1, 2]\n"
+         "  %y, %z = \"onnx_tile\"::While@1(%y0, %y0) {count=2, body=graph b {\n    input %i : int64[]\n"
+         "    input %b : float32[4]\n    input %c : float32[4]\n    outer %t : float32[2]\n"
+         "    %n : float32[4] = \"onnx_tile\"::Deslice@1(%t, %b, %i) {axes=[0], starts=[0, 2]}\n"
+         "    %m : float32[4] = \"onnx_tile\"::Deslice@1(%t, %c, %i) {axes=[0], starts=[0, 2]}\n"
+         "    output %n\n    output %m\n  }} \"while\"\n  output %y\n  output %z",
+         "'while' (onnx_tile::While): it takes a buffer twice"},
+        /* a tile that reads what others write */
+        {"  %y0 : float32[4] = \"onnx_tile\"::Alloc@1() {shape=[4], dtype=1}\n"
+         "  %y : float32[4] = \"onnx_tile\"::While@1(%y0) {count=2, body=graph b {\n    input %i : int64[]\n"
+         "    input %b : float32[4]\n"
+         "    %t : float32[2] = \"onnx_tile\"::Slice@1(%b, %i) {axes=[0], sizes=[2], starts=[2, 0]}\n"
+         "    %n : float32[4] = \"onnx_tile\"::Deslice@1(%t, %b, %i) {axes=[0], starts=[0, 2]}\n"
+         "    output %n\n  }} \"while\"\n  output %y",
+         "through Deslice alone"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         bench b;
@@ -283,11 +341,9 @@ static void tiles_share_a_value_on_the_heap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_form_itself_runs),
-        cmocka_unit_test(tables_are_checked),
-        cmocka_unit_test(parts_are_checked),
-        cmocka_unit_test(rows_that_are_not_there),
-        cmocka_unit_test(tiles_share_a_value_on_the_heap),
+        cmocka_unit_test(the_form_itself_runs),    cmocka_unit_test(tables_are_checked),
+        cmocka_unit_test(chains_are_checked),      cmocka_unit_test(parts_are_checked),
+        cmocka_unit_test(rows_that_are_not_there), cmocka_unit_test(tiles_share_a_value_on_the_heap),
         cmocka_unit_test(random_networks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

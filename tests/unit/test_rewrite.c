@@ -441,7 +441,7 @@ static void check_while(uint32_t n_dims, uint32_t n_w, uint32_t n_tiles)
     assert_int_equal(count(g, "Alloc"), 1);
     assert_int_equal(count(g, "While"), 3);
     assert_int_equal(count(g, "Conv") + count(g, "Concat") + count(g, "Reshape"), 0);
-    assert_int_equal(ot_check_tile_ops(x.m->graph), OT_OK);
+    assert_int_equal(ot_check_tile_ops(x.m->graph, NULL), OT_OK);
     for (uint32_t k = 0; k < 3; k++) {
         const ot_node *loop = tile_node(g, "While", k), *before = k ? tile_node(g, "While", k - 1) : tile_node(g, "Alloc", 0);
         const ot_graph *body = ot_attr_find(loop, "body")->g;
@@ -534,7 +534,7 @@ static void test_while_malformed(void **state)
             const ot_attr *body = ot_attr_find(&x.m->graph->nodes[i], "body");
             if (body && body->g) body->g->props &= ~(unsigned)OT_P_USES;
         }
-        assert_int_equal(ot_check_tile_ops(x.m->graph), rule ? OT_E_INPUT : OT_OK);
+        assert_int_equal(ot_check_tile_ops(x.m->graph, NULL), rule ? OT_E_INPUT : OT_OK);
         if (rule && !strstr(x.diag.message, rule)) fail_msg("rule %u: '%s' does not say '%s'", k, x.diag.message, rule);
         done(&x);
     }

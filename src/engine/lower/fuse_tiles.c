@@ -8,7 +8,7 @@
  *
  * In a body, Slice is a window of an outer array at the iteration's row of its table (no copy), and Deslice writes the tile into
  * its place in the buffer, from whatever layout it is in, unless its maker has put it there (lw_tile_place). Iterations write
- * disjoint places, so their order is free.
+ * disjoint places (ot_check_tile_ops), so their order is free and workers share no element.
  */
 #include "lower.h"
 
@@ -348,6 +348,17 @@ static ot_status make_region(lw_pass *l, region *r)
     return lw_merge(l, r->parts, r->n, LW_TILES, r->in, (uint32_t)r->n_in, r->out, (uint32_t)r->n_out, t);
 }
 
+/* The rules of the form, above all that no element is written twice. */
+static ot_status check_form(const lw_pass *l)
+{
+    ot_graph *g = l->p->g;
+    ot_graph **bodies = OT_NEW_N(l->scratch, ot_graph *, g->n_nodes);
+    if (!bodies) return ot_fail_nomem(l->p->s->d);
+    for (uint32_t u = 0; u < l->n_units; u++)
+        if (is_while(&l->units[u])) bodies[l->units[u].nodes[0] - g->nodes] = l->units[u].step->bodies[0].prog->g;
+    return ot_check_tile_ops(g, bodies);
+}
+
 /* Groups of Alloc and While that share buffers. */
 static ot_status find_regions(lw_pass *l)
 {
@@ -359,6 +370,7 @@ static ot_status find_regions(lw_pass *l)
         OT_TRY(check_while(l, &l->units[u]));
         for (uint32_t k = 0; k < l->units[u].n_in; k++) group[root(group, l->v[l->units[u].in[k]].maker)] = root(group, u);
     }
+    OT_TRY(check_form(l));
     for (uint32_t u = 0; u < l->n_units; u++) {
         region r = {.parts = NULL};
         if (!is_while(&l->units[u]) || root(group, u) != u) continue;
