@@ -33,9 +33,8 @@ ifeq ($(V),1)
 Q :=
 endif
 
-# The planner asks the engine's rule of Winograd.
-ENGINE_SRCS := $(filter-out src/engine/conv/winograd_choose.c,$(wildcard src/engine/*/*.c src/measure/*.c) \
-    $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c run_command.c) src/api/verify_tiled.c)
+ENGINE_SRCS := $(wildcard src/engine/*/*.c src/measure/*.c) \
+    $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c run_command.c) src/api/verify_tiled.c
 SRCS      := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 ifeq ($(ENGINE),yes)

@@ -7,6 +7,8 @@
 #include "plan/search/search.h"
 
 #include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* A planned model: sequence and target. */
 typedef struct planned {
@@ -91,6 +93,23 @@ static void check_agreement(const char *graph, uint32_t taken)
     if (ot_winograd_block() == 8) assert_int_equal(n, taken);
     close_bench(&b);
     close_plan(&p);
+}
+
+/* oneDNN reads its limit once: each is looked at in a process of its own, before anything else asks. */
+static void vectors_are_the_same(void **state)
+{
+    (void)state;
+    static const char *const limits[] = {"", "SSE41", "avx2", "AVX2_VNNI", "AVX512_CORE", "ALL", "something"};
+    for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
+        pid_t child = fork();
+        if (child == 0) {
+            setenv("ONEDNN_MAX_CPU_ISA", limits[k], 1);
+            _exit(ot_winograd_block() == ot_cpu_lanes() ? 0 : 1);
+        }
+        int said = 1;
+        assert_true(child > 0 && waitpid(child, &said, 0) == child);
+        if (said != 0) fail_msg("with the limit '%s' the engine's vectors are others than the planner's", limits[k]);
+    }
 }
 
 static void planner_and_engine_choose_the_same(void **state)
@@ -332,6 +351,7 @@ static void transposed_convolutions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vectors_are_the_same),
         cmocka_unit_test(planner_and_engine_choose_the_same),
         cmocka_unit_test(room_ends_in_order),
         cmocka_unit_test(blocks_filled_in_part_cost_whole_ones),

@@ -89,11 +89,11 @@ static double act(const ot_winograd_spec *s, double y)
 static double convolved(const ot_winograd_spec *s, const blocked *src, int64_t n, int64_t k, int64_t y, int64_t x)
 {
     double sum = 0, scale = s->scale ? (double)s->scale[k] : 1;
-    for (int64_t c = 0; c < s->in_channels; c++)
+    for (int64_t c = 0; c < s->sizes.in_channels; c++)
         for (int64_t t = 0; t < 9; t++) {
-            int64_t row = y + t / 3 - s->pad_top, col = x + t % 3 - s->pad_left;
-            if (row < 0 || row >= s->in_h || col < 0 || col >= s->in_w) continue;
-            sum += (double)s->weights[(k * s->in_channels + c) * 9 + t] * scale * (double)*at(src, n, c, row, col);
+            int64_t row = y + t / 3 - s->sizes.pad_top, col = x + t % 3 - s->sizes.pad_left;
+            if (row < 0 || row >= s->sizes.in_h || col < 0 || col >= s->sizes.in_w) continue;
+            sum += (double)s->weights[(k * s->sizes.in_channels + c) * 9 + t] * scale * (double)*at(src, n, c, row, col);
         }
     return sum + (s->bias ? (double)s->bias[k] : 0);
 }
@@ -101,18 +101,18 @@ static double convolved(const ot_winograd_spec *s, const blocked *src, int64_t n
 /* Every element of dst. Errors are relative to sums over a whole tile: an output at a border shares its neighbours' errors. */
 static void check(const ot_winograd_spec *s, const char *label, const blocked *src, const blocked *dst, const float *residual)
 {
-    double allowed = 6e-5 * (1 + sqrt((double)s->in_channels)); /* mistakes are of the size of one term */
-    for (int64_t n = 0; n < s->batch; n++)
+    double allowed = 6e-5 * (1 + sqrt((double)s->sizes.in_channels)); /* mistakes are of the size of one term */
+    for (int64_t n = 0; n < s->sizes.batch; n++)
         for (int64_t k = 0; k < channels_held(dst); k++)
-            for (int64_t y = 0; y < s->out_h; y++)
-                for (int64_t x = 0; x < s->out_w; x++) {
+            for (int64_t y = 0; y < s->sizes.out_h; y++)
+                for (int64_t x = 0; x < s->sizes.out_w; x++) {
                     float *got = at(dst, n, k, y, x);
                     double want = 0;
-                    if (k < s->out_channels) {
+                    if (k < s->sizes.out_channels) {
                         want = convolved(s, src, n, k, y, x);
                         want = act(s, want + (residual ? (double)residual[got - dst->data] : 0));
                     }
-                    if (!(fabs((double)*got - want) <= (k < s->out_channels ? allowed : 0)))
+                    if (!(fabs((double)*got - want) <= (k < s->sizes.out_channels ? allowed : 0)))
                         fail_msg("%s: image %d channel %d row %d column %d is %.9g, not %.9g", label, (int)n, (int)k, (int)y,
                                  (int)x, (double)*got, want);
                     *got = JUNK;
@@ -141,12 +141,12 @@ static float *some(int64_t n)
 static void open_task(task *t, int64_t b, bool scale, bool bias, bool gaps)
 {
     ot_winograd_spec *s = &t->s;
-    t->src = blocked_new(s->batch, s->in_channels, s->in_h, s->in_w, b, gaps);
-    t->dst = blocked_new(s->batch, s->out_channels, s->out_h, s->out_w, b, gaps);
+    t->src = blocked_new(s->sizes.batch, s->sizes.in_channels, s->sizes.in_h, s->sizes.in_w, b, gaps);
+    t->dst = blocked_new(s->sizes.batch, s->sizes.out_channels, s->sizes.out_h, s->sizes.out_w, b, gaps);
     fill(&t->src);
-    s->weights = t->weights = some(s->in_channels * s->out_channels * 9);
-    s->scale = t->scale = scale ? some(s->out_channels) : NULL;
-    s->bias = t->bias = bias ? some(s->out_channels) : NULL;
+    s->weights = t->weights = some(s->sizes.in_channels * s->sizes.out_channels * 9);
+    s->scale = t->scale = scale ? some(s->sizes.out_channels) : NULL;
+    s->bias = t->bias = bias ? some(s->sizes.out_channels) : NULL;
     t->residual = NULL;
     if (s->residual) {
         blocked r = t->dst;
@@ -187,14 +187,15 @@ static void random_spec(ot_winograd_spec *s)
 {
     static const float slopes[] = {0.1f, 0.0f, 1.5f, -0.5f};
     bool small = pick(0, 3) > 0;
-    *s = (ot_winograd_spec){.batch = pick(1, 3), .in_channels = pick(1, small ? 20 : 70), .out_channels = pick(1, small ? 20 : 70)};
-    s->pad_top = pick(0, 2);
-    s->pad_left = pick(0, 2);
-    s->in_h = pick(1, 14);
-    s->in_w = pick(1, pick(0, 5) ? 14 : 120);
-    s->out_h = ot_max(s->in_h + s->pad_top + pick(0, 2) - 2, 1);
-    s->out_w = ot_max(s->in_w + s->pad_left + pick(0, 2) - 2, 1);
-    s->threads = pick(0, 2) ? 1 : 3;
+    *s = (ot_winograd_spec){
+        .sizes.batch = pick(1, 3), .sizes.in_channels = pick(1, small ? 20 : 70), .sizes.out_channels = pick(1, small ? 20 : 70)};
+    s->sizes.pad_top = pick(0, 2);
+    s->sizes.pad_left = pick(0, 2);
+    s->sizes.in_h = pick(1, 14);
+    s->sizes.in_w = pick(1, pick(0, 5) ? 14 : 120);
+    s->sizes.out_h = ot_max(s->sizes.in_h + s->sizes.pad_top + pick(0, 2) - 2, 1);
+    s->sizes.out_w = ot_max(s->sizes.in_w + s->sizes.pad_left + pick(0, 2) - 2, 1);
+    s->sizes.threads = pick(0, 2) ? 1 : 3;
     s->act = (int)pick(OT_WINO_NONE, OT_WINO_LEAKY);
     s->residual = pick(0, 1);
     if (s->act == OT_WINO_CLIP) {
@@ -221,9 +222,10 @@ static void name_task(task *t, uint64_t seed, const ot_wino_choice *way)
     const ot_winograd_spec *s = &t->s;
     snprintf(t->label, sizeof t->label,
              "seed %llu, %s, m %d strip %d group %d shared %d: %dx%dx%dx%d to %dx%dx%d pads %d %d act %d residual %d threads %u",
-             (unsigned long long)seed, way->code->name, (int)way->m, (int)way->strip, (int)way->group, way->shared, (int)s->batch,
-             (int)s->in_channels, (int)s->in_h, (int)s->in_w, (int)s->out_channels, (int)s->out_h, (int)s->out_w, (int)s->pad_top,
-             (int)s->pad_left, (int)s->act, s->residual, s->threads);
+             (unsigned long long)seed, way->code->name, (int)way->m, (int)way->strip, (int)way->group, way->shared,
+             (int)s->sizes.batch, (int)s->sizes.in_channels, (int)s->sizes.in_h, (int)s->sizes.in_w, (int)s->sizes.out_channels,
+             (int)s->sizes.out_h, (int)s->sizes.out_w, (int)s->sizes.pad_top, (int)s->sizes.pad_left, (int)s->act, s->residual,
+             s->sizes.threads);
 }
 
 static void all_ways_are_right(void **state)
@@ -256,16 +258,16 @@ static void choices_are_right(void **state)
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
         for (uint32_t threads = 1; threads <= 3; threads += 2) {
             const int64_t *p = shapes[k];
-            task t = {.s = {.batch = p[0],
-                            .in_channels = p[1],
-                            .out_channels = p[2],
-                            .in_h = p[3],
-                            .in_w = p[4],
-                            .out_h = p[3],
-                            .out_w = p[4],
-                            .pad_top = 1,
-                            .pad_left = 1,
-                            .threads = threads,
+            task t = {.s = {.sizes.batch = p[0],
+                            .sizes.in_channels = p[1],
+                            .sizes.out_channels = p[2],
+                            .sizes.in_h = p[3],
+                            .sizes.in_w = p[4],
+                            .sizes.out_h = p[3],
+                            .sizes.out_w = p[4],
+                            .sizes.pad_top = 1,
+                            .sizes.pad_left = 1,
+                            .sizes.threads = threads,
                             .act = OT_WINO_RELU}};
             state_of_random = 77 + k;
             open_task(&t, ot_simd_block(), true, true, false);
@@ -280,16 +282,16 @@ static void choices_are_right(void **state)
 static void runs_inside_parallel_regions(void **state)
 {
     (void)state;
-    task t = {.s = {.batch = 1,
-                    .in_channels = 20,
-                    .out_channels = 20,
-                    .in_h = 30,
-                    .in_w = 30,
-                    .out_h = 30,
-                    .out_w = 30,
-                    .pad_top = 1,
-                    .pad_left = 1,
-                    .threads = 2},
+    task t = {.s = {.sizes.batch = 1,
+                    .sizes.in_channels = 20,
+                    .sizes.out_channels = 20,
+                    .sizes.in_h = 30,
+                    .sizes.in_w = 30,
+                    .sizes.out_h = 30,
+                    .sizes.out_w = 30,
+                    .sizes.pad_top = 1,
+                    .sizes.pad_left = 1,
+                    .sizes.threads = 2},
               .label = "inside a parallel region"};
     state_of_random = 5;
     open_task(&t, ot_simd_block(), false, true, false);
@@ -320,16 +322,16 @@ static double chain_error(int64_t m, int layers)
 {
     enum { C = 32, H = 20, W = 26 };
     static double exact[2][C][H][W];
-    task t = {.s = {.batch = 1,
-                    .in_channels = C,
-                    .out_channels = C,
-                    .in_h = H,
-                    .in_w = W,
-                    .out_h = H,
-                    .out_w = W,
-                    .pad_top = 1,
-                    .pad_left = 1,
-                    .threads = 1,
+    task t = {.s = {.sizes.batch = 1,
+                    .sizes.in_channels = C,
+                    .sizes.out_channels = C,
+                    .sizes.in_h = H,
+                    .sizes.in_w = W,
+                    .sizes.out_h = H,
+                    .sizes.out_w = W,
+                    .sizes.pad_top = 1,
+                    .sizes.pad_left = 1,
+                    .sizes.threads = 1,
                     .act = OT_WINO_RELU}};
     state_of_random = 99;
     open_task(&t, ot_simd_block(), false, true, false);
@@ -388,16 +390,16 @@ static void no_numbers_stay(void **state)
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int k = 0; k < 3; k++) {
-        task t = {.s = {.batch = 1,
-                        .in_channels = 9,
-                        .out_channels = 9,
-                        .in_h = 40,
-                        .in_w = 11,
-                        .out_h = 40,
-                        .out_w = 11,
-                        .pad_top = 1,
-                        .pad_left = 1,
-                        .threads = 1,
+        task t = {.s = {.sizes.batch = 1,
+                        .sizes.in_channels = 9,
+                        .sizes.out_channels = 9,
+                        .sizes.in_h = 40,
+                        .sizes.in_w = 11,
+                        .sizes.out_h = 40,
+                        .sizes.out_w = 11,
+                        .sizes.pad_top = 1,
+                        .sizes.pad_left = 1,
+                        .sizes.threads = 1,
                         .act = OT_WINO_NONE}};
         state_of_random = 3;
         open_task(&t, ot_simd_block(), false, false, false);
@@ -422,30 +424,30 @@ static void impossible_sizes_are_refused(void **state)
 {
     (void)state;
     static const float weights[9];
-    const ot_winograd_spec good = {.batch = 1,
-                                   .in_channels = 1,
-                                   .out_channels = 1,
-                                   .in_h = 1,
-                                   .in_w = 1,
-                                   .out_h = 1,
-                                   .out_w = 1,
-                                   .pad_top = 1,
-                                   .pad_left = 1,
+    const ot_winograd_spec good = {.sizes.batch = 1,
+                                   .sizes.in_channels = 1,
+                                   .sizes.out_channels = 1,
+                                   .sizes.in_h = 1,
+                                   .sizes.in_w = 1,
+                                   .sizes.out_h = 1,
+                                   .sizes.out_w = 1,
+                                   .sizes.pad_top = 1,
+                                   .sizes.pad_left = 1,
                                    .weights = weights,
-                                   .threads = 1};
+                                   .sizes.threads = 1};
     for (int k = 0; k < 7; k++) {
         ot_winograd_spec s = good;
         switch (k) {
-        case 0: s.in_channels = 0; break;
-        case 1: s.out_h = -1; break;
-        case 2: s.in_w = INT64_MAX; break;
-        case 3: s.pad_left = -1; break;
+        case 0: s.sizes.in_channels = 0; break;
+        case 1: s.sizes.out_h = -1; break;
+        case 2: s.sizes.in_w = INT64_MAX; break;
+        case 3: s.sizes.pad_left = -1; break;
         case 4:
-            s.batch = INT64_MAX / 2;
-            s.out_h = s.out_w = INT32_MAX;
+            s.sizes.batch = INT64_MAX / 2;
+            s.sizes.out_h = s.sizes.out_w = INT32_MAX;
             break;
-        case 5: s.in_channels = s.out_channels = INT32_MAX; break;
-        default: s.batch = -1; break;
+        case 5: s.sizes.in_channels = s.sizes.out_channels = INT32_MAX; break;
+        default: s.sizes.batch = -1; break;
         }
         ot_diag d = {0};
         ot_winograd *w = NULL;
@@ -460,24 +462,24 @@ static void impossible_sizes_are_refused(void **state)
 static void judgement_is_sound(void **state)
 {
     (void)state;
-    ot_winograd_spec s = {.batch = 1,
-                          .in_channels = 64,
-                          .out_channels = 64,
-                          .in_h = 56,
-                          .in_w = 56,
-                          .out_h = 56,
-                          .out_w = 56,
-                          .pad_top = 1,
-                          .pad_left = 1,
-                          .threads = 1};
+    ot_winograd_spec s = {.sizes.batch = 1,
+                          .sizes.in_channels = 64,
+                          .sizes.out_channels = 64,
+                          .sizes.in_h = 56,
+                          .sizes.in_w = 56,
+                          .sizes.out_h = 56,
+                          .sizes.out_w = 56,
+                          .sizes.pad_top = 1,
+                          .sizes.pad_left = 1,
+                          .sizes.threads = 1};
     bool vectors = ot_wino_choose(&s).code != &ot_wino_plain;
     assert_int_equal(ot_winograd_pays(&s), vectors);
-    s.in_channels = 1;
+    s.sizes.in_channels = 1;
     assert_false(ot_winograd_pays(&s));
-    s.in_channels = 64;
-    s.in_h = s.out_h = 1; /* two rows of three are zeros, which a direct convolution leaves out */
+    s.sizes.in_channels = 64;
+    s.sizes.in_h = s.sizes.out_h = 1; /* two rows of three are zeros, which a direct convolution leaves out */
     assert_false(ot_winograd_pays(&s));
-    s.threads = UINT32_MAX;
+    s.sizes.threads = UINT32_MAX;
     (void)ot_winograd_pays(&s);
     assert_true(ot_wino_choose(&s).strip >= 1);
 }
@@ -497,17 +499,17 @@ static void memory_may_run_out(void **state)
 {
     (void)state;
     static const float weights[9];
-    ot_winograd_spec s = {.batch = 1,
-                          .in_channels = 1,
-                          .out_channels = 1,
-                          .in_h = 4,
-                          .in_w = 4,
-                          .out_h = 4,
-                          .out_w = 4,
-                          .pad_top = 1,
-                          .pad_left = 1,
+    ot_winograd_spec s = {.sizes.batch = 1,
+                          .sizes.in_channels = 1,
+                          .sizes.out_channels = 1,
+                          .sizes.in_h = 4,
+                          .sizes.in_w = 4,
+                          .sizes.out_h = 4,
+                          .sizes.out_w = 4,
+                          .sizes.pad_top = 1,
+                          .sizes.pad_left = 1,
                           .weights = weights,
-                          .threads = 1};
+                          .sizes.threads = 1};
     ot_set_alloc_hook(no_memory);
     for (int k = 0; k < 2; k++) { /* the second allocation fails, then the first */
         ot_diag d = {0};

@@ -42,18 +42,18 @@ static bool set_posts(const lw_conv *k, ot_winograd_spec *s)
 static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
 {
     const ot_nd *x = &l->v[k->x].slot->fore;
-    *s = (ot_winograd_spec){.batch = x->dims[0], .in_channels = x->dims[1], .out_channels = k->maps};
+    *s = (ot_winograd_spec){.sizes.batch = x->dims[0], .sizes.in_channels = x->dims[1], .sizes.out_channels = k->maps};
     if (!is_3x3(k) || !set_posts(k, s)) return false;
-    s->in_h = k->win.in[0];
-    s->in_w = k->win.in[1];
-    s->out_h = k->win.out[0];
-    s->out_w = k->win.out[1];
-    s->pad_top = k->win.lo[0];
-    s->pad_left = k->win.lo[1];
+    s->sizes.in_h = k->win.in[0];
+    s->sizes.in_w = k->win.in[1];
+    s->sizes.out_h = k->win.out[0];
+    s->sizes.out_w = k->win.out[1];
+    s->sizes.pad_top = k->win.lo[0];
+    s->sizes.pad_left = k->win.lo[1];
     s->scale = k->scaled ? k->scale : NULL;
     s->bias = k->shift;
-    double outputs = (double)s->batch * (double)s->out_h * (double)s->out_w;
-    s->threads = lw_threads(l, outputs * 9 * (double)s->in_channels * (double)s->out_channels);
+    double outputs = (double)s->sizes.batch * (double)s->sizes.out_h * (double)s->sizes.out_w;
+    s->sizes.threads = lw_threads(l, outputs * 9 * (double)s->sizes.in_channels * (double)s->sizes.out_channels);
     return ot_winograd_pays(s);
 }
 
@@ -81,7 +81,7 @@ static ot_status make(lw_pass *l, const lw_conv *k, ot_winograd_spec *spec, ot_w
         int64_t bytes = ot_winograd_would_hold(spec);
         ot_winograd *first;
         int64_t growth;
-        if (!ot_winograd_admits(spec, bytes, s->winograd_growth, &growth)) return OT_OK;
+        if (!ot_winograd_admits(&spec->sizes, bytes, s->winograd_growth, &growth)) return OT_OK;
         const lw_conv *how = lw_conv_keep(l, k);
         if (!how) return ot_fail_nomem(s->d);
         OT_TRY(ot_winograd_new(spec, s->d, &first));

@@ -96,14 +96,14 @@ static void transform_weights(int64_t m, double g[8][3], const float *w, double 
 /* Blocks of output channels outside, then channels: what is written for the lanes of a block lies together. */
 static void fill_weights(ot_winograd *w, const float *weights, const float *scale)
 {
-    int64_t channels = w->s.in_channels, b = w->b;
+    int64_t channels = w->s.sizes.in_channels, b = w->b;
     double g[8][3];
     transform_rows(w->m, g);
     for (int64_t kb = 0; kb < w->k_blocks; kb++) {
         int64_t first = kb / w->group * w->group, blocks = ot_min(w->group, w->k_blocks - first);
         int64_t pair = (kb - first) / 2 * 2, wide = ot_min(2, blocks - pair) * b; /* floats of a channel of this pair of blocks */
         float *u = w->u + first * b * channels * w->positions + pair * b * channels + (kb - first - pair) * b;
-        int64_t end = ot_min((kb + 1) * b, w->s.out_channels);
+        int64_t end = ot_min((kb + 1) * b, w->s.sizes.out_channels);
         for (int64_t c = 0; c < channels; c++)
             for (int64_t k = kb * b; k < end; k++)
                 transform_weights(w->m, g, weights + (k * channels + c) * 9, scale ? (double)scale[k] : 1, u + c * wide + k % b,
@@ -111,7 +111,7 @@ static void fill_weights(ot_winograd *w, const float *weights, const float *scal
     }
 }
 
-/* ---- what is chosen: see winograd_choose.c ---- */
+/* ---- what is chosen: see groups/winograd_rule.h ---- */
 
 /* An odd number of cache lines that holds n floats. */
 static int64_t odd_lines(int64_t n) { return (ot_ceil_div(n, LINE) | 1) * LINE; }
@@ -119,7 +119,9 @@ static int64_t odd_lines(int64_t n) { return (ot_ceil_div(n, LINE) | 1) * LINE; 
 ot_wino_choice ot_wino_choose(const ot_winograd_spec *s)
 {
     double cycles;
-    return ot_wino_choose_with(s, code_for_machine(), &cycles);
+    const ot_wino_code *code = code_for_machine();
+    ot_winograd_way way = ot_winograd_choose(&s->sizes, code->block, &cycles);
+    return (ot_wino_choice){.code = code, .m = way.m, .strip = way.strip, .group = way.group, .shared = way.shared};
 }
 
 /* Everything but memory. Requires sizes that were checked. */
@@ -128,15 +130,15 @@ static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_cho
     *w = (ot_winograd){.s = *s, .code = way->code, .m = way->m, .positions = (way->m + 2) * (way->m + 2), .shared = way->shared};
     w->s.weights = w->s.scale = w->s.bias = NULL;
     w->b = w->code->block;
-    w->c_blocks = ot_ceil_div(s->in_channels, w->b);
-    w->k_blocks = ot_ceil_div(s->out_channels, w->b);
-    w->tile_rows = ot_ceil_div(s->out_h, w->m);
-    w->tile_cols = ot_ceil_div(s->out_w, w->m);
-    w->tiles = ot_wino_tiles_of(s, w->m);
+    w->c_blocks = ot_ceil_div(s->sizes.in_channels, w->b);
+    w->k_blocks = ot_ceil_div(s->sizes.out_channels, w->b);
+    w->tile_rows = ot_ceil_div(s->sizes.out_h, w->m);
+    w->tile_cols = ot_ceil_div(s->sizes.out_w, w->m);
+    w->tiles = ot_winograd_tiles(&s->sizes, w->m);
     w->group = ot_min(way->group, w->k_blocks);
     w->strip = ot_max(ot_min(way->strip, w->tiles), 1);
     int64_t parts = way->shared ? ot_max(w->c_blocks, ot_ceil_div(w->k_blocks, w->group)) : ot_ceil_div(w->tiles, w->strip);
-    w->workers = ot_max(ot_min(ot_min(s->threads, parts), WORKERS_MAX), 1);
+    w->workers = ot_max(ot_min(ot_min(s->sizes.threads, parts), WORKERS_MAX), 1);
     w->v_pos = odd_lines(w->c_blocks * w->strip * w->b);
     w->m_pos = odd_lines(w->group * w->strip * w->b);
     w->v_floats = w->positions * w->v_pos;
@@ -148,7 +150,7 @@ static void measure(ot_winograd *w, const ot_winograd_spec *s, const ot_wino_cho
 ot_status ot_winograd_new(const ot_winograd_spec *s, ot_diag *d, ot_winograd **out)
 {
     *out = NULL;
-    if (!ot_wino_sizes_fit(s)) return ot_fail(d, OT_E_INPUT, "a 3x3 convolution of impossible sizes");
+    if (!ot_winograd_sizes_fit(&s->sizes)) return ot_fail(d, OT_E_INPUT, "a 3x3 convolution of impossible sizes");
     ot_wino_choice way = ot_wino_choose(s);
     return ot_wino_make(s, &way, d, out);
 }
@@ -167,7 +169,7 @@ ot_status ot_wino_make(const ot_winograd_spec *s, const ot_wino_choice *way, ot_
         *out = w;
         return OT_OK;
     }
-    int64_t u_floats = w->positions * s->in_channels * w->k_blocks * w->b, bias_floats = w->k_blocks * w->b;
+    int64_t u_floats = w->positions * s->sizes.in_channels * w->k_blocks * w->b, bias_floats = w->k_blocks * w->b;
     w->memory_bytes = (size_t)(u_floats + bias_floats + w->b + LINE) * sizeof(float);
     w->memory = ot_hook_alloc(NULL, 0, w->memory_bytes);
     if (!w->memory) {
@@ -186,8 +188,8 @@ void ot_winograd_fill(ot_winograd *w, const float *weights, const float *scale, 
 {
     memset(w->memory, 0, w->memory_bytes);
     fill_weights(w, weights, scale);
-    for (int64_t k = 0; bias && k < w->s.out_channels; k++) w->bias[k] = bias[k];
-    for (int64_t k = 0; k < w->b; k++) w->mask[k] = (w->k_blocks - 1) * w->b + k < w->s.out_channels ? UINT32_MAX : 0;
+    for (int64_t k = 0; bias && k < w->s.sizes.out_channels; k++) w->bias[k] = bias[k];
+    for (int64_t k = 0; k < w->b; k++) w->mask[k] = (w->k_blocks - 1) * w->b + k < w->s.sizes.out_channels ? UINT32_MAX : 0;
 }
 
 void ot_winograd_free(ot_winograd *w)
@@ -205,13 +207,13 @@ int64_t ot_winograd_scratch(const ot_winograd *w)
 uint64_t ot_winograd_form(const ot_winograd_spec *s)
 {
     ot_wino_choice way = ot_wino_choose(s);
-    return (uint64_t)way.m << 32 | (uint64_t)ot_min(way.group, ot_ceil_div(s->out_channels, way.code->block));
+    return (uint64_t)way.m << 32 | (uint64_t)ot_min(way.group, ot_ceil_div(s->sizes.out_channels, way.code->block));
 }
 
 int64_t ot_winograd_would_hold(const ot_winograd_spec *s)
 {
     ot_wino_choice way = ot_wino_choose(s);
-    return ot_wino_bytes_of(s, &way);
+    return ot_winograd_bytes(&s->sizes, way.m, way.code->block);
 }
 
 int64_t ot_winograd_block(void)
@@ -220,7 +222,7 @@ int64_t ot_winograd_block(void)
     return code == &ot_wino_plain ? 0 : code->block;
 }
 
-bool ot_winograd_pays(const ot_winograd_spec *s) { return ot_winograd_guess_for(s, ot_winograd_block()).pays; }
+bool ot_winograd_pays(const ot_winograd_spec *s) { return ot_winograd_guess_for(&s->sizes, ot_winograd_block()).pays; }
 
 /* ---- a run ---- */
 
@@ -252,10 +254,10 @@ static void input_block(const wino_run *r, int64_t cb, int64_t first, int64_t en
         ot_wino_input in = {
             .src = r->src + run.image * r->src_strides[0] + cb * r->src_strides[1],
             .row_stride = r->src_strides[2],
-            .in_h = w->s.in_h,
-            .in_w = w->s.in_w,
-            .row = run.row * w->m - w->s.pad_top,
-            .col = run.col * w->m - w->s.pad_left,
+            .in_h = w->s.sizes.in_h,
+            .in_w = w->s.sizes.in_w,
+            .row = run.row * w->m - w->s.sizes.pad_top,
+            .col = run.col * w->m - w->s.sizes.pad_left,
             .tiles = run.n,
             .v = v + (cb * w->strip + t - first) * w->b,
             .pos_stride = w->v_pos,
@@ -268,7 +270,7 @@ static void input_block(const wino_run *r, int64_t cb, int64_t first, int64_t en
 static void output_block(const wino_run *r, int64_t kb, int64_t first, int64_t end, const float *m)
 {
     const ot_winograd *w = r->w;
-    bool padded = kb == w->k_blocks - 1 && w->s.out_channels % w->b;
+    bool padded = kb == w->k_blocks - 1 && w->s.sizes.out_channels % w->b;
     tile_run run;
     for (int64_t t = first; t < end; t += run.n) {
         run = tiles_at(w, t, end);
@@ -281,8 +283,8 @@ static void output_block(const wino_run *r, int64_t kb, int64_t first, int64_t e
             .dst = r->dst + at,
             .residual = r->residual ? r->residual + at : NULL,
             .row_stride = r->dst_strides[2],
-            .rows = w->s.out_h - y,
-            .cols = w->s.out_w - x,
+            .rows = w->s.sizes.out_h - y,
+            .cols = w->s.sizes.out_w - x,
             .bias = w->bias + kb * w->b,
             .mask = padded ? w->mask : NULL,
             .act = (int)w->s.act,
@@ -297,7 +299,7 @@ static void output_block(const wino_run *r, int64_t kb, int64_t first, int64_t e
 static void group_of_channels(const wino_run *r, int64_t group, int64_t first, int64_t end, const float *v, float *m)
 {
     const ot_winograd *w = r->w;
-    int64_t kb = group * w->group, blocks = ot_min(w->group, w->k_blocks - kb), channels = w->s.in_channels;
+    int64_t kb = group * w->group, blocks = ot_min(w->group, w->k_blocks - kb), channels = w->s.sizes.in_channels;
     ot_wino_product p = {
         .u = w->u + kb * w->b * channels * w->positions,
         .channels = channels,

@@ -11,17 +11,15 @@
 #define OT_ENGINE_WINOGRAD_H
 
 #include "engine/core/engine.h"
+#include "groups/winograd_rule.h"
 
 typedef struct ot_winograd ot_winograd; /* immutable once made: threads may share it */
 
 typedef struct ot_winograd_spec {
-    int64_t batch, in_channels, out_channels;
-    int64_t in_h, in_w, out_h, out_w;
-    int64_t pad_top, pad_left; /* zeros before the first row and column; after the last as many as out_h, out_w ask for */
-    const float *weights;      /* [out_channels][in_channels][3][3]; NULL: ot_winograd_fill will say */
-    const float *scale;        /* [out_channels] factor of the weights, or NULL (a folded normalisation) */
-    const float *bias;         /* [out_channels] or NULL */
-    uint32_t threads;          /* that a run may use */
+    ot_winograd_sizes sizes;
+    const float *weights; /* [out_channels][in_channels][3][3]; NULL: ot_winograd_fill will say */
+    const float *scale;   /* [out_channels] factor of the weights, or NULL (a folded normalisation) */
+    const float *bias;    /* [out_channels] or NULL */
     /* What follows: y = act(y + residual) */
     enum { OT_WINO_NONE, OT_WINO_RELU, OT_WINO_CLIP, OT_WINO_LEAKY } act;
     float alpha, beta; /* CLIP: bounds; LEAKY: slope of negative values */
@@ -31,22 +29,10 @@ typedef struct ot_winograd_spec {
                                    weights are used */
 } ot_winograd_spec;
 
-/* Would this be faster than a direct convolution? Pure function of the spec and the machine. */
+/* Would this be faster than a direct convolution on this machine (winograd_rule.h)? */
 bool ot_winograd_pays(const ot_winograd_spec *s);
-
-/* What a machine with vectors of `block` floats would do. Pure function: planners ask it, too. */
-typedef struct ot_winograd_guess {
-    bool pays;
-    double cycles; /* of a run, on the thread with the most to do */
-    int64_t bytes; /* of transformed weights */
-} ot_winograd_guess;
-/* Floats of a vector of this machine; 0: it has no fast code. */
+/* Floats of a vector of its code; 0: this machine has no fast code. */
 int64_t ot_winograd_block(void);
-ot_winograd_guess ot_winograd_guess_for(const ot_winograd_spec *s, int64_t block);
-
-/* Transformed weights replace the model's, which are smaller. What a layer holds, and what a session holds more than its model,
- * is limited: may it hold so many bytes for this layer when it has grown by `grown` already? *growth: by which it grows. */
-bool ot_winograd_admits(const ot_winograd_spec *s, int64_t bytes, int64_t grown, int64_t *growth);
 /* What the layout of transformed weights depends on besides the weights: equal forms can share them. */
 uint64_t ot_winograd_form(const ot_winograd_spec *s);
 /* Bytes of transformed weights that it would hold of its own. */

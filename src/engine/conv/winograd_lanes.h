@@ -70,14 +70,6 @@ typedef struct ot_wino_choice {
 
 ot_wino_choice ot_wino_choose(const ot_winograd_spec *s); /* requires sizes that ot_winograd_new takes */
 
-/* ---- winograd_choose.c ---- */
-
-bool ot_wino_sizes_fit(const ot_winograd_spec *s);
-int64_t ot_wino_tiles_of(const ot_winograd_spec *s, int64_t m); /* tiles of all images */
-/* By code (its block counts). *cycles: of a run in the way that is chosen. */
-ot_wino_choice ot_wino_choose_with(const ot_winograd_spec *s, const ot_wino_code *code, double *cycles);
-int64_t ot_wino_bytes_of(const ot_winograd_spec *s, const ot_wino_choice *way); /* of transformed weights */
-
 /* ---- winograd.c ---- */
 
 ot_status ot_wino_make(const ot_winograd_spec *s, const ot_wino_choice *way, ot_diag *d, ot_winograd **out) OT_MUST_USE;

@@ -15,6 +15,7 @@
 #define OT_ENGINE_ATTENTION_H
 
 #include "engine/core/engine.h"
+#include "groups/attention_rule.h"
 
 /* Element (i, j) is data[i * row + j * column]. */
 typedef struct ot_attention_matrix {
@@ -33,14 +34,6 @@ typedef struct ot_attention_job {
     bool blind_zero; /* queries that see nothing but minus infinity become zero, as operators named Attention say, and not NaN */
 } ot_attention_job;
 
-#define OT_ATTENTION_PANEL 16     /* queries */
-#define OT_ATTENTION_KEPT  131072 /* bytes of queries and results that a call keeps: they stay in the second cache level */
-
-/* Panels that a call of ot_attention_run should have at most. The planner asks it, too. */
-static inline int64_t ot_attention_panels(int64_t size, int64_t v_size)
-{
-    return ot_max(1, OT_ATTENTION_KEPT / (int64_t)sizeof(float) / OT_ATTENTION_PANEL / (size + v_size));
-}
 /* Floats of scratch for calls of so many panels; -1: more than can be counted. */
 int64_t ot_attention_scratch(int64_t panels, int64_t size, int64_t v_size);
 /* On the calling thread. scratch: aligned to 64 bytes. */

@@ -9,7 +9,7 @@
  */
 #include "cost.h"
 
-#include "engine/product/attention.h"
+#include "groups/attention_rule.h"
 
 #define LINKS_MAX   3   /* scalar factors between the product and Softmax */
 #define LEAST       8   /* queries of what the engine takes */

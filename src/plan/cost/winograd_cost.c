@@ -13,8 +13,7 @@
  */
 #include "cost.h"
 
-#include "engine/core/simd.h"
-#include "engine/conv/winograd.h"
+#include "groups/winograd_rule.h"
 
 #include <math.h>
 
@@ -26,7 +25,7 @@
 static int64_t block_of(const ot_target *t)
 {
     bool here = *t->cpu || strcmp(t->name, "host") == 0;
-    return here ? ot_winograd_block() : OWN_BLOCK;
+    return here ? ot_cpu_lanes() : OWN_BLOCK;
 }
 
 static bool all_are(const ot_node *n, const char *name, int64_t x)
@@ -39,20 +38,20 @@ static bool all_are(const ot_node *n, const char *name, int64_t x)
 }
 
 /* The convolution of `batch` maps to h x w outputs; whole: of the model, with the zeros around it. */
-static bool describe(const ot_graph *g, const ot_node *n, int64_t batch, int64_t h, int64_t w, bool whole, ot_winograd_spec *s)
+static bool describe(const ot_graph *g, const ot_node *n, int64_t batch, int64_t h, int64_t w, bool whole, ot_winograd_sizes *s)
 {
     if (n->op != OT_OP_Conv || n->n_in < 2 || n->in[0] == OT_NONE || n->in[1] == OT_NONE) return false;
     const ot_value *x = &g->values[n->in[0]], *k = &g->values[n->in[1]];
     if (x->dtype != OT_F32 || x->rank != 4 || k->rank != 4 || k->dims[2] != 3 || k->dims[3] != 3) return false;
     if (ot_attr_int(n, "group", 1) != 1 || !all_are(n, "strides", 1) || !all_are(n, "dilations", 1)) return false;
-    *s = (ot_winograd_spec){.batch = batch,
-                            .in_channels = k->dims[1],
-                            .out_channels = k->dims[0],
-                            .out_h = h,
-                            .out_w = w,
-                            .in_h = whole ? x->dims[2] : h + 2,
-                            .in_w = whole ? x->dims[3] : w + 2,
-                            .threads = 1};
+    *s = (ot_winograd_sizes){.batch = batch,
+                             .in_channels = k->dims[1],
+                             .out_channels = k->dims[0],
+                             .out_h = h,
+                             .out_w = w,
+                             .in_h = whole ? x->dims[2] : h + 2,
+                             .in_w = whole ? x->dims[3] : w + 2,
+                             .threads = 1};
     s->pad_top = ot_max(0, (h + 2 - s->in_h) / 2);
     s->pad_left = ot_max(0, (w + 2 - s->in_w) / 2);
     return true;
@@ -90,16 +89,16 @@ static bool posts_fit(const ot_seq *s, ot_id v)
 
 double ot_cost_winograd_work(const ot_graph *g, const ot_node *n)
 {
-    ot_winograd_spec spec;
+    ot_winograd_sizes spec;
     if (n->n_out < 1 || n->out[0] == OT_NONE) return 0;
     const ot_value *y = &g->values[n->out[0]];
     if (y->rank != 4 || !describe(g, n, y->dims[0], y->dims[2], y->dims[3], true, &spec)) return 0;
-    ot_winograd_guess guess = ot_winograd_guess_for(&spec, ot_winograd_block());
-    return guess.pays ? guess.cycles * 2 * (double)ot_winograd_block() : 0;
+    ot_winograd_guess guess = ot_winograd_guess_for(&spec, ot_cpu_lanes());
+    return guess.pays ? guess.cycles * 2 * (double)ot_cpu_lanes() : 0;
 }
 
 /* Seconds of a run; 0: it is a direct one. *growth: see ot_winograd_admits. */
-static double seconds_of(const ot_target *t, const ot_winograd_spec *spec, int64_t grown, int64_t *growth)
+static double seconds_of(const ot_target *t, const ot_winograd_sizes *spec, int64_t grown, int64_t *growth)
 {
     int64_t block = block_of(t);
     ot_winograd_guess guess = ot_winograd_guess_for(spec, block);
@@ -114,7 +113,7 @@ void ot_cost_winograd_fill(ot_seq *s, const ot_target *t)
     int64_t grown = 0, growth;
     for (uint32_t p = 0; p < s->n; p++) {
         const ot_node *n = &g->nodes[s->node[p]];
-        ot_winograd_spec spec;
+        ot_winograd_sizes spec;
         s->wino_room[p] = -1;
         if (!t->engine || !t->is_cache || n->n_out < 1 || n->out[0] == OT_NONE) continue;
         const ot_value *y = &g->values[n->out[0]];
@@ -130,7 +129,7 @@ double ot_cost_winograd(const ot_seq *s, uint32_t p, const ot_target *t, const o
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
-    ot_winograd_spec spec;
+    ot_winograd_sizes spec;
     int64_t growth = 0;
     if (s->wino_room[p] <= 0) return 0;
     const ot_value *y = &g->values[n->out[0]];

@@ -1,8 +1,5 @@
-/* Whether a 3x3 convolution is done by Winograd's algorithm, and how: pure functions of its sizes and of the vectors of a machine.
- *
- * The planner asks them, too, so that it and the engine cannot disagree; builds without the engine have this file alone of it.
- */
-#include "winograd_lanes.h"
+/* The rule of Winograd's algorithm; its constants were measured with the engine's code. See winograd_rule.h. */
+#include "winograd_rule.h"
 
 #include <math.h>
 
@@ -18,16 +15,16 @@
 
 /* ---- the way ---- */
 
-int64_t ot_wino_tiles_of(const ot_winograd_spec *s, int64_t m)
+int64_t ot_winograd_tiles(const ot_winograd_sizes *s, int64_t m)
 {
     return s->batch * ot_ceil_div(s->out_h, m) * ot_ceil_div(s->out_w, m);
 }
 
 /* V of a strip should stay in the cache of a core, next to a group's M; U, read once a strip, asks for the more tiles the farther
  * away it lies. */
-static void choose_strip(const ot_winograd_spec *s, ot_wino_choice *way)
+static void choose_strip(const ot_winograd_sizes *s, int64_t b, ot_winograd_way *way)
 {
-    int64_t b = way->code->block, positions = (way->m + 2) * (way->m + 2), tiles = ot_wino_tiles_of(s, way->m);
+    int64_t positions = (way->m + 2) * (way->m + 2), tiles = ot_winograd_tiles(s, way->m);
     int64_t v_tile = positions * ot_ceil_div(s->in_channels, b) * b * (int64_t)sizeof(float);
     int64_t k_blocks = ot_ceil_div(s->out_channels, b),
             u_bytes = positions * s->in_channels * k_blocks * b * (int64_t)sizeof(float);
@@ -53,9 +50,9 @@ static double weight_cycles(double bytes, double threads)
 }
 
 /* Two vectors are multiplied in a cycle, given four tiles at once; a product of `channels` steps takes as long as two more. */
-static double winograd_cycles(const ot_winograd_spec *s, const ot_wino_choice *way)
+static double winograd_cycles(const ot_winograd_sizes *s, int64_t b, const ot_winograd_way *way)
 {
-    int64_t b = way->code->block, positions = (way->m + 2) * (way->m + 2), tiles = ot_wino_tiles_of(s, way->m);
+    int64_t positions = (way->m + 2) * (way->m + 2), tiles = ot_winograd_tiles(s, way->m);
     double k_blocks = (double)ot_ceil_div(s->out_channels, b), c_blocks = (double)ot_ceil_div(s->in_channels, b);
     double rows = (double)way->strip / (double)ot_ceil_div(way->strip, ROWS); /* tiles at once */
     double product = (double)positions * ceil(k_blocks / 2) * (double)(s->in_channels + 2) / (0.92 * fmin(rows / 4, 1));
@@ -68,7 +65,7 @@ static double winograd_cycles(const ot_winograd_spec *s, const ot_wino_choice *w
 }
 
 /* A good direct convolution multiplies two vectors in a cycle 85 times out of 100, and leaves out rows of zeros. */
-static double direct_cycles(const ot_winograd_spec *s, int64_t block)
+static double direct_cycles(const ot_winograd_sizes *s, int64_t block)
 {
     double b = (double)block, threads = fmax(s->threads, 1);
     double pairs = (double)s->in_channels * ceil((double)s->out_channels / b);
@@ -78,15 +75,15 @@ static double direct_cycles(const ot_winograd_spec *s, int64_t block)
     return outputs * pairs * 3 / 2 / 0.85 / threads + weight_cycles(pairs * 9 * b * sizeof(float), threads);
 }
 
-/* *cycles: of a run in the way that is chosen. */
-ot_wino_choice ot_wino_choose_with(const ot_winograd_spec *s, const ot_wino_code *code, double *cycles)
+ot_winograd_way ot_winograd_choose(const ot_winograd_sizes *s, int64_t block, double *cycles)
 {
-    ot_wino_choice best = {0};
+    ot_winograd_way best = {0};
     double least = INFINITY;
     for (int64_t m = 2; m <= 6; m += 2) {
-        ot_wino_choice way = {.code = code, .m = m};
-        choose_strip(s, &way);
-        double takes = winograd_cycles(s, &way), counts = takes * (m == 6 ? 1.04 : 1); /* larger errors should be worth something */
+        ot_winograd_way way = {.m = m};
+        choose_strip(s, block, &way);
+        double takes = winograd_cycles(s, block, &way),
+               counts = takes * (m == 6 ? 1.04 : 1); /* larger errors should be worth something */
         if (counts >= least) continue;
         least = counts;
         best = way;
@@ -95,7 +92,7 @@ ot_wino_choice ot_wino_choose_with(const ot_winograd_spec *s, const ot_wino_code
     return best;
 }
 
-bool ot_wino_sizes_fit(const ot_winograd_spec *s)
+bool ot_winograd_sizes_fit(const ot_winograd_sizes *s)
 {
     const int64_t sizes[] = {s->in_channels, s->out_channels, s->in_h, s->in_w, s->out_h, s->out_w};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
@@ -106,38 +103,24 @@ bool ot_wino_sizes_fit(const ot_winograd_spec *s)
            ot_product((const int64_t[]){64 * sizeof(float), s->in_channels + 16, s->out_channels + 16}, 3, &n) && n < INT64_MAX / 2;
 }
 
-int64_t ot_wino_bytes_of(const ot_winograd_spec *s, const ot_wino_choice *way)
+int64_t ot_winograd_bytes(const ot_winograd_sizes *s, int64_t m, int64_t block)
 {
-    int64_t b = way->code->block;
-    return (way->m + 2) * (way->m + 2) * s->in_channels * ot_ceil_div(s->out_channels, b) * b * (int64_t)sizeof(float);
+    return (m + 2) * (m + 2) * s->in_channels * ot_ceil_div(s->out_channels, block) * block * (int64_t)sizeof(float);
 }
 
-ot_winograd_guess ot_winograd_guess_for(const ot_winograd_spec *s, int64_t block)
+ot_winograd_guess ot_winograd_guess_for(const ot_winograd_sizes *s, int64_t block)
 {
-    const ot_wino_code code = {.name = "guessed", .block = block};
     ot_winograd_guess g = {0};
-    if (block < 1 || !ot_wino_sizes_fit(s) || 2 * s->in_channels < block)
+    if (block < 1 || !ot_winograd_sizes_fit(s) || 2 * s->in_channels < block)
         return g; /* a direct convolution takes so few without blocks */
-    ot_wino_choice way = ot_wino_choose_with(s, &code, &g.cycles);
+    ot_winograd_way way = ot_winograd_choose(s, block, &g.cycles);
     g.pays = g.cycles < 0.9 * direct_cycles(s, block);
-    g.bytes = ot_wino_bytes_of(s, &way);
+    g.bytes = ot_winograd_bytes(s, way.m, block);
     return g;
 }
 
-bool ot_winograd_admits(const ot_winograd_spec *s, int64_t bytes, int64_t grown, int64_t *growth)
+bool ot_winograd_admits(const ot_winograd_sizes *s, int64_t bytes, int64_t grown, int64_t *growth)
 {
     *growth = bytes - 9 * s->in_channels * s->out_channels * (int64_t)sizeof(float);
     return bytes <= HELD_EACH && grown + *growth <= GROWTH_ALL;
 }
-
-#ifndef OT_ENGINE
-/* As the engine would find it. */
-int64_t ot_winograd_block(void)
-{
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (__builtin_cpu_supports("avx512f")) return 16;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 8;
-#endif
-    return 0;
-}
-#endif
