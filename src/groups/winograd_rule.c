@@ -9,9 +9,18 @@
 #define U_NEAR  ((int64_t)3 << 20) /* held by a cache that a few cores share, or by a core's own */
 #define U_FAR   ((int64_t)8 << 20)
 
-/* Limits of what is held: layers with small weights on large maps, which gain most, are the cheap ones. */
-#define HELD_EACH  ((int64_t)12 << 20) /* bytes of one layer's transformed weights */
-#define GROWTH_ALL ((int64_t)22 << 20) /* by which those of a session exceed the model's */
+/* Transformed weights are 1.8 to 7.1 times the model's (m = 2 to 6: (m + 2)^2 in place of 9), and stay for as long as the session: what is
+ * gained in time is paid for with memory. Two limits keep that small beside the activations, which tiling is about:
+ *
+ * HELD_EACH   a layer's transformed weights. They are read whole for every strip of tiles; beyond a shared cache's share of some MiB
+ *             (U_FAR) that costs what the multiplications save, the more so as layers so wide have small maps, and few strips.
+ *             12 MiB: 220 x 220 channels with m = 6, 440 x 440 with m = 2.
+ * GROWTH_ALL  what transforming adds to a session's memory, over all its layers: transformed less plain weights. 22 MiB: two layers at
+ *             the first limit, or the whole backbone of a small network.
+ *
+ * Layers ask in the order of the graph: those in front, on large maps, gain most and have the smallest weights. */
+#define HELD_EACH  ((int64_t)12 << 20)
+#define GROWTH_ALL ((int64_t)22 << 20)
 
 /* ---- the way ---- */
 
