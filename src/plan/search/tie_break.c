@@ -63,12 +63,14 @@ static void distances(const ot_seq *s, const ot_path *path, double *fwd, double 
     }
 }
 
+static ot_status no_memory(const net *m) { return ot_fail_nomem(m->s->g->model->diag); }
+
 /* Positions where some arc starts or ends, ascending; the gaps become untiled arcs. */
-static bool add_untiled(net *m, const bool *is_key)
+static ot_status add_untiled(net *m, const bool *is_key)
 {
     const ot_seq *s = m->s;
     m->key = OT_NEW_N(s->arena, uint32_t, s->n + 1u);
-    if (!m->key) return false;
+    if (!m->key) return no_memory(m);
     for (uint32_t p = 0; p <= s->n; p++)
         if (is_key[p] || p == 0 || p == s->n) m->key[m->n_keys++] = p;
     for (uint32_t k = 0; k + 1 < m->n_keys; k++) {
@@ -76,29 +78,32 @@ static bool add_untiled(net *m, const bool *is_key)
         for (uint32_t p = a.from; p < a.to; p++) a.peak = ot_max(a.peak, s->live[p]);
         m->arcs[m->n_arcs++] = a;
     }
-    return true;
+    return OT_OK;
 }
 
-/* False when there is nothing to choose or too much. */
-static bool build_net(const ot_path *path, double peak_limit, net *m)
+/* *any: there is something to choose, and not too much. */
+static ot_status build_net(const ot_path *path, double peak_limit, net *m, bool *any)
 {
     const ot_seq *s = m->s;
     double *fwd = OT_NEW_N(s->arena, double, s->n + 1u), *bwd = OT_NEW_N(s->arena, double, s->n + 1u);
     uint32_t *head = OT_NEW_N(s->arena, uint32_t, s->n + 1u), *next = OT_NEW_N(s->arena, uint32_t, path->n_pool + 1u);
     bool *is_key = OT_NEW_N(s->arena, bool, s->n + 1u);
     m->arcs = OT_NEW_N(s->arena, arc, ARCS_MAX + s->n + 1u);
-    if (!fwd || !bwd || !head || !next || !is_key || !m->arcs) return false;
+    *any = false;
+    if (!fwd || !bwd || !head || !next || !is_key || !m->arcs) return no_memory(m);
     distances(s, path, fwd, bwd, head, next);
     for (uint32_t k = 0; k < path->n_pool; k++) {
         const ot_choice *c = &path->pool[k];
         if (fwd[c->first] + c->time + bwd[c->end + 1] > m->limit || (double)c->peak > peak_limit) continue;
-        if (m->n_arcs == ARCS_MAX) return false;
+        if (m->n_arcs == ARCS_MAX) return OT_OK;
         m->arcs[m->n_arcs++] = (arc){c->first, c->end + 1, k, c->time, c->peak, c->loops, c->tiles};
         is_key[c->first] = is_key[c->end + 1] = true;
     }
-    return m->n_arcs > 0 && add_untiled(m, is_key);
+    *any = m->n_arcs > 0;
+    return *any ? add_untiled(m, is_key) : OT_OK;
 }
 
+/* NULL: no memory. */
 static ot_lp *build_lp(const net *m, const uint32_t *row_of, uint32_t *peak_col)
 {
     ot_arena *a = m->s->arena;
@@ -136,7 +141,7 @@ static ot_lp *build_lp(const net *m, const uint32_t *row_of, uint32_t *peak_col)
     return ok ? lp : NULL;
 }
 
-/* Fix the value reached for one objective before the next one is minimised. */
+/* Fix the value reached for one objective before the next one is minimised. false: no memory. */
 static bool pin(ot_lp *lp, const char *name, const net *m, int which, uint32_t peak_col, double value)
 {
     if (which == 0) return ot_lp_row(lp, name, -1e300, value * (1 + 1e-9) + 1e-9, &peak_col, (double[]){1}, 1);
@@ -147,40 +152,45 @@ static bool pin(ot_lp *lp, const char *name, const net *m, int which, uint32_t p
     return ot_lp_row(lp, name, -1e300, value + 1e-6, cols, coef, m->n_arcs);
 }
 
-static bool solve(const net *m, ot_lp *lp, uint32_t peak_col, double *x)
+/* *any: x [columns] holds a path. */
+static ot_status solve(const net *m, ot_lp *lp, uint32_t peak_col, double *x, bool *any)
 {
     double obj;
-    bool feasible = false, optimal = false, any = false;
+    bool feasible = false, optimal = false;
     double *y = OT_NEW_N(m->s->arena, double, m->n_arcs + 2u);
-    if (!y) return false;
+    *any = false;
+    if (!y) return no_memory(m);
     for (int which = 0; which < 3; which++) {
         ot_lp_set_cost(lp, peak_col, which == 0);
         for (uint32_t k = 0; k < m->n_arcs; k++)
             ot_lp_set_cost(lp, k, which == 1 ? m->arcs[k].loops : which == 2 ? m->arcs[k].tiles : 0);
         if (ot_dbg['G']) {
             fprintf(stderr, "\n> Tie-break, objective %d\n", which);
-            if (ot_lp_dump(lp, stderr) != OT_OK) return any;
+            OT_TRY(ot_lp_dump(lp, stderr));
         }
-        if (ot_lp_solve(lp, NODE_LIMIT, y, &obj, &feasible, &optimal) != OT_OK || !feasible) return any;
+        if (ot_lp_solve(lp, NODE_LIMIT, y, &obj, &feasible, &optimal) != OT_OK) return no_memory(m);
+        if (!feasible) return OT_OK;
         memcpy(x, y, (m->n_arcs + 1u) * sizeof *x);
-        any = true;
-        if (!optimal || (which < 2 && !pin(lp, which ? "loops" : "least", m, which, peak_col, obj))) return any;
+        *any = true;
+        if (!optimal) return OT_OK;
+        if (which < 2 && !pin(lp, which ? "loops" : "least", m, which, peak_col, obj)) return no_memory(m);
     }
-    return any;
+    return OT_OK;
 }
 
-static void read_solution(const net *m, const double *x, ot_path *path)
+static ot_status read_solution(const net *m, const double *x, ot_path *path)
 {
     const ot_seq *s = m->s;
     uint32_t pos = 0, n = 0;
     ot_choice *steps = OT_NEW_N(s->arena, ot_choice, s->n + 1u);
     double time = 0;
     int64_t peak = 0;
-    while (steps && pos < s->n) {
+    if (!steps) return no_memory(m);
+    while (pos < s->n) {
         const arc *a = NULL;
         for (uint32_t k = 0; k < m->n_arcs && !a; k++)
             if (m->arcs[k].from == pos && x[k] > 0.5) a = &m->arcs[k];
-        if (!a) return; /* keep the old path */
+        if (!a) return OT_OK; /* keep the old path */
         if (a->choice != OT_NONE)
             steps[n++] = path->pool[a->choice];
         else
@@ -190,14 +200,14 @@ static void read_solution(const net *m, const double *x, ot_path *path)
         peak = ot_max(peak, a->peak);
         pos = a->to;
     }
-    if (!steps) return;
     path->steps = steps;
     path->n = n;
     path->time = time;
     path->peak = peak;
+    return OT_OK;
 }
 
-/* requires a solved path. Fails: never for being hard (the path stays); OT_E_NOMEM is treated the same way. */
+/* requires a solved path. Fails: OT_E_NOMEM; never for being hard (the path stays). */
 ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_path *path)
 {
     (void)t;
@@ -207,13 +217,16 @@ ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_option
     m.limit = best * 1.005;
     if (m.limit < best) m.limit = best;
     double peak_limit = o->memory_budget > 0 ? (double)o->memory_budget : o->goal == OT_GOAL_MEMORY ? (double)path->peak : 1e300;
-    if (!build_net(path, peak_limit, &m)) return OT_OK;
+    bool any;
+    OT_TRY(build_net(path, peak_limit, &m, &any));
+    if (!any) return OT_OK;
     uint32_t *row_of = OT_NEW_N(s->arena, uint32_t, s->n + 1u);
-    if (!row_of) return OT_OK;
+    if (!row_of) return no_memory(&m);
     for (uint32_t p = 0; p < m.n_keys; p++) row_of[m.key[p]] = p;
     uint32_t peak_col;
     ot_lp *lp = build_lp(&m, row_of, &peak_col);
     double *x = OT_NEW_N(s->arena, double, m.n_arcs + 2u);
-    if (lp && x && solve(&m, lp, peak_col, x)) read_solution(&m, x, path);
-    return OT_OK;
+    if (!lp || !x) return no_memory(&m);
+    OT_TRY(solve(&m, lp, peak_col, x, &any));
+    return any ? read_solution(&m, x, path) : OT_OK;
 }
