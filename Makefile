@@ -56,16 +56,16 @@ EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
 EXAMPLE_BINS := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
 FUZZ_SRCS := $(sort $(wildcard tests/fuzz/*.c))
 E2E_TESTS := $(sort $(wildcard tests/e2e/*.sh))
-C_FILES   := $(SRCS) $(wildcard include/*.h src/*/*.h src/*/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
+C_FILES   := $(SRCS) $(wildcard tests/unit/*.h tests/oracle/*.h tests/fuzz/*.h) $(wildcard include/*.h src/*/*.h src/*/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
 
 TEST_ENV   = TOOL=$(abspath $(TOOL)) PYTHON=$(abspath $(PYTHON)) BUILD=$(abspath $(BUILD))
 RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 
 # Seconds that `make fuzz` takes, and graphs of `make soak`.
-FUZZ_TIME ?= 120
+FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
-.PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan san-run tsan tsan-run fuzz fuzz-run lint format \
+.PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run arrows lint format \
         format-check bench cover clean python
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -81,8 +81,10 @@ help:
 	@echo 'make reports      the sample reports and the screenshot of reports/, anew'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo 'make asan | ubsan unit tests, the tool over small models and mutations of them under a sanitizer'
+	@echo 'make sanitize     unit tests under both at once'
 	@echo 'make tsan         the engine: unit tests and tiled models on three threads, under ThreadSanitizer (clang)'
 	@echo 'make fuzz         libFuzzer for FUZZ_TIME=$(FUZZ_TIME) seconds (clang)'
+	@echo 'make arrows       which folders use which: none uses a later one'
 	@echo 'make lint | format | format-check | bench | cover | clean'
 	@echo 'variables: CC CFLAGS OPT PYTHON PREFIX DESTDIR V=1 ENGINE=no'
 
@@ -174,7 +176,9 @@ $(BUILD)/tests/fuzz_driver: tests/fuzz/driver.c tests/fuzz/fuzz_model.c $(LIB)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIB) $(LDLIBS)
 
-$(BUILD)/tests/fuzz_model $(BUILD)/tests/fuzz_kernel: $(BUILD)/tests/%: tests/fuzz/%.c $(LIB)
+# What `make fuzz` runs, each with its corpus.
+FUZZERS := kernel model $(if $(filter yes,$(ENGINE)),session engine_form)
+$(FUZZERS:%=$(BUILD)/tests/fuzz_%): $(BUILD)/tests/%: tests/fuzz/%.c tests/fuzz/fuzz_bounds.h $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIB) $(LDLIBS)
@@ -226,6 +230,11 @@ asan: python
 	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99 $(MAKE) --no-print-directory BUILD=build/asan OPT='-O1 -g' \
 	    SAN='-fsanitize=address -fno-omit-frame-pointer' unit san-run
 
+# Both in one build: what .ci/run has the time for. gcc warns of more that may be uninitialized when it instruments.
+sanitize:
+	@ASAN_OPTIONS=detect_leaks=1:exitcode=99 UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory BUILD=build/sanitize OPT='-O1 -g' \
+	    SAN='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -Wno-maybe-uninitialized' unit
+
 ubsan: python
 	@UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory BUILD=build/ubsan OPT='-O1 -g' \
 	    SAN='-fsanitize=undefined -fno-sanitize-recover=all' unit san-run
@@ -247,20 +256,27 @@ fuzz: python
 	@$(MAKE) --no-print-directory CC=clang BUILD=build/fuzz OPT='-O1 -g' \
 	    SAN='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' fuzz-run
 
-fuzz-run: $(BUILD)/tests/fuzz_model $(BUILD)/tests/fuzz_kernel
-	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus
-	@mkdir -p $(BUILD)/corpus-kernel
-	@cp $(wildcard tests/golden/kernel/*.tk) $(BUILD)/corpus-kernel
-	@cd $(BUILD) && tests/fuzz_kernel -max_total_time=$$((($(FUZZ_TIME) + 3) / 4)) -timeout=20 -rss_limit_mb=3000 -max_len=30000 \
-	    -dict=$(abspath tests/fuzz/kernel.dict) -print_final_stats=1 -artifact_prefix=crash-kernel- corpus-kernel
-	@cd $(BUILD) && tests/fuzz_model -max_total_time=$$((($(FUZZ_TIME) * 3 + 3) / 4)) -timeout=20 -rss_limit_mb=3000 -max_len=30000 \
-	    -print_final_stats=1 -artifact_prefix=crash- corpus
+# Each fuzzer for its share of the time; what it finds new stays in its corpus, what breaks it is left in build/fuzz/crash-NAME-*.
+fuzz-run: $(TOOL) $(FUZZERS:%=$(BUILD)/tests/fuzz_%)
+	@mkdir -p $(FUZZERS:%=$(BUILD)/corpus-%)
+	@cp tests/golden/kernel/*.tk $(BUILD)/corpus-kernel
+	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-model
+	@$(if $(filter session,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-session --no-text)
+	@$(if $(filter engine_form,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-engine_form --engine-form $(TOOL))
+	@cd $(BUILD) && for f in $(FUZZERS); do \
+	    echo "== fuzz_$$f"; dict=; [ $$f = kernel ] && dict=-dict=$(abspath tests/fuzz/kernel.dict); \
+	    tests/fuzz_$$f -max_total_time=$$(($(FUZZ_TIME) / $(words $(FUZZERS)))) -timeout=30 -rss_limit_mb=3000 -max_len=30000 $$dict \
+	        -print_final_stats=1 -artifact_prefix=crash-$$f- corpus-$$f || exit 1; done
 
 cover:
 	@$(MAKE) --no-print-directory BUILD=build/cover OPT='-O0 -g' SAN='--coverage' unit
 	@scripts/cover.sh build/cover
 
 # ---- source care ----
+
+# Includes and link symbols between the folders of src/: none runs up.
+arrows: $(TOOL)
+	@$(PYTHON) scripts/arrows.py --objects $(BUILD)/obj
 
 lint: $(BUILD)/gen/onnx.pb-c.h
 	$(Q)scripts/setup.sh lint
@@ -269,10 +285,11 @@ lint: $(BUILD)/gen/onnx.pb-c.h
 	$(Q)clang-tidy --quiet $(SRCS) $(EXAMPLE_SRCS) -- -std=c17 $(CPPFLAGS) $(XML_CFLAGS)
 
 format:
-	$(Q)scripts/setup.sh lint
+	$(Q)scripts/setup.sh format
 	$(Q)clang-format -i $(C_FILES)
 
 format-check:
+	$(Q)scripts/setup.sh format
 	$(Q)clang-format --dry-run --Werror $(C_FILES)
 
 # ---- install ----

@@ -5,6 +5,7 @@
 #   scripts/setup.sh demo     the same, plus .venv with the pinned packages of scripts/requirements.txt
 #   scripts/setup.sh check    the same, plus xmllint, and Chromium unless BROWSER=no
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
+#   scripts/setup.sh format   clang-format
 #   scripts/setup.sh fuzz     clang with libFuzzer
 #   scripts/setup.sh tsan     clang with ThreadSanitizer and an OpenMP library that it understands
 #
@@ -109,6 +110,10 @@ lint)
     need_command cppcheck cppcheck
     install_missing
     ;;
+format)
+    need_command clang-format clang-format
+    install_missing
+    ;;
 fuzz)
     need_command clang clang
     has_fuzzer || missing+=(libclang-rt-dev)
@@ -119,5 +124,5 @@ tsan)
     has_openmp || missing+=(libclang-rt-dev libomp-dev)
     install_missing
     ;;
-*) echo "usage: scripts/setup.sh [build|check|demo|lint|fuzz|tsan]" >&2; exit 2 ;;
+*) echo "usage: scripts/setup.sh [build|check|demo|lint|format|fuzz|tsan]" >&2; exit 2 ;;
 esac

@@ -1,18 +1,26 @@
 #!/usr/bin/env python3
-"""Small models to start fuzzing from: make_corpus.py FOLDER [N]. Random graphs of a few nodes, and the golden texts."""
+"""Small models to start fuzzing from: random graphs of a few nodes, and the golden texts.
+
+  make_corpus.py FOLDER [N] [--no-text] [--engine-form TOOL]
+
+--no-text: models only. --engine-form: the graphs as the tool tiles them with --emit engine, those in which it finds a region, as
+models and as text.
+"""
+import argparse
 import glob
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', 'property'))
 import graph_gen  # noqa: E402
 
 
-def main():
-    folder, n = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 60
-    os.makedirs(folder, exist_ok=True)
+def random_models(n):
+    """n of them, as bytes."""
     graph_gen.MAX_ELEMS = 3000
     made, seed = 0, 5000
     while made < n:
@@ -20,15 +28,52 @@ def main():
         g = graph_gen.grow(seed, steps=1 + seed % 5)
         data = g.model().SerializeToString() if g.steps else b''
         if 0 < len(data) < 20000:
-            with open(os.path.join(folder, f'random_{made:03}.onnx'), 'wb') as f:
-                f.write(data)
             made += 1
-    for path in glob.glob(os.path.join(HERE, '..', 'golden', '*', '*.ot')):
-        text = open(path).read()
-        with open(os.path.join(folder, os.path.basename(path)), 'w') as f:
-            f.write(text[text.index('model '):])   # without the comments in front
+            yield data
+
+
+def write(folder, name, data):
+    with open(os.path.join(folder, name), 'wb') as f:
+        f.write(data)
+
+
+def engine_forms(tool, folder, n):
+    made = 0
+    with tempfile.TemporaryDirectory() as tmp:
+        for data in random_models(6 * n):
+            write(tmp, 'm.onnx', data)
+            for suffix in ('onnx', 'ot'):
+                out = os.path.join(tmp, f'tiled.{suffix}')
+                words = [tool, os.path.join(tmp, 'm.onnx'), '-o', out, '-q', '--force', '--l2', '1K', '--target', 'cpu-generic', '--emit', 'engine']
+                subprocess.run(words, check=True)
+                with open(out, 'rb') as f:
+                    tiled = f.read()
+                if b'While' in tiled and len(tiled) < 30000:
+                    made += 1
+                    write(folder, f'tiled_{made:03}.{suffix}', tiled)
+            if made >= n:
+                break
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('folder')
+    p.add_argument('n', nargs='?', type=int, default=60)
+    p.add_argument('--no-text', action='store_true')
+    p.add_argument('--engine-form', metavar='TOOL')
+    o = p.parse_args()
+    os.makedirs(o.folder, exist_ok=True)
     for path in glob.glob(os.path.join(HERE, 'crashes', '*')):
-        shutil.copy(path, folder)
+        shutil.copy(path, o.folder)
+    if o.engine_form:
+        return engine_forms(os.path.abspath(o.engine_form), o.folder, o.n)
+    for k, data in enumerate(random_models(o.n), 1):
+        write(o.folder, f'random_{k:03}.onnx', data)
+    for path in [] if o.no_text else glob.glob(os.path.join(HERE, '..', 'golden', '*', '*.ot')):
+        with open(path, 'rb') as f:
+            text = f.read()
+        write(o.folder, os.path.basename(path), text[text.index(b'model '):])   # without the comments in front
+    return None
 
 
 if __name__ == '__main__':
