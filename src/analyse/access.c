@@ -57,7 +57,7 @@ const ot_value *ot_acc_out(const ot_graph *g, const ot_node *n, uint32_t i)
     return i < n->n_out && n->out[i] != OT_NONE ? &g->values[n->out[i]] : NULL;
 }
 
-bool ot_acc_refuse(const char **why, const char *reason)
+bool ot_acc_refuse(ot_why *why, ot_why reason)
 {
     *why = reason;
     return false;
@@ -117,41 +117,39 @@ static bool shapes_known(const ot_graph *g, const ot_node *n)
     return true;
 }
 
-static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, const char **why)
+static const ot_access_ops *gate(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_why *why)
 {
     if (n->op == OT_OP_OPAQUE) {
-        *why = "the operator is not known to this tool";
+        *why = OT_WHY_UNKNOWN_TO_TOOL;
         return NULL;
     }
     if (n->n_captured > 0) {
-        *why = "the operator has a subgraph that reads outer values";
+        *why = OT_WHY_SUBGRAPH;
         return NULL;
     }
     const ot_access_ops *ops = ot_access_table(ot_op_access(n->op));
     if (!ops) {
-        *why = ot_op_access(n->op) == OT_ACC_SHAPE
-                   ? "the operator makes shapes or constants, not slices of its input"
-                   : "the operator needs its whole input (its result depends on the data as a whole)";
+        *why = ot_op_access(n->op) == OT_ACC_SHAPE ? OT_WHY_MAKES_SHAPES : OT_WHY_NEEDS_ALL;
         return NULL;
     }
     if (!shapes_known(g, n)) {
-        *why = "a shape of the operator is not fully known";
+        *why = OT_WHY_SHAPE_UNKNOWN;
         return NULL;
     }
     const ot_value *out = ot_acc_out(g, n, out_index);
     if (!out || (int64_t)axis >= out->rank) {
-        *why = "the operator has no such output axis";
+        *why = OT_WHY_NO_OUTPUT_AXIS;
         return NULL;
     }
     return ops;
 }
 
 bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                    const char **why)
+                    ot_why *why)
 {
-    const char *local = NULL;
+    ot_why local;
     if (!why) why = &local;
-    *why = "the operator cannot be cut along this axis";
+    *why = OT_WHY_NOT_ALONG_AXIS;
     for (uint32_t i = 0; i < n->n_in; i++) in_axis[i] = OT_AX_WHOLE;
     for (uint32_t i = 0; i < n->n_out; i++) out_axis[i] = OT_AX_WHOLE;
     const ot_access_ops *ops = gate(g, n, out_index, axis, why);
@@ -159,19 +157,18 @@ bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uin
     out_axis[out_index] = (int8_t)axis;
     for (uint32_t i = 0; i < n->n_in; i++)
         if (in_axis[i] >= 0) return true;
-    return ot_acc_refuse(why, "no input varies along this axis");
+    return ot_acc_refuse(why, OT_WHY_NO_INPUT_VARIES);
 }
 
-bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
-    const char *local = NULL;
+    ot_why local;
     if (!why) why = &local;
-    *why = "the window cannot be made";
+    *why = OT_WHY_NO_WINDOW;
     const ot_access_ops *ops = ot_access_table(ot_op_access(n->op)); /* ot_access_axis went through the gates */
     if (!ops) return false;
     int64_t extent = ot_acc_out(g, n, out_index)->dims[axis];
-    if (t->need.lo < 0 || t->need.lo >= t->need.hi || t->need.hi > extent)
-        return ot_acc_refuse(why, "the window lies outside the axis");
+    if (t->need.lo < 0 || t->need.lo >= t->need.hi || t->need.hi > extent) return ot_acc_refuse(why, OT_WHY_WINDOW_OUTSIDE);
     t->made = t->need;
     t->pad_lo = t->pad_hi = t->extra = 0;
     if (!ops->window(g, n, out_index, axis, t, why)) return false;

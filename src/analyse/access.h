@@ -10,7 +10,7 @@
  * axis: the operator is known and no barrier, has no subgraph, its output `out_index` exists, every
  * present input and output is a tensor with a fully static shape, no output is empty (an operand
  * such as an unused roi may be), axis < rank of that output. in_axis[0..n_in) and
- * out_axis[0..n_out) are preset to OT_AX_WHOLE, *why to a general sentence. After success the
+ * out_axis[0..n_out) are preset to OT_AX_WHOLE, *why to a general reason. After success the
  * dispatcher itself sets out_axis[out_index] = axis.
  *
  * window: the same; t->need is non-empty and inside the extent of the output axis; t->made is
@@ -28,8 +28,8 @@
 
 typedef struct ot_access_ops {
     bool (*axis)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                 const char **why);
-    bool (*window)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why);
+                 ot_why *why);
+    bool (*window)(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why);
     ot_status (*adapt)(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                        ot_adapted *out);
 } ot_access_ops;
@@ -49,8 +49,8 @@ const ot_access_ops *ot_access_table(ot_access_kind kind);
 const ot_value *ot_acc_in(const ot_graph *g, const ot_node *n, uint32_t i);
 /* Output i of n as a value, or NULL. */
 const ot_value *ot_acc_out(const ot_graph *g, const ot_node *n, uint32_t i);
-/* Set *why and return false: `return ot_acc_refuse(why, "...")`. */
-bool ot_acc_refuse(const char **why, const char *reason);
+/* Set *why and return false: `return ot_acc_refuse(why, OT_WHY_...)`. */
+bool ot_acc_refuse(ot_why *why, ot_why reason);
 /* Contents of operand i as integers: only when constant whatever the graph inputs are (value.known,
  * init tensor of small integer type) and at most max elements. Returns the count, or -1. */
 int64_t ot_acc_ints(const ot_graph *g, const ot_node *n, uint32_t i, int64_t *out, size_t max);

@@ -19,21 +19,21 @@ static int64_t block_of(const ot_graph *g, const ot_node *n)
 }
 
 static bool block_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       const char **why)
+                       ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
-    if (block_of(g, n) == 0) return ot_acc_refuse(why, "the block size does not fit the shapes");
-    if (axis == 1) return ot_acc_refuse(why, "the channels are mixed with the blocks of the image");
+    if (block_of(g, n) == 0) return ot_acc_refuse(why, OT_WHY_BLOCK_SIZE);
+    if (axis == 1) return ot_acc_refuse(why, OT_WHY_BLOCK_CHANNELS);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool block_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool block_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     int64_t b = block_of(g, n);
-    if (b == 0 || axis == 1) return ot_acc_refuse(why, "the block size does not fit the shapes");
+    if (b == 0 || axis == 1) return ot_acc_refuse(why, OT_WHY_BLOCK_SIZE);
     if (axis == 0) {
         t->in[0] = t->need;
     } else if (n->op == OT_OP_DepthToSpace) {

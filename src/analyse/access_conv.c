@@ -16,31 +16,31 @@
 /* Operand number of the weights. */
 static uint32_t weights_of(const ot_node *n) { return ot_op_row_of(n->op)->weights; }
 
-static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, const char **why)
+static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, ot_why *why)
 {
     if (!ot_spatial_read(g, n, weights_of(n), sp, why) || !ot_spatial_read_pads(n, sp, why)) return false;
     for (uint32_t i = 0; i < sp->n; i++) {
         const ot_spatial_axis *a = &sp->ax[i];
         if (a->out != ot_floor_div(a->in + a->pb + a->pe - ot_spatial_dk(a), a->s) + 1)
-            return ot_acc_refuse(why, "the output extent is not what the kernel and pads give");
+            return ot_acc_refuse(why, OT_WHY_KERNEL_EXTENT);
     }
     return true;
 }
 
 static bool conv_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                      const char **why)
+                      ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
     ot_spatial sp;
-    if (axis == 1) return ot_acc_refuse(why, "the output channels of a convolution come from its weights, which stay whole");
-    if (axis == 0 && !ot_spatial_same_extent(g, n, 0)) return ot_acc_refuse(why, "input and output do not have the same batch");
+    if (axis == 1) return ot_acc_refuse(why, OT_WHY_CONV_CHANNELS);
+    if (axis == 0 && !ot_spatial_same_extent(g, n, 0)) return ot_acc_refuse(why, OT_WHY_BATCH_DIFFERS);
     if (axis >= 2 && !read(g, n, &sp, why)) return false;
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool conv_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool conv_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     ot_spatial sp;
@@ -52,7 +52,7 @@ static bool conv_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
 static ot_status conv_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                             ot_adapted *out)
 {
-    const char *why = NULL;
+    ot_why why = OT_WHY_NONE;
     ot_spatial sp;
     if (!ot_spatial_is_cut(axes, n_axes)) return OT_OK;
     if (!read(g, n, &sp, &why)) OT_BUG("a tile was made of a convolution that refuses to be cut");

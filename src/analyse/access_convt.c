@@ -25,17 +25,17 @@ typedef struct convt {
 
 /* Crops given through output_shape or auto_pad: total = natural extent - wanted extent, shared by
  * both ends. */
-static bool resolve_total(const ot_node *n, ot_spatial_axis *a, int64_t op, const char **why)
+static bool resolve_total(const ot_node *n, ot_spatial_axis *a, int64_t op, ot_why *why)
 {
     int64_t total = (a->in - 1) * a->s + op + ot_spatial_dk(a) - a->out;
-    if (total < 0) return ot_acc_refuse(why, "the output shape is larger than what the kernel can paint");
+    if (total < 0) return ot_acc_refuse(why, OT_WHY_CONVT_SHAPE);
     bool upper = strcmp(ot_attr_str(n, "auto_pad", "NOTSET"), "SAME_UPPER") == 0;
     a->pb = upper ? total / 2 : total - total / 2;
     a->pe = total - a->pb;
     return true;
 }
 
-static bool read(const ot_graph *g, const ot_node *n, convt *c, const char **why)
+static bool read(const ot_graph *g, const ot_node *n, convt *c, ot_why *why)
 {
     if (!ot_spatial_read(g, n, 1, &c->sp, why)) return false;
     size_t n_op = 0, n_shape = 0;
@@ -43,36 +43,34 @@ static bool read(const ot_graph *g, const ot_node *n, convt *c, const char **why
     (void)ot_attr_ints(n, "output_shape", &n_shape);
     const char *mode = ot_attr_str(n, "auto_pad", "NOTSET");
     bool same = strcmp(mode, "SAME_UPPER") == 0 || strcmp(mode, "SAME_LOWER") == 0;
-    if (n_op != 0 && n_op != c->sp.n) return ot_acc_refuse(why, "output_padding does not have one entry per spatial axis");
+    if (n_op != 0 && n_op != c->sp.n) return ot_acc_refuse(why, OT_WHY_CONVT_PADDING_COUNT);
     if (n_shape == 0 && !same && !ot_spatial_read_pads(n, &c->sp, why)) return false;
     for (uint32_t i = 0; i < c->sp.n; i++) {
         ot_spatial_axis *a = &c->sp.ax[i];
         c->op[i] = n_op ? op[i] : 0;
-        if (c->op[i] < 0 || c->op[i] >= ot_max(a->s, a->d))
-            return ot_acc_refuse(why, "output_padding is not smaller than stride or dilation");
+        if (c->op[i] < 0 || c->op[i] >= ot_max(a->s, a->d)) return ot_acc_refuse(why, OT_WHY_CONVT_PADDING_RANGE);
         if ((n_shape != 0 || same) && !resolve_total(n, a, c->op[i], why)) return false;
         if (a->out != (a->in - 1) * a->s + c->op[i] + ot_spatial_dk(a) - a->pb - a->pe)
-            return ot_acc_refuse(why, "the output extent is not what the kernel and pads give");
+            return ot_acc_refuse(why, OT_WHY_KERNEL_EXTENT);
     }
     return true;
 }
 
 static bool convt_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       const char **why)
+                       ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
     convt c;
-    if (axis == 1) return ot_acc_refuse(why, "the output channels of a convolution come from its weights, which stay whole");
-    if (axis == 0 && !ot_spatial_same_extent(g, n, 0)) return ot_acc_refuse(why, "input and output do not have the same batch");
+    if (axis == 1) return ot_acc_refuse(why, OT_WHY_CONV_CHANNELS);
+    if (axis == 0 && !ot_spatial_same_extent(g, n, 0)) return ot_acc_refuse(why, OT_WHY_BATCH_DIFFERS);
     if (axis >= 2 && !read(g, n, &c, why)) return false;
-    if (axis >= 2 && ot_spatial_dk(&c.sp.ax[axis - 2]) < c.sp.ax[axis - 2].s)
-        return ot_acc_refuse(why, "the kernel of the transposed convolution is smaller than its stride");
+    if (axis >= 2 && ot_spatial_dk(&c.sp.ax[axis - 2]) < c.sp.ax[axis - 2].s) return ot_acc_refuse(why, OT_WHY_CONVT_GAPS);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     convt c;
@@ -85,7 +83,7 @@ static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index
     o0 = ot_max(0, ot_min(o0, (a->in - 1) * a->s - a->pb + reach));
     int64_t lo = ot_max(0, ot_ceil_div(o0 + a->pb - reach, a->s));
     int64_t hi = ot_min(a->in, ot_floor_div(o1 - 1 + a->pb, a->s) + 1);
-    if (lo >= hi) return ot_acc_refuse(why, "no element of the input reaches the window");
+    if (lo >= hi) return ot_acc_refuse(why, OT_WHY_CONVT_NO_INPUT);
     int64_t first = a->pb + o0 - lo * a->s;
     int64_t last = (hi - lo - 1) * a->s + reach + 1 - first - (o1 - o0);
     t->made = (ot_win){o0, o1};
@@ -93,15 +91,14 @@ static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index
     t->pad_lo = first;
     t->pad_hi = ot_max(0, last);
     t->extra = ot_max(0, -last);
-    if (first < 0 || t->extra >= ot_max(a->s, a->d))
-        return ot_acc_refuse(why, "the window needs a crop that the operator cannot express");
+    if (first < 0 || t->extra >= ot_max(a->s, a->d)) return ot_acc_refuse(why, OT_WHY_CONVT_CROP);
     return true;
 }
 
 static ot_status convt_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                              ot_adapted *out)
 {
-    const char *why = NULL;
+    ot_why why = OT_WHY_NONE;
     convt c;
     if (!ot_spatial_is_cut(axes, n_axes)) return OT_OK;
     if (!read(g, n, &c, &why)) OT_BUG("a tile was made of a transposed convolution that refuses to be cut");

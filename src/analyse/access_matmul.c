@@ -19,19 +19,18 @@ typedef struct mm_shape {
     int32_t row, col; /* axes of out, or -1 when the operand is 1-D */
 } mm_shape;
 
-static bool mm_look(const ot_graph *g, const ot_node *n, uint32_t out_index, mm_shape *s, const char **why)
+static bool mm_look(const ot_graph *g, const ot_node *n, uint32_t out_index, mm_shape *s, ot_why *why)
 {
     s->a = ot_acc_in(g, n, 0);
     s->b = ot_acc_in(g, n, ot_op_row_of(n->op)->weights);
     s->out = ot_acc_out(g, n, out_index);
-    if (!s->a || !s->b || s->a->rank < 1 || s->b->rank < 1)
-        return ot_acc_refuse(why, "an operand of the product is missing or a scalar");
+    if (!s->a || !s->b || s->a->rank < 1 || s->b->rank < 1) return ot_acc_refuse(why, OT_WHY_MATMUL_OPERAND);
     bool has_row = s->a->rank > 1, has_col = s->b->rank > 1;
     s->n_batch = s->out->rank - has_row - has_col;
     s->row = has_row ? s->n_batch : -1;
     s->col = has_col ? s->out->rank - 1 : -1;
     if (s->n_batch < 0 || s->a->rank - 2 > s->n_batch || s->b->rank - 2 > s->n_batch)
-        return ot_acc_refuse(why, "the ranks of the product's operands and result disagree");
+        return ot_acc_refuse(why, OT_WHY_MATMUL_RANKS);
     return true;
 }
 
@@ -76,7 +75,7 @@ static int32_t mm_role(const ot_node *n, uint32_t k, const mm_shape *s)
 }
 
 static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        const char **why)
+                        ot_why *why)
 {
     mm_shape s = {0};
     (void)out_axis;
@@ -99,10 +98,10 @@ static bool matmul_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     }
     for (uint32_t k = 0; k < n->n_in; k++)
         if (in_axis[k] >= 0) return true;
-    return ot_acc_refuse(why, "neither operand varies along this axis");
+    return ot_acc_refuse(why, OT_WHY_MATMUL_NO_OPERAND);
 }
 
-static bool matmul_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool matmul_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(matmul_axis, g, n, out_index, axis, t, why);
 }
@@ -112,13 +111,13 @@ const ot_access_ops ot_access_matmul = {matmul_axis, matmul_window, NULL};
 /* ---- Gemm: Y = alpha * A' * B' + beta * C ---- */
 
 static bool gemm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                      const char **why)
+                      ot_why *why)
 {
     const ot_value *a = ot_acc_in(g, n, 0), *b = ot_acc_in(g, n, 1), *c = ot_acc_in(g, n, 2);
     const ot_value *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!a || !b || a->rank != 2 || b->rank != 2 || out->rank != 2) return ot_acc_refuse(why, "an operand of Gemm is no matrix");
+    if (!a || !b || a->rank != 2 || b->rank != 2 || out->rank != 2) return ot_acc_refuse(why, OT_WHY_GEMM_NO_MATRIX);
     if (axis == 0) {
         int32_t ax = ot_attr_int(n, "transA", 0) != 0 ? 1 : 0;
         if (!ot_acc_set(in_axis, 0, a->dims[ax] == out->dims[0] ? ax : OT_AX_BAD, why)) return false;
@@ -130,7 +129,7 @@ static bool gemm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     return ot_acc_set(in_axis, 2, c->rank > 2 ? OT_AX_BAD : ot_acc_broadcast_last(c, out, axis), why);
 }
 
-static bool gemm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool gemm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(gemm_axis, g, n, out_index, axis, t, why);
 }
@@ -164,7 +163,7 @@ static bool implicit_output(const es_term *in, uint32_t n_in, es_term *out)
 }
 
 /* Split "ij,jk->ik" into terms; false with a reason for what is not matmul-like. */
-static bool parse_equation(const char *eq, uint32_t n_in, es_term *in, es_term *out, const char **why)
+static bool parse_equation(const char *eq, uint32_t n_in, es_term *in, es_term *out, ot_why *why)
 {
     uint32_t k = 0;
     bool arrow = false;
@@ -177,21 +176,20 @@ static bool parse_equation(const char *eq, uint32_t n_in, es_term *in, es_term *
             arrow = true;
             c++;
         } else if (*c == '.') {
-            return ot_acc_refuse(why, "Einsum with an ellipsis is not cut");
+            return ot_acc_refuse(why, OT_WHY_EINSUM_ELLIPSIS);
         } else if (is_label(*c) && t->n < OT_RANK_MAX) {
-            if (find_label(t, *c)) return ot_acc_refuse(why, "Einsum with a repeated label (a diagonal) is not cut");
+            if (find_label(t, *c)) return ot_acc_refuse(why, OT_WHY_EINSUM_DIAGONAL);
             t->label[t->n++] = *c;
         } else {
-            return ot_acc_refuse(why, "the equation of Einsum is malformed");
+            return ot_acc_refuse(why, OT_WHY_EINSUM_MALFORMED);
         }
     }
-    if (k + 1 != n_in || (!arrow && !implicit_output(in, n_in, out)))
-        return ot_acc_refuse(why, "the equation of Einsum does not fit its operands");
+    if (k + 1 != n_in || (!arrow && !implicit_output(in, n_in, out))) return ot_acc_refuse(why, OT_WHY_EINSUM_OPERANDS);
     return true;
 }
 
 static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        const char **why)
+                        ot_why *why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     const char *eq = ot_attr_str(n, "equation", NULL);
@@ -199,14 +197,14 @@ static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
     bool any = false;
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!eq || n->n_in == 0) return ot_acc_refuse(why, "Einsum lacks its equation or operands");
+    if (!eq || n->n_in == 0) return ot_acc_refuse(why, OT_WHY_EINSUM_MISSING);
     memset(in, 0, sizeof in);
     memset(&res, 0, sizeof res);
     if (!parse_equation(eq, n->n_in, in, &res, why)) return false;
-    if (res.n != (uint32_t)out->rank) return ot_acc_refuse(why, "the equation of Einsum does not fit its result");
+    if (res.n != (uint32_t)out->rank) return ot_acc_refuse(why, OT_WHY_EINSUM_RESULT);
     for (uint32_t k = 0; k < n->n_in; k++) {
         const ot_value *v = ot_acc_in(g, n, k);
-        if (!v || in[k].n != (uint32_t)v->rank) return ot_acc_refuse(why, "the equation of Einsum does not fit its operands");
+        if (!v || in[k].n != (uint32_t)v->rank) return ot_acc_refuse(why, OT_WHY_EINSUM_OPERANDS);
         const char *at = find_label(&in[k], res.label[axis]);
         if (!at) continue;
         int32_t ax = (int32_t)(at - in[k].label);
@@ -214,10 +212,10 @@ static bool einsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
         if (!ot_acc_set(in_axis, k, ax, why)) return false;
         any = any || ax >= 0;
     }
-    return any ? true : ot_acc_refuse(why, "no operand of Einsum varies along this axis");
+    return any ? true : ot_acc_refuse(why, OT_WHY_EINSUM_NO_OPERAND);
 }
 
-static bool einsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool einsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(einsum_axis, g, n, out_index, axis, t, why);
 }
@@ -255,49 +253,44 @@ static int32_t att_mask(const ot_value *m, att_axis what, int64_t extent)
     return m->dims[ax] == 1 ? OT_AX_WHOLE : OT_AX_BAD;
 }
 
-static bool att_usable(const ot_graph *g, const ot_node *n, const ot_value *out, const char **why)
+static bool att_usable(const ot_graph *g, const ot_node *n, const ot_value *out, ot_why *why)
 {
     for (uint32_t k = ATT_Q; k <= ATT_V; k++) {
         const ot_value *v = ot_acc_in(g, n, k);
-        if (!v || v->rank != out->rank) return ot_acc_refuse(why, "an operand of Attention is missing or of another rank");
+        if (!v || v->rank != out->rank) return ot_acc_refuse(why, OT_WHY_ATTENTION_OPERAND);
     }
-    if (out->rank != 3 && out->rank != 4) return ot_acc_refuse(why, "Attention works on 3 or 4 axes");
-    if (ot_acc_in(g, n, ATT_PAST_K) || ot_acc_in(g, n, ATT_PAST_V))
-        return ot_acc_refuse(why, "Attention with a key and value cache is not cut");
+    if (out->rank != 3 && out->rank != 4) return ot_acc_refuse(why, OT_WHY_ATTENTION_RANK);
+    if (ot_acc_in(g, n, ATT_PAST_K) || ot_acc_in(g, n, ATT_PAST_V)) return ot_acc_refuse(why, OT_WHY_ATTENTION_CACHE);
     for (uint32_t k = 1; k < n->n_out; k++)
-        if (ot_acc_out(g, n, k)) return ot_acc_refuse(why, "Attention with more than one output is not cut");
+        if (ot_acc_out(g, n, k)) return ot_acc_refuse(why, OT_WHY_ATTENTION_OUTPUTS);
     return true;
 }
 
 static bool attention_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis,
-                           int8_t *out_axis, const char **why)
+                           int8_t *out_axis, ot_why *why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index), *mask = ot_acc_in(g, n, ATT_MASK);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why) || !att_usable(g, n, out, why)) return false;
     att_axis what = att_classify(out->rank, axis);
     int64_t extent = out->dims[axis];
-    if (what == ATT_OTHER) return ot_acc_refuse(why, "Attention needs the whole width of its heads");
-    if (what == ATT_ROWS && ot_attr_int(n, "is_causal", 0) != 0)
-        return ot_acc_refuse(why, "causal Attention depends on the number of the row");
+    if (what == ATT_OTHER) return ot_acc_refuse(why, OT_WHY_ATTENTION_WIDTH);
+    if (what == ATT_ROWS && ot_attr_int(n, "is_causal", 0) != 0) return ot_acc_refuse(why, OT_WHY_ATTENTION_CAUSAL);
     for (uint32_t k = ATT_Q; k <= (what == ATT_ROWS ? ATT_Q : ATT_V); k++) {
         if (ot_acc_in(g, n, k)->dims[axis] != extent)
-            return ot_acc_refuse(why, what == ATT_HEADS ? "Attention shares keys between groups of heads"
-                                                        : "the operands of Attention disagree along this axis");
+            return ot_acc_refuse(why, what == ATT_HEADS ? OT_WHY_ATTENTION_GROUPS : OT_WHY_ATTENTION_DISAGREE);
         in_axis[k] = (int8_t)axis;
     }
     if (mask && !ot_acc_set(in_axis, ATT_MASK, att_mask(mask, what, extent), why)) return false;
     const ot_value *nonpad = ot_acc_in(g, n, ATT_NONPAD);
     if (nonpad && what == ATT_BATCH) {
-        if (nonpad->rank != 1 || nonpad->dims[0] != extent)
-            return ot_acc_refuse(why, "the key lengths of Attention are not one per batch entry");
+        if (nonpad->rank != 1 || nonpad->dims[0] != extent) return ot_acc_refuse(why, OT_WHY_ATTENTION_LENGTHS);
         in_axis[ATT_NONPAD] = 0;
     }
     return true;
 }
 
-static bool attention_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t,
-                             const char **why)
+static bool attention_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(attention_axis, g, n, out_index, axis, t, why);
 }

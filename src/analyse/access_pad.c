@@ -58,26 +58,26 @@ static bool read_listed(const ot_graph *g, const ot_node *n, pad_info *p)
     return true;
 }
 
-static bool read(const ot_graph *g, const ot_node *n, pad_info *p, const char **why)
+static bool read(const ot_graph *g, const ot_node *n, pad_info *p, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     int64_t vec[2 * OT_RANK_MAX] = {0};
     *p = (pad_info){0};
-    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, "Pad changes the rank");
-    if (n->version < 2) return ot_acc_refuse(why, "this version of Pad is not supported");
-    if (!read_mode(n, &p->mode)) return ot_acc_refuse(why, "the padding mode is not known");
+    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, OT_WHY_PAD_RANK);
+    if (n->version < 2) return ot_acc_refuse(why, OT_WHY_PAD_VERSION);
+    if (!read_mode(n, &p->mode)) return ot_acc_refuse(why, OT_WHY_PAD_MODE);
     p->rank = (uint32_t)x->rank;
-    if (!read_listed(g, n, p)) return ot_acc_refuse(why, "the padded axes are not constant or not valid");
+    if (!read_listed(g, n, p)) return ot_acc_refuse(why, OT_WHY_PAD_AXES);
     size_t count = 0;
     if (n->version < 11) {
         const int64_t *a = ot_attr_ints(n, "pads", &count);
         if (a && count <= 2 * OT_RANK_MAX) memcpy(vec, a, count * sizeof *vec);
     } else {
         int64_t c = ot_acc_ints(g, n, 1, vec, 2 * OT_RANK_MAX);
-        if (c < 0) return ot_acc_refuse(why, "the pads are not constant");
+        if (c < 0) return ot_acc_refuse(why, OT_WHY_PAD_NOT_CONSTANT);
         count = (size_t)c;
     }
-    if (count != 2 * (size_t)p->n_listed) return ot_acc_refuse(why, "the pads do not have two entries per axis");
+    if (count != 2 * (size_t)p->n_listed) return ot_acc_refuse(why, OT_WHY_PAD_COUNT);
     for (uint32_t i = 0; i < p->n_listed; i++) {
         p->pb[p->listed[i]] = vec[i];
         p->pe[p->listed[i]] = vec[p->n_listed + i];
@@ -86,8 +86,7 @@ static bool read(const ot_graph *g, const ot_node *n, pad_info *p, const char **
         p->in[d] = x->dims[d];
         bool sane = p->pb[d] > -PAD_LIMIT && p->pb[d] < PAD_LIMIT && p->pe[d] > -PAD_LIMIT && p->pe[d] < PAD_LIMIT &&
                     x->dims[d] < PAD_LIMIT;
-        if (!sane || y->dims[d] != x->dims[d] + p->pb[d] + p->pe[d])
-            return ot_acc_refuse(why, "the output extent is not what the pads give");
+        if (!sane || y->dims[d] != x->dims[d] + p->pb[d] + p->pe[d]) return ot_acc_refuse(why, OT_WHY_PAD_EXTENT);
     }
     return true;
 }
@@ -130,7 +129,7 @@ static bool pads_by_zeros(const ot_graph *g, const ot_node *n)
 /* Pads of the pool and of the Pad before it stay below the kernel. */
 static bool pads_stay_small(const ot_graph *g, const ot_node *pad, const ot_node *pool)
 {
-    const char *why;
+    ot_why why;
     pad_info p;
     ot_spatial sp;
     if (!read(g, pad, &p, &why) || !ot_spatial_read(g, pool, OT_NONE, &sp, &why) || !ot_spatial_read_pads(pool, &sp, &why))
@@ -159,21 +158,20 @@ static bool feeds_clash(const ot_graph *g, const ot_node *n)
 }
 
 static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                     const char **why)
+                     ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
     pad_info p;
     if (!read(g, n, &p, why)) return false;
-    if (feeds_clash(g, n)) return ot_acc_refuse(why, "runtimes merge this Pad into the pool after it");
+    if (feeds_clash(g, n)) return ot_acc_refuse(why, OT_WHY_PAD_BEFORE_POOL);
     int64_t pb = p.pb[axis], pe = p.pe[axis], e = p.in[axis];
     bool crops = pb < 0 || pe < 0;
     if (pb != 0 || pe != 0) {
-        if (p.mode == PAD_WRAP) return ot_acc_refuse(why, "wrap padding reads the other end of the tensor");
-        if (crops && p.mode != PAD_CONSTANT) return ot_acc_refuse(why, "negative pads together with a border mode");
-        if (p.mode == PAD_REFLECT && (pb >= e || pe >= e))
-            return ot_acc_refuse(why, "reflect padding is not smaller than the tensor");
-        if (e + ot_min(pb, 0) + ot_min(pe, 0) < 1) return ot_acc_refuse(why, "nothing of the tensor remains between the pads");
+        if (p.mode == PAD_WRAP) return ot_acc_refuse(why, OT_WHY_PAD_WRAP);
+        if (crops && p.mode != PAD_CONSTANT) return ot_acc_refuse(why, OT_WHY_PAD_NEGATIVE_BORDER);
+        if (p.mode == PAD_REFLECT && (pb >= e || pe >= e)) return ot_acc_refuse(why, OT_WHY_PAD_REFLECT);
+        if (e + ot_min(pb, 0) + ot_min(pe, 0) < 1) return ot_acc_refuse(why, OT_WHY_PAD_NOTHING_LEFT);
     }
     in_axis[0] = (int8_t)axis;
     return true;
@@ -191,7 +189,7 @@ static void reflect_window(int64_t e, int64_t pb, ot_op_tile *t)
     if (x1 <= e) t->made.hi = hi + pb;
 }
 
-static bool pad_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool pad_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     pad_info p;
@@ -212,7 +210,7 @@ static bool pad_window(const ot_graph *g, const ot_node *n, uint32_t out_index, 
 static ot_status pad_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                            ot_adapted *out)
 {
-    const char *why = NULL;
+    ot_why why = OT_WHY_NONE;
     pad_info p;
     if (!read(g, n, &p, &why)) OT_BUG("a tile was made of a Pad that refuses to be cut");
     bool nothing = true;

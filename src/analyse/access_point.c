@@ -29,27 +29,26 @@ int32_t ot_acc_broadcast_last(const ot_value *in, const ot_value *out, uint32_t 
     return ot_acc_broadcast(in, out, out->rank - in->rank, axis);
 }
 
-bool ot_acc_set(int8_t *in_axis, uint32_t k, int32_t ax, const char **why)
+bool ot_acc_set(int8_t *in_axis, uint32_t k, int32_t ax, ot_why *why)
 {
-    if (ax == OT_AX_BAD) return ot_acc_refuse(why, "its operands' shapes do not broadcast along this axis");
+    if (ax == OT_AX_BAD) return ot_acc_refuse(why, OT_WHY_NO_BROADCAST);
     in_axis[k] = (int8_t)ax;
     return true;
 }
 
-bool ot_acc_regular(const ot_graph *g, const ot_node *n, const char **why)
+bool ot_acc_regular(const ot_graph *g, const ot_node *n, ot_why *why)
 {
-    if (n->n_in > OT_ACC_ARITY || n->n_out > OT_ACC_ARITY)
-        return ot_acc_refuse(why, "it has more operands than the operator allows");
+    if (n->n_in > OT_ACC_ARITY || n->n_out > OT_ACC_ARITY) return ot_acc_refuse(why, OT_WHY_TOO_MANY_OPERANDS);
     for (uint32_t k = 0; k < n->n_in; k++) {
         const ot_value *v = ot_acc_in(g, n, k);
         for (int32_t i = 0; v && i < v->rank; i++)
-            if (v->dims[i] < 1) return ot_acc_refuse(why, "an operand is empty");
+            if (v->dims[i] < 1) return ot_acc_refuse(why, OT_WHY_EMPTY_OPERAND);
     }
     return true;
 }
 
 bool ot_acc_same_window(ot_acc_axis_fn fn, const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t,
-                        const char **why)
+                        ot_why *why)
 {
     int8_t in_axis[OT_ACC_ARITY], out_axis[OT_ACC_ARITY];
     if (!ot_acc_regular(g, n, why)) return false;
@@ -110,20 +109,19 @@ static int32_t point_follow(const ot_graph *g, const ot_node *n, uint32_t k, con
 }
 
 static bool point_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       const char **why)
+                       ot_why *why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     if (n->op == OT_OP_Dropout && ot_acc_in(g, n, 2)) {
         int64_t training = 1;
-        if (ot_acc_ints(g, n, 2, &training, 1) != 1 || training != 0)
-            return ot_acc_refuse(why, "Dropout in training mode draws random numbers");
+        if (ot_acc_ints(g, n, 2, &training, 1) != 1 || training != 0) return ot_acc_refuse(why, OT_WHY_DROPOUT_TRAINING);
     }
     bool any = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         if (!ot_acc_set(in_axis, k, point_follow(g, n, k, out, axis), why)) return false;
         any = any || in_axis[k] >= 0;
     }
-    if (!any) return ot_acc_refuse(why, "none of its operands varies along this axis");
+    if (!any) return ot_acc_refuse(why, OT_WHY_NO_OPERAND_VARIES);
     for (uint32_t k = 0; k < n->n_out; k++) {
         const ot_value *o = ot_acc_out(g, n, k); /* Dropout's mask has the shape of its data */
         if (o && o->rank == out->rank && o->dims[axis] == out->dims[axis]) out_axis[k] = (int8_t)axis;
@@ -132,7 +130,7 @@ static bool point_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
 }
 
 /* Sum, Max, Mean... take any number of operands: no buffer, operand by operand. */
-static bool point_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool point_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     (void)why;
@@ -170,24 +168,20 @@ static bool batch_norm_trains(const ot_graph *g, const ot_node *n)
     return n->version > 0 && n->version < 7 && ot_attr_int(n, "is_test", 0) == 0;
 }
 
-static bool batch_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis,
-                            const char **why)
+static bool batch_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis, ot_why *why)
 {
-    if (batch_norm_trains(g, n)) return ot_acc_refuse(why, "BatchNormalization in training mode needs the whole batch");
-    if (ot_attr_int(n, "spatial", 1) == 0)
-        return ot_acc_refuse(why, "BatchNormalization with spatial=0 has statistics per element");
-    if (!per_channel(g, n, x->rank > 1 ? x->dims[1] : 1))
-        return ot_acc_refuse(why, "its scale, bias, mean or variance is not one number per channel");
+    if (batch_norm_trains(g, n)) return ot_acc_refuse(why, OT_WHY_BATCH_NORM_TRAINING);
+    if (ot_attr_int(n, "spatial", 1) == 0) return ot_acc_refuse(why, OT_WHY_BATCH_NORM_SPATIAL);
+    if (!per_channel(g, n, x->rank > 1 ? x->dims[1] : 1)) return ot_acc_refuse(why, OT_WHY_BATCH_NORM_STATISTICS);
     in_axis[0] = (int8_t)axis;
     if (axis == 1) follow_channels(g, n, in_axis);
     return true;
 }
 
-static bool instance_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis,
-                               const char **why)
+static bool instance_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis, ot_why *why)
 {
-    if (axis > 1) return ot_acc_refuse(why, "InstanceNormalization needs its whole spatial axes");
-    if (x->rank < 2 || !per_channel(g, n, x->dims[1])) return ot_acc_refuse(why, "its scale or bias is not one number per channel");
+    if (axis > 1) return ot_acc_refuse(why, OT_WHY_INSTANCE_NORM);
+    if (x->rank < 2 || !per_channel(g, n, x->dims[1])) return ot_acc_refuse(why, OT_WHY_INSTANCE_NORM_SCALE);
     in_axis[0] = (int8_t)axis;
     if (axis == 1) follow_channels(g, n, in_axis);
     return true;
@@ -195,11 +189,11 @@ static bool instance_norm_axis(const ot_graph *g, const ot_node *n, const ot_val
 
 /* LayerNormalization and RMSNormalization; Mean and InvStdDev keep the rank of X. */
 static bool layer_norm_axis(const ot_graph *g, const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis,
-                            int8_t *out_axis, const char **why)
+                            int8_t *out_axis, ot_why *why)
 {
     int32_t first = ot_acc_norm_axis(ot_attr_int(n, "axis", -1), x->rank);
-    if (first < 0) return ot_acc_refuse(why, "its attribute axis is out of range");
-    if ((int32_t)axis >= first) return ot_acc_refuse(why, "a layer normalisation needs the whole axes that it normalises");
+    if (first < 0) return ot_acc_refuse(why, OT_WHY_AXIS_RANGE);
+    if ((int32_t)axis >= first) return ot_acc_refuse(why, OT_WHY_LAYER_NORM);
     in_axis[0] = (int8_t)axis;
     for (uint32_t k = 1; k < n->n_in; k++) {
         const ot_value *p = ot_acc_in(g, n, k);
@@ -214,10 +208,10 @@ static bool layer_norm_axis(const ot_graph *g, const ot_node *n, const ot_value 
     return true;
 }
 
-static bool mvn_axis(const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis, const char **why)
+static bool mvn_axis(const ot_node *n, const ot_value *x, uint32_t axis, int8_t *in_axis, ot_why *why)
 {
     static const int64_t usual[] = {0, 2, 3};
-    if (n->version < 9) return ot_acc_refuse(why, "MeanVarianceNormalization before opset 9 is not supported");
+    if (n->version < 9) return ot_acc_refuse(why, OT_WHY_MVN_OPSET);
     size_t n_axes = 0;
     const int64_t *axes = ot_attr_ints(n, "axes", &n_axes);
     if (!axes) {
@@ -225,47 +219,44 @@ static bool mvn_axis(const ot_node *n, const ot_value *x, uint32_t axis, int8_t 
         n_axes = 3;
     }
     for (size_t i = 0; i < n_axes; i++)
-        if (ot_acc_norm_axis(axes[i], x->rank) == (int32_t)axis)
-            return ot_acc_refuse(why, "MeanVarianceNormalization needs the whole axes that it normalises");
+        if (ot_acc_norm_axis(axes[i], x->rank) == (int32_t)axis) return ot_acc_refuse(why, OT_WHY_MVN);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
 /* LRN (channel axis) and LpNormalization (`axis`): one operand, one axis needed whole. */
-static bool all_but_one(const ot_value *x, uint32_t axis, int64_t whole, int8_t *in_axis, const char **why, const char *reason)
+static bool all_but_one(const ot_value *x, uint32_t axis, int64_t whole, int8_t *in_axis, ot_why *why, ot_why reason)
 {
     int32_t w = ot_acc_norm_axis(whole, x->rank);
-    if (w < 0) return ot_acc_refuse(why, "its normalised axis is out of range");
+    if (w < 0) return ot_acc_refuse(why, OT_WHY_NORM_AXIS_RANGE);
     if (w == (int32_t)axis) return ot_acc_refuse(why, reason);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
 static bool norm_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                      const char **why)
+                      ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, "its input and output differ along this axis");
+    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
     switch (n->op) {
     case OT_OP_BatchNormalization: return batch_norm_axis(g, n, x, axis, in_axis, why);
     case OT_OP_InstanceNormalization: return instance_norm_axis(g, n, x, axis, in_axis, why);
     case OT_OP_LayerNormalization:
     case OT_OP_RMSNormalization: return layer_norm_axis(g, n, x, axis, in_axis, out_axis, why);
     case OT_OP_GroupNormalization:
-        if (axis != 0) return ot_acc_refuse(why, "GroupNormalization needs whole channels and spatial axes");
+        if (axis != 0) return ot_acc_refuse(why, OT_WHY_GROUP_NORM);
         in_axis[0] = 0;
         return true;
-    case OT_OP_LpNormalization:
-        return all_but_one(x, axis, ot_attr_int(n, "axis", -1), in_axis, why, "LpNormalization needs its whole axis");
-    case OT_OP_LRN: return all_but_one(x, axis, 1, in_axis, why, "LRN needs neighbouring channels");
+    case OT_OP_LpNormalization: return all_but_one(x, axis, ot_attr_int(n, "axis", -1), in_axis, why, OT_WHY_LP_NORM);
+    case OT_OP_LRN: return all_but_one(x, axis, 1, in_axis, why, OT_WHY_LRN);
     case OT_OP_MeanVarianceNormalization: return mvn_axis(n, x, axis, in_axis, why);
     default: return false;
     }
 }
 
-static bool norm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool norm_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(norm_axis, g, n, out_index, axis, t, why);
 }
@@ -275,26 +266,24 @@ const ot_access_ops ot_access_norm = {norm_axis, norm_window, NULL};
 /* ---- Softmax, LogSoftmax, Hardmax ---- */
 
 static bool softmax_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                         const char **why)
+                         ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, "its input and output differ along this axis");
+    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
     bool flattens = n->version < 13; /* coerces to 2-D: [dims before axis] x [axis and after] */
     int64_t attr = ot_attr_int(n, "axis", flattens ? 1 : -1);
     int32_t whole = ot_acc_norm_axis(attr, x->rank);
     if (flattens && attr == x->rank) whole = x->rank; /* every row has one element */
-    if (whole < 0) return ot_acc_refuse(why, "its attribute axis is out of range");
-    if (flattens && (int32_t)axis >= whole)
-        return ot_acc_refuse(why, "Softmax before opset 13 needs its axis and all later ones whole");
-    if ((int32_t)axis == whole) return ot_acc_refuse(why, "Softmax needs its whole axis");
+    if (whole < 0) return ot_acc_refuse(why, OT_WHY_AXIS_RANGE);
+    if (flattens && (int32_t)axis >= whole) return ot_acc_refuse(why, OT_WHY_SOFTMAX_OPSET);
+    if ((int32_t)axis == whole) return ot_acc_refuse(why, OT_WHY_SOFTMAX);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool softmax_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool softmax_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(softmax_axis, g, n, out_index, axis, t, why);
 }

@@ -25,20 +25,18 @@ static bool same_is_unclear(const ot_node *n, const ot_spatial_axis *a)
     return a->d > 1 || (ot_ceil_div(a->in, a->s) - 1) * a->s + a->k < a->in;
 }
 
-static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, const char **why)
+static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, ot_why *why)
 {
     if (!ot_spatial_read(g, n, OT_NONE, sp, why) || !ot_spatial_read_pads(n, sp, why)) return false;
     bool ceil_mode = ot_attr_int(n, "ceil_mode", 0) != 0;
     for (uint32_t i = 0; i < sp->n; i++) {
         const ot_spatial_axis *a = &sp->ax[i];
-        if (same_is_unclear(n, a)) return ot_acc_refuse(why, "runtimes disagree on SAME padding of this pooling kernel");
+        if (same_is_unclear(n, a)) return ot_acc_refuse(why, OT_WHY_POOL_SAME);
         int64_t slack = a->in + a->pb + a->pe - ot_spatial_dk(a);
         int64_t down = ot_floor_div(slack, a->s) + 1, up = ot_ceil_div(slack, a->s) + 1;
-        if (a->out != down && !(ceil_mode && a->out == up))
-            return ot_acc_refuse(why, "the output extent is not what the kernel and pads give");
-        if ((a->out - 1) * a->s >= a->in + a->pb) return ot_acc_refuse(why, "the last pooling window lies wholly in the padding");
-        if (a->pb >= ot_spatial_dk(a) || a->pe >= ot_spatial_dk(a))
-            return ot_acc_refuse(why, "the pads are not smaller than the pooling kernel");
+        if (a->out != down && !(ceil_mode && a->out == up)) return ot_acc_refuse(why, OT_WHY_KERNEL_EXTENT);
+        if ((a->out - 1) * a->s >= a->in + a->pb) return ot_acc_refuse(why, OT_WHY_POOL_LAST_WINDOW);
+        if (a->pb >= ot_spatial_dk(a) || a->pe >= ot_spatial_dk(a)) return ot_acc_refuse(why, OT_WHY_POOL_PADS);
     }
     return true;
 }
@@ -46,7 +44,7 @@ static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, const char
 bool ot_pool_is_odd(const ot_graph *g, const ot_node *n)
 {
     ot_spatial sp;
-    const char *why;
+    ot_why why;
     if (ot_op_access(n->op) != OT_ACC_POOL || ot_attr_int(n, "ceil_mode", 0) == 0) return false;
     if (!ot_spatial_read(g, n, OT_NONE, &sp, &why) || !ot_spatial_read_pads(n, &sp, &why)) return false;
     for (uint32_t i = 0; i < sp.n; i++) {
@@ -65,21 +63,19 @@ static bool indices_used(const ot_graph *g, const ot_node *n)
 }
 
 static bool pool_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                      const char **why)
+                      ot_why *why)
 {
     (void)out_axis;
     ot_spatial sp;
-    if (out_index != 0 || indices_used(g, n))
-        return ot_acc_refuse(why, "MaxPool's Indices output counts positions in the whole tensor");
-    if (ot_acc_pad_clash(g, n)) return ot_acc_refuse(why, "runtimes merge the Pad before this pool into it");
-    if (axis < 2 && !ot_spatial_same_extent(g, n, axis))
-        return ot_acc_refuse(why, "input and output do not have the same batch and channels");
+    if (out_index != 0 || indices_used(g, n)) return ot_acc_refuse(why, OT_WHY_POOL_INDICES);
+    if (ot_acc_pad_clash(g, n)) return ot_acc_refuse(why, OT_WHY_POOL_AFTER_PAD);
+    if (axis < 2 && !ot_spatial_same_extent(g, n, axis)) return ot_acc_refuse(why, OT_WHY_CHANNELS_DIFFER);
     if (axis >= 2 && !read(g, n, &sp, why)) return false;
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     ot_spatial sp;
@@ -102,7 +98,7 @@ static bool pool_window(const ot_graph *g, const ot_node *n, uint32_t out_index,
 static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                             ot_adapted *out)
 {
-    const char *why = NULL;
+    ot_why why = OT_WHY_NONE;
     ot_spatial sp;
     if (!ot_spatial_is_cut(axes, n_axes)) return OT_OK;
     if (!read(g, n, &sp, &why)) OT_BUG("a tile was made of a pool that refuses to be cut");
@@ -122,23 +118,23 @@ const ot_access_ops ot_access_pool = {pool_axis, pool_window, pool_adapt};
 /* ---- global pools: batch and channels only ---- */
 
 static bool global_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        const char **why)
+                        ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
-    if (!x || x->rank != y->rank || x->rank < 3) return ot_acc_refuse(why, "the global pool has no spatial axis");
-    if (axis >= 2) return ot_acc_refuse(why, "a global pool reads its whole spatial extent");
+    if (!x || x->rank != y->rank || x->rank < 3) return ot_acc_refuse(why, OT_WHY_GLOBAL_POOL_NO_AXIS);
+    if (axis >= 2) return ot_acc_refuse(why, OT_WHY_GLOBAL_POOL_EXTENT);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool global_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool global_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     (void)g;
     (void)n;
     (void)out_index;
-    if (axis >= 2) return ot_acc_refuse(why, "a global pool reads its whole spatial extent");
+    if (axis >= 2) return ot_acc_refuse(why, OT_WHY_GLOBAL_POOL_EXTENT);
     t->in[0] = t->need;
     return true;
 }

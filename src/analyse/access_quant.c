@@ -15,27 +15,25 @@ static bool is_single(const ot_value *v)
 }
 
 static bool quant_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       const char **why)
+                       ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, "its input and output differ along this axis");
-    if (ot_attr_int(n, "block_size", 0) != 0) return ot_acc_refuse(why, "quantisation in blocks is not cut");
+    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (ot_attr_int(n, "block_size", 0) != 0) return ot_acc_refuse(why, OT_WHY_QUANT_BLOCKS);
     in_axis[0] = (int8_t)axis;
     for (uint32_t k = 1; k < n->n_in; k++) {
         const ot_value *p = ot_acc_in(g, n, k);
         if (!p || (p->rank <= 1 && is_single(p))) continue;
         int32_t along = ot_acc_norm_axis(ot_attr_int(n, "axis", 1), x->rank);
-        if (p->rank != 1 || along < 0 || p->dims[0] != x->dims[along])
-            return ot_acc_refuse(why, "its scale or zero point is neither one number nor one per axis position");
+        if (p->rank != 1 || along < 0 || p->dims[0] != x->dims[along]) return ot_acc_refuse(why, OT_WHY_QUANT_SCALE);
         if (along == (int32_t)axis) in_axis[k] = 0;
     }
     return true;
 }
 
-static bool quant_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool quant_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(quant_axis, g, n, out_index, axis, t, why);
 }

@@ -11,7 +11,7 @@
 
 static bool is_arg(ot_op op) { return op == OT_OP_ArgMax || op == OT_OP_ArgMin; }
 
-bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool *reduced, const char **why)
+bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool *reduced, ot_why *why)
 {
     int64_t from_input[OT_RANK_MAX];
     const int64_t *axes = NULL;
@@ -24,7 +24,7 @@ bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool
         n_axes = 1;
     } else if (ot_acc_in(g, n, 1)) {
         int64_t count = ot_acc_ints(g, n, 1, from_input, OT_RANK_MAX);
-        if (count < 0) return ot_acc_refuse(why, "the axes it reduces are computed at run time");
+        if (count < 0) return ot_acc_refuse(why, OT_WHY_REDUCE_AXES_RUNTIME);
         axes = from_input;
         n_axes = (size_t)count;
     } else {
@@ -37,7 +37,7 @@ bool ot_acc_reduced_axes(const ot_graph *g, const ot_node *n, int32_t rank, bool
     }
     for (size_t i = 0; i < n_axes; i++) {
         int32_t a = ot_acc_norm_axis(axes[i], rank);
-        if (a < 0) return ot_acc_refuse(why, "an axis it reduces is out of range");
+        if (a < 0) return ot_acc_refuse(why, OT_WHY_REDUCE_AXES_RANGE);
         reduced[a] = true;
     }
     return true;
@@ -56,23 +56,23 @@ static int32_t input_axis(const bool *reduced, int32_t rank, bool keepdims, uint
 }
 
 static bool reduce_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        const char **why)
+                        ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     bool reduced[OT_RANK_MAX];
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!x) return ot_acc_refuse(why, "its input is missing");
+    if (!x) return ot_acc_refuse(why, OT_WHY_INPUT_MISSING);
     if (!ot_acc_reduced_axes(g, n, x->rank, reduced, why)) return false;
     int32_t ax = input_axis(reduced, x->rank, ot_attr_int(n, "keepdims", 1) != 0, axis);
-    if (ax < 0) return ot_acc_refuse(why, "its input and output differ along this axis");
-    if (reduced[ax]) return ot_acc_refuse(why, "a reduction needs the axes it reduces whole");
-    if (x->dims[ax] != out->dims[axis]) return ot_acc_refuse(why, "its input and output differ along this axis");
+    if (ax < 0) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (reduced[ax]) return ot_acc_refuse(why, OT_WHY_REDUCE);
+    if (x->dims[ax] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
     in_axis[0] = (int8_t)ax;
     return true;
 }
 
-static bool reduce_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool reduce_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(reduce_axis, g, n, out_index, axis, t, why);
 }
@@ -82,23 +82,22 @@ const ot_access_ops ot_access_reduce = {reduce_axis, reduce_window, NULL};
 /* ---- CumSum ---- */
 
 static bool cumsum_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        const char **why)
+                        ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     int64_t along;
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis])
-        return ot_acc_refuse(why, "its input and output differ along this axis");
-    if (ot_acc_ints(g, n, 1, &along, 1) != 1) return ot_acc_refuse(why, "the axis CumSum runs along is computed at run time");
+    if (!x || x->rank != out->rank || x->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
+    if (ot_acc_ints(g, n, 1, &along, 1) != 1) return ot_acc_refuse(why, OT_WHY_CUMSUM_AXIS_RUNTIME);
     int32_t whole = ot_acc_norm_axis(along, x->rank);
-    if (whole < 0) return ot_acc_refuse(why, "the axis CumSum runs along is out of range");
-    if (whole == (int32_t)axis) return ot_acc_refuse(why, "CumSum needs the axis it runs along whole");
+    if (whole < 0) return ot_acc_refuse(why, OT_WHY_CUMSUM_AXIS_RANGE);
+    if (whole == (int32_t)axis) return ot_acc_refuse(why, OT_WHY_CUMSUM);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool cumsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool cumsum_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(cumsum_axis, g, n, out_index, axis, t, why);
 }

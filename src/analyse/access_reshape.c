@@ -33,9 +33,9 @@ static int32_t next_axis(const ot_value *v, int32_t a) /* first axis >= a whose 
 }
 
 /* The group whose leading output axis is `axis`. */
-static bool find_group(const ot_value *in, const ot_value *out, uint32_t axis, rs_group *grp, const char **why)
+static bool find_group(const ot_value *in, const ot_value *out, uint32_t axis, rs_group *grp, ot_why *why)
 {
-    if (out->dims[axis] == 1) return ot_acc_refuse(why, "an axis of extent 1 has nothing to cut");
+    if (out->dims[axis] == 1) return ot_acc_refuse(why, OT_WHY_EXTENT_ONE);
     int32_t i = next_axis(in, 0), o = next_axis(out, 0);
     while (i < in->rank && o < out->rank) {
         int32_t i0 = i, o0 = o;
@@ -46,17 +46,17 @@ static bool find_group(const ot_value *in, const ot_value *out, uint32_t axis, r
             int32_t *at = left ? &i : &o;
             *at = next_axis(v, *at + 1);
             if (*at >= v->rank || !ot_mul_i64(left ? pi : po, v->dims[*at], left ? &pi : &po))
-                return ot_acc_refuse(why, "its input and output have different numbers of elements");
+                return ot_acc_refuse(why, OT_WHY_ELEMENTS_DIFFER);
         }
         if (o0 == (int32_t)axis) {
             *grp = (rs_group){.in_axis = (uint32_t)i0, .r_in = pi / in->dims[i0], .r_out = po / out->dims[o0]};
             return true;
         }
-        if ((int32_t)axis <= o) return ot_acc_refuse(why, "it is an inner axis of a merged group of axes");
+        if ((int32_t)axis <= o) return ot_acc_refuse(why, OT_WHY_RESHAPE_INNER);
         i = next_axis(in, i + 1);
         o = next_axis(out, o + 1);
     }
-    return ot_acc_refuse(why, "its input and output have different numbers of elements");
+    return ot_acc_refuse(why, OT_WHY_ELEMENTS_DIFFER);
 }
 
 static bool same_elements(const ot_value *in, const ot_value *out)
@@ -66,18 +66,18 @@ static bool same_elements(const ot_value *in, const ot_value *out)
 }
 
 static bool reshape_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                         const char **why)
+                         ot_why *why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     rs_group grp;
     (void)out_axis;
-    if (!in || !same_elements(in, out)) return ot_acc_refuse(why, "its input and output have different numbers of elements");
+    if (!in || !same_elements(in, out)) return ot_acc_refuse(why, OT_WHY_ELEMENTS_DIFFER);
     if (!find_group(in, out, axis, &grp, why)) return false;
     in_axis[0] = (int8_t)grp.in_axis;
     return true;
 }
 
-static bool reshape_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool reshape_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     rs_group grp = {.r_in = 1, .r_out = 1};
@@ -138,18 +138,18 @@ const ot_access_ops ot_access_reshape = {reshape_axis, reshape_window, reshape_a
 /* ---- Expand: numpy broadcasting of operand 0 to the shape in operand 1 ---- */
 
 static bool expand_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        const char **why)
+                        ot_why *why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!in || in->rank > out->rank) return ot_acc_refuse(why, "its input does not broadcast to its output");
+    if (!in || in->rank > out->rank) return ot_acc_refuse(why, OT_WHY_EXPAND_BROADCAST);
     if (!ot_acc_set(in_axis, 0, ot_acc_broadcast_last(in, out, axis), why)) return false;
-    if (in_axis[0] < 0) return ot_acc_refuse(why, "Expand repeats its whole input along this axis");
+    if (in_axis[0] < 0) return ot_acc_refuse(why, OT_WHY_EXPAND_REPEATS);
     return true;
 }
 
-static bool expand_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool expand_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(expand_axis, g, n, out_index, axis, t, why);
 }

@@ -57,7 +57,7 @@ static int find(const char *s, const char *const *names, int n)
     return -1;
 }
 
-static bool read_modes(const ot_node *n, resize *r, const char **why)
+static bool read_modes(const ot_node *n, resize *r, ot_why *why)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
     static const char *const maps[] = {"half_pixel",           "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric",
@@ -73,7 +73,7 @@ static bool read_modes(const ot_node *n, resize *r, const char **why)
         r->exclude = ot_attr_int(n, "exclude_outside", 0) != 0;
         r->aspect = strcmp(ot_attr_str(n, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0;
     }
-    if (mode < 0 || map < 0 || round < 0) return ot_acc_refuse(why, "the resize mode is not known");
+    if (mode < 0 || map < 0 || round < 0) return ot_acc_refuse(why, OT_WHY_RESIZE_MODE);
     r->mode = (rs_mode)mode;
     r->map = (rs_map)map;
     r->round = (rs_round)round;
@@ -103,14 +103,13 @@ static bool present(const ot_graph *g, const ot_node *n, uint32_t i)
     return v && v->rank == 1 && v->dims[0] > 0;
 }
 
-static bool read(const ot_graph *g, const ot_node *n, resize *r, const char **why)
+static bool read(const ot_graph *g, const ot_node *n, resize *r, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     *r = (resize){0};
-    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank)
-        return ot_acc_refuse(why, "the resize changes the rank");
+    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, OT_WHY_RESIZE_RANK);
     if (!read_modes(n, r, why)) return false;
-    if (!read_entries(n, x->rank, r)) return ot_acc_refuse(why, "the resized axes are not valid");
+    if (!read_entries(n, x->rank, r)) return ot_acc_refuse(why, OT_WHY_RESIZE_AXES);
     int64_t count = -1;
     if (n->op == OT_OP_Upsample && n->version < 9) {
         const ot_attr *a = ot_attr_find(n, "scales");
@@ -125,8 +124,8 @@ static bool read(const ot_graph *g, const ot_node *n, resize *r, const char **wh
         if (r->by_sizes) r->operand = 3;
         count = r->by_sizes ? ot_acc_ints(g, n, 3, r->sizes, OT_RANK_MAX) : ot_acc_floats(g, n, r->operand, r->scales, OT_RANK_MAX);
     }
-    if (count < 0) return ot_acc_refuse(why, "the scales or sizes are not constant");
-    if (count != r->n_entries) return ot_acc_refuse(why, "the scales or sizes do not have one entry per axis");
+    if (count < 0) return ot_acc_refuse(why, OT_WHY_RESIZE_RUNTIME);
+    if (count != r->n_entries) return ot_acc_refuse(why, OT_WHY_RESIZE_COUNT);
     return true;
 }
 
@@ -144,11 +143,11 @@ static bool rational(float scale, int64_t *p, int64_t *q)
 }
 
 /* Scale of one axis as p/q; the extents must agree with it. */
-static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint32_t axis, rs_axis *a, const char **why)
+static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint32_t axis, rs_axis *a, ot_why *why)
 {
     *a = (rs_axis){.in = ot_acc_in(g, n, 0)->dims[axis], .out = ot_acc_out(g, n, 0)->dims[axis], .p = 1, .q = 1, .scale = 1};
-    const char *odd = "the output extent is not what the scale gives";
-    if (a->in < 1 || a->in >= (1 << 24) || a->out >= (1 << 24)) return ot_acc_refuse(why, "the resized axis is empty or too long");
+    ot_why odd = OT_WHY_RESIZE_EXTENT;
+    if (a->in < 1 || a->in >= (1 << 24) || a->out >= (1 << 24)) return ot_acc_refuse(why, OT_WHY_RESIZE_LENGTH);
     int8_t e = r->entry[axis];
     if (e >= 0 && r->by_sizes) {
         int64_t d = ot_gcd(a->in, a->out);
@@ -156,10 +155,10 @@ static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint
         a->q = a->in / d;
         a->scale = (float)a->out / (float)a->in;
         if (!r->aspect && r->sizes[e] != a->out) return ot_acc_refuse(why, odd);
-        if (a->q > PERIOD_MAX || a->p > SCALE_MAX) return ot_acc_refuse(why, "the resize ratio is not a small fraction");
+        if (a->q > PERIOD_MAX || a->p > SCALE_MAX) return ot_acc_refuse(why, OT_WHY_RESIZE_RATIO);
     } else if (e >= 0) {
         a->scale = r->scales[e];
-        if (!rational(a->scale, &a->p, &a->q)) return ot_acc_refuse(why, "the resize scale is not a small fraction");
+        if (!rational(a->scale, &a->p, &a->q)) return ot_acc_refuse(why, OT_WHY_RESIZE_SCALE);
         if ((int64_t)(a->scale * (float)a->in) != a->out || a->in * a->p / a->q != a->out) return ot_acc_refuse(why, odd);
     } else if (a->in != a->out) {
         return ot_acc_refuse(why, odd);
@@ -223,43 +222,38 @@ static bool nearest_is_exact(const resize *r, const rs_axis *a)
     return true;
 }
 
-/* Why a resized axis cannot be cut, or NULL. */
-static const char *obstacle(const ot_graph *g, const ot_node *n, const resize *r, const rs_axis *a)
+/* Why a resized axis cannot be cut, or OT_WHY_NONE. */
+static ot_why obstacle(const ot_graph *g, const ot_node *n, const resize *r, const rs_axis *a)
 {
     ot_dtype dt = ot_acc_in(g, n, 0)->dtype;
     bool is_float = dt == OT_F32 || dt == OT_F64 || dt == OT_F16 || dt == OT_BF16;
-    if (r->map == RS_CORNERS) return "align_corners makes the scale depend on the whole extent";
-    if (r->map == RS_CROP) return "the resize crops to a region of interest";
-    if (r->aspect) return "the resize keeps the aspect ratio of the whole image";
-    if (r->antialias) return "the resize filters against aliasing over a wide window";
-    if (r->exclude && r->mode == RS_CUBIC) return "the cubic resize renormalises its weights at borders";
-    if (r->map == RS_SYMMETRIC && a->in * a->p != a->out * a->q) return "half_pixel_symmetric centres on the whole extent";
-    if (r->map == RS_PYTORCH && a->out == 1) return "pytorch_half_pixel treats a single output element differently";
-    if (!r->by_sizes && (double)a->scale * (double)a->q < (double)a->p)
-        return "the float scale lies below its fraction, and runtimes disagree on the extent of a "
-               "tile";
-    if (a->in == a->out && a->p != a->q) return "the scale is not 1 but changes no extent: runtimes disagree on the result";
-    if (r->map == RS_TF_HALF && r->mode != RS_NEAREST) return "tf_half_pixel_for_nn is for nearest only";
-    if (r->mode == RS_NEAREST && !nearest_is_exact(r, a))
-        return "the float scale does not pick the same neighbours as its exact fraction";
-    if (r->mode != RS_NEAREST && !a->dyadic && (a->in > INEXACT_MAX || !is_float))
-        return "rounding of the resize coordinates would show in the result";
-    return NULL;
+    if (r->map == RS_CORNERS) return OT_WHY_RESIZE_CORNERS;
+    if (r->map == RS_CROP) return OT_WHY_RESIZE_CROP;
+    if (r->aspect) return OT_WHY_RESIZE_ASPECT;
+    if (r->antialias) return OT_WHY_RESIZE_ANTIALIAS;
+    if (r->exclude && r->mode == RS_CUBIC) return OT_WHY_RESIZE_CUBIC;
+    if (r->map == RS_SYMMETRIC && a->in * a->p != a->out * a->q) return OT_WHY_RESIZE_SYMMETRIC;
+    if (r->map == RS_PYTORCH && a->out == 1) return OT_WHY_RESIZE_PYTORCH_ONE;
+    if (!r->by_sizes && (double)a->scale * (double)a->q < (double)a->p) return OT_WHY_RESIZE_BELOW;
+    if (a->in == a->out && a->p != a->q) return OT_WHY_RESIZE_SAME_EXTENT;
+    if (r->map == RS_TF_HALF && r->mode != RS_NEAREST) return OT_WHY_RESIZE_TF;
+    if (r->mode == RS_NEAREST && !nearest_is_exact(r, a)) return OT_WHY_RESIZE_NEIGHBOURS;
+    if (r->mode != RS_NEAREST && !a->dyadic && (a->in > INEXACT_MAX || !is_float)) return OT_WHY_RESIZE_ROUNDING;
+    return OT_WHY_NONE;
 }
 
 static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        const char **why)
+                        ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
     resize r;
     rs_axis a;
     if (!read(g, n, &r, why)) return false;
-    if (r.map == RS_CROP) return ot_acc_refuse(why, "the resize crops to a region of interest");
-    if (r.aspect && r.by_sizes && r.entry[axis] >= 0)
-        return ot_acc_refuse(why, "the resize keeps the aspect ratio of the whole image");
+    if (r.map == RS_CROP) return ot_acc_refuse(why, OT_WHY_RESIZE_CROP);
+    if (r.aspect && r.by_sizes && r.entry[axis] >= 0) return ot_acc_refuse(why, OT_WHY_RESIZE_ASPECT);
     if (!read_axis(g, n, &r, axis, &a, why)) return false;
-    const char *reason = a.identity ? NULL : obstacle(g, n, &r, &a);
+    ot_why reason = a.identity ? OT_WHY_NONE : obstacle(g, n, &r, &a);
     if (reason) return ot_acc_refuse(why, reason);
     in_axis[0] = (int8_t)axis;
     return true;
@@ -292,7 +286,7 @@ static bool is_special(const resize *r, const rs_axis *a, const ot_op_tile *t)
     return (r->map == RS_PYTORCH && made == 1) || (a->p != a->q && rows == made);
 }
 
-static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     resize r;
@@ -313,17 +307,16 @@ static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_inde
             t->in[0].hi += a.q;
         whole_periods(&a, t->in[0], t);
     }
-    if (is_special(&r, &a, t)) return ot_acc_refuse(why, "a resize to this extent is treated as a special case");
+    if (is_special(&r, &a, t)) return ot_acc_refuse(why, OT_WHY_RESIZE_SPECIAL);
     int64_t rows = t->in[0].hi - t->in[0].lo, made = t->made.hi - t->made.lo;
-    if (!r.by_sizes && (int64_t)(a.scale * (float)rows) != made)
-        return ot_acc_refuse(why, "the float scale gives another extent for this window");
+    if (!r.by_sizes && (int64_t)(a.scale * (float)rows) != made) return ot_acc_refuse(why, OT_WHY_RESIZE_WINDOW);
     return true;
 }
 
 static ot_status resize_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                               ot_adapted *out)
 {
-    const char *why = NULL;
+    ot_why why = OT_WHY_NONE;
     resize r;
     if (!read(g, n, &r, &why)) OT_BUG("a tile was made of a Resize that refuses to be cut");
     if (!r.by_sizes) return OT_OK; /* the same scales give the tile's extent */

@@ -28,20 +28,18 @@ static int32_t source_axis(const ot_node *n, int32_t rank, uint32_t axis)
 }
 
 static bool transpose_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis,
-                           int8_t *out_axis, const char **why)
+                           int8_t *out_axis, ot_why *why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
     int32_t ax = in && in->rank == out->rank ? source_axis(n, in->rank, axis) : -1;
-    if (ax < 0 || in->dims[ax] != out->dims[axis])
-        return ot_acc_refuse(why, "its attribute perm does not fit its input and output");
+    if (ax < 0 || in->dims[ax] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_TRANSPOSE_PERM);
     in_axis[0] = (int8_t)ax;
     return true;
 }
 
-static bool transpose_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t,
-                             const char **why)
+static bool transpose_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(transpose_axis, g, n, out_index, axis, t, why);
 }
@@ -51,14 +49,14 @@ const ot_access_ops ot_access_transpose = {transpose_axis, transpose_window, NUL
 /* ---- Split ---- */
 
 static bool split_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       const char **why)
+                       ot_why *why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
-    if (!in || in->rank != out->rank) return ot_acc_refuse(why, "its input and output have different ranks");
+    if (!in || in->rank != out->rank) return ot_acc_refuse(why, OT_WHY_RANKS_DIFFER);
     int32_t along = ot_acc_norm_axis(ot_attr_int(n, "axis", 0), in->rank);
-    if (along < 0) return ot_acc_refuse(why, "its attribute axis is out of range");
-    if (along == (int32_t)axis) return ot_acc_refuse(why, "Split needs the axis it splits whole");
-    if (in->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, "its input and output differ along this axis");
+    if (along < 0) return ot_acc_refuse(why, OT_WHY_AXIS_RANGE);
+    if (along == (int32_t)axis) return ot_acc_refuse(why, OT_WHY_SPLIT_AXIS);
+    if (in->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
     in_axis[0] = (int8_t)axis;
     for (uint32_t k = 0; k < n->n_out; k++) {
         const ot_value *o = ot_acc_out(g, n, k);
@@ -67,7 +65,7 @@ static bool split_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static bool split_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool split_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     (void)g, (void)n, (void)out_index, (void)axis, (void)why;
     t->in[0] = t->made = t->need; /* any number of outputs, one operand that is cut */
@@ -84,27 +82,26 @@ static int32_t concat_along(const ot_node *n, int32_t rank)
 }
 
 static bool concat_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        const char **why)
+                        ot_why *why)
 {
     const ot_value *out = ot_acc_out(g, n, out_index);
     int32_t along = concat_along(n, out->rank);
     int64_t total = 0;
     (void)out_axis;
-    if (along < 0) return ot_acc_refuse(why, "its attribute axis is out of range");
+    if (along < 0) return ot_acc_refuse(why, OT_WHY_AXIS_RANGE);
     for (uint32_t k = 0; k < n->n_in; k++) {
         const ot_value *in = ot_acc_in(g, n, k);
-        if (!in || in->rank != out->rank) return ot_acc_refuse(why, "an operand is missing or of another rank");
-        if (in->dims[along] < 1) return ot_acc_refuse(why, "an operand is empty");
-        if (along != (int32_t)axis && in->dims[axis] != out->dims[axis])
-            return ot_acc_refuse(why, "its operands differ along this axis");
-        if (!ot_add_i64(total, in->dims[along], &total)) return ot_acc_refuse(why, "its extents overflow");
+        if (!in || in->rank != out->rank) return ot_acc_refuse(why, OT_WHY_CONCAT_OPERAND);
+        if (in->dims[along] < 1) return ot_acc_refuse(why, OT_WHY_EMPTY_OPERAND);
+        if (along != (int32_t)axis && in->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_CONCAT_DIFFER);
+        if (!ot_add_i64(total, in->dims[along], &total)) return ot_acc_refuse(why, OT_WHY_CONCAT_OVERFLOW);
         in_axis[k] = (int8_t)axis;
     }
-    if (total != out->dims[along]) return ot_acc_refuse(why, "the extents of its operands do not add up to that of its output");
+    if (total != out->dims[along]) return ot_acc_refuse(why, OT_WHY_CONCAT_SUM);
     return true;
 }
 
-static bool concat_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool concat_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     bool joins = concat_along(n, ot_acc_out(g, n, out_index)->rank) == (int32_t)axis;
     int64_t at = 0; /* where piece k begins in the output */
@@ -149,25 +146,24 @@ const ot_access_ops ot_access_concat = {concat_axis, concat_window, concat_adapt
 /* ---- Gather: out = data[:axis] + indices + data[axis+1:] ---- */
 
 static bool gather_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                        const char **why)
+                        ot_why *why)
 {
     const ot_value *data = ot_acc_in(g, n, 0), *idx = ot_acc_in(g, n, 1), *out = ot_acc_out(g, n, out_index);
     int32_t a = (int32_t)axis;
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (!data || !idx || data->rank < 1 || out->rank != data->rank - 1 + idx->rank)
-        return ot_acc_refuse(why, "the ranks of its operands and output disagree");
+    if (!data || !idx || data->rank < 1 || out->rank != data->rank - 1 + idx->rank) return ot_acc_refuse(why, OT_WHY_GATHER_RANKS);
     int32_t along = ot_acc_norm_axis(ot_attr_int(n, "axis", 0), data->rank);
-    if (along < 0) return ot_acc_refuse(why, "its attribute axis is out of range");
+    if (along < 0) return ot_acc_refuse(why, OT_WHY_AXIS_RANGE);
     bool by_index = a >= along && a < along + idx->rank;
     const ot_value *v = by_index ? idx : data;
     int32_t ax = by_index ? a - along : a < along ? a : a - idx->rank + 1;
-    if (v->dims[ax] != out->dims[axis]) return ot_acc_refuse(why, "its input and output differ along this axis");
+    if (v->dims[ax] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_IN_OUT_DIFFER);
     in_axis[by_index ? 1 : 0] = (int8_t)ax;
     return true;
 }
 
-static bool gather_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool gather_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(gather_axis, g, n, out_index, axis, t, why);
 }
@@ -177,19 +173,19 @@ const ot_access_ops ot_access_gather = {gather_axis, gather_window, NULL};
 /* ---- Tile ---- */
 
 static bool tile_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                      const char **why)
+                      ot_why *why)
 {
     const ot_value *in = ot_acc_in(g, n, 0), *out = ot_acc_out(g, n, out_index);
     (void)out_axis;
     if (!ot_acc_regular(g, n, why)) return false;
-    if (n->version > 0 && n->version < 6) return ot_acc_refuse(why, "Tile before opset 6 is not supported");
-    if (!in || in->rank != out->rank) return ot_acc_refuse(why, "its input and output have different ranks");
-    if (in->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, "Tile repeats its input along this axis");
+    if (n->version > 0 && n->version < 6) return ot_acc_refuse(why, OT_WHY_TILE_OPSET);
+    if (!in || in->rank != out->rank) return ot_acc_refuse(why, OT_WHY_RANKS_DIFFER);
+    if (in->dims[axis] != out->dims[axis]) return ot_acc_refuse(why, OT_WHY_TILE_REPEATS);
     in_axis[0] = (int8_t)axis;
     return true;
 }
 
-static bool tile_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool tile_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     return ot_acc_same_window(tile_axis, g, n, out_index, axis, t, why);
 }

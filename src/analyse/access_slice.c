@@ -43,48 +43,47 @@ static bool resolve(int64_t extent, int64_t *start, int64_t *stop, int64_t step)
     return true;
 }
 
-static bool read(const ot_graph *g, const ot_node *n, slice_info *s, const char **why)
+static bool read(const ot_graph *g, const ot_node *n, slice_info *s, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     *s = (slice_info){0};
     memset(s->listed, -1, sizeof s->listed);
-    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, "Slice changes the rank");
+    if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, OT_WHY_SLICE_RANK);
     bool has_axes = n->version >= 10 ? ot_acc_in(g, n, 3) != NULL : ot_attr_find(n, "axes") != NULL;
     bool has_steps = n->version >= 10 && ot_acc_in(g, n, 4);
     int64_t n_axes = vector(g, n, "axes", 3, s->axis);
     int64_t n_start = vector(g, n, "starts", 1, s->start), n_stop = vector(g, n, "ends", 2, s->stop);
     int64_t n_step = has_steps ? ot_acc_ints(g, n, 4, s->step, OT_RANK_MAX) : n_start;
-    if (has_axes && n_axes < 0) return ot_acc_refuse(why, "the sliced axes are not constant");
-    if (!has_axes && n_start < 0) return ot_acc_refuse(why, "the slice bounds are not constant");
+    if (has_axes && n_axes < 0) return ot_acc_refuse(why, OT_WHY_SLICE_AXES_RUNTIME);
+    if (!has_axes && n_start < 0) return ot_acc_refuse(why, OT_WHY_SLICE_BOUNDS_RUNTIME);
     s->n = (uint32_t)(has_axes ? n_axes : n_start);
-    if (s->n > (uint32_t)x->rank) return ot_acc_refuse(why, "Slice lists more axes than there are");
+    if (s->n > (uint32_t)x->rank) return ot_acc_refuse(why, OT_WHY_SLICE_AXES_COUNT);
     s->bounds_known = n_start == s->n && n_stop == s->n && n_step == s->n;
     for (uint32_t i = 0; i < s->n; i++) {
         int32_t a = ot_acc_norm_axis(has_axes ? s->axis[i] : (int64_t)i, x->rank);
-        if (a < 0 || s->listed[a] >= 0) return ot_acc_refuse(why, "Slice lists an axis that is wrong or twice");
+        if (a < 0 || s->listed[a] >= 0) return ot_acc_refuse(why, OT_WHY_SLICE_AXES_WRONG);
         s->axis[i] = a;
         s->listed[a] = (int8_t)i;
         if (!has_steps) s->step[i] = 1;
         if (s->bounds_known && !resolve(x->dims[a], &s->start[i], &s->stop[i], s->step[i]))
-            return ot_acc_refuse(why, "a slice step is zero");
+            return ot_acc_refuse(why, OT_WHY_SLICE_STEP_ZERO);
     }
     return true;
 }
 
 /* Is the listed axis i cuttable, and does it have the extent that its bounds give? */
-static bool check_axis(const ot_graph *g, const ot_node *n, const slice_info *s, int8_t i, const char **why)
+static bool check_axis(const ot_graph *g, const ot_node *n, const slice_info *s, int8_t i, ot_why *why)
 {
-    if (!s->bounds_known) return ot_acc_refuse(why, "the slice bounds are not constant");
-    if (s->step[i] < 0) return ot_acc_refuse(why, "the slice runs backwards on this axis");
+    if (!s->bounds_known) return ot_acc_refuse(why, OT_WHY_SLICE_BOUNDS_RUNTIME);
+    if (s->step[i] < 0) return ot_acc_refuse(why, OT_WHY_SLICE_BACKWARDS);
     int64_t span = s->stop[i] - s->start[i];
     int64_t count = span > 0 ? (span - 1) / s->step[i] + 1 : 0;
-    if (count != ot_acc_out(g, n, 0)->dims[s->axis[i]])
-        return ot_acc_refuse(why, "the output extent is not what the slice bounds give");
+    if (count != ot_acc_out(g, n, 0)->dims[s->axis[i]]) return ot_acc_refuse(why, OT_WHY_SLICE_EXTENT);
     return true;
 }
 
 static bool slice_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                       const char **why)
+                       ot_why *why)
 {
     (void)out_index;
     (void)out_axis;
@@ -95,7 +94,7 @@ static bool slice_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
-static bool slice_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why)
+static bool slice_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
     slice_info s;
@@ -127,7 +126,7 @@ static bool is_copy(const ot_graph *g, const ot_node *n, const slice_info *s, co
 static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                              ot_adapted *out)
 {
-    const char *why = NULL;
+    ot_why why = OT_WHY_NONE;
     slice_info s;
     if (!read(g, n, &s, &why)) OT_BUG("a tile was made of a Slice that refuses to be cut");
     if (!s.bounds_known) return OT_OK; /* then only axes that the node does not list are cut */

@@ -19,14 +19,13 @@ static bool read_ints(const ot_node *node, const char *name, uint32_t n, const i
     return !*ints || count == n;
 }
 
-bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp, const char **why)
+bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_spatial *sp, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     const ot_value *w = weights == OT_NONE ? NULL : ot_acc_in(g, n, weights);
-    if (!x || !y || x->rank < 3 || x->rank != y->rank) return ot_acc_refuse(why, "the operator has no spatial axis");
-    if (x->rank > 2 + OT_SPATIAL_MAX) return ot_acc_refuse(why, "the operator has more than three spatial axes");
-    if (weights != OT_NONE && (!w || w->rank != x->rank))
-        return ot_acc_refuse(why, "the weights do not have the rank of the input");
+    if (!x || !y || x->rank < 3 || x->rank != y->rank) return ot_acc_refuse(why, OT_WHY_NO_SPATIAL_AXIS);
+    if (x->rank > 2 + OT_SPATIAL_MAX) return ot_acc_refuse(why, OT_WHY_MANY_SPATIAL_AXES);
+    if (weights != OT_NONE && (!w || w->rank != x->rank)) return ot_acc_refuse(why, OT_WHY_WEIGHTS_RANK);
     sp->n = (uint32_t)x->rank - 2;
     const int64_t *kernel, *strides, *dilations;
     bool ok = read_ints(n, "kernel_shape", sp->n, &kernel) && read_ints(n, "strides", sp->n, &strides) &&
@@ -42,7 +41,7 @@ bool ot_spatial_read(const ot_graph *g, const ot_node *n, uint32_t weights, ot_s
                                    .s = strides ? strides[i] : 1,
                                    .d = dilations ? dilations[i] : 1};
         if (!ok || !in_range(a->in, 1) || !in_range(a->out, 1) || !in_range(a->k, 1) || !in_range(a->s, 1) || !in_range(a->d, 1))
-            return ot_acc_refuse(why, "the kernel, strides or dilations are out of range");
+            return ot_acc_refuse(why, OT_WHY_KERNEL_RANGE);
     }
     return true;
 }
@@ -57,24 +56,23 @@ static void same_pads(ot_spatial_axis *a, bool lower)
     a->pe = total - a->pb;
 }
 
-bool ot_spatial_read_pads(const ot_node *n, ot_spatial *sp, const char **why)
+bool ot_spatial_read_pads(const ot_node *n, ot_spatial *sp, ot_why *why)
 {
     const char *mode = ot_attr_str(n, "auto_pad", "");
     bool explicit_pads = mode[0] == '\0' || strcmp(mode, "NOTSET") == 0;
     bool same_upper = !explicit_pads && strcmp(mode, "SAME_UPPER") == 0;
     bool same_lower = !explicit_pads && strcmp(mode, "SAME_LOWER") == 0;
     if (!explicit_pads && !same_upper && !same_lower && strcmp(mode, "VALID") != 0)
-        return ot_acc_refuse(why, "auto_pad has an unknown value");
+        return ot_acc_refuse(why, OT_WHY_AUTO_PAD_UNKNOWN);
     const int64_t *pads = NULL;
-    if (explicit_pads && !read_ints(n, "pads", 2 * sp->n, &pads))
-        return ot_acc_refuse(why, "pads do not have two entries per spatial axis");
+    if (explicit_pads && !read_ints(n, "pads", 2 * sp->n, &pads)) return ot_acc_refuse(why, OT_WHY_SPATIAL_PADS_COUNT);
     for (uint32_t i = 0; i < sp->n; i++) {
         ot_spatial_axis *a = &sp->ax[i];
         if (same_upper || same_lower) same_pads(a, same_lower);
         if (!explicit_pads) continue;
         a->pb = pads ? pads[i] : 0;
         a->pe = pads ? pads[sp->n + i] : 0;
-        if (!in_range(a->pb, 0) || !in_range(a->pe, 0)) return ot_acc_refuse(why, "pads are negative or out of range");
+        if (!in_range(a->pb, 0) || !in_range(a->pe, 0)) return ot_acc_refuse(why, OT_WHY_SPATIAL_PADS_RANGE);
     }
     return true;
 }
@@ -92,19 +90,19 @@ bool ot_spatial_is_cut(const ot_tile_axis *axes, uint32_t n_axes)
     return false;
 }
 
-bool ot_spatial_window(const ot_spatial_axis *x, ot_op_tile *t, const char **why)
+bool ot_spatial_window(const ot_spatial_axis *x, ot_op_tile *t, ot_why *why)
 {
     int64_t dk = ot_spatial_dk(x), o0 = t->need.lo, o1 = t->need.hi;
     /* A tile that lies wholly in the padding grows towards the interior until it touches it. */
     if ((o1 - 1) * x->s - x->pb + dk < 1) o1 = ot_ceil_div(1 + x->pb - dk, x->s) + 1;
     if (o0 * x->s - x->pb >= x->in) o0 = ot_floor_div(x->in - 1 + x->pb, x->s);
-    if (o0 < 0 || o1 > x->out || o0 >= o1) return ot_acc_refuse(why, "the whole axis of the output lies in the padding");
+    if (o0 < 0 || o1 > x->out || o0 >= o1) return ot_acc_refuse(why, OT_WHY_AXIS_IN_PADDING);
     int64_t lo = o0 * x->s - x->pb, hi = (o1 - 1) * x->s - x->pb + dk;
     t->made = (ot_win){o0, o1};
     t->pad_lo = ot_max(0, -lo);
     t->pad_hi = ot_max(0, hi - x->in);
     t->in[0] = (ot_win){ot_max(0, lo), ot_min(hi, x->in)};
-    if (t->in[0].lo >= t->in[0].hi) return ot_acc_refuse(why, "no element of the input lies in the window");
+    if (t->in[0].lo >= t->in[0].hi) return ot_acc_refuse(why, OT_WHY_WINDOW_EMPTY);
     return true;
 }
 

@@ -10,7 +10,7 @@
 static ot_status cut_is_full(const ot_graph *g, const ot_node *n, const ot_tile_axis *x, const ot_access_ops *ops, ot_arena *arena,
                              bool *full)
 {
-    const char *why = NULL;
+    ot_why why = OT_WHY_NONE;
     *full = false;
     const ot_value *out = ot_acc_out(g, n, x->out_index);
     if (!out || (int64_t)x->axis >= out->rank) OT_BUG("a tile is cut along an axis that does not exist");

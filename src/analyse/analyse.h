@@ -19,6 +19,7 @@
 #define OT_ANALYSE_H
 
 #include "ir/ir.h"
+#include "reasons.h"
 
 /* ---- shape.c, shape_*.c ---- */
 
@@ -69,10 +70,10 @@ typedef struct ot_op_tile {
 /* Which input axes follow `axis` of output `out_index`. in_axis: [n->n_in], filled with an axis >= 0 or OT_AX_WHOLE
  * (also for omitted inputs); out_axis: [n->n_out], the axis of each output that is cut along with it (same tile windows), or
  * OT_AX_WHOLE when that output cannot be (then the node is usable only if that output has no reader).
- * At least one input is >= 0 on success. Returns false when the axis cannot be cut and sets *why to a static sentence a
- * person understands ("Softmax needs its whole axis"). Requires shapes; values of unknown shape: false. Never fails otherwise. */
+ * At least one input is >= 0 on success. Returns false when the axis cannot be cut and sets *why to a reason that a
+ * person understands (OT_WHY_SOFTMAX). Requires shapes; values of unknown shape: false. Never fails otherwise. */
 bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, int8_t *in_axis, int8_t *out_axis,
-                    const char **why);
+                    ot_why *why);
 
 /* A pool with ceil_mode whose last window would start in the end padding: it does not exist, but older shape inference counts
  * it. Requires shapes. */
@@ -81,7 +82,7 @@ bool ot_pool_is_odd(const ot_graph *g, const ot_node *n);
 /* Windows for t->need. out_index/axis as above (and accepted by ot_access_axis); t->in must point to [n_in]
  * entries. Returns false when this very window cannot be made (rare: alignment rules); *why says so. Constant time
  * per input. */
-bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, const char **why);
+bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why);
 
 /* ---- access_sum.c: reductions in parts ---- */
 

@@ -69,7 +69,7 @@ static ot_status nomem(const lowering *l) { return ot_fail_nomem(l->d); }
 
 /* ---- windows ---- */
 
-static bool windows(const lowering *l, uint32_t d, uint32_t k, const ot_clamp *c, ot_tile_windows *w, const char **why)
+static bool windows(const lowering *l, uint32_t d, uint32_t k, const ot_clamp *c, ot_tile_windows *w, ot_why *why)
 {
     if (l->r->form == OT_FORM_WINDOW) return ot_tile_clamp_fill(l->g, l->r, d, k, c, w, why);
     return ot_tile_windows_get(l->g, l->r, d, k, w, why);
@@ -111,7 +111,7 @@ static ot_status measure(lowering *l, uint32_t d)
     const ot_dim *m = &r->dims[d];
     ot_tile_windows w;
     ot_clamp c = {0, 0};
-    const char *why = "";
+    ot_why why = OT_WHY_NONE;
     uint32_t middle = m->n_tiles > 2 ? (m->n_tiles - 1) / 2 : 0;
     l->span[d] = OT_NEW_N(l->a, span_of_tiles, r->n_values + 1u);
     l->share[d] = OT_NEW_N(l->a, double, r->n_nodes + 1u);
@@ -122,7 +122,7 @@ static ot_status measure(lowering *l, uint32_t d)
         ok = windows(l, d, k, &c, &w, &why);
         if (ok) note_tile(l, d, k, middle, &w);
     }
-    if (!ok) return ot_fail(l->d, OT_E_INPUT, "region %u: %s", r->id, why);
+    if (!ok) return ot_fail(l->d, OT_E_INPUT, "region %u: %s", r->id, ot_reason_sentence(why));
     for (uint32_t v = 0; v < r->n_values; v++) {
         span_of_tiles *s = &l->span[d][v];
         int64_t tile;

@@ -7,13 +7,13 @@
 
 typedef struct ot_barrier {
     ot_id node;
-    const char *reason; /* sentence; static or in the plan's arena */
+    ot_reason reason;
 } ot_barrier;
 
 typedef struct ot_refusal {
     const ot_id *nodes; /* [n] */
     uint32_t n;
-    const char *reason;
+    ot_reason reason;
 } ot_refusal;
 
 typedef struct ot_figures {

@@ -1,56 +1,54 @@
 /* Barriers: nodes that no region can contain, each with a reason that a person understands. */
 #include "sequence.h"
 
-static const char *opaque_reason(const ot_graph *g, const ot_node *n)
+static ot_why opaque_reason(const ot_graph *g, const ot_node *n)
 {
-    if (n->op != OT_OP_OPAQUE) return NULL;
-    if (n->n_captured > 0) return "its subgraph reads outer values; control flow is kept as it is";
-    if (*n->domain && strcmp(n->domain, "ai.onnx") != 0) return "operator of another domain: what it reads is not known";
-    if (g->model->opset < 7) return "opset below 7: kept as it is";
-    return "unknown operator: what it reads is not known";
+    if (n->op != OT_OP_OPAQUE) return OT_WHY_NONE;
+    if (n->n_captured > 0) return OT_WHY_KEPT_CONTROL_FLOW;
+    if (*n->domain && strcmp(n->domain, "ai.onnx") != 0) return OT_WHY_OTHER_DOMAIN;
+    if (g->model->opset < 7) return OT_WHY_OLD_OPSET;
+    return OT_WHY_UNKNOWN_OPERATOR;
 }
 
-static const char *shape_reason(const ot_seq *s, const ot_node *n)
+static ot_why shape_reason(const ot_seq *s, const ot_node *n)
 {
     const ot_graph *g = s->g;
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
-        if (v != OT_NONE && !g->values[v].is_tensor) return "reads a sequence, map or optional";
-        if (v != OT_NONE && !ot_value_is_static(&g->values[v])) return "the shape of an input is not known (bind it with --shape)";
+        if (v != OT_NONE && !g->values[v].is_tensor) return OT_WHY_NO_TENSOR;
+        if (v != OT_NONE && !ot_value_is_static(&g->values[v])) return OT_WHY_INPUT_SHAPE;
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
-        if (v != OT_NONE && !ot_value_is_static(&g->values[v]))
-            return "the shape of an output is not known (it depends on data, or bind it with --shape)";
+        if (v != OT_NONE && !ot_value_is_static(&g->values[v])) return OT_WHY_OUTPUT_SHAPE;
     }
-    return NULL;
+    return OT_WHY_NONE;
 }
 
 /* The reason the widest axis gives: the axis a person would have cut. */
-const char *ot_barrier_reason(const ot_seq *s, ot_id node)
+ot_why ot_barrier_reason(const ot_seq *s, ot_id node)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[node];
-    const char *why = opaque_reason(g, n);
+    ot_why why = opaque_reason(g, n);
     if (why) return why;
-    if (ot_op_access(n->op) == OT_ACC_BARRIER) return "its output depends on all of its input, or on the data";
+    if (ot_op_access(n->op) == OT_ACC_BARRIER) return OT_WHY_WHOLE_INPUT;
     why = shape_reason(s, n);
     if (why) return why;
-    if (s->pos[node] != OT_NONE && s->odd[s->pos[node]])
-        return "runtimes and checkers disagree on the shapes here (STFT, DFT or a ceil_mode pool nearby)";
+    if (s->pos[node] != OT_NONE && s->odd[s->pos[node]]) return OT_WHY_ODD_SHAPES;
     int8_t *in_axis = malloc(n->n_in + 1u), *out_axis = malloc(n->n_out + 1u);
     int64_t widest = 0;
     bool cut = false, any = false;
-    const char *reason = "every axis has extent 1";
+    ot_why reason = OT_WHY_ALL_ONES;
     for (uint32_t o = 0; in_axis && out_axis && o < n->n_out && !cut; o++) {
         if (n->out[o] == OT_NONE) continue;
         const ot_value *v = &g->values[n->out[o]];
         for (int32_t a = 0; a < v->rank && !cut; a++) {
-            const char *w = NULL;
+            ot_why w;
             if (v->dims[a] < 2) continue;
             any = true;
             cut = ot_access_axis(g, n, o, (uint32_t)a, in_axis, out_axis, &w);
-            if (!cut && v->dims[a] > widest) widest = v->dims[a], reason = w ? w : "not cuttable";
+            if (!cut && v->dims[a] > widest) widest = v->dims[a], reason = w;
         }
     }
     bool reduced[OT_RANK_MAX];
@@ -61,13 +59,13 @@ const char *ot_barrier_reason(const ot_seq *s, ot_id node)
     if (!any && !cut) {
         ot_access_kind k = ot_op_access(n->op);
         if (k == OT_ACC_GLOBALPOOL)
-            reason = "global pooling reads the whole map (and there is one sample)";
+            reason = OT_WHY_GLOBAL_POOL_ONE;
         else if (k == OT_ACC_REDUCE)
-            reason = "the reduction reads its whole input";
+            reason = OT_WHY_REDUCES_ALL;
     } else if (!cut && ot_op_access(n->op) == OT_ACC_GLOBALPOOL) {
-        reason = "global pooling reads the whole map";
+        reason = OT_WHY_GLOBAL_POOL;
     }
     free(in_axis);
     free(out_axis);
-    return cut ? NULL : reason;
+    return cut ? OT_WHY_NONE : reason;
 }

@@ -36,9 +36,9 @@ static bool moves_to_quantize(const ot_graph *g, ot_id v, uint32_t depth)
  *   DequantizeLinear --> Transpose --> v     it follows the edge as if v were an operand of the Loop, and crashes on loading
  *   v --> Transpose --> QuantizeLinear       it quantizes v itself, for the body, too
  * A Slice written before the loop is a Transpose in this. */
-bool ot_captures_safe(const ot_graph *g, const ot_region *r, const char **why)
+bool ot_captures_safe(const ot_graph *g, const ot_region *r, ot_why *why)
 {
-    *why = "a loop would capture data that ONNX Runtime quantizes in another place";
+    *why = OT_WHY_CAPTURED_QUANT;
     for (uint32_t k = 0; k < r->n_inputs; k++) {
         int32_t hops = hops_from_dequantize(g, r->values[k].value);
         bool cropped = false;

@@ -41,11 +41,11 @@ static inline int64_t ot_win_len(ot_win a) { return a.hi - a.lo; }
 
 /* Compute windows and runs of t->r in form f into t->dims. *legal false (with *why) when the form is not possible. Fails:
  * OT_E_NOMEM. */
-ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, const char **why) OT_MUST_USE;
+ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, ot_why *why) OT_MUST_USE;
 #define OT_CLASSES_MAX 64 /* kinds of tiles of one region in form while, each with a body of its own */
-/* Whether region r can be written in form f (r->form is not looked at); if not, *why is a static sentence. Requires SHAPES; changes
+/* Whether region r can be written in form f (r->form is not looked at); if not, *why says what is in the way. Requires SHAPES; changes
  * nothing. */
-bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char **why);
+bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, ot_why *why);
 /* Whether the region's tiles can be collected in sequences: one dimension, opset 13 or newer. */
 bool ot_sequence_fits(const ot_graph *g, const ot_region *r);
 
@@ -64,11 +64,11 @@ bool ot_stitch_layout(const ot_graph *g, const ot_region *r, const uint32_t *cou
 /* Whether region input v can be handed to a Scan over the tiles [first, first + count) in slices of its own memory. */
 bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_t *count, uint32_t v);
 /* Whether form scan pays for this region: results are written in place and some input is read in place. */
-bool ot_scan_legal(const ot_form_tiles *t, const char **why);
+bool ot_scan_legal(const ot_form_tiles *t, ot_why *why);
 
 /* ---- captures.c ---- */
 
 /* Whether a loop over this region captures nothing that ONNX Runtime fails on; if it does, *why. */
-bool ot_captures_safe(const ot_graph *g, const ot_region *r, const char **why);
+bool ot_captures_safe(const ot_graph *g, const ot_region *r, ot_why *why);
 
 #endif

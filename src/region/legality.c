@@ -207,7 +207,7 @@ static ot_status classify(const ot_form_tiles *w, uint32_t d, const ot_tile_wind
 }
 
 /* Sort the windows of dimension d by class; each class is a run. */
-static ot_status group(ot_form_tiles *w, uint32_t d, bool *legal, const char **why)
+static ot_status group(ot_form_tiles *w, uint32_t d, bool *legal, ot_why *why)
 {
     ot_dim_runs *x = &w->dims[d];
     uint32_t n = w->r->dims[d].n_tiles, n_classes, at = 0;
@@ -216,7 +216,7 @@ static ot_status group(ot_form_tiles *w, uint32_t d, bool *legal, const char **w
     x->tile = OT_NEW_N(w->arena, uint32_t, n);
     if (!class_of || !sorted || !x->tile) return ot_fail_nomem(w->g->model->diag);
     OT_TRY(classify(w, d, x->exact, class_of, &n_classes));
-    *why = "the tiles are of too many kinds";
+    *why = OT_WHY_TILE_KINDS;
     *legal = n_classes <= OT_CLASSES_MAX;
     x->runs = OT_NEW_N(w->arena, ot_tile_run, n_classes);
     if (!x->runs) return ot_fail_nomem(w->g->model->diag);
@@ -244,7 +244,7 @@ static ot_status new_windows(ot_form_tiles *w, uint32_t d, ot_tile_windows **out
 }
 
 /* Clamped windows for dimension d; *ok false (with *why) when there are none. */
-static ot_status clamp(ot_form_tiles *w, uint32_t d, bool *ok, const char **why)
+static ot_status clamp(ot_form_tiles *w, uint32_t d, bool *ok, ot_why *why)
 {
     ot_dim_runs *x = &w->dims[d];
     ot_clamp c;
@@ -255,7 +255,7 @@ static ot_status clamp(ot_form_tiles *w, uint32_t d, bool *ok, const char **why)
 }
 
 /* Split dimension d into runs as form f wants them. */
-static ot_status split_dim(ot_form_tiles *w, uint32_t d, ot_form f, bool *legal, const char **why)
+static ot_status split_dim(ot_form_tiles *w, uint32_t d, ot_form f, bool *legal, ot_why *why)
 {
     ot_dim_runs *x = &w->dims[d];
     ot_tile_run run = {0, 1};
@@ -268,7 +268,7 @@ static ot_status split_dim(ot_form_tiles *w, uint32_t d, ot_form f, bool *legal,
     if (f != OT_FORM_UNROLLED) OT_TRY(longest_run(w, d, x->exact, false, &run));
     if (f == OT_FORM_SCAN && run.count < w->r->dims[d].n_tiles) {
         *legal = false;
-        *why = "tiles differ (halo at the borders, or a smaller last tile), so a plain Scan does not fit";
+        *why = OT_WHY_SCAN_TILES_DIFFER;
     }
     if (f == OT_FORM_WINDOW && run.count < w->r->dims[d].n_tiles) {
         OT_TRY(clamp(w, d, legal, why));
@@ -278,31 +278,31 @@ static ot_status split_dim(ot_form_tiles *w, uint32_t d, ot_form f, bool *legal,
 }
 
 /* What every form asks of a region. */
-static bool is_sound(const ot_form_tiles *w, const char **why)
+static bool is_sound(const ot_form_tiles *w, ot_why *why)
 {
     const ot_region *r = w->r;
-    *why = "the region has no tile dimension";
+    *why = OT_WHY_NO_TILE_DIMENSION;
     if (r->n_dims == 0 || r->n_dims > OT_DIMS_MAX) return false;
-    *why = "Reshape with an input needs opset 5 or newer";
+    *why = OT_WHY_RESHAPE_OPSET;
     if (w->g->model->opset < 5) return false;
     for (uint32_t d = 0; d < r->n_dims; d++) {
-        *why = "a dimension has fewer than 2 or more than 65536 tiles";
+        *why = OT_WHY_TILE_COUNT;
         if (r->dims[d].n_tiles < 2 || r->dims[d].n_tiles > TILES_MAX) return false;
     }
     for (uint32_t k = 0; k < r->n_values; k++) {
         const ot_rvalue *rv = &r->values[k];
         const ot_value *v = &w->g->values[rv->value];
         int64_t elems;
-        *why = "a value's type or shape is not fully known, or it is empty";
+        *why = OT_WHY_VALUE_UNKNOWN;
         if (!ot_value_is_static(v) || v->dtype == OT_DT_UNKNOWN || !v->is_tensor) return false;
         if (!ot_value_elems(v, &elems) || elems == 0) return false;
         for (uint32_t d = 0; d < r->n_dims; d++) {
-            *why = "an output of the region is not cut in every dimension";
+            *why = OT_WHY_OUTPUT_UNCUT;
             if (rv->is_output && rv->axis[d] == OT_AX_WHOLE && !ot_is_part(r, k, d)) return false;
-            *why = "two dimensions cut the same axis of a value";
+            *why = OT_WHY_SAME_AXIS_TWICE;
             for (uint32_t e = 0; e < d; e++)
                 if (rv->axis[d] != OT_AX_WHOLE && rv->axis[d] == rv->axis[e]) return false;
-            *why = "a value with more than 10 axes";
+            *why = OT_WHY_VALUE_RANK;
             if (v->rank + (int32_t)OT_DIMS_MAX + 2 > OT_RANK_MAX) return false;
         }
     }
@@ -317,7 +317,7 @@ const char *ot_form_name(ot_form f)
 
 bool ot_sequence_fits(const ot_graph *g, const ot_region *r) { return r->n_dims == 1 && g->model->opset >= SEQUENCE_OPSET; }
 
-ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, const char **why)
+ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
 {
     const ot_region *r = w->r;
     uint64_t tiles = 1, single = 1, looped = 0;
@@ -333,25 +333,25 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, const char *
     }
     *legal = false;
     if (f == OT_FORM_WHILE) {
-        *why = single > OT_CLASSES_MAX ? "the tiles are of too many kinds" : "too many tiles for tables of starts";
+        *why = single > OT_CLASSES_MAX ? OT_WHY_TILE_KINDS : OT_WHY_MANY_STARTS;
         *legal = single <= OT_CLASSES_MAX && tiles <= WHILE_TILES_MAX;
         return OT_OK;
     }
-    *why = "the tiles would be written out to too many nodes";
+    *why = OT_WHY_MANY_NODES;
     if (single * r->n_nodes > UNROLLED_NODES_MAX || tiles > UINT32_MAX / 64) return OT_OK;
-    *why = "no two tiles next to each other are alike";
+    *why = OT_WHY_NONE_ALIKE;
     bool sequence = f == OT_FORM_PEELED && ot_sequence_fits(w->g, w->r);
     if (f != OT_FORM_UNROLLED && !looped && !sequence) return OT_OK;
     *legal = f != OT_FORM_SCAN || ot_scan_legal(w, why);
     return OT_OK;
 }
 
-bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, const char **why)
+bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, ot_why *why)
 {
     bool legal = false;
-    *why = "memory ran out";
+    *why = OT_WHY_NO_MEMORY;
     if (f == OT_FORM_NONE) {
-        *why = "no form";
+        *why = OT_WHY_NO_FORM;
         return false;
     }
     ot_arena *a = ot_arena_new();

@@ -102,20 +102,20 @@ ot_status ot_tile_windows_new(const ot_graph *g, const ot_region *r, ot_arena *a
 /* Exact windows of tile k (0 <= k < n_tiles) of dimension d, computed backwards from the outputs' pieces.
  * For values not cut in d, windows are left {0,0}. OT_E_INPUT is never returned; false with *why when
  * a window cannot be made (the tiling is then illegal). */
-bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, const char **why);
+bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, ot_why *why);
 /* Part of the work of region node i that falls to the tile with these windows along d. */
 double ot_tile_share(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, const ot_tile_windows *w);
 /* Equal windows for OT_FORM_WINDOW: made[v] of every tile has the same extent for each value; pads are the original ones.
  * Fills w for tile k as above with made = the clamped window. false (with why) when this region has no such form. */
-bool ot_tile_windows_clamped(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, const char **why);
+bool ot_tile_windows_clamped(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, ot_why *why);
 /* The same in two steps, for callers that want many tiles: the common unit and window length once (w is scratch), then
  * each tile. */
 typedef struct ot_clamp {
     int64_t units;  /* every cut axis in the dimension is a whole number of elements per unit long */
     int64_t window; /* units that each tile reads and makes */
 } ot_clamp;
-bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_windows *w, ot_clamp *c, const char **why);
+bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_windows *w, ot_clamp *c, ot_why *why);
 bool ot_tile_clamp_fill(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, const ot_clamp *c, ot_tile_windows *w,
-                        const char **why);
+                        ot_why *why);
 
 #endif

@@ -79,19 +79,19 @@ bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_
     return ot_stitch_layout(t->g, t->r, count, v, dims, perm, split, &n, whole);
 }
 
-bool ot_scan_legal(const ot_form_tiles *t, const char **why)
+bool ot_scan_legal(const ot_form_tiles *t, ot_why *why)
 {
     const ot_region *r = t->r;
     const ot_tile_windows *win[OT_DIMS_MAX];
     uint32_t first[OT_DIMS_MAX] = {0}, count[OT_DIMS_MAX] = {0};
     bool any = false;
-    *why = "Scan needs opset 9 or newer";
+    *why = OT_WHY_SCAN_OPSET;
     if (t->g->model->opset < OT_SCAN_SINCE) return false;
     for (uint32_t d = 0; d < r->n_dims; d++) {
         count[d] = r->dims[d].n_tiles;
         win[d] = &t->dims[d].exact[0];
     }
-    *why = "the cut axis of an output is not outermost in memory";
+    *why = OT_WHY_SCAN_OUTPUT;
     for (uint32_t v = 0; v < r->n_values; v++) {
         int64_t dims[OT_RANK_MAX], perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX];
         uint32_t n;
@@ -100,6 +100,6 @@ bool ot_scan_legal(const ot_form_tiles *t, const char **why)
         ot_piece_dims(t->g, r, win, v, dims);
         if (!ot_stitch_layout(t->g, r, count, v, dims, perm, split, &n, whole)) return false;
     }
-    *why = "no input is cut along its outermost axis without a halo";
+    *why = OT_WHY_SCAN_INPUT;
     return any;
 }

@@ -49,7 +49,7 @@ bool ot_seq_reads_outside(const ot_seq *s, ot_id v, uint32_t first, uint32_t las
 
 /* ---- region/barrier.c ---- */
 
-/* Why the node can never be cut, or NULL when some axis of extent > 1 can be. */
-const char *ot_barrier_reason(const ot_seq *s, ot_id node);
+/* Why the node can never be cut, or OT_WHY_NONE when some axis of extent > 1 can be. */
+ot_why ot_barrier_reason(const ot_seq *s, ot_id node);
 
 #endif

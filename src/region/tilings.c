@@ -40,7 +40,7 @@ uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, bool spread, in
 static uint32_t output_axes(const ot_seq *s, ot_walk *w, const ot_node *n, uint32_t out, int8_t *ok)
 {
     const ot_value *x = &s->g->values[n->out[out]];
-    const char *why;
+    ot_why why;
     uint32_t n_ok = 0;
     for (int32_t a = 0; a < x->rank; a++)
         if (x->dims[a] >= 2 && ot_access_axis(s->g, n, out, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why))
@@ -52,7 +52,7 @@ static uint32_t output_axes(const ot_seq *s, ot_walk *w, const ot_node *n, uint3
 static uint32_t reduced_axes(const ot_seq *s, ot_walk *w, const ot_node *n, const bool *reduced, int8_t *ok)
 {
     const ot_value *x = &s->g->values[n->in[0]], *y = &s->g->values[n->out[0]];
-    const char *why;
+    ot_why why;
     uint32_t n_ok = 0;
     for (int32_t a = 0; a < x->rank; a++) {
         bool follows = reduced[a];

@@ -74,7 +74,7 @@ static bool attach_forward(ot_walk *w, const ot_node *n, int8_t *axes)
     for (uint32_t d = 0; d < w->n_dims; d++) {
         axes[d] = OT_AX_UNSET;
         for (int32_t a = 0; a < out->rank && axes[d] == OT_AX_UNSET; a++) {
-            const char *why;
+            ot_why why;
             if (out->dims[a] < 2 || !ot_access_axis(g, n, 0, (uint32_t)a, w->in_axis[d], w->out_axis[d], &why)) continue;
             bool linked = false, clash = false;
             for (uint32_t k = 0; k < n->n_in; k++) {
@@ -120,7 +120,7 @@ static bool attach_sum(ot_walk *w, const ot_node *n, int8_t *axes)
             continue;
         }
         for (int32_t a = 0; a < out->rank && axes[d] == OT_AX_UNSET; a++) {
-            const char *why;
+            ot_why why;
             if (!ot_access_axis(g, n, 0, (uint32_t)a, w->in_axis[d], w->out_axis[d], &why)) continue;
             if (w->in_axis[d][0] == have && keeps_rounding(n, (int8_t)a)) axes[d] = (int8_t)a;
         }
@@ -133,7 +133,7 @@ static bool attach_sum(ot_walk *w, const ot_node *n, int8_t *axes)
 static bool maps_fit(ot_walk *w, const ot_node *n, uint32_t o, const int8_t *axes)
 {
     const ot_graph *g = w->s->g;
-    const char *why;
+    ot_why why;
     for (uint32_t d = 0; d < w->n_dims; d++) {
         if (axes[d] < 0 || !keeps_rounding(n, axes[d])) return false;
         if (!ot_access_axis(g, n, o, (uint32_t)axes[d], w->in_axis[d], w->out_axis[d], &why)) return false;

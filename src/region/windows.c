@@ -82,8 +82,7 @@ static void whole_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32
         if (rn->in[j] != OT_NONE) want(g, r, d, rn->in[j], OT_AX_WHOLE, (ot_win){0, 0}, w);
 }
 
-static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, ot_tile_windows *w, ot_win *in,
-                     const char **why)
+static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, ot_tile_windows *w, ot_win *in, ot_why *why)
 {
     const ot_rnode *rn = &r->nodes[i];
     const ot_node *n = &g->nodes[rn->node];
@@ -93,7 +92,7 @@ static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t
         uint32_t v = rn->out[o];
         if (v == OT_NONE || is_empty(w->need[v])) continue;
         if (r->values[v].axis[d] == OT_AX_WHOLE) {
-            *why = "an output that is read cannot be cut along with the others of its operator";
+            *why = OT_WHY_OUTPUT_BESIDE;
             return false;
         }
         t->need = hull(t->need, w->need[v]);
@@ -113,14 +112,14 @@ static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t
 
 /* The node reduces what it reads along this dimension: the tile's share of that, so that every element counts once. */
 static bool sum_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, uint32_t i, ot_tile_windows *w, ot_win *in,
-                     const char **why)
+                     ot_why *why)
 {
     const ot_rnode *rn = &r->nodes[i];
     const ot_node *n = &g->nodes[rn->node];
     int64_t extent = g->values[n->in[0]].dims[rn->in_axis[d][0]];
     ot_win share = piece_of(&r->dims[d], k, extent);
     if (is_empty(share)) {
-        *why = "a tile has no share of what a reduction reads";
+        *why = OT_WHY_NO_SHARE;
         return false;
     }
     in[0] = share;
@@ -130,7 +129,7 @@ static bool sum_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t
     return true;
 }
 
-bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, const char **why)
+bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, ot_why *why)
 {
     ot_win *in = w->ops[r->n_nodes].in;
     size_t n_in = 0;
@@ -188,7 +187,7 @@ typedef struct probe {
     ot_win *in; /* [n_in] scratch */
 } probe;
 
-static bool ask(const probe *p, ot_win need, ot_op_tile *t, const char **why)
+static bool ask(const probe *p, ot_win need, ot_op_tile *t, ot_why *why)
 {
     *t = (ot_op_tile){.need = need, .in = p->in};
     memset(p->in, 0, p->n->n_in * sizeof *p->in);
@@ -199,7 +198,7 @@ static bool ask(const probe *p, ot_win need, ot_op_tile *t, const char **why)
 static bool maps_to_itself(const probe *p, const int8_t *in_axis, int64_t extent)
 {
     const int64_t at[3] = {0, extent / 2, extent - 1};
-    const char *why;
+    ot_why why;
     ot_op_tile t;
     for (int i = 0; i < 3; i++) {
         if (!ask(p, (ot_win){at[i], at[i] + 1}, &t, &why) || t.pad_lo || t.pad_hi) return false;
@@ -222,7 +221,7 @@ static bool is_inside(const probe *p, const ot_op_tile *t)
 /* In the middle of the axis, moving the output by one unit moves every input by exactly one. */
 static bool moves_by_units(const probe *p, const ot_region *r, uint32_t d, const ot_rnode *rn, int64_t units, int64_t per_out)
 {
-    const char *why;
+    ot_why why;
     for (int64_t x = 0; x < ot_min(per_out, PROBES_MAX); x++) {
         ot_win first[OT_RANK_MAX], made;
         ot_op_tile t;
@@ -275,8 +274,7 @@ static int64_t extent_from(const ot_graph *g, const ot_node *n, uint32_t axis, c
 }
 
 /* Whether node i computes equal windows with its own border: `window` units in, `window` units out. */
-static bool keeps_units(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, const ot_clamp *c, ot_win *in,
-                        const char **why)
+static bool keeps_units(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, const ot_clamp *c, ot_win *in, ot_why *why)
 {
     const ot_rnode *rn = &r->nodes[i];
     const ot_node *n = &g->nodes[rn->node];
@@ -285,11 +283,11 @@ static bool keeps_units(const ot_graph *g, const ot_region *r, uint32_t d, uint3
     int64_t extent = cut_extent(g, r, d, lead), per_out = extent / c->units;
     for (uint32_t j = 0; j < n->n_in; j++)
         if (rn->in[j] != OT_NONE && rn->in_axis[d][j] != r->values[rn->in[j]].axis[d]) {
-            *why = "a value is read both cut and whole, so equal windows do not fit";
+            *why = OT_WHY_CUT_AND_WHOLE;
             return false;
         }
     if (maps_to_itself(&p, rn->in_axis[d], extent)) return true;
-    *why = "an operator treats the cut axis in a way that equal windows cannot express";
+    *why = OT_WHY_UNEQUAL_WINDOWS;
     ot_access_kind kind = ot_op_access(n->op);
     if (kind != OT_ACC_CONV && kind != OT_ACC_CONVT && kind != OT_ACC_POOL && kind != OT_ACC_RESIZE && kind != OT_ACC_BLOCK &&
         kind != OT_ACC_RESHAPE)
@@ -315,13 +313,13 @@ static ot_win units_needed(const ot_graph *g, const ot_region *r, uint32_t d, in
     return u;
 }
 
-bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_windows *w, ot_clamp *c, const char **why)
+bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_tile_windows *w, ot_clamp *c, ot_why *why)
 {
     *c = (ot_clamp){0, 0};
     for (uint32_t v = 0; v < r->n_values; v++)
         if (r->values[v].axis[d] != OT_AX_WHOLE) c->units = ot_gcd(cut_extent(g, r, d, v), c->units);
     if (c->units < 4) {
-        *why = "the cut axes have no common unit";
+        *why = OT_WHY_NO_COMMON_UNIT;
         return false;
     }
     for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
@@ -330,12 +328,12 @@ bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_ti
         c->window = ot_max(c->window, u.hi - u.lo);
         for (uint32_t i = 0; i < r->n_nodes; i++)
             if (is_empty(w->ops[i].need)) {
-                *why = "some operators are not needed in every tile";
+                *why = OT_WHY_NOT_IN_EVERY_TILE;
                 return false;
             }
     }
     if (c->window >= c->units) {
-        *why = "a window with its halo covers the whole axis";
+        *why = OT_WHY_WINDOW_IS_ALL;
         return false;
     }
     for (uint32_t i = 0; i < r->n_nodes; i++)
@@ -344,7 +342,7 @@ bool ot_tile_clamp_plan(const ot_graph *g, const ot_region *r, uint32_t d, ot_ti
 }
 
 bool ot_tile_clamp_fill(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, const ot_clamp *c, ot_tile_windows *w,
-                        const char **why)
+                        ot_why *why)
 {
     if (!ot_tile_windows_get(g, r, d, k, w, why)) return false;
     int64_t start = units_needed(g, r, d, c->units, w).lo;
@@ -370,7 +368,7 @@ bool ot_tile_clamp_fill(const ot_graph *g, const ot_region *r, uint32_t d, uint3
     return true;
 }
 
-bool ot_tile_windows_clamped(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, const char **why)
+bool ot_tile_windows_clamped(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, ot_why *why)
 {
     ot_clamp c;
     return ot_tile_clamp_plan(g, r, d, w, &c, why) && ot_tile_clamp_fill(g, r, d, k, &c, w, why);

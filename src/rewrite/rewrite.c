@@ -68,14 +68,15 @@ static ot_status write_region(rw_region *w)
 static ot_status rewrite_region(ot_graph *g, const ot_region *r, bool force_loop)
 {
     bool legal;
-    const char *why = "";
+    ot_why why = OT_WHY_NONE;
     ot_arena *a = ot_arena_new();
     if (!a) return ot_fail_nomem(g->model->diag);
     ot_form_tiles tiles = {.g = g, .r = r, .arena = a};
     rw_region w = {.g = g, .r = r, .arena = a, .force_loop = force_loop, .tiles = &tiles};
     ot_status st = ot_form_prepare(&tiles, r->form, &legal, &why);
     if (st == OT_OK && !legal)
-        st = ot_fail(g->model->diag, OT_E_INPUT, "region %u cannot be written in its planned form: %s", r->id, why);
+        st = ot_fail(g->model->diag, OT_E_INPUT, "region %u cannot be written in its planned form: %s", r->id,
+                     ot_reason_sentence(why));
     if (st == OT_OK) {
         /* First, so that region outputs can get a new producer. What dead nodes say stays readable. */
         for (uint32_t i = 0; i < r->n_nodes; i++) ot_node_remove(g, r->nodes[i].node);

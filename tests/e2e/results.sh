@@ -3,6 +3,12 @@
 . "$(dirname "$0")/lib.bash"
 make_model --small resnet50 vgg16_head
 
+# every reason of the table is given somewhere, and nothing searches its sentences
+src="$(dirname "$0")/../../src"
+for id in $(sed -n 's/^REASON\(_UNFORCED\)\?(\([A-Z_]*\),.*/\2/p' "$src/analyse/reasons.def"); do
+    grep -rqw --include='*.c' "OT_WHY_$id" "$src" || fail "reason $id is never given"
+done
+
 cat >"$tmp/check.py" <<'P'
 import json, sys
 def no_constants(name): raise SystemExit(f'{name} in JSON')

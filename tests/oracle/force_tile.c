@@ -33,7 +33,7 @@ static int tile(ot_model *m, char **argv, const char *value, bool force_loop, ot
 {
     ot_graph *g = m->graph;
     uint32_t axes[OT_DIMS_MAX], tiles[OT_DIMS_MAX];
-    const char *why = "";
+    ot_why why = OT_WHY_NONE;
     ot_region r;
     if (ot_infer_shapes(g, NULL, 0) || ot_assure(g, OT_P_ORDER | OT_P_USES)) return 1;
     ot_id sink = value ? ot_value_find(g, value) : g->outputs[0];
@@ -42,11 +42,11 @@ static int tile(ot_model *m, char **argv, const char *value, bool force_loop, ot
     if (n == 0 || numbers(argv[5], 0, tiles) != n) return fprintf(stderr, "AXES and TILES do not match\n"), 1;
     ot_form form = form_of(argv[3]);
     if (!hand_plan(g, sink, n, axes, tiles, form, a, &r, &why)) {
-        printf("cannot be cut: %s\n", why);
+        printf("cannot be cut: %s\n", ot_reason_sentence(why));
         return 5;
     }
     if (!ot_form_legal(g, &r, form, &why)) {
-        printf("not legal: %s\n", why);
+        printf("not legal: %s\n", ot_reason_sentence(why));
         return 5;
     }
     ot_plan p = {.arena = a, .regions = &r, .n_regions = 1};

@@ -46,7 +46,7 @@ static bool hand_outputs_fit(const hand *h, const ot_node *n, bool *wanted)
     return fits && (all || !*wanted); /* kept simple: all outputs follow, or none */
 }
 
-static bool hand_follow(hand *h, const ot_node *n, const char **why)
+static bool hand_follow(hand *h, const ot_node *n, ot_why *why)
 {
     bool any = false;
     for (uint32_t d = 0; d < h->n_dims; d++) {
@@ -133,10 +133,10 @@ static void hand_number_values(hand *h, uint32_t *index)
 /* Fill *r with the region that ends at value `sink`, cut along axes[d] into tiles[d] tiles. Returns the number of nodes
  * (0: not even the producer can be cut; *why says so). Everything lives in `a`. Requires ORDER, USES, SHAPES. */
 static uint32_t hand_plan(ot_graph *g, ot_id sink, uint32_t n_dims, const uint32_t *axes, const uint32_t *tiles, ot_form form,
-                          ot_arena *a, ot_region *r, const char **why)
+                          ot_arena *a, ot_region *r, ot_why *why)
 {
     hand h = {.g = g, .a = a, .n_dims = n_dims, .r = r};
-    *why = "the value has no producer";
+    *why = OT_WHY_NO_INPUT_VARIES; /* the value has no producer */
     *r = (ot_region){.form = form, .n_dims = n_dims};
     h.axis = ot_alloc_n(a, g->n_values + 1u, sizeof *h.axis);
     h.clash = OT_NEW_N(a, bool, g->n_values + 1u);

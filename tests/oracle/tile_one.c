@@ -106,7 +106,7 @@ static void print_adapted(const ot_node *n, const ot_adapted *a)
 static bool refused(unsigned axis, const char *why)
 {
     printf("{\"refused\":");
-    print_string(why ? why : "", why ? strlen(why) : 0);
+    print_string(why, strlen(why));
     printf(",\"axis\":%u}\n", axis);
     return true;
 }
@@ -130,9 +130,9 @@ static bool answer(const ot_graph *g, const ot_node *n, uint32_t out_index, cons
         t->in = OT_NEW_N(arena, ot_win, n->n_in + 1);
         if (!t->in) return false;
         t->need = (ot_win){lo, hi};
-        const char *why = NULL;
-        if (!ot_access_axis(g, n, out_index, axis, in_axis[n_cut], out_axis[n_cut], &why)) return refused(axis, why);
-        if (!ot_access_window(g, n, out_index, axis, t, &why)) return refused(axis, why);
+        ot_why why = OT_WHY_NONE;
+        if (!ot_access_axis(g, n, out_index, axis, in_axis[n_cut], out_axis[n_cut], &why)) return refused(axis, ot_reason_sentence(why));
+        if (!ot_access_window(g, n, out_index, axis, t, &why)) return refused(axis, ot_reason_sentence(why));
         cut[n_cut] = (ot_tile_axis){out_index, axis, t};
     }
     ot_adapted a;

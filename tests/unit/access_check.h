@@ -144,20 +144,20 @@ static const ot_node *node_of(const kase *c) { return &c->model->graph->nodes[c-
 
 static bool ask(const kase *c, uint32_t axis, cut *x)
 {
-    const char *why = NULL;
+    ot_why why = OT_WHY_NONE;
     memset(x, 0, sizeof *x);
     x->axis = axis;
     bool ok = ot_access_axis(c->model->graph, node_of(c), 0, axis, x->in_axis, x->out_axis, &why);
-    if (!ok) assert_non_null(why);
+    if (!ok) assert_int_not_equal(why, OT_WHY_NONE);
     return ok;
 }
 
 static void fill_window(const kase *c, cut *x, int64_t lo, int64_t hi)
 {
-    const char *why = NULL;
+    ot_why why = OT_WHY_NONE;
     x->tile = (ot_op_tile){.need = {lo, hi}, .in = x->in};
     if (!ot_access_window(c->model->graph, node_of(c), 0, x->axis, &x->tile, &why))
-        fail_msg("%s axis %u [%d,%d): %s", c->type, x->axis, (int)lo, (int)hi, why);
+        fail_msg("%s axis %u [%d,%d): %s", c->type, x->axis, (int)lo, (int)hi, ot_reason_sentence(why));
     assert_true(x->tile.made.lo <= lo && x->tile.made.hi >= hi);
     for (uint32_t k = 0; k < c->n_in; k++) {
         if (x->in_axis[k] < 0) continue;

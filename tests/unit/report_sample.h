@@ -315,8 +315,8 @@ static inline ot_facts *report_sample(int variant)
     sample_bench(f, scale);
 
     static const uint32_t refused[] = {5};
-    ot_fact_barrier barriers[] = {{4, "reads all of its input <script>alert(3)</script>", "a rule for its \"axes\" & more"}};
-    ot_fact_refusal refusals[] = {{refused, 1, "tiles would cost more than they save: ]]>", ""}};
+    ot_fact_barrier barriers[] = {{4, "whole-input", "reads all of its input <script>alert(3)</script>", "a rule for its \"axes\" & more"}};
+    ot_fact_refusal refusals[] = {{refused, 1, "not-faster", "tiles would cost more than they save: ]]>", ""}};
     SAMPLE_SET(f, barriers, barriers);
     SAMPLE_SET(f, refusals, refusals);
     return f;

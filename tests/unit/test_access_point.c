@@ -672,7 +672,7 @@ static void random_node(ot_model *m)
         for (uint32_t a = 0; a < 5; a++) {
             int8_t in_axis[IN_MAX], out_axis[OUT_MAX];
             ot_win win[IN_MAX];
-            const char *why = NULL;
+            ot_why why = OT_WHY_NONE;
             ot_adapted ad;
             if (o >= n_out || !ot_access_axis(g, n, o, a, in_axis, out_axis, &why)) continue;
             ot_op_tile t = {.in = win};

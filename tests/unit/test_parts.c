@@ -82,7 +82,7 @@ static ot_region *pool_region(ot_model *m, const ot_target *t, ot_plan **p, ot_r
 static void shares_cover(void **state)
 {
     (void)state;
-    const char *why = "";
+    ot_why why = OT_WHY_NONE;
     ot_model *m = model_of(pool_text);
     ot_target t = engine_target();
     ot_plan *p;
@@ -112,7 +112,7 @@ static void shares_cover(void **state)
 static void planted_errors(void **state)
 {
     (void)state;
-    const char *why = "";
+    ot_why why = OT_WHY_NONE;
     ot_model *m = model_of(pool_text);
     ot_target t = engine_target();
     ot_plan *p;
@@ -148,7 +148,8 @@ static void plain_forms(void **state)
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
     ot_target_set_l2(&t, 24 << 10);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-    for (uint32_t k = 0; k < p->n_barriers; k++) said |= strstr(p->barriers[k].reason, "--emit engine") != NULL;
+    for (uint32_t k = 0; k < p->n_barriers; k++)
+        said |= p->barriers[k].reason.why == OT_WHY_POOL_ENDS_ENGINE || p->barriers[k].reason.why == OT_WHY_WHOLE_ENDS_ENGINE;
     for (uint32_t k = 0; k < p->n_regions; k++) {
         const ot_region *r = &p->regions[k];
         for (uint32_t i = 0; i < r->n_nodes; i++)

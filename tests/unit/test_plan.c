@@ -83,7 +83,7 @@ static void fill_table(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_plan_
         /* The axis sets that the planner promises to try: every cuttable axis, and neighbours among them. */
         int8_t ok[8], n_ok = 0;
         for (int8_t a = 0; a < x->rank; a++) {
-            const char *why;
+            ot_why why;
             const ot_node *n = &s->g->nodes[s->node[end]];
             if (x->dims[a] > 1 && ot_access_axis(s->g, n, 0, (uint32_t)a, w->in_axis[0], w->out_axis[0], &why)) ok[n_ok++] = a;
         }

@@ -161,7 +161,7 @@ static ot_facts *facts_of(uint64_t seed, uint32_t n, uint32_t reads, uint32_t ne
                                      .bound = (ot_bound)(k % 3)};
         if (below(&state, 50) == 0) {
             f->nodes[k].barrier = f->n_barriers;
-            f->barriers[f->n_barriers++] = (ot_fact_barrier){k, "reads <all> of it", ""};
+            f->barriers[f->n_barriers++] = (ot_fact_barrier){k, "", "reads <all> of it", ""};
         }
         for (uint32_t j = 0; j < reads; j++) {
             uint32_t from = k && below(&state, 10) ? k - 1 - below(&state, k < near ? k : near) : OT_NONE;

@@ -47,9 +47,9 @@ static ot_results sample(ot_result_region *region, ot_result_barrier *barriers)
                                  .benefit = 0.25,
                                  .mac_ratio = NAN,
                                  .traffic = INFINITY};
-    barriers[0] = (ot_result_barrier){"a", "GlobalAveragePool", "needs it all"};
-    barriers[1] = (ot_result_barrier){"b", "Foo", "unknown"};
-    barriers[2] = (ot_result_barrier){"c", "GlobalAveragePool", "needs it all"};
+    barriers[0] = (ot_result_barrier){"a", "GlobalAveragePool", "needs-all", "needs it all"};
+    barriers[1] = (ot_result_barrier){"b", "Foo", "unknown-operator", "unknown"};
+    barriers[2] = (ot_result_barrier){"c", "GlobalAveragePool", "needs-all", "needs it all"};
     return (ot_results){
         .model = "m.onnx",
         .target = "chip",
@@ -86,7 +86,7 @@ static void json_is_exact(void **state)
         "\"greedy_by_size_bytes\": 4096, \"in_place_bytes\": 2048, \"buffers\": 9, \"unsized\": 2, \"proved\": true},",
         "\"benefit_s\": 0.5,",
         "\"target\": {\"name\": \"chip\", \"l2_bytes\": 2048}",
-        "{\"node\": \"b\", \"op\": \"Foo\", \"reason\": \"unknown\"}",
+        "{\"node\": \"b\", \"op\": \"Foo\", \"reason_id\": \"unknown-operator\", \"reason\": \"unknown\"}",
         "\"refused\": []"};
     for (size_t k = 0; k < sizeof want / sizeof *want; k++)
         if (!strstr(text, want[k])) fail_msg("no %s in\n%s", want[k], text);

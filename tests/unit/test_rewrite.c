@@ -103,7 +103,7 @@ static void done(rig *x)
 static void plan(rig *x, uint32_t n_dims, uint32_t t0, uint32_t t1, ot_form form)
 {
     const uint32_t axes[2] = {2, 3}, tiles[2] = {t0, t1};
-    const char *why;
+    ot_why why;
     uint32_t n = hand_plan(x->m->graph, x->m->graph->outputs[0], n_dims, axes, tiles, form, x->a, &x->r, &why);
     assert_int_equal(n, x->n_links);
 }
@@ -162,7 +162,7 @@ static void test_exact_windows(void **state)
     for (uint32_t tiles = 2; tiles <= 9; tiles++) {
         rig x;
         ot_tile_windows w;
-        const char *why;
+        ot_why why;
         build(&x, 13, 53, CHAIN, 4);
         plan(&x, 1, tiles, 0, OT_FORM_UNROLLED);
         assert_int_equal(ot_tile_windows_new(x.m->graph, &x.r, x.a, &w), OT_OK);
@@ -180,13 +180,13 @@ static void test_clamped_windows(void **state)
     for (uint32_t tiles = 3; tiles <= 8; tiles++) {
         rig x;
         ot_tile_windows w;
-        const char *why = "";
+        ot_why why = OT_WHY_NONE;
         int64_t len[8] = {0};
         build(&x, 13, 96, CHAIN, 4);
         plan(&x, 1, tiles, 0, OT_FORM_WINDOW);
         assert_int_equal(ot_tile_windows_new(x.m->graph, &x.r, x.a, &w), OT_OK);
         for (uint32_t k = 0; k < x.r.dims[0].n_tiles; k++) {
-            if (!ot_tile_windows_clamped(x.m->graph, &x.r, 0, k, &w, &why)) fail_msg("%s", why);
+            if (!ot_tile_windows_clamped(x.m->graph, &x.r, 0, k, &w, &why)) fail_msg("%s", ot_reason_sentence(why));
             check_tile(&x, k, &w, false);
             for (uint32_t v = 0; v <= x.n_links; v++) {
                 if (k == 0) len[v] = w.made[v].hi - w.made[v].lo;
@@ -205,19 +205,19 @@ static void test_clamped_refusals(void **state)
     (void)state;
     const step valid[] = {{'c', 3, 1, 0}, {'c', 3, 1, 0}};
     ot_tile_windows w;
-    const char *why = "";
+    ot_why why = OT_WHY_NONE;
     rig x;
     build(&x, 13, 64, valid, 2); /* extents shrink by 2: no unit */
     plan(&x, 1, 4, 0, OT_FORM_WINDOW);
     assert_int_equal(ot_tile_windows_new(x.m->graph, &x.r, x.a, &w), OT_OK);
     assert_false(ot_tile_windows_clamped(x.m->graph, &x.r, 0, 0, &w, &why));
-    assert_non_null(strstr(why, "unit"));
+    assert_int_equal(why, OT_WHY_NO_COMMON_UNIT);
     done(&x);
     build(&x, 13, 12, CHAIN, 4); /* 6 outputs in 2 tiles: the halo leaves nothing out */
     plan(&x, 1, 2, 0, OT_FORM_WINDOW);
     assert_int_equal(ot_tile_windows_new(x.m->graph, &x.r, x.a, &w), OT_OK);
     assert_false(ot_tile_windows_clamped(x.m->graph, &x.r, 0, 0, &w, &why));
-    assert_non_null(strstr(why, "whole axis"));
+    assert_non_null(strstr(ot_reason_sentence(why), "whole axis"));
     done(&x);
 }
 
@@ -250,9 +250,9 @@ static void rewrite(rig *x, bool force_loop)
     ot_graph *g = x->m->graph;
     ot_id in = g->inputs[0], out = g->outputs[0], before = g->n_nodes;
     ot_plan p = {.arena = x->a, .regions = &x->r, .n_regions = 1};
-    const char *why = "";
+    ot_why why = OT_WHY_NONE;
     x->r.id = 7;
-    if (!ot_form_legal(g, &x->r, x->r.form, &why)) fail_msg("%s", why);
+    if (!ot_form_legal(g, &x->r, x->r.form, &why)) fail_msg("%s", ot_reason_sentence(why));
     assert_int_equal(g->n_nodes, before); /* asking changes nothing */
     if (rw_rewrite(g, &p, force_loop) != OT_OK) fail_msg("%s", x->diag.message);
     if (ot_verify(g) != OT_OK) fail_msg("%s", x->diag.message);
@@ -371,11 +371,11 @@ static void test_scan(void **state)
 {
     (void)state;
     rig x;
-    const char *why = "";
+    ot_why why = OT_WHY_NONE;
     build(&x, 13, 24, PLAIN, 2);
     plan(&x, 1, 6, 0, OT_FORM_SCAN);
     assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why));
-    assert_non_null(strstr(why, "outermost"));
+    assert_non_null(strstr(ot_reason_sentence(why), "outermost"));
     const uint32_t axis = 1, tiles = 2;
     assert_int_equal(hand_plan(x.m->graph, x.m->graph->outputs[0], 1, &axis, &tiles, OT_FORM_SCAN, x.a, &x.r, &why), 2);
     rewrite(&x, false);
@@ -387,7 +387,7 @@ static void test_scan(void **state)
     build(&x, 8, 24, PLAIN, 2);
     assert_int_equal(hand_plan(x.m->graph, x.m->graph->outputs[0], 1, &axis, &tiles, OT_FORM_SCAN, x.a, &x.r, &why), 2);
     assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why));
-    assert_non_null(strstr(why, "opset 9"));
+    assert_non_null(strstr(ot_reason_sentence(why), "opset 9"));
     done(&x);
 }
 
@@ -470,12 +470,12 @@ static void test_while_kinds(void **state)
 {
     (void)state;
     static const step far[] = {{'c', 33, 1, 16}, {'c', 33, 1, 16}};
-    const char *why = "";
+    ot_why why = OT_WHY_NONE;
     rig x;
     build(&x, 13, 128, far, 2);
     plan(&x, 1, 128, 0, OT_FORM_WHILE);
     assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_WHILE, &why));
-    assert_non_null(strstr(why, "kinds"));
+    assert_non_null(strstr(ot_reason_sentence(why), "kinds"));
     plan(&x, 1, 64, 0, OT_FORM_WHILE);
     rewrite(&x, false);
     assert_int_equal(count(x.m->graph, "While"), 33);
@@ -544,15 +544,15 @@ static void test_refusals(void **state)
 {
     (void)state;
     rig x;
-    const char *why = "";
+    ot_why why = OT_WHY_NONE;
     build(&x, 12, 24, SAME, 3); /* from opset 13 on, peeled tiles need not be alike */
     plan(&x, 1, 6, 0, OT_FORM_SCAN);
     assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why)); /* borders differ */
-    assert_non_null(strstr(why, "differ"));
+    assert_non_null(strstr(ot_reason_sentence(why), "differ"));
     assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_NONE, &why));
     plan(&x, 1, 2, 0, OT_FORM_PEELED); /* two border tiles, nothing between */
     assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_PEELED, &why));
-    assert_non_null(strstr(why, "alike"));
+    assert_non_null(strstr(ot_reason_sentence(why), "alike"));
     ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};
     assert_int_equal(ot_rewrite(x.m->graph, &p), OT_E_INPUT); /* and the rewriter says the same */
     assert_non_null(strstr(x.diag.message, "alike"));
@@ -610,7 +610,7 @@ static void test_out_of_memory(void **state)
     uint32_t ok = 0; /* a bit for each form that got through */
     for (long n = 0; n < 600 && ok != 7; n++) {
         rig x;
-        const char *why;
+        ot_why why;
         build(&x, 13, 24, SAME, 3);
         plan(&x, 2, 6, 3, (const ot_form[]){OT_FORM_PEELED, OT_FORM_WINDOW, OT_FORM_WHILE}[n % 3]);
         ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};

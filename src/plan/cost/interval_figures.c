@@ -190,7 +190,7 @@ static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *
     int8_t axis = w->lead_axis[d];
     int64_t sink_extent = g->values[w->sink].dims[w->sink_axis[d]];
     double made = 0, max = 0;
-    const char *why;
+    ot_why why;
     if (axis == OT_AX_SUM) return sum_windows(tr, n, d, x, sink_extent);
     x->crop = 0;
     for (uint32_t k = 0; k < SAMPLES; k++) {

@@ -45,7 +45,7 @@ static double crop_bytes(const ot_seq *s, const ot_target *t, const ot_region *r
 static bool sum_dim(const ot_seq *s, const ot_target *t, const ot_region *r, uint32_t d, ot_tile_windows *w, ratios *x)
 {
     const ot_graph *g = s->g;
-    const char *why;
+    ot_why why;
     for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
         bool ok = r->form == OT_FORM_WINDOW ? ot_tile_windows_clamped(g, r, d, k, w, &why)
                                             : ot_tile_windows_get(g, r, d, k, w, &why);

@@ -56,7 +56,7 @@ static ot_status add(weighing *x, const ot_candidate *c)
 /* The region that choice c would be, with exact figures; left out when it cannot be written. */
 static ot_status weigh(weighing *x, const ot_choice *c)
 {
-    const char *why;
+    ot_why why;
     ot_region r;
     double tiles = 0;
     ot_arena *a = ot_arena_new();

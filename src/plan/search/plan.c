@@ -11,16 +11,16 @@ static ot_status list_barriers(const ot_seq *s, ot_plan *p)
     p->barriers = OT_NEW_N(p->arena, ot_barrier, s->n + 1u);
     if (!p->barriers) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t k = 0; k < s->n; k++) {
-        const char *why = ot_barrier_reason(s, s->node[k]);
-        if (why) p->barriers[p->n_barriers++] = (ot_barrier){s->node[k], why};
+        ot_why why = ot_barrier_reason(s, s->node[k]);
+        if (why) p->barriers[p->n_barriers++] = (ot_barrier){s->node[k], {why, 0}};
     }
     return OT_OK;
 }
 
-static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, const char *reason)
+static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, ot_reason reason)
 {
     ot_id *nodes = OT_NEW_N(p->arena, ot_id, r->n_nodes + 1u);
-    if (!nodes || !reason) return ot_fail_nomem(s->g->model->diag);
+    if (!nodes) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t k = 0; k < r->n_nodes; k++) nodes[k] = r->nodes[k].node;
     p->refused[p->n_refused++] = (ot_refusal){nodes, r->n_nodes, reason};
     return OT_OK;
@@ -40,18 +40,12 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         bool found;
         OT_TRY(ot_region_fit(s, w, t, o, c, p->arena, &tries, &r, &found));
         if (!found) {
-            OT_TRY(refuse(s, p, &r,
-                          t->is_cache ? "no output form can express this tiling exactly"
-                                      : "no output form of this tiling fits the fast memory exactly"));
+            OT_TRY(refuse(s, p, &r, (ot_reason){t->is_cache ? OT_WHY_NO_EXACT_FORM : OT_WHY_NO_FORM_FITS, 0}));
             continue;
         }
         double allowed = t->engine ? s->time[s->n] * OT_ENGINE_ABOUT : 0; /* loss for less memory; see drop_useless */
         if (!o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r.benefit <= -allowed) {
-            OT_TRY(
-                refuse(s, p, &r,
-                       ot_format(p->arena,
-                                 "predicted to lose %.3f ms: windows, stitching and recomputation cost more than the traffic saved",
-                                 -r.benefit * 1e3)));
+            OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_LOSES, -r.benefit}));
             continue;
         }
         r.id = o->first_region + p->n_regions;
@@ -70,8 +64,7 @@ static ot_status list_refused(const ot_seq *s, const ot_plan_options *o, ot_plan
     for (uint32_t k = 0; k < p->n_barriers; k++) taken[p->barriers[k].node] = true;
     for (uint32_t k = 0; k < p->n_refused; k++)
         for (uint32_t i = 0; i < p->refused[k].n; i++) taken[p->refused[k].nodes[i]] = true;
-    const char *reason = o->goal == OT_GOAL_MEMORY ? "does not lower the peak within the allowed slowdown"
-                                                   : "no tiling is predicted to be faster than running it whole";
+    ot_why reason = o->goal == OT_GOAL_MEMORY ? OT_WHY_PEAK_WITHIN_SLOWDOWN : OT_WHY_NOT_FASTER;
     for (uint32_t k = 0; k < s->n;) {
         if (taken[s->node[k]]) {
             k++;
@@ -81,7 +74,7 @@ static ot_status list_refused(const ot_seq *s, const ot_plan_options *o, ot_plan
         while (k < s->n && !taken[s->node[k]]) k++;
         ot_id *nodes = ot_memdup(p->arena, s->node + from, (k - from) * sizeof *nodes);
         if (!nodes) return ot_fail_nomem(s->g->model->diag);
-        p->refused[p->n_refused++] = (ot_refusal){nodes, k - from, reason};
+        p->refused[p->n_refused++] = (ot_refusal){nodes, k - from, {reason, 0}};
     }
     return OT_OK;
 }
@@ -101,16 +94,13 @@ static bool in_region(const ot_region *r, ot_id node)
 }
 
 /* Why n ends the region before it, whose cut axes it reads whole; what lifts that, where the form of the tiles decides. */
-static const char *end_reason(const ot_seq *s, const ot_node *n)
+static ot_why end_reason(const ot_seq *s, const ot_node *n)
 {
     bool reduced[OT_RANK_MAX];
     bool pool = ot_op_access(n->op) == OT_ACC_GLOBALPOOL, liftable = !s->sums && ot_access_sum(s->g, n, reduced) != OT_SUM_NONE;
-    if (pool && liftable)
-        return "global pooling reads the whole map: it ends the region before it (--emit engine can reduce it tile by tile)";
-    if (pool) return "global pooling reads the whole map: it ends the region before it";
-    return liftable
-               ? "reads whole an axis that the region before it cuts: it ends that region (--emit engine can reduce it tile by tile)"
-               : "reads whole an axis that the region before it cuts: it ends that region";
+    if (pool && liftable) return OT_WHY_POOL_ENDS_ENGINE;
+    if (pool) return OT_WHY_POOL_ENDS;
+    return liftable ? OT_WHY_WHOLE_ENDS_ENGINE : OT_WHY_WHOLE_ENDS;
 }
 
 /* Nodes that could be cut somewhere, but not where the region before them is cut: they are where it ends. */
@@ -128,7 +118,7 @@ static ot_status list_region_ends(const ot_seq *s, ot_plan *p)
                 bool whole = a == OT_ACC_GLOBALPOOL || a == OT_ACC_REDUCE || a == OT_ACC_NORM || a == OT_ACC_SOFTMAX;
                 if (!whole || s->pos[x->uses[u]] == OT_NONE || p->n_barriers == cap || listed(p, x->uses[u])) continue;
                 if (in_region(r, x->uses[u])) continue; /* it reduces its input tile by tile */
-                p->barriers[p->n_barriers++] = (ot_barrier){x->uses[u], end_reason(s, n)};
+                p->barriers[p->n_barriers++] = (ot_barrier){x->uses[u], {end_reason(s, n), 0}};
             }
         }
     }
@@ -202,7 +192,7 @@ static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan
         int64_t whole = 0;
         for (uint32_t i = 0; i < r.n_nodes; i++) whole = ot_max(whole, s->live[s->pos[r.nodes[i].node]]);
         if (r.benefit < 0 && (none || whole <= p->tiled.peak_bytes)) {
-            OT_TRY(refuse(s, p, &r, "does not lower the peak"));
+            OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_PEAK, 0}));
             continue;
         }
         r.id = o->first_region + kept;

@@ -138,7 +138,7 @@ static ot_status check_tile(checker *c, uint32_t d, uint32_t tile, const ot_tile
 {
     const ot_region *r = c->r;
     const ot_graph *g = c->g;
-    const char *why;
+    ot_why why;
     for (uint32_t v = 0; v < r->n_values; v++) {
         must[v] = r->values[v].is_output && r->values[v].axis[d] >= 0 ? w->piece[v] : (ot_win){0, 0};
         if (must[v].lo < must[v].hi && (w->made[v].lo > must[v].lo || w->made[v].hi < must[v].hi))
@@ -155,7 +155,7 @@ static ot_status check_tile(checker *c, uint32_t d, uint32_t tile, const ot_tile
             if (x->out[o] != OT_NONE && r->values[x->out[o]].axis[d] >= 0) hull(&t.need, must[x->out[o]]);
         if (t.need.lo >= t.need.hi) continue;
         if (!ot_access_window(g, n, x->lead_out[d], (uint32_t)x->lead_axis[d], &t, &why))
-            return broken(c, why, n->out[x->lead_out[d]]);
+            return broken(c, ot_reason_sentence(why), n->out[x->lead_out[d]]);
         for (uint32_t i = 0; i < n->n_in; i++) {
             uint32_t v = x->in[i];
             if (v == OT_NONE || x->in_axis[d][i] < 0) continue;
@@ -171,7 +171,7 @@ static ot_status check_tile(checker *c, uint32_t d, uint32_t tile, const ot_tile
 static ot_status check_windows(checker *c)
 {
     const ot_region *r = c->r;
-    const char *why;
+    ot_why why;
     ot_tile_windows w;
     ot_win *must = OT_NEW_N(c->a, ot_win, r->n_values + 1u);
     int64_t *covered = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
@@ -184,7 +184,7 @@ static ot_status check_windows(checker *c)
         for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
             bool ok = r->form == OT_FORM_WINDOW ? ot_tile_windows_clamped(c->g, r, d, k, &w, &why)
                                                 : ot_tile_windows_get(c->g, r, d, k, &w, &why);
-            if (!ok) return broken(c, why, OT_NONE);
+            if (!ok) return broken(c, ot_reason_sentence(why), OT_NONE);
             for (uint32_t v = 0; v < r->n_values; v++) {
                 if (r->values[v].axis[d] >= 0) c->most[d][v] = ot_max(c->most[d][v], w.made[v].hi - w.made[v].lo);
                 if (!r->values[v].is_output || r->values[v].axis[d] < 0) continue;

@@ -51,7 +51,7 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
     double fastest = 1e300, tiles = 1;
     for (uint32_t d = 0; d < r->n_dims; d++) tiles *= r->dims[d].n_tiles;
     for (ot_form f = first; f <= last; f++) {
-        const char *why;
+        ot_why why;
         if (o->force_form != OT_FORM_NONE && f != o->force_form && !x->t->engine) continue;
         if (f == OT_FORM_UNROLLED && tiles * r->n_nodes > 1500) continue;
         if (!ot_form_legal(x->s->g, r, f, &why)) continue;

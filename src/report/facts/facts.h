@@ -96,15 +96,16 @@ typedef struct ot_fact_region {
 } ot_fact_region;
 
 typedef struct ot_fact_barrier {
-    uint32_t node;      /* index into nodes */
-    const char *reason; /* a sentence */
-    const char *lift;   /* what would lift it; "" when nothing would */
+    uint32_t node;         /* index into nodes */
+    const char *reason_id; /* analyse/reasons.def; "" in reports of older versions */
+    const char *reason;    /* a sentence */
+    const char *lift;      /* what would lift it; "" when nothing would */
 } ot_fact_barrier;
 
 typedef struct ot_fact_refusal {
     const uint32_t *nodes; /* [n_nodes] */
     uint32_t n_nodes;
-    const char *reason, *lift;
+    const char *reason_id, *reason, *lift; /* as above */
 } ot_fact_refusal;
 
 /* A headline figure: before and after, and the least that is possible. */

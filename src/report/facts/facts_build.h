@@ -18,8 +18,6 @@ ot_status ot_facts_figures(ot_facts *f, const fact_source *x) OT_MUST_USE;
 
 /* facts_reasons.c: candidates of f->regions[k], marked and explained. */
 ot_status ot_facts_candidates(ot_facts *f, const fact_source *x, uint32_t k) OT_MUST_USE;
-/* What would lift a barrier's or a refusal's reason; "" when nothing would. Static. */
-const char *ot_facts_lift(const char *reason, const ot_plan_options *o);
 
 /* The largest part names the bound. Seconds. */
 ot_bound ot_facts_bound(double compute, double memory, double overhead);

@@ -247,17 +247,19 @@ static ot_status add_barriers(ot_facts *f, const fact_source *x)
         if (node == OT_NONE) continue;
         f->nodes[node].barrier = f->n_barriers;
         ot_fact_barrier *to = &f->barriers[f->n_barriers++];
-        *to = (ot_fact_barrier){node, ot_strdup(f->arena, b->reason), ot_facts_lift(b->reason, x->o)};
+        *to = (ot_fact_barrier){node, ot_reason_name(b->reason.why), ot_reason_text(f->arena, b->reason),
+                                ot_reason_lift(b->reason.why, x->o->force)};
         if (!to->reason) return ot_fail_nomem(x->g->model->diag);
     }
     for (uint32_t k = 0; k < x->p->n_refused; k++) {
         const ot_refusal *r = &x->p->refused[k];
         uint32_t n = r->n;
         const uint32_t *nodes = indices(f, x, r->nodes, &n);
-        const char *reason = ot_strdup(f->arena, r->reason);
+        const char *reason = ot_reason_text(f->arena, r->reason);
         if (!nodes || !reason) return ot_fail_nomem(x->g->model->diag);
         for (uint32_t j = 0; j < n; j++) f->nodes[nodes[j]].refusal = k;
-        f->refusals[f->n_refusals++] = (ot_fact_refusal){nodes, n, reason, ot_facts_lift(r->reason, x->o)};
+        f->refusals[f->n_refusals++] = (ot_fact_refusal){nodes, n, ot_reason_name(r->reason.why), reason,
+                                                         ot_reason_lift(r->reason.why, x->o->force)};
     }
     return OT_OK;
 }

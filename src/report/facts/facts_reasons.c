@@ -1,4 +1,4 @@
-/* Why a tiling won or lost, and what would lift a barrier: sentences that a person can act on.
+/* Why a tiling won or lost: sentences that a person can act on (of barriers and refusals: analyse/reasons.def).
  *
  * A candidate is told by its largest difference to the chosen one: time first, and then what costs the time (recomputed halos,
  * bytes moved, tiles), or what it holds.
@@ -111,53 +111,4 @@ ot_status ot_facts_candidates(ot_facts *f, const fact_source *x, uint32_t k)
     f->regions[k].candidates = out;
     f->regions[k].n_candidates = n;
     return OT_OK;
-}
-
-/* ---- barriers and refusals ---- */
-
-/* Part of a reason -> what would lift it. The first match counts. */
-static const struct {
-    const char *part, *lift;
-} LIFTS[] = {
-    {"(bind it with --shape)", "give the shape: --shape INPUT=D,D,..."},
-    {"or bind it with --shape", "give the input's shape with --shape; a shape that depends on data cannot be cut"},
-    {"global pool", "more samples: tiles along the batch pass through it"},
-    {"it ends the region before it", "tiles along another axis: the batch, or channels"},
-    {"a reduction needs", "tiles along an axis that it keeps"},
-    {"the reduction reads its whole input", "tiles along an axis that it keeps"},
-    {"a layer normalisation needs", "tiles along an axis that it does not normalise: the batch, or tokens"},
-    {"reads whole an axis", "tiles along an axis that it keeps"},
-    {"before opset", "convert the model to opset 13 or newer"},
-    {"not constant", "constants in place of computed values: fold them when exporting, or bind shapes with --shape"},
-    {"opset below 7", "convert the model to opset 13 or newer"},
-    {"control flow is kept", "nothing today: bodies of If, Loop and Scan that read outer values are not entered"},
-    {"reads outer values", "nothing today: bodies of If, Loop and Scan that read outer values are not entered"},
-    {"another domain", "export the model with standard operators"},
-    {"unknown operator", "an entry for the operator in include/ops.def"},
-    {"not known to this tool", "an entry for the operator in include/ops.def"},
-    {"more than 10 axes", "merge axes of the value by a Reshape"},
-    {"runtimes disagree", "explicit pads in place of SAME, or floor in place of ceil"},
-    {"disagree on the shapes", "explicit pads, or no ceil_mode"},
-    {"resize", "a scale that is a small fraction, coordinates asymmetric or half_pixel"},
-    {"float scale", "a scale that is a small fraction, or sizes in place of scales"},
-    {"channels of a convolution", "tiles along the batch, H or W"},
-    {"quantisation in blocks", "one scale a tensor or a channel"},
-    {"quantizes in another place", "quantize the operator's weights the same way as its neighbours'"},
-    {"every axis has extent 1", ""},
-    {"no tiling is predicted to be faster", "a smaller fast memory, larger inputs, --goal memory, or --force"},
-    {"does not lower the peak within", "a larger --max-slowdown, or --force"},
-    {"does not lower the peak", "--goal time, or --force"},
-    {"predicted to lose", "larger inputs, --goal memory, or --force"},
-    {"no output form", "another target or --l2; --emit engine has a form for more tilings"},
-    {"depends on all of its input", ""},
-};
-
-const char *ot_facts_lift(const char *reason, const ot_plan_options *o)
-{
-    for (size_t k = 0; k < sizeof LIFTS / sizeof *LIFTS; k++) {
-        if (!strstr(reason, LIFTS[k].part)) continue;
-        if (o->force && strstr(LIFTS[k].lift, "--force")) return "";
-        return LIFTS[k].lift;
-    }
-    return "";
 }

@@ -127,12 +127,13 @@ const fact_struct FACTS_REGION = {.fields = REGION_FIELDS,
                                   DIMS(ot_fact_region),
                                   .extent = offsetof(ot_fact_region, extent)};
 
-static const fact_field BARRIER_FIELDS[] = {FIELD(FACT_INDEX, ot_fact_barrier, "node", node),
-                                            FIELD(FACT_TEXT, ot_fact_barrier, "reason", reason),
-                                            FIELD(FACT_SOME, ot_fact_barrier, "lift", lift), END};
+static const fact_field BARRIER_FIELDS[] = {
+    FIELD(FACT_INDEX, ot_fact_barrier, "node", node), FIELD(FACT_SOME, ot_fact_barrier, "reason-id", reason_id),
+    FIELD(FACT_TEXT, ot_fact_barrier, "reason", reason), FIELD(FACT_SOME, ot_fact_barrier, "lift", lift), END};
 static const fact_struct BARRIER = {.fields = BARRIER_FIELDS, .size = sizeof(ot_fact_barrier), .is_numbered = true};
 
-static const fact_field REFUSAL_FIELDS[] = {FIELD(FACT_TEXT, ot_fact_refusal, "reason", reason),
+static const fact_field REFUSAL_FIELDS[] = {FIELD(FACT_SOME, ot_fact_refusal, "reason-id", reason_id),
+                                            FIELD(FACT_TEXT, ot_fact_refusal, "reason", reason),
                                             FIELD(FACT_SOME, ot_fact_refusal, "lift", lift), END};
 static const fact_struct REFUSAL = {
     .fields = REFUSAL_FIELDS, .size = sizeof(ot_fact_refusal), .is_numbered = true, MEMBERS(ot_fact_refusal)};

@@ -85,13 +85,15 @@ static bool copy_lists(const ot_graph *g, const ot_plan *p, ot_results *r)
         ot_result_barrier *to = &r->barriers[r->n_barriers];
         to->node = ot_strdup(a, ot_fact_label(g, n));
         to->op = ot_strdup(a, n->op_type);
-        to->reason = ot_strdup(a, from->reason);
+        to->reason_id = ot_reason_name(from->reason.why);
+        to->reason = ot_reason_text(a, from->reason);
         if (!to->node || !to->op || !to->reason) return false;
     }
     for (; r->n_refused < p->n_refused; r->n_refused++) {
         const ot_refusal *from = &p->refused[r->n_refused];
         ot_result_refusal *to = &r->refused[r->n_refused];
-        *to = (ot_result_refusal){copy_labels(a, g, from->nodes, from->n), from->n, ot_strdup(a, from->reason)};
+        *to = (ot_result_refusal){copy_labels(a, g, from->nodes, from->n), from->n, ot_reason_name(from->reason.why),
+                                  ot_reason_text(a, from->reason)};
         if (!to->nodes || !to->reason) return false;
     }
     return true;

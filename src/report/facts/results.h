@@ -24,13 +24,13 @@ typedef struct ot_result_region {
 } ot_result_region;
 
 typedef struct ot_result_barrier {
-    const char *node, *op, *reason;
+    const char *node, *op, *reason_id, *reason;
 } ot_result_barrier;
 
 typedef struct ot_result_refusal {
     const char *const *nodes; /* [n_nodes] */
     uint32_t n_nodes;
-    const char *reason;
+    const char *reason_id, *reason;
 } ot_result_refusal;
 
 typedef struct ot_results {

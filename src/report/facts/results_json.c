@@ -75,6 +75,8 @@ static void put_lists(const ot_results *r, FILE *f)
         ot_json_string(r->barriers[k].node, f);
         fputs(", \"op\": ", f);
         ot_json_string(r->barriers[k].op, f);
+        fputs(", \"reason_id\": ", f);
+        ot_json_string(r->barriers[k].reason_id, f);
         fputs(", \"reason\": ", f);
         ot_json_string(r->barriers[k].reason, f);
         fputc('}', f);
@@ -84,6 +86,8 @@ static void put_lists(const ot_results *r, FILE *f)
         put_separator(k, f);
         fputs("{\"nodes\": ", f);
         put_names(r->refused[k].nodes, r->refused[k].n_nodes, f);
+        fputs(", \"reason_id\": ", f);
+        ot_json_string(r->refused[k].reason_id, f);
         fputs(", \"reason\": ", f);
         ot_json_string(r->refused[k].reason, f);
         fputc('}', f);

@@ -1,0 +1,38 @@
+/* The table of reasons, looked up. */
+#include "reasons.h"
+
+static const struct {
+    const char *name, *sentence, *lift;
+    bool unforced; /* --force is what lifts it */
+} ROWS[OT_WHYS] = {
+    [OT_WHY_NONE] = {"", "", "", false},
+#define REASON(id, name, sentence, lift)          [OT_WHY_##id] = {name, sentence, lift, false},
+#define REASON_UNFORCED(id, name, sentence, lift) [OT_WHY_##id] = {name, sentence, lift, true},
+#include "reasons.def"
+};
+
+static ot_why known(ot_why why) { return (unsigned)why < OT_WHYS ? why : OT_WHY_NONE; }
+
+const char *ot_reason_name(ot_why why) { return ROWS[known(why)].name; }
+
+const char *ot_reason_sentence(ot_why why) { return ROWS[known(why)].sentence; }
+
+const char *ot_reason_lift(ot_why why, bool forced)
+{
+    why = known(why);
+    return forced && ROWS[why].unforced ? "" : ROWS[why].lift;
+}
+
+const char *ot_reason_text(ot_arena *a, ot_reason r)
+{
+    const char *sentence = ot_reason_sentence(r.why), *number = strstr(sentence, "{ms}");
+    if (!number) return sentence;
+    return ot_format(a, "%.*s%.3f ms%s", (int)(number - sentence), sentence, 1e3 * r.seconds, number + strlen("{ms}"));
+}
+
+ot_why ot_reason_find(const char *name)
+{
+    for (ot_why w = OT_WHY_NONE + 1; w < OT_WHYS; w++)
+        if (strcmp(ROWS[w].name, name) == 0) return w;
+    return OT_WHY_NONE;
+}
