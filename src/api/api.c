@@ -255,7 +255,7 @@ onnx_tile_status onnx_tile_results_json(onnx_tile *t, const char **json)
     if (t->progress != PLANNED) return misuse(t, "no results: optimise or inspect first");
     if (!t->json) {
         FILE *f = open_memstream(&t->json, &n);
-        ot_status s = f ? ot_results_json(t->run.results, f) : OT_E_NOMEM;
+        ot_status s = f ? ot_results_json(t->run.facts, f) : OT_E_NOMEM;
         if (f && fclose(f) != 0) s = OT_E_NOMEM;
         if (s != OT_OK) {
             free(t->json);
@@ -273,8 +273,8 @@ onnx_tile_status onnx_tile_save_report(onnx_tile *t, const char *path)
     begin(t);
     if (!path || !ot_report_is_known(path)) return misuse(t, "a report's name ends in .html, .xml, .json or .csv");
     if (t->progress != PLANNED) return misuse(t, "no results: optimise or inspect first");
-    if (!t->run.facts) return misuse(t, "no report was kept: call onnx_tile_keep_report before planning");
+    if (!t->run.facts->complete) return misuse(t, "no report was kept: call onnx_tile_keep_report before planning");
     return done(ot_report_write(t->run.facts, path, &t->diag));
 }
 
-uint32_t onnx_tile_region_count(const onnx_tile *t) { return t && t->progress == PLANNED ? t->run.results->n_regions : 0; }
+uint32_t onnx_tile_region_count(const onnx_tile *t) { return t && t->progress == PLANNED ? t->run.facts->n_regions : 0; }

@@ -78,12 +78,10 @@ static ot_status pass_plan(ot_run *r)
 
 static ot_status pass_plan_check(ot_run *r) { return ot_plan_check(r->model->graph, r->plan, &r->target, r->diag); }
 
-/* Facts, too, when a report is wanted: they need the graph as it was planned. */
+/* They need the graph as it was planned. */
 static ot_status pass_results(ot_run *r)
 {
-    OT_TRY(ot_results_build(r->model->graph, r->plan, &r->target, r->source.path, &r->results));
-    if (!r->options.plan.detail) return OT_OK;
-    return ot_facts_from_plan(r->model->graph, r->plan, &r->target, &r->options.plan, r->results, r->output,
+    return ot_facts_from_plan(r->model->graph, r->plan, &r->target, &r->options.plan, r->source.path, r->output,
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts);
 }
 
@@ -234,11 +232,9 @@ ot_status ot_run_save(ot_run *run) { return run_stage(run, SAVE); }
 void ot_run_free(ot_run *run)
 {
     if (run->plan) ot_plan_free(run->plan);
-    ot_results_free(run->results);
     ot_facts_free(run->facts);
     ot_model_free(run->model);
     run->plan = NULL;
-    run->results = NULL;
     run->facts = NULL;
     run->model = NULL;
 }

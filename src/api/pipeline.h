@@ -4,7 +4,6 @@
 
 #include "report/facts/facts.h"
 #include "plan/plan.h"
-#include "report/facts/results.h"
 
 /* Where a model comes from. */
 typedef struct ot_source {
@@ -32,10 +31,9 @@ typedef struct ot_run {
     ot_source source;
     const char *output;
     ot_target target;
-    ot_model *model;     /* after load */
-    ot_plan *plan;       /* after tile */
-    ot_results *results; /* after tile */
-    ot_facts *facts;     /* after tile, with options.plan.detail; else NULL */
+    ot_model *model; /* after load */
+    ot_plan *plan;   /* after tile */
+    ot_facts *facts; /* after tile; complete with options.plan.detail */
 } ot_run;
 
 /* Read the model: run->source. Fails as ot_import_file does; .ot files are parsed as text. */

@@ -102,7 +102,7 @@ static uint32_t region_in_name(const char *name)
     return id;
 }
 
-static uint32_t region_index(const ot_results *r, uint32_t id)
+static uint32_t region_index(const ot_facts *r, uint32_t id)
 {
     for (uint32_t k = 0; k < r->n_regions; k++)
         if (r->regions[k].id == id) return k;
@@ -123,7 +123,7 @@ static ot_status list_top(work *w, side *s)
 /* Requires a run. */
 static ot_status map_regions(work *w, int which)
 {
-    const ot_results *r = w->side[TILED].run.results;
+    const ot_facts *r = w->side[TILED].run.facts;
     side *s = &w->side[which];
     ot_map *nodes = ot_map_new(w->a);
     const ot_node_time *t = ot_session_times(s->x.s, &s->n_times);
@@ -131,7 +131,7 @@ static ot_status map_regions(work *w, int which)
     if (!nodes || !s->region_of) return ot_fail_nomem(w->d);
     for (uint32_t k = 0; k < r->n_regions; k++)
         for (uint32_t j = 0; j < r->regions[k].n_nodes; j++)
-            if (!ot_map_put(nodes, r->regions[k].nodes[j], k)) return ot_fail_nomem(w->d);
+            if (!ot_map_put(nodes, r->nodes[r->regions[k].nodes[j]].name, k)) return ot_fail_nomem(w->d);
     for (uint32_t k = 0; k < s->n_times; k++) {
         uint32_t id = region_in_name(t[k].name);
         s->region_of[k] = OT_NONE;
@@ -144,7 +144,7 @@ static ot_status map_regions(work *w, int which)
 
 static ot_status list_regions(work *w)
 {
-    const ot_results *r = w->side[TILED].run.results;
+    const ot_facts *r = w->side[TILED].run.facts;
     if (!r) return OT_OK; /* the tiled model came from a file */
     w->facts.n_regions = r->n_regions;
     w->facts.regions = ot_alloc_n(w->a, r->n_regions + 1u, sizeof *w->facts.regions);
@@ -267,7 +267,7 @@ static ot_status region_error(work *w)
 static ot_status gather(work *w)
 {
     static const char *const names[SIDES] = {"original", "tiled"};
-    const ot_results *r = w->side[TILED].run.results;
+    const ot_facts *r = w->side[TILED].run.facts;
     ot_target t;
     OT_TRY(load_target(w, &t));
     for (int k = 0; k < SIDES; k++) {
@@ -279,7 +279,7 @@ static ot_status gather(work *w)
         OT_TRY(ot_count_bytes(s->run.model, &t, w->a, &f->bytes));
         f->references = s->cache.references / w->facts.runs;
         f->misses = s->cache.misses / w->facts.runs;
-        if (r) f->predicted = k == ORIGINAL ? r->untiled.time_s : r->tiled.time_s;
+        if (r) f->predicted = k == ORIGINAL ? r->totals.untiled.time_s : r->totals.tiled.time_s;
     }
     w->facts.model = w->r->model;
     w->facts.tiled = w->r->tiled;

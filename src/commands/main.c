@@ -43,12 +43,12 @@ static FILE *table_stream(const ot_options *o)
     return taken ? stderr : stdout;
 }
 
-static ot_status print_results(const ot_options *o, const ot_results *r)
+static ot_status print_results(const ot_options *o, const ot_facts *f)
 {
     bool inspect = o->command == OT_CMD_INSPECT;
-    if (o->json) return ot_results_json(r, stdout);
+    if (o->json) return ot_results_json(f, stdout);
     if (o->quiet) return OT_OK;
-    return ot_results_print(r, inspect, table_stream(o));
+    return ot_results_print(f, inspect, table_stream(o));
 }
 
 /* All reports that are asked for. */
@@ -191,9 +191,9 @@ static ot_status process(const ot_options *o, ot_diag *d)
     if (s == OT_OK) s = ot_run_tile(&run, inspect);
     if (s == OT_OK && o->verify) s = verify_result(o, &run, original, n);
     free(original);
-    if (s == OT_OK && run.facts) s = write_reports(o, run.facts, d);
+    if (s == OT_OK) s = write_reports(o, run.facts, d);
     if (s == OT_OK && !inspect) s = ot_run_save(&run);
-    if (s == OT_OK) s = print_results(o, run.results);
+    if (s == OT_OK) s = print_results(o, run.facts);
     ot_run_free(&run);
     return s;
 }

@@ -106,6 +106,7 @@ static void sample_regions(ot_facts *f, int variant, double scale)
     const ot_fact_sum sums[] = {{7}};
     ot_fact_region regions[2] = {
         {.id = 0,
+         .residence = "fits the 1.0 MiB cache",
          .nodes = first,
          .n_nodes = 4,
          .n_dims = variant ? 1 : 2,
@@ -132,6 +133,7 @@ static void sample_regions(ot_facts *f, int variant, double scale)
          .bound_untiled = OT_BOUND_BANDWIDTH,
          .bound = OT_BOUND_COMPUTE},
         {.id = 3,
+         .residence = "",
          .nodes = second,
          .n_nodes = 2,
          .n_dims = 1,
@@ -315,7 +317,8 @@ static inline ot_facts *report_sample(int variant)
     sample_bench(f, scale);
 
     static const uint32_t refused[] = {5};
-    ot_fact_barrier barriers[] = {{4, "whole-input", "reads all of its input <script>alert(3)</script>", "a rule for its \"axes\" & more"}};
+    ot_fact_barrier barriers[] = {
+        {4, "whole-input", "reads all of its input <script>alert(3)</script>", "a rule for its \"axes\" & more"}};
     ot_fact_refusal refusals[] = {{refused, 1, "not-faster", "tiles would cost more than they save: ]]>", ""}};
     SAMPLE_SET(f, barriers, barriers);
     SAMPLE_SET(f, refusals, refusals);

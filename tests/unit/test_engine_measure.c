@@ -184,7 +184,7 @@ static ot_status verify_against(const char *text, const char *before, ot_verify_
                   .options = {.target = "mcu-512k", .l2_bytes = 2048, .threads = 1, .plan = {.force = true, .max_slowdown = 0.1}}};
     assert_int_equal(ot_run_load(&run), OT_OK);
     assert_int_equal(ot_run_tile(&run, false), OT_OK);
-    assert_true(run.results->n_regions > 0);
+    assert_true(run.facts->n_regions > 0);
     ot_status s = ot_verify_tiled(&run, other, m, mode, facts);
     ot_run_free(&run);
     free(bytes);

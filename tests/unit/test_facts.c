@@ -53,7 +53,6 @@ static void random_text(char *buf, size_t size, uint32_t n)
 typedef struct planned {
     ot_model *m;
     ot_plan *p;
-    ot_results *r;
     ot_facts *f;
     ot_target t;
     ot_plan_options o;
@@ -93,14 +92,12 @@ static void plan_text(const char *text, ot_plan_options o, planned *x)
     if (ot_text_parse(text, strlen(text), &d, &x->m) != OT_OK) fail_msg("%s in\n%s", d.message, text);
     assert_int_equal(ot_infer_shapes(x->m->graph, NULL, 0), OT_OK);
     assert_int_equal(ot_plan_graph(x->m->graph, &x->t, &x->o, &x->p), OT_OK);
-    assert_int_equal(ot_results_build(x->m->graph, x->p, &x->t, "m.onnx", &x->r), OT_OK);
-    assert_int_equal(ot_facts_from_plan(x->m->graph, x->p, &x->t, &x->o, x->r, NULL, OT_FACTS_INSPECT, &x->f), OT_OK);
+    assert_int_equal(ot_facts_from_plan(x->m->graph, x->p, &x->t, &x->o, "m.onnx", NULL, OT_FACTS_INSPECT, &x->f), OT_OK);
 }
 
 static void drop(planned *x)
 {
     ot_facts_free(x->f);
-    ot_results_free(x->r);
     ot_plan_free(x->p);
     ot_model_free(x->m);
 }

@@ -175,6 +175,7 @@ static ot_facts *facts_of(uint64_t seed, uint32_t n, uint32_t reads, uint32_t ne
             f->nodes[k + j].region = f->n_regions;
         }
         f->regions[f->n_regions] = (ot_fact_region){.id = f->n_regions,
+                                                    .residence = "",
                                                     .nodes = ids,
                                                     .n_nodes = count,
                                                     .n_dims = 1,

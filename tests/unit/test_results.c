@@ -8,9 +8,9 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "report/facts/results.h"
+#include "report/facts/facts.h"
 
-static char *written(const ot_results *r, ot_status (*write)(const ot_results *, bool, FILE *), bool all)
+static char *written(const ot_facts *r, ot_status (*write)(const ot_facts *, bool, FILE *), bool all)
 {
     char *text = NULL;
     size_t n = 0;
@@ -21,57 +21,75 @@ static char *written(const ot_results *r, ot_status (*write)(const ot_results *,
     return text;
 }
 
-static ot_status write_json(const ot_results *r, bool all, FILE *f)
+static ot_status write_json(const ot_facts *r, bool all, FILE *f)
 {
     (void)all;
     return ot_results_json(r, f);
 }
 
-static const char *const region_nodes[] = {"q\"uote", "back\\slash", "nl\n\x1b[0m", "caf\xc3\xa9", "bad\xff\xc3", "\xed\xa0\x80"};
+static ot_fact_node nodes[] = {{.name = "q\"uote"},
+                               {.name = "back\\slash"},
+                               {.name = "nl\n\x1b[0m"},
+                               {.name = "caf\xc3\xa9"},
+                               {.name = "bad\xff\xc3"},
+                               {.name = "\xed\xa0\x80"},
+                               {.name = "a", .op = "GlobalAveragePool"},
+                               {.name = "b", .op = "Foo"},
+                               {.name = "c", .op = "GlobalAveragePool"},
+                               {.name = "/model/encoder/layer.0/attention/self/query/MatMul_17"}};
+static const uint32_t region_nodes[] = {0, 1, 2, 3, 4, 5}, long_node[] = {9};
 
-static ot_results sample(ot_result_region *region, ot_result_barrier *barriers)
+static ot_facts sample(ot_fact_region *region, ot_fact_barrier *barriers)
 {
-    *region = (ot_result_region){.id = 7,
-                                 .nodes = region_nodes,
-                                 .n_nodes = 6,
-                                 .axes = {"H", "W"},
-                                 .tiles = {4, 2},
-                                 .n_dims = 2,
-                                 .form = "unrolled",
-                                 .working_set = 1024,
-                                 .working_set_bound = 1000,
-                                 .weights = 77,
-                                 .weights_stay = true,
-                                 .time_untiled = 0.5,
-                                 .time_tiled = 0.25,
-                                 .benefit = 0.25,
-                                 .mac_ratio = NAN,
-                                 .traffic = INFINITY};
-    barriers[0] = (ot_result_barrier){"a", "GlobalAveragePool", "needs-all", "needs it all"};
-    barriers[1] = (ot_result_barrier){"b", "Foo", "unknown-operator", "unknown"};
-    barriers[2] = (ot_result_barrier){"c", "GlobalAveragePool", "needs-all", "needs it all"};
-    return (ot_results){
-        .model = "m.onnx",
-        .target = "chip",
-        .fast_bytes = 2048,
-        .untiled = {1.0, 4096, 8192, 0},
-        .tiled = {0.5, 1024, 4096, 0},
-        .compulsory_bytes = 100,
-        .activations =
-            {.naive = 5120, .lower_bound = 3000, .planned = 3072, .greedy = 4096, .in_place = 2048, .n_buffers = 9, .proved = true},
-        .n_unsized = 2,
-        .regions = region,
-        .n_regions = 1,
-        .barriers = barriers,
-        .n_barriers = 3};
+    *region = (ot_fact_region){.id = 7,
+                               .nodes = region_nodes,
+                               .n_nodes = 6,
+                               .axes = {"H", "W"},
+                               .tiles = {4, 2},
+                               .n_dims = 2,
+                               .form = "unrolled",
+                               .working_set = 1024,
+                               .working_set_bound = 1000,
+                               .weights = 77,
+                               .weights_stay = true,
+                               .time_untiled = 0.5,
+                               .time_tiled = 0.25,
+                               .benefit = 0.25,
+                               .mac_ratio = NAN,
+                               .traffic = INFINITY,
+                               .capacity = 2048,
+                               .residence = ""};
+    barriers[0] = (ot_fact_barrier){6, "needs-all", "needs it all", ""};
+    barriers[1] = (ot_fact_barrier){7, "unknown-operator", "unknown", ""};
+    barriers[2] = (ot_fact_barrier){8, "needs-all", "needs it all", ""};
+    return (ot_facts){.model = "m.onnx",
+                      .target = "chip",
+                      .fast_bytes = 2048,
+                      .totals = {.untiled = {1.0, 4096, 8192, 0},
+                                 .tiled = {0.5, 1024, 4096, 0},
+                                 .compulsory_bytes = 100,
+                                 .activations = {.naive = 5120,
+                                                 .lower_bound = 3000,
+                                                 .planned = 3072,
+                                                 .greedy = 4096,
+                                                 .in_place = 2048,
+                                                 .n_buffers = 9,
+                                                 .proved = true},
+                                 .n_unsized = 2},
+                      .nodes = nodes,
+                      .n_nodes = sizeof nodes / sizeof *nodes,
+                      .regions = region,
+                      .n_regions = 1,
+                      .barriers = barriers,
+                      .n_barriers = 3};
 }
 
 static void json_is_exact(void **state)
 {
     (void)state;
-    ot_result_region region;
-    ot_result_barrier barriers[3];
-    ot_results r = sample(&region, barriers);
+    ot_fact_region region;
+    ot_fact_barrier barriers[3];
+    ot_facts r = sample(&region, barriers);
     char *text = written(&r, write_json, false);
     const char *want[] = {
         "\"q\\\"uote\", \"back\\\\slash\", \"nl\\u000a\\u001b[0m\", \"caf\xc3\xa9\", "
@@ -96,9 +114,9 @@ static void json_is_exact(void **state)
 static void table_groups_barriers(void **state)
 {
     (void)state;
-    ot_result_region region;
-    ot_result_barrier barriers[3];
-    ot_results r = sample(&region, barriers);
+    ot_fact_region region;
+    ot_fact_barrier barriers[3];
+    ot_facts r = sample(&region, barriers);
     region.mac_ratio = 1.5;
     char *text = written(&r, ot_results_print, false);
     assert_non_null(strstr(text, "2 x GlobalAveragePool: needs it all\n"));
@@ -120,10 +138,36 @@ static void table_groups_barriers(void **state)
     free(text);
 }
 
+/* A share of a cache's capacity puzzles: words say what fits it and what streams. */
+static void caches_are_told_in_words(void **state)
+{
+    (void)state;
+    ot_fact_region region;
+    ot_fact_barrier barriers[3];
+    ot_facts r = sample(&region, barriers);
+    region.working_set = 186 << 20;
+    region.weights = 18 << 20;
+    region.residence = "186 MiB stream through the 2.0 KiB cache: 18 MiB of weights, 168 MiB of a tile's values";
+    char *text = written(&r, ot_results_print, false);
+    assert_non_null(strstr(text, " MiB streams  "));
+    assert_non_null(strstr(text, "\n  r7: 186 MiB stream through the 2.0 KiB cache: 18 MiB of weights"));
+    assert_null(strstr(text, "%"));
+    free(text);
+    region.working_set = 1024;
+    region.residence = "fits the 2.0 KiB cache";
+    text = written(&r, ot_results_print, false);
+    assert_non_null(strstr(text, "1.0 KiB fits  "));
+    assert_null(strstr(text, "r7:"));
+    free(text);
+    text = written(&r, write_json, false);
+    assert_non_null(strstr(text, "\"residence\": \"fits the 2.0 KiB cache\""));
+    free(text);
+}
+
 static void nothing_tiled_is_said(void **state)
 {
     (void)state;
-    ot_results r = {.model = "m", .target = "chip", .fast_bytes = 1};
+    ot_facts r = {.model = "m", .target = "chip", .fast_bytes = 1};
     char *text = written(&r, ot_results_print, false);
     assert_non_null(strstr(text, "nothing is worth tiling"));
     free(text);
@@ -135,11 +179,10 @@ static void nothing_tiled_is_said(void **state)
 static void long_names_keep_their_ends(void **state)
 {
     (void)state;
-    const char *nodes[] = {"/model/encoder/layer.0/attention/self/query/MatMul_17"};
-    ot_result_region region;
-    ot_result_barrier barriers[3];
-    ot_results r = sample(&region, barriers);
-    region.nodes = nodes;
+    ot_fact_region region;
+    ot_fact_barrier barriers[3];
+    ot_facts r = sample(&region, barriers);
+    region.nodes = long_node;
     region.n_nodes = 1;
     char *text = written(&r, ot_results_print, false);
     assert_non_null(strstr(text, "/model/enc../MatMul_17"));
@@ -151,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_is_exact),
         cmocka_unit_test(table_groups_barriers),
+        cmocka_unit_test(caches_are_told_in_words),
         cmocka_unit_test(nothing_tiled_is_said),
         cmocka_unit_test(long_names_keep_their_ends),
     };

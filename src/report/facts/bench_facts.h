@@ -3,7 +3,6 @@
 #define OT_BENCH_FACTS_H
 
 #include "measure/measure.h"
-#include "results.h"
 
 /* One of the two models. */
 typedef struct ot_bench_side {

@@ -4,7 +4,8 @@
  *   arena layouts ----------facts_map.c----+--> ot_facts --+--> xml_report.c   F.xml  (reports/benefit.xsd)
  *   bench ------------------facts_bench.c--+               +--> html_*.c       F.html (one self-contained page)
  *   plan-memory ------------facts_memory.c-'               +--> json_report.c  F.json
- *                                                          `--> csv_report.c   F.csv  (one row a region)
+ *                                                          +--> csv_report.c   F.csv  (one row a region)
+ *                                                          +--> results_table.c, results_json.c: the terminal, --json
  *
  * Writers compute nothing that a reader sees as a number: what is shown is a member here, so that the page and its machine twin
  * cannot disagree. Absent figures are negative (OT_ABSENT) and left out by the writers. Nothing here depends on the clock but
@@ -14,8 +15,9 @@
 #define OT_FACTS_H
 
 #include "bench_facts.h"
+#include "memory/memory.h"
 #include "memory_results.h"
-#include "results.h"
+#include "plan/plan.h"
 
 #define OT_ABSENT (-1.0)
 
@@ -93,6 +95,7 @@ typedef struct ot_fact_region {
     uint32_t n_sums;
     const ot_fact_candidate *candidates; /* [n_candidates] chosen first, then by time */
     uint32_t n_candidates;
+    const char *residence; /* of a cache, whose capacity is soft: what fits it and what streams through it; "": a scratchpad */
 } ot_fact_region;
 
 typedef struct ot_fact_barrier {
@@ -107,6 +110,16 @@ typedef struct ot_fact_refusal {
     uint32_t n_nodes;
     const char *reason_id, *reason, *lift; /* as above */
 } ot_fact_refusal;
+
+/* The plan as a whole, for the table and the JSON of a terminal (cards hold the same for reports). */
+typedef struct ot_fact_totals {
+    ot_figures untiled, tiled; /* predictions */
+    double compulsory_bytes;
+    double activation_sum;        /* bytes that nodes make together: no buffer ever reused */
+    ot_arena_figures activations; /* of the untiled model's activations in one memory */
+    uint32_t n_unsized;           /* values of unknown size, not in the arena */
+    uint32_t n_live_nodes;        /* of the untiled graph, folded ones included */
+} ot_fact_totals;
 
 /* A headline figure: before and after, and the least that is possible. */
 typedef struct ot_fact_card {
@@ -167,6 +180,8 @@ typedef struct ot_facts {
     const char *target, *goal;
     int64_t fast_bytes;
     bool measured; /* there are times of bench */
+    bool complete; /* everything that a report shows is here; else only what the terminal shows */
+    ot_fact_totals totals;
 
     ot_fact_card *cards;
     uint32_t n_cards;
@@ -204,9 +219,13 @@ typedef struct ot_facts {
 
 /* Nothing but kind and version; every list empty, every absent figure OT_ABSENT. */
 ot_status ot_facts_new(ot_fact_kind kind, ot_diag *d, ot_facts **out) OT_MUST_USE;
-/* Facts of a planned model, before the graph is rewritten. Requires ORDER, USES, SHAPES; p planned with options.detail; r of the
- * same plan, which the facts copy from. output: tiled model; NULL: none. *out is freed with ot_facts_free. */
-ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, const ot_results *r,
+/* A node's name, or that of its first output when it has none; its operator when that has none either. */
+const char *ot_fact_label(const ot_graph *g, const ot_node *n);
+/* Facts of a planned model, before the graph is rewritten: THE record of regions, barriers and refusals, which every writer
+ * reads. Requires ORDER, USES, SHAPES. p planned with options.detail: all of it (complete); else nodes have names alone, and there
+ * are no edges, candidates, cards, maps, roofs and tables. model: path as given, or NULL; output: tiled model; NULL: none.
+ * *out is freed with ot_facts_free. */
+ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, const char *model,
                              const char *output, ot_fact_kind kind, ot_facts **out) OT_MUST_USE;
 /* Add what bench measured to the facts of its plan: cards of measured figures, regions' and nodes' times. */
 ot_status ot_facts_add_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d) OT_MUST_USE;
@@ -219,6 +238,14 @@ void ot_facts_free(ot_facts *f); /* accepts NULL */
 /* Layouts of the untiled model's activations and of the planned one's: f->maps. In the second a region is one step, in which its
  * working set lives; values that exist in tiles only are not there. */
 ot_status ot_facts_add_maps(ot_facts *f, const ot_graph *g, const ot_plan *p) OT_MUST_USE;
+
+/* ---- results_table.c, results_json.c: the terminal ---- */
+
+/* The table that a person reads. all: every barrier and refusal with its nodes, and the activation sum (inspect); otherwise the
+ * most frequent ones. */
+ot_status ot_results_print(const ot_facts *f, bool all, FILE *out) OT_MUST_USE;
+/* One JSON object; valid whatever the names contain. docs/json.md describes it. */
+ot_status ot_results_json(const ot_facts *f, FILE *out) OT_MUST_USE;
 
 /* ---- report.c: writing ---- */
 

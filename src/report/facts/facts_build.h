@@ -9,8 +9,7 @@ typedef struct fact_source {
     const ot_plan *p; /* with detail */
     const ot_target *t;
     const ot_plan_options *o;
-    const ot_results *r; /* of the same plan */
-    uint32_t *node_of;   /* [g->n_nodes] index into facts.nodes; OT_NONE */
+    uint32_t *node_of; /* [g->n_nodes] index into facts.nodes; OT_NONE */
 } fact_source;
 
 /* facts_figures.c: cards, roofs and points, tables of target, environment and memory. Requires nodes and regions. */

@@ -176,9 +176,9 @@ static void environment_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f, 
     text(e, n, "force", "Forced", o->force ? "every legal region is tiled, whatever it costs" : "");
 }
 
-static void memory_table(ot_fact_entry *e, uint32_t *n, const fact_source *x)
+static void memory_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f)
 {
-    const ot_arena_figures *a = &x->r->activations;
+    const ot_arena_figures *a = &f->totals.activations;
     number(e, n, "buffers", "Activations of the untiled model", a->n_buffers, "count");
     number(e, n, "naive", "All of them side by side", (double)a->naive, "bytes");
     number(e, n, "greedy", "Packed, largest first", (double)a->greedy, "bytes");
@@ -186,7 +186,7 @@ static void memory_table(ot_fact_entry *e, uint32_t *n, const fact_source *x)
     number(e, n, "in-place", "Packed by search, in place where possible", (double)a->in_place, "bytes");
     number(e, n, "lower-bound", "Most live at one time", (double)a->lower_bound, "bytes");
     text(e, n, "proved", "Packing by search", a->proved ? "the least possible" : "not proved to be the least");
-    number(e, n, "unsized", "Values of unknown size, not counted", x->r->n_unsized, "count");
+    number(e, n, "unsized", "Values of unknown size, not counted", f->totals.n_unsized, "count");
 }
 
 /* A copy of e[0..n) with its texts. */
@@ -211,7 +211,7 @@ static ot_status add_tables(ot_facts *f, const fact_source *x)
     environment_table(e, &n, f, x);
     f->environment = keep(f->arena, e, f->n_environment = n);
     n = 0;
-    memory_table(e, &n, x);
+    memory_table(e, &n, f);
     f->memory_entries = keep(f->arena, e, f->n_memory_entries = n);
     return f->target_entries && f->environment && f->memory_entries ? OT_OK : ot_fail_nomem(x->g->model->diag);
 }

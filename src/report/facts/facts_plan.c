@@ -6,6 +6,14 @@
  */
 #include "facts_build.h"
 
+const char *ot_fact_label(const ot_graph *g, const ot_node *n)
+{
+    if (n->name && *n->name) return n->name;
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] != OT_NONE) return g->values[n->out[k]].name;
+    return n->op_type;
+}
+
 ot_bound ot_facts_bound(double compute, double memory, double overhead)
 {
     if (overhead > compute && overhead > memory) return OT_BOUND_OVERHEAD;
@@ -83,6 +91,28 @@ static ot_status add_nodes(ot_facts *f, const fact_source *x)
         x->node_of[c->node] = k;
     }
     f->n_nodes = d->n_nodes;
+    return OT_OK;
+}
+
+/* Names and operators of all nodes that run or are folded: what the terminal shows needs no figures. */
+static ot_status name_nodes(ot_facts *f, const fact_source *x)
+{
+    const ot_graph *g = x->g;
+    f->nodes = OT_NEW_N(f->arena, ot_fact_node, g->n_order + 1u);
+    if (!f->nodes) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        f->nodes[k] = (ot_fact_node){.name = ot_strdup(f->arena, ot_fact_label(g, n)),
+                                     .op = ot_strdup(f->arena, n->op_type),
+                                     .shape = "",
+                                     .region = OT_NONE,
+                                     .barrier = OT_NONE,
+                                     .refusal = OT_NONE,
+                                     .measured = OT_ABSENT};
+        if (!f->nodes[k].name || !f->nodes[k].op) return ot_fail_nomem(g->model->diag);
+        x->node_of[g->order[k]] = k;
+    }
+    f->n_nodes = g->n_order;
     return OT_OK;
 }
 
@@ -165,10 +195,25 @@ static ot_status add_sums(ot_facts *f, const fact_source *x, const ot_region *fr
     return OT_OK;
 }
 
+/* What fits the cache and what streams through it, in words: a share of a soft capacity tells nobody anything. NULL: no memory. */
+static const char *residence(ot_arena *a, const ot_fact_region *r)
+{
+    char cache[32], all[32], weights[32], tile[32];
+    int64_t tiles = r->working_set - (r->weights_stay ? r->weights : 0);
+    ot_format_bytes((double)r->capacity, cache, sizeof cache);
+    ot_format_bytes((double)r->weights, weights, sizeof weights);
+    ot_format_bytes((double)tiles, tile, sizeof tile);
+    bool fits = r->working_set <= r->capacity;
+    if (fits && (r->weights_stay || r->weights == 0)) return ot_format(a, "fits the %s cache", cache);
+    if (fits) return ot_format(a, "a tile fits the %s cache; %s of weights stream through it for every tile", cache, weights);
+    ot_format_bytes((double)tiles + (double)r->weights, all, sizeof all);
+    if (r->weights == 0) return ot_format(a, "%s stream through the %s cache", all, cache);
+    return ot_format(a, "%s stream through the %s cache: %s of weights, %s of a tile's values", all, cache, weights, tile);
+}
+
 static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
 {
     const ot_region *from = &x->p->regions[k];
-    const ot_result_region *named = &x->r->regions[k];
     ot_fact_region *to = &f->regions[k];
     ot_id *ids = OT_NEW_N(f->arena, ot_id, from->n_nodes + 1u);
     if (!ids) return ot_fail_nomem(x->g->model->diag);
@@ -196,12 +241,16 @@ static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
     if (!to->nodes) return ot_fail_nomem(x->g->model->diag);
     OT_TRY(add_sums(f, x, from, to));
     for (uint32_t d = 0; d < from->n_dims; d++) {
-        to->axes[d] = named->axes[d];
+        const ot_rvalue *sink = &from->values[from->dims[d].sink];
+        to->axes[d] = ot_axis_name(x->g->values[sink->value].rank, sink->axis[d]);
         to->tiles[d] = from->dims[d].n_tiles;
         to->tile[d] = from->dims[d].tile;
         to->extent[d] = from->dims[d].extent;
     }
     for (uint32_t j = 0; j < to->n_nodes; j++) f->nodes[to->nodes[j]].region = k;
+    to->residence = x->t->is_cache ? residence(f->arena, to) : "";
+    if (!to->residence) return ot_fail_nomem(x->g->model->diag);
+    if (!f->complete) return OT_OK;
     region_bounds(f, x, to);
     return ot_facts_candidates(f, x, k);
 }
@@ -264,6 +313,32 @@ static ot_status add_barriers(ot_facts *f, const fact_source *x)
     return OT_OK;
 }
 
+/* Bytes of everything that nodes make while running; constants and unknown shapes do not count. */
+static double activation_sum(const ot_graph *g)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        for (uint32_t j = 0; j < n->n_out; j++) {
+            int64_t bytes;
+            if (n->out[j] == OT_NONE) continue;
+            const ot_value *v = &g->values[n->out[j]];
+            if (!v->is_const && v->is_tensor && ot_value_bytes(v, &bytes)) sum += (double)bytes;
+        }
+    }
+    return sum;
+}
+
+static ot_status add_totals(ot_facts *f, const fact_source *x)
+{
+    f->totals = (ot_fact_totals){.untiled = x->p->untiled,
+                                 .tiled = x->p->tiled,
+                                 .compulsory_bytes = x->p->compulsory_bytes,
+                                 .activation_sum = activation_sum(x->g),
+                                 .n_live_nodes = x->g->n_order};
+    return ot_graph_arena(x->g, &f->totals.activations, &f->totals.n_unsized);
+}
+
 static ot_status fill(ot_facts *f, fact_source *x, const char *model, const char *output)
 {
     const ot_graph *g = x->g;
@@ -276,24 +351,26 @@ static ot_status fill(ot_facts *f, fact_source *x, const char *model, const char
     for (uint32_t k = 0; k < g->n_nodes; k++) x->node_of[k] = OT_NONE;
     f->goal = x->o->goal == OT_GOAL_MEMORY ? "memory" : "time";
     f->fast_bytes = x->t->fast_bytes;
-    OT_TRY(add_nodes(f, x));
-    OT_TRY(add_edges(f, x));
+    OT_TRY(add_totals(f, x));
+    OT_TRY(f->complete ? add_nodes(f, x) : name_nodes(f, x));
+    if (f->complete) OT_TRY(add_edges(f, x));
     OT_TRY(add_regions(f, x));
-    OT_TRY(mark_stored(f, x));
+    if (f->complete) OT_TRY(mark_stored(f, x));
     OT_TRY(add_barriers(f, x));
+    if (!f->complete) return OT_OK;
     OT_TRY(ot_facts_figures(f, x));
     return ot_facts_add_maps(f, g, x->p);
 }
 
-ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, const ot_results *r,
+ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, const char *model,
                              const char *output, ot_fact_kind kind, ot_facts **out)
 {
     ot_facts *f;
-    fact_source x = {.g = g, .p = p, .t = t, .o = o, .r = r};
+    fact_source x = {.g = g, .p = p, .t = t, .o = o};
     *out = NULL;
     OT_TRY(ot_facts_new(kind, g->model->diag, &f));
-    ot_status st = p->detail ? fill(f, &x, r->model, output)
-                             : ot_fail(g->model->diag, OT_E_USAGE, "a report needs a plan with detail");
+    f->complete = p->detail != NULL;
+    ot_status st = fill(f, &x, model, output);
     if (st == OT_OK)
         *out = f;
     else

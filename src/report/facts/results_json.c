@@ -1,5 +1,5 @@
 /* Results as one JSON object, for programs. Keys are a promise: see docs/onnx-tile.1. */
-#include "results.h"
+#include "facts.h"
 
 #include "base/json.h"
 
@@ -13,6 +13,16 @@ static void put_names(const char *const *names, uint32_t n, FILE *f)
     fputc(']', f);
 }
 
+static void put_nodes(const ot_facts *x, const uint32_t *nodes, uint32_t n, FILE *f)
+{
+    fputc('[', f);
+    for (uint32_t k = 0; k < n; k++) {
+        if (k) fputs(", ", f);
+        ot_json_string(x->nodes[nodes[k]].name, f);
+    }
+    fputc(']', f);
+}
+
 static void put_figures(const char *key, const ot_figures *v, FILE *f)
 {
     fprintf(f, "  \"%s\": {\"time_s\": ", key);
@@ -22,10 +32,10 @@ static void put_figures(const char *key, const ot_figures *v, FILE *f)
     fputs("},\n", f);
 }
 
-static void put_region(const ot_result_region *r, FILE *f)
+static void put_region(const ot_facts *x, const ot_fact_region *r, FILE *f)
 {
     fprintf(f, "{\"id\": %u, \"nodes\": ", r->id);
-    put_names(r->nodes, r->n_nodes, f);
+    put_nodes(x, r->nodes, r->n_nodes, f);
     fputs(", \"axes\": ", f);
     put_names(r->axes, r->n_dims, f);
     fputs(", \"tiles\": [", f);
@@ -45,36 +55,40 @@ static void put_region(const ot_result_region *r, FILE *f)
     ot_json_number(r->mac_ratio, f);
     fputs(", \"traffic_bytes\": ", f);
     ot_json_number(r->traffic, f);
+    if (*r->residence) {
+        fputs(", \"residence\": ", f);
+        ot_json_string(r->residence, f);
+    }
     fputc('}', f);
 }
 
 /* The untiled model's activations in one memory. */
-static void put_arena(const ot_results *r, FILE *f)
+static void put_arena(const ot_facts *r, FILE *f)
 {
-    const ot_arena_figures *a = &r->activations;
+    const ot_arena_figures *a = &r->totals.activations;
     fprintf(f, "  \"arena\": {\"naive_bytes\": %lld, \"lower_bound_bytes\": %lld, \"planned_bytes\": %lld, ", (long long)a->naive,
             (long long)a->lower_bound, (long long)a->planned);
     fprintf(f, "\"greedy_by_size_bytes\": %lld, \"in_place_bytes\": %lld, \"buffers\": %u, \"unsized\": %u, \"proved\": %s},\n",
-            (long long)a->greedy, (long long)a->in_place, a->n_buffers, r->n_unsized, a->proved ? "true" : "false");
+            (long long)a->greedy, (long long)a->in_place, a->n_buffers, r->totals.n_unsized, a->proved ? "true" : "false");
 }
 
 /* Between list items: a new line, and a comma after the first. */
 static void put_separator(uint32_t k, FILE *f) { fputs(k ? ",\n    " : "\n    ", f); }
 
-static void put_lists(const ot_results *r, FILE *f)
+static void put_lists(const ot_facts *r, FILE *f)
 {
     fputs("  \"regions\": [", f);
     for (uint32_t k = 0; k < r->n_regions; k++) {
         put_separator(k, f);
-        put_region(&r->regions[k], f);
+        put_region(r, &r->regions[k], f);
     }
     fputs("],\n  \"barriers\": [", f);
     for (uint32_t k = 0; k < r->n_barriers; k++) {
         put_separator(k, f);
         fputs("{\"node\": ", f);
-        ot_json_string(r->barriers[k].node, f);
+        ot_json_string(r->nodes[r->barriers[k].node].name, f);
         fputs(", \"op\": ", f);
-        ot_json_string(r->barriers[k].op, f);
+        ot_json_string(r->nodes[r->barriers[k].node].op, f);
         fputs(", \"reason_id\": ", f);
         ot_json_string(r->barriers[k].reason_id, f);
         fputs(", \"reason\": ", f);
@@ -82,34 +96,34 @@ static void put_lists(const ot_results *r, FILE *f)
         fputc('}', f);
     }
     fputs("],\n  \"refused\": [", f);
-    for (uint32_t k = 0; k < r->n_refused; k++) {
+    for (uint32_t k = 0; k < r->n_refusals; k++) {
         put_separator(k, f);
         fputs("{\"nodes\": ", f);
-        put_names(r->refused[k].nodes, r->refused[k].n_nodes, f);
+        put_nodes(r, r->refusals[k].nodes, r->refusals[k].n_nodes, f);
         fputs(", \"reason_id\": ", f);
-        ot_json_string(r->refused[k].reason_id, f);
+        ot_json_string(r->refusals[k].reason_id, f);
         fputs(", \"reason\": ", f);
-        ot_json_string(r->refused[k].reason, f);
+        ot_json_string(r->refusals[k].reason, f);
         fputc('}', f);
     }
     fputs("]\n}\n", f);
 }
 
-ot_status ot_results_json(const ot_results *r, FILE *f)
+ot_status ot_results_json(const ot_facts *r, FILE *f)
 {
-    double before = r->untiled.time_s, after = r->tiled.time_s;
+    double before = r->totals.untiled.time_s, after = r->totals.tiled.time_s;
 
     fputs("{\n  \"model\": ", f);
     ot_json_string(r->model, f);
     fputs(",\n  \"target\": {\"name\": ", f);
     ot_json_string(r->target, f);
     fprintf(f, ", \"l2_bytes\": %lld},\n", (long long)r->fast_bytes);
-    put_figures("untiled", &r->untiled, f);
-    put_figures("tiled", &r->tiled, f);
+    put_figures("untiled", &r->totals.untiled, f);
+    put_figures("tiled", &r->totals.tiled, f);
     fputs("  \"compulsory_bytes\": ", f);
-    ot_json_number(r->compulsory_bytes, f);
+    ot_json_number(r->totals.compulsory_bytes, f);
     fputs(",\n  \"activation_sum_bytes\": ", f);
-    ot_json_number(r->activation_sum, f);
+    ot_json_number(r->totals.activation_sum, f);
     fputs(",\n", f);
     put_arena(r, f);
     fputs("  \"benefit_s\": ", f);

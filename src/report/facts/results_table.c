@@ -5,12 +5,12 @@
  *                     before      after
  *   peak memory     98.0 MiB   24.5 MiB   x0.25
  *   ...
- *   region  nodes  from .. to      axis/tiles  form     working set                time  benefit   MACs
- *   r0         12  conv1 .. relu3  H/8         scan  1.9 MiB (48 %)  12.1 ms -> 8.0 ms   4.1 ms  x1.03
+ *   region  nodes  from .. to      axis/tiles  form    working set                time  benefit   MACs
+ *   r0         12  conv1 .. relu3  H/8         scan  1.9 MiB fits  12.1 ms -> 8.0 ms   4.1 ms  x1.03
  *
  * Names come from strangers: control bytes are shown as '?', long names lose their middle.
  */
-#include "results.h"
+#include "facts.h"
 
 #define COLUMNS      10
 #define CELL         96
@@ -36,15 +36,15 @@ static void clean_name(const char *name, size_t width, char *out)
     out[used] = '\0';
 }
 
-static void span_text(const char *const *nodes, uint32_t n, char *out, size_t size)
+static void span_text(const ot_facts *f, const uint32_t *nodes, uint32_t n, char *out, size_t size)
 {
     char first[NAME_WIDTH + 4], last[NAME_WIDTH + 4];
     if (n == 0) {
         snprintf(out, size, "-");
         return;
     }
-    clean_name(nodes[0], NAME_WIDTH, first);
-    clean_name(nodes[n - 1], NAME_WIDTH, last);
+    clean_name(f->nodes[nodes[0]].name, NAME_WIDTH, first);
+    clean_name(f->nodes[nodes[n - 1]].name, NAME_WIDTH, last);
     if (n == 1)
         snprintf(out, size, "%s", first);
     else
@@ -59,26 +59,27 @@ static void print_ratio(double before, double after, FILE *f)
     fputc('\n', f);
 }
 
-static void print_headline(const ot_results *r, bool all, FILE *f)
+static void print_headline(const ot_facts *r, bool all, FILE *f)
 {
     char a[32], b[32], name[84];
     clean_name(*r->model ? r->model : "model", 80, name);
     fprintf(f, "%s on %s, fast memory %s\n\n", name, r->target, ot_format_bytes((double)r->fast_bytes, a, sizeof a));
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "peak memory", ot_format_bytes((double)r->untiled.peak_bytes, a, sizeof a),
-            ot_format_bytes((double)r->tiled.peak_bytes, b, sizeof b));
-    print_ratio((double)r->untiled.peak_bytes, (double)r->tiled.peak_bytes, f);
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "bytes moved", ot_format_bytes(r->untiled.traffic_bytes, a, sizeof a),
-            ot_format_bytes(r->tiled.traffic_bytes, b, sizeof b));
-    print_ratio(r->untiled.traffic_bytes, r->tiled.traffic_bytes, f);
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "time", ot_format_seconds(r->untiled.time_s, a, sizeof a),
-            ot_format_seconds(r->tiled.time_s, b, sizeof b));
-    print_ratio(r->untiled.time_s, r->tiled.time_s, f);
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "peak memory", ot_format_bytes((double)r->totals.untiled.peak_bytes, a, sizeof a),
+            ot_format_bytes((double)r->totals.tiled.peak_bytes, b, sizeof b));
+    print_ratio((double)r->totals.untiled.peak_bytes, (double)r->totals.tiled.peak_bytes, f);
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "bytes moved", ot_format_bytes(r->totals.untiled.traffic_bytes, a, sizeof a),
+            ot_format_bytes(r->totals.tiled.traffic_bytes, b, sizeof b));
+    print_ratio(r->totals.untiled.traffic_bytes, r->totals.tiled.traffic_bytes, f);
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "time", ot_format_seconds(r->totals.untiled.time_s, a, sizeof a),
+            ot_format_seconds(r->totals.tiled.time_s, b, sizeof b));
+    print_ratio(r->totals.untiled.time_s, r->totals.tiled.time_s, f);
     fprintf(f, "%*sno plan can move less than %s (inputs, outputs and weights once)\n", MARGIN, "",
-            ot_format_bytes(r->compulsory_bytes, a, sizeof a));
+            ot_format_bytes(r->totals.compulsory_bytes, a, sizeof a));
     if (all)
-        fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "", r->n_live_nodes,
-                ot_format_bytes(r->activation_sum, a, sizeof a), ot_format_bytes((double)r->untiled.peak_bytes, b, sizeof b));
+        fprintf(f, "%*s%u nodes; activations: %s together, %s live at once untiled\n", MARGIN, "", r->totals.n_live_nodes,
+                ot_format_bytes(r->totals.activation_sum, a, sizeof a),
+                ot_format_bytes((double)r->totals.untiled.peak_bytes, b, sizeof b));
 }
 
 /* ---- arena ---- */
@@ -90,12 +91,12 @@ static void print_arena_row(const char *what, int64_t bytes, const char *remark,
     fprintf(f, *remark ? "   %s\n" : "\n", remark);
 }
 
-static void print_arena(const ot_results *r, FILE *f)
+static void print_arena(const ot_facts *r, FILE *f)
 {
-    const ot_arena_figures *a = &r->activations;
+    const ot_arena_figures *a = &r->totals.activations;
     if (a->n_buffers == 0) return;
     fprintf(f, "\n%*sactivations of the untiled model in one memory (%u buffers", MARGIN, "", a->n_buffers);
-    if (r->n_unsized) fprintf(f, "; %u of unknown size left out", r->n_unsized);
+    if (r->totals.n_unsized) fprintf(f, "; %u of unknown size left out", r->totals.n_unsized);
     fputs(")\n", f);
     print_arena_row("side by side", a->naive, "", f);
     print_arena_row("live at once", a->lower_bound, "no plan is lower", f);
@@ -108,7 +109,7 @@ static void print_arena(const ot_results *r, FILE *f)
 
 typedef char row_cells[COLUMNS][CELL];
 
-static void tiles_text(const ot_result_region *r, char *out, size_t size)
+static void tiles_text(const ot_fact_region *r, char *out, size_t size)
 {
     size_t used = 0;
     out[0] = '\0';
@@ -116,16 +117,20 @@ static void tiles_text(const ot_result_region *r, char *out, size_t size)
         used += (size_t)snprintf(out + used, size - used, "%s%s/%u", d ? " x " : "", r->axes[d], r->tiles[d]);
 }
 
-static void fill_row(const ot_results *all, const ot_result_region *r, row_cells c)
+static void fill_row(const ot_facts *all, const ot_fact_region *r, row_cells c)
 {
     char a[32], b[32];
     snprintf(c[0], CELL, "r%u", r->id);
     snprintf(c[1], CELL, "%u", r->n_nodes);
-    span_text(r->nodes, r->n_nodes, c[2], CELL);
+    span_text(all, r->nodes, r->n_nodes, c[2], CELL);
     tiles_text(r, c[3], CELL);
     snprintf(c[4], CELL, "%s", r->form);
     ot_format_bytes((double)r->working_set, a, sizeof a);
-    snprintf(c[5], CELL, "%s (%.0f %%)", a, all->fast_bytes > 0 ? 100.0 * (double)r->working_set / (double)all->fast_bytes : 0.0);
+    if (*r->residence) /* a cache's capacity is soft: a share of it says little, the lines below the table say what streams */
+        snprintf(c[5], CELL, "%s %s", a, r->working_set <= r->capacity ? "fits" : "streams");
+    else
+        snprintf(c[5], CELL, "%s (%.0f %%)", a,
+                 all->fast_bytes > 0 ? 100.0 * (double)r->working_set / (double)all->fast_bytes : 0.0);
     ot_format_bytes((double)r->working_set_bound, c[6], CELL);
     ot_format_seconds(r->time_untiled, a, sizeof a);
     ot_format_seconds(r->time_tiled, b, sizeof b);
@@ -154,7 +159,34 @@ static void print_row(row_cells c, const size_t *width, FILE *f)
     }
 }
 
-static ot_status print_regions(const ot_results *r, bool all, FILE *f)
+/* What streams through a cache, region by region. */
+static void print_residence(const ot_facts *r, bool all, FILE *f)
+{
+    uint32_t shown = 0, n = 0;
+    for (uint32_t k = 0; k < r->n_regions; k++) {
+        const ot_fact_region *x = &r->regions[k];
+        if (!*x->residence || (x->working_set <= x->capacity && (x->weights_stay || x->weights == 0))) continue;
+        n++;
+        if (!all && shown == GROUPS_SHOWN) continue;
+        fprintf(f, "%*sr%u: %s\n", MARGIN, "", x->id, x->residence);
+        shown++;
+    }
+    if (shown < n) fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "", n - shown);
+}
+
+static void print_sums(const ot_facts *r, FILE *f)
+{
+    char name[84];
+    for (uint32_t i = 0; i < r->n_regions; i++)
+        for (uint32_t k = 0; k < r->regions[i].n_sums; k++) {
+            const ot_fact_node *n = &r->nodes[r->regions[i].sums[k].node];
+            clean_name(n->name, 80, name);
+            fprintf(f, "%*sr%u ends in %s %s: every tile reduces its share, the parts are combined after the tiles\n", MARGIN, "",
+                    r->regions[i].id, n->op, name);
+        }
+}
+
+static ot_status print_regions(const ot_facts *r, bool all, FILE *f)
 {
     static const char *const titles[COLUMNS] = {"region",      "nodes",   "from .. to", "axis/tiles", "form",
                                                 "working set", "at once", "time",       "benefit",    "MACs"};
@@ -171,10 +203,8 @@ static ot_status print_regions(const ot_results *r, bool all, FILE *f)
     if (!all) width[6] = 0; /* what is live at once, beside what was planned for it */
     fputc('\n', f);
     for (uint32_t i = 0; i <= r->n_regions; i++) print_row(rows[i], width, f);
-    for (uint32_t i = 0; i < r->n_regions; i++)
-        for (uint32_t k = 0; k < r->regions[i].n_sums; k++)
-            fprintf(f, "%*sr%u ends in %s: every tile reduces its share, the parts are combined after the tiles\n", MARGIN, "",
-                    r->regions[i].id, r->regions[i].sums[k]);
+    print_residence(r, all, f);
+    print_sums(r, f);
     free(rows);
     return OT_OK;
 }
@@ -211,27 +241,29 @@ static void make_groups(group *rows, uint32_t *n)
     *n = kept;
 }
 
+static const char *op_of(const ot_facts *f, uint32_t barrier) { return f->nodes[f->barriers[barrier].node].op; }
+
 /* Names of a barrier group's members, several a line. */
-static void print_members(const ot_results *r, const group *b, FILE *f)
+static void print_members(const ot_facts *r, const group *b, FILE *f)
 {
     size_t column = 0;
     for (uint32_t k = b->first; k < r->n_barriers; k++) {
         char name[64];
-        if (strcmp(r->barriers[k].op, b->op) != 0 || strcmp(r->barriers[k].reason, b->reason) != 0) continue;
-        clean_name(r->barriers[k].node, 48, name);
+        if (strcmp(op_of(r, k), b->op) != 0 || strcmp(r->barriers[k].reason, b->reason) != 0) continue;
+        clean_name(r->nodes[r->barriers[k].node].name, 48, name);
         if (column == 0 || column + strlen(name) > 90) column = (size_t)fprintf(f, "%s         ", column ? "\n" : "") - 1;
         column += (size_t)fprintf(f, " %s", name);
     }
     fputc('\n', f);
 }
 
-static ot_status print_barriers(const ot_results *r, bool all, FILE *f)
+static ot_status print_barriers(const ot_facts *r, bool all, FILE *f)
 {
     uint32_t n = r->n_barriers;
     if (n == 0) return OT_OK;
     group *groups = calloc(n, sizeof *groups);
     if (!groups) return OT_E_NOMEM;
-    for (uint32_t k = 0; k < n; k++) groups[k] = (group){r->barriers[k].op, r->barriers[k].reason, k, 1};
+    for (uint32_t k = 0; k < n; k++) groups[k] = (group){op_of(r, k), r->barriers[k].reason, k, 1};
     make_groups(groups, &n);
     fprintf(f, "\n%*s%u barriers\n", MARGIN, "", r->n_barriers);
     for (uint32_t k = 0; k < n && (all || k < GROUPS_SHOWN); k++) {
@@ -246,22 +278,22 @@ static ot_status print_barriers(const ot_results *r, bool all, FILE *f)
     return OT_OK;
 }
 
-static void print_refused(const ot_results *r, bool all, FILE *f)
+static void print_refused(const ot_facts *r, bool all, FILE *f)
 {
-    uint32_t shown = all || r->n_refused < GROUPS_SHOWN ? r->n_refused : GROUPS_SHOWN;
-    if (r->n_refused == 0) return;
+    uint32_t shown = all || r->n_refusals < GROUPS_SHOWN ? r->n_refusals : GROUPS_SHOWN;
+    if (r->n_refusals == 0) return;
     fprintf(f, "\n%*snot tiled\n", MARGIN, "");
     for (uint32_t k = 0; k < shown; k++) {
         char span[CELL];
-        span_text(r->refused[k].nodes, r->refused[k].n_nodes, span, sizeof span);
-        fprintf(f, "%*s%4u node%s %s: %s\n", MARGIN, "", r->refused[k].n_nodes, r->refused[k].n_nodes == 1 ? " " : "s", span,
-                r->refused[k].reason);
+        span_text(r, r->refusals[k].nodes, r->refusals[k].n_nodes, span, sizeof span);
+        fprintf(f, "%*s%4u node%s %s: %s\n", MARGIN, "", r->refusals[k].n_nodes, r->refusals[k].n_nodes == 1 ? " " : "s", span,
+                r->refusals[k].reason);
     }
-    if (shown < r->n_refused)
-        fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "", r->n_refused - shown);
+    if (shown < r->n_refusals)
+        fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "", r->n_refusals - shown);
 }
 
-ot_status ot_results_print(const ot_results *r, bool all, FILE *f)
+ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
 {
     print_headline(r, all, f);
     if (all) print_arena(r, f);

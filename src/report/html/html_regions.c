@@ -62,7 +62,11 @@ static void put_working_set(html *h, const ot_fact_region *r)
 {
     html_open_class(h, "td", "num");
     html_bytes(h, (double)r->working_set);
-    if (r->capacity > 0) {
+    if (*r->residence) {
+        html_open_class(h, "span", "quiet");
+        html_textf(h, " %s", r->working_set <= r->capacity ? "fits" : "streams");
+        html_close(h);
+    } else if (r->capacity > 0) {
         put_gauge(h, r->fill);
         html_open_class(h, "span", "quiet");
         html_percent(h, r->fill);
@@ -280,7 +284,10 @@ static void put_facts(html *h, const ot_fact_region *r)
     html_fact(h, "Working set", (double)r->working_set, "bytes");
     html_fact(h, "Least possible", (double)r->working_set_bound, "bytes");
     html_fact(h, "Capacity", (double)r->capacity, "bytes");
-    html_fact(h, "Filled", r->fill, "percent");
+    if (*r->residence)
+        put_text_fact(h, "In the cache", r->residence);
+    else
+        html_fact(h, "Filled", r->fill, "percent");
     html_fact(h, "Weights", (double)r->weights, "bytes");
     if (r->weights > 0) put_text_fact(h, "Weights are", r->weights_stay ? "kept in fast memory" : "streamed for every tile");
     put_change_fact(h, "Time, predicted", r->time_untiled, r->time_tiled, "seconds");
