@@ -145,6 +145,7 @@ OT_RULE(resize);
 OT_RULE(same);
 OT_RULE(pointwise);
 OT_RULE(pointwise_bool);
+OT_RULE(alike);
 OT_RULE(cast);
 OT_RULE(dropout);
 OT_RULE(batch_norm);

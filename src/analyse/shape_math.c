@@ -51,6 +51,28 @@ static ot_status pointwise(ot_infer *c, ot_dtype type)
 ot_status ot_shape_pointwise(ot_infer *c) { return pointwise(c, pointwise_type(c)); }
 ot_status ot_shape_pointwise_bool(ot_infer *c) { return pointwise(c, OT_BOOL); }
 
+/* Operands of one shape, which do not broadcast. */
+ot_status ot_shape_alike(ot_infer *c)
+{
+    const ot_value *first = NULL;
+    ot_shp o = {.dtype = ot_shape_dtype(c, 0), .rank = -1};
+    ot_shape_set_type(c, 0, o.dtype);
+    for (uint32_t k = 0; k < c->n->n_in; k++) {
+        const ot_value *x = ot_shape_ranked(c, k);
+        if (x == NULL) continue;
+        if (first == NULL) {
+            first = x;
+            o.rank = x->rank;
+            memcpy(o.d, x->dims, (size_t)x->rank * sizeof o.d[0]);
+        }
+        bool same = x->rank == o.rank;
+        for (int32_t a = 0; same && a < o.rank; a++) same = ot_shape_merge(&o.d[a], x->dims[a]);
+        if (!same) return ot_shape_fail(c, "input %u ('%s') has another shape than '%s'", k, x->name, first->name);
+    }
+    ot_shape_set(c, 0, o.dtype, o.rank, o.d);
+    return OT_OK;
+}
+
 ot_status ot_shape_cast(ot_infer *c)
 {
     int64_t to = ot_attr_int(c->n, "to", 0);

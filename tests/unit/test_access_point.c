@@ -51,6 +51,9 @@ static void test_point_parameters(void **state)
     c = new_case("CastLike", 15);
     IN(c, 3, 4), IN(c, 5, 7, 2);
     check(c, "11");
+    c = new_case("SwiGLU", 28);
+    IN(c, 3, 4), IN(c, 3, 4);
+    check(c, "11");
     c = new_case("Dropout", 13);
     c->n_out = 2; /* the mask is cut as well */
     IN(c, 2, 3, 4), scalar_in(c);

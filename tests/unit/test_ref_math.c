@@ -301,6 +301,10 @@ static void activations(void **state)
     one(1, "float64[3] = [-1, 0, 1000]", "Softplus(%a)", "float64[3] = [0.3132616875, 0.6931471806, 1000]");
     one(1, "float64[3] = [-1, 3, -inf]", "Softsign(%a)", "float64[3] = [-0.5, 0.75, -1]");
     one(24, x, "Swish(%a) {alpha=2.0}", "float64[3] = [-0.1192029220, 0, 1.9640275801]");
+    two(28, x, "float64[3] = [2, 5, -1]", "SwiGLU(%a, %b) {alpha=2.0}", "float64[3] = [-0.2384058440, 0, -1.9640275801]");
+    two(28, "float16[2] = [-1, 2]", "float16[2] = [1, 0.5]", "SwiGLU(%a, %b)", "float16[2] = [-0.26904297, 0.88085938]");
+    no(28, "float32[2,2] = [1, 2, 3, 4]", "float32[2] = [1, 2]", "SwiGLU(%a, %b)", "different shapes");
+    no(28, "int32[1] = [1]", "int32[1] = [1]", "SwiGLU(%a, %b)", "int32");
     one(9, "float32[3] = [-2, 0.5, 2]", "Shrink(%a) {lambd=1.5, bias=1.5}", "float32[3] = [-0.5, 0, 0.5]");
     one(9, "int32[3] = [-2, 0, 2]", "Shrink(%a) {lambd=1.0, bias=1.0}", "int32[3] = [-1, 0, 1]");
 }

@@ -505,6 +505,18 @@ static void test_broadcast_refused(void **state)
     assert_refused(m, "3 elements");
 }
 
+static void test_alike(void **state)
+{
+    (void)state;
+    ot_model *m = fresh(28);
+    ot_id y = OP(m, "SwiGLU", "y", input(m, "a", OT_F32, DIMS(2, OT_DIM_UNKNOWN)), input(m, "b", OT_F32, DIMS(OT_DIM_UNKNOWN, 3)));
+    infer(m);
+    assert_shape(m, y, DIMS(2, 3));
+    m = fresh(28);
+    OP(m, "SwiGLU", "y", input(m, "a", OT_F32, DIMS(2, 3)), input(m, "b", OT_F32, DIMS(1, 3))); /* it does not broadcast */
+    assert_refused(m, "another shape");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -528,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_const_flags),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_broadcast_refused),
+        cmocka_unit_test(test_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  *   limits     Clip(x, lo, hi)    one instruction when both are constants, else at_most(at_least(x, lo), hi)
  *   powers     Pow(x, 2)          x * x; likewise 0.5, 1, 3, -1
  *   channels   BatchNormalization x * s + (B - mean * s), s = scale / sqrt(var + epsilon)
+ *   gates      SwiGLU(x, y)       x * sigmoid(alpha x), * y
  *   quantized  DequantizeLinear   (q - zero) * scale, one constant scale for all; QuantizeLinear likewise
  *
  * Both questions are answered by the same tables, so that what is taken can be compiled.
@@ -75,6 +76,7 @@ static const struct {
     F(ThresholdedRelu, THRESHOLD),
     F(Shrink, SHRINK),
     F(Swish, SWISH),
+    F(SwiGLU, SWISH),
     F(Gelu, GELU),
     F(Clip, CLIP),
     {OT_OP_Where, OT_CH_WHERE, OT_CH_WHERE_MASK},
@@ -186,6 +188,7 @@ static bool takes_rest(const ot_graph *g, const ot_node *n, ot_dtype t)
     case OT_OP_Where: return n->n_in == 3 && has_type(g, n, 0, OT_BOOL) && same_types(g, n, 1, t);
     case OT_OP_Mod: return n->n_in == 2 && ot_attr_int(n, "fmod", 0) != 0 && same_types(g, n, 0, t);
     case OT_OP_PRelu: return n->n_in == 2 && n->version >= 7 && same_types(g, n, 0, t);
+    case OT_OP_SwiGLU: return n->n_in == 2 && same_types(g, n, 0, t);
     case OT_OP_Celu: return ot_attr_float(n, "alpha", 1) > 0;
     case OT_OP_Gelu: {
         const char *how = ot_attr_str(n, "approximate", "none");
@@ -416,6 +419,7 @@ uint32_t ot_chain_node(ot_chain_build *b, const ot_node *n)
     case OT_OP_IsInf: return is_inf(b, n, x);
     case OT_OP_Gelu: return emit1(b, strcmp(ot_attr_str(n, "approximate", "none"), "tanh") ? code : OT_CH_GELU_TANH, x);
     case OT_OP_LeakyRelu: return with_numbers(b, n, code, x);
+    case OT_OP_SwiGLU: return emit2(b, OT_CH_MUL, with_numbers(b, n, code, x), ot_chain_operand(b, n->in[1], false));
     default: {
         const ot_chain_code_info *info = &ot_chain_codes[code];
         if (info->parameters) return with_numbers(b, n, code, x);

@@ -76,6 +76,7 @@ const ot_kernel_entry ot_kernels_math[] = {
     BINARY(Less),
     BINARY(LessOrEqual),
     K(Pow, ot_rm_pow),
+    K(SwiGLU, ot_rm_swiglu),
     /* more */
     K(Max, ot_rm_variadic),
     K(Min, ot_rm_variadic),

@@ -104,6 +104,7 @@ ot_status ot_rm_clip(ot_call *c);
 ot_status ot_rm_test(ot_call *c);   /* IsNaN, IsInf */
 ot_status ot_rm_binary(ot_call *c); /* ref_math_binary.c: arithmetic, bits, logic, comparisons, PRelu */
 ot_status ot_rm_pow(ot_call *c);
+ot_status ot_rm_swiglu(ot_call *c);
 ot_status ot_rm_variadic(ot_call *c); /* ref_math_many.c: Max, Min, Sum, Mean */
 ot_status ot_rm_where(ot_call *c);
 ot_status ot_rm_cast(ot_call *c); /* ref_math_cast.c: Cast, CastLike */

@@ -1,4 +1,4 @@
-/* Element-wise operators of two inputs: arithmetic, bits, logic, comparisons, PRelu, Pow.
+/* Element-wise operators of two inputs: arithmetic, bits, logic, comparisons, PRelu, Pow, SwiGLU.
  *
  * Both operands broadcast as in numpy. Before version 7 they did not: the second operand then either has the shape of
  * the first, or, with `broadcast`, the shape of some of its dimensions in a row, from `axis` on (by default the last
@@ -10,6 +10,8 @@
  * type or more before version 28, have no result: a line.
  */
 #include "ref_math.h"
+
+#include "engine/core/session.h"
 
 #include <math.h>
 
@@ -284,6 +286,28 @@ ot_status ot_rm_pow(ot_call *c)
         ot_rm_row_f(&w, 1, b);
         row_f(OT_OP_Pow, false, a, b, w.n);
         ot_rm_store_f(c->out[0], w.out, 1, w.n, a);
+    }
+    return OT_OK;
+}
+
+/* ---- SwiGLU: x * sigmoid(alpha x) * y, of one shape ---- */
+
+ot_status ot_rm_swiglu(ot_call *c)
+{
+    double alpha = (double)ot_attr_float(c->node, "alpha", 1);
+    OT_TRY(ot_rm_need_kind(c, 0, REF_FLOAT));
+    OT_TRY(ot_rm_need_same(c, 1));
+    if (!ot_nd_same_shape(c->in[1], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims))
+        return ot_call_fail(c, "inputs 0 and 1 have different shapes");
+    ot_rm_walk w;
+    OT_TRY(start(c, c->in[0]->dtype, &w));
+    if (!ot_rm_wants(c, 0)) return OT_OK;
+    for (bool more = ot_rm_walk_first(&w); more; more = ot_rm_walk_next(&w)) {
+        double x[REF_ROW], y[REF_ROW];
+        ot_rm_row_f(&w, 0, x);
+        ot_rm_row_f(&w, 1, y);
+        for (int64_t i = 0; i < w.n; i++) x[i] = x[i] / (1 + exp(-alpha * x[i])) * y[i];
+        ot_rm_store_f(c->out[0], w.out, 1, w.n, x);
     }
     return OT_OK;
 }
