@@ -112,7 +112,7 @@ typedef struct ot_totals {
     double border_whole;          /* layout changes at the region's border: bytes moved outside the tiles */
     double border_tile;           /* and inside them, all tiles */
     unsigned how;                 /* OT_FIT_ bits */
-    bool halo;                    /* windows overlap, or tiles differ */
+    bool halo;                    /* nodes compute some elements in several tiles, or tiles are uneven */
     bool outermost;               /* outputs are contiguous in memory tile by tile */
 } ot_totals;
 /* Transfers overlap compute. */

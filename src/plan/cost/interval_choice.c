@@ -15,13 +15,21 @@ static bool dequantized_before(const ot_trial *tr, ot_id v)
 
 uint32_t ot_trial_pairs(const ot_trial *tr) { return tr->n_pairs; }
 
+/* Windows of some value overlap, or tiles are uneven. */
+static bool overlaps(const ot_trial *tr, const pair *p)
+{
+    for (uint32_t d = 0; d < tr->n_dims; d++)
+        if (tr->dim[d][p->c[d]].overlap) return true;
+    return false;
+}
+
 /* Forms this tiling can probably take; the rewriter has the last word. */
 static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals *x, const ot_totals *w, double *time,
                              double *traffic, int64_t *stitch)
 {
     ot_form best = OT_FORM_NONE;
     const dim_count *d0 = &tr->dim[0][p->c[0]];
-    bool scan_ok = tr->n_dims < 3 && tr->outermost_out && tr->s->g->model->opset >= 9 && !x->halo;
+    bool scan_ok = tr->n_dims < 3 && tr->border.outermost && tr->s->g->model->opset >= 9 && !overlaps(tr, p);
     if (tr->n_dims == 2) scan_ok = scan_ok && d0->tile == 1 && tr->axes[1] == tr->axes[0] + 1;
     double best_time = 0;
     const ot_form first = tr->t->engine ? OT_FORM_WHILE : OT_FORM_SCAN, last = tr->t->engine ? OT_FORM_WHILE : OT_FORM_WINDOW;
@@ -45,28 +53,17 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
     return best;
 }
 
-/* Contiguous runs in `bytes` of windows of v: short ones where its last axis is cut, else too few to count. */
-static double runs_of(const ot_trial *tr, const pair *p, ot_id v, double bytes)
-{
-    const ot_value *x = &tr->s->g->values[v];
-    for (uint32_t d = 0; d < tr->n_dims; d++)
-        if (x->rank > 1 && ot_walk_axis(tr->w, v, d) == x->rank - 1 && tr->s->elems[v] > 0) {
-            double run = (double)x->dims[x->rank - 1] * tr->dim[d][p->c[d]].max[v] * (double)tr->s->bytes[v] /
-                         (double)tr->s->elems[v];
-            return run > 0 ? bytes / run : 0;
-        }
-    return 0;
-}
-
-/* The same tiling with one window size for all tiles; false when there is none. */
+/* The same tiling with one window size for all tiles, an approximation: the region's inputs say how much longer than whole nodes'
+ * share the windows are. False when there is none. */
 static bool window_totals(const ot_trial *tr, const pair *p, const ot_totals *x, ot_totals *w)
 {
     double scale = 1;
-    if (!tr->w_ok || !x->halo || !tr->t->is_cache || tr->t->engine) return false;
+    if (!tr->w_ok || !overlaps(tr, p) || !tr->t->is_cache || tr->t->engine) return false;
     for (uint32_t d = 0; d < tr->n_dims; d++) {
         double ratio = 0, unit = (double)tr->w_unit[d];
         for (uint32_t k = 0; k < tr->n_pending; k++) {
-            double m = ot_walk_axis(tr->w, tr->pending[k], d) >= 0 ? tr->dim[d][p->c[d]].max[tr->pending[k]] : 0;
+            ot_id v = tr->pending[k];
+            double m = ot_walk_axis(tr->w, v, d) >= 0 ? tr->dim[d][p->c[d]].value[v].e.max : 0;
             if (m > ratio) ratio = m;
         }
         if (tr->w_unit[d] < 4 || ratio <= 0) return false;
@@ -76,11 +73,11 @@ static bool window_totals(const ot_trial *tr, const pair *p, const ot_totals *x,
     }
     *w = *x;
     double pack = tr->w_pack * x->tiles / tr->t->bw_slow;
-    w->t_fast = tr->w_fast * scale * x->tiles + pack;
-    w->t_mid = tr->w_mid * scale * x->tiles + pack;
-    w->t_slow = tr->w_slow * scale * x->tiles + pack;
-    w->nodes = tr->w_nodes * x->tiles;
-    w->ws = (int64_t)(tr->w_ws * scale);
+    w->t_fast = tr->w_sums.t_fast * scale * x->tiles + pack;
+    w->t_mid = tr->w_sums.t_mid * scale * x->tiles + pack;
+    w->t_slow = tr->w_sums.t_slow * scale * x->tiles + pack;
+    w->nodes = tr->w_sums.nodes * x->tiles;
+    w->ws = (int64_t)(tr->w_sums.ws * scale);
     return true;
 }
 
@@ -96,7 +93,8 @@ static double kinds_of(const ot_trial *tr, const pair *p)
             ot_id v = tr->pending[k];
             int8_t axis = ot_walk_axis(tr->w, v, d);
             if (axis < 0) continue;
-            double need = (double)(x->win[v][1].hi - x->win[v][1].lo) * extent / (double)tr->s->g->values[v].dims[axis];
+            ot_win middle = x->value[v].at[x->n_at - 1].hull;
+            double need = (double)(middle.hi - middle.lo) * extent / (double)tr->s->g->values[v].dims[axis];
             reach = fmax(reach, (need - (double)x->tile) / 2);
         }
         kinds *= fmin(x->n, 1 + 2 * ceil(reach / (double)x->tile - 1e-9));
@@ -111,43 +109,12 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     for (uint32_t j = 0; j < tr->n_pending; j++)
         if (!tr->t->engine && dequantized_before(tr, tr->pending[j])) return false;
     const ot_seq *s = tr->s;
-    ot_totals x = {.t_fast = p->t_fast,
-                   .t_mid = p->t_mid,
-                   .t_slow = p->t_slow,
-                   .nodes = p->nodes,
-                   .weights = tr->weights,
-                   .tiles = ot_trial_tiles(tr, p),
-                   .n_dims = tr->n_dims,
-                   .chain = tr->n_in,
-                   .ws = (int64_t)p->ws,
-                   .n_outputs = tr->n_outputs,
-                   .out_bytes = tr->out_bytes,
-                   .out_seconds = tr->out_seconds,
-                   .out_kept = tr->out_kept,
-                   .outermost = tr->outermost_out && tr->n_dims == 1};
-    x.border_tile = x.border_whole = 2 * tr->out_blocked;
-    for (uint32_t d = 0; d < tr->n_dims; d++) x.halo = x.halo || tr->dim[d][p->c[d]].halo;
-    for (uint32_t j = 0; j < tr->n_pending; j++) {
-        double b = ot_trial_sum_bytes(tr, p, tr->pending[j]);
-        x.in_bytes += b;
-        double whole = (double)s->bytes[tr->pending[j]];
-        if (whole > (double)tr->t->fast_bytes) x.in_seconds += b / ot_cost_bw(tr->t, whole);
-        x.runs += runs_of(tr, p, tr->pending[j], b);
-        if ((double)s->bytes[tr->pending[j]] > (double)tr->t->fast_bytes) x.in_slow += b;
-        if (ot_cost_blocked(s, tr->pending[j], tr->t)) {
-            x.border_tile += 2 * b;
-            x.border_whole += 2 * (double)s->bytes[tr->pending[j]];
-        }
-        x.n_inputs++;
-    }
+    ot_totals x;
     if (tr->t->engine && kinds_of(tr, p) > OT_CLASSES_MAX) return false;
+    ot_trial_totals(tr, p, &x);
     const ot_value *sink = &s->g->values[tr->w->sink];
     bool short_rows = sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1;
-    if (short_rows) x.row = tr->dim[tr->n_dims - 1][p->c[tr->n_dims - 1]].tile;
-    if (!tr->t->is_cache) { /* a scratchpad is a hard limit, and what is in flight needs room too */
-        x.ws += ot_double_buffers(tr->t, &x);
-        if (x.ws > tr->t->fast_bytes) return false;
-    }
+    if (!tr->t->is_cache && x.ws > tr->t->fast_bytes) return false; /* a scratchpad is a hard limit */
     double time = 0, traffic = 0;
     int64_t stitch = 0;
     ot_totals w;
@@ -168,7 +135,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     for (uint32_t d = 0; d < tr->n_dims; d++) c->tile[d] = tr->dim[d][p->c[d]].tile;
     c->time = time + tr->outside_time;
     c->traffic = traffic + tr->outside_traffic;
-    c->fits = p->ws <= (double)tr->t->fast_bytes;
+    c->fits = x.ws <= tr->t->fast_bytes;
     c->n_in = tr->n_in;
     int64_t outside = tr->outside_live;
     for (uint32_t j = 0; j < tr->n_pending && outside > 0; j++)

@@ -6,42 +6,48 @@
  *                              pairs (c0, c1): time, working set, traffic
  *   dim 1: counts 2 4 8 ...   /
  *
- * The sum over all tiles is taken as first + last + (n - 2) x middle; ot_region_exact recomputes the chosen tiling tile by
- * tile.
+ * Tiles, nodes and values go through the accumulator that exact figures use (tile_totals.h); the three tiles weigh 1, n-2 and 1.
+ * So both agree where the tiles in between are alike, but for
+ *   - the working set: what the region reads from outside counts from the start of a tile, not from its first reader, since a node
+ *     that makes it may still join; and the nodes behind a reader that wants more of a value than others do are not weighed again;
+ *   - form scan, which holds no windows of its inputs on a cache;
+ *   - form window, whose equal windows are scaled from the whole nodes (interval_choice.c).
  */
 #include "interval_figures.h"
 
-static bool alloc_dims(ot_trial *tr)
+static bool alloc_count(ot_arena *a, uint32_t n_values, uint32_t max_in, uint32_t max_out, dim_count *x)
 {
-    const ot_graph *g = tr->s->g;
-    ot_arena *a = tr->s->arena;
-    for (uint32_t d = 0; d < OT_DIMS_MAX; d++) {
-        for (uint32_t c = 0; c < (d == 0 ? OT_COUNTS_MAX : COUNTS_2D); c++) {
-            dim_count *x = &tr->dim[d][c];
-            x->win = ot_alloc_n(a, g->n_values + 1u, sizeof *x->win);
-            x->seen = OT_NEW_N(a, uint32_t, g->n_values + 1u);
-            x->sum = OT_NEW_N(a, float, g->n_values + 1u);
-            x->max = OT_NEW_N(a, float, g->n_values + 1u);
-            if (!x->win || !x->seen || !x->sum || !x->max) return false;
-        }
-    }
-    return true;
+    x->value = OT_NEW_N(a, value_cut, n_values + 1u);
+    x->seen = OT_NEW_N(a, uint32_t, n_values + 1u);
+    x->node.read = OT_NEW_N(a, double, max_in + 1u);
+    x->node.out = OT_NEW_N(a, ot_extents, max_out + 1u);
+    return x->value && x->seen && x->node.read && x->node.out;
 }
 
 ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_options *o)
 {
     ot_trial *tr = OT_NEW(s->arena, ot_trial);
+    ot_arena *a = s->arena;
     if (!tr) return NULL;
-    uint32_t max_in = 0;
-    for (uint32_t k = 0; k < s->n; k++) max_in = max_in > s->g->nodes[s->node[k]].n_in ? max_in : s->g->nodes[s->node[k]].n_in;
+    uint32_t max_in = 0, max_out = 0, n_values = s->g->n_values;
+    for (uint32_t k = 0; k < s->n; k++) {
+        const ot_node *n = &s->g->nodes[s->node[k]];
+        max_in = max_in > n->n_in ? max_in : n->n_in;
+        max_out = max_out > n->n_out ? max_out : n->n_out;
+    }
     tr->s = s;
     tr->t = t;
     tr->o = o;
-    tr->pairs = OT_NEW_N(s->arena, pair, OT_COUNTS_MAX * COUNTS_2D * COUNTS_2D);
-    tr->is_pending = OT_NEW_N(s->arena, bool, s->g->n_values + 1u);
-    tr->is_whole = OT_NEW_N(s->arena, bool, s->g->n_values + 1u);
-    tr->scratch = OT_NEW_N(s->arena, ot_win, max_in + 1u);
-    bool ok = tr->pairs && tr->is_pending && tr->is_whole && tr->scratch && alloc_dims(tr);
+    tr->pairs = OT_NEW_N(a, pair, OT_COUNTS_MAX * COUNTS_2D * COUNTS_2D);
+    tr->is_pending = OT_NEW_N(a, bool, n_values + 1u);
+    tr->whole_in = OT_NEW_N(a, uint8_t, n_values + 1u);
+    tr->scratch = OT_NEW_N(a, ot_win, max_in + 1u);
+    tr->later = OT_NEW_N(a, bool, max_in + 1u);
+    tr->bytes = OT_NEW_N(a, double, (size_t)max_in + max_out + 1u);
+    bool ok = tr->pairs && tr->is_pending && tr->whole_in && tr->scratch && tr->later && tr->bytes;
+    for (uint32_t d = 0; d < OT_DIMS_MAX; d++)
+        for (uint32_t c = 0; c < (d == 0 ? OT_COUNTS_MAX : COUNTS_2D); c++)
+            ok = ok && alloc_count(a, n_values, max_in, max_out, &tr->dim[d][c]);
     return ok ? tr : NULL;
 }
 
@@ -50,35 +56,33 @@ static void fill_count(dim_count *x, int64_t extent, int64_t tile)
     x->tile = tile;
     x->n = (uint32_t)ot_ceil_div(extent, tile);
     x->dead = false;
-    x->halo = extent % tile != 0;
+    x->halo = x->overlap = extent % tile != 0;
+    x->n_at = x->n > 2 ? 3 : 2;
     x->at[0] = 0;
-    x->at[1] = x->n / 2;
-    x->at[2] = x->n - 1;
-    x->weight[0] = 1;
-    x->weight[2] = 1;
-    x->weight[1] = x->n > 2 ? x->n - 2 : 0;
+    x->at[1] = x->n - 1;
+    x->at[2] = x->n / 2;
+    x->weight[0] = x->weight[1] = 1;
+    x->weight[2] = x->n > 2 ? x->n - 2 : 0;
 }
 
 void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *axes, uint32_t n_dims)
 {
     for (uint32_t k = 0; k < tr->n_pending; k++) tr->is_pending[tr->pending[k]] = false;
-    for (uint32_t k = 0; k < tr->n_whole; k++) tr->is_whole[tr->whole[k]] = false;
+    for (uint32_t k = 0; k < tr->n_whole; k++) tr->whole_in[tr->whole[k]] = 0;
     tr->n_pending = tr->n_whole = 0;
     tr->w = w;
     tr->epoch++;
     tr->out_index = out_index;
     tr->n_dims = n_dims;
     memcpy(tr->axes, axes, n_dims * sizeof *axes);
-    tr->out_seconds = tr->out_kept = 0;
-    tr->out_blocked = tr->out_bytes = tr->weights = tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time =
-        tr->in_traffic = 0;
-    tr->n_outputs = tr->n_in = 0;
+    ot_totals_start(&tr->border, n_dims);
+    tr->outside_time = tr->outside_traffic = tr->pre_bytes = tr->in_time = tr->in_traffic = 0;
+    tr->n_in = 0;
     tr->outside_live = 0;
-    tr->w_fast = tr->w_mid = tr->w_slow = tr->w_pack = tr->w_ws = 0;
-    tr->w_nodes = 0;
+    tr->w_sums = (ot_node_sums){0};
+    tr->w_pack = 0;
     tr->w_ok = true;
     for (uint32_t d = 0; d < OT_DIMS_MAX; d++) tr->w_unit[d] = 0;
-    tr->outermost_out = true;
     tr->split_quant = false;
     const ot_value *sink = &tr->s->g->values[w->sink];
     for (uint32_t d = 0; d < n_dims; d++) {
@@ -119,248 +123,153 @@ static void widen(ot_win *a, ot_win b)
     a->hi = ot_max(a->hi, b.hi);
 }
 
-static void need_window(ot_trial *tr, dim_count *x, ot_id v, uint32_t sample, ot_win win)
+/* v along d, begun when this is the first that is heard of it. */
+static value_cut *touch(ot_trial *tr, dim_count *x, ot_id v)
 {
     if (x->seen[v] != tr->epoch) {
         x->seen[v] = tr->epoch;
-        for (uint32_t k = 0; k < SAMPLES; k++) x->win[v][k] = (ot_win){0, 0};
+        x->value[v] = (value_cut){0};
     }
-    widen(&x->win[v][sample], win);
+    return &x->value[v];
 }
 
-/* Relative extents of v after its windows changed. */
-static void measure(const ot_trial *tr, dim_count *x, ot_id v, uint32_t d)
+/* Operand k of the node, which is cut or whose whole axis is read although others cut it, in a sample with windows t. */
+static void read_window(ot_trial *tr, dim_count *x, const ot_node *n, uint32_t d, uint32_t k, uint32_t sample, const ot_op_tile *t)
+{
+    const ot_id v = n->in[k];
+    int8_t axis = ot_walk_axis(tr->w, v, d);
+    if (axis < 0) return;
+    value_cut *c = touch(tr, x, v);
+    bool whole = tr->whole_in[v] >> d & 1;
+    ot_win win = whole ? (ot_win){0, tr->s->g->values[v].dims[axis]} : t->in[k];
+    if (whole) c->crop += (double)ot_wanted_add(&c->at[sample], win) * x->weight[sample];
+    if (tr->w->in_axis[d][k] >= 0) c->crop += (double)ot_wanted_add(&c->at[sample], t->in[k]) * x->weight[sample];
+}
+
+/* Extents of v after its windows changed. */
+static void measure(ot_trial *tr, dim_count *x, ot_id v, uint32_t d)
 {
     int8_t axis = ot_walk_axis(tr->w, v, d);
-    if (axis < 0 || x->seen[v] != tr->epoch) {
-        x->sum[v] = (float)x->n;
-        x->max[v] = 1;
-        return;
-    }
-    double e = (double)tr->s->g->values[v].dims[axis], sum = 0, max = 0;
-    for (uint32_t k = 0; k < SAMPLES; k++) {
-        double r = (double)(x->win[v][k].hi - x->win[v][k].lo) / e;
-        sum += r * x->weight[k];
-        if (r > max) max = r;
-    }
-    x->sum[v] = (float)sum;
-    x->max[v] = (float)max;
-    if (sum > 1.0 + 1e-6) x->halo = true;
+    value_cut *c = touch(tr, x, v);
+    c->e.sum = axis < 0 ? x->n : 0;
+    c->e.max = axis < 0 ? 1 : 0;
+    if (axis < 0) return;
+    for (uint32_t k = 0; k < x->n_at; k++) ot_extents_add(&c->e, c->at[k].hull.hi - c->at[k].hull.lo, x->weight[k]);
+    c->e.crop = c->crop;
+    ot_extents_finish(&c->e, tr->s->g->values[v].dims[axis]);
+    if (ot_extents_overlap(&c->e)) x->overlap = true;
 }
 
-/* A later reader of v wants another window in this tile: one of the two has to be cut out of the other. */
-static double crop_bytes(const ot_trial *tr, const dim_count *x, ot_id v, int8_t axis, uint32_t sample, ot_win win)
+/* Windows of a sample of a node that reduces its input along d: every tile takes its share, and must have one. */
+static bool sum_window(const ot_trial *tr, const ot_node *n, uint32_t d, const dim_count *x, uint32_t sample, ot_op_tile *t)
 {
-    if (!tr->s->act[v] || x->seen[v] != tr->epoch || win.lo >= win.hi) return 0;
-    ot_win have = x->win[v][sample];
-    if (have.lo >= have.hi || (have.lo == win.lo && have.hi == win.hi)) return 0;
-    int64_t less = ot_min(have.hi - have.lo, win.hi - win.lo);
-    double bytes = (double)tr->s->bytes[v] * (double)less / (double)tr->s->g->values[v].dims[axis] * x->weight[sample];
-    return bytes * ot_cost_crop(tr->s, v, tr->t);
+    int64_t extent = tr->s->g->values[n->in[0]].dims[tr->w->in_axis[d][0]];
+    t->made = piece_of(x, tr->s->g->values[tr->w->sink].dims[tr->w->sink_axis[d]], extent, x->at[sample]);
+    memset(t->in, 0, n->n_in * sizeof *t->in);
+    t->in[0] = t->made;
+    return t->made.lo < t->made.hi;
 }
 
-/* The same for a node that reduces its input along d: every tile takes its share. Every tile must have one. */
-static bool sum_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *x, int64_t sink_extent)
+/* Windows of a sample of a node; t->made empty: nobody wants anything of it there. */
+static bool cut_window(const ot_trial *tr, const ot_node *n, uint32_t d, const dim_count *x, uint32_t sample, ot_op_tile *t)
 {
-    const ot_id v = n->in[0];
-    const int8_t axis = tr->w->in_axis[d][0];
-    const int64_t extent = tr->s->g->values[v].dims[axis];
-    x->made_sum = 1;
-    x->made_max = x->crop = 0;
-    if ((double)x->tile * (double)extent < (double)sink_extent) return false;
-    for (uint32_t k = 0; k < SAMPLES; k++) {
-        ot_win share = piece_of(x, sink_extent, extent, x->at[k]);
-        if (share.lo >= share.hi) return false;
-        double part = (double)(share.hi - share.lo) / (double)extent;
-        if (part > x->made_max) x->made_max = part;
-        x->crop += crop_bytes(tr, x, v, axis, k, share);
-        need_window(tr, x, v, k, share);
+    const ot_graph *g = tr->s->g;
+    const ot_walk *w = tr->w;
+    ot_why why;
+    for (uint32_t o = 0; o < n->n_out; o++) {
+        ot_id v = n->out[o];
+        if (v == OT_NONE) continue;
+        if (x->seen[v] == tr->epoch) widen(&t->need, x->value[v].at[sample].hull);
+        int8_t axis = ot_walk_axis(w, v, d);
+        if (axis >= 0 && ot_walk_escapes(w, v))
+            widen(&t->need, piece_of(x, g->values[w->sink].dims[w->sink_axis[d]], g->values[v].dims[axis], x->at[sample]));
     }
-    measure(tr, x, n->out[0], d);
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i] != OT_NONE && (tr->s->act[n->in[i]] || i == 0)) measure(tr, x, n->in[i], d);
-    return true;
+    return t->need.lo >= t->need.hi || ot_access_window(g, n, w->lead_out, (uint32_t)w->lead_axis[d], t, &why);
 }
 
 /* Windows of one node for one count. */
 static bool node_windows(ot_trial *tr, const ot_node *n, uint32_t d, dim_count *x)
 {
-    const ot_graph *g = tr->s->g;
     const ot_walk *w = tr->w;
-    int8_t axis = w->lead_axis[d];
-    int64_t sink_extent = g->values[w->sink].dims[w->sink_axis[d]];
-    double made = 0, max = 0;
-    ot_why why;
-    if (axis == OT_AX_SUM) return sum_windows(tr, n, d, x, sink_extent);
-    x->crop = 0;
-    for (uint32_t k = 0; k < SAMPLES; k++) {
+    const int8_t *in_axis = w->in_axis[d];
+    const bool sum = w->lead_axis[d] == OT_AX_SUM;
+    const ot_graph *g = tr->s->g;
+    if (sum && (double)x->tile * (double)g->values[n->in[0]].dims[in_axis[0]] < (double)g->values[w->sink].dims[w->sink_axis[d]])
+        return false;
+    ot_node_cut_start(&x->node, n, w->lead_axis[d], in_axis, x->n);
+    for (uint32_t k = 0; k < x->n_at; k++) {
         ot_op_tile t = {.in = tr->scratch};
-        for (uint32_t o = 0; o < n->n_out; o++) {
+        if (!(sum ? sum_window(tr, n, d, x, k, &t) : cut_window(tr, n, d, x, k, &t))) return false;
+        if (t.made.lo >= t.made.hi) continue;
+        ot_node_cut_add(&x->node, n, in_axis, &t, x->weight[k]);
+        for (uint32_t o = 0; o < n->n_out; o++) { /* what is made is what is live */
             ot_id v = n->out[o];
-            if (v == OT_NONE) continue;
-            if (x->seen[v] == tr->epoch) widen(&t.need, x->win[v][k]);
-            int8_t va = ot_walk_axis(w, v, d);
-            if (va >= 0 && ot_walk_escapes(w, v)) widen(&t.need, piece_of(x, sink_extent, g->values[v].dims[va], x->at[k]));
+            int8_t axis = v == OT_NONE ? OT_AX_UNSET : ot_walk_axis(w, v, d);
+            if (axis < 0) continue;
+            value_cut *c = touch(tr, x, v);
+            c->crop += (double)ot_wanted_made(&c->at[k], t.made) * x->weight[k];
         }
-        if (t.need.lo >= t.need.hi) continue;
-        if (!ot_access_window(g, n, w->lead_out, (uint32_t)axis, &t, &why)) return false;
-        double e = (double)g->values[n->out[w->lead_out]].dims[axis], r = (double)(t.made.hi - t.made.lo) / e;
-        made += r * x->weight[k];
-        if (r > max) max = r;
-        for (uint32_t o = 0; o < n->n_out; o++) /* what is made is what is live */
-            if (n->out[o] != OT_NONE && ot_walk_axis(w, n->out[o], d) >= 0) need_window(tr, x, n->out[o], k, t.made);
-        for (uint32_t i = 0; i < n->n_in; i++) {
-            ot_id v = n->in[i];
-            if (v == OT_NONE || w->in_axis[d][i] < 0) continue;
-            x->crop += crop_bytes(tr, x, v, w->in_axis[d][i], k, tr->scratch[i]);
-            need_window(tr, x, v, k, tr->scratch[i]);
-        }
+        for (uint32_t i = 0; i < n->n_in; i++)
+            if (n->in[i] != OT_NONE) read_window(tr, x, n, d, i, k, &t);
     }
-    for (uint32_t o = 0; o < n->n_out; o++)
-        if (n->out[o] != OT_NONE) measure(tr, x, n->out[o], d);
+    ot_node_cut_finish(&x->node, g, n, w->lead_out, in_axis);
     for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i] != OT_NONE && (tr->s->act[n->in[i]] || w->in_axis[d][i] >= 0)) measure(tr, x, n->in[i], d);
-    x->made_sum = made;
-    x->made_max = max;
-    if (made > 1.0 + 1e-6) x->halo = true;
+        if (n->in[i] != OT_NONE && (tr->s->act[n->in[i]] || in_axis[i] >= 0)) measure(tr, x, n->in[i], d);
+    for (uint32_t o = 0; o < n->n_out; o++) {
+        if (n->out[o] == OT_NONE) continue;
+        measure(tr, x, n->out[o], d);
+        x->node.out[o] = x->value[n->out[o]].e;
+    }
+    if (x->node.axis >= 0 && ot_extents_overlap(&x->node.made)) x->halo = x->overlap = true;
     return true;
 }
 
-double ot_trial_tile_bytes(const ot_trial *tr, const pair *p, ot_id v)
+void ot_trial_extents(const ot_trial *tr, const pair *p, ot_id v, ot_extents *e)
 {
-    double b = (double)tr->s->bytes[v];
-    for (uint32_t d = 0; d < tr->n_dims; d++) b *= tr->dim[d][p->c[d]].max[v];
-    return b;
+    for (uint32_t d = 0; d < tr->n_dims; d++) e[d] = tr->dim[d][p->c[d]].value[v].e;
 }
 
-double ot_trial_sum_bytes(const ot_trial *tr, const pair *p, ot_id v)
-{
-    double b = (double)tr->s->bytes[v];
-    for (uint32_t d = 0; d < tr->n_dims; d++) b *= tr->dim[d][p->c[d]].sum[v];
-    return b;
-}
-
-double ot_trial_tiles(const ot_trial *tr, const pair *p)
-{
-    double n = 1;
-    for (uint32_t d = 0; d < tr->n_dims; d++) n *= tr->dim[d][p->c[d]].n;
-    return n;
-}
-
+/* Bytes in the largest tile of what the nodes visited so far need and do not make. */
 static double pending_bytes(const ot_trial *tr, const pair *p)
 {
     double sum = 0;
-    for (uint32_t k = 0; k < tr->n_pending; k++) sum += ot_trial_tile_bytes(tr, p, tr->pending[k]);
-    return sum;
-}
-
-/* Bytes of activations that every tile reads whole: a matrix product packs its second factor anew each time. */
-static double whole_reads(const ot_trial *tr, const ot_node *n)
-{
-    double sum = 0;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        bool whole = n->in[k] != OT_NONE && tr->s->act[n->in[k]];
-        for (uint32_t d = 0; d < tr->n_dims && whole; d++) whole = tr->w->in_axis[d][k] < 0;
-        if (whole) sum += (double)tr->s->bytes[n->in[k]];
+    for (uint32_t k = 0; k < tr->n_pending; k++) {
+        double b = (double)tr->s->bytes[tr->pending[k]];
+        for (uint32_t d = 0; d < tr->n_dims; d++) b *= tr->dim[d][p->c[d]].value[tr->pending[k]].e.max;
+        sum += b;
     }
     return sum;
 }
 
-/* Time of the node in all tiles of the pair; working set while it runs. */
-static void add_node(ot_trial *tr, const ot_node *n, uint32_t pos, pair *p, bool in_place)
+/* The node in all tiles of the pair; `after`: bytes live when it has run. */
+static void add_node(ot_trial *tr, const ot_node_facts *f, pair *p, double after)
 {
-    const ot_seq *s = tr->s;
-    double factor = 1, tiles = ot_trial_tiles(tr, p);
-    ot_share cut[OT_DIMS_MAX];
-    for (uint32_t d = 0; d < tr->n_dims; d++) {
-        const dim_count *x = &tr->dim[d][p->c[d]];
-        factor *= x->made_sum;
-        cut[d] = (ot_share){tr->w->lead_axis[d], x->made_sum, x->n};
-    }
-    double bytes = 0, outs = 0, after = pending_bytes(tr, p);
-    double out_elems = 0, in_elems = 0;
-    for (uint32_t k = 0; k < n->n_out; k++) {
-        ot_id v = n->out[k];
-        if (v == OT_NONE) continue;
-        bytes += ot_trial_sum_bytes(tr, p, v);
-        outs += ot_trial_tile_bytes(tr, p, v);
-        out_elems += (double)s->elems[v];
-    }
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        ot_id v = n->in[k];
-        if (v == OT_NONE || !s->act[v]) continue;
-        bytes += ot_trial_sum_bytes(tr, p, v);
-        in_elems += (double)s->elems[v];
-    }
-    double work = s->work[pos];
-    for (uint32_t d = 0; d < tr->n_dims; d++) work *= tr->dim[d][p->c[d]].made_max;
-    double ws = in_place ? after : after + outs + work;
-    if (ws > p->ws) p->ws = ws;
-    bool free_node = s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE;
-    double compute = ot_cost_compute(s->g, n, tr->t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems);
-    compute = ot_cost_compute_cut(s, pos, tr->t, compute, cut, tr->n_dims);
-    double extra = s->extra[pos] * factor, crop = 0;
-    for (uint32_t d = 0; d < tr->n_dims; d++) {
-        const dim_count *x = &tr->dim[d][p->c[d]];
-        double c = x->crop;
-        for (uint32_t e = 0; e < tr->n_dims; e++) c *= e == d ? 1 : tr->dim[e][p->c[e]].made_sum;
-        if (c > crop) crop = c;
-    }
-    extra += crop;
-    if (free_node) {
-        compute = ot_cost_free_compute(s, pos, tr->t, compute);
-        if (s->tail[pos] == OT_NONE) bytes = 0;
-    }
-    double f = bytes / tr->t->bw_fast, m = bytes / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow), l = bytes / tr->t->bw_slow;
-    p->t_fast += ot_cost_both(s, pos, tr->t, compute, f) + extra / tr->t->bw_fast;
-    p->t_mid += ot_cost_both(s, pos, tr->t, compute, m) + extra / (tr->t->mid_bytes ? tr->t->bw_mid : tr->t->bw_slow);
-    p->t_slow += ot_cost_both(s, pos, tr->t, compute, l) + extra / tr->t->bw_slow;
-    if (tr->t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM && s->tail[pos] == OT_NONE) {
-        double pack = ot_cost_pack(tr->t, whole_reads(tr, n), tiles);
-        p->t_fast += pack;
-        p->t_mid += pack;
-        p->t_slow += pack;
-    }
-    if (!free_node) p->nodes += tiles;
+    const ot_node_cut *cut[OT_DIMS_MAX];
+    for (uint32_t d = 0; d < tr->n_dims; d++) cut[d] = &tr->dim[d][p->c[d]].node;
+    ot_sums_add_node(&p->sums, tr->s, tr->t, f, cut, tr->n_dims, pending_bytes(tr, p), after);
 }
 
 /* The node whole, for tiles that all have one window size. Windows need a unit that divides every cut axis, and operators
  * that treat a window as they treat the whole. */
-static void add_whole(ot_trial *tr, const ot_node *n, uint32_t pos)
+static void add_whole(ot_trial *tr, const ot_node_facts *f)
 {
     const ot_seq *s = tr->s;
-    const ot_target *t = tr->t;
+    const ot_node *n = f->node;
     ot_access_kind a = ot_op_access(n->op);
     tr->w_ok = tr->w_ok && a != OT_ACC_PAD && a != OT_ACC_SLICE && a != OT_ACC_SPLIT && a != OT_ACC_GATHER;
-    double bytes = 0, live = 0, out_elems = 0, in_elems = 0;
-    for (uint32_t k = 0; k < tr->n_pending; k++) live += (double)s->bytes[tr->pending[k]];
-    for (uint32_t k = 0; k < n->n_out; k++) {
-        ot_id v = n->out[k];
-        if (v == OT_NONE) continue;
-        bytes += (double)s->bytes[v];
-        out_elems += (double)s->elems[v];
-        if (!s->fused[pos]) live += (double)s->bytes[v];
-        for (uint32_t d = 0; d < tr->n_dims; d++) {
-            int8_t axis = ot_walk_axis(tr->w, v, d);
-            if (axis >= 0) tr->w_unit[d] = ot_gcd(tr->w_unit[d], s->g->values[v].dims[axis]);
+    if (!tr->w_ok) return;
+    double before = 0;
+    for (uint32_t k = 0; k < tr->n_pending; k++) before += (double)s->bytes[tr->pending[k]];
+    for (uint32_t k = 0; k < n->n_out; k++)
+        for (uint32_t d = 0; d < tr->n_dims && n->out[k] != OT_NONE; d++) {
+            int8_t axis = ot_walk_axis(tr->w, n->out[k], d);
+            if (axis >= 0) tr->w_unit[d] = ot_gcd(tr->w_unit[d], s->g->values[n->out[k]].dims[axis]);
         }
-    }
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        ot_id v = n->in[k];
-        if (v == OT_NONE || !s->act[v]) continue;
-        bytes += (double)s->bytes[v];
-        in_elems += (double)s->elems[v];
-    }
-    if (live + s->work[pos] > tr->w_ws) tr->w_ws = live + s->work[pos];
-    bool free_node = s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE;
-    double compute = free_node ? 0 : ot_cost_compute(s->g, n, t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems);
-    if (free_node) bytes = 0;
-    double mid = t->mid_bytes ? t->bw_mid : t->bw_slow;
-    tr->w_fast += ot_cost_overlap(t, compute, bytes / t->bw_fast) + s->extra[pos] / t->bw_fast;
-    tr->w_mid += ot_cost_overlap(t, compute, bytes / mid) + s->extra[pos] / mid;
-    tr->w_slow += ot_cost_overlap(t, compute, bytes / t->bw_slow) + s->extra[pos] / t->bw_slow;
-    if (t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM) tr->w_pack += whole_reads(tr, n);
-    if (!free_node) tr->w_nodes++;
+    ot_node_facts whole = *f;
+    whole.whole_reads = 0;
+    whole.in_place = s->fused[f->pos];
+    ot_sums_add_node(&tr->w_sums, s, tr->t, &whole, NULL, 0, before, 0);
+    tr->w_pack += f->whole_reads;
 }
 
 static bool set_pending(ot_trial *tr, const ot_node *n)
@@ -379,12 +288,8 @@ static bool set_pending(ot_trial *tr, const ot_node *n)
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE || tr->is_pending[v]) continue;
-        bool cut = false, whole = false;
-        for (uint32_t d = 0; d < tr->n_dims; d++) (tr->w->in_axis[d][k] >= 0 ? (void)(cut = true) : (void)(whole = true));
-        if (whole && tr->s->act[v] && !tr->is_whole[v]) {
-            if (!OT_PUSH(a, tr->whole, tr->n_whole, tr->cap_whole, v)) return false;
-            tr->is_whole[v] = true;
-        }
+        bool cut = false;
+        for (uint32_t d = 0; d < tr->n_dims; d++) cut = cut || tr->w->in_axis[d][k] >= 0;
         if (!cut) continue;
         if (!OT_PUSH(a, tr->pending, tr->n_pending, tr->cap_pending, v)) return false;
         tr->is_pending[v] = true;
@@ -392,27 +297,18 @@ static bool set_pending(ot_trial *tr, const ot_node *n)
     return true;
 }
 
-/* Axes before the first cut one all have extent 1. */
-static bool outermost(const ot_trial *tr, ot_id v)
+/* Note which operands the node reads whole along which dims. */
+static bool note_whole(ot_trial *tr, const ot_node *n)
 {
-    const ot_value *x = &tr->s->g->values[v];
-    int8_t axis = ot_walk_axis(tr->w, v, 0);
-    for (int8_t a = 0; a < axis; a++)
-        if (x->dims[a] != 1) return false;
-    return axis >= 0;
-}
-
-static bool runs_in_place(const ot_trial *tr, const ot_node *n, uint32_t pos)
-{
-    if (n->n_out == 0 || n->out[0] == OT_NONE) return false;
-    if (tr->s->fused[pos]) return true;
-    ot_access_kind a = ot_op_access(n->op);
-    if (a != OT_ACC_POINTWISE && a != OT_ACC_RESHAPE && a != OT_ACC_SOFTMAX && n->op != OT_OP_BatchNormalization) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
-        if (v != OT_NONE && tr->s->act[v] && !tr->is_pending[v] && tr->s->bytes[v] == tr->s->bytes[n->out[0]]) return true;
+        unsigned bits = 0;
+        for (uint32_t d = 0; d < tr->n_dims; d++) bits |= tr->w->in_axis[d][k] < 0 ? 1u << d : 0;
+        if (bits == 0 || v == OT_NONE || !tr->s->act[v]) continue;
+        if (tr->whole_in[v] == 0 && !OT_PUSH(tr->s->arena, tr->whole, tr->n_whole, tr->cap_whole, v)) return false;
+        tr->whole_in[v] |= (uint8_t)bits;
     }
-    return false;
+    return true;
 }
 
 /* The runtime runs DequantizeLinear -> operator -> QuantizeLinear as one integer kernel. A boundary inside such a group
@@ -434,6 +330,12 @@ static bool torn_apart(const ot_trial *tr, const ot_node *n, ot_id v)
 static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
 {
     bool alive = false;
+    const int8_t *in_axis[OT_DIMS_MAX];
+    for (uint32_t d = 0; d < tr->n_dims; d++) in_axis[d] = tr->w->in_axis[d];
+    for (uint32_t k = 0; k < n->n_in; k++)
+        tr->later[k] = n->in[k] != OT_NONE && (tr->is_pending[n->in[k]] || tr->whole_in[n->in[k]]);
+    ot_node_facts f = ot_node_facts_of(tr->s, tr->t, pos, tr->w->lead_out, in_axis, tr->n_dims, tr->later, tr->bytes);
+    if (!note_whole(tr, n)) return false;
     for (uint32_t d = 0; d < tr->n_dims; d++) {
         for (uint32_t c = 0; c < tr->n_counts[d]; c++) {
             dim_count *x = &tr->dim[d][c];
@@ -444,42 +346,51 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
             }
             /* Tiles that nearly cover the whole axis, or recompute too much, lead nowhere. */
             double limit = tr->o->force ? 64.0 : tr->t->is_cache ? 5.0 : 16.0;
-            if (x->made_sum > limit || (x->made_max > 0.97 && x->made_sum > 1.9)) x->dead = true;
+            const ot_extents made = x->node.made;
+            if (made.sum > limit || (made.max > 0.97 && made.sum > 1.9)) x->dead = true;
         }
     }
-    bool in_place = runs_in_place(tr, n, pos);
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
         if (v == OT_NONE || !ot_walk_escapes(tr->w, v)) continue;
-        double bytes = (double)tr->s->bytes[v];
-        tr->out_bytes += bytes;
-        tr->out_seconds += bytes / ot_cost_bw(tr->t, bytes);
-        if (!tr->s->g->values[v].is_output) tr->out_kept += bytes;
-        if (ot_cost_blocked(tr->s, v, tr->t)) tr->out_blocked += (double)tr->s->bytes[v];
-        tr->n_outputs++;
-        tr->outermost_out = tr->outermost_out && outermost(tr, v);
+        ot_totals_add_output(&tr->border, tr->s, tr->t, v, ot_walk_axis(tr->w, v, 0));
         tr->split_quant = tr->split_quant || (!tr->t->engine && torn_apart(tr, n, v));
     }
-    /* A node that overwrites its input needs the larger of what is live before and after, not both. */
     for (uint32_t k = 0; k < tr->n_pairs; k++) {
         pair *p = &tr->pairs[k];
         for (uint32_t d = 0; d < tr->n_dims; d++) p->dead = p->dead || tr->dim[d][p->c[d]].dead;
         alive = alive || !p->dead;
-        if (!p->dead && in_place) {
-            double b = pending_bytes(tr, p);
-            if (b > p->ws) p->ws = b;
-        }
+        if (!p->dead && f.in_place) p->after = pending_bytes(tr, p);
     }
     if (!alive) return false;
     if (!set_pending(tr, n)) return false;
     for (uint32_t k = 0; k < tr->n_pairs; k++)
-        if (!tr->pairs[k].dead) add_node(tr, n, pos, &tr->pairs[k], in_place);
-    add_whole(tr, n, pos);
-    tr->weights += (double)ot_cost_weights(tr->s, pos);
+        if (!tr->pairs[k].dead) add_node(tr, &f, &tr->pairs[k], tr->pairs[k].after);
+    add_whole(tr, &f);
+    tr->border.weights += (double)ot_cost_weights(tr->s, pos);
     tr->in_time += tr->s->time[pos + 1] - tr->s->time[pos];
     tr->in_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];
-    tr->n_in++;
+    tr->border.chain = ++tr->n_in;
     return true;
+}
+
+void ot_trial_totals(const ot_trial *tr, const pair *p, ot_totals *x)
+{
+    const uint32_t last = tr->n_dims - 1;
+    const ot_value *sink = &tr->s->g->values[tr->w->sink];
+    *x = tr->border;
+    for (uint32_t d = 0; d < tr->n_dims; d++) {
+        x->tiles *= tr->dim[d][p->c[d]].n;
+        x->halo = x->halo || tr->dim[d][p->c[d]].halo;
+    }
+    for (uint32_t j = 0; j < tr->n_pending; j++) {
+        ot_extents e[OT_DIMS_MAX];
+        int8_t axis[OT_DIMS_MAX];
+        ot_trial_extents(tr, p, tr->pending[j], e);
+        for (uint32_t d = 0; d < tr->n_dims; d++) axis[d] = ot_walk_axis(tr->w, tr->pending[j], d);
+        ot_totals_add_input(x, tr->s, tr->t, tr->pending[j], axis, e);
+    }
+    ot_totals_finish(x, tr->t, &p->sums, sink, tr->axes[last], tr->dim[last][p->c[last]].tile);
 }
 
 bool ot_trial_visit(ot_trial *tr, int st)

@@ -1,29 +1,36 @@
-/* Inside of the trials: what trial.c fills while the walk goes down and trial_choice.c turns into choices. */
+/* Inside of the trials: what interval_figures.c fills while the walk goes down and interval_choice.c turns into choices. */
 #ifndef OT_TRIAL_H
 #define OT_TRIAL_H
 
-#include "cost.h"
+#include "tile_totals.h"
 
 enum { SAMPLES = 3, COUNTS_2D = 8, COUNTS_3D = 6 };
 
+/* A value along one dim in tiles of one size; valid when the walk stamped the value and `seen` matches. */
+typedef struct value_cut {
+    ot_wanted at[SAMPLES]; /* of the tiles looked at: what later readers want; once its node is visited, what is made */
+    double crop;  /* elements cut out of these windows for readers of less, all tiles; counts once the value's node joins */
+    ot_extents e; /* of these windows */
+} value_cut;
+
 typedef struct dim_count {
     int64_t tile;
-    uint32_t n;           /* tiles */
-    uint32_t at[SAMPLES]; /* tile numbers sampled */
-    double weight[SAMPLES];
+    uint32_t n;             /* tiles */
+    uint32_t n_at;          /* tiles looked at: first, last and, with more than two tiles, the middle one */
+    uint32_t at[SAMPLES];   /* [n_at] their numbers */
+    double weight[SAMPLES]; /* [n_at] tiles that each stands for */
     bool dead;
-    bool halo;                 /* some window overlaps its neighbour's, or tiles are uneven */
-    ot_win (*win)[SAMPLES];    /* [n_values] hull needed; valid when the walk stamped the value and `seen` matches */
-    uint32_t *seen;            /* [n_values] epoch */
-    float *sum, *max;          /* [n_values] extents over all tiles / of the largest tile, relative to the whole axis */
-    double made_sum, made_max; /* of the node visited last, relative */
-    double crop;               /* bytes moved because its inputs are also read in another window, all tiles */
+    bool halo;        /* nodes compute some elements in several tiles, or tiles are uneven */
+    bool overlap;     /* some window overlaps its neighbour's, or tiles are uneven */
+    value_cut *value; /* [n_values] */
+    uint32_t *seen;   /* [n_values] epoch */
+    ot_node_cut node; /* of the node visited last */
 } dim_count;
 
 typedef struct pair {
     uint32_t c[OT_DIMS_MAX];
-    double t_fast, t_mid, t_slow, nodes;
-    double ws;
+    ot_node_sums sums;
+    double after; /* bytes live after the node visited last, if that works in place */
     bool dead;
 } pair;
 
@@ -44,36 +51,32 @@ struct ot_trial {
     uint32_t n_pending;
     size_t cap_pending;
     bool *is_pending; /* [n_values] */
-    ot_id *whole;     /* [n_whole] activations read whole */
+    ot_id *whole;     /* [n_whole] activations read whole along some dim */
     uint32_t n_whole;
     size_t cap_whole;
-    bool *is_whole;     /* [n_values] */
-    double out_bytes;   /* escaping outputs */
-    double out_seconds; /* to write them where they belong */
-    double out_kept;    /* those of them that are no graph outputs */
-    double out_blocked; /* those of them that the untiled model keeps blocked */
-    uint32_t n_outputs;
-    double weights;
+    uint8_t *whole_in;   /* [n_values] bit d: a node of the region reads all of the axis that dim d cuts */
+    ot_totals border;    /* escaping outputs and weights; the same for all pairs */
     double outside_time; /* PRE and POST nodes */
     double outside_traffic;
     double pre_bytes;
     int64_t outside_live;       /* most bytes live while a PRE or POST node runs, without what the region reads and makes */
     double in_time, in_traffic; /* IN nodes untiled */
     uint32_t n_in;
-    bool outermost_out;
-    /* For OT_FORM_WINDOW: whole nodes, whole live bytes, common unit of the cut axes. */
-    double w_fast, w_mid, w_slow, w_pack;
-    uint32_t w_nodes;
-    double w_ws;
+    /* For OT_FORM_WINDOW: whole nodes, what they pack (not in these sums), common unit of the cut axes. */
+    ot_node_sums w_sums;
+    double w_pack;
     int64_t w_unit[OT_DIMS_MAX];
     bool w_ok;
     bool split_quant; /* an output's reader outside would compute other numbers (quantized group, blocked pool) */
     ot_win *scratch;  /* [max n_in] */
+    bool *later;      /* [max n_in] */
+    double *bytes;    /* [max n_in + n_out] */
 };
 
-/* Extents of v in all tiles of the pair, in bytes; of the largest tile; number of tiles. */
-double ot_trial_sum_bytes(const ot_trial *tr, const pair *p, ot_id v);
-double ot_trial_tile_bytes(const ot_trial *tr, const pair *p, ot_id v);
-double ot_trial_tiles(const ot_trial *tr, const pair *p);
+/* Extents of v, which the nodes visited so far cut or read, in the tiles of the pair; e: [n_dims]. */
+void ot_trial_extents(const ot_trial *tr, const pair *p, ot_id v, ot_extents *e);
+/* Totals of the interval visited so far in the tiles of the pair, tiles in flight included. See interval_figures.c for what is
+ * approximate in them. */
+void ot_trial_totals(const ot_trial *tr, const pair *p, ot_totals *x);
 
 #endif
