@@ -9,7 +9,8 @@
  * Tiles, nodes and values go through the accumulator that exact figures use (tile_totals.h); the three tiles weigh 1, n-2 and 1.
  * So both agree where the tiles in between are alike, but for
  *   - the working set: what the region reads from outside counts from the start of a tile, not from its first reader, since a node
- *     that makes it may still join; and the nodes behind a reader that wants more of a value than others do are not weighed again;
+ *     that makes it may still join; where a node wants more of a value than those behind it, of these only the place where most is
+ *     live is weighed again;
  *   - form scan, which holds no windows of its inputs on a cache;
  *   - form window, whose equal windows are scaled from the whole nodes (interval_choice.c).
  */
@@ -40,11 +41,12 @@ ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_option
     tr->o = o;
     tr->pairs = OT_NEW_N(a, pair, OT_COUNTS_MAX * COUNTS_2D * COUNTS_2D);
     tr->is_pending = OT_NEW_N(a, bool, n_values + 1u);
+    tr->pending_at = OT_NEW_N(a, uint32_t, n_values + 1u);
     tr->whole_in = OT_NEW_N(a, uint8_t, n_values + 1u);
     tr->scratch = OT_NEW_N(a, ot_win, max_in + 1u);
     tr->later = OT_NEW_N(a, bool, max_in + 1u);
     tr->bytes = OT_NEW_N(a, double, (size_t)max_in + max_out + 1u);
-    bool ok = tr->pairs && tr->is_pending && tr->whole_in && tr->scratch && tr->later && tr->bytes;
+    bool ok = tr->pairs && tr->is_pending && tr->pending_at && tr->whole_in && tr->scratch && tr->later && tr->bytes;
     for (uint32_t d = 0; d < OT_DIMS_MAX; d++)
         for (uint32_t c = 0; c < (d == 0 ? OT_COUNTS_MAX : COUNTS_2D); c++)
             ok = ok && alloc_count(a, n_values, max_in, max_out, &tr->dim[d][c]);
@@ -246,7 +248,9 @@ static void add_node(ot_trial *tr, const ot_node_facts *f, pair *p, double after
 {
     const ot_node_cut *cut[OT_DIMS_MAX];
     for (uint32_t d = 0; d < tr->n_dims; d++) cut[d] = &tr->dim[d][p->c[d]].node;
+    const double most = p->sums.ws;
     ot_sums_add_node(&p->sums, tr->s, tr->t, f, cut, tr->n_dims, pending_bytes(tr, p), after);
+    if (p->sums.ws > most) p->most_at = f->pos;
 }
 
 /* The node whole, for tiles that all have one window size. Windows need a unit that divides every cut axis, and operators
@@ -293,6 +297,7 @@ static bool set_pending(ot_trial *tr, const ot_node *n)
         if (!cut) continue;
         if (!OT_PUSH(a, tr->pending, tr->n_pending, tr->cap_pending, v)) return false;
         tr->is_pending[v] = true;
+        tr->pending_at[v] = tr->w->lo;
     }
     return true;
 }
@@ -327,6 +332,33 @@ static bool torn_apart(const ot_trial *tr, const ot_node *n, ot_id v)
     return false;
 }
 
+/* Remember what operands that nodes behind this one read, too, held before it. */
+static void note_held(const ot_trial *tr, const ot_node *n, dim_count *x)
+{
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && tr->is_pending[n->in[k]]) x->value[n->in[k]].held = x->value[n->in[k]].e.max;
+}
+
+/* The node wants more of them than was known: where most was live, that has grown if the operand was live there. (Another place may
+ * have grown beyond it; that is not known.) */
+static void grow_held(const ot_trial *tr, const ot_node *n, pair *p)
+{
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        ot_id v = n->in[k];
+        if (v == OT_NONE || !tr->is_pending[v] || p->most_at > tr->pending_at[v]) continue;
+        bool again = false; /* the same operand twice */
+        for (uint32_t j = 0; j < k; j++) again = again || n->in[j] == v;
+        if (again) continue;
+        double before = (double)tr->s->bytes[v], now = before;
+        for (uint32_t d = 0; d < tr->n_dims; d++) {
+            const value_cut *c = &tr->dim[d][p->c[d]].value[v];
+            before *= c->held;
+            now *= c->e.max;
+        }
+        p->sums.ws += now - before;
+    }
+}
+
 static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
 {
     bool alive = false;
@@ -340,6 +372,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         for (uint32_t c = 0; c < tr->n_counts[d]; c++) {
             dim_count *x = &tr->dim[d][c];
             if (x->dead) continue;
+            note_held(tr, n, x);
             if (!node_windows(tr, n, d, x)) {
                 x->dead = true;
                 continue;
@@ -360,7 +393,9 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         pair *p = &tr->pairs[k];
         for (uint32_t d = 0; d < tr->n_dims; d++) p->dead = p->dead || tr->dim[d][p->c[d]].dead;
         alive = alive || !p->dead;
-        if (!p->dead && f.in_place) p->after = pending_bytes(tr, p);
+        if (p->dead) continue;
+        grow_held(tr, n, p);
+        if (f.in_place) p->after = pending_bytes(tr, p);
     }
     if (!alive) return false;
     if (!set_pending(tr, n)) return false;

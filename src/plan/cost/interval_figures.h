@@ -10,6 +10,7 @@ enum { SAMPLES = 3, COUNTS_2D = 8, COUNTS_3D = 6 };
 typedef struct value_cut {
     ot_wanted at[SAMPLES]; /* of the tiles looked at: what later readers want; once its node is visited, what is made */
     double crop;  /* elements cut out of these windows for readers of less, all tiles; counts once the value's node joins */
+    double held;  /* scratch: e.max before the node visited last */
     ot_extents e; /* of these windows */
 } value_cut;
 
@@ -30,7 +31,8 @@ typedef struct dim_count {
 typedef struct pair {
     uint32_t c[OT_DIMS_MAX];
     ot_node_sums sums;
-    double after; /* bytes live after the node visited last, if that works in place */
+    uint32_t most_at; /* position of the node while which sums.ws bytes are live */
+    double after;     /* bytes live after the node visited last, if that works in place */
     bool dead;
 } pair;
 
@@ -50,8 +52,9 @@ struct ot_trial {
     ot_id *pending; /* [n_pending] cut values needed by the region and not made in it yet */
     uint32_t n_pending;
     size_t cap_pending;
-    bool *is_pending; /* [n_values] */
-    ot_id *whole;     /* [n_whole] activations read whole along some dim */
+    bool *is_pending;     /* [n_values] */
+    uint32_t *pending_at; /* [n_values] position of the last reader in the region, of pending ones */
+    ot_id *whole;         /* [n_whole] activations read whole along some dim */
     uint32_t n_whole;
     size_t cap_whole;
     uint8_t *whole_in;   /* [n_values] bit d: a node of the region reads all of the axis that dim d cuts */
