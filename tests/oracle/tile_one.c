@@ -131,7 +131,8 @@ static bool answer(const ot_graph *g, const ot_node *n, uint32_t out_index, cons
         if (!t->in) return false;
         t->need = (ot_win){lo, hi};
         ot_why why = OT_WHY_NONE;
-        if (!ot_access_axis(g, n, out_index, axis, in_axis[n_cut], out_axis[n_cut], &why)) return refused(axis, ot_reason_sentence(why));
+        if (!ot_access_axis(g, n, out_index, axis, in_axis[n_cut], out_axis[n_cut], &why))
+            return refused(axis, ot_reason_sentence(why));
         if (!ot_access_window(g, n, out_index, axis, t, &why)) return refused(axis, ot_reason_sentence(why));
         cut[n_cut] = (ot_tile_axis){out_index, axis, t};
     }

@@ -54,7 +54,8 @@ static void cut(rig *x, uint32_t n_dims, uint32_t a0, uint32_t t0, uint32_t a1, 
 {
     const uint32_t axes[2] = {a0, a1}, tiles[2] = {t0, t1};
     ot_why why = OT_WHY_NONE;
-    if (!hand_plan(x->m->graph, x->m->graph->outputs[0], n_dims, axes, tiles, form, x->a, &x->r, &why)) fail_msg("%s", ot_reason_sentence(why));
+    if (!hand_plan(x->m->graph, x->m->graph->outputs[0], n_dims, axes, tiles, form, x->a, &x->r, &why))
+        fail_msg("%s", ot_reason_sentence(why));
     x->r.overlap = true;
 }
 

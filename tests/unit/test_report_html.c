@@ -361,7 +361,9 @@ static ot_facts *make_large(void)
         f->edges[k] = (ot_fact_edge){k ? k - 1 : OT_NONE, k, f->nodes[k].name, 1e6, false};
         index[k] = k;
         snprintf(name, sizeof name, "the tensor that node %u makes has a shape that depends on the values of another tensor", k);
-        if (k % 2 == 0) f->barriers[k / 2] = (ot_fact_barrier){k, "input-shape", ot_strdup(f->arena, name), "a fixed shape at the graph's input"};
+        if (k % 2 == 0)
+            f->barriers[k / 2] = (ot_fact_barrier){k, "input-shape", ot_strdup(f->arena, name),
+                                                   "a fixed shape at the graph's input"};
     }
     for (uint32_t k = 0; k < REGIONS; k++) {
         ot_fact_candidate *list = OT_NEW_N(f->arena, ot_fact_candidate, CANDIDATES);
