@@ -1,7 +1,7 @@
-/* Strings and numbers of JSON, valid whatever they hold.
+/* JSON, valid whatever names and numbers hold.
  *
  * Names come from strangers' files: quotes, control characters and broken UTF-8 are escaped or
- * replaced (U+FFFD), and numbers that JSON has no word for (NaN, infinity) become 0.
+ * replaced (U+FFFD), and numbers that JSON has no word for (NaN, infinity) become null or 0.
  */
 #include "json.h"
 
@@ -51,3 +51,88 @@ void ot_json_string(const char *text, FILE *f)
 }
 
 void ot_json_number(double v, FILE *f) { fprintf(f, "%.12g", isfinite(v) ? v : 0.0); }
+
+/* ---- objects and lists ---- */
+
+static void put_key(const char *name, FILE *f)
+{
+    fputc('"', f);
+    for (; *name; name++) fputc(*name == '-' ? '_' : *name, f);
+    fputs("\": ", f);
+}
+
+/* Comma, line and key before a value; items of lists have no key. */
+static void begin_value(ot_json *j, const char *key)
+{
+    if (j->depth == 0) return;
+    uint32_t top = j->depth - 1;
+    if (j->has_items[top]) fputc(',', j->f);
+    if (j->depth <= 2 && (j->depth == 1 || j->is_list[top]))
+        fprintf(j->f, "\n%*s", (int)(2 * j->depth), "");
+    else if (j->has_items[top])
+        fputc(' ', j->f);
+    j->has_items[top] = true;
+    if (!j->is_list[top]) put_key(key, j->f);
+}
+
+static void open_value(ot_json *j, const char *key, bool is_list)
+{
+    begin_value(j, key);
+    if (j->depth >= OT_JSON_DEPTH) OT_BUG("JSON is nested too deep");
+    j->is_list[j->depth] = is_list;
+    j->has_items[j->depth++] = false;
+    fputc(is_list ? '[' : '{', j->f);
+}
+
+void ot_json_open(ot_json *j, const char *key) { open_value(j, key, false); }
+
+void ot_json_list(ot_json *j, const char *key) { open_value(j, key, true); }
+
+void ot_json_close(ot_json *j)
+{
+    if (j->depth == 0) OT_BUG("JSON is closed more often than opened");
+    bool is_list = j->is_list[--j->depth];
+    if (j->depth == 0) fputc('\n', j->f);
+    fputc(is_list ? ']' : '}', j->f);
+    if (j->depth == 0) fputc('\n', j->f);
+}
+
+void ot_json_put_word(ot_json *j, const char *key, const char *word)
+{
+    begin_value(j, key);
+    fputs(word, j->f);
+}
+
+void ot_json_put_null(ot_json *j, const char *key) { ot_json_put_word(j, key, "null"); }
+
+void ot_json_put_truth(ot_json *j, const char *key, bool v) { ot_json_put_word(j, key, v ? "true" : "false"); }
+
+void ot_json_put_text(ot_json *j, const char *key, const char *text)
+{
+    if (!text) {
+        ot_json_put_null(j, key);
+        return;
+    }
+    begin_value(j, key);
+    ot_json_string(text, j->f);
+}
+
+void ot_json_put_figure(ot_json *j, const char *key, double v)
+{
+    begin_value(j, key);
+    ot_json_number(v, j->f);
+}
+
+void ot_json_put_number(ot_json *j, const char *key, double v)
+{
+    if (isfinite(v))
+        ot_json_put_figure(j, key, v);
+    else
+        ot_json_put_null(j, key);
+}
+
+void ot_json_put_int(ot_json *j, const char *key, int64_t v)
+{
+    begin_value(j, key);
+    fprintf(j->f, "%lld", (long long)v);
+}

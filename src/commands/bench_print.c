@@ -93,101 +93,93 @@ void ot_bench_print(const ot_bench_facts *b, FILE *f)
     print_outputs(b, f);
 }
 
-/* ---- JSON ---- */
-
-static void number(const char *key, double v, FILE *f)
-{
-    fprintf(f, "\"%s\": ", key);
-    if (isfinite(v))
-        ot_json_number(v, f);
-    else
-        fputs("null", f);
-}
+/* ---- JSON: names and units of docs/json.md; ms_* are older names of the same times ---- */
 
 /* A time of 0 was not measured, or not predicted. */
-static void ms(const char *key, double seconds, FILE *f)
+static void put_time(ot_json *j, const char *seconds_key, const char *ms_key, double seconds)
 {
-    if (seconds > 0)
-        number(key, seconds * 1e3, f);
-    else
-        fprintf(f, "\"%s\": null", key);
-    fputs(", ", f);
+    ot_json_put_number(j, ms_key, seconds > 0 ? seconds * 1e3 : NAN);
+    ot_json_put_number(j, seconds_key, seconds > 0 ? seconds : NAN);
 }
 
-static void json_side(const ot_bench_facts *b, const ot_bench_side *s, FILE *f)
+static void put_side(ot_json *j, const ot_bench_facts *b, const ot_bench_side *s)
 {
-    fprintf(f, "\"%s\": {", s->name);
-    ms("ms_min", s->time.min, f);
-    ms("ms_p50", s->time.p50, f);
-    ms("ms_p90", s->time.p90, f);
-    ms("ms_p99", s->time.p99, f);
-    ms("ms_predicted", s->predicted, f);
-    fprintf(f, "\"peak_bytes\": %lld, \"planned_peak_bytes\": %lld, \"weight_bytes\": %lld, \"mispredicted\": %u,\n  ",
-            (long long)s->figures.peak, (long long)s->figures.planned_peak, (long long)s->figures.weight_bytes,
-            s->figures.n_mispredicted);
-    fprintf(f, "\"operand_bytes\": {\"fast\": %.0f, \"mid\": %.0f, \"slow\": %.0f, \"unsized\": %u}, \"cache\": ", s->bytes.fast,
-            s->bytes.mid, s->bytes.slow, s->bytes.n_unsized);
-    if (b->counted)
-        fprintf(f, "{\"references\": %.0f, \"misses\": %.0f}},\n", s->references, s->misses);
-    else
-        fputs("null},\n", f);
+    ot_json_open(j, s->name);
+    put_time(j, "least_seconds", "ms_min", s->time.min);
+    put_time(j, "median_seconds", "ms_p50", s->time.p50);
+    put_time(j, "p90_seconds", "ms_p90", s->time.p90);
+    put_time(j, "p99_seconds", "ms_p99", s->time.p99);
+    put_time(j, "predicted_seconds", "ms_predicted", s->predicted);
+    ot_json_put_int(j, "peak_bytes", s->figures.peak);
+    ot_json_put_int(j, "planned_peak_bytes", s->figures.planned_peak);
+    ot_json_put_int(j, "weight_bytes", s->figures.weight_bytes);
+    ot_json_put_int(j, "mispredicted", s->figures.n_mispredicted);
+    ot_json_open(j, "operand_bytes");
+    ot_json_put_figure(j, "fast", s->bytes.fast);
+    ot_json_put_figure(j, "mid", s->bytes.mid);
+    ot_json_put_figure(j, "slow", s->bytes.slow);
+    ot_json_put_int(j, "unsized", s->bytes.n_unsized);
+    ot_json_close(j);
+    if (b->counted) {
+        ot_json_open(j, "cache");
+        ot_json_put_figure(j, "references", s->references);
+        ot_json_put_figure(j, "misses", s->misses);
+        ot_json_close(j);
+    } else {
+        ot_json_put_null(j, "cache");
+    }
+    ot_json_close(j);
 }
 
-static void json_regions(const ot_bench_facts *b, FILE *f)
+static void put_regions(ot_json *j, const ot_bench_facts *b)
 {
-    fputs("\"regions\": [", f);
+    ot_json_list(j, "regions");
     for (uint32_t k = 0; k < b->n_regions; k++) {
         const ot_bench_region *r = &b->regions[k];
-        fprintf(f, "%s\n  {", k ? "," : "");
-        ms("ms_untiled_predicted", r->predicted[0], f);
-        ms("ms_untiled", r->measured[0], f);
-        ms("ms_tiled_predicted", r->predicted[1], f);
-        ms("ms_tiled", r->measured[1], f);
-        fprintf(f, "\"id\": %u}", r->id);
+        ot_json_open(j, NULL);
+        put_time(j, "untiled_seconds", "ms_untiled_predicted", r->predicted[0]);
+        put_time(j, "measured_untiled_seconds", "ms_untiled", r->measured[0]);
+        put_time(j, "tiled_seconds", "ms_tiled_predicted", r->predicted[1]);
+        put_time(j, "measured_seconds", "ms_tiled", r->measured[1]);
+        ot_json_put_int(j, "id", r->id);
+        ot_json_close(j);
     }
-    fputs("], \"region_error\": ", f);
-    if (b->region_error >= 0)
-        ot_json_number(b->region_error, f);
-    else
-        fputs("null", f);
-    fputs(",\n", f);
+    ot_json_close(j);
+    ot_json_put_number(j, "region_error", b->region_error >= 0 ? b->region_error : NAN);
 }
 
-static void json_outputs(const ot_bench_facts *b, FILE *f)
+static void put_outputs(ot_json *j, const ot_bench_facts *b)
 {
-    fputs("\"outputs\": [", f);
+    ot_json_list(j, "outputs");
     for (uint32_t k = 0; k < b->n_outputs; k++) {
         const ot_difference *x = &b->outputs[k].difference;
-        fprintf(f, "%s\n  {\"name\": ", k ? "," : "");
-        ot_json_string(b->outputs[k].name, f);
-        fprintf(f, ", \"same\": %s, ", x->same ? "true" : "false");
-        number("nmse", x->nmse, f);
-        fputs(", ", f);
-        number("max_abs", x->max_abs, f);
-        fputs(", ", f);
-        number("max_rel", x->max_rel, f);
-        fputs("}", f);
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "name", b->outputs[k].name);
+        ot_json_put_truth(j, "same", x->same);
+        ot_json_put_number(j, "nmse", x->nmse);
+        ot_json_put_number(j, "max_abs", x->max_abs);
+        ot_json_put_number(j, "max_rel", x->max_rel);
+        ot_json_close(j);
     }
-    fprintf(f, "], \"same\": %s}\n", b->same ? "true" : "false");
+    ot_json_close(j);
+    ot_json_put_truth(j, "same", b->same);
 }
 
 void ot_bench_json(const ot_bench_facts *b, FILE *f)
 {
-    fputs("{\"model\": ", f);
-    ot_json_string(b->model, f);
-    fputs(", \"tiled_model\": ", f);
-    if (b->tiled)
-        ot_json_string(b->tiled, f);
-    else
-        fputs("null", f);
-    fputs(", \"target\": ", f);
-    ot_json_string(b->target, f);
-    fprintf(f, ", \"other_machine\": %s, \"threads\": %u, \"runs\": %u, \"resident_bytes\": %lld,\n",
-            b->elsewhere ? "true" : "false", b->threads, b->runs, (long long)b->resident);
-    json_side(b, &b->side[0], f);
-    json_side(b, &b->side[1], f);
-    number("time_ratio", b->side[0].time.min > 0 ? b->side[1].time.min / b->side[0].time.min : 0, f);
-    fputs(",\n", f);
-    json_regions(b, f);
-    json_outputs(b, f);
+    ot_json j = {.f = f};
+    ot_json_open(&j, NULL);
+    ot_json_put_text(&j, "model", b->model);
+    ot_json_put_text(&j, "tiled_model", b->tiled);
+    ot_json_put_text(&j, "target", b->target);
+    ot_json_put_truth(&j, "other_machine", b->elsewhere);
+    ot_json_put_int(&j, "threads", b->threads);
+    ot_json_put_int(&j, "runs", b->runs);
+    ot_json_put_int(&j, "resident_bytes", b->resident);
+    put_side(&j, b, &b->side[0]);
+    put_side(&j, b, &b->side[1]);
+    ot_json_put_number(&j, "time_ratio", b->side[0].time.min > 0 ? b->side[1].time.min / b->side[0].time.min : 0);
+    put_regions(&j, b);
+    put_outputs(&j, b);
+    ot_json_close(&j);
 }

@@ -124,59 +124,68 @@ static ot_status write_outputs(work *w)
 
 /* ---- saying ---- */
 
-static void json_outputs(const work *w, FILE *f)
+static void json_outputs(const work *w, ot_json *j)
 {
-    fputs("\"outputs\": [", f);
+    ot_json_list(j, "outputs");
     for (uint32_t k = 0; k < w->x.n_outputs; k++) {
         const ot_nd *a = &w->x.out[k];
-        fprintf(f, "%s\n  {\"name\": ", k ? "," : "");
-        ot_json_string(ot_session_output(w->x.s, k)->name, f);
-        fprintf(f, ", \"dtype\": \"%s\", \"shape\": ", ot_dtype_name(a->dtype));
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "name", ot_session_output(w->x.s, k)->name);
+        ot_json_put_text(j, "dtype", ot_dtype_name(a->dtype));
         if (a->list) {
-            fprintf(f, "null, \"length\": %zu}", a->list->n);
-            continue;
+            ot_json_put_null(j, "shape");
+            ot_json_put_int(j, "length", (int64_t)a->list->n);
+        } else {
+            ot_json_list(j, "shape");
+            for (uint32_t d = 0; d < a->rank; d++) ot_json_put_int(j, NULL, a->dims[d]);
+            ot_json_close(j);
         }
-        for (uint32_t j = 0; j < a->rank; j++) fprintf(f, "%s%lld", j ? ", " : "[", (long long)a->dims[j]);
-        fputs(a->rank ? "]}" : "[]}", f);
+        ot_json_close(j);
     }
-    fputs("]", f);
+    ot_json_close(j);
 }
 
-static void json_nodes(const work *w, FILE *f)
+static void json_nodes(const work *w, ot_json *j)
 {
     uint32_t n;
     const ot_node_time *t = ot_session_times(w->x.s, &n);
-    fputs("\"nodes\": [", f);
+    ot_json_list(j, "nodes");
     for (uint32_t k = 0; k < n; k++) {
-        fprintf(f, "%s\n  {\"name\": ", k ? "," : "");
-        ot_json_string(t[k].name, f);
-        fputs(", \"op\": ", f);
-        ot_json_string(t[k].op, f);
-        fputs(", \"ms\": ", f);
-        ot_json_number(t[k].seconds * 1e3, f);
-        fputs("}", f);
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "name", t[k].name);
+        ot_json_put_text(j, "op", t[k].op);
+        ot_json_put_figure(j, "ms", t[k].seconds * 1e3);
+        ot_json_put_figure(j, "measured_seconds", t[k].seconds);
+        ot_json_close(j);
     }
-    fputs("],\n", f);
+    ot_json_close(j);
 }
 
+/* Names and units of docs/json.md; ms_* are older names of the same times. */
 static void print_json(const work *w, const ot_session_figures *x, FILE *f)
 {
     const struct {
-        const char *key;
+        const char *key, *older;
         double seconds;
-    } times[] = {{"ms_min", w->time.min}, {"ms_p50", w->time.p50}, {"ms_p90", w->time.p90}, {"ms_p99", w->time.p99}};
-    fputs("{", f);
+    } times[] = {{"least_seconds", "ms_min", w->time.min},
+                 {"median_seconds", "ms_p50", w->time.p50},
+                 {"p90_seconds", "ms_p90", w->time.p90},
+                 {"p99_seconds", "ms_p99", w->time.p99}};
+    ot_json j = {.f = f};
+    ot_json_open(&j, NULL);
     for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
-        fprintf(f, "\"%s\": ", times[k].key);
-        ot_json_number(times[k].seconds * 1e3, f);
-        fputs(", ", f);
+        ot_json_put_figure(&j, times[k].older, times[k].seconds * 1e3);
+        ot_json_put_figure(&j, times[k].key, times[k].seconds);
     }
-    fprintf(f, "\"runs\": %u, \"threads\": %u,\n", w->x.n_runs, w->r->threads ? w->r->threads : 1);
-    fprintf(f, "\"peak_bytes\": %lld, \"planned_peak_bytes\": %lld, \"weight_bytes\": %lld, \"resident_bytes\": %lld,\n",
-            (long long)x->peak, (long long)x->planned_peak, (long long)x->weight_bytes, (long long)ot_resident_peak());
-    json_nodes(w, f);
-    json_outputs(w, f);
-    fputs("}\n", f);
+    ot_json_put_int(&j, "runs", w->x.n_runs);
+    ot_json_put_int(&j, "threads", w->r->threads ? w->r->threads : 1);
+    ot_json_put_int(&j, "peak_bytes", x->peak);
+    ot_json_put_int(&j, "planned_peak_bytes", x->planned_peak);
+    ot_json_put_int(&j, "weight_bytes", x->weight_bytes);
+    ot_json_put_int(&j, "resident_bytes", ot_resident_peak());
+    json_nodes(w, &j);
+    json_outputs(w, &j);
+    ot_json_close(&j);
 }
 
 static void print_nodes(const work *w, FILE *f)

@@ -4,7 +4,7 @@
 make_model --small resnet50 vgg16_head
 
 # every reason of the table is given somewhere, and nothing searches its sentences
-src="$(dirname "$0")/../../src"
+src="$root/src"
 for id in $(sed -n 's/^REASON\(_UNFORCED\)\?(\([A-Z_]*\),.*/\2/p' "$src/analyse/reasons.def"); do
     grep -rqw --include='*.c' "OT_WHY_$id" "$src" || fail "reason $id is never given"
 done
@@ -78,6 +78,37 @@ for r in json.load(open(sys.argv[1]))["regions"]: print(r["id"], r["working_set_
             expect 0 "$TOOL" plan-memory "$tmp/bare.tk" -o "$tmp/again.tk" "${args[@]}" -q
         done <"$tmp/regions"
     done
+done
+
+# one dialect: members that the plan's JSON shares with the report have the same values there, barriers and refusals included
+cat >"$tmp/dialect.py" <<'P'
+import json, sys
+plan, report = (json.load(open(p)) for p in sys.argv[1:])
+names = [n['name'] for n in report['nodes']]
+def same(a, b, what):
+    for k in a.keys() & b.keys() - {'node', 'id'}:
+        if isinstance(a[k], float) or isinstance(b[k], float):
+            if abs(a[k] - b[k]) > 1e-8 * abs(b[k]) + 1e-12: raise SystemExit(f'{what}: {k} is {a[k]} and {b[k]}')
+        elif a[k] != b[k]: raise SystemExit(f'{what}: {k} is {a[k]} and {b[k]}')
+    return a.keys() & b.keys()
+for x, y, least in (('regions', 'regions', 14), ('barriers', 'barriers', 3), ('refused', 'refusals', 2)):
+    if len(plan[x]) != len(report[y]): raise SystemExit(f'{x}: {len(plan[x])} and {len(report[y])}')
+    for a, b in zip(plan[x], report[y]):
+        if len(same(a, b, x)) < least: raise SystemExit(f'{x} share only {sorted(a.keys() & b.keys())}')
+        if 'nodes' in a and a['nodes'] != [names[k] for k in b['members']]: raise SystemExit(f'{x}: other nodes')
+        if 'op' in a and a['node'] != names[b['node']]: raise SystemExit(f'{x}: another node')
+if not plan['regions'] or not plan['barriers']: raise SystemExit('nothing to compare')
+P
+for target in cpu-generic mcu-512k; do
+    expect 0 "$TOOL" inspect "$tmp/resnet50.onnx" --json --l2 64K --force --target $target --report "$tmp/r.json"
+    "$PYTHON" "$tmp/dialect.py" "$tmp/out" "$tmp/r.json" 2>"$tmp/why" || fail "$target: $(tail -n 1 "$tmp/why")"
+    expect 0 "$TOOL" inspect "$tmp/resnet50.onnx" --l2 64K --force --target $target
+    if [ $target = cpu-generic ]; then
+        grep -Eq ' r0 .*[KM]iB (fits|streams) ' "$tmp/out" || fail "the cache's table does not say what fits"
+        grep -q '[0-9] %)' "$tmp/out" && fail "a share of a cache in the table"
+    else
+        grep -Eq ' r0 .*[KM]?i?B \([0-9]+ %\)' "$tmp/out" || fail "no share of a scratchpad in the table"
+    fi
 done
 
 # names that are hostile to JSON and terminals

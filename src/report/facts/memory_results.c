@@ -145,67 +145,57 @@ ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
 
 /* ---- JSON ---- */
 
-static void put_truth(const char *key, bool v, FILE *f) { fprintf(f, ", \"%s\": %s", key, v ? "true" : "false"); }
-
-static void put_plan(const ot_memory_results *r, const ot_scope_plan *p, FILE *f)
+static void put_plan(const ot_memory_results *r, const ot_scope_plan *p, ot_json *j)
 {
-    double gap = gap_of(p);
-    fputs("\n    {\"scope\": ", f);
-    if (r->kernel)
-        ot_json_string(ot_scope_name(p->scope), f);
-    else
-        fputs("null", f);
-    fprintf(f, ", \"buffers\": %u, \"height_bytes\": %lld, \"lower_bound_bytes\": %lld, \"sum_bytes\": %lld, \"gap_percent\": ",
-            p->n_buffers, (long long)p->height, (long long)p->lower_bound, (long long)p->sum);
-    if (isfinite(gap))
-        ot_json_number(gap, f);
-    else
-        fputs("null", f);
-    put_truth("proved", p->proved, f);
-    put_truth("time_limit_hit", p->timed_out, f);
-    fputs(", \"capacity_bytes\": ", f);
+    ot_json_open(j, NULL);
+    ot_json_put_text(j, "scope", r->kernel ? ot_scope_name(p->scope) : NULL);
+    ot_json_put_int(j, "buffers", p->n_buffers);
+    ot_json_put_int(j, "height_bytes", p->height);
+    ot_json_put_int(j, "lower_bound_bytes", p->lower_bound);
+    ot_json_put_int(j, "sum_bytes", p->sum);
+    ot_json_put_number(j, "gap_percent", gap_of(p));
+    ot_json_put_truth(j, "proved", p->proved);
+    ot_json_put_truth(j, "time_limit_hit", p->timed_out);
     if (p->capacity > 0)
-        fprintf(f, "%lld", (long long)p->capacity);
+        ot_json_put_int(j, "capacity_bytes", p->capacity);
     else
-        fputs("null", f);
-    fprintf(f, ", \"mode\": \"%s\", \"level\": ", ot_mem_mode_name(p->mode));
+        ot_json_put_null(j, "capacity_bytes");
+    ot_json_put_text(j, "mode", ot_mem_mode_name(p->mode));
     if (r->kernel && p->level != OT_LEVEL_NONE)
-        fprintf(f, "%d", (int)p->level);
+        ot_json_put_int(j, "level", (int64_t)p->level);
     else
-        fputs("null", f);
-    fprintf(f, ", \"rollbacks\": %u, \"restarts\": %u, \"doubled\": %u, \"cross_pipe_pairs\": %u}", p->rollbacks, p->restarts,
-            p->n_upgraded, p->n_cross_pipe);
+        ot_json_put_null(j, "level");
+    ot_json_put_int(j, "rollbacks", p->rollbacks);
+    ot_json_put_int(j, "restarts", p->restarts);
+    ot_json_put_int(j, "doubled", p->n_upgraded);
+    ot_json_put_int(j, "cross_pipe_pairs", p->n_cross_pipe);
+    ot_json_put_int(j, "cross_pipe", p->n_cross_pipe);
+    ot_json_put_truth(j, "timed_out", p->timed_out);
+    ot_json_close(j);
 }
 
-static void put_text_or_null(const char *key, const char *text, FILE *f)
-{
-    fprintf(f, ",\n  \"%s\": ", key);
-    if (text)
-        ot_json_string(text, f);
-    else
-        fputs("null", f);
-}
-
+/* time_s, time_limit_hit and cross_pipe_pairs are older names: docs/json.md. */
 ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
 {
-    fputs("{\n  \"file\": ", f);
-    ot_json_string(r->file, f);
-    put_text_or_null("kernel", r->kernel, f);
-    put_text_or_null("target", r->target, f);
-    fprintf(f, ",\n  \"mode\": \"%s\",\n  \"buffers\": %u,\n  \"scopes\": [", ot_mem_mode_name(r->asked), r->n_buffers);
-    for (uint32_t k = 0; k < r->n_plans; k++) {
-        if (k) fputc(',', f);
-        put_plan(r, &r->plans[k], f);
-    }
-    fprintf(f, "],\n  \"in_place\": %u,\n  \"copies\": %u,\n  \"search_steps\": %lld,\n  \"warnings\": [", r->n_in_place,
-            r->n_copies, (long long)r->steps);
-    for (uint32_t k = 0; k < r->n_warnings; k++) {
-        fputs(k ? ",\n    " : "\n    ", f);
-        ot_json_string(r->warnings[k], f);
-    }
-    fputs("],\n  \"time_s\": ", f);
-    ot_json_number(r->seconds, f);
-    fputs("\n}\n", f);
+    ot_json j = {.f = f};
+    ot_json_open(&j, NULL);
+    ot_json_put_text(&j, "file", r->file);
+    ot_json_put_text(&j, "kernel", r->kernel);
+    ot_json_put_text(&j, "target", r->target);
+    ot_json_put_text(&j, "mode", ot_mem_mode_name(r->asked));
+    ot_json_put_int(&j, "buffers", r->n_buffers);
+    ot_json_list(&j, "scopes");
+    for (uint32_t k = 0; k < r->n_plans; k++) put_plan(r, &r->plans[k], &j);
+    ot_json_close(&j);
+    ot_json_put_int(&j, "in_place", r->n_in_place);
+    ot_json_put_int(&j, "copies", r->n_copies);
+    ot_json_put_int(&j, "search_steps", r->steps);
+    ot_json_list(&j, "warnings");
+    for (uint32_t k = 0; k < r->n_warnings; k++) ot_json_put_text(&j, NULL, r->warnings[k]);
+    ot_json_close(&j);
+    ot_json_put_figure(&j, "time_s", r->seconds);
+    ot_json_put_figure(&j, "time_seconds", r->seconds);
+    ot_json_close(&j);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }
 

@@ -1,136 +1,150 @@
-/* Results as one JSON object, for programs. Keys are a promise: see docs/onnx-tile.1. */
+/* Results of a plan as one JSON object, for programs: docs/json.md is the contract. Members that the report has, too, have its
+ * names and units; older names of the same figures stay beside them. */
 #include "facts.h"
 
 #include "base/json.h"
 
-static void put_names(const char *const *names, uint32_t n, FILE *f)
+static void put_names(ot_json *j, const char *key, const ot_facts *f, const uint32_t *nodes, uint32_t n)
 {
-    fputc('[', f);
-    for (uint32_t k = 0; k < n; k++) {
-        if (k) fputs(", ", f);
-        ot_json_string(names[k], f);
-    }
-    fputc(']', f);
+    ot_json_list(j, key);
+    for (uint32_t k = 0; k < n; k++) ot_json_put_text(j, NULL, f->nodes[nodes[k]].name);
+    ot_json_close(j);
 }
 
-static void put_nodes(const ot_facts *x, const uint32_t *nodes, uint32_t n, FILE *f)
+static void put_figures(ot_json *j, const char *key, const ot_figures *v)
 {
-    fputc('[', f);
-    for (uint32_t k = 0; k < n; k++) {
-        if (k) fputs(", ", f);
-        ot_json_string(x->nodes[nodes[k]].name, f);
-    }
-    fputc(']', f);
+    ot_json_open(j, key);
+    ot_json_put_figure(j, "time_s", v->time_s);
+    ot_json_put_int(j, "peak_bytes", v->peak_bytes);
+    ot_json_put_figure(j, "traffic_bytes", v->traffic_bytes);
+    ot_json_put_figure(j, "time_seconds", v->time_s);
+    ot_json_put_figure(j, "macs", v->macs);
+    ot_json_close(j);
 }
 
-static void put_figures(const char *key, const ot_figures *v, FILE *f)
+/* As in reports: {"axis": "H", "tiles": 4, "tile": 14, "extent": 56} a dimension. */
+static void put_dims(ot_json *j, const ot_fact_region *r)
 {
-    fprintf(f, "  \"%s\": {\"time_s\": ", key);
-    ot_json_number(v->time_s, f);
-    fprintf(f, ", \"peak_bytes\": %lld, \"traffic_bytes\": ", (long long)v->peak_bytes);
-    ot_json_number(v->traffic_bytes, f);
-    fputs("},\n", f);
+    ot_json_list(j, "dims");
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "axis", r->axes[d]);
+        ot_json_put_int(j, "tiles", r->tiles[d]);
+        ot_json_put_int(j, "tile", r->tile[d]);
+        ot_json_put_int(j, "extent", r->extent[d]);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
 }
 
-static void put_region(const ot_facts *x, const ot_fact_region *r, FILE *f)
+/* Names of before there was one dialect. */
+static void put_older(ot_json *j, const ot_fact_region *r)
 {
-    fprintf(f, "{\"id\": %u, \"nodes\": ", r->id);
-    put_nodes(x, r->nodes, r->n_nodes, f);
-    fputs(", \"axes\": ", f);
-    put_names(r->axes, r->n_dims, f);
-    fputs(", \"tiles\": [", f);
-    for (uint32_t d = 0; d < r->n_dims; d++) fprintf(f, "%s%u", d ? ", " : "", r->tiles[d]);
-    fputs("], \"form\": ", f);
-    ot_json_string(r->form, f);
-    fprintf(f, ", \"working_set_bytes\": %lld, \"working_set_lower_bound_bytes\": %lld", (long long)r->working_set,
-            (long long)r->working_set_bound);
-    fprintf(f, ", \"weight_bytes\": %lld, \"weights_stay\": %s, \"time_untiled_s\": ", (long long)r->weights,
-            r->weights_stay ? "true" : "false");
-    ot_json_number(r->time_untiled, f);
-    fputs(", \"time_tiled_s\": ", f);
-    ot_json_number(r->time_tiled, f);
-    fputs(", \"benefit_s\": ", f);
-    ot_json_number(r->benefit, f);
-    fputs(", \"mac_ratio\": ", f);
-    ot_json_number(r->mac_ratio, f);
-    fputs(", \"traffic_bytes\": ", f);
-    ot_json_number(r->traffic, f);
-    if (*r->residence) {
-        fputs(", \"residence\": ", f);
-        ot_json_string(r->residence, f);
-    }
-    fputc('}', f);
+    ot_json_list(j, "axes");
+    for (uint32_t d = 0; d < r->n_dims; d++) ot_json_put_text(j, NULL, r->axes[d]);
+    ot_json_close(j);
+    ot_json_list(j, "tiles");
+    for (uint32_t d = 0; d < r->n_dims; d++) ot_json_put_int(j, NULL, r->tiles[d]);
+    ot_json_close(j);
+    ot_json_put_int(j, "working_set_lower_bound_bytes", r->working_set_bound);
+    ot_json_put_figure(j, "time_untiled_s", r->time_untiled);
+    ot_json_put_figure(j, "time_tiled_s", r->time_tiled);
+    ot_json_put_figure(j, "benefit_s", r->benefit);
+}
+
+static void put_region(ot_json *j, const ot_facts *f, const ot_fact_region *r)
+{
+    ot_json_open(j, NULL);
+    ot_json_put_int(j, "id", r->id);
+    put_names(j, "nodes", f, r->nodes, r->n_nodes);
+    put_older(j, r);
+    put_dims(j, r);
+    ot_json_put_text(j, "form", r->form);
+    ot_json_put_int(j, "working_set_bytes", r->working_set);
+    ot_json_put_int(j, "working_set_bound_bytes", r->working_set_bound);
+    ot_json_put_int(j, "capacity_bytes", r->capacity);
+    if (*r->residence) ot_json_put_text(j, "residence", r->residence);
+    ot_json_put_int(j, "weight_bytes", r->weights);
+    ot_json_put_truth(j, "weights_stay", r->weights_stay);
+    ot_json_put_figure(j, "untiled_seconds", r->time_untiled);
+    ot_json_put_figure(j, "tiled_seconds", r->time_tiled);
+    ot_json_put_figure(j, "benefit_seconds", r->benefit);
+    ot_json_put_figure(j, "mac_ratio", r->mac_ratio);
+    ot_json_put_figure(j, "untiled_traffic_bytes", r->traffic_untiled);
+    ot_json_put_figure(j, "traffic_bytes", r->traffic);
+    ot_json_close(j);
 }
 
 /* The untiled model's activations in one memory. */
-static void put_arena(const ot_facts *r, FILE *f)
+static void put_arena(ot_json *j, const ot_fact_totals *t)
 {
-    const ot_arena_figures *a = &r->totals.activations;
-    fprintf(f, "  \"arena\": {\"naive_bytes\": %lld, \"lower_bound_bytes\": %lld, \"planned_bytes\": %lld, ", (long long)a->naive,
-            (long long)a->lower_bound, (long long)a->planned);
-    fprintf(f, "\"greedy_by_size_bytes\": %lld, \"in_place_bytes\": %lld, \"buffers\": %u, \"unsized\": %u, \"proved\": %s},\n",
-            (long long)a->greedy, (long long)a->in_place, a->n_buffers, r->totals.n_unsized, a->proved ? "true" : "false");
+    const ot_arena_figures *a = &t->activations;
+    ot_json_open(j, "arena");
+    ot_json_put_int(j, "naive_bytes", a->naive);
+    ot_json_put_int(j, "lower_bound_bytes", a->lower_bound);
+    ot_json_put_int(j, "planned_bytes", a->planned);
+    ot_json_put_int(j, "greedy_by_size_bytes", a->greedy);
+    ot_json_put_int(j, "in_place_bytes", a->in_place);
+    ot_json_put_int(j, "buffers", a->n_buffers);
+    ot_json_put_int(j, "unsized", t->n_unsized);
+    ot_json_put_truth(j, "proved", a->proved);
+    ot_json_close(j);
 }
 
-/* Between list items: a new line, and a comma after the first. */
-static void put_separator(uint32_t k, FILE *f) { fputs(k ? ",\n    " : "\n    ", f); }
-
-static void put_lists(const ot_facts *r, FILE *f)
+static void put_reason(ot_json *j, const char *id, const char *reason, const char *lift)
 {
-    fputs("  \"regions\": [", f);
-    for (uint32_t k = 0; k < r->n_regions; k++) {
-        put_separator(k, f);
-        put_region(r, &r->regions[k], f);
-    }
-    fputs("],\n  \"barriers\": [", f);
-    for (uint32_t k = 0; k < r->n_barriers; k++) {
-        put_separator(k, f);
-        fputs("{\"node\": ", f);
-        ot_json_string(r->nodes[r->barriers[k].node].name, f);
-        fputs(", \"op\": ", f);
-        ot_json_string(r->nodes[r->barriers[k].node].op, f);
-        fputs(", \"reason_id\": ", f);
-        ot_json_string(r->barriers[k].reason_id, f);
-        fputs(", \"reason\": ", f);
-        ot_json_string(r->barriers[k].reason, f);
-        fputc('}', f);
-    }
-    fputs("],\n  \"refused\": [", f);
-    for (uint32_t k = 0; k < r->n_refusals; k++) {
-        put_separator(k, f);
-        fputs("{\"nodes\": ", f);
-        put_nodes(r, r->refusals[k].nodes, r->refusals[k].n_nodes, f);
-        fputs(", \"reason_id\": ", f);
-        ot_json_string(r->refusals[k].reason_id, f);
-        fputs(", \"reason\": ", f);
-        ot_json_string(r->refusals[k].reason, f);
-        fputc('}', f);
-    }
-    fputs("]\n}\n", f);
+    ot_json_put_text(j, "reason_id", id);
+    ot_json_put_text(j, "reason", reason);
+    if (*lift) ot_json_put_text(j, "lift", lift);
+    ot_json_close(j);
 }
 
-ot_status ot_results_json(const ot_facts *r, FILE *f)
+static void put_lists(ot_json *j, const ot_facts *f)
 {
-    double before = r->totals.untiled.time_s, after = r->totals.tiled.time_s;
+    ot_json_list(j, "regions");
+    for (uint32_t k = 0; k < f->n_regions; k++) put_region(j, f, &f->regions[k]);
+    ot_json_close(j);
+    ot_json_list(j, "barriers");
+    for (uint32_t k = 0; k < f->n_barriers; k++) {
+        const ot_fact_barrier *b = &f->barriers[k];
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "node", f->nodes[b->node].name);
+        ot_json_put_text(j, "op", f->nodes[b->node].op);
+        put_reason(j, b->reason_id, b->reason, b->lift);
+    }
+    ot_json_close(j);
+    ot_json_list(j, "refused");
+    for (uint32_t k = 0; k < f->n_refusals; k++) {
+        const ot_fact_refusal *r = &f->refusals[k];
+        ot_json_open(j, NULL);
+        put_names(j, "nodes", f, r->nodes, r->n_nodes);
+        put_reason(j, r->reason_id, r->reason, r->lift);
+    }
+    ot_json_close(j);
+}
 
-    fputs("{\n  \"model\": ", f);
-    ot_json_string(r->model, f);
-    fputs(",\n  \"target\": {\"name\": ", f);
-    ot_json_string(r->target, f);
-    fprintf(f, ", \"l2_bytes\": %lld},\n", (long long)r->fast_bytes);
-    put_figures("untiled", &r->totals.untiled, f);
-    put_figures("tiled", &r->totals.tiled, f);
-    fputs("  \"compulsory_bytes\": ", f);
-    ot_json_number(r->totals.compulsory_bytes, f);
-    fputs(",\n  \"activation_sum_bytes\": ", f);
-    ot_json_number(r->totals.activation_sum, f);
-    fputs(",\n", f);
-    put_arena(r, f);
-    fputs("  \"benefit_s\": ", f);
-    ot_json_number(before - after, f);
-    fputs(",\n  \"speedup\": ", f);
-    ot_json_number(after > 0 ? before / after : 1.0, f);
-    fputs(",\n", f);
-    put_lists(r, f);
-    return ferror(f) ? OT_E_SYSTEM : OT_OK;
+ot_status ot_results_json(const ot_facts *f, FILE *out)
+{
+    const ot_fact_totals *t = &f->totals;
+    double before = t->untiled.time_s, after = t->tiled.time_s;
+    ot_json j = {.f = out};
+
+    ot_json_open(&j, NULL);
+    ot_json_put_text(&j, "model", f->model);
+    ot_json_open(&j, "target");
+    ot_json_put_text(&j, "name", f->target);
+    ot_json_put_int(&j, "l2_bytes", f->fast_bytes);
+    ot_json_put_int(&j, "fast_bytes", f->fast_bytes);
+    ot_json_close(&j);
+    put_figures(&j, "untiled", &t->untiled);
+    put_figures(&j, "tiled", &t->tiled);
+    ot_json_put_figure(&j, "compulsory_bytes", t->compulsory_bytes);
+    ot_json_put_figure(&j, "activation_sum_bytes", t->activation_sum);
+    put_arena(&j, t);
+    ot_json_put_figure(&j, "benefit_s", before - after);
+    ot_json_put_figure(&j, "benefit_seconds", before - after);
+    ot_json_put_figure(&j, "speedup", after > 0 ? before / after : 1.0);
+    put_lists(&j, f);
+    ot_json_close(&j);
+    return ferror(out) ? OT_E_SYSTEM : OT_OK;
 }
