@@ -136,5 +136,7 @@ bool ot_trial_visit(ot_trial *tr, int st);
 /* Figures of the interval [w->lo, w->end] for the tile pair number `pair`; false when it is not usable there. */
 bool ot_trial_choice(ot_trial *tr, uint32_t pair, ot_choice *c);
 uint32_t ot_trial_pairs(const ot_trial *tr);
+/* What all visits so far have cost: nodes times the tile counts and tilings that were alive. */
+uint64_t ot_trial_work(const ot_trial *tr);
 
 #endif

@@ -14,6 +14,7 @@ static bool dequantized_before(const ot_trial *tr, ot_id v)
 }
 
 uint32_t ot_trial_pairs(const ot_trial *tr) { return tr->n_pairs; }
+uint64_t ot_trial_work(const ot_trial *tr) { return tr->work; }
 
 /* Windows of some value overlap, or tiles are uneven. */
 static bool overlaps(const ot_trial *tr, const pair *p)

@@ -373,6 +373,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
             dim_count *x = &tr->dim[d][c];
             if (x->dead) continue;
             note_held(tr, n, x);
+            tr->work++;
             if (!node_windows(tr, n, d, x)) {
                 x->dead = true;
                 continue;
@@ -400,7 +401,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     if (!alive) return false;
     if (!set_pending(tr, n)) return false;
     for (uint32_t k = 0; k < tr->n_pairs; k++)
-        if (!tr->pairs[k].dead) add_node(tr, &f, &tr->pairs[k], tr->pairs[k].after);
+        if (!tr->pairs[k].dead) add_node(tr, &f, &tr->pairs[k], tr->pairs[k].after), tr->work++;
     add_whole(tr, &f);
     tr->border.weights += (double)ot_cost_weights(tr->s, pos);
     tr->in_time += tr->s->time[pos + 1] - tr->s->time[pos];

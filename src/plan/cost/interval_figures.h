@@ -74,6 +74,7 @@ struct ot_trial {
     ot_win *scratch;  /* [max n_in] */
     bool *later;      /* [max n_in] */
     double *bytes;    /* [max n_in + n_out] */
+    uint64_t work;    /* see ot_trial_work */
 };
 
 /* Extents of v, which the nodes visited so far cut or read, in the tiles of the pair; e: [n_dims]. */

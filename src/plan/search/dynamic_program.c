@@ -6,12 +6,18 @@
  *
  * A tiling that loses on its own may win here because it lets its neighbours fuse. Score is predicted time; with `force` an
  * untiled node that could have been tiled costs a penalty, so that everything legal gets tiled. Intervals do not cut a
- * convolution from the nodes that the runtime merges into it. The number of steps of every walk is bounded by a budget over
- * the whole graph, so planning time is linear in the number of nodes.
+ * convolution from the nodes that the runtime merges into it.
+ *
+ * Work is counted (ot_trial_work) and bounded over the whole graph: every end may use its even share of what the ends before it
+ * have left, so a large graph has shorter intervals looked at, everywhere alike, and the time of planning has a limit.
  */
 #include "search.h"
 
+#include <float.h>
+
 enum { STATES_MAX = 10 };
+
+#define WORK_MAX UINT64_C(8000000) /* about a second */
 
 typedef struct state {
     double score, time;
@@ -38,6 +44,8 @@ typedef struct solver {
     size_t cap_choices;
     bool *tileable;      /* [n] */
     uint32_t step_limit; /* longest walk */
+    uint64_t work_limit; /* of the walk at hand: where it ends, on the count of ot_trial_work */
+    uint64_t work_end;   /* of the sequence's end at hand, likewise */
     double time_limit;   /* seconds that a plan may lose against the untiled model on its way; 0: no limit is kept */
     double lean_limit;   /* a plan that takes so many times as long as the fastest is as good when it needs less memory; 0: none */
 } solver;
@@ -136,7 +144,7 @@ static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *a
     ot_walk_start(v->w, end, out, axes, n_dims);
     ot_trial_start(v->tr, v->w, out, axes, n_dims);
     uint32_t min_nodes = v->o->force ? 1 : 2;
-    for (uint32_t steps = 0; v->w->lo > 0 && steps < v->step_limit; steps++) {
+    for (uint32_t steps = 0; v->w->lo > 0 && steps < v->step_limit && ot_trial_work(v->tr) < v->work_limit; steps++) {
         int st = ot_walk_step(v->w);
         if (!ot_trial_visit(v->tr, st)) break;
         uint32_t first = v->w->lo;
@@ -154,12 +162,18 @@ static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *a
     return OT_OK;
 }
 
+/* Where the first of n equal shares of the work between used and end ends. */
+static uint64_t share_of(uint64_t used, uint64_t end, uint32_t n) { return used < end ? used + (end - used) / n : used; }
+
 /* Intervals that end with this node, its tiles counted on output `out`. */
 static ot_status try_output(solver *v, uint32_t end, uint32_t out)
 {
     int8_t sets[OT_AXIS_SETS_MAX][OT_DIMS_MAX];
     uint32_t dims[OT_AXIS_SETS_MAX], n_sets = ot_candidate_axes(v->s, v->w, end, out, sets, dims);
-    for (uint32_t k = 0; k < n_sets; k++) OT_TRY(try_axes(v, end, out, sets[k], dims[k]));
+    for (uint32_t k = 0; k < n_sets; k++) {
+        v->work_limit = share_of(ot_trial_work(v->tr), v->work_end, n_sets - k);
+        OT_TRY(try_axes(v, end, out, sets[k], dims[k]));
+    }
     return OT_OK;
 }
 
@@ -178,12 +192,16 @@ static ot_status solve_end(solver *v, uint32_t end)
     return OT_OK;
 }
 
+double ot_time_allowed(const ot_seq *s, const ot_plan_options *o)
+{
+    bool limited = o->goal == OT_GOAL_MEMORY && !o->force;
+    return limited ? s->time[s->n] * (1 + o->max_slowdown) : DBL_MAX;
+}
+
 /* A state that the goal allows at the end. */
 static bool allowed(const solver *v, const state *x)
 {
-    bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force;
-    double limit = v->s->time[v->s->n] * (1 + v->o->max_slowdown) + 1e-12;
-    if (lean && x->time > limit) return false;
+    if (x->time > ot_time_allowed(v->s, v->o) + 1e-12) return false;
     return v->o->memory_budget == 0 || x->peak <= v->o->memory_budget;
 }
 
@@ -244,6 +262,19 @@ static ot_status read_path(solver *v, uint32_t final, ot_path *out)
     return OT_OK;
 }
 
+/* Every node whole: what is left when nothing else is as fast as it must be. */
+static ot_status untiled_path(const ot_seq *s, ot_path *out)
+{
+    out->steps = OT_NEW_N(s->arena, ot_choice, s->n + 1u);
+    if (!out->steps) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t p = 0; p < s->n; p++)
+        out->steps[p] = (ot_choice){.first = p, .end = p, .time = s->time[p + 1] - s->time[p], .peak = s->live[p]};
+    out->n = s->n;
+    out->time = s->time[s->n];
+    out->peak = s->peak;
+    return OT_OK;
+}
+
 /* requires a built sequence. Fails: OT_E_NOMEM, OT_E_BUDGET. */
 ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_path *out)
 {
@@ -263,8 +294,14 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     }
     v.f[0].n = 1;
     v.f[0].s[0] = (state){.choice = OT_NONE};
-    for (uint32_t end = 0; end < s->n; end++) OT_TRY(solve_end(&v, end));
+    const uint64_t work = ot_trial_work(tr), work_max = work + WORK_MAX;
+    for (uint32_t end = 0; end < s->n; end++) {
+        v.work_end = share_of(ot_trial_work(tr), work_max, s->n - end);
+        OT_TRY(solve_end(&v, end));
+    }
+    if (ot_dbg['W']) fprintf(stderr, "  search: %u nodes, work %llu\n", s->n, (unsigned long long)(ot_trial_work(tr) - work));
     uint32_t final = final_state(&v);
+    if (final == OT_NONE && o->memory_budget == 0) return untiled_path(s, out);
     if (final == OT_NONE) {
         int64_t least = INT64_MAX;
         for (uint32_t k = 0; k < v.f[s->n].n; k++) least = ot_min(least, v.f[s->n].s[k].peak);

@@ -4,7 +4,11 @@
  */
 #include "search.h"
 
-#define BUDGET_ATTEMPTS 3
+#include <math.h>
+
+#define LIMIT_ATTEMPTS 3    /* to keep what the user allows */
+#define MANY_NODES     1500 /* beyond, one attempt: what is too slow is taken out of it */
+#define TIME_ABOUT     1e-9 /* sums of seconds differ by rounding */
 
 static ot_status list_barriers(const ot_seq *s, ot_plan *p)
 {
@@ -32,13 +36,16 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
     p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
     p->refused = OT_NEW_N(p->arena, ot_refusal, path->n + s->n + 1u);
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
-    uint32_t tries = OT_FIT_TRIES;
+    ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
+    double spare = ot_time_allowed(s, o) - path->time; /* what regions may take beyond what was estimated of them */
     for (uint32_t k = 0; k < path->n; k++) {
         const ot_choice *c = &path->steps[k];
         if (c->n_dims == 0) continue;
         ot_region r;
         bool found;
-        OT_TRY(ot_region_fit(s, w, t, o, c, p->arena, &tries, &r, &found));
+        double gain = s->time[c->end + 1] - s->time[c->first] - c->time;
+        OT_TRY(ot_region_fit(s, w, t, o, c, spare - gain, p->arena, &left, &r, &found));
+        spare += (found ? r.benefit : 0) - gain;
         if (!found) {
             OT_TRY(refuse(s, p, &r, (ot_reason){t->is_cache ? OT_WHY_NO_EXACT_FORM : OT_WHY_NO_FORM_FITS, 0}));
             continue;
@@ -229,19 +236,49 @@ static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target 
     }
     OT_TRY(build_regions(s, w, t, o, &path, p));
     total(s, p);
-    OT_TRY(drop_useless(s, t, o, p));
-    OT_TRY(list_region_ends(s, p));
-    OT_TRY(list_refused(s, o, p));
-    return OT_OK;
+    return drop_useless(s, t, o, p);
 }
 
-/* Under a budget the exact figures may miss what the trials promised: then again with what is missing taken off. */
+/* What a plan tells besides its regions. */
+static ot_status finish(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_plan *p)
+{
+    OT_TRY(list_region_ends(s, p));
+    OT_TRY(list_refused(s, o, p));
+    return o->detail ? ot_plan_detail_fill(s, w, tr, t, p) : OT_OK;
+}
+
+/* Seconds by which the plan is slower than the user allows; 0: it is not. */
+static double excess_time(const ot_seq *s, const ot_plan_options *o, const ot_plan *p)
+{
+    double allowed = ot_time_allowed(s, o);
+    return p->tiled.time_s > allowed * (1 + TIME_ABOUT) ? p->tiled.time_s - allowed : 0;
+}
+
+/* Take out the regions that lose most time until the plan is as fast as the user allows: the untiled model always is. */
+static ot_status drop_slowest(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_plan *p)
+{
+    while (excess_time(s, o, p) > 0 && p->n_regions > 0) {
+        uint32_t slowest = 0;
+        for (uint32_t k = 1; k < p->n_regions; k++)
+            if (p->regions[k].benefit < p->regions[slowest].benefit) slowest = k;
+        OT_TRY(refuse(s, p, &p->regions[slowest], (ot_reason){OT_WHY_PEAK_WITHIN_SLOWDOWN, 0}));
+        for (uint32_t k = slowest; k + 1 < p->n_regions; k++) {
+            p->regions[k] = p->regions[k + 1];
+            p->regions[k].id = o->first_region + k;
+        }
+        p->n_regions--;
+        total(s, p);
+    }
+    return drop_useless(s, t, o, p);
+}
+
+/* The exact figures may miss what the trials promised of memory and time: then again with what is missing taken off. */
 static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_arena *scratch, ot_plan *p)
 {
     ot_seq s;
     ot_walk w;
     ot_trial *tr = NULL;
-    ot_plan_options tight = *o;
+    ot_plan_options tight = *o, before = *o;
     OT_TRY(ot_seq_build(g, scratch, &s));
     OT_TRY(ot_cost_fill(&s, t));
     OT_TRY(ot_walk_new(&s, &w));
@@ -250,17 +287,25 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
         if (!tr) return ot_fail_nomem(g->model->diag);
     }
     int64_t least = 0;
-    for (int attempt = 0; attempt < BUDGET_ATTEMPTS; attempt++) {
+    uint32_t attempts = s.n > MANY_NODES && o->memory_budget == 0 ? 1 : LIMIT_ATTEMPTS;
+    for (uint32_t attempt = 0; attempt < attempts; attempt++) {
         ot_diag *diag = g->model->diag, aside = {0};
-        if (attempt > 0) g->model->diag = &aside; /* a tightened budget is nobody's business */
+        if (attempt > 0) g->model->diag = &aside; /* tightened limits are nobody's business */
         ot_status st = plan_once(&s, &w, tr, t, &tight, p);
+        if (st == OT_E_BUDGET && attempt > 0) { /* tightened too much */
+            attempt = attempts - 1;
+            st = plan_once(&s, &w, tr, t, &before, p);
+        }
+        if (st == OT_OK && attempt + 1 == attempts) st = drop_slowest(&s, t, o, p);
         g->model->diag = diag;
-        if (st == OT_E_BUDGET && attempt > 0) break;
         if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;
         if (least == 0 || p->tiled.peak_bytes < least) least = p->tiled.peak_bytes;
-        int64_t excess = p->tiled.peak_bytes - o->memory_budget;
-        if (o->memory_budget == 0 || excess <= 0) return o->detail ? ot_plan_detail_fill(&s, &w, tr, t, p) : OT_OK;
-        if (attempt + 1 < BUDGET_ATTEMPTS && tight.memory_budget - excess > 0) tight.memory_budget -= excess;
+        double late = excess_time(&s, o, p);
+        int64_t excess = o->memory_budget > 0 ? ot_max(0, p->tiled.peak_bytes - o->memory_budget) : 0;
+        if (excess == 0 && late <= 0) return finish(&s, &w, tr, t, o, p);
+        before = tight;
+        if (tight.memory_budget - excess > 0) tight.memory_budget -= excess;
+        tight.max_slowdown -= late / s.time[s.n];
     }
     return ot_fail(g->model->diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
                    (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));

@@ -18,7 +18,10 @@ typedef struct ot_path {
     uint32_t n_pool;
 } ot_path;
 
-/* Cheapest way through the sequence. `ends`: optional filter. */
+/* Seconds that a plan may take in all: with goal memory what the user allows, but not when everything legal is to be tiled;
+ * else no limit (DBL_MAX). */
+double ot_time_allowed(const ot_seq *s, const ot_plan_options *o);
+/* Cheapest way through the sequence. OT_E_BUDGET: no way keeps the memory budget (and the allowed time). */
 ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o,
                       ot_path *out) OT_MUST_USE;
 
@@ -36,12 +39,21 @@ ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const o
 
 /* ---- settle.c ---- */
 
-#define OT_FIT_TRIES 1000 /* other tilings tried for a whole graph */
+#define OT_FIT_TRIES   1000  /* other tilings tried for a whole graph */
+#define OT_FIT_WRITTEN 50000 /* nodes that tiles are written out to; beyond, loops where a region has them */
+/* What is left of that. */
+typedef struct ot_fit_left {
+    uint32_t tries;
+    double written;
+} ot_fit_left;
 
 /* The region of a chosen interval: its best form, exact figures, working set planned. On a scratchpad, finer tiles when the
- * chosen ones do not fit (*tries counts down). *found false: no form can express it, or nothing fits; *out is then the region
- * as chosen. */
+ * chosen ones do not fit (left counts down). loss: seconds that the region may lose for less memory; beyond that it is written in
+ * its fastest form. *found false: no form can express it, or nothing fits; *out is then the region as chosen. */
 ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
-                        ot_arena *a, uint32_t *tries, ot_region *out, bool *found) OT_MUST_USE;
+                        double loss, ot_arena *a, ot_fit_left *left, ot_region *out, bool *found) OT_MUST_USE;
+/* Of n regions that differ in their form alone, the index of the one to take; OT_NONE: none. time_tiled < 0: not possible.
+ * loss: as above. */
+uint32_t ot_best_form(const ot_plan_options *o, const ot_region *forms, uint32_t n, double loss);
 
 #endif

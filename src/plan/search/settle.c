@@ -16,18 +16,20 @@
 #include <float.h>
 #include <math.h>
 
-#define ROUNDS 5    /* of smaller tiles for one region */
-#define SLOWER 1.25 /* another tiling may take that much longer than the search expected of the chosen one */
+#define ABOUT_AS_FAST 1.05 /* forms that take no longer than this differ by less than is predicted well */
+#define ROUNDS        5    /* of smaller tiles for one region */
+#define SLOWER        1.25 /* another tiling may take that much longer than the search expected of the chosen one */
 
 typedef struct fitting {
     const ot_seq *s;
     ot_walk *w;
     const ot_target *t;
     const ot_plan_options *o;
-    ot_arena *arena; /* of the plan */
-    uint32_t *tries; /* left for the whole graph */
-    double slowest;  /* seconds that another tiling may take */
-    ot_region *best; /* best region that fits so far; valid when found */
+    ot_arena *arena;   /* of the plan */
+    ot_fit_left *left; /* for the whole graph */
+    double slowest;    /* seconds that another tiling may take */
+    double loss;       /* seconds that the region may lose against its nodes untiled for less memory */
+    ot_region *best;   /* best region that fits so far; valid when found */
     bool found;
 } fitting;
 
@@ -40,42 +42,64 @@ static bool preferred(const ot_plan_options *o, const ot_region *r, const ot_reg
     return r->time_tiled < best->time_tiled * 0.999 || (r->time_tiled <= best->time_tiled * 1.001 && a < b);
 }
 
+/* Under a budget, forms that keep it, if there are any; else all that are possible. */
+static bool may_take(const ot_plan_options *o, const ot_region *r, bool in_budget)
+{
+    return r->time_tiled >= 0 && (!in_budget || r->peak <= o->memory_budget);
+}
+
+uint32_t ot_best_form(const ot_plan_options *o, const ot_region *forms, uint32_t n, double loss)
+{
+    bool in_budget = false;
+    double fastest = DBL_MAX;
+    uint32_t best = OT_NONE;
+    for (uint32_t k = 0; k < n; k++) in_budget |= forms[k].time_tiled >= 0 && forms[k].peak <= o->memory_budget;
+    for (uint32_t k = 0; k < n; k++)
+        if (may_take(o, &forms[k], in_budget)) fastest = fmin(fastest, forms[k].time_tiled);
+    for (uint32_t k = 0; k < n; k++) {
+        const ot_region *r = &forms[k];
+        bool slow = r->time_tiled > fastest * ABOUT_AS_FAST + 1e-5 || (r->time_tiled > fastest && -r->benefit > loss);
+        if (!may_take(o, r, in_budget) || slow) continue;
+        if (best == OT_NONE || preferred(o, r, &forms[best])) best = k;
+    }
+    return best;
+}
+
+/* Operators of the region in all tiles: what form unrolled writes. */
+static double written_nodes(const ot_region *r)
+{
+    double nodes = r->n_nodes;
+    for (uint32_t d = 0; d < r->n_dims; d++) nodes *= r->dims[d].n_tiles;
+    return nodes;
+}
+
 /* Of the forms that the rewriter accepts, the one with the best exact figures; for memory, among those that are about as
  * fast as the fastest. */
 static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *found)
 {
     const ot_plan_options *o = x->o;
     ot_region forms[OT_FORM_WHILE + 1];
-    bool ok[OT_FORM_WHILE + 1] = {false};
     const ot_form first = x->t->engine ? OT_FORM_WHILE : OT_FORM_SCAN, last = x->t->engine ? OT_FORM_WHILE : OT_FORM_WINDOW;
-    double fastest = 1e300, tiles = 1;
-    for (uint32_t d = 0; d < r->n_dims; d++) tiles *= r->dims[d].n_tiles;
+    const double nodes = written_nodes(r);
     for (ot_form f = first; f <= last; f++) {
         ot_why why;
-        if (o->force_form != OT_FORM_NONE && f != o->force_form && !x->t->engine) continue;
-        if (f == OT_FORM_UNROLLED && tiles * r->n_nodes > 1500) continue;
-        if (!ot_form_legal(x->s->g, r, f, &why)) continue;
         forms[f] = *r;
         forms[f].form = f;
+        forms[f].time_tiled = -1;
+        if (o->force_form != OT_FORM_NONE && f != o->force_form && !x->t->engine) continue;
+        if (f == OT_FORM_UNROLLED && nodes > 1500) continue;
+        if (!ot_form_legal(x->s->g, r, f, &why)) continue;
         OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, &forms[f]));
-        ok[f] = forms[f].time_tiled >= 0;
-        if (ok[f] && forms[f].time_tiled < fastest) fastest = forms[f].time_tiled;
     }
     /* Tiles written out live in the outer graph; loops that hand pieces along do not. */
-    if (o->goal == OT_GOAL_MEMORY && r->n_dims == 1 && ok[OT_FORM_PEELED]) ok[OT_FORM_UNROLLED] = false;
-    bool fits = false; /* under a budget, only forms that keep it, if there are any */
-    for (ot_form f = first; f <= last; f++) fits |= ok[f] && forms[f].peak <= o->memory_budget;
-    for (ot_form f = first; f <= last && fits; f++) {
-        ok[f] = ok[f] && forms[f].peak <= o->memory_budget;
-        if (ok[f]) fastest = fastest < forms[f].time_tiled ? forms[f].time_tiled : fastest;
-    }
-    *found = false;
-    for (ot_form f = first; f <= last; f++) {
-        if (!ok[f] || forms[f].time_tiled > fastest * 1.05 + 1e-5) continue;
-        if (*found && !preferred(o, &forms[f], r)) continue;
-        *r = forms[f];
-        *found = true;
-    }
+    bool loops = first <= OT_FORM_PEELED && last >= OT_FORM_PEELED && forms[OT_FORM_PEELED].time_tiled >= 0;
+    if (o->goal == OT_GOAL_MEMORY && r->n_dims == 1 && loops) forms[OT_FORM_UNROLLED].time_tiled = -1;
+    bool others = false; /* than tiles written out, of which a whole graph has only so many */
+    for (ot_form f = first; f <= last; f++) others |= f != OT_FORM_UNROLLED && forms[f].time_tiled >= 0;
+    if (others && nodes > x->left->written) forms[OT_FORM_UNROLLED].time_tiled = -1;
+    uint32_t best = ot_best_form(o, forms + first, (uint32_t)(last - first) + 1, x->loss);
+    *found = best != OT_NONE;
+    if (*found) *r = forms[first + best];
     return OT_OK;
 }
 
@@ -114,7 +138,8 @@ static ot_status try_choice(fitting *x, const ot_choice *c, unsigned how, ot_reg
     fits = form;
     if (form) OT_TRY(plan_memory(x, r, &fits));
     if (ot_dbg['W']) dump_try(x, c, how, r, form, fits);
-    fits = fits && r->time_tiled <= x->slowest;
+    bool instead = x->slowest < DBL_MAX; /* of what the search chose */
+    fits = fits && r->time_tiled <= x->slowest && (!instead || -r->benefit <= x->loss);
     if (!fits || (x->found && !preferred(x->o, r, x->best))) return OT_OK;
     *x->best = *r;
     x->found = true;
@@ -137,7 +162,7 @@ static uint32_t smaller_tiles(const ot_region *r, uint32_t d, int64_t tile, int6
 static ot_status try_leaner(fitting *x, const ot_choice *c)
 {
     ot_region r;
-    for (unsigned how = 1; how <= (OT_FIT_STREAM | OT_FIT_SINGLE) && *x->tries > 0; how++, --*x->tries)
+    for (unsigned how = 1; how <= (OT_FIT_STREAM | OT_FIT_SINGLE) && x->left->tries > 0; how++, --x->left->tries)
         if (!(how & OT_FIT_SINGLE) || x->t->double_buffer) OT_TRY(try_choice(x, c, how, &r));
     return OT_OK;
 }
@@ -152,7 +177,7 @@ static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *m
     for (uint32_t d = 0; d < r->n_dims; d++) {
         int64_t tiles[2];
         uint32_t n = smaller_tiles(r, d, c->tile[d], tiles);
-        for (uint32_t k = 0; k<n && * x->tries> 0; k++, --*x->tries) {
+        for (uint32_t k = 0; k < n && x->left->tries > 0; k++, --x->left->tries) {
             ot_choice f = *c;
             f.tile[d] = tiles[k];
             OT_TRY(try_choice(x, &f, 0, &finer));
@@ -171,7 +196,7 @@ static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *m
 static ot_status try_coarser(fitting *x, const ot_choice *c, ot_region *r)
 {
     ot_choice next = *c;
-    for (uint32_t round = 0; !x->found && round<ROUNDS && * x->tries> 0; round++, --*x->tries) {
+    for (uint32_t round = 0; !x->found && round < ROUNDS && x->left->tries > 0; round++, --x->left->tries) {
         uint32_t most = 0;
         for (uint32_t d = 1; d < r->n_dims; d++)
             if (r->dims[d].n_tiles > r->dims[most].n_tiles) most = d;
@@ -183,9 +208,9 @@ static ot_status try_coarser(fitting *x, const ot_choice *c, ot_region *r)
 }
 
 ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
-                        ot_arena *a, uint32_t *tries, ot_region *out, bool *found)
+                        double loss, ot_arena *a, ot_fit_left *left, ot_region *out, bool *found)
 {
-    fitting x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .tries = tries, .slowest = DBL_MAX};
+    fitting x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .left = left, .slowest = DBL_MAX, .loss = loss};
     x.best = OT_NEW(s->arena, ot_region);
     ot_choice c = *choice;
     bool more = true;
@@ -200,13 +225,14 @@ ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const o
     }
     bool settled = x.found || t->is_cache;
     if (!settled) OT_TRY(try_leaner(&x, &c));
-    for (uint32_t round = 0; !settled && round < ROUNDS && more && *tries > 0; round++) {
+    for (uint32_t round = 0; !settled && round < ROUNDS && more && left->tries > 0; round++) {
         ot_region r = *out;
         if (round > 0) OT_TRY(ot_region_build(s, w, &c, a, &r));
         OT_TRY(try_finer(&x, &c, &r, &more));
         settled = x.found;
     }
     if (x.found) *out = *x.best;
+    if (x.found && out->form == OT_FORM_UNROLLED) left->written -= written_nodes(out);
     *found = x.found;
     return OT_OK;
 }

@@ -1,5 +1,8 @@
-/* The tie-break: of all plans whose time is within epsilon of the one chosen (and whose peak is not above it, when memory is
- * the goal), the one with the least peak, then the fewest loops, then the fewest tiles.
+/* The tie-break: of all plans that are about as fast as the one chosen (and whose peak is not above it, when memory is the
+ * goal), the one with the least peak, then the fewest loops, then the fewest tiles.
+ *
+ *     0        chosen  limit      untiled               about as fast: what the chosen plan gains stays, but for a small share.
+ *     |----------|=====|-------------|---> time         Where memory is the goal, what the user allows ends the window, too.
  *
  * A plan is a path through positions 0..n whose arcs are tiled intervals or runs of untiled nodes, so the program is a
  * shortest path with side constraints:
@@ -15,7 +18,12 @@
 
 #include "lp.h"
 
+#include <math.h>
+
 enum { ARCS_MAX = 500, NODE_LIMIT = 400 };
+
+#define OF_TIME 0.005 /* predictions are no finer than this part of the model's time, */
+#define OF_GAIN 0.05  /* but a plan that saves time keeps the rest of what it saves */
 
 typedef struct arc {
     uint32_t from, to; /* key positions */
@@ -207,15 +215,20 @@ static ot_status read_solution(const net *m, const double *x, ot_path *path)
     return OT_OK;
 }
 
+/* Seconds that a plan may take in the place of one that takes `best`. */
+static double time_limit(const ot_seq *s, const ot_plan_options *o, double best)
+{
+    double untiled = s->time[s->n], window = best * OF_TIME;
+    if (o->goal == OT_GOAL_MEMORY) return fmax(best, fmin(best + window, ot_time_allowed(s, o)));
+    return best + fmin(window, fmax(0, untiled - best) * OF_GAIN);
+}
+
 /* requires a solved path. Fails: OT_E_NOMEM; never for being hard (the path stays). */
 ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_path *path)
 {
     (void)t;
     if (o->force || path->n_pool == 0) return OT_OK;
-    net m = {.s = s};
-    double best = path->time;
-    m.limit = best * 1.005;
-    if (m.limit < best) m.limit = best;
+    net m = {.s = s, .limit = time_limit(s, o, path->time)};
     double peak_limit = o->memory_budget > 0 ? (double)o->memory_budget : o->goal == OT_GOAL_MEMORY ? (double)path->peak : 1e300;
     bool any;
     OT_TRY(build_net(path, peak_limit, &m, &any));
