@@ -32,24 +32,6 @@ uint32_t ot_chain_constant(ot_chain_build *b, ot_chain_cell c)
     return new_cell(b, &(ot_chain_build_cell){.kind = OT_CHAIN_CONSTANT, .cell = c});
 }
 
-bool ot_chain_known(const ot_graph *g, ot_id id, float *out)
-{
-    const ot_value *v = &g->values[id];
-    const ot_tensor *t = v->init;
-    int64_t n;
-    if (v->overridable || v->is_input || (v->dtype != OT_F32 && v->dtype != OT_BOOL)) return false;
-    if (t && t->data && t->dtype == v->dtype && ot_product(t->dims, t->rank, &n) && n == 1) {
-        if (t->dtype == OT_F32)
-            memcpy(out, t->data, sizeof *out);
-        else
-            *out = *(const uint8_t *)t->data != 0;
-        return true;
-    }
-    if (v->dtype != OT_BOOL || !v->known || v->known_n != 1) return false;
-    *out = v->known[0] != 0;
-    return true;
-}
-
 uint32_t ot_chain_operand(ot_chain_build *b, ot_id value, bool is_channel)
 {
     for (uint32_t k = b->n_made; !is_channel && k-- > 0;)

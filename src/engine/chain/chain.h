@@ -15,6 +15,7 @@
 #define OT_ENGINE_CHAIN_H
 
 #include "engine/core/engine.h"
+#include "groups/chain_rule.h"
 
 #define OT_CHAIN_RANK    9  /* dims of a run */
 #define OT_CHAIN_INPUTS  24 /* arrays read */
@@ -22,16 +23,7 @@
 
 typedef struct ot_chain ot_chain; /* immutable once made: threads may share it */
 
-/* Can a chain compute this node? Float32 element-wise operators (bool where the operator makes or takes masks: comparisons,
- * logic, Where, Not), casts between float32 and bool, Quantize- and DequantizeLinear of 8 bits by one constant scale,
- * inference-mode BatchNormalization and Dropout without mask, PRelu, n-ary Sum/Max/Min/Mean. Types must be known, attributes
- * and what must be constant (Clip's bounds may also be arrays of one element; BatchNormalization's parameters are arrays) must
- * be as the chain needs them. Looks at no extents. */
-bool ot_chain_takes(const ot_graph *g, const ot_node *n);
-
-/* Scale, zero point and 8-bit type of Quantize- or DequantizeLinear `n` between that type and float32: constants, one of each for
- * the whole tensor. */
-bool ot_chain_quantizer(const ot_graph *g, const ot_node *n, ot_dtype *t, float *scale, float *zero);
+/* Which nodes a chain takes: groups/chain_rule.h. */
 
 /* Operands of a chain: values of the graph. A value whose contents are known (ot_value.known or init, one element) is folded
  * into the instructions where that helps. BatchNormalization is computed as x * scale' + shift' with both derived from its

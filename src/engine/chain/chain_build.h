@@ -38,8 +38,6 @@ uint32_t ot_chain_emit(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32
 bool ot_chain_is_constant(const ot_chain_build *b, uint32_t cell);
 /* Does SWISH take this factor? Its intermediate results overflow for factors near 0. */
 static inline bool ot_chain_is_gate(float factor) { return factor > 1e-3f && factor < 1e3f; }
-/* A value of one element whose contents are known (bool: 0 or 1). */
-bool ot_chain_known(const ot_graph *g, ot_id v, float *out);
 
 /* chain_nodes.c: the cell that a node makes, or OT_NONE. */
 uint32_t ot_chain_node(ot_chain_build *b, const ot_node *n);

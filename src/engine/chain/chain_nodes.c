@@ -1,4 +1,4 @@
-/* Which nodes a chain takes, and the instructions of each.
+/* The instructions of each node that a chain takes.
  *
  *   n-ary      Max(a, b, c)       max(max(a, b), c)
  *   limits     Clip(x, lo, hi)    one instruction when both are constants, else at_most(at_least(x, lo), hi)
@@ -7,7 +7,7 @@
  *   gates      SwiGLU(x, y)       x * sigmoid(alpha x), * y
  *   quantized  DequantizeLinear   (q - zero) * scale, one constant scale for all; QuantizeLinear likewise
  *
- * Both questions are answered by the same tables, so that what is taken can be compiled.
+ * What is taken: groups/chain_rule.h; whatever that says has its instructions here.
  */
 #include "chain_build.h"
 
@@ -97,182 +97,8 @@ static ot_chain_code code_of(ot_op op, bool masks)
     return OT_CH_COUNT;
 }
 
-/* Operators of com.microsoft on quantized tensors: their operands are followed by scale and zero point, the last of them by those
- * of the result. */
-static const struct {
-    const char *name;
-    ot_chain_code code;
-    uint32_t tensors;
-} quantized_ops[] = {{"QLinearAdd", OT_CH_ADD, 2},
-                     {"QLinearMul", OT_CH_MUL, 2},
-                     {"QLinearSigmoid", OT_CH_SIGMOID, 1},
-                     {"QLinearLeakyRelu", OT_CH_PRELU, 1}};
-
-/* Number in that table; OT_NONE. */
-static uint32_t quantized_op(const ot_node *n)
-{
-    if (n->op != OT_OP_OPAQUE || strcmp(n->domain, "com.microsoft")) return OT_NONE;
-    for (uint32_t k = 0; k < sizeof quantized_ops / sizeof *quantized_ops; k++)
-        if (strcmp(n->op_type, quantized_ops[k].name) == 0) return k;
-    return OT_NONE;
-}
-
-/* ---- what is taken ---- */
-
-static const ot_value *value_of(const ot_graph *g, const ot_node *n, uint32_t k)
-{
-    return k < n->n_in && n->in[k] != OT_NONE ? &g->values[n->in[k]] : NULL;
-}
-
-static bool has_type(const ot_graph *g, const ot_node *n, uint32_t k, ot_dtype t)
-{
-    const ot_value *v = value_of(g, n, k);
-    return v && v->is_tensor && v->dtype == t;
-}
-
-static bool takes_clip(const ot_graph *g, const ot_node *n)
-{
-    if (n->version < 11) return n->n_in == 1;
-    for (uint32_t k = 1; k < n->n_in; k++)
-        if (value_of(g, n, k) && !has_type(g, n, k, OT_F32)) return false;
-    return n->n_in <= 3;
-}
-
-static bool takes_dropout(const ot_graph *g, const ot_node *n)
-{
-    float yes;
-    for (uint32_t k = 1; k < n->n_out; k++)
-        if (n->out[k] != OT_NONE) return false;
-    if (n->version < 7 && !ot_attr_int(n, "is_test", 0)) return false;
-    return !value_of(g, n, 2) || (ot_chain_known(g, n->in[2], &yes) && yes == 0);
-}
-
-static bool takes_batch_norm(const ot_graph *g, const ot_node *n)
-{
-    if (n->n_in != 5 || g->values[n->in[0]].rank < 2) return false;
-    for (uint32_t k = 1; k < 5; k++)
-        if (!has_type(g, n, k, OT_F32)) return false;
-    for (uint32_t k = 1; k < n->n_out; k++)
-        if (n->out[k] != OT_NONE) return false;
-    if (n->version >= 14 && ot_attr_int(n, "training_mode", 0)) return false;
-    return n->version >= 9 || ot_attr_int(n, "spatial", 1);
-}
-
-/* The type a cast makes. */
-static ot_dtype cast_to(const ot_graph *g, const ot_node *n)
-{
-    if (n->op == OT_OP_CastLike) return value_of(g, n, 1) ? value_of(g, n, 1)->dtype : OT_DT_UNKNOWN;
-    int64_t t = ot_attr_int(n, "to", 0);
-    return t == OT_F32 ? OT_F32 : t == OT_BOOL ? OT_BOOL : OT_DT_UNKNOWN;
-}
-
-static bool same_types(const ot_graph *g, const ot_node *n, uint32_t first, ot_dtype t)
-{
-    for (uint32_t k = first; k < n->n_in; k++)
-        if (!has_type(g, n, k, t)) return false;
-    return true;
-}
-
-/* Attributes, and operands other than the first. */
-static bool takes_rest(const ot_graph *g, const ot_node *n, ot_dtype t)
-{
-    switch ((int)n->op) {
-    case OT_OP_Clip: return takes_clip(g, n);
-    case OT_OP_Dropout: return takes_dropout(g, n);
-    case OT_OP_BatchNormalization: return takes_batch_norm(g, n);
-    case OT_OP_Cast:
-    case OT_OP_CastLike: {
-        ot_dtype to = cast_to(g, n);
-        return to == OT_F32 || to == OT_BOOL;
-    }
-    case OT_OP_Where: return n->n_in == 3 && has_type(g, n, 0, OT_BOOL) && same_types(g, n, 1, t);
-    case OT_OP_Mod: return n->n_in == 2 && ot_attr_int(n, "fmod", 0) != 0 && same_types(g, n, 0, t);
-    case OT_OP_PRelu: return n->n_in == 2 && n->version >= 7 && same_types(g, n, 0, t);
-    case OT_OP_SwiGLU: return n->n_in == 2 && same_types(g, n, 0, t);
-    case OT_OP_Celu: return ot_attr_float(n, "alpha", 1) > 0;
-    case OT_OP_Gelu: {
-        const char *how = ot_attr_str(n, "approximate", "none");
-        return strcmp(how, "tanh") == 0 || strcmp(how, "none") == 0;
-    }
-    case OT_OP_Min:
-    case OT_OP_Max:
-    case OT_OP_Sum:
-    case OT_OP_Mean: return same_types(g, n, 0, t);
-    default: {
-        const ot_chain_code code = code_of(n->op, t == OT_BOOL);
-        uint32_t operands = (uint32_t)(ot_chain_codes[code].operands - ot_chain_codes[code].parameters);
-        if (n->op == OT_OP_LeakyRelu) operands = 1;
-        if (n->version < 7 && operands == 2 && ot_attr_int(n, "broadcast", 0)) return false;
-        return n->n_in == operands && same_types(g, n, 0, t);
-    }
-    }
-}
-
-/* Constant scale (input k) and zero point (behind it) of a tensor of bytes of type t: one of each. */
-static bool constant_quantizer(const ot_graph *g, const ot_node *n, uint32_t k, ot_dtype t, float *scale, float *zero)
-{
-    int64_t count;
-    if ((t != OT_U8 && t != OT_I8) || !has_type(g, n, k, OT_F32) || !ot_chain_known(g, n->in[k], scale)) return false;
-    if (g->values[n->in[k]].rank > 1 || !(*scale > 0) || *scale > 3e38f) return false;
-    *zero = 0;
-    const ot_value *z = value_of(g, n, k + 1);
-    if (!z) return true;
-    if (!z->init || z->overridable || z->is_input || z->dtype != t || !z->init->data || z->init->dtype != t || z->rank > 1)
-        return false;
-    if (!ot_product(z->init->dims, z->init->rank, &count) || count != 1) return false;
-    *zero = t == OT_U8 ? (float)*(const uint8_t *)z->init->data : (float)*(const int8_t *)z->init->data;
-    return true;
-}
-
-static bool takes_quantized(const ot_graph *g, const ot_node *n, uint32_t at)
-{
-    uint32_t tensors = quantized_ops[at].tensors;
-    ot_dtype t = g->values[n->out[0]].dtype;
-    float scale, zero;
-    if (n->n_in < 3 * tensors + 1 || n->n_out != 1) return false;
-    for (uint32_t k = 0; k <= tensors; k++) {
-        if (k < tensors && !has_type(g, n, 3 * k, t)) return false;
-        if (!constant_quantizer(g, n, k < tensors ? 3 * k + 1 : 3 * tensors, t, &scale, &zero)) return false;
-    }
-    return true;
-}
-
-/* Scale and zero point of Quantize- or DequantizeLinear; bytes of type t. */
-static bool quantizer(const ot_graph *g, const ot_node *n, ot_dtype t, float *scale, float *zero)
-{
-    int64_t asked = ot_attr_int(n, "output_dtype", 0), precision = ot_attr_int(n, "precision", 0);
-    ot_dtype made = n->op == OT_OP_QuantizeLinear ? t : OT_F32;
-    if (ot_attr_int(n, "block_size", 0) > 0 || !constant_quantizer(g, n, 1, t, scale, zero)) return false;
-    if ((asked != 0 && asked != (int64_t)made) || (precision != 0 && precision != OT_F32)) return false;
-    return value_of(g, n, 2) || t == OT_U8 || n->op == OT_OP_DequantizeLinear || asked == (int64_t)t;
-}
-
-static ot_dtype quantized_type(const ot_graph *g, const ot_node *n)
-{
-    return g->values[n->op == OT_OP_QuantizeLinear ? n->out[0] : n->in[0]].dtype;
-}
-
-bool ot_chain_quantizer(const ot_graph *g, const ot_node *n, ot_dtype *t, float *scale, float *zero)
-{
-    if (n->op != OT_OP_DequantizeLinear && n->op != OT_OP_QuantizeLinear) return false;
-    if (n->n_out != 1 || n->out[0] == OT_NONE || !value_of(g, n, 0) || !value_of(g, n, 0)->is_tensor) return false;
-    *t = quantized_type(g, n);
-    bool floats = n->op == OT_OP_DequantizeLinear ? g->values[n->out[0]].dtype == OT_F32 : has_type(g, n, 0, OT_F32);
-    return floats && quantizer(g, n, *t, scale, zero);
-}
-
-bool ot_chain_takes(const ot_graph *g, const ot_node *n)
-{
-    float scale, zero;
-    ot_dtype t;
-    if (n->n_in == 0 || n->n_out == 0 || n->out[0] == OT_NONE || n->n_captured) return false;
-    if (n->op == OT_OP_OPAQUE) return quantized_op(n) != OT_NONE && takes_quantized(g, n, quantized_op(n));
-    if (n->op == OT_OP_DequantizeLinear || n->op == OT_OP_QuantizeLinear) return ot_chain_quantizer(g, n, &t, &scale, &zero);
-    const ot_value *first = value_of(g, n, n->op == OT_OP_Where ? 1 : 0);
-    if (!first || !first->is_tensor || (first->dtype != OT_F32 && first->dtype != OT_BOOL)) return false;
-    if (code_of(n->op, first->dtype == OT_BOOL) == OT_CH_COUNT) return false;
-    return takes_rest(g, n, first->dtype);
-}
+/* Of quantized operators, by number (ot_chain_quantized_op). */
+static const ot_chain_code quantized_ops[] = {OT_CH_ADD, OT_CH_MUL, OT_CH_SIGMOID, OT_CH_PRELU};
 
 /* ---- instructions ---- */
 
@@ -329,7 +155,7 @@ static uint32_t batch_norm(ot_chain_build *b, const ot_node *n, uint32_t x)
 
 static uint32_t cast(ot_chain_build *b, const ot_node *n, uint32_t x)
 {
-    bool from_mask = b->cells[x].cell.type == OT_CHAIN_MASK, to_mask = cast_to(b->g, n) == OT_BOOL;
+    bool from_mask = b->cells[x].cell.type == OT_CHAIN_MASK, to_mask = ot_chain_cast_to(b->g, n) == OT_BOOL;
     if (from_mask) return emit1(b, to_mask ? OT_CH_COPY_MASK : OT_CH_TO_FLOAT, x);
     return emit1(b, to_mask ? OT_CH_NOT_ZERO : OT_CH_COPY, x);
 }
@@ -384,23 +210,24 @@ static uint32_t quantized(ot_chain_build *b, const ot_node *n, uint32_t x)
 static uint32_t convert(ot_chain_build *b, const ot_node *n, uint32_t k, ot_dtype t, bool back, uint32_t x)
 {
     float scale, zero;
-    if (!constant_quantizer(b->g, n, k, t, &scale, &zero)) return OT_NONE;
+    if (!ot_chain_scale(b->g, n, k, t, &scale, &zero)) return OT_NONE;
     ot_chain_code code = back ? t == OT_I8 ? OT_CH_TO_I8 : OT_CH_TO_U8 : t == OT_I8 ? OT_CH_FROM_I8 : OT_CH_FROM_U8;
     return ot_chain_emit(b, code, x, number(b, scale), number(b, zero));
 }
 
-static uint32_t quantized_node(ot_chain_build *b, const ot_node *n, uint32_t at)
+static uint32_t quantized_node(ot_chain_build *b, const ot_node *n)
 {
     ot_dtype t = b->g->values[n->out[0]].dtype;
-    uint32_t tensors = quantized_ops[at].tensors, x = convert(b, n, 1, t, false, ot_chain_operand(b, n->in[0], false)), y = 0;
+    uint32_t tensors, at = ot_chain_quantized_op(n, &tensors), x = convert(b, n, 1, t, false, ot_chain_operand(b, n->in[0], false)),
+                      y = 0;
     if (tensors > 1) y = convert(b, n, 4, t, false, ot_chain_operand(b, n->in[3], false));
-    if (quantized_ops[at].code == OT_CH_PRELU) y = number(b, ot_attr_float(n, "alpha", 0.01f));
-    return convert(b, n, 3 * tensors, t, true, ot_chain_emit(b, quantized_ops[at].code, x, y, 0));
+    if (quantized_ops[at] == OT_CH_PRELU) y = number(b, ot_attr_float(n, "alpha", 0.01f));
+    return convert(b, n, 3 * tensors, t, true, ot_chain_emit(b, quantized_ops[at], x, y, 0));
 }
 
 uint32_t ot_chain_node(ot_chain_build *b, const ot_node *n)
 {
-    if (n->op == OT_OP_OPAQUE) return quantized_node(b, n, quantized_op(n));
+    if (n->op == OT_OP_OPAQUE) return quantized_node(b, n);
     uint32_t x = ot_chain_operand(b, n->in[0], false);
     if (x == OT_NONE) return OT_NONE;
     if (n->op == OT_OP_DequantizeLinear || n->op == OT_OP_QuantizeLinear) return quantized(b, n, x);

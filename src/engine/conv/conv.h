@@ -4,8 +4,9 @@
 
 #include "engine/ref/ref_window.h"
 #include "engine/units/units.h"
+#include "groups/groups.h"
 
-#define LW_POSTS_MAX 4
+#define LW_POSTS_MAX OT_GROUP_POSTS
 
 typedef enum lw_post_kind {
     LW_POST_NONE = 0,

@@ -12,6 +12,12 @@
 
 #include "engine/chain/chain.h"
 #include "engine/units/units.h"
+#include "groups/groups.h"
+
+/* ---- group_view.c ---- */
+
+/* The units as the recogniser of groups sees them, as they are when it asks. */
+ot_group_view lw_group_view(const lw_pass *l);
 
 /* ---- lower.c, fuse_chain.c: DequantizeLinear as a part of other units ---- */
 

@@ -88,7 +88,6 @@ static void live_until(ot_seq *s, const ot_node *n, uint32_t tail)
 
 void ot_cost_attention_fill(ot_seq *s, const ot_target *t)
 {
-    for (uint32_t p = 0; p < s->n; p++) s->tail[p] = OT_NONE;
     if (!t->engine || !t->is_cache || !t->fuses) return;
     for (uint32_t p = 0; p < s->n; p++) {
         uint32_t parts[LINKS_MAX + 4], n = find(s, p, parts);

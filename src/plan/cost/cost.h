@@ -36,8 +36,6 @@ typedef struct ot_share {
 double ot_cost_compute_cut(const ot_seq *s, uint32_t p, const ot_target *t, double compute, const ot_share *cut, uint32_t n_dims);
 /* Figures of the node at p, untiled. */
 void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x);
-/* Whether the runtime merges the node at p into its producer; *producer: its position. */
-bool ot_cost_is_fused(const ot_seq *s, uint32_t p, const ot_target *t, uint32_t *producer);
 /* Seconds of compute that are left of a node's own `compute` when it is merged or moves nothing. */
 double ot_cost_free_compute(const ot_seq *s, uint32_t p, const ot_target *t, double compute);
 /* Seconds to pack `bytes` of activations that every tile reads whole, for all tiles: a matrix product packs its second factor
@@ -56,6 +54,11 @@ bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t);
 double ot_cost_crop(const ot_seq *s, ot_id v, const ot_target *t);
 /* Bytes of constants a node reads. */
 int64_t ot_cost_weights(const ot_seq *s, uint32_t p);
+
+/* ---- group_cost.c ---- */
+
+/* What the target's runtime merges: fused, head, tail, inside. Requires sizes. Fails: OT_E_NOMEM. */
+ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t) OT_MUST_USE;
 
 /* ---- winograd_cost.c ---- */
 

@@ -107,34 +107,6 @@ double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, 
     return slow * (double)out_elems / t->rate_elem;
 }
 
-/* A unary activation, or BatchNormalization, right after a convolution that nobody else reads; or an Add of such a
- * convolution with another tensor. */
-static bool onnx_runtime_fuses(const ot_seq *s, uint32_t p, uint32_t *producer)
-{
-    const ot_graph *g = s->g;
-    const ot_node *n = &g->nodes[s->node[p]];
-    static const ot_op unary[] = {OT_OP_Relu, OT_OP_Clip,        OT_OP_LeakyRelu,         OT_OP_Sigmoid,
-                                  OT_OP_Tanh, OT_OP_HardSigmoid, OT_OP_BatchNormalization};
-    bool activation = false;
-    for (size_t k = 0; k < sizeof unary / sizeof *unary; k++) activation |= n->op == unary[k];
-    bool add = n->op == OT_OP_Add && n->n_in == 2;
-    if (!activation && !add) return false;
-    for (uint32_t k = 0; k < (add ? 2u : 1u); k++) {
-        ot_id v = n->in[k];
-        if (v == OT_NONE || !s->act[v] || s->def[v] == OT_NONE || g->values[v].n_uses != 1 || g->values[v].is_output) continue;
-        if (add) {
-            ot_id other = n->in[1 - k];
-            if (other == OT_NONE || s->bytes[other] != s->bytes[v]) continue;
-        }
-        /* Walk up through nodes that are merged themselves. */
-        uint32_t q = *producer = s->def[v];
-        const ot_node *m = &g->nodes[s->node[q]];
-        if (m->op == OT_OP_Conv || m->op == OT_OP_QLinearConv) return true;
-        if (s->fused[q] && (m->op == OT_OP_BatchNormalization || (m->op == OT_OP_Add && activation))) return true;
-    }
-    return false;
-}
-
 static bool is_elementwise(const ot_node *n)
 {
     return ot_op_access(n->op) == OT_ACC_POINTWISE || n->op == OT_OP_BatchNormalization;
@@ -145,66 +117,6 @@ bool ot_cost_has_constant(const ot_seq *s, const ot_node *n)
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && !s->act[n->in[k]]) return true;
     return false;
-}
-
-/* v is read by a Sigmoid (HardSigmoid) and by a Mul, only. */
-static bool is_gated(const ot_graph *g, const ot_value *v)
-{
-    if (v->n_uses != 2) return false;
-    ot_op a = g->nodes[v->uses[0]].op, b = g->nodes[v->uses[1]].op, other = a == OT_OP_Mul ? b : a;
-    return (a == OT_OP_Mul || b == OT_OP_Mul) && (other == OT_OP_Sigmoid || other == OT_OP_HardSigmoid);
-}
-
-/* n, which reads v, the result of a convolution or of what joined it, is computed while that is stored. Others read it back. */
-static bool joins_conv(const ot_seq *s, const ot_node *n, ot_id v)
-{
-    const ot_value *x = &s->g->values[v];
-    bool gate = is_gated(s->g, x);
-    if (x->is_output || (x->n_uses != 1 && !gate)) return false;
-    switch (n->op) {
-    case OT_OP_BatchNormalization:
-    case OT_OP_Add:
-    case OT_OP_Sum:
-    case OT_OP_Relu:
-    case OT_OP_Clip:
-    case OT_OP_LeakyRelu:
-    case OT_OP_Elu:
-    case OT_OP_HardSwish:
-    case OT_OP_Sigmoid: return true;
-    case OT_OP_HardSigmoid: return gate;
-    case OT_OP_Mul: {
-        ot_op before = s->g->nodes[s->node[s->def[v]]].op;
-        return ot_cost_has_constant(s, n) || before == OT_OP_Sigmoid || before == OT_OP_HardSigmoid;
-    }
-    case OT_OP_Sub:
-    case OT_OP_Div: return ot_cost_has_constant(s, n);
-    default: return false;
-    }
-}
-
-/* The engine computes element-wise operators that follow one another in one pass, and some behind a convolution while
- * that stores its result. An operator joins the latest of its operands of full size. */
-static bool engine_fuses(const ot_seq *s, uint32_t p, uint32_t *producer)
-{
-    const ot_graph *g = s->g;
-    const ot_node *n = &g->nodes[s->node[p]];
-    ot_id latest = OT_NONE;
-    if (!is_elementwise(n) || n->n_out < 1 || n->out[0] == OT_NONE) return false;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        ot_id v = n->in[k];
-        if (v == OT_NONE || !s->act[v] || s->def[v] == OT_NONE || s->elems[v] != s->elems[n->out[0]]) continue;
-        if (latest == OT_NONE || s->def[v] > s->def[latest]) latest = v;
-    }
-    if (latest == OT_NONE) return false;
-    *producer = s->def[latest];
-    const ot_node *first = &g->nodes[s->node[s->head[*producer]]];
-    return first->op == OT_OP_Conv ? joins_conv(s, n, latest) : is_elementwise(&g->nodes[s->node[*producer]]);
-}
-
-bool ot_cost_is_fused(const ot_seq *s, uint32_t p, const ot_target *t, uint32_t *producer)
-{
-    if (!t->fuses) return false;
-    return t->engine && t->is_cache ? engine_fuses(s, p, producer) : onnx_runtime_fuses(s, p, producer);
 }
 
 /* A merged node that takes time: in a chain each does, behind a convolution only what is no simple arithmetic. */

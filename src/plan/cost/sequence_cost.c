@@ -110,11 +110,8 @@ ot_status ot_cost_fill(ot_seq *s, const ot_target *t)
         bool blocked = ot_cost_makes_blocked(s, k, t);
         for (uint32_t o = 0; o < n->n_out; o++)
             if (n->out[o] != OT_NONE) s->blocked[n->out[o]] = blocked;
-        uint32_t producer = k;
-        s->fused[k] = ot_cost_is_fused(s, k, t, &producer);
-        s->head[k] = s->fused[k] ? s->head[producer] : k;
     }
-    ot_cost_attention_fill(s, t);
+    OT_TRY(ot_cost_groups_fill(s, t));
     ot_cost_winograd_fill(s, t);
     ot_cost_quant_fill(s, t);
     for (uint32_t k = 0; k < s->n; k++) {

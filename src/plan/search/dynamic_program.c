@@ -124,7 +124,7 @@ static bool splits_fusion(const ot_seq *s, uint32_t first)
     if (n->op == OT_OP_DequantizeLinear) return false; /* it joins what follows */
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && s->act[n->in[k]] && s->def[n->in[k]] != OT_NONE && s->def[n->in[k]] < first &&
-            s->g->values[n->in[k]].n_uses == 1)
+            s->g->values[n->in[k]].n_uses == 1 && s->head[s->def[n->in[k]]] == s->head[first])
             return true;
     return false;
 }

@@ -1,0 +1,58 @@
+/* The units of a program as the recogniser of groups sees them (groups/groups.h): a place is the number of a unit. */
+#include "lower.h"
+
+static const ot_node *node_at(const void *of, uint32_t place)
+{
+    const lw_pass *l = of;
+    const lw_unit *u = &l->units[place];
+    return u->kind == LW_NODE && u->step->n_bodies == 0 ? u->nodes[0] : NULL;
+}
+
+static const ot_id *operands(const void *of, uint32_t place, uint32_t *n)
+{
+    const lw_pass *l = of;
+    *n = l->units[place].n_in;
+    return l->units[place].in;
+}
+
+static const uint32_t *readers(const void *of, ot_id v, uint32_t *n)
+{
+    const lw_pass *l = of;
+    *n = l->v[v].n_readers;
+    return l->readers + l->v[v].first;
+}
+
+static uint32_t maker(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].maker; }
+static bool is_pinned(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].pinned; }
+static bool is_const(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].slot->is_const; }
+
+static bool shape(const void *of, ot_id v, ot_group_shape *s)
+{
+    const lw_value *x = &((const lw_pass *)of)->v[v];
+    if (!x->is_static || x->slot->absent) return false;
+    *s = (ot_group_shape){x->slot->fore.dtype, x->slot->fore.rank, x->slot->fore.dims};
+    return true;
+}
+
+static bool has_more_outputs(const void *of, uint32_t place)
+{
+    const lw_unit *u = &((const lw_pass *)of)->units[place];
+    for (uint32_t k = 1; k < u->n_out; k++)
+        if (u->step->out_slots[k]) return true;
+    return false;
+}
+
+ot_group_view lw_group_view(const lw_pass *l)
+{
+    return (ot_group_view){.of = l,
+                           .g = l->p->g,
+                           .n = l->n_units,
+                           .node = node_at,
+                           .operands = operands,
+                           .readers = readers,
+                           .maker = maker,
+                           .is_pinned = is_pinned,
+                           .is_const = is_const,
+                           .shape = shape,
+                           .has_more_outputs = has_more_outputs};
+}

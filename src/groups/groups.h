@@ -1,0 +1,113 @@
+/* What runs as one kernel: the one place that finds groups of nodes in a graph. The engine's lowering makes steps of them, the cost
+ * model counts with them, so what is planned for is what runs.
+ *
+ *   convolution   Conv --> BatchNormalization, Mul, Add by channel --> Add of a tensor, activations, x * Sigmoid(x)
+ *   chain         element-wise nodes whose results have one shape, in one pass over memory
+ *
+ *   view    a graph as its owner sees it: which nodes are there to be merged, who reads what, what is constant, which shapes are
+ *           known. The cost model shows a sequence of nodes, the engine the units of a program.
+ *   rules   what a runtime merges: supported() is asked before a node joins a group.
+ *
+ * A place is a number of a node in the order of the view. Searches take time linear in nodes and operands.
+ */
+#ifndef OT_GROUPS_GROUPS_H
+#define OT_GROUPS_GROUPS_H
+
+#include "ir/ir.h"
+
+typedef struct ot_group_shape {
+    ot_dtype dtype;
+    uint32_t rank;
+    const int64_t *dims; /* [rank], all known */
+} ot_group_shape;
+
+typedef struct ot_group_view {
+    const void *of; /* whoever shows it; first argument of the functions */
+    const ot_graph *g;
+    uint32_t n; /* places */
+    /* The node there; NULL: it is part of something else already. */
+    const ot_node *(*node)(const void *of, uint32_t place);
+    /* What it reads: *n values, OT_NONE for one that is left out. */
+    const ot_id *(*operands)(const void *of, uint32_t place, uint32_t *n);
+    /* Places that read v, each once and in order, whatever runs there. */
+    const uint32_t *(*readers)(const void *of, ot_id v, uint32_t *n);
+    /* The place that makes v; OT_NONE. */
+    uint32_t (*maker)(const void *of, ot_id v);
+    /* v is needed as it is: a result of the graph, read by a subgraph. */
+    bool (*is_pinned)(const void *of, ot_id v);
+    /* v's contents are known before the model runs. */
+    bool (*is_const)(const void *of, ot_id v);
+    /* Type and dims of v where they are known. */
+    bool (*shape)(const void *of, ot_id v, ot_group_shape *s);
+    /* Does the node make outputs that somebody wants, besides the first? */
+    bool (*has_more_outputs)(const void *of, uint32_t place);
+} ot_group_view;
+
+typedef enum ot_group_role {
+    OT_ROLE_CONVOLUTION = 0, /* Conv, ConvTranspose, QLinearConv: the first of its group */
+    OT_ROLE_NORM,            /* BatchNormalization */
+    OT_ROLE_AFFINE,          /* Add, Sub, Mul, Div of a constant */
+    OT_ROLE_RESIDUAL,        /* Add, Sum of another value */
+    OT_ROLE_ACTIVATION,
+    OT_ROLE_GATE,   /* Sigmoid, HardSigmoid of what a GATED multiplies it with */
+    OT_ROLE_GATED,  /* Mul of the two; comes right behind its GATE, and is asked for together with that */
+    OT_ROLE_ELEMENT /* of a chain */
+} ot_group_role;
+
+typedef enum ot_group_kind { OT_GROUP_CONV = 0, OT_GROUP_CHAIN } ot_group_kind;
+
+typedef struct ot_group_part {
+    uint32_t place;
+    ot_group_role role;
+} ot_group_part;
+
+#define OT_GROUP_PARTS 48 /* most nodes of a group */
+#define OT_GROUP_POSTS 4  /* most that the engine computes on the result of a convolution while that is in registers */
+
+typedef struct ot_group {
+    ot_group_kind kind;
+    uint32_t n;
+    ot_group_part parts[OT_GROUP_PARTS]; /* [n] a convolution's in the order in which they compute, a chain's by place */
+    ot_id result;                        /* of a convolution: what the last part makes */
+    ot_id residual;                      /* of a convolution: what is added; OT_NONE */
+} ot_group;
+
+typedef struct ot_group_rules {
+    const char *name;
+    /* May the node at `place` join `group` in that role? Asked in the order in which parts join; `true` means that it does. */
+    bool (*supported)(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role);
+    void *ctx;
+} ot_group_rules;
+
+/* ---- conv_group.c ---- */
+
+/* The group of the convolution at `place`; false: there is none, or the rules do not take it. */
+bool ot_group_conv(const ot_group_view *v, const ot_group_rules *r, uint32_t place, ot_group *out) OT_MUST_USE;
+
+/* ---- chain_group.c ---- */
+
+typedef struct ot_group_list {
+    ot_group *groups; /* [n] */
+    uint32_t n;
+} ot_group_list;
+
+/* All chains of a view, in arena a; single nodes are chains, too. Each stands where its last node stood: nobody outside reads what
+ * it makes before. Fails: OT_E_NOMEM. */
+ot_status ot_group_chains(const ot_group_view *v, const ot_group_rules *r, ot_arena *a, ot_diag *d, ot_group_list *out) OT_MUST_USE;
+
+/* ---- engine_rules.c ---- */
+
+/* What the engine merges, as far as the graph says: its lowering asks its kernels besides. */
+bool ot_engine_merges(const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role);
+
+/* ---- group_facts.c: questions that recogniser and rules ask ---- */
+
+/* Known, float32, rank at most 8, not empty. */
+bool ot_group_is_f32(const ot_group_view *v, ot_id value, ot_group_shape *s);
+bool ot_group_same_dims(const ot_group_view *v, ot_id a, ot_id b);
+/* The place that alone reads `value`, when nothing else needs it; OT_NONE. */
+uint32_t ot_group_only_reader(const ot_group_view *v, ot_id value);
+/* Operand k at that place; OT_NONE: left out. */
+ot_id ot_group_operand(const ot_group_view *v, uint32_t place, uint32_t k);
+
+#endif

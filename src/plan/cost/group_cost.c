@@ -1,0 +1,174 @@
+/* Cost model, what the target's runtime merges: the groups of the recogniser (groups/groups.h) as tables of a sequence.
+ *
+ *   group    [Conv BN Relu]  Add  [Mul Sigmoid]
+ *   head      0    0  0      3     4   4             position of the group's first node
+ *   fused     -    x  x      -     -   x
+ *
+ * A place of the recogniser is a position of the sequence. The engine merges convolutions with what follows, attention, chains;
+ * ONNX Runtime merges BatchNormalization, activations and a residual Add into the convolution before them.
+ */
+#include "cost.h"
+
+#include "groups/groups.h"
+
+/* A sequence as the recogniser sees it. */
+typedef struct seq_view {
+    const ot_seq *s;
+    uint32_t *first;   /* [n_values + 1] readers of v are readers[first[v] .. first[v + 1]) */
+    uint32_t *readers; /* positions */
+    bool *pinned;      /* [n_values] */
+    bool *taken;       /* [n] part of a group */
+} seq_view;
+
+static const ot_node *node_at(const void *of, uint32_t place)
+{
+    const seq_view *x = of;
+    return x->taken[place] ? NULL : &x->s->g->nodes[x->s->node[place]];
+}
+
+static const ot_id *operands(const void *of, uint32_t place, uint32_t *n)
+{
+    const seq_view *x = of;
+    const ot_node *node = &x->s->g->nodes[x->s->node[place]];
+    *n = node->n_in;
+    return node->in;
+}
+
+static const uint32_t *readers(const void *of, ot_id v, uint32_t *n)
+{
+    const seq_view *x = of;
+    *n = x->first[v + 1] - x->first[v];
+    return x->readers + x->first[v];
+}
+
+static uint32_t maker(const void *of, ot_id v) { return ((const seq_view *)of)->s->def[v]; }
+static bool is_pinned(const void *of, ot_id v) { return ((const seq_view *)of)->pinned[v]; }
+static bool is_const(const void *of, ot_id v) { return !((const seq_view *)of)->s->act[v]; }
+
+static bool shape(const void *of, ot_id v, ot_group_shape *s)
+{
+    const ot_value *x = &((const seq_view *)of)->s->g->values[v];
+    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x)) return false;
+    *s = (ot_group_shape){x->dtype, (uint32_t)x->rank, x->dims};
+    return true;
+}
+
+static bool has_more_outputs(const void *of, uint32_t place)
+{
+    const seq_view *x = of;
+    const ot_node *n = &x->s->g->nodes[x->s->node[place]];
+    for (uint32_t k = 1; k < n->n_out; k++)
+        if (n->out[k] != OT_NONE) return true;
+    return false;
+}
+
+static bool open_view(seq_view *x, const ot_seq *s)
+{
+    const ot_graph *g = s->g;
+    uint32_t total = 0;
+    *x = (seq_view){.s = s};
+    x->first = OT_NEW_N(s->arena, uint32_t, g->n_values + 1u);
+    x->pinned = OT_NEW_N(s->arena, bool, g->n_values + 1u);
+    x->taken = OT_NEW_N(s->arena, bool, s->n + 1u);
+    for (ot_id v = 0; v < g->n_values; v++) total += g->values[v].n_uses;
+    x->readers = OT_NEW_N(s->arena, uint32_t, total + 1u);
+    if (!x->first || !x->pinned || !x->taken || !x->readers) return false;
+    total = 0;
+    for (ot_id v = 0; v < g->n_values; v++) {
+        const ot_value *y = &g->values[v];
+        x->first[v] = total;
+        for (uint32_t u = 0; u < y->n_uses; u++)
+            if (s->pos[y->uses[u]] != OT_NONE) x->readers[total++] = s->pos[y->uses[u]];
+        x->pinned[v] = y->is_output;
+    }
+    x->first[g->n_values] = total;
+    for (uint32_t p = 0; p < s->n; p++) {
+        const ot_node *n = &g->nodes[s->node[p]];
+        for (uint32_t k = 0; k < n->n_captured; k++)
+            if (n->captured[k] != OT_NONE) x->pinned[n->captured[k]] = true;
+    }
+    return true;
+}
+
+/* ---- what runtimes merge ---- */
+
+/* BatchNormalization, a unary activation, or the Add of a tensor of the same size, behind a convolution that nobody else reads. An Add
+ * follows the convolution or its BatchNormalization; what follows an activation runs on its own. */
+static bool onnx_runtime_merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
+{
+    const ot_seq *s = ctx;
+    if (role == OT_ROLE_CONVOLUTION) {
+        ot_op op = v->node(v->of, place)->op;
+        return op == OT_OP_Conv || op == OT_OP_QLinearConv;
+    }
+    const ot_node *n = &s->g->nodes[s->node[place]], *last = &s->g->nodes[s->node[x->parts[x->n - 1].place]];
+    if (s->g->values[x->result].n_uses != 1) return false;
+    if (n->op == OT_OP_Add) {
+        ot_id other = n->in[n->in[0] == x->result ? 1 : 0];
+        return s->bytes[other] == s->bytes[x->result] && (x->n == 1 || last->op == OT_OP_BatchNormalization);
+    }
+    bool unary = n->op == OT_OP_Relu || n->op == OT_OP_Clip || n->op == OT_OP_LeakyRelu || n->op == OT_OP_Sigmoid ||
+                 n->op == OT_OP_Tanh || n->op == OT_OP_HardSigmoid || n->op == OT_OP_BatchNormalization;
+    return unary && (x->n == 1 || last->op == OT_OP_BatchNormalization || last->op == OT_OP_Add);
+}
+
+/* Convolutions of bytes take limits only: what else follows runs on their float32 results. */
+static bool engine_merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
+{
+    const ot_seq *s = ctx;
+    if (role == OT_ROLE_ELEMENT || role == OT_ROLE_CONVOLUTION || !ot_cost_on_bytes(s->g, &s->g->nodes[s->node[x->parts[0].place]]))
+        return ot_engine_merges(v, x, place, role);
+    ot_op op = s->g->nodes[s->node[place]].op;
+    return role == OT_ROLE_ACTIVATION && (op == OT_OP_Relu || op == OT_OP_Clip) && ot_engine_merges(v, x, place, role);
+}
+
+/* ---- tables ---- */
+
+/* The first part of a group by position is its head. */
+static void merge(ot_seq *s, seq_view *x, const ot_group *group)
+{
+    uint32_t head = group->parts[0].place;
+    for (uint32_t k = 0; k < group->n; k++) {
+        uint32_t p = group->parts[k].place;
+        x->taken[p] = true;
+        s->head[p] = head;
+        s->fused[p] = p != head;
+    }
+}
+
+ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
+{
+    bool engine = t->engine && t->is_cache;
+    seq_view x;
+    ot_group_list chains;
+    for (uint32_t p = 0; p < s->n; p++) {
+        s->fused[p] = false;
+        s->head[p] = p;
+        s->tail[p] = OT_NONE;
+    }
+    if (!t->fuses) return OT_OK;
+    if (!open_view(&x, s)) return ot_fail_nomem(s->g->model->diag);
+    const ot_group_view v = {.of = &x,
+                             .g = s->g,
+                             .n = s->n,
+                             .node = node_at,
+                             .operands = operands,
+                             .readers = readers,
+                             .maker = maker,
+                             .is_pinned = is_pinned,
+                             .is_const = is_const,
+                             .shape = shape,
+                             .has_more_outputs = has_more_outputs};
+    const ot_group_rules rules = {
+        .name = engine ? "engine" : "onnxruntime", .supported = engine ? engine_merges : onnx_runtime_merges, .ctx = s};
+    for (uint32_t p = 0; p < s->n; p++) {
+        ot_group group;
+        if (ot_group_conv(&v, &rules, p, &group)) merge(s, &x, &group);
+    }
+    if (!engine) return OT_OK;
+    ot_cost_attention_fill(s, t);
+    for (uint32_t p = 0; p < s->n; p++) x.taken[p] = x.taken[p] || s->tail[p] != OT_NONE;
+    OT_TRY(ot_group_chains(&v, &rules, s->arena, s->g->model->diag, &chains));
+    for (uint32_t k = 0; k < chains.n; k++) merge(s, &x, &chains.groups[k]);
+    return OT_OK;
+}
