@@ -13,60 +13,79 @@
  * types:      of the result, then of the operands: f float, m mask, u uint8_t, s int8_t
  * parameters: operands, counted from the last, that are one number always (constants)
  * work:       per element, where an addition is 1 */
-#define OT_CHAIN_CODES                                                                                                             \
-    CODE(COPY, plain, 1, "ff", 0, 1)                                                                                               \
-    CODE(NEG, plain, 1, "ff", 0, 1)                                                                                                \
-    CODE(ABS, plain, 1, "ff", 0, 1) CODE(SQRT, plain, 1, "ff", 0, 4) CODE(ROOT, plain, 1, "ff", 0, 5)                              \
-        CODE(RECIPROCAL, plain, 1, "ff", 0, 4) CODE(RELU, plain, 1, "ff", 0, 1) CODE(FLOOR, plain, 1, "ff", 0, 1)                  \
-            CODE(CEIL, plain, 1, "ff", 0, 1) CODE(ROUND, plain, 1, "ff", 0, 1) CODE(SIGN, plain, 1, "ff", 0, 2) CODE(              \
-                SOFTSIGN, plain, 1, "ff", 0, 5) CODE(HARDSWISH, plain, 1, "ff", 0, 3) CODE(HARDSIGMOID, plain, 3, "ffff", 2, 2)    \
-                CODE(CLIP, plain, 3, "ffff", 2, 2) CODE(THRESHOLD, plain, 2, "fff", 1, 1) CODE(SHRINK, plain, 3, "ffff", 2, 3)     \
-                    CODE(EXP, smooth, 1, "ff", 0, 9) CODE(LOG, smooth, 1, "ff", 0, 12) CODE(SIGMOID, smooth, 1, "ff", 0, 10)       \
-                        CODE(SILU, smooth, 1, "ff", 0, 10) CODE(SWISH, smooth, 2, "fff", 1, 11) CODE(TANH, smooth, 1, "ff", 0, 11) \
-                            CODE(ERF, smooth, 1, "ff", 0, 14) CODE(GELU, smooth, 1, "ff", 0, 18)                                   \
-                                CODE(GELU_TANH, smooth, 1, "ff", 0, 18) CODE(SOFTPLUS, smooth, 1, "ff", 0, 14)                     \
-                                    CODE(MISH, smooth, 1, "ff", 0, 14) CODE(ELU, smooth, 2, "fff", 1, 9)                           \
-                                        CODE(SELU, smooth, 3, "ffff", 2, 9) CODE(CELU, smooth, 2, "fff", 1, 12)                    \
-                                            CODE(SIN, angle, 1, "ff", 0, 18) CODE(COS, angle, 1, "ff", 0, 18)                      \
-                                                CODE(ADD, pair, 2, "fff", 0, 1) CODE(SUB, pair, 2, "fff", 0, 1)                    \
-                                                    CODE(MUL, pair, 2, "fff", 0, 1) CODE(DIV, pair, 2, "fff", 0,                   \
-                                                                                         4) CODE(MIN, pair, 2, "fff", 0, 2)        \
-                                                        CODE(MAX, pair, 2, "fff", 0, 2) CODE(PRELU, pair, 2, "fff", 0, 2) CODE(    \
-                                                            AT_LEAST, pair, 2, "fff", 0, 1) CODE(AT_MOST, pair, 2, "fff", 0, 1)    \
-                                                            CODE(POW, slow, 2, "fff", 0, 60) CODE(MOD, slow, 2, "fff", 0, 60)      \
-                                                                CODE(MUL_ADD, triple, 3, "ffff", 0, 1) CODE(                       \
-                                                                    WHERE, choice, 3, "fmff",                                      \
-                                                                    0, 2) CODE(WHERE_MASK, choice, 3, "mmmm",                      \
-                                                                               0, 1) CODE(EQUAL, compare, 2, "mff", 0, 1)          \
-                                                                    CODE(GREATER, compare, 2, "mff", 0, 1)                         \
-                                                                        CODE(GREATER_EQUAL, compare, 2, "mff", 0, 1) CODE(         \
-                                                                            LESS, compare, 2, "mff",                               \
-                                                                            0, 1) CODE(LESS_EQUAL, compare, 2, "mff",              \
-                                                                                       0, 1) CODE(IS_NAN, test, 1, "mf", 0, 1)     \
-                                                                            CODE(IS_INF, test, 1, "mf", 0,                         \
-                                                                                 1) CODE(IS_PLUS_INF, test, 1, "mf", 0, 1)         \
-                                                                                CODE(IS_MINUS_INF, test, 1, "mf", 0,               \
-                                                                                     1) CODE(NOT_ZERO, test, 1, "mf", 0, 1)        \
-                                                                                    CODE(TO_FLOAT, to_float, 1, "fm", 0,           \
-                                                                                         1) CODE(COPY_MASK, logic, 1, "mm", 0, 1)  \
-                                                                                        CODE(NOT, logic, 1, "mm", 0,               \
-                                                                                             1) CODE(AND, logic, 2, "mmm", 0, 1)   \
-                                                                                            CODE(OR, logic, 2, "mmm", 0, 1) CODE(  \
-                                                                                                XOR, logic, 2, "mmm",              \
-                                                                                                0, 1) CODE(SAME, logic, 2, "mmm",  \
-                                                                                                           0, 1)                   \
-                                                                                                CODE(FROM_U8, from_u8, 3, "fuff",  \
-                                                                                                     2, 2) CODE(FROM_I8, from_i8,  \
-                                                                                                                3, "fsff", 2, 2)   \
-                                                                                                    CODE(TO_U8, to_u8, 3, "ufff",  \
-                                                                                                         2, 6) CODE(TO_I8, to_i8,  \
-                                                                                                                    3, "sfff",     \
-                                                                                                                    2, 6)          \
-                                                                                                        CODE(COPY_U8, copy_bytes,  \
-                                                                                                             1, "uu", 0, 1)        \
-                                                                                                            CODE(COPY_I8,          \
-                                                                                                                 copy_bytes, 1,    \
-                                                                                                                 "ss", 0, 1)
+/* clang-format off */
+#define OT_CHAIN_CODES                           \
+    CODE(COPY, plain, 1, "ff", 0, 1)             \
+    CODE(NEG, plain, 1, "ff", 0, 1)              \
+    CODE(ABS, plain, 1, "ff", 0, 1)              \
+    CODE(SQRT, plain, 1, "ff", 0, 4)             \
+    CODE(ROOT, plain, 1, "ff", 0, 5)             \
+    CODE(RECIPROCAL, plain, 1, "ff", 0, 4)       \
+    CODE(RELU, plain, 1, "ff", 0, 1)             \
+    CODE(FLOOR, plain, 1, "ff", 0, 1)            \
+    CODE(CEIL, plain, 1, "ff", 0, 1)             \
+    CODE(ROUND, plain, 1, "ff", 0, 1)            \
+    CODE(SIGN, plain, 1, "ff", 0, 2)             \
+    CODE(SOFTSIGN, plain, 1, "ff", 0, 5)         \
+    CODE(HARDSWISH, plain, 1, "ff", 0, 3)        \
+    CODE(HARDSIGMOID, plain, 3, "ffff", 2, 2)    \
+    CODE(CLIP, plain, 3, "ffff", 2, 2)           \
+    CODE(THRESHOLD, plain, 2, "fff", 1, 1)       \
+    CODE(SHRINK, plain, 3, "ffff", 2, 3)         \
+    CODE(EXP, smooth, 1, "ff", 0, 9)             \
+    CODE(LOG, smooth, 1, "ff", 0, 12)            \
+    CODE(SIGMOID, smooth, 1, "ff", 0, 10)        \
+    CODE(SILU, smooth, 1, "ff", 0, 10)           \
+    CODE(SWISH, smooth, 2, "fff", 1, 11)         \
+    CODE(TANH, smooth, 1, "ff", 0, 11)           \
+    CODE(ERF, smooth, 1, "ff", 0, 14)            \
+    CODE(GELU, smooth, 1, "ff", 0, 18)           \
+    CODE(GELU_TANH, smooth, 1, "ff", 0, 18)      \
+    CODE(SOFTPLUS, smooth, 1, "ff", 0, 14)       \
+    CODE(MISH, smooth, 1, "ff", 0, 14)           \
+    CODE(ELU, smooth, 2, "fff", 1, 9)            \
+    CODE(SELU, smooth, 3, "ffff", 2, 9)          \
+    CODE(CELU, smooth, 2, "fff", 1, 12)          \
+    CODE(SIN, angle, 1, "ff", 0, 18)             \
+    CODE(COS, angle, 1, "ff", 0, 18)             \
+    CODE(ADD, pair, 2, "fff", 0, 1)              \
+    CODE(SUB, pair, 2, "fff", 0, 1)              \
+    CODE(MUL, pair, 2, "fff", 0, 1)              \
+    CODE(DIV, pair, 2, "fff", 0, 4)              \
+    CODE(MIN, pair, 2, "fff", 0, 2)              \
+    CODE(MAX, pair, 2, "fff", 0, 2)              \
+    CODE(PRELU, pair, 2, "fff", 0, 2)            \
+    CODE(AT_LEAST, pair, 2, "fff", 0, 1)         \
+    CODE(AT_MOST, pair, 2, "fff", 0, 1)          \
+    CODE(POW, slow, 2, "fff", 0, 60)             \
+    CODE(MOD, slow, 2, "fff", 0, 60)             \
+    CODE(MUL_ADD, triple, 3, "ffff", 0, 1)       \
+    CODE(WHERE, choice, 3, "fmff", 0, 2)         \
+    CODE(WHERE_MASK, choice, 3, "mmmm", 0, 1)    \
+    CODE(EQUAL, compare, 2, "mff", 0, 1)         \
+    CODE(GREATER, compare, 2, "mff", 0, 1)       \
+    CODE(GREATER_EQUAL, compare, 2, "mff", 0, 1) \
+    CODE(LESS, compare, 2, "mff", 0, 1)          \
+    CODE(LESS_EQUAL, compare, 2, "mff", 0, 1)    \
+    CODE(IS_NAN, test, 1, "mf", 0, 1)            \
+    CODE(IS_INF, test, 1, "mf", 0, 1)            \
+    CODE(IS_PLUS_INF, test, 1, "mf", 0, 1)       \
+    CODE(IS_MINUS_INF, test, 1, "mf", 0, 1)      \
+    CODE(NOT_ZERO, test, 1, "mf", 0, 1)          \
+    CODE(TO_FLOAT, to_float, 1, "fm", 0, 1)      \
+    CODE(COPY_MASK, logic, 1, "mm", 0, 1)        \
+    CODE(NOT, logic, 1, "mm", 0, 1)              \
+    CODE(AND, logic, 2, "mmm", 0, 1)             \
+    CODE(OR, logic, 2, "mmm", 0, 1)              \
+    CODE(XOR, logic, 2, "mmm", 0, 1)             \
+    CODE(SAME, logic, 2, "mmm", 0, 1)            \
+    CODE(FROM_U8, from_u8, 3, "fuff", 2, 2)      \
+    CODE(FROM_I8, from_i8, 3, "fsff", 2, 2)      \
+    CODE(TO_U8, to_u8, 3, "ufff", 2, 6)          \
+    CODE(TO_I8, to_i8, 3, "sfff", 2, 6)          \
+    CODE(COPY_U8, copy_bytes, 1, "uu", 0, 1)     \
+    CODE(COPY_I8, copy_bytes, 1, "ss", 0, 1)
+/* clang-format on */
 
 typedef enum ot_chain_code {
 #define CODE(name, function, operands, types, parameters, work) OT_CH_##name,

@@ -243,15 +243,16 @@ INLINE void product_block(const int rows, const int k, const ot_wino_product *p,
     {                                                                                                            \
         product_block(rows, k, p, u, v, to);                                                                     \
     }
-PRODUCT(1, 1)
-PRODUCT(2, 1)
-PRODUCT(3, 1) PRODUCT(4, 1) PRODUCT(5, 1) PRODUCT(6, 1) PRODUCT(7, 1) PRODUCT(8, 1) PRODUCT(9, 1) PRODUCT(10, 1) PRODUCT(11, 1)
-    PRODUCT(12, 1) PRODUCT(1, 2) PRODUCT(2, 2) PRODUCT(3, 2) PRODUCT(4, 2) PRODUCT(5, 2) PRODUCT(6, 2)
+/* clang-format off */
+PRODUCT(1, 1) PRODUCT(2, 1) PRODUCT(3, 1) PRODUCT(4, 1) PRODUCT(5, 1) PRODUCT(6, 1)
+PRODUCT(7, 1) PRODUCT(8, 1) PRODUCT(9, 1) PRODUCT(10, 1) PRODUCT(11, 1) PRODUCT(12, 1)
+PRODUCT(1, 2) PRODUCT(2, 2) PRODUCT(3, 2) PRODUCT(4, 2) PRODUCT(5, 2) PRODUCT(6, 2)
 #if ROWS_OF_TWO > 6
-        PRODUCT(7, 2) PRODUCT(8, 2) PRODUCT(9, 2) PRODUCT(10, 2) PRODUCT(11, 2) PRODUCT(12, 2)
+PRODUCT(7, 2) PRODUCT(8, 2) PRODUCT(9, 2) PRODUCT(10, 2) PRODUCT(11, 2) PRODUCT(12, 2)
 #endif
+    /* clang-format on */
 
-            typedef void (*product_fn)(const ot_wino_product *p, const float *u, const float *v, float *to);
+    typedef void (*product_fn)(const ot_wino_product *p, const float *u, const float *v, float *to);
 
 static const product_fn products_1[] = {product_1_1, product_2_1, product_3_1, product_4_1,  product_5_1,  product_6_1,
                                         product_7_1, product_8_1, product_9_1, product_10_1, product_11_1, product_12_1};
