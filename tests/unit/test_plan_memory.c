@@ -187,7 +187,8 @@ static void summary_of_a_kernel(void **state)
     assert_non_null(strstr(text, "\"kernel\": \"k\\\"\""));
     assert_non_null(strstr(text, "\"gap_percent\": 50, \"proved\": false, \"time_limit_hit\": true, \"capacity_bytes\": 4096"));
     assert_non_null(strstr(
-        text, "\"mode\": \"reuse\", \"level\": 1, \"rollbacks\": 2, \"restarts\": 1, \"doubled\": 3, \"cross_pipe_pairs\": 5, \"cross_pipe\": 5"));
+        text,
+        "\"mode\": \"reuse\", \"level\": 1, \"rollbacks\": 2, \"restarts\": 1, \"doubled\": 3, \"cross_pipe_pairs\": 5, \"cross_pipe\": 5"));
     assert_non_null(strstr(text, "\"gap_percent\": null, \"proved\": true, \"time_limit_hit\": false, \"capacity_bytes\": null"));
     assert_non_null(strstr(text, "\"in_place\": 1,\n  \"copies\": 2"));
     assert_non_null(strstr(text, "\\u001b[31m buffer \\\"x\\\"\""));
