@@ -70,9 +70,9 @@ static void use_calibration(ot_run *r)
 static ot_status pass_plan(ot_run *r)
 {
     OT_TRY(ot_target_load(r->options.target, r->options.threads, r->diag, &r->target));
-    if (r->options.plan.engine) use_calibration(r);
+    if (r->options.emit_engine) use_calibration(r);
     if (r->options.l2_bytes) ot_target_set_l2(&r->target, r->options.l2_bytes);
-    if (r->options.plan.engine) ot_target_set_engine(&r->target);
+    if (r->options.emit_engine) ot_target_set_engine(&r->target);
     return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
 }
 

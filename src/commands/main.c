@@ -126,6 +126,7 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .shapes = o->shapes,
                         .n_shapes = o->n_shapes,
                         .plan = o->plan,
+                        .emit_engine = o->emit_engine,
                         .dump_dir = o->dump_dir,
                         .log = o->verbose ? stderr : NULL,
                         .progress = progress};

@@ -122,7 +122,7 @@ static const option OPTIONS[] = {
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise"},
     {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, "peak memory that must not be passed, else exit 3"},
     {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS, "slowdown allowed with --goal memory, in percent"},
-    {"emit", 0, "onnx|engine", EMIT, "onnx", AT(plan.engine), TILERS,
+    {"emit", 0, "onnx|engine", EMIT, "onnx", AT(emit_engine), TILERS,
      "operators to write: standard ONNX, or the engine's own (bench: engine)"},
     {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS, "tile every legal region, even at a predicted loss"},
     {"verify", 0, NULL, VERIFY, NULL, AT(verify), OPTIMISE,
@@ -512,7 +512,7 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
         o->command = COMMANDS[k].command;
         first = 2;
         if (o->command == OT_CMD_PLAN_MEMORY) o->target = NULL; /* the kernel's own goes before the default */
-        if (o->command == OT_CMD_BENCH) o->plan.engine = true;
+        if (o->command == OT_CMD_BENCH) o->emit_engine = true;
         if (!COMMANDS[k].needs) continue;
         if (!asks_help(argc, argv)) return fail_needs(d, COMMANDS[k].name, COMMANDS[k].needs);
         o->help = true;

@@ -159,9 +159,7 @@ ot_status ot_parse_inside(const char *graph, ot_diag *d, ot_model **out)
 /* Work of all nodes at a rate of one, and bytes of their operands. Requires shapes. */
 static void count_work(const ot_graph *g, runner *r)
 {
-    static const ot_target unit = {.is_cache = true,
-                                   .fuses = true,
-                                   .engine = true,
+    static const ot_target unit = {.runtime = &ot_runtime_engine,
                                    .rate_conv = 1,
                                    .rate_conv_depthwise = 1,
                                    .rate_conv_pointwise = 1,

@@ -82,7 +82,7 @@ static ot_status predict(const char *graph, const ot_target *t, double *seconds,
 {
     ot_model *m;
     ot_plan *plan = NULL;
-    ot_plan_options o = {.engine = true};
+    ot_plan_options o = {0};
     OT_TRY(ot_parse_inside(graph, d, &m));
     ot_status s = ot_infer_shapes(m->graph, NULL, 0);
     if (s == OT_OK) s = ot_assure(m->graph, OT_P_ORDER | OT_P_USES | OT_P_SHAPES);

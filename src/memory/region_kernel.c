@@ -349,7 +349,7 @@ static ot_status bring_input(lowering *l, uint32_t v, uint32_t *out)
 {
     shape s;
     ot_tk_range ranges[OT_TK_RANK_MAX];
-    bool in_place = l->r->form == OT_FORM_SCAN && l->t->is_cache;
+    bool in_place = !ot_runtime_brings_inputs(l->t->runtime, l->r->form);
     *out = l->tile[v];
     if (*out != OT_NONE || l->param[v] == OT_NONE) return OT_OK;
     if (!is_cut(l, v) || in_place) {

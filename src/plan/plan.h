@@ -70,7 +70,6 @@ typedef struct ot_plan_options {
     int64_t memory_budget; /* bytes; 0 none */
     double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */
     bool force;            /* tile every legal region */
-    bool engine;           /* write the engine's operators; the target is told by ot_target_set_engine */
     bool tie_break;        /* use GLPK (tests turn it off) */
     bool detail;           /* fill the plan's detail, for reports */
     uint32_t first_region; /* number of the first region */

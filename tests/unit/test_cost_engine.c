@@ -25,6 +25,7 @@ static ot_target engine_target(const char *name)
                    .granule = 64,
                    .cores = 1,
                    .is_cache = true,
+                   .runtime = &ot_runtime_onnxruntime,
                    .bw_fast = 100e9,
                    .bw_mid = 40e9,
                    .mid_bytes = 32 << 20,
@@ -232,7 +233,7 @@ static void other_groups_store_scores(void **state)
     }
     planned p; /* other runtimes */
     ot_target t = engine_target("elsewhere");
-    t.engine = false;
+    t.runtime = &ot_runtime_onnxruntime;
     open_plan(&p, HEADS PLAIN "output %y", t);
     assert_int_equal(p.s.bytes[out_of(&p, "scores")], 2 * 256 * 256 * 4);
     assert_int_equal(p.s.wino_room[0], -1);
@@ -263,7 +264,7 @@ static void plans_keep_attention_whole(void **state)
     for (int goal = 0; goal < 3; goal++) {
         planned p;
         ot_plan *plan = NULL;
-        ot_plan_options o = {.goal = goal == 1 ? OT_GOAL_MEMORY : OT_GOAL_TIME, .force = goal == 2, .engine = true};
+        ot_plan_options o = {.goal = goal == 1 ? OT_GOAL_MEMORY : OT_GOAL_TIME, .force = goal == 2};
         o.max_slowdown = 0.1;
         open_plan(&p,
                   "input %x : float32[2,256,32]\n" OPERANDS "init %w : float32[32,64] = random 3\n%q = Relu(%x) \"relu\"\n" PLAIN

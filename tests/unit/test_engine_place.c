@@ -8,7 +8,7 @@ static void tile(ot_model *m)
 {
     ot_target target;
     ot_plan *plan = NULL;
-    ot_plan_options o = {.force = true, .engine = true, .max_slowdown = 0.1};
+    ot_plan_options o = {.force = true, .max_slowdown = 0.1};
     ot_graph *g = m->graph;
     if (ot_infer_shapes(g, NULL, 0) != OT_OK || ot_target_load("cpu-generic", 2, m->diag, &target) != OT_OK)
         fail_msg("%s", m->diag->message);

@@ -79,16 +79,17 @@ static ot_target small_target(void)
                    .node_overhead = 1e-7,
                    .loop_overhead = 1e-7,
                    .region_overhead = 1e-6};
+    t.runtime = ot_runtime_of(t.is_cache, false);
     return t;
 }
 
-static void plan_text(const char *text, ot_plan_options o, planned *x)
+static void plan_text(const char *text, ot_plan_options o, bool engine, planned *x)
 {
     static ot_diag d;
     d = (ot_diag){0};
     *x = (planned){.t = small_target(), .o = o};
     x->o.detail = true;
-    if (o.engine) ot_target_set_engine(&x->t);
+    if (engine) ot_target_set_engine(&x->t);
     if (ot_text_parse(text, strlen(text), &d, &x->m) != OT_OK) fail_msg("%s in\n%s", d.message, text);
     assert_int_equal(ot_infer_shapes(x->m->graph, NULL, 0), OT_OK);
     assert_int_equal(ot_plan_graph(x->m->graph, &x->t, &x->o, &x->p), OT_OK);
@@ -328,10 +329,10 @@ static void facts_tell_what_was_planned(void **state)
         random_text(text, sizeof text, 3 + next_random(12));
         ot_plan_options o = {.goal = next_random(2) ? OT_GOAL_TIME : OT_GOAL_MEMORY,
                              .max_slowdown = 0.2,
-                             .force = next_random(2),
-                             .engine = next_random(2)};
+                             .force = next_random(2)};
+        bool engine = next_random(2);
         print_message("seed %llu\n", (unsigned long long)seed);
-        plan_text(text, o, &x);
+        plan_text(text, o, engine, &x);
         check_graph(&x);
         check_regions(&x);
         check_figures(&x);
@@ -352,7 +353,7 @@ static void reductions_at_the_end_are_named(void **state)
     rng = 1;
     plan_text("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,8,256,256]\n  init %w : float32[8,8,3,3] = random 1\n"
               "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %y = GlobalAveragePool(%b)\n  output %y\n}\n",
-              (ot_plan_options){.engine = true, .force = true}, &x);
+              (ot_plan_options){.force = true}, true, &x);
     assert_int_equal(x.f->n_regions, 1);
     assert_int_equal(x.f->regions[0].n_sums, 1);
     assert_string_equal(x.f->nodes[x.f->regions[0].sums[0].node].op, "GlobalAveragePool");
@@ -366,7 +367,7 @@ static void unknown_shapes_are_absent(void **state)
     planned x;
     rng = 1;
     plan_text("model ir 8 opset 17\ngraph g {\n  input %x : float32[?,8]\n  %a = Relu(%x)\n  %y = Neg(%a)\n  output %y\n}\n",
-              (ot_plan_options){0}, &x);
+              (ot_plan_options){0}, false, &x);
     assert_string_equal(x.f->nodes[0].shape, "?x8");
     for (uint32_t k = 0; k < x.f->n_edges; k++) assert_true(x.f->edges[k].bytes == OT_ABSENT);
     assert_int_equal(x.f->maps[0].n_boxes, 0);

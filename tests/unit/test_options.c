@@ -301,12 +301,12 @@ static void bench_and_calibrate_options(void **state)
     assert_int_equal(p.o.repeat, 9);
     assert_int_equal(p.o.l2_bytes, 1 << 20);
     assert_int_equal(p.o.plan.goal, OT_GOAL_MEMORY);
-    assert_true(p.o.plan.engine && p.o.json);
+    assert_true(p.o.emit_engine && p.o.json);
     ot_options_free(&p.o);
     p = parse("bench", "a.onnx", "--emit=onnx", NULL);
     assert_int_equal(p.s, OT_OK);
     assert_null(p.o.second);
-    assert_false(p.o.plan.engine);
+    assert_false(p.o.emit_engine);
     ot_options_free(&p.o);
     p = parse("calibrate", "--threads=3", "-oT.xml", "-q", NULL);
     assert_int_equal(p.s, OT_OK);

@@ -67,7 +67,7 @@ static const char *const pool_text =
 /* The region of the pool and what is before it; its node that reduces in parts is *sum. */
 static ot_region *pool_region(ot_model *m, const ot_target *t, ot_plan **p, ot_rnode **sum)
 {
-    ot_plan_options o = {.goal = OT_GOAL_MEMORY, .force = true, .engine = true};
+    ot_plan_options o = {.goal = OT_GOAL_MEMORY, .force = true};
     assert_int_equal(ot_plan_graph(m->graph, t, &o, p), OT_OK);
     for (uint32_t k = 0; k < (*p)->n_regions; k++) {
         ot_region *r = &(*p)->regions[k];

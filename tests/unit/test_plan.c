@@ -65,6 +65,7 @@ static ot_target small_target(void)
                    .node_overhead = 1e-7,
                    .loop_overhead = 1e-7,
                    .region_overhead = 1e-6};
+    t.runtime = ot_runtime_of(t.is_cache, false);
     return t;
 }
 

@@ -47,6 +47,7 @@ static ot_target small_target(bool is_cache)
                        .granule = 64,
                        .cores = 1,
                        .is_cache = is_cache,
+                       .runtime = ot_runtime_of(is_cache, false),
                        .bw_fast = 100e9,
                        .bw_mid = 20e9,
                        .bw_slow = 4e9,

@@ -28,6 +28,7 @@ typedef struct rig {
 static ot_target scratchpad(void)
 {
     ot_target t = {.name = "tlf-16m", .fast_bytes = 1 << 20, .granule = 64, .cores = 1, .double_buffer = true};
+    t.runtime = &ot_runtime_device_plain;
     for (int s = 0; s < OT_SCOPE_COUNT; s++) t.scopes[s].alignment = 1;
     t.scopes[OT_SCOPE_L2].bytes = t.fast_bytes;
     return t;
@@ -37,6 +38,7 @@ static ot_target cache(void)
 {
     ot_target t = scratchpad();
     t.is_cache = true;
+    t.runtime = &ot_runtime_gpu_plain;
     return t;
 }
 

@@ -61,7 +61,7 @@ static void xml_round_trip(void **state)
         assert_int_equal(u.cores, t.cores);
         assert_int_equal(u.is_cache, t.is_cache);
         assert_int_equal(u.double_buffer, t.double_buffer);
-        assert_int_equal(u.fuses, t.fuses);
+        assert_ptr_equal(u.runtime, t.runtime);
         assert_int_equal(u.inplace_depthwise, t.inplace_depthwise);
         assert_true(u.bw_slow == t.bw_slow && u.bw_mid == t.bw_mid && u.bw_fast == t.bw_fast);
         assert_true(u.rate_pool == t.rate_pool && u.rate_conv == t.rate_conv && u.loop_overhead == t.loop_overhead);

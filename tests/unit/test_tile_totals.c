@@ -65,24 +65,26 @@ static void random_text(char *buf, uint32_t n)
 
 static ot_target small_target(void)
 {
-    return (ot_target){.fast_bytes = 1 << (12 + next_random(8)),
-                       .granule = 64,
-                       .cores = 1,
-                       .is_cache = next_random(2) == 0,
-                       .double_buffer = next_random(2) == 0,
-                       .bw_fast = 100e9,
-                       .bw_slow = 2e9,
-                       .rate_conv = 400e9,
-                       .rate_conv_depthwise = 20e9,
-                       .rate_conv_pointwise = 40e9,
-                       .rate_gemm = 50e9,
-                       .rate_elem = 5e9,
-                       .rate_trans = 1e9,
-                       .rate_reduce = 5e9,
-                       .rate_pool = 5e9,
-                       .node_overhead = 1e-7,
-                       .loop_overhead = 1e-7,
-                       .region_overhead = 1e-6};
+    ot_target t = {.fast_bytes = 1 << (12 + next_random(8)),
+                   .granule = 64,
+                   .cores = 1,
+                   .is_cache = next_random(2) == 0,
+                   .double_buffer = next_random(2) == 0,
+                   .bw_fast = 100e9,
+                   .bw_slow = 2e9,
+                   .rate_conv = 400e9,
+                   .rate_conv_depthwise = 20e9,
+                   .rate_conv_pointwise = 40e9,
+                   .rate_gemm = 50e9,
+                   .rate_elem = 5e9,
+                   .rate_trans = 1e9,
+                   .rate_reduce = 5e9,
+                   .rate_pool = 5e9,
+                   .node_overhead = 1e-7,
+                   .loop_overhead = 1e-7,
+                   .region_overhead = 1e-6};
+    t.runtime = ot_runtime_of(t.is_cache, false);
+    return t;
 }
 
 /* ---- all that is compared ---- */
@@ -315,7 +317,8 @@ static void compare_grid(const sample *x)
                     if (v == OT_NONE) continue;
                     double b = read_bytes(x, tile, i, j);
                     bytes += b;
-                    if (n->op == OT_OP_MatMul && t->is_cache && b >= (double)r->values[v].bytes) pack += b / t->bw_slow;
+                    if (n->op == OT_OP_MatMul && t->runtime->packing == OT_PACK_SLOW && b >= (double)r->values[v].bytes)
+                        pack += b / t->bw_slow;
                 }
                 nodes++;
             }

@@ -11,9 +11,8 @@
 
 #include "groups/attention_rule.h"
 
-#define LINKS_MAX   3   /* scalar factors between the product and Softmax */
-#define LEAST       8   /* queries of what the engine takes */
-#define PACK_PER_BW 2.0 /* packing reads along one axis and writes along the other */
+#define LINKS_MAX 3 /* scalar factors between the product and Softmax */
+#define LEAST     8 /* queries of what the engine takes */
 
 static const ot_node *node_at(const ot_seq *s, uint32_t p) { return &s->g->nodes[s->node[p]]; }
 
@@ -88,7 +87,7 @@ static void live_until(ot_seq *s, const ot_node *n, uint32_t tail)
 
 void ot_cost_attention_fill(ot_seq *s, const ot_target *t)
 {
-    if (!t->engine || !t->is_cache || !t->fuses) return;
+    if (!ot_runtime_chains(t->runtime)) return;
     for (uint32_t p = 0; p < s->n; p++) {
         uint32_t parts[LINKS_MAX + 4], n = find(s, p, parts);
         if (n == 0) continue;
@@ -123,5 +122,5 @@ double ot_cost_attention(const ot_seq *s, uint32_t p, const ot_target *t, const 
     const ot_value *q = &s->g->values[first->in[0]], *v = &s->g->values[last->in[1]];
     int64_t most = ot_attention_panels(q->dims[q->rank - 1], v->dims[v->rank - 1]);
     double blocks = tiles * (double)ot_ceil_div(panels, most);
-    return compute + blocks * others * (double)s->bytes[n->in[1]] * PACK_PER_BW / t->bw_slow;
+    return compute + blocks * others * (double)s->bytes[n->in[1]] * t->runtime->attention_pack / t->bw_slow;
 }

@@ -12,11 +12,11 @@ ot_status ot_cost_fill(ot_seq *s, const ot_target *t) OT_MUST_USE;
 
 /* ---- node_cost.c ---- */
 
-/* Time of work that computes and moves data at once: caches overlap the two in part, DMA fully. */
+/* Time of work that computes and moves data at once: the runtime says how far these overlap. */
 static inline double ot_cost_overlap(const ot_target *t, double compute, double memory)
 {
     double longer = compute > memory ? compute : memory, shorter = compute > memory ? memory : compute;
-    return t->is_cache ? longer + 0.35 * shorter : longer;
+    return longer + t->runtime->overlap * shorter;
 }
 /* The same for the node at p. Winograd's algorithm computes between reading and writing, not meanwhile. */
 double ot_cost_both(const ot_seq *s, uint32_t p, const ot_target *t, double compute, double memory);

@@ -138,7 +138,7 @@ static void merge(ot_seq *s, seq_view *x, const ot_group *group)
 
 ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
 {
-    bool engine = t->engine && t->is_cache;
+    const bool chains_too = ot_runtime_chains(t->runtime);
     seq_view x;
     ot_group_list chains;
     for (uint32_t p = 0; p < s->n; p++) {
@@ -146,7 +146,7 @@ ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
         s->head[p] = p;
         s->tail[p] = OT_NONE;
     }
-    if (!t->fuses) return OT_OK;
+    if (!ot_runtime_fuses(t->runtime)) return OT_OK;
     if (!open_view(&x, s)) return ot_fail_nomem(s->g->model->diag);
     const ot_group_view v = {.of = &x,
                              .g = s->g,
@@ -160,12 +160,12 @@ ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
                              .shape = shape,
                              .has_more_outputs = has_more_outputs};
     const ot_group_rules rules = {
-        .name = engine ? "engine" : "onnxruntime", .supported = engine ? engine_merges : onnx_runtime_merges, .ctx = s};
+        .name = t->runtime->name, .supported = chains_too ? engine_merges : onnx_runtime_merges, .ctx = s};
     for (uint32_t p = 0; p < s->n; p++) {
         ot_group group;
         if (ot_group_conv(&v, &rules, p, &group)) merge(s, &x, &group);
     }
-    if (!engine) return OT_OK;
+    if (!chains_too) return OT_OK;
     ot_cost_attention_fill(s, t);
     for (uint32_t p = 0; p < s->n; p++) x.taken[p] = x.taken[p] || s->tail[p] != OT_NONE;
     OT_TRY(ot_group_chains(&v, &rules, s->arena, s->g->model->diag, &chains));

@@ -33,8 +33,8 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
     bool scan_ok = tr->n_dims < 3 && tr->border.outermost && tr->s->g->model->opset >= 9 && !overlaps(tr, p);
     if (tr->n_dims == 2) scan_ok = scan_ok && d0->tile == 1 && tr->axes[1] == tr->axes[0] + 1;
     double best_time = 0;
-    const ot_form first = tr->t->engine ? OT_FORM_WHILE : OT_FORM_SCAN, last = tr->t->engine ? OT_FORM_WHILE : OT_FORM_WINDOW;
-    for (ot_form f = first; f <= last; f++) {
+    for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WHILE; f++) {
+        if (!ot_runtime_takes(tr->t->runtime, f)) continue;
         if (f == OT_FORM_SCAN && !scan_ok) continue;
         if (f == OT_FORM_UNROLLED && x->tiles * tr->n_in > 1200) continue;
         double t, tr_bytes;
@@ -59,7 +59,7 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
 static bool window_totals(const ot_trial *tr, const pair *p, const ot_totals *x, ot_totals *w)
 {
     double scale = 1;
-    if (!tr->w_ok || !overlaps(tr, p) || !tr->t->is_cache || tr->t->engine) return false;
+    if (!tr->w_ok || !overlaps(tr, p) || !ot_runtime_tries_windows(tr->t->runtime)) return false;
     for (uint32_t d = 0; d < tr->n_dims; d++) {
         double ratio = 0, unit = (double)tr->w_unit[d];
         for (uint32_t k = 0; k < tr->n_pending; k++) {
@@ -73,7 +73,7 @@ static bool window_totals(const ot_trial *tr, const pair *p, const ot_totals *x,
         scale *= ratio;
     }
     *w = *x;
-    double pack = tr->w_pack * x->tiles / tr->t->bw_slow;
+    double pack = ot_cost_pack(tr->t, tr->w_pack, x->tiles);
     w->t_fast = tr->w_sums.t_fast * scale * x->tiles + pack;
     w->t_mid = tr->w_sums.t_mid * scale * x->tiles + pack;
     w->t_slow = tr->w_sums.t_slow * scale * x->tiles + pack;
@@ -108,25 +108,22 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     const pair *p = &tr->pairs[k];
     if (p->dead || tr->n_in == 0 || tr->split_quant) return false;
     for (uint32_t j = 0; j < tr->n_pending; j++)
-        if (!tr->t->engine && dequantized_before(tr, tr->pending[j])) return false;
+        if (tr->t->runtime->int8_groups && dequantized_before(tr, tr->pending[j])) return false;
     const ot_seq *s = tr->s;
     ot_totals x;
-    if (tr->t->engine && kinds_of(tr, p) > OT_CLASSES_MAX) return false;
+    if (ot_runtime_in_classes(tr->t->runtime) && kinds_of(tr, p) > OT_CLASSES_MAX) return false;
     ot_trial_totals(tr, p, &x);
     const ot_value *sink = &s->g->values[tr->w->sink];
     bool short_rows = sink->rank > 2 && tr->axes[tr->n_dims - 1] == sink->rank - 1;
-    if (!tr->t->is_cache && x.ws > tr->t->fast_bytes) return false; /* a scratchpad is a hard limit */
+    if (ot_target_hard_limit(tr->t) && x.ws > tr->t->fast_bytes) return false; /* a scratchpad is a hard limit */
     double time = 0, traffic = 0;
     int64_t stitch = 0;
     ot_totals w;
     bool window = window_totals(tr, p, &x, &w);
     ot_form form = cheapest_form(tr, p, &x, window ? &w : NULL, &time, &traffic, &stitch);
     if (form == OT_FORM_NONE) return false;
-    /* Predictions are no better than a few percent: a gain below that is none. */
-    bool charge = tr->t->is_cache && !tr->t->engine;
-    if (charge && tr->o->goal == OT_GOAL_TIME && !tr->o->force) time *= 1.04;
-    /* Rows cut short: shorter vectors and strided copies. */
-    if (charge && short_rows) time *= 1.02;
+    if (tr->o->goal == OT_GOAL_TIME && !tr->o->force) time *= tr->t->runtime->doubt;
+    if (short_rows) time *= tr->t->runtime->short_rows;
     memset(c, 0, sizeof *c);
     c->first = tr->w->lo;
     c->end = tr->w->end;

@@ -327,7 +327,7 @@ static bool torn_apart(const ot_trial *tr, const ot_node *n, ot_id v)
         if (u->op == OT_OP_QuantizeLinear && u->n_in > 0 && u->in[0] == v) return true;
         /* A pool outside would read a plain tensor instead of a blocked one and sum in another order. */
         bool average = u->op == OT_OP_GlobalAveragePool || u->op == OT_OP_AveragePool;
-        if (average && tr->s->strict && tr->t->is_cache) return true;
+        if (average && tr->s->strict && tr->t->runtime->motion == OT_MOTION_COPIED) return true;
     }
     return false;
 }
@@ -379,7 +379,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
                 continue;
             }
             /* Tiles that nearly cover the whole axis, or recompute too much, lead nowhere. */
-            double limit = tr->o->force ? 64.0 : tr->t->is_cache ? 5.0 : 16.0;
+            double limit = tr->o->force ? tr->t->runtime->recompute_forced : tr->t->runtime->recompute;
             const ot_extents made = x->node.made;
             if (made.sum > limit || (made.max > 0.97 && made.sum > 1.9)) x->dead = true;
         }
@@ -388,7 +388,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         ot_id v = n->out[k];
         if (v == OT_NONE || !ot_walk_escapes(tr->w, v)) continue;
         ot_totals_add_output(&tr->border, tr->s, tr->t, v, ot_walk_axis(tr->w, v, 0));
-        tr->split_quant = tr->split_quant || (!tr->t->engine && torn_apart(tr, n, v));
+        tr->split_quant = tr->split_quant || (tr->t->runtime->int8_groups && torn_apart(tr, n, v));
     }
     for (uint32_t k = 0; k < tr->n_pairs; k++) {
         pair *p = &tr->pairs[k];

@@ -143,7 +143,7 @@ static double tile_bytes(const figures *x, uint32_t v)
 static bool holds(const figures *x, uint32_t v)
 {
     if (v >= x->r->n_inputs) return true;
-    return is_cut(x->r, v) && !(x->r->form == OT_FORM_SCAN && x->t->is_cache);
+    return is_cut(x->r, v) && ot_runtime_brings_inputs(x->t->runtime, x->r->form);
 }
 
 /* Add node i, the nodes behind it are in. live: bytes live in the largest tile behind it, then before it. */
@@ -236,7 +236,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
     r->working_set = tot.ws;
     r->weights_stay = ot_weights_stay(t, &tot);
     r->overlap = ot_overlaps(t, &tot);
-    if (!t->is_cache && tot.ws > t->fast_bytes) return OT_OK; /* the search estimates; a scratchpad is a hard limit */
+    if (ot_target_hard_limit(t) && tot.ws > t->fast_bytes) return OT_OK; /* the search estimates; a scratchpad is a hard limit */
     ot_form_cost(t, &tot, r->form, &r->time_tiled, &r->traffic, &stitch);
     r->time_untiled = r->traffic_untiled = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {

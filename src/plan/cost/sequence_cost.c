@@ -9,9 +9,8 @@
 /* Operators that may write their output over an equally large input that dies there. */
 static bool may_run_in_place(const ot_seq *s, const ot_node *n, const ot_target *t)
 {
-    ot_access_kind a = ot_op_access(n->op);
-    if (ot_op_row_of(n->op)->place != OT_OVER_NONE) return true;
-    if (!t->inplace_depthwise || a != OT_ACC_CONV || n->n_in < 2 || n->in[1] == OT_NONE) return false;
+    if (ot_runtime_in_place(t->runtime, n)) return true;
+    if (!t->inplace_depthwise || ot_op_access(n->op) != OT_ACC_CONV || n->n_in < 2 || n->in[1] == OT_NONE) return false;
     ot_id w = n->in[ot_op_row_of(n->op)->weights];
     const ot_value *v = w == OT_NONE ? NULL : &s->g->values[w];
     return v && v->rank >= 3 && v->dims[1] == 1 && ot_attr_int(n, "group", 1) > 1;
@@ -44,13 +43,13 @@ static bool is_interior(const ot_seq *s, ot_id v)
     return true;
 }
 
-/* Bytes that values take while they live. The engine writes graph outputs into the caller's memory, and stores of a merged group
- * only what others read; until that is made, the group's first value stands for it. */
+/* Bytes that values take while they live. Where graph outputs lie in the caller's memory they take none, and of a merged group
+ * there is only what others read; until that is made, the group's first value stands for it. */
 static void fill_held(ot_seq *s, const ot_target *t, bool *stores)
 {
     const ot_graph *g = s->g;
     memcpy(s->held, s->bytes, g->n_values * sizeof *s->held);
-    if (!t->engine || !t->is_cache) return;
+    if (!t->runtime->own_outputs) return;
     for (ot_id v = 0; v < g->n_values; v++) {
         if (g->values[v].is_output)
             s->held[v] = 0;
@@ -102,9 +101,9 @@ ot_status ot_cost_fill(ot_seq *s, const ot_target *t)
     const ot_graph *g = s->g;
     bool *stores = OT_NEW_N(s->arena, bool, g->n_order + 1u);
     if (!stores) return ot_fail_nomem(g->model->diag);
-    s->sums = t->engine;
+    s->sums = ot_runtime_in_classes(t->runtime);
     for (ot_id v = 0; v < g->n_values; v++)
-        if (t->fuses && !t->engine && is_quantized_inside(g, &g->values[v])) s->bytes[v] = s->elems[v];
+        if (t->runtime->int8_width && is_quantized_inside(g, &g->values[v])) s->bytes[v] = s->elems[v];
     for (uint32_t k = 0; k < s->n; k++) {
         const ot_node *n = &g->nodes[s->node[k]];
         bool blocked = ot_cost_makes_blocked(s, k, t);

@@ -38,13 +38,12 @@ static bool is_whole(const int8_t *const *in_axis, uint32_t n_dims, uint32_t k)
 }
 
 /* A merged node works on what its producer has at hand; others may write over an operand of the same size. */
-static bool runs_in_place(const ot_seq *s, uint32_t pos, const bool *later)
+static bool runs_in_place(const ot_seq *s, const ot_target *t, uint32_t pos, const bool *later)
 {
     const ot_node *n = &s->g->nodes[s->node[pos]];
-    ot_access_kind a = ot_op_access(n->op);
     if (n->n_out == 0 || n->out[0] == OT_NONE) return false;
     if (s->fused[pos]) return true;
-    if (a != OT_ACC_POINTWISE && a != OT_ACC_RESHAPE && a != OT_ACC_SOFTMAX && n->op != OT_OP_BatchNormalization) return false;
+    if (!ot_runtime_in_place(t->runtime, n)) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v != OT_NONE && s->act[v] && !later[k] && s->bytes[v] == s->bytes[n->out[0]]) return true;
@@ -58,7 +57,7 @@ ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos
     const ot_node *n = &s->g->nodes[s->node[pos]];
     ot_node_facts f = {.node = n, .pos = pos, .bytes = bytes, .is_free = s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE};
     double out_elems = 0, in_elems = 0;
-    bool packs = t->is_cache && ot_op_cost(n->op) == OT_COST_GEMM && s->tail[pos] == OT_NONE;
+    bool packs = ot_op_cost(n->op) == OT_COST_GEMM && s->tail[pos] == OT_NONE;
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         bool whole = v != OT_NONE && is_whole(in_axis, n_dims, k);
@@ -74,7 +73,7 @@ ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos
         if (v != OT_NONE) out_elems += (double)s->elems[v];
     }
     f.compute = ot_cost_compute(s->g, n, t, s->macs[pos], (int64_t)out_elems, (int64_t)in_elems);
-    f.in_place = runs_in_place(s, pos, later);
+    f.in_place = runs_in_place(s, t, pos, later);
     return f;
 }
 

@@ -17,15 +17,13 @@
 
 #include <math.h>
 
-#define OWN_BLOCK 8    /* of machines that are not this one */
-#define POSTS_MAX 4    /* operators behind a convolution that are looked at */
-#define WELL_DONE 0.85 /* part of the rate of products that a direct convolution reaches, where nothing was measured */
+#define POSTS_MAX 4 /* operators behind a convolution that are looked at */
 
 /* Floats of a vector that the target's engine computes with. */
 static int64_t block_of(const ot_target *t)
 {
     bool here = *t->cpu || strcmp(t->name, "host") == 0;
-    return here ? ot_cpu_lanes() : OWN_BLOCK;
+    return here ? ot_cpu_lanes() : t->runtime->conv.block;
 }
 
 static bool all_are(const ot_node *n, const char *name, int64_t x)
@@ -103,7 +101,7 @@ static double seconds_of(const ot_target *t, const ot_winograd_sizes *spec, int6
     int64_t block = block_of(t);
     ot_winograd_guess guess = ot_winograd_guess_for(spec, block);
     if (!guess.pays || !ot_winograd_admits(spec, guess.bytes, grown, growth)) return 0;
-    double rate = t->rate_conv_winograd > 0 ? t->rate_conv_winograd : t->rate_conv / WELL_DONE;
+    double rate = t->rate_conv_winograd > 0 ? t->rate_conv_winograd : t->rate_conv / t->runtime->conv.direct_part;
     return guess.cycles * (double)spec->threads * 2 * (double)block / rate;
 }
 
@@ -115,7 +113,7 @@ void ot_cost_winograd_fill(ot_seq *s, const ot_target *t)
         const ot_node *n = &g->nodes[s->node[p]];
         ot_winograd_sizes spec;
         s->wino_room[p] = -1;
-        if (!t->engine || !t->is_cache || n->n_out < 1 || n->out[0] == OT_NONE) continue;
+        if (!t->runtime->conv.winograd || n->n_out < 1 || n->out[0] == OT_NONE) continue;
         const ot_value *y = &g->values[n->out[0]];
         if (y->rank != 4 || !describe(g, n, y->dims[0], y->dims[2], y->dims[3], true, &spec)) continue;
         if (s->act[n->in[1]] || !posts_fit(s, n->out[0])) continue;

@@ -288,9 +288,9 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     uint32_t limit = s->n ? 700000u / s->n : 0;
     v.step_limit = limit < 48 ? 48 : limit > 1024 ? 1024 : limit;
     if (o->goal == OT_GOAL_MEMORY && !o->force) v.time_limit = s->time[s->n] * (o->max_slowdown + 0.05);
-    if (o->goal == OT_GOAL_TIME && !o->force && t->engine) {
-        v.lean_limit = 1 + OT_ENGINE_ABOUT;
-        if (o->memory_budget == 0) v.time_limit = s->time[s->n] * OT_ENGINE_ABOUT;
+    if (o->goal == OT_GOAL_TIME && !o->force && t->runtime->about > 0) {
+        v.lean_limit = 1 + t->runtime->about;
+        if (o->memory_budget == 0) v.time_limit = s->time[s->n] * t->runtime->about;
     }
     v.f[0].n = 1;
     v.f[0].s[0] = (state){.choice = OT_NONE};

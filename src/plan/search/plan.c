@@ -47,10 +47,10 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         OT_TRY(ot_region_fit(s, w, t, o, c, spare - gain, p->arena, &left, &r, &found));
         spare += (found ? r.benefit : 0) - gain;
         if (!found) {
-            OT_TRY(refuse(s, p, &r, (ot_reason){t->is_cache ? OT_WHY_NO_EXACT_FORM : OT_WHY_NO_FORM_FITS, 0}));
+            OT_TRY(refuse(s, p, &r, (ot_reason){ot_target_hard_limit(t) ? OT_WHY_NO_FORM_FITS : OT_WHY_NO_EXACT_FORM, 0}));
             continue;
         }
-        double allowed = t->engine ? s->time[s->n] * OT_ENGINE_ABOUT : 0; /* loss for less memory; see drop_useless */
+        double allowed = s->time[s->n] * t->runtime->about; /* loss for less memory; see drop_useless */
         if (!o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r.benefit <= -allowed) {
             OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_LOSES, -r.benefit}));
             continue;
@@ -188,10 +188,10 @@ static void total(const ot_seq *s, ot_plan *p)
     if (p->n_regions == 0) p->tiled = p->untiled;
 }
 
-/* Goal memory, and the engine: a region that costs time must lower the peak. Exact figures may say that it does not. */
+/* Goal memory, and where less memory counts beside time: a region that costs time must lower the peak. Exact figures may say that it does not. */
 static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_plan *p)
 {
-    if ((o->goal != OT_GOAL_MEMORY && !t->engine) || o->force) return OT_OK;
+    if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force) return OT_OK;
     uint32_t kept = 0, before = p->n_regions;
     bool none = p->tiled.peak_bytes > p->untiled.peak_bytes - p->untiled.peak_bytes / 50;
     for (uint32_t k = 0; k < before; k++) {

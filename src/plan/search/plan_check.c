@@ -232,7 +232,7 @@ static double tile_bytes(const checker *c, uint32_t v)
         cut = true;
         bytes *= (double)c->most[d][v] / (double)c->g->values[rv->value].dims[rv->axis[d]];
     }
-    if (input) return cut && !(r->form == OT_FORM_SCAN && c->t->is_cache) ? bytes : 0;
+    if (input) return cut && ot_runtime_brings_inputs(c->t->runtime, r->form) ? bytes : 0;
     ot_op op = c->g->nodes[r->nodes[rv->node].node].op;
     return ot_op_is_view(op) ? 0 : bytes;
 }
@@ -258,7 +258,8 @@ static ot_status check_memory(checker *c)
         if (sum > (double)r->working_set + 0.5)
             return broken(c, "an operator reads more than the working set", c->g->nodes[r->nodes[k].node].out[0]);
     }
-    if (!c->t->is_cache && r->working_set > c->t->fast_bytes) return broken(c, "working set above the capacity", OT_NONE);
+    if (ot_target_hard_limit(c->t) && r->working_set > c->t->fast_bytes)
+        return broken(c, "working set above the capacity", OT_NONE);
     return OT_OK;
 }
 

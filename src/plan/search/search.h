@@ -6,9 +6,6 @@
 
 /* ---- dynamic_program.c ---- */
 
-/* Predictions for the engine are no finer than this fraction of the model's time: what is as fast may as well hold less. */
-#define OT_ENGINE_ABOUT 0.03
-
 typedef struct ot_path {
     ot_choice *steps; /* [n] in order; untiled nodes have n_dims 0 */
     uint32_t n;

@@ -79,14 +79,16 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
 {
     const ot_plan_options *o = x->o;
     ot_region forms[OT_FORM_WHILE + 1];
-    const ot_form first = x->t->engine ? OT_FORM_WHILE : OT_FORM_SCAN, last = x->t->engine ? OT_FORM_WHILE : OT_FORM_WINDOW;
+    const ot_form first = OT_FORM_SCAN, last = OT_FORM_WHILE;
+    const ot_runtime *rt = x->t->runtime;
     const double nodes = written_nodes(r);
     for (ot_form f = first; f <= last; f++) {
         ot_why why;
         forms[f] = *r;
         forms[f].form = f;
         forms[f].time_tiled = -1;
-        if (o->force_form != OT_FORM_NONE && f != o->force_form && !x->t->engine) continue;
+        if (!ot_runtime_takes(rt, f)) continue;
+        if (o->force_form != OT_FORM_NONE && f != o->force_form && !ot_runtime_one_form(rt)) continue;
         if (f == OT_FORM_UNROLLED && nodes > 1500) continue;
         if (!ot_form_legal(x->s->g, r, f, &why)) continue;
         OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, &forms[f]));
@@ -110,7 +112,7 @@ static ot_status plan_memory(const fitting *x, ot_region *r, bool *fits)
     OT_TRY(ot_region_plan_memory(x->s->g, r, x->t, x->s->g->model->diag, &m, NULL));
     r->working_set = m.height;
     r->working_set_bound = m.lower_bound;
-    *fits = x->t->is_cache || m.height <= x->t->fast_bytes;
+    *fits = !ot_target_hard_limit(x->t) || m.height <= x->t->fast_bytes;
     return OT_OK;
 }
 
@@ -219,11 +221,11 @@ ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const o
     /* The search chose within what the goal allows: what comes in its place must not take much longer. */
     double allowed = o->goal == OT_GOAL_MEMORY ? 1 + o->max_slowdown : 1;
     if (!o->force) x.slowest = fmax(SLOWER * c.time, allowed * (s->time[c.end + 1] - s->time[c.first]));
-    if (t->engine && t->is_cache && !x.found) {
+    if (ot_runtime_in_classes(t->runtime) && !ot_target_hard_limit(t) && !x.found) {
         ot_region coarse = *out;
         OT_TRY(try_coarser(&x, &c, &coarse));
     }
-    bool settled = x.found || t->is_cache;
+    bool settled = x.found || !ot_target_hard_limit(t);
     if (!settled) OT_TRY(try_leaner(&x, &c));
     for (uint32_t round = 0; !settled && round < ROUNDS && more && left->tries > 0; round++) {
         ot_region r = *out;

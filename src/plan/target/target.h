@@ -4,20 +4,18 @@
 
 #include "ir/ir.h"
 #include "kernel/kernel.h"
+#include "plan/runtime/runtime.h"
 
 typedef struct ot_target {
     char name[64];
     char description[256];
-    char cpu[128];      /* calibrated: processor on which the native engine was measured; else "" */
-    int64_t fast_bytes; /* capacity of the fast memory that a tile's working set must fit ("L2") */
-    int64_t granule;    /* DMA / line granule in bytes: transfers are rounded up to it */
-    uint32_t cores;     /* workers that share a node's work (threads) */
-    bool is_cache;      /* fast memory is a hardware cache (soft limit), not a scratchpad */
-    bool double_buffer; /* DMA overlaps transfers with compute */
-    bool fuses;         /* the runtime merges BatchNormalization, activations and a residual Add into the
-                                convolution before them (ONNX Runtime does), so they cost nothing of their own */
-    bool engine;        /* tiles run in the project's own engine: windows are views, pieces are written in place, the
-                                cores share out tiles instead of nodes, each with a fast memory of its own */
+    char cpu[128];             /* calibrated: processor on which the native engine was measured; else "" */
+    int64_t fast_bytes;        /* capacity of the fast memory that a tile's working set must fit ("L2") */
+    int64_t granule;           /* DMA / line granule in bytes: transfers are rounded up to it */
+    uint32_t cores;            /* workers that share a node's work (threads) */
+    bool is_cache;             /* fast memory is a hardware cache (soft limit), not a scratchpad */
+    bool double_buffer;        /* DMA overlaps transfers with compute */
+    const ot_runtime *runtime; /* who runs the model here; never NULL once loaded */
     /* Bytes per second, all cores together. */
     double bw_fast;                   /* inside the fast memory */
     double bw_mid;                    /* mid level (shared L3); equals bw_slow when there is none */
@@ -46,6 +44,8 @@ typedef struct ot_target {
  * naming element and rule). Unknown name: OT_E_USAGE listing the names. `threads` 0 means the target's own core count; for `host` the
  * rates scale with it. host: caches and cores from the system (sysconf, /sys), sanity-capped. */
 ot_status ot_target_load(const char *name, uint32_t threads, ot_diag *diag, ot_target *t) OT_MUST_USE;
+/* The fast memory is a scratchpad: what does not fit cannot run. Else a cache, where it only takes longer. */
+static inline bool ot_target_hard_limit(const ot_target *t) { return !t->is_cache; }
 /* Another capacity of the fast memory (--l2): of tiles and of the scope l2. */
 void ot_target_set_l2(ot_target *t, int64_t bytes);
 /* For the engine on this machine: the target `host` becomes what `calibrate` left in the cache, where that was measured on this
@@ -60,7 +60,7 @@ void ot_target_cpu(char *cpu, size_t size);
 bool ot_target_is_here(const ot_target *t);
 /* A calibrated target for fewer threads. */
 void ot_target_use_threads(ot_target *t, uint32_t threads);
-/* Plan for the engine on this machine (a cached one; others have the engine's form anyway). */
+/* Plan for the engine's operators: the engine on a cached machine, the device's own runtime given that form elsewhere. */
 void ot_target_set_engine(ot_target *t);
 /* Names and descriptions, one per line. */
 ot_status ot_target_list(FILE *f) OT_MUST_USE;

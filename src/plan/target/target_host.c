@@ -92,7 +92,7 @@ void ot_target_host(uint32_t threads, ot_target *t)
         .granule = 64,
         .is_cache = true,
         .mid_bytes = cache_bytes(3, _SC_LEVEL3_CACHE_SIZE, 0, L3_CAP),
-        .fuses = true,
+        .runtime = &ot_runtime_onnxruntime,
         /* one core; measured with a CPU runtime: copies and sums on data in L2, in L3 and beyond */
         .bw_fast = 95e9,
         .bw_mid = 29e9,

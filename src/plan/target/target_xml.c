@@ -29,7 +29,8 @@
 #define RATE_MAX  1e18
 #define ALIGN_MAX (1LL << 20)
 
-typedef enum field_kind { BYTES, RATE, SECONDS, CORES, TRUTH, TEXT } field_kind;
+/* FUSES and RUNTIME say who runs the model; they have no field of their own. */
+typedef enum field_kind { BYTES, RATE, SECONDS, CORES, TRUTH, TEXT, FUSES, RUNTIME } field_kind;
 
 typedef struct field {
     const char *element; /* "target" is the root */
@@ -49,7 +50,8 @@ static const field FIELDS[] = {
     {"target", "description", TEXT, offsetof(ot_target, description), sizeof((ot_target *)0)->description, true},
     {"target", "cpu", TEXT, offsetof(ot_target, cpu), sizeof((ot_target *)0)->cpu, true},
     F("target", "cores", CORES, cores),
-    {"target", "fuses", TRUTH, offsetof(ot_target, fuses), 0, true},
+    {"target", "fuses", FUSES, 0, 0, true},
+    {"target", "runtime", RUNTIME, 0, 0, true},
     {"target", "inplace-depthwise", TRUTH, offsetof(ot_target, inplace_depthwise), 0, true},
     F("fast", "bytes", BYTES, fast_bytes),
     F("fast", "bandwidth", RATE, bw_fast),
@@ -91,6 +93,7 @@ typedef struct reader {
     const char *path;
     ot_diag *diag;
     ot_target *t;
+    bool fuses; /* attribute of the root */
 } reader;
 
 static ot_status bad_value(const reader *r, const field *f, const char *text, const char *rule)
@@ -116,7 +119,7 @@ static bool parse_double(const char *text, double *out)
     return *end == '\0' && isfinite(*out);
 }
 
-static ot_status set_field(const reader *r, const field *f, const char *text)
+static ot_status set_field(reader *r, const field *f, const char *text)
 {
     char *at = (char *)r->t + f->offset;
     int64_t i;
@@ -144,12 +147,19 @@ static ot_status set_field(const reader *r, const field *f, const char *text)
         if (!parse_double(text, &d) || d < 0 || d > 1) return bad_value(r, f, text, "must be a number of seconds from 0 to 1");
         memcpy(at, &d, sizeof d);
         return OT_OK;
+    case FUSES:
     case TRUTH: {
         bool truth = strcmp(text, "true") == 0;
         if (!truth && strcmp(text, "false") != 0) return bad_value(r, f, text, "must be true or false");
-        memcpy(at, &truth, sizeof truth);
+        if (f->kind == FUSES)
+            r->fuses = truth;
+        else
+            memcpy(at, &truth, sizeof truth);
         return OT_OK;
     }
+    case RUNTIME:
+        r->t->runtime = ot_runtime_named(text);
+        return r->t->runtime ? OT_OK : bad_value(r, f, text, "must be the name of a runtime (docs/runtimes.md)");
     case TEXT:
         if (!f->optional && !*text) return bad_value(r, f, text, "must not be empty");
         if (strlen(text) >= f->size) return bad_value(r, f, text, "is too long");
@@ -167,7 +177,7 @@ static const field *find_field(const char *element, const char *name)
 }
 
 /* All attributes of one element: known ones set, required ones there. */
-static ot_status read_attributes(const reader *r, xmlNode *e)
+static ot_status read_attributes(reader *r, xmlNode *e)
 {
     const char *element = (const char *)e->name;
 
@@ -290,7 +300,7 @@ static ot_status read_memories(const reader *r, xmlNode *e)
 
 /* ---- the file ---- */
 
-static ot_status read_target(const reader *r, xmlDoc *doc)
+static ot_status read_target(reader *r, xmlDoc *doc)
 {
     xmlNode *root = xmlDocGetRootElement(doc), *e = NULL, *child = NULL;
 
@@ -312,12 +322,13 @@ static ot_status read_target(const reader *r, xmlDoc *doc)
     }
     OT_TRY(read_memories(r, e));
     if (r->t->mid_bytes == 0) r->t->bw_mid = r->t->bw_slow;
+    if (!r->t->runtime) r->t->runtime = ot_runtime_of(r->t->is_cache, r->fuses);
     return OT_OK;
 }
 
 ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
 {
-    reader r = {path, diag, t};
+    reader r = {path, diag, t, false};
     FILE *f = fopen(path, "re");
     if (!f)
         return ot_fail(diag, errno == ENOENT || errno == ENOTDIR ? OT_E_INPUT : OT_E_SYSTEM, "cannot read target file '%s': %s",
@@ -378,6 +389,10 @@ static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
         snprintf(buf, n, "%s", b ? "true" : "false");
         return true;
     }
+    case FUSES: snprintf(buf, n, "%s", ot_runtime_fuses(t->runtime) ? "true" : "false"); return true;
+    case RUNTIME: /* where the rest does not say it; the engine is asked for by --emit */
+        snprintf(buf, n, "%s", t->runtime->name);
+        return !ot_runtime_in_classes(t->runtime) && t->runtime != ot_runtime_of(t->is_cache, ot_runtime_fuses(t->runtime));
     case TEXT: snprintf(buf, n, "%s", at); return *at != '\0' || !f->optional;
     }
     return false;

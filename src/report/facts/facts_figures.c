@@ -136,7 +136,8 @@ static void target_table(ot_fact_entry *e, uint32_t *n, const ot_target *t)
     text(e, n, "description", "Description", t->description);
     text(e, n, "cpu", "Measured on", t->cpu);
     number(e, n, "cores", "Cores", t->cores, "count");
-    text(e, n, "fast-kind", "Fast memory", t->is_cache ? "a cache: its capacity is soft" : "a scratchpad: its capacity is hard");
+    text(e, n, "fast-kind", "Fast memory",
+         ot_target_hard_limit(t) ? "a scratchpad: its capacity is hard" : "a cache: its capacity is soft");
     number(e, n, "fast-bytes", "Capacity of the fast memory", (double)t->fast_bytes, "bytes");
     number(e, n, "fast-bandwidth", "Bandwidth of the fast memory", t->bw_fast, "bytes/s");
     if (t->mid_bytes > 0) {
@@ -146,7 +147,7 @@ static void target_table(ot_fact_entry *e, uint32_t *n, const ot_target *t)
     if (t->memory_bytes > 0) number(e, n, "slow-bytes", "Slow memory", (double)t->memory_bytes, "bytes");
     number(e, n, "slow-bandwidth", "Bandwidth of the slow memory", t->bw_slow, "bytes/s");
     number(e, n, "rate-conv", "Convolution", t->rate_conv, "ops/s");
-    if (t->engine && t->rate_conv_winograd > 0)
+    if (ot_runtime_in_classes(t->runtime) && t->rate_conv_winograd > 0)
         number(e, n, "rate-conv-winograd", "Products of Winograd's algorithm", t->rate_conv_winograd, "ops/s");
     number(e, n, "rate-conv-pointwise", "Pointwise convolution", t->rate_conv_pointwise, "ops/s");
     number(e, n, "rate-conv-depthwise", "Depthwise convolution", t->rate_conv_depthwise, "ops/s");
@@ -158,10 +159,7 @@ static void target_table(ot_fact_entry *e, uint32_t *n, const ot_target *t)
     number(e, n, "overhead-node", "Overhead of a node", t->node_overhead, "seconds");
     number(e, n, "overhead-loop", "Overhead of a loop step", t->loop_overhead, "seconds");
     number(e, n, "overhead-region", "Overhead of a region", t->region_overhead, "seconds");
-    text(e, n, "runtime", "Tiles run in",
-         t->engine  ? "the project's engine"
-         : t->fuses ? "a runtime that fuses as ONNX Runtime does"
-                    : "a plain runtime");
+    text(e, n, "runtime", "Tiles run in", t->runtime->title);
 }
 
 static void environment_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f, const fact_source *x)
@@ -172,7 +170,8 @@ static void environment_table(ot_fact_entry *e, uint32_t *n, const ot_facts *f, 
     text(e, n, "goal", "Goal", f->goal);
     if (o->goal == OT_GOAL_MEMORY) number(e, n, "max-slowdown", "Slowdown allowed", o->max_slowdown, "percent");
     if (o->memory_budget > 0) number(e, n, "memory-budget", "Memory budget", (double)o->memory_budget, "bytes");
-    text(e, n, "emit", "Operators written", o->engine ? "the engine's own (domain onnx_tile)" : "standard ONNX");
+    text(e, n, "emit", "Operators written",
+         ot_runtime_in_classes(x->t->runtime) ? "the engine's own (domain onnx_tile)" : "standard ONNX");
     text(e, n, "force", "Forced", o->force ? "every legal region is tiled, whatever it costs" : "");
 }
 

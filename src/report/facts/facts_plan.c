@@ -248,7 +248,7 @@ static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
         to->extent[d] = from->dims[d].extent;
     }
     for (uint32_t j = 0; j < to->n_nodes; j++) f->nodes[to->nodes[j]].region = k;
-    to->residence = x->t->is_cache ? residence(f->arena, to) : "";
+    to->residence = ot_target_hard_limit(x->t) ? "" : residence(f->arena, to);
     if (!to->residence) return ot_fail_nomem(x->g->model->diag);
     if (!f->complete) return OT_OK;
     region_bounds(f, x, to);

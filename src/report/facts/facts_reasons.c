@@ -36,7 +36,7 @@ static const char *loss(ot_arena *a, const ot_candidate *c, const ot_candidate *
 {
     double slower = share(c->time, best->time), peak = share((double)c->peak, (double)best->peak);
     char need[32], have[32];
-    if (!c->fits && best->fits && !x->t->is_cache)
+    if (!c->fits && best->fits && ot_target_hard_limit(x->t))
         return ot_format(a, "does not fit: %s of %s", ot_format_bytes((double)c->working_set, need, sizeof need),
                          ot_format_bytes((double)x->t->fast_bytes, have, sizeof have));
     if (x->o->goal == OT_GOAL_MEMORY && peak > ABOUT)

@@ -1,0 +1,79 @@
+/* The runtimes by name, and what follows from their tables. */
+#include "runtime.h"
+
+static const ot_runtime *const RUNTIMES[] = {
+    &ot_runtime_onnxruntime,        &ot_runtime_engine, &ot_runtime_device,    &ot_runtime_device_plain, &ot_runtime_device_while,
+    &ot_runtime_device_while_plain, &ot_runtime_gpu,    &ot_runtime_gpu_plain,
+};
+
+const ot_runtime *const *ot_runtimes(size_t *n)
+{
+    *n = sizeof RUNTIMES / sizeof *RUNTIMES;
+    return RUNTIMES;
+}
+
+const ot_runtime *ot_runtime_named(const char *name)
+{
+    for (size_t k = 0; k < sizeof RUNTIMES / sizeof *RUNTIMES; k++)
+        if (strcmp(RUNTIMES[k]->name, name) == 0) return RUNTIMES[k];
+    return NULL;
+}
+
+const ot_runtime *ot_runtime_of(bool cache, bool fuses)
+{
+    if (cache) return fuses ? &ot_runtime_onnxruntime : &ot_runtime_gpu_plain;
+    return fuses ? &ot_runtime_device : &ot_runtime_device_plain;
+}
+
+const ot_runtime *ot_runtime_emitting(const ot_runtime *r, bool cache)
+{
+    if (cache) return &ot_runtime_engine;
+    return ot_runtime_fuses(r) ? &ot_runtime_device_while : &ot_runtime_device_while_plain;
+}
+
+static bool contains(const ot_op *ops, uint32_t n, ot_op op)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (ops[k] == op) return true;
+    return false;
+}
+
+double ot_runtime_slowness(const ot_runtime *r, const ot_node *n)
+{
+    for (uint32_t k = 0; k < r->n_slow; k++) {
+        const ot_op_factor *x = &r->slow[k];
+        if (x->op == n->op && (!x->mode || strcmp(ot_attr_str(n, "mode", "nearest"), x->mode) == 0)) return x->factor;
+    }
+    return 1;
+}
+
+double ot_runtime_block_fill(const ot_runtime *r, int64_t channels)
+{
+    if (r->conv.block == 0) return 1;
+    return (double)channels / (double)(r->conv.block * ot_ceil_div(channels, r->conv.block));
+}
+
+double ot_runtime_conv_part(const ot_runtime *r, int64_t out, int64_t in)
+{
+    double part = ot_runtime_block_fill(r, out);
+    for (uint32_t k = 0; k < r->conv.n_few; k++)
+        if (in < r->conv.few[k].below) return part * r->conv.few[k].part;
+    return r->conv.blocks_input ? part * ot_runtime_block_fill(r, in) : part;
+}
+
+bool ot_runtime_makes_blocks(const ot_runtime *r, const ot_node *n)
+{
+    return r->blocks.has_blocks && contains(r->blocks.makes, r->blocks.n_makes, n->op);
+}
+
+bool ot_runtime_keeps_blocks(const ot_runtime *r, const ot_node *n)
+{
+    if (!r->blocks.has_blocks) return false;
+    if (contains(r->blocks.keeps, r->blocks.n_keeps, n->op)) return true;
+    return r->blocks.chains_keep && (ot_op_access(n->op) == OT_ACC_POINTWISE || n->op == OT_OP_BatchNormalization);
+}
+
+bool ot_runtime_in_place(const ot_runtime *r, const ot_node *n)
+{
+    return r->in_place && ot_op_row_of(n->op)->place != OT_OVER_NONE;
+}

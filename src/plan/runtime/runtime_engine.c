@@ -1,0 +1,54 @@
+/* The project's engine on a CPU with caches: src/engine, docs/engine.md. Measured by `calibrate` and by the benchmarks of
+ * docs/engine-benchmarks.md on an AVX2 machine. */
+#include "runtime_tables.h"
+
+/* Inputs of so few channels are read as they are, not in blocks. */
+static const ot_few_channels FEW[] = {{5, 0.85}};
+
+static const ot_op MAKES[] = {OT_OP_Conv, OT_OP_ConvTranspose};
+static const ot_op KEEPS[] = {OT_OP_MaxPool, OT_OP_AveragePool, OT_OP_GlobalAveragePool, OT_OP_GlobalMaxPool, OT_OP_Concat};
+
+const ot_runtime ot_runtime_engine = {
+    .name = "engine",
+    .title = "the project's engine",
+    .bit = OT_BY_ENGINE,
+    .fuse = OT_FUSE_CHAINS,
+    .conv = {.block = 8, /* AVX2 registers of float32 */
+             .blocks_input = true,
+             .few = FEW,
+             .n_few = 1,
+             .transposed = OT_TRANSPOSED_PHASES,
+             .transposed_part = 0.85, /* measured: interleaving the phases */
+             .bytes_part = 0.6,       /* measured: elements are gathered, and multiplied as 16-bit numbers */
+             .winograd = true,
+             .direct_part = 0.85},
+    .overlap = 0.35, /* measured: loads and arithmetic share the core; prefetching hides the rest */
+    .blocks = {.has_blocks = true,
+               .makes = MAKES,
+               .n_makes = sizeof MAKES / sizeof *MAKES,
+               .keeps = KEEPS,
+               .n_keeps = sizeof KEEPS / sizeof *KEEPS,
+               .chains_keep = true, /* chains run in the layout that is there */
+               .least = 8,
+               .into = 2.5,
+               .out_of = 2,
+               .crop = 1,          /* taken where it lies, in short rows */
+               .crop_blocked = 2}, /* a copy */
+    .packing = OT_PACK_LEVEL,
+    .attention_pack = 2,     /* read along one axis, written along the other */
+    .run_seconds = 5e-9,     /* measured: a row of a window by itself */
+    .row_loss = 4,           /* half a register */
+    .node_overhead = 1.5e-6, /* measured; where the target is not calibrated */
+    .loop_overhead = 2e-6,
+    .region_overhead = 5e-6,
+    .forms = OT_FORM_BIT(OT_FORM_WHILE),
+    .motion = OT_MOTION_VIEWS,
+    .scan_in_place = true,
+    .own_outputs = true,
+    .in_place = true,
+    .recompute = 5,
+    .recompute_forced = 64,
+    .doubt = 1,
+    .short_rows = 1,
+    .about = 0.03, /* predictions of the engine are about that good */
+};

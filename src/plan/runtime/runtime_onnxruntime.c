@@ -1,0 +1,69 @@
+/* ONNX Runtime on a CPU, measured with 1.17 to 1.23 and its default settings on AVX2 and AVX-512 machines: docs/design-notes.md,
+ * "Runtimes", and docs/runtimes.md. */
+#include "runtime_tables.h"
+
+static const ot_op_factor SLOW[] = {
+    {OT_OP_PRelu, NULL, 25}, /* no vector kernel where the slope has channels */
+    {OT_OP_Erf, NULL, 1.5},           {OT_OP_Pow, NULL, 3},
+    {OT_OP_Exp, NULL, 0.5},           {OT_OP_DepthToSpace, NULL, 8}, /* a transposition in six dimensions */
+    {OT_OP_SpaceToDepth, NULL, 8},    {OT_OP_Resize, "nearest", 1.6},
+    {OT_OP_Resize, "linear", 12},     {OT_OP_Resize, NULL, 50},
+    {OT_OP_Upsample, "nearest", 1.6}, {OT_OP_Upsample, "linear", 12},
+    {OT_OP_Upsample, NULL, 50},
+};
+
+/* An input of a few channels cannot be blocked; of a few blocks, it does not fill the registers. */
+static const ot_few_channels FEW[] = {{8, 0.45}, {24, 0.7}, {48, 0.92}};
+
+/* NCHWc: convolutions make blocked tensors, these read and write them as they are. */
+static const ot_op MAKES[] = {OT_OP_Conv};
+static const ot_op KEEPS[] = {OT_OP_Conv,          OT_OP_MaxPool,
+                              OT_OP_AveragePool,   OT_OP_GlobalAveragePool,
+                              OT_OP_GlobalMaxPool, OT_OP_BatchNormalization,
+                              OT_OP_Add,           OT_OP_Sum,
+                              OT_OP_Mul,           OT_OP_Concat,
+                              OT_OP_Relu,          OT_OP_Clip,
+                              OT_OP_LeakyRelu,     OT_OP_Sigmoid,
+                              OT_OP_Tanh,          OT_OP_HardSigmoid};
+
+const ot_runtime ot_runtime_onnxruntime = {
+    .name = "onnxruntime",
+    .title = "a runtime that fuses as ONNX Runtime does",
+    .bit = OT_BY_ONNXRUNTIME,
+    .fuse = OT_FUSE_CONV,
+    .int8_groups = true,
+    .int8_width = true,
+    .slow = SLOW,
+    .n_slow = sizeof SLOW / sizeof *SLOW,
+    .conv = {.block = 16, /* measured: what is not a multiple of 16 computes padding */
+             .few = FEW,
+             .n_few = sizeof FEW / sizeof *FEW,
+             .transposed = OT_TRANSPOSED_COLUMNS,
+             .transposed_part = 0.6, /* measured */
+             .bytes_part = 1},
+    .overlap = 0.35, /* measured: loads and arithmetic share the core; prefetching hides the rest */
+    .blocks = {.has_blocks = true,
+               .makes = MAKES,
+               .n_makes = sizeof MAKES / sizeof *MAKES,
+               .keeps = KEEPS,
+               .n_keeps = sizeof KEEPS / sizeof *KEEPS,
+               .least = 8,
+               .into = 2.5, /* measured: read in strides, written */
+               .out_of = 2,
+               .crop = 2, /* a copy: read and written */
+               /* out of the blocked layout and back, too, and operators that are merged otherwise run on their own */
+               .crop_blocked = 6,
+               .crop_readers = true},
+    .packing = OT_PACK_SLOW,
+    .run_seconds = 80e-9, /* measured: Slice of narrow tiles */
+    .weights_seen = 0.3,  /* measured */
+    .forms = OT_FORMS_STANDARD,
+    .motion = OT_MOTION_COPIED,
+    .price = OT_STANDARD_PRICES,
+    .scan_in_place = true,
+    .in_place = true,
+    .recompute = 5, /* beyond that no tiling of the sets gained anything */
+    .recompute_forced = 64,
+    .doubt = 1.04,      /* predictions are no better than a few percent: a gain below that is none */
+    .short_rows = 1.02, /* shorter vectors and strided copies */
+};
