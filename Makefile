@@ -51,6 +51,9 @@ TOOL      := $(BUILD)/onnx-tile
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 # Oracle programs: read by scripts and end-to-end tests, not run by themselves.
 ORACLE_SRCS := $(sort $(wildcard tests/oracle/*.c))
+ifneq ($(ENGINE),yes)
+ORACLE_SRCS := $(filter-out tests/oracle/compare_groups.c,$(ORACLE_SRCS))
+endif
 ORACLE_BINS := $(ORACLE_SRCS:tests/oracle/%.c=$(BUILD)/tests/%)
 EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
 EXAMPLE_BINS := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)

@@ -124,6 +124,13 @@ typedef struct ot_frame {
     size_t n_scratch, cap_scratch;
 } ot_frame;
 
+/* Nodes that lowering made one step of. */
+typedef struct ot_merged {
+    const char *kind;            /* "convolution", "chain", "attention", "quantized", "node" */
+    const ot_node *const *nodes; /* [n] */
+    uint32_t n;
+} ot_merged;
+
 /* A graph made ready to run, and the frame that runs it. */
 typedef struct ot_prog {
     struct ot_session *s;
@@ -147,6 +154,8 @@ typedef struct ot_prog {
     ot_pack_item *items; /* [n_items] of the plan */
     int64_t *offsets;    /* [n_items] */
     uint32_t n_items;
+    ot_merged *merged; /* [n_merged] of two nodes and more; tests hold them against what the planner believes */
+    uint32_t n_merged;
 } ot_prog;
 
 struct ot_session {

@@ -50,8 +50,37 @@ static ot_status write_unit(lw_pass *l, lw_unit *u)
     return OT_OK;
 }
 
+static const char *kind_name(lw_kind kind)
+{
+    switch (kind) {
+    case LW_CONV:
+    case LW_DECONV: return "convolution";
+    case LW_CHAIN: return "chain";
+    case LW_ATTENTION: return "attention";
+    case LW_QCONV: return "quantized";
+    case LW_TILES: return "tiles";
+    default: return "node";
+    }
+}
+
+/* Which nodes became one. */
+static ot_status note_merged(lw_pass *l)
+{
+    ot_prog *p = l->p;
+    p->merged = OT_NEW_N(l->a, ot_merged, l->n_units + 1u);
+    if (!p->merged) return ot_fail_nomem(p->s->d);
+    p->n_merged = 0;
+    for (uint32_t u = 0; u < l->n_units; u++) {
+        const lw_unit *x = &l->units[u];
+        if (x->kind == LW_GONE || x->n_nodes < 2) continue; /* nodes of others are the session's (lw_merge) */
+        p->merged[p->n_merged++] = (ot_merged){kind_name(x->kind), x->nodes, x->n_nodes};
+    }
+    return OT_OK;
+}
+
 ot_status lw_write(lw_pass *l)
 {
+    OT_TRY(note_merged(l));
     for (uint32_t u = 0; u < l->n_units; u++) {
         lw_unit *unit = &l->units[u];
         OT_TRY(write_unit(l, unit));

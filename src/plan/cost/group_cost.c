@@ -43,7 +43,13 @@ static const uint32_t *readers(const void *of, ot_id v, uint32_t *n)
 
 static uint32_t maker(const void *of, ot_id v) { return ((const seq_view *)of)->s->def[v]; }
 static bool is_pinned(const void *of, ot_id v) { return ((const seq_view *)of)->pinned[v]; }
-static bool is_const(const void *of, ot_id v) { return !((const seq_view *)of)->s->act[v]; }
+
+/* Initializers that a caller might override are constants to a session that is not told to. */
+static bool is_const(const void *of, ot_id v)
+{
+    const ot_seq *s = ((const seq_view *)of)->s;
+    return !s->act[v] || s->g->values[v].init;
+}
 
 static bool shape(const void *of, ot_id v, ot_group_shape *s)
 {

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# What the engine merges is what the planner believes: on our own models, and on the third-party ones where they are there.
+. "$(dirname "$0")/lib.bash"
+
+if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then
+    echo "built without the engine: nothing to test"
+    exit 0
+fi
+names=(resnet50 mobilenet_v2 mobilenet_v2_int8 mobilenet_v2_qdq vgg16 vit sr unet dncnn elementwise depthwise seed_case)
+make_model --small "${names[@]}"
+shared=$root/../shared/models
+[ -d "$shared" ] || shared=/nowhere
+shopt -s nullglob
+"$BUILD/tests/compare_groups" "$tmp"/*.onnx "$shared"/*.onnx >"$tmp/groups" 2>&1 || fail "groups differ: $(grep -v ' 0 differ' "$tmp/groups" | head -20)"
+alike=$(grep -c ' 0 differ' "$tmp/groups")
+[ "$alike" -ge ${#names[@]} ] || fail "only $alike models were compared: $(grep skipped "$tmp/groups" | head -5)"
+finish

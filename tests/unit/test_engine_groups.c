@@ -1,0 +1,131 @@
+/* The recogniser of groups: what the engine's lowering merges is what the cost model believes, graph by graph; and what each rule lets
+ * in or keeps out, by the number of groups and of nodes in them.
+ */
+#include "engine_check.h"
+
+#include "analyse/analyse.h"
+#include "merged.h"
+
+#define CONV                                                                                                    \
+    "input %x : float32[1,8,12,12]\ninput %r : float32[1,8,12,12]\ninit %w : float32[8,8,3,3] = random 1\n"     \
+    "init %b : float32[8] = random 2\ninit %f : float32[8,1,1] = random 3\ninit %one : float32[1] = random 4\n" \
+    "init %g : float32[1,8,12,12] = random 5\n%y = Conv(%x, %w) {pads=[1,1,1,1]}\n"
+
+/* Groups of two nodes and more are the same on both sides; nodes in the first of them. */
+static uint32_t first_group(const char *graph)
+{
+    bench b;
+    ot_diag d = {0};
+    ot_seq s;
+    ot_target t;
+    ot_model *m = text_model(graph, &d);
+    ot_arena *a = ot_arena_new();
+    uint32_t n = 0;
+    assert_non_null(a);
+    assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+    assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+    ot_target_set_engine(&t);
+    assert_int_equal(ot_seq_build(m->graph, a, &s), OT_OK);
+    assert_int_equal(ot_cost_fill(&s, &t), OT_OK);
+    open_text(&b, graph);
+    if (merged_differences(b.s, &s, NULL)) {
+        (void)merged_differences(b.s, &s, stderr);
+        fail_msg("the engine and the planner merge different nodes of\n%s", graph);
+    }
+    for (uint32_t p = 0; p < s.n && n < 2; p++)
+        if (s.head[p] == p) n = merged_size(&s, p);
+    close_bench(&b);
+    ot_arena_free(a);
+    ot_model_free(m);
+    return n < 2 ? 0 : n;
+}
+
+static void convolutions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rest;
+        uint32_t nodes; /* of the first group; 0: none */
+    } cases[] = {
+        {"%z = Relu(%y)\noutput %z", 2},
+        {"%z = Mul(%y, %f)\n%o = Add(%z, %f)\n%q = Clip(%o)\noutput %q", 4},
+        {"%z = BatchNormalization(%y, %b, %b, %b, %b)\n%q = LeakyRelu(%z)\noutput %q", 3},
+        {"%z = Add(%r, %y)\n%q = Relu(%z)\noutput %q", 3},                           /* a residual */
+        {"%z = Add(%y, %r)\n%q = Add(%z, %x)\noutput %q", 2},                        /* one only */
+        {"%z = Sigmoid(%y)\n%q = Mul(%z, %y)\noutput %q", 3},                        /* a gate */
+        {"%z = Sigmoid(%y)\n%q = Mul(%z, %r)\noutput %q", 2},                        /* no gate of y */
+        {"%z = HardSigmoid(%y) {alpha=0.16666667}\n%q = Mul(%y, %z)\noutput %q", 3}, /* HardSwish */
+        {"%z = Relu(%y)\n%q = Mul(%z, %f)\noutput %q", 2},                           /* a factor comes too late */
+        {"%z = Add(%y, %g)\n%q = Relu(%z)\noutput %q", 2},                           /* no number a channel: a chain of its own */
+        {"%z = Div(%one, %y)\noutput %z", 0},
+        {"%z = Tanh(%y)\n%q = Neg(%z)\noutput %q", 2},            /* a chain */
+        {"%z = Relu(%y)\n%q = Neg(%y)\noutput %z\noutput %q", 0}, /* y has two readers */
+        {"%z = Relu(%y)\noutput %z\noutput %y", 0},
+        {"%a = Relu(%y)\n%c = Elu(%a)\n%d = HardSwish(%c)\n%e = Sigmoid(%d)\n%h = Relu(%e)\noutput %h", 5}, /* four on the result */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char graph[2000];
+        snprintf(graph, sizeof graph, "%s%s", CONV, cases[k].rest);
+        uint32_t n = first_group(graph);
+        if (n != cases[k].nodes) fail_msg("%u nodes in the first group, not %u: %s", n, cases[k].nodes, cases[k].rest);
+    }
+}
+
+static void transposed_convolutions(void **state)
+{
+    (void)state;
+    const char *head = "input %x : float32[1,8,12,12]\ninput %r : float32[1,8,24,24]\ninit %w : float32[8,8,4,4] = random 1\n"
+                       "%y = ConvTranspose(%x, %w) {pads=[1,1,1,1], strides=[2,2]}\n";
+    char graph[1000];
+    snprintf(graph, sizeof graph, "%s%%z = Relu(%%y)\noutput %%z", head);
+    assert_int_equal(first_group(graph), 2);
+    snprintf(graph, sizeof graph, "%s%%z = Add(%%y, %%r)\n%%q = Relu(%%z)\noutput %%q", head); /* takes no residual */
+    assert_int_equal(first_group(graph), 2);
+}
+
+static void chains(void **state)
+{
+    (void)state;
+    const char *head =
+        "input %x : float32[4,32]\ninput %z : float32[4,32]\ninput %i : int64[4,32]\ninit %w : float32[32,32] = random 1\n";
+    static const struct {
+        const char *rest;
+        uint32_t nodes;
+    } cases[] = {
+        {"%a = Exp(%x)\n%b = Neg(%a)\noutput %b", 2},
+        {"%a = Exp(%x)\n%b = Neg(%z)\n%c = Mul(%a, %b)\noutput %c", 3},               /* joined through both operands */
+        {"%a = Exp(%x)\n%m = MatMul(%a, %w)\n%b = Add(%a, %m)\noutput %b", 0},        /* a is read before b's place */
+        {"%a = Exp(%x)\n%b = Neg(%a)\n%m = MatMul(%a, %w)\noutput %b\noutput %m", 2}, /* and here after */
+        {"%a = Neg(%i)\n%b = Abs(%a)\noutput %b", 0},                                 /* integers */
+        {"%a = Exp(%x)\n%s = ReduceMax(%a) {axes=[1]}\n%b = Sub(%x, %s)\noutput %b", 0},
+        {"%a = Greater(%x, %z)\n%b = Where(%a, %x, %z)\noutput %b", 2},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char graph[2000];
+        snprintf(graph, sizeof graph, "%s%s", head, cases[k].rest);
+        uint32_t n = first_group(graph);
+        if (n != cases[k].nodes) fail_msg("%u nodes in the first group, not %u: %s", n, cases[k].nodes, cases[k].rest);
+    }
+}
+
+/* 60 nodes in a row: groups hold 48. */
+static void long_chains(void **state)
+{
+    (void)state;
+    char graph[4000] = "input %v0 : float32[4,32]\n";
+    size_t at = strlen(graph);
+    for (int k = 0; k < 60; k++) at += (size_t)snprintf(graph + at, sizeof graph - at, "%%v%d = Neg(%%v%d)\n", k + 1, k);
+    snprintf(graph + at, sizeof graph - at, "output %%v60");
+    assert_int_equal(first_group(graph), OT_GROUP_PARTS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(transposed_convolutions),
+        cmocka_unit_test(chains),
+        cmocka_unit_test(long_chains),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
