@@ -241,7 +241,8 @@ static ot_status solve_parts(const ot_pack_problem *p, packer *s, ot_arena *a, i
     if (!order || !best) return OT_E_NOMEM;
     for (uint32_t k = 0; k < parts.n; k++) {
         ot_pack_problem q = {parts.items + parts.begin[k], parts.begin[k + 1] - parts.begin[k]};
-        order[k] = (part_order){ot_pack_lower_bound(&q), k};
+        order[k].part = k;
+        OT_TRY(ot_pack_find_bound(&q, &order[k].bound));
     }
     qsort(order, parts.n, sizeof *order, compare_parts);
     int64_t bound = ot_max(r->lower_bound, r->height); /* so far only what cannot lie lower */
@@ -276,7 +277,7 @@ ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d
     double start = ot_now();
     *r = (ot_pack_result){0};
     OT_TRY(pack_validate(p, d));
-    r->lower_bound = ot_pack_lower_bound(p);
+    if (ot_pack_find_bound(p, &r->lower_bound) != OT_OK) return ot_fail_nomem(d);
     ot_arena *a = ot_arena_new();
     packer s = {.o = o,
                 .threads = o->threads ? o->threads : 1,

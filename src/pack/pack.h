@@ -64,7 +64,9 @@ typedef struct ot_pack_result {
  * Fails: OT_E_INPUT when an item breaks the rules above, its number named; OT_E_NOMEM. */
 ot_status ot_pack(const ot_pack_problem *p, const ot_pack_options *o, ot_diag *d, int64_t *offsets, ot_pack_result *r) OT_MUST_USE;
 
-/* Largest sum of sizes alive at one time (gaps excluded), at least the largest fixed end. -1 on overflow. */
+/* *bound: largest sum of sizes alive at one time (gaps excluded), at least the largest fixed end; -1 on overflow. Fails: OT_E_NOMEM. */
+ot_status ot_pack_find_bound(const ot_pack_problem *p, int64_t *bound) OT_MUST_USE;
+/* The same; -1 also when memory runs out. */
 int64_t ot_pack_lower_bound(const ot_pack_problem *p);
 /* Do the lifetimes, less their gaps, meet? */
 bool ot_pack_meet(const ot_pack_item *a, const ot_pack_item *b);

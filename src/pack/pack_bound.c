@@ -91,22 +91,31 @@ static int64_t tallest(const ot_pack_problem *p, const change *c, size_t n, savi
     return most;
 }
 
-int64_t ot_pack_lower_bound(const ot_pack_problem *p)
+ot_status ot_pack_find_bound(const ot_pack_problem *p, int64_t *out)
 {
     size_t most = 0;
     int64_t bound = fixed_end(p), live = -1;
     for (uint32_t k = 0; k < p->n; k++) most += 2 * ((size_t)p->items[k].n_gaps + 1);
-    if (bound < 0 || p->n == 0) return bound;
+    *out = bound;
+    if (bound < 0 || p->n == 0) return OT_OK;
     ot_arena *a = ot_arena_new();
     change *changes = a ? OT_NEW_N(a, change, most) : NULL;
     savings s = {a ? OT_NEW_N(a, int64_t, 2 * (size_t)p->n) : NULL, p->n};
-    if (changes && s.most) {
+    bool ok = changes && s.most;
+    if (ok) {
         size_t n = list_changes(p, changes);
         qsort(changes, n, sizeof *changes, compare_changes);
         live = tallest(p, changes, n, &s);
     }
     ot_arena_free(a);
-    return live < 0 ? -1 : ot_max(bound, live);
+    *out = live < 0 ? -1 : ot_max(bound, live);
+    return ok ? OT_OK : OT_E_NOMEM;
+}
+
+int64_t ot_pack_lower_bound(const ot_pack_problem *p)
+{
+    int64_t bound;
+    return ot_pack_find_bound(p, &bound) == OT_OK ? bound : -1;
 }
 
 /* The next live stretch of x from gap *g on; false when there is none. */

@@ -25,22 +25,16 @@ static ot_why shape_reason(const ot_seq *s, const ot_node *n)
     return OT_WHY_NONE;
 }
 
-/* The reason the widest axis gives: the axis a person would have cut. */
-ot_why ot_barrier_reason(const ot_seq *s, ot_id node)
+/* *why: the reason the widest axis gives, the axis a person would have cut; OT_WHY_NONE: some axis can be cut. */
+static ot_status axes_reason(const ot_seq *s, const ot_node *n, ot_why *why)
 {
     const ot_graph *g = s->g;
-    const ot_node *n = &g->nodes[node];
-    ot_why why = opaque_reason(g, n);
-    if (why) return why;
-    if (ot_op_access(n->op) == OT_ACC_BARRIER) return OT_WHY_WHOLE_INPUT;
-    why = shape_reason(s, n);
-    if (why) return why;
-    if (s->pos[node] != OT_NONE && s->odd[s->pos[node]]) return OT_WHY_ODD_SHAPES;
-    int8_t *in_axis = malloc(n->n_in + 1u), *out_axis = malloc(n->n_out + 1u);
+    int8_t *in_axis = OT_NEW_N(s->arena, int8_t, n->n_in + 1u), *out_axis = OT_NEW_N(s->arena, int8_t, n->n_out + 1u);
+    if (!in_axis || !out_axis) return ot_fail_nomem(g->model->diag);
     int64_t widest = 0;
     bool cut = false, any = false;
     ot_why reason = OT_WHY_ALL_ONES;
-    for (uint32_t o = 0; in_axis && out_axis && o < n->n_out && !cut; o++) {
+    for (uint32_t o = 0; o < n->n_out && !cut; o++) {
         if (n->out[o] == OT_NONE) continue;
         const ot_value *v = &g->values[n->out[o]];
         for (int32_t a = 0; a < v->rank && !cut; a++) {
@@ -65,7 +59,17 @@ ot_why ot_barrier_reason(const ot_seq *s, ot_id node)
     } else if (!cut && ot_op_access(n->op) == OT_ACC_GLOBALPOOL) {
         reason = OT_WHY_GLOBAL_POOL;
     }
-    free(in_axis);
-    free(out_axis);
-    return cut ? OT_WHY_NONE : reason;
+    *why = cut ? OT_WHY_NONE : reason;
+    return OT_OK;
+}
+
+ot_status ot_barrier_reason(const ot_seq *s, ot_id node, ot_why *why)
+{
+    const ot_graph *g = s->g;
+    const ot_node *n = &g->nodes[node];
+    *why = opaque_reason(g, n);
+    if (!*why && ot_op_access(n->op) == OT_ACC_BARRIER) *why = OT_WHY_WHOLE_INPUT;
+    if (!*why) *why = shape_reason(s, n);
+    if (!*why && s->pos[node] != OT_NONE && s->odd[s->pos[node]]) *why = OT_WHY_ODD_SHAPES;
+    return *why ? OT_OK : axes_reason(s, n, why);
 }

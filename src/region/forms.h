@@ -44,8 +44,8 @@ static inline int64_t ot_win_len(ot_win a) { return a.hi - a.lo; }
 ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, ot_why *why) OT_MUST_USE;
 #define OT_CLASSES_MAX 64 /* kinds of tiles of one region in form while, each with a body of its own */
 /* Whether region r can be written in form f (r->form is not looked at); if not, *why says what is in the way. Requires SHAPES; changes
- * nothing. */
-bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, ot_why *why);
+ * nothing. Fails: OT_E_NOMEM. */
+ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, bool *legal, ot_why *why) OT_MUST_USE;
 /* Whether the region's tiles can be collected in sequences: one dimension, opset 13 or newer. */
 bool ot_sequence_fits(const ot_graph *g, const ot_region *r);
 

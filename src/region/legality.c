@@ -346,20 +346,17 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     return OT_OK;
 }
 
-bool ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, ot_why *why)
+ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, bool *legal, ot_why *why)
 {
-    bool legal = false;
-    *why = OT_WHY_NO_MEMORY;
-    if (f == OT_FORM_NONE) {
-        *why = OT_WHY_NO_FORM;
-        return false;
-    }
+    *legal = false;
+    *why = OT_WHY_NO_FORM;
+    if (f == OT_FORM_NONE) return OT_OK;
     ot_arena *a = ot_arena_new();
-    if (!a) return false;
+    if (!a) return ot_fail_nomem(g->model->diag);
     ot_form_tiles w = {.g = g, .r = r, .arena = a};
-    if (ot_form_prepare(&w, f, &legal, why) != OT_OK) legal = false;
+    ot_status st = ot_form_prepare(&w, f, legal, why);
     /* asked of the graph as it was planned: later, other regions' readers have changed */
-    if (legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE) legal = ot_captures_safe(g, r, why);
+    if (st == OT_OK && *legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE) *legal = ot_captures_safe(g, r, why);
     ot_arena_free(a);
-    return legal;
+    return st;
 }

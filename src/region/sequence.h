@@ -49,7 +49,7 @@ bool ot_seq_reads_outside(const ot_seq *s, ot_id v, uint32_t first, uint32_t las
 
 /* ---- region/barrier.c ---- */
 
-/* Why the node can never be cut, or OT_WHY_NONE when some axis of extent > 1 can be. */
-ot_why ot_barrier_reason(const ot_seq *s, ot_id node);
+/* *why the node can never be cut, or OT_WHY_NONE when some axis of extent > 1 can be. Fails: OT_E_NOMEM. */
+ot_status ot_barrier_reason(const ot_seq *s, ot_id node, ot_why *why) OT_MUST_USE;
 
 #endif

@@ -45,7 +45,8 @@ static int tile(ot_model *m, char **argv, const char *value, bool force_loop, ot
         printf("cannot be cut: %s\n", ot_reason_sentence(why));
         return 5;
     }
-    if (!ot_form_legal(g, &r, form, &why)) {
+    bool legal;
+    if (ot_form_legal(g, &r, form, &legal, &why) != OT_OK || !legal) {
         printf("not legal: %s\n", ot_reason_sentence(why));
         return 5;
     }

@@ -1,9 +1,11 @@
-/* Running out of memory at every possible place: import, change and export of a model.
+/* Running out of memory at every possible place: import, change and export of a model; planning and rewriting it.
  *
- * The hook lets k allocations succeed and fails all later ones, for k = 0, 1, 2, ... until everything
- * succeeds. Each run must end with OT_E_NOMEM or OT_OK, give all memory back, and leave no file behind.
+ * The hook lets k allocations succeed and fails all later ones, or the next one only, for k = 0, 1, 2, ... until everything
+ * succeeds. Each run must end with OT_E_NOMEM or OT_OK, give all memory back, and leave no file behind; no run may end with another
+ * plan.
  */
 #include "import/model_io.h"
+#include "onnx_tile.h"
 #include "wire.h"
 
 #include <stdarg.h>
@@ -14,10 +16,11 @@
 
 static long allowed;
 static long live;
+static bool once; /* one allocation fails, those after it succeed */
 
 static void *failing_hook(void *ptr, size_t old_size, size_t new_size)
 {
-    if (new_size && allowed-- <= 0) return NULL;
+    if (new_size && allowed-- <= 0 && !(once && allowed < -1)) return NULL;
     live += (long)new_size - (long)(ptr ? old_size : 0);
     if (new_size) return realloc(ptr, new_size);
     free(ptr);
@@ -93,8 +96,85 @@ static void test_every_allocation_may_fail(void **state)
     wire_reset();
 }
 
+/* ---- planning ---- */
+
+static const char network[] =
+    "model ir 8 opset 17\ngraph g {\n  input %x : float32[2,8,64,64]\n  init %w : float32[8,8,3,3] = random 1\n"
+    "  init %v : float32[8,8,3,3] = random 2\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n"
+    "  %c = Conv(%b, %v) {pads=[1,1,1,1]}\n  %d = Add(%c, %x)\n  %e = Softmax(%d) {axis=1}\n"
+    "  %p = GlobalAveragePool(%e)\n  %y = Relu(%d)\n  output %y\n  output %p\n}\n";
+
+/* *json: what the tool says of its plan; in memory of the C library. */
+static onnx_tile_status plan(const void *bytes, size_t n, onnx_tile_goal goal, char **json, char *error)
+{
+    onnx_tile *t = NULL;
+    const char *text = NULL;
+    void *out = NULL;
+    size_t n_out;
+    onnx_tile_status st = onnx_tile_create(&t);
+    *json = NULL;
+    *error = '\0';
+    if (st == ONNX_TILE_OK) st = onnx_tile_set_target(t, "cpu-generic");
+    if (st == ONNX_TILE_OK) st = onnx_tile_set_l2(t, 1 << 15);
+    if (st == ONNX_TILE_OK) st = onnx_tile_set_force(t, 1);
+    if (st == ONNX_TILE_OK) st = onnx_tile_set_goal(t, goal);
+    if (st == ONNX_TILE_OK) st = onnx_tile_load_memory(t, bytes, n, NULL);
+    if (st == ONNX_TILE_OK) st = onnx_tile_optimise(t);
+    if (st == ONNX_TILE_OK) st = onnx_tile_save_memory(t, &out, &n_out);
+    if (st == ONNX_TILE_OK) st = onnx_tile_results_json(t, &text);
+    if (st == ONNX_TILE_OK) *json = strdup(text);
+    if (t) snprintf(error, 500, "%s", onnx_tile_error(t));
+    onnx_tile_free_bytes(out);
+    onnx_tile_free(t);
+    return st;
+}
+
+/* Every allocation of a plan of this goal; those after it fail as well, or not. */
+static void walk_plan(const void *bytes, size_t n, onnx_tile_goal goal, bool alone)
+{
+    char *want, *got, error[500];
+    assert_int_equal(plan(bytes, n, goal, &want, error), ONNX_TILE_OK);
+    assert_non_null(strstr(want, "\"form\""));
+    ot_set_alloc_hook(failing_hook);
+    long k = 0;
+    for (once = alone;; k++) {
+        allowed = k;
+        live = 0;
+        onnx_tile_status st = plan(bytes, n, goal, &got, error);
+        if (live != 0) fail_msg("%ld bytes are not given back when allocation %ld fails", live, k);
+        if (st == ONNX_TILE_OK && strcmp(want, got) != 0) fail_msg("another plan when allocation %ld fails:\n%s", k, got);
+        if (st != ONNX_TILE_OK && st != ONNX_TILE_NOMEM) fail_msg("allocation %ld fails: status %d, %s", k, st, error);
+        if (strchr(error, '\n')) fail_msg("allocation %ld: more than a line: %s", k, error);
+        free(got);
+        if (st == ONNX_TILE_OK && allowed >= 0) break;
+        if (st == ONNX_TILE_OK) fail_msg("allocation %ld fails, and nobody says so", k);
+    }
+    ot_set_alloc_hook(NULL);
+    once = false;
+    free(want);
+    print_message("%ld allocations\n", k);
+    assert_true(k > 50); /* arenas take memory in blocks */
+}
+
+static void test_a_plan_or_none(void **state)
+{
+    (void)state;
+    ot_diag d = {0};
+    ot_model *m = NULL;
+    void *bytes = NULL;
+    size_t n;
+    assert_int_equal(ot_text_parse(network, strlen(network), &d, &m), OT_OK);
+    assert_int_equal(ot_export_memory(m, &bytes, &n), OT_OK);
+    ot_model_free(m);
+    for (int alone = 0; alone < 2; alone++) {
+        walk_plan(bytes, n, ONNX_TILE_GOAL_TIME, alone);
+        walk_plan(bytes, n, ONNX_TILE_GOAL_MEMORY, alone);
+    }
+    free(bytes);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_may_fail)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_may_fail), cmocka_unit_test(test_a_plan_or_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,14 @@ typedef struct rig {
     int64_t extents[8]; /* of the cut axis: [0] the input, [n_links] the output */
 } rig;
 
+/* Memory does not run out here. */
+static bool form_legal(const ot_graph *g, const ot_region *r, ot_form f, ot_why *why)
+{
+    bool legal;
+    assert_int_equal(ot_form_legal(g, r, f, &legal, why), OT_OK);
+    return legal;
+}
+
 static ot_id add_value(ot_graph *g, const char *name, int64_t n, int64_t c, int64_t h, int64_t w)
 {
     const int64_t dims[4] = {n, c, h, w};
@@ -252,7 +260,7 @@ static void rewrite(rig *x, bool force_loop)
     ot_plan p = {.arena = x->a, .regions = &x->r, .n_regions = 1};
     ot_why why = OT_WHY_NONE;
     x->r.id = 7;
-    if (!ot_form_legal(g, &x->r, x->r.form, &why)) fail_msg("%s", ot_reason_sentence(why));
+    if (!form_legal(g, &x->r, x->r.form, &why)) fail_msg("%s", ot_reason_sentence(why));
     assert_int_equal(g->n_nodes, before); /* asking changes nothing */
     if (rw_rewrite(g, &p, force_loop) != OT_OK) fail_msg("%s", x->diag.message);
     if (ot_verify(g) != OT_OK) fail_msg("%s", x->diag.message);
@@ -374,7 +382,7 @@ static void test_scan(void **state)
     ot_why why = OT_WHY_NONE;
     build(&x, 13, 24, PLAIN, 2);
     plan(&x, 1, 6, 0, OT_FORM_SCAN);
-    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why));
+    assert_false(form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why));
     assert_non_null(strstr(ot_reason_sentence(why), "outermost"));
     const uint32_t axis = 1, tiles = 2;
     assert_int_equal(hand_plan(x.m->graph, x.m->graph->outputs[0], 1, &axis, &tiles, OT_FORM_SCAN, x.a, &x.r, &why), 2);
@@ -386,7 +394,7 @@ static void test_scan(void **state)
     done(&x);
     build(&x, 8, 24, PLAIN, 2);
     assert_int_equal(hand_plan(x.m->graph, x.m->graph->outputs[0], 1, &axis, &tiles, OT_FORM_SCAN, x.a, &x.r, &why), 2);
-    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why));
+    assert_false(form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why));
     assert_non_null(strstr(ot_reason_sentence(why), "opset 9"));
     done(&x);
 }
@@ -474,7 +482,7 @@ static void test_while_kinds(void **state)
     rig x;
     build(&x, 13, 128, far, 2);
     plan(&x, 1, 128, 0, OT_FORM_WHILE);
-    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_WHILE, &why));
+    assert_false(form_legal(x.m->graph, &x.r, OT_FORM_WHILE, &why));
     assert_non_null(strstr(ot_reason_sentence(why), "kinds"));
     plan(&x, 1, 64, 0, OT_FORM_WHILE);
     rewrite(&x, false);
@@ -547,11 +555,11 @@ static void test_refusals(void **state)
     ot_why why = OT_WHY_NONE;
     build(&x, 12, 24, SAME, 3); /* from opset 13 on, peeled tiles need not be alike */
     plan(&x, 1, 6, 0, OT_FORM_SCAN);
-    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why)); /* borders differ */
+    assert_false(form_legal(x.m->graph, &x.r, OT_FORM_SCAN, &why)); /* borders differ */
     assert_non_null(strstr(ot_reason_sentence(why), "differ"));
-    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_NONE, &why));
+    assert_false(form_legal(x.m->graph, &x.r, OT_FORM_NONE, &why));
     plan(&x, 1, 2, 0, OT_FORM_PEELED); /* two border tiles, nothing between */
-    assert_false(ot_form_legal(x.m->graph, &x.r, OT_FORM_PEELED, &why));
+    assert_false(form_legal(x.m->graph, &x.r, OT_FORM_PEELED, &why));
     assert_non_null(strstr(ot_reason_sentence(why), "alike"));
     ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};
     assert_int_equal(ot_rewrite(x.m->graph, &p), OT_E_INPUT); /* and the rewriter says the same */
@@ -616,7 +624,7 @@ static void test_out_of_memory(void **state)
         ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};
         ot_set_alloc_hook(stingy);
         allowed = n;
-        bool legal = ot_form_legal(x.m->graph, &x.r, x.r.form, &why);
+        bool legal = form_legal(x.m->graph, &x.r, x.r.form, &why);
         allowed = n;
         ot_status st = ot_rewrite(x.m->graph, &p);
         allowed = 1000000;

@@ -46,7 +46,10 @@ ot_trial *ot_trial_new(const ot_seq *s, const ot_target *t, const ot_plan_option
     tr->scratch = OT_NEW_N(a, ot_win, max_in + 1u);
     tr->later = OT_NEW_N(a, bool, max_in + 1u);
     tr->bytes = OT_NEW_N(a, double, (size_t)max_in + max_out + 1u);
-    bool ok = tr->pairs && tr->is_pending && tr->pending_at && tr->whole_in && tr->scratch && tr->later && tr->bytes;
+    tr->pending = OT_NEW_N(a, ot_id, n_values + 1u); /* each value once: they never grow in a walk */
+    tr->whole = OT_NEW_N(a, ot_id, n_values + 1u);
+    bool ok = tr->pairs && tr->is_pending && tr->pending_at && tr->whole_in && tr->scratch && tr->later && tr->bytes &&
+              tr->pending && tr->whole;
     for (uint32_t d = 0; d < OT_DIMS_MAX; d++)
         for (uint32_t c = 0; c < (d == 0 ? OT_COUNTS_MAX : COUNTS_2D); c++)
             ok = ok && alloc_count(a, n_values, max_in, max_out, &tr->dim[d][c]);
@@ -276,9 +279,8 @@ static void add_whole(ot_trial *tr, const ot_node_facts *f)
     tr->w_pack += f->whole_reads;
 }
 
-static bool set_pending(ot_trial *tr, const ot_node *n)
+static void set_pending(ot_trial *tr, const ot_node *n)
 {
-    ot_arena *a = tr->s->arena;
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
         if (v == OT_NONE || !tr->is_pending[v]) continue;
@@ -295,25 +297,23 @@ static bool set_pending(ot_trial *tr, const ot_node *n)
         bool cut = false;
         for (uint32_t d = 0; d < tr->n_dims; d++) cut = cut || tr->w->in_axis[d][k] >= 0;
         if (!cut) continue;
-        if (!OT_PUSH(a, tr->pending, tr->n_pending, tr->cap_pending, v)) return false;
+        tr->pending[tr->n_pending++] = v;
         tr->is_pending[v] = true;
         tr->pending_at[v] = tr->w->lo;
     }
-    return true;
 }
 
 /* Note which operands the node reads whole along which dims. */
-static bool note_whole(ot_trial *tr, const ot_node *n)
+static void note_whole(ot_trial *tr, const ot_node *n)
 {
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         unsigned bits = 0;
         for (uint32_t d = 0; d < tr->n_dims; d++) bits |= tr->w->in_axis[d][k] < 0 ? 1u << d : 0;
         if (bits == 0 || v == OT_NONE || !tr->s->act[v]) continue;
-        if (tr->whole_in[v] == 0 && !OT_PUSH(tr->s->arena, tr->whole, tr->n_whole, tr->cap_whole, v)) return false;
+        if (tr->whole_in[v] == 0) tr->whole[tr->n_whole++] = v;
         tr->whole_in[v] |= (uint8_t)bits;
     }
-    return true;
 }
 
 /* The runtime runs DequantizeLinear -> operator -> QuantizeLinear as one integer kernel. A boundary inside such a group
@@ -367,7 +367,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     for (uint32_t k = 0; k < n->n_in; k++)
         tr->later[k] = n->in[k] != OT_NONE && (tr->is_pending[n->in[k]] || tr->whole_in[n->in[k]]);
     ot_node_facts f = ot_node_facts_of(tr->s, tr->t, pos, tr->w->lead_out, in_axis, tr->n_dims, tr->later, tr->bytes);
-    if (!note_whole(tr, n)) return false;
+    note_whole(tr, n);
     for (uint32_t d = 0; d < tr->n_dims; d++) {
         for (uint32_t c = 0; c < tr->n_counts[d]; c++) {
             dim_count *x = &tr->dim[d][c];
@@ -399,7 +399,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         if (f.in_place) p->after = pending_bytes(tr, p);
     }
     if (!alive) return false;
-    if (!set_pending(tr, n)) return false;
+    set_pending(tr, n);
     for (uint32_t k = 0; k < tr->n_pairs; k++)
         if (!tr->pairs[k].dead) add_node(tr, &f, &tr->pairs[k], tr->pairs[k].after), tr->work++;
     add_whole(tr, &f);

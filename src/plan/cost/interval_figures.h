@@ -51,12 +51,10 @@ struct ot_trial {
     uint32_t n_pairs;
     ot_id *pending; /* [n_pending] cut values needed by the region and not made in it yet */
     uint32_t n_pending;
-    size_t cap_pending;
     bool *is_pending;     /* [n_values] */
     uint32_t *pending_at; /* [n_values] position of the last reader in the region, of pending ones */
     ot_id *whole;         /* [n_whole] activations read whole along some dim */
     uint32_t n_whole;
-    size_t cap_whole;
     uint8_t *whole_in;   /* [n_values] bit d: a node of the region reads all of the axis that dim d cuts */
     ot_totals border;    /* escaping outputs and weights; the same for all pairs */
     double outside_time; /* PRE and POST nodes */

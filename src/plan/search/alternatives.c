@@ -57,6 +57,7 @@ static ot_status add(weighing *x, const ot_candidate *c)
 static ot_status weigh(weighing *x, const ot_choice *c)
 {
     ot_why why;
+    bool legal;
     ot_region r;
     double tiles = 0;
     ot_arena *a = ot_arena_new();
@@ -65,7 +66,8 @@ static ot_status weigh(weighing *x, const ot_choice *c)
         for (uint32_t d = 0; d < r.n_dims; d++) tiles += r.dims[d].n_tiles;
         x->left -= tiles * r.n_nodes;
         r.form = c->form;
-        if (ot_form_legal(x->s->g, &r, r.form, &why))
+        st = ot_form_legal(x->s->g, &r, r.form, &legal, &why);
+        if (st == OT_OK && legal)
             st = ot_region_exact(x->s, x->t, a, 0, &r);
         else
             r.time_tiled = -1;

@@ -284,7 +284,11 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     v.f = OT_NEW_N(s->arena, front, s->n + 1u);
     v.tileable = OT_NEW_N(s->arena, bool, s->n + 1u);
     if (!v.f || !v.tileable) return ot_fail_nomem(diag);
-    for (uint32_t p = 0; p < s->n; p++) v.tileable[p] = ot_barrier_reason(s, s->node[p]) == OT_WHY_NONE;
+    for (uint32_t p = 0; p < s->n; p++) {
+        ot_why why;
+        OT_TRY(ot_barrier_reason(s, s->node[p], &why));
+        v.tileable[p] = why == OT_WHY_NONE;
+    }
     uint32_t limit = s->n ? 700000u / s->n : 0;
     v.step_limit = limit < 48 ? 48 : limit > 1024 ? 1024 : limit;
     if (o->goal == OT_GOAL_MEMORY && !o->force) v.time_limit = s->time[s->n] * (o->max_slowdown + 0.05);

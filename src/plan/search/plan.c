@@ -15,7 +15,8 @@ static ot_status list_barriers(const ot_seq *s, ot_plan *p)
     p->barriers = OT_NEW_N(p->arena, ot_barrier, s->n + 1u);
     if (!p->barriers) return ot_fail_nomem(s->g->model->diag);
     for (uint32_t k = 0; k < s->n; k++) {
-        ot_why why = ot_barrier_reason(s, s->node[k]);
+        ot_why why;
+        OT_TRY(ot_barrier_reason(s, s->node[k], &why));
         if (why) p->barriers[p->n_barriers++] = (ot_barrier){s->node[k], {why, 0}};
     }
     return OT_OK;
@@ -161,9 +162,10 @@ static int64_t live_untiled(const ot_seq *s, const ot_plan *p, uint32_t k)
 }
 
 /* Whole-model figures of the plan: regions replace their intervals. */
-static void total(const ot_seq *s, ot_plan *p)
+static ot_status total(const ot_seq *s, ot_plan *p)
 {
     bool *inside = ot_alloc_n(s->arena, s->n + 1u, sizeof *inside);
+    if (!inside) return ot_fail_nomem(s->g->model->diag);
     p->compulsory_bytes = compulsory(s);
     p->untiled = (ot_figures){s->time[s->n], s->peak, s->traffic[s->n], 0};
     p->tiled = p->untiled;
@@ -179,13 +181,14 @@ static void total(const ot_seq *s, ot_plan *p)
         for (uint32_t i = 0; i < r->n_nodes; i++) {
             uint32_t pos = s->pos[r->nodes[i].node];
             macs += s->macs[pos];
-            if (inside) inside[pos] = true;
+            inside[pos] = true;
         }
         p->tiled.macs += macs * (r->mac_ratio - 1);
     }
     for (uint32_t k = 0; k < s->n; k++)
-        if (!inside || !inside[k]) p->tiled.peak_bytes = ot_max(p->tiled.peak_bytes, live_untiled(s, p, k));
+        if (!inside[k]) p->tiled.peak_bytes = ot_max(p->tiled.peak_bytes, live_untiled(s, p, k));
     if (p->n_regions == 0) p->tiled = p->untiled;
+    return OT_OK;
 }
 
 /* Goal memory, and where less memory counts beside time: a region that costs time must lower the peak. Exact figures may say that it does not. */
@@ -206,8 +209,7 @@ static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan
         p->regions[kept++] = r;
     }
     p->n_regions = kept;
-    if (kept < before) total(s, p);
-    return OT_OK;
+    return kept < before ? total(s, p) : OT_OK;
 }
 
 static void dump_steps(const ot_seq *s, const ot_path *path)
@@ -235,7 +237,7 @@ static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target 
         if (ot_dbg['D']) dump_steps(s, &path);
     }
     OT_TRY(build_regions(s, w, t, o, &path, p));
-    total(s, p);
+    OT_TRY(total(s, p));
     return drop_useless(s, t, o, p);
 }
 
@@ -267,7 +269,7 @@ static ot_status drop_slowest(const ot_seq *s, const ot_target *t, const ot_plan
             p->regions[k].id = o->first_region + k;
         }
         p->n_regions--;
-        total(s, p);
+        OT_TRY(total(s, p));
     }
     return drop_useless(s, t, o, p);
 }
