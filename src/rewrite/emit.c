@@ -71,14 +71,15 @@ ot_status rw_op(rw_region *w, rw_target *t, const char *op_type, const char *rol
 
 /* ---- constants ---- */
 
-/* A string that is equal for equal constants; NULL when the constant is too large to compare. */
-static char *contents_key(rw_region *w, const ot_tensor *x)
+/* *out: a string that is equal for equal constants; NULL when the constant is too large to compare. false: no memory. */
+static bool contents_key(rw_region *w, const ot_tensor *x, char **out)
 {
     static const char hex[] = "0123456789abcdef";
-    if (!x->data || x->bytes > KEY_DATA_MAX) return NULL;
+    *out = NULL;
+    if (!x->data || x->bytes > KEY_DATA_MAX) return true;
     size_t room = 64 + 24 * (size_t)x->rank + 2 * x->bytes, at;
-    char *key = ot_alloc(w->arena, room);
-    if (!key) return NULL;
+    char *key = *out = ot_alloc(w->arena, room);
+    if (!key) return false;
     at = (size_t)snprintf(key, room, "%d", (int)x->dtype);
     for (uint32_t k = 0; k < x->rank; k++) at += (size_t)snprintf(key + at, room - at, ",%lld", (long long)x->dims[k]);
     key[at++] = ':';
@@ -88,7 +89,7 @@ static char *contents_key(rw_region *w, const ot_tensor *x)
         key[at++] = hex[b & 15];
     }
     key[at] = 0;
-    return key;
+    return true;
 }
 
 /* Element k of a tensor of integers (0 when it is not held); false for other types. */
@@ -148,9 +149,10 @@ static ot_status const_by_cast(rw_region *w, rw_target *t, const char *role, con
 
 ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor *x, ot_id *out)
 {
-    char *key = contents_key(w, x);
+    char *key;
     const char *role = t->is_body ? t->label : "const";
     bool cast = must_cast(w, x);
+    if (!contents_key(w, x, &key)) return rw_nomem(w);
     if (key && (*out = ot_map_get(t->consts, key)) != OT_NONE) return OT_OK;
     if (cast)
         OT_TRY(const_by_cast(w, t, role, name, x, out));

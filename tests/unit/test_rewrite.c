@@ -624,7 +624,8 @@ static void test_out_of_memory(void **state)
         ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};
         ot_set_alloc_hook(stingy);
         allowed = n;
-        bool legal = form_legal(x.m->graph, &x.r, x.r.form, &why);
+        bool legal;
+        if (ot_form_legal(x.m->graph, &x.r, x.r.form, &legal, &why) != OT_OK) legal = false;
         allowed = n;
         ot_status st = ot_rewrite(x.m->graph, &p);
         allowed = 1000000;
