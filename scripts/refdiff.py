@@ -137,7 +137,7 @@ def main():
                 continue
             for mode in a.modes.split(','):
                 out = os.path.join(scratch, 'tiled.onnx')
-                key = f'{stamp} {name} {mode}'
+                key = f'{stamp} {file} {shapes} {mode}'
                 if key not in known:
                     known[key] = json.loads(json.dumps(look(a.old, file, shapes, mode, out)))
                 x, y = known[key], json.loads(json.dumps(look(a.new, file, shapes, mode, out)))
