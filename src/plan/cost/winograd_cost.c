@@ -55,32 +55,35 @@ static bool describe(const ot_graph *g, const ot_node *n, int64_t batch, int64_t
     return true;
 }
 
-/* What follows and is computed in the same pass is no more than a residual and an activation that Winograd's code knows. */
-static bool posts_fit(const ot_seq *s, ot_id v)
+/* The node of the group of the convolution at p that reads v; NULL: v is the group's result. */
+static const ot_node *next_part(const ot_seq *s, uint32_t p, ot_id v)
 {
-    const ot_graph *g = s->g;
+    const ot_value *x = &s->g->values[v];
+    for (uint32_t u = 0; u < x->n_uses; u++) {
+        uint32_t q = s->pos[x->uses[u]];
+        if (q != OT_NONE && s->head[q] == p) return &s->g->nodes[x->uses[u]];
+    }
+    return NULL;
+}
+
+/* What works on the result in the same pass is no more than a residual, then an activation that Winograd's code knows. */
+static bool posts_fit(const ot_seq *s, uint32_t p)
+{
+    const ot_node *n = &s->g->nodes[s->node[p]];
     bool residual = false, activation = false;
-    for (uint32_t links = 0; links < POSTS_MAX; links++) {
-        const ot_value *x = &g->values[v];
-        if (x->is_output || x->n_uses == 0) return true;
-        const ot_node *n = &g->nodes[x->uses[0]];
-        bool gate = n->op == OT_OP_Sigmoid || n->op == OT_OP_HardSigmoid;
-        if (x->n_uses > 1) return !gate && g->nodes[x->uses[1]].op != OT_OP_Sigmoid && g->nodes[x->uses[1]].op != OT_OP_HardSigmoid;
-        if (n->n_out < 1 || n->out[0] == OT_NONE || s->elems[n->out[0]] != s->elems[v]) return true;
-        bool affine = n->op == OT_OP_Mul || n->op == OT_OP_Add || n->op == OT_OP_Sub || n->op == OT_OP_Div;
-        if (n->op == OT_OP_BatchNormalization || (affine && ot_cost_has_constant(s, n))) {
-            if (residual || activation) return true;
+    while ((n = next_part(s, p, n->out[0]))) {
+        if (n->op == OT_OP_BatchNormalization || ot_cost_has_constant(s, n)) {
+            if (n->op == OT_OP_Clip && activation) return false;
+            activation |= n->op == OT_OP_Clip;
         } else if (n->op == OT_OP_Add || n->op == OT_OP_Sum) {
-            if (residual || n->n_in != 2) return true;
-            if (activation) return false;
+            if (residual || activation) return false;
             residual = true;
         } else if (n->op == OT_OP_Relu || n->op == OT_OP_Clip || n->op == OT_OP_LeakyRelu) {
             if (activation) return false;
             activation = true;
         } else {
-            return n->op != OT_OP_Sigmoid && n->op != OT_OP_Elu && n->op != OT_OP_HardSwish;
+            return false;
         }
-        v = n->out[0];
     }
     return true;
 }
@@ -116,7 +119,7 @@ void ot_cost_winograd_fill(ot_seq *s, const ot_target *t)
         if (!t->runtime->conv.winograd || n->n_out < 1 || n->out[0] == OT_NONE) continue;
         const ot_value *y = &g->values[n->out[0]];
         if (y->rank != 4 || !describe(g, n, y->dims[0], y->dims[2], y->dims[3], true, &spec)) continue;
-        if (s->act[n->in[1]] || !posts_fit(s, n->out[0])) continue;
+        if (s->act[n->in[1]] || !posts_fit(s, p)) continue;
         spec.threads = t->cores > 1 ? t->cores : 1;
         s->wino_room[p] = seconds_of(t, &spec, grown, &growth) > 0 ? growth : 0;
         grown += s->wino_room[p];
