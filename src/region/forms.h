@@ -6,6 +6,7 @@
  *
  *   legality.c     windows and runs of a form, and whether it is possible
  *   scan_layout.c  when stacked tiles are the value itself in memory
+ *   stitch_types.c element types that its operators take
  *   captures.c     what a loop's body must not capture
  */
 #ifndef OT_REGION_FORMS_H
@@ -46,7 +47,7 @@ ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, ot_why *why)
 /* Whether region r can be written in form f (r->form is not looked at); if not, *why says what is in the way. Requires SHAPES; changes
  * nothing. Fails: OT_E_NOMEM. */
 ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, bool *legal, ot_why *why) OT_MUST_USE;
-/* Whether the region's tiles can be collected in sequences: one dimension, opset 13 or newer. */
+/* Whether the region's tiles can be collected in sequences: one dimension, opset 13 or newer, types that sequences take. */
 bool ot_sequence_fits(const ot_graph *g, const ot_region *r);
 
 /* ---- scan_layout.c ---- */

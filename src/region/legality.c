@@ -13,6 +13,7 @@
  *   resize 3/2, 6 tiles         a b a b a c  -->  runs  a a a | b b | c
  */
 #include "forms.h"
+#include "stitch_types.h"
 
 /* Nodes that one tiled region may be written out to. */
 #define UNROLLED_NODES_MAX 200000
@@ -315,7 +316,13 @@ const char *ot_form_name(ot_form f)
     return (unsigned)f < sizeof names / sizeof *names ? names[f] : "none";
 }
 
-bool ot_sequence_fits(const ot_graph *g, const ot_region *r) { return r->n_dims == 1 && g->model->opset >= SEQUENCE_OPSET; }
+bool ot_sequence_fits(const ot_graph *g, const ot_region *r)
+{
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++)
+        if (r->values[v].is_output && !ot_stitch_takes(OT_STITCH_SEQUENCE, g->values[r->values[v].value].dtype, g->model->opset))
+            return false;
+    return r->n_dims == 1 && g->model->opset >= SEQUENCE_OPSET;
+}
 
 ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
 {
@@ -342,6 +349,7 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     *why = OT_WHY_NONE_ALIKE;
     bool sequence = f == OT_FORM_PEELED && ot_sequence_fits(w->g, w->r);
     if (f != OT_FORM_UNROLLED && !looped && !sequence) return OT_OK;
+    if (!ot_stitch_legal(w, f, sequence, why)) return OT_OK;
     *legal = f != OT_FORM_SCAN || ot_scan_legal(w, why);
     return OT_OK;
 }

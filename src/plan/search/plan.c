@@ -4,6 +4,8 @@
  */
 #include "search.h"
 
+#include "region/stitch_types.h"
+
 #include <math.h>
 
 #define LIMIT_ATTEMPTS 3    /* to keep what the user allows */
@@ -48,7 +50,9 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         OT_TRY(ot_region_fit(s, w, t, o, c, spare - gain, p->arena, &left, &r, &found));
         spare += (found ? r.benefit : 0) - gain;
         if (!found) {
-            OT_TRY(refuse(s, p, &r, (ot_reason){ot_target_hard_limit(t) ? OT_WHY_NO_FORM_FITS : OT_WHY_NO_EXACT_FORM, 0}));
+            ot_why types = ot_runtime_in_classes(t->runtime) ? OT_WHY_NONE : ot_stitch_refusal(s->g, &r);
+            ot_why why = ot_target_hard_limit(t) ? OT_WHY_NO_FORM_FITS : OT_WHY_NO_EXACT_FORM;
+            OT_TRY(refuse(s, p, &r, (ot_reason){types != OT_WHY_NONE ? types : why, 0}));
             continue;
         }
         double allowed = s->time[s->n] * t->runtime->about; /* loss for less memory; see drop_useless */
