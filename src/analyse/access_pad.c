@@ -11,6 +11,7 @@
  * left, on any axis, needs no node at all: it is forwarded.
  */
 #include "access_spatial.h"
+#include "quirks.h"
 
 #define PAD_LIMIT ((int64_t)1 << 40)
 
@@ -164,7 +165,8 @@ static bool pad_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, ui
     (void)out_axis;
     pad_info p;
     if (!read(g, n, &p, why)) return false;
-    if (feeds_clash(g, n)) return ot_acc_refuse(why, OT_WHY_PAD_BEFORE_POOL);
+    if (ot_quirk_concerns(OT_QUIRK_PAD_INTO_POOL, OT_BY_ALL) && feeds_clash(g, n))
+        return ot_acc_refuse(why, OT_WHY_PAD_BEFORE_POOL);
     int64_t pb = p.pb[axis], pe = p.pe[axis], e = p.in[axis];
     bool crops = pb < 0 || pe < 0;
     if (pb != 0 || pe != 0) {

@@ -13,6 +13,7 @@
  * has no effect.
  */
 #include "access_spatial.h"
+#include "quirks.h"
 
 /* Does the last window stick out beyond the end padding? */
 static bool overflows(const ot_spatial_axis *a) { return (a->out - 1) * a->s + ot_spatial_dk(a) > a->in + a->pb + a->pe; }
@@ -31,7 +32,7 @@ static bool read(const ot_graph *g, const ot_node *n, ot_spatial *sp, ot_why *wh
     bool ceil_mode = ot_attr_int(n, "ceil_mode", 0) != 0;
     for (uint32_t i = 0; i < sp->n; i++) {
         const ot_spatial_axis *a = &sp->ax[i];
-        if (same_is_unclear(n, a)) return ot_acc_refuse(why, OT_WHY_POOL_SAME);
+        if (ot_quirk_concerns(OT_QUIRK_SAME_POOL, OT_BY_ALL) && same_is_unclear(n, a)) return ot_acc_refuse(why, OT_WHY_POOL_SAME);
         int64_t slack = a->in + a->pb + a->pe - ot_spatial_dk(a);
         int64_t down = ot_floor_div(slack, a->s) + 1, up = ot_ceil_div(slack, a->s) + 1;
         if (a->out != down && !(ceil_mode && a->out == up)) return ot_acc_refuse(why, OT_WHY_KERNEL_EXTENT);
@@ -68,7 +69,8 @@ static bool pool_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, u
     (void)out_axis;
     ot_spatial sp;
     if (out_index != 0 || indices_used(g, n)) return ot_acc_refuse(why, OT_WHY_POOL_INDICES);
-    if (ot_acc_pad_clash(g, n)) return ot_acc_refuse(why, OT_WHY_POOL_AFTER_PAD);
+    if (ot_quirk_concerns(OT_QUIRK_POOL_TAKES_PAD, OT_BY_ALL) && ot_acc_pad_clash(g, n))
+        return ot_acc_refuse(why, OT_WHY_POOL_AFTER_PAD);
     if (axis < 2 && !ot_spatial_same_extent(g, n, axis)) return ot_acc_refuse(why, OT_WHY_CHANNELS_DIFFER);
     if (axis >= 2 && !read(g, n, &sp, why)) return false;
     in_axis[0] = (int8_t)axis;

@@ -17,6 +17,7 @@
 #include <math.h>
 
 #include "access.h"
+#include "quirks.h"
 
 #define PERIOD_MAX  64        /* largest q */
 #define SCALE_MAX   4096      /* largest p */
@@ -235,7 +236,7 @@ static ot_why obstacle(const ot_graph *g, const ot_node *n, const resize *r, con
     if (r->map == RS_SYMMETRIC && a->in * a->p != a->out * a->q) return OT_WHY_RESIZE_SYMMETRIC;
     if (r->map == RS_PYTORCH && a->out == 1) return OT_WHY_RESIZE_PYTORCH_ONE;
     if (!r->by_sizes && (double)a->scale * (double)a->q < (double)a->p) return OT_WHY_RESIZE_BELOW;
-    if (a->in == a->out && a->p != a->q) return OT_WHY_RESIZE_SAME_EXTENT;
+    if (ot_quirk_concerns(OT_QUIRK_RESIZE_EXTENT, OT_BY_ALL) && a->in == a->out && a->p != a->q) return OT_WHY_RESIZE_SAME_EXTENT;
     if (r->map == RS_TF_HALF && r->mode != RS_NEAREST) return OT_WHY_RESIZE_TF;
     if (r->mode == RS_NEAREST && !nearest_is_exact(r, a)) return OT_WHY_RESIZE_NEIGHBOURS;
     if (r->mode != RS_NEAREST && !a->dyadic && (a->in > INEXACT_MAX || !is_float)) return OT_WHY_RESIZE_ROUNDING;
@@ -282,6 +283,7 @@ static void whole_periods(const rs_axis *a, ot_win w, ot_op_tile *t)
  * says). One more period makes them ordinary. */
 static bool is_special(const resize *r, const rs_axis *a, const ot_op_tile *t)
 {
+    if (!ot_quirk_concerns(OT_QUIRK_RESIZE_SPECIAL, OT_BY_ALL)) return false;
     int64_t rows = t->in[0].hi - t->in[0].lo, made = t->made.hi - t->made.lo;
     return (r->map == RS_PYTORCH && made == 1) || (a->p != a->q && rows == made);
 }

@@ -1,6 +1,8 @@
 /* What a loop's body must not capture: quirks of runtimes that look into bodies as if they were no graphs of their own. */
 #include "forms.h"
 
+#include "analyse/quirks.h"
+
 /* Operators through which ONNX Runtime moves a DequantizeLinear towards its readers. */
 static bool moves_quantized(ot_op op)
 {
@@ -39,6 +41,7 @@ static bool moves_to_quantize(const ot_graph *g, ot_id v, uint32_t depth)
 bool ot_captures_safe(const ot_graph *g, const ot_region *r, ot_why *why)
 {
     *why = OT_WHY_CAPTURED_QUANT;
+    if (!ot_quirk_concerns(OT_QUIRK_QUANT_CAPTURE, OT_BY_ALL)) return true;
     for (uint32_t k = 0; k < r->n_inputs; k++) {
         int32_t hops = hops_from_dequantize(g, r->values[k].value);
         bool cropped = false;

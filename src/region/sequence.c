@@ -5,6 +5,8 @@
  */
 #include "sequence.h"
 
+#include "analyse/quirks.h"
+
 static void fill_ranges(ot_seq *s)
 {
     ot_graph *g = s->g;
@@ -88,7 +90,8 @@ static void mark_odd(ot_seq *s)
     const ot_graph *g = s->g;
     for (uint32_t k = 0; k < s->n; k++) {
         const ot_node *n = &g->nodes[s->node[k]];
-        s->odd[k] = strcmp(n->op_type, "STFT") == 0 || strcmp(n->op_type, "DFT") == 0 || ot_pool_is_odd(g, n);
+        s->odd[k] = ot_quirk_hits(OT_QUIRK_SPECTRAL_SHAPE, OT_BY_ALL, n->op_type) ||
+                    (ot_quirk_concerns(OT_QUIRK_CEIL_POOL_SHAPE, OT_BY_ALL) && ot_pool_is_odd(g, n));
     }
     mark_readers_odd(s);
     for (uint32_t k = s->n; k-- > 0;) {

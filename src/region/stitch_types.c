@@ -1,5 +1,5 @@
 /* Element types of the operators that a form writes; see stitch_types.h. From the standard's type constraints (opsets 7 to 25), less what ONNX Runtime
- * (1.23) has no kernel for although it runs the type otherwise: its Reshape takes float8 numbers from opset 21 on, where the standard
+ * (1.31) has no kernel for although it runs the type otherwise: its Reshape takes float8 numbers from opset 21 on, where the standard
  * says 19, and no 4-bit integers and no scales. tests/oracle/stitch_types.py tries them all. */
 #include "stitch_types.h"
 

@@ -12,6 +12,8 @@
  */
 #include "walk.h"
 
+#include "analyse/quirks.h"
+
 ot_status ot_walk_new(const ot_seq *s, ot_walk *w)
 {
     const ot_graph *g = s->g;
@@ -91,13 +93,10 @@ static bool attach_forward(ot_walk *w, const ot_node *n, int8_t *axes)
     return true;
 }
 
-/* Cuts that are legal but would change rounding: average pools over channel groups leave the runtime's blocked kernels,
- * whose sums run in another order. */
+/* Whether cutting the node along that axis of its output leaves rounding as it is. */
 static bool keeps_rounding(const ot_node *n, int8_t axis)
 {
-    bool average = n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_AveragePool || n->op == OT_OP_LpPool ||
-                   n->op == OT_OP_GlobalLpPool;
-    return !(average && axis == 1);
+    return axis != 1 || !ot_quirk_hits(OT_QUIRK_CHANNEL_AVERAGE, OT_BY_ALL, n->op_type);
 }
 
 /* Nobody in the region reads what n reduces its input to, and the region cuts that input: then every tile reduces its piece,

@@ -16,6 +16,8 @@
  */
 #include "interval_figures.h"
 
+#include "analyse/quirks.h"
+
 static bool alloc_count(ot_arena *a, uint32_t n_values, uint32_t max_in, uint32_t max_out, dim_count *x)
 {
     x->value = OT_NEW_N(a, value_cut, n_values + 1u);
@@ -326,8 +328,8 @@ static bool torn_apart(const ot_trial *tr, const ot_node *n, ot_id v)
         const ot_node *u = &tr->s->g->nodes[x->uses[k]];
         if (u->op == OT_OP_QuantizeLinear && u->n_in > 0 && u->in[0] == v) return true;
         /* A pool outside would read a plain tensor instead of a blocked one and sum in another order. */
-        bool average = u->op == OT_OP_GlobalAveragePool || u->op == OT_OP_AveragePool;
-        if (average && tr->s->strict && tr->t->runtime->motion == OT_MOTION_COPIED) return true;
+        if (tr->s->strict && !ot_target_hard_limit(tr->t) && ot_quirk_hits(OT_QUIRK_PLAIN_AVERAGE, tr->t->runtime->bit, u->op_type))
+            return true;
     }
     return false;
 }

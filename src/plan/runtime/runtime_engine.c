@@ -1,5 +1,5 @@
-/* The project's engine on a CPU with caches: src/engine, docs/engine.md. Measured by `calibrate` and by the benchmarks of
- * docs/engine-benchmarks.md on an AVX2 machine. */
+/* The project's engine on a CPU with caches: src/engine, docs/engine.md. Rates and bandwidths are the target's (`calibrate`). Where a
+ * comment says measured: of the engine's own kernels, when the figure was put in; the others are assumptions. */
 #include "runtime_tables.h"
 
 /* Inputs of so few channels are read as they are, not in blocks. */
@@ -18,11 +18,11 @@ const ot_runtime ot_runtime_engine = {
              .few = FEW,
              .n_few = 1,
              .transposed = OT_TRANSPOSED_PHASES,
-             .transposed_part = 0.85, /* measured: interleaving the phases */
-             .bytes_part = 0.6,       /* measured: elements are gathered, and multiplied as 16-bit numbers */
+             .transposed_part = 0.85, /* the rest goes into interleaving the phases */
+             .bytes_part = 0.6,       /* elements are gathered, and multiplied as 16-bit numbers */
              .winograd = true,
              .direct_part = 0.85},
-    .overlap = 0.35, /* measured: loads and arithmetic share the core; prefetching hides the rest */
+    .overlap = 0.35, /* caches overlap the two in part */
     .blocks = {.has_blocks = true,
                .makes = MAKES,
                .n_makes = sizeof MAKES / sizeof *MAKES,
@@ -36,9 +36,9 @@ const ot_runtime ot_runtime_engine = {
                .crop_blocked = 2}, /* a copy */
     .packing = OT_PACK_LEVEL,
     .attention_pack = 2,     /* read along one axis, written along the other */
-    .run_seconds = 5e-9,     /* measured: a row of a window by itself */
-    .row_loss = 4,           /* half a register */
-    .node_overhead = 1.5e-6, /* measured; where the target is not calibrated */
+    .run_seconds = 5e-9,     /* a row of a window by itself */
+    .row_loss = 4,           /* registers that are filled in part */
+    .node_overhead = 1.5e-6, /* where the target is not calibrated */
     .loop_overhead = 2e-6,
     .region_overhead = 5e-6,
     .forms = OT_FORM_BIT(OT_FORM_WHILE),
@@ -50,5 +50,5 @@ const ot_runtime ot_runtime_engine = {
     .recompute_forced = 64,
     .doubt = 1,
     .short_rows = 1,
-    .about = 0.03, /* predictions of the engine are about that good */
+    .about = 0.03, /* predictions are no finer: what is as fast may as well hold less */
 };

@@ -1,18 +1,14 @@
-/* ONNX Runtime on a CPU, measured with 1.17 to 1.23 and its default settings on AVX2 and AVX-512 machines: docs/design-notes.md,
- * "Runtimes", and docs/runtimes.md. */
+/* ONNX Runtime on a CPU with caches. Figures were measured in ONNX Runtime 1.31.1, or are assumed and say so; the table in
+ * docs/design-notes.md has the measurements. */
 #include "runtime_tables.h"
 
 static const ot_op_factor SLOW[] = {
-    {OT_OP_PRelu, NULL, 25}, /* no vector kernel where the slope has channels */
-    {OT_OP_Erf, NULL, 1.5},           {OT_OP_Pow, NULL, 3},
-    {OT_OP_Exp, NULL, 0.5},           {OT_OP_DepthToSpace, NULL, 8}, /* a transposition in six dimensions */
-    {OT_OP_SpaceToDepth, NULL, 8},    {OT_OP_Resize, "nearest", 1.6},
-    {OT_OP_Resize, "linear", 12},     {OT_OP_Resize, NULL, 50},
-    {OT_OP_Upsample, "nearest", 1.6}, {OT_OP_Upsample, "linear", 12},
-    {OT_OP_Upsample, NULL, 50},
+    {OT_OP_PRelu, NULL, 25},       {OT_OP_Erf, NULL, 1.5},           {OT_OP_Pow, NULL, 3},           {OT_OP_Exp, NULL, 0.5},
+    {OT_OP_DepthToSpace, NULL, 8}, {OT_OP_SpaceToDepth, NULL, 8},    {OT_OP_Resize, "nearest", 1.6}, {OT_OP_Resize, "linear", 12},
+    {OT_OP_Resize, NULL, 50},      {OT_OP_Upsample, "nearest", 1.6}, {OT_OP_Upsample, "linear", 12}, {OT_OP_Upsample, NULL, 50},
 };
 
-/* An input of a few channels cannot be blocked; of a few blocks, it does not fill the registers. */
+/* An input of a few channels cannot be blocked (measured). */
 static const ot_few_channels FEW[] = {{8, 0.45}, {24, 0.7}, {48, 0.92}};
 
 /* NCHWc: convolutions make blocked tensors, these read and write them as they are. */
@@ -41,14 +37,14 @@ const ot_runtime ot_runtime_onnxruntime = {
              .transposed = OT_TRANSPOSED_COLUMNS,
              .transposed_part = 0.6, /* measured */
              .bytes_part = 1},
-    .overlap = 0.35, /* measured: loads and arithmetic share the core; prefetching hides the rest */
+    .overlap = 0.35, /* caches overlap the two in part; measured over whole networks */
     .blocks = {.has_blocks = true,
                .makes = MAKES,
                .n_makes = sizeof MAKES / sizeof *MAKES,
                .keeps = KEEPS,
                .n_keeps = sizeof KEEPS / sizeof *KEEPS,
                .least = 8,
-               .into = 2.5, /* measured: read in strides, written */
+               .into = 2.5, /* read in strides, written; assumed */
                .out_of = 2,
                .crop = 2, /* a copy: read and written */
                /* out of the blocked layout and back, too, and operators that are merged otherwise run on their own */
@@ -56,14 +52,14 @@ const ot_runtime ot_runtime_onnxruntime = {
                .crop_readers = true},
     .packing = OT_PACK_SLOW,
     .run_seconds = 80e-9, /* measured: Slice of narrow tiles */
-    .weights_seen = 0.3,  /* measured */
+    .weights_seen = 0.3,  /* kernels fetch constants while they compute; assumed */
     .forms = OT_FORMS_STANDARD,
     .motion = OT_MOTION_COPIED,
     .price = OT_STANDARD_PRICES,
     .scan_in_place = true,
     .in_place = true,
-    .recompute = 5, /* beyond that no tiling of the sets gained anything */
+    .recompute = 5, /* tilings that recompute more lead nowhere; assumed */
     .recompute_forced = 64,
-    .doubt = 1.04,      /* predictions are no better than a few percent: a gain below that is none */
+    .doubt = 1.04,      /* predictions are no better than a few percent: a gain below that is none; assumed */
     .short_rows = 1.02, /* shorter vectors and strided copies */
 };

@@ -10,7 +10,7 @@
 #define OT_FORMS_STANDARD \
     (OT_FORM_BIT(OT_FORM_SCAN) | OT_FORM_BIT(OT_FORM_UNROLLED) | OT_FORM_BIT(OT_FORM_PEELED) | OT_FORM_BIT(OT_FORM_WINDOW))
 /* Standard ONNX, whoever runs it: the operators that the rewriter writes around a region (src/rewrite). Slice and Concat copy: a byte
- * read and one written. The peaks of ONNX Runtime's arena were measured (docs/design-notes.md, "Memory of a process").
+ * read and one written. The peaks are those of ONNX Runtime's arena.
  *
  *   scan      slices of the outer tensors, results in place
  *   unrolled  a Slice for each window, a Concat; tiles live in the outer graph, where sizes that differ from layer to layer do not fit
