@@ -235,6 +235,7 @@ static ot_status plan_table(work *w, const ot_pack_file *f)
         r->warnings = warning;
         r->n_warnings = 1;
     }
+    if (ot_memory_results_keep_table(r, f, offsets) != OT_OK) return ot_fail_nomem(w->d);
     return render_table(w, f, offsets);
 }
 
@@ -344,7 +345,7 @@ static ot_status keep_facts(work *w, const ot_kernel *k, const ot_mem_plan *p, c
     r->n_copies = l->n_copies;
     r->warnings = warnings;
     r->n_warnings = l->n_warnings;
-    return OT_OK;
+    return ot_memory_results_keep_kernel(r, k, p) == OT_OK ? OT_OK : ot_fail_nomem(w->d);
 }
 
 static ot_status plan_kernel(work *w, ot_kernel *k)

@@ -209,7 +209,15 @@ assert r['file'].endswith('hostile.csv') and r['kernel'] is None and r['target']
 assert r['buffers'] == 3 and s['height_bytes'] == s['lower_bound_bytes'] == s['capacity_bytes'] == 8192 and s['sum_bytes'] == 12288
 assert s['proved'] is True and s['time_limit_hit'] is False and s['gap_percent'] == 0 and s['mode'] == 'search' and s['scope'] is None
 assert r['warnings'] == [] and r['time_s'] >= 0
+a, b, c = r['placed']
+assert a['names'] == ['</title><script>"\ufffd\u0001'] and b['names'] == ['b'] and all(x['scope'] is None for x in (a, b, c))
+assert [x['live'] for x in (a, b, c)] == [[{'lower': 0, 'upper': 9}], [{'lower': 0, 'upper': 3}], [{'lower': 3, 'upper': 9}]]
+assert all(x['size_bytes'] == 4096 and len(x['offsets_bytes']) == 1 for x in (a, b, c))
+assert sorted([a['offsets_bytes'][0], b['offsets_bytes'][0]]) == [0, 4096] and b['offsets_bytes'] == c['offsets_bytes']
 P
+printf 'id,lower,upper,size,gaps\na,0,9,8,2-4 5-6\n' >"$tmp/gaps.csv"
+expect 0 "$TOOL" plan-memory "$tmp/gaps.csv" --json
+grep -q '"live": \[{"lower": 0, "upper": 2}, {"lower": 4, "upper": 5}, {"lower": 6, "upper": 9}\]' "$tmp/out" || fail "gaps: $(cat "$tmp/out")"
 well_formed "$tmp/m.svg"
 grep -q '<script' "$tmp/m.svg" && fail "a name became markup"
 "$TOOL" plan-memory "$five" --svg - -q >"$tmp/s.svg" || fail "--svg -"
@@ -217,16 +225,31 @@ well_formed "$tmp/s.svg"
 for k in 02_same_pipe 11_control_flow 12_scopes; do
     f=$root/tests/golden/kernel/$k.tk
     read -ra args < <(sed -n 's/^# run: plan-memory case.tk -o planned.tk//p' "$f")
-    expect 0 "$TOOL" plan-memory "$f" --json --svg "$tmp/$k.svg" "${args[@]}"
+    expect 0 "$TOOL" plan-memory "$f" --json --svg "$tmp/$k.svg" -o "$tmp/$k.tk" "${args[@]}"
     well_formed "$tmp/$k.svg"
-    "$PYTHON" - "$tmp/out" <<'P' || fail "JSON of $k"
-import json, sys
+    "$PYTHON" - "$tmp/out" "$tmp/$k.tk" <<'P' || fail "JSON of $k"
+import json, re, sys
 r = json.load(open(sys.argv[1]))
 assert r['kernel'] and r['target'] == 'ascend-a2' and r['scopes'] and r['buffers'] == sum(s['buffers'] for s in r['scopes'])
 for s in r['scopes']:
     assert s['lower_bound_bytes'] <= s['height_bytes'] <= s['sum_bytes'] or s['doubled'], s
     assert s['capacity_bytes'] is None or s['height_bytes'] <= s['capacity_bytes']
     assert s['mode'] in ('sequential', 'reuse', 'search') and s['level'] in (0, 1, 2, None)
+# every buffer where the printed kernel has it; what lives together lies apart; the heights are those of the summary
+printed = {m[1]: [int(o) for o in m[2].split(',')] for m in re.finditer(r'(?:alloc|workspace) (\S+):.* offset=(\S+)', open(sys.argv[2]).read())}
+tops, seen = {}, {}
+assert len(r['placed']) == r['buffers']
+for b in r['placed']:
+    assert b['names'] and b['live'] == sorted(b['live'], key=lambda x: x['lower']) and all(x['lower'] < x['upper'] for x in b['live'])
+    for name in b['names']: assert printed.pop(name, b['offsets_bytes']) == b['offsets_bytes'], name
+    if not b['live']: continue
+    live = {t for x in b['live'] for t in range(x['lower'], x['upper'])}
+    for o in b['offsets_bytes']:
+        tops[b['scope']] = max(tops.get(b['scope'], 0), o + b['size_bytes'])
+        for l2, o2, s2 in seen.setdefault(b['scope'], []):
+            assert not live & l2 or o >= o2 + s2 or o2 >= o + b['size_bytes'], b
+        seen[b['scope']].append((live, o, b['size_bytes']))
+assert not printed and tops == {s['scope']: s['height_bytes'] for s in r['scopes']}, (printed, tops)
 P
 done
 [ "$(grep -c 'class="plot"' "$tmp/12_scopes.svg")" = 7 ] || fail "not one map a scope"

@@ -174,6 +174,28 @@ static void put_plan(const ot_memory_results *r, const ot_scope_plan *p, ot_json
     ot_json_close(j);
 }
 
+static void put_buffer(const ot_memory_results *r, const ot_memory_buffer *b, ot_json *j)
+{
+    ot_json_open(j, NULL);
+    ot_json_list(j, "names");
+    for (uint32_t k = 0; k < b->n_names; k++) ot_json_put_text(j, NULL, b->names[k]);
+    ot_json_close(j);
+    ot_json_put_text(j, "scope", r->kernel ? ot_scope_name(b->scope) : NULL);
+    ot_json_put_int(j, "size_bytes", b->size);
+    ot_json_list(j, "offsets_bytes");
+    for (uint32_t k = 0; k < b->n_slots; k++) ot_json_put_int(j, NULL, b->offsets[k]);
+    ot_json_close(j);
+    ot_json_list(j, "live");
+    for (uint32_t k = 0; k < b->n_live; k++) {
+        ot_json_open(j, NULL);
+        ot_json_put_int(j, "lower", b->live[k].lower);
+        ot_json_put_int(j, "upper", b->live[k].upper);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+    ot_json_close(j);
+}
+
 /* time_s, time_limit_hit and cross_pipe_pairs are older names: docs/json.md. */
 ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
 {
@@ -186,6 +208,9 @@ ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
     ot_json_put_int(&j, "buffers", r->n_buffers);
     ot_json_list(&j, "scopes");
     for (uint32_t k = 0; k < r->n_plans; k++) put_plan(r, &r->plans[k], &j);
+    ot_json_close(&j);
+    ot_json_list(&j, "placed");
+    for (uint32_t k = 0; k < r->n_list; k++) put_buffer(r, &r->list[k], &j);
     ot_json_close(&j);
     ot_json_put_int(&j, "in_place", r->n_in_place);
     ot_json_put_int(&j, "copies", r->n_copies);

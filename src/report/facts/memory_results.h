@@ -5,7 +5,19 @@
 #include "map_svg.h"
 #include "planmem/planmem.h"
 
-/* What a plan is, without its offsets. */
+/* Where one storage lies. */
+typedef struct ot_memory_buffer {
+    const char *const *names; /* [n_names] the values of a kernel that share it, or the one row of a table */
+    uint32_t n_names;
+    ot_scope scope;         /* of kernels; means nothing in a table */
+    int64_t size;           /* bytes of one slot */
+    const int64_t *offsets; /* [n_slots] bytes; of what is never alive 0 */
+    uint32_t n_slots;
+    const ot_span *live; /* [n_live] ascending, disjoint: statements of a kernel from 0, times of a table; none: never alive */
+    uint32_t n_live;
+} ot_memory_buffer;
+
+/* What a plan is. */
 typedef struct ot_memory_results {
     ot_arena *arena;      /* owns everything here, itself included */
     const char *file;     /* as given */
@@ -15,6 +27,8 @@ typedef struct ot_memory_results {
     ot_scope_plan *plans; /* [n_plans] one a scope; for a table one, whose scope and level mean nothing */
     uint32_t n_plans;
     uint32_t n_buffers;
+    const ot_memory_buffer *list; /* [n_list] in order of first write, or of rows; JSON has it */
+    uint32_t n_list;
     int64_t steps; /* of the search; tables only */
     uint32_t n_in_place, n_copies;
     const char *const *warnings; /* [n_warnings] */
@@ -24,6 +38,11 @@ typedef struct ot_memory_results {
     uint32_t n_plots;
 } ot_memory_results;
 void ot_memory_results_free(ot_memory_results *r); /* accepts NULL */
+
+/* memory_buffers.c: fill r->list with copies, in r's arena, of a kernel's planned buffers or of a table's rows (offsets: one a row).
+ * Fail: OT_E_NOMEM. */
+ot_status ot_memory_results_keep_kernel(ot_memory_results *r, const ot_kernel *k, const ot_mem_plan *p) OT_MUST_USE;
+ot_status ot_memory_results_keep_table(ot_memory_results *r, const ot_pack_file *f, const int64_t *offsets) OT_MUST_USE;
 
 ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f) OT_MUST_USE;
 /* One JSON object; valid whatever the names contain. */
