@@ -76,7 +76,10 @@ static ot_status pass_plan(ot_run *r)
     return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
 }
 
-static ot_status pass_plan_check(ot_run *r) { return ot_plan_check(r->model->graph, r->plan, &r->target, r->diag); }
+static ot_status pass_plan_check(ot_run *r)
+{
+    return ot_plan_check(r->model->graph, r->plan, &r->target, &r->options.plan, r->diag);
+}
 
 /* They need the graph as it was planned. */
 static ot_status pass_results(ot_run *r)

@@ -81,9 +81,11 @@ typedef struct ot_plan_options {
 ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out) OT_MUST_USE;
 void ot_plan_free(ot_plan *p);
 
-/* Recompute every claim of the plan without the planner's code: regions disjoint, convex, connected; pieces cover outputs
- * exactly once; windows contain what brute-force propagation needs; working sets; capacity. First violation: OT_BUG-style
- * message through diag with OT_E_INPUT. */
-ot_status ot_plan_check(const ot_graph *g, const ot_plan *p, const ot_target *t, ot_diag *d) OT_MUST_USE;
+/* Recompute every claim of the plan without the search's code, from the graph, its slice relations, and the prices of untiled nodes:
+ * regions disjoint, convex, connected; pieces cover outputs exactly once; windows contain what brute-force propagation needs; working
+ * sets and capacity; what all regions add up to in time, bytes moved, multiply-adds and peak; the limits in o, the options that the
+ * plan was made with. Requires ORDER, USES, SHAPES; keeps them. Fails: OT_E_INPUT with the first violation, each with a reason of its
+ * own (our bug); OT_E_NOMEM. */
+ot_status ot_plan_check(ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, ot_diag *d) OT_MUST_USE;
 
 #endif

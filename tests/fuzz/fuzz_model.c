@@ -69,7 +69,7 @@ static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
     OT_TRY(ot_target_load(targets[(h >> 8) & 3], 0, d, &t));
     t.fast_bytes = 1024 << ((h >> 10) & 7);
     ot_status s = ot_plan_graph(m->graph, &t, &o, &p);
-    if (s == OT_OK && ot_plan_check(m->graph, p, &t, d) != OT_OK) OT_BUG("the plan check refuses the plan");
+    if (s == OT_OK && ot_plan_check(m->graph, p, &t, &o, d) != OT_OK) OT_BUG("the plan check refuses the plan");
     if (s == OT_OK && o.detail) s = report(m->graph, p, &t, &o, h);
     if (s == OT_OK && p->n_regions > 0) s = ot_overlay(m->graph, p);
     if (s == OT_OK && p->n_regions > 0) s = ot_fold_static(m->graph, p);

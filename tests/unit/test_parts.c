@@ -126,18 +126,19 @@ static void planted_errors(void **state)
     ot_plan *p;
     ot_rnode *sum;
     ot_diag d = {0};
+    const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .force = true};
     ot_region *r = pool_region(m, &t, &p, &sum);
-    if (ot_plan_check(m->graph, p, &t, &d) != OT_OK) fail_msg("%s", d.message);
+    if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
     sum->lead_axis[0] = OT_AX_WHOLE;
-    assert_int_not_equal(ot_plan_check(m->graph, p, &t, &d), OT_OK);
+    assert_int_not_equal(ot_plan_check(m->graph, p, &t, &o, &d), OT_OK);
     sum->lead_axis[0] = OT_AX_SUM;
     r->nodes[0].lead_axis[0] = OT_AX_SUM; /* a convolution has no parts */
-    assert_int_not_equal(ot_plan_check(m->graph, p, &t, &d), OT_OK);
+    assert_int_not_equal(ot_plan_check(m->graph, p, &t, &o, &d), OT_OK);
     r->nodes[0].lead_axis[0] = 2;
     r->form = OT_FORM_UNROLLED; /* no other form can combine them */
-    assert_int_not_equal(ot_plan_check(m->graph, p, &t, &d), OT_OK);
+    assert_int_not_equal(ot_plan_check(m->graph, p, &t, &o, &d), OT_OK);
     r->form = OT_FORM_WHILE;
-    if (ot_plan_check(m->graph, p, &t, &d) != OT_OK) fail_msg("not as it was: %s", d.message);
+    if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("not as it was: %s", d.message);
     assert_true(form_legal(m->graph, r, OT_FORM_WHILE, &why));
     ot_plan_free(p);
     ot_model_free(m);

@@ -181,19 +181,20 @@ static void plans_check_out(void **state)
                              .tie_break = true};
         ot_plan *p;
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-        if (ot_plan_check(m->graph, p, &t, &d) != OT_OK) fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
+        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
+            fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         regions += p->n_regions;
         if (p->n_regions > 0) { /* a planted error is found */
             ot_region *r = &p->regions[0];
             ot_diag planted = {0};
             int64_t tile = r->dims[0].tile;
             r->dims[0].tile += r->dims[0].extent;
-            assert_int_not_equal(ot_plan_check(m->graph, p, &t, &planted), OT_OK);
+            assert_int_not_equal(ot_plan_check(m->graph, p, &t, &o, &planted), OT_OK);
             r->dims[0].tile = tile;
             uint32_t n = r->n_values - 1;
             r->values[n].is_output = !r->values[n].is_output;
             memset(&planted, 0, sizeof planted);
-            assert_int_not_equal(ot_plan_check(m->graph, p, &t, &planted), OT_OK);
+            assert_int_not_equal(ot_plan_check(m->graph, p, &t, &o, &planted), OT_OK);
         }
         ot_plan_free(p);
         ot_model_free(m);

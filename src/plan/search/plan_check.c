@@ -1,11 +1,14 @@
 /* An independent checker: recompute every claim of a plan from the graph and the operators' slice relations alone.
  *
- * It shares no code with the planner (no walk, no trial, no cost): it follows the region's nodes itself, tile by tile, and
- * compares. Memory is lowered and planned again (bufplan's own validator runs each time), and held against what the tiles alone
- * demand. It runs in release builds too; it is linear in nodes x tiles, but for the packing, whose steps are bounded.
+ *   plan_check.c           geometry: members, convexity, tiles, windows, outputs; the fast memory
+ *   plan_check_figures.c   seconds, bytes moved, peaks; the limits that the user set
+ *
+ * It shares no code with the search (no walk, no trial, no totals): it follows the region's nodes itself, tile by tile, and
+ * compares. The region's kernel is lowered and planned again (the validator of memory plans runs each time), and held against what
+ * the tiles alone demand. It runs in release builds too; it is linear in nodes x tiles, but for the packing, whose steps are bounded.
  */
 #include "memory/memory.h"
-#include "plan/plan.h"
+#include "plan_check.h"
 
 typedef struct checker {
     const ot_graph *g;
@@ -13,7 +16,7 @@ typedef struct checker {
     ot_diag *d;
     ot_arena *a;
     const ot_region *r;
-    int64_t *most[OT_DIMS_MAX]; /* [n_values] longest made window over all tiles; 0: not cut there */
+    ot_check_extents *x; /* of r, filled by check_windows */
 } checker;
 
 static ot_status broken(const checker *c, const char *rule, ot_id value)
@@ -127,9 +130,54 @@ static ot_status check_share(checker *c, uint32_t d, uint32_t k, uint32_t i, con
     if (w->made[v].lo > share.lo || w->made[v].hi < share.hi)
         return broken(c, "a reader needs more than the tile holds", c->r->values[v].value);
     hull(&must[v], share);
+    c->x->done[d][i] += share.hi - share.lo;
     for (uint32_t u = 0; u < c->r->n_nodes; u++)
         for (uint32_t j = 0; j < c->g->nodes[c->r->nodes[u].node].n_in; j++)
             if (c->r->nodes[u].in[j] == x->out[0]) return broken(c, "a part of a reduction is read inside", n->out[0]);
+    return OT_OK;
+}
+
+/* A reader in this tile wants `win` along `axis` of region value v; axis OT_AX_WHOLE: all of it. */
+static ot_status take(checker *c, uint32_t d, uint32_t v, int8_t axis, ot_win win, const ot_tile_windows *w, ot_win *must)
+{
+    const ot_rvalue *rv = &c->r->values[v];
+    if (rv->axis[d] < 0) {
+        if (axis >= 0) return broken(c, "a value is cut along two axes", rv->value);
+        must[v] = (ot_win){0, 1}; /* a mark: it is read */
+        return OT_OK;
+    }
+    if (axis < 0) win = (ot_win){0, c->g->values[rv->value].dims[rv->axis[d]]};
+    if (axis >= 0 && rv->axis[d] != axis) return broken(c, "a value is cut along two axes", rv->value);
+    hull(&must[v], win);
+    if (win.lo < win.hi && (w->made[v].lo > win.lo || w->made[v].hi < win.hi))
+        return broken(c, "a reader needs more than the tile holds", rv->value);
+    return OT_OK;
+}
+
+/* Node i makes what its readers in this tile must have, and reads what it needs for that. */
+static ot_status check_node(checker *c, uint32_t d, uint32_t i, const ot_tile_windows *w, ot_win *must)
+{
+    const ot_region *r = c->r;
+    const ot_rnode *x = &r->nodes[i];
+    const ot_node *n = &c->g->nodes[x->node];
+    const bool cut = x->lead_axis[d] >= 0;
+    ot_why why;
+    ot_op_tile t = {.in = OT_NEW_N(c->a, ot_win, n->n_in + 1u)};
+    if (!t.in) return ot_fail_nomem(c->d);
+    for (uint32_t o = 0; o < n->n_out; o++)
+        if (x->out[o] != OT_NONE && (!cut || r->values[x->out[o]].axis[d] >= 0)) hull(&t.need, must[x->out[o]]);
+    if (t.need.lo >= t.need.hi) return OT_OK;
+    if (cut && !ot_access_window(c->g, n, x->lead_out[d], (uint32_t)x->lead_axis[d], &t, &why))
+        return broken(c, ot_reason_sentence(why), n->out[x->lead_out[d]]);
+    if (cut) {
+        ot_win made = r->form == OT_FORM_WINDOW ? w->made[x->out[x->lead_out[d]]] : t.made;
+        c->x->done[d][i] += made.hi - made.lo;
+    }
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        int8_t axis = cut ? x->in_axis[d][k] : OT_AX_WHOLE;
+        if (x->in[k] == OT_NONE || (axis >= 0 && t.in[k].lo >= t.in[k].hi)) continue;
+        OT_TRY(take(c, d, x->in[k], axis, t.in[k], w, must));
+    }
     return OT_OK;
 }
 
@@ -137,34 +185,18 @@ static ot_status check_share(checker *c, uint32_t d, uint32_t k, uint32_t i, con
 static ot_status check_tile(checker *c, uint32_t d, uint32_t tile, const ot_tile_windows *w, ot_win *must)
 {
     const ot_region *r = c->r;
-    const ot_graph *g = c->g;
-    ot_why why;
     for (uint32_t v = 0; v < r->n_values; v++) {
-        must[v] = r->values[v].is_output && r->values[v].axis[d] >= 0 ? w->piece[v] : (ot_win){0, 0};
-        if (must[v].lo < must[v].hi && (w->made[v].lo > must[v].lo || w->made[v].hi < must[v].hi))
-            return broken(c, "a tile does not make its piece", r->values[v].value);
+        const ot_rvalue *rv = &r->values[v];
+        must[v] = (ot_win){0, 0};
+        if (rv->is_output) must[v] = rv->axis[d] >= 0 ? w->piece[v] : (ot_win){0, 1};
+        if (rv->axis[d] >= 0 && must[v].lo < must[v].hi && (w->made[v].lo > must[v].lo || w->made[v].hi < must[v].hi))
+            return broken(c, "a tile does not make its piece", rv->value);
     }
-    for (uint32_t k = r->n_nodes; k-- > 0;) {
-        const ot_rnode *x = &r->nodes[k];
-        const ot_node *n = &g->nodes[x->node];
-        if (x->lead_axis[d] == OT_AX_SUM) OT_TRY(check_share(c, d, tile, k, w, must));
-        if (x->lead_axis[d] < 0) continue;
-        ot_op_tile t = {.in = OT_NEW_N(c->a, ot_win, n->n_in + 1u)};
-        if (!t.in) return ot_fail_nomem(c->d);
-        for (uint32_t o = 0; o < n->n_out; o++)
-            if (x->out[o] != OT_NONE && r->values[x->out[o]].axis[d] >= 0) hull(&t.need, must[x->out[o]]);
-        if (t.need.lo >= t.need.hi) continue;
-        if (!ot_access_window(g, n, x->lead_out[d], (uint32_t)x->lead_axis[d], &t, &why))
-            return broken(c, ot_reason_sentence(why), n->out[x->lead_out[d]]);
-        for (uint32_t i = 0; i < n->n_in; i++) {
-            uint32_t v = x->in[i];
-            if (v == OT_NONE || x->in_axis[d][i] < 0) continue;
-            if (r->values[v].axis[d] != x->in_axis[d][i]) return broken(c, "a value is cut along two axes", r->values[v].value);
-            hull(&must[v], t.in[i]);
-            if (t.in[i].lo < t.in[i].hi && (w->made[v].lo > t.in[i].lo || w->made[v].hi < t.in[i].hi))
-                return broken(c, "a reader needs more than the tile holds", r->values[v].value);
-        }
-    }
+    for (uint32_t k = r->n_nodes; k-- > 0;)
+        if (r->nodes[k].lead_axis[d] == OT_AX_SUM)
+            OT_TRY(check_share(c, d, tile, k, w, must));
+        else
+            OT_TRY(check_node(c, d, k, w, must));
     return OT_OK;
 }
 
@@ -178,16 +210,21 @@ static ot_status check_windows(checker *c)
     if (!must || !covered) return ot_fail_nomem(c->d);
     OT_TRY(ot_tile_windows_new(c->g, r, c->a, &w));
     for (uint32_t d = 0; d < r->n_dims; d++) {
-        c->most[d] = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
-        if (!c->most[d]) return ot_fail_nomem(c->d);
+        ot_check_extents *x = c->x;
+        x->most[d] = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
+        x->sum[d] = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
+        x->done[d] = OT_NEW_N(c->a, int64_t, r->n_nodes + 1u);
+        if (!x->most[d] || !x->sum[d] || !x->done[d]) return ot_fail_nomem(c->d);
         memset(covered, 0, (r->n_values + 1u) * sizeof *covered);
         for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
             bool ok = r->form == OT_FORM_WINDOW ? ot_tile_windows_clamped(c->g, r, d, k, &w, &why)
                                                 : ot_tile_windows_get(c->g, r, d, k, &w, &why);
             if (!ok) return broken(c, ot_reason_sentence(why), OT_NONE);
             for (uint32_t v = 0; v < r->n_values; v++) {
-                if (r->values[v].axis[d] >= 0) c->most[d][v] = ot_max(c->most[d][v], w.made[v].hi - w.made[v].lo);
-                if (!r->values[v].is_output || r->values[v].axis[d] < 0) continue;
+                if (r->values[v].axis[d] < 0) continue;
+                x->most[d][v] = ot_max(x->most[d][v], w.made[v].hi - w.made[v].lo);
+                x->sum[d][v] += w.made[v].hi - w.made[v].lo;
+                if (!r->values[v].is_output) continue;
                 if (w.piece[v].lo != covered[v] || w.piece[v].hi < w.piece[v].lo)
                     return broken(c, "pieces overlap or leave a gap", r->values[v].value);
                 covered[v] = w.piece[v].hi;
@@ -230,60 +267,95 @@ static double tile_bytes(const checker *c, uint32_t v)
     for (uint32_t d = 0; d < r->n_dims; d++) {
         if (rv->axis[d] < 0) continue;
         cut = true;
-        bytes *= (double)c->most[d][v] / (double)c->g->values[rv->value].dims[rv->axis[d]];
+        bytes *= (double)c->x->most[d][v] / (double)c->g->values[rv->value].dims[rv->axis[d]];
     }
     if (input) return cut && ot_runtime_brings_inputs(c->t->runtime, r->form) ? bytes : 0;
     ot_op op = c->g->nodes[r->nodes[rv->node].node].op;
     return ot_op_is_view(op) ? 0 : bytes;
 }
 
-/* The working set is what the planner of buffers makes of the region, its validator run, and holds at least what any operator
- * reads at once. */
+/* Most bytes that wait for readers when an operator of the tile starts: from where a value is made, or an input is first read, until
+ * its last reader. No two of them can share memory: what an operator overwrites dies there. */
+static ot_status sum_live(checker *c)
+{
+    const ot_region *r = c->r;
+    double *change = OT_NEW_N(c->a, double, r->n_nodes + 1u), live = 0;
+    if (!change) return ot_fail_nomem(c->d);
+    uint32_t *from = OT_NEW_N(c->a, uint32_t, r->n_values + 1u), *to = OT_NEW_N(c->a, uint32_t, r->n_values + 1u);
+    if (!from || !to) return ot_fail_nomem(c->d);
+    for (uint32_t v = 0; v < r->n_values; v++) from[v] = to[v] = OT_NONE;
+    for (uint32_t k = 0; k < r->n_nodes; k++)
+        for (uint32_t i = 0; i < c->g->nodes[r->nodes[k].node].n_in; i++) {
+            uint32_t v = r->nodes[k].in[i];
+            if (v == OT_NONE) continue;
+            if (from[v] == OT_NONE) from[v] = v < r->n_inputs ? k : r->values[v].node + 1;
+            to[v] = k;
+        }
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        if (from[v] == OT_NONE) continue;
+        if (from[v] > to[v]) return broken(c, "a value is read before it is made", r->values[v].value);
+        change[from[v]] += tile_bytes(c, v);
+        change[to[v] + 1] -= tile_bytes(c, v);
+    }
+    c->x->live = 0;
+    for (uint32_t k = 0; k < r->n_nodes; k++) {
+        live += change[k];
+        if (live > c->x->live) c->x->live = live;
+    }
+    return OT_OK;
+}
+
+/* The working set is what the planner of buffers makes of the region, its validator run, and holds at least what lives at once. */
 static ot_status check_memory(checker *c)
 {
     const ot_region *r = c->r;
     ot_region_memory m;
+    OT_TRY(sum_live(c));
     OT_TRY(ot_region_plan_memory(c->g, r, c->t, c->d, &m, NULL));
+    if (ot_target_hard_limit(c->t) && r->working_set > c->t->fast_bytes)
+        return broken(c, "working set above the capacity of the fast memory", OT_NONE);
     if (m.height != r->working_set || m.lower_bound != r->working_set_bound)
         return broken(c, "the working set is not the planned arena", OT_NONE);
-    if (r->working_set < r->working_set_bound) return broken(c, "working set below what lives at once", OT_NONE);
-    for (uint32_t k = 0; k < r->n_nodes; k++) {
-        double sum = 0;
-        for (uint32_t i = 0; i < c->g->nodes[r->nodes[k].node].n_in; i++) {
-            uint32_t v = r->nodes[k].in[i];
-            bool again = v == OT_NONE;
-            for (uint32_t j = 0; j < i && !again; j++) again = r->nodes[k].in[j] == v;
-            if (!again) sum += tile_bytes(c, v);
-        }
-        if (sum > (double)r->working_set + 0.5)
-            return broken(c, "an operator reads more than the working set", c->g->nodes[r->nodes[k].node].out[0]);
-    }
-    if (ot_target_hard_limit(c->t) && r->working_set > c->t->fast_bytes)
-        return broken(c, "working set above the capacity", OT_NONE);
+    if (r->working_set < r->working_set_bound || c->x->live > (double)r->working_set_bound + 0.5)
+        return broken(c, "working set below what lives at once", OT_NONE);
     return OT_OK;
 }
 
-/* requires the graph the plan was made for, unchanged. Fails: OT_E_INPUT with the first violation (our bug). */
-ot_status ot_plan_check(const ot_graph *g, const ot_plan *p, const ot_target *t, ot_diag *d)
+/* All that concerns region k alone. */
+static ot_status check_region(checker *c, const uint32_t *owner, uint32_t k)
+{
+    OT_TRY(check_convex(c, owner, k));
+    OT_TRY(check_connected(c));
+    OT_TRY(check_dims(c));
+    OT_TRY(check_windows(c));
+    OT_TRY(check_outputs(c, owner, k));
+    return check_memory(c);
+}
+
+static ot_status check_plan(checker *c, ot_graph *g, const ot_plan *p, const ot_plan_options *o)
+{
+    uint32_t *owner = OT_NEW_N(c->a, uint32_t, g->n_nodes + 1u);
+    ot_check_extents *extents = OT_NEW_N(c->a, ot_check_extents, p->n_regions + 1u);
+    if (!owner || !extents) return ot_fail_nomem(c->d);
+    for (uint32_t k = 0; k < g->n_nodes; k++) owner[k] = OT_NONE;
+    for (uint32_t k = 0; k < p->n_regions; k++) {
+        c->r = &p->regions[k];
+        OT_TRY(check_members(c, owner, k));
+    }
+    for (uint32_t k = 0; k < p->n_regions; k++) {
+        c->r = &p->regions[k];
+        c->x = &extents[k];
+        OT_TRY(check_region(c, owner, k));
+    }
+    return ot_plan_check_figures(g, p, c->t, o, extents, owner, c->a, c->d);
+}
+
+/* requires the graph the plan was made for, unchanged. Fails: OT_E_INPUT with the first violation (our bug), OT_E_NOMEM. */
+ot_status ot_plan_check(ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o, ot_diag *d)
 {
     ot_arena *a = ot_arena_new();
     checker c = {.g = g, .t = t, .d = d, .a = a};
-    uint32_t *owner = a ? OT_NEW_N(a, uint32_t, g->n_nodes + 1u) : NULL;
-    ot_status st = owner ? OT_OK : ot_fail_nomem(d);
-    for (uint32_t k = 0; st == OT_OK && k < g->n_nodes; k++) owner[k] = OT_NONE;
-    for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++) {
-        c.r = &p->regions[k];
-        st = check_members(&c, owner, k);
-    }
-    for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++) {
-        c.r = &p->regions[k];
-        st = check_convex(&c, owner, k);
-        if (st == OT_OK) st = check_connected(&c);
-        if (st == OT_OK) st = check_dims(&c);
-        if (st == OT_OK) st = check_windows(&c);
-        if (st == OT_OK) st = check_outputs(&c, owner, k);
-        if (st == OT_OK) st = check_memory(&c);
-    }
+    ot_status st = a ? check_plan(&c, g, p, o) : ot_fail_nomem(d);
     ot_arena_free(a);
     return st;
 }

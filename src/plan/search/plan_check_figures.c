@@ -1,0 +1,360 @@
+/* The checker's second half: what a plan says in seconds and bytes, and the limits that it must keep.
+ *
+ * The prices of untiled nodes are the cost model's (time, bytes moved, MACs, bytes held, scratch: plan/cost/sequence_cost.c). All that is
+ * added up of them is added up here anew:
+ *
+ *     order    n0  n1 [ region 0: n2 n4 n5 ] n3  n6      time, traffic, MACs   sum over n0 n1 n3 n6, and what region 0 states
+ *     live     ##  ##      stated peak       ##  ##      peak                  sweep over values; a region is one step
+ *
+ * Figures of a region that follow from its windows are computed from the checker's own. Those that depend on habits of a form (what is
+ * stitched, which level of memory a tile sees) are held between bounds:
+ *
+ *   traffic   >= windows of inputs that do not fit the fast memory + outputs + constants, once each
+ *             <= windows of all inputs, in every tile what is read whole + granules filled in part + three times the outputs
+ *                + constants in every tile
+ *   peak      >= what is live when the region starts + outputs where the form holds them + what a tile's operators wait for
+ */
+#include "plan/cost/cost.h"
+#include "plan_check.h"
+
+#include <math.h>
+
+#define ABOUT      1e-9 /* sums that are made in another order differ by rounding */
+#define STITCH_MAX 3    /* times that results go through slow memory: written, read and written again */
+
+typedef struct checker {
+    ot_graph *g;
+    const ot_plan *p;
+    const ot_target *t;
+    const ot_plan_options *o;
+    const uint32_t *owner; /* [n_nodes] region of a node, or OT_NONE */
+    ot_arena *a;
+    ot_diag *d;
+    ot_seq s;
+    int64_t *before; /* [s.n + 1] bytes live when position k starts, regions having no values of their own */
+    int64_t *live;   /* [s.n] bytes live while k runs untiled, likewise */
+} checker;
+
+static ot_status broken(const checker *c, const ot_region *r, const char *rule, double stated, double found)
+{
+    if (!r) return ot_fail(c->d, OT_E_INPUT, "plan check: %s: %.17g, found %.17g", rule, stated, found);
+    return ot_fail(c->d, OT_E_INPUT, "plan check: region %u: %s: %.17g, found %.17g", r->id, rule, stated, found);
+}
+
+/* Equal but for rounding, against the size of what was added up. Never of what is no number. */
+static bool same(double a, double b, double scale) { return fabs(a - b) <= ABOUT * (fabs(scale) + fabs(a)); }
+
+static double price_time(const checker *c, uint32_t k) { return c->s.time[k + 1] - c->s.time[k]; }
+static double price_traffic(const checker *c, uint32_t k) { return c->s.traffic[k + 1] - c->s.traffic[k]; }
+
+/* ---- bytes live ---- */
+
+/* Operators that may write their result over an operand of which nothing else is left. */
+static int64_t overwritten(const checker *c, uint32_t k, const uint32_t *last)
+{
+    const ot_node *n = &c->g->nodes[c->s.node[k]];
+    const bool conv = ot_op_access(n->op) == OT_ACC_CONV;
+    if (n->n_out == 0 || n->out[0] == OT_NONE) return 0;
+    bool may = ot_runtime_in_place(c->t->runtime, n);
+    if (!may && conv && c->t->inplace_depthwise && n->n_in > 1 && n->in[1] != OT_NONE && ot_attr_int(n, "group", 1) > 1) {
+        ot_id weights = n->in[ot_op_row_of(n->op)->weights];
+        may = weights != OT_NONE && c->g->values[weights].rank >= 3 && c->g->values[weights].dims[1] == 1;
+    }
+    for (uint32_t i = 0; may && i < n->n_in; i++) {
+        ot_id v = n->in[i];
+        if (v == OT_NONE || c->s.def[v] == OT_NONE || last[v] != k) continue;
+        if (c->s.bytes[v] != c->s.bytes[n->out[0]] && !(conv && i == 0)) continue;
+        return ot_min(c->s.held[n->out[0]], c->s.held[v]);
+    }
+    return 0;
+}
+
+/* Position of the last reader of v, the end of the sequence for those that are not in it; its own where there is none. */
+static uint32_t last_reader(const checker *c, ot_id v)
+{
+    const ot_value *x = &c->g->values[v];
+    uint32_t last = x->is_output ? c->s.n : c->s.pos[x->producer];
+    for (uint32_t u = 0; u < x->n_uses; u++) {
+        uint32_t at = c->s.pos[x->uses[u]];
+        if (at == OT_NONE && ot_static_foldable(c->g, &c->g->nodes[x->uses[u]])) continue;
+        if (at == OT_NONE)
+            at = c->s.n; /* kept alive, like an output */
+        else if (c->s.tail[at] != OT_NONE)
+            at = c->s.tail[at]; /* a group of attention reads where it ends */
+        if (at > last) last = at;
+    }
+    return last;
+}
+
+/* Values that exist in tiles only. */
+static bool *tile_values(const checker *c)
+{
+    bool *absent = OT_NEW_N(c->a, bool, c->g->n_values + 1u);
+    for (uint32_t k = 0; absent && k < c->p->n_regions; k++)
+        for (uint32_t v = c->p->regions[k].n_inputs; v < c->p->regions[k].n_values; v++)
+            if (!c->p->regions[k].values[v].is_output) absent[c->p->regions[k].values[v].value] = true;
+    return absent;
+}
+
+/* Fill before and live. absent: [n_values] values that are nowhere, or NULL. *peak: most of live. */
+static ot_status sweep(checker *c, const bool *absent, int64_t *peak)
+{
+    const uint32_t n = c->s.n;
+    int64_t *change = OT_NEW_N(c->a, int64_t, n + 2u), live = 0;
+    uint32_t *last = OT_NEW_N(c->a, uint32_t, c->g->n_values + 1u);
+    if (!change || !last) return ot_fail_nomem(c->d);
+    *peak = 0;
+    for (ot_id v = 0; v < c->g->n_values; v++) {
+        uint32_t def = c->g->values[v].producer == OT_NONE ? OT_NONE : c->s.pos[c->g->values[v].producer];
+        if (def == OT_NONE) continue; /* the caller's, or a constant */
+        last[v] = last_reader(c, v);
+        if ((absent && absent[v]) || last[v] == def) continue;
+        change[def + 1] += c->s.held[v];
+        change[last[v] + 1] -= c->s.held[v];
+    }
+    for (uint32_t k = 0; k <= n; k++) {
+        c->before[k] = live += change[k];
+        if (k == n) break;
+        const ot_node *x = &c->g->nodes[c->s.node[k]];
+        c->live[k] = live + (int64_t)c->s.work[k] - overwritten(c, k, last);
+        for (uint32_t i = 0; i < x->n_out; i++)
+            if (x->out[i] != OT_NONE) c->live[k] += c->s.held[x->out[i]];
+        *peak = ot_max(*peak, c->live[k]);
+    }
+    return OT_OK;
+}
+
+/* ---- one region ---- */
+
+/* Bytes of region value v in the windows of all tiles. What is not cut along a dim is read again by every tile there. */
+static double window_bytes(const checker *c, const ot_region *r, const ot_check_extents *x, uint32_t v)
+{
+    double bytes = (double)r->values[v].bytes;
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        int8_t axis = r->values[v].axis[d];
+        bytes *= axis < 0 ? r->dims[d].n_tiles : (double)x->sum[d][v] / (double)c->g->values[r->values[v].value].dims[axis];
+    }
+    return bytes;
+}
+
+/* Half a granule for each contiguous run of v's windows, which are short where its last axis is cut. */
+static double padding_bytes(const checker *c, const ot_region *r, const ot_check_extents *x, uint32_t v)
+{
+    const ot_value *val = &c->g->values[r->values[v].value];
+    double bytes = 0, elems = (double)c->s.elems[r->values[v].value];
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        if (r->values[v].axis[d] != val->rank - 1 || elems <= 0 || x->most[d][v] <= 0) continue;
+        double run = (double)x->most[d][v] * (double)r->values[v].bytes / elems;
+        if (run > 0) bytes += window_bytes(c, r, x, v) / run * (double)c->t->granule / 2;
+    }
+    return bytes;
+}
+
+/* MACs in all tiles against those of the nodes whole. */
+static double mac_ratio(const checker *c, const ot_region *r, const ot_check_extents *x)
+{
+    double whole = 0, tiled = 0;
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        const ot_rnode *rn = &r->nodes[i];
+        const ot_node *n = &c->g->nodes[rn->node];
+        double macs = c->s.macs[c->s.pos[rn->node]], factor = 1;
+        for (uint32_t d = 0; d < r->n_dims; d++) {
+            const int8_t axis = rn->lead_axis[d];
+            if (axis == OT_AX_SUM)
+                factor *= (double)x->done[d][i] / (double)c->g->values[n->in[0]].dims[rn->in_axis[d][0]];
+            else
+                factor *= axis < 0 ? r->dims[d].n_tiles
+                                   : (double)x->done[d][i] / (double)c->g->values[n->out[rn->lead_out[d]]].dims[axis];
+        }
+        whole += macs;
+        tiled += macs * factor;
+    }
+    return whole > 0 ? tiled / whole : 1;
+}
+
+/* Bytes of constants that the region's nodes read, each node for itself. */
+static int64_t constant_bytes(const checker *c, const ot_region *r)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        const ot_node *n = &c->g->nodes[r->nodes[i].node];
+        for (uint32_t k = 0; k < n->n_in; k++)
+            if (n->in[k] != OT_NONE && !c->s.act[n->in[k]]) sum += c->s.bytes[n->in[k]];
+    }
+    return sum;
+}
+
+static ot_status check_traffic(const checker *c, const ot_region *r, const ot_check_extents *x)
+{
+    double tiles = 1, least = 0, most = 0, weights = (double)constant_bytes(c, r);
+    for (uint32_t d = 0; d < r->n_dims; d++) tiles *= r->dims[d].n_tiles;
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        const ot_rvalue *rv = &r->values[v];
+        bool cut = false, input = v < r->n_inputs;
+        if (rv->bytes != c->s.bytes[rv->value])
+            return broken(c, r, "size of a value", (double)rv->bytes, (double)c->s.bytes[rv->value]);
+        for (uint32_t d = 0; d < r->n_dims; d++) cut |= rv->axis[d] >= 0;
+        if (input) {
+            most += window_bytes(c, r, x, v);
+            if (cut && rv->bytes > c->t->fast_bytes) least += window_bytes(c, r, x, v);
+            if (c->t->runtime->fills_granules) most += padding_bytes(c, r, x, v);
+        } else if (rv->is_output) {
+            least += (double)rv->bytes;
+            most += STITCH_MAX * (double)rv->bytes;
+        }
+    }
+    least += weights;
+    most += weights * tiles;
+    if (!same(weights, (double)r->weight_bytes, weights))
+        return broken(c, r, "bytes of constants", (double)r->weight_bytes, weights);
+    if (!(r->traffic >= least * (1 - ABOUT))) return broken(c, r, "traffic below what crosses its border", r->traffic, least);
+    if (!(r->traffic <= most * (1 + ABOUT))) return broken(c, r, "traffic above what its tiles can move", r->traffic, most);
+    return OT_OK;
+}
+
+/* Bytes of outputs that a process holds while the region runs in its form. */
+static double held_outputs(const checker *c, const ot_region *r)
+{
+    const ot_runtime *rt = c->t->runtime;
+    const ot_form_price *f = &rt->price[r->form];
+    double bytes = 0, copies = 1;
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+        bool callers = rt->motion == OT_MOTION_VIEWS && c->g->values[r->values[v].value].is_output;
+        if (r->values[v].is_output && !callers) bytes += (double)r->values[v].bytes;
+    }
+    if (rt->motion == OT_MOTION_COPIED)
+        copies = r->n_dims > 1 && f->outputs_grid > 0 ? f->outputs_grid : fmin(f->outputs, f->outputs_scattered);
+    return floor(copies * bytes);
+}
+
+static ot_status check_region(const checker *c, const ot_region *r, const ot_check_extents *x)
+{
+    double time = 0, traffic = 0, ratio = mac_ratio(c, r, x), all = c->s.time[c->s.n];
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        uint32_t at = c->s.pos[r->nodes[i].node];
+        if (at == OT_NONE || at < r->first || at > r->last) return broken(c, r, "a node outside the interval", at, r->first);
+        time += price_time(c, at);
+        traffic += price_traffic(c, at);
+    }
+    if (!(r->time_tiled >= 0 && isfinite(r->time_tiled))) return broken(c, r, "time is no time", r->time_tiled, 0);
+    if (!same(r->time_untiled, time, all)) return broken(c, r, "untiled time is not its nodes'", r->time_untiled, time);
+    if (!same(r->benefit, time - r->time_tiled, all))
+        return broken(c, r, "benefit is not time saved", r->benefit, time - r->time_tiled);
+    if (!same(r->traffic_untiled, traffic, c->s.traffic[c->s.n]))
+        return broken(c, r, "untiled traffic is not its nodes'", r->traffic_untiled, traffic);
+    if (!same(r->mac_ratio, ratio, ratio)) return broken(c, r, "MACs are not what its tiles compute", r->mac_ratio, ratio);
+    OT_TRY(check_traffic(c, r, x));
+    double least = (double)c->before[r->first] + held_outputs(c, r) + floor(x->live);
+    if ((double)r->peak < least - 1) return broken(c, r, "peak below what is live", (double)r->peak, least);
+    return OT_OK;
+}
+
+/* ---- the whole plan ---- */
+
+/* Intervals follow one another, so that "while a region runs" means something. */
+static ot_status check_intervals(const checker *c)
+{
+    for (uint32_t k = 0; k < c->p->n_regions; k++) {
+        const ot_region *r = &c->p->regions[k];
+        if (r->id != c->o->first_region + k) return broken(c, r, "not its number in the plan", r->id, c->o->first_region + k);
+        if (r->first > r->last || r->last >= c->s.n) return broken(c, r, "no interval of the order", r->first, r->last);
+        if (k > 0 && r->first <= r[-1].last) return broken(c, r, "intervals overlap", r->first, r[-1].last);
+    }
+    return OT_OK;
+}
+
+static double compulsory_bytes(const checker *c)
+{
+    double sum = 0;
+    for (ot_id v = 0; v < c->g->n_values; v++) {
+        const ot_value *x = &c->g->values[v];
+        if (x->is_output || (x->init ? x->n_uses > 0 : x->is_input)) sum += (double)c->s.bytes[v];
+    }
+    return sum;
+}
+
+static ot_status check_untiled(const checker *c, int64_t peak)
+{
+    const ot_figures *u = &c->p->untiled;
+    double time = 0, traffic = 0, macs = 0, compulsory = compulsory_bytes(c);
+    for (uint32_t k = 0; k < c->s.n; k++) {
+        time += price_time(c, k);
+        traffic += price_traffic(c, k);
+        macs += c->s.macs[k];
+    }
+    if (!same(u->time_s, time, time)) return broken(c, NULL, "untiled time is not the nodes'", u->time_s, time);
+    if (!same(u->traffic_bytes, traffic, traffic))
+        return broken(c, NULL, "untiled traffic is not the nodes'", u->traffic_bytes, traffic);
+    if (!same(u->macs, macs, macs)) return broken(c, NULL, "untiled MACs are not the nodes'", u->macs, macs);
+    if (u->peak_bytes != peak) return broken(c, NULL, "untiled peak is not what is live", (double)u->peak_bytes, (double)peak);
+    if (!same(c->p->compulsory_bytes, compulsory, compulsory))
+        return broken(c, NULL, "compulsory bytes are not inputs, outputs and weights", c->p->compulsory_bytes, compulsory);
+    return OT_OK;
+}
+
+static ot_status check_tiled(const checker *c)
+{
+    const ot_figures *t = &c->p->tiled, *u = &c->p->untiled;
+    double time = 0, traffic = 0, macs = 0;
+    int64_t peak = 0;
+    for (uint32_t k = 0; k < c->s.n; k++) {
+        if (c->owner[c->s.node[k]] != OT_NONE) continue;
+        time += price_time(c, k);
+        traffic += price_traffic(c, k);
+        macs += c->s.macs[k];
+        peak = ot_max(peak, c->live[k]);
+    }
+    for (uint32_t k = 0; k < c->p->n_regions; k++) {
+        const ot_region *r = &c->p->regions[k];
+        double whole = 0;
+        for (uint32_t i = 0; i < r->n_nodes; i++) whole += c->s.macs[c->s.pos[r->nodes[i].node]];
+        time += r->time_tiled;
+        traffic += r->traffic;
+        macs += whole * r->mac_ratio;
+        peak = ot_max(peak, r->peak);
+    }
+    if (!same(t->time_s, time, u->time_s)) return broken(c, NULL, "time is not the steps'", t->time_s, time);
+    if (!same(t->traffic_bytes, traffic, u->traffic_bytes))
+        return broken(c, NULL, "traffic is not the steps'", t->traffic_bytes, traffic);
+    if (!same(t->macs, macs, u->macs)) return broken(c, NULL, "MACs are not the steps'", t->macs, macs);
+    if (t->peak_bytes != peak) return broken(c, NULL, "peak is not the steps'", (double)t->peak_bytes, (double)peak);
+    return OT_OK;
+}
+
+/* What the user allows. Figures are those that were just found to be right. */
+static ot_status check_limits(const checker *c)
+{
+    const ot_plan_options *o = c->o;
+    const ot_figures *t = &c->p->tiled, *u = &c->p->untiled;
+    const double allowed = u->time_s * (1 + o->max_slowdown);
+    if (o->goal == OT_GOAL_MEMORY && !o->force && t->time_s > allowed * (1 + ABOUT))
+        return broken(c, NULL, "slower than allowed", t->time_s, allowed);
+    if (o->memory_budget > 0 && t->peak_bytes > o->memory_budget)
+        return broken(c, NULL, "peak above the memory budget", (double)t->peak_bytes, (double)o->memory_budget);
+    if (o->goal != OT_GOAL_TIME || o->force || o->memory_budget > 0) return OT_OK;
+    const double loss = u->time_s * c->t->runtime->about; /* for less memory */
+    for (uint32_t k = 0; k < c->p->n_regions; k++)
+        if (c->p->regions[k].benefit < -loss - ABOUT * u->time_s)
+            return broken(c, &c->p->regions[k], "slower than untiled", c->p->regions[k].benefit, -loss);
+    return OT_OK;
+}
+
+ot_status ot_plan_check_figures(ot_graph *g, const ot_plan *p, const ot_target *t, const ot_plan_options *o,
+                                const ot_check_extents *extents, const uint32_t *owner, ot_arena *a, ot_diag *d)
+{
+    checker c = {.g = g, .p = p, .t = t, .o = o, .owner = owner, .a = a, .d = d};
+    int64_t peak, tiled;
+    OT_TRY(ot_seq_build(g, a, &c.s));
+    OT_TRY(ot_cost_fill(&c.s, t));
+    c.before = OT_NEW_N(a, int64_t, c.s.n + 1u);
+    c.live = OT_NEW_N(a, int64_t, c.s.n + 1u);
+    bool *absent = tile_values(&c);
+    if (!c.before || !c.live || !absent) return ot_fail_nomem(d);
+    OT_TRY(check_intervals(&c));
+    OT_TRY(sweep(&c, NULL, &peak));
+    OT_TRY(check_untiled(&c, peak));
+    OT_TRY(sweep(&c, absent, &tiled));
+    for (uint32_t k = 0; k < p->n_regions; k++) OT_TRY(check_region(&c, &p->regions[k], &extents[k]));
+    OT_TRY(check_tiled(&c));
+    return check_limits(&c);
+}

@@ -1,0 +1,157 @@
+/* The plan checker: an error planted for every rule is found, and its reason said. */
+#include "plan/plan.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* Two regions, between them a node that no tile gets past. */
+static const char *const text = "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,64,64]\n"
+                                "  init %w : float32[4,4,3,3] = random 1\n  init %s : float32[4,64,64] = random 2\n"
+                                "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n  %c = Conv(%b, %w) {pads=[1,1,1,1]}\n"
+                                "  %d = LayerNormalization(%c, %s) {axis=1}\n"
+                                "  %e = Conv(%d, %w) {pads=[1,1,1,1]}\n  %f = Relu(%e)\n  %y = Conv(%f, %w) {pads=[1,1,1,1]}\n"
+                                "  output %y\n}\n";
+
+/* A cache in which the regions of a forced plan lose time. */
+static ot_target cache(void)
+{
+    ot_target t = {
+        .fast_bytes = 1 << 15, .granule = 64, .cores = 1, .is_cache = true, .bw_fast = 100e9, .bw_mid = 20e9, .bw_slow = 2e9};
+    t.rate_conv = t.rate_conv_depthwise = t.rate_conv_pointwise = t.rate_gemm = 4e9;
+    t.rate_elem = t.rate_trans = t.rate_reduce = t.rate_pool = 5e9;
+    t.node_overhead = t.loop_overhead = t.region_overhead = 1e-4;
+    t.runtime = ot_runtime_of(true, false);
+    return t;
+}
+
+typedef struct rig {
+    ot_plan *p;
+    ot_region *r; /* [2] */
+    ot_target t;
+    ot_plan_options o;
+} rig;
+
+#define PLANT(NAME, ...) \
+    static void NAME(rig *x) { __VA_ARGS__; }
+
+/* regions and their tiles */
+PLANT(no_nodes, x->r->n_nodes = 0)
+PLANT(no_node, x->r->nodes[0].node = 1000)
+PLANT(node_twice, x->r[1].nodes[0].node = x->r[0].nodes[0].node)
+PLANT(no_dims, x->r->n_dims = 0)
+PLANT(one_tile, x->r->dims[0].n_tiles = 1)
+PLANT(long_tile, x->r->dims[0].tile += x->r->dims[0].extent)
+PLANT(hidden_output, x->r->values[x->r->n_values - 1].is_output = false)
+/* the fast memory */
+PLANT(capacity, x->t.is_cache = false, x->t.fast_bytes = x->r->working_set - 1)
+PLANT(arena, x->r->working_set++)
+PLANT(crowded, x->r->values[x->r->n_inputs].bytes *= 1000)
+/* a region's figures */
+PLANT(number, x->r->id++)
+PLANT(no_interval, x->r[1].last = 1000)
+PLANT(overlap, x->r[1].first = x->r[0].last)
+PLANT(outside, x->r->first = x->r->last)
+PLANT(no_time, x->r->time_tiled = NAN)
+PLANT(untiled_time, x->r->time_untiled *= 1.001)
+PLANT(benefit, x->r->benefit += 1e-6)
+PLANT(untiled_traffic, x->r->traffic_untiled += 1)
+PLANT(ratio, x->r->mac_ratio *= 1.001)
+PLANT(value_size, x->r->values[0].bytes -= 4)
+PLANT(constants, x->r->weight_bytes++)
+PLANT(little_traffic, x->r->traffic = 1000)
+PLANT(much_traffic, x->r->traffic *= 1000)
+PLANT(low_peak, x->r->peak = x->r->values[x->r->n_values - 1].bytes)
+/* the plan's */
+PLANT(all_untiled_time, x->p->untiled.time_s *= 1.001)
+PLANT(all_untiled_traffic, x->p->untiled.traffic_bytes += 1)
+PLANT(all_untiled_macs, x->p->untiled.macs += 1)
+PLANT(all_untiled_peak, x->p->untiled.peak_bytes++)
+PLANT(compulsory, x->p->compulsory_bytes += 4)
+PLANT(all_time, x->p->tiled.time_s *= 1.001)
+PLANT(all_traffic, x->p->tiled.traffic_bytes += 1)
+PLANT(all_macs, x->p->tiled.macs += 1)
+PLANT(all_peak, x->p->tiled.peak_bytes--)
+/* limits */
+PLANT(slow, x->o = (ot_plan_options){.goal = OT_GOAL_MEMORY, .max_slowdown = 0.9 * (x->p->tiled.time_s / x->p->untiled.time_s - 1)})
+PLANT(budget, x->o.memory_budget = x->p->tiled.peak_bytes - 1)
+PLANT(loses, x->o.force = false)
+/* within the limits */
+PLANT(nothing, x->o.memory_budget = 0)
+PLANT(at_budget, x->o.memory_budget = x->p->tiled.peak_bytes)
+PLANT(at_slowdown, x->o = (ot_plan_options){.goal = OT_GOAL_MEMORY, .max_slowdown = x->p->tiled.time_s / x->p->untiled.time_s - 1})
+
+static const struct {
+    void (*plant)(rig *x);
+    const char *reason; /* NULL: there is nothing wrong */
+} CASES[] = {
+    {no_nodes, "empty"},
+    {no_node, "a node does not exist"},
+    {node_twice, "a node is in two regions"},
+    {no_dims, "number of dims"},
+    {one_tile, "fewer than two tiles"},
+    {long_tile, "tiles do not cover the axis once"},
+    {hidden_output, "a value read outside is not an output"},
+    {capacity, "working set above the capacity"},
+    {arena, "the working set is not the planned arena"},
+    {crowded, "working set below what lives at once"},
+    {number, "not its number in the plan"},
+    {no_interval, "no interval of the order"},
+    {overlap, "intervals overlap"},
+    {outside, "a node outside the interval"},
+    {no_time, "time is no time"},
+    {untiled_time, "region 0: untiled time is not its nodes'"},
+    {benefit, "benefit is not time saved"},
+    {untiled_traffic, "region 0: untiled traffic is not its nodes'"},
+    {ratio, "MACs are not what its tiles compute"},
+    {value_size, "size of a value"},
+    {constants, "bytes of constants"},
+    {little_traffic, "traffic below what crosses its border"},
+    {much_traffic, "traffic above what its tiles can move"},
+    {low_peak, "region 0: peak below what is live"},
+    {all_untiled_time, "untiled time is not the nodes'"},
+    {all_untiled_traffic, "untiled traffic is not the nodes'"},
+    {all_untiled_macs, "untiled MACs are not the nodes'"},
+    {all_untiled_peak, "untiled peak is not what is live"},
+    {compulsory, "compulsory bytes are not inputs, outputs and weights"},
+    {all_time, "plan check: time is not the steps'"},
+    {all_traffic, "plan check: traffic is not the steps'"},
+    {all_macs, "plan check: MACs are not the steps'"},
+    {all_peak, "plan check: peak is not the steps'"},
+    {slow, "slower than allowed"},
+    {budget, "peak above the memory budget"},
+    {loses, "region 0: slower than untiled"},
+    {nothing, NULL},
+    {at_budget, NULL},
+    {at_slowdown, NULL},
+};
+
+static void every_rule_has_its_reason(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        ot_diag d = {0};
+        ot_model *m = NULL;
+        rig x = {.t = cache(), .o = {.goal = OT_GOAL_TIME, .force = true}};
+        assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
+        assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+        assert_int_equal(ot_plan_graph(m->graph, &x.t, &x.o, &x.p), OT_OK);
+        assert_int_equal(x.p->n_regions, 2);
+        x.r = x.p->regions;
+        assert_true(x.r->benefit < 0 && x.p->tiled.peak_bytes > 0);
+        CASES[k].plant(&x);
+        ot_status st = ot_plan_check(m->graph, x.p, &x.t, &x.o, &d);
+        if (st != (CASES[k].reason ? OT_E_INPUT : OT_OK) || (CASES[k].reason && !strstr(d.message, CASES[k].reason)))
+            fail_msg("case %zu (%s): status %d, %s", k, CASES[k].reason ? CASES[k].reason : "nothing wrong", (int)st, d.message);
+        ot_plan_free(x.p);
+        ot_model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_has_its_reason)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
