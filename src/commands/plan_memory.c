@@ -263,7 +263,8 @@ static ot_status load_target(const work *w, const ot_kernel *k, ot_target *t)
     if (ends_with(k->target, ".xml"))
         return ot_fail(w->d, OT_E_INPUT, "%.300s: a kernel cannot name a target file: use --target", w->path);
     ot_status s = ot_target_load(k->target, 0, &local, t);
-    return s == OT_OK ? OT_OK : ot_fail(w->d, OT_E_INPUT, "%.300s: %s", w->path, local.message);
+    if (s == OT_OK) return OT_OK;
+    return ot_fail(w->d, s == OT_E_NOMEM || s == OT_E_SYSTEM ? s : OT_E_INPUT, "%.300s: %s", w->path, local.message);
 }
 
 /* Colour of a buffer: transfers first, since they are what a plan must not disturb. */

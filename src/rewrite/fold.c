@@ -7,11 +7,11 @@
  */
 #include "rewrite.h"
 
-/* known[] in the value's own element type; NULL when the type is not an integer or memory ran out. */
+/* known[] in the value's own element type, which is an integer (ot_static_foldable); NULL when memory ran out. */
 static const ot_tensor *known_tensor(ot_arena *a, const ot_value *v)
 {
     uint32_t bits = ot_dtype_bits(v->dtype);
-    if (v->dtype != OT_I64 && v->dtype != OT_I32 && v->dtype != OT_BOOL) return NULL;
+    if (v->dtype != OT_I64 && v->dtype != OT_I32 && v->dtype != OT_BOOL) OT_BUG("folding what is no integer");
     ot_tensor *t = OT_NEW(a, ot_tensor);
     unsigned char *data = ot_alloc_n(a, v->known_n + 1u, bits / 8);
     if (!t || !data) return NULL;

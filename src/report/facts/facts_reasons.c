@@ -41,7 +41,10 @@ static const char *loss(ot_arena *a, const ot_candidate *c, const ot_candidate *
                          ot_format_bytes((double)x->t->fast_bytes, have, sizeof have));
     if (x->o->goal == OT_GOAL_MEMORY && peak > ABOUT)
         return ot_format(a, "its peak is %.0f %% higher%s", 100 * peak, slower > ABOUT ? ", and it is slower" : "");
-    if (slower > ABOUT) return ot_format(a, "predicted %.0f %% slower: %s", 100 * slower, cause(a, c, best));
+    if (slower > ABOUT) {
+        const char *why = cause(a, c, best);
+        return why ? ot_format(a, "predicted %.0f %% slower: %s", 100 * slower, why) : NULL;
+    }
     if (peak > ABOUT) return ot_format(a, "as fast, but its peak is %.0f %% higher", 100 * peak);
     if (!c->fits && best->fits) return "as fast, but its tiles fall out of the fast memory";
     if (slower < -ABOUT)
