@@ -39,7 +39,8 @@ typedef enum ot_pack_rule {
     OT_PACK_DYNAMIC = 16,  /* next section: fewest options per failure seen there; off: lowest floor, leftmost */
     OT_PACK_SYMMETRY = 32, /* equal items in one order only */
     OT_PACK_MEMO = 64,     /* states that failed are remembered */
-    OT_PACK_RULES_ALL = 127
+    OT_PACK_RULES_ALL = 127,
+    OT_PACK_COLLIDE = 128 /* not a rule: hashes of remembered states take four values only, for tests */
 } ot_pack_rule;
 
 typedef struct ot_pack_options {

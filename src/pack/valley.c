@@ -10,8 +10,8 @@
  * The section is the one with the fewest options divided by the failures seen there (as dom/wdeg in constraint solving), and the
  * search restarts with other orders of the candidates: failures teach it where the problem is hard. The time to a packing has a heavy
  * tail, so restarts are short (Luby's sequence), and what was learnt is forgotten now and then, for early failures lead astray.
- * Failed states are remembered across restarts: the same items to come over the same floors fail again, whatever lies below. A restart
- * that ends by itself has tried everything: then there is no packing.
+ * Failed states are remembered across restarts (valley_memo.c): the same items to come over the same floors fail again, whatever lies
+ * below. A restart that ends by itself has tried everything: then there is no packing.
  *
  * Sources of the ideas: minimalloc (ASPLOS 2023; sections, canonical order, decomposition), Boussemart et al. 2004 (dom/wdeg),
  * Luby, Sinclair, Zuckerman 1993 (restarts).
@@ -22,38 +22,6 @@
 #define FORGET_AFTER  15  /* restarts (whole periods of the sequence), then the failures seen count no more */
 
 static bool solve(valley *s, const uint32_t *list, uint32_t n);
-
-/* ---- memo ---- */
-
-static uint64_t state_hash(const valley *s, uint32_t lo, uint32_t hi)
-{
-    uint64_t h = valley_mix(((uint64_t)lo << 32) | hi);
-    for (uint32_t t = lo; t < hi; t++)
-        if (s->count[t] > 0) h = valley_mix(h ^ (uint64_t)s->floor[t] ^ s->rest_hash[t]) + t;
-    return h ? h : 1;
-}
-
-static bool memo_has(const valley *s, uint64_t h)
-{
-    for (size_t k = 0; k < 8; k++) {
-        uint64_t m = s->memo[(h + k) & s->memo_mask];
-        if (m == h) return true;
-        if (m == 0) return false;
-    }
-    return false;
-}
-
-static void memo_add(valley *s, uint64_t h)
-{
-    for (size_t k = 0; k < 8; k++) {
-        uint64_t *m = &s->memo[(h + k) & s->memo_mask];
-        if (*m == 0 || *m == h) {
-            *m = h;
-            return;
-        }
-    }
-    s->memo[h & s->memo_mask] = h;
-}
 
 /* ---- the search ---- */
 
@@ -137,8 +105,8 @@ static bool solve(valley *s, const uint32_t *list, uint32_t n)
     for (uint32_t k = 0; k < n; k++)
         if (s->items[list[k]].last > hi) hi = s->items[list[k]].last;
     if (!valley_bound(s, list, n, lo, hi)) return false;
-    uint64_t h = (s->rules & OT_PACK_MEMO) ? state_hash(s, lo, hi) : 0;
-    if (h && memo_has(s, h)) return false;
+    uint64_t h = (s->rules & OT_PACK_MEMO) ? valley_memo_hash(s, lo, hi) : 0;
+    if (h && valley_memo_has(s, h, list, n, lo, hi)) return false;
     bool chosen = valley_choose(s, list, n, lo, hi, &place);
     if (chosen) {
         size_t height = s->n_pool;
@@ -148,7 +116,7 @@ static bool solve(valley *s, const uint32_t *list, uint32_t n)
         if (s->cut) return false;
         s->weight[place.section]++;
     }
-    if (h) memo_add(s, h);
+    if (h) valley_memo_add(s, h, list, n, lo, hi);
     return false;
 }
 

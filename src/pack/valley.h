@@ -1,5 +1,5 @@
-/* Inside the valley search: state shared by valley.c (the search), valley_state.c (set-up, placing, undoing) and valley_choose.c
- * (bounds and the choice of the place to branch on). */
+/* Inside the valley search: state shared by valley.c (the search), valley_state.c (set-up, placing, undoing), valley_choose.c
+ * (bounds and the choice of the place to branch on) and valley_memo.c (failed states). */
 #ifndef OT_VALLEY_H
 #define OT_VALLEY_H
 
@@ -21,6 +21,8 @@ typedef struct valley_undo {
     uint32_t section;
     int64_t floor;
 } valley_undo;
+
+typedef struct valley_memo valley_memo;
 
 typedef struct valley {
     ot_arena *arena;
@@ -55,8 +57,7 @@ typedef struct valley {
     uint32_t n_stack;
     uint32_t *pool; /* lists of the nodes on the path */
     size_t n_pool, cap_pool;
-    uint64_t *memo; /* [memo_mask + 1] hashes of failed states; 0: free */
-    size_t memo_mask;
+    valley_memo *memo; /* failed states; kept across restarts */
     /* effort */
     pack_budget *budget;
     int64_t run_limit, run_steps; /* of the current restart */
@@ -82,6 +83,14 @@ bool valley_put(valley *s, uint32_t item, int64_t offset);
 void valley_undo_to(valley *s, size_t n_trail, uint32_t n_stack);
 uint64_t valley_random(valley *s);
 uint64_t valley_mix(uint64_t x);
+
+/* valley_memo.c; list: as below. The state is the items of the list and the floors of the sections that they cover; hash: of it. */
+bool valley_memo_make(valley *s);                                     /* false when memory ran out */
+uint64_t valley_memo_hash(const valley *s, uint32_t lo, uint32_t hi); /* never 0 */
+/* Was this very state added? Equal hashes are not enough. */
+bool valley_memo_has(const valley *s, uint64_t hash, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi);
+/* Keep the state if there is room; when memory runs out, s->nomem and s->cut are set. */
+void valley_memo_add(valley *s, uint64_t hash, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi);
 
 /* valley_choose.c; list: the items to come of one component, in order, sections [lo, hi) */
 bool valley_bound(valley *s, const uint32_t *list, uint32_t n, uint32_t lo, uint32_t hi); /* false: nothing fits above here */

@@ -12,9 +12,6 @@
  */
 #include "valley.h"
 
-#define MEMO_MIN ((size_t)1 << 10)
-#define MEMO_MAX ((size_t)1 << 20)
-
 uint64_t valley_mix(uint64_t x)
 {
     x ^= x >> 30;
@@ -186,13 +183,9 @@ static bool make_arrays(valley *s)
     s->top_right = OT_NEW_N(a, int64_t, t + 1u);
     s->weight = OT_NEW_N(a, uint32_t, t);
     s->stack = OT_NEW_N(a, uint32_t, n);
-    size_t memo = MEMO_MIN;
-    while (memo < MEMO_MAX && memo < (size_t)s->n * 2048) memo *= 2;
-    s->memo_mask = memo - 1;
-    s->memo = OT_NEW_N(a, uint64_t, memo);
     return s->placed && s->offset && s->low && s->flat && s->key && s->floor && s->rest && s->count && s->rest_hash &&
            s->level_end && s->highs && s->lows && s->right && s->options && s->top_left && s->top_right && s->weight && s->stack &&
-           s->memo;
+           valley_memo_make(s);
 }
 
 ot_status valley_new(const ot_pack_problem *p, int64_t capacity, uint32_t rules, valley **out)

@@ -267,6 +267,28 @@ static void cut_rectangle(instance *in, uint32_t n, int64_t width, int64_t heigh
     }
 }
 
+/* Remembered states are compared, not only their hashes: where these collide, answers and proofs are the same. */
+static void hashes_prove_nothing(void **state)
+{
+    (void)state;
+    instance in;
+    int64_t offsets[LARGE];
+    random_state = SEED + 9;
+    for (uint32_t k = 0; k < 300; k++) {
+        small_instance(&in, SMALL, k % 32);
+        int64_t best = least_height(&in.p);
+        uint32_t rules = (k % 128) | OT_PACK_MEMO | OT_PACK_COLLIDE;
+        if (best > 0) assert_int_equal(search_with(&in.p, best, k % 5, rules, 0, offsets), PACK_FOUND);
+        if (best > 1) assert_int_equal(search_with(&in.p, best - 1, k % 5, rules, 0, offsets), PACK_NONE);
+        ot_pack_result r = pack(&in.p, &(ot_pack_options){.rules = OT_PACK_RULES_ALL | OT_PACK_COLLIDE}, offsets);
+        assert_true(r.height == best && r.proved);
+    }
+    for (uint32_t k = 0; k < 20; k++) {
+        cut_rectangle(&in, 10 + k, 40, 200);
+        assert_int_equal(search_with(&in.p, 200, k, OT_PACK_RULES_ALL | OT_PACK_COLLIDE, 0, offsets), PACK_FOUND);
+    }
+}
+
 static void cut_rectangles_fit_again(void **state)
 {
     (void)state;
@@ -467,6 +489,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimum_of_small_instances),
         cmocka_unit_test(every_subset_of_rules),
+        cmocka_unit_test(hashes_prove_nothing),
         cmocka_unit_test(capacities_around_the_optimum),
         cmocka_unit_test(cut_rectangles_fit_again),
         cmocka_unit_test(proofs_above_the_bound),
