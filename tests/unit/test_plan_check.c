@@ -45,6 +45,9 @@ PLANT(no_dims, x->r->n_dims = 0)
 PLANT(one_tile, x->r->dims[0].n_tiles = 1)
 PLANT(long_tile, x->r->dims[0].tile += x->r->dims[0].extent)
 PLANT(hidden_output, x->r->values[x->r->n_values - 1].is_output = false)
+PLANT(piece, x->r->nodes[x->r->n_nodes - 1].lead_axis[0] = OT_AX_WHOLE)
+PLANT(reader, x->r->nodes[0].lead_axis[0] = OT_AX_WHOLE)
+PLANT(other_axis, x->r->values[x->r->n_inputs].axis[0] ^= 1)
 /* the fast memory */
 PLANT(capacity, x->t.is_cache = false, x->t.fast_bytes = x->r->working_set - 1)
 PLANT(arena, x->r->working_set++)
@@ -94,6 +97,9 @@ static const struct {
     {one_tile, "fewer than two tiles"},
     {long_tile, "tiles do not cover the axis once"},
     {hidden_output, "a value read outside is not an output"},
+    {piece, "a tile does not make its piece"},
+    {reader, "needs more than the tile holds"},
+    {other_axis, "cut along two axes"},
     {capacity, "working set above the capacity"},
     {arena, "the working set is not the planned arena"},
     {crowded, "working set below what lives at once"},
@@ -150,8 +156,36 @@ static void every_rule_has_its_reason(void **state)
     }
 }
 
+/* A step that runs several nodes needs what they read until it ends: the sweep knows, and finds no fault. */
+static void attention_is_one_step(void **state)
+{
+    (void)state;
+    static const char *const attention =
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,64,32]\n  init %wq : float32[32,32] = random 1\n"
+        "  init %wk : float32[32,32] = random 2\n  init %wv : float32[32,32] = random 3\n  init %c : float32[1] = random 4\n"
+        "  %q = MatMul(%x, %wq)\n  %k = MatMul(%x, %wk)\n  %v = MatMul(%x, %wv)\n  %t = Transpose(%k) {perm=[0,2,1]}\n"
+        "  %s = MatMul(%q, %t)\n  %d = Div(%s, %c)\n  %p = Softmax(%d) {axis=-1}\n  %a = MatMul(%p, %v)\n  %y = Relu(%a)\n"
+        "  output %y\n}\n";
+    for (int force = 0; force < 2; force++) {
+        ot_diag d = {0};
+        ot_model *m = NULL;
+        ot_plan *p = NULL;
+        ot_target t;
+        ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.5, .force = force};
+        assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+        ot_target_set_l2(&t, 12 << 10);
+        ot_target_set_engine(&t);
+        assert_int_equal(ot_text_parse(attention, strlen(attention), &d, &m), OT_OK);
+        assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+        assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
+        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("force %d: %s", force, d.message);
+        ot_plan_free(p);
+        ot_model_free(m);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_has_its_reason)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_has_its_reason), cmocka_unit_test(attention_is_one_step)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
