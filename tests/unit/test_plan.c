@@ -165,7 +165,7 @@ static void dp_equals_exhaustive(void **state)
 static void plans_check_out(void **state)
 {
     (void)state;
-    uint32_t regions = 0;
+    uint32_t regions = 0, met = 0;
     for (uint64_t seed = 1; seed <= 80; seed++) {
         rng = seed * 77;
         char text[8192];
@@ -184,6 +184,15 @@ static void plans_check_out(void **state)
         if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         regions += p->n_regions;
+        ot_plan_options less = o; /* where it can be met, a budget is kept */
+        less.memory_budget = p->tiled.peak_bytes - p->tiled.peak_bytes / 8;
+        ot_plan *q = NULL;
+        ot_status st = ot_plan_graph(m->graph, &t, &less, &q);
+        if (st != OT_OK) assert_int_equal(st, OT_E_BUDGET);
+        if (st == OT_OK && ot_plan_check(m->graph, q, &t, &less, &d) != OT_OK)
+            fail_msg("seed %llu, budget: %s\n%s", (unsigned long long)seed, d.message, text);
+        met += st == OT_OK;
+        ot_plan_free(q);
         if (p->n_regions > 0) { /* a planted error is found */
             ot_region *r = &p->regions[0];
             ot_diag planted = {0};
@@ -200,6 +209,7 @@ static void plans_check_out(void **state)
         ot_model_free(m);
     }
     assert_true(regions > 40);
+    assert_true(met > 5);
 }
 
 static void budget_is_hard(void **state)
