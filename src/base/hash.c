@@ -11,7 +11,7 @@
 
 typedef struct slot {
     const char *key; /* borrowed; NULL = free */
-    uint32_t hash;   /* upper half, to skip most comparisons */
+    uint32_t hash;   /* where it belongs, and what skips most comparisons; a table that grows asks no key again */
     uint32_t value;
 } slot;
 
@@ -43,7 +43,8 @@ static void sip_round(uint64_t v[4])
     v[2] = rotl(v[2], 32);
 }
 
-static uint64_t hash_of(const ot_map *m, const char *s)
+/* 32 bits are enough for a table of ids. */
+static uint32_t hash_of(const ot_map *m, const char *s)
 {
     uint64_t v[4] = {m->key[0] ^ UINT64_C(0x736f6d6570736575), m->key[1] ^ UINT64_C(0x646f72616e646f6d),
                      m->key[0] ^ UINT64_C(0x6c7967656e657261), m->key[1] ^ UINT64_C(0x7465646279746573)};
@@ -62,7 +63,7 @@ static uint64_t hash_of(const ot_map *m, const char *s)
     v[0] ^= last;
     v[2] ^= 0xff;
     for (int round = 0; round < 3; round++) sip_round(v);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
+    return (uint32_t)(v[0] ^ v[1] ^ v[2] ^ v[3]);
 }
 
 ot_map *ot_map_new(ot_arena *a)
@@ -79,12 +80,11 @@ ot_map *ot_map_new(ot_arena *a)
 }
 
 /* The slot of `key`: its own, or the free one where it belongs. */
-static slot *find(slot *slots, size_t cap, uint64_t hash, const char *key)
+static slot *find(slot *slots, size_t cap, uint32_t hash, const char *key)
 {
-    uint32_t tag = (uint32_t)(hash >> 32);
-    for (size_t k = (size_t)hash & (cap - 1);; k = (k + 1) & (cap - 1)) {
+    for (size_t k = hash & (cap - 1);; k = (k + 1) & (cap - 1)) {
         slot *s = &slots[k];
-        if (!s->key || (s->hash == tag && strcmp(s->key, key) == 0)) return s;
+        if (!s->key || (s->hash == hash && strcmp(s->key, key) == 0)) return s;
     }
 }
 
@@ -96,7 +96,9 @@ static bool enlarge(ot_map *m)
     if (!slots) return false;
     for (size_t k = 0; k < m->cap; k++) {
         if (!m->slots[k].key) continue;
-        *find(slots, cap, hash_of(m, m->slots[k].key), m->slots[k].key) = m->slots[k];
+        size_t at = m->slots[k].hash & (cap - 1);
+        while (slots[at].key) at = (at + 1) & (cap - 1); /* no two keys are equal */
+        slots[at] = m->slots[k];
     }
     m->slots = slots;
     m->cap = cap;
@@ -105,7 +107,7 @@ static bool enlarge(ot_map *m)
 
 bool ot_map_put(ot_map *m, const char *key, uint32_t value)
 {
-    uint64_t hash = hash_of(m, key);
+    uint32_t hash = hash_of(m, key);
     slot *s = find(m->slots, m->cap, hash, key);
     if (!s->key) {
         if (m->n + 1 > m->cap / 4 * 3) {
@@ -113,7 +115,7 @@ bool ot_map_put(ot_map *m, const char *key, uint32_t value)
             s = find(m->slots, m->cap, hash, key);
         }
         s->key = key;
-        s->hash = (uint32_t)(hash >> 32);
+        s->hash = hash;
         m->n++;
     }
     s->value = value;

@@ -102,9 +102,7 @@ ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_ar
     uint32_t span = c->end - c->first + 1, ends = 0;
     memset(out, 0, sizeof *out);
     kept *k = OT_NEW_N(s->arena, kept, span);
-    uint32_t *index = OT_NEW_N(s->arena, uint32_t, g->n_values + 1u);
-    if (!k || !index) return ot_fail_nomem(g->model->diag);
-    for (uint32_t v = 0; v < g->n_values; v++) index[v] = OT_NONE;
+    if (!k) return ot_fail_nomem(g->model->diag);
     ot_walk_start(w, c->end, c->out_index, c->axes, c->n_dims);
     OT_TRY(keep_maps(s, w, c, a, k));
     for (uint32_t p = c->first; p <= c->end; p++)
@@ -115,13 +113,14 @@ ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_ar
     out->n_dims = c->n_dims;
     out->first = c->first;
     out->last = c->end;
-    OT_TRY(fill_nodes(s, w, c, a, k, index, out));
+    OT_TRY(fill_nodes(s, w, c, a, k, w->number, out));
     for (uint32_t d = 0; d < c->n_dims; d++) {
         const ot_value *sink = &g->values[w->sink];
         out->dims[d].extent = sink->dims[c->axes[d]];
         out->dims[d].tile = c->tile[d];
         out->dims[d].n_tiles = (uint32_t)ot_ceil_div(out->dims[d].extent, c->tile[d]);
-        out->dims[d].sink = index[w->sink];
+        out->dims[d].sink = w->number[w->sink];
     }
+    for (uint32_t v = 0; v < out->n_values; v++) w->number[out->values[v].value] = OT_NONE; /* a region's share, not the graph's */
     return OT_OK;
 }

@@ -30,7 +30,9 @@ ot_status ot_walk_new(const ot_seq *s, ot_walk *w)
     w->whole = OT_NEW_N(s->arena, uint8_t, g->n_values + 1u);
     w->outside = OT_NEW_N(s->arena, uint8_t, g->n_values + 1u);
     w->state = OT_NEW_N(s->arena, uint8_t, s->n + 1u);
-    bool ok = w->stamp && w->axis && w->whole && w->outside && w->state;
+    w->number = OT_NEW_N(s->arena, uint32_t, g->n_values + 1u);
+    bool ok = w->stamp && w->axis && w->whole && w->outside && w->state && w->number;
+    for (uint32_t v = 0; ok && v < g->n_values; v++) w->number[v] = OT_NONE;
     for (uint32_t d = 0; d < OT_DIMS_MAX; d++) {
         w->in_axis[d] = OT_NEW_N(s->arena, int8_t, max_in + 1u);
         w->out_axis[d] = OT_NEW_N(s->arena, int8_t, max_out + 1u);

@@ -21,6 +21,7 @@ typedef struct ot_walk {
     int8_t (*axis)[OT_DIMS_MAX]; /* [n_values] cut axis, OT_AX_UNSET */
     uint8_t *whole;              /* [n_values] someone in the region (or PRE) needs it whole */
     uint8_t *outside;            /* [n_values] read outside the region, from what the walk has seen (POST readers) */
+    uint32_t *number;            /* [n_values] scratch of ot_region_build, OT_NONE between its calls */
     uint8_t *state;              /* [n] OT_ST_* of positions visited, valid for [lo, end] */
     uint32_t lo;                 /* lowest position visited so far */
     /* axis maps of the node visited last */

@@ -28,10 +28,8 @@ ot_status rw_target_init(rw_region *w, rw_target *t, ot_graph *g, const char *la
     if (!t->consts || !t->crops) return rw_nomem(w);
     if (!t->is_body) return OT_OK;
     t->n_outer = w->g->n_values;
-    t->from_outer = OT_NEW_N(w->arena, ot_id, t->n_outer);
-    if (!t->from_outer) return rw_nomem(w);
-    for (uint32_t v = 0; v < t->n_outer; v++) t->from_outer[v] = OT_NONE;
-    return OT_OK;
+    t->from_outer = ot_map_new(w->arena);
+    return t->from_outer ? OT_OK : rw_nomem(w);
 }
 
 const char *rw_name(rw_region *w, const char *role, const char *name)

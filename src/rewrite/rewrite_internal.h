@@ -31,11 +31,11 @@
 typedef struct rw_target {
     ot_graph *g;
     bool is_body;
-    const char *label; /* part of names: "t0", "t1_2", "body" */
-    ot_map *consts;    /* contents of a constant made here -> value */
-    ot_map *crops;     /* (value, windows) of a crop made here -> value */
-    ot_id *from_outer; /* [n_outer] bodies: where a value of the enclosing graph is found, or OT_NONE */
-    uint32_t n_outer;
+    const char *label;  /* part of names: "t0", "t1_2", "body" */
+    ot_map *consts;     /* contents of a constant made here -> value */
+    ot_map *crops;      /* (value, windows) of a crop made here -> value */
+    ot_map *from_outer; /* bodies: name of a value of the enclosing graph -> where it is found here; a body reads few of them */
+    uint32_t n_outer;   /* values of the enclosing graph when the body was begun */
 } rw_target;
 
 /* One region on its way. */

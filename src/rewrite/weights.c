@@ -58,19 +58,27 @@ static bool can_copy(const ot_node *n)
     return true;
 }
 
+/* Where value v of the enclosing graph is found in the body; OT_NONE: nowhere yet. */
+static ot_id found_at(const rw_region *w, const rw_target *t, ot_id v) { return ot_map_get(t->from_outer, w->g->values[v].name); }
+
+static ot_status note_found(rw_region *w, rw_target *t, ot_id v, ot_id at)
+{
+    return ot_map_put(t->from_outer, w->g->values[v].name, at) ? OT_OK : rw_nomem(w);
+}
+
 static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
 {
     const ot_node n = w->g->nodes[id];
     ot_id *in = OT_NEW_N(w->arena, ot_id, n.n_in), *out = OT_NEW_N(w->arena, ot_id, n.n_out);
     if (!in || !out) return rw_nomem(w);
-    for (uint32_t k = 0; k < n.n_in; k++) in[k] = n.in[k] == OT_NONE ? OT_NONE : t->from_outer[n.in[k]];
+    for (uint32_t k = 0; k < n.n_in; k++) in[k] = n.in[k] == OT_NONE ? OT_NONE : found_at(w, t, n.in[k]);
     for (uint32_t k = 0; k < n.n_out; k++) {
         if ((out[k] = n.out[k]) == OT_NONE) continue;
         const ot_value v = w->g->values[n.out[k]];
         OT_TRY(rw_value(w, t, t->label, v.name, v.dtype, v.rank, v.dims, &out[k]));
         t->g->values[out[k]].is_const = true;
         t->g->values[out[k]].is_tensor = v.is_tensor;
-        t->from_outer[n.out[k]] = out[k];
+        OT_TRY(note_found(w, t, n.out[k], out[k]));
     }
     const char *name = rw_name(w, t->label, n.name[0] ? n.name : n.op_type);
     if (!name) return rw_nomem(w);
@@ -85,19 +93,26 @@ static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
 static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
 {
     const ot_value x = w->g->values[v];
-    ot_id *out = &t->from_outer[v];
+    ot_id out = OT_NONE;
     *node = OT_NONE;
-    if (x.init && !x.overridable) return rw_const(w, t, x.name, x.init, out);
+    if (x.init && !x.overridable) {
+        OT_TRY(rw_const(w, t, x.name, x.init, &out));
+        return note_found(w, t, v, out);
+    }
     if (x.known && !x.overridable && !x.is_input && x.rank >= 0) {
         const ot_tensor *k;
         OT_TRY(known_tensor(w, &x, &k));
-        if (k) return rw_const(w, t, x.name, k, out);
+        if (k) {
+            OT_TRY(rw_const(w, t, x.name, k, &out));
+            return note_found(w, t, v, out);
+        }
     }
     if (x.is_const && x.producer != OT_NONE && can_copy(&w->g->nodes[x.producer])) {
         *node = x.producer;
         return OT_OK;
     }
-    return rw_capture(w, t, v, out);
+    OT_TRY(rw_capture(w, t, v, &out));
+    return note_found(w, t, v, out);
 }
 
 /* Read by name, but for small results of shape arithmetic: those are known here, and the nodes that make them can go. */
@@ -122,7 +137,7 @@ ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out)
     while (n > 0) { /* producers before readers, without recursion */
         ot_id top = stack[n - 1], node;
         uint32_t before = n;
-        if (t->from_outer[top] != OT_NONE) {
+        if (found_at(w, t, top) != OT_NONE) {
             n--;
             continue;
         }
@@ -130,10 +145,10 @@ ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out)
         if (node == OT_NONE) continue;
         const ot_node *p = &w->g->nodes[node];
         for (uint32_t k = 0; k < p->n_in; k++)
-            if (p->in[k] != OT_NONE && t->from_outer[p->in[k]] == OT_NONE && !OT_PUSH(w->arena, stack, n, cap, p->in[k]))
+            if (p->in[k] != OT_NONE && found_at(w, t, p->in[k]) == OT_NONE && !OT_PUSH(w->arena, stack, n, cap, p->in[k]))
                 return rw_nomem(w);
         if (n == before) OT_TRY(copy_node(w, t, node));
     }
-    *out = t->from_outer[v];
+    *out = found_at(w, t, v);
     return OT_OK;
 }

@@ -15,6 +15,8 @@ typedef struct checker {
     const ot_target *t;
     ot_diag *d;
     ot_arena *a;
+    uint32_t *pos;        /* [n_nodes] place in g->order; n_order: not there */
+    bool *made, *tainted; /* [n_values] scratch of check_convex, false between its calls */
     const ot_region *r;
     ot_check_extents *x; /* of r, filled by check_windows */
 } checker;
@@ -36,13 +38,17 @@ static ot_status check_members(checker *c, uint32_t *owner, uint32_t index)
     return c->r->n_nodes ? OT_OK : broken(c, "empty", OT_NONE);
 }
 
-/* Nothing that reads the region's results may feed it again. */
+/* Nothing that reads the region's results may feed it again. Only what runs between its first and its last node can. */
 static ot_status check_convex(checker *c, const uint32_t *owner, uint32_t index)
 {
     const ot_graph *g = c->g;
-    bool *made = OT_NEW_N(c->a, bool, g->n_values + 1u), *tainted = OT_NEW_N(c->a, bool, g->n_values + 1u);
-    if (!made || !tainted) return ot_fail_nomem(c->d);
-    for (uint32_t k = 0; k < g->n_order; k++) {
+    bool *made = c->made, *tainted = c->tainted;
+    uint32_t first = g->n_order, last = 0;
+    for (uint32_t k = 0; k < c->r->n_nodes; k++) {
+        first = (uint32_t)ot_min(first, c->pos[c->r->nodes[k].node]);
+        last = (uint32_t)ot_max(last, c->pos[c->r->nodes[k].node]);
+    }
+    for (uint32_t k = first; k <= last && k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
         bool inside = owner[g->order[k]] == index, hit = false;
         if (n->is_static) continue; /* folded, never executed between tiles */
@@ -57,6 +63,11 @@ static ot_status check_convex(checker *c, const uint32_t *owner, uint32_t index)
             made[n->out[o]] = inside;
             tainted[n->out[o]] = hit;
         }
+    }
+    for (uint32_t k = first; k <= last && k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        for (uint32_t o = 0; o < n->n_out; o++)
+            if (n->out[o] != OT_NONE) made[n->out[o]] = tainted[n->out[o]] = false;
     }
     return OT_OK;
 }
@@ -336,8 +347,12 @@ static ot_status check_plan(checker *c, ot_graph *g, const ot_plan *p, const ot_
 {
     uint32_t *owner = OT_NEW_N(c->a, uint32_t, g->n_nodes + 1u);
     ot_check_extents *extents = OT_NEW_N(c->a, ot_check_extents, p->n_regions + 1u);
-    if (!owner || !extents) return ot_fail_nomem(c->d);
-    for (uint32_t k = 0; k < g->n_nodes; k++) owner[k] = OT_NONE;
+    c->pos = OT_NEW_N(c->a, uint32_t, g->n_nodes + 1u);
+    c->made = OT_NEW_N(c->a, bool, g->n_values + 1u);
+    c->tainted = OT_NEW_N(c->a, bool, g->n_values + 1u);
+    if (!owner || !extents || !c->pos || !c->made || !c->tainted) return ot_fail_nomem(c->d);
+    for (uint32_t k = 0; k < g->n_nodes; k++) owner[k] = OT_NONE, c->pos[k] = g->n_order;
+    for (uint32_t k = 0; k < g->n_order; k++) c->pos[g->order[k]] = k;
     for (uint32_t k = 0; k < p->n_regions; k++) {
         c->r = &p->regions[k];
         OT_TRY(check_members(c, owner, k));
