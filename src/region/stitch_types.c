@@ -86,7 +86,8 @@ static unsigned passes(const ot_form_tiles *w, ot_form f, bool sequence, uint32_
     bool cut = false;
     for (uint32_t d = 0; d < w->r->n_dims; d++) cut = cut || x->axis[d] >= 0;
     if (!cut) return 0;
-    bool scanned = f == OT_FORM_SCAN && v < w->r->n_inputs && is_scanned(w, v);
+    /* Every loop that is a Scan takes an input so, where its tiles are whole slices. */
+    bool scanned = f != OT_FORM_UNROLLED && !sequence && v < w->r->n_inputs && is_scanned(w, v);
     if (scanned)
         set |= 1u << OT_STITCH_LOOP | 1u << OT_STITCH_RESHAPE;
     else if (v < w->r->n_inputs || is_cropped(w, v))
