@@ -10,7 +10,8 @@
 
 #include <math.h>
 
-#define POSTS_MAX OT_GROUP_POSTS
+#define POSTS_MAX     OT_GROUP_POSTS
+#define QUERIES_LEAST 8 /* of an attention: for fewer, panels of queries would be mostly empty */
 
 static const ot_node *first_of(const ot_group_view *v, const ot_group *x) { return v->node(v->of, x->parts[0].place); }
 
@@ -142,9 +143,22 @@ static bool takes_element(const ot_group_view *v, uint32_t place)
     return true;
 }
 
+/* Rows of an attention's result that stay rows, enough of them; what is alike for all runtimes is the recogniser's. */
+static bool takes_attention(const ot_group_view *v, uint32_t place, ot_group_role role)
+{
+    uint32_t perm[OT_GROUP_RANK];
+    ot_group_shape s;
+    if (role == OT_ROLE_SOFTMAX)
+        return v->shape(v->of, ot_group_operand(v, place, 0), &s) && s.rank >= 2 && s.dims[s.rank - 2] >= QUERIES_LEAST;
+    if (role != OT_ROLE_WRITES) return true;
+    if (!v->shape(v->of, v->node(v->of, place)->out[0], &s) || !ot_group_perm(v, place, perm)) return false;
+    return perm[s.rank - 1] == s.rank - 1;
+}
+
 bool ot_engine_merges(const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role)
 {
     if (role == OT_ROLE_ELEMENT) return takes_element(v, place);
     if (role == OT_ROLE_CONVOLUTION) return takes_convolution(v, place);
+    if (group->kind == OT_GROUP_ATTENTION) return takes_attention(v, place, role);
     return takes_part(v, group, place, role);
 }

@@ -2,6 +2,7 @@
  * model counts with them, so what is planned for is what runs.
  *
  *   convolution   Conv --> BatchNormalization, Mul, Add by channel --> Add of a tensor, activations, x * Sigmoid(x)
+ *   attention     MatMul --> factors, mask --> Softmax --> MatMul, Transposes of operands and result
  *   chain         element-wise nodes whose results have one shape, in one pass over memory
  *
  *   view    a graph as its owner sees it: which nodes are there to be merged, who reads what, what is constant, which shapes are
@@ -49,12 +50,19 @@ typedef enum ot_group_role {
     OT_ROLE_AFFINE,          /* Add, Sub, Mul, Div of a constant */
     OT_ROLE_RESIDUAL,        /* Add, Sum of another value */
     OT_ROLE_ACTIVATION,
-    OT_ROLE_GATE,   /* Sigmoid, HardSigmoid of what a GATED multiplies it with */
-    OT_ROLE_GATED,  /* Mul of the two; comes right behind its GATE, and is asked for together with that */
-    OT_ROLE_ELEMENT /* of a chain */
+    OT_ROLE_GATE,    /* Sigmoid, HardSigmoid of what a GATED multiplies it with */
+    OT_ROLE_GATED,   /* Mul of the two; comes right behind its GATE, and is asked for together with that */
+    OT_ROLE_SOFTMAX, /* of an attention; its shape is that of the scores */
+    OT_ROLE_MIX,     /* MatMul of what Softmax makes with V */
+    OT_ROLE_MASK,    /* Add of a tensor to the scores */
+    OT_ROLE_FACTOR,  /* Mul, Div of the scores by a constant of one element: operand ot_group_factor */
+    OT_ROLE_PRODUCT, /* MatMul of Q and K' */
+    OT_ROLE_READS,   /* Transpose of Q, K' or V: other strides */
+    OT_ROLE_WRITES,  /* Transpose of the result */
+    OT_ROLE_ELEMENT  /* of a chain */
 } ot_group_role;
 
-typedef enum ot_group_kind { OT_GROUP_CONV = 0, OT_GROUP_CHAIN } ot_group_kind;
+typedef enum ot_group_kind { OT_GROUP_CONV = 0, OT_GROUP_ATTENTION, OT_GROUP_CHAIN } ot_group_kind;
 
 typedef struct ot_group_part {
     uint32_t place;
@@ -67,8 +75,9 @@ typedef struct ot_group_part {
 typedef struct ot_group {
     ot_group_kind kind;
     uint32_t n;
-    ot_group_part parts[OT_GROUP_PARTS]; /* [n] a convolution's in the order in which they compute, a chain's by place */
-    ot_id result;                        /* of a convolution: what the last part makes */
+    ot_group_part parts[OT_GROUP_PARTS]; /* [n] a convolution's in the order in which they compute, a chain's by place, an
+                                            attention's as they are found: MIX, SOFTMAX, then up to PRODUCT, then Transposes */
+    ot_id result;                        /* of a convolution, an attention: what the last part makes */
     ot_id residual;                      /* of a convolution: what is added; OT_NONE */
 } ot_group;
 
@@ -83,6 +92,30 @@ typedef struct ot_group_rules {
 
 /* The group of the convolution at `place`; false: there is none, or the rules do not take it. */
 bool ot_group_conv(const ot_group_view *v, const ot_group_rules *r, uint32_t place, ot_group *out) OT_MUST_USE;
+
+/* ---- attention_group.c ---- */
+
+#define OT_GROUP_RANK 8 /* most axes of a value that a group looks at */
+
+/* Where the axes of an operand are: batch axes, row, column, as the scores (V: the result) count them. */
+typedef struct ot_group_axes {
+    uint32_t axis[OT_GROUP_RANK]; /* of the array; OT_NONE: repeated */
+} ot_group_axes;
+
+typedef struct ot_attention_group {
+    ot_group group;
+    ot_id q, k, v, mask, y; /* what is read and made, before and behind Transposes; mask: OT_NONE without one */
+    ot_id scores, weights;  /* what the first product and Softmax make: [..., queries, keys] */
+    ot_group_axes of_q, of_k, of_v, of_mask, of_y; /* of_k: rows are keys, although the product reads K' */
+} ot_attention_group;
+
+/* The attention around the Softmax at `softmax`; false: there is none, or the rules do not take it. Rules may be asked about parts
+ * that are given up again: either side of a MASK may be the scores. */
+bool ot_group_attention(const ot_group_view *v, const ot_group_rules *r, uint32_t softmax, ot_attention_group *out) OT_MUST_USE;
+/* Which operand of the Mul or Div at `place` is its factor, a constant of one element; OT_NONE: it has none. */
+uint32_t ot_group_factor(const ot_group_view *v, uint32_t place);
+/* Axis of the operand that axis k of the result of the Transpose at `place` is: perm[k]. Float32 only. */
+bool ot_group_perm(const ot_group_view *v, uint32_t place, uint32_t *perm);
 
 /* ---- chain_group.c ---- */
 

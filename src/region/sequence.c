@@ -58,6 +58,7 @@ static bool alloc_tables(ot_seq *s)
     s->fused = OT_NEW_N(a, bool, g->n_order + 1u);
     s->head = OT_NEW_N(a, uint32_t, g->n_order + 1u);
     s->tail = OT_NEW_N(a, uint32_t, g->n_order + 1u);
+    s->strided = OT_NEW_N(a, uint32_t, g->n_order + 1u);
     s->inside = OT_NEW_N(a, bool, g->n_order + 2u);
     s->wino_room = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->time = OT_NEW_N(a, double, g->n_order + 2u);
@@ -69,8 +70,8 @@ static bool alloc_tables(ot_seq *s)
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
     return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last && s->odd && s->fused && s->head &&
-           s->tail && s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra && s->blocked && s->work &&
-           s->live && s->cut;
+           s->tail && s->strided && s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra && s->blocked &&
+           s->work && s->live && s->cut;
 }
 
 /* What reads an odd node is odd. */

@@ -6,23 +6,23 @@
 #include "groups/groups.h"
 #include "plan/cost/cost.h"
 
-/* The planner's mark of a group: the position of its head; OT_NONE: the sequence has no such node. Graphs may be two copies of one
- * model, so nodes are known by the name of what they make. */
+/* The group that the planner has a position in: its head; of a Transpose that it takes for strides, that of the attention. */
+static uint32_t merged_group(const ot_seq *s, uint32_t p) { return s->strided[p] != OT_NONE ? s->strided[p] : s->head[p]; }
+
+/* The planner's group of a node; OT_NONE: the sequence has no such node. Graphs may be two copies of one model, so nodes are known by
+ * the name of what they make. */
 static uint32_t merged_head(const ot_seq *s, const ot_node *n, const ot_graph *g)
 {
     ot_id v = n->n_out > 0 && n->out[0] != OT_NONE ? ot_value_find(s->g, g->values[n->out[0]].name) : OT_NONE;
-    return v == OT_NONE || s->def[v] == OT_NONE ? OT_NONE : s->head[s->def[v]];
+    return v == OT_NONE || s->def[v] == OT_NONE ? OT_NONE : merged_group(s, s->def[v]);
 }
 
 static uint32_t merged_size(const ot_seq *s, uint32_t head)
 {
     uint32_t n = 0;
-    for (uint32_t p = head; p < s->n; p++) n += s->head[p] == head;
+    for (uint32_t p = 0; p < s->n; p++) n += merged_group(s, p) == head;
     return n;
 }
-
-/* Transposes of an attention's operands are strides there; the planner counts them as copies. */
-static bool merged_counts(const ot_merged *x, const ot_node *n) { return strcmp(x->kind, "attention") || n->op != OT_OP_Transpose; }
 
 /* Groups of convolutions, chains and attention that differ, to `out` (NULL: not said); quantized networks are left out: parts that are
  * computed on bytes have their own finders. */
@@ -36,7 +36,6 @@ static uint32_t merged_differences(const ot_session *session, const ot_seq *s, F
         uint32_t head = OT_NONE, n = 0;
         bool together = true;
         for (uint32_t j = 0; j < x->n; j++) {
-            if (!merged_counts(x, x->nodes[j])) continue;
             uint32_t at = merged_head(s, x->nodes[j], p->g);
             together = together && at != OT_NONE && (n == 0 || at == head);
             head = at;
@@ -55,7 +54,7 @@ static uint32_t merged_differences(const ot_session *session, const ot_seq *s, F
         fprintf(out, "\n");
     }
     for (uint32_t q = 0; q < s->n; q++) { /* what the planner merges and the engine does not */
-        if (s->head[q] != q || merged_size(s, q) < 2) continue;
+        if (merged_group(s, q) != q || merged_size(s, q) < 2) continue;
         const ot_node *n = &s->g->nodes[s->node[q]];
         bool found = n->op == OT_OP_DequantizeLinear || ot_cost_on_bytes(s->g, n);
         for (uint32_t k = 0; k < p->n_merged && !found; k++)

@@ -2,6 +2,7 @@
 #ifndef OT_PLAN_COST_H
 #define OT_PLAN_COST_H
 
+#include "groups/groups.h"
 #include "plan/plan.h"
 #include "region/walk.h"
 
@@ -71,9 +72,9 @@ double ot_cost_winograd_work(const ot_graph *g, const ot_node *n);
 
 /* ---- attention_cost.c ---- */
 
-/* Finds what the engine runs as one attention: tail, inside, head, fused, and no bytes for values in between. Requires `fused` and
- * `head` of all nodes. */
-void ot_cost_attention_fill(ot_seq *s, const ot_target *t);
+/* The nodes of an attention (places are positions) as the engine runs them: tail, inside, head, fused, strided, and no bytes for
+ * values in between. Requires `fused`, `head` and `strided` of all nodes. */
+void ot_cost_attention_merge(ot_seq *s, const ot_group *x);
 /* Seconds of compute of one of its nodes in all tiles; `compute`: at the rates of its operator. */
 double ot_cost_attention(const ot_seq *s, uint32_t p, const ot_target *t, const ot_share *cut, uint32_t n_dims, double compute);
 

@@ -9,8 +9,6 @@
  */
 #include "cost.h"
 
-#include "groups/groups.h"
-
 /* A sequence as the recogniser sees it. */
 typedef struct seq_view {
     const ot_seq *s;
@@ -122,8 +120,8 @@ static bool onnx_runtime_merges(void *ctx, const ot_group_view *v, const ot_grou
 static bool engine_merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
 {
     const ot_seq *s = ctx;
-    if (role == OT_ROLE_ELEMENT || role == OT_ROLE_CONVOLUTION || !ot_cost_on_bytes(s->g, &s->g->nodes[s->node[x->parts[0].place]]))
-        return ot_engine_merges(v, x, place, role);
+    bool follows = x->kind == OT_GROUP_CONV && role != OT_ROLE_CONVOLUTION;
+    if (!follows || !ot_cost_on_bytes(s->g, &s->g->nodes[s->node[x->parts[0].place]])) return ot_engine_merges(v, x, place, role);
     ot_op op = s->g->nodes[s->node[place]].op;
     return role == OT_ROLE_ACTIVATION && (op == OT_OP_Relu || op == OT_OP_Clip) && ot_engine_merges(v, x, place, role);
 }
@@ -151,6 +149,7 @@ ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
         s->fused[p] = false;
         s->head[p] = p;
         s->tail[p] = OT_NONE;
+        s->strided[p] = OT_NONE;
     }
     if (!ot_runtime_fuses(t->runtime)) return OT_OK;
     if (!open_view(&x, s)) return ot_fail_nomem(s->g->model->diag);
@@ -172,8 +171,12 @@ ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
         if (ot_group_conv(&v, &rules, p, &group)) merge(s, &x, &group);
     }
     if (!chains_too) return OT_OK;
-    ot_cost_attention_fill(s, t);
-    for (uint32_t p = 0; p < s->n; p++) x.taken[p] = x.taken[p] || s->tail[p] != OT_NONE;
+    for (uint32_t p = 0; p < s->n; p++) {
+        ot_attention_group attention;
+        if (!ot_group_attention(&v, &rules, p, &attention)) continue;
+        ot_cost_attention_merge(s, &attention.group);
+        for (uint32_t k = 0; k < attention.group.n; k++) x.taken[attention.group.parts[k].place] = true;
+    }
     OT_TRY(ot_group_chains(&v, &rules, s->arena, s->g->model->diag, &chains));
     for (uint32_t k = 0; k < chains.n; k++) merge(s, &x, &chains.groups[k]);
     return OT_OK;

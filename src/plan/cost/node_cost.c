@@ -321,6 +321,10 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost 
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
     *x = (ot_node_cost){.node = s->node[p], .macs = s->macs[p], .is_fused = s->fused[p]};
+    if (s->strided[p] != OT_NONE) {
+        x->is_fused = true;
+        return;
+    }
     if (s->fused[p] && ot_runtime_chains(t->runtime))
         engine_fused_node(s, p, t, ot_cost_compute(g, n, t, s->macs[p], s->elems[n->out[0]], s->elems[n->out[0]]), x);
     else if (s->fused[p] || (ot_op_cost(n->op) == OT_COST_FREE && n->op != OT_OP_OPAQUE))

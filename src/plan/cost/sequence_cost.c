@@ -56,6 +56,10 @@ static void fill_held(ot_seq *s, const ot_target *t, bool *stores)
         else if (s->def[v] != OT_NONE && !is_interior(s, v))
             stores[s->head[s->def[v]]] = true;
     }
+    for (uint32_t p = 0; p < s->n; p++) { /* a Transpose that is strides makes no array: there is what it reads, or what it makes */
+        const ot_node *n = &g->nodes[s->node[p]];
+        if (s->strided[p] != OT_NONE) s->held[s->strided[p] > p ? n->out[0] : n->in[0]] = 0;
+    }
     for (ot_id v = 0; v < g->n_values; v++)
         if (is_interior(s, v) && (s->head[s->def[v]] != s->def[v] || !stores[s->def[v]])) s->held[v] = 0;
 }

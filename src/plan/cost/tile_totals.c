@@ -42,7 +42,7 @@ static bool runs_in_place(const ot_seq *s, const ot_target *t, uint32_t pos, con
 {
     const ot_node *n = &s->g->nodes[s->node[pos]];
     if (n->n_out == 0 || n->out[0] == OT_NONE) return false;
-    if (s->fused[pos]) return true;
+    if (s->fused[pos] || s->strided[pos] != OT_NONE) return true;
     if (!ot_runtime_in_place(t->runtime, n)) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
@@ -55,7 +55,8 @@ ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos
                                uint32_t n_dims, const bool *later, double *bytes)
 {
     const ot_node *n = &s->g->nodes[s->node[pos]];
-    ot_node_facts f = {.node = n, .pos = pos, .bytes = bytes, .is_free = s->fused[pos] || ot_op_cost(n->op) == OT_COST_FREE};
+    bool free = s->fused[pos] || s->strided[pos] != OT_NONE || ot_op_cost(n->op) == OT_COST_FREE;
+    ot_node_facts f = {.node = n, .pos = pos, .bytes = bytes, .is_free = free};
     double out_elems = 0, in_elems = 0;
     bool packs = ot_op_cost(n->op) == OT_COST_GEMM && s->tail[pos] == OT_NONE;
     for (uint32_t k = 0; k < n->n_in; k++) {
