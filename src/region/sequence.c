@@ -122,3 +122,15 @@ ot_status ot_seq_build(ot_graph *g, ot_arena *a, ot_seq *out)
     for (uint32_t k = 0; k < g->n_outputs; k++) out->strict |= from_sigmoid(g, g->outputs[k]);
     return OT_OK;
 }
+
+uint32_t ot_seq_attention_end(const ot_seq *s, uint32_t p)
+{
+    uint32_t head = s->strided[p] != OT_NONE ? s->strided[p] : s->tail[p] != OT_NONE ? s->head[p] : OT_NONE;
+    if (head == OT_NONE) return OT_NONE;
+    const ot_value *made = &s->g->values[s->g->nodes[s->node[s->tail[head]]].out[0]];
+    for (uint32_t u = 0; u < made->n_uses; u++) {
+        uint32_t reader = s->pos[made->uses[u]];
+        if (reader != OT_NONE && s->strided[reader] == head) return reader;
+    }
+    return s->tail[head];
+}

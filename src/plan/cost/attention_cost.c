@@ -26,16 +26,14 @@ static void live_until(ot_seq *s, const ot_node *n, uint32_t end)
 
 void ot_cost_attention_merge(ot_seq *s, const ot_group *x)
 {
-    uint32_t head = OT_NONE, tail = OT_NONE, end = 0;
+    uint32_t head = OT_NONE, tail = OT_NONE;
     for (uint32_t k = 0; k < x->n; k++) {
         uint32_t p = x->parts[k].place;
         if (x->parts[k].role == OT_ROLE_PRODUCT) head = p;
         if (x->parts[k].role == OT_ROLE_MIX) tail = p;
-        end = p > end ? p : end;
     }
     for (uint32_t k = 0; k < x->n; k++) {
         uint32_t p = x->parts[k].place;
-        live_until(s, node_at(s, p), end);
         if (x->parts[k].role == OT_ROLE_READS || x->parts[k].role == OT_ROLE_WRITES) {
             s->strided[p] = head;
             continue;
@@ -45,6 +43,8 @@ void ot_cost_attention_merge(ot_seq *s, const ot_group *x)
         s->fused[p] = p != head;
         if (p != tail) s->bytes[node_at(s, p)->out[0]] = 0;
     }
+    const uint32_t end = ot_seq_attention_end(s, head);
+    for (uint32_t k = 0; k < x->n; k++) live_until(s, node_at(s, x->parts[k].place), end);
     for (uint32_t b = head + 1; b <= tail; b++) s->inside[b] = true;
 }
 

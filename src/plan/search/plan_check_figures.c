@@ -79,8 +79,8 @@ static uint32_t last_reader(const checker *c, ot_id v)
         if (at == OT_NONE && ot_static_foldable(c->g, &c->g->nodes[x->uses[u]])) continue;
         if (at == OT_NONE)
             at = c->s.n; /* kept alive, like an output */
-        else if (c->s.tail[at] != OT_NONE)
-            at = c->s.tail[at]; /* a group of attention reads where it ends */
+        else if (ot_seq_attention_end(&c->s, at) != OT_NONE)
+            at = ot_seq_attention_end(&c->s, at); /* a group of attention reads where it ends */
         if (at > last) last = at;
     }
     return last;
