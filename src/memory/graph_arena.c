@@ -17,8 +17,7 @@
 
 #define ALIGNMENT  64
 #define BYTES_MAX  (INT64_C(1) << 60)
-#define STEPS      20000 /* of the search, for graphs of up to FEW values; fewer for more */
-#define STEPS_MIN  1000
+#define STEPS      20000 /* of the search, for graphs of up to FEW values; for more, as many as make the same work */
 #define VALUES_FEW 200
 
 typedef struct arena_work {
@@ -131,12 +130,13 @@ static void merge_all(arena_work *w)
 
 /* ---- figures ---- */
 
+int64_t ot_graph_arena_steps(uint32_t n) { return n <= VALUES_FEW ? STEPS : ot_max(1, (int64_t)STEPS * VALUES_FEW / n); }
+
 static ot_status pack(arena_work *w, int64_t *offsets, ot_pack_result *r)
 {
     ot_pack_problem p = {w->items, w->n};
-    ot_pack_options o = {.step_limit = STEPS, .threads = 1, .rules = OT_PACK_RULES_ALL};
+    ot_pack_options o = {.step_limit = ot_graph_arena_steps(w->n), .threads = 1, .rules = OT_PACK_RULES_ALL};
     ot_diag *d = w->g->model->diag;
-    if (w->n > VALUES_FEW) o.step_limit = ot_max(STEPS_MIN, (int64_t)STEPS * VALUES_FEW / w->n);
     OT_TRY(ot_pack(&p, &o, d, offsets, r));
     return ot_pack_check(&p, offsets, 0, NULL, d);
 }

@@ -32,6 +32,10 @@ typedef struct ot_arena_figures {
  * (counted in n_unknown). Deterministic: bounded by steps. */
 ot_status ot_graph_arena(const ot_graph *g, ot_arena_figures *out, uint32_t *n_unknown) OT_MUST_USE;
 
+/* Steps (ot_pack_options.step_limit) that packing n activations may take. What a step costs grows with n, so steps x n is bounded: at
+ * most 4 million items looked at, and never less than one step. */
+int64_t ot_graph_arena_steps(uint32_t n);
+
 /* Another course of events than node by node: several nodes in one step, values that lie nowhere, other things that do. */
 typedef struct ot_arena_steps {
     const uint32_t *step_of; /* [g->n_nodes] 1 .. n of each live node; a node's inputs are made at its step or before */

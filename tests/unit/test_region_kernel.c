@@ -629,6 +629,20 @@ static void arena_in_place_and_unknown(void **state)
     done(&x);
 }
 
+/* Work, steps x values, never passes that of a graph of a few values. */
+static void arena_packing_has_bounded_work(void **state)
+{
+    (void)state;
+    const int64_t most = 200 * ot_graph_arena_steps(200);
+    assert_int_equal(ot_graph_arena_steps(1), ot_graph_arena_steps(200));
+    assert_int_equal(ot_graph_arena_steps(4000), most / 4000);
+    for (uint32_t n = 200; n <= 200000; n += n / 8) {
+        int64_t steps = ot_graph_arena_steps(n), work = steps * n;
+        assert_in_range(steps, 1, most / 200);
+        assert_true(work <= most);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -645,6 +659,7 @@ int main(void)
         cmocka_unit_test(names_are_legal_and_unique),
         cmocka_unit_test(random_regions_are_counted_right),
         cmocka_unit_test(arena_counts_every_activation),
+        cmocka_unit_test(arena_packing_has_bounded_work),
         cmocka_unit_test(arena_in_place_and_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
