@@ -26,6 +26,8 @@
  *     }
  *     while (s) { ... }                           # s: a buffer read before every iteration, or `?`; carry as in for
  *     q = if (s) { ... yield (a) } else { ... yield (b) }
+ *     place acc: 256 f32 @ub offset=0         # of a planned kernel: where a carried value or a result lies that no alloc holds
+ *     place yield acc: 256 f32 @ub offset=1024  # where what is yielded to acc waits until all that is carried was read (a swap)
  *   }
  *
  * Several outputs, results and carried values are separated by commas: `p, q = vector.split(a)`,
@@ -110,11 +112,14 @@ typedef struct ot_tk_value {
     int64_t align;                    /* 0: the scope's own */
     uint32_t multi;                   /* 1: single buffer; N: N slots that iterations take in turn */
     uint32_t n_offsets;               /* 0: not placed; else multi */
-    int64_t offsets[OT_TK_MULTI_MAX]; /* fixed on input, planned on output */
-    bool workspace;                   /* written with the word `workspace` */
-    uint32_t base;                    /* ALIAS, SUBVIEW: value id; else OT_NONE */
-    const ot_tk_range *ranges;        /* SUBVIEW: [base's rank] */
-    uint32_t stmt;                    /* defining statement, OT_NONE for params */
+    int64_t offsets[OT_TK_MULTI_MAX]; /* fixed on input, planned on output; of CARRIED and RESULT: of a storage of its own, in
+                                         n_offsets slots whatever multi is */
+    uint32_t n_waits;                 /* the same of CARRIED's next value, when it waits in a storage of its own; 0: not placed */
+    int64_t waits[OT_TK_MULTI_MAX];
+    bool workspace;            /* written with the word `workspace` */
+    uint32_t base;             /* ALIAS, SUBVIEW: value id; else OT_NONE */
+    const ot_tk_range *ranges; /* SUBVIEW: [base's rank] */
+    uint32_t stmt;             /* defining statement, OT_NONE for params */
 } ot_tk_value;
 
 typedef enum ot_tk_op {

@@ -5,6 +5,7 @@
  *   statement: alloc  workspace  alias  subview  free  load  store  copy  yield        begins with its word
  *              [names =] for | while | if ... { ... }                                  block
  *              names = PIPE.OP(...)                                                    operation
+ *              place [yield] NAME: TYPE @SCOPE offset=N                                no statement: a value's offsets
  *
  * Blocks nest through the builder's list of open blocks, not through recursion: a text cannot use up the stack. Results and
  * carried names are new values; their types follow from the inits and, for `if`, from what is yielded first. All rules beyond
@@ -362,7 +363,37 @@ static ot_status close_block(tk_parser *p)
 
 /* ---- statements ---- */
 
-/* names = ..., or a block without results */
+/* [yield] NAME: TYPE @SCOPE [multi=N] offset=N[,N...], after `place`: of a carried value or a result, or of what is yielded to a
+ * carried value. No word of the language: before '=' and ',' it is a buffer's name. */
+static ot_status parse_place(tk_parser *p)
+{
+    tk_lexer *lx = &p->lx;
+    ot_tk_value place = {.multi = 1};
+    char had[TK_TYPE_TEXT], given[TK_TYPE_TEXT];
+    uint32_t id;
+    if (p->b.n_open > 0) return tk_fail(lx, "'place' stands at the kernel's end, outside of blocks");
+    bool waits = tk_accept_word(lx, "yield");
+    uint32_t line = lx->tok_line, col = lx->tok_col;
+    OT_TRY(tk_old_name(p, &id));
+    ot_tk_value *v = &p->b.k->values[id];
+    if (v->kind != OT_TK_CARRIED && (waits || v->kind != OT_TK_RESULT))
+        return tk_fail_at(lx, line, col, "'%s' is no carried value%s", v->name, waits ? "" : " and no result");
+    OT_TRY(tk_expect(lx, ':'));
+    OT_TRY(tk_type(p, &place));
+    OT_TRY(tk_scope(p, &place));
+    OT_TRY(tk_attributes(p, &place));
+    if (!tk_same_type(v, &place))
+        return tk_fail_at(lx, line, col, "'%s' is %s, its place %s", v->name, tk_type_text(v, had), tk_type_text(&place, given));
+    if (place.n_offsets == 0 || place.n_offsets != place.multi || place.align != 0)
+        return tk_fail_at(lx, line, col, "the place of '%s' has an offset for each slot and no alignment", v->name);
+    if (waits ? v->n_waits : v->n_offsets) return tk_fail_at(lx, line, col, "'%s' has two places", v->name);
+    if (waits) v->n_waits = place.n_offsets;
+    if (!waits) v->n_offsets = place.n_offsets;
+    memcpy(waits ? v->waits : v->offsets, place.offsets, sizeof place.offsets);
+    return lx->status;
+}
+
+/* names = ..., or a block without results; or a place */
 static ot_status parse_named(tk_parser *p)
 {
     tk_lexer *lx = &p->lx;
@@ -371,6 +402,7 @@ static ot_status parse_named(tk_parser *p)
     if (!block) {
         do {
             OT_TRY(tk_any_name(p, "a statement"));
+            if (p->n_words == 1 && lx->tok == TK_NAME && strcmp(p->words[0].name, "place") == 0) return parse_place(p);
         } while (tk_accept(lx, ','));
         OT_TRY(tk_expect(lx, '='));
     }

@@ -1,5 +1,5 @@
 /* Kernels as text, in one way only: two blanks per block, a statement a line, the params first, the attributes in the order
- * align, multi, offset. Reading the text and printing it again gives the same bytes.
+ * align, multi, offset, the places of storages without alloc last. Reading the text and printing it again gives the same bytes.
  *
  * requires a kernel that ot_kernel_verify accepts.
  */
@@ -64,6 +64,27 @@ static void print_alloc(const printer *p, const ot_tk_value *v)
     if (v->align > 0) fprintf(p->f, " align=%" PRId64, v->align);
     if (v->multi > 1) fprintf(p->f, " multi=%" PRIu32, v->multi);
     for (uint32_t k = 0; k < v->n_offsets; k++) fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
+}
+
+/* Where a storage without alloc lies; what: "place", "place yield". */
+static void print_place(const printer *p, const ot_tk_value *v, const char *what, const int64_t *offsets, uint32_t n)
+{
+    if (n == 0) return;
+    fprintf(p->f, "  %s %s: ", what, v->name);
+    print_type(p, v);
+    fprintf(p->f, " @%s", ot_scope_name(v->scope));
+    if (n > 1) fprintf(p->f, " multi=%" PRIu32, n);
+    for (uint32_t k = 0; k < n; k++) fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", offsets[k]);
+    fputc('\n', p->f);
+}
+
+static void print_places(const printer *p)
+{
+    for (uint32_t v = 0; v < p->k->n_values; v++) {
+        const ot_tk_value *x = &p->k->values[v];
+        if (x->kind == OT_TK_CARRIED || x->kind == OT_TK_RESULT) print_place(p, x, "place", x->offsets, x->n_offsets);
+        if (x->kind == OT_TK_CARRIED) print_place(p, x, "place yield", x->waits, x->n_waits);
+    }
 }
 
 static void print_view(const printer *p, const ot_tk_value *v)
@@ -156,6 +177,7 @@ ot_status ot_kernel_print(const ot_kernel *k, FILE *f)
         fputc('\n', f);
         if (op == OT_TK_FOR || op == OT_TK_WHILE || op == OT_TK_IF || op == OT_TK_ELSE) p.depth++;
     }
+    print_places(&p);
     fputs("}\n", f);
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

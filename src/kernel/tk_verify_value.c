@@ -29,20 +29,31 @@ static ot_status check_type(const tk_check *c, const ot_tk_value *v)
     return OT_OK;
 }
 
-static ot_status check_attributes(const tk_check *c, const ot_tk_value *v)
+/* No offset is negative or reaches beyond 64 bits. */
+static ot_status check_offsets(const tk_check *c, const ot_tk_value *v, const int64_t *offsets, uint32_t n)
 {
     int64_t end;
+    if (n > OT_TK_MULTI_MAX) return tk_bad_value(c, v, "'%s' has more than %d offsets", v->name, OT_TK_MULTI_MAX);
+    for (uint32_t k = 0; k < n; k++)
+        if (offsets[k] < 0 || !ot_add_i64(offsets[k], v->bytes, &end))
+            return tk_bad_value(c, v, "'%s' has an offset that is negative or too large", v->name);
+    return OT_OK;
+}
+
+static ot_status check_attributes(const tk_check *c, const ot_tk_value *v)
+{
+    bool carries = v->kind == OT_TK_CARRIED || v->kind == OT_TK_RESULT; /* they may have places */
     if (v->multi < 1 || v->multi > OT_TK_MULTI_MAX)
         return tk_bad_value(c, v, "'%s' has multi=%" PRIu32 ": 1 to %d are allowed", v->name, v->multi, OT_TK_MULTI_MAX);
     if (v->align < 0) return tk_bad_value(c, v, "'%s' has a negative alignment", v->name);
-    if (v->n_offsets != 0 && v->n_offsets != v->multi)
+    if (v->n_offsets != 0 && v->n_offsets != v->multi && !carries)
         return tk_bad_value(c, v, "'%s' has %" PRIu32 " offsets for %" PRIu32 " slots", v->name, v->n_offsets, v->multi);
-    for (uint32_t k = 0; k < v->n_offsets; k++)
-        if (v->offsets[k] < 0 || !ot_add_i64(v->offsets[k], v->bytes, &end))
-            return tk_bad_value(c, v, "'%s' has an offset that is negative or too large", v->name);
+    OT_TRY(check_offsets(c, v, v->offsets, v->n_offsets));
+    OT_TRY(check_offsets(c, v, v->waits, v->n_waits));
+    if (v->n_waits != 0 && v->kind != OT_TK_CARRIED) return tk_bad_value(c, v, "nothing is yielded to '%s'", v->name);
     if (v->workspace && v->scope != OT_SCOPE_GM) return tk_bad_value(c, v, "the workspace '%s' is not in gm", v->name);
     if (v->kind == OT_TK_BUFFER) return OT_OK;
-    if (v->multi != 1 || v->align != 0 || v->n_offsets != 0 || v->workspace)
+    if (v->multi != 1 || v->align != 0 || (v->n_offsets != 0 && !carries) || v->workspace)
         return tk_bad_value(c, v, "'%s' is no allocated buffer, but has its attributes", v->name);
     if (v->kind == OT_TK_PARAM && v->scope != OT_SCOPE_GM)
         return tk_bad_value(c, v, "the param '%s' is in %s: params are in gm", v->name, ot_scope_name(v->scope));

@@ -277,13 +277,29 @@ void ot_mem_plan_free(ot_mem_plan *p)
     ot_arena_free(p->arena);
 }
 
+/* Write the place of storage i, which has no alloc, to the first value that it holds: as its own if it lies there itself, else that of
+ * its next value, which waits there (the third buffer of a swap). What is never alive needs none. */
+static void apply_place(const ot_mem_plan *p, uint32_t i, ot_kernel *k)
+{
+    const ot_lifetimes *l = p->lifetimes;
+    const ot_buffer *b = &l->buffers[i];
+    if (b->n_live == 0) return;
+    uint32_t j = 0;
+    while (j < b->n_values && l->buffer_of[b->values[j]] != i) j++;
+    bool waits = j == b->n_values;
+    ot_tk_value *v = &k->values[b->values[waits ? 0 : j]];
+    *(waits ? &v->n_waits : &v->n_offsets) = p->multi[i];
+    memcpy(waits ? v->waits : v->offsets, p->offsets[i], sizeof v->offsets);
+}
+
 void ot_mem_plan_apply(const ot_mem_plan *p, ot_kernel *k)
 {
     for (uint32_t i = 0; i < p->lifetimes->n_buffers; i++) {
         const ot_buffer *b = &p->lifetimes->buffers[i];
+        if (k->values[b->values[0]].kind != OT_TK_BUFFER) apply_place(p, i, k); /* carried values, results only */
         for (uint32_t v = 0; v < b->n_values; v++) {
             ot_tk_value *value = &k->values[b->values[v]];
-            if (value->kind != OT_TK_BUFFER) continue; /* storage that only carried values have */
+            if (value->kind != OT_TK_BUFFER) continue;
             value->multi = value->n_offsets = p->multi[i];
             for (uint32_t s = 0; s < p->multi[i]; s++) value->offsets[s] = p->offsets[i][s];
         }

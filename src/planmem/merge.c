@@ -75,6 +75,10 @@ static ot_status one_class(lt_classes *c, uint32_t var, const ot_target *t, cons
         x->fixed = value->n_offsets > 0;
         memcpy(x->offsets, value->offsets, sizeof x->offsets);
         c->finished[x->scope] = c->finished[x->scope] && x->fixed;
+    } else if (v->temporary ? value->n_waits : value->n_offsets) { /* a place that was given to a storage without alloc */
+        x->multi = v->temporary ? value->n_waits : value->n_offsets;
+        x->fixed = true;
+        memcpy(x->offsets, v->temporary ? value->waits : value->offsets, sizeof x->offsets);
     }
     OT_TRY(alignment(c->flow, v->value, t, path, d, &x->align));
     if (!find_writes(c, x, v)) return ot_fail_nomem(d);

@@ -122,7 +122,8 @@ ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_targ
 void ot_mem_plan_free(ot_mem_plan *p); /* accepts NULL */
 /* Validator of kernel plans: O(n^2), no shared code: slots of one buffer disjoint, live buffers disjoint, aligned, inside. */
 ot_status ot_mem_plan_check(const ot_kernel *k, const ot_mem_plan *p, ot_diag *d) OT_MUST_USE;
-/* Write the planned offsets (and multi counts) into the kernel's allocs. */
+/* Write the planned offsets (and multi counts) into the kernel's allocs, and those of storages without alloc into the places of a
+ * carried value or result that they hold. */
 void ot_mem_plan_apply(const ot_mem_plan *p, ot_kernel *k);
 
 /* planmem.c: one scope by PlanMemory's levels (seed 002). buffers: those of the scope. offsets, multi, level: as in ot_mem_plan,

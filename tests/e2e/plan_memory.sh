@@ -171,6 +171,27 @@ done
 expect 3 "$TOOL" plan-memory "$root/tests/golden/kernel/06_overflow.tk"
 says 'ub overflow, requires 3219456 bits while 1572864 bits available!'
 
+# storages without alloc: the planned kernel says where they lie; a place that is given stays, and is checked
+swap=$root/tests/golden/kernel/13_swap.tk
+expect 0 "$TOOL" plan-memory "$swap" -o "$tmp/swap.tk" --json
+grep -q '^  place yield u: 1024 f32 @ub offset=8192$' "$tmp/swap.tk" || fail "the third buffer of a swap has no line: $(cat "$tmp/swap.tk")"
+grep -q '"names": \["u"\], "scope": "ub", "size_bytes": 4096, "offsets_bytes": \[8192\]' "$tmp/out" || fail "the third buffer is not in the JSON"
+sed 's/^\(  place yield u: .*\)=8192/\1=65536/' "$tmp/swap.tk" >"$tmp/moved.tk"
+expect 0 "$TOOL" plan-memory "$tmp/moved.tk" -o "$tmp/o.tk"
+cmp -s "$tmp/moved.tk" "$tmp/o.tk" || fail "a given place moved: $(diff "$tmp/moved.tk" "$tmp/o.tk")"
+wrong_place() { # edit of the line, message
+    sed "s/^  place yield u: .*/$1/" "$tmp/swap.tk" >"$tmp/wrong.tk"
+    expect 1 "$TOOL" plan-memory "$tmp/wrong.tk"; says "$2"
+}
+wrong_place '  place yield u: 1024 f32 @ub offset=4096' 'at the given offset it overlaps'
+wrong_place '  place yield u: 512 f32 @ub offset=8192' "'u' is 1024 f32 @ub, its place 512 f32 @ub"
+wrong_place '  place yield p: 1024 f32 @ub offset=8192' "'p' is no carried value"
+wrong_place '  place a: 1024 f32 @ub offset=8192' "'a' is no carried value and no result"
+wrong_place '  place yield u: 1024 f32 @ub' 'has an offset for each slot'
+wrong_place '&\n&' "'u' has two places"
+sed '/^  place/d; s/\ba\b/place/g' "$tmp/swap.tk" >"$tmp/word.tk" # a buffer may have that name
+expect 0 "$TOOL" plan-memory "$tmp/word.tk" -q
+
 # the target: the command's, else the kernel's, else this machine
 cat >"$tmp/t.tk" <<'K'
 kernel t {
@@ -222,7 +243,7 @@ well_formed "$tmp/m.svg"
 grep -q '<script' "$tmp/m.svg" && fail "a name became markup"
 "$TOOL" plan-memory "$five" --svg - -q >"$tmp/s.svg" || fail "--svg -"
 well_formed "$tmp/s.svg"
-for k in 02_same_pipe 11_control_flow 12_scopes; do
+for k in 02_same_pipe 11_control_flow 12_scopes 13_swap; do
     f=$root/tests/golden/kernel/$k.tk
     read -ra args < <(sed -n 's/^# run: plan-memory case.tk -o planned.tk//p' "$f")
     expect 0 "$TOOL" plan-memory "$f" --json --svg "$tmp/$k.svg" -o "$tmp/$k.tk" "${args[@]}"
@@ -236,7 +257,7 @@ for s in r['scopes']:
     assert s['capacity_bytes'] is None or s['height_bytes'] <= s['capacity_bytes']
     assert s['mode'] in ('sequential', 'reuse', 'search') and s['level'] in (0, 1, 2, None)
 # every buffer where the printed kernel has it; what lives together lies apart; the heights are those of the summary
-printed = {m[1]: [int(o) for o in m[2].split(',')] for m in re.finditer(r'(?:alloc|workspace) (\S+):.* offset=(\S+)', open(sys.argv[2]).read())}
+printed = {m[1]: [int(o) for o in m[2].split(',')] for m in re.finditer(r'(?:alloc|workspace|place|place yield) (\S+):.* offset=(\S+)', open(sys.argv[2]).read())}
 tops, seen = {}, {}
 assert len(r['placed']) == r['buffers']
 for b in r['placed']:
