@@ -66,12 +66,13 @@ static bool alloc_tables(ot_seq *s)
     s->macs = OT_NEW_N(a, double, g->n_order + 1u);
     s->extra = OT_NEW_N(a, double, g->n_order + 1u);
     s->blocked = OT_NEW_N(a, bool, g->n_values + 1u);
+    s->hands_blocks = OT_NEW_N(a, bool, g->n_values + 1u);
     s->work = OT_NEW_N(a, double, g->n_order + 1u);
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
     return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last && s->odd && s->fused && s->head &&
            s->tail && s->strided && s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra && s->blocked &&
-           s->work && s->live && s->cut;
+           s->hands_blocks && s->work && s->live && s->cut;
 }
 
 /* What reads an odd node is odd. */

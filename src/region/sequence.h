@@ -32,6 +32,7 @@ typedef struct ot_seq {
     double *macs;       /* [n] */
     double *extra;      /* [n] bytes that the runtime's kernel moves besides its operands: layout changes around blocked
                              convolutions, column buffers; 0 for other runtimes */
+    bool *hands_blocks; /* [g->n_values] blocked and taken as it is by a reader; see ot_cost_blocked */
     bool *blocked;      /* [g->n_values] held in a channel-blocked layout by the runtime (ONNX Runtime's NCHWc) */
     double *work;       /* [n] bytes of scratch that the runtime's kernel takes (column buffers) */
     int64_t *live;      /* [n] bytes of non-input activations live while node k runs, untiled */

@@ -148,7 +148,7 @@ void ot_totals_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_i
         double run = (double)val->dims[val->rank - 1] * e[d].max * whole / (double)s->elems[v];
         x->runs += run > 0 ? b / run : 0;
     }
-    if (ot_cost_blocked(s, v, t)) {
+    if (s->hands_blocks[v]) {
         x->border_tile += 2 * b;
         x->border_whole += 2 * whole;
     }
