@@ -130,11 +130,13 @@ char *ot_strdup(ot_arena *a, const char *s) { return ot_strndup(a, s, strlen(s))
 
 char *ot_format(ot_arena *a, const char *fmt, ...)
 {
+    char brief[256]; /* names mostly fit: printed once */
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(NULL, 0, fmt, args);
+    int n = vsnprintf(brief, sizeof brief, fmt, args);
     va_end(args);
     if (n < 0) return NULL;
+    if ((size_t)n < sizeof brief) return ot_strndup(a, brief, (size_t)n);
     char *text = ot_alloc(a, (size_t)n + 1);
     if (!text) return NULL;
     va_start(args, fmt);
