@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What does a change do to plans and written models? Two programs over the same models and options, side by side.
 
-  refdiff.py OLD NEW [--models DIR]... [--highres DIR] [--only GLOB]... [--modes NAME,...] [--keep DIR] [--cache FILE] [-v]
+  refdiff.py OLD NEW [--models DIR]... [--highres DIR] [--only GLOB]... [--modes NAME,...] [--keep DIR] [--cache FILE] [--added] [-v]
 
 Models: DIR/models.json (file, shapes) where there is one, else every .onnx below DIR. --highres: make_models.py and highres.py of that folder
 make their networks (in --keep's folder, where they stay). --cache: what OLD answered is kept there. Modes: time, memory, forced, forced-memory, engine, engine-forced (a model is written), and a target's name
@@ -18,6 +18,8 @@ import os
 import subprocess
 import sys
 import tempfile
+
+STRICT = True  # a member that only one of the two has is a difference
 
 MODES = {
     'time': [],
@@ -86,7 +88,7 @@ def plan_of(text):
 def changes(a, b, at=''):
     """Paths where two JSON values differ."""
     if isinstance(a, dict) and isinstance(b, dict):
-        for k in sorted({*a, *b}):
+        for k in sorted({*a, *b} if STRICT else a):
             yield from changes(a.get(k), b.get(k), f'{at}.{k}')
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for k, (x, y) in enumerate(zip(a, b)):
@@ -120,8 +122,11 @@ def main():
     p.add_argument('--modes', default=','.join(MODES))
     p.add_argument('--keep')
     p.add_argument('--cache')
+    p.add_argument('--added', action='store_true', help='members that OLD does not write are no difference')
     p.add_argument('-v', action='store_true', help='every difference in the plan, not the first three')
     a = p.parse_args()
+    global STRICT  # pylint: disable=global-statement
+    STRICT = not a.added
     same = differ = 0
     known = {}
     stamp = f'{os.path.abspath(a.old)} {os.stat(a.old).st_mtime_ns}'
