@@ -282,7 +282,7 @@ cover:
 # ---- source care ----
 
 # Includes and link symbols between the folders of src/: none runs up.
-arrows: $(TOOL)
+arrows: python $(TOOL)
 	@$(PYTHON) scripts/arrows.py --objects $(BUILD)/obj
 
 lint: $(BUILD)/gen/onnx.pb-c.h

@@ -29,7 +29,7 @@ typedef struct ot_options {
     ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes, cap_shapes;
     ot_plan_options plan;
-    bool emit_engine; /* --emit engine: see ot_run_options */
+    bool emit_engine;      /* --emit engine: see ot_run_options */
     ot_mem_options memory; /* of plan-memory; threads is above */
     ot_run_input *inputs;  /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;

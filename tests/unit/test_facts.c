@@ -327,9 +327,7 @@ static void facts_tell_what_was_planned(void **state)
         planned x;
         rng = seed;
         random_text(text, sizeof text, 3 + next_random(12));
-        ot_plan_options o = {.goal = next_random(2) ? OT_GOAL_TIME : OT_GOAL_MEMORY,
-                             .max_slowdown = 0.2,
-                             .force = next_random(2)};
+        ot_plan_options o = {.goal = next_random(2) ? OT_GOAL_TIME : OT_GOAL_MEMORY, .max_slowdown = 0.2, .force = next_random(2)};
         bool engine = next_random(2);
         print_message("seed %llu\n", (unsigned long long)seed);
         plan_text(text, o, engine, &x);
