@@ -220,6 +220,17 @@ ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, uns
     return OT_OK;
 }
 
+/* Bytes of region inputs that nodes of its own interval make before it runs: they wait beside what is live when the interval starts. */
+static int64_t made_before(const ot_seq *s, const ot_region *r)
+{
+    int64_t bytes = 0;
+    for (uint32_t v = 0; v < r->n_inputs; v++) {
+        uint32_t def = s->def[r->values[v].value];
+        if (def != OT_NONE && def >= r->first && def <= r->last) bytes += s->held[r->values[v].value];
+    }
+    return bytes;
+}
+
 /* requires a built region with its form set. Fills predictions; time_tiled < 0 when the form cannot be made, or its tiles
  * do not fit a scratchpad. */
 ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how, ot_region *r)
@@ -247,6 +258,6 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
     }
     r->benefit = r->time_untiled - r->time_tiled;
     r->mac_ratio = macs > 0 ? sums.macs / macs : 1;
-    r->peak = s->cut[r->first] + stitch + tot.ws;
+    r->peak = s->cut[r->first] + made_before(s, r) + stitch + tot.ws;
     return OT_OK;
 }

@@ -12,7 +12,8 @@
  *   traffic   >= windows of inputs that do not fit the fast memory + outputs + constants, once each
  *             <= windows of all inputs, in every tile what is read whole + granules filled in part + three times the outputs
  *                + constants in every tile
- *   peak      >= what is live when the region starts + outputs where the form holds them + what a tile's operators wait for
+ *   peak      >= what is live when the region starts + inputs that its interval makes before it + outputs where the form holds them
+ *                + what a tile's operators wait for
  */
 #include "plan/cost/cost.h"
 #include "plan_check.h"
@@ -227,6 +228,18 @@ static double held_outputs(const checker *c, const ot_region *r)
     return floor(copies * bytes);
 }
 
+/* Bytes that nodes of the region's interval make before it for its tiles to read. */
+static double waiting_inputs(const checker *c, const ot_region *r)
+{
+    double bytes = 0;
+    for (uint32_t v = 0; v < r->n_inputs; v++) {
+        ot_id id = r->values[v].value, maker = c->g->values[id].producer;
+        uint32_t at = maker == OT_NONE ? OT_NONE : c->s.pos[maker];
+        if (at != OT_NONE && at >= r->first && at <= r->last) bytes += (double)c->s.held[id];
+    }
+    return bytes;
+}
+
 static ot_status check_region(const checker *c, const ot_region *r, const ot_check_extents *x)
 {
     double time = 0, traffic = 0, ratio = mac_ratio(c, r, x), all = c->s.time[c->s.n];
@@ -244,7 +257,7 @@ static ot_status check_region(const checker *c, const ot_region *r, const ot_che
         return broken(c, r, "untiled traffic is not its nodes'", r->traffic_untiled, traffic);
     if (!same(r->mac_ratio, ratio, ratio)) return broken(c, r, "MACs are not what its tiles compute", r->mac_ratio, ratio);
     OT_TRY(check_traffic(c, r, x));
-    double least = (double)c->before[r->first] + held_outputs(c, r) + floor(x->live);
+    double least = (double)c->before[r->first] + waiting_inputs(c, r) + held_outputs(c, r) + floor(x->live);
     if ((double)r->peak < least - 1) return broken(c, r, "peak below what is live", (double)r->peak, least);
     return OT_OK;
 }
