@@ -512,6 +512,7 @@ static void test_alike(void **state)
     ot_id y = OP(m, "SwiGLU", "y", input(m, "a", OT_F32, DIMS(2, OT_DIM_UNKNOWN)), input(m, "b", OT_F32, DIMS(OT_DIM_UNKNOWN, 3)));
     infer(m);
     assert_shape(m, y, DIMS(2, 3));
+    ot_model_free(m);
     m = fresh(28);
     OP(m, "SwiGLU", "y", input(m, "a", OT_F32, DIMS(2, 3)), input(m, "b", OT_F32, DIMS(1, 3))); /* it does not broadcast */
     assert_refused(m, "another shape");
