@@ -57,16 +57,6 @@ void ot_measured_close(ot_measured *x)
     *x = (ot_measured){0};
 }
 
-int64_t ot_measured_place_bytes(const ot_measured *x)
-{
-    int64_t sum = 0, bytes;
-    for (uint32_t k = 0; k < x->n_outputs; k++) {
-        const ot_nd *p = &x->places[k];
-        if (p->data && ot_nd_bytes(p->dtype, p->rank, p->dims, &bytes)) sum += bytes;
-    }
-    return sum;
-}
-
 /* ---- running ---- */
 
 static ot_status run_once(ot_measured *x, double *took, ot_diag *d)

@@ -67,7 +67,6 @@ ot_status ot_measured_open(ot_measured *x, ot_model *m, const ot_feed *f, const 
 /* Run once; `keep` adds the time to `seconds`. */
 ot_status ot_measured_run(ot_measured *x, bool keep, ot_diag *d) OT_MUST_USE;
 void ot_measured_close(ot_measured *x);
-int64_t ot_measured_place_bytes(const ot_measured *x);
 
 typedef struct ot_spread {
     double min, p50, p90, p99; /* nearest rank: each is one of the times */

@@ -49,8 +49,6 @@ ot_status ot_seq_build(ot_graph *g, ot_arena *a, ot_seq *out) OT_MUST_USE;
 /* Position of the last node of the attention that the engine runs as one with the node at p, its Transposes counted: there it runs, and
  * until then it needs what its nodes read. OT_NONE: there is none. */
 uint32_t ot_seq_attention_end(const ot_seq *s, uint32_t p);
-/* True when node position p reads value v only for its shape or is folded away (static reader). */
-bool ot_seq_reads_outside(const ot_seq *s, ot_id v, uint32_t first, uint32_t last, const uint8_t *state);
 
 /* ---- region/barrier.c ---- */
 
