@@ -1,7 +1,61 @@
-/* What a loop's body must not capture: quirks of runtimes that look into bodies as if they were no graphs of their own. */
+/* What a loop's body holds of its own and what it captures; and what it must not capture: quirks of runtimes that look into bodies as if
+ * they were no graphs of their own. */
 #include "forms.h"
 
 #include "analyse/quirks.h"
+
+/* A node that makes constants can be copied when it has no subgraphs. */
+static bool can_copy(const ot_node *n)
+{
+    if (n->dead || n->n_captured) return false;
+    for (uint32_t k = 0; k < n->n_attrs; k++)
+        if (n->attrs[k].kind == OT_ATTR_GRAPH) return false;
+    return true;
+}
+
+ot_body_source ot_body_source_of(const ot_graph *g, ot_id v)
+{
+    const ot_value *x = &g->values[v];
+    const bool tracked = x->dtype == OT_I64 || x->dtype == OT_I32 || x->dtype == OT_BOOL; /* types that `known` can stand for */
+    if (x->init && !x->overridable) return OT_BODY_INIT;
+    if (x->known && !x->overridable && !x->is_input && x->rank >= 0 && tracked) return OT_BODY_KNOWN;
+    if (x->is_const && x->producer != OT_NONE && can_copy(&g->nodes[x->producer])) return OT_BODY_COPY;
+    return OT_BODY_CAPTURE;
+}
+
+/* Whether value v, with all that nodes to be copied read, ends up in the body. seen: [n_values]. */
+static ot_status owned(const ot_form_tiles *t, ot_id v, bool *seen, bool *owns)
+{
+    ot_id *stack = NULL;
+    uint32_t n = 0;
+    size_t cap = 0;
+    if (!OT_PUSH(t->arena, stack, n, cap, v)) return ot_fail_nomem(t->g->model->diag);
+    while (n > 0 && *owns) {
+        ot_id x = stack[--n];
+        if (seen[x]) continue;
+        seen[x] = true;
+        ot_body_source from = ot_body_source_of(t->g, x);
+        *owns = from != OT_BODY_CAPTURE;
+        if (from != OT_BODY_COPY) continue;
+        const ot_node *p = &t->g->nodes[t->g->values[x].producer];
+        for (uint32_t k = 0; k < p->n_in; k++)
+            if (p->in[k] != OT_NONE && !OT_PUSH(t->arena, stack, n, cap, p->in[k])) return ot_fail_nomem(t->g->model->diag);
+    }
+    return OT_OK;
+}
+
+ot_status ot_body_owns_constants(const ot_form_tiles *t, bool *owns)
+{
+    bool *seen = OT_NEW_N(t->arena, bool, t->g->n_values);
+    if (!seen) return ot_fail_nomem(t->g->model->diag);
+    *owns = true;
+    for (uint32_t i = 0; i < t->r->n_nodes && *owns; i++) {
+        const ot_node *n = &t->g->nodes[t->r->nodes[i].node];
+        for (uint32_t j = 0; j < n->n_in && *owns; j++)
+            if (t->r->nodes[i].in[j] == OT_NONE && n->in[j] != OT_NONE) OT_TRY(owned(t, n->in[j], seen, owns));
+    }
+    return OT_OK;
+}
 
 /* Operators through which ONNX Runtime moves a DequantizeLinear towards its readers. */
 static bool moves_quantized(ot_op op)

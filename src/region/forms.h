@@ -7,7 +7,8 @@
  *   legality.c     windows and runs of a form, and whether it is possible
  *   scan_layout.c  when stacked tiles are the value itself in memory
  *   stitch_types.c element types that its operators take
- *   captures.c     what a loop's body must not capture
+ *   captures.c     what a loop's body holds of its own, what it captures, and what it must not
+ *   needs.c        what a form asks of who runs it
  */
 #ifndef OT_REGION_FORMS_H
 #define OT_REGION_FORMS_H
@@ -44,9 +45,9 @@ static inline int64_t ot_win_len(ot_win a) { return a.hi - a.lo; }
  * OT_E_NOMEM. */
 ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, ot_why *why) OT_MUST_USE;
 #define OT_CLASSES_MAX 64 /* kinds of tiles of one region in form while, each with a body of its own */
-/* Whether region r can be written in form f (r->form is not looked at); if not, *why says what is in the way. Requires SHAPES; changes
- * nothing. Fails: OT_E_NOMEM. */
-ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, bool *legal, ot_why *why) OT_MUST_USE;
+/* Whether region r can be written in form f (r->form is not looked at) for somebody who lacks what is set in `cannot` (OT_NEEDS_...); if
+ * not, *why says what is in the way. Requires SHAPES; changes nothing. Fails: OT_E_NOMEM. */
+ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsigned cannot, bool *legal, ot_why *why) OT_MUST_USE;
 /* Whether the region's tiles can be collected in sequences: one dimension, opset 13 or newer, types that sequences take. */
 bool ot_sequence_fits(const ot_graph *g, const ot_region *r);
 
@@ -69,7 +70,34 @@ bool ot_scan_legal(const ot_form_tiles *t, ot_why *why);
 
 /* ---- captures.c ---- */
 
+/* How a body gets at a value of the enclosing graph. */
+typedef enum ot_body_source {
+    OT_BODY_INIT,   /* its contents become a constant of the body */
+    OT_BODY_KNOWN,  /* likewise, from what shape inference knows */
+    OT_BODY_COPY,   /* the node that makes it is copied into the body, and what that reads is asked for in turn */
+    OT_BODY_CAPTURE /* read by name */
+} ot_body_source;
+ot_body_source ot_body_source_of(const ot_graph *g, ot_id v);
+/* Whether constants that the region's operators read whole all become the body's own. Fails: OT_E_NOMEM. */
+ot_status ot_body_owns_constants(const ot_form_tiles *t, bool *owns) OT_MUST_USE;
 /* Whether a loop over this region captures nothing that ONNX Runtime fails on; if it does, *why. */
 bool ot_captures_safe(const ot_graph *g, const ot_region *r, ot_why *why);
+
+/* ---- needs.c ---- */
+
+/* What a written region asks of who runs it, besides the region's own operators and Slice, Gather, Concat, Reshape and Transpose: bits of a
+ * set. What a runtime lacks, or gets wrong, is the same set in its table (`cannot` of struct ot_runtime). */
+#define OT_NEEDS_LOOP          1u  /* Loop, with a trip count and a condition; its body captures values */
+#define OT_NEEDS_SEQUENCE      2u  /* sequences that a Loop carries and several Loops hand on, ConcatFromSequence */
+#define OT_NEEDS_SCAN          4u  /* Scan */
+#define OT_NEEDS_SCAN_CAPTURE  8u  /* a Scan whose body reads values of the enclosing graph */
+#define OT_NEEDS_SCAN_AXES     16u /* a Scan that stacks its results along another axis than the first */
+#define OT_NEEDS_MOVING_GATHER 32u /* Gather by a list of indices that differs from iteration to iteration (before opset 10) */
+#define OT_NEEDS_ALL           63u
+
+/* What the region asks when it is written in form f, for which t is prepared. Fails: OT_E_NOMEM. */
+ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs) OT_MUST_USE;
+/* Why a form is refused that needs these, the lowest bit of them first; OT_WHY_NONE for none. */
+ot_why ot_needs_refusal(unsigned lacking);
 
 #endif

@@ -312,7 +312,7 @@ static bool is_sound(const ot_form_tiles *w, ot_why *why)
 
 const char *ot_form_name(ot_form f)
 {
-    static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window", "while"};
+    static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window", "loop", "prescan", "while"};
     return (unsigned)f < sizeof names / sizeof *names ? names[f] : "none";
 }
 
@@ -329,6 +329,8 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     const ot_region *r = w->r;
     uint64_t tiles = 1, single = 1, looped = 0;
     *legal = false;
+    *why = OT_WHY_NO_FORM;
+    if (f == OT_FORM_LOOP || f == OT_FORM_PRESCAN) return OT_OK;
     if (!is_sound(w, why)) return OT_OK;
     for (uint32_t d = 0; d < r->n_dims; d++) {
         *legal = false;
@@ -354,7 +356,17 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     return OT_OK;
 }
 
-ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, bool *legal, ot_why *why)
+/* Whether all that the prepared form needs is there. */
+static ot_status can_run(const ot_form_tiles *w, ot_form f, unsigned cannot, bool *legal, ot_why *why)
+{
+    unsigned needs;
+    OT_TRY(ot_form_needs(w, f, &needs));
+    *legal = (needs & cannot) == 0;
+    if (!*legal) *why = ot_needs_refusal(needs & cannot);
+    return OT_OK;
+}
+
+ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsigned cannot, bool *legal, ot_why *why)
 {
     *legal = false;
     *why = OT_WHY_NO_FORM;
@@ -365,6 +377,7 @@ ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, bool *
     ot_status st = ot_form_prepare(&w, f, legal, why);
     /* asked of the graph as it was planned: later, other regions' readers have changed */
     if (st == OT_OK && *legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE) *legal = ot_captures_safe(g, r, why);
+    if (st == OT_OK && *legal && cannot) st = can_run(&w, f, cannot, legal, why);
     ot_arena_free(a);
     return st;
 }

@@ -25,9 +25,11 @@ typedef enum ot_form {
     OT_FORM_UNROLLED, /* every tile written out: Slice ... Concat, exact pads */
     OT_FORM_PEELED,   /* interior tiles in one Loop/Scan body, the others written out; Concat */
     OT_FORM_WINDOW,   /* one body for all tiles: equal windows clamped into the tensor, original pads, crop at the end */
-    OT_FORM_WHILE     /* the engine's operators (domain onnx_tile): a While per class of alike tiles, pieces written in place */
+    OT_FORM_LOOP,     /* alike interior tiles in one Loop with scan outputs, border tiles written out: what most runtimes take */
+    OT_FORM_PRESCAN, /* windows of the interior tiles gathered ahead, a Scan over them that captures nothing, border tiles written out */
+    OT_FORM_WHILE /* the engine's operators (domain onnx_tile): a While per class of alike tiles, pieces written in place */
 } ot_form;
-const char *ot_form_name(ot_form f); /* "scan", "unrolled", "loop-peeled", "loop-window", "while" */
+const char *ot_form_name(ot_form f); /* "scan", "unrolled", "loop-peeled", "loop-window", "loop", "prescan", "while" */
 
 /* A value as a region sees it. Inputs are defined outside and read inside (constants included when they are cut). */
 typedef struct ot_rvalue {

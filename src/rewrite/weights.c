@@ -49,15 +49,6 @@ static ot_status known_tensor(rw_region *w, const ot_value *x, const ot_tensor *
     return OT_OK;
 }
 
-/* A node that makes constants can be copied when it has no subgraphs. */
-static bool can_copy(const ot_node *n)
-{
-    if (n->dead || n->n_captured) return false;
-    for (uint32_t k = 0; k < n->n_attrs; k++)
-        if (n->attrs[k].kind == OT_ATTR_GRAPH) return false;
-    return true;
-}
-
 /* Where value v of the enclosing graph is found in the body; OT_NONE: nowhere yet. */
 static ot_id found_at(const rw_region *w, const rw_target *t, ot_id v) { return ot_map_get(t->from_outer, w->g->values[v].name); }
 
@@ -93,25 +84,16 @@ static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
 static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
 {
     const ot_value x = w->g->values[v];
+    const ot_tensor *contents = x.init;
     ot_id out = OT_NONE;
     *node = OT_NONE;
-    if (x.init && !x.overridable) {
-        OT_TRY(rw_const(w, t, x.name, x.init, &out));
-        return note_found(w, t, v, out);
+    switch (ot_body_source_of(w->g, v)) {
+    case OT_BODY_COPY: *node = x.producer; return OT_OK;
+    case OT_BODY_CAPTURE: OT_TRY(rw_capture(w, t, v, &out)); return note_found(w, t, v, out);
+    case OT_BODY_KNOWN: OT_TRY(known_tensor(w, &x, &contents)); break;
+    case OT_BODY_INIT: break;
     }
-    if (x.known && !x.overridable && !x.is_input && x.rank >= 0) {
-        const ot_tensor *k;
-        OT_TRY(known_tensor(w, &x, &k));
-        if (k) {
-            OT_TRY(rw_const(w, t, x.name, k, &out));
-            return note_found(w, t, v, out);
-        }
-    }
-    if (x.is_const && x.producer != OT_NONE && can_copy(&w->g->nodes[x.producer])) {
-        *node = x.producer;
-        return OT_OK;
-    }
-    OT_TRY(rw_capture(w, t, v, &out));
+    OT_TRY(rw_const(w, t, x.name, contents, &out));
     return note_found(w, t, v, out);
 }
 

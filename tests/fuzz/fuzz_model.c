@@ -61,10 +61,10 @@ static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
                          .tie_break = (h & 8) != 0,
                          .max_slowdown = 0.1,
                          .detail = (h >> 15) % 4 == 0,
-                         .force_form = (ot_form)((h >> 4) % 6)};
+                         .force_form = (ot_form)((h >> 4) % 8)};
     ot_target t;
     ot_plan *p = NULL;
-    if (o.force_form > OT_FORM_WINDOW) o.force_form = OT_FORM_NONE;
+    if (o.force_form > OT_FORM_PRESCAN) o.force_form = OT_FORM_NONE;
     OT_TRY(ot_infer_shapes(m->graph, NULL, 0));
     OT_TRY(ot_target_load(targets[(h >> 8) & 3], 0, d, &t));
     t.fast_bytes = 1024 << ((h >> 10) & 7);

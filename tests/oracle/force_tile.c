@@ -23,8 +23,8 @@ static uint32_t numbers(const char *text, long rank, uint32_t *out)
 
 static ot_form form_of(const char *name)
 {
-    static const char *const names[] = {"none", "scan", "unrolled", "peeled", "window"};
-    for (int f = OT_FORM_SCAN; f <= OT_FORM_WINDOW; f++)
+    static const char *const names[] = {"none", "scan", "unrolled", "peeled", "window", "loop", "prescan"};
+    for (int f = OT_FORM_SCAN; f <= OT_FORM_PRESCAN; f++)
         if (!strcmp(name, names[f])) return (ot_form)f;
     return OT_FORM_NONE;
 }
@@ -46,7 +46,7 @@ static int tile(ot_model *m, char **argv, const char *value, bool force_loop, ot
         return 5;
     }
     bool legal;
-    if (ot_form_legal(g, &r, form, &legal, &why) != OT_OK || !legal) {
+    if (ot_form_legal(g, &r, form, 0, &legal, &why) != OT_OK || !legal) {
         printf("not legal: %s\n", ot_reason_sentence(why));
         return 5;
     }

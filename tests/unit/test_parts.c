@@ -14,7 +14,7 @@
 static bool form_legal(const ot_graph *g, const ot_region *r, ot_form f, ot_why *why)
 {
     bool legal;
-    assert_int_equal(ot_form_legal(g, r, f, &legal, why), OT_OK);
+    assert_int_equal(ot_form_legal(g, r, f, 0, &legal, why), OT_OK);
     return legal;
 }
 

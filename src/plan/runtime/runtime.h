@@ -125,7 +125,8 @@ typedef struct ot_runtime {
         region_overhead; /* seconds, in place of the target's unless that was measured; 0: the target's */
 
     /* ---- forms ---- */
-    unsigned forms; /* bit set of 1 << ot_form: those that it accepts */
+    unsigned forms;  /* bit set of 1 << ot_form: those that it accepts */
+    unsigned cannot; /* bit set of OT_NEEDS_... (region/forms.h): what it lacks or gets wrong */
     ot_motion motion;
     ot_form_price price[OT_FORM_WHILE + 1]; /* of the accepted forms; read for OT_MOTION_COPIED */
     bool scan_in_place;                     /* a Scan reads slices of the outer tensors where they lie */

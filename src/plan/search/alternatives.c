@@ -66,7 +66,7 @@ static ot_status weigh(weighing *x, const ot_choice *c)
         for (uint32_t d = 0; d < r.n_dims; d++) tiles += r.dims[d].n_tiles;
         x->left -= tiles * r.n_nodes;
         r.form = c->form;
-        st = ot_form_legal(x->s->g, &r, r.form, &legal, &why);
+        st = ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, &legal, &why);
         if (st == OT_OK && legal)
             st = ot_region_exact(x->s, x->t, a, 0, &r);
         else

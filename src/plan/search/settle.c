@@ -88,10 +88,10 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
         forms[f] = *r;
         forms[f].form = f;
         forms[f].time_tiled = -1;
-        if (!ot_runtime_takes(rt, f)) continue;
+        if (!ot_runtime_takes(rt, f) && (f != o->force_form || ot_runtime_one_form(rt))) continue;
         if (o->force_form != OT_FORM_NONE && f != o->force_form && !ot_runtime_one_form(rt)) continue;
         if (f == OT_FORM_UNROLLED && nodes > 1500) continue;
-        OT_TRY(ot_form_legal(x->s->g, r, f, &legal, &why));
+        OT_TRY(ot_form_legal(x->s->g, r, f, rt->cannot, &legal, &why));
         if (!legal) continue;
         OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, &forms[f]));
     }

@@ -1,0 +1,94 @@
+/* What a form asks of who runs it.
+ *
+ *   form              one dimension, opset 13 on     else
+ *   unrolled          -                              -
+ *   scan              Scan; captures what it does not cut
+ *   loop-peeled       Loop, sequences                as window, for every run of tiles (single ones in one dimension, too)
+ *   loop-window       Scan; captures inputs whose windows overlap; stacks at the cut axis, where that is not the outermost in memory
+ *   loop              Loop
+ *   prescan           Scan
+ *   while             the engine's operators: nothing that is asked here
+ *
+ * Where there is no Scan yet (opset 8), all of these are Loops.
+ */
+#include "forms.h"
+
+#define SLICE_HAS_INPUTS 10
+
+static bool is_cut(const ot_region *r, uint32_t v)
+{
+    for (uint32_t d = 0; d < r->n_dims; d++)
+        if (r->values[v].axis[d] != OT_AX_WHOLE) return true;
+    return false;
+}
+
+/* A Scan over all tiles reads something by name. */
+static ot_status captures(const ot_form_tiles *t, bool *any)
+{
+    const ot_region *r = t->r;
+    uint32_t first[OT_DIMS_MAX] = {0}, count[OT_DIMS_MAX] = {0};
+    bool owns;
+    for (uint32_t d = 0; d < r->n_dims; d++) count[d] = r->dims[d].n_tiles;
+    OT_TRY(ot_body_owns_constants(t, &owns));
+    *any = !owns;
+    for (uint32_t v = 0; v < r->n_inputs && !*any; v++) {
+        ot_body_source from = ot_body_source_of(t->g, r->values[v].value);
+        bool constant = !is_cut(r, v) && (from == OT_BODY_INIT || from == OT_BODY_KNOWN);
+        *any = !constant && !ot_scan_sliced(t, first, count, v);
+    }
+    return OT_OK;
+}
+
+/* Some output's pieces are not stacked in place by a Scan along one dimension. */
+static bool stacks_elsewhere(const ot_form_tiles *t)
+{
+    const ot_region *r = t->r;
+    for (uint32_t d = 0; d < r->n_dims; d++) {
+        const ot_tile_windows *win[OT_DIMS_MAX];
+        uint32_t count[OT_DIMS_MAX] = {1, 1, 1};
+        count[d] = r->dims[d].n_tiles;
+        for (uint32_t e = 0; e < r->n_dims; e++) win[e] = t->dims[e].loop;
+        for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+            int64_t dims[OT_RANK_MAX], perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX];
+            uint32_t n;
+            if (!r->values[v].is_output) continue;
+            ot_piece_dims(t->g, r, win, v, dims);
+            if (!ot_stitch_layout(t->g, r, count, v, dims, perm, split, &n, whole)) return true;
+        }
+    }
+    return false;
+}
+
+/* Windows of cut inputs move with the iteration, by Gather where Slice cannot. */
+static unsigned loop_needs(const ot_graph *g)
+{
+    return OT_NEEDS_LOOP | (g->model->opset < SLICE_HAS_INPUTS ? OT_NEEDS_MOVING_GATHER : 0);
+}
+
+ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
+{
+    const ot_graph *g = t->g;
+    bool captured = f == OT_FORM_PEELED, has_scan = g->model->opset >= OT_SCAN_SINCE;
+    *needs = 0;
+    if (f == OT_FORM_UNROLLED || f == OT_FORM_WHILE || f == OT_FORM_NONE) return OT_OK;
+    if (f == OT_FORM_PEELED && ot_sequence_fits(g, t->r)) {
+        *needs = loop_needs(g) | OT_NEEDS_SEQUENCE;
+    } else if (f == OT_FORM_LOOP || !has_scan) {
+        *needs = loop_needs(g);
+    } else {
+        *needs = OT_NEEDS_SCAN;
+        if (f != OT_FORM_PRESCAN && !captured) OT_TRY(captures(t, &captured));
+        if (captured) *needs |= OT_NEEDS_SCAN_CAPTURE | (loop_needs(g) & OT_NEEDS_MOVING_GATHER);
+        if ((f == OT_FORM_WINDOW || f == OT_FORM_PEELED) && stacks_elsewhere(t)) *needs |= OT_NEEDS_SCAN_AXES;
+    }
+    return OT_OK;
+}
+
+ot_why ot_needs_refusal(unsigned lacking)
+{
+    static const ot_why whys[] = {OT_WHY_RUNS_NO_LOOP,         OT_WHY_RUNS_NO_SEQUENCE,  OT_WHY_RUNS_NO_SCAN,
+                                  OT_WHY_RUNS_NO_SCAN_CAPTURE, OT_WHY_RUNS_NO_SCAN_AXES, OT_WHY_RUNS_NO_MOVING_GATHER};
+    for (uint32_t k = 0; k < sizeof whys / sizeof *whys; k++)
+        if ((lacking >> k & 1u) != 0) return whys[k];
+    return OT_WHY_NONE;
+}
