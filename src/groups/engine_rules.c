@@ -155,10 +155,13 @@ static bool takes_attention(const ot_group_view *v, uint32_t place, ot_group_rol
     return perm[s.rank - 1] == s.rank - 1;
 }
 
-bool ot_engine_merges(const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role)
+bool ot_engine_merges(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role)
 {
+    (void)ctx;
     if (role == OT_ROLE_ELEMENT) return takes_element(v, place);
     if (role == OT_ROLE_CONVOLUTION) return takes_convolution(v, place);
     if (group->kind == OT_GROUP_ATTENTION) return takes_attention(v, place, role);
     return takes_part(v, group, place, role);
 }
+
+const ot_group_rules ot_engine_rules = {.name = "engine", .supported = ot_engine_merges};

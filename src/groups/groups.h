@@ -82,7 +82,7 @@ typedef struct ot_group {
 } ot_group;
 
 typedef struct ot_group_rules {
-    const char *name;
+    const char *name; /* of who merges so */
     /* May the node at `place` join `group` in that role? Asked in the order in which parts join; `true` means that it does. */
     bool (*supported)(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role);
     void *ctx;
@@ -128,10 +128,20 @@ typedef struct ot_group_list {
  * it makes before. Fails: OT_E_NOMEM. */
 ot_status ot_group_chains(const ot_group_view *v, const ot_group_rules *r, ot_arena *a, ot_diag *d, ot_group_list *out) OT_MUST_USE;
 
-/* ---- engine_rules.c ---- */
+/* ---- engine_rules.c, onnxruntime_rules.c ---- */
 
 /* What the engine merges, as far as the graph says: its lowering asks its kernels besides. */
-bool ot_engine_merges(const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role);
+extern const ot_group_rules ot_engine_rules;
+/* What ONNX Runtime merges into a convolution, and what others are assumed to. */
+extern const ot_group_rules ot_onnxruntime_rules;
+/* The engine's answer, for rules that ask more than that. ctx: not looked at. */
+bool ot_engine_merges(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role);
+
+/* ---- quantized_values.c ---- */
+
+/* A float32 value beside a quantizer: DequantizeLinear makes it, or nothing but QuantizeLinear reads it. Runtimes that run what is
+ * between the two on integers hold it with their width. */
+bool ot_value_beside_quantizer(const ot_graph *g, ot_id v);
 
 /* ---- group_facts.c: questions that recogniser and rules ask ---- */
 

@@ -75,7 +75,7 @@ static ot_status run_attention(ot_call *c)
 static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
 {
     float factor;
-    if (!ot_engine_merges(v, x, place, role)) return false;
+    if (!ot_engine_merges(NULL, v, x, place, role)) return false;
     return role != OT_ROLE_FACTOR || lw_scalar(ctx, ot_group_operand(v, place, ot_group_factor(v, place)), &factor);
 }
 

@@ -62,18 +62,11 @@ static ot_status make_chain(lw_pass *l, const uint32_t *units, uint32_t n, bool 
     return lw_merge(l, units, n, LW_CHAIN, in, n_in, outputs, n_out, (void *)(uintptr_t)chain);
 }
 
-static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
-{
-    (void)ctx;
-    return ot_engine_merges(v, x, place, role);
-}
-
 ot_status lw_fuse_chain(lw_pass *l)
 {
     const ot_group_view v = lw_group_view(l);
-    const ot_group_rules rules = {.name = "engine", .supported = supported};
     ot_group_list found;
-    OT_TRY(ot_group_chains(&v, &rules, l->scratch, l->p->s->d, &found));
+    OT_TRY(ot_group_chains(&v, &ot_engine_rules, l->scratch, l->p->s->d, &found));
     for (uint32_t g = 0; g < found.n; g++) {
         uint32_t units[OT_GROUP_PARTS], n = found.groups[g].n;
         bool made;

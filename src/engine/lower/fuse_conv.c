@@ -218,7 +218,7 @@ static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint
 {
     search *s = ctx;
     const lw_unit *u = &s->l->units[place];
-    if (s->status != OT_OK || !ot_engine_merges(v, x, place, role)) return false;
+    if (s->status != OT_OK || !ot_engine_merges(NULL, v, x, place, role)) return false;
     if (role == OT_ROLE_CONVOLUTION) {
         bool opened;
         s->status = open_group(s, u, &opened);

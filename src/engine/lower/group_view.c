@@ -44,15 +44,5 @@ static bool has_more_outputs(const void *of, uint32_t place)
 
 ot_group_view lw_group_view(const lw_pass *l)
 {
-    return (ot_group_view){.of = l,
-                           .g = l->p->g,
-                           .n = l->n_units,
-                           .node = node_at,
-                           .operands = operands,
-                           .readers = readers,
-                           .maker = maker,
-                           .is_pinned = is_pinned,
-                           .is_const = is_const,
-                           .shape = shape,
-                           .has_more_outputs = has_more_outputs};
+    return (ot_group_view){l, l->p->g, l->n_units, node_at, operands, readers, maker, is_pinned, is_const, shape, has_more_outputs};
 }

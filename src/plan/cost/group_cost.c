@@ -4,8 +4,7 @@
  *   head      0    0  0      3     4   4             position of the group's first node
  *   fused     -    x  x      -     -   x
  *
- * A place of the recogniser is a position of the sequence. The engine merges convolutions with what follows, attention, chains;
- * ONNX Runtime merges BatchNormalization, activations and a residual Add into the convolution before them.
+ * A place of the recogniser is a position of the sequence; the runtime's rules say what is merged.
  */
 #include "cost.h"
 
@@ -94,36 +93,24 @@ static bool open_view(seq_view *x, const ot_seq *s)
     return true;
 }
 
-/* ---- what runtimes merge ---- */
+/* ---- who is asked ---- */
 
-/* BatchNormalization, a unary activation, or the Add of a tensor of the same size, behind a convolution that nobody else reads. An Add
- * follows the convolution or its BatchNormalization; what follows an activation runs on its own. */
-static bool onnx_runtime_merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
-{
-    const ot_seq *s = ctx;
-    if (role == OT_ROLE_CONVOLUTION) {
-        ot_op op = v->node(v->of, place)->op;
-        return op == OT_OP_Conv || op == OT_OP_QLinearConv;
-    }
-    const ot_node *n = &s->g->nodes[s->node[place]], *last = &s->g->nodes[s->node[x->parts[x->n - 1].place]];
-    if (s->g->values[x->result].n_uses != 1) return false;
-    if (n->op == OT_OP_Add) {
-        ot_id other = n->in[n->in[0] == x->result ? 1 : 0];
-        return s->bytes[other] == s->bytes[x->result] && (x->n == 1 || last->op == OT_OP_BatchNormalization);
-    }
-    bool unary = n->op == OT_OP_Relu || n->op == OT_OP_Clip || n->op == OT_OP_LeakyRelu || n->op == OT_OP_Sigmoid ||
-                 n->op == OT_OP_Tanh || n->op == OT_OP_HardSigmoid || n->op == OT_OP_BatchNormalization;
-    return unary && (x->n == 1 || last->op == OT_OP_BatchNormalization || last->op == OT_OP_Add);
-}
+typedef struct asked {
+    const ot_seq *s;
+    const ot_group_rules *of; /* the runtime's */
+} asked;
 
 /* Convolutions of bytes take limits only: what else follows runs on their float32 results. */
-static bool engine_merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
+static bool merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
 {
-    const ot_seq *s = ctx;
+    const asked *a = ctx;
+    const ot_seq *s = a->s;
     bool follows = x->kind == OT_GROUP_CONV && role != OT_ROLE_CONVOLUTION;
-    if (!follows || !ot_cost_on_bytes(s->g, &s->g->nodes[s->node[x->parts[0].place]])) return ot_engine_merges(v, x, place, role);
-    ot_op op = s->g->nodes[s->node[place]].op;
-    return role == OT_ROLE_ACTIVATION && (op == OT_OP_Relu || op == OT_OP_Clip) && ot_engine_merges(v, x, place, role);
+    if (follows && ot_cost_on_bytes(s->g, &s->g->nodes[s->node[x->parts[0].place]])) {
+        ot_op op = s->g->nodes[s->node[place]].op;
+        if (role != OT_ROLE_ACTIVATION || (op != OT_OP_Relu && op != OT_OP_Clip)) return false;
+    }
+    return a->of->supported(a->of->ctx, v, x, place, role);
 }
 
 /* ---- tables ---- */
@@ -142,7 +129,6 @@ static void merge(ot_seq *s, seq_view *x, const ot_group *group)
 
 ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
 {
-    const bool chains_too = ot_runtime_chains(t->runtime);
     seq_view x;
     ot_group_list chains;
     for (uint32_t p = 0; p < s->n; p++) {
@@ -153,31 +139,21 @@ ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
     }
     if (!ot_runtime_fuses(t->runtime)) return OT_OK;
     if (!open_view(&x, s)) return ot_fail_nomem(s->g->model->diag);
-    const ot_group_view v = {.of = &x,
-                             .g = s->g,
-                             .n = s->n,
-                             .node = node_at,
-                             .operands = operands,
-                             .readers = readers,
-                             .maker = maker,
-                             .is_pinned = is_pinned,
-                             .is_const = is_const,
-                             .shape = shape,
-                             .has_more_outputs = has_more_outputs};
-    const ot_group_rules rules = {
-        .name = t->runtime->name, .supported = chains_too ? engine_merges : onnx_runtime_merges, .ctx = s};
+    const ot_group_view v = {&x, s->g, s->n, node_at, operands, readers, maker, is_pinned, is_const, shape, has_more_outputs};
+    asked whom = {s, t->runtime->merges};
+    const ot_group_rules on_bytes = {.name = whom.of->name, .supported = merges, .ctx = &whom};
+    const ot_group_rules *rules = t->runtime->one_pass ? &on_bytes : whom.of;
     for (uint32_t p = 0; p < s->n; p++) {
         ot_group group;
-        if (ot_group_conv(&v, &rules, p, &group)) merge(s, &x, &group);
+        if (ot_group_conv(&v, rules, p, &group)) merge(s, &x, &group);
     }
-    if (!chains_too) return OT_OK;
     for (uint32_t p = 0; p < s->n; p++) {
         ot_attention_group attention;
-        if (!ot_group_attention(&v, &rules, p, &attention)) continue;
+        if (!ot_group_attention(&v, rules, p, &attention)) continue;
         ot_cost_attention_merge(s, &attention.group);
         for (uint32_t k = 0; k < attention.group.n; k++) x.taken[attention.group.parts[k].place] = true;
     }
-    OT_TRY(ot_group_chains(&v, &rules, s->arena, s->g->model->diag, &chains));
+    OT_TRY(ot_group_chains(&v, rules, s->arena, s->g->model->diag, &chains));
     for (uint32_t k = 0; k < chains.n; k++) merge(s, &x, &chains.groups[k]);
     return OT_OK;
 }

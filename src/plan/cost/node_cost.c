@@ -92,7 +92,7 @@ double ot_cost_free_compute(const ot_seq *s, uint32_t p, const ot_target *t, dou
 {
     ot_cost_kind class = ot_op_cost(s->g->nodes[s->node[p]].op);
     bool counts = computes(s, p) || (class == OT_COST_GEMM && s->tail[p] != OT_NONE);
-    return ot_runtime_chains(t->runtime) && s->fused[p] && counts ? compute : 0;
+    return t->runtime->one_pass && s->fused[p] && counts ? compute : 0;
 }
 
 /* How much longer a ConvTranspose takes in tiles of few rows or columns: all phases of a stride are computed for less than a
@@ -307,7 +307,7 @@ static void whole_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_
 static double merged_compute(const ot_seq *s, uint32_t p, const ot_target *t)
 {
     double sum = 0;
-    if (!ot_runtime_chains(t->runtime)) return 0;
+    if (!t->runtime->one_pass) return 0;
     for (uint32_t q = p + 1; q < s->n && q <= p + GROUP_REACH; q++) {
         const ot_node *n = &s->g->nodes[s->node[q]];
         if (!s->fused[q] || s->head[q] != p || !computes(s, q) || s->tail[q] != OT_NONE) continue;
@@ -325,7 +325,7 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost 
         x->is_fused = true;
         return;
     }
-    if (s->fused[p] && ot_runtime_chains(t->runtime))
+    if (s->fused[p] && t->runtime->one_pass)
         engine_fused_node(s, p, t, ot_cost_compute(g, n, t, s->macs[p], s->elems[n->out[0]], s->elems[n->out[0]]), x);
     else if (s->fused[p] || (ot_op_cost(n->op) == OT_COST_FREE && n->op != OT_OP_OPAQUE))
         free_node(s, p, t, x);

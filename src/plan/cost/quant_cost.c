@@ -107,7 +107,7 @@ bool ot_cost_on_bytes(const ot_graph *g, const ot_node *n)
 
 void ot_cost_quant_fill(ot_seq *s, const ot_target *t)
 {
-    if (!ot_runtime_chains(t->runtime)) return;
+    if (!t->runtime->one_pass) return;
     for (uint32_t p = 0; p < s->n; p++) {
         const ot_node *n = node_at(s, p);
         if (n->n_in < 1 || n->n_out < 1) continue;

@@ -87,18 +87,6 @@ static void fill_live(ot_seq *s, const ot_target *t)
     }
 }
 
-/* A float value between DequantizeLinear and QuantizeLinear: runtimes that merge operators run the group on integers, and
- * the value has the width of the integers. */
-static bool is_quantized_inside(const ot_graph *g, const ot_value *x)
-{
-    if (x->dtype != OT_F32 || x->is_output || x->is_input || x->producer == OT_NONE) return false;
-    if (g->nodes[x->producer].op == OT_OP_DequantizeLinear) return true;
-    if (x->n_uses == 0) return false;
-    for (uint32_t u = 0; u < x->n_uses; u++)
-        if (g->nodes[x->uses[u]].op != OT_OP_QuantizeLinear) return false;
-    return true;
-}
-
 /* requires a built sequence. Fails: OT_E_NOMEM. */
 ot_status ot_cost_fill(ot_seq *s, const ot_target *t)
 {
@@ -107,7 +95,7 @@ ot_status ot_cost_fill(ot_seq *s, const ot_target *t)
     if (!stores) return ot_fail_nomem(g->model->diag);
     s->sums = ot_runtime_in_classes(t->runtime);
     for (ot_id v = 0; v < g->n_values; v++)
-        if (t->runtime->int8_width && is_quantized_inside(g, &g->values[v])) s->bytes[v] = s->elems[v];
+        if (t->runtime->int8_width && ot_value_beside_quantizer(g, v)) s->bytes[v] = s->elems[v];
     for (uint32_t k = 0; k < s->n; k++) {
         const ot_node *n = &g->nodes[s->node[k]];
         bool blocked = ot_cost_makes_blocked(s, k, t);

@@ -11,15 +11,8 @@
 #ifndef OT_PLAN_RUNTIME_H
 #define OT_PLAN_RUNTIME_H
 
+#include "groups/groups.h"
 #include "region/region.h"
-
-/* Which nodes run as part of one before them (plan/cost/node_cost.c). */
-typedef enum ot_fuse_rules {
-    OT_FUSE_NONE,
-    OT_FUSE_CONV,  /* BatchNormalization, activations and a residual Add into a convolution; they cost nothing of their own */
-    OT_FUSE_CHAINS /* besides: element-wise operators that follow one another, which still compute; attention and quantized
-                      groups as one step; values inside a group are not stored */
-} ot_fuse_rules;
 
 /* How tiles reach the kernels. */
 typedef enum ot_motion {
@@ -100,12 +93,15 @@ typedef struct ot_runtime {
     const char *title; /* "Tiles run in ..." of reports */
     uint32_t bit;      /* OT_BY_... of quirks.h: whose behaviour the table of quirks speaks of */
 
-    /* ---- what runs as one ---- */
-    ot_fuse_rules fuse;
-    bool
-        int8_groups; /* DequantizeLinear -> operator -> QuantizeLinear runs on integers whenever it finds the three together: values
-                         inside have that width, and a region that begins or ends inside would leave float operators with other results */
-    bool int8_width; /* and the float values in between take the bytes of integers */
+    /* ---- what runs as one (groups/groups.h) ---- */
+    const ot_group_rules *merges; /* which nodes join a group; NULL: there are none */
+    /* A group is one pass over memory: its nodes still compute, what only they read is not stored, and no region cuts through it.
+     * Else what joins a convolution costs nothing of its own. */
+    bool one_pass;
+    /* DequantizeLinear -> operator -> QuantizeLinear runs on integers whenever it finds the three together: a region that begins or ends
+     * inside would leave float operators, with other results. */
+    bool int8_groups;
+    bool int8_width; /* and the float values in between take the bytes of integers (ot_value_beside_quantizer) */
 
     /* ---- arithmetic ---- */
     const ot_op_factor *slow; /* [n_slow] */
@@ -162,9 +158,7 @@ const ot_runtime *ot_runtime_emitting(const ot_runtime *r, bool cache);
 
 /* ---- questions ---- */
 
-static inline bool ot_runtime_fuses(const ot_runtime *r) { return r->fuse != OT_FUSE_NONE; }
-/* Merged groups keep their values to themselves; what is merged still computes. */
-static inline bool ot_runtime_chains(const ot_runtime *r) { return r->fuse == OT_FUSE_CHAINS; }
+static inline bool ot_runtime_fuses(const ot_runtime *r) { return r->merges != NULL; }
 static inline bool ot_runtime_takes(const ot_runtime *r, ot_form f) { return f != OT_FORM_NONE && (r->forms >> f & 1u) != 0; }
 /* It runs the engine's operators: a body for each class of alike tiles, reductions in parts. */
 static inline bool ot_runtime_in_classes(const ot_runtime *r) { return ot_runtime_takes(r, OT_FORM_WHILE); }

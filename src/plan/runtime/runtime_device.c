@@ -35,11 +35,11 @@
             .recompute = 5, .doubt = 1.04, .short_rows = 1.02
 
 const ot_runtime ot_runtime_device = {STANDARD_ON_SCRATCHPAD, .name = "device",
-                                      .title = "a runtime that fuses as ONNX Runtime does", .fuse = OT_FUSE_CONV,
+                                      .title = "a runtime that fuses as ONNX Runtime does", .merges = &ot_onnxruntime_rules,
                                       .int8_width = true};
 const ot_runtime ot_runtime_device_plain = {STANDARD_ON_SCRATCHPAD, .name = "device-plain", .title = "a plain runtime"};
-const ot_runtime ot_runtime_device_while = {WHILE_ON_SCRATCHPAD, .name = "device-while", .fuse = OT_FUSE_CONV};
+const ot_runtime ot_runtime_device_while = {WHILE_ON_SCRATCHPAD, .name = "device-while", .merges = &ot_onnxruntime_rules};
 const ot_runtime ot_runtime_device_while_plain = {WHILE_ON_SCRATCHPAD, .name = "device-while-plain"};
 const ot_runtime ot_runtime_gpu = {CACHED, .name = "gpu", .title = "a runtime that fuses as ONNX Runtime does",
-                                   .fuse = OT_FUSE_CONV, .int8_width = true};
+                                   .merges = &ot_onnxruntime_rules, .int8_width = true};
 const ot_runtime ot_runtime_gpu_plain = {CACHED, .name = "gpu-plain", .title = "a plain runtime"};

@@ -12,7 +12,8 @@ const ot_runtime ot_runtime_engine = {
     .name = "engine",
     .title = "the project's engine",
     .bit = OT_BY_ENGINE,
-    .fuse = OT_FUSE_CHAINS,
+    .merges = &ot_engine_rules,
+    .one_pass = true,
     .conv = {.block = 8, /* AVX2 registers of float32 */
              .blocks_input = true,
              .few = FEW,
