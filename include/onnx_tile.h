@@ -57,6 +57,11 @@ const char *onnx_tile_error(const onnx_tile *t);
 
 /* Name of a shipped target, "host", or a file that ends in .xml. Checked when planning. */
 onnx_tile_status onnx_tile_set_target(onnx_tile *t, const char *name) ONNX_TILE_MUST_USE;
+/* Who runs the model: "onnxruntime", "openvino", "loop" (runtimes that take Loop, and neither Scan nor sequences), "portable" (any
+ * runtime) or "engine" (this library's sessions, by operators of their own). NULL: the target's own, which is "onnxruntime" for
+ * "host". A tiled model names it in its metadata, key "onnx_tile.runtime". ONNX_TILE_USAGE: there is none of that name; when planning:
+ * the target's fast memory is a scratchpad, which "engine" alone drives. */
+onnx_tile_status onnx_tile_set_runtime(onnx_tile *t, const char *name) ONNX_TILE_MUST_USE;
 /* Capacity of the fast memory in bytes; 0: the target's own. */
 onnx_tile_status onnx_tile_set_l2(onnx_tile *t, int64_t bytes) ONNX_TILE_MUST_USE;
 /* Workers that share a node; 0: the target's own count. */

@@ -13,7 +13,8 @@
 #define OT_BY_ENGINE      2u
 #define OT_BY_DEVICE      4u
 #define OT_BY_CHECKER     8u
-#define OT_BY_ALL         15u
+#define OT_BY_OPENVINO    16u
+#define OT_BY_ALL         31u
 
 typedef enum ot_quirk {
 #define QUIRK(id, by, ops, why, seen) OT_QUIRK_##id,

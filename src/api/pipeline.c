@@ -72,7 +72,10 @@ static ot_status pass_plan(ot_run *r)
     OT_TRY(ot_target_load(r->options.target, r->options.threads, r->diag, &r->target));
     if (r->options.emit_engine) use_calibration(r);
     if (r->options.l2_bytes) ot_target_set_l2(&r->target, r->options.l2_bytes);
-    if (r->options.emit_engine) ot_target_set_engine(&r->target);
+    if (r->options.emit_engine)
+        ot_target_set_engine(&r->target);
+    else if (r->options.runtime)
+        OT_TRY(ot_target_set_runtime(&r->target, r->options.runtime, r->diag));
     return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
 }
 
@@ -92,6 +95,7 @@ static ot_status pass_results(ot_run *r)
 static ot_status pass_rewrite(ot_run *r)
 {
     if (r->plan->n_regions == 0) return OT_OK;
+    r->model->runtime = r->target.runtime->name;
     OT_TRY(ot_overlay(r->model->graph, r->plan));
     OT_TRY(ot_fold_static(r->model->graph, r->plan));
     return ot_rewrite(r->model->graph, r->plan);

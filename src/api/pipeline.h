@@ -20,6 +20,8 @@ typedef struct ot_run_options {
     const ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes;
     ot_plan_options plan;
+    const char *
+        runtime; /* who runs the model, by name (ot_target_set_runtime), where emit_engine does not say it; NULL: the target's own */
     bool emit_engine;      /* write the engine's operators; the target becomes one of what runs them */
     const char *dump_dir;  /* NULL: none */
     FILE *log;             /* time of each pass, one line each; NULL: silent */

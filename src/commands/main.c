@@ -28,11 +28,12 @@ static int exit_code(ot_status s)
     return 4;
 }
 
-/* What --help, --version and --list-targets ask for. */
+/* What --help, --version, --list-targets and --list-runtimes ask for. */
 static ot_status answer(const ot_options *o)
 {
     if (o->help) return ot_options_help(stdout);
     if (o->list_targets) return ot_target_list(stdout);
+    if (o->list_runtimes) return ot_runtime_list(stdout);
     return printf("onnx-tile %s\n", OT_VERSION) < 0 ? OT_E_SYSTEM : OT_OK;
 }
 
@@ -126,6 +127,7 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .shapes = o->shapes,
                         .n_shapes = o->n_shapes,
                         .plan = o->plan,
+                        .runtime = o->runtime,
                         .emit_engine = o->emit_engine,
                         .dump_dir = o->dump_dir,
                         .log = o->verbose ? stderr : NULL,
@@ -206,7 +208,7 @@ int main(int argc, char **argv)
 
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is a write error like any other */
     ot_status s = ot_options_parse(argc, argv, &d, &o);
-    if (s == OT_OK) s = o.help || o.version || o.list_targets ? answer(&o) : process(&o, &d);
+    if (s == OT_OK) s = o.help || o.version || o.list_targets || o.list_runtimes ? answer(&o) : process(&o, &d);
     if (s == OT_OK && fflush(stdout) != 0) s = OT_E_SYSTEM;
     ot_options_free(&o);
     if (s != OT_OK) {

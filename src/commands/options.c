@@ -66,6 +66,7 @@ typedef enum option_kind {
     MODE,
     TIME,
     EMIT,
+    RUNTIME,
     INPUT,
     SEED,
     VERIFY, /* nothing, or "all" attached */
@@ -107,6 +108,7 @@ static const option OPTIONS[] = {
     {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), PLANNERS | BENCH,
      "machine to plan for; a kernel that names one has that"},
     {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, "list the targets and exit"},
+    {"list-runtimes", 0, NULL, FLAG, NULL, AT(list_runtimes), EVERY, "list the runtimes and exit"},
     {"threads", 0, "N", COUNT, NULL, AT(threads), WORKERS,
      "workers that share a node (the target's own count when not given), a search or a run (1)"},
     {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS, "results as JSON on stdout"},
@@ -117,6 +119,8 @@ static const option OPTIONS[] = {
     {"help", 'h', NULL, FLAG, NULL, AT(help), EVERY, "print this and exit"},
     {"version", 0, NULL, FLAG, NULL, AT(version), EVERY, "print the version and exit"},
 
+    {"runtime", 0, "NAME", RUNTIME, NULL, AT(runtime), TILERS,
+     "who runs the model, of --list-runtimes (the target's own when not given)"},
     {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS, "capacity of the fast memory, in place of the target's"},
     {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, "bind the dimensions of an input; repeatable"},
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise"},
@@ -278,6 +282,18 @@ static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_fo
     return bad_value(d, o, text, "must be scan, unrolled, loop-peeled, loop-window, loop or prescan");
 }
 
+static ot_status parse_runtime(ot_diag *d, const option *o, const char *text, const char **out)
+{
+    char names[256], rule[320];
+    const ot_runtime *r = ot_runtime_asked(text, names, sizeof names);
+    if (r) {
+        *out = r->name;
+        return OT_OK;
+    }
+    snprintf(rule, sizeof rule, "must be one of %s", names);
+    return bad_value(d, o, text, rule);
+}
+
 static ot_status parse_verify(ot_diag *d, const option *o, const char *text, ot_verify_mode *out)
 {
     if (RUN_NEEDS) return fail_needs(d, "--verify", NEED_ENGINE);
@@ -336,7 +352,9 @@ static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_op
     case EMIT:
         if (strcmp(text, "onnx") != 0 && strcmp(text, "engine") != 0) return bad_value(d, o, text, "must be onnx or engine");
         *(bool *)at = *text == 'e';
+        out->emit_given = true;
         return OT_OK;
+    case RUNTIME: return parse_runtime(d, o, text, at);
     }
     return OT_OK;
 }
@@ -348,6 +366,7 @@ static ot_status set_defaults(ot_diag *d, ot_options *out)
         if (o->kind == OFF_FLAG) *(bool *)((char *)out + o->offset) = true;
         if (o->dflt) OT_TRY(set_option(d, o, o->dflt, out));
     }
+    out->emit_given = false;
     return OT_OK;
 }
 
@@ -467,10 +486,22 @@ static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_option
 
 static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
 
+/* --emit and --runtime say the same twice, or one of them says it. */
+static ot_status settle_runtime(ot_diag *d, ot_options *o)
+{
+    if (!o->runtime) return OT_OK;
+    bool engine = strcmp(o->runtime, "engine") == 0;
+    if (o->emit_given && o->emit_engine != engine)
+        return ot_fail(d, OT_E_USAGE, "--runtime %s and --emit %s contradict each other: leave one out", o->runtime,
+                       o->emit_engine ? "engine" : "onnx");
+    o->emit_engine = engine;
+    return OT_OK;
+}
+
 /* What the words mean together. */
 static ot_status check_together(ot_diag *d, const ot_options *o)
 {
-    if (o->help || o->version || o->list_targets) return OT_OK;
+    if (o->help || o->version || o->list_targets || o->list_runtimes) return OT_OK;
     if (o->command == OT_CMD_CALIBRATE) return OT_OK;
     if (!o->model && o->command == OT_CMD_PLAN_MEMORY) return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_COMPARE) {
@@ -519,6 +550,7 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
         return OT_OK;
     }
     OT_TRY(parse_words(argc, argv, first, d, o));
+    OT_TRY(settle_runtime(d, o));
     return check_together(d, o);
 }
 

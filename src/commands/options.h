@@ -29,7 +29,9 @@ typedef struct ot_options {
     ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes, cap_shapes;
     ot_plan_options plan;
-    bool emit_engine;      /* --emit engine: see ot_run_options */
+    const char *runtime;   /* --runtime; NULL: the target's own */
+    bool emit_engine;      /* --emit engine or --runtime engine: see ot_run_options */
+    bool emit_given;       /* --emit was there */
     ot_mem_options memory; /* of plan-memory; threads is above */
     ot_run_input *inputs;  /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;
@@ -44,7 +46,7 @@ typedef struct ot_options {
     const char *dump_dir; /* NULL: none */
     ot_verify_mode verify;
     bool json, quiet, verbose;
-    bool help, version, list_targets; /* answer this and do nothing else */
+    bool help, version, list_targets, list_runtimes; /* answer this and do nothing else */
 } ot_options;
 
 /* Parse the command line. Strings are borrowed from argv. Sets ot_dbg for -d. Fails with OT_E_USAGE

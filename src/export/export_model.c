@@ -65,6 +65,25 @@ static ot_status add_new_domains(imports *im, const ot_graph *g)
     return OT_OK;
 }
 
+/* The file's own entries, and for whom the model was tiled: in the place of an earlier entry of that name. */
+static ot_status put_runtime(ot_exporter *ex, Onnx__ModelProto *p)
+{
+    static const char key[] = "onnx_tile.runtime";
+    size_t n = p->n_metadata_props, at = 0;
+    Onnx__StringStringEntryProto *e = OT_NEW(ex->a, Onnx__StringStringEntryProto), **list;
+    list = OT_NEW_N(ex->a, Onnx__StringStringEntryProto *, n + 1);
+    if (!e || !list) return ot_fail_nomem(ex->d);
+    onnx__string_string_entry_proto__init(e);
+    e->key = UNCONST(char *, key);
+    e->value = UNCONST(char *, ex->m->runtime);
+    for (size_t k = 0; k < n; k++)
+        if (!p->metadata_props[k]->key || strcmp(p->metadata_props[k]->key, key) != 0) list[at++] = p->metadata_props[k];
+    list[at++] = e;
+    p->metadata_props = list;
+    p->n_metadata_props = at;
+    return OT_OK;
+}
+
 ot_status ot_export_model(ot_exporter *ex, const Onnx__ModelProto **out)
 {
     static const char producer[] = "onnx-tile";
@@ -83,6 +102,7 @@ ot_status ot_export_model(ot_exporter *ex, const Onnx__ModelProto **out)
     OT_TRY(add_new_domains(&im, ex->m->graph));
     p->n_opset_import = im.n;
     p->opset_import = im.list;
+    if (ex->m->runtime) OT_TRY(put_runtime(ex, p));
     const Onnx__GraphProto *g;
     OT_TRY(ot_export_graph(ex, ex->m->graph, &g));
     p->graph = UNCONST(Onnx__GraphProto *, g);

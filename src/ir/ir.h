@@ -283,6 +283,7 @@ typedef struct ot_model {
     bool has_external;         /* some tensor is stored in an external file */
     bool pin_inputs;           /* dimensions of graph inputs were bound: a changed graph is written with them fixed */
     size_t weight_bytes;       /* nominal bytes of all initializers of the top graph */
+    const char *runtime;       /* made for it: name in the model's metadata_props; NULL: none is added. Static */
     const ot_node_note *notes; /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top graph */
     uint32_t n_notes;
     void *source; /* import/'s private state (ModelProto, mappings); freed by ot_model_free */

@@ -30,7 +30,7 @@ HEADINGS = {
 }
 VALUES = {
     'output': 'absent/x', 'target': 'host', 'threads': '1', 'report': 'r.xml', 'debug': 'T', 'l2': '1M', 'shape': 'x=1', 'goal': 'time',
-    'memory-budget': '1G', 'max-slowdown': '5', 'emit': 'onnx', 'dump-dir': 'd', 'input': 'x=x.npy', 'seed': '1', 'output-dir': 'd',
+    'memory-budget': '1G', 'max-slowdown': '5', 'emit': 'onnx', 'runtime': 'openvino', 'dump-dir': 'd', 'input': 'x=x.npy', 'seed': '1', 'output-dir': 'd',
     'repeat': '1', 'trace': 't.json', 'capacity': '1K', 'mode': 'auto', 'time-limit': '1', 'svg': 'm.svg',
 }
 REFUSED = ("is for 'onnx-tile", "is not for '", 'leave out -o')
@@ -77,7 +77,7 @@ def try_pairs(tool, options, lacks):
                 refused = any(r in err for r in REFUSED)
                 if refused == (command in take):
                     problems.append(f'--help says that {command} {"takes" if command in take else "refuses"} --{name}; it says: {err.strip()}')
-                if status < 0 or (status == 0) != (name in ('help', 'version', 'list-targets')):
+                if status < 0 or (status == 0) != (name in ('help', 'version', 'list-targets', 'list-runtimes')):
                     problems.append(f'{command} {" ".join(given)}: exit {status}: {err.strip()}')
 
 

@@ -15,6 +15,16 @@ for t in host ascend-a2 ascend-a2-16m tlf-16m cpu-generic h200 ethos-u55 mcu-512
     grep -q "^$t " "$tmp/out" || fail "--list-targets lacks $t"
 done
 
+expect 0 "$TOOL" --list-runtimes
+for r in onnxruntime openvino loop portable engine; do
+    grep -q "^$r " "$tmp/out" || fail "--list-runtimes lacks $r"
+done
+[ "$(wc -l < "$tmp/out")" = 5 ] || fail "--list-runtimes: $(cat "$tmp/out")"
+expect 2 "$TOOL" m.onnx -o x --runtime tract; says "--runtime 'tract': must be one of onnxruntime, openvino, loop, portable, engine"
+expect 2 "$TOOL" m.onnx -o x --runtime openvino --emit engine; says 'contradict each other'
+expect 2 "$TOOL" m.onnx -o x --emit onnx --runtime engine; says 'contradict each other'
+expect 2 "$TOOL" plan-memory a.csv --runtime openvino; says "--runtime is not for 'plan-memory'"
+
 expect 2 "$TOOL"; says 'no model given'
 expect 2 "$TOOL" m.onnx; says 'no output given'
 expect 2 "$TOOL" inspect m.onnx -o x.onnx; says "leave out -o"

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "import/import.h"
+#include "analyse/quirks.h"
 #include "plan/cost/cost.h"
 
 static ot_target preset(const char *name)
@@ -28,7 +29,7 @@ static void fields_are_sane(void **state)
     for (size_t k = 0; k < n; k++) {
         const ot_runtime *r = all[k];
         assert_ptr_equal(ot_runtime_named(r->name), r); /* names are unique */
-        assert_true(*r->title && r->bit != 0 && (r->bit & (r->bit - 1)) == 0);
+        assert_true(*r->title && r->bit != 0 && (r->bit & ~OT_BY_ALL) == 0);
         assert_true(r->forms != 0 && (r->forms & 1u << OT_FORM_NONE) == 0);
         assert_true(r->overlap >= 0 && r->overlap <= 1 && r->weights_seen >= 0 && r->weights_seen <= 1);
         assert_true(r->recompute >= 1 && r->recompute_forced >= r->recompute && r->doubt >= 1 && r->short_rows >= 1);
@@ -73,6 +74,44 @@ static void targets_have_runtimes(void **state)
     assert_ptr_equal(ot_runtime_of(true, false), &ot_runtime_gpu_plain);
     assert_ptr_equal(ot_runtime_of(false, true), &ot_runtime_device);
     assert_ptr_equal(ot_runtime_of(false, false), &ot_runtime_device_plain);
+}
+
+/* --runtime takes five names; scratchpads have a runtime of their own, and the engine's. */
+static void runtimes_are_asked_for(void **state)
+{
+    (void)state;
+    static const char *const asked[] = {"onnxruntime", "openvino", "loop", "portable"};
+    char names[256];
+    ot_diag d = {0};
+    for (size_t k = 0; k < 4; k++) {
+        ot_target host = preset("cpu-generic"), npu = preset("ethos-u55");
+        assert_int_equal(ot_target_set_runtime(&host, asked[k], &d), OT_OK);
+        assert_string_equal(host.runtime->name, asked[k]);
+        assert_true(ot_runtime_drives(host.runtime, true) && !ot_runtime_drives(host.runtime, false));
+        d = (ot_diag){0};
+        assert_int_equal(ot_target_set_runtime(&npu, asked[k], &d), OT_E_USAGE);
+        assert_non_null(strstr(d.message, "scratchpad"));
+        assert_ptr_equal(npu.runtime, &ot_runtime_device);
+        d = (ot_diag){0};
+    }
+    ot_target npu = preset("ethos-u55"), host = preset("cpu-generic");
+    assert_int_equal(ot_target_set_runtime(&npu, "engine", &d), OT_OK);
+    assert_ptr_equal(npu.runtime, &ot_runtime_device_while);
+    assert_int_equal(ot_target_set_runtime(&host, "engine", &d), OT_OK);
+    assert_ptr_equal(host.runtime, &ot_runtime_engine);
+    assert_null(ot_runtime_asked("gpu", names, sizeof names));
+    assert_string_equal(names, "onnxruntime, openvino, loop, portable, engine");
+    assert_int_equal(ot_target_set_runtime(&host, "device", &d), OT_E_USAGE);
+    assert_non_null(strstr(d.message, names));
+}
+
+/* What may be written out one by one is bounded where models must stay small. */
+static void written_tiles_are_bounded(void **state)
+{
+    (void)state;
+    assert_true(ot_runtime_writes_out(&ot_runtime_onnxruntime, 1e6));
+    assert_true(ot_runtime_writes_out(&ot_runtime_portable, ot_runtime_portable.written_most));
+    assert_false(ot_runtime_writes_out(&ot_runtime_portable, ot_runtime_portable.written_most + 1.0));
 }
 
 /* ---- forms ---- */
@@ -205,8 +244,10 @@ static void conv_keeps_its_layout(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_are_sane),      cmocka_unit_test(targets_have_runtimes), cmocka_unit_test(every_form_has_a_price),
-        cmocka_unit_test(prelu_is_elementwise), cmocka_unit_test(conv_keeps_its_layout),
+        cmocka_unit_test(fields_are_sane),        cmocka_unit_test(targets_have_runtimes),
+        cmocka_unit_test(runtimes_are_asked_for), cmocka_unit_test(written_tiles_are_bounded),
+        cmocka_unit_test(every_form_has_a_price), cmocka_unit_test(prelu_is_elementwise),
+        cmocka_unit_test(conv_keeps_its_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

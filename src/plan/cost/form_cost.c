@@ -107,7 +107,7 @@ static int64_t stitch_peak_of(const ot_form_price *f, const ot_totals *x)
     double outputs = grid && f->outputs_grid > 0 ? f->outputs_grid : x->outermost ? f->outputs : f->outputs_scattered;
     double tiles = grid ? f->tiles_grid : f->tiles;
     if (x->halo && f->tiles_chain > 0) tiles += x->chain / f->tiles_chain;
-    return (int64_t)(outputs * (double)(int64_t)x->out_bytes) + (int64_t)tiles * x->ws;
+    return (int64_t)(outputs * (double)(int64_t)x->out_bytes) + (int64_t)tiles * x->ws + (int64_t)(f->inputs * x->in_bytes);
 }
 
 /* Operators of standard ONNX copy windows out and stitch pieces together. */

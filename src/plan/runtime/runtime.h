@@ -1,7 +1,7 @@
 /* What runs a model, as the planner sees it: one table for each runtime, asked wherever plans depend on who runs them.
  *
  *   target    the machine: capacities, bandwidths, rates               plan/target/
- *   runtime   who uses it: what is merged, moved, copied, held         runtime_onnxruntime.c, runtime_engine.c, runtime_device.c
+ *   runtime   who uses it: what is merged, moved, copied, held         runtime_onnxruntime.c, runtime_openvino.c, ...
  *
  * Nothing outside this folder tells runtimes apart by name: the code asks a field or a function, each of one meaning. A new runtime
  * is one file with its table and one row in runtime.c; docs/runtimes.md says where the numbers come from.
@@ -80,6 +80,7 @@ typedef struct ot_form_price {
     double scattered; /* where they do not */
     double cropped;   /* added where windows of several dimensions overlap: border tiles are stitched apart */
     /* Memory that a process takes while the form stitches. */
+    double inputs;            /* copies of the windows that tiles read, all tiles */
     double outputs;           /* copies of the outputs, where pieces follow each other in memory; */
     double outputs_scattered; /* where they do not */
     double outputs_grid;      /* in several dimensions */
@@ -89,9 +90,10 @@ typedef struct ot_form_price {
 } ot_form_price;
 
 typedef struct ot_runtime {
-    const char *name;  /* in target files and messages */
-    const char *title; /* "Tiles run in ..." of reports */
-    uint32_t bit;      /* OT_BY_... of quirks.h: whose behaviour the table of quirks speaks of */
+    const char *name;    /* in target files and messages */
+    const char *title;   /* "Tiles run in ..." of reports */
+    const char *summary; /* what it is, one line, where it can be asked for by --runtime; NULL: it follows from the target alone */
+    uint32_t bit;        /* OT_BY_... of quirks.h: whose behaviour the table of quirks speaks of; several: any of them may run it */
 
     /* ---- what runs as one (groups/groups.h) ---- */
     const ot_group_rules *merges; /* which nodes join a group; NULL: there are none */
@@ -121,8 +123,9 @@ typedef struct ot_runtime {
         region_overhead; /* seconds, in place of the target's unless that was measured; 0: the target's */
 
     /* ---- forms ---- */
-    unsigned forms;  /* bit set of 1 << ot_form: those that it accepts */
-    unsigned cannot; /* bit set of OT_NEEDS_... (region/forms.h): what it lacks or gets wrong */
+    unsigned forms;        /* bit set of 1 << ot_form: those that it accepts */
+    unsigned cannot;       /* bit set of OT_NEEDS_... (region/forms.h): what it lacks or gets wrong */
+    uint32_t written_most; /* tiles of a region that may be written out one by one; 0: as many as the planner writes anyway */
     ot_motion motion;
     ot_form_price price[OT_FORM_WHILE + 1]; /* of the accepted forms; read for OT_MOTION_COPIED */
     bool scan_in_place;                     /* a Scan reads slices of the outer tensors where they lie */
@@ -143,6 +146,9 @@ typedef struct ot_runtime {
 
 extern const ot_runtime ot_runtime_onnxruntime; /* ONNX Runtime on a CPU */
 extern const ot_runtime ot_runtime_engine;      /* the project's engine on a cached CPU */
+extern const ot_runtime ot_runtime_openvino;    /* OpenVINO on a CPU */
+extern const ot_runtime ot_runtime_loop;        /* runtimes on CPUs that take Loop, and neither Scan nor sequences */
+extern const ot_runtime ot_runtime_portable;    /* any runtime on a CPU */
 /* Accelerators. Without a suffix: scratchpads with DMA. _plain: merges no nodes. _while: given the engine's form (--emit engine). */
 extern const ot_runtime ot_runtime_device, ot_runtime_device_plain, ot_runtime_device_while, ot_runtime_device_while_plain;
 extern const ot_runtime ot_runtime_gpu, ot_runtime_gpu_plain; /* with a hardware cache */
@@ -151,6 +157,10 @@ extern const ot_runtime ot_runtime_gpu, ot_runtime_gpu_plain; /* with a hardware
 const ot_runtime *const *ot_runtimes(size_t *n);
 /* By name; NULL: there is none. */
 const ot_runtime *ot_runtime_named(const char *name);
+/* By name, of those that --runtime takes; NULL: it is none of them, and `names` (size > 0) lists them with commas. */
+const ot_runtime *ot_runtime_asked(const char *name, char *names, size_t size);
+/* Names and what they are, one a line: those that --runtime takes. Fails: OT_E_SYSTEM. */
+ot_status ot_runtime_list(FILE *f) OT_MUST_USE;
 /* What a target file means that names none: by fast memory (a cache or a scratchpad) and attribute `fuses`. */
 const ot_runtime *ot_runtime_of(bool cache, bool fuses);
 /* What runs the engine's form where `r` runs standard ONNX, on that kind of fast memory. */
@@ -162,6 +172,13 @@ static inline bool ot_runtime_fuses(const ot_runtime *r) { return r->merges != N
 static inline bool ot_runtime_takes(const ot_runtime *r, ot_form f) { return f != OT_FORM_NONE && (r->forms >> f & 1u) != 0; }
 /* It runs the engine's operators: a body for each class of alike tiles, reductions in parts. */
 static inline bool ot_runtime_in_classes(const ot_runtime *r) { return ot_runtime_takes(r, OT_FORM_WHILE); }
+/* So many tiles of a region may be written out one by one. */
+static inline bool ot_runtime_writes_out(const ot_runtime *r, double tiles)
+{
+    return r->written_most == 0 || tiles <= r->written_most;
+}
+/* It drives a fast memory of that kind: transfers fill scratchpads, the others rely on a cache. */
+static inline bool ot_runtime_drives(const ot_runtime *r, bool cache) { return (r->motion == OT_MOTION_DMA) != cache; }
 /* There is one form only: none can be asked for. */
 static inline bool ot_runtime_one_form(const ot_runtime *r) { return (r->forms & (r->forms - 1)) == 0; }
 /* Tiles with one window size may be chosen while searching: windows cost copies that those save. */

@@ -11,6 +11,7 @@ static const ot_op KEEPS[] = {OT_OP_MaxPool, OT_OP_AveragePool, OT_OP_GlobalAver
 const ot_runtime ot_runtime_engine = {
     .name = "engine",
     .title = "the project's engine",
+    .summary = "the project's own engine, by operators of its own (as --emit engine)",
     .bit = OT_BY_ENGINE,
     .merges = &ot_engine_rules,
     .one_pass = true,

@@ -25,6 +25,7 @@ static const ot_op KEEPS[] = {OT_OP_Conv,          OT_OP_MaxPool,
 const ot_runtime ot_runtime_onnxruntime = {
     .name = "onnxruntime",
     .title = "a runtime that fuses as ONNX Runtime does",
+    .summary = "ONNX Runtime on a CPU: loops that carry sequences, Scan; no other runtime takes all of its models",
     .bit = OT_BY_ONNXRUNTIME,
     .merges = &ot_onnxruntime_rules,
     .int8_groups = true,

@@ -5,6 +5,7 @@
 #include "runtime.h"
 
 #include "analyse/quirks.h"
+#include "region/forms.h"
 
 #define OT_FORM_BIT(f) (1u << (f))
 #define OT_FORMS_STANDARD \
@@ -16,7 +17,9 @@
  *   unrolled  a Slice for each window, a Concat; tiles live in the outer graph, where sizes that differ from layer to layer do not fit
  *             each other's places (measured: 4 working sets for a chain of 12 nodes, 12 for one of 48)
  *   peeled    Slice and its bounds; in several dimensions border tiles stay in the outer graph and the stack is transposed
- *   window    bounds and Slice, scan outputs, Transpose where pieces do not follow each other */
+ *   window    bounds and Slice, scan outputs, Transpose where pieces do not follow each other
+ *   loop      the same, and a Concat with the border tiles, which are written out
+ *   prescan   windows gathered ahead, all of them at once; the rest as loop, without bounds */
 #define OT_STANDARD_PRICES                                                                         \
     {                                                                                              \
         [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1}, \
@@ -48,6 +51,25 @@
                             .outputs = 1,                                                          \
                             .outputs_scattered = 2,                                                \
                             .outputs_grid = 2},                                                    \
+        [OT_FORM_LOOP] = {.copies = true,                                                          \
+                          .nodes = 4,                                                              \
+                          .loops = true,                                                           \
+                          .stitch = 3,                                                             \
+                          .scattered = 5,                                                          \
+                          .outputs = 2,                                                            \
+                          .outputs_scattered = 3,                                                  \
+                          .outputs_grid = 3,                                                       \
+                          .tiles_grid = 2},                                                        \
+        [OT_FORM_PRESCAN] = {.copies = true,                                                       \
+                             .nodes = 1,                                                           \
+                             .loops = true,                                                        \
+                             .stitch = 3,                                                          \
+                             .scattered = 5,                                                       \
+                             .inputs = 1,                                                          \
+                             .outputs = 2,                                                         \
+                             .outputs_scattered = 3,                                               \
+                             .outputs_grid = 3,                                                    \
+                             .tiles_grid = 2},                                                     \
     }
 
 #endif

@@ -81,7 +81,7 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
     ot_region forms[OT_FORM_WHILE + 1];
     const ot_form first = OT_FORM_SCAN, last = OT_FORM_WHILE;
     const ot_runtime *rt = x->t->runtime;
-    const double nodes = written_nodes(r);
+    const double nodes = written_nodes(r), tiles = nodes / r->n_nodes;
     for (ot_form f = first; f <= last; f++) {
         ot_why why;
         bool legal;
@@ -90,7 +90,7 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
         forms[f].time_tiled = -1;
         if (!ot_runtime_takes(rt, f) && (f != o->force_form || ot_runtime_one_form(rt))) continue;
         if (o->force_form != OT_FORM_NONE && f != o->force_form && !ot_runtime_one_form(rt)) continue;
-        if (f == OT_FORM_UNROLLED && nodes > 1500) continue;
+        if (f == OT_FORM_UNROLLED && (nodes > 1500 || !ot_runtime_writes_out(rt, tiles))) continue;
         OT_TRY(ot_form_legal(x->s->g, r, f, rt->cannot, &legal, &why));
         if (!legal) continue;
         OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, &forms[f]));

@@ -60,6 +60,9 @@ void ot_target_cpu(char *cpu, size_t size);
 bool ot_target_is_here(const ot_target *t);
 /* A calibrated target for fewer threads. */
 void ot_target_use_threads(ot_target *t, uint32_t threads);
+/* Plan for the runtime of that name, one of those that --runtime takes, in place of the target's own. OT_E_USAGE: there is none of that
+ * name (lists them), or it has no use for the target's kind of fast memory. "engine" is ot_target_set_engine. */
+ot_status ot_target_set_runtime(ot_target *t, const char *name, ot_diag *diag) OT_MUST_USE;
 /* Plan for the engine's operators: the engine on a cached machine, the device's own runtime given that form elsewhere. */
 void ot_target_set_engine(ot_target *t);
 /* Names and descriptions, one per line. */

@@ -323,6 +323,9 @@ static ot_status read_target(reader *r, xmlDoc *doc)
     OT_TRY(read_memories(r, e));
     if (r->t->mid_bytes == 0) r->t->bw_mid = r->t->bw_slow;
     if (!r->t->runtime) r->t->runtime = ot_runtime_of(r->t->is_cache, r->fuses);
+    if (!ot_runtime_drives(r->t->runtime, r->t->is_cache))
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <target runtime=\"%s\">: not for a fast memory with cache=\"%s\"", r->path,
+                       r->t->runtime->name, r->t->is_cache ? "true" : "false");
     return OT_OK;
 }
 

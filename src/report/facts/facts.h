@@ -178,6 +178,7 @@ typedef struct ot_facts {
     const char *model;   /* as given */
     const char *output;  /* tiled model; NULL: none written */
     const char *target, *goal;
+    const char *runtime; /* name of what the model is made for; "": of no model (plan-memory) */
     int64_t fast_bytes;
     bool measured; /* there are times of bench */
     bool complete; /* everything that a report shows is here; else only what the terminal shows */

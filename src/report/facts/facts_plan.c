@@ -349,6 +349,7 @@ static ot_status fill(ot_facts *f, fact_source *x, const char *model, const char
     f->target = ot_strdup(f->arena, x->t->name);
     if (!x->node_of || !f->model || (output && !f->output) || !f->target) return ot_fail_nomem(d);
     for (uint32_t k = 0; k < g->n_nodes; k++) x->node_of[k] = OT_NONE;
+    f->runtime = x->t->runtime->name;
     f->goal = x->o->goal == OT_GOAL_MEMORY ? "memory" : "time";
     f->fast_bytes = x->t->fast_bytes;
     OT_TRY(add_totals(f, x));

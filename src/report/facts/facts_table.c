@@ -284,6 +284,7 @@ static const fact_field REPORT_FIELDS[] = {ENUM(FACT_NAME, ot_facts, "kind", kin
                                            F(FACT_TEXT, "model", model),
                                            F(FACT_MAYBE, "output", output),
                                            F(FACT_MAYBE, "target", target),
+                                           F(FACT_MAYBE, "runtime", runtime),
                                            F(FACT_MAYBE, "goal", goal),
                                            F(FACT_I64, "fast-bytes", fast_bytes),
                                            F(FACT_TRUTH, "measured", measured),

@@ -136,6 +136,7 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     ot_json_put_int(&j, "l2_bytes", f->fast_bytes);
     ot_json_put_int(&j, "fast_bytes", f->fast_bytes);
     ot_json_close(&j);
+    ot_json_put_text(&j, "runtime", f->runtime);
     put_figures(&j, "untiled", &t->untiled);
     put_figures(&j, "tiled", &t->tiled);
     ot_json_put_figure(&j, "compulsory_bytes", t->compulsory_bytes);

@@ -1,6 +1,6 @@
 /* Results as a table, for a person.
  *
- *   resnet50.onnx on host, fast memory 4.0 MiB
+ *   resnet50.onnx for onnxruntime on host, fast memory 4.0 MiB
  *
  *                     before      after
  *   peak memory     98.0 MiB   24.5 MiB   x0.25
@@ -63,7 +63,8 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
 {
     char a[32], b[32], name[84];
     clean_name(*r->model ? r->model : "model", 80, name);
-    fprintf(f, "%s on %s, fast memory %s\n\n", name, r->target, ot_format_bytes((double)r->fast_bytes, a, sizeof a));
+    fprintf(f, "%s for %s on %s, fast memory %s\n\n", name, r->runtime, r->target,
+            ot_format_bytes((double)r->fast_bytes, a, sizeof a));
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
     fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "peak memory", ot_format_bytes((double)r->totals.untiled.peak_bytes, a, sizeof a),
             ot_format_bytes((double)r->totals.tiled.peak_bytes, b, sizeof b));

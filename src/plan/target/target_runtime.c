@@ -1,0 +1,28 @@
+/* The target for another runtime than its own: one that is asked for by name, or the engine's operators (--emit engine). */
+#include "target_internal.h"
+
+void ot_target_set_engine(ot_target *t)
+{
+    const ot_runtime *r = ot_runtime_emitting(t->runtime, t->is_cache);
+    t->runtime = r;
+    if (*t->cpu) return; /* measured */
+    if (r->node_overhead > 0) t->node_overhead = r->node_overhead;
+    if (r->loop_overhead > 0) t->loop_overhead = r->loop_overhead;
+    if (r->region_overhead > 0) t->region_overhead = r->region_overhead;
+}
+
+ot_status ot_target_set_runtime(ot_target *t, const char *name, ot_diag *diag)
+{
+    char names[256];
+    const ot_runtime *r = ot_runtime_asked(name, names, sizeof names);
+    if (!r) return ot_fail(diag, OT_E_USAGE, "no runtime '%.80s': use one of %s", name, names);
+    if (r == &ot_runtime_engine) {
+        ot_target_set_engine(t);
+        return OT_OK;
+    }
+    if (!ot_runtime_drives(r, t->is_cache))
+        return ot_fail(diag, OT_E_USAGE, "runtime %s needs a cache, and target %s has a scratchpad: leave out --runtime", r->name,
+                       t->name);
+    t->runtime = r;
+    return OT_OK;
+}
