@@ -77,7 +77,7 @@ static void add_tile(figures *x, uint32_t d, const ot_tile_windows *w)
     for (uint32_t i = r->n_nodes; i-- > 0;) {
         const ot_rnode *rn = &r->nodes[i];
         const ot_node *n = &g->nodes[rn->node];
-        if (!w->ops[i].in) continue; /* not used in this tile */
+        if (!w->ops[i].in || w->ops[i].need.lo >= w->ops[i].need.hi) continue; /* not cut, or not used in this tile */
         ot_node_cut_add(&x->cut[d][i], n, rn->in_axis[d], &w->ops[i], 1);
         for (uint32_t k = 0; k < n->n_in; k++) {
             uint32_t v = rn->in[k];

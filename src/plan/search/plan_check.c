@@ -1,13 +1,14 @@
 /* An independent checker: recompute every claim of a plan from the graph and the operators' slice relations alone.
  *
- *   plan_check.c           geometry: members, convexity, tiles, windows, outputs; the fast memory
- *   plan_check_figures.c   seconds, bytes moved, peaks; the limits that the user set
+ *   plan_check.c           geometry: members, convexity, tiles, windows, outputs
+ *   plan_check_memory.c    the fast memory: buffers of a tile, and that the plan's arena holds them
+ *   plan_check_region.c    what a region's windows come to in seconds, bytes moved, bytes held
+ *   plan_check_figures.c   regions and the nodes between them added up; the limits that the user set
  *
  * It shares no code with the search (no walk, no trial, no totals): it follows the region's nodes itself, tile by tile, and
- * compares. The region's kernel is lowered and planned again (the validator of memory plans runs each time), and held against what
- * the tiles alone demand. It runs in release builds too; it is linear in nodes x tiles, but for the packing, whose steps are bounded.
+ * compares. What it shares are tables and rates: the target, the runtime, and the cost model's pure functions of one node. It runs in
+ * release builds too; it is linear in nodes x tiles, but for the packing, whose steps are bounded.
  */
-#include "memory/memory.h"
 #include "plan_check.h"
 
 typedef struct checker {
@@ -17,6 +18,7 @@ typedef struct checker {
     ot_arena *a;
     uint32_t *pos;        /* [n_nodes] place in g->order; n_order: not there */
     bool *made, *tainted; /* [n_values] scratch of check_convex, false between its calls */
+    uint32_t *constant;   /* [n_values] scratch of ot_plan_check_memory */
     const ot_region *r;
     ot_check_extents *x; /* of r, filled by check_windows */
 } checker;
@@ -120,6 +122,26 @@ static void hull(ot_win *a, ot_win b)
         *a = (ot_win){b.lo < a->lo ? b.lo : a->lo, b.hi > a->hi ? b.hi : a->hi};
 }
 
+static int64_t length(ot_win w) { return w.lo < w.hi ? w.hi - w.lo : 0; }
+
+/* Node i makes `made` in the tile at hand. */
+static void count_node(checker *c, uint32_t d, uint32_t i, ot_win made)
+{
+    c->x->done[d][i] += length(made);
+    c->x->done_most[d][i] = ot_max(c->x->done_most[d][i], length(made));
+}
+
+/* Operand k of node i takes `win` of a value that is cut in d; axis OT_AX_WHOLE: all of it. */
+static void count_read(checker *c, uint32_t d, uint32_t i, uint32_t k, int8_t axis, ot_win win, const ot_tile_windows *w)
+{
+    uint32_t v = c->r->nodes[i].in[k];
+    const ot_rvalue *rv = &c->r->values[v];
+    if (axis >= 0) c->x->read[d][i][k] += length(win);
+    if (rv->axis[d] < 0) return;
+    if (axis < 0) win = (ot_win){0, c->g->values[rv->value].dims[rv->axis[d]]};
+    if (length(win) > 0 && (win.lo != w->made[v].lo || win.hi != w->made[v].hi)) c->x->cropped[d][v] += length(win);
+}
+
 /* Tile k of dimension d reduces its share of what node i reads, no more: every element counts once. */
 static ot_status check_share(checker *c, uint32_t d, uint32_t k, uint32_t i, const ot_tile_windows *w, ot_win *must)
 {
@@ -141,7 +163,8 @@ static ot_status check_share(checker *c, uint32_t d, uint32_t k, uint32_t i, con
     if (w->made[v].lo > share.lo || w->made[v].hi < share.hi)
         return broken(c, "a reader needs more than the tile holds", c->r->values[v].value);
     hull(&must[v], share);
-    c->x->done[d][i] += share.hi - share.lo;
+    count_node(c, d, i, share);
+    count_read(c, d, i, 0, axis, share, w);
     for (uint32_t u = 0; u < c->r->n_nodes; u++)
         for (uint32_t j = 0; j < c->g->nodes[c->r->nodes[u].node].n_in; j++)
             if (c->r->nodes[u].in[j] == x->out[0]) return broken(c, "a part of a reduction is read inside", n->out[0]);
@@ -180,13 +203,12 @@ static ot_status check_node(checker *c, uint32_t d, uint32_t i, const ot_tile_wi
     if (t.need.lo >= t.need.hi) return OT_OK;
     if (cut && !ot_access_window(c->g, n, x->lead_out[d], (uint32_t)x->lead_axis[d], &t, &why))
         return broken(c, ot_reason_sentence(why), n->out[x->lead_out[d]]);
-    if (cut) {
-        ot_win made = r->form == OT_FORM_WINDOW ? w->made[x->out[x->lead_out[d]]] : t.made;
-        c->x->done[d][i] += made.hi - made.lo;
-    }
+    const bool equal = r->form == OT_FORM_WINDOW; /* windows as long as others': more than is needed */
+    if (cut) count_node(c, d, i, equal ? w->made[x->out[x->lead_out[d]]] : t.made);
     for (uint32_t k = 0; k < n->n_in; k++) {
         int8_t axis = cut ? x->in_axis[d][k] : OT_AX_WHOLE;
         if (x->in[k] == OT_NONE || (axis >= 0 && t.in[k].lo >= t.in[k].hi)) continue;
+        if (cut) count_read(c, d, i, k, axis, equal && axis >= 0 ? w->made[x->in[k]] : t.in[k], w);
         OT_TRY(take(c, d, x->in[k], axis, t.in[k], w, must));
     }
     return OT_OK;
@@ -211,25 +233,42 @@ static ot_status check_tile(checker *c, uint32_t d, uint32_t tile, const ot_tile
     return OT_OK;
 }
 
+static ot_status new_extents(checker *c, uint32_t d)
+{
+    const ot_region *r = c->r;
+    ot_check_extents *x = c->x;
+    x->most[d] = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
+    x->sum[d] = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
+    x->cropped[d] = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
+    x->done[d] = OT_NEW_N(c->a, int64_t, r->n_nodes + 1u);
+    x->done_most[d] = OT_NEW_N(c->a, int64_t, r->n_nodes + 1u);
+    x->read[d] = OT_NEW_N(c->a, int64_t *, r->n_nodes + 1u);
+    if (!x->most[d] || !x->sum[d] || !x->cropped[d] || !x->done[d] || !x->done_most[d] || !x->read[d]) return ot_fail_nomem(c->d);
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        x->read[d][i] = OT_NEW_N(c->a, int64_t, c->g->nodes[r->nodes[i].node].n_in + 1u);
+        if (!x->read[d][i]) return ot_fail_nomem(c->d);
+    }
+    return OT_OK;
+}
+
 static ot_status check_windows(checker *c)
 {
     const ot_region *r = c->r;
     ot_why why;
     ot_tile_windows w;
+    ot_clamp clamp;
     ot_win *must = OT_NEW_N(c->a, ot_win, r->n_values + 1u);
     int64_t *covered = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
     if (!must || !covered) return ot_fail_nomem(c->d);
     OT_TRY(ot_tile_windows_new(c->g, r, c->a, &w));
     for (uint32_t d = 0; d < r->n_dims; d++) {
         ot_check_extents *x = c->x;
-        x->most[d] = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
-        x->sum[d] = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
-        x->done[d] = OT_NEW_N(c->a, int64_t, r->n_nodes + 1u);
-        if (!x->most[d] || !x->sum[d] || !x->done[d]) return ot_fail_nomem(c->d);
+        OT_TRY(new_extents(c, d));
         memset(covered, 0, (r->n_values + 1u) * sizeof *covered);
+        const bool equal = r->form == OT_FORM_WINDOW;
+        if (equal && !ot_tile_clamp_plan(c->g, r, d, &w, &clamp, &why)) return broken(c, ot_reason_sentence(why), OT_NONE);
         for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
-            bool ok = r->form == OT_FORM_WINDOW ? ot_tile_windows_clamped(c->g, r, d, k, &w, &why)
-                                                : ot_tile_windows_get(c->g, r, d, k, &w, &why);
+            bool ok = equal ? ot_tile_clamp_fill(c->g, r, d, k, &clamp, &w, &why) : ot_tile_windows_get(c->g, r, d, k, &w, &why);
             if (!ok) return broken(c, ot_reason_sentence(why), OT_NONE);
             for (uint32_t v = 0; v < r->n_values; v++) {
                 if (r->values[v].axis[d] < 0) continue;
@@ -268,70 +307,6 @@ static ot_status check_outputs(checker *c, const uint32_t *owner, uint32_t index
     return OT_OK;
 }
 
-/* Bytes of the largest tile of value v that has a buffer of its own; 0: it has none. */
-static double tile_bytes(const checker *c, uint32_t v)
-{
-    const ot_region *r = c->r;
-    const ot_rvalue *rv = &r->values[v];
-    double bytes = (double)rv->bytes;
-    bool cut = false, input = v < r->n_inputs;
-    for (uint32_t d = 0; d < r->n_dims; d++) {
-        if (rv->axis[d] < 0) continue;
-        cut = true;
-        bytes *= (double)c->x->most[d][v] / (double)c->g->values[rv->value].dims[rv->axis[d]];
-    }
-    if (input) return cut && ot_runtime_brings_inputs(c->t->runtime, r->form) ? bytes : 0;
-    ot_op op = c->g->nodes[r->nodes[rv->node].node].op;
-    return ot_op_is_view(op) ? 0 : bytes;
-}
-
-/* Most bytes that wait for readers when an operator of the tile starts: from where a value is made, or an input is first read, until
- * its last reader. No two of them can share memory: what an operator overwrites dies there. */
-static ot_status sum_live(checker *c)
-{
-    const ot_region *r = c->r;
-    double *change = OT_NEW_N(c->a, double, r->n_nodes + 1u), live = 0;
-    if (!change) return ot_fail_nomem(c->d);
-    uint32_t *from = OT_NEW_N(c->a, uint32_t, r->n_values + 1u), *to = OT_NEW_N(c->a, uint32_t, r->n_values + 1u);
-    if (!from || !to) return ot_fail_nomem(c->d);
-    for (uint32_t v = 0; v < r->n_values; v++) from[v] = to[v] = OT_NONE;
-    for (uint32_t k = 0; k < r->n_nodes; k++)
-        for (uint32_t i = 0; i < c->g->nodes[r->nodes[k].node].n_in; i++) {
-            uint32_t v = r->nodes[k].in[i];
-            if (v == OT_NONE) continue;
-            if (from[v] == OT_NONE) from[v] = v < r->n_inputs ? k : r->values[v].node + 1;
-            to[v] = k;
-        }
-    for (uint32_t v = 0; v < r->n_values; v++) {
-        if (from[v] == OT_NONE) continue;
-        if (from[v] > to[v]) return broken(c, "a value is read before it is made", r->values[v].value);
-        change[from[v]] += tile_bytes(c, v);
-        change[to[v] + 1] -= tile_bytes(c, v);
-    }
-    c->x->live = 0;
-    for (uint32_t k = 0; k < r->n_nodes; k++) {
-        live += change[k];
-        if (live > c->x->live) c->x->live = live;
-    }
-    return OT_OK;
-}
-
-/* The working set is what the planner of buffers makes of the region, its validator run, and holds at least what lives at once. */
-static ot_status check_memory(checker *c)
-{
-    const ot_region *r = c->r;
-    ot_region_memory m;
-    OT_TRY(sum_live(c));
-    OT_TRY(ot_region_plan_memory(c->g, r, c->t, c->d, &m, NULL));
-    if (ot_target_hard_limit(c->t) && r->working_set > c->t->fast_bytes)
-        return broken(c, "working set above the capacity of the fast memory", OT_NONE);
-    if (m.height != r->working_set || m.lower_bound != r->working_set_bound)
-        return broken(c, "the working set is not the planned arena", OT_NONE);
-    if (r->working_set < r->working_set_bound || c->x->live > (double)r->working_set_bound + 0.5)
-        return broken(c, "working set below what lives at once", OT_NONE);
-    return OT_OK;
-}
-
 /* All that concerns region k alone. */
 static ot_status check_region(checker *c, const uint32_t *owner, uint32_t k)
 {
@@ -340,7 +315,7 @@ static ot_status check_region(checker *c, const uint32_t *owner, uint32_t k)
     OT_TRY(check_dims(c));
     OT_TRY(check_windows(c));
     OT_TRY(check_outputs(c, owner, k));
-    return check_memory(c);
+    return ot_plan_check_memory(c->g, c->r, c->t, c->x, c->constant, c->a, c->d);
 }
 
 static ot_status check_plan(checker *c, ot_graph *g, const ot_plan *p, const ot_plan_options *o)
@@ -350,9 +325,11 @@ static ot_status check_plan(checker *c, ot_graph *g, const ot_plan *p, const ot_
     c->pos = OT_NEW_N(c->a, uint32_t, g->n_nodes + 1u);
     c->made = OT_NEW_N(c->a, bool, g->n_values + 1u);
     c->tainted = OT_NEW_N(c->a, bool, g->n_values + 1u);
-    if (!owner || !extents || !c->pos || !c->made || !c->tainted) return ot_fail_nomem(c->d);
+    c->constant = OT_NEW_N(c->a, uint32_t, g->n_values + 1u);
+    if (!owner || !extents || !c->pos || !c->made || !c->tainted || !c->constant) return ot_fail_nomem(c->d);
     for (uint32_t k = 0; k < g->n_nodes; k++) owner[k] = OT_NONE, c->pos[k] = g->n_order;
     for (uint32_t k = 0; k < g->n_order; k++) c->pos[g->order[k]] = k;
+    for (uint32_t v = 0; v < g->n_values; v++) c->constant[v] = OT_NONE;
     for (uint32_t k = 0; k < p->n_regions; k++) {
         c->r = &p->regions[k];
         OT_TRY(check_members(c, owner, k));

@@ -6,22 +6,13 @@
  *     order    n0  n1 [ region 0: n2 n4 n5 ] n3  n6      time, traffic, MACs   sum over n0 n1 n3 n6, and what region 0 states
  *     live     ##  ##      stated peak       ##  ##      peak                  sweep over values; a region is one step
  *
- * Figures of a region that follow from its windows are computed from the checker's own. Those that depend on habits of a form (what is
- * stitched, which level of memory a tile sees) are held between bounds:
- *
- *   traffic   >= windows of inputs that do not fit the fast memory + outputs + constants, once each
- *             <= windows of all inputs, in every tile what is read whole + granules filled in part + three times the outputs
- *                + constants in every tile
- *   peak      >= what is live when the region starts + inputs that its interval makes before it + outputs where the form holds them
- *                + what a tile's operators wait for
+ * A region's own figures are those that its windows come to (plan_check_region.c).
  */
-#include "plan/cost/cost.h"
 #include "plan_check.h"
 
 #include <math.h>
 
-#define ABOUT      1e-9 /* sums that are made in another order differ by rounding */
-#define STITCH_MAX 3    /* times that results go through slow memory: written, read and written again */
+#define ABOUT 1e-9 /* sums that are made in another order differ by rounding */
 
 typedef struct checker {
     ot_graph *g;
@@ -127,45 +118,16 @@ static ot_status sweep(checker *c, const bool *absent, int64_t *peak)
 
 /* ---- one region ---- */
 
-/* Bytes of region value v in the windows of all tiles. What is not cut along a dim is read again by every tile there. */
-static double window_bytes(const checker *c, const ot_region *r, const ot_check_extents *x, uint32_t v)
-{
-    double bytes = (double)r->values[v].bytes;
-    for (uint32_t d = 0; d < r->n_dims; d++) {
-        int8_t axis = r->values[v].axis[d];
-        bytes *= axis < 0 ? r->dims[d].n_tiles : (double)x->sum[d][v] / (double)c->g->values[r->values[v].value].dims[axis];
-    }
-    return bytes;
-}
-
-/* Half a granule for each contiguous run of v's windows, which are short where its last axis is cut. */
-static double padding_bytes(const checker *c, const ot_region *r, const ot_check_extents *x, uint32_t v)
-{
-    const ot_value *val = &c->g->values[r->values[v].value];
-    double bytes = 0, elems = (double)c->s.elems[r->values[v].value];
-    for (uint32_t d = 0; d < r->n_dims; d++) {
-        if (r->values[v].axis[d] != val->rank - 1 || elems <= 0 || x->most[d][v] <= 0) continue;
-        double run = (double)x->most[d][v] * (double)r->values[v].bytes / elems;
-        if (run > 0) bytes += window_bytes(c, r, x, v) / run * (double)c->t->granule / 2;
-    }
-    return bytes;
-}
-
 /* MACs in all tiles against those of the nodes whole. */
 static double mac_ratio(const checker *c, const ot_region *r, const ot_check_extents *x)
 {
     double whole = 0, tiled = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         const ot_rnode *rn = &r->nodes[i];
-        const ot_node *n = &c->g->nodes[rn->node];
         double macs = c->s.macs[c->s.pos[rn->node]], factor = 1;
         for (uint32_t d = 0; d < r->n_dims; d++) {
-            const int8_t axis = rn->lead_axis[d];
-            if (axis == OT_AX_SUM)
-                factor *= (double)x->done[d][i] / (double)c->g->values[n->in[0]].dims[rn->in_axis[d][0]];
-            else
-                factor *= axis < 0 ? r->dims[d].n_tiles
-                                   : (double)x->done[d][i] / (double)c->g->values[n->out[rn->lead_out[d]]].dims[axis];
+            bool cut = rn->lead_axis[d] >= 0 || rn->lead_axis[d] == OT_AX_SUM;
+            factor *= cut ? (double)x->done[d][i] / (double)ot_check_node_extent(c->g, rn, d) : r->dims[d].n_tiles;
         }
         whole += macs;
         tiled += macs * factor;
@@ -173,59 +135,25 @@ static double mac_ratio(const checker *c, const ot_region *r, const ot_check_ext
     return whole > 0 ? tiled / whole : 1;
 }
 
-/* Bytes of constants that the region's nodes read, each node for itself. */
-static int64_t constant_bytes(const checker *c, const ot_region *r)
+/* Sizes of values are the graph's, scratch is what the runtime takes; constants that the nodes read count for each node. */
+static ot_status check_sizes(const checker *c, const ot_region *r)
 {
-    int64_t sum = 0;
+    double sum = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         const ot_node *n = &c->g->nodes[r->nodes[i].node];
-        for (uint32_t k = 0; k < n->n_in; k++)
-            if (n->in[k] != OT_NONE && !c->s.act[n->in[k]]) sum += c->s.bytes[n->in[k]];
-    }
-    return sum;
-}
-
-static ot_status check_traffic(const checker *c, const ot_region *r, const ot_check_extents *x)
-{
-    double tiles = 1, least = 0, most = 0, weights = (double)constant_bytes(c, r);
-    for (uint32_t d = 0; d < r->n_dims; d++) tiles *= r->dims[d].n_tiles;
-    for (uint32_t v = 0; v < r->n_values; v++) {
-        const ot_rvalue *rv = &r->values[v];
-        bool cut = false, input = v < r->n_inputs;
-        if (rv->bytes != c->s.bytes[rv->value])
-            return broken(c, r, "size of a value", (double)rv->bytes, (double)c->s.bytes[rv->value]);
-        for (uint32_t d = 0; d < r->n_dims; d++) cut |= rv->axis[d] >= 0;
-        if (input) {
-            most += window_bytes(c, r, x, v);
-            if (cut && rv->bytes > c->t->fast_bytes) least += window_bytes(c, r, x, v);
-            if (c->t->runtime->fills_granules) most += padding_bytes(c, r, x, v);
-        } else if (rv->is_output) {
-            least += (double)rv->bytes;
-            most += STITCH_MAX * (double)rv->bytes;
+        const double scratch = c->s.work[c->s.pos[r->nodes[i].node]];
+        if (r->nodes[i].work != scratch) return broken(c, r, "scratch of a node", r->nodes[i].work, scratch);
+        for (uint32_t k = 0; k < n->n_in; k++) {
+            if (n->in[k] != OT_NONE && !c->s.act[n->in[k]]) sum += (double)c->s.bytes[n->in[k]];
         }
     }
-    least += weights;
-    most += weights * tiles;
-    if (!same(weights, (double)r->weight_bytes, weights))
-        return broken(c, r, "bytes of constants", (double)r->weight_bytes, weights);
-    if (!(r->traffic >= least * (1 - ABOUT))) return broken(c, r, "traffic below what crosses its border", r->traffic, least);
-    if (!(r->traffic <= most * (1 + ABOUT))) return broken(c, r, "traffic above what its tiles can move", r->traffic, most);
-    return OT_OK;
-}
-
-/* Bytes of outputs that a process holds while the region runs in its form. */
-static double held_outputs(const checker *c, const ot_region *r)
-{
-    const ot_runtime *rt = c->t->runtime;
-    const ot_form_price *f = &rt->price[r->form];
-    double bytes = 0, copies = 1;
-    for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
-        bool callers = rt->motion == OT_MOTION_VIEWS && c->g->values[r->values[v].value].is_output;
-        if (r->values[v].is_output && !callers) bytes += (double)r->values[v].bytes;
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        const ot_rvalue *rv = &r->values[v];
+        if (rv->bytes != c->s.bytes[rv->value])
+            return broken(c, r, "size of a value", (double)rv->bytes, (double)c->s.bytes[rv->value]);
     }
-    if (rt->motion == OT_MOTION_COPIED)
-        copies = r->n_dims > 1 && f->outputs_grid > 0 ? f->outputs_grid : fmin(f->outputs, f->outputs_scattered);
-    return floor(copies * bytes);
+    if (!same(sum, (double)r->weight_bytes, sum)) return broken(c, r, "bytes of constants", (double)r->weight_bytes, sum);
+    return OT_OK;
 }
 
 /* Bytes that nodes of the region's interval make before it for its tiles to read. */
@@ -243,22 +171,28 @@ static double waiting_inputs(const checker *c, const ot_region *r)
 static ot_status check_region(const checker *c, const ot_region *r, const ot_check_extents *x)
 {
     double time = 0, traffic = 0, ratio = mac_ratio(c, r, x), all = c->s.time[c->s.n];
+    ot_check_bill bill;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         uint32_t at = c->s.pos[r->nodes[i].node];
         if (at == OT_NONE || at < r->first || at > r->last) return broken(c, r, "a node outside the interval", at, r->first);
         time += price_time(c, at);
         traffic += price_traffic(c, at);
     }
+    OT_TRY(check_sizes(c, r));
+    OT_TRY(ot_plan_check_bill(&c->s, c->t, r, x, c->a, c->d, &bill));
     if (!(r->time_tiled >= 0 && isfinite(r->time_tiled))) return broken(c, r, "time is no time", r->time_tiled, 0);
+    if (!same(r->time_tiled, bill.seconds, bill.seconds))
+        return broken(c, r, "time is not what its tiles take", r->time_tiled, bill.seconds);
     if (!same(r->time_untiled, time, all)) return broken(c, r, "untiled time is not its nodes'", r->time_untiled, time);
     if (!same(r->benefit, time - r->time_tiled, all))
         return broken(c, r, "benefit is not time saved", r->benefit, time - r->time_tiled);
     if (!same(r->traffic_untiled, traffic, c->s.traffic[c->s.n]))
         return broken(c, r, "untiled traffic is not its nodes'", r->traffic_untiled, traffic);
     if (!same(r->mac_ratio, ratio, ratio)) return broken(c, r, "MACs are not what its tiles compute", r->mac_ratio, ratio);
-    OT_TRY(check_traffic(c, r, x));
-    double least = (double)c->before[r->first] + waiting_inputs(c, r) + held_outputs(c, r) + floor(x->live);
-    if ((double)r->peak < least - 1) return broken(c, r, "peak below what is live", (double)r->peak, least);
+    if (!same(r->traffic, bill.traffic, bill.traffic))
+        return broken(c, r, "traffic is not what its tiles move", r->traffic, bill.traffic);
+    double peak = (double)c->before[r->first] + waiting_inputs(c, r) + bill.held;
+    if (fabs((double)r->peak - peak) > 1 + ABOUT * peak) return broken(c, r, "peak is not what is live", (double)r->peak, peak);
     return OT_OK;
 }
 
