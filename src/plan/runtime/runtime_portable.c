@@ -20,7 +20,7 @@ static const ot_op KEEPS[] = {OT_OP_Conv,          OT_OP_MaxPool, OT_OP_AverageP
                               OT_OP_Clip};
 
 #define ANYWHERE                                                                                                                 \
-    .bit = OT_BY_ALL, .fuse = OT_FUSE_CONV, .int8_groups = true, .int8_width = true, .slow = SLOW,                               \
+    .bit = OT_BY_ALL, .merges = &ot_onnxruntime_rules, .int8_groups = true, .int8_width = true, .slow = SLOW,                               \
     .n_slow = sizeof SLOW / sizeof *SLOW,                                                                                        \
     .conv = {.block = 16,                                                                                                        \
              .few = FEW,                                                                                                         \
