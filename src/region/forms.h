@@ -1,6 +1,6 @@
 /* The forms that a tiled region can be written in: which of its tiles look alike, what that allows, and where pieces lie in memory.
  *
- *   dim 0: 0       A |    B      | C           peeled    one run of alike tiles, the rest single
+ *   dim 0: 0       A |    B      | C           peeled, loop, prescan   one run of alike tiles, the rest single
  *          1,2,3   D |   loop    | E           window    one run of all tiles, windows clamped
  *          4       F |    G      | H           scan      one run of all tiles, nothing copied
  *
@@ -67,6 +67,8 @@ bool ot_stitch_layout(const ot_graph *g, const ot_region *r, const uint32_t *cou
 bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_t *count, uint32_t v);
 /* Whether form scan pays for this region: results are written in place and some input is read in place. */
 bool ot_scan_legal(const ot_form_tiles *t, ot_why *why);
+/* Whether a Scan over windows gathered ahead can do without anything captured. Fails: OT_E_NOMEM. */
+ot_status ot_prescan_legal(const ot_form_tiles *t, bool *legal, ot_why *why) OT_MUST_USE;
 
 /* ---- captures.c ---- */
 

@@ -329,8 +329,6 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     const ot_region *r = w->r;
     uint64_t tiles = 1, single = 1, looped = 0;
     *legal = false;
-    *why = OT_WHY_NO_FORM;
-    if (f == OT_FORM_LOOP || f == OT_FORM_PRESCAN) return OT_OK;
     if (!is_sound(w, why)) return OT_OK;
     for (uint32_t d = 0; d < r->n_dims; d++) {
         *legal = false;
@@ -352,6 +350,7 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     bool sequence = f == OT_FORM_PEELED && ot_sequence_fits(w->g, w->r);
     if (f != OT_FORM_UNROLLED && !looped && !sequence) return OT_OK;
     if (!ot_stitch_legal(w, f, sequence, why)) return OT_OK;
+    if (f == OT_FORM_PRESCAN) return ot_prescan_legal(w, legal, why);
     *legal = f != OT_FORM_SCAN || ot_scan_legal(w, why);
     return OT_OK;
 }

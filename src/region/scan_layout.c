@@ -79,6 +79,21 @@ bool ot_scan_sliced(const ot_form_tiles *t, const uint32_t *first, const uint32_
     return ot_stitch_layout(t->g, t->r, count, v, dims, perm, split, &n, whole);
 }
 
+ot_status ot_prescan_legal(const ot_form_tiles *t, bool *legal, ot_why *why)
+{
+    *legal = false;
+    *why = OT_WHY_SCAN_OPSET;
+    if (t->g->model->opset < OT_SCAN_SINCE) return OT_OK;
+    *why = OT_WHY_READ_WHOLE;
+    for (uint32_t v = 0; v < t->r->n_inputs; v++) {
+        bool cut = false;
+        for (uint32_t d = 0; d < t->r->n_dims; d++) cut |= t->r->values[v].axis[d] != OT_AX_WHOLE;
+        ot_body_source from = ot_body_source_of(t->g, t->r->values[v].value);
+        if (!cut && from != OT_BODY_INIT && from != OT_BODY_KNOWN) return OT_OK;
+    }
+    return ot_body_owns_constants(t, legal);
+}
+
 bool ot_scan_legal(const ot_form_tiles *t, ot_why *why)
 {
     const ot_region *r = t->r;

@@ -87,16 +87,17 @@ static unsigned passes(const ot_form_tiles *w, ot_form f, bool sequence, uint32_
     for (uint32_t d = 0; d < w->r->n_dims; d++) cut = cut || x->axis[d] >= 0;
     if (!cut) return 0;
     /* Every loop that is a Scan takes an input so, where its tiles are whole slices. */
-    bool scanned = f != OT_FORM_UNROLLED && !sequence && v < w->r->n_inputs && is_scanned(w, v);
+    bool scanned = f != OT_FORM_UNROLLED && f != OT_FORM_LOOP && !sequence && v < w->r->n_inputs && is_scanned(w, v);
     if (scanned)
         set |= 1u << OT_STITCH_LOOP | 1u << OT_STITCH_RESHAPE;
     else if (v < w->r->n_inputs || is_cropped(w, v))
         set |= 1u << OT_STITCH_SLICE;
+    if (v < w->r->n_inputs && f == OT_FORM_PRESCAN) set |= stacked;
     if (v < w->r->n_inputs || !x->is_output) return set;
     if (f == OT_FORM_UNROLLED) return set | 1u << OT_STITCH_CONCAT;
     if (f == OT_FORM_SCAN) return set | 1u << OT_STITCH_LOOP | 1u << OT_STITCH_RESHAPE;
     if (sequence) return set | 1u << OT_STITCH_SEQUENCE;
-    return set | stacked | (f == OT_FORM_PEELED ? 1u << OT_STITCH_CONCAT : 0);
+    return set | stacked | (f == OT_FORM_PEELED || f == OT_FORM_LOOP || f == OT_FORM_PRESCAN ? 1u << OT_STITCH_CONCAT : 0);
 }
 
 ot_why ot_stitch_refusal(const ot_graph *g, const ot_region *r)

@@ -178,6 +178,16 @@ ot_status rw_const_i64(rw_region *w, rw_target *t, const char *name, const int64
     return x->data ? rw_const(w, t, name, x, out) : rw_nomem(w);
 }
 
+ot_status rw_const_true(rw_region *w, rw_target *t, ot_id *out)
+{
+    static const unsigned char yes = 1;
+    ot_arena *a = w->g->model->arena;
+    ot_tensor *x = OT_NEW(a, ot_tensor);
+    if (!x) return rw_nomem(w);
+    *x = (ot_tensor){.dtype = OT_BOOL, .data = &yes, .bytes = sizeof yes};
+    return rw_const(w, t, "go_on", x, out);
+}
+
 /* ---- crops ---- */
 
 /* Copy a window of one axis of a densely packed tensor. */

@@ -4,7 +4,7 @@
  *     body    row --> Slice(x) --> conv --> relu --> crop --> result
  *
  * The carrier is Scan where there is one, because runtimes let its body write into the stacked
- * result directly; Loop (trip count, rows by Gather, scan outputs) is for older opsets. Results are
+ * result directly; Loop (trip count, condition, rows by Gather, scan outputs) is for older opsets and form loop. Results are
  * stacked along a new first axis; when the cut axis is outermost in memory a Reshape alone restores
  * the value. Otherwise a Scan stacks at the cut axis, which leaves a Reshape; with several counted
  * dimensions, or in a Loop, a Transpose brings the counts next to the axes that they cut.
@@ -83,6 +83,7 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
     int64_t trips = l->b->n_tiles;
     if (!l->scan) {
         OT_TRY(rw_const_i64(w, &w->top, "trips", &trips, 1, true, &loop_in[0]));
+        OT_TRY(rw_const_true(w, &w->top, &loop_in[1]));
         loop_in[2] = loop_in[0];
         if (carried) OT_TRY(rw_value(w, &w->top, "while", "carried", OT_I64, 0, NULL, &made[0]));
     }
@@ -97,7 +98,7 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
 /* ---- stitching ---- */
 
 /* Output v is stacked in place: its first axis is cut to extent 1, so the stack of [rest] is the value itself. Only worth
- * a Reshape in the body where the one behind the loop would copy: at a graph output. */
+ * a Reshape in the body where the one behind the loop would copy: at a graph output. Not of a Loop: some concatenate its results. */
 static bool stacks_itself(const rw_loop *l, uint32_t v, const int64_t *tile, bool final)
 {
     const ot_rvalue *rv = &l->w->r->values[v];
@@ -108,8 +109,11 @@ static bool stacks_itself(const rw_loop *l, uint32_t v, const int64_t *tile, boo
             counts++;
             dim = d;
         }
-    return final && x->is_output && x->rank > 1 && counts == 1 && rv->axis[dim] == 0 && tile[0] == 1;
+    return l->scan && final && x->is_output && x->rank > 1 && counts == 1 && rv->axis[dim] == 0 && tile[0] == 1;
 }
+
+/* Results are stacked along a new first axis, whatever that costs. */
+static bool keeps_to_first(const rw_loop *l) { return !l->scan || l->w->r->form == OT_FORM_PRESCAN; }
 
 /* Where a Scan had best put the count: at the cut axis, which saves a Transpose; first when that is as good. */
 static int64_t stack_axis(const rw_loop *l, uint32_t v, const int64_t *tile)
@@ -121,7 +125,8 @@ static int64_t stack_axis(const rw_loop *l, uint32_t v, const int64_t *tile)
             counts++;
             axis = l->w->r->values[v].axis[d];
         }
-    if (!l->scan || counts != 1 || ot_stitch_layout(l->w->g, l->w->r, l->b->count, v, tile, perm, split, &n, whole)) return 0;
+    if (keeps_to_first(l) || counts != 1 || ot_stitch_layout(l->w->g, l->w->r, l->b->count, v, tile, perm, split, &n, whole))
+        return 0;
     return axis;
 }
 
@@ -134,6 +139,8 @@ static ot_status stitch(rw_loop *l, uint32_t v, const int64_t *tile, int64_t sta
     uint32_t n;
     ot_id src = stacked, turned = OT_NONE, parts = OT_NONE;
     if (!ot_stitch_layout(w->g, w->r, l->b->count, v, tile, perm, split, &n, whole) && stack_at == 0) {
+        /* Always there behind a Loop: who concatenates results along their first axis, instead of stacking them, gets the same. */
+        if (keeps_to_first(l)) OT_TRY(rw_value(w, &w->top, "deslice", x.name, x.dtype, (int32_t)n, split, &parts));
         OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, stacked, (int32_t)n, split, &parts));
         for (uint32_t k = 0; k < n; k++) moved[k] = split[perm[k]];
         ot_attr at = ot_mk_ints(w->g->model->arena, "perm", perm, n);
@@ -152,6 +159,8 @@ ot_status rw_loop_bring(rw_loop *l, rw_chain *c)
         if (!c->needed[v]) continue;
         if (l->scan && ot_scan_sliced(l->w->tiles, l->b->first, l->b->count, v))
             OT_TRY(rw_scan_input(l, v, &c->val[v]));
+        else if (l->scan && l->w->r->form == OT_FORM_PRESCAN)
+            OT_TRY(rw_gathered_input(l, v, &c->val[v]));
         else
             OT_TRY(rw_window_input(l, v, &c->val[v]));
     }

@@ -9,7 +9,8 @@
  */
 #include "rewrite_internal.h"
 
-#define INLINE_TILES_MAX 4 /* blocks beside the main one with at most so many tiles are written out */
+#define INLINE_TILES_MAX 4   /* blocks beside the main one with at most so many tiles are written out */
+#define BORDER_NODES_MAX 256 /* so many operators of border tiles are written out in any case, where every loop counts */
 
 /* Block number k of the grid of runs (row-major). */
 static ot_status make_block(rw_region *w, uint32_t k, rw_block *b)
@@ -38,9 +39,21 @@ static bool is_unread(const ot_region *r)
     return true;
 }
 
+/* Whether block b becomes a loop. tiles: of the region, of which `largest` lie in the main block. */
+static bool is_looped(const rw_region *w, const rw_block *b, uint64_t tiles, uint32_t largest)
+{
+    /* Every body that captures a value may hold a copy of it. */
+    bool few_loops = w->r->form == OT_FORM_LOOP || w->r->form == OT_FORM_PRESCAN;
+    if (b->n_tiles > 1 && b->n_tiles == largest) return true;
+    if (few_loops && (tiles - largest) * w->r->n_nodes <= BORDER_NODES_MAX) return false;
+    /* Peeled border tiles get a body of their own too: no tile lives in the outer graph. */
+    return b->n_tiles > INLINE_TILES_MAX || (w->r->form == OT_FORM_PEELED && w->r->n_dims == 1);
+}
+
 /* Write all blocks and join them. */
 static ot_status write_region(rw_region *w)
 {
+    uint64_t tiles = 0;
     uint32_t n = 1, largest = 0;
     if (is_unread(w->r)) return OT_OK;
     if (w->r->form == OT_FORM_PEELED && !w->force_loop && ot_sequence_fits(w->g, w->r)) return rw_sequence(w);
@@ -49,14 +62,13 @@ static ot_status write_region(rw_region *w)
     if (!blocks) return rw_nomem(w);
     for (uint32_t k = 0; k < n; k++) {
         OT_TRY(make_block(w, k, &blocks[k]));
+        tiles += blocks[k].n_tiles;
         if (blocks[k].n_tiles > largest) largest = blocks[k].n_tiles;
     }
     if (w->r->form == OT_FORM_WHILE) return rw_while(w, blocks, n);
     for (uint32_t k = 0; k < n; k++) {
         rw_block *b = &blocks[k];
-        /* Peeled border tiles get a body of their own too: no tile lives in the outer graph. */
-        b->looped = (b->n_tiles > 1 && (b->n_tiles == largest || b->n_tiles > INLINE_TILES_MAX)) ||
-                    (w->r->form == OT_FORM_PEELED && w->r->n_dims == 1);
+        b->looped = is_looped(w, b, tiles, largest);
         if (b->looped)
             OT_TRY(rw_loop_block(w, b, n == 1));
         else

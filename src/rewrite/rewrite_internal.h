@@ -1,7 +1,6 @@
 /* Inside of stage rewrite/: what its files share.
  *
  *   rewrite.c   the pass: regions one by one, dead nodes and constants, final sort
- *   runs.c      windows of all tiles, runs of tiles that look alike, which forms are legal
  *   emit.c      making nodes, constants and crops in a target graph
  *   weights.c   bringing constants (and the nodes that make them) into a body
  *   tile_nodes.c     the region's operators, once, for one tile's windows
@@ -9,6 +8,7 @@
  *   loop.c      a block of tiles as one Scan or Loop, stitched by Reshape (and Transpose)
  *   sequence_form.c loops that carry a sequence of pieces, for tiles cut in one dimension
  *   scan.c      zero-copy inputs and outputs of a Scan
+ *   prescan.c   windows of all tiles gathered ahead of a Scan
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
  *   while.c     the engine's form: tiles of one class after the other write their pieces in place
  *   while_parts.c  the same for reductions over what the tiles cut
@@ -114,6 +114,11 @@ ot_status rw_const(rw_region *w, rw_target *t, const char *name, const ot_tensor
 /* A constant of int64; rank 0 (n 1), or rank 1. */
 ot_status rw_const_i64(rw_region *w, rw_target *t, const char *name, const int64_t *data, size_t n, bool scalar,
                        ot_id *out) OT_MUST_USE;
+/* A constant of int64, [n_rows, n]. */
+ot_status rw_const_rows(rw_region *w, rw_target *t, const char *name, const int64_t *rows, uint32_t n_rows, uint32_t n,
+                        ot_id *out) OT_MUST_USE;
+/* The scalar true: the condition of a Loop, which some runtimes do not take for granted. */
+ot_status rw_const_true(rw_region *w, rw_target *t, ot_id *out) OT_MUST_USE;
 /* Reshape to a static shape; *out as in rw_op. No node when nothing changes and *out is OT_NONE. */
 ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *name, ot_id in, int32_t rank, const int64_t *dims,
                      ot_id *out) OT_MUST_USE;
@@ -187,6 +192,11 @@ ot_status rw_combine(rw_region *w, uint32_t v, ot_id parts) OT_MUST_USE;
 
 /* A body input that holds tile i of region input v in iteration i. */
 ot_status rw_scan_input(rw_loop *l, uint32_t v, ot_id *out) OT_MUST_USE;
+/* ---- prescan.c ---- */
+
+/* A body input that holds the made windows of region input v, which is cut: gathered in the region's graph for all tiles of the block. */
+ot_status rw_gathered_input(rw_loop *l, uint32_t v, ot_id *out) OT_MUST_USE;
+
 /* ---- window.c ---- */
 
 /* Tile i of the block (row-major) as tile numbers per dimension. */

@@ -11,7 +11,7 @@
  */
 #include "rewrite_internal.h"
 
-bool rw_use_scan(const rw_region *w) { return w->g->model->opset >= OT_SCAN_SINCE && !w->force_loop; }
+bool rw_use_scan(const rw_region *w) { return w->g->model->opset >= OT_SCAN_SINCE && !w->force_loop && w->r->form != OT_FORM_LOOP; }
 
 ot_status rw_scan_input(rw_loop *l, uint32_t v, ot_id *out)
 {

@@ -1,6 +1,6 @@
 /* Tiles cut in one dimension, collected in a sequence.
  *
- *     SequenceEmpty --> Loop(first) --> Loop(interior) --> Loop(last) --> ConcatFromSequence --> y
+ *     SequenceEmpty --> Loop(first) --> Loop(interior) --> Loop(last) --> ConcatFromSequence [--> Reshape] --> y
  *                        body: Slice(x), operators, SequenceInsert
  *
  * Each run of alike tiles is a Loop of its own, the single border tiles too, so no tile lives in the outer graph. Runtimes
@@ -52,7 +52,7 @@ static ot_status close_loop(rw_loop *l, const uint32_t *carried, const ot_id *re
     OT_TRY(rw_loop_own(l, "continue", &outs[0]));
     int64_t trips = l->b->n_tiles;
     OT_TRY(rw_const_i64(w, &w->top, "trips", &trips, 1, true, &in[0]));
-    in[1] = OT_NONE;
+    OT_TRY(rw_const_true(w, &w->top, &in[1]));
     for (uint32_t k = 0; k < n; k++) {
         const ot_value x = w->g->values[w->r->values[carried[k]].value];
         outs[k + 1] = results[k];
@@ -118,8 +118,12 @@ ot_status rw_sequence(rw_region *w)
         if (seq[v] == OT_NONE) continue;
         ot_id out = w->r->values[v].value;
         const ot_value x = w->g->values[out];
+        ot_id joined = x.is_output ? out : OT_NONE;
         ot_attr axis = ot_mk_int("axis", w->r->values[v].axis[0]);
-        OT_TRY(rw_op(w, &w->top, "ConcatFromSequence", "deslice", x.name, &seq[v], 1, &axis, 1, x.dtype, x.rank, x.dims, &out));
+        if (!x.is_output) OT_TRY(rw_value(w, &w->top, "deslice", x.name, x.dtype, x.rank, x.dims, &joined));
+        OT_TRY(rw_op(w, &w->top, "ConcatFromSequence", "deslice", x.name, &seq[v], 1, &axis, 1, x.dtype, x.rank, x.dims, &joined));
+        /* States the shape, which nobody can infer behind a sequence: what follows stays static, and a wrong join is an error. */
+        if (joined != out) OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, joined, x.rank, x.dims, &out));
     }
     return OT_OK;
 }

@@ -34,33 +34,30 @@ static char *table_key(rw_region *w, const int64_t *rows, uint32_t n_tiles, uint
     return key;
 }
 
-static ot_status table_tensor(rw_region *w, const int64_t *rows, uint32_t n_tiles, uint32_t n, const ot_tensor **out)
+ot_status rw_const_rows(rw_region *w, rw_target *t, const char *name, const int64_t *rows, uint32_t n_rows, uint32_t n, ot_id *out)
 {
     ot_arena *a = w->g->model->arena;
-    ot_tensor *t = OT_NEW(a, ot_tensor);
+    ot_tensor *x = OT_NEW(a, ot_tensor);
     int64_t *dims = OT_NEW_N(a, int64_t, 2);
-    size_t bytes = (size_t)n_tiles * n * sizeof *rows;
-    if (!t || !dims) return rw_nomem(w);
-    dims[0] = n_tiles;
+    size_t bytes = (size_t)n_rows * n * sizeof *rows;
+    if (!x || !dims) return rw_nomem(w);
+    dims[0] = n_rows;
     dims[1] = n;
-    *t = (ot_tensor){.dtype = OT_I64, .rank = 2, .dims = dims, .bytes = bytes};
-    t->data = ot_memdup(a, rows, bytes);
-    *out = t;
-    return t->data ? OT_OK : rw_nomem(w);
+    *x = (ot_tensor){.dtype = OT_I64, .rank = 2, .dims = dims, .bytes = bytes};
+    x->data = ot_memdup(a, rows, bytes);
+    return x->data ? rw_const(w, t, name, x, out) : rw_nomem(w);
 }
 
 ot_status rw_table(rw_loop *l, const char *name, const int64_t *rows, uint32_t n, ot_id *out)
 {
     rw_region *w = l->w;
-    const ot_tensor *t = NULL;
     const int64_t dims[1] = {n};
     ot_id table;
     char *key = table_key(w, rows, l->b->n_tiles, n);
     if (!key) return rw_nomem(w);
     if ((*out = ot_map_get(l->tables, key)) != OT_NONE) return OT_OK;
-    OT_TRY(table_tensor(w, rows, l->b->n_tiles, n, &t));
     if (l->scan) {
-        OT_TRY(rw_const(w, &w->top, name, t, &table));
+        OT_TRY(rw_const_rows(w, &w->top, name, rows, l->b->n_tiles, n, &table));
         OT_TRY(rw_value(w, &l->body, "body", name, OT_I64, 1, dims, out));
         l->body.g->values[*out].is_input = true;
         if (!OT_PUSH(w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ||
@@ -68,7 +65,7 @@ ot_status rw_table(rw_loop *l, const char *name, const int64_t *rows, uint32_t n
             return rw_nomem(w);
     } else {
         ot_attr axis = ot_mk_int("axis", 0);
-        OT_TRY(rw_const(w, &l->body, name, t, &table));
+        OT_TRY(rw_const_rows(w, &l->body, name, rows, l->b->n_tiles, n, &table));
         ot_id in[2] = {table, l->iter};
         OT_TRY(rw_op(w, &l->body, "Gather", "body", name, in, 2, &axis, 1, OT_I64, 1, dims, out));
     }

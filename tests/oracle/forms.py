@@ -359,7 +359,7 @@ def integers(n):
 
 
 # model: (builder, [(form, axes, tiles, must be legal)])
-F = {'u': 'unrolled', 'p': 'peeled', 'w': 'window', 's': 'scan'}
+F = {'u': 'unrolled', 'p': 'peeled', 'w': 'window', 's': 'scan', 'l': 'loop', 'r': 'prescan'}
 IMG = ['u 2 4 !', 'u 2 5 !', 'u 2,3 3,2 !', 'p 2 8', 'p 2,3 6,6', 'w 2 6', 'w 2,3 4,4', 'w 2 7', 'w 2,3 5,3', 'w 3 4', 's 2 4']
 MODELS = {
     'chain': (chain, ['u 2 4 !', 'u 2 5 !', 'u 2,3 3,2 !', 'p 2 8 !', 'p 2 7 !', 'p 2,3 6,4 !', 'w 2 6 !', 'w 2,3 4,4 !', 'w 2 7 !', 'w 2,3 5,3 !']),
@@ -412,6 +412,33 @@ def counts(g, c):
     return c
 
 
+def bodies(g):
+    """All loops of a graph: (node, body, names that the body reads from outside)."""
+    for n in g.node:
+        for a in n.attribute:
+            if a.type != onnx.AttributeProto.GRAPH:
+                continue
+            own = {v.name for v in a.g.input} | {t.name for t in a.g.initializer} | {o for m in a.g.node for o in m.output}
+            yield n, a.g, {i for m in a.g.node for i in m.input if i} - own
+            yield from bodies(a.g)
+
+
+def structure(m, form):
+    """What is wrong with the loops of the tiled model; '' when nothing is."""
+    for n, body, outer in bodies(m.graph):
+        if n.op_type == 'Loop' and (len(n.input) < 2 or not n.input[0] or not n.input[1]):
+            return 'a Loop without a trip count or a condition'
+        if n.op_type == 'Loop' and not any(x.op_type == 'Identity' and x.input[0] == body.input[1].name for x in body.node):
+            return 'a Loop does not pass its condition on'
+        if form == 'l' and n.op_type == 'Scan' or form == 'r' and n.op_type == 'Loop':
+            return f'a {n.op_type} in form {F[form]}'
+        if form == 'r' and outer:
+            return f'the body of a Scan captures {sorted(outer)}'
+        if form == 'r' and any(a.name.startswith('scan_') for a in n.attribute):
+            return 'a Scan with axes or directions'
+    return ''
+
+
 def judge(src, dst, want, feeds, spec, flag):
     """'' when the tiled model is right."""
     m = onnx.load(dst)
@@ -426,13 +453,16 @@ def judge(src, dst, want, feeds, spec, flag):
     if len(set(names)) != len([x for x in names if x]) + ('' in names):
         return 'duplicate node names'
     c = counts(m.graph, collections.Counter())
-    if c['Identity'] > counts(before.graph, collections.Counter())['Identity'] * 64 + 2 * c['Loop']:
+    if c['Identity'] > counts(before.graph, collections.Counter())['Identity'] * 64 + 2 * (c['Loop'] + c['Scan']):
         return 'needless Identity'
     form = spec.split()[0]
     if form == 'u' and c['Loop'] + c['Scan']:
         return 'a loop in the unrolled form'
     if form != 'u' and not c['Loop'] + c['Scan']:
         return 'no loop'
+    why = structure(m, form)
+    if why:
+        return why
     if flag and c['Scan']:
         return 'Scan in spite of --loop'
     if form == 's' and not flag and c['Slice'] + c['Gather']:
@@ -481,8 +511,9 @@ def main():
                 weights = {t.name for t in model.graph.initializer}
                 feeds = {v.name: sample(rng, v.type.tensor_type) for v in model.graph.input if v.name not in weights}
                 want = run(src, feeds)
-                for spec in specs:
-                    for flag in ([], ['--loop']) if spec[0] != 'u' else ([],):
+                # what is peeled may be written in the two forms for other runtimes as well
+                for spec in specs + [f + s[1:].rstrip(' !') for s in specs if s[0] in 'ps' for f in 'lr']:
+                    for flag in ([], ['--loop']) if spec[0] in 'psw' else ([],):
                         form, axes, tiles, *must = spec.split()
                         if form == 's' and opset < 9:
                             must = []

@@ -584,7 +584,6 @@ static void test_deterministic(void **state)
     (void)state;
     for (ot_form f = OT_FORM_UNROLLED; f <= OT_FORM_WHILE; f++) {
         char *text[2];
-        if (f == OT_FORM_LOOP || f == OT_FORM_PRESCAN) continue; /* legal nowhere */
         for (int i = 0; i < 2; i++) {
             rig x;
             build(&x, 13, 24, SAME, 3);

@@ -6,6 +6,8 @@
  *                                                                       that fragment the outer graph's memory
  *   loop-peeled Slice copy          sequence of pieces, Concat          2 x
  *   loop-window Slice copy + crop   scan output, Transpose              2 x, or 1 x when tiles are contiguous
+ *   loop        Slice copy          scan output, Transpose, Concat      2 x, and border tiles in the outer graph
+ *   prescan     Gather, Transpose   scan output, Transpose, Concat      2 x, border tiles, and the windows of all tiles
  *
  * Scratchpad targets run the While/Slice/Deslice form (no stitching): transfers in and out, overlapped with
  * compute where the target double-buffers.
@@ -118,6 +120,7 @@ static void copied_cost(const ot_target *t, const ot_totals *x, ot_form form, do
     double out_bw = ot_cost_bw(t, x->out_bytes), in_bw = ot_cost_bw(t, (double)x->ws);
     double transfers = (x->in_slow + padding) / t->bw_slow + x->out_bytes / out_bw + weights;
     double copies = f->copies ? x->in_bytes / in_bw + x->runs * t->runtime->run_seconds : 0;
+    copies += f->windows * x->in_bytes / ot_cost_bw(t, x->in_bytes);
     double stitched = x->outermost ? f->stitch : f->scattered;
     if (x->n_dims > 1 && x->halo) stitched += f->cropped;
     double stitch = stitched * x->out_bytes / out_bw, overhead = t->region_overhead;

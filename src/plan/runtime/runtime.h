@@ -79,6 +79,7 @@ typedef struct ot_form_price {
     double stitch;    /* bytes moved per byte of output to put pieces together, where these follow each other in memory; */
     double scattered; /* where they do not */
     double cropped;   /* added where windows of several dimensions overlap: border tiles are stitched apart */
+    double windows;   /* bytes moved per byte of the windows of all tiles besides, to gather them ahead */
     /* Memory that a process takes while the form stitches. */
     double inputs;            /* copies of the windows that tiles read, all tiles */
     double outputs;           /* copies of the outputs, where pieces follow each other in memory; */

@@ -19,7 +19,7 @@
  *   peeled    Slice and its bounds; in several dimensions border tiles stay in the outer graph and the stack is transposed
  *   window    bounds and Slice, scan outputs, Transpose where pieces do not follow each other
  *   loop      the same, and a Concat with the border tiles, which are written out
- *   prescan   windows gathered ahead, all of them at once; the rest as loop, without bounds */
+ *   prescan   windows gathered ahead and transposed, all of them at once; the rest as loop, without bounds */
 #define OT_STANDARD_PRICES                                                                         \
     {                                                                                              \
         [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1}, \
@@ -65,6 +65,7 @@
                              .loops = true,                                                        \
                              .stitch = 3,                                                          \
                              .scattered = 5,                                                       \
+                             .windows = 2,                                                         \
                              .inputs = 1,                                                          \
                              .outputs = 2,                                                         \
                              .outputs_scattered = 3,                                               \
