@@ -68,7 +68,7 @@ RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
 FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
-.PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run arrows lint format \
+.PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
         format-check bench cover clean python
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -87,6 +87,7 @@ help:
 	@echo 'make sanitize     unit tests under both at once'
 	@echo 'make tsan         the engine: unit tests and tiled models on three threads, under ThreadSanitizer (clang)'
 	@echo 'make fuzz         libFuzzer for FUZZ_TIME=$(FUZZ_TIME) seconds (clang)'
+	@echo 'make matrix       what other runtimes make of tiled models: docs/matrix.md anew (downloads them, once)'
 	@echo 'make arrows       which folders use which: none uses a later one'
 	@echo 'make lint | format | format-check | bench | cover | clean'
 	@echo 'variables: CC CFLAGS OPT PYTHON PREFIX DESTDIR V=1 ENGINE=no'
@@ -274,6 +275,12 @@ fuzz-run: $(TOOL) $(FUZZERS:%=$(BUILD)/tests/fuzz_%)
 	    echo "== fuzz_$$f"; dict=; [ $$f = kernel ] && dict=-dict=$(abspath tests/fuzz/kernel.dict); \
 	    tests/fuzz_$$f -max_total_time=$$(($(FUZZ_TIME) / $(words $(FUZZERS)))) -timeout=30 -rss_limit_mb=3000 -max_len=30000 $$dict \
 	        -print_final_stats=1 -artifact_prefix=crash-$$f- corpus-$$f || exit 1; done
+
+# Every output form and small models in every runtime that can be had here; writes docs/matrix.md.
+MATRIX_PYTHON ?= .venv-matrix/bin/python
+matrix: $(TOOL)
+	$(Q)$(if $(filter .venv-matrix/bin/python,$(MATRIX_PYTHON)),scripts/setup.sh matrix,true)
+	@$(MATRIX_PYTHON) scripts/matrix.py --tool $(TOOL) --write docs
 
 cover:
 	@$(MAKE) --no-print-directory BUILD=build/cover OPT='-O0 -g' SAN='--coverage' unit

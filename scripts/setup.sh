@@ -7,6 +7,7 @@
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
 #   scripts/setup.sh format   clang-format
 #   scripts/setup.sh fuzz     clang with libFuzzer
+#   scripts/setup.sh matrix   .venv-matrix with the runtimes of scripts/requirements-matrix.txt, and a compiler that one of them calls
 #   scripts/setup.sh tsan     clang with ThreadSanitizer and an OpenMP library that it understands
 #
 # What is there is found by trying it (a command, a header), not by package name, so that tools installed
@@ -72,20 +73,24 @@ find_python() {
     return 1
 }
 
-setup_python() {
-    stamp=.venv/.stamp-$(cksum < scripts/requirements.txt | tr ' ' '-')
+# folder, list of packages, modules that must load: a virtual environment, made anew when the list changes
+setup_environment() {
+    local stamp
+    stamp=$1/.stamp-$(cksum < "$2" | tr ' ' '-')
     [ -f "$stamp" ] && return 0
     missing=()
     find_python >/dev/null || missing+=(python3 python3-venv)
     install_missing
     python=$(find_python) || { echo "setup: no Python 3.11 or newer with venv" >&2; exit 1; }
-    echo "setup: preparing .venv" >&2
-    rm -rf .venv
-    "$python" -m venv .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check -r scripts/requirements.txt
-    .venv/bin/python -c 'import onnx, onnxruntime, numpy'
+    echo "setup: preparing $1" >&2
+    rm -rf "$1"
+    "$python" -m venv "$1"
+    "$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "$2"
+    "$1/bin/python" -c "import $3"
     touch "$stamp"
 }
+
+setup_python() { setup_environment .venv scripts/requirements.txt 'onnx, onnxruntime, numpy'; }
 
 has_font() { [ -n "$(find /usr/share/fonts /usr/local/share/fonts -name '*.[ot]tf' -print -quit 2>/dev/null)" ]; }
 
@@ -119,10 +124,17 @@ fuzz)
     has_fuzzer || missing+=(libclang-rt-dev)
     install_missing
     ;;
+matrix)
+    setup_build
+    missing=()
+    need_command clang clang
+    install_missing
+    setup_environment .venv-matrix scripts/requirements-matrix.txt 'onnx, onnxruntime, numpy'
+    ;;
 tsan)
     need_command clang clang
     has_openmp || missing+=(libclang-rt-dev libomp-dev)
     install_missing
     ;;
-*) echo "usage: scripts/setup.sh [build|check|demo|lint|format|fuzz|tsan]" >&2; exit 2 ;;
+*) echo "usage: scripts/setup.sh [build|check|demo|lint|format|fuzz|matrix|tsan]" >&2; exit 2 ;;
 esac
