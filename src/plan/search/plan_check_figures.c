@@ -178,6 +178,10 @@ static ot_status check_region(const checker *c, const ot_region *r, const ot_che
         time += price_time(c, at);
         traffic += price_traffic(c, at);
     }
+    /* A form may be asked for that its maker would not choose. */
+    bool asked = r->form == c->o->force_form && r->form != OT_FORM_NONE && !ot_runtime_one_form(c->t->runtime);
+    if (!asked && !ot_runtime_takes(c->t->runtime, r->form))
+        return broken(c, r, "a form that the runtime does not take", (double)r->form, (double)c->t->runtime->forms);
     OT_TRY(check_sizes(c, r));
     OT_TRY(ot_plan_check_bill(&c->s, c->t, r, x, c->a, c->d, &bill));
     if (!(r->time_tiled >= 0 && isfinite(r->time_tiled))) return broken(c, r, "time is no time", r->time_tiled, 0);

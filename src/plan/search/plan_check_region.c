@@ -405,6 +405,7 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     double constants, seconds = t->region_overhead + compute + node_runs(b) * t->node_overhead;
     seconds += constants_seconds(b, &constants) + (b->windows_slow + granules(b)) / t->bw_slow; /* fetched */
     if (f->copies) seconds += b->windows / from + b->runs * t->runtime->run_seconds;            /* and cut out */
+    seconds += f->windows * b->windows / ot_cost_bw(t, b->windows);
     seconds += (1 + stitched) * b->outputs / to;
     seconds += b->repack_inside / from + b->repack_outside / to;
     seconds += b->tiles * b->n_inputs * f->nodes * t->node_overhead + (f->loops ? b->tiles * t->loop_overhead : 0);
@@ -414,7 +415,7 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     double copies = b->outermost ? f->outputs : f->outputs_scattered, tiles = grid ? f->tiles_grid : f->tiles;
     if (grid && f->outputs_grid > 0) copies = f->outputs_grid;
     if (b->halo && f->tiles_chain > 0) tiles += b->r->n_nodes / f->tiles_chain;
-    out->held = floor(copies * b->outputs) + floor(tiles) * b->held;
+    out->held = floor(copies * b->outputs) + floor(tiles) * b->held + floor(f->inputs * b->windows);
 }
 
 ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_region *r, const ot_check_extents *x, ot_arena *a,
@@ -423,7 +424,6 @@ ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_regio
     billing b = {.s = s, .t = t, .r = r, .x = x, .a = a, .d = d, .tiles = 1};
     double compute = 0;
     for (uint32_t k = 0; k < r->n_dims; k++) b.tiles *= r->dims[k].n_tiles;
-    if (!ot_runtime_takes(t->runtime, r->form)) return broken(&b, "a form that the runtime does not take");
     OT_TRY(find_readers(&b));
     add_border(&b);
     OT_TRY(settle_residency(&b));
