@@ -239,8 +239,37 @@ static void attention_is_one_step(void **state)
     }
 }
 
+/* A constant that tiles cut is a window of each, not weights that every tile reads besides. */
+static void cut_constants_count_once(void **state)
+{
+    (void)state;
+    static const char *const sums =
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,64,64]\n  init %c : float32[1,4,64,64] = random 1\n"
+        "  init %w : float32[4,4,1,1] = random 2\n  %a = Add(%x, %c)\n  %y = Conv(%a, %w)\n  output %y\n}\n";
+    ot_diag d = {0};
+    ot_model *m = NULL;
+    ot_plan *p = NULL;
+    ot_target t = cache();
+    ot_plan_options o = {.goal = OT_GOAL_TIME, .force = true};
+    const double whole = 4 * 64 * 64 * 4, weights = 4 * 4 * 4;
+    t.runtime = ot_runtime_of(false, true); /* a scratchpad: windows come in, pieces go out, nothing else moves */
+    t.is_cache = false;
+    assert_int_equal(ot_text_parse(sums, strlen(sums), &d, &m), OT_OK);
+    assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+    assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
+    if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
+    assert_int_equal(p->n_regions, 1);
+    assert_int_equal(p->regions[0].n_nodes, 2);
+    assert_int_equal(p->regions[0].weight_bytes, weights);
+    double moved = p->regions[0].traffic; /* x, c and y, weights once or in every tile, granules of cut rows */
+    if (moved < 3 * whole + weights || moved > 3.5 * whole) fail_msg("%.0f bytes of %.0f", moved, 3 * whole + weights);
+    ot_plan_free(p);
+    ot_model_free(m);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_has_its_reason), cmocka_unit_test(attention_is_one_step)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_has_its_reason), cmocka_unit_test(attention_is_one_step),
+                                       cmocka_unit_test(cut_constants_count_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,9 @@ double ot_cost_work(const ot_seq *s, uint32_t p, const ot_target *t);
 bool ot_cost_blocked(const ot_seq *s, ot_id v, const ot_target *t);
 /* Bytes moved per byte of v cropped inside a region. */
 double ot_cost_crop(const ot_seq *s, ot_id v, const ot_target *t);
-/* Bytes of constants a node reads. */
-int64_t ot_cost_weights(const ot_seq *s, uint32_t p);
+/* Bytes of constants that the node at p reads whole in every tile. Those that are cut come as windows, like activations.
+ * in_axis: [n_dims] arrays [n_in] of cut axes, negative: whole. */
+int64_t ot_cost_weights(const ot_seq *s, uint32_t p, const int8_t *const *in_axis, uint32_t n_dims);
 
 /* ---- group_cost.c ---- */
 

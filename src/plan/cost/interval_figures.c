@@ -405,7 +405,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
     for (uint32_t k = 0; k < tr->n_pairs; k++)
         if (!tr->pairs[k].dead) add_node(tr, &f, &tr->pairs[k], tr->pairs[k].after), tr->work++;
     add_whole(tr, &f);
-    tr->border.weights += (double)ot_cost_weights(tr->s, pos);
+    tr->border.weights += (double)ot_cost_weights(tr->s, pos, in_axis, tr->n_dims);
     tr->in_time += tr->s->time[pos + 1] - tr->s->time[pos];
     tr->in_traffic += tr->s->traffic[pos + 1] - tr->s->traffic[pos];
     tr->border.chain = ++tr->n_in;

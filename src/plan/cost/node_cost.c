@@ -252,12 +252,15 @@ double ot_cost_crop(const ot_seq *s, ot_id v, const ot_target *t)
     return b->crop_blocked;
 }
 
-int64_t ot_cost_weights(const ot_seq *s, uint32_t p)
+int64_t ot_cost_weights(const ot_seq *s, uint32_t p, const int8_t *const *in_axis, uint32_t n_dims)
 {
     const ot_node *n = &s->g->nodes[s->node[p]];
     int64_t sum = 0;
-    for (uint32_t k = 0; k < n->n_in; k++)
-        if (n->in[k] != OT_NONE && !s->act[n->in[k]]) sum += s->bytes[n->in[k]];
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        bool cut = false;
+        for (uint32_t d = 0; d < n_dims; d++) cut |= in_axis[d][k] >= 0;
+        if (n->in[k] != OT_NONE && !s->act[n->in[k]] && !cut) sum += s->bytes[n->in[k]];
+    }
     return sum;
 }
 

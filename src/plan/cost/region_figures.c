@@ -202,7 +202,8 @@ ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, uns
         tot->tiles *= r->dims[d].n_tiles;
     }
     for (uint32_t i = r->n_nodes; i-- > 0;) add_node(&x, i, sums, &live);
-    for (uint32_t i = 0; i < r->n_nodes; i++) tot->weights += (double)ot_cost_weights(s, s->pos[r->nodes[i].node]);
+    for (uint32_t i = 0; i < r->n_nodes; i++)
+        tot->weights += (double)ot_cost_weights(s, s->pos[r->nodes[i].node], r->nodes[i].in_axis, r->n_dims);
     for (uint32_t v = 0; v < r->n_values; v++) {
         const ot_rvalue *rv = &r->values[v];
         ot_extents e[OT_DIMS_MAX];

@@ -138,9 +138,9 @@ void ot_totals_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_i
     const ot_value *val = &s->g->values[v];
     double whole = (double)s->bytes[v], b = ot_tiles_bytes(s, v, e, x->n_dims);
     x->in_bytes += b;
-    if (whole > (double)t->fast_bytes) {
+    if (!s->act[v] || whole > (double)t->fast_bytes) { /* nothing has left a constant in the fast memory */
         x->in_slow += b;
-        x->in_seconds += b / ot_cost_bw(t, whole);
+        x->in_seconds += b / (s->act[v] ? ot_cost_bw(t, whole) : t->bw_slow);
     }
     /* Contiguous runs: short ones where the last axis is cut, else too few to count. */
     for (uint32_t d = 0; d < x->n_dims; d++) {

@@ -135,7 +135,8 @@ static double mac_ratio(const checker *c, const ot_region *r, const ot_check_ext
     return whole > 0 ? tiled / whole : 1;
 }
 
-/* Sizes of values are the graph's, scratch is what the runtime takes; constants that the nodes read count for each node. */
+/* Sizes of values are the graph's, scratch is what the runtime takes; constants that nodes read whole count for each node,
+ * what tiles cut is an input. */
 static ot_status check_sizes(const checker *c, const ot_region *r)
 {
     double sum = 0;
@@ -144,7 +145,9 @@ static ot_status check_sizes(const checker *c, const ot_region *r)
         const double scratch = c->s.work[c->s.pos[r->nodes[i].node]];
         if (r->nodes[i].work != scratch) return broken(c, r, "scratch of a node", r->nodes[i].work, scratch);
         for (uint32_t k = 0; k < n->n_in; k++) {
-            if (n->in[k] != OT_NONE && !c->s.act[n->in[k]]) sum += (double)c->s.bytes[n->in[k]];
+            bool cut = false;
+            for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->nodes[i].in_axis[d][k] >= 0;
+            if (n->in[k] != OT_NONE && !c->s.act[n->in[k]] && !cut) sum += (double)c->s.bytes[n->in[k]];
         }
     }
     for (uint32_t v = 0; v < r->n_values; v++) {

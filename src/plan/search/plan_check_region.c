@@ -255,9 +255,10 @@ static void add_input(billing *b, uint32_t v)
     const double bytes = bytes_all(b, v), whole = (double)rv->bytes, elems = (double)b->s->elems[rv->value];
     b->n_inputs++;
     b->windows += bytes;
-    if (rv->bytes > b->t->fast_bytes) {
+    const bool constant = !b->s->act[rv->value];
+    if (constant || rv->bytes > b->t->fast_bytes) {
         b->windows_slow += bytes;
-        b->windows_seconds += bytes / ot_cost_bw(b->t, whole);
+        b->windows_seconds += bytes / (constant ? b->t->bw_slow : ot_cost_bw(b->t, whole));
     }
     if (b->s->hands_blocks[rv->value]) {
         b->repack_inside += 2 * bytes;
@@ -296,7 +297,7 @@ static void add_border(billing *b)
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         const ot_node *n = &b->s->g->nodes[r->nodes[i].node];
         for (uint32_t k = 0; k < n->n_in; k++)
-            if (n->in[k] != OT_NONE && !b->s->act[n->in[k]]) b->constants += (double)b->s->bytes[n->in[k]];
+            if (n->in[k] != OT_NONE && !b->s->act[n->in[k]] && reads_whole(b, i, k)) b->constants += (double)b->s->bytes[n->in[k]];
         for (uint32_t d = 0; d < r->n_dims; d++) b->halo |= r->nodes[i].lead_axis[d] >= 0 && work_all(b, i, d) > 1 + OVERLAP;
     }
     for (uint32_t d = 0; d < r->n_dims; d++) b->halo |= r->dims[d].extent % r->dims[d].tile != 0;
