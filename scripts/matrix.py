@@ -205,10 +205,12 @@ def main():
         matrix_table.write_page(os.path.join(a.write, 'matrix.md'), result)
         matrix_table.write_json(os.path.join(a.write, 'matrix.json'), result)
     bad = [r for r in results if must_not(r, portable)]
+    for e in tool.errors:
+        print(f'FAIL: {e}')
     for r in bad:
         print(f"FAIL: {r['row']}, {r['network']} in {r['runtime']}: {r['verdict']} ({r['words']})")
     print(f'{len(results)} cells, {len(bad)} that must not be')
-    return 1 if bad or not results else 0
+    return 1 if bad or tool.errors or not results else 0
 
 
 if __name__ == '__main__':

@@ -42,7 +42,7 @@ class Tool:
     """The program under test and what its command line knows."""
 
     def __init__(self, path):
-        self.path = path
+        self.path, self.errors = path, []        # what it refused to tile, or failed at
         words = self.say('matrix', '-o', 'none', '--form', '?')
         found = re.search(r"must be (.*?)$", words.strip())
         self.forms = re.split(r', | or ', found.group(1)) if found else []
@@ -116,7 +116,8 @@ def network_cases(tool, folder, only=None):
             tiled = os.path.join(folder, f'{network}-{row.replace(" ", "-").strip("-")}.onnx')
             regions = tool.tile(plain, tiled, NETWORK_ARGS + args)
             if isinstance(regions, str):
-                raise SystemExit(f'matrix: {network}, {row}: {regions}')
+                tool.errors.append(f'{network}, {row}: {regions}')
+                continue
             if not regions or (form and set(regions) != {form}):
                 continue
             cases.append({'table': 'forms', 'row': row, 'network': network, 'plain': plain, 'tiled': tiled, 'feeds': feeds,
@@ -153,7 +154,8 @@ def model_cases(tool, folder, shared, only=None):
         onnx.save(model, plain)
         regions = tool.tile(plain, tiled, args)
         if isinstance(regions, str):
-            raise SystemExit(f'matrix: {name}: {regions}')
+            tool.errors.append(f'{name}: {regions}')
+            continue
         if not regions:
             continue
         feeds = os.path.join(folder, f'model-{name}.npz')

@@ -69,6 +69,7 @@ static void use_calibration(ot_run *r)
 
 static ot_status pass_plan(ot_run *r)
 {
+    ot_target_free(&r->target);
     OT_TRY(ot_target_load(r->options.target, r->options.threads, r->diag, &r->target));
     if (r->options.emit_engine) use_calibration(r);
     if (r->options.l2_bytes) ot_target_set_l2(&r->target, r->options.l2_bytes);
@@ -241,6 +242,7 @@ void ot_run_free(ot_run *run)
     if (run->plan) ot_plan_free(run->plan);
     ot_facts_free(run->facts);
     ot_model_free(run->model);
+    ot_target_free(&run->target);
     run->plan = NULL;
     run->facts = NULL;
     run->model = NULL;

@@ -270,6 +270,7 @@ static ot_status gather(work *w)
     const ot_facts *r = w->side[TILED].run.facts;
     ot_target t;
     OT_TRY(load_target(w, &t));
+    ot_target_free(&t); /* bytes are counted whoever runs the model */
     for (int k = 0; k < SIDES; k++) {
         side *s = &w->side[k];
         ot_bench_side *f = &w->facts.side[k];

@@ -354,6 +354,7 @@ static ot_status plan_kernel(work *w, ot_kernel *k)
     ot_target t;
     ot_mem_plan *p = NULL;
     OT_TRY(load_target(w, k, &t));
+    ot_target_free(&t); /* memories do not depend on who runs */
     double start = ot_now();
     OT_TRY(ot_mem_plan_kernel(k, w->path, &t, &w->run->plan, w->d, &p));
     w->r->seconds = ot_now() - start;

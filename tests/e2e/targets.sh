@@ -48,6 +48,27 @@ bad 's/name="chip"/name=""/' 'must not be empty'
 bad 's/<\/target>//' 'not well-formed'
 bad 's/<overheads/<memory scope="ub" bytes="1"\/><overheads/' '<overheads> must come here, not <memory>'
 
+# measured factors of a runtime
+sed 's/cache="false" double-buffer="true"/cache="true" double-buffer="false"/
+     s/^<\/target>/  <runtime name="onnxruntime" overlap="0.5" run-seconds="1e-7"><slow op="PRelu" factor="2"\/><few below="8" part="0.5"\/><\/runtime>\n&/' \
+    "$tmp/good.xml" >"$tmp/factors.xml"
+cp "$tmp/good.xml" "$tmp/plain.xml"
+mv "$tmp/factors.xml" "$tmp/good.xml"
+if command -v xmllint >/dev/null; then
+    xmllint --noout --schema "$root/reports/target.xsd" "$tmp/good.xml" 2>/dev/null || fail "the schema refuses <runtime>"
+fi
+expect 0 "$TOOL" inspect "$m" --target "$tmp/good.xml" --json
+expect 0 "$TOOL" inspect "$m" --target "$tmp/good.xml" --runtime portable --json
+bad 's/overlap="0.5"/overlap="2"/' '<runtime overlap="2">: must be a number from 0 to 1'
+bad 's/overlap=/speed=/' "<runtime>: no attribute 'speed' here"
+bad 's/ name="onnxruntime"//' "<runtime>: attribute 'name' is missing"
+bad 's/factor="2"/factor="x"/' '<slow factor="x">: must be a number'
+bad 's/ op="PRelu"//' "<slow>: attribute 'op' is missing"
+bad 's/below="8"/below="1"/' '<few below="1">: must be a number from 2 to 65536'
+bad 's/part="0.5"/part="1.5"/' '<few part="1.5">: must be a number'
+bad 's/<few/<less/' '<less> is not allowed here'
+mv "$tmp/plain.xml" "$tmp/good.xml"
+
 # memories that kernels name
 sed 's/^<\/target>/  <memory scope="ub" bytes="4096" alignment="48"\/>\n  <memory scope="l2" alignment="32"\/><!-- x -->\n  <memory scope="gm" alignment="1"\/>\n&/' \
     "$tmp/good.xml" >"$tmp/mem.xml"

@@ -169,6 +169,145 @@ static void unknown_names_list_the_known(void **state)
     for (size_t k = 0; k < N_NAMES; k++) assert_non_null(strstr(d.message, NAMES[k]));
 }
 
+/* ---- <runtime>: measured factors ---- */
+
+/* Files in the order of what the table below changes in GOOD. */
+#define GOOD                                                                                                               \
+    "<target name='here' cores='1'><fast bytes='65536' bandwidth='1e11' granule='64' cache='true' double-buffer='false'/>" \
+    "<slow bandwidth='1e10'/><rates conv='1e10' conv-depthwise='1e9' conv-pointwise='1e10' gemm='1e10' elementwise='1e9' " \
+    "transcendental='1e8' reduction='1e9' pooling='1e9'/><overheads node='1e-6' loop='1e-6' region='0'/>%s</target>"
+#define FACTORS_GOOD                                                                                                 \
+    "<runtime name='onnxruntime' overlap='0.25' run-seconds='5e-8' crop-blocked='4.5'><slow op='PRelu' factor='3'/>" \
+    "<slow op='Resize' mode='linear' factor='7'/><few below='8' part='0.5'/><few below='32' part='0.875'/></runtime>"
+
+static ot_status read_text(const char *factors, ot_diag *d, ot_target *t)
+{
+    char path[] = "/tmp/ot_target_XXXXXX.xml";
+    int fd = mkstemps(path, 4);
+    FILE *f = fdopen(fd, "w");
+    assert_non_null(f);
+    assert_true(fprintf(f, GOOD, factors) > 0);
+    assert_int_equal(fclose(f), 0);
+    ot_status s = ot_target_load(path, 0, d, t);
+    unlink(path);
+    return s;
+}
+
+static ot_node node_of(ot_op op) { return (ot_node){.op = op}; }
+
+static void check_factors(const ot_target *t)
+{
+    const ot_runtime *r = t->runtime;
+    ot_node prelu = node_of(OT_OP_PRelu), erf = node_of(OT_OP_Erf);
+    assert_string_equal(r->name, "onnxruntime");
+    assert_true(r->overlap == 0.25 && r->run_seconds == 5e-8 && r->blocks.crop_blocked == 4.5);
+    assert_true(r->blocks.into == ot_runtime_onnxruntime.blocks.into); /* not given */
+    assert_true(ot_runtime_slowness(r, &prelu) == 3);
+    assert_true(ot_runtime_slowness(r, &erf) == ot_runtime_slowness(&ot_runtime_onnxruntime, &erf));
+    assert_true(ot_runtime_conv_part(r, 16, 4) == 0.5 && ot_runtime_conv_part(r, 16, 31) == 0.875);
+    assert_true(ot_runtime_conv_part(r, 16, 32) == 1);
+    assert_int_equal(r->forms, ot_runtime_onnxruntime.forms);
+}
+
+static void factors_of_a_file(void **state)
+{
+    (void)state;
+    ot_target t, u;
+    ot_diag d = {0};
+    if (read_text(FACTORS_GOOD, &d, &t) != OT_OK) fail_msg("%s", d.message);
+    check_factors(&t);
+    /* written and read back */
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    assert_int_equal(ot_target_save(&t, f, &d), OT_OK);
+    fclose(f);
+    char *from = strstr(text, "<runtime"), *to = strstr(text, "</runtime>");
+    assert_true(from && to);
+    to[strlen("</runtime>")] = '\0';
+    if (read_text(from, &d, &u) != OT_OK) fail_msg("%s", d.message);
+    free(text);
+    check_factors(&u);
+    /* another runtime has its own table, this one its measured one again */
+    assert_int_equal(ot_target_set_runtime(&u, "openvino", &d), OT_OK);
+    assert_ptr_equal(u.runtime, &ot_runtime_openvino);
+    assert_int_equal(ot_target_set_runtime(&u, "onnxruntime", &d), OT_OK);
+    check_factors(&u);
+    ot_target_set_engine(&t);
+    assert_ptr_equal(t.runtime, &ot_runtime_engine);
+    ot_target_free(&t);
+    assert_ptr_equal(t.runtime, &ot_runtime_engine);
+    ot_target_free(&u);
+    assert_ptr_equal(u.runtime, &ot_runtime_onnxruntime);
+    ot_target_free(&u);
+}
+
+static void broken_factors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"<runtime/>", "<runtime>: attribute 'name' is missing"},
+        {"<runtime name='nobody'/>", "<runtime name=\"nobody\">: must be a runtime of --list-runtimes"},
+        {"<runtime name='engine'/>", "and not the engine"},
+        {"<runtime name='gpu'/>", "must be a runtime of --list-runtimes"},
+        {"<runtime name='onnxruntime' speed='1'/>", "<runtime>: no attribute 'speed' here"},
+        {"<runtime name='onnxruntime' overlap='1.5'/>", "<runtime overlap=\"1.5\">: must be a number from 0 to 1"},
+        {"<runtime name='onnxruntime' overlap=''/>", "must be a number from 0 to 1"},
+        {"<runtime name='onnxruntime' doubt='nan'/>", "must be a number from 1 to 10"},
+        {"<runtime name='onnxruntime'>words</runtime>", "<runtime>: text is not allowed here"},
+        {"<runtime name='onnxruntime'><fast/></runtime>", "<runtime>: <fast> is not allowed here"},
+        {"<runtime name='onnxruntime'><slow op='Nope' factor='2'/></runtime>", "<slow op=\"Nope\">: must be an operator"},
+        {"<runtime name='onnxruntime'><slow op='Erf'/></runtime>", "<slow>: attribute 'factor' is missing"},
+        {"<runtime name='onnxruntime'><slow op='Erf' factor='0'/></runtime>", "must be a number from 0.001 to 100000"},
+        {"<runtime name='onnxruntime'><slow op='Erf' factor='2' x='1'/></runtime>", "<slow>: no attribute 'x' here"},
+        {"<runtime name='onnxruntime'><slow op='Erf' factor='2'><a/></slow></runtime>", "<slow> must be empty"},
+        {"<runtime name='onnxruntime'><slow op='Resize' mode='a very long mode of it' factor='2'/></runtime>", "is too long"},
+        {"<runtime name='onnxruntime'><few below='8' part='1'/><slow op='Erf' factor='2'/></runtime>",
+         "<slow> is not allowed here"},
+        {"<runtime name='onnxruntime'><few below='8' part='1'/><few below='8' part='1'/></runtime>",
+         "above that of the row before"},
+        {"<runtime name='onnxruntime'><few below='8.5' part='1'/></runtime>", "must be a whole number"},
+        {"<runtime name='onnxruntime'/><runtime name='onnxruntime'/>", "<runtime> is not allowed here"},
+    };
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        ot_target t;
+        ot_diag d = {0};
+        assert_int_equal(read_text(bad[k].text, &d, &t), OT_E_INPUT);
+        if (!strstr(d.message, bad[k].says)) fail_msg("%s: %s", bad[k].text, d.message);
+        assert_null(t.factors);
+    }
+}
+
+/* A good file cut off anywhere, or with bytes changed: read or refused in one line, never anything else. */
+static void mutated_files(void **state)
+{
+    (void)state;
+    char good[2048];
+    int n = snprintf(good, sizeof good, GOOD, FACTORS_GOOD);
+    assert_true(n > 0 && n < (int)sizeof good);
+    uint32_t h = 12345;
+    for (int k = 0; k < 3 * n; k++) {
+        char text[2048], path[] = "/tmp/ot_target_XXXXXX.xml";
+        size_t size = (size_t)(k < n ? k : n);
+        memcpy(text, good, (size_t)n);
+        for (int j = k < n ? 0 : 2; j > 0; j--) {
+            h = h * 1664525u + 1013904223u;
+            text[h % (uint32_t)n] = "<>'\"/=0e-Z &\xff"[(h >> 16) % 14];
+        }
+        int fd = mkstemps(path, 4);
+        assert_int_equal(write(fd, text, size), size);
+        close(fd);
+        ot_target t;
+        ot_diag d = {0};
+        ot_status s = ot_target_load(path, 0, &d, &t);
+        unlink(path);
+        if (s != OT_OK && (s != OT_E_INPUT || !*d.message)) fail_msg("change %d: status %d", k, (int)s);
+        ot_target_free(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +319,9 @@ int main(void)
         cmocka_unit_test(host_is_capped),
         cmocka_unit_test(worked_example_is_bound_by_memory),
         cmocka_unit_test(unknown_names_list_the_known),
+        cmocka_unit_test(factors_of_a_file),
+        cmocka_unit_test(broken_factors),
+        cmocka_unit_test(mutated_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,8 @@ typedef struct ot_target {
     bool is_cache;             /* fast memory is a hardware cache (soft limit), not a scratchpad */
     bool double_buffer;        /* DMA overlaps transfers with compute */
     const ot_runtime *runtime; /* who runs the model here; never NULL once loaded */
+    struct ot_target_factors
+        *factors; /* measured factors of a file's <runtime>, which `runtime` may point into; freed by ot_target_free. NULL: none */
     /* Bytes per second, all cores together. */
     double bw_fast;                   /* inside the fast memory */
     double bw_mid;                    /* mid level (shared L3); equals bw_slow when there is none */
@@ -44,6 +46,9 @@ typedef struct ot_target {
  * naming element and rule). Unknown name: OT_E_USAGE listing the names. `threads` 0 means the target's own core count; for `host` the
  * rates scale with it. host: caches and cores from the system (sysconf, /sys), sanity-capped. */
 ot_status ot_target_load(const char *name, uint32_t threads, ot_diag *diag, ot_target *t) OT_MUST_USE;
+/* Free what a loaded target holds (the factors of a file's <runtime>); the rest stays valid. A copy of the structure shares it: one of
+ * them is to be freed, last. Nothing to do for targets that were not read from a file. */
+void ot_target_free(ot_target *t);
 /* The fast memory is a scratchpad: what does not fit cannot run. Else a cache, where it only takes longer. */
 static inline bool ot_target_hard_limit(const ot_target *t) { return !t->is_cache; }
 /* Another capacity of the fast memory (--l2): of tiles and of the scope l2. */

@@ -211,13 +211,16 @@ bool ot_target_use_calibration(ot_target *t, uint32_t threads, char *note, size_
     ot_target_cpu(cpu, sizeof cpu);
     if (strcmp(cpu, found.cpu) != 0) {
         snprintf(note, size, "built-in estimates (the cached calibration is of another processor: %s)", found.cpu);
+        ot_target_free(&found);
         return false;
     }
     if ((threads ? threads : core_count()) > found.cores) {
         snprintf(note, size, "built-in estimates (the cached calibration is of %u threads)", found.cores);
+        ot_target_free(&found);
         return false;
     }
     snprintf(note, size, "calibrated with %u threads on %s", found.cores, found.cpu);
+    ot_target_free(&found); /* the engine needs no factors of other runtimes */
     ot_target_fill_scopes(&found);
     ot_target_use_threads(&found, threads ? threads : core_count());
     *t = found;

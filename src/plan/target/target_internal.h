@@ -27,6 +27,9 @@ void ot_target_fill_scopes(ot_target *t);
 /* Standard alignment of a scope in bytes. */
 int64_t ot_target_scope_alignment(ot_scope s);
 
+/* target_factors.c: the runtime r, with the factors that the target's file has for it. */
+const ot_runtime *ot_target_runtime_of_file(const ot_target *t, const ot_runtime *r);
+
 /* Read and check an XML file. */
 ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t) OT_MUST_USE;
 

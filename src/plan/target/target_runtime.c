@@ -23,6 +23,6 @@ ot_status ot_target_set_runtime(ot_target *t, const char *name, ot_diag *diag)
     if (!ot_runtime_drives(r, t->is_cache))
         return ot_fail(diag, OT_E_USAGE, "runtime %s needs a cache, and target %s has a scratchpad: leave out --runtime", r->name,
                        t->name);
-    t->runtime = r;
+    t->runtime = ot_target_runtime_of_file(t, r); /* measured, where it was */
     return OT_OK;
 }

@@ -1,5 +1,5 @@
-/* Target files: reading (checked by the rules of reports/target.xsd) and writing. The only user of
- * libxml2.
+/* Target files: reading (checked by the rules of reports/target.xsd) and writing. With
+ * target_factors.c the only user of libxml2 here.
  *
  *   <target name="chip" description="..." cores="8">
  *     <fast bytes="16777216" bandwidth="1.6e12" granule="256" cache="false" double-buffer="true"/>
@@ -8,20 +8,19 @@
  *     <rates conv="..." conv-depthwise="..." conv-pointwise="..." gemm="..." elementwise="..."
  *            transcendental="..." reduction="..." pooling="..."/>
  *     <overheads node="..." loop="..." region="..."/>
+ *     <runtime name="onnxruntime" ...>...</runtime>             (optional: target_factors.c)
  *     <memory scope="ub" bytes="196608" alignment="32"/>        (any number, one a scope)
  *   </target>
  *
  * Both directions walk one table: element, attribute, kind, place in ot_target; <memory> alone is
- * apart, since its place depends on its scope. Files come from strangers: no network, no DTD, no
+ * apart, since its place depends on its scope, and <runtime>, which is a table of its own. Files come from strangers: no network, no DTD, no
  * entities, at most 1 MiB.
  */
-#include "target_internal.h"
+#include "target_xml.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <libxml/parser.h>
-#include <libxml/tree.h>
-#include <libxml/xmlwriter.h>
 #include <math.h>
 
 #define FILE_MAX  (1 << 20)
@@ -89,12 +88,7 @@ static const struct {
 
 /* ---- reading ---- */
 
-typedef struct reader {
-    const char *path;
-    ot_diag *diag;
-    ot_target *t;
-    bool fuses; /* attribute of the root */
-} reader;
+typedef ot_xml_reader reader;
 
 static ot_status bad_value(const reader *r, const field *f, const char *text, const char *rule)
 {
@@ -110,8 +104,7 @@ static bool parse_i64(const char *text, int64_t *out)
     return errno == 0 && end != text && *end == '\0' && !isspace((unsigned char)*text);
 }
 
-/* Digits, sign, point, exponent: no hexadecimal, no "inf", no locale. */
-static bool parse_double(const char *text, double *out)
+bool ot_xml_parse_double(const char *text, double *out)
 {
     char *end;
     if (!*text || text[strspn(text, "0123456789+-.eE")] != '\0') return false;
@@ -139,12 +132,13 @@ static ot_status set_field(reader *r, const field *f, const char *text)
         return OT_OK;
     }
     case RATE:
-        if (!parse_double(text, &d) || d < 1 || d > RATE_MAX)
+        if (!ot_xml_parse_double(text, &d) || d < 1 || d > RATE_MAX)
             return bad_value(r, f, text, "must be a number from 1 to 1e18 per second");
         memcpy(at, &d, sizeof d);
         return OT_OK;
     case SECONDS:
-        if (!parse_double(text, &d) || d < 0 || d > 1) return bad_value(r, f, text, "must be a number of seconds from 0 to 1");
+        if (!ot_xml_parse_double(text, &d) || d < 0 || d > 1)
+            return bad_value(r, f, text, "must be a number of seconds from 0 to 1");
         memcpy(at, &d, sizeof d);
         return OT_OK;
     case FUSES:
@@ -198,9 +192,7 @@ static ot_status read_attributes(reader *r, xmlNode *e)
     return OT_OK;
 }
 
-/* Only elements count; text that is not white space is an error. *out: the next element from n on,
- * or NULL. */
-static ot_status next_element(const reader *r, xmlNode *n, xmlNode **out)
+ot_status ot_xml_next_element(const reader *r, xmlNode *n, xmlNode **out)
 {
     for (; n; n = n->next) {
         if (n->type == XML_ELEMENT_NODE) break;
@@ -281,7 +273,7 @@ static ot_status read_memory(const reader *r, xmlNode *e, bool seen[OT_SCOPE_COU
     OT_TRY(memory_number(r, e, "alignment", ALIGN_MAX, "must be a whole number of bytes from 1 to 2^20", &alignment));
     OT_TRY(memory_bytes(r, scope, bytes));
     r->t->scopes[scope].alignment = alignment;
-    OT_TRY(next_element(r, e->children, &child));
+    OT_TRY(ot_xml_next_element(r, e->children, &child));
     return child ? ot_fail(r->diag, OT_E_INPUT, "%s: <memory> must be empty", r->path) : OT_OK;
 }
 
@@ -293,7 +285,7 @@ static ot_status read_memories(const reader *r, xmlNode *e)
         if (strcmp((const char *)e->name, "memory") != 0)
             return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> is not allowed here", r->path, (const char *)e->name);
         OT_TRY(read_memory(r, e, seen));
-        OT_TRY(next_element(r, e->next, &e));
+        OT_TRY(ot_xml_next_element(r, e->next, &e));
     }
     return OT_OK;
 }
@@ -308,7 +300,7 @@ static ot_status read_target(reader *r, xmlDoc *doc)
     if (!root || strcmp((const char *)root->name, "target") != 0)
         return ot_fail(r->diag, OT_E_INPUT, "%s: the root element must be <target>", r->path);
     OT_TRY(read_attributes(r, root));
-    OT_TRY(next_element(r, root->children, &e));
+    OT_TRY(ot_xml_next_element(r, root->children, &e));
     for (size_t k = 0; k < N_ELEMENTS; k++) {
         if (!e || strcmp((const char *)e->name, ELEMENTS[k].name) != 0) {
             if (ELEMENTS[k].optional) continue;
@@ -316,9 +308,13 @@ static ot_status read_target(reader *r, xmlDoc *doc)
                            e ? "<" : "the end", e ? (const char *)e->name : "", e ? ">" : "");
         }
         OT_TRY(read_attributes(r, e));
-        OT_TRY(next_element(r, e->children, &child));
+        OT_TRY(ot_xml_next_element(r, e->children, &child));
         if (child) return ot_fail(r->diag, OT_E_INPUT, "%s: <%s> must be empty", r->path, ELEMENTS[k].name);
-        OT_TRY(next_element(r, e->next, &e));
+        OT_TRY(ot_xml_next_element(r, e->next, &e));
+    }
+    if (e && strcmp((const char *)e->name, "runtime") == 0) {
+        OT_TRY(ot_xml_read_factors(r, e));
+        OT_TRY(ot_xml_next_element(r, e->next, &e));
     }
     OT_TRY(read_memories(r, e));
     if (r->t->mid_bytes == 0) r->t->bw_mid = r->t->bw_slow;
@@ -352,12 +348,21 @@ ot_status ot_target_read_xml(const char *path, ot_diag *diag, ot_target *t)
         s = ot_fail(diag, OT_E_INPUT, "%s: not well-formed XML", path);
     else
         s = read_target(&r, doc);
+    if (s != OT_OK) ot_target_free(t);
     xmlFreeDoc(doc);
     free(text);
     return s;
 }
 
 /* ---- writing ---- */
+
+void ot_xml_print_double(double d, char *buf, size_t n)
+{
+    for (int digits = 12; digits <= 17; digits++) {
+        snprintf(buf, n, "%.*g", digits, d);
+        if (strtod(buf, NULL) == d) break;
+    }
+}
 
 /* Value of a field as text; false when the field is left out. */
 static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
@@ -380,10 +385,7 @@ static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
     case SECONDS: {
         double d;
         memcpy(&d, at, sizeof d);
-        for (int digits = 12; digits <= 17; digits++) { /* the fewest that read back as they were */
-            snprintf(buf, n, "%.*g", digits, d);
-            if (strtod(buf, NULL) == d) break;
-        }
+        ot_xml_print_double(d, buf, n);
         return d > 0 || !f->optional;
     }
     case TRUTH: {
@@ -395,6 +397,7 @@ static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
     case FUSES: snprintf(buf, n, "%s", ot_runtime_fuses(t->runtime) ? "true" : "false"); return true;
     case RUNTIME: /* where the rest does not say it; the engine is asked for by --emit */
         snprintf(buf, n, "%s", t->runtime->name);
+        if (t->factors) return false; /* <runtime> says it */
         return !ot_runtime_in_classes(t->runtime) && t->runtime != ot_runtime_of(t->is_cache, ot_runtime_fuses(t->runtime));
     case TEXT: snprintf(buf, n, "%s", at); return *at != '\0' || !f->optional;
     }
@@ -443,6 +446,7 @@ static int write_target(xmlTextWriter *w, const ot_target *t)
         if (rc >= 0) rc = write_attributes(w, t, ELEMENTS[k].name);
         if (rc >= 0) rc = xmlTextWriterEndElement(w);
     }
+    if (rc >= 0) rc = ot_xml_write_factors(w, t);
     if (rc >= 0) rc = write_memories(w, t);
     return rc >= 0 ? xmlTextWriterEndDocument(w) : rc;
 }
