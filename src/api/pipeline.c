@@ -99,7 +99,8 @@ static ot_status pass_rewrite(ot_run *r)
     r->model->runtime = r->target.runtime->name;
     OT_TRY(ot_overlay(r->model->graph, r->plan));
     OT_TRY(ot_fold_static(r->model->graph, r->plan));
-    return ot_rewrite(r->model->graph, r->plan);
+    OT_TRY(ot_rewrite(r->model->graph, r->plan));
+    return r->target.runtime->own_biases ? ot_own_biases(r->model->graph) : OT_OK;
 }
 
 static ot_status pass_export(ot_run *r)

@@ -11,5 +11,8 @@ ot_status ot_overlay(ot_graph *g, const ot_plan *p) OT_MUST_USE;
 /* Replace every planned region in the graph by its tiled form. Breaks ORDER, USES (re-established before return), keeps SHAPES for
  * new values. */
 ot_status ot_rewrite(ot_graph *g, const ot_plan *p) OT_MUST_USE;
+/* Give every convolution that ot_rewrite made a bias that no other reads, for runtimes that ask for it (own_biases). Call after
+ * ot_rewrite; ORDER and USES hold as before. Fails: OT_E_NOMEM. */
+ot_status ot_own_biases(ot_graph *g) OT_MUST_USE;
 
 #endif

@@ -43,6 +43,10 @@ def walk(g):
                 assert not list(captures(bodies[0])), f'{where}: captures {sorted(set(captures(bodies[0])))[:3]}'
         for b in bodies: walk(b)
 walk(model.graph)
+if runtime == 'openvino':
+    # a shared bias would keep every convolution from merging it
+    biases = [n.input[2] for n in model.graph.node if n.op_type in ('Conv', 'ConvTranspose') and len(n.input) > 2]
+    assert len(biases) == len(set(biases)), 'convolutions share a bias'
 made_for = [p.value for p in model.metadata_props if p.key == 'onnx_tile.runtime']
 assert made_for == ([runtime] if regions else []), f'metadata: {made_for}'
 print(len(regions))

@@ -37,6 +37,8 @@ static void fields_are_sane(void **state)
         assert_true(r->conv.transposed_part > 0 && r->conv.transposed_part <= 1 && r->conv.bytes_part > 0 &&
                     r->conv.bytes_part <= 1);
         assert_true(!r->conv.winograd || (r->conv.block > 0 && r->conv.direct_part > 0));
+        assert_true(!r->blocks.has_blocks || (r->blocks.border_into > 0 && r->blocks.border_out_of > 0 && r->blocks.copies >= 0));
+        assert_true(r->node_bytes >= 0);
         assert_true(!r->blocks.has_blocks || (r->blocks.n_makes > 0 && r->blocks.into > 0 && r->blocks.out_of > 0));
         assert_true(r->blocks.crop > 0 && r->blocks.crop_blocked >= r->blocks.crop);
         for (uint32_t j = 0; j < r->n_slow; j++) assert_true(r->slow[j].factor > 0);

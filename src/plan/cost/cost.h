@@ -109,16 +109,17 @@ typedef struct ot_totals {
     double weights;               /* constants read per tile */
     double tiles;
     uint32_t n_dims;
-    uint32_t chain;               /* nodes in the region */
-    int64_t ws;                   /* working set without weights */
-    uint32_t n_inputs, n_outputs; /* cut inputs, outputs */
-    double runs;                  /* contiguous pieces of memory copied where the last axis is cut */
-    int64_t row;                  /* elements of a tile along the last axis where that is cut, else 0; engine */
-    double border_whole;          /* layout changes at the region's border: bytes moved outside the tiles */
-    double border_tile;           /* and inside them, all tiles */
-    unsigned how;                 /* OT_FIT_ bits */
-    bool halo;                    /* nodes compute some elements in several tiles, or tiles are uneven */
-    bool outermost;               /* outputs are contiguous in memory tile by tile */
+    uint32_t chain;                           /* nodes in the region */
+    int64_t ws;                               /* working set without weights */
+    uint32_t n_inputs, n_outputs;             /* cut inputs, outputs */
+    double runs;                              /* contiguous pieces of memory copied where the last axis is cut */
+    int64_t row;                              /* elements of a tile along the last axis where that is cut, else 0; engine */
+    double border_whole;                      /* layout changes of inputs at the region's border: bytes moved outside the tiles */
+    double border_tile;                       /* and inside them, all tiles; */
+    double border_whole_out, border_tile_out; /* those of outputs */
+    unsigned how;                             /* OT_FIT_ bits */
+    bool halo;                                /* nodes compute some elements in several tiles, or tiles are uneven */
+    bool outermost;                           /* outputs are contiguous in memory tile by tile */
 } ot_totals;
 /* Transfers overlap compute. */
 bool ot_overlaps(const ot_target *t, const ot_totals *x);

@@ -63,7 +63,8 @@ static void engine_cost(const ot_target *t, const ot_totals *x, double *time, do
     if (!resident) weight_seconds += x->weights * (x->tiles - workers) / ot_cost_bw(t, x->weights);
     /* Windows of convolutions are packed into channel blocks, results unpacked: read on one side, written on the other, at about
      * the rate of slow memory (measured: 8 to 9 GB/s where that gives 18). What is not blocked is made in its place. */
-    double compute = level_time(t, x) + x->border_tile / t->bw_slow + x->runs * t->runtime->run_seconds / cores;
+    double compute = level_time(t, x) + (x->border_tile + x->border_tile_out) / t->bw_slow +
+                     x->runs * t->runtime->run_seconds / cores;
     /* Rows that are cut short are read by themselves. */
     if (x->row > 0) compute *= 1 + (double)t->runtime->row_loss / (double)x->row;
     double overhead = (x->nodes * t->node_overhead + x->tiles * t->loop_overhead) / cores;
@@ -103,13 +104,14 @@ static void dma_cost(const ot_target *t, const ot_totals *x, double *time, doubl
 }
 
 /* Bytes that a process holds besides the values of the outer graph. */
-static int64_t stitch_peak_of(const ot_form_price *f, const ot_totals *x)
+static int64_t stitch_peak_of(const ot_target *t, const ot_form_price *f, const ot_totals *x)
 {
     bool grid = x->n_dims > 1;
     double outputs = grid && f->outputs_grid > 0 ? f->outputs_grid : x->outermost ? f->outputs : f->outputs_scattered;
     double tiles = grid ? f->tiles_grid : f->tiles;
     if (x->halo && f->tiles_chain > 0) tiles += x->chain / f->tiles_chain;
-    return (int64_t)(outputs * (double)(int64_t)x->out_bytes) + (int64_t)tiles * x->ws + (int64_t)(f->inputs * x->in_bytes);
+    double held = f->inputs * x->in_bytes + (f->written > 0 ? f->written : x->tiles) * x->chain * (double)t->runtime->node_bytes;
+    return (int64_t)(outputs * (double)(int64_t)x->out_bytes) + (int64_t)tiles * x->ws + (int64_t)held;
 }
 
 /* Operators of standard ONNX copy windows out and stitch pieces together. */
@@ -125,11 +127,12 @@ static void copied_cost(const ot_target *t, const ot_totals *x, ot_form form, do
     if (x->n_dims > 1 && x->halo) stitched += f->cropped;
     double stitch = stitched * x->out_bytes / out_bw, overhead = t->region_overhead;
     overhead += x->border_tile / in_bw + x->border_whole / out_bw;
+    if (!f->joins_blocks) overhead += x->border_tile_out / in_bw + x->border_whole_out / out_bw;
     overhead += x->tiles * (x->n_inputs * f->nodes * t->node_overhead + (f->loops ? t->loop_overhead : 0));
     *time = compute + transfers + copies + stitch + overhead + x->nodes * t->node_overhead;
     /* Results too large for the fast memory are read and written once more. */
     *traffic = x->in_slow + padding + x->out_bytes * (stitch > 0 && x->out_bytes > (double)t->fast_bytes ? 3 : 1) + weight_traffic;
-    *stitch_peak = stitch_peak_of(f, x);
+    *stitch_peak = stitch_peak_of(t, f, x);
 }
 
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak)

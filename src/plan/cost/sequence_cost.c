@@ -110,7 +110,7 @@ ot_status ot_cost_fill(ot_seq *s, const ot_target *t)
         s->macs[k] = ot_node_macs(g, &g->nodes[s->node[k]]);
         s->work[k] = ot_cost_work(s, k, t);
         s->extra[k] = ot_cost_extra(s, k, t);
-        if (s->work[k] == 0) s->work[k] = s->extra[k] / 2; /* copies in the other layout */
+        if (s->work[k] == 0) s->work[k] = s->extra[k] * t->runtime->blocks.copies; /* in the other layout */
         ot_node_cost x;
         ot_cost_node(s, k, t, &x);
         s->time[k + 1] = s->time[k] + x.time;

@@ -149,8 +149,8 @@ void ot_totals_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_i
         x->runs += run > 0 ? b / run : 0;
     }
     if (s->hands_blocks[v]) {
-        x->border_tile += 2 * b;
-        x->border_whole += 2 * whole;
+        x->border_tile += t->runtime->blocks.border_into * b;
+        x->border_whole += t->runtime->blocks.border_out_of * whole;
     }
     x->n_inputs++;
 }
@@ -163,8 +163,8 @@ void ot_totals_add_output(ot_totals *x, const ot_seq *s, const ot_target *t, ot_
     x->out_seconds += whole / ot_cost_bw(t, whole);
     if (!val->is_output) x->out_kept += whole;
     if (ot_cost_blocked(s, v, t)) {
-        x->border_tile += 2 * whole;
-        x->border_whole += 2 * whole;
+        x->border_tile_out += t->runtime->blocks.border_out_of * whole;
+        x->border_whole_out += t->runtime->blocks.border_into * whole;
     }
     x->n_outputs++;
     x->outermost = x->outermost && axis >= 0;

@@ -63,25 +63,29 @@ typedef struct ot_block_habits {
     uint32_t n_makes;
     const ot_op *keeps; /* [n_keeps] hand blocks on when all they read is blocked */
     uint32_t n_keeps;
-    bool chains_keep;    /* so does every element-wise operator */
-    int64_t least;       /* channels of an input that is blocked at all */
-    double into, out_of; /* bytes moved per byte of a tensor that changes into blocks, and back */
-    double crop;         /* bytes moved per byte of a value cropped inside a region */
-    double crop_blocked; /* of a blocked one that is read as such */
-    bool crop_readers;   /* crop_blocked only where every reader takes blocks */
+    bool chains_keep;                  /* so does every element-wise operator */
+    int64_t least;                     /* channels of an input that is blocked at all */
+    double into, out_of;               /* bytes moved per byte of a tensor that changes into blocks, and back; */
+    double copies;                     /* bytes that a node holds of the other layout, per byte that it moves so */
+    double border_into, border_out_of; /* where a region's border makes it plain */
+    double crop;                       /* bytes moved per byte of a value cropped inside a region */
+    double crop_blocked;               /* of a blocked one that is read as such */
+    bool crop_readers;                 /* crop_blocked only where every reader takes blocks */
 } ot_block_habits;
 
 /* What an output form takes besides the region's own nodes, where tiles are copied. */
 typedef struct ot_form_price {
-    bool copies;      /* windows are copied out */
-    double nodes;     /* operators beside the region's, for each window of a tile */
-    bool loops;       /* a step of a Loop or Scan for each tile */
-    double stitch;    /* bytes moved per byte of output to put pieces together, where these follow each other in memory; */
-    double scattered; /* where they do not */
-    double cropped;   /* added where windows of several dimensions overlap: border tiles are stitched apart */
-    double windows;   /* bytes moved per byte of the windows of all tiles besides, to gather them ahead */
+    bool copies;       /* windows are copied out */
+    double nodes;      /* operators beside the region's, for each window of a tile */
+    bool loops;        /* a step of a Loop or Scan for each tile */
+    double stitch;     /* bytes moved per byte of output to put pieces together, where these follow each other in memory; */
+    double scattered;  /* where they do not */
+    bool joins_blocks; /* pieces are put together in blocks: outputs do not change layout */
+    double cropped;    /* added where windows of several dimensions overlap: border tiles are stitched apart */
+    double windows;    /* bytes moved per byte of the windows of all tiles besides, to gather them ahead */
     /* Memory that a process takes while the form stitches. */
     double inputs;            /* copies of the windows that tiles read, all tiles */
+    double written;           /* times that the region's operators are written; 0: once for each tile */
     double outputs;           /* copies of the outputs, where pieces follow each other in memory; */
     double outputs_scattered; /* where they do not */
     double outputs_grid;      /* in several dimensions */
@@ -131,9 +135,12 @@ typedef struct ot_runtime {
     ot_form_price price[OT_FORM_WHILE + 1]; /* of the accepted forms; read for OT_MOTION_COPIED */
     bool scan_in_place;                     /* a Scan reads slices of the outer tensors where they lie */
 
+    bool own_biases; /* a convolution takes in a bias that no other operator reads: tiles that are written out have one each */
+
     /* ---- memory ---- */
-    bool own_outputs; /* graph outputs lie in the caller's memory, and a merged group holds only what others read */
-    bool in_place;    /* operators that may overwrite an equally large input that dies there (ops.def) do so */
+    int64_t node_bytes; /* what a process holds for each operator that is written, besides values and constants */
+    bool own_outputs;   /* graph outputs lie in the caller's memory, and a merged group holds only what others read */
+    bool in_place;      /* operators that may overwrite an equally large input that dies there (ops.def) do so */
 
     /* ---- how far the planner goes for it ---- */
     double recompute;        /* times that a tiling may compute a node, summed over its tiles */

@@ -47,6 +47,9 @@ const ot_runtime ot_runtime_onnxruntime = {
                .least = 8,
                .into = 2.5, /* read in strides, written; assumed */
                .out_of = 2,
+               .copies = 0.5,
+               .border_into = 2,
+               .border_out_of = 2,
                .crop = 2, /* a copy: read and written */
                /* out of the blocked layout and back, too, and operators that are merged otherwise run on their own */
                .crop_blocked = 6,

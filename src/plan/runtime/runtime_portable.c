@@ -20,7 +20,7 @@ static const ot_op KEEPS[] = {OT_OP_Conv,          OT_OP_MaxPool, OT_OP_AverageP
                               OT_OP_Clip};
 
 #define ANYWHERE                                                                                                                 \
-    .bit = OT_BY_ALL, .merges = &ot_onnxruntime_rules, .int8_groups = true, .int8_width = true, .slow = SLOW,                               \
+    .bit = OT_BY_ALL, .merges = &ot_onnxruntime_rules, .int8_groups = true, .int8_width = true, .slow = SLOW,                    \
     .n_slow = sizeof SLOW / sizeof *SLOW,                                                                                        \
     .conv = {.block = 16,                                                                                                        \
              .few = FEW,                                                                                                         \
@@ -37,6 +37,9 @@ static const ot_op KEEPS[] = {OT_OP_Conv,          OT_OP_MaxPool, OT_OP_AverageP
                .least = 8,                                                                                                       \
                .into = 2.5,                                                                                                      \
                .out_of = 2,                                                                                                      \
+               .copies = 0.5,                                                                                                    \
+               .border_into = 2,                                                                                                 \
+               .border_out_of = 2,                                                                                               \
                .crop = 2,                                                                                                        \
                .crop_blocked = 6,                                                                                                \
                .crop_readers = true},                                                                                            \

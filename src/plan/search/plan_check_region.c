@@ -32,7 +32,8 @@ typedef struct billing {
     double n_inputs, windows, windows_slow, windows_seconds, runs;
     /* outputs, whole */
     double outputs, outputs_seconds, outputs_kept;
-    double repack_inside, repack_outside; /* bytes that change layout at the border, in the tiles and once */
+    double repack_inside, repack_outside; /* bytes that change layout at the border, in the tiles and once: of inputs, */
+    double pieces_repack_inside, pieces_repack_outside; /* of outputs */
 } billing;
 
 static ot_status broken(const billing *b, const char *rule)
@@ -261,8 +262,8 @@ static void add_input(billing *b, uint32_t v)
         b->windows_seconds += bytes / (constant ? b->t->bw_slow : ot_cost_bw(b->t, whole));
     }
     if (b->s->hands_blocks[rv->value]) {
-        b->repack_inside += 2 * bytes;
-        b->repack_outside += 2 * whole;
+        b->repack_inside += b->t->runtime->blocks.border_into * bytes;
+        b->repack_outside += b->t->runtime->blocks.border_out_of * whole;
     }
     for (uint32_t d = 0; d < b->r->n_dims; d++) { /* rows that are cut short are read one by one */
         double row = elems > 0 ? (double)b->x->most[d][v] * whole / elems : 0;
@@ -279,8 +280,8 @@ static void add_output(billing *b, uint32_t v)
     b->outputs_seconds += whole / ot_cost_bw(b->t, whole);
     b->outputs_kept += x->is_output ? 0 : whole;
     if (ot_cost_blocked(b->s, rv->value, b->t)) {
-        b->repack_inside += 2 * whole;
-        b->repack_outside += 2 * whole;
+        b->pieces_repack_inside += b->t->runtime->blocks.border_out_of * whole;
+        b->pieces_repack_outside += b->t->runtime->blocks.border_into * whole;
     }
     b->outermost &= rv->axis[0] >= 0;
     for (int8_t k = 0; k < rv->axis[0]; k++) b->outermost &= x->dims[k] == 1;
@@ -371,7 +372,7 @@ static void bill_views(const billing *b, double compute, ot_check_bill *out)
     const double cores = t->cores > 1 ? t->cores : 1, busy = fmin(b->tiles, cores), rounds = ceil(b->tiles / cores);
     double constants = b->constants / t->bw_slow;
     if (!b->r->weights_stay) constants += b->constants * (b->tiles - busy) / ot_cost_bw(t, b->constants);
-    double work = compute + b->repack_inside / t->bw_slow + b->runs * t->runtime->run_seconds / cores;
+    double work = compute + (b->repack_inside + b->pieces_repack_inside) / t->bw_slow + b->runs * t->runtime->run_seconds / cores;
     if (sink->rank > 2 && b->r->values[inner->sink].axis[b->r->n_dims - 1] == sink->rank - 1)
         work *= 1 + (double)t->runtime->row_loss / (double)inner->tile;
     work += (node_runs(b) * t->node_overhead + b->tiles * t->loop_overhead) / cores;
@@ -409,6 +410,7 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     seconds += f->windows * b->windows / ot_cost_bw(t, b->windows);
     seconds += (1 + stitched) * b->outputs / to;
     seconds += b->repack_inside / from + b->repack_outside / to;
+    if (!f->joins_blocks) seconds += b->pieces_repack_inside / from + b->pieces_repack_outside / to;
     seconds += b->tiles * b->n_inputs * f->nodes * t->node_overhead + (f->loops ? b->tiles * t->loop_overhead : 0);
     out->seconds = seconds;
     const bool again = stitched > 0 && b->outputs > (double)t->fast_bytes; /* pieces are written, read, written */
@@ -416,7 +418,9 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     double copies = b->outermost ? f->outputs : f->outputs_scattered, tiles = grid ? f->tiles_grid : f->tiles;
     if (grid && f->outputs_grid > 0) copies = f->outputs_grid;
     if (b->halo && f->tiles_chain > 0) tiles += b->r->n_nodes / f->tiles_chain;
-    out->held = floor(copies * b->outputs) + floor(tiles) * b->held + floor(f->inputs * b->windows);
+    const double operators = (f->written > 0 ? f->written : b->tiles) * b->r->n_nodes;
+    out->held = floor(copies * b->outputs) + floor(tiles) * b->held;
+    out->held += floor(f->inputs * b->windows + operators * (double)t->runtime->node_bytes);
 }
 
 ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_region *r, const ot_check_extents *x, ot_arena *a,

@@ -223,7 +223,7 @@ ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const o
     /* The search chose within what the goal allows: what comes in its place must not take much longer. */
     double allowed = o->goal == OT_GOAL_MEMORY ? 1 + o->max_slowdown : 1;
     if (!o->force) x.slowest = fmax(SLOWER * c.time, allowed * (s->time[c.end + 1] - s->time[c.first]));
-    if (ot_runtime_in_classes(t->runtime) && !ot_target_hard_limit(t) && !x.found) {
+    if ((ot_runtime_in_classes(t->runtime) || t->runtime->written_most > 0) && !ot_target_hard_limit(t) && !x.found) {
         ot_region coarse = *out;
         OT_TRY(try_coarser(&x, &c, &coarse));
     }

@@ -1,15 +1,17 @@
 /* The target for another runtime than its own: one that is asked for by name, or the engine's operators (--emit engine). */
 #include "target_internal.h"
 
-void ot_target_set_engine(ot_target *t)
+/* r runs the models; its overheads count where the target's are not measured ones. */
+static void take(ot_target *t, const ot_runtime *r)
 {
-    const ot_runtime *r = ot_runtime_emitting(t->runtime, t->is_cache);
     t->runtime = r;
     if (*t->cpu) return; /* measured */
     if (r->node_overhead > 0) t->node_overhead = r->node_overhead;
     if (r->loop_overhead > 0) t->loop_overhead = r->loop_overhead;
     if (r->region_overhead > 0) t->region_overhead = r->region_overhead;
 }
+
+void ot_target_set_engine(ot_target *t) { take(t, ot_runtime_emitting(t->runtime, t->is_cache)); }
 
 ot_status ot_target_set_runtime(ot_target *t, const char *name, ot_diag *diag)
 {
@@ -23,6 +25,6 @@ ot_status ot_target_set_runtime(ot_target *t, const char *name, ot_diag *diag)
     if (!ot_runtime_drives(r, t->is_cache))
         return ot_fail(diag, OT_E_USAGE, "runtime %s needs a cache, and target %s has a scratchpad: leave out --runtime", r->name,
                        t->name);
-    t->runtime = ot_target_runtime_of_file(t, r); /* measured, where it was */
+    take(t, ot_target_runtime_of_file(t, r)); /* measured, where it was */
     return OT_OK;
 }
