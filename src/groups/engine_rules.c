@@ -6,7 +6,7 @@
  * the cost model takes these rules as they are.
  */
 #include "chain_rule.h"
-#include "groups.h"
+#include "engine_bytes_rules.h"
 
 #include <math.h>
 
@@ -158,6 +158,8 @@ static bool takes_attention(const ot_group_view *v, uint32_t place, ot_group_rol
 bool ot_engine_merges(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role)
 {
     (void)ctx;
+    if (group->kind == OT_GROUP_BYTES) return ot_engine_takes_bytes(v, group, place, role);
+    if (group->kind == OT_GROUP_PRODUCT) return true;
     if (role == OT_ROLE_ELEMENT) return takes_element(v, place);
     if (role == OT_ROLE_CONVOLUTION) return takes_convolution(v, place);
     if (group->kind == OT_GROUP_ATTENTION) return takes_attention(v, place, role);

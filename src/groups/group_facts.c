@@ -30,3 +30,30 @@ ot_id ot_group_operand(const ot_group_view *v, uint32_t place, uint32_t k)
     const ot_id *in = v->operands(v->of, place, &n);
     return k < n ? in[k] : OT_NONE;
 }
+
+bool ot_group_shape_of(const ot_group_view *v, ot_id value, ot_group_shape *s)
+{
+    return value != OT_NONE && v->shape(v->of, value, s);
+}
+
+bool ot_group_origin_shape(const ot_group_view *v, const ot_group_origin *o, uint32_t k, ot_group_shape *s)
+{
+    ot_id value = k < o->n->n_in ? o->n->in[k] : OT_NONE;
+    if (value == OT_NONE || o->g == v->g) return ot_group_shape_of(v, value, s);
+    const ot_value *x = &o->g->values[value];
+    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x)) return false;
+    *s = (ot_group_shape){x->dtype, (uint32_t)x->rank, x->dims};
+    return true;
+}
+
+bool ot_group_origin_const(const ot_group_view *v, const ot_group_origin *o, uint32_t k)
+{
+    ot_id value = k < o->n->n_in ? o->n->in[k] : OT_NONE;
+    return value != OT_NONE && (o->place == OT_NONE || v->is_const(v->of, value));
+}
+
+int64_t ot_group_count(const ot_group_shape *s)
+{
+    int64_t n;
+    return ot_product(s->dims, s->rank, &n) ? n : 0;
+}

@@ -3,7 +3,9 @@
  *
  *   convolution   Conv --> BatchNormalization, Mul, Add by channel --> Add of a tensor, activations, x * Sigmoid(x)
  *   attention     MatMul --> factors, mask --> Softmax --> MatMul, Transposes of operands and result
+ *   product       MatMul --> a factor
  *   chain         element-wise nodes whose results have one shape, in one pass over memory
+ *   bytes         DequantizeLinear --> an operator, what follows --> QuantizeLinear, and integer operators: on 8-bit tensors
  *
  *   view    a graph as its owner sees it: which nodes are there to be merged, who reads what, what is constant, which shapes are
  *           known. The cost model shows a sequence of nodes, the engine the units of a program.
@@ -22,6 +24,13 @@ typedef struct ot_group_shape {
     const int64_t *dims; /* [rank], all known */
 } ot_group_shape;
 
+/* A node that makes a value. */
+typedef struct ot_group_origin {
+    const ot_graph *g; /* has its operands: of the view, or of a model around it */
+    const ot_node *n;
+    uint32_t place; /* OT_NONE: it is computed before the model runs, what it reads are constants */
+} ot_group_origin;
+
 typedef struct ot_group_view {
     const void *of; /* whoever shows it; first argument of the functions */
     const ot_graph *g;
@@ -34,6 +43,8 @@ typedef struct ot_group_view {
     const uint32_t *(*readers)(const void *of, ot_id v, uint32_t *n);
     /* The place that makes v; OT_NONE. */
     uint32_t (*maker)(const void *of, ot_id v);
+    /* What a constant, which no place makes, was computed from; false: it was not. */
+    bool (*origin)(const void *of, ot_id v, ot_group_origin *o);
     /* v is needed as it is: a result of the graph, read by a subgraph. */
     bool (*is_pinned)(const void *of, ot_id v);
     /* v's contents are known before the model runs. */
@@ -50,19 +61,28 @@ typedef enum ot_group_role {
     OT_ROLE_AFFINE,          /* Add, Sub, Mul, Div of a constant */
     OT_ROLE_RESIDUAL,        /* Add, Sum of another value */
     OT_ROLE_ACTIVATION,
-    OT_ROLE_GATE,    /* Sigmoid, HardSigmoid of what a GATED multiplies it with */
-    OT_ROLE_GATED,   /* Mul of the two; comes right behind its GATE, and is asked for together with that */
-    OT_ROLE_SOFTMAX, /* of an attention; its shape is that of the scores */
-    OT_ROLE_MIX,     /* MatMul of what Softmax makes with V */
-    OT_ROLE_MASK,    /* Add of a tensor to the scores */
-    OT_ROLE_FACTOR,  /* Mul, Div of the scores by a constant of one element: operand ot_group_factor */
-    OT_ROLE_PRODUCT, /* MatMul of Q and K' */
-    OT_ROLE_READS,   /* Transpose of Q, K' or V: other strides */
-    OT_ROLE_WRITES,  /* Transpose of the result */
-    OT_ROLE_ELEMENT  /* of a chain */
+    OT_ROLE_GATE,     /* Sigmoid, HardSigmoid of what a GATED multiplies it with */
+    OT_ROLE_GATED,    /* Mul of the two; comes right behind its GATE, and is asked for together with that */
+    OT_ROLE_SOFTMAX,  /* of an attention; its shape is that of the scores */
+    OT_ROLE_MIX,      /* MatMul of what Softmax makes with V */
+    OT_ROLE_MASK,     /* Add of a tensor to the scores */
+    OT_ROLE_FACTOR,   /* Mul, Div of the scores by a constant of one element: operand ot_group_factor */
+    OT_ROLE_PRODUCT,  /* MatMul of Q and K' */
+    OT_ROLE_READS,    /* Transpose of Q, K' or V: other strides */
+    OT_ROLE_WRITES,   /* Transpose of the result */
+    OT_ROLE_ELEMENT,  /* of a chain */
+    OT_ROLE_ON_BYTES, /* reads 8-bit tensors, or what DequantizeLinear makes of them: the first of its group */
+    OT_ROLE_RESCALE,  /* Cast and Mul of an integer product; Mul of the scales that it is multiplied with */
+    OT_ROLE_QUANTIZE  /* QuantizeLinear of the result */
 } ot_group_role;
 
-typedef enum ot_group_kind { OT_GROUP_CONV = 0, OT_GROUP_ATTENTION, OT_GROUP_CHAIN } ot_group_kind;
+typedef enum ot_group_kind {
+    OT_GROUP_CONV = 0,
+    OT_GROUP_ATTENTION,
+    OT_GROUP_PRODUCT,
+    OT_GROUP_CHAIN,
+    OT_GROUP_BYTES
+} ot_group_kind;
 
 typedef struct ot_group_part {
     uint32_t place;
@@ -77,7 +97,7 @@ typedef struct ot_group {
     uint32_t n;
     ot_group_part parts[OT_GROUP_PARTS]; /* [n] a convolution's in the order in which they compute, a chain's by place, an
                                             attention's as they are found: MIX, SOFTMAX, then up to PRODUCT, then Transposes */
-    ot_id result;                        /* of a convolution, an attention: what the last part makes */
+    ot_id result;                        /* what is made at last; of a chain OT_NONE: it may make several values */
     ot_id residual;                      /* of a convolution: what is added; OT_NONE */
 } ot_group;
 
@@ -117,6 +137,45 @@ uint32_t ot_group_factor(const ot_group_view *v, uint32_t place);
 /* Axis of the operand that axis k of the result of the Transpose at `place` is: perm[k]. Float32 only. */
 bool ot_group_perm(const ot_group_view *v, uint32_t place, uint32_t *perm);
 
+/* ---- product_group.c ---- */
+
+/* The product at `place` and its factor; false: there is none, or the rules do not take it. */
+bool ot_group_product(const ot_group_view *v, const ot_group_rules *r, uint32_t place, ot_group *out) OT_MUST_USE;
+
+/* ---- bytes_group.c ---- */
+
+/* What kernels a group of bytes runs in. */
+typedef enum ot_bytes_kind {
+    OT_BYTES_CONV = 0, /* Conv of dequantized tensors, QLinearConv, ConvInteger */
+    OT_BYTES_PRODUCT,  /* MatMul and Gemm of such, QLinearMatMul, MatMulInteger */
+    OT_BYTES_POOL,
+    OT_BYTES_CONCAT,
+    OT_BYTES_MOVE /* elements of the first operand, as they are */
+} ot_bytes_kind;
+
+typedef struct ot_bytes_group {
+    ot_group group; /* ON_BYTES, then what follows in order; the RESCALE of scales behind the one that it is for */
+    ot_bytes_kind kind;
+    ot_group_origin x, w; /* DequantizeLinear of the first two operands; n NULL: they are bytes, or there is none */
+    ot_id factor;         /* an integer product is multiplied with; OT_NONE */
+    ot_id bias;           /* an AFFINE adds; OT_NONE */
+    ot_group_origin y;    /* QuantizeLinear; n NULL: there is none */
+} ot_bytes_group;
+
+/* The group of the operator at `place`; false: there is none, or the rules do not take it. Rules may be asked about parts that are given
+ * up again: limits are part of a group only where a QuantizeLinear follows them. */
+bool ot_group_bytes(const ot_group_view *v, const ot_group_rules *r, uint32_t place, ot_bytes_group *out) OT_MUST_USE;
+/* Who dequantizes v; false: nobody does. */
+bool ot_group_dequantized(const ot_group_view *v, ot_id value, ot_group_origin *o);
+/* The operator of a group of bytes reads operand k without its DequantizeLinear. */
+bool ot_bytes_reads(const ot_node *n, uint32_t k);
+/* Does a chain read bytes where it is given what DequantizeLinear at `place` makes of them? */
+bool ot_group_chain_dequantizes(const ot_group_view *v, uint32_t place);
+/* Result and first operand have the same elements in the same order. */
+bool ot_bytes_is_view(ot_op op);
+/* Domain com.microsoft. */
+bool ot_bytes_is_named(const ot_node *n, const char *op_type);
+
 /* ---- chain_group.c ---- */
 
 typedef struct ot_group_list {
@@ -142,6 +201,10 @@ bool ot_engine_merges(void *ctx, const ot_group_view *v, const ot_group *group, 
 /* A float32 value beside a quantizer: DequantizeLinear makes it, or nothing but QuantizeLinear reads it. Runtimes that run what is
  * between the two on integers hold it with their width. */
 bool ot_value_beside_quantizer(const ot_graph *g, ot_id v);
+/* A DequantizeLinear makes v. */
+bool ot_value_is_dequantized(const ot_graph *g, ot_id v);
+/* A QuantizeLinear reads v, perhaps beside others. */
+bool ot_value_is_quantized(const ot_graph *g, ot_id v);
 
 /* ---- group_facts.c: questions that recogniser and rules ask ---- */
 
@@ -152,5 +215,13 @@ bool ot_group_same_dims(const ot_group_view *v, ot_id a, ot_id b);
 uint32_t ot_group_only_reader(const ot_group_view *v, ot_id value);
 /* Operand k at that place; OT_NONE: left out. */
 ot_id ot_group_operand(const ot_group_view *v, uint32_t place, uint32_t k);
+/* Type and dims of a value where they are known. */
+bool ot_group_shape_of(const ot_group_view *v, ot_id value, ot_group_shape *s);
+/* The same of operand k of a node that is not part of anything yet; is it a constant? */
+bool ot_group_origin_shape(const ot_group_view *v, const ot_group_origin *o, uint32_t k, ot_group_shape *s);
+bool ot_group_origin_const(const ot_group_view *v, const ot_group_origin *o, uint32_t k);
+/* Number of elements; 0 where they are too many to count. */
+int64_t ot_group_count(const ot_group_shape *s);
+static inline bool ot_group_is_byte(ot_dtype t) { return t == OT_U8 || t == OT_I8; }
 
 #endif

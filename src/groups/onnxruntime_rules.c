@@ -27,7 +27,7 @@ static bool merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_
     (void)ctx;
     ot_op op = v->node(v->of, place)->op;
     if (role == OT_ROLE_CONVOLUTION) return op == OT_OP_Conv || op == OT_OP_QLinearConv;
-    if (x->kind != OT_GROUP_CONV || x->n == 0 || v->g->values[x->result].n_uses != 1) return false;
+    if (x->kind != OT_GROUP_CONV || v->g->values[x->result].n_uses != 1) return false;
     ot_op last = v->node(v->of, x->parts[x->n - 1].place)->op;
     bool first = x->n == 1 || last == OT_OP_BatchNormalization;
     if (op != OT_OP_Add) return is_unary(op) && (first || last == OT_OP_Add);

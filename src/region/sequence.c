@@ -59,6 +59,7 @@ static bool alloc_tables(ot_seq *s)
     s->head = OT_NEW_N(a, uint32_t, g->n_order + 1u);
     s->tail = OT_NEW_N(a, uint32_t, g->n_order + 1u);
     s->strided = OT_NEW_N(a, uint32_t, g->n_order + 1u);
+    s->on_bytes = OT_NEW_N(a, bool, g->n_order + 1u);
     s->inside = OT_NEW_N(a, bool, g->n_order + 2u);
     s->wino_room = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->time = OT_NEW_N(a, double, g->n_order + 2u);
@@ -71,7 +72,7 @@ static bool alloc_tables(ot_seq *s)
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
     return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last && s->odd && s->fused && s->head &&
-           s->tail && s->strided && s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra && s->blocked &&
+           s->tail && s->strided && s->on_bytes && s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra && s->blocked &&
            s->hands_blocks && s->work && s->live && s->cut;
 }
 

@@ -24,6 +24,7 @@ typedef struct ot_seq {
     uint32_t *head;     /* [n] first node of the merged group that the node is in; itself when it is alone */
     uint32_t *tail;     /* [n] last node of the attention that the engine runs as one with this node; OT_NONE: there is none */
     uint32_t *strided;  /* [n] of a Transpose that is but other strides for an attention: head of that; OT_NONE */
+    bool *on_bytes;     /* [n] the engine runs this operator on 8-bit tensors */
     bool *inside;       /* [n + 1] between k-1 and k a group is open that the engine runs as one: no region begins or ends there */
     int64_t *wino_room; /* [n] bytes by which Winograd's weights of this 3x3 convolution may exceed the model's in the engine;
                              0: it is a direct one for lack of room; -1: it could not take them anyway */

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What the engine merges is what the planner believes: on our own models, and on the third-party ones where they are there.
+# What the engine merges is what the planner believes: on our own models, on the graphs of the golden tests, and on the third-party models
+# where they are there.
 . "$(dirname "$0")/lib.bash"
 
 if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then
@@ -8,10 +9,9 @@ if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then
 fi
 names=(resnet50 mobilenet_v2 mobilenet_v2_int8 mobilenet_v2_qdq vgg16 vit sr unet dncnn elementwise depthwise seed_case)
 make_model --small "${names[@]}"
-shared=$root/../shared/models
-[ -d "$shared" ] || shared=/nowhere
 shopt -s nullglob
-"$BUILD/tests/compare_groups" "$tmp"/*.onnx "$shared"/*.onnx >"$tmp/groups" 2>&1 || fail "groups differ: $(grep -v ' 0 differ' "$tmp/groups" | head -20)"
+shared=("$root"/../shared/{models,real}/*.onnx)
+"$BUILD/tests/compare_groups" "$tmp"/*.onnx "$root"/tests/golden/{ir,shapes,rewrite}/*.ot "${shared[@]}" >"$tmp/groups" 2>&1 || fail "groups differ: $(grep -v ' 0 differ' "$tmp/groups" | head -20)"
 alike=$(grep -c ' 0 differ' "$tmp/groups")
 [ "$alike" -ge ${#names[@]} ] || fail "only $alike models were compared: $(grep skipped "$tmp/groups" | head -5)"
 finish

@@ -10,6 +10,19 @@
 #include "analyse/analyse.h"
 #include "import/model_io.h"
 
+/* A model, or a graph in text form (.ot). */
+static ot_status load(const char *path, ot_diag *d, ot_model **m)
+{
+    static char text[1 << 20];
+    size_t n = strlen(path);
+    if (n < 3 || strcmp(path + n - 3, ".ot")) return ot_import_file(path, d, m);
+    FILE *f = fopen(path, "rb");
+    if (!f) return ot_fail(d, OT_E_INPUT, "cannot open it");
+    n = fread(text, 1, sizeof text, f);
+    fclose(f);
+    return ot_text_parse(text, n, d, m);
+}
+
 static uint32_t compare(const char *path)
 {
     ot_diag d = {0};
@@ -19,7 +32,7 @@ static uint32_t compare(const char *path)
     ot_target t;
     ot_seq seq;
     uint32_t differ = 0;
-    if (!a || ot_import_file(path, &d, &m) != OT_OK || ot_import_file(path, &d, &twin) != OT_OK ||
+    if (!a || load(path, &d, &m) != OT_OK || load(path, &d, &twin) != OT_OK ||
         ot_session_new(twin, &(ot_session_options){0}, &d, &s) != OT_OK || ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
         ot_target_load("host", 1, &d, &t) != OT_OK) {
         printf("%s: skipped: %s\n", path, d.message);

@@ -24,25 +24,23 @@ static uint32_t merged_size(const ot_seq *s, uint32_t head)
     return n;
 }
 
-/* Groups of convolutions, chains and attention that differ, to `out` (NULL: not said); quantized networks are left out: parts that are
- * computed on bytes have their own finders. */
-static uint32_t merged_differences(const ot_session *session, const ot_seq *s, FILE *out)
+/* What the engine merges. Kinds tell on which numbers an operator computes. */
+static uint32_t merged_engine(const ot_prog *p, const ot_seq *s, FILE *out, uint32_t *same)
 {
-    const ot_prog *p = session->top;
-    uint32_t differ = 0, same = 0;
+    uint32_t differ = 0;
     for (uint32_t k = 0; k < p->n_merged; k++) {
         const ot_merged *x = &p->merged[k];
-        if (strcmp(x->kind, "convolution") && strcmp(x->kind, "chain") && strcmp(x->kind, "attention")) continue;
         uint32_t head = OT_NONE, n = 0;
-        bool together = true;
+        bool together = true, bytes = false;
         for (uint32_t j = 0; j < x->n; j++) {
             uint32_t at = merged_head(s, x->nodes[j], p->g);
             together = together && at != OT_NONE && (n == 0 || at == head);
             head = at;
             n++;
         }
-        if (together && merged_size(s, head) == n) {
-            same++;
+        if (together) bytes = s->on_bytes[head];
+        if (together && merged_size(s, head) == n && bytes == (strcmp(x->kind, "bytes") == 0)) {
+            ++*same;
             continue;
         }
         differ++;
@@ -53,16 +51,62 @@ static uint32_t merged_differences(const ot_session *session, const ot_seq *s, F
                     (int)merged_head(s, x->nodes[j], p->g));
         fprintf(out, "\n");
     }
-    for (uint32_t q = 0; q < s->n; q++) { /* what the planner merges and the engine does not */
-        if (merged_group(s, q) != q || merged_size(s, q) < 2) continue;
+    return differ;
+}
+
+/* Does a step of the engine run the node that makes this value? */
+static bool merged_runs(const ot_prog *p, const char *value)
+{
+    for (uint32_t k = 0; k < p->n_steps; k++) {
+        const ot_node *n = p->steps[k].node;
+        for (uint32_t j = 0; j < n->n_out; j++)
+            if (n->out[j] != OT_NONE && strcmp(p->g->values[n->out[j]].name, value) == 0) return true;
+    }
+    return false;
+}
+
+/* Does an output of the graph depend on the node at p? lives: of all behind it. */
+static bool merged_lives(const ot_seq *s, uint32_t p, const bool *lives)
+{
+    const ot_node *n = &s->g->nodes[s->node[p]];
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        const ot_value *x = n->out[k] == OT_NONE ? NULL : &s->g->values[n->out[k]];
+        for (uint32_t u = 0; x && u < x->n_uses; u++)
+            if (s->pos[x->uses[u]] == OT_NONE || lives[s->pos[x->uses[u]]]) return true;
+        if (x && x->is_output) return true;
+    }
+    return false;
+}
+
+/* What the planner merges, or leaves out, and the engine does not. */
+static uint32_t merged_planner(const ot_prog *p, const ot_seq *s, FILE *out)
+{
+    uint32_t differ = 0;
+    bool *lives = OT_NEW_N(s->arena, bool, s->n + 1u);
+    if (!lives) return 1;
+    for (uint32_t q = s->n; q-- > 0;) {
         const ot_node *n = &s->g->nodes[s->node[q]];
-        bool found = n->op == OT_OP_DequantizeLinear || ot_cost_on_bytes(s->g, n);
+        lives[q] = merged_lives(s, q, lives);
+        if (n->n_out < 1 || n->out[0] == OT_NONE) continue;
+        const char *name = s->g->values[n->out[0]].name;
+        if (!lives[q]) continue; /* nobody runs it */
+        bool found = merged_size(s, q) < 2 && !s->on_bytes[q];
+        if (n->op == OT_OP_DequantizeLinear) found = s->fused[q] != merged_runs(p, name);
+        if (n->op != OT_OP_DequantizeLinear && merged_group(s, q) != q) continue;
         for (uint32_t k = 0; k < p->n_merged && !found; k++)
             for (uint32_t j = 0; j < p->merged[k].n && !found; j++) found = merged_head(s, p->merged[k].nodes[j], p->g) == q;
         if (found) continue;
         differ++;
-        if (out) fprintf(out, "planner: %u nodes from %s:%s\n", merged_size(s, q), n->op_type, s->g->values[n->out[0]].name);
+        if (out) fprintf(out, "planner: %u nodes from %s:%s\n", merged_size(s, q), n->op_type, name);
     }
+    return differ;
+}
+
+/* Groups that differ, to `out` (NULL: not said): of all kinds, and DequantizeLinear that one runs and the other does not. */
+static uint32_t merged_differences(const ot_session *session, const ot_seq *s, FILE *out)
+{
+    uint32_t same = 0, differ = merged_engine(session->top, s, out, &same);
+    differ += merged_planner(session->top, s, out);
     if (out) fprintf(out, "%u groups alike, %u differ\n", same, differ);
     return differ;
 }

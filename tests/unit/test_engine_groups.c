@@ -182,12 +182,124 @@ static void transposes_move_nothing(void **state)
     ot_model_free(m);
 }
 
+/* A product and its factor. */
+static void products(void **state)
+{
+    (void)state;
+    const char *head =
+        "input %x : float32[2,6,16]\ninput %k : float32[2,16,8]\ninput %n : float32[1]\ninit %f : float32[1] = fill 0.125\n"
+        "init %g : float32[8] = random 1\n%y = MatMul(%x, %k)\n";
+    static const struct {
+        const char *rest;
+        uint32_t nodes;
+    } cases[] = {
+        {"%z = Mul(%y, %f)\noutput %z", 2},
+        {"%z = Mul(%f, %y)\noutput %z", 2},
+        {"%z = Div(%y, %f)\noutput %z", 2},
+        {"%z = Div(%f, %y)\noutput %z", 0},
+        {"%z = Mul(%y, %g)\noutput %z", 0}, /* a number a column */
+        {"%z = Mul(%y, %n)\noutput %z", 0}, /* known later */
+        {"%z = Mul(%y, %f)\noutput %z\noutput %y", 0},
+        {"%z = Mul(%y, %f)\n%o = Neg(%z)\noutput %o", 2},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char graph[2000];
+        snprintf(graph, sizeof graph, "%s%s", head, cases[k].rest);
+        uint32_t n = first_group(graph);
+        if (n != cases[k].nodes) fail_msg("%u nodes in the first group, not %u: %s", n, cases[k].nodes, cases[k].rest);
+    }
+}
+
+#define BYTES                                                                                                                   \
+    "input %x : uint8[1,4,8,8]\ninput %r : float32[1,4,8,8]\ninit %s : float32[] = fill 0.05\ninit %t : float32[] = fill 0.1\n" \
+    "init %m : float32[4] = [0.1, 0.2, 0.3, 0.4]\ninit %bad : float32[] = fill -1\n"                                            \
+    "init %z : uint8[] = [3]\ninit %wz : int8[] = [0]\ninit %mz : int8[4] = [0, 0, 0, 0]\ninit %lo : float32[] = fill 0.5\n"    \
+    "init %w : int8[4,1,1,1] = [1, 2, 3, 4]\n%d = DequantizeLinear(%x, %s, %z)\n%v = DequantizeLinear(%w, %s, %wz)\n"
+#define E     "%e = DequantizeLinear(%x, %t, %z)\n"
+#define CONV4 "%c = Conv(%d, %v) {group=4}\n"
+
+/* What runs on bytes between quantizers. DequantizeLinear is part of nothing; who runs it is compared besides. */
+static void bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rest;
+        uint32_t nodes;
+    } cases[] = {
+        {CONV4 "%q = QuantizeLinear(%c, %s, %z)\noutput %q", 2},
+        {CONV4 "output %c", 0}, /* alone, on bytes */
+        {CONV4 "%a = Relu(%c)\n%q = QuantizeLinear(%a, %s, %z)\noutput %q", 3},
+        {CONV4 "%a = Clip(%c, %lo)\n%b = Relu(%a)\n%q = QuantizeLinear(%b, %s, %z)\noutput %q", 4},
+        {CONV4 "%a = Relu(%c)\noutput %a", 0},                                     /* limits of integers only */
+        {CONV4 "%a = Relu(%c)\n%b = Neg(%a)\noutput %b", 2},                       /* a chain */
+        {CONV4 "%a = Sigmoid(%c)\n%q = QuantizeLinear(%a, %s, %z)\noutput %q", 2}, /* a chain */
+        {CONV4 "%q = QuantizeLinear(%c, %bad, %z)\noutput %q", 0},                 /* no scale */
+        {CONV4 "%q = QuantizeLinear(%c, %s, %z)\noutput %q\noutput %d", 2},        /* both run */
+        {"%vm = DequantizeLinear(%w, %m, %mz) {axis=0}\n%c = Conv(%d, %vm) {group=4}\n%q = QuantizeLinear(%c, %s, %z)\noutput %q",
+         2},                                                                            /* a scale a map */
+        {"%c = Conv(%r, %v) {group=4}\n%q = QuantizeLinear(%c, %s, %z)\noutput %q", 0}, /* float32 in */
+        {"%c = Conv(%r, %v) {group=4}\n%a = Add(%c, %d)\n%b = Relu(%a)\noutput %b", 3}, /* the residual is made */
+        {"%p = MaxPool(%d) {kernel_shape=[2,2]}\n%q = QuantizeLinear(%p, %s, %z)\noutput %q", 2},
+        {"%p = MaxPool(%d) {kernel_shape=[2,2]}\n%q = QuantizeLinear(%p, %t, %z)\noutput %q", 0}, /* of another scale */
+        {"%p = AveragePool(%d) {kernel_shape=[2,2]}\n%q = QuantizeLinear(%p, %t, %z)\noutput %q", 2},
+        {"%p = Transpose(%d) {perm=[0,2,3,1]}\n%q = QuantizeLinear(%p, %t, %z)\noutput %q", 2},
+        {"%p = Identity(%d)\n%q = QuantizeLinear(%p, %t, %z)\noutput %q", 0}, /* the very memory */
+        {E "%p = Concat(%d, %e) {axis=1}\n%q = QuantizeLinear(%p, %t, %z)\noutput %q", 2},
+        {"%p = Concat(%d, %r) {axis=1}\n%q = QuantizeLinear(%p, %t, %z)\noutput %q", 0},
+        {E "%p = MatMul(%d, %e)\n%q = QuantizeLinear(%p, %t, %z)\noutput %q", 2}, /* matrices that are computed */
+        {E "%p = MatMul(%d, %e)\n%a = Relu(%p)\n%q = QuantizeLinear(%a, %t, %z)\noutput %q", 3},
+        {E "%p = MatMul(%d, %e)\n%a = Add(%p, %lo)\n%q = QuantizeLinear(%a, %t, %z)\noutput %q", 3},
+        {"%p = MatMul(%d, %r)\n%q = QuantizeLinear(%p, %t, %z)\noutput %q", 0},
+        {E "%p = Add(%d, %e)\n%q = QuantizeLinear(%p, %t, %z)\noutput %q", 2}, /* a chain of bytes */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char graph[4000];
+        snprintf(graph, sizeof graph, "%s%s", BYTES, cases[k].rest);
+        uint32_t n = first_group(graph);
+        if (n != cases[k].nodes) fail_msg("%u nodes in the first group, not %u: %s", n, cases[k].nodes, cases[k].rest);
+    }
+}
+
+#define INTEGER                                                                                                              \
+    "input %x : float32[1,4,8,8]\ninput %n : float32[1]\ninput %many : float32[8]\n%q, %s, %z = DynamicQuantizeLinear(%x)\n" \
+    "init %f : float32[] = fill 0.01\ninit %c : float32[8] = random 1\ninit %b : float32[4,1,1] = random 2\n"                \
+    "init %w : int8[8,8] = fill 3\ninit %wz : int8[] = [1]\ninit %k : int8[4,4,1,1] = fill 2\n"
+#define FLOATS "%i = Cast(%y) {to=1}\n%o = Mul(%i, %p)\n"
+
+/* Integer products and the way back to float32. */
+static void integers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rest;
+        uint32_t nodes;
+    } cases[] = {
+        {"%y = MatMulInteger(%q, %w, %z, %wz)\noutput %y", 0},
+        {"%y = MatMulInteger(%q, %w, %z, %wz)\n%p = Mul(%s, %f)\n" FLOATS "output %o", 4},
+        {"%y = MatMulInteger(%q, %w, %z, %wz)\n%p = Mul(%s, %c)\n" FLOATS "%a = Add(%o, %c)\noutput %a", 5},
+        {"%y = MatMulInteger(%q, %w, %z, %wz)\n%p = Mul(%s, %f)\n" FLOATS "output %o\noutput %p", 3}, /* scales that others read */
+        {"%y = MatMulInteger(%q, %w, %z, %wz)\n%p = Mul(%s, %many)\n" FLOATS "output %o", 0}, /* known later, a number a column */
+        {"%y = MatMulInteger(%q, %w, %z, %wz)\n%p = Mul(%s, %f)\n" FLOATS "output %o\noutput %i", 0}, /* integers are wanted */
+        {"%y = ConvInteger(%q, %k, %z)\n%p = Mul(%s, %f)\n" FLOATS "output %o", 3},
+        {"%y = ConvInteger(%q, %k, %z)\n%p = Mul(%s, %f)\n" FLOATS "%a = Add(%b, %o)\noutput %a", 4},
+        {"%y = ConvInteger(%q, %k, %z)\n%p = Mul(%s, %c)\n" FLOATS "output %o", 0},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char graph[4000];
+        snprintf(graph, sizeof graph, "%s%s", INTEGER, cases[k].rest);
+        uint32_t n = first_group(graph);
+        if (n != cases[k].nodes) fail_msg("%u nodes in the first group, not %u: %s", n, cases[k].nodes, cases[k].rest);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions), cmocka_unit_test(transposed_convolutions),
         cmocka_unit_test(chains),       cmocka_unit_test(long_chains),
         cmocka_unit_test(attention),    cmocka_unit_test(transposes_move_nothing),
+        cmocka_unit_test(products),     cmocka_unit_test(bytes),
+        cmocka_unit_test(integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

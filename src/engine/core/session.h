@@ -124,9 +124,9 @@ typedef struct ot_frame {
     size_t n_scratch, cap_scratch;
 } ot_frame;
 
-/* Nodes that lowering made one step of. */
+/* Nodes that lowering made one step of; a single one only on bytes. */
 typedef struct ot_merged {
-    const char *kind;            /* "convolution", "chain", "attention", "quantized", "node" */
+    const char *kind;            /* of group: "convolution", "attention", "product", "chain", "bytes" */
     const ot_node *const *nodes; /* [n] */
     uint32_t n;
 } ot_merged;
@@ -154,7 +154,7 @@ typedef struct ot_prog {
     ot_pack_item *items; /* [n_items] of the plan */
     int64_t *offsets;    /* [n_items] */
     uint32_t n_items;
-    ot_merged *merged; /* [n_merged] of two nodes and more; tests hold them against what the planner believes */
+    ot_merged *merged; /* [n_merged] tests hold them against what the planner believes */
     uint32_t n_merged;
 } ot_prog;
 

@@ -12,9 +12,10 @@
 #define OT_ENGINE_INT8_GEMM_H
 
 #include "engine/ref/ref_kernels.h"
+#include "groups/engine_bytes_rules.h"
 
 #define OT_I8_PANEL 16    /* columns */
-#define OT_I8_K_MAX 33025 /* * 255 * 255 < 2^31 */
+#define OT_I8_K_MAX OT_BYTES_SUMS
 
 /* ---- operands ---- */
 

@@ -7,13 +7,9 @@
 
 uint32_t lw_dequantizer(const lw_pass *l, ot_id v)
 {
+    const ot_group_view view = lw_group_view(l);
     uint32_t maker = v == OT_NONE ? OT_NONE : l->v[v].maker;
-    if (maker == OT_NONE) return OT_NONE;
-    const lw_unit *u = &l->units[maker];
-    if (u->kind != LW_NODE || u->nodes[0]->op != OT_OP_DequantizeLinear || u->step->plan || !lw_is_f32(l, v)) return OT_NONE;
-    ot_id bytes = u->in[0];
-    if (bytes == OT_NONE || !l->v[bytes].is_static || l->v[bytes].slot->absent || !lw_same_dims(l, bytes, v)) return OT_NONE;
-    return ot_chain_takes(l->p->g, u->nodes[0]) ? maker : OT_NONE;
+    return maker != OT_NONE && ot_group_chain_dequantizes(&view, maker) ? maker : OT_NONE;
 }
 
 /* Nodes that dequantize operands of the units, each once. */

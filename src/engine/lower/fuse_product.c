@@ -1,25 +1,20 @@
-/* A matrix product and the scalar that its result is multiplied by or divided by, as one product with a factor.
+/* A matrix product with a factor (groups/groups.h) as one node.
  *
  *   MatMul --> Mul by 0.125      becomes      FusedMatMul <alpha = 0.125>
- *
- * Attention scales its scores so: a pass over the largest array of the network less.
  */
 #include "engine/product/fast_product.h"
 #include "lower.h"
 
-/* The only reader of v multiplies by a constant: its factor. */
-static bool scaled(const lw_pass *l, ot_id v, uint32_t *reader, float *factor)
+typedef struct search {
+    const lw_pass *l;
+    float factor; /* of the group that was found last */
+} search;
+
+static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
 {
-    *reader = lw_only_reader(l, v);
-    if (*reader == OT_NONE) return false;
-    const lw_unit *r = &l->units[*reader];
-    ot_op op = r->nodes[0]->op;
-    if (r->kind != LW_NODE || r->n_in != 2 || (op != OT_OP_Mul && op != OT_OP_Div) || !lw_is_f32(l, r->out[0])) return false;
-    bool second = r->in[0] == v;
-    if (op == OT_OP_Div && !second) return false;
-    if (!lw_scalar(l, r->in[second ? 1 : 0], factor) || !lw_same_dims(l, v, r->out[0])) return false;
-    if (op == OT_OP_Div) *factor = 1 / *factor;
-    return true;
+    search *s = ctx;
+    if (!ot_engine_merges(NULL, v, x, place, role)) return false;
+    return role != OT_ROLE_FACTOR || lw_scalar(s->l, ot_group_operand(v, place, ot_group_factor(v, place)), &s->factor);
 }
 
 static ot_status fuse(lw_pass *l, uint32_t at, uint32_t reader, float factor)
@@ -53,13 +48,14 @@ static ot_status fuse(lw_pass *l, uint32_t at, uint32_t reader, float factor)
 
 ot_status lw_fuse_product(lw_pass *l)
 {
+    const ot_group_view v = lw_group_view(l);
+    search s = {.l = l};
+    const ot_group_rules rules = {.name = "engine", .supported = supported, .ctx = &s};
     for (uint32_t u = 0; u < l->n_units; u++) {
-        const lw_unit *unit = &l->units[u];
-        uint32_t reader;
-        float factor;
-        if (unit->kind != LW_NODE || unit->nodes[0]->op != OT_OP_MatMul || unit->n_in != 2 || !lw_is_f32(l, unit->out[0])) continue;
-        if (!lw_is_f32(l, unit->in[0]) || !lw_is_f32(l, unit->in[1])) continue;
-        if (scaled(l, unit->out[0], &reader, &factor)) OT_TRY(fuse(l, u, reader, factor));
+        ot_group x;
+        if (!ot_group_product(&v, &rules, u, &x)) continue;
+        uint32_t reader = x.parts[1].place;
+        OT_TRY(fuse(l, u, reader, v.node(l, reader)->op == OT_OP_Div ? 1 / s.factor : s.factor));
     }
     return OT_OK;
 }

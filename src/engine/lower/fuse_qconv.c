@@ -78,6 +78,7 @@ typedef struct found {
     double least, most; /* of activations */
     uint32_t parts[4], n_parts;
     ot_dtype type; /* of the result */
+    bool fits;
 } found;
 
 typedef struct qconv_plan {
@@ -182,14 +183,13 @@ static ot_status make_unit(lw_pass *l, found *f)
 
 /* ---- DequantizeLinear, Conv, QuantizeLinear ---- */
 
-static ot_status read_bias(lw_pass *l, found *f, int64_t maps, bool *ok)
+static ot_status read_bias(lw_pass *l, found *f, int64_t maps)
 {
     const lw_unit *u = f->unit;
     ot_id v = u->n_in > 2 ? u->in[2] : OT_NONE;
     lw_source s;
     quantizer q;
     const ot_nd *array;
-    *ok = true;
     if (v == OT_NONE) return OT_OK;
     if (dequantized(l, v, maps, &s, &array, &q) && array->dtype == OT_I32 && count_of(array) == maps) {
         bool same = true; /* it counts in units of the products */
@@ -201,176 +201,125 @@ static ot_status read_bias(lw_pass *l, found *f, int64_t maps, bool *ok)
     }
     if (f->bias) return OT_OK;
     const float *c = lw_const_f32(l, v);
-    *ok = c && count_of(&l->v[v].slot->nd) == maps;
-    if (!*ok) return OT_OK;
+    f->fits = c && count_of(&l->v[v].slot->nd) == maps;
+    if (!f->fits) return OT_OK;
     f->shift = ot_memdup(l->scratch, c, (size_t)maps * sizeof *c);
     return f->shift ? OT_OK : ot_fail_nomem(l->p->s->d);
 }
 
 /* An activation that is a pair of limits. */
-static bool limits(const lw_pass *l, const lw_unit *u, found *f)
+static bool limits(const lw_pass *l, const lw_unit *u, float *lo, float *hi)
 {
     const ot_node *n = u->nodes[0];
-    float lo = ot_attr_float(n, "min", -INFINITY), hi = ot_attr_float(n, "max", INFINITY);
-    if (n->op == OT_OP_Relu) lo = 0;
-    if (n->op != OT_OP_Relu && n->op != OT_OP_Clip) return false;
-    if (n->op == OT_OP_Clip && u->n_in > 1 && u->in[1] != OT_NONE && !lw_scalar(l, u->in[1], &lo)) return false;
-    if (n->op == OT_OP_Clip && u->n_in > 2 && u->in[2] != OT_NONE && !lw_scalar(l, u->in[2], &hi)) return false;
-    if (!(lo <= hi)) return false;
-    f->least = fmin(fmax(f->least, (double)lo), (double)hi);
-    f->most = fmin(fmax(f->most, (double)lo), (double)hi);
-    return true;
+    *lo = n->op == OT_OP_Relu ? 0 : ot_attr_float(n, "min", -INFINITY);
+    *hi = ot_attr_float(n, "max", INFINITY);
+    if (n->op == OT_OP_Clip && u->n_in > 1 && u->in[1] != OT_NONE && !lw_scalar(l, u->in[1], lo)) return false;
+    if (n->op == OT_OP_Clip && u->n_in > 2 && u->in[2] != OT_NONE && !lw_scalar(l, u->in[2], hi)) return false;
+    return *lo <= *hi;
 }
 
-/* Follow the result to a QuantizeLinear; without one it stays float32, before all activations. */
-static void follow(const lw_pass *l, found *f)
+static ot_status read_conv(lw_pass *l, const ot_bytes_group *x, found *f)
 {
-    found g = *f;
-    for (;;) {
-        uint32_t next = lw_only_reader(l, g.y);
-        if (next == OT_NONE || g.n_parts == 4) return;
-        const lw_unit *u = &l->units[next];
-        if (u->kind != LW_NODE || u->n_in < 1 || u->in[0] != g.y || u->out[0] == OT_NONE || !l->v[u->out[0]].is_static) return;
-        if (!lw_same_dims(l, f->y, u->out[0])) return;
-        g.parts[g.n_parts++] = next;
-        g.y = u->out[0];
-        if (u->nodes[0]->op != OT_OP_QuantizeLinear) {
-            if (!limits(l, u, &g)) return;
-            continue;
-        }
-        g.type = l->v[g.y].slot->fore.dtype;
-        if (lw_is_byte(g.type) && read_quantizer((lw_source){.p = l->p, .node = u->nodes[0]}, 1, &g.yq)) *f = g;
-        return;
-    }
-}
-
-static ot_status fuse_conv(lw_pass *l, uint32_t at)
-{
-    const lw_unit *u = &l->units[at];
-    found f = {.unit = u,
-               .zero = OT_NONE,
-               .factor = OT_NONE,
-               .type = OT_F32,
-               .least = -INFINITY,
-               .most = INFINITY,
-               .parts = {at},
-               .n_parts = 1};
+    const lw_unit *u = f->unit;
+    const int64_t maps = l->v[u->in[1]].slot->fore.dims[0];
     lw_source s;
     const ot_nd *w;
-    bool ok;
-    if (u->n_in < 2 || u->in[0] == OT_NONE || u->out[0] == OT_NONE || !lw_is_f32(l, u->out[0])) return OT_OK;
-    const lw_value *x = &l->v[u->in[0]];
-    const lw_unit *maker = x->maker == OT_NONE ? NULL : &l->units[x->maker];
-    if (!maker || maker->kind != LW_NODE || maker->nodes[0]->op != OT_OP_DequantizeLinear) return OT_OK;
-    f.x = maker->in[0];
-    f.y = u->out[0];
-    if (f.x == OT_NONE || !l->v[f.x].is_static || !lw_is_byte(l->v[f.x].slot->fore.dtype)) return OT_OK;
-    if (!read_quantizer((lw_source){.p = l->p, .node = maker->nodes[0]}, 1, &f.xq)) return OT_OK;
-    const ot_nd *shape = &l->v[u->in[1] == OT_NONE ? u->in[0] : u->in[1]].slot->fore;
-    if (shape->rank < 1 || !dequantized(l, u->in[1], shape->dims[0], &s, &w, &f.wq) || !lw_is_byte(w->dtype)) return OT_OK;
-    f.w = s.p->at[s.node->in[0]];
-    OT_TRY(read_bias(l, &f, shape->dims[0], &ok));
-    if (!ok) return OT_OK;
-    follow(l, &f);
-    return make_unit(l, &f);
+    f->x = x->x.n->in[0];
+    f->fits = read_quantizer((lw_source){.p = l->p, .node = x->x.n}, 1, &f->xq) && dequantized(l, u->in[1], maps, &s, &w, &f->wq) &&
+              (!x->y.n || read_quantizer((lw_source){.p = l->p, .node = x->y.n}, 1, &f->yq));
+    f->fits = f->fits && lw_is_byte(w->dtype);
+    if (!f->fits) return OT_OK;
+    f->w = s.p->at[s.node->in[0]];
+    for (uint32_t k = 1; k < x->group.n; k++) {
+        float lo, hi;
+        if (x->group.parts[k].role != OT_ROLE_ACTIVATION) continue;
+        if (!limits(l, &l->units[x->group.parts[k].place], &lo, &hi)) OT_BUG("limits were known before");
+        f->least = fmin(fmax(f->least, (double)lo), (double)hi);
+        f->most = fmin(fmax(f->most, (double)lo), (double)hi);
+    }
+    return read_bias(l, f, maps);
 }
 
 /* ---- QLinearConv, ConvInteger ---- */
 
-static bool one_number(const ot_nd *a, ot_dtype t) { return a && a->dtype == t && a->rank <= 1 && count_of(a) == 1; }
-
-/* The only reader of v, a node `op` whose result has the dims of v and is float32. */
-static const lw_unit *float_reader(const lw_pass *l, ot_id v, ot_op op, uint32_t *at)
+/* Constant weights, and zero points where they are constants. */
+static void read_weights(const lw_pass *l, uint32_t weights, uint32_t w_zero, found *f)
 {
-    *at = lw_only_reader(l, v);
-    const lw_unit *u = *at == OT_NONE ? NULL : &l->units[*at];
-    bool fits = u && u->kind == LW_NODE && u->nodes[0]->op == op && !u->step->plan && u->out[0] != OT_NONE &&
-                lw_is_f32(l, u->out[0]) && lw_same_dims(l, v, u->out[0]);
-    return fits ? u : NULL;
+    const ot_node *n = f->unit->nodes[0];
+    const ot_nd *w = lw_constant(l->p, f->unit->in[weights]);
+    f->x = f->unit->in[0];
+    f->w = l->p->at[f->unit->in[weights]];
+    f->xq.zero = lw_constant(l->p, lw_operand(n, 2));
+    f->wq.zero = lw_constant(l->p, lw_operand(n, w_zero));
+    f->fits = w && (lw_operand(n, w_zero) == OT_NONE || f->wq.zero);
 }
 
-/* Cast to float32 and Mul by one number behind a ConvInteger, then Add of a constant along the channel. */
-static ot_status follow_factor(lw_pass *l, found *f, int64_t maps)
+static ot_status read_integer(lw_pass *l, const ot_bytes_group *x, found *f)
 {
-    found g = *f;
-    const lw_unit *u = float_reader(l, g.y, OT_OP_Cast, &g.parts[1]);
-    if (!u) return OT_OK;
-    g.y = u->out[0];
-    u = float_reader(l, g.y, OT_OP_Mul, &g.parts[2]);
-    g.factor = u ? lw_other(u, g.y) : OT_NONE;
-    if (g.factor == OT_NONE || !lw_is_single(l, g.factor, OT_F32)) return OT_OK;
-    g.y = u->out[0];
-    g.n_parts = 3;
-    g.type = OT_F32;
-    *f = g;
-    u = float_reader(l, f->y, OT_OP_Add, &g.parts[3]);
-    ot_id bias = u ? lw_other(u, f->y) : OT_NONE;
-    const float *c = bias == OT_NONE ? NULL : lw_const_f32(l, bias);
-    const ot_nd *a = c ? &l->v[bias].slot->nd : NULL;
-    uint32_t rank = l->v[f->y].slot->fore.rank;
-    if (!a || count_of(a) != maps || a->rank + 1 < rank || a->rank > rank || a->dims[a->rank + 1 - rank] != maps) return OT_OK;
-    f->shift = ot_memdup(l->scratch, c, (size_t)maps * sizeof *c);
-    if (!f->shift) return ot_fail_nomem(l->p->s->d);
-    f->y = u->out[0];
-    f->parts[f->n_parts++] = g.parts[3];
-    return OT_OK;
+    ot_id zero = lw_operand_of(f->unit, 2);
+    read_weights(l, 1, 3, f);
+    if (zero != OT_NONE && !f->xq.zero) f->zero = zero;
+    f->factor = x->factor;
+    const float *c = x->bias == OT_NONE ? NULL : lw_const_f32(l, x->bias);
+    f->fits = f->fits && (x->bias == OT_NONE || c);
+    if (!c) return OT_OK;
+    f->shift = ot_memdup(l->scratch, c, (size_t)f->w->nd.dims[0] * sizeof *c);
+    return f->shift ? OT_OK : ot_fail_nomem(l->p->s->d);
 }
 
-static ot_status fuse_operator(lw_pass *l, uint32_t at)
+static void read_qlinear(const lw_pass *l, found *f)
 {
-    const lw_unit *u = &l->units[at];
-    const ot_node *n = u->nodes[0];
-    bool integer = n->op == OT_OP_ConvInteger;
-    uint32_t wi = integer ? 1 : 3, x_zero = 2, w_zero = integer ? 3 : 5;
-    found f = {.unit = u,
+    const ot_node *n = f->unit->nodes[0];
+    read_weights(l, 3, 5, f);
+    f->xq.scale = lw_constant(l->p, lw_operand(n, 1));
+    f->wq.scale = lw_constant(l->p, lw_operand(n, 4));
+    f->yq = (quantizer){lw_constant(l->p, lw_operand(n, 6)), lw_constant(l->p, lw_operand(n, 7))};
+    f->bias = lw_constant(l->p, lw_operand(n, 8));
+    f->fits = f->fits && f->xq.scale && f->wq.scale && f->yq.scale && f->yq.zero && (lw_operand(n, 2) == OT_NONE || f->xq.zero) &&
+              (lw_operand(n, 8) == OT_NONE || f->bias);
+}
+
+/* ---- the pass ---- */
+
+/* Limits are read now. */
+static bool supported(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
+{
+    const lw_pass *l = ctx;
+    float lo, hi;
+    return ot_engine_merges(NULL, v, x, place, role) && (role != OT_ROLE_ACTIVATION || limits(l, &l->units[place], &lo, &hi));
+}
+
+static ot_status fuse(lw_pass *l, const ot_group_view *v, uint32_t at)
+{
+    const ot_group_rules rules = {.name = "engine", .supported = supported, .ctx = l};
+    ot_bytes_group x;
+    if (!ot_group_bytes(v, &rules, at, &x)) return OT_OK;
+    found f = {.unit = &l->units[at],
+               .y = x.group.result,
                .zero = OT_NONE,
                .factor = OT_NONE,
-               .type = OT_I32,
+               .type = l->v[x.group.result].slot->fore.dtype,
                .least = -INFINITY,
                .most = INFINITY,
-               .parts = {at},
-               .n_parts = 1};
-    if (u->n_in <= wi || u->in[0] == OT_NONE || u->out[0] == OT_NONE || !l->v[u->in[0]].is_static || !l->v[u->out[0]].is_static)
-        return OT_OK;
-    const ot_nd *w = lw_constant(l->p, u->in[wi]);
-    f.x = u->in[0];
-    f.y = u->out[0];
-    ot_dtype type = l->v[f.x].slot->fore.dtype;
-    if (!w || !lw_is_byte(w->dtype) || !lw_is_byte(type) || w->rank < 3) return OT_OK;
-    f.w = l->p->at[u->in[wi]];
-    f.xq.zero = lw_constant(l->p, lw_operand(n, x_zero));
-    f.wq.zero = lw_constant(l->p, lw_operand(n, w_zero));
-    if (lw_operand(n, x_zero) != OT_NONE && !one_number(f.xq.zero, type)) {
-        if (!integer || f.xq.zero || !lw_is_single(l, u->in[x_zero], type)) return OT_OK;
-        f.zero = u->in[x_zero];
-    }
-    if (lw_operand(n, w_zero) != OT_NONE && (!f.wq.zero || f.wq.zero->dtype != w->dtype)) return OT_OK;
-    if (f.wq.zero && count_of(f.wq.zero) != 1 && count_of(f.wq.zero) != w->dims[0]) return OT_OK;
-    if (integer) {
-        OT_TRY(follow_factor(l, &f, w->dims[0]));
-        return make_unit(l, &f);
-    }
-    f.xq.scale = lw_constant(l->p, lw_operand(n, 1));
-    f.wq.scale = lw_constant(l->p, lw_operand(n, 4));
-    f.yq = (quantizer){lw_constant(l->p, lw_operand(n, 6)), lw_constant(l->p, lw_operand(n, 7))};
-    f.bias = lw_constant(l->p, lw_operand(n, 8));
-    f.type = l->v[f.y].slot->fore.dtype;
-    if (!one_number(f.xq.scale, OT_F32) || !one_number(f.yq.scale, OT_F32)) return OT_OK;
-    if (!lw_is_byte(f.type) || !one_number(f.yq.zero, f.type) || !f.wq.scale) return OT_OK;
-    if (f.wq.scale->dtype != OT_F32 || (count_of(f.wq.scale) != 1 && count_of(f.wq.scale) != w->dims[0])) return OT_OK;
-    if (lw_operand(n, 8) != OT_NONE && (!f.bias || f.bias->dtype != OT_I32 || count_of(f.bias) != w->dims[0])) return OT_OK;
-    return make_unit(l, &f);
+               .n_parts = x.group.n};
+    for (uint32_t k = 0; k < x.group.n; k++) f.parts[k] = x.group.parts[k].place;
+    if (x.x.n)
+        OT_TRY(read_conv(l, &x, &f));
+    else if (v->node(l, at)->op == OT_OP_ConvInteger)
+        OT_TRY(read_integer(l, &x, &f));
+    else
+        read_qlinear(l, &f);
+    return f.fits ? make_unit(l, &f) : OT_OK;
 }
 
 ot_status lw_fuse_qconv(lw_pass *l)
 {
+    const ot_group_view v = lw_group_view(l);
     bool any = false;
     for (uint32_t u = 0; u < l->n_units; u++) {
         const lw_unit *unit = &l->units[u];
-        if (unit->kind != LW_NODE || unit->n_out < 1) continue;
         int op = (int)unit->nodes[0]->op;
-        if (op == OT_OP_Conv) OT_TRY(fuse_conv(l, u));
-        if (op == OT_OP_QLinearConv || op == OT_OP_ConvInteger) OT_TRY(fuse_operator(l, u));
+        if (op == OT_OP_Conv || op == OT_OP_QLinearConv || op == OT_OP_ConvInteger) OT_TRY(fuse(l, &v, u));
         any = any || unit->kind != LW_NODE;
     }
     return any ? lw_drop_dequantized(l) : OT_OK;

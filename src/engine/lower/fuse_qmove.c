@@ -42,68 +42,46 @@ static bool source(const lw_pass *l, ot_id v, quantized *q)
     return ot_chain_quantizer(l->p->g, u->nodes[0], &q->type, &q->scale, &q->zero);
 }
 
-/* The QuantizeLinear that alone reads v, and what it makes. */
-static bool sink(const lw_pass *l, ot_id v, quantized *q, uint32_t *unit)
+/* What the QuantizeLinear of the group makes. */
+static bool sink(const lw_pass *l, const ot_bytes_group *g, quantized *q)
 {
-    *unit = lw_only_reader(l, v);
-    if (*unit == OT_NONE) return false;
-    const lw_unit *u = &l->units[*unit];
-    if (u->kind != LW_NODE || u->nodes[0]->op != OT_OP_QuantizeLinear || u->step->plan || u->in[0] != v) return false;
-    q->bytes = u->out[0];
-    return q->bytes != OT_NONE && l->v[q->bytes].is_static && lw_same_dims(l, v, q->bytes) &&
-           ot_chain_quantizer(l->p->g, u->nodes[0], &q->type, &q->scale, &q->zero);
+    q->bytes = g->group.result;
+    return g->y.n && ot_chain_quantizer(l->p->g, g->y.n, &q->type, &q->scale, &q->zero);
 }
 
 /* Tensor `bytes` with constant scale (operand k) and zero point (behind it) of a QLinear operator. */
 static bool operand(const lw_pass *l, const lw_unit *u, ot_id bytes, uint32_t k, quantized *q)
 {
-    int64_t n;
-    if (k >= u->n_in || bytes == OT_NONE || u->in[k] == OT_NONE || !l->v[bytes].is_static || l->v[bytes].slot->absent) return false;
-    const ot_slot *scale = l->p->at[u->in[k]], *zero = k + 1 < u->n_in && u->in[k + 1] != OT_NONE ? l->p->at[u->in[k + 1]] : NULL;
-    *q = (quantized){.bytes = bytes, .type = l->v[bytes].slot->fore.dtype};
-    if (!lw_is_byte(q->type) || !ot_nd_elems(&l->v[bytes].slot->fore, &n) || n == 0) return false;
-    if (!scale->is_const || !scale->nd.data || scale->nd.dtype != OT_F32 || !ot_nd_elems(&scale->nd, &n) || n != 1) return false;
-    q->scale = *(const float *)scale->nd.data;
-    if (!(q->scale > 0) || !isfinite(q->scale)) return false;
-    if (!zero) return true;
-    if (!zero->is_const || !zero->nd.data || zero->nd.dtype != q->type || !ot_nd_elems(&zero->nd, &n) || n != 1) return false;
-    q->zero = (float)ot_nd_int(&zero->nd, 0);
-    return true;
-}
-
-static bool is_named(const ot_node *n, const char *op_type)
-{
-    return n->op == OT_OP_OPAQUE && strcmp(n->domain, "com.microsoft") == 0 && strcmp(n->op_type, op_type) == 0;
+    const ot_nd *scale = lw_constant(l->p, lw_operand_of(u, k)), *zero = lw_constant(l->p, lw_operand_of(u, k + 1));
+    if (!scale || (lw_operand_of(u, k + 1) != OT_NONE && !zero)) return false;
+    *q = (quantized){.bytes = bytes, .type = l->v[bytes].slot->fore.dtype, .scale = *(const float *)scale->data};
+    if (zero) q->zero = (float)ot_nd_int(zero, 0);
+    return q->scale > 0 && isfinite(q->scale);
 }
 
 /* ---- units that are nodes on other values ---- */
 
 typedef struct rewrite {
-    uint32_t parts[2], n_parts; /* the first is the node */
-    ot_id *in;                  /* [n_in] */
+    ot_id *in; /* [n_in] */
     uint32_t n_in;
-    ot_id out;
     ot_kernel_fn run; /* NULL: the node's own */
     const void *plan;
 } rewrite;
 
-/* The unit is the node, whatever else it replaces. */
-static ot_status apply(lw_pass *l, const rewrite *r)
+/* The unit is the group's operator, on bytes. */
+static ot_status apply(lw_pass *l, const ot_group *g, const rewrite *r)
 {
-    lw_unit *u;
-    const ot_node **node = l->units[r->parts[0]].nodes;
-    const lw_rewrite w = {.parts = r->parts,
-                          .n_parts = r->n_parts,
-                          .like = r->parts[0],
+    uint32_t parts[2];
+    for (uint32_t k = 0; k < g->n; k++) parts[k] = g->parts[k].place;
+    const lw_rewrite w = {.parts = parts,
+                          .n_parts = g->n,
+                          .like = parts[0],
                           .in = r->in,
                           .n_in = r->n_in,
-                          .out = r->out,
+                          .out = g->result,
                           .run = r->run,
                           .plan = r->plan};
-    OT_TRY(lw_apply(l, &w, &u));
-    u->nodes = node;
-    u->n_nodes = 1;
-    return OT_OK;
+    return lw_apply(l, &w, NULL);
 }
 
 /* ---- bytes of one scale as bytes of another ---- */
@@ -129,37 +107,6 @@ static uint8_t *make_table(ot_arena *a, const quantized *x, const quantized *y)
 
 /* ---- moving ---- */
 
-/* Operators whose elements are elements of input 0, whatever they are. */
-static bool moves(const ot_node *n)
-{
-    switch ((int)n->op) {
-    case OT_OP_Reshape:
-    case OT_OP_Flatten:
-    case OT_OP_Squeeze:
-    case OT_OP_Unsqueeze:
-    case OT_OP_Identity:
-    case OT_OP_Transpose:
-    case OT_OP_Slice:
-    case OT_OP_DepthToSpace:
-    case OT_OP_SpaceToDepth:
-    case OT_OP_Expand:
-    case OT_OP_Tile:
-    case OT_OP_Gather: return true;
-    case OT_OP_Resize:
-    case OT_OP_Upsample:
-        return strcmp(ot_attr_str(n, "mode", "nearest"), "nearest") == 0 &&
-               strcmp(ot_attr_str(n, "coordinate_transformation_mode", "half_pixel"), "tf_crop_and_resize") != 0;
-    default: return false;
-    }
-}
-
-/* The result may be the very memory of the input. */
-static bool is_view(const ot_node *n)
-{
-    int op = (int)n->op;
-    return op == OT_OP_Reshape || op == OT_OP_Flatten || op == OT_OP_Squeeze || op == OT_OP_Unsqueeze || op == OT_OP_Identity;
-}
-
 typedef struct moving_plan {
     ot_kernel_fn run;
     const uint8_t *table;
@@ -175,15 +122,14 @@ static ot_status run_moving(ot_call *c)
     return OT_OK;
 }
 
-static ot_status fuse_moving(lw_pass *l, uint32_t at)
+static ot_status fuse_moving(lw_pass *l, const ot_bytes_group *g)
 {
-    const lw_unit *u = &l->units[at];
+    const lw_unit *u = &l->units[g->group.parts[0].place];
     quantized x, y;
-    rewrite r = {.parts = {at}, .n_parts = 2, .n_in = u->n_in};
-    if (!source(l, u->in[0], &x) || !sink(l, u->out[0], &y, &r.parts[1]) || x.type != y.type) return OT_OK;
+    rewrite r = {.n_in = u->n_in};
+    if (!source(l, u->in[0], &x) || !sink(l, g, &y)) return OT_OK;
     if (!same(&x, &y)) {
         moving_plan *p = OT_NEW(l->a, moving_plan);
-        if (is_view(u->nodes[0])) return OT_OK;
         if (!p) return ot_fail_nomem(l->p->s->d);
         *p = (moving_plan){u->step->run, make_table(l->a, &x, &y)};
         if (!p->table) return ot_fail_nomem(l->p->s->d);
@@ -193,8 +139,7 @@ static ot_status fuse_moving(lw_pass *l, uint32_t at)
     r.in = ot_memdup(l->scratch, u->in, u->n_in * sizeof *r.in);
     if (!r.in) return ot_fail_nomem(l->p->s->d);
     r.in[0] = x.bytes;
-    r.out = y.bytes;
-    return apply(l, &r);
+    return apply(l, &g->group, &r);
 }
 
 /* ---- Concat ---- */
@@ -232,17 +177,17 @@ static ot_status run_concat(ot_call *c)
 }
 
 /* Concat, or QLinearConcat: scale and zero point of the result, then tensor, scale, zero point of each part. */
-static ot_status fuse_concat(lw_pass *l, uint32_t at, bool named)
+static ot_status fuse_concat(lw_pass *l, const ot_bytes_group *g)
 {
-    const lw_unit *u = &l->units[at];
+    const lw_unit *u = &l->units[g->group.parts[0].place];
+    const bool named = !g->x.n;
     quantized x, y;
-    rewrite r = {.parts = {at}, .n_parts = named ? 1 : 2, .n_in = named ? (u->n_in - 2) / 3 : u->n_in, .run = run_concat};
-    if (named && (u->n_in < 5 || u->n_in % 3 != 2)) return OT_OK;
+    rewrite r = {.n_in = named ? (u->n_in - 2) / 3 : u->n_in, .run = run_concat};
     concat_plan *p = OT_NEW(l->a, concat_plan);
     const uint8_t **tables = OT_NEW_N(l->a, const uint8_t *, r.n_in);
     r.in = OT_NEW_N(l->scratch, ot_id, r.n_in);
     if (!p || !tables || !r.in) return ot_fail_nomem(l->p->s->d);
-    if (named ? !operand(l, u, u->out[0], 0, &y) : !sink(l, u->out[0], &y, &r.parts[1])) return OT_OK;
+    if (named ? !operand(l, u, u->out[0], 0, &y) : !sink(l, g, &y)) return OT_OK;
     const ot_nd *shape = &l->v[y.bytes].slot->fore;
     int64_t axis = ot_attr_int(u->nodes[0], "axis", named ? 0 : 1), sum = 0;
     if (axis < 0) axis += shape->rank;
@@ -251,7 +196,7 @@ static ot_status fuse_concat(lw_pass *l, uint32_t at, bool named)
     p->tables = tables;
     for (uint32_t k = 0; k < r.n_in; k++) {
         bool found = named ? operand(l, u, u->in[3 * k + 2], 3 * k + 3, &x) : source(l, u->in[k], &x);
-        if (!found || x.type != y.type) return OT_OK;
+        if (!found) return OT_OK;
         const ot_nd *part = &l->v[x.bytes].slot->fore;
         if (part->rank != shape->rank) return OT_OK;
         for (uint32_t d = 0; d < shape->rank; d++)
@@ -261,9 +206,8 @@ static ot_status fuse_concat(lw_pass *l, uint32_t at, bool named)
         if (!same(&x, &y) && !(tables[k] = make_table(l->a, &x, &y))) return ot_fail_nomem(l->p->s->d);
     }
     if (sum != shape->dims[p->axis]) return OT_OK;
-    r.out = y.bytes;
     r.plan = p;
-    return apply(l, &r);
+    return apply(l, &g->group, &r);
 }
 
 /* ---- pools ---- */
@@ -295,7 +239,7 @@ static ot_status run_pool(ot_call *c)
 
 static bool is_global(const ot_node *n)
 {
-    return is_named(n, "QLinearGlobalAveragePool") || n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool;
+    return ot_bytes_is_named(n, "QLinearGlobalAveragePool") || n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool;
 }
 
 /* One axis of the window; false: not for this kernel. */
@@ -336,32 +280,24 @@ static bool read_window(const lw_pass *l, const ot_node *n, const ot_nd *x, cons
     return w.n + 2 == y->rank;
 }
 
-/* Tensors of a pool, and the QuantizeLinear that may be part of it. */
-static bool find_pool(const lw_pass *l, const lw_unit *u, bool named, quantized *x, quantized *y, rewrite *r)
+/* Tensors of a pool. */
+static bool find_pool(const lw_pass *l, const ot_bytes_group *g, quantized *x, quantized *y)
 {
-    if (named)
-        return ot_attr_int(u->nodes[0], "channels_last", 0) == 0 && operand(l, u, u->in[0], 1, x) &&
-               operand(l, u, u->out[0], 3, y) && x->type == y->type;
-    if (u->n_in != 1 || (u->n_out > 1 && u->step->out_slots[1]) || !source(l, u->in[0], x) || !lw_is_f32(l, u->out[0]))
-        return false;
-    if (sink(l, u->out[0], y, &r->parts[1]))
-        r->n_parts = 2;
-    else
-        *y = (quantized){.bytes = u->out[0], .type = OT_F32, .scale = 1};
-    return true;
+    const lw_unit *u = &l->units[g->group.parts[0].place];
+    if (!g->x.n) return operand(l, u, u->in[0], 1, x) && operand(l, u, u->out[0], 3, y);
+    *y = (quantized){.bytes = g->group.result, .type = OT_F32, .scale = 1};
+    return source(l, u->in[0], x) && (!g->y.n || sink(l, g, y));
 }
 
-static ot_status fuse_pool(lw_pass *l, uint32_t at, bool named)
+static ot_status fuse_pool(lw_pass *l, const ot_bytes_group *g)
 {
-    const lw_unit *u = &l->units[at];
+    const lw_unit *u = &l->units[g->group.parts[0].place];
     const ot_node *n = u->nodes[0];
     quantized x, y;
-    rewrite r = {.parts = {at}, .n_parts = 1, .n_in = 1, .run = run_pool};
-    if (!find_pool(l, u, named, &x, &y, &r)) return OT_OK;
-    bool average = named || n->op == OT_OP_AveragePool || n->op == OT_OP_GlobalAveragePool;
+    rewrite r = {.n_in = 1, .run = run_pool};
+    if (!find_pool(l, g, &x, &y)) return OT_OK;
+    bool average = n->op == OT_OP_OPAQUE || n->op == OT_OP_AveragePool || n->op == OT_OP_GlobalAveragePool;
     const ot_nd *from = &l->v[x.bytes].slot->fore, *to = &l->v[u->out[0]].slot->fore;
-    if ((!average && (r.n_parts == 1 || !same(&x, &y))) || (from->rank != 3 && from->rank != 4) || to->rank != from->rank)
-        return OT_OK;
     pool_plan *p = OT_NEW(l->a, pool_plan);
     if (!p) return ot_fail_nomem(l->p->s->d);
     p->pool = (ot_qpool){.planes = from->dims[0] * from->dims[1],
@@ -377,37 +313,22 @@ static ot_status fuse_pool(lw_pass *l, uint32_t at, bool named)
     if (!ot_mul_i64(p->pool.kernel[0], p->pool.kernel[1], &taps) || taps > (1 << 22)) return OT_OK; /* sums of int32 */
     p->threads = lw_threads(l, (double)p->pool.planes * (double)(p->pool.in[0] * p->pool.in[1]));
     r.in = &x.bytes;
-    r.out = y.bytes;
     r.plan = p;
-    return apply(l, &r);
+    return apply(l, &g->group, &r);
 }
 
 /* ---- the pass ---- */
 
 ot_status lw_fuse_qmove(lw_pass *l)
 {
+    const ot_group_view v = lw_group_view(l);
     bool any = false;
     for (uint32_t at = 0; at < l->n_units; at++) {
-        const lw_unit *u = &l->units[at];
-        if (u->kind != LW_NODE || u->step->plan || u->n_in < 1 || u->n_out < 1 || u->in[0] == OT_NONE || u->out[0] == OT_NONE ||
-            u->step->n_bodies || u->nodes[0]->n_captured)
-            continue;
-        switch ((int)u->nodes[0]->op) {
-        case OT_OP_MaxPool:
-        case OT_OP_AveragePool:
-        case OT_OP_GlobalMaxPool:
-        case OT_OP_GlobalAveragePool: OT_TRY(fuse_pool(l, at, false)); break;
-        case OT_OP_Concat: OT_TRY(fuse_concat(l, at, false)); break;
-        case OT_OP_OPAQUE:
-            if (is_named(u->nodes[0], "QLinearConcat"))
-                OT_TRY(fuse_concat(l, at, true));
-            else if (is_named(u->nodes[0], "QLinearAveragePool") || is_global(u->nodes[0]))
-                OT_TRY(fuse_pool(l, at, true));
-            break;
-        default:
-            if (moves(u->nodes[0])) OT_TRY(fuse_moving(l, at));
-            break;
-        }
+        ot_bytes_group g;
+        if (!ot_group_bytes(&v, &ot_engine_rules, at, &g)) continue;
+        if (g.kind == OT_BYTES_POOL) OT_TRY(fuse_pool(l, &g));
+        if (g.kind == OT_BYTES_CONCAT) OT_TRY(fuse_concat(l, &g));
+        if (g.kind == OT_BYTES_MOVE) OT_TRY(fuse_moving(l, &g));
         any = any || l->units[at].kind == LW_GONE || l->units[at].step->plan;
     }
     return any ? lw_drop_dequantized(l) : OT_OK;

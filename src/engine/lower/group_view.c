@@ -1,11 +1,12 @@
 /* The units of a program as the recogniser of groups sees them (groups/groups.h): a place is the number of a unit. */
-#include "lower.h"
+#include "fuse_find.h"
 
 static const ot_node *node_at(const void *of, uint32_t place)
 {
     const lw_pass *l = of;
     const lw_unit *u = &l->units[place];
-    return u->kind == LW_NODE && u->step->n_bodies == 0 ? u->nodes[0] : NULL;
+    bool as_it_was = u->kind == LW_NODE && u->n_nodes == 1 && u->step->n_bodies == 0 && !u->step->plan;
+    return as_it_was ? u->nodes[0] : NULL;
 }
 
 static const ot_id *operands(const void *of, uint32_t place, uint32_t *n)
@@ -23,6 +24,15 @@ static const uint32_t *readers(const void *of, ot_id v, uint32_t *n)
 }
 
 static uint32_t maker(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].maker; }
+
+static bool origin(const void *of, ot_id v, ot_group_origin *o)
+{
+    lw_source s;
+    if (!lw_source_of(of, v, &s) || s.is_unit) return false;
+    *o = (ot_group_origin){s.p->g, s.node, OT_NONE};
+    return true;
+}
+
 static bool is_pinned(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].pinned; }
 static bool is_const(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].slot->is_const; }
 
@@ -44,5 +54,6 @@ static bool has_more_outputs(const void *of, uint32_t place)
 
 ot_group_view lw_group_view(const lw_pass *l)
 {
-    return (ot_group_view){l, l->p->g, l->n_units, node_at, operands, readers, maker, is_pinned, is_const, shape, has_more_outputs};
+    return (ot_group_view){l,     l->p->g, l->n_units, node_at,  operands, readers,
+                           maker, origin,  is_pinned,  is_const, shape,    has_more_outputs};
 }

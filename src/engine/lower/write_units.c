@@ -1,5 +1,5 @@
 /* Writing all units as steps, in order: each kind by what stands with its kernels, a node as it was. */
-#include "lower.h"
+#include "fuse_find.h"
 
 #include "engine/conv/conv.h"
 
@@ -50,16 +50,19 @@ static ot_status write_unit(lw_pass *l, lw_unit *u)
     return OT_OK;
 }
 
-static const char *kind_name(lw_kind kind)
+/* As the recogniser of groups calls it; NULL: a node as it was, or what is no group of nodes. */
+static const char *group_name(const lw_pass *l, const lw_unit *u)
 {
-    switch (kind) {
+    switch (u->kind) {
+    case LW_NODE:
+        if (u->n_nodes == 1 && !u->step->plan) return NULL;
+        return lw_is_byte(l->v[u->in[0]].slot->fore.dtype) ? "bytes" : "product";
     case LW_CONV:
     case LW_DECONV: return "convolution";
     case LW_CHAIN: return "chain";
     case LW_ATTENTION: return "attention";
-    case LW_QCONV: return "quantized";
-    case LW_TILES: return "tiles";
-    default: return "node";
+    case LW_QCONV: return "bytes";
+    default: return NULL;
     }
 }
 
@@ -72,8 +75,9 @@ static ot_status note_merged(lw_pass *l)
     p->n_merged = 0;
     for (uint32_t u = 0; u < l->n_units; u++) {
         const lw_unit *x = &l->units[u];
-        if (x->kind == LW_GONE || x->n_nodes < 2) continue; /* nodes of others are the session's (lw_merge) */
-        p->merged[p->n_merged++] = (ot_merged){kind_name(x->kind), x->nodes, x->n_nodes};
+        const char *name = group_name(l, x);
+        if (!name || (x->n_nodes < 2 && strcmp(name, "bytes"))) continue; /* nodes of others are the session's (lw_merge) */
+        p->merged[p->n_merged++] = (ot_merged){name, x->nodes, x->n_nodes};
     }
     return OT_OK;
 }

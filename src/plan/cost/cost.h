@@ -81,11 +81,10 @@ double ot_cost_attention(const ot_seq *s, uint32_t p, const ot_target *t, const 
 
 /* ---- quant_cost.c ---- */
 
-/* Finds what the engine runs on 8-bit tensors: fused, head, inside, and no bytes for the float32 values. Requires what the functions
- * above fill. */
-void ot_cost_quant_fill(ot_seq *s, const ot_target *t);
-/* Does this product, pool, or node that moves data read a dequantized tensor? */
-bool ot_cost_on_bytes(const ot_graph *g, const ot_node *n);
+/* A group of bytes (places are positions), of which `head`, `fused` are known: on_bytes, inside, and no bytes for values in it. */
+void ot_cost_bytes_merge(ot_seq *s, const ot_bytes_group *x);
+/* What quantizers leave when all groups are known, chained: [n] is that node part of a chain? Likewise. */
+void ot_cost_quantizers_fill(ot_seq *s, const ot_group_view *v, const bool *chained);
 
 /* ---- region_figures.c ---- */
 

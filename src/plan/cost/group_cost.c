@@ -39,6 +39,16 @@ static const uint32_t *readers(const void *of, ot_id v, uint32_t *n)
 }
 
 static uint32_t maker(const void *of, ot_id v) { return ((const seq_view *)of)->s->def[v]; }
+
+static bool origin(const void *of, ot_id v, ot_group_origin *o)
+{
+    const ot_seq *s = ((const seq_view *)of)->s;
+    const ot_value *x = &s->g->values[v];
+    if (s->act[v] || x->producer == OT_NONE) return false;
+    *o = (ot_group_origin){s->g, &s->g->nodes[x->producer], OT_NONE};
+    return true;
+}
+
 static bool is_pinned(const void *of, ot_id v) { return ((const seq_view *)of)->pinned[v]; }
 
 /* Initializers that a caller might override are constants to a session that is not told to. */
@@ -93,26 +103,6 @@ static bool open_view(seq_view *x, const ot_seq *s)
     return true;
 }
 
-/* ---- who is asked ---- */
-
-typedef struct asked {
-    const ot_seq *s;
-    const ot_group_rules *of; /* the runtime's */
-} asked;
-
-/* Convolutions of bytes take limits only: what else follows runs on their float32 results. */
-static bool merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
-{
-    const asked *a = ctx;
-    const ot_seq *s = a->s;
-    bool follows = x->kind == OT_GROUP_CONV && role != OT_ROLE_CONVOLUTION;
-    if (follows && ot_cost_on_bytes(s->g, &s->g->nodes[s->node[x->parts[0].place]])) {
-        ot_op op = s->g->nodes[s->node[place]].op;
-        if (role != OT_ROLE_ACTIVATION || (op != OT_OP_Relu && op != OT_OP_Clip)) return false;
-    }
-    return a->of->supported(a->of->ctx, v, x, place, role);
-}
-
 /* ---- tables ---- */
 
 /* The first part of a group by position is its head. */
@@ -127,22 +117,40 @@ static void merge(ot_seq *s, seq_view *x, const ot_group *group)
     }
 }
 
+/* Chains, and what quantizers leave when everybody who reads their tensors is known. */
+static ot_status merge_chains(ot_seq *s, seq_view *x, const ot_group_view *v, const ot_group_rules *rules)
+{
+    ot_group_list chains;
+    bool *chained = OT_NEW_N(s->arena, bool, s->n + 1u);
+    if (!chained) return ot_fail_nomem(s->g->model->diag);
+    OT_TRY(ot_group_chains(v, rules, s->arena, s->g->model->diag, &chains));
+    for (uint32_t k = 0; k < chains.n; k++)
+        for (uint32_t j = 0; j < chains.groups[k].n; j++) chained[chains.groups[k].parts[j].place] = true;
+    for (uint32_t k = 0; k < chains.n; k++) merge(s, x, &chains.groups[k]);
+    ot_cost_quantizers_fill(s, v, chained);
+    return OT_OK;
+}
+
 ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
 {
+    const ot_group_rules *rules = t->runtime->merges;
     seq_view x;
-    ot_group_list chains;
     for (uint32_t p = 0; p < s->n; p++) {
-        s->fused[p] = false;
+        s->fused[p] = s->on_bytes[p] = false;
         s->head[p] = p;
         s->tail[p] = OT_NONE;
         s->strided[p] = OT_NONE;
     }
-    if (!ot_runtime_fuses(t->runtime)) return OT_OK;
+    if (!rules) return OT_OK;
     if (!open_view(&x, s)) return ot_fail_nomem(s->g->model->diag);
-    const ot_group_view v = {&x, s->g, s->n, node_at, operands, readers, maker, is_pinned, is_const, shape, has_more_outputs};
-    asked whom = {s, t->runtime->merges};
-    const ot_group_rules on_bytes = {.name = whom.of->name, .supported = merges, .ctx = &whom};
-    const ot_group_rules *rules = t->runtime->one_pass ? &on_bytes : whom.of;
+    const ot_group_view v = {&x,    s->g,   s->n,      node_at,  operands, readers,
+                             maker, origin, is_pinned, is_const, shape,    has_more_outputs};
+    for (uint32_t p = 0; p < s->n; p++) {
+        ot_bytes_group bytes;
+        if (!ot_group_bytes(&v, rules, p, &bytes)) continue;
+        merge(s, &x, &bytes.group);
+        ot_cost_bytes_merge(s, &bytes);
+    }
     for (uint32_t p = 0; p < s->n; p++) {
         ot_group group;
         if (ot_group_conv(&v, rules, p, &group)) merge(s, &x, &group);
@@ -153,7 +161,9 @@ ot_status ot_cost_groups_fill(ot_seq *s, const ot_target *t)
         ot_cost_attention_merge(s, &attention.group);
         for (uint32_t k = 0; k < attention.group.n; k++) x.taken[attention.group.parts[k].place] = true;
     }
-    OT_TRY(ot_group_chains(&v, rules, s->arena, s->g->model->diag, &chains));
-    for (uint32_t k = 0; k < chains.n; k++) merge(s, &x, &chains.groups[k]);
-    return OT_OK;
+    for (uint32_t p = 0; p < s->n; p++) {
+        ot_group group;
+        if (ot_group_product(&v, rules, p, &group)) merge(s, &x, &group);
+    }
+    return merge_chains(s, &x, &v, rules);
 }

@@ -7,12 +7,6 @@
 
 #include <math.h>
 
-static bool dequantized_before(const ot_trial *tr, ot_id v)
-{
-    const ot_value *x = &tr->s->g->values[v];
-    return x->producer != OT_NONE && tr->s->g->nodes[x->producer].op == OT_OP_DequantizeLinear;
-}
-
 uint32_t ot_trial_pairs(const ot_trial *tr) { return tr->n_pairs; }
 uint64_t ot_trial_work(const ot_trial *tr) { return tr->work; }
 
@@ -108,7 +102,7 @@ bool ot_trial_choice(ot_trial *tr, uint32_t k, ot_choice *c)
     const pair *p = &tr->pairs[k];
     if (p->dead || tr->n_in == 0 || tr->split_quant) return false;
     for (uint32_t j = 0; j < tr->n_pending; j++)
-        if (tr->t->runtime->int8_groups && dequantized_before(tr, tr->pending[j])) return false;
+        if (tr->t->runtime->int8_groups && ot_value_is_dequantized(tr->s->g, tr->pending[j])) return false;
     const ot_seq *s = tr->s;
     ot_totals x;
     if (ot_runtime_in_classes(tr->t->runtime) && kinds_of(tr, p) > OT_CLASSES_MAX) return false;

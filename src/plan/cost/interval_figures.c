@@ -323,10 +323,9 @@ static void note_whole(ot_trial *tr, const ot_node *n)
 static bool torn_apart(const ot_trial *tr, const ot_node *n, ot_id v)
 {
     const ot_value *x = &tr->s->g->values[v];
-    if (n->op == OT_OP_DequantizeLinear) return true;
+    if (n->op == OT_OP_DequantizeLinear || ot_value_is_quantized(tr->s->g, v)) return true;
     for (uint32_t k = 0; k < x->n_uses; k++) {
         const ot_node *u = &tr->s->g->nodes[x->uses[k]];
-        if (u->op == OT_OP_QuantizeLinear && u->n_in > 0 && u->in[0] == v) return true;
         /* A pool outside would read a plain tensor instead of a blocked one and sum in another order. */
         if (tr->s->strict && !ot_target_hard_limit(tr->t) && ot_quirk_hits(OT_QUIRK_PLAIN_AVERAGE, tr->t->runtime->bit, u->op_type))
             return true;

@@ -57,7 +57,7 @@ double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, 
     switch (ot_op_cost(n->op)) {
     case OT_COST_FREE: return 0;
     case OT_COST_MOVE: return slow > 1 ? slow * (double)out_elems / t->rate_elem : 0;
-    case OT_COST_CONV: return macs / conv_rate(g, n, t) / (ot_cost_on_bytes(g, n) ? t->runtime->conv.bytes_part : 1);
+    case OT_COST_CONV: return macs / conv_rate(g, n, t);
     case OT_COST_GEMM: return macs / t->rate_gemm;
     case OT_COST_TRANS: return slow * (double)out_elems / t->rate_trans;
     case OT_COST_REDUCE: return (double)in_elems / t->rate_reduce;
@@ -117,6 +117,7 @@ double ot_cost_compute_cut(const ot_seq *s, uint32_t p, const ot_target *t, doub
     double quick = ot_cost_winograd(s, p, t, cut, n_dims);
     if (quick > 0) return quick;
     for (uint32_t d = 0; d < n_dims; d++) compute *= cut[d].made;
+    if (s->on_bytes[p] && ot_op_cost(s->g->nodes[s->node[p]].op) == OT_COST_CONV) compute /= t->runtime->conv.bytes_part;
     bool phases = t->runtime->conv.transposed == OT_TRANSPOSED_PHASES && s->g->nodes[s->node[p]].op == OT_OP_ConvTranspose;
     if (phases) compute *= thin_phases(s, p, cut, n_dims);
     return s->tail[p] == OT_NONE ? compute : ot_cost_attention(s, p, t, cut, n_dims, compute);
@@ -149,7 +150,7 @@ static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, d
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
-    bool stored_before = false;
+    bool stored_before = false, opened = false; /* what it reads of its group is stored, or nowhere */
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE) continue;
@@ -157,6 +158,7 @@ static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, d
         const ot_value *in = &g->values[v];
         if (s->def[v] != OT_NONE && s->head[s->def[v]] == s->head[p]) {
             stored_before |= in->is_output;
+            opened |= s->bytes[v] == 0;
             for (uint32_t u = 0; u < in->n_uses; u++) {
                 uint32_t q = s->pos[in->uses[u]];
                 stored_before |= q != OT_NONE && q < p && s->head[q] != s->head[p];
@@ -168,7 +170,7 @@ static void engine_fused_node(const ot_seq *s, uint32_t p, const ot_target *t, d
         x->traffic += b > (double)t->fast_bytes ? b : 0;
     }
     double out = (double)s->bytes[n->out[0]];
-    if (stored_before || s->tail[p] == p || n->op == OT_OP_QuantizeLinear) {
+    if (stored_before || opened || s->tail[p] == p) {
         x->memory += out / ot_cost_bw(t, out);
         x->traffic += out > (double)t->fast_bytes ? out : 0;
     }

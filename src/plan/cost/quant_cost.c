@@ -1,65 +1,14 @@
-/* Cost model, quantized networks in the engine: what stands between two 8-bit tensors is one step (engine/lower/fuse_qconv.c and others).
+/* Cost model, quantized networks in the engine: what stands between two 8-bit tensors is one step (groups/bytes_group.c).
  *
- *   xq --DequantizeLinear--> Conv, MatMul, Add, MaxPool ... --QuantizeLinear--> yq
- *      `- costs nothing -'  `------- float32 values are never stored ---------'
+ *   xq --DequantizeLinear--> Conv, MatMul, MaxPool ... --QuantizeLinear--> yq
+ *      `- costs nothing -'  `---- float32 values are never stored ----'
  *
- * The values inside have no bytes, QuantizeLinear belongs to the group of what it quantizes, and no region begins or ends between
- * a DequantizeLinear and its readers, or before a QuantizeLinear: what is stored between regions is the 8-bit tensor.
+ * The values inside have no bytes, and no region begins or ends between a DequantizeLinear and its readers, or inside a group: what is
+ * stored between regions is the 8-bit tensor. Chains read and write 8-bit tensors in the same way.
  */
 #include "cost.h"
 
 static const ot_node *node_at(const ot_seq *s, uint32_t p) { return &s->g->nodes[s->node[p]]; }
-
-static bool is_byte(const ot_graph *g, ot_id v)
-{
-    return v != OT_NONE && (g->values[v].dtype == OT_U8 || g->values[v].dtype == OT_I8);
-}
-
-static bool is_elementwise(const ot_node *n) { return ot_op_access(n->op) == OT_ACC_POINTWISE; }
-
-/* Products and pools. */
-static bool is_sum(const ot_node *n)
-{
-    ot_op op = n->op;
-    return op == OT_OP_Conv || op == OT_OP_MatMul || op == OT_OP_Gemm || op == OT_OP_AveragePool || op == OT_OP_GlobalAveragePool;
-}
-
-/* The only reader of v is a QuantizeLinear. */
-static bool is_quantized(const ot_graph *g, ot_id v)
-{
-    const ot_value *x = &g->values[v];
-    return v != OT_NONE && x->dtype == OT_F32 && !x->is_output && x->n_uses == 1 &&
-           g->nodes[x->uses[0]].op == OT_OP_QuantizeLinear && g->nodes[x->uses[0]].in[0] == v;
-}
-
-/* Runs on bytes when all it reads is quantized and its result is quantized, too. */
-static bool moves_bytes(const ot_graph *g, const ot_node *n)
-{
-    switch ((int)n->op) {
-    case OT_OP_MaxPool:
-    case OT_OP_GlobalMaxPool:
-    case OT_OP_Concat:
-    case OT_OP_Transpose:
-    case OT_OP_Slice:
-    case OT_OP_Resize:
-    case OT_OP_Upsample:
-    case OT_OP_DepthToSpace:
-    case OT_OP_SpaceToDepth:
-    case OT_OP_Reshape:
-    case OT_OP_Flatten:
-    case OT_OP_Squeeze:
-    case OT_OP_Unsqueeze: return n->n_out > 0 && n->out[0] != OT_NONE && is_quantized(g, n->out[0]);
-    default: return false;
-    }
-}
-
-/* Constant scale and zero point of one element, an 8-bit and a float32 tensor. */
-static bool is_quantizer(const ot_seq *s, const ot_node *n)
-{
-    ot_id bytes = n->op == OT_OP_DequantizeLinear ? n->in[0] : n->out[0];
-    if (n->n_in < 2 || n->in[0] == OT_NONE || n->in[1] == OT_NONE || n->out[0] == OT_NONE || !is_byte(s->g, bytes)) return false;
-    return !s->act[n->in[1]] && s->elems[n->in[1]] == 1 && (n->n_in < 3 || n->in[2] == OT_NONE || !s->act[n->in[2]]);
-}
 
 /* No cut between the maker of v and its last reader. */
 static void keep_together(ot_seq *s, ot_id v)
@@ -68,55 +17,52 @@ static void keep_together(ot_seq *s, ot_id v)
     for (uint32_t b = s->def[v] + 1; s->last[v] != OT_NONE && b <= s->last[v] && b <= s->n; b++) s->inside[b] = true;
 }
 
-static void dequantize(ot_seq *s, uint32_t p)
+void ot_cost_bytes_merge(ot_seq *s, const ot_bytes_group *x)
 {
-    const ot_graph *g = s->g;
-    const ot_node *n = node_at(s, p);
-    if (!is_quantizer(s, n) || !s->act[n->in[0]]) return;
-    const ot_value *x = &g->values[n->out[0]];
-    if (x->is_output || x->n_uses == 0) return;
-    for (uint32_t u = 0; u < x->n_uses; u++) {
-        const ot_node *r = &g->nodes[x->uses[u]];
-        bool known = is_elementwise(r) || is_sum(r) || moves_bytes(g, r) || r->op == OT_OP_QuantizeLinear;
-        if (!known || s->pos[x->uses[u]] == OT_NONE) return;
+    uint32_t first = x->group.parts[0].place;
+    s->on_bytes[first] = true;
+    s->blocked[node_at(s, first)->out[0]] = false;
+    for (uint32_t k = 0; k < x->group.n; k++) {
+        ot_id v = node_at(s, x->group.parts[k].place)->out[0];
+        if (v != x->group.result) keep_together(s, v);
     }
-    keep_together(s, n->out[0]);
-    s->fused[p] = true;
 }
 
-static void quantize(ot_seq *s, uint32_t p)
+/* The node at p reads v as bytes wherever it reads it. */
+static bool reads_bytes(const ot_seq *s, uint32_t p, ot_id v, bool chained)
 {
     const ot_node *n = node_at(s, p);
-    ot_id v = n->in[0];
-    if (!is_quantizer(s, n) || !is_quantized(s->g, v) || s->def[v] == OT_NONE) return;
-    uint32_t q = s->def[v];
-    const ot_node *m = node_at(s, q);
-    bool on_bytes = ot_cost_on_bytes(s->g, m);
-    if (!is_elementwise(m) && m->op != OT_OP_DequantizeLinear && !on_bytes) return;
-    keep_together(s, v);
-    s->fused[p] = true;
-    s->head[p] = s->head[q];
+    bool all = true;
+    for (uint32_t k = 0; k < n->n_in; k++) all = all && (n->in[k] != v || (s->on_bytes[p] && ot_bytes_reads(n, k)));
+    return chained || all;
 }
 
-bool ot_cost_on_bytes(const ot_graph *g, const ot_node *n)
+/* All readers of what the DequantizeLinear at p makes read the bytes. */
+static bool is_dropped(const ot_seq *s, const ot_group_view *v, uint32_t p, const bool *chained)
 {
-    if ((!is_sum(n) && !moves_bytes(g, n)) || n->n_in < 1 || n->in[0] == OT_NONE) return false;
-    const ot_value *x = &g->values[n->in[0]];
-    return x->producer != OT_NONE && g->nodes[x->producer].op == OT_OP_DequantizeLinear && is_byte(g, g->nodes[x->producer].in[0]);
+    ot_id y = node_at(s, p)->out[0];
+    const ot_value *x = &s->g->values[y];
+    if (v->is_pinned(v->of, y) || x->n_uses == 0) return false;
+    bool chains = ot_group_chain_dequantizes(v, p);
+    for (uint32_t u = 0; u < x->n_uses; u++) {
+        uint32_t q = s->pos[x->uses[u]];
+        if (q == OT_NONE || !reads_bytes(s, q, y, chains && chained[q])) return false;
+    }
+    return true;
 }
 
-void ot_cost_quant_fill(ot_seq *s, const ot_target *t)
+void ot_cost_quantizers_fill(ot_seq *s, const ot_group_view *v, const bool *chained)
 {
-    if (!t->runtime->one_pass) return;
     for (uint32_t p = 0; p < s->n; p++) {
         const ot_node *n = node_at(s, p);
-        if (n->n_in < 1 || n->n_out < 1) continue;
-        if (n->op == OT_OP_DequantizeLinear)
-            dequantize(s, p);
-        else if (n->op == OT_OP_QuantizeLinear)
-            quantize(s, p);
-        if (!ot_cost_on_bytes(s->g, n) || n->out[0] == OT_NONE) continue;
-        s->wino_room[p] = -1;
-        s->blocked[n->out[0]] = false;
+        if (n->n_in < 1 || n->n_out < 1 || n->in[0] == OT_NONE || n->out[0] == OT_NONE) continue;
+        if (n->op == OT_OP_DequantizeLinear && s->act[n->in[0]] && is_dropped(s, v, p, chained)) {
+            keep_together(s, n->out[0]);
+            s->fused[p] = true;
+        }
+        uint32_t maker = s->def[n->in[0]];
+        if (n->op == OT_OP_QuantizeLinear && chained[p] && maker != OT_NONE && s->head[maker] == s->head[p] &&
+            ot_group_only_reader(v, n->in[0]) == p)
+            keep_together(s, n->in[0]);
     }
 }

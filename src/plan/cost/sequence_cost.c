@@ -104,7 +104,6 @@ ot_status ot_cost_fill(ot_seq *s, const ot_target *t)
     }
     OT_TRY(ot_cost_groups_fill(s, t));
     ot_cost_winograd_fill(s, t);
-    ot_cost_quant_fill(s, t);
     for (ot_id v = 0; v < g->n_values; v++) s->hands_blocks[v] = ot_cost_blocked(s, v, t); /* asked of every tiling tried */
     for (uint32_t k = 0; k < s->n; k++) {
         s->macs[k] = ot_node_macs(g, &g->nodes[s->node[k]]);

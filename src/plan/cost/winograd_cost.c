@@ -116,7 +116,7 @@ void ot_cost_winograd_fill(ot_seq *s, const ot_target *t)
         const ot_node *n = &g->nodes[s->node[p]];
         ot_winograd_sizes spec;
         s->wino_room[p] = -1;
-        if (!t->runtime->conv.winograd || n->n_out < 1 || n->out[0] == OT_NONE) continue;
+        if (!t->runtime->conv.winograd || s->on_bytes[p] || n->n_out < 1 || n->out[0] == OT_NONE) continue;
         const ot_value *y = &g->values[n->out[0]];
         if (y->rank != 4 || !describe(g, n, y->dims[0], y->dims[2], y->dims[3], true, &spec)) continue;
         if (s->act[n->in[1]] || !posts_fit(s, p)) continue;
