@@ -126,6 +126,8 @@ bool ot_overlaps(const ot_target *t, const ot_totals *x);
 int64_t ot_double_buffers(const ot_target *t, const ot_totals *x);
 /* Constants are read once and stay in the fast memory beside the tiles. */
 bool ot_weights_stay(const ot_target *t, const ot_totals *x);
+/* Bytes that a process holds for a tiled region as long as it runs the model: operators that were written, values that bodies took in. */
+int64_t ot_form_holds(const ot_seq *s, const ot_target *t, const ot_region *r);
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak);
 
 /* ---- interval_figures.c: cost of intervals while a walk goes down ---- */

@@ -135,6 +135,16 @@ static void copied_cost(const ot_target *t, const ot_totals *x, ot_form form, do
     *stitch_peak = stitch_peak_of(t, f, x);
 }
 
+int64_t ot_form_holds(const ot_seq *s, const ot_target *t, const ot_region *r)
+{
+    const ot_form_price *f = &t->runtime->price[r->form];
+    double tiles = 1, taken = 0;
+    for (uint32_t d = 0; d < r->n_dims; d++) tiles *= r->dims[d].n_tiles;
+    for (uint32_t v = 0; v < r->n_inputs && f->inputs_stay; v++)
+        if (s->act[r->values[v].value]) taken += (double)r->values[v].bytes;
+    return (int64_t)(taken + (f->written > 0 ? f->written : tiles) * r->n_nodes * (double)t->runtime->node_bytes);
+}
+
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak)
 {
     switch (t->runtime->motion) {

@@ -85,6 +85,7 @@ typedef struct ot_form_price {
     double windows;    /* bytes moved per byte of the windows of all tiles besides, to gather them ahead */
     /* Memory that a process takes while the form stitches. */
     double inputs;            /* copies of the windows that tiles read, all tiles */
+    bool inputs_stay;         /* they are there as long as the model runs */
     double written;           /* times that the region's operators are written; 0: once for each tile */
     double outputs;           /* copies of the outputs, where pieces follow each other in memory; */
     double outputs_scattered; /* where they do not */

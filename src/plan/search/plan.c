@@ -195,17 +195,32 @@ static ot_status total(const ot_seq *s, ot_plan *p)
     return OT_OK;
 }
 
-/* Goal memory, and where less memory counts beside time: a region that costs time must lower the peak. Exact figures may say that it does not. */
+/* What the process holds all the time for the regions makes up for what they save: bytes of all but the largest, which its own peak
+ * counts. */
+static bool holds_too_much(const ot_seq *s, const ot_target *t, const ot_plan *p)
+{
+    int64_t sum = 0, largest = 0;
+    for (uint32_t k = 0; k < p->n_regions; k++) {
+        int64_t bytes = ot_form_holds(s, t, &p->regions[k]);
+        sum += bytes;
+        largest = ot_max(largest, bytes);
+    }
+    return p->tiled.peak_bytes + sum - largest >= p->untiled.peak_bytes;
+}
+
+/* Goal memory, and where less memory counts beside time: a region that costs time, or memory in all of the run, must lower the peak. Exact
+ * figures may say that it does not. */
 static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_plan *p)
 {
     if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force) return OT_OK;
     uint32_t kept = 0, before = p->n_regions;
+    const bool held = o->goal == OT_GOAL_MEMORY && t->runtime->node_bytes > 0, too_much = held && holds_too_much(s, t, p);
     bool none = p->tiled.peak_bytes > p->untiled.peak_bytes - p->untiled.peak_bytes / 50;
     for (uint32_t k = 0; k < before; k++) {
         ot_region r = p->regions[k];
         int64_t whole = 0;
         for (uint32_t i = 0; i < r.n_nodes; i++) whole = ot_max(whole, s->live[s->pos[r.nodes[i].node]]);
-        if (r.benefit < 0 && (none || whole <= p->tiled.peak_bytes)) {
+        if (too_much || ((r.benefit < 0 || held) && (none || whole <= p->tiled.peak_bytes))) {
             OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_PEAK, 0}));
             continue;
         }
