@@ -118,6 +118,10 @@ static void dequantize(void **state)
     RIGHT(19, "DequantizeLinear(%a, %b)", WANT("float16[1] = [-8]"), "int32[1] = [-16]", "float16[] = [0.5]");
     RIGHT(21, "DequantizeLinear(%a, %b) {axis=0, block_size=2}", WANT("float32[3,1] = [1, 2, 30]"), "int16[3,1] = [1, 2, 3]",
           "float32[2,1] = [1, 10]");
+    RIGHT(13, "DequantizeLinear(%a, %b, %c)", WANT("float32[2] = [1, 1.5]"), "int32[2] = [2, 3]",
+          "float32[1] = [0.5]", /* [] and [1] */
+          "int32[] = [0]");
+    WRONG(13, "DequantizeLinear(%a, %b, %c)", "input 2 has 2 elements", "int8[2] = [1, 2]", "float32[1] = [1]", "int8[2] = [0, 0]");
     WRONG(13, "DequantizeLinear(%a, %b, %c)", "type uint8, input 0 has int8", "int8[1] = [1]", "float32[] = [1]", "uint8[] = [0]");
     RIGHT(11, "DynamicQuantizeLinear(%a)",
           WANT("uint8[6] = [153, 255, 0, 26, 221, 179]", "float32[] = [0.019607844]", "uint8[] = [153]"),

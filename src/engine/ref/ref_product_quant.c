@@ -45,8 +45,12 @@ static ot_status scales_open(ot_call *c, scales *s)
     const ot_nd *x = c->in[0], *scale = c->in[1], *zero = ot_num_in(c, 2);
     uint32_t axis = 0;
     *s = (scales){.inner = 1, .extent = 1, .block = 1};
-    if (zero) OT_TRY(ot_num_dims(c, 2, scale->rank, scale->dims));
-    if (ot_num_count(scale) == 1 && scale->rank <= 1) return OT_OK;
+    bool single = ot_num_count(scale) == 1 && scale->rank <= 1;
+    if (zero && single && zero->rank <= 1)
+        OT_TRY(ot_num_single(c, 2)); /* [] and [1] are the same to ONNX Runtime's quantizer */
+    else if (zero)
+        OT_TRY(ot_num_dims(c, 2, scale->rank, scale->dims));
+    if (single) return OT_OK;
     if (scale->rank == 0) return ot_call_fail(c, "the scale is empty");
     OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 1), x->rank, &axis));
     s->extent = x->dims[axis];
