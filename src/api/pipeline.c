@@ -1,7 +1,7 @@
 /* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and
  * dumped.
  *
- *   import --> shapes --> plan --> plan-check --> results --> rewrite --> export
+ *   import --> shapes --> plan --> weigh --> plan-check --> results --> rewrite --> export
  *   `---load---'`------------------- tile ---------------------'`--save--'
  *
  * Regions are lowered to kernels inside the plan pass, for their memory; the dump writes them after plan-check.
@@ -14,6 +14,7 @@
 #include "memory/memory.h"
 #include "rewrite/rewrite.h"
 #include "import/model_io.h"
+#include "weigh/weigh.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -80,6 +81,12 @@ static ot_status pass_plan(ot_run *r)
     return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
 }
 
+/* An input whose extents were bound is free in the file: who runs the untiled model learns them late. */
+static ot_status pass_weigh(ot_run *r)
+{
+    return ot_weigh_plan(r->model->graph, &r->target, &r->options.plan, r->options.n_shapes == 0, &r->plan);
+}
+
 static ot_status pass_plan_check(ot_run *r)
 {
     return ot_plan_check(r->model->graph, r->plan, &r->target, &r->options.plan, r->diag);
@@ -115,9 +122,9 @@ static const struct {
     const char *name;
     ot_status (*run)(ot_run *r);
 } PASSES[] = {
-    {LOAD, 'I', "import", pass_import},       {TILE, 'S', "shapes", pass_shapes}, {TILE, 0, "plan", pass_plan},
-    {TILE, 0, "plan-check", pass_plan_check}, {TILE, 0, "results", pass_results}, {REWRITE, 'T', "rewrite", pass_rewrite},
-    {SAVE, 0, "export", pass_export},
+    {LOAD, 'I', "import", pass_import},      {TILE, 'S', "shapes", pass_shapes},       {TILE, 0, "plan", pass_plan},
+    {TILE, 0, "weigh", pass_weigh},          {TILE, 0, "plan-check", pass_plan_check}, {TILE, 0, "results", pass_results},
+    {REWRITE, 'T', "rewrite", pass_rewrite}, {SAVE, 0, "export", pass_export},
 };
 #define N_PASSES (sizeof PASSES / sizeof *PASSES)
 

@@ -294,6 +294,9 @@ typedef struct ot_model {
 
 ot_model *ot_model_new(ot_diag *diag); /* empty model with an empty graph; NULL when memory ran out */
 void ot_model_free(ot_model *m);       /* accepts NULL */
+/* A copy of the model to try changes on; it borrows contents from m, which must outlive it, and cannot be exported. Keeps SHAPES,
+ * establishes ORDER and USES. Caller frees. Fails: OT_E_NOMEM. (clone.c) */
+ot_status ot_model_clone(const ot_model *m, ot_model **out) OT_MUST_USE;
 /* A new graph (a body when parent != NULL) in the model's arena. */
 ot_graph *ot_graph_new(ot_model *m, ot_graph *parent, const char *name) OT_MUST_USE;
 /* New value; `name` is borrowed and must not exist in the graph yet. rank -1: unknown shape.

@@ -21,6 +21,7 @@ typedef struct ot_figures {
     int64_t peak_bytes;
     double traffic_bytes;
     double macs;
+    int64_t growth_bytes; /* of the process while it runs (stage weigh/); 0: not predicted for this runtime */
 } ot_figures;
 
 /* What a node is predicted to cost when it runs whole; seconds. time: compute and memory as they overlap, and overhead. */
@@ -80,6 +81,10 @@ typedef struct ot_plan_options {
  * bytes when memory_budget cannot be met. Deterministic, bounded. */
 ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out) OT_MUST_USE;
 void ot_plan_free(ot_plan *p);
+/* Take the regions out of p for which keep ([p->n_regions]) is false, refused for `reason`; figures and numbers are made anew.
+ * o: as it was made with. Requires ORDER, USES, SHAPES. Fails: OT_E_NOMEM. */
+ot_status ot_plan_keep(ot_graph *g, const ot_target *t, const ot_plan_options *o, const bool *keep, ot_why reason,
+                       ot_plan *p) OT_MUST_USE;
 
 /* Recompute every claim of the plan without the search's code, from the graph, its slice relations, and the prices of untiled nodes:
  * regions disjoint, convex, connected; pieces cover outputs exactly once; windows contain what brute-force propagation needs; working

@@ -61,6 +61,7 @@ const ot_runtime ot_runtime_onnxruntime = {
     .motion = OT_MOTION_COPIED,
     .price = OT_STANDARD_PRICES,
     .scan_in_place = true,
+    .chunk_arena = true,
     .in_place = true,
     .recompute = 5, /* tilings that recompute more lead nowhere; assumed */
     .recompute_forced = 64,

@@ -171,7 +171,7 @@ static ot_status total(const ot_seq *s, ot_plan *p)
     bool *inside = ot_alloc_n(s->arena, s->n + 1u, sizeof *inside);
     if (!inside) return ot_fail_nomem(s->g->model->diag);
     p->compulsory_bytes = compulsory(s);
-    p->untiled = (ot_figures){s->time[s->n], s->peak, s->traffic[s->n], 0};
+    p->untiled = (ot_figures){.time_s = s->time[s->n], .peak_bytes = s->peak, .traffic_bytes = s->traffic[s->n]};
     p->tiled = p->untiled;
     for (uint32_t k = 0; k < s->n; k++) p->untiled.macs += s->macs[k];
     p->tiled.macs = p->untiled.macs;
@@ -348,6 +348,49 @@ ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *
         *out = p;
     else
         ot_arena_free(arena);
+    return st;
+}
+
+/* List of refusals with room for n more. */
+static bool grow_refused(ot_plan *p, uint32_t n)
+{
+    ot_refusal *more = OT_NEW_N(p->arena, ot_refusal, (size_t)p->n_refused + n + 1);
+    if (!more) return false;
+    if (p->n_refused) memcpy(more, p->refused, p->n_refused * sizeof *more);
+    p->refused = more;
+    return true;
+}
+
+static ot_status keep_some(const ot_seq *s, const ot_plan_options *o, const bool *keep, ot_why reason, ot_plan *p)
+{
+    uint32_t kept = 0, before = p->n_regions;
+    if (!grow_refused(p, before)) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t k = 0; k < before; k++) {
+        ot_region r = p->regions[k];
+        if (!keep[k]) {
+            OT_TRY(refuse(s, p, &r, (ot_reason){reason, 0}));
+            continue;
+        }
+        r.id = o->first_region + kept;
+        if (p->detail) {
+            p->detail->candidates[kept] = p->detail->candidates[k];
+            p->detail->n_candidates[kept] = p->detail->n_candidates[k];
+        }
+        p->regions[kept++] = r;
+    }
+    p->n_regions = kept;
+    return total(s, p);
+}
+
+ot_status ot_plan_keep(ot_graph *g, const ot_target *t, const ot_plan_options *o, const bool *keep, ot_why reason, ot_plan *p)
+{
+    ot_arena *scratch = ot_arena_new();
+    ot_seq s;
+    if (!scratch) return ot_fail_nomem(g->model->diag);
+    ot_status st = ot_seq_build(g, scratch, &s);
+    if (st == OT_OK) st = ot_cost_fill(&s, t);
+    if (st == OT_OK) st = keep_some(&s, o, keep, reason, p);
+    ot_arena_free(scratch);
     return st;
 }
 

@@ -1,0 +1,139 @@
+/* Best fit with coalescing in regions that grow by powers of two, after ONNX Runtime's BFCArena (kNextPowerOfTwo).
+ *
+ *   region 0   1 MB    |used|free  |used|
+ *   region 1   256 MB  |used (200 MB)            |free           |     a chunk is cut where twice the size, or 128 MB, would be left
+ *
+ * Sizes are multiples of 256 bytes. A request that no free chunk holds brings a region: of the size that is due, doubled until it
+ * fits; each region makes the next one due at twice the size. Nothing goes back to the system. Memory that was never written is not
+ * resident: pages count when a chunk over them is handed out.
+ */
+#include "chunk_arena.h"
+
+#define GRANULE     256
+#define FIRST_BYTES (INT64_C(1) << 20)
+#define MOST_DUE    (INT64_C(1) << 30) /* regions that come without need are no larger */
+#define DEAD_BYTES  (INT64_C(128) << 20)
+#define PAGE        (INT64_C(1) << 14)
+#define PAGES_MOST  (INT64_C(1) << 16) /* of a region that are told apart */
+
+typedef struct chunk {
+    uint32_t region, before, after; /* neighbours in the region; OT_NONE */
+    int64_t at, bytes;
+    bool is_free, is_gone; /* gone: merged into its neighbour, the entry may be taken again */
+} chunk;
+
+typedef struct region {
+    int64_t bytes, page;
+    uint8_t *touched; /* [bytes / page] */
+    int64_t n_touched;
+} region;
+
+struct ot_chunk_arena {
+    ot_arena *a;
+    chunk *chunks;
+    region *regions;
+    uint32_t *spare; /* [n_spare] entries of chunks that are gone */
+    size_t n, cap, n_regions, cap_regions, n_spare, cap_spare;
+    int64_t due;
+};
+
+ot_chunk_arena *ot_chunk_arena_new(ot_arena *a)
+{
+    ot_chunk_arena *x = OT_NEW(a, ot_chunk_arena);
+    if (x) *x = (ot_chunk_arena){.a = a, .due = FIRST_BYTES};
+    return x;
+}
+
+static uint32_t new_chunk(ot_chunk_arena *x, chunk c)
+{
+    if (x->n_spare) {
+        uint32_t k = x->spare[--x->n_spare];
+        x->chunks[k] = c;
+        return k;
+    }
+    return OT_PUSH(x->a, x->chunks, x->n, x->cap, c) ? (uint32_t)x->n - 1 : OT_NONE;
+}
+
+/* A free chunk over a new region that holds `bytes`. */
+static uint32_t extend(ot_chunk_arena *x, int64_t bytes)
+{
+    bool grown = false;
+    while (x->due < bytes) {
+        x->due *= 2;
+        grown = true;
+    }
+    region r = {.bytes = x->due, .page = ot_max(PAGE, x->due / PAGES_MOST)};
+    r.touched = ot_alloc(x->a, (size_t)(r.bytes / r.page));
+    if (!r.touched || !OT_PUSH(x->a, x->regions, x->n_regions, x->cap_regions, r)) return OT_NONE;
+    if (!grown && x->due < MOST_DUE) x->due *= 2;
+    return new_chunk(x, (chunk){(uint32_t)x->n_regions - 1, OT_NONE, OT_NONE, 0, r.bytes, true, false});
+}
+
+/* Of the chunks that hold `bytes` the smallest, of those the first in memory: the system maps later regions below earlier ones. */
+static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes)
+{
+    uint32_t best = OT_NONE;
+    for (uint32_t k = 0; k < x->n; k++) {
+        const chunk *c = &x->chunks[k];
+        if (c->is_gone || !c->is_free || c->bytes < bytes) continue;
+        const chunk *b = best == OT_NONE ? NULL : &x->chunks[best];
+        if (!b || c->bytes < b->bytes ||
+            (c->bytes == b->bytes && (c->region > b->region || (c->region == b->region && c->at < b->at))))
+            best = k;
+    }
+    return best;
+}
+
+static void touch(region *r, int64_t at, int64_t bytes)
+{
+    for (int64_t p = at / r->page; p <= (at + bytes - 1) / r->page; p++) {
+        r->n_touched += !r->touched[p];
+        r->touched[p] = 1;
+    }
+}
+
+uint32_t ot_chunk_take(ot_chunk_arena *x, int64_t bytes)
+{
+    if (bytes > INT64_MAX / 4) return OT_NONE;
+    bytes = ot_ceil_div(bytes, GRANULE) * GRANULE;
+    uint32_t k = best_fit(x, bytes);
+    if (k == OT_NONE) k = extend(x, bytes);
+    if (k == OT_NONE) return OT_NONE;
+    const chunk c = x->chunks[k];
+    if (c.bytes >= 2 * bytes || c.bytes - bytes >= DEAD_BYTES) {
+        uint32_t rest = new_chunk(x, (chunk){c.region, k, c.after, c.at + bytes, c.bytes - bytes, true, false});
+        if (rest == OT_NONE) return OT_NONE;
+        if (c.after != OT_NONE) x->chunks[c.after].before = rest;
+        x->chunks[k].after = rest;
+        x->chunks[k].bytes = bytes;
+    }
+    x->chunks[k].is_free = false;
+    touch(&x->regions[c.region], c.at, bytes);
+    return k;
+}
+
+/* b, right behind a, becomes part of it. */
+static void join(ot_chunk_arena *x, uint32_t a, uint32_t b)
+{
+    chunk *p = &x->chunks[a], *q = &x->chunks[b];
+    p->bytes += q->bytes;
+    p->after = q->after;
+    if (q->after != OT_NONE) x->chunks[q->after].before = a;
+    q->is_gone = true;
+    if (!OT_PUSH(x->a, x->spare, x->n_spare, x->cap_spare, b)) return; /* the entry is lost, nothing else */
+}
+
+void ot_chunk_release(ot_chunk_arena *x, uint32_t k)
+{
+    x->chunks[k].is_free = true;
+    uint32_t after = x->chunks[k].after, before = x->chunks[k].before;
+    if (after != OT_NONE && x->chunks[after].is_free) join(x, k, after);
+    if (before != OT_NONE && x->chunks[before].is_free) join(x, before, k);
+}
+
+int64_t ot_chunk_touched(const ot_chunk_arena *x)
+{
+    int64_t sum = 0;
+    for (size_t k = 0; k < x->n_regions; k++) sum += x->regions[k].n_touched * x->regions[k].page;
+    return sum;
+}

@@ -1,0 +1,35 @@
+/* An arena of chunks, and a planner of patterns, as runtimes have them (private to this folder). */
+#ifndef OT_PROCESS_CHUNK_ARENA_H
+#define OT_PROCESS_CHUNK_ARENA_H
+
+#include "base/base.h"
+
+/* ---- chunk_arena.c ---- */
+
+typedef struct ot_chunk_arena ot_chunk_arena;
+
+ot_chunk_arena *ot_chunk_arena_new(ot_arena *a); /* NULL when memory ran out */
+/* Takes `bytes` (> 0) and touches them all. Returns the chunk; OT_NONE when memory ran out. */
+uint32_t ot_chunk_take(ot_chunk_arena *x, int64_t bytes);
+void ot_chunk_release(ot_chunk_arena *x, uint32_t chunk);
+/* Bytes of pages that were ever touched. */
+int64_t ot_chunk_touched(const ot_chunk_arena *x);
+
+/* ---- memory_pattern.c ---- */
+
+typedef struct ot_pattern_block {
+    uint32_t buffer;
+    int64_t lo, hi;
+} ot_pattern_block;
+
+/* Offsets of the buffers of one run, as they came and went. */
+typedef struct ot_pattern {
+    ot_pattern_block *live; /* [n] by offset */
+    size_t n, cap;
+    int64_t height;
+} ot_pattern;
+
+bool ot_pattern_take(ot_pattern *p, ot_arena *a, uint32_t buffer, int64_t bytes) OT_MUST_USE; /* false: memory ran out */
+void ot_pattern_release(ot_pattern *p, uint32_t buffer);
+
+#endif

@@ -1,0 +1,309 @@
+/* Steps become allocations and releases: some runs of the graph in a row, in each the iterations of its loops.
+ *
+ *   run 1       every buffer comes from the arena and goes back to it; what came and went makes the pattern
+ *   run 2, ...  a block of the pattern's height, if everything that is fed is a tensor; results, pieces and scratch from the arena
+ *
+ * A loop's body is a graph with a pattern of its own, from its second iteration on. Scan writes its results where they belong; Loop keeps
+ * the pieces and joins them at the end; a sequence holds a copy of each piece until it is joined.
+ */
+#include "chunk_arena.h"
+#include "execution.h"
+
+#define RUNS       2
+#define MOST_TRIPS 512                /* of a loop that are played */
+#define OWN        (INT64_C(3) << 19) /* code and tables that the first run touches; measured: 1.2 to 1.9 MB for models of no size */
+
+/* A graph that runs again and again. */
+typedef struct frame {
+    ot_exec_plan plan;
+    ot_pattern pattern;
+    bool has_pattern; /* it ran once */
+} frame;
+
+/* Pieces that live together: of a sequence, of a loop's results. */
+typedef struct pieces {
+    uint32_t *chunks; /* [n] */
+    size_t n, cap;
+} pieces;
+
+typedef struct player {
+    const ot_runtime *r;
+    bool pinned;
+    ot_arena *a;
+    ot_chunk_arena *memory;
+    const ot_graph **graphs; /* [n] of frames */
+    frame **frames;
+    size_t n, cap, cap_frames, n_frames;
+    uint32_t n_unknown;
+} player;
+
+/* One run of a frame. */
+typedef struct run {
+    player *x;
+    frame *f;
+    uint32_t *left;  /* [n_buffers] readers to come */
+    uint32_t *chunk; /* [n_buffers] OT_NONE: not there, or in the block */
+    pieces **held;   /* [n_values] pieces of a sequence */
+    bool in_block, elsewhere;
+} run;
+
+/* What a graph is run with, and what becomes of its results. */
+typedef struct visit {
+    pieces *const *fed; /* [n_fed] pieces of its inputs, NULL: a tensor */
+    uint32_t n_fed;
+    bool elsewhere; /* results are written into memory that is there already */
+    pieces *kept;   /* else they are added here; NULL: they are given back at once */
+    pieces **made;  /* [g->n_outputs] pieces of its outputs, or NULL */
+} visit;
+
+static ot_status play(player *x, const ot_graph *g, const visit *v);
+
+static ot_status take(player *x, int64_t bytes, uint32_t *chunk)
+{
+    *chunk = OT_NONE;
+    if (bytes <= 0) return OT_OK;
+    *chunk = ot_chunk_take(x->memory, bytes);
+    return *chunk == OT_NONE ? OT_E_NOMEM : OT_OK;
+}
+
+static void release(player *x, uint32_t *chunk)
+{
+    if (*chunk != OT_NONE) ot_chunk_release(x->memory, *chunk);
+    *chunk = OT_NONE;
+}
+
+static void release_pieces(player *x, pieces *p)
+{
+    for (size_t k = 0; p && k < p->n; k++) release(x, &p->chunks[k]);
+    if (p) p->n = 0;
+}
+
+static ot_status frame_of(player *x, const ot_graph *g, frame **out)
+{
+    for (size_t k = x->n; k-- > 0;)
+        if (x->graphs[k] == g) {
+            *out = x->frames[k];
+            return OT_OK;
+        }
+    frame *f = OT_NEW(x->a, frame);
+    if (!f || !OT_PUSH(x->a, x->graphs, x->n, x->cap, g) || !OT_PUSH(x->a, x->frames, x->n_frames, x->cap_frames, f))
+        return OT_E_NOMEM;
+    OT_TRY(ot_exec_plan_make(g, x->r, x->pinned, x->a, &f->plan));
+    x->n_unknown += f->plan.n_unknown;
+    *out = f;
+    return OT_OK;
+}
+
+/* ---- loops ---- */
+
+static const ot_graph *body_of(const ot_node *n)
+{
+    const ot_attr *a = ot_attr_find(n, "body");
+    return a && a->kind == OT_ATTR_GRAPH && (n->op == OT_OP_Loop || n->op == OT_OP_Scan) ? a->g : NULL;
+}
+
+static int64_t trips_of(const ot_graph *g, const ot_node *n)
+{
+    if (n->n_in == 0 || n->in[0] == OT_NONE) return 1;
+    const ot_value *v = &g->values[n->in[0]];
+    int64_t trips = 1;
+    if (n->op == OT_OP_Scan) {
+        size_t n_axes = 0;
+        const int64_t *axes = ot_attr_ints(n, "scan_input_axes", &n_axes);
+        int64_t axis = axes && n_axes ? axes[0] : 0;
+        if (axis < 0) axis += v->rank;
+        if (v->rank > 0 && axis >= 0 && axis < v->rank) trips = v->dims[axis];
+    } else if (v->init && v->init->data && v->init->dtype == OT_I64 && v->init->bytes >= sizeof trips) {
+        memcpy(&trips, v->init->data, sizeof trips);
+    }
+    return ot_max(1, ot_min(trips, MOST_TRIPS));
+}
+
+/* Bytes of results that a Scan collects elsewhere first, since they are not cut along their first axis. */
+static int64_t collected(const run *u, const ot_node *n)
+{
+    size_t n_axes = 0;
+    const int64_t *axes = ot_attr_ints(n, "scan_output_axes", &n_axes);
+    int64_t sum = 0;
+    for (uint32_t k = 0; axes && k < n_axes && k < n->n_out; k++)
+        if (axes[k] != 0 && n->out[k] != OT_NONE) sum += ot_max(0, u->f->plan.values[n->out[k]].bytes);
+    return sum;
+}
+
+static ot_status take_results(run *u, const ot_exec_step *s)
+{
+    for (uint32_t k = 0; k < s->n_writes; k++) {
+        uint32_t b = u->f->plan.values[s->writes[k]].buffer;
+        if (b == OT_NONE) continue;
+        const ot_exec_buffer *x = &u->f->plan.buffers[b];
+        if (u->chunk[b] != OT_NONE || x->kind == OT_BUFFER_PIECES || x->bytes == 0) continue;
+        if (x->kind == OT_BUFFER_RESULT && u->elsewhere) continue;
+        if (x->kind == OT_BUFFER_PLANNED && u->left[b] != x->uses) continue; /* it lies where an earlier value lay */
+        if (x->kind == OT_BUFFER_PLANNED && u->in_block) continue;
+        OT_TRY(take(u->x, x->bytes, &u->chunk[b]));
+        if (x->kind == OT_BUFFER_PLANNED && u->f->plan.tensors_only && !u->f->has_pattern &&
+            !ot_pattern_take(&u->f->pattern, u->x->a, b, x->bytes))
+            return OT_E_NOMEM;
+    }
+    return OT_OK;
+}
+
+static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, const ot_graph *body)
+{
+    const ot_graph *g = u->f->plan.g;
+    const bool scan = n->op == OT_OP_Scan;
+    const int64_t trips = trips_of(g, n);
+    pieces stack = {0}, **fed = OT_NEW_N(u->x->a, pieces *, body->n_inputs + 1u),
+           **made = OT_NEW_N(u->x->a, pieces *, body->n_outputs + 1u);
+    uint32_t beside = OT_NONE;
+    if (!fed || !made) return OT_E_NOMEM;
+    if (scan) {
+        OT_TRY(take(u->x, collected(u, n), &beside));
+        OT_TRY(take_results(u, s));
+    }
+    for (uint32_t k = 2; !scan && k < n->n_in && k < body->n_inputs; k++)
+        if (n->in[k] != OT_NONE) fed[k] = u->held[n->in[k]];
+    for (int64_t t = 0; t < trips; t++) {
+        visit v = {.fed = fed, .n_fed = body->n_inputs, .elsewhere = scan, .kept = &stack, .made = made};
+        OT_TRY(play(u->x, body, &v));
+        for (uint32_t k = 2; !scan && k < body->n_inputs; k++) fed[k] = made[k - 1];
+    }
+    for (uint32_t k = 0; !scan && k < n->n_out; k++)
+        if (n->out[k] != OT_NONE && k + 1 < body->n_outputs) u->held[n->out[k]] = made[k + 1];
+    if (!scan) OT_TRY(take_results(u, s));
+    release_pieces(u->x, &stack);
+    release(u->x, &beside);
+    return OT_OK;
+}
+
+/* ---- steps ---- */
+
+static bool is(const ot_node *n, const char *op_type) { return n && n->domain[0] == 0 && strcmp(n->op_type, op_type) == 0; }
+
+/* A sequence: nothing yet, or one more copy. */
+static ot_status sequence_step(run *u, const ot_node *n)
+{
+    int64_t bytes = 0;
+    uint32_t chunk;
+    if (is(n, "SequenceEmpty")) {
+        u->held[n->out[0]] = OT_NEW(u->x->a, pieces);
+        return u->held[n->out[0]] ? OT_OK : OT_E_NOMEM;
+    }
+    pieces *p = n->in[0] == OT_NONE ? NULL : u->held[n->in[0]];
+    u->held[n->out[0]] = p;
+    if (!p || n->n_in < 2 || !ot_value_bytes(&u->f->plan.g->values[n->in[1]], &bytes) || bytes == 0) return OT_OK;
+    OT_TRY(take(u->x, bytes, &chunk));
+    return OT_PUSH(u->x->a, p->chunks, p->n, p->cap, chunk) ? OT_OK : OT_E_NOMEM;
+}
+
+static void drop(run *u, uint32_t b)
+{
+    if (u->f->plan.buffers[b].kind != OT_BUFFER_PLANNED) return;
+    if (u->chunk[b] != OT_NONE && u->f->plan.tensors_only && !u->f->has_pattern) ot_pattern_release(&u->f->pattern, b);
+    release(u->x, &u->chunk[b]);
+}
+
+/* What nobody reads any more goes. */
+static void after_step(run *u, const ot_exec_step *s, const ot_node *n)
+{
+    const ot_exec_plan *p = &u->f->plan;
+    for (uint32_t k = 0; k < s->n_reads; k++) {
+        uint32_t v = s->reads[k], b = p->values[v].buffer;
+        if (v < p->g->n_values && u->held[v] && !is(n, "SequenceInsert") && !(n && body_of(n))) release_pieces(u->x, u->held[v]);
+        if (b != OT_NONE && --u->left[b] == 0) drop(u, b);
+    }
+    for (uint32_t k = 0; k < s->n_writes; k++) {
+        uint32_t b = p->values[s->writes[k]].buffer;
+        if (b != OT_NONE && u->left[b] == 0) drop(u, b);
+    }
+}
+
+static ot_status step(run *u, const ot_exec_step *s)
+{
+    const ot_node *n = s->node == OT_NONE ? NULL : &u->f->plan.g->nodes[s->node];
+    const ot_graph *body = n ? body_of(n) : NULL;
+    uint32_t scratch = OT_NONE;
+    if (body) {
+        OT_TRY(loop_step(u, s, n, body));
+    } else if (is(n, "SequenceEmpty") || is(n, "SequenceInsert")) {
+        OT_TRY(sequence_step(u, n));
+    } else {
+        OT_TRY(take_results(u, s));
+        OT_TRY(take(u->x, s->scratch, &scratch));
+        release(u->x, &scratch);
+    }
+    after_step(u, s, n);
+    return OT_OK;
+}
+
+/* ---- runs ---- */
+
+static ot_status begin(run *u, player *x, frame *f, const visit *v)
+{
+    const ot_exec_plan *p = &f->plan;
+    *u = (run){.x = x, .f = f, .elsewhere = v->elsewhere, .in_block = f->has_pattern && p->tensors_only};
+    u->left = OT_NEW_N(x->a, uint32_t, p->n_buffers + 1);
+    u->chunk = OT_NEW_N(x->a, uint32_t, p->n_buffers + 1);
+    u->held = OT_NEW_N(x->a, pieces *, p->g->n_values + 1u);
+    if (!u->left || !u->chunk || !u->held) return OT_E_NOMEM;
+    for (size_t b = 0; b < p->n_buffers; b++) {
+        u->left[b] = p->buffers[b].uses;
+        u->chunk[b] = OT_NONE;
+    }
+    for (uint32_t k = 0; k < p->g->n_inputs && k < v->n_fed; k++) u->held[p->g->inputs[k]] = v->fed[k];
+    return OT_OK;
+}
+
+static ot_status end(run *u, const visit *v)
+{
+    const ot_exec_plan *p = &u->f->plan;
+    for (size_t b = 0; b < p->n_buffers; b++) {
+        if (u->chunk[b] == OT_NONE) continue;
+        if (p->buffers[b].kind == OT_BUFFER_RESULT && v->kept) {
+            if (!OT_PUSH(u->x->a, v->kept->chunks, v->kept->n, v->kept->cap, u->chunk[b])) return OT_E_NOMEM;
+        } else {
+            release(u->x, &u->chunk[b]);
+        }
+    }
+    for (uint32_t k = 0; v->made && k < p->g->n_outputs; k++) v->made[k] = u->held[p->g->outputs[k]];
+    if (p->tensors_only) u->f->has_pattern = true;
+    return OT_OK;
+}
+
+static ot_status play(player *x, const ot_graph *g, const visit *v)
+{
+    frame *f = NULL;
+    run u;
+    uint32_t block = OT_NONE;
+    OT_TRY(frame_of(x, g, &f));
+    OT_TRY(begin(&u, x, f, v));
+    if (u.in_block) OT_TRY(take(x, f->pattern.height, &block));
+    for (size_t k = 0; k < f->plan.n; k++)
+        if (!f->plan.steps[k].is_gone) OT_TRY(step(&u, &f->plan.steps[k]));
+    OT_TRY(end(&u, v));
+    release(x, &block);
+    return OT_OK;
+}
+
+static ot_status play_runs(player *x, const ot_graph *g, ot_process_figures *out)
+{
+    for (int k = 0; k < RUNS; k++) {
+        const visit v = {0};
+        OT_TRY(play(x, g, &v));
+        if (k == 0) out->first_run = ot_chunk_touched(x->memory) + OWN;
+    }
+    out->growth = ot_chunk_touched(x->memory) + OWN;
+    out->pattern = x->n ? x->frames[0]->pattern.height : 0;
+    out->n_unknown = x->n_unknown;
+    return OT_OK;
+}
+
+ot_status ot_process_growth(const ot_graph *g, const ot_runtime *r, bool pinned, ot_process_figures *out)
+{
+    *out = (ot_process_figures){0};
+    ot_arena *a = ot_arena_new();
+    player x = {.r = r, .pinned = pinned, .a = a, .memory = a ? ot_chunk_arena_new(a) : NULL};
+    ot_status s = x.memory ? play_runs(&x, g, out) : OT_E_NOMEM;
+    ot_arena_free(a);
+    return s;
+}

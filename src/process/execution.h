@@ -1,0 +1,58 @@
+/* How a runtime executes a graph (private to this folder). */
+#ifndef OT_PROCESS_EXECUTION_H
+#define OT_PROCESS_EXECUTION_H
+
+#include "process.h"
+
+typedef enum ot_buffer_kind {
+    OT_BUFFER_NONE = 0, /* not the run's: constants, inputs, what an outer graph holds */
+    OT_BUFFER_PLANNED,  /* comes and goes with its readers */
+    OT_BUFFER_RESULT,   /* of the graph: whoever runs it takes it */
+    OT_BUFFER_PIECES    /* a sequence: grows by a copy of what is inserted */
+} ot_buffer_kind;
+
+typedef struct ot_exec_buffer {
+    ot_buffer_kind kind;
+    int64_t bytes;
+    uint32_t uses; /* steps that read it under any name */
+} ot_exec_buffer;
+
+/* A value in a layout: v as it is made, n_values + v in the other layout. */
+typedef struct ot_exec_value {
+    int64_t bytes;   /* -1: not known */
+    uint32_t buffer; /* OT_NONE: nobody has made it */
+    uint32_t uses;
+    bool is_blocked, is_result;
+} ot_exec_value;
+
+typedef struct ot_exec_step {
+    ot_id node;      /* OT_NONE: a change of layout */
+    uint32_t *reads; /* [n_reads] values, each once */
+    uint32_t *writes;
+    uint32_t n_reads, n_writes;
+    uint32_t over;                           /* bit k: the first result may lie where reads[k] lies, when that is read no more */
+    bool is_view;                            /* it is reads[0] under another name */
+    bool is_conv, has_added, has_activation; /* a convolution, and what it took in */
+    bool is_gone;                            /* runs later, as part of another step */
+    int64_t scratch;
+    uint64_t rank; /* of two steps that may run next, the one of more rank does */
+} ot_exec_step;
+
+typedef struct ot_exec_plan {
+    const ot_graph *g;
+    ot_exec_step *steps; /* [n] in the order in which they run */
+    size_t n, cap;
+    ot_exec_value *values; /* [2 * g->n_values] */
+    ot_exec_buffer *buffers;
+    size_t n_buffers, cap_buffers;
+    bool tensors_only; /* what it is fed with are tensors: a pattern is kept */
+    uint32_t n_unknown;
+} ot_exec_plan;
+
+/* Steps and buffers of g for runtime r, in arena a. Requires ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
+ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned, ot_arena *a, ot_exec_plan *out) OT_MUST_USE;
+
+/* Sorts p's steps as the runtime runs them, without those that are gone. Fails: OT_E_NOMEM. */
+ot_status ot_exec_order(ot_exec_plan *p, ot_arena *a) OT_MUST_USE;
+
+#endif

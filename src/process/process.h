@@ -1,0 +1,30 @@
+/* Stage process/: what the process of a runtime grows by while it runs a graph.
+ *
+ * Live bytes are what a model must hold; a process holds more: an allocator that asks for memory in ever larger regions and cuts it into
+ * chunks, buffers that wait for another tensor of their shape, a block for the pattern of the second run while the first run's chunks
+ * stay, layouts that exist twice, pieces of a loop until they are joined. The habits stand in the runtime's table (ot_process_habits);
+ * here they are played through, node by node, on the graph as it is: untiled, or with tiled regions written out.
+ *
+ *   execution_plan.c   graph -> steps: merged nodes, changes of layout, buffers and who takes whose
+ *   execution.c        steps -> allocations and releases, loops iteration by iteration, some runs in a row
+ *   memory_pattern.c   the block that later runs take for all tensors of a graph at once
+ *   chunk_arena.c      the allocator, and which pages of it were touched
+ */
+#ifndef OT_PROCESS_H
+#define OT_PROCESS_H
+
+#include "plan/runtime/runtime.h"
+
+typedef struct ot_process_figures {
+    int64_t growth;     /* bytes that the resident set grows by over a loaded session, in several runs */
+    int64_t first_run;  /* of these, by the first */
+    int64_t pattern;    /* bytes of the block of later runs, of the graph itself; 0: the runtime takes none */
+    uint32_t n_unknown; /* values whose size is not known: left out */
+} ot_process_figures;
+
+/* Play g for runtime r. pinned: the model's file states all extents; else they become known while it runs, and buffers are not planned to
+ * follow each other. Requires ORDER, USES, SHAPES. Bodies written by the rewriter are played, subgraphs of the model itself count by
+ * their results. Fails: OT_E_NOMEM. Deterministic. */
+ot_status ot_process_growth(const ot_graph *g, const ot_runtime *r, bool pinned, ot_process_figures *out) OT_MUST_USE;
+
+#endif

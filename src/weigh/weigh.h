@@ -1,0 +1,14 @@
+/* Stage weigh/: plans are rewritten on a copy and played as the runtime would run them (process/). The planner's live bytes say what a
+ * plan must hold; what counts for somebody whose process dies is what the process grows by. */
+#ifndef OT_WEIGH_H
+#define OT_WEIGH_H
+
+#include "plan/plan.h"
+
+/* Fill growth_bytes of p's figures, where the runtime's habits are known. With goal memory (and without force) the plan is first
+ * improved on by that figure: regions and whole plans that do not lower it are left out, and nothing is tiled that does not win by
+ * 5 %. pinned: the model's file states all extents. *p may be replaced by another plan. Requires ORDER, USES, SHAPES; g is not changed.
+ * Fails: OT_E_NOMEM. Deterministic, bounded. */
+ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p) OT_MUST_USE;
+
+#endif

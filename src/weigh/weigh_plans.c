@@ -1,0 +1,132 @@
+/* Candidates: the plan as made, the same goal with one form everywhere, the best of these without one region after the other.
+ *
+ *   planner -- copy -- rewrite -- play --> bytes            the least wins; within 2 %, the faster one
+ *
+ * The untiled model is a candidate as well: it stays unless a plan takes 5 % less.
+ */
+#include "weigh.h"
+
+#include "process/process.h"
+#include "rewrite/rewrite.h"
+
+#define WINS       0.95 /* of the untiled model's growth; predictions are off by 5 % in the median (docs/process-memory.md) */
+#define ABOUT      0.02 /* growth that differs by less is taken to be equal */
+#define MOST_NODES 1500 /* of a graph for which candidates are played; larger ones are judged as planned */
+#define MOST_TRIES 24   /* rewritings that are played without a region */
+
+typedef struct weigher {
+    ot_graph *g;
+    const ot_target *t;
+    const ot_plan_options *o;
+} weigher;
+
+/* What the process grows by under p, of which only `regions` ([n]) are written. */
+static ot_status play(const weigher *w, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *growth)
+{
+    ot_plan some = *p;
+    ot_model *copy = NULL;
+    ot_process_figures f = {0};
+    some.regions = regions;
+    some.n_regions = n;
+    OT_TRY(ot_model_clone(w->g->model, &copy));
+    ot_status s = ot_fold_static(copy->graph, &some);
+    if (s == OT_OK) s = ot_rewrite(copy->graph, &some);
+    if (s == OT_OK) s = ot_assure(copy->graph, OT_P_ORDER | OT_P_USES);
+    if (s == OT_OK) s = ot_process_growth(copy->graph, w->t->runtime, true, &f);
+    ot_model_free(copy);
+    *growth = f.growth;
+    return s == OT_E_NOMEM ? ot_fail_nomem(w->g->model->diag) : s;
+}
+
+/* a is to be preferred to b. */
+static bool beats(int64_t a, double time_a, int64_t b, double time_b)
+{
+    if ((double)a < (double)b * (1 - ABOUT)) return true;
+    return (double)a <= (double)b * (1 + ABOUT) && time_a < time_b;
+}
+
+/* Plans for the same goal in which one form is preferred; the best of all in *p. */
+static ot_status try_forms(const weigher *w, ot_plan **p, int64_t *growth)
+{
+    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_SCAN};
+    for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) {
+        ot_plan_options o = *w->o;
+        ot_plan *other = NULL;
+        int64_t grown;
+        o.force_form = FORMS[k];
+        if (!ot_runtime_takes(w->t->runtime, FORMS[k])) continue;
+        OT_TRY(ot_plan_graph(w->g, w->t, &o, &other));
+        ot_status s = play(w, other, other->regions, other->n_regions, &grown);
+        bool better = s == OT_OK && beats(grown, other->tiled.time_s, *growth, (*p)->tiled.time_s);
+        ot_plan_free(better ? *p : other);
+        OT_TRY(s);
+        if (!better) continue;
+        *p = other;
+        *growth = grown;
+    }
+    return OT_OK;
+}
+
+/* Regions, from the last to the first, without which the process grows no more, are marked in keep. */
+static ot_status drop_idle(const weigher *w, const ot_plan *p, bool *keep, int64_t *growth)
+{
+    ot_region *some = malloc((p->n_regions + 1u) * sizeof *some);
+    double time = p->tiled.time_s, allowed = p->untiled.time_s * (1 + w->o->max_slowdown);
+    uint32_t tries = 0;
+    ot_status s = some ? OT_OK : ot_fail_nomem(w->g->model->diag);
+    for (uint32_t k = p->n_regions; s == OT_OK && k-- > 0 && tries < MOST_TRIES; tries++) {
+        double without = time + p->regions[k].benefit;
+        uint32_t n = 0;
+        int64_t grown;
+        if (without > allowed && without > time) continue;
+        for (uint32_t j = 0; j < p->n_regions; j++) {
+            if (!keep[j] || j == k) continue;
+            some[n] = p->regions[j];
+            some[n].id = w->o->first_region + n;
+            n++;
+        }
+        s = play(w, p, some, n, &grown);
+        if (s != OT_OK || !beats(grown, without, *growth, time)) continue;
+        keep[k] = false;
+        *growth = grown;
+        time = without;
+    }
+    free(some);
+    return s;
+}
+
+static ot_status improve(const weigher *w, int64_t untiled, ot_plan **p, int64_t *growth)
+{
+    OT_TRY(try_forms(w, p, growth));
+    bool *keep = malloc(((*p)->n_regions + 1u) * sizeof *keep);
+    if (!keep) return ot_fail_nomem(w->g->model->diag);
+    bool all = true;
+    for (uint32_t k = 0; k < (*p)->n_regions; k++) keep[k] = true;
+    ot_status s = drop_idle(w, *p, keep, growth);
+    if ((double)*growth > WINS * (double)untiled)
+        for (uint32_t k = 0; k < (*p)->n_regions; k++) keep[k] = false;
+    for (uint32_t k = 0; k < (*p)->n_regions; k++) all &= keep[k];
+    if (s == OT_OK && !all) s = ot_plan_keep(w->g, w->t, w->o, keep, OT_WHY_GROWTH, *p);
+    if ((*p)->n_regions == 0) *growth = untiled;
+    free(keep);
+    return s;
+}
+
+ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
+{
+    const weigher w = {g, t, o};
+    ot_process_figures whole;
+    int64_t growth;
+    if (!t->runtime->chunk_arena || g->n_nodes == 0) return OT_OK;
+    ot_status s = ot_process_growth(g, t->runtime, pinned, &whole);
+    if (s != OT_OK) return ot_fail_nomem(g->model->diag);
+    growth = whole.growth;
+    if ((*p)->n_regions > 0) {
+        OT_TRY(play(&w, *p, (*p)->regions, (*p)->n_regions, &growth));
+        if (o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE && g->n_nodes <= MOST_NODES)
+            OT_TRY(improve(&w, whole.growth, p, &growth));
+    }
+    (*p)->untiled.growth_bytes = whole.growth;
+    (*p)->tiled.growth_bytes = growth;
+    return OT_OK;
+}
