@@ -9,10 +9,10 @@
 #include "process/process.h"
 #include "rewrite/rewrite.h"
 
-#define WINS       0.95 /* of the untiled model's growth; predictions are off by 5 % in the median (docs/process-memory.md) */
-#define ABOUT      0.02 /* growth that differs by less is taken to be equal */
-#define MOST_NODES 1500 /* of a graph for which candidates are played; larger ones are judged as planned */
-#define MOST_TRIES 24   /* rewritings that are played without a region */
+#define WINS       0.95  /* of the untiled model's growth; predictions are off by 5 % in the median (docs/process-memory.md) */
+#define ABOUT      0.02  /* growth that differs by less is taken to be equal */
+#define MOST_NODES 600   /* of a graph for which other plans are made; larger ones are judged as planned */
+#define MOST_WORK  20000 /* nodes of graphs that are rewritten without one region and played */
 
 typedef struct weigher {
     ot_graph *g;
@@ -72,9 +72,9 @@ static ot_status drop_idle(const weigher *w, const ot_plan *p, bool *keep, int64
 {
     ot_region *some = malloc((p->n_regions + 1u) * sizeof *some);
     double time = p->tiled.time_s, allowed = p->untiled.time_s * (1 + w->o->max_slowdown);
-    uint32_t tries = 0;
+    uint64_t work = 0;
     ot_status s = some ? OT_OK : ot_fail_nomem(w->g->model->diag);
-    for (uint32_t k = p->n_regions; s == OT_OK && k-- > 0 && tries < MOST_TRIES; tries++) {
+    for (uint32_t k = p->n_regions; s == OT_OK && k-- > 0 && work < MOST_WORK; work += w->g->n_nodes) {
         double without = time + p->regions[k].benefit;
         uint32_t n = 0;
         int64_t grown;
@@ -97,7 +97,7 @@ static ot_status drop_idle(const weigher *w, const ot_plan *p, bool *keep, int64
 
 static ot_status improve(const weigher *w, int64_t untiled, ot_plan **p, int64_t *growth)
 {
-    OT_TRY(try_forms(w, p, growth));
+    if (w->g->n_nodes <= MOST_NODES) OT_TRY(try_forms(w, p, growth));
     bool *keep = malloc(((*p)->n_regions + 1u) * sizeof *keep);
     if (!keep) return ot_fail_nomem(w->g->model->diag);
     bool all = true;
@@ -123,10 +123,9 @@ ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *
     growth = whole.growth;
     if ((*p)->n_regions > 0) {
         OT_TRY(play(&w, *p, (*p)->regions, (*p)->n_regions, &growth));
-        if (o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE && g->n_nodes <= MOST_NODES)
-            OT_TRY(improve(&w, whole.growth, p, &growth));
+        if (o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE) OT_TRY(improve(&w, whole.growth, p, &growth));
     }
-    (*p)->untiled.growth_bytes = whole.growth;
-    (*p)->tiled.growth_bytes = growth;
+    (*p)->untiled.growth_bytes = whole.n_unknown ? 0 : whole.growth;
+    (*p)->tiled.growth_bytes = whole.n_unknown ? 0 : growth;
     return OT_OK;
 }

@@ -66,6 +66,12 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
     fprintf(f, "%s for %s on %s, fast memory %s\n\n", name, r->runtime, r->target,
             ot_format_bytes((double)r->fast_bytes, a, sizeof a));
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
+    const ot_figures *before = &r->totals.untiled, *after = &r->totals.tiled;
+    if (before->growth_bytes > 0) {
+        fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "process grows", ot_format_bytes((double)before->growth_bytes, a, sizeof a),
+                ot_format_bytes((double)after->growth_bytes, b, sizeof b));
+        print_ratio((double)before->growth_bytes, (double)after->growth_bytes, f);
+    }
     fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "peak memory", ot_format_bytes((double)r->totals.untiled.peak_bytes, a, sizeof a),
             ot_format_bytes((double)r->totals.tiled.peak_bytes, b, sizeof b));
     print_ratio((double)r->totals.untiled.peak_bytes, (double)r->totals.tiled.peak_bytes, f);

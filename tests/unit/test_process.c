@@ -1,0 +1,263 @@
+/* What a process grows by: the arena of chunks, patterns, steps of a graph and their buffers; plans that are weighed by it.
+ * Random cases print their seed. */
+#include "process/chunk_arena.h"
+#include "process/execution.h"
+#include "process/process.h"
+#include "weigh/weigh.h"
+#include "analyse/shape.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define MB (INT64_C(1) << 20)
+
+static uint64_t rng;
+
+static uint32_t next_random(uint32_t n)
+{
+    rng += 0x9e3779b97f4a7c15u;
+    uint64_t z = rng;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((z ^ (z >> 31)) % n);
+}
+
+/* ---- the arena ---- */
+
+static void regions_grow_by_powers_of_two(void **state)
+{
+    (void)state;
+    ot_arena *a = ot_arena_new();
+    ot_chunk_arena *x = ot_chunk_arena_new(a);
+    uint32_t p = ot_chunk_take(x, 72 * MB), q = ot_chunk_take(x, 72 * MB);
+    assert_int_equal(ot_chunk_touched(x), 144 * MB); /* two regions of 128 MB, handed out whole */
+    uint32_t r = ot_chunk_take(x, 40 * MB);          /* a third one, of 256 MB */
+    assert_int_equal(ot_chunk_touched(x), 184 * MB);
+    ot_chunk_release(x, p);
+    ot_chunk_release(x, q);
+    ot_chunk_release(x, r);
+    p = ot_chunk_take(x, 144 * MB); /* only the third holds it, 40 MB of which were touched */
+    assert_int_equal(ot_chunk_touched(x), 288 * MB);
+    ot_chunk_release(x, p);
+    p = ot_chunk_take(x, 72 * MB); /* the smallest that holds it */
+    assert_int_equal(ot_chunk_touched(x), 288 * MB);
+    ot_arena_free(a);
+}
+
+/* Random requests: chunks that are held never overlap more memory than was touched, and what came back is used again. */
+static void chunks_are_used_again(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        ot_arena *a = ot_arena_new();
+        ot_chunk_arena *x = ot_chunk_arena_new(a);
+        uint32_t held[32], n = 0;
+        int64_t bytes[32], live = 0, most = 0, asked = 0;
+        rng = seed;
+        for (uint32_t k = 0; k < 400; k++) {
+            if (n == 32 || (n > 0 && next_random(2))) {
+                uint32_t j = next_random(n);
+                ot_chunk_release(x, held[j]);
+                live -= bytes[j];
+                held[j] = held[--n];
+                bytes[j] = bytes[n];
+                continue;
+            }
+            bytes[n] = 1 + (int64_t)next_random(1u << (8 + next_random(14)));
+            held[n] = ot_chunk_take(x, bytes[n]);
+            assert_int_not_equal(held[n], OT_NONE);
+            live += bytes[n];
+            asked += bytes[n++];
+            most = ot_max(most, live);
+        }
+        int64_t touched = ot_chunk_touched(x);
+        if (touched < most || touched > asked + 400 * 16384)
+            fail_msg("seed %llu: touched %lld, at most %lld at once, %lld in all", (unsigned long long)seed, (long long)touched,
+                     (long long)most, (long long)asked);
+        ot_arena_free(a);
+    }
+}
+
+/* ---- patterns ---- */
+
+static void patterns_hold_what_lives_together(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        ot_arena *a = ot_arena_new();
+        ot_pattern p = {0};
+        int64_t live = 0, most = 0;
+        rng = seed;
+        for (uint32_t k = 0; k < 200; k++) {
+            if (p.n > 12 || (p.n > 0 && next_random(2))) {
+                const ot_pattern_block b = p.live[next_random((uint32_t)p.n)];
+                live -= b.hi - b.lo;
+                ot_pattern_release(&p, b.buffer);
+            } else {
+                int64_t bytes = 1 + next_random(1000);
+                assert_true(ot_pattern_take(&p, a, k, bytes));
+                live += bytes;
+            }
+            most = ot_max(most, live);
+            for (size_t j = 0; j + 1 < p.n; j++)
+                if (p.live[j].hi > p.live[j + 1].lo) fail_msg("seed %llu: blocks overlap", (unsigned long long)seed);
+            if (p.n && p.live[p.n - 1].hi > p.height) fail_msg("seed %llu: a block above the height", (unsigned long long)seed);
+        }
+        if (p.height < most)
+            fail_msg("seed %llu: height %lld below %lld", (unsigned long long)seed, (long long)p.height, (long long)most);
+        ot_arena_free(a);
+    }
+}
+
+/* ---- graphs ---- */
+
+static ot_model *read_model(const char *text, ot_diag *d)
+{
+    ot_model *m = NULL;
+    *d = (ot_diag){0};
+    if (ot_text_parse(text, strlen(text), d, &m) != OT_OK) fail_msg("%s\n%s", d->message, text);
+    if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK || ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
+        fail_msg("%s\n%s", d->message, text);
+    return m;
+}
+
+static ot_process_figures played(const char *text, bool pinned)
+{
+    ot_diag d;
+    ot_model *m = read_model(text, &d);
+    ot_process_figures f;
+    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, pinned, &f), OT_OK);
+    ot_model_free(m);
+    return f;
+}
+
+#define OWN (3 * MB / 2) /* what a model of no size makes a process grow by */
+
+/* 16 channels of 512 x 512 are 16 MB: two of them live at once, in regions of their own; then a block of 32 MB for later runs. */
+static void later_runs_take_a_block(void **state)
+{
+    (void)state;
+    ot_process_figures f = played(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
+        "  %a = Exp(%x)\n  %b = MaxPool(%a) {kernel_shape=[3,3],pads=[1,1,1,1]}\n"
+        "  %c = MaxPool(%b) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %y = ReduceMax(%c) {axes=[1,2,3]}\n  output %y\n}\n",
+        true);
+    assert_int_equal(f.pattern, 32 * MB);
+    assert_in_range(f.first_run, 32 * MB + OWN, 33 * MB + OWN);
+    assert_in_range(f.growth, 64 * MB + OWN, 65 * MB + OWN);
+    assert_int_equal(f.n_unknown, 0);
+}
+
+/* An element-wise operator takes the place of what dies there, but only where the file states all extents. */
+static void free_extents_are_not_planned(void **state)
+{
+    (void)state;
+    static const char text[] = "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
+                               "  %a = MaxPool(%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %b = Exp(%a)\n"
+                               "  %y = ReduceMax(%b) {axes=[1,2,3]}\n  output %y\n}\n";
+    assert_int_equal(played(text, true).pattern, 16 * MB);
+    assert_int_equal(played(text, false).pattern, 32 * MB);
+}
+
+/* A convolution computes in blocks of 16 channels: 3 of them take the memory of 16, and the plain result besides. */
+static void blocks_are_padded(void **state)
+{
+    (void)state;
+    ot_process_figures f = played(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,512,512]\n  init %w : float32[3,3,3,3] = random 1\n"
+        "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Softmax(%a) {axis=3}\n  output %y\n}\n",
+        true);
+    assert_in_range(f.pattern, 19 * MB, 19 * MB + 4096);
+}
+
+/* ---- plans ---- */
+
+enum { TEXT = 8192 };
+
+static void random_text(char *buf, uint32_t n)
+{
+    uint32_t c = 8u << next_random(3), h = 64u << next_random(3);
+    size_t len = (size_t)snprintf(buf, TEXT, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[1,%u,%u,%u]\n", c, h, h);
+#define PUT(...) len += (size_t)snprintf(buf + len, TEXT - len, __VA_ARGS__)
+    PUT("  init %%w : float32[%u,%u,3,3] = random 1\n", c, c);
+    for (uint32_t k = 0; k < n; k++) {
+        switch (next_random(5)) {
+        case 0: PUT("  %%v%u = Add(%%v%u, %%v%u)\n", k + 1, k, next_random(k + 1)); break;
+        case 1: PUT("  %%v%u = Relu(%%v%u)\n", k + 1, k); break;
+        case 2: PUT("  %%v%u = MaxPool(%%v%u) {kernel_shape=[3,3],pads=[1,1,1,1]}\n", k + 1, k); break;
+        default: PUT("  %%v%u = Conv(%%v%u, %%w) {pads=[1,1,1,1]}\n", k + 1, k); break;
+        }
+    }
+    PUT("  output %%v%u\n}\n", n);
+#undef PUT
+}
+
+/* Goal memory never ends above the untiled model; what is left out is listed with its reason; the plan passes the checker. */
+static void weighed_plans_are_never_worse(void **state)
+{
+    (void)state;
+    static char text[TEXT];
+    uint32_t tiled = 0, untiled = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        ot_diag d;
+        ot_target t;
+        ot_plan *p = NULL;
+        const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.1 * (double)(seed % 3), .tie_break = seed % 2 == 0};
+        rng = seed;
+        random_text(text, 2 + next_random(9));
+        ot_model *m = read_model(text, &d);
+        assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+        assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
+        uint32_t before = m->graph->n_nodes;
+        if (ot_weigh_plan(m->graph, &t, &o, true, &p) != OT_OK)
+            fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
+        assert_int_equal(m->graph->n_nodes, before); /* plans are tried on copies */
+        assert_true(p->untiled.growth_bytes > 0);
+        bool won = (double)p->tiled.growth_bytes <= 0.95 * (double)p->untiled.growth_bytes;
+        bool same = p->n_regions == 0 && p->tiled.growth_bytes == p->untiled.growth_bytes;
+        if (!won && !same)
+            fail_msg("seed %llu: %u regions, growth %lld of %lld\n%s", (unsigned long long)seed, p->n_regions,
+                     (long long)p->tiled.growth_bytes, (long long)p->untiled.growth_bytes, text);
+        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
+            fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
+        tiled += won;
+        untiled += same;
+        ot_plan_free(p);
+        ot_model_free(m);
+    }
+    assert_true(tiled > 5 && untiled > 0); /* both happen */
+}
+
+/* A model whose sizes are not known has no figure. */
+static void unknown_sizes_have_no_figure(void **state)
+{
+    (void)state;
+    ot_diag d;
+    ot_target t;
+    ot_plan *p = NULL;
+    const ot_plan_options o = {.goal = OT_GOAL_MEMORY};
+    ot_model *m = read_model(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,?,8]\n  %a = Exp(%x)\n  %y = Neg(%a)\n  output %y\n}\n", &d);
+    assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+    assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
+    assert_int_equal(ot_weigh_plan(m->graph, &t, &o, true, &p), OT_OK);
+    assert_int_equal(p->untiled.growth_bytes, 0);
+    assert_int_equal(p->tiled.growth_bytes, 0);
+    ot_plan_free(p);
+    ot_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(regions_grow_by_powers_of_two),     cmocka_unit_test(chunks_are_used_again),
+        cmocka_unit_test(patterns_hold_what_lives_together), cmocka_unit_test(later_runs_take_a_block),
+        cmocka_unit_test(free_extents_are_not_planned),      cmocka_unit_test(blocks_are_padded),
+        cmocka_unit_test(weighed_plans_are_never_worse),     cmocka_unit_test(unknown_sizes_have_no_figure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
