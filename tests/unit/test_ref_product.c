@@ -105,7 +105,8 @@ static void quantize(void **state)
     WRONG(13, "QuantizeLinear(%a, %b)", "axis 1 has 3", "float32[1,3] = [1, 2, 3]", "float32[2] = [0.5, 0.1]");
     WRONG(13, "QuantizeLinear(%a, %b) {axis=2}", "axis 2 is out of range", "float32[1,3] = [1, 2, 3]", "float32[2] = [0.5, 0.1]");
     WRONG(13, "QuantizeLinear(%a, %b, %c)", "quantizing to int32", "float32[1] = [1]", "float32[] = [0.5]", "int32[] = [0]");
-    WRONG(13, "QuantizeLinear(%a, %b, %c)", "input 2 has rank 1", "float32[1] = [1]", "float32[] = [0.5]", "uint8[1] = [0]");
+    RIGHT(13, "QuantizeLinear(%a, %b, %c)", WANT("uint8[1] = [3]"), "float32[1] = [1]", "float32[] = [0.5]", "uint8[1] = [1]");
+    WRONG(13, "QuantizeLinear(%a, %b, %c)", "input 2 has rank 2", "float32[1] = [1]", "float32[] = [0.5]", "uint8[1,1] = [0]");
 }
 
 static void dequantize(void **state)
