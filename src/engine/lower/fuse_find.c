@@ -1,17 +1,7 @@
 /* Questions of the passes that find units, asked by more than one of them: see fuse_find.h. */
 #include "fuse_find.h"
 
-#include "engine/ref/ref_number.h"
-
-ot_id lw_other(const lw_unit *u, ot_id v) { return u->n_in == 2 && u->in[0] != u->in[1] ? u->in[u->in[0] == v ? 1 : 0] : OT_NONE; }
-
 const ot_nd *lw_shape(const lw_pass *l, ot_id v) { return v != OT_NONE && l->v[v].is_static ? &l->v[v].slot->fore : NULL; }
-
-bool lw_is_single(const lw_pass *l, ot_id v, ot_dtype t)
-{
-    const ot_nd *a = lw_shape(l, v);
-    return a && a->dtype == t && ot_num_count(a) == 1;
-}
 
 const ot_nd *lw_constant(const ot_prog *p, ot_id v)
 {

@@ -9,13 +9,9 @@ static inline bool lw_is_byte(ot_dtype t) { return t == OT_U8 || t == OT_I8; }
 /* Operand k of a node or a unit; OT_NONE: left out. */
 static inline ot_id lw_operand(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : OT_NONE; }
 static inline ot_id lw_operand_of(const lw_unit *u, uint32_t k) { return k < u->n_in ? u->in[k] : OT_NONE; }
-/* The other operand of a unit of two, of which v is one; OT_NONE: it has not two different ones. */
-ot_id lw_other(const lw_unit *u, ot_id v);
 
 /* Type and dims of v, when they are known; else NULL. */
 const ot_nd *lw_shape(const lw_pass *l, ot_id v);
-/* v has that type and one element; its contents may come in the run. */
-bool lw_is_single(const lw_pass *l, ot_id v, ot_dtype t);
 /* Constant contents of p's value v; NULL: it has none, or v is OT_NONE. */
 const ot_nd *lw_constant(const ot_prog *p, ot_id v);
 

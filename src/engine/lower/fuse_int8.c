@@ -1,4 +1,4 @@
-/* Products of 8-bit matrices with what stands around them, as one product.
+/* Products of 8-bit matrices with what stands around them (groups/bytes_group.c finds it), as one product.
  *
  *   dynamic    q, s, z = DynamicQuantizeLinear(x)                              q, s, z, weights
  *              MatMulInteger(q, w, z, wz) -> Cast -> Mul(s * ws) -> Add(bias)     --> float

@@ -1,4 +1,4 @@
-/* Quantized convolutions as units on the 8-bit tensors (qconv.h).
+/* Quantized convolutions (groups/bytes_group.c finds them) as units on the 8-bit tensors (qconv.h).
  *
  *   xq --DequantizeLinear--.
  *   wq --DequantizeLinear--+--> Conv --> [Relu, Clip] --> QuantizeLinear --> yq       one unit: xq, wq --> yq

@@ -1,4 +1,4 @@
-/* Between DequantizeLinear and QuantizeLinear: what moves bytes, and pools.
+/* Between DequantizeLinear and QuantizeLinear: what moves bytes, and pools (groups/bytes_group.c finds them).
  *
  *   xq -> DequantizeLinear -> Transpose, Slice, Resize (nearest), ... -> QuantizeLinear -> yq     the node on xq
  *

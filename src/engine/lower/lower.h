@@ -25,6 +25,7 @@ ot_group_view lw_group_view(const lw_pass *l);
 ot_status lw_drop_dequantized(lw_pass *l) OT_MUST_USE;
 /* The DequantizeLinear unit that makes v of 8-bit numbers with one constant scale (ot_chain_quantizer has it); OT_NONE. */
 uint32_t lw_dequantizer(const lw_pass *l, ot_id v);
+
 /* ---- write_units.c ---- */
 
 /* Results and what subgraphs read: the plain version, too, right after v was made. */
