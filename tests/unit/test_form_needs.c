@@ -194,7 +194,7 @@ static void one_loop_a_region(void **state)
         for (uint32_t n_dims = 1; n_dims <= 2; n_dims++) {
             rig x;
             uint32_t outer;
-            written(&x, opsets[k], n_dims, (const uint32_t[]){8, 6}, OT_FORM_LOOP);
+            written(&x, opsets[k], n_dims, (const uint32_t[]){6, 4}, OT_FORM_LOOP);
             assert_int_equal(carriers(x.m->graph, "Loop", &outer), 1); /* border tiles are written out */
             assert_int_equal(outer, 1);                                /* x */
             done(&x);
