@@ -1,0 +1,130 @@
+"""Small networks that scripts/calibrate_runtime.py times: chains of one operator, single operators behind a pool, loops.
+
+Every function returns the bytes of a model with one float input x (or none of interest) and one small output, so that what a caller
+copies does not count. Weights are seeded and scaled such that values stay near one.
+"""
+import numpy as np
+from onnx import TensorProto as T, helper, numpy_helper
+
+OPSET = 17
+
+
+class Net:
+    """A graph under construction; a value is (name, shape)."""
+
+    def __init__(self, shape):
+        self.nodes, self.constants, self.rng, self.count = [], [], np.random.default_rng(7), 0
+        self.x = ('x', list(shape))
+
+    def const(self, array):
+        self.count += 1
+        name = f'c{self.count}'
+        self.constants.append(numpy_helper.from_array(np.asarray(array, order='C'), name))
+        return name
+
+    def op(self, kind, inputs, shape, **attributes):
+        self.count += 1
+        name = f'v{self.count}'
+        self.nodes.append(helper.make_node(kind, inputs, [name], name=f'n{self.count}', **attributes))
+        return (name, list(shape))
+
+    def conv(self, x, out, kernel=3, group=1):
+        n, c, h, w = x[1]
+        weight = self.rng.standard_normal((out, c // group, kernel, kernel)) / np.sqrt(c // group * kernel * kernel)
+        return self.op('Conv', [x[0], self.const(weight.astype('f4'))], [n, out, h, w], kernel_shape=[kernel] * 2,
+                       pads=[kernel // 2] * 4, group=group)
+
+    def transposed(self, x, out):
+        n, c, h, w = x[1]
+        weight = self.rng.standard_normal((c, out, 4, 4)) / np.sqrt(c * 4)
+        return self.op('ConvTranspose', [x[0], self.const(weight.astype('f4'))], [n, out, 2 * h, 2 * w], kernel_shape=[4, 4],
+                       strides=[2, 2], pads=[1, 1, 1, 1])
+
+    def unary(self, x, kind):
+        """One element-wise operator, or one that keeps the shape."""
+        n = x[1]
+        if kind == 'PRelu':
+            return self.op(kind, [x[0], self.const(np.full((n[1], 1, 1), 0.5, 'f4'))], n)
+        if kind == 'Pow':
+            return self.op(kind, [x[0], self.const(np.array(1.01, 'f4'))], n)
+        if kind == 'MulScalar':
+            return self.op('Mul', [x[0], self.const(np.array(1.0001, 'f4'))], n)
+        if kind == 'MaxPool':
+            return self.op(kind, [x[0]], n, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+        if kind == 'MatMul':
+            weight = self.rng.standard_normal((n[-1], n[-1])) / np.sqrt(n[-1])
+            return self.op(kind, [x[0], self.const(weight.astype('f4'))], n)
+        return self.op(kind, [x[0]], n)
+
+    def resize(self, x, mode):
+        n, c, h, w = x[1]
+        scales = self.const(np.array([1, 1, 2, 2], 'f4'))
+        extra = {'coordinate_transformation_mode': 'asymmetric', 'nearest_mode': 'floor'} if mode == 'nearest' else {}
+        return self.op('Resize', [x[0], '', scales], [n, c, 2 * h, 2 * w], mode=mode, **extra)
+
+    def depth_to_space(self, x):
+        n, c, h, w = x[1]
+        return self.op('DepthToSpace', [x[0]], [n, c // 4, 2 * h, 2 * w], blocksize=2, mode='DCR')
+
+    def cut(self, x, axis, start, end):
+        shape = list(x[1])
+        shape[axis] = end - start
+        bounds = [self.const(np.array([k], np.int64)) for k in (start, end, axis)]
+        return self.op('Slice', [x[0], *bounds], shape)
+
+    def small(self, x):
+        """A mean over the last axes: what ends a network."""
+        n = x[1]
+        if len(n) == 4:
+            return self.op('GlobalAveragePool', [x[0]], [n[0], n[1], 1, 1])
+        return self.op('ReduceMean', [x[0]], n[:-1] + [1], axes=[-1])
+
+    def model(self, y):
+        g = helper.make_graph(self.nodes, 'net', [helper.make_tensor_value_info('x', T.FLOAT, self.x[1])],
+                              [helper.make_tensor_value_info(y[0], T.FLOAT, y[1])], self.constants)
+        return helper.make_model(g, opset_imports=[helper.make_opsetid('', OPSET)], ir_version=8).SerializeToString()
+
+
+def chain(shape, step, depth):
+    """depth times step(net, value), then a small output."""
+    net = Net(shape)
+    v = net.x
+    for _ in range(depth):
+        v = step(net, v)
+    return net.model(net.small(v))
+
+
+def behind(shape, step):
+    """One step on the input, then a small output; with step None the small output alone."""
+    net = Net(shape)
+    return net.model(net.small(step(net, net.x) if step else net.x))
+
+
+def differences(elements, depth):
+    """Each value is the difference of the two before it (they repeat after six), and is read once more, at its first element, so that
+    none is written over another: two tensors read, one written."""
+    net = Net([1, 1, 1, elements])
+    a, b = net.x, net.unary(net.x, 'MulScalar')
+    firsts = []
+    for _ in range(depth):
+        a, b = b, net.op('Sub', [b[0], a[0]], b[1])
+        firsts.append(net.cut(b, 3, 0, 1)[0])
+    return net.model(net.op('Sum', firsts, [1, 1, 1, 1]))
+
+
+def loop(trips, scan=False):
+    """A Loop (or Scan) that carries one tiny tensor through a pool."""
+    shape = [1, 1, 4, 4]
+    pool = helper.make_node('MaxPool', ['s'], ['s_'], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    info = lambda name, kind=T.FLOAT, dims=shape: helper.make_tensor_value_info(name, kind, dims)
+    net = Net(shape)
+    if scan:
+        keep = helper.make_node('Identity', ['k'], ['k_'])
+        body = helper.make_graph([pool, keep], 'body', [info('s'), info('k', T.FLOAT, [1])], [info('s_'), info('k_', T.FLOAT, [1])])
+        steps = net.const(np.zeros((trips, 1), 'f4'))
+        net.nodes.append(helper.make_node('Scan', ['x', steps], ['end', 'kept'], num_scan_inputs=1, body=body))
+    else:
+        go = helper.make_node('Identity', ['go'], ['go_'])
+        body = helper.make_graph([go, pool], 'body', [info('i', T.INT64, []), info('go', T.BOOL, []), info('s')], [info('go_', T.BOOL, []), info('s_')])
+        net.nodes.append(helper.make_node('Loop', [net.const(np.array(trips, np.int64)), net.const(np.array(True)), 'x'], ['end'], body=body))
+    return net.model(('end', shape))
