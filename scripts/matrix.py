@@ -15,6 +15,7 @@ A cell compares the tiled model with the untiled one in the same runtime, each r
 be: anything tiled for `portable`, in any runtime; and what is written for a runtime, in that one.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -93,7 +94,7 @@ def close(want, got, coarse):
         if a.shape != b.shape or not a.size:
             return a.shape == b.shape
         x, y = np.nan_to_num(a.astype(np.float64)), np.nan_to_num(b.astype(np.float64))
-        if float(np.abs(x - y).max()) > (5e-2 if coarse else 5e-3) * max(float(np.abs(x).max()), 1e-30):
+        if float(np.abs(x - y).max()) > (5e-2 if coarse else 5e-3) * max(float(np.abs(x).max()), 0.1):
             return False
     return True
 
@@ -107,20 +108,26 @@ def words_of(answer):
     return 'no answer in time' if words == 'time' else matrix_table.shorten(words)
 
 
+def tell(runtime, results, verbose):
+    counts = {v: sum(r['verdict'] == v for r in results) for v in ('equal', 'refused', 'crashed', 'wrong', '-')}
+    print(f'{runtime:12s} ' + ', '.join(f'{n} {v}' for v, n in counts.items() if n), flush=True)
+    for r in results:
+        if verbose or r['verdict'] in ('wrong', 'crashed'):
+            print(f"   {r['verdict']:8s} {r['row']:24s} {r['network']:24s} {r['words']}", flush=True)
+
+
 def job(model, case, out):
     return {'model': model, 'feeds': case['feeds'], 'out': out, 'seconds': SECONDS[case['table']]}
 
 
 def judge(runtime, cases, folder, truth):
-    """Results of one runtime. truth: outputs of ONNX Runtime by path of the untiled model, filled by its own turn."""
+    """Results of one runtime, and outputs of the untiled models by path. truth: those of ONNX Runtime; empty in its own turn."""
     sub = os.path.join(folder, runtime)
     os.makedirs(sub, exist_ok=True)
     out_of = lambda path: os.path.join(sub, os.path.basename(path) + '.npz')
     plains = {c['plain']: c for c in cases}
     answers = dict(zip(plains, run_all(runtime, [job(p, c, out_of(p)) for p, c in plains.items()], sub)))
     want = {p: outputs(out_of(p)) for p, a in answers.items() if a.get('ran')}
-    if runtime == 'onnxruntime':
-        truth.update(want)
     takes = {p: p in want and (p not in truth or close(truth[p], want[p], c['coarse'])) for p, c in plains.items()}
     tried = [c for c in cases if takes[c['plain']]]
     got = dict(zip((c['tiled'] for c in tried), run_all(runtime, [job(c['tiled'], c, out_of(c['tiled'])) for c in tried], sub)))
@@ -137,7 +144,7 @@ def judge(runtime, cases, folder, truth):
             words = difference(want[c['plain']], outputs(out_of(c['tiled'])))
             verdict = 'wrong' if words else 'equal'
         results.append({'table': c['table'], 'row': c['row'], 'network': c['network'], 'runtime': runtime, 'verdict': verdict, 'words': words})
-    return results
+    return results, want
 
 
 def must_not(result, portable):
@@ -177,6 +184,7 @@ def main():
     ap.add_argument('--write', help='folder of matrix.md and matrix.json')
     ap.add_argument('--shared', default=os.path.join(matrix_cases.ROOT, '..', 'shared'), help='folder of further models')
     ap.add_argument('--keep', help='folder for models and outputs')
+    ap.add_argument('-j', dest='jobs', type=int, default=os.cpu_count() or 1, help='runtimes at a time')
     ap.add_argument('-v', action='store_true', help='every cell')
     a = ap.parse_args()
     tool = matrix_cases.Tool(os.path.abspath(a.tool))
@@ -190,15 +198,13 @@ def main():
             cases += matrix_cases.network_cases(tool, folder, a.only)
         if not a.forms:
             cases += matrix_cases.model_cases(tool, folder, a.shared, a.only)
-        results, truth = [], {}
-        for runtime in chosen:
-            some = judge(runtime, cases, folder, truth)
-            results += some
-            counts = {v: sum(r['verdict'] == v for r in some) for v in ('equal', 'refused', 'crashed', 'wrong', '-')}
-            print(f'{runtime:12s} ' + ', '.join(f'{n} {v}' for v, n in counts.items() if n), flush=True)
-            for r in some:
-                if a.v or r['verdict'] in ('wrong', 'crashed'):
-                    print(f"   {r['verdict']:8s} {r['row']:24s} {r['network']:24s} {r['words']}", flush=True)
+        results, truth = judge('onnxruntime', cases, folder, {})
+        tell('onnxruntime', results, a.v)
+        others = [r for r in chosen if r != 'onnxruntime']
+        with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
+            for runtime, (some, _) in zip(others, pool.map(lambda r: judge(r, cases, folder, truth), others)):
+                tell(runtime, some, a.v)
+                results += some
     portable = 'portable' in tool.runtimes
     result = {'runtimes': chosen, 'headings': headings(portable), 'results': results, 'bugs': reproduced() if a.write else []}
     if a.write:

@@ -138,13 +138,6 @@ def run_tvm(path, feeds):
     return [o.numpy() for o in (out if hasattr(out, '__len__') and not hasattr(out, 'numpy') else [out])]
 
 
-def run_tinygrad(path, feeds):
-    from tinygrad import Tensor
-    from tinygrad.nn.onnx import OnnxRunner
-    out = OnnxRunner(path)({k: Tensor(v) for k, v in feeds.items()})
-    return [out[o.name].numpy() for o in graph_of(path).output]
-
-
 # name: (adapter, title, package whose version counts, modules that a fork may inherit)
 RUNTIMES = {
     'onnxruntime': (run_onnxruntime, 'ONNX Runtime', 'onnxruntime', ['onnx', 'onnxruntime']),
@@ -155,7 +148,6 @@ RUNTIMES = {
     'opencv': (run_opencv, "OpenCV's dnn", 'opencv-python-headless', ['onnx', 'cv2']),
     'iree': (run_iree, 'IREE', 'iree-base-compiler', ['onnx', 'iree.compiler', 'iree.runtime']),
     'tvm': (run_tvm, 'TVM', 'apache-tvm', ['onnx', 'tvm', 'tvm.relax.frontend.onnx']),
-    'tinygrad': (run_tinygrad, 'tinygrad', 'tinygrad', ['onnx', 'tinygrad.nn.onnx']),
 }
 
 

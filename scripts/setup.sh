@@ -7,7 +7,7 @@
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
 #   scripts/setup.sh format   clang-format
 #   scripts/setup.sh fuzz     clang with libFuzzer
-#   scripts/setup.sh matrix   .venv-matrix with the runtimes of scripts/requirements-matrix.txt, and a compiler that one of them calls
+#   scripts/setup.sh matrix   .venv-matrix with the runtimes of scripts/requirements-matrix.txt
 #   scripts/setup.sh tsan     clang with ThreadSanitizer and an OpenMP library that it understands
 #
 # What is there is found by trying it (a command, a header), not by package name, so that tools installed
@@ -126,9 +126,6 @@ fuzz)
     ;;
 matrix)
     setup_build
-    missing=()
-    need_command clang clang
-    install_missing
     setup_environment .venv-matrix scripts/requirements-matrix.txt 'onnx, onnxruntime, numpy'
     ;;
 tsan)
