@@ -3,17 +3,21 @@
 Every function returns the bytes of a model with one float input x (or none of interest) and one small output, so that what a caller
 copies does not count. Weights are seeded and scaled such that values stay near one.
 """
+import itertools
+
 import numpy as np
 from onnx import TensorProto as T, helper, numpy_helper
 
 OPSET = 17
+NUMBERS = itertools.count()
 
 
 class Net:
     """A graph under construction; a value is (name, shape)."""
 
     def __init__(self, shape):
-        self.nodes, self.constants, self.rng, self.count = [], [], np.random.default_rng(7), 0
+        self.nodes, self.constants, self.rng = [], [], np.random.default_rng(7)
+        self.count = next(NUMBERS) * 1000        # names differ between a graph and the bodies in it
         self.x = ('x', list(shape))
 
     def const(self, array):
@@ -46,7 +50,7 @@ class Net:
         if kind == 'PRelu':
             return self.op(kind, [x[0], self.const(np.full((n[1], 1, 1), 0.5, 'f4'))], n)
         if kind == 'Pow':
-            return self.op(kind, [x[0], self.const(np.array(1.01, 'f4'))], n)
+            return self.op(kind, [x[0], self.const(np.array(2, 'f4'))], n)
         if kind == 'MulScalar':
             return self.op('Mul', [x[0], self.const(np.array(1.0001, 'f4'))], n)
         if kind == 'MaxPool':
@@ -110,6 +114,37 @@ def differences(elements, depth):
         a, b = b, net.op('Sub', [b[0], a[0]], b[1])
         firsts.append(net.cut(b, 3, 0, 1)[0])
     return net.model(net.op('Sum', firsts, [1, 1, 1, 1]))
+
+
+def tiles(shape, count):
+    """Bands of rows cut out, convolved and joined, all written out."""
+    net = Net(shape)
+    rows = shape[2] // count
+    parts = [net.conv(net.cut(net.x, 2, k * rows, (k + 1) * rows), shape[1])[0] for k in range(count)]
+    return net.model(net.small(net.op('Concat', parts, shape, axis=2)))
+
+
+def scan_outputs(shape, count):
+    """The same in a Loop whose scan outputs are stacked."""
+    n, c, h, w = shape
+    rows = h // count
+    net, inner = Net(shape), Net(shape)
+    starts = inner.const(np.arange(0, h, rows).reshape(-1, 1))
+    ends = inner.const(np.arange(rows, h + 1, rows).reshape(-1, 1))
+    start = inner.op('Gather', [starts, 'i'], [1], axis=0)
+    end = inner.op('Gather', [ends, 'i'], [1], axis=0)
+    piece = inner.op('Slice', ['x', start[0], end[0], inner.const(np.array([2], np.int64))], [n, c, rows, w])
+    piece = inner.op('Reshape', [piece[0], inner.const(np.array([n, c, rows, w], np.int64))], [n, c, rows, w])
+    done = inner.conv(piece, c)
+    go = inner.op('Identity', ['go'], [])
+    info = lambda name, kind, dims: helper.make_tensor_value_info(name, kind, dims)
+    for k in inner.nodes:                        # names of the body are its own
+        k.name = 'body_' + k.name
+    body = helper.make_graph(inner.nodes, 'body', [info('i', T.INT64, []), info('go', T.BOOL, [])],
+                             [info(go[0], T.BOOL, []), info(done[0], T.FLOAT, done[1])], inner.constants)
+    net.nodes.append(helper.make_node('Loop', [net.const(np.array(count, np.int64)), net.const(np.array(True))], ['stack'], body=body))
+    flat = net.op('Reshape', ['stack', net.const(np.array([1, count * n, c * rows, w], np.int64))], [1, count * n, c * rows, w])
+    return net.model(net.small(flat))
 
 
 def loop(trips, scan=False):

@@ -16,6 +16,7 @@ import ctypes
 import importlib.metadata
 import json
 import math
+import multiprocessing
 import os
 import sys
 import time
@@ -63,6 +64,18 @@ def processor():
     return ''.join(c if ' ' <= c <= '~' else '?' for c in text)[:127]
 
 
+def growth(runtime, model, threads):
+    """Bytes that a fresh process grows by when it makes a session and runs twice, beyond its input and the packages."""
+    session = RUNTIMES[runtime](networks.chain([1, 1, 8, 8], lambda net, v: net.unary(v, 'Neg'), 1), threads)
+    session.run()
+    in_status = lambda key: int(next(x for x in read_line('/proc/self/status').splitlines() if x.startswith(key)).split()[1]) * KIB
+    before = in_status('VmRSS')
+    session = RUNTIMES[runtime](model, threads)
+    session.run()
+    session.run()
+    return max(in_status('VmHWM') - before - session.input_bytes, 0)
+
+
 class Calibration:
     """Figures as they are found; each uses those before it."""
 
@@ -72,7 +85,7 @@ class Calibration:
         self.one = Clock(RUNTIMES['onnxruntime'], 1, budget)
         self.runtime, self.threads, self.log = runtime, threads, log
         self.f = {}                    # figures by name
-        self.slow, self.few = {}, []
+        self.slow, self.few, self.habits = {}, [], {}
 
     def note(self, name, value, unit='', scale=1.0):
         self.f[name] = value
@@ -159,17 +172,26 @@ class Calibration:
         self.note('rate_gemm', n ** 3 / self.compute_of(seconds, [4 * n * n] * 3), 'G multiply-adds/s', 1e9)
 
     def element_rate(self, kind, depth=8):
+        """In a chain: what a runtime merges computes in one pass."""
         elements = math.prod(ELEMENTS)
         seconds = self.per_step(ELEMENTS, lambda net, v: net.unary(v, kind), depth)
         return elements / self.compute_of(seconds, [4 * elements] * 2, self.runtime.fuses_chains)
 
+    def class_rate(self, kind):
+        """Of the class: on its own where the runtime merges chains, which then say nothing of the first."""
+        if not self.runtime.fuses_chains:
+            return self.element_rate(kind)
+        elements = math.prod(ELEMENTS)
+        return elements / self.compute_of(self.of_one(ELEMENTS, lambda net, v: net.unary(v, kind), ELEMENTS), [4 * elements] * 2)
+
     def elements(self):
-        rates = [self.element_rate(k) for k in ('MulScalar', 'Relu')]
+        rates = [self.class_rate(k) for k in ('MulScalar', 'Relu')]
         plain = self.note('rate_elem', math.sqrt(rates[0] * rates[1]), 'G elements/s', 1e9)
-        curved = self.note('rate_trans', self.element_rate('Sigmoid'), 'G elements/s', 1e9)
+        curved = self.note('rate_trans', self.class_rate('Sigmoid'), 'G elements/s', 1e9)
         self.f['rate_trans'] = curved = min(curved, plain)
         for kind in SLOW_ELEMENTWISE:
-            self.factor((kind, None), plain / self.element_rate(kind))
+            value = plain / self.element_rate(kind)
+            self.factor((kind, None), max(value, 1.0) if self.runtime.fuses_chains else value)
         for kind in SLOW_TRANSCENDENTAL:
             self.factor((kind, None), curved / self.element_rate(kind, 4))
         rows = [1, 1, 196, 256]
@@ -177,24 +199,20 @@ class Calibration:
         self.factor(('Softmax', None), curved * self.compute_of(soft, [4 * math.prod(rows)] * 2) / math.prod(rows))
 
     def factor(self, key, value):
-        """Kept where it differs from the class by more than what a measurement does."""
-        if not 0.8 < value < 1.25:
-            self.slow[key] = value
-            self.log(f'  {key[0]} {key[1] or "":18s} {value:10.2f} times as long')
+        """Of an operator; one near 1 counts as well, since the runtime's own table may have another."""
+        self.slow[key] = value = min(max(value, 0.1), 1e5)
+        self.log(f'  {key[0]} {key[1] or "":18s} {value:10.2f} times as long')
 
     def moves(self):
         for mode in ('nearest', 'linear', 'cubic'):
             small, out = [1, 32, 24, 24], [1, 32, 48, 48]
             elements = math.prod(out)
             seconds = self.of_one(small, lambda net, v: net.resize(v, mode), out)
-            value = self.f['rate_elem'] * self.compute_of(seconds, [elements, 4 * elements]) / elements
-            self.slow[('Resize', mode)] = value
-            self.log(f'  Resize {mode:17s} {value:10.2f} times as long')
+            self.factor(('Resize', mode), self.f['rate_elem'] * self.compute_of(seconds, [elements, 4 * elements]) / elements)
         small, out = [1, 128, 24, 24], [1, 32, 48, 48]
         seconds = self.of_one(small, lambda net, v: net.depth_to_space(v), out)
         for op in ('DepthToSpace', 'SpaceToDepth'):
-            self.slow[(op, None)] = max(1.0, self.f['rate_elem'] * self.compute_of(seconds, [4 * math.prod(out)] * 2) / math.prod(out))
-        self.log(f'  DepthToSpace             {self.slow[("DepthToSpace", None)]:10.2f} times as long')
+            self.factor((op, None), max(1.0, self.f['rate_elem'] * self.compute_of(seconds, [4 * math.prod(out)] * 2) / math.prod(out)))
 
     def reductions(self):
         shape = [1, 1, 512, 256]
@@ -252,9 +270,21 @@ class Calibration:
             self.log(f'  in slow memory {outside * 1e3:.2f} ms, in cache {in_cache * scale * 1e3:.2f}, memory alone {memory * 1e3:.2f}')
         self.note('overlap', sum(found) / len(found))
 
+    def memory_habits(self):
+        """Growth of a process that runs: a chain of convolutions, against the two tensors that are live at once; tiles written out and
+        joined, and the scan outputs of a Loop, against their result."""
+        size = [1, 16, 512, 512]
+        bytes_ = 4 * math.prod(size)
+        for name, model, unit in (('chain', networks.chain(size, lambda net, v: net.conv(v, 16), 6), 2 * bytes_),
+                                  ('tiles written out', networks.tiles(size, 8), bytes_), ('scan outputs', networks.scan_outputs(size, 8), bytes_)):
+            with multiprocessing.get_context('spawn').Pool(1) as pool:
+                grown = pool.apply(growth, (self.runtime.name, model, self.threads))
+            self.habits[name] = grown / unit
+            self.log(f'memory, {name:17s} {grown / unit:9.2f} of what is live')
+
     def all(self):
         for step in (self.memory, self.overheads, self.overlap, self.convolutions, self.products, self.elements, self.reductions, self.moves,
-                     self.rows, self.layouts):
+                     self.rows, self.layouts, self.memory_habits):
             step()
         if self.f['mid_bytes'] == 0:
             self.f['bw_mid'] = self.f['bw_slow']
@@ -273,7 +303,9 @@ def target_file(c, version):
     f, cpu = c.f, processor()
     core = lambda key: number(f[key]) if f.get(key) else None
     description = f'{c.runtime.name} {version} on {cpu}, {c.threads} thread{"s" if c.threads > 1 else ""}'[:255]
+    habits = ', '.join(f'{k} {v:.2f}' for k, v in c.habits.items())
     lines = ['<?xml version="1.0" encoding="UTF-8"?>',
+             f'<!-- by scripts/calibrate_runtime.py; memory that the process grew by, of what is live: {habits} -->',
              '<target' + attributes([('name', f'here-{c.runtime.name}'), ('description', description), ('cpu', cpu), ('cores', c.threads),
                                      ('fuses', 'true')]) + '>',
              ' <fast' + attributes([('bytes', f['fast_bytes']), ('bandwidth', number(f['bw_fast'])), ('granule', 64), ('cache', 'true'),
@@ -309,7 +341,7 @@ def main():
         f.write(text)
     if a.json:
         with open(a.json, 'w') as f:
-            json.dump({'figures': c.f, 'slow': [[*k, v] for k, v in c.slow.items()], 'few': c.few}, f, indent=1)
+            json.dump({'figures': c.f, 'slow': [[*k, v] for k, v in c.slow.items()], 'few': c.few, 'memory': c.habits}, f, indent=1)
     print(f'written to {a.output} in {time.perf_counter() - start:.0f} s')
     return 0
 

@@ -18,6 +18,7 @@ class OnnxRuntime:
         so.log_severity_level = 4
         self.session = ort.InferenceSession(model, so, providers=['CPUExecutionProvider'])
         self.feeds = {i.name: feed(i.shape) for i in self.session.get_inputs()}
+        self.input_bytes = sum(a.nbytes for a in self.feeds.values())
 
     def run(self):
         self.session.run(None, self.feeds)
@@ -33,6 +34,7 @@ class OpenVINO:
         settings = {'PERFORMANCE_HINT': 'LATENCY', 'INFERENCE_PRECISION_HINT': 'f32', 'INFERENCE_NUM_THREADS': threads}
         self.request = core.compile_model(core.read_model(model), 'CPU', settings).create_infer_request()
         self.arrays = [feed(list(i.shape)) for i in self.request.model_inputs]       # not copied: they must live as long
+        self.input_bytes = sum(a.nbytes for a in self.arrays)
         for k, a in enumerate(self.arrays):
             self.request.set_input_tensor(k, ov.Tensor(a, shared_memory=True))
 

@@ -5,7 +5,7 @@
 static void take(ot_target *t, const ot_runtime *r)
 {
     t->runtime = r;
-    if (*t->cpu) return; /* measured */
+    if (*t->cpu && !t->factors) return; /* measured, and not in another runtime */
     if (r->node_overhead > 0) t->node_overhead = r->node_overhead;
     if (r->loop_overhead > 0) t->loop_overhead = r->loop_overhead;
     if (r->region_overhead > 0) t->region_overhead = r->region_overhead;
