@@ -67,6 +67,17 @@ for m in resnet50 unet vgg16_head vit; do
     cmp -s "$tmp/x.onnx" "$tmp/$m.engine.onnx" || fail "$m: --emit engine is not --runtime engine"
 done
 
+# the models of the golden tests, cut as small as it goes
+n=0
+for m in "$root"/tests/golden/*/*.ot; do
+    for r in onnxruntime openvino loop portable; do
+        "$TOOL" "$m" -o "$tmp/golden.onnx" --target cpu-generic --l2 1K --force -q --runtime $r 2>/dev/null || continue
+        "$PYTHON" "$tmp/forms.py" $r "$tmp/golden.onnx" >"$tmp/regions" 2>"$tmp/why" || fail "$m for $r: $(tail -n 1 "$tmp/why")"
+        n=$((n + $(cat "$tmp/regions")))
+    done
+done
+[ $n -ge 40 ] || fail "only $n regions in the golden models"
+
 # JSON, reports, and a target file that names a runtime
 expect 0 "$TOOL" inspect "$tmp/unet.onnx" "${args[@]}" --runtime loop --json --report "$tmp/r.xml" --report "$tmp/r.html" --report "$tmp/r.json"
 grep -q '"runtime": *"loop"' "$tmp/out" || fail "--json does not name the runtime"

@@ -51,7 +51,9 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         spare += (found ? r.benefit : 0) - gain;
         if (!found) {
             ot_why types = ot_runtime_in_classes(t->runtime) ? OT_WHY_NONE : ot_stitch_refusal(s->g, &r);
-            ot_why why = ot_target_hard_limit(t) ? OT_WHY_NO_FORM_FITS : OT_WHY_NO_EXACT_FORM;
+            ot_why why = ot_target_hard_limit(t)   ? OT_WHY_NO_FORM_FITS
+                         : t->runtime->cannot != 0 ? OT_WHY_NO_FORM_OF_RUNTIME
+                                                   : OT_WHY_NO_EXACT_FORM;
             OT_TRY(refuse(s, p, &r, (ot_reason){types != OT_WHY_NONE ? types : why, 0}));
             continue;
         }
