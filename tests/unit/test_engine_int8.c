@@ -1,5 +1,6 @@
 /* 8-bit products and quantization against sums by definition and against the references, bit by bit. */
 #include "fast_check.h"
+#include "groups_check.h"
 
 #include "engine/int8/int8_product.h"
 
@@ -457,6 +458,7 @@ static size_t put_constants(char *to, size_t size, bool by_column, bool transpos
 /* The graph with references and fused: `steps` steps, the same output within `near`. */
 static void same_fused(const char *text, uint32_t steps, double near)
 {
+    assert_same_groups(text);
     for (uint32_t threads = 1; threads < 4; threads += 2) {
         bench slow, fast;
         open_with(&slow, text, (ot_session_options){.reference = true});

@@ -4,7 +4,7 @@
  * Scales are powers of two where results must be equal whatever the order of roundings; with others, and with what is
  * computed by polynomials or from sums, a result may be the neighbour of the right one.
  */
-#include "engine_check.h"
+#include "groups_check.h"
 
 #include <stdlib.h>
 
@@ -143,6 +143,7 @@ static void check(unsigned seed, const form *f)
         in[k] = over(g.is_signed ? OT_I8 : OT_U8, bytes[k], 4, dims);
     }
     bench ref, fast;
+    assert_same_groups(g.text);
     open_with(&ref, g.text, (ot_session_options){.reference = true});
     if (ref.status != OT_OK) fail_msg("seed %u: %s\n%s", seed, ref.d.message, g.text);
     run_ok(&ref, in, want);

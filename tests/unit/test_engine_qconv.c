@@ -3,7 +3,7 @@
  * Scales are powers of two and sums small, so that float32 arithmetic is exact whatever its order: results must be equal. With
  * other scales a result may be the neighbour of the right one where that lies in the middle between two integers.
  */
-#include "engine_check.h"
+#include "groups_check.h"
 
 #include <stdlib.h>
 
@@ -204,6 +204,7 @@ static void check_seed(unsigned seed)
     for (int64_t k = 0; k < n; k++) x[k] = (uint8_t)below(&g, 256);
     ot_nd in = over(g.x_signed ? OT_I8 : OT_U8, x, g.rank, g.x_dims), want[2] = {{0}}, got[2] = {{0}};
     bench ref, fast;
+    assert_same_groups(g.text);
     open_with(&ref, g.text, (ot_session_options){.reference = true});
     if (ref.status != OT_OK) fail_msg("seed %u: %s\n%s", seed, ref.d.message, g.text);
     run_ok(&ref, &in, want);
@@ -281,6 +282,7 @@ static void dynamic(void **state)
         for (size_t k = 0; k < sizeof x / sizeof *x; k++) x[k] = (float)below(&g, 2000) / 500.0f - 1.5f;
         ot_nd in = F32S(x, 2, 6, 11, 13), want = {0}, got = {0};
         bench ref, fast;
+        assert_same_groups(g.text);
         open_with(&ref, g.text, (ot_session_options){.reference = true});
         open_with(&fast, g.text, (ot_session_options){.threads = 2});
         if (ref.status != OT_OK || fast.status != OT_OK) fail_msg("%s%s\n%s", ref.d.message, fast.d.message, g.text);
