@@ -103,6 +103,13 @@ static void dma_cost(const ot_target *t, const ot_totals *x, double *time, doubl
     *stitch_peak = (int64_t)x->out_bytes;
 }
 
+/* Bytes that a process holds for the operators and loops that are written for so many tiles of so many nodes. */
+static double written_bytes(const ot_runtime *rt, const ot_form_price *f, double tiles, double nodes)
+{
+    double operators = (f->written > 0 ? f->written : tiles) * nodes;
+    return operators * (double)rt->node_bytes + (f->loops ? (double)rt->loop_bytes : 0);
+}
+
 /* Bytes that a process holds besides the values of the outer graph. */
 static int64_t stitch_peak_of(const ot_target *t, const ot_form_price *f, const ot_totals *x)
 {
@@ -110,7 +117,7 @@ static int64_t stitch_peak_of(const ot_target *t, const ot_form_price *f, const 
     double outputs = grid && f->outputs_grid > 0 ? f->outputs_grid : x->outermost ? f->outputs : f->outputs_scattered;
     double tiles = grid ? f->tiles_grid : f->tiles;
     if (x->halo && f->tiles_chain > 0) tiles += x->chain / f->tiles_chain;
-    double held = f->inputs * x->in_bytes + (f->written > 0 ? f->written : x->tiles) * x->chain * (double)t->runtime->node_bytes;
+    double held = f->inputs * x->in_bytes + written_bytes(t->runtime, f, x->tiles, x->chain);
     return (int64_t)(outputs * (double)(int64_t)x->out_bytes) + (int64_t)tiles * x->ws + (int64_t)held;
 }
 
@@ -142,7 +149,7 @@ int64_t ot_form_holds(const ot_seq *s, const ot_target *t, const ot_region *r)
     for (uint32_t d = 0; d < r->n_dims; d++) tiles *= r->dims[d].n_tiles;
     for (uint32_t v = 0; v < r->n_inputs && f->inputs_stay; v++)
         if (s->act[r->values[v].value]) taken += (double)r->values[v].bytes;
-    return (int64_t)(taken + (f->written > 0 ? f->written : tiles) * r->n_nodes * (double)t->runtime->node_bytes);
+    return (int64_t)(taken + written_bytes(t->runtime, f, tiles, r->n_nodes));
 }
 
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak)

@@ -139,10 +139,11 @@ typedef struct ot_runtime {
     bool own_biases; /* a convolution takes in a bias that no other operator reads: tiles that are written out have one each */
 
     /* ---- memory ---- */
-    bool chunk_arena;   /* its process grows as process/ plays it: chunks of an arena, a block for the pattern of later runs */
-    int64_t node_bytes; /* what a process holds for each operator that is written, besides values and constants */
-    bool own_outputs;   /* graph outputs lie in the caller's memory, and a merged group holds only what others read */
-    bool in_place;      /* operators that may overwrite an equally large input that dies there (ops.def) do so */
+    bool chunk_arena; /* its process grows as process/ plays it: chunks of an arena, a block for the pattern of later runs */
+    /* What a process holds besides values and constants: for each operator that is written, for each Loop or Scan. */
+    int64_t node_bytes, loop_bytes;
+    bool own_outputs; /* graph outputs lie in the caller's memory, and a merged group holds only what others read */
+    bool in_place;    /* operators that may overwrite an equally large input that dies there (ops.def) do so */
 
     /* ---- how far the planner goes for it ---- */
     double recompute;        /* times that a tiling may compute a node, summed over its tiles */

@@ -111,6 +111,7 @@ const ot_runtime ot_runtime_openvino = {
     .scan_in_place = false, /* slices are copied into a body */
     .own_biases = true,     /* measured: x0.85 of the time of three convolutions in 16 tiles */
     .node_bytes = 96 << 10, /* measured: 0.7 MB for a tile of 7 operators, whatever its size */
+    .loop_bytes = 3 << 20,  /* measured */
     .in_place = true,
     .recompute = 5,
     .recompute_forced = 64,

@@ -197,17 +197,18 @@ static ot_status total(const ot_seq *s, ot_plan *p)
     return OT_OK;
 }
 
-/* What the process holds all the time for the regions makes up for what they save: bytes of all but the largest, which its own peak
- * counts. */
+/* What the process holds all the time for the regions makes up for what they save. A region's own peak counts its own share. */
 static bool holds_too_much(const ot_seq *s, const ot_target *t, const ot_plan *p)
 {
-    int64_t sum = 0, largest = 0;
+    int64_t sum = 0, inside = 0, most = 0;
     for (uint32_t k = 0; k < p->n_regions; k++) {
-        int64_t bytes = ot_form_holds(s, t, &p->regions[k]);
-        sum += bytes;
-        largest = ot_max(largest, bytes);
+        int64_t own = ot_form_holds(s, t, &p->regions[k]);
+        sum += own;
+        inside = ot_max(inside, p->regions[k].peak - own);
+        most = ot_max(most, p->regions[k].peak);
     }
-    return p->tiled.peak_bytes + sum - largest >= p->untiled.peak_bytes;
+    if (p->tiled.peak_bytes > most) inside = ot_max(inside, p->tiled.peak_bytes); /* it is outside of them */
+    return inside + sum >= p->untiled.peak_bytes;
 }
 
 /* Goal memory, and where less memory counts beside time: a region that costs time, or memory in all of the run, must lower the peak. Exact

@@ -421,6 +421,7 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     const double operators = (f->written > 0 ? f->written : b->tiles) * b->r->n_nodes;
     out->held = floor(copies * b->outputs) + floor(tiles) * b->held;
     out->held += floor(f->inputs * b->windows + operators * (double)t->runtime->node_bytes);
+    out->held += f->loops ? (double)t->runtime->loop_bytes : 0;
 }
 
 ot_status ot_plan_check_bill(const ot_seq *s, const ot_target *t, const ot_region *r, const ot_check_extents *x, ot_arena *a,
