@@ -95,7 +95,8 @@ bool ot_captures_safe(const ot_graph *g, const ot_region *r, ot_why *why);
 #define OT_NEEDS_SCAN_CAPTURE  8u  /* a Scan whose body reads values of the enclosing graph */
 #define OT_NEEDS_SCAN_AXES     16u /* a Scan that stacks its results along another axis than the first */
 #define OT_NEEDS_MOVING_GATHER 32u /* Gather by a list of indices that differs from iteration to iteration (before opset 10) */
-#define OT_NEEDS_ALL           63u
+#define OT_NEEDS_GROUP_NORM    64u /* a body with GroupNormalization */
+#define OT_NEEDS_ALL           127u
 
 /* What the region asks when it is written in form f, for which t is prepared. Fails: OT_E_NOMEM. */
 ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs) OT_MUST_USE;

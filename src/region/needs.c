@@ -59,6 +59,13 @@ static bool stacks_elsewhere(const ot_form_tiles *t)
     return false;
 }
 
+static bool has_group_norm(const ot_form_tiles *t)
+{
+    for (uint32_t i = 0; i < t->r->n_nodes; i++)
+        if (t->g->nodes[t->r->nodes[i].node].op == OT_OP_GroupNormalization) return true;
+    return false;
+}
+
 /* Windows of cut inputs move with the iteration, by Gather where Slice cannot. */
 static unsigned loop_needs(const ot_graph *g)
 {
@@ -81,13 +88,15 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
         if (captured) *needs |= OT_NEEDS_SCAN_CAPTURE | (loop_needs(g) & OT_NEEDS_MOVING_GATHER);
         if ((f == OT_FORM_WINDOW || f == OT_FORM_PEELED) && stacks_elsewhere(t)) *needs |= OT_NEEDS_SCAN_AXES;
     }
+    if (has_group_norm(t)) *needs |= OT_NEEDS_GROUP_NORM;
     return OT_OK;
 }
 
 ot_why ot_needs_refusal(unsigned lacking)
 {
     static const ot_why whys[] = {OT_WHY_RUNS_NO_LOOP,         OT_WHY_RUNS_NO_SEQUENCE,  OT_WHY_RUNS_NO_SCAN,
-                                  OT_WHY_RUNS_NO_SCAN_CAPTURE, OT_WHY_RUNS_NO_SCAN_AXES, OT_WHY_RUNS_NO_MOVING_GATHER};
+                                  OT_WHY_RUNS_NO_SCAN_CAPTURE, OT_WHY_RUNS_NO_SCAN_AXES, OT_WHY_RUNS_NO_MOVING_GATHER,
+                                  OT_WHY_RUNS_NO_GROUP_NORM};
     for (uint32_t k = 0; k < sizeof whys / sizeof *whys; k++)
         if ((lacking >> k & 1u) != 0) return whys[k];
     return OT_WHY_NONE;

@@ -72,8 +72,8 @@ static bool alloc_tables(ot_seq *s)
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
     return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last && s->odd && s->fused && s->head &&
-           s->tail && s->strided && s->on_bytes && s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra && s->blocked &&
-           s->hands_blocks && s->work && s->live && s->cut;
+           s->tail && s->strided && s->on_bytes && s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra &&
+           s->blocked && s->hands_blocks && s->work && s->live && s->cut;
 }
 
 /* What reads an odd node is odd. */

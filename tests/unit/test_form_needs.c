@@ -35,6 +35,12 @@ typedef struct rig {
     " input init %k : float32[8,6] = random 1\n" \
     " %a = Relu(%x)\n %y = MatMul(%a, %k)\n output %y\n}\n"
 
+#define NORMALIZES                                          \
+    "graph g {\n input %x : float32[4,4,8,8]\n"             \
+    " init %s : float32[4] = random 1\n"                    \
+    " %a = GroupNormalization(%x, %s, %s) {num_groups=2}\n" \
+    " %y = Relu(%a)\n output %y\n}\n"
+
 /* The model, and its longest region that ends at that value, cut as given. */
 static void build_to(rig *x, const char *graph, const char *end, int32_t opset, uint32_t n_dims, const uint32_t *axes,
                      const uint32_t *tiles, ot_form f)
@@ -111,6 +117,9 @@ static void forms_say_what_they_need(void **state)
     const uint32_t axis[] = {1};
     assert_int_equal(needs_of(READS_WHOLE, 17, 1, axis, eight, OT_FORM_SCAN), captures);
     assert_int_equal(needs_of(OVERRIDABLE, 17, 1, axis, eight, OT_FORM_SCAN), captures);
+    const uint32_t four[] = {4};
+    assert_int_equal(needs_of(NORMALIZES, 21, 1, batch, four, OT_FORM_UNROLLED), 0);
+    assert_int_equal(needs_of(NORMALIZES, 21, 1, batch, four, OT_FORM_LOOP), OT_NEEDS_LOOP | OT_NEEDS_GROUP_NORM);
     assert_int_equal(ot_needs_refusal(0), OT_WHY_NONE);
 }
 
