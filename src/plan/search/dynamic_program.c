@@ -262,6 +262,33 @@ static ot_status read_path(solver *v, uint32_t final, ot_path *out)
     return OT_OK;
 }
 
+/* Choices of the other final states, the fastest state first. */
+static ot_status read_rest(solver *v, uint32_t final, ot_path *out)
+{
+    const ot_seq *s = v->s;
+    const front *f = &v->f[s->n];
+    bool *known = OT_NEW_N(s->arena, bool, v->n_choices + 1u), done[STATES_MAX] = {false};
+    size_t cap = 0;
+    if (!known) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t round = 0; round < f->n; round++) {
+        uint32_t next = final; /* first, so that what it takes is known */
+        for (uint32_t k = 0; k < f->n && round > 0; k++)
+            if (!done[k] && (done[next] || f->s[k].time < f->s[next].time)) next = k;
+        done[next] = true;
+        for (uint32_t pos = s->n, k = next; pos > 0;) {
+            const state *x = &v->f[pos].s[k];
+            if (x->choice != OT_NONE && !known[x->choice]) {
+                known[x->choice] = true;
+                if (next != final && !OT_PUSH(s->arena, out->rest, out->n_rest, cap, v->choices[x->choice]))
+                    return ot_fail_nomem(s->g->model->diag);
+            }
+            pos = x->from_pos;
+            k = x->from_state;
+        }
+    }
+    return OT_OK;
+}
+
 /* Every node whole: what is left when nothing else is as fast as it must be. */
 static ot_status untiled_path(const ot_seq *s, ot_path *out)
 {
@@ -312,5 +339,6 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
         return ot_fail(diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
                        (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));
     }
-    return read_path(&v, final, out);
+    OT_TRY(read_path(&v, final, out));
+    return read_rest(&v, final, out);
 }

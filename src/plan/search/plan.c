@@ -1,6 +1,7 @@
-/* The planner's driver: sequence -> barriers -> dynamic programming -> tie-break -> regions with exact figures (fit.c).
+/* The planner's driver: sequence -> barriers -> dynamic programming -> tie-break -> regions with exact figures (settle.c).
  *
- * A region whose exact benefit turns out not to be positive is dropped again and listed as refused, with the numbers.
+ * A region whose exact benefit turns out not to be positive is dropped again and listed as refused, with the numbers. A plan that exact
+ * figures find to pass a limit gives way to the best one of all regions at hand (recombine.c).
  */
 #include "search.h"
 
@@ -8,8 +9,10 @@
 
 #include <math.h>
 
-#define LIMIT_ATTEMPTS 3    /* to keep what the user allows */
-#define MANY_NODES     1500 /* beyond, one attempt: what is too slow is taken out of it */
+#define LIMIT_ATTEMPTS 3 /* to keep a budget */
+#define MANY_NODES     1500
+#define REST           64   /* regions of other paths that are built when a limit is missed */
+#define REST_LARGE     16   /* beyond MANY_NODES */
 #define TIME_ABOUT     1e-9 /* sums of seconds differ by rounding */
 
 static ot_status list_barriers(const ot_seq *s, ot_plan *p)
@@ -34,11 +37,13 @@ static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, ot_reas
 }
 
 static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path *path,
-                               ot_plan *p)
+                               ot_plan *p, ot_region_pool *built)
 {
+    ot_path_ends at;
     p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
     p->refused = OT_NEW_N(p->arena, ot_refusal, path->n + s->n + 1u);
     if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
+    OT_TRY(ot_path_ends_list(s, path, &at));
     ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
     double spare = ot_time_allowed(s, o) - path->time; /* what regions may take beyond what was estimated of them */
     for (uint32_t k = 0; k < path->n; k++) {
@@ -47,7 +52,7 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         ot_region r;
         bool found;
         double gain = s->time[c->end + 1] - s->time[c->first] - c->time;
-        OT_TRY(ot_region_fit(s, w, t, o, c, spare - gain, p->arena, &left, &r, &found));
+        OT_TRY(ot_region_settle(s, w, t, o, &at, c, spare - gain, p->arena, &left, &r, &found));
         spare += (found ? r.benefit : 0) - gain;
         if (!found) {
             ot_why types = ot_runtime_in_classes(t->runtime) ? OT_WHY_NONE : ot_stitch_refusal(s->g, &r);
@@ -57,13 +62,13 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
             OT_TRY(refuse(s, p, &r, (ot_reason){types != OT_WHY_NONE ? types : why, 0}));
             continue;
         }
-        double allowed = s->time[s->n] * t->runtime->about; /* loss for less memory; see drop_useless */
-        if (!o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r.benefit <= -allowed) {
+        if (ot_region_loses(s, t, o, &r)) {
             OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_LOSES, -r.benefit}));
             continue;
         }
         r.id = o->first_region + p->n_regions;
         p->regions[p->n_regions++] = r;
+        if (!OT_PUSH(s->arena, built->all, built->n, built->cap, r)) return ot_fail_nomem(s->g->model->diag);
     }
     return OT_OK;
 }
@@ -248,17 +253,18 @@ static void dump_steps(const ot_seq *s, const ot_path *path)
 }
 
 /* One pass of the planner under the given options; *p is started anew. */
-static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_plan *p)
+static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_plan *p,
+                           ot_region_pool *built, ot_path *path)
 {
-    ot_path path = {0};
+    *path = (ot_path){0};
     p->n_regions = p->n_barriers = p->n_refused = 0;
     OT_TRY(list_barriers(s, p));
     if (tr) {
-        OT_TRY(ot_dp_solve(s, w, tr, t, o, &path));
-        if (o->tie_break) OT_TRY(ot_tie_break(s, t, o, &path));
-        if (ot_dbg['D']) dump_steps(s, &path);
+        OT_TRY(ot_dp_solve(s, w, tr, t, o, path));
+        if (o->tie_break) OT_TRY(ot_tie_break(s, t, o, path));
+        if (ot_dbg['D']) dump_steps(s, path);
     }
-    OT_TRY(build_regions(s, w, t, o, &path, p));
+    OT_TRY(build_regions(s, w, t, o, path, p, built));
     OT_TRY(total(s, p));
     return drop_useless(s, t, o, p);
 }
@@ -278,25 +284,51 @@ static double excess_time(const ot_seq *s, const ot_plan_options *o, const ot_pl
     return p->tiled.time_s > allowed * (1 + TIME_ABOUT) ? p->tiled.time_s - allowed : 0;
 }
 
-/* Take out the regions that lose most time until the plan is as fast as the user allows: the untiled model always is. */
-static ot_status drop_slowest(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_plan *p)
+static bool is_allowed(const ot_seq *s, const ot_plan_options *o, const ot_plan *p)
 {
-    while (excess_time(s, o, p) > 0 && p->n_regions > 0) {
-        uint32_t slowest = 0;
-        for (uint32_t k = 1; k < p->n_regions; k++)
-            if (p->regions[k].benefit < p->regions[slowest].benefit) slowest = k;
-        OT_TRY(refuse(s, p, &p->regions[slowest], (ot_reason){OT_WHY_PEAK_WITHIN_SLOWDOWN, 0}));
-        for (uint32_t k = slowest; k + 1 < p->n_regions; k++) {
-            p->regions[k] = p->regions[k + 1];
-            p->regions[k].id = o->first_region + k;
-        }
-        p->n_regions--;
-        OT_TRY(total(s, p));
+    return excess_time(s, o, p) <= 0 && (o->memory_budget == 0 || p->tiled.peak_bytes <= o->memory_budget);
+}
+
+/* Regions of other paths that the search found as good in another way, for a recombination. */
+static ot_status build_rest(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path *path,
+                            ot_plan *p, ot_region_pool *built)
+{
+    ot_path_ends at;
+    ot_fit_left left = {OT_FIT_TRIES, OT_FIT_WRITTEN};
+    uint32_t most = s->n > MANY_NODES ? REST_LARGE : REST;
+    const double loss = fmax(0, ot_time_allowed(s, o) - s->time[s->n]);
+    OT_TRY(ot_path_ends_list(s, path, &at));
+    for (uint32_t k = 0; k < path->n_rest && k < most; k++) {
+        ot_region r;
+        bool found;
+        OT_TRY(ot_region_settle(s, w, t, o, &at, &path->rest[k], loss, p->arena, &left, &r, &found));
+        if (found && !OT_PUSH(s->arena, built->all, built->n, built->cap, r)) return ot_fail_nomem(s->g->model->diag);
     }
+    return OT_OK;
+}
+
+/* The best plan of all regions that were built under any limits, in the place of p's own. */
+static ot_status recombine(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_region_pool *built, ot_plan *p)
+{
+    uint32_t kept = 0;
+    bool *taken = OT_NEW_N(s->arena, bool, s->g->n_nodes + 1u);
+    p->regions = OT_NEW_N(p->arena, ot_region, built->n + 1u);
+    if (!taken || !p->regions) return ot_fail_nomem(s->g->model->diag);
+    OT_TRY(ot_recombine(s, o, built, p->regions, &p->n_regions));
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++) taken[p->regions[k].nodes[i].node] = true;
+    for (uint32_t k = 0; k < p->n_refused; k++) { /* by the last attempt, unless another region has them now */
+        bool any = false;
+        for (uint32_t i = 0; i < p->refused[k].n; i++) any |= taken[p->refused[k].nodes[i]];
+        if (!any) p->refused[kept++] = p->refused[k];
+    }
+    p->n_refused = kept;
+    OT_TRY(total(s, p));
     return drop_useless(s, t, o, p);
 }
 
-/* The exact figures may miss what the trials promised of memory and time: then again with what is missing taken off. */
+/* The exact figures may miss what the trials promised of memory and time: then the best of all regions that were built, and of those
+ * on the search's other paths; under a budget that is hard to keep, again with what is missing taken off. */
 static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_arena *scratch, ot_plan *p)
 {
     ot_seq s;
@@ -310,26 +342,30 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
         tr = ot_trial_new(&s, t, &tight);
         if (!tr) return ot_fail_nomem(g->model->diag);
     }
+    ot_region_pool built = {0};
     int64_t least = 0;
-    uint32_t attempts = s.n > MANY_NODES && o->memory_budget == 0 ? 1 : LIMIT_ATTEMPTS;
+    const uint32_t attempts = o->memory_budget == 0 ? 1 : LIMIT_ATTEMPTS;
     for (uint32_t attempt = 0; attempt < attempts; attempt++) {
         ot_diag *diag = g->model->diag, aside = {0};
+        ot_path path;
         if (attempt > 0) g->model->diag = &aside; /* tightened limits are nobody's business */
-        ot_status st = plan_once(&s, &w, tr, t, &tight, p);
+        ot_status st = plan_once(&s, &w, tr, t, &tight, p, &built, &path);
         if (st == OT_E_BUDGET && attempt > 0) { /* tightened too much */
             attempt = attempts - 1;
-            st = plan_once(&s, &w, tr, t, &before, p);
+            st = plan_once(&s, &w, tr, t, &before, p, &built, &path);
         }
-        if (st == OT_OK && attempt + 1 == attempts) st = drop_slowest(&s, t, o, p);
+        if (st == OT_OK && (attempt > 0 || !is_allowed(&s, o, p))) {
+            if (attempt == 0) st = build_rest(&s, &w, t, o, &path, p, &built);
+            if (st == OT_OK) st = recombine(&s, t, o, &built, p);
+        }
         g->model->diag = diag;
         if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;
+        if (is_allowed(&s, o, p)) return finish(&s, &w, tr, t, o, p);
         if (least == 0 || p->tiled.peak_bytes < least) least = p->tiled.peak_bytes;
-        double late = excess_time(&s, o, p);
-        int64_t excess = o->memory_budget > 0 ? ot_max(0, p->tiled.peak_bytes - o->memory_budget) : 0;
-        if (excess == 0 && late <= 0) return finish(&s, &w, tr, t, o, p);
         before = tight;
+        int64_t excess = ot_max(0, p->tiled.peak_bytes - o->memory_budget);
         if (tight.memory_budget - excess > 0) tight.memory_budget -= excess;
-        tight.max_slowdown -= late / s.time[s.n];
+        tight.max_slowdown -= excess_time(&s, o, p) / s.time[s.n];
     }
     return ot_fail(g->model->diag, OT_E_BUDGET, "memory budget cannot be met: required %lld bytes, available %lld, excess %lld",
                    (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));

@@ -13,6 +13,8 @@ typedef struct ot_path {
     int64_t peak;
     ot_choice *pool; /* [n_pool] tiled choices that some good plan uses (for the tie-break) */
     uint32_t n_pool;
+    ot_choice *rest; /* [n_rest] tiled choices of other good plans through the whole sequence, each once, none of them in steps */
+    uint32_t n_rest;
 } ot_path;
 
 /* Seconds that a plan may take in all: with goal memory what the user allows, but not when everything legal is to be tiled;
@@ -44,13 +46,40 @@ typedef struct ot_fit_left {
     double written;
 } ot_fit_left;
 
+/* Choices of a path's pool by the position where they end. */
+typedef struct ot_path_ends {
+    const ot_path *path;
+    uint32_t *head; /* [n + 1] index into the pool, or OT_NONE */
+    uint32_t *next; /* [path->n_pool] */
+} ot_path_ends;
+/* Fails: OT_E_NOMEM. */
+ot_status ot_path_ends_list(const ot_seq *s, const ot_path *path, ot_path_ends *x) OT_MUST_USE;
+
 /* The region of a chosen interval: its best form, exact figures, working set planned. On a scratchpad, finer tiles when the
- * chosen ones do not fit (left counts down). loss: seconds that the region may lose for less memory; beyond that it is written in
- * its fastest form. *found false: no form can express it, or nothing fits; *out is then the region as chosen. */
-ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
-                        double loss, ot_arena *a, ot_fit_left *left, ot_region *out, bool *found) OT_MUST_USE;
+ * chosen ones do not fit (left counts down); another tiling of the interval when it has no form or loses. loss: seconds that the
+ * region may lose for less memory; beyond that it is written in its fastest form. *found false: no form can express it, or nothing
+ * fits; *out is then the region as chosen. Fails: OT_E_NOMEM. */
+ot_status ot_region_settle(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path_ends *x,
+                           const ot_choice *choice, double loss, ot_arena *a, ot_fit_left *left, ot_region *out,
+                           bool *found) OT_MUST_USE;
+/* For goal time a region must not lose more than the runtime gives for less memory. */
+bool ot_region_loses(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_region *r);
 /* Of n regions that differ in their form alone, the index of the one to take; OT_NONE: none. time_tiled < 0: not possible.
  * loss: as above. */
 uint32_t ot_best_form(const ot_plan_options *o, const ot_region *forms, uint32_t n, double loss);
+
+/* ---- recombine.c ---- */
+
+/* Regions with exact figures that were built for plans of a graph, under any limits. */
+typedef struct ot_region_pool {
+    ot_region *all; /* [n] */
+    uint32_t n;
+    size_t cap;
+} ot_region_pool;
+/* Of all sets of regions that do not overlap: for goal memory the one with the least peak that takes no longer than o allows; under a
+ * budget the fastest that keeps it, or comes nearest to it. Of several the fastest. out: room for pool->n; *n of them, numbered, in
+ * order. Fails: OT_E_NOMEM. */
+ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_region_pool *pool, ot_region *out,
+                       uint32_t *n) OT_MUST_USE;
 
 #endif

@@ -8,6 +8,9 @@
  *                            -->  the best one that fits; none: again from a smaller tile
  *
  * A cache takes what it gets: the cost model has charged for what does not fit.
+ *
+ * A tiling that no form expresses, or that loses by its exact figures, gives way to the next best one of its interval that the search
+ * had kept: a few at most, then the nodes stay whole.
  */
 #include "search.h"
 
@@ -18,6 +21,7 @@
 
 #define ABOUT_AS_FAST 1.05 /* forms that take no longer than this differ by less than is predicted well */
 #define ROUNDS        5    /* of smaller tiles for one region */
+#define TILINGS_TRIED 4    /* of one interval: the chosen one and the next best */
 #define SLOWER        1.25 /* another tiling may take that much longer than the search expected of the chosen one */
 
 typedef struct fitting {
@@ -211,8 +215,8 @@ static ot_status try_coarser(fitting *x, const ot_choice *c, ot_region *r)
     return OT_OK;
 }
 
-ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
-                        double loss, ot_arena *a, ot_fit_left *left, ot_region *out, bool *found)
+static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
+                     double loss, ot_arena *a, ot_fit_left *left, ot_region *out, bool *found)
 {
     fitting x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .left = left, .slowest = DBL_MAX, .loss = loss};
     x.best = OT_NEW(s->arena, ot_region);
@@ -238,5 +242,66 @@ ot_status ot_region_fit(const ot_seq *s, ot_walk *w, const ot_target *t, const o
     if (x.found) *out = *x.best;
     if (x.found && out->form == OT_FORM_UNROLLED) left->written -= written_nodes(out);
     *found = x.found;
+    return OT_OK;
+}
+
+/* ---- other tilings of an interval ---- */
+
+ot_status ot_path_ends_list(const ot_seq *s, const ot_path *path, ot_path_ends *x)
+{
+    *x = (ot_path_ends){path, OT_NEW_N(s->arena, uint32_t, s->n + 1u), OT_NEW_N(s->arena, uint32_t, path->n_pool + 1u)};
+    if (!x->head || !x->next) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t p = 0; p <= s->n; p++) x->head[p] = OT_NONE;
+    for (uint32_t k = 0; k < path->n_pool; k++) {
+        x->next[k] = x->head[path->pool[k].end];
+        x->head[path->pool[k].end] = k;
+    }
+    return OT_OK;
+}
+
+static bool same_tiling(const ot_choice *a, const ot_choice *b)
+{
+    bool same = a->n_dims == b->n_dims && a->out_index == b->out_index;
+    for (uint32_t d = 0; same && d < a->n_dims; d++) same = a->axes[d] == b->axes[d] && a->tile[d] == b->tile[d];
+    return same;
+}
+
+/* The fastest other tiling of the interval of tried[0] that is in none of tried [n]; NULL: there is none that is
+ * worth it. */
+static const ot_choice *next_best(const ot_seq *s, const ot_path_ends *x, const ot_choice *const *tried, uint32_t n)
+{
+    const ot_choice *best = NULL;
+    const uint32_t first = tried[0]->first, end = tried[0]->end;
+    const double slowest = fmax(s->time[end + 1] - s->time[first], tried[0]->time);
+    for (uint32_t k = x->head[end]; k != OT_NONE; k = x->next[k]) {
+        const ot_choice *c = &x->path->pool[k];
+        bool known = c->first != first || c->time > slowest || (best && c->time >= best->time);
+        for (uint32_t i = 0; i < n && !known; i++) known = same_tiling(c, tried[i]);
+        if (!known) best = c;
+    }
+    return best;
+}
+
+bool ot_region_loses(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_region *r)
+{
+    return !o->force && o->goal == OT_GOAL_TIME && o->memory_budget == 0 && r->benefit <= -s->time[s->n] * t->runtime->about;
+}
+
+/* Estimates are not exact figures: what is refused then is what was chosen. */
+ot_status ot_region_settle(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path_ends *x,
+                           const ot_choice *choice, double loss, ot_arena *a, ot_fit_left *left, ot_region *out, bool *found)
+{
+    const ot_choice *tried[TILINGS_TRIED] = {choice};
+    ot_region first;
+    bool first_found;
+    OT_TRY(fit(s, w, t, o, choice, loss, a, left, out, found));
+    first = *out;
+    first_found = *found;
+    for (uint32_t n = 1; n < TILINGS_TRIED && left->tries > 0 && (!*found || ot_region_loses(s, t, o, out)); n++, left->tries--) {
+        tried[n] = next_best(s, x, tried, n);
+        if (!tried[n]) break;
+        OT_TRY(fit(s, w, t, o, tried[n], loss, a, left, out, found));
+    }
+    if (!*found || ot_region_loses(s, t, o, out)) *out = first, *found = first_found;
     return OT_OK;
 }
