@@ -65,16 +65,11 @@ const ot_op_tile *ot_acc_cut(const ot_tile_axis *axes, uint32_t n_axes, uint32_t
 bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool);
 
 /* Replace or append one attribute of the adapted node. */
-ot_status ot_adapt_set_attr(ot_arena *arena, ot_adapted *out, ot_attr attr) OT_MUST_USE;
-ot_status ot_adapt_set_int(ot_arena *arena, ot_adapted *out, const char *name, int64_t v) OT_MUST_USE;
 ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v, size_t n) OT_MUST_USE;
 /* Leave an attribute out (no effect when absent). */
 ot_status ot_adapt_drop_attr(ot_arena *arena, ot_adapted *out, const char *name) OT_MUST_USE;
-/* Replace operand `input` by a constant (1-D of n elements unless dims/rank are given by the tensor
- * itself), or omit it. */
+/* Replace operand `input` by a 1-D constant of n elements, or omit it. */
 ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v, size_t n) OT_MUST_USE;
-ot_status ot_adapt_set_f32(ot_arena *arena, ot_adapted *out, uint32_t input, const float *v, size_t n) OT_MUST_USE;
-ot_status ot_adapt_set_tensor(ot_arena *arena, ot_adapted *out, uint32_t input, const ot_tensor *t) OT_MUST_USE;
 ot_status ot_adapt_omit(ot_arena *arena, ot_adapted *out, uint32_t input) OT_MUST_USE;
 
 #endif

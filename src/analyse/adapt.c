@@ -43,7 +43,7 @@ ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis 
 
 /* ---- editing ---- */
 
-ot_status ot_adapt_set_attr(ot_arena *arena, ot_adapted *out, ot_attr attr)
+static ot_status set_attr(ot_arena *arena, ot_adapted *out, ot_attr attr)
 {
     /* An array payload that the builder could not allocate shows as OPAQUE without a message. */
     if (attr.kind == OT_ATTR_OPAQUE && !attr.proto) return OT_E_NOMEM;
@@ -60,14 +60,9 @@ ot_status ot_adapt_set_attr(ot_arena *arena, ot_adapted *out, ot_attr attr)
     return OT_OK;
 }
 
-ot_status ot_adapt_set_int(ot_arena *arena, ot_adapted *out, const char *name, int64_t v)
-{
-    return ot_adapt_set_attr(arena, out, ot_mk_int(name, v));
-}
-
 ot_status ot_adapt_set_ints(ot_arena *arena, ot_adapted *out, const char *name, const int64_t *v, size_t n)
 {
-    return ot_adapt_set_attr(arena, out, ot_mk_ints(arena, name, v, n));
+    return set_attr(arena, out, ot_mk_ints(arena, name, v, n));
 }
 
 ot_status ot_adapt_drop_attr(ot_arena *arena, ot_adapted *out, const char *name)
@@ -97,35 +92,19 @@ static ot_status set_operand(ot_arena *arena, ot_adapted *out, ot_operand op)
     return OT_OK;
 }
 
-ot_status ot_adapt_set_tensor(ot_arena *arena, ot_adapted *out, uint32_t input, const ot_tensor *t)
-{
-    return set_operand(arena, out, (ot_operand){.input = input, .tensor = t});
-}
-
 ot_status ot_adapt_omit(ot_arena *arena, ot_adapted *out, uint32_t input)
 {
     return set_operand(arena, out, (ot_operand){.input = input, .omit = true});
 }
 
-/* A 1-D constant of n elements of `size` bytes. */
-static ot_status set_vector(ot_arena *arena, ot_adapted *out, uint32_t input, ot_dtype dtype, const void *v, size_t n, size_t size)
+ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v, size_t n)
 {
     ot_tensor *t = OT_NEW(arena, ot_tensor);
     int64_t *dims = OT_NEW_N(arena, int64_t, 1);
     if (!t || !dims) return OT_E_NOMEM;
     dims[0] = (int64_t)n;
-    *t = (ot_tensor){.dtype = dtype, .rank = 1, .dims = dims, .bytes = n * size};
-    t->data = n ? ot_memdup(arena, v, n * size) : ot_alloc(arena, 1);
+    *t = (ot_tensor){.dtype = OT_I64, .rank = 1, .dims = dims, .bytes = n * sizeof *v};
+    t->data = n ? ot_memdup(arena, v, n * sizeof *v) : ot_alloc(arena, 1);
     if (!t->data) return OT_E_NOMEM;
-    return ot_adapt_set_tensor(arena, out, input, t);
-}
-
-ot_status ot_adapt_set_i64(ot_arena *arena, ot_adapted *out, uint32_t input, const int64_t *v, size_t n)
-{
-    return set_vector(arena, out, input, OT_I64, v, n, sizeof *v);
-}
-
-ot_status ot_adapt_set_f32(ot_arena *arena, ot_adapted *out, uint32_t input, const float *v, size_t n)
-{
-    return set_vector(arena, out, input, OT_F32, v, n, sizeof *v);
+    return set_operand(arena, out, (ot_operand){.input = input, .tensor = t});
 }

@@ -1,13 +1,12 @@
 /* .ot files: the graph's text form on disk, for golden tests and by hand.
  *
- * Writing follows the rule of every output of this program: whole or not at all. The text goes to a
- * temporary file in the same folder, is synced and renamed; what exists and is no regular file (a
- * pipe, /dev/null) is written to.
+ * Writing follows the rule of every output of this program: whole or not at all (export/out_file.c).
  */
 #include "pipeline.h"
 
+#include "export/out_file.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,43 +54,30 @@ ot_status ot_text_file_read(const char *path, ot_diag *diag, ot_model **out)
     return ot_assure((*out)->graph, OT_P_ORDER | OT_P_USES);
 }
 
-static ot_status write_to(const ot_graph *g, FILE *f, bool sync)
+/* Print into an open output, past its buffer, which is empty. */
+static ot_status print_to(const ot_graph *g, ot_out *o, ot_diag *diag)
 {
-    ot_status s = ot_text_print(g, f);
-    if (s == OT_OK && (fflush(f) != 0 || (sync && fsync(fileno(f)) != 0))) s = OT_E_SYSTEM;
-    return s;
-}
-
-/* Temporary file beside `path`, with the permissions a new file would get. NULL with errno. */
-static FILE *open_beside(const char *path, char *tmp, size_t size)
-{
-    if ((size_t)snprintf(tmp, size, "%s.XXXXXX", path) >= size) {
-        errno = ENAMETOOLONG;
-        return NULL;
-    }
-    int fd = mkostemp(tmp, O_CLOEXEC);
-    if (fd < 0) return NULL;
-    mode_t mask = umask(0);
-    umask(mask);
-    FILE *f = fchmod(fd, 0666 & ~mask) == 0 ? fdopen(fd, "w") : NULL;
+    int fd = dup(o->sink.fd);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     if (!f) {
-        close(fd);
-        unlink(tmp);
+        if (fd >= 0) close(fd);
+        return ot_fail(diag, OT_E_SYSTEM, "cannot write '%s': %s", o->path, strerror(errno));
     }
-    return f;
+    ot_status s = ot_text_print(g, f);
+    if (fclose(f) != 0 && s == OT_OK) s = OT_E_SYSTEM;
+    return s == OT_OK ? OT_OK : ot_fail(diag, s, "cannot write '%s': %s", o->path, strerror(errno));
 }
 
 ot_status ot_text_file_write(const ot_graph *g, const char *path, ot_diag *diag)
 {
-    struct stat st;
-    char tmp[4096];
-    bool replace = stat(path, &st) != 0 || S_ISREG(st.st_mode);
-    FILE *f = replace ? open_beside(path, tmp, sizeof tmp) : fopen(path, "we");
-
-    if (!f) return ot_fail(diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
-    ot_status s = write_to(g, f, replace);
-    if (fclose(f) != 0) s = OT_E_SYSTEM;
-    if (replace && s == OT_OK && rename(tmp, path) != 0) s = OT_E_SYSTEM;
-    if (replace && s != OT_OK) unlink(tmp);
-    return s == OT_OK ? OT_OK : ot_fail(diag, s, "cannot write '%s': %s", path, strerror(errno));
+    ot_arena *a = ot_arena_new();
+    ot_out o;
+    if (!a) return ot_fail_nomem(diag);
+    ot_status s = ot_out_open(&o, path, a, diag);
+    if (s == OT_OK) s = print_to(g, &o, diag);
+    if (s == OT_OK) s = ot_out_seal(&o);
+    if (s == OT_OK) s = ot_out_publish(&o);
+    ot_out_close(&o);
+    ot_arena_free(a);
+    return s;
 }

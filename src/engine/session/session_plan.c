@@ -13,10 +13,7 @@
  * this plan when it is made; see kernel_call.c.
  */
 #include "engine/core/session.h"
-
-#define STEPS      20000 /* of the search, for graphs of up to FEW values; fewer for more */
-#define STEPS_MIN  1000
-#define VALUES_FEW 200
+#include "memory/memory.h"
 
 typedef struct plan_work {
     ot_prog *p;
@@ -114,9 +111,8 @@ static void add_outputs(plan_work *w, const ot_step *step, uint32_t at)
 static ot_status pack(ot_prog *p)
 {
     ot_pack_problem problem = {p->items, p->n_items};
-    ot_pack_options o = {.step_limit = STEPS, .threads = 1, .rules = OT_PACK_RULES_ALL};
+    ot_pack_options o = {.step_limit = ot_graph_arena_steps(p->n_items), .threads = 1, .rules = OT_PACK_RULES_ALL};
     ot_pack_result r;
-    if (p->n_items > VALUES_FEW) o.step_limit = ot_max(STEPS_MIN, (int64_t)STEPS * VALUES_FEW / p->n_items);
     OT_TRY(ot_pack(&problem, &o, p->s->d, p->offsets, &r));
     OT_TRY(ot_pack_check(&problem, p->offsets, 0, NULL, p->s->d));
     p->arena_bytes = r.height;
