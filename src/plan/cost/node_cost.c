@@ -336,7 +336,7 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost 
         free_node(s, p, t, x);
     else
         whole_node(s, p, t, x);
-    double extra = s->extra[p] / ot_cost_bw(t, s->extra[p] / 2); /* layout changes do not overlap */
+    double extra = s->extra[p] / ot_cost_layout_bw(t, ot_cost_bw(t, s->extra[p] / 2)); /* layout changes do not overlap */
     double merged = s->fused[p] ? 0 : merged_compute(s, p, t);
     x->time = ot_cost_both(s, p, t, x->compute + merged, x->memory) - merged + extra + x->overhead;
     x->memory += extra;

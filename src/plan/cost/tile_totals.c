@@ -126,7 +126,8 @@ void ot_sums_add_node(ot_node_sums *x, const ot_seq *s, const ot_target *t, cons
     const double bw[3] = {t->bw_fast, t->mid_bytes ? t->bw_mid : t->bw_slow, t->bw_slow}, extra = s->extra[f->pos] * factor + crop;
     const double pack = f->whole_reads > 0 ? ot_cost_pack(t, f->whole_reads, tiles) : 0;
     double *sum[3] = {&x->t_fast, &x->t_mid, &x->t_slow};
-    for (int k = 0; k < 3; k++) *sum[k] += ot_cost_both(s, f->pos, t, compute, bytes / bw[k]) + extra / bw[k] + pack;
+    for (int k = 0; k < 3; k++)
+        *sum[k] += ot_cost_both(s, f->pos, t, compute, bytes / bw[k]) + extra / ot_cost_layout_bw(t, bw[k]) + pack;
     if (!f->is_free) x->nodes += tiles;
     x->macs += s->macs[f->pos] * factor;
 }

@@ -66,6 +66,7 @@ typedef struct ot_block_habits {
     bool chains_keep;                  /* so does every element-wise operator */
     int64_t least;                     /* channels of an input that is blocked at all */
     double into, out_of;               /* bytes moved per byte of a tensor that changes into blocks, and back; */
+    bool steady;                       /* these take as long in a cache: counted at the rate of slow memory */
     double copies;                     /* bytes that a node holds of the other layout, per byte that it moves so */
     double border_into, border_out_of; /* where a region's border makes it plain */
     double crop;                       /* bytes moved per byte of a value cropped inside a region */

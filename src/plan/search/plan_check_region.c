@@ -176,7 +176,8 @@ static double node_seconds(const billing *b, uint32_t i)
     }
     for (int level = 0; level < 3; level++) {
         if (b->part[level] == 0) continue;
-        seconds += b->part[level] * (ot_cost_both(s, at, b->t, compute, moved / b->rate[level]) + extra / b->rate[level]);
+        seconds += b->part[level] *
+                   (ot_cost_both(s, at, b->t, compute, moved / b->rate[level]) + extra / ot_cost_layout_bw(b->t, b->rate[level]));
     }
     return seconds + (packed > 0 ? ot_cost_pack(b->t, packed, b->tiles) : 0);
 }
@@ -409,8 +410,9 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     if (f->copies) seconds += b->windows / from + b->runs * t->runtime->run_seconds;            /* and cut out */
     seconds += f->windows * b->windows / ot_cost_bw(t, b->windows);
     seconds += (1 + stitched) * b->outputs / to;
-    seconds += b->repack_inside / from + b->repack_outside / to;
-    if (!f->joins_blocks) seconds += b->pieces_repack_inside / from + b->pieces_repack_outside / to;
+    const double inside = ot_cost_layout_bw(t, from), outside = ot_cost_layout_bw(t, to);
+    seconds += b->repack_inside / inside + b->repack_outside / outside;
+    if (!f->joins_blocks) seconds += b->pieces_repack_inside / inside + b->pieces_repack_outside / outside;
     seconds += b->tiles * b->n_inputs * f->nodes * t->node_overhead + (f->loops ? b->tiles * t->loop_overhead : 0);
     out->seconds = seconds;
     const bool again = stitched > 0 && b->outputs > (double)t->fast_bytes; /* pieces are written, read, written */
