@@ -29,7 +29,7 @@ SHARED = (
     ('models/squeezenet_fp16.onnx', {}), ('models/dnsmos_model_v8.onnx', {'input_1': [1, 900, 120]}),
     ('models/bodypix_mnv1_s16.onnx', {'input': [1, 161, 161, 3]}), ('models/edge_residual_block.onnx', {}), ('models/edge_conv_follow_convtrans.onnx', {}),
     ('models/edge_sdpa_b32h8.onnx', {}), ('models/yolox_nano.onnx', {}),
-    ('models/ppocrv4_det.onnx', {'x': [1, 3, 160, 160]}), ('real/unet_sed.onnx', {'input': [1, 1, 128, 128]}),
+    ('real/unet_sed.onnx', {'input': [1, 1, 128, 128]}),
     ('real/yunet_n.onnx', {'input': [1, 3, 160, 160]}),
     ('real/waifu2x_upconv7.onnx', {'input': [1, 3, 78, 78]}), ('real/litemono_decoder.onnx', {}),
     ('real/portrait_prisma.onnx', {'input_3': [1, 3, 128, 128]}), ('real/meshnet3d.onnx', {'input': [1, 1, 32, 32, 32]}),

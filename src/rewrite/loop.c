@@ -38,12 +38,14 @@ ot_status rw_loop_open(rw_loop *l, rw_region *w, const rw_block *b, bool sequenc
     return w->g->model->opset < LOOP_STATELESS ? rw_loop_input(l, "carried", OT_I64, &state) : OT_OK;
 }
 
-/* A value that a body may hand out: made by a node of the body and handed out once. */
+/* A value that a body may hand out: made by a node of the body and handed out once. In form loop by an Identity: OpenCV's dnn module
+ * stacks what a convolution made in blocks of channels as it lies, and takes it for plain (tests/runtimes/opencv_loop_blocks.py). */
 ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v)
 {
     const ot_value x = l->body.g->values[*v];
     ot_id out = OT_NONE;
-    if (x.producer == OT_NONE || x.is_output)
+    bool plain = l->w->r->form == OT_FORM_LOOP && !l->scan && x.rank > 0;
+    if (x.producer == OT_NONE || x.is_output || plain)
         OT_TRY(rw_op(l->w, &l->body, "Identity", "body", name, v, 1, NULL, 0, x.dtype, x.rank, x.dims, &out));
     else
         out = *v;

@@ -453,7 +453,8 @@ def judge(src, dst, want, feeds, spec, flag):
     if len(set(names)) != len([x for x in names if x]) + ('' in names):
         return 'duplicate node names'
     c = counts(m.graph, collections.Counter())
-    if c['Identity'] > counts(before.graph, collections.Counter())['Identity'] * 64 + 2 * (c['Loop'] + c['Scan']):
+    each = 2 + len(m.graph.output) if spec[0] == 'l' else 2      # form loop hands every result out through one
+    if c['Identity'] > counts(before.graph, collections.Counter())['Identity'] * 64 + each * (c['Loop'] + c['Scan']):
         return 'needless Identity'
     form = spec.split()[0]
     if form == 'u' and c['Loop'] + c['Scan']:
