@@ -255,6 +255,19 @@ static ot_status clamp(ot_form_tiles *w, uint32_t d, bool *ok, ot_why *why)
     return OT_OK;
 }
 
+/* The engine's operators take and write windows of elements of whole bytes. */
+static bool has_whole_bytes(const ot_form_tiles *w)
+{
+    const ot_region *r = w->r;
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        uint32_t bits = ot_dtype_bits(w->g->values[r->values[v].value].dtype);
+        bool cut = false;
+        for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0 || ot_is_part(r, v, d);
+        if (cut && (v < r->n_inputs || r->values[v].is_output) && (bits == 0 || bits % 8 != 0)) return false;
+    }
+    return true;
+}
+
 /* Split dimension d into runs as form f wants them. */
 static ot_status split_dim(ot_form_tiles *w, uint32_t d, ot_form f, bool *legal, ot_why *why)
 {
@@ -340,6 +353,8 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     }
     *legal = false;
     if (f == OT_FORM_WHILE) {
+        *why = OT_WHY_TYPE_WHILE;
+        if (!has_whole_bytes(w)) return OT_OK;
         *why = single > OT_CLASSES_MAX ? OT_WHY_TILE_KINDS : OT_WHY_MANY_STARTS;
         *legal = single <= OT_CLASSES_MAX && tiles <= WHILE_TILES_MAX;
         return OT_OK;

@@ -267,9 +267,39 @@ static void cut_constants_count_once(void **state)
     ot_model_free(m);
 }
 
+/* Windows of elements that are no whole bytes have no address: the engine's form is not for them. */
+static void packed_elements_are_not_cut(void **state)
+{
+    (void)state;
+    static const char *const casts = "model ir 10 opset 21\ngraph g {\n  input %x : float32[8,64,64]\n  %a = Relu(%x)\n"
+                                     "  %b = Cast(%a) {to=TYPE}\n  output %b\n}\n";
+    static const char *const types[] = {"22", "21", "3"}; /* int4, uint4, int8 */
+    for (uint32_t k = 0; k < 3; k++) {
+        ot_diag d = {0};
+        ot_model *m = NULL;
+        ot_plan *p = NULL;
+        ot_target t;
+        ot_plan_options o = {.goal = OT_GOAL_TIME, .force = true};
+        char graph[256];
+        const char *at = strstr(casts, "TYPE");
+        snprintf(graph, sizeof graph, "%.*s%s%s", (int)(at - casts), casts, types[k], at + 4);
+        assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+        ot_target_set_l2(&t, 16 << 10);
+        ot_target_set_engine(&t);
+        if (ot_text_parse(graph, strlen(graph), &d, &m) != OT_OK) fail_msg("%s", d.message);
+        assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+        assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
+        for (uint32_t r = 0; r < p->n_regions; r++) /* Relu alone may be */
+            assert_int_equal(p->regions[r].n_nodes, k < 2 ? 1 : 2);
+        assert_true(k < 2 || p->n_regions == 1);
+        ot_plan_free(p);
+        ot_model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_has_its_reason), cmocka_unit_test(attention_is_one_step),
-                                       cmocka_unit_test(cut_constants_count_once)};
+                                       cmocka_unit_test(cut_constants_count_once), cmocka_unit_test(packed_elements_are_not_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
