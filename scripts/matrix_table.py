@@ -48,7 +48,9 @@ class Notes:
 
 
 def sum_cell(results, notes):
-    """One cell for several networks: how many are equal, and what became of the others."""
+    """One cell for several networks: how many are equal, and what became of the others; empty where none was run."""
+    if not results:
+        return ''
     counts = {}
     for r in results:
         if r['verdict'] != '-':
