@@ -48,7 +48,7 @@ static bool beats(int64_t a, double time_a, int64_t b, double time_b)
 /* Plans for the same goal in which one form is preferred; the best of all in *p. */
 static ot_status try_forms(const weigher *w, ot_plan **p, int64_t *growth)
 {
-    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_SCAN};
+    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN, OT_FORM_PRESCAN};
     for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) {
         ot_plan_options o = *w->o;
         ot_plan *other = NULL;

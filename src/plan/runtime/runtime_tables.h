@@ -20,7 +20,7 @@
  *   window    bounds and Slice, scan outputs, Transpose where pieces do not follow each other
  *   loop      the same, and a Concat with the border tiles, which are written out
  *   prescan   windows gathered ahead and transposed, all of them at once; the rest as loop, without bounds */
-#define OT_STANDARD_PRICES                                                                         \
+#define OT_PRICES(chain)                                                                           \
     {                                                                                              \
         [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1}, \
         [OT_FORM_UNROLLED] = {.copies = true,                                                      \
@@ -32,7 +32,7 @@
                               .outputs_grid = 2,                                                   \
                               .tiles = 1,                                                          \
                               .tiles_grid = 1,                                                     \
-                              .tiles_chain = 4},                                                   \
+                              .tiles_chain = (chain)},                                             \
         [OT_FORM_PEELED] = {.copies = true,                                                        \
                             .nodes = 4,                                                            \
                             .loops = true,                                                         \
@@ -72,5 +72,6 @@
                              .outputs_grid = 3,                                                    \
                              .tiles_grid = 2},                                                     \
     }
+#define OT_STANDARD_PRICES OT_PRICES(4)
 
 #endif
