@@ -81,8 +81,13 @@ int64_t ot_acc_floats(const ot_graph *g, const ot_node *n, uint32_t i, float *ou
 {
     const ot_value *v = ot_acc_in(g, n, i);
     size_t count = 0;
-    if (!v || v->overridable || !v->init) return -1;
-    return ot_tensor_floats(v->init, out, max, &count) ? (int64_t)count : -1;
+    if (!v || v->overridable) return -1;
+    if (v->known_floats) {
+        if (v->known_n > max) return -1;
+        for (uint32_t k = 0; k < v->known_n; k++) out[k] = (float)v->known_floats[k];
+        return v->known_n;
+    }
+    return v->init && ot_tensor_floats(v->init, out, max, &count) ? (int64_t)count : -1;
 }
 
 int32_t ot_acc_norm_axis(int64_t axis, int32_t rank)

@@ -54,7 +54,7 @@ bool ot_acc_refuse(ot_why *why, ot_why reason);
 /* Contents of operand i as integers: only when constant whatever the graph inputs are (value.known,
  * init tensor of small integer type) and at most max elements. Returns the count, or -1. */
 int64_t ot_acc_ints(const ot_graph *g, const ot_node *n, uint32_t i, int64_t *out, size_t max);
-/* Same for floats (float32 initializers). */
+/* Same for floats (value.known_floats, init tensor of a float type), as float32. */
 int64_t ot_acc_floats(const ot_graph *g, const ot_node *n, uint32_t i, float *out, size_t max);
 /* Axis written by the model (may be negative) -> 0..rank-1, or -1 when out of range. */
 int32_t ot_acc_norm_axis(int64_t axis, int32_t rank);

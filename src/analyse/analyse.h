@@ -135,6 +135,12 @@ ot_status ot_tile_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis 
  * 0 when shapes are unknown. */
 double ot_node_macs(const ot_graph *g, const ot_node *n);
 
+/* ---- known_tensor.c ---- */
+
+/* The known contents of v (integers of 64 or 32 bits, bool, known_floats) as a tensor of its type and shape, in the
+ * arena. NULL: no memory. */
+const ot_tensor *ot_known_tensor(ot_arena *arena, const ot_value *v);
+
 /* ---- static_nodes.c ---- */
 
 /* Whether rewriting can replace the static node by a constant: then its reading a value does not keep that alive. */

@@ -7,10 +7,15 @@
  *
  * Each element is known or not on its own, so a free batch does not hide the rest. Floats are
  * followed too (Cast, Mul by a scale, Floor, Cast back is how Resize sizes are written), rounded
- * after each step to their own precision; they stay internal, only integers without holes become
- * value.known.
+ * after each step to their own precision. Contents without holes become value.known, those of
+ * floats value.known_floats.
  *
- * known_arith.c computes, known_move.c copies; this file holds storage and the helpers of both.
+ * Half precision: runtimes without half kernels compute in float32 and some leave out the rounding
+ * between two operators. A Cast rounds, whoever runs it; a result of arithmetic that 16 bits cannot
+ * hold counts as unknown.
+ *
+ * known_arith.c computes, known_move.c copies, known_tensor.c rounds and writes down; this file holds
+ * storage and the helpers of the first two.
  */
 #include "import/model_io.h"
 #include "shape.h"
@@ -21,7 +26,7 @@
 #define SHAPE_LENGTH 32
 #define NARROW_MAX   64 /* most elements of an int8...uint32 constant worth following: these are mostly weights */
 
-bool ot_known_is_float(ot_dtype t) { return t == OT_F32 || t == OT_F64; }
+bool ot_known_is_float(ot_dtype t) { return t == OT_F32 || t == OT_F64 || t == OT_F16 || t == OT_BF16; }
 
 bool ot_known_is_int(ot_dtype t)
 {
@@ -62,7 +67,13 @@ void ot_known_set_int(ot_known_buf *b, ot_dtype t, uint32_t e, int64_t v)
 void ot_known_set_float(ot_known_buf *b, ot_dtype t, uint32_t e, double v)
 {
     b->ok[e] = v == v; /* a NaN counts as unknown */
-    b->f[e] = t == OT_F32 ? (double)(float)v : v;
+    b->f[e] = ot_known_round(t, v);
+}
+
+void ot_known_set_result(ot_known_buf *b, ot_dtype t, uint32_t e, double v)
+{
+    ot_known_set_float(b, t, e, v);
+    if ((t == OT_F16 || t == OT_BF16) && b->f[e] != (double)(float)v) b->ok[e] = false;
 }
 
 void ot_known_copy(ot_known_buf *b, uint32_t e, const ot_known *k, uint32_t s)
@@ -196,6 +207,19 @@ static bool starts_chain(ot_op op)
     return op == OT_OP_Shape || op == OT_OP_Size || op == OT_OP_ConstantOfShape || op == OT_OP_Concat;
 }
 
+/* Contents without holes outlive the run, with the value. */
+static ot_status publish(ot_infer *c, ot_value *v, const ot_known *known)
+{
+    if (!known->valid || known->ok != NULL) return OT_OK;
+    if (known->f != NULL) {
+        v->known_floats = ot_memdup(c->keep, known->f, known->n * sizeof *known->f);
+        if (v->known_floats == NULL && known->n > 0) return ot_fail_nomem(c->g->model->diag);
+    }
+    v->known = known->i;
+    v->known_n = known->n;
+    return OT_OK;
+}
+
 ot_status ot_known_propagate(ot_infer *c)
 {
     const ot_node *n = c->n;
@@ -210,10 +234,7 @@ ot_status ot_known_propagate(ot_infer *c)
         } else {
             OT_TRY(evaluate(c, k, v, known));
         }
-        if (known->valid && known->i != NULL && known->ok == NULL) {
-            v->known = known->i;
-            v->known_n = known->n;
-        }
+        OT_TRY(publish(c, v, known));
     }
     return OT_OK;
 }

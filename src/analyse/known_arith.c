@@ -98,7 +98,7 @@ static bool fold(const ot_infer *c, ot_dtype t, ot_known_buf *b, uint32_t e, con
             b->ok[e] = false;
     } else {
         if (k->f == NULL || !float_binary(c->n->op, b->f[e], k->f[s], &f)) return false;
-        ot_known_set_float(b, t, e, f);
+        ot_known_set_result(b, t, e, f);
     }
     return true;
 }
@@ -201,7 +201,7 @@ static bool unary(ot_infer *c, const ot_value *v, ot_known_buf *b)
             if (defined) ot_known_set_int(b, v->dtype, e, i);
         } else {
             if (!float_unary(c->n->op, k->f[e], &f)) return false;
-            ot_known_set_float(b, v->dtype, e, f);
+            ot_known_set_result(b, v->dtype, e, f);
         }
     }
     return true;
@@ -226,19 +226,43 @@ static bool cast(ot_infer *c, const ot_value *v, ot_known_buf *b)
     return true;
 }
 
+/* Bound `side` (1: least, 2: greatest) of Clip: an operand of one element, or before opset 11 an
+ * attribute. *has: there is one. false: not known. */
+static bool clip_bound(const ot_infer *c, uint32_t side, bool floats, bool *has, int64_t *i, double *f)
+{
+    const ot_known *k = ot_shape_known(c, side);
+    const ot_attr *attr = ot_attr_find(c->n, side == 1 ? "min" : "max");
+    *has = ot_shape_in(c, side) != NULL || attr != NULL;
+    if (attr != NULL) {
+        *f = (double)attr->f;
+        return floats && attr->kind == OT_ATTR_FLOAT;
+    }
+    if (!*has) return true;
+    if (k == NULL || k->n != 1 || k->ok != NULL || (k->f != NULL) != floats) return false;
+    if (floats)
+        *f = k->f[0];
+    else
+        *i = k->i[0];
+    return true;
+}
+
 static bool clip(ot_infer *c, const ot_value *v, ot_known_buf *b)
 {
-    const ot_known *k = ot_shape_known(c, 0), *low = ot_shape_known(c, 1), *high = ot_shape_known(c, 2);
-    if (k == NULL || k->i == NULL || b->i == NULL || k->n != b->n) return false;
-    if ((ot_shape_in(c, 1) != NULL && low == NULL) || (ot_shape_in(c, 2) != NULL && high == NULL)) return false;
-    if (low != NULL && (low->i == NULL || low->n != 1 || low->ok != NULL)) return false;
-    if (high != NULL && (high->i == NULL || high->n != 1 || high->ok != NULL)) return false;
+    const ot_known *k = ot_shape_known(c, 0);
+    bool floats = b->f != NULL, low, high;
+    int64_t least = 0, most = 0;
+    double lower = 0, upper = 0;
+    if (k == NULL || (k->f != NULL) != floats || k->n != b->n) return false;
+    if (!clip_bound(c, 1, floats, &low, &least, &lower) || !clip_bound(c, 2, floats, &high, &most, &upper)) return false;
     for (uint32_t e = 0; e < b->n; e++) {
         if (!ot_known_has(k, e)) continue;
-        int64_t r = k->i[e];
-        if (low != NULL) r = ot_max(r, low->i[0]);
-        if (high != NULL) r = ot_min(r, high->i[0]);
-        ot_known_set_int(b, v->dtype, e, r);
+        if (floats) {
+            double r = low ? fmax(k->f[e], lower) : k->f[e];
+            ot_known_set_result(b, v->dtype, e, high ? fmin(r, upper) : r);
+        } else {
+            int64_t r = low ? ot_max(k->i[e], least) : k->i[e];
+            ot_known_set_int(b, v->dtype, e, high ? ot_min(r, most) : r);
+        }
     }
     return true;
 }
@@ -269,7 +293,7 @@ static bool reduce(ot_infer *c, const ot_value *v, ot_known_buf *b)
         b->ok[0] = false;
         if (!ok) break;
         if (k->i != NULL && int_binary(&step, b->i[0], k->i[s], &i)) ot_known_set_int(b, v->dtype, 0, i);
-        if (k->f != NULL && float_binary(step.op, b->f[0], k->f[s], &f)) ot_known_set_float(b, v->dtype, 0, f);
+        if (k->f != NULL && float_binary(step.op, b->f[0], k->f[s], &f)) ot_known_set_result(b, v->dtype, 0, f);
     }
     return true;
 }

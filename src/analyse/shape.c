@@ -90,8 +90,10 @@ static ot_status copy_outer(ot_infer *c, ot_id id)
         v->dtype = def->dtype;
         v->is_const = def->is_const;
         v->known = def->known;
+        v->known_floats = def->known_floats;
         v->known_n = def->known_n;
-        if (def->known != NULL) c->known[id] = (ot_known){.n = def->known_n, .valid = true, .i = def->known};
+        if (def->known != NULL || def->known_floats != NULL)
+            c->known[id] = (ot_known){.n = def->known_n, .valid = true, .i = def->known, .f = def->known_floats};
         return ot_value_set_shape(c->g, id, def->rank, def->dims);
     }
     return OT_OK;
@@ -104,6 +106,7 @@ static ot_status start_values(ot_infer *c)
     for (ot_id id = 0; id < g->n_values; id++) {
         ot_value *v = &g->values[id];
         v->known = NULL;
+        v->known_floats = NULL;
         v->known_n = 0;
         v->is_const = false;
         OT_TRY(clean_stated(g, v));
@@ -212,7 +215,7 @@ static void set_static(ot_infer *c, ot_node *n)
         if (n->out[k] == OT_NONE) continue;
         ot_value *v = &c->g->values[n->out[k]];
         v->is_const = constant;
-        all = all && (constant || v->known != NULL);
+        all = all && (constant || v->known != NULL || v->known_floats != NULL);
     }
     n->is_static = all;
 }

@@ -195,6 +195,10 @@ bool ot_known_fits(ot_dtype t, int64_t v); /* v fits the integer type t */
 /* Set element e when the value fits type t (else it stays unknown). */
 void ot_known_set_int(ot_known_buf *b, ot_dtype t, uint32_t e, int64_t v);
 void ot_known_set_float(ot_known_buf *b, ot_dtype t, uint32_t e, double v);
+/* Same for what arithmetic made: of 16 bits only results that need no rounding (runtimes differ). */
+void ot_known_set_result(ot_known_buf *b, ot_dtype t, uint32_t e, double v);
+/* v as type t holds it: rounded to nearest even; infinite beyond its range. t: ot_known_is_float. */
+double ot_known_round(ot_dtype t, double v);
 /* Copy element s of k to element e of b, both integers or both floats. */
 void ot_known_copy(ot_known_buf *b, uint32_t e, const ot_known *k, uint32_t s);
 /* Element number <-> coordinates in the static shape of v. */

@@ -191,13 +191,15 @@ typedef struct ot_attr {
 typedef struct ot_value {
     const char *name; /* unique in its graph; never empty */
     ot_dtype dtype;
-    int32_t rank;          /* -1 unknown */
-    int64_t *dims;         /* [rank]; NULL when rank <= 0 */
-    ot_id producer;        /* node, or OT_NONE for inputs, initializers, outer values */
-    uint32_t out_index;    /* which output of the producer */
-    const ot_tensor *init; /* initializer or folded constant; NULL for activations */
-    const int64_t *known;  /* [known_n] contents as integers (shape arithmetic; also bool,
+    int32_t rank;               /* -1 unknown */
+    int64_t *dims;              /* [rank]; NULL when rank <= 0 */
+    ot_id producer;             /* node, or OT_NONE for inputs, initializers, outer values */
+    uint32_t out_index;         /* which output of the producer */
+    const ot_tensor *init;      /* initializer or folded constant; NULL for activations */
+    const int64_t *known;       /* [known_n] contents as integers (shape arithmetic; also bool,
                                 int32); NULL when not known. Set by shape inference. */
+    const double *known_floats; /* [known_n] the same for small float values that nodes compute, rounded to their own type;
+                                   NULL when not known. Never set beside `known`, nor for initializers (see init). */
     uint32_t known_n;
     bool is_input;     /* graph input */
     bool is_output;    /* graph output */

@@ -76,7 +76,8 @@ static ot_status check_value(const ot_check *c, ot_id id)
         return bad_value(c, v, "rank above the limit, or a negative dimension");
     if ((unsigned)v->dtype > OT_I2) return bad_value(c, v, "element type out of range");
     if (v->init) OT_TRY(check_tensor(c, v, v->init));
-    if (v->known) {
+    if (v->known && v->known_floats) return bad_value(c, v, "known contents of two kinds");
+    if (v->known || v->known_floats) {
         int64_t n;
         if (v->known_n > OT_KNOWN_MAX) return bad_value(c, v, "too many known elements");
         if (ot_value_elems(v, &n) && n != v->known_n) return bad_value(c, v, "known contents do not fill its shape");

@@ -16,9 +16,10 @@ static bool can_copy(const ot_node *n)
 ot_body_source ot_body_source_of(const ot_graph *g, ot_id v)
 {
     const ot_value *x = &g->values[v];
-    const bool tracked = x->dtype == OT_I64 || x->dtype == OT_I32 || x->dtype == OT_BOOL; /* types that `known` can stand for */
+    const bool known = x->known ? x->dtype == OT_I64 || x->dtype == OT_I32 || x->dtype == OT_BOOL
+                                : x->known_floats && !x->is_const; /* weights of Constant nodes are copied with their nodes */
     if (x->init && !x->overridable) return OT_BODY_INIT;
-    if (x->known && !x->overridable && !x->is_input && x->rank >= 0 && tracked) return OT_BODY_KNOWN;
+    if (known && !x->overridable && !x->is_input && x->rank >= 0) return OT_BODY_KNOWN;
     if (x->is_const && x->producer != OT_NONE && can_copy(&g->nodes[x->producer])) return OT_BODY_COPY;
     return OT_BODY_CAPTURE;
 }

@@ -7,31 +7,8 @@
  */
 #include "rewrite.h"
 
-/* known[] in the value's own element type, which is an integer (ot_static_foldable); NULL when memory ran out. */
-static const ot_tensor *known_tensor(ot_arena *a, const ot_value *v)
-{
-    uint32_t bits = ot_dtype_bits(v->dtype);
-    if (v->dtype != OT_I64 && v->dtype != OT_I32 && v->dtype != OT_BOOL) OT_BUG("folding what is no integer");
-    ot_tensor *t = OT_NEW(a, ot_tensor);
-    unsigned char *data = ot_alloc_n(a, v->known_n + 1u, bits / 8);
-    if (!t || !data) return NULL;
-    for (uint32_t k = 0; k < v->known_n; k++) {
-        int64_t x = v->known[k];
-        int32_t x32 = (int32_t)x;
-        unsigned char x8 = x != 0;
-        const void *from = v->dtype == OT_I64 ? (const void *)&x : v->dtype == OT_I32 ? (const void *)&x32 : (const void *)&x8;
-        memcpy(data + (size_t)k * (bits / 8), from, bits / 8);
-    }
-    t->dtype = v->dtype;
-    t->rank = (uint32_t)v->rank;
-    t->dims = v->dims;
-    t->data = data;
-    t->bytes = (size_t)v->known_n * (bits / 8);
-    return t;
-}
-
 /* Before IR 4 a constant that is no input is written as a Constant node, which before opset 9 holds floating point only:
- * the integers as float64, and a Cast. */
+ * the contents as float64, and a Cast. */
 static bool must_cast(const ot_graph *g) { return g->model->ir_version < 4 && g->model->opset < 9; }
 
 static ot_status cast_known(ot_graph *g, ot_id v)
@@ -42,7 +19,7 @@ static ot_status cast_known(ot_graph *g, ot_id v)
     double *data = ot_alloc_n(a, x.known_n + 1u, sizeof *data);
     const char *base = ot_format(a, "tile/const/%s", x.name);
     if (!t || !data || !base) return ot_fail_nomem(g->model->diag);
-    for (uint32_t k = 0; k < x.known_n; k++) data[k] = (double)x.known[k];
+    for (uint32_t k = 0; k < x.known_n; k++) data[k] = x.known ? (double)x.known[k] : x.known_floats[k];
     *t = (ot_tensor){.dtype = OT_F64, .rank = (uint32_t)x.rank, .dims = x.dims, .data = data, .bytes = x.known_n * sizeof *data};
     const char *plain = ot_fresh_name(g->model, base), *constant = ot_fresh_name(g->model, base),
                *cast = ot_fresh_name(g->model, base);
@@ -62,7 +39,7 @@ static ot_status fold_value(ot_graph *g, ot_id id)
 {
     ot_value *v = &g->values[id];
     if (must_cast(g)) return cast_known(g, id);
-    v->init = known_tensor(g->model->arena, v);
+    v->init = ot_known_tensor(g->model->arena, v);
     if (!v->init) return ot_fail_nomem(g->model->diag);
     v->is_const = true;
     v->proto = NULL;

@@ -20,32 +20,8 @@ ot_status rw_capture(rw_region *w, rw_target *t, ot_id v, ot_id *out)
     t->g->values[*out].is_outer = true;
     t->g->values[*out].is_const = x.is_const;
     t->g->values[*out].known = x.known;
+    t->g->values[*out].known_floats = x.known_floats;
     t->g->values[*out].known_n = x.known_n;
-    return OT_OK;
-}
-
-/* Contents that shape inference knows, as a tensor; NULL when the type is not one that it tracks. */
-static ot_status known_tensor(rw_region *w, const ot_value *x, const ot_tensor **out)
-{
-    ot_arena *a = w->g->model->arena;
-    size_t size = ot_dtype_bits(x->dtype) / 8;
-    *out = NULL;
-    if (x->dtype != OT_I64 && x->dtype != OT_I32 && x->dtype != OT_BOOL) return OT_OK;
-    ot_tensor *t = OT_NEW(a, ot_tensor);
-    char *data = ot_alloc(a, x->known_n * size + 1);
-    int64_t *dims = ot_memdup(a, x->dims, (size_t)x->rank * sizeof *dims);
-    if (!t || !data || !dims) return rw_nomem(w);
-    for (uint32_t k = 0; k < x->known_n; k++) {
-        int32_t narrow = (int32_t)x->known[k];
-        if (size == 8)
-            memcpy(data + k * size, &x->known[k], size);
-        else if (size == 4)
-            memcpy(data + k * size, &narrow, size);
-        else
-            data[k] = x->known[k] != 0;
-    }
-    *t = (ot_tensor){.dtype = x->dtype, .rank = (uint32_t)x->rank, .dims = dims, .data = data, .bytes = x->known_n * size};
-    *out = t;
     return OT_OK;
 }
 
@@ -90,7 +66,9 @@ static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
     switch (ot_body_source_of(w->g, v)) {
     case OT_BODY_COPY: *node = x.producer; return OT_OK;
     case OT_BODY_CAPTURE: OT_TRY(rw_capture(w, t, v, &out)); return note_found(w, t, v, out);
-    case OT_BODY_KNOWN: OT_TRY(known_tensor(w, &x, &contents)); break;
+    case OT_BODY_KNOWN:
+        if (!(contents = ot_known_tensor(w->g->model->arena, &x))) return rw_nomem(w);
+        break;
     case OT_BODY_INIT: break;
     }
     OT_TRY(rw_const(w, t, x.name, contents, &out));
@@ -101,9 +79,9 @@ static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
 static ot_status use_captured(rw_region *w, rw_target *t, ot_id v, ot_id *out)
 {
     const ot_value x = w->g->values[v];
-    const ot_tensor *k = NULL;
-    if (x.known && !x.init && !x.is_input && x.rank >= 0) OT_TRY(known_tensor(w, &x, &k));
-    return k ? rw_const(w, t, x.name, k, out) : rw_capture(w, t, v, out);
+    if (ot_body_source_of(w->g, v) != OT_BODY_KNOWN) return rw_capture(w, t, v, out);
+    const ot_tensor *k = ot_known_tensor(w->g->model->arena, &x);
+    return k ? rw_const(w, t, x.name, k, out) : rw_nomem(w);
 }
 
 ot_status rw_use(rw_region *w, rw_target *t, ot_id v, ot_id *out)

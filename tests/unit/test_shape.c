@@ -4,7 +4,9 @@
  * tests/oracle/shapes.py holds the same code against ONNX Runtime at large.
  */
 #include "analyse/analyse.h"
+#include "import/model_io.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -316,6 +318,100 @@ static void test_float_chain(void **state)
     ot_model_free(m);
 }
 
+/* A constant of 16-bit floats, cast to float32: what exporters of half-precision models write for the scales of a Resize. */
+static ot_id cast_halves(ot_model *m, ot_dtype type, const uint16_t *bits, int32_t n)
+{
+    int64_t *dims = OT_NEW_N(m->arena, int64_t, 1);
+    ot_tensor *t = OT_NEW(m->arena, ot_tensor);
+    ot_attr to[] = {ot_mk_int("to", OT_F32)}, contents[] = {ot_mk_tensor("value", t)};
+    dims[0] = n;
+    *t = (ot_tensor){.dtype = type, .rank = 1, .dims = dims, .data = bits, .bytes = (size_t)n * 2};
+    ot_id made = value(m, "halves"), node = ot_node_new(m->graph, "Constant", "", "halves", NULL, 0, &made, 1, contents, 1);
+    assert_int_not_equal(node, OT_NONE);
+    return OPA(m, "Cast", "scales", to, made);
+}
+
+static void test_half_precision(void **state)
+{
+    (void)state;
+    static const uint16_t halves[] = {0x3c00, 0x3c00, 0x4000, 0x3e00}, brains[] = {0x3f80, 0x3f80, 0x4000, 0x3fc0}; /* 1 1 2 1.5 */
+    for (int k = 0; k < 2; k++) {
+        ot_model *m = fresh(13);
+        ot_id x = input(m, "x", OT_F32, DIMS(1, 2, 8, 8));
+        ot_id y = OP(m, "Resize", "y", x, OT_NONE, cast_halves(m, k == 0 ? OT_F16 : OT_BF16, k == 0 ? halves : brains, 4));
+        infer(m);
+        assert_shape(m, y, DIMS(1, 2, 16, 12));
+        int8_t in[3], out[1];
+        ot_why why;
+        assert_true(ot_access_axis(m->graph, &m->graph->nodes[m->graph->values[y].producer], 0, 2, in, out, &why));
+        ot_model_free(m);
+    }
+}
+
+/* n / d, computed in a floating type. */
+static ot_id quotient(ot_model *m, ot_dtype type, int64_t n, int64_t d)
+{
+    ot_attr to_f[] = {ot_mk_int("to", type)};
+    ot_id a = OPA(m, "Cast", "a", to_f, scalar(m, "n", n)), b = OPA(m, "Cast", "b", to_f, scalar(m, "d", d));
+    return OP(m, "Div", "q", a, b);
+}
+
+static void quotient_case(ot_dtype type, int64_t n, int64_t d, bool known, double want)
+{
+    ot_model *m = fresh(13);
+    ot_id q = quotient(m, type, n, d);
+    infer(m);
+    const ot_value *v = &m->graph->values[q];
+    assert_null(v->known);
+    assert_int_equal(v->known_floats != NULL, known);
+    if (known) assert_true(v->known_floats[0] == want);
+    if (known) {
+        const ot_tensor *t = ot_known_tensor(m->arena, v);
+        float f;
+        size_t count;
+        assert_non_null(t);
+        assert_true(ot_tensor_floats(t, &f, 1, &count) && count == 1 && f == (float)want);
+    }
+    ot_model_free(m);
+}
+
+/* A Cast rounds; a quotient that 16 bits do not hold is computed with and without rounding, so it counts as unknown. */
+static void test_half_rounding(void **state)
+{
+    (void)state;
+    quotient_case(OT_F16, 3, 2, true, 1.5);
+    quotient_case(OT_F16, -1, 1024, true, -0x1p-10);
+    quotient_case(OT_F16, 1, 1 << 15, true, 0x1p-15); /* subnormal */
+    quotient_case(OT_F16, 1, 3, false, 0);
+    quotient_case(OT_F16, 2049, 1, true, 2048); /* to even */
+    quotient_case(OT_F16, 2051, 1, true, 2052);
+    quotient_case(OT_F16, 65519, 1, true, 65504);
+    quotient_case(OT_F16, 65520, 1, true, (double)INFINITY);
+    quotient_case(OT_BF16, 257, 1, true, 256);
+    quotient_case(OT_BF16, 259, 2, true, 130);
+    quotient_case(OT_F32, 1, 4, true, 0.25);
+}
+
+/* Clip of floats: bounds as operands, and as attributes before opset 11. */
+static void test_float_clip(void **state)
+{
+    (void)state;
+    for (int32_t opset = 10; opset <= 11; opset++) {
+        ot_model *m = fresh(opset);
+        ot_attr to_f[] = {ot_mk_int("to", OT_F32)}, at[] = {ot_mk_float("min", 2), ot_mk_float("max", 5)};
+        ot_id x = OPA(m, "Cast", "x", to_f, ints(m, "i", (int64_t[]){1, 3, 9}, 3)), y;
+        if (opset < 11)
+            y = OPA(m, "Clip", "y", at, x);
+        else
+            y = OP(m, "Clip", "y", x, floats(m, "lo", (float[]){2}, 0, NULL), floats(m, "hi", (float[]){5}, 0, NULL));
+        infer(m);
+        const double *f = m->graph->values[y].known_floats;
+        assert_non_null(f);
+        assert_true(f[0] == 2 && f[1] == 3 && f[2] == 5);
+        ot_model_free(m);
+    }
+}
+
 static void arith_case(const char *type, int64_t a, int64_t b, bool known, int64_t want)
 {
     ot_model *m = fresh(13);
@@ -533,6 +629,9 @@ int main(void)
         cmocka_unit_test(test_conv_transpose),
         cmocka_unit_test(test_partial_chain),
         cmocka_unit_test(test_float_chain),
+        cmocka_unit_test(test_half_precision),
+        cmocka_unit_test(test_half_rounding),
+        cmocka_unit_test(test_float_clip),
         cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_slice),
         cmocka_unit_test(test_reshape),

@@ -37,6 +37,7 @@ static void import_outer(ot_value *own, const ot_value *x)
     own->is_const = x->is_const;
     own->init = x->init;
     own->known = x->known;
+    own->known_floats = x->known_floats;
     own->known_n = x->known_n;
 }
 
