@@ -36,6 +36,7 @@ static ot_status prepare(job *j, const ot_model *m, const char *location)
     j->ex.d = m->diag;
     j->ex.src = m->source;
     j->writer.a = j->ex.a;
+    j->ex.raised = j->ex.src && m->opset != j->ex.src->opset && ot_export_changed(&j->ex);
     OT_TRY(ot_export_model(&j->ex, &j->message));
     if (m->has_external) OT_TRY(ot_store_plan(&j->ex, &j->message->base, location, false, &j->store));
     OT_TRY(measure(j));

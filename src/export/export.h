@@ -31,6 +31,7 @@ typedef struct ot_exporter {
     ot_diag *d;
     const ot_source *src; /* NULL for a model that came from no ONNX file */
     ot_arena *a;          /* dies with the export */
+    bool raised; /* written with the newer opset that the model was read as (import/raise.c): nodes without what that drops */
 } ot_exporter;
 
 /* export_model.c: the whole message. */

@@ -38,7 +38,7 @@ static ot_status take_imports(imports *im, const Onnx__ModelProto *old)
     for (size_t k = 0; old && k < old->n_opset_import; k++) {
         Onnx__OperatorSetIdProto *o = old->opset_import[k];
         bool standard = !o->domain || !o->domain[0] || strcmp(o->domain, "ai.onnx") == 0;
-        if (standard && im->ex->src && m->opset != im->ex->src->opset) {
+        if (standard && im->ex->raised) {
             Onnx__OperatorSetIdProto *raised = ot_memdup(im->ex->a, o, sizeof *o);
             if (!raised) return ot_fail_nomem(im->ex->d);
             raised->has_version = 1;

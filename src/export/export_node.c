@@ -181,7 +181,7 @@ static ot_status add_notes(ot_exporter *ex, const ot_graph *g, const ot_node *n,
 ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n, const Onnx__NodeProto **out)
 {
     const Onnx__NodeProto *own = n->proto;
-    if (own && same_names(g, n->in, n->n_in, own->input, own->n_input) &&
+    if (own && !(ex->raised && own->n_attribute != n->n_attrs) && same_names(g, n->in, n->n_in, own->input, own->n_input) &&
         same_names(g, n->out, n->n_out, own->output, own->n_output)) {
         *out = own;
         return OT_OK;

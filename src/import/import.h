@@ -18,7 +18,8 @@ typedef struct ot_importer {
     const Onnx__GraphProto *gp;
     ot_arena *scratch; /* dies with the import */
     ot_map *opsets;    /* domain -> version */
-    int32_t opset;     /* of domain "" (0 when none) */
+    int32_t opset;     /* of domain "" (0 when none); newer than the file's when raised */
+    bool raised;       /* the model is read as a newer opset that means the same (raise.c) */
     ot_map *functions; /* domain, name, overload of model-local functions -> index */
 } ot_importer;
 
@@ -28,6 +29,11 @@ ot_status ot_pb_scan(const uint8_t *bytes, size_t n, const ProtobufCMessageDescr
 /* external.c: check and map the external data of every tensor of the model. dir_fd: the model's folder,
  * or -1 to refuse external data. */
 ot_status ot_import_external(ot_importer *im, int dir_fd) OT_MUST_USE;
+
+/* raise.c: the opset that the model of opset `opset` may be read as (`opset` itself: it is not raised), and whether attribute `attr` of
+ * node p says nothing there. */
+int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset);
+bool ot_raise_drops(const Onnx__NodeProto *p, const char *attr);
 
 /* import_tensor.c: *out in the model arena. `where` opens the message ("initializer", "node 'x' ..."). */
 ot_status ot_import_tensor(ot_importer *im, const Onnx__TensorProto *t, const char *where, const ot_tensor **out) OT_MUST_USE;

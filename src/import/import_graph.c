@@ -257,6 +257,15 @@ static ot_status resolve(ot_importer *im, const Onnx__NodeProto *p, const char *
     return OT_OK;
 }
 
+/* Attributes that say nothing in the opset that the model is read as. */
+static void drop_attrs(const Onnx__NodeProto *p, ot_attr *attrs, uint32_t *n)
+{
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < *n; k++)
+        if (!ot_raise_drops(p, attrs[k].name)) attrs[kept++] = attrs[k];
+    *n = kept;
+}
+
 static ot_status import_node(ot_importer *im, const Onnx__NodeProto *p, size_t index)
 {
     char label[LABEL_MAX];
@@ -275,8 +284,10 @@ static ot_status import_node(ot_importer *im, const Onnx__NodeProto *p, size_t i
     OT_TRY(resolve(im, p, label, in));
     for (size_t k = 0; k < p->n_output; k++) /* "" is no value's name: omitted */
         out[k] = ot_value_find(im->g, ot_text(p->output[k]));
+    uint32_t n_attrs = (uint32_t)p->n_attribute;
+    if (im->raised) drop_attrs(p, attrs, &n_attrs);
     ot_id id = ot_node_new(im->g, p->op_type, ot_domain(p->domain), ot_text(p->name), in, (uint32_t)p->n_input, out,
-                           (uint32_t)p->n_output, attrs, (uint32_t)p->n_attribute);
+                           (uint32_t)p->n_output, attrs, n_attrs);
     if (id == OT_NONE) return ot_fail_nomem(im->d);
     ot_node *n = &im->g->nodes[id];
     n->op = op;
@@ -306,10 +317,11 @@ ot_status ot_import_contents(ot_importer *im)
 ot_status ot_import_graph(ot_importer *im)
 {
     OT_TRY(ot_import_opsets(im, im->mp->opset_import, im->mp->n_opset_import));
-    im->m->opset = im->opset;
+    im->src->opset = im->opset;
+    im->opset = im->m->opset = ot_raised_opset(im->mp, im->opset);
+    im->raised = im->opset != im->src->opset;
     OT_TRY(ot_import_contents(im));
     OT_TRY(ot_import_names(im));
     im->src->n_values = im->g->n_values;
-    im->src->opset = im->m->opset;
     return ot_topo_sort(im->g);
 }

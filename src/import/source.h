@@ -38,7 +38,7 @@ typedef struct ot_source {
     size_t n_ext;
     size_t cap_ext;
     uint32_t n_values; /* values of the top graph right after import; later ones are new */
-    int32_t opset;     /* model->opset right after import */
+    int32_t opset;     /* of the file, domain ""; model->opset may be newer (raise.c) */
     ot_map *functions; /* domain, name, overload of model-local functions -> index; see import_func.c */
 } ot_source;
 

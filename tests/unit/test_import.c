@@ -170,9 +170,7 @@ static void test_initializer_that_is_an_input(void **state)
 static void test_what_is_not_surely_known_is_opaque(void **state)
 {
     (void)state;
-    ot_model *m = good(x_model(3, 6, relu_graph(W_NONE))); /* opset 6 */
-    assert_int_equal(m->graph->nodes[0].op, OT_OP_OPAQUE);
-    ot_model_free(m);
+    ot_model *m;
     wire twice = W(x_attr_int("a", 1), x_attr_int("a", 2));
     wire g = W(w_msg(1, x_node("Relu", "x", "y", "r", twice)), f32_info(11, "x"), f32_info(12, "y"));
     m = good(x_model(8, 13, g));
@@ -554,6 +552,73 @@ static void test_bodies_and_new_constants(void **state)
     }
 }
 
+/* x -> node -> y in a file of opset `from`: read as opset `to`, with `attrs` attributes left; to == from: kept, unknown. */
+static void raise_case(const char *op, const char *in, wire attrs, int from, int to, uint32_t n_attrs)
+{
+    wire g = W(w_msg(1, x_node(op, in, "y", "n", attrs)), f32_info(11, "x"), f32_info(12, "y"));
+    wire file = x_model(3, from, g);
+    ot_model *m = good(file);
+    const ot_node *n = &m->graph->nodes[0];
+    if (m->opset != to || n->version != to) fail_msg("%s %d: read as %d, expected %d", op, from, m->opset, to);
+    assert_int_equal(n->op == OT_OP_OPAQUE, to < 7);
+    assert_int_equal(n->n_attrs, n_attrs);
+    wire out = exported(m); /* nothing was changed: nothing is raised */
+    assert_int_equal(out.n, file.n);
+    assert_memory_equal(out.data, file.data, file.n);
+    ot_model_free(m);
+}
+
+static void test_old_opsets_are_read_as_newer_ones(void **state)
+{
+    (void)state;
+    wire one = x_attr_int("broadcast", 1), tested = x_attr_int("is_test", 1);
+    raise_case("Relu", "x", W_NONE, 6, 13, 0);
+    raise_case("Relu", "x", x_attr_int("consumed_inputs", 1), 1, 13, 0);
+    raise_case("LeakyRelu", "x", x_attr_int("alpha", 1), 6, 13, 1);
+    raise_case("Relu", "x", W_NONE, 7, 7, 0); /* not old */
+    raise_case("Clip", "x", x_attr_int("min", 1), 6, 10, 1);
+    raise_case("Slice", "x", W_NONE, 6, 9, 0);
+    raise_case("Softmax", "x", x_attr_int("axis", 1), 6, 12, 1);
+    raise_case("Add", "x x", W_NONE, 6, 13, 0);
+    raise_case("Add", "x x", one, 6, 13, 0);
+    raise_case("Add", "x x", W(one, x_attr_int("axis", 1)), 6, 6, 2); /* aligned at another axis than later opsets do */
+    raise_case("Add", "x x", W(x_attr_int("broadcast", 0), x_attr_int("axis", 1)), 6, 13, 0);
+    raise_case("BatchNormalization", "x x x x x", W(tested, x_attr_int("spatial", 1)), 6, 13, 0);
+    raise_case("BatchNormalization", "x x x x x", W_NONE, 6, 6, 0); /* training */
+    raise_case("BatchNormalization", "x x x x x", W(tested, x_attr_int("spatial", 0)), 6, 6, 2);
+    raise_case("Dropout", "x", W(tested, x_attr_int("ratio", 1)), 6, 13, 0);
+    raise_case("Dropout", "x", W_NONE, 6, 6, 0);
+    raise_case("Concat", "x x", W_NONE, 3, 3, 0); /* the axis had a default */
+    raise_case("Concat", "x x", x_attr_int("axis", 1), 3, 13, 1);
+    raise_case("AveragePool", "x", W_NONE, 6, 13, 0);
+    raise_case("AveragePool", "x", w_msg(5, W(w_str(1, "pads"), w_int(8, 1), w_int(8, 1), w_int(20, 7))), 6, 6, 1);
+    raise_case("Selu", "x", W_NONE, 5, 5, 0);
+    raise_case("Selu", "x", W_NONE, 6, 13, 0);
+    raise_case("PRelu", "x x", W_NONE, 6, 6, 0); /* its slope follows the channels */
+    raise_case("Nobody", "x", W_NONE, 6, 6, 0);
+    raise_case("Reshape", "x", W_NONE, 4, 4, 0);
+}
+
+/* Once something else changes, the whole model has the newer opset, and attributes that it does not have are gone. */
+static void test_a_raised_model_is_written_as_such(void **state)
+{
+    (void)state;
+    wire g = W(w_msg(1, x_node("Relu", "x", "a", "r", x_attr_int("consumed_inputs", 1))),
+               w_msg(1, x_node("LeakyRelu", "a", "y", "l", W_NONE)), w_str(2, "g"), f32_info(11, "x"), f32_info(12, "y"));
+    ot_model *m = good(x_model(3, 6, g));
+    ot_id y = ot_value_find(m->graph, "y"), z = ot_value_new(m->graph, "z", OT_F32, 2, DIMS(1, 2));
+    assert_true(ot_node_new(m->graph, "Abs", "", "new", &y, 1, &z, 1, NULL, 0) != OT_NONE);
+    assert_int_equal(ot_topo_sort(m->graph), OT_OK);
+    wire want = x_model(3, 13,
+                        W(w_msg(1, x_node("Relu", "x", "a", "r", W_NONE)), w_msg(1, x_node("LeakyRelu", "a", "y", "l", W_NONE)),
+                          w_msg(1, x_node("Abs", "y", "z", "new", W_NONE)), w_str(2, "g"), f32_info(11, "x"), f32_info(12, "y"),
+                          f32_info(13, "z")));
+    wire out = exported(m);
+    assert_int_equal(out.n, want.n);
+    assert_memory_equal(out.data, want.data, want.n);
+    ot_model_free(m);
+}
+
 static void test_bound_inputs_are_pinned_when_the_graph_changed(void **state)
 {
     (void)state;
@@ -634,6 +699,8 @@ int main(void)
         TEST(test_untouched_models_come_back_byte_for_byte),
         TEST(test_a_changed_node_is_rebuilt),
         TEST(test_bodies_and_new_constants),
+        TEST(test_old_opsets_are_read_as_newer_ones),
+        TEST(test_a_raised_model_is_written_as_such),
         TEST(test_bound_inputs_are_pinned_when_the_graph_changed),
         TEST(test_an_output_appears_whole_or_not_at_all),
     };

@@ -1,0 +1,200 @@
+/* Models older than opset 7, read as newer ones that mean the same.
+ *
+ * Before opset 7 broadcasting was an attribute, some operators had a mode for training, and all carried
+ * `consumed_inputs`, a hint that nobody reads. Most nodes of such models are written the same way in later
+ * opsets, or are once an attribute that says nothing more is left out:
+ *
+ *   opset 6   BatchNormalization(x, s, b, m, v) {is_test=1, epsilon=1e-5}     Add(a, b) {broadcast=1}
+ *   opset 13  BatchNormalization(x, s, b, m, v) {epsilon=1e-5}                Add(a, b)
+ *
+ * The table says for each operator in which opsets that holds, and under which conditions. The model is read
+ * as the newest opset that all of its nodes allow (13 at most: sequences of tiles need that). One node that the
+ * table does not cover, a subgraph or a local function leave the model as it is, and its operators unknown.
+ *
+ * The file's own nodes stay what they are until something else of the model changes: an untouched model is
+ * written back byte for byte, with its old opset.
+ *
+ * Sources: the standard's version history of each operator.
+ */
+#include "import.h"
+
+#define FIRST_READ 7  /* oldest opset whose operators the rest of the program knows */
+#define NEWEST     13 /* sequences of tiles need it; nothing gains from more */
+
+/* Attributes that say nothing in the new opset, given the conditions. */
+enum { CONSUMED = 1, TEST = 2, BROADCAST = 4, SPATIAL = 8, RATIO = 16 };
+/* Conditions. */
+enum {
+    TESTED = 1,    /* is_test is 1: trained models only */
+    SUFFIX = 2,    /* broadcasts nothing, or aligned at the last axis, as later opsets do */
+    NORMAL = 4,    /* spatial is 1 or absent */
+    WITH_AXIS = 8, /* before opset 4 the axis had a default */
+    UNPADDED = 16, /* before opset 7 it was not said whether an average counts its padding */
+    ONE_OUT = 32,  /* the other outputs changed */
+    DEFAULTS = 64  /* alpha and gamma are given: before opset 6 their defaults were rounded */
+};
+
+typedef struct rule {
+    const char *op;
+    int32_t since, until; /* opsets in which the node means the same; since: the older file's */
+    unsigned drop, check;
+} rule;
+
+/* by name, as strcmp orders them */
+static const rule RULES[] = {
+    {"Abs", 1, NEWEST, CONSUMED, 0},
+    {"Add", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
+    {"And", 1, NEWEST, BROADCAST, SUFFIX},
+    {"ArgMax", 1, NEWEST, 0, 0},
+    {"ArgMin", 1, NEWEST, 0, 0},
+    {"AveragePool", 1, NEWEST, 0, UNPADDED},
+    {"BatchNormalization", 1, NEWEST, CONSUMED | TEST | SPATIAL, TESTED | NORMAL | ONE_OUT},
+    {"Cast", 6, NEWEST, 0, 0},
+    {"Ceil", 1, NEWEST, CONSUMED, 0},
+    {"Clip", 1, 10, CONSUMED, 0},
+    {"Concat", 1, NEWEST, 0, WITH_AXIS},
+    {"Constant", 1, NEWEST, 0, 0},
+    {"Conv", 1, NEWEST, 0, 0},
+    {"ConvTranspose", 1, NEWEST, 0, 0},
+    {"DepthToSpace", 1, NEWEST, 0, 0},
+    {"Div", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
+    {"Dropout", 1, NEWEST, CONSUMED | TEST | RATIO, TESTED | ONE_OUT},
+    {"Elu", 1, NEWEST, CONSUMED, 0},
+    {"Exp", 1, NEWEST, CONSUMED, 0},
+    {"Flatten", 1, NEWEST, 0, 0},
+    {"Floor", 1, NEWEST, CONSUMED, 0},
+    {"Gather", 1, NEWEST, 0, 0},
+    {"Gemm", 1, NEWEST, BROADCAST, SUFFIX},
+    {"GlobalAveragePool", 1, NEWEST, 0, 0},
+    {"GlobalMaxPool", 1, NEWEST, 0, 0},
+    {"HardSigmoid", 1, NEWEST, CONSUMED, 0},
+    {"Identity", 1, NEWEST, 0, 0},
+    {"InstanceNormalization", 1, NEWEST, CONSUMED, 0},
+    {"LRN", 1, NEWEST, 0, 0},
+    {"LeakyRelu", 1, NEWEST, CONSUMED, 0},
+    {"Log", 1, NEWEST, CONSUMED, 0},
+    {"LogSoftmax", 1, 12, 0, 0},
+    {"MatMul", 1, NEWEST, 0, 0},
+    {"Max", 1, NEWEST, CONSUMED, 0},
+    {"MaxPool", 1, NEWEST, 0, ONE_OUT},
+    {"Mean", 1, NEWEST, CONSUMED, 0},
+    {"Min", 1, NEWEST, CONSUMED, 0},
+    {"Mul", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
+    {"Neg", 1, NEWEST, CONSUMED, 0},
+    {"Not", 1, NEWEST, 0, 0},
+    {"Or", 1, NEWEST, BROADCAST, SUFFIX},
+    {"Pad", 2, 10, 0, 0},
+    {"Pow", 1, NEWEST, BROADCAST, SUFFIX},
+    {"Reciprocal", 1, NEWEST, CONSUMED, 0},
+    {"ReduceMax", 1, NEWEST, 0, 0},
+    {"ReduceMean", 1, NEWEST, 0, 0},
+    {"ReduceMin", 1, NEWEST, 0, 0},
+    {"ReduceSum", 1, 12, 0, 0},
+    {"Relu", 1, NEWEST, CONSUMED, 0},
+    {"Reshape", 5, NEWEST, 0, 0},
+    {"Selu", 1, NEWEST, CONSUMED, DEFAULTS},
+    {"Shape", 1, NEWEST, 0, 0},
+    {"Sigmoid", 1, NEWEST, CONSUMED, 0},
+    {"Size", 1, NEWEST, 0, 0},
+    {"Slice", 1, 9, 0, 0},
+    {"Softmax", 1, 12, 0, 0},
+    {"Softplus", 1, NEWEST, 0, 0},
+    {"Softsign", 1, NEWEST, 0, 0},
+    {"SpaceToDepth", 1, NEWEST, 0, 0},
+    {"Split", 2, 12, 0, 0},
+    {"Sqrt", 1, NEWEST, CONSUMED, 0},
+    {"Squeeze", 1, 12, 0, 0},
+    {"Sub", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
+    {"Sum", 1, NEWEST, CONSUMED, 0},
+    {"Tanh", 1, NEWEST, CONSUMED, 0},
+    {"Tile", 6, NEWEST, 0, 0},
+    {"Transpose", 1, NEWEST, 0, 0},
+    {"Unsqueeze", 1, 12, 0, 0},
+    {"Xor", 1, NEWEST, BROADCAST, SUFFIX},
+};
+#define N_RULES (sizeof RULES / sizeof *RULES)
+
+static const rule *rule_of(const char *op)
+{
+    for (size_t k = 0; k < N_RULES; k++)
+        if (strcmp(RULES[k].op, op) == 0) return &RULES[k];
+    return NULL;
+}
+
+static const Onnx__AttributeProto *attr_of(const Onnx__NodeProto *p, const char *name)
+{
+    for (size_t k = 0; k < p->n_attribute; k++)
+        if (strcmp(ot_text(p->attribute[k]->name), name) == 0) return p->attribute[k];
+    return NULL;
+}
+
+static int64_t int_of(const Onnx__NodeProto *p, const char *name, int64_t absent)
+{
+    const Onnx__AttributeProto *a = attr_of(p, name);
+    return a ? a->i : absent;
+}
+
+static bool unpadded(const Onnx__NodeProto *p)
+{
+    const Onnx__AttributeProto *pads = attr_of(p, "pads"), *mode = attr_of(p, "auto_pad");
+    for (size_t k = 0; pads && k < pads->n_ints; k++)
+        if (pads->ints[k] != 0) return false;
+    if (!mode || mode->s.len == 0) return true;
+    return (mode->s.len == 5 && memcmp(mode->s.data, "VALID", 5) == 0) ||
+           (mode->s.len == 6 && memcmp(mode->s.data, "NOTSET", 6) == 0);
+}
+
+static bool one_output(const Onnx__NodeProto *p)
+{
+    for (size_t k = 1; k < p->n_output; k++)
+        if (p->output[k] && p->output[k][0]) return false;
+    return true;
+}
+
+static bool holds(const Onnx__NodeProto *p, unsigned check, int32_t opset)
+{
+    if ((check & TESTED) && int_of(p, "is_test", 0) != 1) return false;
+    if ((check & SUFFIX) && int_of(p, "broadcast", 0) != 0 && attr_of(p, "axis")) return false;
+    if ((check & NORMAL) && int_of(p, "spatial", 1) != 1) return false;
+    if ((check & WITH_AXIS) && opset < 4 && !attr_of(p, "axis")) return false;
+    if ((check & UNPADDED) && !unpadded(p)) return false;
+    if ((check & ONE_OUT) && !one_output(p)) return false;
+    if ((check & DEFAULTS) && opset < 6 && !(attr_of(p, "alpha") && attr_of(p, "gamma"))) return false;
+    return true;
+}
+
+/* The newest opset in which node p means the same as in `opset`, once attributes are left out; 0: none. */
+static int32_t newest(const Onnx__NodeProto *p, int32_t opset)
+{
+    if (*ot_domain(p->domain)) return NEWEST; /* not ours to say, nor to read */
+    const rule *r = rule_of(ot_text(p->op_type));
+    if (!r || opset < r->since || !holds(p, r->check, opset)) return 0;
+    for (size_t k = 0; k < p->n_attribute; k++)
+        if (p->attribute[k]->g || p->attribute[k]->n_graphs > 0 || *ot_text(p->attribute[k]->ref_attr_name)) return 0;
+    return r->until;
+}
+
+int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset)
+{
+    int32_t to = NEWEST;
+    if (opset < 1 || opset >= FIRST_READ || mp->n_functions > 0 || mp->n_opset_import == 0) return opset;
+    for (size_t k = 0; k < mp->graph->n_node; k++) {
+        int32_t n = newest(mp->graph->node[k], opset);
+        if (n < FIRST_READ) return opset;
+        if (n < to) to = n;
+    }
+    return to;
+}
+
+bool ot_raise_drops(const Onnx__NodeProto *p, const char *attr)
+{
+    static const struct {
+        const char *name;
+        unsigned bit;
+    } names[] = {{"consumed_inputs", CONSUMED}, {"is_test", TEST}, {"broadcast", BROADCAST},
+                 {"axis", BROADCAST},           {"ratio", RATIO},  {"spatial", SPATIAL}};
+    const rule *r = *ot_domain(p->domain) ? NULL : rule_of(ot_text(p->op_type));
+    for (size_t k = 0; r && k < sizeof names / sizeof *names; k++)
+        if (strcmp(names[k].name, attr) == 0 && (r->drop & names[k].bit)) return true;
+    return false;
+}
