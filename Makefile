@@ -191,13 +191,20 @@ $(FUZZERS:%=$(BUILD)/tests/fuzz_%): $(BUILD)/tests/%: tests/fuzz/%.c tests/fuzz/
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIB) $(LDLIBS)
 
+# Objects of all of them, built by `make unit` and `check` so that none falls behind the library; needs no clang.
+FUZZ_OBJS := $(FUZZERS:%=$(BUILD)/tests/fuzz_%.o)
+$(FUZZ_OBJS): $(BUILD)/tests/%.o: tests/fuzz/%.c | $(BUILD)/gen/onnx.pb-c.h
+	@echo '  CC       $<'
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
 # The example sees what a user of the installed library sees: one header and the archive.
 $(BUILD)/examples/%: examples/%.c $(LIB) include/onnx_tile.h
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
 	$(Q)$(CC) -Iinclude $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
 
--include $(OBJS:.o=.d) $(addsuffix .d,$(UNIT_BINS) $(ORACLE_BINS))
+-include $(OBJS:.o=.d) $(FUZZ_OBJS:.o=.d) $(addsuffix .d,$(UNIT_BINS) $(ORACLE_BINS))
 
 # ---- test ----
 
@@ -205,7 +212,7 @@ $(BUILD)/examples/%: examples/%.c $(LIB) include/onnx_tile.h
 python:
 	$(Q)$(if $(filter .venv/bin/python,$(PYTHON)),scripts/setup.sh check,true)
 
-unit: $(UNIT_BINS) $(ORACLE_BINS)
+unit: $(UNIT_BINS) $(ORACLE_BINS) $(FUZZ_OBJS)
 	@$(RUN_TESTS) $(UNIT_BINS)
 
 golden: $(TOOL)
@@ -217,7 +224,7 @@ golden-update: $(TOOL)
 e2e: python $(TOOL) $(ORACLE_BINS) $(EXAMPLE_BINS)
 	@$(RUN_TESTS) $(E2E_TESTS)
 
-check: python $(TOOL) $(UNIT_BINS) $(ORACLE_BINS) $(EXAMPLE_BINS)
+check: python $(TOOL) $(UNIT_BINS) $(ORACLE_BINS) $(EXAMPLE_BINS) $(FUZZ_OBJS)
 	@$(RUN_TESTS) $(UNIT_BINS) scripts/golden.sh $(E2E_TESTS)
 
 # Not part of check: as many random graphs as patience allows.

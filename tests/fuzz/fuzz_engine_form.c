@@ -47,7 +47,7 @@ static void round_trip(const ot_model *m)
         OT_BUG("the tool does not read its own output");
     }
     if (s == OT_OK) s = ot_infer_shapes(again->graph, NULL, 0);
-    if (s == OT_OK) s = ot_check_tile_ops(again->graph);
+    if (s == OT_OK) s = ot_check_tile_ops(again->graph, NULL);
     if (s == OT_E_INPUT) {
         fprintf(stderr, "%s\n", again->diag->message);
         OT_BUG("the form is not what it was when it was written");
@@ -138,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (s == OT_OK && has_form(m->graph)) {
         s = ot_infer_shapes(m->graph, NULL, 0);
         bool small = s == OT_OK && fuzz_is_small(m->graph);
-        if (s == OT_OK) s = ot_check_tile_ops(m->graph);
+        if (s == OT_OK) s = ot_check_tile_ops(m->graph, NULL);
         if (s == OT_OK && ot_verify(m->graph) != OT_OK) OT_BUG("what was read does not verify");
         if (s == OT_OK) round_trip(m);
         if (small && s == OT_OK) open_and_run(m, 1 + (uint32_t)size % 3);

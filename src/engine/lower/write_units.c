@@ -10,14 +10,22 @@ ot_status lw_finish(lw_pass *l, ot_id v)
     return lw_need(l, v, LW_BIT(LW_PLAIN), LW_PLAIN, &id);
 }
 
+/* float32 products take matrices with any distance between rows; of other types they are the reference's, which reads dense arrays only. */
+static bool takes_windows(const lw_pass *l, const lw_unit *u)
+{
+    if (u->nodes[0]->op != OT_OP_MatMul || u->step->plan || l->p->s->reference || u->n_in < 2) return false;
+    for (uint32_t k = 0; k < 2; k++)
+        if (u->in[k] == OT_NONE || !lw_is_f32(l, u->in[k])) return false;
+    return true;
+}
+
 /* A node as it was, on dense plain arrays. */
 static ot_status write_node(lw_pass *l, const lw_unit *u)
 {
     ot_step step = *u->step;
     ot_id *in = ot_memdup(l->a, u->in, u->n_in * sizeof *in);
     if (!in) return ot_fail_nomem(l->p->s->d);
-    /* products take matrices with any distance between rows */
-    unsigned accept = u->nodes[0]->op == OT_OP_MatMul && !u->step->plan && !l->p->s->reference ? LW_ANY_PLAIN : LW_BIT(LW_PLAIN);
+    unsigned accept = takes_windows(l, u) ? LW_ANY_PLAIN : LW_BIT(LW_PLAIN);
     for (uint32_t k = 0; k < u->n_in; k++) {
         if (in[k] == OT_NONE || !step.in[k]) continue;
         OT_TRY(lw_need(l, in[k], k < 2 ? accept : LW_BIT(LW_PLAIN), LW_PLAIN, &in[k]));
