@@ -22,6 +22,7 @@
 #define PERIOD_MAX  64        /* largest q */
 #define SCALE_MAX   4096      /* largest p */
 #define CHECK_MAX   (1 << 16) /* outputs of one axis that are checked for nearest */
+#define TIE_SLACK   1e-6f     /* coordinates so near to the middle between two elements count as the middle */
 #define INEXACT_MAX 2048      /* input rows up to which float coordinates err by less than 2^-13 */
 
 typedef enum rs_mode { RS_NEAREST, RS_LINEAR, RS_CUBIC } rs_mode;
@@ -192,33 +193,54 @@ static int64_t nearest(const resize *r, const rs_axis *a, int64_t x)
     return 0;
 }
 
-/* The same in single precision, as runtimes compute it. */
-static int64_t nearest_float(const resize *r, const rs_axis *a, int64_t x)
+/* To the nearest; what lies within `slack` of the middle counts as the middle. */
+static int64_t round_float(float f, bool up, float slack)
+{
+    float low = floorf(f);
+    if (fabsf(f - low - 0.5f) <= slack) return (int64_t)low + (up ? 1 : 0);
+    return (int64_t)roundf(f);
+}
+
+/* The same in single precision, as runtimes compute it: those that compare with the middle (slack 0), and those that allow for the
+ * rounding of the scale (TIE_SLACK), as ONNX Runtime and the engine do, whose sum for half_pixel_symmetric is a double. */
+static int64_t nearest_float(const resize *r, const rs_axis *a, int64_t x, float slack)
 {
     float o = (float)x, f;
     if (r->map == RS_ASYMMETRIC)
         f = o / a->scale;
     else if (r->map == RS_TF_HALF)
         f = (o + 0.5f) / a->scale;
+    else if (r->map == RS_SYMMETRIC && slack > 0)
+        f = (float)(((double)o + 0.5) / (double)a->scale - 0.5);
     else
         f = (o + 0.5f) / a->scale - 0.5f;
     if (r->legacy) return a->scale < 1.0f ? (int64_t)ceilf(f) : (int64_t)f;
     switch (r->round) {
-    case RS_PREFER_FLOOR: return f == (float)(int64_t)f + 0.5f ? (int64_t)f : (int64_t)roundf(f);
-    case RS_PREFER_CEIL: return (int64_t)roundf(f);
+    case RS_PREFER_FLOOR: return round_float(f, false, slack);
+    case RS_PREFER_CEIL: return round_float(f, true, slack);
     case RS_FLOOR: return (int64_t)floorf(f);
     case RS_CEIL: return (int64_t)ceilf(f);
     }
     return 0;
 }
 
+/* half_pixel_symmetric adds in / 2 * (1 - out / (in * scale)). Is that 0, as it is without rounding, for the whole and for every tile of
+ * whole periods? */
+static bool is_centred(const rs_axis *a)
+{
+    for (int64_t in = a->q; in <= a->in; in += a->q)
+        if ((float)(in / a->q * a->p) / ((float)in * a->scale) != 1.0f) return false;
+    return true;
+}
+
 static bool nearest_is_exact(const resize *r, const rs_axis *a)
 {
     if (a->out > CHECK_MAX) return a->dyadic;
+    if (r->map == RS_SYMMETRIC && !is_centred(a)) return false;
     for (int64_t x = 0; x < a->out; x++) {
         int64_t want = ot_min(ot_max(nearest(r, a, x), 0), a->in - 1);
-        int64_t got = ot_min(ot_max(nearest_float(r, a, x), 0), a->in - 1);
-        if (want != got) return false;
+        for (int k = 0; k < 2; k++)
+            if (ot_min(ot_max(nearest_float(r, a, x, k ? TIE_SLACK : 0), 0), a->in - 1) != want) return false;
     }
     return true;
 }

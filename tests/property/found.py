@@ -163,6 +163,15 @@ def resize_by_one_in_blocks():
                  opset=10, ir=5, inits={'s': np.ones(3, 'f4')})
 
 
+@case
+def resize_at_ties():
+    """The engine took another neighbour than ONNX Runtime where a coordinate is in the middle but for the rounding of its scale."""
+    near = dict(mode='nearest', coordinate_transformation_mode='half_pixel')
+    return build([node('Resize', 'x,,s', 'r', nearest_mode='round_prefer_floor', **near),
+                  node('Resize', 'r,,,n', 'y', nearest_mode='round_prefer_ceil', **near)], [1, 2, 45, 20], {'y': F},
+                 opset=13, inits={'s': np.array([1, 1, 1.3, 1], 'f4'), 'n': np.array([1, 2, 58, 6])})
+
+
 class Feeds:
     uneven_resize = False
 

@@ -549,6 +549,39 @@ static void test_gates(void **state)
     ot_model_free(m);
 }
 
+/* Is axis 2 of a nearest Resize of x [1,1,in] to `out` cut? */
+static bool cuts_nearest(const char *map, const char *rounding, int64_t in, int64_t out, ot_why *why)
+{
+    ot_diag diag = {0};
+    ot_model *m = new_model(&diag, 21);
+    int64_t three = 3, sizes[3] = {1, 1, out};
+    ot_attr attrs[2] = {ot_mk_str("coordinate_transformation_mode", map), ot_mk_str("nearest_mode", rounding)};
+    ot_id x = ot_value_new(m->graph, "x", OT_F32, 3, (int64_t[]){1, 1, in}), y = ot_value_new(m->graph, "y", OT_F32, 3, sizes);
+    ot_id operands[4] = {x, OT_NONE, OT_NONE, ot_const_i64(m->graph, "n", sizes, 1, &three)};
+    ot_id id = ot_node_new(m->graph, "Resize", "", "n", operands, 4, &y, 1, attrs, 2);
+    int8_t in_axis[4], out_axis[1];
+    *why = OT_WHY_NONE;
+    bool ok = ot_access_axis(m->graph, &m->graph->nodes[id], 0, 2, in_axis, out_axis, why);
+    ot_model_free(m);
+    return ok;
+}
+
+/* Where rounding decides which neighbour a coordinate has, a tile may have another than the whole. */
+static void test_resize_neighbours(void **state)
+{
+    (void)state;
+    ot_why why;
+    assert_true(cuts_nearest("half_pixel", "floor", 27, 63, &why));
+    /* 7 / 3 is no float: the whole is moved by 27 / 2 * (1 - 63 / (27 * 7 / 3)), which is less than 0, and a tile of 3 is not */
+    assert_false(cuts_nearest("half_pixel_symmetric", "floor", 27, 63, &why));
+    assert_int_equal(why, OT_WHY_RESIZE_NEIGHBOURS);
+    assert_true(cuts_nearest("half_pixel_symmetric", "floor", 28, 56, &why));
+    /* (4 + 0.5) * 20 / 6 - 0.5 is 14.5, as a float less: some runtimes take it for the middle */
+    assert_false(cuts_nearest("half_pixel", "round_prefer_ceil", 20, 6, &why));
+    assert_int_equal(why, OT_WHY_RESIZE_NEIGHBOURS);
+    assert_true(cuts_nearest("half_pixel", "round_prefer_ceil", 20, 60, &why));
+}
+
 static double macs_of(const char *op, const int64_t *xd, int32_t xr, const int64_t *wd, int32_t wr, const int64_t *yd, int32_t yr)
 {
     ot_diag diag = {0};
@@ -578,11 +611,17 @@ static void test_macs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),    cmocka_unit_test(test_maxpool),
-        cmocka_unit_test(test_avgpool), cmocka_unit_test(test_convt),
-        cmocka_unit_test(test_pad),     cmocka_unit_test(test_slice),
-        cmocka_unit_test(test_resize),  cmocka_unit_test(test_hostile_attributes),
-        cmocka_unit_test(test_gates),   cmocka_unit_test(test_macs),
+        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_maxpool),
+        cmocka_unit_test(test_avgpool),
+        cmocka_unit_test(test_convt),
+        cmocka_unit_test(test_pad),
+        cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_resize_neighbours),
+        cmocka_unit_test(test_hostile_attributes),
+        cmocka_unit_test(test_gates),
+        cmocka_unit_test(test_macs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

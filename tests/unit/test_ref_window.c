@@ -227,6 +227,35 @@ static void resize_nearest(void **state)
 #undef NEAR
 }
 
+/* Coordinates that are in the middle between two elements, but for the rounding of a scale that is no float: as ONNX Runtime has them. */
+static void resize_nearest_at_ties(void **state)
+{
+    (void)state;
+#define TIES(map, rounding)                                                                                                     \
+    "Resize(%a, _, _, %b) {mode=\"nearest\", nearest_mode=\"round_prefer_" rounding "\", coordinate_transformation_mode=\"" map \
+    "\"}"
+    static const char up_to_7[] = "int32[7] = [0, 1, 2, 3, 4, 5, 6]", up_to_10[] = "int32[10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]",
+                      up_to_11[] = "int32[11] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]",
+                      up_to_14[] = "int32[14] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]",
+                      up_to_20[] = "int32[20] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]";
+    static const char half[] = "int32[19] = [0, 1, 1, 2, 3, 4, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12, 12, 13]";
+    RIGHT(13, TIES("asymmetric", "ceil"), WANT("int32[2] = [0, 4]"), up_to_7, "int64[1] = [2]");
+    RIGHT(13, TIES("asymmetric", "floor"),
+          WANT("int32[26] = [0, 0, 1, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9, 10, 10, 10]"), up_to_11,
+          "int64[1] = [26]");
+    RIGHT(13, TIES("half_pixel", "ceil"), WANT("int32[6] = [1, 5, 8, 11, 15, 18]"), up_to_20, "int64[1] = [6]");
+    RIGHT(13, TIES("half_pixel", "floor"), WANT(half), up_to_14, "int64[1] = [19]");
+    RIGHT(13, TIES("pytorch_half_pixel", "floor"), WANT(half), up_to_14, "int64[1] = [19]");
+    RIGHT(19, TIES("half_pixel_symmetric", "floor"), WANT(half), up_to_14, "int64[1] = [19]");
+    RIGHT(13, TIES("tf_half_pixel_for_nn", "ceil"), WANT("int32[6] = [1, 3, 4, 6, 8, 9]"), up_to_10, "int64[1] = [6]");
+    RIGHT(13, TIES("tf_half_pixel_for_nn", "floor"), WANT("int32[13] = [0, 1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 10, 10]"), up_to_11,
+          "int64[1] = [13]");
+#undef TIES
+    /* half_pixel_symmetric adds up in double precision: (6 + 0.5) / 4.5 less its offset is just below 1 */
+    RIGHT(19, "Resize(%a, _, %b) {nearest_mode=\"floor\", coordinate_transformation_mode=\"half_pixel_symmetric\"}",
+          WANT("int32[13] = [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2]"), "int32[3] = [0, 1, 2]", "float32[1] = [4.5]");
+}
+
 static void resize_sizes(void **state)
 {
     (void)state;
@@ -340,6 +369,7 @@ int main(void)
         cmocka_unit_test(global_pools_and_lrn),
         cmocka_unit_test(resize_coordinates),
         cmocka_unit_test(resize_nearest),
+        cmocka_unit_test(resize_nearest_at_ties),
         cmocka_unit_test(resize_sizes),
         cmocka_unit_test(cubic),
         cmocka_unit_test(grid_sample),

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#define TIE_SLACK 1e-6f /* what lies so near to the middle between two elements counts as the middle, as in the reference */
+
 typedef enum transform { HALF_PIXEL, SYMMETRIC, PYTORCH, ALIGN_CORNERS, ASYMMETRIC, TF_HALF_PIXEL, TF_CROP } transform;
 typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL, SIMPLE } rounding;
 
@@ -142,7 +144,10 @@ static float original(const rules *u, const ot_resize_axis *a, int64_t i)
     float x = (float)i, in = (float)a->in, out = (float)a->out, corners = u->uncut ? a->length : out;
     switch (u->transform) {
     case HALF_PIXEL: return (x + 0.5f) / a->scale - 0.5f;
-    case SYMMETRIC: return in / 2 * (1 - out / a->length) + (x + 0.5f) / a->scale - 0.5f;
+    case SYMMETRIC: { /* the one sum that ONNX Runtime makes in double precision */
+        float offset = in / 2 * (1 - out / (a->scale * in));
+        return (float)((double)offset + ((double)x + 0.5) / (double)a->scale - 0.5);
+    }
     case PYTORCH: return a->out > 1 ? (x + 0.5f) / a->scale - 0.5f : 0;
     case ALIGN_CORNERS: return i == 0 ? 0 : x * (in - 1) / (corners - 1);
     case ASYMMETRIC: return x / a->scale;
@@ -159,9 +164,10 @@ static int32_t clamped(double v, int64_t hi) { return !(v > 0) ? 0 : v < (double
 static int32_t nearest(const rules *u, const ot_resize_axis *a, float x)
 {
     float v = x, low = floorf(x);
+    bool tie = fabsf(x - low - 0.5f) <= TIE_SLACK;
     switch (u->rounding) {
-    case PREFER_FLOOR: v = x - low == 0.5f ? low : roundf(x); break;
-    case PREFER_CEIL: v = x - low == 0.5f ? ceilf(x) : roundf(x); break;
+    case PREFER_FLOOR: v = tie ? low : roundf(x); break;
+    case PREFER_CEIL: v = tie ? ceilf(x) : roundf(x); break;
     case FLOOR: v = low; break;
     case CEIL: v = ceilf(x); break;
     case SIMPLE: v = a->scale < 1 ? ceilf(x) : truncf(x); break;

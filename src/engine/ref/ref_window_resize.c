@@ -6,15 +6,18 @@
  *
  * Interpolation is separable. Each axis gets a table: for every output coordinate, which input elements with which weights.
  *
- *   x_original = transform(x_resized)      . . o . x . o . .      linear: 2 neighbours, cubic: 4, antialias: as many as one
- * output
+ *   x_original = transform(x_resized)      . . o . x . o . .      linear: 2 neighbours, cubic: 4, antialias: as many as one output
  *                                          |___| weight           pixel covers; elements beyond the edge are the edge, or weigh
- * nothing (exclude_outside) Coordinates are single precision, as runtimes compute them: where they fall exactly between two
- * elements, that decides.
+ *                                                                 nothing (exclude_outside)
+ *
+ * Coordinates are single precision, as ONNX Runtime computes them: 1.3 is no float, and (19 + 0.5) / 1.3 - 0.5, which is 14.5, comes
+ * out as 14.500001. So what lies within TIE_SLACK of the middle between two elements counts as the middle.
  */
 #include "ref_window.h"
 
 #include <math.h>
+
+#define TIE_SLACK 1e-6f
 
 typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
 typedef enum transform { HALF_PIXEL, SYMMETRIC, PYTORCH, ALIGN_CORNERS, ASYMMETRIC, TF_HALF_PIXEL, TF_CROP } transform;
@@ -196,7 +199,10 @@ static float original(const resize *r, const axis *a, int64_t i)
     if (a->scale == 1) return x; /* ONNX Runtime leaves such an axis alone, whatever the transformation */
     switch (r->transform) {
     case HALF_PIXEL: return (x + 0.5f) / a->scale - 0.5f;
-    case SYMMETRIC: return in / 2 * (1 - out / a->length) + (x + 0.5f) / a->scale - 0.5f;
+    case SYMMETRIC: { /* the one sum that ONNX Runtime makes in double precision */
+        float offset = in / 2 * (1 - out / (a->scale * in));
+        return (float)((double)offset + ((double)x + 0.5) / (double)a->scale - 0.5);
+    }
     case PYTORCH: return a->out > 1 ? (x + 0.5f) / a->scale - 0.5f : 0;
     case ALIGN_CORNERS: return i == 0 ? 0 : x * (in - 1) / (corners - 1);
     case ASYMMETRIC: return x / a->scale;
@@ -213,9 +219,10 @@ static int64_t clamp(double v, int64_t hi) /* [0, hi]; NaN: 0 */ { return !(v > 
 static int64_t nearest(const resize *r, const axis *a, float x)
 {
     float v = x;
+    bool tie = fabsf(x - floorf(x) - 0.5f) <= TIE_SLACK;
     switch (r->rounding) {
-    case PREFER_FLOOR: v = x - floorf(x) == 0.5f ? floorf(x) : roundf(x); break;
-    case PREFER_CEIL: v = x - floorf(x) == 0.5f ? ceilf(x) : roundf(x); break;
+    case PREFER_FLOOR: v = tie ? floorf(x) : roundf(x); break;
+    case PREFER_CEIL: v = tie ? ceilf(x) : roundf(x); break;
     case FLOOR: v = floorf(x); break;
     case CEIL: v = ceilf(x); break;
     case SIMPLE: v = a->scale < 1 ? ceilf(x) : truncf(x); break;
