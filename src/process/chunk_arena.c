@@ -19,7 +19,7 @@
 typedef struct chunk {
     uint32_t region, before, after; /* neighbours in the region; OT_NONE */
     int64_t at, bytes;
-    bool is_free, is_gone; /* gone: merged into its neighbour, the entry may be taken again */
+    bool is_free, is_gone; /* gone: merged into its neighbour; the entry waits in a list, linked by `after` */
 } chunk;
 
 typedef struct region {
@@ -32,22 +32,23 @@ struct ot_chunk_arena {
     ot_arena *a;
     chunk *chunks;
     region *regions;
-    uint32_t *spare; /* [n_spare] entries of chunks that are gone */
-    size_t n, cap, n_regions, cap_regions, n_spare, cap_spare;
+    uint32_t spare; /* first entry of a chunk that is gone; OT_NONE */
+    size_t n, cap, n_regions, cap_regions;
     int64_t due;
 };
 
 ot_chunk_arena *ot_chunk_arena_new(ot_arena *a)
 {
     ot_chunk_arena *x = OT_NEW(a, ot_chunk_arena);
-    if (x) *x = (ot_chunk_arena){.a = a, .due = FIRST_BYTES};
+    if (x) *x = (ot_chunk_arena){.a = a, .spare = OT_NONE, .due = FIRST_BYTES};
     return x;
 }
 
 static uint32_t new_chunk(ot_chunk_arena *x, chunk c)
 {
-    if (x->n_spare) {
-        uint32_t k = x->spare[--x->n_spare];
+    if (x->spare != OT_NONE) {
+        uint32_t k = x->spare;
+        x->spare = x->chunks[k].after;
         x->chunks[k] = c;
         return k;
     }
@@ -120,7 +121,8 @@ static void join(ot_chunk_arena *x, uint32_t a, uint32_t b)
     p->after = q->after;
     if (q->after != OT_NONE) x->chunks[q->after].before = a;
     q->is_gone = true;
-    if (!OT_PUSH(x->a, x->spare, x->n_spare, x->cap_spare, b)) return; /* the entry is lost, nothing else */
+    q->after = x->spare;
+    x->spare = b;
 }
 
 void ot_chunk_release(ot_chunk_arena *x, uint32_t k)
