@@ -286,7 +286,10 @@ static bool keeps_units(const ot_graph *g, const ot_region *r, uint32_t d, uint3
             *why = OT_WHY_CUT_AND_WHOLE;
             return false;
         }
-    if (maps_to_itself(&p, rn->in_axis[d], extent)) return true;
+    bool alike = true; /* a Slice of the first rows maps elements to themselves, too, but its units are shorter than its input's */
+    for (uint32_t j = 0; j < n->n_in; j++)
+        if (rn->in[j] != OT_NONE && rn->in_axis[d][j] != OT_AX_WHOLE) alike &= cut_extent(g, r, d, rn->in[j]) == extent;
+    if (alike && maps_to_itself(&p, rn->in_axis[d], extent)) return true;
     *why = OT_WHY_UNEQUAL_WINDOWS;
     ot_access_kind kind = ot_op_access(n->op);
     if (kind != OT_ACC_CONV && kind != OT_ACC_CONVT && kind != OT_ACC_POOL && kind != OT_ACC_RESIZE && kind != OT_ACC_BLOCK &&
