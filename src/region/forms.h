@@ -89,14 +89,15 @@ bool ot_captures_safe(const ot_graph *g, const ot_region *r, ot_why *why);
 
 /* What a written region asks of who runs it, besides the region's own operators and Slice, Gather, Concat, Reshape and Transpose: bits of a
  * set. What a runtime lacks, or gets wrong, is the same set in its table (`cannot` of struct ot_runtime). */
-#define OT_NEEDS_LOOP          1u  /* Loop, with a trip count and a condition; its body captures values */
-#define OT_NEEDS_SEQUENCE      2u  /* sequences that a Loop carries and several Loops hand on, ConcatFromSequence */
-#define OT_NEEDS_SCAN          4u  /* Scan */
-#define OT_NEEDS_SCAN_CAPTURE  8u  /* a Scan whose body reads values of the enclosing graph */
-#define OT_NEEDS_SCAN_AXES     16u /* a Scan that stacks its results along another axis than the first */
-#define OT_NEEDS_MOVING_GATHER 32u /* Gather by a list of indices that differs from iteration to iteration (before opset 10) */
-#define OT_NEEDS_GROUP_NORM    64u /* a body with GroupNormalization */
-#define OT_NEEDS_ALL           127u
+#define OT_NEEDS_LOOP          1u   /* Loop, with a trip count and a condition; its body captures values */
+#define OT_NEEDS_SEQUENCE      2u   /* sequences that a Loop carries and several Loops hand on, ConcatFromSequence */
+#define OT_NEEDS_SCAN          4u   /* Scan */
+#define OT_NEEDS_SCAN_CAPTURE  8u   /* a Scan whose body reads values of the enclosing graph */
+#define OT_NEEDS_SCAN_AXES     16u  /* a Scan that stacks its results along another axis than the first */
+#define OT_NEEDS_MOVING_GATHER 32u  /* Gather by a list of indices that differs from iteration to iteration (before opset 10) */
+#define OT_NEEDS_GROUP_NORM    64u  /* a body with GroupNormalization */
+#define OT_NEEDS_SHORT_POOL    128u /* an AveragePool in a tile that is shorter than its kernel, padding makes up for it */
+#define OT_NEEDS_ALL           255u
 
 /* What the region asks when it is written in form f, for which t is prepared. Fails: OT_E_NOMEM. */
 ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs) OT_MUST_USE;

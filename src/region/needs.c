@@ -66,6 +66,27 @@ static bool has_group_norm(const ot_form_tiles *t)
     return false;
 }
 
+/* Some tile hands an AveragePool less than its kernel spans. */
+static bool has_short_pool(const ot_form_tiles *t)
+{
+    const ot_region *r = t->r;
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        const ot_node *n = &t->g->nodes[r->nodes[i].node];
+        size_t n_kernel = 0, n_dilations = 0;
+        const int64_t *kernel = ot_attr_ints(n, "kernel_shape", &n_kernel), *dilations = ot_attr_ints(n, "dilations", &n_dilations);
+        for (uint32_t d = 0; n->op == OT_OP_AveragePool && d < r->n_dims; d++) {
+            int8_t axis = r->nodes[i].lead_axis[d];
+            if (axis < 2 || (size_t)axis - 2 >= n_kernel) continue;
+            int64_t span = (kernel[axis - 2] - 1) * ((size_t)axis - 2 < n_dilations ? dilations[axis - 2] : 1) + 1;
+            for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
+                const ot_op_tile *tile = &t->dims[d].exact[k].ops[i];
+                if (!ot_win_empty(tile->need) && ot_win_len(tile->in[0]) < span) return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Windows of cut inputs move with the iteration, by Gather where Slice cannot. */
 static unsigned loop_needs(const ot_graph *g)
 {
@@ -76,14 +97,14 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
 {
     const ot_graph *g = t->g;
     bool captured = f == OT_FORM_PEELED, has_scan = g->model->opset >= OT_SCAN_SINCE;
-    *needs = 0;
+    *needs = f != OT_FORM_WHILE && f != OT_FORM_NONE && has_short_pool(t) ? OT_NEEDS_SHORT_POOL : 0;
     if (f == OT_FORM_UNROLLED || f == OT_FORM_WHILE || f == OT_FORM_NONE) return OT_OK;
     if (f == OT_FORM_PEELED && ot_sequence_fits(g, t->r)) {
-        *needs = loop_needs(g) | OT_NEEDS_SEQUENCE;
+        *needs |= loop_needs(g) | OT_NEEDS_SEQUENCE;
     } else if (f == OT_FORM_LOOP || !has_scan) {
-        *needs = loop_needs(g);
+        *needs |= loop_needs(g);
     } else {
-        *needs = OT_NEEDS_SCAN;
+        *needs |= OT_NEEDS_SCAN;
         if (f != OT_FORM_PRESCAN && !captured) OT_TRY(captures(t, &captured));
         if (captured) *needs |= OT_NEEDS_SCAN_CAPTURE | (loop_needs(g) & OT_NEEDS_MOVING_GATHER);
         if ((f == OT_FORM_WINDOW || f == OT_FORM_PEELED) && stacks_elsewhere(t)) *needs |= OT_NEEDS_SCAN_AXES;
@@ -96,7 +117,7 @@ ot_why ot_needs_refusal(unsigned lacking)
 {
     static const ot_why whys[] = {OT_WHY_RUNS_NO_LOOP,         OT_WHY_RUNS_NO_SEQUENCE,  OT_WHY_RUNS_NO_SCAN,
                                   OT_WHY_RUNS_NO_SCAN_CAPTURE, OT_WHY_RUNS_NO_SCAN_AXES, OT_WHY_RUNS_NO_MOVING_GATHER,
-                                  OT_WHY_RUNS_NO_GROUP_NORM};
+                                  OT_WHY_RUNS_NO_GROUP_NORM,   OT_WHY_RUNS_NO_SHORT_POOL};
     for (uint32_t k = 0; k < sizeof whys / sizeof *whys; k++)
         if ((lacking >> k & 1u) != 0) return whys[k];
     return OT_WHY_NONE;
