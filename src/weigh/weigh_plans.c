@@ -57,7 +57,8 @@ static ot_status try_forms(const weigher *w, ot_plan **p, int64_t *growth)
         if (!ot_runtime_takes(w->t->runtime, FORMS[k])) continue;
         OT_TRY(ot_plan_graph(w->g, w->t, &o, &other));
         ot_status s = play(w, other, other->regions, other->n_regions, &grown);
-        bool better = s == OT_OK && beats(grown, other->tiled.time_s, *growth, (*p)->tiled.time_s);
+        /* nothing tiled is no win of that form: the untiled model has its turn later, and says why */
+        bool better = s == OT_OK && other->n_regions > 0 && beats(grown, other->tiled.time_s, *growth, (*p)->tiled.time_s);
         ot_plan_free(better ? *p : other);
         OT_TRY(s);
         if (!better) continue;

@@ -232,6 +232,36 @@ static void weighed_plans_are_never_worse(void **state)
     assert_true(tiled > 5 && untiled > 0); /* both happen */
 }
 
+/* A plan for one form that tiles nothing is no win of that form: what the first plan tiled is left out because the process would not
+ * grow by less, not because that one form cannot express it. */
+static void idle_plans_say_why(void **state)
+{
+    (void)state;
+    ot_diag d;
+    ot_target t;
+    ot_plan *p = NULL;
+    uint32_t idle = 0;
+    const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.1, .tie_break = true};
+    ot_model *m = read_model(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,64,60,64]\n  init %s : float32[64,1,1] = random 1\n"
+        "  init %w : float32[64,64,3,3] = random 2\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = PRelu(%a, %s)\n"
+        "  %c = Conv(%b, %w) {pads=[1,1,1,1]}\n  %d = PRelu(%c, %s)\n  %e = Conv(%d, %w) {pads=[1,1,1,1]}\n"
+        "  %f = PRelu(%e, %s)\n  %g = Conv(%f, %w) {pads=[1,1,1,1]}\n  %y = PRelu(%g, %s)\n  output %y\n}\n",
+        &d);
+    assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+    assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
+    assert_true(p->n_regions > 0);
+    assert_int_equal(ot_weigh_plan(m->graph, &t, &o, true, &p), OT_OK);
+    assert_int_equal(p->n_regions, 0);
+    for (uint32_t k = 0; k < p->n_refused; k++) {
+        assert_int_not_equal(p->refused[k].reason.why, OT_WHY_NO_EXACT_FORM);
+        idle += p->refused[k].reason.why == OT_WHY_GROWTH;
+    }
+    assert_true(idle > 0);
+    ot_plan_free(p);
+    ot_model_free(m);
+}
+
 /* A model whose sizes are not known has no figure. */
 static void unknown_sizes_have_no_figure(void **state)
 {
@@ -254,10 +284,15 @@ static void unknown_sizes_have_no_figure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(regions_grow_by_powers_of_two),     cmocka_unit_test(chunks_are_used_again),
-        cmocka_unit_test(patterns_hold_what_lives_together), cmocka_unit_test(later_runs_take_a_block),
-        cmocka_unit_test(free_extents_are_not_planned),      cmocka_unit_test(blocks_are_padded),
-        cmocka_unit_test(weighed_plans_are_never_worse),     cmocka_unit_test(unknown_sizes_have_no_figure),
+        cmocka_unit_test(regions_grow_by_powers_of_two),
+        cmocka_unit_test(chunks_are_used_again),
+        cmocka_unit_test(patterns_hold_what_lives_together),
+        cmocka_unit_test(later_runs_take_a_block),
+        cmocka_unit_test(free_extents_are_not_planned),
+        cmocka_unit_test(blocks_are_padded),
+        cmocka_unit_test(weighed_plans_are_never_worse),
+        cmocka_unit_test(unknown_sizes_have_no_figure),
+        cmocka_unit_test(idle_plans_say_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
