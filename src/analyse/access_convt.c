@@ -24,11 +24,16 @@ typedef struct convt {
 } convt;
 
 /* Crops given through output_shape or auto_pad: total = natural extent - wanted extent, shared by
- * both ends. */
-static bool resolve_total(const ot_node *n, ot_spatial_axis *a, int64_t op, ot_why *why)
+ * both ends. A few rows more than the kernel paints are nothing but bias at the end, as output_padding
+ * is: the runtimes take a negative total for 0. */
+static bool resolve_total(const ot_node *n, ot_spatial_axis *a, int64_t *op, ot_why *why)
 {
-    int64_t total = (a->in - 1) * a->s + op + ot_spatial_dk(a) - a->out;
-    if (total < 0) return ot_acc_refuse(why, OT_WHY_CONVT_SHAPE);
+    int64_t total = (a->in - 1) * a->s + *op + ot_spatial_dk(a) - a->out;
+    if (total < 0 && *op - total >= ot_max(a->s, a->d)) return ot_acc_refuse(why, OT_WHY_CONVT_SHAPE);
+    if (total < 0) {
+        *op -= total;
+        total = 0;
+    }
     bool upper = strcmp(ot_attr_str(n, "auto_pad", "NOTSET"), "SAME_UPPER") == 0;
     a->pb = upper ? total / 2 : total - total / 2;
     a->pe = total - a->pb;
@@ -49,7 +54,7 @@ static bool read(const ot_graph *g, const ot_node *n, convt *c, ot_why *why)
         ot_spatial_axis *a = &c->sp.ax[i];
         c->op[i] = n_op ? op[i] : 0;
         if (c->op[i] < 0 || c->op[i] >= ot_max(a->s, a->d)) return ot_acc_refuse(why, OT_WHY_CONVT_PADDING_RANGE);
-        if ((n_shape != 0 || same) && !resolve_total(n, a, c->op[i], why)) return false;
+        if ((n_shape != 0 || same) && !resolve_total(n, a, &c->op[i], why)) return false;
         if (a->out != (a->in - 1) * a->s + c->op[i] + ot_spatial_dk(a) - a->pb - a->pe)
             return ot_acc_refuse(why, OT_WHY_KERNEL_EXTENT);
     }

@@ -13,6 +13,7 @@
  * No attribute of these operators depends on an extent, so the node of a tile is a plain clone.
  */
 #include "access_same.h"
+#include "quirks.h"
 
 /* ---- helpers (access_same.h) ---- */
 
@@ -116,6 +117,9 @@ static bool point_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, 
         int64_t training = 1;
         if (ot_acc_ints(g, n, 2, &training, 1) != 1 || training != 0) return ot_acc_refuse(why, OT_WHY_DROPOUT_TRAINING);
     }
+    bool experimental = n->op == OT_OP_Affine || n->op == OT_OP_ImageScaler;
+    if (experimental && ot_quirk_concerns(OT_QUIRK_EXPERIMENTAL, OT_BY_ALL)) return ot_acc_refuse(why, OT_WHY_EXPERIMENTAL);
+    if (n->op == OT_OP_ImageScaler && axis == 1) return ot_acc_refuse(why, OT_WHY_SCALER_CHANNELS);
     bool any = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
         if (!ot_acc_set(in_axis, k, point_follow(g, n, k, out, axis), why)) return false;

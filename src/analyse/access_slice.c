@@ -1,4 +1,4 @@
-/* Slice: a cut axis with start s0 and step st > 0 reads
+/* Slice, and Crop, its picture-only ancestor: a cut axis with start s0 and step st > 0 reads
  *
  *   out [o0, o1)  <-  in [s0 + o0*st, s0 + (o1-1)*st + 1)
  *
@@ -10,6 +10,8 @@
  * slice has done the work.
  */
 #include "access.h"
+
+#define SLICE_HAS_INPUTS 10
 
 typedef struct slice_info {
     uint32_t n;                                                       /* listed axes */
@@ -43,11 +45,32 @@ static bool resolve(int64_t extent, int64_t *start, int64_t *stop, int64_t step)
     return true;
 }
 
+/* Crop (opsets 1 to 9): rows and columns of a picture, between borders (left, top, right, bottom). */
+static bool read_crop(const ot_node *n, const ot_value *x, const ot_value *y, slice_info *s, ot_why *why)
+{
+    size_t count = 0;
+    const int64_t *border = ot_attr_ints(n, "border", &count);
+    if (x->rank != 4 || count != 4 || !border) return ot_acc_refuse(why, OT_WHY_SLICE_EXTENT);
+    s->n = 2;
+    s->bounds_known = true;
+    for (int8_t i = 0; i < 2; i++) {
+        s->axis[i] = 2 + i;
+        s->start[i] = border[1 - i];
+        s->stop[i] = border[1 - i] + y->dims[2 + i];
+        s->step[i] = 1;
+        s->listed[2 + i] = i;
+        if (s->start[i] < 0 || s->start[i] > x->dims[2 + i] || s->stop[i] > x->dims[2 + i])
+            return ot_acc_refuse(why, OT_WHY_SLICE_EXTENT);
+    }
+    return true;
+}
+
 static bool read(const ot_graph *g, const ot_node *n, slice_info *s, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     *s = (slice_info){0};
     memset(s->listed, -1, sizeof s->listed);
+    if (x && y && x->rank == y->rank && n->op == OT_OP_Crop) return read_crop(n, x, y, s, why);
     if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, OT_WHY_SLICE_RANK);
     bool has_axes = n->version >= 10 ? ot_acc_in(g, n, 3) != NULL : ot_attr_find(n, "axes") != NULL;
     bool has_steps = n->version >= 10 && ot_acc_in(g, n, 4);
@@ -123,6 +146,28 @@ static bool is_copy(const ot_graph *g, const ot_node *n, const slice_info *s, co
     return true;
 }
 
+/* Every runtime has the Slice of its opset; Crop is experimental, and graphs inside others are checked for such. */
+static ot_status crop_adapt(const ot_graph *g, slice_info *s, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
+                            ot_adapted *out)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const ot_op_tile *t = ot_acc_cut(axes, n_axes, 2 + i);
+        if (!t) continue;
+        s->start[i] = 0;
+        s->stop[i] = t->in[0].hi - t->in[0].lo;
+    }
+    out->op_type = "Slice";
+    out->n_attrs = 0;
+    if (g->model->opset < SLICE_HAS_INPUTS) {
+        OT_TRY(ot_adapt_set_ints(arena, out, "starts", s->start, 2));
+        OT_TRY(ot_adapt_set_ints(arena, out, "ends", s->stop, 2));
+        return ot_adapt_set_ints(arena, out, "axes", s->axis, 2);
+    }
+    OT_TRY(ot_adapt_set_i64(arena, out, 1, s->start, 2));
+    OT_TRY(ot_adapt_set_i64(arena, out, 2, s->stop, 2));
+    return ot_adapt_set_i64(arena, out, 3, s->axis, 2);
+}
+
 static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                              ot_adapted *out)
 {
@@ -135,6 +180,7 @@ static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_
         out->forward = 0;
         return OT_OK;
     }
+    if (n->op == OT_OP_Crop) return crop_adapt(g, &s, axes, n_axes, arena, out);
     for (uint32_t i = 0; i < s.n; i++) {
         const ot_op_tile *t = ot_acc_cut(axes, n_axes, (uint32_t)s.axis[i]);
         if (t) {

@@ -117,6 +117,7 @@ typedef enum ot_adapt_kind {
 typedef struct ot_adapted {
     ot_adapt_kind kind;
     uint32_t forward;     /* operand number for OT_ADAPT_FORWARD */
+    const char *op_type;  /* another operator of domain "", at the model's opset; NULL: the node's own */
     const ot_attr *attrs; /* [n_attrs] complete attribute list of the new node */
     uint32_t n_attrs;
     const ot_operand *operands; /* [n_operands] changes to operands; others stay (with tiles where cut) */

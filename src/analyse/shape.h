@@ -129,6 +129,7 @@ OT_RULE(range);
 OT_RULE(eye_like);
 /* shape_index.c */
 OT_RULE(slice);
+OT_RULE(crop);
 OT_RULE(pad);
 OT_RULE(gather);
 OT_RULE(gather_elements);

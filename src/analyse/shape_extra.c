@@ -1,6 +1,6 @@
 /* Shapes of operators outside ops.def: never tiled, but what follows them needs their sizes.
  *
- * Old experimental operators (ImageScaler, Crop...), signal processing, random numbers, and the
+ * Old experimental operators (ScaledTanh...), signal processing, random numbers, and the
  * fused operators that ONNX Runtime writes into optimised models (domain com.microsoft). Nothing
  * here is an error and nothing is exact: a rule that does not apply leaves the output as the file
  * states it.
@@ -47,25 +47,6 @@ static ot_status random_of(ot_infer *c)
     size_t n = 0;
     const int64_t *d = ot_attr_ints(c->n, "shape", &n);
     if (d != NULL && n <= OT_RANK_MAX) ot_shape_set(c, 0, type_attr(c, "dtype", OT_F32), (int32_t)n, d);
-    return OT_OK;
-}
-
-static ot_status crop(ot_infer *c)
-{
-    const ot_value *x = ot_shape_ranked(c, 0);
-    size_t n = 0, ns = 0;
-    const int64_t *b = ot_attr_ints(c->n, "border", &n), *scale = ot_attr_ints(c->n, "scale", &ns);
-    if (x == NULL || x->rank != 4 || b == NULL || n != 4) return OT_OK; /* left, top, right, bottom */
-    int64_t d[4] = {x->dims[0], x->dims[1], OT_DIM_UNKNOWN, OT_DIM_UNKNOWN};
-    for (int k = 0; k < 2; k++) {
-        int64_t lo = b[k == 0 ? 1 : 0], hi = b[k == 0 ? 3 : 2], in = x->dims[2 + k];
-        if (lo < 0 || hi < 0 || lo > OT_SHAPE_DIM_MAX || hi > OT_SHAPE_DIM_MAX) return OT_OK;
-        if (scale != NULL && ns == 2)
-            d[2 + k] = scale[k];
-        else if (in >= lo + hi)
-            d[2 + k] = in - lo - hi;
-    }
-    ot_shape_set(c, 0, x->dtype, 4, d);
     return OT_OK;
 }
 
@@ -277,12 +258,9 @@ static const struct {
     const char *domain, *op_type;
     ot_shape_rule rule;
 } extras[] = {
-    {"", "ImageScaler", like_first},
-    {"", "Affine", like_first},
     {"", "ParametricSoftplus", like_first},
     {"", "ScaledTanh", like_first},
     {"", "SimplifiedLayerNormalization", like_first},
-    {"", "Crop", crop},
     {"", "RotaryEmbedding", like_first},
     {"", "TensorScatter", like_first},
     {"", "Bernoulli", random_like},

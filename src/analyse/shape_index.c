@@ -111,6 +111,30 @@ ot_status ot_shape_slice(ot_infer *c)
 
 /* ---- Pad ---- */
 
+/* Crop of opsets 1 to 9: border (left, top, right, bottom) is cut off a picture; scale (height, width) instead of right and bottom. */
+ot_status ot_shape_crop(ot_infer *c)
+{
+    const ot_value *x = ot_shape_ranked(c, 0);
+    size_t n = 0, n_scale = 0;
+    const int64_t *b = ot_attr_ints(c->n, "border", &n), *scale = ot_attr_ints(c->n, "scale", &n_scale);
+    ot_shape_set_type(c, 0, ot_shape_dtype(c, 0));
+    if (b == NULL || n != 4) return ot_shape_fail(c, "attribute border has %zu values, expected 4", n);
+    if (x == NULL) return OT_OK;
+    if (x->rank != 4) return ot_shape_fail(c, "the input has rank %d, expected 4", x->rank);
+    int64_t d[4] = {x->dims[0], x->dims[1], OT_DIM_UNKNOWN, OT_DIM_UNKNOWN};
+    for (int k = 0; k < 2; k++) {
+        int64_t lo = b[1 - k], hi = b[3 - k], in = x->dims[2 + k];
+        bool sized = scale != NULL && n_scale == 2;
+        if (lo < 0 || hi < 0 || lo > OT_SHAPE_DIM_MAX || hi > OT_SHAPE_DIM_MAX) return ot_shape_fail(c, "border is out of range");
+        if (sized && (scale[k] < 1 || scale[k] > OT_SHAPE_DIM_MAX)) return ot_shape_fail(c, "scale is out of range");
+        if (in < 0) continue;
+        d[2 + k] = sized ? scale[k] : in - lo - hi;
+        if (d[2 + k] < 1 || lo + d[2 + k] > in) return ot_shape_fail(c, "border leaves nothing of axis %d", 2 + k);
+    }
+    ot_shape_set(c, 0, x->dtype, 4, d);
+    return OT_OK;
+}
+
 ot_status ot_shape_pad(ot_infer *c)
 {
     const ot_value *x = ot_shape_ranked(c, 0);

@@ -44,6 +44,7 @@ typedef struct rule {
 static const rule RULES[] = {
     {"Abs", 1, NEWEST, CONSUMED, 0},
     {"Add", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
+    {"Affine", 1, 9, 0, 0}, /* this, Crop and ImageScaler: what ONNX Runtime still has of them */
     {"And", 1, NEWEST, BROADCAST, SUFFIX},
     {"ArgMax", 1, NEWEST, 0, 0},
     {"ArgMin", 1, NEWEST, 0, 0},
@@ -56,6 +57,7 @@ static const rule RULES[] = {
     {"Constant", 1, NEWEST, 0, 0},
     {"Conv", 1, NEWEST, 0, 0},
     {"ConvTranspose", 1, NEWEST, 0, 0},
+    {"Crop", 1, 9, 0, 0},
     {"DepthToSpace", 1, NEWEST, 0, 0},
     {"Div", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
     {"Dropout", 1, NEWEST, CONSUMED | TEST | RATIO, TESTED | ONE_OUT},
@@ -69,6 +71,7 @@ static const rule RULES[] = {
     {"GlobalMaxPool", 1, NEWEST, 0, 0},
     {"HardSigmoid", 1, NEWEST, CONSUMED, 0},
     {"Identity", 1, NEWEST, 0, 0},
+    {"ImageScaler", 1, 9, 0, 0},
     {"InstanceNormalization", 1, NEWEST, CONSUMED, 0},
     {"LRN", 1, NEWEST, 0, 0},
     {"LeakyRelu", 1, NEWEST, CONSUMED, 0},

@@ -185,7 +185,8 @@ static ot_status emit_node(rw_chain *c, uint32_t i)
     while (n_out > 0 && out[n_out - 1] == OT_NONE) n_out--;
     const char *name = rw_name(w, c->t->label, n.name[0] ? n.name : n.op_type);
     if (!name) return rw_nomem(w);
-    ot_id id = ot_node_new(c->t->g, n.op_type, n.domain, name, in, n_in, out, n_out, a->attrs, a->n_attrs);
+    const char *type = a->op_type ? a->op_type : n.op_type;
+    ot_id id = ot_node_new(c->t->g, type, n.domain, name, in, n_in, out, n_out, a->attrs, a->n_attrs);
     return id == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 

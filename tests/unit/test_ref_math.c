@@ -306,6 +306,12 @@ static void activations(void **state)
     no(28, "float32[2,2] = [1, 2, 3, 4]", "float32[2] = [1, 2]", "SwiGLU(%a, %b)", "different shapes");
     no(28, "int32[1] = [1]", "int32[1] = [1]", "SwiGLU(%a, %b)", "int32");
     one(9, "float32[3] = [-2, 0.5, 2]", "Shrink(%a) {lambd=1.5, bias=1.5}", "float32[3] = [-0.5, 0, 0.5]");
+    one(7, "float32[2] = [-2, 3]", "Affine(%a) {alpha=2.0, beta=0.5}", "float32[2] = [-3.5, 6.5]");
+    one(7, "float32[2] = [-2, 3]", "Affine(%a)", "float32[2] = [-2, 3]");
+    one(7, "float32[2,3,1,1] = [1, 2, 3, 4, 5, 6]", "ImageScaler(%a) {scale=2.0, bias=[1.0, 0.0, -1.0]}",
+        "float32[2,3,1,1] = [3, 4, 5, 9, 10, 11]");
+    no(7, "float32[1,2,1,1] = [1, 2]", NULL, "ImageScaler(%a) {bias=[1.0]}", "each of 2 channels");
+    no(7, "float32[2] = [1, 2]", NULL, "ImageScaler(%a) {bias=[1.0, 2.0]}", "rank 1");
     one(9, "int32[3] = [-2, 0, 2]", "Shrink(%a) {lambd=1.0, bias=1.0}", "int32[3] = [-1, 0, 1]");
 }
 

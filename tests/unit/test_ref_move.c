@@ -133,6 +133,21 @@ static void slices_refused(void **state)
     ref_fails(9, X6 "%y = Slice(%x) {starts=[0, 0], ends=[1, 1], axes=[1, -1]}", "axis 1");
 }
 
+/* border: left, top, right, bottom; scale: height, width in place of right and bottom. */
+static void test_crop(void **state)
+{
+    (void)state;
+#define PICTURE "input init %x : float32[1,1,3,4] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]\n"
+    ref_makes(7, PICTURE "%y = Crop(%x) {border=[1, 0, 2, 1]}", "float32[1,1,2,1] = [1, 5]");
+    ref_makes(7, PICTURE "%y = Crop(%x) {border=[0, 0, 0, 0]}", "float32[1,1,3,4] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]");
+    ref_makes(7, PICTURE "%y = Crop(%x) {border=[1, 1, 0, 0], scale=[1, 2]}", "float32[1,1,1,2] = [5, 6]");
+    ref_fails(7, PICTURE "%y = Crop(%x) {border=[1, 1, 3, 0]}", "nothing is left");
+    ref_fails(7, PICTURE "%y = Crop(%x) {border=[1, 1, 0, 0], scale=[3, 1]}", "nothing is left");
+    ref_fails(7, PICTURE "%y = Crop(%x) {border=[1, -1, 0, 0]}", "wider than the picture");
+    ref_fails(7, PICTURE "%y = Crop(%x) {border=[1, 1]}", "four borders");
+    ref_fails(7, X6 "%y = Crop(%x) {border=[1, 1, 0, 0]}", "a picture");
+}
+
 static void split(void **state)
 {
     (void)state;
@@ -465,6 +480,7 @@ int main(void)
         cmocka_unit_test(shape_and_size),
         cmocka_unit_test(transpose),
         cmocka_unit_test(slice),
+        cmocka_unit_test(test_crop),
         cmocka_unit_test(slices_refused),
         cmocka_unit_test(split),
         cmocka_unit_test(concat),

@@ -49,6 +49,8 @@ const ot_kernel_entry ot_kernels_math[] = {
     UNARY(Softsign),
     UNARY(Swish),
     UNARY(Shrink),
+    UNARY(Affine),
+    K(ImageScaler, ot_rm_image_scaler),
     UNARY(Not),
     UNARY(BitwiseNot),
     K(Clip, ot_rm_clip),

@@ -101,6 +101,7 @@ static inline void ot_rm_row_i(const ot_rm_walk *w, uint32_t j, int64_t *to)
 
 ot_status ot_rm_unary(ot_call *c); /* ref_math_unary.c: one input, one output of its type */
 ot_status ot_rm_clip(ot_call *c);
+ot_status ot_rm_image_scaler(ot_call *c);
 ot_status ot_rm_test(ot_call *c);   /* IsNaN, IsInf */
 ot_status ot_rm_binary(ot_call *c); /* ref_math_binary.c: arithmetic, bits, logic, comparisons, PRelu */
 ot_status ot_rm_pow(ot_call *c);

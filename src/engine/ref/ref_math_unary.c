@@ -90,6 +90,7 @@ static void activation_row(const unary_consts *k, double *r, int64_t n)
     case OT_OP_Softsign: EACH(isinf(x) ? sign(x) : x / (1 + fabs(x)));
     case OT_OP_Swish: EACH(x * sigmoid(alpha * x));
     case OT_OP_Shrink: EACH(shrink(x, alpha, beta));
+    case OT_OP_Affine: EACH(alpha * x + beta);
     default: OT_BUG("not an operator of one input");
     }
 }
@@ -126,6 +127,10 @@ static ot_status read_consts(ot_call *c, unary_consts *k)
     case OT_OP_Selu:
         k->alpha = (double)ot_attr_float(n, "alpha", n->version < 6 ? 1.6732f : 1.67326319217681884765625f);
         k->beta = (double)ot_attr_float(n, "gamma", n->version < 6 ? 1.0507f : 1.05070102214813232421875f);
+        break;
+    case OT_OP_Affine:
+        k->alpha = (double)ot_attr_float(n, "alpha", 1);
+        k->beta = (double)ot_attr_float(n, "beta", 0);
         break;
     case OT_OP_Shrink:
         k->alpha = (double)ot_attr_float(n, "lambd", 0.5f);
@@ -165,6 +170,32 @@ ot_status ot_rm_unary(ot_call *c)
             for (int64_t i = 0; i < w.n; i++) r[i] = unary_int(&k, r[i], a->dtype == OT_U64);
             ot_rm_store_i(c->out[0], w.out, 1, w.n, r);
         }
+    }
+    return OT_OK;
+}
+
+/* ---- ImageScaler: y[n, c, h, w] = scale x[n, c, h, w] + bias[c], of opsets 1 to 9 ---- */
+
+ot_status ot_rm_image_scaler(ot_call *c)
+{
+    const ot_attr *bias = ot_attr_find(c->node, "bias");
+    double scale = (double)ot_attr_float(c->node, "scale", 1);
+    OT_TRY(ot_rm_need_kind(c, 0, ot_op_row_of(OT_OP_ImageScaler)->types));
+    const ot_nd *x = c->in[0];
+    if (x->rank != 4) return ot_call_fail(c, "the input has rank %u, not 4", x->rank);
+    if (!bias || bias->kind != OT_ATTR_FLOATS || (int64_t)bias->n != x->dims[1])
+        return ot_call_fail(c, "bias does not have one value for each of %lld channels", (long long)x->dims[1]);
+    OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, x->dims));
+    if (!ot_rm_wants(c, 0)) return OT_OK;
+    ot_rm_walk w;
+    int64_t done = 0, picture = x->dims[2] * x->dims[3];
+    OT_TRY(ot_rm_walk_inputs(&w, c, 0, 1, x->rank, x->dims));
+    for (bool more = ot_rm_walk_first(&w); more; more = ot_rm_walk_next(&w)) {
+        double r[REF_ROW];
+        ot_rm_row_f(&w, 0, r);
+        for (int64_t i = 0; i < w.n; i++) r[i] = scale * r[i] + (double)bias->floats[(done + i) / picture % x->dims[1]];
+        ot_rm_store_f(c->out[0], w.out, 1, w.n, r);
+        done += w.n;
     }
     return OT_OK;
 }

@@ -168,6 +168,7 @@ const ot_kernel_entry ot_kernels_move[] = {
     {OT_OP_Size, ot_mv_size_of},
     {OT_OP_Transpose, ot_mv_transpose},
     {OT_OP_Slice, ot_mv_slice},
+    {OT_OP_Crop, ot_mv_crop},
     {OT_OP_Split, ot_mv_split},
     {OT_OP_Concat, ot_mv_concat},
     {OT_OP_Expand, ot_mv_expand},

@@ -54,6 +54,7 @@ ot_status ot_mv_size_of(ot_call *c);
 /* ref_move_box.c */
 ot_status ot_mv_transpose(ot_call *c);
 ot_status ot_mv_slice(ot_call *c);
+ot_status ot_mv_crop(ot_call *c);
 ot_status ot_mv_split(ot_call *c);
 ot_status ot_mv_concat(ot_call *c);
 ot_status ot_mv_expand(ot_call *c);

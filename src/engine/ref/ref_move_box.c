@@ -1,4 +1,4 @@
-/* Operators that copy boxes: Transpose, Slice, Split, Concat, Expand, DepthToSpace, SpaceToDepth, ReverseSequence.
+/* Operators that copy boxes: Transpose, Slice, Crop, Split, Concat, Expand, DepthToSpace, SpaceToDepth, ReverseSequence.
  *
  * Each finds the starts and strides of the two sides and calls ot_mv_copy; see ref_move.h. Arrays without elements end there.
  */
@@ -92,6 +92,29 @@ ot_status ot_mv_slice(ot_call *c)
         strides[a] = dims[a] > 1 && s.steps ? x->strides[a] * s.steps[k] : x->strides[a];
     }
     ot_mv_copy(ot_mv_size(x), x->rank, dims, c->out[0]->data, c->out[0]->strides, ot_mv_at(x, from), strides);
+    return OT_OK;
+}
+
+/* ---- Crop, of opsets 1 to 9 ---- */
+
+ot_status ot_mv_crop(ot_call *c)
+{
+    size_t n = 0, n_scale = 0;
+    const int64_t *border = ot_attr_ints(c->node, "border", &n), *scale = ot_attr_ints(c->node, "scale", &n_scale);
+    OT_TRY(ot_call_need(c, 1));
+    const ot_nd *x = c->in[0];
+    if (x->rank != 4 || n != 4 || !border) return ot_call_fail(c, "a picture and four borders are needed");
+    int64_t dims[4] = {x->dims[0], x->dims[1]}, from = 0;
+    for (uint32_t k = 0; k < 2; k++) { /* border: left, top, right, bottom */
+        int64_t in = x->dims[2 + k], lo = border[1 - k], hi = border[3 - k];
+        if (lo < 0 || hi < 0 || lo > in || hi > in) return ot_call_fail(c, "a border is wider than the picture");
+        dims[2 + k] = scale && n_scale == 2 ? scale[k] : in - lo - hi;
+        if (dims[2 + k] < 1 || dims[2 + k] > in - lo) return ot_call_fail(c, "nothing is left, or more than there is");
+        from += lo * x->strides[2 + k];
+    }
+    OT_TRY(ot_call_output(c, 0, x->dtype, 4, dims));
+    if (ot_num_count(c->out[0]) == 0) return OT_OK;
+    ot_mv_copy(ot_mv_size(x), 4, dims, c->out[0]->data, c->out[0]->strides, ot_mv_at(x, from), x->strides);
     return OT_OK;
 }
 

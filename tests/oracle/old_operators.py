@@ -1,0 +1,123 @@
+"""Operators of old opsets, tiled: what was read as a newer opset, Crop, and transposed convolutions larger than they paint.
+
+    old_operators.py TOOL
+
+Every case is tiled by force, in the form that the tool takes by itself and under --goal memory. The written model passes onnx.checker
+(but for operators that are not in its schemas), gives what the original gives in ONNX Runtime bit for bit, and prints nothing on
+standard output when it is loaded. Where ONNX Runtime has no kernel for the old form, onnx's reference evaluator gives what is wanted,
+within rounding; where that has none, either, the tiled model must run all the same.
+"""
+import os, subprocess, sys, tempfile
+import numpy as np, onnx, onnxruntime as ort
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+F = np.float32
+R = np.random.default_rng(5)
+N = helper.make_node
+
+
+def array(name, *dims, positive=False):
+    a = R.standard_normal(dims).astype(F)
+    return numpy_helper.from_array(np.abs(a) + F(.5) if positive else a, name)
+
+
+def conv(out, x='x', **attrs):
+    return N('Conv', [x, 'w'], [out], kernel_shape=[3, 3], **{'pads': [1] * 4, **attrs})
+
+
+W = array('w', 3, 3, 3, 3)
+NORM = [array(n, 3, positive=True) for n in 'stmv']
+X = [1, 3, 60, 70]
+CASES = [
+    # opset of the file, of the tiled model, nodes, constants, shape of x
+    (6, 13, [conv('c'), N('LeakyRelu', ['c'], ['y'], alpha=.1)], [W], X),
+    (6, 13, [conv('c'), N('Add', ['c', 'b'], ['y'], broadcast=1)], [W, array('b', 3, 1, 1)], X),
+    (6, 13, [conv('c'), N('BatchNormalization', ['c', *'stmv'], ['n'], is_test=1), N('Relu', ['n'], ['y'])], [W, *NORM], X),
+    (6, 10, [conv('c'), N('Clip', ['c'], ['y'], min=0., max=1.)], [W], X),
+    (6, 13, [conv('c'), N('Dropout', ['c'], ['d'], is_test=1), N('MaxPool', ['d'], ['y'], kernel_shape=[2, 2], strides=[2, 2])], [W], X),
+    (6, 13, [conv('c'), N('Concat', ['c', 'x'], ['y'], axis=1)], [W], X),
+    (6, 10, [conv('c'), N('Pad', ['c'], ['p'], pads=[0, 0, 1, 1, 0, 0, 1, 1]), N('Elu', ['p'], ['y'])], [W], X),
+    (6, 9, [conv('c'), N('Slice', ['c'], ['s'], starts=[1, 2], ends=[50, 60], axes=[2, 3]), N('Tanh', ['s'], ['y'])], [W], X),
+    (6, 9, [conv('c'), N('Crop', ['c'], ['y'], border=[3, 2, 1, 5])], [W], X),
+    (7, 7, [conv('c'), N('Crop', ['c'], ['d'], border=[3, 2, 1, 5]), conv('e', 'd', pads=[0] * 4),
+            N('Crop', ['e'], ['f'], border=[2, 2, 0, 0], scale=[31, 41]), N('Relu', ['f'], ['y'])], [W], X),
+    (9, 9, [N('Crop', ['x'], ['c'], border=[2, 0, 1, 0]), N('Relu', ['c'], ['y'])], [], [2, 3, 60, 70]),
+    (9, 9, [conv('c'), N('ImageScaler', ['c'], ['s'], bias=[1., -2., .5], scale=2.), N('Affine', ['s'], ['a'], alpha=.5, beta=.25),
+            conv('y', 'a')], [W], X),
+    (7, 7, [N('ConvTranspose', ['x', 't', 'b'], ['c'], output_shape=[82, 82], strides=[2, 2], auto_pad='VALID'), N('Relu', ['c'], ['y'])],
+     [array('t', 4, 3, 3, 3), array('b', 3)], [1, 4, 40, 40]),
+    (13, 13, [N('ConvTranspose', ['x', 't', 'b'], ['c'], output_shape=[82, 81], strides=[2, 2]), N('Relu', ['c'], ['y'])],
+     [array('t', 4, 3, 3, 3), array('b', 3)], [1, 4, 40, 40]),
+]
+
+LOAD = '''
+import sys, numpy as np, onnxruntime as ort
+ort.set_default_logger_severity(4)
+s = ort.InferenceSession(sys.argv[1], providers=['CPUExecutionProvider'])
+np.save(sys.argv[3], s.run(None, {'x': np.load(sys.argv[2])})[0])
+'''
+
+
+def run(model, folder):
+    """(result or None, what the process wrote: its output, or why it failed)"""
+    out = os.path.join(folder, 'y.npy')
+    p = subprocess.run([sys.executable, '-c', LOAD, model, os.path.join(folder, 'x.npy'), out], capture_output=True, text=True)
+    return (np.load(out), p.stdout) if p.returncode == 0 else (None, p.stderr[-300:])
+
+
+def wanted(path, x, folder):
+    """(result or None, exact)"""
+    y, _ = run(path, folder)
+    if y is not None:
+        return y, True
+    try:
+        return ReferenceEvaluator(onnx.load(path)).run(None, {'x': x})[0], False
+    except Exception:
+        return None, False
+
+
+def judge(case, form, tool, folder):
+    old, new, nodes, inits, shape = case
+    path, out = os.path.join(folder, 'a.onnx'), os.path.join(folder, 'b.onnx')
+    infos = [helper.make_tensor_value_info('x', 1, shape)] + [helper.make_tensor_value_info(i.name, 1, i.dims) for i in inits]
+    graph = helper.make_graph(nodes, 'g', infos, [helper.make_tensor_value_info('y', 1, [None] * 4)], inits)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', old)], ir_version=3), path)
+    x = R.standard_normal(shape).astype(F)
+    np.save(os.path.join(folder, 'x.npy'), x)
+    want, exact = wanted(path, x, folder)
+    p = subprocess.run([tool, path, '-o', out, '--force', '--l2', '24K', '-q', *form], capture_output=True, text=True)
+    if p.returncode:
+        return 'the tool fails: ' + p.stderr
+    tiled = onnx.load(out)
+    if not any(n.name.startswith('tile/') for n in tiled.graph.node):
+        return 'nothing was tiled'
+    if tiled.opset_import[0].version != new:
+        return f'opset {tiled.opset_import[0].version}, not {new}'
+    if all(onnx.defs.has(n.op_type) for n in nodes):
+        onnx.checker.check_model(tiled, full_check=True)
+    got, said = run(out, folder)
+    if got is None or said:
+        return 'loading the tiled model: ' + said
+    if want is None:
+        return ''
+    if got.shape != want.shape:
+        return f'shape {got.shape}, not {want.shape}'
+    same = np.array_equal(got, want) if exact else np.allclose(got, want, rtol=1e-4, atol=1e-5)
+    return '' if same else f'differs by {np.abs(got - want).max()}'
+
+
+def main():
+    bad = 0
+    for case in CASES:
+        for form in ([], ['--goal', 'memory']):
+            with tempfile.TemporaryDirectory() as folder:
+                why = judge(case, form, sys.argv[1], folder)
+            if why:
+                print([n.op_type for n in case[2]], case[0], form, why)
+            bad += bool(why)
+    print(f'{2 * len(CASES)} tilings, {bad} bad')
+    return 1 if bad else 0
+
+
+sys.exit(main())
