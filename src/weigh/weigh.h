@@ -5,10 +5,10 @@
 
 #include "plan/plan.h"
 
-/* Fill growth_bytes of p's figures, where the runtime's habits are known. With goal memory (no budget, no force) the plan is first
- * improved on by that figure: regions and whole plans that do not lower it are left out, and nothing is tiled that does not win by
- * 5 %. Where sizes are not known there is no such figure. pinned: the model's file states all extents. *p may be replaced by another plan. Requires ORDER, USES, SHAPES; g is not changed.
- * Fails: OT_E_NOMEM. Deterministic, bounded. */
+/* Fill growth_bytes of p's figures, where the runtime's habits and all sizes are known. With goal memory (no budget, no force) the plan
+ * is first improved on by that figure: regions and whole plans that do not lower it are left out, and nothing is tiled that does not win
+ * by an eighth. pinned: the model's file states all extents. *p may be replaced by another plan. Requires ORDER, USES, SHAPES; g is not
+ * changed. Fails: OT_E_NOMEM. Deterministic, bounded. */
 ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p) OT_MUST_USE;
 
 #endif

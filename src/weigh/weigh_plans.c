@@ -9,7 +9,8 @@
 #include "process/process.h"
 #include "rewrite/rewrite.h"
 
-#define WINS       0.95  /* of the untiled model's growth; predictions are off by 5 % in the median (docs/process-memory.md) */
+#define WINS       0.88 /* of the untiled model's growth: tiled models are predicted 4 % too low in the median, a tenth in bad cases */
+#define WINS_HALF  0.70  /* half precision: casts at the borders of bodies, of which a third more was measured than is predicted */
 #define ABOUT      0.02  /* growth that differs by less is taken to be equal */
 #define MOST_NODES 600   /* of a graph for which other plans are made; larger ones are judged as planned */
 #define MOST_WORK  20000 /* nodes of graphs that are rewritten without one region and played */
@@ -96,6 +97,14 @@ static ot_status drop_idle(const weigher *w, const ot_plan *p, bool *keep, int64
     return s;
 }
 
+/* Part of the untiled model's growth that a plan must not exceed. */
+static double least_win(const ot_graph *g)
+{
+    for (uint32_t v = 0; v < g->n_values; v++)
+        if (g->values[v].dtype == OT_F16 && !g->values[v].init) return WINS_HALF;
+    return WINS;
+}
+
 static ot_status improve(const weigher *w, int64_t untiled, ot_plan **p, int64_t *growth)
 {
     if (w->g->n_nodes <= MOST_NODES) OT_TRY(try_forms(w, p, growth));
@@ -104,7 +113,7 @@ static ot_status improve(const weigher *w, int64_t untiled, ot_plan **p, int64_t
     bool all = true;
     for (uint32_t k = 0; k < (*p)->n_regions; k++) keep[k] = true;
     ot_status s = drop_idle(w, *p, keep, growth);
-    if ((double)*growth > WINS * (double)untiled)
+    if ((double)*growth > least_win(w->g) * (double)untiled)
         for (uint32_t k = 0; k < (*p)->n_regions; k++) keep[k] = false;
     for (uint32_t k = 0; k < (*p)->n_regions; k++) all &= keep[k];
     if (s == OT_OK && !all) s = ot_plan_keep(w->g, w->t, w->o, keep, OT_WHY_GROWTH, *p);

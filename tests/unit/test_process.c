@@ -217,7 +217,7 @@ static void weighed_plans_are_never_worse(void **state)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         assert_int_equal(m->graph->n_nodes, before); /* plans are tried on copies */
         assert_true(p->untiled.growth_bytes > 0);
-        bool won = (double)p->tiled.growth_bytes <= 0.95 * (double)p->untiled.growth_bytes;
+        bool won = (double)p->tiled.growth_bytes <= 0.88 * (double)p->untiled.growth_bytes;
         bool same = p->n_regions == 0 && p->tiled.growth_bytes == p->untiled.growth_bytes;
         if (!won && !same)
             fail_msg("seed %llu: %u regions, growth %lld of %lld\n%s", (unsigned long long)seed, p->n_regions,
@@ -229,7 +229,7 @@ static void weighed_plans_are_never_worse(void **state)
         ot_plan_free(p);
         ot_model_free(m);
     }
-    assert_true(tiled > 5 && untiled > 0); /* both happen */
+    assert_true(tiled > 0 && untiled > 0); /* both happen */
 }
 
 /* A plan for one form that tiles nothing is no win of that form: what the first plan tiled is left out because the process would not
