@@ -14,7 +14,7 @@
 #include "engine/ref/ref_kernels.h"
 #include "groups/engine_bytes_rules.h"
 
-#define OT_I8_PANEL 16    /* columns */
+#define OT_I8_PANEL 16 /* columns */
 #define OT_I8_K_MAX OT_BYTES_SUMS
 
 /* ---- operands ---- */
