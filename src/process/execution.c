@@ -166,7 +166,7 @@ static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, cons
     for (int64_t t = 0; t < trips; t++) {
         visit v = {.fed = fed, .n_fed = body->n_inputs, .elsewhere = scan, .kept = &stack, .made = made};
         OT_TRY(play(u->x, body, &v));
-        for (uint32_t k = 2; !scan && k < body->n_inputs; k++) fed[k] = made[k - 1];
+        for (uint32_t k = 2; !scan && k < body->n_inputs && k <= body->n_outputs; k++) fed[k] = made[k - 1];
     }
     for (uint32_t k = 0; !scan && k < n->n_out; k++)
         if (n->out[k] != OT_NONE && k + 1 < body->n_outputs) u->held[n->out[k]] = made[k + 1];
@@ -183,15 +183,17 @@ static bool is(const ot_node *n, const char *op_type) { return n && n->domain[0]
 /* A sequence: nothing yet, or one more copy. */
 static ot_status sequence_step(run *u, const ot_node *n)
 {
-    int64_t bytes = 0;
+    int64_t bytes;
     uint32_t chunk;
+    if (n->n_out == 0 || n->out[0] == OT_NONE) return OT_OK;
     if (is(n, "SequenceEmpty")) {
         u->held[n->out[0]] = OT_NEW(u->x->a, pieces);
         return u->held[n->out[0]] ? OT_OK : OT_E_NOMEM;
     }
-    pieces *p = n->in[0] == OT_NONE ? NULL : u->held[n->in[0]];
+    pieces *p = n->n_in == 0 || n->in[0] == OT_NONE ? NULL : u->held[n->in[0]];
     u->held[n->out[0]] = p;
-    if (!p || n->n_in < 2 || !ot_value_bytes(&u->f->plan.g->values[n->in[1]], &bytes) || bytes == 0) return OT_OK;
+    if (!p || n->n_in < 2 || n->in[1] == OT_NONE || !ot_value_bytes(&u->f->plan.g->values[n->in[1]], &bytes)) return OT_OK;
+    if (bytes == 0 || bytes > OT_EXEC_MOST_BYTES) return OT_OK;
     OT_TRY(take(u->x, bytes, &chunk));
     return OT_PUSH(u->x->a, p->chunks, p->n, p->cap, chunk) ? OT_OK : OT_E_NOMEM;
 }

@@ -4,6 +4,9 @@
 
 #include "process.h"
 
+/* A larger value counts as one of unknown size: no memory holds it, and sums of padded ones stay within 64 bits. */
+#define OT_EXEC_MOST_BYTES (INT64_C(1) << 40)
+
 typedef enum ot_buffer_kind {
     OT_BUFFER_NONE = 0, /* not the run's: constants, inputs, what an outer graph holds */
     OT_BUFFER_PLANNED,  /* comes and goes with its readers */

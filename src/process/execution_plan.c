@@ -35,17 +35,24 @@ static bool same_dims(const ot_value *x, const ot_value *y)
     return x->rank == y->rank && x->rank >= 0 && (x->rank == 0 || memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims) == 0);
 }
 
-/* Bytes of v as the runtime computes with it: half precision, for which a CPU has few kernels, is held in float32. */
+/* Bytes of v as the runtime computes with it: half precision, for which a CPU has few kernels, is held in float32. false: not known, or
+ * more than any memory has. */
 static bool held_bytes(const ot_value *v, int64_t *bytes)
 {
-    return ot_value_bytes(v, bytes) && (v->dtype != OT_F16 || ot_mul_i64(*bytes, 2, bytes));
+    if (!ot_value_bytes(v, bytes) || *bytes > OT_EXEC_MOST_BYTES) return false;
+    if (v->dtype == OT_F16) *bytes *= 2;
+    return true;
 }
+
+/* Its first result is wanted. */
+static bool has_result(const ot_node *n) { return n->n_out > 0 && n->out[0] != OT_NONE; }
 
 static bool is_constant(const ot_graph *g, ot_id v) { return g->values[v].init || g->values[v].is_const; }
 
 /* The node that alone reads the first result of n; OT_NONE. */
 static ot_id only_reader(const ot_graph *g, const ot_node *n)
 {
+    if (!has_result(n)) return OT_NONE;
     const ot_value *v = &g->values[n->out[0]];
     if (v->is_output || v->n_uses != 1 || g->nodes[v->uses[0]].n_captured) return OT_NONE;
     return v->uses[0];
@@ -63,7 +70,7 @@ static void fold_normalization(maker *m, ot_id conv)
     ot_id at = conv;
     for (;;) {
         ot_id next = only_reader(m->g, &m->g->nodes[at]);
-        if (next == OT_NONE || m->g->nodes[next].op != OT_OP_BatchNormalization) return;
+        if (next == OT_NONE || m->g->nodes[next].op != OT_OP_BatchNormalization || !has_result(&m->g->nodes[next])) return;
         m->merged[at] = true;
         m->head[next] = conv;
         at = next;
@@ -88,7 +95,8 @@ static bool is_read_transposed(const ot_graph *g, const ot_node *n)
 static bool is_taken_in(const maker *m, const ot_node *n)
 {
     int64_t elems = 0;
-    if ((n->op != OT_OP_Mul && n->op != OT_OP_Div) || n->n_in != 2 || m->g->values[n->out[0]].dtype != OT_F32) return false;
+    if ((n->op != OT_OP_Mul && n->op != OT_OP_Div) || n->n_in != 2 || !has_result(n)) return false;
+    if (m->g->values[n->out[0]].dtype != OT_F32) return false;
     if (!is_constant(m->g, n->in[1]) || !ot_value_elems(&m->g->values[n->in[1]], &elems) || elems != 1) return false;
     ot_id reader = only_reader(m->g, n), by = m->g->values[n->in[0]].producer;
     bool behind = by != OT_NONE && m->g->nodes[by].op == OT_OP_MatMul && m->g->values[n->in[0]].n_uses == 1;
@@ -97,43 +105,41 @@ static bool is_taken_in(const maker *m, const ot_node *n)
 
 /* ---- layouts ---- */
 
-static int64_t attr_group(const ot_node *n) { return ot_attr_int(n, "group", 1); }
-
 /* Does the convolution run on channel blocks, and does it want its input in them? */
 static bool conv_is_blocked(const maker *m, const ot_node *n, bool *input)
 {
     const ot_graph *g = m->g;
     const int64_t block = m->r->conv.block;
+    if (!ot_runtime_makes_blocks(m->r, n) || block == 0 || !has_result(n)) return false;
     const ot_value *x = &g->values[n->in[0]], *w = &g->values[n->in[1]], *y = &g->values[n->out[0]];
-    if (!ot_runtime_makes_blocks(m->r, n) || block == 0) return false;
     if ((x->dtype != OT_F32 && x->dtype != OT_F16) || x->rank != 4 || w->rank != 4 || y->rank != 4 || !is_constant(g, n->in[1]))
         return false;
-    int64_t in = x->dims[1], out = w->dims[0], group = attr_group(n);
+    int64_t in = x->dims[1], out = w->dims[0], group = ot_attr_int(n, "group", 1);
     *input = in >= block;
     if (group == 1) return !*input || in % 4 == 0;
     if (group == in && group == out) return *input = true;
     return in / group % block == 0 && out / group % block == 0;
 }
 
-static int64_t blocked_bytes(const maker *m, ot_id v)
+/* Bytes of v, in blocks of channels or plain; -1: not known. */
+static int64_t layout_bytes(const maker *m, ot_id v, bool blocked)
 {
     const ot_value *x = &m->g->values[v];
     int64_t bytes, block = m->r->conv.block;
     if (!held_bytes(x, &bytes)) return -1;
-    if (x->rank != 4 || x->dims[1] == 0) return bytes;
+    if (!blocked || x->rank != 4 || x->dims[1] == 0) return bytes;
     return bytes / x->dims[1] * (ot_ceil_div(x->dims[1], block) * block);
 }
 
 /* ---- steps ---- */
 
-static bool add_read(maker *m, ot_exec_step *s, uint32_t v, uint32_t over)
+static void add_read(maker *m, ot_exec_step *s, uint32_t v, bool over)
 {
     for (uint32_t k = 0; k < s->n_reads; k++)
-        if (s->reads[k] == v) return true;
+        if (s->reads[k] == v) return;
     if (over && s->n_reads < 32) s->over |= 1u << s->n_reads;
     s->reads[s->n_reads++] = v;
     m->p->values[v].uses++;
-    return true;
 }
 
 static ot_status new_step(maker *m, ot_id node, uint32_t reads, uint32_t writes, ot_exec_step **out)
@@ -157,12 +163,11 @@ static ot_status in_layout(maker *m, ot_id v, bool blocked, uint32_t *out)
     if (y->is_blocked == blocked && y->bytes != 0) return OT_OK;
     ot_exec_step *s = NULL;
     OT_TRY(new_step(m, OT_NONE, 1, 1, &s));
-    int64_t plain = -1;
-    if (!held_bytes(&m->g->values[v], &plain)) plain = -1;
-    *y = (ot_exec_value){.bytes = blocked ? blocked_bytes(m, v) : plain, .buffer = OT_NONE, .is_blocked = blocked};
+    *y = (ot_exec_value){.bytes = layout_bytes(m, v, blocked), .buffer = OT_NONE, .is_blocked = blocked};
     s->rank += (blocked ? 1 : 2) * RANK_LATER;
     s->writes[s->n_writes++] = *out;
-    return add_read(m, s, v, 0) ? OT_OK : OT_E_NOMEM;
+    add_read(m, s, v, false);
+    return OT_OK;
 }
 
 /* Upsampling by whole factors of rows and columns, which the blocked kernel does. */
@@ -187,7 +192,7 @@ static bool resizes_blocked(const ot_graph *g, const ot_node *n)
 static bool stays_blocked(const maker *m, const ot_node *n)
 {
     uint32_t activations = 0;
-    if (n->n_out == 0 || m->g->values[n->out[0]].rank != 4 || m->g->values[n->out[0]].dtype != OT_F32) return false;
+    if (!has_result(n) || m->g->values[n->out[0]].rank != 4 || m->g->values[n->out[0]].dtype != OT_F32) return false;
     if (!ot_runtime_keeps_blocks(m->r, n) && !resizes_blocked(m->g, n)) return false;
     if (n->op == OT_OP_Concat && ot_attr_int(n, "axis", 1) != 1) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
@@ -212,21 +217,16 @@ static int64_t scratch_of(const maker *m, const ot_node *n)
     for (int32_t k = 2; k < x->rank; k++)
         if (!ot_mul_i64(pixels, x->dims[k], &pixels) || !ot_mul_i64(kernel, w->dims[k], &kernel)) return 0;
     bool ok = ot_mul_i64(pixels, kernel, &columns) && ot_mul_i64(columns, w->dims[1], &columns) && ot_mul_i64(columns, 4, &columns);
-    return ok ? columns : 0;
+    return ok && columns <= OT_EXEC_MOST_BYTES ? columns : 0;
 }
 
 static void set_result(maker *m, ot_exec_step *s, ot_id v, bool blocked)
 {
     const ot_value *x = &m->g->values[v];
-    int64_t bytes = -1;
-    if (x->is_tensor && !held_bytes(x, &bytes)) {
-        m->p->n_unknown++;
-        bytes = -1;
-    }
-    m->p->values[v] = (ot_exec_value){.bytes = blocked ? blocked_bytes(m, v) : bytes,
-                                      .buffer = OT_NONE,
-                                      .is_blocked = blocked,
-                                      .is_result = x->is_output && !blocked};
+    const int64_t bytes = layout_bytes(m, v, blocked);
+    if (x->is_tensor && bytes < 0) m->p->n_unknown++;
+    m->p->values[v] = (ot_exec_value){
+        .bytes = bytes, .buffer = OT_NONE, .is_blocked = blocked, .is_result = x->is_output && !blocked};
     s->writes[s->n_writes++] = v;
     m->by[v] = (uint32_t)m->p->n - 1;
 }
@@ -258,7 +258,7 @@ static ot_status continue_as(maker *m, ot_exec_step *from, const ot_node *n, uin
     s.n_writes = 0;
     if (other != OT_NONE) {
         s.has_added = true;
-        if (!add_read(m, &s, other, 1)) return OT_E_NOMEM;
+        add_read(m, &s, other, true);
     } else {
         s.has_activation = true;
     }
@@ -271,7 +271,7 @@ static ot_status continue_as(maker *m, ot_exec_step *from, const ot_node *n, uin
 static ot_status join_convolution(maker *m, const ot_node *n, bool *done)
 {
     *done = false;
-    if (!ot_runtime_fuses(m->r) || n->n_in == 0 || n->n_out != 1) return OT_OK;
+    if (!ot_runtime_fuses(m->r) || n->n_in == 0 || n->n_out != 1 || !has_result(n)) return OT_OK;
     ot_exec_step *s = open_convolution(m, n->in[0]);
     if (is_fused_activation(n->op)) {
         *done = s != NULL;
@@ -310,10 +310,9 @@ static ot_status node_step(maker *m, ot_id id)
     ot_exec_step *s = NULL;
     OT_TRY(new_step(m, m->head[id], n_reads + n->n_captured + 1, tail->n_out, &s)); /* one more: what an Add brings */
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (reads[k] != OT_NONE && !add_read(m, s, reads[k], ot_runtime_in_place(m->r, n) && ot_op_over(n->op, k)))
-            return OT_E_NOMEM;
+        if (reads[k] != OT_NONE) add_read(m, s, reads[k], ot_runtime_in_place(m->r, n) && ot_op_over(n->op, k));
     for (uint32_t k = 0; k < n->n_captured; k++)
-        if (n->captured[k] != OT_NONE && !add_read(m, s, n->captured[k], 0)) return OT_E_NOMEM;
+        if (n->captured[k] != OT_NONE) add_read(m, s, n->captured[k], false);
     s->is_view = ot_op_is_view(n->op) || is_read_transposed(g, n) || is_taken_in(m, n);
     s->is_conv = n->op == OT_OP_Conv;
     if (blocked && (s->is_conv || ot_op_access(n->op) == OT_ACC_POOL || ot_op_access(n->op) == OT_ACC_GLOBALPOOL ||

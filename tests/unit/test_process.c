@@ -174,6 +174,27 @@ static void blocks_are_padded(void **state)
     assert_in_range(f.pattern, 19 * MB, 19 * MB + 4096);
 }
 
+/* What strangers write: results that nobody wants, sequences of nothing, values larger than any memory. */
+static void odd_graphs_are_played(void **state)
+{
+    (void)state;
+#define HEAD "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n  init %w : float32[4,4,3,3] = random 1\n"
+    static const char *const odd[] = {
+        HEAD "  %y = Relu(%x)\n  _ = Conv(%x, %w)\n  output %y\n}\n",
+        HEAD "  %c = Conv(%x, %w) {pads=[1,1,1,1]}\n  _ = Relu(%c)\n  output %x\n}\n",
+        HEAD "  init %s : float32[4] = random 2\n  %c = Conv(%x, %w)\n  _ = BatchNormalization(%c, %s, %s, %s, %s)\n"
+             "  output %x\n}\n",
+    };
+#undef HEAD
+    for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) assert_int_equal(played(odd[k], true).n_unknown, 0);
+    ot_process_figures f = played(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,1073741824,268435456]\n  %a = Relu(%x)\n"
+        "  %y = Softmax(%a) {axis=1}\n  output %y\n}\n",
+        true);
+    assert_int_equal(f.n_unknown, 2);
+    assert_int_equal(f.growth, OWN);
+}
+
 /* ---- plans ---- */
 
 enum { TEXT = 8192 };
@@ -290,6 +311,7 @@ int main(void)
         cmocka_unit_test(later_runs_take_a_block),
         cmocka_unit_test(free_extents_are_not_planned),
         cmocka_unit_test(blocks_are_padded),
+        cmocka_unit_test(odd_graphs_are_played),
         cmocka_unit_test(weighed_plans_are_never_worse),
         cmocka_unit_test(unknown_sizes_have_no_figure),
         cmocka_unit_test(idle_plans_say_why),
