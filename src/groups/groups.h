@@ -193,6 +193,8 @@ ot_status ot_group_chains(const ot_group_view *v, const ot_group_rules *r, ot_ar
 extern const ot_group_rules ot_engine_rules;
 /* What ONNX Runtime merges into a convolution, and what others are assumed to. */
 extern const ot_group_rules ot_onnxruntime_rules;
+/* An activation that ONNX Runtime computes within the convolution before it. */
+bool ot_onnxruntime_fuses_activation(ot_op op);
 /* The engine's answer, for rules that ask more than that. ctx: not looked at. */
 bool ot_engine_merges(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role);
 

@@ -16,11 +16,13 @@ static int64_t size_of(const ot_group_view *v, ot_id value)
     return (on_bytes ? ot_value_elems(x, &n) : ot_value_bytes(x, &n)) ? n : 0;
 }
 
-static bool is_unary(ot_op op)
+bool ot_onnxruntime_fuses_activation(ot_op op)
 {
     return op == OT_OP_Relu || op == OT_OP_Clip || op == OT_OP_LeakyRelu || op == OT_OP_Sigmoid || op == OT_OP_Tanh ||
-           op == OT_OP_HardSigmoid || op == OT_OP_BatchNormalization;
+           op == OT_OP_HardSigmoid;
 }
+
+static bool is_unary(ot_op op) { return op == OT_OP_BatchNormalization || ot_onnxruntime_fuses_activation(op); }
 
 static bool merges(void *ctx, const ot_group_view *v, const ot_group *x, uint32_t place, ot_group_role role)
 {

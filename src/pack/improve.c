@@ -23,16 +23,7 @@ void pack_count(pack_improver *s, int64_t steps)
     if (!pack_spend(s->budget, steps)) s->spent = true;
 }
 
-uint64_t pack_random(pack_improver *s)
-{
-    s->random += 0x9e3779b97f4a7c15u;
-    uint64_t x = s->random;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-double pack_random_unit(pack_improver *s) { return (double)(pack_random(s) >> 11) * 0x1p-53; }
+double pack_random_unit(pack_improver *s) { return (double)(ot_next_random(&s->random) >> 11) * 0x1p-53; }
 
 /* The problem without hints: they may lie anywhere, and it is height that counts here. */
 static ot_status copy_problem(pack_improver *s, const ot_pack_problem *from, ot_pack_problem *to)

@@ -88,7 +88,6 @@ static inline bool pack_done(const pack_improver *s) { return s->height <= s->go
 /* The packing at hand has this height: keep it when it is the best. */
 void pack_offer(pack_improver *s, const int64_t *offsets, int64_t height);
 void pack_count(pack_improver *s, int64_t steps);
-uint64_t pack_random(pack_improver *s);
 double pack_random_unit(pack_improver *s); /* [0, 1) */
 
 /* improve_keys.c */

@@ -45,7 +45,7 @@ static int64_t cheapest_place(ejector *e, const pack_block *blocks, uint32_t n, 
         for (; entered < n && blocks[entered].lower < at + x->size; entered++) now += cost(e, blocks[entered].item);
         for (; left < n && e->ends[left].lower <= at; left++) now -= cost(e, e->ends[left].item);
         equal = now < least ? 1 : equal + (now == least);
-        if (now > least || now >= FIXED || (equal > 1 && pack_random(e->s) % equal != 0)) continue;
+        if (now > least || now >= FIXED || (equal > 1 && ot_next_random(&e->s->random) % equal != 0)) continue;
         least = now;
         best = at;
     }
@@ -59,7 +59,7 @@ static void eject(ejector *e, const pack_block *blocks, uint32_t n, int64_t at, 
     for (uint32_t k = 0; k < n; k++) {
         if (blocks[k].lower >= at + size || blocks[k].upper <= at) continue;
         pack_map_take(e->m, blocks[k].item);
-        uint32_t other = first + (uint32_t)(pack_random(e->s) % (e->n_waiting - first + 1));
+        uint32_t other = first + (uint32_t)(ot_next_random(&e->s->random) % (e->n_waiting - first + 1));
         e->waiting[e->n_waiting++] = e->waiting[other];
         e->waiting[other] = blocks[k].item;
     }
@@ -74,8 +74,8 @@ static int64_t random_place(ejector *e, const pack_block *blocks, uint32_t n, co
         int64_t low = pack_align_up(top, x->alignment), end = k < n ? blocks[k].lower : e->limit;
         if (end - low >= x->size) {
             int64_t high = low + (end - x->size - low) / x->alignment * x->alignment;
-            if (pack_random(e->s) % ++seen == 0) at = low;
-            if (pack_random(e->s) % ++seen == 0) at = high;
+            if (ot_next_random(&e->s->random) % ++seen == 0) at = low;
+            if (ot_next_random(&e->s->random) % ++seen == 0) at = high;
         }
         if (k < n) top = ot_max(top, blocks[k].upper);
     }
@@ -110,7 +110,7 @@ static ot_status place_next(ejector *e, bool *stuck)
     for (uint32_t k = 0; k < n; k++) e->nearby[k] = blocks[k].item;
     if (!pack_map_put(e->m, item, at)) return OT_E_NOMEM;
     for (uint32_t k = 0; k < MOVES && n > 0; k++)
-        if (!move_at_random(e, e->nearby[pack_random(e->s) % n])) return OT_E_NOMEM;
+        if (!move_at_random(e, e->nearby[ot_next_random(&e->s->random) % n])) return OT_E_NOMEM;
     return OT_OK;
 }
 

@@ -245,7 +245,7 @@ static void disturb(pack_keys *k, uint32_t around)
         const ot_pack_item *y = &s->p->items[i];
         if (y->lower >= x->upper || x->lower >= y->upper || pack_random_unit(s) >= 0.05) continue;
         double factor = 1 + 1.5 * pack_random_unit(s);
-        k->weight[i] = fmin(WEIGHT_MAX, pack_random(s) & 1 ? k->weight[i] * factor : k->weight[i] / factor);
+        k->weight[i] = fmin(WEIGHT_MAX, ot_next_random(&s->random) & 1 ? k->weight[i] * factor : k->weight[i] / factor);
     }
     k->weight[around] = fmin(WEIGHT_MAX, k->weight[around] * (1 + pack_random_unit(s)));
 }

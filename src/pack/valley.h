@@ -81,7 +81,6 @@ void valley_reset(valley *s);                               /* nothing placed; m
 bool valley_raise(valley *s, uint32_t section, int64_t to); /* false when memory ran out */
 bool valley_put(valley *s, uint32_t item, int64_t offset);
 void valley_undo_to(valley *s, size_t n_trail, uint32_t n_stack);
-uint64_t valley_random(valley *s);
 uint64_t valley_mix(uint64_t x);
 
 /* valley_memo.c; list: as below. The state is the items of the list and the floors of the sections that they cover; hash: of it. */

@@ -267,7 +267,7 @@ static double candidate_key(valley *s, uint32_t item)
         key = (length * (double)s->capacity + size) * (wall ? 4 : 1);
     }
     }
-    if (s->noise > 0) key *= 1 + s->noise * (double)(valley_random(s) >> 11) * 0x1p-53;
+    if (s->noise > 0) key *= 1 + s->noise * (double)(ot_next_random(&s->random) >> 11) * 0x1p-53;
     if (it->hint >= 0 && it->hint == s->low[item]) key *= 1e6;
     return key;
 }

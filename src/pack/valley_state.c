@@ -21,12 +21,6 @@ uint64_t valley_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-uint64_t valley_random(valley *s)
-{
-    s->random += 0x9e3779b97f4a7c15u;
-    return valley_mix(s->random);
-}
-
 /* ---- sections ---- */
 
 static int compare_i64(const void *a, const void *b)

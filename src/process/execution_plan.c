@@ -58,12 +58,6 @@ static ot_id only_reader(const ot_graph *g, const ot_node *n)
     return v->uses[0];
 }
 
-static bool is_fused_activation(ot_op op)
-{
-    return op == OT_OP_Relu || op == OT_OP_Clip || op == OT_OP_LeakyRelu || op == OT_OP_Sigmoid || op == OT_OP_Tanh ||
-           op == OT_OP_HardSigmoid;
-}
-
 /* BatchNormalizations behind a convolution are folded into its weights. */
 static void fold_normalization(maker *m, ot_id conv)
 {
@@ -273,7 +267,7 @@ static ot_status join_convolution(maker *m, const ot_node *n, bool *done)
     *done = false;
     if (!ot_runtime_fuses(m->r) || n->n_in == 0 || n->n_out != 1 || !has_result(n)) return OT_OK;
     ot_exec_step *s = open_convolution(m, n->in[0]);
-    if (is_fused_activation(n->op)) {
+    if (ot_onnxruntime_fuses_activation(n->op)) {
         *done = s != NULL;
         return s ? continue_as(m, s, n, OT_NONE) : OT_OK;
     }

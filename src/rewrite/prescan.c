@@ -153,10 +153,5 @@ ot_status rw_gathered_input(rw_loop *l, uint32_t v, ot_id *out)
     bool shared = dims[0] != l->b->n_tiles;
     dims[0] = l->b->n_tiles;
     if (shared) OT_TRY(repeat(&m, dims, &stacked));
-    OT_TRY(rw_value(w, &l->body, "body", x.name, x.dtype, x.rank, dims + 1, out));
-    l->body.g->values[*out].is_input = true;
-    if (!OT_PUSH(w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ||
-        !OT_PUSH(w->arena, l->scan_in, l->n_scan, l->cap_scan, stacked))
-        return rw_nomem(w);
-    return OT_OK;
+    return rw_scanned(l, &x, dims + 1, stacked, out);
 }

@@ -190,6 +190,8 @@ ot_status rw_combine(rw_region *w, uint32_t v, ot_id parts) OT_MUST_USE;
 
 /* ---- scan.c ---- */
 
+/* Input `out` of the body, like x but of these dims, which scans `stacked`. */
+ot_status rw_scanned(rw_loop *l, const ot_value *x, const int64_t *dims, ot_id stacked, ot_id *out) OT_MUST_USE;
 /* A body input that holds tile i of region input v in iteration i. */
 ot_status rw_scan_input(rw_loop *l, uint32_t v, ot_id *out) OT_MUST_USE;
 /* ---- prescan.c ---- */

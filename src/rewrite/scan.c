@@ -13,6 +13,17 @@
 
 bool rw_use_scan(const rw_region *w) { return w->g->model->opset >= OT_SCAN_SINCE && !w->force_loop && w->r->form != OT_FORM_LOOP; }
 
+ot_status rw_scanned(rw_loop *l, const ot_value *x, const int64_t *dims, ot_id stacked, ot_id *out)
+{
+    rw_region *w = l->w;
+    OT_TRY(rw_value(w, &l->body, "body", x->name, x->dtype, x->rank, dims, out));
+    l->body.g->values[*out].is_input = true;
+    if (!OT_PUSH(w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ||
+        !OT_PUSH(w->arena, l->scan_in, l->n_scan, l->cap_scan, stacked))
+        return rw_nomem(w);
+    return OT_OK;
+}
+
 ot_status rw_scan_input(rw_loop *l, uint32_t v, ot_id *out)
 {
     rw_region *w = l->w;
@@ -26,10 +37,5 @@ ot_status rw_scan_input(rw_loop *l, uint32_t v, ot_id *out)
     dims[0] = l->b->n_tiles;
     ot_made_dims(w->g, w->r, win, v, dims + 1);
     OT_TRY(rw_reshape(w, &w->top, "slice", x.name, id, x.rank + 1, dims, &stacked));
-    OT_TRY(rw_value(w, &l->body, "body", x.name, x.dtype, x.rank, dims + 1, out));
-    l->body.g->values[*out].is_input = true;
-    if (!OT_PUSH(w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ||
-        !OT_PUSH(w->arena, l->scan_in, l->n_scan, l->cap_scan, stacked))
-        return rw_nomem(w);
-    return OT_OK;
+    return rw_scanned(l, &x, dims + 1, stacked, out);
 }

@@ -7,22 +7,29 @@
 #include "analyse/analyse.h"
 #include "merged.h"
 
+/* The sequence of m, with the engine's costs. */
+static inline void cost_in_engine(ot_model *m, ot_arena *a, ot_seq *s)
+{
+    ot_diag d = {0};
+    ot_target t;
+    assert_non_null(a);
+    assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+    assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+    ot_target_set_engine(&t);
+    assert_int_equal(ot_seq_build(m->graph, a, s), OT_OK);
+    assert_int_equal(ot_cost_fill(s, &t), OT_OK);
+}
+
 /* Groups of two nodes and more are the same on both sides; nodes in the first of them. */
 static inline uint32_t first_group(const char *graph)
 {
     bench b;
     ot_diag d = {0};
     ot_seq s;
-    ot_target t;
     ot_model *m = text_model(graph, &d);
     ot_arena *a = ot_arena_new();
     uint32_t n = 0;
-    assert_non_null(a);
-    assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
-    assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
-    ot_target_set_engine(&t);
-    assert_int_equal(ot_seq_build(m->graph, a, &s), OT_OK);
-    assert_int_equal(ot_cost_fill(&s, &t), OT_OK);
+    cost_in_engine(m, a, &s);
     open_text(&b, graph);
     if (merged_differences(b.s, &s, NULL)) {
         (void)merged_differences(b.s, &s, stderr);

@@ -132,17 +132,11 @@ static void transposes_move_nothing(void **state)
     (void)state;
     ot_diag d = {0};
     ot_seq s;
-    ot_target t;
     ot_model *m = text_model(HEADS "%j = Transpose(%kt) {perm=[0,2,1]}\n%t = MatMul(%q, %j)\n" MIX
                                    "%z = Transpose(%y) {perm=[1,0,2]}\n%o = Relu(%z)\noutput %o",
                              &d);
     ot_arena *a = ot_arena_new();
-    assert_non_null(a);
-    assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
-    assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
-    ot_target_set_engine(&t);
-    assert_int_equal(ot_seq_build(m->graph, a, &s), OT_OK);
-    assert_int_equal(ot_cost_fill(&s, &t), OT_OK);
+    cost_in_engine(m, a, &s);
     assert_int_equal(s.n, 6);
     assert_true(s.time[1] == s.time[0] && s.time[5] == s.time[4] && s.time[6] > s.time[5]);
     assert_int_equal(s.peak, 2 * 32 * 16 * 4); /* what the last Transpose makes, overwritten by Relu */

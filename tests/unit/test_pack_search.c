@@ -20,14 +20,7 @@ enum { SMALL = 7, GAPS = 2, LARGE = 400 };
 
 static uint64_t random_state;
 
-static uint32_t pick(uint32_t n) /* 0 .. n - 1 */
-{
-    random_state += 0x9e3779b97f4a7c15u;
-    uint64_t x = random_state;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return (uint32_t)((x ^ x >> 31) >> 16) % n;
-}
+static uint32_t pick(uint32_t n) /* 0 .. n - 1 */ { return (uint32_t)(ot_next_random(&random_state) >> 16) % n; }
 
 typedef struct instance {
     ot_pack_item items[LARGE];

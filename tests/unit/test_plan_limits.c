@@ -8,14 +8,7 @@
 
 static uint64_t rng;
 
-static uint32_t next_random(uint32_t n)
-{
-    rng += 0x9e3779b97f4a7c15u;
-    uint64_t z = rng;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)((z ^ (z >> 31)) % n);
-}
+static uint32_t next_random(uint32_t n) { return (uint32_t)(ot_next_random(&rng) % n); }
 
 /* A chain of convolutions, activations, pools and sums with what was made before: an image network in small. */
 static ot_model *random_model(uint64_t seed, uint32_t n, ot_diag *d)

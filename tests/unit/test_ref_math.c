@@ -663,15 +663,6 @@ static void instances_and_groups(void **state)
 
 /* ---- strides and axes, against the plainest of loops ---- */
 
-static uint64_t next_random(uint64_t *seed)
-{
-    *seed += 0x9e3779b97f4a7c15u;
-    uint64_t z = *seed;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 #define RANDOM_RANK 5
 
 typedef struct random_array {
@@ -717,19 +708,19 @@ static void random_broadcasts(void **state)
     print_message("seed %llu\n", (unsigned long long)seed);
     static char text[39000];
     for (int round = 0; round < 200; round++) {
-        random_array ops[3], want = {.rank = (uint32_t)(next_random(&seed) % (RANDOM_RANK + 1))};
+        random_array ops[3], want = {.rank = (uint32_t)(ot_next_random(&seed) % (RANDOM_RANK + 1))};
         int64_t index[RANDOM_RANK] = {0}, n = 0;
-        for (uint32_t d = 0; d < want.rank; d++) want.dims[d] = 1 + (int64_t)(next_random(&seed) % 4);
-        if (want.rank && next_random(&seed) % 8 == 0) want.dims[want.rank - 1] = 3 + (int64_t)(next_random(&seed) % 5);
+        for (uint32_t d = 0; d < want.rank; d++) want.dims[d] = 1 + (int64_t)(ot_next_random(&seed) % 4);
+        if (want.rank && ot_next_random(&seed) % 8 == 0) want.dims[want.rank - 1] = 3 + (int64_t)(ot_next_random(&seed) % 5);
         for (int k = 0; k < 3; k++) { /* the first has the full shape */
             random_array *a = &ops[k];
-            a->rank = k ? (uint32_t)(next_random(&seed) % (want.rank + 1)) : want.rank;
+            a->rank = k ? (uint32_t)(ot_next_random(&seed) % (want.rank + 1)) : want.rank;
             int64_t size = 1;
             for (uint32_t d = 0; d < a->rank; d++) {
-                a->dims[d] = k && next_random(&seed) % 2 ? 1 : want.dims[want.rank - a->rank + d];
+                a->dims[d] = k && ot_next_random(&seed) % 2 ? 1 : want.dims[want.rank - a->rank + d];
                 size *= a->dims[d];
             }
-            for (int64_t i = 0; i < size; i++) a->data[i] = (int64_t)(next_random(&seed) % 1000);
+            for (int64_t i = 0; i < size; i++) a->data[i] = (int64_t)(ot_next_random(&seed) % 1000);
         }
         do {
             int64_t best = aligned(&ops[0], index, want.rank);
@@ -752,20 +743,20 @@ static void random_reductions(void **state)
     print_message("seed %llu\n", (unsigned long long)seed);
     static char text[39000];
     for (int round = 0; round < 200; round++) {
-        random_array a = {.rank = 1 + (uint32_t)(next_random(&seed) % RANDOM_RANK)}, want = {.rank = a.rank};
+        random_array a = {.rank = 1 + (uint32_t)(ot_next_random(&seed) % RANDOM_RANK)}, want = {.rank = a.rank};
         bool reduced[RANDOM_RANK];
         int64_t index[RANDOM_RANK] = {0}, n = 0;
         char axes[100] = "";
         for (uint32_t d = 0; d < a.rank; d++) {
-            a.dims[d] = 1 + (int64_t)(next_random(&seed) % 4);
-            reduced[d] = next_random(&seed) % 2;
+            a.dims[d] = 1 + (int64_t)(ot_next_random(&seed) % 4);
+            reduced[d] = ot_next_random(&seed) % 2;
             want.dims[d] = reduced[d] ? 1 : a.dims[d];
             if (reduced[d]) snprintf(axes + strlen(axes), sizeof axes - strlen(axes), "%s%d", axes[0] ? "," : "", (int)d);
         }
         do {
             int64_t to = 0;
             for (uint32_t d = 0; d < a.rank; d++) to = to * want.dims[d] + (reduced[d] ? 0 : index[d]);
-            a.data[n] = (int64_t)(next_random(&seed) % 2000) - 1000;
+            a.data[n] = (int64_t)(ot_next_random(&seed) % 2000) - 1000;
             want.data[to] += a.data[n++];
         } while (count_up(index, a.dims, a.rank));
         size_t at = print_array(text, sizeof text, "a", &a);

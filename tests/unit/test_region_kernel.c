@@ -469,14 +469,7 @@ static void names_are_legal_and_unique(void **state)
 
 static uint64_t rng;
 
-static uint32_t next_random(uint32_t n)
-{
-    rng += 0x9e3779b97f4a7c15u;
-    uint64_t z = rng;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)((z ^ (z >> 31)) % n);
-}
+static uint32_t next_random(uint32_t n) { return (uint32_t)(ot_next_random(&rng) % n); }
 
 /* A chain with skips on [2,c,h,h]; every third value or so is read again later. */
 static char *random_text(char *buf, size_t size, uint32_t n)
