@@ -45,24 +45,74 @@ def make_inputs(session, shapes, seed):
     return feeds
 
 
-def child(config):
-    """Load, say so, then run once for each line on stdin. One JSON object a line on stdout."""
-    import numpy as np
+def open_onnxruntime(config):
+    """The session, and a function from feeds to outputs."""
     import onnxruntime as ort
     options = ort.SessionOptions()
     options.intra_op_num_threads = config['threads']
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
+    if config.get('plain'):
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(config['model'], options, providers=['CPUExecutionProvider'])
+    return session, lambda feeds: session.run(None, feeds)
+
+
+class OpenVINO:
+    """What OpenVINO compiled, with the names that a session of ONNX Runtime has."""
+
+    def __init__(self, config):
+        import openvino as ov
+        core = ov.Core()
+        model = core.read_model(config['model'])
+        shapes = {i: config['shapes'][i.any_name] for i in model.inputs if i.any_name in config['shapes']}
+        if shapes:
+            model.reshape(shapes)
+        self.compiled = core.compile_model(model, 'CPU', {'INFERENCE_NUM_THREADS': config['threads'], 'PERFORMANCE_HINT': 'LATENCY',
+                                                          'INFERENCE_PRECISION_HINT': 'f32'})
+        self.request = self.compiled.create_infer_request()
+
+    @staticmethod
+    def ports(ports):
+        types = {'f32': 'float', 'f16': 'float16', 'f64': 'double', 'i64': 'int64', 'i32': 'int32', 'i8': 'int8', 'u8': 'uint8',
+                 'boolean': 'bool'}
+        return [argparse.Namespace(name=p.any_name, shape=list(p.shape), type=f'tensor({types[p.element_type.get_type_name()]})')
+                for p in ports]
+
+    def get_inputs(self):
+        return self.ports(self.compiled.inputs)
+
+    def get_outputs(self):
+        return [argparse.Namespace(name=p.any_name) for p in self.compiled.outputs]
+
+    def run(self, feeds):
+        self.request.infer(feeds, share_inputs=True)
+        return [self.request.get_output_tensor(k).data for k in range(len(self.compiled.outputs))]
+
+
+def open_openvino(config):
+    session = OpenVINO(config)
+    return session, session.run
+
+
+def child(config):
+    """Load, say so, then run once for each line on stdin. One JSON object a line on stdout. OpenVINO makes its buffers when it
+    compiles, so its memory counts from before that, weights and all."""
+    import numpy as np
+    own = config.get('runtime') == 'openvino'
+    if own:
+        import openvino  # noqa: F401  the library itself is not what is measured
+    before = status_mb('VmRSS')
+    session, run = (open_openvino if own else open_onnxruntime)(config)
     feeds = make_inputs(session, config['shapes'], config['seed'])
     print(json.dumps({'ready': True}), flush=True)
     ctypes.CDLL(None).malloc_trim(0)              # or memory left over from loading would hide what running takes
     with open('/proc/self/clear_refs', 'w') as f:
         f.write('5')                              # peak resident size starts again from here
-    base = status_mb('VmRSS')
+    base = before if own else status_mb('VmRSS')
     for k, _ in enumerate(sys.stdin):
         start = time.perf_counter()
-        outputs = session.run(None, feeds)
+        outputs = run(feeds)
         seconds = time.perf_counter() - start
         peak = status_mb('VmHWM') - base
         if k == 0:
@@ -75,8 +125,8 @@ def child(config):
 class Side:
     """One model in its process."""
 
-    def __init__(self, **config):
-        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), '--child', json.dumps(config)],
+    def __init__(self, python=sys.executable, **config):
+        self.process = subprocess.Popen([python, os.path.abspath(__file__), '--child', json.dumps(config)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.answer()
 
@@ -98,6 +148,20 @@ class Side:
 
 
 # ---- comparison ----
+
+def error_of(file_a, file_b):
+    """The largest normalised mean square error of a float output; infinite where outputs cannot be compared."""
+    import numpy as np
+    a, b, worst = np.load(file_a), np.load(file_b), 0.0
+    for k in range(len(a['names'])):
+        x, y = a[f'o{k}'], b[f'o{k}']
+        if x.shape != y.shape or x.dtype != y.dtype or (x.dtype.kind != 'f' and not np.array_equal(x, y)):
+            return float('inf')
+        if x.dtype.kind == 'f':
+            x, y = x.astype('f8'), y.astype('f8')
+            worst = max(worst, float(((x - y) ** 2).sum()) / max(float((x ** 2).sum()), 1e-30))
+    return worst
+
 
 def equal(file_a, file_b):
     """'' when all outputs agree, else what differs. Floats: normalised mean square error at most 1e-8 (half: 1e-4)."""
