@@ -1,6 +1,8 @@
 /* Which element-wise nodes run in one pass over memory with others: see chain_rule.h. */
 #include "chain_rule.h"
 
+#include <math.h>
+
 /* Operators, the types they are taken with, and how many operands they must have; 0: takes_rest knows. */
 static const struct {
     ot_op op;
@@ -93,14 +95,35 @@ uint32_t ot_chain_quantized_op(const ot_node *n, uint32_t *tensors)
     return OT_NONE;
 }
 
+/* A number of 16 bits. */
+static float half_number(ot_dtype t, const void *data)
+{
+    uint16_t h;
+    uint32_t bits;
+    float f;
+    memcpy(&h, data, sizeof h);
+    if (t == OT_BF16) {
+        bits = (uint32_t)h << 16;
+        memcpy(&f, &bits, sizeof f);
+        return f;
+    }
+    int exponent = h >> 10 & 31, fraction = h & 1023;
+    f = exponent == 31 ? fraction ? NAN : INFINITY
+        : exponent     ? ldexpf((float)(fraction + 1024), exponent - 25)
+                       : ldexpf((float)fraction, -24);
+    return h & 0x8000 ? -f : f;
+}
+
 bool ot_chain_known(const ot_graph *g, ot_id id, float *out)
 {
     const ot_value *v = &g->values[id];
     const ot_tensor *t = v->init;
     int64_t n;
-    if (v->overridable || v->is_input || (v->dtype != OT_F32 && v->dtype != OT_BOOL)) return false;
+    if (v->overridable || v->is_input || (!ot_dtype_is_real(v->dtype) && v->dtype != OT_BOOL)) return false;
     if (t && t->data && t->dtype == v->dtype && ot_product(t->dims, t->rank, &n) && n == 1) {
-        if (t->dtype == OT_F32)
+        if (ot_dtype_is_half(t->dtype))
+            *out = half_number(t->dtype, t->data);
+        else if (t->dtype == OT_F32)
             memcpy(out, t->data, sizeof *out);
         else
             *out = *(const uint8_t *)t->data != 0;
@@ -126,7 +149,7 @@ static bool takes_clip(const ot_graph *g, const ot_node *n)
 {
     if (n->version < 11) return n->n_in == 1;
     for (uint32_t k = 1; k < n->n_in; k++)
-        if (value_of(g, n, k) && !has_type(g, n, k, OT_F32)) return false;
+        if (value_of(g, n, k) && !has_type(g, n, k, g->values[n->in[0]].dtype)) return false;
     return n->n_in <= 3;
 }
 
@@ -143,7 +166,7 @@ static bool takes_batch_norm(const ot_graph *g, const ot_node *n)
 {
     if (n->n_in != 5 || g->values[n->in[0]].rank < 2) return false;
     for (uint32_t k = 1; k < 5; k++)
-        if (!has_type(g, n, k, OT_F32)) return false;
+        if (!value_of(g, n, k) || !value_of(g, n, k)->is_tensor || !ot_dtype_is_real(value_of(g, n, k)->dtype)) return false;
     for (uint32_t k = 1; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) return false;
     if (n->version >= 14 && ot_attr_int(n, "training_mode", 0)) return false;
@@ -154,7 +177,7 @@ ot_dtype ot_chain_cast_to(const ot_graph *g, const ot_node *n)
 {
     if (n->op == OT_OP_CastLike) return value_of(g, n, 1) ? value_of(g, n, 1)->dtype : OT_DT_UNKNOWN;
     int64_t t = ot_attr_int(n, "to", 0);
-    return t == OT_F32 ? OT_F32 : t == OT_BOOL ? OT_BOOL : OT_DT_UNKNOWN;
+    return t == OT_BOOL || t == OT_F32 || t == OT_F16 || t == OT_BF16 ? (ot_dtype)t : OT_DT_UNKNOWN;
 }
 
 static bool same_types(const ot_graph *g, const ot_node *n, uint32_t first, ot_dtype t)
@@ -174,7 +197,7 @@ static bool takes_rest(const ot_graph *g, const ot_node *n, ot_dtype t)
     case OT_OP_Cast:
     case OT_OP_CastLike: {
         ot_dtype to = ot_chain_cast_to(g, n);
-        return to == OT_F32 || to == OT_BOOL;
+        return ot_dtype_is_real(to) || to == OT_BOOL;
     }
     case OT_OP_Where: return n->n_in == 3 && has_type(g, n, 0, OT_BOOL) && same_types(g, n, 1, t);
     case OT_OP_Mod: return n->n_in == 2 && ot_attr_int(n, "fmod", 0) != 0 && same_types(g, n, 0, t);
@@ -257,7 +280,7 @@ bool ot_chain_takes(const ot_graph *g, const ot_node *n)
     if (n->op == OT_OP_OPAQUE) return takes_quantized(g, n);
     if (n->op == OT_OP_DequantizeLinear || n->op == OT_OP_QuantizeLinear) return ot_chain_quantizer(g, n, &t, &scale, &zero);
     const ot_value *first = value_of(g, n, n->op == OT_OP_Where ? 1 : 0);
-    if (!first || !first->is_tensor || (first->dtype != OT_F32 && first->dtype != OT_BOOL)) return false;
+    if (!first || !first->is_tensor || (!ot_dtype_is_real(first->dtype) && first->dtype != OT_BOOL)) return false;
     if (row_of(n->op, first->dtype == OT_BOOL) == OT_NONE) return false;
     return takes_rest(g, n, first->dtype);
 }

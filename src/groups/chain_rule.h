@@ -6,8 +6,8 @@
 
 #include "ir/ir.h"
 
-/* Can a chain compute this node? Float32 element-wise operators (bool where the operator makes or takes masks: comparisons,
- * logic, Where, Not), casts between float32 and bool, Quantize- and DequantizeLinear of 8 bits by one constant scale,
+/* Can a chain compute this node? Element-wise operators on float32, float16 or bfloat16 (bool where the operator makes or takes masks:
+ * comparisons, logic, Where, Not), casts between those types, Quantize- and DequantizeLinear of 8 bits by one constant scale,
  * inference-mode BatchNormalization and Dropout without mask, PRelu, n-ary Sum/Max/Min/Mean. Types must be known, attributes
  * and what must be constant (Clip's bounds may also be arrays of one element; BatchNormalization's parameters are arrays) must
  * be as the chain needs them. Looks at no extents. */

@@ -26,22 +26,23 @@ static uint32_t posts(const ot_group *x)
     return n;
 }
 
-static bool const_f32(const ot_group_view *v, ot_id value, ot_group_shape *s)
+static bool const_real(const ot_group_view *v, ot_id value, ot_group_shape *s)
 {
-    return ot_group_is_f32(v, value, s) && v->is_const(v->of, value);
+    return ot_group_is_real(v, value, s) && v->is_const(v->of, value);
 }
 
 static bool takes_convolution(const ot_group_view *v, uint32_t place)
 {
     const ot_node *n = v->node(v->of, place);
     ot_group_shape x, w, y, b;
-    if ((n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose) || !ot_group_is_f32(v, ot_group_operand(v, place, 0), &x) ||
-        !const_f32(v, ot_group_operand(v, place, 1), &w) || !ot_group_is_f32(v, n->out[0], &y))
+    if ((n->op != OT_OP_Conv && n->op != OT_OP_ConvTranspose) || !ot_group_is_real(v, ot_group_operand(v, place, 0), &x) ||
+        !const_real(v, ot_group_operand(v, place, 1), &w) || !ot_group_is_real(v, n->out[0], &y))
         return false;
     int64_t group = ot_attr_int(n, "group", 1);
+    if (w.dtype != x.dtype || y.dtype != x.dtype) return false;
     if (x.rank < 3 || x.rank > 5 || w.rank != x.rank || y.rank != x.rank || y.dims[0] != x.dims[0] || group < 1) return false;
     ot_id bias = ot_group_operand(v, place, 2);
-    if (bias != OT_NONE && (!const_f32(v, bias, &b) || b.rank != 1 || b.dims[0] != y.dims[1])) return false;
+    if (bias != OT_NONE && (!const_real(v, bias, &b) || b.rank != 1 || b.dims[0] != y.dims[1])) return false;
     if (n->op == OT_OP_ConvTranspose) return w.dims[0] == x.dims[1] && y.dims[1] % group == 0 && w.dims[1] == y.dims[1] / group;
     return w.dims[0] == y.dims[1] && x.dims[1] % group == 0 && w.dims[1] == x.dims[1] / group && y.dims[1] % group == 0;
 }
@@ -53,7 +54,7 @@ static bool takes_norm(const ot_group_view *v, uint32_t place, int64_t maps)
     ot_group_shape s;
     if (ot_attr_int(n, "training_mode", 0) != 0 || v->has_more_outputs(v->of, place)) return false;
     for (uint32_t k = 1; k < 5; k++)
-        if (!const_f32(v, ot_group_operand(v, place, k), &s) || s.rank != 1 || s.dims[0] != maps) return false;
+        if (!const_real(v, ot_group_operand(v, place, k), &s) || s.rank != 1 || s.dims[0] != maps) return false;
     return true;
 }
 
@@ -65,7 +66,7 @@ static bool takes_affine(const ot_group_view *v, uint32_t place, ot_id y, uint32
     int64_t count;
     bool second = ot_group_operand(v, place, 0) == y;
     if (!second && (n->op == OT_OP_Sub || n->op == OT_OP_Div)) return false;
-    if (!const_f32(v, ot_group_operand(v, place, second ? 1 : 0), &s) || !ot_product(s.dims, s.rank, &count) || s.rank > rank)
+    if (!const_real(v, ot_group_operand(v, place, second ? 1 : 0), &s) || !ot_product(s.dims, s.rank, &count) || s.rank > rank)
         return false;
     return count == 1 || (s.rank + 1 >= rank && s.rank >= 1 && count == maps && s.dims[1 + s.rank - rank] == maps);
 }
@@ -79,7 +80,7 @@ static bool takes_activation(const ot_group_view *v, uint32_t place)
     for (uint32_t k = 1; n->op == OT_OP_Clip && k < 3; k++) {
         ot_id bound = ot_group_operand(v, place, k);
         if (bound == OT_NONE) continue;
-        if (!const_f32(v, bound, &s) || !ot_product(s.dims, s.rank, &count) || count != 1) return false;
+        if (!const_real(v, bound, &s) || !ot_product(s.dims, s.rank, &count) || count != 1) return false;
     }
     return true;
 }
@@ -87,9 +88,9 @@ static bool takes_activation(const ot_group_view *v, uint32_t place)
 static bool takes_residual(const ot_group_view *v, const ot_group *x, uint32_t place)
 {
     ot_id a = ot_group_operand(v, place, 0), b = ot_group_operand(v, place, 1), other = a == x->result ? b : a;
-    ot_group_shape s;
-    return a != b && x->residual == OT_NONE && first_of(v, x)->op == OT_OP_Conv && ot_group_is_f32(v, other, &s) &&
-           ot_group_same_dims(v, other, x->result);
+    ot_group_shape s, y;
+    return a != b && x->residual == OT_NONE && first_of(v, x)->op == OT_OP_Conv && ot_group_is_real(v, other, &s) &&
+           ot_group_is_real(v, x->result, &y) && s.dtype == y.dtype && ot_group_same_dims(v, other, x->result);
 }
 
 /* x * HardSigmoid(x) is HardSwish with these factors only. */
@@ -105,8 +106,8 @@ static bool takes_part(const ot_group_view *v, const ot_group *x, uint32_t place
     ot_group_shape first, y;
     uint32_t behind = posts(x);
     if (role == OT_ROLE_GATE) return behind < POSTS_MAX && takes_gate(n);
-    if (!ot_group_is_f32(v, n->out[0], &y) || !ot_group_same_dims(v, x->result, n->out[0])) return false;
-    if (!ot_group_is_f32(v, first_of(v, x)->out[0], &first) || behind == POSTS_MAX) return false;
+    if (!ot_group_is_real(v, n->out[0], &y) || !ot_group_same_dims(v, x->result, n->out[0])) return false;
+    if (!ot_group_is_real(v, first_of(v, x)->out[0], &first) || y.dtype != first.dtype || behind == POSTS_MAX) return false;
     if (role == OT_ROLE_NORM) return behind == 0 && takes_norm(v, place, first.dims[1]);
     if (role == OT_ROLE_AFFINE) return behind == 0 && takes_affine(v, place, x->result, first.rank, first.dims[1]);
     return role == OT_ROLE_ACTIVATION ? takes_activation(v, place) : takes_residual(v, x, place);
@@ -120,7 +121,7 @@ static bool is_parameter(const ot_node *n, uint32_t k, uint32_t n_in)
     return n->op == OT_OP_OPAQUE && (k % 3 != 0 || k + 2u >= n_in);
 }
 
-/* Float32 or bool arrays that are known and not empty. */
+/* Arrays of real numbers or bool that are known and not empty. */
 static bool takes_element(const ot_group_view *v, uint32_t place)
 {
     const ot_node *n = v->node(v->of, place);
@@ -137,7 +138,7 @@ static bool takes_element(const ot_group_view *v, uint32_t place)
         int64_t count;
         if (value == OT_NONE || is_parameter(n, k, n_in)) continue;
         if (!v->shape(v->of, value, &s)) return false;
-        bool type = s.dtype == OT_F32 || s.dtype == OT_BOOL || bytes || (quantizes && k == n_in);
+        bool type = ot_dtype_is_real(s.dtype) || s.dtype == OT_BOOL || bytes || (quantizes && k == n_in);
         if (!type || s.rank > 7 || !ot_product(s.dims, s.rank, &count) || count == 0) return false;
     }
     return true;

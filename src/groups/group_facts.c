@@ -1,11 +1,16 @@
 /* Questions about values of a view that the recogniser and the rules of runtimes share. */
 #include "groups.h"
 
-bool ot_group_is_f32(const ot_group_view *v, ot_id value, ot_group_shape *s)
+bool ot_group_is_real(const ot_group_view *v, ot_id value, ot_group_shape *s)
 {
     int64_t n;
     if (value == OT_NONE || !v->shape(v->of, value, s)) return false;
-    return s->dtype == OT_F32 && s->rank <= 8 && ot_product(s->dims, s->rank, &n) && n > 0 && n < INT64_MAX / 64;
+    return ot_dtype_is_real(s->dtype) && s->rank <= 8 && ot_product(s->dims, s->rank, &n) && n > 0 && n < INT64_MAX / 64;
+}
+
+bool ot_group_is_f32(const ot_group_view *v, ot_id value, ot_group_shape *s)
+{
+    return ot_group_is_real(v, value, s) && s->dtype == OT_F32;
 }
 
 bool ot_group_same_dims(const ot_group_view *v, ot_id a, ot_id b)

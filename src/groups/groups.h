@@ -212,6 +212,8 @@ bool ot_value_is_quantized(const ot_graph *g, ot_id v);
 
 /* Known, float32, rank at most 8, not empty. */
 bool ot_group_is_f32(const ot_group_view *v, ot_id value, ot_group_shape *s);
+/* The same, or float16, or bfloat16. */
+bool ot_group_is_real(const ot_group_view *v, ot_id value, ot_group_shape *s);
 bool ot_group_same_dims(const ot_group_view *v, ot_id a, ot_id b);
 /* The place that alone reads `value`, when nothing else needs it; OT_NONE. */
 uint32_t ot_group_only_reader(const ot_group_view *v, ot_id value);

@@ -362,6 +362,9 @@ bool ot_op_is_view(ot_op op);            /* does its first output have the bytes
 bool ot_op_over(ot_op op, uint32_t in);  /* may its first output take the memory of that input? */
 /* Bits per element; 0 for strings and unknown. */
 uint32_t ot_dtype_bits(ot_dtype t);
+/* Real numbers of 16 bits; those, or float32. */
+static inline bool ot_dtype_is_half(ot_dtype t) { return t == OT_F16 || t == OT_BF16; }
+static inline bool ot_dtype_is_real(ot_dtype t) { return t == OT_F32 || ot_dtype_is_half(t); }
 const char *ot_dtype_name(ot_dtype t);     /* "float32", ... as numpy spells them */
 ot_dtype ot_dtype_parse(const char *name); /* OT_DT_UNKNOWN when not a type name */
 /* Elements / bytes of a value; false when the shape is not fully known or the product overflows. */

@@ -32,15 +32,58 @@ uint32_t ot_chain_constant(ot_chain_build *b, ot_chain_cell c)
     return new_cell(b, &(ot_chain_build_cell){.kind = OT_CHAIN_CONSTANT, .cell = c});
 }
 
+static ot_chain_type type_of(ot_dtype t)
+{
+    switch ((int)t) {
+    case OT_BOOL: return OT_CHAIN_MASK;
+    case OT_U8: return OT_CHAIN_U8;
+    case OT_I8: return OT_CHAIN_I8;
+    case OT_F16: return OT_CHAIN_F16;
+    case OT_BF16: return OT_CHAIN_BF16;
+    default: return OT_CHAIN_FLOAT;
+    }
+}
+
+/* ---- numbers of 16 bits: widened when they are read, rounded when they are stored or cast ---- */
+
+/* The one instruction of that code on x. */
+static uint32_t emit_once(ot_chain_build *b, ot_chain_code code, uint32_t x)
+{
+    for (uint32_t k = 0; k < b->n_cells; k++) {
+        const ot_chain_build_cell *c = &b->cells[k];
+        if (c->kind == OT_CHAIN_RESULT && c->code == code && c->in[0] == x) return k;
+    }
+    return ot_chain_emit(b, code, x, 0, 0);
+}
+
+static uint32_t widened(ot_chain_build *b, uint32_t x)
+{
+    if (x == OT_NONE || !ot_chain_is_half(b->cells[x].cell.type)) return x;
+    return emit_once(b, b->cells[x].cell.type == OT_CHAIN_F16 ? OT_CH_FROM_F16 : OT_CH_FROM_BF16, x);
+}
+
+/* As it will be stored; x is float. */
+static uint32_t narrowed(ot_chain_build *b, ot_dtype t, uint32_t x)
+{
+    ot_chain_code from = t == OT_F16 ? OT_CH_FROM_F16 : OT_CH_FROM_BF16;
+    if (x == OT_NONE) return x;
+    const ot_chain_build_cell *c = &b->cells[x];
+    if (c->kind == OT_CHAIN_RESULT && c->code == from) return c->in[0]; /* it was such a number */
+    return emit_once(b, t == OT_F16 ? OT_CH_TO_F16 : OT_CH_TO_BF16, x);
+}
+
+uint32_t ot_chain_round(ot_chain_build *b, ot_dtype t, uint32_t x) { return widened(b, narrowed(b, t, x)); }
+
+/* ---- operands and instructions ---- */
+
 uint32_t ot_chain_operand(ot_chain_build *b, ot_id value, bool is_channel)
 {
     for (uint32_t k = b->n_made; !is_channel && k-- > 0;)
         if (b->made[k].value == value) return b->made[k].cell;
-    ot_dtype t = b->g->values[value].dtype;
-    ot_chain_type type = t == OT_BOOL ? OT_CHAIN_MASK : t == OT_U8 ? OT_CHAIN_U8 : t == OT_I8 ? OT_CHAIN_I8 : OT_CHAIN_FLOAT;
+    ot_chain_type type = type_of(b->g->values[value].dtype);
     float f;
     if (ot_chain_known(b->g, value, &f)) {
-        ot_chain_cell c = {.type = type};
+        ot_chain_cell c = {.type = ot_chain_is_half(type) ? OT_CHAIN_FLOAT : type};
         if (type == OT_CHAIN_MASK)
             c.constant.m = f != 0;
         else
@@ -49,9 +92,10 @@ uint32_t ot_chain_operand(ot_chain_build *b, ot_id value, bool is_channel)
     }
     for (uint32_t k = 0; k < b->n_cells; k++) {
         const ot_chain_build_cell *c = &b->cells[k];
-        if (c->kind == OT_CHAIN_INPUT && c->value == value && c->is_channel == is_channel) return k;
+        if (c->kind == OT_CHAIN_INPUT && c->value == value && c->is_channel == is_channel) return widened(b, k);
     }
-    return new_cell(b, &(ot_chain_build_cell){.kind = OT_CHAIN_INPUT, .cell.type = type, .value = value, .is_channel = is_channel});
+    const ot_chain_build_cell input = {.kind = OT_CHAIN_INPUT, .cell.type = type, .value = value, .is_channel = is_channel};
+    return widened(b, new_cell(b, &input));
 }
 
 uint32_t ot_chain_emit(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y, uint32_t z)
@@ -77,7 +121,8 @@ static uint32_t as_output(ot_chain_build *b, uint32_t cell)
     bool own = b->cells[cell].kind == OT_CHAIN_RESULT;
     for (uint32_t k = 0; k < b->n_outputs; k++) own = own && b->outputs[k] != cell;
     if (own) return cell;
-    static const ot_chain_code copies[] = {OT_CH_COPY, OT_CH_COPY_MASK, OT_CH_COPY_U8, OT_CH_COPY_I8};
+    static const ot_chain_code copies[OT_CHAIN_TYPES] = {OT_CH_COPY,    OT_CH_COPY_MASK, OT_CH_COPY_U8,
+                                                         OT_CH_COPY_I8, OT_CH_COPY_F16,  OT_CH_COPY_BF16};
     ot_chain_type type = b->cells[cell].cell.type;
     /* not through ot_chain_emit: a copy of a constant is wanted here */
     return new_cell(b,
@@ -97,6 +142,8 @@ static ot_status build(ot_chain_build *b, const ot_chain_spec *s, ot_diag *d)
         return ot_fail(d, OT_E_INPUT, "a chain of %u nodes has more than %d outputs", s->n_nodes, OT_CHAIN_OUTPUTS);
     for (uint32_t k = 0; k < s->n_outputs && !b->full; k++) {
         uint32_t cell = ot_chain_operand(b, s->outputs[k], false);
+        ot_dtype t = s->g->values[s->outputs[k]].dtype;
+        if (ot_dtype_is_half(t)) cell = narrowed(b, t, cell);
         if (cell != OT_NONE) cell = as_output(b, cell);
         b->outputs[b->n_outputs++] = cell;
     }

@@ -6,7 +6,8 @@
  *       r0 = r0 + r1; r1 = sigmoid(r0); r0 = r0*r1   r0   ---store--> y
  *
  * Results are those of float arithmetic, one operator after another, but x * y + z may be rounded once, and exp, log, tanh and
- * the like differ from the correctly rounded by an ulp or some (chain_math.h). Numbers below 1.2e-38 may become 0.
+ * the like differ from the correctly rounded by an ulp or some (chain_math.h). Numbers below 1.2e-38 may become 0. float16 and
+ * bfloat16 are types of arrays: what is read of them is widened, what is written rounded; in between only a Cast rounds.
  *
  * A chain knows nothing of layouts: dims and strides are those of the memory as it lies (a channel-blocked array is one of
  * five dims), broadcast operands have stride 0.
@@ -49,7 +50,7 @@ bool ot_chain_is_channel(const ot_chain *c, uint32_t k);
 double ot_chain_work(const ot_chain *c);
 
 typedef struct ot_chain_array {
-    void *data;                     /* float; uint8_t for bool values; uint8_t, int8_t */
+    void *data;                     /* float; uint8_t for bool values; uint8_t, int8_t; uint16_t for float16 and bfloat16 */
     int64_t strides[OT_CHAIN_RANK]; /* in elements, may be 0 (inputs) or negative */
 } ot_chain_array;
 

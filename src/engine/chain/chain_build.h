@@ -36,6 +36,8 @@ uint32_t ot_chain_constant(ot_chain_build *b, ot_chain_cell c);
 /* Instructions on constants are constants. Operands that the instruction does not have are ignored. */
 uint32_t ot_chain_emit(ot_chain_build *b, ot_chain_code code, uint32_t x, uint32_t y, uint32_t z);
 bool ot_chain_is_constant(const ot_chain_build *b, uint32_t cell);
+/* x, a float, rounded to a number of 16 bits of type t. */
+uint32_t ot_chain_round(ot_chain_build *b, ot_dtype t, uint32_t x);
 /* Does SWISH take this factor? Its intermediate results overflow for factors near 0. */
 static inline bool ot_chain_is_gate(float factor) { return factor > 1e-3f && factor < 1e3f; }
 

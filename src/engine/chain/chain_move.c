@@ -16,6 +16,11 @@ void ot_chain_fill(void *to, const void *one, int64_t n, size_t size)
         memset(to, *(const uint8_t *)one, (size_t)n);
         return;
     }
+    if (size == 2) {
+        uint16_t *t = to, x = *(const uint16_t *)one;
+        for (int64_t i = 0; i < n; i++) t[i] = x;
+        return;
+    }
     float *t = to, x = *(const float *)one;
     for (int64_t i = 0; i < n; i++) t[i] = x;
 }
@@ -37,6 +42,10 @@ static void line(void *to, int64_t to_stride, const void *from, int64_t from_str
     } else if (size == 1) {
         uint8_t *t = to;
         const uint8_t *f = from;
+        for (int64_t i = 0; i < n; i++) t[i * to_stride] = f[i * from_stride];
+    } else if (size == 2) {
+        uint16_t *t = to;
+        const uint16_t *f = from;
         for (int64_t i = 0; i < n; i++) t[i * to_stride] = f[i * from_stride];
     } else {
         float *t = to;

@@ -155,8 +155,10 @@ static uint32_t batch_norm(ot_chain_build *b, const ot_node *n, uint32_t x)
 
 static uint32_t cast(ot_chain_build *b, const ot_node *n, uint32_t x)
 {
-    bool from_mask = b->cells[x].cell.type == OT_CHAIN_MASK, to_mask = ot_chain_cast_to(b->g, n) == OT_BOOL;
+    ot_dtype to = ot_chain_cast_to(b->g, n);
+    bool from_mask = b->cells[x].cell.type == OT_CHAIN_MASK, to_mask = to == OT_BOOL;
     if (from_mask) return emit1(b, to_mask ? OT_CH_COPY_MASK : OT_CH_TO_FLOAT, x);
+    if (ot_dtype_is_half(to)) return ot_chain_round(b, to, x);
     return emit1(b, to_mask ? OT_CH_NOT_ZERO : OT_CH_COPY, x);
 }
 

@@ -3,6 +3,7 @@
  *      to[i] = op(a[i], b[i], c[i])      i < n;  an operand that is one number for the whole block is read at [0] only
  *
  * Values are float, masks: uint8_t, 0 or 1 (arrays of the caller may hold others: not 0 is true), or quantized: uint8_t, int8_t.
+ * Of 16 bits are only what is read of arrays, before it is widened, and what is written to them.
  */
 #ifndef OT_ENGINE_CHAIN_OPS_H
 #define OT_ENGINE_CHAIN_OPS_H
@@ -10,7 +11,7 @@
 #include "chain.h"
 
 /* CODE(name, function, operands, types, parameters, work)
- * types:      of the result, then of the operands: f float, m mask, u uint8_t, s int8_t
+ * types:      of the result, then of the operands: f float, m mask, u uint8_t, s int8_t, h float16, b bfloat16
  * parameters: operands, counted from the last, that are one number always (constants)
  * work:       per element, where an addition is 1 */
 /* clang-format off */
@@ -84,7 +85,13 @@
     CODE(TO_U8, to_u8, 3, "ufff", 2, 6)          \
     CODE(TO_I8, to_i8, 3, "sfff", 2, 6)          \
     CODE(COPY_U8, copy_bytes, 1, "uu", 0, 1)     \
-    CODE(COPY_I8, copy_bytes, 1, "ss", 0, 1)
+    CODE(COPY_I8, copy_bytes, 1, "ss", 0, 1)     \
+    CODE(FROM_F16, half, 1, "fh", 0, 1)          \
+    CODE(FROM_BF16, half, 1, "fb", 0, 1)         \
+    CODE(TO_F16, half, 1, "hf", 0, 1)            \
+    CODE(TO_BF16, half, 1, "bf", 0, 1)           \
+    CODE(COPY_F16, half, 1, "hh", 0, 1)          \
+    CODE(COPY_BF16, half, 1, "bb", 0, 1)
 /* clang-format on */
 
 typedef enum ot_chain_code {
@@ -124,6 +131,7 @@ void ot_chain_from_u8(ot_chain_code code, unsigned single, void *to, const void 
 void ot_chain_from_i8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
 void ot_chain_to_u8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
 void ot_chain_to_i8(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
+void ot_chain_half(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
 void ot_chain_copy_bytes(ot_chain_code code, unsigned single, void *to, const void *a, const void *b, const void *c, int64_t n);
 
 /* chain_move.c: rows * cols elements of `size` (1 or 4) bytes between memory, whose strides are in elements, and a block. */
@@ -146,15 +154,27 @@ void ot_chain_repeat(void *to, int64_t period, int64_t n, size_t size);
 /* chain.c. Cells are values: inputs, then constants, then results in the order of the code. */
 #define OT_CHAIN_CELLS 192
 
-typedef enum ot_chain_type { OT_CHAIN_FLOAT = 0, OT_CHAIN_MASK, OT_CHAIN_U8, OT_CHAIN_I8 } ot_chain_type;
+typedef enum ot_chain_type {
+    OT_CHAIN_FLOAT = 0,
+    OT_CHAIN_MASK,
+    OT_CHAIN_U8,
+    OT_CHAIN_I8,
+    OT_CHAIN_F16,
+    OT_CHAIN_BF16,
+    OT_CHAIN_TYPES
+} ot_chain_type;
 
 /* By its letter in the table of codes. */
 static inline ot_chain_type ot_chain_type_of(char letter)
 {
-    return letter == 'm' ? OT_CHAIN_MASK : letter == 'u' ? OT_CHAIN_U8 : letter == 's' ? OT_CHAIN_I8 : OT_CHAIN_FLOAT;
+    static const char letters[OT_CHAIN_TYPES] = {'f', 'm', 'u', 's', 'h', 'b'};
+    uint32_t t = 0;
+    while (t + 1 < OT_CHAIN_TYPES && letters[t] != letter) t++;
+    return (ot_chain_type)t;
 }
 
-static inline uint8_t ot_chain_size(ot_chain_type t) { return t == OT_CHAIN_FLOAT ? 4 : 1; }
+static inline bool ot_chain_is_half(ot_chain_type t) { return t == OT_CHAIN_F16 || t == OT_CHAIN_BF16; }
+static inline uint8_t ot_chain_size(ot_chain_type t) { return t == OT_CHAIN_FLOAT ? 4 : ot_chain_is_half(t) ? 2 : 1; }
 
 typedef struct ot_chain_cell {
     ot_chain_type type;

@@ -30,12 +30,16 @@ typedef struct lw_conv {
     ot_window win;           /* of a ConvTranspose: of the convolution that it transposes; out are its result's sizes */
     int64_t group, maps;
     bool transposed;
-    const float *weights; /* [maps][channels / group][kernel...]; of a ConvTranspose as the model has them */
-    uint64_t form;        /* what they are made from besides `source`; 0: nothing */
-    const void *source;   /* the model's weights */
-    int64_t channels;     /* of the input, in one group */
-    bool scaled;          /* some scale is not 1 */
-    float *scale, *shift; /* [maps] (w * scale) x + shift; they die with lowering: see lw_conv_keep */
+    ot_dtype type;         /* of the arrays: float32, or 16 bits */
+    ot_nd x_form, y_form;  /* dims of what a kernel is given and makes, float32: the arrays, or strips of them (strips.c) */
+    bool alone;            /* on the calling thread */
+    ot_dtype weights_type; /* float32, or 16 bits */
+    const void *weights;   /* [maps][channels / group][kernel...]; of a ConvTranspose as the model has them: lw_conv_weights */
+    uint64_t form;         /* what they are made from besides `source`; 0: nothing */
+    const void *source;    /* the model's weights */
+    int64_t channels;      /* of the input, in one group */
+    bool scaled;           /* some scale is not 1 */
+    float *scale, *shift;  /* [maps] (w * scale) x + shift; they die with lowering: see lw_conv_keep */
     lw_post posts[LW_POSTS_MAX];
     uint32_t n_posts;
 } lw_conv;
@@ -47,6 +51,14 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u) OT_MUST_USE;
 const lw_conv *lw_conv_keep(const lw_pass *l, const lw_conv *k);
 /* Is there a kernel for it? Reads what open_conv sets. */
 bool lw_conv_supported(lw_pass *l, const lw_conv *k);
+/* Layouts of input and result for which there is one. */
+bool lw_conv_choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_layout *ly);
+/* A form in that layout. */
+void lw_conv_in_layout(const lw_pass *l, const ot_nd *form, lw_layout layout, ot_nd *out);
+/* Its n weights as float32: as they lie, or a copy, *copy. NULL: no memory. */
+const float *lw_conv_weights(const lw_conv *k, int64_t n, ot_block **copy);
+/* May the result take the place of the residual of unit `at`? */
+bool lw_conv_adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at);
 
 /* Is there a fast primitive from arrays of the form of x to arrays of the form of y? Reads no weights; sum as below. */
 bool lw_conv_takes(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum);
@@ -64,6 +76,9 @@ void lw_conv_free(conv_op *op);
 
 /* Write the convolution by Winograd's algorithm, if that is possible and pays. */
 ot_status lw_write_winograd(lw_pass *l, lw_unit *u, bool in_place, bool *done) OT_MUST_USE;
+struct ot_winograd;
+/* The operation for those forms; NULL: it is not possible, does not pay, or would hold too much. */
+ot_status lw_winograd_op(lw_pass *l, const lw_conv *k, struct ot_winograd **out) OT_MUST_USE;
 
 /* ---- dnnl_pool.c ---- */
 
@@ -75,5 +90,19 @@ ot_status lw_write_pool(lw_pass *l, lw_unit *u) OT_MUST_USE;
 ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE;
 /* Can the ConvTranspose, with what follows it, be made of convolutions that have fast primitives? Reads no weights. */
 bool lw_deconv_supported(lw_pass *l, const lw_conv *k);
+
+/* What computes it, and the layouts of input and result. In the session's arena, but for what lw_deconv_free gives back. */
+typedef struct deconv_plan deconv_plan;
+ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_plan **out, lw_layout *lx, lw_layout *ly) OT_MUST_USE;
+int64_t lw_deconv_work(const deconv_plan *d); /* bytes of scratch */
+/* false: oneDNN failed. */
+bool lw_deconv_run(const deconv_plan *d, const ot_nd *x, const ot_nd *y, void *work, uint32_t threads);
+void lw_deconv_free(deconv_plan *d);
+
+/* ---- strips.c: arrays of 16 bits, by float32 kernels on strips of rows ---- */
+
+/* Is there a kernel for strips of it? */
+bool lw_strips_supported(lw_pass *l, const lw_conv *k);
+ot_status lw_write_strips(lw_pass *l, lw_unit *u) OT_MUST_USE;
 
 #endif

@@ -26,13 +26,13 @@ typedef struct part {
     int64_t extra[3];            /* taps of 0 before the first */
 } part;
 
-typedef struct deconv_plan {
+struct deconv_plan {
     uint32_t n, n_axes;
-    lw_layout x, temps; /* of the input and of the parts' results: LW_PLAIN or LW_BLOCK */
+    lw_layout x, y, temps; /* of input and result, and of the parts' results: LW_PLAIN or LW_BLOCK */
     int64_t maps, stride[3];
-    int64_t temp_bytes;
+    int64_t temp_bytes, work;
     part parts[PARTS_MAX];
-} deconv_plan;
+};
 
 /* ---- taps of a phase ---- */
 
@@ -93,9 +93,9 @@ static void nth_phase(const lw_conv *k, int64_t i, int64_t *phase)
 }
 
 /* Can it be split into convolutions at all? */
-static bool splits(const lw_pass *l, const lw_conv *k)
+static bool splits(const lw_conv *k)
 {
-    const ot_nd *y = &l->v[k->y].slot->fore;
+    const ot_nd *y = &k->y_form;
     size_t fixed;
     if (k->group != 1 || k->win.n > 3 || k->win.same_upper || k->win.same_lower) return false;
     if (ot_attr_ints(k->node, "output_shape", &fixed) || phase_count(k) > PARTS_MAX) return false;
@@ -108,7 +108,7 @@ static bool splits(const lw_pass *l, const lw_conv *k)
 /* ---- parts ---- */
 
 /* w[channel][map][taps...] of the model -> [phase, map][channel][kernel of the part...]. */
-static void part_weights(const lw_conv *k, const part *p, const lw_conv *sub, float *out)
+static void part_weights(const lw_conv *k, const float *weights, const part *p, const lw_conv *sub, float *out)
 {
     int64_t taps_n = 1, model_n = 1, phases = 1, phase[3], lo[3], n;
     for (uint32_t a = 0; a < k->win.n; a++) {
@@ -133,9 +133,8 @@ static void part_weights(const lw_conv *k, const part *p, const lw_conv *sub, fl
             }
             for (int64_t m = 0; m < k->maps; m++)
                 for (int64_t c = 0; c < sub->channels; c++)
-                    out[((f * k->maps + m) * sub->channels + c) * taps_n + q] = inside
-                                                                                    ? k->weights[(c * k->maps + m) * model_n + at]
-                                                                                    : 0;
+                    out[((f * k->maps + m) * sub->channels + c) * taps_n + q] = inside ? weights[(c * k->maps + m) * model_n + at]
+                                                                                       : 0;
         }
     }
 }
@@ -143,7 +142,7 @@ static void part_weights(const lw_conv *k, const part *p, const lw_conv *sub, fl
 /* The convolution of a part without its weights, and the form of its result. false: sizes too large to count. */
 static bool open_part(const lw_pass *l, const lw_conv *k, const ot_nd *x, lw_layout temp, part *p, lw_conv *sub)
 {
-    const ot_nd *y = &l->v[k->y].slot->fore;
+    const ot_nd *y = &k->y_form;
     int64_t dims[5] = {x->dims[0], k->maps}, count;
     *sub = *k;
     sub->channels = x->dims[1];
@@ -180,18 +179,26 @@ static ot_status make_part(lw_pass *l, const lw_conv *k, const ot_nd *x, lw_layo
 {
     lw_conv sub;
     if (!open_part(l, k, x, temp, p, &sub)) return ot_fail_nomem(l->p->s->d);
-    int64_t count = sub.maps * sub.channels;
-    for (uint32_t a = 0; a < k->win.n; a++) count *= sub.win.kernel[a];
+    int64_t count = sub.maps * sub.channels, given = k->maps * sub.channels;
+    for (uint32_t a = 0; a < k->win.n; a++) {
+        count *= sub.win.kernel[a];
+        given *= k->win.kernel[a];
+    }
+    ot_block *copy;
+    const float *model = lw_conv_weights(k, given, &copy);
     float *weights = OT_NEW_N(l->scratch, float, count);
     sub.scale = OT_NEW_N(l->scratch, float, sub.maps);
     sub.shift = OT_NEW_N(l->scratch, float, sub.maps);
-    if (!weights || !sub.scale || !sub.shift) return ot_fail_nomem(l->p->s->d);
-    part_weights(k, p, &sub, weights);
+    bool ok = model && weights && sub.scale && sub.shift;
+    if (ok) part_weights(k, model, p, &sub, weights);
+    ot_block_unref(copy);
+    if (!ok) return ot_fail_nomem(l->p->s->d);
     for (int64_t m = 0; m < sub.maps; m++) {
         sub.scale[m] = k->scale[m % k->maps];
         sub.shift[m] = k->shift[m % k->maps];
     }
     sub.weights = weights;
+    sub.weights_type = OT_F32;
     sub.form = ot_hash_bytes(ot_hash_bytes(1, p->phase, sizeof p->phase), p->phases, sizeof p->phases);
     sub.form = ot_hash_bytes(sub.form, k->win.lo, sizeof k->win.lo);
     sub.form = ot_hash_bytes(sub.form, p->step, sizeof p->step);
@@ -256,11 +263,7 @@ static uint32_t rank_ways(const lw_pass *l, const lw_conv *k, deconv_plan *d, ui
 
 static void input_in(const lw_pass *l, const lw_conv *k, lw_layout layout, ot_nd *x)
 {
-    *x = l->v[k->x].slot->fore;
-    if (layout == LW_BLOCK)
-        ot_nd_set_blocked(x, x->dtype, x->rank, x->dims, l->block);
-    else
-        ot_nd_set_dense(x, x->dtype, x->rank, x->dims);
+    lw_conv_in_layout(l, &k->x_form, layout, x);
 }
 
 static bool has_primitives(lw_pass *l, const lw_conv *k, deconv_plan *d)
@@ -277,7 +280,7 @@ static bool has_primitives(lw_pass *l, const lw_conv *k, deconv_plan *d)
 /* The cheapest way that has primitives, and its layouts: parts in blocks first, then plain ones (im2col). */
 static bool choose(lw_pass *l, const lw_conv *k, deconv_plan *d)
 {
-    bool few = l->v[k->x].slot->fore.dims[1] < 8;
+    bool few = k->x_form.dims[1] < 8;
     uint32_t ways[WAYS], n = rank_ways(l, k, d, ways);
     const struct {
         lw_layout x, temps;
@@ -296,15 +299,16 @@ static bool choose(lw_pass *l, const lw_conv *k, deconv_plan *d)
 bool lw_deconv_supported(lw_pass *l, const lw_conv *k)
 {
     deconv_plan d;
-    return splits(l, k) && choose(l, k, &d);
+    if (k->type != OT_F32) return lw_strips_supported(l, k);
+    return splits(k) && choose(l, k, &d);
 }
 
 /* ---- running ---- */
 
 /* Maps of one phase from the coarse grid to their places. base: the first of its channels in temp. */
-static void interleave(const ot_call *c, const deconv_plan *d, const part *p, const ot_nd *temp, const int64_t *phase, int64_t base)
+static void interleave(const deconv_plan *d, const part *p, const ot_nd *temp, const int64_t *phase, int64_t base, const ot_nd *y,
+                       uint32_t threads)
 {
-    const ot_nd *y = c->out[0];
     uint32_t n = d->n_axes, rank = n + 3;
     int64_t b = ot_max(1, temp->chan_block), dims[6], from[6], to[6], at = 0; /* plain: blocks of one channel */
     const float *src = temp->data;
@@ -325,43 +329,50 @@ static void interleave(const ot_call *c, const deconv_plan *d, const part *p, co
         src += p->skip[a] * temp->strides[a + 2];
     }
     if (y->chan_block) {
-        ot_box_copy(sizeof *src, rank, dims, (float *)y->data + at, to, src + base / b * temp->strides[1], from, c->threads);
+        ot_box_copy(sizeof *src, rank, dims, (float *)y->data + at, to, src + base / b * temp->strides[1], from, threads);
         return;
     }
     for (int64_t m = 0; m < d->maps; m++)
         ot_box_copy(sizeof *src, rank, dims, (float *)y->data + at + m * y->strides[1], to,
-                    src + (base + m) / b * temp->strides[1] + (base + m) % b, from, c->threads);
+                    src + (base + m) / b * temp->strides[1] + (base + m) % b, from, threads);
 }
 
-static ot_status run_deconv(ot_call *c)
+bool lw_deconv_run(const deconv_plan *d, const ot_nd *x, const ot_nd *y, void *work, uint32_t threads)
 {
-    const deconv_plan *d = c->plan;
-    OT_TRY(ot_call_place(c, 0));
     for (uint32_t k = 0; k < d->n; k++) {
         const part *p = &d->parts[k];
         ot_nd temp = p->temp;
-        temp.data = c->work;
-        if (!lw_conv_run(p->op, c->in[0]->data, temp.data, NULL, (char *)c->work + d->temp_bytes))
-            return ot_call_fail(c, "oneDNN failed");
+        temp.data = work;
+        if (!lw_conv_run(p->op, x->data, temp.data, NULL, (char *)work + d->temp_bytes)) return false;
         int64_t n = 1, phase[3];
         for (uint32_t a = 0; a < d->n_axes; a++) n *= p->phases[a];
         for (int64_t f = 0; f < n; f++) {
             int64_t rest = f;
             for (uint32_t a = d->n_axes; a-- > 0; rest /= p->phases[a]) phase[a] = p->phase[a] + rest % p->phases[a];
-            interleave(c, d, p, &temp, phase, f * d->maps);
+            interleave(d, p, &temp, phase, f * d->maps, y, threads);
         }
     }
-    return OT_OK;
+    return true;
 }
 
-static void free_plan(void *data)
+static ot_status run_deconv(ot_call *c)
 {
-    deconv_plan *d = data;
-    for (uint32_t k = 0; k < d->n; k++) lw_conv_free(d->parts[k].op);
+    OT_TRY(ot_call_place(c, 0));
+    bool ok = lw_deconv_run(c->plan, c->in[0], c->out[0], c->work, c->threads);
+    return ok ? OT_OK : ot_call_fail(c, "oneDNN failed");
 }
+
+int64_t lw_deconv_work(const deconv_plan *d) { return d->work; }
+
+void lw_deconv_free(deconv_plan *d)
+{
+    for (uint32_t k = 0; d && k < d->n; k++) lw_conv_free(d->parts[k].op);
+}
+
+static void free_plan(void *data) { lw_deconv_free(data); }
 
 /* Parts and their scratch. */
-static ot_status prepare(lw_pass *l, const lw_conv *k, deconv_plan *d, int64_t *work)
+static ot_status prepare(lw_pass *l, const lw_conv *k, deconv_plan *d)
 {
     int64_t most = 0, bytes;
     ot_nd x;
@@ -373,35 +384,49 @@ static ot_status prepare(lw_pass *l, const lw_conv *k, deconv_plan *d, int64_t *
         d->temp_bytes = ot_max(d->temp_bytes, ot_ceil_div(bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN);
         most = ot_max(most, lw_conv_work(d->parts[j].op));
     }
-    *work = d->temp_bytes + most;
+    d->work = d->temp_bytes + most;
     return OT_OK;
 }
 
-static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, deconv_plan *d, int64_t work)
+static ot_status push(lw_pass *l, lw_unit *u, const lw_conv *k, deconv_plan *d)
 {
-    bool together = d->n == 1 && d->parts[0].temp.dims[1] > k->maps;
-    lw_layout ly = d->temps == LW_PLAIN || (together && k->maps % l->block) ? LW_PLAIN : LW_BLOCK;
     ot_id in, out;
     ot_step *step = NULL;
     OT_TRY(lw_need(l, k->x, LW_BIT(d->x), d->x, &in));
-    OT_TRY(lw_make(l, k->y, ly, &out));
+    OT_TRY(lw_make(l, k->y, d->y, &out));
     OT_TRY(lw_push(l, u->nodes[0], run_deconv, d, &in, 1, &out, 1, &step));
     step->state = (ot_kernel_state){d, free_plan};
-    step->work = work;
+    step->work = d->work;
+    return OT_OK;
+}
+
+ot_status lw_deconv_op(lw_pass *l, const lw_conv *k, deconv_plan **out, lw_layout *lx, lw_layout *ly)
+{
+    deconv_plan *d = *out = OT_NEW(l->a, deconv_plan);
+    if (!d || !choose(l, k, d)) return ot_fail_nomem(l->p->s->d); /* it had a way, which can only lack memory now */
+    d->n_axes = k->win.n;
+    d->maps = k->maps;
+    memcpy(d->stride, k->win.stride, sizeof d->stride);
+    ot_status st = prepare(l, k, d);
+    if (st != OT_OK) {
+        lw_deconv_free(d);
+        *out = NULL;
+        return st;
+    }
+    bool together = d->n == 1 && d->parts[0].temp.dims[1] > k->maps;
+    *lx = d->x;
+    *ly = d->y = d->temps == LW_PLAIN || (together && k->maps % l->block) ? LW_PLAIN : LW_BLOCK;
     return OT_OK;
 }
 
 ot_status lw_write_deconv(lw_pass *l, lw_unit *u)
 {
     const lw_conv *k = u->plan;
-    deconv_plan *d = OT_NEW(l->a, deconv_plan);
-    int64_t work = 0;
-    if (!d || !choose(l, k, d)) return ot_fail_nomem(l->p->s->d);
-    d->n_axes = k->win.n;
-    d->maps = k->maps;
-    memcpy(d->stride, k->win.stride, sizeof d->stride);
-    ot_status st = prepare(l, k, d, &work);
-    if (st == OT_OK) st = push(l, u, k, d, work);
-    if (st != OT_OK) free_plan(d);
+    deconv_plan *d;
+    lw_layout lx, ly;
+    if (k->type != OT_F32) return lw_write_strips(l, u);
+    OT_TRY(lw_deconv_op(l, k, &d, &lx, &ly));
+    ot_status st = push(l, u, k, d);
+    if (st != OT_OK) lw_deconv_free(d);
     return st;
 }

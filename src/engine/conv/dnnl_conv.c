@@ -11,6 +11,7 @@
  */
 #include "conv.h"
 #include "engine/core/dnnl_util.h"
+#include "engine/core/half.h"
 
 struct conv_op {
     ot_dnnl_op op; /* src, weights, bias, dst, scratchpad, residual */
@@ -114,16 +115,16 @@ static const struct {
 } wide[] = {{LW_BLOCK, LW_BLOCK}, {LW_PLAIN, LW_BLOCK}, {LW_PLAIN, LW_PLAIN}},
   narrow[] = {{LW_PLAIN, LW_BLOCK}, {LW_BLOCK, LW_BLOCK}, {LW_PLAIN, LW_PLAIN}};
 
-static void in_layout(const lw_pass *l, ot_id v, lw_layout layout, ot_nd *out)
+void lw_conv_in_layout(const lw_pass *l, const ot_nd *form, lw_layout layout, ot_nd *out)
 {
-    const ot_nd *a = &l->v[v].slot->fore;
-    *out = *a;
-    if (layout == LW_BLOCK) ot_nd_set_blocked(out, a->dtype, a->rank, a->dims, l->block);
+    *out = *form;
+    if (layout == LW_BLOCK) ot_nd_set_blocked(out, form->dtype, form->rank, form->dims, l->block);
 }
 
 static uint32_t threads_for(const lw_pass *l, const lw_conv *k)
 {
-    double work = (double)k->maps * (double)k->channels * (double)l->v[k->x].slot->fore.dims[0];
+    double work = (double)k->maps * (double)k->channels * (double)k->x_form.dims[0];
+    if (k->alone) return 1;
     for (uint32_t a = 0; a < k->win.n; a++) work *= (double)k->win.kernel[a] * (double)k->win.out[a];
     return lw_threads(l, work);
 }
@@ -137,16 +138,15 @@ bool lw_conv_takes(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y,
     return pd != NULL;
 }
 
-/* Layouts for which there is a fast primitive. */
-static bool choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_layout *ly)
+bool lw_conv_choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_layout *ly)
 {
     bool few = k->channels < 8 && k->group == 1;
     for (uint32_t j = 0; j < 3; j++) {
         ot_nd x, y;
         *lx = few ? narrow[j].x : wide[j].x;
         *ly = few ? narrow[j].y : wide[j].y;
-        in_layout(l, k->x, *lx, &x);
-        in_layout(l, k->y, *ly, &y);
+        lw_conv_in_layout(l, &k->x_form, *lx, &x);
+        lw_conv_in_layout(l, &k->y_form, *ly, &y);
         if (lw_conv_takes(l, k, &x, &y, sum)) return true;
     }
     return false;
@@ -155,7 +155,8 @@ static bool choose(lw_pass *l, const lw_conv *k, bool sum, lw_layout *lx, lw_lay
 bool lw_conv_supported(lw_pass *l, const lw_conv *k)
 {
     lw_layout x, y;
-    return choose(l, k, false, &x, &y);
+    if (k->type != OT_F32) return lw_strips_supported(l, k);
+    return lw_conv_choose(l, k, false, &x, &y);
 }
 
 /* ---- weights ---- */
@@ -169,19 +170,29 @@ typedef struct packing {
     dnnl_stream_t stream;
 } packing;
 
+const float *lw_conv_weights(const lw_conv *k, int64_t n, ot_block **copy)
+{
+    *copy = NULL;
+    if (k->weights_type == OT_F32) return k->weights;
+    *copy = ot_block_new(NULL, (size_t)n * sizeof(float));
+    if (!*copy) return NULL;
+    ot_half_widen(k->weights_type, ot_block_data(*copy), k->weights, n);
+    return ot_block_data(*copy);
+}
+
 /* Weights times scale, in the model's layout: in place if they are `own`, else a copy, *copy. false: no memory. */
 static bool scale_weights(const lw_conv *k, bool own, ot_block **copy, const float **out)
 {
     int64_t each = k->channels;
-    *copy = NULL;
-    *out = k->weights;
-    if (!k->scaled) return true;
     for (uint32_t a = 0; a < k->win.n; a++) each *= k->win.kernel[a];
-    if (!own) *copy = ot_block_new(NULL, (size_t)(k->maps * each) * sizeof(float));
-    if (!own && !*copy) return false;
-    float *to = own ? (float *)(uintptr_t)k->weights : ot_block_data(*copy);
+    const float *from = *out = lw_conv_weights(k, k->maps * each, copy);
+    if (!from || !k->scaled) return from != NULL;
+    bool writable = own || *copy;
+    if (!writable) *copy = ot_block_new(NULL, (size_t)(k->maps * each) * sizeof(float));
+    if (!writable && !*copy) return false;
+    float *to = *copy ? ot_block_data(*copy) : (float *)(uintptr_t)from;
     for (int64_t m = 0; m < k->maps; m++)
-        for (int64_t j = 0; j < each; j++) to[m * each + j] = k->weights[m * each + j] * k->scale[m];
+        for (int64_t j = 0; j < each; j++) to[m * each + j] = from[m * each + j] * k->scale[m];
     *out = to;
     return true;
 }
@@ -216,9 +227,8 @@ static ot_status fill_packed(ot_session *s, const ot_packed *packed, bool own)
     const float *weights;
     ot_block *scaled;
     memset(ot_block_data(packed->data), 0, dnnl_memory_desc_get_size(&how->md));
-    bool ok = weights_md(how->conv, &from, false) && scale_weights(how->conv, own, &scaled, &weights);
-    if (!ok) return ot_fail_nomem(s->d);
-    ok = reorder(ot_dnnl_engine(s), how->stream, &from, weights, &how->md, ot_block_data(packed->data));
+    if (!weights_md(how->conv, &from, false) || !scale_weights(how->conv, own, &scaled, &weights)) return ot_fail_nomem(s->d);
+    bool ok = reorder(ot_dnnl_engine(s), how->stream, &from, weights, &how->md, ot_block_data(packed->data));
     ot_block_unref(scaled);
     return ok ? OT_OK : ot_fail_nomem(s->d);
 }
@@ -342,7 +352,7 @@ static void free_state(void *data) { lw_conv_free(data); }
 
 /* Can the result take the residual's place: is it added first, and does nobody read it after unit `at`? oneDNN's kernels may keep
  * partial sums in the result, so only its sum, which knows, may read what is there. */
-static bool adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at)
+bool lw_conv_adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at)
 {
     if (k->residual == OT_NONE || k->residual == k->x || k->posts[0].kind != LW_POST_ADD) return false;
     const lw_value *w = &l->v[k->residual];
@@ -355,20 +365,21 @@ static bool adds_in_place(const lw_pass *l, const lw_conv *k, uint32_t at)
 ot_status lw_write_conv(lw_pass *l, lw_unit *u)
 {
     const lw_conv *k = u->plan;
-    bool sum = adds_in_place(l, k, (uint32_t)(u - l->units)), residual = k->residual != OT_NONE;
+    bool sum = lw_conv_adds_in_place(l, k, (uint32_t)(u - l->units)), residual = k->residual != OT_NONE;
     lw_layout lx, ly;
     ot_nd x, y;
     ot_id in[2], out;
     ot_step *step = NULL;
     conv_op *p;
     bool done;
+    if (k->type != OT_F32) return lw_write_strips(l, u);
     OT_TRY(lw_write_winograd(l, u, sum, &done));
     if (done) return OT_OK;
-    bool found = choose(l, k, sum, &lx, &ly);
-    if (!found && sum) found = choose(l, k, sum = false, &lx, &ly);
+    bool found = lw_conv_choose(l, k, sum, &lx, &ly);
+    if (!found && sum) found = lw_conv_choose(l, k, sum = false, &lx, &ly);
     if (!found) return ot_fail_nomem(l->p->s->d); /* it had one, which can only lack memory now */
-    in_layout(l, k->x, lx, &x);
-    in_layout(l, k->y, ly, &y);
+    lw_conv_in_layout(l, &k->x_form, lx, &x);
+    lw_conv_in_layout(l, &k->y_form, ly, &y);
     OT_TRY(lw_conv_op(l, k, &x, &y, sum, &p));
     if (!p) return ot_fail_nomem(l->p->s->d);
     ot_status st = lw_need(l, k->x, LW_BIT(lx), lx, &in[0]);

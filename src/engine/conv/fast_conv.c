@@ -1,60 +1,20 @@
-/* Conv of what no fused step takes: float16 arrays, and float32 ones whose shapes or weights are not known before the run.
+/* Conv of what no fused step takes: shapes or weights that are not known before the run.
  *
  *   positions [first, end) --taps--> index[tap][position] (-1: a pad)            once for all channels
  *   x ------------------- gather --> columns [channel, tap][position]            of one group
  *   y [map][position] = weights [map][channel, tap] * columns + bias[map]        one product
  *
- * Threads take pieces of positions. A kernel of one element, without steps and pads, reads x as it is. float16 is converted to
- * float32 on the way in, and back; sums are float32. Relu and MaxPool of float16 are here, too: they follow most of these.
+ * Threads take pieces of positions. A kernel of one element, without steps and pads, reads x as it is. Numbers of
+ * 16 bits are converted to float32 on the way in, and back; sums are float32. Relu and MaxPool of float16 are here, too.
  */
 #include "fast_conv.h"
 
+#include "engine/core/half.h"
 #include "engine/product/fast_product.h"
 #include "engine/ref/ref_window.h"
 
 #define PIECE_FLOATS ((int64_t)1 << 16) /* of columns: half of a small second-level cache */
 #define PIECE_MIN    64                 /* positions */
-
-/* ---- float16 ---- */
-
-static inline float float_of_bits(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
-static inline uint32_t bits_of_float(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-
-/* Exponents are 112 apart; infinity and NaN have the largest of either form. */
-OT_CLONES static void widen(float *to, const uint16_t *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t h = from[i], magnitude = h & 0x7fffu;
-        uint32_t bits = bits_of_float(float_of_bits(magnitude << 13) * 0x1p112f);
-        bits |= magnitude >= 0x7c00u ? 0x7f800000u : 0;
-        to[i] = float_of_bits(bits | (h & 0x8000u) << 16);
-    }
-}
-
-/* To nearest even. Numbers below the least normal one are rounded by adding 1/2, whose last place is their unit. */
-OT_CLONES static void narrow(uint16_t *to, const float *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = bits_of_float(from[i]), a = bits & 0x7fffffffu;
-        uint32_t normal = (a + 0xfffu + (a >> 13 & 1u) - (112u << 23)) >> 13;
-        uint32_t small = bits_of_float(float_of_bits(a) + 0.5f) - bits_of_float(0.5f);
-        uint32_t h = a < 0x38800000u ? small : normal;
-        h = a >= 0x477ff000u ? 0x7c00u : h;
-        h = a > 0x7f800000u ? 0x7e00u : h;
-        to[i] = (uint16_t)(h | (bits >> 16 & 0x8000u));
-    }
-}
 
 /* The elements of a as float32: as they lie, or converted in scratch. NULL: no memory. */
 static const float *floats_of(ot_call *c, const ot_nd *a)
@@ -62,7 +22,7 @@ static const float *floats_of(ot_call *c, const ot_nd *a)
     if (a->dtype == OT_F32) return a->data;
     int64_t n = ot_num_count(a);
     float *f = ot_num_scratch(c, n, sizeof *f);
-    if (f) widen(f, a->data, n);
+    if (f) ot_half_widen(a->dtype, f, a->data, n);
     return f;
 }
 
@@ -160,11 +120,11 @@ static ot_status run_pieces(ot_call *c, conv *s)
     return failed ? OT_E_NOMEM : OT_OK;
 }
 
-/* All three operands float16, or float32. */
+/* All three operands of one type of real numbers. */
 static bool usual(const ot_call *c)
 {
     const ot_nd *x = ot_num_in(c, 0), *b = ot_num_in(c, 2);
-    if (c->n_in < 2 || !x || !c->in[1] || (x->dtype != OT_F32 && x->dtype != OT_F16) || x->rank < 3) return false;
+    if (c->n_in < 2 || !x || !c->in[1] || !ot_dtype_is_real(x->dtype) || x->rank < 3) return false;
     return c->in[1]->dtype == x->dtype && (!b || b->dtype == x->dtype) && ot_num_count(x) > 0 && ot_num_count(c->in[1]) > 0;
 }
 
@@ -185,13 +145,13 @@ ot_status ot_fast_conv(ot_call *c)
     s.direct = is_direct(&s.v);
     OT_TRY(ot_call_output(c, 0, c->in[0]->dtype, s.v.w.n + 2, dims));
     if (!ot_num_out(c, 0)) return OT_OK;
-    bool half = c->in[0]->dtype == OT_F16;
+    bool half = ot_dtype_is_half(c->in[0]->dtype);
     if (!(s.x = floats_of(c, c->in[0])) || !(s.w = floats_of(c, c->in[1]))) return OT_E_NOMEM;
     if (ot_num_in(c, 2) && !(s.bias = floats_of(c, c->in[2]))) return OT_E_NOMEM;
     s.y = half ? ot_num_scratch(c, count, sizeof *s.y) : c->out[0]->data;
     if (!s.y) return OT_E_NOMEM;
     OT_TRY(run_pieces(c, &s));
-    if (half) narrow(c->out[0]->data, s.y, count);
+    if (half) ot_half_narrow(c->in[0]->dtype, c->out[0]->data, s.y, count);
     return OT_OK;
 }
 

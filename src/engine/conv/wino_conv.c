@@ -41,7 +41,7 @@ static bool set_posts(const lw_conv *k, ot_winograd_spec *s)
 
 static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
 {
-    const ot_nd *x = &l->v[k->x].slot->fore;
+    const ot_nd *x = &k->x_form;
     *s = (ot_winograd_spec){.sizes.batch = x->dims[0], .sizes.in_channels = x->dims[1], .sizes.out_channels = k->maps};
     if (!is_3x3(k) || !set_posts(k, s)) return false;
     s->sizes.in_h = k->win.in[0];
@@ -53,7 +53,7 @@ static bool describe(const lw_pass *l, const lw_conv *k, ot_winograd_spec *s)
     s->scale = k->scaled ? k->scale : NULL;
     s->bias = k->shift;
     double outputs = (double)s->sizes.batch * (double)s->sizes.out_h * (double)s->sizes.out_w;
-    s->sizes.threads = lw_threads(l, outputs * 9 * (double)s->sizes.in_channels * (double)s->sizes.out_channels);
+    s->sizes.threads = k->alone ? 1 : lw_threads(l, outputs * 9 * (double)s->sizes.in_channels * (double)s->sizes.out_channels);
     return ot_winograd_pays(s);
 }
 
@@ -62,9 +62,12 @@ static void free_wino(void *data) { ot_winograd_free(data); }
 static ot_status fill_wino(ot_session *s, const ot_packed *packed, bool own)
 {
     const lw_conv *k = packed->how;
-    (void)s;
+    ot_block *copy;
+    const float *weights = lw_conv_weights(k, k->maps * k->channels * 9, &copy);
     (void)own;
-    ot_winograd_fill(packed->data, k->weights, k->scaled ? k->scale : NULL, k->shift);
+    if (!weights) return ot_fail_nomem(s->d);
+    ot_winograd_fill(packed->data, weights, k->scaled ? k->scale : NULL, k->shift);
+    ot_block_unref(copy);
     return OT_OK;
 }
 
@@ -102,17 +105,22 @@ static ot_status run_wino(ot_call *c)
     return OT_OK;
 }
 
+ot_status lw_winograd_op(lw_pass *l, const lw_conv *k, ot_winograd **out)
+{
+    ot_winograd_spec spec;
+    *out = NULL;
+    return describe(l, k, &spec) ? make(l, k, &spec, out) : OT_OK;
+}
+
 ot_status lw_write_winograd(lw_pass *l, lw_unit *u, bool in_place, bool *done)
 {
     const lw_conv *k = u->plan;
-    ot_winograd_spec spec;
     ot_winograd *w;
     ot_id in[2], out;
     ot_step *step = NULL;
     bool residual = k->residual != OT_NONE;
     *done = false;
-    if (!describe(l, k, &spec)) return OT_OK;
-    OT_TRY(make(l, k, &spec, &w));
+    OT_TRY(lw_winograd_op(l, k, &w));
     if (!w) return OT_OK;
     ot_status st = lw_need(l, k->x, LW_ANY_BLOCK, LW_BLOCK, &in[0]);
     if (st == OT_OK && residual) st = lw_need(l, k->residual, LW_BIT(LW_BLOCK), LW_BLOCK, &in[1]);

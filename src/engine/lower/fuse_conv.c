@@ -17,8 +17,8 @@
 /* Weights and bias are held in memory. */
 static bool constants_held(const lw_pass *l, const lw_unit *u)
 {
-    if (!lw_const_f32(l, u->in[1])) return false;
-    return u->n_in < 3 || u->in[2] == OT_NONE || lw_const_f32(l, u->in[2]);
+    if (!l->v[u->in[1]].slot->is_const || !l->v[u->in[1]].slot->nd.data) return false;
+    return u->n_in < 3 || u->in[2] == OT_NONE || (l->v[u->in[2]].slot->is_const && l->v[u->in[2]].slot->nd.data);
 }
 
 /* Attributes that hold together; pads of auto_pad as numbers. */
@@ -46,8 +46,12 @@ static bool open_conv(lw_pass *l, const lw_unit *u, lw_conv *k)
     if (!read_window(l, n, k)) return false;
     k->maps = y->dims[1];
     k->channels = w->dims[1];
-    k->weights = lw_const_f32(l, k->w);
-    k->source = k->weights;
+    k->type = l->v[k->x].slot->fore.dtype;
+    k->x_form = l->v[k->x].slot->fore;
+    k->y_form = *y;
+    k->x_form.dtype = k->y_form.dtype = OT_F32;
+    k->weights_type = w->dtype;
+    k->source = k->weights = l->v[k->w].slot->nd.data;
     if (k->transposed) return true;
     if (ot_window_conv_out(&c, &k->win) != OT_OK) return false;
     for (uint32_t a = 0; a < k->win.n; a++)
@@ -67,16 +71,20 @@ static ot_status expand_groups(lw_pass *l, lw_conv *k)
     if (k->transposed || group < 2 || group > EXPANDED_GROUPS_MAX || per == 1 || (per % b == 0 && maps % b == 0)) return OT_OK;
     for (uint32_t a = 0; a < k->win.n; a++) taps *= k->win.kernel[a]; /* a weight in memory has so many elements */
     uint64_t form = ot_hash_bytes(ot_hash_bytes(0, "groups", 6), &group, sizeof group);
-    float *w = ot_packed_find(l->p->s, k->weights, form);
+    float *w = ot_packed_find(l->p->s, k->source, form);
     if (!w) {
+        ot_block *copy;
         if (!ot_mul_i64(k->maps * per * taps, group, &n) || !ot_mul_i64(n, sizeof *w, &bytes)) return OT_OK;
-        w = calloc((size_t)n, sizeof *w);
+        const float *given = lw_conv_weights(k, k->maps * per * taps, &copy);
+        w = given ? calloc((size_t)n, sizeof *w) : NULL;
+        for (int64_t m = 0; w && m < k->maps; m++)
+            memcpy(w + (m * group + m / maps) * per * taps, given + m * per * taps, (size_t)(per * taps) * sizeof *w);
+        ot_block_unref(copy);
         if (!w) return ot_fail_nomem(l->p->s->d);
-        for (int64_t m = 0; m < k->maps; m++)
-            memcpy(w + (m * group + m / maps) * per * taps, k->weights + m * per * taps, (size_t)(per * taps) * sizeof *w);
-        OT_TRY(ot_packed_keep(l->p->s, k->weights, form, w, free));
+        OT_TRY(ot_packed_keep(l->p->s, k->source, form, w, free));
     }
     k->weights = w;
+    k->weights_type = OT_F32;
     k->source = w;
     k->channels = per * group;
     k->group = 1;
@@ -89,7 +97,7 @@ static ot_status read_bias(lw_pass *l, const lw_unit *u, lw_conv *k)
     k->shift = OT_NEW_N(l->scratch, float, k->maps);
     if (!k->scale || !k->shift) return ot_fail_nomem(l->p->s->d);
     bool given = u->n_in > 2 && u->in[2] != OT_NONE;
-    const float *b = given ? lw_const_f32(l, u->in[2]) : NULL;
+    const float *b = given ? lw_const_real(l, u->in[2]) : NULL;
     for (int64_t m = 0; m < k->maps; m++) {
         k->scale[m] = 1;
         k->shift[m] = b ? b[m] : 0;
@@ -101,12 +109,12 @@ static ot_status read_bias(lw_pass *l, const lw_unit *u, lw_conv *k)
 /* ---- into the weights ---- */
 
 /* Shapes of constants are as the rules of groups want them; are their contents held? */
-static bool fold_norm(const lw_pass *l, const lw_unit *u, lw_conv *k)
+static bool fold_norm(lw_pass *l, const lw_unit *u, lw_conv *k)
 {
     const ot_node *n = u->nodes[0];
     const float *p[4];
     for (uint32_t j = 0; j < 4; j++) {
-        p[j] = lw_const_f32(l, u->in[j + 1]);
+        p[j] = lw_const_real(l, u->in[j + 1]);
         if (!p[j]) return false;
     }
     double eps = (double)ot_attr_float(n, "epsilon", 1e-5f);
@@ -120,11 +128,11 @@ static bool fold_norm(const lw_pass *l, const lw_unit *u, lw_conv *k)
 }
 
 /* Mul, Add, Sub or Div of v by a constant; into scale and shift. */
-static bool fold_affine(const lw_pass *l, const lw_unit *u, ot_id v, lw_conv *k)
+static bool fold_affine(lw_pass *l, const lw_unit *u, ot_id v, lw_conv *k)
 {
     const ot_node *n = u->nodes[0];
     ot_id other = u->in[u->in[0] == v ? 1 : 0];
-    const float *c = lw_const_f32(l, other);
+    const float *c = lw_const_real(l, other);
     float number;
     int64_t step = lw_scalar(l, other, &number) ? 0 : 1;
     if (!c) return false;

@@ -78,7 +78,7 @@ ot_status lw_find_windows(lw_pass *l)
         lw_unit *unit = &l->units[u];
         int64_t start[OT_RANK_MAX];
         if (unit->kind != LW_NODE || unit->nodes[0]->op != OT_OP_Slice || unit->n_in < 1 || unit->out[0] == OT_NONE) continue;
-        if (!lw_is_f32(l, unit->in[0]) || !lw_is_f32(l, unit->out[0]) || l->v[unit->in[0]].slot->is_const) continue;
+        if (!lw_is_real(l, unit->in[0]) || !lw_is_real(l, unit->out[0]) || l->v[unit->in[0]].slot->is_const) continue;
         if (l->v[unit->in[0]].slot->fore.rank != l->v[unit->out[0]].slot->fore.rank || !window_start(l, unit, start)) continue;
         lw_value *w = &l->v[unit->out[0]];
         w->start = ot_memdup(l->a, start, sizeof start);
@@ -91,16 +91,16 @@ ot_status lw_find_windows(lw_pass *l)
 
 /* ---- Concat ---- */
 
-/* Along the channel, of float32 arrays whose blocks stay whole. */
+/* Along the channel, of arrays of real numbers whose blocks stay whole. */
 static bool concat_fits(const lw_pass *l, const lw_unit *u)
 {
-    if (u->kind != LW_NODE || u->nodes[0]->op != OT_OP_Concat || u->n_in < 2 || !lw_is_f32(l, u->out[0])) return false;
+    if (u->kind != LW_NODE || u->nodes[0]->op != OT_OP_Concat || u->n_in < 2 || !lw_is_real(l, u->out[0])) return false;
     const ot_nd *y = &l->v[u->out[0]].slot->fore;
     int64_t axis = ot_attr_int(u->nodes[0], "axis", 1);
     if (y->rank < 3 || y->rank > 5 || (axis < 0 ? axis + y->rank : axis) != 1) return false;
     int64_t sum = 0;
     for (uint32_t k = 0; k < u->n_in; k++) {
-        if (u->in[k] == OT_NONE || !lw_is_f32(l, u->in[k]) || l->v[u->in[k]].slot->fore.rank != y->rank) return false;
+        if (u->in[k] == OT_NONE || !lw_is_real(l, u->in[k]) || l->v[u->in[k]].slot->fore.rank != y->rank) return false;
         const ot_nd *x = &l->v[u->in[k]].slot->fore;
         for (uint32_t a = 0; a < y->rank; a++)
             if (a != 1 && x->dims[a] != y->dims[a]) return false;
@@ -134,7 +134,7 @@ static ot_status run_concat(ot_call *c)
         part.dims[1] = x->dims[1];
         ot_box_relayout(&part, x, c->threads);
         int64_t steps = p->blocked ? ot_ceil_div(x->dims[1], part.chan_block) : x->dims[1];
-        part.data = (float *)part.data + steps * part.strides[1];
+        part.data = (char *)part.data + steps * part.strides[1] * (int64_t)ot_dtype_bytes(part.dtype);
     }
     return OT_OK;
 }

@@ -97,11 +97,7 @@ static ot_status run_tile_out(ot_call *c)
     ot_nd_set_dense(&window, c->in[1]->dtype, c->in[1]->rank, c->in[1]->dims);
     OT_TRY(open_window(c, c->plan, c->in[0], c->in[2], &window));
     bool there = c->in[1]->data == window.data; /* made in its place */
-    if (!there && window.dtype == OT_F32)
-        ot_box_relayout(&window, c->in[1], 1);
-    else if (!there)
-        ot_box_copy(ot_dtype_bytes(window.dtype), window.rank, window.dims, window.data, window.strides, c->in[1]->data,
-                    c->in[1]->strides, 1);
+    if (!there) ot_box_relayout(&window, c->in[1], 1);
     slot->nd = *c->in[0];
     slot->nd.block = NULL;
     slot->handed = true;
@@ -150,9 +146,9 @@ ot_status lw_write_tile_out(lw_pass *l, lw_unit *u)
     table *t = OT_NEW(l->a, table);
     if (!t) return ot_fail_nomem(l->p->s->d);
     OT_TRY(read_table(l, u->nodes[0], &l->v[u->in[1]].slot->fore, &l->v[u->in[0]].slot->fore, t));
-    bool f32 = l->v[u->in[0]].slot->fore.dtype == OT_F32;
+    bool real = lw_is_real(l, u->in[0]);
     OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[0]));
-    OT_TRY(lw_need(l, u->in[0], f32 ? LW_ANY_PLAIN | LW_ANY_BLOCK : LW_ANY_PLAIN, LW_PLAIN, &in[1]));
+    OT_TRY(lw_need(l, u->in[0], real ? LW_ANY_PLAIN | LW_ANY_BLOCK : LW_ANY_PLAIN, LW_PLAIN, &in[1]));
     OT_TRY(lw_need(l, u->in[2], LW_BIT(LW_PLAIN), LW_PLAIN, &in[2]));
     OT_TRY(lw_make(l, u->out[0], LW_PLAIN, &out));
     OT_TRY(lw_push(l, u->nodes[0], run_tile_out, t, in, 3, &out, 1, &step));

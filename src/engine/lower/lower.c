@@ -120,7 +120,7 @@ static ot_status lower(lw_pass *l)
     OT_TRY(lw_fuse_product(l));
     OT_TRY(lw_fuse_chain(l));
     OT_TRY(lw_fuse_move(l));
-    return lw_write(l);
+    return l->starved ? ot_fail_nomem(l->p->s->d) : lw_write(l);
 }
 
 /* What fused steps hold, when they are not to run after all. Nodes as they were are still the program's. */

@@ -16,7 +16,7 @@
 #include "lower.h"
 
 typedef struct chain_operand {
-    const float *copy; /* [ceil(C / b) * b] of a constant along the channel, or NULL */
+    const void *copy; /* [ceil(C / b) * b] of a constant along the channel, or NULL */
     int64_t strides[OT_CHAIN_RANK];
     bool is_fixed;                /* strides are known; else they come from the array at run time, masked by `follows` */
     bool follows[OT_CHAIN_RANK];  /* dims in which the operand varies */
@@ -54,14 +54,15 @@ static void operand_strides(const chain_plan *p, const chain_operand *o, const o
 static void clear_tail(const chain_plan *p, const ot_nd *y)
 {
     int64_t dims[OT_CHAIN_RANK], strides[OT_CHAIN_RANK];
-    float zero = 0;
+    static const char zero[4] = {0};
+    size_t size = ot_dtype_bytes(y->dtype);
     memcpy(dims, p->dims, sizeof dims);
     for (uint32_t k = 0; k + 1 < p->rank; k++) strides[k] = y->strides[k];
     strides[p->rank - 1] = 1;
     dims[1] = 1;
     dims[p->rank - 1] = (int64_t)p->block - p->tail;
-    float *last = (float *)y->data + (p->dims[1] - 1) * y->strides[1] + p->tail;
-    ot_box_fill(sizeof zero, p->rank, dims, last, strides, &zero, 1);
+    char *last = (char *)y->data + ((p->dims[1] - 1) * y->strides[1] + p->tail) * (int64_t)size;
+    ot_box_fill(size, p->rank, dims, last, strides, zero, 1);
 }
 
 static ot_status run_chain(ot_call *c)
@@ -108,7 +109,7 @@ static int64_t aligned(const ot_nd *a, bool channel, uint32_t rank, uint32_t k)
 static bool along_channel(const lw_value *w, bool channel, uint32_t rank, int64_t channels)
 {
     const ot_nd *a = &w->slot->fore;
-    if (!w->slot->is_const || a->dtype != OT_F32 || aligned(a, channel, rank, 1) != channels) return false;
+    if (!w->slot->is_const || !ot_dtype_is_real(a->dtype) || aligned(a, channel, rank, 1) != channels) return false;
     return count_of(a) == channels;
 }
 
@@ -119,13 +120,13 @@ static bool can_block(const lw_pass *l, const lw_unit *u, const ot_chain *chain,
     *gain = 0;
     if (y->rank < 3 || y->rank > 5) return false;
     for (uint32_t k = 0; k < u->n_out; k++)
-        if (l->v[u->out[k]].slot->fore.dtype != OT_F32) return false;
+        if (!ot_dtype_is_real(l->v[u->out[k]].slot->fore.dtype)) return false;
     for (uint32_t k = 0; k < u->n_in; k++) {
         const lw_value *w = &l->v[u->in[k]];
         const ot_nd *a = &w->slot->fore;
         bool channel = ot_chain_is_channel(chain, k);
         if (count_of(a) == 1 || along_channel(w, channel, y->rank, y->dims[1])) continue;
-        if (a->dtype != OT_F32 || channel || a->rank != y->rank || a->dims[1] != y->dims[1]) return false;
+        if (!ot_dtype_is_real(a->dtype) || channel || a->rank != y->rank || a->dims[1] != y->dims[1]) return false;
         if (!lw_same_dims(l, u->in[k], u->out[0])) continue;
         *gain += lw_has(l, u->in[k], LW_ANY_BLOCK) ? (double)count_of(a) : -(double)count_of(a);
     }
@@ -134,10 +135,11 @@ static bool can_block(const lw_pass *l, const lw_unit *u, const ot_chain *chain,
 
 static ot_status channel_copy(lw_pass *l, const ot_nd *a, chain_operand *o, const chain_plan *p)
 {
-    int64_t n = p->dims[1] * p->block, channels = count_of(a);
-    float *copy = ot_alloc(l->a, (size_t)n * sizeof *copy + 64);
+    size_t n = (size_t)(p->dims[1] * p->block), channels = (size_t)count_of(a), size = ot_dtype_bytes(a->dtype);
+    char *copy = ot_alloc(l->a, n * size + 64);
     if (!copy) return ot_fail_nomem(l->p->s->d);
-    for (int64_t c = 0; c < n; c++) copy[c] = c < channels ? ((const float *)a->data)[c] : 0;
+    memset(copy, 0, n * size);
+    memcpy(copy, a->data, channels * size);
     o->copy = copy;
     o->is_fixed = true;
     o->strides[1] = p->block;

@@ -23,7 +23,7 @@ void ot_box_fill(size_t size, uint32_t rank, const int64_t *dims, void *dst, con
 /* Change of layout: `from` and `to` have equal dims, each plain with any strides (chan_block 0) or blocked by channel (axis 1,
  * `chan_block` channels together: dims [N, ceil(C / b), ..., b]; strides[1] is that of a block of channels, strides of
  * the others as they lie, channels within a block are adjacent). Channels that only pad the last block become zero in `to`.
- * float32. */
+ * Both of one type of 1, 2, 4 or 8 bytes. */
 void ot_box_relayout(const ot_nd *to, const ot_nd *from, uint32_t threads);
 
 #endif

@@ -23,11 +23,16 @@ static side side_of(const ot_nd *a, int64_t group)
     return a->chan_block > 1 ? (side){a, a->chan_block, group, 1} : (side){a, 1, group, a->strides[1]};
 }
 
-static float *side_start(const side *s, int64_t k)
+static int64_t size_of(const side *s) { return (int64_t)ot_dtype_bytes(s->a->dtype); }
+
+/* In elements. */
+static int64_t side_offset(const side *s, int64_t k)
 {
     int64_t c = k * s->group;
-    return (float *)s->a->data + c / s->block * s->a->strides[1] + c % s->block;
+    return c / s->block * s->a->strides[1] + c % s->block;
 }
+
+static char *side_start(const side *s, int64_t k) { return (char *)s->a->data + side_offset(s, k) * size_of(s); }
 
 /* The box of `groups` groups from k on, of `lanes` channels each: [N, groups, spatial..., lanes]. */
 static void copy_groups(const side *to, const side *from, int64_t k, int64_t groups, int64_t lanes, uint32_t threads)
@@ -38,18 +43,18 @@ static void copy_groups(const side *to, const side *from, int64_t k, int64_t gro
     memcpy(dst, to->a->strides, rank * sizeof *dst);
     memcpy(src, from->a->strides, rank * sizeof *src);
     dims[1] = groups;
-    dst[1] = side_start(to, k + 1) - side_start(to, k);
-    src[1] = side_start(from, k + 1) - side_start(from, k);
+    dst[1] = side_offset(to, k + 1) - side_offset(to, k);
+    src[1] = side_offset(from, k + 1) - side_offset(from, k);
     dims[rank] = lanes;
     dst[rank] = to->lane;
     src[rank] = from->lane;
-    ot_box_copy(sizeof(float), rank + 1, dims, side_start(to, k), dst, side_start(from, k), src, threads);
+    ot_box_copy((size_t)size_of(to), rank + 1, dims, side_start(to, k), dst, side_start(from, k), src, threads);
 }
 
 /* Lanes of the last block of `to` that are no channel. */
 static void zero_pads(const side *to, int64_t channels, uint32_t threads)
 {
-    static const float zero = 0;
+    static const char zero[8] = {0};
     int64_t dims[OT_BOX_RANK], dst[OT_BOX_RANK], used = channels % to->block;
     uint32_t rank = to->a->rank;
     if (used == 0) return;
@@ -58,8 +63,8 @@ static void zero_pads(const side *to, int64_t channels, uint32_t threads)
     dims[1] = 1;
     dims[rank] = to->block - used;
     dst[rank] = 1;
-    float *last = (float *)to->a->data + channels / to->block * to->a->strides[1] + used;
-    ot_box_fill(sizeof(float), rank + 1, dims, last, dst, &zero, threads);
+    char *last = (char *)to->a->data + (channels / to->block * to->a->strides[1] + used) * size_of(to);
+    ot_box_fill((size_t)size_of(to), rank + 1, dims, last, dst, zero, threads);
 }
 
 /* ---- the last block, from plain channels ---- */
@@ -91,8 +96,8 @@ static void pack_tail(const side *to, const side *from, int64_t channels, uint32
     const tail t = tail_dims(to->a, from->a);
     uint32_t last = t.rank - 1;
     int64_t lines = 1, used = channels % to->block, size = sizeof(float), n = t.dims[last];
-    float *dst = side_start(to, channels / to->block);
-    const float *src = side_start(from, channels / to->block);
+    char *dst = side_start(to, channels / to->block);
+    const char *src = side_start(from, channels / to->block);
     for (uint32_t k = 0; k < last; k++) lines *= t.dims[k];
     int64_t pieces = ot_ceil_div(n, PACK_PIECE);
     int parts = (int)ot_box_shares(lines * n * to->block * size, threads);
@@ -104,8 +109,8 @@ static void pack_tail(const side *to, const side *from, int64_t channels, uint32
             at_to += line % t.dims[k] * t.to[k];
             at_from += line % t.dims[k] * t.from[k];
         }
-        ot_box_pack_tail(to->block, used, ot_min(PACK_PIECE, n - q), (char *)(dst + at_to), t.to[last] * size,
-                         (const char *)(src + at_from), from->lane * size);
+        ot_box_pack_tail(to->block, used, ot_min(PACK_PIECE, n - q), dst + at_to * size, t.to[last] * size, src + at_from * size,
+                         from->lane * size);
     }
 }
 
@@ -123,7 +128,7 @@ void ot_box_relayout(const ot_nd *to, const ot_nd *from, uint32_t threads)
     for (uint32_t k = 0; k < to->rank; k++)
         if (to->dims[k] == 0) return;
     if (group == 1) {
-        ot_box_copy(sizeof(float), to->rank, to->dims, to->data, to->strides, from->data, from->strides, threads);
+        ot_box_copy(ot_dtype_bytes(to->dtype), to->rank, to->dims, to->data, to->strides, from->data, from->strides, threads);
         return;
     }
     const side dst = side_of(to, group), src = side_of(from, group);
@@ -134,7 +139,8 @@ void ot_box_relayout(const ot_nd *to, const ot_nd *from, uint32_t threads)
         copy_groups(&dst, &src, k, n, group, threads);
     }
     bool pixels_adjacent = from->rank > 2 && from->strides[from->rank - 1] == 1;
-    if (rest > 0 && pixels_adjacent && src.block == 1 && dst.block == group && (group == 8 || group == 16)) {
+    if (rest > 0 && pixels_adjacent && size_of(&dst) == sizeof(float) && src.block == 1 && dst.block == group &&
+        (group == 8 || group == 16)) {
         pack_tail(&dst, &src, channels, threads);
         return;
     }

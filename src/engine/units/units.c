@@ -1,6 +1,8 @@
 /* Who reads what, what is known of values, and several units that become one. */
 #include "units.h"
 
+#include "engine/core/half.h"
+
 /* ---- readers ---- */
 
 /* ids a unit reads, each once: operands, then what its subgraphs capture. `seen` is stamped with the unit's number. */
@@ -50,13 +52,15 @@ uint32_t lw_only_reader(const lw_pass *l, ot_id v)
     return w->pinned || w->n_readers != 1 ? OT_NONE : l->readers[w->first];
 }
 
-bool lw_is_f32(const lw_pass *l, ot_id v)
+bool lw_is_real(const lw_pass *l, ot_id v)
 {
     if (v == OT_NONE || !l->v[v].is_static) return false;
     const ot_nd *a = &l->v[v].slot->fore;
     int64_t n;
-    return a->dtype == OT_F32 && a->rank <= 8 && ot_nd_elems(a, &n) && n > 0 && n < INT64_MAX / 64;
+    return ot_dtype_is_real(a->dtype) && a->rank <= 8 && ot_nd_elems(a, &n) && n > 0 && n < INT64_MAX / 64;
 }
+
+bool lw_is_f32(const lw_pass *l, ot_id v) { return lw_is_real(l, v) && l->v[v].slot->fore.dtype == OT_F32; }
 
 bool lw_same_dims(const lw_pass *l, ot_id a, ot_id b)
 {
@@ -70,12 +74,26 @@ const float *lw_const_f32(const lw_pass *l, ot_id v)
     return l->v[v].slot->nd.data;
 }
 
+const float *lw_const_real(lw_pass *l, ot_id v)
+{
+    if (!lw_is_real(l, v) || !l->v[v].slot->is_const) return NULL;
+    lw_value *w = &l->v[v];
+    const ot_nd *a = &w->slot->nd;
+    int64_t n;
+    if (a->dtype == OT_F32 || !a->data || w->wide) return a->dtype == OT_F32 || !a->data ? a->data : w->wide;
+    float *wide = ot_nd_elems(a, &n) ? OT_NEW_N(l->scratch, float, n) : NULL;
+    if (wide) ot_half_widen(a->dtype, wide, a->data, n);
+    if (!wide) l->starved = true;
+    return w->wide = wide;
+}
+
 bool lw_scalar(const lw_pass *l, ot_id v, float *out)
 {
     int64_t n;
-    const float *data = v == OT_NONE ? NULL : lw_const_f32(l, v);
-    if (!data || !ot_nd_elems(&l->v[v].slot->nd, &n) || n != 1) return false;
-    *out = data[0];
+    if (!lw_is_real(l, v) || !l->v[v].slot->is_const) return false;
+    const ot_nd *a = &l->v[v].slot->nd;
+    if (!a->data || !ot_nd_elems(a, &n) || n != 1) return false;
+    *out = (float)ot_nd_double(a, 0);
     return true;
 }
 

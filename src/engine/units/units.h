@@ -36,6 +36,7 @@ typedef struct lw_value {
     /* a window of another value (a Slice with constant bounds and steps of 1): `of` from `start` on; OT_NONE */
     ot_id of;
     const int64_t *start; /* [rank] */
+    const float *wide;    /* of a constant of 16 bits: its contents as float32, once somebody asked; dies with lowering */
 } lw_value;
 
 typedef enum lw_kind {
@@ -78,6 +79,7 @@ typedef struct lw_pass {
     size_t n_ids, cap_ids;
     ot_step *steps; /* [n_steps] the result */
     size_t n_steps, cap_steps;
+    bool starved; /* lw_const_real had no memory: the pass fails */
 } lw_pass;
 
 /* ---- units.c ---- */
@@ -86,11 +88,14 @@ typedef struct lw_pass {
 uint32_t lw_only_reader(const lw_pass *l, ot_id v);
 /* Who reads what, anew: a fuser made units read other values than their nodes do. */
 ot_status lw_find_readers(lw_pass *l) OT_MUST_USE;
-bool lw_is_f32(const lw_pass *l, ot_id v); /* static, float32, rank <= 8, not empty */
+bool lw_is_f32(const lw_pass *l, ot_id v);  /* static, float32, rank <= 8, not empty */
+bool lw_is_real(const lw_pass *l, ot_id v); /* the same, float32 or of 16 bits (core/half.h) */
 bool lw_same_dims(const lw_pass *l, ot_id a, ot_id b);
 /* Contents of a constant float32 value in memory, or NULL. */
 const float *lw_const_f32(const lw_pass *l, ot_id v);
-/* A constant of one element. */
+/* The same of a constant of 16 bits, too: a widened copy, which dies with lowering. */
+const float *lw_const_real(lw_pass *l, ot_id v);
+/* A constant of one element, of either type. */
 bool lw_scalar(const lw_pass *l, ot_id v, float *out);
 /* Units `parts` [n] become one at the last of them. */
 ot_status lw_merge(lw_pass *l, const uint32_t *parts, uint32_t n, lw_kind kind, const ot_id *in, uint32_t n_in, const ot_id *out,

@@ -63,12 +63,7 @@ ot_status lw_make(lw_pass *l, ot_id v, lw_layout layout, ot_id *id)
 static ot_status run_relayout(ot_call *c)
 {
     OT_TRY(ot_call_place(c, 0));
-    if (c->in[0]->dtype == OT_F32) {
-        ot_box_relayout(c->out[0], c->in[0], c->threads);
-        return OT_OK;
-    }
-    ot_box_copy(ot_dtype_bytes(c->in[0]->dtype), c->in[0]->rank, c->in[0]->dims, c->out[0]->data, c->out[0]->strides,
-                c->in[0]->data, c->in[0]->strides, c->threads);
+    ot_box_relayout(c->out[0], c->in[0], c->threads);
     return OT_OK;
 }
 
