@@ -99,15 +99,20 @@ static ot_status pass_results(ot_run *r)
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts);
 }
 
-/* With nothing to tile the graph stays as it is, so that the export writes back what was read. */
+/* With nothing to do the graph stays as it is, so that the export writes back what was read. */
 static ot_status pass_rewrite(ot_run *r)
 {
-    if (r->plan->n_regions == 0) return OT_OK;
+    if (r->plan->n_regions == 0 && !r->plan->in_branch) return OT_OK;
     r->model->runtime = r->target.runtime->name;
-    OT_TRY(ot_overlay(r->model->graph, r->plan));
-    OT_TRY(ot_fold_static(r->model->graph, r->plan));
-    OT_TRY(ot_rewrite(r->model->graph, r->plan));
-    return r->target.runtime->own_biases ? ot_own_biases(r->model->graph) : OT_OK;
+    if (r->plan->n_regions > 0) {
+        OT_TRY(ot_overlay(r->model->graph, r->plan));
+        OT_TRY(ot_fold_static(r->model->graph, r->plan));
+        OT_TRY(ot_rewrite(r->model->graph, r->plan));
+        if (r->target.runtime->own_biases) OT_TRY(ot_own_biases(r->model->graph));
+    } else {
+        r->model->pin_inputs = false; /* nothing in it depends on the extents */
+    }
+    return r->plan->in_branch ? ot_branch(r->model) : OT_OK;
 }
 
 static ot_status pass_export(ot_run *r)

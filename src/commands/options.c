@@ -18,7 +18,7 @@
 #include <errno.h>
 
 /* Dump letters in pass order; see docs/design-notes.md. */
-#define DUMP_LETTERS "ICSARWDGTLMX"
+#define DUMP_LETTERS "ICSARWDGTLMPX"
 #define COUNT_MAX    4096
 
 #define NEED_ENGINE "the native engine"

@@ -1,6 +1,6 @@
 /* Graphs: ot_graph -> GraphProto, for the top graph and for bodies.
  *
- * The top graph starts as a copy of the file's message struct, so that everything the IR does not know
+ * The file's graph, which may have become the body of a branch, starts as a copy of its message struct, so that everything the IR does not know
  * (documentation, quantisation annotations, sparse initializers, newer fields) stays; then inputs,
  * outputs, initializers, value_info and nodes are replaced by what the IR says. A graph in which
  * nothing changed is written as it came, in file order.
@@ -17,7 +17,7 @@
 typedef struct builder {
     ot_exporter *ex;
     const ot_graph *g;
-    const Onnx__GraphProto *old; /* of the top graph, or NULL */
+    const Onnx__GraphProto *old; /* of the file's graph; NULL: made here */
     ot_id first_new;             /* values from here on were made since import */
     Onnx__GraphProto *p;
     size_t cap_node, cap_init, cap_input, cap_output, cap_info;
@@ -66,7 +66,7 @@ static ot_status add_inputs(builder *b)
     for (uint32_t k = 0; k < b->g->n_inputs; k++) {
         const ot_value *v = &b->g->values[b->g->inputs[k]];
         if (v->removed && v->init) continue; /* IR 3: an initializer that moved into a body */
-        const Onnx__ValueInfoProto *p = b->old ? own_info(v, b->old->input, b->old->n_input, k) : NULL;
+        const Onnx__ValueInfoProto *p = b->old ? own_info(v, b->old->input, b->old->n_input, k) : own_info(v, NULL, 0, 0);
         if (!p)
             p = ot_export_value_info(b->ex, v);
         else if (b->ex->m->pin_inputs && v->rank >= 0)
@@ -81,7 +81,7 @@ static ot_status add_outputs(builder *b)
 {
     for (uint32_t k = 0; k < b->g->n_outputs; k++) {
         const ot_value *v = &b->g->values[b->g->outputs[k]];
-        const Onnx__ValueInfoProto *p = b->old ? own_info(v, b->old->output, b->old->n_output, k) : NULL;
+        const Onnx__ValueInfoProto *p = b->old ? own_info(v, b->old->output, b->old->n_output, k) : own_info(v, NULL, 0, 0);
         if (!p)
             p = ot_export_value_info(b->ex, v);
         else if (b->ex->m->pin_inputs && v->rank >= 0)
@@ -228,12 +228,11 @@ static void start(builder *b)
 
 ot_status ot_export_graph(ot_exporter *ex, const ot_graph *g, const Onnx__GraphProto **out)
 {
-    bool is_top = g == ex->m->graph;
-    if (is_top && !ot_export_changed(ex)) {
+    if (g == ex->m->graph && !ot_export_changed(ex)) {
         *out = g->proto;
         return OT_OK;
     }
-    builder b = {.ex = ex, .g = g, .old = is_top ? g->proto : NULL, .p = OT_NEW(ex->a, Onnx__GraphProto)};
+    builder b = {.ex = ex, .g = g, .old = g->proto, .p = OT_NEW(ex->a, Onnx__GraphProto)};
     if (!b.p) return ot_fail_nomem(ex->d);
     b.first_new = b.old && ex->src ? ex->src->n_values : 0;
     start(&b);

@@ -260,7 +260,7 @@ static bool is_visible(const ot_value *v)
     return v->producer != OT_NONE || v->is_input || (v->init && !v->removed) || v->is_outer || !v->is_tensor;
 }
 
-static ot_status check_scope(const ot_check *c, const ot_graph *body)
+static ot_status check_scope(const ot_check *c, ot_id owner, const ot_graph *body)
 {
     for (ot_id id = 0; id < body->n_values; id++) {
         const ot_value *v = &body->values[id];
@@ -272,6 +272,7 @@ static ot_status check_scope(const ot_check *c, const ot_graph *body)
         if (!is_visible(v)) continue;
         for (const ot_graph *up = c->g; up; up = up->parent) {
             ot_id o = ot_value_find(up, v->name);
+            if (o != OT_NONE && up == c->g && c->producer[o] == owner) continue; /* what the node makes comes after its bodies */
             if (o != OT_NONE && is_visible(&up->values[o]))
                 return ot_fail(c->diag, OT_E_INPUT, "body '%s': value '%s' hides a value of an enclosing graph", body->name,
                                v->name);
@@ -305,7 +306,7 @@ static ot_status check_bodies(const ot_check *c, unsigned depth)
             if (depth >= NEST_MAX) return bad_node(c, n, NULL, "bodies are nested too deep");
             if (body->parent != c->g || body->model != c->g->model)
                 return bad_node(c, n, NULL, "its body belongs to another graph");
-            OT_TRY(check_scope(c, body));
+            OT_TRY(check_scope(c, id, body));
             OT_TRY(check_captures(c, n, body));
             OT_TRY(verify_graph(body, c->a, depth + 1));
         }

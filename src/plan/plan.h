@@ -59,6 +59,8 @@ typedef struct ot_plan {
     uint32_t n_barriers;
     ot_refusal *refused; /* [n_refused] groups that could have been tiled and were not, with the reason */
     uint32_t n_refused;
+    bool
+        in_branch; /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block for its tensors (stage weigh/) */
     ot_figures untiled, tiled;
     double compulsory_bytes; /* graph inputs + outputs + weights once */
     ot_plan_detail *detail;  /* NULL unless asked for */

@@ -66,6 +66,8 @@ static uint32_t extend(ot_chunk_arena *x, int64_t bytes)
     region r = {.bytes = x->due, .page = ot_max(PAGE, x->due / PAGES_MOST)};
     r.touched = ot_alloc(x->a, (size_t)(r.bytes / r.page));
     if (!r.touched || !OT_PUSH(x->a, x->regions, x->n_regions, x->cap_regions, r)) return OT_NONE;
+    if (ot_dbg['P'])
+        fprintf(stderr, "  %10.2f MB  asked, a region of %.0f MB\n", (double)bytes / 1048576.0, (double)r.bytes / 1048576.0);
     if (!grown && x->due < MOST_DUE) x->due *= 2;
     return new_chunk(x, (chunk){(uint32_t)x->n_regions - 1, OT_NONE, OT_NONE, 0, r.bytes, true, false});
 }

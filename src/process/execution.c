@@ -44,6 +44,7 @@ typedef struct run {
     uint32_t *left;  /* [n_buffers] readers to come */
     uint32_t *chunk; /* [n_buffers] OT_NONE: not there, or in the block */
     pieces **held;   /* [n_values] pieces of a sequence */
+    pieces late;     /* results of a branch that are handed out */
     bool in_block, elsewhere;
 } run;
 
@@ -176,6 +177,23 @@ static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, cons
     return OT_OK;
 }
 
+/* ---- branches ---- */
+
+/* The branch that the rewriter makes a graph of; it is always taken. */
+static const ot_graph *branch_of(const ot_node *n)
+{
+    const ot_attr *a = n->op == OT_OP_If ? ot_attr_find(n, "then_branch") : NULL;
+    return a && a->kind == OT_ATTR_GRAPH ? a->g : NULL;
+}
+
+/* Results of known extents lie where the If wants them, from its start on. */
+static ot_status branch_step(run *u, const ot_exec_step *s, const ot_graph *branch)
+{
+    const visit v = {.elsewhere = u->x->pinned, .kept = &u->late};
+    if (u->x->pinned) OT_TRY(take_results(u, s));
+    return play(u->x, branch, &v);
+}
+
 /* ---- steps ---- */
 
 static bool is(const ot_node *n, const char *op_type) { return n && n->domain[0] == 0 && strcmp(n->op_type, op_type) == 0; }
@@ -220,12 +238,31 @@ static void after_step(run *u, const ot_exec_step *s, const ot_node *n)
     }
 }
 
+/* With -d P: the steps at which the process grew, and what of that its own results are. */
+static void trace(const run *u, const ot_exec_step *s, int64_t before)
+{
+    const ot_graph *g = u->f->plan.g;
+    const int64_t after = ot_chunk_touched(u->x->memory);
+    if (after == before) return;
+    const ot_node *n = s->node == OT_NONE ? NULL : &g->nodes[s->node];
+    const ot_exec_value *y = s->n_writes ? &u->f->plan.values[s->writes[0]] : NULL;
+    fprintf(stderr, "  %10.2f MB  +%.2f  %s%s%s  (%.2f MB)\n", (double)after / 1048576.0, (double)(after - before) / 1048576.0,
+            n ? n->op_type : "layout of", n ? " " : " ",
+            n   ? n->name
+            : y ? g->values[s->writes[0] % g->n_values].name
+                : "",
+            y ? (double)y->bytes / 1048576.0 : 0.0);
+}
+
 static ot_status step(run *u, const ot_exec_step *s)
 {
+    const int64_t before = ot_dbg['P'] ? ot_chunk_touched(u->x->memory) : 0;
     const ot_node *n = s->node == OT_NONE ? NULL : &u->f->plan.g->nodes[s->node];
-    const ot_graph *body = n ? body_of(n) : NULL;
+    const ot_graph *body = n ? body_of(n) : NULL, *branch = n ? branch_of(n) : NULL;
     uint32_t scratch = OT_NONE;
-    if (body) {
+    if (branch) {
+        OT_TRY(branch_step(u, s, branch));
+    } else if (body) {
         OT_TRY(loop_step(u, s, n, body));
     } else if (is(n, "SequenceEmpty") || is(n, "SequenceInsert")) {
         OT_TRY(sequence_step(u, n));
@@ -234,6 +271,7 @@ static ot_status step(run *u, const ot_exec_step *s)
         OT_TRY(take(u->x, s->scratch, &scratch));
         release(u->x, &scratch);
     }
+    if (ot_dbg['P']) trace(u, s, before);
     after_step(u, s, n);
     return OT_OK;
 }
@@ -267,6 +305,7 @@ static ot_status end(run *u, const visit *v)
             release(u->x, &u->chunk[b]);
         }
     }
+    release_pieces(u->x, &u->late);
     for (uint32_t k = 0; v->made && k < p->g->n_outputs; k++) v->made[k] = u->held[p->g->outputs[k]];
     if (p->tensors_only) u->f->has_pattern = true;
     return OT_OK;
@@ -291,6 +330,7 @@ static ot_status play_runs(player *x, const ot_graph *g, ot_process_figures *out
 {
     for (int k = 0; k < RUNS; k++) {
         const visit v = {0};
+        if (ot_dbg['P']) fprintf(stderr, "> Process: run %d\n", k + 1);
         OT_TRY(play(x, g, &v));
         if (k == 0) out->first_run = ot_chunk_touched(x->memory) + OWN;
     }

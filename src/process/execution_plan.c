@@ -431,6 +431,7 @@ ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned,
     for (uint32_t v = 0; v < g->n_values; v++) m.by[v] = OT_NONE;
     for (ot_id k = 0; k < g->n_nodes; k++) m.head[k] = k;
     for (uint32_t k = 0; k < g->n_inputs; k++) out->tensors_only &= g->values[g->inputs[k]].is_tensor;
+    for (uint32_t v = 0; v < g->n_values; v++) out->tensors_only &= !g->values[v].is_outer || g->values[v].is_tensor;
     for (uint32_t k = 0; ot_runtime_fuses(r) && k < g->n_order; k++)
         if (g->nodes[g->order[k]].op == OT_OP_Conv) fold_normalization(&m, g->order[k]);
     for (uint32_t k = 0; k < g->n_order; k++) {

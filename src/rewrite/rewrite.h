@@ -15,4 +15,10 @@ ot_status ot_rewrite(ot_graph *g, const ot_plan *p) OT_MUST_USE;
  * ot_rewrite; ORDER and USES hold as before. Fails: OT_E_NOMEM. */
 ot_status ot_own_biases(ot_graph *g) OT_MUST_USE;
 
+/* Whether the graph can be written as a branch: sequences exist, and every output is made by a node and has a type and a rank. */
+bool ot_branch_fits(const ot_graph *g);
+/* Make m's graph the body of a branch that is always taken, in a new top graph: the runtime then records no pattern of its allocations
+ * (branch.c). Call last, for a graph that fits. Requires USES, SHAPES; keeps SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
+ot_status ot_branch(ot_model *m) OT_MUST_USE;
+
 #endif

@@ -12,6 +12,7 @@
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
  *   while.c     the engine's form: tiles of one class after the other write their pieces in place
  *   while_parts.c  the same for reductions over what the tiles cut
+ *   branch.c    the whole graph as a branch, for runtimes that keep a block for a graph's tensors
  *
  * Every form is the same picture: each dimension is split into runs of tiles, a block is a product of
  * runs, a block becomes a loop or is written out, and blocks are joined by Concat.

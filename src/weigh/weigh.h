@@ -6,8 +6,8 @@
 #include "plan/plan.h"
 
 /* Fill growth_bytes of p's figures, where the runtime's habits and all sizes are known. With goal memory (no budget, no force) the plan
- * is first improved on by that figure: regions and whole plans that do not lower it are left out, and nothing is tiled that does not win
- * by an eighth. pinned: the model's file states all extents. *p may be replaced by another plan. Requires ORDER, USES, SHAPES; g is not
+ * is first improved on by that figure: regions and whole plans that do not lower it are left out, the graph is run as a branch where
+ * that is possible and pays (in_branch), and nothing is tiled that does not win by an eighth. pinned: the model's file states all extents. *p may be replaced by another plan. Requires ORDER, USES, SHAPES; g is not
  * changed. Fails: OT_E_NOMEM. Deterministic, bounded. */
 ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p) OT_MUST_USE;
 

@@ -1,16 +1,19 @@
-/* Candidates: the plan as made, the same goal with one form everywhere, the best of these without one region after the other.
+/* Candidates: the plan as made, the same goal with one form everywhere, the best of these without one region after the other; all of
+ * them, and the untiled graph, as a branch in which the runtime keeps no block for tensors (rewrite/branch.c), where that is possible.
  *
- *   planner -- copy -- rewrite -- play --> bytes            the least wins; within 2 %, the faster one
+ *   planner -- copy -- rewrite [-- branch] -- play --> bytes            the least wins; within 2 %, the faster one
  *
- * The untiled model is a candidate as well: it stays unless a plan takes 5 % less.
+ * The model as it is stays unless a candidate takes an eighth less.
  */
 #include "weigh.h"
 
 #include "process/process.h"
+#include "region/forms.h"
 #include "rewrite/rewrite.h"
 
 #define WINS       0.88 /* of the untiled model's growth: tiled models are predicted 4 % too low in the median, a tenth in bad cases */
 #define WINS_HALF  0.70  /* half precision: casts at the borders of bodies, of which a third more was measured than is predicted */
+#define BRANCH     0.95  /* of what the same plan takes without the branch */
 #define ABOUT      0.02  /* growth that differs by less is taken to be equal */
 #define MOST_NODES 600   /* of a graph for which other plans are made; larger ones are judged as planned */
 #define MOST_WORK  20000 /* nodes of graphs that are rewritten without one region and played */
@@ -19,7 +22,12 @@ typedef struct weigher {
     ot_graph *g;
     const ot_target *t;
     const ot_plan_options *o;
+    bool pinned; /* the file states all extents */
+    bool branch; /* candidates are played as a branch */
 } weigher;
+
+/* Memory patterns are escaped by a branch that reads a sequence. */
+static bool takes_branch(const weigher *w) { return (w->t->runtime->cannot & OT_NEEDS_SEQUENCE) == 0 && ot_branch_fits(w->g); }
 
 /* What the process grows by under p, of which only `regions` ([n]) are written. */
 static ot_status play(const weigher *w, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *growth)
@@ -30,10 +38,11 @@ static ot_status play(const weigher *w, const ot_plan *p, ot_region *regions, ui
     some.regions = regions;
     some.n_regions = n;
     OT_TRY(ot_model_clone(w->g->model, &copy));
-    ot_status s = ot_fold_static(copy->graph, &some);
-    if (s == OT_OK) s = ot_rewrite(copy->graph, &some);
+    ot_status s = n > 0 ? ot_fold_static(copy->graph, &some) : OT_OK;
+    if (s == OT_OK && n > 0) s = ot_rewrite(copy->graph, &some);
+    if (s == OT_OK && w->branch) s = ot_branch(copy);
     if (s == OT_OK) s = ot_assure(copy->graph, OT_P_ORDER | OT_P_USES);
-    if (s == OT_OK) s = ot_process_growth(copy->graph, w->t->runtime, true, &f);
+    if (s == OT_OK) s = ot_process_growth(copy->graph, w->t->runtime, w->pinned || n > 0, &f);
     ot_model_free(copy);
     *growth = f.growth;
     return s == OT_E_NOMEM ? ot_fail_nomem(w->g->model->diag) : s;
@@ -105,35 +114,70 @@ static double least_win(const ot_graph *g)
     return WINS;
 }
 
-static ot_status improve(const weigher *w, int64_t untiled, ot_plan **p, int64_t *growth)
+/* Regions of *p that do not make the process grow less go; in *growth what is left takes. */
+static ot_status drop_regions(const weigher *w, ot_plan **p, int64_t *growth)
 {
-    if (w->g->n_nodes <= MOST_NODES) OT_TRY(try_forms(w, p, growth));
-    bool *keep = malloc(((*p)->n_regions + 1u) * sizeof *keep);
+    int64_t none;
+    bool all = true, *keep = malloc(((*p)->n_regions + 1u) * sizeof *keep);
     if (!keep) return ot_fail_nomem(w->g->model->diag);
-    bool all = true;
     for (uint32_t k = 0; k < (*p)->n_regions; k++) keep[k] = true;
     ot_status s = drop_idle(w, *p, keep, growth);
-    if ((double)*growth > least_win(w->g) * (double)untiled)
+    if (s == OT_OK) s = play(w, *p, NULL, 0, &none);
+    if (s == OT_OK && (double)*growth > least_win(w->g) * (double)none) {
         for (uint32_t k = 0; k < (*p)->n_regions; k++) keep[k] = false;
+        *growth = none;
+    }
     for (uint32_t k = 0; k < (*p)->n_regions; k++) all &= keep[k];
     if (s == OT_OK && !all) s = ot_plan_keep(w->g, w->t, w->o, keep, OT_WHY_GROWTH, *p);
-    if ((*p)->n_regions == 0) *growth = untiled;
     free(keep);
+    return s;
+}
+
+/* The branch has to pay by itself. */
+static ot_status drop_branch(const weigher *w, ot_plan *p, int64_t *growth)
+{
+    weigher plain = *w;
+    int64_t without;
+    plain.branch = false;
+    if (w->branch) OT_TRY(play(&plain, p, p->regions, p->n_regions, &without));
+    p->in_branch = w->branch && (double)*growth <= BRANCH * (double)without;
+    if (w->branch && !p->in_branch) *growth = without;
+    return OT_OK;
+}
+
+static ot_status improve(weigher *w, int64_t untiled, ot_plan **p, int64_t *growth)
+{
+    w->branch = takes_branch(w);
+    OT_TRY(play(w, *p, (*p)->regions, (*p)->n_regions, growth));
+    if (w->g->n_nodes <= MOST_NODES && (*p)->n_regions > 0) OT_TRY(try_forms(w, p, growth));
+    OT_TRY(drop_regions(w, p, growth));
+    OT_TRY(drop_branch(w, *p, growth));
+    if ((double)*growth <= least_win(w->g) * (double)untiled) return OT_OK;
+    bool *none = calloc((*p)->n_regions + 1u, sizeof *none);
+    if (!none) return ot_fail_nomem(w->g->model->diag);
+    ot_status s = (*p)->n_regions > 0 ? ot_plan_keep(w->g, w->t, w->o, none, OT_WHY_GROWTH, *p) : OT_OK;
+    free(none);
+    (*p)->in_branch = false;
+    *growth = untiled;
     return s;
 }
 
 ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
 {
-    const weigher w = {g, t, o};
+    weigher w = {.g = g, .t = t, .o = o, .pinned = pinned};
     ot_process_figures whole;
     int64_t growth;
     if (!t->runtime->chunk_arena || g->n_nodes == 0) return OT_OK;
     ot_status s = ot_process_growth(g, t->runtime, pinned, &whole);
     if (s != OT_OK) return ot_fail_nomem(g->model->diag);
     growth = whole.growth;
-    if ((*p)->n_regions > 0) {
+    if (o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE)
+        OT_TRY(improve(&w, whole.growth, p, &growth));
+    else if ((*p)->n_regions > 0)
         OT_TRY(play(&w, *p, (*p)->regions, (*p)->n_regions, &growth));
-        if (o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE) OT_TRY(improve(&w, whole.growth, p, &growth));
+    if (ot_dbg['P']) { /* the last that is dumped is what is written */
+        w.branch = (*p)->in_branch;
+        OT_TRY(play(&w, *p, (*p)->regions, (*p)->n_regions, &growth));
     }
     (*p)->untiled.growth_bytes = whole.n_unknown ? 0 : whole.growth;
     (*p)->tiled.growth_bytes = whole.n_unknown ? 0 : growth;

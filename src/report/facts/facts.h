@@ -119,6 +119,7 @@ typedef struct ot_fact_totals {
     ot_arena_figures activations; /* of the untiled model's activations in one memory */
     uint32_t n_unsized;           /* values of unknown size, not in the arena */
     uint32_t n_live_nodes;        /* of the untiled graph, folded ones included */
+    bool in_branch;               /* written as a branch, in which the runtime keeps no block for the graph's tensors */
 } ot_fact_totals;
 
 /* A headline figure: before and after, and the least that is possible. */

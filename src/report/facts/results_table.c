@@ -307,6 +307,9 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
     OT_TRY(print_regions(r, all, f));
     OT_TRY(print_barriers(r, all, f));
     print_refused(r, all, f);
+    if (r->totals.in_branch)
+        fprintf(f, "\n%*sruns as a branch, in which %s keeps no second block of memory for the graph's tensors\n", MARGIN, "",
+                r->runtime);
     if (r->n_regions == 0) fprintf(f, "\n%*snothing is worth tiling here\n", MARGIN, "");
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

@@ -1,0 +1,189 @@
+/* The whole graph as the branch of an If that is always taken, and that is given a sequence.
+ *
+ *     top      one --> SequenceConstruct --> sequence --> SequenceLength --> Cast --> true
+ *              x                                |                                      |
+ *              |                                |        y <-- If { branch, empty } <--'
+ *     branch   '--> (all nodes of the graph) --> y       SequenceLength(sequence): nobody reads it
+ *
+ * A runtime that records a pattern of a graph's allocations, and later takes one block for all of them beside what the first run took
+ * (docs/process-memory.md), does so for graphs whose inputs are tensors. The branch reads a sequence, so it has no pattern: its tensors
+ * come from the arena and go back to it in every run. The condition is computed from the sequence, which nobody folds away.
+ *
+ * The graph itself becomes the branch's body: its nodes, values and initializers stay what they are. Its inputs are captured by name.
+ */
+#include "rewrite.h"
+
+#define SINCE    11 /* sequences */
+#define IR_SINCE 4  /* older ones list all constants as inputs */
+
+static ot_status nomem(const ot_model *m) { return ot_fail_nomem(m->diag); }
+
+/* An element type of which a tensor without contents can be written. */
+static bool has_empty_tensor(const ot_value *v)
+{
+    return v->is_tensor && v->dtype != OT_DT_UNKNOWN && v->dtype != OT_STRING && ot_dtype_bits(v->dtype) >= 8 && v->rank >= 0;
+}
+
+bool ot_branch_fits(const ot_graph *g)
+{
+    if (g->parent || g->model->opset < SINCE || g->model->ir_version < IR_SINCE || g->n_outputs == 0) return false;
+    for (uint32_t k = 0; k < g->n_outputs; k++) {
+        const ot_value *v = &g->values[g->outputs[k]];
+        if (v->producer == OT_NONE || v->init || !has_empty_tensor(v)) return false;
+        for (uint32_t j = 0; j < k; j++)
+            if (g->outputs[j] == g->outputs[k]) return false;
+    }
+    return true;
+}
+
+/* A value of the top graph that is called as v is. */
+static ot_status same_value(ot_graph *top, const ot_value *v, ot_id *out)
+{
+    *out = ot_value_new(top, v->name, v->dtype, v->rank, v->dims);
+    if (*out == OT_NONE) return nomem(top->model);
+    ot_value *x = &top->values[*out];
+    x->proto = v->proto;
+    x->is_tensor = v->is_tensor;
+    x->is_sequence = v->is_sequence;
+    return OT_OK;
+}
+
+/* The graph's inputs become those of the top graph; in the branch they are values of the enclosing graph, where something reads them. */
+static ot_status move_inputs(ot_graph *g, ot_graph *top)
+{
+    top->inputs = OT_NEW_N(top->model->arena, ot_id, g->n_inputs + 1u);
+    if (!top->inputs) return nomem(top->model);
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        ot_value *v = &g->values[g->inputs[k]];
+        ot_id at;
+        OT_TRY(same_value(top, v, &at));
+        ot_value *x = &top->values[at];
+        x->is_input = true;
+        x->init = v->init;
+        x->overridable = v->overridable;
+        x->removed = v->removed;
+        top->inputs[top->n_inputs++] = at;
+        v->is_outer = v->n_uses > 0;
+        v->is_input = v->overridable = false;
+        v->init = NULL;
+    }
+    g->n_inputs = 0;
+    return OT_OK;
+}
+
+/* A value made here; rank -1: no shape is stated. */
+static ot_status new_value(ot_graph *g, const char *base, ot_dtype type, int32_t rank, ot_id *out)
+{
+    const char *name = ot_fresh_name(g->model, base);
+    *out = name ? ot_value_new(g, name, type, rank, NULL) : OT_NONE;
+    return *out == OT_NONE ? nomem(g->model) : OT_OK;
+}
+
+static ot_status new_node(ot_graph *g, const char *op, const char *base, ot_id in, ot_id out, const ot_attr *attrs,
+                          uint32_t n_attrs)
+{
+    const char *name = ot_fresh_name(g->model, base);
+    if (!name || ot_node_new(g, op, "", name, &in, in != OT_NONE, &out, 1, attrs, n_attrs) == OT_NONE) return nomem(g->model);
+    return OT_OK;
+}
+
+/* The sequence, and true, which is computed from it. */
+static ot_status write_condition(ot_graph *top, ot_id *sequence, ot_id *condition)
+{
+    const int64_t one = 1;
+    const char *name = ot_fresh_name(top->model, "tile/branch/one");
+    const ot_attr to = ot_mk_int("to", OT_BOOL);
+    ot_id item = name ? ot_const_i64(top, name, &one, 0, NULL) : OT_NONE, length;
+    if (item == OT_NONE) return nomem(top->model);
+    OT_TRY(new_value(top, "tile/branch/sequence", OT_I64, -1, sequence));
+    top->values[*sequence].is_tensor = false;
+    top->values[*sequence].is_sequence = true;
+    OT_TRY(new_value(top, "tile/branch/length", OT_I64, 0, &length));
+    OT_TRY(new_value(top, "tile/branch/condition", OT_BOOL, 0, condition));
+    OT_TRY(new_node(top, "SequenceConstruct", "tile/branch/construct", item, *sequence, NULL, 0));
+    OT_TRY(new_node(top, "SequenceLength", "tile/branch/count", *sequence, length, NULL, 0));
+    return new_node(top, "Cast", "tile/branch/cast", length, *condition, &to, 1);
+}
+
+/* What the branch reads of the sequence. */
+static ot_status read_sequence(ot_graph *g, const ot_value *sequence)
+{
+    ot_id at = ot_value_new(g, sequence->name, sequence->dtype, -1, NULL), length;
+    if (at == OT_NONE) return nomem(g->model);
+    g->values[at].is_outer = true;
+    g->values[at].is_tensor = false;
+    g->values[at].is_sequence = true;
+    OT_TRY(new_value(g, "tile/branch/read", OT_I64, 0, &length));
+    return new_node(g, "SequenceLength", "tile/branch/read", at, length, NULL, 0);
+}
+
+/* A tensor of v's type and rank: nothing in it, or one zero where there are no axes. */
+static ot_status write_empty(ot_graph *g, const ot_value *v, ot_id *out)
+{
+    static const int64_t none[OT_RANK_MAX];
+    static const double zero[2];
+    ot_tensor *t = OT_NEW(g->model->arena, ot_tensor);
+    if (!t) return nomem(g->model);
+    *t = (ot_tensor){.dtype = v->dtype, .rank = (uint32_t)v->rank, .dims = none, .data = zero};
+    t->bytes = v->rank == 0 ? (size_t)ot_dtype_bits(v->dtype) / 8 : 0;
+    const ot_attr value = ot_mk_tensor("value", t);
+    OT_TRY(new_value(g, "tile/branch/empty", v->dtype, 0, out));
+    OT_TRY(ot_value_set_shape(g, *out, v->rank, none));
+    g->values[*out].is_output = true;
+    return new_node(g, "Constant", "tile/branch/empty", OT_NONE, *out, &value, 1);
+}
+
+/* The branch that is never taken. */
+static ot_status write_never(ot_graph *top, const ot_graph *g, ot_graph **out)
+{
+    const char *name = ot_fresh_name(top->model, "tile/branch/never");
+    ot_graph *never = *out = name ? ot_graph_new(top->model, top, name) : NULL;
+    if (!never) return nomem(top->model);
+    never->outputs = OT_NEW_N(top->model->arena, ot_id, g->n_outputs);
+    if (!never->outputs) return nomem(top->model);
+    for (uint32_t k = 0; k < g->n_outputs; k++) {
+        OT_TRY(write_empty(never, &g->values[g->outputs[k]], &never->outputs[k]));
+        never->n_outputs++;
+    }
+    OT_TRY(ot_topo_sort(never));
+    ot_confirm(never, never->props | OT_P_SHAPES);
+    return OT_OK;
+}
+
+static ot_status write_if(ot_graph *top, ot_graph *g, ot_id condition, ot_graph *never)
+{
+    const ot_attr branches[2] = {ot_mk_graph("then_branch", g), ot_mk_graph("else_branch", never)};
+    const char *name = ot_fresh_name(top->model, "tile/branch");
+    top->outputs = OT_NEW_N(top->model->arena, ot_id, g->n_outputs);
+    if (!name || !top->outputs) return nomem(top->model);
+    for (uint32_t k = 0; k < g->n_outputs; k++) {
+        OT_TRY(same_value(top, &g->values[g->outputs[k]], &top->outputs[k]));
+        top->values[top->outputs[k]].is_output = true;
+        top->n_outputs++;
+    }
+    if (ot_node_new(top, "If", "", name, &condition, 1, top->outputs, top->n_outputs, branches, 2) == OT_NONE)
+        return nomem(top->model);
+    return OT_OK;
+}
+
+/* requires USES, SHAPES of m->graph, and ot_branch_fits. keeps SHAPES; establishes ORDER, USES. */
+ot_status ot_branch(ot_model *m)
+{
+    ot_graph *g = m->graph, *top = ot_graph_new(m, NULL, g->name), *never = NULL;
+    const char *name = ot_fresh_name(m, "tile/branch/body");
+    ot_id sequence = OT_NONE, condition = OT_NONE;
+    if (!top || !name) return nomem(m);
+    OT_TRY(move_inputs(g, top));
+    OT_TRY(write_condition(top, &sequence, &condition));
+    OT_TRY(read_sequence(g, &top->values[sequence]));
+    OT_TRY(ot_topo_sort(g));
+    ot_confirm(g, g->props | OT_P_SHAPES);
+    g->name = name;
+    g->parent = top;
+    m->graph = top;
+    OT_TRY(write_never(top, g, &never));
+    OT_TRY(write_if(top, g, condition, never));
+    OT_TRY(ot_topo_sort(top));
+    ot_confirm(top, top->props | OT_P_SHAPES);
+    return ot_assure(top, OT_P_ORDER | OT_P_USES | OT_P_SHAPES);
+}
