@@ -554,7 +554,8 @@ static void blocked_resizes(void **state)
             bx.chan_block = by.chan_block = block;
             bx.data = malloc((size_t)(dims[0] * blocks * dims[2] * wide_x * block) * sizeof(float));
             by.data = malloc((size_t)(dims[0] * blocks * out[2] * wide_y * block) * sizeof(float));
-            void *scratch = malloc((size_t)ot_max(ot_resize_scratch(r, block, threads), ot_resize_scratch(r, 0, 1)));
+            void *scratch = malloc(
+                (size_t)ot_max(ot_resize_scratch(r, OT_F32, block, threads), ot_resize_scratch(r, OT_F32, 0, 1)));
             assert_true(bx.data && by.data && scratch);
             bx.strides[3] = by.strides[3] = block;
             bx.strides[2] = wide_x * block;

@@ -244,6 +244,33 @@ static void convolutions_along_one_and_three_axes(void **state)
     free(block.data);
 }
 
+/* Elements are picked, or blended; Casts around the former go. */
+static void resizes(void **state)
+{
+    (void)state;
+    static const char *const graphs[] = {
+        "%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n%z = Resize(%y, _, _, %s) {mode=\"linear\"}\noutput %z\n",
+        "%z = Resize(%x, _, _, %s) {mode=\"cubic\", coordinate_transformation_mode=\"align_corners\"}\noutput %z\n",
+        "%z = Resize(%x, _, _, %r) {mode=\"linear\", coordinate_transformation_mode=\"asymmetric\"}\noutput %z\n",
+        "%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n%z = Resize(%y, _, _, %s) {mode=\"nearest\"}\noutput %z\n",
+        "%c = Cast(%x) {to=1}\n%z = Resize(%c, _, _, %s) {mode=\"nearest\"}\n%d = CastLike(%z, %x)\noutput %d\n",
+        "%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n%c = Cast(%y) {to=1}\n%z = Resize(%c, _, _, %r) {mode=\"nearest\"}\n"
+        "%d = Cast(%z) {to=10}\n%e = Cast(%d) {to=1}\noutput %e\n",
+        "%c = Cast(%x) {to=1}\n%z = Resize(%c, _, _, %s) {mode=\"nearest\"}\n%d = Cast(%z) {to=10}\n%e = Neg(%c)\noutput %d\noutput %e\n",
+    };
+    char text[1000];
+    ot_nd x = random_array(11, 4, (int64_t[]){1, 19, 23, 17});
+    for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
+        snprintf(
+            text, sizeof text,
+            "input %%x : float32[1,19,23,17]\ninit %%w : float32[19,19,3,3] = random 3 * 0.1\ninit %%s : int64[4] = [1, 19, 46, 34]\n"
+            "init %%r : int64[4] = [1, 19, 23, 50]\n%s",
+            graphs[k]);
+        check_text(text, &x, 1, "resize");
+    }
+    free(x.data);
+}
+
 /* NaN, infinities, numbers below the least normal one, the largest: through chains, rounded at the end. */
 static void chains_of_numbers_that_are_none(void **state)
 {
@@ -271,6 +298,7 @@ int main(void)
         cmocka_unit_test(boxes_keep_to_their_place),
         cmocka_unit_test(convolutions_in_strips),
         cmocka_unit_test(convolutions_along_one_and_three_axes),
+        cmocka_unit_test(resizes),
         cmocka_unit_test(chains_of_numbers_that_are_none),
         cmocka_unit_test(random_networks),
     };

@@ -85,6 +85,12 @@ ot_status lw_winograd_op(lw_pass *l, const lw_conv *k, struct ot_winograd **out)
 ot_status lw_fuse_pool(lw_pass *l) OT_MUST_USE;
 ot_status lw_write_pool(lw_pass *l, lw_unit *u) OT_MUST_USE;
 
+/* ---- half_pool.c ---- */
+
+/* A pool of arrays of 16 bits: largest elements, or averages, of all places under the window or of those that are no pads. Each window
+ * has places in the array. */
+ot_status lw_write_half_pool(lw_pass *l, lw_unit *u, const ot_window *w, bool most, bool with_pads) OT_MUST_USE;
+
 /* ---- deconv.c ---- */
 
 ot_status lw_write_deconv(lw_pass *l, lw_unit *u) OT_MUST_USE;

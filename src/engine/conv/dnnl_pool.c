@@ -1,4 +1,4 @@
-/* Pools by oneDNN: MaxPool without indices, AveragePool, and their global forms.
+/* Pools by oneDNN: MaxPool without indices, AveragePool, and their global forms. Those of 16 bits have loops of our own (half_pool.c).
  *
  * Blocked where the input is there blocked, else on plain arrays. An average whose windows hang over the end of the pads
  * (ceil_mode) divides by what ONNX counts and oneDNN does not: it is left to the node's own kernel, like everything that oneDNN
@@ -63,10 +63,10 @@ static bool fits(const lw_pass *l, const lw_unit *u, pool_unit *p)
     const ot_node *n = u->nodes[0];
     bool average = n->op == OT_OP_AveragePool || n->op == OT_OP_GlobalAveragePool;
     if (u->kind != LW_NODE || (!average && n->op != OT_OP_MaxPool && n->op != OT_OP_GlobalMaxPool)) return false;
-    if (u->n_in != 1 || (u->n_out > 1 && u->step->out_slots[1]) || !lw_is_f32(l, u->in[0]) || !lw_is_f32(l, u->out[0]))
+    if (u->n_in != 1 || (u->n_out > 1 && u->step->out_slots[1]) || !lw_is_real(l, u->in[0]) || !lw_is_real(l, u->out[0]))
         return false;
     const ot_nd *x = &l->v[u->in[0]].slot->fore, *y = &l->v[u->out[0]].slot->fore;
-    if (x->rank < 3 || x->rank > 5 || y->rank != x->rank || !read_window(l, n, x, y, &p->win)) return false;
+    if (x->dtype != y->dtype || x->rank < 3 || x->rank > 5 || y->rank != x->rank || !read_window(l, n, x, y, &p->win)) return false;
     p->alg = !average                                 ? dnnl_pooling_max
              : ot_attr_int(n, "count_include_pad", 0) ? dnnl_pooling_avg_include_padding
                                                       : dnnl_pooling_avg_exclude_padding;
@@ -115,15 +115,19 @@ static dnnl_primitive_desc_t describe(lw_pass *l, const lw_unit *u, const pool_u
     return NULL;
 }
 
+static bool is_half(const lw_pass *l, const lw_unit *u) { return ot_dtype_is_half(l->v[u->in[0]].slot->fore.dtype); }
+
 ot_status lw_fuse_pool(lw_pass *l)
 {
     for (uint32_t u = 0; u < l->n_units; u++) {
         pool_unit p, *own;
         lw_unit *unit = &l->units[u];
         if (!fits(l, unit, &p)) continue;
-        dnnl_primitive_desc_t pd = describe(l, unit, &p, true);
-        if (!pd) continue;
-        dnnl_primitive_desc_destroy(pd);
+        if (!is_half(l, unit)) {
+            dnnl_primitive_desc_t pd = describe(l, unit, &p, true);
+            if (!pd) continue;
+            dnnl_primitive_desc_destroy(pd);
+        }
         own = ot_memdup(l->a, &p, sizeof p);
         if (!own) return ot_fail_nomem(l->p->s->d);
         unit->kind = LW_POOL;
@@ -167,6 +171,9 @@ ot_status lw_write_pool(lw_pass *l, lw_unit *u)
     ot_id in, out;
     ot_step *step = NULL;
     int64_t work = 0;
+    const pool_unit *unit = u->plan;
+    if (is_half(l, u))
+        return lw_write_half_pool(l, u, &unit->win, unit->alg == dnnl_pooling_max, unit->alg == dnnl_pooling_avg_include_padding);
     pool_plan *p = OT_NEW(l->a, pool_plan);
     bool blocked = lw_has(l, u->in[0], LW_ANY_BLOCK);
     if (!p) return ot_fail_nomem(l->p->s->d);

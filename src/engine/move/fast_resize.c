@@ -266,7 +266,7 @@ static bool is_runnable(ot_resize *r, ot_dtype type)
         extrapolates = extrapolates || r->axes[k].outside;
     }
     if (!changes) r->mode = OT_RESIZE_NEAREST; /* a copy */
-    return r->mode == OT_RESIZE_NEAREST ? ot_dtype_bytes(type) > 0 && !extrapolates : type == OT_F32;
+    return r->mode == OT_RESIZE_NEAREST ? ot_dtype_bytes(type) > 0 && !extrapolates : ot_dtype_is_real(type);
 }
 
 ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32_t rank, const int64_t *dims,
@@ -294,14 +294,14 @@ ot_status ot_resize_new(ot_arena *arena, const ot_node *n, ot_dtype type, uint32
 
 bool ot_resize_blocked_ok(const ot_resize *r, ot_dtype type)
 {
-    return type == OT_F32 && r->rank >= 3 && r->axes[0].same && r->axes[1].same;
+    return ot_dtype_is_real(type) && r->rank >= 3 && r->axes[0].same && r->axes[1].same;
 }
 
 /* ---- the kernel ---- */
 
 static ot_status resize_call(ot_call *c, const ot_resize *r)
 {
-    int64_t dims[OT_RANK_MAX], bytes = ot_resize_scratch(r, 0, c->threads);
+    int64_t dims[OT_RANK_MAX], bytes = ot_resize_scratch(r, c->in[0]->dtype, 0, c->threads);
     for (uint32_t k = 0; k < r->rank; k++) dims[k] = r->axes[k].out;
     OT_TRY(ot_call_output(c, 0, c->in[0]->dtype, r->rank, dims));
     void *scratch = ot_num_scratch(c, bytes, 1);

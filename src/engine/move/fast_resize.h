@@ -37,10 +37,10 @@ typedef struct ot_resize {
  * NULL: the reference kernel's business. Fails: OT_E_NOMEM. */
 ot_status ot_resize_new(ot_arena *a, const ot_node *n, ot_dtype type, uint32_t rank, const int64_t *dims, const ot_nd *const *in,
                         uint32_t n_in, const ot_resize **out) OT_MUST_USE;
-/* May it run on arrays blocked by channel, and on windows of larger arrays? float32; neither batch nor channels change. */
+/* May it run on arrays blocked by channel, and on windows of larger arrays? Real numbers; neither batch nor channels change. */
 bool ot_resize_blocked_ok(const ot_resize *r, ot_dtype type);
 /* Bytes that a run of so many threads needs besides, for arrays of `chan_block` (0: plain). */
-int64_t ot_resize_scratch(const ot_resize *r, uint32_t chan_block, uint32_t threads);
+int64_t ot_resize_scratch(const ot_resize *r, ot_dtype type, uint32_t chan_block, uint32_t threads);
 /* x and y: dense and plain; or, if ot_resize_blocked_ok, equal in chan_block and of any strides before the last axis. Several calls
  * may run at once with scratch of their own. */
 void ot_resize_run(const ot_resize *r, const ot_nd *y, const ot_nd *x, void *scratch, uint32_t threads);

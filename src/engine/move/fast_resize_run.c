@@ -8,6 +8,7 @@
 #include "fast_resize.h"
 
 #include "box_leaf.h"
+#include "engine/core/half.h"
 #include "engine/ref/ref_number.h"
 
 #define ROWS_AT_A_TIME 8 /* of one thread, so that a source row serves its neighbours from the cache */
@@ -17,6 +18,7 @@ typedef struct run {
     const ot_resize *r;
     const ot_nd *x, *y;
     size_t size;
+    bool half;           /* elements of 16 bits: rows are widened, and rounded when they are done */
     uint32_t last;       /* axis that rows run along: that of the tables, or a later one that is not dense */
     int64_t piece, rows; /* elements; output rows */
 } run;
@@ -41,10 +43,19 @@ static uint32_t row_axis(const ot_resize *r, const ot_nd *a)
     return at;
 }
 
-int64_t ot_resize_scratch(const ot_resize *r, uint32_t chan_block, uint32_t threads)
+/* Of one row of float32 of the input, or of the output. */
+static int64_t row_bytes(const ot_resize *r, uint32_t chan_block, bool of_output)
 {
-    int64_t row = r->axes[r->last].in * piece_of(r, r->last, chan_block) * (int64_t)sizeof(float);
-    return r->mode == OT_RESIZE_NEAREST ? 64 : ot_max(1, threads) * (ot_ceil_div(row, 64) * 64 + 64);
+    const ot_resize_axis *a = &r->axes[r->last];
+    int64_t row = (of_output ? a->out : a->in) * piece_of(r, r->last, chan_block) * (int64_t)sizeof(float);
+    return ot_ceil_div(row, 64) * 64 + 64;
+}
+
+int64_t ot_resize_scratch(const ot_resize *r, ot_dtype type, uint32_t chan_block, uint32_t threads)
+{
+    int64_t row = row_bytes(r, chan_block, false);
+    if (ot_dtype_is_half(type)) row = 3 * row + row_bytes(r, chan_block, true);
+    return r->mode == OT_RESIZE_NEAREST ? 64 : ot_max(1, threads) * row;
 }
 
 /* ---- nearest ---- */
@@ -85,6 +96,8 @@ OT_CLONES static void choose_pieces(size_t bytes, int64_t n, char *to, const cha
         for (int64_t i = 0; i < n; i++) ((piece_8 *)to)[i] = ((const piece_8 *)from)[index[i]];
     } else if (bytes == sizeof(piece_16)) {
         for (int64_t i = 0; i < n; i++) ((piece_16 *)to)[i] = ((const piece_16 *)from)[index[i]];
+    } else if (bytes == 16) {
+        for (int64_t i = 0; i < n; i++) memcpy(to + i * 16, from + (int64_t)index[i] * 16, 16);
     } else {
         for (int64_t i = 0; i < n; i++) memcpy(to + (size_t)i * bytes, from + (size_t)index[i] * bytes, bytes);
     }
@@ -252,16 +265,25 @@ typedef struct place {
     int64_t at, step; /* position; elements from one input position to the next */
 } place;
 
-/* Tap t of a place: its weight; *x moves to its row. */
-static float tap_of(const place *p, int64_t t, const float **x)
+/* Tap t of a place: its weight; *x, in elements, moves to its row. */
+static float tap_of(const place *p, int64_t t, int64_t *x)
 {
     int64_t k = t * p->axis->out + p->at;
     *x += p->axis->index[k] * p->step;
     return p->axis->weight[k];
 }
 
-/* n elements: the sum of the rows that the taps of all places name, two at a time (there are always pairs). */
-static void blend_rows(const place *places, uint32_t n_places, int64_t n, float *to, const float *x)
+/* n elements from `at` on, as float32: as they lie, or widened in `room`. */
+static const float *row_at(const run *u, const char *x, int64_t at, int64_t n, float *room)
+{
+    x += at * (int64_t)u->size;
+    if (!u->half) return (const float *)(const void *)x;
+    ot_half_widen(u->x->dtype, room, (const uint16_t *)(const void *)x, n);
+    return room;
+}
+
+/* n elements: the sum of the rows that the taps of all places name, two at a time (there are always pairs). room: for two rows. */
+static void blend_rows(const run *u, const place *places, uint32_t n_places, int64_t n, float *to, const char *x, float *room)
 {
     int64_t tap[OT_RANK_MAX], taps[OT_RANK_MAX];
     const place *inner = &places[n_places - 1];
@@ -271,24 +293,25 @@ static void blend_rows(const place *places, uint32_t n_places, int64_t n, float 
         taps[k] = places[k].axis->n_taps;
     }
     do {
-        const float *row = x;
+        int64_t row = 0;
         float w = 1;
         for (uint32_t k = 0; k + 1 < n_places; k++) w *= tap_of(&places[k], tap[k], &row);
         for (int64_t t = 0; t < inner->axis->n_taps; t += 2) {
-            const float *a = row, *b = row;
+            int64_t a = row, b = row;
             float wa = w * tap_of(inner, t, &a), wb = w * tap_of(inner, t + 1, &b);
             if (wa == 0 && wb == 0) continue;
-            blend_two(n, to, a, b, wa, wb, add);
+            blend_two(n, to, row_at(u, x, a, n, room), row_at(u, x, b, n, room + n), wa, wb, add);
             add = true;
         }
     } while (ot_num_next(n_places - 1, taps, tap));
     if (!add) fill_floats(to, n, 0);
 }
 
-static void weighted_row(const run *u, const place *places, uint32_t n_places, float *to, const float *from, float *scratch)
+static void weighted_row(const run *u, const place *places, uint32_t n_places, float *to, const char *x, float *scratch)
 {
     const ot_resize_axis *a = &u->r->axes[u->last];
     int64_t n = a->in * u->piece;
+    const float *from;
     for (uint32_t k = 0; k < n_places; k++)
         if (places[k].axis->outside && places[k].axis->outside[places[k].at]) {
             fill_floats(to, a->out * u->piece, u->r->extrapolation);
@@ -296,8 +319,10 @@ static void weighted_row(const run *u, const place *places, uint32_t n_places, f
         }
     if (n_places > 0) {
         float *blended = a->same ? to : scratch;
-        blend_rows(places, n_places, n, blended, from);
+        blend_rows(u, places, n_places, n, blended, x, scratch + n);
         from = blended;
+    } else {
+        from = row_at(u, x, 0, n, a->same ? to : scratch);
     }
     if (a->same) {
         if (from != to) memcpy(to, from, (size_t)n * sizeof *to);
@@ -306,6 +331,15 @@ static void weighted_row(const run *u, const place *places, uint32_t n_places, f
     cross(a, u->piece, to, from);
     for (int64_t i = 0; i < a->out && a->outside; i++)
         if (a->outside[i]) fill_floats(to + i * u->piece, u->piece, u->r->extrapolation);
+}
+
+/* The same of 16 bits: made in scratch, then rounded. */
+static void weighted_half_row(const run *u, const place *places, uint32_t n_places, char *to, const char *x, float *scratch)
+{
+    const ot_resize_axis *a = &u->r->axes[u->last];
+    float *row = scratch + 3 * a->in * u->piece;
+    weighted_row(u, places, n_places, row, x, scratch);
+    ot_half_narrow(u->y->dtype, (uint16_t *)(void *)to, row, a->out * u->piece);
 }
 
 /* ---- rows ---- */
@@ -350,8 +384,10 @@ static void some_rows(const run *u, int64_t from, int64_t to, float *scratch)
         uint32_t n = find_row(u, pos, &at_x, &at_y, places);
         char *y = (char *)u->y->data + at_y * size;
         const char *x = (const char *)u->x->data + at_x * size;
-        if (u->r->mode != OT_RESIZE_NEAREST)
-            weighted_row(u, places, n, (float *)y, (const float *)x, scratch);
+        if (u->r->mode != OT_RESIZE_NEAREST && u->half)
+            weighted_half_row(u, places, n, y, x, scratch);
+        else if (u->r->mode != OT_RESIZE_NEAREST)
+            weighted_row(u, places, n, (float *)y, x, scratch);
         else if (at_x == last_source)
             memcpy(y, last_row, (size_t)(u->r->axes[u->last].out * u->piece * size));
         else
@@ -364,10 +400,11 @@ static void some_rows(const run *u, int64_t from, int64_t to, float *scratch)
 void ot_resize_run(const ot_resize *r, const ot_nd *y, const ot_nd *x, void *scratch, uint32_t threads)
 {
     uint32_t at_x = row_axis(r, x), at_y = row_axis(r, y), last = at_x > at_y ? at_x : at_y;
-    run u = {r, x, y, ot_dtype_bytes(x->dtype), last, piece_of(r, last, x->chan_block), 1};
+    bool half = ot_dtype_is_half(x->dtype);
+    run u = {r, x, y, ot_dtype_bytes(x->dtype), half, last, piece_of(r, last, x->chan_block), 1};
     for (uint32_t k = 0; k < last; k++) u.rows *= row_extent(&u, k);
     int64_t parts = ot_box_shares(u.rows * r->axes[last].out * u.piece * (int64_t)u.size, threads);
-    int64_t each = ot_max(ROWS_AT_A_TIME, ot_ceil_div(u.rows, parts)), room = ot_resize_scratch(r, x->chan_block, 1);
+    int64_t each = ot_max(ROWS_AT_A_TIME, ot_ceil_div(u.rows, parts)), room = ot_resize_scratch(r, x->dtype, x->chan_block, 1);
     parts = ot_ceil_div(u.rows, each);
 #pragma omp parallel for num_threads((int)parts) schedule(static, 1)
     for (int64_t p = 0; p < parts; p++)
