@@ -75,7 +75,8 @@ onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent) ONNX_T
 onnx_tile_status onnx_tile_set_force(onnx_tile *t, int force) ONNX_TILE_MUST_USE;
 /* Non-zero: keep what onnx_tile_save_report tells; planning takes a little longer. */
 onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep) ONNX_TILE_MUST_USE;
-/* Bind the dimensions of a model input. */
+/* Bind the dimensions of a model input, free ones and those that the model fixes. When planning, ONNX_TILE_USAGE: the model has no such
+ * input, or a constant that only fits its old size, which onnx_tile_error names with its node. */
 onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank) ONNX_TILE_MUST_USE;
 
 /* ---- one model ---- */
@@ -157,7 +158,7 @@ void onnx_tile_session_free(onnx_tile_session *s);
 /* As onnx_tile_error. */
 const char *onnx_tile_session_error(const onnx_tile_session *s);
 
-/* Before loading: threads that share the work (default 1), and dimensions of inputs that the model leaves free. What has fixed
+/* Before loading: threads that share the work (default 1), and dimensions of inputs, as onnx_tile_bind_shape. What has fixed
  * dimensions throughout runs in memory that was planned when loading; the rest takes memory while it runs. */
 onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s, uint32_t threads) ONNX_TILE_MUST_USE;
 onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *input, const int64_t *dims,

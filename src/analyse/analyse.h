@@ -27,12 +27,15 @@ typedef struct ot_shape_binding {
     const char *input; /* graph input name */
     uint32_t rank;
     const int64_t *dims; /* [rank] */
+    bool replace;        /* also extents that the model fixes: see other_size.c */
 } ot_shape_binding;
 
 /* Infer dtype and shape of every value of the graph, propagate known integer contents (Shape, Gather, Concat,
  * Slice, Cast, arithmetic... on small int64/int32/bool tensors; also Constant, ConstantOfShape, Range), and set value.is_const and
  * node.is_static. Bindings give free dimensions of graph inputs (fails with OT_E_USAGE on an unknown
- * input or a contradiction with a fixed dimension). Shapes stated in the file are used where inference knows
+ * input or a contradiction with a fixed dimension). Those that may replace fixed extents make the model one for another size: nothing
+ * that the file states of values which depend on them is believed, and a node with a constant that only fits the old size is
+ * OT_E_USAGE; model.resized is set then. Shapes stated in the file are used where inference knows
  * nothing, and win ties of unknown dims; a contradiction between a stated shape and the inferred one is OT_E_INPUT only
  * when both are fully static and differ in rank or dims of an operator we infer exactly (naming node, value and rule).
  * Malformed operators (kernel rank disagrees, negative stride, axis out of range...) are OT_E_INPUT. Linear time.

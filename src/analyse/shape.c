@@ -15,14 +15,17 @@
  * Inexactness spreads to readers. A violated rule is reported only where all inputs are exact;
  * elsewhere the outputs become unknown (then stated), since the file's word is no proof of an
  * error.
+ *
+ * Where a binding replaces extents that the file fixes, the walk is done twice (other_size.c): with the file's own, and with
+ * the new ones, when every node that depends on them is examined for constants that only fit the old.
  */
-#include "analyse.h"
 #include "import/model_io.h"
+#include "other_size.h"
 #include "shape.h"
 
 #define BODY_DEPTH_MAX 64
 
-static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, uint32_t depth);
+static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_other_size *other, uint32_t depth);
 
 /* "[1,3,?]" into buf; returns buf. */
 static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
@@ -43,8 +46,8 @@ static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
 
 /* ---- graph inputs and initializers ---- */
 
-/* One --shape binding onto its graph input. Fails: OT_E_USAGE, OT_E_NOMEM. */
-static ot_status bind_input(ot_graph *g, const ot_shape_binding *b)
+/* One --shape binding onto its graph input; `replace`: also onto fixed extents. Fails: OT_E_USAGE, OT_E_NOMEM. */
+static ot_status bind_input(ot_graph *g, const ot_shape_binding *b, bool replace)
 {
     ot_diag *diag = g->model->diag;
     ot_id id = ot_value_find(g, b->input);
@@ -60,7 +63,7 @@ static ot_status bind_input(ot_graph *g, const ot_shape_binding *b)
     for (uint32_t k = 0; k < b->rank; k++) {
         if (b->dims[k] < 0 || b->dims[k] > OT_SHAPE_DIM_MAX)
             return ot_fail(diag, OT_E_USAGE, "--shape %s: dim %u is %lld, which is no extent", b->input, k, (long long)b->dims[k]);
-        if (v->rank >= 0 && v->dims[k] >= 0 && v->dims[k] != b->dims[k])
+        if (v->rank >= 0 && v->dims[k] >= 0 && v->dims[k] != b->dims[k] && !replace)
             return ot_fail(diag, OT_E_USAGE, "--shape %s: dim %u is %lld, but the input has shape %s", b->input, k,
                            (long long)b->dims[k], have);
     }
@@ -225,7 +228,7 @@ static ot_status infer_bodies(const ot_node *n, uint32_t depth)
 {
     for (uint32_t k = 0; k < n->n_attrs; k++)
         if (n->attrs[k].kind == OT_ATTR_GRAPH && n->attrs[k].g != NULL && depth < BODY_DEPTH_MAX)
-            OT_TRY(infer_graph(n->attrs[k].g, NULL, 0, depth + 1));
+            OT_TRY(infer_graph(n->attrs[k].g, NULL, 0, NULL, depth + 1));
     return OT_OK;
 }
 
@@ -251,12 +254,15 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
     c->exact = known && rule != NULL;
     for (uint32_t k = 0; k < n->n_in; k++)
         if (n->in[k] != OT_NONE && c->inexact[n->in[k]]) c->exact = false;
+    bool resized = ot_size_depends(c);
     ot_status s = rule == NULL ? OT_OK : rule(c);
-    if (s != OT_OK && (s != OT_E_INPUT || c->exact)) return s;
+    if (s != OT_OK && (s != OT_E_INPUT || (c->exact && !resized))) return s;
+    if (resized) OT_TRY(ot_size_check(c, s));
     if (s != OT_OK) clear_outputs(c);
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) OT_TRY(reconcile(c, k, &c->out[k]));
     if (known) OT_TRY(ot_known_propagate(c));
+    if (resized) OT_TRY(ot_size_check_outputs(c));
     set_static(c, n);
     return OT_OK;
 }
@@ -269,16 +275,16 @@ static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_
     c->known = OT_NEW_N(c->scratch, ot_known, g->n_values);
     c->inexact = OT_NEW_N(c->scratch, bool, g->n_values);
     if (c->known == NULL || c->inexact == NULL) return ot_fail_nomem(g->model->diag);
-    for (size_t k = 0; k < n_bind; k++) OT_TRY(bind_input(g, &bind[k]));
+    for (size_t k = 0; k < n_bind; k++) OT_TRY(bind_input(g, &bind[k], c->other != NULL && bind[k].replace));
     OT_TRY(start_values(c));
     for (uint32_t k = 0; k < g->n_order; k++) OT_TRY(infer_node(c, &g->nodes[g->order[k]], depth));
     return OT_OK;
 }
 
-static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, uint32_t depth)
+static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_other_size *other, uint32_t depth)
 {
     OT_TRY(ot_assure(g, OT_P_ORDER));
-    ot_infer c = {.g = g, .keep = g->model->arena, .scratch = ot_arena_new(), .bound = n_bind > 0};
+    ot_infer c = {.g = g, .keep = g->model->arena, .scratch = ot_arena_new(), .bound = n_bind > 0, .other = other};
     if (c.scratch == NULL) return ot_fail_nomem(g->model->diag);
     ot_status s = infer_with(&c, bind, n_bind, depth);
     ot_arena_free(c.scratch);
@@ -286,5 +292,13 @@ static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n
     return s;
 }
 
+ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_other_size *other)
+{
+    return infer_graph(g, bind, n_bind, other, 0);
+}
+
 /* requires ORDER (re-established when missing). keeps ORDER, USES. gives SHAPES. */
-ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind) { return infer_graph(g, bind, n_bind, 0); }
+ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind)
+{
+    return ot_size_is_other(g, bind, n_bind) ? ot_size_infer(g, bind, n_bind) : infer_graph(g, bind, n_bind, NULL, 0);
+}

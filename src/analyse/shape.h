@@ -12,7 +12,7 @@
 #ifndef OT_ANALYSE_SHAPE_H
 #define OT_ANALYSE_SHAPE_H
 
-#include "ir/ir.h"
+#include "analyse.h"
 
 #define OT_SHAPE_DIM_MAX   ((int64_t)1 << 48) /* larger extents are refused: products of two stay far from overflow */
 #define OT_SHAPE_ATTR_MAX  ((int64_t)1 << 31) /* largest kernel, stride, dilation, pad */
@@ -38,15 +38,16 @@ typedef struct ot_known {
 /* State of one run of shape inference over one graph. */
 typedef struct ot_infer {
     ot_graph *g;
-    ot_arena *scratch; /* freed at the end of the run */
-    ot_arena *keep;    /* the model's arena: `known` arrays that outlive the run */
-    ot_known *known;   /* [n_values] */
-    bool *inexact;     /* [n_values] some part of the shape comes from what the file states */
-    bool bound;        /* the caller gave bindings: stated shapes may be for other sizes */
-    int64_t spent;     /* elements evaluated so far by known.c */
-    const ot_node *n;  /* node being inferred */
-    bool exact;        /* no input of n is inexact: a violated rule is an error */
-    ot_shp *out;       /* [cap_out] results, first n->n_out valid */
+    ot_arena *scratch;           /* freed at the end of the run */
+    ot_arena *keep;              /* the model's arena: `known` arrays that outlive the run */
+    ot_known *known;             /* [n_values] */
+    bool *inexact;               /* [n_values] some part of the shape comes from what the file states */
+    bool bound;                  /* the caller gave bindings: stated shapes may be for other sizes */
+    int64_t spent;               /* elements evaluated so far by known.c */
+    struct ot_other_size *other; /* other_size.h: inputs have other extents than the file says; NULL: they have not */
+    const ot_node *n;            /* node being inferred */
+    bool exact;                  /* no input of n is inexact: a violated rule is an error */
+    ot_shp *out;                 /* [cap_out] results, first n->n_out valid */
     uint32_t cap_out;
 } ot_infer;
 
@@ -59,6 +60,8 @@ ot_shape_rule ot_shape_rule_of(ot_op op); /* NULL: outputs as stated */
 /* shape_extra.c: a rule for some operators that are not in ops.def, or NULL. Never exact. */
 ot_shape_rule ot_shape_extra_rule(const ot_node *n);
 
+/* "node 'x' (Conv)", or "node making 'y' (Conv)" when it has no name, into buf; returns buf. */
+char *ot_shape_node_text(const ot_infer *c, char *buf, size_t n);
 /* Report "node 'x' (Conv): ..." as OT_E_INPUT. Where the node's inputs rest on stated (maybe stale)
  * shapes nothing is reported; the driver then leaves the outputs unknown. */
 ot_status ot_shape_fail(ot_infer *c, const char *fmt, ...) OT_PRINTF(2, 3) OT_MUST_USE;
@@ -97,6 +100,11 @@ bool ot_shape_merge(int64_t *a, int64_t b);
 /* Elements that Slice takes of an axis of extent dim >= 0 with step != 0; *first is the first of
  * them. */
 int64_t ot_shape_slice_range(int64_t dim, int64_t start, int64_t end, int64_t step, int64_t *first);
+
+/* ---- shape.c ---- */
+
+/* Shape inference of a top graph; other: see ot_infer. Bindings replace what inputs say where that is not NULL. */
+ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, struct ot_other_size *other) OT_MUST_USE;
 
 /* ---- rules by file ---- */
 

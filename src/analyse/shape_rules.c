@@ -1,4 +1,5 @@
 /* The table of shape rules, by operator of ops.def, and the small helpers that rules share. */
+#include "other_size.h"
 #include "shape.h"
 
 #include <stdarg.h>
@@ -14,24 +15,33 @@ static const ot_shape_rule rules[OT_OP_COUNT] = {
 
 ot_shape_rule ot_shape_rule_of(ot_op op) { return op > OT_OP_OPAQUE && op < OT_OP_COUNT ? rules[op] : NULL; }
 
-ot_status(ot_shape_fail)(ot_infer *c, const char *fmt, ...)
+char *ot_shape_node_text(const ot_infer *c, char *buf, size_t size)
 {
-    if (!c->exact) return OT_E_INPUT; /* the driver forgets it */
-    char text[OT_DIAG_MAX];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
     const ot_node *n = c->n;
-    ot_diag *diag = c->g->model->diag;
-    if (n->name != NULL && n->name[0] != '\0') return ot_fail(diag, OT_E_INPUT, "node '%s' (%s): %s", n->name, n->op_type, text);
+    if (n->name != NULL && n->name[0] != '\0') {
+        snprintf(buf, size, "node '%s' (%s)", n->name, n->op_type);
+        return buf;
+    }
     const char *made = "?";
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) {
             made = c->g->values[n->out[k]].name;
             break;
         }
-    return ot_fail(diag, OT_E_INPUT, "node making '%s' (%s): %s", made, n->op_type, text);
+    snprintf(buf, size, "node making '%s' (%s)", made, n->op_type);
+    return buf;
+}
+
+ot_status(ot_shape_fail)(ot_infer *c, const char *fmt, ...)
+{
+    char text[OT_DIAG_MAX], node[OT_DIAG_MAX];
+    if (!c->exact && c->other == NULL) return OT_E_INPUT; /* the driver forgets it */
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (ot_size_note(c, text) || !c->exact) return OT_E_INPUT; /* told with what was made for the old size */
+    return ot_fail(c->g->model->diag, OT_E_INPUT, "%s: %s", ot_shape_node_text(c, node, sizeof node), text);
 }
 
 const ot_value *ot_shape_in(const ot_infer *c, uint32_t k)

@@ -53,10 +53,19 @@ static bool has_spectral_node(const ot_graph *g)
     return false;
 }
 
+/* Whether the file states all extents of its inputs. */
+static bool has_fixed_inputs(const ot_graph *g)
+{
+    for (uint32_t k = 0; k < g->n_inputs; k++)
+        if (!g->values[g->inputs[k]].init && !ot_value_is_static(&g->values[g->inputs[k]])) return false;
+    return true;
+}
+
 static ot_status pass_shapes(ot_run *r)
 {
-    r->model->pin_inputs = r->options.n_shapes > 0 && !has_spectral_node(r->model->graph);
+    r->was_fixed = has_fixed_inputs(r->model->graph);
     OT_TRY(ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes));
+    r->model->pin_inputs = r->options.n_shapes > 0 && (r->model->resized || !has_spectral_node(r->model->graph));
     return ot_check_tile_ops(r->model->graph, NULL);
 }
 
@@ -81,10 +90,10 @@ static ot_status pass_plan(ot_run *r)
     return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
 }
 
-/* An input whose extents were bound is free in the file: who runs the untiled model learns them late. */
+/* An input whose extents were bound may be free in the file: who runs the untiled model learns them late. */
 static ot_status pass_weigh(ot_run *r)
 {
-    return ot_weigh_plan(r->model->graph, &r->target, &r->options.plan, r->options.n_shapes == 0, &r->plan);
+    return ot_weigh_plan(r->model->graph, &r->target, &r->options.plan, r->options.n_shapes == 0 || r->was_fixed, &r->plan);
 }
 
 static ot_status pass_plan_check(ot_run *r)

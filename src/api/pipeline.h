@@ -37,6 +37,7 @@ typedef struct ot_run {
     ot_model *model; /* after load */
     ot_plan *plan;   /* after tile */
     ot_facts *facts; /* after tile; complete with options.plan.detail */
+    bool was_fixed;  /* after tile: the file states all extents of its inputs */
 } ot_run;
 
 /* Read the model: run->source. Fails as ot_import_file does; .ot files are parsed as text. */

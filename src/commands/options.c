@@ -237,8 +237,8 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
         p += n;
         if (!*p) break;
     }
-    ot_shape_binding b = {ot_strndup(out->arena, text, (size_t)(eq - text)), rank,
-                          ot_memdup(out->arena, dims, rank * sizeof *dims)};
+    ot_shape_binding b = {ot_strndup(out->arena, text, (size_t)(eq - text)), rank, ot_memdup(out->arena, dims, rank * sizeof *dims),
+                          true};
     if (!b.input || !b.dims) return ot_fail_nomem(d);
     for (size_t k = 0; k < out->n_shapes; k++)
         if (strcmp(out->shapes[k].input, b.input) == 0) return bad_value(d, o, text, "binds an input twice");

@@ -41,7 +41,7 @@ static bool same_outputs(const ot_graph *g, const Onnx__GraphProto *p)
 bool ot_export_changed(const ot_exporter *ex)
 {
     const ot_graph *g = ex->m->graph;
-    if (!ex->src || !g->proto || g->n_values != ex->src->n_values) return true;
+    if (!ex->src || !g->proto || g->n_values != ex->src->n_values || ex->m->resized) return true;
     const Onnx__GraphProto *p = g->proto;
     if (g->n_nodes != p->n_node || !same_outputs(g, p)) return true;
     for (ot_id n = 0; n < g->n_nodes; n++)
@@ -193,13 +193,33 @@ static bool needs_info(const builder *b, const ot_value *v)
     return true;
 }
 
+/* The file says another shape than v has at the size that was asked for. */
+static bool restated(const ot_value *v, const Onnx__ValueInfoProto *p)
+{
+    if (!v->is_tensor || !p->type || p->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) return false;
+    const Onnx__TensorShapeProto *s = p->type->tensor_type->shape;
+    if (!s) return false;
+    if (v->rank < 0 || s->n_dim != (size_t)v->rank) return true;
+    for (int32_t k = 0; k < v->rank; k++) {
+        const Onnx__TensorShapeProto__Dimension *d = s->dim[k];
+        if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value != v->dims[k]) return true;
+    }
+    return false;
+}
+
 static ot_status add_value_info(builder *b)
 {
     const ot_graph *g = b->g;
     for (size_t k = 0; b->old && k < b->old->n_value_info; k++) {
         Onnx__ValueInfoProto *p = b->old->value_info[k];
-        if (!still_there(g, ot_value_find(g, p->name ? p->name : ""))) continue;
-        PUSH(b, value_info, n_value_info, cap_info, p);
+        ot_id id = ot_value_find(g, p->name ? p->name : "");
+        if (!still_there(g, id)) continue;
+        const Onnx__ValueInfoProto *now = p;
+        if (b->ex->m->resized && restated(&g->values[id], p)) {
+            now = g->values[id].rank >= 0 ? ot_export_pinned(b->ex, &g->values[id], p) : NULL;
+            if (!now && g->values[id].rank >= 0) return ot_fail_nomem(b->ex->d);
+        }
+        if (now) PUSH(b, value_info, n_value_info, cap_info, UNCONST(Onnx__ValueInfoProto *, now));
     }
     for (ot_id id = 0; id < g->n_values; id++) {
         const ot_value *v = &g->values[id];

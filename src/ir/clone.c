@@ -51,6 +51,7 @@ ot_status ot_model_clone(const ot_model *m, ot_model **out)
     x->ir_version = m->ir_version;
     x->opset = m->opset;
     x->pin_inputs = m->pin_inputs;
+    x->resized = m->resized;
     x->weight_bytes = m->weight_bytes;
     to->name = from->name;
     to->n_inputs = from->n_inputs;

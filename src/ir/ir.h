@@ -284,6 +284,7 @@ typedef struct ot_model {
     const char *path;          /* file it came from; NULL for stdin or text */
     bool has_external;         /* some tensor is stored in an external file */
     bool pin_inputs;           /* dimensions of graph inputs were bound: a changed graph is written with them fixed */
+    bool resized;              /* fixed extents of graph inputs were replaced: what the file states of shapes is written anew */
     size_t weight_bytes;       /* nominal bytes of all initializers of the top graph */
     const char *runtime;       /* made for it: name in the model's metadata_props; NULL: none is added. Static */
     const ot_node_note *notes; /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top graph */

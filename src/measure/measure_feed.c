@@ -50,6 +50,14 @@ static ot_status find_input(const work *w, const char *name, uint32_t *out)
                    *input_names(w->g, names, sizeof names) ? names : "none");
 }
 
+/* What the user binds the input to; NULL: nothing. */
+static const ot_shape_binding *shape_of(const ot_feed_request *r, const char *name)
+{
+    for (size_t k = 0; k < r->n_shapes; k++)
+        if (strcmp(r->shapes[k].input, name) == 0) return &r->shapes[k];
+    return NULL;
+}
+
 /* Does the array of `file` suit the input? */
 static ot_status check_given(const work *w, const ot_value *v, const ot_nd *a, const char *file)
 {
@@ -59,10 +67,16 @@ static ot_status check_given(const work *w, const ot_value *v, const ot_nd *a, c
     if (v->dtype != OT_DT_UNKNOWN && v->dtype != a->dtype)
         return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, but '%.300s' holds %s", v->name, ot_dtype_name(v->dtype), file,
                        ot_dtype_name(a->dtype));
-    for (int32_t k = 0; k < v->rank && fits; k++) fits = v->dims[k] == OT_DIM_UNKNOWN || v->dims[k] == a->dims[k];
+    const ot_shape_binding *asked = shape_of(w->r, v->name);
+    bool replace = asked && asked->replace && asked->rank == a->rank && (uint32_t)v->rank == a->rank;
+    int64_t dims[OT_RANK_MAX];
+    for (int32_t k = 0; k < v->rank; k++) {
+        dims[k] = v->dims[k] != OT_DIM_UNKNOWN && replace ? asked->dims[k] : v->dims[k];
+        fits = fits && (dims[k] == OT_DIM_UNKNOWN || dims[k] == a->dims[k]);
+    }
     if (fits) return OT_OK;
     return ot_fail(w->d, OT_E_INPUT, "input '%.200s' has shape %s, but '%.300s' has %s", v->name,
-                   ot_dims_text(v->rank, v->dims, takes, sizeof takes), file,
+                   ot_dims_text(v->rank, dims, takes, sizeof takes), file,
                    ot_dims_text((int32_t)a->rank, a->dims, has, sizeof has));
 }
 
@@ -105,17 +119,10 @@ static void fill_random(ot_nd *a, uint64_t state)
     }
 }
 
-static const ot_shape_binding *shape_of(const work *w, const char *name)
-{
-    for (size_t k = 0; k < w->r->n_shapes; k++)
-        if (strcmp(w->r->shapes[k].input, name) == 0) return &w->r->shapes[k];
-    return NULL;
-}
-
 /* Dims of an input that is not given: --shape, else what the model states, 1 where it states nothing. */
 static ot_status choose_dims(const work *w, const ot_value *v, int64_t *dims, uint32_t *rank)
 {
-    const ot_shape_binding *b = shape_of(w, v->name);
+    const ot_shape_binding *b = shape_of(w->r, v->name);
     if (!v->is_tensor || ot_dtype_bytes(v->dtype) == 0 || ot_dtype_bytes(v->dtype) > 8)
         return ot_fail(w->d, OT_E_INPUT, "input '%.200s' is %s, for which nothing can be made up: give it with --input", v->name,
                        v->is_tensor ? ot_dtype_name(v->dtype) : "no tensor");
@@ -157,13 +164,14 @@ static ot_status new_tables(ot_feed *f, const ot_graph *g, size_t n_shapes, size
     return OT_OK;
 }
 
-/* Every array binds its input's dimensions. */
-static void bind_arrays(const ot_graph *g, ot_feed *f)
+/* Every array binds its input's dimensions, and replaces them where r (maybe NULL) asks for that. */
+static void bind_arrays(const ot_graph *g, const ot_feed_request *r, ot_feed *f)
 {
     for (uint32_t k = 0; k < g->n_inputs; k++) {
         const ot_value *v = &g->values[g->inputs[k]];
         const ot_nd *a = &f->arrays[k];
-        if (!v->init && a->data) f->shapes[f->n_shapes++] = (ot_shape_binding){v->name, a->rank, a->dims};
+        const ot_shape_binding *asked = r ? shape_of(r, v->name) : NULL;
+        if (!v->init && a->data) f->shapes[f->n_shapes++] = (ot_shape_binding){v->name, a->rank, a->dims, asked && asked->replace};
     }
 }
 
@@ -173,7 +181,7 @@ ot_status ot_feed_new(const ot_graph *g, const ot_feed_request *r, ot_arena *a, 
     OT_TRY(new_tables(out, g, r->n_shapes, r->n_inputs, a, d));
     OT_TRY(read_given(&w));
     OT_TRY(make_up(&w));
-    bind_arrays(g, out);
+    bind_arrays(g, r, out);
     /* A shape that repeats an array's does no harm; one of no input, or another one, is refused with the rest. */
     for (size_t k = 0; k < r->n_shapes; k++) out->shapes[out->n_shapes++] = r->shapes[k];
     return OT_OK;
@@ -211,7 +219,7 @@ ot_status ot_feed_adopt(const ot_graph *g, const ot_graph *from, const ot_feed *
             return ot_fail(d, OT_E_INPUT, "input '%.200s' of the tiled model is none of the original's", v->name);
         if (v->init && out->arrays[k].data) out->overrides[out->n_overrides++] = (ot_override){v->name, out->arrays[k]};
     }
-    bind_arrays(g, out);
+    bind_arrays(g, NULL, out);
     return OT_OK;
 }
 

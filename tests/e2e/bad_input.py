@@ -460,9 +460,11 @@ def shape_of_other_rank(d):
     return save(d, good())
 
 
-@case('--shape x', 'dim 0', status=2, args=['--shape', 'x=2,4,16,16'])
-def shape_contradicts_the_file(d):
-    return save(d, good())
+@case('--shape', 'last', 'pos', 'old size', status=2, args=['--shape', 'x=1,4,32,32'])
+def constant_of_the_old_size(d):
+    m = model([H.make_node('Relu', ['x'], ['r'], 'first'), H.make_node('Add', ['r', 'pos'], ['y'], 'last')],
+              [NH.from_array(np.zeros((1, 4, 16, 16), 'f4'), 'pos')])
+    return save(d, m)
 
 
 @case('required', 'excess', 'available', status=3, args=['--goal', 'memory', '--memory-budget', '256'])
