@@ -290,10 +290,21 @@ static bool constant_shape(const ot_value *x, int64_t dims[OT_TK_RANK_MAX], uint
     return true;
 }
 
+/* Does node i make anything in a tile? Not where nobody reads what it makes. */
+static bool computes(const lowering *l, uint32_t i)
+{
+    const ot_rnode *x = &l->r->nodes[i];
+    shape s;
+    for (uint32_t o = 0; o < l->g->nodes[x->node].n_out; o++)
+        if (x->out[o] != OT_NONE && shape_of(l, x->out[o], &s)) return true;
+    return false;
+}
+
 /* Constants that node i reads whole: parameters, each once. */
 static ot_status declare_weights(lowering *l, uint32_t i)
 {
     const ot_node *n = &l->g->nodes[l->r->nodes[i].node];
+    if (!computes(l, i)) return OT_OK;
     for (uint32_t j = 0; j < n->n_in && !ot_op_is_view(n->op); j++) {
         ot_id v = n->in[j];
         int64_t dims[OT_TK_RANK_MAX];

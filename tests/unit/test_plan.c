@@ -223,12 +223,48 @@ static void budget_is_hard(void **state)
     ot_model_free(m);
 }
 
+/* Exporters write Shape(Slice(...)) where all sizes are known: the Slice computes nothing that anybody reads. */
+static void unread_results_are_not_tiled(void **state)
+{
+    (void)state;
+#define DEAD "  %d = Slice(%b, %s, %e, %a)\n  %h = Shape(%d)\n"
+#define REST "  %q = Slice(%r, %s, %e, %a)\n  %k = Expand(%q, %h)\n  output %k\n}\n"
+    static const char *const graphs[] = {
+        "  %b = ScatterND(%x, %i, %u)\n" DEAD "  %t = ScatterND(%b, %i, %u)\n  %r = Relu(%t)\n" REST,
+        "  %b = Sigmoid(%x)\n" DEAD "  %r = Relu(%b)\n" REST,
+    };
+#undef DEAD
+#undef REST
+    for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
+        char text[2048];
+        ot_diag d = {0};
+        ot_model *m = NULL;
+        ot_plan *p;
+        snprintf(text, sizeof text,
+                 "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,64,64]\n  init %%s : int64[1] = [0]\n"
+                 "  init %%e : int64[1] = [8]\n  init %%a : int64[1] = [1]\n  init %%i : int64[1,1] = [0]\n"
+                 "  init %%u : float32[1,16,64,64] = random 2\n%s",
+                 graphs[k]);
+        ot_target t;
+        assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+        assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
+        assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+        ot_plan_options o = {.force = true};
+        assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
+        assert_true(p->n_regions > 0);
+        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s\n%s", d.message, text);
+        ot_plan_free(p);
+        ot_model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dp_equals_exhaustive),
         cmocka_unit_test(plans_check_out),
         cmocka_unit_test(budget_is_hard),
+        cmocka_unit_test(unread_results_are_not_tiled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

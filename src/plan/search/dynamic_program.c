@@ -185,7 +185,7 @@ static ot_status solve_end(solver *v, uint32_t end)
     if (!v->tileable[end] || splits_fusion(s, end + 1)) return OT_OK;
     for (uint32_t o = 0; o < n->n_out && o < 2; o++) {
         ot_id x = n->out[o];
-        if (x == OT_NONE || (s->g->values[x].n_uses == 0 && !s->g->values[x].is_output)) continue;
+        if (x == OT_NONE || s->last[x] == OT_NONE) continue; /* nobody reads it: Shape of it is known without */
         OT_TRY(try_output(v, end, o));
         return o == 0 ? try_output(v, end, OT_SUM_SINK) : OT_OK;
     }

@@ -98,12 +98,24 @@ static void use(checker *c, uint32_t b, uint32_t i)
 
 static uint32_t slots_of(const checker *c) { return c->r->overlap ? 2 : 1; }
 
+/* Node i makes something in a tile. */
+static bool computes(const checker *c, uint32_t i)
+{
+    const ot_rnode *x = &c->r->nodes[i];
+    int64_t elems;
+    uint32_t bits;
+    for (uint32_t o = 0; o < c->g->nodes[x->node].n_out; o++)
+        if (x->out[o] != OT_NONE && tile_size(c, x->out[o], &elems, &bits)) return true;
+    return false;
+}
+
 /* Constants that stay: brought before the first tile, for all of them. */
 static ot_status add_constants(checker *c)
 {
     const ot_region *r = c->r;
     for (uint32_t i = 0; i < r->n_nodes && r->weights_stay; i++) {
         const ot_node *n = &c->g->nodes[r->nodes[i].node];
+        if (!computes(c, i)) continue;
         for (uint32_t k = 0; k < n->n_in && !ot_op_is_view(n->op); k++) {
             ot_id v = n->in[k];
             int64_t bytes;
