@@ -57,7 +57,15 @@
     X(FP, "fp", "fixpipe parameters")                                      \
     X(L2, "l2", "fast memory that tiles live in: a cache or a scratchpad") \
     X(SHARED, "shared", "shared memory of a GPU block")                    \
-    X(GM, "gm", "global (slow) memory: parameters and workspace")
+    X(GM, "gm", "global (slow) memory: parameters and workspace")          \
+    X(LOCAL, "local", "private memory of a thread")                        \
+    X(FRAGMENT, "fragment", "registers of all threads as one tile")        \
+    X(VAR, "var", "variables of one element")                              \
+    X(BARRIER, "barrier", "barriers that pipes arrive at and wait for")    \
+    X(TMEM, "tmem", "tensor memory: 128 lanes by 512 columns of 32 bits")  \
+    X(REDUCER, "reducer", "partial results of reductions, a thread each")  \
+    X(DESCRIPTOR, "descriptor", "descriptors of matrix operands")          \
+    X(HOST, "host", "memory of the host: parameters only")
 typedef enum ot_scope {
 #define X(id, name, text) OT_SCOPE_##id,
     OT_SCOPES(X)
@@ -73,9 +81,10 @@ const char *ot_pipe_name(ot_pipe p);
 
 /* ---- the kernel ---- */
 
-#define OT_TK_RANK_MAX  8
-#define OT_TK_MULTI_MAX 16
-#define OT_TK_DEPTH_MAX 64 /* nesting of for, while, if */
+#define OT_TK_RANK_MAX    8
+#define OT_TK_MULTI_MAX   16
+#define OT_TK_STREAMS_MAX 16
+#define OT_TK_DEPTH_MAX   64 /* nesting of for, while, if */
 
 typedef enum ot_tk_kind {
     OT_TK_PARAM,
@@ -117,6 +126,8 @@ typedef struct ot_tk_value {
     uint32_t n_waits;                 /* the same of CARRIED's next value, when it waits in a storage of its own; 0: not placed */
     int64_t waits[OT_TK_MULTI_MAX];
     bool workspace;            /* written with the word `workspace` */
+    bool empty;                /* PARAM written with the word `empty`: the kernel makes its contents, the caller gives none */
+    int64_t arrive;            /* of a barrier: arrivals that a phase takes; else 0 */
     uint32_t base;             /* ALIAS, SUBVIEW: value id; else OT_NONE */
     const ot_tk_range *ranges; /* SUBVIEW: [base's rank] */
     uint32_t stmt;             /* defining statement, OT_NONE for params */
@@ -133,10 +144,21 @@ typedef enum ot_tk_op {
     OT_TK_FOR,
     OT_TK_WHILE, /* in: [inits, then `s` of while if any]; out: results; carried: names inside */
     OT_TK_IF,
-    OT_TK_ELSE,  /* in: [s if any]; out: results (on IF) */
-    OT_TK_YIELD, /* in */
-    OT_TK_END    /* of FOR, WHILE or IF */
+    OT_TK_ELSE,   /* in: [s if any]; out: results (on IF) */
+    OT_TK_YIELD,  /* in */
+    OT_TK_END,    /* of FOR, WHILE or IF */
+    OT_TK_WAIT,   /* for a stream's transfers (stream), or for a barrier (in[0]) */
+    OT_TK_ARRIVE, /* at a barrier: in[0] */
+    OT_TK_FENCE   /* every pipe waits for every other */
 } ot_tk_op;
+
+/* A setting of an operation: axis=1, pad=[1, 1, 0, 0]. */
+typedef struct ot_tk_attr {
+    const char *name;
+    uint32_t n;                    /* 1..OT_TK_RANK_MAX values */
+    bool list;                     /* written in brackets */
+    double values[OT_TK_RANK_MAX]; /* finite or infinite */
+} ot_tk_attr;
 
 typedef struct ot_tk_stmt {
     ot_tk_op op;
@@ -149,13 +171,19 @@ typedef struct ot_tk_stmt {
     bool has_condition;        /* WHILE, IF: in[n_in - 1] is the condition (false: `?`) */
     const ot_tk_range *ranges; /* LOAD: window of in[0]; STORE: window of out[0]; NULL: all of it */
     uint32_t n_ranges;
-    const char *var;      /* FOR */
-    int64_t lo, hi, step; /* FOR; hi -1: unknown (`?`); trips = ceil((hi - lo) / step) */
-    uint32_t mate;        /* FOR, WHILE: its END; IF: ELSE or END; ELSE: END; END: its FOR, WHILE or IF; YIELD: its opener
+    const char *var;         /* FOR */
+    int64_t lo, hi, step;    /* FOR; hi -1: unknown (`?`); trips = ceil((hi - lo) / step) */
+    uint32_t mate;           /* FOR, WHILE: its END; IF: ELSE or END; ELSE: END; END: its FOR, WHILE or IF; YIELD: its opener
                                   (IF for both branches) */
-    uint32_t parent;      /* innermost enclosing FOR, WHILE, IF (for the else branch and ELSE too), or OT_NONE; of END: the
+    uint32_t parent;         /* innermost enclosing FOR, WHILE, IF (for the else branch and ELSE too), or OT_NONE; of END: the
                                   opener's */
-    bool explicit_pipe;   /* COPY written with its pipe */
+    bool explicit_pipe;      /* COPY, WAIT, ARRIVE written with their pipe */
+    const ot_tk_attr *attrs; /* COMPUTE: [n_attrs] */
+    uint32_t n_attrs;
+    const char
+        *stream;   /* LOAD, STORE, COPY: runs beside what follows, until its stream is waited for; WAIT: that stream. NULL: none */
+    int64_t keep;  /* WAIT: so many of the stream's last transfers may go on; of a barrier 0 */
+    bool parallel; /* FOR: iterations in any order, or at once */
 } ot_tk_stmt;
 
 /* Strings, arrays: all in the arena. Positions of the planner are indices into stmts. */
@@ -163,6 +191,7 @@ typedef struct ot_kernel {
     ot_arena *arena; /* owns everything, itself included */
     const char *name;
     const char *target; /* NULL: none given */
+    bool explicit_sync; /* pipes run side by side and wait where the text says so only; else statements run in order */
     ot_tk_value *values;
     uint32_t n_values;
     ot_tk_stmt *stmts;
@@ -180,6 +209,8 @@ ot_status ot_kernel_print(const ot_kernel *k, FILE *f) OT_MUST_USE;
 ot_status ot_kernel_verify(const ot_kernel *k, const char *path, ot_diag *d) OT_MUST_USE;
 void ot_kernel_free(ot_kernel *k); /* accepts NULL */
 
+/* The setting of an operation, NULL: not given. */
+const ot_tk_attr *ot_tk_attr_find(const ot_tk_stmt *s, const char *name);
 /* Bits of one element, 0 for an unknown name. */
 uint32_t ot_tk_dtype_bits(const char *dtype);
 /* The buffer or param (or CARRIED, RESULT) that an alias or subview leads to; v itself when it is none. *partial (may be NULL):
@@ -203,6 +234,8 @@ bool ot_kb_store(ot_kernel_builder *b, uint32_t dst, const ot_tk_range *ranges, 
 bool ot_kb_copy(ot_kernel_builder *b, uint32_t dst, uint32_t src);
 bool ot_kb_compute(ot_kernel_builder *b, ot_pipe pipe, const char *op, const uint32_t *out, uint32_t n_out, const uint32_t *in,
                    uint32_t n_in);
+/* The setting of the last compute. */
+bool ot_kb_attr(ot_kernel_builder *b, const char *name, const double *values, uint32_t n, bool list);
 bool ot_kb_for(ot_kernel_builder *b, const char *var, int64_t lo, int64_t hi, int64_t step); /* carries nothing */
 bool ot_kb_end(ot_kernel_builder *b);
 /* Hand the kernel over (NULL when memory ran out at any earlier call, or a block is open); the builder is gone either way. */

@@ -24,8 +24,22 @@ static const struct {
 
 const char *ot_scope_name(ot_scope s) { return (unsigned)s < OT_SCOPE_COUNT ? SCOPE_NAMES[s] : "?"; }
 
+/* Longer names of tile languages, read but never written. */
+static const struct {
+    const char *name;
+    ot_scope scope;
+} OTHER_NAMES[] = {{"global", OT_SCOPE_GM},
+                   {"local.fragment", OT_SCOPE_FRAGMENT},
+                   {"local.var", OT_SCOPE_VAR},
+                   {"shared.barrier", OT_SCOPE_BARRIER},
+                   {"shared.tmem", OT_SCOPE_TMEM},
+                   {"cpu", OT_SCOPE_HOST},
+                   {"npu", OT_SCOPE_GM}};
+
 bool ot_scope_parse(const char *name, ot_scope *out)
 {
+    for (size_t k = 0; k < sizeof OTHER_NAMES / sizeof *OTHER_NAMES; k++)
+        if (strcmp(OTHER_NAMES[k].name, name) == 0) return *out = OTHER_NAMES[k].scope, true;
     for (unsigned s = 0; s < OT_SCOPE_COUNT; s++) {
         if (strcmp(SCOPE_NAMES[s], name) != 0) continue;
         *out = (ot_scope)s;
@@ -49,6 +63,8 @@ bool tk_pipe_parse(const char *name, size_t n, ot_pipe *out)
 ot_pipe tk_copy_pipe(ot_scope from, ot_scope to)
 {
     if (from == OT_SCOPE_L0C) return OT_PIPE_DMA_OUT; /* the fixpipe */
+    if (from == OT_SCOPE_HOST) return OT_PIPE_DMA_IN;
+    if (to == OT_SCOPE_HOST) return OT_PIPE_DMA_OUT;
     if (from == OT_SCOPE_GM) return OT_PIPE_DMA_IN;
     if (to == OT_SCOPE_GM) return OT_PIPE_DMA_OUT;
     return from == to ? OT_PIPE_VECTOR : OT_PIPE_DMA_IN;
@@ -72,6 +88,13 @@ uint32_t ot_tk_dtype_bits(const char *dtype)
 {
     size_t k = dtype ? dtype_index(dtype) : sizeof DTYPES / sizeof *DTYPES;
     return k < sizeof DTYPES / sizeof *DTYPES ? DTYPES[k].bits : 0;
+}
+
+const ot_tk_attr *ot_tk_attr_find(const ot_tk_stmt *s, const char *name)
+{
+    for (uint32_t k = 0; k < s->n_attrs; k++)
+        if (strcmp(s->attrs[k].name, name) == 0) return &s->attrs[k];
+    return NULL;
 }
 
 bool tk_type_bytes(const char *dtype, const int64_t *dims, uint32_t rank, int64_t *out)

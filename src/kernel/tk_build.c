@@ -55,6 +55,7 @@ uint32_t tk_add_stmt(ot_kernel_builder *b, ot_tk_stmt s)
     s.in = keep(b, s.in, s.n_in, sizeof *s.in);
     s.carried = keep(b, s.carried, s.n_out, sizeof *s.carried);
     s.ranges = keep(b, s.ranges, s.n_ranges, sizeof *s.ranges);
+    s.attrs = s.n_attrs > 0 ? keep(b, s.attrs, s.n_attrs, sizeof *s.attrs) : NULL;
     if (b->failed || !OT_PUSH(k->arena, k->stmts, k->n_stmts, b->cap_stmts, s)) return no_memory(b);
     return k->n_stmts - 1;
 }
@@ -256,6 +257,22 @@ bool ot_kb_compute(ot_kernel_builder *b, ot_pipe pipe, const char *op, const uin
     if (!name) b->failed = true;
     return append(
         b, (ot_tk_stmt){.op = OT_TK_COMPUTE, .pipe = pipe, .name = name, .out = out, .n_out = n_out, .in = in, .n_in = n_in});
+}
+
+bool ot_kb_attr(ot_kernel_builder *b, const char *name, const double *values, uint32_t n, bool list)
+{
+    ot_kernel *k = b->k;
+    if (b->failed || k->n_stmts == 0 || n > OT_TK_RANK_MAX) return false;
+    ot_tk_stmt *s = &k->stmts[k->n_stmts - 1];
+    ot_tk_attr a = {.name = ot_strdup(k->arena, name), .n = n, .list = list};
+    ot_tk_attr *all = OT_NEW_N(k->arena, ot_tk_attr, s->n_attrs + 1u);
+    if (!a.name || !all) b->failed = true;
+    if (b->failed) return false;
+    memcpy(a.values, values, n * sizeof *values);
+    for (uint32_t j = 0; j < s->n_attrs; j++) all[j] = s->attrs[j];
+    all[s->n_attrs++] = a;
+    s->attrs = all;
+    return true;
 }
 
 bool ot_kb_for(ot_kernel_builder *b, const char *var, int64_t lo, int64_t hi, int64_t step)

@@ -39,9 +39,10 @@ typedef enum tk_tok {
     TK_END,    /* of the text */
     TK_NAME,   /* name: names and keywords; dots included, so `vector.conv` is one */
     TK_INT,    /* value */
+    TK_FLOAT,  /* number: digits with a point or an exponent */
     TK_SHAPE,  /* digits, x, digits, ...: the text */
     TK_STRING, /* "...": at + 1, len - 2 */
-    TK_PUNCT,  /* punct: the character; '<' for "<-", '.' for ".." */
+    TK_PUNCT,  /* punct: the character; '<' for "<-", '.' for "..", 'l' for "<=" */
     TK_BAD     /* a failure was reported */
 } tk_tok;
 
@@ -58,6 +59,7 @@ typedef struct tk_lexer {
     size_t at, len;
     char name[TK_NAME_MAX + 1];
     int64_t value;
+    double number;
     int punct;
 } tk_lexer;
 
@@ -134,6 +136,8 @@ typedef struct tk_parser {
     size_t n_ids, cap_ids;
     ot_tk_range ranges[OT_TK_RANK_MAX];
     uint32_t n_ranges;
+    ot_tk_attr *attrs; /* [n_attrs] of the operation */
+    size_t n_attrs, cap_attrs;
 } tk_parser;
 
 /* The value that the current token names; skipped. */
@@ -148,10 +152,28 @@ ot_status tk_scope(tk_parser *p, ot_tk_value *v) OT_MUST_USE;
 ot_status tk_attributes(tk_parser *p, ot_tk_value *v) OT_MUST_USE;
 /* `[lo:hi, ...]` into p->ranges. */
 ot_status tk_ranges(tk_parser *p) OT_MUST_USE;
+/* Is the current token `word`, followed by '=' and a name that begins no statement (`names`) or an integer? Then on to that. */
+bool tk_accept_setting(tk_parser *p, const char *word, bool names);
+/* `(a, b, axis=1, ...)` into p->ids and p->attrs; may be empty. */
+ot_status tk_call(tk_parser *p) OT_MUST_USE;
 /* `(a, b, ...)` into p->ids; may be empty. */
 ot_status tk_operands(tk_parser *p) OT_MUST_USE;
 
-/* ---- tk_verify.c, tk_verify_value.c ---- */
+/* ---- tk_parse_sync.c ---- */
+
+/* A value or a statement under its name; the parser's own. */
+ot_tk_value tk_new_value(const tk_parser *p, const tk_word *w, ot_tk_kind kind);
+ot_tk_stmt tk_new_stmt(const tk_parser *p, ot_tk_op op);
+ot_status tk_add_named(tk_parser *p, const ot_tk_value *v, uint32_t *id) OT_MUST_USE;
+ot_status tk_define(tk_parser *p, const ot_tk_value *v, ot_tk_stmt s) OT_MUST_USE;
+ot_status tk_add(tk_parser *p, const ot_tk_stmt *s) OT_MUST_USE;
+/* A statement that begins with a word which may be a name elsewhere: barrier, arrive, wait, fence. The word was read, s begins at
+ * it. *known false: no such word, nothing was read. */
+ot_status tk_parse_sync(tk_parser *p, const char *word, ot_tk_stmt *s, bool *known) OT_MUST_USE;
+/* [stream=NAME] of a transfer. */
+ot_status tk_parse_stream(tk_parser *p, ot_tk_stmt *s) OT_MUST_USE;
+
+/* ---- tk_verify.c, tk_verify_value.c, tk_verify_sync.c ---- */
 
 typedef struct tk_block {
     uint32_t opener;
@@ -183,6 +205,8 @@ typedef struct tk_check {
     uint32_t n_freed;
     tk_block blocks[OT_TK_DEPTH_MAX]; /* [n_blocks] open */
     uint32_t n_blocks;
+    const char *streams[OT_TK_STREAMS_MAX]; /* [n_streams] of the transfers so far */
+    uint32_t n_streams;
 } tk_check;
 
 enum { TK_UNSEEN, TK_VISIBLE, TK_HIDDEN }; /* not defined yet; may be used; its block is over */
@@ -194,6 +218,13 @@ ot_status tk_bad_value(const tk_check *c, const ot_tk_value *v, const char *fmt,
 #define tk_bad_stmt(c, ...)     (tk_bad_stmt(c, __VA_ARGS__), OT_E_INPUT)
 #define tk_bad_value(c, v, ...) (tk_bad_value(c, v, __VA_ARGS__), OT_E_INPUT)
 #endif
+/* Rules of WAIT, ARRIVE, FENCE; of a transfer's stream; of an operation's settings. */
+ot_status tk_check_sync(tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
+ot_status tk_check_stream(const tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
+ot_status tk_count_stream(tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
+ot_status tk_check_attrs(const tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
+/* A barrier is used by nothing else. */
+ot_status tk_check_no_barrier(const tk_check *c, uint32_t v) OT_MUST_USE;
 /* Rules of one value by itself: name, type, attributes. */
 ot_status tk_check_value(const tk_check *c, const ot_tk_value *v) OT_MUST_USE;
 /* Rules of an alias or subview; its base is visible. */

@@ -142,7 +142,39 @@ bool tk_digits(const char *text, size_t n, int64_t *out)
     return n > 0;
 }
 
-/* 16, or 1x16x64; what follows must be no part of a word. */
+/* The exponent after a number's digits: e5, e-5. Its length, 0: there is none. */
+static size_t exponent(const tk_lexer *lx)
+{
+    size_t sign = peek(lx, 1) == '+' || peek(lx, 1) == '-';
+    if ((peek(lx, 0) != 'e' && peek(lx, 0) != 'E') || !is_digit(peek(lx, 1 + sign))) return 0;
+    size_t n = 2 + sign;
+    while (is_digit(peek(lx, n))) n++;
+    return n;
+}
+
+/* Go on after the digits of a number with a point or an exponent: 0.5, 1e-5. Else nothing is done. */
+static void lex_fraction(tk_lexer *lx)
+{
+    char text[64];
+    size_t start = lx->next;
+    if (peek(lx, 0) == '.' && is_digit(peek(lx, 1))) {
+        lx->next++;
+        while (is_digit(peek(lx, 0))) lx->next++;
+    }
+    lx->next += exponent(lx);
+    if (lx->next == start) return;
+    lx->tok = TK_FLOAT;
+    size_t n = lx->next - lx->at;
+    if (n >= sizeof text) {
+        tk_fail(lx, "a number has at most %zu characters", sizeof text - 1);
+        return;
+    }
+    memcpy(text, lx->text + lx->at, n);
+    text[n] = '\0';
+    lx->number = strtod(text, NULL);
+}
+
+/* 16, 0.5, or 1x16x64; what follows must be no part of a word. */
 static void lex_number(tk_lexer *lx)
 {
     lx->tok = TK_INT;
@@ -151,6 +183,8 @@ static void lex_number(tk_lexer *lx)
         if (by) lx->tok = TK_SHAPE;
         if (!by && !is_digit(peek(lx, 0))) break;
     }
+    if (lx->tok == TK_INT) lex_fraction(lx);
+    if (lx->tok == TK_BAD) return;
     bool glued = is_first(peek(lx, 0));
     while (glued && is_rest(peek(lx, 0))) lx->next++;
     lx->len = lx->next - lx->at;
@@ -176,12 +210,12 @@ static void lex_string(tk_lexer *lx)
 
 static void lex_punct(tk_lexer *lx, int c)
 {
-    bool arrow = c == '<' && peek(lx, 1) == '-', dots = c == '.' && peek(lx, 1) == '.';
+    bool arrow = c == '<' && peek(lx, 1) == '-', dots = c == '.' && peek(lx, 1) == '.', most = c == '<' && peek(lx, 1) == '=';
     lx->tok = TK_PUNCT;
-    lx->punct = c;
-    lx->len = arrow || dots ? 2 : 1;
+    lx->punct = most ? 'l' : c;
+    lx->len = arrow || dots || most ? 2 : 1;
     lx->next += lx->len;
-    if (arrow || dots || memchr("{}()[]=,:?@*+-", c, 14)) return;
+    if (arrow || dots || most || memchr("{}()[]=,:?@*+-", c, 14)) return;
     if (c > 0x20 && c < 0x7f)
         tk_fail(lx, "unexpected character '%c'", c);
     else
@@ -247,7 +281,11 @@ ot_status tk_expect(tk_lexer *lx, int punct)
 {
     char what[8];
     if (tk_accept(lx, punct)) return lx->status;
-    snprintf(what, sizeof what, "'%c%s'", punct, punct == '<' ? "-" : punct == '.' ? "." : "");
+    snprintf(what, sizeof what, "'%c%s'", punct == 'l' ? '<' : punct,
+             punct == '<'   ? "-"
+             : punct == 'l' ? "="
+             : punct == '.' ? "."
+                            : "");
     return tk_expected(lx, what);
 }
 

@@ -15,7 +15,7 @@
 
 /* ---- values ---- */
 
-static ot_tk_value new_value(const tk_parser *p, const tk_word *w, ot_tk_kind kind)
+ot_tk_value tk_new_value(const tk_parser *p, const tk_word *w, ot_tk_kind kind)
 {
     return (ot_tk_value){.name = w->name,
                          .kind = kind,
@@ -28,60 +28,60 @@ static ot_tk_value new_value(const tk_parser *p, const tk_word *w, ot_tk_kind ki
 }
 
 /* Append v under its name. */
-static ot_status add_value(tk_parser *p, const ot_tk_value *v, uint32_t *id)
+ot_status tk_add_named(tk_parser *p, const ot_tk_value *v, uint32_t *id)
 {
     if (p->b.k->n_values == TK_ITEMS_MAX) return tk_fail_at(&p->lx, v->line, v->col, "more than %u values", TK_ITEMS_MAX);
     *id = tk_add_value(&p->b, *v);
     return *id != OT_NONE && ot_map_put(p->names, v->name, *id) ? OT_OK : tk_fail_nomem(&p->lx);
 }
 
-static ot_status add_stmt(tk_parser *p, const ot_tk_stmt *s)
-{
-    return tk_add_stmt(&p->b, *s) != OT_NONE ? OT_OK : tk_fail_nomem(&p->lx);
-}
+ot_status tk_add(tk_parser *p, const ot_tk_stmt *s) { return tk_add_stmt(&p->b, *s) != OT_NONE ? OT_OK : tk_fail_nomem(&p->lx); }
 
 /* The statement begins at the current token. */
-static ot_tk_stmt new_stmt(const tk_parser *p, ot_tk_op op)
+ot_tk_stmt tk_new_stmt(const tk_parser *p, ot_tk_op op)
 {
     return (ot_tk_stmt){.op = op, .line = p->lx.tok_line, .col = p->lx.tok_col, .mate = OT_NONE};
 }
 
 /* Append v and the statement that defines it. */
-static ot_status define(tk_parser *p, const ot_tk_value *v, ot_tk_stmt s)
+ot_status tk_define(tk_parser *p, const ot_tk_value *v, ot_tk_stmt s)
 {
     uint32_t id;
-    OT_TRY(add_value(p, v, &id));
+    OT_TRY(tk_add_named(p, v, &id));
     s.out = &id;
     s.n_out = 1;
-    return add_stmt(p, &s);
+    return tk_add(p, &s);
 }
 
 /* ---- declarations ---- */
 
-static ot_status parse_param(tk_parser *p)
+/* After the word `param` or `empty`. */
+static ot_status parse_param(tk_parser *p, bool empty)
 {
     uint32_t id;
-    tk_lex_next(&p->lx);
+    if (p->b.k->n_stmts > 0) return tk_fail(&p->lx, "params come before all statements");
+    p->n_words = 0;
     OT_TRY(tk_any_name(p, "a name"));
-    ot_tk_value v = new_value(p, &p->words[0], OT_TK_PARAM);
+    ot_tk_value v = tk_new_value(p, &p->words[0], OT_TK_PARAM);
+    v.empty = empty;
     OT_TRY(tk_expect(&p->lx, ':'));
     OT_TRY(tk_type(p, &v));
     OT_TRY(tk_scope(p, &v));
-    return add_value(p, &v, &id);
+    return tk_add_named(p, &v, &id);
 }
 
 static ot_status parse_alloc(tk_parser *p, bool workspace)
 {
-    ot_tk_stmt s = new_stmt(p, OT_TK_ALLOC);
+    ot_tk_stmt s = tk_new_stmt(p, OT_TK_ALLOC);
     tk_lex_next(&p->lx);
     OT_TRY(tk_any_name(p, "a name"));
-    ot_tk_value v = new_value(p, &p->words[0], OT_TK_BUFFER);
+    ot_tk_value v = tk_new_value(p, &p->words[0], OT_TK_BUFFER);
     v.workspace = workspace;
     OT_TRY(tk_expect(&p->lx, ':'));
     OT_TRY(tk_type(p, &v));
     if (!workspace) OT_TRY(tk_scope(p, &v));
     OT_TRY(tk_attributes(p, &v));
-    return define(p, &v, s);
+    return tk_define(p, &v, s);
 }
 
 /* NAME = BASE: a view's beginning. */
@@ -89,7 +89,7 @@ static ot_status parse_view(tk_parser *p, ot_tk_kind kind, ot_tk_value *v)
 {
     tk_lex_next(&p->lx);
     OT_TRY(tk_any_name(p, "a name"));
-    *v = new_value(p, &p->words[0], kind);
+    *v = tk_new_value(p, &p->words[0], kind);
     OT_TRY(tk_expect(&p->lx, '='));
     OT_TRY(tk_old_name(p, &v->base));
     v->scope = p->b.k->values[v->base].scope;
@@ -98,17 +98,17 @@ static ot_status parse_view(tk_parser *p, ot_tk_kind kind, ot_tk_value *v)
 
 static ot_status parse_alias(tk_parser *p)
 {
-    ot_tk_stmt s = new_stmt(p, OT_TK_VIEW);
+    ot_tk_stmt s = tk_new_stmt(p, OT_TK_VIEW);
     ot_tk_value v;
     OT_TRY(parse_view(p, OT_TK_ALIAS, &v));
     OT_TRY(tk_expect(&p->lx, ':'));
     OT_TRY(tk_type(p, &v));
-    return define(p, &v, s);
+    return tk_define(p, &v, s);
 }
 
 static ot_status parse_subview(tk_parser *p)
 {
-    ot_tk_stmt s = new_stmt(p, OT_TK_VIEW);
+    ot_tk_stmt s = tk_new_stmt(p, OT_TK_VIEW);
     ot_tk_value v;
     OT_TRY(parse_view(p, OT_TK_SUBVIEW, &v));
     const ot_tk_value *base = &p->b.k->values[v.base];
@@ -122,7 +122,7 @@ static ot_status parse_subview(tk_parser *p)
         if (!tk_extent(&p->ranges[d], &v.dims[d])) v.dims[d] = 0; /* the verifier will say so */
     if (!tk_type_bytes(v.dtype, v.dims, v.rank, &v.bytes)) v.bytes = 0;
     v.ranges = ot_memdup(p->b.k->arena, p->ranges, p->n_ranges * sizeof *p->ranges);
-    return v.ranges ? define(p, &v, s) : tk_fail_nomem(&p->lx);
+    return v.ranges ? tk_define(p, &v, s) : tk_fail_nomem(&p->lx);
 }
 
 /* ---- movement ---- */
@@ -131,7 +131,7 @@ static ot_status parse_subview(tk_parser *p)
 static ot_status parse_move(tk_parser *p, ot_tk_op op)
 {
     tk_lexer *lx = &p->lx;
-    ot_tk_stmt s = new_stmt(p, op);
+    ot_tk_stmt s = tk_new_stmt(p, op);
     uint32_t dst, src;
     if (op == OT_TK_COPY && lx->len > 4) { /* after "copy." */
         s.explicit_pipe = true;
@@ -153,18 +153,19 @@ static ot_status parse_move(tk_parser *p, ot_tk_op op)
     s.n_out = s.n_in = 1;
     s.ranges = p->n_ranges > 0 ? p->ranges : NULL;
     s.n_ranges = p->n_ranges;
-    return add_stmt(p, &s);
+    OT_TRY(tk_parse_stream(p, &s));
+    return tk_add(p, &s);
 }
 
 static ot_status parse_free(tk_parser *p)
 {
-    ot_tk_stmt s = new_stmt(p, OT_TK_FREE);
+    ot_tk_stmt s = tk_new_stmt(p, OT_TK_FREE);
     uint32_t id;
     tk_lex_next(&p->lx);
     OT_TRY(tk_old_name(p, &id));
     s.in = &id;
     s.n_in = 1;
-    return add_stmt(p, &s);
+    return tk_add(p, &s);
 }
 
 /* ---- operations ---- */
@@ -191,10 +192,12 @@ static ot_status parse_compute(tk_parser *p, ot_tk_stmt *s)
     s->out = out;
     s->n_out = (uint32_t)p->n_words;
     tk_lex_next(lx);
-    OT_TRY(tk_operands(p));
+    OT_TRY(tk_call(p));
     s->in = p->ids;
     s->n_in = (uint32_t)p->n_ids;
-    return add_stmt(p, s);
+    s->attrs = p->attrs;
+    s->n_attrs = (uint32_t)p->n_attrs;
+    return tk_add(p, s);
 }
 
 /* ---- blocks ---- */
@@ -243,7 +246,7 @@ static ot_status new_values(tk_parser *p, size_t first, size_t n, ot_tk_kind kin
     *ids = OT_NEW_N(p->scratch, uint32_t, n);
     if (!*ids) return tk_fail_nomem(&p->lx);
     for (size_t k = 0; k < n; k++) {
-        ot_tk_value v = new_value(p, &p->words[first + k], kind);
+        ot_tk_value v = tk_new_value(p, &p->words[first + k], kind);
         if (typed) {
             const ot_tk_value *init = &p->b.k->values[p->ids[k]];
             v.rank = init->rank;
@@ -252,7 +255,7 @@ static ot_status new_values(tk_parser *p, size_t first, size_t n, ot_tk_kind kin
             v.bytes = init->bytes;
             v.scope = init->scope;
         }
-        OT_TRY(add_value(p, &v, &(*ids)[k]));
+        OT_TRY(tk_add_named(p, &v, &(*ids)[k]));
     }
     return OT_OK;
 }
@@ -335,14 +338,14 @@ static void type_results(ot_kernel *k, uint32_t opener, const uint32_t *ids, siz
 
 static ot_status parse_yield(tk_parser *p)
 {
-    ot_tk_stmt s = new_stmt(p, OT_TK_YIELD);
+    ot_tk_stmt s = tk_new_stmt(p, OT_TK_YIELD);
     tk_lex_next(&p->lx);
     OT_TRY(tk_operands(p));
     s.mate = tk_innermost(&p->b);
     s.in = p->ids;
     s.n_in = (uint32_t)p->n_ids;
     if (s.mate != OT_NONE) type_results(p->b.k, s.mate, p->ids, p->n_ids);
-    return add_stmt(p, &s);
+    return tk_add(p, &s);
 }
 
 /* '}' [else {]: the current token is the '}'. */
@@ -397,12 +400,22 @@ static ot_status parse_place(tk_parser *p)
 static ot_status parse_named(tk_parser *p)
 {
     tk_lexer *lx = &p->lx;
-    ot_tk_stmt s = new_stmt(p, OT_TK_COMPUTE);
+    ot_tk_stmt s = tk_new_stmt(p, OT_TK_COMPUTE);
     bool block = tk_is_word(lx, "for") || tk_is_word(lx, "while") || tk_is_word(lx, "if");
     if (!block) {
         do {
             OT_TRY(tk_any_name(p, "a statement"));
-            if (p->n_words == 1 && lx->tok == TK_NAME && strcmp(p->words[0].name, "place") == 0) return parse_place(p);
+            if (p->n_words > 1 || tk_is(lx, '=') || tk_is(lx, ',')) continue;
+            if (lx->tok == TK_NAME && strcmp(p->words[0].name, "place") == 0) return parse_place(p);
+            if (tk_is_word(lx, "for") && strcmp(p->words[0].name, "parallel") == 0) {
+                s.parallel = true;
+                p->n_words = 0;
+                return parse_for(p, &s);
+            }
+            if (lx->tok == TK_NAME && strcmp(p->words[0].name, "empty") == 0) return parse_param(p, true);
+            bool known;
+            OT_TRY(tk_parse_sync(p, p->words[0].name, &s, &known));
+            if (known) return OT_OK;
         } while (tk_accept(lx, ','));
         OT_TRY(tk_expect(lx, '='));
     }
@@ -429,7 +442,8 @@ static ot_status parse_stmt(tk_parser *p)
     if (tk_is_word(lx, "else")) return tk_fail(lx, "'else' without 'if', or a second one");
     if (tk_is_word(lx, "param")) {
         if (p->b.k->n_stmts > 0) return tk_fail(lx, "params come before all statements");
-        return parse_param(p);
+        tk_lex_next(lx);
+        return parse_param(p, false);
     }
     return parse_named(p);
 }
@@ -450,6 +464,11 @@ static ot_status parse_head(tk_parser *p)
         if (!tk_is_string(k->target)) return tk_fail(lx, "a name in quotes is not empty, and printable without '\\'");
         tk_lex_next(lx);
     }
+    if (tk_accept_word(lx, "sync")) {
+        OT_TRY(tk_expect(lx, '='));
+        OT_TRY(tk_expect_word(lx, "explicit"));
+        k->explicit_sync = true;
+    }
     return tk_expect(lx, '{');
 }
 
@@ -458,7 +477,7 @@ static ot_status parse_all(tk_parser *p)
     tk_lexer *lx = &p->lx;
     OT_TRY(parse_head(p));
     for (;;) {
-        p->n_words = p->n_ids = 0;
+        p->n_words = p->n_ids = p->n_attrs = 0;
         if (lx->tok == TK_END && p->b.n_open > 0) {
             const ot_tk_stmt *s = &p->b.k->stmts[tk_innermost(&p->b)];
             return tk_fail(lx, "the block of line %u has no '}'", s->line);

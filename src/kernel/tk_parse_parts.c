@@ -7,6 +7,8 @@
  */
 #include "tk_internal.h"
 
+#include <math.h>
+
 /* ---- names ---- */
 
 ot_status tk_old_name(tk_parser *p, uint32_t *id)
@@ -38,6 +40,71 @@ ot_status tk_operands(tk_parser *p)
     if (tk_accept(lx, ')')) return lx->status;
     do {
         uint32_t id;
+        OT_TRY(tk_old_name(p, &id));
+        if (!OT_PUSH(p->scratch, p->ids, p->n_ids, p->cap_ids, id)) return tk_fail_nomem(lx);
+    } while (tk_accept(lx, ','));
+    return tk_expect(lx, ')');
+}
+
+bool tk_accept_setting(tk_parser *p, const char *word, bool names)
+{
+    tk_lexer *lx = &p->lx;
+    if (!tk_is_word(lx, word)) return false;
+    const tk_lexer before = *lx;
+    tk_lex_next(lx);
+    if (tk_accept(lx, '=') && (names ? lx->tok == TK_NAME && !tk_is_keyword(lx->name) : lx->tok == TK_INT)) return true;
+    *lx = before;
+    return false;
+}
+
+/* -0.5, 3, inf */
+static ot_status parse_number(tk_parser *p, double *out)
+{
+    tk_lexer *lx = &p->lx;
+    bool minus = tk_accept(lx, '-');
+    if (lx->tok == TK_INT)
+        *out = (double)lx->value;
+    else if (lx->tok == TK_FLOAT)
+        *out = lx->number;
+    else if (tk_is_word(lx, "inf"))
+        *out = (double)INFINITY;
+    else
+        return tk_expected(lx, "a number");
+    if (minus) *out = -*out;
+    tk_lex_next(lx);
+    return lx->status;
+}
+
+/* NUMBER or [NUMBER, ...], after `name=`. */
+static ot_status parse_setting(tk_parser *p, const char *name)
+{
+    tk_lexer *lx = &p->lx;
+    ot_tk_attr a = {.name = ot_strdup(p->b.k->arena, name), .list = tk_accept(lx, '[')};
+    if (!a.name) return tk_fail_nomem(lx);
+    do {
+        if (a.n == OT_TK_RANK_MAX) return tk_fail(lx, "more than %d numbers", OT_TK_RANK_MAX);
+        OT_TRY(parse_number(p, &a.values[a.n++]));
+    } while (a.list && tk_accept(lx, ','));
+    if (a.list) OT_TRY(tk_expect(lx, ']'));
+    return OT_PUSH(p->scratch, p->attrs, p->n_attrs, p->cap_attrs, a) ? OT_OK : tk_fail_nomem(lx);
+}
+
+ot_status tk_call(tk_parser *p)
+{
+    tk_lexer *lx = &p->lx;
+    OT_TRY(tk_expect(lx, '('));
+    if (tk_accept(lx, ')')) return lx->status;
+    do {
+        const tk_lexer before = *lx;
+        uint32_t id;
+        if (lx->tok == TK_NAME) tk_lex_next(lx);
+        if (lx->tok != TK_BAD && tk_accept(lx, '=')) {
+            OT_TRY(parse_setting(p, before.name));
+            continue;
+        }
+        if (lx->status != OT_OK) return lx->status;
+        *lx = before;
+        if (p->n_attrs > 0) return tk_expected(lx, "a setting such as axis=1: they follow the operands");
         OT_TRY(tk_old_name(p, &id));
         if (!OT_PUSH(p->scratch, p->ids, p->n_ids, p->cap_ids, id)) return tk_fail_nomem(lx);
     } while (tk_accept(lx, ','));

@@ -56,8 +56,51 @@ static void print_ranges(const printer *p, const ot_tk_range *ranges, uint32_t n
     fputc(']', p->f);
 }
 
+/* The shortest text that reads as this number. */
+static void print_number(const printer *p, double x)
+{
+    char text[40];
+    if (x != x || x - x != 0) {
+        fputs(x < 0 ? "-inf" : "inf", p->f);
+        return;
+    }
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x) break;
+    }
+    fputs(text, p->f);
+}
+
+static void print_attrs(const printer *p, const ot_tk_stmt *s)
+{
+    for (uint32_t k = 0; k < s->n_attrs; k++) {
+        const ot_tk_attr *a = &s->attrs[k];
+        fprintf(p->f, "%s%s=%s", k + s->n_in > 0 ? ", " : "", a->name, a->list ? "[" : "");
+        for (uint32_t j = 0; j < a->n; j++) {
+            if (j > 0) fputs(", ", p->f);
+            print_number(p, a->values[j]);
+        }
+        if (a->list) fputc(']', p->f);
+    }
+}
+
+/* wait, arrive, fence */
+static void print_sync(const printer *p, const ot_tk_stmt *s)
+{
+    fputs(s->op == OT_TK_WAIT ? "wait" : s->op == OT_TK_ARRIVE ? "arrive" : "fence", p->f);
+    if (s->op == OT_TK_FENCE) return;
+    if (s->explicit_pipe) fprintf(p->f, ".%s", ot_pipe_name(s->pipe));
+    fprintf(p->f, " %s", s->stream ? s->stream : name_of(p, s->in[0]));
+    if (s->keep > 0) fprintf(p->f, " keep=%" PRId64, s->keep);
+}
+
 static void print_alloc(const printer *p, const ot_tk_value *v)
 {
+    if (v->scope == OT_SCOPE_BARRIER) {
+        fprintf(p->f, "barrier %s arrive=%" PRId64, v->name, v->arrive);
+        for (uint32_t k = 0; k < v->n_offsets; k++) fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
+        return;
+    }
     fprintf(p->f, "%s %s: ", v->workspace ? "workspace" : "alloc", v->name);
     print_type(p, v);
     if (!v->workspace) fprintf(p->f, " @%s", ot_scope_name(v->scope));
@@ -107,6 +150,7 @@ static void print_move(const printer *p, const ot_tk_stmt *s)
     if (s->op == OT_TK_STORE) print_ranges(p, s->ranges, s->n_ranges);
     fprintf(p->f, " <- %s", name_of(p, s->in[0]));
     if (s->op == OT_TK_LOAD) print_ranges(p, s->ranges, s->n_ranges);
+    if (s->stream) fprintf(p->f, " stream=%s", s->stream);
 }
 
 static void print_opener(const printer *p, const ot_tk_stmt *s)
@@ -115,7 +159,7 @@ static void print_opener(const printer *p, const ot_tk_stmt *s)
     print_names(p, s->out, s->n_out);
     if (s->n_out > 0) fputs(" = ", p->f);
     if (s->op == OT_TK_FOR) {
-        fprintf(p->f, "for %s in %" PRId64 "..", s->var, s->lo);
+        fprintf(p->f, "%sfor %s in %" PRId64 "..", s->parallel ? "parallel " : "", s->var, s->lo);
         if (s->hi < 0)
             fputc('?', p->f);
         else
@@ -142,6 +186,7 @@ static void print_stmt(const printer *p, const ot_tk_stmt *s)
         print_names(p, s->out, s->n_out);
         fprintf(p->f, " = %s.%s(", ot_pipe_name(s->pipe), s->name);
         print_names(p, s->in, s->n_in);
+        print_attrs(p, s);
         fputc(')', p->f);
         return;
     case OT_TK_FOR:
@@ -154,6 +199,9 @@ static void print_stmt(const printer *p, const ot_tk_stmt *s)
         fputc(')', p->f);
         return;
     case OT_TK_END: fputc('}', p->f); return;
+    case OT_TK_WAIT:
+    case OT_TK_ARRIVE:
+    case OT_TK_FENCE: print_sync(p, s); return;
     }
 }
 
@@ -162,10 +210,11 @@ ot_status ot_kernel_print(const ot_kernel *k, FILE *f)
     printer p = {k, f, 1};
     fprintf(f, "kernel %s", k->name);
     if (k->target) fprintf(f, " target \"%s\"", k->target);
+    if (k->explicit_sync) fputs(" sync=explicit", f);
     fputs(" {\n", f);
     for (uint32_t v = 0; v < k->n_values; v++) {
         if (k->values[v].kind != OT_TK_PARAM) continue;
-        fprintf(f, "  param %s: ", k->values[v].name);
+        fprintf(f, "  %s %s: ", k->values[v].empty ? "empty" : "param", k->values[v].name);
         print_type(&p, &k->values[v]);
         fprintf(f, " @%s\n", ot_scope_name(k->values[v].scope));
     }

@@ -65,18 +65,25 @@ static ot_status use(const tk_check *c, uint32_t v)
     return OT_OK;
 }
 
+/* The same, and no barrier. */
+static ot_status use_data(const tk_check *c, uint32_t v)
+{
+    OT_TRY(use(c, v));
+    return tk_check_no_barrier(c, v);
+}
+
 static bool is_param(const tk_check *c, uint32_t v) { return value(c, c->root[v])->kind == OT_TK_PARAM; }
 
 /* A use that no param allows. `role`: "yielded". */
 static ot_status use_buffer(const tk_check *c, uint32_t v, const char *role)
 {
-    OT_TRY(use(c, v));
+    OT_TRY(use_data(c, v));
     return is_param(c, v) ? tk_bad_stmt(c, "the param '%s' cannot be %s", name_of(c, v), role) : OT_OK;
 }
 
 static ot_status use_all(const tk_check *c, const uint32_t *ids, uint32_t n)
 {
-    for (uint32_t k = 0; k < n; k++) OT_TRY(use(c, ids[k]));
+    for (uint32_t k = 0; k < n; k++) OT_TRY(use_data(c, ids[k]));
     return OT_OK;
 }
 
@@ -118,7 +125,7 @@ static ot_status check_view(tk_check *c, uint32_t v)
 {
     const ot_tk_value *x = value(c, v);
     if (x->kind != OT_TK_ALIAS && x->kind != OT_TK_SUBVIEW) return tk_bad_stmt(c, "'%s' is no view", name_of(c, v));
-    OT_TRY(use(c, x->base));
+    OT_TRY(use_data(c, x->base));
     if (c->views[x->base] >= TK_VIEW_MAX) return tk_bad_stmt(c, "views of views more than %d deep", TK_VIEW_MAX);
     OT_TRY(tk_check_view(c, x));
     return define(c, v, x->kind, c->at);
@@ -149,8 +156,8 @@ static ot_status check_free(tk_check *c, uint32_t v)
 static ot_status check_load(tk_check *c, const ot_tk_stmt *s)
 {
     uint32_t dst = s->out[0], src = s->in[0];
-    OT_TRY(use(c, dst));
-    OT_TRY(use(c, src));
+    OT_TRY(use_data(c, dst));
+    OT_TRY(use_data(c, src));
     const ot_tk_value *to = value(c, dst), *from = value(c, src);
     if (is_param(c, dst)) return tk_bad_stmt(c, "load writes the param '%s': only store does", to->name);
     if (s->pipe != OT_PIPE_DMA_IN) return tk_bad_stmt(c, "a load on another pipe than dma_in");
@@ -163,7 +170,7 @@ static ot_status check_load(tk_check *c, const ot_tk_stmt *s)
 static ot_status check_store(tk_check *c, const ot_tk_stmt *s)
 {
     uint32_t dst = s->out[0], src = s->in[0];
-    OT_TRY(use(c, dst));
+    OT_TRY(use_data(c, dst));
     OT_TRY(use_buffer(c, src, "stored"));
     const ot_tk_value *to = value(c, dst);
     if (s->pipe != OT_PIPE_DMA_OUT) return tk_bad_stmt(c, "a store on another pipe than dma_out");
@@ -175,8 +182,8 @@ static ot_status check_store(tk_check *c, const ot_tk_stmt *s)
 static ot_status check_copy(tk_check *c, const ot_tk_stmt *s)
 {
     uint32_t dst = s->out[0], src = s->in[0];
-    OT_TRY(use(c, dst));
-    OT_TRY(use(c, src));
+    OT_TRY(use_data(c, dst));
+    OT_TRY(use_data(c, src));
     const ot_tk_value *to = value(c, dst), *from = value(c, src);
     if (is_param(c, dst)) return tk_bad_stmt(c, "copy writes the param '%s': only store does", to->name);
     if ((unsigned)s->pipe >= OT_PIPE_COUNT) return tk_bad_stmt(c, "a copy on no known pipe");
@@ -194,7 +201,7 @@ static ot_status check_compute(tk_check *c, const ot_tk_stmt *s)
     OT_TRY(use_all(c, s->in, s->n_in));
     for (uint32_t k = 0; k < s->n_out; k++) {
         uint32_t v = s->out[k];
-        OT_TRY(use(c, v));
+        OT_TRY(use_data(c, v));
         if (is_param(c, v)) return tk_bad_stmt(c, "an operation writes the param '%s': only store does", name_of(c, v));
         if (c->written[v] == c->at + 1) return tk_bad_stmt(c, "'%s' is an output twice", name_of(c, v));
         c->written[v] = c->at + 1;
@@ -323,7 +330,7 @@ static ot_status check_yield(tk_check *c, const ot_tk_stmt *s)
 /* ---- statements ---- */
 
 /* Lists are there, of the lengths that the kind of statement has; the parent is right. */
-static ot_status check_shape(const tk_check *c, const ot_tk_stmt *s)
+static ot_status check_shape(tk_check *c, const ot_tk_stmt *s)
 {
     static const struct {
         uint32_t out, in; /* OT_NONE: any */
@@ -341,8 +348,11 @@ static ot_status check_shape(const tk_check *c, const ot_tk_stmt *s)
         [OT_TK_ELSE] = {0, 0},
         [OT_TK_YIELD] = {OT_NONE, OT_NONE},
         [OT_TK_END] = {0, 0},
+        [OT_TK_WAIT] = {0, OT_NONE},
+        [OT_TK_ARRIVE] = {0, 1},
+        [OT_TK_FENCE] = {0, 0},
     };
-    if ((unsigned)s->op > OT_TK_END) return tk_bad_stmt(c, "a statement of no known kind");
+    if ((unsigned)s->op > OT_TK_FENCE) return tk_bad_stmt(c, "a statement of no known kind");
     bool out_ok = counts[s->op].out == OT_NONE || counts[s->op].out == s->n_out;
     bool in_ok = counts[s->op].in == OT_NONE || counts[s->op].in == s->n_in;
     if (!out_ok || !in_ok || (s->n_out > 0 && !s->out) || (s->n_in > 0 && !s->in))
@@ -350,6 +360,9 @@ static ot_status check_shape(const tk_check *c, const ot_tk_stmt *s)
     if (!s->ranges != (s->n_ranges == 0)) return tk_bad_stmt(c, "ranges that are not there");
     if (s->ranges && s->op != OT_TK_LOAD && s->op != OT_TK_STORE && s->op != OT_TK_COPY)
         return tk_bad_stmt(c, "ranges on a statement that has none");
+    OT_TRY(tk_check_attrs(c, s));
+    OT_TRY(tk_check_stream(c, s));
+    OT_TRY(tk_count_stream(c, s));
     const tk_block *b = c->n_blocks > 0 ? &c->blocks[c->n_blocks - 1] : NULL;
     uint32_t parent = b ? b->opener : OT_NONE;
     if (b && s->op == OT_TK_END) parent = c->k->stmts[b->opener].parent;
@@ -375,6 +388,11 @@ static ot_status check_stmt(tk_check *c, const ot_tk_stmt *s)
     case OT_TK_ELSE: return check_else(c, s);
     case OT_TK_YIELD: return check_yield(c, s);
     case OT_TK_END: return check_end(c, s);
+    case OT_TK_WAIT:
+    case OT_TK_ARRIVE:
+    case OT_TK_FENCE:
+        for (uint32_t k = 0; k < s->n_in; k++) OT_TRY(use(c, s->in[k]));
+        return s->n_in <= 1 ? tk_check_sync(c, s) : tk_bad_stmt(c, "a wait for two things");
     }
     return OT_OK;
 }

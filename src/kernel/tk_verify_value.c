@@ -52,10 +52,16 @@ static ot_status check_attributes(const tk_check *c, const ot_tk_value *v)
     OT_TRY(check_offsets(c, v, v->waits, v->n_waits));
     if (v->n_waits != 0 && v->kind != OT_TK_CARRIED) return tk_bad_value(c, v, "nothing is yielded to '%s'", v->name);
     if (v->workspace && v->scope != OT_SCOPE_GM) return tk_bad_value(c, v, "the workspace '%s' is not in gm", v->name);
+    if (v->empty && v->kind != OT_TK_PARAM) return tk_bad_value(c, v, "'%s' is no tensor that the caller gets", v->name);
+    bool barrier = v->kind == OT_TK_BUFFER && v->scope == OT_SCOPE_BARRIER;
+    if (barrier != (v->arrive != 0) || (barrier && (v->arrive < 1 || v->arrive > 1024 || v->multi != 1 || v->bytes != 8)))
+        return tk_bad_value(c, v, "the barrier '%s' takes 1 to 1024 arrivals [barrier-count]", v->name);
+    if (v->kind == OT_TK_BUFFER && v->scope == OT_SCOPE_HOST)
+        return tk_bad_value(c, v, "'%s' is in host memory: only params are there [host-param]", v->name);
     if (v->kind == OT_TK_BUFFER) return OT_OK;
     if (v->multi != 1 || v->align != 0 || (v->n_offsets != 0 && !carries) || v->workspace)
         return tk_bad_value(c, v, "'%s' is no allocated buffer, but has its attributes", v->name);
-    if (v->kind == OT_TK_PARAM && v->scope != OT_SCOPE_GM)
+    if (v->kind == OT_TK_PARAM && v->scope != OT_SCOPE_GM && v->scope != OT_SCOPE_HOST)
         return tk_bad_value(c, v, "the param '%s' is in %s: params are in gm", v->name, ot_scope_name(v->scope));
     return OT_OK;
 }

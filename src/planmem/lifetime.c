@@ -181,6 +181,7 @@ static ot_status find(const ot_kernel *k, const char *path, const ot_target *t, 
     lt_classes c;
     OT_TRY(lt_points_build(&f, k, scratch, d));
     OT_TRY(lt_liveness(&f, d));
+    OT_TRY(lt_async(&f, d));
     OT_TRY(lt_merge(&c, &f, t, o, path, scratch, d));
     maker m = {.f = &f, .options = o, .c = &c, .out = out};
     if (!make_buffers(&m, scratch) || !warn_all(&m)) return ot_fail_nomem(d);

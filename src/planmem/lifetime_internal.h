@@ -93,6 +93,10 @@ ot_status lt_points_build(lt_flow *f, const ot_kernel *k, ot_arena *a, ot_diag *
 
 ot_status lt_liveness(lt_flow *f, ot_diag *d) OT_MUST_USE;
 
+/* ---- async.c: what transfers in streams touch is held until they are surely done ---- */
+
+ot_status lt_async(lt_flow *f, ot_diag *d) OT_MUST_USE;
+
 /* ---- spans.c ---- */
 
 bool lt_spans_hold(const lt_spans *s, int64_t x);

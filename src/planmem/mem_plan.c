@@ -79,10 +79,17 @@ static ot_status check_fixed(const mem_job *j)
     return OT_OK;
 }
 
+/* Registers and the like: what a compiler hands out, without a limit where the target says none. */
+static bool is_register(ot_scope s)
+{
+    return s == OT_SCOPE_LOCAL || s == OT_SCOPE_FRAGMENT || s == OT_SCOPE_VAR || s == OT_SCOPE_BARRIER || s == OT_SCOPE_REDUCER ||
+           s == OT_SCOPE_DESCRIPTOR;
+}
+
 static ot_status find_capacity(mem_job *j, const ot_target *t)
 {
     j->capacity = t->scopes[j->scope].bytes;
-    if (j->scope == OT_SCOPE_GM) return OT_OK;
+    if (j->scope == OT_SCOPE_GM || is_register(j->scope)) return OT_OK;
     if (j->options->capacity > 0) j->capacity = j->options->capacity;
     if (j->capacity > 0) return OT_OK;
     char rule[160];
@@ -260,7 +267,12 @@ ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_targ
         return ot_fail_nomem(d);
     }
     p->arena = a;
-    mem_job j = {.kernel = k, .path = path, .options = o, .diag = d, .scratch = scratch};
+    ot_mem_options own = *o;
+    if (k->explicit_sync) { /* a place that two pipes share is a dependency which the text does not know */
+        own.lifetimes.no_in_place = true;
+        if (own.mode == OT_MEM_AUTO) own.mode = OT_MEM_SEQUENTIAL;
+    }
+    mem_job j = {.kernel = k, .path = path, .options = &own, .diag = d, .scratch = scratch};
     ot_status s = plan_kernel(&j, t, p);
     ot_arena_free(scratch);
     if (s == OT_OK)

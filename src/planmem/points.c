@@ -220,6 +220,12 @@ static void close_if(builder *b, uint32_t i)
         f->points[b->jump[opener]].next[0] = end;
 }
 
+/* A barrier is set up where it is allocated. */
+static bool is_barrier(const ot_kernel *k, const ot_tk_stmt *s)
+{
+    return s->op == OT_TK_ALLOC && k->values[s->out[0]].scope == OT_SCOPE_BARRIER;
+}
+
 static void emit(builder *b, uint32_t i)
 {
     lt_flow *f = b->f;
@@ -229,9 +235,15 @@ static void emit(builder *b, uint32_t i)
     case OT_TK_ALLOC:
     case OT_TK_FREE:
         point(b, i);
-        touch(b, f->var_of[s->op == OT_TK_ALLOC ? s->out[0] : s->in[0]], LT_FORGET);
+        touch(b, f->var_of[s->op == OT_TK_ALLOC ? s->out[0] : s->in[0]], is_barrier(f->k, s) ? LT_WRITE | LT_FULL : LT_FORGET);
         break;
-    case OT_TK_VIEW: point(b, i); break;
+    case OT_TK_VIEW:
+    case OT_TK_FENCE: point(b, i); break;
+    case OT_TK_WAIT:
+    case OT_TK_ARRIVE: /* a barrier counts what arrived: each changes it */
+        point(b, i);
+        for (uint32_t j = 0; j < s->n_in; j++) touch(b, f->var_of[s->in[j]], LT_READ | LT_WRITE);
+        break;
     case OT_TK_LOAD:
     case OT_TK_STORE:
     case OT_TK_COPY:

@@ -35,7 +35,7 @@ static char *print(const ot_kernel *k)
 }
 
 /* The text of k, which parses and prints the same; to be freed. */
-static char *round_trip(const ot_kernel *k)
+static inline char *round_trip(const ot_kernel *k)
 {
     char *first = print(k);
     ot_kernel *again = parse(first);
@@ -110,7 +110,7 @@ static const char EVERYTHING[] = "kernel every.thing target \"ascend-a2\" {\n"
                                  "  }\n"
                                  "}\n";
 /* head, n times `piece` (its %zu is the number), tail */
-static char *repeat(const char *head, const char *piece, size_t n, const char *tail)
+static inline char *repeat(const char *head, const char *piece, size_t n, const char *tail)
 {
     char *text = NULL;
     size_t size;

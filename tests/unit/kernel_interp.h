@@ -439,6 +439,9 @@ static uint32_t ki_stmt(ki *m, uint32_t i, uint32_t *back)
     switch (s->op) {
     case OT_TK_ALLOC: memset(m->ideal[s->out[0]], 0, (size_t)m->k->values[s->out[0]].bytes * sizeof(uint64_t)); return i + 1;
     case OT_TK_FREE:
+    case OT_TK_WAIT: /* one thing after the other here: nothing to wait for */
+    case OT_TK_ARRIVE:
+    case OT_TK_FENCE:
     case OT_TK_VIEW: return i + 1;
     case OT_TK_LOAD:
     case OT_TK_STORE:

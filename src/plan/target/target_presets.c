@@ -139,7 +139,9 @@ static const ot_target_preset PRESETS[] = {
                 .region_overhead = 10e-6,
                 .memory_bytes = 141000000000LL,
                 /* 227 KiB of an SM's shared memory for one block (Hopper tuning guide); L2 lines of 128 B */
-                .scopes = {[OT_SCOPE_SHARED] = {.bytes = 227 * KIB}, [OT_SCOPE_L2] = {.alignment = 128}}}},
+                .scopes = {[OT_SCOPE_SHARED] = {.bytes = 227 * KIB},
+                           [OT_SCOPE_TMEM] = {.bytes = 256 * KIB},
+                           [OT_SCOPE_L2] = {.alignment = 128}}}},
     {.target = {.name = "ethos-u55",
                 .description = "Ethos-U55 with 256 MACs at 500 MHz: 256 KiB SRAM, 0.5 GB/s behind it",
                 .fast_bytes = 256 * KIB,
