@@ -34,7 +34,7 @@ Q :=
 endif
 
 ENGINE_SRCS := $(wildcard src/engine/*/*.c src/measure/*.c) \
-    $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c run_command.c) src/api/verify_tiled.c
+    $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c run_command.c run_kernel.c) src/api/verify_tiled.c
 SRCS      := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 ifeq ($(ENGINE),yes)

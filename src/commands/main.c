@@ -5,6 +5,7 @@
 #include "options.h"
 #include "api/pipeline.h"
 #include "plan_memory.h"
+#include "run_kernel.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -118,6 +119,22 @@ static ot_status run_model(const ot_options *o, ot_diag *d)
     return ot_run_command(&r, d);
 }
 
+static ot_status run_kernel(const ot_options *o, ot_diag *d)
+{
+    ot_kernel_request r = {.path = o->model,
+                           .target = o->target,
+                           .plan = o->memory,
+                           .inputs = o->inputs,
+                           .n_inputs = o->n_inputs,
+                           .output_dir = o->output_dir,
+                           .trace = o->trace,
+                           .stats = o->stats,
+                           .json = o->json,
+                           .quiet = o->quiet};
+    r.plan.threads = 1;
+    return ot_run_kernel(&r, d);
+}
+
 /* How to tile a model. */
 static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
 {
@@ -186,6 +203,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
     size_t n = 0;
     if (o->command == OT_CMD_PLAN_MEMORY) return plan_memory(o, d);
     if (o->command == OT_CMD_RUN) return run_model(o, d);
+    if (o->command == OT_CMD_RUN_KERNEL) return run_kernel(o, d);
     if (o->command == OT_CMD_BENCH) return bench_model(o, d);
     if (o->command == OT_CMD_CALIBRATE) return calibrate(o, d);
     if (o->command == OT_CMD_COMPARE) return ot_compare_reports(o->model, o->second, o->output, d);

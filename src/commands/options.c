@@ -42,6 +42,7 @@ static const struct {
     {"run", OT_CMD_RUN, RUN_NEEDS, "run MODEL [options]", "run a model natively"},
     {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model and its tiled form side by side"},
     {"calibrate", OT_CMD_CALIBRATE, RUN_NEEDS, "calibrate [-o T.xml]", "measure this machine"},
+    {"run-kernel", OT_CMD_RUN_KERNEL, RUN_NEEDS, "run-kernel K.tk [options]", "plan a tile kernel (.tk) and run it on the CPU"},
     {"compare", OT_CMD_COMPARE, NULL, "compare A.xml B.xml -o OUT.html", "what changed between two reports"},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)
@@ -83,11 +84,12 @@ enum {
     BENCH = 1 << OT_CMD_BENCH,
     CALIBRATE = 1 << OT_CMD_CALIBRATE,
     COMPARE = 1 << OT_CMD_COMPARE,
+    KERNEL = 1 << OT_CMD_RUN_KERNEL,
     PLANNERS = MODELS | MEMORY,
     TILERS = MODELS | BENCH,
     RUNNERS = RUN | BENCH,
     WORKERS = PLANNERS | RUNNERS | CALIBRATE,
-    EVERY = WORKERS | COMPARE,
+    EVERY = WORKERS | COMPARE | KERNEL,
     WRITERS = OPTIMISE | MEMORY | CALIBRATE | COMPARE
 };
 
@@ -105,13 +107,13 @@ typedef struct option {
 #define AT(member) offsetof(ot_options, member)
 static const option OPTIONS[] = {
     {"output", 'o', "OUT", TEXT, NULL, AT(output), WRITERS, "file to write; - is stdout, .ot writes the text form"},
-    {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), PLANNERS | BENCH,
+    {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), PLANNERS | BENCH | KERNEL,
      "machine to plan for; a kernel that names one has that"},
     {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, "list the targets and exit"},
     {"list-runtimes", 0, NULL, FLAG, NULL, AT(list_runtimes), EVERY, "list the runtimes and exit"},
     {"threads", 0, "N", COUNT, NULL, AT(threads), WORKERS,
      "workers that share a node (the target's own count when not given), a search or a run (1)"},
-    {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS, "results as JSON on stdout"},
+    {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS | KERNEL, "results as JSON on stdout"},
     {"report", 0, "F.html|.xml|.json|.csv", REPORT, NULL, 0, PLANNERS | BENCH, "write a report of what was found; repeatable"},
     {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS, "dump passes to stderr (letters of " DUMP_LETTERS ")"},
     {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, "print no table"},
@@ -135,25 +137,29 @@ static const option OPTIONS[] = {
     {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), TILERS, NULL},
     {"form", 0, "scan|unrolled|loop-peeled|loop-window|loop|prescan", FORM, NULL, AT(plan.force_form), TILERS, NULL},
 
-    {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUNNERS, "array for an input; repeatable (random numbers for the others)"},
+    {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUNNERS | KERNEL,
+     "array for an input; repeatable (random numbers for the others)"},
     {"seed", 0, "N", SEED, "0", AT(seed), RUNNERS, "of the random numbers"},
-    {"output-dir", 0, "D", TEXT, NULL, AT(output_dir), RUN, "write the outputs to D/0.npy, D/1.npy..."},
+    {"output-dir", 0, "D", TEXT, NULL, AT(output_dir), RUN | KERNEL,
+     "write the outputs to D/0.npy, D/1.npy... (kernels: D/NAME.npy)"},
     {"repeat", 0, "N", COUNT, NULL, AT(repeat), RUNNERS, "runs of each model (run: 1, bench: for some seconds)"},
     {"reference", 0, NULL, FLAG, NULL, AT(reference), RUN, "slow and obvious kernels only"},
-    {"trace", 0, "F.json", TEXT, NULL, AT(trace), RUNNERS,
+    {"trace", 0, "F.json", TEXT, NULL, AT(trace), RUNNERS | KERNEL,
      "write a trace of one more run (bench: of each model) for chrome://tracing"},
+    {"stats", 0, NULL, FLAG, NULL, AT(stats), KERNEL, "what each memory held, what pipes did, what was never freed"},
 
-    {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY,
+    {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY | KERNEL,
      "bytes that must do, else exit 3 (.tk: of every scope but gm; .csv: the least without it)"},
-    {"mode", 0, "auto|sequential|reuse|search", MODE, "auto", AT(memory.mode), MEMORY,
+    {"mode", 0, "auto|sequential|reuse|search", MODE, "auto", AT(memory.mode), MEMORY | KERNEL,
      "sequential: nothing shares; reuse: .tk by pipes, .csv largest first"},
-    {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY,
+    {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY | KERNEL,
      "seconds that a search may take (a fixed number of steps when not given)"},
     {"svg", 0, "F.svg", TEXT, NULL, AT(svg), MEMORY, "draw the plan as a map: time by offset"},
-    {"no-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.no_in_place), MEMORY, "no output takes the place of an input"},
-    {"restrict-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.restrict_in_place), MEMORY,
+    {"no-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.no_in_place), MEMORY | KERNEL, "no output takes the place of an input"},
+    {"restrict-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.restrict_in_place), MEMORY | KERNEL,
      "in place only where the instruction set overlaps exactly"},
-    {"workspace-reuse", 0, NULL, FLAG, NULL, AT(memory.workspace_reuse), MEMORY, "buffers in global memory may share, too"},
+    {"workspace-reuse", 0, NULL, FLAG, NULL, AT(memory.workspace_reuse), MEMORY | KERNEL,
+     "buffers in global memory may share, too"},
 };
 #define N_OPTIONS (sizeof OPTIONS / sizeof *OPTIONS)
 
@@ -433,7 +439,9 @@ static const option *find_option(const char *arg, const char **value)
 
 static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 {
-    const char *what = o->command == OT_CMD_PLAN_MEMORY ? "file" : o->command == OT_CMD_COMPARE ? "report" : "model";
+    const char *what = o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL ? "file"
+                       : o->command == OT_CMD_COMPARE                                      ? "report"
+                                                                                           : "model";
     if (o->command == OT_CMD_CALIBRATE) return ot_fail(d, OT_E_USAGE, "calibrate takes no file: '%.80s'", arg);
     if (!*arg) return ot_fail(d, OT_E_USAGE, "the %s's name is empty", what);
     if ((o->command == OT_CMD_BENCH || o->command == OT_CMD_COMPARE) && o->model && !o->second) {
@@ -450,10 +458,11 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 static ot_status fail_elsewhere(ot_diag *d, const option *opt, ot_command command)
 {
     if (command == OT_CMD_INSPECT && opt->letter == 'o') return ot_fail(d, OT_E_USAGE, "'inspect' writes no model: leave out -o");
+    unsigned commands = opt->commands == KERNEL ? KERNEL : opt->commands & ~(unsigned)KERNEL; /* where to look for it first */
     for (size_t k = 1; k < N_COMMANDS; k++)
-        if (opt->commands == 1u << COMMANDS[k].command)
+        if (commands == 1u << COMMANDS[k].command)
             return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile %s' only", opt->name, COMMANDS[k].name);
-    if (opt->commands == RUNNERS) return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile run' and 'bench' only", opt->name);
+    if (commands == RUNNERS) return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile run' and 'bench' only", opt->name);
     return ot_fail(d, OT_E_USAGE, "--%s is not for '%s'", opt->name, command_name(command));
 }
 
@@ -503,7 +512,8 @@ static ot_status check_together(ot_diag *d, const ot_options *o)
 {
     if (o->help || o->version || o->list_targets || o->list_runtimes) return OT_OK;
     if (o->command == OT_CMD_CALIBRATE) return OT_OK;
-    if (!o->model && o->command == OT_CMD_PLAN_MEMORY) return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
+    if (!o->model && (o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL))
+        return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_COMPARE) {
         if (!o->model || !o->second) return ot_fail(d, OT_E_USAGE, "compare needs two reports: compare A.xml B.xml -o OUT.html");
         return o->output ? OT_OK : ot_fail(d, OT_E_USAGE, "no output given: add -o OUT.html");
@@ -542,7 +552,8 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
         if (strcmp(argv[1], COMMANDS[k].name) != 0) continue;
         o->command = COMMANDS[k].command;
         first = 2;
-        if (o->command == OT_CMD_PLAN_MEMORY) o->target = NULL; /* the kernel's own goes before the default */
+        if (o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL)
+            o->target = NULL; /* the kernel's own goes before the default */
         if (o->command == OT_CMD_BENCH) o->emit_engine = true;
         if (!COMMANDS[k].needs) continue;
         if (!asks_help(argc, argv)) return fail_needs(d, COMMANDS[k].name, COMMANDS[k].needs);
@@ -566,7 +577,7 @@ static const struct {
     {EVERY, "options (sizes take K, M, G; a MODEL, FILE or OUT of - is stdin or stdout)"},
     {TILERS, "of tiling, inspect and bench"},
     {RUNNERS, "of run and bench"},
-    {MEMORY, "of plan-memory"},
+    {MEMORY | KERNEL, "of plan-memory and run-kernel"},
 };
 #define N_SECTIONS (sizeof SECTIONS / sizeof *SECTIONS)
 

@@ -14,7 +14,8 @@ typedef enum ot_command {
     OT_CMD_RUN,
     OT_CMD_BENCH,
     OT_CMD_CALIBRATE,
-    OT_CMD_COMPARE
+    OT_CMD_COMPARE,
+    OT_CMD_RUN_KERNEL
 } ot_command;
 
 typedef struct ot_options {
@@ -40,6 +41,7 @@ typedef struct ot_options {
     const char *trace;      /* of run and bench: file; NULL: none */
     const char *output_dir; /* of run; NULL: none */
     bool reference;         /* of run: reference kernels only */
+    bool stats;             /* of run-kernel */
     const char **reports;   /* [n_reports] files to write */
     size_t n_reports, cap_reports;
     const char *svg;      /* of plan-memory: map to write; "-" for stdout; NULL: none */

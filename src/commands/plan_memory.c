@@ -6,14 +6,7 @@
 #include "plan_memory.h"
 
 #include "export/out_file.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#define INPUT_MAX   ((size_t)1 << 30)
-#define INPUT_CHUNK ((size_t)1 << 16)
+#include "kernel_file.h"
 
 /* A text in memory; from open_memstream. */
 typedef struct rendered {
@@ -37,48 +30,7 @@ static void log_time(const work *w, const char *what, double since)
     if (w->run->log) fprintf(w->run->log, "onnx-tile: %-10s %s\n", what, ot_format_seconds(ot_now() - since, took, sizeof took));
 }
 
-/* ---- reading ---- */
-
-static ot_status cannot_read(const work *w, int error)
-{
-    bool wrong = error == ENOENT || error == ENOTDIR || error == EISDIR;
-    return ot_fail(w->d, wrong ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", w->path, strerror(error));
-}
-
-/* Everything that fd has, into w->input. */
-static ot_status read_all(work *w, int fd)
-{
-    size_t cap = 0;
-    for (;;) {
-        if (w->n_input == INPUT_MAX) return ot_fail(w->d, OT_E_INPUT, "'%.300s' is larger than 1 GiB", w->path);
-        if (w->n_input + INPUT_CHUNK > cap && !ot_grow(w->r->arena, (void **)&w->input, &cap, w->n_input + INPUT_CHUNK, 1))
-            return ot_fail_nomem(w->d);
-        size_t room = cap - w->n_input < INPUT_MAX - w->n_input ? cap - w->n_input : INPUT_MAX - w->n_input;
-        ssize_t got = read(fd, w->input + w->n_input, room);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return cannot_read(w, errno);
-        if (got == 0) return OT_OK;
-        w->n_input += (size_t)got;
-    }
-}
-
-static ot_status read_input(work *w)
-{
-    bool is_stdin = strcmp(w->run->path, "-") == 0;
-    int fd = is_stdin ? STDIN_FILENO : open(w->run->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) return cannot_read(w, errno);
-    ot_status s = read_all(w, fd);
-    if (!is_stdin) close(fd);
-    return s;
-}
-
 /* ---- kernel or table ---- */
-
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n > m && strcasecmp(s + n - m, end) == 0;
-}
 
 /* A kernel begins with its keyword or a comment, a table with the name of a column. */
 static bool begins_as_kernel(const work *w)
@@ -91,15 +43,15 @@ static bool begins_as_kernel(const work *w)
 
 static bool is_kernel(const work *w)
 {
-    if (ends_with(w->run->path, ".tk")) return true;
-    return !ends_with(w->run->path, ".csv") && begins_as_kernel(w);
+    if (ot_ends_with(w->run->path, ".tk")) return true;
+    return !ot_ends_with(w->run->path, ".csv") && begins_as_kernel(w);
 }
 
 /* An output whose name promises the other kind is a mistake. */
 static ot_status check_output_name(const work *w, bool kernel)
 {
     const char *output = w->run->output;
-    if (output && ends_with(output, kernel ? ".csv" : ".tk"))
+    if (output && ot_ends_with(output, kernel ? ".csv" : ".tk"))
         return ot_fail(w->d, OT_E_USAGE, "'%.300s' holds a %s, so '%.300s' would, too: name it %s", w->path,
                        kernel ? "kernel" : "table", output, kernel ? ".tk" : ".csv");
     return OT_OK;
@@ -254,19 +206,6 @@ static ot_status run_table(work *w)
 
 /* ---- kernels ---- */
 
-/* The command's, else the kernel's own, else this machine. Kernels come from strangers: they name shipped targets, not files. */
-static ot_status load_target(const work *w, const ot_kernel *k, ot_target *t)
-{
-    ot_diag local = {0};
-    if (w->run->target) return ot_target_load(w->run->target, 0, w->d, t);
-    if (!k->target) return ot_target_load("host", 0, w->d, t);
-    if (ends_with(k->target, ".xml"))
-        return ot_fail(w->d, OT_E_INPUT, "%.300s: a kernel cannot name a target file: use --target", w->path);
-    ot_status s = ot_target_load(k->target, 0, &local, t);
-    if (s == OT_OK) return OT_OK;
-    return ot_fail(w->d, s == OT_E_NOMEM || s == OT_E_SYSTEM ? s : OT_E_INPUT, "%.300s: %s", w->path, local.message);
-}
-
 /* Colour of a buffer: transfers first, since they are what a plan must not disturb. */
 static uint32_t pipe_kind(uint32_t pipes)
 {
@@ -353,7 +292,7 @@ static ot_status plan_kernel(work *w, ot_kernel *k)
 {
     ot_target t;
     ot_mem_plan *p = NULL;
-    OT_TRY(load_target(w, k, &t));
+    OT_TRY(ot_kernel_target(k, w->path, w->run->target, w->d, &t));
     ot_target_free(&t); /* memories do not depend on who runs */
     double start = ot_now();
     OT_TRY(ot_mem_plan_kernel(k, w->path, &t, &w->run->plan, w->d, &p));
@@ -412,7 +351,7 @@ static ot_status write_outputs(work *w)
 static ot_status run_all(work *w)
 {
     double start = ot_now();
-    OT_TRY(read_input(w));
+    OT_TRY(ot_read_text(w->run->path, w->r->arena, w->d, &w->input, &w->n_input));
     log_time(w, "read", start);
     bool kernel = is_kernel(w);
     OT_TRY(check_output_name(w, kernel));

@@ -18,6 +18,7 @@ COMMANDS = {
     'plan-memory': ['plan-memory', 'absent.csv'],
     'run': ['run', 'absent.onnx'],
     'bench': ['bench', 'absent.onnx'],
+    'run-kernel': ['run-kernel', 'absent.tk'],
     'calibrate': ['calibrate'],  # without a cache to write to
     'compare': ['compare', 'absent.xml', 'absent.xml', '-o', 'x.html'],
 }
@@ -26,7 +27,7 @@ HEADINGS = {
     'options': list(COMMANDS),
     'of tiling, inspect and bench': ['tiling', 'inspect', 'bench'],
     'of run and bench': ['run', 'bench'],
-    'of plan-memory': ['plan-memory'],
+    'of plan-memory and run-kernel': ['plan-memory', 'run-kernel'],
 }
 VALUES = {
     'output': 'absent/x', 'target': 'host', 'threads': '1', 'report': 'r.xml', 'debug': 'T', 'l2': '1M', 'shape': 'x=1', 'goal': 'time',

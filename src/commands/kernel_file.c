@@ -1,0 +1,71 @@
+/* Reading what commands plan and run: a text, and the target that is meant. */
+#include "kernel_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define INPUT_MAX   ((size_t)1 << 30)
+#define INPUT_CHUNK ((size_t)1 << 16)
+
+typedef struct reader {
+    const char *path; /* for messages */
+    ot_arena *a;
+    ot_diag *d;
+    char *text; /* [n] */
+    size_t n, cap;
+} reader;
+
+static ot_status cannot_read(const reader *r, int error)
+{
+    bool wrong = error == ENOENT || error == ENOTDIR || error == EISDIR;
+    return ot_fail(r->d, wrong ? OT_E_INPUT : OT_E_SYSTEM, "cannot read '%.300s': %s", r->path, strerror(error));
+}
+
+/* Everything that fd has. */
+static ot_status read_all(reader *r, int fd)
+{
+    for (;;) {
+        if (r->n == INPUT_MAX) return ot_fail(r->d, OT_E_INPUT, "'%.300s' is larger than 1 GiB", r->path);
+        if (r->n + INPUT_CHUNK > r->cap && !ot_grow(r->a, (void **)&r->text, &r->cap, r->n + INPUT_CHUNK, 1))
+            return ot_fail_nomem(r->d);
+        size_t room = r->cap - r->n < INPUT_MAX - r->n ? r->cap - r->n : INPUT_MAX - r->n;
+        ssize_t got = read(fd, r->text + r->n, room);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return cannot_read(r, errno);
+        if (got == 0) return OT_OK;
+        r->n += (size_t)got;
+    }
+}
+
+ot_status ot_read_text(const char *path, ot_arena *a, ot_diag *d, char **out, size_t *n)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    reader r = {.path = is_stdin ? "stdin" : path, .a = a, .d = d};
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return cannot_read(&r, errno);
+    ot_status s = read_all(&r, fd);
+    if (!is_stdin) close(fd);
+    *out = r.text;
+    *n = r.n;
+    return s;
+}
+
+bool ot_ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n > m && strcasecmp(s + n - m, end) == 0;
+}
+
+ot_status ot_kernel_target(const ot_kernel *k, const char *path, const char *asked, ot_diag *d, ot_target *t)
+{
+    ot_diag local = {0};
+    if (asked) return ot_target_load(asked, 0, d, t);
+    if (!k->target) return ot_target_load("host", 0, d, t);
+    if (ot_ends_with(k->target, ".xml"))
+        return ot_fail(d, OT_E_INPUT, "%.300s: a kernel cannot name a target file: use --target", path);
+    ot_status s = ot_target_load(k->target, 0, &local, t);
+    if (s == OT_OK) return OT_OK;
+    return ot_fail(d, s == OT_E_NOMEM || s == OT_E_SYSTEM ? s : OT_E_INPUT, "%.300s: %s", path, local.message);
+}

@@ -1,0 +1,274 @@
+/* run-kernel: read a kernel and its inputs, plan it, run it, write what it wrote. */
+#include "run_kernel.h"
+
+#include "base/json.h"
+#include "export/out_file.h"
+#include "kernel_file.h"
+#include "kernelrun/kernelrun.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+typedef struct work {
+    const ot_kernel_request *r;
+    ot_diag *d;
+    ot_arena *a;
+    const char *path; /* for messages */
+    ot_kernel *k;
+    ot_mem_plan *plan;
+    ot_nd *read;           /* [n_inputs] */
+    ot_krun_array *inputs; /* [n_inputs] of the same memory */
+    ot_krun_result *x;
+} work;
+
+/* ---- types: .npy has no bfloat16, such values travel as 16-bit integers ---- */
+
+static const struct {
+    const char *name;
+    ot_dtype type;
+} TYPES[] = {{"f32", OT_F32}, {"f16", OT_F16},   {"f64", OT_F64},  {"i8", OT_I8},   {"i16", OT_I16},
+             {"i32", OT_I32}, {"i64", OT_I64},   {"u8", OT_U8},    {"u16", OT_U16}, {"u32", OT_U32},
+             {"u64", OT_U64}, {"bool", OT_BOOL}, {"bf16", OT_BF16}};
+#define N_TYPES (sizeof TYPES / sizeof *TYPES)
+
+static const char *type_name(ot_dtype t)
+{
+    for (size_t k = 0; k < N_TYPES; k++)
+        if (TYPES[k].type == t) return TYPES[k].name;
+    return "?";
+}
+
+static ot_dtype type_of(const char *name)
+{
+    size_t k = 0;
+    while (strcmp(TYPES[k].name, name) != 0) k++;
+    return TYPES[k].type;
+}
+
+/* ---- reading ---- */
+
+static const ot_tk_value *param_of(const work *w, const char *name)
+{
+    for (uint32_t v = 0; v < w->k->n_values; v++)
+        if (strcmp(w->k->values[v].name, name) == 0) return &w->k->values[v];
+    return NULL;
+}
+
+static ot_status read_inputs(work *w)
+{
+    size_t n = w->r->n_inputs;
+    w->read = OT_NEW_N(w->a, ot_nd, n + 1);
+    w->inputs = OT_NEW_N(w->a, ot_krun_array, n + 1);
+    if (!w->read || !w->inputs) return ot_fail_nomem(w->d);
+    for (size_t k = 0; k < n; k++) {
+        const ot_run_input *in = &w->r->inputs[k];
+        ot_nd *a = &w->read[k];
+        ot_krun_array *to = &w->inputs[k];
+        OT_TRY(ot_npy_read(in->file, w->d, a));
+        if (a->rank > OT_TK_RANK_MAX || !a->data)
+            return ot_fail(w->d, OT_E_INPUT, "'%.300s' has more than %d dimensions, or no numbers", in->file, OT_TK_RANK_MAX);
+        *to = (ot_krun_array){.name = in->name, .dtype = type_name(a->dtype), .rank = a->rank, .data = a->data};
+        const ot_tk_value *x = param_of(w, in->name);
+        if (x && strcmp(x->dtype, "bf16") == 0 && a->dtype == OT_U16) to->dtype = "bf16";
+        for (uint32_t d = 0; d < a->rank; d++) to->dims[d] = a->dims[d];
+        if (a->rank == 0) to->dims[to->rank++] = 1;
+    }
+    return OT_OK;
+}
+
+static ot_status load(work *w)
+{
+    char *text;
+    size_t n;
+    OT_TRY(ot_read_text(w->r->path, w->a, w->d, &text, &n));
+    OT_TRY(ot_kernel_parse(w->path, text, n, w->d, &w->k));
+    ot_target t;
+    OT_TRY(ot_kernel_target(w->k, w->path, w->r->target, w->d, &t));
+    ot_status s = ot_mem_plan_kernel(w->k, w->path, &t, &w->r->plan, w->d, &w->plan);
+    ot_target_free(&t);
+    return s;
+}
+
+static ot_status run(work *w)
+{
+    ot_krun_request q = {.inputs = w->inputs,
+                         .n_inputs = (uint32_t)w->r->n_inputs,
+                         .restricted = w->r->plan.lifetimes.restrict_in_place,
+                         .events = w->r->trace != NULL};
+    return ot_krun(w->k, w->path, w->plan, &q, w->d, &w->x);
+}
+
+/* ---- writing ---- */
+
+static ot_status put_array(const work *w, const ot_krun_array *x, ot_out *out)
+{
+    ot_nd a = {.data = (void *)x->data};
+    bool bf16 = strcmp(x->dtype, "bf16") == 0;
+    ot_nd_set_dense(&a, bf16 ? OT_U16 : type_of(x->dtype), x->rank, x->dims);
+    return ot_npy_put(&out->sink, &a, x->name, w->d);
+}
+
+/* A name with slashes is a file in no other folder. */
+static const char *file_name(const work *w, const char *name)
+{
+    char *path = ot_format(w->a, "%s/%s.npy", w->r->output_dir, name);
+    for (char *c = path ? path + strlen(w->r->output_dir) + 1 : NULL; c && *c; c++)
+        if (*c == '/') *c = '_';
+    return path;
+}
+
+static ot_status write_outputs(const work *w)
+{
+    uint32_t n = w->x->n_outputs, opened = 0;
+    ot_status s = OT_OK;
+    if (!w->r->output_dir) return OT_OK;
+    if (mkdir(w->r->output_dir, 0777) != 0 && errno != EEXIST)
+        return ot_fail(w->d, OT_E_SYSTEM, "cannot make folder '%.300s': %s", w->r->output_dir, strerror(errno));
+    ot_out *outs = OT_NEW_N(w->a, ot_out, n + 1u);
+    if (!outs) return ot_fail_nomem(w->d);
+    for (; opened < n && s == OT_OK; opened++) {
+        const char *path = file_name(w, w->x->outputs[opened].name);
+        s = path ? ot_out_open(&outs[opened], path, w->a, w->d) : ot_fail_nomem(w->d);
+        if (s == OT_OK) s = put_array(w, &w->x->outputs[opened], &outs[opened]);
+        if (s == OT_OK) s = ot_out_seal(&outs[opened]);
+    }
+    for (uint32_t k = 0; k < n && s == OT_OK; k++) s = ot_out_publish(&outs[k]);
+    for (uint32_t k = 0; k < opened; k++) ot_out_close(&outs[k]);
+    return s;
+}
+
+static ot_status write_trace(const work *w)
+{
+    char *text = NULL;
+    size_t n = 0;
+    ot_out out;
+    if (!w->r->trace) return OT_OK;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return ot_fail_nomem(w->d);
+    ot_status s = ot_krun_trace(w->k, w->x, f);
+    if (fclose(f) != 0 || s != OT_OK) s = ot_fail_nomem(w->d);
+    if (s == OT_OK) {
+        s = ot_out_open(&out, w->r->trace, w->a, w->d);
+        if (s == OT_OK) ot_sink_put(&out.sink, text, n);
+        if (s == OT_OK) s = ot_out_seal(&out);
+        if (s == OT_OK) s = ot_out_publish(&out);
+        ot_out_close(&out);
+    }
+    free(text);
+    return s;
+}
+
+/* ---- saying ---- */
+
+static void print_outputs(const work *w)
+{
+    for (uint32_t k = 0; k < w->x->n_outputs; k++) {
+        const ot_krun_array *o = &w->x->outputs[k];
+        printf("output   %s: %s [", o->name, o->dtype);
+        for (uint32_t d = 0; d < o->rank; d++) printf("%s%lld", d ? "," : "", (long long)o->dims[d]);
+        fputs("]", stdout);
+        if (w->x->unwritten[k] > 0) printf(", %lld bytes of it never written: 0 there", (long long)w->x->unwritten[k]);
+        fputc('\n', stdout);
+    }
+}
+
+static void print_stats(const work *w)
+{
+    const ot_krun_result *x = w->x;
+    printf("run      %lld statements\n", (long long)x->steps);
+    for (uint32_t k = 0; k < x->n_scopes; k++)
+        printf("memory   %-10s peak %lld, freed %lld, still allocated %lld bytes; planned in %lld\n",
+               ot_scope_name(x->scopes[k].scope), (long long)x->scopes[k].peak, (long long)x->scopes[k].freed,
+               (long long)x->scopes[k].allocated, (long long)x->scopes[k].height);
+    for (int p = 0; p < OT_PIPE_COUNT; p++)
+        if (x->pipes[p].operations > 0)
+            printf("pipe     %-10s %lld operations, %lld bytes\n", ot_pipe_name((ot_pipe)p), (long long)x->pipes[p].operations,
+                   (long long)x->pipes[p].bytes);
+    for (uint32_t k = 0; k < x->n_leaks; k++) {
+        const ot_tk_value *v = &w->k->values[x->leaks[k].value];
+        printf("leak     line %u: '%s' (%lld bytes of %s) is never freed\n", v->line, v->name, (long long)x->leaks[k].bytes,
+               ot_scope_name(v->scope));
+    }
+}
+
+static void json_memory(const work *w, ot_json *j)
+{
+    ot_json_list(j, "memories");
+    for (uint32_t k = 0; k < w->x->n_scopes; k++) {
+        const ot_krun_scope *s = &w->x->scopes[k];
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "scope", ot_scope_name(s->scope));
+        ot_json_put_int(j, "allocated_bytes", s->allocated);
+        ot_json_put_int(j, "peak_bytes", s->peak);
+        ot_json_put_int(j, "freed_bytes", s->freed);
+        ot_json_put_int(j, "planned_bytes", s->height);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+}
+
+static void print_json(const work *w)
+{
+    const ot_krun_result *x = w->x;
+    ot_json j = {.f = stdout};
+    ot_json_open(&j, NULL);
+    ot_json_put_text(&j, "kernel", w->k->name);
+    ot_json_put_int(&j, "statements", x->steps);
+    json_memory(w, &j);
+    ot_json_list(&j, "pipes");
+    for (int p = 0; p < OT_PIPE_COUNT; p++) {
+        ot_json_open(&j, NULL);
+        ot_json_put_text(&j, "pipe", ot_pipe_name((ot_pipe)p));
+        ot_json_put_int(&j, "operations", x->pipes[p].operations);
+        ot_json_put_int(&j, "bytes", x->pipes[p].bytes);
+        ot_json_close(&j);
+    }
+    ot_json_close(&j);
+    ot_json_list(&j, "outputs");
+    for (uint32_t k = 0; k < x->n_outputs; k++) {
+        ot_json_open(&j, NULL);
+        ot_json_put_text(&j, "name", x->outputs[k].name);
+        ot_json_put_text(&j, "dtype", x->outputs[k].dtype);
+        ot_json_put_int(&j, "unwritten_bytes", x->unwritten[k]);
+        ot_json_close(&j);
+    }
+    ot_json_close(&j);
+    ot_json_list(&j, "leaks");
+    for (uint32_t k = 0; k < x->n_leaks; k++) {
+        ot_json_open(&j, NULL);
+        ot_json_put_text(&j, "name", w->k->values[x->leaks[k].value].name);
+        ot_json_put_int(&j, "line", w->k->values[x->leaks[k].value].line);
+        ot_json_put_int(&j, "bytes", x->leaks[k].bytes);
+        ot_json_close(&j);
+    }
+    ot_json_close(&j);
+    ot_json_close(&j);
+}
+
+static ot_status all(work *w)
+{
+    OT_TRY(load(w));
+    OT_TRY(read_inputs(w));
+    OT_TRY(run(w));
+    OT_TRY(write_outputs(w));
+    OT_TRY(write_trace(w));
+    if (w->r->json) {
+        print_json(w);
+    } else if (!w->r->quiet) {
+        print_outputs(w);
+        if (w->r->stats) print_stats(w);
+    }
+    return ferror(stdout) ? OT_E_SYSTEM : OT_OK;
+}
+
+ot_status ot_run_kernel(const ot_kernel_request *r, ot_diag *d)
+{
+    work w = {.r = r, .d = d, .a = ot_arena_new(), .path = strcmp(r->path, "-") == 0 ? "stdin" : r->path};
+    ot_status s = w.a ? all(&w) : ot_fail_nomem(d);
+    ot_krun_free(w.x);
+    for (size_t k = 0; w.read && k < r->n_inputs; k++) ot_nd_release(&w.read[k]);
+    ot_mem_plan_free(w.plan);
+    ot_kernel_free(w.k);
+    ot_arena_free(w.a);
+    return s;
+}

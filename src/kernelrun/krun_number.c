@@ -1,0 +1,132 @@
+/* Numbers of the element types: bytes to doubles and back.
+ *
+ *   type   bits of exponent, fraction        f16 0 11110 1111111111 = 65504, bf16 has the exponent of f32
+ *
+ * A double holds every value of every type up to 64-bit floats exactly, and integers up to 2^53.
+ */
+#include "krun_internal.h"
+
+#include <math.h>
+
+static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
+
+bool krun_is_float(const char *dtype) { return dtype[0] == 'f' || dtype[0] == 'b'; }
+
+/* ---- short floats ---- */
+
+static double decode_short(uint32_t bits, int exponent_bits, int fraction_bits)
+{
+    uint32_t top = (1u << exponent_bits) - 1, fraction = bits & ((1u << fraction_bits) - 1);
+    uint32_t exponent = bits >> fraction_bits & top;
+    int bias = (int)(top >> 1);
+    double x = exponent == 0 ? ldexp(fraction, 1 - bias - fraction_bits)
+                             : ldexp(fraction + (1u << fraction_bits), (int)exponent - bias - fraction_bits);
+    if (exponent == top) x = fraction ? (double)NAN : (double)INFINITY;
+    return bits >> (exponent_bits + fraction_bits) ? -x : x;
+}
+
+/* To nearest, ties to even. */
+static uint32_t encode_short(double x, int exponent_bits, int fraction_bits)
+{
+    uint32_t top = (1u << exponent_bits) - 1, infinite = top << fraction_bits;
+    uint32_t sign = signbit(x) ? 1u << (exponent_bits + fraction_bits) : 0;
+    int bias = (int)(top >> 1), least = 1 - bias;
+    if (isnan(x)) return sign | infinite | 1u << (fraction_bits - 1);
+    if (isinf(x)) return sign | infinite;
+    if (x == 0) return sign;
+    int e = ilogb(x);
+    if (e > bias + 1) return sign | infinite;
+    if (e < least) e = least;
+    uint32_t q = (uint32_t)nearbyint(ldexp(fabs(x), fraction_bits - e)); /* with the leading one; a carry goes on upwards */
+    uint32_t bits = ((uint32_t)(e - least) << fraction_bits) + q;
+    return sign | (bits > infinite ? infinite : bits);
+}
+
+/* ---- all types ---- */
+
+static uint64_t load(const uint8_t *at, uint32_t bytes)
+{
+    uint64_t x = 0;
+    memcpy(&x, at, bytes); /* little-endian, as .npy files are */
+    return x;
+}
+
+double krun_decode(const char *dtype, const uint8_t *at)
+{
+    float f;
+    double x;
+    uint32_t bits = ot_tk_dtype_bits(dtype);
+    uint64_t raw = load(at, bits / 8);
+    if (is(dtype, "f32")) return memcpy(&f, at, sizeof f), f;
+    if (is(dtype, "f64")) return memcpy(&x, at, sizeof x), x;
+    if (is(dtype, "f16")) return decode_short((uint32_t)raw, 5, 10);
+    if (is(dtype, "bf16")) return decode_short((uint32_t)raw, 8, 7);
+    if (is(dtype, "bool")) return raw != 0;
+    if (dtype[0] == 'u') return (double)raw;
+    return (double)((int64_t)(raw << (64 - bits)) >> (64 - bits));
+}
+
+/* x cut towards zero, in the integers of so many bits. */
+static uint64_t saturate(double x, uint32_t bits, bool is_signed)
+{
+    double limit = ldexp(1, (int)bits - (is_signed ? 1 : 0));
+    if (isnan(x)) return 0;
+    if (is_signed) {
+        if (x >= limit) return (UINT64_C(1) << (bits - 1)) - 1;
+        if (x <= -limit) return UINT64_C(1) << (bits - 1);
+        return (uint64_t)(int64_t)x;
+    }
+    if (x <= 0) return 0;
+    return x >= limit ? (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) : (uint64_t)x;
+}
+
+void krun_encode(const char *dtype, double x, uint8_t *to)
+{
+    uint32_t bits = ot_tk_dtype_bits(dtype);
+    float f = (float)x;
+    uint64_t raw;
+    if (is(dtype, "f64")) {
+        memcpy(to, &x, sizeof x);
+        return;
+    }
+    if (is(dtype, "f32")) {
+        memcpy(to, &f, sizeof f);
+        return;
+    }
+    if (is(dtype, "f16"))
+        raw = encode_short(x, 5, 10);
+    else if (is(dtype, "bf16"))
+        raw = encode_short(x, 8, 7);
+    else if (is(dtype, "bool"))
+        raw = x != 0;
+    else
+        raw = saturate(x, bits, dtype[0] == 'i');
+    memcpy(to, &raw, bits / 8);
+}
+
+void krun_convert(const char *from, const uint8_t *src, const char *to, uint8_t *dst, int64_t n)
+{
+    uint32_t a = ot_tk_dtype_bits(from) / 8, b = ot_tk_dtype_bits(to) / 8;
+    if (is(from, to)) {
+        memcpy(dst, src, (size_t)n * a);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) krun_encode(to, krun_decode(from, src + i * a), dst + i * b);
+}
+
+float krun_f32(double x) { return (float)x; }
+
+/* The residue of an integer; what is no integer of 63 bits is 0. */
+static uint32_t residue(double x) { return fabs(x) < 9.2e18 ? (uint32_t)(uint64_t)(int64_t)x : 0; }
+
+double krun_round(krun_class c, double x)
+{
+    switch (c) {
+    case KRUN_F32: return krun_f32(x);
+    case KRUN_F64: return x;
+    case KRUN_I32: return (int32_t)residue(x);
+    case KRUN_U32: return residue(x);
+    case KRUN_I64: break;
+    }
+    return trunc(x);
+}

@@ -1,0 +1,300 @@
+/* Products: matrices, convolutions. Sums grow in the class of the operation, in the order of the summed index.
+ *
+ *   matmul(a, b [, bias])      a: [batch...] M x K, b: [batch...] K x N; batch axes are broadcast; transpose_a=1, transpose_b=1
+ *   mmad(a, b, c)              the same, added to what c holds; accumulate(c, a, b) alike
+ *   conv(x, w [, bias])        x: N x C x spatial, w: M x C/group x kernel; stride, dilation, pad (before all axes, then after), group
+ */
+#include "krun_internal.h"
+
+static double add_product(krun_class c, double sum, double x, double y)
+{
+    if (c == KRUN_F32) return krun_f32(sum + (double)krun_f32(x * y));
+    if (c == KRUN_F64) return sum + x * y;
+    return krun_round(c, sum + x * y); /* both products and sums of 32 bits are exact in a double */
+}
+
+/* ---- matrices ---- */
+
+typedef struct matrix {
+    const double *v;
+    int64_t rows, cols, row, col; /* strides */
+    uint32_t batch_rank;
+    const int64_t *batch; /* [batch_rank] */
+} matrix;
+
+static ot_status matrix_of(const krun_call *c, const krun_tensor *t, const char *flag, matrix *x)
+{
+    int64_t turned;
+    if (t->rank < 2) return krun_fail(c->m, "shape", "'%s' is no matrix", t->x->name);
+    OT_TRY(krun_integer(c, flag, 0, &turned));
+    int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
+    *x = (matrix){t->v, turned ? cols : rows, turned ? rows : cols, turned ? 1 : cols, turned ? cols : 1, t->rank - 2, t->dims};
+    return OT_OK;
+}
+
+/* Axis d (from the last) of the batch; 1 when there is none. */
+static int64_t batch_dim(const matrix *x, uint32_t d) { return d < x->batch_rank ? x->batch[x->batch_rank - 1 - d] : 1; }
+
+/* First element of the matrix that belongs to batch number i of the result. */
+static const double *batch_at(const matrix *x, const int64_t *dims, uint32_t rank, int64_t i)
+{
+    int64_t at = 0, stride = 1;
+    for (uint32_t d = 0; d < rank; d++) {
+        int64_t n = batch_dim(x, d);
+        at += n == 1 ? 0 : i % dims[rank - 1 - d] * stride;
+        i /= dims[rank - 1 - d];
+        stride *= n;
+    }
+    return x->v + at * x->rows * x->cols;
+}
+
+/* What a sum starts with: an element of `to`, repeated along axes of 1. NULL: 0. */
+static ot_status addend(const krun_call *c, const krun_tensor *t, const int64_t *dims, uint32_t rank, int64_t *strides)
+{
+    int64_t stride = 1;
+    for (uint32_t d = 0; d < rank; d++) strides[d] = 0;
+    if (t->rank > rank) return krun_fail(c->m, "shape", "'%s' has more axes than the product", t->x->name);
+    for (uint32_t d = t->rank; d-- > 0;) {
+        int64_t n = t->dims[d];
+        if (n != 1 && n != dims[d + rank - t->rank])
+            return krun_fail(c->m, "broadcast", "'%s' does not fit the product it is added to", t->x->name);
+        strides[d + rank - t->rank] = n == 1 ? 0 : stride;
+        stride *= n;
+    }
+    return OT_OK;
+}
+
+static ot_status multiply(const krun_call *c, const krun_tensor *ta, const krun_tensor *tb, const krun_tensor *to)
+{
+    matrix a, b;
+    int64_t dims[OT_TK_RANK_MAX], strides[OT_TK_RANK_MAX] = {0}, n_batch = 1;
+    OT_TRY(matrix_of(c, ta, "transpose_a", &a));
+    OT_TRY(matrix_of(c, tb, "transpose_b", &b));
+    if (a.cols != b.rows)
+        return krun_fail(c->m, "shape", "%s sums over %lld columns of '%s' and %lld rows of '%s'", c->s->name, (long long)a.cols,
+                         ta->x->name, (long long)b.rows, tb->x->name);
+    uint32_t batch = a.batch_rank > b.batch_rank ? a.batch_rank : b.batch_rank;
+    for (uint32_t d = 0; d < batch; d++) {
+        int64_t x = batch_dim(&a, d), y = batch_dim(&b, d);
+        if (x != 1 && y != 1 && x != y) return krun_fail(c->m, "broadcast", "the batches of %s do not fit each other", c->s->name);
+        dims[batch - 1 - d] = ot_max(x, y);
+        n_batch *= ot_max(x, y);
+    }
+    dims[batch] = a.rows;
+    dims[batch + 1] = b.cols;
+    OT_TRY(krun_expect(c, dims, batch + 2));
+    if (to) OT_TRY(addend(c, to, dims, batch + 2, strides));
+    for (int64_t i = 0; i < n_batch * a.rows * b.cols; i++) {
+        int64_t rest = i, at = 0;
+        for (uint32_t d = batch + 2; d-- > 0; rest /= dims[d]) at += rest % dims[d] * strides[d];
+        int64_t col = i % b.cols, row = i / b.cols % a.rows, m = i / b.cols / a.rows;
+        const double *x = batch_at(&a, dims, batch, m) + row * a.row, *y = batch_at(&b, dims, batch, m) + col * b.col;
+        double sum = to ? to->v[at] : 0;
+        for (int64_t k = 0; k < a.cols; k++) sum = add_product(c->c, sum, x[k * a.col], y[k * b.row]);
+        c->out->v[i] = sum;
+    }
+    return OT_OK;
+}
+
+static ot_status matmul(const krun_call *c)
+{
+    OT_TRY(krun_needs(c, 2, 3));
+    return multiply(c, &c->in[0], &c->in[1], c->n_in > 2 ? &c->in[2] : NULL);
+}
+
+static ot_status mmad(const krun_call *c)
+{
+    OT_TRY(krun_needs(c, 3, 3));
+    return multiply(c, &c->in[0], &c->in[1], &c->in[2]);
+}
+
+static ot_status accumulate(const krun_call *c)
+{
+    OT_TRY(krun_needs(c, 3, 3));
+    return multiply(c, &c->in[1], &c->in[2], &c->in[0]);
+}
+
+/* ---- convolutions ---- */
+
+typedef struct conv_shape {
+    uint32_t n;                                               /* spatial axes */
+    int64_t in[6], out[6], kernel[6], stride[6], dilation[6]; /* [n] */
+    int64_t before[6];                                        /* pads */
+    int64_t n_in, n_out, n_kernel;                            /* products */
+} conv_shape;
+
+static ot_status conv_settings(const krun_call *c, conv_shape *s)
+{
+    int64_t pads[12];
+    OT_TRY(krun_integers(c, "stride", s->n, 1, 1, s->stride));
+    OT_TRY(krun_integers(c, "dilation", s->n, 1, 1, s->dilation));
+    OT_TRY(krun_integers(c, "pad", 2 * s->n, 0, 0, pads));
+    s->n_in = s->n_out = s->n_kernel = 1;
+    for (uint32_t d = 0; d < s->n; d++) {
+        int64_t room = s->in[d] + pads[d] + pads[s->n + d] - (s->kernel[d] - 1) * s->dilation[d] - 1;
+        if (room < 0) return krun_fail(c->m, "shape", "the window of %s is larger than its input", c->s->name);
+        s->out[d] = room / s->stride[d] + 1;
+        s->before[d] = pads[d];
+        s->n_in *= s->in[d];
+        s->n_out *= s->out[d];
+        s->n_kernel *= s->kernel[d];
+    }
+    return OT_OK;
+}
+
+/* Place in the input that output place `o` reads at kernel place `k`; -1: in the pads. */
+static int64_t input_at(const conv_shape *s, int64_t o, int64_t k)
+{
+    int64_t at = 0, stride = 1;
+    for (uint32_t d = s->n; d-- > 0;) {
+        int64_t i = o % s->out[d] * s->stride[d] + k % s->kernel[d] * s->dilation[d] - s->before[d];
+        if (i < 0 || i >= s->in[d]) return -1;
+        at += i * stride;
+        stride *= s->in[d];
+        o /= s->out[d];
+        k /= s->kernel[d];
+    }
+    return at;
+}
+
+static ot_status conv_dims(const krun_call *c, conv_shape *s, int64_t *group)
+{
+    const krun_tensor *x = &c->in[0], *w = &c->in[1];
+    int64_t dims[OT_TK_RANK_MAX];
+    if (x->rank < 3 || x->rank > OT_TK_RANK_MAX || w->rank != x->rank)
+        return krun_fail(c->m, "shape", "'%s' and '%s' have equally many axes, at least 3", x->x->name, w->x->name);
+    s->n = x->rank - 2;
+    memcpy(s->in, x->dims + 2, s->n * sizeof *s->in);
+    memcpy(s->kernel, w->dims + 2, s->n * sizeof *s->kernel);
+    OT_TRY(conv_settings(c, s));
+    OT_TRY(krun_integers(c, "group", 1, 1, 1, group));
+    if (x->dims[1] != w->dims[1] * *group || w->dims[0] % *group != 0)
+        return krun_fail(c->m, "shape", "%lld channels of '%s' do not fit %lld x %lld weights in %lld groups",
+                         (long long)x->dims[1], x->x->name, (long long)w->dims[0], (long long)w->dims[1], (long long)*group);
+    dims[0] = x->dims[0];
+    dims[1] = w->dims[0];
+    memcpy(dims + 2, s->out, s->n * sizeof *dims);
+    return krun_expect(c, dims, s->n + 2);
+}
+
+static ot_status conv(const krun_call *c)
+{
+    const krun_tensor *x = &c->in[0], *w = &c->in[1], *bias = &c->in[2];
+    conv_shape s = {0};
+    int64_t group;
+    OT_TRY(krun_needs(c, 2, 3));
+    OT_TRY(conv_dims(c, &s, &group));
+    int64_t n_maps = w->dims[0], depth = w->dims[1];
+    if (c->n_in > 2 && bias->n != n_maps) return krun_fail(c->m, "shape", "'%s' has not one element a map", bias->x->name);
+    for (int64_t i = 0; i < c->out->n; i++) {
+        int64_t o = i % s.n_out, map = i / s.n_out % n_maps, image = i / s.n_out / n_maps;
+        int64_t first = map / (n_maps / group) * depth;
+        double sum = c->n_in > 2 ? bias->v[map] : 0;
+        for (int64_t ch = 0; ch < depth; ch++)
+            for (int64_t k = 0; k < s.n_kernel; k++) {
+                int64_t at = input_at(&s, o, k);
+                if (at < 0) continue;
+                sum = add_product(c->c, sum, x->v[(image * x->dims[1] + first + ch) * s.n_in + at],
+                                  w->v[(map * depth + ch) * s.n_kernel + k]);
+            }
+        c->out->v[i] = sum;
+    }
+    return OT_OK;
+}
+
+/* ---- windows ---- */
+
+static ot_status window_dims(const krun_call *c, conv_shape *s)
+{
+    const krun_tensor *x = &c->in[0];
+    OT_TRY(krun_needs(c, 1, 1));
+    if (x->rank < 3) return krun_fail(c->m, "shape", "'%s' has at least 3 axes: images, channels, places", x->x->name);
+    s->n = x->rank - 2;
+    memcpy(s->in, x->dims + 2, s->n * sizeof *s->in);
+    OT_TRY(krun_integers(c, "kernel", s->n, 0, 1, s->kernel));
+    for (uint32_t d = 0; d < s->n; d++)
+        if (s->kernel[d] == 0) return krun_fail(c->m, "setting", "%s needs kernel=[...]", c->s->name);
+    return conv_settings(c, s);
+}
+
+/* Pads count for nothing, or with count_include_pad=1 as zeros of a mean. */
+static ot_status pool(const krun_call *c)
+{
+    const krun_tensor *x = &c->in[0];
+    bool most = strcmp(c->name, "maxpool") == 0;
+    conv_shape s = {0};
+    int64_t dims[OT_TK_RANK_MAX], pads;
+    OT_TRY(window_dims(c, &s));
+    OT_TRY(krun_integer(c, "count_include_pad", 0, &pads));
+    memcpy(dims, x->dims, sizeof dims);
+    memcpy(dims + 2, s.out, s.n * sizeof *dims);
+    OT_TRY(krun_expect(c, dims, x->rank));
+    for (int64_t i = 0; i < c->out->n; i++) {
+        const double *map = x->v + i / s.n_out * s.n_in;
+        double sum = 0;
+        int64_t n = 0;
+        for (int64_t k = 0; k < s.n_kernel; k++) {
+            int64_t at = input_at(&s, i % s.n_out, k);
+            if (at < 0) continue;
+            if (!most)
+                sum = krun_round(c->c, sum + map[at]);
+            else if (n == 0 || map[at] > sum || map[at] != map[at])
+                sum = map[at];
+            n++;
+        }
+        c->out->v[i] = most ? sum : sum / (double)(pads ? s.n_kernel : ot_max(n, 1));
+    }
+    return OT_OK;
+}
+
+/* The columns that turn a convolution into a product: N x C*kernel x places. */
+static ot_status im2col(const krun_call *c)
+{
+    const krun_tensor *x = &c->in[0];
+    conv_shape s = {0};
+    OT_TRY(window_dims(c, &s));
+    int64_t dims[3] = {x->dims[0], x->dims[1] * s.n_kernel, s.n_out};
+    OT_TRY(krun_expect(c, dims, 3));
+    for (int64_t i = 0; i < c->out->n; i++) {
+        int64_t o = i % s.n_out, k = i / s.n_out % s.n_kernel, map = i / s.n_out / s.n_kernel;
+        int64_t at = input_at(&s, o, k);
+        c->out->v[i] = at < 0 ? 0 : x->v[map * s.n_in + at];
+    }
+    return OT_OK;
+}
+
+static ot_status global_pool(const krun_call *c)
+{
+    const krun_tensor *x = &c->in[0];
+    OT_TRY(krun_needs(c, 1, 1));
+    if (x->rank < 3) return krun_fail(c->m, "shape", "'%s' has at least 3 axes: images, channels, places", x->x->name);
+    OT_TRY(krun_expect(c, x->dims, 2));
+    int64_t n = x->n / c->out->n;
+    for (int64_t i = 0; i < c->out->n; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < n; k++) sum = krun_round(c->c, sum + x->v[i * n + k]);
+        c->out->v[i] = sum / (double)n;
+    }
+    return OT_OK;
+}
+
+krun_op krun_product(const char *name)
+{
+    static const struct {
+        const char *name;
+        krun_op op;
+    } ops[] = {{"matmul", matmul},
+               {"gemm", matmul},
+               {"mma", mmad},
+               {"mmad", mmad},
+               {"accumulate", accumulate},
+               {"conv", conv},
+               {"maxpool", pool},
+               {"averagepool", pool},
+               {"im2col", im2col},
+               {"img2col", im2col},
+               {"globalaveragepool", global_pool}};
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+        if (strcmp(ops[k].name, name) == 0) return ops[k].op;
+    return NULL;
+}
