@@ -18,6 +18,7 @@ typedef struct search {
     const ot_group_view *v;
     const ot_group_rules *r;
     ot_attention_group *x;
+    ot_dtype type; /* of all operands */
 } search;
 
 static bool take(search *s, uint32_t place, ot_group_role role)
@@ -28,10 +29,11 @@ static bool take(search *s, uint32_t place, ot_group_role role)
     return true;
 }
 
-static bool is_f32(const search *s, ot_id value)
+/* Of the type of the scores: float32, or 16 bits. */
+static bool is_real(const search *s, ot_id value)
 {
-    ot_group_shape ignored;
-    return ot_group_is_f32(s->v, value, &ignored);
+    ot_group_shape x;
+    return ot_group_is_real(s->v, value, &x) && x.dtype == s->type;
 }
 
 /* Requires: known. */
@@ -43,11 +45,11 @@ static ot_group_shape shape_of(const search *s, ot_id value)
 
 static uint32_t rank_of(const search *s, ot_id value) { return shape_of(s, value).rank; }
 
-/* The node of that operator that makes `value`, a float32 array that only the node at `reader` reads; OT_NONE. */
+/* The node of that operator that makes `value`, an array of real numbers that only the node at `reader` reads; OT_NONE. */
 static uint32_t made_by(const search *s, ot_id value, ot_op op, uint32_t reader)
 {
     uint32_t place = value == OT_NONE ? OT_NONE : s->v->maker(s->v->of, value);
-    if (place == OT_NONE || !is_f32(s, value) || ot_group_only_reader(s->v, value) != reader) return OT_NONE;
+    if (place == OT_NONE || !is_real(s, value) || ot_group_only_reader(s->v, value) != reader) return OT_NONE;
     const ot_node *n = s->v->node(s->v->of, place);
     return n && n->op == op ? place : OT_NONE;
 }
@@ -68,7 +70,7 @@ uint32_t ot_group_factor(const ot_group_view *v, uint32_t place)
         ot_group_shape s;
         int64_t count;
         if (k == 0 && v->node(v->of, place)->op == OT_OP_Div) break;
-        if (ot_group_is_f32(v, in[k], &s) && v->is_const(v->of, in[k]) && ot_product(s.dims, s.rank, &count) && count == 1)
+        if (ot_group_is_real(v, in[k], &s) && v->is_const(v->of, in[k]) && ot_product(s.dims, s.rank, &count) && count == 1)
             return k;
     }
     return OT_NONE;
@@ -83,7 +85,7 @@ static bool find_product(search *s, ot_id value, uint32_t reader)
         uint32_t place = made_by(s, value, OT_OP_MatMul, reader);
         if (place != OT_NONE) {
             const ot_id *in = two_operands(s, place);
-            if (!in || in[0] == in[1] || !is_f32(s, in[0]) || !is_f32(s, in[1])) return false;
+            if (!in || in[0] == in[1] || !is_real(s, in[0]) || !is_real(s, in[1])) return false;
             s->x->q = in[0];
             s->x->k = in[1];
             s->x->scores = value;
@@ -108,7 +110,7 @@ static bool find_scores(search *s, ot_id value, uint32_t softmax)
     for (uint32_t side = 0; in && side < 2; side++) {
         s->x->group.n = n;
         s->x->mask = in[1 - side];
-        if (is_f32(s, s->x->mask) && take(s, add, OT_ROLE_MASK) && find_product(s, in[side], add) && s->x->mask != s->x->scores)
+        if (is_real(s, s->x->mask) && take(s, add, OT_ROLE_MASK) && find_product(s, in[side], add) && s->x->mask != s->x->scores)
             return true;
     }
     return false;
@@ -167,7 +169,7 @@ bool ot_group_perm(const ot_group_view *v, uint32_t place, uint32_t *perm)
     const ot_node *node = v->node(v->of, place);
     const int64_t *a = ot_attr_ints(node, "perm", &n);
     ot_group_shape x, y;
-    if (!ot_group_is_f32(v, ot_group_operand(v, place, 0), &x) || !ot_group_is_f32(v, node->out[0], &y) || x.rank != y.rank ||
+    if (!ot_group_is_real(v, ot_group_operand(v, place, 0), &x) || !ot_group_is_real(v, node->out[0], &y) || x.rank != y.rank ||
         (a && n != y.rank))
         return false;
     for (uint32_t k = 0; k < y.rank; k++) {
@@ -206,14 +208,14 @@ static bool find_mix(search *s, uint32_t softmax, uint32_t *mix)
     const ot_node *n = s->v->node(s->v->of, softmax);
     uint32_t n_in;
     const ot_id *in = s->v->operands(s->v->of, softmax, &n_in), *last;
-    if (!n || n->op != OT_OP_Softmax || n_in != 1 || n->n_out < 1 || !is_f32(s, in[0]) || !is_f32(s, n->out[0])) return false;
+    if (!n || n->op != OT_OP_Softmax || n_in != 1 || n->n_out < 1 || !is_real(s, in[0]) || !is_real(s, n->out[0])) return false;
     uint32_t rank = rank_of(s, in[0]);
     int64_t axis = ot_attr_int(n, "axis", n->version < 13 ? 1 : -1);
     *mix = ot_group_only_reader(s->v, n->out[0]);
     if (rank < RANK_LEAST || (axis != -1 && axis != (int64_t)rank - 1) || *mix == OT_NONE) return false;
     const ot_node *m = s->v->node(s->v->of, *mix);
     if (!m || m->op != OT_OP_MatMul || m->n_out < 1 || !(last = two_operands(s, *mix))) return false;
-    if (last[0] != n->out[0] || last[1] == n->out[0] || !is_f32(s, last[1]) || !is_f32(s, m->out[0])) return false;
+    if (last[0] != n->out[0] || last[1] == n->out[0] || !is_real(s, last[1]) || !is_real(s, m->out[0])) return false;
     s->x->weights = n->out[0];
     s->x->v = last[1];
     s->x->y = m->out[0];
@@ -222,8 +224,10 @@ static bool find_mix(search *s, uint32_t softmax, uint32_t *mix)
 
 bool ot_group_attention(const ot_group_view *v, const ot_group_rules *r, uint32_t softmax, ot_attention_group *out)
 {
-    search s = {v, r, out};
+    search s = {v, r, out, OT_F32};
+    ot_group_shape scores;
     uint32_t mix;
+    if (v->node(v->of, softmax) && ot_group_is_real(v, ot_group_operand(v, softmax, 0), &scores)) s.type = scores.dtype;
     *out = (ot_attention_group){.group = {.kind = OT_GROUP_ATTENTION, .result = OT_NONE, .residual = OT_NONE}, .mask = OT_NONE};
     if (!find_mix(&s, softmax, &mix) || !take(&s, mix, OT_ROLE_MIX) || !take(&s, softmax, OT_ROLE_SOFTMAX)) return false;
     ot_id scored = ot_group_operand(v, softmax, 0);

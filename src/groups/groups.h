@@ -134,7 +134,7 @@ typedef struct ot_attention_group {
 bool ot_group_attention(const ot_group_view *v, const ot_group_rules *r, uint32_t softmax, ot_attention_group *out) OT_MUST_USE;
 /* Which operand of the Mul or Div at `place` is its factor, a constant of one element; OT_NONE: it has none. */
 uint32_t ot_group_factor(const ot_group_view *v, uint32_t place);
-/* Axis of the operand that axis k of the result of the Transpose at `place` is: perm[k]. Float32 only. */
+/* Axis of the operand that axis k of the result of the Transpose at `place` is: perm[k]. Real numbers only. */
 bool ot_group_perm(const ot_group_view *v, uint32_t place, uint32_t *perm);
 
 /* ---- product_group.c ---- */

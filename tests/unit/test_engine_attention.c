@@ -346,9 +346,9 @@ static void tiled(void **state)
 static void scratch_sizes(void **state)
 {
     (void)state;
-    assert_true(ot_attention_scratch(4, 64, 64) > 4 * 16 * 128);
-    assert_int_equal(ot_attention_scratch(4, INT64_MAX / 2, INT64_MAX / 2), -1);
-    assert_int_equal(ot_attention_scratch(4, INT64_MAX / 100, 8), -1);
+    assert_true(ot_attention_scratch(OT_F32, 4, 64, 64) > 4 * 16 * 128);
+    assert_int_equal(ot_attention_scratch(OT_F32, 4, INT64_MAX / 2, INT64_MAX / 2), -1);
+    assert_int_equal(ot_attention_scratch(OT_F32, 4, INT64_MAX / 100, 8), -1);
     assert_int_equal(ot_attention_panels(INT64_MAX / 2, 8), 1);
 }
 

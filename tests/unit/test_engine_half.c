@@ -271,6 +271,88 @@ static void resizes(void **state)
     free(x.data);
 }
 
+/* Constant and given operands, few rows and many, batches, either way round. */
+static void products(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t a[4], b[4];
+        uint32_t ra, rb;
+        const char *make;
+    } cases[] = {
+        {{70, 33}, {33, 50}, 2, 2, "%y = MatMul(%x, %z)\n"},
+        {{2, 3, 37, 21}, {2, 3, 21, 19}, 4, 4, "%y = MatMul(%x, %z)\n"},
+        {{2, 3, 37, 21}, {1, 3, 21, 1}, 4, 4, "%y = MatMul(%x, %z)\n"},
+        {{3, 1, 1, 21}, {21, 130}, 4, 2, "%y = MatMul(%x, %z)\n"},
+        {{21}, {4, 21, 9}, 1, 3, "%y = MatMul(%x, %z)\n"},
+        {{5, 7, 21}, {21}, 3, 1, "%y = MatMul(%x, %z)\n"},
+        {{1, 300}, {300, 77}, 2, 2, "%y = MatMul(%x, %z)\n"},
+        {{300, 65},
+         {40, 300},
+         2,
+         2,
+         "init %c : float32[40] = random 5\n%y = Gemm(%x, %z, %c) {transA=1, transB=1, alpha=0.5, beta=2.0}\n"},
+        {{65, 300}, {300, 40}, 2, 2, "init %c : float32[65,1] = random 5\n%y = Gemm(%x, %z, %c)\n"},
+        {{900, 128}, {16, 128}, 2, 2, "%y = Gemm(%x, %z) {transB=1}\n"},
+        {{2, 40, 96},
+         {2, 33, 33},
+         3,
+         3,
+         "init %c : float32[96,45] = random 5 * 0.1\ninit %d : float32[] = [0.3]\n"
+         "%y = MatMul(%x, %c)\n%q = MatMul(%z, %z)\n%r = Mul(%q, %d)\noutput %r\n"},
+        {{1, 96}, {2, 33, 33}, 2, 3, "init %c : float32[96,45] = random 5 * 0.1\n%y = MatMul(%x, %c)\n%r = Neg(%z)\noutput %r\n"},
+        {{33, 96},
+         {2, 33, 33},
+         2,
+         3,
+         "init %c : float32[45,96] = random 5 * 0.1\n%y = Gemm(%x, %c) {transB=1}\n%r = Neg(%z)\noutput %r\n"},
+        {{700, 96}, {2, 33, 33}, 2, 3, "init %c : float32[96,33] = random 5 * 0.1\n%y = MatMul(%x, %c)\n%r = Neg(%z)\noutput %r\n"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char text[1000], dims[2][60] = {"", ""};
+        ot_nd in[] = {random_array(k, cases[k].ra, cases[k].a), random_array(k + 50, cases[k].rb, cases[k].b)};
+        for (uint32_t j = 0; j < 2; j++)
+            for (uint32_t a = 0; a < in[j].rank; a++)
+                snprintf(dims[j] + strlen(dims[j]), sizeof dims[j] - strlen(dims[j]), "%s%lld", a ? "," : "",
+                         (long long)in[j].dims[a]);
+        snprintf(text, sizeof text, "input %%x : float32[%s]\ninput %%z : float32[%s]\n%soutput %%y\n", dims[0], dims[1],
+                 cases[k].make);
+        check_text(text, in, 2, "product");
+        free(in[0].data);
+        free(in[1].data);
+    }
+}
+
+/* Masks that repeat, operands by way of Transposes, more keys than a chunk; queries that see nothing are NaN. */
+static void attentions(void **state)
+{
+    (void)state;
+    static const char *const graphs[] = {
+        "%k = Transpose(%x) {perm=[0, 1, 3, 2]}\n%s = MatMul(%x, %k)\n%m = Add(%s, %z)\n%p = Softmax(%m) {axis=-1}\n"
+        "%y = MatMul(%p, %x)\noutput %y\n",
+        "%a = Reshape(%x, %d)\n%q = Transpose(%a) {perm=[0, 2, 1, 3]}\n%k = Transpose(%a) {perm=[0, 2, 3, 1]}\n"
+        "%v = Transpose(%a) {perm=[0, 2, 1, 3]}\n%s = MatMul(%q, %k)\n%t = Div(%s, %c)\n%p = Softmax(%t) {axis=-1}\n"
+        "%o = MatMul(%p, %v)\n%y = Transpose(%o) {perm=[0, 2, 1, 3]}\noutput %y\n%n = Neg(%z)\noutput %n\n",
+    };
+    char text[1500];
+    ot_nd x = random_array(21, 4, (int64_t[]){1, 3, 300, 20}),
+          masks[] = {random_array(22, 4, (int64_t[]){1, 1, 1, 300}), random_array(23, 4, (int64_t[]){1, 3, 300, 300}),
+                     random_array(24, 4, (int64_t[]){1, 1, 300, 1})};
+    ((float *)masks[1].data)[5] = -INFINITY;
+    for (int64_t i = 0; i < 300; i++) ((float *)masks[1].data)[900 + i] = -INFINITY;
+    for (size_t k = 0; k < 4; k++) {
+        const ot_nd *m = &masks[k % 3];
+        ot_nd in[] = {x, *m};
+        snprintf(text, sizeof text,
+                 "input %%x : float32[1,3,300,20]\ninput %%z : float32[1,%lld,%lld,%lld]\ninit %%c : float32[] = [4.0]\n"
+                 "init %%d : int64[4] = [1, 300, 3, 20]\n%s",
+                 (long long)m->dims[1], (long long)m->dims[2], (long long)m->dims[3], graphs[k / 3]);
+        check_text(text, in, 2, "attention");
+    }
+    free(x.data);
+    for (size_t k = 0; k < 3; k++) free(masks[k].data);
+}
+
 /* NaN, infinities, numbers below the least normal one, the largest: through chains, rounded at the end. */
 static void chains_of_numbers_that_are_none(void **state)
 {
@@ -299,6 +381,8 @@ int main(void)
         cmocka_unit_test(convolutions_in_strips),
         cmocka_unit_test(convolutions_along_one_and_three_axes),
         cmocka_unit_test(resizes),
+        cmocka_unit_test(products),
+        cmocka_unit_test(attentions),
         cmocka_unit_test(chains_of_numbers_that_are_none),
         cmocka_unit_test(random_networks),
     };

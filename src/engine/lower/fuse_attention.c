@@ -28,10 +28,12 @@ typedef struct attention_plan {
 /* Operand o of item i of the batch. */
 static ot_attention_matrix matrix_at(const attention_plan *p, const ot_group_axes *o, const ot_nd *a, int64_t i)
 {
-    ot_attention_matrix m = {.data = a->data};
+    ot_attention_matrix m = {.data = a->data, .type = a->dtype};
     uint32_t n = p->rank - 2;
+    int64_t at = 0;
     for (uint32_t k = n; k-- > 0; i /= p->dims[k])
-        if (o->axis[k] != OT_NONE) m.data += i % p->dims[k] * a->strides[o->axis[k]];
+        if (o->axis[k] != OT_NONE) at += i % p->dims[k] * a->strides[o->axis[k]];
+    m.data = (const char *)a->data + at * (int64_t)ot_dtype_bytes(a->dtype);
     if (o->axis[n] != OT_NONE) m.row = a->strides[o->axis[n]];
     if (o->axis[n + 1] != OT_NONE) m.column = a->strides[o->axis[n + 1]];
     return m;
@@ -44,15 +46,11 @@ static void run_block(const ot_call *c, const attention_plan *p, int64_t piece, 
             end = ot_min(p->queries, panels * (piece % p->blocks + 1) / p->blocks * OT_ATTENTION_PANEL);
     ot_attention_matrix y = matrix_at(p, &p->y, c->out[0], i);
     ot_attention_job j = {.queries = end - first, .keys = p->keys, .size = p->size, .v_size = p->v_size, .scale = p->scale};
-    j.q = matrix_at(p, &p->q, c->in[0], i);
+    j.q = ot_attention_from(matrix_at(p, &p->q, c->in[0], i), first, 0);
     j.k = matrix_at(p, &p->k, c->in[1], i);
     j.v = matrix_at(p, &p->v, c->in[2], i);
-    j.q.data += first * j.q.row;
-    if (p->masked) {
-        j.mask = matrix_at(p, &p->mask, c->in[3], i);
-        j.mask.data += first * j.mask.row;
-    }
-    j.y = (float *)(uintptr_t)y.data + first * y.row;
+    if (p->masked) j.mask = ot_attention_from(matrix_at(p, &p->mask, c->in[3], i), first, 0);
+    j.y = (void *)(uintptr_t)ot_attention_from(y, first, 0).data;
     j.y_row = y.row;
     ot_attention_run(&j, scratch);
 }
@@ -118,7 +116,7 @@ static bool make_plan(const lw_pass *l, const ot_attention_group *x, float scale
     int64_t pieces = 3 * (int64_t)out->threads; /* so many share evenly */
     out->blocks = ot_ceil_div(panels, most);
     if (out->threads > 1 && out->blocks * out->batch < pieces) out->blocks = ot_min(panels, ot_ceil_div(pieces, out->batch));
-    out->scratch = ot_attention_scratch(ot_ceil_div(panels, out->blocks), out->size, out->v_size);
+    out->scratch = ot_attention_scratch(l->v[x->q].slot->fore.dtype, ot_ceil_div(panels, out->blocks), out->size, out->v_size);
     return out->scratch > 0;
 }
 

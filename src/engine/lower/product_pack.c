@@ -16,7 +16,7 @@ static int64_t rows_of(const ot_prog *p, const ot_step *step)
 {
     const ot_nd *a = step->in_ids[0] == OT_NONE ? NULL : &p->at[step->in_ids[0]]->fore;
     int64_t m;
-    if (!a || a->dtype != OT_F32 || a->rank < 2 || !ot_nd_is_dense(a) || (is_gemm(step) && a->rank != 2)) return 0;
+    if (!a || !ot_dtype_is_real(a->dtype) || a->rank < 2 || !ot_nd_is_dense(a) || (is_gemm(step) && a->rank != 2)) return 0;
     return ot_product(a->dims, a->rank - 1, &m) ? m : 0;
 }
 
@@ -30,12 +30,14 @@ static bool describe(const ot_prog *p, const ot_step *step, ot_product_panels *o
     int64_t m = rows_of(p, step);
     bool turned = is_gemm(step) && ot_attr_int(step->node, "transB", 0) != 0;
     if (is_gemm(step) && ot_attr_int(step->node, "transA", 0) != 0) return false;
-    if (m < 1 || v >= p->g->n_values || !p->g->values[v].is_const || !b || !b->data || b->dtype != OT_F32 || b->rank != 2 ||
-        !ot_nd_is_dense(b) || p->at[step->in_ids[0]]->fore.dims[p->at[step->in_ids[0]]->fore.rank - 1] != b->dims[turned])
+    if (m < 1 || v >= p->g->n_values || !p->g->values[v].is_const || !b || !b->data ||
+        b->dtype != p->at[step->in_ids[0]]->fore.dtype || b->rank != 2 || !ot_nd_is_dense(b) ||
+        p->at[step->in_ids[0]]->fore.dims[p->at[step->in_ids[0]]->fore.rank - 1] != b->dims[turned])
         return false;
-    *out = (ot_product_panels){.from = b->data, .k = b->dims[turned], .n = b->dims[!turned]};
+    *out = (ot_product_panels){.from = b->data, .type = b->dtype, .k = b->dims[turned], .n = b->dims[!turned]};
     out->row_step = turned ? 1 : out->n;
     out->column_step = turned ? out->k : 1;
+    if (ot_dtype_is_half(b->dtype)) return ot_half_takes_panels(out->n, out->k);
     /* a row or column that is left over is computed from B as it is */
     if (turned && (m % OT_PRODUCT_ROWS == 1 || out->n % OT_PANEL == 1)) return false;
     return ot_product_takes_panels(m, out->n, out->k);
@@ -47,8 +49,12 @@ static ot_status fill(ot_session *s, const ot_packed *packed, bool own)
     int64_t panels = (p->n + OT_PANEL - 1) / OT_PANEL;
     (void)own;
 #pragma omp parallel for schedule(static) num_threads((int)s->threads)
-    for (int64_t k = 0; k < panels; k++)
-        ot_panels_pack(p->panels, packed->source, p->k, p->n, p->row_step, p->column_step, k, k + 1);
+    for (int64_t k = 0; k < panels; k++) {
+        if (p->type == OT_F32)
+            ot_panels_pack(p->panels, packed->source, p->k, p->n, p->row_step, p->column_step, k, k + 1);
+        else
+            ot_half_panels_pack(p, packed->source, k, k + 1);
+    }
     return OT_OK;
 }
 

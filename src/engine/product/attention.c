@@ -15,6 +15,7 @@
 
 #include <math.h>
 
+#include "engine/core/half.h"
 #include "engine/move/box_leaf.h"
 #include "engine/rows/rows.h"
 
@@ -133,13 +134,31 @@ OT_CLONES static void pack_rows(float *to, const float *a, int64_t row, int64_t 
 /* to [columns][16] = 16 rows of A, of which `rows` are there and the rest is zero. */
 static void pack_panel(float *to, const ot_attention_matrix *a, int64_t rows, int64_t columns)
 {
+    const float *data = a->data;
     if (rows < WIDE) memset(to, 0, (size_t)columns * WIDE * sizeof *to);
     if (a->column == 1) {
-        ot_box_turn(sizeof *to, rows, columns, (char *)to, WIDE * sizeof *to, (const char *)a->data, a->row * (int64_t)sizeof *to);
+        ot_box_turn(sizeof *to, rows, columns, (char *)to, WIDE * sizeof *to, (const char *)data, a->row * (int64_t)sizeof *to);
         return;
     }
     for (int64_t k = 0; k < columns; k++)
-        for (int64_t r = 0; r < rows; r++) to[k * WIDE + r] = a->data[r * a->row + k * a->column];
+        for (int64_t r = 0; r < rows; r++) to[k * WIDE + r] = data[r * a->row + k * a->column];
+}
+
+/* Rows and columns of a matrix as float32: as they lie, or widened in `to`, which has room for all of them. */
+static ot_attention_matrix widened(const ot_attention_matrix *m, int64_t rows, int64_t columns, float *to)
+{
+    const uint16_t *from = m->data;
+    if (!ot_dtype_is_half(m->type)) return *m;
+    if (m->row == 0) rows = 1;
+    if (m->column == 0) columns = 1;
+    if (m->row == 1 && m->column != 1) {
+        for (int64_t k = 0; k < columns; k++) ot_half_widen(m->type, to + k * rows, from + k * m->column, rows);
+        return (ot_attention_matrix){to, 1, m->column == 0 ? 0 : rows, OT_F32};
+    }
+    for (int64_t i = 0; i < rows && m->column <= 1; i++) ot_half_widen(m->type, to + i * columns, from + i * m->row, columns);
+    for (int64_t i = 0; i < rows && m->column > 1; i++)
+        for (int64_t k = 0; k < columns; k++) ot_half_widen(m->type, to + i * columns + k, from + i * m->row + k * m->column, 1);
+    return (ot_attention_matrix){to, m->row == 0 ? 0 : columns, m->column == 0 ? 0 : 1, OT_F32};
 }
 
 /* ---- softmax, 16 queries side by side ---- */
@@ -182,13 +201,14 @@ OT_CLONES static void weigh(state *s, float *scores, int64_t n)
 /* m: mask of these queries (a panel at most) and n keys. */
 OT_CLONES static void add_mask(float *scores, const ot_attention_matrix *m, int64_t queries, int64_t n, float *panel)
 {
+    const float *data = m->data;
     if (m->row != 0) {
         pack_panel(panel, m, queries, n);
         for (int64_t i = 0; i < n * WIDE; i++) scores[i] += panel[i];
         return;
     }
     for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < WIDE; k++) scores[i * WIDE + k] += m->data[i * m->column];
+        for (int64_t k = 0; k < WIDE; k++) scores[i * WIDE + k] += data[i * m->column];
 }
 
 /* ---- a block ---- */
@@ -196,13 +216,9 @@ OT_CLONES static void add_mask(float *scores, const ot_attention_matrix *m, int6
 typedef struct block {
     const ot_attention_job *j;
     float *q, *y, *k, *v, *scores, *mask;
+    float *wide; /* of operands of 16 bits: a chunk of one of them */
     state *states;
 } block;
-
-static ot_attention_matrix part_of(const ot_attention_matrix *m, int64_t row, int64_t column)
-{
-    return (ot_attention_matrix){m->data + row * m->row + column * m->column, m->row, m->column};
-}
 
 /* Queries of panel p. */
 static int64_t width(const ot_attention_job *j, int64_t p) { return ot_min(WIDE, j->queries - p * WIDE); }
@@ -210,7 +226,7 @@ static int64_t width(const ot_attention_job *j, int64_t p) { return ot_min(WIDE,
 static void begin(const block *b, int64_t p)
 {
     const ot_attention_job *j = b->j;
-    ot_attention_matrix q = part_of(&j->q, p * WIDE, 0);
+    ot_attention_matrix given = ot_attention_from(j->q, p * WIDE, 0), q = widened(&given, width(j, p), j->size, b->wide);
     pack_panel(b->q + p * j->size * WIDE, &q, width(j, p), j->size);
     memset(b->y + p * j->v_size * WIDE, 0, (size_t)(j->v_size * WIDE) * sizeof *b->y);
     for (int64_t k = 0; k < WIDE; k++) {
@@ -237,7 +253,7 @@ static void attend(const block *b, int64_t p, int64_t key, int64_t n)
     if (j->seen && seen + WIDE <= 1) return;
     multiply_all(&first, b->k, b->scores, n);
     if (j->mask.data) {
-        ot_attention_matrix mask = part_of(&j->mask, p * WIDE, key);
+        ot_attention_matrix given = ot_attention_from(j->mask, p * WIDE, key), mask = widened(&given, width(j, p), n, b->wide);
         add_mask(b->scores, &mask, width(j, p), n, b->mask);
     }
     if (j->seen) hide(b->scores, seen, n);
@@ -256,8 +272,13 @@ static void finish(const block *b, int64_t p)
     }
     for (int64_t i = 0; i < j->v_size; i++)
         for (int64_t k = 0; k < WIDE; k++) y[i * WIDE + k] *= by[k];
-    ot_box_turn(sizeof *y, j->v_size, width(j, p), (char *)(j->y + p * WIDE * j->y_row), j->y_row * (int64_t)sizeof *y,
-                (const char *)y, WIDE * sizeof *y);
+    int64_t rows = width(j, p);
+    bool half = ot_dtype_is_half(j->q.type);
+    float *to = half ? b->wide : (float *)j->y + p * WIDE * j->y_row;
+    ot_box_turn(sizeof *y, j->v_size, rows, (char *)to, (half ? j->v_size : j->y_row) * (int64_t)sizeof *y, (const char *)y,
+                WIDE * sizeof *y);
+    for (int64_t i = 0; half && i < rows; i++)
+        ot_half_narrow(j->q.type, (uint16_t *)j->y + (p * WIDE + i) * j->y_row, to + i * j->v_size, j->v_size);
 }
 
 void ot_attention_run(const ot_attention_job *j, float *scratch)
@@ -270,23 +291,28 @@ void ot_attention_run(const ot_attention_job *j, float *scratch)
     b.states = (state *)(void *)(b.mask + CHUNK * WIDE);
     b.k = (float *)(void *)(b.states + panels);
     b.v = b.k + CHUNK * j->size;
+    b.wide = b.v + CHUNK * (j->v_size + MR);
     for (int64_t p = 0; p < panels; p++) begin(&b, p);
     for (int64_t key = 0; key < j->keys; key += CHUNK) {
         int64_t n = ot_min(CHUNK, j->keys - key);
-        pack_rows(b.k, j->k.data + key * j->k.row, j->k.row, j->k.column, n, j->size);
-        pack_rows(b.v, j->v.data + key * j->v.row, j->v.column, j->v.row, j->v_size, n);
+        ot_attention_matrix given = ot_attention_from(j->k, key, 0), m = widened(&given, n, j->size, b.wide);
+        pack_rows(b.k, m.data, m.row, m.column, n, j->size);
+        given = ot_attention_from(j->v, key, 0);
+        m = widened(&given, n, j->v_size, b.wide);
+        pack_rows(b.v, m.data, m.column, m.row, j->v_size, n);
         for (int64_t p = 0; p < panels; p++) attend(&b, p, key, n);
     }
     for (int64_t p = 0; p < panels; p++) finish(&b, p);
 }
 
-int64_t ot_attention_scratch(int64_t panels, int64_t size, int64_t v_size)
+int64_t ot_attention_scratch(ot_dtype type, int64_t panels, int64_t size, int64_t v_size)
 {
-    int64_t both, of_panels, of_chunk, total;
+    int64_t both, of_panels, of_chunk, total, wide = ot_max(ot_max(size, v_size), WIDE);
     int64_t fixed = 2 * CHUNK * WIDE + 2 * WIDE, each = (int64_t)(sizeof(state) / sizeof(float));
     if (!ot_add_i64(size, v_size + MR, &both) || !ot_mul_i64(both, WIDE, &of_panels) || !ot_add_i64(of_panels, each, &of_panels) ||
         !ot_mul_i64(of_panels, panels, &of_panels) || !ot_mul_i64(both, CHUNK, &of_chunk) ||
         !ot_add_i64(of_panels, of_chunk, &total) || !ot_add_i64(total, fixed, &total))
         return -1;
+    if (ot_dtype_is_half(type) && (!ot_mul_i64(wide, CHUNK, &wide) || !ot_add_i64(total, wide + WIDE, &total))) return -1;
     return total / WIDE * WIDE; /* that of each thread is aligned, too */
 }

@@ -1,4 +1,4 @@
-/* MatMul, Gemm, FusedMatMul in float32.
+/* MatMul, Gemm, FusedMatMul in float32; of 16 bits: half_product.c.
  *
  *   operands are matrices with strides --view_of--> how a product routine may read them as they lie (or a dense copy)
  *
@@ -16,8 +16,7 @@
 
 /* ---- operands ---- */
 
-/* How the matrix [rows, columns] with these steps is stored; false: neither way round without holes in the rows. */
-static bool view_of(const float *data, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step, ot_matrix *out)
+bool ot_product_view(const float *data, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step, ot_matrix *out)
 {
     *out = (ot_matrix){.data = data, .row_step = row_step, .column_step = column_step};
     if (columns <= 1) {
@@ -167,7 +166,7 @@ ot_product_panels *ot_product_panels_new(const ot_product_panels *like)
 
 static ot_product_panels *pack(const ot_product_job *j)
 {
-    const ot_product_panels like = {j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, false};
+    const ot_product_panels like = {j->b.data, OT_F32, j->k, j->n, j->b.row_step, j->b.column_step, false};
     ot_product_panels *p = ot_product_panels_new(&like);
     if (p) ot_panels_pack(p->panels, j->b.data, j->k, j->n, j->b.row_step, j->b.column_step, 0, (j->n + OT_PANEL - 1) / OT_PANEL);
     return p;
@@ -213,17 +212,10 @@ static bool only_panels(const ot_call *c, ot_product_job *j)
 
 /* ---- batches ---- */
 
-typedef struct batch {
-    uint32_t rank;
-    int64_t dims[OT_RANK_MAX], a_step[OT_RANK_MAX], b_step[OT_RANK_MAX]; /* steps in elements; 0: broadcast */
-    int64_t count;
-} batch;
-
-/* Shapes were accepted by ot_matmul_open: dims of the batch are known to agree. */
-static void open_batch(const ot_matmul *p, const ot_nd *a, const ot_nd *b, batch *out)
+void ot_product_open_batch(const ot_matmul *p, const ot_nd *a, const ot_nd *b, ot_product_batch *out)
 {
     uint32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0;
-    *out = (batch){.rank = p->batch_rank, .count = 1};
+    *out = (ot_product_batch){.rank = p->batch_rank, .count = 1};
     for (uint32_t k = 0; k < p->batch_rank; k++) {
         uint32_t from_end = p->batch_rank - k;
         out->dims[k] = p->batch[k];
@@ -234,7 +226,7 @@ static void open_batch(const ot_matmul *p, const ot_nd *a, const ot_nd *b, batch
 }
 
 /* With one B for all, matrices of A whose rows follow on one another are one matrix. */
-static void collapse(batch *t, ot_product_job *j)
+static void collapse(ot_product_batch *t, ot_product_job *j)
 {
     for (uint32_t k = 0; k < t->rank; k++)
         if (t->b_step[k] != 0) return;
@@ -247,7 +239,7 @@ static void collapse(batch *t, ot_product_job *j)
 }
 
 /* Vectors of a batch that share B are the rows of a matrix. */
-static void stack_vectors(batch *t, ot_product_job *j)
+static void stack_vectors(ot_product_batch *t, ot_product_job *j)
 {
     if (j->m != 1 || t->rank == 0) return;
     for (uint32_t k = 0; k < t->rank; k++)
@@ -259,10 +251,16 @@ static void stack_vectors(batch *t, ot_product_job *j)
     j->m = t->count;
     j->a.row_step = j->a.ld = step;
     j->a.transposed = false;
-    *t = (batch){.count = 1};
+    *t = (ot_product_batch){.count = 1};
 }
 
-static ot_status run_batch(ot_call *c, const batch *t, const ot_product_job *j)
+void ot_product_join(ot_product_batch *t, ot_product_job *j)
+{
+    collapse(t, j);
+    stack_vectors(t, j);
+}
+
+static ot_status run_batch(ot_call *c, const ot_product_batch *t, const ot_product_job *j)
 {
     double work = 2.0 * (double)j->m * (double)j->n * (double)j->k;
     int threads = ot_rows_threads(c, work * (double)t->count / 16);
@@ -305,19 +303,18 @@ void ot_product_at(uint32_t rank, const int64_t *dims, const int64_t *a_step, co
 static ot_status run_matmul(ot_call *c, const ot_nd *a, const ot_nd *b, float alpha, ot_kernel_fn otherwise)
 {
     ot_matmul p = {0};
-    batch t;
+    ot_product_batch t;
     OT_TRY(ot_matmul_open(c, a, b, &p));
     ot_product_job j = {.m = p.m, .n = p.n, .k = p.k, .ldc = p.n, .alpha = alpha};
     int64_t a_row = a->rank > 1 ? a->strides[a->rank - 2] : p.k, b_column = b->rank > 1 ? b->strides[b->rank - 1] : 1;
-    bool ok = view_of(a->data, p.m, p.k, a_row, a->strides[a->rank - 1], &j.a);
-    ok = view_of(b->data, p.k, p.n, b->strides[b->rank > 1 ? b->rank - 2 : 0], b_column, &j.b) && ok;
+    bool ok = ot_product_view(a->data, p.m, p.k, a_row, a->strides[a->rank - 1], &j.a);
+    ok = ot_product_view(b->data, p.k, p.n, b->strides[b->rank > 1 ? b->rank - 2 : 0], b_column, &j.b) && ok;
     if (!ok) return otherwise(c);
     OT_TRY(ot_call_output(c, 0, OT_F32, p.rank, p.dims));
     if (!ot_num_out(c, 0) || p.count == 0) return OT_OK;
     j.c = c->out[0]->data;
-    open_batch(&p, a, b, &t);
-    collapse(&t, &j);
-    stack_vectors(&t, &j);
+    ot_product_open_batch(&p, a, b, &t);
+    ot_product_join(&t, &j);
     if (!only_panels(c, &j) && t.count == 1) ot_product_constant(c, 1, &j);
     return run_batch(c, &t, &j);
 }
@@ -329,11 +326,12 @@ static bool both_float(const ot_call *c)
 
 ot_status ot_fast_matmul(ot_call *c)
 {
+    if (ot_half_operands(c)) return ot_half_matmul(c, c->in[0], c->in[1], 1, ot_ref_matmul);
     if (!both_float(c)) return ot_ref_matmul(c);
     return run_matmul(c, c->in[0], c->in[1], 1, ot_ref_matmul);
 }
 
-static void swap_last(ot_nd *a)
+void ot_product_swap(ot_nd *a)
 {
     if (a->rank < 2) return;
     uint32_t r = a->rank - 1;
@@ -347,16 +345,17 @@ static void swap_last(ot_nd *a)
 ot_status ot_fast_fused_matmul(ot_call *c)
 {
     const ot_node *n = c->node;
-    if (!both_float(c) || ot_attr_int(n, "transBatchA", 0) != 0 || ot_attr_int(n, "transBatchB", 0) != 0)
+    bool half = ot_half_operands(c);
+    if ((!half && !both_float(c)) || ot_attr_int(n, "transBatchA", 0) != 0 || ot_attr_int(n, "transBatchB", 0) != 0)
         return ot_ref_fused_matmul(c);
     ot_nd a = *c->in[0], b = *c->in[1];
-    if (ot_attr_int(n, "transA", 0) != 0) swap_last(&a);
-    if (ot_attr_int(n, "transB", 0) != 0) swap_last(&b);
-    return run_matmul(c, &a, &b, ot_attr_float(n, "alpha", 1), ot_ref_fused_matmul);
+    if (ot_attr_int(n, "transA", 0) != 0) ot_product_swap(&a);
+    if (ot_attr_int(n, "transB", 0) != 0) ot_product_swap(&b);
+    float alpha = ot_attr_float(n, "alpha", 1);
+    return half ? ot_half_matmul(c, &a, &b, alpha, ot_ref_fused_matmul) : run_matmul(c, &a, &b, alpha, ot_ref_fused_matmul);
 }
 
-/* beta * C broadcast over y [m, n]. */
-static void put_bias(const ot_nd *bias, float beta, float *y, int64_t m, int64_t n)
+void ot_product_put_bias(const ot_nd *bias, float beta, float *y, int64_t m, int64_t n)
 {
     int64_t columns = bias->rank > 0 ? bias->dims[bias->rank - 1] : 1, rows = bias->rank > 1 ? bias->dims[bias->rank - 2] : 1;
     int64_t column_step = columns == 1 ? 0 : bias->strides[bias->rank - 1],
@@ -366,34 +365,36 @@ static void put_bias(const ot_nd *bias, float beta, float *y, int64_t m, int64_t
         for (int64_t k = 0; k < n; k++) y[i * n + k] = beta * b[i * row_step + k * column_step];
 }
 
-static bool broadcasts(const ot_nd *bias, int64_t m, int64_t n)
+bool ot_product_bias_fits(const ot_nd *bias, int64_t m, int64_t n)
 {
     int64_t columns = bias->rank > 0 ? bias->dims[bias->rank - 1] : 1, rows = bias->rank > 1 ? bias->dims[bias->rank - 2] : 1;
-    return bias->dtype == OT_F32 && bias->rank <= 2 && (columns == 1 || columns == n) && (rows == 1 || rows == m);
+    return bias->rank <= 2 && (columns == 1 || columns == n) && (rows == 1 || rows == m);
 }
 
 ot_status ot_fast_gemm(ot_call *c)
 {
     const ot_nd *bias = ot_num_in(c, 2);
     float beta = ot_attr_float(c->node, "beta", 1);
+    if (ot_half_operands(c)) return ot_half_gemm(c);
     if (!both_float(c) || c->in[0]->rank != 2 || c->in[1]->rank != 2) return ot_ref_gemm(c);
     ot_nd a = *c->in[0], b = *c->in[1];
-    if (ot_attr_int(c->node, "transA", 0) != 0) swap_last(&a);
-    if (ot_attr_int(c->node, "transB", 0) != 0) swap_last(&b);
+    if (ot_attr_int(c->node, "transA", 0) != 0) ot_product_swap(&a);
+    if (ot_attr_int(c->node, "transB", 0) != 0) ot_product_swap(&b);
     int64_t dims[2] = {a.dims[0], b.dims[1]}, count;
-    if (a.dims[1] != b.dims[0] || !ot_product(dims, 2, &count) || (bias && !broadcasts(bias, dims[0], dims[1])))
+    if (a.dims[1] != b.dims[0] || !ot_product(dims, 2, &count) ||
+        (bias && (bias->dtype != OT_F32 || !ot_product_bias_fits(bias, dims[0], dims[1]))))
         return ot_ref_gemm(c);
     ot_product_job j = {.m = dims[0], .n = dims[1], .k = a.dims[1], .ldc = dims[1], .alpha = ot_attr_float(c->node, "alpha", 1)};
-    bool ok = view_of(a.data, j.m, j.k, a.strides[0], a.strides[1], &j.a);
-    ok = view_of(b.data, j.k, j.n, b.strides[0], b.strides[1], &j.b) && ok;
+    bool ok = ot_product_view(a.data, j.m, j.k, a.strides[0], a.strides[1], &j.a);
+    ok = ot_product_view(b.data, j.k, j.n, b.strides[0], b.strides[1], &j.b) && ok;
     if (!ok) return ot_ref_gemm(c);
     OT_TRY(ot_call_output(c, 0, OT_F32, 2, dims));
     if (!ot_num_out(c, 0) || count == 0) return OT_OK;
     j.c = c->out[0]->data;
     j.add = bias != NULL;
-    if (bias) put_bias(bias, beta, j.c, j.m, j.n);
+    if (bias) ot_product_put_bias(bias, beta, j.c, j.m, j.n);
     if (!only_panels(c, &j)) ot_product_constant(c, 1, &j);
-    return run_batch(c, &(batch){.count = 1}, &j);
+    return run_batch(c, &(ot_product_batch){.count = 1}, &j);
 }
 
 const ot_kernel_entry ot_fast_product[] = {

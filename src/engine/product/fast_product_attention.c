@@ -28,7 +28,7 @@ typedef struct attention {
 
 static ot_attention_matrix matrix(const heads *h, int64_t b, int64_t head)
 {
-    return (ot_attention_matrix){h->data + b * h->batch + head * h->head, h->position, 1};
+    return (ot_attention_matrix){h->data + b * h->batch + head * h->head, h->position, 1, OT_F32};
 }
 
 /* Block `item` of all. */
@@ -45,14 +45,13 @@ static void attend(const attention *a, int64_t blocks, int64_t item, float *scra
                           .scale = a->scale,
                           .seen = a->causal ? first + 1 : 0,
                           .blind_zero = true};
-    j.q = matrix(&a->q, b, h);
-    j.q.data += first * j.q.row;
+    j.q = ot_attention_from(matrix(&a->q, b, h), first, 0);
     j.k = matrix(&a->k, b, h / a->shared);
     j.v = matrix(&a->v, b, h / a->shared);
     j.y = a->out + b * a->y.batch + h * a->y.head + first * a->y.position;
     if (a->bias) {
-        j.mask = (ot_attention_matrix){a->bias + b * a->bias_steps[0] + h * a->bias_steps[1], a->bias_steps[2], 1};
-        j.mask.data += first * j.mask.row;
+        const float *bias = a->bias + b * a->bias_steps[0] + h * a->bias_steps[1] + first * a->bias_steps[2];
+        j.mask = (ot_attention_matrix){bias, a->bias_steps[2], 1, OT_F32};
     }
     ot_attention_run(&j, scratch);
 }
@@ -65,7 +64,7 @@ static ot_status run_attention(ot_call *c, const attention *a)
     int64_t blocks = ot_ceil_div(panels, ot_attention_panels(a->size, a->v_size));
     int64_t items = 3 * (int64_t)threads; /* so many share evenly */
     if (threads > 1 && blocks * a->batch * a->heads < items) blocks = ot_min(panels, ot_ceil_div(items, a->batch * a->heads));
-    int64_t each = ot_attention_scratch(ot_ceil_div(panels, blocks), a->size, a->v_size);
+    int64_t each = ot_attention_scratch(OT_F32, ot_ceil_div(panels, blocks), a->size, a->v_size);
     if (each < 0 || !ot_mul_i64(each, (int64_t)sizeof(float) * threads, &bytes)) return ot_fail_nomem(c->diag);
     float *scratch = ot_call_scratch(c, (size_t)bytes);
     if (!scratch) return ot_fail_nomem(c->diag);
