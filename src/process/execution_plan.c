@@ -47,7 +47,12 @@ static bool held_bytes(const ot_value *v, int64_t *bytes)
 /* Its first result is wanted. */
 static bool has_result(const ot_node *n) { return n->n_out > 0 && n->out[0] != OT_NONE; }
 
-static bool is_constant(const ot_graph *g, ot_id v) { return g->values[v].init || g->values[v].is_const; }
+/* Known before the run: what is computed from shapes, too. */
+static bool is_constant(const ot_graph *g, ot_id v)
+{
+    const ot_value *x = &g->values[v];
+    return x->init || x->is_const || (x->producer != OT_NONE && g->nodes[x->producer].is_static);
+}
 
 /* The node that alone reads the first result of n; OT_NONE. */
 static ot_id only_reader(const ot_graph *g, const ot_node *n)

@@ -168,6 +168,19 @@ static void blocks_are_padded(void **state)
     assert_in_range(f.pattern, 19 * MB, 19 * MB + 4096);
 }
 
+/* A Resize whose sizes are computed from a shape stays in blocks: 3 channels of 512 x 512 in 16, then as they are asked for. */
+static void computed_sizes_are_known(void **state)
+{
+    (void)state;
+    ot_process_figures f = played(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,128,128]\n  init %w : float32[3,3,3,3] = random 1\n"
+        "  init %k : int64[4] = [1,1,4,4]\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %h = Shape(%a)\n  %s = Mul(%h, %k)\n"
+        "  %b = Resize(%a, _, _, %s) {mode=\"linear\", coordinate_transformation_mode=\"half_pixel\"}\n  %y = Softmax(%b) {axis=3}\n"
+        "  output %y\n}\n",
+        true);
+    assert_in_range(f.pattern, 19 * MB, 21 * MB);
+}
+
 /* What strangers write: results that nobody wants, sequences of nothing, values larger than any memory. */
 static void odd_graphs_are_played(void **state)
 {
@@ -365,6 +378,7 @@ int main(void)
         cmocka_unit_test(later_runs_take_a_block),
         cmocka_unit_test(free_extents_are_not_planned),
         cmocka_unit_test(blocks_are_padded),
+        cmocka_unit_test(computed_sizes_are_known),
         cmocka_unit_test(odd_graphs_are_played),
         cmocka_unit_test(branches_have_no_block),
         cmocka_unit_test(branches_are_weighed),
