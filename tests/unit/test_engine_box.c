@@ -1,6 +1,7 @@
 /* Copies between boxes and changes of layout, against loops over indices: random boxes of random sizes, permutations, strides
  * and directions, inside memory whose other bytes must stay as they were. */
 #include "engine_check.h"
+#include "pool_check.h"
 
 #include "engine/move/box.h"
 #include "engine/core/simd.h"
@@ -17,11 +18,10 @@ static int64_t below(int64_t n)
 
 static int start(void **state)
 {
-    (void)state;
     const char *given = getenv("SEED");
     seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     printf("seed %llu\n", (unsigned long long)seed);
-    return 0;
+    return pool_start(state);
 }
 
 /* ---- boxes ---- */
@@ -244,5 +244,5 @@ int main(void)
         cmocka_unit_test(boxes),     cmocka_unit_test(large_boxes),          cmocka_unit_test(nothing_to_copy),
         cmocka_unit_test(relayouts), cmocka_unit_test(block_of_the_machine),
     };
-    return cmocka_run_group_tests(tests, start, NULL);
+    return cmocka_run_group_tests(tests, start, pool_end);
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "engine/chain/chain.h"
+#include "pool_check.h"
 
 #include <float.h>
 #include <math.h>
@@ -845,5 +846,5 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(test_taken),     cmocka_unit_test(test_fused),
                                        cmocka_unit_test(test_too_much),  cmocka_unit_test(test_batch_norm),
                                        cmocka_unit_test(test_large),     cmocka_unit_test(test_expressions)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, pool_start, pool_end);
 }

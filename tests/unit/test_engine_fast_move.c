@@ -1,6 +1,7 @@
 /* Fast kernels of data movement, resampling and integers against the reference kernels: nodes with random attributes on random
  * arrays, the same session run once with either kernel, by one thread and by three. */
 #include "engine_check.h"
+#include "pool_check.h"
 
 #include "engine/move/box.h"
 #include "engine/move/fast_move.h"
@@ -23,11 +24,10 @@ static int64_t between(int64_t lo, int64_t hi) { return lo + below(hi - lo + 1);
 
 static int start(void **state)
 {
-    (void)state;
     const char *given = getenv("SEED");
     seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     printf("seed %llu\n", (unsigned long long)seed);
-    return 0;
+    return pool_start(state);
 }
 
 /* ---- one node ---- */
@@ -583,7 +583,7 @@ static void blocked_resizes(void **state)
 
 static int finish(void **state)
 {
-    (void)state;
+    (void)pool_end(state);
     return n_run > 5 * n_refused ? 0 : -1;
 }
 

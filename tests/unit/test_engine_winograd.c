@@ -5,9 +5,9 @@
  *                                             ^ holds JUNK, and must still when the run is over
  */
 #include "engine_check.h"
+#include "pool_check.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -278,8 +278,23 @@ static void choices_are_right(void **state)
         }
 }
 
-/* In a parallel region a run takes no threads of its own, and several may go on at once. */
-static void runs_inside_parallel_regions(void **state)
+typedef struct two_runs {
+    const ot_winograd *w;
+    const task *t;
+    blocked dst[2];
+    float *scratch[2];
+} two_runs;
+
+static void run_some(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    two_runs *r = job;
+    (void)worker;
+    for (int64_t k = first; k < end; k++)
+        ot_winograd_run(r->w, r->t->src.data, r->t->src.strides, r->dst[k].data, r->dst[k].strides, NULL, r->scratch[k]);
+}
+
+/* In work that is shared out a run takes no threads of its own, and several may go on at once. */
+static void runs_inside_shared_work(void **state)
 {
     (void)state;
     task t = {.s = {.sizes.batch = 1,
@@ -292,24 +307,22 @@ static void runs_inside_parallel_regions(void **state)
                     .sizes.pad_top = 1,
                     .sizes.pad_left = 1,
                     .sizes.threads = 2},
-              .label = "inside a parallel region"};
+              .label = "inside shared work"};
     state_of_random = 5;
     open_task(&t, ot_simd_block(), false, true, false);
     ot_diag d = {0};
     ot_winograd *w = NULL;
     assert_int_equal(ot_winograd_new(&t.s, &d, &w), OT_OK);
-    blocked dst[2] = {t.dst, t.dst};
-    float *scratch[2];
+    two_runs r = {.w = w, .t = &t, .dst = {t.dst, t.dst}};
     for (int k = 0; k < 2; k++) {
-        dst[k].data = floats_new(t.dst.floats);
-        scratch[k] = floats_new(ot_winograd_scratch(w) / (int64_t)sizeof(float));
+        r.dst[k].data = floats_new(t.dst.floats);
+        r.scratch[k] = floats_new(ot_winograd_scratch(w) / (int64_t)sizeof(float));
     }
-#pragma omp parallel for num_threads(2)
-    for (int k = 0; k < 2; k++) ot_winograd_run(w, t.src.data, t.src.strides, dst[k].data, dst[k].strides, NULL, scratch[k]);
+    ot_pool_share_each(2, 2, run_some, &r);
     for (int k = 0; k < 2; k++) {
-        check(&t.s, t.label, &t.src, &dst[k], NULL);
-        free(dst[k].data);
-        free(scratch[k]);
+        check(&t.s, t.label, &t.src, &r.dst[k], NULL);
+        free(r.dst[k].data);
+        free(r.scratch[k]);
     }
     ot_winograd_free(w);
     close_task(&t);
@@ -523,9 +536,9 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_ways_are_right), cmocka_unit_test(choices_are_right),  cmocka_unit_test(runs_inside_parallel_regions),
+        cmocka_unit_test(all_ways_are_right), cmocka_unit_test(choices_are_right),  cmocka_unit_test(runs_inside_shared_work),
         cmocka_unit_test(errors_stay_small),  cmocka_unit_test(no_numbers_stay),    cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(judgement_is_sound), cmocka_unit_test(memory_may_run_out),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, pool_start, pool_end);
 }

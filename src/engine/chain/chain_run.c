@@ -8,9 +8,7 @@
  */
 #include "chain_plan.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "engine/core/pool.h"
 
 #define THREAD_WORK 65536.0 /* additions that are worth a thread */
 
@@ -137,25 +135,18 @@ static void run_blocks(const ot_chain_plan *p, int64_t first, int64_t last)
     if (p->is_large) ot_chain_stream_end();
 }
 
+static void blocks_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    run_blocks(job, first, end);
+}
+
 void ot_chain_run(const ot_chain *c, uint32_t rank, const int64_t *dims, const ot_chain_array *in, const ot_chain_array *out,
                   uint32_t threads)
 {
     ot_chain_plan p;
     if (!ot_chain_plan_make(&p, c, rank, dims, in, out)) return;
     int64_t total = p.n_runs * p.n_blocks;
-#ifdef _OPENMP
     double work = (double)p.n_runs * (double)p.rows.n * (double)p.cols.n * (c->work + 1);
-    int n = (int)ot_min(threads, ot_min(total, (int64_t)(work / THREAD_WORK) + 1));
-    if (n > 1 && !omp_in_parallel()) {
-#pragma omp parallel num_threads(n)
-        {
-            int64_t t = omp_get_thread_num(), of = omp_get_num_threads();
-            run_blocks(&p, total / of * t + ot_min(t, total % of), total / of * (t + 1) + ot_min(t + 1, total % of));
-        }
-        return;
-    }
-#else
-    (void)threads;
-#endif
-    run_blocks(&p, 0, total);
+    ot_pool_share((uint32_t)ot_min(threads, ot_min(total, (int64_t)(work / THREAD_WORK) + 1)), total, 1, blocks_share, &p);
 }

@@ -7,16 +7,30 @@
  *
  * An implementation that calls itself a reference is a hundred times slower: such a convolution is left to the next layout,
  * and if none is left the node is not fused. Weights are scaled (a folded normalisation), packed as the primitive likes, and
- * kept for all programs of the session.
+ * kept for all programs of the session. Primitives are made for one thread; threads share out parts (conv_cut.h), which read
+ * their part of the weights where it lies in the whole.
  */
-#include "conv.h"
+#include "conv_cut.h"
 #include "engine/core/dnnl_util.h"
 #include "engine/core/half.h"
 
-struct conv_op {
+#include <stdatomic.h>
+
+/* A part of the convolution, ready to run. */
+typedef struct conv_piece {
     ot_dnnl_op op; /* src, weights, bias, dst, scratchpad, residual */
-    int64_t work;
-    bool residual; /* an argument of its own; else it is in dst before */
+    lw_conv_part part;
+    int64_t x_at, y_at; /* elements before what it reads and writes */
+    bool copies;        /* its input, before */
+} conv_piece;
+
+struct conv_op {
+    conv_piece *pieces; /* [n_pieces] */
+    uint32_t n_pieces, threads;
+    ot_nd x;                     /* form of the input */
+    int64_t pad, copy;           /* bytes of scratch of a thread: oneDNN's, rows that are copied */
+    const dnnl_stream_t *stream; /* [threads] */
+    bool residual;               /* an argument of its own; else it is in dst before */
 };
 
 /* ---- descriptors ---- */
@@ -79,8 +93,37 @@ static bool window_fits(const lw_conv *k)
     return true;
 }
 
-/* The primitive for these layouts, or NULL. */
-static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum)
+static const char *name_of(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = "";
+    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success ? name : "";
+}
+
+/* The implementation of that name, or NULL: others add up in another order. */
+static dnnl_primitive_desc_t find_named(const dnnl_convolution_desc_t *conv, const_dnnl_primitive_attr_t attr, dnnl_engine_t e,
+                                        const char *name)
+{
+    dnnl_primitive_desc_iterator_t i = NULL;
+    dnnl_primitive_desc_t found = NULL;
+    if (dnnl_primitive_desc_iterator_create(&i, conv, attr, e, NULL) != dnnl_success) return NULL;
+    do {
+        found = dnnl_primitive_desc_iterator_fetch(i);
+        if (found && strcmp(name_of(found), name) == 0) break;
+        if (found) dnnl_primitive_desc_destroy(found);
+        found = NULL;
+    } while (dnnl_primitive_desc_iterator_next(i) == dnnl_success);
+    dnnl_primitive_desc_iterator_destroy(i);
+    return found;
+}
+
+/* What the parts of a convolution take from the whole. */
+typedef struct whole {
+    const dnnl_memory_desc_t *weights; /* as they are packed */
+    const char *name;                  /* of the implementation */
+} whole;
+
+/* The primitive for these layouts, or NULL. of: NULL, or the whole that it is a part of; `weights` are the part's then. */
+static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum, const whole *of)
 {
     dnnl_engine_t e = ot_dnnl_engine(l->p->s);
     dnnl_memory_desc_t src, dst, weights, bias;
@@ -88,6 +131,7 @@ static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd 
     dnnl_dims_t strides, dilations, lo, hi, maps = {k->maps};
     dnnl_primitive_desc_t pd = NULL;
     if (!e || !window_fits(k) || !ot_dnnl_md(&src, x) || !ot_dnnl_md(&dst, y) || !weights_md(k, &weights, true)) return NULL;
+    if (of) weights = *of->weights;
     if (dnnl_memory_desc_init_by_tag(&bias, 1, maps, dnnl_f32, dnnl_x) != dnnl_success) return NULL;
     for (uint32_t a = 0; a < k->win.n; a++) {
         strides[a] = k->win.stride[a];
@@ -101,7 +145,10 @@ static dnnl_primitive_desc_t describe(lw_pass *l, const lw_conv *k, const ot_nd 
         return NULL;
     dnnl_primitive_attr_t attr = make_attr(k, &dst, sum);
     if (!attr) return NULL;
-    if (dnnl_primitive_desc_create(&pd, &conv, attr, e, NULL) != dnnl_success) pd = NULL;
+    if (of)
+        pd = find_named(&conv, attr, e, of->name);
+    else if (dnnl_primitive_desc_create(&pd, &conv, attr, e, NULL) != dnnl_success)
+        pd = NULL;
     dnnl_primitive_attr_destroy(attr);
     if (pd && ot_dnnl_is_reference(pd)) {
         dnnl_primitive_desc_destroy(pd);
@@ -131,9 +178,7 @@ static uint32_t threads_for(const lw_pass *l, const lw_conv *k)
 
 bool lw_conv_takes(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum)
 {
-    int before = ot_dnnl_threads(threads_for(l, k));
-    dnnl_primitive_desc_t pd = describe(l, k, x, y, sum);
-    (void)ot_dnnl_threads((uint32_t)before);
+    dnnl_primitive_desc_t pd = describe(l, k, x, y, sum, NULL);
     if (pd) dnnl_primitive_desc_destroy(pd);
     return pd != NULL;
 }
@@ -267,21 +312,49 @@ static float *bias_of(const lw_pass *l, const lw_conv *k)
 
 /* ---- running one ---- */
 
-bool lw_conv_run(conv_op *p, void *x, void *y, void *residual, void *work)
+typedef struct conv_run {
+    const conv_op *op;
+    float *x, *y, *residual;
+    char *work;
+    atomic_bool failed;
+} conv_run;
+
+static void run_piece(conv_run *r, conv_piece *p, uint32_t worker)
 {
+    const conv_op *op = r->op;
+    char *work = r->work + worker * (op->pad + op->copy);
+    float *x = r->x + p->x_at;
     uint32_t at = 4;
+    if (p->copies) {
+        x = (float *)(void *)(work + op->pad);
+        lw_conv_part_copy(&op->x, &p->part, x, r->x);
+    }
     ot_dnnl_set(&p->op, 0, x);
-    ot_dnnl_set(&p->op, 3, y);
-    if (p->work) ot_dnnl_set(&p->op, at++, work);
-    if (p->residual) ot_dnnl_set(&p->op, at, residual);
-    return ot_dnnl_run(&p->op);
+    ot_dnnl_set(&p->op, 3, r->y + p->y_at);
+    if (op->pad) ot_dnnl_set(&p->op, at++, work);
+    if (op->residual) ot_dnnl_set(&p->op, at, r->residual + p->y_at);
+    p->op.stream = op->stream[worker];
+    if (!ot_dnnl_run(&p->op)) r->failed = true;
 }
 
-int64_t lw_conv_work(const conv_op *op) { return op->work; }
+static void pieces_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    conv_run *r = job;
+    for (int64_t k = first; k < end; k++) run_piece(r, &r->op->pieces[k], worker);
+}
+
+bool lw_conv_run(conv_op *op, void *x, void *y, void *residual, void *work)
+{
+    conv_run r = {.op = op, .x = x, .y = y, .residual = residual, .work = work};
+    ot_pool_share_each(op->threads, op->n_pieces, pieces_share, &r);
+    return !r.failed;
+}
+
+int64_t lw_conv_work(const conv_op *op) { return (op->pad + op->copy) * op->threads; }
 
 void lw_conv_free(conv_op *op)
 {
-    if (op) ot_dnnl_op_free(&op->op);
+    for (uint32_t k = 0; op && op->pieces && k < op->n_pieces; k++) ot_dnnl_op_free(&op->pieces[k].op);
 }
 
 /* Which argument number the residual has: that of its post-operation. */
@@ -292,38 +365,136 @@ static int residual_arg(const lw_conv *k)
     return 0;
 }
 
-static ot_status prepare(lw_pass *l, const lw_conv *k, dnnl_primitive_desc_t pd, bool sum, conv_op *p)
+/* ---- making one ---- */
+
+/* What pieces are made of. */
+typedef struct maker {
+    lw_pass *l;
+    const lw_conv *k;
+    const ot_nd *x, *y;
+    bool sum;
+    whole whole;
+    char *packed;
+    float *bias;
+} maker;
+
+/* The part's weights in those of the whole: their form, and the bytes before them. */
+static bool part_weights(const maker *m, const lw_conv_part *part, dnnl_memory_desc_t *md, int64_t *at)
 {
-    dnnl_engine_t e = ot_dnnl_engine(l->p->s);
+    dnnl_dims_t dims, offsets = {0};
+    int64_t each = m->k->group > 1 ? m->k->maps / m->k->group : 1; /* along the first axis of weights */
+    memcpy(dims, m->whole.weights->dims, sizeof dims);
+    dims[0] = part->maps / each;
+    offsets[0] = part->map / each;
+    if (dnnl_memory_desc_init_submemory(md, m->whole.weights, dims, offsets) != dnnl_success) return false;
+    *at = md->offset0 * (int64_t)sizeof(float);
+    md->offset0 = 0;
+    return true;
+}
+
+static int64_t up(int64_t bytes) { return ot_ceil_div(bytes, OT_ARENA_ALIGN) * OT_ARENA_ALIGN; }
+
+static bool add_args(const maker *m, dnnl_primitive_desc_t pd, const lw_conv_part *part, int64_t weights_at, conv_op *op,
+                     conv_piece *p)
+{
+    dnnl_engine_t e = ot_dnnl_engine(m->l->p->s);
     const dnnl_memory_desc_t *src = dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0),
                              *dst = dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0),
                              *weights = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0),
                              *bias = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 1),
                              *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    void *packed;
-    float *b = bias_of(l, k);
-    if (!b) return ot_fail_nomem(l->p->s->d);
-    OT_TRY(pack_weights(l, k, weights, &packed));
-    p->work = (int64_t)dnnl_memory_desc_get_size(pad);
-    p->op.stream = ot_dnnl_stream(l->p);
-    p->op.threads = threads_for(l, k);
-    p->residual = k->residual != OT_NONE && !sum;
-    bool ok = p->op.stream && dnnl_primitive_create(&p->op.primitive, pd) == dnnl_success &&
-              ot_dnnl_arg(&p->op, e, DNNL_ARG_SRC, src, NULL) && ot_dnnl_arg(&p->op, e, DNNL_ARG_WEIGHTS, weights, packed) &&
-              ot_dnnl_arg(&p->op, e, DNNL_ARG_BIAS, bias, b) && ot_dnnl_arg(&p->op, e, DNNL_ARG_DST, dst, NULL) &&
-              (!p->work || ot_dnnl_arg(&p->op, e, DNNL_ARG_SCRATCHPAD, pad, NULL)) &&
-              (!p->residual || ot_dnnl_arg(&p->op, e, residual_arg(k), dst, NULL));
-    return ok ? OT_OK : ot_fail_nomem(l->p->s->d);
+    return dnnl_primitive_create(&p->op.primitive, pd) == dnnl_success && ot_dnnl_arg(&p->op, e, DNNL_ARG_SRC, src, NULL) &&
+           ot_dnnl_arg(&p->op, e, DNNL_ARG_WEIGHTS, weights, m->packed + weights_at) &&
+           ot_dnnl_arg(&p->op, e, DNNL_ARG_BIAS, bias, m->bias + part->map) && ot_dnnl_arg(&p->op, e, DNNL_ARG_DST, dst, NULL) &&
+           (!op->pad || ot_dnnl_arg(&p->op, e, DNNL_ARG_SCRATCHPAD, pad, NULL)) &&
+           (!op->residual || ot_dnnl_arg(&p->op, e, residual_arg(m->k), dst, NULL));
+}
+
+static int64_t pad_of(dnnl_primitive_desc_t pd)
+{
+    return up((int64_t)dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)));
+}
+
+/* The primitive of a part; NULL: there is none that is fast and reads weights as they lie. */
+static dnnl_primitive_desc_t describe_part(const maker *m, const lw_conv_part *part, ot_nd *x, int64_t *weights_at)
+{
+    lw_conv k;
+    ot_nd y;
+    dnnl_memory_desc_t weights;
+    lw_conv_part_of(m->k, m->x, m->y, part, &k, x, &y);
+    if (!part_weights(m, part, &weights, weights_at)) return NULL;
+    return describe(m->l, &k, x, &y, m->sum, &(whole){&weights, m->whole.name});
+}
+
+/* Has each of the parts a primitive? Sets what they need of scratch. */
+static bool measure_parts(const maker *m, const lw_conv_part *parts, uint32_t n, conv_op *op)
+{
+    bool all = true;
+    for (uint32_t k = 0; k < n && all; k++) {
+        ot_nd x;
+        int64_t at, bytes;
+        dnnl_primitive_desc_t pd = describe_part(m, &parts[k], &x, &at);
+        all = pd != NULL && ot_nd_span(&x, &bytes);
+        if (!all) continue;
+        op->pad = ot_max(op->pad, pad_of(pd));
+        if (!lw_conv_part_is_dense(m->x, &parts[k])) op->copy = ot_max(op->copy, up(bytes));
+        dnnl_primitive_desc_destroy(pd);
+    }
+    if (!all) op->pad = op->copy = 0;
+    return all;
+}
+
+/* all: NULL, or the primitive of all of it, of which a single part is made. */
+static ot_status make_pieces(const maker *m, const lw_conv_part *parts, uint32_t n, dnnl_primitive_desc_t all, conv_op *op)
+{
+    op->pieces = OT_NEW_N(m->l->a, conv_piece, n);
+    if (!op->pieces) return ot_fail_nomem(m->l->p->s->d);
+    op->n_pieces = n;
+    for (uint32_t k = 0; k < n; k++) {
+        conv_piece *p = &op->pieces[k];
+        int64_t at = 0;
+        ot_nd x;
+        dnnl_primitive_desc_t pd = all ? all : describe_part(m, &parts[k], &x, &at);
+        bool ok = pd && add_args(m, pd, &parts[k], at, op, p);
+        if (pd && pd != all) dnnl_primitive_desc_destroy(pd);
+        if (!ok) return ot_fail_nomem(m->l->p->s->d);
+        p->part = parts[k];
+        p->x_at = lw_conv_part_source(m->x, &parts[k]);
+        p->y_at = lw_conv_part_result(m->y, &parts[k]);
+        p->copies = !all && !lw_conv_part_is_dense(m->x, &parts[k]);
+    }
+    return OT_OK;
+}
+
+static ot_status prepare(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, dnnl_primitive_desc_t pd, bool sum,
+                         conv_op *op)
+{
+    maker m = {.l = l, .k = k, .x = x, .y = y, .sum = sum, .bias = bias_of(l, k)};
+    lw_conv_part *parts;
+    void *packed = NULL;
+    m.whole = (whole){dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), name_of(pd)};
+    uint32_t threads = threads_for(l, k), n = lw_conv_cut(l->scratch, k, x, y, threads, &parts);
+    if (!m.bias || !parts) return ot_fail_nomem(l->p->s->d);
+    OT_TRY(pack_weights(l, k, m.whole.weights, &packed));
+    m.packed = packed;
+    op->x = *x;
+    op->residual = k->residual != OT_NONE && !sum;
+    bool cut = n > 1 && measure_parts(&m, parts, n, op);
+    if (!cut && n > 1) n = lw_conv_cut(l->scratch, k, x, y, 1, &parts);
+    if (!parts) return ot_fail_nomem(l->p->s->d);
+    if (!cut) op->pad = pad_of(pd);
+    op->threads = cut ? (uint32_t)ot_min(threads, n) : 1;
+    op->stream = ot_dnnl_streams(l->p, op->threads);
+    if (!op->stream) return ot_fail_nomem(l->p->s->d);
+    return make_pieces(&m, parts, n, cut ? NULL : pd, op);
 }
 
 ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum, conv_op **out)
 {
     conv_op *p = *out = OT_NEW(l->a, conv_op);
     if (!p) return ot_fail_nomem(l->p->s->d);
-    int before = ot_dnnl_threads(threads_for(l, k));
-    dnnl_primitive_desc_t pd = describe(l, k, x, y, sum);
-    ot_status st = pd ? prepare(l, k, pd, sum, p) : OT_OK;
-    (void)ot_dnnl_threads((uint32_t)before);
+    dnnl_primitive_desc_t pd = describe(l, k, x, y, sum, NULL);
+    ot_status st = pd ? prepare(l, k, x, y, pd, sum, p) : OT_OK;
     if (!pd || st != OT_OK) {
         lw_conv_free(p);
         *out = NULL;
@@ -391,7 +562,7 @@ ot_status lw_write_conv(lw_pass *l, lw_unit *u)
         return st;
     }
     step->state = (ot_kernel_state){p, free_state};
-    step->work = p->work;
+    step->work = lw_conv_work(p);
     if (sum) step->in_place = 1;
     return OT_OK;
 }

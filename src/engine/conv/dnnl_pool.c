@@ -9,14 +9,26 @@
 #include "engine/core/dnnl_util.h"
 #include "engine/ref/ref_window.h"
 
+#include <stdatomic.h>
+
 typedef struct pool_unit {
     dnnl_alg_kind_t alg;
     ot_window win;
 } pool_unit;
 
+#define PARTS_EACH 2 /* parts that each thread gets, where there are as many channels */
+
+/* Channels of all images lie one after another, and each is pooled by itself: [N, C, ...] is [1, N C, ...], of which parts are taken. */
+typedef struct pool_part {
+    ot_dnnl_op op;      /* src, dst, scratchpad */
+    int64_t x_at, y_at; /* elements before what it reads and writes */
+} pool_part;
+
 typedef struct pool_plan {
-    ot_dnnl_op op; /* src, dst, scratchpad */
-    bool scratch;
+    pool_part *parts; /* [n] */
+    uint32_t n, threads;
+    int64_t pad;                 /* bytes of scratch of a thread */
+    const dnnl_stream_t *stream; /* [threads] */
 } pool_plan;
 
 static bool is_global(const ot_node *n) { return n->op == OT_OP_GlobalAveragePool || n->op == OT_OP_GlobalMaxPool; }
@@ -81,7 +93,21 @@ static bool fits(const lw_pass *l, const lw_unit *u, pool_unit *p)
     return true;
 }
 
-static dnnl_primitive_desc_t describe(lw_pass *l, const lw_unit *u, const pool_unit *p, bool blocked)
+/* A part of a: `channels` of those of all images together. */
+static void set_form(ot_nd *a, bool blocked, int64_t channels, uint32_t block)
+{
+    int64_t dims[OT_RANK_MAX];
+    memcpy(dims, a->dims, a->rank * sizeof *dims);
+    dims[0] = 1;
+    dims[1] = channels;
+    if (blocked)
+        ot_nd_set_blocked(a, a->dtype, a->rank, dims, block);
+    else
+        ot_nd_set_dense(a, a->dtype, a->rank, dims);
+}
+
+/* The primitive for so many channels, or NULL. */
+static dnnl_primitive_desc_t describe(lw_pass *l, const lw_unit *u, const pool_unit *p, bool blocked, int64_t channels)
 {
     dnnl_engine_t e = ot_dnnl_engine(l->p->s);
     ot_nd x = l->v[u->in[0]].slot->fore, y = l->v[u->out[0]].slot->fore;
@@ -90,10 +116,8 @@ static dnnl_primitive_desc_t describe(lw_pass *l, const lw_unit *u, const pool_u
     dnnl_dims_t strides, kernel, dilation, lo, hi;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t pd = NULL;
-    if (blocked) {
-        ot_nd_set_blocked(&x, x.dtype, x.rank, x.dims, l->block);
-        ot_nd_set_blocked(&y, y.dtype, y.rank, y.dims, l->block);
-    }
+    set_form(&x, blocked, channels, l->block);
+    set_form(&y, blocked, channels, l->block);
     if (!e || !ot_dnnl_md(&src, &x) || !ot_dnnl_md(&dst, &y)) return NULL;
     for (uint32_t a = 0; a < p->win.n; a++) {
         strides[a] = p->win.stride[a];
@@ -117,6 +141,13 @@ static dnnl_primitive_desc_t describe(lw_pass *l, const lw_unit *u, const pool_u
 
 static bool is_half(const lw_pass *l, const lw_unit *u) { return ot_dtype_is_half(l->v[u->in[0]].slot->fore.dtype); }
 
+/* Of all images; blocked: with those that pad blocks. */
+static int64_t channels_of(const lw_pass *l, const lw_unit *u, bool blocked)
+{
+    const ot_nd *x = &l->v[u->in[0]].slot->fore;
+    return x->dims[0] * (blocked ? ot_ceil_div(x->dims[1], l->block) * l->block : x->dims[1]);
+}
+
 ot_status lw_fuse_pool(lw_pass *l)
 {
     for (uint32_t u = 0; u < l->n_units; u++) {
@@ -124,7 +155,7 @@ ot_status lw_fuse_pool(lw_pass *l)
         lw_unit *unit = &l->units[u];
         if (!fits(l, unit, &p)) continue;
         if (!is_half(l, unit)) {
-            dnnl_primitive_desc_t pd = describe(l, unit, &p, true);
+            dnnl_primitive_desc_t pd = describe(l, unit, &p, true, channels_of(l, unit, true));
             if (!pd) continue;
             dnnl_primitive_desc_destroy(pd);
         }
@@ -136,54 +167,104 @@ ot_status lw_fuse_pool(lw_pass *l)
     return OT_OK;
 }
 
+typedef struct pool_run {
+    const pool_plan *p;
+    float *x, *y;
+    char *work; /* [threads][pad] */
+    atomic_bool failed;
+} pool_run;
+
+static void parts_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    pool_run *r = job;
+    const pool_plan *p = r->p;
+    for (int64_t k = first; k < end; k++) {
+        pool_part *part = &p->parts[k];
+        ot_dnnl_set(&part->op, 0, r->x + part->x_at);
+        ot_dnnl_set(&part->op, 1, r->y + part->y_at);
+        if (p->pad) ot_dnnl_set(&part->op, 2, r->work + worker * p->pad);
+        part->op.stream = p->stream[worker];
+        if (!ot_dnnl_run(&part->op)) r->failed = true;
+    }
+}
+
 static ot_status run_pool(ot_call *c)
 {
-    pool_plan *p = c->state->data;
+    pool_run r = {.p = c->state->data, .work = c->work};
     OT_TRY(ot_call_place(c, 0));
-    ot_dnnl_set(&p->op, 0, c->in[0]->data);
-    ot_dnnl_set(&p->op, 1, c->out[0]->data);
-    if (p->scratch) ot_dnnl_set(&p->op, 2, c->work);
-    return ot_dnnl_run(&p->op) ? OT_OK : ot_call_fail(c, "oneDNN failed");
+    r.x = c->in[0]->data;
+    r.y = c->out[0]->data;
+    ot_pool_share_each(r.p->threads, r.p->n, parts_share, &r);
+    return r.failed ? ot_call_fail(c, "oneDNN failed") : OT_OK;
 }
 
 static void free_plan(void *data)
 {
     pool_plan *p = data;
-    ot_dnnl_op_free(&p->op);
+    for (uint32_t k = 0; p->parts && k < p->n; k++) ot_dnnl_op_free(&p->parts[k].op);
 }
 
-static bool prepare(lw_pass *l, const lw_unit *u, dnnl_primitive_desc_t pd, pool_plan *p, int64_t *work)
+/* Elements of a channel (of a block of channels, all of it). */
+static int64_t plane_of(const lw_pass *l, ot_id v)
+{
+    const ot_nd *a = &l->v[v].slot->fore;
+    int64_t n = 1;
+    for (uint32_t k = 2; k < a->rank; k++) n *= a->dims[k];
+    return n;
+}
+
+/* One part, channels [first, first + n). */
+static bool prepare(lw_pass *l, const lw_unit *u, bool blocked, int64_t first, int64_t n, pool_plan *p, pool_part *part)
 {
     dnnl_engine_t e = ot_dnnl_engine(l->p->s);
+    dnnl_primitive_desc_t pd = describe(l, u, u->plan, blocked, n);
+    if (!pd) return false;
     const dnnl_memory_desc_t *pad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    *work = (int64_t)dnnl_memory_desc_get_size(pad);
-    p->op.stream = ot_dnnl_stream(l->p);
-    p->op.threads = threads_for(l, u);
-    p->scratch = *work > 0;
-    return p->op.stream && dnnl_primitive_create(&p->op.primitive, pd) == dnnl_success &&
-           ot_dnnl_arg(&p->op, e, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0), NULL) &&
-           ot_dnnl_arg(&p->op, e, DNNL_ARG_DST, dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0), NULL) &&
-           (!p->scratch || ot_dnnl_arg(&p->op, e, DNNL_ARG_SCRATCHPAD, pad, NULL));
+    int64_t bytes = ot_ceil_div((int64_t)dnnl_memory_desc_get_size(pad), OT_ARENA_ALIGN) * OT_ARENA_ALIGN;
+    p->pad = ot_max(p->pad, bytes);
+    part->x_at = first * plane_of(l, u->in[0]);
+    part->y_at = first * plane_of(l, u->out[0]);
+    bool ok = dnnl_primitive_create(&part->op.primitive, pd) == dnnl_success &&
+              ot_dnnl_arg(&part->op, e, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0), NULL) &&
+              ot_dnnl_arg(&part->op, e, DNNL_ARG_DST, dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0), NULL) &&
+              (!bytes || ot_dnnl_arg(&part->op, e, DNNL_ARG_SCRATCHPAD, pad, NULL));
+    dnnl_primitive_desc_destroy(pd);
+    return ok;
+}
+
+static bool prepare_all(lw_pass *l, const lw_unit *u, bool blocked, pool_plan *p)
+{
+    uint32_t threads = threads_for(l, u);
+    int64_t unit = blocked ? l->block : 1, units = channels_of(l, u, blocked) / unit;
+    p->n = (uint32_t)ot_min(units, threads > 1 ? (int64_t)threads * PARTS_EACH : 1);
+    p->threads = (uint32_t)ot_min(threads, p->n);
+    p->parts = OT_NEW_N(l->a, pool_part, p->n);
+    p->stream = ot_dnnl_streams(l->p, p->threads);
+    bool ok = p->parts && p->stream;
+    for (int64_t k = 0; ok && k < p->n; k++) {
+        int64_t first = units * k / p->n * unit;
+        ok = prepare(l, u, blocked, first, units * (k + 1) / p->n * unit - first, p, &p->parts[k]);
+    }
+    return ok;
 }
 
 ot_status lw_write_pool(lw_pass *l, lw_unit *u)
 {
     ot_id in, out;
     ot_step *step = NULL;
-    int64_t work = 0;
     const pool_unit *unit = u->plan;
     if (is_half(l, u))
         return lw_write_half_pool(l, u, &unit->win, unit->alg == dnnl_pooling_max, unit->alg == dnnl_pooling_avg_include_padding);
     pool_plan *p = OT_NEW(l->a, pool_plan);
     bool blocked = lw_has(l, u->in[0], LW_ANY_BLOCK);
     if (!p) return ot_fail_nomem(l->p->s->d);
-    int before = ot_dnnl_threads(threads_for(l, u));
-    dnnl_primitive_desc_t pd = blocked ? NULL : describe(l, u, u->plan, false);
-    blocked = !pd;
-    if (!pd) pd = describe(l, u, u->plan, true);
-    bool ok = pd && prepare(l, u, pd, p, &work);
-    if (pd) dnnl_primitive_desc_destroy(pd);
-    (void)ot_dnnl_threads((uint32_t)before);
+    bool ok = !blocked && prepare_all(l, u, false, p);
+    if (!ok) {
+        free_plan(p);
+        *p = (pool_plan){0};
+        blocked = true;
+        ok = prepare_all(l, u, true, p);
+    }
     lw_layout layout = blocked ? LW_BLOCK : LW_PLAIN;
     ot_status st = ok ? lw_need(l, u->in[0], LW_BIT(layout), layout, &in) : ot_fail_nomem(l->p->s->d);
     if (st == OT_OK) st = lw_make(l, u->out[0], layout, &out);
@@ -193,6 +274,6 @@ ot_status lw_write_pool(lw_pass *l, lw_unit *u)
         return st;
     }
     step->state = (ot_kernel_state){p, free_plan};
-    step->work = work;
+    step->work = p->pad * p->threads;
     return OT_OK;
 }

@@ -12,6 +12,9 @@
 #include "engine/core/half.h"
 #include "engine/product/fast_product.h"
 #include "engine/ref/ref_window.h"
+#include "engine/core/pool.h"
+
+#include <stdatomic.h>
 
 #define PIECE_FLOATS ((int64_t)1 << 16) /* of columns: half of a small second-level cache */
 #define PIECE_MIN    64                 /* positions */
@@ -38,6 +41,7 @@ typedef struct conv {
     int64_t *index; /* [threads][k_n][piece] */
     float *columns; /* [threads][depth][piece] */
     ot_tap *taps;   /* [threads][k_n] */
+    atomic_bool failed;
 } conv;
 
 static bool is_direct(const ot_conv *v)
@@ -104,20 +108,24 @@ static ot_status one_piece(const conv *s, int64_t first, int64_t worker)
     return OT_OK;
 }
 
+static void pieces_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    conv *s = job;
+    for (int64_t k = first; k < end; k++)
+        if (one_piece(s, k * s->piece, worker) != OT_OK) s->failed = true;
+}
+
 static ot_status run_pieces(ot_call *c, conv *s)
 {
     double work = (double)s->v.batch * (double)s->v.maps * (double)s->v.out_n * (double)s->depth / 8;
-    int threads = ot_rows_threads(c, work), failed = 0;
+    int threads = ot_rows_threads(c, work);
     s->piece = ot_max(PIECE_MIN, PIECE_FLOATS / s->depth / 16 * 16);
     s->piece = ot_min(s->piece, ot_max(PIECE_MIN, ot_ceil_div(s->v.out_n, threads)));
     s->piece = ot_min(s->piece, s->v.out_n);
     OT_TRY(open_scratch(c, s, threads));
     int64_t pieces = ot_ceil_div(s->v.out_n, s->piece);
-#pragma omp parallel for schedule(static) num_threads(threads) reduction(| : failed)
-    for (int t = 0; t < threads; t++)
-        for (int64_t k = pieces * t / threads; k < pieces * (t + 1) / threads; k++)
-            failed |= one_piece(s, k * s->piece, t) != OT_OK;
-    return failed ? OT_E_NOMEM : OT_OK;
+    ot_pool_share((uint32_t)threads, pieces, 1, pieces_share, s);
+    return s->failed ? OT_E_NOMEM : OT_OK;
 }
 
 /* All three operands of one type of real numbers. */
@@ -228,6 +236,20 @@ static void fill_index(const ot_window *w, int64_t n, int64_t taps, ot_tap *foun
     }
 }
 
+typedef struct half_pool {
+    int16_t *y;
+    const int16_t *keys;
+    const int64_t *index; /* [out_n][taps] */
+    int64_t taps, in_n, out_n;
+} half_pool;
+
+static void planes_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const half_pool *p = job;
+    (void)worker;
+    for (int64_t k = first; k < end; k++) pool_plane(p->y + k * p->out_n, p->keys + k * p->in_n, p->index, p->taps, p->out_n);
+}
+
 ot_status ot_fast_max_pool(ot_call *c)
 {
     const ot_nd *x = ot_num_in(c, 0);
@@ -246,9 +268,8 @@ ot_status ot_fast_max_pool(ot_call *c)
     OT_TRY(ot_call_output(c, 0, OT_F16, x->rank, dims));
     fill_index(&w, out_n, taps, found, index);
     int16_t *y = c->out[0]->data;
-    int threads = ot_rows_threads(c, (double)planes * (double)table);
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t k = 0; k < planes; k++) pool_plane(y + k * out_n, keys + k * in_n, index, taps, out_n);
+    half_pool p = {.y = y, .keys = keys, .index = index, .taps = taps, .in_n = in_n, .out_n = out_n};
+    ot_pool_share((uint32_t)ot_rows_threads(c, (double)planes * (double)table), planes, 1, planes_share, &p);
     return OT_OK;
 }
 

@@ -21,6 +21,7 @@ typedef struct deconv {
     ot_scatter v;
     const float *x, *w, *bias;
     float *y;
+    float *phases; /* [threads][line] */
     int64_t in_h, in_w, out_h, out_w, kernel_h, kernel_w;
     int64_t stride_h, stride_w, dilation_h, dilation_w, top, left;
     int64_t places; /* columns of one phase */
@@ -99,6 +100,16 @@ static bool is_taken(ot_call *c)
            (x->rank == 3 || x->rank == 4) && ot_num_count(x) > 0 && ot_num_count(w) > 0;
 }
 
+static void rows_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const deconv *d = job;
+    float *phases = d->phases + worker * d->places * d->stride_w;
+    for (int64_t r = first; r < end; r++) {
+        int64_t plane = r / d->out_h;
+        make_row(d, plane / d->v.maps, plane % d->v.maps, r % d->out_h, phases);
+    }
+}
+
 ot_status ot_fast_conv_transpose(ot_call *c)
 {
     deconv d = {0};
@@ -115,12 +126,8 @@ ot_status ot_fast_conv_transpose(ot_call *c)
     d.y = c->out[0]->data;
     int64_t rows = d.v.batch * d.v.maps * d.out_h, line = d.places * d.stride_w;
     int threads = ot_rows_threads(c, (double)rows * (double)d.out_w * (double)(d.v.channels / d.v.group) * (double)d.v.k_n);
-    float *phases = ot_num_scratch(c, line * threads, sizeof *phases);
-    if (!phases) return OT_E_NOMEM;
-#pragma omp parallel for schedule(static, ROWS_AT_ONCE) num_threads(threads)
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t plane = r / d.out_h;
-        make_row(&d, plane / d.v.maps, plane % d.v.maps, r % d.out_h, phases + ot_rows_worker() * line);
-    }
+    d.phases = ot_num_scratch(c, line * threads, sizeof *d.phases);
+    if (!d.phases) return OT_E_NOMEM;
+    ot_pool_share((uint32_t)threads, rows, ROWS_AT_ONCE, rows_share, &d);
     return OT_OK;
 }

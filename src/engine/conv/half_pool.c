@@ -14,7 +14,6 @@
 #include "engine/core/simd.h"
 
 #include <math.h>
-#include <omp.h>
 
 #define PIECE       64 /* rows that are summed before the sum joins the others */
 #define WORKERS_MAX 256
@@ -159,16 +158,19 @@ static void run_row(const half_pool *p, const ot_nd *x, const ot_nd *y, int64_t 
     ot_half_narrow(p->type, (uint16_t *)y->data + to, result, w->out[w->n - 1] * p->lanes);
 }
 
+static void rows_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const ot_call *c = job;
+    const half_pool *p = c->plan;
+    for (int64_t j = first; j < end; j++) run_row(p, c->in[0], c->out[0], j, (float *)c->work + worker * 4 * p->row_floats);
+}
+
 static ot_status run_half_pool(ot_call *c)
 {
     const half_pool *p = c->plan;
     OT_TRY(ot_call_place(c, 0));
-    const ot_nd *x = c->in[0], *y = c->out[0];
-    int64_t jobs = x->dims[0] * ot_ceil_div(x->dims[1], p->lanes) * p->outer, workers = omp_in_parallel() ? 1 : p->n_workers;
-#pragma omp parallel for schedule(static) num_threads((int)workers) if (workers > 1)
-    for (int64_t t = 0; t < workers; t++)
-        for (int64_t j = jobs * t / workers; j < jobs * (t + 1) / workers; j++)
-            run_row(p, x, y, j, (float *)c->work + t * 4 * p->row_floats);
+    const ot_nd *x = c->in[0];
+    ot_pool_share(p->n_workers, x->dims[0] * ot_ceil_div(x->dims[1], p->lanes) * p->outer, 1, rows_share, c);
     return OT_OK;
 }
 

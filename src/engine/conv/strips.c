@@ -16,7 +16,7 @@
 #include "winograd.h"
 
 #include <math.h>
-#include <omp.h>
+#include <stdatomic.h>
 
 #define STRIP_BYTES   ((int64_t)512 << 10) /* of a strip's input and result: half of a core's second-level cache */
 #define STRIP_WEIGHTS 2                    /* or so many times the weights, which are read once a strip */
@@ -212,16 +212,26 @@ static bool run_job(const strips *s, const ot_call *c, int64_t job, uint32_t wor
     return true;
 }
 
+typedef struct strip_run {
+    const strips *s;
+    const ot_call *c;
+    atomic_bool failed;
+} strip_run;
+
+static void jobs_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    strip_run *r = job;
+    for (int64_t j = first; j < end; j++)
+        if (!run_job(r->s, r->c, j, worker)) r->failed = true;
+}
+
 static ot_status run_strips(ot_call *c)
 {
     const strips *s = c->state->data;
     OT_TRY(ot_call_place(c, 0));
-    int64_t jobs = s->count * c->out[0]->dims[0], workers = omp_in_parallel() ? 1 : s->n_workers;
-    int failed = 0;
-#pragma omp parallel for schedule(static) num_threads((int)workers) reduction(| : failed) if (workers > 1)
-    for (int64_t w = 0; w < workers; w++)
-        for (int64_t j = jobs * w / workers; j < jobs * (w + 1) / workers; j++) failed |= !run_job(s, c, j, (uint32_t)w);
-    return failed ? ot_call_fail(c, "oneDNN failed") : OT_OK;
+    strip_run r = {.s = s, .c = c};
+    ot_pool_share_each(s->n_workers, s->count * c->out[0]->dims[0], jobs_share, &r);
+    return r.failed ? ot_call_fail(c, "oneDNN failed") : OT_OK;
 }
 
 /* ---- making it ---- */

@@ -12,18 +12,11 @@
  */
 #include "winograd_lanes.h"
 
+#include "engine/core/pool.h"
 #include "engine/core/simd.h"
 
 #include <math.h>
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#define thread_number() ((int64_t)omp_get_thread_num())
-#define in_parallel()   (omp_in_parallel() != 0)
-#else
-#define thread_number() ((int64_t)0)
-#define in_parallel()   false
-#endif
 
 #define LINE        16 /* floats of a cache line */
 #define WORKERS_MAX 1024
@@ -231,6 +224,8 @@ typedef struct wino_run {
     const float *src, *residual;
     float *dst;
     const int64_t *src_strides, *dst_strides;
+    float *scratch;
+    int64_t first, end; /* tiles of the strip that all threads are at, when they share one */
 } wino_run;
 
 /* Tiles side by side in one image, from tile `at` on, but not beyond `end`. */
@@ -320,44 +315,53 @@ static void group_of_channels(const wino_run *r, int64_t group, int64_t first, i
 
 static float *columns_of(const ot_winograd *w, float *worker) { return worker + w->positions * w->m_pos; }
 
-/* Each thread takes strips; V is its own. */
-static void run_strips(const wino_run *r, float *scratch, int threads)
+/* Strips; V is the worker's own. */
+static void strips_share(void *job, int64_t from, int64_t to, uint32_t worker)
 {
+    const wino_run *r = job;
     const ot_winograd *w = r->w;
-    int64_t strips = ot_ceil_div(w->tiles, w->strip), groups = ot_ceil_div(w->k_blocks, w->group);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1)
-    for (int64_t s = 0; s < strips; s++) {
+    int64_t groups = ot_ceil_div(w->k_blocks, w->group);
+    float *v = r->scratch + worker * (w->v_floats + w->worker_floats), *m = v + w->v_floats;
+    for (int64_t s = from; s < to; s++) {
         int64_t first = s * w->strip, end = ot_min(first + w->strip, w->tiles);
-        float *v = scratch + thread_number() * (w->v_floats + w->worker_floats), *m = v + w->v_floats;
         for (int64_t cb = 0; cb < w->c_blocks; cb++) input_block(r, cb, first, end, v, columns_of(w, m));
         for (int64_t g = 0; g < groups; g++) group_of_channels(r, g, first, end, v, m);
     }
 }
 
+/* Blocks of channels, then groups of channels, of one strip; V is shared. */
+static float *own_m(const wino_run *r, uint32_t worker) { return r->scratch + r->w->v_floats + worker * r->w->worker_floats; }
+
+static void inputs_share(void *job, int64_t from, int64_t to, uint32_t worker)
+{
+    const wino_run *r = job;
+    for (int64_t cb = from; cb < to; cb++) input_block(r, cb, r->first, r->end, r->scratch, columns_of(r->w, own_m(r, worker)));
+}
+
+static void groups_share(void *job, int64_t from, int64_t to, uint32_t worker)
+{
+    const wino_run *r = job;
+    for (int64_t g = from; g < to; g++) group_of_channels(r, g, r->first, r->end, r->scratch, own_m(r, worker));
+}
+
 /* The threads share V and work at one strip together. */
-static void run_shared(const wino_run *r, float *scratch, int threads)
+static void run_shared(wino_run *r, uint32_t threads)
 {
     const ot_winograd *w = r->w;
-    int64_t groups = ot_ceil_div(w->k_blocks, w->group);
-    float *v = scratch, *workers = scratch + w->v_floats;
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    for (int64_t first = 0; first < w->tiles; first += w->strip) {
-        int64_t end = ot_min(first + w->strip, w->tiles);
-        float *m = workers + thread_number() * w->worker_floats;
-#pragma omp for schedule(static)
-        for (int64_t cb = 0; cb < w->c_blocks; cb++) input_block(r, cb, first, end, v, columns_of(w, m));
-#pragma omp for schedule(static)
-        for (int64_t g = 0; g < groups; g++) group_of_channels(r, g, first, end, v, m);
+    for (r->first = 0; r->first < w->tiles; r->first += w->strip) {
+        r->end = ot_min(r->first + w->strip, w->tiles);
+        ot_pool_share(threads, w->c_blocks, 1, inputs_share, r);
+        ot_pool_share(threads, ot_ceil_div(w->k_blocks, w->group), 1, groups_share, r);
     }
 }
 
 void ot_winograd_run(const ot_winograd *w, const float *src, const int64_t src_strides[3], float *dst, const int64_t dst_strides[3],
                      const float *residual, void *scratch)
 {
-    wino_run r = {w, src, w->s.residual ? residual : NULL, dst, src_strides, dst_strides};
-    int threads = in_parallel() ? 1 : (int)w->workers;
+    wino_run r = {.w = w, .src = src, .dst = dst, .src_strides = src_strides, .dst_strides = dst_strides, .scratch = scratch};
+    r.residual = w->s.residual ? residual : NULL;
     if (w->shared)
-        run_shared(&r, scratch, threads);
+        run_shared(&r, (uint32_t)w->workers);
     else
-        run_strips(&r, scratch, threads);
+        ot_pool_share((uint32_t)w->workers, ot_ceil_div(w->tiles, w->strip), 1, strips_share, &r);
 }

@@ -1,4 +1,8 @@
-/* oneDNN (C API) for the engine: one dnnl engine a session, one stream a program, and what makes its descriptors. */
+/* oneDNN (C API) for the engine: one dnnl engine a session, a stream for each thread of a program, and what makes its descriptors.
+ *
+ * oneDNN shares its loops out by OpenMP. Here it never does: sessions set its threads to one while they are made and run, and share
+ * out parts of the work by their own pool (pool.h).
+ */
 #ifndef OT_ENGINE_DNNL_UTIL_H
 #define OT_ENGINE_DNNL_UTIL_H
 
@@ -9,6 +13,10 @@
 /* Of the session; NULL: oneDNN does not work here. */
 dnnl_engine_t ot_dnnl_engine(ot_session *s);
 dnnl_stream_t ot_dnnl_stream(ot_prog *p);
+/* One for each of n threads, n at most the program's; NULL: no memory. */
+const dnnl_stream_t *ot_dnnl_streams(ot_prog *p, uint32_t n);
+/* A thread of a pool is about to call oneDNN: it takes no other threads. */
+void ot_dnnl_alone(void);
 /* Descriptor of a float32 array as it lies: dense plain, blocked without holes, or NULL layout "any". false: it has none. */
 bool ot_dnnl_md(dnnl_memory_desc_t *md, const ot_nd *a);
 /* The same dims in whatever layout the primitive likes. */
@@ -21,7 +29,6 @@ bool ot_dnnl_is_reference(const_dnnl_primitive_desc_t pd);
 typedef struct ot_dnnl_op {
     dnnl_primitive_t primitive;
     dnnl_stream_t stream;
-    uint32_t threads; /* that it was made for */
     uint32_t n;
     dnnl_exec_arg_t args[OT_DNNL_ARGS];
 } ot_dnnl_op;

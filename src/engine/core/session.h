@@ -14,6 +14,7 @@
 #include "pack/pack.h"
 #include "engine.h"
 #include "packed_weights.h"
+#include "pool.h"
 
 #include <stdatomic.h>
 
@@ -144,7 +145,8 @@ typedef struct ot_prog {
     uint32_t n_steps;
     ot_frame frame;
     ot_node_time *times; /* [n_steps] of a tile body: all tiles of the last run together; else NULL */
-    void *stream;        /* oneDNN's, when it was asked for */
+    void **streams;      /* [threads] oneDNN's, the first n_streams */
+    uint32_t n_streams;
     ot_diag *d;          /* of the caller of a body, of a worker while tiles run; NULL: the session's */
     uint32_t threads;    /* that its kernels may use */
     uint32_t worker;     /* of a tile body: the thread that runs it */
@@ -163,6 +165,7 @@ struct ot_session {
     ot_arena *a; /* everything here but arrays, itself included */
     ot_diag *d;  /* of the call that runs now */
     uint32_t threads;
+    ot_pool *pool; /* NULL: one thread */
     bool reference, poison, releases;
     struct ot_trace *trace; /* NULL: steps are not recorded */
     ot_prog *top;
@@ -205,7 +208,8 @@ void ot_prog_release(ot_prog *p);
 /* Make room for p->times. */
 ot_status ot_prog_time(ot_prog *p) OT_MUST_USE;
 
-/* dnnl_util.c: the number of threads that oneDNN takes, for primitives that are made or run by this thread. Returns what it was. */
+/* dnnl_util.c: the number of threads that oneDNN takes, for primitives that are made or run by this thread. Returns what it was. The
+ * engine lets it take one only: see dnnl_util.h. */
 int ot_dnnl_threads(uint32_t threads);
 /* Accept NULL. */
 void ot_dnnl_release_stream(void *stream);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "engine/rows/rows.h"
+#include "engine/core/pool.h"
 
 /* ---- packed B ---- */
 
@@ -99,9 +100,9 @@ typedef struct run {
     char *work;
 } run;
 
-static workspace workspace_of(const run *r, int thread)
+static workspace workspace_of(const run *r, uint32_t worker)
 {
-    char *at = r->work + (size_t)thread * (r->rows_bytes + r->packed_bytes);
+    char *at = r->work + (size_t)worker * (r->rows_bytes + r->packed_bytes);
     return (workspace){(int16_t *)(void *)at, r->packed_bytes ? (uint8_t *)at + r->rows_bytes : NULL};
 }
 
@@ -134,23 +135,40 @@ static void run_rows(const run *r, const ot_i8_job *item, const uint8_t *a, int6
     }
 }
 
+enum { ROW_UNIT = 6 }; /* the micro kernel's height */
+
+typedef struct row_job {
+    const run *r;
+    const ot_i8_job *item;
+    const uint8_t *a;
+} row_job;
+
+static void rows_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const row_job *j = job;
+    workspace w = workspace_of(j->r, worker);
+    run_rows(j->r, j->item, j->a, first * ROW_UNIT, ot_min(j->r->m, end * ROW_UNIT), &w);
+}
+
+static void panels_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    ot_i8_multiply(job, first, end);
+}
+
 /* An item by all threads. */
 static void run_shared(const run *r, const ot_i8_job *item, const uint8_t *a, int threads)
 {
-    int64_t units = (r->m + 5) / 6; /* of the micro kernel's height */
+    int64_t units = (r->m + ROW_UNIT - 1) / ROW_UNIT;
     if (units >= 4 * threads && r->m >= r->panels) {
-#pragma omp parallel for schedule(static) num_threads(threads)
-        for (int t = 0; t < threads; t++) {
-            workspace w = workspace_of(r, t);
-            run_rows(r, item, a, ot_min(r->m, units * t / threads * 6), ot_min(r->m, units * (t + 1) / threads * 6), &w);
-        }
+        row_job rows = {.r = r, .item = item, .a = a};
+        ot_pool_share((uint32_t)threads, units, 1, rows_share, &rows);
         return;
     }
     workspace w = workspace_of(r, 0);
     for (int64_t i = 0; i < r->m; i += r->height) {
         ot_i8_job j = widened(r, item, a, i, ot_min(r->height, r->m - i), w.rows);
-#pragma omp parallel for schedule(static) num_threads(threads)
-        for (int t = 0; t < threads; t++) ot_i8_multiply(&j, r->panels * t / threads, r->panels * (t + 1) / threads);
+        ot_pool_share((uint32_t)threads, r->panels, 1, panels_share, &j);
     }
 }
 
@@ -177,6 +195,24 @@ static void pack_item(const run *r, ot_i8_job *j, const uint8_t *b, const worksp
     j->panels = w->packed;
 }
 
+typedef struct item_job {
+    const run *r;
+    const ot_i8_job *job;
+} item_job;
+
+static void items_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const item_job *t = job;
+    workspace w = workspace_of(t->r, worker);
+    for (int64_t i = first; i < end; i++) {
+        ot_i8_job j = *t->job;
+        const uint8_t *a, *b;
+        item_at(t->r, i, &j, &a, &b);
+        pack_item(t->r, &j, b, &w);
+        run_rows(t->r, &j, a, 0, t->r->m, &w);
+    }
+}
+
 static void run_items(const run *r, const ot_i8_job *job, int64_t count, int threads)
 {
     if (threads <= 1 || count < 2 * threads) {
@@ -193,17 +229,8 @@ static void run_items(const run *r, const ot_i8_job *job, int64_t count, int thr
         }
         return;
     }
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int t = 0; t < threads; t++) {
-        workspace w = workspace_of(r, t);
-        for (int64_t i = count * t / threads; i < count * (t + 1) / threads; i++) {
-            ot_i8_job j = *job;
-            const uint8_t *a, *b;
-            item_at(r, i, &j, &a, &b);
-            pack_item(r, &j, b, &w);
-            run_rows(r, &j, a, 0, r->m, &w);
-        }
-    }
+    item_job items = {r, job};
+    ot_pool_share((uint32_t)threads, count, 1, items_share, &items);
 }
 
 static bool one_b(const ot_matmul *s)

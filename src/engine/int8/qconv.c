@@ -12,8 +12,7 @@
 #include "qconv.h"
 
 #include "engine/core/simd.h"
-
-#include <omp.h>
+#include "engine/core/pool.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -247,26 +246,48 @@ static void run_task(const ot_qconv *v, const cut *c, const uint8_t *x, int64_t 
     multiply_rows(v, c, first, end, p, n, image * v->maps * c->out_n, w);
 }
 
+typedef struct product_job {
+    const ot_qconv *v;
+    const cut *c;
+    const uint8_t *x;
+    char *work; /* [threads][each_thread] */
+} product_job;
+
+static void products_share(void *job, int64_t first, int64_t end, uint32_t participant)
+{
+    const product_job *j = job;
+    const cut *c = j->c;
+    char *own = j->work + participant * each_thread(c);
+    worker w = {.lines = (uint8_t *)own,
+                .panels = (uint8_t *)own + 2 * c->line_bytes,
+                .rows = (int16_t *)(void *)(own + 2 * c->line_bytes + c->panel_bytes)};
+    for (int64_t k = first; k < end; k++) run_task(j->v, c, j->x, k, &w);
+}
+
 static void run_products(const ot_qconv *v, const cut *c, const uint8_t *x, uint32_t threads, char *work)
 {
-    int64_t tasks = v->batch * v->group * c->parts * c->blocks;
-#pragma omp parallel for schedule(static) num_threads((int)threads)
-    for (uint32_t t = 0; t < threads; t++) {
-        char *own = work + t * each_thread(c);
-        worker w = {.lines = (uint8_t *)own,
-                    .panels = (uint8_t *)own + 2 * c->line_bytes,
-                    .rows = (int16_t *)(void *)(own + 2 * c->line_bytes + c->panel_bytes)};
-        for (int64_t k = tasks * t / threads; k < tasks * (t + 1) / threads; k++) run_task(v, c, x, k, &w);
-    }
+    product_job j = {.v = v, .c = c, .x = x, .work = work};
+    ot_pool_share(threads, v->batch * v->group * c->parts * c->blocks, 1, products_share, &j);
+}
+
+typedef struct depthwise_job {
+    const ot_qconv *v;
+    const uint8_t *x;
+    char *work; /* [threads][each] */
+    int64_t each;
+} depthwise_job;
+
+static void depthwise_share(void *job, int64_t first, int64_t end, uint32_t participant)
+{
+    const depthwise_job *j = job;
+    for (int64_t k = first; k < end; k++)
+        ot_qconv_depthwise(j->v, j->x, j->v->y.to, k / j->v->maps, k % j->v->maps, j->work + participant * j->each);
 }
 
 static void run_depthwise(const ot_qconv *v, const uint8_t *x, uint32_t threads, char *work)
 {
-    int64_t tasks = v->batch * v->maps, each = ot_qconv_depthwise_work(v);
-#pragma omp parallel for schedule(static) num_threads((int)threads)
-    for (uint32_t t = 0; t < threads; t++)
-        for (int64_t k = tasks * t / threads; k < tasks * (t + 1) / threads; k++)
-            ot_qconv_depthwise(v, x, v->y.to, k / v->maps, k % v->maps, work + t * each);
+    depthwise_job j = {.v = v, .x = x, .work = work, .each = ot_qconv_depthwise_work(v)};
+    ot_pool_share(threads, v->batch * v->maps, 1, depthwise_share, &j);
 }
 
 void ot_qconv_run(const ot_qconv *v, const void *x, void *y, uint32_t threads, void *work)

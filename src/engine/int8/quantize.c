@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "engine/rows/rows.h"
+#include "engine/core/pool.h"
 
 /* Adding it rounds to an integer (to nearest, ties to even) what is at most 2^22 in size. */
 #define ROUNDING 12582912.0f
@@ -149,19 +150,33 @@ static void dequantize_piece(const lanes *l, float *y, const ot_nd *x, int64_t r
 
 enum { PIECE_LENGTH = 16384 };
 
+typedef struct piece_job {
+    const lanes *l;
+    ot_nd *y;
+    const ot_nd *x;
+    bool quantize;
+} piece_job;
+
+static void pieces_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const piece_job *j = job;
+    int64_t parts = ot_ceil_div(j->l->n, PIECE_LENGTH);
+    (void)worker;
+    for (int64_t i = first; i < end; i++) {
+        int64_t at = i % parts * PIECE_LENGTH, n = ot_min(PIECE_LENGTH, j->l->n - at);
+        if (j->quantize)
+            quantize_piece(j->l, j->y, j->x->data, i / parts, at, n);
+        else
+            dequantize_piece(j->l, j->y->data, j->x, i / parts, at, n);
+    }
+}
+
 /* All pieces of all runs, shared out; `quantize` says which way. */
 static void each_piece(const ot_call *c, const lanes *l, ot_nd *y, const ot_nd *x, bool quantize)
 {
-    int64_t parts = (l->n + PIECE_LENGTH - 1) / PIECE_LENGTH, all = l->runs * parts;
+    piece_job j = {.l = l, .y = y, .x = x, .quantize = quantize};
     int threads = ot_rows_threads(c, (double)l->runs * (double)l->n / 2);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < all; i++) {
-        int64_t at = i % parts * PIECE_LENGTH, n = ot_min(PIECE_LENGTH, l->n - at);
-        if (quantize)
-            quantize_piece(l, y, x->data, i / parts, at, n);
-        else
-            dequantize_piece(l, y->data, x, i / parts, at, n);
-    }
+    ot_pool_share((uint32_t)threads, l->runs * ot_ceil_div(l->n, PIECE_LENGTH), 1, pieces_share, &j);
 }
 
 /* ---- kernels ---- */
@@ -206,15 +221,44 @@ OT_CLONES static void span_of(const float *x, int64_t n, float *least, float *mo
     *most = hi;
 }
 
+enum { SPANS = 64, SPAN_LEAST = 4096 }; /* threads at most; elements that a thread takes at least */
+
+typedef struct span_job {
+    const float *x;
+    float least[SPANS], most[SPANS]; /* of what each worker saw, and of 0 */
+} span_job;
+
+static void span_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    span_job *j = job;
+    float least, most;
+    span_of(j->x + first, end - first, &least, &most);
+    j->least[worker] = fminf(j->least[worker], least);
+    j->most[worker] = fmaxf(j->most[worker], most);
+}
+
+typedef struct byte_job {
+    uint8_t *q;
+    const float *x;
+    float scale, zero;
+} byte_job;
+
+static void bytes_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const byte_job *j = job;
+    (void)worker;
+    to_u8(j->q + first, j->x + first, end - first, j->scale, j->zero, 0, 255);
+}
+
 void ot_quant_span(const float *x, int64_t n, int threads, float *scale, float *zero)
 {
+    span_job j = {.x = x};
     float lo = 0, hi = 0;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1) reduction(min : lo) reduction(max : hi)
+    if (threads > SPANS) threads = SPANS;
+    ot_pool_share((uint32_t)threads, n, SPAN_LEAST, span_share, &j);
     for (int t = 0; t < threads; t++) {
-        float least, most;
-        span_of(x + n * t / threads, n * (t + 1) / threads - n * t / threads, &least, &most);
-        lo = fminf(lo, least);
-        hi = fmaxf(hi, most);
+        lo = fminf(lo, j.least[t]);
+        hi = fmaxf(hi, j.most[t]);
     }
     *scale = hi == lo ? 1.0f : (hi - lo) / 255;
     *zero = rintf(fmaxf(0, fminf(255, 0 - lo / *scale)));
@@ -222,11 +266,8 @@ void ot_quant_span(const float *x, int64_t n, int threads, float *scale, float *
 
 void ot_quant_bytes(uint8_t *q, const float *x, int64_t n, int threads, float scale, float zero)
 {
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int t = 0; t < threads; t++) {
-        int64_t first = n * t / threads;
-        to_u8(q + first, x + first, n * (t + 1) / threads - first, scale, zero, 0, 255);
-    }
+    byte_job j = {.q = q, .x = x, .scale = scale, .zero = zero};
+    ot_pool_share((uint32_t)threads, n, SPAN_LEAST, bytes_share, &j);
 }
 
 ot_status ot_fast_dynamic_quantize_linear(ot_call *c)

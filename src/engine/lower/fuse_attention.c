@@ -55,15 +55,18 @@ static void run_block(const ot_call *c, const attention_plan *p, int64_t piece, 
     ot_attention_run(&j, scratch);
 }
 
+static void blocks_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const ot_call *c = job;
+    const attention_plan *p = c->plan;
+    for (int64_t i = first; i < end; i++) run_block(c, p, i, (float *)c->work + worker * p->scratch);
+}
+
 static ot_status run_attention(ot_call *c)
 {
     const attention_plan *p = c->plan;
-    int64_t pieces = p->batch * p->blocks;
-    int threads = (int)p->threads;
-    (void)threads; /* without OpenMP */
     OT_TRY(ot_call_place(c, 0));
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < pieces; i++) run_block(c, p, i, (float *)c->work + ot_rows_worker() * p->scratch);
+    ot_pool_share_each(p->threads, p->batch * p->blocks, blocks_share, c);
     return OT_OK;
 }
 

@@ -17,6 +17,7 @@
 #include "fuse_find.h"
 #include "engine/int8/qpool.h"
 #include "engine/ref/ref_window.h"
+#include "engine/core/pool.h"
 
 #include <math.h>
 
@@ -217,6 +218,20 @@ typedef struct pool_plan {
     uint32_t threads;
 } pool_plan;
 
+typedef struct pool_job {
+    const ot_qpool *q;
+    const uint8_t *x;
+    void *y;
+    char *lines; /* [threads][work] */
+    int64_t work;
+} pool_job;
+
+static void pool_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const pool_job *j = job;
+    for (int64_t k = first; k < end; k++) ot_qpool_run(j->q, j->x, j->y, k, j->lines + j->work * worker);
+}
+
 static ot_status run_pool(ot_call *c)
 {
     const pool_plan *p = c->plan;
@@ -227,13 +242,11 @@ static ot_status run_pool(ot_call *c)
     if (rank == 3) dims[2] = q->out[1];
     OT_TRY(ot_call_output(c, 0, q->type, rank, dims));
     if (!c->out[0]) return OT_OK;
-    char *lines = ot_call_scratch(c, (size_t)work * threads);
-    if (!lines) return OT_E_NOMEM;
-    void *y = c->out[0]->data;
-#pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1)
-    for (uint32_t t = 0; t < threads; t++)
-        for (int64_t k = q->planes * t / threads; k < q->planes * (t + 1) / threads; k++)
-            ot_qpool_run(q, x, y, k, lines + work * t);
+    pool_job j = {.q = q, .x = x, .work = work};
+    j.lines = ot_call_scratch(c, (size_t)work * threads);
+    if (!j.lines) return OT_E_NOMEM;
+    j.y = c->out[0]->data;
+    ot_pool_share(threads, q->planes, 1, pool_share, &j);
     return OT_OK;
 }
 

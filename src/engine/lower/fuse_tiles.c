@@ -12,9 +12,8 @@
  */
 #include "lower.h"
 
+#include "engine/core/pool.h"
 #include "engine/move/box.h"
-
-#include <omp.h>
 
 #define ITERATIONS_MAX ((int64_t)1 << 24) /* of one While, as the form says */
 
@@ -203,6 +202,12 @@ static void run_task(team *m, uint32_t worker, int64_t task)
     ot_prog_clear(p);
 }
 
+static void tasks_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    team *m = job;
+    for (int64_t task = first; task < end && m->said[worker] == OT_OK; task++) run_task(m, worker, task);
+}
+
 static ot_status run_tiles(ot_call *c)
 {
     team m = {.c = c, .t = c->plan};
@@ -211,17 +216,7 @@ static ot_status run_tiles(ot_call *c)
     m.diags = ot_call_scratch(c, n * sizeof *m.diags);
     m.said = ot_call_scratch(c, n * sizeof *m.said);
     if (!m.diags || !m.said) return OT_E_NOMEM;
-    if (n == 1) {
-        for (int64_t task = 0; task < m.t->tasks && m.said[0] == OT_OK; task++) run_task(&m, 0, task);
-    } else {
-#pragma omp parallel num_threads((int)n)
-        {
-            uint32_t worker = (uint32_t)omp_get_thread_num();
-#pragma omp for schedule(dynamic, 1)
-            for (int64_t task = 0; task < m.t->tasks; task++)
-                if (m.said[worker] == OT_OK) run_task(&m, worker, task);
-        }
-    }
+    ot_pool_share_each(n, m.t->tasks, tasks_share, &m);
     for (uint32_t w = 0; w < n; w++)
         if (m.said[w] != OT_OK) return ot_fail(c->diag, m.said[w], "%s", m.diags[w].message);
     return OT_OK;

@@ -8,6 +8,7 @@
  */
 #include "engine/product/fast_product.h"
 #include "lower.h"
+#include "engine/core/pool.h"
 
 static bool is_gemm(const ot_step *step) { return step->run == ot_fast_gemm; }
 
@@ -43,18 +44,29 @@ static bool describe(const ot_prog *p, const ot_step *step, ot_product_panels *o
     return ot_product_takes_panels(m, out->n, out->k);
 }
 
+typedef struct pack_job {
+    ot_product_panels *to;
+    const void *source;
+} pack_job;
+
+static void pack_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const pack_job *j = job;
+    ot_product_panels *p = j->to;
+    (void)worker;
+    if (p->type == OT_F32)
+        ot_panels_pack(p->panels, j->source, p->k, p->n, p->row_step, p->column_step, first, end);
+    else
+        ot_half_panels_pack(p, j->source, first, end);
+}
+
 static ot_status fill(ot_session *s, const ot_packed *packed, bool own)
 {
     ot_product_panels *p = packed->data;
     int64_t panels = (p->n + OT_PANEL - 1) / OT_PANEL;
     (void)own;
-#pragma omp parallel for schedule(static) num_threads((int)s->threads)
-    for (int64_t k = 0; k < panels; k++) {
-        if (p->type == OT_F32)
-            ot_panels_pack(p->panels, packed->source, p->k, p->n, p->row_step, p->column_step, k, k + 1);
-        else
-            ot_half_panels_pack(p, packed->source, k, k + 1);
-    }
+    pack_job j = {p, packed->source};
+    ot_pool_share(s->threads, panels, 1, pack_share, &j);
     return OT_OK;
 }
 

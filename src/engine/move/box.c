@@ -12,10 +12,7 @@
 #include "box.h"
 
 #include "box_leaf.h"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "engine/core/pool.h"
 
 #define SHARE_BYTES (64 << 10) /* of a thread, at least */
 
@@ -190,10 +187,26 @@ static uint32_t shared_dim(const box *b, int64_t parts)
 
 int64_t ot_box_shares(int64_t bytes, uint32_t threads)
 {
-#ifdef _OPENMP
-    if (omp_in_parallel()) return 1;
-#endif
-    return ot_max(1, ot_min(threads, bytes / SHARE_BYTES));
+    return ot_pool_inside() ? 1 : ot_max(1, ot_min(threads, bytes / SHARE_BYTES));
+}
+
+typedef struct box_job {
+    const box *b;
+    bool fill;
+    uint32_t dim;
+    int64_t unit; /* positions of `dim` that stay together */
+} box_job;
+
+static void box_part(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const box_job *j = job;
+    box mine = *j->b;
+    int64_t at = first * j->unit;
+    (void)worker;
+    mine.dims[j->dim] = ot_min(end * j->unit, j->b->dims[j->dim]) - at;
+    mine.dst += at * j->b->to[j->dim];
+    mine.src += at * j->b->from[j->dim];
+    box_run(&mine, j->fill);
 }
 
 static void box_share(const box *b, bool fill, uint32_t threads)
@@ -205,18 +218,9 @@ static void box_share(const box *b, bool fill, uint32_t threads)
         box_run(b, fill);
         return;
     }
-    uint32_t k = shared_dim(b, parts);
-    int64_t each = ot_ceil_div(b->dims[k], parts);
-    if (each > 64) each = ot_ceil_div(each, 64) * 64;
-    parts = ot_ceil_div(b->dims[k], each);
-#pragma omp parallel for num_threads((int)parts) schedule(static, 1)
-    for (int64_t p = 0; p < parts; p++) {
-        box mine = *b;
-        mine.dims[k] = ot_min(each, b->dims[k] - p * each);
-        mine.dst += p * each * b->to[k];
-        mine.src += p * each * b->from[k];
-        box_run(&mine, fill);
-    }
+    box_job j = {.b = b, .fill = fill, .dim = shared_dim(b, parts)};
+    j.unit = b->dims[j.dim] > 64 * parts ? 64 : 1;
+    ot_pool_share((uint32_t)parts, ot_ceil_div(b->dims[j.dim], j.unit), 1, box_part, &j);
 }
 
 void ot_box_copy(size_t size, uint32_t rank, const int64_t *dims, void *dst, const int64_t *dst_strides, const void *src,

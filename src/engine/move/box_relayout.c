@@ -9,6 +9,7 @@
 #include "box.h"
 
 #include "box_leaf.h"
+#include "engine/core/pool.h"
 
 #define PACK_PIECE 2048 /* pixels of a tail that one thread packs at a time */
 
@@ -91,27 +92,42 @@ static tail tail_dims(const ot_nd *to, const ot_nd *from)
     return t;
 }
 
+typedef struct tail_job {
+    const tail *t;
+    int64_t block, used, lane;
+    char *dst;
+    const char *src;
+} tail_job;
+
+static void tail_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const tail_job *j = job;
+    const tail *t = j->t;
+    uint32_t last = t->rank - 1;
+    int64_t n = t->dims[last], pieces = ot_ceil_div(n, PACK_PIECE), size = sizeof(float);
+    (void)worker;
+    for (int64_t p = first; p < end; p++) {
+        int64_t line = p / pieces, q = p % pieces * PACK_PIECE, at_to = q * t->to[last], at_from = q * t->from[last];
+        for (uint32_t k = last; k-- > 0; line /= t->dims[k]) {
+            at_to += line % t->dims[k] * t->to[k];
+            at_from += line % t->dims[k] * t->from[k];
+        }
+        ot_box_pack_tail(j->block, j->used, ot_min(PACK_PIECE, n - q), j->dst + at_to * size, t->to[last] * size,
+                         j->src + at_from * size, j->lane * size);
+    }
+}
+
 static void pack_tail(const side *to, const side *from, int64_t channels, uint32_t threads)
 {
     const tail t = tail_dims(to->a, from->a);
     uint32_t last = t.rank - 1;
-    int64_t lines = 1, used = channels % to->block, size = sizeof(float), n = t.dims[last];
-    char *dst = side_start(to, channels / to->block);
-    const char *src = side_start(from, channels / to->block);
+    int64_t lines = 1, n = t.dims[last];
     for (uint32_t k = 0; k < last; k++) lines *= t.dims[k];
-    int64_t pieces = ot_ceil_div(n, PACK_PIECE);
-    int parts = (int)ot_box_shares(lines * n * to->block * size, threads);
-    (void)parts; /* without OpenMP */
-#pragma omp parallel for num_threads(parts) schedule(static)
-    for (int64_t job = 0; job < lines * pieces; job++) {
-        int64_t line = job / pieces, q = job % pieces * PACK_PIECE, at_to = q * t.to[last], at_from = q * t.from[last];
-        for (uint32_t k = last; k-- > 0; line /= t.dims[k]) {
-            at_to += line % t.dims[k] * t.to[k];
-            at_from += line % t.dims[k] * t.from[k];
-        }
-        ot_box_pack_tail(to->block, used, ot_min(PACK_PIECE, n - q), dst + at_to * size, t.to[last] * size, src + at_from * size,
-                         from->lane * size);
-    }
+    tail_job j = {.t = &t, .block = to->block, .used = channels % to->block, .lane = from->lane};
+    j.dst = side_start(to, channels / to->block);
+    j.src = side_start(from, channels / to->block);
+    int64_t parts = ot_box_shares(lines * n * to->block * (int64_t)sizeof(float), threads);
+    ot_pool_share((uint32_t)parts, lines * ot_ceil_div(n, PACK_PIECE), 1, tail_share, &j);
 }
 
 /* ---- all ---- */

@@ -7,6 +7,7 @@
 
 #include "box_leaf.h"
 #include "engine/ref/ref_move.h"
+#include "engine/core/pool.h"
 
 /* ---- indices ---- */
 
@@ -60,19 +61,34 @@ static void pick(size_t size, int64_t count, int64_t n, void *dst, const void *s
             memcpy((char *)dst + (size_t)i * bytes, (const char *)src + (size_t)offsets[i] * size, bytes);
 }
 
+typedef struct pick_job {
+    size_t size;
+    int64_t count, x_step, n, each; /* each: offsets of a piece of work */
+    char *y;
+    const char *x;
+    const int64_t *offsets;
+} pick_job;
+
+static void pick_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const pick_job *j = job;
+    int64_t pieces = ot_ceil_div(j->n, j->each), bytes = j->count * (int64_t)j->size;
+    (void)worker;
+    for (int64_t k = first; k < end; k++) {
+        int64_t o = k / pieces, i = k % pieces * j->each;
+        pick(j->size, j->count, ot_min(j->each, j->n - i), j->y + (o * j->n + i) * bytes, j->x + o * j->x_step * (int64_t)j->size,
+             j->offsets + i);
+    }
+}
+
 /* The same for `outer` sources, `x_step` elements apart, shared out among threads; y is dense. */
 static void pick_all(const ot_call *c, size_t size, int64_t outer, int64_t x_step, int64_t count, int64_t n, char *y, const char *x,
                      const int64_t *offsets)
 {
+    pick_job j = {.size = size, .count = count, .x_step = x_step, .n = n, .y = y, .x = x, .offsets = offsets};
     int64_t piece = count * (int64_t)size;
-    int threads = ot_move_threads(c, outer * n * piece);
-    (void)threads; /* without OpenMP */
-    int64_t each = ot_max(1, ot_min(n, (32 << 10) / ot_max(1, piece))), chunks = ot_ceil_div(n, each);
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t job = 0; job < outer * chunks; job++) {
-        int64_t o = job / chunks, i = job % chunks * each;
-        pick(size, count, ot_min(each, n - i), y + (o * n + i) * piece, x + o * x_step * (int64_t)size, offsets + i);
-    }
+    j.each = ot_max(1, ot_min(n, (32 << 10) / ot_max(1, piece)));
+    ot_pool_share((uint32_t)ot_move_threads(c, outer * n * piece), outer * ot_ceil_div(n, j.each), 1, pick_share, &j);
 }
 
 /* ---- the operators ---- */

@@ -8,6 +8,7 @@
 #include "box_leaf.h"
 #include "engine/ref/ref_math.h"
 #include "engine/ref/ref_number.h"
+#include "engine/core/pool.h"
 
 #define CHUNK 512 /* elements of a cast by way of float32 */
 
@@ -141,6 +142,23 @@ static void cast_some(int64_t n, char *to, ot_dtype to_type, const char *from, o
     }
 }
 
+enum { CAST_PIECE = 16 * CHUNK }; /* elements */
+
+typedef struct cast_job {
+    int64_t n;
+    const ot_nd *x;
+    ot_nd *y;
+} cast_job;
+
+static void cast_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const cast_job *j = job;
+    int64_t at = first * CAST_PIECE, n = ot_min(end * CAST_PIECE, j->n) - at;
+    (void)worker;
+    cast_some(n, (char *)j->y->data + at * (int64_t)ot_dtype_bytes(j->y->dtype), j->y->dtype,
+              (const char *)j->x->data + at * (int64_t)ot_dtype_bytes(j->x->dtype), j->x->dtype);
+}
+
 ot_status ot_fast_cast(ot_call *c)
 {
     const ot_attr *attr = ot_attr_find(c->node, "to");
@@ -152,10 +170,9 @@ ot_status ot_fast_cast(ot_call *c)
     if (!usual) return ot_kernel_reference(OT_OP_Cast)(c);
     OT_TRY(ot_call_output(c, 0, to, x->rank, x->dims));
     ot_nd *y = c->out[0];
-    int64_t n = ot_num_count(x), piece = 16 * CHUNK, size_x = (int64_t)ot_dtype_bytes(from), size_y = (int64_t)ot_dtype_bytes(to);
-#pragma omp parallel for num_threads(ot_move_threads(c, n *(size_x + size_y))) schedule(static)
-    for (int64_t i = 0; i < n; i += piece)
-        cast_some(ot_min(piece, n - i), (char *)y->data + i * size_y, to, (const char *)x->data + i * size_x, from);
+    cast_job j = {.n = ot_num_count(x), .x = x, .y = y};
+    int64_t bytes = j.n * (int64_t)(ot_dtype_bytes(from) + ot_dtype_bytes(to));
+    ot_pool_share((uint32_t)ot_move_threads(c, bytes), ot_ceil_div(j.n, CAST_PIECE), 1, cast_share, &j);
     return OT_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "box_leaf.h"
 #include "engine/core/half.h"
 #include "engine/ref/ref_number.h"
+#include "engine/core/pool.h"
 
 #define ROWS_AT_A_TIME 8 /* of one thread, so that a source row serves its neighbours from the cache */
 
@@ -397,16 +398,25 @@ static void some_rows(const run *u, int64_t from, int64_t to, float *scratch)
     }
 }
 
+typedef struct rows_job {
+    const run *u;
+    char *scratch; /* [threads][room] */
+    int64_t room;
+} rows_job;
+
+static void rows_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const rows_job *j = job;
+    some_rows(j->u, first, end, (float *)(void *)(j->scratch + worker * j->room));
+}
+
 void ot_resize_run(const ot_resize *r, const ot_nd *y, const ot_nd *x, void *scratch, uint32_t threads)
 {
     uint32_t at_x = row_axis(r, x), at_y = row_axis(r, y), last = at_x > at_y ? at_x : at_y;
     bool half = ot_dtype_is_half(x->dtype);
     run u = {r, x, y, ot_dtype_bytes(x->dtype), half, last, piece_of(r, last, x->chan_block), 1};
     for (uint32_t k = 0; k < last; k++) u.rows *= row_extent(&u, k);
+    rows_job j = {.u = &u, .scratch = scratch, .room = ot_resize_scratch(r, x->dtype, x->chan_block, 1)};
     int64_t parts = ot_box_shares(u.rows * r->axes[last].out * u.piece * (int64_t)u.size, threads);
-    int64_t each = ot_max(ROWS_AT_A_TIME, ot_ceil_div(u.rows, parts)), room = ot_resize_scratch(r, x->dtype, x->chan_block, 1);
-    parts = ot_ceil_div(u.rows, each);
-#pragma omp parallel for num_threads((int)parts) schedule(static, 1)
-    for (int64_t p = 0; p < parts; p++)
-        some_rows(&u, p * each, ot_min(u.rows, (p + 1) * each), (float *)((char *)scratch + p * room));
+    ot_pool_share((uint32_t)parts, u.rows, ROWS_AT_A_TIME, rows_share, &j);
 }

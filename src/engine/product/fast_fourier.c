@@ -137,6 +137,33 @@ static const transform *find(ot_call *c, const stft *s)
 
 /* ---- the kernel ---- */
 
+enum { FRAMES_LEAST = 12 }; /* rows of a product that a thread takes at least */
+
+typedef struct frame_job {
+    const stft *s;
+    const transform *t;
+    float *y;
+    int64_t b; /* signal */
+} frame_job;
+
+static void frames_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const frame_job *f = job;
+    const stft *s = f->s;
+    int64_t columns = 2 * s->bins;
+    ot_panels_job j = {.m = end - first,
+                       .n = columns,
+                       .k = s->frame,
+                       .lda = s->step,
+                       .ldc = columns,
+                       .alpha = 1,
+                       .a = s->x + f->b * s->length + first * s->step,
+                       .panels = f->t->panels,
+                       .c = f->y + (f->b * s->frames + first) * columns};
+    (void)worker;
+    ot_panels_product(&j, 0, ot_ceil_div(columns, OT_PANEL));
+}
+
 ot_status ot_fast_stft(ot_call *c)
 {
     stft s = {0};
@@ -147,21 +174,7 @@ ot_status ot_fast_stft(ot_call *c)
     const transform *t = find(c, &s);
     if (!t) return OT_E_NOMEM;
     int threads = ot_rows_threads(c, (double)s.batch * (double)s.frames * (double)columns * (double)s.frame / 8);
-    float *y = c->out[0]->data;
-#pragma omp parallel for schedule(static) num_threads(threads) collapse(2)
-    for (int64_t b = 0; b < s.batch; b++)
-        for (int k = 0; k < threads; k++) {
-            int64_t first = s.frames * k / threads, end = s.frames * (k + 1) / threads;
-            ot_panels_job j = {.m = end - first,
-                               .n = columns,
-                               .k = s.frame,
-                               .lda = s.step,
-                               .ldc = columns,
-                               .alpha = 1,
-                               .a = s.x + b * s.length + first * s.step,
-                               .panels = t->panels,
-                               .c = y + (b * s.frames + first) * columns};
-            if (j.m > 0) ot_panels_product(&j, 0, ot_ceil_div(columns, OT_PANEL));
-        }
+    frame_job j = {.s = &s, .t = t, .y = c->out[0]->data};
+    for (j.b = 0; j.b < s.batch; j.b++) ot_pool_share((uint32_t)threads, s.frames, FRAMES_LEAST, frames_share, &j);
     return OT_OK;
 }

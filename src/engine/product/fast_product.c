@@ -12,7 +12,10 @@
  */
 #include "fast_product.h"
 
-#include <dnnl.h>
+#include "engine/core/dnnl_util.h"
+#include "engine/core/pool.h"
+
+#include <stdatomic.h>
 
 /* ---- operands ---- */
 
@@ -111,6 +114,7 @@ ot_status ot_product_run(const ot_product_job *j)
         run_packing(j);
         return OT_OK;
     }
+    ot_dnnl_alone();
     dnnl_status_t s = dnnl_sgemm(j->a.transposed ? 'T' : 'N', j->b.transposed ? 'T' : 'N', j->m, j->n, j->k, j->alpha, j->a.data,
                                  j->a.ld, j->b.data, j->b.ld, j->add ? 1.0f : 0.0f, j->c, j->ldc);
     return s == dnnl_success ? OT_OK : OT_E_NOMEM;
@@ -129,20 +133,33 @@ static ot_product_job part_of(const ot_product_job *j, int64_t row, int64_t rows
     return p;
 }
 
+/* One product, cut along its rows or its columns. */
+typedef struct cut_product {
+    const ot_product_job *j;
+    bool by_rows;
+    int64_t unit, extent; /* rows or columns that stay together: a register tile; all */
+    atomic_bool failed;
+} cut_product;
+
+static void cut_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    cut_product *c = job;
+    const ot_product_job *j = c->j;
+    int64_t at = first * c->unit, n = ot_min(c->extent, end * c->unit) - at;
+    ot_product_job p = c->by_rows ? part_of(j, at, n, 0, j->n) : part_of(j, 0, j->m, at, n);
+    (void)worker;
+    if (ot_product_run(&p) != OT_OK) c->failed = true;
+}
+
 /* Over all threads: pieces of rows or of columns, whichever there are more of, each a multiple of a register tile. */
 static ot_status run_shared(const ot_product_job *j, int threads)
 {
     bool by_rows = j->m >= j->n || j->m >= 64 * threads;
-    int64_t unit = by_rows ? OT_PRODUCT_ROWS : OT_PANEL, extent = by_rows ? j->m : j->n, units = (extent + unit - 1) / unit;
-    int failed = 0;
-#pragma omp parallel for schedule(static) num_threads(threads) reduction(| : failed)
-    for (int t = 0; t < threads; t++) {
-        int64_t first = units * t / threads * unit, end = ot_min(extent, units * (t + 1) / threads * unit);
-        if (first >= end) continue;
-        ot_product_job p = by_rows ? part_of(j, first, end - first, 0, j->n) : part_of(j, 0, j->m, first, end - first);
-        failed |= ot_product_run(&p) != OT_OK;
-    }
-    return failed ? OT_E_NOMEM : OT_OK;
+    cut_product c = {.j = j, .by_rows = by_rows, .unit = by_rows ? OT_PRODUCT_ROWS : OT_PANEL, .extent = by_rows ? j->m : j->n};
+    int64_t units = ot_ceil_div(c.extent, c.unit),
+            least = j->panels ? 1 : ot_ceil_div(units, threads); /* who packs B does it for each */
+    ot_pool_share((uint32_t)threads, units, least, cut_share, &c);
+    return c.failed ? OT_E_NOMEM : OT_OK;
 }
 
 /* ---- packed constants ---- */
@@ -260,6 +277,23 @@ void ot_product_join(ot_product_batch *t, ot_product_job *j)
     stack_vectors(t, j);
 }
 
+typedef struct many_products {
+    const ot_product_batch *t;
+    const ot_product_job *j;
+    atomic_bool failed;
+} many_products;
+
+static void many_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    many_products *m = job;
+    (void)worker;
+    for (int64_t i = first; i < end; i++) {
+        ot_product_job one = *m->j;
+        ot_product_at(m->t->rank, m->t->dims, m->t->a_step, m->t->b_step, i, &one);
+        if (ot_product_run(&one) != OT_OK) m->failed = true;
+    }
+}
+
 static ot_status run_batch(ot_call *c, const ot_product_batch *t, const ot_product_job *j)
 {
     double work = 2.0 * (double)j->m * (double)j->n * (double)j->k;
@@ -272,14 +306,9 @@ static ot_status run_batch(ot_call *c, const ot_product_batch *t, const ot_produ
         }
         return OT_OK;
     }
-    int failed = 0;
-#pragma omp parallel for schedule(dynamic) num_threads(threads) reduction(| : failed) if (threads > 1)
-    for (int64_t i = 0; i < t->count; i++) {
-        ot_product_job one = *j;
-        ot_product_at(t->rank, t->dims, t->a_step, t->b_step, i, &one);
-        failed |= ot_product_run(&one) != OT_OK;
-    }
-    return failed ? ot_fail_nomem(c->diag) : OT_OK;
+    many_products many = {.t = t, .j = j};
+    ot_pool_share((uint32_t)threads, t->count, 1, many_share, &many);
+    return many.failed ? ot_fail_nomem(c->diag) : OT_OK;
 }
 
 ot_status ot_product_shared(ot_call *c, const ot_product_job *j)

@@ -56,6 +56,18 @@ static void attend(const attention *a, int64_t blocks, int64_t item, float *scra
     ot_attention_run(&j, scratch);
 }
 
+typedef struct attend_job {
+    const attention *a;
+    int64_t blocks, each;
+    float *scratch; /* [threads][each] */
+} attend_job;
+
+static void attend_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const attend_job *j = job;
+    for (int64_t i = first; i < end; i++) attend(j->a, j->blocks, i, j->scratch + worker * j->each);
+}
+
 static ot_status run_attention(ot_call *c, const attention *a)
 {
     int64_t panels = ot_ceil_div(a->length, OT_ATTENTION_PANEL), bytes;
@@ -68,9 +80,8 @@ static ot_status run_attention(ot_call *c, const attention *a)
     if (each < 0 || !ot_mul_i64(each, (int64_t)sizeof(float) * threads, &bytes)) return ot_fail_nomem(c->diag);
     float *scratch = ot_call_scratch(c, (size_t)bytes);
     if (!scratch) return ot_fail_nomem(c->diag);
-    items = a->batch * a->heads * blocks;
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < items; i++) attend(a, blocks, i, scratch + ot_rows_worker() * each);
+    attend_job j = {.a = a, .blocks = blocks, .each = each, .scratch = scratch};
+    ot_pool_share_each((uint32_t)threads, a->batch * a->heads * blocks, attend_share, &j);
     return OT_OK;
 }
 

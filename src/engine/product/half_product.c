@@ -11,6 +11,8 @@
 #include "engine/core/half.h"
 #include "engine/rows/fast_rows.h"
 
+#include <stdatomic.h>
+
 #define PIECE_FLOATS ((int64_t)96 << 10) /* of rows of A and C: less than a core's second-level cache */
 #define FEW_ROWS     48                  /* so many are not shared out */
 
@@ -129,20 +131,33 @@ static half_cut cut_of(const half_product *h, int threads)
     return x;
 }
 
+typedef struct half_run {
+    const half_product *h;
+    const half_cut *cut;
+    const half_item *x;
+    float *scratch; /* [threads][room] */
+    atomic_bool failed;
+} half_run;
+
+static void pieces_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    half_run *r = job;
+    const half_product *h = r->h;
+    const half_cut *cut = r->cut;
+    float *own = r->scratch + worker * cut->room;
+    for (int64_t p = first; p < end; p++) {
+        int64_t at = p * cut->most, n = ot_min(cut->most, (cut->by_columns ? h->n : h->m) - at);
+        ot_status s = cut->by_columns ? run_piece(h, r->x, 0, h->m, at, n, own) : run_piece(h, r->x, at, n, 0, h->n, own);
+        if (s != OT_OK) r->failed = true;
+    }
+}
+
 /* One product by all threads. */
 static ot_status run_item(const half_product *h, const half_cut *cut, const half_item *x, int threads, float *scratch)
 {
-    int64_t extent = cut->by_columns ? h->n : h->m;
-    int failed = 0;
-    (void)threads; /* without OpenMP */
-#pragma omp parallel for schedule(static) num_threads(threads) reduction(| : failed) if (threads > 1)
-    for (int64_t p = 0; p < cut->pieces; p++) {
-        int64_t at = p * cut->most, n = ot_min(cut->most, extent - at);
-        float *own = scratch + ot_rows_worker() * cut->room;
-        ot_status s = cut->by_columns ? run_piece(h, x, 0, h->m, at, n, own) : run_piece(h, x, at, n, 0, h->n, own);
-        failed |= s != OT_OK;
-    }
-    return failed ? OT_E_NOMEM : OT_OK;
+    half_run r = {.h = h, .cut = cut, .x = x, .scratch = scratch};
+    ot_pool_share((uint32_t)threads, cut->pieces, 1, pieces_share, &r);
+    return r.failed ? OT_E_NOMEM : OT_OK;
 }
 
 /* Operands and result of item i. */

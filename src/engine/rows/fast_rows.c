@@ -31,29 +31,49 @@ bool ot_rows_takes(const ot_call *c) { return c->n_in > 0 && c->in[0] && c->in[0
 
 /* ---- Softmax, LogSoftmax ---- */
 
-/* Pieces of the work: rows, or blocks of lanes within each of the outer parts. */
-static void softmax_lanes(const ot_lanes *l, bool logarithm, float *y, const float *x, int threads)
+enum { SOFTMAX_BLOCK = 256 };
+
+typedef struct softmax {
+    ot_lanes l;
+    bool logarithm;
+    float *y;
+    const float *x;
+} softmax;
+
+static void softmax_rows(void *job, int64_t first, int64_t end, uint32_t worker)
 {
-    (void)threads; /* without OpenMP */
-    int64_t block = 256, blocks = (l->inner + block - 1) / block;
-    if (l->inner == 1) {
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-        for (int64_t r = 0; r < l->outer; r++) {
-            if (logarithm)
-                ot_rows_log_softmax(y + r * l->n, x + r * l->n, 1, l->n, l->n, l->n);
-            else
-                ot_rows_softmax(y + r * l->n, x + r * l->n, 1, l->n, l->n, l->n);
-        }
-        return;
-    }
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t p = 0; p < l->outer * blocks; p++) {
-        int64_t at = p / blocks * l->n * l->inner + p % blocks * block, w = ot_min(block, l->inner - p % blocks * block);
-        if (logarithm)
-            ot_rows_log_softmax_columns(y + at, x + at, l->n, w, l->inner, l->inner);
+    const softmax *s = job;
+    int64_t n = s->l.n;
+    (void)worker;
+    for (int64_t at = first * n; at < end * n; at += n) {
+        if (s->logarithm)
+            ot_rows_log_softmax(s->y + at, s->x + at, 1, n, n, n);
         else
-            ot_rows_softmax_columns(y + at, x + at, l->n, w, l->inner, l->inner);
+            ot_rows_softmax(s->y + at, s->x + at, 1, n, n, n);
     }
+}
+
+/* Blocks of lanes within each of the outer parts. */
+static void softmax_blocks(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const softmax *s = job;
+    int64_t inner = s->l.inner, blocks = ot_ceil_div(inner, SOFTMAX_BLOCK);
+    (void)worker;
+    for (int64_t p = first; p < end; p++) {
+        int64_t k = p % blocks * SOFTMAX_BLOCK, at = p / blocks * s->l.n * inner + k, w = ot_min(SOFTMAX_BLOCK, inner - k);
+        if (s->logarithm)
+            ot_rows_log_softmax_columns(s->y + at, s->x + at, s->l.n, w, inner, inner);
+        else
+            ot_rows_softmax_columns(s->y + at, s->x + at, s->l.n, w, inner, inner);
+    }
+}
+
+static void softmax_lanes(softmax *s, uint32_t threads)
+{
+    if (s->l.inner == 1)
+        ot_pool_share(threads, s->l.outer, 1, softmax_rows, s);
+    else
+        ot_pool_share(threads, s->l.outer * ot_ceil_div(s->l.inner, SOFTMAX_BLOCK), 1, softmax_blocks, s);
 }
 
 ot_status ot_fast_softmax(ot_call *c)
@@ -68,8 +88,8 @@ ot_status ot_fast_softmax(ot_call *c)
         return ot_kernel_reference(ot_rows_op(c))(c);
     OT_TRY(ot_call_output(c, 0, OT_F32, a->rank, a->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
-    int threads = ot_rows_threads(c, 8.0 * (double)l.outer * (double)l.n * (double)l.inner);
-    softmax_lanes(&l, ot_rows_op(c) == OT_OP_LogSoftmax, c->out[0]->data, a->data, threads);
+    softmax s = {.l = l, .logarithm = ot_rows_op(c) == OT_OP_LogSoftmax, .y = c->out[0]->data, .x = a->data};
+    softmax_lanes(&s, (uint32_t)ot_rows_threads(c, 8.0 * (double)l.outer * (double)l.n * (double)l.inner));
     return OT_OK;
 }
 
@@ -163,18 +183,26 @@ static void turn_and_run(const ot_lanes *l, row_function f, float *y, const floa
     ot_rows_transpose(y, rows, w, l->n, l->inner, l->n);
 }
 
-static void run_lanes(const ot_lanes *l, row_function f, float *y, const float *x, float *scratch, int threads)
+typedef struct lane_run {
+    ot_lanes l;
+    row_function f;
+    float *y;
+    const float *x;
+    float *scratch; /* [threads][TURNED][n] */
+} lane_run;
+
+static void lanes_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
-    (void)threads; /* without OpenMP */
-    int64_t blocks = (l->inner + TURNED - 1) / TURNED;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t p = 0; p < l->outer * blocks; p++) {
+    const lane_run *r = job;
+    const ot_lanes *l = &r->l;
+    int64_t blocks = ot_ceil_div(l->inner, TURNED);
+    for (int64_t p = first; p < end; p++) {
         int64_t k = p % blocks * TURNED, at = p / blocks * l->n * l->inner + k;
         if (l->inner == 1) {
-            memmove(y + at, x + at, (size_t)l->n * sizeof *y);
-            f(y + at, l->n);
+            memmove(r->y + at, r->x + at, (size_t)l->n * sizeof *r->y);
+            r->f(r->y + at, l->n);
         } else {
-            turn_and_run(l, f, y + at, x + at, ot_min(TURNED, l->inner - k), scratch + ot_rows_worker() * TURNED * l->n);
+            turn_and_run(l, r->f, r->y + at, r->x + at, ot_min(TURNED, l->inner - k), r->scratch + worker * TURNED * l->n);
         }
     }
 }
@@ -194,7 +222,9 @@ ot_status ot_fast_lanes(ot_call *c)
     float *scratch = ot_call_scratch(c, (size_t)bytes + 1);
     if (!scratch) return ot_fail_nomem(c->diag);
     OT_TRY(ot_call_output(c, 0, OT_F32, a->rank, a->dims));
-    if (ot_rows_wants(c, 0)) run_lanes(&l, f, c->out[0]->data, a->data, scratch, threads);
+    if (!ot_rows_wants(c, 0)) return OT_OK;
+    lane_run r = {.l = l, .f = f, .y = c->out[0]->data, .x = a->data, .scratch = scratch};
+    ot_pool_share((uint32_t)threads, l.outer * ot_ceil_div(l.inner, TURNED), 1, lanes_share, &r);
     return OT_OK;
 }
 

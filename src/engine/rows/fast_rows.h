@@ -2,10 +2,7 @@
 #ifndef OT_ENGINE_FAST_ROWS_H
 #define OT_ENGINE_FAST_ROWS_H
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
+#include "engine/core/pool.h"
 #include "rows.h"
 
 /* A dense array seen as [outer, n, inner]; lane (o, i) is elements (o * n + j) * inner + i. */
@@ -27,16 +24,6 @@ static inline const ot_nd *ot_rows_in(const ot_call *c, uint32_t k) { return k <
 static inline ot_op ot_rows_op(const ot_call *c)
 {
     return c->node->op != OT_OP_OPAQUE ? c->node->op : ot_op_find(c->node->op_type);
-}
-
-/* Number of the calling thread in the parallel region around the caller. */
-static inline int64_t ot_rows_worker(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
 }
 
 #endif

@@ -57,18 +57,30 @@ OT_CLONES static void arg_of_columns(int64_t *to, const float *x, int64_t n, int
     for (int64_t k = 0; k < w; k++) to[k] = at[k];
 }
 
-static void run_arg(const ot_lanes *l, int64_t *to, const float *x, float sign, bool last, int threads)
+typedef struct arg {
+    const ot_lanes *l;
+    int64_t *to;
+    const float *x;
+    float sign;
+    bool last;
+} arg;
+
+/* Pieces: lanes, or blocks of SIDE lanes beside each other. */
+static int64_t arg_blocks(const ot_lanes *l) { return (l->inner + ot_min(SIDE, l->inner) - 1) / ot_min(SIDE, l->inner); }
+
+static void arg_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
-    (void)threads; /* without OpenMP */
-    int64_t block = ot_min(SIDE, l->inner), blocks = (l->inner + block - 1) / block;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t p = 0; p < l->outer * blocks; p++) {
+    const arg *g = job;
+    const ot_lanes *l = g->l;
+    int64_t block = ot_min(SIDE, l->inner), blocks = arg_blocks(l);
+    (void)worker;
+    for (int64_t p = first; p < end; p++) {
         int64_t o = p / blocks, k = p % blocks * block;
-        const float *from = x + o * l->n * l->inner + k;
+        const float *from = g->x + o * l->n * l->inner + k;
         if (l->inner == 1)
-            to[o] = arg_of_row(from, l->n, sign, last);
+            g->to[o] = arg_of_row(from, l->n, g->sign, g->last);
         else
-            arg_of_columns(to + o * l->inner + k, from, l->n, ot_min(block, l->inner - k), l->inner, sign, last);
+            arg_of_columns(g->to + o * l->inner + k, from, l->n, ot_min(block, l->inner - k), l->inner, g->sign, g->last);
     }
 }
 
@@ -86,8 +98,9 @@ ot_status ot_fast_arg(ot_call *c)
         if (d != axis || keep) dims[rank++] = d == axis ? 1 : a->dims[d];
     OT_TRY(ot_call_output(c, 0, OT_I64, rank, dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
+    arg g = {.l = &l, .to = c->out[0]->data, .x = a->data, .sign = ot_rows_op(c) == OT_OP_ArgMax ? 1.0f : -1.0f, .last = last};
     int threads = ot_rows_threads(c, 2.0 * (double)l.outer * (double)l.n * (double)l.inner);
-    run_arg(&l, c->out[0]->data, a->data, ot_rows_op(c) == OT_OP_ArgMax ? 1.0f : -1.0f, last, threads);
+    ot_pool_share((uint32_t)threads, l.outer * arg_blocks(&l), 1, arg_share, &g);
     return OT_OK;
 }
 
@@ -189,14 +202,13 @@ typedef struct topk {
     uint64_t *buffers; /* [threads][capacity] */
 } topk;
 
-static void run_topk(const topk *t, int threads)
+static void topk_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
-    (void)threads; /* without OpenMP */
-    int64_t inner = t->l.inner, lanes = t->l.outer * inner;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t p = 0; p < lanes; p++) {
+    const topk *t = job;
+    int64_t inner = t->l.inner;
+    for (int64_t p = first; p < end; p++) {
         const float *x = t->x + p / inner * t->l.n * inner + p % inner;
-        uint64_t *buffer = t->buffers + ot_rows_worker() * t->capacity;
+        uint64_t *buffer = t->buffers + worker * t->capacity;
         int64_t to = p / inner * t->k * inner + p % inner;
         rank_lane(x, t->l.n, inner, t->k, t->flip, buffer, t->capacity);
         for (int64_t j = 0; j < t->k; j++, to += inner) {
@@ -243,6 +255,6 @@ ot_status ot_fast_topk(ot_call *c)
     t.x = a->data;
     t.values = ot_rows_wants(c, 0) ? c->out[0]->data : NULL;
     t.indices = ot_rows_wants(c, 1) ? c->out[1]->data : NULL;
-    run_topk(&t, threads);
+    ot_pool_share((uint32_t)threads, t.l.outer * t.l.inner, 1, topk_share, &t);
     return OT_OK;
 }

@@ -5,6 +5,21 @@
 
 enum { PIECE = 8192 }; /* elements of one piece of work, when there is no bias */
 
+typedef struct gelu {
+    int64_t n, row; /* elements in all; of a piece */
+    float *y;
+    const float *x, *bias;
+    ot_rows_act act;
+} gelu;
+
+static void gelu_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const gelu *g = job;
+    (void)worker;
+    for (int64_t at = first * g->row; at < ot_min(end * g->row, g->n); at += g->row)
+        ot_rows_activate(g->y + at, g->x + at, g->bias, ot_min(g->row, g->n - at), g->act);
+}
+
 ot_status ot_fast_gelu(ot_call *c)
 {
     const char *type = c->node->op_type;
@@ -19,11 +34,7 @@ ot_status ot_fast_gelu(ot_call *c)
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
     if (!ot_rows_wants(c, 0) || n == 0) return OT_OK;
     row = bias ? bias->dims[0] : PIECE;
-    float *y = c->out[0]->data;
-    const float *from = x->data, *add = bias ? bias->data : NULL;
-    int threads = ot_rows_threads(c, 8.0 * (double)n);
-    (void)threads; /* without OpenMP */
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t at = 0; at < n; at += row) ot_rows_activate(y + at, from + at, add, ot_min(row, n - at), act);
+    gelu g = {.n = n, .row = row, .y = c->out[0]->data, .x = x->data, .bias = bias ? bias->data : NULL, .act = act};
+    ot_pool_share((uint32_t)ot_rows_threads(c, 8.0 * (double)n), ot_ceil_div(n, row), 1, gelu_share, &g);
     return OT_OK;
 }

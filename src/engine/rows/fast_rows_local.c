@@ -29,6 +29,22 @@ static void normalise(ot_rm_counter rows, const float *x, float *y)
     while (ot_rm_counter_next(&rows));
 }
 
+typedef struct mean_variance {
+    const ot_rm_counter *kept, *gone;
+    const float *x;
+    float *y;
+} mean_variance;
+
+static void mean_variance_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const mean_variance *m = job;
+    (void)worker;
+    for (int64_t p = first; p < end; p++) {
+        int64_t at = ot_rm_counter_at(m->kept, p);
+        normalise(*m->gone, m->x + at, m->y + at);
+    }
+}
+
 ot_status ot_fast_mean_variance(ot_call *c)
 {
     static const int64_t usual[] = {0, 2, 3};
@@ -56,14 +72,8 @@ ot_status ot_fast_mean_variance(ot_call *c)
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
     for (uint32_t d = 0; d < x->rank; d++) n_out *= reduced[d] ? 1 : x->dims[d];
-    float *y = c->out[0]->data;
-    int threads = ot_rows_threads(c, 3.0 * (double)elems);
-    (void)threads; /* without OpenMP */
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t p = 0; p < n_out; p++) {
-        int64_t at = ot_rm_counter_at(&kept, p);
-        normalise(gone, (const float *)x->data + at, y + at);
-    }
+    mean_variance m = {.kept = &kept, .gone = &gone, .x = x->data, .y = c->out[0]->data};
+    ot_pool_share((uint32_t)ot_rows_threads(c, 3.0 * (double)elems), n_out, 1, mean_variance_share, &m);
     return OT_OK;
 }
 
@@ -74,6 +84,9 @@ enum { POSITIONS = 64 };
 typedef struct lrn {
     int64_t channels, inner, before, after;
     float alpha, beta, bias; /* alpha: over size */
+    int64_t blocks;          /* of POSITIONS in `inner` */
+    const float *x;
+    float *y;
 } lrn;
 
 /* y = x / s ^ beta */
@@ -109,6 +122,16 @@ OT_CLONES static void lrn_block(const lrn *l, float *y, const float *x, int64_t 
     }
 }
 
+static void lrn_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const lrn *l = job;
+    (void)worker;
+    for (int64_t p = first; p < end; p++) {
+        int64_t k = p % l->blocks * POSITIONS, at = p / l->blocks * l->channels * l->inner + k;
+        lrn_block(l, l->y + at, l->x + at, ot_min(POSITIONS, l->inner - k));
+    }
+}
+
 ot_status ot_fast_lrn(ot_call *c)
 {
     int64_t size = ot_attr_int(c->node, "size", 0);
@@ -116,24 +139,19 @@ ot_status ot_fast_lrn(ot_call *c)
     if (!ot_rows_takes(c) || c->in[0]->rank < 2 || size < 1 || !ot_lanes_open(c->in[0], 1, 2, &lanes))
         return ot_kernel_reference(OT_OP_LRN)(c);
     const ot_nd *x = c->in[0];
-    lrn l = {lanes.n,
-             lanes.inner,
-             (size - 1) / 2,
-             size / 2,
-             ot_attr_float(c->node, "alpha", 0.0001f) / (float)size,
-             ot_attr_float(c->node, "beta", 0.75f),
-             ot_attr_float(c->node, "bias", 1.0f)};
+    lrn l = {.channels = lanes.n,
+             .inner = lanes.inner,
+             .before = (size - 1) / 2,
+             .after = size / 2,
+             .alpha = ot_attr_float(c->node, "alpha", 0.0001f) / (float)size,
+             .beta = ot_attr_float(c->node, "beta", 0.75f),
+             .bias = ot_attr_float(c->node, "bias", 1.0f)};
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
-    float *y = c->out[0]->data;
-    const float *from = x->data;
-    int64_t blocks = (l.inner + POSITIONS - 1) / POSITIONS;
+    l.x = x->data;
+    l.y = c->out[0]->data;
+    l.blocks = (l.inner + POSITIONS - 1) / POSITIONS;
     int threads = ot_rows_threads(c, 8.0 * (double)lanes.outer * (double)l.channels * (double)l.inner);
-    (void)threads; /* without OpenMP */
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t p = 0; p < lanes.outer * blocks; p++) {
-        int64_t k = p % blocks * POSITIONS, at = p / blocks * l.channels * l.inner + k;
-        lrn_block(&l, y + at, from + at, ot_min(POSITIONS, l.inner - k));
-    }
+    ot_pool_share((uint32_t)threads, lanes.outer * l.blocks, 1, lrn_share, &l);
     return OT_OK;
 }

@@ -39,6 +39,22 @@ static ot_status statistic(ot_call *c, uint32_t k, uint32_t axis, float **out)
 
 static ot_status refuse(ot_call *c) { return ot_call_fail(c, "these types and shapes are not supported"); }
 
+typedef struct layer_norm {
+    int64_t n; /* of a row */
+    const float *x;
+    float *y, *mean, *inverse; /* mean, inverse: one number a row, or NULL */
+    const ot_rows_norm *norm;
+} layer_norm;
+
+static void layer_norm_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const layer_norm *l = job;
+    (void)worker;
+    for (int64_t r = first; r < end; r++)
+        ot_rows_layernorm(l->y + r * l->n, l->x + r * l->n, 1, l->n, l->n, l->n, l->norm, l->mean ? l->mean + r : NULL,
+                          l->inverse ? l->inverse + r : NULL);
+}
+
 ot_status ot_fast_layer_norm(ot_call *c)
 {
     const char *type = c->node->op_type;
@@ -62,13 +78,8 @@ ot_status ot_fast_layer_norm(ot_call *c)
     norm.scale = scale->data;
     norm.shift = shift ? shift->data : NULL;
     norm.epsilon = ot_attr_float(c->node, "epsilon", 1e-5f);
-    const float *from = x->data;
-    int threads = ot_rows_threads(c, 2.0 * (double)l.outer * (double)l.n);
-    (void)threads; /* without OpenMP */
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t r = 0; r < l.outer; r++)
-        ot_rows_layernorm(y + r * l.n, from + r * l.n, 1, l.n, l.n, l.n, &norm, mean ? mean + r : NULL,
-                          inverse ? inverse + r : NULL);
+    layer_norm job = {.n = l.n, .x = x->data, .y = y, .mean = mean, .inverse = inverse, .norm = &norm};
+    ot_pool_share((uint32_t)ot_rows_threads(c, 2.0 * (double)l.outer * (double)l.n), l.outer, 1, layer_norm_share, &job);
     return OT_OK;
 }
 
@@ -116,6 +127,12 @@ static void skip_row(const skip_norm *s, int64_t r)
                           s->inverse ? s->inverse + r : NULL);
 }
 
+static void skip_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    for (int64_t r = first; r < end; r++) skip_row(job, r);
+}
+
 ot_status ot_fast_skip_layer_norm(ot_call *c)
 {
     skip_norm s;
@@ -132,10 +149,7 @@ ot_status ot_fast_skip_layer_norm(ot_call *c)
         if (!s.y) return ot_fail_nomem(c->diag);
     }
     if (!s.y && !s.sum) return OT_OK;
-    int threads = ot_rows_threads(c, 3.0 * (double)s.rows * (double)s.n);
-    (void)threads; /* without OpenMP */
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t r = 0; r < s.rows; r++) skip_row(&s, r);
+    ot_pool_share((uint32_t)ot_rows_threads(c, 3.0 * (double)s.rows * (double)s.n), s.rows, 1, skip_share, &s);
     return OT_OK;
 }
 
@@ -145,6 +159,8 @@ typedef struct channels {
     int64_t parts, channels, group, shared, inner; /* parts of `group` channels each; channels that share a scale */
     const float *scale, *shift;
     double epsilon;
+    const float *x;
+    float *y;
 } channels;
 
 static bool open_channels(const ot_call *c, channels *k)
@@ -167,8 +183,10 @@ static bool open_channels(const ot_call *c, channels *k)
     return n_scale == l.n / k->shared && n_shift == n_scale;
 }
 
-static void normalise_part(const channels *k, int64_t p, float *y, const float *x)
+static void normalise_part(const channels *k, int64_t p)
 {
+    const float *x = k->x;
+    float *y = k->y;
     int64_t len = k->group * k->inner, first = p * k->group % k->channels;
     double mean = ot_rows_mean(x + p * len, len);
     double inverse = 1 / sqrt(ot_rows_square_mean(x + p * len, len, mean) + k->epsilon);
@@ -179,6 +197,12 @@ static void normalise_part(const channels *k, int64_t p, float *y, const float *
     }
 }
 
+static void parts_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    for (int64_t p = first; p < end; p++) normalise_part(job, p);
+}
+
 ot_status ot_fast_channel_norm(ot_call *c)
 {
     channels k;
@@ -186,10 +210,9 @@ ot_status ot_fast_channel_norm(ot_call *c)
     const ot_nd *x = c->in[0];
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
-    float *y = c->out[0]->data;
+    k.x = x->data;
+    k.y = c->out[0]->data;
     int threads = ot_rows_threads(c, 3.0 * (double)k.parts * (double)k.group * (double)k.inner);
-    (void)threads; /* without OpenMP */
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t p = 0; p < k.parts; p++) normalise_part(&k, p, y, x->data);
+    ot_pool_share((uint32_t)threads, k.parts, 1, parts_share, &k);
     return OT_OK;
 }

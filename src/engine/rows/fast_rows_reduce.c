@@ -136,24 +136,37 @@ static void reduce_ints(const reduction *r, int64_t to, int64_t w, int64_t step)
 
 /* ---- the walk ---- */
 
+/* Results side by side, `wide` of them, in blocks. */
+typedef struct reduction_walk {
+    const reduction *r;
+    bool floats, rows;
+    int64_t wide, block, blocks;
+} reduction_walk;
+
+static void reduction_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const reduction_walk *k = job;
+    (void)worker;
+    for (int64_t p = first; p < end; p++) {
+        int64_t at = p % k->blocks * k->block, to = p / k->blocks * k->wide + at, w = ot_min(k->block, k->wide - at);
+        if (!k->floats)
+            reduce_ints(k->r, to, w, k->rows ? 0 : 1);
+        else if (k->rows)
+            reduce_rows(k->r, to);
+        else
+            reduce_columns(k->r, to, w);
+    }
+}
+
 static void run_reduction(const reduction *r, int64_t n_out, int threads)
 {
-    (void)threads; /* without OpenMP */
-    bool floats = r->in->dtype == OT_F32, rows = r->gone.rank > 0 && r->gone.steps[r->gone.rank - 1] == 1;
-    int64_t wide = r->kept.rank > 0 && !rows ? r->kept.dims[r->kept.rank - 1] : 1;
-    int64_t share = (wide + threads - 1) / threads, block = ot_min(n_out == wide ? ot_max(share, 64) : wide, COLUMNS);
-    block = ot_min(block, wide);
-    int64_t blocks = (wide + block - 1) / block;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t p = 0; p < n_out / wide * blocks; p++) {
-        int64_t at = p % blocks * block, to = p / blocks * wide + at, w = ot_min(block, wide - at);
-        if (!floats)
-            reduce_ints(r, to, w, rows ? 0 : 1);
-        else if (rows)
-            reduce_rows(r, to);
-        else
-            reduce_columns(r, to, w);
-    }
+    reduction_walk k = {.r = r, .floats = r->in->dtype == OT_F32};
+    k.rows = r->gone.rank > 0 && r->gone.steps[r->gone.rank - 1] == 1;
+    k.wide = r->kept.rank > 0 && !k.rows ? r->kept.dims[r->kept.rank - 1] : 1;
+    k.block = ot_min(n_out == k.wide ? ot_max(ot_ceil_div(k.wide, threads), 64) : k.wide, COLUMNS);
+    k.block = ot_min(k.block, k.wide);
+    k.blocks = ot_ceil_div(k.wide, k.block);
+    ot_pool_share((uint32_t)threads, n_out / k.wide * k.blocks, 1, reduction_share, &k);
 }
 
 /* ---- the kernel ---- */
@@ -217,6 +230,23 @@ ot_status ot_fast_reduce(ot_call *c)
 
 /* ---- global pools ---- */
 
+typedef struct global_pool {
+    bool most;
+    int64_t n;
+    float *y;
+    const float *x;
+} global_pool;
+
+static void global_pool_share(void *job, int64_t first, int64_t end, uint32_t worker)
+{
+    const global_pool *g = job;
+    (void)worker;
+    for (int64_t p = first; p < end; p++) {
+        double v = ot_fold_row(g->most ? OT_FOLD_MOST : OT_FOLD_SUM, g->x + p * g->n, g->n, 0);
+        g->y[p] = (float)(g->most ? v : v / (double)g->n);
+    }
+}
+
 ot_status ot_fast_global_pool(ot_call *c)
 {
     ot_lanes l;
@@ -228,14 +258,7 @@ ot_status ot_fast_global_pool(ot_call *c)
     for (uint32_t d = 0; d < x->rank; d++) dims[d] = d < 2 ? x->dims[d] : 1;
     OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
-    float *y = c->out[0]->data;
-    const float *from = x->data;
-    int threads = ot_rows_threads(c, (double)l.outer * (double)l.n);
-    (void)threads; /* without OpenMP */
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t p = 0; p < l.outer; p++) {
-        double v = ot_fold_row(most ? OT_FOLD_MOST : OT_FOLD_SUM, from + p * l.n, l.n, 0);
-        y[p] = (float)(most ? v : v / (double)l.n);
-    }
+    global_pool g = {.most = most, .n = l.n, .y = c->out[0]->data, .x = x->data};
+    ot_pool_share((uint32_t)ot_rows_threads(c, (double)l.outer * (double)l.n), l.outer, 1, global_pool_share, &g);
     return OT_OK;
 }

@@ -3,20 +3,16 @@
  */
 #include "rows.h"
 
+#include "engine/core/pool.h"
+
 #include <math.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 enum { COLUMNS = 256, COLUMNS_LEAST = 32 }; /* lanes that are computed side by side: as many as the first cache levels hold */
 
 int ot_rows_threads(const ot_call *c, double work)
 {
     double most = work / 16384;
-    if (c->threads <= 1 || most < 2) return 1;
-#ifdef _OPENMP
-    if (omp_in_parallel()) return 1;
-#endif
+    if (c->threads <= 1 || most < 2 || ot_pool_inside()) return 1;
     return most < (double)c->threads ? (int)most : (int)c->threads;
 }
 

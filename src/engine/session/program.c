@@ -302,6 +302,6 @@ void ot_prog_release(ot_prog *p)
     for (uint32_t k = p->g->n_values; k < p->n_ids; k++) ot_nd_release(&p->at[k]->nd);
     for (uint32_t k = 0; k < p->n_steps; k++)
         if (p->steps[k].state.free) p->steps[k].state.free(p->steps[k].state.data);
-    ot_dnnl_release_stream(p->stream);
+    while (p->n_streams) ot_dnnl_release_stream(p->streams[--p->n_streams]);
     (void)!ot_hook_alloc(p->frame.scratch, p->frame.cap_scratch * sizeof *p->frame.scratch, 0);
 }

@@ -103,6 +103,8 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     s->overridden = ot_alloc_n(s->a, o->n_overrides + 1, sizeof *s->overridden);
     if (!s->overridden) return ot_fail_nomem(s->d);
     for (size_t k = 0; k < o->n_overrides; k++) OT_TRY(override(s, &o->overrides[k]));
+    if (s->threads > 1 && ot_pool_new(s->threads, &s->pool) != OT_OK) return ot_fail_nomem(s->d);
+    ot_pool_use(s->pool);
     OT_TRY(list_inputs(s));
     OT_TRY(ot_infer_shapes(g, o->shapes, o->n_shapes));
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
@@ -126,7 +128,11 @@ ot_status ot_session_new(ot_model *m, const ot_session_options *o, ot_diag *d, o
     ot_diag *told = m->diag;
     *s = (ot_session){.m = m, .a = a, .d = d};
     m->diag = d; /* of this call: passes describe failures there */
+    ot_pool *pool = ot_pool_use(NULL);
+    int threads = ot_dnnl_threads(1);
     ot_status st = build(s, o);
+    (void)ot_dnnl_threads((uint32_t)threads);
+    (void)ot_pool_use(pool);
     m->diag = told;
     s->d = NULL;
     if (st != OT_OK) {
@@ -150,6 +156,7 @@ void ot_session_free(ot_session *s)
     for (ot_prog *p = s->all; p; p = p->next) ot_prog_release(p);
     ot_packed_free(s->packed);
     ot_dnnl_release_engine(s->dnnl);
+    ot_pool_free(s->pool);
     ot_block_unref(s->arena);
     while (s->n_overridden) {
         s->n_overridden--;
@@ -265,9 +272,11 @@ ot_status ot_session_run(ot_session *s, const ot_nd *in, ot_nd *out, ot_diag *d)
 {
     ot_diag *told = s->m->diag;
     s->d = s->m->diag = d;
-    int threads = ot_dnnl_threads(s->threads); /* some primitives ask when they run */
+    ot_pool *pool = ot_pool_use(s->pool);
+    int threads = ot_dnnl_threads(1);
     ot_status st = run(s, in, out);
     (void)ot_dnnl_threads((uint32_t)threads);
+    (void)ot_pool_use(pool);
     s->m->diag = told;
     s->d = NULL;
     return st == OT_E_NOMEM ? ot_fail_nomem(d) : st;
