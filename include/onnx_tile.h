@@ -35,7 +35,7 @@ typedef enum onnx_tile_status {
     ONNX_TILE_OK = 0,
     ONNX_TILE_INPUT,  /* the model or target file is wrong */
     ONNX_TILE_USAGE,  /* a call or an option is wrong */
-    ONNX_TILE_BUDGET, /* the memory budget cannot be met */
+    ONNX_TILE_BUDGET, /* the memory budget cannot be met, or a limit on tensors */
     ONNX_TILE_SYSTEM, /* reading or writing failed */
     ONNX_TILE_NOMEM   /* memory ran out */
 } onnx_tile_status;
@@ -69,6 +69,9 @@ onnx_tile_status onnx_tile_set_threads(onnx_tile *t, uint32_t threads) ONNX_TILE
 onnx_tile_status onnx_tile_set_goal(onnx_tile *t, onnx_tile_goal goal) ONNX_TILE_MUST_USE;
 /* Peak memory in bytes that must not be passed (ONNX_TILE_BUDGET otherwise); 0: none. */
 onnx_tile_status onnx_tile_set_memory_budget(onnx_tile *t, int64_t bytes) ONNX_TILE_MUST_USE;
+/* Bytes that no tensor may take which the tiled model makes, in the graph or in a body, whatever the goal (ONNX_TILE_BUDGET otherwise, and
+ * for larger inputs, outputs and constants, which are not cut); 0: any. */
+onnx_tile_status onnx_tile_set_max_tensor(onnx_tile *t, int64_t bytes) ONNX_TILE_MUST_USE;
 /* Slowdown that goal memory may cost, in percent; default 10. */
 onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent) ONNX_TILE_MUST_USE;
 /* Non-zero: tile every legal region, even at a predicted loss. */

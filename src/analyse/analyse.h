@@ -145,6 +145,17 @@ double ot_node_macs(const ot_graph *g, const ot_node *n);
  * arena. NULL: no memory. */
 const ot_tensor *ot_known_tensor(ot_arena *arena, const ot_value *v);
 
+/* ---- largest.c ---- */
+
+/* Tensors that nodes make, those in bodies of the rewriter (or .ot text) included; not inputs, constants, sequences. */
+typedef struct ot_largest {
+    int64_t bytes;      /* of the largest; 0: there is none */
+    const char *value;  /* its name, the graph's; NULL: there is none */
+    uint32_t n_unknown; /* whose size is not known: not counted */
+} ot_largest;
+/* Requires SHAPES. */
+ot_largest ot_largest_tensor(const ot_graph *g);
+
 /* ---- static_nodes.c ---- */
 
 /* Whether rewriting can replace the static node by a constant: then its reading a value does not keep that alive. */

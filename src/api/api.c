@@ -138,6 +138,15 @@ onnx_tile_status onnx_tile_set_memory_budget(onnx_tile *t, int64_t bytes)
     return ONNX_TILE_OK;
 }
 
+onnx_tile_status onnx_tile_set_max_tensor(onnx_tile *t, int64_t bytes)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (bytes < 0) return misuse(t, "the size of a tensor is negative");
+    t->run.options.plan.max_tensor = bytes;
+    return ONNX_TILE_OK;
+}
+
 onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent)
 {
     if (!t) return ONNX_TILE_USAGE;

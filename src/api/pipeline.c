@@ -1,8 +1,8 @@
 /* THE list of passes. Each entry reads and changes one ot_run; after it the graph is verified and
  * dumped.
  *
- *   import --> shapes --> plan --> weigh --> plan-check --> results --> rewrite --> export
- *   `---load---'`------------------- tile ---------------------'`--save--'
+ *   import --> shapes --> plan --> weigh --> plan-check --> results --> rewrite --> limit --> export
+ *   `---load---'`-------------------------- tile ------------------------------'`--save--'
  *
  * Regions are lowered to kernels inside the plan pass, for their memory; the dump writes them after plan-check.
  *
@@ -119,9 +119,20 @@ static ot_status pass_rewrite(ot_run *r)
         OT_TRY(ot_rewrite(r->model->graph, r->plan));
         if (r->target.runtime->own_biases) OT_TRY(ot_own_biases(r->model->graph));
     } else {
-        r->model->pin_inputs = false; /* nothing in it depends on the extents */
+        r->model->pin_inputs = r->model->resized; /* nothing in it depends on the extents */
     }
     return r->plan->in_branch ? ot_branch(r->model) : OT_OK;
+}
+
+/* The graph as it will be written, by its own shapes: what the planner promised of them is not asked. */
+static ot_status pass_limit(ot_run *r)
+{
+    const int64_t most = r->options.plan.max_tensor;
+    ot_largest x = ot_largest_tensor(r->model->graph);
+    if (most == 0 || x.bytes <= most) return OT_OK;
+    return ot_fail(r->diag, OT_E_BUDGET,
+                   "max tensor cannot be kept: '%.300s' of the tiled model takes %lld bytes, %lld are allowed", x.value,
+                   (long long)x.bytes, (long long)most);
 }
 
 static ot_status pass_export(ot_run *r)
@@ -138,7 +149,7 @@ static const struct {
 } PASSES[] = {
     {LOAD, 'I', "import", pass_import},      {TILE, 'S', "shapes", pass_shapes},       {TILE, 0, "plan", pass_plan},
     {TILE, 0, "weigh", pass_weigh},          {TILE, 0, "plan-check", pass_plan_check}, {TILE, 0, "results", pass_results},
-    {REWRITE, 'T', "rewrite", pass_rewrite}, {SAVE, 0, "export", pass_export},
+    {REWRITE, 'T', "rewrite", pass_rewrite}, {REWRITE, 0, "limit", pass_limit},        {SAVE, 0, "export", pass_export},
 };
 #define N_PASSES (sizeof PASSES / sizeof *PASSES)
 

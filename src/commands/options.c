@@ -127,6 +127,7 @@ static const option OPTIONS[] = {
     {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, "bind the dimensions of an input; repeatable"},
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise"},
     {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, "peak memory that must not be passed, else exit 3"},
+    {"max-tensor", 0, "SIZE", SIZE, NULL, AT(plan.max_tensor), TILERS, "no tensor may be larger, whatever the goal, else exit 3"},
     {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS, "slowdown allowed with --goal memory, in percent"},
     {"emit", 0, "onnx|engine", EMIT, "onnx", AT(emit_engine), TILERS,
      "operators to write: standard ONNX, or the engine's own (bench: engine)"},

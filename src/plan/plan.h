@@ -21,7 +21,8 @@ typedef struct ot_figures {
     int64_t peak_bytes;
     double traffic_bytes;
     double macs;
-    int64_t growth_bytes; /* of the process while it runs (stage weigh/); 0: not predicted for this runtime */
+    int64_t largest_bytes; /* of the largest tensor that is made (stage weigh/) */
+    int64_t growth_bytes;  /* of the process while it runs (stage weigh/); 0: not predicted for this runtime */
 } ot_figures;
 
 /* What a node is predicted to cost when it runs whole; seconds. time: compute and memory as they overlap, and overhead. */
@@ -71,6 +72,7 @@ typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
 typedef struct ot_plan_options {
     ot_goal goal;
     int64_t memory_budget; /* bytes; 0 none */
+    int64_t max_tensor;    /* bytes that no tensor of the plan may exceed, whatever the goal; 0 none */
     double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */
     bool force;            /* tile every legal region */
     bool tie_break;        /* use GLPK (tests turn it off) */
@@ -80,7 +82,7 @@ typedef struct ot_plan_options {
 } ot_plan_options;
 
 /* Plan a graph. Requires ORDER, USES, SHAPES; keeps them. Fails with OT_E_BUDGET naming required, available and excess
- * bytes when memory_budget cannot be met. Deterministic, bounded. */
+ * bytes when memory_budget cannot be met, or the tensor that max_tensor does not let be and why it is not cut. Deterministic, bounded. */
 ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out) OT_MUST_USE;
 void ot_plan_free(ot_plan *p);
 /* Take the regions out of p for which keep ([p->n_regions]) is false, refused for `reason`; figures and numbers are made anew.

@@ -5,7 +5,7 @@
 
 #include "plan/plan.h"
 
-/* Fill growth_bytes of p's figures, where the runtime's habits and all sizes are known. With goal memory (no budget, no force) the plan
+/* Fill largest_bytes of p's figures, and with o's max_tensor see that the graph as it is written keeps it (OT_E_BUDGET). Fill growth_bytes, where the runtime's habits and all sizes are known. With goal memory (no budget, no force) the plan
  * is first improved on by that figure: regions and whole plans that do not lower it are left out, the graph is run as a branch where
  * that is possible and pays (in_branch), and nothing is tiled that does not win by an eighth. pinned: the model's file states all extents. *p may be replaced by another plan. Requires ORDER, USES, SHAPES; g is not
  * changed. Fails: OT_E_NOMEM. Deterministic, bounded. */

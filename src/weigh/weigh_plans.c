@@ -7,6 +7,7 @@
  */
 #include "weigh.h"
 
+#include "analyse/analyse.h"
 #include "process/process.h"
 #include "region/forms.h"
 #include "rewrite/rewrite.h"
@@ -29,23 +30,76 @@ typedef struct weigher {
 /* Memory patterns are escaped by a branch that reads a sequence. */
 static bool takes_branch(const weigher *w) { return (w->t->runtime->cannot & OT_NEEDS_SEQUENCE) == 0 && ot_branch_fits(w->g); }
 
-/* What the process grows by under p, of which only `regions` ([n]) are written. */
-static ot_status play(const weigher *w, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *growth)
+/* p on a copy of the model, of which only `regions` ([n]) are written. Caller frees. */
+static ot_status write_copy(const weigher *w, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy)
 {
     ot_plan some = *p;
-    ot_model *copy = NULL;
-    ot_process_figures f = {0};
     some.regions = regions;
     some.n_regions = n;
-    OT_TRY(ot_model_clone(w->g->model, &copy));
-    ot_status s = n > 0 ? ot_fold_static(copy->graph, &some) : OT_OK;
-    if (s == OT_OK && n > 0) s = ot_rewrite(copy->graph, &some);
-    if (s == OT_OK && w->branch) s = ot_branch(copy);
-    if (s == OT_OK) s = ot_assure(copy->graph, OT_P_ORDER | OT_P_USES);
-    if (s == OT_OK) s = ot_process_growth(copy->graph, w->t->runtime, w->pinned || n > 0, &f);
-    ot_model_free(copy);
-    *growth = f.growth;
+    OT_TRY(ot_model_clone(w->g->model, copy));
+    ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
+    if (s == OT_OK && n > 0) s = ot_rewrite((*copy)->graph, &some);
+    if (s == OT_OK && w->branch) s = ot_branch(*copy);
+    if (s == OT_OK) s = ot_assure((*copy)->graph, OT_P_ORDER | OT_P_USES);
+    if (s != OT_OK) ot_model_free(*copy);
+    return s;
+}
+
+/* What the process grows by under p, of which only `regions` ([n]) are written: without bound where a tensor is larger than allowed. */
+static ot_status play(const weigher *w, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *growth)
+{
+    ot_model *copy;
+    ot_process_figures f = {0};
+    ot_status s = write_copy(w, p, regions, n, &copy);
+    if (s == OT_OK) {
+        s = ot_process_growth(copy->graph, w->t->runtime, w->pinned || n > 0, &f);
+        *growth = w->o->max_tensor && ot_largest_tensor(copy->graph).bytes > w->o->max_tensor ? INT64_MAX : f.growth;
+        ot_model_free(copy);
+    }
     return s == OT_E_NOMEM ? ot_fail_nomem(w->g->model->diag) : s;
+}
+
+/* Bytes of the largest tensor that p makes. */
+static ot_status measure_largest(const weigher *w, const ot_plan *p, int64_t *bytes)
+{
+    ot_model *copy;
+    ot_status s = write_copy(w, p, p->regions, p->n_regions, &copy);
+    if (s == OT_OK) {
+        *bytes = ot_largest_tensor(copy->graph).bytes;
+        ot_model_free(copy);
+    }
+    return s == OT_E_NOMEM ? ot_fail_nomem(w->g->model->diag) : s;
+}
+
+/* The planner reckons with tiles and outputs, and not with what a form makes besides: another form, where that is too large. */
+static ot_status keep_limit(const weigher *w, ot_plan **p)
+{
+    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN, OT_FORM_WINDOW};
+    ot_diag *told = w->g->model->diag;
+    int64_t bytes, least;
+    OT_TRY(measure_largest(w, *p, &bytes));
+    least = bytes;
+    for (size_t k = 0; bytes > w->o->max_tensor && k < sizeof FORMS / sizeof *FORMS; k++) {
+        ot_plan_options o = *w->o;
+        ot_diag aside = {0};
+        ot_plan *other = NULL;
+        o.force_form = FORMS[k];
+        if (!ot_runtime_takes(w->t->runtime, FORMS[k])) continue;
+        w->g->model->diag = &aside;
+        ot_status s = ot_plan_graph(w->g, w->t, &o, &other);
+        if (s == OT_OK) s = measure_largest(w, other, &bytes);
+        w->g->model->diag = told;
+        if (s == OT_E_NOMEM) return ot_fail_nomem(told);
+        least = s == OT_OK ? ot_min(least, bytes) : least;
+        bool holds = s == OT_OK && bytes <= w->o->max_tensor;
+        ot_plan_free(holds ? *p : other);
+        if (holds) *p = other;
+        if (s != OT_OK) bytes = INT64_MAX;
+    }
+    if (bytes <= w->o->max_tensor) return OT_OK;
+    return ot_fail(told, OT_E_BUDGET,
+                   "max tensor cannot be kept: no form of the tiles makes tensors of less than %lld bytes, %lld are allowed",
+                   (long long)least, (long long)w->o->max_tensor);
 }
 
 /* a is to be preferred to b. */
@@ -65,8 +119,14 @@ static ot_status try_forms(const weigher *w, ot_plan **p, int64_t *growth)
         int64_t grown;
         o.force_form = FORMS[k];
         if (!ot_runtime_takes(w->t->runtime, FORMS[k])) continue;
-        OT_TRY(ot_plan_graph(w->g, w->t, &o, &other));
-        ot_status s = play(w, other, other->regions, other->n_regions, &grown);
+        ot_diag *told = w->g->model->diag, aside = {0};
+        if (o.max_tensor) w->g->model->diag = &aside; /* a form that does not hold is no failure */
+        ot_status s = ot_plan_graph(w->g, w->t, &o, &other);
+        w->g->model->diag = told;
+        if (s == OT_E_BUDGET && o.max_tensor) continue;
+        if (s == OT_E_NOMEM && o.max_tensor) return ot_fail_nomem(told);
+        OT_TRY(s);
+        s = play(w, other, other->regions, other->n_regions, &grown);
         /* nothing tiled is no win of that form: the untiled model has its turn later, and says why */
         bool better = s == OT_OK && other->n_regions > 0 && beats(grown, other->tiled.time_s, *growth, (*p)->tiled.time_s);
         ot_plan_free(better ? *p : other);
@@ -153,6 +213,7 @@ static ot_status improve(weigher *w, int64_t untiled, ot_plan **p, int64_t *grow
     OT_TRY(drop_regions(w, p, growth));
     OT_TRY(drop_branch(w, *p, growth));
     if ((double)*growth <= least_win(w->g) * (double)untiled) return OT_OK;
+    if (w->o->max_tensor && ot_largest_tensor(w->g).bytes > w->o->max_tensor) return OT_OK; /* it has to be */
     bool *none = calloc((*p)->n_regions + 1u, sizeof *none);
     if (!none) return ot_fail_nomem(w->g->model->diag);
     ot_status s = (*p)->n_regions > 0 ? ot_plan_keep(w->g, w->t, w->o, none, OT_WHY_GROWTH, *p) : OT_OK;
@@ -162,12 +223,22 @@ static ot_status improve(weigher *w, int64_t untiled, ot_plan **p, int64_t *grow
     return s;
 }
 
+/* Of the model as it is, and as it is written. */
+static ot_status fill_largest(weigher *w, ot_plan *p)
+{
+    w->branch = p->in_branch;
+    p->untiled.largest_bytes = p->tiled.largest_bytes = ot_largest_tensor(w->g).bytes;
+    return p->n_regions > 0 ? measure_largest(w, p, &p->tiled.largest_bytes) : OT_OK;
+}
+
 ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
 {
     weigher w = {.g = g, .t = t, .o = o, .pinned = pinned};
     ot_process_figures whole;
     int64_t growth;
-    if (!t->runtime->chunk_arena || g->n_nodes == 0) return OT_OK;
+    if (g->n_nodes == 0) return OT_OK;
+    if (o->max_tensor) OT_TRY(keep_limit(&w, p));
+    if (!t->runtime->chunk_arena) return fill_largest(&w, *p);
     ot_status s = ot_process_growth(g, t->runtime, pinned, &whole);
     if (s != OT_OK) return ot_fail_nomem(g->model->diag);
     growth = whole.growth;
@@ -181,5 +252,5 @@ ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *
     }
     (*p)->untiled.growth_bytes = whole.n_unknown ? 0 : whole.growth;
     (*p)->tiled.growth_bytes = whole.n_unknown ? 0 : growth;
-    return OT_OK;
+    return fill_largest(&w, *p);
 }

@@ -112,6 +112,7 @@ typedef struct ot_totals {
     uint32_t n_dims;
     uint32_t chain;                           /* nodes in the region */
     int64_t ws;                               /* working set without weights */
+    int64_t largest;                          /* see ot_region; exact figures only */
     uint32_t n_inputs, n_outputs;             /* cut inputs, outputs */
     double runs;                              /* contiguous pieces of memory copied where the last axis is cut */
     int64_t row;                              /* elements of a tile along the last axis where that is cut, else 0; engine */
@@ -145,6 +146,8 @@ bool ot_trial_visit(ot_trial *tr, int st);
 /* Figures of the interval [w->lo, w->end] for the tile pair number `pair`; false when it is not usable there. */
 bool ot_trial_choice(ot_trial *tr, uint32_t pair, ot_choice *c);
 uint32_t ot_trial_pairs(const ot_trial *tr);
+/* Bytes of v, which the nodes visited make or read cut, in the largest tile of the pair. */
+double ot_trial_tile_bytes(const ot_trial *tr, uint32_t pair, ot_id v);
 /* What all visits so far have cost: nodes times the tile counts and tilings that were alive. */
 uint64_t ot_trial_work(const ot_trial *tr);
 

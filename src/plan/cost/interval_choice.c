@@ -10,6 +10,15 @@
 uint32_t ot_trial_pairs(const ot_trial *tr) { return tr->n_pairs; }
 uint64_t ot_trial_work(const ot_trial *tr) { return tr->work; }
 
+double ot_trial_tile_bytes(const ot_trial *tr, uint32_t k, ot_id v)
+{
+    ot_extents e[OT_DIMS_MAX];
+    double b = (double)tr->s->bytes[v];
+    ot_trial_extents(tr, &tr->pairs[k], v, e);
+    for (uint32_t d = 0; d < tr->n_dims; d++) b *= e[d].max;
+    return b;
+}
+
 /* Windows of some value overlap, or tiles are uneven. */
 static bool overlaps(const ot_trial *tr, const pair *p)
 {

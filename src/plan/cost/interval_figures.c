@@ -380,7 +380,8 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
                 continue;
             }
             /* Tiles that nearly cover the whole axis, or recompute too much, lead nowhere. */
-            double limit = tr->o->force ? tr->t->runtime->recompute_forced : tr->t->runtime->recompute;
+            bool forced = tr->o->force || tr->o->max_tensor > 0; /* into tiles that do not pay */
+            double limit = forced ? tr->t->runtime->recompute_forced : tr->t->runtime->recompute;
             const ot_extents made = x->node.made;
             if (made.sum > limit || (made.max > 0.97 && made.sum > 1.9)) x->dead = true;
         }

@@ -6,6 +6,8 @@
  */
 #include "region_figures.h"
 
+#include <math.h>
+
 typedef struct figures {
     const ot_seq *s;
     const ot_target *t;
@@ -139,6 +141,21 @@ static double tile_bytes(const figures *x, uint32_t v)
     return b;
 }
 
+/* Of what a tile holds, and of outputs; of windows gathered ahead, whose sum they are. */
+static int64_t largest_tensor(const figures *x)
+{
+    const ot_region *r = x->r;
+    double most = 0;
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        if (v < r->n_inputs && !is_cut(r, v)) continue;
+        double b = r->values[v].is_output ? (double)r->values[v].bytes : tile_bytes(x, v), gathered = (double)r->values[v].bytes;
+        for (uint32_t d = 0; d < r->n_dims; d++) gathered *= x->ext[d][v].sum;
+        if (r->form == OT_FORM_PRESCAN && v < r->n_inputs) b = fmax(b, gathered);
+        most = fmax(most, b);
+    }
+    return (int64_t)(most + 0.5);
+}
+
 /* A Scan reads slices of the outer tensors as they lie in a cached memory; a scratchpad needs them brought in. */
 static bool holds(const figures *x, uint32_t v)
 {
@@ -217,6 +234,7 @@ ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, uns
     tot->how = how;
     tot->halo = has_halo(&x);
     ot_totals_finish(tot, t, sums, &g->values[sink->value], sink->axis[r->n_dims - 1], inner->tile);
+    tot->largest = largest_tensor(&x);
     *possible = true;
     return OT_OK;
 }
@@ -245,6 +263,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
     OT_TRY(ot_region_totals(s, t, a, how, r, &tot, &sums, &possible));
     if (!possible) return OT_OK;
     r->weight_bytes = (int64_t)tot.weights;
+    r->largest = tot.largest;
     r->working_set = tot.ws;
     r->weights_stay = ot_weights_stay(t, &tot);
     r->overlap = ot_overlaps(t, &tot);

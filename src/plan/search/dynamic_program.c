@@ -22,6 +22,7 @@ enum { STATES_MAX = 10 };
 typedef struct state {
     double score, time;
     int64_t peak;
+    uint32_t missed; /* values that stay above --max-tensor */
     uint32_t loops, tiles;
     uint32_t from_pos, from_state; /* where it came from */
     uint32_t choice;               /* index into choices, or OT_NONE: node untiled */
@@ -42,12 +43,13 @@ typedef struct solver {
     ot_choice *choices; /* [n_choices] */
     uint32_t n_choices;
     size_t cap_choices;
-    bool *tileable;      /* [n] */
-    uint32_t step_limit; /* longest walk */
-    uint64_t work_limit; /* of the walk at hand: where it ends, on the count of ot_trial_work */
-    uint64_t work_end;   /* of the sequence's end at hand, likewise */
-    double time_limit;   /* seconds that a plan may lose against the untiled model on its way; 0: no limit is kept */
-    double lean_limit;   /* a plan that takes so many times as long as the fastest is as good when it needs less memory; 0: none */
+    bool *tileable;        /* [n] */
+    uint32_t step_limit;   /* longest walk */
+    uint64_t work_limit;   /* of the walk at hand: where it ends, on the count of ot_trial_work */
+    uint64_t work_end;     /* of the sequence's end at hand, likewise */
+    double time_limit;     /* seconds that a plan may lose against the untiled model on its way; 0: no limit is kept */
+    const ot_limit *limit; /* never NULL */
+    double lean_limit; /* a plan that takes so many times as long as the fastest is as good when it needs less memory; 0: none */
 } solver;
 
 static bool dominates(const state *a, const state *b) { return a->score <= b->score * (1 + 1e-9) + 1e-12 && a->peak <= b->peak; }
@@ -55,6 +57,8 @@ static bool dominates(const state *a, const state *b) { return a->score <= b->sc
 /* Where x would go: index of a state to overwrite, n to append, or OT_NONE when x is not wanted. */
 static uint32_t place(front *f, const state *x)
 {
+    if (f->n > 0 && x->missed > f->s[0].missed) return OT_NONE; /* all states of a front have missed equally few */
+    if (f->n > 0 && x->missed < f->s[0].missed) f->n = 0;
     for (uint32_t k = 0; k < f->n; k++)
         if (dominates(&f->s[k], x)) return OT_NONE;
     uint32_t n = 0;
@@ -83,7 +87,7 @@ static uint32_t place(front *f, const state *x)
 }
 
 /* Extend every state at `from` by `c` (or by the untiled node when c is NULL) into state `to`. */
-static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, double penalty)
+static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, double penalty, uint32_t missed)
 {
     const ot_seq *s = v->s;
     uint32_t saved = OT_NONE;
@@ -92,6 +96,7 @@ static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, dou
         double time = c ? c->time : s->time[to] - s->time[from];
         state x = {.score = p->score + time + penalty,
                    .time = p->time + time,
+                   .missed = p->missed + missed,
                    .from_pos = from,
                    .from_state = k,
                    .loops = p->loops + (c ? c->loops : 0),
@@ -138,6 +143,13 @@ static double choice_penalty(const solver *v, const ot_choice *c)
     return untiled * 1.0 + (c->fits ? 0 : 0.3 * c->n_in);
 }
 
+static bool is_banned(const solver *v, uint32_t first, uint32_t end)
+{
+    for (uint32_t k = 0; k < v->limit->n_banned; k++)
+        if (v->limit->banned[k].first == first && v->limit->banned[k].end == end) return true;
+    return false;
+}
+
 static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *axes, uint32_t n_dims)
 {
     const ot_seq *s = v->s;
@@ -150,13 +162,20 @@ static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *a
         uint32_t first = v->w->lo;
         if (st != OT_ST_IN || end - first + 1 < min_nodes || splits_fusion(s, first)) continue;
         double untiled = s->time[end + 1] - s->time[first];
+        bool concerned = ot_limit_concerns(v->limit, first, end);
+        if (concerned && is_banned(v, first, end)) continue;
         for (uint32_t k = 0; k < ot_trial_pairs(v->tr); k++) {
             ot_choice c;
             if (!ot_trial_choice(v->tr, k, &c)) continue;
+            uint32_t missed = concerned ? ot_limit_missed(v->limit, s, v->w, v->tr, k, first, end) : 0;
+            if (concerned && missed < v->limit->before[end + 1] - v->limit->before[first]) { /* whatever it costs */
+                if (!relax(v, first, end + 1, &c, choice_penalty(v, &c), missed)) return ot_fail_nomem(s->g->model->diag);
+                continue;
+            }
             bool lean = v->o->goal == OT_GOAL_MEMORY || v->lean_limit > 0;
             if (!v->o->force && !lean && v->o->memory_budget == 0 && c.time >= untiled) continue;
             if (!v->o->force && lean && v->time_limit > 0 && c.time > untiled + v->time_limit) continue;
-            if (!relax(v, first, end + 1, &c, choice_penalty(v, &c))) return ot_fail_nomem(s->g->model->diag);
+            if (!relax(v, first, end + 1, &c, choice_penalty(v, &c), missed)) return ot_fail_nomem(s->g->model->diag);
         }
     }
     return OT_OK;
@@ -181,7 +200,8 @@ static ot_status solve_end(solver *v, uint32_t end)
 {
     const ot_seq *s = v->s;
     const ot_node *n = &s->g->nodes[s->node[end]];
-    if (!relax(v, end, end + 1, NULL, v->o->force && v->tileable[end] ? 1.0 : 0.0)) return ot_fail_nomem(s->g->model->diag);
+    uint32_t missed = v->limit->n_large ? v->limit->before[end + 1] - v->limit->before[end] : 0;
+    if (!relax(v, end, end + 1, NULL, v->o->force && v->tileable[end] ? 1.0 : 0.0, missed)) return ot_fail_nomem(s->g->model->diag);
     if (!v->tileable[end] || splits_fusion(s, end + 1)) return OT_OK;
     for (uint32_t o = 0; o < n->n_out && o < 2; o++) {
         ot_id x = n->out[o];
@@ -234,6 +254,18 @@ static uint32_t final_state(const solver *v)
         if (!b || x->score < b->score || (x->score == b->score && x->peak < b->peak)) best = k;
     }
     return best == OT_NONE || v->lean_limit <= 0 ? best : leanest_state(v, v->lean_limit * f->s[best].time);
+}
+
+/* Of those within the budget; OT_NONE: there is none. */
+static uint32_t fastest_state(const solver *v)
+{
+    const front *f = &v->f[v->s->n];
+    uint32_t best = OT_NONE;
+    for (uint32_t k = 0; k < f->n; k++) {
+        if (v->o->memory_budget != 0 && f->s[k].peak > v->o->memory_budget) continue;
+        if (best == OT_NONE || f->s[k].time < f->s[best].time) best = k;
+    }
+    return best;
 }
 
 static ot_status read_path(solver *v, uint32_t final, ot_path *out)
@@ -303,10 +335,12 @@ static ot_status untiled_path(const ot_seq *s, ot_path *out)
 }
 
 /* requires a built sequence. Fails: OT_E_NOMEM, OT_E_BUDGET. */
-ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_path *out)
+ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o,
+                      const ot_limit *limit, ot_path *out)
 {
+    static const ot_limit none;
     ot_diag *diag = s->g->model->diag;
-    solver v = {.s = s, .w = w, .tr = tr, .t = t, .o = o};
+    solver v = {.s = s, .w = w, .tr = tr, .t = t, .o = o, .limit = limit ? limit : &none};
     memset(out, 0, sizeof *out);
     v.f = OT_NEW_N(s->arena, front, s->n + 1u);
     v.tileable = OT_NEW_N(s->arena, bool, s->n + 1u);
@@ -316,13 +350,14 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
         OT_TRY(ot_barrier_reason(s, s->node[p], &why));
         v.tileable[p] = why == OT_WHY_NONE;
     }
-    uint32_t limit = s->n ? 700000u / s->n : 0;
-    v.step_limit = limit < 48 ? 48 : limit > 1024 ? 1024 : limit;
+    uint32_t longest = s->n ? 700000u / s->n : 0;
+    v.step_limit = longest < 48 ? 48 : longest > 1024 ? 1024 : longest;
     if (o->goal == OT_GOAL_MEMORY && !o->force) v.time_limit = s->time[s->n] * (o->max_slowdown + 0.05);
     if (o->goal == OT_GOAL_TIME && !o->force && t->runtime->about > 0) {
         v.lean_limit = 1 + t->runtime->about;
         if (o->memory_budget == 0) v.time_limit = s->time[s->n] * t->runtime->about;
     }
+    if (v.limit->n_large > 0) v.time_limit = 0; /* what has to be in tiles is, whatever it costs */
     v.f[0].n = 1;
     v.f[0].s[0] = (state){.choice = OT_NONE};
     const uint64_t work = ot_trial_work(tr), work_max = work + WORK_MAX;
@@ -332,6 +367,7 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     }
     if (ot_dbg['W']) fprintf(stderr, "  search: %u nodes, work %llu\n", s->n, (unsigned long long)(ot_trial_work(tr) - work));
     uint32_t final = final_state(&v);
+    if (final == OT_NONE && v.limit->n_large > 0) final = fastest_state(&v);
     if (final == OT_NONE && o->memory_budget == 0) return untiled_path(s, out);
     if (final == OT_NONE) {
         int64_t least = INT64_MAX;

@@ -36,8 +36,8 @@ static ot_status refuse(const ot_seq *s, ot_plan *p, const ot_region *r, ot_reas
     return OT_OK;
 }
 
-static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path *path,
-                               ot_plan *p, ot_region_pool *built)
+static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, ot_limit *limit,
+                               const ot_path *path, ot_plan *p, ot_region_pool *built)
 {
     ot_path_ends at;
     p->regions = OT_NEW_N(p->arena, ot_region, path->n + 1u);
@@ -54,6 +54,8 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
         double gain = s->time[c->end + 1] - s->time[c->first] - c->time;
         OT_TRY(ot_region_settle(s, w, t, o, &at, c, spare - gain, p->arena, &left, &r, &found));
         spare += (found ? r.benefit : 0) - gain;
+        bool needed = limit->n_large > 0 && ot_limit_needs(limit, s, &r);
+        if (!found && needed && limit->n_banned < OT_BANNED_MAX) limit->banned[limit->n_banned++] = (ot_banned){c->first, c->end};
         if (!found) {
             ot_why types = ot_runtime_in_classes(t->runtime) ? OT_WHY_NONE : ot_stitch_refusal(s->g, &r);
             ot_why why = ot_target_hard_limit(t)   ? OT_WHY_NO_FORM_FITS
@@ -62,7 +64,7 @@ static ot_status build_regions(const ot_seq *s, ot_walk *w, const ot_target *t, 
             OT_TRY(refuse(s, p, &r, (ot_reason){types != OT_WHY_NONE ? types : why, 0}));
             continue;
         }
-        if (ot_region_loses(s, t, o, &r)) {
+        if (!needed && ot_region_loses(s, t, o, &r)) {
             OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_LOSES, -r.benefit}));
             continue;
         }
@@ -218,7 +220,7 @@ static bool holds_too_much(const ot_seq *s, const ot_target *t, const ot_plan *p
 
 /* Goal memory, and where less memory counts beside time: a region that costs time, or memory in all of the run, must lower the peak. Exact
  * figures may say that it does not. */
-static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o, ot_plan *p)
+static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_limit *limit, ot_plan *p)
 {
     if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force) return OT_OK;
     uint32_t kept = 0, before = p->n_regions;
@@ -228,7 +230,7 @@ static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan
         ot_region r = p->regions[k];
         int64_t whole = 0;
         for (uint32_t i = 0; i < r.n_nodes; i++) whole = ot_max(whole, s->live[s->pos[r.nodes[i].node]]);
-        if (too_much || ((r.benefit < 0 || held) && (none || whole <= p->tiled.peak_bytes))) {
+        if (!ot_limit_needs(limit, s, &r) && (too_much || ((r.benefit < 0 || held) && (none || whole <= p->tiled.peak_bytes)))) {
             OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_PEAK, 0}));
             continue;
         }
@@ -253,20 +255,34 @@ static void dump_steps(const ot_seq *s, const ot_path *path)
 }
 
 /* One pass of the planner under the given options; *p is started anew. */
-static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_plan *p,
-                           ot_region_pool *built, ot_path *path)
+static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_limit *limit,
+                           ot_plan *p, ot_region_pool *built, ot_path *path)
 {
     *path = (ot_path){0};
     p->n_regions = p->n_barriers = p->n_refused = 0;
     OT_TRY(list_barriers(s, p));
     if (tr) {
-        OT_TRY(ot_dp_solve(s, w, tr, t, o, path));
-        if (o->tie_break) OT_TRY(ot_tie_break(s, t, o, path));
+        OT_TRY(ot_dp_solve(s, w, tr, t, o, limit, path));
+        if (o->tie_break && limit->n_large == 0) OT_TRY(ot_tie_break(s, t, o, path));
         if (ot_dbg['D']) dump_steps(s, path);
     }
-    OT_TRY(build_regions(s, w, t, o, path, p, built));
+    OT_TRY(build_regions(s, w, t, o, limit, path, p, built));
     OT_TRY(total(s, p));
-    return drop_useless(s, t, o, p);
+    return drop_useless(s, t, o, limit, p);
+}
+
+/* The same; intervals that no form expresses with tensors as small as they have to be give way to others, which leave none larger. */
+static ot_status plan_within(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_limit *limit,
+                             ot_plan *p, ot_region_pool *built, ot_path *path)
+{
+    for (;;) {
+        uint32_t banned = limit->n_banned;
+        OT_TRY(plan_once(s, w, tr, t, o, limit, p, built, path));
+        if (ot_limit_left(limit, p) == OT_NONE) return OT_OK;
+        if (limit->n_banned == banned) break;
+    }
+    OT_TRY(list_region_ends(s, p));
+    return ot_limit_fail(limit, s, p);
 }
 
 /* What a plan tells besides its regions. */
@@ -310,6 +326,7 @@ static ot_status build_rest(const ot_seq *s, ot_walk *w, const ot_target *t, con
 /* The best plan of all regions that were built under any limits, in the place of p's own. */
 static ot_status recombine(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_region_pool *built, ot_plan *p)
 {
+    static const ot_limit none;
     uint32_t kept = 0;
     bool *taken = OT_NEW_N(s->arena, bool, s->g->n_nodes + 1u);
     p->regions = OT_NEW_N(p->arena, ot_region, built->n + 1u);
@@ -324,7 +341,7 @@ static ot_status recombine(const ot_seq *s, const ot_target *t, const ot_plan_op
     }
     p->n_refused = kept;
     OT_TRY(total(s, p));
-    return drop_useless(s, t, o, p);
+    return drop_useless(s, t, o, &none, p);
 }
 
 /* The exact figures may miss what the trials promised of memory and time: then the best of all regions that were built, and of those
@@ -343,24 +360,27 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
         if (!tr) return ot_fail_nomem(g->model->diag);
     }
     ot_region_pool built = {0};
+    ot_limit limit;
     int64_t least = 0;
+    OT_TRY(ot_limit_find(&s, o->max_tensor, &limit));
     const uint32_t attempts = o->memory_budget == 0 ? 1 : LIMIT_ATTEMPTS;
     for (uint32_t attempt = 0; attempt < attempts; attempt++) {
         ot_diag *diag = g->model->diag, aside = {0};
         ot_path path;
         if (attempt > 0) g->model->diag = &aside; /* tightened limits are nobody's business */
-        ot_status st = plan_once(&s, &w, tr, t, &tight, p, &built, &path);
+        ot_status st = plan_within(&s, &w, tr, t, &tight, &limit, p, &built, &path);
         if (st == OT_E_BUDGET && attempt > 0) { /* tightened too much */
             attempt = attempts - 1;
-            st = plan_once(&s, &w, tr, t, &before, p, &built, &path);
+            st = plan_within(&s, &w, tr, t, &before, &limit, p, &built, &path);
         }
-        if (st == OT_OK && (attempt > 0 || !is_allowed(&s, o, p))) {
+        if (st == OT_OK && limit.n_large == 0 && (attempt > 0 || !is_allowed(&s, o, p))) {
             if (attempt == 0) st = build_rest(&s, &w, t, o, &path, p, &built);
             if (st == OT_OK) st = recombine(&s, t, o, &built, p);
         }
         g->model->diag = diag;
         if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;
-        if (is_allowed(&s, o, p)) return finish(&s, &w, tr, t, o, p);
+        bool in_budget = o->memory_budget == 0 || p->tiled.peak_bytes <= o->memory_budget;
+        if (limit.n_large > 0 ? in_budget : is_allowed(&s, o, p)) return finish(&s, &w, tr, t, o, p);
         if (least == 0 || p->tiled.peak_bytes < least) least = p->tiled.peak_bytes;
         before = tight;
         int64_t excess = ot_max(0, p->tiled.peak_bytes - o->memory_budget);

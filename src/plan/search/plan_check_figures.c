@@ -275,17 +275,42 @@ static ot_status check_tiled(const checker *c)
     return OT_OK;
 }
 
+/* No value is whole that must not be: each is in tiles of a region, whose windows are small enough. What is written is measured after the
+ * rewriting, too. */
+static ot_status check_tensors(const checker *c, const ot_check_extents *extents)
+{
+    const double most = (double)c->o->max_tensor;
+    for (ot_id v = 0; v < c->g->n_values; v++) {
+        if (!c->s.act[v] || c->s.def[v] == OT_NONE || c->s.bytes[v] <= c->o->max_tensor) continue;
+        const uint32_t owner = c->owner[c->g->values[v].producer];
+        if (owner == OT_NONE) return broken(c, NULL, "a tensor above the limit is whole", (double)c->s.bytes[v], most);
+        const ot_region *r = &c->p->regions[owner];
+        for (uint32_t k = r->n_inputs; k < r->n_values; k++) {
+            if (r->values[k].value != v) continue;
+            double bytes = (double)c->s.bytes[v];
+            for (uint32_t d = 0; d < r->n_dims; d++) {
+                int8_t axis = r->values[k].axis[d];
+                if (axis >= 0) bytes *= (double)extents[owner].most[d][k] / (double)c->g->values[v].dims[axis];
+            }
+            if (r->values[k].is_output) bytes = (double)c->s.bytes[v];
+            if (bytes > most * (1 + ABOUT)) return broken(c, r, "a tensor above the limit", bytes, most);
+        }
+    }
+    return OT_OK;
+}
+
 /* What the user allows. Figures are those that were just found to be right. */
 static ot_status check_limits(const checker *c)
 {
     const ot_plan_options *o = c->o;
     const ot_figures *t = &c->p->tiled, *u = &c->p->untiled;
     const double allowed = u->time_s * (1 + o->max_slowdown);
-    if (o->goal == OT_GOAL_MEMORY && !o->force && t->time_s > allowed * (1 + ABOUT))
+    const bool asked = o->force || o->max_tensor > 0; /* for tiles that take longer */
+    if (o->goal == OT_GOAL_MEMORY && !asked && t->time_s > allowed * (1 + ABOUT))
         return broken(c, NULL, "slower than allowed", t->time_s, allowed);
     if (o->memory_budget > 0 && t->peak_bytes > o->memory_budget)
         return broken(c, NULL, "peak above the memory budget", (double)t->peak_bytes, (double)o->memory_budget);
-    if (o->goal != OT_GOAL_TIME || o->force || o->memory_budget > 0) return OT_OK;
+    if (o->goal != OT_GOAL_TIME || asked || o->memory_budget > 0) return OT_OK;
     const double loss = u->time_s * c->t->runtime->about; /* for less memory */
     for (uint32_t k = 0; k < c->p->n_regions; k++)
         if (c->p->regions[k].benefit < -loss - ABOUT * u->time_s)
@@ -310,5 +335,6 @@ ot_status ot_plan_check_figures(ot_graph *g, const ot_plan *p, const ot_target *
     OT_TRY(sweep(&c, absent, &tiled));
     for (uint32_t k = 0; k < p->n_regions; k++) OT_TRY(check_region(&c, &p->regions[k], &extents[k]));
     OT_TRY(check_tiled(&c));
+    OT_TRY(o->max_tensor > 0 ? check_tensors(&c, extents) : OT_OK);
     return check_limits(&c);
 }

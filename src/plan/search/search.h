@@ -4,6 +4,37 @@
 
 #include "plan/cost/cost.h"
 
+/* ---- tensor_limit.c ---- */
+
+/* An interval that no form expresses within the limit: not tried again. */
+typedef struct ot_banned {
+    uint32_t first, end;
+} ot_banned;
+#define OT_BANNED_MAX 16
+
+/* Values that --max-tensor does not let be whole. */
+typedef struct ot_limit {
+    int64_t most; /* bytes; 0: any */
+    ot_id *large; /* [n_large] made values that are larger, by position */
+    uint32_t n_large;
+    uint32_t *before; /* [n + 1] of these, how many are made before this position; NULL: no limit */
+    ot_banned banned[OT_BANNED_MAX];
+    uint32_t n_banned;
+} ot_limit;
+/* Fails: OT_E_BUDGET when an input, an output or a constant is larger; OT_E_NOMEM. */
+ot_status ot_limit_find(const ot_seq *s, int64_t most, ot_limit *out) OT_MUST_USE;
+/* Some node in [first, end] makes a large value. */
+bool ot_limit_concerns(const ot_limit *x, uint32_t first, uint32_t end);
+/* Large values of [first, end] that are whole, or in tiles that are large themselves, in this pair of the trial. */
+uint32_t ot_limit_missed(const ot_limit *x, const ot_seq *s, const ot_walk *w, const ot_trial *tr, uint32_t pair, uint32_t first,
+                         uint32_t end);
+/* The region keeps a large value in tiles. */
+bool ot_limit_needs(const ot_limit *x, const ot_seq *s, const ot_region *r);
+/* A large value that the plan leaves whole; OT_NONE: none. */
+ot_id ot_limit_left(const ot_limit *x, const ot_plan *p);
+/* Tell of it, and why it is not cut. Returns OT_E_BUDGET, or OT_E_NOMEM. */
+ot_status ot_limit_fail(const ot_limit *x, const ot_seq *s, const ot_plan *p) OT_MUST_USE;
+
 /* ---- dynamic_program.c ---- */
 
 typedef struct ot_path {
@@ -20,9 +51,9 @@ typedef struct ot_path {
 /* Seconds that a plan may take in all: with goal memory what the user allows, but not when everything legal is to be tiled;
  * else no limit (DBL_MAX). */
 double ot_time_allowed(const ot_seq *s, const ot_plan_options *o);
-/* Cheapest way through the sequence. OT_E_BUDGET: no way keeps the memory budget (and the allowed time). */
+/* Cheapest way through the sequence, of those that leave the fewest values above the limit (NULL: there is none). OT_E_BUDGET: no way keeps the memory budget (and the allowed time). */
 ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o,
-                      ot_path *out) OT_MUST_USE;
+                      const ot_limit *limit, ot_path *out) OT_MUST_USE;
 
 /* ---- tie_break.c ---- */
 

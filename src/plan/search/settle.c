@@ -98,6 +98,7 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
         OT_TRY(ot_form_legal(x->s->g, r, f, rt->cannot, &legal, &why));
         if (!legal) continue;
         OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, &forms[f]));
+        if (o->max_tensor && forms[f].largest > o->max_tensor) forms[f].time_tiled = -1;
     }
     /* Tiles written out live in the outer graph; loops that hand pieces along do not. */
     bool loops = first <= OT_FORM_PEELED && last >= OT_FORM_PEELED && forms[OT_FORM_PEELED].time_tiled >= 0;
@@ -226,13 +227,13 @@ static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_p
     OT_TRY(try_choice(&x, &c, 0, out));
     /* The search chose within what the goal allows: what comes in its place must not take much longer. */
     double allowed = o->goal == OT_GOAL_MEMORY ? 1 + o->max_slowdown : 1;
-    if (!o->force) x.slowest = fmax(SLOWER * c.time, allowed * (s->time[c.end + 1] - s->time[c.first]));
+    if (!o->force && !o->max_tensor) x.slowest = fmax(SLOWER * c.time, allowed * (s->time[c.end + 1] - s->time[c.first]));
     if ((ot_runtime_in_classes(t->runtime) || t->runtime->written_most > 0) && !ot_target_hard_limit(t) && !x.found) {
         ot_region coarse = *out;
         OT_TRY(try_coarser(&x, &c, &coarse));
     }
-    bool settled = x.found || !ot_target_hard_limit(t);
-    if (!settled) OT_TRY(try_leaner(&x, &c));
+    bool settled = x.found || (!ot_target_hard_limit(t) && !o->max_tensor);
+    if (!settled && ot_target_hard_limit(t)) OT_TRY(try_leaner(&x, &c));
     for (uint32_t round = 0; !settled && round < ROUNDS && more && left->tries > 0; round++) {
         ot_region r = *out;
         if (round > 0) OT_TRY(ot_region_build(s, w, &c, a, &r));
@@ -294,6 +295,7 @@ ot_status ot_region_settle(const ot_seq *s, ot_walk *w, const ot_target *t, cons
     const ot_choice *tried[TILINGS_TRIED] = {choice};
     ot_region first;
     bool first_found;
+    if (o->max_tensor) loss = DBL_MAX;
     OT_TRY(fit(s, w, t, o, choice, loss, a, left, out, found));
     first = *out;
     first_found = *found;
