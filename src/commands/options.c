@@ -628,7 +628,7 @@ ot_status ot_options_help(FILE *f)
         fprintf(f, "  onnx-tile %-26s %s%s%s%s\n", COMMANDS[k].usage, COMMANDS[k].help, COMMANDS[k].needs ? " (needs " : "",
                 COMMANDS[k].needs ? COMMANDS[k].needs : "", COMMANDS[k].needs ? ")" : "");
     for (size_t k = 0; k < N_SECTIONS; k++) help_options(k, f);
-    fprintf(f, "\nexit: 0 done, 1 the input is wrong, 2 usage, 3 a budget cannot be met, 4 the "
+    fprintf(f, "\nexit: 0 done, 1 the input is wrong, 2 usage, 3 a budget or limit cannot be kept, 4 the "
                "system failed\n");
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

@@ -178,6 +178,66 @@ static void work_is_bounded(void **state)
     ot_model_free(m);
 }
 
+/* A limit on tensors is kept by what the graph says of every value, for both goals; a value that cannot be cut is named. */
+static void tensors_are_small(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        ot_diag d = {0};
+        ot_model *m = random_model(seed, 8, &d);
+        ot_graph *g = m->graph;
+        ot_target t = small_target(true);
+        ot_plan *p = NULL;
+        int64_t least = 0;
+        for (ot_id v = 0; v < g->n_values; v++) {
+            int64_t b;
+            if ((g->values[v].is_input || g->values[v].is_output || g->values[v].init) && ot_value_bytes(&g->values[v], &b))
+                least = ot_max(least, b);
+        }
+        ot_plan_options o = {.goal = seed % 2 ? OT_GOAL_TIME : OT_GOAL_MEMORY, .max_slowdown = 0.1, .max_tensor = least};
+        ot_status st = ot_plan_graph(g, &t, &o, &p);
+        if (st == OT_OK) {
+            if (ot_plan_check(g, p, &t, &o, &d) != OT_OK) fail_msg("seed %u: %s", (unsigned)seed, d.message);
+        } else {
+            assert_int_equal(st, OT_E_BUDGET);
+            if (!strstr(d.message, "max tensor cannot be kept: 'v")) fail_msg("seed %u: %s", (unsigned)seed, d.message);
+        }
+        ot_plan_free(p);
+        d = (ot_diag){0};
+        o.max_tensor = 1000;
+        assert_int_equal(ot_plan_graph(g, &t, &o, &p), OT_E_BUDGET);
+        assert_non_null(strstr(d.message, "1000 are allowed: inputs, outputs and constants are not cut"));
+        ot_model_free(m);
+    }
+}
+
+/* The checker sees a whole value above the limit, whatever the plan says. */
+static void whole_tensors_are_seen(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,2,64,64]\n  init %w : float32[16,2,3,3] = random 1\n"
+        "  init %v : float32[2,16,3,3] = random 2\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Relu(%a)\n"
+        "  %y = Conv(%b, %v) {pads=[1,1,1,1]}\n  output %y\n}\n";
+    ot_diag d = {0};
+    ot_model *m = NULL;
+    ot_plan *p = NULL;
+    ot_target t = small_target(true);
+    ot_plan_options o = {.goal = OT_GOAL_TIME}, limited = {.goal = OT_GOAL_TIME, .max_tensor = 65536};
+    assert_int_equal(ot_text_parse(text, strlen(text), &d, &m), OT_OK);
+    assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+    assert_int_equal(ot_plan_graph(m->graph, &t, &limited, &p), OT_OK);
+    assert_true(p->n_regions == 1 && p->regions[0].n_nodes == 3 && p->regions[0].largest <= 65536);
+    assert_int_equal(ot_plan_check(m->graph, p, &t, &limited, &d), OT_OK);
+    p->n_regions = 0;
+    p->tiled = p->untiled;
+    assert_int_equal(ot_plan_check(m->graph, p, &t, &o, &d), OT_OK);
+    assert_int_equal(ot_plan_check(m->graph, p, &t, &limited, &d), OT_E_INPUT);
+    assert_non_null(strstr(d.message, "above the limit is whole"));
+    ot_plan_free(p);
+    ot_model_free(m);
+}
+
 static ot_region form(double time, int64_t peak)
 {
     return (ot_region){.time_tiled = time, .time_untiled = 10, .benefit = 10 - time, .peak = peak};
@@ -201,8 +261,9 @@ static void form_within_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slowdown_is_kept), cmocka_unit_test(both_limits_are_kept), cmocka_unit_test(ties_keep_the_gain),
-        cmocka_unit_test(work_is_bounded),  cmocka_unit_test(form_within_budget),
+        cmocka_unit_test(slowdown_is_kept),       cmocka_unit_test(both_limits_are_kept), cmocka_unit_test(ties_keep_the_gain),
+        cmocka_unit_test(work_is_bounded),        cmocka_unit_test(form_within_budget),   cmocka_unit_test(tensors_are_small),
+        cmocka_unit_test(whole_tensors_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

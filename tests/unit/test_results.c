@@ -97,7 +97,7 @@ static void json_is_exact(void **state)
         "\"axes\": [\"H\", \"W\"], \"tiles\": [4, 2]",
         "\"dims\": [{\"axis\": \"H\", \"tiles\": 4, \"tile\": 0, \"extent\": 0}, {\"axis\": \"W\"",
         "\"mac_ratio\": 0, \"untiled_traffic_bytes\": 0, \"traffic_bytes\": 0}",
-        "\"untiled\": {\"time_s\": 1, \"peak_bytes\": 4096, \"traffic_bytes\": 8192, \"time_seconds\": 1, \"macs\": 0}",
+        "\"untiled\": {\"time_s\": 1, \"peak_bytes\": 4096, \"largest_tensor_bytes\": 0, \"traffic_bytes\": 8192, \"time_seconds\": 1, \"macs\": 0}",
         "\"speedup\": 2,",
         "\"working_set_lower_bound_bytes\": 1000, \"time_untiled_s\": 0.5, \"time_tiled_s\": 0.25, \"benefit_s\": 0.25,",
         "\"working_set_bytes\": 1024, \"working_set_bound_bytes\": 1000, \"capacity_bytes\": 2048, \"weight_bytes\": 77, "

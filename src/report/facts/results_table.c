@@ -75,6 +75,11 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
     fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "peak memory", ot_format_bytes((double)r->totals.untiled.peak_bytes, a, sizeof a),
             ot_format_bytes((double)r->totals.tiled.peak_bytes, b, sizeof b));
     print_ratio((double)r->totals.untiled.peak_bytes, (double)r->totals.tiled.peak_bytes, f);
+    if (r->totals.max_tensor > 0) {
+        fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "largest tensor", ot_format_bytes((double)before->largest_bytes, a, sizeof a),
+                ot_format_bytes((double)after->largest_bytes, b, sizeof b));
+        print_ratio((double)before->largest_bytes, (double)after->largest_bytes, f);
+    }
     fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "bytes moved", ot_format_bytes(r->totals.untiled.traffic_bytes, a, sizeof a),
             ot_format_bytes(r->totals.tiled.traffic_bytes, b, sizeof b));
     print_ratio(r->totals.untiled.traffic_bytes, r->totals.tiled.traffic_bytes, f);

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# --max-tensor: what is written keeps it, by another's shape inference, and computes the same; what cannot be cut is named.
+. "$(dirname "$0")/lib.bash"
+make_model dncnn fsrcnn vgg16_head --small
+mkdir "$tmp/large" && "$PYTHON" "$root/models/make_models.py" "$tmp/large" unet --size 192 --width 4 --depth 2 || fail "no model"
+"$PYTHON" "$root/models/make_models.py" "$tmp/large" espcn --size 96 --width 32 || fail "no model"
+for args in "" "--goal memory" "--force" "--runtime portable" "--runtime openvino"; do
+    "$PYTHON" "$root/tests/oracle/max_tensor.py" --tool "$TOOL" "--args=$args" --limits 0.6,0.25 "$tmp"/*.onnx "$tmp"/large/*.onnx >"$tmp/out" 2>&1 ||
+        fail "$args: $(grep FAIL "$tmp/out")"
+    [ "$(grep -c held: "$tmp/out")" -ge 5 ] || fail "$args: hardly any limit was kept: $(cat "$tmp/out")"
+done
+tail -n 1 "$tmp/out"
+
+m=$tmp/dncnn.onnx
+expect 0 "$TOOL" "$m" -o "$tmp/a.onnx" --max-tensor 100K --report "$tmp/a.xml" --json
+grep -q '"largest_tensor_bytes"' "$tmp/out" || fail "no largest_tensor_bytes"
+grep -q 'id="largest-tensor"' "$tmp/a.xml" || fail "no card"
+expect 0 "$TOOL" "$m" -o "$tmp/a.onnx" --max-tensor 100K
+grep -q 'largest tensor' "$tmp/out" || fail "the table does not tell the largest tensor"
+expect 3 "$TOOL" "$m" -o "$tmp/no.onnx" --max-tensor 1
+says "max tensor cannot be kept: "
+[ ! -e "$tmp/no.onnx" ] || fail "a model was written"
+expect 2 "$TOOL" "$m" -o "$tmp/no.onnx" --max-tensor 0
+says '--max-tensor'
+"$PYTHON" - "$tmp" <<'P' || fail "no models"
+import numpy as np, onnx, sys
+from onnx import helper as H, numpy_helper as NH
+f = np.float32
+def save(name, nodes, inits, free=False):
+    g = H.make_graph(nodes, 'g', [H.make_tensor_value_info('x', 1, ['n' if free else 1, 4, 64, 64])], [H.make_tensor_value_info('y', 1, None)], inits)
+    onnx.save(H.make_model(g, opset_imports=[H.make_opsetid('', 17)], ir_version=8), sys.argv[1] + '/' + name + '.onnx')
+w = [NH.from_array(np.ones((32, 4, 3, 3), f), 'w'), NH.from_array(np.ones((1, 32, 1, 1), f), 'v')]
+conv, back = H.make_node('Conv', ['x', 'w'], ['h'], 'wide', pads=[1] * 4), H.make_node('Conv', ['s', 'v'], ['y'], 'narrow')
+save('softmax', [conv, H.make_node('Flatten', ['h'], ['f']), H.make_node('Softmax', ['f'], ['s'], 'needs_all'),
+                 H.make_node('ReduceSum', ['s'], ['y'], 'sum')], w)
+save('relu', [conv, H.make_node('Relu', ['h'], ['s'], 'r'), back], w, True)
+P
+expect 3 "$TOOL" "$tmp/softmax.onnx" -o "$tmp/no.onnx" --max-tensor 200K
+says 'needs_all'
+expect 3 "$TOOL" "$tmp/relu.onnx" -o "$tmp/no.onnx" --max-tensor 200K
+says "input 'x' is not known"
+expect 0 "$TOOL" "$tmp/relu.onnx" -o "$tmp/yes.onnx" --max-tensor 200K --shape x=1,4,64,64
+expect 0 "$TOOL" inspect "$tmp/relu.onnx" --max-tensor 200K --shape x=1,4,64,64
+expect 3 "$TOOL" inspect "$tmp/relu.onnx" --max-tensor 200K --memory-budget 1K --shape x=1,4,64,64
+if "$TOOL" --help | grep -q 'run MODEL.*needs the native engine'; then finish; fi
+expect 0 "$TOOL" "$tmp/dncnn.onnx" -o "$tmp/e.onnx" --max-tensor 100K --emit engine --verify
+finish
