@@ -76,6 +76,8 @@ static ot_status plan_memory(const ot_options *o, ot_diag *d)
                          .output = o->output,
                          .svg = o->svg,
                          .target = o->target,
+                         .sizes = o->sizes,
+                         .n_sizes = o->n_sizes,
                          .keep_maps = o->n_reports > 0,
                          .plan = o->memory,
                          .log = o->verbose ? stderr : NULL};
@@ -126,6 +128,8 @@ static ot_status run_kernel(const ot_options *o, ot_diag *d)
                            .plan = o->memory,
                            .inputs = o->inputs,
                            .n_inputs = o->n_inputs,
+                           .sizes = o->sizes,
+                           .n_sizes = o->n_sizes,
                            .output_dir = o->output_dir,
                            .trace = o->trace,
                            .stats = o->stats,

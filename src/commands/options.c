@@ -69,6 +69,7 @@ typedef enum option_kind {
     EMIT,
     RUNTIME,
     INPUT,
+    EXTENT,
     SEED,
     VERIFY, /* nothing, or "all" attached */
     REPORT,
@@ -149,6 +150,7 @@ static const option OPTIONS[] = {
      "write a trace of one more run (bench: of each model) for chrome://tracing"},
     {"stats", 0, NULL, FLAG, NULL, AT(stats), KERNEL, "what each memory held, what pipes did, what was never freed"},
 
+    {"size", 0, "NAME=N", EXTENT, NULL, 0, MEMORY | KERNEL, "value of a kernel's size (run-kernel: others follow from the inputs)"},
     {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY | KERNEL,
      "bytes that must do, else exit 3 (.tk: of every scope but gm; .csv: the least without it)"},
     {"mode", 0, "auto|sequential|reuse|search", MODE, "auto", AT(memory.mode), MEMORY | KERNEL,
@@ -265,6 +267,20 @@ static ot_status parse_input(ot_diag *d, const option *o, const char *text, ot_o
     return OT_PUSH(out->arena, out->inputs, out->n_inputs, out->cap_inputs, in) ? OT_OK : ot_fail_nomem(d);
 }
 
+/* "n=1000" */
+static ot_status parse_extent(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    const char *eq = strchr(text, '=');
+    ot_tk_binding b = {0};
+    if (!eq || eq == text || !parse_count(eq + 1, INT32_MAX, &b.value) || b.value < 1)
+        return bad_value(d, o, text, "must be NAME=N, with N from 1 to 2147483647");
+    b.name = ot_strndup(out->arena, text, (size_t)(eq - text));
+    if (!b.name) return ot_fail_nomem(d);
+    for (size_t k = 0; k < out->n_sizes; k++)
+        if (strcmp(out->sizes[k].name, b.name) == 0) return bad_value(d, o, text, "gives a size twice");
+    return OT_PUSH(out->arena, out->sizes, out->n_sizes, out->cap_sizes, b) ? OT_OK : ot_fail_nomem(d);
+}
+
 static ot_status parse_letters(ot_diag *d, const option *o, const char *text)
 {
     for (const char *p = text; *p; p++) {
@@ -351,6 +367,7 @@ static ot_status set_option(ot_diag *d, const option *o, const char *text, ot_op
     case LETTERS: return parse_letters(d, o, text);
     case VERIFY: return parse_verify(d, o, text, at);
     case INPUT: return parse_input(d, o, text, out);
+    case EXTENT: return parse_extent(d, o, text, out);
     case REPORT: return parse_report(d, o, text, out);
     case SEED:
         if (!parse_count(text, INT64_MAX / 16, &n)) return bad_value(d, o, text, "must be a number from 0 to 576460752303423487");

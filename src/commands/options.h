@@ -36,6 +36,8 @@ typedef struct ot_options {
     ot_mem_options memory; /* of plan-memory; threads is above */
     ot_run_input *inputs;  /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;
+    ot_tk_binding *sizes; /* [n_sizes] of kernels */
+    size_t n_sizes, cap_sizes;
     uint64_t seed;          /* of random inputs */
     uint32_t repeat;        /* of run and bench; 0: their own choice */
     const char *trace;      /* of run and bench: file; NULL: none */

@@ -288,32 +288,49 @@ static ot_status keep_facts(work *w, const ot_kernel *k, const ot_mem_plan *p, c
     return ot_memory_results_keep_kernel(r, k, p) == OT_OK ? OT_OK : ot_fail_nomem(w->d);
 }
 
-static ot_status plan_kernel(work *w, ot_kernel *k)
+/* What the planner chose. */
+static void keep_notes(work *w, const ot_mem_text *m)
 {
-    ot_target t;
+    w->r->notes = m->notes;
+    w->r->n_notes = m->n_notes;
+}
+
+static ot_status plan_kernel(work *w, const ot_target *t)
+{
+    ot_kernel *k = NULL;
     ot_mem_plan *p = NULL;
-    OT_TRY(ot_kernel_target(k, w->path, w->run->target, w->d, &t));
-    ot_target_free(&t); /* memories do not depend on who runs */
+    ot_mem_text m = {.path = w->path,
+                     .text = w->input,
+                     .n = w->n_input,
+                     .given = w->run->sizes,
+                     .n_given = (uint32_t)w->run->n_sizes,
+                     .target = t,
+                     .options = &w->run->plan};
     double start = ot_now();
-    OT_TRY(ot_mem_plan_kernel(k, w->path, &t, &w->run->plan, w->d, &p));
+    OT_TRY(ot_mem_plan_text(&m, w->r->arena, w->d, &k, &p));
     w->r->seconds = ot_now() - start;
     log_time(w, "plan", start);
-    ot_status s = keep_facts(w, k, p, &t);
+    ot_status s = keep_facts(w, k, p, t);
+    keep_notes(w, &m);
     if (s == OT_OK) s = render_kernel(w, k, p);
     ot_mem_plan_free(p);
+    ot_kernel_free(k);
     return s;
 }
 
 static ot_status run_kernel(work *w)
 {
     ot_kernel *k = NULL;
+    ot_target t;
     double start = ot_now();
 
     OT_TRY(ot_kernel_parse(w->path, w->input, w->n_input, w->d, &k));
     log_time(w, "parse", start);
-    ot_status s = plan_kernel(w, k);
+    ot_status s = ot_kernel_target(k, w->path, w->run->target, w->d, &t);
     ot_kernel_free(k);
-    return s;
+    if (s != OT_OK) return s;
+    ot_target_free(&t); /* memories do not depend on who runs */
+    return plan_kernel(w, &t);
 }
 
 /* ---- writing ---- */

@@ -10,10 +10,12 @@
 #include "report/facts/memory_results.h"
 
 typedef struct ot_memory_run {
-    const char *path;    /* "-": stdin; its kind is told by the name's end, else by the first word */
-    const char *output;  /* "-": stdout; NULL: nothing is written */
-    const char *svg;     /* same, for the map */
-    const char *target;  /* for kernels; NULL: the kernel's own, else host */
+    const char *path;           /* "-": stdin; its kind is told by the name's end, else by the first word */
+    const char *output;         /* "-": stdout; NULL: nothing is written */
+    const char *svg;            /* same, for the map */
+    const char *target;         /* for kernels; NULL: the kernel's own, else host */
+    const ot_tk_binding *sizes; /* [n_sizes] values of a kernel's sizes */
+    size_t n_sizes;
     bool keep_maps;      /* the results hold what the map draws, for reports */
     ot_mem_options plan; /* for tables: capacity, mode, time_limit and threads only */
     FILE *log;           /* time of each step, one line each; NULL: silent */

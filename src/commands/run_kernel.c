@@ -14,6 +14,9 @@ typedef struct work {
     ot_diag *d;
     ot_arena *a;
     const char *path; /* for messages */
+    char *text;       /* [n_text] */
+    size_t n_text;
+    ot_mem_text m;
     ot_kernel *k;
     ot_mem_plan *plan;
     ot_nd *read;           /* [n_inputs] */
@@ -76,17 +79,48 @@ static ot_status read_inputs(work *w)
     return OT_OK;
 }
 
-static ot_status load(work *w)
+/* The sizes that the inputs' shapes tell, behind those that are given. */
+static ot_status find_sizes(work *w, ot_tk_binding **out, uint32_t *n)
 {
-    char *text;
-    size_t n;
-    OT_TRY(ot_read_text(w->r->path, w->a, w->d, &text, &n));
-    OT_TRY(ot_kernel_parse(w->path, text, n, w->d, &w->k));
+    size_t cap = 0, count = 0;
+    *out = NULL;
+    for (size_t i = 0; i < w->r->n_sizes; i++)
+        if (!OT_PUSH(w->a, *out, count, cap, w->r->sizes[i])) return ot_fail_nomem(w->d);
+    for (size_t i = 0; i < w->r->n_inputs; i++) {
+        const ot_tk_value *x = param_of(w, w->inputs[i].name);
+        for (uint32_t d = 0; x && d < x->rank && x->rank == w->inputs[i].rank; d++) {
+            bool known = !x->sizes[d];
+            for (size_t j = 0; j < count && !known; j++) known = strcmp((*out)[j].name, x->sizes[d]) == 0;
+            if (known) continue;
+            ot_tk_binding b = {ot_strdup(w->a, x->sizes[d]), w->inputs[i].dims[d]};
+            if (!b.name || !OT_PUSH(w->a, *out, count, cap, b)) return ot_fail_nomem(w->d);
+        }
+    }
+    *n = (uint32_t)count;
+    return OT_OK;
+}
+
+static ot_status plan(work *w)
+{
+    ot_tk_binding *sizes = NULL;
+    uint32_t n_sizes = 0;
     ot_target t;
     OT_TRY(ot_kernel_target(w->k, w->path, w->r->target, w->d, &t));
-    ot_status s = ot_mem_plan_kernel(w->k, w->path, &t, &w->r->plan, w->d, &w->plan);
+    ot_status s = find_sizes(w, &sizes, &n_sizes);
+    w->m = (ot_mem_text){.path = w->path, .text = w->text, .n = w->n_text, .target = &t, .options = &w->r->plan};
+    w->m.given = sizes;
+    w->m.n_given = n_sizes;
+    ot_kernel_free(w->k);
+    w->k = NULL;
+    if (s == OT_OK) s = ot_mem_plan_text(&w->m, w->a, w->d, &w->k, &w->plan);
     ot_target_free(&t);
     return s;
+}
+
+static ot_status load(work *w)
+{
+    OT_TRY(ot_read_text(w->r->path, w->a, w->d, &w->text, &w->n_text));
+    return ot_kernel_parse(w->path, w->text, w->n_text, w->d, &w->k);
 }
 
 static ot_status run(work *w)
@@ -175,6 +209,7 @@ static void print_outputs(const work *w)
 static void print_stats(const work *w)
 {
     const ot_krun_result *x = w->x;
+    for (uint32_t k = 0; k < w->m.n_notes; k++) printf("chosen   %s\n", w->m.notes[k]);
     printf("run      %lld statements\n", (long long)x->steps);
     for (uint32_t k = 0; k < x->n_scopes; k++)
         printf("memory   %-10s peak %lld, freed %lld, still allocated %lld bytes; planned in %lld\n",
@@ -213,6 +248,9 @@ static void print_json(const work *w)
     ot_json j = {.f = stdout};
     ot_json_open(&j, NULL);
     ot_json_put_text(&j, "kernel", w->k->name);
+    ot_json_list(&j, "chosen");
+    for (uint32_t k = 0; k < w->m.n_notes; k++) ot_json_put_text(&j, NULL, w->m.notes[k]);
+    ot_json_close(&j);
     ot_json_put_int(&j, "statements", x->steps);
     json_memory(w, &j);
     ot_json_list(&j, "pipes");
@@ -249,6 +287,7 @@ static ot_status all(work *w)
 {
     OT_TRY(load(w));
     OT_TRY(read_inputs(w));
+    OT_TRY(plan(w));
     OT_TRY(run(w));
     OT_TRY(write_outputs(w));
     OT_TRY(write_trace(w));

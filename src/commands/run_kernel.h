@@ -15,6 +15,8 @@ typedef struct ot_kernel_request {
     ot_mem_options plan;
     const ot_run_input *inputs; /* [n_inputs] */
     size_t n_inputs;
+    const ot_tk_binding *sizes; /* [n_sizes] values of the kernel's sizes; others follow from the inputs' shapes */
+    size_t n_sizes;
     const char *output_dir; /* NULL: results are not written */
     const char *trace;      /* file for a Chrome trace; NULL: none */
     bool stats;             /* memory, pipes, what was never freed */

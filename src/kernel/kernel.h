@@ -65,7 +65,8 @@
     X(TMEM, "tmem", "tensor memory: 128 lanes by 512 columns of 32 bits")  \
     X(REDUCER, "reducer", "partial results of reductions, a thread each")  \
     X(DESCRIPTOR, "descriptor", "descriptors of matrix operands")          \
-    X(HOST, "host", "memory of the host: parameters only")
+    X(HOST, "host", "memory of the host: parameters only")                 \
+    X(AUTO, "auto", "the planner chooses: ot_mem_choose_scopes")
 typedef enum ot_scope {
 #define X(id, name, text) OT_SCOPE_##id,
     OT_SCOPES(X)
@@ -84,6 +85,8 @@ const char *ot_pipe_name(ot_pipe p);
 #define OT_TK_RANK_MAX    8
 #define OT_TK_MULTI_MAX   16
 #define OT_TK_STREAMS_MAX 16
+#define OT_TK_POOLS_MAX   64
+#define OT_TK_SIZES_MAX   64
 #define OT_TK_DEPTH_MAX   64 /* nesting of for, while, if */
 
 typedef enum ot_tk_kind {
@@ -94,6 +97,12 @@ typedef enum ot_tk_kind {
     OT_TK_CARRIED, /* `acc` of a loop: type of its init */
     OT_TK_RESULT   /* `r = for ...` or `q = if ...` */
 } ot_tk_kind;
+
+/* What the updates of a reducer do. */
+typedef enum ot_tk_reduction { OT_TK_NO_REDUCTION, OT_TK_SUM, OT_TK_MAX, OT_TK_MIN } ot_tk_reduction;
+/* Where its partial results are: what the machine likes, in every thread, each once. */
+typedef enum ot_tk_replication { OT_TK_REPLICATION_ANY, OT_TK_REPLICATION_ALL, OT_TK_REPLICATION_NONE } ot_tk_replication;
+typedef enum ot_tk_descriptor { OT_TK_NO_DESCRIPTOR, OT_TK_WGMMA, OT_TK_TCGEN05, OT_TK_TCGEN05_INSTRUCTION } ot_tk_descriptor;
 
 /* c0 + sum of coef[k] * loop variable. */
 typedef struct ot_tk_affine {
@@ -128,9 +137,17 @@ typedef struct ot_tk_value {
     bool workspace;            /* written with the word `workspace` */
     bool empty;                /* PARAM written with the word `empty`: the kernel makes its contents, the caller gives none */
     int64_t arrive;            /* of a barrier: arrivals that a phase takes; else 0 */
-    uint32_t base;             /* ALIAS, SUBVIEW: value id; else OT_NONE */
-    const ot_tk_range *ranges; /* SUBVIEW: [base's rank] */
-    uint32_t stmt;             /* defining statement, OT_NONE for params */
+    bool dynamic;              /* in shared memory that the launch sizes, `@shared.dyn`: no static limit */
+    double init;               /* of a var: what it holds first */
+    uint32_t warp;             /* of tensor memory: 1 + the warp that takes it; else 0 */
+    ot_tk_reduction reduction; /* of a reducer */
+    ot_tk_replication replication;
+    ot_tk_descriptor descriptor;       /* of a descriptor */
+    uint32_t pool;                     /* 1 + the pool that it is allocated from; 0: none */
+    const char *sizes[OT_TK_RANK_MAX]; /* names of bounded sizes that dims stand for; NULL: a number */
+    uint32_t base;                     /* ALIAS, SUBVIEW: value id; else OT_NONE */
+    const ot_tk_range *ranges;         /* SUBVIEW: [base's rank] */
+    uint32_t stmt;                     /* defining statement, OT_NONE for params */
 } ot_tk_value;
 
 typedef enum ot_tk_op {
@@ -149,7 +166,8 @@ typedef enum ot_tk_op {
     OT_TK_END,    /* of FOR, WHILE or IF */
     OT_TK_WAIT,   /* for a stream's transfers (stream), or for a barrier (in[0]) */
     OT_TK_ARRIVE, /* at a barrier: in[0] */
-    OT_TK_FENCE   /* every pipe waits for every other */
+    OT_TK_FENCE,  /* every pipe waits for every other */
+    OT_TK_CHECK   /* of in[0]'s planned address: name "is_aligned" or "address_of", keep: the alignment, the address */
 } ot_tk_op;
 
 /* A setting of an operation: axis=1, pad=[1, 1, 0, 0]. */
@@ -182,9 +200,36 @@ typedef struct ot_tk_stmt {
     uint32_t n_attrs;
     const char
         *stream;   /* LOAD, STORE, COPY: runs beside what follows, until its stream is waited for; WAIT: that stream. NULL: none */
-    int64_t keep;  /* WAIT: so many of the stream's last transfers may go on; of a barrier 0 */
-    bool parallel; /* FOR: iterations in any order, or at once */
+    uint32_t warp; /* FREE of tensor memory: 1 + the warp; 0: not said */
+    const char *hi_size; /* FOR: name of a bounded size that hi stands for; NULL: a number */
+    int64_t keep;        /* WAIT: so many of the stream's last transfers may go on; of a barrier 0 */
+    bool parallel;       /* FOR: iterations in any order, or at once */
 } ot_tk_stmt;
+
+/* Memory that is handed out in blocks: `pool P max=1M block=4K @shared`. */
+typedef struct ot_tk_pool {
+    const char *name;
+    uint32_t line, col;
+    ot_scope scope;
+    int64_t max, block; /* bytes; max a multiple of block */
+} ot_tk_pool;
+
+/* A name for an extent: `size n <= 4096` is known when the kernel runs, and planned at its bound; `size t = auto <= 256` is chosen by
+ * the planner, `size t = 64` is given. The latter two are numbers once the kernel is read. */
+typedef struct ot_tk_size {
+    const char *name;
+    uint32_t line, col;
+    bool is_auto, is_fixed;
+    int64_t bound;    /* of a fixed one: its value */
+    int64_t multiple; /* what it is a multiple of; 1: anything */
+    int64_t value;    /* that the kernel was read with */
+} ot_tk_size;
+
+/* A value for a size, by name. */
+typedef struct ot_tk_binding {
+    const char *name;
+    int64_t value;
+} ot_tk_binding;
 
 /* Strings, arrays: all in the arena. Positions of the planner are indices into stmts. */
 typedef struct ot_kernel {
@@ -192,6 +237,10 @@ typedef struct ot_kernel {
     const char *name;
     const char *target; /* NULL: none given */
     bool explicit_sync; /* pipes run side by side and wait where the text says so only; else statements run in order */
+    ot_tk_pool *pools;  /* [n_pools] */
+    uint32_t n_pools;
+    ot_tk_size *sizes; /* [n_sizes] */
+    uint32_t n_sizes;
     ot_tk_value *values;
     uint32_t n_values;
     ot_tk_stmt *stmts;
@@ -201,6 +250,12 @@ typedef struct ot_kernel {
 /* Parse and verify `n` bytes of text; `path` is for messages. Fails with OT_E_INPUT, "path:line:col: rule". *out is to be freed
  * with ot_kernel_free. */
 ot_status ot_kernel_parse(const char *path, const char *text, size_t n, ot_diag *d, ot_kernel **out) OT_MUST_USE;
+/* The same with values for sizes that are not fixed: 1 to the bound. Sizes that none is given for have their bound; an unknown name
+ * is OT_E_USAGE. */
+ot_status ot_kernel_parse_sized(const char *path, const char *text, size_t n, const ot_tk_binding *given, uint32_t n_given,
+                                ot_diag *d, ot_kernel **out) OT_MUST_USE;
+/* Pipe of a `copy` that does not say it. */
+ot_pipe ot_tk_copy_pipe(ot_scope from, ot_scope to);
 /* Print as text that parses to the same kernel: print(parse(print(k))) == print(k), byte for byte. */
 ot_status ot_kernel_print(const ot_kernel *k, FILE *f) OT_MUST_USE;
 /* Rules beyond syntax, for kernels that code built: every index in range, types of yields, inits and results agree, views inside

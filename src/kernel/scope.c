@@ -60,7 +60,7 @@ bool tk_pipe_parse(const char *name, size_t n, ot_pipe *out)
     return false;
 }
 
-ot_pipe tk_copy_pipe(ot_scope from, ot_scope to)
+ot_pipe ot_tk_copy_pipe(ot_scope from, ot_scope to)
 {
     if (from == OT_SCOPE_L0C) return OT_PIPE_DMA_OUT; /* the fixpipe */
     if (from == OT_SCOPE_HOST) return OT_PIPE_DMA_IN;

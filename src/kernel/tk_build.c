@@ -246,7 +246,7 @@ bool ot_kb_copy(ot_kernel_builder *b, uint32_t dst, uint32_t src)
 {
     const ot_kernel *k = b->k;
     ot_pipe pipe = OT_PIPE_DMA_IN;
-    if (dst < k->n_values && src < k->n_values) pipe = tk_copy_pipe(k->values[src].scope, k->values[dst].scope);
+    if (dst < k->n_values && src < k->n_values) pipe = ot_tk_copy_pipe(k->values[src].scope, k->values[dst].scope);
     return append(b, (ot_tk_stmt){.op = OT_TK_COPY, .pipe = pipe, .out = &dst, .n_out = 1, .in = &src, .n_in = 1});
 }
 

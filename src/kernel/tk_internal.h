@@ -19,8 +19,6 @@
 bool tk_pipe_parse(const char *name, size_t n, ot_pipe *out);
 /* The table's own string, NULL for an unknown type. */
 const char *tk_dtype_parse(const char *name);
-/* Pipe of `copy dst <- src` that does not say it. */
-ot_pipe tk_copy_pipe(ot_scope from, ot_scope to);
 /* Bytes of a value, bits rounded up; false on overflow, a negative dim or an unknown type. */
 bool tk_type_bytes(const char *dtype, const int64_t *dims, uint32_t rank, int64_t *out) OT_MUST_USE;
 
@@ -138,6 +136,14 @@ typedef struct tk_parser {
     uint32_t n_ranges;
     ot_tk_attr *attrs; /* [n_attrs] of the operation */
     size_t n_attrs, cap_attrs;
+    const ot_tk_binding *given; /* [n_given] values of sizes */
+    uint32_t n_given;
+    size_t cap_pools, cap_sizes;
+    struct {
+        size_t n_open;         /* blocks of the builder around it */
+        uint32_t n_stmts;      /* before it */
+    } scopes[OT_TK_DEPTH_MAX]; /* [n_scopes] open `block {` */
+    uint32_t n_scopes;
 } tk_parser;
 
 /* The value that the current token names; skipped. */
@@ -170,6 +176,14 @@ ot_status tk_add(tk_parser *p, const ot_tk_stmt *s) OT_MUST_USE;
 /* A statement that begins with a word which may be a name elsewhere: barrier, arrive, wait, fence. The word was read, s begins at
  * it. *known false: no such word, nothing was read. */
 ot_status tk_parse_sync(tk_parser *p, const char *word, ot_tk_stmt *s, bool *known) OT_MUST_USE;
+/* tk_parse_decl.c: var, reducer, descriptor, pool, size, check, block; as tk_parse_sync. */
+ot_status tk_parse_declaration(tk_parser *p, const char *word, ot_tk_stmt *s, bool *known) OT_MUST_USE;
+/* Is the current '}' that of a `block`? Then its buffers are freed. */
+ot_status tk_close_scope(tk_parser *p, bool *closed) OT_MUST_USE;
+/* The size that the current token names, or NULL. */
+const ot_tk_size *tk_size_here(const tk_parser *p);
+/* An integer, or a size (`which` may be NULL: then a bounded one is an error). */
+ot_status tk_extent_here(tk_parser *p, int64_t *out, const char **which) OT_MUST_USE;
 /* [stream=NAME] of a transfer. */
 ot_status tk_parse_stream(tk_parser *p, ot_tk_stmt *s) OT_MUST_USE;
 
@@ -205,10 +219,13 @@ typedef struct tk_check {
     uint32_t n_freed;
     tk_block blocks[OT_TK_DEPTH_MAX]; /* [n_blocks] open */
     uint32_t n_blocks;
+    uint8_t *reducer;                       /* [n_values] of roots: TK_RAW... */
+    int64_t columns;                        /* of the last tensor memory that was taken; 0: none */
     const char *streams[OT_TK_STREAMS_MAX]; /* [n_streams] of the transfers so far */
     uint32_t n_streams;
 } tk_check;
 
+enum { TK_RAW, TK_FILLED, TK_FINAL };      /* a reducer: before fill; takes updates; may be read */
 enum { TK_UNSEEN, TK_VISIBLE, TK_HIDDEN }; /* not defined yet; may be used; its block is over */
 
 /* Fail at the current statement, or at a value's definition. */
@@ -223,6 +240,13 @@ ot_status tk_check_sync(tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
 ot_status tk_check_stream(const tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
 ot_status tk_count_stream(tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
 ot_status tk_check_attrs(const tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
+/* tk_verify_kinds.c: rules of vars, tensor memory, reducers, descriptors, pools: by themselves, in an operation or transfer, at their
+ * allocation, when they are freed, when their block (shown from `shown` on) ends. */
+ot_status tk_check_kind(const tk_check *c, const ot_tk_value *v) OT_MUST_USE;
+ot_status tk_check_kind_use(tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
+ot_status tk_check_kind_alloc(tk_check *c, uint32_t v) OT_MUST_USE;
+ot_status tk_check_kind_free(const tk_check *c, const ot_tk_stmt *s) OT_MUST_USE;
+ot_status tk_check_kind_end(const tk_check *c, uint32_t shown) OT_MUST_USE;
 /* A barrier is used by nothing else. */
 ot_status tk_check_no_barrier(const tk_check *c, uint32_t v) OT_MUST_USE;
 /* Rules of one value by itself: name, type, attributes. */

@@ -174,7 +174,10 @@ static void lex_fraction(tk_lexer *lx)
     lx->number = strtod(text, NULL);
 }
 
-/* 16, 0.5, or 1x16x64; what follows must be no part of a word. */
+/* Of 4K, 1M, 2G. */
+static int64_t unit_of(int c) { return c == 'K' ? 1 << 10 : c == 'M' ? 1 << 20 : c == 'G' ? 1 << 30 : 1; }
+
+/* 16, 4K, 0.5, or 1x16x64; what follows must be no part of a word. */
 static void lex_number(tk_lexer *lx)
 {
     lx->tok = TK_INT;
@@ -185,6 +188,14 @@ static void lex_number(tk_lexer *lx)
     }
     if (lx->tok == TK_INT) lex_fraction(lx);
     if (lx->tok == TK_BAD) return;
+    int64_t unit = lx->tok == TK_INT && !is_rest(peek(lx, 1)) ? unit_of(peek(lx, 0)) : 1;
+    if (unit > 1) {
+        lx->next++;
+        lx->len = lx->next - lx->at;
+        if (!tk_digits(lx->text + lx->at, lx->len - 1, &lx->value) || !ot_mul_i64(lx->value, unit, &lx->value))
+            tk_fail(lx, "the number does not fit 64 bits");
+        return;
+    }
     bool glued = is_first(peek(lx, 0));
     while (glued && is_rest(peek(lx, 0))) lx->next++;
     lx->len = lx->next - lx->at;

@@ -70,6 +70,31 @@ static ot_status parse_param(tk_parser *p, bool empty)
     return tk_add_named(p, &v, &id);
 }
 
+/* @SCOPE, or from POOL */
+static ot_status parse_memory(tk_parser *p, ot_tk_value *v)
+{
+    tk_lexer *lx = &p->lx;
+    const ot_kernel *k = p->b.k;
+    if (!tk_accept_word(lx, "from")) return tk_scope(p, v);
+    for (uint32_t i = 0; i < k->n_pools && !v->pool; i++)
+        if (tk_is_word(lx, k->pools[i].name)) v->pool = i + 1;
+    if (!v->pool) return tk_expected(lx, "the name of a pool");
+    v->scope = k->pools[v->pool - 1].scope;
+    tk_lex_next(lx);
+    return lx->status;
+}
+
+/* The number of a warp; 1 + it. */
+static ot_status parse_warp(tk_parser *p, uint32_t *warp)
+{
+    int64_t n = 0;
+    uint32_t line = p->lx.tok_line, col = p->lx.tok_col;
+    OT_TRY(tk_expect_int(&p->lx, &n));
+    if (n > 1023) return tk_fail_at(&p->lx, line, col, "warps are 0 to 1023 [tmem-warp]");
+    *warp = (uint32_t)n + 1;
+    return OT_OK;
+}
+
 static ot_status parse_alloc(tk_parser *p, bool workspace)
 {
     ot_tk_stmt s = tk_new_stmt(p, OT_TK_ALLOC);
@@ -79,9 +104,10 @@ static ot_status parse_alloc(tk_parser *p, bool workspace)
     v.workspace = workspace;
     OT_TRY(tk_expect(&p->lx, ':'));
     OT_TRY(tk_type(p, &v));
-    if (!workspace) OT_TRY(tk_scope(p, &v));
+    if (!workspace) OT_TRY(parse_memory(p, &v));
     OT_TRY(tk_attributes(p, &v));
-    return tk_define(p, &v, s);
+    if (tk_accept_setting(p, "warp", false)) OT_TRY(parse_warp(p, &v.warp));
+    return p->lx.status == OT_OK ? tk_define(p, &v, s) : p->lx.status;
 }
 
 /* NAME = BASE: a view's beginning. */
@@ -127,6 +153,22 @@ static ot_status parse_subview(tk_parser *p)
 
 /* ---- movement ---- */
 
+/* A buffer whose shape is `auto` has that of what is moved into it first. */
+static void take_shape(const tk_parser *p, uint32_t dst, uint32_t src)
+{
+    ot_tk_value *to = &p->b.k->values[dst];
+    const ot_tk_value *from = &p->b.k->values[src];
+    if (to->rank > 0 || to->kind != OT_TK_BUFFER) return;
+    to->rank = from->rank;
+    memcpy(to->dims, from->dims, sizeof to->dims);
+    memcpy(to->sizes, from->sizes, sizeof to->sizes);
+    for (uint32_t d = 0; d < p->n_ranges && d < to->rank; d++) {
+        to->sizes[d] = NULL;
+        if (!tk_extent(&p->ranges[d], &to->dims[d])) to->dims[d] = 0; /* the verifier will say so */
+    }
+    if (!tk_type_bytes(to->dtype, to->dims, to->rank, &to->bytes)) to->bytes = 0;
+}
+
 /* load DST <- SRC[window], store DST[window] <- SRC, copy[.PIPE] DST <- SRC */
 static ot_status parse_move(tk_parser *p, ot_tk_op op)
 {
@@ -147,13 +189,14 @@ static ot_status parse_move(tk_parser *p, ot_tk_op op)
     if (op == OT_TK_LOAD && tk_is(lx, '[')) OT_TRY(tk_ranges(p));
     if (op == OT_TK_LOAD) s.pipe = OT_PIPE_DMA_IN;
     if (op == OT_TK_STORE) s.pipe = OT_PIPE_DMA_OUT;
-    if (op == OT_TK_COPY && !s.explicit_pipe) s.pipe = tk_copy_pipe(p->b.k->values[src].scope, p->b.k->values[dst].scope);
+    if (op == OT_TK_COPY && !s.explicit_pipe) s.pipe = ot_tk_copy_pipe(p->b.k->values[src].scope, p->b.k->values[dst].scope);
     s.out = &dst;
     s.in = &src;
     s.n_out = s.n_in = 1;
     s.ranges = p->n_ranges > 0 ? p->ranges : NULL;
     s.n_ranges = p->n_ranges;
     OT_TRY(tk_parse_stream(p, &s));
+    take_shape(p, dst, src);
     return tk_add(p, &s);
 }
 
@@ -165,7 +208,8 @@ static ot_status parse_free(tk_parser *p)
     OT_TRY(tk_old_name(p, &id));
     s.in = &id;
     s.n_in = 1;
-    return tk_add(p, &s);
+    if (tk_accept_setting(p, "warp", false)) OT_TRY(parse_warp(p, &s.warp));
+    return p->lx.status == OT_OK ? tk_add(p, &s) : p->lx.status;
 }
 
 /* ---- operations ---- */
@@ -209,9 +253,9 @@ static ot_status parse_bounds(tk_parser *p, ot_tk_stmt *s)
     OT_TRY(tk_expect_int(lx, &s->lo));
     OT_TRY(tk_expect(lx, '.'));
     s->hi = -1;
-    if (!tk_accept(lx, '?')) OT_TRY(tk_expect_int(lx, &s->hi));
+    if (!tk_accept(lx, '?')) OT_TRY(tk_extent_here(p, &s->hi, &s->hi_size));
     s->step = 1;
-    if (tk_accept_word(lx, "step")) OT_TRY(tk_expect_int(lx, &s->step));
+    if (tk_accept_word(lx, "step")) OT_TRY(tk_extent_here(p, &s->step, NULL));
     return lx->status;
 }
 
@@ -252,6 +296,7 @@ static ot_status new_values(tk_parser *p, size_t first, size_t n, ot_tk_kind kin
             v.rank = init->rank;
             memcpy(v.dims, init->dims, sizeof v.dims);
             v.dtype = init->dtype;
+            memcpy(v.sizes, init->sizes, sizeof v.sizes);
             v.bytes = init->bytes;
             v.scope = init->scope;
         }
@@ -415,9 +460,11 @@ static ot_status parse_named(tk_parser *p)
             if (lx->tok == TK_NAME && strcmp(p->words[0].name, "empty") == 0) return parse_param(p, true);
             bool known;
             OT_TRY(tk_parse_sync(p, p->words[0].name, &s, &known));
+            if (!known) OT_TRY(tk_parse_declaration(p, p->words[0].name, &s, &known));
             if (known) return OT_OK;
         } while (tk_accept(lx, ','));
         OT_TRY(tk_expect(lx, '='));
+        s.parallel = tk_accept_word(lx, "parallel"); /* which carries nothing: the verifier will say so */
     }
     if (tk_is_word(lx, "for")) return parse_for(p, &s);
     if (tk_is_word(lx, "while")) return parse_while(p, &s);
@@ -483,6 +530,9 @@ static ot_status parse_all(tk_parser *p)
             return tk_fail(lx, "the block of line %u has no '}'", s->line);
         }
         if (lx->tok == TK_END) return tk_fail(lx, "the kernel has no '}'");
+        bool scope = false;
+        if (tk_is(lx, '}')) OT_TRY(tk_close_scope(p, &scope));
+        if (scope) continue;
         if (!tk_is(lx, '}'))
             OT_TRY(parse_stmt(p));
         else if (p->b.n_open > 0)
@@ -496,7 +546,25 @@ static ot_status parse_all(tk_parser *p)
 
 ot_status ot_kernel_parse(const char *path, const char *text, size_t n, ot_diag *d, ot_kernel **out)
 {
-    tk_parser p = {0};
+    return ot_kernel_parse_sized(path, text, n, NULL, 0, d, out);
+}
+
+/* Each given size is there. */
+static ot_status check_given(const tk_parser *p)
+{
+    for (uint32_t k = 0; k < p->n_given; k++) {
+        uint32_t i = 0;
+        while (i < p->b.k->n_sizes && strcmp(p->b.k->sizes[i].name, p->given[k].name) != 0) i++;
+        if (i == p->b.k->n_sizes)
+            return ot_fail(p->lx.diag, OT_E_USAGE, "%s: the kernel has no size '%.100s'", p->lx.path, p->given[k].name);
+    }
+    return OT_OK;
+}
+
+ot_status ot_kernel_parse_sized(const char *path, const char *text, size_t n, const ot_tk_binding *given, uint32_t n_given,
+                                ot_diag *d, ot_kernel **out)
+{
+    tk_parser p = {.given = given, .n_given = n_given};
     *out = NULL;
     p.scratch = ot_arena_new();
     p.names = p.scratch ? ot_map_new(p.scratch) : NULL;
@@ -506,6 +574,7 @@ ot_status ot_kernel_parse(const char *path, const char *text, size_t n, ot_diag 
     }
     tk_lex_init(&p.lx, path, text, n, d);
     ot_status s = parse_all(&p);
+    if (s == OT_OK) s = check_given(&p);
     if (s == OT_OK) s = ot_kernel_verify(p.b.k, path, d);
     ot_arena_free(p.scratch);
     if (s == OT_OK)

@@ -113,10 +113,26 @@ ot_status tk_call(tk_parser *p)
 
 /* ---- types ---- */
 
-/* 16 or 1x16x64 */
+/* [n, 16, t] */
+static ot_status parse_sized_dims(tk_parser *p, ot_tk_value *v)
+{
+    tk_lexer *lx = &p->lx;
+    OT_TRY(tk_expect(lx, '['));
+    v->rank = 0;
+    do {
+        if (v->rank == OT_TK_RANK_MAX) return tk_fail(lx, "more than %d dimensions", OT_TK_RANK_MAX);
+        OT_TRY(tk_extent_here(p, &v->dims[v->rank], &v->sizes[v->rank]));
+        v->rank++;
+    } while (tk_accept(lx, ','));
+    return tk_expect(lx, ']');
+}
+
+/* 16 or 1x16x64; of an alloc also `auto`: the shape of what is loaded into it first */
 static ot_status parse_dims(tk_parser *p, ot_tk_value *v)
 {
     tk_lexer *lx = &p->lx;
+    if (tk_is(lx, '[')) return parse_sized_dims(p, v);
+    if (v->kind == OT_TK_BUFFER && tk_accept_word(lx, "auto")) return lx->status;
     if (lx->tok != TK_INT && lx->tok != TK_SHAPE) return tk_expected(lx, "dimensions such as 16x64");
     const char *text = lx->text + lx->at, *end = text + lx->len;
     for (v->rank = 0; text < end;) {
@@ -145,8 +161,13 @@ ot_status tk_scope(tk_parser *p, ot_tk_value *v)
 {
     tk_lexer *lx = &p->lx;
     OT_TRY(tk_expect(lx, '@'));
+    if (tk_accept_word(lx, "shared.dyn")) {
+        v->scope = OT_SCOPE_SHARED;
+        v->dynamic = true;
+        return lx->status;
+    }
     if (lx->tok != TK_NAME || !ot_scope_parse(lx->name, &v->scope))
-        return tk_expected(lx, "a memory (ub l1 l0a l0b l0c bt fp l2 shared gm)");
+        return tk_expected(lx, "a memory (ub l1 l0a l0b l0c bt fp l2 shared gm, local fragment tmem host auto)");
     tk_lex_next(lx);
     return lx->status;
 }
@@ -210,12 +231,12 @@ static ot_status parse_term(tk_parser *p, int64_t sign, ot_tk_affine *a)
     uint32_t line = lx->tok_line, col = lx->tok_col;
     const char *var = NULL;
     int64_t n = 1;
-    if (lx->tok == TK_INT) {
-        OT_TRY(tk_expect_int(lx, &n));
+    if (lx->tok == TK_INT || tk_size_here(p)) {
+        OT_TRY(tk_extent_here(p, &n, NULL));
         if (tk_accept(lx, '*')) OT_TRY(loop_variable(p, &var));
     } else {
         OT_TRY(loop_variable(p, &var));
-        if (tk_accept(lx, '*')) OT_TRY(tk_expect_int(lx, &n));
+        if (tk_accept(lx, '*')) OT_TRY(tk_extent_here(p, &n, NULL));
     }
     if (var && !tk_affine_add(a, var, sign * n)) return tk_fail_at(lx, line, col, "too many loop variables, or too large a factor");
     if (!var && (!ot_add_i64(a->constant, sign * n, &a->constant) || a->constant == INT64_MIN))

@@ -22,8 +22,16 @@ static void print_names(const printer *p, const uint32_t *ids, uint32_t n)
 
 static void print_type(const printer *p, const ot_tk_value *v)
 {
-    for (uint32_t d = 0; d < v->rank; d++) fprintf(p->f, "%s%" PRId64, d ? "x" : "", v->dims[d]);
-    fprintf(p->f, " %s", v->dtype);
+    bool sized = false;
+    for (uint32_t d = 0; d < v->rank; d++) sized = sized || v->sizes[d];
+    for (uint32_t d = 0; d < v->rank; d++) {
+        fputs(sized ? d ? ", " : "[" : d ? "x" : "", p->f);
+        if (v->sizes[d])
+            fputs(v->sizes[d], p->f);
+        else
+            fprintf(p->f, "%" PRId64, v->dims[d]);
+    }
+    fprintf(p->f, "%s %s", sized ? "]" : "", v->dtype);
 }
 
 /* Terms, then the constant: 16*i-1, -j, 0. */
@@ -94,6 +102,24 @@ static void print_sync(const printer *p, const ot_tk_stmt *s)
     if (s->keep > 0) fprintf(p->f, " keep=%" PRId64, s->keep);
 }
 
+/* A var, a reducer or a descriptor. */
+static void print_kind(const printer *p, const ot_tk_value *v)
+{
+    static const char *const ops[] = {"", "sum", "max", "min"}, *const copies[] = {"", " replication=all", " replication=none"},
+                             *const kinds[] = {"", "wgmma", "tcgen05", "tcgen05.instruction"};
+    if (v->scope == OT_SCOPE_VAR) {
+        fprintf(p->f, "var %s: %s", v->name, v->dtype);
+        if (v->init != 0) fputs(" = ", p->f);
+        if (v->init != 0) print_number(p, v->init);
+    } else if (v->scope == OT_SCOPE_REDUCER) {
+        fprintf(p->f, "reducer %s: ", v->name);
+        print_type(p, v);
+        fprintf(p->f, " op=%s%s", ops[v->reduction], copies[v->replication]);
+    } else {
+        fprintf(p->f, "descriptor %s: %s %s", v->name, v->dtype, kinds[v->descriptor]);
+    }
+}
+
 static void print_alloc(const printer *p, const ot_tk_value *v)
 {
     if (v->scope == OT_SCOPE_BARRIER) {
@@ -101,12 +127,21 @@ static void print_alloc(const printer *p, const ot_tk_value *v)
         for (uint32_t k = 0; k < v->n_offsets; k++) fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
         return;
     }
+    if (v->scope == OT_SCOPE_VAR || v->scope == OT_SCOPE_REDUCER || v->scope == OT_SCOPE_DESCRIPTOR) {
+        print_kind(p, v);
+        for (uint32_t k = 0; k < v->n_offsets; k++) fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
+        return;
+    }
     fprintf(p->f, "%s %s: ", v->workspace ? "workspace" : "alloc", v->name);
     print_type(p, v);
-    if (!v->workspace) fprintf(p->f, " @%s", ot_scope_name(v->scope));
+    if (v->pool)
+        fprintf(p->f, " from %s", p->k->pools[v->pool - 1].name);
+    else if (!v->workspace)
+        fprintf(p->f, " @%s%s", ot_scope_name(v->scope), v->dynamic ? ".dyn" : "");
     if (v->align > 0) fprintf(p->f, " align=%" PRId64, v->align);
     if (v->multi > 1) fprintf(p->f, " multi=%" PRIu32, v->multi);
     for (uint32_t k = 0; k < v->n_offsets; k++) fprintf(p->f, "%s%" PRId64, k ? "," : " offset=", v->offsets[k]);
+    if (v->warp) fprintf(p->f, " warp=%" PRIu32, v->warp - 1);
 }
 
 /* Where a storage without alloc lies; what: "place", "place yield". */
@@ -162,6 +197,8 @@ static void print_opener(const printer *p, const ot_tk_stmt *s)
         fprintf(p->f, "%sfor %s in %" PRId64 "..", s->parallel ? "parallel " : "", s->var, s->lo);
         if (s->hi < 0)
             fputc('?', p->f);
+        else if (s->hi_size)
+            fputs(s->hi_size, p->f);
         else
             fprintf(p->f, "%" PRId64, s->hi);
         if (s->step != 1) fprintf(p->f, " step %" PRId64, s->step);
@@ -177,7 +214,14 @@ static void print_stmt(const printer *p, const ot_tk_stmt *s)
 {
     switch (s->op) {
     case OT_TK_ALLOC: print_alloc(p, &p->k->values[s->out[0]]); return;
-    case OT_TK_FREE: fprintf(p->f, "free %s", name_of(p, s->in[0])); return;
+    case OT_TK_FREE:
+        fprintf(p->f, "free %s", name_of(p, s->in[0]));
+        if (s->warp) fprintf(p->f, " warp=%" PRIu32, s->warp - 1);
+        return;
+    case OT_TK_CHECK:
+        fprintf(p->f, strcmp(s->name, "is_aligned") == 0 ? "check is_aligned(%s, %" PRId64 ")" : "check address_of(%s) == %" PRId64,
+                name_of(p, s->in[0]), s->keep);
+        return;
     case OT_TK_VIEW: print_view(p, &p->k->values[s->out[0]]); return;
     case OT_TK_LOAD:
     case OT_TK_STORE:
@@ -212,6 +256,12 @@ ot_status ot_kernel_print(const ot_kernel *k, FILE *f)
     if (k->target) fprintf(f, " target \"%s\"", k->target);
     if (k->explicit_sync) fputs(" sync=explicit", f);
     fputs(" {\n", f);
+    for (uint32_t i = 0; i < k->n_sizes; i++)
+        if (!k->sizes[i].is_auto && !k->sizes[i].is_fixed)
+            fprintf(f, "  size %s <= %" PRId64 "\n", k->sizes[i].name, k->sizes[i].bound);
+    for (uint32_t i = 0; i < k->n_pools; i++)
+        fprintf(f, "  pool %s max=%" PRId64 " block=%" PRId64 " @%s\n", k->pools[i].name, k->pools[i].max, k->pools[i].block,
+                ot_scope_name(k->pools[i].scope));
     for (uint32_t v = 0; v < k->n_values; v++) {
         if (k->values[v].kind != OT_TK_PARAM) continue;
         fprintf(f, "  %s %s: ", k->values[v].empty ? "empty" : "param", k->values[v].name);

@@ -146,6 +146,7 @@ static ot_status check_free(tk_check *c, uint32_t v)
         return tk_bad_stmt(c, "'%s' leads to no allocated buffer: only those are freed", name_of(c, v));
     if (c->loop[root] != innermost_loop(c))
         return tk_bad_stmt(c, "'%s' was allocated outside this loop: every iteration would free it", name_of(c, v));
+    OT_TRY(tk_check_kind_free(c, &c->k->stmts[c->at]));
     c->freed_by[root] = c->at;
     c->freed[c->n_freed++] = (tk_freed){root, c->at};
     return OT_OK;
@@ -161,7 +162,7 @@ static ot_status check_load(tk_check *c, const ot_tk_stmt *s)
     const ot_tk_value *to = value(c, dst), *from = value(c, src);
     if (is_param(c, dst)) return tk_bad_stmt(c, "load writes the param '%s': only store does", to->name);
     if (s->pipe != OT_PIPE_DMA_IN) return tk_bad_stmt(c, "a load on another pipe than dma_in");
-    if (from->scope != OT_SCOPE_GM && from->scope == to->scope)
+    if (from->scope != OT_SCOPE_GM && from->scope != OT_SCOPE_AUTO && from->scope == to->scope)
         return tk_bad_stmt(c, "load from '%s', which is in %s like '%s': this is a copy", from->name, ot_scope_name(from->scope),
                            to->name);
     return tk_check_window(c, from, to);
@@ -174,7 +175,7 @@ static ot_status check_store(tk_check *c, const ot_tk_stmt *s)
     OT_TRY(use_buffer(c, src, "stored"));
     const ot_tk_value *to = value(c, dst);
     if (s->pipe != OT_PIPE_DMA_OUT) return tk_bad_stmt(c, "a store on another pipe than dma_out");
-    if (to->scope != OT_SCOPE_GM)
+    if (to->scope != OT_SCOPE_GM && to->scope != OT_SCOPE_AUTO)
         return tk_bad_stmt(c, "store to '%s', which is in %s, not in gm: this is a copy", to->name, ot_scope_name(to->scope));
     return tk_check_window(c, to, value(c, src));
 }
@@ -185,9 +186,10 @@ static ot_status check_copy(tk_check *c, const ot_tk_stmt *s)
     OT_TRY(use_data(c, dst));
     OT_TRY(use_data(c, src));
     const ot_tk_value *to = value(c, dst), *from = value(c, src);
-    if (is_param(c, dst)) return tk_bad_stmt(c, "copy writes the param '%s': only store does", to->name);
+    bool crosses = to->scope == OT_SCOPE_HOST || from->scope == OT_SCOPE_HOST; /* between devices: params are all there is */
+    if (is_param(c, dst) && !crosses) return tk_bad_stmt(c, "copy writes the param '%s': only store does", to->name);
     if ((unsigned)s->pipe >= OT_PIPE_COUNT) return tk_bad_stmt(c, "a copy on no known pipe");
-    if (!s->explicit_pipe && s->pipe != tk_copy_pipe(from->scope, to->scope))
+    if (!s->explicit_pipe && s->pipe != ot_tk_copy_pipe(from->scope, to->scope))
         return tk_bad_stmt(c, "a copy on another pipe than its memories'");
     if (s->ranges) return tk_bad_stmt(c, "a copy has no ranges");
     return tk_check_window(c, from, to);
@@ -278,6 +280,7 @@ static ot_status check_else(tk_check *c, const ot_tk_stmt *s)
     if (c->k->stmts[b->opener].mate != c->at || s->n_out + s->n_in > 0)
         return tk_bad_stmt(c, "an 'else' that its 'if' does not know");
     OT_TRY(check_yielded(c, b));
+    OT_TRY(tk_check_kind_end(c, b->shown));
     hide(c, b);
     for (uint32_t k = b->freed; k < c->n_freed; k++) c->freed_by[c->freed[k].root] = OT_NONE;
     b->freed_else = c->n_freed;
@@ -297,6 +300,7 @@ static ot_status check_end(tk_check *c, const ot_tk_stmt *s)
     OT_TRY(check_yielded(c, b));
     if (opener->op == OT_TK_IF && opener->n_out > 0 && !b->in_else)
         return tk_bad_stmt(c, "the 'if' of line %" PRIu32 " makes '%s' and has no else", opener->line, name_of(c, opener->out[0]));
+    OT_TRY(tk_check_kind_end(c, b->shown));
     hide(c, b);
     for (uint32_t k = b->freed; b->in_else && k < b->freed_else; k++) {
         uint32_t *by = &c->freed_by[c->freed[k].root];
@@ -351,8 +355,9 @@ static ot_status check_shape(tk_check *c, const ot_tk_stmt *s)
         [OT_TK_WAIT] = {0, OT_NONE},
         [OT_TK_ARRIVE] = {0, 1},
         [OT_TK_FENCE] = {0, 0},
+        [OT_TK_CHECK] = {0, 1},
     };
-    if ((unsigned)s->op > OT_TK_FENCE) return tk_bad_stmt(c, "a statement of no known kind");
+    if ((unsigned)s->op > OT_TK_CHECK) return tk_bad_stmt(c, "a statement of no known kind");
     bool out_ok = counts[s->op].out == OT_NONE || counts[s->op].out == s->n_out;
     bool in_ok = counts[s->op].in == OT_NONE || counts[s->op].in == s->n_in;
     if (!out_ok || !in_ok || (s->n_out > 0 && !s->out) || (s->n_in > 0 && !s->in))
@@ -371,11 +376,22 @@ static ot_status check_shape(tk_check *c, const ot_tk_stmt *s)
     return OT_OK;
 }
 
-static ot_status check_stmt(tk_check *c, const ot_tk_stmt *s)
+static ot_status check_address(const tk_check *c, const ot_tk_stmt *s)
 {
-    OT_TRY(check_shape(c, s));
+    OT_TRY(use(c, s->in[0]));
+    bool aligned = s->name && strcmp(s->name, "is_aligned") == 0;
+    if (!aligned && (!s->name || strcmp(s->name, "address_of") != 0)) return tk_bad_stmt(c, "a check of no known kind");
+    if (s->keep < (aligned ? 1 : 0)) return tk_bad_stmt(c, "an alignment of less than 1");
+    if (is_param(c, s->in[0]) && !aligned)
+        return tk_bad_stmt(c, "the param '%s' lies where the caller has put it: nobody knows its address [address-of]",
+                           name_of(c, s->in[0]));
+    return OT_OK;
+}
+
+static ot_status check_plain(tk_check *c, const ot_tk_stmt *s)
+{
     switch (s->op) {
-    case OT_TK_ALLOC: return define(c, s->out[0], OT_TK_BUFFER, c->at);
+    case OT_TK_ALLOC: OT_TRY(define(c, s->out[0], OT_TK_BUFFER, c->at)); return tk_check_kind_alloc(c, s->out[0]);
     case OT_TK_FREE: return check_free(c, s->in[0]);
     case OT_TK_VIEW: return s->out[0] < c->k->n_values ? check_view(c, s->out[0]) : tk_bad_stmt(c, "a value that does not exist");
     case OT_TK_LOAD: return check_load(c, s);
@@ -393,8 +409,16 @@ static ot_status check_stmt(tk_check *c, const ot_tk_stmt *s)
     case OT_TK_FENCE:
         for (uint32_t k = 0; k < s->n_in; k++) OT_TRY(use(c, s->in[k]));
         return s->n_in <= 1 ? tk_check_sync(c, s) : tk_bad_stmt(c, "a wait for two things");
+    case OT_TK_CHECK: return check_address(c, s);
     }
     return OT_OK;
+}
+
+static ot_status check_stmt(tk_check *c, const ot_tk_stmt *s)
+{
+    OT_TRY(check_shape(c, s));
+    OT_TRY(check_plain(c, s));
+    return tk_check_kind_use(c, s);
 }
 
 static ot_status check_all(tk_check *c)
@@ -411,6 +435,7 @@ static ot_status check_all(tk_check *c)
         c->at = c->blocks[c->n_blocks - 1].opener;
         return tk_bad_stmt(c, "the block has no end");
     }
+    OT_TRY(tk_check_kind_end(c, 0));
     for (uint32_t v = 0; v < k->n_values; v++)
         if (c->state[v] == TK_UNSEEN) return tk_bad_value(c, &k->values[v], "no statement defines '%s'", name_of(c, v));
     return OT_OK;
@@ -428,8 +453,10 @@ static bool init(tk_check *c, ot_arena *a)
     c->freed_by = OT_NEW_N(a, uint32_t, n);
     c->written = OT_NEW_N(a, uint32_t, n);
     c->shown = OT_NEW_N(a, uint32_t, n);
+    c->reducer = OT_NEW_N(a, uint8_t, n);
     c->freed = OT_NEW_N(a, tk_freed, (size_t)c->k->n_stmts + 1);
-    if (!c->names || !c->state || !c->views || !c->root || !c->loop || !c->freed_by || !c->written || !c->shown || !c->freed)
+    if (!c->names || !c->state || !c->views || !c->root || !c->loop || !c->freed_by || !c->written || !c->shown || !c->freed ||
+        !c->reducer)
         return false;
     memset(c->freed_by, 0xff, n * sizeof *c->freed_by); /* OT_NONE */
     return true;

@@ -56,6 +56,7 @@ static ot_status check_attributes(const tk_check *c, const ot_tk_value *v)
     bool barrier = v->kind == OT_TK_BUFFER && v->scope == OT_SCOPE_BARRIER;
     if (barrier != (v->arrive != 0) || (barrier && (v->arrive < 1 || v->arrive > 1024 || v->multi != 1 || v->bytes != 8)))
         return tk_bad_value(c, v, "the barrier '%s' takes 1 to 1024 arrivals [barrier-count]", v->name);
+    OT_TRY(tk_check_kind(c, v));
     if (v->kind == OT_TK_BUFFER && v->scope == OT_SCOPE_HOST)
         return tk_bad_value(c, v, "'%s' is in host memory: only params are there [host-param]", v->name);
     if (v->kind == OT_TK_BUFFER) return OT_OK;

@@ -156,16 +156,29 @@ static ot_status check_overlap(krun *m, const ot_tk_stmt *s)
     return OT_OK;
 }
 
+/* describe(buffer): the buffer's planned address, whatever is there; describe(): 0. */
+static ot_status describe(krun *m, const ot_tk_stmt *s)
+{
+    uint8_t bytes[8] = {0};
+    if (s->n_in > 0) krun_encode(krun_value(m, s->out[0])->dtype, (double)m->in[0].spans.at[0].at, bytes);
+    return krun_write(m, &m->out[0], bytes);
+}
+
 ot_status krun_compute(krun *m, const ot_tk_stmt *s)
 {
     char name[64];
     krun_call c = {.m = m, .s = s, .in = m->tin, .n_in = s->n_in, .out = &m->tout, .c = class_of(m, s)};
     c.name = plain_name(s->name, name);
+    if (s->n_out == 1 && krun_value(m, m->out[0].root)->scope == OT_SCOPE_DESCRIPTOR) return describe(m, s);
     krun_op op = find(c.name);
     if (!op) return krun_fail(m, "operation", "run-kernel does not know the operation '%s'", s->name);
     if (s->n_out != 1) return krun_fail(m, "operands", "%s makes one value, not %u", s->name, s->n_out);
     OT_TRY(check_overlap(m, s));
-    for (uint32_t j = 0; j < s->n_in; j++) OT_TRY(read_input(m, &m->in[j], &m->tin[j]));
+    for (uint32_t j = 0; j < s->n_in; j++) {
+        OT_TRY(read_input(m, &m->in[j], &m->tin[j]));
+        if (krun_value(m, m->in[j].root)->scope == OT_SCOPE_DESCRIPTOR)
+            c.n_in = j < c.n_in ? j : c.n_in; /* it only tells where the others are */
+    }
     OT_TRY(shape(m, s->out[0], &m->tout));
     OT_TRY(op(&c));
     return write_output(&c, &m->out[0]);

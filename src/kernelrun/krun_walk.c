@@ -207,6 +207,16 @@ static ot_status block_end(krun *m, const ot_tk_stmt *s)
     return OT_OK;
 }
 
+/* A var begins with its value. */
+static ot_status set_up(krun *m, uint32_t v)
+{
+    uint8_t bytes[16] = {0};
+    if (m->plan->lifetimes->buffers[m->plan->lifetimes->buffer_of[v]].n_live == 0) return OT_OK;
+    krun_encode(krun_value(m, v)->dtype, krun_value(m, v)->init, bytes);
+    OT_TRY(krun_locate(m, v, &m->moved));
+    return krun_write(m, &m->moved, bytes);
+}
+
 static ot_status step(krun *m)
 {
     const ot_tk_stmt *s = &m->k->stmts[m->pc];
@@ -215,6 +225,7 @@ static ot_status step(krun *m)
     case OT_TK_ALLOC:
         krun_forget(m, s->out[0]);
         status = allocated(m, s->out[0]);
+        if (status == OT_OK && krun_value(m, s->out[0])->scope == OT_SCOPE_VAR) status = set_up(m, s->out[0]);
         break;
     case OT_TK_FREE:
         krun_forget(m, ot_tk_root(m->k, s->in[0], NULL));
@@ -234,6 +245,7 @@ static ot_status step(krun *m)
     case OT_TK_WAIT:
     case OT_TK_ARRIVE:
     case OT_TK_FENCE: status = krun_order_sync(m, s); break;
+    case OT_TK_CHECK: break; /* of the plan */
     }
     if (status == OT_OK) m->pc++;
     return status;

@@ -55,9 +55,11 @@ static const rule instructions[] = {
     {"sub", BOTH},
     /* the matrix unit adds to what its accumulator holds */
     {"accumulate", FIRST},
+    {"mma", THIRD},
     {"mmad", THIRD},
     /* nothing is computed: the same bytes under another name */
     {"dropout", FIRST},
+    {"finalize", FIRST},
     {"flatten", FIRST},
     {"identity", FIRST},
     {"reshape", FIRST},

@@ -102,7 +102,8 @@ static void hold(const maker *m, ot_span *live, ot_buffer *b)
 
 static bool fill_buffer(maker *m, const lt_class *x, ot_buffer *b)
 {
-    *b = (ot_buffer){.scope = x->scope, .size = x->size, .align = x->align, .multi = x->multi ? x->multi : 1, .loop = x->loop};
+    *b = (ot_buffer){
+        .scope = x->scope, .pool = x->pool, .size = x->size, .align = x->align, .multi = x->multi ? x->multi : 1, .loop = x->loop};
     for (uint32_t i = 0; i < OT_TK_MULTI_MAX; i++) b->fixed[i] = x->fixed && i < b->multi ? x->offsets[i] : -1;
     b->n_live = (uint32_t)x->live.n;
     if (x->live.n) {

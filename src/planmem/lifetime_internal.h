@@ -115,6 +115,7 @@ typedef struct lt_class {
     size_t n_writes, cap_writes;
     lt_spans live, after; /* of all members */
     ot_scope scope;
+    uint32_t pool; /* 1 + the pool it is from; 0: none */
     int64_t size, align;
     uint32_t multi; /* 0: none of its own (carried values, results, temporaries) */
     bool fixed;     /* offsets are given */

@@ -230,12 +230,12 @@ static ot_status scope_of_kernel(mem_job *j, const ot_target *t, ot_mem_plan *p)
     }
     if (j->n == 0) return OT_OK;
     j->stats = &p->scopes[p->n_scopes++];
+    mem_pools *pools;
+    uint32_t n = j->n;
+    OT_TRY(mem_pools_enter(j, &pools));
     OT_TRY(plan_scope(j, t));
-    for (uint32_t i = 0; i < j->n; i++) {
-        memcpy(p->offsets[ids[i]], j->offsets[i], sizeof *j->offsets);
-        p->multi[ids[i]] = j->multi[i];
-        p->level[ids[i]] = j->level[i];
-    }
+    for (uint32_t i = 0; i < n; i++) mem_pools_place(j, pools, i, p->offsets[ids[i]], &p->multi[ids[i]], &p->level[ids[i]]);
+    j->stats->n_buffers = n;
     return OT_OK;
 }
 
@@ -252,7 +252,8 @@ static ot_status plan_kernel(mem_job *j, const ot_target *t, ot_mem_plan *p)
         j->scope = (ot_scope)s;
         OT_TRY(scope_of_kernel(j, t, p));
     }
-    return ot_mem_plan_check(j->kernel, p, j->diag);
+    OT_TRY(ot_mem_plan_check(j->kernel, p, j->diag));
+    return mem_check_addresses(j->kernel, j->path, p, t, j->diag);
 }
 
 ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_target *t, const ot_mem_options *o, ot_diag *d,

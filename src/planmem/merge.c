@@ -67,7 +67,13 @@ static ot_status one_class(lt_classes *c, uint32_t var, const ot_target *t, cons
     const lt_var *v = &c->flow->vars[var];
     const ot_tk_value *value = &c->flow->k->values[v->value];
     lt_class *x = &c->classes[var];
-    *x = (lt_class){.first = var, .last = var, .n_members = 1, .scope = value->scope, .size = value->bytes, .loop = OT_NONE};
+    *x = (lt_class){.first = var,
+                    .last = var,
+                    .n_members = 1,
+                    .scope = value->scope,
+                    .pool = value->pool,
+                    .size = value->bytes,
+                    .loop = OT_NONE};
     c->of[var] = var;
     c->next[var] = OT_NONE;
     if (value->kind == OT_TK_BUFFER) {
@@ -277,7 +283,7 @@ static bool try_merge(lt_classes *c, uint32_t u, uint32_t v, bool *merged)
     lt_class *a = &c->classes[c->of[u]], *b = &c->classes[c->of[v]];
     int64_t align;
     *merged = false;
-    if (a == b || a->scope != b->scope || a->size != b->size || !multi_agrees(c, a, b)) return true;
+    if (a == b || a->scope != b->scope || a->pool != b->pool || a->size != b->size || !multi_agrees(c, a, b)) return true;
     if (!ot_mul_i64(a->align / ot_gcd(a->align, b->align), b->align, &align) || !offsets_agree(c, a, b, align)) return true;
     if (collide(c, a, b) || overwrites(c, a, b) || overwrites(c, b, a)) return true;
     *merged = true;

@@ -18,6 +18,7 @@ typedef struct ot_buffer {
                                all in messages */
     uint32_t n_values;
     ot_scope scope;
+    uint32_t pool;                  /* 1 + the kernel's pool that it is allocated from; 0: none */
     int64_t size;                   /* of one slot: the largest value, rounded up to nothing */
     int64_t align;                  /* least common multiple of the values' and the scope's */
     uint32_t multi;                 /* slots */
@@ -125,6 +126,26 @@ ot_status ot_mem_plan_check(const ot_kernel *k, const ot_mem_plan *p, ot_diag *d
 /* Write the planned offsets (and multi counts) into the kernel's allocs, and those of storages without alloc into the places of a
  * carried value or result that they hold. */
 void ot_mem_plan_apply(const ot_mem_plan *p, ot_kernel *k);
+
+/* mem_scope.c: choose a memory for each alloc that says `@auto` (and what is made of it), by size, use and target, and check the kernel
+ * again. reasons: [*n] lines for the reader, in the arena; NULL: not wanted. */
+ot_status ot_mem_choose_scopes(ot_kernel *k, const char *path, const ot_target *t, ot_diag *d, ot_arena *a, const char ***reasons,
+                               uint32_t *n) OT_MUST_USE;
+
+/* mem_text.c: read a kernel, choose its memories and its `auto` sizes (the largest multiples that fit, one after the other), and plan it.
+ * given: values of sizes. Where a fixed size is too large the message says the largest that fits. *k, *p are the caller's;
+ * *bound: the kernel at the bounds of its sizes, the one that was planned: p belongs to it; *k has the given sizes and the same places. */
+typedef struct ot_mem_text {
+    const char *path, *text;
+    size_t n;
+    const ot_tk_binding *given; /* [n_given] */
+    uint32_t n_given;
+    const ot_target *target;
+    const ot_mem_options *options;
+    const char **notes; /* [n_notes] out: sizes and memories that were chosen, in the arena */
+    uint32_t n_notes;
+} ot_mem_text;
+ot_status ot_mem_plan_text(ot_mem_text *m, ot_arena *a, ot_diag *d, ot_kernel **k, ot_mem_plan **p) OT_MUST_USE;
 
 /* planmem.c: one scope by PlanMemory's levels (seed 002). buffers: those of the scope. offsets, multi, level: as in ot_mem_plan,
  * for these n. false in *fits: no plan; *needed is then the height that level 0 wants (else the plan's). */

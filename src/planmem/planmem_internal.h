@@ -131,6 +131,17 @@ typedef struct mem_job {
 ot_status mem_search(const mem_job *j, const ot_buffer *const *buffers, uint32_t n, const ot_pack_options *o,
                      int64_t (*offsets)[OT_TK_MULTI_MAX], uint32_t *multi, ot_pack_result *r) OT_MUST_USE;
 
+/* mem_pool.c: the buffers of pools are placed in their pool, and each pool takes their place in the job: one buffer, alive while any of
+ * them is. Then the other way round: places of the members from the pool's. */
+typedef struct mem_pools mem_pools;
+ot_status mem_pools_enter(mem_job *j, mem_pools **out) OT_MUST_USE;
+/* Of buffer i of the job before it entered (x NULL: no pools). */
+void mem_pools_place(const mem_job *j, const mem_pools *x, uint32_t i, int64_t offsets[OT_TK_MULTI_MAX], uint32_t *multi,
+                     ot_reuse_level *level);
+/* mem_pool.c: what the kernel's `check` statements ask of the planned addresses. */
+ot_status mem_check_addresses(const ot_kernel *k, const char *path, const ot_mem_plan *p, const ot_target *t,
+                              ot_diag *d) OT_MUST_USE;
+
 /* overflow.c: the failure of a scope that does not fit; `mode` that tried last; `required`: least height found. */
 ot_status mem_overflow(const mem_job *j, ot_mem_mode mode, int64_t required) OT_MUST_USE;
 

@@ -139,12 +139,15 @@ static void copy(builder *b, uint32_t stmt, uint32_t to, uint32_t from, bool who
 /* Ranks: the way to the carried value, what is yielded, init, result. */
 enum { RANK_WAY, RANK_YIELD, RANK_INIT, RANK_RESULT };
 
-static bool runs_surely(const ot_tk_stmt *s) { return s->op == OT_TK_FOR && s->hi != -1 && s->lo < s->hi; }
+static bool runs_surely(const ot_tk_stmt *s)
+{
+    return s->op == OT_TK_FOR && s->hi != -1 && s->lo < (s->hi_size ? 1 : s->hi); /* a size is at least 1 */
+}
 
 static bool runs_once(const ot_tk_stmt *s)
 {
     int64_t second;
-    return runs_surely(s) && (!ot_add_i64(s->lo, s->step, &second) || second >= s->hi);
+    return runs_surely(s) && !s->hi_size && (!ot_add_i64(s->lo, s->step, &second) || second >= s->hi);
 }
 
 static void open_loop(builder *b, uint32_t i)
@@ -220,10 +223,12 @@ static void close_if(builder *b, uint32_t i)
         f->points[b->jump[opener]].next[0] = end;
 }
 
-/* A barrier is set up where it is allocated. */
-static bool is_barrier(const ot_kernel *k, const ot_tk_stmt *s)
+/* A barrier and a var hold something where they are allocated. */
+static bool is_set_up(const ot_kernel *k, const ot_tk_stmt *s)
 {
-    return s->op == OT_TK_ALLOC && k->values[s->out[0]].scope == OT_SCOPE_BARRIER;
+    if (s->op != OT_TK_ALLOC) return false;
+    ot_scope scope = k->values[s->out[0]].scope;
+    return scope == OT_SCOPE_BARRIER || scope == OT_SCOPE_VAR;
 }
 
 static void emit(builder *b, uint32_t i)
@@ -235,9 +240,10 @@ static void emit(builder *b, uint32_t i)
     case OT_TK_ALLOC:
     case OT_TK_FREE:
         point(b, i);
-        touch(b, f->var_of[s->op == OT_TK_ALLOC ? s->out[0] : s->in[0]], is_barrier(f->k, s) ? LT_WRITE | LT_FULL : LT_FORGET);
+        touch(b, f->var_of[s->op == OT_TK_ALLOC ? s->out[0] : s->in[0]], is_set_up(f->k, s) ? LT_WRITE | LT_FULL : LT_FORGET);
         break;
     case OT_TK_VIEW:
+    case OT_TK_CHECK:
     case OT_TK_FENCE: point(b, i); break;
     case OT_TK_WAIT:
     case OT_TK_ARRIVE: /* a barrier counts what arrived: each changes it */

@@ -12,6 +12,7 @@ import numpy as np
 
 TOOL, ROOT, TMP = sys.argv[1:4]
 GALLERY = os.path.join(ROOT, 'examples', 'kernels')
+MAPS = os.path.join(ROOT, 'reports', 'kernels')
 rng = np.random.default_rng(int(os.environ.get('OT_SEED', '7')))
 problems = []
 
@@ -58,6 +59,21 @@ def attention(a):
     return {'out': softmax(a['q'] @ a['k'].T / np.sqrt(32)) @ a['v']}
 
 
+def reducer_most(x):
+    """The last tile reads zeros beyond the row."""
+    return np.maximum(x.max(1, keepdims=True), 0) if x.shape[1] % 32 else x.max(1, keepdims=True)
+
+
+def bf16(*shape):
+    """Numbers of bfloat16 as the 16-bit integers that .npy files hold them in."""
+    return (normal(*shape).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def tensor_memory(a):
+    f = {k: (v.astype(np.uint32) << 16).view(np.float32).astype(np.float64) for k, v in a.items()}
+    return {'d': f['a'] @ f['b'], 'h': f['a'] @ f['b']}
+
+
 # kernel: (inputs, function, tolerance relative to the largest value)
 CASES = {
     'gemm': (lambda: {'a': normal(96, 128, dtype=np.float16), 'b': normal(128, 64, dtype=np.float16)}, gemm, 2e-3),
@@ -68,6 +84,9 @@ CASES = {
                     lambda a: {'y': conv2d(a['x'], a['weights'].reshape(8, 4, 3, 3), 1)}, 1e-6),
     'workspace': (lambda: {'x': rng.integers(-9, 9, (32, 48)).astype(np.int8), 'w': rng.integers(-9, 9, (48, 64)).astype(np.int8)},
                   two_stages, 0),
+    'reducer': (lambda: {'x': normal(32, 200)}, lambda a: {'sums': a['x'].sum(1, keepdims=True), 'most': reducer_most(a['x'])}, 1e-6),
+    'auto_tile': (lambda: {'x': normal(1000, 96), 'scale': normal(96)}, lambda a: {'y': a['x'] * a['scale']}, 1e-7),
+    'tensor_memory': (lambda: {'a': bf16(128, 64), 'b': bf16(64, 32)}, tensor_memory, 1e-6),
     'double_buffer': (lambda: {'x': normal(8, 256)}, lambda a: {'y': a['x'] ** 2}, 1e-7),
 }
 
@@ -100,12 +119,40 @@ def check(name):
         np.save(f'{TMP}/{k}.npy', v)
     if not run(path, inputs, f'{TMP}/{name}') or not tool('plan-memory', path, '-o', planned, '-q'):
         return
-    compare(name, f'{TMP}/{name}', function(wide(inputs)), tolerance)
+    compare(name, f'{TMP}/{name}', function(inputs if name == 'tensor_memory' else wide(inputs)), tolerance)
     if not run(planned, inputs, f'{TMP}/{name}.again', '--trace', f'{TMP}/t.json'):
         return
+    if not tool('plan-memory', path, '--svg', f'{TMP}/map.svg', '-q'):
+        return
+    if os.environ.get('UPDATE_MAPS'):
+        os.makedirs(MAPS, exist_ok=True)
+        os.replace(f'{TMP}/map.svg', f'{MAPS}/{name}.svg')
+    elif open(f'{TMP}/map.svg').read() != open(f'{MAPS}/{name}.svg').read():
+        problems.append(f'{MAPS}/{name}.svg is another map: UPDATE_MAPS=1 draws it anew')
     for f in sorted(os.listdir(f'{TMP}/{name}')):
         if open(f'{TMP}/{name}/{f}', 'rb').read() != open(f'{TMP}/{name}.again/{f}', 'rb').read():
             problems.append(f'{name}: the planned kernel gives other bytes in {f}')
+
+
+def check_rules():
+    """tests/rules: each kernel breaks the rule that it is named after; its last lines say with which command, and what is said."""
+    docs = open(f'{ROOT}/docs/kernel-language.md', encoding='utf-8').read()
+    np.save(f'{TMP}/x.npy', normal(64, 64))
+    np.save(f'{TMP}/y.npy', normal(16))
+    names = sorted(os.listdir(f'{ROOT}/tests/rules'))
+    for f in names:
+        path = f'{ROOT}/tests/rules/{f}'
+        command, says = (line[2:] for line in open(path, encoding='utf-8').read().splitlines()[-2:])
+        args = [*command.split()[:1], path, *command.split()[1:]]
+        if args[0] == 'run-kernel':
+            text = open(path, encoding='utf-8').read()
+            args += [f'--input={k}={TMP}/{k}.npy' for k, w in (('x', 'param x'), ('y', 'empty y')) if w in text]
+        r = subprocess.run([TOOL, *args], capture_output=True, text=True)
+        if r.returncode not in (1, 3) or says not in r.stderr or f'{f}:' not in r.stderr:
+            problems.append(f'{f}: exit {r.returncode}, "{r.stderr.strip()}", not "{says}"')
+        if f'`{f}`' not in docs:
+            problems.append(f'docs/kernel-language.md does not have {f}')
+    return len(names)
 
 
 found = sorted(f[:-3] for f in os.listdir(GALLERY) if f.endswith('.tk'))
@@ -113,5 +160,6 @@ if found != sorted(CASES):
     problems.append(f'kernels without a case, or the other way round: {sorted(set(found) ^ set(CASES))}')
 for case in CASES:
     check(case)
-print('\n'.join(problems) or f'{len(CASES)} kernels: as NumPy computes')
+rules = check_rules()
+print('\n'.join(problems) or f'{len(CASES)} kernels: as NumPy computes; {rules} rules')
 sys.exit(bool(problems))

@@ -442,6 +442,7 @@ static uint32_t ki_stmt(ki *m, uint32_t i, uint32_t *back)
     case OT_TK_WAIT: /* one thing after the other here: nothing to wait for */
     case OT_TK_ARRIVE:
     case OT_TK_FENCE:
+    case OT_TK_CHECK:
     case OT_TK_VIEW: return i + 1;
     case OT_TK_LOAD:
     case OT_TK_STORE:

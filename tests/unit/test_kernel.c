@@ -256,7 +256,7 @@ static void test_bad_statements(void **state)
         {"alloc d: 4xf32 @ub", "7:10", "expected a number, found '4xf32'"},
         {"alloc d: 4 float @ub", "7:12", "expected an element type such as f32, found 'float'"},
         {"alloc d: 4 f32 ub", "7:16", "expected '@', found 'ub'"},
-        {"alloc d: 4 f32 @UB", "7:17", "expected a memory (ub l1 l0a l0b l0c bt fp l2 shared gm), found 'UB'"},
+        {"alloc d: 4 f32 @UB", "7:17", "expected a memory (ub l1 l0a l0b l0c bt fp l2 shared gm, local fragment tmem host auto), found 'UB'"},
         {"alloc d: 1x2x3x4x5x6x7x8x9 f32 @ub", "7:10", "more than 8 dimensions"},
         {"alloc d: 2x9223372036854775808 f32 @ub", "7:10", "dimension 2 does not fit"},
         {"alloc d: 9223372036854775808 f32 @ub", "7:10", "the number does not fit 64 bits"},

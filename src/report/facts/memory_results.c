@@ -135,6 +135,11 @@ ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
                 r->n_copies == 1 ? "y" : "ies");
     if (r->steps > 0) fprintf(f, "  %lld search steps\n", (long long)r->steps);
     if (any_timed_out(r)) fputs("  time limit hit: another run may find another plan\n", f);
+    for (uint32_t k = 0; k < r->n_notes; k++) {
+        char text[800];
+        clean(r->notes[k], 400, text);
+        fprintf(f, "  chosen: %s\n", text);
+    }
     for (uint32_t k = 0; k < r->n_warnings; k++) {
         char text[404];
         clean(r->warnings[k], 400, text);
@@ -215,6 +220,9 @@ ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
     ot_json_put_int(&j, "in_place", r->n_in_place);
     ot_json_put_int(&j, "copies", r->n_copies);
     ot_json_put_int(&j, "search_steps", r->steps);
+    ot_json_list(&j, "chosen");
+    for (uint32_t k = 0; k < r->n_notes; k++) ot_json_put_text(&j, NULL, r->notes[k]);
+    ot_json_close(&j);
     ot_json_list(&j, "warnings");
     for (uint32_t k = 0; k < r->n_warnings; k++) ot_json_put_text(&j, NULL, r->warnings[k]);
     ot_json_close(&j);

@@ -33,6 +33,8 @@ typedef struct ot_memory_results {
     uint32_t n_in_place, n_copies;
     const char *const *warnings; /* [n_warnings] */
     uint32_t n_warnings;
+    const char *const *notes; /* [n_notes] sizes and memories that the planner chose for a kernel, and why */
+    uint32_t n_notes;
     double seconds;     /* of planning */
     ot_map_plot *plots; /* [n_plots] of the plans, when asked for */
     uint32_t n_plots;
