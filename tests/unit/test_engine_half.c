@@ -306,6 +306,12 @@ static void products(void **state)
          2,
          3,
          "init %c : float32[45,96] = random 5 * 0.1\n%y = Gemm(%x, %c) {transB=1}\n%r = Neg(%z)\noutput %r\n"},
+        {{9, 96},
+         {2, 33, 33},
+         2,
+         3,
+         "init %n : int64[2] = [45, 96]\n%c = ConstantOfShape(%n)\ninit %f : float32[] = [0.1]\n"
+         "%d = CastLike(%c, %x)\n%e = Add(%d, %f)\n%y = Gemm(%x, %e) {transB=1}\n%r = Neg(%z)\noutput %r\n"},
         {{700, 96}, {2, 33, 33}, 2, 3, "init %c : float32[96,33] = random 5 * 0.1\n%y = MatMul(%x, %c)\n%r = Neg(%z)\noutput %r\n"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -353,6 +359,40 @@ static void attentions(void **state)
     for (size_t k = 0; k < 3; k++) free(masks[k].data);
 }
 
+/* Kernels of rows and lanes: pieces along the axes in front, statistics of whole parts, other results beside the first. */
+static void rows_and_lanes(void **state)
+{
+    (void)state;
+    static const char *const graphs[] = {
+        "%y = Softmax(%x) {axis=-1}\noutput %y\n",
+        "%y = Softmax(%x) {axis=1}\n%z = LogSoftmax(%x) {axis=2}\noutput %y\noutput %z\n",
+        "init %s : float32[67] = random 3\ninit %b : float32[67] = random 4\n%y = LayerNormalization(%x, %s, %b)\noutput %y\n",
+        "init %s : float32[31,67] = random 3\n%y = LayerNormalization(%x, %s) {axis=-2, epsilon=0.001}\noutput %y\n",
+        "init %s : float32[70] = random 3\ninit %b : float32[70] = random 4\n%y = InstanceNormalization(%x, %s, %b)\noutput %y\n",
+        "%y = ReduceMean(%x) {axes=[2, 3], keepdims=1}\n%z = ReduceMax(%x) {axes=[-1], keepdims=0}\noutput %y\noutput %z\n",
+        "init %a : int64[1] = [1]\n%y = ReduceSum(%x, %a) {keepdims=0}\n%z = ReduceL2(%x) {axes=[0, 3]}\noutput %y\noutput %z\n",
+        "%y = ReduceMin(%x) {keepdims=0}\n%z = ReduceLogSumExp(%x) {axes=[1, 2]}\noutput %y\noutput %z\n",
+        "%y = ArgMax(%x) {axis=2}\n%z = ArgMin(%x) {axis=3, keepdims=0}\noutput %y\noutput %z\n",
+        "init %k : int64[1] = [5]\n%y, %z = TopK(%x, %k) {axis=-1}\noutput %y\noutput %z\n",
+        "%y = LRN(%x) {size=3}\noutput %y\n",
+        "%y = MeanVarianceNormalization(%x)\noutput %y\n",
+        "init %a : int64[] = [2]\n%y = CumSum(%x, %a)\n%z = LpNormalization(%x) {axis=1}\noutput %y\noutput %z\n",
+        "%y = GlobalAveragePool(%x)\n%z = GlobalMaxPool(%x)\noutput %y\noutput %z\n",
+    };
+    char text[1000];
+    ot_nd x = random_array(31, 4, (int64_t[]){2, 70, 31, 67});
+    for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
+        snprintf(text, sizeof text, "input %%x : float32[2,70,31,67]\n%s", graphs[k]);
+        check_text(text, &x, 1, "rows");
+    }
+    for (int64_t i = 0; i < 31 * 67; i++) ((float *)x.data)[i] = NAN; /* one part */
+    for (size_t k = 0; k < 6; k++) {
+        snprintf(text, sizeof text, "input %%x : float32[2,70,31,67]\n%s", graphs[k]);
+        check_text(text, &x, 1, "rows that are no numbers");
+    }
+    free(x.data);
+}
+
 /* NaN, infinities, numbers below the least normal one, the largest: through chains, rounded at the end. */
 static void chains_of_numbers_that_are_none(void **state)
 {
@@ -383,6 +423,7 @@ int main(void)
         cmocka_unit_test(resizes),
         cmocka_unit_test(products),
         cmocka_unit_test(attentions),
+        cmocka_unit_test(rows_and_lanes),
         cmocka_unit_test(chains_of_numbers_that_are_none),
         cmocka_unit_test(random_networks),
     };

@@ -112,6 +112,7 @@ static void rows_share(void *job, int64_t first, int64_t end, uint32_t worker)
 
 ot_status ot_fast_conv_transpose(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_conv_transpose, 0);
     deconv d = {0};
     if (!is_taken(c)) return ot_ref_conv_transpose(c);
     OT_TRY(ot_scatter_open(c, &d.v));

@@ -61,6 +61,13 @@ static void drop_scratch(ot_frame *f)
     while (f->n_scratch) ot_block_unref(f->scratch[--f->n_scratch]);
 }
 
+void ot_frame_release(ot_frame *f)
+{
+    drop_scratch(f);
+    (void)!ot_hook_alloc(f->scratch, f->cap_scratch * sizeof *f->scratch, 0);
+    *f = (ot_frame){.prog = f->prog};
+}
+
 /* A fused step's scratch. */
 static ot_status find_work(ot_call *c, const ot_step *step)
 {

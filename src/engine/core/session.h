@@ -232,6 +232,9 @@ void ot_prog_clear(ot_prog *p);
 /* The kernel of a call of a model-local function. */
 ot_status ot_call_function(ot_call *c);
 
+/* Give back the scratch of a frame; its list, too. */
+void ot_frame_release(ot_frame *f);
+
 /* kernel_call.c: output k of a fused step as lowering foresaw it: its memory, contents not set (in place: those of the input). */
 ot_status ot_call_place(ot_call *c, uint32_t k) OT_MUST_USE;
 /* "node 'x' (Op)" into buf; returns buf. */

@@ -8,6 +8,7 @@
  * The second matrix is kept from call to call, packed, while frame and window stay what they were. Complex signals, long frames
  * and what the operator refuses go to the reference.
  */
+#include "engine/core/half.h"
 #include "engine/rows/rows.h"
 
 #include "engine/ref/ref_product.h"
@@ -166,6 +167,7 @@ static void frames_share(void *job, int64_t first, int64_t end, uint32_t worker)
 
 ot_status ot_fast_stft(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_stft, 0);
     stft s = {0};
     if (!c->state || !usual(c, &s)) return ot_ref_stft(c);
     int64_t dims[4] = {s.batch, s.frames, s.bins, 2}, columns = 2 * s.bins;

@@ -146,6 +146,7 @@ static bool plain_attention(ot_call *c, attention *a)
 
 ot_status ot_fast_attention(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_attention, 0);
     attention a = {0};
     if (!plain_attention(c, &a)) return ot_ref_attention(c);
     bool flat = c->in[0]->rank == 3;
@@ -227,6 +228,7 @@ static ot_status project(ot_call *c, attention *a)
 
 ot_status ot_fast_projected_attention(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_projected_attention, 0);
     attention a = {0};
     if (!projected_attention(c, &a)) return ot_ref_projected_attention(c);
     int64_t width = a.heads * a.v_size, dims[3] = {a.batch, a.length, width};

@@ -6,6 +6,7 @@
  * GRU keeps its third gate apart: its share of the state is weighed by the reset gate before or after the product. Other
  * activations, clips, peepholes, coupled gates, sequences of unequal length, and whatever the operator refuses: the reference.
  */
+#include "engine/core/half.h"
 #include "engine/chain/chain_math.h"
 #include "fast_product.h"
 #include "engine/core/session.h"
@@ -278,8 +279,11 @@ static ot_status run(ot_call *c, cell kind, ot_kernel_fn reference)
     return OT_OK;
 }
 
-ot_status ot_fast_rnn(ot_call *c) { return run(c, CELL_RNN, ot_ref_rnn); }
+ot_status ot_fast_rnn(ot_call *c) { return ot_call_is_half(c) ? ot_call_widened(c, ot_fast_rnn, 0) : run(c, CELL_RNN, ot_ref_rnn); }
 
-ot_status ot_fast_gru(ot_call *c) { return run(c, CELL_GRU, ot_ref_gru); }
+ot_status ot_fast_gru(ot_call *c) { return ot_call_is_half(c) ? ot_call_widened(c, ot_fast_gru, 0) : run(c, CELL_GRU, ot_ref_gru); }
 
-ot_status ot_fast_lstm(ot_call *c) { return run(c, CELL_LSTM, ot_ref_lstm); }
+ot_status ot_fast_lstm(ot_call *c)
+{
+    return ot_call_is_half(c) ? ot_call_widened(c, ot_fast_lstm, 0) : run(c, CELL_LSTM, ot_ref_lstm);
+}

@@ -78,6 +78,8 @@ static void softmax_lanes(softmax *s, uint32_t threads)
 
 ot_status ot_fast_softmax(ot_call *c)
 {
+    if (ot_call_is_half(c))
+        return ot_call_widened(c, ot_fast_softmax, ot_rows_before(c, ot_attr_int(c->node, "axis", c->node->version < 13 ? 1 : -1)));
     bool old = c->node->version < 13;
     uint32_t axis = 0;
     ot_lanes l;
@@ -207,8 +209,15 @@ static void lanes_share(void *job, int64_t first, int64_t end, uint32_t worker)
     }
 }
 
+static int64_t lane_axis(const ot_call *c)
+{
+    int64_t axis;
+    return read_lanes(c, &axis) ? axis : 0;
+}
+
 ot_status ot_fast_lanes(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_lanes, ot_rows_before(c, lane_axis(c)));
     int64_t axis_given, bytes = 0;
     uint32_t axis = 0;
     ot_lanes l;

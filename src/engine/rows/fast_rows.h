@@ -2,6 +2,7 @@
 #ifndef OT_ENGINE_FAST_ROWS_H
 #define OT_ENGINE_FAST_ROWS_H
 
+#include "engine/core/half.h"
 #include "engine/core/pool.h"
 #include "rows.h"
 
@@ -24,6 +25,14 @@ static inline const ot_nd *ot_rows_in(const ot_call *c, uint32_t k) { return k <
 static inline ot_op ot_rows_op(const ot_call *c)
 {
     return c->node->op != OT_OP_OPAQUE ? c->node->op : ot_op_find(c->node->op_type);
+}
+
+/* Axes of operand 0 before this one, which may count from the end; 0 when there is no such axis. */
+static inline uint32_t ot_rows_before(const ot_call *c, int64_t axis)
+{
+    int64_t rank = c->n_in > 0 && c->in[0] ? c->in[0]->rank : 0;
+    axis = axis < 0 ? axis + rank : axis;
+    return axis > 0 && axis < rank ? (uint32_t)axis : 0;
 }
 
 #endif

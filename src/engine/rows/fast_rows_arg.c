@@ -86,6 +86,7 @@ static void arg_share(void *job, int64_t first, int64_t end, uint32_t worker)
 
 ot_status ot_fast_arg(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_arg, ot_rows_before(c, ot_attr_int(c->node, "axis", 0)));
     bool keep = ot_attr_int(c->node, "keepdims", 1) != 0, last = ot_attr_int(c->node, "select_last_index", 0) != 0;
     uint32_t axis = 0, rank = 0;
     ot_lanes l;
@@ -239,6 +240,7 @@ static bool open_topk(const ot_call *c, uint32_t *axis, topk *t)
 
 ot_status ot_fast_topk(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_topk, ot_rows_before(c, ot_attr_int(c->node, "axis", -1)));
     topk t = {0};
     uint32_t axis = 0;
     int64_t dims[OT_RANK_MAX], bytes;

@@ -22,6 +22,7 @@ static void gelu_share(void *job, int64_t first, int64_t end, uint32_t worker)
 
 ot_status ot_fast_gelu(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_gelu, ot_rows_before(c, -1));
     const char *type = c->node->op_type;
     ot_rows_act act = strcmp(type, "FastGelu") == 0 ? OT_ROWS_GELU_TANH : OT_ROWS_GELU;
     OT_TRY(ot_call_need(c, strcmp(type, "BiasGelu") == 0 ? 2 : 1));

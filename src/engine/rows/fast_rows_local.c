@@ -47,6 +47,7 @@ static void mean_variance_share(void *job, int64_t first, int64_t end, uint32_t 
 
 ot_status ot_fast_mean_variance(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_mean_variance, 0);
     static const int64_t usual[] = {0, 2, 3};
     bool reduced[OT_RANK_MAX] = {false};
     size_t n_axes = 0;
@@ -134,6 +135,7 @@ static void lrn_share(void *job, int64_t first, int64_t end, uint32_t worker)
 
 ot_status ot_fast_lrn(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_lrn, 1);
     int64_t size = ot_attr_int(c->node, "size", 0);
     ot_lanes lanes;
     if (!ot_rows_takes(c) || c->in[0]->rank < 2 || size < 1 || !ot_lanes_open(c->in[0], 1, 2, &lanes))

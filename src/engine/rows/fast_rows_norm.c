@@ -57,6 +57,7 @@ static void layer_norm_share(void *job, int64_t first, int64_t end, uint32_t wor
 
 ot_status ot_fast_layer_norm(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_layer_norm, ot_rows_before(c, ot_attr_int(c->node, "axis", -1)));
     const char *type = c->node->op_type;
     bool simplified = strcmp(type, "SimplifiedLayerNormalization") == 0;
     ot_rows_norm norm = {.rms = simplified || strcmp(type, "RMSNormalization") == 0};
@@ -135,6 +136,7 @@ static void skip_share(void *job, int64_t first, int64_t end, uint32_t worker)
 
 ot_status ot_fast_skip_layer_norm(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_skip_layer_norm, 0);
     skip_norm s;
     OT_TRY(open_skip(c, &s));
     const ot_nd *x = c->in[0];
@@ -159,19 +161,29 @@ typedef struct channels {
     int64_t parts, channels, group, shared, inner; /* parts of `group` channels each; channels that share a scale */
     const float *scale, *shift;
     double epsilon;
-    const float *x;
-    float *y;
+    const ot_nd *x, *y;
+    float *wide; /* of arrays of 16 bits: a part for each thread; else NULL */
 } channels;
 
+/* Scale or shift as float32: as it lies, or widened. NULL: no memory. */
+static const float *floats_of(ot_call *c, const ot_nd *a, int64_t n)
+{
+    if (a->dtype == OT_F32) return a->data;
+    float *to = ot_call_scratch(c, (size_t)n * sizeof *to + 1);
+    if (to) ot_half_widen(a->dtype, to, a->data, n);
+    return to;
+}
+
+/* All operands of one type: float32, or 16 bits. */
 static bool open_channels(const ot_call *c, channels *k)
 {
     const ot_nd *x = ot_rows_in(c, 0), *scale = ot_rows_in(c, 1), *shift = ot_rows_in(c, 2);
     ot_lanes l;
     int64_t n_scale, n_shift;
-    if (!ot_rows_takes(c) || x->rank < 2 || !ot_lanes_open(x, 1, 2, &l) || !scale || !shift || scale->dtype != OT_F32 ||
-        shift->dtype != OT_F32 || !ot_nd_elems(scale, &n_scale) || !ot_nd_elems(shift, &n_shift))
+    if (!x || !ot_dtype_is_real(x->dtype) || !ot_nd_is_dense(x) || x->rank < 2 || !ot_lanes_open(x, 1, 2, &l) || !scale || !shift ||
+        scale->dtype != x->dtype || shift->dtype != x->dtype || !ot_nd_elems(scale, &n_scale) || !ot_nd_elems(shift, &n_shift))
         return false;
-    *k = (channels){.channels = l.n, .group = 1, .shared = 1, .inner = l.inner, .scale = scale->data, .shift = shift->data};
+    *k = (channels){.channels = l.n, .group = 1, .shared = 1, .inner = l.inner};
     if (ot_rows_op(c) == OT_OP_GroupNormalization) {
         int64_t groups = ot_attr_int(c->node, "num_groups", 0);
         if (groups <= 0 || l.n % groups != 0 || ot_attr_int(c->node, "stash_type", OT_F32) != OT_F32) return false;
@@ -183,36 +195,59 @@ static bool open_channels(const ot_call *c, channels *k)
     return n_scale == l.n / k->shared && n_shift == n_scale;
 }
 
-static void normalise_part(const channels *k, int64_t p)
+/* Part p, which begins at x, to y. */
+static void normalise_part(const channels *k, int64_t p, float *y, const float *x)
 {
-    const float *x = k->x;
-    float *y = k->y;
     int64_t len = k->group * k->inner, first = p * k->group % k->channels;
-    double mean = ot_rows_mean(x + p * len, len);
-    double inverse = 1 / sqrt(ot_rows_square_mean(x + p * len, len, mean) + k->epsilon);
+    double mean = ot_rows_mean(x, len);
+    double inverse = 1 / sqrt(ot_rows_square_mean(x, len, mean) + k->epsilon);
     for (int64_t j = 0; j < k->group; j++) {
-        int64_t at = p * len + j * k->inner, of = (first + j) / k->shared;
+        int64_t at = j * k->inner, of = (first + j) / k->shared;
         double factor = inverse * (double)k->scale[of], rest = (double)(float)mean - mean; /* of the rounded mean */
         ot_rows_affine(y + at, x + at, k->inner, (float)mean, (float)factor, (float)((double)k->shift[of] + rest * factor));
     }
 }
 
+/* Part p of arrays of 16 bits: widened into `wide`, normalised there, rounded. */
+static void normalise_half(const channels *k, int64_t p, float *wide)
+{
+    int64_t len = k->group * k->inner;
+    ot_half_widen(k->x->dtype, wide, (const uint16_t *)k->x->data + p * len, len);
+    normalise_part(k, p, wide, wide);
+    ot_half_narrow(k->x->dtype, (uint16_t *)k->y->data + p * len, wide, len);
+}
+
 static void parts_share(void *job, int64_t first, int64_t end, uint32_t worker)
 {
-    (void)worker;
-    for (int64_t p = first; p < end; p++) normalise_part(job, p);
+    const channels *k = job;
+    int64_t len = k->group * k->inner;
+    for (int64_t p = first; p < end; p++) {
+        if (k->wide)
+            normalise_half(k, p, k->wide + worker * len);
+        else
+            normalise_part(k, p, (float *)k->y->data + p * len, (const float *)k->x->data + p * len);
+    }
 }
 
 ot_status ot_fast_channel_norm(ot_call *c)
 {
     channels k;
+    int64_t room;
     if (!open_channels(c, &k)) return ot_kernel_reference(ot_rows_op(c))(c);
     const ot_nd *x = c->in[0];
-    OT_TRY(ot_call_output(c, 0, OT_F32, x->rank, x->dims));
+    OT_TRY(ot_call_output(c, 0, x->dtype, x->rank, x->dims));
     if (!ot_rows_wants(c, 0)) return OT_OK;
-    k.x = x->data;
-    k.y = c->out[0]->data;
-    int threads = ot_rows_threads(c, 3.0 * (double)k.parts * (double)k.group * (double)k.inner);
+    k.x = x;
+    k.y = c->out[0];
+    k.scale = floats_of(c, c->in[1], k.channels / k.shared);
+    k.shift = floats_of(c, c->in[2], k.channels / k.shared);
+    if (!k.scale || !k.shift) return ot_fail_nomem(c->diag);
+    int64_t len = k.group * k.inner, threads = ot_rows_threads(c, 3.0 * (double)k.parts * (double)len);
+    if (x->dtype != OT_F32) {
+        if (!ot_mul_i64(len, threads * (int64_t)sizeof *k.wide, &room)) return ot_fail_nomem(c->diag);
+        k.wide = ot_call_scratch(c, (size_t)room);
+        if (!k.wide) return ot_fail_nomem(c->diag);
+    }
     ot_pool_share((uint32_t)threads, k.parts, 1, parts_share, &k);
     return OT_OK;
 }

@@ -205,8 +205,19 @@ static bool read_axes(const ot_call *c, bool *reduced)
     return true;
 }
 
+/* Axes before the first that goes. */
+static uint32_t leading_of(const ot_call *c)
+{
+    bool reduced[OT_RANK_MAX] = {false};
+    uint32_t n = 0;
+    if (!c->in[0] || !read_axes(c, reduced)) return 0;
+    while (n < c->in[0]->rank && !reduced[n]) n++;
+    return n < c->in[0]->rank ? n : 0;
+}
+
 ot_status ot_fast_reduce(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_reduce, leading_of(c));
     reduction r = {.op = ot_rows_op(c), .in = ot_rows_in(c, 0)};
     bool reduced[OT_RANK_MAX] = {false}, keep = ot_attr_int(c->node, "keepdims", 1) != 0;
     int64_t dims[OT_RANK_MAX], elems, n_out = 1;
@@ -249,6 +260,7 @@ static void global_pool_share(void *job, int64_t first, int64_t end, uint32_t wo
 
 ot_status ot_fast_global_pool(ot_call *c)
 {
+    if (ot_call_is_half(c)) return ot_call_widened(c, ot_fast_global_pool, 2);
     ot_lanes l;
     bool most = ot_rows_op(c) == OT_OP_GlobalMaxPool;
     int64_t dims[OT_RANK_MAX];
