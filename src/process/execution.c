@@ -8,6 +8,7 @@
  */
 #include "chunk_arena.h"
 #include "execution.h"
+#include "one_block.h"
 
 #define RUNS       2
 #define MOST_TRIPS 512                /* of a loop that are played */
@@ -345,7 +346,7 @@ ot_status ot_process_growth(const ot_graph *g, const ot_runtime *r, bool pinned,
     *out = (ot_process_figures){0};
     ot_arena *a = ot_arena_new();
     player x = {.r = r, .pinned = pinned, .a = a, .memory = a ? ot_chunk_arena_new(a) : NULL};
-    ot_status s = x.memory ? play_runs(&x, g, out) : OT_E_NOMEM;
+    ot_status s = !x.memory ? OT_E_NOMEM : r->one_block ? ot_one_block_growth(g, r, a, out) : play_runs(&x, g, out);
     ot_arena_free(a);
     return s;
 }

@@ -9,6 +9,8 @@
  *   execution.c        steps -> allocations and releases, loops iteration by iteration, some runs in a row
  *   memory_pattern.c   the block that later runs take for all tensors of a graph at once
  *   chunk_arena.c      the allocator, and which pages of it were touched
+ *
+ * OpenVINO places everything before it runs: merged_steps.c (what runs as one), one_block.c (graph -> boxes), live_boxes.c (their places).
  */
 #ifndef OT_PROCESS_H
 #define OT_PROCESS_H

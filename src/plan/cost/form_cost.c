@@ -134,8 +134,10 @@ static void copied_cost(const ot_target *t, const ot_totals *x, ot_form form, do
     if (x->n_dims > 1 && x->halo) stitched += f->cropped;
     double stitch = stitched * x->out_bytes / out_bw, overhead = t->region_overhead;
     const double tile_bw = ot_cost_layout_bw(t, in_bw), whole_bw = ot_cost_layout_bw(t, out_bw);
-    overhead += x->border_tile / tile_bw + x->border_whole / whole_bw;
-    if (!f->joins_blocks) overhead += x->border_tile_out / tile_bw + x->border_whole_out / whole_bw;
+    if (!f->joins_blocks) {
+        overhead += x->border_tile / tile_bw + x->border_whole / whole_bw;
+        overhead += x->border_tile_out / tile_bw + x->border_whole_out / whole_bw;
+    }
     overhead += x->tiles * (x->n_inputs * f->nodes * t->node_overhead + (f->loops ? t->loop_overhead : 0));
     *time = compute + transfers + copies + stitch + overhead + x->nodes * t->node_overhead;
     /* Results too large for the fast memory are read and written once more. */

@@ -81,7 +81,7 @@ typedef struct ot_form_price {
     bool loops;        /* a step of a Loop or Scan for each tile */
     double stitch;     /* bytes moved per byte of output to put pieces together, where these follow each other in memory; */
     double scattered;  /* where they do not */
-    bool joins_blocks; /* pieces are put together in blocks: outputs do not change layout */
+    bool joins_blocks; /* windows are cut, pieces put together in blocks: neither changes layout at the region's border */
     double cropped;    /* added where windows of several dimensions overlap: border tiles are stitched apart */
     double windows;    /* bytes moved per byte of the windows of all tiles besides, to gather them ahead */
     /* Memory that a process takes while the form stitches. */
@@ -140,7 +140,9 @@ typedef struct ot_runtime {
     bool own_biases; /* a convolution takes in a bias that no other operator reads: tiles that are written out have one each */
 
     /* ---- memory ---- */
-    bool chunk_arena; /* its process grows as process/ plays it: chunks of an arena, a block for the pattern of later runs */
+    /* How its process grows, as process/ plays it; neither: not known. */
+    bool chunk_arena; /* chunks of an arena, a block for the pattern of later runs */
+    bool one_block;   /* one block for all values, bodies of loops included, placed before it runs */
     /* What a process holds besides values and constants: for each operator that is written, for each Loop or Scan. */
     int64_t node_bytes, loop_bytes;
     bool own_outputs; /* graph outputs lie in the caller's memory, and a merged group holds only what others read */
@@ -210,6 +212,8 @@ double ot_runtime_block_fill(const ot_runtime *r, int64_t channels);
 bool ot_runtime_makes_blocks(const ot_runtime *r, const ot_node *n);
 /* It hands blocks on. */
 bool ot_runtime_keeps_blocks(const ot_runtime *r, const ot_node *n);
+/* What its process grows by can be played (process/). */
+static inline bool ot_runtime_plays(const ot_runtime *r) { return r->chunk_arena || r->one_block; }
 /* It may write its result over an input of the same size that dies there. */
 bool ot_runtime_in_place(const ot_runtime *r, const ot_node *n);
 

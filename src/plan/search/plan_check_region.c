@@ -411,8 +411,10 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     seconds += f->windows * b->windows / ot_cost_bw(t, b->windows);
     seconds += (1 + stitched) * b->outputs / to;
     const double inside = ot_cost_layout_bw(t, from), outside = ot_cost_layout_bw(t, to);
-    seconds += b->repack_inside / inside + b->repack_outside / outside;
-    if (!f->joins_blocks) seconds += b->pieces_repack_inside / inside + b->pieces_repack_outside / outside;
+    if (!f->joins_blocks) {
+        seconds += b->repack_inside / inside + b->repack_outside / outside;
+        seconds += b->pieces_repack_inside / inside + b->pieces_repack_outside / outside;
+    }
     seconds += b->tiles * b->n_inputs * f->nodes * t->node_overhead + (f->loops ? b->tiles * t->loop_overhead : 0);
     out->seconds = seconds;
     const bool again = stitched > 0 && b->outputs > (double)t->fast_bytes; /* pieces are written, read, written */
