@@ -70,7 +70,7 @@ FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
 .PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
-        format-check bench cover clean python
+        format-check bench busy cover clean python
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -89,6 +89,7 @@ help:
 	@echo 'make tsan         the engine: unit tests and tiled models on three threads, under ThreadSanitizer (clang)'
 	@echo 'make fuzz         libFuzzer for FUZZ_TIME=$(FUZZ_TIME) seconds (clang)'
 	@echo 'make matrix       what other runtimes make of tiled models: docs/matrix.md anew (downloads them, once)'
+	@echo 'make busy         small steps beside processes that never rest, the engine next to ONNX Runtime'
 	@echo 'make arrows       which folders use which: none uses a later one'
 	@echo 'make lint | format | format-check | bench | cover | clean'
 	@echo 'variables: CC CFLAGS OPT PYTHON PREFIX DESTDIR V=1 ENGINE=no'
@@ -289,6 +290,10 @@ MATRIX_PYTHON ?= .venv-matrix/bin/python
 matrix: $(TOOL)
 	$(Q)$(if $(filter .venv-matrix/bin/python,$(MATRIX_PYTHON)),scripts/setup.sh matrix,true)
 	@$(MATRIX_PYTHON) scripts/matrix.py --tool $(TOOL) --write docs
+
+# A network of small steps, the machine as it is and beside busy processes; ONNX Runtime next to it.
+busy: python $(TOOL)
+	@$(PYTHON) scripts/busy_bench.py --tool $(TOOL)
 
 cover:
 	@$(MAKE) --no-print-directory BUILD=build/cover OPT='-O0 -g' SAN='--coverage' unit

@@ -400,6 +400,29 @@ def elementwise(batch=1, size=1024, width=32, depth=5, seed=9):
     return n.model()
 
 
+def depth(batch=1, size=192, width=16, depth=8, seed=16):
+    """A small depth estimator: inverted residual blocks in five stages, a decoder that joins them again; `depth` blocks a stage, some
+    150 steps of which none takes long."""
+    n = Net('depth', seed)
+    x = n.relu6(n.conv(n.input([batch, 3, size, size]), width, 3, 2))
+    scales = []
+    for stage in range(5):
+        for b in range(depth):
+            inner, stride, c = 4 * n.channels[x], 2 if stage and not b else 1, width + width // 2 * stage
+            y = n.relu6(n.conv(x, inner, 1))
+            y = n.conv(n.relu6(n.conv(y, inner, 3, stride, group=inner)), c, 1)
+            x = n.node('Add', [x, y]) if stride == 1 and n.channels[x] == c else y
+        scales.append(x)
+    for skip in scales[-2::-1]:
+        x = n.node('Resize', [n.conv(x, n.channels[skip], 1), '', n.const(np.array([1, 1, 2, 2], np.float32), 'scales')],
+                   mode='linear', coordinate_transformation_mode='half_pixel')
+        x = n.relu(n.conv(n.node('Add', [x, skip]), n.channels[skip]))
+    x = n.node('Resize', [n.conv(x, 1), '', n.const(np.array([1, 1, 2, 2], np.float32), 'scales')],
+               mode='linear', coordinate_transformation_mode='half_pixel')
+    n.output(n.node('Sigmoid', [x]), [batch, 1, size, size])
+    return n.model()
+
+
 def depthwise(batch=8, size=256, width=32, depth=6, seed=10):
     """Depthwise 3x3 and pointwise 1x1 convolutions in turn."""
     n = Net('depthwise', seed)
@@ -424,12 +447,14 @@ def seed_case(batch=32, size=1024, width=256, seed=11):
 
 
 MODELS = {f.__name__: f for f in (resnet50, mobilenet_v2, mobilenet_v2_int8, mobilenet_v2_qdq, vgg16_head, vgg16,
-                                  vgg16_features, vit, sr, fsrcnn, espcn, unet, dncnn, elementwise, depthwise, seed_case)}
+                                  vgg16_features, vit, sr, fsrcnn, espcn, unet, dncnn, elementwise, depthwise, seed_case,
+                                  depth)}
 # Small enough for sanitizers and quick runs.
 SMALL = dict(size=64, width=16, depth=4)
 SMALL_OF = {'resnet50': dict(size=64, width=8), 'vgg16': dict(size=64, width=8), 'vit': dict(size=64, width=48, depth=2),
             'sr': dict(size=45, width=8, depth=4), 'fsrcnn': dict(size=45, width=28, depth=2), 'espcn': dict(size=45, width=16),
             'seed_case': dict(size=64, width=32, batch=4),
+            'depth': dict(size=64, width=8, depth=2),
             'depthwise': dict(batch=4, size=32, width=16, depth=3)}
 
 

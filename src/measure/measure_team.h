@@ -14,8 +14,8 @@ typedef struct ot_gate {
 
 void ot_gate_pass(ot_gate *g);
 
-/* work(member k of `members`, gate) in n threads, member 0 in the caller's; each passes the gate once when it is ready. These are
- * threads of the system, not of an OpenMP team: kernels that they call are on their own. false: not all could be started, and
+/* work(member k of `members`, gate) in n threads, member 0 in the caller's; each passes the gate once when it is ready. They
+ * have no pool: kernels that they call are on their own. false: not all could be started, and
  * what was measured means nothing. */
 bool ot_team_run(uint32_t n, void (*work)(void *member, ot_gate *g), void *members, size_t member_size) OT_MUST_USE;
 

@@ -55,7 +55,7 @@ typedef struct ot_chain_array {
 } ot_chain_array;
 
 /* Compute all elements of a box of `dims`. Outputs may be the very memory of an input with the same strides. Several calls may
- * run at once. threads > 1: OpenMP over the outer dims (not when already in a parallel region). Never fails, allocates nothing:
+ * run at once. threads > 1: blocks are shared out (ot_pool_share). Never fails, allocates nothing:
  * registers live on the stack (some 80 KiB). The order of dims does not matter. Outputs of 40 MiB and more are written past
  * the caches. */
 void ot_chain_run(const ot_chain *c, uint32_t rank, const int64_t *dims, const ot_chain_array *in, const ot_chain_array *out,

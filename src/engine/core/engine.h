@@ -69,7 +69,7 @@ typedef struct ot_call {
     const ot_nd *const *in;        /* [n_in] NULL: omitted */
     ot_nd **out;                   /* [n_out] NULL: not wanted */
     struct ot_frame *frame;        /* of the running graph: memory, outer values, threads */
-    uint32_t threads;              /* that the kernel may use (OpenMP) */
+    uint32_t threads;              /* that the kernel may use, by ot_pool_share */
     struct ot_kernel_state *state; /* of this node, kept from run to run */
     const void *plan;              /* of a fused step (src/engine/units/units.h); else NULL */
     void *work;                    /* planned scratch of a fused step, not zeroed */

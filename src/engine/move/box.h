@@ -12,8 +12,8 @@
 
 /* Elements of `size` bytes (1, 2, 4 or 8); strides in elements. Boxes do not overlap. Runs of elements that are adjacent on
  * both sides are copied whole; where they are adjacent along one dim in src and along another in dst, small squares go through
- * registers (a transposition of 8 x 8 floats costs 8 loads and 8 stores). threads > 1: OpenMP, but not inside a parallel
- * region. */
+ * registers (a transposition of 8 x 8 floats costs 8 loads and 8 stores). threads > 1: the longest dims are shared out
+ * (ot_pool_share). */
 void ot_box_copy(size_t size, uint32_t rank, const int64_t *dims, void *dst, const int64_t *dst_strides, const void *src,
                  const int64_t *src_strides, uint32_t threads);
 /* All elements of the box become the `size` bytes at `value`. */
