@@ -8,7 +8,7 @@
 #   scripts/setup.sh format   clang-format
 #   scripts/setup.sh fuzz     clang with libFuzzer
 #   scripts/setup.sh matrix   .venv-matrix with the runtimes of scripts/requirements-matrix.txt
-#   scripts/setup.sh tsan     clang with ThreadSanitizer
+#   scripts/setup.sh tsan     clang with ThreadSanitizer and an OpenMP library that it understands
 #
 # What is there is found by trying it (a command, a header), not by package name, so that tools installed
 # by other means count. Packages come from apt-get; sudo is used only when not root.
@@ -43,7 +43,8 @@ install_missing() {
 has_fuzzer() { echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return d && n < 0; }' |
     clang -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null; }
 
-has_tsan() { echo 'int main(void) { return 0; }' | clang -fsanitize=thread -x c - -o /dev/null 2>/dev/null; }
+has_openmp() { printf '#include <omp.h>\nint main(void) { return omp_get_num_threads() < 0; }\n' |
+    clang -fopenmp -fsanitize=thread -x c - -o /dev/null 2>/dev/null; }
 
 setup_build() {
     need_command make make
@@ -129,7 +130,7 @@ matrix)
     ;;
 tsan)
     need_command clang clang
-    has_tsan || missing+=(libclang-rt-dev)
+    has_openmp || missing+=(libclang-rt-dev libomp-dev)
     install_missing
     ;;
 *) echo "usage: scripts/setup.sh [build|check|demo|lint|format|fuzz|matrix|tsan]" >&2; exit 2 ;;
