@@ -26,4 +26,14 @@ for threads in 1 2; do
 done
 # without the quantised ones: sums in another order round to other codes now and then
 suite 5 --reference --emit-engine 64K --only 'resnet50.*' --only 'unet.*' --only 'sr.*' --only 'vit.*' --only 'mobilenet_v2.*' --only 'depth*'
+
+# float16: what ONNX Runtime computes with Casts around float32 operators, the engine computes piece by piece
+halves=(resnet50 mobilenet_v2 vit sr unet dncnn depthwise)
+for name in "${halves[@]}"; do
+    "$PYTHON" "$root/tests/oracle/to_half.py" "$tmp/$name.onnx" "$tmp/half_$name.onnx" 2>"$tmp/err" || fail "to_half $name: $(tail -2 "$tmp/err")"
+done
+for threads in 1 2; do
+    suite ${#halves[@]} --threads $threads --only 'half_*'
+done
+suite 4 --threads 2 --emit-engine 16K --only 'half_*'
 finish

@@ -254,8 +254,8 @@ static void resizes(void **state)
         "%z = Resize(%x, _, _, %r) {mode=\"linear\", coordinate_transformation_mode=\"asymmetric\"}\noutput %z\n",
         "%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n%z = Resize(%y, _, _, %s) {mode=\"nearest\"}\noutput %z\n",
         "%c = Cast(%x) {to=1}\n%z = Resize(%c, _, _, %s) {mode=\"nearest\"}\n%d = CastLike(%z, %x)\noutput %d\n",
-        "%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n%c = Cast(%y) {to=1}\n%z = Resize(%c, _, _, %r) {mode=\"nearest\"}\n"
-        "%d = Cast(%z) {to=10}\n%e = Cast(%d) {to=1}\noutput %e\n",
+        ("%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n%c = Cast(%y) {to=1}\n%z = Resize(%c, _, _, %r) {mode=\"nearest\"}\n"
+         "%d = Cast(%z) {to=10}\n%e = Cast(%d) {to=1}\noutput %e\n"),
         "%c = Cast(%x) {to=1}\n%z = Resize(%c, _, _, %s) {mode=\"nearest\"}\n%d = Cast(%z) {to=10}\n%e = Neg(%c)\noutput %d\noutput %e\n",
     };
     char text[1000];

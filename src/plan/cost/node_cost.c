@@ -112,14 +112,32 @@ static double thin_phases(const ot_seq *s, uint32_t p, const ot_share *cut, uint
     return longer;
 }
 
+/* Numbers of 16 bits that the first node of a group reads and makes: widened and rounded on the way. */
+static double conversions(const ot_seq *s, uint32_t p, const ot_target *t)
+{
+    const ot_node *n = &s->g->nodes[s->node[p]];
+    ot_cost_kind class = ot_op_cost(n->op);
+    double count = 0;
+    if (t->runtime->half_part <= 0 || class == OT_COST_FREE || class == OT_COST_MOVE || (s->fused[p] && s->head[p] != p)) return 0;
+    for (uint32_t k = 0; k <= n->n_in; k++) {
+        ot_id v = k < n->n_in ? n->in[k] : n->n_out > 0 ? n->out[0] : OT_NONE;
+        int64_t elems;
+        if (v == OT_NONE || !s->act[v] || !ot_dtype_is_half(s->g->values[v].dtype)) continue;
+        count += ot_value_elems(&s->g->values[v], &elems) ? (double)elems : 0;
+    }
+    return count / (t->rate_elem * t->runtime->half_part);
+}
+
 double ot_cost_compute_cut(const ot_seq *s, uint32_t p, const ot_target *t, double compute, const ot_share *cut, uint32_t n_dims)
 {
-    double quick = ot_cost_winograd(s, p, t, cut, n_dims);
-    if (quick > 0) return quick;
+    double quick = ot_cost_winograd(s, p, t, cut, n_dims), converts = conversions(s, p, t);
+    for (uint32_t d = 0; d < n_dims; d++) converts *= cut[d].made;
+    if (quick > 0) return quick + converts;
     for (uint32_t d = 0; d < n_dims; d++) compute *= cut[d].made;
     if (s->on_bytes[p] && ot_op_cost(s->g->nodes[s->node[p]].op) == OT_COST_CONV) compute /= t->runtime->conv.bytes_part;
     bool phases = t->runtime->conv.transposed == OT_TRANSPOSED_PHASES && s->g->nodes[s->node[p]].op == OT_OP_ConvTranspose;
     if (phases) compute *= thin_phases(s, p, cut, n_dims);
+    compute += converts;
     return s->tail[p] == OT_NONE ? compute : ot_cost_attention(s, p, t, cut, n_dims, compute);
 }
 

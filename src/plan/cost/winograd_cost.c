@@ -40,7 +40,7 @@ static bool describe(const ot_graph *g, const ot_node *n, int64_t batch, int64_t
 {
     if (n->op != OT_OP_Conv || n->n_in < 2 || n->in[0] == OT_NONE || n->in[1] == OT_NONE) return false;
     const ot_value *x = &g->values[n->in[0]], *k = &g->values[n->in[1]];
-    if (x->dtype != OT_F32 || x->rank != 4 || k->rank != 4 || k->dims[2] != 3 || k->dims[3] != 3) return false;
+    if (!ot_dtype_is_real(x->dtype) || x->rank != 4 || k->rank != 4 || k->dims[2] != 3 || k->dims[3] != 3) return false;
     if (ot_attr_int(n, "group", 1) != 1 || !all_are(n, "strides", 1) || !all_are(n, "dilations", 1)) return false;
     *s = (ot_winograd_sizes){.batch = batch,
                              .in_channels = k->dims[1],

@@ -116,7 +116,8 @@ typedef struct ot_runtime {
     const ot_op_factor *slow; /* [n_slow] */
     uint32_t n_slow;
     ot_conv_habits conv;
-    double overlap; /* part of the shorter of compute and memory time that the longer one does not hide */
+    double half_part; /* numbers of 16 bits that kernels of float32 widen or round, against rate_elem; 0: that takes no time */
+    double overlap;   /* part of the shorter of compute and memory time that the longer one does not hide */
 
     /* ---- movement ---- */
     ot_block_habits blocks;

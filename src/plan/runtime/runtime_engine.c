@@ -24,7 +24,8 @@ const ot_runtime ot_runtime_engine = {
              .bytes_part = 0.6,       /* elements are gathered, and multiplied as 16-bit numbers */
              .winograd = true,
              .direct_part = 0.85},
-    .overlap = 0.35, /* caches overlap the two in part */
+    .half_part = 1.3, /* measured: 19.6e9 conversions a second where 14.7e9 multiplications are made */
+    .overlap = 0.35,  /* caches overlap the two in part */
     .blocks = {.has_blocks = true,
                .makes = MAKES,
                .n_makes = sizeof MAKES / sizeof *MAKES,
