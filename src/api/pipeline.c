@@ -104,8 +104,11 @@ static ot_status pass_plan_check(ot_run *r)
 /* They need the graph as it was planned. */
 static ot_status pass_results(ot_run *r)
 {
-    return ot_facts_from_plan(r->model->graph, r->plan, &r->target, &r->options.plan, r->source.path, r->output,
-                              r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts);
+    OT_TRY(ot_facts_from_plan(r->model->graph, r->plan, &r->target, &r->options.plan, r->source.path, r->output,
+                              r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
+    if (!r->facts->complete || (r->plan->n_regions == 0 && !r->plan->in_branch)) return OT_OK;
+    r->facts->command = ot_run_command_text(r, r->facts->arena);
+    return r->facts->command ? OT_OK : ot_fail_nomem(r->diag);
 }
 
 /* With nothing to do the graph stays as it is, so that the export writes back what was read. */

@@ -49,6 +49,11 @@ ot_status ot_run_save(ot_run *run) OT_MUST_USE;
 /* Free what a run holds, not the run itself. */
 void ot_run_free(ot_run *run);
 
+/* ---- command_line.c ---- */
+
+/* The command that tiles the run's model as the run did, in the arena; NULL: no memory. */
+const char *ot_run_command_text(const ot_run *run, ot_arena *a);
+
 /* ---- text_file.c: .ot files ---- */
 
 bool ot_is_text_path(const char *path); /* ends in ".ot" */

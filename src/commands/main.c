@@ -48,6 +48,8 @@ static FILE *table_stream(const ot_options *o)
 static ot_status print_results(const ot_options *o, const ot_facts *f)
 {
     bool inspect = o->command == OT_CMD_INSPECT;
+    if (o->command == OT_CMD_EXPLAIN && o->json) return ot_explain_json(f, stdout);
+    if (o->command == OT_CMD_EXPLAIN && !o->quiet) return ot_explain_print(f, stdout);
     if (o->json) return ot_results_json(f, stdout);
     if (o->quiet) return OT_OK;
     return ot_results_print(f, inspect, table_stream(o));
@@ -153,7 +155,7 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .dump_dir = o->dump_dir,
                         .log = o->verbose ? stderr : NULL,
                         .progress = progress};
-    r.plan.detail = o->n_reports > 0;
+    r.plan.detail = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN;
     return r;
 }
 
@@ -202,7 +204,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
 {
     ot_progress progress = progress_of(o);
     ot_run run = {.diag = d, .options = tile_options(o, &progress), .source = {.path = o->model}, .output = o->output};
-    bool inspect = o->command == OT_CMD_INSPECT;
+    bool inspect = o->command == OT_CMD_INSPECT || o->command == OT_CMD_EXPLAIN;
     void *original = NULL; /* for --verify */
     size_t n = 0;
     if (o->command == OT_CMD_PLAN_MEMORY) return plan_memory(o, d);

@@ -38,6 +38,7 @@ static const struct {
 } COMMANDS[] = {
     {"", OT_CMD_OPTIMISE, NULL, "MODEL -o OUT [options]", "tile the model where it pays"},
     {"inspect", OT_CMD_INSPECT, NULL, "inspect MODEL [options]", "regions, barriers, predicted figures; writes no model"},
+    {"explain", OT_CMD_EXPLAIN, NULL, "explain MODEL [options]", "where memory goes, what tiling makes of it, what is in the way"},
     {"plan-memory", OT_CMD_PLAN_MEMORY, NULL, "plan-memory FILE [-o OUT]", "place the buffers of a kernel (.tk) or a table (.csv)"},
     {"run", OT_CMD_RUN, RUN_NEEDS, "run MODEL [options]", "run a model natively"},
     {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model and its tiled form side by side"},
@@ -79,7 +80,7 @@ typedef enum option_kind {
 /* Commands that take an option, a bit each. */
 enum {
     OPTIMISE = 1 << OT_CMD_OPTIMISE,
-    MODELS = OPTIMISE | 1 << OT_CMD_INSPECT,
+    MODELS = OPTIMISE | 1 << OT_CMD_INSPECT | 1 << OT_CMD_EXPLAIN,
     MEMORY = 1 << OT_CMD_PLAN_MEMORY,
     RUN = 1 << OT_CMD_RUN,
     BENCH = 1 << OT_CMD_BENCH,
@@ -126,7 +127,7 @@ static const option OPTIONS[] = {
      "who runs the model, of --list-runtimes (the target's own when not given)"},
     {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS, "capacity of the fast memory, in place of the target's"},
     {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, "bind the dimensions of an input; repeatable"},
-    {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise"},
+    {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise (explain: memory)"},
     {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, "peak memory that must not be passed, else exit 3"},
     {"max-tensor", 0, "SIZE", SIZE, NULL, AT(plan.max_tensor), TILERS, "no tensor may be larger, whatever the goal, else exit 3"},
     {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS, "slowdown allowed with --goal memory, in percent"},
@@ -475,7 +476,8 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 /* An option of another command. */
 static ot_status fail_elsewhere(ot_diag *d, const option *opt, ot_command command)
 {
-    if (command == OT_CMD_INSPECT && opt->letter == 'o') return ot_fail(d, OT_E_USAGE, "'inspect' writes no model: leave out -o");
+    if ((command == OT_CMD_INSPECT || command == OT_CMD_EXPLAIN) && opt->letter == 'o')
+        return ot_fail(d, OT_E_USAGE, "'%s' writes no model: leave out -o", command_name(command));
     unsigned commands = opt->commands == KERNEL ? KERNEL : opt->commands & ~(unsigned)KERNEL; /* where to look for it first */
     for (size_t k = 1; k < N_COMMANDS; k++)
         if (commands == 1u << COMMANDS[k].command)
@@ -573,6 +575,7 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
         if (o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL)
             o->target = NULL; /* the kernel's own goes before the default */
         if (o->command == OT_CMD_BENCH) o->emit_engine = true;
+        if (o->command == OT_CMD_EXPLAIN) o->plan.goal = OT_GOAL_MEMORY;
         if (!COMMANDS[k].needs) continue;
         if (!asks_help(argc, argv)) return fail_needs(d, COMMANDS[k].name, COMMANDS[k].needs);
         o->help = true;
@@ -593,7 +596,7 @@ static const struct {
     const char *heading;
 } SECTIONS[] = {
     {EVERY, "options (sizes take K, M, G; a MODEL, FILE or OUT of - is stdin or stdout)"},
-    {TILERS, "of tiling, inspect and bench"},
+    {TILERS, "of tiling, inspect, explain and bench"},
     {RUNNERS, "of run and bench"},
     {MEMORY | KERNEL, "of plan-memory and run-kernel"},
 };

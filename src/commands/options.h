@@ -15,6 +15,7 @@ typedef enum ot_command {
     OT_CMD_BENCH,
     OT_CMD_CALIBRATE,
     OT_CMD_COMPARE,
+    OT_CMD_EXPLAIN,
     OT_CMD_RUN_KERNEL
 } ot_command;
 

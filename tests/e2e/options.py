@@ -15,6 +15,7 @@ import tempfile
 COMMANDS = {
     'tiling': ['absent.onnx', '-o', 'x'],
     'inspect': ['inspect', 'absent.onnx'],
+    'explain': ['explain', 'absent.onnx'],
     'plan-memory': ['plan-memory', 'absent.csv'],
     'run': ['run', 'absent.onnx'],
     'bench': ['bench', 'absent.onnx'],
@@ -25,14 +26,14 @@ COMMANDS = {
 # Commands of a heading of --help; an option's own line may say "(not run, bench)" or "(also run)".
 HEADINGS = {
     'options': list(COMMANDS),
-    'of tiling, inspect and bench': ['tiling', 'inspect', 'bench'],
+    'of tiling, inspect, explain and bench': ['tiling', 'inspect', 'explain', 'bench'],
     'of run and bench': ['run', 'bench'],
     'of plan-memory and run-kernel': ['plan-memory', 'run-kernel'],
 }
 VALUES = {
     'output': 'absent/x', 'target': 'host', 'threads': '1', 'report': 'r.xml', 'debug': 'T', 'l2': '1M', 'shape': 'x=1', 'goal': 'time',
-    'memory-budget': '1G', 'max-slowdown': '5', 'emit': 'onnx', 'runtime': 'openvino', 'dump-dir': 'd', 'input': 'x=x.npy', 'seed': '1', 'output-dir': 'd',
-    'repeat': '1', 'trace': 't.json', 'capacity': '1K', 'mode': 'auto', 'time-limit': '1', 'svg': 'm.svg', 'size': 'n=1',
+    'memory-budget': '1G', 'max-tensor': '1G', 'max-slowdown': '5', 'emit': 'onnx', 'runtime': 'openvino', 'dump-dir': 'd', 'input': 'x=x.npy',
+    'seed': '1', 'output-dir': 'd', 'repeat': '1', 'trace': 't.json', 'capacity': '1K', 'mode': 'auto', 'time-limit': '1', 'svg': 'm.svg', 'size': 'n=1',
 }
 REFUSED = ("is for 'onnx-tile", "is not for '", 'leave out -o')
 

@@ -232,6 +232,24 @@ static void sample_entries(ot_facts *f, int variant, double scale)
     f->n_warnings = 2;
 }
 
+static void sample_peak(ot_facts *f, int variant)
+{
+    static const ot_fact_entry peak[] = {
+        {"peak-node", "At", "Conv <b>\x02\"quoted\"", OT_ABSENT, ""}, {"peak-step", "Step", NULL, 4, "count"},
+        {"peak-bytes", "Bytes", NULL, 802816 * 3, "bytes"},           {"process-bytes", "Process", NULL, 9e6, "bytes"},
+        {"tiled-peak-bytes", "Tiled", NULL, 802816, "bytes"},         {"time-seconds", "Time", NULL, 0.25, "seconds"}};
+    static const ot_fact_alive alive[] = {{"</td><script>x</script>", "1x64x56x56", 802816, 0.5, 2, 3, true},
+                                          {"bad\xff", "1x64x56x56", 401408, 0.25, 1, OT_NONE, false},
+                                          {"(scratch of the operator)", "", 0, 0, 2, 2, false}};
+    static const ot_fact_obstacle obstacles[] = {{"x", 802816, 4, "global-pool", "it reads & pools <all>", "nothing \"today\""},
+                                                 {"y", 1024, OT_NONE, "", "an output of the model has to exist", ""}};
+    SAMPLE_SET(f, peak, peak);
+    SAMPLE_SET(f, alive, alive);
+    SAMPLE_SET(f, obstacles, obstacles);
+    f->peak_region = variant == 0 ? 0 : OT_NONE;
+    f->command = variant == 0 ? "onnx-tile 'a b.onnx' -o 'a b-tiled.onnx' --goal memory" : NULL;
+}
+
 static void sample_maps(ot_facts *f)
 {
     ot_fact_box before[SAMPLE_NODES], after[3] = {{"<in put>", 0, 2, 262144, 802816, 1},
@@ -314,6 +332,7 @@ static inline ot_facts *report_sample(int variant)
     sample_figures(f, scale);
     sample_entries(f, variant, scale);
     sample_maps(f);
+    sample_peak(f, variant);
     sample_bench(f, scale);
 
     static const uint32_t refused[] = {5};

@@ -173,6 +173,24 @@ typedef struct ot_fact_entry {
     const char *unit; /* "bytes", "bytes/s", "ops/s", "seconds", "count", "percent" (of a fraction) */
 } ot_fact_entry;
 
+/* What lives while the untiled model holds most. */
+typedef struct ot_fact_alive {
+    const char *value, *shape; /* "1x64x56x56"; "" of no tensor */
+    double bytes;              /* 0: it lies in the place of an operand */
+    double share;              /* of all that lives then */
+    uint32_t maker;            /* index into nodes */
+    uint32_t reader;           /* the last one; OT_NONE: there is none, it is an output */
+    bool in_tiles;             /* with the plan it exists in tiles only */
+} ot_fact_alive;
+
+/* A tensor that is still whole where the tiled model holds most, and what keeps it so. */
+typedef struct ot_fact_obstacle {
+    const char *value;
+    double bytes;
+    uint32_t node;                         /* index into nodes: what the reason is about */
+    const char *reason_id, *reason, *lift; /* as of ot_fact_barrier; reason_id "": no reason of the planner's */
+} ot_fact_obstacle;
+
 typedef struct ot_facts {
     ot_arena *arena; /* owns everything here, itself included */
     ot_fact_kind kind;
@@ -210,6 +228,15 @@ typedef struct ot_facts {
     uint32_t n_environment;
     ot_fact_entry *memory_entries;
     uint32_t n_memory_entries; /* arena figures of the untiled model; of plan-memory: its totals */
+    ot_fact_entry *peak;       /* where memory goes, in figures; of a model with nodes */
+    uint32_t n_peak;
+    size_t cap_peak;
+    ot_fact_alive *alive; /* the largest first */
+    uint32_t n_alive;
+    ot_fact_obstacle *obstacles; /* likewise */
+    uint32_t n_obstacles;
+    uint32_t peak_region; /* index into regions: the tiled model holds most while it runs; OT_NONE: while none does */
+    const char *command;  /* what makes the tiled model, as for a shell; NULL: nothing does */
     const ot_scope_plan *scopes;
     uint32_t n_scopes; /* plan-memory */
     const char *const *warnings;
@@ -249,6 +276,12 @@ ot_status ot_facts_add_maps(ot_facts *f, const ot_graph *g, const ot_plan *p) OT
 ot_status ot_results_print(const ot_facts *f, bool all, FILE *out) OT_MUST_USE;
 /* One JSON object; valid whatever the names contain. docs/json.md describes it. */
 ot_status ot_results_json(const ot_facts *f, FILE *out) OT_MUST_USE;
+
+/* ---- results_explain.c: where memory goes ---- */
+
+/* In words and a table, for facts that are complete. */
+ot_status ot_explain_print(const ot_facts *f, FILE *out) OT_MUST_USE;
+ot_status ot_explain_json(const ot_facts *f, FILE *out) OT_MUST_USE;
 
 /* ---- report.c: writing ---- */
 

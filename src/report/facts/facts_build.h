@@ -15,6 +15,9 @@ typedef struct fact_source {
 /* facts_figures.c: cards, roofs and points, tables of target, environment and memory. Requires nodes and regions. */
 ot_status ot_facts_figures(ot_facts *f, const fact_source *x) OT_MUST_USE;
 
+/* facts_explain.c: where memory goes: f->peak, alive, obstacles, peak_region. Requires nodes, regions, barriers and totals. */
+ot_status ot_facts_explain(ot_facts *f, const fact_source *x) OT_MUST_USE;
+
 /* facts_reasons.c: candidates of f->regions[k], marked and explained. */
 ot_status ot_facts_candidates(ot_facts *f, const fact_source *x, uint32_t k) OT_MUST_USE;
 

@@ -32,12 +32,12 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
         {"bytes-moved", "Bytes moved", "bytes", a->traffic_bytes, b->traffic_bytes, x->p->compulsory_bytes, 0,
          "Traffic of the slow memory, predicted"},
         {"time", "Time", "seconds", a->time_s, b->time_s, least_time(f, x), 0, "Predicted for the target"},
+        {"macs", "Multiply-accumulates", "macs", a->macs, b->macs, a->macs, 0, "Halos of neighbouring tiles are computed again"},
         {"largest-tensor", "Largest tensor", "bytes", (double)a->largest_bytes, (double)b->largest_bytes, OT_ABSENT, 0,
          "Of those that nodes make, in the graph and in the bodies of loops"},
-        {"macs", "Multiply-accumulates", "macs", a->macs, b->macs, a->macs, 0, "Halos of neighbouring tiles are computed again"},
     };
     static const char *const limits[] = {"", "inputs, outputs and weights once each",
-                                         "all compute, or the least traffic, whichever takes longer", "", "the model's own"};
+                                         "all compute, or the least traffic, whichever takes longer", "the model's own", ""};
     f->cards = ot_memdup(f->arena, cards, sizeof cards);
     if (!f->cards) return ot_fail_nomem(x->g->model->diag);
     f->n_cards = sizeof cards / sizeof *cards;

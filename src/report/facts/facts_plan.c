@@ -362,6 +362,7 @@ static ot_status fill(ot_facts *f, fact_source *x, const char *model, const char
     OT_TRY(add_barriers(f, x));
     if (!f->complete) return OT_OK;
     OT_TRY(ot_facts_figures(f, x));
+    OT_TRY(ot_facts_explain(f, x));
     return ot_facts_add_maps(f, g, x->p);
 }
 

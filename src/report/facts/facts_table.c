@@ -183,6 +183,25 @@ static const fact_field POINT_FIELDS[] = {F(FACT_TEXT, "label", label),
 #undef F
 static const fact_struct POINT = {.fields = POINT_FIELDS, .size = sizeof(ot_fact_point)};
 
+#define F(type, name, member) FIELD(type, ot_fact_alive, name, member)
+static const fact_field ALIVE_FIELDS[] = {F(FACT_TEXT, "value", value),        F(FACT_SOME, "shape", shape),
+                                          F(FACT_NUMBER, "bytes", bytes),      F(FACT_NUMBER, "share", share),
+                                          F(FACT_INDEX, "maker", maker),       F(FACT_INDEX, "reader", reader),
+                                          F(FACT_TRUTH, "in-tiles", in_tiles), END};
+#undef F
+static const fact_struct ALIVE = {.fields = ALIVE_FIELDS, .size = sizeof(ot_fact_alive)};
+
+#define F(type, name, member) FIELD(type, ot_fact_obstacle, name, member)
+static const fact_field OBSTACLE_FIELDS[] = {F(FACT_TEXT, "value", value),
+                                             F(FACT_NUMBER, "bytes", bytes),
+                                             F(FACT_INDEX, "node", node),
+                                             F(FACT_SOME, "reason-id", reason_id),
+                                             F(FACT_TEXT, "reason", reason),
+                                             F(FACT_SOME, "lift", lift),
+                                             END};
+#undef F
+static const fact_struct OBSTACLE = {.fields = OBSTACLE_FIELDS, .size = sizeof(ot_fact_obstacle)};
+
 #define F(type, name, member) FIELD(type, ot_fact_entry, name, member)
 static const fact_field ENTRY_FIELDS[] = {F(FACT_TEXT, "id", id),     F(FACT_TEXT, "title", title),
                                           F(FACT_SOME, "text", text), F(FACT_NUMBER, "number", number),
@@ -287,6 +306,8 @@ static const fact_field REPORT_FIELDS[] = {ENUM(FACT_NAME, ot_facts, "kind", kin
                                            F(FACT_MAYBE, "runtime", runtime),
                                            F(FACT_MAYBE, "goal", goal),
                                            F(FACT_I64, "fast-bytes", fast_bytes),
+                                           F(FACT_REGION, "peak-region", peak_region),
+                                           F(FACT_MAYBE, "command", command),
                                            F(FACT_TRUTH, "measured", measured),
                                            F(FACT_NUMBER, "region-error", region_error),
                                            END};
@@ -304,6 +325,9 @@ static const fact_list REPORT_LISTS[] = {L("cards", "card", CARD, cards),
                                          L("target-entries", "entry", ENTRY, target_entries),
                                          L("environment", "entry", ENTRY, environment),
                                          L("memory-entries", "entry", ENTRY, memory_entries),
+                                         L("peak", "entry", ENTRY, peak),
+                                         L("alive", "tensor", ALIVE, alive),
+                                         L("obstacles", "obstacle", OBSTACLE, obstacles),
                                          L("scopes", "scope", SCOPE, scopes),
                                          L("warnings", "warning", WARNING, warnings),
                                          NO_MORE};

@@ -2,6 +2,7 @@
  *
  *   html_report.c   head, style, script, order of the sections      page.css, page.js: embedded by the Makefile
  *   html_write.c    this interface on libxml2's xmlTextWriter
+ *   html_explain.c  where memory goes
  *   html_cards.c    headline      html_graph.c  graph as SVG (html_layout.c: where nodes go)
  *   html_regions.c  region table  html_candidates.c  candidates of a region: plot, heat map, text
  *   html_map.c      memory maps   html_roofline.c  roofline   html_barriers.c  barriers and refusals, by reason
@@ -90,6 +91,7 @@ void html_navigation_close(html *h, bool searched);
 
 /* Sections. Each writes one <section id="..."> with a heading, or nothing when the facts have none of it. */
 void html_cards(html *h);
+void html_explain(html *h); /* where memory goes */
 void html_graph(html *h);
 void html_regions(html *h); /* table; below it one <details> a region with its candidates (html_candidates) */
 void html_candidates(html *h, const ot_fact_region *r);

@@ -257,6 +257,7 @@ static void put_body(html *h)
         {"cards", "Summary", f->n_cards > 0, html_cards},
         {"bench", "Measured", f->bench != NULL, html_bench},
         {"regions", "Regions", f->n_regions > 0, html_regions},
+        {"explain", "Peak", f->n_peak > 0, html_explain},
         {"graph", "Graph", f->n_nodes > 0, html_graph},
         {"maps", "Memory", f->n_maps > 0, html_maps},
         {"roofline", "Roofline", f->n_points > 0 && f->n_roofs > 0, html_roofline},

@@ -373,6 +373,9 @@ static ot_status check_references(reader *r, const ot_facts *f)
     for (uint32_t k = 0; k < f->n_barriers; k++) ok = ok && is_inside(f->barriers[k].node, f->n_nodes);
     for (uint32_t k = 0; k < f->n_regions; k++) ok = ok && are_inside(f->regions[k].nodes, f->regions[k].n_nodes, f->n_nodes);
     for (uint32_t k = 0; k < f->n_refusals; k++) ok = ok && are_inside(f->refusals[k].nodes, f->refusals[k].n_nodes, f->n_nodes);
+    for (uint32_t k = 0; k < f->n_alive; k++)
+        ok = ok && is_inside(f->alive[k].maker, f->n_nodes) && is_inside(f->alive[k].reader, f->n_nodes);
+    for (uint32_t k = 0; k < f->n_obstacles; k++) ok = ok && is_inside(f->obstacles[k].node, f->n_nodes);
     return ok ? OT_OK : ot_fail(r->d, OT_E_INPUT, "%s: refers to a node, barrier or refusal that it has not", r->path);
 }
 

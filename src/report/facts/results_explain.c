@@ -1,0 +1,265 @@
+/* Where memory goes, for a person and for programs.
+ *
+ *   unet.onnx for onnxruntime on host
+ *
+ *   Untiled, the process grows by 770 MiB: 352 MiB of tensors that live at one time, and what onnxruntime keeps beside them.
+ *   Most live at step 61 of 67, Concat n_concat_3:
+ *
+ *     tensor      shape             size   share  from             needed until        tiled
+ *     concat_3    1x32x1024x1024  128 MiB   36 %  this step        Conv n_conv_16      in tiles only
+ *
+ *   Tiled ...
+ *   In the way ...
+ *   onnx-tile unet.onnx -o unet-tiled.onnx --goal memory
+ */
+#include "facts.h"
+
+#include "base/json.h"
+
+#define NAME_WIDTH 26
+#define ROWS       12
+#define WIDTH      108
+
+/* Printable copy of at most `width` bytes; the end of a name tells more than its middle. */
+static const char *clean(const char *name, size_t width, char *out)
+{
+    size_t n = strlen(name), keep = n <= width ? n : (width - 2) / 2, used = 0;
+    for (size_t k = 0; k < n; k++) {
+        if (n > width && k == keep) {
+            out[used++] = '.';
+            out[used++] = '.';
+            k = n - keep;
+        }
+        unsigned char c = (unsigned char)name[k];
+        out[used++] = (char)(c < 0x20 || c >= 0x7f ? '?' : c);
+    }
+    out[used] = '\0';
+    return out;
+}
+
+static const ot_fact_entry *entry(const ot_facts *f, const char *id)
+{
+    for (uint32_t k = 0; k < f->n_peak; k++)
+        if (strcmp(f->peak[k].id, id) == 0) return &f->peak[k];
+    return NULL;
+}
+
+static double figure(const ot_facts *f, const char *id)
+{
+    const ot_fact_entry *e = entry(f, id);
+    return e ? e->number : OT_ABSENT;
+}
+
+static const char *node_text(const ot_facts *f, uint32_t node, char *out)
+{
+    char op[24], name[NAME_WIDTH + 4];
+    if (node == OT_NONE) return strcpy(out, "-");
+    sprintf(out, "%s %s", clean(f->nodes[node].op, 20, op), clean(f->nodes[node].name, NAME_WIDTH, name));
+    return out;
+}
+
+/* ---- in words ---- */
+
+static void print_untiled(const ot_facts *f, FILE *out)
+{
+    char a[32], b[32], node[128], runtime[32];
+    double process = figure(f, "process-bytes"), live = figure(f, "peak-bytes");
+    const ot_fact_entry *n = entry(f, "peak-node");
+    ot_format_bytes(live, b, sizeof b);
+    clean(f->runtime, 28, runtime);
+    if (process > 0)
+        fprintf(out, "  Untiled, the process grows by %s: %s of tensors that live at one time, and what %s keeps\n  beside them.",
+                ot_format_bytes(process, a, sizeof a), b, runtime);
+    else
+        fprintf(out, "  Untiled, %s of tensors live at one time.", b);
+    fprintf(out, " Most live at step %.0f of %.0f, %s:\n", figure(f, "peak-step"), figure(f, "steps"),
+            n && n->text ? clean(n->text, 64, node) : "?");
+}
+
+static void print_alive(const ot_facts *f, FILE *out)
+{
+    char name[NAME_WIDTH + 4], shape[40], size[32], until[64], cut[64];
+    fprintf(out, "\n    %-*s  %-18s %9s %6s  %-30s %s\n", NAME_WIDTH, "tensor", "shape", "size", "share", "needed until",
+            "when tiled");
+    for (uint32_t k = 0; k < f->n_alive && k < ROWS; k++) {
+        const ot_fact_alive *a = &f->alive[k];
+        if (a->reader == OT_NONE)
+            strcpy(until, "the end: it is an output");
+        else
+            node_text(f, a->reader, until);
+        clean(until, 30, cut);
+        fprintf(out, "    %-*s  %-18s %9s %4.0f %%  %-30s %s\n", NAME_WIDTH, clean(a->value, NAME_WIDTH, name),
+                clean(a->shape, 18, shape), a->bytes > 0 ? ot_format_bytes(a->bytes, size, sizeof size) : "in place",
+                100 * a->share, cut,
+                a->in_tiles ? "in tiles only"
+                : *a->shape ? "whole"
+                            : "");
+    }
+    if (f->n_alive > ROWS) fprintf(out, "    and %u more\n", f->n_alive - ROWS);
+}
+
+static void print_tiled(const ot_facts *f, FILE *out)
+{
+    char a[32], b[32], runtime[32];
+    double before = figure(f, "process-bytes"), after = figure(f, "tiled-process-bytes");
+    double live = figure(f, "peak-bytes"), tiled = figure(f, "tiled-peak-bytes");
+    double time = figure(f, "time-seconds"), tiled_time = figure(f, "tiled-time-seconds");
+    if (!f->command) {
+        fprintf(out, "\n  Tiling would not help: nothing was found that makes it smaller%s.\n",
+                strcmp(f->goal, "time") == 0 ? ", or faster" : " within the time that it may take");
+        return;
+    }
+    if (f->n_regions == 0)
+        fprintf(out, "\n  Not tiled, but written as a branch, in which %s keeps no second block of memory for tensors",
+                clean(f->runtime, 28, runtime));
+    else
+        fprintf(out, "\n  Tiled (%u region%s)", f->n_regions, f->n_regions == 1 ? "" : "s");
+    if (before > 0 && after > 0)
+        fprintf(out, ",\n  the process grows by %s, x%.2f:", ot_format_bytes(after, a, sizeof a), after / before);
+    else
+        fprintf(out, ",");
+    fprintf(out, " %s of tensors, x%.2f; time x%.2f.\n", ot_format_bytes(tiled, b, sizeof b), live > 0 ? tiled / live : 1.0,
+            time > 0 ? tiled_time / time : 1.0);
+    const ot_fact_entry *at = entry(f, "tiled-peak-at");
+    char where[200];
+    if (at && at->text && *at->text) fprintf(out, "  Most live then %s.\n", clean(at->text, 110, where));
+}
+
+/* Words in lines of at most WIDTH columns, all but the first indented by `indent`, which the first has already. */
+static void print_wrapped(const char *text, size_t indent, FILE *out)
+{
+    size_t column = indent;
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        if (column > indent && column + 1 + n > WIDTH) {
+            fprintf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
+            fputc(' ', out);
+            column++;
+        }
+        fprintf(out, "%.*s", (int)n, text);
+        column += n;
+        text += n + strspn(text + n, " ");
+    }
+    fputc('\n', out);
+}
+
+/* One after the other; those with one reason share it. */
+static void print_obstacles(const ot_facts *f, FILE *out)
+{
+    char name[NAME_WIDTH + 4], size[32], node[128];
+    if (f->n_obstacles == 0) return;
+    fprintf(out, "\n  In the way of less, still whole%s:\n", f->command ? " there" : "");
+    for (uint32_t k = 0; k < f->n_obstacles; k++) {
+        const ot_fact_obstacle *o = &f->obstacles[k], *next = k + 1 < f->n_obstacles ? o + 1 : NULL;
+        fprintf(out, "    %-*s %9s  %s\n", NAME_WIDTH, clean(o->value, NAME_WIDTH, name),
+                ot_format_bytes(o->bytes, size, sizeof size), node_text(f, o->node, node));
+        if (next && strcmp(next->reason, o->reason) == 0 && strcmp(next->lift, o->lift) == 0) continue;
+        fputs("      ", out);
+        print_wrapped(o->reason, 6, out);
+        if (!*o->lift) continue;
+        fputs("      what would lift it: ", out);
+        print_wrapped(o->lift, 26, out);
+    }
+}
+
+static void print_unknown(const ot_facts *f, FILE *out)
+{
+    bool any = false;
+    char name[160];
+    for (uint32_t k = 0; k < f->n_peak; k++) {
+        if (strcmp(f->peak[k].id, "unknown-input") != 0) continue;
+        fprintf(out, "%s  --shape %s\n",
+                any ? "" : "  Sizes of inputs are not known, and nothing of what follows from them. Give them numbers:\n",
+                clean(f->peak[k].text, 150, name));
+        any = true;
+    }
+    if (any) fputc('\n', out);
+}
+
+ot_status ot_explain_print(const ot_facts *f, FILE *out)
+{
+    char name[84], runtime[32], target[44];
+    fprintf(out, "%s for %s on %s\n\n", clean(*f->model ? f->model : "model", 80, name), clean(f->runtime, 28, runtime),
+            clean(f->target, 40, target));
+    print_unknown(f, out);
+    if (f->n_alive == 0) {
+        fprintf(out, "  No tensor of a known size is made: there is nothing to tell.\n");
+        return ferror(out) ? OT_E_SYSTEM : OT_OK;
+    }
+    print_untiled(f, out);
+    print_alive(f, out);
+    print_tiled(f, out);
+    print_obstacles(f, out);
+    if (f->command) fprintf(out, "\n  %s\n", f->command);
+    return ferror(out) ? OT_E_SYSTEM : OT_OK;
+}
+
+/* ---- for programs ---- */
+
+static void put_node(ot_json *j, const char *key, const ot_facts *f, uint32_t node)
+{
+    if (node != OT_NONE) ot_json_put_text(j, key, f->nodes[node].name);
+}
+
+static void put_lists(ot_json *j, const ot_facts *f)
+{
+    ot_json_list(j, "alive");
+    for (uint32_t k = 0; k < f->n_alive; k++) {
+        const ot_fact_alive *a = &f->alive[k];
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "value", a->value);
+        ot_json_put_text(j, "shape", a->shape);
+        ot_json_put_figure(j, "bytes", a->bytes);
+        ot_json_put_figure(j, "share", a->share);
+        put_node(j, "maker", f, a->maker);
+        put_node(j, "reader", f, a->reader);
+        ot_json_put_truth(j, "in_tiles", a->in_tiles);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+    ot_json_list(j, "obstacles");
+    for (uint32_t k = 0; k < f->n_obstacles; k++) {
+        const ot_fact_obstacle *o = &f->obstacles[k];
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "value", o->value);
+        ot_json_put_figure(j, "bytes", o->bytes);
+        put_node(j, "node", f, o->node);
+        if (*o->reason_id) ot_json_put_text(j, "reason_id", o->reason_id);
+        ot_json_put_text(j, "reason", o->reason);
+        if (*o->lift) ot_json_put_text(j, "lift", o->lift);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+}
+
+ot_status ot_explain_json(const ot_facts *f, FILE *out)
+{
+    ot_json j = {.f = out};
+    ot_json_open(&j, NULL);
+    ot_json_put_text(&j, "model", f->model);
+    ot_json_open(&j, "target");
+    ot_json_put_text(&j, "name", f->target);
+    ot_json_put_int(&j, "fast_bytes", f->fast_bytes);
+    ot_json_close(&j);
+    ot_json_put_text(&j, "runtime", f->runtime);
+    ot_json_list(&j, "peak");
+    for (uint32_t k = 0; k < f->n_peak; k++) {
+        const ot_fact_entry *e = &f->peak[k];
+        ot_json_open(&j, NULL);
+        ot_json_put_text(&j, "id", e->id);
+        if (e->number >= 0)
+            ot_json_put_figure(&j, "number", e->number);
+        else
+            ot_json_put_text(&j, "text", e->text ? e->text : "");
+        if (*e->unit) ot_json_put_text(&j, "unit", e->unit);
+        ot_json_close(&j);
+    }
+    ot_json_close(&j);
+    put_lists(&j, f);
+    if (f->peak_region != OT_NONE) ot_json_put_int(&j, "peak_region", f->regions[f->peak_region].id);
+    ot_json_put_text(&j, "command", f->command);
+    ot_json_close(&j);
+    return ferror(out) ? OT_E_SYSTEM : OT_OK;
+}
