@@ -149,18 +149,27 @@ static int64_t length_of(const rw_loop *l, uint32_t d, uint32_t v, bool piece)
     return ot_win_len(piece ? t->piece[v] : t->made[v]);
 }
 
-static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, motion *m)
+static bool moves(const rw_loop *l, uint32_t d, uint32_t v, bool piece)
+{
+    const uint32_t first = l->b->first[d];
+    for (uint32_t k = 1; k < l->b->count[d]; k++)
+        if (start_of(l, d, first + k, v, piece) != start_of(l, d, first, v, piece)) return true;
+    return false;
+}
+
+/* together: where one window moves, all do, though some to the same place: one Slice cuts them all. Cut on its own in the body, a window
+ * that stays would be taken out of all that the others move over, in every iteration. */
+static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, bool together, motion *m)
 {
     const ot_rvalue *rv = &l->w->r->values[v];
     uint32_t dims[OT_DIMS_MAX] = {0};
+    bool any = false;
     *m = (motion){0};
+    for (uint32_t d = 0; d < l->w->r->n_dims; d++) any |= rv->axis[d] != OT_AX_WHOLE && moves(l, d, v, piece);
     for (uint32_t d = 0; d < l->w->r->n_dims; d++) {
         if (rv->axis[d] == OT_AX_WHOLE) continue;
-        uint32_t first = l->b->first[d];
-        int64_t lo = start_of(l, d, first, v, piece), len = length_of(l, d, v, piece);
-        bool moves = false;
-        for (uint32_t k = 1; k < l->b->count[d]; k++) moves |= start_of(l, d, first + k, v, piece) != lo;
-        if (moves) {
+        int64_t lo = start_of(l, d, l->b->first[d], v, piece), len = length_of(l, d, v, piece);
+        if ((any && together) || moves(l, d, v, piece)) {
             dims[m->n_moving] = d;
             m->axes[m->n_moving] = (uint32_t)rv->axis[d];
             m->len[m->n_moving++] = len;
@@ -185,12 +194,11 @@ ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out)
     const char *name = w->g->values[id].name;
     motion m;
     ot_id src;
-    OT_TRY(find_motion(l, v, false, &m));
+    OT_TRY(find_motion(l, v, false, l->inside, &m));
     if (l->inside) { /* nothing of the tiles in the outer graph */
         OT_TRY(rw_use(w, &l->body, id, &src));
-        OT_TRY(rw_crop(w, &l->body, src, m.still, m.n_still, name, &src));
-        *out = src;
-        return m.n_moving ? rw_moving_crop(l, src, m.axes, m.n_moving, m.lo, m.len, name, out) : OT_OK;
+        if (m.n_moving) return rw_moving_crop(l, src, m.axes, m.n_moving, m.lo, m.len, name, out);
+        return rw_crop(w, &l->body, src, m.still, m.n_still, name, out);
     }
     OT_TRY(rw_crop(w, &w->top, id, m.still, m.n_still, name, &src));
     if (m.n_moving == 0) return rw_use(w, &l->body, src, out);
@@ -203,8 +211,7 @@ ot_status rw_window_piece(rw_loop *l, uint32_t v, ot_id made, ot_id *out)
     rw_region *w = l->w;
     const char *name = w->g->values[w->r->values[v].value].name;
     motion m;
-    OT_TRY(find_motion(l, v, true, &m));
-    OT_TRY(rw_crop(w, &l->body, made, m.still, m.n_still, name, out));
-    if (m.n_moving == 0) return OT_OK;
-    return rw_moving_crop(l, *out, m.axes, m.n_moving, m.lo, m.len, name, out);
+    OT_TRY(find_motion(l, v, true, true, &m));
+    if (m.n_moving) return rw_moving_crop(l, made, m.axes, m.n_moving, m.lo, m.len, name, out);
+    return rw_crop(w, &l->body, made, m.still, m.n_still, name, out);
 }

@@ -329,6 +329,36 @@ static void test_peeled(void **state)
     check_peeled(17, "Loop");
 }
 
+/* Tiles in two dimensions: a body that moves along one of them takes its window out of the outer tensor at once, by one Slice of both axes;
+ * cut one after the other, the axis that stays would be copied over the whole of the other one in every iteration. */
+static void test_peeled_in_two(void **state)
+{
+    (void)state;
+    for (int32_t opset = 12; opset <= 17; opset += 5) {
+        rig x;
+        uint32_t bodies = 0;
+        build(&x, opset, 24, SAME, 3);
+        plan(&x, 2, 6, 3, OT_FORM_PEELED);
+        rewrite(&x, false);
+        const ot_graph *g = x.m->graph;
+        for (ot_id i = 0; i < g->n_nodes; i++) {
+            const ot_attr *at = g->nodes[i].dead ? NULL : ot_attr_find(&g->nodes[i], "body");
+            if (!at) continue;
+            uint32_t slices = 0;
+            for (ot_id k = 0; k < at->g->n_nodes; k++) {
+                const ot_node *n = &at->g->nodes[k];
+                if (n->op != OT_OP_Slice || !at->g->values[n->in[0]].is_outer) continue;
+                assert_int_equal(at->g->values[n->in[3]].init->dims[0], 2); /* axes */
+                slices++;
+            }
+            assert_int_equal(slices, 1);
+            bodies++;
+        }
+        assert_true(bodies > 0);
+        done(&x);
+    }
+}
+
 /* One body for all tiles; the weights move into it and leave the outer graph. */
 static void test_window(void **state)
 {
@@ -640,20 +670,11 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact_windows),
-        cmocka_unit_test(test_clamped_windows),
-        cmocka_unit_test(test_clamped_refusals),
-        cmocka_unit_test(test_unrolled),
-        cmocka_unit_test(test_peeled),
-        cmocka_unit_test(test_window),
-        cmocka_unit_test(test_old_opset),
-        cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_while),
-        cmocka_unit_test(test_while_kinds),
-        cmocka_unit_test(test_while_malformed),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_deterministic),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_exact_windows), cmocka_unit_test(test_clamped_windows), cmocka_unit_test(test_clamped_refusals),
+        cmocka_unit_test(test_unrolled),      cmocka_unit_test(test_peeled),          cmocka_unit_test(test_peeled_in_two),
+        cmocka_unit_test(test_window),        cmocka_unit_test(test_old_opset),       cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_while),         cmocka_unit_test(test_while_kinds),     cmocka_unit_test(test_while_malformed),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_deterministic),   cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
