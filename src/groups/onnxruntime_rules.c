@@ -19,7 +19,7 @@ static int64_t size_of(const ot_group_view *v, ot_id value)
 bool ot_onnxruntime_fuses_activation(ot_op op)
 {
     return op == OT_OP_Relu || op == OT_OP_Clip || op == OT_OP_LeakyRelu || op == OT_OP_Sigmoid || op == OT_OP_Tanh ||
-           op == OT_OP_HardSigmoid;
+           op == OT_OP_HardSigmoid || op == OT_OP_HardSwish;
 }
 
 static bool is_unary(ot_op op) { return op == OT_OP_BatchNormalization || ot_onnxruntime_fuses_activation(op); }

@@ -18,8 +18,8 @@ typedef struct maker {
     bool pinned;
     ot_arena *a;
     ot_exec_plan *p;
-    bool *merged;    /* [n_nodes] its result is that of a BatchNormalization behind it */
-    ot_id *head;     /* [n_nodes] of such a BatchNormalization: the convolution; itself */
+    bool *merged;    /* [n_nodes] its result is that of what is folded into it */
+    ot_id *head;     /* [n_nodes] of what is folded into a convolution: that; else itself */
     uint32_t *by;    /* [n_values] step that makes v; OT_NONE */
     uint32_t *freed; /* [n_freed] buffers that nobody reads any more, the latest last */
     uint32_t *first; /* [n_buffers] value that the buffer was made for */
@@ -63,13 +63,31 @@ static ot_id only_reader(const ot_graph *g, const ot_node *n)
     return v->uses[0];
 }
 
-/* BatchNormalizations behind a convolution are folded into its weights. */
-static void fold_normalization(maker *m, ot_id conv)
+/* A constant of one element for all, or for each channel of a map of rank 4. */
+static bool is_per_channel(const ot_graph *g, ot_id v, const ot_value *map)
+{
+    const ot_value *x = &g->values[v];
+    int64_t elems = 0;
+    if (!is_constant(g, v) || !ot_value_elems(x, &elems) || map->rank != 4) return false;
+    return elems == 1 || (x->rank >= 3 && elems == map->dims[1] && x->dims[x->rank - 3] == elems);
+}
+
+/* n is folded into the weights of the convolution before it: a BatchNormalization, a constant factor or bias. */
+static bool is_folded(const ot_graph *g, const ot_node *n)
+{
+    if (!has_result(n)) return false;
+    if (n->op == OT_OP_BatchNormalization) return true;
+    return (n->op == OT_OP_Mul || n->op == OT_OP_Add) && n->n_in == 2 && n->in[0] != OT_NONE && n->in[1] != OT_NONE &&
+           is_per_channel(g, n->in[1], &g->values[n->out[0]]) && same_dims(&g->values[n->in[0]], &g->values[n->out[0]]);
+}
+
+/* What is folded into a convolution's weights makes its result. */
+static void fold_into_weights(maker *m, ot_id conv)
 {
     ot_id at = conv;
     for (;;) {
         ot_id next = only_reader(m->g, &m->g->nodes[at]);
-        if (next == OT_NONE || m->g->nodes[next].op != OT_OP_BatchNormalization || !has_result(&m->g->nodes[next])) return;
+        if (next == OT_NONE || !is_folded(m->g, &m->g->nodes[next])) return;
         m->merged[at] = true;
         m->head[next] = conv;
         at = next;
@@ -438,7 +456,7 @@ ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned,
     for (uint32_t k = 0; k < g->n_inputs; k++) out->tensors_only &= g->values[g->inputs[k]].is_tensor;
     for (uint32_t v = 0; v < g->n_values; v++) out->tensors_only &= !g->values[v].is_outer || g->values[v].is_tensor;
     for (uint32_t k = 0; ot_runtime_fuses(r) && k < g->n_order; k++)
-        if (g->nodes[g->order[k]].op == OT_OP_Conv) fold_normalization(&m, g->order[k]);
+        if (g->nodes[g->order[k]].op == OT_OP_Conv) fold_into_weights(&m, g->order[k]);
     for (uint32_t k = 0; k < g->n_order; k++) {
         ot_id id = g->order[k];
         if (!m.merged[id] && !g->nodes[id].is_static) OT_TRY(node_step(&m, id));
