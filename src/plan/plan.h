@@ -63,8 +63,10 @@ typedef struct ot_plan {
     bool
         in_branch; /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block for its tensors (stage weigh/) */
     ot_figures untiled, tiled;
-    double compulsory_bytes; /* graph inputs + outputs + weights once */
-    ot_plan_detail *detail;  /* NULL unless asked for */
+    double compulsory_bytes;  /* graph inputs + outputs + weights once */
+    ot_plan_detail *detail;   /* NULL unless asked for */
+    struct ot_plan **lenders; /* [n_lenders] plans whose arenas own what the regions point to; freed with it */
+    uint32_t n_lenders;
 } ot_plan;
 
 typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
@@ -78,18 +80,22 @@ typedef struct ot_plan_options {
     bool tie_break;        /* use GLPK (tests turn it off) */
     bool detail;           /* fill the plan's detail, for reports */
     uint32_t first_region; /* number of the first region */
-    ot_form force_form;    /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost */
+    int64_t level;         /* goal memory: bytes that a node may be live among for nothing; with price */
+    double price; /* seconds for each byte above that and node: what the plan pays for memory all over the graph, not at its peak
+                              alone; 0: the least peak is looked for */
+    ot_form force_form; /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost */
 } ot_plan_options;
 
 /* Plan a graph. Requires ORDER, USES, SHAPES; keeps them. Fails with OT_E_BUDGET naming required, available and excess
  * bytes when memory_budget cannot be met, or the tensor that max_tensor does not let be and why it is not cut. Deterministic, bounded. */
 ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out) OT_MUST_USE;
 void ot_plan_free(ot_plan *p);
-/* Take the regions out of p for which keep ([p->n_regions]) is false, refused for `reason`; figures and numbers are made anew.
- * o: as it was made with. Requires ORDER, USES, SHAPES. Fails: OT_E_NOMEM. */
-ot_status ot_plan_keep(ot_graph *g, const ot_target *t, const ot_plan_options *o, const bool *keep, ot_why reason,
-                       ot_plan *p) OT_MUST_USE;
-
+/* A plan of regions [n], in topological order, disjoint, that other plans of g for t have; idle [n_idle] of them are listed as refused for
+ * `reason` where nothing of theirs is in the plan. lenders [n_lenders]: the plans that own all those; the new one frees them, and does
+ * so when this fails. Requires ORDER, USES, SHAPES. Fails: OT_E_NOMEM. */
+ot_status ot_plan_take(ot_graph *g, const ot_target *t, const ot_plan_options *o, const ot_region *regions, uint32_t n,
+                       const ot_region *idle, uint32_t n_idle, ot_why reason, ot_plan **lenders, uint32_t n_lenders,
+                       ot_plan **out) OT_MUST_USE;
 /* Recompute every claim of the plan without the search's code, from the graph, its slice relations, and the prices of untiled nodes:
  * regions disjoint, convex, connected; pieces cover outputs exactly once; windows contain what brute-force propagation needs; working
  * sets and capacity; what all regions add up to in time, bytes moved, multiply-adds and peak; the limits in o, the options that the

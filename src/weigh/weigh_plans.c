@@ -1,11 +1,12 @@
-/* Candidates: the plan as made, the same goal with one form everywhere, the best of these without one region after the other; all of
- * them, and the untiled graph, as a branch in which the runtime keeps no block for tensors (rewrite/branch.c), where that is possible.
+/* Candidates: the plan as made, plans that pay for memory everywhere, the same goal with one form preferred; then sets of their regions,
+ * of whichever plan they are (weigh_sets.c); all of them, and the untiled graph, as a branch in which the runtime keeps no block for
+ * tensors (rewrite/branch.c), where that is possible.
  *
  *   planner -- copy -- rewrite [-- branch] -- play --> bytes            the least wins; within 2 %, the faster one
  *
  * The model as it is stays unless a candidate takes an eighth less.
  */
-#include "weigh.h"
+#include "contest.h"
 
 #include "analyse/analyse.h"
 #include "process/process.h"
@@ -13,246 +14,205 @@
 #include "rewrite/rewrite.h"
 
 #define WINS       0.88 /* of the untiled model's growth: tiled models are predicted 4 % too low in the median, a tenth in bad cases */
-#define WINS_BLOCK 0.95  /* where one block is placed before the run: predicted within 5 % */
-#define WINS_HALF  0.70  /* half precision: casts at the borders of bodies, of which a third more was measured than is predicted */
-#define BRANCH     0.95  /* of what the same plan takes without the branch */
-#define ABOUT      0.02  /* growth that differs by less is taken to be equal */
-#define MOST_NODES 600   /* of a graph for which other plans are made; larger ones are judged as planned */
-#define MOST_WORK  20000 /* nodes of graphs that are rewritten without one region and played */
-
-typedef struct weigher {
-    ot_graph *g;
-    const ot_target *t;
-    const ot_plan_options *o;
-    bool pinned; /* the file states all extents */
-    bool branch; /* candidates are played as a branch */
-} weigher;
+#define WINS_BLOCK 0.95 /* where one block is placed before the run: predicted within 5 % */
+#define WINS_HALF  0.70 /* half precision: casts at the borders of bodies, of which a third more was measured than is predicted */
+#define BRANCH     0.95 /* of what the same plan takes without the branch */
+#define MOST_NODES 600  /* of a graph for which other plans are made; larger ones are judged as planned */
 
 /* Memory patterns are escaped by a branch that reads a sequence. */
-static bool takes_branch(const weigher *w) { return (w->t->runtime->cannot & OT_NEEDS_SEQUENCE) == 0 && ot_branch_fits(w->g); }
+static bool takes_branch(const ot_contest *x) { return (x->t->runtime->cannot & OT_NEEDS_SEQUENCE) == 0 && ot_branch_fits(x->g); }
 
-/* p on a copy of the model, of which only `regions` ([n]) are written. Caller frees. */
-static ot_status write_copy(const weigher *w, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy)
+ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy)
 {
     ot_plan some = *p;
     some.regions = regions;
     some.n_regions = n;
-    OT_TRY(ot_model_clone(w->g->model, copy));
+    for (uint32_t k = 0; k < n; k++) regions[k].id = x->o->first_region + k;
+    OT_TRY(ot_model_clone(x->g->model, copy));
     ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
     if (s == OT_OK && n > 0) s = ot_rewrite((*copy)->graph, &some);
-    if (s == OT_OK && w->branch) s = ot_branch(*copy);
+    if (s == OT_OK && x->branch) s = ot_branch(*copy);
     if (s == OT_OK) s = ot_assure((*copy)->graph, OT_P_ORDER | OT_P_USES);
     if (s != OT_OK) ot_model_free(*copy);
     return s;
 }
 
-/* What the process grows by under p, of which only `regions` ([n]) are written: without bound where a tensor is larger than allowed. */
-static ot_status play(const weigher *w, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *growth)
+ot_status ot_contest_play(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *growth)
 {
     ot_model *copy;
     ot_process_figures f = {0};
-    ot_status s = write_copy(w, p, regions, n, &copy);
+    ot_status s = ot_contest_write(x, p, regions, n, &copy);
     if (s == OT_OK) {
-        s = ot_process_growth(copy->graph, w->t->runtime, w->pinned || n > 0, &f);
-        *growth = w->o->max_tensor && ot_largest_tensor(copy->graph).bytes > w->o->max_tensor ? INT64_MAX : f.growth;
+        x->work += x->g->n_nodes + n;
+        s = ot_process_growth(copy->graph, x->t->runtime, x->pinned || n > 0, &f);
+        *growth = x->o->max_tensor && ot_largest_tensor(copy->graph).bytes > x->o->max_tensor ? INT64_MAX : f.growth;
         ot_model_free(copy);
     }
-    return s == OT_E_NOMEM ? ot_fail_nomem(w->g->model->diag) : s;
+    return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : s;
 }
 
-/* Bytes of the largest tensor that p makes. */
-static ot_status measure_largest(const weigher *w, const ot_plan *p, int64_t *bytes)
+/* Play plan p and take it in, which then owns it. *out: what it takes. */
+static ot_status enter(ot_contest *x, ot_plan *p, int64_t *out)
 {
-    ot_model *copy;
-    ot_status s = write_copy(w, p, p->regions, p->n_regions, &copy);
-    if (s == OT_OK) {
-        *bytes = ot_largest_tensor(copy->graph).bytes;
-        ot_model_free(copy);
+    int64_t growth = 0;
+    if (!OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, p)) {
+        ot_plan_free(p);
+        return ot_fail_nomem(x->g->model->diag);
     }
-    return s == OT_E_NOMEM ? ot_fail_nomem(w->g->model->diag) : s;
+    OT_TRY(ot_contest_play(x, p, p->regions, p->n_regions, &growth));
+    OT_TRY(ot_contest_add(x, p, growth));
+    *out = growth;
+    return OT_OK;
 }
 
-/* The planner reckons with tiles and outputs, and not with what a form makes besides: another form, where that is too large. */
-static ot_status keep_limit(const weigher *w, ot_plan **p)
+/* A plan with other options than the user's. */
+static ot_status try_options(ot_contest *x, const ot_plan_options *o, int64_t *growth)
 {
-    static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN, OT_FORM_WINDOW};
-    ot_diag *told = w->g->model->diag;
-    int64_t bytes, least;
-    OT_TRY(measure_largest(w, *p, &bytes));
-    least = bytes;
-    for (size_t k = 0; bytes > w->o->max_tensor && k < sizeof FORMS / sizeof *FORMS; k++) {
-        ot_plan_options o = *w->o;
-        ot_diag aside = {0};
-        ot_plan *other = NULL;
-        o.force_form = FORMS[k];
-        if (!ot_runtime_takes(w->t->runtime, FORMS[k])) continue;
-        w->g->model->diag = &aside;
-        ot_status s = ot_plan_graph(w->g, w->t, &o, &other);
-        if (s == OT_OK) s = measure_largest(w, other, &bytes);
-        w->g->model->diag = told;
-        if (s == OT_E_NOMEM) return ot_fail_nomem(told);
-        least = s == OT_OK ? ot_min(least, bytes) : least;
-        bool holds = s == OT_OK && bytes <= w->o->max_tensor;
-        ot_plan_free(holds ? *p : other);
-        if (holds) *p = other;
-        if (s != OT_OK) bytes = INT64_MAX;
+    ot_plan *p = NULL;
+    ot_plan_options quick = *o;
+    quick.detail = false;
+    ot_diag *told = x->g->model->diag, aside = {0};
+    if (o->max_tensor) x->g->model->diag = &aside; /* a plan that does not hold is no failure */
+    ot_status s = ot_plan_graph(x->g, x->t, &quick, &p);
+    x->g->model->diag = told;
+    *growth = INT64_MAX;
+    if (s == OT_E_BUDGET && o->max_tensor) return OT_OK;
+    if (s == OT_E_NOMEM) return ot_fail_nomem(told);
+    OT_TRY(s);
+    const uint32_t n = p->n_regions;
+    const double time = p->tiled.time_s;
+    OT_TRY(enter(x, p, growth));
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Candidate: level %lld, price %g, form %s: %u regions, %.2f MB, %.3f ms\n", (long long)o->level, o->price,
+                ot_form_name(o->force_form), n, (double)*growth / 1048576.0, time * 1e3);
+    return OT_OK;
+}
+
+/* Plans that pay for bytes above a level wherever they are, not at the peak alone: what the planner holds for the peak need not be where
+ * the process grows. *best: the options of the best so far. */
+static ot_status try_levels(ot_contest *x, const ot_plan *first, int64_t least, ot_plan_options *best)
+{
+    static const struct {
+        double level, price; /* of the untiled model's peak and time: of that, what all nodes pay at the peak */
+    } TRIES[] = {{0.6, 8}, {0.4, 8}, {0.2, 8}, {0, 8}, {0.3, 1}};
+    const int64_t peak = first->untiled.peak_bytes;
+    for (size_t k = 0; k < sizeof TRIES / sizeof *TRIES && peak > 0; k++) {
+        ot_plan_options o = *x->o;
+        int64_t growth;
+        o.level = (int64_t)(TRIES[k].level * (double)peak);
+        o.price = TRIES[k].price * first->untiled.time_s / ((double)peak * x->g->n_nodes);
+        OT_TRY(try_options(x, &o, &growth));
+        if (growth >= least) continue;
+        least = growth;
+        *best = o;
     }
-    if (bytes <= w->o->max_tensor) return OT_OK;
-    return ot_fail(told, OT_E_BUDGET,
-                   "max tensor cannot be kept: no form of the tiles makes tensors of less than %lld bytes, %lld are allowed",
-                   (long long)least, (long long)w->o->max_tensor);
+    return OT_OK;
 }
 
-/* a is to be preferred to b. */
-static bool beats(int64_t a, double time_a, int64_t b, double time_b)
-{
-    if ((double)a < (double)b * (1 - ABOUT)) return true;
-    return (double)a <= (double)b * (1 + ABOUT) && time_a < time_b;
-}
-
-/* Plans for the same goal in which one form is preferred; the best of all in *p. */
-static ot_status try_forms(const weigher *w, ot_plan **p, int64_t *growth)
+/* Plans like the best one in which one form is preferred. */
+static ot_status try_forms(ot_contest *x, const ot_plan_options *best)
 {
     static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN, OT_FORM_PRESCAN};
     for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) {
-        ot_plan_options o = *w->o;
-        ot_plan *other = NULL;
-        int64_t grown;
+        ot_plan_options o = *best;
+        int64_t growth;
         o.force_form = FORMS[k];
-        if (!ot_runtime_takes(w->t->runtime, FORMS[k])) continue;
-        ot_diag *told = w->g->model->diag, aside = {0};
-        if (o.max_tensor) w->g->model->diag = &aside; /* a form that does not hold is no failure */
-        ot_status s = ot_plan_graph(w->g, w->t, &o, &other);
-        w->g->model->diag = told;
-        if (s == OT_E_BUDGET && o.max_tensor) continue;
-        if (s == OT_E_NOMEM && o.max_tensor) return ot_fail_nomem(told);
-        OT_TRY(s);
-        s = play(w, other, other->regions, other->n_regions, &grown);
-        /* nothing tiled is no win of that form: the untiled model has its turn later, and says why */
-        bool better = s == OT_OK && other->n_regions > 0 && beats(grown, other->tiled.time_s, *growth, (*p)->tiled.time_s);
-        ot_plan_free(better ? *p : other);
-        OT_TRY(s);
-        if (!better) continue;
-        *p = other;
-        *growth = grown;
+        if (ot_runtime_takes(x->t->runtime, FORMS[k])) OT_TRY(try_options(x, &o, &growth));
     }
     return OT_OK;
-}
-
-/* Regions, from the last to the first, without which the process grows no more, are marked in keep. */
-static ot_status drop_idle(const weigher *w, const ot_plan *p, bool *keep, int64_t *growth)
-{
-    ot_region *some = malloc((p->n_regions + 1u) * sizeof *some);
-    double time = p->tiled.time_s, allowed = p->untiled.time_s * (1 + w->o->max_slowdown);
-    uint64_t work = 0;
-    ot_status s = some ? OT_OK : ot_fail_nomem(w->g->model->diag);
-    for (uint32_t k = p->n_regions; s == OT_OK && k-- > 0 && work < MOST_WORK; work += w->g->n_nodes) {
-        double without = time + p->regions[k].benefit;
-        uint32_t n = 0;
-        int64_t grown;
-        if (without > allowed && without > time) continue;
-        for (uint32_t j = 0; j < p->n_regions; j++) {
-            if (!keep[j] || j == k) continue;
-            some[n] = p->regions[j];
-            some[n].id = w->o->first_region + n;
-            n++;
-        }
-        s = play(w, p, some, n, &grown);
-        if (s != OT_OK || !beats(grown, without, *growth, time)) continue;
-        keep[k] = false;
-        *growth = grown;
-        time = without;
-    }
-    free(some);
-    return s;
 }
 
 /* Part of the untiled model's growth that a plan must not exceed. */
-static double least_win(const weigher *w)
+static double least_win(const ot_contest *x)
 {
-    const ot_graph *g = w->g;
+    const ot_graph *g = x->g;
     for (uint32_t v = 0; v < g->n_values; v++)
         if (g->values[v].dtype == OT_F16 && !g->values[v].init) return WINS_HALF;
-    return w->t->runtime->one_block ? WINS_BLOCK : WINS;
+    return x->t->runtime->one_block ? WINS_BLOCK : WINS;
 }
 
-/* Regions of *p that do not make the process grow less go; in *growth what is left takes. */
-static ot_status drop_regions(const weigher *w, ot_plan **p, int64_t *growth)
+/* The winner's figures are compared with those of the graph that is only a branch, and with those of the winner that is none. */
+static ot_status judge(ot_contest *x, int64_t untiled, const ot_plan *first, ot_region_set *won, bool *in_branch)
 {
-    int64_t none;
-    bool all = true, *keep = malloc(((*p)->n_regions + 1u) * sizeof *keep);
-    if (!keep) return ot_fail_nomem(w->g->model->diag);
-    for (uint32_t k = 0; k < (*p)->n_regions; k++) keep[k] = true;
-    ot_status s = drop_idle(w, *p, keep, growth);
-    if (s == OT_OK) s = play(w, *p, NULL, 0, &none);
-    if (s == OT_OK && (double)*growth > least_win(w) * (double)none) {
-        for (uint32_t k = 0; k < (*p)->n_regions; k++) keep[k] = false;
-        *growth = none;
+    int64_t none, without = INT64_MAX;
+    const double part = least_win(x);
+    OT_TRY(ot_contest_play(x, first, NULL, 0, &none));
+    if (won->n > 0 && (double)won->growth > part * (double)none) *won = (ot_region_set){.all = won->all, .growth = none};
+    *in_branch = x->branch;
+    if (x->branch) {
+        x->branch = false;
+        OT_TRY(ot_contest_play(x, first, won->all, won->n, &without));
     }
-    for (uint32_t k = 0; k < (*p)->n_regions; k++) all &= keep[k];
-    if (s == OT_OK && !all) s = ot_plan_keep(w->g, w->t, w->o, keep, OT_WHY_GROWTH, *p);
-    free(keep);
-    return s;
-}
-
-/* The branch has to pay by itself. */
-static ot_status drop_branch(const weigher *w, ot_plan *p, int64_t *growth)
-{
-    weigher plain = *w;
-    int64_t without;
-    plain.branch = false;
-    if (w->branch) OT_TRY(play(&plain, p, p->regions, p->n_regions, &without));
-    p->in_branch = w->branch && (double)*growth <= BRANCH * (double)without;
-    if (w->branch && !p->in_branch) *growth = without;
+    if (*in_branch && (double)won->growth > BRANCH * (double)without) {
+        *in_branch = false;
+        won->growth = without;
+    }
+    if ((double)won->growth <= part * (double)untiled) return OT_OK;
+    if (x->o->max_tensor && ot_largest_tensor(x->g).bytes > x->o->max_tensor) return OT_OK; /* it has to be */
+    *won = (ot_region_set){.all = won->all, .growth = untiled};
+    *in_branch = false;
     return OT_OK;
 }
 
-static ot_status improve(weigher *w, int64_t untiled, ot_plan **p, int64_t *growth)
+static ot_status improve(ot_contest *x, int64_t untiled, ot_plan **p, int64_t *growth)
 {
-    w->branch = takes_branch(w);
-    OT_TRY(play(w, *p, (*p)->regions, (*p)->n_regions, growth));
-    if (w->g->n_nodes <= MOST_NODES && (*p)->n_regions > 0) OT_TRY(try_forms(w, p, growth));
-    OT_TRY(drop_regions(w, p, growth));
-    OT_TRY(drop_branch(w, *p, growth));
-    if ((double)*growth <= least_win(w) * (double)untiled) return OT_OK;
-    if (w->o->max_tensor && ot_largest_tensor(w->g).bytes > w->o->max_tensor) return OT_OK; /* it has to be */
-    bool *none = calloc((*p)->n_regions + 1u, sizeof *none);
-    if (!none) return ot_fail_nomem(w->g->model->diag);
-    ot_status s = (*p)->n_regions > 0 ? ot_plan_keep(w->g, w->t, w->o, none, OT_WHY_GROWTH, *p) : OT_OK;
-    free(none);
-    (*p)->in_branch = false;
-    *growth = untiled;
+    ot_plan *first = *p;
+    ot_region_set won;
+    bool in_branch;
+    int64_t least;
+    ot_plan_options best = *x->o;
+    *p = NULL; /* from here on it is the contest's */
+    x->branch = takes_branch(x);
+    x->untiled_s = first->untiled.time_s;
+    OT_TRY(enter(x, first, &least));
+    if (x->g->n_nodes <= MOST_NODES) {
+        OT_TRY(try_levels(x, first, least, &best));
+        OT_TRY(try_forms(x, &best));
+    }
+    OT_TRY(ot_contest_search(x, first, &won));
+    OT_TRY(judge(x, untiled, first, &won, &in_branch));
+    *growth = won.growth;
+    OT_TRY(ot_contest_plan(x, first, &won, p));
+    (*p)->in_branch = in_branch;
+    return OT_OK;
+}
+
+static ot_status contest(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, int64_t untiled, ot_plan **p,
+                         int64_t *growth)
+{
+    ot_contest x = {.g = g, .t = t, .o = o, .pinned = pinned, .arena = ot_arena_new()};
+    if (!x.arena) return ot_fail_nomem(g->model->diag);
+    ot_status s = improve(&x, untiled, p, growth);
+    for (size_t k = 0; k < x.n_plans; k++) ot_plan_free(x.plans[k]);
+    ot_arena_free(x.arena);
     return s;
 }
 
-/* Of the model as it is, and as it is written. */
-static ot_status fill_largest(weigher *w, ot_plan *p)
+/* With -d P the last that is played is what is written. */
+static ot_status finish(ot_contest *x, ot_plan *p)
 {
-    w->branch = p->in_branch;
-    p->untiled.largest_bytes = p->tiled.largest_bytes = ot_largest_tensor(w->g).bytes;
-    return p->n_regions > 0 ? measure_largest(w, p, &p->tiled.largest_bytes) : OT_OK;
+    int64_t growth;
+    x->branch = p->in_branch;
+    if (ot_dbg['P']) OT_TRY(ot_contest_play(x, p, p->regions, p->n_regions, &growth));
+    return ot_limit_fill(x, p);
 }
 
 ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
 {
-    weigher w = {.g = g, .t = t, .o = o, .pinned = pinned};
+    ot_contest x = {.g = g, .t = t, .o = o, .pinned = pinned};
     ot_process_figures whole;
     int64_t growth;
     if (g->n_nodes == 0) return OT_OK;
-    if (o->max_tensor) OT_TRY(keep_limit(&w, p));
-    if (!ot_runtime_plays(t->runtime)) return fill_largest(&w, *p);
+    if (o->max_tensor) OT_TRY(ot_limit_keep(&x, p));
+    if (!ot_runtime_plays(t->runtime)) return ot_limit_fill(&x, *p);
     ot_status s = ot_process_growth(g, t->runtime, pinned, &whole);
     if (s != OT_OK) return ot_fail_nomem(g->model->diag);
     growth = whole.growth;
-    if (o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE)
-        OT_TRY(improve(&w, whole.growth, p, &growth));
+    if (o->goal == OT_GOAL_MEMORY && o->memory_budget == 0 && !o->force && o->force_form == OT_FORM_NONE)
+        OT_TRY(contest(g, t, o, pinned, whole.growth, p, &growth));
     else if ((*p)->n_regions > 0)
-        OT_TRY(play(&w, *p, (*p)->regions, (*p)->n_regions, &growth));
-    if (ot_dbg['P']) { /* the last that is dumped is what is written */
-        w.branch = (*p)->in_branch;
-        OT_TRY(play(&w, *p, (*p)->regions, (*p)->n_regions, &growth));
-    }
+        OT_TRY(ot_contest_play(&x, *p, (*p)->regions, (*p)->n_regions, &growth));
     (*p)->untiled.growth_bytes = whole.n_unknown ? 0 : whole.growth;
     (*p)->tiled.growth_bytes = whole.n_unknown ? 0 : growth;
-    return fill_largest(&w, *p);
+    return finish(&x, *p);
 }

@@ -181,6 +181,39 @@ static void computed_sizes_are_known(void **state)
     assert_in_range(f.pattern, 19 * MB, 21 * MB);
 }
 
+static size_t steps_of(const char *text)
+{
+    ot_diag d;
+    ot_model *m = read_model(text, &d);
+    ot_exec_plan p;
+    ot_arena *a = ot_arena_new();
+    assert_int_equal(ot_exec_plan_make(m->graph, &ot_runtime_onnxruntime, true, a, &p), OT_OK);
+    const size_t n = p.n;
+    ot_arena_free(a);
+    ot_model_free(m);
+    return n;
+}
+
+/* HardSwish runs within a convolution, and what multiplies or adds a constant for each channel is part of its weights: no steps. */
+static void convolutions_take_in(void **state)
+{
+    (void)state;
+    static const char *const behind[] = {"  %b = Relu(%a)\n", "  %b = HardSwish(%a)\n", "  %b = Mul(%a, %s)\n",
+                                         "  %b = Add(%a, %s)\n", "  %b = Exp(%a)\n"};
+    size_t alone = 0;
+    for (size_t k = 0; k < sizeof behind / sizeof *behind; k++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,64,64]\n  init %%w : float32[16,16,3,3] = random 1\n"
+                 "  init %%s : float32[16,1,1] = random 2\n  %%a = Conv(%%x, %%w) {pads=[1,1,1,1]}\n%s"
+                 "  %%c = Conv(%%b, %%w) {pads=[1,1,1,1]}\n  %%y = GlobalMaxPool(%%c)\n  output %%y\n}\n",
+                 behind[k]);
+        size_t n = steps_of(text);
+        if (k == 0) alone = n;
+        if ((n == alone) != (k < 4)) fail_msg("%s%zu steps, %zu with an activation", behind[k], n, alone);
+    }
+}
+
 /* What strangers write: results that nobody wants, sequences of nothing, values larger than any memory. */
 static void odd_graphs_are_played(void **state)
 {
@@ -315,6 +348,49 @@ static void idle_plans_say_why(void **state)
     ot_model_free(m);
 }
 
+static bool is_tiled(const ot_graph *g, const ot_plan *p, const char *made)
+{
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++)
+            if (strcmp(g->values[g->nodes[p->regions[k].nodes[i].node].out[0]].name, made) == 0) return true;
+    return false;
+}
+
+/* With a price for bytes, convolutions that are not where the model's peak is are tiled, too; the plan keeps what is allowed of time. Sets
+ * of several plans' regions pass the checker, and are no worse than the plan that they began with. */
+static void bytes_have_a_price(void **state)
+{
+    (void)state;
+    ot_diag d;
+    ot_target t;
+    ot_plan *plain = NULL, *paid = NULL;
+    ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.1, .tie_break = true};
+    ot_model *m = read_model(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  init %w : float32[40,16,3,3] = random 1\n"
+        "  init %u : float32[40,40,3,3] = random 2\n  init %z : float32[4,40,3,3] = random 3\n  %a = Softmax(%x) {axis=1}\n"
+        "  %b = LpNormalization(%a) {axis=2}\n  %c = LpNormalization(%b) {axis=3}\n  %d = LpNormalization(%c) {axis=2}\n"
+        "  %e = Sum(%a, %b, %c, %d)\n  %p = MaxPool(%e) {kernel_shape=[2,2],strides=[2,2]}\n"
+        "  %f = Conv(%p, %w) {pads=[1,1,1,1]}\n  %g = Conv(%f, %u) {pads=[1,1,1,1]}\n  %h = Conv(%g, %u) {pads=[1,1,1,1]}\n"
+        "  %i = Conv(%h, %z) {pads=[1,1,1,1]}\n  %y = ReduceMax(%i) {axes=[1]}\n  output %y\n}\n",
+        &d);
+    assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+    assert_int_equal(ot_plan_graph(m->graph, &t, &o, &plain), OT_OK);
+    o.level = plain->untiled.peak_bytes / 5;
+    o.price = 8 * plain->untiled.time_s / ((double)plain->untiled.peak_bytes * m->graph->n_nodes);
+    assert_int_equal(ot_plan_graph(m->graph, &t, &o, &paid), OT_OK);
+    assert_false(is_tiled(m->graph, plain, "g"));
+    assert_true(is_tiled(m->graph, paid, "g"));
+    assert_true(paid->tiled.time_s <= 1.1 * paid->untiled.time_s + 1e-9);
+    o.price = 0;
+    o.level = 0;
+    assert_int_equal(ot_weigh_plan(m->graph, &t, &o, true, &plain), OT_OK);
+    if (ot_plan_check(m->graph, plain, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
+    assert_in_range(plain->tiled.growth_bytes, 1, plain->untiled.growth_bytes * 7 / 10);
+    ot_plan_free(plain);
+    ot_plan_free(paid);
+    ot_model_free(m);
+}
+
 /* A branch is for goal memory, for runtimes that take sequences, and for opsets that have them. */
 static void branches_are_weighed(void **state)
 {
@@ -379,9 +455,11 @@ int main(void)
         cmocka_unit_test(free_extents_are_not_planned),
         cmocka_unit_test(blocks_are_padded),
         cmocka_unit_test(computed_sizes_are_known),
+        cmocka_unit_test(convolutions_take_in),
         cmocka_unit_test(odd_graphs_are_played),
         cmocka_unit_test(branches_have_no_block),
         cmocka_unit_test(branches_are_weighed),
+        cmocka_unit_test(bytes_have_a_price),
         cmocka_unit_test(weighed_plans_are_never_worse),
         cmocka_unit_test(unknown_sizes_have_no_figure),
         cmocka_unit_test(idle_plans_say_why),

@@ -134,9 +134,15 @@ static bool splits_fusion(const ot_seq *s, uint32_t first)
     return false;
 }
 
+/* Seconds for n nodes that run while so many bytes are live. */
+static double excess_price(const solver *v, int64_t live, uint32_t n)
+{
+    return v->o->price > 0 ? v->o->price * n * (double)ot_max(0, live - v->o->level) : 0;
+}
+
 static double choice_penalty(const solver *v, const ot_choice *c)
 {
-    if (!v->o->force) return 0;
+    if (!v->o->force) return excess_price(v, c->peak, c->end - c->first + 1);
     uint32_t untiled = 0;
     for (uint32_t p = c->first; p <= c->end; p++)
         if (v->w->state[p] != OT_ST_IN && v->tileable[p]) untiled++;
@@ -201,7 +207,8 @@ static ot_status solve_end(solver *v, uint32_t end)
     const ot_seq *s = v->s;
     const ot_node *n = &s->g->nodes[s->node[end]];
     uint32_t missed = v->limit->n_large ? v->limit->before[end + 1] - v->limit->before[end] : 0;
-    if (!relax(v, end, end + 1, NULL, v->o->force && v->tileable[end] ? 1.0 : 0.0, missed)) return ot_fail_nomem(s->g->model->diag);
+    double penalty = v->o->force ? (v->tileable[end] ? 1.0 : 0.0) : excess_price(v, s->live[end], 1);
+    if (!relax(v, end, end + 1, NULL, penalty, missed)) return ot_fail_nomem(s->g->model->diag);
     if (!v->tileable[end] || splits_fusion(s, end + 1)) return OT_OK;
     for (uint32_t o = 0; o < n->n_out && o < 2; o++) {
         ot_id x = n->out[o];
@@ -243,7 +250,7 @@ static uint32_t leanest_state(const solver *v, double limit)
 static uint32_t final_state(const solver *v)
 {
     const front *f = &v->f[v->s->n];
-    bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force;
+    bool lean = v->o->goal == OT_GOAL_MEMORY && !v->o->force && v->o->price == 0;
     uint32_t best = OT_NONE;
     int64_t least = INT64_MAX;
     for (uint32_t k = 0; k < f->n; k++)

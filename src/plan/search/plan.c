@@ -222,7 +222,7 @@ static bool holds_too_much(const ot_seq *s, const ot_target *t, const ot_plan *p
  * figures may say that it does not. */
 static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_limit *limit, ot_plan *p)
 {
-    if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force) return OT_OK;
+    if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force || o->price > 0) return OT_OK;
     uint32_t kept = 0, before = p->n_regions;
     const bool held = o->goal == OT_GOAL_MEMORY && t->runtime->node_bytes > 0, too_much = held && holds_too_much(s, t, p);
     bool none = p->tiled.peak_bytes > p->untiled.peak_bytes - p->untiled.peak_bytes / 50;
@@ -263,7 +263,7 @@ static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target 
     OT_TRY(list_barriers(s, p));
     if (tr) {
         OT_TRY(ot_dp_solve(s, w, tr, t, o, limit, path));
-        if (o->tie_break && limit->n_large == 0) OT_TRY(ot_tie_break(s, t, o, path));
+        if (o->tie_break && limit->n_large == 0 && o->price == 0) OT_TRY(ot_tie_break(s, t, o, path)); /* it knows no prices */
         if (ot_dbg['D']) dump_steps(s, path);
     }
     OT_TRY(build_regions(s, w, t, o, limit, path, p, built));
@@ -363,7 +363,7 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
     ot_limit limit;
     int64_t least = 0;
     OT_TRY(ot_limit_find(&s, o->max_tensor, &limit));
-    const uint32_t attempts = o->memory_budget == 0 ? 1 : LIMIT_ATTEMPTS;
+    const uint32_t attempts = o->memory_budget == 0 && o->price == 0 ? 1 : LIMIT_ATTEMPTS;
     for (uint32_t attempt = 0; attempt < attempts; attempt++) {
         ot_diag *diag = g->model->diag, aside = {0};
         ot_path path;
@@ -373,7 +373,8 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
             attempt = attempts - 1;
             st = plan_within(&s, &w, tr, t, &before, &limit, p, &built, &path);
         }
-        if (st == OT_OK && limit.n_large == 0 && (attempt > 0 || !is_allowed(&s, o, p))) {
+        bool last = o->price == 0 || attempt + 1 == attempts;
+        if (st == OT_OK && limit.n_large == 0 && last && (attempt > 0 || !is_allowed(&s, o, p))) {
             if (attempt == 0) st = build_rest(&s, &w, t, o, &path, p, &built);
             if (st == OT_OK) st = recombine(&s, t, o, &built, p);
         }
@@ -410,50 +411,72 @@ ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *
     return st;
 }
 
-/* List of refusals with room for n more. */
-static bool grow_refused(ot_plan *p, uint32_t n)
+/* Idle regions of which no node is in a region of p. */
+static ot_status refuse_idle(const ot_seq *s, const ot_region *idle, uint32_t n_idle, ot_why reason, ot_plan *p)
 {
-    ot_refusal *more = OT_NEW_N(p->arena, ot_refusal, (size_t)p->n_refused + n + 1);
-    if (!more) return false;
-    if (p->n_refused) memcpy(more, p->refused, p->n_refused * sizeof *more);
-    p->refused = more;
-    return true;
-}
-
-static ot_status keep_some(const ot_seq *s, const ot_plan_options *o, const bool *keep, ot_why reason, ot_plan *p)
-{
-    uint32_t kept = 0, before = p->n_regions;
-    if (!grow_refused(p, before)) return ot_fail_nomem(s->g->model->diag);
-    for (uint32_t k = 0; k < before; k++) {
-        ot_region r = p->regions[k];
-        if (!keep[k]) {
-            OT_TRY(refuse(s, p, &r, (ot_reason){reason, 0}));
-            continue;
-        }
-        r.id = o->first_region + kept;
-        if (p->detail) {
-            p->detail->candidates[kept] = p->detail->candidates[k];
-            p->detail->n_candidates[kept] = p->detail->n_candidates[k];
-        }
-        p->regions[kept++] = r;
+    bool *taken = OT_NEW_N(s->arena, bool, s->g->n_nodes + 1u);
+    if (!taken) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++) taken[p->regions[k].nodes[i].node] = true;
+    for (uint32_t k = 0; k < n_idle; k++) {
+        bool any = false;
+        for (uint32_t i = 0; i < idle[k].n_nodes; i++) any |= taken[idle[k].nodes[i].node];
+        for (uint32_t i = 0; i < idle[k].n_nodes && !any; i++) taken[idle[k].nodes[i].node] = true;
+        if (!any) OT_TRY(refuse(s, p, &idle[k], (ot_reason){reason, 0}));
     }
-    p->n_regions = kept;
-    return total(s, p);
+    return OT_OK;
 }
 
-ot_status ot_plan_keep(ot_graph *g, const ot_target *t, const ot_plan_options *o, const bool *keep, ot_why reason, ot_plan *p)
+static ot_status take_in(ot_graph *g, const ot_target *t, const ot_plan_options *o, const ot_region *regions, uint32_t n,
+                         const ot_region *idle, uint32_t n_idle, ot_why reason, ot_arena *scratch, ot_plan *p)
 {
-    ot_arena *scratch = ot_arena_new();
     ot_seq s;
-    if (!scratch) return ot_fail_nomem(g->model->diag);
-    ot_status st = ot_seq_build(g, scratch, &s);
-    if (st == OT_OK) st = ot_cost_fill(&s, t);
-    if (st == OT_OK) st = keep_some(&s, o, keep, reason, p);
+    ot_walk w;
+    OT_TRY(ot_seq_build(g, scratch, &s));
+    OT_TRY(ot_cost_fill(&s, t));
+    OT_TRY(ot_walk_new(&s, &w));
+    ot_trial *tr = g->model->opset >= 7 && s.n > 0 ? ot_trial_new(&s, t, o) : NULL;
+    p->refused = OT_NEW_N(p->arena, ot_refusal, (size_t)n_idle + s.n + 1u);
+    p->regions = OT_NEW_N(p->arena, ot_region, n + 1u);
+    if (!p->refused || !p->regions || (g->model->opset >= 7 && s.n > 0 && !tr)) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < n; k++) {
+        p->regions[k] = regions[k];
+        p->regions[k].id = o->first_region + k;
+    }
+    p->n_regions = n;
+    OT_TRY(list_barriers(&s, p));
+    OT_TRY(total(&s, p));
+    OT_TRY(refuse_idle(&s, idle, n_idle, reason, p));
+    return finish(&s, &w, tr, t, o, p);
+}
+
+ot_status ot_plan_take(ot_graph *g, const ot_target *t, const ot_plan_options *o, const ot_region *regions, uint32_t n,
+                       const ot_region *idle, uint32_t n_idle, ot_why reason, ot_plan **lenders, uint32_t n_lenders, ot_plan **out)
+{
+    ot_arena *scratch = ot_arena_new(), *arena = ot_arena_new();
+    ot_plan *p = arena ? OT_NEW(arena, ot_plan) : NULL;
+    ot_status st = scratch && p ? OT_OK : ot_fail_nomem(g->model->diag);
+    *out = NULL;
+    if (st == OT_OK) {
+        p->arena = arena;
+        p->lenders = OT_NEW_N(arena, ot_plan *, n_lenders + 1u);
+        if (p->lenders && n_lenders) memcpy(p->lenders, lenders, n_lenders * sizeof *lenders);
+        st = p->lenders ? take_in(g, t, o, regions, n, idle, n_idle, reason, scratch, p) : ot_fail_nomem(g->model->diag);
+    }
     ot_arena_free(scratch);
+    if (st == OT_OK) {
+        p->n_lenders = n_lenders;
+        *out = p;
+        return OT_OK;
+    }
+    ot_arena_free(arena);
+    for (uint32_t k = 0; k < n_lenders; k++) ot_plan_free(lenders[k]);
     return st;
 }
 
 void ot_plan_free(ot_plan *p)
 {
-    if (p) ot_arena_free(p->arena);
+    if (!p) return;
+    for (uint32_t k = 0; k < p->n_lenders; k++) ot_plan_free(p->lenders[k]);
+    ot_arena_free(p->arena);
 }

@@ -1,0 +1,58 @@
+/* Plans and sets of their regions that compete for the least growth (private to this folder). */
+#ifndef OT_WEIGH_CONTEST_H
+#define OT_WEIGH_CONTEST_H
+
+#include "weigh.h"
+
+/* Regions of a plan, or of several. */
+typedef struct ot_region_set {
+    ot_region *all; /* [n] in topological order, disjoint */
+    uint32_t n;
+    int64_t growth; /* bytes that the process grows by with them */
+    double gain;    /* seconds that they save together */
+} ot_region_set;
+
+typedef struct ot_contest {
+    ot_graph *g;
+    const ot_target *t;
+    const ot_plan_options *o;
+    bool pinned;      /* the file states all extents */
+    bool branch;      /* candidates are played as a branch */
+    double untiled_s; /* predicted time of the untiled model */
+    uint64_t work;    /* nodes that were written and played */
+    ot_arena *arena;
+    ot_plan **plans; /* [n_plans] all that were made; owned */
+    size_t n_plans, cap_plans;
+    ot_region *pool; /* [n_pool] their regions, each once */
+    size_t n_pool, cap_pool;
+    ot_region_set *sets; /* [n_sets] of each plan */
+    size_t n_sets, cap_sets;
+} ot_contest;
+
+/* ---- weigh_plans.c ---- */
+
+/* A copy of the model in which these regions ([n], of any plan; they get new numbers) are written, and nothing else of p. Caller frees.
+ * Fails: OT_E_NOMEM. */
+ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy) OT_MUST_USE;
+/* What the process grows by when these regions ([n]) are written so; without bound (INT64_MAX) where a tensor is larger than allowed.
+ * Fails: OT_E_NOMEM. */
+ot_status ot_contest_play(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *growth) OT_MUST_USE;
+
+/* ---- weigh_limit.c ---- */
+
+/* Another form for *p, where the tensors that it makes are larger than max_tensor. Fails: OT_E_BUDGET, OT_E_NOMEM. */
+ot_status ot_limit_keep(const ot_contest *x, ot_plan **p) OT_MUST_USE;
+/* Fill largest_bytes of p's figures: of the model as it is, and as it is written. Fails: OT_E_NOMEM. */
+ot_status ot_limit_fill(const ot_contest *x, ot_plan *p) OT_MUST_USE;
+
+/* ---- weigh_sets.c ---- */
+
+/* The plan's regions compete; `growth` is what the plan takes. Fails: OT_E_NOMEM. */
+ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t growth) OT_MUST_USE;
+/* The best set of regions of all plans that is found with some work. *won: in the contest's arena, with room for all regions of the pool.
+ * Fails: OT_E_NOMEM. */
+ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *won) OT_MUST_USE;
+/* The set as a plan; the contest gives the plans away that it still needs. Fails: OT_E_NOMEM. */
+ot_status ot_contest_plan(ot_contest *x, ot_plan *first, const ot_region_set *won, ot_plan **out) OT_MUST_USE;
+
+#endif

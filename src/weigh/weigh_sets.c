@@ -1,0 +1,198 @@
+/* Sets of regions, of whichever plan they are: from the best plans on, one region comes in the place of those that it overlaps, or one goes,
+ * as long as the process then grows by less.
+ *
+ *   plan 1   [ a ][   b   ]     [ c ]          a, b, c  ->  a, d, c  (d is of plan 2, and overlaps b)  ->  a, d
+ *   plan 2        [   d  ]   [  e  ]
+ *
+ * What the user allows of time holds for each set. Work is counted in nodes that are written and played.
+ */
+#include "contest.h"
+
+#define ABOUT     0.02  /* growth that differs by less is taken to be equal */
+#define LESS      0.01  /* a region that comes in must save that much, or time */
+#define STARTS    2     /* plans from which sets are looked for */
+#define ROUNDS    4     /* through all regions */
+#define MOST_WORK 40000 /* nodes that are written and played: half a second */
+
+static bool same_region(const ot_region *a, const ot_region *b)
+{
+    if (a->first != b->first || a->last != b->last || a->form != b->form || a->n_dims != b->n_dims || a->n_nodes != b->n_nodes)
+        return false;
+    for (uint32_t d = 0; d < a->n_dims; d++)
+        if (a->dims[d].tile != b->dims[d].tile || a->values[a->dims[d].sink].axis[d] != b->values[b->dims[d].sink].axis[d])
+            return false;
+    return true;
+}
+
+ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t growth)
+{
+    ot_region_set set = {.n = p->n_regions, .growth = growth};
+    set.all = OT_NEW_N(x->arena, ot_region, p->n_regions + 1u);
+    if (!set.all) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t k = 0; k < p->n_regions; k++) {
+        const ot_region *r = &p->regions[k];
+        bool known = false;
+        set.all[k] = *r;
+        set.gain += r->benefit;
+        for (size_t j = 0; j < x->n_pool && !known; j++) known = same_region(r, &x->pool[j]);
+        if (!known && !OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r)) return ot_fail_nomem(x->g->model->diag);
+    }
+    return OT_PUSH(x->arena, x->sets, x->n_sets, x->cap_sets, set) ? OT_OK : ot_fail_nomem(x->g->model->diag);
+}
+
+/* a is to be preferred to b. */
+static bool beats(const ot_region_set *a, const ot_region_set *b, double about)
+{
+    if ((double)a->growth < (double)b->growth * (1 - about)) return true;
+    return (double)a->growth <= (double)b->growth * (1 + about) && a->gain > b->gain;
+}
+
+static bool in_time(const ot_contest *x, const ot_region_set *to, const ot_region_set *from)
+{
+    return to->gain >= -x->o->max_slowdown * x->untiled_s || to->gain >= from->gain;
+}
+
+/* `from` with r, without what r overlaps; false: it has r. to->all: room. */
+static bool put_in(const ot_region_set *from, const ot_region *r, ot_region_set *to)
+{
+    bool done = false;
+    *to = (ot_region_set){.all = to->all, .gain = r->benefit};
+    for (uint32_t k = 0; k < from->n; k++) {
+        const ot_region *y = &from->all[k];
+        if (same_region(y, r)) return false;
+        if (!done && y->first > r->first) {
+            to->all[to->n++] = *r;
+            done = true;
+        }
+        if (y->last >= r->first && y->first <= r->last) continue;
+        to->all[to->n++] = *y;
+        to->gain += y->benefit;
+    }
+    if (!done) to->all[to->n++] = *r;
+    return true;
+}
+
+static void take_out(const ot_region_set *from, uint32_t which, ot_region_set *to)
+{
+    *to = (ot_region_set){.all = to->all, .gain = from->gain - from->all[which].benefit};
+    for (uint32_t k = 0; k < from->n; k++)
+        if (k != which) to->all[to->n++] = from->all[k];
+}
+
+static void swap(ot_region_set *a, ot_region_set *b)
+{
+    ot_region_set t = *a;
+    *a = *b;
+    *b = t;
+}
+
+/* One round through all regions; *better: the set has changed. spare: room for another set. */
+static ot_status round_of(ot_contest *x, const ot_plan *first, uint64_t most, ot_region_set *set, ot_region_set *spare,
+                          bool *better)
+{
+    for (uint32_t k = set->n; k-- > 0 && x->work < most;) {
+        take_out(set, k, spare);
+        if (!in_time(x, spare, set)) continue;
+        OT_TRY(ot_contest_play(x, first, spare->all, spare->n, &spare->growth));
+        if (!beats(spare, set, ABOUT)) continue;
+        swap(set, spare);
+        *better = true;
+    }
+    for (size_t k = 0; k < x->n_pool && x->work < most; k++) {
+        if (!put_in(set, &x->pool[k], spare) || !in_time(x, spare, set)) continue;
+        OT_TRY(ot_contest_play(x, first, spare->all, spare->n, &spare->growth));
+        if (!beats(spare, set, LESS)) continue;
+        swap(set, spare);
+        *better = true;
+    }
+    return OT_OK;
+}
+
+static ot_status climb(ot_contest *x, const ot_plan *first, uint64_t most, ot_region_set *set)
+{
+    ot_region_set spare = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1)}, own = *set;
+    own.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1);
+    if (!spare.all || !own.all) return ot_fail_nomem(x->g->model->diag);
+    for (uint32_t k = 0; k < set->n; k++) own.all[k] = set->all[k];
+    for (int round = 0; round < ROUNDS && x->work < most; round++) {
+        bool better = false;
+        OT_TRY(round_of(x, first, most, &own, &spare, &better));
+        if (!better) break;
+    }
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Set: %.2f MB -> %.2f MB, %u regions, work %llu\n", (double)set->growth / 1048576.0,
+                (double)own.growth / 1048576.0, own.n, (unsigned long long)x->work);
+    *set = own;
+    return OT_OK;
+}
+
+ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *won)
+{
+    bool *done = OT_NEW_N(x->arena, bool, x->n_sets + 1);
+    if (!done) return ot_fail_nomem(x->g->model->diag);
+    x->work = 0;
+    for (uint64_t start = 0; start < STARTS; start++) {
+        size_t best = x->n_sets;
+        for (size_t k = 0; k < x->n_sets; k++)
+            if (!done[k] && (best == x->n_sets || beats(&x->sets[k], &x->sets[best], ABOUT))) best = k;
+        if (best == x->n_sets) break;
+        for (size_t k = 0; k < x->n_sets; k++)
+            done[k] |= x->sets[k].growth == x->sets[best].growth && x->sets[k].n == x->sets[best].n;
+        ot_region_set set = x->sets[best];
+        OT_TRY(climb(x, first, MOST_WORK / STARTS * (start + 1), &set));
+        if (start == 0 || beats(&set, won, ABOUT)) *won = set;
+    }
+    return OT_OK;
+}
+
+static bool owns(const ot_plan *p, const ot_region *r)
+{
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        if (p->regions[k].nodes == r->nodes) return true;
+    return false;
+}
+
+/* The plan as it was made has just these regions. */
+static bool is_whole(const ot_plan *p, const ot_region_set *won)
+{
+    if (p->n_regions != won->n) return false;
+    for (uint32_t k = 0; k < won->n; k++)
+        if (!owns(p, &won->all[k])) return false;
+    return true;
+}
+
+static void give_away(ot_contest *x, size_t k)
+{
+    for (size_t j = k + 1; j < x->n_plans; j++) x->plans[j - 1] = x->plans[j];
+    x->n_plans--;
+}
+
+ot_status ot_contest_plan(ot_contest *x, ot_plan *first, const ot_region_set *won, ot_plan **out)
+{
+    uint32_t n = 0;
+    ot_plan **lenders = OT_NEW_N(x->arena, ot_plan *, x->n_plans + 1);
+    if (!lenders) return ot_fail_nomem(x->g->model->diag);
+    if (is_whole(first, won)) {
+        give_away(x, 0);
+        for (uint32_t k = 0; k < won->n; k++) first->regions[k].id = x->o->first_region + k;
+        *out = first;
+        return OT_OK;
+    }
+    for (size_t k = x->n_plans; k-- > 1;) {
+        bool any = false;
+        for (uint32_t j = 0; j < won->n; j++) any |= owns(x->plans[k], &won->all[j]);
+        if (!any) continue;
+        lenders[n++] = x->plans[k];
+        give_away(x, k);
+    }
+    const uint32_t n_idle = first->n_regions;
+    ot_region *idle = OT_NEW_N(x->arena, ot_region, n_idle + 1u);
+    for (uint32_t k = 0; idle && k < n_idle; k++) idle[k] = first->regions[k];
+    lenders[n++] = first; /* what is idle is its */
+    give_away(x, 0);
+    if (!idle) {
+        for (uint32_t k = 0; k < n; k++) ot_plan_free(lenders[k]);
+        return ot_fail_nomem(x->g->model->diag);
+    }
+    return ot_plan_take(x->g, x->t, x->o, won->all, won->n, idle, n_idle, OT_WHY_GROWTH, lenders, n, out);
+}
