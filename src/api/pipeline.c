@@ -199,6 +199,9 @@ static void print_head(const ot_run *r, const ot_region *x, const ot_region_memo
             file ? target : "");
     fprintf(f, "# %u operators, %s; %lld bytes of l2, %lld live at once\n", x->n_nodes, ot_form_name(x->form), (long long)m->height,
             (long long)m->lower_bound);
+    if (r->target.double_buffer)
+        fprintf(f, "# placed in %lld bytes: %s, %u pairs across pipes\n", (long long)m->arena,
+                m->level == OT_LEVEL_NONE ? "nothing shares" : ot_mem_mode_name(m->mode), m->cross_pipe);
 }
 
 /* D/region-<id>.tk: the kernel of a region with its planned buffers. */

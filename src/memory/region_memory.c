@@ -5,6 +5,9 @@
  * Tiles that are loaded or stored while others are computed (two slots, where DMA overlaps compute) keep their memory for the
  * whole loop: the cost model counts on transfers that wait for nothing.
  *
+ * Where transfers are DMA's, the places that are kept are PlanMemory's in the whole memory: sharing makes pipes wait, and nothing is
+ * gained by leaving memory empty.
+ *
  * The search is told to get as low as it can and given no capacity, since the caller decides what a plan that is too high
  * means: nothing on a cache, another tile on a scratchpad. Its effort is bounded by steps, fewer for larger kernels, so that
  * the plan of a graph takes its time from the number of nodes, not from how hard its regions are to pack.
@@ -23,15 +26,36 @@ static int64_t steps_for(const ot_kernel *k)
     return ot_max(STEPS_MIN, STEPS * VALUES_FEW / k->n_values);
 }
 
-static ot_status plan(const ot_kernel *k, const ot_target *t, ot_diag *d, ot_mem_plan **out)
+static ot_status plan(const ot_kernel *k, const ot_target *t, ot_mem_mode mode, int64_t capacity, ot_diag *d, ot_mem_plan **out)
 {
     ot_target roomy = *t;
     ot_mem_options o = {
-        .mode = OT_MEM_SEARCH, .capacity = CAPACITY, .step_limit = steps_for(k), .threads = 1, .lifetimes = {.hold_multi = true}};
+        .mode = mode, .capacity = capacity, .step_limit = steps_for(k), .threads = 1, .lifetimes = {.hold_multi = true}};
     for (int s = 0; s < OT_SCOPE_COUNT; s++) /* targets made in code may not say */
         if (roomy.scopes[s].alignment < 1) roomy.scopes[s].alignment = 1;
-    roomy.scopes[OT_SCOPE_L2].bytes = CAPACITY;
+    roomy.scopes[OT_SCOPE_L2].bytes = capacity;
     return ot_mem_plan_kernel(k, k->name, &roomy, &o, d, out);
+}
+
+/* The plan that the kernel keeps, in place of the search's: sequential, else level by level. */
+static ot_status place(const ot_kernel *k, const ot_target *t, int64_t height, ot_diag *d, ot_mem_plan **p)
+{
+    ot_diag local = {0};
+    ot_mem_plan *own = NULL;
+    if (!t->double_buffer) return OT_OK; /* no DMA: nothing waits for a transfer */
+    ot_status st = plan(k, t, OT_MEM_AUTO, ot_max(height, t->fast_bytes), &local, &own);
+    if (st == OT_E_BUDGET) return OT_OK; /* the search found what PlanMemory does not */
+    if (st != OT_OK) return ot_fail(d, st, "%s", local.message);
+    ot_mem_plan_free(*p);
+    *p = own;
+    return OT_OK;
+}
+
+static const ot_scope_plan *fast_plan(const ot_mem_plan *p)
+{
+    for (uint32_t s = 0; s < p->n_scopes; s++)
+        if (p->scopes[s].scope == OT_SCOPE_L2) return &p->scopes[s];
+    return NULL;
 }
 
 /* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (our bug). */
@@ -43,10 +67,17 @@ ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_
     *out = (ot_region_memory){.proved = true};
     OT_TRY(ot_region_kernel(g, r, t, d, &k));
     ot_status st = ot_kernel_verify(k, k->name, d);
-    if (st == OT_OK) st = plan(k, t, d, &p);
-    for (uint32_t s = 0; st == OT_OK && s < p->n_scopes; s++)
-        if (p->scopes[s].scope == OT_SCOPE_L2)
-            *out = (ot_region_memory){p->scopes[s].height, p->scopes[s].lower_bound, p->scopes[s].proved};
+    if (st == OT_OK) st = plan(k, t, OT_MEM_SEARCH, CAPACITY, d, &p);
+    const ot_scope_plan *l2 = st == OT_OK ? fast_plan(p) : NULL;
+    if (l2) *out = (ot_region_memory){.height = l2->height, .lower_bound = l2->lower_bound, .proved = l2->proved};
+    if (l2 && kernel) {
+        st = place(k, t, out->height, d, &p);
+        l2 = fast_plan(p);
+        out->arena = l2->height;
+        out->mode = l2->mode;
+        out->level = l2->level;
+        out->cross_pipe = l2->n_cross_pipe;
+    }
     if (st == OT_OK && kernel) {
         ot_mem_plan_apply(p, k);
         *kernel = k;

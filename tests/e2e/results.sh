@@ -65,7 +65,7 @@ for target in cpu-generic tlf-16m; do
         cp "$tmp/out" "$tmp/a.json"
         [ $target = cpu-generic ] || "$PYTHON" "$tmp/check.py" "$tmp/a.json" hard >"$tmp/out" || fail "$m on $target"
         "$PYTHON" -c 'import json, sys
-for r in json.load(open(sys.argv[1]))["regions"]: print(r["id"], r["working_set_bytes"])' \
+for r in json.load(open(sys.argv[1]))["regions"]: print(r["id"], r.get("arena", {"height_bytes": r["working_set_bytes"]})["height_bytes"])' \
             "$tmp/a.json" >"$tmp/regions"
         [ "$(find "$tmp/dump" -name 'region-*.tk' | wc -l)" = "$(wc -l <"$tmp/regions")" ] || fail "$m on $target: kernels and regions differ"
         while read -r id height; do

@@ -433,6 +433,58 @@ static void kernel_survives_its_text(void **state)
     done(&x);
 }
 
+/* Do two buffers of the kernel lie over each other? */
+static bool any_share(const ot_kernel *k)
+{
+    for (uint32_t v = 0; v < k->n_values; v++)
+        for (uint32_t u = 0; u < v; u++)
+            for (uint32_t i = 0; i < k->values[v].n_offsets; i++)
+                for (uint32_t j = 0; j < k->values[u].n_offsets; j++) {
+                    const ot_tk_value *a = &k->values[v], *b = &k->values[u];
+                    bool in_place = a->offsets[i] == b->offsets[j] && a->bytes == b->bytes && a->multi == b->multi;
+                    if (!in_place && a->offsets[i] < b->offsets[j] + b->bytes && b->offsets[j] < a->offsets[i] + a->bytes)
+                        return true;
+                }
+    return false;
+}
+
+/* With DMA: nothing shares where all fits side by side, less and less is apart in smaller memories, down to the least that the search
+ * finds; without DMA the places are as low as it gets. */
+static void pipes_share_when_they_must(void **state)
+{
+    (void)state;
+    rig x;
+    uint32_t apart = 0, shared = 0;
+    open_model(&x, CHAIN);
+    cut(&x, 2, 2, 8, 3, 2, OT_FORM_UNROLLED);
+    x.r.weights_stay = true;
+    x.r.overlap = false;
+    ot_region_memory least;
+    assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &least, NULL), OT_OK);
+    for (int64_t room = 2 * least.height; room >= least.height; room -= ot_max(64, least.height / 40)) {
+        ot_region_memory m;
+        ot_kernel *k = NULL;
+        x.t.fast_bytes = room;
+        x.t.double_buffer = true;
+        assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &m, &k), OT_OK);
+        assert_int_equal(m.height, least.height);
+        assert_in_range(m.arena, m.lower_bound, room);
+        bool share = any_share(k);
+        assert_true(share || m.level == OT_LEVEL_NONE);
+        if (m.level == OT_LEVEL_NONE) assert_true(!share && m.cross_pipe == 0 && m.mode == OT_MEM_SEQUENTIAL);
+        apart += !share;
+        shared += share;
+        ot_kernel_free(k);
+        x.t.double_buffer = false;
+        assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &m, &k), OT_OK);
+        assert_int_equal(m.arena, least.height);
+        ot_kernel_free(k);
+    }
+    print_message("%u plans apart, %u shared\n", apart, shared);
+    assert_true(apart > 0);
+    done(&x);
+}
+
 static void names_are_legal_and_unique(void **state)
 {
     (void)state;
@@ -649,6 +701,7 @@ int main(void)
         cmocka_unit_test(reshapes_are_names),
         cmocka_unit_test(work_memory_counts_while_its_operator_runs),
         cmocka_unit_test(kernel_survives_its_text),
+        cmocka_unit_test(pipes_share_when_they_must),
         cmocka_unit_test(names_are_legal_and_unique),
         cmocka_unit_test(random_regions_are_counted_right),
         cmocka_unit_test(arena_counts_every_activation),

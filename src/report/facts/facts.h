@@ -73,6 +73,14 @@ typedef struct ot_fact_sum {
     uint32_t node; /* index into nodes */
 } ot_fact_sum;
 
+/* A buffer in a region's arena. */
+typedef struct ot_fact_place {
+    const char *name;
+    int64_t bytes;          /* of a slot */
+    const int64_t *offsets; /* [n] one a slot */
+    uint32_t n;
+} ot_fact_place;
+
 typedef struct ot_fact_region {
     uint32_t id;
     const uint32_t *nodes; /* [n_nodes] index into nodes, topological order */
@@ -95,6 +103,13 @@ typedef struct ot_fact_region {
     uint32_t n_sums;
     const ot_fact_candidate *candidates; /* [n_candidates] chosen first, then by time */
     uint32_t n_candidates;
+    /* Places of its buffers, on targets with DMA (arena 0: none): */
+    int64_t arena;         /* bytes that they take */
+    const char *placed_by; /* sequential, reuse, search */
+    uint32_t reuse_level, cross_pipe;
+    const struct ot_fact_place *places; /* [n_places] */
+    uint32_t n_places;
+    const char *placement; /* the same in words; "" */
     const char *residence; /* of a cache, whose capacity is soft: what fits it and what streams through it; "": a scratchpad */
 } ot_fact_region;
 

@@ -4,6 +4,7 @@
  *
  * Nodes are those that run (weights and shape arithmetic are left out), in topological order; every list refers to them by index.
  */
+#include "memory/memory.h"
 #include "facts_build.h"
 
 const char *ot_fact_label(const ot_graph *g, const ot_node *n)
@@ -211,6 +212,49 @@ static const char *residence(ot_arena *a, const ot_fact_region *r)
     return ot_format(a, "%s stream through the %s cache: %s of weights, %s of a tile's values", all, cache, weights, tile);
 }
 
+static const char *placement(ot_arena *a, const ot_fact_region *r)
+{
+    char bytes[32];
+    ot_format_bytes((double)r->arena, bytes, sizeof bytes);
+    if (r->reuse_level == OT_LEVEL_NONE) return ot_format(a, "in %s, nothing shares memory", bytes);
+    return ot_format(a, "in %s by %s, level %u, %u pair%s across pipes", bytes, r->placed_by, r->reuse_level, r->cross_pipe,
+                     r->cross_pipe == 1 ? "" : "s");
+}
+
+/* Buffers of the fast memory with their offsets. */
+static bool copy_places(ot_arena *a, const ot_kernel *k, ot_fact_region *to)
+{
+    ot_fact_place *list = OT_NEW_N(a, ot_fact_place, k->n_values + 1u);
+    to->places = list;
+    for (uint32_t v = 0; list && v < k->n_values; v++) {
+        const ot_tk_value *x = &k->values[v];
+        if (x->kind != OT_TK_BUFFER || x->n_offsets == 0) continue;
+        ot_fact_place p = {ot_strdup(a, x->name), x->bytes, ot_memdup(a, x->offsets, x->n_offsets * sizeof *x->offsets),
+                           x->n_offsets};
+        if (!p.name || !p.offsets) return false;
+        list[to->n_places++] = p;
+    }
+    return list != NULL;
+}
+
+/* Where the buffers are put, on targets whose pipes run side by side. */
+static ot_status add_places(ot_facts *f, const fact_source *x, const ot_region *from, ot_fact_region *to)
+{
+    ot_region_memory m;
+    ot_kernel *k = NULL;
+    to->placement = to->placed_by = "";
+    if (!x->t->double_buffer) return OT_OK;
+    OT_TRY(ot_region_plan_memory(x->g, from, x->t, x->g->model->diag, &m, &k));
+    to->arena = m.arena;
+    to->placed_by = ot_mem_mode_name(m.mode);
+    to->reuse_level = m.level;
+    to->cross_pipe = m.cross_pipe;
+    to->placement = placement(f->arena, to);
+    bool ok = to->placement && copy_places(f->arena, k, to);
+    ot_kernel_free(k);
+    return ok ? OT_OK : ot_fail_nomem(x->g->model->diag);
+}
+
 static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
 {
     const ot_region *from = &x->p->regions[k];
@@ -250,6 +294,7 @@ static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
     for (uint32_t j = 0; j < to->n_nodes; j++) f->nodes[to->nodes[j]].region = k;
     to->residence = ot_target_hard_limit(x->t) ? "" : residence(f->arena, to);
     if (!to->residence) return ot_fail_nomem(x->g->model->diag);
+    OT_TRY(add_places(f, x, from, to));
     if (!f->complete) return OT_OK;
     region_bounds(f, x, to);
     return ot_facts_candidates(f, x, k);

@@ -115,6 +115,7 @@ static const fact_field REGION_FIELDS[] = {F(FACT_U32, "id", id),
                                            ENUM(FACT_NAME, ot_fact_region, "untiled-bound", bound_untiled, BOUNDS),
                                            ENUM(FACT_NAME, ot_fact_region, "bound", bound, BOUNDS),
                                            F(FACT_SOME, "residence", residence),
+                                           F(FACT_SOME, "placement", placement),
                                            END};
 #undef F
 static const fact_field SUM_FIELDS[] = {FIELD(FACT_INDEX, ot_fact_sum, "node", node), END};

@@ -54,6 +54,28 @@ static void put_older(ot_json *j, const ot_fact_region *r)
     ot_json_put_figure(j, "benefit_s", r->benefit);
 }
 
+/* Where its buffers are. */
+static void put_places(ot_json *j, const ot_fact_region *r)
+{
+    ot_json_open(j, "arena");
+    ot_json_put_int(j, "height_bytes", r->arena);
+    ot_json_put_text(j, "mode", r->placed_by);
+    ot_json_put_int(j, "level", r->reuse_level);
+    ot_json_put_int(j, "cross_pipe", r->cross_pipe);
+    ot_json_list(j, "buffers");
+    for (uint32_t k = 0; k < r->n_places; k++) {
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "name", r->places[k].name);
+        ot_json_put_int(j, "size_bytes", r->places[k].bytes);
+        ot_json_list(j, "offsets_bytes");
+        for (uint32_t s = 0; s < r->places[k].n; s++) ot_json_put_int(j, NULL, r->places[k].offsets[s]);
+        ot_json_close(j);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+    ot_json_close(j);
+}
+
 static void put_region(ot_json *j, const ot_facts *f, const ot_fact_region *r)
 {
     ot_json_open(j, NULL);
@@ -66,6 +88,7 @@ static void put_region(ot_json *j, const ot_facts *f, const ot_fact_region *r)
     ot_json_put_int(j, "working_set_bound_bytes", r->working_set_bound);
     ot_json_put_int(j, "capacity_bytes", r->capacity);
     if (*r->residence) ot_json_put_text(j, "residence", r->residence);
+    if (r->arena > 0) put_places(j, r);
     ot_json_put_int(j, "weight_bytes", r->weights);
     ot_json_put_truth(j, "weights_stay", r->weights_stay);
     ot_json_put_figure(j, "untiled_seconds", r->time_untiled);
