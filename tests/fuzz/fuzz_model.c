@@ -53,6 +53,20 @@ static ot_status report(const ot_graph *g, const ot_plan *p, const ot_target *t,
     return s == OT_E_SYSTEM ? OT_OK : s;
 }
 
+/* Shapes as the model states them, or with other extents of its first input. */
+static ot_status infer(ot_model *m, uint32_t h)
+{
+    static const int64_t factors[] = {1, 2, 3, 1 << 20};
+    const ot_graph *g = m->graph;
+    const ot_value *v = g->n_inputs > 0 ? &g->values[g->inputs[0]] : NULL;
+    int64_t dims[OT_RANK_MAX];
+    if (!v || v->rank < 1 || (h >> 17) % 4 != 0) return ot_infer_shapes(m->graph, NULL, 0);
+    for (int32_t k = 0; k < v->rank; k++)
+        if (!ot_mul_i64(v->dims[k] > 0 ? v->dims[k] : 4, k == 1 ? 1 : factors[(h >> (19 + k % 8)) & 3], &dims[k])) dims[k] = 1;
+    const ot_shape_binding b = {v->name, (uint32_t)v->rank, dims, true};
+    return ot_infer_shapes(m->graph, &b, 1);
+}
+
 static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
 {
     static const char *const targets[] = {"cpu-generic", "ascend-a2", "mcu-512k", "tlf-16m"};
@@ -65,7 +79,8 @@ static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
     ot_target t;
     ot_plan *p = NULL;
     if (o.force_form > OT_FORM_PRESCAN) o.force_form = OT_FORM_NONE;
-    OT_TRY(ot_infer_shapes(m->graph, NULL, 0));
+    if ((h >> 21) % 4 == 0) o.max_tensor = INT64_C(64) << ((h >> 23) % 20);
+    OT_TRY(infer(m, h));
     OT_TRY(ot_target_load(targets[(h >> 8) & 3], 0, d, &t));
     t.fast_bytes = 1024 << ((h >> 10) & 7);
     ot_status s = ot_plan_graph(m->graph, &t, &o, &p);

@@ -171,6 +171,7 @@ static void bad_options(void **state)
     assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_set_l2(t, -1), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_set_memory_budget(t, -1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_max_tensor(t, -1), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_set_max_slowdown(t, -0.5), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_set_target(t, NULL), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_set_threads(t, 5000), ONNX_TILE_USAGE);
@@ -185,6 +186,39 @@ static void bad_options(void **state)
     assert_int_equal(onnx_tile_bind_shape(t, "x", wrong, 3), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
     assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_USAGE);
+    onnx_tile_free(t);
+}
+
+/* A model of fixed size for another one, under a limit on tensors; what cannot be kept is told. */
+static void another_size_and_a_limit(void **state)
+{
+    (void)state;
+    static const int64_t other[] = {1, 8, 512, 64}, large[] = {1, 8, 4096, 4096};
+    onnx_tile *t;
+    void *out = NULL;
+    size_t n = 0;
+    bytes m = chain_model();
+
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_max_tensor(NULL, 1), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_set_max_tensor(t, 1 << 20), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_bind_shape(t, "x", other, 4), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    if (onnx_tile_optimise(t) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
+    assert_int_equal(onnx_tile_save_memory(t, &out, &n), ONNX_TILE_OK);
+    onnx_tile *again;
+    const char *json;
+    assert_int_equal(onnx_tile_create(&again), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(again, out, n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_inspect(again), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_results_json(again, &json), ONNX_TILE_OK);
+    assert_non_null(strstr(json, "\"largest_tensor_bytes\": 1048576")); /* 8 x 512 x 64 floats */
+    onnx_tile_free(again);
+    onnx_tile_free_bytes(out);
+    assert_int_equal(onnx_tile_bind_shape(t, "x", large, 4), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_optimise(t), ONNX_TILE_BUDGET);
+    assert_non_null(strstr(onnx_tile_error(t), "input 'x' takes 536870912 bytes, 1048576 are allowed"));
     onnx_tile_free(t);
 }
 
@@ -238,8 +272,8 @@ static void handles_in_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_path_in_memory), cmocka_unit_test(calls_out_of_order), cmocka_unit_test(bad_options),
-        cmocka_unit_test(bad_models),           cmocka_unit_test(handles_in_threads),
+        cmocka_unit_test(whole_path_in_memory),     cmocka_unit_test(calls_out_of_order), cmocka_unit_test(bad_options),
+        cmocka_unit_test(another_size_and_a_limit), cmocka_unit_test(bad_models),         cmocka_unit_test(handles_in_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
