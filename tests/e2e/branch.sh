@@ -89,6 +89,10 @@ for name, (nodes, ins, outs, inits, more) in [*CASES.items(), *STAYS.items()]:
     if plan['in_branch'] != wanted or ('If' in ops(m.graph) and ops(m.graph)[-1] == 'If') != wanted:
         bad += 1
         print(f'{name}: in_branch {plan["in_branch"]}, {ops(m.graph)}')
+    held = [i.name for n in m.graph.node if n.op_type == 'If' for b in n.attribute for i in b.g.initializer if len(i.raw_data) >= 1024]
+    if held:
+        bad += 1
+        print(f'{name}: weights in the branch, which holds them twice: {held}')
     old = onnx.load(path, load_external_data=False).graph
     if wanted and ([i.name for i in old.input], [o.name for o in old.output]) != ([i.name for i in m.graph.input], [o.name for o in m.graph.output]):
         bad += 1
