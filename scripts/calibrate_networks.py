@@ -147,6 +147,29 @@ def scan_outputs(shape, count):
     return net.model(net.small(flat))
 
 
+def sequence_loop(trips, rows=2):
+    """What form peeled writes, of windows that compute next to nothing: bounds, Slice, a convolution, SequenceInsert; the pieces are joined."""
+    shape, tile = [1, 16, trips * rows, 4], [1, 16, rows, 4]
+    net, inner = Net(shape), Net(shape)
+    starts = inner.const(np.arange(0, trips * rows, rows).reshape(-1, 1))
+    ends = inner.const(np.arange(rows, trips * rows + 1, rows).reshape(-1, 1))
+    start = inner.op('Gather', [starts, 'i'], [1], axis=0)
+    end = inner.op('Gather', [ends, 'i'], [1], axis=0)
+    window = inner.op('Slice', ['x', start[0], end[0], inner.const(np.array([2], np.int64))], tile)
+    piece = inner.conv(inner.op('Reshape', [window[0], inner.const(np.array(tile, np.int64))], tile), 16)
+    more = inner.op('SequenceInsert', ['pieces', piece[0]], tile)
+    go = inner.op('Identity', ['go'], [])
+    info = lambda name, kind, dims: helper.make_tensor_value_info(name, kind, dims)
+    held = lambda name: helper.make_tensor_sequence_value_info(name, T.FLOAT, None)
+    for k in inner.nodes:                        # names of the body are its own
+        k.name = 'body_' + k.name
+    body = helper.make_graph(inner.nodes, 'body', [info('i', T.INT64, []), info('go', T.BOOL, []), held('pieces')],
+                             [info(go[0], T.BOOL, []), held(more[0])], inner.constants)
+    none = net.op('SequenceEmpty', [], [])
+    net.nodes.append(helper.make_node('Loop', [net.const(np.array(trips, np.int64)), net.const(np.array(True)), none[0]], ['all'], body=body))
+    return net.model(net.small(net.op('ConcatFromSequence', ['all'], shape, axis=2)))
+
+
 def loop(trips, scan=False):
     """A Loop (or Scan) that carries one tiny tensor through a pool."""
     shape = [1, 1, 4, 4]
