@@ -55,7 +55,7 @@ def judge(tool, path, limit, options, tmp):
     r = subprocess.run([tool, path, '-o', out, '-q', '--threads', '1', '--max-tensor', str(limit), *options], capture_output=True, text=True)
     if r.returncode == 3:
         m = re.fullmatch(r"onnx-tile: error: max tensor cannot be kept: .*\n", r.stderr)
-        return 'refused: ' + r.stderr[26:].strip() if m and not os.path.exists(out) else 'wrong words: ' + r.stderr
+        return 'refused: ' + r.stderr[18:].strip() if m and not os.path.exists(out) else 'wrong words: ' + r.stderr
     if r.returncode != 0:
         return 'exit %d: %s' % (r.returncode, r.stderr.strip())
     model, original = onnx.load(out), onnx.load(path)
