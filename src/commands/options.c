@@ -138,7 +138,7 @@ static const option OPTIONS[] = {
      "run original and result, compare the outputs; --verify=all: inner values, too"},
     {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), MODELS, "write the graph after each pass to D/NN-pass.ot and .dot"},
     {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), TILERS, NULL},
-    {"form", 0, "scan|unrolled|loop-peeled|loop-window|loop|prescan", FORM, NULL, AT(plan.force_form), TILERS, NULL},
+    {"form", 0, "scan|unrolled|loop-peeled|loop-window|loop|prescan|stream", FORM, NULL, AT(plan.force_form), TILERS, NULL},
 
     {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUNNERS | KERNEL,
      "array for an input; repeatable (random numbers for the others)"},
@@ -297,13 +297,14 @@ static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_fo
         const char *name;
         ot_form form;
     } forms[] = {{"scan", OT_FORM_SCAN},          {"unrolled", OT_FORM_UNROLLED}, {"loop-peeled", OT_FORM_PEELED},
-                 {"loop-window", OT_FORM_WINDOW}, {"loop", OT_FORM_LOOP},         {"prescan", OT_FORM_PRESCAN}};
+                 {"loop-window", OT_FORM_WINDOW}, {"loop", OT_FORM_LOOP},         {"prescan", OT_FORM_PRESCAN},
+                 {"stream", OT_FORM_STREAM}};
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         if (strcmp(text, forms[k].name) != 0) continue;
         *out = forms[k].form;
         return OT_OK;
     }
-    return bad_value(d, o, text, "must be scan, unrolled, loop-peeled, loop-window, loop or prescan");
+    return bad_value(d, o, text, "must be scan, unrolled, loop-peeled, loop-window, loop, prescan or stream");
 }
 
 static ot_status parse_runtime(ot_diag *d, const option *o, const char *text, const char **out)

@@ -347,6 +347,8 @@ ot_attr ot_mk_graph(const char *name, ot_graph *g);
  * file order) and value.uses. Fails with OT_E_INPUT naming a node on a cycle, or a value read but
  * never defined. Linear time. */
 ot_status ot_topo_sort(ot_graph *g) OT_MUST_USE;
+/* Take another topological order: g->order as the caller has rearranged it. Requires ORDER, keeps it; USES are made anew. Fails: OT_E_NOMEM. */
+ot_status ot_take_order(ot_graph *g) OT_MUST_USE;
 /* Make the properties in `mask` hold (re-sorts when ORDER or USES is missing). OT_BUG when SHAPES is missing. */
 ot_status ot_assure(ot_graph *g, unsigned mask) OT_MUST_USE;
 /* Only the properties in `mask` still hold. */

@@ -337,6 +337,15 @@ ot_status ot_topo_sort(ot_graph *g)
     return st;
 }
 
+ot_status ot_take_order(ot_graph *g)
+{
+    ot_topo t = {.g = g, .a = ot_arena_new(), .n_live = g->n_order};
+    if (!t.a) return ot_fail_nomem(g->model->diag);
+    ot_status st = fill_uses(&t, g->order, g->model->arena);
+    ot_arena_free(t.a);
+    return st;
+}
+
 ot_status ot_assure(ot_graph *g, unsigned mask)
 {
     if ((mask & OT_P_SHAPES) && !(g->props & OT_P_SHAPES)) OT_BUG("a pass needs shapes before they were inferred");

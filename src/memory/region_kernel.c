@@ -22,6 +22,7 @@
  *   weights                one buffer each, loaded before the loops, when they stay (region.weights_stay); else none: their
  *                          readers stream them
  *   what an operator makes a buffer; an output of the region is stored right away, two slots as for inputs
+ *   rows that are carried  form stream: a buffer for those of each value, there during the whole loop
  *   reshapes               another name of their input where the tiles have the same bytes, else an operator
  *   parts of a reduction   one per tile of the axes that are reduced, in front of the output's axes
  *   work memory            filled by `pack` from the input, read by the operator (column buffers, other layouts)
@@ -30,6 +31,7 @@
  * borders (there the text reads outside the tensor; the tile is really cut off), and exactly when there are two tiles.
  */
 #include "memory.h"
+#include "region/stream.h"
 #include "region_names.h"
 
 /* One cut axis of one value over all tiles of its dimension. */
@@ -55,6 +57,8 @@ typedef struct lowering {
     ot_kernel_builder *b;
     ot_region_names names;
     span_of_tiles *span[OT_DIMS_MAX]; /* [n_values] */
+    int64_t *kept;                    /* [n_values] most rows that are carried from step to step, along the one dimension */
+    uint32_t *rows;                   /* [n_values] buffer of these, or OT_NONE */
     double *share[OT_DIMS_MAX];       /* [n_nodes] largest tile of the node's output, relative to the whole */
     const char *var[OT_DIMS_MAX];     /* loop variables */
     uint32_t *param;                  /* [n_values] of the region's inputs and outputs in slow memory, or OT_NONE */
@@ -104,6 +108,26 @@ static void note_tile(lowering *l, uint32_t d, uint32_t k, uint32_t middle, cons
     }
 }
 
+/* Take in the steps of a streaming region. The place of a step is counted in tiles of the sink. */
+static ot_status note_steps(lowering *l, uint32_t *middle)
+{
+    const ot_region *r = l->r;
+    ot_stream s;
+    bool legal;
+    ot_why why;
+    OT_TRY(ot_stream_steps(l->g, r, l->a, &s, &legal, &why));
+    if (!legal) return ot_fail(l->d, OT_E_INPUT, "region %u: %s", r->id, ot_reason_sentence(why));
+    uint32_t steady = 0;
+    for (uint32_t k = 0; k < s.n_runs; k++)
+        if (s.runs[k].count > 1) steady = s.runs[k].first + (s.runs[k].count - 1) / 2;
+    for (uint32_t k = 0; k < s.n; k++) {
+        note_tile(l, 0, k, steady, &s.steps[k]);
+        for (uint32_t v = r->n_inputs; v < r->n_values; v++) l->kept[v] = ot_max(l->kept[v], ot_win_len(s.steps[k].kept[v]));
+    }
+    *middle = (uint32_t)(s.steps[steady].piece[r->dims[0].sink].lo / r->dims[0].tile);
+    return OT_OK;
+}
+
 /* Spans of dimension d. Where a tile of the sink is a whole number of elements of the value, that is the stride. */
 static ot_status measure(lowering *l, uint32_t d)
 {
@@ -117,8 +141,10 @@ static ot_status measure(lowering *l, uint32_t d)
     l->share[d] = OT_NEW_N(l->a, double, r->n_nodes + 1u);
     if (!l->span[d] || !l->share[d]) return nomem(l);
     OT_TRY(ot_tile_windows_new(l->g, r, l->a, &w));
+    const bool stream = r->form == OT_FORM_STREAM;
+    if (stream) OT_TRY(note_steps(l, &middle));
     bool ok = r->form != OT_FORM_WINDOW || ot_tile_clamp_plan(l->g, r, d, &w, &c, &why);
-    for (uint32_t k = 0; ok && k < m->n_tiles; k++) {
+    for (uint32_t k = 0; ok && !stream && k < m->n_tiles; k++) {
         ok = windows(l, d, k, &c, &w, &why);
         if (ok) note_tile(l, d, k, middle, &w);
     }
@@ -353,6 +379,20 @@ static ot_status load_weights(lowering *l)
     return OT_OK;
 }
 
+/* Rows that steps hand on: nothing at first. */
+static ot_status declare_rows(lowering *l)
+{
+    for (uint32_t v = l->r->n_inputs; v < l->r->n_values; v++) {
+        shape s;
+        if (l->kept[v] == 0 || !shape_of(l, v, &s)) continue;
+        for (uint32_t k = 0; k < s.rank; k++)
+            if (s.dim[k] == 0) s.tile[k] = l->kept[v];
+        l->rows[v] = allocate(l, l->g->values[l->r->values[v].value].name, "_rows", s.type, s.tile, s.rank, 1);
+        if (l->rows[v] == OT_NONE || !ot_kb_compute(l->b, OT_PIPE_VECTOR, "clear", &l->rows[v], 1, NULL, 0)) return nomem(l);
+    }
+    return OT_OK;
+}
+
 /* ---- the tile ---- */
 
 /* What holds region input v in a tile; brought in when it is wanted first. OT_NONE: it has no tile. */
@@ -424,6 +464,7 @@ static ot_status emit_view(lowering *l, uint32_t i, bool *done)
     uint32_t base, v = rn->out[0];
     *done = false;
     if (!ot_op_is_view(n->op) || n->n_in == 0 || rn->in[0] == OT_NONE || v == OT_NONE) return OT_OK;
+    if (l->rows[v] != OT_NONE) return OT_OK; /* what it makes stands behind other rows */
     for (uint32_t o = 1; o < n->n_out; o++)
         if (rn->out[o] != OT_NONE) return OT_OK;
     if (!shape_of(l, v, &to) || !shape_of(l, rn->in[0], &from) || !tile_bytes(&to, &a) || !tile_bytes(&from, &b)) return OT_OK;
@@ -465,7 +506,7 @@ static ot_status emit_node(lowering *l, uint32_t i)
     const ot_rnode *rn = &l->r->nodes[i];
     const ot_node *n = &l->g->nodes[rn->node];
     uint32_t n_in = 0, n_out = 0, work;
-    uint32_t *in = OT_NEW_N(l->a, uint32_t, n->n_in + 1u), *out = OT_NEW_N(l->a, uint32_t, n->n_out + 1u);
+    uint32_t *in = OT_NEW_N(l->a, uint32_t, n->n_in + n->n_out + 1u), *out = OT_NEW_N(l->a, uint32_t, n->n_out + 1u);
     const char *name = lower_case(l, n->op_type);
     shape s;
     bool done;
@@ -486,12 +527,17 @@ static ot_status emit_node(lowering *l, uint32_t i)
         if (out[n_out] == OT_NONE) return nomem(l);
         l->tile[v] = out[n_out++];
     }
+    for (uint32_t o = 0; o < n->n_out; o++)
+        if (rn->out[o] != OT_NONE && l->rows[rn->out[o]] != OT_NONE)
+            in[n_in++] = l->rows[rn->out[o]]; /* they come before what is made */
     ot_cost_kind kind = ot_op_cost(n->op);
     ot_pipe pipe = kind == OT_COST_CONV || kind == OT_COST_GEMM ? OT_PIPE_CUBE : OT_PIPE_VECTOR;
     if (n_out == 0) return OT_OK;
     if (!ot_kb_compute(l->b, pipe, name, out, n_out, in, n_in)) return nomem(l);
     for (uint32_t o = 0; o < n->n_out; o++) {
         uint32_t v = rn->out[o];
+        if (v != OT_NONE && l->rows[v] != OT_NONE && !ot_kb_compute(l->b, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, &l->tile[v], 1))
+            return nomem(l);
         if (v == OT_NONE || !l->r->values[v].is_output || l->tile[v] == OT_NONE || !shape_of(l, v, &s)) continue;
         OT_TRY(store_piece(l, v, &s));
     }
@@ -511,6 +557,7 @@ static ot_status emit_all(lowering *l)
     }
     OT_TRY(declare_all(l));
     if (r->weights_stay) OT_TRY(load_weights(l));
+    OT_TRY(declare_rows(l));
     for (uint32_t d = 0; d < r->n_dims; d++)
         if (!ot_kb_for(l->b, l->var[d], 0, r->dims[d].n_tiles, 1)) return nomem(l);
     for (uint32_t i = 0; i < r->n_nodes; i++) OT_TRY(emit_node(l, i));
@@ -528,6 +575,10 @@ static bool prepare(lowering *l)
     l->weight_of = ot_map_new(l->a);
     l->param = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
     l->tile = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
+    l->kept = OT_NEW_N(l->a, int64_t, l->r->n_values + 1u);
+    l->rows = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
+    if (!l->rows || !l->kept) return false;
+    for (uint32_t v = 0; v < l->r->n_values; v++) l->rows[v] = OT_NONE;
     l->b = ot_kernel_build(name, l->t->name[0] ? l->t->name : NULL);
     return l->weight_of && l->param && l->tile && l->b;
 }

@@ -83,7 +83,10 @@ typedef struct ot_plan_options {
     int64_t level;         /* goal memory: bytes that a node may be live among for nothing; with price */
     double price; /* seconds for each byte above that and node: what the plan pays for memory all over the graph, not at its peak
                               alone; 0: the least peak is looked for */
-    ot_form force_form; /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost */
+    ot_form
+        force_form; /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost. Stream, without `force`: regions that stream
+                              are looked for by themselves, where they lower the peak */
+    uint32_t stream_rows; /* of these, least rows of a step on the axis of the region's sink; 0: by cost */
 } ot_plan_options;
 
 /* Plan a graph. Requires ORDER, USES, SHAPES; keeps them. Fails with OT_E_BUDGET naming required, available and excess

@@ -53,9 +53,11 @@ typedef struct run {
 typedef struct visit {
     pieces *const *fed; /* [n_fed] pieces of its inputs, NULL: a tensor */
     uint32_t n_fed;
-    bool elsewhere; /* results are written into memory that is there already */
-    pieces *kept;   /* else they are added here; NULL: they are given back at once */
-    pieces **made;  /* [g->n_outputs] pieces of its outputs, or NULL */
+    bool elsewhere;     /* results are written into memory that is there already */
+    pieces *kept;       /* else they are added here; NULL: they are given back at once */
+    uint32_t *into;     /* [g->n_outputs] but for those that are to be handed on: chunks of these; NULL: none are */
+    const bool *handed; /* [g->n_outputs] which */
+    pieces **made;      /* [g->n_outputs] pieces of its outputs, or NULL */
 } visit;
 
 static ot_status play(player *x, const ot_graph *g, const visit *v);
@@ -138,7 +140,7 @@ static ot_status take_results(run *u, const ot_exec_step *s)
         uint32_t b = u->f->plan.values[s->writes[k]].buffer;
         if (b == OT_NONE) continue;
         const ot_exec_buffer *x = &u->f->plan.buffers[b];
-        if (u->chunk[b] != OT_NONE || x->kind == OT_BUFFER_PIECES || x->bytes == 0) continue;
+        if (u->chunk[b] != OT_NONE || x->kind == OT_BUFFER_PIECES || x->kind == OT_BUFFER_HANDED || x->bytes == 0) continue;
         if (x->kind == OT_BUFFER_RESULT && u->elsewhere) continue;
         if (x->kind == OT_BUFFER_PLANNED && u->left[b] != x->uses) continue; /* it lies where an earlier value lay */
         if (x->kind == OT_BUFFER_PLANNED && u->in_block) continue;
@@ -146,6 +148,25 @@ static ot_status take_results(run *u, const ot_exec_step *s)
         if (x->kind == OT_BUFFER_PLANNED && u->f->plan.tensors_only && !u->f->has_pattern &&
             !ot_pattern_take(&u->f->pattern, u->x->a, b, x->bytes))
             return OT_E_NOMEM;
+    }
+    return OT_OK;
+}
+
+/* What a Loop carries besides sequences: tensors that the body hands from one iteration to the next. */
+typedef struct carried {
+    uint32_t *now, *next; /* [n_outputs of the body] chunks */
+    bool *is;             /* [n_outputs of the body] */
+} carried;
+
+static ot_status new_carried(run *u, const ot_node *n, const ot_graph *body, carried *c)
+{
+    *c = (carried){.now = OT_NEW_N(u->x->a, uint32_t, body->n_outputs + 1u),
+                   .next = OT_NEW_N(u->x->a, uint32_t, body->n_outputs + 1u),
+                   .is = OT_NEW_N(u->x->a, bool, body->n_outputs + 1u)};
+    if (!c->now || !c->next || !c->is) return OT_E_NOMEM;
+    for (uint32_t k = 0; k < body->n_outputs; k++) {
+        c->now[k] = c->next[k] = OT_NONE;
+        c->is[k] = n->op == OT_OP_Loop && k >= 1 && k + 1 < body->n_inputs && body->values[body->outputs[k]].is_tensor;
     }
     return OT_OK;
 }
@@ -158,7 +179,9 @@ static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, cons
     pieces stack = {0}, **fed = OT_NEW_N(u->x->a, pieces *, body->n_inputs + 1u),
            **made = OT_NEW_N(u->x->a, pieces *, body->n_outputs + 1u);
     uint32_t beside = OT_NONE;
+    carried c;
     if (!fed || !made) return OT_E_NOMEM;
+    OT_TRY(new_carried(u, n, body, &c));
     if (scan) {
         OT_TRY(take(u->x, collected(u, n), &beside));
         OT_TRY(take_results(u, s));
@@ -166,12 +189,26 @@ static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, cons
     for (uint32_t k = 2; !scan && k < n->n_in && k < body->n_inputs; k++)
         if (n->in[k] != OT_NONE) fed[k] = u->held[n->in[k]];
     for (int64_t t = 0; t < trips; t++) {
-        visit v = {.fed = fed, .n_fed = body->n_inputs, .elsewhere = scan, .kept = &stack, .made = made};
+        visit v = {
+            .fed = fed, .n_fed = body->n_inputs, .elsewhere = scan, .kept = &stack, .made = made, .into = c.next, .handed = c.is};
         OT_TRY(play(u->x, body, &v));
+        for (uint32_t k = 0; k < body->n_outputs; k++) { /* the last iteration's goes when the next one's is there */
+            if (!c.is[k]) continue;
+            release(u->x, &c.now[k]);
+            c.now[k] = c.next[k];
+            c.next[k] = OT_NONE;
+        }
         for (uint32_t k = 2; !scan && k < body->n_inputs && k <= body->n_outputs; k++) fed[k] = made[k - 1];
     }
     for (uint32_t k = 0; !scan && k < n->n_out; k++)
         if (n->out[k] != OT_NONE && k + 1 < body->n_outputs) u->held[n->out[k]] = made[k + 1];
+    for (uint32_t k = 1; k < body->n_outputs; k++) {
+        uint32_t b = c.is[k] && k - 1 < n->n_out && n->out[k - 1] != OT_NONE ? u->f->plan.values[n->out[k - 1]].buffer : OT_NONE;
+        if (b != OT_NONE && u->f->plan.buffers[b].kind == OT_BUFFER_HANDED)
+            u->chunk[b] = c.now[k];
+        else
+            release(u->x, &c.now[k]);
+    }
     if (!scan) OT_TRY(take_results(u, s));
     release_pieces(u->x, &stack);
     release(u->x, &beside);
@@ -219,7 +256,9 @@ static ot_status sequence_step(run *u, const ot_node *n)
 
 static void drop(run *u, uint32_t b)
 {
-    if (u->f->plan.buffers[b].kind != OT_BUFFER_PLANNED) return;
+    ot_buffer_kind kind = u->f->plan.buffers[b].kind;
+    if (kind == OT_BUFFER_HANDED) release(u->x, &u->chunk[b]);
+    if (kind != OT_BUFFER_PLANNED) return;
     if (u->chunk[b] != OT_NONE && u->f->plan.tensors_only && !u->f->has_pattern) ot_pattern_release(&u->f->pattern, b);
     release(u->x, &u->chunk[b]);
 }
@@ -295,9 +334,24 @@ static ot_status begin(run *u, player *x, frame *f, const visit *v)
     return OT_OK;
 }
 
+/* Chunks of the results that somebody waits for. */
+static void hand_on(run *u, const visit *v)
+{
+    const ot_exec_plan *p = &u->f->plan;
+    for (uint32_t k = 0; v->into && k < p->g->n_outputs; k++) {
+        if (!v->handed[k]) continue;
+        uint32_t at = p->g->outputs[k], plain = at + p->g->n_values; /* what was made in blocks is handed out plain */
+        uint32_t b = p->values[plain].is_result ? p->values[plain].buffer : p->values[at].buffer;
+        if (b == OT_NONE) continue;
+        v->into[k] = u->chunk[b];
+        u->chunk[b] = OT_NONE;
+    }
+}
+
 static ot_status end(run *u, const visit *v)
 {
     const ot_exec_plan *p = &u->f->plan;
+    hand_on(u, v);
     for (size_t b = 0; b < p->n_buffers; b++) {
         if (u->chunk[b] == OT_NONE) continue;
         if (p->buffers[b].kind == OT_BUFFER_RESULT && v->kept) {

@@ -11,6 +11,7 @@ typedef enum ot_buffer_kind {
     OT_BUFFER_NONE = 0, /* not the run's: constants, inputs, what an outer graph holds */
     OT_BUFFER_PLANNED,  /* comes and goes with its readers */
     OT_BUFFER_RESULT,   /* of the graph: whoever runs it takes it */
+    OT_BUFFER_HANDED,   /* what a Loop carried in the end: comes from its body, goes with its readers */
     OT_BUFFER_PIECES    /* a sequence: grows by a copy of what is inserted */
 } ot_buffer_kind;
 

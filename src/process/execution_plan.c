@@ -396,13 +396,24 @@ static uint32_t waiting(maker *m, uint32_t v)
     return OT_NONE;
 }
 
+/* v is what the Loop carried in the end: the first of its results, as many as it is handed. */
+static bool carries(const ot_graph *g, const ot_node *loop, uint32_t v)
+{
+    for (uint32_t k = 0; k + 2 < loop->n_in && k < loop->n_out; k++)
+        if (loop->out[k] == v && v < g->n_values) return true;
+    return false;
+}
+
 static ot_status place(maker *m, const ot_exec_step *s, uint32_t k)
 {
     const uint32_t v = s->writes[k];
     const ot_exec_value *x = &m->p->values[v];
     const ot_value *of = &m->g->values[v % m->g->n_values];
     uint32_t b = OT_NONE;
-    if (!of->is_tensor) {
+    const ot_node *by = s->node == OT_NONE ? NULL : &m->g->nodes[s->node];
+    if (of->is_tensor && !x->is_result && by && by->op == OT_OP_Loop && carries(m->g, by, v)) {
+        OT_TRY(new_buffer(m, OT_BUFFER_HANDED, v));
+    } else if (!of->is_tensor) {
         OT_TRY(new_buffer(m, OT_BUFFER_PIECES, v));
     } else if (x->is_result) {
         OT_TRY(new_buffer(m, OT_BUFFER_RESULT, v));

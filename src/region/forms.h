@@ -4,6 +4,8 @@
  *          1,2,3   D |   loop    | E           window    one run of all tiles, windows clamped
  *          4       F |    G      | H           scan      one run of all tiles, nothing copied
  *
+ *   stream         stream.h
+ *
  *   legality.c     windows and runs of a form, and whether it is possible
  *   scan_layout.c  when stacked tiles are the value itself in memory
  *   stitch_types.c element types that its operators take
@@ -21,9 +23,10 @@ typedef struct ot_tile_run {
 } ot_tile_run;
 
 typedef struct ot_dim_runs {
-    ot_tile_windows *exact; /* [n_tiles]; form while: sorted by class, not by place */
-    uint32_t *tile;         /* [n_tiles] form while: number of each of these */
-    ot_tile_windows *loop;  /* [n_tiles] windows to use in loops: exact or clamped */
+    uint32_t n;             /* windows: as many as tiles; form stream: as steps, which may be fewer */
+    ot_tile_windows *exact; /* [n]; form while: sorted by class, not by place */
+    uint32_t *tile;         /* [n] form while: number of each of these */
+    ot_tile_windows *loop;  /* [n] windows to use in loops: exact or clamped */
     ot_tile_run *runs;      /* [n_runs] in order, covering all tiles */
     uint32_t n_runs;
 } ot_dim_runs;
@@ -44,6 +47,10 @@ static inline int64_t ot_win_len(ot_win a) { return a.hi - a.lo; }
 /* Compute windows and runs of t->r in form f into t->dims. *legal false (with *why) when the form is not possible. Fails:
  * OT_E_NOMEM. */
 ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, ot_why *why) OT_MUST_USE;
+/* Whether tiles (steps) with windows a and b of dimension d look alike: the same operators, the same shapes, everything at the same place in
+ * what is there. scratch: any arena. Fails: OT_E_NOMEM. */
+ot_status ot_tiles_alike(const ot_form_tiles *t, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, ot_arena *scratch,
+                         bool *same) OT_MUST_USE;
 #define OT_CLASSES_MAX 64 /* kinds of tiles of one region in form while, each with a body of its own */
 /* Whether region r can be written in form f (r->form is not looked at) for somebody who lacks what is set in `cannot` (OT_NEEDS_...); if
  * not, *why says what is in the way. Requires SHAPES; changes nothing. Fails: OT_E_NOMEM. */

@@ -14,6 +14,7 @@
  */
 #include "forms.h"
 #include "stitch_types.h"
+#include "stream.h"
 
 /* Nodes that one tiled region may be written out to. */
 #define UNROLLED_NODES_MAX 200000
@@ -146,6 +147,12 @@ static ot_status alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows
     return OT_OK;
 }
 
+ot_status ot_tiles_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, ot_arena *scratch,
+                         bool *same)
+{
+    return alike(w, d, a, b, false, scratch, same);
+}
+
 /* The longest run of tiles that look like its first one (the earliest of the longest). */
 static ot_status longest_run(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *win, bool moving, ot_tile_run *best)
 {
@@ -275,6 +282,7 @@ static ot_status split_dim(ot_form_tiles *w, uint32_t d, ot_form f, bool *legal,
     ot_tile_run run = {0, 1};
     OT_TRY(new_windows(w, d, &x->exact));
     x->loop = x->exact;
+    x->n = w->r->dims[d].n_tiles;
     for (uint32_t k = 0; k < w->r->dims[d].n_tiles; k++)
         if (!ot_tile_windows_get(w->g, w->r, d, k, &x->exact[k], why)) return OT_OK;
     *legal = true;
@@ -325,7 +333,7 @@ static bool is_sound(const ot_form_tiles *w, ot_why *why)
 
 const char *ot_form_name(ot_form f)
 {
-    static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window", "loop", "prescan", "while"};
+    static const char *names[] = {"none", "scan", "unrolled", "loop-peeled", "loop-window", "loop", "prescan", "stream", "while"};
     return (unsigned)f < sizeof names / sizeof *names ? names[f] : "none";
 }
 
@@ -337,12 +345,27 @@ bool ot_sequence_fits(const ot_graph *g, const ot_region *r)
     return r->n_dims == 1 && g->model->opset >= SEQUENCE_OPSET;
 }
 
+/* Steps in place of tiles. */
+static ot_status prepare_stream(ot_form_tiles *w, bool *legal, ot_why *why)
+{
+    ot_stream s;
+    ot_dim_runs *x = &w->dims[0];
+    *why = OT_WHY_STREAM_SEQUENCE;
+    if (!ot_sequence_fits(w->g, w->r)) return OT_OK;
+    OT_TRY(ot_stream_steps(w->g, w->r, w->arena, &s, legal, why));
+    if (!*legal) return OT_OK;
+    *x = (ot_dim_runs){.n = s.n, .exact = s.steps, .loop = s.steps, .runs = s.runs, .n_runs = s.n_runs};
+    *legal = ot_stitch_legal(w, OT_FORM_STREAM, true, why);
+    return OT_OK;
+}
+
 ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
 {
     const ot_region *r = w->r;
     uint64_t tiles = 1, single = 1, looped = 0;
     *legal = false;
     if (!is_sound(w, why)) return OT_OK;
+    if (f == OT_FORM_STREAM) return prepare_stream(w, legal, why);
     for (uint32_t d = 0; d < r->n_dims; d++) {
         *legal = false;
         OT_TRY(split_dim(w, d, f, legal, why));

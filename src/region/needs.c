@@ -7,6 +7,7 @@
  *   loop-window       Scan; captures inputs whose windows overlap; stacks at the cut axis, where that is not the outermost in memory
  *   loop              Loop
  *   prescan           Scan
+ *   stream            Loop, sequences                not written
  *   while             the engine's operators: nothing that is asked here
  *
  * Where there is no Scan yet (opset 8), all of these are Loops.
@@ -78,7 +79,7 @@ static bool has_short_pool(const ot_form_tiles *t)
             int8_t axis = r->nodes[i].lead_axis[d];
             if (axis < 2 || (size_t)axis - 2 >= n_kernel) continue;
             int64_t span = (kernel[axis - 2] - 1) * ((size_t)axis - 2 < n_dilations ? dilations[axis - 2] : 1) + 1;
-            for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
+            for (uint32_t k = 0; k < t->dims[d].n; k++) {
                 const ot_op_tile *tile = &t->dims[d].exact[k].ops[i];
                 if (!ot_win_empty(tile->need) && ot_win_len(tile->in[0]) < span) return true;
             }
@@ -99,7 +100,7 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
     bool captured = f == OT_FORM_PEELED, has_scan = g->model->opset >= OT_SCAN_SINCE;
     *needs = f != OT_FORM_WHILE && f != OT_FORM_NONE && has_short_pool(t) ? OT_NEEDS_SHORT_POOL : 0;
     if (f == OT_FORM_UNROLLED || f == OT_FORM_WHILE || f == OT_FORM_NONE) return OT_OK;
-    if (f == OT_FORM_PEELED && ot_sequence_fits(g, t->r)) {
+    if (f == OT_FORM_STREAM || (f == OT_FORM_PEELED && ot_sequence_fits(g, t->r))) {
         *needs |= loop_needs(g) | OT_NEEDS_SEQUENCE;
     } else if (f == OT_FORM_LOOP || !has_scan) {
         *needs |= loop_needs(g);

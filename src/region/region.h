@@ -27,9 +27,10 @@ typedef enum ot_form {
     OT_FORM_WINDOW,   /* one body for all tiles: equal windows clamped into the tensor, original pads, crop at the end */
     OT_FORM_LOOP,     /* alike interior tiles in one Loop with scan outputs, border tiles written out: what most runtimes take */
     OT_FORM_PRESCAN, /* windows of the interior tiles gathered ahead, a Scan over them that captures nothing, border tiles written out */
+    OT_FORM_STREAM, /* Loops that walk along one axis and carry the last rows of each value: nothing is computed twice (stream.h) */
     OT_FORM_WHILE /* the engine's operators (domain onnx_tile): a While per class of alike tiles, pieces written in place */
 } ot_form;
-const char *ot_form_name(ot_form f); /* "scan", "unrolled", "loop-peeled", "loop-window", "loop", "prescan", "while" */
+const char *ot_form_name(ot_form f); /* "scan", "unrolled", "loop-peeled", "loop-window", "loop", "prescan", "stream", "while" */
 
 /* A value as a region sees it. Inputs are defined outside and read inside (constants included when they are cut). */
 typedef struct ot_rvalue {
@@ -98,6 +99,7 @@ typedef struct ot_tile_windows {
     ot_win *made;    /* [n_values] what is really there: the slice taken (inputs: = need) or made by the node */
     ot_win *piece;   /* [n_values] for outputs: this tile's disjoint share; else empty */
     ot_op_tile *ops; /* [n_nodes]; in == NULL when the node is not cut in this dim; need.lo==need.hi: node unused in this tile */
+    ot_win *kept;    /* [n_values] form stream: the part of `made` that the step before handed on; NULL in other forms */
 } ot_tile_windows;
 
 /* Allocate the arrays of *w for region r. */

@@ -52,7 +52,7 @@ static bool is_cropped(const ot_form_tiles *w, uint32_t v)
     const ot_region *r = w->r;
     for (uint32_t d = 0; d < r->n_dims; d++) {
         if (r->values[v].axis[d] < 0) continue;
-        for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
+        for (uint32_t k = 0; k < w->dims[d].n; k++) {
             const ot_tile_windows *x = w->dims[d].loop ? &w->dims[d].loop[k] : &w->dims[d].exact[k];
             ot_win made = x->made[v], piece = x->piece[v];
             if (!ot_win_empty(piece) && (piece.lo != made.lo || piece.hi != made.hi)) return true;
@@ -93,6 +93,7 @@ static unsigned passes(const ot_form_tiles *w, ot_form f, bool sequence, uint32_
     else if (v < w->r->n_inputs || is_cropped(w, v))
         set |= 1u << OT_STITCH_SLICE;
     if (v < w->r->n_inputs && f == OT_FORM_PRESCAN) set |= stacked;
+    if (v >= w->r->n_inputs && f == OT_FORM_STREAM) set |= 1u << OT_STITCH_SLICE | 1u << OT_STITCH_CONCAT | 1u << OT_STITCH_LOOP;
     if (v < w->r->n_inputs || !x->is_output) return set;
     if (f == OT_FORM_UNROLLED) return set | 1u << OT_STITCH_CONCAT;
     if (f == OT_FORM_SCAN) return set | 1u << OT_STITCH_LOOP | 1u << OT_STITCH_RESHAPE;

@@ -58,6 +58,7 @@ static ot_status write_region(rw_region *w)
     uint32_t n = 1, largest = 0;
     if (is_unread(w->r)) return OT_OK;
     if (w->r->form == OT_FORM_PEELED && !w->force_loop && ot_sequence_fits(w->g, w->r)) return rw_sequence(w);
+    if (w->r->form == OT_FORM_STREAM) return rw_stream(w);
     for (uint32_t d = 0; d < w->r->n_dims; d++) n *= w->tiles->dims[d].n_runs;
     rw_block *blocks = OT_NEW_N(w->arena, rw_block, n);
     if (!blocks) return rw_nomem(w);

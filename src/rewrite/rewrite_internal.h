@@ -7,6 +7,7 @@
  *   unrolled.c  tiles written out, and joining blocks of tiles by Concat
  *   loop.c      a block of tiles as one Scan or Loop, stitched by Reshape (and Transpose)
  *   sequence_form.c loops that carry a sequence of pieces, for tiles cut in one dimension
+ *   stream_form.c   loops that carry the last rows of each value, too
  *   scan.c      zero-copy inputs and outputs of a Scan
  *   prescan.c   windows of all tiles gathered ahead of a Scan
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
@@ -66,7 +67,8 @@ typedef struct rw_chain {
     bool *needed;        /* [n_values] */
     bool *used;          /* [n_nodes] */
     ot_adapted *adapted; /* [n_nodes] valid when used */
-    ot_id *val;          /* [n_values] emitted value that covers the made windows, or OT_NONE */
+    ot_id *val;          /* [n_values] emitted value that covers the made windows, or OT_NONE; form stream: what the node made */
+    ot_id *kept;         /* [n_values] form stream: rows that the step before handed on, or OT_NONE. NULL in other forms */
 } rw_chain;
 
 /* A window on one axis. */
@@ -172,6 +174,22 @@ ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v) OT_MUST_USE;
 
 /* Write all runs as loops that append their pieces to sequences, and join those. */
 ot_status rw_sequence(rw_region *w) OT_MUST_USE;
+/* v is a sequence from now on. */
+void rw_make_sequence(ot_graph *g, ot_id v);
+/* A node whose one output is a sequence of dtype. */
+ot_status rw_sequence_op(rw_region *w, rw_target *t, const char *op, const char *name, const ot_id *in, uint32_t n_in,
+                         const ot_attr *attrs, uint32_t n_attrs, ot_dtype dtype, ot_id *out) OT_MUST_USE;
+/* An empty sequence for each output of the region; OT_NONE for other values. seq: [n_values]. */
+ot_status rw_sequences_start(rw_region *w, ot_id *seq) OT_MUST_USE;
+/* The region's outputs from sequences that hold all of their pieces. */
+ot_status rw_sequences_join(rw_region *w, const ot_id *seq) OT_MUST_USE;
+
+/* ---- stream_form.c ---- */
+
+/* Write all steps as loops that carry the last rows of each value and append their pieces to sequences. */
+ot_status rw_stream(rw_region *w) OT_MUST_USE;
+/* Rows [lo, hi) of region value v, which is made inside, in a step: of what was carried in (c->kept), of what the step made, or of both. */
+ot_status rw_stream_rows(rw_chain *c, uint32_t v, int64_t lo, int64_t hi, ot_id *out) OT_MUST_USE;
 
 /* ---- while.c ---- */
 

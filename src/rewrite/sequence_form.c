@@ -10,7 +10,7 @@
  */
 #include "rewrite_internal.h"
 
-static void make_sequence(ot_graph *g, ot_id v)
+void rw_make_sequence(ot_graph *g, ot_id v)
 {
     g->values[v].is_tensor = false;
     g->values[v].is_sequence = true;
@@ -18,24 +18,23 @@ static void make_sequence(ot_graph *g, ot_id v)
     g->values[v].dims = NULL;
 }
 
-/* A node whose one output is a sequence of dtype. */
-static ot_status sequence_op(rw_region *w, rw_target *t, const char *op, const char *name, const ot_id *in, uint32_t n_in,
-                             const ot_attr *attrs, uint32_t n_attrs, ot_dtype dtype, ot_id *out)
+ot_status rw_sequence_op(rw_region *w, rw_target *t, const char *op, const char *name, const ot_id *in, uint32_t n_in,
+                         const ot_attr *attrs, uint32_t n_attrs, ot_dtype dtype, ot_id *out)
 {
     *out = OT_NONE;
     OT_TRY(rw_op(w, t, op, "deslice", name, in, n_in, attrs, n_attrs, dtype, 0, NULL, out));
-    make_sequence(t->g, *out);
+    rw_make_sequence(t->g, *out);
     return OT_OK;
 }
 
-static ot_status start_sequences(rw_region *w, ot_id *seq)
+ot_status rw_sequences_start(rw_region *w, ot_id *seq)
 {
     for (uint32_t v = 0; v < w->r->n_values; v++) {
         seq[v] = OT_NONE;
         if (!w->r->values[v].is_output) continue;
         const ot_value x = w->g->values[w->r->values[v].value];
         ot_attr type = ot_mk_int("dtype", x.dtype);
-        OT_TRY(sequence_op(w, &w->top, "SequenceEmpty", x.name, NULL, 0, &type, 1, x.dtype, &seq[v]));
+        OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", x.name, NULL, 0, &type, 1, x.dtype, &seq[v]));
     }
     return OT_OK;
 }
@@ -59,7 +58,7 @@ static ot_status close_loop(rw_loop *l, const uint32_t *carried, const ot_id *re
         body->values[results[k]].is_output = true;
         in[k + 2] = seq[carried[k]];
         OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, 0, NULL, &made[k]));
-        make_sequence(w->g, made[k]);
+        rw_make_sequence(w->g, made[k]);
         seq[carried[k]] = made[k];
     }
     body->inputs = ot_memdup(a, l->inputs, l->n_inputs * sizeof *l->inputs);
@@ -93,7 +92,7 @@ static ot_status write_run(rw_region *w, ot_tile_run run, ot_id *seq)
         if (!rw_has_piece(&c, v)) continue;
         const ot_value x = w->g->values[w->r->values[v].value];
         OT_TRY(rw_loop_input(&l, x.name, x.dtype, &before[n]));
-        make_sequence(l.body.g, before[n]);
+        rw_make_sequence(l.body.g, before[n]);
         carried[n++] = v;
     }
     OT_TRY(rw_loop_bring(&l, &c));
@@ -102,18 +101,13 @@ static ot_status write_run(rw_region *w, ot_tile_run run, ot_id *seq)
         const ot_value x = w->g->values[w->r->values[carried[k]].value];
         ot_id in[2] = {before[k], OT_NONE};
         OT_TRY(rw_window_piece(&l, carried[k], c.val[carried[k]], &in[1]));
-        OT_TRY(sequence_op(w, &l.body, "SequenceInsert", x.name, in, 2, NULL, 0, x.dtype, &results[k]));
+        OT_TRY(rw_sequence_op(w, &l.body, "SequenceInsert", x.name, in, 2, NULL, 0, x.dtype, &results[k]));
     }
     return n ? close_loop(&l, carried, results, n, seq) : OT_OK;
 }
 
-/* requires rw_sequence_fits and prepared windows. Fails: OT_E_NOMEM. */
-ot_status rw_sequence(rw_region *w)
+ot_status rw_sequences_join(rw_region *w, const ot_id *seq)
 {
-    ot_id *seq = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
-    if (!seq) return rw_nomem(w);
-    OT_TRY(start_sequences(w, seq));
-    for (uint32_t k = 0; k < w->tiles->dims[0].n_runs; k++) OT_TRY(write_run(w, w->tiles->dims[0].runs[k], seq));
     for (uint32_t v = 0; v < w->r->n_values; v++) {
         if (seq[v] == OT_NONE) continue;
         ot_id out = w->r->values[v].value;
@@ -126,4 +120,14 @@ ot_status rw_sequence(rw_region *w)
         if (joined != out) OT_TRY(rw_reshape(w, &w->top, "deslice", x.name, joined, x.rank, x.dims, &out));
     }
     return OT_OK;
+}
+
+/* requires rw_sequence_fits and prepared windows. Fails: OT_E_NOMEM. */
+ot_status rw_sequence(rw_region *w)
+{
+    ot_id *seq = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
+    if (!seq) return rw_nomem(w);
+    OT_TRY(rw_sequences_start(w, seq));
+    for (uint32_t k = 0; k < w->tiles->dims[0].n_runs; k++) OT_TRY(write_run(w, w->tiles->dims[0].runs[k], seq));
+    return rw_sequences_join(w, seq);
 }

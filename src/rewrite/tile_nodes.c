@@ -77,6 +77,7 @@ ot_status rw_chain_plan(rw_chain *c, rw_region *w, rw_target *t, const ot_tile_w
         const ot_rnode *rn = &r->nodes[i];
         const ot_node *n = &w->g->nodes[rn->node];
         for (uint32_t o = 0; o < n->n_out; o++) c->used[i] |= rn->out[o] != OT_NONE && c->needed[rn->out[o]];
+        if (r->form == OT_FORM_STREAM) c->used[i] = !ot_win_empty(c->win[0]->ops[i].need); /* what is needed may be there already */
         if (!c->used[i]) continue;
         OT_TRY(adapt(c, i));
         for (uint32_t j = 0; j < n->n_in; j++)
@@ -101,6 +102,8 @@ static ot_status operand_tile(rw_chain *c, uint32_t i, uint32_t j, uint32_t v, o
         int64_t base = w->r->values[v].axis[d] == axis ? c->win[d]->made[v].lo : 0;
         cuts[n++] = (rw_cut){(uint32_t)axis, in.lo - base, in.hi - base};
     }
+    if (c->kept && v >= w->r->n_inputs)
+        return rw_stream_rows(c, v, cuts[0].lo + c->win[0]->made[v].lo, cuts[0].hi + c->win[0]->made[v].lo, out);
     if (c->val[v] == OT_NONE) OT_BUG("a tile reads a value that was not made");
     return rw_crop(c->w, c->t, c->val[v], cuts, n, w->g->values[w->r->values[v].value].name, out);
 }
@@ -145,6 +148,15 @@ static ot_status collect_operands(rw_chain *c, uint32_t i, ot_id **list, uint32_
     return OT_OK;
 }
 
+/* Shape of output o of node i, which the region uses, as the node makes it in this tile. */
+static void output_dims(const rw_chain *c, uint32_t i, uint32_t o, int64_t *dims)
+{
+    const ot_region *r = c->w->r;
+    const uint32_t v = r->nodes[i].out[o];
+    ot_made_dims(c->w->g, r, c->win, v, dims);
+    if (c->kept) dims[r->values[v].axis[0]] = ot_win_len(c->win[0]->ops[i].made); /* behind the rows that are there */
+}
+
 /* Output o of node i, which the region does not use. Most operators may leave it out; Split counts its outputs. */
 static ot_status unused_output(rw_chain *c, uint32_t i, uint32_t o, ot_id *out)
 {
@@ -155,7 +167,7 @@ static ot_status unused_output(rw_chain *c, uint32_t i, uint32_t o, ot_id *out)
     *out = OT_NONE;
     if (n.op != OT_OP_Split || n.out[o] == OT_NONE) return OT_OK;
     const ot_value v = w->g->values[n.out[o]], lead = w->g->values[n.out[rn->lead_out[0]]];
-    ot_made_dims(w->g, w->r, c->win, rn->out[rn->lead_out[0]], made); /* all parts are cut alike */
+    output_dims(c, i, rn->lead_out[0], made); /* all parts are cut alike */
     for (int32_t k = 0; k < v.rank; k++) dims[k] = made[k] != lead.dims[k] ? made[k] : v.dims[k];
     return rw_value(c->w, c->t, c->t->label, v.name, v.dtype, v.rank, dims, out);
 }
@@ -178,7 +190,7 @@ static ot_status emit_node(rw_chain *c, uint32_t i)
             continue;
         }
         const ot_value v = w->g->values[n.out[o]];
-        ot_made_dims(w->g, w->r, c->win, rn->out[o], dims);
+        output_dims(c, i, o, dims);
         OT_TRY(rw_value(w, c->t, c->t->label, v.name, v.dtype, v.rank, dims, &out[o]));
         c->val[rn->out[o]] = out[o];
     }

@@ -122,6 +122,20 @@ static ot_status try_forms(ot_contest *x, const ot_plan_options *best)
     return OT_OK;
 }
 
+/* Regions that stream, in steps of some rows. */
+static ot_status try_streams(ot_contest *x)
+{
+    static const uint32_t ROWS[] = {1, 2, 4, 8, 16, 32, 64}; /* of a step, at least */
+    for (size_t k = 0; k < sizeof ROWS / sizeof *ROWS && ot_runtime_takes(x->t->runtime, OT_FORM_STREAM); k++) {
+        ot_plan_options o = *x->o;
+        int64_t growth;
+        o.force_form = OT_FORM_STREAM;
+        o.stream_rows = ROWS[k];
+        OT_TRY(try_options(x, &o, &growth));
+    }
+    return OT_OK;
+}
+
 /* Part of the untiled model's growth that a plan must not exceed. */
 static double least_win(const ot_contest *x)
 {
@@ -168,6 +182,7 @@ static ot_status improve(ot_contest *x, int64_t untiled, ot_plan **p, int64_t *g
     if (x->g->n_nodes <= MOST_NODES) {
         OT_TRY(try_levels(x, first, least, &best));
         OT_TRY(try_forms(x, &best));
+        OT_TRY(try_streams(x));
     }
     OT_TRY(ot_contest_search(x, first, &won));
     OT_TRY(judge(x, untiled, first, &won, &in_branch));

@@ -83,6 +83,10 @@ double ot_cost_attention(const ot_seq *s, uint32_t p, const ot_target *t, const 
 
 /* ---- quant_cost.c ---- */
 
+/* Where the runtime runs DequantizeLinear -> operator -> QuantizeLinear as one integer kernel: a region that hands out v, a result of n,
+ * would end inside such a group (or before a pool that would sum in another order). Requires int8_groups. */
+bool ot_cost_torn(const ot_seq *s, const ot_target *t, const ot_node *n, ot_id v);
+
 /* A group of bytes (places are positions), of which `head`, `fused` are known: on_bytes, inside, and no bytes for values in it. */
 void ot_cost_bytes_merge(ot_seq *s, const ot_bytes_group *x);
 /* What quantizers leave when all groups are known, chained: [n] is that node part of a chain? Likewise. */

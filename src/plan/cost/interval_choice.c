@@ -38,7 +38,7 @@ static ot_form cheapest_form(const ot_trial *tr, const pair *p, const ot_totals 
     double best_time = 0;
     for (ot_form f = OT_FORM_SCAN; f <= OT_FORM_WHILE; f++) {
         if (!ot_runtime_takes(tr->t->runtime, f)) continue;
-        if (f == OT_FORM_SCAN && !scan_ok) continue;
+        if (f == OT_FORM_STREAM || (f == OT_FORM_SCAN && !scan_ok)) continue; /* streams have a search of their own */
         if (f == OT_FORM_UNROLLED && (x->tiles * tr->n_in > 1200 || !ot_runtime_writes_out(tr->t->runtime, x->tiles))) continue;
         double t, tr_bytes;
         int64_t st;

@@ -318,21 +318,6 @@ static void note_whole(ot_trial *tr, const ot_node *n)
     }
 }
 
-/* The runtime runs DequantizeLinear -> operator -> QuantizeLinear as one integer kernel. A boundary inside such a group
- * would leave float operators behind, with other results. */
-static bool torn_apart(const ot_trial *tr, const ot_node *n, ot_id v)
-{
-    const ot_value *x = &tr->s->g->values[v];
-    if (n->op == OT_OP_DequantizeLinear || ot_value_is_quantized(tr->s->g, v)) return true;
-    for (uint32_t k = 0; k < x->n_uses; k++) {
-        const ot_node *u = &tr->s->g->nodes[x->uses[k]];
-        /* A pool outside would read a plain tensor instead of a blocked one and sum in another order. */
-        if (tr->s->strict && !ot_target_hard_limit(tr->t) && ot_quirk_hits(OT_QUIRK_PLAIN_AVERAGE, tr->t->runtime->bit, u->op_type))
-            return true;
-    }
-    return false;
-}
-
 /* Remember what operands that nodes behind this one read, too, held before it. */
 static void note_held(const ot_trial *tr, const ot_node *n, dim_count *x)
 {
@@ -390,7 +375,7 @@ static bool visit_in(ot_trial *tr, const ot_node *n, uint32_t pos)
         ot_id v = n->out[k];
         if (v == OT_NONE || !ot_walk_escapes(tr->w, v)) continue;
         ot_totals_add_output(&tr->border, tr->s, tr->t, v, ot_walk_axis(tr->w, v, 0));
-        tr->split_quant = tr->split_quant || (tr->t->runtime->int8_groups && torn_apart(tr, n, v));
+        tr->split_quant = tr->split_quant || (tr->t->runtime->int8_groups && ot_cost_torn(tr->s, tr->t, n, v));
     }
     for (uint32_t k = 0; k < tr->n_pairs; k++) {
         pair *p = &tr->pairs[k];

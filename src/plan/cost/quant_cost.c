@@ -8,6 +8,8 @@
  */
 #include "cost.h"
 
+#include "analyse/quirks.h"
+
 static const ot_node *node_at(const ot_seq *s, uint32_t p) { return &s->g->nodes[s->node[p]]; }
 
 /* No cut between the maker of v and its last reader. */
@@ -65,4 +67,18 @@ void ot_cost_quantizers_fill(ot_seq *s, const ot_group_view *v, const bool *chai
             ot_group_only_reader(v, n->in[0]) == p)
             keep_together(s, n->in[0]);
     }
+}
+
+/* A boundary inside DequantizeLinear -> operator -> QuantizeLinear would leave float operators behind, with other results. */
+bool ot_cost_torn(const ot_seq *s, const ot_target *t, const ot_node *n, ot_id v)
+{
+    const ot_value *x = &s->g->values[v];
+    if (n->op == OT_OP_DequantizeLinear || ot_value_is_quantized(s->g, v)) return true;
+    for (uint32_t k = 0; k < x->n_uses; k++) {
+        const ot_node *u = &s->g->nodes[x->uses[k]];
+        /* A pool outside would read a plain tensor instead of a blocked one and sum in another order. */
+        if (s->strict && !ot_target_hard_limit(t) && ot_quirk_hits(OT_QUIRK_PLAIN_AVERAGE, t->runtime->bit, u->op_type))
+            return true;
+    }
+    return false;
 }

@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "region/stream.h"
+
 typedef struct figures {
     const ot_seq *s;
     const ot_target *t;
@@ -18,6 +20,8 @@ typedef struct figures {
     uint32_t *first, *last;        /* [n_values] first and last node of the region that reads the value; OT_NONE: none */
     bool *later;                   /* [most operands] scratch */
     double *bytes;                 /* [most operands and outputs] scratch */
+    const ot_stream *stream;       /* its steps, in form stream */
+    ot_extents *kept;              /* [n_values] form stream: of the rows that are carried from step to step */
 } figures;
 
 static bool fill_readers(figures *x, ot_arena *a)
@@ -95,8 +99,8 @@ static void add_tile(figures *x, uint32_t d, const ot_tile_windows *w)
     }
 }
 
-/* Extents along d; false when some tile cannot be made. */
-static bool sum_dim(figures *x, uint32_t d, ot_tile_windows *w)
+/* Take in all tiles of dimension d; false when some tile cannot be made. */
+static bool add_tiles(figures *x, uint32_t d, ot_tile_windows *w)
 {
     const ot_region *r = x->r;
     const ot_graph *g = x->s->g;
@@ -109,8 +113,33 @@ static bool sum_dim(figures *x, uint32_t d, ot_tile_windows *w)
         if (!ok) return false;
         add_tile(x, d, w);
     }
+    return true;
+}
+
+static void add_steps(figures *x)
+{
+    for (uint32_t k = 0; k < x->stream->n; k++) {
+        const ot_tile_windows *w = &x->stream->steps[k];
+        add_tile(x, 0, w);
+        for (uint32_t v = x->r->n_inputs; v < x->r->n_values; v++) {
+            ot_extents_add(&x->kept[v], ot_win_len(w->kept[v]), 1);
+            if (!ot_win_empty(w->kept[v])) x->ext[0][v].crop += (double)ot_win_len(w->made[v]); /* put together: a copy */
+        }
+    }
+}
+
+/* Extents along d; false when some tile cannot be made. */
+static bool sum_dim(figures *x, uint32_t d, ot_tile_windows *w)
+{
+    const ot_region *r = x->r;
+    const ot_graph *g = x->s->g;
+    if (x->stream)
+        add_steps(x);
+    else if (!add_tiles(x, d, w))
+        return false;
     for (uint32_t v = 0; v < r->n_values; v++) {
         int8_t axis = r->values[v].axis[d];
+        if (x->stream && axis >= 0) ot_extents_finish(&x->kept[v], g->values[r->values[v].value].dims[axis]);
         if (axis < 0)
             x->ext[d][v] = ot_extents_whole(r->dims[d].n_tiles);
         else
@@ -202,22 +231,31 @@ static bool has_halo(const figures *x)
     return false;
 }
 
-ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how, const ot_region *r, ot_totals *tot,
-                           ot_node_sums *sums, bool *possible)
+/* Bytes that are carried from step to step. */
+static double carried_bytes(const figures *x)
+{
+    double sum = 0;
+    for (uint32_t v = x->r->n_inputs; x->stream && v < x->r->n_values; v++) sum += (double)x->r->values[v].bytes * x->kept[v].max;
+    return sum;
+}
+
+/* stream: the region's steps, in that form; else NULL. */
+static ot_status totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how, const ot_region *r, const ot_stream *stream,
+                        ot_totals *tot, ot_node_sums *sums, bool *possible)
 {
     const ot_graph *g = s->g;
     ot_tile_windows w;
     figures x;
-    double live = 0;
-    *possible = false;
-    *sums = (ot_node_sums){0};
-    ot_totals_start(tot, r->n_dims);
     OT_TRY(ot_tile_windows_new(g, r, a, &w));
     OT_TRY(new_figures(s, t, r, a, &x));
+    x.stream = stream;
+    x.kept = OT_NEW_N(a, ot_extents, r->n_values + 1u);
+    if (!x.kept) return ot_fail_nomem(g->model->diag);
     for (uint32_t d = 0; d < r->n_dims; d++) {
         if (!sum_dim(&x, d, &w)) return OT_OK;
         tot->tiles *= r->dims[d].n_tiles;
     }
+    double live = carried_bytes(&x);
     for (uint32_t i = r->n_nodes; i-- > 0;) add_node(&x, i, sums, &live);
     for (uint32_t i = 0; i < r->n_nodes; i++)
         tot->weights += (double)ot_cost_weights(s, s->pos[r->nodes[i].node], r->nodes[i].in_axis, r->n_dims);
@@ -237,6 +275,23 @@ ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, uns
     tot->largest = largest_tensor(&x);
     *possible = true;
     return OT_OK;
+}
+
+ot_status ot_region_totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsigned how, const ot_region *r, ot_totals *tot,
+                           ot_node_sums *sums, bool *possible)
+{
+    *possible = false;
+    *sums = (ot_node_sums){0};
+    ot_totals_start(tot, r->n_dims);
+    if (r->form != OT_FORM_STREAM) return totals(s, t, a, how, r, NULL, tot, sums, possible);
+    ot_stream steps;
+    ot_why why;
+    ot_arena *scratch = ot_arena_new(); /* windows of all steps at once */
+    if (!scratch) return ot_fail_nomem(s->g->model->diag);
+    ot_status st = ot_stream_steps(s->g, r, scratch, &steps, possible, &why);
+    if (st == OT_OK && *possible) st = totals(s, t, a, how, r, &steps, tot, sums, possible);
+    ot_arena_free(scratch);
+    return st;
 }
 
 /* Bytes of region inputs that nodes of its own interval make before it runs: they wait beside what is live when the interval starts. */

@@ -19,7 +19,8 @@
  *   peeled    Slice and its bounds; in several dimensions border tiles stay in the outer graph and the stack is transposed
  *   window    bounds and Slice, scan outputs, Transpose where pieces do not follow each other
  *   loop      the same, and a Concat with the border tiles, which are written out
- *   prescan   windows gathered ahead and transposed, all of them at once; the rest as loop, without bounds */
+ *   prescan   windows gathered ahead and transposed, all of them at once; the rest as loop, without bounds
+ *   stream    as peeled; rows that are carried are part of a tile's windows */
 #define OT_PRICES(chain)                                                                           \
     {                                                                                              \
         [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1}, \
@@ -71,6 +72,13 @@
                              .outputs_scattered = 3,                                               \
                              .outputs_grid = 3,                                                    \
                              .tiles_grid = 2},                                                     \
+        [OT_FORM_STREAM] = {.copies = true,                                                        \
+                            .nodes = 4,                                                            \
+                            .loops = true,                                                         \
+                            .stitch = 2,                                                           \
+                            .scattered = 2,                                                        \
+                            .outputs = 2,                                                          \
+                            .outputs_scattered = 2},                                               \
     }
 #define OT_STANDARD_PRICES OT_PRICES(4)
 

@@ -120,8 +120,7 @@ static bool relax(solver *v, uint32_t from, uint32_t to, const ot_choice *c, dou
     return true;
 }
 
-/* The next node is merged into this one: no boundary between them. */
-static bool splits_fusion(const ot_seq *s, uint32_t first)
+bool ot_splits_fusion(const ot_seq *s, uint32_t first)
 {
     if (s->inside[first]) return true;
     if (first >= s->n || !s->fused[first]) return false;
@@ -166,7 +165,7 @@ static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *a
         int st = ot_walk_step(v->w);
         if (!ot_trial_visit(v->tr, st)) break;
         uint32_t first = v->w->lo;
-        if (st != OT_ST_IN || end - first + 1 < min_nodes || splits_fusion(s, first)) continue;
+        if (st != OT_ST_IN || end - first + 1 < min_nodes || ot_splits_fusion(s, first)) continue;
         double untiled = s->time[end + 1] - s->time[first];
         bool concerned = ot_limit_concerns(v->limit, first, end);
         if (concerned && is_banned(v, first, end)) continue;
@@ -209,7 +208,7 @@ static ot_status solve_end(solver *v, uint32_t end)
     uint32_t missed = v->limit->n_large ? v->limit->before[end + 1] - v->limit->before[end] : 0;
     double penalty = v->o->force ? (v->tileable[end] ? 1.0 : 0.0) : excess_price(v, s->live[end], 1);
     if (!relax(v, end, end + 1, NULL, penalty, missed)) return ot_fail_nomem(s->g->model->diag);
-    if (!v->tileable[end] || splits_fusion(s, end + 1)) return OT_OK;
+    if (!v->tileable[end] || ot_splits_fusion(s, end + 1)) return OT_OK;
     for (uint32_t o = 0; o < n->n_out && o < 2; o++) {
         ot_id x = n->out[o];
         if (x == OT_NONE || s->last[x] == OT_NONE) continue; /* nobody reads it: Shape of it is known without */

@@ -254,6 +254,19 @@ static void dump_steps(const ot_seq *s, const ot_path *path)
     }
 }
 
+/* Regions that stream, those of the least peak; the rest is whole. */
+static ot_status plan_streams(ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_limit *limit,
+                              ot_plan *p, ot_region_pool *built)
+{
+    OT_TRY(ot_stream_regions(s, w, t, o, p->arena, built));
+    p->regions = OT_NEW_N(p->arena, ot_region, built->n + 1u);
+    p->refused = OT_NEW_N(p->arena, ot_refusal, built->n + s->n + 1u);
+    if (!p->regions || !p->refused) return ot_fail_nomem(s->g->model->diag);
+    OT_TRY(ot_recombine(s, o, built, p->regions, &p->n_regions));
+    OT_TRY(total(s, p));
+    return drop_useless(s, t, o, limit, p);
+}
+
 /* One pass of the planner under the given options; *p is started anew. */
 static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o, ot_limit *limit,
                            ot_plan *p, ot_region_pool *built, ot_path *path)
@@ -261,6 +274,7 @@ static ot_status plan_once(ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target 
     *path = (ot_path){0};
     p->n_regions = p->n_barriers = p->n_refused = 0;
     OT_TRY(list_barriers(s, p));
+    if (tr && o->force_form == OT_FORM_STREAM && !o->force) return plan_streams(s, w, t, o, limit, p, built);
     if (tr) {
         OT_TRY(ot_dp_solve(s, w, tr, t, o, limit, path));
         if (o->tie_break && limit->n_large == 0 && o->price == 0) OT_TRY(ot_tie_break(s, t, o, path)); /* it knows no prices */

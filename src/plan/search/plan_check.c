@@ -1,6 +1,7 @@
 /* An independent checker: recompute every claim of a plan from the graph and the operators' slice relations alone.
  *
  *   plan_check.c           geometry: members, convexity, tiles, windows, outputs
+ *   plan_check_stream.c    the same of regions that carry rows from step to step
  *   plan_check_memory.c    the fast memory: buffers of a tile, and that the plan's arena holds them
  *   plan_check_region.c    what a region's windows come to in seconds, bytes moved, bytes held
  *   plan_check_figures.c   regions and the nodes between them added up; the limits that the user set
@@ -253,6 +254,11 @@ static ot_status new_extents(checker *c, uint32_t d)
 
 static ot_status check_windows(checker *c)
 {
+    if (c->r->form == OT_FORM_STREAM) {
+        if (c->r->n_dims != 1) return broken(c, "steps along more than one axis", OT_NONE);
+        OT_TRY(new_extents(c, 0));
+        return ot_plan_check_stream(c->g, c->r, c->x, c->a, c->d);
+    }
     const ot_region *r = c->r;
     ot_why why;
     ot_tile_windows w;

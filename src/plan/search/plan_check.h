@@ -6,6 +6,7 @@
 
 /* What the checker found of a region's tiles. Arrays are per dim, in elements of the cut axis, 0 where nothing is cut. */
 typedef struct ot_check_extents {
+    int64_t *kept;                   /* [n_values] form stream: most rows that a step hands on; NULL in other forms */
     int64_t *most[OT_DIMS_MAX];      /* [n_values] longest made window over all tiles */
     int64_t *sum[OT_DIMS_MAX];       /* [n_values] made windows of all tiles */
     int64_t *cropped[OT_DIMS_MAX];   /* [n_values] what readers that want less than a tile's window take out of it, all tiles */
@@ -21,6 +22,12 @@ static inline int64_t ot_check_node_extent(const ot_graph *g, const ot_rnode *x,
     if (x->lead_axis[d] == OT_AX_SUM) return g->values[n->in[0]].dims[x->in_axis[d][0]];
     return g->values[n->out[x->lead_out[d]]].dims[x->lead_axis[d]];
 }
+
+/* ---- plan_check_stream.c ---- */
+
+/* The steps of a region that streams: rows are made once, each in one step, and all that is read is at hand. Fills x, whose arrays are
+ * there. a: scratch. Fails: OT_E_INPUT with the rule that is broken, OT_E_NOMEM. */
+ot_status ot_plan_check_stream(const ot_graph *g, const ot_region *r, ot_check_extents *x, ot_arena *a, ot_diag *d) OT_MUST_USE;
 
 /* ---- plan_check_memory.c ---- */
 

@@ -151,6 +151,7 @@ static ot_status rename_value(checker *c, uint32_t i, bool *done)
     uint32_t to_bits, from_bits;
     *done = false;
     if (!ot_op_is_view(n->op) || n->n_in == 0 || x->in[0] == OT_NONE || x->out[0] == OT_NONE) return OT_OK;
+    if (c->x->kept && c->x->kept[x->out[0]] > 0) return OT_OK;
     for (uint32_t o = 1; o < n->n_out; o++)
         if (x->out[o] != OT_NONE) return OT_OK;
     if (!tile_size(c, x->out[0], &to, &to_bits) || !tile_size(c, x->in[0], &from, &from_bits)) return OT_OK;
@@ -194,12 +195,27 @@ static void forget_constants(checker *c)
     }
 }
 
+/* Rows that steps hand on: there from the first step to the last. */
+static ot_status add_rows(checker *c)
+{
+    for (uint32_t v = c->r->n_inputs; c->x->kept && v < c->r->n_values; v++) {
+        int64_t elems;
+        uint32_t bits, b;
+        if (c->x->kept[v] == 0 || !tile_size(c, v, &elems, &bits)) continue;
+        elems = elems / c->x->most[0][v] * c->x->kept[v];
+        OT_TRY(add(c, bytes_of(elems, bits), 1, 0, &b));
+        use(c, b, c->r->n_nodes - 1);
+    }
+    return OT_OK;
+}
+
 static ot_status find_buffers(checker *c)
 {
     c->in = OT_NEW_N(c->a, uint32_t, c->r->n_values + 1u);
     if (!c->in) return ot_fail_nomem(c->d);
     memset(c->in, 0xff, (c->r->n_values + 1u) * sizeof *c->in);
     OT_TRY(add_constants(c));
+    OT_TRY(add_rows(c));
     for (uint32_t i = 0; i < c->r->n_nodes; i++) OT_TRY(add_node(c, i));
     return OT_OK;
 }

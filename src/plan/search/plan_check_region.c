@@ -235,6 +235,8 @@ static ot_status largest_live(billing *b, double *most)
         change[b->last[v] + 1u] -= bytes_largest(b, v);
     }
     *most = 0;
+    for (uint32_t v = r->n_inputs; b->x->kept && v < r->n_values; v++) /* carried from step to step, besides */
+        waiting += (double)r->values[v].bytes * (double)b->x->kept[v] / (double)cut_extent(b, v, 0);
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         const ot_rnode *x = &r->nodes[i];
         double scratch = b->s->work[b->s->pos[x->node]], results = 0;

@@ -51,6 +51,8 @@ typedef struct ot_path {
 /* Seconds that a plan may take in all: with goal memory what the user allows, but not when everything legal is to be tiled;
  * else no limit (DBL_MAX). */
 double ot_time_allowed(const ot_seq *s, const ot_plan_options *o);
+/* The node at `first` is merged into what comes before it: no boundary between them. first <= s->n. */
+bool ot_splits_fusion(const ot_seq *s, uint32_t first);
 /* Cheapest way through the sequence, of those that leave the fewest values above the limit (NULL: there is none). OT_E_BUDGET: no way keeps the memory budget (and the allowed time). */
 ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, const ot_plan_options *o,
                       const ot_limit *limit, ot_path *out) OT_MUST_USE;
@@ -93,6 +95,8 @@ ot_status ot_path_ends_list(const ot_seq *s, const ot_path *path, ot_path_ends *
 ot_status ot_region_settle(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_path_ends *x,
                            const ot_choice *choice, double loss, ot_arena *a, ot_fit_left *left, ot_region *out,
                            bool *found) OT_MUST_USE;
+/* Plan the memory of r's kernel: working set and its bound. Requires a form. Fails: OT_E_NOMEM. */
+ot_status ot_region_settle_memory(const ot_seq *s, const ot_target *t, ot_region *r) OT_MUST_USE;
 /* For goal time a region must not lose more than the runtime gives for less memory. */
 bool ot_region_loses(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_region *r);
 /* Of n regions that differ in their form alone, the index of the one to take; OT_NONE: none. time_tiled < 0: not possible.
@@ -112,5 +116,12 @@ typedef struct ot_region_pool {
  * order. Fails: OT_E_NOMEM. */
 ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_region_pool *pool, ot_region *out,
                        uint32_t *n) OT_MUST_USE;
+
+/* ---- stream_plan.c ---- */
+
+/* Regions in form stream with exact figures, of long intervals, into the pool; of each interval those of all steps that it takes, or with
+ * o->stream_rows only the one of the least rows from that on. a: of the plan. Nothing for a runtime without the form. Fails: OT_E_NOMEM. */
+ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, ot_arena *a,
+                            ot_region_pool *pool) OT_MUST_USE;
 
 #endif

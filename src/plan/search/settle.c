@@ -94,6 +94,7 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
         forms[f].time_tiled = -1;
         if (!ot_runtime_takes(rt, f) && (f != o->force_form || ot_runtime_one_form(rt))) continue;
         if (o->force_form != OT_FORM_NONE && f != o->force_form && !ot_runtime_one_form(rt)) continue;
+        if (f == OT_FORM_STREAM && f != o->force_form) continue; /* where it pays: stream_plan.c */
         if (f == OT_FORM_UNROLLED && (nodes > 1500 || !ot_runtime_writes_out(rt, tiles))) continue;
         OT_TRY(ot_form_legal(x->s->g, r, f, rt->cannot, &legal, &why));
         if (!legal) continue;
@@ -113,13 +114,19 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
 }
 
 /* The planned arena of the region's kernel is its working set. */
-static ot_status plan_memory(const fitting *x, ot_region *r, bool *fits)
+ot_status ot_region_settle_memory(const ot_seq *s, const ot_target *t, ot_region *r)
 {
     ot_region_memory m;
-    OT_TRY(ot_region_plan_memory(x->s->g, r, x->t, x->s->g->model->diag, &m, NULL));
+    OT_TRY(ot_region_plan_memory(s->g, r, t, s->g->model->diag, &m, NULL));
     r->working_set = m.height;
     r->working_set_bound = m.lower_bound;
-    *fits = !ot_target_hard_limit(x->t) || m.height <= x->t->fast_bytes;
+    return OT_OK;
+}
+
+static ot_status plan_memory(const fitting *x, ot_region *r, bool *fits)
+{
+    OT_TRY(ot_region_settle_memory(x->s, x->t, r));
+    *fits = !ot_target_hard_limit(x->t) || r->working_set <= x->t->fast_bytes;
     return OT_OK;
 }
 

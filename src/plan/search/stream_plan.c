@@ -1,0 +1,197 @@
+/* Regions that stream: intervals from their end down to where the walk stops, in steps of so many rows.
+ *
+ *   bytes between nodes   ####  ######  #####  ##  ####  #        ends: of the whole sequence, and where little is handed on
+ *                                            ^         ^
+ *   intervals             [======================]               from an end as far down as its rows can be followed;
+ *                         [================================]     else a half of that, a quarter
+ *
+ * Streaming computes nothing twice, so a longer interval is hardly ever worse: what grows is the lag, and with it the rows that the first
+ * and the last step make at once. Therefore few intervals are looked at, not all of them as for tiles. Which of the regions go together is
+ * recombine.c's choice.
+ */
+#include "search.h"
+
+#define ENDS_MAX  12
+#define HALVES    3        /* an interval, the end's half of it, a quarter */
+#define WORK_MAX  40000000 /* windows of steps that are looked at for a graph, about */
+#define ABOUT     1.05     /* memory, or time, that is taken to be the same */
+#define STEPS_MIN 4        /* fewer steps hold too much each */
+
+typedef struct finder {
+    const ot_seq *s;
+    ot_walk *w;
+    const ot_target *t;
+    const ot_plan_options *o;
+    ot_arena *arena; /* of the plan */
+    ot_region_pool *pool;
+    uint64_t work;
+} finder;
+
+/* Rows of a step of the sink that are worth a try. */
+static const int64_t ROWS[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
+
+/* What the region takes from outside and hands out is whole for the runtime: no group is torn. */
+static bool is_whole(const finder *x, const ot_region *r)
+{
+    const ot_graph *g = x->s->g;
+    for (uint32_t v = 0; x->t->runtime->int8_groups && v < r->n_values; v++) {
+        ot_id id = r->values[v].value;
+        if (v < r->n_inputs ? ot_value_is_dequantized(g, id)
+                            : r->values[v].is_output && ot_cost_torn(x->s, x->t, &g->nodes[g->values[id].producer], id))
+            return false;
+    }
+    return true;
+}
+
+/* The region in steps of c->tile[0] rows, with figures and planned memory, goes to the pool. *legal: it can be written. */
+static ot_status try_rows(finder *x, const ot_choice *c, bool *legal)
+{
+    ot_region r;
+    ot_why why;
+    OT_TRY(ot_region_build(x->s, x->w, c, x->arena, &r));
+    r.form = OT_FORM_STREAM;
+    x->work += (uint64_t)r.dims[0].n_tiles * (r.n_nodes + r.n_values);
+    *legal = is_whole(x, &r);
+    if (*legal) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
+    if (!*legal) return OT_OK;
+    OT_TRY(ot_region_exact(x->s, x->t, x->arena, 0, &r));
+    if (r.time_tiled < 0) return OT_OK;
+    OT_TRY(ot_region_settle_memory(x->s, x->t, &r));
+    if (ot_dbg['D'])
+        fprintf(stderr, "  [%u,%u] axis %d, %lld rows a step: %.3f -> %.3f ms, peak %.1f MB\n", c->first, c->end, c->axes[0],
+                (long long)c->tile[0], r.time_untiled * 1e3, r.time_tiled * 1e3, (double)r.peak / 1048576.0);
+    return OT_PUSH(x->s->arena, x->pool->all, x->pool->n, x->pool->cap, r) ? OT_OK : ot_fail_nomem(x->s->g->model->diag);
+}
+
+/* Steps of all numbers of rows that the interval takes; of those of at least o->stream_rows rows the first. *any: there was one. */
+static ot_status try_interval(finder *x, ot_choice *c, bool *any)
+{
+    const ot_value *sink = &x->s->g->values[x->s->g->nodes[x->s->node[c->end]].out[0]];
+    const int64_t extent = sink->dims[c->axes[0]];
+    *any = false;
+    for (size_t k = 0; k < sizeof ROWS / sizeof *ROWS && x->work < WORK_MAX; k++) {
+        bool legal;
+        if (ROWS[k] < x->o->stream_rows || ROWS[k] * STEPS_MIN > extent) continue;
+        c->tile[0] = ROWS[k];
+        OT_TRY(try_rows(x, c, &legal));
+        *any |= legal;
+        if (legal && x->o->stream_rows > 0) return OT_OK;
+    }
+    return OT_OK;
+}
+
+/* Lowest position that an interval from `end` along the axis may begin at. */
+static uint32_t lowest_start(finder *x, uint32_t end, const int8_t *axes)
+{
+    uint32_t first = end + 1;
+    ot_walk_start(x->w, end, 0, axes, 1);
+    while (x->w->lo > 0 && x->w->n_pre_run <= 6)
+        if (ot_walk_step(x->w) == OT_ST_IN && !ot_splits_fusion(x->s, x->w->lo)) first = x->w->lo;
+    return first;
+}
+
+/* Nearest position from `first` on where an interval may begin: a node that goes in. */
+static uint32_t start_from(finder *x, uint32_t first, uint32_t end, const int8_t *axes)
+{
+    uint32_t best = end + 1;
+    ot_walk_start(x->w, end, 0, axes, 1);
+    while (x->w->lo > first)
+        if (ot_walk_step(x->w) == OT_ST_IN && !ot_splits_fusion(x->s, x->w->lo)) best = x->w->lo;
+    return best;
+}
+
+static ot_status try_end(finder *x, uint32_t end)
+{
+    const ot_node *n = &x->s->g->nodes[x->s->node[end]];
+    int8_t sets[OT_AXIS_SETS_MAX][OT_DIMS_MAX];
+    uint32_t dims[OT_AXIS_SETS_MAX];
+    if (n->n_out == 0 || n->out[0] == OT_NONE || x->s->g->values[n->out[0]].n_uses + x->s->g->values[n->out[0]].is_output == 0)
+        return OT_OK;
+    const uint32_t n_sets = ot_candidate_axes(x->s, x->w, end, 0, sets, dims);
+    for (uint32_t k = 0; k < n_sets; k++) {
+        /* Rows of pictures, not columns: what is put together and carried is then long runs of memory. */
+        const int32_t rank = x->s->g->values[n->out[0]].rank;
+        if (dims[k] != 1 || (rank >= 4 && sets[k][0] == rank - 1)) continue;
+        uint32_t first = lowest_start(x, end, sets[k]);
+        bool any = false;
+        for (uint32_t half = 0; half < HALVES && first < end && !any; half++) {
+            ot_choice c = {.first = first, .end = end, .n_dims = 1, .axes = {sets[k][0]}};
+            OT_TRY(try_interval(x, &c, &any));
+            first = start_from(x, first + (end - first + 1) / 2, end, sets[k]);
+        }
+    }
+    return OT_OK;
+}
+
+/* An interval may end here: a node that can be cut, with nothing behind it that is merged into it. */
+static ot_status may_end(const finder *x, uint32_t p, bool *may)
+{
+    ot_why why;
+    OT_TRY(ot_barrier_reason(x->s, x->s->node[p], &why));
+    *may = why == OT_WHY_NONE && !ot_splits_fusion(x->s, p + 1);
+    return OT_OK;
+}
+
+/* Positions after which least is handed on, each the least among its neighbours. ends: room for ENDS_MAX. */
+static ot_status find_ends(const finder *x, uint32_t *ends, uint32_t *n_ends)
+{
+    const ot_seq *s = x->s;
+    *n_ends = 0;
+    for (uint32_t p = 0; p < s->n; p++) {
+        bool may;
+        const int64_t here = s->cut[p + 1];
+        if ((p + 1 < s->n && s->cut[p + 2 <= s->n ? p + 2 : p + 1] < here) || s->cut[p] < here) continue;
+        OT_TRY(may_end(x, p, &may));
+        if (!may) continue;
+        uint32_t at = *n_ends;
+        if (at == ENDS_MAX) { /* in place of the one that hands on most */
+            at = 0;
+            for (uint32_t k = 1; k < ENDS_MAX; k++)
+                if (s->cut[ends[k] + 1] > s->cut[ends[at] + 1]) at = k;
+            if (s->cut[ends[at] + 1] < here) continue;
+        } else {
+            ++*n_ends;
+        }
+        ends[at] = p;
+    }
+    return OT_OK;
+}
+
+/* Some other region takes in all of r's interval, and hardly more memory. */
+static bool is_covered(const ot_region_pool *pool, uint32_t k)
+{
+    const ot_region *r = &pool->all[k];
+    for (uint32_t j = 0; j < pool->n; j++) {
+        const ot_region *q = &pool->all[j];
+        const bool wider = q->first <= r->first && q->last >= r->last && q->last - q->first > r->last - r->first;
+        if (wider && (double)q->peak <= (double)r->peak * ABOUT && q->benefit >= r->benefit - q->time_untiled * (ABOUT - 1))
+            return true;
+    }
+    return false;
+}
+
+/* Shorter regions that a longer one makes needless go. */
+static void drop_covered(ot_region_pool *pool, uint32_t from)
+{
+    uint32_t kept = from;
+    for (uint32_t k = from; k < pool->n; k++) { /* who covers is never covered by what it covers: any order will do */
+        const ot_region r = pool->all[k];
+        if (is_covered(pool, k)) continue;
+        pool->all[k] = pool->all[kept];
+        pool->all[kept++] = r;
+    }
+    pool->n = kept;
+}
+
+ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, ot_arena *a,
+                            ot_region_pool *pool)
+{
+    finder x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .pool = pool};
+    uint32_t ends[ENDS_MAX], n_ends;
+    const uint32_t before = pool->n;
+    if (!ot_runtime_takes(t->runtime, OT_FORM_STREAM)) return OT_OK;
+    OT_TRY(find_ends(&x, ends, &n_ends));
+    for (uint32_t k = n_ends; k-- > 0 && x.work < WORK_MAX;) OT_TRY(try_end(&x, ends[k]));
+    drop_covered(pool, before);
+    return OT_OK;
+}
