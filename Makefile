@@ -276,7 +276,7 @@ fuzz: python
 # Each fuzzer for its share of the time; what it finds new stays in its corpus, what breaks it is left in build/fuzz/crash-NAME-*.
 fuzz-run: $(TOOL) $(FUZZERS:%=$(BUILD)/tests/fuzz_%)
 	@mkdir -p $(FUZZERS:%=$(BUILD)/corpus-%)
-	@cp tests/golden/kernel/*.tk $(BUILD)/corpus-kernel
+	@cp tests/golden/kernel/*.tk examples/kernels/*.tk $(BUILD)/corpus-kernel
 	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-model
 	@$(if $(filter session,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-session --no-text)
 	@$(if $(filter engine_form,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-engine_form --engine-form $(TOOL))

@@ -320,6 +320,83 @@ static void random_kernels(void **state)
     assert_true(shared > 1000);
 }
 
+/* ---- damaged kernels ---- */
+
+/* Most of what runs, in few lines. */
+static const char BUSY[] =
+    "kernel k {\n  size n <= 16\n  pool P max=8K block=64 @ub\n  param x: [n, 8] f32 @gm\n  param w: 8x8 f16 @gm\n"
+    "  param im: 1x2x6x6 i8 @gm\n  empty y: [n, 8] f32 @gm\n  empty z: 1x3x4x4 i32 @gm\n  var count: i32 = 1\n"
+    "  barrier b arrive=1\n  reducer s: 2x1 f32 op=sum\n  s = vector.fill()\n  alloc zero: 2x8 f32 @ub\n"
+    "  zero = vector.fill(value=0)\n  total = for i in 0..n step 2 carry (acc = zero) {\n"
+    "    alloc t: 2x8 f32 @ub multi=2\n    load t <- x[i:i+2, 0:8] stream=s1\n    alloc h: 8x8 f16 from P\n    load h <- w\n"
+    "    wait s1\n    arrive b\n    wait b\n    alloc m: 2x8 f32 @ub\n    m = cube.matmul(t, h, transpose_b=1)\n"
+    "    subview left = m[0:2, 2:6]\n    alloc r: 2x1 f32 @ub\n    r = vector.reduce_max(left, axis=1)\n    s = vector.add(s, r)\n"
+    "    alias flat = m: 16 f32\n    flat = vector.exp(flat)\n    store y[i:i+2, 0:8] <- m stream=s2\n    wait s2 keep=0\n"
+    "    if (count) {\n      count = scalar.add(count, count)\n    }\n    alloc next: 2x8 f32 @ub\n"
+    "    next = vector.add(acc, m)\n    yield (next)\n  }\n  s = vector.finalize(s)\n  block {\n"
+    "    alloc im1: 1x2x6x6 i8 @ub\n    load im1 <- im\n    alloc k1: 3x2x3x3 i8 @ub\n    k1 = vector.iota(start=-3, step=2)\n"
+    "    alloc c: 1x3x4x4 i32 @ub\n    c = cube.conv(im1, k1, pad=0, stride=1)\n    alloc p: 1x3x2x2 i32 @ub\n"
+    "    p = vector.maxpool(c, kernel=2, stride=2)\n    alloc u: 1x3x4x4 i32 @ub\n    u = vector.transpose(c, perm=[0, 1, 3, 2])\n"
+    "    store z <- u\n  }\n}\n";
+
+/* Run it with zeros for its params; what is too large is left. Returns OT_E_USAGE for that. */
+static ot_status run_zeros(const ot_kernel *k, ot_diag *d)
+{
+    static uint8_t zeros[1 << 16];
+    ot_krun_array in[8];
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < k->n_values; v++) {
+        const ot_tk_value *x = &k->values[v];
+        if (x->bytes > (int64_t)sizeof zeros) return OT_E_USAGE;
+        if (x->kind != OT_TK_PARAM || x->empty || n == 8) continue;
+        in[n] = (ot_krun_array){.name = x->name, .dtype = x->dtype, .rank = x->rank, .data = zeros};
+        memcpy(in[n++].dims, x->dims, sizeof x->dims);
+    }
+    ot_target t = roomy(1 << 18);
+    ot_mem_plan *p = NULL;
+    ot_krun_result *r = NULL;
+    ot_mem_options o = {.threads = 1};
+    ot_krun_request q = {.inputs = in, .n_inputs = n, .step_limit = 3000};
+    ot_status s = ot_mem_plan_kernel(k, "k.tk", &t, &o, d, &p);
+    if (s == OT_OK) s = ot_krun(k, "k.tk", p, &q, d, &r);
+    ot_krun_free(r);
+    ot_mem_plan_free(p);
+    return s;
+}
+
+/* Every answer is a result or a line with its place: no crash, no access outside (sanitizers look). */
+static void damage_is_answered(void **state)
+{
+    (void)state;
+    seed_from_environment();
+    uint32_t ran = 0, refused = 0;
+    size_t n = strlen(BUSY);
+    for (int round = 0; round < 6000; round++) {
+        char text[sizeof BUSY + 8];
+        ot_diag d = {0}, e = {0};
+        ot_kernel *k = NULL;
+        memcpy(text, BUSY, n + 1);
+        for (uint32_t edits = round ? 1 + below(2) : 0; edits > 0;) { /* mostly other numbers */
+            char *at = text + below((uint32_t)n);
+            if (*at >= '0' && *at <= '9')
+                *at = (char)('0' + below(10)), edits--;
+            else if (below(40) == 0)
+                *at = BUSY[below((uint32_t)n)], edits--;
+        }
+        if (ot_kernel_parse("k.tk", text, n, &d, &k) == OT_OK) {
+            ot_status s = run_zeros(k, &e);
+            if (round == 0 && s != OT_OK) fail_msg("%s", e.message);
+            if (s == OT_OK) ran++;
+            if (s == OT_E_INPUT && strncmp(e.message, "k.tk:", 5) == 0) refused++;
+            if (s == OT_E_INPUT && strncmp(e.message, "k.tk:", 5) != 0) fail_msg("%s\n%s", e.message, text);
+            if (s == OT_E_NOMEM || s == OT_E_SYSTEM) fail_msg("status %d\n%s", s, text);
+        }
+        ot_kernel_free(k);
+    }
+    print_message("%u damaged kernels ran, %u were refused while they ran\n", ran, refused);
+    assert_true(ran > 100 && refused > 100);
+}
+
 /* ---- element types ---- */
 
 /* Conversions of every type at its edges, as C and IEEE 754 have them. */
@@ -414,8 +491,9 @@ static void out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses),        cmocka_unit_test(orders_pipes), cmocka_unit_test(transfers_keep_memory),
-        cmocka_unit_test(random_kernels), cmocka_unit_test(types_round),  cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(refuses),        cmocka_unit_test(orders_pipes),       cmocka_unit_test(transfers_keep_memory),
+        cmocka_unit_test(random_kernels), cmocka_unit_test(damage_is_answered), cmocka_unit_test(types_round),
+        cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

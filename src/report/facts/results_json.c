@@ -60,7 +60,10 @@ static void put_places(ot_json *j, const ot_fact_region *r)
     ot_json_open(j, "arena");
     ot_json_put_int(j, "height_bytes", r->arena);
     ot_json_put_text(j, "mode", r->placed_by);
-    ot_json_put_int(j, "level", r->reuse_level);
+    if (r->reuse_level == OT_LEVEL_NONE)
+        ot_json_put_null(j, "level"); /* nothing shares */
+    else
+        ot_json_put_int(j, "level", r->reuse_level);
     ot_json_put_int(j, "cross_pipe", r->cross_pipe);
     ot_json_list(j, "buffers");
     for (uint32_t k = 0; k < r->n_places; k++) {
