@@ -191,7 +191,7 @@ ot_status krun_order_touch(krun *m, const krun_operand *in, uint32_t n_in, const
 ot_status krun_order_sync(krun *m, const ot_tk_stmt *s) OT_MUST_USE;
 /* A parallel loop begins an iteration (the first opens it), or is over. */
 ot_status krun_order_turn(krun *m, uint32_t loop, int64_t iteration) OT_MUST_USE;
-void krun_order_end(krun *m, uint32_t loop);
+void krun_order_end(krun *m);
 
 /* ---- krun_number.c ---- */
 

@@ -54,10 +54,9 @@ ot_status krun_write(krun *m, const krun_operand *o, const uint8_t *from)
 /* ---- carried values ---- */
 
 /* Bytes of o, then whether each is defined; what another buffer has overwritten is not. */
-static void take(const krun *m, const krun_operand *o, uint8_t *to)
+static void take(const krun_operand *o, uint8_t *to)
 {
     int64_t n = o->spans.bytes;
-    (void)m;
     for (size_t k = 0; k < o->spans.n; k++) {
         const krun_span *s = &o->spans.at[k];
         for (int64_t i = 0; i < s->n; i++) {
@@ -88,7 +87,7 @@ ot_status krun_carry(krun *m, const uint32_t *to, const uint32_t *from, uint32_t
     bytes = 0;
     for (uint32_t k = 0; k < n; k++) {
         OT_TRY(krun_locate(m, from[k], &m->moved));
-        take(m, &m->moved, m->bytes + bytes);
+        take(&m->moved, m->bytes + bytes);
         bytes += 2 * krun_value(m, from[k])->bytes;
     }
     bytes = 0;

@@ -248,13 +248,12 @@ static krun_barrier *barrier_of(krun_order *o, uint32_t value)
     return k < o->n_barriers ? &o->barriers[k] : NULL;
 }
 
-static void arrive(krun_order *o, krun_barrier *b, int64_t count, const krun_clock *clock)
+static void arrive(krun_barrier *b, int64_t count, const krun_clock *clock)
 {
     learn(&b->now, clock);
     if (++b->arrived % count != 0) return;
     b->past[(b->arrived / count - 1) % KRUN_KEEP_MAX] = b->now;
     b->now = (krun_clock){{0}};
-    (void)o;
 }
 
 static ot_status wait_barrier(krun *m, krun_barrier *b, uint32_t pipe, uint32_t agent)
@@ -287,7 +286,7 @@ ot_status krun_order_sync(krun *m, const ot_tk_stmt *s)
         krun_barrier *b = barrier_of(o, ot_tk_root(m->k, s->in[0], NULL));
         if (!b) return OT_OK;
         if (s->op == OT_TK_WAIT) return wait_barrier(m, b, (uint32_t)s->pipe, agent);
-        arrive(o, b, krun_value(m, b->value)->arrive, &o->clock[agent]);
+        arrive(b, krun_value(m, b->value)->arrive, &o->clock[agent]);
     } else {
         const krun_stream *x = &o->streams[stream_number(o, s->stream)];
         if (s->keep >= KRUN_KEEP_MAX) return krun_fail(m, "wait-keep", "a wait keeps at most %d transfers", KRUN_KEEP_MAX - 1);
@@ -310,10 +309,9 @@ ot_status krun_order_turn(krun *m, uint32_t loop, int64_t iteration)
     return OT_OK;
 }
 
-void krun_order_end(krun *m, uint32_t loop)
+void krun_order_end(krun *m)
 {
     krun_order *o = &m->order;
-    (void)loop;
     o->n_turns--;
     size_t kept = 0;
     for (size_t k = 0; k < o->n_accesses; k++) {

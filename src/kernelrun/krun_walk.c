@@ -145,7 +145,7 @@ static ot_status condition(krun *m, const ot_tk_stmt *s, bool *yes)
 static ot_status leave(krun *m, uint32_t opener)
 {
     const ot_tk_stmt *s = &m->k->stmts[opener];
-    if (s->parallel && m->loops[opener].turn >= 0) krun_order_end(m, opener);
+    if (s->parallel && m->loops[opener].turn >= 0) krun_order_end(m);
     m->pc = s->mate;
     OT_TRY(krun_carry(m, s->out, s->carried, s->n_out));
     m->loops[opener].turn = -1;

@@ -110,7 +110,7 @@ static ot_status explain(solver *s, const ot_kernel *k, const ot_diag *overflow,
 }
 
 /* Places do not depend on the sizes that are known later: the kernel with their values has those of the kernel at the bounds. */
-static ot_status bind(solver *s, ot_kernel **k, ot_mem_plan *p, ot_diag *d)
+static ot_status bind(solver *s, ot_kernel **k, ot_diag *d)
 {
     ot_tk_binding *all = OT_NEW_N(s->a, ot_tk_binding, s->n + s->m->n_given + 1u);
     ot_kernel *bound = NULL;
@@ -119,7 +119,6 @@ static ot_status bind(solver *s, ot_kernel **k, ot_mem_plan *p, ot_diag *d)
     if (s->m->n_given > 0) memcpy(all + s->n, s->m->given, s->m->n_given * sizeof *all);
     OT_TRY(ot_kernel_parse_sized(s->m->path, s->m->text, s->m->n, all, s->n + s->m->n_given, d, &bound));
     ot_status st = ot_mem_choose_scopes(bound, s->m->path, s->m->target, d, s->a, NULL, NULL);
-    (void)p;
     if (st != OT_OK) {
         ot_kernel_free(bound);
         return st;
@@ -132,15 +131,13 @@ static ot_status bind(solver *s, ot_kernel **k, ot_mem_plan *p, ot_diag *d)
 }
 
 /* The given values of sizes that are not bounded: those change what is planned. */
-static ot_status take_given(solver *s, const ot_kernel *k, ot_diag *d)
+static void take_given(solver *s, const ot_kernel *k)
 {
     for (uint32_t j = 0; j < s->m->n_given; j++)
         for (uint32_t i = 0; i < k->n_sizes; i++) {
             if (strcmp(k->sizes[i].name, s->m->given[j].name) != 0 || (!k->sizes[i].is_auto && !k->sizes[i].is_fixed)) continue;
             s->values[s->n++] = s->m->given[j];
         }
-    (void)d;
-    return OT_OK;
 }
 
 ot_status ot_mem_plan_text(ot_mem_text *m, ot_arena *a, ot_diag *d, ot_kernel **k, ot_mem_plan **p)
@@ -158,7 +155,7 @@ ot_status ot_mem_plan_text(ot_mem_text *m, ot_arena *a, ot_diag *d, ot_kernel **
     OT_TRY(ot_kernel_parse_sized(m->path, m->text, m->n, m->given, m->n_given, d, &first));
     s.values = OT_NEW_N(a, ot_tk_binding, first->n_sizes + m->n_given + 2u);
     ot_status st = s.values ? solve(&s, first, &cap, d) : ot_fail_nomem(d);
-    if (st == OT_OK) st = take_given(&s, first, d);
+    if (st == OT_OK) take_given(&s, first);
     if (st == OT_OK) {
         st = plan_once(&s, s.values, s.n, &local, k, p);
         if (st == OT_E_BUDGET)
@@ -168,7 +165,7 @@ ot_status ot_mem_plan_text(ot_mem_text *m, ot_arena *a, ot_diag *d, ot_kernel **
     }
     if (st == OT_OK) st = ot_mem_choose_scopes(first, m->path, m->target, d, a, &reasons, &n_reasons);
     for (uint32_t i = 0; i < n_reasons && st == OT_OK; i++) st = note(&s, reasons[i], &cap);
-    if (st == OT_OK && m->n_given > 0) st = bind(&s, k, *p, d);
+    if (st == OT_OK && m->n_given > 0) st = bind(&s, k, d);
     ot_kernel_free(first);
     if (st == OT_OK) return OT_OK;
     ot_mem_plan_free(*p);
