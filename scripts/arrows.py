@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOMS = """
-base ir import export analyse groups
+base ir import export analyse groups split
 region pack kernel plan/runtime process plan/target planmem
 memory kernelrun plan plan/cost plan/search rewrite weigh
 engine/core engine/ref engine/move engine/units engine/chain engine/rows engine/product engine/int8 engine/conv engine/lower engine/session

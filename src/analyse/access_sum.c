@@ -7,7 +7,8 @@
  *                       |           |           |
  *   parts [3,1,C,1,1]   m0          m1          m2  ------->   max over the parts: [1,C,1,1]
  *
- * A mean is the mean of the parts when all pieces are equally long; else each part is weighted with its number of elements.
+ * A mean is the mean of the parts when all pieces are equally long; else each part is weighted with its number of elements. A variance
+ * takes the means of the parts as well, since these differ from the mean of all.
  */
 #include "access_same.h"
 
@@ -25,6 +26,7 @@ static ot_sum_kind kind_of(const ot_node *n, ot_dtype t)
     case OT_OP_GlobalMaxPool:
     case OT_OP_ReduceMax: return OT_SUM_MAX;
     case OT_OP_ReduceMin: return OT_SUM_MIN;
+    case OT_OP_Moments: return OT_SUM_MOMENTS;
     default: return OT_SUM_NONE;
     }
 }
@@ -43,7 +45,7 @@ ot_sum_kind ot_access_sum(const ot_graph *g, const ot_node *n, bool reduced[OT_R
     if (!x || !y || n->n_captured > 0 || n->n_out != 1 || !ot_acc_regular(g, n, &why)) return OT_SUM_NONE;
     if (!x->is_tensor || !ot_value_is_static(x) || !ot_value_is_static(y) || !all_positive(x)) return OT_SUM_NONE;
     ot_sum_kind kind = kind_of(n, x->dtype);
-    if (kind == OT_SUM_NONE || x->dtype != y->dtype) return OT_SUM_NONE;
+    if (kind == OT_SUM_NONE || (x->dtype != y->dtype && kind != OT_SUM_MOMENTS)) return OT_SUM_NONE;
     if (ot_op_access(n->op) == OT_ACC_REDUCE) return ot_acc_reduced_axes(g, n, x->rank, reduced, &why) ? kind : OT_SUM_NONE;
     if (x->rank < 3) return OT_SUM_NONE;
     for (int32_t a = 0; a < x->rank; a++) reduced[a] = a >= 2;

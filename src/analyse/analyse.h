@@ -90,7 +90,14 @@ bool ot_access_window(const ot_graph *g, const ot_node *n, uint32_t out_index, u
 /* ---- access_sum.c: reductions in parts ---- */
 
 /* How the reductions of pieces of an input are combined to the reduction of all of it. */
-typedef enum ot_sum_kind { OT_SUM_NONE = 0, OT_SUM_ADD, OT_SUM_MEAN, OT_SUM_MAX, OT_SUM_MIN } ot_sum_kind;
+typedef enum ot_sum_kind {
+    OT_SUM_NONE = 0,
+    OT_SUM_ADD,
+    OT_SUM_MEAN,
+    OT_SUM_MAX,
+    OT_SUM_MIN,
+    OT_SUM_MOMENTS /* mean and variance: docs/exactness.md */
+} ot_sum_kind;
 
 /* How n (a reduction or global pool of operand 0) is combined from parts along the axes that it reduces, which are marked in
  * `reduced`; OT_SUM_NONE: it is not. Requires shapes. */

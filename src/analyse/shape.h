@@ -163,6 +163,8 @@ OT_RULE(layer_norm);
 OT_RULE(softmax);
 OT_RULE(reduce);
 OT_RULE(arg_reduce);
+OT_RULE(moments);
+OT_RULE(norm_factors);
 OT_RULE(matmul);
 OT_RULE(gemm);
 OT_RULE(quantize);

@@ -210,6 +210,44 @@ ot_status ot_shape_reduce(ot_infer *c)
     return OT_OK;
 }
 
+/* [..., 1, 2]: the reduced axes have one element, the last of them two, mean and variance. */
+ot_status ot_shape_moments(ot_infer *c)
+{
+    const ot_value *x = ot_shape_ranked(c, 0);
+    bool given, mask[OT_RANK_MAX];
+    const int64_t *axes;
+    int64_t dims[OT_RANK_MAX];
+    size_t n = 0;
+    ot_shape_set_type(c, 0, OT_F64);
+    ot_shape_axes_of(c, "axes", 1, &given, &axes, &n);
+    if (x == NULL) return OT_OK;
+    if (!given || axes == NULL) return ot_shape_fail(c, "attribute axes is missing");
+    OT_TRY(ot_shape_axes(c, "axes", axes, n, x->rank, mask));
+    if (x->rank < 1 || !mask[x->rank - 1]) return ot_shape_fail(c, "the last axis is not among axes");
+    for (int32_t a = 0; a < x->rank; a++) dims[a] = mask[a] ? 1 : x->dims[a];
+    dims[x->rank - 1] = 2;
+    ot_shape_set(c, 0, OT_F64, x->rank, dims);
+    return OT_OK;
+}
+
+/* A factor and a summand for each sample and channel, of the type that attribute dtype says. */
+ot_status ot_shape_norm_factors(ot_infer *c)
+{
+    const ot_value *x = ot_shape_ranked(c, 0);
+    const ot_dtype type = (ot_dtype)ot_attr_int(c->n, "dtype", OT_F32);
+    int64_t dims[OT_RANK_MAX], groups = ot_attr_int(c->n, "groups", 0);
+    ot_shape_set_type(c, 0, type);
+    ot_shape_set_type(c, 1, type);
+    if (x == NULL) return OT_OK;
+    if (x->rank < 3 || groups < 1 || (x->dims[1] >= 0 && x->dims[1] % groups != 0))
+        return ot_shape_fail(c, "groups do not divide the channels");
+    memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
+    dims[x->rank - 1] = 1;
+    ot_shape_set(c, 0, type, x->rank, dims);
+    ot_shape_set(c, 1, type, x->rank, dims);
+    return OT_OK;
+}
+
 ot_status ot_shape_arg_reduce(ot_infer *c)
 {
     const ot_value *x = ot_shape_ranked(c, 0);

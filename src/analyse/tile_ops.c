@@ -180,7 +180,7 @@ static ot_status check_deslice(const loop_check *c, const ot_node *n)
 
 static ot_status check_body_node(const loop_check *c, const ot_node *n)
 {
-    if (strcmp(n->domain, OT_TILE_DOMAIN) != 0) return OT_OK;
+    if (strcmp(n->domain, OT_TILE_DOMAIN) != 0 || n->op != OT_OP_OPAQUE) return OT_OK;
     if (ot_is_tile_op(n, "Slice")) return check_slice(c, n);
     if (ot_is_tile_op(n, "Deslice")) return check_deslice(c, n);
     return broken(c->g, n, "the body of a While holds no operator of this domain but Slice and Deslice");
@@ -301,7 +301,7 @@ static ot_status check_nodes(graph_check *all)
     ot_graph *g = all->g;
     for (uint32_t k = 0; k < g->n_order; k++) { /* in order: a chain of Whiles from its first on */
         const ot_node *n = &g->nodes[g->order[k]];
-        if (strcmp(n->domain, OT_TILE_DOMAIN) != 0) continue;
+        if (strcmp(n->domain, OT_TILE_DOMAIN) != 0 || n->op != OT_OP_OPAQUE) continue;
         if (ot_is_tile_op(n, "Alloc"))
             OT_TRY(check_alloc(g, n));
         else if (ot_is_tile_op(n, "While"))

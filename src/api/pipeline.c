@@ -87,13 +87,16 @@ static ot_status pass_plan(ot_run *r)
         ot_target_set_engine(&r->target);
     else if (r->options.runtime)
         OT_TRY(ot_target_set_runtime(&r->target, r->options.runtime, r->diag));
+    r->target.bit_exact = r->options.plan.bit_exact;
     return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
 }
 
 /* An input whose extents were bound may be free in the file: who runs the untiled model learns them late. */
 static ot_status pass_weigh(ot_run *r)
 {
-    return ot_weigh_plan(r->model->graph, &r->target, &r->options.plan, r->options.n_shapes == 0 || r->was_fixed, &r->plan);
+    const bool pinned = r->options.n_shapes == 0 || r->was_fixed;
+    OT_TRY(ot_weigh_plan(r->model->graph, &r->target, &r->options.plan, pinned, &r->plan));
+    return ot_weigh_split(r->model->graph, &r->target, &r->options.plan, pinned, &r->plan);
 }
 
 static ot_status pass_plan_check(ot_run *r)
@@ -104,6 +107,7 @@ static ot_status pass_plan_check(ot_run *r)
 /* They need the graph as it was planned. */
 static ot_status pass_results(ot_run *r)
 {
+    if (r->plan->is_split) r->plan->untiled = r->plan->whole; /* checked before: what the file takes is what people compare with */
     OT_TRY(ot_facts_from_plan(r->model->graph, r->plan, &r->target, &r->options.plan, r->source.path, r->output,
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
     if (!r->facts->complete || (r->plan->n_regions == 0 && !r->plan->in_branch)) return OT_OK;

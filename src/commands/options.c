@@ -134,6 +134,8 @@ static const option OPTIONS[] = {
     {"emit", 0, "onnx|engine", EMIT, "onnx", AT(emit_engine), TILERS,
      "operators to write: standard ONNX, or the engine's own (bench: engine)"},
     {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS, "tile every legal region, even at a predicted loss"},
+    {"bit-exact", 0, NULL, FLAG, NULL, AT(plan.bit_exact), TILERS,
+     "nothing that adds up in another order than the runtime would: no sums, means or normalisations over cut axes"},
     {"verify", 0, NULL, VERIFY, NULL, AT(verify), OPTIMISE,
      "run original and result, compare the outputs; --verify=all: inner values, too"},
     {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), MODELS, "write the graph after each pass to D/NN-pass.ot and .dot"},

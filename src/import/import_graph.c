@@ -238,7 +238,7 @@ static ot_status classify(ot_importer *im, const Onnx__NodeProto *p, ot_op *op, 
     if (nomem) return ot_fail_nomem(im->d);
     /* more attributes than any operator has would make the pairwise check slow */
     if (domain[0] || *version < OLDEST_OPSET || p->n_attribute > 64 || same_attr_twice(p)) return OT_OK;
-    *op = ot_op_find(p->op_type);
+    *op = ot_op_of("", p->op_type);
     return OT_OK;
 }
 

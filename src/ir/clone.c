@@ -53,6 +53,8 @@ ot_status ot_model_clone(const ot_model *m, ot_model **out)
     x->pin_inputs = m->pin_inputs;
     x->resized = m->resized;
     x->weight_bytes = m->weight_bytes;
+    x->splits = m->splits;
+    x->n_splits = m->n_splits;
     to->name = from->name;
     to->n_inputs = from->n_inputs;
     to->n_outputs = from->n_outputs;

@@ -162,6 +162,11 @@ ot_id ot_const_f32(ot_graph *g, const char *name, const float *data, int32_t ran
     return new_const(g, name, OT_F32, sizeof *data, data, rank, dims);
 }
 
+ot_id ot_const_f64(ot_graph *g, const char *name, const double *data, int32_t rank, const int64_t *dims)
+{
+    return new_const(g, name, OT_F64, sizeof *data, data, rank, dims);
+}
+
 /* ---- nodes ---- */
 
 /* Values of g that the bodies among `attrs` read: their outer values, by name, each once. Names that g
@@ -204,7 +209,7 @@ ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const ch
                  .n_attrs = n_attrs,
                  .source = OT_NONE};
     bool standard = !n.domain[0];
-    n.op = standard ? ot_op_find(op_type) : OT_OP_OPAQUE;
+    n.op = ot_op_of(n.domain, op_type);
     n.version = standard ? g->model->opset : 0;
     n.in = ot_memdup(a, in, n_in * sizeof *in);
     n.out = ot_memdup(a, out, n_out * sizeof *out);
@@ -232,6 +237,18 @@ void ot_node_remove(ot_graph *g, ot_id n)
         if (v != OT_NONE && g->values[v].producer == n) g->values[v].producer = OT_NONE;
     }
     node->dead = true;
+    g->props &= ~(unsigned)(OT_P_ORDER | OT_P_USES);
+}
+
+void ot_node_restore(ot_graph *g, ot_id n)
+{
+    ot_node *node = &g->nodes[n];
+    for (uint32_t k = 0; k < node->n_out; k++) {
+        if (node->out[k] == OT_NONE) continue;
+        g->values[node->out[k]].producer = n;
+        g->values[node->out[k]].out_index = k;
+    }
+    node->dead = false;
     g->props &= ~(unsigned)(OT_P_ORDER | OT_P_USES);
 }
 

@@ -274,6 +274,13 @@ typedef struct ot_node_note {
     uint32_t n;
 } ot_node_note;
 
+/* A normalisation that stage split/ has taken apart. */
+typedef struct ot_split {
+    const ot_id *whole; /* [n_whole] the nodes that it was, dead */
+    const ot_id *parts; /* [n_parts] the nodes in their place; the first one is Moments */
+    uint32_t n_whole, n_parts;
+} ot_split;
+
 typedef struct ot_model {
     ot_arena *arena; /* everything that lives as long as the model */
     ot_diag *diag;   /* where failures are described; owned by the caller */
@@ -289,6 +296,8 @@ typedef struct ot_model {
     const char *runtime;       /* made for it: name in the model's metadata_props; NULL: none is added. Static */
     const ot_node_note *notes; /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top graph */
     uint32_t n_notes;
+    const ot_split *splits; /* [n_splits] */
+    uint32_t n_splits;
     void *source; /* import/'s private state (ModelProto, mappings); freed by ot_model_free */
     void (*free_source)(void *source);
 } ot_model;
@@ -316,6 +325,8 @@ ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const ch
                   const ot_id *out, uint32_t n_out, const ot_attr *attrs, uint32_t n_attrs) OT_MUST_USE;
 /* Mark dead, detach its outputs' producer; clears ORDER and USES. */
 void ot_node_remove(ot_graph *g, ot_id n);
+/* Take a removal back; nobody else makes its outputs. Clears ORDER and USES. */
+void ot_node_restore(ot_graph *g, ot_id n);
 /* Replace every read of `from` by `to` in live nodes and graph outputs (names unchanged); clears ORDER and
  * USES. Nodes that change lose their `proto`. Reads by bodies (OT_ATTR_GRAPH) follow; a value that a user's own
  * subgraph captures is refused with OT_E_INPUT. */
@@ -325,6 +336,7 @@ const char *ot_fresh_name(ot_model *m, const char *base) OT_MUST_USE;
 /* New initializer value with the given contents (data copied into the model arena). */
 ot_id ot_const_i64(ot_graph *g, const char *name, const int64_t *data, int32_t rank, const int64_t *dims) OT_MUST_USE;
 ot_id ot_const_f32(ot_graph *g, const char *name, const float *data, int32_t rank, const int64_t *dims) OT_MUST_USE;
+ot_id ot_const_f64(ot_graph *g, const char *name, const double *data, int32_t rank, const int64_t *dims) OT_MUST_USE;
 
 /* Attribute access. Missing or of another kind: the default / NULL. */
 const ot_attr *ot_attr_find(const ot_node *n, const char *name);
@@ -357,6 +369,8 @@ void ot_confirm(ot_graph *g, unsigned mask);
 /* ---- opinfo.c ---- */
 
 ot_op ot_op_find(const char *op_type); /* OT_OP_OPAQUE when unknown; constant time */
+/* The row of operator op_type of that domain: of ours, those of the standard are not found, and the other way round. */
+ot_op ot_op_of(const char *domain, const char *op_type);
 const char *ot_op_name(ot_op op);
 ot_access_kind ot_op_access(ot_op op);
 ot_cost_kind ot_op_cost(ot_op op);

@@ -25,6 +25,13 @@ ot_op ot_op_find(const char *op_type)
     return OT_OP_OPAQUE;
 }
 
+ot_op ot_op_of(const char *domain, const char *op_type)
+{
+    const ot_op op = ot_op_find(op_type);
+    const bool own = op == OT_OP_Moments || op == OT_OP_NormFactors;
+    return strcmp(domain, own ? OT_TILE_DOMAIN : "") == 0 ? op : OT_OP_OPAQUE;
+}
+
 const ot_op_row *ot_op_row_of(ot_op op) { return &op_rows[(unsigned)op < OT_OP_COUNT ? op : OT_OP_OPAQUE]; }
 
 const char *ot_op_name(ot_op op) { return ot_op_row_of(op)->name; }

@@ -151,7 +151,7 @@ static ot_status check_node(const ot_check *c, ot_id id)
     const ot_node *n = &g->nodes[id];
     if (!n->op_type || !n->op_type[0] || !n->domain || !n->name)
         return ot_fail(c->diag, OT_E_INPUT, "%s '%s': node number %u has no operator type", where(g), g->name, id);
-    if (n->op != OT_OP_OPAQUE && (n->domain[0] || strcmp(ot_op_name(n->op), n->op_type) != 0))
+    if (n->op != OT_OP_OPAQUE && ot_op_of(n->domain, n->op_type) != n->op)
         return bad_node(c, n, NULL, "its operator number does not match its type");
     OT_TRY(check_ids(c, n, n->in, n->n_in, true));
     OT_TRY(check_ids(c, n, n->out, n->n_out, true));

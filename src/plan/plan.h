@@ -63,6 +63,8 @@ typedef struct ot_plan {
     bool
         in_branch; /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block for its tensors (stage weigh/) */
     ot_figures untiled, tiled;
+    bool is_split;            /* made for the model with its normalisations taken apart (stage split/), */
+    ot_figures whole;         /* which took this before, untiled */
     double compulsory_bytes;  /* graph inputs + outputs + weights once */
     ot_plan_detail *detail;   /* NULL unless asked for */
     struct ot_plan **lenders; /* [n_lenders] plans whose arenas own what the regions point to; freed with it */
@@ -76,6 +78,7 @@ typedef struct ot_plan_options {
     int64_t memory_budget; /* bytes; 0 none */
     int64_t max_tensor;    /* bytes that no tensor of the plan may exceed, whatever the goal; 0 none */
     double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */
+    bool bit_exact;        /* no reductions in parts in standard ONNX (the target's bit_exact) */
     bool force;            /* tile every legal region */
     bool tie_break;        /* use GLPK (tests turn it off) */
     bool detail;           /* fill the plan's detail, for reports */
@@ -83,6 +86,9 @@ typedef struct ot_plan_options {
     int64_t level;         /* goal memory: bytes that a node may be live among for nothing; with price */
     double price; /* seconds for each byte above that and node: what the plan pays for memory all over the graph, not at its peak
                               alone; 0: the least peak is looked for */
+    double
+        byte_seconds; /* what a byte of a value that is kept between steps weighs in the search, in seconds: a process has such values
+                            in two layouts and in pieces. Regions stay that do not lower the peak. 0: nothing */
     ot_form
         force_form; /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost. Stream, without `force`: regions that stream
                               are looked for by themselves, where they lower the peak */

@@ -275,6 +275,30 @@ static bool has_whole_bytes(const ot_form_tiles *w)
     return true;
 }
 
+static bool is_part(const ot_region *r, uint32_t v)
+{
+    for (uint32_t d = 0; d < r->n_dims; d++)
+        if (ot_is_part(r, v, d)) return true;
+    return false;
+}
+
+/* Whether form f can put the parts of reductions together: windows of equal length hold elements that other tiles own, and what a
+ * Scan hands over in place is the value itself. In standard ONNX, parts lie one behind the other: nothing of them is cut besides. */
+static bool parts_fit(const ot_form_tiles *w, ot_form f, ot_why *why)
+{
+    const ot_region *r = w->r;
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+        const bool part = is_part(r, v);
+        bool cut = false;
+        for (uint32_t d = 0; d < r->n_dims; d++) cut |= r->values[v].axis[d] >= 0;
+        *why = OT_WHY_PARTS_FORM;
+        if (part && f != OT_FORM_WHILE && f != OT_FORM_PEELED && f != OT_FORM_LOOP && f != OT_FORM_UNROLLED) return false;
+        *why = OT_WHY_PARTS_CUT;
+        if (part && cut && f != OT_FORM_WHILE) return false;
+    }
+    return true;
+}
+
 /* Split dimension d into runs as form f wants them. */
 static ot_status split_dim(ot_form_tiles *w, uint32_t d, ot_form f, bool *legal, ot_why *why)
 {
@@ -340,7 +364,8 @@ const char *ot_form_name(ot_form f)
 bool ot_sequence_fits(const ot_graph *g, const ot_region *r)
 {
     for (uint32_t v = r->n_inputs; v < r->n_values; v++)
-        if (r->values[v].is_output && !ot_stitch_takes(OT_STITCH_SEQUENCE, g->values[r->values[v].value].dtype, g->model->opset))
+        if (r->values[v].is_output && !is_part(r, v) &&
+            !ot_stitch_takes(OT_STITCH_SEQUENCE, g->values[r->values[v].value].dtype, g->model->opset))
             return false;
     return r->n_dims == 1 && g->model->opset >= SEQUENCE_OPSET;
 }
@@ -364,7 +389,7 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     const ot_region *r = w->r;
     uint64_t tiles = 1, single = 1, looped = 0;
     *legal = false;
-    if (!is_sound(w, why)) return OT_OK;
+    if (!is_sound(w, why) || !parts_fit(w, f, why)) return OT_OK;
     if (f == OT_FORM_STREAM) return prepare_stream(w, legal, why);
     for (uint32_t d = 0; d < r->n_dims; d++) {
         *legal = false;

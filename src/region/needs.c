@@ -52,7 +52,7 @@ static bool stacks_elsewhere(const ot_form_tiles *t)
         for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
             int64_t dims[OT_RANK_MAX], perm[OT_RANK_MAX], split[OT_RANK_MAX], whole[OT_RANK_MAX];
             uint32_t n;
-            if (!r->values[v].is_output) continue;
+            if (!r->values[v].is_output || ot_is_part(r, v, d)) continue; /* parts are stacked in front */
             ot_piece_dims(t->g, r, win, v, dims);
             if (!ot_stitch_layout(t->g, r, count, v, dims, perm, split, &n, whole)) return true;
         }

@@ -182,6 +182,13 @@ static ot_status make_result(rw_loop *l, rw_chain *c, uint32_t v, bool final, ot
     int64_t dims[OT_RANK_MAX];
     dims[0] = l->b->n_tiles;
     ot_piece_dims(w->g, w->r, c->win, v, dims + 1);
+    if (rw_is_part(w, v)) {
+        *at = 0;
+        *result = c->val[v];
+        OT_TRY(rw_part(w, &l->body, c->win, v, 0, result));
+        OT_TRY(rw_value(w, &w->top, "stack", x.name, x.dtype, x.rank + 1, dims, stacked));
+        return rw_loop_own(l, x.name, result);
+    }
     *at = stack_axis(l, v, dims + 1);
     OT_TRY(rw_window_piece(l, v, c->val[v], result));
     if (stacks_itself(l, v, dims + 1, final)) {
@@ -226,6 +233,10 @@ ot_status rw_loop_block(rw_region *w, rw_block *b, bool final)
         b->out[v] = OT_NONE;
         if (!rw_has_piece(&c, v)) continue;
         int64_t axis = at[n];
+        if (rw_is_part(w, v)) {
+            b->out[v] = stacked[n++];
+            continue;
+        }
         ot_id from = stacked[n++], to = final ? w->r->values[v].value : OT_NONE;
         ot_piece_dims(w->g, w->r, win, v, tile);
         if (from != to) OT_TRY(stitch(&l, v, tile, axis, from, &to));

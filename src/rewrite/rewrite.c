@@ -8,6 +8,7 @@
  * nodes and initializers that only the replaced nodes read are removed.
  */
 #include "rewrite_internal.h"
+#include "split/split.h"
 
 #define INLINE_TILES_MAX 4  /* blocks beside the main one with at most so many tiles are written out */
 #define BORDER_NODES_MAX 64 /* forms loop and prescan: so many operators of border tiles are written out in any case */
@@ -167,6 +168,24 @@ static ot_status sweep_graph(ot_graph *g, const bool *had_reader, uint32_t n_bef
 
 /* ---- the pass ---- */
 
+/* The plan's regions become the engine's operators, of which it has more. */
+static bool in_engine_form(const ot_plan *p)
+{
+    bool any = false;
+    for (uint32_t k = 0; k < p->n_regions; k++) any |= p->regions[k].form == OT_FORM_WHILE;
+    return any;
+}
+
+/* What the nodes read that a normalisation was has had a reader, too. */
+static void note_reads(const ot_graph *g, const ot_split *s, bool *had_reader)
+{
+    for (uint32_t k = 0; k < s->n_whole; k++) {
+        const ot_node *n = &g->nodes[s->whole[k]];
+        for (uint32_t i = 0; i < n->n_in; i++)
+            if (n->in[i] != OT_NONE) had_reader[n->in[i]] = true;
+    }
+}
+
 ot_status rw_rewrite(ot_graph *g, const ot_plan *p, bool force_loop)
 {
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
@@ -175,8 +194,10 @@ ot_status rw_rewrite(ot_graph *g, const ot_plan *p, bool force_loop)
     bool *had_reader = a ? OT_NEW_N(a, bool, n_before) : NULL;
     ot_status st = had_reader ? OT_OK : ot_fail_nomem(g->model->diag);
     for (ot_id v = 0; st == OT_OK && v < n_before; v++) had_reader[v] = g->values[v].n_uses > 0;
+    for (uint32_t k = 0; st == OT_OK && k < g->model->n_splits; k++) note_reads(g, &g->model->splits[k], had_reader);
     for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++)
         if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, &p->regions[k], force_loop);
+    if (st == OT_OK) st = ot_split_settle(g, in_engine_form(p));
     if (st == OT_OK) st = sweep_graph(g, had_reader, n_before, a);
     ot_arena_free(a);
     return st;

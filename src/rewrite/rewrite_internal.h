@@ -12,7 +12,7 @@
  *   prescan.c   windows of all tiles gathered ahead of a Scan
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
  *   while.c     the engine's form: tiles of one class after the other write their pieces in place
- *   while_parts.c  the same for reductions over what the tiles cut
+ *   parts.c     reductions over what the tiles cut: parts of tiles, put together behind them
  *   branch.c    the whole graph as a branch, for runtimes that keep a block for a graph's tensors
  *
  * Every form is the same picture: each dimension is split into runs of tiles, a block is a product of
@@ -196,16 +196,23 @@ ot_status rw_stream_rows(rw_chain *c, uint32_t v, int64_t lo, int64_t hi, ot_id 
 /* Write the blocks ([n], row-major in the grid of classes) as the engine's operators; the region's outputs are then there. */
 ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n) OT_MUST_USE;
 
-/* ---- while_parts.c ---- */
+/* ---- parts.c ---- */
 
 /* Dimensions along which region value v is combined from parts; returns how many. */
 uint32_t rw_part_dims(const rw_region *w, uint32_t v, uint32_t dims[OT_DIMS_MAX]);
+bool rw_is_part(const rw_region *w, uint32_t v);
 /* Type of the buffer that tiles write output v to: v's, with a slot per tile in front for each of these. Its dims are `dims`. */
 ot_value rw_buffer_type(const rw_region *w, uint32_t v, int64_t dims[OT_RANK_MAX]);
-/* In a body: *part, what a tile with these windows reduced to v, as it goes to the tile's slot. Nothing for other values. */
-ot_status rw_part(rw_region *w, rw_target *t, const ot_tile_windows *const *win, uint32_t v, ot_id *part) OT_MUST_USE;
-/* After the Whiles: v from all of its parts. */
-ot_status rw_combine(rw_region *w, uint32_t v, ot_id parts) OT_MUST_USE;
+/* In a body: *part, what a tile with these windows reduced to v, as it is handed out, with n_slots axes of one element in front. Nothing
+ * for other values. */
+ot_status rw_part(rw_region *w, rw_target *t, const ot_tile_windows *const *win, uint32_t v, uint32_t n_slots,
+                  ot_id *part) OT_MUST_USE;
+/* Elements of what is reduced to v that a tile with these windows owns, along the dims that have parts. */
+double rw_part_elements(const rw_region *w, const ot_tile_windows *const *win, uint32_t v);
+/* Behind the tiles: v from all of its parts, which have n_slots axes in front. n: elements of each part, in their order. */
+ot_status rw_combine(rw_region *w, uint32_t v, ot_id parts, uint32_t n_slots, const double *n) OT_MUST_USE;
+/* Behind the blocks ([n]) of standard ONNX: v from the stacks of parts that they made (b->out[v]: [tiles of b, shape of v]). */
+ot_status rw_combine_blocks(rw_region *w, uint32_t v, const rw_block *blocks, uint32_t n) OT_MUST_USE;
 
 /* ---- scan.c ---- */
 

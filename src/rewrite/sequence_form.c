@@ -31,7 +31,7 @@ ot_status rw_sequences_start(rw_region *w, ot_id *seq)
 {
     for (uint32_t v = 0; v < w->r->n_values; v++) {
         seq[v] = OT_NONE;
-        if (!w->r->values[v].is_output) continue;
+        if (!w->r->values[v].is_output || rw_is_part(w, v)) continue;
         const ot_value x = w->g->values[w->r->values[v].value];
         ot_attr type = ot_mk_int("dtype", x.dtype);
         OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", x.name, NULL, 0, &type, 1, x.dtype, &seq[v]));
@@ -39,13 +39,24 @@ ot_status rw_sequences_start(rw_region *w, ot_id *seq)
     return OT_OK;
 }
 
-/* Hand the carried values to the Loop node and make it; carried: [n] region values with their sequences before the loop. */
-static ot_status close_loop(rw_loop *l, const uint32_t *carried, const ot_id *results, uint32_t n, ot_id *seq)
+/* What a run's loop hands on: pieces in sequences, parts of reductions stacked. */
+typedef struct handed {
+    uint32_t *carried; /* [n] region values whose sequences the loop carries */
+    uint32_t *parts;   /* [n_parts] region values of which it hands out parts */
+    uint32_t n, n_parts;
+    ot_id *before;  /* [n] sequences as the body gets them */
+    ot_id *results; /* [n + n_parts] what the body makes */
+} handed;
+
+/* Hand the carried values to the Loop node and make it; seq: sequences before the loop, then behind it. Stacks of parts go to b->out. */
+static ot_status close_loop(rw_loop *l, const rw_block *b, const handed *h, ot_id *seq)
 {
+    const uint32_t n = h->n, all = h->n + h->n_parts;
     rw_region *w = l->w;
     ot_arena *a = w->g->model->arena;
     ot_graph *body = l->body.g;
-    ot_id *outs = OT_NEW_N(a, ot_id, n + 1u), *in = OT_NEW_N(w->arena, ot_id, n + 2u), *made = OT_NEW_N(w->arena, ot_id, n + 1u);
+    ot_id *outs = OT_NEW_N(a, ot_id, all + 1u), *in = OT_NEW_N(w->arena, ot_id, n + 2u),
+          *made = OT_NEW_N(w->arena, ot_id, all + 1u);
     if (!outs || !in || !made) return rw_nomem(w);
     outs[0] = l->inputs[1];
     OT_TRY(rw_loop_own(l, "continue", &outs[0]));
@@ -53,57 +64,84 @@ static ot_status close_loop(rw_loop *l, const uint32_t *carried, const ot_id *re
     OT_TRY(rw_const_i64(w, &w->top, "trips", &trips, 1, true, &in[0]));
     OT_TRY(rw_const_true(w, &w->top, &in[1]));
     for (uint32_t k = 0; k < n; k++) {
-        const ot_value x = w->g->values[w->r->values[carried[k]].value];
-        outs[k + 1] = results[k];
-        body->values[results[k]].is_output = true;
-        in[k + 2] = seq[carried[k]];
+        const ot_value x = w->g->values[w->r->values[h->carried[k]].value];
+        in[k + 2] = seq[h->carried[k]];
         OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, 0, NULL, &made[k]));
         rw_make_sequence(w->g, made[k]);
-        seq[carried[k]] = made[k];
+        seq[h->carried[k]] = made[k];
+    }
+    for (uint32_t k = 0; k < h->n_parts; k++) {
+        const ot_value x = w->g->values[w->r->values[h->parts[k]].value];
+        int64_t dims[OT_RANK_MAX];
+        dims[0] = trips;
+        if (x.rank > 0) memcpy(dims + 1, x.dims, (size_t)x.rank * sizeof *dims);
+        OT_TRY(rw_value(w, &w->top, "stack", x.name, x.dtype, x.rank + 1, dims, &made[n + k]));
+        b->out[h->parts[k]] = made[n + k];
+    }
+    for (uint32_t k = 0; k < all; k++) {
+        outs[k + 1] = h->results[k];
+        body->values[h->results[k]].is_output = true;
     }
     body->inputs = ot_memdup(a, l->inputs, l->n_inputs * sizeof *l->inputs);
     if (!body->inputs) return rw_nomem(w);
     body->n_inputs = l->n_inputs;
     body->outputs = outs;
-    body->n_outputs = n + 1;
+    body->n_outputs = all + 1;
     OT_TRY(ot_topo_sort(body));
     ot_confirm(body, body->props | OT_P_SHAPES);
     ot_attr at = ot_mk_graph("body", body);
     const char *name = rw_name(w, "while", NULL);
     if (!name) return rw_nomem(w);
-    return ot_node_new(w->g, "Loop", "", name, in, n + 2, made, n, &at, 1) == OT_NONE ? rw_nomem(w) : OT_OK;
+    return ot_node_new(w->g, "Loop", "", name, in, n + 2, made, all, &at, 1) == OT_NONE ? rw_nomem(w) : OT_OK;
 }
 
-static ot_status write_run(rw_region *w, ot_tile_run run, ot_id *seq)
+/* What the chain makes for the region's outputs goes into sequences, or out. */
+static ot_status hand_out(rw_loop *l, const rw_chain *c, handed *h)
 {
-    rw_block b = {.first = {run.first}, .count = {run.count, 1, 1}, .n_tiles = run.count, .looped = true};
-    const ot_tile_windows *win[OT_DIMS_MAX] = {&w->tiles->dims[0].exact[run.first]};
+    rw_region *w = l->w;
+    for (uint32_t k = 0; k < h->n; k++) {
+        const ot_value x = w->g->values[w->r->values[h->carried[k]].value];
+        ot_id in[2] = {h->before[k], OT_NONE};
+        OT_TRY(rw_window_piece(l, h->carried[k], c->val[h->carried[k]], &in[1]));
+        OT_TRY(rw_sequence_op(w, &l->body, "SequenceInsert", x.name, in, 2, NULL, 0, x.dtype, &h->results[k]));
+    }
+    for (uint32_t k = 0; k < h->n_parts; k++) {
+        ot_id *part = &h->results[h->n + k];
+        *part = c->val[h->parts[k]];
+        OT_TRY(rw_part(w, &l->body, c->win, h->parts[k], 0, part));
+        OT_TRY(rw_loop_own(l, w->g->values[w->r->values[h->parts[k]].value].name, part));
+    }
+    return OT_OK;
+}
+
+/* Write the tiles of b as a loop of their own. */
+static ot_status write_run(rw_region *w, const rw_block *b, ot_id *seq)
+{
+    const ot_tile_windows *win[OT_DIMS_MAX] = {&w->tiles->dims[0].exact[b->first[0]]};
+    const size_t room = w->r->n_values + 1u;
     rw_loop l;
     rw_chain c;
-    uint32_t n = 0;
-    uint32_t *carried = OT_NEW_N(w->arena, uint32_t, w->r->n_values + 1u);
-    ot_id *results = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
-    ot_id *before = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
-    if (!carried || !results || !before) return rw_nomem(w);
+    handed h = {OT_NEW_N(w->arena, uint32_t, room), OT_NEW_N(w->arena, uint32_t, room), 0, 0,
+                OT_NEW_N(w->arena, ot_id, room),    OT_NEW_N(w->arena, ot_id, room)};
+    if (!h.carried || !h.parts || !h.results || !h.before) return rw_nomem(w);
     if (rw_no_piece(w, win)) return OT_OK;
-    OT_TRY(rw_loop_open(&l, w, &b, true));
+    OT_TRY(rw_loop_open(&l, w, b, true));
     OT_TRY(rw_chain_plan(&c, w, &l.body, win));
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
         if (!rw_has_piece(&c, v)) continue;
         const ot_value x = w->g->values[w->r->values[v].value];
-        OT_TRY(rw_loop_input(&l, x.name, x.dtype, &before[n]));
-        rw_make_sequence(l.body.g, before[n]);
-        carried[n++] = v;
+        if (rw_is_part(w, v)) {
+            h.parts[h.n_parts++] = v;
+            continue;
+        }
+        OT_TRY(rw_loop_input(&l, x.name, x.dtype, &h.before[h.n]));
+        rw_make_sequence(l.body.g, h.before[h.n]);
+        h.carried[h.n++] = v;
     }
     OT_TRY(rw_loop_bring(&l, &c));
     OT_TRY(rw_chain_emit(&c));
-    for (uint32_t k = 0; k < n; k++) {
-        const ot_value x = w->g->values[w->r->values[carried[k]].value];
-        ot_id in[2] = {before[k], OT_NONE};
-        OT_TRY(rw_window_piece(&l, carried[k], c.val[carried[k]], &in[1]));
-        OT_TRY(rw_sequence_op(w, &l.body, "SequenceInsert", x.name, in, 2, NULL, 0, x.dtype, &results[k]));
-    }
-    return n ? close_loop(&l, carried, results, n, seq) : OT_OK;
+    OT_TRY(hand_out(&l, &c, &h));
+    return h.n + h.n_parts ? close_loop(&l, b, &h, seq) : OT_OK;
 }
 
 ot_status rw_sequences_join(rw_region *w, const ot_id *seq)
@@ -125,9 +163,20 @@ ot_status rw_sequences_join(rw_region *w, const ot_id *seq)
 /* requires rw_sequence_fits and prepared windows. Fails: OT_E_NOMEM. */
 ot_status rw_sequence(rw_region *w)
 {
+    const uint32_t n = w->tiles->dims[0].n_runs;
     ot_id *seq = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
-    if (!seq) return rw_nomem(w);
+    rw_block *blocks = OT_NEW_N(w->arena, rw_block, n);
+    if (!seq || !blocks) return rw_nomem(w);
     OT_TRY(rw_sequences_start(w, seq));
-    for (uint32_t k = 0; k < w->tiles->dims[0].n_runs; k++) OT_TRY(write_run(w, w->tiles->dims[0].runs[k], seq));
+    for (uint32_t k = 0; k < n; k++) {
+        const ot_tile_run run = w->tiles->dims[0].runs[k];
+        blocks[k] = (rw_block){.first = {run.first}, .count = {run.count, 1, 1}, .n_tiles = run.count, .looped = true};
+        blocks[k].out = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+        if (!blocks[k].out) return rw_nomem(w);
+        for (uint32_t v = 0; v < w->r->n_values; v++) blocks[k].out[v] = OT_NONE;
+        OT_TRY(write_run(w, &blocks[k], seq));
+    }
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
+        if (w->r->values[v].is_output && rw_is_part(w, v)) OT_TRY(rw_combine_blocks(w, v, blocks, n));
     return rw_sequences_join(w, seq);
 }

@@ -10,6 +10,7 @@
  *                           add  wants [3,9)    -> Slice of the tile, shared by all such readers
  */
 #include "rewrite_internal.h"
+#include "split/split.h"
 
 /* ---- planning ---- */
 
@@ -172,6 +173,21 @@ static ot_status unused_output(rw_chain *c, uint32_t i, uint32_t o, ot_id *out)
     return rw_value(c->w, c->t, c->t->label, v.name, v.dtype, v.rank, dims, out);
 }
 
+/* Moments of a tile, in standard ONNX. */
+static ot_status emit_moments(rw_chain *c, uint32_t i)
+{
+    const ot_rnode *rn = &c->w->r->nodes[i];
+    const ot_node n = c->w->g->nodes[rn->node];
+    size_t n_axes;
+    const int64_t *axes = ot_attr_ints(&n, "axes", &n_axes);
+    const char *base = rw_name(c->w, c->t->label, n.name);
+    ot_id x;
+    if (!base) return rw_nomem(c->w);
+    OT_TRY(original_operand(c, i, 0, &x));
+    c->val[rn->out[0]] = OT_NONE;
+    return ot_moments_write(c->t->g, base, x, axes, n_axes, &c->val[rn->out[0]]);
+}
+
 static ot_status emit_node(rw_chain *c, uint32_t i)
 {
     rw_region *w = c->w;
@@ -181,6 +197,7 @@ static ot_status emit_node(rw_chain *c, uint32_t i)
     uint32_t n_in = 0, n_out = n.n_out;
     ot_id *in = NULL, *out = OT_NEW_N(w->arena, ot_id, n_out);
     if (!out) return rw_nomem(w);
+    if (n.op == OT_OP_Moments && w->r->form != OT_FORM_WHILE) return emit_moments(c, i);
     if (a->kind == OT_ADAPT_FORWARD) return original_operand(c, i, a->forward, &c->val[rn->out[rn->lead_out[0]]]);
     OT_TRY(collect_operands(c, i, &in, &n_in));
     for (uint32_t o = 0; o < n_out; o++) {

@@ -53,13 +53,17 @@ static ot_status cut_inputs(rw_chain *c)
     return OT_OK;
 }
 
-/* This tile's piece of output v; OT_NONE when it is empty. */
+/* This tile's piece of output v, or its part with an axis in front; OT_NONE when it is empty. */
 static ot_status cut_piece(rw_chain *c, uint32_t v, ot_id *out)
 {
     const rw_region *w = c->w;
     const ot_rvalue *rv = &w->r->values[v];
     rw_cut cuts[OT_DIMS_MAX];
     *out = OT_NONE;
+    if (rw_is_part(w, v)) {
+        *out = c->val[v];
+        return rw_part(c->w, c->t, c->win, v, 1, out);
+    }
     for (uint32_t d = 0; d < w->r->n_dims; d++) {
         ot_win piece = c->win[d]->piece[v], made = c->win[d]->made[v];
         if (ot_win_empty(piece)) return OT_OK;
@@ -108,6 +112,12 @@ ot_status rw_unroll(rw_region *w, rw_block *b)
         b->out[v] = OT_NONE;
         if (!w->r->values[v].is_output) continue;
         for (uint32_t i = 0; i < b->n_tiles; i++) ids[i] = made[(size_t)i * n_values + v];
+        if (rw_is_part(w, v)) {
+            b->out[v] = b->n_tiles == 1 ? ids[0] : OT_NONE;
+            if (b->n_tiles > 1)
+                OT_TRY(rw_concat(w, &w->top, w->g->values[w->r->values[v].value].name, ids, b->n_tiles, 0, &b->out[v]));
+            continue;
+        }
         OT_TRY(join(w, v, b->count, 0, ids, &b->out[v]));
     }
     return OT_OK;
@@ -119,8 +129,13 @@ ot_status rw_join(rw_region *w, const rw_block *blocks)
     for (uint32_t d = 0; d < w->r->n_dims; d++) n *= counts[d] = w->tiles->dims[d].n_runs;
     ot_id *ids = OT_NEW_N(w->arena, ot_id, n);
     if (!ids) return rw_nomem(w);
-    for (uint32_t v = 0; v < w->r->n_values && n > 1; v++) {
+    for (uint32_t v = 0; v < w->r->n_values; v++) {
         if (!w->r->values[v].is_output) continue;
+        if (rw_is_part(w, v)) {
+            OT_TRY(rw_combine_blocks(w, v, blocks, n));
+            continue;
+        }
+        if (n == 1) continue;
         for (uint32_t k = 0; k < n; k++) ids[k] = blocks[k].out[v];
         ot_id out = w->r->values[v].value;
         OT_TRY(join(w, v, counts, 0, ids, &out));

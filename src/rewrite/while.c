@@ -145,9 +145,10 @@ static ot_status deslice_output(tile_class *c, uint32_t v, ot_id made, ot_id buf
     int64_t dims[OT_RANK_MAX];
     const ot_value x = rw_buffer_type(w, v, dims);
     places p;
+    uint32_t slots[OT_DIMS_MAX];
     ot_id in[3] = {OT_NONE, buffer, c->iteration};
     OT_TRY(crop_piece(c, v, made, &in[0]));
-    OT_TRY(rw_part(w, &c->body, c->win, v, &in[0]));
+    OT_TRY(rw_part(w, &c->body, c->win, v, rw_part_dims(w, v, slots), &in[0]));
     OT_TRY(find_places(c, v, true, true, &p));
     const char *name = rw_labelled(w, &c->body, x.name);
     if (!name) return rw_nomem(w);
@@ -242,12 +243,10 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
         if (!writes(w, b, v)) continue;
         int64_t dims[OT_RANK_MAX];
-        uint32_t slots[OT_DIMS_MAX];
         const ot_value x = rw_buffer_type(w, v, dims);
         from[k] = f->buffer[v];
         to[k] = w->r->values[v].value;
-        if (f->last[v] != block || rw_part_dims(w, v, slots) > 0)
-            OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
+        if (f->last[v] != block || rw_is_part(w, v)) OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
         f->buffer[v] = to[k++];
     }
     if (k != n) OT_BUG("a class of tiles writes other outputs than it has pieces of");
@@ -269,6 +268,36 @@ static ot_status alloc_output(rw_region *w, uint32_t v, ot_id *out)
     return engine_op(w, &w->top, "Alloc", "alloc", x.name, NULL, 0, attrs, 2, &x, x.dims, out);
 }
 
+/* Where tile number k of dim d is found among the sorted ones. */
+static uint32_t place_of(const ot_dim_runs *x, uint32_t k)
+{
+    uint32_t at = 0;
+    while (x->tile[at] != k) at++;
+    return at;
+}
+
+/* v from its parts, one behind the other by the numbers of their tiles. */
+static ot_status combine(rw_region *w, uint32_t v, ot_id parts)
+{
+    uint32_t by[OT_DIMS_MAX], n_slots = rw_part_dims(w, v, by);
+    size_t tiles = 1;
+    for (uint32_t s = 0; s < n_slots; s++) tiles *= w->r->dims[by[s]].n_tiles;
+    double *n = OT_NEW_N(w->arena, double, tiles);
+    if (!n) return rw_nomem(w);
+    for (size_t t = 0; t < tiles; t++) {
+        const ot_tile_windows *win[OT_DIMS_MAX] = {0};
+        size_t rest = t;
+        for (uint32_t s = n_slots; s-- > 0;) {
+            const ot_dim_runs *x = &w->tiles->dims[by[s]];
+            const uint32_t count = w->r->dims[by[s]].n_tiles;
+            win[by[s]] = &x->exact[place_of(x, (uint32_t)(rest % count))];
+            rest /= count;
+        }
+        n[t] = rw_part_elements(w, win, v);
+    }
+    return rw_combine(w, v, parts, n_slots, n);
+}
+
 ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n)
 {
     flow f = {OT_NEW_N(w->arena, ot_id, w->r->n_values), OT_NEW_N(w->arena, uint32_t, w->r->n_values)};
@@ -287,8 +316,7 @@ ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n)
         if (any) OT_TRY(write_class(w, &blocks[k], k, number++, &f)); /* else other tiles cover everything */
     }
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
-        uint32_t slots[OT_DIMS_MAX];
-        if (w->r->values[v].is_output && rw_part_dims(w, v, slots) > 0) OT_TRY(rw_combine(w, v, f.buffer[v]));
+        if (w->r->values[v].is_output && rw_is_part(w, v)) OT_TRY(combine(w, v, f.buffer[v]));
     }
     return OT_OK;
 }

@@ -11,4 +11,8 @@
  * changed. Fails: OT_E_NOMEM. Deterministic, bounded. */
 ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p) OT_MUST_USE;
 
+/* *p, the plan for g, is replaced where the model with its normalisations taken apart has a better one for the same goal; g is then taken
+ * apart, too. Nothing for a target that is to keep all rounding (bit_exact). Requires ORDER, USES, SHAPES and keeps them. Fails: OT_E_NOMEM. */
+ot_status ot_weigh_split(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p) OT_MUST_USE;
+
 #endif

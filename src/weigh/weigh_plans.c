@@ -30,7 +30,8 @@ ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *reg
     for (uint32_t k = 0; k < n; k++) regions[k].id = x->o->first_region + k;
     OT_TRY(ot_model_clone(x->g->model, copy));
     ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
-    if (s == OT_OK && n > 0) s = ot_rewrite((*copy)->graph, &some);
+    if (s == OT_OK && (n > 0 || (*copy)->n_splits > 0))
+        s = ot_rewrite((*copy)->graph, &some); /* normalisations become whole again */
     if (s == OT_OK && x->branch) s = ot_branch(*copy);
     if (s == OT_OK) s = ot_assure((*copy)->graph, OT_P_ORDER | OT_P_USES);
     if (s != OT_OK) ot_model_free(*copy);

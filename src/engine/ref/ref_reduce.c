@@ -111,4 +111,6 @@ const ot_kernel_entry ot_kernels_reduce[] = {K(ReduceSum, ot_rm_reduce),
                                              K(InstanceNormalization, ot_rm_channel_norm),
                                              K(GroupNormalization, ot_rm_channel_norm),
                                              K(MeanVarianceNormalization, ot_rm_mean_variance),
+                                             K(Moments, ot_rm_moments),
+                                             K(NormFactors, ot_rm_norm_factors),
                                              {OT_OP_OPAQUE, NULL}};

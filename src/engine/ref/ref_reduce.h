@@ -57,5 +57,7 @@ ot_status ot_rm_topk(ot_call *c);          /* ref_reduce_topk.c */
 ot_status ot_rm_layer_norm(ot_call *c);    /* ref_reduce_norm.c: LayerNormalization, RMSNormalization */
 ot_status ot_rm_channel_norm(ot_call *c);  /* InstanceNormalization, GroupNormalization */
 ot_status ot_rm_mean_variance(ot_call *c); /* MeanVarianceNormalization */
+ot_status ot_rm_moments(ot_call *c);       /* ref_reduce_moments.c: of domain onnx_tile */
+ot_status ot_rm_norm_factors(ot_call *c);
 
 #endif

@@ -71,7 +71,7 @@ static ot_status find_needed(const ot_prog *p, ot_arena *a, bool **wanted, bool 
 /* Operators of opsets too old for the passes are opaque to them, but not to kernels. */
 static ot_status known_node(const ot_prog *p, const ot_node *n, const ot_node **out)
 {
-    ot_op op = n->domain[0] ? OT_OP_OPAQUE : ot_op_find(n->op_type);
+    ot_op op = ot_op_of(n->domain, n->op_type);
     *out = n;
     if (n->op != OT_OP_OPAQUE || op == OT_OP_OPAQUE) return OT_OK;
     ot_node *own = ot_memdup(p->s->a, n, sizeof *n);

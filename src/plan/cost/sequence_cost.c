@@ -93,7 +93,7 @@ ot_status ot_cost_fill(ot_seq *s, const ot_target *t)
     const ot_graph *g = s->g;
     bool *stores = OT_NEW_N(s->arena, bool, g->n_order + 1u);
     if (!stores) return ot_fail_nomem(g->model->diag);
-    s->sums = ot_runtime_in_classes(t->runtime);
+    s->sums = ot_runtime_in_classes(t->runtime) || !t->bit_exact;
     for (ot_id v = 0; v < g->n_values; v++)
         if (t->runtime->int8_width && ot_value_beside_quantizer(g, v)) s->bytes[v] = s->elems[v];
     for (uint32_t k = 0; k < s->n; k++) {

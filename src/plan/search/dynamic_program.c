@@ -139,6 +139,22 @@ static double excess_price(const solver *v, int64_t live, uint32_t n)
     return v->o->price > 0 ? v->o->price * n * (double)ot_max(0, live - v->o->level) : 0;
 }
 
+/* What the results weigh that the nodes from `first` to `end`, of which the walk has put some into a region, leave to others. */
+static double kept_penalty(const solver *v, uint32_t first, uint32_t end, bool tiled)
+{
+    const ot_seq *s = v->s;
+    double bytes = 0;
+    for (uint32_t p = first; p <= end && v->o->byte_seconds > 0; p++) {
+        const ot_node *n = &s->g->nodes[s->node[p]];
+        for (uint32_t k = 0; k < n->n_out; k++) {
+            const ot_id id = n->out[k];
+            const bool inside = id != OT_NONE && tiled && v->w->state[p] == OT_ST_IN && !ot_walk_escapes(v->w, id);
+            if (id != OT_NONE && !inside && !s->fused[p]) bytes += (double)s->held[id];
+        }
+    }
+    return bytes * v->o->byte_seconds;
+}
+
 static double choice_penalty(const solver *v, const ot_choice *c)
 {
     if (!v->o->force) return excess_price(v, c->peak, c->end - c->first + 1);
@@ -166,7 +182,7 @@ static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *a
         if (!ot_trial_visit(v->tr, st)) break;
         uint32_t first = v->w->lo;
         if (st != OT_ST_IN || end - first + 1 < min_nodes || ot_splits_fusion(s, first)) continue;
-        double untiled = s->time[end + 1] - s->time[first];
+        double untiled = s->time[end + 1] - s->time[first], kept = kept_penalty(v, first, end, true);
         bool concerned = ot_limit_concerns(v->limit, first, end);
         if (concerned && is_banned(v, first, end)) continue;
         for (uint32_t k = 0; k < ot_trial_pairs(v->tr); k++) {
@@ -180,7 +196,7 @@ static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *a
             bool lean = v->o->goal == OT_GOAL_MEMORY || v->lean_limit > 0;
             if (!v->o->force && !lean && v->o->memory_budget == 0 && c.time >= untiled) continue;
             if (!v->o->force && lean && v->time_limit > 0 && c.time > untiled + v->time_limit) continue;
-            if (!relax(v, first, end + 1, &c, choice_penalty(v, &c), missed)) return ot_fail_nomem(s->g->model->diag);
+            if (!relax(v, first, end + 1, &c, kept + choice_penalty(v, &c), missed)) return ot_fail_nomem(s->g->model->diag);
         }
     }
     return OT_OK;
@@ -207,7 +223,7 @@ static ot_status solve_end(solver *v, uint32_t end)
     const ot_node *n = &s->g->nodes[s->node[end]];
     uint32_t missed = v->limit->n_large ? v->limit->before[end + 1] - v->limit->before[end] : 0;
     double penalty = v->o->force ? (v->tileable[end] ? 1.0 : 0.0) : excess_price(v, s->live[end], 1);
-    if (!relax(v, end, end + 1, NULL, penalty, missed)) return ot_fail_nomem(s->g->model->diag);
+    if (!relax(v, end, end + 1, NULL, penalty + kept_penalty(v, end, end, false), missed)) return ot_fail_nomem(s->g->model->diag);
     if (!v->tileable[end] || ot_splits_fusion(s, end + 1)) return OT_OK;
     for (uint32_t o = 0; o < n->n_out && o < 2; o++) {
         ot_id x = n->out[o];

@@ -222,7 +222,7 @@ static bool holds_too_much(const ot_seq *s, const ot_target *t, const ot_plan *p
  * figures may say that it does not. */
 static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_limit *limit, ot_plan *p)
 {
-    if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force || o->price > 0) return OT_OK;
+    if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force || o->price > 0 || o->byte_seconds > 0) return OT_OK;
     uint32_t kept = 0, before = p->n_regions;
     const bool held = o->goal == OT_GOAL_MEMORY && t->runtime->node_bytes > 0, too_much = held && holds_too_much(s, t, p);
     bool none = p->tiled.peak_bytes > p->untiled.peak_bytes - p->untiled.peak_bytes / 50;

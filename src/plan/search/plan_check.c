@@ -152,8 +152,10 @@ static ot_status check_share(checker *c, uint32_t d, uint32_t k, uint32_t i, con
     bool reduced[OT_RANK_MAX];
     uint32_t v = x->in[0];
     int8_t axis = x->in_axis[d][0];
-    if (c->r->form != OT_FORM_WHILE || ot_access_sum(c->g, n, reduced) == OT_SUM_NONE || axis < 0 || !reduced[axis] ||
-        v == OT_NONE || x->out[0] == OT_NONE || c->r->values[x->out[0]].axis[d] >= 0)
+    const ot_form f = c->r->form;
+    if ((f != OT_FORM_WHILE && f != OT_FORM_PEELED && f != OT_FORM_LOOP && f != OT_FORM_UNROLLED) ||
+        ot_access_sum(c->g, n, reduced) == OT_SUM_NONE || axis < 0 || !reduced[axis] || v == OT_NONE || x->out[0] == OT_NONE ||
+        c->r->values[x->out[0]].axis[d] >= 0)
         return broken(c, "a reduction has no parts along this dimension", n->out[0]);
     if (c->r->values[v].axis[d] != axis) return broken(c, "a value is cut along two axes", c->r->values[v].value);
     __int128 extent = c->g->values[c->r->values[v].value].dims[axis];

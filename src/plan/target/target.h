@@ -14,6 +14,7 @@ typedef struct ot_target {
     int64_t granule;           /* DMA / line granule in bytes: transfers are rounded up to it */
     uint32_t cores;            /* workers that share a node's work (threads) */
     bool is_cache;             /* fast memory is a hardware cache (soft limit), not a scratchpad */
+    bool bit_exact;            /* no sum is to be made in another order: no reductions in parts in standard ONNX */
     bool double_buffer;        /* DMA overlaps transfers with compute */
     const ot_runtime *runtime; /* who runs the model here; never NULL once loaded */
     struct ot_target_factors

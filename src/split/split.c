@@ -1,0 +1,98 @@
+/* Taking normalisations apart, and putting together again what no region has taken a part of.
+ *
+ * The nodes that a normalisation was stay in the graph, dead: settling brings them back as they were read, and a part of the model that
+ * is not tiled is written as it was.
+ */
+#include "split_internal.h"
+
+static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_split *made)
+{
+    ot_arena *a = g->model->arena;
+    const ot_value x = g->values[n->x];
+    int64_t axes[OT_RANK_MAX], dims[OT_RANK_MAX];
+    split_writer w = {.g = g, .base = ot_format(a, "tile/norm/%s", g->values[n->y].name)};
+    ot_id moments = OT_NONE, scaled = OT_NONE, y = n->y, both[2];
+    if (!w.base) return ot_fail_nomem(g->model->diag);
+    for (int32_t k = 0; k < x.rank; k++) dims[k] = k < 2 ? x.dims[k] : 1;
+    for (int32_t k = 2; k < x.rank; k++) axes[k - 2] = k;
+    const int64_t last = dims[x.rank - 1];
+    dims[x.rank - 1] = 2;
+    const ot_attr over = ot_mk_ints(a, "axes", axes, (size_t)x.rank - 2);
+    if (over.kind != OT_ATTR_INTS) return ot_fail_nomem(g->model->diag);
+    OT_TRY(split_op(&w, "Moments", "moments", &n->x, 1, &over, 1, OT_F64, x.rank, dims, &moments));
+    dims[x.rank - 1] = last;
+    const ot_attr attrs[3] = {ot_mk_float("epsilon", n->epsilon), ot_mk_int("groups", n->groups), ot_mk_int("dtype", x.dtype)};
+    const ot_id in[5] = {moments, n->scale, n->bias, n->gamma, n->beta};
+    OT_TRY(split_pair(&w, "NormFactors", in, 5, attrs, 3, x.dtype, x.rank, dims, both));
+    OT_TRY(split_op(&w, "Mul", "scaled", (ot_id[]){n->x, both[0]}, 2, NULL, 0, x.dtype, x.rank, x.dims, &scaled));
+    OT_TRY(split_op(&w, "Add", "shifted", (ot_id[]){scaled, both[1]}, 2, NULL, 0, x.dtype, x.rank, x.dims, &y));
+    made->parts = ot_memdup(a, w.nodes, w.n_nodes * sizeof *w.nodes);
+    made->whole = ot_memdup(a, n->nodes, n->n_nodes * sizeof *n->nodes);
+    made->n_parts = w.n_nodes;
+    made->n_whole = n->n_nodes;
+    return made->parts && made->whole ? OT_OK : ot_fail_nomem(g->model->diag);
+}
+
+ot_status ot_split_norms(ot_graph *g, uint32_t *n)
+{
+    ot_arena *a = g->model->arena;
+    ot_norm *found = NULL;
+    size_t cap = 0;
+    *n = 0;
+    OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        ot_norm norm;
+        if (g->nodes[g->order[k]].is_static || !ot_split_find(g, g->order[k], &norm)) continue;
+        if (!OT_PUSH(a, found, *n, cap, norm)) return ot_fail_nomem(g->model->diag);
+    }
+    ot_split *splits = OT_NEW_N(a, ot_split, *n + 1u);
+    if (!splits) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < *n; k++) {
+        for (uint32_t i = 0; i < found[k].n_nodes; i++) ot_node_remove(g, found[k].nodes[i]);
+        OT_TRY(write_parts(g, &found[k], &splits[k]));
+    }
+    g->model->splits = splits;
+    g->model->n_splits = *n;
+    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+}
+
+/* ---- after the rewriting ---- */
+
+static bool is_whole(const ot_graph *g, const ot_split *s)
+{
+    for (uint32_t k = 0; k < s->n_parts; k++)
+        if (g->nodes[s->parts[k]].dead) return false;
+    return true;
+}
+
+static void restore(ot_graph *g, const ot_split *s)
+{
+    for (uint32_t k = 0; k < s->n_parts; k++) ot_node_remove(g, s->parts[k]);
+    for (uint32_t k = 0; k < s->n_whole; k++) ot_node_restore(g, s->whole[k]);
+}
+
+/* Moments outside of all regions. */
+static ot_status write_moments(ot_graph *g, ot_id id)
+{
+    const ot_node n = g->nodes[id];
+    size_t n_axes;
+    const int64_t *axes = ot_attr_ints(&n, "axes", &n_axes);
+    ot_id out = n.out[0];
+    if (n.dead) return OT_OK;
+    ot_node_remove(g, id);
+    return ot_moments_write(g, n.name, n.in[0], axes, n_axes, &out);
+}
+
+ot_status ot_split_settle(ot_graph *g, bool own_operators)
+{
+    for (uint32_t k = 0; k < g->model->n_splits; k++) {
+        const ot_split *s = &g->model->splits[k];
+        if (is_whole(g, s)) {
+            restore(g, s);
+        } else if (!own_operators) {
+            OT_TRY(write_moments(g, s->parts[0]));
+            if (!g->nodes[s->parts[1]].dead) OT_TRY(ot_norm_factors_write(g, s->parts[1]));
+        }
+    }
+    return OT_OK;
+}

@@ -1,0 +1,48 @@
+/* Stage split/: normalisations over axes that tiles cut are taken apart, so that regions need not end there.
+ *
+ *     x --InstanceNormalization--> y          x --Moments--> mean, variance --NormFactors--> factor, summand [N, C, 1, 1]
+ *                                             x --Mul(factor)--Add(summand)--> y
+ *
+ * Moments is a reduction in parts (analyse/access_sum.c): the tiles that make x hand theirs out, over the elements that they own. Mul and
+ * Add are element-wise and run in the tiles of what follows. Moments are float64. Groups of channels are put together from the
+ * channels' moments by the same formula, so reshapes to groups vanish.
+ *
+ *   split_find.c     which nodes are a normalisation, in the forms that exporters write
+ *   split.c          taking apart, and putting together again what no region has taken a part of
+ *   moments.c        Moments in standard ONNX
+ *   norm_factors.c   NormFactors in standard ONNX
+ *   split_nodes.c    writing nodes and constants
+ */
+#ifndef OT_SPLIT_H
+#define OT_SPLIT_H
+
+#include "analyse/analyse.h"
+
+/* A normalisation over the spatial axes of x: y = ((x - mean) / sqrt(variance + epsilon) * scale + bias) * gamma + beta. */
+typedef struct ot_norm {
+    ot_id x, y;     /* [N, C, ...] */
+    int64_t groups; /* that divide the channels; as many as channels: each for itself */
+    float epsilon;
+    ot_id scale, bias; /* one number for each group or channel; OT_NONE: 1, 0 */
+    ot_id gamma, beta; /* one number for each channel; OT_NONE: 1, 0 */
+    ot_id nodes[8];    /* [n_nodes] what it consists of; the last one makes y */
+    uint32_t n_nodes;
+} ot_norm;
+
+/* Whether a normalisation has its (first) reduction in node `id`. Requires USES, SHAPES. */
+bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out);
+
+/* Take the normalisations of g apart; their number in *n. Noted in the model (splits). Breaks and makes ORDER and USES, keeps SHAPES.
+ * What is made depends on the graph alone: clones get the same numbers. Fails: OT_E_NOMEM. */
+ot_status ot_split_norms(ot_graph *g, uint32_t *n) OT_MUST_USE;
+/* After the rewriting of regions: what is whole still becomes the node that it was; else Moments in no region, and NormFactors, become
+ * operators of the standard, unless own_operators. Breaks ORDER and USES. Fails: OT_E_NOMEM. */
+ot_status ot_split_settle(ot_graph *g, bool own_operators) OT_MUST_USE;
+
+/* Moments of x (a value of g, a body or not) over `axes` [n] in standard ONNX, with names that begin with `base`; *out as ot_node_new's
+ * output, or OT_NONE for a new value of those dims. Fails: OT_E_NOMEM. */
+ot_status ot_moments_write(ot_graph *g, const char *base, ot_id x, const int64_t *axes, size_t n, ot_id *out) OT_MUST_USE;
+/* The NormFactors node of g in standard ONNX: its outputs get other producers, it dies. Fails: OT_E_NOMEM. */
+ot_status ot_norm_factors_write(ot_graph *g, ot_id node) OT_MUST_USE;
+
+#endif

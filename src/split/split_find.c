@@ -1,0 +1,100 @@
+/* Which nodes are a normalisation over spatial axes, in the forms that exporters write.
+ *
+ *   InstanceNormalization, GroupNormalization            one node
+ *   Reshape [N, G, ...] - InstanceNormalization - Reshape [N, C, ...] [- Mul gamma [C,1,1] [- Add beta [C,1,1]]]       torch's GroupNorm
+ *   either, with Mul and Add behind it                   gamma and beta are taken in: two passes less
+ */
+#include "split.h"
+
+static ot_id only_reader(const ot_graph *g, ot_id v)
+{
+    const ot_value *x = &g->values[v];
+    return x->is_output || x->n_uses != 1 || g->nodes[x->uses[0]].n_captured > 0 ? OT_NONE : x->uses[0];
+}
+
+/* [N, C, ...] of a floating point type that all kernels have, in which something can be cut. */
+static bool is_image(const ot_value *x)
+{
+    if (!x->is_tensor || !ot_value_is_static(x) || x->rank < 3 || x->rank > OT_RANK_MAX - 4) return false;
+    for (int32_t a = 0; a < x->rank; a++)
+        if (x->dims[a] < 1) return false;
+    return x->dtype == OT_F32 || x->dtype == OT_F64;
+}
+
+static bool same_shape(const ot_value *a, const ot_value *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+static int64_t elements(const ot_value *v)
+{
+    int64_t n;
+    return v->is_tensor && ot_value_elems(v, &n) ? n : -1;
+}
+
+/* v has a number for each channel of x, where numpy's rules put them there. */
+static bool is_by_channel(const ot_value *v, const ot_value *x)
+{
+    const int32_t at = v->rank - (x->rank - 1);
+    return at >= 0 && v->rank <= x->rank && v->dtype == x->dtype && elements(v) == x->dims[1] && v->dims[at] == x->dims[1];
+}
+
+/* The only reader of n's result is operator `op` with another operand that has a number for each channel: then it is taken in. */
+static bool take_in(const ot_graph *g, ot_norm *n, ot_op op, ot_id *other)
+{
+    const ot_id reader = only_reader(g, n->y);
+    if (reader == OT_NONE || g->nodes[reader].op != op) return false;
+    const ot_node *r = &g->nodes[reader];
+    const ot_id v = r->in[0] == n->y ? r->in[1] : r->in[0];
+    if (v == OT_NONE || v == n->y || !is_by_channel(&g->values[v], &g->values[n->x])) return false;
+    if (!same_shape(&g->values[r->out[0]], &g->values[n->x])) return false;
+    *other = v;
+    n->nodes[n->n_nodes++] = reader;
+    n->y = r->out[0];
+    return true;
+}
+
+/* Reshapes around: from [N, C, ...] to groups, and back. */
+static void look_through_reshapes(const ot_graph *g, ot_norm *n)
+{
+    const ot_id maker = g->values[n->x].producer, reader = only_reader(g, n->y);
+    if (maker == OT_NONE || reader == OT_NONE || only_reader(g, n->x) != n->nodes[0]) return;
+    const ot_node *to = &g->nodes[maker], *back = &g->nodes[reader];
+    if (to->op != OT_OP_Reshape || back->op != OT_OP_Reshape || back->in[0] != n->y) return;
+    const ot_value *x = &g->values[to->in[0]], *grouped = &g->values[n->x], *y = &g->values[back->out[0]];
+    if (!is_image(x) || !ot_value_is_static(y) || !same_shape(x, y) || elements(x) != elements(grouped)) return;
+    if (x->dims[0] != grouped->dims[0] || x->dims[1] % grouped->dims[1] != 0) return;
+    n->nodes[2] = reader;
+    n->nodes[1] = n->nodes[0];
+    n->nodes[0] = maker;
+    n->n_nodes = 3;
+    n->x = to->in[0];
+    n->y = back->out[0];
+}
+
+bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out)
+{
+    const ot_node *n = &g->nodes[id];
+    if (n->dead || (n->op != OT_OP_InstanceNormalization && n->op != OT_OP_GroupNormalization) || n->n_in < 3) return false;
+    if (n->in[0] == OT_NONE || n->in[1] == OT_NONE || n->in[2] == OT_NONE || n->out[0] == OT_NONE) return false;
+    const ot_value *x = &g->values[n->in[0]];
+    *out = (ot_norm){.x = n->in[0],
+                     .y = n->out[0],
+                     .epsilon = ot_attr_float(n, "epsilon", 1e-5f),
+                     .scale = n->in[1],
+                     .bias = n->in[2],
+                     .gamma = OT_NONE,
+                     .beta = OT_NONE,
+                     .nodes = {id},
+                     .n_nodes = 1};
+    if (!is_image(x)) return false;
+    out->groups = n->op == OT_OP_GroupNormalization ? ot_attr_int(n, "num_groups", 0) : x->dims[1];
+    if (out->groups < 1 || x->dims[1] % out->groups != 0) return false;
+    for (int k = 1; k < 3; k++) {
+        const int64_t size = elements(&g->values[n->in[k]]);
+        if ((size != out->groups && size != x->dims[1]) || g->values[n->in[k]].dtype != x->dtype) return false;
+    }
+    if (n->op == OT_OP_InstanceNormalization) look_through_reshapes(g, out);
+    if (take_in(g, out, OT_OP_Mul, &out->gamma)) take_in(g, out, OT_OP_Add, &out->beta);
+    return true;
+}

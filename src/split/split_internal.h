@@ -1,0 +1,31 @@
+/* Inside of stage split/: writing nodes one by one. */
+#ifndef OT_SPLIT_INTERNAL_H
+#define OT_SPLIT_INTERNAL_H
+
+#include "split.h"
+
+/* Nodes being written to g. */
+typedef struct split_writer {
+    ot_graph *g;
+    const char *base; /* names are "<base>/<role>" */
+    ot_id nodes[64];  /* [n_nodes] written so far */
+    uint32_t n_nodes;
+} split_writer;
+
+/* A node with one output. *out: the output to use, or OT_NONE for a new value of that type and shape. Fails: OT_E_NOMEM. */
+ot_status split_op(split_writer *w, const char *op_type, const char *role, const ot_id *in, uint32_t n_in, const ot_attr *attrs,
+                   uint32_t n_attrs, ot_dtype type, int32_t rank, const int64_t *dims, ot_id *out) OT_MUST_USE;
+/* A NormFactors node: two outputs of that type and shape. Fails: OT_E_NOMEM. */
+ot_status split_pair(split_writer *w, const char *op_type, const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
+                     ot_dtype type, int32_t rank, const int64_t *dims, ot_id out[2]) OT_MUST_USE;
+ot_status split_cast(split_writer *w, const char *role, ot_id x, ot_dtype to, ot_id *out) OT_MUST_USE;
+/* ReduceMean over axes [n], which stay with one element; dims: of the result. */
+ot_status split_reduce(split_writer *w, const char *role, ot_id x, const int64_t *axes, size_t n, const int64_t *dims,
+                       ot_id *out) OT_MUST_USE;
+ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank, const int64_t *dims, ot_id *out) OT_MUST_USE;
+/* Constants: int64 [n]; float64 of any shape. */
+ot_status split_ints(split_writer *w, const char *role, const int64_t *data, int64_t n, ot_id *out) OT_MUST_USE;
+ot_status split_doubles(split_writer *w, const char *role, const double *data, int32_t rank, const int64_t *dims,
+                        ot_id *out) OT_MUST_USE;
+
+#endif

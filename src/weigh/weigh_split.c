@@ -1,0 +1,104 @@
+/* One more candidate: the model with its normalisations taken apart (stage split/), planned and weighed like the model as it is.
+ *
+ *   planned, weighed --------------------------------> bytes, seconds ---.
+ *   copy -- split -- planned, weighed ---------------> bytes, seconds ----> if it wins, the model itself is split, and has that plan
+ */
+#include "weigh.h"
+
+#include "split/split.h"
+
+#include <math.h>
+
+#define LESS         0.98 /* of what the other plan takes: no difference is worth another rounding */
+#define WINS         0.88 /* of the untiled model's growth, as for other plans */
+#define TIME_ABOUT   1e-9
+#define BYTE_SECONDS 5e-10
+
+/* The plan for a copy of g with its normalisations taken apart, made with `made` and weighed with o; *p NULL: there are none. */
+static ot_status plan_split(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o, bool pinned,
+                            ot_plan **p)
+{
+    ot_model *copy = NULL;
+    uint32_t n = 0;
+    *p = NULL;
+    OT_TRY(ot_model_clone(g->model, &copy));
+    ot_status s = ot_split_norms(copy->graph, &n);
+    if (s == OT_OK && n > 0) s = ot_plan_graph(copy->graph, t, made, p);
+    if (s == OT_OK && *p) s = ot_weigh_plan(copy->graph, t, o, pinned, p);
+    if (s != OT_OK && *p) {
+        ot_plan_free(*p);
+        *p = NULL;
+    }
+    ot_model_free(copy);
+    return s;
+}
+
+/* The plan b for the split model is to be preferred to a, which is for it, too, or for the model as it is, as `whole` is. */
+static bool wins(const ot_plan_options *o, const ot_plan *a, const ot_plan *whole, const ot_plan *b)
+{
+    if (b->n_regions == 0) return false;
+    if (o->force) return true;
+    if (o->goal == OT_GOAL_TIME && o->memory_budget == 0) return b->tiled.time_s < LESS * a->tiled.time_s;
+    const double allowed = fmin(whole->untiled.time_s, b->untiled.time_s) *
+                           (1 + o->max_slowdown); /* the checker knows the latter only */
+    if (o->goal == OT_GOAL_MEMORY && b->tiled.time_s > allowed * (1 + TIME_ABOUT)) return false;
+    if (o->goal == OT_GOAL_TIME) return b->tiled.time_s < LESS * a->tiled.time_s; /* both keep to the budget */
+    if (whole->untiled.growth_bytes > 0 && b->tiled.growth_bytes > 0)
+        return (double)b->tiled.growth_bytes < LESS * (double)a->tiled.growth_bytes &&
+               (double)b->tiled.growth_bytes < WINS * (double)whole->untiled.growth_bytes;
+    return (double)b->tiled.peak_bytes < LESS * (double)a->tiled.peak_bytes;
+}
+
+/* The same, where it takes longer than the model as it is may take: what is allowed is counted from that. */
+static ot_status plan_in_time(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o,
+                              double allowed, bool pinned, ot_plan **p)
+{
+    OT_TRY(plan_split(g, t, made, o, pinned, p));
+    if (!*p || o->goal != OT_GOAL_MEMORY || o->force || (*p)->n_regions == 0 || (*p)->tiled.time_s <= allowed) return OT_OK;
+    ot_plan_options strict = *o, strictly = *made;
+    strict.max_slowdown = strictly.max_slowdown = fmax(0, allowed / (*p)->untiled.time_s - 1);
+    ot_plan_free(*p);
+    return plan_split(g, t, &strictly, &strict, pinned, p);
+}
+
+/* Plans to begin with: the goal's own, and all that can be tiled. Live bytes, by which plans are made, say little of a process where
+ * every value is in two layouts for a while; weighing takes out what does not lower its growth. */
+static ot_status try_plans(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, const ot_plan *p, ot_plan **best)
+{
+    const double allowed = p->untiled.time_s * (1 + o->max_slowdown);
+    const bool all = o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE && t->runtime->chunk_arena;
+    *best = NULL;
+    for (int k = 0; k < (all ? 3 : 1); k++) {
+        ot_plan_options made = *o;
+        ot_plan *other = NULL;
+        made.byte_seconds = k > 0 ? BYTE_SECONDS : 0;
+        made.tie_break = o->tie_break && k == 0;
+        made.force = o->force || k == 2;
+        OT_TRY(plan_in_time(g, t, &made, o, allowed, pinned, &other));
+        if (ot_dbg['D'] && other)
+            fprintf(stderr, "> Split: %u regions, %.3f ms, peak %lld, growth %lld\n", other->n_regions, other->tiled.time_s * 1e3,
+                    (long long)other->tiled.peak_bytes, (long long)other->tiled.growth_bytes);
+        if (other && wins(o, *best ? *best : p, p, other)) {
+            ot_plan_free(*best);
+            *best = other;
+        } else {
+            ot_plan_free(other);
+        }
+    }
+    return OT_OK;
+}
+
+ot_status ot_weigh_split(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
+{
+    ot_plan *best;
+    uint32_t n;
+    if (t->bit_exact || ot_runtime_in_classes(t->runtime) || g->n_nodes == 0) return OT_OK;
+    OT_TRY(try_plans(g, t, o, pinned, *p, &best));
+    if (!best) return OT_OK;
+    const ot_figures whole = (*p)->untiled;
+    ot_plan_free(*p);
+    *p = best;
+    best->whole = whole;
+    best->is_split = true;
+    return ot_split_norms(g, &n);
+}

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# Normalisations and reductions over cut axes: random networks, tiled by force in every form that hands out parts, in ONNX Runtime against
+# float64 arithmetic: no further from it than 1e-6 of the range, or twice as far as the untiled model. Recognised forms, --bit-exact.
+. "$(dirname "$0")/lib.bash"
+
+cat >"$tmp/split.py" <<'EOF_PY'
+import json
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto as T, helper as h, numpy_helper as nh
+from onnx.reference import ReferenceEvaluator
+
+tool, d, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
+print('seed', seed)
+bad = 0
+
+
+def complain(text):
+    global bad
+    bad += 1
+    print(text)
+
+
+class Net:
+    """One random network: convolutions, normalisations in all forms, activations, squeeze-and-excitation, a skip, an up-sampling."""
+
+    def __init__(self, rng, opset, kinds):
+        self.rng, self.opset, self.kinds, self.nodes, self.inits, self.n = rng, opset, kinds, [], [], 0
+        self.c, self.size = int(rng.choice([8, 16])), [int(rng.integers(17, 40)), int(rng.integers(9, 30))]
+
+    def name(self):
+        self.n += 1
+        return f'v{self.n}'
+
+    def const(self, a, dtype='f4'):
+        n = 'c' + self.name()
+        self.inits.append(nh.from_array(np.asarray(a, dtype), n))
+        return n
+
+    def op(self, op, ins, **attrs):
+        o = self.name()
+        self.nodes.append(h.make_node(op, ins, [o], name='n_' + o, **attrs))
+        return o
+
+    def axes(self, op, x, axes, since=18, **more):
+        if self.opset >= since: return self.op(op, [x, self.const(axes, 'i8')], **more)
+        return self.op(op, [x], axes=axes, **more)
+
+    def conv(self, x):
+        w = self.rng.normal(0, (2 / (9 * self.c)) ** .5, (self.c, self.c, 3, 3))
+        return self.op('Conv', [x, self.const(w), self.const(self.rng.normal(0, 1, self.c))], pads=[1] * 4)
+
+    def vec(self, n, shape=()): return self.const(self.rng.uniform(.5, 1.5, n).reshape(*shape) if shape else self.rng.uniform(.5, 1.5, n))
+
+    def norm(self, x, kind):
+        c, (hh, ww), g = self.c, self.size, 4
+        eps = float(self.rng.choice([1e-5, 1e-6]))
+        if kind == 'instance': return self.op('InstanceNormalization', [x, self.vec(c), self.vec(c)], epsilon=eps)
+        if kind == 'group': return self.op('GroupNormalization', [x, self.vec(c if self.opset >= 21 else g), self.vec(c if self.opset >= 21 else g)], num_groups=g, epsilon=eps)
+        if kind == 'torch':
+            r = self.op('Reshape', [x, self.const([0, g, -1], 'i8')])
+            r = self.op('InstanceNormalization', [r, self.const(np.ones(g)), self.const(np.zeros(g))], epsilon=eps)
+            r = self.op('Reshape', [r, self.const([1, c, hh, ww], 'i8')])
+            return self.op('Add', [self.op('Mul', [r, self.vec(c, (c, 1, 1))]), self.vec(c, (c, 1, 1))])
+        s = self.axes('ReduceMean', x, [2, 3]) if kind == 'excite' else self.op('GlobalAveragePool', [x])
+        if kind == 'largest': s = self.axes('ReduceMax', x, [2, 3])
+        s = self.op('Sigmoid', [self.op('Conv', [s, self.const(self.rng.normal(0, .3, (c, c, 1, 1)))])])
+        return self.op('Mul', [x, s])
+
+    def build(self):
+        x = skip = 'x'
+        for k in range(int(self.rng.integers(2, 5))):
+            x = self.norm(self.conv(x), str(self.rng.choice(self.kinds)))
+            if self.rng.random() < .7: x = self.op('Relu', [x])
+            if k == 1 and self.rng.random() < .6: x = self.op('Add', [x, skip])
+        y = self.op('Identity', [self.conv(x)])
+        dims = [1, self.c, *self.size]
+        g = h.make_graph(self.nodes, 'g', [h.make_tensor_value_info('x', T.FLOAT, dims)], [h.make_tensor_value_info(y, T.FLOAT, dims)], self.inits)
+        return h.make_model(g, opset_imports=[h.make_opsetid('', self.opset)], ir_version=8 if self.opset < 21 else 10), dims
+
+
+def run(path, x):
+    o = ort.SessionOptions()
+    o.intra_op_num_threads, o.log_severity_level = 1, 4
+    return ort.InferenceSession(path, o, providers=['CPUExecutionProvider']).run(None, {'x': x})[0].astype('f8')
+
+
+def exact(m, x):
+    """The model in float64."""
+    m = onnx.ModelProto.FromString(m.SerializeToString())
+    for k, i in enumerate(m.graph.initializer):
+        if i.data_type == T.FLOAT: m.graph.initializer[k].CopyFrom(nh.from_array(nh.to_array(i).astype('f8'), i.name))
+    for v in [*m.graph.input, *m.graph.output]: v.type.tensor_type.elem_type = T.DOUBLE
+    return ReferenceEvaluator(m).run(None, {'x': x.astype('f8')})[0]
+
+
+def ops(path):
+    m = onnx.load(path)
+    found = []
+    def walk(g):
+        for n in g.node:
+            found.append(n)
+            for a in n.attribute:
+                if a.type == onnx.AttributeProto.GRAPH: walk(a.g)
+    walk(m.graph)
+    return found
+
+
+def check(name, opset, kinds, form, round_):
+    rng = np.random.default_rng([seed, round_])
+    m, dims = Net(rng, opset, kinds).build()
+    path, tiled = f'{d}/{name}.onnx', f'{d}/{name}_out.onnx'
+    onnx.save(m, path)
+    x = rng.standard_normal(dims).astype('f4') * 2 + 3
+    p = subprocess.run([tool, path, '-o', tiled, '--force', '--form', form, '--l2', '24K', '--target', 'cpu-generic', '--threads', '1', '-q'], capture_output=True, text=True)
+    if p.returncode: return complain(f'{name} {form}: exit {p.returncode}: {p.stderr}')
+    onnx.checker.check_model(tiled, full_check=True)
+    want = exact(m, x)
+    scale = want.max() - want.min()
+    untiled, got = abs(run(path, x) - want).max() / scale, abs(run(tiled, x) - want).max() / scale
+    if not got <= max(1e-6, 2 * untiled): complain(f'{name} {form}: error {got:.2e} of the range, untiled {untiled:.2e}')
+    made = ops(tiled)
+    if any(n.domain == 'onnx_tile' for n in made): complain(f'{name} {form}: operators that are not of the standard')
+    return any('/combine/' in n.name for n in made)
+
+
+FORMS = ['loop-peeled', 'loop', 'unrolled']
+combined = collections = 0
+for k in range(int(sys.argv[4])):
+    opset = [11, 13, 17, 18, 21][k % 5]
+    kinds = ['instance', 'torch', 'average', 'excite', 'largest'] + (['group'] if opset >= 18 else [])
+    combined += bool(check(f'r{k}', opset, kinds, FORMS[k % 3] if opset >= 13 or k % 3 else 'loop', k))
+print('put together from parts:', combined)
+if combined < int(sys.argv[4]) // 2: complain('too few networks whose reductions are put together from parts')
+
+m, dims = Net(np.random.default_rng(seed), 17, ['instance']).build()
+onnx.save(m, f'{d}/e.onnx')
+subprocess.run([tool, f'{d}/e.onnx', '-o', f'{d}/e_out.onnx', '--force', '--bit-exact', '--l2', '24K', '--target', 'cpu-generic', '--threads', '1', '-q'], check=True)
+x = np.random.default_rng(seed).standard_normal(dims).astype('f4')
+if not any(n.op_type == 'InstanceNormalization' for n in ops(f'{d}/e_out.onnx')) or any('/combine/' in n.name for n in ops(f'{d}/e_out.onnx')):
+    complain('--bit-exact: a normalisation is put together from parts')
+if (run(f'{d}/e.onnx', x) != run(f'{d}/e_out.onnx', x)).any(): complain('--bit-exact: not equal')
+sys.exit(bad > 0)
+EOF_PY
+"$PYTHON" "$tmp/split.py" "$TOOL" "$tmp" "${SEED:-1}" "${ROUNDS:-15}" >"$tmp/out" 2>&1 || fail "$(head -n 20 "$tmp/out")"
+finish

@@ -1,0 +1,149 @@
+/* Normalisations taken apart (src/split): which are found, what takes their place, that what no region touches becomes what it was, and
+ * that moments of parts add up to those of all of it, in any sizes. Numbers in ONNX Runtime: tests/e2e/split.sh.
+ */
+#include "ir_check.h"
+
+#include "split/split.h"
+
+#define VECTORS " init %s : float32[8] = random 1\n init %b : float32[8] = random 2\n"
+#define GROUPED                                                                                            \
+    " init %one : float32[4] = random 3\n init %zero : float32[4] = random 4\n"                            \
+    " init %gamma : float32[8,1,1] = random 5\n init %beta : float32[8,1,1] = random 6\n"                  \
+    " init %to : int64[3] = [0, 4, -1]\n init %back : int64[4] = [1, 8, 16, 12]\n %r = Reshape(%c, %to)\n" \
+    " %n = InstanceNormalization(%r, %one, %zero) {epsilon=1e-6}\n %u = Reshape(%n, %back)\n"
+
+static ot_model *model_of(const char *body)
+{
+    static const char head[] =
+        "model ir 8 opset 18\ngraph g {\n input %x : float32[1,8,16,12]\n init %w : float32[8,8,3,3] = random 9\n"
+        " %c = Conv(%x, %w) {kernel_shape=[3,3], pads=[1,1,1,1]}\n";
+    char text[4096];
+    snprintf(text, sizeof text, "%s%s output %%y\n}\n", head, body);
+    ot_model *m = parse(text);
+    assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+    assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+    return m;
+}
+
+/* How many normalisations are found, and of how many nodes the first one consists. */
+static uint32_t found(const ot_graph *g, ot_norm *first)
+{
+    uint32_t n = 0;
+    for (ot_id k = 0; k < g->n_nodes; k++) {
+        ot_norm x;
+        if (!ot_split_find(g, k, &x)) continue;
+        if (n++ == 0) *first = x;
+    }
+    return n;
+}
+
+static void forms_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        uint32_t nodes; /* 0: it is none */
+        int64_t groups;
+        bool gamma, beta;
+    } CASES[] = {
+        {VECTORS " %y = InstanceNormalization(%c, %s, %b)\n", 1, 8, false, false},
+        {VECTORS " %y = GroupNormalization(%c, %s, %b) {num_groups=2}\n", 1, 2, false, false},
+        {GROUPED " %m = Mul(%u, %gamma)\n %y = Add(%m, %beta)\n", 5, 4, true, true},
+        {GROUPED " %m = Mul(%gamma, %u)\n %y = Relu(%m)\n", 4, 4, true, false},
+        {GROUPED " %y = Relu(%u)\n", 3, 4, false, false},
+        {GROUPED " %y = Mul(%u, %c)\n", 3, 4, false, false}, /* not a number for each channel */
+        {GROUPED " %m = Relu(%r)\n %q = Reshape(%m, %back)\n %y = Add(%q, %u)\n", 1, 4, false, false}, /* groups are read besides */
+        {" %y = LpNormalization(%c)\n", 0, 0, false, false},
+    };
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        ot_model *m = model_of(CASES[k].body);
+        ot_norm x = {0};
+        uint32_t n = found(m->graph, &x);
+        if (n != (CASES[k].nodes > 0)) fail_msg("case %zu: %u found", k, n);
+        if (n && (x.n_nodes != CASES[k].nodes || x.groups != CASES[k].groups)) fail_msg("case %zu: %u nodes", k, x.n_nodes);
+        if (n && ((x.gamma != OT_NONE) != CASES[k].gamma || (x.beta != OT_NONE) != CASES[k].beta)) fail_msg("case %zu: factors", k);
+        ot_model_free(m);
+    }
+}
+
+static void untouched_is_as_it_was(void **state)
+{
+    (void)state;
+    ot_model *m = model_of(GROUPED " %m = Mul(%u, %gamma)\n %y = Add(%m, %beta)\n");
+    char *before = print(m->graph);
+    uint32_t n;
+    assert_int_equal(ot_split_norms(m->graph, &n), OT_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(ot_verify(m->graph), OT_OK);
+    char *apart = print(m->graph);
+    assert_non_null(strstr(apart, "Moments"));
+    assert_null(strstr(apart, "InstanceNormalization"));
+    assert_int_equal(ot_split_settle(m->graph, false), OT_OK);
+    assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+    assert_int_equal(ot_verify(m->graph), OT_OK);
+    char *after = print(m->graph);
+    assert_string_equal(before, after);
+    free(before);
+    free(apart);
+    free(after);
+    ot_model_free(m);
+}
+
+/* A part is gone, as when a region has taken it: the others become operators of the standard. */
+static void the_rest_is_standard(void **state)
+{
+    (void)state;
+    ot_model *m = model_of(VECTORS " %y = InstanceNormalization(%c, %s, %b)\n");
+    ot_graph *g = m->graph;
+    uint32_t n;
+    assert_int_equal(ot_split_norms(g, &n), OT_OK);
+    const ot_id last = m->splits[0].parts[m->splits[0].n_parts - 1];
+    const ot_node add = g->nodes[last];
+    ot_node_remove(g, last);
+    assert_true(ot_node_new(g, "Sum", "", "another", add.in, 2, add.out, 1, NULL, 0) != OT_NONE);
+    assert_int_equal(ot_split_settle(g, false), OT_OK);
+    assert_int_equal(ot_assure(g, OT_P_ORDER | OT_P_USES), OT_OK);
+    assert_int_equal(ot_verify(g), OT_OK);
+    for (ot_id k = 0; k < g->n_nodes; k++) assert_true(g->nodes[k].dead || g->nodes[k].domain[0] == 0);
+    ot_model_free(m);
+}
+
+/* The formula, on parts of random sizes around a mean that is large against the deviation. */
+static void parts_add_up(void **state)
+{
+    (void)state;
+    enum { N = 4096 };
+    static double x[N];
+    uint32_t seed = 20261122;
+    for (int round = 0; round < 50; round++) {
+        double center = (double)(rng_next(&seed) % 1000000), mean = 0, variance = 0, sum = 0, square = 0;
+        int at = 0, parts = 0;
+        static double n[N], means[N], variances[N];
+        for (int k = 0; k < N; k++) x[k] = center + (double)(rng_next(&seed) % 1000) / 1000;
+        for (int k = 0; k < N; k++) sum += x[k] - center;
+        for (int k = 0; k < N; k++) square += (x[k] - center - sum / N) * (x[k] - center - sum / N);
+        while (at < N) {
+            int len = (int)ot_min(N - at, 1 + (int64_t)(rng_next(&seed) % 700));
+            means[parts] = variances[parts] = 0;
+            for (int k = 0; k < len; k++) means[parts] += x[at + k] / len;
+            for (int k = 0; k < len; k++) variances[parts] += (x[at + k] - means[parts]) * (x[at + k] - means[parts]) / len;
+            n[parts++] = len;
+            at += len;
+        }
+        for (int k = 0; k < parts; k++) mean += n[k] / N * means[k];
+        for (int k = 0; k < parts; k++) variance += n[k] / N * (variances[k] + (means[k] - mean) * (means[k] - mean));
+        assert_true(fabs(mean - (center + sum / N)) <= 1e-12 * (center + 1));
+        assert_true(fabs(variance - square / N) <= 1e-9 * (square / N));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forms_are_found),
+        cmocka_unit_test(untouched_is_as_it_was),
+        cmocka_unit_test(the_rest_is_standard),
+        cmocka_unit_test(parts_add_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
