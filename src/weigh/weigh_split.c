@@ -5,6 +5,7 @@
  */
 #include "weigh.h"
 
+#include "rewrite/rewrite.h"
 #include "split/split.h"
 
 #include <math.h>
@@ -14,7 +15,40 @@
 #define TIME_ABOUT   1e-9
 #define BYTE_SECONDS 5e-10
 
-/* The plan for a copy of g with its normalisations taken apart, made with `made` and weighed with o; *p NULL: there are none. */
+/* Bytes of the weights that the products of g and of its bodies read: a runtime that packs weights holds a copy for each such node from
+ * the moment when the model is loaded, so that tiles which are written out one by one may hold more than they save. */
+static double packed_bytes(const ot_graph *g)
+{
+    double sum = 0;
+    for (ot_id k = 0; k < g->n_nodes; k++) {
+        const ot_node *n = &g->nodes[k];
+        const uint32_t w = ot_op_row_of(n->op)->weights;
+        int64_t bytes;
+        if (n->dead) continue;
+        if (w > 0 && w < n->n_in && n->in[w] != OT_NONE && g->values[n->in[w]].is_const &&
+            ot_value_bytes(&g->values[n->in[w]], &bytes))
+            sum += (double)bytes;
+        for (uint32_t a = 0; a < n->n_attrs; a++)
+            if (n->attrs[a].kind == OT_ATTR_GRAPH && n->attrs[a].g) sum += packed_bytes(n->attrs[a].g);
+    }
+    return sum;
+}
+
+/* By how much that is more in the tiled graph of p (for `copy`, or a copy of it) than in the untiled one. */
+static ot_status packed_more(const ot_model *m, const ot_plan *p, double *more)
+{
+    ot_model *copy = NULL;
+    *more = -packed_bytes(m->graph);
+    OT_TRY(ot_model_clone(m, &copy));
+    ot_status s = ot_fold_static(copy->graph, p);
+    if (s == OT_OK) s = ot_rewrite(copy->graph, p);
+    if (s == OT_OK) *more += packed_bytes(copy->graph);
+    ot_model_free(copy);
+    return s == OT_E_NOMEM ? ot_fail_nomem(m->diag) : s;
+}
+
+/* The plan for a copy of g with its normalisations taken apart, made with `made` and weighed with o; *p NULL: there are none. What its
+ * weights take more is added to its growth. */
 static ot_status plan_split(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o, bool pinned,
                             ot_plan **p)
 {
@@ -25,6 +59,11 @@ static ot_status plan_split(ot_graph *g, const ot_target *t, const ot_plan_optio
     ot_status s = ot_split_norms(copy->graph, &n);
     if (s == OT_OK && n > 0) s = ot_plan_graph(copy->graph, t, made, p);
     if (s == OT_OK && *p) s = ot_weigh_plan(copy->graph, t, o, pinned, p);
+    if (s == OT_OK && *p && (*p)->n_regions > 0 && (*p)->tiled.growth_bytes > 0) {
+        double more;
+        s = packed_more(copy, *p, &more);
+        if (s == OT_OK) (*p)->tiled.growth_bytes += (int64_t)fmax(0, more);
+    }
     if (s != OT_OK && *p) {
         ot_plan_free(*p);
         *p = NULL;
