@@ -28,7 +28,7 @@ typedef enum ot_form {
     OT_FORM_LOOP,     /* alike interior tiles in one Loop with scan outputs, border tiles written out: what most runtimes take */
     OT_FORM_PRESCAN, /* windows of the interior tiles gathered ahead, a Scan over them that captures nothing, border tiles written out */
     OT_FORM_STREAM, /* Loops that walk along one axis and carry the last rows of each value: nothing is computed twice (stream.h) */
-    OT_FORM_WHILE /* the engine's operators (domain onnx_tile): a While per class of alike tiles, pieces written in place */
+    OT_FORM_WHILE   /* the engine's operators (domain onnx_tile): a While per class of alike tiles, pieces written in place */
 } ot_form;
 const char *ot_form_name(ot_form f); /* "scan", "unrolled", "loop-peeled", "loop-window", "loop", "prescan", "stream", "while" */
 
@@ -83,7 +83,7 @@ typedef struct ot_region {
     double traffic;                           /* bytes through slow memory, tiled */
     double traffic_untiled;
     int64_t largest; /* bytes of the largest tensor that is made: in a tile, or an output */
-    int64_t peak; /* slow-memory bytes live while the region runs: live-through + outputs (+ stitching) + tile, as the
+    int64_t peak;    /* slow-memory bytes live while the region runs: live-through + outputs (+ stitching) + tile, as the
                              cost model counts it */
 } ot_region;
 

@@ -21,64 +21,59 @@
  *   loop      the same, and a Concat with the border tiles, which are written out
  *   prescan   windows gathered ahead and transposed, all of them at once; the rest as loop, without bounds
  *   stream    as peeled; rows that are carried are part of a tile's windows */
-#define OT_PRICES(chain)                                                                           \
-    {                                                                                              \
-        [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1}, \
-        [OT_FORM_UNROLLED] = {.copies = true,                                                      \
-                              .nodes = 1,                                                          \
-                              .stitch = 2,                                                         \
-                              .scattered = 2,                                                      \
-                              .outputs = 2,                                                        \
-                              .outputs_scattered = 2,                                              \
-                              .outputs_grid = 2,                                                   \
-                              .tiles = 1,                                                          \
-                              .tiles_grid = 1,                                                     \
-                              .tiles_chain = (chain)},                                             \
-        [OT_FORM_PEELED] = {.copies = true,                                                        \
-                            .nodes = 4,                                                            \
-                            .loops = true,                                                         \
-                            .stitch = 2,                                                           \
-                            .scattered = 2,                                                        \
-                            .cropped = 2,                                                          \
-                            .outputs = 2,                                                          \
-                            .outputs_scattered = 2,                                                \
-                            .outputs_grid = 3,                                                     \
-                            .tiles_grid = 2},                                                      \
-        [OT_FORM_WINDOW] = {.copies = true,                                                        \
-                            .nodes = 2,                                                            \
-                            .loops = true,                                                         \
-                            .stitch = 1,                                                           \
-                            .scattered = 3,                                                        \
-                            .outputs = 1,                                                          \
-                            .outputs_scattered = 2,                                                \
-                            .outputs_grid = 2},                                                    \
-        [OT_FORM_LOOP] = {.copies = true,                                                          \
-                          .nodes = 4,                                                              \
-                          .loops = true,                                                           \
-                          .stitch = 3,                                                             \
-                          .scattered = 5,                                                          \
-                          .outputs = 2,                                                            \
-                          .outputs_scattered = 3,                                                  \
-                          .outputs_grid = 3,                                                       \
-                          .tiles_grid = 2},                                                        \
-        [OT_FORM_PRESCAN] = {.copies = true,                                                       \
-                             .nodes = 1,                                                           \
-                             .loops = true,                                                        \
-                             .stitch = 3,                                                          \
-                             .scattered = 5,                                                       \
-                             .windows = 2,                                                         \
-                             .inputs = 1,                                                          \
-                             .outputs = 2,                                                         \
-                             .outputs_scattered = 3,                                               \
-                             .outputs_grid = 3,                                                    \
-                             .tiles_grid = 2},                                                     \
-        [OT_FORM_STREAM] = {.copies = true,                                                        \
-                            .nodes = 4,                                                            \
-                            .loops = true,                                                         \
-                            .stitch = 2,                                                           \
-                            .scattered = 2,                                                        \
-                            .outputs = 2,                                                          \
-                            .outputs_scattered = 2},                                               \
+#define OT_PRICES(chain)                                                                                                   \
+    {                                                                                                                      \
+        [OT_FORM_SCAN] = {.loops = true, .outputs = 1, .outputs_scattered = 1, .outputs_grid = 1},                         \
+        [OT_FORM_UNROLLED] = {.copies = true,                                                                              \
+                              .nodes = 1,                                                                                  \
+                              .stitch = 2,                                                                                 \
+                              .scattered = 2,                                                                              \
+                              .outputs = 2,                                                                                \
+                              .outputs_scattered = 2,                                                                      \
+                              .outputs_grid = 2,                                                                           \
+                              .tiles = 1,                                                                                  \
+                              .tiles_grid = 1,                                                                             \
+                              .tiles_chain = (chain)},                                                                     \
+        [OT_FORM_PEELED] = {.copies = true,                                                                                \
+                            .nodes = 4,                                                                                    \
+                            .loops = true,                                                                                 \
+                            .stitch = 2,                                                                                   \
+                            .scattered = 2,                                                                                \
+                            .cropped = 2,                                                                                  \
+                            .outputs = 2,                                                                                  \
+                            .outputs_scattered = 2,                                                                        \
+                            .outputs_grid = 3,                                                                             \
+                            .tiles_grid = 2},                                                                              \
+        [OT_FORM_WINDOW] = {.copies = true,                                                                                \
+                            .nodes = 2,                                                                                    \
+                            .loops = true,                                                                                 \
+                            .stitch = 1,                                                                                   \
+                            .scattered = 3,                                                                                \
+                            .outputs = 1,                                                                                  \
+                            .outputs_scattered = 2,                                                                        \
+                            .outputs_grid = 2},                                                                            \
+        [OT_FORM_LOOP] = {.copies = true,                                                                                  \
+                          .nodes = 4,                                                                                      \
+                          .loops = true,                                                                                   \
+                          .stitch = 3,                                                                                     \
+                          .scattered = 5,                                                                                  \
+                          .outputs = 2,                                                                                    \
+                          .outputs_scattered = 3,                                                                          \
+                          .outputs_grid = 3,                                                                               \
+                          .tiles_grid = 2},                                                                                \
+        [OT_FORM_PRESCAN] = {.copies = true,                                                                               \
+                             .nodes = 1,                                                                                   \
+                             .loops = true,                                                                                \
+                             .stitch = 3,                                                                                  \
+                             .scattered = 5,                                                                               \
+                             .windows = 2,                                                                                 \
+                             .inputs = 1,                                                                                  \
+                             .outputs = 2,                                                                                 \
+                             .outputs_scattered = 3,                                                                       \
+                             .outputs_grid = 3,                                                                            \
+                             .tiles_grid = 2},                                                                             \
+        [OT_FORM_STREAM] = {                                                                                               \
+            .copies = true, .nodes = 4, .loops = true, .stitch = 2, .scattered = 2, .outputs = 2, .outputs_scattered = 2}, \
     }
 #define OT_STANDARD_PRICES OT_PRICES(4)
 
