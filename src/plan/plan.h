@@ -60,7 +60,7 @@ typedef struct ot_plan {
     uint32_t n_barriers;
     ot_refusal *refused; /* [n_refused] groups that could have been tiled and were not, with the reason */
     uint32_t n_refused;
-    bool
+    bool outer_weights, /* bodies read weights by name (the runtime's) */
         in_branch; /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block for its tensors (stage weigh/) */
     ot_figures untiled, tiled;
     bool is_split;            /* made for the model with its normalisations taken apart (stage split/), */

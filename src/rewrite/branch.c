@@ -13,11 +13,10 @@
  * captured by name: of a body's initializers the runtime keeps the file's bytes besides its own, of the top graph's it does not (ResNet-50:
  * 217 MB loaded, 114 this way).
  */
-#include "rewrite.h"
+#include "rewrite_internal.h"
 
-#define SINCE    11   /* sequences */
-#define IR_SINCE 4    /* older ones list all constants as inputs */
-#define WEIGHT   1024 /* bytes; smaller constants stay with the nodes, whose patterns a runtime finds more easily so */
+#define SINCE    11 /* sequences */
+#define IR_SINCE 4  /* older ones list all constants as inputs */
 
 static ot_status nomem(const ot_model *m) { return ot_fail_nomem(m->diag); }
 
@@ -80,7 +79,7 @@ static ot_status move_weights(ot_graph *g, ot_graph *top)
     for (uint32_t k = 0; k < g->n_values; k++) {
         ot_value *v = &g->values[k];
         ot_id at;
-        if (!v->init || v->removed || v->is_output || v->n_uses == 0 || v->init->bytes < WEIGHT) continue;
+        if (!v->init || v->removed || v->is_output || v->n_uses == 0 || v->init->bytes < OT_OUTER_WEIGHT) continue;
         OT_TRY(same_value(top, v, &at));
         top->values[at].init = v->init;
         v->init = NULL;

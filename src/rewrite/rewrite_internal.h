@@ -29,6 +29,8 @@
 #include "region/forms.h"
 #include "rewrite.h"
 
+#define OT_OUTER_WEIGHT 1024 /* bytes; smaller constants stay with the nodes, whose patterns a runtime finds more easily so */
+
 /* A graph that nodes are written to: the region's own graph, or a body. */
 typedef struct rw_target {
     ot_graph *g;
@@ -46,6 +48,7 @@ typedef struct rw_region {
     const ot_region *r;
     ot_arena *arena;            /* scratch of this region */
     bool force_loop;            /* use Loop where Scan would do */
+    bool outer_weights;         /* bodies read large constants by name */
     bool capture;               /* constants stay in the region's graph: bodies read them by name */
     const ot_form_tiles *tiles; /* sorted as the region's form wants them */
     rw_target top;              /* the region's graph */

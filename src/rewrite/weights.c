@@ -1,9 +1,11 @@
 /* Bringing what a body reads into the body.
  *
- * Runtimes prepack and fuse weights only when they are constants of the graph that uses them: a weight
+ * Some runtimes prepack and fuse weights only when they are constants of the graph that uses them: a weight
  * captured from the enclosing graph costs a convolution its fast kernels. So initializers are moved
  * into the body (the tensor itself is shared until the model is written), and nodes that only make
- * constants (Constant, DequantizeLinear of a weight...) are copied along with what they read.
+ * constants (Constant, DequantizeLinear of a weight...) are copied along with what they read. ONNX Runtime looks
+ * for constants in all enclosing graphs, but holds those of a body once more as the bytes of the file, at each level
+ * (ResNet-50 in a Loop: 221 MB loaded, 109 with its weights in the top graph, 108 untiled): there, large ones are captured.
  * Activations, and initializers that the caller may override, are captured by name.
  *
  *     top    w --Dequantize--> W --.                 body   w' --Dequantize--> W' --.
@@ -69,7 +71,10 @@ static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
     case OT_BODY_KNOWN:
         if (!(contents = ot_known_tensor(w->g->model->arena, &x))) return rw_nomem(w);
         break;
-    case OT_BODY_INIT: break;
+    case OT_BODY_INIT:
+        if (!w->outer_weights || contents->bytes < OT_OUTER_WEIGHT) break;
+        OT_TRY(rw_capture(w, t, v, &out));
+        return note_found(w, t, v, out);
     }
     OT_TRY(rw_const(w, t, x.name, contents, &out));
     return note_found(w, t, v, out);

@@ -288,7 +288,7 @@ static void put_facts(html *h, const ot_fact_region *r)
         put_text_fact(h, "In the cache", r->residence);
     else
         html_fact(h, "Filled", r->fill, "percent");
-    if (*r->placement) put_text_fact(h, "Buffers are placed", r->placement);
+    if (r->placement && *r->placement) put_text_fact(h, "Buffers are placed", r->placement);
     html_fact(h, "Weights", (double)r->weights, "bytes");
     if (r->weights > 0) put_text_fact(h, "Weights are", r->weights_stay ? "kept in fast memory" : "streamed for every tile");
     put_change_fact(h, "Time, predicted", r->time_untiled, r->time_tiled, "seconds");
