@@ -73,10 +73,32 @@ static ot_status move_inputs(ot_graph *g, ot_graph *top)
     return OT_OK;
 }
 
+/* v, which is captured now, as a constant of g for its nodes: a Reshape to what it is, computed when the model is loaded. */
+static ot_status keep_constant(ot_graph *g, ot_id v)
+{
+    const ot_value x = g->values[v];
+    const int64_t rank = x.rank;
+    const char *name = ot_fresh_name(g->model, "tile/branch/weight"), *label = ot_fresh_name(g->model, "tile/branch/shape");
+    ot_id out = name ? ot_value_new(g, name, x.dtype, x.rank, x.dims) : OT_NONE;
+    ot_id in[2] = {v, label ? ot_const_i64(g, label, x.dims, 1, &rank) : OT_NONE};
+    if (out == OT_NONE || in[1] == OT_NONE) return nomem(g->model);
+    OT_TRY(ot_replace_uses(g, v, out));
+    ot_id n = ot_node_new(g, "Reshape", "", name, in, 2, &out, 1, NULL, 0);
+    if (n == OT_NONE) return nomem(g->model);
+    g->nodes[n].is_static = g->values[out].is_const = true;
+    return OT_OK;
+}
+
 /* Weights stay initializers of the top graph. */
 static ot_status move_weights(ot_graph *g, ot_graph *top)
 {
-    for (uint32_t k = 0; k < g->n_values; k++) {
+    bool *direct = OT_NEW_N(g->model->arena, bool, g->n_values + 1u); /* a node of g reads it */
+    if (!direct) return nomem(g->model);
+    for (uint32_t k = 0; k < g->n_nodes; k++)
+        for (uint32_t j = 0; j < g->nodes[k].n_in && !g->nodes[k].dead; j++)
+            if (g->nodes[k].in[j] != OT_NONE) direct[g->nodes[k].in[j]] = true;
+    const uint32_t n_values = g->n_values;
+    for (uint32_t k = 0; k < n_values; k++) {
         ot_value *v = &g->values[k];
         ot_id at;
         if (!v->init || v->removed || v->is_output || v->n_uses == 0 || v->init->bytes < OT_OUTER_WEIGHT) continue;
@@ -84,6 +106,7 @@ static ot_status move_weights(ot_graph *g, ot_graph *top)
         top->values[at].init = v->init;
         v->init = NULL;
         v->is_outer = v->is_const = true;
+        if (direct[k]) OT_TRY(keep_constant(g, k));
     }
     return OT_OK;
 }

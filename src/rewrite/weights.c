@@ -3,9 +3,10 @@
  * Some runtimes prepack and fuse weights only when they are constants of the graph that uses them: a weight
  * captured from the enclosing graph costs a convolution its fast kernels. So initializers are moved
  * into the body (the tensor itself is shared until the model is written), and nodes that only make
- * constants (Constant, DequantizeLinear of a weight...) are copied along with what they read. ONNX Runtime looks
- * for constants in all enclosing graphs, but holds those of a body once more as the bytes of the file, at each level
- * (ResNet-50 in a Loop: 221 MB loaded, 109 with its weights in the top graph, 108 untiled): there, large ones are captured.
+ * constants (Constant, DequantizeLinear of a weight...) are copied along with what they read. ONNX Runtime holds
+ * the initializers of a body once more as the bytes of the file, at each level (ResNet-50 in a Loop: 221 MB loaded, 109 with its
+ * weights in the top graph, 108 untiled). There, large ones are captured, and a Reshape to what they are, which is computed when
+ * the model is loaded, makes constants of the body of them.
  * Activations, and initializers that the caller may override, are captured by name.
  *
  *     top    w --Dequantize--> W --.                 body   w' --Dequantize--> W' --.
@@ -58,6 +59,19 @@ static ot_status copy_node(rw_region *w, rw_target *t, ot_id id)
     return OT_OK;
 }
 
+/* Captured, and a constant of the body all the same. */
+static ot_status use_weight(rw_region *w, rw_target *t, ot_id v)
+{
+    const ot_value x = w->g->values[v];
+    ot_id in[2], out = OT_NONE;
+    OT_TRY(rw_capture(w, t, v, &in[0]));
+    OT_TRY(rw_const_i64(w, t, "shape", x.dims, (size_t)x.rank, false, &in[1]));
+    OT_TRY(rw_op(w, t, "Reshape", t->label, x.name, in, 2, NULL, 0, x.dtype, x.rank, x.dims, &out));
+    t->g->values[out].is_const = true;
+    t->g->nodes[t->g->values[out].producer].is_static = true;
+    return note_found(w, t, v, out);
+}
+
 /* Bring v in when it needs no other value; otherwise *node is the producer to copy first. */
 static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
 {
@@ -72,9 +86,8 @@ static ot_status use_leaf(rw_region *w, rw_target *t, ot_id v, ot_id *node)
         if (!(contents = ot_known_tensor(w->g->model->arena, &x))) return rw_nomem(w);
         break;
     case OT_BODY_INIT:
-        if (!w->outer_weights || contents->bytes < OT_OUTER_WEIGHT) break;
-        OT_TRY(rw_capture(w, t, v, &out));
-        return note_found(w, t, v, out);
+        if (w->outer_weights && contents->bytes >= OT_OUTER_WEIGHT) return use_weight(w, t, v);
+        break;
     }
     OT_TRY(rw_const(w, t, x.name, contents, &out));
     return note_found(w, t, v, out);
