@@ -53,7 +53,7 @@ for m in resnet50 vgg16_head; do
     expect 0 "$TOOL" "$tmp/$m.onnx" -o "$tmp/x.onnx" --json --l2 64K --force --target cpu-generic
     cmp -s "$tmp/out" "$tmp/a.json" || fail "$m: inspect and optimise tell different stories"
     expect 0 "$TOOL" inspect "$tmp/$m.onnx" --l2 64K --force --target cpu-generic
-    [ "$(grep -cE '^  r[0-9]+ ' "$tmp/out")" = "$regions" ] || fail "$m: the table has other regions than the JSON"
+    [ "$(grep -cE '^  r[0-9]+ +[0-9]' "$tmp/out")" = "$regions" ] || fail "$m: the table has other regions than the JSON"
     [ "$barriers" = 0 ] || grep -q "^  $barriers barriers" "$tmp/out" || fail "$m: the table has other barriers"
 done
 
@@ -97,7 +97,7 @@ for x, y, least in (('regions', 'regions', 14), ('barriers', 'barriers', 3), ('r
         if len(same(a, b, x)) < least: raise SystemExit(f'{x} share only {sorted(a.keys() & b.keys())}')
         if 'nodes' in a and a['nodes'] != [names[k] for k in b['members']]: raise SystemExit(f'{x}: other nodes')
         if 'op' in a and a['node'] != names[b['node']]: raise SystemExit(f'{x}: another node')
-if not plan['regions'] or not plan['barriers']: raise SystemExit('nothing to compare')
+if not plan['regions']: raise SystemExit('nothing to compare')
 P
 for target in cpu-generic mcu-512k; do
     expect 0 "$TOOL" inspect "$tmp/resnet50.onnx" --json --l2 64K --force --target $target --report "$tmp/r.json"

@@ -16,7 +16,7 @@ static const int64_t STANDARD[OT_SCOPE_COUNT] = {
     [OT_SCOPE_UB] = 32,      [OT_SCOPE_L1] = 32,        [OT_SCOPE_L0A] = 512, [OT_SCOPE_L0B] = 512,    [OT_SCOPE_L0C] = 512,
     [OT_SCOPE_BT] = 64,      [OT_SCOPE_FP] = 64,        [OT_SCOPE_L2] = 64,   [OT_SCOPE_SHARED] = 128, [OT_SCOPE_GM] = 256,
     [OT_SCOPE_LOCAL] = 16,   [OT_SCOPE_FRAGMENT] = 16,  [OT_SCOPE_VAR] = 4,   [OT_SCOPE_BARRIER] = 8,  [OT_SCOPE_TMEM] = 512,
-    [OT_SCOPE_REDUCER] = 16, [OT_SCOPE_DESCRIPTOR] = 8, [OT_SCOPE_HOST] = 64,
+    [OT_SCOPE_REDUCER] = 16, [OT_SCOPE_DESCRIPTOR] = 8, [OT_SCOPE_HOST] = 64, [OT_SCOPE_AUTO] = 1,
 };
 
 int64_t ot_target_scope_alignment(ot_scope s) { return STANDARD[s]; }

@@ -38,7 +38,7 @@ static void put_alive(html *h)
         html_attr(h, "scope", "row");
         html_text(h, a->value);
         html_close(h);
-        html_leaf(h, "td", NULL, *a->shape ? a->shape : "-");
+        html_leaf(h, "td", "shape", *a->shape ? a->shape : "-");
         put_cell(h, a->bytes, "bytes");
         put_cell(h, a->share, "percent");
         html_open(h, "td");
