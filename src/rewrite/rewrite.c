@@ -195,8 +195,9 @@ ot_status rw_rewrite(ot_graph *g, const ot_plan *p, bool force_loop)
     ot_status st = had_reader ? OT_OK : ot_fail_nomem(g->model->diag);
     for (ot_id v = 0; st == OT_OK && v < n_before; v++) had_reader[v] = g->values[v].n_uses > 0;
     for (uint32_t k = 0; st == OT_OK && k < g->model->n_splits; k++) note_reads(g, &g->model->splits[k], had_reader);
+    const bool outer_weights = p->outer_weights && g->model->ir_version >= 4; /* before, an initializer had to be an input */
     for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++)
-        if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, &p->regions[k], force_loop, p->outer_weights);
+        if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, &p->regions[k], force_loop, outer_weights);
     if (st == OT_OK) st = ot_split_settle(g, in_engine_form(p));
     if (st == OT_OK) st = sweep_graph(g, had_reader, n_before, a);
     ot_arena_free(a);
