@@ -103,6 +103,12 @@ typedef enum ot_sum_kind {
  * `reduced`; OT_SUM_NONE: it is not. Requires shapes. */
 ot_sum_kind ot_access_sum(const ot_graph *g, const ot_node *n, bool reduced[OT_RANK_MAX]);
 
+/* ---- cancel.c ---- */
+
+/* Whether what n sums up (a sum or a mean) is subtracted from another sum soon after, as in E[x^2] - E[x]^2: then the order in which it
+ * adds shows in the result, and it is not reduced in parts. Requires USES and SHAPES. */
+bool ot_sum_cancels(const ot_graph *g, const ot_node *n);
+
 /* ---- adapt.c, adapt_*.c: the node that computes a tile ---- */
 
 /* One cut axis of the node. */

@@ -46,7 +46,7 @@ static ot_status axes_reason(const ot_seq *s, const ot_node *n, ot_why *why)
         }
     }
     bool reduced[OT_RANK_MAX];
-    if (!cut && s->sums && ot_access_sum(g, n, reduced) != OT_SUM_NONE) {
+    if (!cut && ot_seq_sum(s, n, reduced) != OT_SUM_NONE) {
         const ot_value *x = &g->values[n->in[0]];
         for (int32_t a = 0; a < x->rank; a++) cut = cut || (reduced[a] && x->dims[a] >= 2);
     }

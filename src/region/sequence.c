@@ -55,6 +55,7 @@ static bool alloc_tables(ot_seq *s)
     s->def = OT_NEW_N(a, uint32_t, g->n_values + 1u);
     s->last = OT_NEW_N(a, uint32_t, g->n_values + 1u);
     s->odd = OT_NEW_N(a, bool, g->n_order + 1u);
+    s->cancels = OT_NEW_N(a, bool, g->n_order + 1u);
     s->fused = OT_NEW_N(a, bool, g->n_order + 1u);
     s->head = OT_NEW_N(a, uint32_t, g->n_order + 1u);
     s->tail = OT_NEW_N(a, uint32_t, g->n_order + 1u);
@@ -71,9 +72,9 @@ static bool alloc_tables(ot_seq *s)
     s->work = OT_NEW_N(a, double, g->n_order + 1u);
     s->live = OT_NEW_N(a, int64_t, g->n_order + 1u);
     s->cut = OT_NEW_N(a, int64_t, g->n_order + 2u);
-    return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last && s->odd && s->fused && s->head &&
-           s->tail && s->strided && s->on_bytes && s->inside && s->wino_room && s->time && s->traffic && s->macs && s->extra &&
-           s->blocked && s->hands_blocks && s->work && s->live && s->cut;
+    return s->node && s->pos && s->act && s->bytes && s->held && s->elems && s->def && s->last && s->odd && s->cancels &&
+           s->fused && s->head && s->tail && s->strided && s->on_bytes && s->inside && s->wino_room && s->time && s->traffic &&
+           s->macs && s->extra && s->blocked && s->hands_blocks && s->work && s->live && s->cut;
 }
 
 /* What reads an odd node is odd. */
@@ -121,6 +122,7 @@ ot_status ot_seq_build(ot_graph *g, ot_arena *a, ot_seq *out)
     }
     fill_ranges(out);
     mark_odd(out);
+    for (uint32_t k = 0; k < out->n; k++) out->cancels[k] = ot_sum_cancels(g, &g->nodes[out->node[k]]);
     for (uint32_t k = 0; k < g->n_outputs; k++) out->strict |= from_sigmoid(g, g->outputs[k]);
     return OT_OK;
 }
@@ -135,4 +137,10 @@ uint32_t ot_seq_attention_end(const ot_seq *s, uint32_t p)
         if (reader != OT_NONE && s->strided[reader] == head) return reader;
     }
     return s->tail[head];
+}
+
+ot_sum_kind ot_seq_sum(const ot_seq *s, const ot_node *n, bool reduced[OT_RANK_MAX])
+{
+    uint32_t at = s->pos[n - s->g->nodes];
+    return !s->sums || at == OT_NONE || s->cancels[at] ? OT_SUM_NONE : ot_access_sum(s->g, n, reduced);
 }

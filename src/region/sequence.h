@@ -39,7 +39,8 @@ typedef struct ot_seq {
     int64_t *live;      /* [n] bytes of non-input activations live while node k runs, untiled */
     int64_t *cut;       /* [n + 1] bytes live between k-1 and k */
     int64_t peak;       /* max of live */
-    bool sums;          /* reductions in parts: the form for it is the engine's */
+    bool sums;          /* the target's form takes reductions in parts */
+    bool *cancels;      /* [n] what the node sums up is subtracted from another sum: no parts of it (ot_sum_cancels) */
     bool strict;        /* an output comes from a Sigmoid: the runtime keeps its absolute, not its relative precision, so
                              plans must not change any rounding */
 } ot_seq;
@@ -50,6 +51,8 @@ ot_status ot_seq_build(ot_graph *g, ot_arena *a, ot_seq *out) OT_MUST_USE;
 /* Position of the last node of the attention that the engine runs as one with the node at p, its Transposes counted: there it runs, and
  * until then it needs what its nodes read. OT_NONE: there is none. */
 uint32_t ot_seq_attention_end(const ot_seq *s, uint32_t p);
+/* As ot_access_sum, for a node of the sequence: OT_SUM_NONE where no parts are to be made of what it reduces, too. */
+ot_sum_kind ot_seq_sum(const ot_seq *s, const ot_node *n, bool reduced[OT_RANK_MAX]);
 
 /* ---- region/barrier.c ---- */
 

@@ -84,7 +84,7 @@ uint32_t ot_candidate_axes(const ot_seq *s, ot_walk *w, uint32_t end, uint32_t o
     int8_t ok[OT_RANK_MAX];
     bool reduced[OT_RANK_MAX] = {false};
     uint32_t n_ok, n_sets = 0;
-    if (out == OT_SUM_SINK && (!s->sums || ot_access_sum(g, n, reduced) == OT_SUM_NONE)) return 0;
+    if (out == OT_SUM_SINK && ot_seq_sum(s, n, reduced) == OT_SUM_NONE) return 0;
     n_ok = out == OT_SUM_SINK ? reduced_axes(s, w, n, reduced, ok) : output_axes(s, w, n, out, ok);
     for (uint32_t k = 0; k < n_ok && n_sets < OT_AXIS_SETS_MAX; k++) {
         sets[n_sets][0] = ok[k];

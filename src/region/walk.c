@@ -107,7 +107,7 @@ static bool attach_sum(ot_walk *w, const ot_node *n, int8_t *axes)
 {
     const ot_graph *g = w->s->g;
     bool reduced[OT_RANK_MAX], any = false;
-    if (!w->s->sums || ot_access_sum(g, n, reduced) == OT_SUM_NONE) return false;
+    if (ot_seq_sum(w->s, n, reduced) == OT_SUM_NONE) return false;
     const ot_value *out = &g->values[n->out[0]];
     for (uint32_t d = 0; d < w->n_dims; d++) {
         int8_t have = ot_walk_axis(w, n->in[0], d);

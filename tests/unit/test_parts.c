@@ -178,13 +178,56 @@ static void plain_forms(void **state)
     ot_model_free(m);
 }
 
+/* A sum that another sum is subtracted from is made whole: rounding would show (E[x^2] - E[x]^2). x - mean is no such case. */
+static int in_parts;
+
+static void expect_cancels(const char *nodes, bool expected)
+{
+    char text[1024];
+    snprintf(
+        text, sizeof text,
+        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,4,45,32]\n  init %%n : float32[1] = [0.5]\n"
+        "  init %%w : float32[4,4,3,3] = random 1\n  %%c = Conv(%%x, %%w) {pads=[1,1,1,1]}\n  %%r = Relu(%%c)\n%s  output %%y\n}\n",
+        nodes);
+    ot_model *m = model_of(text);
+    bool cancels = false, parts = false;
+    assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES | OT_P_SHAPES), OT_OK);
+    for (uint32_t k = 0; k < m->graph->n_nodes; k++) cancels |= ot_sum_cancels(m->graph, &m->graph->nodes[k]);
+    assert_int_equal(cancels, expected);
+    ot_target t;
+    ot_diag d = {0};
+    ot_plan *p;
+    ot_plan_options o = {.goal = OT_GOAL_MEMORY, .force = true};
+    assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+    ot_target_set_l2(&t, 12 << 10);
+    assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
+    for (uint32_t k = 0; k < p->n_regions; k++)
+        for (uint32_t i = 0; i < p->regions[k].n_nodes; i++)
+            for (uint32_t a = 0; a < p->regions[k].n_dims; a++) parts |= p->regions[k].nodes[i].lead_axis[a] == OT_AX_SUM;
+    if (expected) assert_false(parts);
+    in_parts += parts;
+    ot_plan_free(p);
+    ot_model_free(m);
+}
+
+#define MEAN_OF_SQUARES "  %s = Mul(%r, %r)\n  %q = ReduceMean(%s) {axes=[2, 3]}\n  %m = ReduceMean(%r) {axes=[2, 3]}\n"
+
+static void cancelling_sums(void **state)
+{
+    (void)state;
+    expect_cancels(MEAN_OF_SQUARES "  %h = Mul(%m, %m)\n  %y = Sub(%q, %h)\n", true);
+    expect_cancels(MEAN_OF_SQUARES "  %h = Mul(%m, %m)\n  %g = Neg(%h)\n  %i = Mul(%q, %n)\n  %y = Add(%i, %g)\n", true);
+    expect_cancels(MEAN_OF_SQUARES "  %y = Add(%q, %m)\n", false);
+    expect_cancels("  %m = ReduceMean(%r) {axes=[2, 3]}\n  %y = Sub(%r, %m)\n", false);
+    expect_cancels("  %m = ReduceMax(%r) {axes=[2, 3]}\n  %s = ReduceMin(%r) {axes=[2, 3]}\n  %y = Sub(%m, %s)\n", false);
+    assert_true(in_parts > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds),
-        cmocka_unit_test(shares_cover),
-        cmocka_unit_test(planted_errors),
-        cmocka_unit_test(plain_forms),
+        cmocka_unit_test(cancelling_sums), cmocka_unit_test(kinds),       cmocka_unit_test(shares_cover),
+        cmocka_unit_test(planted_errors),  cmocka_unit_test(plain_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,6 +119,7 @@ static ot_why end_reason(const ot_seq *s, const ot_node *n)
 {
     bool reduced[OT_RANK_MAX];
     bool pool = ot_op_access(n->op) == OT_ACC_GLOBALPOOL, liftable = !s->sums && ot_access_sum(s->g, n, reduced) != OT_SUM_NONE;
+    if (s->sums && s->cancels[s->pos[n - s->g->nodes]]) return OT_WHY_SUM_CANCELS;
     if (pool && liftable) return OT_WHY_POOL_ENDS_ENGINE;
     if (pool) return OT_WHY_POOL_ENDS;
     return liftable ? OT_WHY_WHOLE_ENDS_ENGINE : OT_WHY_WHOLE_ENDS;
