@@ -97,7 +97,7 @@ ot_status lw_write(lw_pass *l)
         lw_unit *unit = &l->units[u];
         OT_TRY(write_unit(l, unit));
         for (uint32_t k = 0; unit->kind != LW_GONE && k < unit->n_out; k++)
-            if (unit->step->out_slots[k] || unit->kind != LW_NODE) OT_TRY(lw_finish(l, unit->out[k]));
+            if (unit->kind != LW_NODE || unit->step->out_slots[k]) OT_TRY(lw_finish(l, unit->out[k]));
     }
     return OT_OK;
 }
