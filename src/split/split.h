@@ -8,6 +8,7 @@
  * channels' moments by the same formula, so reshapes to groups vanish.
  *
  *   split_find.c     which nodes are a normalisation, in the forms that exporters write
+ *   split_written.c  the form that is written out: mean, difference, mean of its square, root, quotient
  *   split.c          taking apart, and putting together again what no region has taken a part of
  *   moments.c        Moments in standard ONNX
  *   norm_factors.c   NormFactors in standard ONNX
@@ -25,7 +26,7 @@ typedef struct ot_norm {
     float epsilon;
     ot_id scale, bias; /* one number for each group or channel; OT_NONE: 1, 0 */
     ot_id gamma, beta; /* one number for each channel; OT_NONE: 1, 0 */
-    ot_id nodes[8];    /* [n_nodes] what it consists of; the last one makes y */
+    ot_id nodes[16];   /* [n_nodes] what it consists of; the last one makes y */
     uint32_t n_nodes;
 } ot_norm;
 

@@ -2,18 +2,18 @@
  *
  *   InstanceNormalization, GroupNormalization            one node
  *   Reshape [N, G, ...] - InstanceNormalization - Reshape [N, C, ...] [- Mul gamma [C,1,1] [- Add beta [C,1,1]]]       torch's GroupNorm
- *   either, with Mul and Add behind it                   gamma and beta are taken in: two passes less
+ *   the form of split_written.c, with such reshapes around it or not
+ *   any of them, with Mul and Add behind it              gamma and beta are taken in: two passes less
  */
-#include "split.h"
+#include "split_internal.h"
 
-static ot_id only_reader(const ot_graph *g, ot_id v)
+ot_id split_only_reader(const ot_graph *g, ot_id v)
 {
     const ot_value *x = &g->values[v];
     return x->is_output || x->n_uses != 1 || g->nodes[x->uses[0]].n_captured > 0 ? OT_NONE : x->uses[0];
 }
 
-/* [N, C, ...] of a floating point type that all kernels have, in which something can be cut. */
-static bool is_image(const ot_value *x)
+bool split_is_image(const ot_value *x)
 {
     if (!x->is_tensor || !ot_value_is_static(x) || x->rank < 3 || x->rank > OT_RANK_MAX - 4) return false;
     for (int32_t a = 0; a < x->rank; a++)
@@ -42,7 +42,7 @@ static bool is_by_channel(const ot_value *v, const ot_value *x)
 /* The only reader of n's result is operator `op` with another operand that has a number for each channel: then it is taken in. */
 static bool take_in(const ot_graph *g, ot_norm *n, ot_op op, ot_id *other)
 {
-    const ot_id reader = only_reader(g, n->y);
+    const ot_id reader = split_only_reader(g, n->y);
     if (reader == OT_NONE || g->nodes[reader].op != op) return false;
     const ot_node *r = &g->nodes[reader];
     const ot_id v = r->in[0] == n->y ? r->in[1] : r->in[0];
@@ -54,28 +54,41 @@ static bool take_in(const ot_graph *g, ot_norm *n, ot_op op, ot_id *other)
     return true;
 }
 
+/* Nobody but the nodes of n reads its x. */
+static bool is_read_by_it_alone(const ot_graph *g, const ot_norm *n)
+{
+    const ot_value *x = &g->values[n->x];
+    for (uint32_t u = 0; u < x->n_uses; u++) {
+        bool own = false;
+        for (uint32_t k = 0; k < n->n_nodes; k++) own |= n->nodes[k] == x->uses[u];
+        if (!own) return false;
+    }
+    return !x->is_output;
+}
+
 /* Reshapes around: from [N, C, ...] to groups, and back. */
 static void look_through_reshapes(const ot_graph *g, ot_norm *n)
 {
-    const ot_id maker = g->values[n->x].producer, reader = only_reader(g, n->y);
-    if (maker == OT_NONE || reader == OT_NONE || only_reader(g, n->x) != n->nodes[0]) return;
+    const ot_id maker = g->values[n->x].producer, reader = split_only_reader(g, n->y);
+    if (maker == OT_NONE || reader == OT_NONE || !is_read_by_it_alone(g, n)) return;
     const ot_node *to = &g->nodes[maker], *back = &g->nodes[reader];
     if (to->op != OT_OP_Reshape || back->op != OT_OP_Reshape || back->in[0] != n->y) return;
     const ot_value *x = &g->values[to->in[0]], *grouped = &g->values[n->x], *y = &g->values[back->out[0]];
-    if (!is_image(x) || !ot_value_is_static(y) || !same_shape(x, y) || elements(x) != elements(grouped)) return;
+    if (!split_is_image(x) || !ot_value_is_static(y) || !same_shape(x, y) || elements(x) != elements(grouped)) return;
     if (x->dims[0] != grouped->dims[0] || x->dims[1] % grouped->dims[1] != 0) return;
-    n->nodes[2] = reader;
-    n->nodes[1] = n->nodes[0];
+    memmove(n->nodes + 1, n->nodes, n->n_nodes * sizeof *n->nodes);
     n->nodes[0] = maker;
-    n->n_nodes = 3;
+    n->nodes[++n->n_nodes] = reader;
+    n->n_nodes++;
     n->x = to->in[0];
     n->y = back->out[0];
 }
 
-bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out)
+/* InstanceNormalization or GroupNormalization. */
+static bool find_node(const ot_graph *g, ot_id id, ot_norm *out)
 {
     const ot_node *n = &g->nodes[id];
-    if (n->dead || (n->op != OT_OP_InstanceNormalization && n->op != OT_OP_GroupNormalization) || n->n_in < 3) return false;
+    if ((n->op != OT_OP_InstanceNormalization && n->op != OT_OP_GroupNormalization) || n->n_in < 3) return false;
     if (n->in[0] == OT_NONE || n->in[1] == OT_NONE || n->in[2] == OT_NONE || n->out[0] == OT_NONE) return false;
     const ot_value *x = &g->values[n->in[0]];
     *out = (ot_norm){.x = n->in[0],
@@ -87,14 +100,25 @@ bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out)
                      .beta = OT_NONE,
                      .nodes = {id},
                      .n_nodes = 1};
-    if (!is_image(x)) return false;
+    if (!split_is_image(x)) return false;
     out->groups = n->op == OT_OP_GroupNormalization ? ot_attr_int(n, "num_groups", 0) : x->dims[1];
     if (out->groups < 1 || x->dims[1] % out->groups != 0) return false;
     for (int k = 1; k < 3; k++) {
         const int64_t size = elements(&g->values[n->in[k]]);
         if ((size != out->groups && size != x->dims[1]) || g->values[n->in[k]].dtype != x->dtype) return false;
     }
-    if (n->op == OT_OP_InstanceNormalization) look_through_reshapes(g, out);
+    return true;
+}
+
+bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out)
+{
+    if (g->nodes[id].dead) return false;
+    const bool written = split_find_written(g, id, out);
+    if (!written && !find_node(g, id, out)) return false;
+    const bool each = out->groups == g->values[out->x].dims[1];
+    if (each && g->nodes[id].op != OT_OP_GroupNormalization) look_through_reshapes(g, out);
+    const bool grouped = g->nodes[out->nodes[0]].op == OT_OP_Reshape;
+    if (written && !grouped && g->values[out->x].rank == 3) return false; /* [N, tokens, features] is cut by tokens as it is */
     if (take_in(g, out, OT_OP_Mul, &out->gamma)) take_in(g, out, OT_OP_Add, &out->beta);
     return true;
 }

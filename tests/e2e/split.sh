@@ -61,6 +61,7 @@ class Net:
         eps = float(self.rng.choice([1e-5, 1e-6]))
         if kind == 'instance': return self.op('InstanceNormalization', [x, self.vec(c), self.vec(c)], epsilon=eps)
         if kind == 'group': return self.op('GroupNormalization', [x, self.vec(c if self.opset >= 21 else g), self.vec(c if self.opset >= 21 else g)], num_groups=g, epsilon=eps)
+        if kind in ('written', 'written groups'): return self.written(x, kind == 'written', eps)
         if kind == 'torch':
             r = self.op('Reshape', [x, self.const([0, g, -1], 'i8')])
             r = self.op('InstanceNormalization', [r, self.const(np.ones(g)), self.const(np.zeros(g))], epsilon=eps)
@@ -70,6 +71,19 @@ class Net:
         if kind == 'largest': s = self.axes('ReduceMax', x, [2, 3])
         s = self.op('Sigmoid', [self.op('Conv', [s, self.const(self.rng.normal(0, .3, (c, c, 1, 1)))])])
         return self.op('Mul', [x, s])
+
+    def written(self, x, maps, eps):
+        """Mean, difference, mean of its square, root, quotient, of each channel or of groups of them."""
+        c, rng, axes, to = self.c, self.rng, [2, 3], x
+        if not maps:
+            deep = rng.random() < .5
+            to, axes = self.op('Reshape', [x, self.const([1, 4, c // 4, *self.size] if deep else [1, 4, -1], 'i8')]), [2, 3, 4] if deep else [2]
+        d = self.op('Sub', [to, self.axes('ReduceMean', to, axes)])
+        v = self.axes('ReduceMean', self.op('Mul', [d, d]) if rng.random() < .5 else self.op('Pow', [d, self.const(2)]), axes)
+        s = self.op('Sqrt', [self.op('Add', [v, self.const(eps)])])
+        y = self.op('Div', [d, s]) if rng.random() < .5 else self.op('Mul', [d, self.op('Reciprocal', [s])])
+        if not maps: y = self.op('Reshape', [y, self.const([1, c, *self.size], 'i8')])
+        return self.op('Add', [self.op('Mul', [y, self.vec(c, (c, 1, 1))]), self.vec(c, (c, 1, 1))])
 
     def build(self):
         x = skip = 'x'
@@ -117,7 +131,9 @@ def check(name, opset, kinds, form, round_):
     onnx.save(m, path)
     x = rng.standard_normal(dims).astype('f4') * 2 + 3
     p = subprocess.run([tool, path, '-o', tiled, '--force', '--form', form, '--l2', '24K', '--target', 'cpu-generic', '--threads', '1', '-q'], capture_output=True, text=True)
-    if p.returncode: return complain(f'{name} {form}: exit {p.returncode}: {p.stderr}')
+    if p.returncode:
+        complain(f'{name} {form}: exit {p.returncode}: {p.stderr}')
+        return False, False
     onnx.checker.check_model(tiled, full_check=True)
     want = exact(m, x)
     scale = want.max() - want.min()
@@ -125,17 +141,19 @@ def check(name, opset, kinds, form, round_):
     if not got <= max(1e-6, 2 * untiled): complain(f'{name} {form}: error {got:.2e} of the range, untiled {untiled:.2e}')
     made = ops(tiled)
     if any(n.domain == 'onnx_tile' for n in made): complain(f'{name} {form}: operators that are not of the standard')
-    return any('/combine/' in n.name for n in made)
+    return any('/combine/' in n.name for n in made), any('tile/norm/' in n.name for n in made)
 
 
 FORMS = ['loop-peeled', 'loop', 'unrolled']
 combined = collections = 0
 for k in range(int(sys.argv[4])):
     opset = [11, 13, 17, 18, 21][k % 5]
-    kinds = ['instance', 'torch', 'average', 'excite', 'largest'] + (['group'] if opset >= 18 else [])
-    combined += bool(check(f'r{k}', opset, kinds, FORMS[k % 3] if opset >= 13 or k % 3 else 'loop', k))
+    kinds = ['instance', 'torch', 'written', 'written groups', 'average', 'excite', 'largest'] + (['group'] if opset >= 18 else [])
+    combined += check(f'r{k}', opset, kinds, FORMS[k % 3] if opset >= 13 or k % 3 else 'loop', k)[0]
 print('put together from parts:', combined)
 if combined < int(sys.argv[4]) // 2: complain('too few networks whose reductions are put together from parts')
+for k, kind in enumerate(['instance', 'torch', 'written', 'written groups', 'group']):
+    if not check(f'k{k}', 18, [kind], FORMS[k % 3], k)[1]: complain(f'{kind}: not taken apart')
 
 m, dims = Net(np.random.default_rng(seed), 17, ['instance']).build()
 onnx.save(m, f'{d}/e.onnx')

@@ -12,6 +12,17 @@
     " init %to : int64[3] = [0, 4, -1]\n init %back : int64[4] = [1, 8, 16, 12]\n %r = Reshape(%c, %to)\n" \
     " %n = InstanceNormalization(%r, %one, %zero) {epsilon=1e-6}\n %u = Reshape(%n, %back)\n"
 
+#define NUMBERS                                                                                      \
+    " init %one : float32[1] = [1]\n init %two : float32[] = [2]\n init %eps : float32[] = [1e-6]\n" \
+    " init %gamma : float32[8,1,1] = random 5\n init %beta : float32[8,1,1] = random 6\n"
+#define MEAN(x, axes)   " %m = ReduceMean(%" x ", %" axes ")\n %d = Sub(%" x ", %m)\n"
+#define SPREAD(x, axes) " %v = ReduceMean(%" x ", %" axes ")\n %e = Add(%v, %eps)\n %s = Sqrt(%e)\n"
+#define MAPS            " init %hw : int64[2] = [-1, 2]\n"
+#define WRITTEN         NUMBERS MAPS MEAN("c", "hw") " %q = Mul(%d, %d)\n" SPREAD("q", "hw")
+#define BY_GROUPS                                                                                       \
+    NUMBERS " init %rest : int64[1] = [2]\n init %to : int64[3] = [1, 4, -1]\n %r = Reshape(%c, %to)\n" \
+            " init %back : int64[4] = [1, 8, 16, 12]\n"
+
 static ot_model *model_of(const char *body)
 {
     static const char head[] =
@@ -54,6 +65,31 @@ static void forms_are_found(void **state)
         {GROUPED " %y = Mul(%u, %c)\n", 3, 4, false, false}, /* not a number for each channel */
         {GROUPED " %m = Relu(%r)\n %q = Reshape(%m, %back)\n %y = Add(%q, %u)\n", 1, 4, false, false}, /* groups are read besides */
         {" %y = LpNormalization(%c)\n", 0, 0, false, false},
+        {WRITTEN " %y = Div(%d, %s)\n", 7, 8, false, false},
+        {WRITTEN " %n = Div(%d, %s)\n %g = Mul(%n, %gamma)\n %y = Add(%beta, %g)\n", 9, 8, true, true},
+        {WRITTEN " %i = Reciprocal(%s)\n %y = Mul(%i, %d)\n", 8, 8, false, false},
+        {WRITTEN " %i = Div(%one, %s)\n %y = Mul(%d, %i)\n", 8, 8, false, false},
+        {NUMBERS MAPS MEAN("c", "hw") " %f = Sub(%c, %m)\n %q = Pow(%f, %two)\n" SPREAD("q", "hw") " %y = Div(%d, %s)\n", 8, 8,
+         false, false},
+        {NUMBERS
+         " init %chw : int64[3] = [1, 2, 3]\n" MEAN("c", "chw") " %q = Mul(%d, %d)\n" SPREAD("q", "chw") " %y = Div(%d, %s)\n",
+         7, 1, false, false},
+        {BY_GROUPS MEAN("r", "rest") " %q = Mul(%d, %d)\n" SPREAD(
+             "q", "rest") " %n = Div(%d, %s)\n %u = Reshape(%n, %back)\n %g = Mul(%u, %gamma)\n %y = Add(%g, %beta)\n",
+         11, 4, true, true},
+        /* none of these: a reader besides, another divisor, the wrong power, other axes, E[x^2] - E[x]^2 */
+        {WRITTEN " %n = Div(%d, %s)\n %y = Add(%n, %m)\n", 0, 0, false, false},
+        {WRITTEN " %n = Div(%d, %s)\n %y = Add(%n, %d)\n", 0, 0, false, false},
+        {WRITTEN " %y = Div(%d, %e)\n", 0, 0, false, false},
+        {WRITTEN " %y = Div(%s, %d)\n", 0, 0, false, false},
+        {NUMBERS MAPS MEAN("c", "hw") " %q = Pow(%d, %one)\n" SPREAD("q", "hw") " %y = Div(%d, %s)\n", 0, 0, false, false},
+        {NUMBERS MAPS " init %w1 : int64[1] = [3]\n" MEAN("c", "hw") " %q = Mul(%d, %d)\n" SPREAD("q", "w1") " %y = Div(%d, %s)\n",
+         0, 0, false, false},
+        {NUMBERS " init %w1 : int64[1] = [3]\n" MEAN("c", "w1") " %q = Mul(%d, %d)\n" SPREAD("q", "w1") " %y = Div(%d, %s)\n", 0, 0,
+         false, false},
+        {NUMBERS MAPS MEAN("c", "hw") " %q = Mul(%c, %c)\n %p = ReduceMean(%q, %hw)\n %k = Mul(%m, %m)\n %v = Sub(%p, %k)\n"
+                                      " %e = Add(%v, %eps)\n %s = Sqrt(%e)\n %y = Div(%d, %s)\n",
+         0, 0, false, false},
     };
     for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
         ot_model *m = model_of(CASES[k].body);
