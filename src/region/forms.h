@@ -103,7 +103,7 @@ bool ot_captures_safe(const ot_graph *g, const ot_region *r, ot_why *why);
 #define OT_NEEDS_SCAN_AXES     16u  /* a Scan that stacks its results along another axis than the first */
 #define OT_NEEDS_MOVING_GATHER 32u  /* Gather by a list of indices that differs from iteration to iteration (before opset 10) */
 #define OT_NEEDS_GROUP_NORM    64u  /* a body with GroupNormalization */
-#define OT_NEEDS_SHORT_POOL    128u /* an AveragePool in a tile that is shorter than its kernel, padding makes up for it */
+#define OT_NEEDS_UNEVEN_POOL   128u /* an AveragePool that counts padding, in a tile that has more of it behind than in front */
 #define OT_NEEDS_ALL           255u
 
 /* What the region asks when it is written in form f, for which t is prepared. Fails: OT_E_NOMEM. */

@@ -67,21 +67,18 @@ static bool has_group_norm(const ot_form_tiles *t)
     return false;
 }
 
-/* Some tile hands an AveragePool less than its kernel spans. */
-static bool has_short_pool(const ot_form_tiles *t)
+/* Some tile pads an AveragePool that counts padding more behind than in front: the last tile does, where the whole map is padded evenly. */
+static bool has_uneven_pool(const ot_form_tiles *t)
 {
     const ot_region *r = t->r;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         const ot_node *n = &t->g->nodes[r->nodes[i].node];
-        size_t n_kernel = 0, n_dilations = 0;
-        const int64_t *kernel = ot_attr_ints(n, "kernel_shape", &n_kernel), *dilations = ot_attr_ints(n, "dilations", &n_dilations);
-        for (uint32_t d = 0; n->op == OT_OP_AveragePool && d < r->n_dims; d++) {
-            int8_t axis = r->nodes[i].lead_axis[d];
-            if (axis < 2 || (size_t)axis - 2 >= n_kernel) continue;
-            int64_t span = (kernel[axis - 2] - 1) * ((size_t)axis - 2 < n_dilations ? dilations[axis - 2] : 1) + 1;
+        if (n->op != OT_OP_AveragePool || ot_attr_int(n, "count_include_pad", 0) == 0) continue;
+        for (uint32_t d = 0; d < r->n_dims; d++) {
+            if (r->nodes[i].lead_axis[d] < 2) continue; /* not a spatial axis: nothing is padded */
             for (uint32_t k = 0; k < t->dims[d].n; k++) {
                 const ot_op_tile *tile = &t->dims[d].exact[k].ops[i];
-                if (!ot_win_empty(tile->need) && ot_win_len(tile->in[0]) < span) return true;
+                if (!ot_win_empty(tile->need) && tile->pad_hi > tile->pad_lo) return true;
             }
         }
     }
@@ -98,7 +95,7 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
 {
     const ot_graph *g = t->g;
     bool captured = f == OT_FORM_PEELED, has_scan = g->model->opset >= OT_SCAN_SINCE;
-    *needs = f != OT_FORM_WHILE && f != OT_FORM_NONE && has_short_pool(t) ? OT_NEEDS_SHORT_POOL : 0;
+    *needs = f != OT_FORM_WHILE && f != OT_FORM_NONE && has_uneven_pool(t) ? OT_NEEDS_UNEVEN_POOL : 0;
     if (f == OT_FORM_UNROLLED || f == OT_FORM_WHILE || f == OT_FORM_NONE) return OT_OK;
     if (f == OT_FORM_STREAM || (f == OT_FORM_PEELED && ot_sequence_fits(g, t->r))) {
         *needs |= loop_needs(g) | OT_NEEDS_SEQUENCE;
@@ -116,9 +113,9 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
 
 ot_why ot_needs_refusal(unsigned lacking)
 {
-    static const ot_why whys[] = {OT_WHY_RUNS_NO_LOOP,         OT_WHY_RUNS_NO_SEQUENCE,  OT_WHY_RUNS_NO_SCAN,
-                                  OT_WHY_RUNS_NO_SCAN_CAPTURE, OT_WHY_RUNS_NO_SCAN_AXES, OT_WHY_RUNS_NO_MOVING_GATHER,
-                                  OT_WHY_RUNS_NO_GROUP_NORM,   OT_WHY_RUNS_NO_SHORT_POOL};
+    static const ot_why whys[] = {OT_WHY_RUNS_NO_LOOP,         OT_WHY_RUNS_NO_SEQUENCE,   OT_WHY_RUNS_NO_SCAN,
+                                  OT_WHY_RUNS_NO_SCAN_CAPTURE, OT_WHY_RUNS_NO_SCAN_AXES,  OT_WHY_RUNS_NO_MOVING_GATHER,
+                                  OT_WHY_RUNS_NO_GROUP_NORM,   OT_WHY_RUNS_NO_UNEVEN_POOL};
     for (uint32_t k = 0; k < sizeof whys / sizeof *whys; k++)
         if ((lacking >> k & 1u) != 0) return whys[k];
     return OT_WHY_NONE;

@@ -41,10 +41,10 @@ typedef struct rig {
     " %a = GroupNormalization(%x, %s, %s) {num_groups=2}\n" \
     " %y = Relu(%a)\n output %y\n}\n"
 
-/* Nine rows in tiles of two: the last tile has one, and reads two where the kernel spans three. */
-#define POOLS                                                   \
+/* Nine rows in tiles: the last one is padded behind and not in front. */
+#define POOLS(pads)                                             \
     "graph g {\n input %x : float32[1,4,9,8]\n %a = Relu(%x)\n" \
-    " %y = AveragePool(%a) {kernel_shape=[3,3], pads=[1,1,1,1]}\n output %y\n}\n"
+    " %y = AveragePool(%a) {kernel_shape=[3,3], " pads "}\n output %y\n}\n"
 
 /* The model, and its longest region that ends at that value, cut as given. */
 static void build_to(rig *x, const char *graph, const char *end, int32_t opset, uint32_t n_dims, const uint32_t *axes,
@@ -126,11 +126,13 @@ static void forms_say_what_they_need(void **state)
     assert_int_equal(needs_of(NORMALIZES, 21, 1, batch, four, OT_FORM_UNROLLED), 0);
     assert_int_equal(needs_of(NORMALIZES, 21, 1, batch, four, OT_FORM_LOOP), OT_NEEDS_LOOP | OT_NEEDS_GROUP_NORM);
     const uint32_t height[] = {2}, five[] = {5}, three[] = {3};
-    assert_int_equal(needs_of(POOLS, 17, 1, height, five, OT_FORM_UNROLLED), OT_NEEDS_SHORT_POOL);
-    assert_int_equal(needs_of(POOLS, 17, 1, height, five, OT_FORM_LOOP), OT_NEEDS_SHORT_POOL | OT_NEEDS_LOOP);
-    assert_int_equal(needs_of(POOLS, 17, 1, height, three, OT_FORM_UNROLLED), 0);
+    const char *const counted = POOLS("count_include_pad=1, pads=[1,1,1,1]");
+    assert_int_equal(needs_of(counted, 17, 1, height, three, OT_FORM_UNROLLED), OT_NEEDS_UNEVEN_POOL);
+    assert_int_equal(needs_of(counted, 17, 1, height, five, OT_FORM_LOOP), OT_NEEDS_UNEVEN_POOL | OT_NEEDS_LOOP);
+    assert_int_equal(needs_of(POOLS("count_include_pad=1, pads=[1,1,0,1]"), 17, 1, height, three, OT_FORM_UNROLLED), 0);
+    assert_int_equal(needs_of(POOLS("pads=[1,1,1,1]"), 17, 1, height, three, OT_FORM_UNROLLED), 0);
     assert_int_equal(ot_needs_refusal(0), OT_WHY_NONE);
-    assert_int_equal(ot_needs_refusal(OT_NEEDS_SHORT_POOL), OT_WHY_RUNS_NO_SHORT_POOL);
+    assert_int_equal(ot_needs_refusal(OT_NEEDS_UNEVEN_POOL), OT_WHY_RUNS_NO_UNEVEN_POOL);
 }
 
 /* A body that captures nothing cannot read what every tile reads whole. */
