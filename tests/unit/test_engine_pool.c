@@ -1,41 +1,17 @@
 /* The pool of threads: every chunk once, whoever takes it; workers that are never scheduled; pools that come and go. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "seeded.h"
 
 #include "engine/core/pool.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ITEMS   3000
 #define THREADS 8
-
-static uint64_t seed;
-
-static int64_t below(int64_t n)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (int64_t)((seed >> 33) % (uint64_t)n);
-}
-
-static int start(void **state)
-{
-    (void)state;
-    const char *given = getenv("SEED");
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    print_message("seed %llu\n", (unsigned long long)seed);
-    return 0;
-}
 
 static ot_pool *new_pool(uint32_t threads)
 {

@@ -52,7 +52,7 @@ static bool rows_may_be_cut(const lw_conv *k, const ot_nd *x, const ot_nd *y, in
 static grid choose_grid(const lw_conv *k, const ot_nd *x, const ot_nd *y, int64_t threads)
 {
     int64_t images = x->dims[0], want = threads * PARTS_EACH;
-    grid g = {.images = ot_min(images, want), .maps = 1, .rows = 1, .unit = k->maps};
+    grid g = {.images = threads == 1 ? 1 : ot_min(images, want), .maps = 1, .rows = 1, .unit = k->maps};
     if (threads == 1 || images >= want) return g;
     int64_t pieces = ot_ceil_div(want, images);
     g.unit = choose_unit(k, x, y, ot_ceil_div(threads, images));
