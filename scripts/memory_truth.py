@@ -80,31 +80,40 @@ def show(r):
             f"x{p1 / max(p0, 1e-9):.2f} measured x{m1 / max(m0, 1e-9):.2f}  regions {r['regions']}")
 
 
-def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(doc):
+    """What both runtimes' scripts are called with."""
+    a = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument('--tool', required=True)
     a.add_argument('--models', action='append', required=True)
     a.add_argument('--only', action='append')
     a.add_argument('--args', default='--goal memory')
-    a.add_argument('--threads', type=int, default=1)
     a.add_argument('--json')
-    args = a.parse_args()
+    return a
+
+
+def table(look, args):
+    """Look at each case, print its row, then the summary; rows as JSON where args say so."""
     rows = []
-    for folder in args.models:
-        for case in cases(folder):
-            if args.only and not any(fnmatch.fnmatch(case[0], g) for g in args.only):
-                continue
-            rows.append(look(case, args))
-            print(show(rows[-1]), flush=True)
+    for case in (c for folder in args.models for c in cases(folder)):
+        if args.only and not any(fnmatch.fnmatch(case[0], g) for g in args.only):
+            continue
+        rows.append(look(case, args))
+        print(show(rows[-1]), flush=True)
     ran = [r for r in rows if 'measured' in r and r['measured'][0] >= LEAST_MB]
     for k, what in enumerate(('untiled', 'tiled')):
         errors = sorted(abs(off(r, k)) for r in ran)
         if errors:
-            print(f"{what}: {len(errors)} models of {LEAST_MB} MB and more, error median {statistics.median(errors):.0%}, worst {errors[-1]:.0%}")
+            print(f'{what}: {len(errors)} models of {LEAST_MB} MB and more, error median {statistics.median(errors):.0%}, worst {errors[-1]:.0%}')
     if args.json:
         with open(args.json, 'w', encoding='utf-8') as f:
             json.dump(rows, f, indent=1)
     return 0
+
+
+def main():
+    a = options(__doc__)
+    a.add_argument('--threads', type=int, default=1)
+    return table(look, a.parse_args())
 
 
 if __name__ == '__main__':

@@ -7,18 +7,15 @@ Needs openvino, onnx and numpy. Models as memory_truth.py finds them. Measured: 
 the peak of three runs, in a process that has run another model: the libraries (75 MB) are not the model's. Inputs are the caller's; results
 are read where OpenVINO leaves them. Memory that compiling takes and gives back is not counted, as little as by whoever loads a model once.
 """
-import argparse
 import ctypes
-import fnmatch
 import json
 import os
 import shlex
-import statistics
 import subprocess
 import sys
 import tempfile
 
-from memory_truth import LEAST_MB, cases, off, predicted, show
+from memory_truth import options, predicted, table
 
 CONFIG = {'PERFORMANCE_HINT': 'LATENCY', 'INFERENCE_PRECISION_HINT': 'f32', 'INFERENCE_NUM_THREADS': 1}
 
@@ -99,28 +96,7 @@ def look(case, args):
 def main():
     if sys.argv[1:2] == ['child']:
         return child(sys.argv[2], json.loads(sys.argv[3]))
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument('--tool', required=True)
-    a.add_argument('--models', action='append', required=True)
-    a.add_argument('--only', action='append')
-    a.add_argument('--args', default='--goal memory')
-    a.add_argument('--json')
-    args = a.parse_args()
-    rows = []
-    for case in (c for folder in args.models for c in cases(folder)):
-        if args.only and not any(fnmatch.fnmatch(case[0], g) for g in args.only):
-            continue
-        rows.append(look(case, args))
-        print(show(rows[-1]), flush=True)
-    ran = [r for r in rows if 'measured' in r and r['measured'][0] >= LEAST_MB]
-    for k, what in enumerate(('untiled', 'tiled')):
-        errors = sorted(abs(off(r, k)) for r in ran)
-        if errors:
-            print(f'{what}: {len(errors)} models of {LEAST_MB} MB and more, error median {statistics.median(errors):.0%}, worst {errors[-1]:.0%}')
-    if args.json:
-        with open(args.json, 'w', encoding='utf-8') as f:
-            json.dump(rows, f, indent=1)
-    return 0
+    return table(look, options(__doc__).parse_args())
 
 
 if __name__ == '__main__':

@@ -58,3 +58,19 @@ char *ot_fact_clean(ot_arena *a, const char *text)
     }
     return clean;
 }
+
+const char *ot_fact_short(const char *text, size_t width, char *out)
+{
+    size_t n = strlen(text), keep = n <= width ? n : (width - 2) / 2, used = 0;
+    for (size_t k = 0; k < n; k++) {
+        if (n > width && k == keep) {
+            out[used++] = '.';
+            out[used++] = '.';
+            k = n - keep;
+        }
+        unsigned char c = (unsigned char)text[k];
+        out[used++] = (char)(c < 0x20 || c >= 0x7f ? '?' : c);
+    }
+    out[used] = '\0';
+    return out;
+}

@@ -6,6 +6,7 @@
  *     ub           9   12288        12288  0.0 %  yes       196608  reuse      2          0
  */
 #include "memory_results.h"
+#include "facts_number.h"
 
 #include "base/json.h"
 
@@ -30,29 +31,13 @@ static bool any_timed_out(const ot_memory_results *r)
 
 /* ---- table ---- */
 
-/* Printable copy of a name; a long one loses its middle. */
-static void clean(const char *s, size_t width, char *out)
-{
-    size_t n = strlen(s), keep = n <= width ? n : width / 2 - 1, used = 0;
-    for (size_t k = 0; k < n; k++) {
-        if (n > width && k == keep) {
-            out[used++] = '.';
-            out[used++] = '.';
-            k = n - keep;
-        }
-        unsigned char c = (unsigned char)s[k];
-        out[used++] = (char)(c < 0x20 || c >= 0x7f ? '?' : c);
-    }
-    out[used] = '\0';
-}
-
 static void print_head(const ot_memory_results *r, FILE *f)
 {
     char file[84], kernel[84], took[32];
-    clean(r->file, 80, file);
+    ot_fact_short(r->file, 80, file);
     fputs(file, f);
     if (r->kernel) {
-        clean(r->kernel, 80, kernel);
+        ot_fact_short(r->kernel, 80, kernel);
         fprintf(f, " (kernel %s on %s)", kernel, r->target);
     }
     fprintf(f, ": %u buffer%s, planned in %s\n", r->n_buffers, r->n_buffers == 1 ? "" : "s",
@@ -137,12 +122,12 @@ ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
     if (any_timed_out(r)) fputs("  time limit hit: another run may find another plan\n", f);
     for (uint32_t k = 0; k < r->n_notes; k++) {
         char text[800];
-        clean(r->notes[k], 400, text);
+        ot_fact_short(r->notes[k], 400, text);
         fprintf(f, "  chosen: %s\n", text);
     }
     for (uint32_t k = 0; k < r->n_warnings; k++) {
         char text[404];
-        clean(r->warnings[k], 400, text);
+        ot_fact_short(r->warnings[k], 400, text);
         fprintf(f, "  warning: %s\n", text);
     }
     return ferror(f) ? OT_E_SYSTEM : OT_OK;

@@ -13,29 +13,13 @@
  *   onnx-tile unet.onnx -o unet-tiled.onnx --goal memory
  */
 #include "facts.h"
+#include "facts_number.h"
 
 #include "base/json.h"
 
 #define NAME_WIDTH 26
 #define ROWS       12
 #define WIDTH      108
-
-/* Printable copy of at most `width` bytes; the end of a name tells more than its middle. */
-static const char *clean(const char *name, size_t width, char *out)
-{
-    size_t n = strlen(name), keep = n <= width ? n : (width - 2) / 2, used = 0;
-    for (size_t k = 0; k < n; k++) {
-        if (n > width && k == keep) {
-            out[used++] = '.';
-            out[used++] = '.';
-            k = n - keep;
-        }
-        unsigned char c = (unsigned char)name[k];
-        out[used++] = (char)(c < 0x20 || c >= 0x7f ? '?' : c);
-    }
-    out[used] = '\0';
-    return out;
-}
 
 static const ot_fact_entry *entry(const ot_facts *f, const char *id)
 {
@@ -54,7 +38,7 @@ static const char *node_text(const ot_facts *f, uint32_t node, char *out)
 {
     char op[24], name[NAME_WIDTH + 4];
     if (node == OT_NONE) return strcpy(out, "-");
-    sprintf(out, "%s %s", clean(f->nodes[node].op, 20, op), clean(f->nodes[node].name, NAME_WIDTH, name));
+    sprintf(out, "%s %s", ot_fact_short(f->nodes[node].op, 20, op), ot_fact_short(f->nodes[node].name, NAME_WIDTH, name));
     return out;
 }
 
@@ -66,14 +50,14 @@ static void print_untiled(const ot_facts *f, FILE *out)
     double process = figure(f, "process-bytes"), live = figure(f, "peak-bytes");
     const ot_fact_entry *n = entry(f, "peak-node");
     ot_format_bytes(live, b, sizeof b);
-    clean(f->runtime, 28, runtime);
+    ot_fact_short(f->runtime, 28, runtime);
     if (process > 0)
         fprintf(out, "  Untiled, the process grows by %s: %s of tensors that live at one time, and what %s keeps\n  beside them.",
                 ot_format_bytes(process, a, sizeof a), b, runtime);
     else
         fprintf(out, "  Untiled, %s of tensors live at one time.", b);
     fprintf(out, " Most live at step %.0f of %.0f, %s:\n", figure(f, "peak-step"), figure(f, "steps"),
-            n && n->text ? clean(n->text, 64, node) : "?");
+            n && n->text ? ot_fact_short(n->text, 64, node) : "?");
 }
 
 static void print_alive(const ot_facts *f, FILE *out)
@@ -87,9 +71,9 @@ static void print_alive(const ot_facts *f, FILE *out)
             strcpy(until, "the end: it is an output");
         else
             node_text(f, a->reader, until);
-        clean(until, 30, cut);
-        fprintf(out, "    %-*s  %-18s %9s %4.0f %%  %-30s %s\n", NAME_WIDTH, clean(a->value, NAME_WIDTH, name),
-                clean(a->shape, 18, shape), a->bytes > 0 ? ot_format_bytes(a->bytes, size, sizeof size) : "in place",
+        ot_fact_short(until, 30, cut);
+        fprintf(out, "    %-*s  %-18s %9s %4.0f %%  %-30s %s\n", NAME_WIDTH, ot_fact_short(a->value, NAME_WIDTH, name),
+                ot_fact_short(a->shape, 18, shape), a->bytes > 0 ? ot_format_bytes(a->bytes, size, sizeof size) : "in place",
                 100 * a->share, cut,
                 a->in_tiles ? "in tiles only"
                 : *a->shape ? "whole"
@@ -111,7 +95,7 @@ static void print_tiled(const ot_facts *f, FILE *out)
     }
     if (f->n_regions == 0)
         fprintf(out, "\n  Not tiled, but written as a branch, in which %s keeps no second block of memory for tensors",
-                clean(f->runtime, 28, runtime));
+                ot_fact_short(f->runtime, 28, runtime));
     else
         fprintf(out, "\n  Tiled (%u region%s)", f->n_regions, f->n_regions == 1 ? "" : "s");
     if (before > 0 && after > 0)
@@ -122,7 +106,7 @@ static void print_tiled(const ot_facts *f, FILE *out)
             time > 0 ? tiled_time / time : 1.0);
     const ot_fact_entry *at = entry(f, "tiled-peak-at");
     char where[200];
-    if (at && at->text && *at->text) fprintf(out, "  Most live then %s.\n", clean(at->text, 110, where));
+    if (at && at->text && *at->text) fprintf(out, "  Most live then %s.\n", ot_fact_short(at->text, 110, where));
 }
 
 /* Words in lines of at most WIDTH columns, all but the first indented by `indent`, which the first has already. */
@@ -153,7 +137,7 @@ static void print_obstacles(const ot_facts *f, FILE *out)
     fprintf(out, "\n  In the way of less, still whole%s:\n", f->command ? " there" : "");
     for (uint32_t k = 0; k < f->n_obstacles; k++) {
         const ot_fact_obstacle *o = &f->obstacles[k], *next = k + 1 < f->n_obstacles ? o + 1 : NULL;
-        fprintf(out, "    %-*s %9s  %s\n", NAME_WIDTH, clean(o->value, NAME_WIDTH, name),
+        fprintf(out, "    %-*s %9s  %s\n", NAME_WIDTH, ot_fact_short(o->value, NAME_WIDTH, name),
                 ot_format_bytes(o->bytes, size, sizeof size), node_text(f, o->node, node));
         if (next && strcmp(next->reason, o->reason) == 0 && strcmp(next->lift, o->lift) == 0) continue;
         fputs("      ", out);
@@ -172,7 +156,7 @@ static void print_unknown(const ot_facts *f, FILE *out)
         if (strcmp(f->peak[k].id, "unknown-input") != 0) continue;
         fprintf(out, "%s  --shape %s\n",
                 any ? "" : "  Sizes of inputs are not known, and nothing of what follows from them. Give them numbers:\n",
-                clean(f->peak[k].text, 150, name));
+                ot_fact_short(f->peak[k].text, 150, name));
         any = true;
     }
     if (any) fputc('\n', out);
@@ -181,8 +165,8 @@ static void print_unknown(const ot_facts *f, FILE *out)
 ot_status ot_explain_print(const ot_facts *f, FILE *out)
 {
     char name[84], runtime[32], target[44];
-    fprintf(out, "%s for %s on %s\n\n", clean(*f->model ? f->model : "model", 80, name), clean(f->runtime, 28, runtime),
-            clean(f->target, 40, target));
+    fprintf(out, "%s for %s on %s\n\n", ot_fact_short(*f->model ? f->model : "model", 80, name),
+            ot_fact_short(f->runtime, 28, runtime), ot_fact_short(f->target, 40, target));
     print_unknown(f, out);
     if (f->n_alive == 0) {
         fprintf(out, "  No tensor of a known size is made: there is nothing to tell.\n");

@@ -11,6 +11,7 @@
  * Names come from strangers: control bytes are shown as '?', long names lose their middle.
  */
 #include "facts.h"
+#include "facts_number.h"
 
 #define COLUMNS      10
 #define CELL         96
@@ -20,22 +21,6 @@
 
 /* ---- names ---- */
 
-/* Printable copy of at most `width` bytes; the end of a name tells more than its middle. */
-static void clean_name(const char *name, size_t width, char *out)
-{
-    size_t n = strlen(name), keep = n <= width ? n : (width - 2) / 2, used = 0;
-    for (size_t k = 0; k < n; k++) {
-        if (n > width && k == keep) {
-            out[used++] = '.';
-            out[used++] = '.';
-            k = n - keep;
-        }
-        unsigned char c = (unsigned char)name[k];
-        out[used++] = (char)(c < 0x20 || c >= 0x7f ? '?' : c);
-    }
-    out[used] = '\0';
-}
-
 static void span_text(const ot_facts *f, const uint32_t *nodes, uint32_t n, char *out, size_t size)
 {
     char first[NAME_WIDTH + 4], last[NAME_WIDTH + 4];
@@ -43,8 +28,8 @@ static void span_text(const ot_facts *f, const uint32_t *nodes, uint32_t n, char
         snprintf(out, size, "-");
         return;
     }
-    clean_name(f->nodes[nodes[0]].name, NAME_WIDTH, first);
-    clean_name(f->nodes[nodes[n - 1]].name, NAME_WIDTH, last);
+    ot_fact_short(f->nodes[nodes[0]].name, NAME_WIDTH, first);
+    ot_fact_short(f->nodes[nodes[n - 1]].name, NAME_WIDTH, last);
     if (n == 1)
         snprintf(out, size, "%s", first);
     else
@@ -62,7 +47,7 @@ static void print_ratio(double before, double after, FILE *f)
 static void print_headline(const ot_facts *r, bool all, FILE *f)
 {
     char a[32], b[32], name[84];
-    clean_name(*r->model ? r->model : "model", 80, name);
+    ot_fact_short(*r->model ? r->model : "model", 80, name);
     fprintf(f, "%s for %s on %s, fast memory %s\n\n", name, r->runtime, r->target,
             ot_format_bytes((double)r->fast_bytes, a, sizeof a));
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
@@ -192,7 +177,7 @@ static void print_sums(const ot_facts *r, FILE *f)
     for (uint32_t i = 0; i < r->n_regions; i++)
         for (uint32_t k = 0; k < r->regions[i].n_sums; k++) {
             const ot_fact_node *n = &r->nodes[r->regions[i].sums[k].node];
-            clean_name(n->name, 80, name);
+            ot_fact_short(n->name, 80, name);
             fprintf(f, "%*sr%u ends in %s %s: every tile reduces its share, the parts are combined after the tiles\n", MARGIN, "",
                     r->regions[i].id, n->op, name);
         }
@@ -262,7 +247,7 @@ static void print_members(const ot_facts *r, const group *b, FILE *f)
     for (uint32_t k = b->first; k < r->n_barriers; k++) {
         char name[64];
         if (strcmp(op_of(r, k), b->op) != 0 || strcmp(r->barriers[k].reason, b->reason) != 0) continue;
-        clean_name(r->nodes[r->barriers[k].node].name, 48, name);
+        ot_fact_short(r->nodes[r->barriers[k].node].name, 48, name);
         if (column == 0 || column + strlen(name) > 90) column = (size_t)fprintf(f, "%s         ", column ? "\n" : "") - 1;
         column += (size_t)fprintf(f, " %s", name);
     }
@@ -280,7 +265,7 @@ static ot_status print_barriers(const ot_facts *r, bool all, FILE *f)
     fprintf(f, "\n%*s%u barriers\n", MARGIN, "", r->n_barriers);
     for (uint32_t k = 0; k < n && (all || k < GROUPS_SHOWN); k++) {
         char op[36];
-        clean_name(groups[k].op, 32, op);
+        ot_fact_short(groups[k].op, 32, op);
         fprintf(f, "%*s%4u x %s: %s\n", MARGIN, "", groups[k].count, op, groups[k].reason);
         if (all) print_members(r, &groups[k], f);
     }

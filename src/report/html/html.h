@@ -66,6 +66,8 @@ void html_section(html *h, const char *id, const char *title, const char *lead);
 void html_svg(html *h, const char *cls, double width, double height, const char *label);
 /* <title>: the tooltip of the open shape, and what is read aloud; "\n" breaks its line. Directly after html_open and html_attr. */
 void html_tip(html *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* <div> around a table that scrolls in it, by keyboard too; label: what is read aloud. To be closed. */
+void html_scroll(html *h, const char *cls, const char *label);
 /* One row of a table's head; "#..." marks a column of figures. NULL-terminated. Opens <thead>, <tr> and closes them. */
 void html_heads(html *h, const char *const *titles);
 /* <dt>title</dt><dd>number</dd>, or nothing when absent. */

@@ -24,10 +24,7 @@ static void put_alive(html *h)
 {
     static const char *const heads[] = {"Tensor", "Shape", "#Bytes", "#Share", "Made by", "Needed until", "When tiled", NULL};
     const ot_facts *f = h->f;
-    html_open_class(h, "div", "panel scroll");
-    html_attr(h, "tabindex", "0");
-    html_attr(h, "role", "region");
-    html_attr(h, "aria-label", "Tensors alive at the peak");
+    html_scroll(h, "panel scroll", "Tensors alive at the peak");
     html_open(h, "table");
     html_heads(h, heads);
     html_open(h, "tbody");

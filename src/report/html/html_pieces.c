@@ -47,6 +47,14 @@ void html_tip(html *h, const char *format, ...)
     html_close(h);
 }
 
+void html_scroll(html *h, const char *cls, const char *label)
+{
+    html_open_class(h, "div", cls);
+    html_attr(h, "tabindex", "0");
+    html_attr(h, "role", "region");
+    html_attr(h, "aria-label", label);
+}
+
 void html_heads(html *h, const char *const *titles)
 {
     html_open(h, "thead");

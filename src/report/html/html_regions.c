@@ -152,10 +152,7 @@ static void put_table(html *h)
                                         "Bound by",
                                         NULL};
     bool measured = any_measured(h->f);
-    html_open_class(h, "div", h->f->n_regions > ROWS_OPEN ? "panel scroll tall" : "panel scroll");
-    html_attr(h, "tabindex", "0");
-    html_attr(h, "role", "region");
-    html_attr(h, "aria-label", "Table of regions");
+    html_scroll(h, h->f->n_regions > ROWS_OPEN ? "panel scroll tall" : "panel scroll", "Table of regions");
     html_open_class(h, "table", "sortable");
     html_attr(h, "id", "region-table");
     html_heads(h, measured ? timed : plain);

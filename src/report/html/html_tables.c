@@ -85,10 +85,7 @@ static void put_scopes(html *h)
     const ot_facts *f = h->f;
     if (!f->n_scopes) return;
     bool kernel = f->target && *f->target;
-    html_open_class(h, "div", "panel scroll");
-    html_attr(h, "tabindex", "0");
-    html_attr(h, "role", "region");
-    html_attr(h, "aria-label", "Table of memories");
+    html_scroll(h, "panel scroll", "Table of memories");
     html_open_class(h, "table", "sortable");
     html_attr(h, "id", "scope-table");
     html_heads(h, kernel ? kernel_heads : table_heads);
