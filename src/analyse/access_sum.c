@@ -7,12 +7,12 @@
  *                       |           |           |
  *   parts [3,1,C,1,1]   m0          m1          m2  ------->   max over the parts: [1,C,1,1]
  *
- * A mean is the mean of the parts when all pieces are equally long; else each part is weighted with its number of elements. A variance
+ * A root of a sum of squares is that of the parts' roots. A mean is the mean of the parts when all pieces are equally long; else each part is weighted with its number of elements. A variance
  * takes the means of the parts as well, since these differ from the mean of all.
  */
 #include "access_same.h"
 
-/* Types in which parts can be weighted. */
+/* Types in which parts can be weighted, and roots of them taken: of integers, fractions would be lost. */
 static bool has_weights(ot_dtype t) { return t == OT_F32 || t == OT_F64; }
 
 static ot_sum_kind kind_of(const ot_node *n, ot_dtype t)
@@ -26,6 +26,7 @@ static ot_sum_kind kind_of(const ot_node *n, ot_dtype t)
     case OT_OP_GlobalMaxPool:
     case OT_OP_ReduceMax: return OT_SUM_MAX;
     case OT_OP_ReduceMin: return OT_SUM_MIN;
+    case OT_OP_ReduceL2: return has_weights(t) ? OT_SUM_L2 : OT_SUM_NONE;
     case OT_OP_Moments: return OT_SUM_MOMENTS;
     default: return OT_SUM_NONE;
     }

@@ -19,7 +19,7 @@
 static bool is_sum(ot_op op)
 {
     return op == OT_OP_GlobalAveragePool || op == OT_OP_ReduceMean || op == OT_OP_ReduceSum || op == OT_OP_ReduceSumSquare ||
-           op == OT_OP_ReduceL1;
+           op == OT_OP_ReduceL1 || op == OT_OP_ReduceL2;
 }
 
 /* Hands on each element by itself. */

@@ -230,8 +230,11 @@ static ot_status combine_moments(const combination *c, ot_id parts, ot_id y)
 
 ot_status rw_combine(rw_region *w, uint32_t v, ot_id parts, uint32_t n_slots, const double *n)
 {
-    static const char *const ops[OT_SUM_MOMENTS] = {
-        [OT_SUM_ADD] = "ReduceSum", [OT_SUM_MEAN] = "ReduceMean", [OT_SUM_MAX] = "ReduceMax", [OT_SUM_MIN] = "ReduceMin"};
+    static const char *const ops[OT_SUM_MOMENTS] = {[OT_SUM_ADD] = "ReduceSum",
+                                                    [OT_SUM_MEAN] = "ReduceMean",
+                                                    [OT_SUM_MAX] = "ReduceMax",
+                                                    [OT_SUM_MIN] = "ReduceMin",
+                                                    [OT_SUM_L2] = "ReduceL2"};
     const ot_value y = w->g->values[w->r->values[v].value], x = w->g->values[parts];
     const ot_sum_kind kind = kind_of(w, v);
     combination c = {w, y.name, n_slots, OT_NONE};

@@ -52,7 +52,7 @@ static ot_status numbers(factors *f, ot_id v, const char *role, ot_id *out)
     double *wide = ot_alloc_n(f->w.g->model->arena, (size_t)n + 1, sizeof *wide);
     size_t count = 0;
     if (!narrow || !wide) return ot_fail_nomem(f->w.g->model->diag);
-    if (x.dtype == OT_F32 && x.init && !x.overridable && ot_tensor_floats(x.init, narrow, (size_t)n, &count)) {
+    if (x.dtype != OT_F64 && x.init && !x.overridable && ot_tensor_floats(x.init, narrow, (size_t)n, &count)) {
         for (int64_t k = 0; k < n; k++) wide[k] = narrow[k];
         return split_doubles(&f->w, role, wide, 3, dims, out);
     }

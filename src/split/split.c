@@ -5,13 +5,43 @@
  */
 #include "split_internal.h"
 
+/* An element-wise operator on x, of x's type; its result is the normalisation's where `last`. */
+static ot_status by_element(split_writer *w, const ot_norm *n, const char *op, const char *role, ot_id x, ot_id other, bool last,
+                            ot_id *out)
+{
+    const ot_value v = w->g->values[x];
+    *out = last ? n->y : OT_NONE;
+    return split_op(w, op, role, (ot_id[]){x, other}, 2, NULL, 0, v.dtype, v.rank, v.dims, out);
+}
+
+/* y of x, the factor and the summand. In half precision x * factor + summand would cancel where the mean is large. */
+static ot_status write_affine(split_writer *w, const ot_norm *n, const ot_id both[2])
+{
+    const ot_value x = w->g->values[n->x];
+    const ot_dtype type = w->g->values[both[0]].dtype;
+    const bool half = type != x.dtype, more = n->each_scale != OT_NONE || n->each_bias != OT_NONE;
+    const ot_attr back = ot_mk_int("to", x.dtype);
+    ot_id v = n->x;
+    if (half) OT_TRY(split_cast(w, "wide_x", v, type, &v));
+    OT_TRY(by_element(w, n, "Mul", "scaled", v, both[0], false, &v));
+    OT_TRY(by_element(w, n, "Add", "shifted", v, both[1], !half && !more, &v));
+    if (half) {
+        const ot_id wide = v;
+        v = more ? OT_NONE : n->y;
+        OT_TRY(split_op(w, "Cast", "narrow", &wide, 1, &back, 1, x.dtype, x.rank, x.dims, &v));
+    }
+    if (n->each_scale != OT_NONE) OT_TRY(by_element(w, n, "Mul", "each_scaled", v, n->each_scale, n->each_bias == OT_NONE, &v));
+    if (n->each_bias != OT_NONE) OT_TRY(by_element(w, n, "Add", "each_shifted", v, n->each_bias, true, &v));
+    return OT_OK;
+}
+
 static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_split *made)
 {
     ot_arena *a = g->model->arena;
     const ot_value x = g->values[n->x];
     int64_t axes[OT_RANK_MAX], dims[OT_RANK_MAX];
     split_writer w = {.g = g, .base = ot_format(a, "tile/norm/%s", g->values[n->y].name)};
-    ot_id moments = OT_NONE, scaled = OT_NONE, y = n->y, both[2];
+    ot_id moments = OT_NONE, both[2];
     if (!w.base) return ot_fail_nomem(g->model->diag);
     for (int32_t k = 0; k < x.rank; k++) dims[k] = k < 2 ? x.dims[k] : 1;
     for (int32_t k = 2; k < x.rank; k++) axes[k - 2] = k;
@@ -21,11 +51,11 @@ static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_split *made)
     if (over.kind != OT_ATTR_INTS) return ot_fail_nomem(g->model->diag);
     OT_TRY(split_op(&w, "Moments", "moments", &n->x, 1, &over, 1, OT_F64, x.rank, dims, &moments));
     dims[x.rank - 1] = last;
-    const ot_attr attrs[3] = {ot_mk_float("epsilon", n->epsilon), ot_mk_int("groups", n->groups), ot_mk_int("dtype", x.dtype)};
+    const ot_dtype type = x.dtype == OT_F64 ? OT_F64 : OT_F32;
+    const ot_attr attrs[3] = {ot_mk_float("epsilon", n->epsilon), ot_mk_int("groups", n->groups), ot_mk_int("dtype", type)};
     const ot_id in[5] = {moments, n->scale, n->bias, n->gamma, n->beta};
-    OT_TRY(split_pair(&w, "NormFactors", in, 5, attrs, 3, x.dtype, x.rank, dims, both));
-    OT_TRY(split_op(&w, "Mul", "scaled", (ot_id[]){n->x, both[0]}, 2, NULL, 0, x.dtype, x.rank, x.dims, &scaled));
-    OT_TRY(split_op(&w, "Add", "shifted", (ot_id[]){scaled, both[1]}, 2, NULL, 0, x.dtype, x.rank, x.dims, &y));
+    OT_TRY(split_pair(&w, "NormFactors", in, 5, attrs, 3, type, x.rank, dims, both));
+    OT_TRY(write_affine(&w, n, both));
     made->parts = ot_memdup(a, w.nodes, w.n_nodes * sizeof *w.nodes);
     made->whole = ot_memdup(a, n->nodes, n->n_nodes * sizeof *n->nodes);
     made->n_parts = w.n_nodes;

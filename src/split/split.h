@@ -4,7 +4,7 @@
  *                                             x --Mul(factor)--Add(summand)--> y
  *
  * Moments is a reduction in parts (analyse/access_sum.c): the tiles that make x hand theirs out, over the elements that they own. Mul and
- * Add are element-wise and run in the tiles of what follows. Moments are float64. Groups of channels are put together from the
+ * Add are element-wise and run in the tiles of what follows. Moments are float64, and half precision is scaled in float32, between Casts. Groups of channels are put together from the
  * channels' moments by the same formula, so reshapes to groups vanish.
  *
  *   split_find.c     which nodes are a normalisation, in the forms that exporters write
@@ -19,14 +19,17 @@
 
 #include "analyse/analyse.h"
 
-/* A normalisation over the spatial axes of x: y = ((x - mean) / sqrt(variance + epsilon) * scale + bias) * gamma + beta. */
+/* A normalisation over the spatial axes of x: y = ((x - mean) / sqrt(variance + epsilon) * scale + bias) * gamma + beta,
+ * which is of x's type. */
 typedef struct ot_norm {
     ot_id x, y;     /* [N, C, ...] */
     int64_t groups; /* that divide the channels; as many as channels: each for itself */
     float epsilon;
     ot_id scale, bias; /* one number for each group or channel; OT_NONE: 1, 0 */
     ot_id gamma, beta; /* one number for each channel; OT_NONE: 1, 0 */
-    ot_id nodes[16];   /* [n_nodes] what it consists of; the last one makes y */
+    ot_id each_scale;  /* numbers that broadcast to x, each_bias, too, are multiplied with and added last; OT_NONE: 1, 0 */
+    ot_id each_bias;
+    ot_id nodes[16]; /* [n_nodes] what it consists of; the last one makes y */
     uint32_t n_nodes;
 } ot_norm;
 

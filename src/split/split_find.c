@@ -4,6 +4,7 @@
  *   Reshape [N, G, ...] - InstanceNormalization - Reshape [N, C, ...] [- Mul gamma [C,1,1] [- Add beta [C,1,1]]]       torch's GroupNorm
  *   the form of split_written.c, with such reshapes around it or not
  *   any of them, with Mul and Add behind it              gamma and beta are taken in: two passes less
+ *   LayerNormalization over the last axes from 1 or 2 on  its scale and bias, a number for each element, stay what they are
  */
 #include "split_internal.h"
 
@@ -18,7 +19,7 @@ bool split_is_image(const ot_value *x)
     if (!x->is_tensor || !ot_value_is_static(x) || x->rank < 3 || x->rank > OT_RANK_MAX - 4) return false;
     for (int32_t a = 0; a < x->rank; a++)
         if (x->dims[a] < 1) return false;
-    return x->dtype == OT_F32 || x->dtype == OT_F64;
+    return x->dtype == OT_F32 || x->dtype == OT_F64 || x->dtype == OT_F16 || x->dtype == OT_BF16;
 }
 
 static bool same_shape(const ot_value *a, const ot_value *b)
@@ -98,6 +99,8 @@ static bool find_node(const ot_graph *g, ot_id id, ot_norm *out)
                      .bias = n->in[2],
                      .gamma = OT_NONE,
                      .beta = OT_NONE,
+                     .each_scale = OT_NONE,
+                     .each_bias = OT_NONE,
                      .nodes = {id},
                      .n_nodes = 1};
     if (!split_is_image(x)) return false;
@@ -110,9 +113,46 @@ static bool find_node(const ot_graph *g, ot_id id, ot_norm *out)
     return true;
 }
 
+/* LayerNormalization over the maps of each channel, or of all of them: [N, C, H, W] with axis 2 or 1. Over the last axis alone tokens
+ * can be cut, and nothing is gained. */
+static bool find_layer(const ot_graph *g, ot_id id, ot_norm *out)
+{
+    const ot_node *n = &g->nodes[id];
+    if (n->op != OT_OP_LayerNormalization || n->n_in < 2 || n->in[0] == OT_NONE || n->in[1] == OT_NONE || n->out[0] == OT_NONE)
+        return false;
+    const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
+    int64_t axis = ot_attr_int(n, "axis", -1);
+    if (axis < 0) axis += x->rank;
+    if (!split_is_image(x) || x->rank < 4 || axis < 1 || axis > 2 || !same_shape(x, y) || ot_attr_int(n, "stash_type", 1) != 1)
+        return false;
+    for (uint32_t k = 1; k < n->n_out; k++)
+        if (n->out[k] != OT_NONE) return false;
+    for (uint32_t k = 1; k < n->n_in; k++) {
+        if (n->in[k] == OT_NONE) continue;
+        const ot_value *v = &g->values[n->in[k]];
+        if (v->dtype != x->dtype || !ot_value_is_static(v) || v->rank > x->rank - axis) return false;
+        for (int32_t a = 0; a < v->rank; a++)
+            if (v->dims[a] != 1 && v->dims[a] != x->dims[x->rank - v->rank + a]) return false;
+    }
+    *out = (ot_norm){.x = n->in[0],
+                     .y = n->out[0],
+                     .groups = axis == 1 ? 1 : x->dims[1],
+                     .epsilon = ot_attr_float(n, "epsilon", 1e-5f),
+                     .scale = OT_NONE,
+                     .bias = OT_NONE,
+                     .gamma = OT_NONE,
+                     .beta = OT_NONE,
+                     .each_scale = n->in[1],
+                     .each_bias = n->n_in > 2 ? n->in[2] : OT_NONE,
+                     .nodes = {id},
+                     .n_nodes = 1};
+    return true;
+}
+
 bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out)
 {
     if (g->nodes[id].dead) return false;
+    if (find_layer(g, id, out)) return true;
     const bool written = split_find_written(g, id, out);
     if (!written && !find_node(g, id, out)) return false;
     const bool each = out->groups == g->values[out->x].dims[1];

@@ -6,7 +6,7 @@
 
 /* The node that alone reads v, which is no output and is captured by no subgraph; or OT_NONE. Requires USES. */
 ot_id split_only_reader(const ot_graph *g, ot_id v);
-/* [N, C, ...] of a floating point type that all kernels have, in which something can be cut. */
+/* [N, C, ...] of a floating point type, in which something can be cut. */
 bool split_is_image(const ot_value *x);
 /* A normalisation that is written out, whose mean is made by node `id`: x, groups (as many as channels), epsilon and nodes in *out, all
  * else 1 and 0. Requires USES, SHAPES. */

@@ -140,7 +140,13 @@ bool split_find_written(const ot_graph *g, ot_id id, ot_norm *out)
 {
     const ot_node *n = &g->nodes[id];
     if (n->op != OT_OP_ReduceMean || n->n_in < 1 || n->in[0] == OT_NONE || !split_is_image(&g->values[n->in[0]])) return false;
-    *out = (ot_norm){.x = n->in[0], .scale = OT_NONE, .bias = OT_NONE, .gamma = OT_NONE, .beta = OT_NONE};
+    *out = (ot_norm){.x = n->in[0],
+                     .scale = OT_NONE,
+                     .bias = OT_NONE,
+                     .gamma = OT_NONE,
+                     .beta = OT_NONE,
+                     .each_scale = OT_NONE,
+                     .each_bias = OT_NONE};
     written w = {.g = g, .x = n->in[0], .mean = n->out[0], .norm = out};
     const ot_value *x = &g->values[w.x];
     const int32_t first = reduces_from(g, n, w.x);

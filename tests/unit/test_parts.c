@@ -61,7 +61,7 @@ static void kinds(void **state)
     expect_kind("ReduceSum(%x, %a) {keepdims=0}", OT_SUM_ADD, 0xA);
     expect_kind("ReduceL1(%x) {axes=[0, 3]}", OT_SUM_ADD, 0x9);
     expect_kind("ReduceMin(%x) {axes=[2]}", OT_SUM_MIN, 0x4);
-    expect_kind("ReduceL2(%x) {axes=[2]}", OT_SUM_NONE, 0);
+    expect_kind("ReduceL2(%x) {axes=[2]}", OT_SUM_L2, 0x4);
     expect_kind("ReduceLogSumExp(%x) {axes=[2]}", OT_SUM_NONE, 0);
     expect_kind("GlobalLpPool(%x)", OT_SUM_NONE, 0);
     expect_kind("ArgMax(%x) {axis=2}", OT_SUM_NONE, 0);

@@ -18,7 +18,9 @@
 #define MEAN(x, axes)   " %m = ReduceMean(%" x ", %" axes ")\n %d = Sub(%" x ", %m)\n"
 #define SPREAD(x, axes) " %v = ReduceMean(%" x ", %" axes ")\n %e = Add(%v, %eps)\n %s = Sqrt(%e)\n"
 #define MAPS            " init %hw : int64[2] = [-1, 2]\n"
-#define WRITTEN         NUMBERS MAPS MEAN("c", "hw") " %q = Mul(%d, %d)\n" SPREAD("q", "hw")
+#define LAYER \
+    " init %each : float32[8,16,12] = random 5\n init %map : float32[16,12] = random 6\n init %row : float32[12] = random 7\n"
+#define WRITTEN NUMBERS MAPS MEAN("c", "hw") " %q = Mul(%d, %d)\n" SPREAD("q", "hw")
 #define BY_GROUPS                                                                                       \
     NUMBERS " init %rest : int64[1] = [2]\n init %to : int64[3] = [1, 4, -1]\n %r = Reshape(%c, %to)\n" \
             " init %back : int64[4] = [1, 8, 16, 12]\n"
@@ -77,6 +79,13 @@ static void forms_are_found(void **state)
         {BY_GROUPS MEAN("r", "rest") " %q = Mul(%d, %d)\n" SPREAD(
              "q", "rest") " %n = Div(%d, %s)\n %u = Reshape(%n, %back)\n %g = Mul(%u, %gamma)\n %y = Add(%g, %beta)\n",
          11, 4, true, true},
+        {LAYER " %y = LayerNormalization(%c, %each, %each) {axis=1}\n", 1, 1, false, false},
+        {LAYER " %y = LayerNormalization(%c, %map) {axis=-2}\n", 1, 8, false, false},
+        {LAYER " %y = LayerNormalization(%c, %row) {axis=3}\n", 0, 0, false, false},
+        {LAYER " %y, %m = LayerNormalization(%c, %map) {axis=2}\n output %m\n", 0, 0, false, false},
+        {" %h = Cast(%c) {to=10}\n init %s : float16[8] = random 1\n init %b : float16[8] = random 2\n"
+         " %y = InstanceNormalization(%h, %s, %b)\n",
+         1, 8, false, false},
         /* none of these: a reader besides, another divisor, the wrong power, other axes, E[x^2] - E[x]^2 */
         {WRITTEN " %n = Div(%d, %s)\n %y = Add(%n, %m)\n", 0, 0, false, false},
         {WRITTEN " %n = Div(%d, %s)\n %y = Add(%n, %d)\n", 0, 0, false, false},
