@@ -20,6 +20,8 @@ static inline int below(int n)
     return (int)((seed >> 33) % (uint64_t)n);
 }
 
+static inline uint32_t draw(uint32_t n) { return (uint32_t)below((int)n); }
+
 /* The group's setup. */
 static inline int start(void **state)
 {
