@@ -23,6 +23,7 @@ typedef struct ot_figures {
     double macs;
     int64_t largest_bytes; /* of the largest tensor that is made (stage weigh/) */
     int64_t growth_bytes;  /* of the process while it runs (stage weigh/); 0: not predicted for this runtime */
+    int64_t loaded_bytes;  /* that it holds before that, with the model loaded; 0: not predicted, or part of growth_bytes */
 } ot_figures;
 
 /* What a node is predicted to cost when it runs whole; seconds. time: compute and memory as they overlap, and overhead. */

@@ -383,6 +383,7 @@ static ot_status play(player *x, const ot_graph *g, const visit *v)
 
 static ot_status play_runs(player *x, const ot_graph *g, ot_process_figures *out)
 {
+    OT_TRY(ot_loaded_bytes(g, x->r, x->a, &out->loaded));
     for (int k = 0; k < RUNS; k++) {
         const visit v = {0};
         if (ot_dbg['P']) fprintf(stderr, "> Process: run %d\n", k + 1);

@@ -56,6 +56,19 @@ typedef struct ot_exec_plan {
 /* Steps and buffers of g for runtime r, in arena a. Requires ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
 ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned, ot_arena *a, ot_exec_plan *out) OT_MUST_USE;
 
+/* v is known before the run: what is computed from shapes, too. */
+bool ot_exec_is_constant(const ot_graph *g, ot_id v);
+
+/* Of a convolution, or what is folded into it: the next node that is folded into its weights (a BatchNormalization, a constant factor or
+ * bias for each channel); OT_NONE. Requires USES. */
+ot_id ot_exec_folded(const ot_graph *g, ot_id node);
+
+/* Does convolution n, which has two inputs or more, run on channel blocks, and (*input) does it want its input in them? */
+bool ot_exec_is_blocked(const ot_graph *g, const ot_runtime *r, const ot_node *n, bool *input);
+
+/* Bytes that a session of runtime r holds once g is loaded. Requires ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
+ot_status ot_loaded_bytes(const ot_graph *g, const ot_runtime *r, ot_arena *a, int64_t *bytes) OT_MUST_USE;
+
 /* Sorts p's steps as the runtime runs them, without those that are gone. Fails: OT_E_NOMEM. */
 ot_status ot_exec_order(ot_exec_plan *p, ot_arena *a) OT_MUST_USE;
 

@@ -47,8 +47,7 @@ static bool held_bytes(const ot_value *v, int64_t *bytes)
 /* Its first result is wanted. */
 static bool has_result(const ot_node *n) { return n->n_out > 0 && n->out[0] != OT_NONE; }
 
-/* Known before the run: what is computed from shapes, too. */
-static bool is_constant(const ot_graph *g, ot_id v)
+bool ot_exec_is_constant(const ot_graph *g, ot_id v)
 {
     const ot_value *x = &g->values[v];
     return x->init || x->is_const || (x->producer != OT_NONE && g->nodes[x->producer].is_static);
@@ -68,7 +67,7 @@ static bool is_per_channel(const ot_graph *g, ot_id v, const ot_value *map)
 {
     const ot_value *x = &g->values[v];
     int64_t elems = 0;
-    if (!is_constant(g, v) || !ot_value_elems(x, &elems) || map->rank != 4) return false;
+    if (!ot_exec_is_constant(g, v) || !ot_value_elems(x, &elems) || map->rank != 4) return false;
     return elems == 1 || (x->rank >= 3 && elems == map->dims[1] && x->dims[x->rank - 3] == elems);
 }
 
@@ -81,13 +80,19 @@ static bool is_folded(const ot_graph *g, const ot_node *n)
            is_per_channel(g, n->in[1], &g->values[n->out[0]]) && same_dims(&g->values[n->in[0]], &g->values[n->out[0]]);
 }
 
+ot_id ot_exec_folded(const ot_graph *g, ot_id node)
+{
+    ot_id next = only_reader(g, &g->nodes[node]);
+    return next != OT_NONE && is_folded(g, &g->nodes[next]) ? next : OT_NONE;
+}
+
 /* What is folded into a convolution's weights makes its result. */
 static void fold_into_weights(maker *m, ot_id conv)
 {
     ot_id at = conv;
     for (;;) {
-        ot_id next = only_reader(m->g, &m->g->nodes[at]);
-        if (next == OT_NONE || !is_folded(m->g, &m->g->nodes[next])) return;
+        ot_id next = ot_exec_folded(m->g, at);
+        if (next == OT_NONE) return;
         m->merged[at] = true;
         m->head[next] = conv;
         at = next;
@@ -114,7 +119,7 @@ static bool is_taken_in(const maker *m, const ot_node *n)
     int64_t elems = 0;
     if ((n->op != OT_OP_Mul && n->op != OT_OP_Div) || n->n_in != 2 || !has_result(n)) return false;
     if (m->g->values[n->out[0]].dtype != OT_F32) return false;
-    if (!is_constant(m->g, n->in[1]) || !ot_value_elems(&m->g->values[n->in[1]], &elems) || elems != 1) return false;
+    if (!ot_exec_is_constant(m->g, n->in[1]) || !ot_value_elems(&m->g->values[n->in[1]], &elems) || elems != 1) return false;
     ot_id reader = only_reader(m->g, n), by = m->g->values[n->in[0]].producer;
     bool behind = by != OT_NONE && m->g->nodes[by].op == OT_OP_MatMul && m->g->values[n->in[0]].n_uses == 1;
     return behind || (reader != OT_NONE && m->g->nodes[reader].op == OT_OP_MatMul);
@@ -122,14 +127,14 @@ static bool is_taken_in(const maker *m, const ot_node *n)
 
 /* ---- layouts ---- */
 
-/* Does the convolution run on channel blocks, and does it want its input in them? */
-static bool conv_is_blocked(const maker *m, const ot_node *n, bool *input)
+bool ot_exec_is_blocked(const ot_graph *g, const ot_runtime *r, const ot_node *n, bool *input)
 {
-    const ot_graph *g = m->g;
-    const int64_t block = m->r->conv.block;
-    if (!ot_runtime_makes_blocks(m->r, n) || block == 0 || !has_result(n)) return false;
+    const int64_t block = r->conv.block;
+    *input = false;
+    if (!ot_runtime_makes_blocks(r, n) || block == 0 || !has_result(n)) return false;
     const ot_value *x = &g->values[n->in[0]], *w = &g->values[n->in[1]], *y = &g->values[n->out[0]];
-    if ((x->dtype != OT_F32 && x->dtype != OT_F16) || x->rank != 4 || w->rank != 4 || y->rank != 4 || !is_constant(g, n->in[1]))
+    if ((x->dtype != OT_F32 && x->dtype != OT_F16) || x->rank != 4 || w->rank != 4 || y->rank != 4 ||
+        !ot_exec_is_constant(g, n->in[1]))
         return false;
     int64_t in = x->dims[1], out = w->dims[0], group = ot_attr_int(n, "group", 1);
     *input = in >= block;
@@ -175,7 +180,7 @@ static ot_status in_layout(maker *m, ot_id v, bool blocked, uint32_t *out)
 {
     ot_exec_value *x = &m->p->values[v], *y = &m->p->values[m->g->n_values + v];
     *out = v;
-    if (is_constant(m->g, v) || x->is_blocked == blocked) return OT_OK;
+    if (ot_exec_is_constant(m->g, v) || x->is_blocked == blocked) return OT_OK;
     *out = m->g->n_values + v;
     if (y->is_blocked == blocked && y->bytes != 0) return OT_OK;
     ot_exec_step *s = NULL;
@@ -213,14 +218,14 @@ static bool stays_blocked(const maker *m, const ot_node *n)
     if (!ot_runtime_keeps_blocks(m->r, n) && !resizes_blocked(m->g, n)) return false;
     if (n->op == OT_OP_Concat && ot_attr_int(n, "axis", 1) != 1) return false;
     for (uint32_t k = 0; k < n->n_in; k++) {
-        if (n->in[k] == OT_NONE || is_constant(m->g, n->in[k])) continue;
+        if (n->in[k] == OT_NONE || ot_exec_is_constant(m->g, n->in[k])) continue;
         if (!m->p->values[n->in[k]].is_blocked) return false;
         if (n->op == OT_OP_Concat && m->g->values[n->in[k]].dims[1] % m->r->conv.block != 0) return false;
         activations++;
     }
     if (n->op != OT_OP_BatchNormalization && n->op != OT_OP_Clip && n->op != OT_OP_Resize && n->op != OT_OP_Upsample)
         for (uint32_t k = 0; k < n->n_in; k++)
-            if (n->in[k] != OT_NONE && is_constant(m->g, n->in[k])) return false;
+            if (n->in[k] != OT_NONE && ot_exec_is_constant(m->g, n->in[k])) return false;
     return activations > 0;
 }
 
@@ -314,7 +319,7 @@ static ot_status node_step(maker *m, ot_id id)
     bool input = false, done;
     OT_TRY(join_convolution(m, tail, &done));
     if (done) return OT_OK;
-    bool makes = n->op == OT_OP_Conv && n->n_in >= 2 && conv_is_blocked(m, n, &input);
+    bool makes = n->op == OT_OP_Conv && n->n_in >= 2 && ot_exec_is_blocked(m->g, m->r, n, &input);
     bool blocked = makes || (n->op != OT_OP_Conv && stays_blocked(m, n));
     uint32_t *reads = OT_NEW_N(m->a, uint32_t, n->n_in + 1u), n_reads = 0;
     if (!reads) return OT_E_NOMEM;

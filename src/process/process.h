@@ -9,6 +9,7 @@
  *   execution.c        steps -> allocations and releases, loops iteration by iteration, some runs in a row
  *   memory_pattern.c   the block that later runs take for all tensors of a graph at once
  *   chunk_arena.c      the allocator, and which pages of it were touched
+ *   loaded.c           constants that were packed, or copied into bodies, before all that
  *
  * OpenVINO places everything before it runs: merged_steps.c (what runs as one), one_block.c (graph -> boxes), live_boxes.c (their places).
  */
@@ -19,7 +20,8 @@
 
 typedef struct ot_process_figures {
     int64_t growth;     /* bytes that the resident set grows by over a loaded session, in several runs */
-    int64_t first_run;  /* of these, by the first */
+    int64_t loaded;     /* bytes that it holds before that: weights as they are and packed, kernels; 0: growth has them */
+    int64_t first_run;  /* of growth, by the first run */
     int64_t pattern;    /* bytes of the block of later runs, of the graph itself; 0: the runtime takes none */
     uint32_t n_unknown; /* values whose size is not known: left out */
 } ot_process_figures;

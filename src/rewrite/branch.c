@@ -11,7 +11,7 @@
  *
  * The graph itself becomes the branch's body: its nodes, values and small initializers stay what they are. Its inputs and its weights are
  * captured by name: of a body's initializers the runtime keeps the file's bytes besides its own, of the top graph's it does not (ResNet-50:
- * 217 MB loaded, 114 this way).
+ * 217 MB loaded, 111 this way).
  */
 #include "rewrite_internal.h"
 
@@ -89,14 +89,21 @@ static ot_status keep_constant(ot_graph *g, ot_id v)
     return OT_OK;
 }
 
+/* A matrix product packs a captured weight as well, one level down (not in a loop of the branch), and then no other copy stays. */
+static bool packs_captured(const ot_graph *g, const ot_node *n, uint32_t k)
+{
+    return k == 1 && (n->op == OT_OP_MatMul || n->op == OT_OP_Gemm) && g->values[n->in[k]].rank == 2;
+}
+
 /* Weights stay initializers of the top graph. */
 static ot_status move_weights(ot_graph *g, ot_graph *top)
 {
-    bool *direct = OT_NEW_N(g->model->arena, bool, g->n_values + 1u); /* a node of g reads it */
-    if (!direct) return nomem(g->model);
+    bool *kept = OT_NEW_N(g->model->arena, bool,
+                          g->n_values + 1u); /* a node of g reads it that asks for a constant of its own graph */
+    if (!kept) return nomem(top->model);
     for (uint32_t k = 0; k < g->n_nodes; k++)
         for (uint32_t j = 0; j < g->nodes[k].n_in && !g->nodes[k].dead; j++)
-            if (g->nodes[k].in[j] != OT_NONE) direct[g->nodes[k].in[j]] = true;
+            if (g->nodes[k].in[j] != OT_NONE) kept[g->nodes[k].in[j]] |= !packs_captured(g, &g->nodes[k], j);
     const uint32_t n_values = g->n_values;
     for (uint32_t k = 0; k < n_values; k++) {
         ot_value *v = &g->values[k];
@@ -106,7 +113,7 @@ static ot_status move_weights(ot_graph *g, ot_graph *top)
         top->values[at].init = v->init;
         v->init = NULL;
         v->is_outer = v->is_const = true;
-        if (direct[k]) OT_TRY(keep_constant(g, k));
+        if (kept[k]) OT_TRY(keep_constant(g, k));
     }
     return OT_OK;
 }

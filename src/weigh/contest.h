@@ -4,12 +4,14 @@
 
 #include "weigh.h"
 
+#include "process/process.h"
+
 /* Regions of a plan, or of several. */
 typedef struct ot_region_set {
     ot_region *all; /* [n] in topological order, disjoint */
     uint32_t n;
-    int64_t growth; /* bytes that the process grows by with them */
-    double gain;    /* seconds that they save together */
+    int64_t bytes; /* what they weigh (ot_contest_weigh) */
+    double gain;   /* seconds that they save together */
 } ot_region_set;
 
 typedef struct ot_contest {
@@ -19,6 +21,7 @@ typedef struct ot_contest {
     bool pinned;      /* the file states all extents */
     bool branch;      /* candidates are played as a branch */
     double untiled_s; /* predicted time of the untiled model */
+    ot_figures whole; /* of the untiled model: growth_bytes, loaded_bytes */
     uint64_t work;    /* nodes that were written and played */
     ot_arena *arena;
     ot_plan **plans; /* [n_plans] all that were made; owned */
@@ -31,12 +34,18 @@ typedef struct ot_contest {
 
 /* ---- weigh_plans.c ---- */
 
+/* Bytes by which processes compare: what one grows by, and what it holds of the loaded model beyond what it holds of the untiled one,
+ * as far as that is more than an eighth of what tiling gains. */
+int64_t ot_weight(int64_t growth, int64_t loaded, const ot_figures *untiled);
+
 /* A copy of the model in which these regions ([n], of any plan; they get new numbers) are written, and nothing else of p. Caller frees.
  * Fails: OT_E_NOMEM. */
 ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy) OT_MUST_USE;
-/* What the process grows by when these regions ([n]) are written so; without bound (INT64_MAX) where a tensor is larger than allowed.
+/* What the process takes when these regions ([n]) are written so; growth without bound (INT64_MAX) where a tensor is larger than allowed.
  * Fails: OT_E_NOMEM. */
-ot_status ot_contest_play(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *growth) OT_MUST_USE;
+ot_status ot_contest_play(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_process_figures *f) OT_MUST_USE;
+/* What counts of them (ot_weight). Fails: OT_E_NOMEM. */
+ot_status ot_contest_weigh(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *bytes) OT_MUST_USE;
 
 /* ---- weigh_limit.c ---- */
 
@@ -47,8 +56,8 @@ ot_status ot_limit_fill(const ot_contest *x, ot_plan *p) OT_MUST_USE;
 
 /* ---- weigh_sets.c ---- */
 
-/* The plan's regions compete; `growth` is what the plan takes. Fails: OT_E_NOMEM. */
-ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t growth) OT_MUST_USE;
+/* The plan's regions compete; `bytes` is what the plan weighs. Fails: OT_E_NOMEM. */
+ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t bytes) OT_MUST_USE;
 /* The best set of regions of all plans that is found with some work. *won: in the contest's arena, with room for all regions of the pool.
  * Fails: OT_E_NOMEM. */
 ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *won) OT_MUST_USE;

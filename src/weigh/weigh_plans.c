@@ -13,11 +13,12 @@
 #include "region/forms.h"
 #include "rewrite/rewrite.h"
 
-#define WINS       0.88 /* of the untiled model's growth: tiled models are predicted 4 % too low in the median, a tenth in bad cases */
-#define WINS_BLOCK 0.95 /* where one block is placed before the run: predicted within 5 % */
-#define WINS_HALF  0.70 /* half precision: casts at the borders of bodies, of which a third more was measured than is predicted */
-#define BRANCH     0.95 /* of what the same plan takes without the branch */
-#define MOST_NODES 600  /* of a graph for which other plans are made; larger ones are judged as planned */
+#define WINS        0.88 /* of the untiled model's growth: tiled models are predicted 4 % too low in the median, a tenth in bad cases */
+#define WINS_BLOCK  0.95 /* where one block is placed before the run: predicted within 5 % */
+#define WINS_HALF   0.70 /* half precision: casts at the borders of bodies, of which a third more was measured than is predicted */
+#define BRANCH      0.95 /* of what the same plan takes without the branch */
+#define LOADED_FREE 8    /* that part of the gain may be held as copies of weights from loading on */
+#define MOST_NODES  600  /* of a graph for which other plans are made; larger ones are judged as planned */
 
 /* Memory patterns are escaped by a branch that reads a sequence. */
 static bool takes_branch(const ot_contest *x) { return (x->t->runtime->cannot & OT_NEEDS_SEQUENCE) == 0 && ot_branch_fits(x->g); }
@@ -38,36 +39,49 @@ ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *reg
     return s;
 }
 
-ot_status ot_contest_play(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *growth)
+ot_status ot_contest_play(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_process_figures *f)
 {
     ot_model *copy;
-    ot_process_figures f = {0};
     ot_status s = ot_contest_write(x, p, regions, n, &copy);
     if (s == OT_OK) {
         x->work += x->g->n_nodes + n;
-        s = ot_process_growth(copy->graph, x->t->runtime, x->pinned || n > 0, &f);
-        *growth = x->o->max_tensor && ot_largest_tensor(copy->graph).bytes > x->o->max_tensor ? INT64_MAX : f.growth;
+        s = ot_process_growth(copy->graph, x->t->runtime, x->pinned || n > 0, f);
+        if (x->o->max_tensor && ot_largest_tensor(copy->graph).bytes > x->o->max_tensor) f->growth = INT64_MAX;
         ot_model_free(copy);
     }
     return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : s;
 }
 
-/* Play plan p and take it in, which then owns it. *out: what it takes. */
+int64_t ot_weight(int64_t growth, int64_t loaded, const ot_figures *untiled)
+{
+    const int64_t more = loaded - untiled->loaded_bytes, gain = untiled->growth_bytes - growth;
+    return growth + ot_max(0, more - ot_max(0, gain) / LOADED_FREE);
+}
+
+ot_status ot_contest_weigh(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *bytes)
+{
+    ot_process_figures f = {0};
+    OT_TRY(ot_contest_play(x, p, regions, n, &f));
+    *bytes = f.growth == INT64_MAX ? INT64_MAX : ot_weight(f.growth, f.loaded, &x->whole);
+    return OT_OK;
+}
+
+/* Weigh plan p and take it in, which then owns it. *out: what it weighs. */
 static ot_status enter(ot_contest *x, ot_plan *p, int64_t *out)
 {
-    int64_t growth = 0;
+    int64_t bytes = 0;
     if (!OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, p)) {
         ot_plan_free(p);
         return ot_fail_nomem(x->g->model->diag);
     }
-    OT_TRY(ot_contest_play(x, p, p->regions, p->n_regions, &growth));
-    OT_TRY(ot_contest_add(x, p, growth));
-    *out = growth;
+    OT_TRY(ot_contest_weigh(x, p, p->regions, p->n_regions, &bytes));
+    OT_TRY(ot_contest_add(x, p, bytes));
+    *out = bytes;
     return OT_OK;
 }
 
 /* A plan with other options than the user's. */
-static ot_status try_options(ot_contest *x, const ot_plan_options *o, int64_t *growth)
+static ot_status try_options(ot_contest *x, const ot_plan_options *o, int64_t *bytes)
 {
     ot_plan *p = NULL;
     ot_plan_options quick = *o;
@@ -76,16 +90,16 @@ static ot_status try_options(ot_contest *x, const ot_plan_options *o, int64_t *g
     if (o->max_tensor) x->g->model->diag = &aside; /* a plan that does not hold is no failure */
     ot_status s = ot_plan_graph(x->g, x->t, &quick, &p);
     x->g->model->diag = told;
-    *growth = INT64_MAX;
+    *bytes = INT64_MAX;
     if (s == OT_E_BUDGET && o->max_tensor) return OT_OK;
     if (s == OT_E_NOMEM) return ot_fail_nomem(told);
     OT_TRY(s);
     const uint32_t n = p->n_regions;
     const double time = p->tiled.time_s;
-    OT_TRY(enter(x, p, growth));
+    OT_TRY(enter(x, p, bytes));
     if (ot_dbg['P'])
         fprintf(stderr, "> Candidate: level %lld, price %g, form %s: %u regions, %.2f MB, %.3f ms\n", (long long)o->level, o->price,
-                ot_form_name(o->force_form), n, (double)*growth / 1048576.0, time * 1e3);
+                ot_form_name(o->force_form), n, (double)*bytes / 1048576.0, time * 1e3);
     return OT_OK;
 }
 
@@ -99,12 +113,12 @@ static ot_status try_levels(ot_contest *x, const ot_plan *first, int64_t least, 
     const int64_t peak = first->untiled.peak_bytes;
     for (size_t k = 0; k < sizeof TRIES / sizeof *TRIES && peak > 0; k++) {
         ot_plan_options o = *x->o;
-        int64_t growth;
+        int64_t bytes;
         o.level = (int64_t)(TRIES[k].level * (double)peak);
         o.price = TRIES[k].price * first->untiled.time_s / ((double)peak * x->g->n_nodes);
-        OT_TRY(try_options(x, &o, &growth));
-        if (growth >= least) continue;
-        least = growth;
+        OT_TRY(try_options(x, &o, &bytes));
+        if (bytes >= least) continue;
+        least = bytes;
         *best = o;
     }
     return OT_OK;
@@ -116,9 +130,9 @@ static ot_status try_forms(ot_contest *x, const ot_plan_options *best)
     static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN, OT_FORM_PRESCAN};
     for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) {
         ot_plan_options o = *best;
-        int64_t growth;
+        int64_t bytes;
         o.force_form = FORMS[k];
-        if (ot_runtime_takes(x->t->runtime, FORMS[k])) OT_TRY(try_options(x, &o, &growth));
+        if (ot_runtime_takes(x->t->runtime, FORMS[k])) OT_TRY(try_options(x, &o, &bytes));
     }
     return OT_OK;
 }
@@ -129,10 +143,10 @@ static ot_status try_streams(ot_contest *x)
     static const uint32_t ROWS[] = {1, 2, 4, 8, 16, 32, 64}; /* of a step, at least */
     for (size_t k = 0; k < sizeof ROWS / sizeof *ROWS && ot_runtime_takes(x->t->runtime, OT_FORM_STREAM); k++) {
         ot_plan_options o = *x->o;
-        int64_t growth;
+        int64_t bytes;
         o.force_form = OT_FORM_STREAM;
         o.stream_rows = ROWS[k];
-        OT_TRY(try_options(x, &o, &growth));
+        OT_TRY(try_options(x, &o, &bytes));
     }
     return OT_OK;
 }
@@ -146,30 +160,34 @@ static double least_win(const ot_contest *x)
     return x->t->runtime->one_block ? WINS_BLOCK : WINS;
 }
 
-/* The winner's figures are compared with those of the graph that is only a branch, and with those of the winner that is none. */
-static ot_status judge(ot_contest *x, int64_t untiled, const ot_plan *first, ot_region_set *won, bool *in_branch)
+/* The winner's figures, with or without the branch, are compared with those of the graph that is only a branch. */
+static ot_status judge(ot_contest *x, const ot_plan *first, ot_region_set *won, bool *in_branch)
 {
+    const int64_t untiled = x->whole.growth_bytes;
     int64_t none, without = INT64_MAX;
     const double part = least_win(x);
-    OT_TRY(ot_contest_play(x, first, NULL, 0, &none));
-    if (won->n > 0 && (double)won->growth > part * (double)none) *won = (ot_region_set){.all = won->all, .growth = none};
+    OT_TRY(ot_contest_weigh(x, first, NULL, 0, &none));
     *in_branch = x->branch;
     if (x->branch) {
         x->branch = false;
-        OT_TRY(ot_contest_play(x, first, won->all, won->n, &without));
+        OT_TRY(ot_contest_weigh(x, first, won->all, won->n, &without));
     }
-    if (*in_branch && (double)won->growth > BRANCH * (double)without) {
+    if (*in_branch && (double)won->bytes > BRANCH * (double)without) {
         *in_branch = false;
-        won->growth = without;
+        won->bytes = without;
     }
-    if ((double)won->growth <= part * (double)untiled) return OT_OK;
+    if (won->n > 0 && (double)won->bytes > part * (double)none) {
+        *won = (ot_region_set){.all = won->all, .bytes = none};
+        *in_branch = none < untiled;
+    }
+    if ((double)won->bytes <= part * (double)untiled) return OT_OK;
     if (x->o->max_tensor && ot_largest_tensor(x->g).bytes > x->o->max_tensor) return OT_OK; /* it has to be */
-    *won = (ot_region_set){.all = won->all, .growth = untiled};
+    *won = (ot_region_set){.all = won->all, .bytes = untiled};
     *in_branch = false;
     return OT_OK;
 }
 
-static ot_status improve(ot_contest *x, int64_t untiled, ot_plan **p, int64_t *growth)
+static ot_status improve(ot_contest *x, ot_plan **p)
 {
     ot_plan *first = *p;
     ot_region_set won;
@@ -186,30 +204,36 @@ static ot_status improve(ot_contest *x, int64_t untiled, ot_plan **p, int64_t *g
         OT_TRY(try_streams(x));
     }
     OT_TRY(ot_contest_search(x, first, &won));
-    OT_TRY(judge(x, untiled, first, &won, &in_branch));
-    *growth = won.growth;
+    OT_TRY(judge(x, first, &won, &in_branch));
     OT_TRY(ot_contest_plan(x, first, &won, p));
     (*p)->in_branch = in_branch;
     return OT_OK;
 }
 
-static ot_status contest(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, int64_t untiled, ot_plan **p,
-                         int64_t *growth)
+static ot_status contest(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, const ot_process_figures *untiled,
+                         ot_plan **p)
 {
     ot_contest x = {.g = g, .t = t, .o = o, .pinned = pinned, .arena = ot_arena_new()};
     if (!x.arena) return ot_fail_nomem(g->model->diag);
-    ot_status s = improve(&x, untiled, p, growth);
+    x.whole = (ot_figures){.growth_bytes = untiled->growth, .loaded_bytes = untiled->loaded};
+    ot_status s = improve(&x, p);
     for (size_t k = 0; k < x.n_plans; k++) ot_plan_free(x.plans[k]);
     ot_arena_free(x.arena);
     return s;
 }
 
-/* With -d P the last that is played is what is written. */
-static ot_status finish(ot_contest *x, ot_plan *p)
+/* What the process takes with p as it is written, which is the last that is played (-d P shows it). */
+static ot_status finish(ot_contest *x, ot_plan *p, const ot_process_figures *untiled)
 {
-    int64_t growth;
+    ot_process_figures f = *untiled;
     x->branch = p->in_branch;
-    if (ot_dbg['P']) OT_TRY(ot_contest_play(x, p, p->regions, p->n_regions, &growth));
+    if (p->n_regions > 0 || p->in_branch || ot_dbg['P']) OT_TRY(ot_contest_play(x, p, p->regions, p->n_regions, &f));
+    if (untiled->n_unknown == 0) {
+        p->untiled.growth_bytes = untiled->growth;
+        p->untiled.loaded_bytes = untiled->loaded;
+        p->tiled.growth_bytes = f.growth;
+        p->tiled.loaded_bytes = f.loaded;
+    }
     return ot_limit_fill(x, p);
 }
 
@@ -217,18 +241,12 @@ ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *
 {
     ot_contest x = {.g = g, .t = t, .o = o, .pinned = pinned};
     ot_process_figures whole;
-    int64_t growth;
     if (g->n_nodes == 0) return OT_OK;
     if (o->max_tensor) OT_TRY(ot_limit_keep(&x, p));
     if (!ot_runtime_plays(t->runtime)) return ot_limit_fill(&x, *p);
     ot_status s = ot_process_growth(g, t->runtime, pinned, &whole);
     if (s != OT_OK) return ot_fail_nomem(g->model->diag);
-    growth = whole.growth;
     if (o->goal == OT_GOAL_MEMORY && o->memory_budget == 0 && !o->force && o->force_form == OT_FORM_NONE)
-        OT_TRY(contest(g, t, o, pinned, whole.growth, p, &growth));
-    else if ((*p)->n_regions > 0)
-        OT_TRY(ot_contest_play(&x, *p, (*p)->regions, (*p)->n_regions, &growth));
-    (*p)->untiled.growth_bytes = whole.n_unknown ? 0 : whole.growth;
-    (*p)->tiled.growth_bytes = whole.n_unknown ? 0 : growth;
-    return finish(&x, *p);
+        OT_TRY(contest(g, t, o, pinned, &whole, p));
+    return finish(&x, *p, &whole);
 }

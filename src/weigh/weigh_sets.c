@@ -1,5 +1,5 @@
 /* Sets of regions, of whichever plan they are: from the best plans on, one region comes in the place of those that it overlaps, or one goes,
- * as long as the process then grows by less.
+ * as long as the process then takes less.
  *
  *   plan 1   [ a ][   b   ]     [ c ]          a, b, c  ->  a, d, c  (d is of plan 2, and overlaps b)  ->  a, d
  *   plan 2        [   d  ]   [  e  ]
@@ -8,7 +8,7 @@
  */
 #include "contest.h"
 
-#define ABOUT     0.02  /* growth that differs by less is taken to be equal */
+#define ABOUT     0.02  /* what differs by less is taken to be equal */
 #define LESS      0.01  /* a region that comes in must save that much, or time */
 #define STARTS    2     /* plans from which sets are looked for */
 #define ROUNDS    4     /* through all regions */
@@ -24,9 +24,9 @@ static bool same_region(const ot_region *a, const ot_region *b)
     return true;
 }
 
-ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t growth)
+ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t bytes)
 {
-    ot_region_set set = {.n = p->n_regions, .growth = growth};
+    ot_region_set set = {.n = p->n_regions, .bytes = bytes};
     set.all = OT_NEW_N(x->arena, ot_region, p->n_regions + 1u);
     if (!set.all) return ot_fail_nomem(x->g->model->diag);
     for (uint32_t k = 0; k < p->n_regions; k++) {
@@ -43,8 +43,8 @@ ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t growth)
 /* a is to be preferred to b. */
 static bool beats(const ot_region_set *a, const ot_region_set *b, double about)
 {
-    if ((double)a->growth < (double)b->growth * (1 - about)) return true;
-    return (double)a->growth <= (double)b->growth * (1 + about) && a->gain > b->gain;
+    if ((double)a->bytes < (double)b->bytes * (1 - about)) return true;
+    return (double)a->bytes <= (double)b->bytes * (1 + about) && a->gain > b->gain;
 }
 
 static bool in_time(const ot_contest *x, const ot_region_set *to, const ot_region_set *from)
@@ -93,14 +93,14 @@ static ot_status round_of(ot_contest *x, const ot_plan *first, uint64_t most, ot
     for (uint32_t k = set->n; k-- > 0 && x->work < most;) {
         take_out(set, k, spare);
         if (!in_time(x, spare, set)) continue;
-        OT_TRY(ot_contest_play(x, first, spare->all, spare->n, &spare->growth));
+        OT_TRY(ot_contest_weigh(x, first, spare->all, spare->n, &spare->bytes));
         if (!beats(spare, set, ABOUT)) continue;
         swap(set, spare);
         *better = true;
     }
     for (size_t k = 0; k < x->n_pool && x->work < most; k++) {
         if (!put_in(set, &x->pool[k], spare) || !in_time(x, spare, set)) continue;
-        OT_TRY(ot_contest_play(x, first, spare->all, spare->n, &spare->growth));
+        OT_TRY(ot_contest_weigh(x, first, spare->all, spare->n, &spare->bytes));
         if (!beats(spare, set, LESS)) continue;
         swap(set, spare);
         *better = true;
@@ -120,8 +120,8 @@ static ot_status climb(ot_contest *x, const ot_plan *first, uint64_t most, ot_re
         if (!better) break;
     }
     if (ot_dbg['P'])
-        fprintf(stderr, "> Set: %.2f MB -> %.2f MB, %u regions, work %llu\n", (double)set->growth / 1048576.0,
-                (double)own.growth / 1048576.0, own.n, (unsigned long long)x->work);
+        fprintf(stderr, "> Set: %.2f MB -> %.2f MB, %u regions, work %llu\n", (double)set->bytes / 1048576.0,
+                (double)own.bytes / 1048576.0, own.n, (unsigned long long)x->work);
     *set = own;
     return OT_OK;
 }
@@ -137,7 +137,7 @@ ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *
             if (!done[k] && (best == x->n_sets || beats(&x->sets[k], &x->sets[best], ABOUT))) best = k;
         if (best == x->n_sets) break;
         for (size_t k = 0; k < x->n_sets; k++)
-            done[k] |= x->sets[k].growth == x->sets[best].growth && x->sets[k].n == x->sets[best].n;
+            done[k] |= x->sets[k].bytes == x->sets[best].bytes && x->sets[k].n == x->sets[best].n;
         ot_region_set set = x->sets[best];
         OT_TRY(climb(x, first, MOST_WORK / STARTS * (start + 1), &set));
         if (start == 0 || beats(&set, won, ABOUT)) *won = set;

@@ -3,7 +3,7 @@
  *   planned, weighed --------------------------------> bytes, seconds ---.
  *   copy -- split -- planned, weighed ---------------> bytes, seconds ----> if it wins, the model itself is split, and has that plan
  */
-#include "weigh.h"
+#include "contest.h"
 
 #include "rewrite/rewrite.h"
 #include "split/split.h"
@@ -15,40 +15,7 @@
 #define TIME_ABOUT   1e-9
 #define BYTE_SECONDS 5e-10
 
-/* Bytes of the weights that the products of g and of its bodies read: a runtime that packs weights holds a copy for each such node from
- * the moment when the model is loaded, so that tiles which are written out one by one may hold more than they save. */
-static double packed_bytes(const ot_graph *g)
-{
-    double sum = 0;
-    for (ot_id k = 0; k < g->n_nodes; k++) {
-        const ot_node *n = &g->nodes[k];
-        const uint32_t w = ot_op_row_of(n->op)->weights;
-        int64_t bytes;
-        if (n->dead) continue;
-        if (w > 0 && w < n->n_in && n->in[w] != OT_NONE && g->values[n->in[w]].is_const &&
-            ot_value_bytes(&g->values[n->in[w]], &bytes))
-            sum += (double)bytes;
-        for (uint32_t a = 0; a < n->n_attrs; a++)
-            if (n->attrs[a].kind == OT_ATTR_GRAPH && n->attrs[a].g) sum += packed_bytes(n->attrs[a].g);
-    }
-    return sum;
-}
-
-/* By how much that is more in the tiled graph of p (for `copy`, or a copy of it) than in the untiled one. */
-static ot_status packed_more(const ot_model *m, const ot_plan *p, double *more)
-{
-    ot_model *copy = NULL;
-    *more = -packed_bytes(m->graph);
-    OT_TRY(ot_model_clone(m, &copy));
-    ot_status s = ot_fold_static(copy->graph, p);
-    if (s == OT_OK) s = ot_rewrite(copy->graph, p);
-    if (s == OT_OK) *more += packed_bytes(copy->graph);
-    ot_model_free(copy);
-    return s == OT_E_NOMEM ? ot_fail_nomem(m->diag) : s;
-}
-
-/* The plan for a copy of g with its normalisations taken apart, made with `made` and weighed with o; *p NULL: there are none. What its
- * weights take more is added to its growth. */
+/* The plan for a copy of g with its normalisations taken apart, made with `made` and weighed with o; *p NULL: there are none. */
 static ot_status plan_split(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o, bool pinned,
                             ot_plan **p)
 {
@@ -59,17 +26,17 @@ static ot_status plan_split(ot_graph *g, const ot_target *t, const ot_plan_optio
     ot_status s = ot_split_norms(copy->graph, &n);
     if (s == OT_OK && n > 0) s = ot_plan_graph(copy->graph, t, made, p);
     if (s == OT_OK && *p) s = ot_weigh_plan(copy->graph, t, o, pinned, p);
-    if (s == OT_OK && *p && (*p)->n_regions > 0 && (*p)->tiled.growth_bytes > 0) {
-        double more;
-        s = packed_more(copy, *p, &more);
-        if (s == OT_OK) (*p)->tiled.growth_bytes += (int64_t)fmax(0, more);
-    }
     if (s != OT_OK && *p) {
         ot_plan_free(*p);
         *p = NULL;
     }
     ot_model_free(copy);
     return s;
+}
+
+static double weight(const ot_figures *f, const ot_figures *untiled)
+{
+    return (double)ot_weight(f->growth_bytes, f->loaded_bytes, untiled);
 }
 
 /* The plan b for the split model is to be preferred to a, which is for it, too, or for the model as it is, as `whole` is. */
@@ -83,8 +50,8 @@ static bool wins(const ot_plan_options *o, const ot_plan *a, const ot_plan *whol
     if (o->goal == OT_GOAL_MEMORY && b->tiled.time_s > allowed * (1 + TIME_ABOUT)) return false;
     if (o->goal == OT_GOAL_TIME) return b->tiled.time_s < LESS * a->tiled.time_s; /* both keep to the budget */
     if (whole->untiled.growth_bytes > 0 && b->tiled.growth_bytes > 0)
-        return (double)b->tiled.growth_bytes < LESS * (double)a->tiled.growth_bytes &&
-               (double)b->tiled.growth_bytes < WINS * (double)whole->untiled.growth_bytes;
+        return weight(&b->tiled, &whole->untiled) < LESS * weight(&a->tiled, &whole->untiled) &&
+               weight(&b->tiled, &whole->untiled) < WINS * (double)whole->untiled.growth_bytes;
     return (double)b->tiled.peak_bytes < LESS * (double)a->tiled.peak_bytes;
 }
 

@@ -18,6 +18,7 @@ static void put_figures(ot_json *j, const char *key, const ot_figures *v)
     ot_json_put_int(j, "peak_bytes", v->peak_bytes);
     ot_json_put_int(j, "largest_tensor_bytes", v->largest_bytes);
     if (v->growth_bytes > 0) ot_json_put_int(j, "growth_bytes", v->growth_bytes);
+    if (v->loaded_bytes > 0) ot_json_put_int(j, "loaded_bytes", v->loaded_bytes);
     ot_json_put_figure(j, "traffic_bytes", v->traffic_bytes);
     ot_json_put_figure(j, "time_seconds", v->time_s);
     ot_json_put_figure(j, "macs", v->macs);

@@ -1,0 +1,117 @@
+/* What a session holds once a model is loaded: constants packed for each graph or convolution, kept in branches, and what of it counts. */
+#include "analyse/shape.h"
+#include "process/process.h"
+#include "rewrite/rewrite.h"
+#include "weigh/contest.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define KB INT64_C(1024)
+#define MB (1024 * KB)
+
+static ot_model *read_model(const char *text, ot_diag *d)
+{
+    ot_model *m = NULL;
+    *d = (ot_diag){0};
+    if (ot_text_parse(text, strlen(text), d, &m) != OT_OK) fail_msg("%s\n%s", d->message, text);
+    if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK || ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
+        fail_msg("%s\n%s", d->message, text);
+    return m;
+}
+
+static int64_t loaded(const ot_model *m)
+{
+    ot_process_figures f;
+    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+    return f.loaded;
+}
+
+static int64_t loaded_text(const char *text)
+{
+    ot_diag d;
+    ot_model *m = read_model(text, &d);
+    const int64_t bytes = loaded(m);
+    ot_model_free(m);
+    return bytes;
+}
+
+#define HEAD   "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,256,8,8]\n"
+#define WEIGHT "  init %w : float32[256,256,4,4] = random 1\n" /* 4 MB */
+#define SCALES                                                                                                        \
+    "  init %s : float32[256] = random 2\n  init %b : float32[256] = random 3\n  init %m : float32[256] = random 4\n" \
+    "  init %v : float32[256] = random 5\n"
+
+/* Convolutions of one graph share what is packed, but not where something is folded into it. */
+static void weights_are_packed_once_unless_folded(void **state)
+{
+    (void)state;
+    const int64_t none = loaded_text(HEAD "  %y = Relu(%x)\n  output %y\n}\n");
+    const int64_t once = loaded_text(HEAD WEIGHT "  %a = Conv(%x, %w)\n  output %a\n}\n");
+    const int64_t shared = loaded_text(HEAD WEIGHT
+                                       "  %a = Conv(%x, %w)\n  %b = Conv(%x, %w)\n  %y = Add(%a, %b)\n  output %y\n}\n");
+    const int64_t folded = loaded_text(HEAD WEIGHT SCALES
+                                       "  %a = Conv(%x, %w)\n  %c = BatchNormalization(%a, %s, %b, %m, %v)\n  %d = Conv(%x, %w)\n"
+                                       "  %e = BatchNormalization(%d, %s, %b, %m, %v)\n  %y = Add(%c, %e)\n  output %y\n}\n");
+    assert_in_range(none, 8 * MB, 10 * MB);
+    assert_in_range(once - none, 4 * MB, 4 * MB + 64 * KB);
+    assert_in_range(shared - none, 4 * MB, 4 * MB + 128 * KB);
+    assert_in_range(folded - none, 8 * MB, 8 * MB + 256 * KB);
+}
+
+/* 3 output channels are packed as 16. */
+static void packed_weights_are_padded(void **state)
+{
+    (void)state;
+    const int64_t three = loaded_text(HEAD "  init %w : float32[3,256,8,8] = random 1\n  %a = Conv(%x, %w)\n  output %a\n}\n");
+    const int64_t sixteen = loaded_text(HEAD "  init %w : float32[16,256,8,8] = random 1\n  %a = Conv(%x, %w)\n  output %a\n}\n");
+    assert_int_equal(three, sixteen);
+}
+
+/* In a branch, weights of convolutions and of matrix products are there once: the latter are captured as they are. */
+static void branches_hold_weights_once(void **state)
+{
+    (void)state;
+    static const char *const products[] = {HEAD WEIGHT "  %y = Conv(%x, %w)\n  output %y\n}\n",
+                                           "model ir 8 opset 17\ngraph g {\n  input %x : float32[4,1024]\n"
+                                           "  init %w : float32[1024,1024] = random 1\n  %y = Gemm(%x, %w)\n  output %y\n}\n",
+                                           "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,1024]\n"
+                                           "  init %w : float32[1024,1024] = random 1\n  %y = MatMul(%x, %w)\n  output %y\n}\n"};
+    for (size_t k = 0; k < sizeof products / sizeof *products; k++) {
+        ot_diag d;
+        ot_model *m = read_model(products[k], &d);
+        const int64_t before = loaded(m);
+        assert_true(ot_branch_fits(m->graph));
+        assert_int_equal(ot_branch(m), OT_OK);
+        assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+        assert_in_range(loaded(m) - before, 0, 128 * KB);
+        ot_model_free(m);
+    }
+}
+
+/* What is loaded counts as far as it is more than an eighth of what is gained. */
+static void loaded_copies_count(void **state)
+{
+    (void)state;
+    const ot_figures untiled = {.growth_bytes = 100 * MB, .loaded_bytes = 20 * MB};
+    assert_int_equal(ot_weight(20 * MB, 20 * MB, &untiled), 20 * MB);
+    assert_int_equal(ot_weight(20 * MB, 30 * MB, &untiled), 20 * MB);
+    assert_int_equal(ot_weight(20 * MB, 40 * MB, &untiled), 30 * MB);
+    assert_int_equal(ot_weight(100 * MB, 21 * MB, &untiled), 101 * MB);
+    assert_int_equal(ot_weight(110 * MB, 10 * MB, &untiled), 110 * MB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_packed_once_unless_folded),
+        cmocka_unit_test(packed_weights_are_padded),
+        cmocka_unit_test(branches_hold_weights_once),
+        cmocka_unit_test(loaded_copies_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
