@@ -78,9 +78,9 @@ static arr *operand(kase *c, int32_t rank, const int64_t *d)
 
 #define IN(c, ...) operand((c), (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
-static void scalar_in(kase *c) { operand(c, 0, NULL); }
+static inline void scalar_in(kase *c) { operand(c, 0, NULL); }
 
-static void omitted(kase *c) { c->n_in++; }
+static inline void omitted(kase *c) { c->n_in++; }
 
 static void ints_in(kase *c, int64_t n, const int64_t *v)
 {

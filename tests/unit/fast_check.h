@@ -128,4 +128,16 @@ static inline double *fast_doubles(const ot_nd *a)
     return v;
 }
 
+/* Random shape whose axis `axis` is sometimes long, sometimes everything is small. */
+static inline ot_nd lanes_array(uint32_t rank, uint32_t axis)
+{
+    int64_t dims[4];
+    for (uint32_t d = 0; d < rank; d++) dims[d] = 1 + fast_random(6);
+    if (fast_random(3) == 0)
+        dims[axis] = 1 + fast_random(1300);
+    else if (fast_random(3) == 0)
+        dims[rank - 1] = 1 + fast_random(400);
+    return fast_array(OT_F32, rank, dims);
+}
+
 #endif
