@@ -1,0 +1,221 @@
+/* The values of options: text --> places in ot_options, each kind by its own rule. */
+#include "option_values.h"
+
+#include "report/facts/facts.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+static ot_status bad_value(ot_diag *d, const option *o, const char *text, const char *rule)
+{
+    return ot_fail(d, OT_E_USAGE, "--%s '%.80s': %s", o->name, text, rule);
+}
+
+ot_status option_needs(ot_diag *d, const char *what, const char *needs)
+{
+    return ot_fail(d, OT_E_USAGE, "'%s' needs %s, which this build does not have", what, needs);
+}
+
+bool option_count(const char *text, int64_t max, int64_t *out)
+{
+    int64_t v = 0;
+    if (!*text) return false;
+    for (; *text; text++) {
+        if (!isdigit((unsigned char)*text)) return false;
+        v = v * 10 + (*text - '0');
+        if (v > max) return false;
+    }
+    *out = v;
+    return true;
+}
+
+static ot_status parse_percent(ot_diag *d, const option *o, const char *text, double *out)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (*end == '%') end++;
+    if (!isdigit((unsigned char)*text) || *end != '\0' || !(v >= 0 && v <= 1000))
+        return bad_value(d, o, text, "must be a percentage from 0 to 1000");
+    *out = v / 100;
+    return OT_OK;
+}
+
+static ot_status parse_time(ot_diag *d, const option *o, const char *text, double *out)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (*end == 's') end++;
+    if (text[strspn(text, "0123456789.s")] != '\0' || *end != '\0' || !(v >= 0.001 && v <= 1e6))
+        return bad_value(d, o, text, "must be seconds from 0.001 to 1000000");
+    *out = v;
+    return OT_OK;
+}
+
+static ot_status parse_mode(ot_diag *d, const option *o, const char *text, ot_mem_mode *out)
+{
+    static const ot_mem_mode modes[] = {OT_MEM_AUTO, OT_MEM_SEQUENTIAL, OT_MEM_REUSE, OT_MEM_SEARCH};
+    for (size_t k = 0; k < sizeof modes / sizeof *modes; k++) {
+        if (strcmp(text, ot_mem_mode_name(modes[k])) != 0) continue;
+        *out = modes[k];
+        return OT_OK;
+    }
+    return bad_value(d, o, text, "must be auto, sequential, reuse or search");
+}
+
+/* "a:0/b.c=1,3,224,224": the name ends at the last '='. */
+static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    const char *eq = strrchr(text, '=');
+    int64_t dims[OT_RANK_MAX];
+    uint32_t rank = 0;
+
+    if (!eq || eq == text || !eq[1]) return bad_value(d, o, text, "must be INPUT=D,D,...");
+    for (const char *p = eq + 1;; p++) {
+        char digits[24];
+        size_t n = strcspn(p, ",");
+        if (rank == OT_RANK_MAX) return bad_value(d, o, text, "has too many dimensions");
+        if (n == 0 || n >= sizeof digits) return bad_value(d, o, text, "has a dimension that is no number");
+        memcpy(digits, p, n);
+        digits[n] = '\0';
+        if (!option_count(digits, INT32_MAX, &dims[rank]) || dims[rank] < 1)
+            return bad_value(d, o, text, "has a dimension that is not from 1 to 2147483647");
+        rank++;
+        p += n;
+        if (!*p) break;
+    }
+    ot_shape_binding b = {ot_strndup(out->arena, text, (size_t)(eq - text)), rank, ot_memdup(out->arena, dims, rank * sizeof *dims),
+                          true};
+    if (!b.input || !b.dims) return ot_fail_nomem(d);
+    for (size_t k = 0; k < out->n_shapes; k++)
+        if (strcmp(out->shapes[k].input, b.input) == 0) return bad_value(d, o, text, "binds an input twice");
+    if (!OT_PUSH(out->arena, out->shapes, out->n_shapes, out->cap_shapes, b)) return ot_fail_nomem(d);
+    return OT_OK;
+}
+
+/* "NAME=FILE": the name ends at the last '='. */
+static ot_status parse_input(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    const char *eq = strrchr(text, '=');
+    if (!eq || eq == text || !eq[1]) return bad_value(d, o, text, "must be NAME=F.npy or NAME=F.pb");
+    ot_run_input in = {ot_strndup(out->arena, text, (size_t)(eq - text)), eq + 1};
+    if (!in.name) return ot_fail_nomem(d);
+    for (size_t k = 0; k < out->n_inputs; k++)
+        if (strcmp(out->inputs[k].name, in.name) == 0) return bad_value(d, o, text, "gives an input twice");
+    return OT_PUSH(out->arena, out->inputs, out->n_inputs, out->cap_inputs, in) ? OT_OK : ot_fail_nomem(d);
+}
+
+/* "n=1000" */
+static ot_status parse_extent(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    const char *eq = strchr(text, '=');
+    ot_tk_binding b = {0};
+    if (!eq || eq == text || !option_count(eq + 1, INT32_MAX, &b.value) || b.value < 1)
+        return bad_value(d, o, text, "must be NAME=N, with N from 1 to 2147483647");
+    b.name = ot_strndup(out->arena, text, (size_t)(eq - text));
+    if (!b.name) return ot_fail_nomem(d);
+    for (size_t k = 0; k < out->n_sizes; k++)
+        if (strcmp(out->sizes[k].name, b.name) == 0) return bad_value(d, o, text, "gives a size twice");
+    return OT_PUSH(out->arena, out->sizes, out->n_sizes, out->cap_sizes, b) ? OT_OK : ot_fail_nomem(d);
+}
+
+static ot_status parse_letters(ot_diag *d, const option *o, const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        if (!strchr(DUMP_LETTERS, *p)) return bad_value(d, o, text, "letters are " DUMP_LETTERS);
+        ot_dbg[(unsigned char)*p & 127] = true;
+    }
+    return OT_OK;
+}
+
+static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_form *out)
+{
+    static const struct {
+        const char *name;
+        ot_form form;
+    } forms[] = {{"scan", OT_FORM_SCAN},          {"unrolled", OT_FORM_UNROLLED}, {"loop-peeled", OT_FORM_PEELED},
+                 {"loop-window", OT_FORM_WINDOW}, {"loop", OT_FORM_LOOP},         {"prescan", OT_FORM_PRESCAN},
+                 {"stream", OT_FORM_STREAM}};
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+        if (strcmp(text, forms[k].name) != 0) continue;
+        *out = forms[k].form;
+        return OT_OK;
+    }
+    return bad_value(d, o, text, "must be scan, unrolled, loop-peeled, loop-window, loop, prescan or stream");
+}
+
+static ot_status parse_runtime(ot_diag *d, const option *o, const char *text, const char **out)
+{
+    char names[256], rule[320];
+    const ot_runtime *r = ot_runtime_asked(text, names, sizeof names);
+    if (r) {
+        *out = r->name;
+        return OT_OK;
+    }
+    snprintf(rule, sizeof rule, "must be one of %s", names);
+    return bad_value(d, o, text, rule);
+}
+
+static ot_status parse_verify(ot_diag *d, const option *o, const char *text, ot_verify_mode *out)
+{
+    if (RUN_NEEDS) return option_needs(d, "--verify", NEED_ENGINE);
+    if (text && strcmp(text, "all") != 0) return bad_value(d, o, text, "must be all, or left out");
+    *out = text ? OT_VERIFY_ALL : OT_VERIFY_OUTPUTS;
+    return OT_OK;
+}
+
+static ot_status parse_report(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    if (!ot_report_is_known(text)) return bad_value(d, o, text, "must end in .html, .xml, .json or .csv");
+    for (size_t k = 0; k < out->n_reports; k++)
+        if (strcmp(out->reports[k], text) == 0) return bad_value(d, o, text, "is given twice");
+    return OT_PUSH(out->arena, out->reports, out->n_reports, out->cap_reports, text) ? OT_OK : ot_fail_nomem(d);
+}
+
+ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    void *at = (char *)out + o->offset;
+    int64_t n;
+
+    switch (o->kind) {
+    case FLAG: *(bool *)at = true; return OT_OK;
+    case OFF_FLAG: *(bool *)at = false; return OT_OK;
+    case TEXT:
+        if (!*text) return bad_value(d, o, text, "must not be empty");
+        *(const char **)at = text;
+        return OT_OK;
+    case SIZE:
+        if (!ot_parse_size(text, &n) || n < 1)
+            return bad_value(d, o, text, "must be a size like 512K, 16M, 1.5G or a number of bytes");
+        *(int64_t *)at = n;
+        return OT_OK;
+    case COUNT:
+        if (!option_count(text, COUNT_MAX, &n) || n < 1) return bad_value(d, o, text, "must be from 1 to 4096");
+        *(uint32_t *)at = (uint32_t)n;
+        return OT_OK;
+    case PERCENT: return parse_percent(d, o, text, at);
+    case GOAL:
+        if (strcmp(text, "time") != 0 && strcmp(text, "memory") != 0) return bad_value(d, o, text, "must be time or memory");
+        *(ot_goal *)at = *text == 't' ? OT_GOAL_TIME : OT_GOAL_MEMORY;
+        return OT_OK;
+    case FORM: return parse_form(d, o, text, at);
+    case SHAPE: return parse_shape(d, o, text, out);
+    case MODE: return parse_mode(d, o, text, at);
+    case TIME: return parse_time(d, o, text, at);
+    case LETTERS: return parse_letters(d, o, text);
+    case VERIFY: return parse_verify(d, o, text, at);
+    case INPUT: return parse_input(d, o, text, out);
+    case EXTENT: return parse_extent(d, o, text, out);
+    case REPORT: return parse_report(d, o, text, out);
+    case SEED:
+        if (!option_count(text, INT64_MAX / 16, &n)) return bad_value(d, o, text, "must be a number from 0 to 576460752303423487");
+        *(uint64_t *)at = (uint64_t)n;
+        return OT_OK;
+    case EMIT:
+        if (strcmp(text, "onnx") != 0 && strcmp(text, "engine") != 0) return bad_value(d, o, text, "must be onnx or engine");
+        *(bool *)at = *text == 'e';
+        out->emit_given = true;
+        return OT_OK;
+    case RUNTIME: return parse_runtime(d, o, text, at);
+    }
+    return OT_OK;
+}

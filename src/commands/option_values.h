@@ -1,0 +1,61 @@
+/* One option of the command line: what it is, and the reading of its value into ot_options. */
+#ifndef OT_COMMANDS_OPTION_VALUES_H
+#define OT_COMMANDS_OPTION_VALUES_H
+
+#include "options.h"
+
+/* Dump letters in pass order; see docs/design-notes.md. */
+#define DUMP_LETTERS "ICSARWDGTLMPX"
+#define COUNT_MAX    4096
+
+#define NEED_ENGINE "the native engine"
+
+/* What `run`, `bench` and `calibrate` need: nothing, in a build that has the engine. */
+#ifdef OT_ENGINE
+#define RUN_NEEDS NULL
+#else
+#define RUN_NEEDS NEED_ENGINE
+#endif
+
+typedef enum option_kind {
+    FLAG,     /* bool set to true */
+    OFF_FLAG, /* bool set to false */
+    TEXT,
+    SIZE,
+    COUNT,
+    PERCENT,
+    GOAL,
+    FORM,
+    SHAPE,
+    MODE,
+    TIME,
+    EMIT,
+    RUNTIME,
+    INPUT,
+    EXTENT,
+    SEED,
+    VERIFY, /* nothing, or "all" attached */
+    REPORT,
+    LETTERS
+} option_kind;
+
+typedef struct option {
+    const char *name;
+    char letter;       /* 0: none */
+    const char *value; /* what the help calls it; NULL: takes none */
+    option_kind kind;
+    const char *dflt; /* parsed first; NULL: zero */
+    size_t offset;
+    unsigned commands;
+    const char *help; /* NULL: not listed (for tests) */
+} option;
+
+/* Reads `text` into the place of option o in *out; `text` is NULL exactly for options without a value. Fails: OT_E_USAGE, naming the
+ * option, the value and the rule; OT_E_NOMEM. */
+ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *out) OT_MUST_USE;
+/* OT_E_USAGE: `what` needs a part that this build does not have. */
+ot_status option_needs(ot_diag *d, const char *what, const char *needs) OT_MUST_USE;
+/* Decimal digits only, at most max. */
+bool option_count(const char *text, int64_t max, int64_t *out);
+
+#endif
