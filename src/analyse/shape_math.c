@@ -223,7 +223,9 @@ ot_status ot_shape_moments(ot_infer *c)
     if (x == NULL) return OT_OK;
     if (!given || axes == NULL) return ot_shape_fail(c, "attribute axes is missing");
     OT_TRY(ot_shape_axes(c, "axes", axes, n, x->rank, mask));
-    if (x->rank < 1 || !mask[x->rank - 1]) return ot_shape_fail(c, "the last axis is not among axes");
+    if (n == 0 || n > (size_t)x->rank) return ot_shape_fail(c, "axes are not the last ones, in order");
+    for (size_t k = 0; k < n; k++)
+        if (axes[k] != x->rank - (int64_t)n + (int64_t)k) return ot_shape_fail(c, "axes are not the last ones, in order");
     for (int32_t a = 0; a < x->rank; a++) dims[a] = mask[a] ? 1 : x->dims[a];
     dims[x->rank - 1] = 2;
     ot_shape_set(c, 0, OT_F64, x->rank, dims);

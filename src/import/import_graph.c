@@ -237,8 +237,9 @@ static ot_status classify(ot_importer *im, const Onnx__NodeProto *p, ot_op *op, 
     if (ot_calls_function(im, p, &function, &nomem)) return OT_OK;
     if (nomem) return ot_fail_nomem(im->d);
     /* more attributes than any operator has would make the pairwise check slow */
-    if (domain[0] || *version < OLDEST_OPSET || p->n_attribute > 64 || same_attr_twice(p)) return OT_OK;
-    *op = ot_op_of("", p->op_type);
+    if (p->n_attribute > 64 || same_attr_twice(p)) return OT_OK;
+    if (domain[0] ? strcmp(domain, OT_TILE_DOMAIN) != 0 : *version < OLDEST_OPSET) return OT_OK;
+    *op = ot_op_of(domain, p->op_type);
     return OT_OK;
 }
 

@@ -98,7 +98,7 @@ ot_status ot_weigh_split(ot_graph *g, const ot_target *t, const ot_plan_options 
 {
     ot_plan *best;
     uint32_t n;
-    if (t->bit_exact || ot_runtime_in_classes(t->runtime) || g->n_nodes == 0) return OT_OK;
+    if (t->bit_exact || g->n_nodes == 0) return OT_OK;
     OT_TRY(try_plans(g, t, o, pinned, *p, &best));
     if (!best) return OT_OK;
     const ot_figures whole = (*p)->untiled;

@@ -104,6 +104,12 @@ static inline void fast_close(fast_run *r)
     for (uint32_t k = 0; k < r->n_in; k++) test_free(r->in[k].data);
 }
 
+static inline double fast_element(const ot_nd *a, int64_t i)
+{
+    if (a->dtype == OT_F64) return ((const double *)a->data)[i];
+    return a->dtype == OT_F32 ? (double)((const float *)a->data)[i] : (double)ot_nd_int(a, i);
+}
+
 /* Output k has this shape and these numbers: within `rel` of themselves and `abs` besides. */
 static inline void fast_same(const fast_run *r, uint32_t k, uint32_t rank, const int64_t *dims, const double *want, double rel,
                              double abs)
@@ -114,7 +120,7 @@ static inline void fast_same(const fast_run *r, uint32_t k, uint32_t rank, const
         fail_msg("%s: output %u is %s, not %s", r->what, k, ot_dims_text(got->rank, got->dims, a, sizeof a),
                  ot_dims_text(rank, dims, b, sizeof b));
     for (int64_t i = 0; i < fast_count(got); i++) {
-        double g = got->dtype == OT_F32 ? (double)((const float *)got->data)[i] : (double)ot_nd_int(got, i), w = want[i];
+        double g = fast_element(got, i), w = want[i];
         if (isnan(w) ? !isnan(g) : !(g == w || fabs(g - w) <= rel * fabs(w) + abs))
             fail_msg("%s: output %u, element %d is %.9g, not %.9g", r->what, k, (int)i, g, w);
     }
@@ -124,7 +130,7 @@ static inline double *fast_doubles(const ot_nd *a)
 {
     int64_t n = fast_count(a);
     double *v = test_malloc((size_t)n * sizeof *v + 8);
-    for (int64_t i = 0; i < n; i++) v[i] = a->dtype == OT_F32 ? (double)((const float *)a->data)[i] : (double)ot_nd_int(a, i);
+    for (int64_t i = 0; i < n; i++) v[i] = fast_element(a, i);
     return v;
 }
 

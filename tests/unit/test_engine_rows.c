@@ -386,6 +386,31 @@ static void channel_norms(void **state)
     }
 }
 
+/* Mean and variance of each channel, side by side; means that are large against the deviation. */
+static void moments(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        const int64_t channels = 1 + fast_random(5), h = 1 + fast_random(20), w = 1 + fast_random(round % 4 ? 40 : 400),
+                      len = h * w;
+        const int64_t dims[4] = {2, channels, 1, 2};
+        const float center = round % 2 ? 1000.0f : 0.0f;
+        fast_run r = {.n_in = 1, .n_out = 1};
+        r.in[0] = FAST_ARRAY(OT_F32, 2, channels, h, w);
+        for (int64_t i = 0; i < fast_count(&r.in[0]); i++) ((float *)r.in[0].data)[i] += center;
+        fast_right(&r, 18, "\"onnx_tile\"::Moments(%a) {axes=[2, 3]}", fast_random(2) ? 3 : 1);
+        double *x = fast_doubles(&r.in[0]), want[2 * 5 * 2] = {0};
+        for (int64_t p = 0; p < 2 * channels; p++) {
+            double *v = x + p * len, *m = want + 2 * p;
+            for (int64_t i = 0; i < len; i++) m[0] += v[i] / (double)len;
+            for (int64_t i = 0; i < len; i++) m[1] += (v[i] - m[0]) * (v[i] - m[0]) / (double)len;
+        }
+        fast_same(&r, 0, 4, dims, want, 1e-5, 1e-5);
+        test_free(x);
+        fast_close(&r);
+    }
+}
+
 static void mean_variance(void **state)
 {
     (void)state;
@@ -475,6 +500,7 @@ int main(void)
         cmocka_unit_test(gelu_kernels),        cmocka_unit_test(channel_norms),
         cmocka_unit_test(mean_variance),       cmocka_unit_test(local_response),
         cmocka_unit_test(handed_over),
+        cmocka_unit_test(moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

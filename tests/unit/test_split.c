@@ -182,13 +182,30 @@ static void parts_add_up(void **state)
     }
 }
 
+/* Files may hold the operator, too: only as it is written here. */
+static void strange_moments_are_refused(void **state)
+{
+    (void)state;
+    static const char *const AXES[] = {"{axes=[-1]}",  "{axes=[3, 2]}", "{axes=[1, 3]}", "{axes=[2]}", "{axes=[0, 1, 2, 3, 4]}", "",
+                                       "{axes=[2, 3]}"};
+    for (size_t k = 0; k < sizeof AXES / sizeof *AXES; k++) {
+        char text[300];
+        snprintf(
+            text, sizeof text,
+            "model ir 8 opset 18\ngraph g {\n input %%x : float32[1,8,6,4]\n %%y = \"onnx_tile\"::Moments(%%x) %s\n output %%y\n}\n",
+            AXES[k]);
+        ot_model *m = parse(text);
+        const bool good = k + 1 == sizeof AXES / sizeof *AXES;
+        assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), good ? OT_OK : OT_E_INPUT);
+        ot_model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms_are_found),
-        cmocka_unit_test(untouched_is_as_it_was),
-        cmocka_unit_test(the_rest_is_standard),
-        cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(forms_are_found), cmocka_unit_test(untouched_is_as_it_was),      cmocka_unit_test(the_rest_is_standard),
+        cmocka_unit_test(parts_add_up),    cmocka_unit_test(strange_moments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -250,6 +250,7 @@ const ot_kernel_entry ot_fast_rows[] = {
     {OT_OP_InstanceNormalization, ot_fast_channel_norm},
     {OT_OP_GroupNormalization, ot_fast_channel_norm},
     {OT_OP_MeanVarianceNormalization, ot_fast_mean_variance},
+    {OT_OP_Moments, ot_fast_moments},
     {OT_OP_LRN, ot_fast_lrn},
     {OT_OP_ReduceSum, ot_fast_reduce},
     {OT_OP_ReduceMean, ot_fast_reduce},

@@ -176,6 +176,7 @@ ot_status ot_fast_layer_norm(ot_call *c);
 ot_status ot_fast_skip_layer_norm(ot_call *c);
 ot_status ot_fast_channel_norm(ot_call *c);
 ot_status ot_fast_mean_variance(ot_call *c);
+ot_status ot_fast_moments(ot_call *c);
 ot_status ot_fast_lrn(ot_call *c);
 ot_status ot_fast_reduce(ot_call *c);
 ot_status ot_fast_global_pool(ot_call *c);
