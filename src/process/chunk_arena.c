@@ -17,9 +17,11 @@
 #define PAGES_MOST  (INT64_C(1) << 16) /* of a region that are told apart */
 
 typedef struct chunk {
-    uint32_t region, before, after; /* neighbours in the region; OT_NONE */
+    uint32_t region, before, after; /* neighbours in the region; OT_NONE. A chunk that is gone, merged into its neighbour, waits for
+                                       another use in a list linked by `after` */
+    uint32_t next, last;            /* of the free ones, in no order; OT_NONE */
     int64_t at, bytes;
-    bool is_free, is_gone; /* gone: merged into its neighbour; the entry waits in a list, linked by `after` */
+    bool is_free;
 } chunk;
 
 typedef struct region {
@@ -32,6 +34,7 @@ struct ot_chunk_arena {
     ot_arena *a;
     chunk *chunks;
     region *regions;
+    uint32_t free;  /* first of the list of free chunks: of thousands few are free */
     uint32_t spare; /* first entry of a chunk that is gone; OT_NONE */
     size_t n, cap, n_regions, cap_regions;
     int64_t due;
@@ -40,19 +43,45 @@ struct ot_chunk_arena {
 ot_chunk_arena *ot_chunk_arena_new(ot_arena *a)
 {
     ot_chunk_arena *x = OT_NEW(a, ot_chunk_arena);
-    if (x) *x = (ot_chunk_arena){.a = a, .spare = OT_NONE, .due = FIRST_BYTES};
+    if (x) *x = (ot_chunk_arena){.a = a, .free = OT_NONE, .spare = OT_NONE, .due = FIRST_BYTES};
     return x;
 }
 
+static void list_free(ot_chunk_arena *x, uint32_t k)
+{
+    chunk *c = &x->chunks[k];
+    c->is_free = true;
+    c->last = OT_NONE;
+    c->next = x->free;
+    if (x->free != OT_NONE) x->chunks[x->free].last = k;
+    x->free = k;
+}
+
+static void unlist_free(ot_chunk_arena *x, uint32_t k)
+{
+    chunk *c = &x->chunks[k];
+    c->is_free = false;
+    if (c->next != OT_NONE) x->chunks[c->next].last = c->last;
+    if (c->last != OT_NONE)
+        x->chunks[c->last].next = c->next;
+    else
+        x->free = c->next;
+}
+
+/* A free chunk; OT_NONE when memory ran out. */
 static uint32_t new_chunk(ot_chunk_arena *x, chunk c)
 {
-    if (x->spare != OT_NONE) {
-        uint32_t k = x->spare;
+    uint32_t k = x->spare;
+    if (k != OT_NONE) {
         x->spare = x->chunks[k].after;
         x->chunks[k] = c;
-        return k;
+    } else if (OT_PUSH(x->a, x->chunks, x->n, x->cap, c)) {
+        k = (uint32_t)x->n - 1;
+    } else {
+        return OT_NONE;
     }
-    return OT_PUSH(x->a, x->chunks, x->n, x->cap, c) ? (uint32_t)x->n - 1 : OT_NONE;
+    list_free(x, k);
+    return k;
 }
 
 /* A free chunk over a new region that holds `bytes`. */
@@ -69,16 +98,16 @@ static uint32_t extend(ot_chunk_arena *x, int64_t bytes)
     if (ot_dbg['P'])
         fprintf(stderr, "  %10.2f MB  asked, a region of %.0f MB\n", (double)bytes / 1048576.0, (double)r.bytes / 1048576.0);
     if (!grown && x->due < MOST_DUE) x->due *= 2;
-    return new_chunk(x, (chunk){(uint32_t)x->n_regions - 1, OT_NONE, OT_NONE, 0, r.bytes, true, false});
+    return new_chunk(x, (chunk){.region = (uint32_t)x->n_regions - 1, .before = OT_NONE, .after = OT_NONE, .bytes = r.bytes});
 }
 
 /* Of the chunks that hold `bytes` the smallest, of those the first in memory: the system maps later regions below earlier ones. */
 static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes)
 {
     uint32_t best = OT_NONE;
-    for (uint32_t k = 0; k < x->n; k++) {
+    for (uint32_t k = x->free; k != OT_NONE; k = x->chunks[k].next) {
         const chunk *c = &x->chunks[k];
-        if (c->is_gone || !c->is_free || c->bytes < bytes) continue;
+        if (c->bytes < bytes) continue;
         const chunk *b = best == OT_NONE ? NULL : &x->chunks[best];
         if (!b || c->bytes < b->bytes ||
             (c->bytes == b->bytes && (c->region > b->region || (c->region == b->region && c->at < b->at))))
@@ -104,32 +133,33 @@ uint32_t ot_chunk_take(ot_chunk_arena *x, int64_t bytes)
     if (k == OT_NONE) return OT_NONE;
     const chunk c = x->chunks[k];
     if (c.bytes >= 2 * bytes || c.bytes - bytes >= DEAD_BYTES) {
-        uint32_t rest = new_chunk(x, (chunk){c.region, k, c.after, c.at + bytes, c.bytes - bytes, true, false});
+        uint32_t rest = new_chunk(
+            x, (chunk){.region = c.region, .before = k, .after = c.after, .at = c.at + bytes, .bytes = c.bytes - bytes});
         if (rest == OT_NONE) return OT_NONE;
         if (c.after != OT_NONE) x->chunks[c.after].before = rest;
         x->chunks[k].after = rest;
         x->chunks[k].bytes = bytes;
     }
-    x->chunks[k].is_free = false;
+    unlist_free(x, k);
     touch(&x->regions[c.region], c.at, bytes);
     return k;
 }
 
-/* b, right behind a, becomes part of it. */
+/* b, right behind a, becomes part of it; both are free. */
 static void join(ot_chunk_arena *x, uint32_t a, uint32_t b)
 {
     chunk *p = &x->chunks[a], *q = &x->chunks[b];
     p->bytes += q->bytes;
     p->after = q->after;
     if (q->after != OT_NONE) x->chunks[q->after].before = a;
-    q->is_gone = true;
+    unlist_free(x, b);
     q->after = x->spare;
     x->spare = b;
 }
 
 void ot_chunk_release(ot_chunk_arena *x, uint32_t k)
 {
-    x->chunks[k].is_free = true;
+    list_free(x, k);
     uint32_t after = x->chunks[k].after, before = x->chunks[k].before;
     if (after != OT_NONE && x->chunks[after].is_free) join(x, k, after);
     if (before != OT_NONE && x->chunks[before].is_free) join(x, before, k);
