@@ -274,10 +274,10 @@ typedef struct ot_node_note {
     uint32_t n;
 } ot_node_note;
 
-/* A normalisation that stage split/ has taken apart. */
+/* A normalisation (or Softmax over pixels) that stage split/ has taken apart. */
 typedef struct ot_split {
     const ot_id *whole; /* [n_whole] the nodes that it was, dead */
-    const ot_id *parts; /* [n_parts] the nodes in their place; the first one is Moments */
+    const ot_id *parts; /* [n_parts] the nodes in their place; of a normalisation, Moments and NormFactors are the first two */
     uint32_t n_whole, n_parts;
 } ot_split;
 

@@ -65,6 +65,7 @@ typedef struct ot_plan {
         in_branch; /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block for its tensors (stage weigh/) */
     ot_figures untiled, tiled;
     bool is_split;            /* made for the model with its normalisations taken apart (stage split/), */
+    bool whole_softmax;       /* but Softmaxes are as they were */
     ot_figures whole;         /* which took this before, untiled */
     double compulsory_bytes;  /* graph inputs + outputs + weights once */
     ot_plan_detail *detail;   /* NULL unless asked for */

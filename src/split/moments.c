@@ -18,10 +18,10 @@ ot_status ot_moments_write(ot_graph *g, const char *base, ot_id x, const int64_t
     memcpy(pair, small, (size_t)v.rank * sizeof *pair);
     pair[v.rank - 1] = 2;
     if (v.dtype != type) OT_TRY(split_cast(&w, "wide", x, type, &x));
-    OT_TRY(split_reduce(&w, "mean", x, axes, n, small, &mean));
+    OT_TRY(split_reduce(&w, "ReduceMean", "mean", x, axes, n, small, &mean));
     OT_TRY(split_op(&w, "Sub", "away", (ot_id[]){x, mean}, 2, NULL, 0, type, v.rank, v.dims, &away));
     OT_TRY(split_op(&w, "Mul", "square", (ot_id[]){away, away}, 2, NULL, 0, type, v.rank, v.dims, &square));
-    OT_TRY(split_reduce(&w, "variance", square, axes, n, small, &spread));
+    OT_TRY(split_reduce(&w, "ReduceMean", "variance", square, axes, n, small, &spread));
     const ot_attr last = ot_mk_int("axis", v.rank - 1), to = ot_mk_int("to", OT_F64);
     OT_TRY(split_op(&w, "Concat", "pair", (ot_id[]){mean, spread}, 2, &last, 1, type, v.rank, pair, &both));
     return split_op(&w, "Cast", "moments", &both, 1, &to, 1, OT_F64, v.rank, pair, out);

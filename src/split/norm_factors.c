@@ -66,12 +66,12 @@ static ot_status join_groups(factors *f, ot_id *mean, ot_id *variance)
     const int64_t axis = 2, dims[3] = {f->n, f->groups, 1};
     ot_id all, away, square, spread;
     if (f->per_group == 1) return OT_OK;
-    OT_TRY(split_reduce(&f->w, "group_mean", *mean, &axis, 1, dims, &all));
+    OT_TRY(split_reduce(&f->w, "ReduceMean", "group_mean", *mean, &axis, 1, dims, &all));
     OT_TRY(calc(f, "Sub", "away", *mean, all, &away));
     OT_TRY(calc(f, "Mul", "square", away, away, &square));
     OT_TRY(calc(f, "Add", "spread", *variance, square, &spread));
     *mean = all;
-    return split_reduce(&f->w, "group_variance", spread, &axis, 1, dims, variance);
+    return split_reduce(&f->w, "ReduceMean", "group_variance", spread, &axis, 1, dims, variance);
 }
 
 /* x, [N, groups, 1 or per_group], becomes output v of the node. */

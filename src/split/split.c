@@ -35,6 +35,17 @@ static ot_status write_affine(split_writer *w, const ot_norm *n, const ot_id bot
     return OT_OK;
 }
 
+/* What has taken whose place. */
+static ot_status note(const split_writer *w, const ot_id *whole, uint32_t n_whole, ot_split *made)
+{
+    ot_arena *a = w->g->model->arena;
+    made->parts = ot_memdup(a, w->nodes, w->n_nodes * sizeof *w->nodes);
+    made->whole = ot_memdup(a, whole, n_whole * sizeof *whole);
+    made->n_parts = w->n_nodes;
+    made->n_whole = n_whole;
+    return made->parts && made->whole ? OT_OK : ot_fail_nomem(w->g->model->diag);
+}
+
 static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_split *made)
 {
     ot_arena *a = g->model->arena;
@@ -56,31 +67,44 @@ static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_split *made)
     const ot_id in[5] = {moments, n->scale, n->bias, n->gamma, n->beta};
     OT_TRY(split_pair(&w, "NormFactors", in, 5, attrs, 3, type, x.rank, dims, both));
     OT_TRY(write_affine(&w, n, both));
-    made->parts = ot_memdup(a, w.nodes, w.n_nodes * sizeof *w.nodes);
-    made->whole = ot_memdup(a, n->nodes, n->n_nodes * sizeof *n->nodes);
-    made->n_parts = w.n_nodes;
-    made->n_whole = n->n_nodes;
-    return made->parts && made->whole ? OT_OK : ot_fail_nomem(g->model->diag);
+    return note(&w, n->nodes, n->n_nodes, made);
 }
 
-ot_status ot_split_norms(ot_graph *g, uint32_t *n)
+static ot_status write_softmax(ot_graph *g, const ot_softmax *s, ot_split *made)
+{
+    split_writer w = {.g = g, .base = ot_format(g->model->arena, "tile/softmax/%s", g->values[g->nodes[s->node].out[0]].name)};
+    if (!w.base) return ot_fail_nomem(g->model->diag);
+    OT_TRY(split_write_softmax(&w, s));
+    return note(&w, &s->node, 1, made);
+}
+
+ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n)
 {
     ot_arena *a = g->model->arena;
     ot_norm *found = NULL;
-    size_t cap = 0;
+    ot_softmax *over = NULL, one;
+    size_t cap = 0, cap_over = 0;
+    uint32_t n_norms = 0, n_over = 0;
     *n = 0;
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
     for (uint32_t k = 0; k < g->n_order; k++) {
         ot_norm norm;
-        if (g->nodes[g->order[k]].is_static || !ot_split_find(g, g->order[k], &norm)) continue;
-        if (!OT_PUSH(a, found, *n, cap, norm)) return ot_fail_nomem(g->model->diag);
+        if (g->nodes[g->order[k]].is_static) continue;
+        bool room = true;
+        if (ot_split_find(g, g->order[k], &norm))
+            room = OT_PUSH(a, found, n_norms, cap, norm);
+        else if (softmax && split_find_softmax(g, g->order[k], &one))
+            room = OT_PUSH(a, over, n_over, cap_over, one);
+        if (!room) return ot_fail_nomem(g->model->diag);
     }
+    *n = n_norms + n_over;
     ot_split *splits = OT_NEW_N(a, ot_split, *n + 1u);
     if (!splits) return ot_fail_nomem(g->model->diag);
-    for (uint32_t k = 0; k < *n; k++) {
+    for (uint32_t k = 0; k < n_norms; k++) {
         for (uint32_t i = 0; i < found[k].n_nodes; i++) ot_node_remove(g, found[k].nodes[i]);
         OT_TRY(write_parts(g, &found[k], &splits[k]));
     }
+    for (uint32_t k = 0; k < n_over; k++) OT_TRY(write_softmax(g, &over[k], &splits[n_norms + k]));
     g->model->splits = splits;
     g->model->n_splits = *n;
     return ot_assure(g, OT_P_ORDER | OT_P_USES);
@@ -119,7 +143,7 @@ ot_status ot_split_settle(ot_graph *g, bool own_operators)
         const ot_split *s = &g->model->splits[k];
         if (is_whole(g, s)) {
             restore(g, s);
-        } else if (!own_operators) {
+        } else if (!own_operators && g->nodes[s->parts[0]].op == OT_OP_Moments) {
             OT_TRY(write_moments(g, s->parts[0]));
             if (!g->nodes[s->parts[1]].dead) OT_TRY(ot_norm_factors_write(g, s->parts[1]));
         }

@@ -12,6 +12,7 @@
  *   split.c          taking apart, and putting together again what no region has taken a part of
  *   moments.c        Moments in standard ONNX
  *   norm_factors.c   NormFactors in standard ONNX
+ *   softmax.c        Softmax over pixels: largest and sum in parts
  *   split_nodes.c    writing nodes and constants
  */
 #ifndef OT_SPLIT_H
@@ -36,9 +37,9 @@ typedef struct ot_norm {
 /* Whether a normalisation has its (first) reduction in node `id`. Requires USES, SHAPES. */
 bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out);
 
-/* Take the normalisations of g apart; their number in *n. Noted in the model (splits). Breaks and makes ORDER and USES, keeps SHAPES.
+/* Take the normalisations of g apart, and (where `softmax`) Softmaxes over pixels; their number in *n. Noted in the model (splits). Breaks and makes ORDER and USES, keeps SHAPES.
  * What is made depends on the graph alone: clones get the same numbers. Fails: OT_E_NOMEM. */
-ot_status ot_split_norms(ot_graph *g, uint32_t *n) OT_MUST_USE;
+ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n) OT_MUST_USE;
 /* After the rewriting of regions: what is whole still becomes the node that it was; else Moments in no region, and NormFactors, become
  * operators of the standard, unless own_operators. Breaks ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_split_settle(ot_graph *g, bool own_operators) OT_MUST_USE;

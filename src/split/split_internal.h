@@ -27,13 +27,24 @@ ot_status split_op(split_writer *w, const char *op_type, const char *role, const
 ot_status split_pair(split_writer *w, const char *op_type, const ot_id *in, uint32_t n_in, const ot_attr *attrs, uint32_t n_attrs,
                      ot_dtype type, int32_t rank, const int64_t *dims, ot_id out[2]) OT_MUST_USE;
 ot_status split_cast(split_writer *w, const char *role, ot_id x, ot_dtype to, ot_id *out) OT_MUST_USE;
-/* ReduceMean over axes [n], which stay with one element; dims: of the result. */
-ot_status split_reduce(split_writer *w, const char *role, ot_id x, const int64_t *axes, size_t n, const int64_t *dims,
-                       ot_id *out) OT_MUST_USE;
+/* Reduction op_type over axes [n], which stay with one element; dims: of the result. */
+ot_status split_reduce(split_writer *w, const char *op_type, const char *role, ot_id x, const int64_t *axes, size_t n,
+                       const int64_t *dims, ot_id *out) OT_MUST_USE;
 ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank, const int64_t *dims, ot_id *out) OT_MUST_USE;
 /* Constants: int64 [n]; float64 of any shape. */
 ot_status split_ints(split_writer *w, const char *role, const int64_t *data, int64_t n, ot_id *out) OT_MUST_USE;
 ot_status split_doubles(split_writer *w, const char *role, const double *data, int32_t rank, const int64_t *dims,
                         ot_id *out) OT_MUST_USE;
+
+/* softmax.c: Softmax over the pixels of a map. */
+typedef struct ot_softmax {
+    ot_id node;
+    int32_t axis; /* of its input, >= 0 */
+} ot_softmax;
+
+/* Whether node `id` is one that is taken apart. Requires SHAPES. */
+bool split_find_softmax(const ot_graph *g, ot_id id, ot_softmax *out);
+/* Its parts in its place; it dies. Fails: OT_E_NOMEM. */
+ot_status split_write_softmax(split_writer *w, const ot_softmax *s) OT_MUST_USE;
 
 #endif

@@ -1,6 +1,7 @@
 /* Nodes and constants that take the place of normalisations, written at any opset from 7 on. */
 #include "split_internal.h"
 
+#define SUM_HAS_AXES_INPUT    13
 #define REDUCE_HAS_AXES_INPUT 18
 #define CONSTANT_OF_ANY_TYPE  9 /* before, Constant nodes hold floating point only; and before IR 4, constants are such nodes */
 
@@ -59,20 +60,21 @@ ot_status split_cast(split_writer *w, const char *role, ot_id x, ot_dtype to, ot
     return split_op(w, "Cast", role, &x, 1, &at, 1, to, v.rank, v.dims, out);
 }
 
-ot_status split_reduce(split_writer *w, const char *role, ot_id x, const int64_t *axes, size_t n, const int64_t *dims, ot_id *out)
+ot_status split_reduce(split_writer *w, const char *op_type, const char *role, ot_id x, const int64_t *axes, size_t n,
+                       const int64_t *dims, ot_id *out)
 {
     const ot_value v = w->g->values[x];
     ot_id in[2] = {x, OT_NONE};
     ot_attr attrs[2] = {ot_mk_int("keepdims", 1)};
     uint32_t n_in = 1, n_attrs = 1;
-    if (w->g->model->opset >= REDUCE_HAS_AXES_INPUT) {
+    if (w->g->model->opset >= (strcmp(op_type, "ReduceSum") == 0 ? SUM_HAS_AXES_INPUT : REDUCE_HAS_AXES_INPUT)) {
         OT_TRY(split_ints(w, "axes", axes, (int64_t)n, &in[n_in++]));
     } else {
         attrs[n_attrs] = ot_mk_ints(w->g->model->arena, "axes", axes, n);
         if (attrs[n_attrs++].kind != OT_ATTR_INTS) return nomem(w);
     }
     *out = OT_NONE;
-    return split_op(w, "ReduceMean", role, in, n_in, attrs, n_attrs, v.dtype, v.rank, dims, out);
+    return split_op(w, op_type, role, in, n_in, attrs, n_attrs, v.dtype, v.rank, dims, out);
 }
 
 ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank, const int64_t *dims, ot_id *out)

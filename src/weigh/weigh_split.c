@@ -15,23 +15,60 @@
 #define TIME_ABOUT   1e-9
 #define BYTE_SECONDS 5e-10
 
-/* The plan for a copy of g with its normalisations taken apart, made with `made` and weighed with o; *p NULL: there are none. */
-static ot_status plan_split(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o, bool pinned,
-                            ot_plan **p)
+/* A region of p reduces node id in parts. */
+static bool in_parts(const ot_plan *p, ot_id id)
+{
+    for (uint32_t k = 0; k < p->n_regions; k++) {
+        const ot_region *r = &p->regions[k];
+        for (uint32_t i = 0; i < r->n_nodes; i++)
+            for (uint32_t d = 0; r->nodes[i].node == id && d < r->n_dims; d++)
+                if (r->nodes[i].lead_axis[d] == OT_AX_SUM) return true;
+    }
+    return false;
+}
+
+/* m's Softmaxes are taken apart for nothing: there are some, and p cuts the pixels of none of them. */
+static bool softmax_idle(const ot_model *m, const ot_plan *p)
+{
+    bool any = false;
+    for (uint32_t k = 0; k < m->n_splits; k++) {
+        if (m->graph->nodes[m->splits[k].parts[0]].op != OT_OP_ReduceMax) continue;
+        any = true;
+        if (in_parts(p, m->splits[k].parts[0])) return false;
+    }
+    return any;
+}
+
+/* The plan for a copy of g with its normalisations taken apart, and its Softmaxes over pixels, where `softmax`. *p NULL: there are none. */
+static ot_status plan_copy(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o, bool pinned,
+                           bool softmax, ot_plan **p, bool *idle)
 {
     ot_model *copy = NULL;
     uint32_t n = 0;
     *p = NULL;
     OT_TRY(ot_model_clone(g->model, &copy));
-    ot_status s = ot_split_norms(copy->graph, &n);
+    ot_status s = ot_split_norms(copy->graph, softmax, &n);
     if (s == OT_OK && n > 0) s = ot_plan_graph(copy->graph, t, made, p);
     if (s == OT_OK && *p) s = ot_weigh_plan(copy->graph, t, o, pinned, p);
     if (s != OT_OK && *p) {
         ot_plan_free(*p);
         *p = NULL;
     }
+    if (*p) (*p)->whole_softmax = !softmax;
+    *idle = *p && softmax_idle(copy, *p);
     ot_model_free(copy);
     return s;
+}
+
+/* The plan for the split model, made with `made` and weighed with o; *p NULL: there is nothing to split. */
+static ot_status plan_split(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o, bool pinned,
+                            ot_plan **p)
+{
+    bool idle;
+    OT_TRY(plan_copy(g, t, made, o, pinned, true, p, &idle));
+    if (!idle) return OT_OK;
+    ot_plan_free(*p);
+    return plan_copy(g, t, made, o, pinned, false, p, &idle);
 }
 
 static double weight(const ot_figures *f, const ot_figures *untiled)
@@ -106,5 +143,5 @@ ot_status ot_weigh_split(ot_graph *g, const ot_target *t, const ot_plan_options 
     *p = best;
     best->whole = whole;
     best->is_split = true;
-    return ot_split_norms(g, &n);
+    return ot_split_norms(g, !best->whole_softmax, &n);
 }

@@ -63,6 +63,7 @@ class Net:
         eps = float(self.rng.choice([1e-5, 1e-6]))
         if kind == 'instance': return self.op('InstanceNormalization', [x, self.vec(c), self.vec(c)], epsilon=eps)
         if kind == 'group': return self.op('GroupNormalization', [x, self.vec(c if self.opset >= 21 else g), self.vec(c if self.opset >= 21 else g)], num_groups=g, epsilon=eps)
+        if kind == 'softmax': return self.attend(x)
         if kind in ('layer', 'layer maps'):
             axis, over = (1, (c, hh, ww)) if kind == 'layer' else (2, (hh, ww))
             return self.op('LayerNormalization', [x, self.vec(over)] + ([self.vec(over)] if self.rng.random() < .5 else []), axis=axis, epsilon=eps)
@@ -77,6 +78,14 @@ class Net:
         if kind == 'root': s = self.op('Mul', [s, self.const(.05)])
         s = self.op('Sigmoid', [self.op('Conv', [s, self.const(self.rng.normal(0, .3, (c, c, 1, 1)))])])
         return self.op('Mul', [x, s])
+
+    def attend(self, x):
+        """Softmax over the pixels of a few maps; x times their shares."""
+        k, (hh, ww) = int(self.rng.choice([1, self.c])), self.size
+        s = self.op('Conv', [x, self.const(self.rng.normal(0, .05, (k, self.c, 1, 1)))])
+        s = self.op('Softmax', [self.op('Reshape', [s, self.const([1, k, -1], 'i8')])], axis=-1 if self.opset >= 13 else 2)
+        s = self.op('Mul', [self.op('Reshape', [s, self.const([1, k, hh, ww], 'i8')]), self.const(hh * ww / 2)])
+        return self.op('Add', [x, self.op('Mul', [x, s])])
 
     def written(self, x, maps, eps):
         """Mean, difference, mean of its square, root, quotient, of each channel or of groups of them."""
@@ -144,7 +153,7 @@ def check_engine(name, opset, kind, round_, half=False):
         if verbose: print(text)
         if not error <= max(2 ** -10 if half else limit, 2 * untiled): complain(text)
     made = [n.op_type for n in ops(f'{d}/{name}_out.onnx')]
-    return 'Moments' in made and 'NormFactors' in made
+    return 'Moments' in made and 'NormFactors' in made or 'Exp' in made
 
 
 def ops(path):
@@ -177,7 +186,7 @@ def check(name, opset, kinds, form, round_, half=False):
     p = subprocess.run([tool, path, '-o', tiled, '--force', '--form', form, '--l2', '12K' if half else '24K', '--target', 'cpu-generic', '--threads', '1', '-q'], capture_output=True, text=True)
     if p.returncode:
         complain(f'{name} {form}: exit {p.returncode}: {p.stderr}')
-        return False, False
+        return False, False, False
     if is_valid(m): onnx.checker.check_model(tiled, full_check=True)
     want = exact(m, x)
     scale = want.max() - want.min()
@@ -186,16 +195,19 @@ def check(name, opset, kinds, form, round_, half=False):
     if not got <= max(2 ** -10 if half else 1e-6, 2 * untiled): complain(f'{name} {form}: error {got:.2e} of the range, untiled {untiled:.2e}')
     made = ops(tiled)
     if any(n.domain == 'onnx_tile' for n in made): complain(f'{name} {form}: operators that are not of the standard')
-    return any('/combine/' in n.name for n in made), any('tile/norm/' in n.name for n in made)
+    return any('/combine/' in n.name for n in made), any('tile/norm/' in n.name for n in made), any('tile/softmax/' in n.name for n in made)
 
 
 FORMS = ['loop-peeled', 'loop', 'unrolled']
 combined = collections = 0
 for k in range(int(sys.argv[4])):
     opset = [11, 13, 17, 18, 21][k % 5]
-    kinds = ['instance', 'torch', 'written', 'written groups', 'average', 'excite', 'largest', 'root'] + (['group'] if opset >= 18 else [])
+    kinds = ['instance', 'torch', 'written', 'written groups', 'average', 'excite', 'largest', 'root', 'softmax'] + (['group'] if opset >= 18 else [])
     if opset >= 17: kinds += ['layer', 'layer maps']
     combined += check(f'r{k}', opset, kinds, FORMS[k % 3] if opset >= 13 or k % 3 else 'loop', k, half=k % 4 == 3)[0]
+for k, form in enumerate(FORMS):
+    if not any(check(f's{k}', [18, 13, 11][k] if form != 'loop-peeled' else 18, ['softmax'], form, i)[2] for i in range(k, k + 16)): complain(f'softmax, {form}: not taken apart')
+if not any(check_engine('s', 18, 'softmax', i) for i in range(16)): complain('softmax: not taken apart in the engine')
 print('put together from parts:', combined)
 if combined < int(sys.argv[4]) // 2: complain('too few networks whose reductions are put together from parts')
 for k, kind in enumerate(['instance', 'torch', 'written', 'written groups', 'group', 'layer', 'layer maps']):

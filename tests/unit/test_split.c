@@ -117,7 +117,7 @@ static void untouched_is_as_it_was(void **state)
     ot_model *m = model_of(GROUPED " %m = Mul(%u, %gamma)\n %y = Add(%m, %beta)\n");
     char *before = print(m->graph);
     uint32_t n;
-    assert_int_equal(ot_split_norms(m->graph, &n), OT_OK);
+    assert_int_equal(ot_split_norms(m->graph, true, &n), OT_OK);
     assert_int_equal(n, 1);
     assert_int_equal(ot_verify(m->graph), OT_OK);
     char *apart = print(m->graph);
@@ -134,6 +134,45 @@ static void untouched_is_as_it_was(void **state)
     ot_model_free(m);
 }
 
+#define PIXELS " init %flat : int64[3] = [1, 8, -1]\n %r = Reshape(%c, %flat)\n"
+
+/* Softmax over the pixels of a map, in any opset; not over channels, keys, or what is no map. */
+static void softmaxes_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        bool found;
+    } CASES[] = {
+        {PIXELS " %y = Softmax(%r)\n", true},
+        {PIXELS " %y = Softmax(%r) {axis=2}\n", true},
+        {PIXELS " %y = Softmax(%r) {axis=1}\n", false},
+        {PIXELS " %y = LogSoftmax(%r)\n", false},
+        {" %y = Softmax(%c) {axis=1}\n", false},
+        {" %y = Softmax(%c)\n", false},
+        {PIXELS " %q = Relu(%r)\n %y = Softmax(%q)\n", false},
+        {" init %rows : int64[3] = [1, 128, 12]\n %r = Reshape(%c, %rows)\n %y = Softmax(%r)\n", false},
+    };
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        ot_model *m = model_of(CASES[k].body);
+        uint32_t n;
+        assert_int_equal(ot_split_norms(m->graph, true, &n), OT_OK);
+        assert_int_equal(ot_verify(m->graph), OT_OK);
+        if (n != CASES[k].found) fail_msg("case %zu: %u found", k, n);
+        char *apart = print(m->graph);
+        assert_int_equal(strstr(apart, "ReduceMax") != NULL, CASES[k].found);
+        assert_int_equal(ot_split_settle(m->graph, false), OT_OK);
+        assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+        assert_int_equal(ot_verify(m->graph), OT_OK);
+        char *after = print(m->graph);
+        assert_null(strstr(after, "Exp(")); /* as it was, but for constants, which the rewriting sweeps */
+        assert_non_null(strstr(after, "oftmax("));
+        free(apart);
+        free(after);
+        ot_model_free(m);
+    }
+}
+
 /* A part is gone, as when a region has taken it: the others become operators of the standard. */
 static void the_rest_is_standard(void **state)
 {
@@ -141,7 +180,7 @@ static void the_rest_is_standard(void **state)
     ot_model *m = model_of(VECTORS " %y = InstanceNormalization(%c, %s, %b)\n");
     ot_graph *g = m->graph;
     uint32_t n;
-    assert_int_equal(ot_split_norms(g, &n), OT_OK);
+    assert_int_equal(ot_split_norms(g, true, &n), OT_OK);
     const ot_id last = m->splits[0].parts[m->splits[0].n_parts - 1];
     const ot_node add = g->nodes[last];
     ot_node_remove(g, last);
@@ -204,8 +243,9 @@ static void strange_moments_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms_are_found), cmocka_unit_test(untouched_is_as_it_was),      cmocka_unit_test(the_rest_is_standard),
-        cmocka_unit_test(parts_add_up),    cmocka_unit_test(strange_moments_are_refused),
+        cmocka_unit_test(forms_are_found),        cmocka_unit_test(softmaxes_are_found),
+        cmocka_unit_test(untouched_is_as_it_was), cmocka_unit_test(the_rest_is_standard),
+        cmocka_unit_test(parts_add_up),           cmocka_unit_test(strange_moments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
