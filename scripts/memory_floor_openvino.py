@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""What would OpenVINO's process take of a model if no activation took memory? The least that a plan could reach.
+
+  memory_floor_openvino.py --models DIR... [--tool TOOL] [--only GLOB]... [--args "--goal memory"] [--json FILE]
+
+Needs openvino, onnx and numpy. Models as memory_truth.py finds them. Each runs in a process of its own; all figures are growth of its
+resident set, MB, from before OpenVINO's libraries were there:
+
+  untiled    the peak of three runs, results copied as a caller does
+  loaded     before the first run: the libraries, the model, its weights and their packed copies
+  ends       what inputs and results take on their way through: measured with a model of the same inputs and results and nothing between
+  floor      loaded + ends; its part of untiled
+  tiled      with --tool: the peak of the model tiled for OpenVINO
+
+The last lines have geometric means. A tiled model loads more than the untiled one, so that none reaches the floor.
+"""
+import argparse
+import fnmatch
+import json
+import math
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+from memory_truth import cases
+from memory_truth_openvino import CONFIG, status_mb
+
+
+def hollow(model):
+    """A model with the same inputs and results, which are spread from one number."""
+    import numpy as np
+    import openvino as ov
+    from openvino import opset13 as ops
+    inputs = [ops.parameter(list(i.shape), i.get_element_type()) for i in model.inputs]
+    seed = inputs[0] if inputs[0].get_output_shape(0) else ops.unsqueeze(inputs[0], 0)
+    one = ops.reduce_max(seed, np.arange(len(seed.get_output_shape(0))), False)
+    outputs = [ops.broadcast(ops.convert(one, o.get_element_type().to_string()), list(o.shape)) for o in model.outputs]
+    return ov.Model(outputs, inputs)
+
+
+def child(path, shapes, as_hollow):
+    """Prints [peak, loaded] in MB."""
+    import numpy as np
+    before = status_mb('VmRSS')
+    import openvino as ov
+    core, rng = ov.Core(), np.random.default_rng(0)
+    model = core.read_model(path)
+    if shapes:
+        model.reshape(shapes)
+    if as_hollow:
+        model = hollow(model)
+    compiled = core.compile_model(model, 'CPU', CONFIG)
+    loaded = status_mb('VmRSS') - before
+    feeds = [rng.random(list(i.shape)).astype(i.get_element_type().to_dtype()) for i in compiled.inputs]
+    with open('/proc/self/clear_refs', 'w', encoding='ascii') as f:
+        f.write('5')
+    for _ in range(3):
+        result = compiled(feeds)
+        copies = [result[k].copy() for k in range(len(compiled.outputs))]
+        del result, copies
+    print(json.dumps([status_mb('VmHWM') - before, loaded]))
+
+
+def measure(path, shapes, as_hollow=False):
+    command = [sys.executable, os.path.abspath(__file__), 'child', path, json.dumps(shapes), *(['hollow'] if as_hollow else [])]
+    p = subprocess.run(command, capture_output=True, text=True)
+    if p.returncode:
+        raise RuntimeError(p.stderr.strip().splitlines()[-1][-120:] if p.stderr.strip() else f'exit {p.returncode}')
+    return json.loads(p.stdout)
+
+
+def measure_tiled(case, args):
+    _, path, shapes, dynamic = case
+    with tempfile.TemporaryDirectory() as tmp:
+        out = os.path.join(tmp, 'tiled.onnx')
+        bind = [x for k in shapes if k in dynamic for x in ('--shape', k + '=' + ','.join(map(str, shapes[k])))]
+        command = [args.tool, path, '-o', out, '-q', '--runtime', 'openvino', *bind, *shlex.split(args.args)]
+        subprocess.run(command, capture_output=True, text=True, check=True)
+        return measure(out, shapes)[0]
+
+
+def look(case, args):
+    name, path, shapes, _ = case
+    peak, loaded = measure(path, shapes)
+    through = measure(path, shapes, True)
+    ends = through[0] - through[1]
+    row = {'name': name, 'untiled': peak, 'loaded': loaded, 'ends': ends, 'floor': min(loaded + ends, peak)}
+    if args.tool:
+        row['tiled'] = measure_tiled(case, args)
+    return row
+
+
+def show(row):
+    text = f"{row['name']:28s} untiled {row['untiled']:6.0f}  loaded {row['loaded']:6.0f}  ends {row['ends']:6.0f}"
+    for key in (k for k in ('floor', 'tiled') if k in row):
+        text += f"  {key} {row[key]:6.0f} (x{row[key] / row['untiled']:.2f})"
+    return text
+
+
+def main():
+    if sys.argv[1:2] == ['child']:
+        return child(sys.argv[2], json.loads(sys.argv[3]), sys.argv[4:] == ['hollow'])
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument('--models', action='append', required=True)
+    a.add_argument('--tool', help='also tile with it')
+    a.add_argument('--only', action='append')
+    a.add_argument('--args', default='--goal memory')
+    a.add_argument('--json')
+    args = a.parse_args()
+    rows = []
+    for case in (c for folder in args.models for c in cases(folder)):
+        if args.only and not any(fnmatch.fnmatch(case[0], g) for g in args.only):
+            continue
+        try:
+            rows.append(look(case, args))
+            print(show(rows[-1]), flush=True)
+        except (RuntimeError, subprocess.CalledProcessError) as error:
+            print(f'{case[0]:28s} {error}', flush=True)
+    for key in ('floor', 'tiled'):
+        parts = [math.log(r[key] / r['untiled']) for r in rows if key in r]
+        if parts:
+            print(f'{key}: geometric mean x{math.exp(sum(parts) / len(parts)):.2f} of untiled over {len(parts)} models')
+    if args.json:
+        with open(args.json, 'w', encoding='utf-8') as f:
+            json.dump(rows, f, indent=1)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
