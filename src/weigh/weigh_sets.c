@@ -4,7 +4,8 @@
  *   plan 1   [ a ][   b   ]     [ c ]          a, b, c  ->  a, d, c  (d is of plan 2, and overlaps b)  ->  a, d
  *   plan 2        [   d  ]   [  e  ]
  *
- * What the user allows of time holds for each set. Work is counted in nodes that are written and played.
+ * What the user allows of time holds for each set. Work is counted in nodes that are written and played; the same set comes up again in
+ * each round, and is weighed once.
  */
 #include "contest.h"
 
@@ -86,21 +87,56 @@ static void swap(ot_region_set *a, ot_region_set *b)
     *b = t;
 }
 
+/* Sets that were weighed; regions count by their places in the pool. */
+typedef struct seen {
+    uint64_t key;
+    int64_t bytes;
+} seen;
+
+typedef struct tried {
+    seen *all; /* [n] */
+    size_t n, cap;
+} tried;
+
+static uint64_t key_of(const ot_contest *x, const ot_region_set *set)
+{
+    uint64_t key = 0;
+    for (uint32_t k = 0; k < set->n; k++) {
+        size_t place = 0;
+        while (place < x->n_pool && !same_region(&set->all[k], &x->pool[place])) place++;
+        key = ot_hash_bytes(key, &place, sizeof place);
+    }
+    return key;
+}
+
+static ot_status weigh(ot_contest *x, const ot_plan *first, ot_region_set *set, tried *t)
+{
+    seen s = {.key = key_of(x, set)};
+    for (size_t k = 0; k < t->n; k++) {
+        if (t->all[k].key != s.key) continue;
+        set->bytes = t->all[k].bytes;
+        return OT_OK;
+    }
+    OT_TRY(ot_contest_weigh(x, first, set->all, set->n, &set->bytes));
+    s.bytes = set->bytes;
+    return OT_PUSH(x->arena, t->all, t->n, t->cap, s) ? OT_OK : ot_fail_nomem(x->g->model->diag);
+}
+
 /* One round through all regions; *better: the set has changed. spare: room for another set. */
-static ot_status round_of(ot_contest *x, const ot_plan *first, uint64_t most, ot_region_set *set, ot_region_set *spare,
+static ot_status round_of(ot_contest *x, const ot_plan *first, uint64_t most, ot_region_set *set, ot_region_set *spare, tried *t,
                           bool *better)
 {
     for (uint32_t k = set->n; k-- > 0 && x->work < most;) {
         take_out(set, k, spare);
         if (!in_time(x, spare, set)) continue;
-        OT_TRY(ot_contest_weigh(x, first, spare->all, spare->n, &spare->bytes));
+        OT_TRY(weigh(x, first, spare, t));
         if (!beats(spare, set, ABOUT)) continue;
         swap(set, spare);
         *better = true;
     }
     for (size_t k = 0; k < x->n_pool && x->work < most; k++) {
         if (!put_in(set, &x->pool[k], spare) || !in_time(x, spare, set)) continue;
-        OT_TRY(ot_contest_weigh(x, first, spare->all, spare->n, &spare->bytes));
+        OT_TRY(weigh(x, first, spare, t));
         if (!beats(spare, set, LESS)) continue;
         swap(set, spare);
         *better = true;
@@ -108,7 +144,7 @@ static ot_status round_of(ot_contest *x, const ot_plan *first, uint64_t most, ot
     return OT_OK;
 }
 
-static ot_status climb(ot_contest *x, const ot_plan *first, uint64_t most, ot_region_set *set)
+static ot_status climb(ot_contest *x, const ot_plan *first, uint64_t most, ot_region_set *set, tried *t)
 {
     ot_region_set spare = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1)}, own = *set;
     own.all = OT_NEW_N(x->arena, ot_region, x->n_pool + 1);
@@ -116,7 +152,7 @@ static ot_status climb(ot_contest *x, const ot_plan *first, uint64_t most, ot_re
     for (uint32_t k = 0; k < set->n; k++) own.all[k] = set->all[k];
     for (int round = 0; round < ROUNDS && x->work < most; round++) {
         bool better = false;
-        OT_TRY(round_of(x, first, most, &own, &spare, &better));
+        OT_TRY(round_of(x, first, most, &own, &spare, t, &better));
         if (!better) break;
     }
     if (ot_dbg['P'])
@@ -129,6 +165,7 @@ static ot_status climb(ot_contest *x, const ot_plan *first, uint64_t most, ot_re
 ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *won)
 {
     bool *done = OT_NEW_N(x->arena, bool, x->n_sets + 1);
+    tried t = {0};
     if (!done) return ot_fail_nomem(x->g->model->diag);
     x->work = 0;
     for (uint64_t start = 0; start < STARTS; start++) {
@@ -139,7 +176,7 @@ ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *
         for (size_t k = 0; k < x->n_sets; k++)
             done[k] |= x->sets[k].bytes == x->sets[best].bytes && x->sets[k].n == x->sets[best].n;
         ot_region_set set = x->sets[best];
-        OT_TRY(climb(x, first, MOST_WORK / STARTS * (start + 1), &set));
+        OT_TRY(climb(x, first, MOST_WORK / STARTS * (start + 1), &set, &t));
         if (start == 0 || beats(&set, won, ABOUT)) *won = set;
     }
     return OT_OK;
