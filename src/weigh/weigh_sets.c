@@ -109,6 +109,18 @@ static uint64_t key_of(const ot_contest *x, const ot_region_set *set)
     return key;
 }
 
+/* Nodes of tiles that are written out one after another, less what plays as fast as nodes of loops. */
+static uint64_t unrolled(const ot_region_set *set)
+{
+    uint64_t n = 0;
+    for (uint32_t k = 0; k < set->n; k++) {
+        uint64_t tiles = set->all[k].form == OT_FORM_UNROLLED ? set->all[k].n_nodes : 0;
+        for (uint32_t d = 0; d < set->all[k].n_dims && tiles; d++) tiles *= (uint64_t)set->all[k].dims[d].n_tiles;
+        n += tiles;
+    }
+    return n / 8;
+}
+
 static ot_status weigh(ot_contest *x, const ot_plan *first, ot_region_set *set, tried *t)
 {
     seen s = {.key = key_of(x, set)};
@@ -118,6 +130,7 @@ static ot_status weigh(ot_contest *x, const ot_plan *first, ot_region_set *set, 
         return OT_OK;
     }
     OT_TRY(ot_contest_weigh(x, first, set->all, set->n, &set->bytes));
+    x->work += unrolled(set);
     s.bytes = set->bytes;
     return OT_PUSH(x->arena, t->all, t->n, t->cap, s) ? OT_OK : ot_fail_nomem(x->g->model->diag);
 }
