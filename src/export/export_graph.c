@@ -81,7 +81,8 @@ static ot_status add_outputs(builder *b)
 {
     for (uint32_t k = 0; k < b->g->n_outputs; k++) {
         const ot_value *v = &b->g->values[b->g->outputs[k]];
-        const Onnx__ValueInfoProto *p = b->old ? own_info(v, b->old->output, b->old->n_output, k) : own_info(v, NULL, 0, 0);
+        const bool stands = b->old && !(b->g->parent && !v->proto); /* as the file says; a branch need not say so much */
+        const Onnx__ValueInfoProto *p = stands ? own_info(v, b->old->output, b->old->n_output, k) : own_info(v, NULL, 0, 0);
         if (!p)
             p = ot_export_value_info(b->ex, v);
         else if (b->ex->m->pin_inputs && v->rank >= 0)

@@ -102,12 +102,13 @@ static uint32_t extend(ot_chunk_arena *x, int64_t bytes)
 }
 
 /* Of the chunks that hold `bytes` the smallest, of those the first in memory: the system maps later regions below earlier ones. */
-static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes)
+static uint32_t best_fit(const ot_chunk_arena *x, int64_t bytes, bool roomy)
 {
     uint32_t best = OT_NONE;
     for (uint32_t k = x->free; k != OT_NONE; k = x->chunks[k].next) {
         const chunk *c = &x->chunks[k];
         if (c->bytes < bytes) continue;
+        if (roomy && c->bytes < 2 * bytes && (c->before != OT_NONE || c->after != OT_NONE)) continue;
         const chunk *b = best == OT_NONE ? NULL : &x->chunks[best];
         if (!b || c->bytes < b->bytes ||
             (c->bytes == b->bytes && (c->region > b->region || (c->region == b->region && c->at < b->at))))
@@ -124,11 +125,11 @@ static void touch(region *r, int64_t at, int64_t bytes)
     }
 }
 
-uint32_t ot_chunk_take(ot_chunk_arena *x, int64_t bytes)
+static uint32_t take(ot_chunk_arena *x, int64_t bytes, bool roomy)
 {
     if (bytes > INT64_MAX / 4) return OT_NONE;
     bytes = ot_ceil_div(bytes, GRANULE) * GRANULE;
-    uint32_t k = best_fit(x, bytes);
+    uint32_t k = best_fit(x, bytes, roomy);
     if (k == OT_NONE) k = extend(x, bytes);
     if (k == OT_NONE) return OT_NONE;
     const chunk c = x->chunks[k];
@@ -144,6 +145,10 @@ uint32_t ot_chunk_take(ot_chunk_arena *x, int64_t bytes)
     touch(&x->regions[c.region], c.at, bytes);
     return k;
 }
+
+uint32_t ot_chunk_take(ot_chunk_arena *x, int64_t bytes) { return take(x, bytes, false); }
+
+uint32_t ot_chunk_take_roomy(ot_chunk_arena *x, int64_t bytes) { return take(x, bytes, true); }
 
 /* b, right behind a, becomes part of it; both are free. */
 static void join(ot_chunk_arena *x, uint32_t a, uint32_t b)

@@ -11,6 +11,9 @@ typedef struct ot_chunk_arena ot_chunk_arena;
 ot_chunk_arena *ot_chunk_arena_new(ot_arena *a); /* NULL when memory ran out */
 /* Takes `bytes` (> 0) and touches them all. Returns the chunk; OT_NONE when memory ran out. */
 uint32_t ot_chunk_take(ot_chunk_arena *x, int64_t bytes);
+/* The same in a region that has nothing else, or where as much again is free: where pieces of many sizes come and go, it is chance which
+ * gaps they leave. */
+uint32_t ot_chunk_take_roomy(ot_chunk_arena *x, int64_t bytes);
 void ot_chunk_release(ot_chunk_arena *x, uint32_t chunk);
 /* Bytes of pages that were ever touched. */
 int64_t ot_chunk_touched(const ot_chunk_arena *x);

@@ -70,6 +70,13 @@ static ot_status take(player *x, int64_t bytes, uint32_t *chunk)
     return *chunk == OT_NONE ? OT_E_NOMEM : OT_OK;
 }
 
+/* What is joined lies apart from the pieces. */
+static ot_status take_joined(player *x, int64_t bytes, uint32_t *chunk)
+{
+    *chunk = bytes > 0 ? ot_chunk_take_roomy(x->memory, bytes) : OT_NONE;
+    return *chunk == OT_NONE && bytes > 0 ? OT_E_NOMEM : OT_OK;
+}
+
 static void release(player *x, uint32_t *chunk)
 {
     if (*chunk != OT_NONE) ot_chunk_release(x->memory, *chunk);
@@ -134,17 +141,23 @@ static int64_t collected(const run *u, const ot_node *n)
     return sum;
 }
 
+static bool is(const ot_node *n, const char *op_type) { return n && n->domain[0] == 0 && strcmp(n->op_type, op_type) == 0; }
+
+/* The graph states the extents of what step value v is. */
+static bool is_stated(const ot_graph *g, uint32_t v) { return ot_value_is_static(&g->values[v % g->n_values]); }
+
 static ot_status take_results(run *u, const ot_exec_step *s)
 {
+    const bool joined = s->node != OT_NONE && is(&u->f->plan.g->nodes[s->node], "ConcatFromSequence");
     for (uint32_t k = 0; k < s->n_writes; k++) {
         uint32_t b = u->f->plan.values[s->writes[k]].buffer;
         if (b == OT_NONE) continue;
         const ot_exec_buffer *x = &u->f->plan.buffers[b];
         if (u->chunk[b] != OT_NONE || x->kind == OT_BUFFER_PIECES || x->kind == OT_BUFFER_HANDED || x->bytes == 0) continue;
-        if (x->kind == OT_BUFFER_RESULT && u->elsewhere) continue;
+        if (x->kind == OT_BUFFER_RESULT && u->elsewhere && is_stated(u->f->plan.g, s->writes[k])) continue;
         if (x->kind == OT_BUFFER_PLANNED && u->left[b] != x->uses) continue; /* it lies where an earlier value lay */
         if (x->kind == OT_BUFFER_PLANNED && u->in_block) continue;
-        OT_TRY(take(u->x, x->bytes, &u->chunk[b]));
+        OT_TRY(joined ? take_joined(u->x, x->bytes, &u->chunk[b]) : take(u->x, x->bytes, &u->chunk[b]));
         if (x->kind == OT_BUFFER_PLANNED && u->f->plan.tensors_only && !u->f->has_pattern &&
             !ot_pattern_take(&u->f->pattern, u->x->a, b, x->bytes))
             return OT_E_NOMEM;
@@ -171,6 +184,22 @@ static ot_status new_carried(run *u, const ot_node *n, const ot_graph *body, car
     return OT_OK;
 }
 
+/* What the Loop carried in the end is copied, and goes then. */
+static ot_status hand_out(run *u, const ot_node *n, const ot_graph *body, carried *c)
+{
+    for (uint32_t k = 1; k < body->n_outputs; k++) {
+        const uint32_t b = c->is[k] && k - 1 < n->n_out && n->out[k - 1] != OT_NONE ? u->f->plan.values[n->out[k - 1]].buffer
+                                                                                    : OT_NONE;
+        if (b != OT_NONE && u->f->plan.buffers[b].kind == OT_BUFFER_HANDED)
+            OT_TRY(take(u->x, u->f->plan.buffers[b].bytes, &u->chunk[b]));
+    }
+    for (uint32_t k = 0; k < body->n_outputs; k++) {
+        release(u->x, &c->now[k]);
+        release(u->x, &c->next[k]);
+    }
+    return OT_OK;
+}
+
 static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, const ot_graph *body)
 {
     const ot_graph *g = u->f->plan.g;
@@ -191,24 +220,17 @@ static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, cons
     for (int64_t t = 0; t < trips; t++) {
         visit v = {
             .fed = fed, .n_fed = body->n_inputs, .elsewhere = scan, .kept = &stack, .made = made, .into = c.next, .handed = c.is};
-        OT_TRY(play(u->x, body, &v));
-        for (uint32_t k = 0; k < body->n_outputs; k++) { /* the last iteration's goes when the next one's is there */
-            if (!c.is[k]) continue;
+        for (uint32_t k = 0; k < body->n_outputs; k++) { /* what the iteration before the last was given goes */
             release(u->x, &c.now[k]);
             c.now[k] = c.next[k];
             c.next[k] = OT_NONE;
         }
+        OT_TRY(play(u->x, body, &v));
         for (uint32_t k = 2; !scan && k < body->n_inputs && k <= body->n_outputs; k++) fed[k] = made[k - 1];
     }
     for (uint32_t k = 0; !scan && k < n->n_out; k++)
         if (n->out[k] != OT_NONE && k + 1 < body->n_outputs) u->held[n->out[k]] = made[k + 1];
-    for (uint32_t k = 1; k < body->n_outputs; k++) {
-        uint32_t b = c.is[k] && k - 1 < n->n_out && n->out[k - 1] != OT_NONE ? u->f->plan.values[n->out[k - 1]].buffer : OT_NONE;
-        if (b != OT_NONE && u->f->plan.buffers[b].kind == OT_BUFFER_HANDED)
-            u->chunk[b] = c.now[k];
-        else
-            release(u->x, &c.now[k]);
-    }
+    OT_TRY(hand_out(u, n, body, &c));
     if (!scan) OT_TRY(take_results(u, s));
     release_pieces(u->x, &stack);
     release(u->x, &beside);
@@ -224,17 +246,19 @@ static const ot_graph *branch_of(const ot_node *n)
     return a && a->kind == OT_ATTR_GRAPH ? a->g : NULL;
 }
 
-/* Results of known extents lie where the If wants them, from its start on. */
+/* Results of stated extents lie where the If wants them, from its start on. */
 static ot_status branch_step(run *u, const ot_exec_step *s, const ot_graph *branch)
 {
     const visit v = {.elsewhere = u->x->pinned, .kept = &u->late};
-    if (u->x->pinned) OT_TRY(take_results(u, s));
+    for (uint32_t k = 0; k < s->n_writes && k < branch->n_outputs && u->x->pinned; k++) {
+        const uint32_t b = u->f->plan.values[s->writes[k]].buffer;
+        if (b != OT_NONE && u->chunk[b] == OT_NONE && is_stated(branch, branch->outputs[k]))
+            OT_TRY(take(u->x, u->f->plan.buffers[b].bytes, &u->chunk[b]));
+    }
     return play(u->x, branch, &v);
 }
 
 /* ---- steps ---- */
-
-static bool is(const ot_node *n, const char *op_type) { return n && n->domain[0] == 0 && strcmp(n->op_type, op_type) == 0; }
 
 /* A sequence: nothing yet, or one more copy. */
 static ot_status sequence_step(run *u, const ot_node *n)

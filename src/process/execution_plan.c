@@ -457,6 +457,24 @@ static ot_status plan_buffers(maker *m)
     return OT_OK;
 }
 
+/* Bytes of results that a branch does not state: those of the If say them. */
+static void measure_unstated(maker *m)
+{
+    const ot_graph *g = m->g, *top = g->parent;
+    for (ot_id k = 0; top && k < top->n_nodes; k++) {
+        const ot_node *n = &top->nodes[k];
+        const ot_attr *a = n->op == OT_OP_If ? ot_attr_find(n, "then_branch") : NULL;
+        if (!a || a->kind != OT_ATTR_GRAPH || a->g != g) continue;
+        for (uint32_t j = 0; j < n->n_out && j < g->n_outputs; j++) {
+            ot_exec_value *x = &m->p->values[g->outputs[j]];
+            int64_t bytes;
+            if (x->bytes >= 0 || n->out[j] == OT_NONE || !held_bytes(&top->values[n->out[j]], &bytes)) continue;
+            x->bytes = bytes;
+            m->p->n_unknown--;
+        }
+    }
+}
+
 ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned, ot_arena *a, ot_exec_plan *out)
 {
     maker m = {.g = g, .r = r, .pinned = pinned, .a = a, .p = out};
@@ -477,6 +495,7 @@ ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned,
         ot_id id = g->order[k];
         if (!m.merged[id] && !g->nodes[id].is_static) OT_TRY(node_step(&m, id));
     }
+    measure_unstated(&m);
     OT_TRY(ot_exec_order(out, a));
     OT_TRY(plan_buffers(&m));
     return OT_OK;

@@ -124,17 +124,21 @@ static ot_status try_levels(ot_contest *x, const ot_plan *first, int64_t least, 
     return OT_OK;
 }
 
-/* Plans like the best one in which one form is preferred. */
+static ot_status try_form(ot_contest *x, const ot_plan_options *like, ot_form form)
+{
+    ot_plan_options o = *like;
+    int64_t bytes;
+    o.force_form = form;
+    return ot_runtime_takes(x->t->runtime, form) ? try_options(x, &o, &bytes) : OT_OK;
+}
+
+/* Plans like the best one in which one form is preferred. In a branch, what peeled loops join is taken late (rewrite/branch.c), which
+ * no plan foresees: regions of the goal's own plan may have that form, too. */
 static ot_status try_forms(ot_contest *x, const ot_plan_options *best)
 {
     static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN, OT_FORM_PRESCAN};
-    for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) {
-        ot_plan_options o = *best;
-        int64_t bytes;
-        o.force_form = FORMS[k];
-        if (ot_runtime_takes(x->t->runtime, FORMS[k])) OT_TRY(try_options(x, &o, &bytes));
-    }
-    return OT_OK;
+    for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) OT_TRY(try_form(x, best, FORMS[k]));
+    return x->branch && best->price > 0 ? try_form(x, x->o, OT_FORM_PEELED) : OT_OK;
 }
 
 /* Regions that stream, in steps of some rows. */

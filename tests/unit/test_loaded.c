@@ -93,6 +93,31 @@ static void branches_hold_weights_once(void **state)
     }
 }
 
+/* A branch states no extents of what it joins from a sequence, and is played so: the joined tensor is taken behind the pieces, where a
+ * stated one is there from the start, in the first large region. */
+static void joined_results_are_taken_late(void **state)
+{
+    (void)state;
+    ot_diag d;
+    ot_process_figures f;
+    ot_model *m = read_model("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  %a = Exp(%x)\n"
+                             "  %s : opaque = SequenceConstruct(%a, %a)\n"
+                             "  %y : float32[1,32,512,512] = ConcatFromSequence(%s) {axis=1}\n  output %y\n}\n",
+                             &d);
+    assert_int_equal(ot_branch(m), OT_OK);
+    assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+    const ot_value *top = &m->graph->values[m->graph->outputs[0]];
+    const ot_graph *branch = ot_attr_find(&m->graph->nodes[top->producer], "then_branch")->g;
+    const ot_value *y = &branch->values[branch->outputs[0]];
+    assert_true(ot_value_is_static(top));
+    assert_int_equal(y->rank, 4);
+    assert_false(ot_value_is_static(y));
+    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+    assert_int_equal(f.n_unknown, 0);
+    assert_in_range(f.growth, 32 * MB, 96 * MB);
+    ot_model_free(m);
+}
+
 /* What is loaded counts as far as it is more than an eighth of what is gained. */
 static void loaded_copies_count(void **state)
 {
@@ -111,6 +136,7 @@ int main(void)
         cmocka_unit_test(weights_are_packed_once_unless_folded),
         cmocka_unit_test(packed_weights_are_padded),
         cmocka_unit_test(branches_hold_weights_once),
+        cmocka_unit_test(joined_results_are_taken_late),
         cmocka_unit_test(loaded_copies_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
