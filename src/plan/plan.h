@@ -85,7 +85,9 @@ typedef struct ot_plan_options {
     bool tie_break;        /* use GLPK (tests turn it off) */
     bool detail;           /* fill the plan's detail, for reports */
     uint32_t first_region; /* number of the first region */
-    int64_t level;         /* goal memory: bytes that a node may be live among for nothing; with price */
+    int64_t
+        level; /* goal memory: bytes that a node may be live among for nothing; with price. With byte_seconds: least bytes of what weighs;
+                              above 0, what nodes take beside their results weighs, too */
     double price; /* seconds for each byte above that and node: what the plan pays for memory all over the graph, not at its peak
                               alone; 0: the least peak is looked for */
     double

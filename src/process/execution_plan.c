@@ -157,8 +157,11 @@ static int64_t layout_bytes(const maker *m, ot_id v, bool blocked)
 
 static void add_read(maker *m, ot_exec_step *s, uint32_t v, bool over)
 {
-    for (uint32_t k = 0; k < s->n_reads; k++)
-        if (s->reads[k] == v) return;
+    for (uint32_t k = 0; k < s->n_reads; k++) {
+        if (s->reads[k] != v) continue;
+        if (k < 32) s->over &= ~(1u << k); /* read twice: runtimes count readers, and overwrite for the only one */
+        return;
+    }
     if (over && s->n_reads < 32) s->over |= 1u << s->n_reads;
     s->reads[s->n_reads++] = v;
     m->p->values[v].uses++;

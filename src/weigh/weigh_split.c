@@ -14,6 +14,9 @@
 #define WINS         0.88 /* of the untiled model's growth, as for other plans */
 #define TIME_ABOUT   1e-9
 #define BYTE_SECONDS 5e-10
+#define HALVINGS     4   /* of these */
+#define LARGE        0.1 /* of the untiled model's peak: only values of that size weigh, in one of the plans */
+#define PLANS        5   /* to begin with */
 
 /* A region of p reduces node id in parts. */
 static bool in_parts(const ot_plan *p, ot_id id)
@@ -39,6 +42,20 @@ static bool softmax_idle(const ot_model *m, const ot_plan *p)
     return any;
 }
 
+/* A plan with o. Where bytes weigh so much that nothing which saves them keeps within the time allowed, they weigh less and less. */
+static ot_status plan_in_reach(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **p)
+{
+    ot_plan_options less = *o;
+    OT_TRY(ot_plan_graph(g, t, &less, p));
+    for (int k = 0; k < HALVINGS && o->byte_seconds > 0 && !o->force && (*p)->n_regions == 0; k++) {
+        ot_plan_free(*p);
+        *p = NULL;
+        less.byte_seconds /= 2;
+        OT_TRY(ot_plan_graph(g, t, &less, p));
+    }
+    return OT_OK;
+}
+
 /* The plan for a copy of g with its normalisations taken apart, and its Softmaxes over pixels, where `softmax`. *p NULL: there are none. */
 static ot_status plan_copy(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o, bool pinned,
                            bool softmax, ot_plan **p, bool *idle)
@@ -48,7 +65,7 @@ static ot_status plan_copy(ot_graph *g, const ot_target *t, const ot_plan_option
     *p = NULL;
     OT_TRY(ot_model_clone(g->model, &copy));
     ot_status s = ot_split_norms(copy->graph, softmax, &n);
-    if (s == OT_OK && n > 0) s = ot_plan_graph(copy->graph, t, made, p);
+    if (s == OT_OK && n > 0) s = plan_in_reach(copy->graph, t, made, p);
     if (s == OT_OK && *p) s = ot_weigh_plan(copy->graph, t, o, pinned, p);
     if (s != OT_OK && *p) {
         ot_plan_free(*p);
@@ -104,19 +121,22 @@ static ot_status plan_in_time(ot_graph *g, const ot_target *t, const ot_plan_opt
     return plan_split(g, t, &strictly, &strict, pinned, p);
 }
 
-/* Plans to begin with: the goal's own, and all that can be tiled. Live bytes, by which plans are made, say little of a process where
+/* Plans to begin with: the goal's own; those in which bytes weigh: of all values, also what nodes take beside them, the same of large values alone;
+ * and all that can be tiled. Live bytes, by which plans are made, say little of a process where
  * every value is in two layouts for a while; weighing takes out what does not lower its growth. */
 static ot_status try_plans(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, const ot_plan *p, ot_plan **best)
 {
     const double allowed = p->untiled.time_s * (1 + o->max_slowdown);
     const bool all = o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE && t->runtime->chunk_arena;
     *best = NULL;
-    for (int k = 0; k < (all ? 3 : 1); k++) {
+    const int64_t levels[PLANS] = {o->level, 0, 1, (int64_t)(LARGE * (double)p->untiled.peak_bytes), 0};
+    for (int k = 0; k < (all ? PLANS : 1); k++) {
         ot_plan_options made = *o;
         ot_plan *other = NULL;
         made.byte_seconds = k > 0 ? BYTE_SECONDS : 0;
         made.tie_break = o->tie_break && k == 0;
-        made.force = o->force || k == 2;
+        made.level = levels[k];
+        made.force = o->force || k == PLANS - 1;
         OT_TRY(plan_in_time(g, t, &made, o, allowed, pinned, &other));
         if (ot_dbg['D'] && other)
             fprintf(stderr, "> Split: %u regions, %.3f ms, peak %lld, growth %lld\n", other->n_regions, other->tiled.time_s * 1e3,

@@ -157,6 +157,20 @@ static void free_extents_are_not_planned(void **state)
     assert_int_equal(played(text, false).pattern, 32 * MB);
 }
 
+/* What an operator reads twice has two readers: it is not overwritten. */
+static void squares_take_memory(void **state)
+{
+    (void)state;
+    static const char text[] = "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,16,512,512]\n"
+                               "  %%a = MaxPool(%%x) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %%b = Mul(%%a, %%%s)\n"
+                               "  %%y = ReduceMax(%%b) {axes=[1,2,3]}\n  output %%y\n}\n";
+    char once[512], twice[512];
+    snprintf(once, sizeof once, text, "x");
+    snprintf(twice, sizeof twice, text, "a");
+    assert_int_equal(played(once, true).pattern, 16 * MB);
+    assert_int_equal(played(twice, true).pattern, 32 * MB);
+}
+
 /* A convolution computes in blocks of 16 channels: 3 of them take the memory of 16, and the plain result besides. */
 static void blocks_are_padded(void **state)
 {
@@ -453,6 +467,7 @@ int main(void)
         cmocka_unit_test(patterns_hold_what_lives_together),
         cmocka_unit_test(later_runs_take_a_block),
         cmocka_unit_test(free_extents_are_not_planned),
+        cmocka_unit_test(squares_take_memory),
         cmocka_unit_test(blocks_are_padded),
         cmocka_unit_test(computed_sizes_are_known),
         cmocka_unit_test(convolutions_take_in),

@@ -139,17 +139,30 @@ static double excess_price(const solver *v, int64_t live, uint32_t n)
     return v->o->price > 0 ? v->o->price * n * (double)ot_max(0, live - v->o->level) : 0;
 }
 
-/* What the results weigh that the nodes from `first` to `end`, of which the walk has put some into a region, leave to others. */
+/* Bytes that the node at p takes beside its operands when it runs whole: scratch of its kernel, other layouts; distances and their squares of a
+ * Moments that is written in standard operators. */
+static int64_t beside_bytes(const solver *v, uint32_t p)
+{
+    const ot_seq *s = v->s;
+    const ot_node *n = &s->g->nodes[s->node[p]];
+    return n->op == OT_OP_Moments ? 2 * s->bytes[n->in[0]] : (int64_t)s->work[p];
+}
+
+/* What the results weigh that the nodes from `first` to `end`, of which the walk has put some into a region, leave to others, and what those
+ * take that run whole. */
 static double kept_penalty(const solver *v, uint32_t first, uint32_t end, bool tiled)
 {
     const ot_seq *s = v->s;
     double bytes = 0;
     for (uint32_t p = first; p <= end && v->o->byte_seconds > 0; p++) {
         const ot_node *n = &s->g->nodes[s->node[p]];
+        const bool cut = tiled && v->w->state[p] == OT_ST_IN;
+        const int64_t beside = cut || v->o->level == 0 ? 0 : beside_bytes(v, p);
+        if (beside >= v->o->level) bytes += (double)beside;
         for (uint32_t k = 0; k < n->n_out; k++) {
             const ot_id id = n->out[k];
-            const bool inside = id != OT_NONE && tiled && v->w->state[p] == OT_ST_IN && !ot_walk_escapes(v->w, id);
-            if (id != OT_NONE && !inside && !s->fused[p]) bytes += (double)s->held[id];
+            const bool inside = id != OT_NONE && cut && !ot_walk_escapes(v->w, id);
+            if (id != OT_NONE && !inside && !s->fused[p] && s->held[id] >= v->o->level) bytes += (double)s->held[id];
         }
     }
     return bytes * v->o->byte_seconds;

@@ -15,6 +15,7 @@
 #include "search.h"
 
 #include "memory/memory.h"
+#include "region/forms.h"
 
 #include <float.h>
 #include <math.h>
@@ -22,6 +23,7 @@
 #define ABOUT_AS_FAST 1.05 /* forms that take no longer than this differ by less than is predicted well */
 #define ROUNDS        5    /* of smaller tiles for one region */
 #define TILINGS_TRIED 4    /* of one interval: the chosen one and the next best */
+#define MANY_SINGLE   4    /* tiles that a loop form writes out; more: even tiles are looked for */
 #define SLOWER        1.25 /* another tiling may take that much longer than the search expected of the chosen one */
 
 typedef struct fitting {
@@ -223,6 +225,56 @@ static ot_status try_coarser(fitting *x, const ot_choice *c, ot_region *r)
     return OT_OK;
 }
 
+/* Tiles of r that its form writes out one by one, each with weights that the runtime packs once more. Fails: OT_E_NOMEM. */
+static ot_status count_single(const fitting *x, const ot_region *r, uint32_t *single)
+{
+    ot_form_tiles tiles = {.g = x->s->g, .r = r, .arena = ot_arena_new()};
+    bool legal = false;
+    ot_why why;
+    *single = 0;
+    if (!tiles.arena) return ot_fail_nomem(x->s->g->model->diag);
+    ot_status st = ot_form_prepare(&tiles, r->form, &legal, &why);
+    for (uint32_t k = 0; st == OT_OK && legal && k < tiles.dims[0].n_runs; k++) *single += tiles.dims[0].runs[k].count == 1;
+    ot_arena_free(tiles.arena);
+    return st;
+}
+
+/* The next extent above `tile` that divides `extent`, at most twice as long; 0: there is none. */
+static int64_t divisor_above(int64_t extent, int64_t tile)
+{
+    for (int64_t t = tile + 1; t <= 2 * tile && 2 * t <= extent; t++)
+        if (extent % t == 0) return t;
+    return 0;
+}
+
+/* Where an extent of tiles that does not divide the axis makes tiles of many kinds, as it does behind a Resize by 2 with odd ones, one that
+ * divides it is taken: the tiles in the middle look alike then, and one loop runs them.
+ *
+ *     512 rows in tiles of 11    47 bodies            in tiles of 16    first, 30 in a loop, last
+ */
+static ot_status even_out(fitting *x, const ot_choice *c)
+{
+    const ot_region chosen = *x->best;
+    uint32_t before, after;
+    ot_choice even = *c;
+    if (chosen.n_dims != 1 || chosen.form != OT_FORM_PEELED || x->o->force_form != OT_FORM_NONE || x->left->tries == 0)
+        return OT_OK;
+    OT_TRY(count_single(x, &chosen, &before));
+    even.tile[0] = before > MANY_SINGLE ? divisor_above(chosen.dims[0].extent, chosen.dims[0].tile) : 0;
+    if (even.tile[0] == 0) return OT_OK;
+    ot_region r;
+    x->left->tries--;
+    x->found = false;
+    OT_TRY(try_choice(x, &even, 0, &r));
+    if (x->found) {
+        OT_TRY(count_single(x, x->best, &after));
+        x->found = x->best->form != OT_FORM_UNROLLED && after < before;
+    }
+    if (!x->found) *x->best = chosen;
+    x->found = true;
+    return OT_OK;
+}
+
 static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
                      double loss, ot_arena *a, ot_fit_left *left, ot_region *out, bool *found)
 {
@@ -239,6 +291,7 @@ static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_p
         ot_region coarse = *out;
         OT_TRY(try_coarser(&x, &c, &coarse));
     }
+    if (x.found && o->byte_seconds > 0 && !ot_target_hard_limit(t)) OT_TRY(even_out(&x, &c));
     bool settled = x.found || (!ot_target_hard_limit(t) && !o->max_tensor);
     if (!settled && ot_target_hard_limit(t)) OT_TRY(try_leaner(&x, &c));
     for (uint32_t round = 0; !settled && round < ROUNDS && more && left->tries > 0; round++) {
