@@ -96,7 +96,7 @@ typedef enum ot_sum_kind {
     OT_SUM_MEAN,
     OT_SUM_MAX,
     OT_SUM_MIN,
-    OT_SUM_L2, /* root of the sum of squares: of the parts' roots, too */
+    OT_SUM_L2,     /* root of the sum of squares: of the parts' roots, too */
     OT_SUM_MOMENTS /* mean and variance: docs/exactness.md */
 } ot_sum_kind;
 

@@ -499,8 +499,7 @@ int main(void)
         cmocka_unit_test(layer_norms),         cmocka_unit_test(skip_layer_norm),
         cmocka_unit_test(gelu_kernels),        cmocka_unit_test(channel_norms),
         cmocka_unit_test(mean_variance),       cmocka_unit_test(local_response),
-        cmocka_unit_test(handed_over),
-        cmocka_unit_test(moments),
+        cmocka_unit_test(handed_over),         cmocka_unit_test(moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
