@@ -120,7 +120,9 @@ static void put_header(const comparison *c, html *h)
     html_open_class(h, "p", "summary");
     put_sentence_part(c, h, "measured-time", "Measured time", &n);
     if (n == 0) put_sentence_part(c, h, "time", "Predicted time", &n);
-    put_sentence_part(c, h, "peak-memory", n ? "peak memory" : "Peak memory", &n);
+    uint32_t told = n;
+    put_sentence_part(c, h, "process-growth", n ? "growth of the process" : "Growth of the process", &n);
+    if (n == told) put_sentence_part(c, h, "peak-memory", n ? "peak memory" : "Peak memory", &n);
     put_changes(c, h, n);
     html_close(h);
     html_open_class(h, "ul", "chips");

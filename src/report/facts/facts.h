@@ -138,9 +138,11 @@ typedef struct ot_fact_totals {
     bool in_branch;               /* written as a branch, in which the runtime keeps no block for the graph's tensors */
 } ot_fact_totals;
 
+#define OT_FACT_LOADED_SHOWN (1 << 20) /* bytes by which a loaded model must differ to be told of */
+
 /* A headline figure: before and after, and the least that is possible. */
 typedef struct ot_fact_card {
-    const char *id;              /* "peak-memory", "bytes-moved", "time", "macs" */
+    const char *id;              /* "process-growth", "peak-memory", "time", ... */
     const char *title;           /* "Peak memory" */
     const char *unit;            /* "bytes", "seconds", "macs" */
     double before, after, bound; /* OT_ABSENT: none */

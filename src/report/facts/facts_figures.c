@@ -1,6 +1,8 @@
 /* Figures of a planned model as a whole: headline cards, the roofline, tables of the target, of the environment and of memory. */
 #include "facts_build.h"
 
+#include <math.h>
+
 #define MAX_ENTRIES 40
 
 /* ---- cards ---- */
@@ -22,13 +24,25 @@ static char *card_note(ot_arena *a, const ot_fact_card *c, const char *limit)
     return c->bound >= 0 ? ot_format(a, "%s; the limit is %s.", c->note, limit) : ot_format(a, "%s.", c->note);
 }
 
+/* Leaves out what is not known for the runtime, and the loaded model where tiling does not change it. */
+static bool is_card_told(const ot_fact_card *c)
+{
+    if (strcmp(c->id, "process-growth") == 0) return c->before > 0;
+    if (strcmp(c->id, "model-loaded") == 0) return fabs(c->after - c->before) > OT_FACT_LOADED_SHOWN;
+    return true;
+}
+
 static ot_status add_cards(ot_facts *f, const fact_source *x)
 {
     const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
     const ot_fact_card cards[] = {
+        {"process-growth", "Process grows by", "bytes", (double)a->growth_bytes, (double)b->growth_bytes, OT_ABSENT, 0,
+         "What running the model adds to the process: live tensors, and what the runtime's allocator keeps beside them; predicted"},
         {"peak-memory", "Peak memory", "bytes", (double)a->peak_bytes, (double)b->peak_bytes, OT_ABSENT, 0,
          "Most bytes of activations that live at one time, predicted, with results in the place of operands where they may be. The "
          "memory maps give every buffer an address of its own, and leave out what operators take to work in: they differ"},
+        {"model-loaded", "Model loaded", "bytes", (double)a->loaded_bytes, (double)b->loaded_bytes, OT_ABSENT, 0,
+         "What loading the model takes before anything runs: weights, and what the runtime makes of them; predicted"},
         {"bytes-moved", "Bytes moved", "bytes", a->traffic_bytes, b->traffic_bytes, x->p->compulsory_bytes, 0,
          "Traffic of the slow memory, predicted"},
         {"time", "Time", "seconds", a->time_s, b->time_s, least_time(f, x), 0, "Predicted for the target"},
@@ -36,13 +50,20 @@ static ot_status add_cards(ot_facts *f, const fact_source *x)
         {"largest-tensor", "Largest tensor", "bytes", (double)a->largest_bytes, (double)b->largest_bytes, OT_ABSENT, 0,
          "Of those that nodes make, in the graph and in the bodies of loops"},
     };
-    static const char *const limits[] = {"", "inputs, outputs and weights once each",
-                                         "all compute, or the least traffic, whichever takes longer", "the model's own", ""};
-    f->cards = ot_memdup(f->arena, cards, sizeof cards);
+    static const char *const limits[] = {"",
+                                         "",
+                                         "",
+                                         "inputs, outputs and weights once each",
+                                         "all compute, or the least traffic, whichever takes longer",
+                                         "the model's own",
+                                         ""};
+    const uint32_t n = sizeof cards / sizeof *cards;
+    f->cards = OT_NEW_N(f->arena, ot_fact_card, n);
     if (!f->cards) return ot_fail_nomem(x->g->model->diag);
-    f->n_cards = sizeof cards / sizeof *cards;
-    for (uint32_t k = 0; k < f->n_cards; k++) {
-        ot_fact_card *c = &f->cards[k];
+    for (uint32_t k = 0; k < n; k++) {
+        if (!is_card_told(&cards[k])) continue;
+        ot_fact_card *c = &f->cards[f->n_cards++];
+        *c = cards[k];
         c->ratio = ratio_of(c->before, c->after);
         if (c->bound > c->before || c->bound > c->after) c->bound = OT_ABSENT;
         c->note = card_note(f->arena, c, limits[k]);

@@ -17,7 +17,6 @@
 #define CELL         96
 #define NAME_WIDTH   22
 #define GROUPS_SHOWN 6
-#define LOADED_SHOWN (1 << 20) /* bytes by which a loaded model must differ to be told of */
 #define MARGIN       2
 
 /* ---- names ---- */
@@ -57,7 +56,7 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
         fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "process grows", ot_format_bytes((double)before->growth_bytes, a, sizeof a),
                 ot_format_bytes((double)after->growth_bytes, b, sizeof b));
         print_ratio((double)before->growth_bytes, (double)after->growth_bytes, f);
-        if (llabs((long long)(after->loaded_bytes - before->loaded_bytes)) > LOADED_SHOWN) {
+        if (llabs((long long)(after->loaded_bytes - before->loaded_bytes)) > OT_FACT_LOADED_SHOWN) {
             fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "model loaded", ot_format_bytes((double)before->loaded_bytes, a, sizeof a),
                     ot_format_bytes((double)after->loaded_bytes, b, sizeof b));
             print_ratio((double)before->loaded_bytes, (double)after->loaded_bytes, f);

@@ -142,7 +142,8 @@ static void put_tiled(html *h)
         html_count(h, f->n_nodes);
         html_text(h, f->n_nodes == 1 ? " node" : " nodes");
     }
-    put_change(h, "peak memory", card_of(f, "peak-memory"));
+    const ot_fact_card *growth = card_of(f, "process-growth");
+    put_change(h, growth ? "process grows by" : "peak memory", growth ? growth : card_of(f, "peak-memory"));
     put_change(h, f->measured ? "measured time" : "predicted time", card_of(f, "time"));
     html_text(h, ".");
 }
