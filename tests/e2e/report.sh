@@ -98,6 +98,19 @@ report "$r/flow" inspect "$tmp/flow.onnx" --target cpu-generic
 report "$r/dynamic" inspect "$tmp/dynamic.onnx" --target cpu-generic
 grep -q 'shape="?x?"' "$r/dynamic.xml" || fail "unknown dimensions are not told"
 
+# ---- what the process grows by stands first, with the figures that the terminal tells ----
+cat >"$tmp/growth.py" <<'P'
+import json, sys
+report, told = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))
+card, figures = report['cards'][0], [told[k]['growth_bytes'] for k in ('untiled', 'tiled')]
+assert card['id'] == 'process-growth', card['id']
+assert [card['before'], card['after']] == figures, (card, figures)
+P
+expect 0 "$TOOL" inspect "$tmp/unet.onnx" --target cpu-generic --goal memory --json
+cp "$tmp/out" "$tmp/told.json"
+report "$r/growth" inspect "$tmp/unet.onnx" --target cpu-generic --goal memory
+"$PYTHON" "$tmp/growth.py" "$r/growth.json" "$tmp/told.json" 2>"$tmp/why" || fail "growth: $(tail -n 1 "$tmp/why")"
+
 # ---- the same input, the same bytes ----
 for model in "$tmp/unet.onnx" "$tmp/hold/five.csv"; do
     command=(inspect "$model" --target cpu-generic --emit engine)
