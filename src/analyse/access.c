@@ -8,6 +8,7 @@
  * normal answer. The operators live in access_<kind>.c, one vtable each.
  */
 #include "access.h"
+#include "free_dims.h"
 #include "import/model_io.h"
 
 static const ot_access_ops *const tables[] = {
@@ -161,7 +162,7 @@ bool ot_access_axis(const ot_graph *g, const ot_node *n, uint32_t out_index, uin
     if (!ops || !ops->axis(g, n, out_index, axis, in_axis, out_axis, why)) return false;
     out_axis[out_index] = (int8_t)axis;
     for (uint32_t i = 0; i < n->n_in; i++)
-        if (in_axis[i] >= 0) return true;
+        if (in_axis[i] >= 0) return ot_free_allows(g, n, out_index, axis, in_axis, why);
     return ot_acc_refuse(why, OT_WHY_NO_INPUT_VARIES);
 }
 

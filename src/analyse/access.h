@@ -61,6 +61,11 @@ int32_t ot_acc_norm_axis(int64_t axis, int32_t rank);
 /* The cut of output axis `axis` among axes[], or NULL. */
 const ot_op_tile *ot_acc_cut(const ot_tile_axis *axes, uint32_t n_axes, uint32_t axis);
 
+/* What ConvTranspose crops at the end of `axis` (>= 2), and its output_padding; what a Pad adds behind `axis`. Of nodes that can be cut
+ * there. */
+void ot_convt_end(const ot_graph *g, const ot_node *n, uint32_t axis, int64_t *crop, int64_t *padding);
+int64_t ot_pad_end(const ot_graph *g, const ot_node *n, uint32_t axis);
+
 /* The pool reads a Pad that ONNX Runtime may merge into it with other results (access_pad.c). */
 bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool);
 

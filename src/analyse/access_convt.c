@@ -100,6 +100,16 @@ static bool convt_window(const ot_graph *g, const ot_node *n, uint32_t out_index
     return true;
 }
 
+void ot_convt_end(const ot_graph *g, const ot_node *n, uint32_t axis, int64_t *crop, int64_t *padding)
+{
+    convt c;
+    ot_why why = OT_WHY_NONE;
+    *crop = *padding = 0;
+    if (!read(g, n, &c, &why)) return;
+    *crop = c.sp.ax[axis - 2].pe;
+    *padding = c.op[axis - 2];
+}
+
 static ot_status convt_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                              ot_adapted *out)
 {

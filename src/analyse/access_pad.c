@@ -209,6 +209,13 @@ static bool pad_window(const ot_graph *g, const ot_node *n, uint32_t out_index, 
     return true;
 }
 
+int64_t ot_pad_end(const ot_graph *g, const ot_node *n, uint32_t axis)
+{
+    pad_info p;
+    ot_why why = OT_WHY_NONE;
+    return read(g, n, &p, &why) ? p.pe[axis] : 0;
+}
+
 static ot_status pad_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                            ot_adapted *out)
 {

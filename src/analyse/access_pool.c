@@ -106,6 +106,7 @@ static ot_status pool_adapt(const ot_graph *g, const ot_node *n, const ot_tile_a
     if (!read(g, n, &sp, &why)) OT_BUG("a tile was made of a pool that refuses to be cut");
     OT_TRY(ot_spatial_set_pads(&sp, axes, n_axes, arena, out));
     if (ot_attr_int(n, "ceil_mode", 0) == 0) return OT_OK;
+    if (g->model->free_dims) return OT_OK; /* where windows divide evenly it has no effect, and other axes may have any extent */
     /* ceil_mode stays where some axis still has its sticking-out window, and goes elsewhere. */
     bool wanted = false;
     for (uint32_t i = 0; i < sp.n; i++) {

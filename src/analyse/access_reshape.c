@@ -126,6 +126,7 @@ static ot_status reshape_adapt(const ot_graph *g, const ot_node *n, const ot_til
                                ot_adapted *out)
 {
     int64_t dims[OT_RANK_MAX];
+    if (g->model->free_dims) return OT_OK; /* what may be cut then says nothing of extents (free_cut.c) */
     if (n->op == OT_OP_Squeeze) return squeeze_adapt(g, n, arena, out);
     if (n->op != OT_OP_Reshape) return OT_OK; /* Flatten, Unsqueeze: their extents follow by themselves */
     uint32_t rank = tile_dims(ot_acc_out(g, n, axes[0].out_index), axes, n_axes, dims);

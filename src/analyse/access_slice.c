@@ -174,7 +174,7 @@ static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_
     ot_why why = OT_WHY_NONE;
     slice_info s;
     if (!read(g, n, &s, &why)) OT_BUG("a tile was made of a Slice that refuses to be cut");
-    if (!s.bounds_known) return OT_OK; /* then only axes that the node does not list are cut */
+    if (g->model->free_dims || !s.bounds_known) return OT_OK; /* then only axes that the node does not list are cut */
     if (is_copy(g, n, &s, axes, n_axes)) {
         out->kind = OT_ADAPT_FORWARD;
         out->forward = 0;

@@ -43,6 +43,7 @@ ot_sum_kind ot_access_sum(const ot_graph *g, const ot_node *n, bool reduced[OT_R
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     ot_why why = OT_WHY_NONE;
+    if (g->model->free_dims) return OT_SUM_NONE; /* parts are weighed by numbers of elements */
     if (!x || !y || n->n_captured > 0 || n->n_out != 1 || !ot_acc_regular(g, n, &why)) return OT_SUM_NONE;
     if (!x->is_tensor || !ot_value_is_static(x) || !ot_value_is_static(y) || !all_positive(x)) return OT_SUM_NONE;
     ot_sum_kind kind = kind_of(n, x->dtype);

@@ -28,6 +28,7 @@ typedef struct ot_shape_binding {
     uint32_t rank;
     const int64_t *dims; /* [rank] */
     bool replace;        /* also extents that the model fixes: see other_size.c */
+    const char *option;  /* that gave it, static; NULL: --shape */
 } ot_shape_binding;
 
 /* Infer dtype and shape of every value of the graph, propagate known integer contents (Shape, Gather, Concat,

@@ -50,21 +50,23 @@ static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
 static ot_status bind_input(ot_graph *g, const ot_shape_binding *b, bool replace)
 {
     ot_diag *diag = g->model->diag;
+    const char *option = b->option ? b->option : "--shape";
     ot_id id = ot_value_find(g, b->input);
     if (id == OT_NONE || !g->values[id].is_input || g->values[id].init != NULL)
-        return ot_fail(diag, OT_E_USAGE, "--shape %s: the model has no input of that name%s", b->input,
+        return ot_fail(diag, OT_E_USAGE, "%s %s: the model has no input of that name%s", option, b->input,
                        id != OT_NONE && g->values[id].init != NULL ? " (it is an initializer)" : "");
     const ot_value *v = &g->values[id];
-    if (!v->is_tensor) return ot_fail(diag, OT_E_USAGE, "--shape %s: the input is not a tensor", b->input);
+    if (!v->is_tensor) return ot_fail(diag, OT_E_USAGE, "%s %s: the input is not a tensor", option, b->input);
     char have[320];
     print_dims(v->rank, v->dims, have, sizeof have);
     if (b->rank > OT_RANK_MAX || (v->rank >= 0 && (uint32_t)v->rank != b->rank))
-        return ot_fail(diag, OT_E_USAGE, "--shape %s: %u dims given, the input has shape %s", b->input, b->rank, have);
+        return ot_fail(diag, OT_E_USAGE, "%s %s: %u dims given, the input has shape %s", option, b->input, b->rank, have);
     for (uint32_t k = 0; k < b->rank; k++) {
         if (b->dims[k] < 0 || b->dims[k] > OT_SHAPE_DIM_MAX)
-            return ot_fail(diag, OT_E_USAGE, "--shape %s: dim %u is %lld, which is no extent", b->input, k, (long long)b->dims[k]);
+            return ot_fail(diag, OT_E_USAGE, "%s %s: dim %u is %lld, which is no extent", option, b->input, k,
+                           (long long)b->dims[k]);
         if (v->rank >= 0 && v->dims[k] >= 0 && v->dims[k] != b->dims[k] && !replace)
-            return ot_fail(diag, OT_E_USAGE, "--shape %s: dim %u is %lld, but the input has shape %s", b->input, k,
+            return ot_fail(diag, OT_E_USAGE, "%s %s: dim %u is %lld, but the input has shape %s", option, b->input, k,
                            (long long)b->dims[k], have);
     }
     return ot_value_set_shape(g, id, (int32_t)b->rank, b->dims);

@@ -1,8 +1,10 @@
 /* Static nodes: shape arithmetic whose results are known. */
-#include "analyse.h"
+#include "free_dims.h"
 
 bool ot_static_foldable(const ot_graph *g, const ot_node *n)
 {
+    const ot_free_dims *t = g->model->free_dims;
+    if (t && (size_t)(n - g->nodes) < t->n_nodes && !t->foldable[n - g->nodes]) return false;
     if (!n->is_static || n->n_captured > 0) return false;
     for (uint32_t o = 0; o < n->n_out; o++) {
         ot_id v = n->out[o];

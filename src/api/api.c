@@ -180,7 +180,7 @@ onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int
         return misuse(t, "a shape needs an input and 1 to 16 dimensions");
     for (uint32_t k = 0; k < rank; k++)
         if (dims[k] < 1) return misuse(t, "a dimension is not positive");
-    ot_shape_binding b = {ot_strdup(t->options, input), rank, ot_memdup(t->options, dims, rank * sizeof *dims), true};
+    ot_shape_binding b = {ot_strdup(t->options, input), rank, ot_memdup(t->options, dims, rank * sizeof *dims), true, NULL};
     if (!b.input || !b.dims) return done(ot_fail_nomem(&t->diag));
     for (size_t k = 0; k < t->n_shapes; k++) {
         if (strcmp(t->shapes[k].input, input) != 0) continue;

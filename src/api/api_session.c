@@ -168,7 +168,7 @@ onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *
         return misuse(s, "a shape needs an input and 1 to 16 dimensions");
     for (uint32_t k = 0; k < rank; k++)
         if (dims[k] < 1) return misuse(s, "a dimension is not positive");
-    ot_shape_binding b = {ot_strdup(s->options, input), rank, ot_memdup(s->options, dims, rank * sizeof *dims), true};
+    ot_shape_binding b = {ot_strdup(s->options, input), rank, ot_memdup(s->options, dims, rank * sizeof *dims), true, NULL};
     if (!b.input || !b.dims) return done(ot_fail_nomem(&s->diag));
     for (size_t k = 0; k < s->n_shapes; k++) {
         if (strcmp(s->shapes[k].input, input) != 0) continue;

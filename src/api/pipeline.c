@@ -11,6 +11,7 @@
  */
 #include "pipeline.h"
 
+#include "analyse/free_dims.h"
 #include "memory/memory.h"
 #include "rewrite/rewrite.h"
 #include "import/model_io.h"
@@ -53,6 +54,9 @@ static bool has_spectral_node(const ot_graph *g)
     return false;
 }
 
+/* The graph that plans are made of. */
+static ot_graph *planned_graph(const ot_run *r) { return r->planned ? r->planned->graph : r->model->graph; }
+
 /* Whether the file states all extents of its inputs. */
 static bool has_fixed_inputs(const ot_graph *g)
 {
@@ -61,9 +65,38 @@ static bool has_fixed_inputs(const ot_graph *g)
     return true;
 }
 
+/* No input is left that has no size. */
+static ot_status check_design(const ot_graph *g)
+{
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        const ot_value *v = &g->values[g->inputs[k]];
+        if (!v->init && v->is_tensor && !ot_value_is_static(v))
+            return ot_fail(g->model->diag, OT_E_USAGE,
+                           "--keep-dynamic: input '%.300s' has free dimensions: give the size to plan for, --design %.300s=D,D,...",
+                           v->name, v->name);
+    }
+    return OT_OK;
+}
+
+/* A copy of the model at the design size, and what of it holds there alone. */
+static ot_status bind_design(ot_run *r)
+{
+    const ot_run_options *o = &r->options;
+    if (r->was_fixed) return ot_fail(r->diag, OT_E_USAGE, "--keep-dynamic: no dimension of the model's inputs is free");
+    OT_TRY(ot_model_clone(r->model, &r->planned));
+    OT_TRY(ot_infer_shapes(r->planned->graph, o->design, o->n_design));
+    OT_TRY(check_design(r->planned->graph));
+    OT_TRY(ot_assure(r->planned->graph, OT_P_ORDER | OT_P_USES));
+    OT_TRY(ot_infer_shapes(r->model->graph, NULL, 0));
+    OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
+    OT_TRY(ot_free_dims_set(r->model->graph, r->planned->graph));
+    return ot_check_tile_ops(r->model->graph, NULL);
+}
+
 static ot_status pass_shapes(ot_run *r)
 {
     r->was_fixed = has_fixed_inputs(r->model->graph);
+    if (r->options.keep_dynamic) return bind_design(r);
     OT_TRY(ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes));
     r->model->pin_inputs = r->options.n_shapes > 0 && (r->model->resized || !has_spectral_node(r->model->graph));
     return ot_check_tile_ops(r->model->graph, NULL);
@@ -88,27 +121,28 @@ static ot_status pass_plan(ot_run *r)
     else if (r->options.runtime)
         OT_TRY(ot_target_set_runtime(&r->target, r->options.runtime, r->diag));
     r->target.bit_exact = r->options.plan.bit_exact;
-    return ot_plan_graph(r->model->graph, &r->target, &r->options.plan, &r->plan);
+    return ot_plan_graph(planned_graph(r), &r->target, &r->options.plan, &r->plan);
 }
 
 /* An input whose extents were bound may be free in the file: who runs the untiled model learns them late. */
 static ot_status pass_weigh(ot_run *r)
 {
-    const bool pinned = r->options.n_shapes == 0 || r->was_fixed;
-    OT_TRY(ot_weigh_plan(r->model->graph, &r->target, &r->options.plan, pinned, &r->plan));
+    const bool pinned = !r->planned && (r->options.n_shapes == 0 || r->was_fixed);
+    OT_TRY(ot_weigh_plan(planned_graph(r), &r->target, &r->options.plan, pinned, &r->plan));
+    if (r->planned) return OT_OK; /* statistics of parts are weighed by numbers of elements */
     return ot_weigh_split(r->model->graph, &r->target, &r->options.plan, pinned, &r->plan);
 }
 
 static ot_status pass_plan_check(ot_run *r)
 {
-    return ot_plan_check(r->model->graph, r->plan, &r->target, &r->options.plan, r->diag);
+    return ot_plan_check(planned_graph(r), r->plan, &r->target, &r->options.plan, r->diag);
 }
 
 /* They need the graph as it was planned. */
 static ot_status pass_results(ot_run *r)
 {
     if (r->plan->is_split) r->plan->untiled = r->plan->whole; /* checked before: what the file takes is what people compare with */
-    OT_TRY(ot_facts_from_plan(r->model->graph, r->plan, &r->target, &r->options.plan, r->source.path, r->output,
+    OT_TRY(ot_facts_from_plan(planned_graph(r), r->plan, &r->target, &r->options.plan, r->source.path, r->output,
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
     if (!r->facts->complete || (r->plan->n_regions == 0 && !r->plan->in_branch)) return OT_OK;
     r->facts->command = ot_run_command_text(r, r->facts->arena);
@@ -123,7 +157,7 @@ static ot_status pass_rewrite(ot_run *r)
     if (r->plan->n_regions > 0) {
         OT_TRY(ot_overlay(r->model->graph, r->plan));
         OT_TRY(ot_fold_static(r->model->graph, r->plan));
-        OT_TRY(ot_rewrite(r->model->graph, r->plan));
+        OT_TRY(r->planned ? ot_rewrite_free(r->model->graph, r->planned->graph, r->plan) : ot_rewrite(r->model->graph, r->plan));
         if (r->target.runtime->own_biases) OT_TRY(ot_own_biases(r->model->graph));
     } else {
         r->model->pin_inputs = r->model->resized; /* nothing in it depends on the extents */
@@ -216,7 +250,7 @@ static ot_status dump_kernel(const ot_run *r, const ot_region *x)
     ot_kernel *k = NULL;
     int n = snprintf(path, sizeof path, "%s/region-%u.tk", r->options.dump_dir, x->id);
     if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
-    OT_TRY(ot_region_plan_memory(r->model->graph, x, &r->target, r->diag, &m, &k));
+    OT_TRY(ot_region_plan_memory(planned_graph(r), x, &r->target, r->diag, &m, &k));
     FILE *f = fopen(path, "we");
     ot_status s = f ? OT_OK : ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
     if (f) {
@@ -284,9 +318,11 @@ void ot_run_free(ot_run *run)
 {
     if (run->plan) ot_plan_free(run->plan);
     ot_facts_free(run->facts);
+    if (run->planned) ot_model_free(run->planned);
     ot_model_free(run->model);
     ot_target_free(&run->target);
     run->plan = NULL;
     run->facts = NULL;
+    run->planned = NULL;
     run->model = NULL;
 }

@@ -19,6 +19,9 @@ typedef struct ot_run_options {
     uint32_t threads;               /* 0: the target's own */
     const ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes;
+    const ot_shape_binding *design; /* [n_design] with keep_dynamic: the size that is planned for */
+    size_t n_design;
+    bool keep_dynamic; /* free dimensions stay free in what is written; planned at the design size */
     ot_plan_options plan;
     const char *
         runtime; /* who runs the model, by name (ot_target_set_runtime), where emit_engine does not say it; NULL: the target's own */
@@ -35,6 +38,8 @@ typedef struct ot_run {
     const char *output;
     ot_target target;
     ot_model *model; /* after load */
+    ot_model *
+        planned; /* with keep_dynamic, after tile: a copy of `model` at the design size, which plan and facts speak of; else NULL */
     ot_plan *plan;   /* after tile */
     ot_facts *facts; /* after tile; complete with options.plan.detail */
     bool was_fixed;  /* after tile: the file states all extents of its inputs */

@@ -83,13 +83,23 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
         p += n;
         if (!*p) break;
     }
-    ot_shape_binding b = {ot_strndup(out->arena, text, (size_t)(eq - text)), rank, ot_memdup(out->arena, dims, rank * sizeof *dims),
-                          true};
+    ot_shape_binding b = {.input = ot_strndup(out->arena, text, (size_t)(eq - text)),
+                          .rank = rank,
+                          .dims = ot_memdup(out->arena, dims, rank * sizeof *dims),
+                          .replace = true};
     if (!b.input || !b.dims) return ot_fail_nomem(d);
-    for (size_t k = 0; k < out->n_shapes; k++)
-        if (strcmp(out->shapes[k].input, b.input) == 0) return bad_value(d, o, text, "binds an input twice");
-    if (!OT_PUSH(out->arena, out->shapes, out->n_shapes, out->cap_shapes, b)) return ot_fail_nomem(d);
-    return OT_OK;
+    const bool design = o->kind == DESIGN;
+    const ot_shape_binding *have = design ? out->design : out->shapes;
+    for (size_t k = 0; k < (design ? out->n_design : out->n_shapes); k++)
+        if (strcmp(have[k].input, b.input) == 0) return bad_value(d, o, text, "binds an input twice");
+    out->keep_dynamic |= design;
+    if (design) { /* what the file fixes is not for it to choose */
+        b.replace = false;
+        b.option = "--design";
+    }
+    const bool ok = design ? OT_PUSH(out->arena, out->design, out->n_design, out->cap_design, b)
+                           : OT_PUSH(out->arena, out->shapes, out->n_shapes, out->cap_shapes, b);
+    return ok ? OT_OK : ot_fail_nomem(d);
 }
 
 /* "NAME=FILE": the name ends at the last '='. */
@@ -198,6 +208,7 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         *(ot_goal *)at = *text == 't' ? OT_GOAL_TIME : OT_GOAL_MEMORY;
         return OT_OK;
     case FORM: return parse_form(d, o, text, at);
+    case DESIGN:
     case SHAPE: return parse_shape(d, o, text, out);
     case MODE: return parse_mode(d, o, text, at);
     case TIME: return parse_time(d, o, text, at);

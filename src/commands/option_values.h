@@ -27,6 +27,7 @@ typedef enum option_kind {
     GOAL,
     FORM,
     SHAPE,
+    DESIGN,
     MODE,
     TIME,
     EMIT,

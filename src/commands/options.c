@@ -76,6 +76,9 @@ static const option OPTIONS[] = {
      "who runs the model, of --list-runtimes (the target's own when not given)"},
     {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS, "capacity of the fast memory, in place of the target's"},
     {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, "bind the dimensions of an input; repeatable"},
+    {"keep-dynamic", 0, NULL, FLAG, NULL, AT(keep_dynamic), MODELS,
+     "free dimensions stay free: one result for every size, planned at --design"},
+    {"design", 0, "INPUT=D,D,...", DESIGN, NULL, 0, MODELS, "size of an input to plan for; repeatable, implies --keep-dynamic"},
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise (explain: memory)"},
     {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, "peak memory that must not be passed, else exit 3"},
     {"max-tensor", 0, "SIZE", SIZE, NULL, AT(plan.max_tensor), TILERS, "no tensor may be larger, whatever the goal, else exit 3"},
@@ -261,6 +264,22 @@ static ot_status settle_runtime(ot_diag *d, ot_options *o)
     return OT_OK;
 }
 
+/* What holds for one size only, or is another way to write it. */
+static ot_status check_dynamic(ot_diag *d, const ot_options *o)
+{
+    const char *other = o->n_shapes                                                  ? "--shape"
+                        : o->emit_engine                                             ? "--emit engine"
+                        : o->runtime && strcmp(o->runtime, "onnxruntime") != 0       ? "another --runtime than onnxruntime"
+                        : o->verify                                                  ? "--verify"
+                        : o->plan.memory_budget                                      ? "--memory-budget"
+                        : o->plan.max_tensor                                         ? "--max-tensor"
+                        : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED ? "another --form than loop-peeled"
+                                                                                     : NULL;
+    if (!o->keep_dynamic || !other) return OT_OK;
+    return ot_fail(d, OT_E_USAGE,
+                   "--keep-dynamic does not go with %s, which is for one size: bind the dimensions with --shape instead", other);
+}
+
 /* What the words mean together. */
 static ot_status check_together(ot_diag *d, const ot_options *o)
 {
@@ -317,6 +336,7 @@ ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
     }
     OT_TRY(parse_words(argc, argv, first, d, o));
     OT_TRY(settle_runtime(d, o));
+    OT_TRY(check_dynamic(d, o));
     return check_together(d, o);
 }
 

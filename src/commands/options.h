@@ -30,6 +30,9 @@ typedef struct ot_options {
     uint32_t threads;         /* 0: the target's own */
     ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes, cap_shapes;
+    ot_shape_binding *design; /* [n_design] --design */
+    size_t n_design, cap_design;
+    bool keep_dynamic; /* --keep-dynamic, or --design */
     ot_plan_options plan;
     const char *runtime;   /* --runtime; NULL: the target's own */
     bool emit_engine;      /* --emit engine or --runtime engine: see ot_run_options */

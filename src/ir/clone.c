@@ -53,6 +53,7 @@ ot_status ot_model_clone(const ot_model *m, ot_model **out)
     x->pin_inputs = m->pin_inputs;
     x->resized = m->resized;
     x->weight_bytes = m->weight_bytes;
+    x->free_dims = m->free_dims;
     x->splits = m->splits;
     x->n_splits = m->n_splits;
     to->name = from->name;

@@ -242,6 +242,7 @@ enum {
 };
 
 struct ot_model;
+struct ot_free_dims; /* analyse/free_dims.h */
 
 typedef struct ot_graph {
     struct ot_model *model;
@@ -296,7 +297,8 @@ typedef struct ot_model {
     const char *runtime;       /* made for it: name in the model's metadata_props; NULL: none is added. Static */
     const ot_node_note *notes; /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top graph */
     uint32_t n_notes;
-    const ot_split *splits; /* [n_splits] */
+    const struct ot_free_dims *free_dims; /* planned at a design size: what holds there alone; NULL: the sizes are what they are */
+    const ot_split *splits;               /* [n_splits] */
     uint32_t n_splits;
     void *source; /* import/'s private state (ModelProto, mappings); freed by ot_model_free */
     void (*free_source)(void *source);

@@ -171,7 +171,8 @@ static void bind_arrays(const ot_graph *g, const ot_feed_request *r, ot_feed *f)
         const ot_value *v = &g->values[g->inputs[k]];
         const ot_nd *a = &f->arrays[k];
         const ot_shape_binding *asked = r ? shape_of(r, v->name) : NULL;
-        if (!v->init && a->data) f->shapes[f->n_shapes++] = (ot_shape_binding){v->name, a->rank, a->dims, asked && asked->replace};
+        if (!v->init && a->data)
+            f->shapes[f->n_shapes++] = (ot_shape_binding){v->name, a->rank, a->dims, asked && asked->replace, NULL};
     }
 }
 

@@ -12,7 +12,7 @@
  *
  *   resize 3/2, 6 tiles         a b a b a c  -->  runs  a a a | b b | c
  */
-#include "forms.h"
+#include "free_tiles.h"
 #include "stitch_types.h"
 #include "stream.h"
 
@@ -390,6 +390,10 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     uint64_t tiles = 1, single = 1, looped = 0;
     *legal = false;
     if (!is_sound(w, why) || !parts_fit(w, f, why)) return OT_OK;
+    if (w->g->model->free_dims && (f != OT_FORM_PEELED || !ot_sequence_fits(w->g, r))) {
+        *why = OT_WHY_FREE_FORM;
+        return OT_OK;
+    }
     if (f == OT_FORM_STREAM) return prepare_stream(w, legal, why);
     for (uint32_t d = 0; d < r->n_dims; d++) {
         *legal = false;
@@ -413,6 +417,10 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     bool sequence = f == OT_FORM_PEELED && ot_sequence_fits(w->g, w->r);
     if (f != OT_FORM_UNROLLED && !looped && !sequence) return OT_OK;
     if (!ot_stitch_legal(w, f, sequence, why)) return OT_OK;
+    if (w->g->model->free_dims) {
+        ot_free_tiles free;
+        return ot_free_tiles_plan(w, &free, legal, why);
+    }
     if (f == OT_FORM_PRESCAN) return ot_prescan_legal(w, legal, why);
     *legal = f != OT_FORM_SCAN || ot_scan_legal(w, why);
     return OT_OK;

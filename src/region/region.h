@@ -108,6 +108,9 @@ ot_status ot_tile_windows_new(const ot_graph *g, const ot_region *r, ot_arena *a
  * For values not cut in d, windows are left {0,0}. OT_E_INPUT is never returned; false with *why when
  * a window cannot be made (the tiling is then illegal). */
 bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, ot_why *why);
+/* The same for a tile that has [lo, hi) of the sink axis. */
+bool ot_tile_windows_part(const ot_graph *g, const ot_region *r, uint32_t d, int64_t lo, int64_t hi, ot_tile_windows *w,
+                          ot_why *why);
 /* Part of the work of region node i that falls to the tile with these windows along d. */
 double ot_tile_share(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t i, const ot_tile_windows *w);
 /* Equal windows for OT_FORM_WINDOW: made[v] of every tile has the same extent for each value; pads are the original ones.

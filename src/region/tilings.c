@@ -90,7 +90,7 @@ uint32_t ot_candidate_axes(const ot_seq *s, ot_walk *w, uint32_t end, uint32_t o
         sets[n_sets][0] = ok[k];
         dims[n_sets++] = 1;
     }
-    if (s->n > MANY_NODES) return out == OT_SUM_SINK ? keep_reducing(reduced, sets, dims, n_sets) : n_sets;
+    if (s->n > MANY_NODES || g->model->free_dims) return out == OT_SUM_SINK ? keep_reducing(reduced, sets, dims, n_sets) : n_sets;
     /* Three dims: batch, H and W of images. */
     if (n_ok >= 3 && n_sets < OT_AXIS_SETS_MAX && ok[0] == 0 && ok[n_ok - 1] == ok[n_ok - 2] + 1) {
         sets[n_sets][0] = ok[0];

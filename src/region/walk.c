@@ -12,6 +12,7 @@
  */
 #include "walk.h"
 
+#include "analyse/free_dims.h"
 #include "analyse/quirks.h"
 
 ot_status ot_walk_new(const ot_seq *s, ot_walk *w)
@@ -159,6 +160,22 @@ static bool maps_fit(ot_walk *w, const ot_node *n, uint32_t o, const int8_t *axe
     return true;
 }
 
+/* With free dimensions, what static nodes compute is computed at run time: activations whose shapes it needs are needed whole before
+ * whoever reads it (mark whole), or until then (mark outside). */
+static void note_sources(ot_walk *w, ot_id v, bool whole)
+{
+    const ot_free_dims *t = w->s->g->model->free_dims;
+    if (!t || v >= t->n_values) return;
+    for (uint32_t k = 0; k < t->n_source[v]; k++) {
+        const ot_id x = t->source[v][k];
+        touch(w, x);
+        if (whole)
+            w->whole[x] = 1;
+        else
+            w->outside[x] = 1;
+    }
+}
+
 /* In two dims an input may be cut in one and needed whole in the other: then it comes from outside, or from a node that
  * would be recomputed for every tile of that other dim. We keep such inputs outside: mark them whole. */
 static void join(ot_walk *w, const ot_node *n, uint32_t o, const int8_t *axes)
@@ -175,6 +192,7 @@ static void join(ot_walk *w, const ot_node *n, uint32_t o, const int8_t *axes)
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE) continue;
+        if (ot_value_varies(w->s->g, v)) note_sources(w, v, true);
         bool any_whole = false;
         for (uint32_t d = 0; d < w->n_dims; d++) any_whole |= w->in_axis[d][k] < 0;
         bool any_cut = false;
@@ -191,6 +209,7 @@ static int leave_before(ot_walk *w, const ot_node *n)
 {
     for (uint32_t k = 0; k < n->n_in + n->n_captured; k++) {
         ot_id v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+        if (v != OT_NONE && ot_value_varies(w->s->g, v)) note_sources(w, v, true);
         if (v == OT_NONE || !w->s->act[v]) continue;
         touch(w, v);
         w->whole[v] = 1;
@@ -203,6 +222,7 @@ static int leave_after(ot_walk *w, const ot_node *n)
 {
     for (uint32_t k = 0; k < n->n_in + n->n_captured; k++) {
         ot_id v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+        if (v != OT_NONE && ot_value_varies(w->s->g, v)) note_sources(w, v, false);
         if (v == OT_NONE || !w->s->act[v]) continue;
         touch(w, v);
         w->outside[v] = 1;

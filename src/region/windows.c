@@ -52,11 +52,17 @@ ot_status ot_tile_windows_new(const ot_graph *g, const ot_region *r, ot_arena *a
 /* floor(b * extent / of): where boundary b of the sink axis lies on another output's axis. */
 static int64_t scale_boundary(int64_t b, int64_t extent, int64_t of) { return (int64_t)((__int128)b * extent / of); }
 
-static ot_win piece_of(const ot_dim *dim, uint32_t k, int64_t extent)
+/* What tile k has of the sink axis. */
+static ot_win share_of(const ot_dim *dim, uint32_t k)
 {
     int64_t lo = ot_min((int64_t)k * dim->tile, dim->extent);
-    int64_t hi = k + 1 == dim->n_tiles ? dim->extent : ot_min(lo + dim->tile, dim->extent);
-    return (ot_win){scale_boundary(lo, extent, dim->extent), scale_boundary(hi, extent, dim->extent)};
+    return (ot_win){lo, k + 1 == dim->n_tiles ? dim->extent : ot_min(lo + dim->tile, dim->extent)};
+}
+
+/* What is made of another axis with that share of the sink axis. */
+static ot_win piece_of(const ot_dim *dim, ot_win share, int64_t extent)
+{
+    return (ot_win){scale_boundary(share.lo, extent, dim->extent), scale_boundary(share.hi, extent, dim->extent)};
 }
 
 /* A reader wants `win` of `axis` of region value v; axis OT_AX_WHOLE: all of it. */
@@ -111,13 +117,13 @@ static bool cut_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t
 }
 
 /* The node reduces what it reads along this dimension: the tile's share of that, so that every element counts once. */
-static bool sum_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, uint32_t i, ot_tile_windows *w, ot_win *in,
+static bool sum_node(const ot_graph *g, const ot_region *r, uint32_t d, ot_win tile, uint32_t i, ot_tile_windows *w, ot_win *in,
                      ot_why *why)
 {
     const ot_rnode *rn = &r->nodes[i];
     const ot_node *n = &g->nodes[rn->node];
     int64_t extent = g->values[n->in[0]].dims[rn->in_axis[d][0]];
-    ot_win share = piece_of(&r->dims[d], k, extent);
+    ot_win share = piece_of(&r->dims[d], tile, extent);
     if (is_empty(share)) {
         *why = OT_WHY_NO_SHARE;
         return false;
@@ -131,6 +137,13 @@ static bool sum_node(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t
 
 bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint32_t k, ot_tile_windows *w, ot_why *why)
 {
+    const ot_win share = share_of(&r->dims[d], k);
+    return ot_tile_windows_part(g, r, d, share.lo, share.hi, w, why);
+}
+
+bool ot_tile_windows_part(const ot_graph *g, const ot_region *r, uint32_t d, int64_t lo, int64_t hi, ot_tile_windows *w,
+                          ot_why *why)
+{
     ot_win *in = w->ops[r->n_nodes].in;
     size_t n_in = 0;
     for (uint32_t v = 0; v < r->n_values; v++) {
@@ -140,7 +153,7 @@ bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint
         if (rv->axis[d] == OT_AX_WHOLE)
             w->need[v] = (ot_win){0, 1};
         else
-            w->need[v] = w->piece[v] = piece_of(&r->dims[d], k, cut_extent(g, r, d, v));
+            w->need[v] = w->piece[v] = piece_of(&r->dims[d], (ot_win){lo, hi}, cut_extent(g, r, d, v));
     }
     for (uint32_t i = 0; i < r->n_nodes; i++) n_in += g->nodes[r->nodes[i].node].n_in;
     memset(in, 0, n_in * sizeof *in);
@@ -150,7 +163,7 @@ bool ot_tile_windows_get(const ot_graph *g, const ot_region *r, uint32_t d, uint
         if (r->nodes[i].lead_axis[d] == OT_AX_WHOLE)
             whole_node(g, r, d, i, w);
         else if (r->nodes[i].lead_axis[d] == OT_AX_SUM) {
-            if (!sum_node(g, r, d, k, i, w, in + n_in, why)) return false;
+            if (!sum_node(g, r, d, (ot_win){lo, hi}, i, w, in + n_in, why)) return false;
         } else if (!cut_node(g, r, d, i, w, in + n_in, why))
             return false;
     }

@@ -237,7 +237,7 @@ static ot_status slice(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts
         lo[k] = cuts[k].lo;
         hi[k] = cuts[k].hi;
         axes[k] = cuts[k].axis;
-        dims[axes[k]] = hi[k] - lo[k];
+        dims[axes[k]] = hi[k] == OT_TO_END ? OT_DIM_UNKNOWN : hi[k] - lo[k];
     }
     const char *label = rw_labelled(w, t, name);
     if (!label) return rw_nomem(w);
@@ -262,7 +262,7 @@ ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uin
     uint32_t m = 0;
     char key[32 + OT_RANK_MAX * 64];
     for (uint32_t k = 0; k < n; k++) {
-        if (cuts[k].lo == 0 && cuts[k].hi == v->dims[cuts[k].axis]) continue;
+        if (cuts[k].lo == 0 && (cuts[k].hi == OT_TO_END || cuts[k].hi == v->dims[cuts[k].axis])) continue;
         uint32_t at = m++; /* keep them ordered by axis */
         for (; at > 0 && real[at - 1].axis > cuts[k].axis; at--) real[at] = real[at - 1];
         real[at] = cuts[k];
@@ -274,7 +274,9 @@ ot_status rw_crop(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uin
         len += (size_t)snprintf(key + len, sizeof key - len, ";%u:%lld,%lld", real[k].axis, (long long)real[k].lo,
                                 (long long)real[k].hi);
     if ((*out = ot_map_get(t->crops, key)) != OT_NONE) return OT_OK;
-    if (can_cut_tensor(v)) {
+    bool to_end = false;
+    for (uint32_t k = 0; k < m; k++) to_end |= real[k].hi == OT_TO_END;
+    if (can_cut_tensor(v) && !to_end) {
         const ot_tensor *x = cut_tensor(w, v->init, real, m);
         if (!x) return rw_nomem(w);
         OT_TRY(rw_const(w, t, name, x, out));
@@ -296,7 +298,9 @@ ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *n
         *out = in;
         return OT_OK;
     }
-    OT_TRY(rw_const_i64(w, t, "shape", dims, (size_t)rank, false, &ops[1]));
+    int64_t shape[OT_RANK_MAX];
+    for (int32_t k = 0; k < rank; k++) shape[k] = dims[k] < 0 ? 0 : dims[k];
+    OT_TRY(rw_const_i64(w, t, "shape", shape, (size_t)rank, false, &ops[1]));
     return rw_op(w, t, "Reshape", role, name, ops, 2, NULL, 0, v.dtype, rank, dims, out);
 }
 

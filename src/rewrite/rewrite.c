@@ -58,6 +58,7 @@ static ot_status write_region(rw_region *w)
     uint64_t tiles = 0;
     uint32_t n = 1, largest = 0;
     if (is_unread(w->r)) return OT_OK;
+    if (w->tiles->g != w->g) return rw_free(w);
     if (w->r->form == OT_FORM_PEELED && !w->force_loop && ot_sequence_fits(w->g, w->r)) return rw_sequence(w);
     if (w->r->form == OT_FORM_STREAM) return rw_stream(w);
     for (uint32_t d = 0; d < w->r->n_dims; d++) n *= w->tiles->dims[d].n_runs;
@@ -80,13 +81,13 @@ static ot_status write_region(rw_region *w)
     return rw_join(w, blocks);
 }
 
-static ot_status rewrite_region(ot_graph *g, const ot_region *r, bool force_loop, bool outer_weights)
+static ot_status rewrite_region(ot_graph *g, const ot_graph *planned, const ot_region *r, bool force_loop, bool outer_weights)
 {
     bool legal;
     ot_why why = OT_WHY_NONE;
     ot_arena *a = ot_arena_new();
     if (!a) return ot_fail_nomem(g->model->diag);
-    ot_form_tiles tiles = {.g = g, .r = r, .arena = a};
+    ot_form_tiles tiles = {.g = planned, .r = r, .arena = a};
     rw_region w = {.g = g, .r = r, .arena = a, .force_loop = force_loop, .outer_weights = outer_weights, .tiles = &tiles};
     ot_status st = ot_form_prepare(&tiles, r->form, &legal, &why);
     if (st == OT_OK && !legal)
@@ -186,7 +187,7 @@ static void note_reads(const ot_graph *g, const ot_split *s, bool *had_reader)
     }
 }
 
-ot_status rw_rewrite(ot_graph *g, const ot_plan *p, bool force_loop)
+ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, bool force_loop)
 {
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
     uint32_t n_before = g->n_values;
@@ -197,7 +198,7 @@ ot_status rw_rewrite(ot_graph *g, const ot_plan *p, bool force_loop)
     for (uint32_t k = 0; st == OT_OK && k < g->model->n_splits; k++) note_reads(g, &g->model->splits[k], had_reader);
     const bool outer_weights = p->outer_weights && g->model->ir_version >= 4; /* before, an initializer had to be an input */
     for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++)
-        if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, &p->regions[k], force_loop, outer_weights);
+        if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, planned, &p->regions[k], force_loop, outer_weights);
     if (st == OT_OK) st = ot_split_settle(g, in_engine_form(p));
     if (st == OT_OK) st = sweep_graph(g, had_reader, n_before, a);
     ot_arena_free(a);
@@ -206,4 +207,7 @@ ot_status rw_rewrite(ot_graph *g, const ot_plan *p, bool force_loop)
 
 /* requires ORDER, USES, SHAPES.  keeps SHAPES.  breaks and re-establishes ORDER, USES.
  * Fails: OT_E_INPUT (a region that has no such form), OT_E_NOMEM. */
-ot_status ot_rewrite(ot_graph *g, const ot_plan *p) { return rw_rewrite(g, p, false); }
+ot_status ot_rewrite(ot_graph *g, const ot_plan *p) { return rw_rewrite(g, g, p, false); }
+
+/* as ot_rewrite; requires SHAPES of `planned`. */
+ot_status ot_rewrite_free(ot_graph *g, const ot_graph *planned, const ot_plan *p) { return rw_rewrite(g, planned, p, false); }

@@ -8,6 +8,7 @@
  *   loop.c      a block of tiles as one Scan or Loop, stitched by Reshape (and Transpose)
  *   sequence_form.c loops that carry a sequence of pieces, for tiles cut in one dimension
  *   stream_form.c   loops that carry the last rows of each value, too
+ *   free_form.c loops whose number of tiles is computed when the model runs
  *   scan.c      zero-copy inputs and outputs of a Scan
  *   prescan.c   windows of all tiles gathered ahead of a Scan
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
@@ -29,7 +30,8 @@
 #include "region/forms.h"
 #include "rewrite.h"
 
-#define OT_OUTER_WEIGHT 1024 /* bytes; smaller constants stay with the nodes, whose patterns a runtime finds more easily so */
+#define OT_TO_END       INT64_MAX /* end of a window that reaches the end of its axis, wherever that is */
+#define OT_OUTER_WEIGHT 1024      /* bytes; smaller constants stay with the nodes, whose patterns a runtime finds more easily so */
 
 /* A graph that nodes are written to: the region's own graph, or a body. */
 typedef struct rw_target {
@@ -71,13 +73,14 @@ typedef struct rw_chain {
     bool *used;          /* [n_nodes] */
     ot_adapted *adapted; /* [n_nodes] valid when used */
     ot_id *val;          /* [n_values] emitted value that covers the made windows, or OT_NONE; form stream: what the node made */
+    bool to_end;         /* windows reach the ends of their axes, whose extents are not known */
     ot_id *kept;         /* [n_values] form stream: rows that the step before handed on, or OT_NONE. NULL in other forms */
 } rw_chain;
 
 /* A window on one axis. */
 typedef struct rw_cut {
     uint32_t axis;
-    int64_t lo, hi;
+    int64_t lo, hi; /* OT_TO_END: all behind lo */
 } rw_cut;
 
 /* A loop being written. */
@@ -97,8 +100,9 @@ typedef struct rw_loop {
 
 /* ---- rewrite.c ---- */
 
-/* ot_rewrite; force_loop writes Loop where Scan would be chosen (for tests). */
-ot_status rw_rewrite(ot_graph *g, const ot_plan *p, bool force_loop) OT_MUST_USE;
+/* ot_rewrite; force_loop writes Loop where Scan would be chosen (for tests). planned: the graph at the design size, as of
+ * ot_rewrite_free; g itself where extents are fixed. */
+ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, bool force_loop) OT_MUST_USE;
 
 /* ---- emit.c ---- */
 
@@ -125,7 +129,7 @@ ot_status rw_const_rows(rw_region *w, rw_target *t, const char *name, const int6
                         ot_id *out) OT_MUST_USE;
 /* The scalar true: the condition of a Loop, which some runtimes do not take for granted. */
 ot_status rw_const_true(rw_region *w, rw_target *t, ot_id *out) OT_MUST_USE;
-/* Reshape to a static shape; *out as in rw_op. No node when nothing changes and *out is OT_NONE. */
+/* Reshape; *out as in rw_op. An extent that is not known stays the one that the same axis of `in` has. No node when nothing changes and *out is OT_NONE. */
 ot_status rw_reshape(rw_region *w, rw_target *t, const char *role, const char *name, ot_id in, int32_t rank, const int64_t *dims,
                      ot_id *out) OT_MUST_USE;
 /* The windows `cuts` of value src. No node for whole axes; equal crops are made once. */
@@ -193,6 +197,11 @@ ot_status rw_sequences_join(rw_region *w, const ot_id *seq) OT_MUST_USE;
 ot_status rw_stream(rw_region *w) OT_MUST_USE;
 /* Rows [lo, hi) of region value v, which is made inside, in a step: of what was carried in (c->kept), of what the step made, or of both. */
 ot_status rw_stream_rows(rw_chain *c, uint32_t v, int64_t lo, int64_t hi, ot_id *out) OT_MUST_USE;
+
+/* ---- free_form.c ---- */
+
+/* Write the region for every extent of its cut axis. */
+ot_status rw_free(rw_region *w) OT_MUST_USE;
 
 /* ---- while.c ---- */
 

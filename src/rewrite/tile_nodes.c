@@ -18,13 +18,13 @@ static ot_status adapt(rw_chain *c, uint32_t i)
 {
     const ot_region *r = c->w->r;
     const ot_rnode *rn = &r->nodes[i];
-    const ot_node *n = &c->w->g->nodes[rn->node];
+    const ot_node *n = &c->w->tiles->g->nodes[rn->node];
     ot_tile_axis axes[OT_DIMS_MAX];
     uint32_t n_axes = 0;
     for (uint32_t d = 0; d < r->n_dims; d++)
         if (rn->lead_axis[d] >= 0) axes[n_axes++] = (ot_tile_axis){rn->lead_out[d], (uint32_t)rn->lead_axis[d], &c->win[d]->ops[i]};
     /* What it makes ends up in the graph, so it lives as long as the model. */
-    if (ot_tile_adapt(c->w->g, n, axes, n_axes, c->w->g->model->arena, &c->adapted[i]) != OT_OK) return rw_nomem(c->w);
+    if (ot_tile_adapt(c->w->tiles->g, n, axes, n_axes, c->w->g->model->arena, &c->adapted[i]) != OT_OK) return rw_nomem(c->w);
     return OT_OK;
 }
 
@@ -101,7 +101,7 @@ static ot_status operand_tile(rw_chain *c, uint32_t i, uint32_t j, uint32_t v, o
         int8_t axis = rn->in_axis[d][j];
         ot_win in = c->win[d]->ops[i].in[j];
         int64_t base = w->r->values[v].axis[d] == axis ? c->win[d]->made[v].lo : 0;
-        cuts[n++] = (rw_cut){(uint32_t)axis, in.lo - base, in.hi - base};
+        cuts[n++] = (rw_cut){(uint32_t)axis, in.lo - base, c->to_end ? OT_TO_END : in.hi - base};
     }
     if (c->kept && v >= w->r->n_inputs)
         return rw_stream_rows(c, v, cuts[0].lo + c->win[0]->made[v].lo, cuts[0].hi + c->win[0]->made[v].lo, out);
@@ -155,6 +155,8 @@ static void output_dims(const rw_chain *c, uint32_t i, uint32_t o, int64_t *dims
     const ot_region *r = c->w->r;
     const uint32_t v = r->nodes[i].out[o];
     ot_made_dims(c->w->g, r, c->win, v, dims);
+    for (uint32_t d = 0; c->to_end && d < r->n_dims; d++)
+        if (r->values[v].axis[d] >= 0) dims[r->values[v].axis[d]] = OT_DIM_UNKNOWN;
     if (c->kept) dims[r->values[v].axis[0]] = ot_win_len(c->win[0]->ops[i].made); /* behind the rows that are there */
 }
 

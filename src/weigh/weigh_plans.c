@@ -45,7 +45,7 @@ ot_status ot_contest_play(ot_contest *x, const ot_plan *p, ot_region *regions, u
     ot_status s = ot_contest_write(x, p, regions, n, &copy);
     if (s == OT_OK) {
         x->work += x->g->n_nodes + n;
-        s = ot_process_growth(copy->graph, x->t->runtime, x->pinned || n > 0, f);
+        s = ot_process_growth(copy->graph, x->t->runtime, x->pinned || (n > 0 && !x->g->model->free_dims), f);
         if (x->o->max_tensor && ot_largest_tensor(copy->graph).bytes > x->o->max_tensor) f->growth = INT64_MAX;
         ot_model_free(copy);
     }

@@ -63,7 +63,7 @@ static ot_status infer(ot_model *m, uint32_t h)
     if (!v || v->rank < 1 || (h >> 17) % 4 != 0) return ot_infer_shapes(m->graph, NULL, 0);
     for (int32_t k = 0; k < v->rank; k++)
         if (!ot_mul_i64(v->dims[k] > 0 ? v->dims[k] : 4, k == 1 ? 1 : factors[(h >> (19 + k % 8)) & 3], &dims[k])) dims[k] = 1;
-    const ot_shape_binding b = {v->name, (uint32_t)v->rank, dims, true};
+    const ot_shape_binding b = {v->name, (uint32_t)v->rank, dims, true, NULL};
     return ot_infer_shapes(m->graph, &b, 1);
 }
 

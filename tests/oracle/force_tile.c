@@ -52,7 +52,7 @@ static int tile(ot_model *m, char **argv, const char *value, bool force_loop, ot
     }
     ot_plan p = {.arena = a, .regions = &r, .n_regions = 1};
     printf("nodes %u\n", r.n_nodes);
-    if (ot_fold_static(g, &p) || rw_rewrite(g, &p, force_loop) || ot_verify(g)) return 1;
+    if (ot_fold_static(g, &p) || rw_rewrite(g, g, &p, force_loop) || ot_verify(g)) return 1;
     return ot_export_file(m, argv[2]) != OT_OK;
 }
 

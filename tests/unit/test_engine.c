@@ -35,7 +35,7 @@ static void values_are_right(void **state)
 static void arena_is_as_planned(void **state)
 {
     (void)state;
-    const ot_shape_binding shape = {"x", 2, (int64_t[]){100, 3}, false};
+    const ot_shape_binding shape = {"x", 2, (int64_t[]){100, 3}, false, NULL};
     float x[300] = {0};
     bench b;
     ot_nd in = F32S(x, 100, 3), out = {0};

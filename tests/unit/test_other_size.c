@@ -26,7 +26,7 @@ static ot_model *model_of(const char *inits, const char *body)
 static ot_status resize(ot_model *m, int64_t n, int64_t h, int64_t w)
 {
     const int64_t dims[] = {n, 8, h, w};
-    const ot_shape_binding b = {"x", 4, dims, true};
+    const ot_shape_binding b = {"x", 4, dims, true, NULL};
     return ot_infer_shapes(m->graph, &b, 1);
 }
 

@@ -262,7 +262,7 @@ static void rewrite(rig *x, bool force_loop)
     x->r.id = 7;
     if (!form_legal(g, &x->r, x->r.form, &why)) fail_msg("%s", ot_reason_sentence(why));
     assert_int_equal(g->n_nodes, before); /* asking changes nothing */
-    if (rw_rewrite(g, &p, force_loop) != OT_OK) fail_msg("%s", x->diag.message);
+    if (rw_rewrite(g, g, &p, force_loop) != OT_OK) fail_msg("%s", x->diag.message);
     if (ot_verify(g) != OT_OK) fail_msg("%s", x->diag.message);
     assert_true((g->props & (OT_P_ORDER | OT_P_USES)) == (OT_P_ORDER | OT_P_USES));
     assert_int_equal(g->inputs[0], in);

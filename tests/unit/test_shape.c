@@ -108,7 +108,7 @@ static void test_binding(void **state)
     (void)state;
     ot_model *m = fresh(17);
     ot_id x = input(m, "x", OT_F32, DIMS(U, 3, U, U)), y = OP(m, "Relu", "y", x);
-    ot_shape_binding b = {"x", 4, (const int64_t[]){2, 3, 8, 9}, false};
+    ot_shape_binding b = {"x", 4, (const int64_t[]){2, 3, 8, 9}, false, NULL};
     assert_int_equal(ot_infer_shapes(m->graph, &b, 1), OT_OK);
     assert_shape(m, y, DIMS(2, 3, 8, 9));
     assert_int_equal(m->graph->values[y].dtype, OT_F32);
@@ -129,11 +129,11 @@ static void refuse_binding(ot_shape_binding b, const char *says)
 static void test_binding_refused(void **state)
 {
     (void)state;
-    refuse_binding((ot_shape_binding){"z", 1, (const int64_t[]){2}, false}, "no input of that name");
-    refuse_binding((ot_shape_binding){"y", 1, (const int64_t[]){2}, false}, "no input of that name");
-    refuse_binding((ot_shape_binding){"x", 3, (const int64_t[]){1, 3, 8}, false}, "[?,3,?,?]");
-    refuse_binding((ot_shape_binding){"x", 4, (const int64_t[]){1, 4, 8, 8}, false}, "dim 1 is 4");
-    refuse_binding((ot_shape_binding){"x", 4, (const int64_t[]){-5, 3, 8, 8}, false}, "no extent");
+    refuse_binding((ot_shape_binding){"z", 1, (const int64_t[]){2}, false, NULL}, "no input of that name");
+    refuse_binding((ot_shape_binding){"y", 1, (const int64_t[]){2}, false, NULL}, "no input of that name");
+    refuse_binding((ot_shape_binding){"x", 3, (const int64_t[]){1, 3, 8}, false, NULL}, "[?,3,?,?]");
+    refuse_binding((ot_shape_binding){"x", 4, (const int64_t[]){1, 4, 8, 8}, false, NULL}, "dim 1 is 4");
+    refuse_binding((ot_shape_binding){"x", 4, (const int64_t[]){-5, 3, 8, 8}, false, NULL}, "no extent");
 }
 
 /* ---- what the file states ---- */
@@ -167,7 +167,7 @@ static void test_stale_under_binding(void **state)
     ot_model *m = fresh(17);
     ot_id x = input(m, "x", OT_F32, DIMS(U, 4)), y = OP(m, "Relu", "y", x);
     assert_int_equal(ot_value_set_shape(m->graph, y, 2, (const int64_t[]){1, 4}), OT_OK);
-    ot_shape_binding b = {"x", 2, (const int64_t[]){6, 4}, false};
+    ot_shape_binding b = {"x", 2, (const int64_t[]){6, 4}, false, NULL};
     assert_int_equal(ot_infer_shapes(m->graph, &b, 1), OT_OK);
     assert_shape(m, y, DIMS(6, 4));
     ot_model_free(m);

@@ -1,0 +1,175 @@
+/* Tiles of a region at every size, from its tiles at one. See free_tiles.h.
+ *
+ * The design size has inner tiles that look alike; whatever of them moves by the same step from tile to tile does so everywhere, since no
+ * window of an operator that ot_access_axis let in depends on an extent before it reaches the end of the axis. What reaches it is the last
+ * tile: it begins where an inner one would, and every reader of a value reads to its end.
+ */
+#include "free_tiles.h"
+
+#include "analyse/free_dims.h"
+
+#define FIRST_MAX 4 /* tiles at the beginning with bodies of their own */
+#define ROWS_MIN  2 /* rows of the last tile wherever two values meet: one row would broadcast where the model fails */
+
+static bool is_cut(const ot_region *r, uint32_t v) { return r->values[v].axis[0] != OT_AX_WHOLE; }
+
+/* Rows from tile k to the next, for each cut value; false where the tiles of the run do not move alike. */
+static bool fill_steps(const ot_form_tiles *t, ot_tile_run run, int64_t *step)
+{
+    const ot_tile_windows *x = t->dims[0].exact;
+    for (uint32_t v = 0; v < t->r->n_values; v++) {
+        if (!is_cut(t->r, v)) continue;
+        step[v] = x[run.first + 1].made[v].lo - x[run.first].made[v].lo;
+        for (uint32_t k = run.first + 1; k < run.first + run.count; k++)
+            if (x[k].made[v].lo - x[k - 1].made[v].lo != step[v]) return false;
+        if (step[v] < 1 && !ot_win_empty(x[run.first].made[v])) return false;
+    }
+    return true;
+}
+
+/* Tiles in front of the run end before it does: nothing of them depends on where the axis ends. */
+static bool first_fit(const ot_form_tiles *t, ot_tile_run run)
+{
+    const ot_tile_windows *x = t->dims[0].exact;
+    for (uint32_t k = 0; k < run.first; k++)
+        for (uint32_t v = 0; v < t->r->n_values; v++)
+            if (is_cut(t->r, v) && x[k].made[v].hi > x[run.first].made[v].hi) return false;
+    return run.first <= FIRST_MAX;
+}
+
+/* The node reads its operands where the inner tile does, seen from where they begin. */
+static bool reads_alike(const ot_form_tiles *t, uint32_t i, const ot_tile_windows *a, const ot_tile_windows *b)
+{
+    const ot_rnode *rn = &t->r->nodes[i];
+    const ot_op_tile *x = &a->ops[i], *y = &b->ops[i];
+    if (ot_win_empty(x->need) != ot_win_empty(y->need)) return false;
+    if (ot_win_empty(x->need) || rn->lead_axis[0] == OT_AX_WHOLE) return true;
+    if (x->pad_lo != y->pad_lo) return false;
+    for (uint32_t j = 0; j < t->g->nodes[rn->node].n_in; j++) {
+        const uint32_t v = rn->in[j];
+        if (rn->in_axis[0][j] == OT_AX_WHOLE) continue;
+        if (v == OT_NONE || t->r->values[v].axis[0] != rn->in_axis[0][j]) return false; /* read along another axis, too */
+        if (ot_win_empty(x->in[j]) || ot_win_empty(y->in[j])) return false;
+        if (x->in[j].lo - a->made[v].lo != y->in[j].lo - b->made[v].lo) return false;
+    }
+    return true;
+}
+
+/* The last tile: from where an inner one would begin, to the end. */
+static bool fill_last(const ot_form_tiles *t, ot_tile_run run, ot_free_tiles *out, ot_why *why)
+{
+    const ot_region *r = t->r;
+    const ot_dim *dim = &r->dims[0];
+    const ot_tile_windows *b = out->inner;
+    const uint32_t at = run.first + run.count < dim->n_tiles ? run.first + run.count : dim->n_tiles - 1;
+    ot_tile_windows *w = &out->last;
+    if (!ot_tile_windows_part(t->g, r, 0, (int64_t)at * dim->tile, dim->extent, w, why)) return false;
+    *why = OT_WHY_FREE_BORDER;
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        if (!is_cut(r, v) || ot_win_empty(b->made[v])) continue;
+        const int64_t lo = b->made[v].lo + (int64_t)(at - run.first) * out->step[v];
+        if (ot_win_empty(w->made[v]) || w->made[v].lo != lo) return false;
+        if (ot_win_empty(w->piece[v]) != ot_win_empty(b->piece[v])) return false;
+        if (w->piece[v].lo - w->made[v].lo != b->piece[v].lo - b->made[v].lo && !ot_win_empty(w->piece[v])) return false;
+        w->made[v].hi = t->g->values[r->values[v].value].dims[r->values[v].axis[0]];
+    }
+    for (uint32_t i = 0; i < r->n_nodes; i++) {
+        if (!reads_alike(t, i, b, w)) return false;
+        if (ot_win_empty(w->ops[i].need) || r->nodes[i].lead_axis[0] < 0) continue;
+        const ot_end_border end = ot_access_end(t->g, &t->g->nodes[r->nodes[i].node], (uint32_t)r->nodes[i].lead_axis[0]);
+        w->ops[i].pad_hi = end.pad_hi;
+        w->ops[i].extra = end.extra;
+    }
+    return true;
+}
+
+/* Every operator makes row k of row k: all cut values are as long as each other. */
+static bool keeps_rows(const ot_form_tiles *t, const ot_tile_windows *b)
+{
+    for (uint32_t i = 0; i < t->r->n_nodes; i++) {
+        const ot_rnode *rn = &t->r->nodes[i];
+        if (rn->lead_axis[0] == OT_AX_WHOLE || ot_win_empty(b->ops[i].need)) continue;
+        if (ot_op_access(t->g->nodes[rn->node].op) == OT_ACC_SLICE) return false;
+        for (uint32_t j = 0; j < t->g->nodes[rn->node].n_in; j++) {
+            if (rn->in_axis[0][j] == OT_AX_WHOLE) continue;
+            if (b->ops[i].in[j].lo != b->ops[i].made.lo || b->ops[i].in[j].hi != b->ops[i].made.hi) return false;
+        }
+    }
+    return true;
+}
+
+/* Enough rows wherever values meet, and some of every output. */
+static bool has_rows(const ot_form_tiles *t, const ot_tile_windows *w, bool same)
+{
+    const ot_region *r = t->r;
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++)
+        if (r->values[v].is_output && ot_win_empty(w->piece[v])) return false;
+    for (uint32_t i = 0; i < r->n_nodes && !same; i++) {
+        const ot_rnode *rn = &r->nodes[i];
+        uint32_t met = 0;
+        int64_t rows = INT64_MAX;
+        if (rn->lead_axis[0] == OT_AX_WHOLE || ot_win_empty(w->ops[i].need)) continue;
+        for (uint32_t j = 0; j < t->g->nodes[rn->node].n_in; j++) {
+            if (rn->in_axis[0][j] == OT_AX_WHOLE) continue;
+            met++;
+            rows = ot_min(rows, ot_win_len(w->ops[i].in[j]));
+        }
+        if (met > 1 && rows < ROWS_MIN) return false;
+    }
+    return true;
+}
+
+/* Extents at which there are no inner tiles: the tiles at the beginning fit, and so does the shortest last tile. */
+static bool fill_least(const ot_form_tiles *t, ot_tile_run run, ot_free_tiles *out, ot_tile_windows *w, ot_why *why)
+{
+    const ot_region *r = t->r;
+    const int64_t lo = (int64_t)run.first * r->dims[0].tile;
+    int64_t rows = 1;
+    for (;; rows++) {
+        if (rows > 2 * r->dims[0].tile) {
+            *why = OT_WHY_FREE_BORDER;
+            return false;
+        }
+        if (!ot_tile_windows_part(t->g, r, 0, lo, lo + rows, w, why)) return false;
+        if (has_rows(t, w, out->same)) break;
+    }
+    for (uint32_t v = 0; v < r->n_inputs; v++) {
+        if (!is_cut(r, v)) continue;
+        int64_t least = ot_max(out->inner->made[v].hi - out->step[v], w->made[v].hi);
+        for (uint32_t k = 0; k < run.first; k++) least = ot_max(least, t->dims[0].exact[k].made[v].hi);
+        out->least[v] = least;
+    }
+    return true;
+}
+
+ot_status ot_free_tiles_plan(const ot_form_tiles *t, ot_free_tiles *out, bool *legal, ot_why *why)
+{
+    const ot_region *r = t->r;
+    ot_tile_run run = {0, 0};
+    ot_tile_windows scratch;
+    *out = (ot_free_tiles){0};
+    *legal = false;
+    *why = OT_WHY_FREE_FORM;
+    if (r->n_dims != 1) return OT_OK;
+    for (uint32_t k = 0; k < t->dims[0].n_runs; k++)
+        if (t->dims[0].runs[k].count > run.count) run = t->dims[0].runs[k];
+    *why = OT_WHY_FREE_FIXED;
+    for (uint32_t v = 0; v < r->n_values; v++)
+        if (ot_value_is_unranked(t->g, r->values[v].value)) return OT_OK;
+    *why = OT_WHY_NONE_ALIKE;
+    if (run.count < 2) return OT_OK;
+    out->step = OT_NEW_N(t->arena, int64_t, r->n_values);
+    out->least = OT_NEW_N(t->arena, int64_t, r->n_values);
+    if (!out->step || !out->least) return ot_fail_nomem(t->g->model->diag);
+    OT_TRY(ot_tile_windows_new(t->g, r, t->arena, &out->last));
+    OT_TRY(ot_tile_windows_new(t->g, r, t->arena, &scratch));
+    out->n_first = run.first;
+    out->inner = &t->dims[0].exact[run.first];
+    out->same = keeps_rows(t, out->inner);
+    *why = OT_WHY_FREE_STEP;
+    if (!fill_steps(t, run, out->step)) return OT_OK;
+    *why = OT_WHY_FREE_BORDER;
+    if (!first_fit(t, run)) return OT_OK;
+    *legal = fill_last(t, run, out, why) && fill_least(t, run, out, &scratch, why);
+    return OT_OK;
+}

@@ -1,0 +1,337 @@
+/* Regions whose cut axis has another extent in every run (region/free_tiles.h), in plain ONNX.
+ *
+ *     Shape(x) --Gather--> extent --Sub, Div--> n, start        outside the loops, integers
+ *
+ *     SequenceEmpty --> Loop(untiled) --> Loop(first) --> Loop(inner) --> Loop(last) --> ConcatFromSequence --> y
+ *         trips           0 | 1            1 | 0            n | 0           1 | 0         where x is long | short enough
+ *
+ * Inner tiles cut their windows at lo + iteration * step, the last one takes all from `start` on. Where some input is too short for a first
+ * and a last tile, the region's own operators run on all of it: a loop of one step, with constants read from outside.
+ *
+ * Nodes are written to the file's graph, whose free extents are unknown; windows are those of the graph at the design size, which has the
+ * same nodes and values by number.
+ */
+#include "rewrite_internal.h"
+
+#include "region/free_tiles.h"
+
+/* Scalars of the region's graph that its loops run by. */
+typedef struct free_counts {
+    ot_id untiled, tiled, inner; /* trips of the loops */
+    ot_id *start;                /* [n_values] first row of a cut input in the last tile, [1]; OT_NONE */
+} free_counts;
+
+typedef struct writing {
+    rw_region *w;
+    ot_free_tiles f;
+    free_counts n;
+    ot_id *seq; /* [n_values] */
+} writing;
+
+typedef enum tile_kind { TILE_FIRST, TILE_INNER, TILE_LAST } tile_kind;
+
+/* ---- counting ---- */
+
+/* An operator on scalars of integers (or a [1]); in the region's graph or a body. */
+static ot_status arithmetic(rw_region *w, rw_target *t, const char *op, const char *name, ot_id a, ot_id b, ot_dtype type,
+                            int32_t rank, ot_id *out)
+{
+    const int64_t one[1] = {1};
+    const ot_id in[2] = {a, b};
+    *out = OT_NONE;
+    return rw_op(w, t, op, t->is_body ? t->label : "count", name, in, b == OT_NONE ? 1 : 2, NULL, 0, type, rank, one, out);
+}
+
+static ot_status number(rw_region *w, rw_target *t, int64_t value, bool scalar, ot_id *out)
+{
+    return rw_const_i64(w, t, "number", &value, 1, scalar, out);
+}
+
+/* Extent of the cut axis of region input v. */
+static ot_status extent_of(rw_region *w, uint32_t v, ot_id *out)
+{
+    const ot_id id = w->r->values[v].value;
+    const ot_value x = w->g->values[id];
+    const int64_t rank = x.rank;
+    const ot_attr axis = ot_mk_int("axis", 0);
+    ot_id in[2] = {OT_NONE, OT_NONE};
+    OT_TRY(rw_op(w, &w->top, "Shape", "count", x.name, &id, 1, NULL, 0, OT_I64, 1, &rank, &in[0]));
+    OT_TRY(number(w, &w->top, w->r->values[v].axis[0], true, &in[1]));
+    *out = OT_NONE;
+    return rw_op(w, &w->top, "Gather", "count", x.name, in, 2, &axis, 1, OT_I64, 0, NULL, out);
+}
+
+/* *all = *all op more, or more where there is nothing yet. */
+static ot_status join(rw_region *w, const char *op, ot_id more, ot_dtype type, ot_id *all)
+{
+    ot_id both;
+    if (*all == OT_NONE) {
+        *all = more;
+        return OT_OK;
+    }
+    OT_TRY(arithmetic(w, &w->top, op, "all", *all, more, type, 0, &both));
+    *all = both;
+    return OT_OK;
+}
+
+/* Inner tiles that fit by input v, and whether it is too short. */
+static ot_status count_by(writing *x, uint32_t v, ot_id extent, ot_id *tiles, ot_id *low)
+{
+    rw_region *w = x->w;
+    ot_id least, step, room, few;
+    OT_TRY(number(w, &w->top, x->f.least[v], true, &least));
+    OT_TRY(number(w, &w->top, x->f.step[v], true, &step));
+    OT_TRY(arithmetic(w, &w->top, "Sub", "room", extent, least, OT_I64, 0, &room));
+    OT_TRY(arithmetic(w, &w->top, "Div", "tiles", room, step, OT_I64, 0, &few));
+    OT_TRY(join(w, "Min", few, OT_I64, tiles));
+    OT_TRY(arithmetic(w, &w->top, "Less", "short", extent, least, OT_BOOL, 0, &few));
+    return join(w, "Or", few, OT_BOOL, low);
+}
+
+static ot_status count(writing *x)
+{
+    rw_region *w = x->w;
+    ot_id tiles = OT_NONE, low = OT_NONE, first = OT_NONE, one;
+    const ot_attr to = ot_mk_int("to", OT_I64);
+    x->n.start = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    if (!x->n.start) return rw_nomem(w);
+    for (uint32_t v = 0; v < w->r->n_inputs; v++) {
+        ot_id extent, same, differs;
+        x->n.start[v] = OT_NONE;
+        if (w->r->values[v].axis[0] == OT_AX_WHOLE) continue;
+        OT_TRY(extent_of(w, v, &extent));
+        OT_TRY(count_by(x, v, extent, &tiles, &low));
+        if (first == OT_NONE) first = extent;
+        if (first == extent || !x->f.same) continue;
+        OT_TRY(arithmetic(w, &w->top, "Equal", "same", first, extent, OT_BOOL, 0, &same));
+        OT_TRY(arithmetic(w, &w->top, "Not", "differs", same, OT_NONE, OT_BOOL, 0, &differs));
+        OT_TRY(join(w, "Or", differs, OT_BOOL, &low));
+    }
+    if (first == OT_NONE) OT_BUG("a region without an input that is cut");
+    x->n.untiled = OT_NONE;
+    OT_TRY(rw_op(w, &w->top, "Cast", "count", "untiled", &low, 1, &to, 1, OT_I64, 0, NULL, &x->n.untiled));
+    OT_TRY(number(w, &w->top, 1, true, &one));
+    OT_TRY(arithmetic(w, &w->top, "Sub", "tiled", one, x->n.untiled, OT_I64, 0, &x->n.tiled));
+    OT_TRY(arithmetic(w, &w->top, "Mul", "inner", tiles, x->n.tiled, OT_I64, 0, &x->n.inner));
+    for (uint32_t v = 0; v < w->r->n_inputs; v++) {
+        ot_id step, lo, way;
+        if (w->r->values[v].axis[0] == OT_AX_WHOLE) continue;
+        OT_TRY(number(w, &w->top, x->f.step[v], false, &step));
+        OT_TRY(number(w, &w->top, x->f.inner->made[v].lo, false, &lo));
+        OT_TRY(arithmetic(w, &w->top, "Mul", "way", x->n.inner, step, OT_I64, 1, &way));
+        OT_TRY(arithmetic(w, &w->top, "Add", "start", way, lo, OT_I64, 1, &x->n.start[v]));
+    }
+    return OT_OK;
+}
+
+/* ---- bodies ---- */
+
+/* Rows [start, start + len), or all from start on where len is OT_TO_END; start: [1]. */
+static ot_status slice(rw_loop *l, ot_id src, uint32_t axis, ot_id start, int64_t len, const char *name, ot_id *out)
+{
+    rw_region *w = l->w;
+    const ot_value v = l->body.g->values[src];
+    const int64_t at = axis;
+    int64_t open[OT_RANK_MAX], dims[OT_RANK_MAX];
+    ot_id in[4] = {src, start, OT_NONE, OT_NONE}, cut = OT_NONE;
+    if (len == OT_TO_END) {
+        OT_TRY(number(w, &l->body, OT_TO_END, false, &in[2]));
+    } else {
+        OT_TRY(number(w, &l->body, len, false, &in[3]));
+        OT_TRY(arithmetic(w, &l->body, "Add", "end", start, in[3], OT_I64, 1, &in[2]));
+    }
+    OT_TRY(rw_const_i64(w, &l->body, "axes", &at, 1, false, &in[3]));
+    memcpy(open, v.dims, (size_t)v.rank * sizeof *open);
+    memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
+    open[axis] = OT_DIM_UNKNOWN;
+    OT_TRY(rw_op(w, &l->body, "Slice", "slice", name, in, 4, NULL, 0, v.dtype, v.rank, open, &cut));
+    *out = cut;
+    if (len == OT_TO_END) return OT_OK;
+    dims[axis] = len;
+    *out = OT_NONE;
+    return rw_reshape(w, &l->body, "body", name, cut, v.rank, dims, out); /* states the extent */
+}
+
+/* What a tile reads of region input v. */
+static ot_status bring(writing *x, rw_loop *l, const ot_tile_windows *win, tile_kind kind, uint32_t v, ot_id *out)
+{
+    rw_region *w = x->w;
+    const ot_rvalue *rv = &w->r->values[v];
+    const char *name = w->g->values[rv->value].name;
+    const uint32_t axis = (uint32_t)rv->axis[0];
+    ot_id src, start, step, lo;
+    OT_TRY(rw_use(w, &l->body, rv->value, &src));
+    *out = src;
+    if (rv->axis[0] == OT_AX_WHOLE) return OT_OK;
+    if (kind == TILE_FIRST) {
+        const rw_cut cut = {axis, win->made[v].lo, win->made[v].hi};
+        return rw_crop(w, &l->body, src, &cut, 1, name, out);
+    }
+    if (kind == TILE_LAST) {
+        OT_TRY(rw_capture(w, &l->body, x->n.start[v], &start));
+        return slice(l, src, axis, start, OT_TO_END, name, out);
+    }
+    OT_TRY(number(w, &l->body, x->f.step[v], false, &step));
+    OT_TRY(number(w, &l->body, win->made[v].lo, false, &lo));
+    OT_TRY(arithmetic(w, &l->body, "Mul", "way", l->iter, step, OT_I64, 1, &start));
+    OT_TRY(arithmetic(w, &l->body, "Add", "start", start, lo, OT_I64, 1, &start));
+    return slice(l, src, axis, start, ot_win_len(win->made[v]), name, out);
+}
+
+/* The loop's node: sequences in and out; results[k] belongs to output outs[k] of the region. */
+static ot_status close_loop(writing *x, rw_loop *l, ot_id trips, const uint32_t *outs, const ot_id *results, uint32_t n)
+{
+    rw_region *w = x->w;
+    ot_arena *a = w->g->model->arena;
+    ot_graph *body = l->body.g;
+    ot_id *handed = OT_NEW_N(a, ot_id, n + 1u), *in = OT_NEW_N(w->arena, ot_id, n + 2u), *made = OT_NEW_N(w->arena, ot_id, n + 1u);
+    const char *name = rw_name(w, "while", NULL);
+    if (!handed || !in || !made || !name) return rw_nomem(w);
+    handed[0] = l->inputs[1];
+    OT_TRY(rw_loop_own(l, "continue", &handed[0]));
+    in[0] = trips;
+    OT_TRY(rw_const_true(w, &w->top, &in[1]));
+    for (uint32_t k = 0; k < n; k++) {
+        const ot_value y = w->g->values[w->r->values[outs[k]].value];
+        in[k + 2] = x->seq[outs[k]];
+        OT_TRY(rw_value(w, &w->top, "while", y.name, y.dtype, 0, NULL, &made[k]));
+        rw_make_sequence(w->g, made[k]);
+        x->seq[outs[k]] = made[k];
+        handed[k + 1] = results[k];
+        body->values[results[k]].is_output = true;
+    }
+    body->inputs = ot_memdup(a, l->inputs, l->n_inputs * sizeof *l->inputs);
+    if (!body->inputs) return rw_nomem(w);
+    body->n_inputs = l->n_inputs;
+    body->outputs = handed;
+    body->n_outputs = n + 1;
+    OT_TRY(ot_topo_sort(body));
+    ot_confirm(body, body->props | OT_P_SHAPES);
+    ot_attr at = ot_mk_graph("body", body);
+    return ot_node_new(w->g, "Loop", "", name, in, n + 2, made, n, &at, 1) == OT_NONE ? rw_nomem(w) : OT_OK;
+}
+
+/* Outputs of the region, as numbers of values, and the sequences as the body gets them. */
+static ot_status carry(rw_loop *l, uint32_t **outs, ot_id **before, uint32_t *n)
+{
+    rw_region *w = l->w;
+    *outs = OT_NEW_N(w->arena, uint32_t, w->r->n_values);
+    *before = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    *n = 0;
+    if (!*outs || !*before) return rw_nomem(w);
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
+        if (!w->r->values[v].is_output) continue;
+        const ot_value y = w->g->values[w->r->values[v].value];
+        OT_TRY(rw_loop_input(l, y.name, y.dtype, &(*before)[*n]));
+        rw_make_sequence(l->body.g, (*before)[*n]);
+        (*outs)[(*n)++] = v;
+    }
+    return OT_OK;
+}
+
+static ot_status insert(rw_loop *l, const char *name, ot_id before, ot_id piece, ot_id *out)
+{
+    const ot_id in[2] = {before, piece};
+    return rw_sequence_op(l->w, &l->body, "SequenceInsert", name, in, 2, NULL, 0, l->body.g->values[piece].dtype, out);
+}
+
+/* A loop over tiles that are all written as the one with windows win is. */
+static ot_status write_tiles(writing *x, const ot_tile_windows *win, tile_kind kind, ot_id trips)
+{
+    rw_region *w = x->w;
+    const ot_tile_windows *wins[OT_DIMS_MAX] = {win};
+    const rw_block block = {.count = {1, 1, 1}, .n_tiles = 1, .looped = true};
+    uint32_t *outs, n;
+    ot_id *before, *results = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    rw_loop l;
+    rw_chain c;
+    if (!results) return rw_nomem(w);
+    OT_TRY(rw_loop_open(&l, w, &block, true));
+    OT_TRY(carry(&l, &outs, &before, &n));
+    OT_TRY(rw_chain_plan(&c, w, &l.body, wins));
+    c.to_end = kind == TILE_LAST;
+    for (uint32_t v = 0; v < w->r->n_inputs; v++)
+        if (c.needed[v]) OT_TRY(bring(x, &l, win, kind, v, &c.val[v]));
+    OT_TRY(rw_chain_emit(&c));
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t v = outs[k];
+        const char *name = w->g->values[w->r->values[v].value].name;
+        const int64_t lo = win->piece[v].lo - win->made[v].lo;
+        const rw_cut cut = {(uint32_t)w->r->values[v].axis[0], lo, c.to_end ? OT_TO_END : lo + ot_win_len(win->piece[v])};
+        ot_id piece;
+        if (!rw_has_piece(&c, v)) { /* a first tile may have none of an output */
+            OT_TRY(arithmetic(w, &l.body, "Identity", name, before[k], OT_NONE, OT_I64, 0, &results[k]));
+            l.body.g->values[results[k]].dtype = w->g->values[w->r->values[v].value].dtype;
+            rw_make_sequence(l.body.g, results[k]);
+            continue;
+        }
+        OT_TRY(rw_crop(w, &l.body, c.val[v], &cut, 1, name, &piece));
+        OT_TRY(insert(&l, name, before[k], piece, &results[k]));
+    }
+    return close_loop(x, &l, trips, outs, results, n);
+}
+
+/* Node i of the region as it is, in the body; val: [n_values] of the region, filled. */
+static ot_status copy_node(rw_loop *l, uint32_t i, ot_id *val)
+{
+    rw_region *w = l->w;
+    const ot_rnode *rn = &w->r->nodes[i];
+    const ot_node n = w->g->nodes[rn->node];
+    ot_id *in = OT_NEW_N(w->arena, ot_id, n.n_in + 1u), *out = OT_NEW_N(w->arena, ot_id, n.n_out + 1u);
+    if (!in || !out) return rw_nomem(w);
+    for (uint32_t j = 0; j < n.n_in; j++) {
+        in[j] = OT_NONE;
+        if (n.in[j] == OT_NONE) continue;
+        if (rn->in[j] != OT_NONE)
+            in[j] = val[rn->in[j]];
+        else
+            OT_TRY(rw_capture(w, &l->body, n.in[j], &in[j]));
+    }
+    for (uint32_t o = 0; o < n.n_out; o++) {
+        out[o] = OT_NONE;
+        if (n.out[o] == OT_NONE) continue;
+        const ot_value v = w->g->values[n.out[o]];
+        OT_TRY(rw_value(w, &l->body, "untiled", v.name, v.dtype, v.rank, v.dims, &out[o]));
+        if (rn->out[o] != OT_NONE) val[rn->out[o]] = out[o];
+    }
+    const char *name = rw_name(w, "untiled", n.name[0] ? n.name : n.op_type);
+    if (!name) return rw_nomem(w);
+    const ot_id id = ot_node_new(l->body.g, n.op_type, n.domain, name, in, n.n_in, out, n.n_out, n.attrs, n.n_attrs);
+    return id == OT_NONE ? rw_nomem(w) : OT_OK;
+}
+
+/* A loop of one step that runs the region's operators on all there is. */
+static ot_status write_untiled(writing *x)
+{
+    rw_region *w = x->w;
+    const rw_block block = {.count = {1, 1, 1}, .n_tiles = 1, .looped = true};
+    uint32_t *outs, n;
+    ot_id *before, *val = OT_NEW_N(w->arena, ot_id, w->r->n_values), *results = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    rw_loop l;
+    if (!val || !results) return rw_nomem(w);
+    OT_TRY(rw_loop_open(&l, w, &block, true));
+    OT_TRY(carry(&l, &outs, &before, &n));
+    for (uint32_t v = 0; v < w->r->n_inputs; v++) OT_TRY(rw_capture(w, &l.body, w->r->values[v].value, &val[v]));
+    for (uint32_t i = 0; i < w->r->n_nodes; i++) OT_TRY(copy_node(&l, i, val));
+    for (uint32_t k = 0; k < n; k++)
+        OT_TRY(insert(&l, w->g->values[w->r->values[outs[k]].value].name, before[k], val[outs[k]], &results[k]));
+    return close_loop(x, &l, x->n.untiled, outs, results, n);
+}
+
+/* requires windows as ot_free_tiles_plan wants them. Fails: OT_E_NOMEM. */
+ot_status rw_free(rw_region *w)
+{
+    writing x = {.w = w, .seq = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u)};
+    bool legal;
+    ot_why why;
+    if (!x.seq) return rw_nomem(w);
+    OT_TRY(ot_free_tiles_plan(w->tiles, &x.f, &legal, &why));
+    if (!legal) OT_BUG("a region with free dimensions is planned that has no such form");
+    OT_TRY(count(&x));
+    OT_TRY(rw_sequences_start(w, x.seq));
+    OT_TRY(write_untiled(&x));
+    for (uint32_t k = 0; k < x.f.n_first; k++) OT_TRY(write_tiles(&x, &w->tiles->dims[0].exact[k], TILE_FIRST, x.n.tiled));
+    OT_TRY(write_tiles(&x, x.f.inner, TILE_INNER, x.n.inner));
+    OT_TRY(write_tiles(&x, &x.f.last, TILE_LAST, x.n.tiled));
+    return rw_sequences_join(w, x.seq);
+}
