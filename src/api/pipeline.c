@@ -110,6 +110,12 @@ static void use_calibration(ot_run *r)
     if (r->options.log && (found || strcmp(r->target.name, "host") == 0)) fprintf(r->options.log, "onnx-tile: host: %s\n", note);
 }
 
+/* An input whose extents were bound may be free in the file: who runs the untiled model learns them late. */
+static bool is_pinned(const ot_run *r) { return !r->planned && (r->options.n_shapes == 0 || r->was_fixed); }
+
+/* Plans are weighed while they are made; not for free dimensions, where normalisations stay whole. */
+static bool has_budget(const ot_run *r) { return r->options.plan.memory_budget > 0 && !r->options.plan.force && !r->planned; }
+
 static ot_status pass_plan(ot_run *r)
 {
     ot_target_free(&r->target);
@@ -121,13 +127,14 @@ static ot_status pass_plan(ot_run *r)
     else if (r->options.runtime)
         OT_TRY(ot_target_set_runtime(&r->target, r->options.runtime, r->diag));
     r->target.bit_exact = r->options.plan.bit_exact;
+    if (has_budget(r)) return ot_weigh_budget(r->model->graph, &r->target, &r->options.plan, is_pinned(r), &r->plan);
     return ot_plan_graph(planned_graph(r), &r->target, &r->options.plan, &r->plan);
 }
 
-/* An input whose extents were bound may be free in the file: who runs the untiled model learns them late. */
 static ot_status pass_weigh(ot_run *r)
 {
-    const bool pinned = !r->planned && (r->options.n_shapes == 0 || r->was_fixed);
+    const bool pinned = is_pinned(r);
+    if (has_budget(r)) return OT_OK;
     OT_TRY(ot_weigh_plan(planned_graph(r), &r->target, &r->options.plan, pinned, &r->plan));
     if (r->planned) return OT_OK; /* statistics of parts are weighed by numbers of elements */
     return ot_weigh_split(r->model->graph, &r->target, &r->options.plan, pinned, &r->plan);

@@ -54,6 +54,11 @@ ot_status ot_limit_keep(const ot_contest *x, ot_plan **p) OT_MUST_USE;
 /* Fill largest_bytes of p's figures: of the model as it is, and as it is written. Fails: OT_E_NOMEM. */
 ot_status ot_limit_fill(const ot_contest *x, ot_plan *p) OT_MUST_USE;
 
+/* ---- weigh_budget.c ---- */
+
+/* The process keeps to o's memory budget as well, with something to spare, as far as it is known what it grows by. */
+bool ot_budget_fits(const ot_figures *f, const ot_plan_options *o);
+
 /* ---- weigh_sets.c ---- */
 
 /* The plan's regions compete; `bytes` is what the plan weighs. Fails: OT_E_NOMEM. */

@@ -71,6 +71,7 @@ static ot_status plan_copy(ot_graph *g, const ot_target *t, const ot_plan_option
         ot_plan_free(*p);
         *p = NULL;
     }
+    if (s == OT_E_BUDGET && o->memory_budget > 0) s = OT_OK; /* the model as it is has a plan that keeps to it */
     if (*p) (*p)->whole_softmax = !softmax;
     *idle = *p && softmax_idle(copy, *p);
     ot_model_free(copy);
@@ -102,7 +103,9 @@ static bool wins(const ot_plan_options *o, const ot_plan *a, const ot_plan *whol
     const double allowed = fmin(whole->untiled.time_s, b->untiled.time_s) *
                            (1 + o->max_slowdown); /* the checker knows the latter only */
     if (o->goal == OT_GOAL_MEMORY && b->tiled.time_s > allowed * (1 + TIME_ABOUT)) return false;
-    if (o->goal == OT_GOAL_TIME) return b->tiled.time_s < LESS * a->tiled.time_s; /* both keep to the budget */
+    if (o->goal == OT_GOAL_TIME && ot_budget_fits(&a->tiled, o) != ot_budget_fits(&b->tiled, o))
+        return ot_budget_fits(&b->tiled, o);
+    if (o->goal == OT_GOAL_TIME) return b->tiled.time_s < LESS * a->tiled.time_s; /* live tensors of both keep to the budget */
     if (whole->untiled.growth_bytes > 0 && b->tiled.growth_bytes > 0)
         return weight(&b->tiled, &whole->untiled) < LESS * weight(&a->tiled, &whole->untiled) &&
                weight(&b->tiled, &whole->untiled) < WINS * (double)whole->untiled.growth_bytes;

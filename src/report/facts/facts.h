@@ -134,6 +134,7 @@ typedef struct ot_fact_totals {
     ot_arena_figures activations; /* of the untiled model's activations in one memory */
     uint32_t n_unsized;           /* values of unknown size, not in the arena */
     uint32_t n_live_nodes;        /* of the untiled graph, folded ones included */
+    int64_t memory_budget;        /* bytes that live tensors keep to; 0: any */
     int64_t max_tensor;           /* bytes that no tensor may take; 0: any */
     bool in_branch;               /* written as a branch, in which the runtime keeps no block for the graph's tensors */
 } ot_fact_totals;

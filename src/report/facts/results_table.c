@@ -76,6 +76,9 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
     fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "time", ot_format_seconds(r->totals.untiled.time_s, a, sizeof a),
             ot_format_seconds(r->totals.tiled.time_s, b, sizeof b));
     print_ratio(r->totals.untiled.time_s, r->totals.tiled.time_s, f);
+    if (r->totals.memory_budget > 0 && after->growth_bytes > r->totals.memory_budget)
+        fprintf(f, "%*slive tensors keep to the budget of %s; the process is predicted to pass it\n", MARGIN, "",
+                ot_format_bytes((double)r->totals.memory_budget, a, sizeof a));
     fprintf(f, "%*sno plan can move less than %s (inputs, outputs and weights once)\n", MARGIN, "",
             ot_format_bytes(r->totals.compulsory_bytes, a, sizeof a));
     if (all)
