@@ -287,13 +287,23 @@ static void drop(run *u, uint32_t b)
     release(u->x, &u->chunk[b]);
 }
 
+/* Node n has handed on the pieces that it was given: as a sequence that they are part of. */
+static bool hands_on(const run *u, const ot_node *n, const pieces *p)
+{
+    if (is(n, "SequenceInsert")) return true;
+    for (uint32_t k = 0; n && k < n->n_out; k++)
+        if (n->out[k] != OT_NONE && u->held[n->out[k]] == p) return true;
+    return false;
+}
+
 /* What nobody reads any more goes. */
 static void after_step(run *u, const ot_exec_step *s, const ot_node *n)
 {
     const ot_exec_plan *p = &u->f->plan;
     for (uint32_t k = 0; k < s->n_reads; k++) {
         uint32_t v = s->reads[k], b = p->values[v].buffer;
-        if (v < p->g->n_values && u->held[v] && !is(n, "SequenceInsert") && !(n && body_of(n))) release_pieces(u->x, u->held[v]);
+        pieces *held = v < p->g->n_values ? u->held[v] : NULL;
+        if (held && (b == OT_NONE || u->left[b] == 1) && !hands_on(u, n, held)) release_pieces(u->x, held);
         if (b != OT_NONE && --u->left[b] == 0) drop(u, b);
     }
     for (uint32_t k = 0; k < s->n_writes; k++) {

@@ -81,14 +81,16 @@ static ot_status write_region(rw_region *w)
     return rw_join(w, blocks);
 }
 
-static ot_status rewrite_region(ot_graph *g, const ot_graph *planned, const ot_region *r, bool force_loop, bool outer_weights)
+static ot_status rewrite_region(ot_graph *g, const ot_graph *planned, const ot_region *r, bool force_loop, bool outer_weights,
+                                rw_pieces **kept)
 {
     bool legal;
     ot_why why = OT_WHY_NONE;
     ot_arena *a = ot_arena_new();
     if (!a) return ot_fail_nomem(g->model->diag);
     ot_form_tiles tiles = {.g = planned, .r = r, .arena = a};
-    rw_region w = {.g = g, .r = r, .arena = a, .force_loop = force_loop, .outer_weights = outer_weights, .tiles = &tiles};
+    rw_region w = {
+        .g = g, .r = r, .arena = a, .force_loop = force_loop, .outer_weights = outer_weights, .kept = kept, .tiles = &tiles};
     ot_status st = ot_form_prepare(&tiles, r->form, &legal, &why);
     if (st == OT_OK && !legal)
         st = ot_fail(g->model->diag, OT_E_INPUT, "region %u cannot be written in its planned form: %s", r->id,
@@ -196,9 +198,11 @@ ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, boo
     ot_status st = had_reader ? OT_OK : ot_fail_nomem(g->model->diag);
     for (ot_id v = 0; st == OT_OK && v < n_before; v++) had_reader[v] = g->values[v].n_uses > 0;
     for (uint32_t k = 0; st == OT_OK && k < g->model->n_splits; k++) note_reads(g, &g->model->splits[k], had_reader);
+    rw_pieces **kept = NULL;
+    if (st == OT_OK && !force_loop && !g->model->free_dims) st = rw_pieces_choose(g, p, a, &kept);
     const bool outer_weights = p->outer_weights && g->model->ir_version >= 4; /* before, an initializer had to be an input */
     for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++)
-        if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, planned, &p->regions[k], force_loop, outer_weights);
+        if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, planned, &p->regions[k], force_loop, outer_weights, kept);
     if (st == OT_OK) st = ot_split_settle(g, in_engine_form(p));
     if (st == OT_OK) st = sweep_graph(g, had_reader, n_before, a);
     ot_arena_free(a);

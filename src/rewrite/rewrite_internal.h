@@ -7,6 +7,7 @@
  *   unrolled.c  tiles written out, and joining blocks of tiles by Concat
  *   loop.c      a block of tiles as one Scan or Loop, stitched by Reshape (and Transpose)
  *   sequence_form.c loops that carry a sequence of pieces, for tiles cut in one dimension
+ *   kept_pieces.c   values that stay in pieces between two of these, never joined
  *   stream_form.c   loops that carry the last rows of each value, too
  *   free_form.c loops whose number of tiles is computed when the model runs
  *   scan.c      zero-copy inputs and outputs of a Scan
@@ -44,6 +45,9 @@ typedef struct rw_target {
     uint32_t n_outer;   /* values of the enclosing graph when the body was begun */
 } rw_target;
 
+/* A value that stays in pieces (kept_pieces.c). */
+typedef struct rw_pieces rw_pieces;
+
 /* One region on its way. */
 typedef struct rw_region {
     ot_graph *g;
@@ -52,6 +56,7 @@ typedef struct rw_region {
     bool force_loop;            /* use Loop where Scan would do */
     bool outer_weights;         /* bodies read large constants by name */
     bool capture;               /* constants stay in the region's graph: bodies read them by name */
+    rw_pieces **kept;           /* [values of g before the rewrite] NULL: joined; NULL: all are */
     const ot_form_tiles *tiles; /* sorted as the region's form wants them */
     rw_target top;              /* the region's graph */
 } rw_region;
@@ -190,6 +195,18 @@ ot_status rw_sequence_op(rw_region *w, rw_target *t, const char *op, const char 
 ot_status rw_sequences_start(rw_region *w, ot_id *seq) OT_MUST_USE;
 /* The region's outputs from sequences that hold all of their pieces. */
 ot_status rw_sequences_join(rw_region *w, const ot_id *seq) OT_MUST_USE;
+
+/* ---- kept_pieces.c ---- */
+
+/* Which values of g stay in pieces when p's regions are written: *out: [g->n_values], NULL for those that are joined; NULL where p keeps none.
+ * All live in arena a. Requires USES of g as it was planned. Fails: OT_E_NOMEM. */
+ot_status rw_pieces_choose(const ot_graph *g, const ot_plan *p, ot_arena *a, rw_pieces ***out) OT_MUST_USE;
+/* Output v of the region stays in pieces, which this sequence of its graph holds; false: it is to be joined. */
+bool rw_pieces_keep(const rw_region *w, uint32_t v, ot_id sequence);
+/* Region input v is in pieces. */
+bool rw_in_pieces(const rw_region *w, uint32_t v);
+/* A body value that holds the made windows of such an input. Fails: OT_E_NOMEM. */
+ot_status rw_pieces_window(rw_loop *l, uint32_t v, ot_id *out) OT_MUST_USE;
 
 /* ---- stream_form.c ---- */
 

@@ -147,7 +147,7 @@ static ot_status write_run(rw_region *w, const rw_block *b, ot_id *seq)
 ot_status rw_sequences_join(rw_region *w, const ot_id *seq)
 {
     for (uint32_t v = 0; v < w->r->n_values; v++) {
-        if (seq[v] == OT_NONE) continue;
+        if (seq[v] == OT_NONE || rw_pieces_keep(w, v, seq[v])) continue;
         ot_id out = w->r->values[v].value;
         const ot_value x = w->g->values[out];
         ot_id joined = x.is_output ? out : OT_NONE;

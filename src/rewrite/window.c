@@ -194,6 +194,7 @@ ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out)
     const char *name = w->g->values[id].name;
     motion m;
     ot_id src;
+    if (rw_in_pieces(w, v)) return rw_pieces_window(l, v, out);
     OT_TRY(find_motion(l, v, false, l->inside, &m));
     if (l->inside) { /* nothing of the tiles in the outer graph */
         OT_TRY(rw_use(w, &l->body, id, &src));

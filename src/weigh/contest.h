@@ -18,11 +18,12 @@ typedef struct ot_contest {
     ot_graph *g;
     const ot_target *t;
     const ot_plan_options *o;
-    bool pinned;      /* the file states all extents */
-    bool branch;      /* candidates are played as a branch */
-    double untiled_s; /* predicted time of the untiled model */
-    ot_figures whole; /* of the untiled model: growth_bytes, loaded_bytes */
-    uint64_t work;    /* nodes that were written and played */
+    bool pinned;         /* the file states all extents */
+    bool branch;         /* candidates are played as a branch */
+    int64_t pieces_from; /* candidates keep values of so many bytes in pieces; 0: none */
+    double untiled_s;    /* predicted time of the untiled model */
+    ot_figures whole;    /* of the untiled model: growth_bytes, loaded_bytes */
+    uint64_t work;       /* nodes that were written and played */
     ot_arena *arena;
     ot_plan **plans; /* [n_plans] all that were made; owned */
     size_t n_plans, cap_plans;

@@ -17,6 +17,7 @@
 #define WINS_BLOCK  0.95 /* where one block is placed before the run: predicted within 5 % */
 #define WINS_HALF   0.70 /* half precision: casts at the borders of bodies, of which a third more was measured than is predicted */
 #define BRANCH      0.95 /* of what the same plan takes without the branch */
+#define PIECES      0.95 /* of what the same plan takes when all values are joined */
 #define LOADED_FREE 8    /* that part of the gain may be held as copies of weights from loading on */
 #define MOST_NODES  600  /* of a graph for which other plans are made; larger ones are judged as planned */
 
@@ -28,6 +29,7 @@ ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *reg
     ot_plan some = *p;
     some.regions = regions;
     some.n_regions = n;
+    some.pieces_from = x->pieces_from;
     for (uint32_t k = 0; k < n; k++) regions[k].id = x->o->first_region + k;
     OT_TRY(ot_model_clone(x->g->model, copy));
     ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
@@ -164,6 +166,29 @@ static double least_win(const ot_contest *x)
     return x->t->runtime->one_block ? WINS_BLOCK : WINS;
 }
 
+/* Large values may stay in pieces between regions (rewrite/kept_pieces.c): the largest alone, or those half, a quarter as large. Pieces that
+ * are not joined are copied once more for each window that they are part of: fewer of them, where that saves as much. */
+static ot_status try_pieces(ot_contest *x, const ot_plan *first, ot_region_set *won)
+{
+    const int64_t largest = ot_largest_tensor(x->g).bytes;
+    int64_t from = 0, least = won->bytes;
+    if (won->n < 2 || (x->t->runtime->cannot & OT_NEEDS_SEQUENCE) != 0) return OT_OK;
+    for (int k = 0; k < 3 && largest >> k > 0; k++) {
+        int64_t bytes;
+        x->pieces_from = largest >> k;
+        OT_TRY(ot_contest_weigh(x, first, won->all, won->n, &bytes));
+        if ((double)bytes >= (from ? 0.98 : PIECES) * (double)least) continue;
+        least = bytes;
+        from = x->pieces_from;
+    }
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Pieces from %lld: %.2f MB -> %.2f MB\n", (long long)from, (double)won->bytes / 1048576.0,
+                (double)least / 1048576.0);
+    x->pieces_from = from;
+    won->bytes = least;
+    return OT_OK;
+}
+
 /* The winner's figures, with or without the branch, are compared with those of the graph that is only a branch. */
 static ot_status judge(ot_contest *x, const ot_plan *first, ot_region_set *won, bool *in_branch)
 {
@@ -208,9 +233,11 @@ static ot_status improve(ot_contest *x, ot_plan **p)
         OT_TRY(try_streams(x));
     }
     OT_TRY(ot_contest_search(x, first, &won));
+    OT_TRY(try_pieces(x, first, &won));
     OT_TRY(judge(x, first, &won, &in_branch));
     OT_TRY(ot_contest_plan(x, first, &won, p));
     (*p)->in_branch = in_branch;
+    (*p)->pieces_from = won.n > 0 ? x->pieces_from : 0;
     return OT_OK;
 }
 
@@ -231,6 +258,7 @@ static ot_status finish(ot_contest *x, ot_plan *p, const ot_process_figures *unt
 {
     ot_process_figures f = *untiled;
     x->branch = p->in_branch;
+    x->pieces_from = p->pieces_from;
     if (p->n_regions > 0 || p->in_branch || ot_dbg['P']) OT_TRY(ot_contest_play(x, p, p->regions, p->n_regions, &f));
     if (untiled->n_unknown == 0) {
         p->untiled.growth_bytes = untiled->growth;

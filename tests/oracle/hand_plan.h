@@ -130,10 +130,10 @@ static void hand_number_values(hand *h, uint32_t *index)
     }
 }
 
-/* Fill *r with the region that ends at value `sink`, cut along axes[d] into tiles[d] tiles. Returns the number of nodes
- * (0: not even the producer can be cut; *why says so). Everything lives in `a`. Requires ORDER, USES, SHAPES. */
-static uint32_t hand_plan(ot_graph *g, ot_id sink, uint32_t n_dims, const uint32_t *axes, const uint32_t *tiles, ot_form form,
-                          ot_arena *a, ot_region *r, ot_why *why)
+/* Fill *r with the region that ends at value `sink`, cut along axes[d] into tiles[d] tiles, and reads `from`, where that is not OT_NONE.
+ * Returns the number of nodes (0: not even the producer can be cut; *why says so). Everything lives in `a`. Requires ORDER, USES, SHAPES. */
+static uint32_t hand_plan_from(ot_graph *g, ot_id from, ot_id sink, uint32_t n_dims, const uint32_t *axes, const uint32_t *tiles,
+                               ot_form form, ot_arena *a, ot_region *r, ot_why *why)
 {
     hand h = {.g = g, .a = a, .n_dims = n_dims, .r = r};
     *why = OT_WHY_NO_INPUT_VARIES; /* the value has no producer */
@@ -148,6 +148,7 @@ static uint32_t hand_plan(ot_graph *g, ot_id sink, uint32_t n_dims, const uint32
         index[v] = OT_NONE;
         for (uint32_t d = 0; d < OT_DIMS_MAX; d++) h.axis[v][d] = v == sink && d < n_dims ? (int8_t)axes[d] : HAND_UNSET;
     }
+    if (from != OT_NONE) h.blocked[from] = true;
     for (uint32_t k = g->n_order; k-- > 0;) {
         ot_node *n = &g->nodes[g->order[k]];
         bool wanted = false;
@@ -190,6 +191,13 @@ static uint32_t hand_plan(ot_graph *g, ot_id sink, uint32_t n_dims, const uint32
         r->dims[d] = (ot_dim){.n_tiles = (uint32_t)ot_ceil_div(extent, tile), .extent = extent, .tile = tile, .sink = index[sink]};
     }
     return r->n_nodes;
+}
+
+/* The longest such region. */
+static inline uint32_t hand_plan(ot_graph *g, ot_id sink, uint32_t n_dims, const uint32_t *axes, const uint32_t *tiles,
+                                 ot_form form, ot_arena *a, ot_region *r, ot_why *why)
+{
+    return hand_plan_from(g, OT_NONE, sink, n_dims, axes, tiles, form, a, r, why);
 }
 
 #endif
