@@ -42,7 +42,7 @@ static int64_t piece_at(const rw_pieces *x, int64_t e)
 static const ot_win *window_of(const ot_dim_runs *d, uint32_t k, uint32_t v) { return &d->exact[k].made[v]; }
 
 /* The pieces that the tiles [first, first + count) take for region value v: *n each, from at[i] on. false: their extents differ from tile
- * to tile, or they are much more than the window. */
+ * to tile, or they are much more than a window that many tiles have. */
 static bool find_taken(const rw_pieces *x, const ot_dim_runs *d, uint32_t first, uint32_t count, uint32_t v, int64_t *at,
                        uint32_t *n)
 {
@@ -59,7 +59,7 @@ static bool find_taken(const rw_pieces *x, const ot_dim_runs *d, uint32_t first,
         taken += extent_of(x, at[0] + j);
     }
     *n = (uint32_t)most;
-    return taken <= MOST_TAKEN * ot_win_len(*window_of(d, first, v));
+    return count == 1 || taken <= MOST_TAKEN * ot_win_len(*window_of(d, first, v));
 }
 
 /* ---- which values ---- */

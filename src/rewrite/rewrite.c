@@ -199,7 +199,7 @@ ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, boo
     for (ot_id v = 0; st == OT_OK && v < n_before; v++) had_reader[v] = g->values[v].n_uses > 0;
     for (uint32_t k = 0; st == OT_OK && k < g->model->n_splits; k++) note_reads(g, &g->model->splits[k], had_reader);
     rw_pieces **kept = NULL;
-    if (st == OT_OK && !force_loop && !g->model->free_dims) st = rw_pieces_choose(g, p, a, &kept);
+    if (st == OT_OK && !force_loop && planned == g && !g->model->free_dims) st = rw_pieces_choose(g, p, a, &kept);
     const bool outer_weights = p->outer_weights && g->model->ir_version >= 4; /* before, an initializer had to be an input */
     for (uint32_t k = 0; st == OT_OK && k < p->n_regions; k++)
         if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, planned, &p->regions[k], force_loop, outer_weights, kept);

@@ -71,7 +71,7 @@ static inline ot_id node_named(const ot_graph *g, const char *name)
     return OT_NONE;
 }
 
-static uint32_t rng_next(uint32_t *s) /* xorshift */
+static inline uint32_t rng_next(uint32_t *s) /* xorshift */
 {
     *s ^= *s << 13;
     *s ^= *s >> 17;

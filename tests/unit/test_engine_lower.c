@@ -216,6 +216,34 @@ static void windows_of_values_on_the_heap(void **state)
     close_bench(&b);
 }
 
+/* Two activations of one kind behind a convolution, with other numbers each: oneDNN would apply both with the same. */
+static void activations_of_one_kind(void **state)
+{
+    (void)state;
+    static const char *const CASES[] = {"%a = LeakyRelu(%c) {alpha=0.1}\n%y = Relu(%a)", "%a = Elu(%c) {alpha=0.3}\n%y = Elu(%a)",
+                                        "%a = LeakyRelu(%c) {alpha=0.1}\n%y = LeakyRelu(%a) {alpha=0.5}"};
+    static float data[8 * 20 * 16];
+    for (int k = 0; k < 8 * 20 * 16; k++) data[k] = (float)(k * 7919 % 2001) / 1000 - 1;
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        char text[1000];
+        bench b[2];
+        ot_nd in = F32S(data, 1, 8, 20, 16), out[2] = {{0}};
+        snprintf(text, sizeof text, "%s%s\noutput %%y\n",
+                 "input %x : float32[1,8,20,16]\ninit %w : float32[8,8,3,3] = random 1 * 0.1\n%c = Conv(%x, %w) {pads=[1,1,1,1]}\n",
+                 CASES[k]);
+        for (int j = 0; j < 2; j++) {
+            open_with(&b[j], text, (ot_session_options){.reference = j == 1});
+            assert_int_equal(b[j].status, OT_OK);
+            run_ok(&b[j], &in, &out[j]);
+        }
+        for (int i = 0; i < 8 * 20 * 16; i++) {
+            const float got = ((const float *)out[0].data)[i], want = ((const float *)out[1].data)[i];
+            if (!(got - want < 1e-5f && want - got < 1e-5f)) fail_msg("case %zu: %g, not %g", k, (double)got, (double)want);
+        }
+        for (int j = 0; j < 2; j++) close_bench(&b[j]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +253,7 @@ int main(void)
         cmocka_unit_test(outer_values_of_other_shapes),
         cmocka_unit_test(nodes_that_make_other_shapes),
         cmocka_unit_test(windows_of_values_on_the_heap),
+        cmocka_unit_test(activations_of_one_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -203,6 +203,14 @@ static ot_status open_group(search *s, const lw_unit *u, bool *opened)
     return *opened ? read_bias(s->l, u, &s->k) : OT_OK;
 }
 
+/* oneDNN applies two of one kind with the numbers of one of them. */
+static bool clashes(const lw_conv *k, const lw_post *post)
+{
+    for (uint32_t j = 0; j < k->n_posts && post->kind != LW_POST_ADD; j++)
+        if (k->posts[j].kind == post->kind && (k->posts[j].alpha != post->alpha || k->posts[j].beta != post->beta)) return true;
+    return false;
+}
+
 /* The convolution with one post-operation more, if there is a kernel for it. */
 static bool add_post(search *s, const ot_group *x, const lw_unit *u, ot_group_role role)
 {
@@ -217,7 +225,7 @@ static bool add_post(search *s, const ot_group *x, const lw_unit *u, ot_group_ro
         return false;
     }
     with.y = u->out[0];
-    if (!has_kernel(s->l, &with)) return false;
+    if (clashes(&s->k, post) || !has_kernel(s->l, &with)) return false;
     s->k = with;
     return true;
 }
