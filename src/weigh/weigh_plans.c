@@ -21,8 +21,10 @@
 #define LOADED_FREE 8    /* that part of the gain may be held as copies of weights from loading on */
 #define MOST_NODES  600  /* of a graph for which other plans are made; larger ones are judged as planned */
 
+static bool takes_sequences(const ot_contest *x) { return (x->t->runtime->cannot & OT_NEEDS_SEQUENCE) == 0; }
+
 /* Memory patterns are escaped by a branch that reads a sequence. */
-static bool takes_branch(const ot_contest *x) { return (x->t->runtime->cannot & OT_NEEDS_SEQUENCE) == 0 && ot_branch_fits(x->g); }
+static bool takes_branch(const ot_contest *x) { return takes_sequences(x) && ot_branch_fits(x->g); }
 
 ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy)
 {
@@ -140,7 +142,10 @@ static ot_status try_forms(ot_contest *x, const ot_plan_options *best)
 {
     static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN, OT_FORM_PRESCAN};
     for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) OT_TRY(try_form(x, best, FORMS[k]));
-    return x->branch && best->price > 0 ? try_form(x, x->o, OT_FORM_PEELED) : OT_OK;
+    if (best->price == 0) return OT_OK;
+    if (!takes_sequences(x)) /* of the goal's own plan, too: patterns hold what the price of bytes does not see */
+        for (size_t k = 0; k < sizeof FORMS / sizeof *FORMS; k++) OT_TRY(try_form(x, x->o, FORMS[k]));
+    return x->branch ? try_form(x, x->o, OT_FORM_PEELED) : OT_OK;
 }
 
 /* Regions that stream, in steps of some rows. */
