@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Which runtime runs what the tool writes? Small networks in every output form, and models, in every runtime that is installed.
 
-  matrix.py --tool PATH [--runtime NAME]... [--only NAME]... [--forms] [--models] [--write FOLDER] [--shared FOLDER] [--keep FOLDER] [-v]
+  matrix.py --tool PATH [--runtime NAME]... [--only NAME]... [--row NAME]... [--forms] [--models] [--write FOLDER [--add | --missing]]
+            [--shared FOLDER] [--keep FOLDER] [-v]
 
 A cell compares the tiled model with the untiled one in the same runtime, each run in a process of its own with limits of time and memory:
 
@@ -11,8 +12,9 @@ A cell compares the tiled model with the untiled one in the same runtime, each r
   wrong     other shapes or other values, without a word
   -         the runtime does not take the untiled model, or does not compute with it what ONNX Runtime does
 
---write puts the tables into FOLDER/matrix.md, between its markers, and FOLDER/matrix.json. Exit 1 when something is wrong that must not
-be: anything tiled for `portable`, in any runtime; and what is written for a runtime, in that one.
+--write puts the tables into FOLDER/matrix.md, between its markers, and FOLDER/matrix.json; with --add, cells that FOLDER/matrix.json has and
+that are not run now stay as they are; with --missing, no other cells are run than those that it lacks. Exit 1 when something is wrong that
+must not be: anything tiled for `portable`, in any runtime; and what is written for a runtime, in that one.
 """
 import argparse
 import concurrent.futures
@@ -168,6 +170,20 @@ def reproduced():
     return json.loads(p.stdout)
 
 
+def key_of(cell):
+    return cell['table'], cell['row'], cell['network']
+
+
+def merged(old, new):
+    """The runtimes and cells of two runs, those of the new one in place of the same ones; in the order of the old tables."""
+    cells = {key_of(r) + (r['runtime'],): {'words': '', **r} for r in old['results']}
+    cells.update({key_of(r) + (r['runtime'],): r for r in new['results']})
+    rows = {k: n for n, k in enumerate(dict.fromkeys((r['table'], r['row']) for r in old['results'] + new['results']))}
+    new['results'] = sorted(cells.values(), key=lambda r: rows[r['table'], r['row']])
+    new['runtimes'] = {**old['runtimes'], **new['runtimes']}
+    return new
+
+
 def headings(portable):
     return [('forms', 'output form',
              f'{len(matrix_cases.NETWORKS)} small networks (opset {matrix_cases.OPSET}), tiled by `{" ".join(matrix_cases.NETWORK_ARGS)}`, each form '
@@ -180,14 +196,23 @@ def main():
     ap.add_argument('--tool', required=True)
     ap.add_argument('--runtime', action='append', help='only these, of the worker')
     ap.add_argument('--only', action='append', help='only these networks or models')
+    ap.add_argument('--row', action='append', help='only these rows: a form, a setting of --runtime, a model')
     ap.add_argument('--forms', action='store_true', help='only the networks')
     ap.add_argument('--models', action='store_true', help='only the models')
     ap.add_argument('--write', help='folder of matrix.md and matrix.json')
+    ap.add_argument('--add', action='store_true', help='what FOLDER/matrix.json has besides stays')
+    ap.add_argument('--missing', action='store_true', help='run what FOLDER/matrix.json lacks')
     ap.add_argument('--shared', default=os.path.join(matrix_cases.ROOT, '..', 'shared'), help='folder of further models')
     ap.add_argument('--keep', help='folder for models and outputs')
     ap.add_argument('-j', dest='jobs', type=int, default=os.cpu_count() or 1, help='runtimes at a time')
     ap.add_argument('-v', action='store_true', help='every cell')
     a = ap.parse_args()
+    if (a.add or a.missing) and not a.write:
+        ap.error('--add and --missing ask for --write')
+    old = {'runtimes': {}, 'results': []}
+    if a.add or a.missing:
+        with open(os.path.join(a.write, 'matrix.json'), encoding='utf-8') as f:
+            old = json.load(f)
     tool = matrix_cases.Tool(os.path.abspath(a.tool))
     here = runtimes_here()
     chosen = {k: v for k, v in here.items() if not a.runtime or k in a.runtime or k == 'onnxruntime'}
@@ -199,16 +224,21 @@ def main():
             cases += matrix_cases.network_cases(tool, folder, a.only)
         if not a.forms:
             cases += matrix_cases.model_cases(tool, folder, a.shared, a.only)
+        cases = [c for c in cases if not a.row or c['row'] in a.row]
+        known = {key_of(r) + (r['runtime'],) for r in old['results']} if a.missing else set()
+        lacks = lambda runtime: [c for c in cases if key_of(c) + (runtime,) not in known]
+        others = [r for r in chosen if r != 'onnxruntime']
+        cases = [c for c in cases if any(key_of(c) + (r,) not in known for r in chosen)]
         results, truth = judge('onnxruntime', cases, folder, {})
         tell('onnxruntime', results, a.v)
-        others = [r for r in chosen if r != 'onnxruntime']
         with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-            for runtime, (some, _) in zip(others, pool.map(lambda r: judge(r, cases, folder, truth), others)):
+            for runtime, (some, _) in zip(others, pool.map(lambda r: judge(r, lacks(r), folder, truth), others)):
                 tell(runtime, some, a.v)
                 results += some
     portable = 'portable' in tool.runtimes
     result = {'runtimes': chosen, 'headings': headings(portable), 'results': results, 'bugs': reproduced() if a.write else []}
     if a.write:
+        result = merged(old, result)
         matrix_table.write_page(os.path.join(a.write, 'matrix.md'), result)
         matrix_table.write_json(os.path.join(a.write, 'matrix.json'), result)
     bad = [r for r in results if must_not(r, portable)]

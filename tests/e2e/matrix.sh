@@ -18,6 +18,11 @@ assert matrix.difference([a], [a]) == '' and matrix.difference([a], [a + 1e-4]) 
 assert 'shape' in matrix.difference([a], [a[:1]]) and 'type' in matrix.difference([a], [a.astype('f8')])
 assert 'values' in matrix.difference([a], [a + 0.1]) and 'finite' in matrix.difference([a], [a * np.float32('nan')])
 assert '1 outputs of 2' in matrix.difference([a, a], [a])
+one = {'table': 'forms', 'row': 'r', 'network': 'n', 'runtime': 'x', 'verdict': 'equal', 'words': ''}
+old = {'runtimes': {'x': 1, 'y': 1}, 'results': [one, dict(one, runtime='y', verdict='wrong')]}
+both = matrix.merged(old, {'runtimes': {'y': 2, 'z': 2}, 'results': [dict(one, runtime='y'), dict(one, runtime='z')]})
+assert [(r['runtime'], r['verdict']) for r in both['results']] == [('x', 'equal'), ('y', 'equal'), ('z', 'equal')], both
+assert both['runtimes'] == {'x': 1, 'y': 2, 'z': 2}
 cell = dict(table='forms', row='--runtime portable', runtime='tract', verdict='wrong')
 assert matrix.must_not(cell, True) and not matrix.must_not(dict(cell, verdict='refused'), True)
 assert not matrix.must_not(dict(cell, row='form scan'), True) and matrix.must_not(dict(cell, row='form scan', runtime='onnxruntime'), True)
