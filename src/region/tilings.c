@@ -19,6 +19,33 @@ static int64_t nearest_divisor(int64_t extent, int64_t want)
 /* Few tail elements waste a tile: 4097 = 16 x 256 + 1 becomes 16 x 257. */
 static int64_t balanced(int64_t extent, int64_t n) { return ot_ceil_div(extent, n); }
 
+/* The multiple of unit that is next to want. */
+static int64_t nearest_multiple(int64_t want, int64_t unit) { return ot_max(unit, (want + unit / 2) / unit * unit); }
+
+/* Tiles that are alike begin at multiples of the strides in their region, and those are powers of two as a rule. */
+static int64_t power_below(int64_t x)
+{
+    int64_t p = 1;
+    while (p < 32 && p * 2 <= x) p *= 2;
+    return p;
+}
+
+uint32_t ot_candidate_free_tiles(int64_t extent, uint32_t max_counts, int64_t *tiles)
+{
+    static const int64_t counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128};
+    uint32_t n = 0;
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        const int64_t want = ot_ceil_div(extent, counts[k]);
+        const int64_t fine = nearest_multiple(want, power_below(want / 5)), coarse = nearest_multiple(want, power_below(want));
+        const int64_t both[2] = {ot_max(fine, coarse), ot_min(fine, coarse)};
+        for (int i = 0; i < 2 && n < max_counts; i++) {
+            const bool wanted = both[i] == fine || (want >= 24 && want <= 100);
+            if (wanted && ot_ceil_div(extent, both[i]) >= 2 && (n == 0 || both[i] < tiles[n - 1])) tiles[n++] = both[i];
+        }
+    }
+    return n;
+}
+
 uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, bool spread, int64_t *tiles)
 {
     static const int64_t dense[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 0};

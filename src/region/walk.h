@@ -74,6 +74,8 @@ ot_status ot_region_build(const ot_seq *s, ot_walk *w, const ot_choice *c, ot_ar
 /* Tile extents worth trying on an axis: from 2 tiles to one element each, divisors preferred. spread: fewer, further apart
  * (for tilings in several dims). Returns how many. */
 uint32_t ot_candidate_tiles(int64_t extent, uint32_t max_counts, bool spread, int64_t *tiles);
+/* The same where the axis has another extent in every run: nothing is gained by dividing this one; multiples of powers of two. */
+uint32_t ot_candidate_free_tiles(int64_t extent, uint32_t max_counts, int64_t *tiles);
 #define OT_AXIS_SETS_MAX 8
 /* Sets of axes of output `out` (or OT_SUM_SINK) of the node at `end` that tiles may be cut along: sets[k][0 .. dims[k]), at most
  * OT_AXIS_SETS_MAX. Returns how many. Uses w's scratch. */

@@ -99,6 +99,8 @@ void ot_trial_start(ot_trial *tr, ot_walk *w, uint32_t out_index, const int8_t *
         if (n_dims == 3 && d == 0) { /* three dims are for what two cannot fit: one element of the outer axis */
             tiles[0] = 1;
             tr->n_counts[d] = 1;
+        } else if (tr->s->g->model->free_dims) {
+            tr->n_counts[d] = ot_candidate_free_tiles(extent, limit, tiles);
         } else {
             tr->n_counts[d] = ot_candidate_tiles(extent, limit, n_dims > 1, tiles);
         }

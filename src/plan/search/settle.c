@@ -165,10 +165,11 @@ static ot_status try_choice(fitting *x, const ot_choice *c, unsigned how, ot_reg
 }
 
 /* Next smaller tiles along d: one of the counts that the search tries, and a quarter more tiles. Returns how many. */
-static uint32_t smaller_tiles(const ot_region *r, uint32_t d, int64_t tile, int64_t *out)
+static uint32_t smaller_tiles(const ot_graph *g, const ot_region *r, uint32_t d, int64_t tile, int64_t *out)
 {
     int64_t tiles[OT_COUNTS_MAX], extent = r->dims[d].extent;
-    uint32_t n = 0, count = ot_candidate_tiles(extent, OT_COUNTS_MAX, false, tiles);
+    uint32_t n = 0, count = g->model->free_dims ? ot_candidate_free_tiles(extent, OT_COUNTS_MAX, tiles)
+                                                : ot_candidate_tiles(extent, OT_COUNTS_MAX, false, tiles);
     for (uint32_t k = 0; k < count && n == 0; k++)
         if (tiles[k] < tile) out[n++] = tiles[k];
     int64_t more = ot_ceil_div(extent, ot_ceil_div((int64_t)r->dims[d].n_tiles * 5, 4));
@@ -194,7 +195,7 @@ static ot_status try_finer(fitting *x, ot_choice *c, const ot_region *r, bool *m
     *more = false;
     for (uint32_t d = 0; d < r->n_dims; d++) {
         int64_t tiles[2];
-        uint32_t n = smaller_tiles(r, d, c->tile[d], tiles);
+        uint32_t n = smaller_tiles(x->s->g, r, d, c->tile[d], tiles);
         for (uint32_t k = 0; k < n && x->left->tries > 0; k++, --x->left->tries) {
             ot_choice f = *c;
             f.tile[d] = tiles[k];
