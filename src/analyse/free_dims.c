@@ -14,6 +14,13 @@ typedef struct filling {
 
 static bool is_known(const ot_value *v) { return v->known || v->known_floats || (v->init && !v->overridable); }
 
+/* Known at every size, in a way that bodies take as a constant: nobody needs what it is computed of. */
+static bool is_known_anyway(const ot_value *v)
+{
+    const bool integer = v->dtype == OT_I64 || v->dtype == OT_I32 || v->dtype == OT_BOOL;
+    return v->is_const || (v->init && !v->overridable) || v->known_floats || (v->known && integer);
+}
+
 static void fill_values(filling *f)
 {
     for (ot_id v = 0; v < f->g->n_values; v++) {
@@ -21,7 +28,7 @@ static void fill_values(filling *f)
         for (int32_t k = 0; k < now->rank && k < OT_RANK_MAX; k++)
             if (any->rank != now->rank || any->dims[k] < 0) f->axes[v] |= 1u << k;
         f->unranked[v] = any->rank != now->rank;
-        f->varies[v] = (is_known(now) || now->is_const) && !is_known(any) && !any->is_const;
+        f->varies[v] = (is_known(now) || now->is_const) && !is_known_anyway(any);
     }
 }
 

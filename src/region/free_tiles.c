@@ -17,14 +17,16 @@ static bool is_cut(const ot_region *r, uint32_t v) { return r->values[v].axis[0]
 static bool fill_steps(const ot_form_tiles *t, ot_tile_run run, int64_t *step)
 {
     const ot_tile_windows *x = t->dims[0].exact;
+    bool any = false;
     for (uint32_t v = 0; v < t->r->n_values; v++) {
         if (!is_cut(t->r, v)) continue;
         step[v] = x[run.first + 1].made[v].lo - x[run.first].made[v].lo;
         for (uint32_t k = run.first + 1; k < run.first + run.count; k++)
             if (x[k].made[v].lo - x[k - 1].made[v].lo != step[v]) return false;
         if (step[v] < 1 && !ot_win_empty(x[run.first].made[v])) return false;
+        any |= v < t->r->n_inputs && step[v] > 0;
     }
-    return true;
+    return any;
 }
 
 /* Tiles in front of the run end before it does: nothing of them depends on where the axis ends. */
@@ -66,9 +68,11 @@ static bool fill_last(const ot_form_tiles *t, ot_tile_run run, ot_free_tiles *ou
     if (!ot_tile_windows_part(t->g, r, 0, (int64_t)at * dim->tile, dim->extent, w, why)) return false;
     *why = OT_WHY_FREE_BORDER;
     for (uint32_t v = 0; v < r->n_values; v++) {
-        if (!is_cut(r, v) || ot_win_empty(b->made[v])) continue;
+        if (!is_cut(r, v)) continue;
+        if (ot_win_empty(w->made[v]) != ot_win_empty(b->made[v])) return false;
+        if (ot_win_empty(b->made[v])) continue;
         const int64_t lo = b->made[v].lo + (int64_t)(at - run.first) * out->step[v];
-        if (ot_win_empty(w->made[v]) || w->made[v].lo != lo) return false;
+        if (w->made[v].lo != lo) return false;
         if (ot_win_empty(w->piece[v]) != ot_win_empty(b->piece[v])) return false;
         if (w->piece[v].lo - w->made[v].lo != b->piece[v].lo - b->made[v].lo && !ot_win_empty(w->piece[v])) return false;
         w->made[v].hi = t->g->values[r->values[v].value].dims[r->values[v].axis[0]];

@@ -80,12 +80,13 @@ static ot_status count_by(writing *x, uint32_t v, ot_id extent, ot_id *tiles, ot
     rw_region *w = x->w;
     ot_id least, step, room, few;
     OT_TRY(number(w, &w->top, x->f.least[v], true, &least));
+    OT_TRY(arithmetic(w, &w->top, "Less", "short", extent, least, OT_BOOL, 0, &few));
+    OT_TRY(join(w, "Or", few, OT_BOOL, low));
+    if (x->f.step[v] == 0) return OT_OK; /* inner tiles read nothing of it */
     OT_TRY(number(w, &w->top, x->f.step[v], true, &step));
     OT_TRY(arithmetic(w, &w->top, "Sub", "room", extent, least, OT_I64, 0, &room));
     OT_TRY(arithmetic(w, &w->top, "Div", "tiles", room, step, OT_I64, 0, &few));
-    OT_TRY(join(w, "Min", few, OT_I64, tiles));
-    OT_TRY(arithmetic(w, &w->top, "Less", "short", extent, least, OT_BOOL, 0, &few));
-    return join(w, "Or", few, OT_BOOL, low);
+    return join(w, "Min", few, OT_I64, tiles);
 }
 
 static ot_status count(writing *x)
@@ -107,7 +108,7 @@ static ot_status count(writing *x)
         OT_TRY(arithmetic(w, &w->top, "Not", "differs", same, OT_NONE, OT_BOOL, 0, &differs));
         OT_TRY(join(w, "Or", differs, OT_BOOL, &low));
     }
-    if (first == OT_NONE) OT_BUG("a region without an input that is cut");
+    if (tiles == OT_NONE) OT_BUG("a region without an input that is cut");
     x->n.untiled = OT_NONE;
     OT_TRY(rw_op(w, &w->top, "Cast", "count", "untiled", &low, 1, &to, 1, OT_I64, 0, NULL, &x->n.untiled));
     OT_TRY(number(w, &w->top, 1, true, &one));
@@ -115,7 +116,7 @@ static ot_status count(writing *x)
     OT_TRY(arithmetic(w, &w->top, "Mul", "inner", tiles, x->n.tiled, OT_I64, 0, &x->n.inner));
     for (uint32_t v = 0; v < w->r->n_inputs; v++) {
         ot_id step, lo, way;
-        if (w->r->values[v].axis[0] == OT_AX_WHOLE) continue;
+        if (x->f.step[v] == 0) continue;
         OT_TRY(number(w, &w->top, x->f.step[v], false, &step));
         OT_TRY(number(w, &w->top, x->f.inner->made[v].lo, false, &lo));
         OT_TRY(arithmetic(w, &w->top, "Mul", "way", x->n.inner, step, OT_I64, 1, &way));
@@ -285,7 +286,7 @@ static ot_status copy_node(rw_loop *l, uint32_t i, ot_id *val)
         if (rn->in[j] != OT_NONE)
             in[j] = val[rn->in[j]];
         else
-            OT_TRY(rw_capture(w, &l->body, n.in[j], &in[j]));
+            OT_TRY(rw_use(w, &l->body, n.in[j], &in[j]));
     }
     for (uint32_t o = 0; o < n.n_out; o++) {
         out[o] = OT_NONE;
@@ -312,7 +313,9 @@ static ot_status write_untiled(writing *x)
     OT_TRY(rw_loop_open(&l, w, &block, true));
     OT_TRY(carry(&l, &outs, &before, &n));
     for (uint32_t v = 0; v < w->r->n_inputs; v++) OT_TRY(rw_capture(w, &l.body, w->r->values[v].value, &val[v]));
+    w->capture = true; /* but for known shapes, which need not be computed of what the region makes */
     for (uint32_t i = 0; i < w->r->n_nodes; i++) OT_TRY(copy_node(&l, i, val));
+    w->capture = false;
     for (uint32_t k = 0; k < n; k++)
         OT_TRY(insert(&l, w->g->values[w->r->values[outs[k]].value].name, before[k], val[outs[k]], &results[k]));
     return close_loop(x, &l, x->n.untiled, outs, results, n);
