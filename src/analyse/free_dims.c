@@ -73,7 +73,30 @@ static bool fill_sources(filling *f)
     return true;
 }
 
-/* requires ORDER, SHAPES of both. keeps all. */
+/* Every reader of what n makes is replaced by constants: then nobody needs n. */
+static bool only_for_folded(const filling *f, const ot_node *n)
+{
+    bool any = false;
+    for (uint32_t o = 0; o < n->n_out; o++) {
+        if (n->out[o] == OT_NONE) continue;
+        const ot_value *v = &f->g->values[n->out[o]];
+        if (v->is_output) return false;
+        for (uint32_t u = 0; u < v->n_uses; u++)
+            if (!f->foldable[v->uses[u]]) return false;
+        any |= v->n_uses > 0;
+    }
+    return any && n->is_static && n->n_captured == 0;
+}
+
+static void fill_foldable(filling *f)
+{
+    for (uint32_t k = f->g->n_order; k-- > 0;) {
+        const ot_id n = f->g->order[k];
+        f->foldable[n] = ot_static_foldable(f->file, &f->file->nodes[n]) || only_for_folded(f, &f->g->nodes[n]);
+    }
+}
+
+/* requires ORDER, USES, SHAPES of both. keeps all. */
 ot_status ot_free_dims_set(const ot_graph *file, ot_graph *planned)
 {
     ot_arena *a = planned->model->arena;
@@ -89,7 +112,7 @@ ot_status ot_free_dims_set(const ot_graph *file, ot_graph *planned)
         return ot_fail_nomem(planned->model->diag);
     fill_values(&f);
     if (!fill_sources(&f)) return ot_fail_nomem(planned->model->diag);
-    for (uint32_t k = 0; k < planned->n_nodes; k++) f.foldable[k] = ot_static_foldable(file, &file->nodes[k]);
+    fill_foldable(&f);
     *t = (ot_free_dims){planned->n_values, planned->n_nodes, f.axes, f.varies, f.unranked, f.foldable, f.source, f.n_source};
     planned->model->free_dims = t;
     return OT_OK;

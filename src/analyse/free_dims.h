@@ -18,13 +18,13 @@ typedef struct ot_free_dims {
     const uint32_t *axes;       /* [n_values] bit k: axis k is free */
     const bool *varies;         /* [n_values] contents known at the design size alone */
     const bool *unranked;       /* [n_values] not even the rank is known at every size */
-    const bool *foldable;       /* [n_nodes] ot_static_foldable in the file's graph */
+    const bool *foldable;       /* [n_nodes] ot_static_foldable in the file's graph, or read by such nodes alone */
     const ot_id *const *source; /* [n_values] activations that a varying value is computed of (their shapes) */
     const uint32_t *n_source;   /* [n_values] */
 } ot_free_dims;
 
 /* Hold the planned graph against the file's, of which it is a copy, and hang the table on its model (in that model's arena). Requires
- * SHAPES, ORDER of both. Fails: OT_E_NOMEM. */
+ * SHAPES, ORDER and USES of both. Fails: OT_E_NOMEM. */
 ot_status ot_free_dims_set(const ot_graph *file, ot_graph *planned) OT_MUST_USE;
 
 /* All false where the model has no table. */

@@ -163,7 +163,7 @@ static ot_status pass_rewrite(ot_run *r)
     r->model->runtime = r->target.runtime->name;
     if (r->plan->n_regions > 0) {
         OT_TRY(ot_overlay(r->model->graph, r->plan));
-        OT_TRY(ot_fold_static(r->model->graph, r->plan));
+        OT_TRY(r->planned ? ot_fold_free(r->model->graph, r->planned->graph) : ot_fold_static(r->model->graph, r->plan));
         OT_TRY(r->planned ? ot_rewrite_free(r->model->graph, r->planned->graph, r->plan) : ot_rewrite(r->model->graph, r->plan));
         if (r->target.runtime->own_biases) OT_TRY(ot_own_biases(r->model->graph));
     } else {

@@ -7,6 +7,8 @@
  */
 #include "rewrite.h"
 
+#include "analyse/free_dims.h"
+
 /* Before IR 4 a constant that is no input is written as a Constant node, which before opset 9 holds floating point only:
  * the contents as float64, and a Cast. */
 static bool must_cast(const ot_graph *g) { return g->model->ir_version < 4 && g->model->opset < 9; }
@@ -54,12 +56,13 @@ ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
     if (!made) return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < p->n_regions; k++)
         for (uint32_t v = p->regions[k].n_inputs; v < p->regions[k].n_values; v++)
-            if (!p->regions[k].values[v].is_output) made[p->regions[k].values[v].value] = true;
+            if (!p->regions[k].values[v].is_output || g->model->free_dims) made[p->regions[k].values[v].value] = true;
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
         bool reads = false;
         for (uint32_t i = 0; i < n->n_in; i++) reads |= n->in[i] != OT_NONE && made[n->in[i]];
         if (!reads || !n->is_static || n->dead) continue;
+        if (!ot_static_foldable(g, n) && g->model->free_dims) continue; /* what it reads is an output */
         if (!ot_static_foldable(g, n))
             return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): cannot be folded", n->name, n->op_type);
         ot_id outs[8];
@@ -70,4 +73,23 @@ ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
             if (outs[o] != OT_NONE) OT_TRY(fold_value(g, outs[o]));
     }
     return OT_OK;
+}
+
+/* requires SHAPES, ORDER and USES of both. keeps SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
+ot_status ot_fold_free(ot_graph *g, const ot_graph *planned)
+{
+    const ot_free_dims *t = planned->model->free_dims;
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_id id = g->order[k];
+        const ot_node n = g->nodes[id];
+        bool constant = true;
+        if (id >= t->n_nodes || !t->foldable[id] || !planned->nodes[id].is_static) continue;
+        for (uint32_t o = 0; o < n.n_out; o++) constant &= n.out[o] == OT_NONE || g->values[n.out[o]].is_const;
+        if (constant) continue; /* computed when the model is loaded */
+        const bool known = ot_static_foldable(g, &n);
+        ot_node_remove(g, id);
+        for (uint32_t o = 0; o < n.n_out && known; o++)
+            if (n.out[o] != OT_NONE) OT_TRY(fold_value(g, n.out[o]));
+    }
+    return ot_assure(g, OT_P_ORDER | OT_P_USES);
 }

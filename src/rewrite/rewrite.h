@@ -6,6 +6,9 @@
 
 /* Replace static nodes that read values made inside a region by constants (fold.c). Call before ot_rewrite. */
 ot_status ot_fold_static(ot_graph *g, const ot_plan *p) OT_MUST_USE;
+/* With free dimensions: shape arithmetic of g, the file's graph, whose results are the same at every size becomes constants, and what was
+ * read for it alone goes: else regions could depend on shapes of what they make. In place of ot_fold_static; planned: as of ot_rewrite_free. */
+ot_status ot_fold_free(ot_graph *g, const ot_graph *planned) OT_MUST_USE;
 /* Notes for graph viewers about the regions' nodes: g->model->notes. Call before ot_rewrite, which dissolves what they tell of. */
 ot_status ot_overlay(ot_graph *g, const ot_plan *p) OT_MUST_USE;
 /* Replace every planned region in the graph by its tiled form. Breaks ORDER, USES (re-established before return), keeps SHAPES for
