@@ -227,12 +227,25 @@ static bool can_cut_tensor(const ot_value *v)
     return v->init && !v->overridable && v->init->data && v->init->bytes <= CUT_CONST_MAX && ot_dtype_bits(v->init->dtype) >= 8;
 }
 
-static ot_status slice(rw_region *w, rw_target *t, ot_id src, const rw_cut *cuts, uint32_t n, const char *name, ot_id *out)
+/* The cuts of a Slice, and of a neighbouring axis, kept whole, where one is to be named besides; [*n] ordered by axis. */
+static void name_axes(const rw_region *w, const rw_target *t, const ot_value *src, rw_cut *cuts, uint32_t *n)
+{
+    if (!w->slices_apart || t->is_body || *n != 1 || src->rank < 2 || !ot_value_is_static(src)) return;
+    const bool last = cuts[0].axis + 1 == (uint32_t)src->rank;
+    const uint32_t axis = last ? cuts[0].axis - 1 : cuts[0].axis + 1;
+    if (last) cuts[1] = cuts[0];
+    cuts[last ? 0 : 1] = (rw_cut){axis, 0, src->dims[axis]};
+    *n = 2;
+}
+
+/* cuts: room for OT_RANK_MAX. */
+static ot_status slice(rw_region *w, rw_target *t, ot_id src, rw_cut *cuts, uint32_t n, const char *name, ot_id *out)
 {
     ot_arena *a = w->g->model->arena;
     const ot_value v = t->g->values[src];
     int64_t lo[OT_RANK_MAX], hi[OT_RANK_MAX], axes[OT_RANK_MAX], dims[OT_RANK_MAX];
     memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
+    name_axes(w, t, &v, cuts, &n);
     for (uint32_t k = 0; k < n; k++) {
         lo[k] = cuts[k].lo;
         hi[k] = cuts[k].hi;

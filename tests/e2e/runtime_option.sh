@@ -43,6 +43,11 @@ def walk(g):
                 assert not list(captures(bodies[0])), f'{where}: captures {sorted(set(captures(bodies[0])))[:3]}'
         for b in bodies: walk(b)
 walk(model.graph)
+if runtime in ('loop', 'portable'):
+    # ONNX Runtime makes one Split of Slices that share out a tensor along one axis
+    known = {i.name: onnx.numpy_helper.to_array(i) for i in model.graph.initializer}
+    single = [n.name for n in model.graph.node if n.name.startswith('tile/r') and n.op_type == 'Slice' and known[n.input[3]].size == 1]
+    assert not single, f'{single[0]} names one axis'
 if runtime == 'openvino':
     # a shared bias would keep every convolution from merging it
     biases = [n.input[2] for n in model.graph.node if n.op_type in ('Conv', 'ConvTranspose') and len(n.input) > 2]

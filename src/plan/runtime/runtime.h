@@ -138,7 +138,10 @@ typedef struct ot_runtime {
     ot_form_price price[OT_FORM_WHILE + 1]; /* of the accepted forms; read for OT_MOTION_COPIED */
     bool scan_in_place;                     /* a Scan reads slices of the outer tensors where they lie */
 
-    bool outer_weights;  /* bodies read weights of the top graph by name; else they hold them, and the runtime those twice */
+    bool outer_weights; /* bodies read weights of the top graph by name; else they hold them, and the runtime those twice */
+    /* Tiles that are written out are cut by Slices that name a second axis, whole: ONNX Runtime makes one Split of Slices that share out a
+     * tensor along one, and all pieces live from then on. */
+    bool slices_apart;
     bool looped_borders; /* form loop: border tiles, too, are steps of a Loop; else they are written out, which saves bodies */
     bool own_biases;     /* a convolution takes in a bias that no other operator reads: tiles that are written out have one each */
 

@@ -418,6 +418,7 @@ ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *
         p->arena = arena;
         p->outer_weights = t->runtime->outer_weights;
         p->looped_borders = t->runtime->looped_borders;
+        p->slices_apart = t->runtime->slices_apart;
         st = plan_in(g, t, o, scratch, p);
     }
     ot_arena_free(scratch);
@@ -478,6 +479,7 @@ ot_status ot_plan_take(ot_graph *g, const ot_target *t, const ot_plan_options *o
         p->arena = arena;
         p->outer_weights = t->runtime->outer_weights;
         p->looped_borders = t->runtime->looped_borders;
+        p->slices_apart = t->runtime->slices_apart;
         p->lenders = OT_NEW_N(arena, ot_plan *, n_lenders + 1u);
         if (p->lenders && n_lenders) memcpy(p->lenders, lenders, n_lenders * sizeof *lenders);
         st = p->lenders ? take_in(g, t, o, regions, n, idle, n_idle, reason, scratch, p) : ot_fail_nomem(g->model->diag);
