@@ -97,7 +97,7 @@ static void fill_foldable(filling *f)
 }
 
 /* requires ORDER, USES, SHAPES of both. keeps all. */
-ot_status ot_free_dims_set(const ot_graph *file, ot_graph *planned)
+ot_status ot_free_dims_set(const ot_graph *file, ot_graph *planned, const ot_graph *large)
 {
     ot_arena *a = planned->model->arena;
     filling f = {.file = file, .g = planned, .a = a};
@@ -113,8 +113,9 @@ ot_status ot_free_dims_set(const ot_graph *file, ot_graph *planned)
     fill_values(&f);
     if (!fill_sources(&f)) return ot_fail_nomem(planned->model->diag);
     fill_foldable(&f);
-    *t = (ot_free_dims){planned->n_values, planned->n_nodes, f.axes, f.varies, f.unranked, f.foldable, f.source, f.n_source};
+    *t = (ot_free_dims){large, planned->n_values, planned->n_nodes, f.axes, f.varies, f.unranked, f.foldable, f.source, f.n_source};
     planned->model->free_dims = t;
+    if (large) large->model->free_dims = t;
     return OT_OK;
 }
 

@@ -20,6 +20,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#define LARGER 8 /* times as long as the design are the free dimensions of the copy that shows tiles */
+
 typedef enum stage { LOAD, TILE, REWRITE, SAVE } stage;
 
 /* What is wrong with a file names the file. */
@@ -78,6 +80,35 @@ static ot_status check_design(const ot_graph *g)
     return OT_OK;
 }
 
+/* A copy of the model at LARGER times the design size, where tiles are seen far from the ends of their axes. A model need not take it. */
+static ot_status bind_large(ot_run *r)
+{
+    const ot_run_options *o = &r->options;
+    ot_arena *a = r->model->arena;
+    ot_shape_binding *big = OT_NEW_N(a, ot_shape_binding, o->n_design + 1u);
+    ot_diag aside = {0};
+    if (!big) return ot_fail_nomem(r->diag);
+    for (size_t k = 0; k < o->n_design; k++) {
+        const ot_id v = ot_value_find(r->model->graph, o->design[k].input);
+        int64_t *dims = OT_NEW_N(a, int64_t, o->design[k].rank + 1u);
+        if (!dims) return ot_fail_nomem(r->diag);
+        for (uint32_t d = 0; d < o->design[k].rank; d++)
+            dims[d] = o->design[k].dims[d] * (ot_axis_is_free(r->planned->graph, v, (int32_t)d) ? LARGER : 1);
+        big[k] = o->design[k];
+        big[k].dims = dims;
+    }
+    OT_TRY(ot_model_clone(r->model, &r->large));
+    r->large->diag = &aside;
+    ot_status s = ot_infer_shapes(r->large->graph, big, o->n_design);
+    if (s == OT_OK) s = ot_assure(r->large->graph, OT_P_ORDER | OT_P_USES);
+    r->large->diag = r->diag;
+    if (s == OT_E_NOMEM) return ot_fail_nomem(r->diag);
+    if (s == OT_OK) return OT_OK;
+    ot_model_free(r->large);
+    r->large = NULL;
+    return OT_OK;
+}
+
 /* A copy of the model at the design size, and what of it holds there alone. */
 static ot_status bind_design(ot_run *r)
 {
@@ -89,7 +120,9 @@ static ot_status bind_design(ot_run *r)
     OT_TRY(ot_assure(r->planned->graph, OT_P_ORDER | OT_P_USES));
     OT_TRY(ot_infer_shapes(r->model->graph, NULL, 0));
     OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
-    OT_TRY(ot_free_dims_set(r->model->graph, r->planned->graph));
+    OT_TRY(ot_free_dims_set(r->model->graph, r->planned->graph, NULL));
+    OT_TRY(bind_large(r));
+    if (r->large) OT_TRY(ot_free_dims_set(r->model->graph, r->planned->graph, r->large->graph));
     return ot_check_tile_ops(r->model->graph, NULL);
 }
 
@@ -325,11 +358,12 @@ void ot_run_free(ot_run *run)
 {
     if (run->plan) ot_plan_free(run->plan);
     ot_facts_free(run->facts);
-    if (run->planned) ot_model_free(run->planned);
+    ot_model_free(run->large);
+    ot_model_free(run->planned);
     ot_model_free(run->model);
     ot_target_free(&run->target);
     run->plan = NULL;
     run->facts = NULL;
-    run->planned = NULL;
+    run->planned = run->large = NULL;
     run->model = NULL;
 }

@@ -40,6 +40,7 @@ typedef struct ot_run {
     ot_model *model; /* after load */
     ot_model *
         planned; /* with keep_dynamic, after tile: a copy of `model` at the design size, which plan and facts speak of; else NULL */
+    ot_model *large; /* the same at a larger size; NULL: the model does not take it */
     ot_plan *plan;   /* after tile */
     ot_facts *facts; /* after tile; complete with options.plan.detail */
     bool was_fixed;  /* after tile: the file states all extents of its inputs */

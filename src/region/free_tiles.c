@@ -1,42 +1,92 @@
 /* Tiles of a region at every size, from its tiles at one. See free_tiles.h.
  *
- * The design size has inner tiles that look alike; whatever of them moves by the same step from tile to tile does so everywhere, since no
- * window of an operator that ot_access_axis let in depends on an extent before it reaches the end of the axis. What reaches it is the last
- * tile: it begins where an inner one would, and every reader of a value reads to its end.
+ * The size that is looked at has inner tiles that look alike; whatever of them moves by the same step from tile to tile does so everywhere,
+ * since no window of an operator that ot_access_axis let in depends on an extent before it reaches the end of the axis. What reaches it is
+ * the last tile: it begins where an inner one would, and every reader of a value reads to its end.
  */
 #include "free_tiles.h"
 
 #include "analyse/free_dims.h"
 
 #define FIRST_MAX 4 /* tiles at the beginning with bodies of their own */
+#define INNER     3 /* tiles that are seen to be alike; two where an axis has no more */
 #define ROWS_MIN  2 /* rows of the last tile wherever two values meet: one row would broadcast where the model fails */
 
 static bool is_cut(const ot_region *r, uint32_t v) { return r->values[v].axis[0] != OT_AX_WHOLE; }
 
-/* Rows from tile k to the next, for each cut value; false where the tiles of the run do not move alike. */
-static bool fill_steps(const ot_form_tiles *t, ot_tile_run run, int64_t *step)
+static int64_t extent_of(const ot_graph *g, const ot_region *r, uint32_t v)
 {
-    const ot_tile_windows *x = t->dims[0].exact;
+    return g->values[r->values[v].value].dims[r->values[v].axis[0]];
+}
+
+/* Tiles of a region as they are looked at. */
+typedef struct looking {
+    ot_form_tiles t;          /* of the region below, in the graph that shows most */
+    ot_region r;              /* with the extents of that graph */
+    ot_tile_windows *x;       /* [n] the first tiles */
+    uint32_t n, first, alike; /* first: the first inner one, with alike - 1 behind it that look the same */
+} looking;
+
+/* The region in the larger graph, where that is known; tiles as large as planned. */
+static void look_at(const ot_form_tiles *t, looking *l)
+{
+    const ot_graph *large = t->g->model->free_dims->large;
+    const ot_dim *dim = &t->r->dims[0];
+    l->r = *t->r;
+    l->t = (ot_form_tiles){.g = t->g, .r = &l->r, .arena = t->arena};
+    for (uint32_t v = 0; large && v < l->r.n_values; v++)
+        if (!ot_value_is_static(&large->values[l->r.values[v].value])) large = NULL;
+    if (large) l->t.g = large;
+    l->r.dims[0].extent = extent_of(l->t.g, t->r, dim->sink);
+    l->r.dims[0].n_tiles = (uint32_t)ot_ceil_div(l->r.dims[0].extent, dim->tile);
+    l->n = l->r.dims[0].n_tiles < FIRST_MAX + INNER ? l->r.dims[0].n_tiles : FIRST_MAX + INNER;
+}
+
+/* Windows of the first tiles, and where those begin that are alike: the earliest INNER, else two. l->alike 0 with *why: none are. */
+static ot_status find_inner(looking *l, ot_why *why)
+{
+    ot_arena *scratch = ot_arena_new();
+    ot_status s = scratch ? OT_OK : ot_fail_nomem(l->t.g->model->diag);
+    uint32_t alike = 0;
+    l->x = OT_NEW_N(l->t.arena, ot_tile_windows, l->n + 1u);
+    if (!l->x && s == OT_OK) s = ot_fail_nomem(l->t.g->model->diag);
+    for (uint32_t k = 0; s == OT_OK && k < l->n && l->alike < INNER; k++) {
+        bool same = false;
+        s = ot_tile_windows_new(l->t.g, &l->r, l->t.arena, &l->x[k]);
+        if (s == OT_OK && !ot_tile_windows_get(l->t.g, &l->r, 0, k, &l->x[k], why)) break;
+        if (s == OT_OK && k > 0) s = ot_tiles_alike(&l->t, 0, &l->x[k - 1], &l->x[k], scratch, &same);
+        *why = OT_WHY_NONE_ALIKE;
+        alike = same ? alike + 1 : 0;
+        if (alike == 0 || alike + 1 <= l->alike) continue;
+        l->alike = alike + 1;
+        l->first = k - alike;
+    }
+    ot_arena_free(scratch);
+    return s;
+}
+
+/* Rows from an inner tile to the next, for each cut value; false where they do not move alike. */
+static bool fill_steps(const looking *l, int64_t *step)
+{
+    const ot_tile_windows *x = &l->x[l->first];
     bool any = false;
-    for (uint32_t v = 0; v < t->r->n_values; v++) {
-        if (!is_cut(t->r, v)) continue;
-        step[v] = x[run.first + 1].made[v].lo - x[run.first].made[v].lo;
-        for (uint32_t k = run.first + 1; k < run.first + run.count; k++)
-            if (x[k].made[v].lo - x[k - 1].made[v].lo != step[v]) return false;
-        if (step[v] < 1 && !ot_win_empty(x[run.first].made[v])) return false;
-        any |= v < t->r->n_inputs && step[v] > 0;
+    for (uint32_t v = 0; v < l->r.n_values; v++) {
+        if (!is_cut(&l->r, v)) continue;
+        step[v] = x[1].made[v].lo - x[0].made[v].lo;
+        if (l->alike > 2 && x[2].made[v].lo - x[1].made[v].lo != step[v]) return false;
+        if (step[v] < 1 && !ot_win_empty(x[0].made[v])) return false;
+        any |= v < l->r.n_inputs && step[v] > 0;
     }
     return any;
 }
 
-/* Tiles in front of the run end before it does: nothing of them depends on where the axis ends. */
-static bool first_fit(const ot_form_tiles *t, ot_tile_run run)
+/* Tiles in front of the inner ones end before those do: nothing of them depends on where the axis ends. */
+static bool first_fit(const looking *l)
 {
-    const ot_tile_windows *x = t->dims[0].exact;
-    for (uint32_t k = 0; k < run.first; k++)
-        for (uint32_t v = 0; v < t->r->n_values; v++)
-            if (is_cut(t->r, v) && x[k].made[v].hi > x[run.first].made[v].hi) return false;
-    return run.first <= FIRST_MAX;
+    for (uint32_t k = 0; k < l->first; k++)
+        for (uint32_t v = 0; v < l->r.n_values; v++)
+            if (is_cut(&l->r, v) && l->x[k].made[v].hi > l->x[l->first].made[v].hi) return false;
+    return true;
 }
 
 /* The node reads its operands where the inner tile does, seen from where they begin. */
@@ -58,12 +108,13 @@ static bool reads_alike(const ot_form_tiles *t, uint32_t i, const ot_tile_window
 }
 
 /* The last tile: from where an inner one would begin, to the end. */
-static bool fill_last(const ot_form_tiles *t, ot_tile_run run, ot_free_tiles *out, ot_why *why)
+static bool fill_last(const looking *l, ot_free_tiles *out, ot_why *why)
 {
-    const ot_region *r = t->r;
+    const ot_form_tiles *t = &l->t;
+    const ot_region *r = &l->r;
     const ot_dim *dim = &r->dims[0];
     const ot_tile_windows *b = out->inner;
-    const uint32_t at = run.first + run.count < dim->n_tiles ? run.first + run.count : dim->n_tiles - 1;
+    const uint32_t at = l->first + l->alike - 1; /* which is an inner one, so that some rows are left in any case */
     ot_tile_windows *w = &out->last;
     if (!ot_tile_windows_part(t->g, r, 0, (int64_t)at * dim->tile, dim->extent, w, why)) return false;
     *why = OT_WHY_FREE_BORDER;
@@ -71,7 +122,7 @@ static bool fill_last(const ot_form_tiles *t, ot_tile_run run, ot_free_tiles *ou
         if (!is_cut(r, v)) continue;
         if (ot_win_empty(w->made[v]) != ot_win_empty(b->made[v])) return false;
         if (ot_win_empty(b->made[v])) continue;
-        const int64_t lo = b->made[v].lo + (int64_t)(at - run.first) * out->step[v];
+        const int64_t lo = b->made[v].lo + (int64_t)(at - l->first) * out->step[v];
         if (w->made[v].lo != lo) return false;
         if (ot_win_empty(w->piece[v]) != ot_win_empty(b->piece[v])) return false;
         if (w->piece[v].lo - w->made[v].lo != b->piece[v].lo - b->made[v].lo && !ot_win_empty(w->piece[v])) return false;
@@ -124,56 +175,64 @@ static bool has_rows(const ot_form_tiles *t, const ot_tile_windows *w, bool same
 }
 
 /* Extents at which there are no inner tiles: the tiles at the beginning fit, and so does the shortest last tile. */
-static bool fill_least(const ot_form_tiles *t, ot_tile_run run, ot_free_tiles *out, ot_tile_windows *w, ot_why *why)
+static bool fill_least(const looking *l, ot_free_tiles *out, ot_tile_windows *w, ot_why *why)
 {
-    const ot_region *r = t->r;
-    const int64_t lo = (int64_t)run.first * r->dims[0].tile;
-    int64_t rows = 1;
-    for (;; rows++) {
-        if (rows > 2 * r->dims[0].tile) {
-            *why = OT_WHY_FREE_BORDER;
-            return false;
-        }
-        if (!ot_tile_windows_part(t->g, r, 0, lo, lo + rows, w, why)) return false;
-        if (has_rows(t, w, out->same)) break;
+    const ot_region *r = &l->r;
+    const int64_t lo = (int64_t)l->first * r->dims[0].tile;
+    for (int64_t rows = 1;; rows++) {
+        *why = OT_WHY_FREE_BORDER;
+        if (rows > 2 * r->dims[0].tile || !ot_tile_windows_part(l->t.g, r, 0, lo, lo + rows, w, why)) return false;
+        if (has_rows(&l->t, w, out->same)) break;
     }
     for (uint32_t v = 0; v < r->n_inputs; v++) {
         if (!is_cut(r, v)) continue;
         int64_t least = ot_max(out->inner->made[v].hi - out->step[v], w->made[v].hi);
-        for (uint32_t k = 0; k < run.first; k++) least = ot_max(least, t->dims[0].exact[k].made[v].hi);
+        for (uint32_t k = 0; k < l->first; k++) least = ot_max(least, l->x[k].made[v].hi);
         out->least[v] = least;
     }
     return true;
 }
 
+/* The size that is planned for is long enough for tiles. */
+static bool fits_design(const ot_form_tiles *t, const ot_free_tiles *f)
+{
+    for (uint32_t v = 0; v < t->r->n_inputs; v++)
+        if (is_cut(t->r, v) && extent_of(t->g, t->r, v) < f->least[v]) return false;
+    return true;
+}
+
 ot_status ot_free_tiles_plan(const ot_form_tiles *t, ot_free_tiles *out, bool *legal, ot_why *why)
 {
-    const ot_region *r = t->r;
-    ot_tile_run run = {0, 0};
+    looking l = {0};
     ot_tile_windows scratch;
     *out = (ot_free_tiles){0};
     *legal = false;
     *why = OT_WHY_FREE_FORM;
-    if (r->n_dims != 1) return OT_OK;
-    for (uint32_t k = 0; k < t->dims[0].n_runs; k++)
-        if (t->dims[0].runs[k].count > run.count) run = t->dims[0].runs[k];
+    if (t->r->n_dims != 1) return OT_OK;
     *why = OT_WHY_FREE_FIXED;
-    for (uint32_t v = 0; v < r->n_values; v++)
-        if (ot_value_is_unranked(t->g, r->values[v].value)) return OT_OK;
-    *why = OT_WHY_NONE_ALIKE;
-    if (run.count < 2) return OT_OK;
-    out->step = OT_NEW_N(t->arena, int64_t, r->n_values);
-    out->least = OT_NEW_N(t->arena, int64_t, r->n_values);
+    for (uint32_t v = 0; v < t->r->n_values; v++)
+        if (ot_value_is_unranked(t->g, t->r->values[v].value)) return OT_OK;
+    look_at(t, &l);
+    OT_TRY(find_inner(&l, why));
+    if (l.alike == 0) return OT_OK;
+    out->step = OT_NEW_N(t->arena, int64_t, l.r.n_values);
+    out->least = OT_NEW_N(t->arena, int64_t, l.r.n_values);
     if (!out->step || !out->least) return ot_fail_nomem(t->g->model->diag);
-    OT_TRY(ot_tile_windows_new(t->g, r, t->arena, &out->last));
-    OT_TRY(ot_tile_windows_new(t->g, r, t->arena, &scratch));
-    out->n_first = run.first;
-    out->inner = &t->dims[0].exact[run.first];
-    out->same = keeps_rows(t, out->inner);
+    OT_TRY(ot_tile_windows_new(l.t.g, &l.r, t->arena, &out->last));
+    OT_TRY(ot_tile_windows_new(l.t.g, &l.r, t->arena, &scratch));
+    out->g = l.t.g;
+    out->n_first = l.first;
+    out->first = l.x;
+    out->inner = &l.x[l.first];
+    out->same = keeps_rows(&l.t, out->inner);
     *why = OT_WHY_FREE_STEP;
-    if (!fill_steps(t, run, out->step)) return OT_OK;
+    if (!fill_steps(&l, out->step)) return OT_OK;
     *why = OT_WHY_FREE_BORDER;
-    if (!first_fit(t, run)) return OT_OK;
-    *legal = fill_last(t, run, out, why) && fill_least(t, run, out, &scratch, why);
+    if (!first_fit(&l)) return OT_OK;
+    *legal = fill_last(&l, out, why) && fill_least(&l, out, &scratch, why);
+    if (*legal && !fits_design(t, out)) {
+        *legal = false;
+        *why = OT_WHY_NONE_ALIKE;
+    }
     return OT_OK;
 }

@@ -15,16 +15,18 @@
 #include "forms.h"
 
 typedef struct ot_free_tiles {
-    uint32_t n_first;             /* tiles at the beginning that are unlike the inner ones: exact[0 .. n_first) */
+    const ot_graph *g; /* whose extents the windows below are of: larger than the design's, where there is such a graph */
+    uint32_t n_first;  /* tiles at the beginning that are unlike the inner ones */
+    const ot_tile_windows *first; /* [n_first] */
     const ot_tile_windows *inner; /* the first inner tile */
-    ot_tile_windows last;         /* windows of a last tile; their upper ends are the design size's */
+    ot_tile_windows last;         /* windows of a last tile; their upper ends are those of g */
     int64_t *step;                /* [n_values] rows from one inner tile to the next; 0 where it is not cut */
     int64_t *least;               /* [n_values] of cut inputs: extent with no inner tile */
     bool same; /* every cut value is as long as every other: cut inputs that are not are an error or a broadcast of the model's */
 } ot_free_tiles;
 
-/* Requires exact windows and runs of t (one dimension, as form loop-peeled sorts them). *legal false with *why where the tiles depend on
- * the size in another way. Fails: OT_E_NOMEM. */
+/* Tiles of t->r, a region of the planned graph t->g, cut along one dimension. *legal false with *why where the tiles depend on the size in
+ * another way, or where the design size itself would run untiled. Allocates in t->arena. Fails: OT_E_NOMEM. */
 ot_status ot_free_tiles_plan(const ot_form_tiles *t, ot_free_tiles *out, bool *legal, ot_why *why) OT_MUST_USE;
 
 #endif

@@ -321,7 +321,7 @@ static ot_status write_untiled(writing *x)
     return close_loop(x, &l, x->n.untiled, outs, results, n);
 }
 
-/* requires windows as ot_free_tiles_plan wants them. Fails: OT_E_NOMEM. */
+/* requires a region that ot_free_tiles_plan finds legal. Fails: OT_E_NOMEM. */
 ot_status rw_free(rw_region *w)
 {
     writing x = {.w = w, .seq = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u)};
@@ -330,10 +330,13 @@ ot_status rw_free(rw_region *w)
     if (!x.seq) return rw_nomem(w);
     OT_TRY(ot_free_tiles_plan(w->tiles, &x.f, &legal, &why));
     if (!legal) OT_BUG("a region with free dimensions is planned that has no such form");
+    ot_form_tiles tiles = *w->tiles; /* operators are written by the extents that their windows are of */
+    tiles.g = x.f.g;
+    w->tiles = &tiles;
     OT_TRY(count(&x));
     OT_TRY(rw_sequences_start(w, x.seq));
     OT_TRY(write_untiled(&x));
-    for (uint32_t k = 0; k < x.f.n_first; k++) OT_TRY(write_tiles(&x, &w->tiles->dims[0].exact[k], TILE_FIRST, x.n.tiled));
+    for (uint32_t k = 0; k < x.f.n_first; k++) OT_TRY(write_tiles(&x, &x.f.first[k], TILE_FIRST, x.n.tiled));
     OT_TRY(write_tiles(&x, x.f.inner, TILE_INNER, x.n.inner));
     OT_TRY(write_tiles(&x, &x.f.last, TILE_LAST, x.n.tiled));
     return rw_sequences_join(w, x.seq);
