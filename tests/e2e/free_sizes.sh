@@ -37,5 +37,9 @@ done
 [ ! -e "$out" ] || fail "a refused run wrote a model"
 expect 0 "$TOOL" "$free" -o "$out" --design "$design" --goal memory --force --l2 64K --target cpu-generic --json
 grep -q '"form": *"loop-peeled"' "$tmp/out" || fail "no region with free dimensions: $(head -c 600 "$tmp/out")"
+grep -q '"free_dims": *true' "$tmp/out" || fail "no word of free dimensions: $(head -c 600 "$tmp/out")"
 expect 0 "$TOOL" inspect "$free" --design "$design" --force --target cpu-generic --l2 64K
+grep -q 'for every size' "$tmp/out" || fail "inspect says nothing of free dimensions"
+expect 0 "$TOOL" explain "$free" --design "$design" --target cpu-generic --l2 64K --force
+grep -q -- '--design x=1,3,256,256' "$tmp/out" || fail "explain gives another command: $(cat "$tmp/out")"
 finish

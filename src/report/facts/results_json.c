@@ -172,6 +172,7 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     ot_json_put_figure(&j, "activation_sum_bytes", t->activation_sum);
     put_arena(&j, t);
     ot_json_put_truth(&j, "in_branch", t->in_branch);
+    if (t->free_dims) ot_json_put_truth(&j, "free_dims", true);
     ot_json_put_figure(&j, "benefit_s", before - after);
     ot_json_put_figure(&j, "benefit_seconds", before - after);
     ot_json_put_figure(&j, "speedup", after > 0 ? before / after : 1.0);

@@ -305,6 +305,9 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
     OT_TRY(print_regions(r, all, f));
     OT_TRY(print_barriers(r, all, f));
     print_refused(r, all, f);
+    if (r->totals.free_dims)
+        fprintf(f, "\n%*sfor every size: figures are those of the design size, tiles are counted when the model runs\n", MARGIN,
+                "");
     if (r->totals.in_branch)
         fprintf(f, "\n%*sruns as a branch, in which %s keeps no second block of memory for the graph's tensors\n", MARGIN, "",
                 r->runtime);
