@@ -52,6 +52,8 @@ starved "$TOOL" inspect "$tmp/m.ot" --target cpu-generic --report "$tmp/o/r.html
 starved "$TOOL" inspect "$tmp/m.ot" --target cpu-generic --json
 starved "$TOOL" "$tmp/m.ot" -o "$tmp/o/t.onnx" --target cpu-generic --l2 4K --force
 starved "$TOOL" "$tmp/m.ot" -o "$tmp/o/t.ot" --target cpu-generic --l2 4K --force --goal memory
+sed 's/\[1,4,16,16\]/[1,4,?,?]/' "$tmp/m.ot" >"$tmp/f.ot"
+starved "$TOOL" "$tmp/f.ot" -o "$tmp/o/t.onnx" --design x=1,4,64,64 --target cpu-generic --l2 4K --force --goal memory
 for mode in auto search; do
     starved "$TOOL" plan-memory "$tmp/k.tk" -o "$tmp/o/k.tk" --mode $mode
     starved "$TOOL" plan-memory "$tmp/t.csv" -o "$tmp/o/t.csv" --svg "$tmp/o/t.svg" --mode $mode --json

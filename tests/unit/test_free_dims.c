@@ -1,0 +1,210 @@
+/* Which cuts hold at every size (src/analyse/free_cut.c), and tiles of free axes against brute force (src/region/free_tiles.c): the tiles that the
+ * formulas of docs/free-dimensions.md give for a size are held against the windows that a region has at that size. What ONNX Runtime makes
+ * of it is tests/property/free_sizes.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analyse/free_dims.h"
+#include "region/free_tiles.h"
+#include "region/sequence.h"
+#include "region/walk.h"
+
+static ot_diag diag;
+
+/* A model with x [n,8,h,w], all but the channels free, and its copy at a size. */
+typedef struct sized {
+    ot_model *file, *planned;
+} sized;
+
+static ot_graph *at_size(ot_model *file, int64_t n, int64_t h, int64_t w, ot_model **out)
+{
+    const int64_t dims[] = {n, 8, h, w};
+    const ot_shape_binding b = {"x", 4, dims, false, "--design"};
+    assert_int_equal(ot_model_clone(file, out), OT_OK);
+    if (ot_infer_shapes((*out)->graph, &b, 1) != OT_OK) fail_msg("%s", diag.message);
+    assert_int_equal(ot_assure((*out)->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+    return (*out)->graph;
+}
+
+static sized model_of(const char *inits, const char *body, int64_t n, int64_t h, int64_t w)
+{
+    static char text[8192];
+    sized s = {0};
+    diag = (ot_diag){0};
+    snprintf(
+        text, sizeof text,
+        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[?,8,?,?]\n  init %%w : float32[8,8,3,3] = random 3\n%s%s  output %%y\n}\n",
+        inits, body);
+    if (ot_text_parse(text, strlen(text), &diag, &s.file) != OT_OK) fail_msg("%s\n%s", diag.message, text);
+    if (ot_infer_shapes(s.file->graph, NULL, 0) != OT_OK) fail_msg("%s", diag.message);
+    assert_int_equal(ot_assure(s.file->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+    at_size(s.file, n, h, w, &s.planned);
+    assert_int_equal(ot_free_dims_set(s.file->graph, s.planned->graph, NULL), OT_OK);
+    return s;
+}
+
+static void drop(sized *s)
+{
+    ot_model_free(s->planned);
+    ot_model_free(s->file);
+}
+
+/* Whether y may be cut along axis (OT_WHY_NONE), or why not. */
+static void asks(const char *inits, const char *body, uint32_t axis, ot_why want)
+{
+    sized s = model_of(inits, body, 2, 32, 24);
+    const ot_graph *g = s.planned->graph;
+    const ot_value *y = &g->values[ot_value_find(g, "y")];
+    int8_t in[8], out[8];
+    ot_why why = OT_WHY_NONE;
+    if (!ot_access_axis(g, &g->nodes[y->producer], 0, axis, in, out, &why) ? why != want : want != OT_WHY_NONE)
+        fail_msg("axis %u: '%s', not '%s': %s", axis, ot_reason_name(why), ot_reason_name(want), body);
+    drop(&s);
+}
+
+static void cuts(void **state)
+{
+    (void)state;
+    asks("", "  %y = Conv(%x, %w) {pads=[1,1,1,1], strides=[2,2]}\n", 2, OT_WHY_NONE);
+    asks("", "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\"}\n", 2, OT_WHY_NONE);
+    asks("", "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\", strides=[2,2]}\n", 2, OT_WHY_FREE_AUTO_PAD);
+    asks("", "  %y = Conv(%x, %w) {auto_pad=\"SAME_UPPER\", strides=[2,2]}\n", 0, OT_WHY_NONE);
+    asks("", "  %y = ConvTranspose(%x, %w) {strides=[2,2], pads=[1,1,1,1]}\n", 2, OT_WHY_NONE);
+    asks("", "  %y = ConvTranspose(%x, %w) {strides=[2,2], output_shape=[64,48]}\n", 2, OT_WHY_FREE_FIXED);
+    asks("", "  %y = ConvTranspose(%x, %w) {strides=[2,2], pads=[2,2,2,2]}\n", 2, OT_WHY_FREE_BORDER);
+    asks("", "  %y = Concat(%x, %x) {axis=1}\n", 2, OT_WHY_NONE);
+    asks("", "  %y = Concat(%x, %x) {axis=2}\n", 2, OT_WHY_FREE_FIXED);
+    asks("  init %s : float32[4] = [1, 1, 2, 2]\n", "  %y = Resize(%x, _, %s) {mode=\"nearest\"}\n", 2, OT_WHY_NONE);
+    asks("  init %s : float32[4] = [1, 1, 1.5, 1.5]\n", "  %y = Resize(%x, _, %s) {mode=\"linear\"}\n", 2, OT_WHY_FREE_SCALE);
+    asks("  init %s : int64[4] = [2, 8, 64, 48]\n", "  %y = Resize(%x, _, _, %s) {mode=\"nearest\"}\n", 2, OT_WHY_FREE_FIXED);
+    asks("  init %s : int64[4] = [0, 0, 0, -1]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_NONE);
+    asks("  init %s : int64[4] = [2, 8, 32, 24]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_FREE_FIXED);
+    asks("  init %s : int64[3] = [0, 0, -1]\n", "  %y = Reshape(%x, %s)\n", 2, OT_WHY_FREE_FIXED); /* rows of a free length */
+    asks("", "  %s = Shape(%x)\n  %y = Reshape(%x, %s)\n", 2, OT_WHY_FREE_FIXED);
+    asks("  init %s : int64[8] = [0,0,1,1,0,0,1,1]\n", "  %y = Pad(%x, %s)\n", 2, OT_WHY_NONE);
+    asks("  init %s : int64[8] = [0,0,1,1,0,0,1,1]\n", "  %y = Pad(%x, %s) {mode=\"reflect\"}\n", 2, OT_WHY_FREE_BORDER);
+    asks("", "  %y = Softmax(%x) {axis=1}\n", 2, OT_WHY_NONE);
+}
+
+/* An operand that is one long at the design size may be longer at another. */
+static void broadcasting(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n <= 2; n++) {
+        sized s = model_of("  input %m : float32[?,8,1,1]\n", "  %y = Mul(%x, %m)\n", 4, 32, 24);
+        const int64_t x[] = {4, 8, 32, 24}, m[] = {n == 1 ? 1 : 4, 8, 1, 1};
+        const ot_shape_binding both[] = {{"x", 4, x, false, NULL}, {"m", 4, m, false, NULL}};
+        int8_t in[2], out[1];
+        ot_why why = OT_WHY_NONE;
+        assert_int_equal(ot_infer_shapes(s.planned->graph, both, 2), OT_OK);
+        assert_int_equal(ot_free_dims_set(s.file->graph, s.planned->graph, NULL), OT_OK);
+        assert_int_equal(ot_access_axis(s.planned->graph, &s.planned->graph->nodes[0], 0, 0, in, out, &why), n != 1);
+        assert_int_equal(why == OT_WHY_FREE_BROADCAST, n == 1);
+        assert_true(ot_access_axis(s.planned->graph, &s.planned->graph->nodes[0], 0, 2, in, out, &why)); /* fixed at 1 there */
+        drop(&s);
+    }
+}
+
+/* The region of all nodes, cut along axis 2 of the last one. */
+static ot_region region_of(ot_graph *g, ot_seq *s, int64_t tile, ot_arena *a)
+{
+    ot_walk w;
+    ot_region r;
+    assert_int_equal(ot_seq_build(g, a, s), OT_OK);
+    assert_int_equal(ot_walk_new(s, &w), OT_OK);
+    const ot_choice c = {.first = 0, .end = s->n - 1, .n_dims = 1, .axes = {2}, .tile = {tile}, .form = OT_FORM_PEELED};
+    assert_int_equal(ot_region_build(s, &w, &c, a, &r), OT_OK);
+    r.form = OT_FORM_PEELED;
+    assert_int_equal(r.n_nodes, s->n);
+    return r;
+}
+
+/* Tiles by the formulas at extent h, against the windows that the same pieces have there. Returns how many inner ones there are. */
+static int64_t plays(ot_model *file, const ot_region *planned, const ot_free_tiles *f, int64_t tile, int64_t h)
+{
+    ot_arena *a = ot_arena_new();
+    ot_model *m = NULL;
+    ot_seq s;
+    ot_graph *g = at_size(file, 1, h, 8, &m);
+    int64_t n = INT64_MAX;
+    for (uint32_t v = 0; v < planned->n_inputs; v++)
+        if (planned->values[v].axis[0] >= 0) {
+            if (h < f->least[v]) n = -1;
+            if (n >= 0) n = ot_min(n, (h - f->least[v]) / f->step[v]);
+        }
+    if (n >= 0) {
+        const ot_region r = region_of(g, &s, tile, a);
+        const uint32_t last = f->n_first + (uint32_t)n;
+        ot_tile_windows w;
+        ot_why why = OT_WHY_NONE;
+        assert_int_equal(ot_tile_windows_new(g, &r, a, &w), OT_OK);
+        assert_true(r.dims[0].extent > (int64_t)last * tile); /* the last tile has rows */
+        for (uint32_t k = 0; k <= last; k++) {
+            const int64_t lo = k * tile, hi = k == last ? r.dims[0].extent : lo + tile;
+            const ot_tile_windows *is = k < f->n_first ? &f->first[k] : f->inner;
+            if (!ot_tile_windows_part(g, &r, 0, lo, hi, &w, &why)) fail_msg("tile %u of %u at %lld", k, last, (long long)h);
+            for (uint32_t v = 0; v < r.n_values; v++) {
+                const int64_t moved = k < f->n_first ? 0 : (int64_t)(k - f->n_first) * f->step[v];
+                assert_int_equal(w.made[v].lo, is->made[v].lo + moved);
+                if (k < last) assert_int_equal(w.made[v].hi, is->made[v].hi + moved);
+            }
+        }
+    }
+    ot_model_free(m);
+    ot_arena_free(a);
+    return n;
+}
+
+static void tiles(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *inits, *body;
+        int64_t tile;
+    } cases[] = {
+        {"", "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Conv(%a, %w) {pads=[1,1,1,1]}\n", 6},
+        {"",
+         "  %a = Conv(%x, %w) {pads=[2,0,1,0], strides=[2,1]}\n  %y = MaxPool(%a) {kernel_shape=[3,3], strides=[2,1], pads=[1,1,1,1]}\n",
+         3},
+        {"",
+         "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %b = Add(%a, %x)\n  %y = AveragePool(%b) {kernel_shape=[2,2], strides=[2,2], ceil_mode=1}\n",
+         4},
+        {"",
+         "  %a = MaxPool(%x) {kernel_shape=[2,2], strides=[2,2]}\n  %b = ConvTranspose(%a, %w) {strides=[2,2], pads=[1,1,1,1], output_padding=[1,1]}\n"
+         "  %y = Conv(%b, %w) {pads=[1,1,1,1]}\n",
+         8},
+        {"  init %s : float32[4] = [1, 1, 2, 2]\n",
+         "  %a = Conv(%x, %w) {pads=[3,1,3,1], dilations=[3,1]}\n  %y = Resize(%a, _, %s) {mode=\"linear\"}\n", 16},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        ot_arena *a = ot_arena_new();
+        sized s = model_of(cases[c].inits, cases[c].body, 1, 256, 8);
+        ot_seq seq;
+        const ot_region r = region_of(s.planned->graph, &seq, cases[c].tile, a);
+        const ot_form_tiles t = {.g = s.planned->graph, .r = &r, .arena = a};
+        ot_free_tiles f;
+        bool legal;
+        ot_why why = OT_WHY_NONE;
+        int64_t most = 0, untiled = 0;
+        assert_int_equal(ot_free_tiles_plan(&t, &f, &legal, &why), OT_OK);
+        if (!legal) fail_msg("case %zu: %s", c, ot_reason_sentence(why));
+        for (int64_t h = 4; h < 150; h++) {
+            const int64_t n = plays(s.file, &r, &f, cases[c].tile, h);
+            untiled += n < 0;
+            most = ot_max(most, n);
+        }
+        assert_true(most > 2 && untiled > 0 && untiled < 60);
+        drop(&s);
+        ot_arena_free(a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cuts), cmocka_unit_test(broadcasting), cmocka_unit_test(tiles)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
