@@ -13,9 +13,10 @@
 
 #define ENDS_MAX  12
 #define HALVES    3        /* an interval, the end's half of it, a quarter */
-#define WORK_MAX  40000000 /* windows of steps that are looked at for a graph, about */
+#define WORK_MAX  10000000 /* windows of steps that are looked at for a graph, about */
 #define ABOUT     1.05     /* memory, or time, that is taken to be the same */
 #define STEPS_MIN 4        /* fewer steps hold too much each */
+#define STEP_MIN  8192     /* bytes of its largest value in a step, where more rows can be taken: a loop turns no faster */
 
 typedef struct finder {
     const ot_seq *s;
@@ -63,15 +64,34 @@ static ot_status try_rows(finder *x, const ot_choice *c, bool *legal)
     return OT_PUSH(x->s->arena, x->pool->all, x->pool->n, x->pool->cap, r) ? OT_OK : ot_fail_nomem(x->s->g->model->diag);
 }
 
+/* Bytes of the largest value that the interval makes. */
+static int64_t largest_made(const finder *x, const ot_choice *c)
+{
+    int64_t most = 0;
+    for (uint32_t p = c->first; p <= c->end; p++) {
+        const ot_node *n = &x->s->g->nodes[x->s->node[p]];
+        int64_t bytes;
+        for (uint32_t o = 0; o < n->n_out; o++)
+            if (n->out[o] != OT_NONE && ot_value_bytes(&x->s->g->values[n->out[o]], &bytes)) most = ot_max(most, bytes);
+    }
+    return most;
+}
+
+/* A sound's samples and a text's tokens are short rows: steps of few of them would be thousands, long to look at and longer to run. */
+static bool is_tiny(int64_t largest, int64_t extent, int64_t rows)
+{
+    return largest / extent * rows < STEP_MIN && rows * 2 * STEPS_MIN <= extent;
+}
+
 /* Steps of all numbers of rows that the interval takes; of those of at least o->stream_rows rows the first. *any: there was one. */
 static ot_status try_interval(finder *x, ot_choice *c, bool *any)
 {
     const ot_value *sink = &x->s->g->values[x->s->g->nodes[x->s->node[c->end]].out[0]];
-    const int64_t extent = sink->dims[c->axes[0]];
+    const int64_t extent = sink->dims[c->axes[0]], largest = largest_made(x, c);
     *any = false;
     for (size_t k = 0; k < sizeof ROWS / sizeof *ROWS && x->work < WORK_MAX; k++) {
         bool legal;
-        if (ROWS[k] < x->o->stream_rows || ROWS[k] * STEPS_MIN > extent) continue;
+        if (ROWS[k] < x->o->stream_rows || ROWS[k] * STEPS_MIN > extent || is_tiny(largest, extent, ROWS[k])) continue;
         c->tile[0] = ROWS[k];
         OT_TRY(try_rows(x, c, &legal));
         *any |= legal;
