@@ -1,4 +1,4 @@
-/* Models older than opset 7, read as newer ones that mean the same.
+/* Models older than opset 11, read as newer ones that mean the same.
  *
  * Before opset 7 broadcasting was an attribute, some operators had a mode for training, and all carried
  * `consumed_inputs`, a hint that nobody reads. Most nodes of such models are written the same way in later
@@ -6,6 +6,9 @@
  *
  *   opset 6   BatchNormalization(x, s, b, m, v) {is_test=1, epsilon=1e-5}     Add(a, b) {broadcast=1}
  *   opset 13  BatchNormalization(x, s, b, m, v) {epsilon=1e-5}                Add(a, b)
+ *
+ * From opset 7 on the operators are known, but there are no sequences before opset 11, and no loop that hands them on before opset 13. Such a
+ * model is raised only where it gets there.
  *
  * The table says for each operator in which opsets that holds, and under which conditions. The model is read
  * as the newest opset that all of its nodes allow (13 at most: sequences of tiles need that). One node that the
@@ -19,13 +22,14 @@
 #include "import.h"
 
 #define FIRST_READ 7  /* oldest opset whose operators the rest of the program knows */
+#define SEQUENCES  11 /* oldest opset that has them: nothing newer is raised */
 #define NEWEST     13 /* sequences of tiles need it; nothing gains from more */
 
 /* Attributes that say nothing in the new opset, given the conditions. */
 enum { CONSUMED = 1, TEST = 2, BROADCAST = 4, SPATIAL = 8, RATIO = 16 };
 /* Conditions. */
 enum {
-    TESTED = 1,    /* is_test is 1: trained models only */
+    TESTED = 1,    /* before opset 7: is_test is 1, trained models only */
     SUFFIX = 2,    /* broadcasts nothing, or aligned at the last axis, as later opsets do */
     NORMAL = 4,    /* spatial is 1 or absent */
     WITH_AXIS = 8, /* before opset 4 the axis had a default */
@@ -55,49 +59,73 @@ static const rule RULES[] = {
     {"Clip", 1, 10, CONSUMED, 0},
     {"Concat", 1, NEWEST, 0, WITH_AXIS},
     {"Constant", 1, NEWEST, 0, 0},
+    {"ConstantOfShape", 9, NEWEST, 0, 0},
     {"Conv", 1, NEWEST, 0, 0},
+    {"ConvInteger", 10, NEWEST, 0, 0},
     {"ConvTranspose", 1, NEWEST, 0, 0},
+    {"Cos", 7, NEWEST, 0, 0},
     {"Crop", 1, 9, 0, 0},
     {"DepthToSpace", 1, NEWEST, 0, 0},
+    {"DequantizeLinear", 10, NEWEST, 0, 0},
     {"Div", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
     {"Dropout", 1, NEWEST, CONSUMED | TEST | RATIO, TESTED | ONE_OUT},
     {"Elu", 1, NEWEST, CONSUMED, 0},
+    {"Equal", 7, NEWEST, 0, 0},
+    {"Erf", 9, NEWEST, 0, 0},
     {"Exp", 1, NEWEST, CONSUMED, 0},
+    {"Expand", 8, NEWEST, 0, 0},
     {"Flatten", 1, NEWEST, 0, 0},
     {"Floor", 1, NEWEST, CONSUMED, 0},
+    {"GRU", 7, NEWEST, 0, 0},
     {"Gather", 1, NEWEST, 0, 0},
     {"Gemm", 1, NEWEST, BROADCAST, SUFFIX},
     {"GlobalAveragePool", 1, NEWEST, 0, 0},
     {"GlobalMaxPool", 1, NEWEST, 0, 0},
+    {"Greater", 7, NEWEST, 0, 0},
     {"HardSigmoid", 1, NEWEST, CONSUMED, 0},
     {"Identity", 1, NEWEST, 0, 0},
     {"ImageScaler", 1, 9, 0, 0},
     {"InstanceNormalization", 1, NEWEST, CONSUMED, 0},
     {"LRN", 1, NEWEST, 0, 0},
+    {"LSTM", 7, NEWEST, 0, 0},
     {"LeakyRelu", 1, NEWEST, CONSUMED, 0},
+    {"Less", 7, NEWEST, 0, 0},
     {"Log", 1, NEWEST, CONSUMED, 0},
     {"LogSoftmax", 1, 12, 0, 0},
+    {"LpNormalization", 1, NEWEST, 0, 0},
     {"MatMul", 1, NEWEST, 0, 0},
+    {"MatMulInteger", 10, NEWEST, 0, 0},
     {"Max", 1, NEWEST, CONSUMED, 0},
     {"MaxPool", 1, NEWEST, 0, ONE_OUT},
     {"Mean", 1, NEWEST, CONSUMED, 0},
+    {"MeanVarianceNormalization", 9, NEWEST, 0, 0},
     {"Min", 1, NEWEST, CONSUMED, 0},
     {"Mul", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
     {"Neg", 1, NEWEST, CONSUMED, 0},
     {"Not", 1, NEWEST, 0, 0},
     {"Or", 1, NEWEST, BROADCAST, SUFFIX},
+    {"PRelu", 7, NEWEST, 0, 0},
     {"Pad", 2, 10, 0, 0},
     {"Pow", 1, NEWEST, BROADCAST, SUFFIX},
+    {"QLinearConv", 10, NEWEST, 0, 0},
+    {"QLinearMatMul", 10, NEWEST, 0, 0},
+    {"QuantizeLinear", 10, NEWEST, 0, 0},
     {"Reciprocal", 1, NEWEST, CONSUMED, 0},
+    {"ReduceL1", 1, NEWEST, 0, 0},
+    {"ReduceL2", 1, NEWEST, 0, 0},
     {"ReduceMax", 1, NEWEST, 0, 0},
     {"ReduceMean", 1, NEWEST, 0, 0},
     {"ReduceMin", 1, NEWEST, 0, 0},
+    {"ReduceProd", 1, NEWEST, 0, 0},
     {"ReduceSum", 1, 12, 0, 0},
+    {"ReduceSumSquare", 1, NEWEST, 0, 0},
     {"Relu", 1, NEWEST, CONSUMED, 0},
     {"Reshape", 5, NEWEST, 0, 0},
     {"Selu", 1, NEWEST, CONSUMED, DEFAULTS},
     {"Shape", 1, NEWEST, 0, 0},
     {"Sigmoid", 1, NEWEST, CONSUMED, 0},
+    {"Sign", 9, NEWEST, 0, 0},
+    {"Sin", 7, NEWEST, 0, 0},
     {"Size", 1, NEWEST, 0, 0},
     {"Slice", 1, 9, 0, 0},
     {"Softmax", 1, 12, 0, 0},
@@ -113,6 +141,7 @@ static const rule RULES[] = {
     {"Tile", 6, NEWEST, 0, 0},
     {"Transpose", 1, NEWEST, 0, 0},
     {"Unsqueeze", 1, 12, 0, 0},
+    {"Where", 9, NEWEST, 0, 0},
     {"Xor", 1, NEWEST, BROADCAST, SUFFIX},
 };
 #define N_RULES (sizeof RULES / sizeof *RULES)
@@ -156,11 +185,11 @@ static bool one_output(const Onnx__NodeProto *p)
 
 static bool holds(const Onnx__NodeProto *p, unsigned check, int32_t opset)
 {
-    if ((check & TESTED) && int_of(p, "is_test", 0) != 1) return false;
+    if ((check & TESTED) && opset < 7 && int_of(p, "is_test", 0) != 1) return false;
     if ((check & SUFFIX) && int_of(p, "broadcast", 0) != 0 && attr_of(p, "axis")) return false;
     if ((check & NORMAL) && int_of(p, "spatial", 1) != 1) return false;
     if ((check & WITH_AXIS) && opset < 4 && !attr_of(p, "axis")) return false;
-    if ((check & UNPADDED) && !unpadded(p)) return false;
+    if ((check & UNPADDED) && opset < 7 && !unpadded(p)) return false;
     if ((check & ONE_OUT) && !one_output(p)) return false;
     if ((check & DEFAULTS) && opset < 6 && !(attr_of(p, "alpha") && attr_of(p, "gamma"))) return false;
     return true;
@@ -180,10 +209,11 @@ static int32_t newest(const Onnx__NodeProto *p, int32_t opset)
 int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset)
 {
     int32_t to = NEWEST;
-    if (opset < 1 || opset >= FIRST_READ || mp->n_functions > 0 || mp->n_opset_import == 0) return opset;
+    const int32_t least = opset < FIRST_READ ? FIRST_READ : SEQUENCES;
+    if (opset < 1 || opset >= SEQUENCES || mp->n_functions > 0 || mp->n_opset_import == 0) return opset;
     for (size_t k = 0; k < mp->graph->n_node; k++) {
         int32_t n = newest(mp->graph->node[k], opset);
-        if (n < FIRST_READ) return opset;
+        if (n < least) return opset;
         if (n < to) to = n;
     }
     return to;

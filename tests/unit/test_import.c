@@ -575,7 +575,15 @@ static void test_old_opsets_are_read_as_newer_ones(void **state)
     raise_case("Relu", "x", W_NONE, 6, 13, 0);
     raise_case("Relu", "x", x_attr_int("consumed_inputs", 1), 1, 13, 0);
     raise_case("LeakyRelu", "x", x_attr_int("alpha", 1), 6, 13, 1);
-    raise_case("Relu", "x", W_NONE, 7, 7, 0); /* not old */
+    raise_case("Relu", "x", W_NONE, 7, 13, 0);  /* to where there are sequences */
+    raise_case("Relu", "x", W_NONE, 11, 11, 0); /* not old */
+    raise_case("Clip", "x", x_attr_int("min", 1), 7, 7, 1);
+    raise_case("Softmax", "x", x_attr_int("axis", 1), 9, 12, 1);
+    raise_case("Dropout", "x", x_attr_int("ratio", 1), 7, 13, 0);
+    raise_case("AveragePool", "x", w_msg(5, W(w_str(1, "pads"), w_int(8, 1), w_int(8, 1), w_int(20, 7))), 7, 13, 1);
+    raise_case("PRelu", "x x", W_NONE, 7, 13, 0);
+    raise_case("ConstantOfShape", "x", W_NONE, 8, 8, 0); /* not there yet */
+    raise_case("ConstantOfShape", "x", W_NONE, 9, 13, 0);
     raise_case("Clip", "x", x_attr_int("min", 1), 6, 10, 1);
     raise_case("Slice", "x", W_NONE, 6, 9, 0);
     raise_case("Softmax", "x", x_attr_int("axis", 1), 6, 12, 1);
