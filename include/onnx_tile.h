@@ -81,6 +81,10 @@ onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep) ONNX_TILE_MUST_US
 /* Bind the dimensions of a model input, free ones and those that the model fixes. When planning, ONNX_TILE_USAGE: the model has no such
  * input, or a constant that only fits its old size, which onnx_tile_error names with its node. */
 onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank) ONNX_TILE_MUST_USE;
+/* The size of an input to plan for while its free dimensions stay free: one result for every size that the model takes. Not together with
+ * what is for one size or written otherwise (onnx_tile_bind_shape, a budget, the largest tensor, the engine's operators, another runtime than
+ * onnxruntime): ONNX_TILE_USAGE when planning. */
+onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank) ONNX_TILE_MUST_USE;
 
 /* ---- one model ---- */
 

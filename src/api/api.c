@@ -22,6 +22,8 @@ struct onnx_tile {
     ot_run run;
     ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes, cap_shapes;
+    ot_shape_binding *design; /* [n_design] */
+    size_t n_design, cap_design;
     progress progress; /* FAILED: the model may be half changed; only load helps */
     char *json;        /* made on demand; malloc'ed */
 };
@@ -172,23 +174,35 @@ onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep)
     return ONNX_TILE_OK;
 }
 
+/* Keep dimensions of an input in a list; the last ones given of an input count. */
+static onnx_tile_status keep_shape(onnx_tile *t, ot_shape_binding b, ot_shape_binding **list, size_t *n, size_t *cap)
+{
+    begin(t);
+    if (!b.input || !*b.input || !b.dims || b.rank == 0 || b.rank > OT_RANK_MAX)
+        return misuse(t, "a shape needs an input and 1 to 16 dimensions");
+    for (uint32_t k = 0; k < b.rank; k++)
+        if (b.dims[k] < 1) return misuse(t, "a dimension is not positive");
+    b.input = ot_strdup(t->options, b.input);
+    b.dims = ot_memdup(t->options, b.dims, b.rank * sizeof *b.dims);
+    if (!b.input || !b.dims) return done(ot_fail_nomem(&t->diag));
+    for (size_t k = 0; k < *n; k++) {
+        if (strcmp((*list)[k].input, b.input) != 0) continue;
+        (*list)[k] = b;
+        return ONNX_TILE_OK;
+    }
+    return OT_PUSH(t->options, *list, *n, *cap, b) ? ONNX_TILE_OK : done(ot_fail_nomem(&t->diag));
+}
+
 onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank)
 {
     if (!t) return ONNX_TILE_USAGE;
-    begin(t);
-    if (!input || !*input || !dims || rank == 0 || rank > OT_RANK_MAX)
-        return misuse(t, "a shape needs an input and 1 to 16 dimensions");
-    for (uint32_t k = 0; k < rank; k++)
-        if (dims[k] < 1) return misuse(t, "a dimension is not positive");
-    ot_shape_binding b = {ot_strdup(t->options, input), rank, ot_memdup(t->options, dims, rank * sizeof *dims), true, NULL};
-    if (!b.input || !b.dims) return done(ot_fail_nomem(&t->diag));
-    for (size_t k = 0; k < t->n_shapes; k++) {
-        if (strcmp(t->shapes[k].input, input) != 0) continue;
-        t->shapes[k] = b; /* the last one counts */
-        return ONNX_TILE_OK;
-    }
-    if (!OT_PUSH(t->options, t->shapes, t->n_shapes, t->cap_shapes, b)) return done(ot_fail_nomem(&t->diag));
-    return ONNX_TILE_OK;
+    return keep_shape(t, (ot_shape_binding){input, rank, dims, true, NULL}, &t->shapes, &t->n_shapes, &t->cap_shapes);
+}
+
+onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    return keep_shape(t, (ot_shape_binding){input, rank, dims, false, "--design"}, &t->design, &t->n_design, &t->cap_design);
 }
 
 /* ---- the model ---- */
@@ -229,6 +243,9 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
     if (t->progress != LOADED) return misuse(t, "no model is loaded");
     t->run.options.shapes = t->shapes;
     t->run.options.n_shapes = t->n_shapes;
+    t->run.options.design = t->design;
+    t->run.options.n_design = t->n_design;
+    t->run.options.keep_dynamic = t->n_design > 0;
     ot_status s = ot_run_tile(&t->run, plan_only);
     if (t->run.facts && !plan_only) t->run.facts->kind = OT_FACTS_OPTIMISE; /* the pass goes by the output's path: none yet */
     t->progress = s == OT_OK ? PLANNED : FAILED;

@@ -80,6 +80,24 @@ static ot_status check_design(const ot_graph *g)
     return OT_OK;
 }
 
+/* What holds for one size only, or is another way to write it. */
+static ot_status check_dynamic(const ot_run *r)
+{
+    const ot_run_options *o = &r->options;
+    const char *other = o->n_shapes                                                  ? "--shape"
+                        : o->emit_engine                                             ? "--emit engine"
+                        : o->runtime && strcmp(o->runtime, "onnxruntime") != 0       ? "another --runtime than onnxruntime"
+                        : o->plan.memory_budget                                      ? "--memory-budget"
+                        : o->plan.max_tensor                                         ? "--max-tensor"
+                        : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED ? "another --form than loop-peeled"
+                                                                                     : NULL;
+    if (other)
+        return ot_fail(r->diag, OT_E_USAGE,
+                       "--keep-dynamic does not go with %s, which is for one size: bind the dimensions with --shape instead",
+                       other);
+    return r->was_fixed ? ot_fail(r->diag, OT_E_USAGE, "--keep-dynamic: no dimension of the model's inputs is free") : OT_OK;
+}
+
 /* A copy of the model at LARGER times the design size, where tiles are seen far from the ends of their axes. A model need not take it. */
 static ot_status bind_large(ot_run *r)
 {
@@ -113,7 +131,7 @@ static ot_status bind_large(ot_run *r)
 static ot_status bind_design(ot_run *r)
 {
     const ot_run_options *o = &r->options;
-    if (r->was_fixed) return ot_fail(r->diag, OT_E_USAGE, "--keep-dynamic: no dimension of the model's inputs is free");
+    OT_TRY(check_dynamic(r));
     OT_TRY(ot_model_clone(r->model, &r->planned));
     OT_TRY(ot_infer_shapes(r->planned->graph, o->design, o->n_design));
     OT_TRY(check_design(r->planned->graph));

@@ -30,7 +30,7 @@ expect 2 "$TOOL" "$free" -o "$out" --design x=1,4,64,64
 says "--design x: dim 1 is 4"
 expect 2 "$TOOL" "$free" -o "$out" --design y=1
 says "--design y: the model has no input of that name"
-for words in "--shape $design" "--emit engine" "--runtime openvino" "--memory-budget 1G" "--max-tensor 1G" "--form unrolled"; do
+for words in "--shape $design" "--emit engine" "--runtime openvino" "--memory-budget 1G" "--max-tensor 1G" "--form unrolled" --verify; do
     expect 2 "$TOOL" "$free" -o "$out" --design "$design" $words
     says "--keep-dynamic does not go with"
 done

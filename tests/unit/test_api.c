@@ -45,14 +45,17 @@ static void put_bytes(bytes *b, unsigned number, const void *p, size_t n)
 static void put_text(bytes *b, unsigned number, const char *s) { put_bytes(b, number, s, strlen(s)); }
 static void put_message(bytes *b, unsigned number, const bytes *m) { put_bytes(b, number, m->at, m->n); }
 
-/* ValueInfoProto: float [1, 8, 256, 256] */
-static bytes value_info(const char *name)
+/* ValueInfoProto: float [1, 8, 256, 256]; rows: name of the third dimension, which is then free, or NULL */
+static bytes value_info(const char *name, const char *rows)
 {
     static const uint64_t dims[] = {1, 8, 256, 256};
     bytes v = {0}, type = {0}, tensor = {0}, shape = {0};
     for (size_t k = 0; k < 4; k++) {
         bytes dim = {0};
-        put_int(&dim, 1, dims[k]);
+        if (rows && k == 2)
+            put_text(&dim, 2, rows);
+        else
+            put_int(&dim, 1, dims[k]);
         put_message(&shape, 1, &dim);
     }
     put_int(&tensor, 1, 1);
@@ -74,10 +77,10 @@ static bytes node(const char *op, const char *in, const char *out)
 }
 
 /* x -> Sigmoid -> Relu -> y */
-static bytes chain_model(void)
+static bytes chain_of(const char *rows)
 {
     bytes model = {0}, graph = {0}, opset = {0};
-    bytes a = node("Sigmoid", "x", "s"), b = node("Relu", "s", "y"), x = value_info("x"), y = value_info("y");
+    bytes a = node("Sigmoid", "x", "s"), b = node("Relu", "s", "y"), x = value_info("x", rows), y = value_info("y", rows);
     put_message(&graph, 1, &a);
     put_message(&graph, 1, &b);
     put_text(&graph, 2, "chain");
@@ -89,6 +92,8 @@ static bytes chain_model(void)
     put_message(&model, 8, &opset);
     return model;
 }
+
+static bytes chain_model(void) { return chain_of(NULL); }
 
 /* ---- tests ---- */
 
@@ -222,6 +227,31 @@ static void another_size_and_a_limit(void **state)
     onnx_tile_free(t);
 }
 
+/* One result for every size: dimensions stay free. */
+static void free_dimensions(void **state)
+{
+    (void)state;
+    static const int64_t design[] = {1, 8, 256, 256};
+    const char *json;
+    onnx_tile *t;
+    bytes m = chain_of("rows");
+    assert_int_equal(onnx_tile_design_shape(NULL, "x", design, 4), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_force(t, 1), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_set_l2(t, 65536), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_design_shape(t, "x", design, 4), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    if (onnx_tile_optimise(t) != ONNX_TILE_OK) fail_msg("%s", onnx_tile_error(t));
+    assert_int_equal(onnx_tile_region_count(t), 1);
+    assert_int_equal(onnx_tile_results_json(t, &json), ONNX_TILE_OK);
+    assert_non_null(strstr(json, "\"free_dims\": true"));
+    assert_int_equal(onnx_tile_bind_shape(t, "x", design, 4), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_USAGE);
+    assert_non_null(strstr(onnx_tile_error(t), "--keep-dynamic does not go with --shape"));
+    onnx_tile_free(t);
+}
+
 static void bad_models(void **state)
 {
     (void)state;
@@ -273,7 +303,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_path_in_memory),     cmocka_unit_test(calls_out_of_order), cmocka_unit_test(bad_options),
-        cmocka_unit_test(another_size_and_a_limit), cmocka_unit_test(bad_models),         cmocka_unit_test(handles_in_threads),
+        cmocka_unit_test(another_size_and_a_limit), cmocka_unit_test(free_dimensions),    cmocka_unit_test(bad_models),
+        cmocka_unit_test(handles_in_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
