@@ -387,6 +387,58 @@ def dncnn(batch=1, size=512, width=64, depth=20, seed=8):
     return n.model()
 
 
+def decoder(batch=1, size=128, width=32, depth=1, groups=8, seed=17):
+    """The decoder of a latent diffusion model in small: GroupNorm as torch exports it, SiLU, residual blocks, attention at the lowest
+    resolution, two nearest up-samplings; `depth` + 1 blocks a level."""
+    n = Net('decoder', seed)
+
+    def silu_norm(x, side):
+        c = n.channels[x]
+        r = n.node('Reshape', [x, n.const(np.array([0, groups, -1]), 'shape')])
+        r = n.node('InstanceNormalization', [r, n.const(np.ones(groups, np.float32), 'one'), n.const(np.zeros(groups, np.float32), 'zero')],
+                   epsilon=1e-6)
+        r = n.node('Reshape', [r, n.const(np.array([batch, c, side, side]), 'shape')])
+        y = n.node('Mul', [r, n.const(n.rng.uniform(.8, 1.2, (c, 1, 1)).astype(np.float32), 'gamma')])
+        y = n.node('Add', [y, n.const(n.rng.uniform(-.1, .1, (c, 1, 1)).astype(np.float32), 'beta')])
+        y = n.node('Mul', [y, n.node('Sigmoid', [y])])
+        n.channels[y] = c
+        return y
+
+    def block(x, out, side):
+        y = n.conv(silu_norm(n.conv(silu_norm(x, side), out), side), out)
+        y = n.node('Add', [x if n.channels[x] == out else n.conv(x, out, 1), y])
+        n.channels[y] = out
+        return y
+
+    def attention(x, side):
+        c = n.channels[x]
+        flat = n.const(np.array([batch, c, side * side]), 'shape')
+        q, k, v = (n.node('Reshape', [n.conv(x, c, 1), flat]) for _ in range(3))
+        s = n.node('MatMul', [n.node('Transpose', [q], perm=[0, 2, 1]), k])
+        s = n.node('Softmax', [n.node('Mul', [s, n.const(np.float32(c ** -.5), 'scale')])], axis=-1)
+        y = n.node('MatMul', [s, n.node('Transpose', [v], perm=[0, 2, 1])])
+        y = n.node('Reshape', [n.node('Transpose', [y], perm=[0, 2, 1]), n.const(np.array([batch, c, side, side]), 'shape')])
+        n.channels[y] = c
+        y = n.node('Add', [x, n.conv(y, c, 1)])
+        n.channels[y] = c
+        return y
+
+    side = size // 4
+    x = n.conv(n.input([batch, 4, side, side], 'z'), 4 * width)
+    x = block(attention(block(x, 4 * width, side), side), 4 * width, side)
+    for level in (4, 2, 1):
+        for _ in range(depth + 1):
+            x = block(x, level * width, side)
+        if level > 1:
+            side *= 2
+            up = n.node('Resize', [x, '', n.const(np.array([1, 1, 2, 2], np.float32), 'scales')], mode='nearest',
+                        coordinate_transformation_mode='asymmetric', nearest_mode='floor')
+            n.channels[up] = n.channels[x]
+            x = n.conv(up, n.channels[x])
+    n.output(n.conv(silu_norm(x, side), 3), [batch, 3, size, size])
+    return n.model()
+
+
 # ---- chains ----
 
 def elementwise(batch=1, size=1024, width=32, depth=5, seed=9):
@@ -448,13 +500,14 @@ def seed_case(batch=32, size=1024, width=256, seed=11):
 
 MODELS = {f.__name__: f for f in (resnet50, mobilenet_v2, mobilenet_v2_int8, mobilenet_v2_qdq, vgg16_head, vgg16,
                                   vgg16_features, vit, sr, fsrcnn, espcn, unet, dncnn, elementwise, depthwise, seed_case,
-                                  depth)}
+                                  depth, decoder)}
 # Small enough for sanitizers and quick runs.
 SMALL = dict(size=64, width=16, depth=4)
 SMALL_OF = {'resnet50': dict(size=64, width=8), 'vgg16': dict(size=64, width=8), 'vit': dict(size=64, width=48, depth=2),
             'sr': dict(size=45, width=8, depth=4), 'fsrcnn': dict(size=45, width=28, depth=2), 'espcn': dict(size=45, width=16),
             'seed_case': dict(size=64, width=32, batch=4),
             'depth': dict(size=64, width=8, depth=2),
+            'decoder': dict(size=64, width=8, depth=1),
             'depthwise': dict(batch=4, size=32, width=16, depth=3)}
 
 
