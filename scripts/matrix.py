@@ -13,8 +13,9 @@ A cell compares the tiled model with the untiled one in the same runtime, each r
   -         the runtime does not take the untiled model, or does not compute with it what ONNX Runtime does
 
 --write puts the tables into FOLDER/matrix.md, between its markers, and FOLDER/matrix.json; with --add, cells that FOLDER/matrix.json has and
-that are not run now stay as they are; with --missing, no other cells are run than those that it lacks. Exit 1 when something is wrong that
-must not be: anything tiled for `portable`, in any runtime; and what is written for a runtime, in that one.
+that are not run now stay as they are; with --missing, no other cells are run than those that it lacks, and those without an answer in time
+stay empty: a machine with less to do may get one. Exit 1 when something is wrong that must not be: anything tiled for `portable`, in any
+runtime; and what is written for a runtime, in that one.
 """
 import argparse
 import concurrent.futures
@@ -32,6 +33,7 @@ import matrix_table
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKER = os.path.join(HERE, 'matrix_worker.py')
 SECONDS = {'forms': 60, 'models': 120}              # that a run may take, with the runtime's compilation
+LATE = 'no answer in time'
 TOLERANCE = {'float16': 2e-2, 'bfloat16': 1e-1}      # of the largest value of an output; others:
 TOLERANCE_COARSE = 5e-2                 # rounding to 8 bits, layer after layer
 TOLERANCE_OTHER = 1e-3                  # algorithms that are chosen by shape (Winograd's) differ by so much
@@ -108,7 +110,7 @@ def words_of(answer):
     words = answer['refused']
     if words.endswith('no file') and answer.get('words'):
         words = answer['words']
-    return 'no answer in time' if words == 'time' else matrix_table.shorten(words)
+    return LATE if words == 'time' else matrix_table.shorten(words)
 
 
 def tell(runtime, results, verbose):
@@ -234,9 +236,9 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
             for runtime, (some, _) in zip(others, pool.map(lambda r: judge(r, lacks(r), folder, truth), others)):
                 tell(runtime, some, a.v)
-                results += some
+                results += [r for r in some if not a.missing or r['words'] != LATE]
     portable = 'portable' in tool.runtimes
-    result = {'runtimes': chosen, 'headings': headings(portable), 'results': results, 'bugs': reproduced() if a.write else []}
+    result = {'runtimes': chosen, 'headings': headings(portable), 'results': results, 'bugs': old.get('bugs') or (reproduced() if a.write else [])}
     if a.write:
         result = merged(old, result)
         matrix_table.write_page(os.path.join(a.write, 'matrix.md'), result)
