@@ -121,6 +121,38 @@ static bool is_parameter(const ot_node *n, uint32_t k, uint32_t n_in)
     return n->op == OT_OP_OPAQUE && (k % 3 != 0 || k + 2u >= n_in);
 }
 
+/* The operand's extents are the result's, or 1; of a normalisation's parameter, the channels'. What follows becomes of *covered [rank]. */
+static bool is_spread(const ot_group_shape *operand, const ot_group_shape *result, bool parameter, bool *covered)
+{
+    if (parameter) return operand->rank == 1 && result->rank >= 2 && (operand->dims[0] == 1 || operand->dims[0] == result->dims[1]);
+    if (operand->rank > result->rank) return false;
+    for (uint32_t k = 0; k < operand->rank; k++) {
+        const uint32_t axis = k + result->rank - operand->rank;
+        if (operand->dims[k] == result->dims[axis])
+            covered[axis] = true;
+        else if (operand->dims[k] != 1)
+            return false;
+    }
+    return true;
+}
+
+/* The result has the shape that its operands make. Of operators of other domains it is the file's word alone, and who computes by a
+ * false one reads beyond its operands. */
+static bool agrees(const ot_group_view *v, const ot_node *n, const ot_id *in, uint32_t n_in)
+{
+    bool covered[OT_GROUP_RANK] = {false};
+    ot_group_shape operand, result;
+    if (!v->shape(v->of, n->out[0], &result) || result.rank > OT_GROUP_RANK) return false;
+    for (uint32_t k = 0; k < n_in; k++) {
+        if (in[k] == OT_NONE || is_parameter(n, k, n_in)) continue;
+        const bool parameter = n->op == OT_OP_BatchNormalization && k > 0;
+        if (!v->shape(v->of, in[k], &operand) || !is_spread(&operand, &result, parameter, covered)) return false;
+    }
+    for (uint32_t k = 0; k < result.rank; k++)
+        if (!covered[k] && result.dims[k] != 1) return false;
+    return true;
+}
+
 /* Arrays of real numbers or bool that are known and not empty. */
 static bool takes_element(const ot_group_view *v, uint32_t place)
 {
@@ -141,7 +173,7 @@ static bool takes_element(const ot_group_view *v, uint32_t place)
         bool type = ot_dtype_is_real(s.dtype) || s.dtype == OT_BOOL || bytes || (quantizes && k == n_in);
         if (!type || s.rank > 7 || !ot_product(s.dims, s.rank, &count) || count == 0) return false;
     }
-    return true;
+    return agrees(v, n, in, n_in);
 }
 
 /* Rows of an attention's result that stay rows, enough of them; what is alike for all runtimes is the recogniser's. */

@@ -133,6 +133,26 @@ expect 1 "$TOOL" run rankless.onnx; says "input 'x' has no known rank"
 expect 1 "$TOOL" run none.onnx; says "cannot open 'none.onnx'"
 expect 0 "$TOOL" run rankless.onnx --shape x=2 -q
 
+# ---- shapes that the file states and nobody infers: of old opsets, of other domains. What runs goes by the operands ----
+python "
+import onnx
+from onnx import TensorProto as T, helper as h, numpy_helper as nh
+N = h.make_node
+def claim(name, nodes, x, y, inits, opset):
+    g = h.make_graph(nodes, 'g', [h.make_tensor_value_info('x', *x)], [h.make_tensor_value_info('y', *y)], inits)
+    onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', opset), h.make_opsetid('com.microsoft', 1)], ir_version=8), name + '.onnx')
+def one(name, value, dtype='f4'): return nh.from_array(np.array(value, dtype), name)
+claim('old', [N('Relu', ['x'], ['y']), N('Sin', ['x'], ['not_of_opset_6'])], (T.FLOAT, [3, 32, 16]), (T.FLOAT, [9, 32, 16]), [], 6)
+claim('bytes', [N('QLinearAdd', ['x', 's', 'z', 'x', 's', 'z', 's', 'z'], ['y'], domain='com.microsoft')], (T.UINT8, [3, 32, 16]),
+      (T.UINT8, [9, 32, 16]), [one('s', .5), one('z', 3, 'u1')], 17)
+np.save('claim_f4.npy', np.ones((3, 32, 16), 'f4'))
+np.save('claim_u1.npy', np.ones((3, 32, 16), 'u1'))"
+for case in old:f4 bytes:u1; do
+    rm -rf claimed
+    expect 0 "$TOOL" run "${case%:*}.onnx" --input "x=claim_${case#*:}.npy" --output-dir claimed -q
+    python "assert load('claimed/0.npy').shape == (3, 32, 16), load('claimed/0.npy').shape" || fail "the shape that ${case%:*}.onnx states was believed"
+done
+
 # ---- all files or none ----
 rm -rf whole && mkdir -p whole/1.npy
 expect 1 "$TOOL" run chain.onnx --output-dir whole; says '1.npy'

@@ -41,6 +41,13 @@ static void import_outer(ot_value *own, const ot_value *x)
     own->known_n = x->known_n;
 }
 
+/* Made by an operator of an opset too old for the passes: its shape is the file's word, which may be false. */
+static bool is_claimed(const ot_graph *g, const ot_value *x)
+{
+    const ot_node *n = x->producer == OT_NONE ? NULL : &g->nodes[x->producer];
+    return n && n->op == OT_OP_OPAQUE && !n->domain[0] && ot_op_find(n->op_type) != OT_OP_OPAQUE;
+}
+
 static void describe(lw_pass *l, ot_id v)
 {
     lw_value *w = &l->v[v];
@@ -53,8 +60,8 @@ static void describe(lw_pass *l, ot_id v)
     if (c) {
         ot_nd_set_dense(fore, c->dtype, c->rank, c->dims);
         w->is_static = true;
-    } else if (w->x->is_tensor && !w->x->is_sequence && ot_value_is_static(w->x) && w->x->rank <= OT_RANK_MAX &&
-               ot_dtype_bytes(w->x->dtype) > 0) {
+    } else if (w->x->is_tensor && !w->x->is_sequence && !is_claimed(l->p->g, &l->p->g->values[v]) && ot_value_is_static(w->x) &&
+               w->x->rank <= OT_RANK_MAX && ot_dtype_bytes(w->x->dtype) > 0) {
         ot_nd_set_dense(fore, w->x->dtype, (uint32_t)w->x->rank, w->x->dims);
         w->is_static = true;
     }
