@@ -178,7 +178,7 @@ def key_of(cell):
 
 def merged(old, new):
     """The runtimes and cells of two runs, those of the new one in place of the same ones; in the order of the old tables."""
-    cells = {key_of(r) + (r['runtime'],): {'words': '', **r} for r in old['results']}
+    cells = {key_of(r) + (r['runtime'],): {**r, 'words': r.get('words', '')} for r in old['results']}
     cells.update({key_of(r) + (r['runtime'],): r for r in new['results']})
     rows = {k: n for n, k in enumerate(dict.fromkeys((r['table'], r['row']) for r in old['results'] + new['results']))}
     new['results'] = sorted(cells.values(), key=lambda r: rows[r['table'], r['row']])
