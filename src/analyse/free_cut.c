@@ -42,13 +42,17 @@ static bool spatial_holds(const ot_graph *g, const ot_node *n, uint32_t axis, ot
     for (size_t k = 0; same && !turned && strides && k < count; k++)
         if (strides[k] != 1 && ot_axis_is_free(g, n->in[0], (int32_t)k + 2)) return refuse(why, OT_WHY_FREE_AUTO_PAD);
     if (turned && ot_attr_find(n, "output_shape")) return refuse(why, OT_WHY_FREE_FIXED);
-    if (!turned) return true;
-    /* Behind the last input row that a tile reads there must be all the rows that it makes. */
+    return true;
+}
+
+/* Rows that a transposed convolution crops at its end may be all that a row of its input reaches. */
+static int64_t rows_ahead(const ot_graph *g, const ot_node *n, uint32_t axis, int64_t crop, int64_t padding)
+{
     ot_spatial sp;
-    if (!ot_spatial_read(g, n, 1, &sp, why)) return false;
-    const ot_end_border end = ot_access_end(g, n, axis);
+    ot_why why = OT_WHY_NONE;
+    if (!ot_spatial_read(g, n, 1, &sp, &why)) return 0;
     const ot_spatial_axis *x = &sp.ax[axis - 2];
-    return ot_spatial_dk(x) + end.extra - end.pad_hi >= x->s ? true : refuse(why, OT_WHY_FREE_BORDER);
+    return ot_max(0, ot_ceil_div(x->s + crop - ot_spatial_dk(x) - padding, x->s));
 }
 
 static bool is_power_of_two(float s)
@@ -171,7 +175,7 @@ ot_end_border ot_access_end(const ot_graph *g, const ot_node *n, uint32_t axis)
 {
     ot_spatial sp;
     ot_why why = OT_WHY_NONE;
-    ot_end_border e = {0, 0};
+    ot_end_border e = {0, 0, 0};
     switch (ot_op_access(n->op)) {
     case OT_ACC_CONV:
         if (axis >= 2 && ot_spatial_read(g, n, ot_op_row_of(n->op)->weights, &sp, &why) && ot_spatial_read_pads(n, &sp, &why))
@@ -179,10 +183,12 @@ ot_end_border ot_access_end(const ot_graph *g, const ot_node *n, uint32_t axis)
         break;
     case OT_ACC_POOL:
         if (axis >= 2 && ot_spatial_read(g, n, OT_NONE, &sp, &why) && ot_spatial_read_pads(n, &sp, &why))
-            e = (ot_end_border){sp.ax[axis - 2].pe, ot_attr_int(n, "ceil_mode", 0) != 0};
+            e = (ot_end_border){sp.ax[axis - 2].pe, ot_attr_int(n, "ceil_mode", 0) != 0, 0};
         break;
     case OT_ACC_CONVT:
-        if (axis >= 2) ot_convt_end(g, n, axis, &e.pad_hi, &e.extra);
+        if (axis < 2) break;
+        ot_convt_end(g, n, axis, &e.pad_hi, &e.extra);
+        e.ahead = rows_ahead(g, n, axis, e.pad_hi, e.extra);
         break;
     case OT_ACC_PAD: e.pad_hi = ot_pad_end(g, n, axis); break;
     default: break;

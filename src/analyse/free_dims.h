@@ -40,6 +40,7 @@ bool ot_free_allows(const ot_graph *g, const ot_node *n, uint32_t out_index, uin
 /* What a tile of n that reaches the end of a cut axis pads there, whatever the extent: as of ot_op_tile. */
 typedef struct ot_end_border {
     int64_t pad_hi, extra;
+    int64_t ahead; /* input rows that must follow those of a tile, so that all rows that the tile makes exist */
 } ot_end_border;
 ot_end_border ot_access_end(const ot_graph *g, const ot_node *n, uint32_t axis);
 

@@ -174,16 +174,45 @@ static bool has_rows(const ot_form_tiles *t, const ot_tile_windows *w, bool same
     return true;
 }
 
+/* Where operators crop so much that rows of their input make no row of theirs, an inner tile ends inside its inputs and yet not inside all
+ * that is made of them: then there must be more of the inputs behind it, by so many rows for each of these operators. */
+static int64_t rows_ahead(const looking *l, uint32_t i)
+{
+    const ot_rnode *rn = &l->r.nodes[i];
+    if (rn->lead_axis[0] < 0 || ot_win_empty(l->x[l->first].ops[i].need)) return 0;
+    return ot_access_end(l->t.g, &l->t.g->nodes[rn->node], (uint32_t)rn->lead_axis[0]).ahead;
+}
+
+/* Windows of the first inner tile and of as much behind it as rows_ahead asks for; false with *why: there is not so much to look at. */
+static bool look_ahead(const looking *l, uint32_t cropping, ot_tile_windows *w, ot_why *why)
+{
+    const int64_t tile = l->r.dims[0].tile, lo = (int64_t)l->first * tile;
+    for (int64_t more = 1; more <= (int64_t)(l->alike - 1) * tile; more++) {
+        bool enough = true;
+        if (!ot_tile_windows_part(l->t.g, &l->r, 0, lo, lo + tile + more, w, why)) return false;
+        for (uint32_t i = 0; i < l->r.n_nodes && enough; i++) {
+            const int64_t rows = rows_ahead(l, i);
+            enough = rows == 0 || w->ops[i].in[0].hi >= l->x[l->first].ops[i].in[0].hi + (rows + 1) * cropping;
+        }
+        if (enough) return true;
+    }
+    *why = OT_WHY_FREE_BORDER;
+    return false;
+}
+
 /* Extents at which there are no inner tiles: the tiles at the beginning fit, and so does the shortest last tile. */
 static bool fill_least(const looking *l, ot_free_tiles *out, ot_tile_windows *w, ot_why *why)
 {
     const ot_region *r = &l->r;
     const int64_t lo = (int64_t)l->first * r->dims[0].tile;
-    for (int64_t rows = 1;; rows++) {
+    uint32_t cropping = 0;
+    for (uint32_t i = 0; i < r->n_nodes; i++) cropping += rows_ahead(l, i) > 0;
+    for (int64_t rows = 1; cropping == 0; rows++) {
         *why = OT_WHY_FREE_BORDER;
         if (rows > 2 * r->dims[0].tile || !ot_tile_windows_part(l->t.g, r, 0, lo, lo + rows, w, why)) return false;
         if (has_rows(&l->t, w, out->same)) break;
     }
+    if (cropping > 0 && (!look_ahead(l, cropping, w, why) || !has_rows(&l->t, w, out->same))) return false;
     for (uint32_t v = 0; v < r->n_inputs; v++) {
         if (!is_cut(r, v)) continue;
         int64_t least = ot_max(out->inner->made[v].hi - out->step[v], w->made[v].hi);

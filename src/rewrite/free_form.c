@@ -313,7 +313,8 @@ static ot_status write_untiled(writing *x)
     OT_TRY(rw_loop_open(&l, w, &block, true));
     OT_TRY(carry(&l, &outs, &before, &n));
     for (uint32_t v = 0; v < w->r->n_inputs; v++) OT_TRY(rw_capture(w, &l.body, w->r->values[v].value, &val[v]));
-    w->capture = true; /* but for known shapes, which need not be computed of what the region makes */
+    /* But for known shapes, which need not be computed of what the region makes. Before IR 4, bodies read no initializers from outside. */
+    w->capture = w->g->model->ir_version >= 4;
     for (uint32_t i = 0; i < w->r->n_nodes; i++) OT_TRY(copy_node(&l, i, val));
     w->capture = false;
     for (uint32_t k = 0; k < n; k++)
