@@ -40,7 +40,8 @@ bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out);
 /* Take the normalisations of g apart, and (where `softmax`) Softmaxes over pixels; their number in *n. Noted in the model (splits). Breaks and makes ORDER and USES, keeps SHAPES.
  * What is made depends on the graph alone: clones get the same numbers. Fails: OT_E_NOMEM. */
 ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n) OT_MUST_USE;
-/* After the rewriting of regions: what is whole still becomes the node that it was; else Moments in no region, and NormFactors, become
+/* After the rewriting of regions: what is whole still becomes the node that it was, but for normalisations of more than 250 000 numbers,
+ * which are more exact in parts; else Moments in no region, and NormFactors, become
  * operators of the standard, unless own_operators. Breaks ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_split_settle(ot_graph *g, bool own_operators) OT_MUST_USE;
 

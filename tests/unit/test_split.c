@@ -192,6 +192,45 @@ static void the_rest_is_standard(void **state)
     ot_model_free(m);
 }
 
+/* Of many numbers it stays apart, in standard ONNX, unless parts are somebody's own operators. */
+static void long_sums_stay_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        int side;
+        const char *norm;
+        bool own, whole;
+    } CASES[] = {
+        {511, "InstanceNormalization(%x, %s, %b)", false, true},              /* 261121 numbers */
+        {513, "InstanceNormalization(%x, %s, %b)", false, false},             /* 263169 */
+        {513, "InstanceNormalization(%x, %s, %b)", true, true},               /* the engine's form */
+        {363, "GroupNormalization(%x, %s, %b) {num_groups=4}", false, false}, /* 263538 of two channels */
+        {361, "GroupNormalization(%x, %s, %b) {num_groups=4}", false, true},
+    };
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        char text[500];
+        uint32_t n;
+        const int vectors = strchr(CASES[k].norm, '4') ? 4 : 8;
+        snprintf(text, sizeof text,
+                 "model ir 8 opset 18\ngraph g {\n input %%x : float32[1,8,%d,%d]\n init %%s : float32[%d] = random 1\n"
+                 " init %%b : float32[%d] = random 2\n %%y = %s\n output %%y\n}\n",
+                 CASES[k].side, CASES[k].side, vectors, vectors, CASES[k].norm);
+        ot_model *m = parse(text);
+        assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+        assert_int_equal(ot_split_norms(m->graph, true, &n), OT_OK);
+        assert_int_equal(n, 1);
+        assert_int_equal(ot_split_settle(m->graph, CASES[k].own), OT_OK);
+        assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+        assert_int_equal(ot_verify(m->graph), OT_OK);
+        char *after = print(m->graph);
+        if ((strstr(after, "Normalization(") != NULL) != CASES[k].whole) fail_msg("case %zu: %s", k, after);
+        assert_null(strstr(after, "Moments"));
+        assert_null(strstr(after, "NormFactors"));
+        free(after);
+        ot_model_free(m);
+    }
+}
+
 /* The formula, on parts of random sizes around a mean that is large against the deviation. */
 static void parts_add_up(void **state)
 {
@@ -246,6 +285,7 @@ int main(void)
         cmocka_unit_test(forms_are_found),        cmocka_unit_test(softmaxes_are_found),
         cmocka_unit_test(untouched_is_as_it_was), cmocka_unit_test(the_rest_is_standard),
         cmocka_unit_test(parts_add_up),           cmocka_unit_test(strange_moments_are_refused),
+        cmocka_unit_test(long_sums_stay_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
