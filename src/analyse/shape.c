@@ -263,7 +263,7 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
     if (s != OT_OK) clear_outputs(c);
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) OT_TRY(reconcile(c, k, &c->out[k]));
-    if (known) OT_TRY(ot_known_propagate(c));
+    if (known && s == OT_OK) OT_TRY(ot_known_propagate(c)); /* it relies on what the rule has checked */
     if (resized) OT_TRY(ot_size_check_outputs(c));
     set_static(c, n);
     return OT_OK;

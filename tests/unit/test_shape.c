@@ -185,6 +185,26 @@ static void test_no_error_on_hearsay(void **state)
     ot_model_free(m);
 }
 
+/* A rule that fails for what the file alone says is no error, but nothing is computed by what it has not checked. */
+static void test_unchecked_axis(void **state)
+{
+    (void)state;
+    static const int64_t AXES[] = {-327683, -2, 1, INT64_MAX};
+    for (size_t k = 0; k < sizeof AXES / sizeof *AXES; k++) {
+        ot_model *m = fresh(17);
+        ot_attr at[] = {ot_mk_int("axis", AXES[k])};
+        ot_id x = input(m, "x", OT_F32, DIMS(2, 4)), s = OP(m, "Shape", "s", x), y = OP(m, "MadeUp", "y", x);
+        m->graph->values[y].dtype = OT_I64;
+        assert_int_equal(ot_value_set_shape(m->graph, y, 1, (const int64_t[]){1}), OT_OK);
+        ot_id z = OPA(m, "Concat", "z", at, s, y);
+        m->graph->values[z].dtype = OT_I64;
+        assert_int_equal(ot_value_set_shape(m->graph, z, 1, (const int64_t[]){3}), OT_OK);
+        infer(m);
+        assert_null(m->graph->values[z].known);
+        ot_model_free(m);
+    }
+}
+
 /* ---- windows ---- */
 
 static void pool_case(int64_t in, int64_t k, int64_t s, int64_t lo, int64_t hi, int64_t ceil_mode, int64_t want)
@@ -623,6 +643,7 @@ int main(void)
         cmocka_unit_test(test_stated_contradiction),
         cmocka_unit_test(test_stale_under_binding),
         cmocka_unit_test(test_no_error_on_hearsay),
+        cmocka_unit_test(test_unchecked_axis),
         cmocka_unit_test(test_pool_ceil),
         cmocka_unit_test(test_conv),
         cmocka_unit_test(test_conv_refused),
