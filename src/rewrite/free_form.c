@@ -186,8 +186,7 @@ static ot_status close_loop(writing *x, rw_loop *l, ot_id trips, const uint32_t 
     ot_arena *a = w->g->model->arena;
     ot_graph *body = l->body.g;
     ot_id *handed = OT_NEW_N(a, ot_id, n + 1u), *in = OT_NEW_N(w->arena, ot_id, n + 2u), *made = OT_NEW_N(w->arena, ot_id, n + 1u);
-    const char *name = rw_name(w, "while", NULL);
-    if (!handed || !in || !made || !name) return rw_nomem(w);
+    if (!handed || !in || !made) return rw_nomem(w);
     handed[0] = l->inputs[1];
     OT_TRY(rw_loop_own(l, "continue", &handed[0]));
     in[0] = trips;
@@ -201,15 +200,7 @@ static ot_status close_loop(writing *x, rw_loop *l, ot_id trips, const uint32_t 
         handed[k + 1] = results[k];
         body->values[results[k]].is_output = true;
     }
-    body->inputs = ot_memdup(a, l->inputs, l->n_inputs * sizeof *l->inputs);
-    if (!body->inputs) return rw_nomem(w);
-    body->n_inputs = l->n_inputs;
-    body->outputs = handed;
-    body->n_outputs = n + 1;
-    OT_TRY(ot_topo_sort(body));
-    ot_confirm(body, body->props | OT_P_SHAPES);
-    ot_attr at = ot_mk_graph("body", body);
-    return ot_node_new(w->g, "Loop", "", name, in, n + 2, made, n, &at, 1) == OT_NONE ? rw_nomem(w) : OT_OK;
+    return rw_loop_write(l, in, n, handed, made, n);
 }
 
 /* Outputs of the region, as numbers of values, and the sequences as the body gets them. */

@@ -54,13 +54,36 @@ ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v)
     return OT_OK;
 }
 
-/* Set the body's inputs and outputs and make the node; results: [n] body values, stacked: [n] values of the top graph, at:
+/* Set the body's inputs and outputs: [n], kept by the model. */
+static ot_status finish_body(rw_loop *l, ot_id *outs, uint32_t n)
+{
+    ot_graph *body = l->body.g;
+    body->inputs = ot_memdup(l->w->g->model->arena, l->inputs, l->n_inputs * sizeof *l->inputs);
+    if (!body->inputs) return rw_nomem(l->w);
+    body->n_inputs = l->n_inputs;
+    body->outputs = outs;
+    body->n_outputs = n;
+    OT_TRY(ot_topo_sort(body));
+    ot_confirm(body, body->props | OT_P_SHAPES);
+    return OT_OK;
+}
+
+ot_status rw_loop_write(rw_loop *l, const ot_id *in, uint32_t n_carried, ot_id *outs, const ot_id *made, uint32_t n)
+{
+    rw_region *w = l->w;
+    OT_TRY(finish_body(l, outs, n + 1));
+    const ot_attr body = ot_mk_graph("body", l->body.g);
+    const char *name = rw_name(w, "while", NULL);
+    if (!name) return rw_nomem(w);
+    return ot_node_new(w->g, "Loop", "", name, in, n_carried + 2, made, n, &body, 1) == OT_NONE ? rw_nomem(w) : OT_OK;
+}
+
+/* Finish the body and make the node; results: [n] body values, stacked: [n] values of the top graph, at:
  * [n] where a Scan puts the count among their axes. */
 static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stacked, const int64_t *at, uint32_t n)
 {
     rw_region *w = l->w;
     ot_arena *a = w->g->model->arena;
-    ot_graph *body = l->body.g;
     uint32_t own = l->scan ? 0 : l->n_inputs - 1, carried = own > 1; /* go_on, and what a Loop must carry */
     ot_id *outs = OT_NEW_N(a, ot_id, own + n), *made = OT_NEW_N(w->arena, ot_id, carried + n);
     if (!outs || !made) return rw_nomem(w);
@@ -69,14 +92,8 @@ static ot_status close_body(rw_loop *l, const ot_id *results, const ot_id *stack
         OT_TRY(rw_loop_own(l, k ? "carry" : "continue", &outs[k]));
     }
     memcpy(outs + own, results, n * sizeof *results);
-    body->inputs = ot_memdup(a, l->inputs, l->n_inputs * sizeof *l->inputs);
-    if (!body->inputs) return rw_nomem(w);
-    body->n_inputs = l->n_inputs;
-    body->outputs = outs;
-    body->n_outputs = own + n;
-    OT_TRY(ot_topo_sort(body));
-    ot_confirm(body, body->props | OT_P_SHAPES);
-    ot_attr attrs[3] = {ot_mk_graph("body", body), ot_mk_int("num_scan_inputs", l->n_scan)};
+    OT_TRY(finish_body(l, outs, own + n));
+    ot_attr attrs[3] = {ot_mk_graph("body", l->body.g), ot_mk_int("num_scan_inputs", l->n_scan)};
     uint32_t n_attrs = l->scan ? 2 : 1;
     for (uint32_t k = 0; k < n && n_attrs == 2; k++)
         if (at[k] != 0) attrs[n_attrs++] = ot_mk_ints(a, "scan_output_axes", at, n);

@@ -181,6 +181,9 @@ ot_status rw_loop_open(rw_loop *l, rw_region *w, const rw_block *b, bool sequenc
 ot_status rw_loop_input(rw_loop *l, const char *name, ot_dtype dtype, ot_id *out) OT_MUST_USE;
 /* Make `val` of the region inputs that the chain needs available in the body. */
 ot_status rw_loop_bring(rw_loop *l, rw_chain *c) OT_MUST_USE;
+/* The node of a finished Loop. in: [n_carried + 2] trips, condition, what is carried; outs: [n + 1] values of the body, the condition first, kept
+ * by the model; made: [n] what they become outside, the carried ones first. Fails: OT_E_NOMEM. */
+ot_status rw_loop_write(rw_loop *l, const ot_id *in, uint32_t n_carried, ot_id *outs, const ot_id *made, uint32_t n) OT_MUST_USE;
 /* A value that a body may hand out: made by a node of the body and handed out once. */
 ot_status rw_loop_own(rw_loop *l, const char *name, ot_id *v) OT_MUST_USE;
 

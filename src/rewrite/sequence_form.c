@@ -82,17 +82,7 @@ static ot_status close_loop(rw_loop *l, const rw_block *b, const handed *h, ot_i
         outs[k + 1] = h->results[k];
         body->values[h->results[k]].is_output = true;
     }
-    body->inputs = ot_memdup(a, l->inputs, l->n_inputs * sizeof *l->inputs);
-    if (!body->inputs) return rw_nomem(w);
-    body->n_inputs = l->n_inputs;
-    body->outputs = outs;
-    body->n_outputs = all + 1;
-    OT_TRY(ot_topo_sort(body));
-    ot_confirm(body, body->props | OT_P_SHAPES);
-    ot_attr at = ot_mk_graph("body", body);
-    const char *name = rw_name(w, "while", NULL);
-    if (!name) return rw_nomem(w);
-    return ot_node_new(w->g, "Loop", "", name, in, n + 2, made, all, &at, 1) == OT_NONE ? rw_nomem(w) : OT_OK;
+    return rw_loop_write(l, in, n, outs, made, all);
 }
 
 /* What the chain makes for the region's outputs goes into sequences, or out. */

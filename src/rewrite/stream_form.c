@@ -192,7 +192,6 @@ static ot_status close_run(run_writer *x)
     rw_region *w = x->w;
     rw_loop *l = &x->l;
     ot_arena *a = w->g->model->arena;
-    ot_graph *body = l->body.g;
     const uint32_t n = x->n_rows + x->n_pieces;
     const int64_t trips = l->b->n_tiles;
     ot_id *outs = OT_NEW_N(a, ot_id, n + 1u), *in = OT_NEW_N(w->arena, ot_id, n + 2u), *made = OT_NEW_N(w->arena, ot_id, n + 1u);
@@ -203,18 +202,8 @@ static ot_status close_run(run_writer *x)
     OT_TRY(rw_const_i64(w, &w->top, "trips", &trips, 1, true, &in[0]));
     OT_TRY(rw_const_true(w, &w->top, &in[1]));
     OT_TRY(loop_operands(x, in + 2, made));
-    body->inputs = ot_memdup(a, l->inputs, l->n_inputs * sizeof *l->inputs);
-    if (!body->inputs) return rw_nomem(w);
-    body->n_inputs = l->n_inputs;
-    body->outputs = outs;
-    body->n_outputs = n + 1;
-    OT_TRY(ot_topo_sort(body));
-    OT_TRY(order_body(x, outs + 1));
-    ot_confirm(body, body->props | OT_P_SHAPES);
-    ot_attr at = ot_mk_graph("body", body);
-    const char *name = rw_name(w, "while", NULL);
-    if (!name) return rw_nomem(w);
-    return ot_node_new(w->g, "Loop", "", name, in, n + 2, made, n, &at, 1) == OT_NONE ? rw_nomem(w) : OT_OK;
+    OT_TRY(rw_loop_write(l, in, n, outs, made, n));
+    return order_body(x, outs + 1);
 }
 
 /* The windows of rows that a run hands on, seen from its first step: what the next step keeps, moved by as much as the run walks. */
