@@ -7,6 +7,7 @@
 
 #include "import/model_io.h"
 #include "pipeline.h"
+#include "shape_list.h"
 
 #include <math.h>
 
@@ -20,10 +21,7 @@ struct onnx_tile {
     ot_arena *options; /* copies of strings and shapes, as long as the handle */
     ot_diag diag;
     ot_run run;
-    ot_shape_binding *shapes; /* [n_shapes] */
-    size_t n_shapes, cap_shapes;
-    ot_shape_binding *design; /* [n_design] */
-    size_t n_design, cap_design;
+    ot_shape_list shapes, design;
     progress progress; /* FAILED: the model may be half changed; only load helps */
     char *json;        /* made on demand; malloc'ed */
 };
@@ -174,35 +172,18 @@ onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep)
     return ONNX_TILE_OK;
 }
 
-/* Keep dimensions of an input in a list; the last ones given of an input count. */
-static onnx_tile_status keep_shape(onnx_tile *t, ot_shape_binding b, ot_shape_binding **list, size_t *n, size_t *cap)
-{
-    begin(t);
-    if (!b.input || !*b.input || !b.dims || b.rank == 0 || b.rank > OT_RANK_MAX)
-        return misuse(t, "a shape needs an input and 1 to 16 dimensions");
-    for (uint32_t k = 0; k < b.rank; k++)
-        if (b.dims[k] < 1) return misuse(t, "a dimension is not positive");
-    b.input = ot_strdup(t->options, b.input);
-    b.dims = ot_memdup(t->options, b.dims, b.rank * sizeof *b.dims);
-    if (!b.input || !b.dims) return done(ot_fail_nomem(&t->diag));
-    for (size_t k = 0; k < *n; k++) {
-        if (strcmp((*list)[k].input, b.input) != 0) continue;
-        (*list)[k] = b;
-        return ONNX_TILE_OK;
-    }
-    return OT_PUSH(t->options, *list, *n, *cap, b) ? ONNX_TILE_OK : done(ot_fail_nomem(&t->diag));
-}
-
 onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank)
 {
     if (!t) return ONNX_TILE_USAGE;
-    return keep_shape(t, (ot_shape_binding){input, rank, dims, true, NULL}, &t->shapes, &t->n_shapes, &t->cap_shapes);
+    begin(t);
+    return done(ot_shape_list_put(&t->shapes, (ot_shape_binding){input, rank, dims, true, NULL}, t->options, &t->diag));
 }
 
 onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank)
 {
     if (!t) return ONNX_TILE_USAGE;
-    return keep_shape(t, (ot_shape_binding){input, rank, dims, false, "--design"}, &t->design, &t->n_design, &t->cap_design);
+    begin(t);
+    return done(ot_shape_list_put(&t->design, (ot_shape_binding){input, rank, dims, false, "--design"}, t->options, &t->diag));
 }
 
 /* ---- the model ---- */
@@ -241,11 +222,11 @@ static onnx_tile_status plan(onnx_tile *t, bool plan_only)
     begin(t);
     if (t->progress == PLANNED) return misuse(t, "this model has been planned: load it again to plan anew");
     if (t->progress != LOADED) return misuse(t, "no model is loaded");
-    t->run.options.shapes = t->shapes;
-    t->run.options.n_shapes = t->n_shapes;
-    t->run.options.design = t->design;
-    t->run.options.n_design = t->n_design;
-    t->run.options.keep_dynamic = t->n_design > 0;
+    t->run.options.shapes = t->shapes.all;
+    t->run.options.n_shapes = t->shapes.n;
+    t->run.options.design = t->design.all;
+    t->run.options.n_design = t->design.n;
+    t->run.options.keep_dynamic = t->design.n > 0;
     ot_status s = ot_run_tile(&t->run, plan_only);
     if (t->run.facts && !plan_only) t->run.facts->kind = OT_FACTS_OPTIMISE; /* the pass goes by the output's path: none yet */
     t->progress = s == OT_OK ? PLANNED : FAILED;

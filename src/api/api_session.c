@@ -9,13 +9,13 @@
 
 #include "engine/core/engine.h"
 #include "pipeline.h"
+#include "shape_list.h"
 
 struct onnx_tile_session {
     ot_arena *options; /* copies of strings and shapes, as long as the handle */
     ot_diag diag;
     uint32_t threads;
-    ot_shape_binding *shapes; /* [n_shapes] */
-    size_t n_shapes, cap_shapes;
+    ot_shape_list shapes;
 
     /* of the loaded model */
     ot_arena *a; /* NULL: none is loaded */
@@ -51,7 +51,7 @@ static onnx_tile_status misuse(onnx_tile_session *s, const char *message)
 
 static ot_status open_model(onnx_tile_session *s)
 {
-    ot_session_options o = {.threads = s->threads, .shapes = s->shapes, .n_shapes = s->n_shapes};
+    ot_session_options o = {.threads = s->threads, .shapes = s->shapes.all, .n_shapes = s->shapes.n};
     OT_TRY(ot_session_new(s->m, &o, &s->diag, &s->s));
     s->n_in = ot_session_inputs(s->s);
     s->n_out = ot_session_outputs(s->s);
@@ -164,18 +164,7 @@ onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *
 {
     if (!s) return ONNX_TILE_USAGE;
     begin(s);
-    if (!input || !*input || !dims || rank == 0 || rank > OT_RANK_MAX)
-        return misuse(s, "a shape needs an input and 1 to 16 dimensions");
-    for (uint32_t k = 0; k < rank; k++)
-        if (dims[k] < 1) return misuse(s, "a dimension is not positive");
-    ot_shape_binding b = {ot_strdup(s->options, input), rank, ot_memdup(s->options, dims, rank * sizeof *dims), true, NULL};
-    if (!b.input || !b.dims) return done(ot_fail_nomem(&s->diag));
-    for (size_t k = 0; k < s->n_shapes; k++) {
-        if (strcmp(s->shapes[k].input, input) != 0) continue;
-        s->shapes[k] = b; /* the last one counts */
-        return ONNX_TILE_OK;
-    }
-    return OT_PUSH(s->options, s->shapes, s->n_shapes, s->cap_shapes, b) ? ONNX_TILE_OK : done(ot_fail_nomem(&s->diag));
+    return done(ot_shape_list_put(&s->shapes, (ot_shape_binding){input, rank, dims, true, NULL}, s->options, &s->diag));
 }
 
 /* ---- loading ---- */
