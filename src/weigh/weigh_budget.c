@@ -22,8 +22,7 @@ typedef struct search {
     bool pinned;
     ot_plan *best;      /* keeps live tensors within the budget; NULL: none does yet */
     ot_diag why;        /* the first refusal of the planner */
-    ot_figures untiled; /* of the model as it is, once a plan was made */
-    bool is_filled;
+    ot_figures untiled; /* of the model as it is: every plan tells the same */
 } search;
 
 bool ot_budget_fits(const ot_figures *f, const ot_plan_options *o)
@@ -49,8 +48,7 @@ static bool is_better(const search *x, const ot_plan *p)
 /* Take p in, or free it. */
 static void enter(search *x, ot_plan *p)
 {
-    if (!x->is_filled) x->untiled = p->is_split ? p->whole : p->untiled;
-    x->is_filled = true;
+    x->untiled = p->is_split ? p->whole : p->untiled;
     const bool holds = p->tiled.peak_bytes <= x->o->memory_budget;
     if (ot_dbg['P'])
         fprintf(stderr, "> Budget: peak %lld, growth %lld, %.3f ms\n", (long long)p->tiled.peak_bytes,

@@ -177,7 +177,7 @@ static ot_status try_pieces(ot_contest *x, const ot_plan *first, ot_region_set *
 {
     const int64_t largest = ot_largest_tensor(x->g).bytes;
     int64_t from = 0, least = won->bytes;
-    if (won->n < 2 || (x->t->runtime->cannot & OT_NEEDS_SEQUENCE) != 0) return OT_OK;
+    if (won->n < 2 || !takes_sequences(x)) return OT_OK;
     for (int k = 0; k < 3 && largest >> k > 0; k++) {
         int64_t bytes;
         x->pieces_from = largest >> k;

@@ -407,6 +407,14 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
                    (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));
 }
 
+static void begin(ot_plan *p, ot_arena *arena, const ot_target *t)
+{
+    p->arena = arena;
+    p->outer_weights = t->runtime->outer_weights;
+    p->looped_borders = t->runtime->looped_borders;
+    p->slices_apart = t->runtime->slices_apart;
+}
+
 /* requires ORDER, USES, SHAPES. keeps all. */
 ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out)
 {
@@ -415,10 +423,7 @@ ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *
     ot_status st = scratch && p ? OT_OK : ot_fail_nomem(g->model->diag);
     *out = NULL;
     if (st == OT_OK) {
-        p->arena = arena;
-        p->outer_weights = t->runtime->outer_weights;
-        p->looped_borders = t->runtime->looped_borders;
-        p->slices_apart = t->runtime->slices_apart;
+        begin(p, arena, t);
         st = plan_in(g, t, o, scratch, p);
     }
     ot_arena_free(scratch);
@@ -476,10 +481,7 @@ ot_status ot_plan_take(ot_graph *g, const ot_target *t, const ot_plan_options *o
     ot_status st = scratch && p ? OT_OK : ot_fail_nomem(g->model->diag);
     *out = NULL;
     if (st == OT_OK) {
-        p->arena = arena;
-        p->outer_weights = t->runtime->outer_weights;
-        p->looped_borders = t->runtime->looped_borders;
-        p->slices_apart = t->runtime->slices_apart;
+        begin(p, arena, t);
         p->lenders = OT_NEW_N(arena, ot_plan *, n_lenders + 1u);
         if (p->lenders && n_lenders) memcpy(p->lenders, lenders, n_lenders * sizeof *lenders);
         st = p->lenders ? take_in(g, t, o, regions, n, idle, n_idle, reason, scratch, p) : ot_fail_nomem(g->model->diag);
