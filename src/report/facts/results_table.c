@@ -44,6 +44,19 @@ static void print_ratio(double before, double after, FILE *f)
     fputc('\n', f);
 }
 
+/* "peak memory     98.0 MiB   24.5 MiB   x0.25" */
+static void print_change(const char *what, double before, double after, char *(*format)(double, char *, size_t), FILE *f)
+{
+    char a[32], b[32];
+    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", what, format(before, a, sizeof a), format(after, b, sizeof b));
+    print_ratio(before, after, f);
+}
+
+static void print_bytes(const char *what, int64_t before, int64_t after, FILE *f)
+{
+    print_change(what, (double)before, (double)after, ot_format_bytes, f);
+}
+
 static void print_headline(const ot_facts *r, bool all, FILE *f)
 {
     char a[32], b[32], name[84];
@@ -53,29 +66,14 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
     const ot_figures *before = &r->totals.untiled, *after = &r->totals.tiled;
     if (before->growth_bytes > 0) {
-        fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "process grows", ot_format_bytes((double)before->growth_bytes, a, sizeof a),
-                ot_format_bytes((double)after->growth_bytes, b, sizeof b));
-        print_ratio((double)before->growth_bytes, (double)after->growth_bytes, f);
-        if (llabs((long long)(after->loaded_bytes - before->loaded_bytes)) > OT_FACT_LOADED_SHOWN) {
-            fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "model loaded", ot_format_bytes((double)before->loaded_bytes, a, sizeof a),
-                    ot_format_bytes((double)after->loaded_bytes, b, sizeof b));
-            print_ratio((double)before->loaded_bytes, (double)after->loaded_bytes, f);
-        }
+        print_bytes("process grows", before->growth_bytes, after->growth_bytes, f);
+        if (llabs((long long)(after->loaded_bytes - before->loaded_bytes)) > OT_FACT_LOADED_SHOWN)
+            print_bytes("model loaded", before->loaded_bytes, after->loaded_bytes, f);
     }
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "peak memory", ot_format_bytes((double)r->totals.untiled.peak_bytes, a, sizeof a),
-            ot_format_bytes((double)r->totals.tiled.peak_bytes, b, sizeof b));
-    print_ratio((double)r->totals.untiled.peak_bytes, (double)r->totals.tiled.peak_bytes, f);
-    if (r->totals.max_tensor > 0) {
-        fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "largest tensor", ot_format_bytes((double)before->largest_bytes, a, sizeof a),
-                ot_format_bytes((double)after->largest_bytes, b, sizeof b));
-        print_ratio((double)before->largest_bytes, (double)after->largest_bytes, f);
-    }
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "bytes moved", ot_format_bytes(r->totals.untiled.traffic_bytes, a, sizeof a),
-            ot_format_bytes(r->totals.tiled.traffic_bytes, b, sizeof b));
-    print_ratio(r->totals.untiled.traffic_bytes, r->totals.tiled.traffic_bytes, f);
-    fprintf(f, "%*s%-15s %12s %12s", MARGIN, "", "time", ot_format_seconds(r->totals.untiled.time_s, a, sizeof a),
-            ot_format_seconds(r->totals.tiled.time_s, b, sizeof b));
-    print_ratio(r->totals.untiled.time_s, r->totals.tiled.time_s, f);
+    print_bytes("peak memory", before->peak_bytes, after->peak_bytes, f);
+    if (r->totals.max_tensor > 0) print_bytes("largest tensor", before->largest_bytes, after->largest_bytes, f);
+    print_change("bytes moved", before->traffic_bytes, after->traffic_bytes, ot_format_bytes, f);
+    print_change("time", before->time_s, after->time_s, ot_format_seconds, f);
     if (r->totals.memory_budget > 0 && after->growth_bytes > r->totals.memory_budget)
         fprintf(f, "%*slive tensors keep to the budget of %s; the process is predicted to pass it\n", MARGIN, "",
                 ot_format_bytes((double)r->totals.memory_budget, a, sizeof a));
