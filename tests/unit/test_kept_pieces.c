@@ -10,6 +10,7 @@
 #include "plan/target/target.h"
 #include "process/process.h"
 #include "rewrite/rewrite_internal.h"
+#include "stingy.h"
 
 #define WEIGHTS " init %w : float32[16,16,3,3] = random 1\n init %p : float32[16,16,1,1] = random 2\n"
 #define FIRST   " %m = Conv(%x, %w) {kernel_shape=[3,3], pads=[1,1,1,1]}\n"
@@ -135,17 +136,6 @@ static void a_process_saves_them(void **state)
     (void)state;
     const int64_t joined = growth(0, 16), kept = growth(1, 16);
     if (kept >= joined - (INT64_C(1) << 20)) fail_msg("%lld joined, %lld in pieces", (long long)joined, (long long)kept);
-}
-
-static long allowed;
-
-static void *stingy(void *ptr, size_t old_size, size_t new_size)
-{
-    (void)old_size;
-    if (new_size && allowed-- <= 0) return NULL;
-    if (new_size) return realloc(ptr, new_size);
-    free(ptr);
-    return NULL;
 }
 
 /* Let 0, 1, 2... blocks through: either the memory error comes back, or all is well. */

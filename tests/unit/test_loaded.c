@@ -1,5 +1,5 @@
 /* What a session holds once a model is loaded: constants packed for each graph or convolution, kept in branches, and what of it counts. */
-#include "analyse/shape.h"
+#include "shaped_model.h"
 #include "process/process.h"
 #include "rewrite/rewrite.h"
 #include "weigh/contest.h"
@@ -13,16 +13,6 @@
 
 #define KB INT64_C(1024)
 #define MB (1024 * KB)
-
-static ot_model *read_model(const char *text, ot_diag *d)
-{
-    ot_model *m = NULL;
-    *d = (ot_diag){0};
-    if (ot_text_parse(text, strlen(text), d, &m) != OT_OK) fail_msg("%s\n%s", d->message, text);
-    if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK || ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
-        fail_msg("%s\n%s", d->message, text);
-    return m;
-}
 
 static int64_t loaded(const ot_model *m)
 {

@@ -7,21 +7,11 @@
 
 #include <cmocka.h>
 
-#include "analyse/shape.h"
+#include "shaped_model.h"
 #include "ir/ir.h"
 #include "weigh/weigh.h"
 
 enum { TEXT = 1 << 16, STATICS = 700 };
-
-static ot_model *read_model(const char *text, ot_diag *d)
-{
-    ot_model *m = NULL;
-    *d = (ot_diag){0};
-    if (ot_text_parse(text, strlen(text), d, &m) != OT_OK) fail_msg("%s\n%s", d->message, text);
-    if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK || ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
-        fail_msg("%s\n%s", d->message, text);
-    return m;
-}
 
 /* What the process grows by with the plan for least memory. The graph's result is reshaped to what so many nodes hand on from a constant. */
 static int64_t growth_with(uint32_t statics)

@@ -5,7 +5,7 @@
 #include "process/process.h"
 #include "rewrite/rewrite.h"
 #include "weigh/weigh.h"
-#include "analyse/shape.h"
+#include "shaped_model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,16 +108,6 @@ static void patterns_hold_what_lives_together(void **state)
 }
 
 /* ---- graphs ---- */
-
-static ot_model *read_model(const char *text, ot_diag *d)
-{
-    ot_model *m = NULL;
-    *d = (ot_diag){0};
-    if (ot_text_parse(text, strlen(text), d, &m) != OT_OK) fail_msg("%s\n%s", d->message, text);
-    if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK || ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
-        fail_msg("%s\n%s", d->message, text);
-    return m;
-}
 
 static ot_process_figures played(const char *text, bool pinned)
 {

@@ -14,6 +14,7 @@
 
 #include "rewrite/rewrite_internal.h"
 #include "hand_plan.h"
+#include "stingy.h"
 
 /* ---- models ---- */
 
@@ -630,17 +631,6 @@ static void test_deterministic(void **state)
 }
 
 /* ---- running out of memory ---- */
-
-static long allowed;
-
-static void *stingy(void *ptr, size_t old_size, size_t new_size)
-{
-    (void)old_size;
-    if (new_size && allowed-- <= 0) return NULL;
-    if (new_size) return realloc(ptr, new_size);
-    free(ptr);
-    return NULL;
-}
 
 /* Let 0, 1, 2... blocks through: either the memory error comes back, or all is well. */
 static void test_out_of_memory(void **state)
