@@ -77,6 +77,7 @@ const char *ot_run_command_text(const ot_run *r, ot_arena *a)
     else if (o->runtime)
         add(&w, " --runtime %s", o->runtime);
     if (o->l2_bytes) add(&w, " --l2 %lld", (long long)o->l2_bytes);
+    if (o->weight_bytes) add(&w, " --weight-memory %lld", (long long)o->weight_bytes);
     if (o->threads) add(&w, " --threads %u", o->threads);
     for (size_t k = 0; k < o->n_shapes; k++) add_shape(&w, "--shape", &o->shapes[k]);
     for (size_t k = 0; k < o->n_design; k++) add_shape(&w, "--design", &o->design[k]);

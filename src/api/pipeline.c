@@ -173,6 +173,7 @@ static ot_status pass_plan(ot_run *r)
     OT_TRY(ot_target_load(r->options.target, r->options.threads, r->diag, &r->target));
     if (r->options.emit_engine) use_calibration(r);
     if (r->options.l2_bytes) ot_target_set_l2(&r->target, r->options.l2_bytes);
+    if (r->options.weight_bytes) r->target.weight_bytes = r->options.weight_bytes;
     if (r->options.emit_engine)
         ot_target_set_engine(&r->target);
     else if (r->options.runtime)

@@ -16,6 +16,7 @@ typedef struct ot_source {
 typedef struct ot_run_options {
     const char *target;             /* name or .xml file */
     int64_t l2_bytes;               /* 0: the target's own */
+    int64_t weight_bytes;           /* likewise, of the memory for weights beside it */
     uint32_t threads;               /* 0: the target's own */
     const ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes;

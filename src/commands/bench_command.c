@@ -73,6 +73,7 @@ static ot_status load_target(work *w, ot_target *t)
     OT_TRY(ot_target_load(o->target, threads_of(w), w->d, t));
     if (o->emit_engine) (void)ot_target_use_calibration(t, threads_of(w), note, sizeof note);
     if (o->l2_bytes) ot_target_set_l2(t, o->l2_bytes);
+    if (o->weight_bytes) t->weight_bytes = o->weight_bytes;
     return OT_OK;
 }
 

@@ -146,6 +146,7 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
 {
     ot_run_options r = {.target = o->target,
                         .l2_bytes = o->l2_bytes,
+                        .weight_bytes = o->weight_bytes,
                         .threads = o->threads,
                         .shapes = o->shapes,
                         .n_shapes = o->n_shapes,

@@ -75,6 +75,8 @@ static const option OPTIONS[] = {
     {"runtime", 0, "NAME", RUNTIME, NULL, AT(runtime), TILERS,
      "who runs the model, of --list-runtimes (the target's own when not given)"},
     {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS, "capacity of the fast memory, in place of the target's"},
+    {"weight-memory", 0, "SIZE", SIZE, NULL, AT(weight_bytes), TILERS,
+     "capacity of a memory for weights beside the fast one: what a region reads in every tile takes nothing of that then"},
     {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, "bind the dimensions of an input; repeatable"},
     {"keep-dynamic", 0, NULL, FLAG, NULL, AT(keep_dynamic), MODELS,
      "free dimensions stay free: one result for every size, planned at --design"},

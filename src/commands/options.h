@@ -27,6 +27,7 @@ typedef struct ot_options {
     const char *output;       /* -o; "-" for stdout; NULL for inspect, and for plan-memory when only the summary is wanted */
     const char *target;       /* name or .xml file; NULL for plan-memory: the kernel's own, else host */
     int64_t l2_bytes;         /* 0: the target's own */
+    int64_t weight_bytes;     /* likewise */
     uint32_t threads;         /* 0: the target's own */
     ot_shape_binding *shapes; /* [n_shapes] */
     size_t n_shapes, cap_shapes;

@@ -20,9 +20,12 @@
  *                          Form scan on a cache: no buffer, the operators read slices of the outer tensor
  *   input read whole       no buffer: its readers take it from where it is (K and V of attention)
  *   weights                one buffer each, loaded before the loops, when they stay (region.weights_stay); else none: their
- *                          readers stream them
+ *                          readers stream them, or find them in a memory of their own
  *   what an operator makes a buffer; an output of the region is stored right away, two slots as for inputs
- *   rows that are carried  form stream: a buffer for those of each value, there during the whole loop
+ *   rows that are carried  form stream: a buffer for those of each value, there during the whole loop; what is made stands behind them.
+ *                          Line buffers (region.rolling): of inputs, too; readers take both where they lie, and with the last of
+ *                          them the rows that are wanted again become those of the next step. Strips come one after the other:
+ *                          the loop over columns is the outer one then
  *   reshapes               another name of their input where the tiles have the same bytes, else an operator
  *   parts of a reduction   one per tile of the axes that are reduced, in front of the output's axes
  *   work memory            filled by `pack` from the input, read by the operator (column buffers, other layouts)
@@ -59,6 +62,7 @@ typedef struct lowering {
     span_of_tiles *span[OT_DIMS_MAX]; /* [n_values] */
     int64_t *kept;                    /* [n_values] most rows that are carried from step to step, along the one dimension */
     uint32_t *rows;                   /* [n_values] buffer of these, or OT_NONE */
+    uint32_t *last;                   /* [n_values] last node of the region that reads the value, or OT_NONE */
     double *share[OT_DIMS_MAX];       /* [n_nodes] largest tile of the node's output, relative to the whole */
     const char *var[OT_DIMS_MAX];     /* loop variables */
     uint32_t *param;                  /* [n_values] of the region's inputs and outputs in slow memory, or OT_NONE */
@@ -91,7 +95,7 @@ static void note_tile(lowering *l, uint32_t d, uint32_t k, uint32_t middle, cons
     const ot_region *r = l->r;
     for (uint32_t v = 0; v < r->n_values; v++) {
         span_of_tiles *s = &l->span[d][v];
-        ot_win made = w->made[v], piece = w->piece[v];
+        ot_win made = r->rolling && d == 0 ? ot_stream_new(w, v) : w->made[v], piece = w->piece[v];
         if (r->values[v].axis[d] == OT_AX_WHOLE) continue;
         s->len = ot_max(s->len, made.hi - made.lo);
         s->piece = ot_max(s->piece, piece.hi - piece.lo);
@@ -122,7 +126,7 @@ static ot_status note_steps(lowering *l, uint32_t *middle)
         if (s.runs[k].count > 1) steady = s.runs[k].first + (s.runs[k].count - 1) / 2;
     for (uint32_t k = 0; k < s.n; k++) {
         note_tile(l, 0, k, steady, &s.steps[k]);
-        for (uint32_t v = r->n_inputs; v < r->n_values; v++) l->kept[v] = ot_max(l->kept[v], ot_win_len(s.steps[k].kept[v]));
+        for (uint32_t v = 0; v < r->n_values; v++) l->kept[v] = ot_max(l->kept[v], ot_win_len(s.steps[k].kept[v]));
     }
     *middle = (uint32_t)(s.steps[steady].piece[r->dims[0].sink].lo / r->dims[0].tile);
     return OT_OK;
@@ -141,7 +145,7 @@ static ot_status measure(lowering *l, uint32_t d)
     l->share[d] = OT_NEW_N(l->a, double, r->n_nodes + 1u);
     if (!l->span[d] || !l->share[d]) return nomem(l);
     OT_TRY(ot_tile_windows_new(l->g, r, l->a, &w));
-    const bool stream = r->form == OT_FORM_STREAM;
+    const bool stream = r->form == OT_FORM_STREAM && d == 0;
     if (stream) OT_TRY(note_steps(l, &middle));
     bool ok = r->form != OT_FORM_WINDOW || ot_tile_clamp_plan(l->g, r, d, &w, &c, &why);
     for (uint32_t k = 0; ok && !stream && k < m->n_tiles; k++) {
@@ -382,7 +386,7 @@ static ot_status load_weights(lowering *l)
 /* Rows that steps hand on: nothing at first. */
 static ot_status declare_rows(lowering *l)
 {
-    for (uint32_t v = l->r->n_inputs; v < l->r->n_values; v++) {
+    for (uint32_t v = 0; v < l->r->n_values; v++) {
         shape s;
         if (l->kept[v] == 0 || !shape_of(l, v, &s)) continue;
         for (uint32_t k = 0; k < s.rank; k++)
@@ -394,6 +398,14 @@ static ot_status declare_rows(lowering *l)
 }
 
 /* ---- the tile ---- */
+
+/* Rows that are wanted again, from what the step has of value v to where the next one looks for them. */
+static ot_status keep_rows(lowering *l, uint32_t v)
+{
+    uint32_t from[2] = {l->tile[v], l->rows[v]};
+    if (l->rows[v] == OT_NONE || l->tile[v] == OT_NONE) return OT_OK;
+    return ot_kb_compute(l->b, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, from, l->r->rolling ? 2 : 1) ? OT_OK : nomem(l);
+}
 
 /* What holds region input v in a tile; brought in when it is wanted first. OT_NONE: it has no tile. */
 static ot_status bring_input(lowering *l, uint32_t v, uint32_t *out)
@@ -464,7 +476,8 @@ static ot_status emit_view(lowering *l, uint32_t i, bool *done)
     uint32_t base, v = rn->out[0];
     *done = false;
     if (!ot_op_is_view(n->op) || n->n_in == 0 || rn->in[0] == OT_NONE || v == OT_NONE) return OT_OK;
-    if (l->rows[v] != OT_NONE) return OT_OK; /* what it makes stands behind other rows */
+    if (l->rows[v] != OT_NONE) return OT_OK;                          /* what it makes stands behind other rows */
+    if (l->r->rolling && l->rows[rn->in[0]] != OT_NONE) return OT_OK; /* what it reads does */
     for (uint32_t o = 1; o < n->n_out; o++)
         if (rn->out[o] != OT_NONE) return OT_OK;
     if (!shape_of(l, v, &to) || !shape_of(l, rn->in[0], &from) || !tile_bytes(&to, &a) || !tile_bytes(&from, &b)) return OT_OK;
@@ -501,12 +514,39 @@ static ot_status emit_work(lowering *l, uint32_t i, const uint32_t *in, uint32_t
     return ot_kb_compute(l->b, OT_PIPE_VECTOR, "pack", out, 1, in, 1) ? OT_OK : nomem(l);
 }
 
+/* Append the buffers of carried rows that node i works on. */
+static uint32_t add_rows(const lowering *l, uint32_t i, uint32_t *in, uint32_t n_in)
+{
+    const ot_rnode *rn = &l->r->nodes[i];
+    const ot_node *n = &l->g->nodes[rn->node];
+    for (uint32_t j = 0; l->r->rolling && j < n->n_in; j++)
+        if (rn->in[j] != OT_NONE && l->rows[rn->in[j]] != OT_NONE)
+            in[n_in++] = l->rows[rn->in[j]]; /* they come before what is new */
+    for (uint32_t o = 0; !l->r->rolling && o < n->n_out; o++)
+        if (rn->out[o] != OT_NONE && l->rows[rn->out[o]] != OT_NONE) in[n_in++] = l->rows[rn->out[o]]; /* before what is made */
+    return n_in;
+}
+
+/* Line buffers: node i was the last to read these. */
+static ot_status keep_read(lowering *l, uint32_t i)
+{
+    const ot_rnode *rn = &l->r->nodes[i];
+    const ot_node *n = &l->g->nodes[rn->node];
+    for (uint32_t j = 0; l->r->rolling && j < n->n_in; j++) {
+        const uint32_t v = rn->in[j];
+        bool again = v == OT_NONE || l->last[v] != i;
+        for (uint32_t k = 0; k < j; k++) again |= rn->in[k] == v;
+        if (!again) OT_TRY(keep_rows(l, v));
+    }
+    return OT_OK;
+}
+
 static ot_status emit_node(lowering *l, uint32_t i)
 {
     const ot_rnode *rn = &l->r->nodes[i];
     const ot_node *n = &l->g->nodes[rn->node];
     uint32_t n_in = 0, n_out = 0, work;
-    uint32_t *in = OT_NEW_N(l->a, uint32_t, n->n_in + n->n_out + 1u), *out = OT_NEW_N(l->a, uint32_t, n->n_out + 1u);
+    uint32_t *in = OT_NEW_N(l->a, uint32_t, 2 * n->n_in + n->n_out + 1u), *out = OT_NEW_N(l->a, uint32_t, n->n_out + 1u);
     const char *name = lower_case(l, n->op_type);
     shape s;
     bool done;
@@ -527,21 +567,18 @@ static ot_status emit_node(lowering *l, uint32_t i)
         if (out[n_out] == OT_NONE) return nomem(l);
         l->tile[v] = out[n_out++];
     }
-    for (uint32_t o = 0; o < n->n_out; o++)
-        if (rn->out[o] != OT_NONE && l->rows[rn->out[o]] != OT_NONE)
-            in[n_in++] = l->rows[rn->out[o]]; /* they come before what is made */
+    n_in = add_rows(l, i, in, n_in);
     ot_cost_kind kind = ot_op_cost(n->op);
     ot_pipe pipe = kind == OT_COST_CONV || kind == OT_COST_GEMM ? OT_PIPE_CUBE : OT_PIPE_VECTOR;
     if (n_out == 0) return OT_OK;
     if (!ot_kb_compute(l->b, pipe, name, out, n_out, in, n_in)) return nomem(l);
     for (uint32_t o = 0; o < n->n_out; o++) {
         uint32_t v = rn->out[o];
-        if (v != OT_NONE && l->rows[v] != OT_NONE && !ot_kb_compute(l->b, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, &l->tile[v], 1))
-            return nomem(l);
+        if (v != OT_NONE && !l->r->rolling) OT_TRY(keep_rows(l, v));
         if (v == OT_NONE || !l->r->values[v].is_output || l->tile[v] == OT_NONE || !shape_of(l, v, &s)) continue;
         OT_TRY(store_piece(l, v, &s));
     }
-    return OT_OK;
+    return keep_read(l, i);
 }
 
 /* ---- the nest ---- */
@@ -556,9 +593,11 @@ static ot_status emit_all(lowering *l)
         OT_TRY(measure(l, d));
     }
     OT_TRY(declare_all(l));
-    if (r->weights_stay) OT_TRY(load_weights(l));
+    if (r->weights_stay && !ot_target_weights_apart(l->t, r->weight_bytes)) OT_TRY(load_weights(l));
+    for (uint32_t d = 1; r->rolling && d < r->n_dims; d++)
+        if (!ot_kb_for(l->b, l->var[d], 0, r->dims[d].n_tiles, 1)) return nomem(l);
     OT_TRY(declare_rows(l));
-    for (uint32_t d = 0; d < r->n_dims; d++)
+    for (uint32_t d = 0; d < (r->rolling ? 1 : r->n_dims); d++)
         if (!ot_kb_for(l->b, l->var[d], 0, r->dims[d].n_tiles, 1)) return nomem(l);
     for (uint32_t i = 0; i < r->n_nodes; i++) OT_TRY(emit_node(l, i));
     for (uint32_t d = 0; d < r->n_dims; d++)
@@ -577,8 +616,12 @@ static bool prepare(lowering *l)
     l->tile = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
     l->kept = OT_NEW_N(l->a, int64_t, l->r->n_values + 1u);
     l->rows = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
-    if (!l->rows || !l->kept) return false;
-    for (uint32_t v = 0; v < l->r->n_values; v++) l->rows[v] = OT_NONE;
+    l->last = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
+    if (!l->rows || !l->kept || !l->last) return false;
+    for (uint32_t v = 0; v < l->r->n_values; v++) l->rows[v] = l->last[v] = OT_NONE;
+    for (uint32_t i = 0; i < l->r->n_nodes; i++)
+        for (uint32_t j = 0; j < l->g->nodes[l->r->nodes[i].node].n_in; j++)
+            if (l->r->nodes[i].in[j] != OT_NONE) l->last[l->r->nodes[i].in[j]] = i;
     l->b = ot_kernel_build(name, l->t->name[0] ? l->t->name : NULL);
     return l->weight_of && l->param && l->tile && l->b;
 }

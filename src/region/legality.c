@@ -443,7 +443,8 @@ ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsign
     if (f == OT_FORM_NONE) return OT_OK;
     ot_arena *a = ot_arena_new();
     if (!a) return ot_fail_nomem(g->model->diag);
-    ot_form_tiles w = {.g = g, .r = r, .arena = a};
+    const ot_region flat = ot_stream_written(r);
+    ot_form_tiles w = {.g = g, .r = f == OT_FORM_STREAM ? &flat : r, .arena = a};
     ot_status st = ot_form_prepare(&w, f, legal, why);
     /* asked of the graph as it was planned: later, other regions' readers have changed */
     if (st == OT_OK && *legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE) *legal = ot_captures_safe(g, r, why);

@@ -70,6 +70,7 @@ typedef struct ot_region {
     uint32_t n_dims;
     ot_dim dims[OT_DIMS_MAX];
     ot_form form;
+    bool rolling;         /* form stream, planned for somebody who writes in place: line buffers, see stream.h */
     uint32_t first, last; /* positions in graph.order of the interval's first and last node (for printing) */
     /* predictions, filled by the planner */
     int64_t working_set;       /* fast memory that a tile takes: height of the planned arena of the region's kernel (bufplan.h),
@@ -99,7 +100,9 @@ typedef struct ot_tile_windows {
     ot_win *made;    /* [n_values] what is really there: the slice taken (inputs: = need) or made by the node */
     ot_win *piece;   /* [n_values] for outputs: this tile's disjoint share; else empty */
     ot_op_tile *ops; /* [n_nodes]; in == NULL when the node is not cut in this dim; need.lo==need.hi: node unused in this tile */
-    ot_win *kept;    /* [n_values] form stream: the part of `made` that the step before handed on; NULL in other forms */
+    ot_win *
+        kept; /* [n_values] form stream: the part of `made` that the step before handed on (of inputs: rolling alone); NULL in other
+                        forms */
 } ot_tile_windows;
 
 /* Allocate the arrays of *w for region r. */

@@ -7,7 +7,8 @@
  *   kept(v, t)  = [least that a reader of v wants in step t or later, ready(v, t-1))
  *
  * The steps of the rows at the border are not like the others. The longest run of steps that are alike is the steady part; what comes
- * before it becomes one step, and so does what comes behind.
+ * before it becomes one step, and so does what comes behind. With line buffers, they stay steps of their own, and the rows that the first
+ * one would have to make at once are made in steps before it: what is ready then is what is ready in the steady part, moved back.
  */
 #include "stream.h"
 
@@ -20,6 +21,7 @@ typedef struct stepper {
     ot_arena *a;
     int64_t *ready; /* [n_values] rows made so far */
     int64_t *due;   /* [n_values] rows that must be there when the step at hand ends */
+    int64_t *ahead; /* [n_values] rows that are to be there by then although nobody asks; NULL: none */
 } stepper;
 
 static ot_status nomem(const stepper *x) { return ot_fail_nomem(x->g->model->diag); }
@@ -50,7 +52,7 @@ static bool can_stream(const stepper *x, ot_why *why)
 {
     const ot_region *r = x->r;
     *why = OT_WHY_STREAM_ONE_AXIS;
-    if (r->n_dims != 1) return false;
+    if (r->n_dims != 1 && !r->rolling) return false;
     *why = OT_WHY_STREAM_WHOLE;
     for (uint32_t v = r->n_inputs; v < r->n_values; v++)
         if (r->values[v].axis[0] < 0) return false;
@@ -126,6 +128,7 @@ static bool take_step(stepper *x, int64_t boundary, ot_tile_windows *w, ot_why *
         x->due[v] = x->ready[v];
         if (v >= r->n_inputs) w->kept[v] = (ot_win){x->ready[v], x->ready[v]};
         if (r->values[v].is_output) x->due[v] = ot_max(x->ready[v], boundary_of(x, boundary, v));
+        if (x->ahead) x->due[v] = ot_max(x->due[v], x->ahead[v]);
     }
     for (uint32_t i = 0; i < r->n_nodes; i++) n_in += x->g->nodes[r->nodes[i].node].n_in;
     memset(in, 0, n_in * sizeof *in);
@@ -159,12 +162,41 @@ static ot_status new_steps(stepper *x, uint32_t n, ot_tile_windows **out)
     return OT_OK;
 }
 
+/* What step w has of input v when rows that were brought stay: least: of what it and those behind it want; ready: rows brought before. */
+static void keep_input(ot_tile_windows *w, uint32_t v, int64_t least, int64_t ready)
+{
+    const ot_win need = w->need[v];
+    w->kept[v] = (ot_win){ot_min(least, ready), ready};
+    w->made[v] = (ot_win){w->kept[v].lo, ot_max(ready, need.hi)};
+    if (ot_win_empty(w->kept[v]) && !ot_win_empty(need))
+        w->made[v].lo = ot_max(ready, least); /* rows that nobody wants lie between */
+    if (ot_win_empty(w->made[v])) w->made[v] = w->kept[v];
+}
+
+/* Rows of inputs, brought once each. before: [n] scratch. */
+static void keep_inputs(const stepper *x, ot_tile_windows *steps, uint32_t n, int64_t *before)
+{
+    for (uint32_t v = 0; v < x->r->n_inputs; v++) {
+        int64_t ready = 0, least = INT64_MAX;
+        if (x->r->values[v].axis[0] < 0) continue;
+        for (uint32_t k = 0; k < n; k++) {
+            before[k] = ready;
+            if (!ot_win_empty(steps[k].need[v])) ready = ot_max(ready, steps[k].need[v].hi);
+        }
+        for (uint32_t k = n; k-- > 0;) {
+            if (!ot_win_empty(steps[k].need[v])) least = ot_min(least, steps[k].need[v].lo);
+            keep_input(&steps[k], v, least, before[k]);
+        }
+    }
+}
+
 /* Rows are kept until nobody wants them any more. */
 static ot_status find_kept(stepper *x, ot_tile_windows *steps, uint32_t n)
 {
     const ot_region *r = x->r;
-    int64_t *least = OT_NEW_N(x->a, int64_t, r->n_values + 1u);
-    if (!least) return nomem(x);
+    int64_t *least = OT_NEW_N(x->a, int64_t, r->n_values + 1u), *before = OT_NEW_N(x->a, int64_t, n + 1u);
+    if (!least || !before) return nomem(x);
+    if (r->rolling) keep_inputs(x, steps, n, before);
     for (uint32_t v = 0; v < r->n_values; v++) least[v] = INT64_MAX;
     for (uint32_t k = n; k-- > 0;) {
         ot_tile_windows *w = &steps[k];
@@ -178,15 +210,53 @@ static ot_status find_kept(stepper *x, ot_tile_windows *steps, uint32_t n)
     return OT_OK;
 }
 
-/* Steps that end at ends [n] of the sink. */
-static ot_status take_steps(stepper *x, const int64_t *ends, uint32_t n, ot_tile_windows **steps, bool *legal, ot_why *why)
+/* ---- the steps before the first row of the sink ---- */
+
+/* What the first of the steady steps has ready, and how much each of them adds. */
+typedef struct pace {
+    int64_t *ready, *rows; /* [n_values]; 0: of what is made anew, and of inputs */
+    uint32_t at;           /* number of that step, */
+    uint32_t before;       /* with so many before the first tile of the sink */
+} pace;
+
+static ot_status find_pace(const stepper *x, const ot_tile_windows *steps, ot_tile_run run, ot_arena *a, pace *p)
 {
+    const ot_region *r = x->r;
+    *p = (pace){OT_NEW_N(a, int64_t, r->n_values + 1u), OT_NEW_N(a, int64_t, r->n_values + 1u), run.first, 0};
+    if (!p->ready || !p->rows) return nomem(x);
+    int64_t most = run.first + 1;
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+        if (is_made_again(x, r->values[v].node)) continue;
+        p->ready[v] = steps[run.first].made[v].hi;
+        p->rows[v] = steps[run.first + 1].made[v].hi - p->ready[v];
+        if (p->rows[v] > 0) most = ot_max(most, ot_ceil_div(p->ready[v], p->rows[v]));
+    }
+    p->before = (uint32_t)(most - run.first - 1);
+    p->at += p->before;
+    return OT_OK;
+}
+
+/* Rows that are there at the end of step k, which is not behind the first steady one. */
+static void look_ahead(stepper *x, const pace *p, uint32_t k)
+{
+    for (uint32_t v = 0; v < x->r->n_values; v++) x->ahead[v] = ot_max(0, p->ready[v] - (int64_t)(p->at - k) * p->rows[v]);
+}
+
+/* Steps that end at ends [n] of the sink. p: NULL, or what the first of them make. */
+static ot_status take_steps(stepper *x, const int64_t *ends, uint32_t n, const pace *p, ot_tile_windows **steps, bool *legal,
+                            ot_why *why)
+{
+    int64_t *ahead = OT_NEW_N(x->a, int64_t, x->r->n_values + 1u);
     x->ready = OT_NEW_N(x->a, int64_t, x->r->n_values + 1u);
     x->due = OT_NEW_N(x->a, int64_t, x->r->n_values + 1u);
-    if (!x->ready || !x->due) return nomem(x);
+    if (!x->ready || !x->due || !ahead) return nomem(x);
     OT_TRY(new_steps(x, n, steps));
     *legal = true;
-    for (uint32_t k = 0; k < n && *legal; k++) *legal = take_step(x, ends[k], &(*steps)[k], why);
+    for (uint32_t k = 0; k < n && *legal; k++) {
+        x->ahead = p && k <= p->at ? ahead : NULL;
+        if (x->ahead) look_ahead(x, p, k);
+        *legal = take_step(x, ends[k], &(*steps)[k], why);
+    }
     return *legal ? find_kept(x, *steps, n) : OT_OK;
 }
 
@@ -234,40 +304,55 @@ static uint32_t ends_of(const ot_dim *d, ot_tile_run run, int64_t *ends)
     return n;
 }
 
+/* Single steps around the run. */
 static ot_status set_runs(stepper *x, ot_stream *s, bool *legal, ot_why *why)
 {
     ot_tile_run run;
     OT_TRY(steady_run(x, s->steps, s->n, &run));
     *why = OT_WHY_NONE_ALIKE;
-    *legal = run.count >= 2 && run.first <= 1 && s->n - run.first - run.count <= 1;
+    *legal = run.count >= 2 && (x->r->rolling || (run.first <= 1 && s->n - run.first - run.count <= 1));
     if (!*legal) return OT_OK;
-    s->runs = OT_NEW_N(x->a, ot_tile_run, 3);
+    s->runs = OT_NEW_N(x->a, ot_tile_run, s->n - run.count + 1u);
     if (!s->runs) return nomem(x);
-    if (run.first) s->runs[s->n_runs++] = (ot_tile_run){0, 1};
-    s->runs[s->n_runs++] = run;
-    if (run.first + run.count < s->n) s->runs[s->n_runs++] = (ot_tile_run){s->n - 1, 1};
+    for (uint32_t k = 0; k < s->n; k += s->runs[s->n_runs++].count) s->runs[s->n_runs] = k == run.first ? run : (ot_tile_run){k, 1};
     *legal = hand_over(x, s, run, why);
     return OT_OK;
 }
 
-/* Where the steady part lies when every tile is a step. */
-static ot_status find_steady(stepper *x, int64_t *ends, ot_tile_run *run, bool *legal, ot_why *why)
+/* Where the steady part lies when every tile is a step, and its pace. a: of the pace. */
+static ot_status find_steady(stepper *x, int64_t *ends, ot_arena *a, ot_tile_run *run, pace *p, bool *legal, ot_why *why)
 {
     const ot_dim *d = &x->r->dims[0];
     ot_tile_windows *steps = NULL;
     for (uint32_t k = 0; k < d->n_tiles; k++) ends[k] = ot_min((int64_t)(k + 1) * d->tile, d->extent);
-    OT_TRY(take_steps(x, ends, d->n_tiles, &steps, legal, why));
+    OT_TRY(take_steps(x, ends, d->n_tiles, NULL, &steps, legal, why));
     if (!*legal) return OT_OK;
     OT_TRY(steady_run(x, steps, d->n_tiles, run));
     *why = OT_WHY_NONE_ALIKE;
     *legal = run->count >= 2;
-    return OT_OK;
+    return *legal ? find_pace(x, steps, *run, a, p) : OT_OK;
+}
+
+/* With as many steps before the first tile as the region lags. */
+static ot_status roll(stepper *x, const pace *p, ot_stream *s, bool *legal, ot_why *why)
+{
+    const ot_dim *d = &x->r->dims[0];
+    int64_t *ends = OT_NEW_N(x->a, int64_t, d->n_tiles + p->before + 1u);
+    if (!ends) return nomem(x);
+    *why = OT_WHY_MANY_NODES;
+    *legal = ((uint64_t)d->n_tiles + p->before) * ((uint64_t)x->r->n_nodes + x->r->n_values) <= ENTRIES_MAX;
+    if (!*legal) return OT_OK;
+    for (uint32_t k = 0; k < p->before; k++) ends[s->n++] = 0;
+    for (uint32_t k = 0; k < d->n_tiles; k++) ends[s->n++] = ot_min((int64_t)(k + 1) * d->tile, d->extent);
+    OT_TRY(take_steps(x, ends, s->n, p, &s->steps, legal, why));
+    return *legal ? set_runs(x, s, legal, why) : OT_OK;
 }
 
 ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot_stream *out, bool *legal, ot_why *why)
 {
     stepper x = {.g = g, .r = r, .a = a};
     ot_tile_run run;
+    pace p;
     *out = (ot_stream){0};
     *legal = can_stream(&x, why);
     if (!*legal) return OT_OK;
@@ -276,11 +361,12 @@ ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot
     if (!*legal) return OT_OK;
     int64_t *ends = OT_NEW_N(a, int64_t, r->dims[0].n_tiles + 1u);
     x.a = ot_arena_new();
-    ot_status st = ends && x.a ? find_steady(&x, ends, &run, legal, why) : nomem(&x);
+    ot_status st = ends && x.a ? find_steady(&x, ends, a, &run, &p, legal, why) : nomem(&x);
     ot_arena_free(x.a);
     x.a = a;
     if (st != OT_OK || !*legal) return st;
+    if (r->rolling) return roll(&x, &p, out, legal, why);
     out->n = ends_of(&r->dims[0], run, ends);
-    OT_TRY(take_steps(&x, ends, out->n, &out->steps, legal, why));
+    OT_TRY(take_steps(&x, ends, out->n, NULL, &out->steps, legal, why));
     return *legal ? set_runs(&x, out, legal, why) : OT_OK;
 }

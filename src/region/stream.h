@@ -11,6 +11,14 @@
  * docs/streaming.md has the formulas. A step's windows are those of a tile (region.h) but for this: `made` of a value that is made inside
  * is what the step has of it, `kept` the part of that which the step before handed on; what a node computes is ops[].made, right behind
  * `kept`. Pieces of outputs are what is computed of them.
+ *
+ * Standard ONNX writes a body for each kind of step, so there are three at most, and the first one makes all rows by which the region lags.
+ * Line buffers (r->rolling) are for somebody who writes in place and calls operators one by one. There no step makes more than a steady one:
+ *
+ *   steps    0   1   2   3   4   5 ...         before the sink's first row, steps in which the values before it make theirs
+ *   conv 1   4   4   4   4   4   4             rows of region inputs are kept as well: each is brought once
+ *   conv 2   1   4   4   4   4   4             columns may be cut besides, with halos: dims[1], each strip from its first row to its last
+ *   sink     -   2   4   4   4   4
  */
 #ifndef OT_REGION_STREAM_H
 #define OT_REGION_STREAM_H
@@ -20,12 +28,28 @@
 typedef struct ot_stream {
     ot_tile_windows *steps; /* [n] with `kept` */
     uint32_t n;
-    ot_tile_run *
-        runs; /* [n_runs] at most three: a step, steps that are alike, a step. A run of several hands on as many rows as it takes */
+    ot_tile_run
+        *runs; /* [n_runs] single steps and one of several that are alike, which hands on as many rows as it takes. At most three;
+                          rolling: as many as there are steps */
     uint32_t n_runs;
 } ot_stream;
 
-/* Steps of region r, dims[0].tile rows of the sink in each of the steady ones. *legal false, with *why, when the region cannot stream so.
+/* Rows of value v that are new in step w: behind those that were kept. */
+static inline ot_win ot_stream_new(const ot_tile_windows *w, uint32_t v)
+{
+    return (ot_win){w->made[v].lo + (w->kept[v].hi - w->kept[v].lo), w->made[v].hi};
+}
+
+/* Region r, which streams, as standard ONNX writes it: with all of a step's rows in their whole length, in three kinds of steps. */
+static inline ot_region ot_stream_written(const ot_region *r)
+{
+    ot_region flat = *r;
+    if (r->rolling) flat.n_dims = 1;
+    flat.rolling = false;
+    return flat;
+}
+
+/* Steps of region r along dims[0], .tile rows of the sink in each of the steady ones. *legal false, with *why, when the region cannot stream so.
  * Requires SHAPES; a borrows nothing. Fails: OT_E_NOMEM. */
 ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot_stream *out, bool *legal, ot_why *why) OT_MUST_USE;
 

@@ -46,6 +46,7 @@ ot_status ot_tile_windows_new(const ot_graph *g, const ot_region *r, ot_arena *a
     ot_win *in = OT_NEW_N(a, ot_win, n_in);
     if (!w->need || !w->made || !w->piece || !w->ops || !in) return ot_fail_nomem(g->model ? g->model->diag : NULL);
     w->ops[r->n_nodes].in = in;
+    w->kept = NULL;
     return OT_OK;
 }
 

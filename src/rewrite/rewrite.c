@@ -7,6 +7,7 @@
  * region output produces the original value, so nothing outside the region is touched. Afterwards,
  * nodes and initializers that only the replaced nodes read are removed.
  */
+#include "region/stream.h"
 #include "rewrite_internal.h"
 #include "split/split.h"
 
@@ -124,6 +125,8 @@ static ot_status rewrite_region(ot_graph *g, const ot_graph *planned, const ot_r
     ot_why why = OT_WHY_NONE;
     ot_arena *a = ot_arena_new();
     if (!a) return ot_fail_nomem(g->model->diag);
+    const ot_region flat = ot_stream_written(r);
+    if (r->form == OT_FORM_STREAM) r = &flat;
     ot_form_tiles tiles = {.g = planned, .r = r, .arena = a};
     rw_region w = {.g = g, .r = r, .arena = a, .force_loop = force_loop, .kept = kept, .tiles = &tiles};
     w.outer_weights = p->outer_weights && g->model->ir_version >= 4; /* before, an initializer had to be an input */

@@ -6,4 +6,6 @@ start=$((${OT_SEED:-1} * 1000000)) seeds=${STREAM_SEEDS:-40}
 echo "seeds $start to $((start + seeds - 1))"
 "$PYTHON" "$root/tests/property/streams.py" --tool "$TOOL" --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 40 "$tmp/out")"
 tail -n 1 "$tmp/out"
+"$PYTHON" "$root/tests/property/streams.py" --tool "$TOOL" --mode chip --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 40 "$tmp/out")"
+tail -n 1 "$tmp/out"
 finish

@@ -205,6 +205,48 @@ static const char CHAIN[] = "model ir 8 opset 17\n"
                             "  output %y\n"
                             "}\n";
 
+/* Two convolutions in steps of 4 of 64 rows, columns in two strips of 8 with their halo: two rows stay of what each of them reads, and
+ * what is new is a step's. */
+static void line_buffers_hold_what_is_kept(void **state)
+{
+    (void)state;
+    rig x;
+    open_model(&x, CHAIN);
+    cut(&x, 2, 2, 16, 3, 2, OT_FORM_STREAM);
+    x.r.rolling = true;
+    x.r.overlap = false;
+    x.r.weights_stay = true;
+    lower(&x);
+    HAS_DIMS(&x, "x_rows", 1, 4, 2, 10);
+    HAS_DIMS(&x, "x_tile", 1, 4, 4, 10);
+    HAS_DIMS(&x, "b_rows", 1, 4, 2, 9);
+    HAS_DIMS(&x, "a_tile", 1, 4, 4, 9);
+    HAS_DIMS(&x, "b_tile", 1, 4, 4, 9);
+    HAS_DIMS(&x, "y_tile", 1, 4, 4, 8);
+    const ot_tk_stmt *outer = NULL, *inner = NULL, *clear = stmt_of(&x, OT_TK_COMPUTE, "b_rows");
+    for (uint32_t s = 0; s < x.k->n_stmts; s++) {
+        const ot_tk_stmt *p = &x.k->stmts[s];
+        if (p->op == OT_TK_FOR) inner = p, outer = outer ? outer : p;
+    }
+    assert_true(outer && inner && clear && outer < clear && clear < inner); /* a strip begins with no rows */
+    assert_int_equal(outer->hi, 2);
+    assert_int_equal(inner->hi, 16);
+    is_range(&stmt_of(&x, OT_TK_LOAD, "x_tile")->ranges[2], 4, 2, 4); /* two rows ahead of what is made */
+    is_range(&stmt_of(&x, OT_TK_STORE, "y_tile")->ranges[2], 4, 0, 4);
+    bounds_agree(&x);
+    /* all rows; a and b, one over the other, and then b and y; weights */
+    ot_region_memory m;
+    assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &m, NULL), OT_OK);
+    const int64_t column = 4 * 4, weights = 2 * 4 * 4 * 9 * 4;
+    assert_int_equal(m.lower_bound, (2 * 10 + 2 * 9 + 4 * 10 + 4 * 9) * column + weights);
+    assert_int_equal(m.height, m.lower_bound);
+    /* a memory of their own holds the weights */
+    x.t.weight_bytes = x.r.weight_bytes = weights;
+    assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &m, NULL), OT_OK);
+    assert_int_equal(m.lower_bound, (2 * 10 + 2 * 9 + 4 * 10 + 4 * 9) * column);
+    done(&x);
+}
+
 static void chain_has_its_buffers(void **state)
 {
     (void)state;
@@ -692,6 +734,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chain_has_its_buffers),
+        cmocka_unit_test(line_buffers_hold_what_is_kept),
         cmocka_unit_test(weights_stream_when_they_do_not_stay),
         cmocka_unit_test(two_dims_are_nested),
         cmocka_unit_test(equal_windows_crop_their_pieces),

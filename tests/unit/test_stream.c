@@ -5,6 +5,8 @@
  *
  *   sound     a row is computed where every row that it reads is at hand; what is kept was at hand before; nothing is computed twice
  *   lean      a row is computed when somebody wants it in that step, and kept because somebody wants it then or later
+ *
+ * Line buffers: sound likewise; rows of the input are brought once each; no step makes more of a value than a steady one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -203,6 +205,46 @@ static void check_lean(const net *x, const ot_graph *g, const ot_region *r, cons
         }
 }
 
+/* Rows of the input are brought in order, each once, and are there while somebody reads them; none is kept that nobody reads. */
+static void check_input(const net *x, const ot_graph *g, const ot_region *r, const ot_stream *s)
+{
+    int64_t ready = 0;
+    for (uint32_t t = 0; t < s->n; t++) {
+        const ot_win made = s->steps[t].made[0], kept = s->steps[t].kept[0], fresh = ot_stream_new(&s->steps[t], 0);
+        if (kept.lo < kept.hi) {
+            assert_true(t > 0 && inside(s->steps[t - 1].made[0], kept.lo, kept.hi) && kept.lo == made.lo && kept.hi == ready);
+            assert_true(is_wanted(x, g, r, s, 0, kept.lo, t, s->n));
+        }
+        if (fresh.lo >= fresh.hi) continue;
+        assert_true(fresh.lo >= ready);
+        for (int64_t y = ready; y < fresh.lo; y++) assert_false(is_wanted(x, g, r, s, 0, y, t, s->n));
+        ready = fresh.hi;
+    }
+}
+
+/* Outputs of other lengths than the sink's are made in uneven steps. */
+static bool is_even(const net *x, const ot_region *r, const ot_graph *g)
+{
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++)
+        if (r->values[v].is_output && x->rows[number_of(g, r, v)] % r->dims[0].extent != 0) return false;
+    return true;
+}
+
+/* The most of each value that a step makes is what the steady ones make; up-sampling makes whole blocks. */
+static bool is_level(const net *x, const ot_graph *g, const ot_region *r, const ot_stream *s)
+{
+    const ot_tile_windows *steady = NULL;
+    for (uint32_t k = 0; k < s->n_runs; k++)
+        if (s->runs[k].count > 1) steady = &s->steps[s->runs[k].first];
+    assert_non_null(steady);
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+        const int64_t block = x->ops[number_of(g, r, v) - 1].up > 1 ? 2 : 1;
+        for (uint32_t t = 0; t < s->n; t++)
+            if (ot_win_len(ot_stream_new(&s->steps[t], v)) > ot_win_len(ot_stream_new(steady, v)) + block - 1) return false;
+    }
+    return true;
+}
+
 static void steps_are_what_brute_force_finds(void **state)
 {
     (void)state;
@@ -239,8 +281,50 @@ static void steps_are_what_brute_force_finds(void **state)
     assert_true(streamed > GRAPHS / 4 && at_once > GRAPHS / 5);
 }
 
+static void line_buffers_are_what_brute_force_finds(void **state)
+{
+    (void)state;
+    uint32_t streamed = 0, level = 0;
+    for (uint64_t k = 0; k < GRAPHS; k++) {
+        const uint64_t seed = FIRST + k;
+        net x;
+        ot_diag d = {0};
+        ot_region r;
+        ot_stream s, merged;
+        ot_why why = OT_WHY_NONE;
+        bool legal, flat;
+        grow(&x, seed);
+        if (x.n == 0) continue;
+        ot_model *m = build(&x, &d);
+        ot_arena *a = ot_arena_new();
+        region_of(m->graph, a, (int64_t)draw(&x, 8) + 1, &r);
+        if (r.dims[0].n_tiles >= 2) {
+            print_message("seed %llu: %u nodes\n", (unsigned long long)seed, x.n);
+            assert_int_equal(ot_stream_steps(m->graph, &r, a, &merged, &flat, &why), OT_OK);
+            r.rolling = true;
+            assert_int_equal(ot_stream_steps(m->graph, &r, a, &s, &legal, &why), OT_OK);
+            if (legal) {
+                check_sound(&x, m->graph, &r, &s);
+                check_input(&x, m->graph, &r, &s);
+                if (is_even(&x, &r, m->graph)) {
+                    assert_true(is_level(&x, m->graph, &r, &s));
+                    level++;
+                }
+                streamed++;
+            } else {
+                assert_true(why != OT_WHY_NONE);
+            }
+        }
+        ot_arena_free(a);
+        ot_model_free(m);
+    }
+    print_message("%u of %u stream, %u level\n", streamed, GRAPHS, level);
+    assert_true(streamed > GRAPHS / 4 && level > GRAPHS / 20);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_are_what_brute_force_finds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_are_what_brute_force_finds),
+                                       cmocka_unit_test(line_buffers_are_what_brute_force_finds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

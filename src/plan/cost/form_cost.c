@@ -23,6 +23,7 @@
 
 bool ot_weights_stay(const ot_target *t, const ot_totals *x)
 {
+    if (ot_target_weights_apart(t, (int64_t)x->weights)) return true;
     return !(x->how & OT_FIT_STREAM) && ((double)x->ws + x->weights <= (double)t->fast_bytes || x->tiles <= 1);
 }
 

@@ -21,7 +21,7 @@ typedef struct figures {
     bool *later;                   /* [most operands] scratch */
     double *bytes;                 /* [most operands and outputs] scratch */
     const ot_stream *stream;       /* its steps, in form stream */
-    ot_extents *kept;              /* [n_values] form stream: of the rows that are carried from step to step */
+    ot_extents *kept;              /* [n_values] form stream: along dims[0], of the rows that are carried from step to step */
 } figures;
 
 static bool fill_readers(figures *x, ot_arena *a)
@@ -79,6 +79,7 @@ static void add_tile(figures *x, uint32_t d, const ot_tile_windows *w)
 {
     const ot_region *r = x->r;
     const ot_graph *g = x->s->g;
+    const bool lines = r->rolling && d == 0; /* readers take what they want where it lies */
     memset(x->wanted, 0, r->n_values * sizeof *x->wanted);
     for (uint32_t i = r->n_nodes; i-- > 0;) {
         const ot_rnode *rn = &r->nodes[i];
@@ -89,13 +90,13 @@ static void add_tile(figures *x, uint32_t d, const ot_tile_windows *w)
             uint32_t v = rn->in[k];
             if (v == OT_NONE || r->values[v].axis[d] < 0) continue;
             ot_win all = {0, g->values[n->in[k]].dims[r->values[v].axis[d]]};
-            x->ext[d][v].crop += (double)ot_wanted_add(&x->wanted[v], rn->in_axis[d][k] < 0 ? all : w->ops[i].in[k]);
+            if (!lines) x->ext[d][v].crop += (double)ot_wanted_add(&x->wanted[v], rn->in_axis[d][k] < 0 ? all : w->ops[i].in[k]);
         }
     }
     for (uint32_t v = 0; v < r->n_values; v++) {
         if (r->values[v].axis[d] < 0) continue;
-        x->ext[d][v].crop += (double)ot_wanted_made(&x->wanted[v], w->made[v]);
-        ot_extents_add(&x->ext[d][v], w->made[v].hi - w->made[v].lo, 1);
+        if (!lines) x->ext[d][v].crop += (double)ot_wanted_made(&x->wanted[v], w->made[v]);
+        ot_extents_add(&x->ext[d][v], ot_win_len(lines ? ot_stream_new(w, v) : w->made[v]), 1);
     }
 }
 
@@ -121,9 +122,12 @@ static void add_steps(figures *x)
     for (uint32_t k = 0; k < x->stream->n; k++) {
         const ot_tile_windows *w = &x->stream->steps[k];
         add_tile(x, 0, w);
-        for (uint32_t v = x->r->n_inputs; v < x->r->n_values; v++) {
+        for (uint32_t v = 0; v < x->r->n_values; v++) {
+            if (x->r->values[v].axis[0] < 0) continue;
             ot_extents_add(&x->kept[v], ot_win_len(w->kept[v]), 1);
-            if (!ot_win_empty(w->kept[v])) x->ext[0][v].crop += (double)ot_win_len(w->made[v]); /* put together: a copy */
+            if (ot_win_empty(w->kept[v])) continue;
+            /* put together, or put where the next step finds them: a copy */
+            x->ext[0][v].crop += (double)ot_win_len(x->r->rolling ? w->kept[v] : w->made[v]);
         }
     }
 }
@@ -133,13 +137,14 @@ static bool sum_dim(figures *x, uint32_t d, ot_tile_windows *w)
 {
     const ot_region *r = x->r;
     const ot_graph *g = x->s->g;
-    if (x->stream)
+    const bool steps = x->stream && d == 0;
+    if (steps)
         add_steps(x);
     else if (!add_tiles(x, d, w))
         return false;
     for (uint32_t v = 0; v < r->n_values; v++) {
         int8_t axis = r->values[v].axis[d];
-        if (x->stream && axis >= 0) ot_extents_finish(&x->kept[v], g->values[r->values[v].value].dims[axis]);
+        if (steps && axis >= 0) ot_extents_finish(&x->kept[v], g->values[r->values[v].value].dims[axis]);
         if (axis < 0)
             x->ext[d][v] = ot_extents_whole(r->dims[d].n_tiles);
         else
@@ -235,7 +240,11 @@ static bool has_halo(const figures *x)
 static double carried_bytes(const figures *x)
 {
     double sum = 0;
-    for (uint32_t v = x->r->n_inputs; x->stream && v < x->r->n_values; v++) sum += (double)x->r->values[v].bytes * x->kept[v].max;
+    for (uint32_t v = 0; x->stream && v < x->r->n_values; v++) {
+        double bytes = (double)x->r->values[v].bytes * x->kept[v].max;
+        for (uint32_t d = 1; d < x->r->n_dims; d++) bytes *= x->ext[d][v].max;
+        sum += bytes;
+    }
     return sum;
 }
 

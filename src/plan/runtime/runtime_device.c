@@ -20,9 +20,9 @@
  * more is computed again. DMA hides all of the shorter time (assumptions). */
 #define SCRATCHPAD COMMON, .overlap = 0, .weights_seen = 1, .motion = OT_MOTION_DMA, .recompute = 16, .doubt = 1, .short_rows = 1
 
-#define STANDARD_ON_SCRATCHPAD                                                                                     \
-    SCRATCHPAD, .forms = OT_FORMS_STANDARD, .price = OT_STANDARD_PRICES, .blocks = {.crop = 2, .crop_blocked = 2}, \
-                .int8_groups = true
+#define STANDARD_ON_SCRATCHPAD                                                                         \
+    SCRATCHPAD, .forms = OT_FORMS_STANDARD | OT_FORM_BIT(OT_FORM_STREAM), .price = OT_STANDARD_PRICES, \
+                .blocks = {.crop = 2, .crop_blocked = 2}, .int8_groups = true
 
 #define WHILE_ON_SCRATCHPAD                                                                                   \
     SCRATCHPAD, .forms = OT_FORM_BIT(OT_FORM_WHILE), .blocks = {.crop = 1, .crop_blocked = 1}, .about = 0.03, \

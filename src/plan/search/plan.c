@@ -359,6 +359,17 @@ static ot_status recombine(const ot_seq *s, const ot_target *t, const ot_plan_op
     return drop_useless(s, t, o, &none, p);
 }
 
+/* Regions with line buffers are candidates beside those in tiles: the best plan of all. Rows that are handed on need a runtime that writes
+ * in place; elsewhere streams are made by themselves (stage weigh/). */
+static ot_status add_streams(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_limit *limit,
+                             ot_plan *p, ot_region_pool *built)
+{
+    const uint32_t before = built->n;
+    if (!ot_target_hard_limit(t) || o->force || o->force_form != OT_FORM_NONE || limit->n_large > 0) return OT_OK;
+    OT_TRY(ot_stream_regions(s, w, t, o, p->arena, built));
+    return built->n > before ? recombine(s, t, o, built, p) : OT_OK;
+}
+
 /* The exact figures may miss what the trials promised of memory and time: then the best of all regions that were built, and of those
  * on the search's other paths; under a budget that is hard to keep, again with what is missing taken off. */
 static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_arena *scratch, ot_plan *p)
@@ -388,6 +399,7 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
             attempt = attempts - 1;
             st = plan_within(&s, &w, tr, t, &before, &limit, p, &built, &path);
         }
+        if (st == OT_OK && attempt == 0 && tr) st = add_streams(&s, &w, t, o, &limit, p, &built);
         bool last = o->price == 0 || attempt + 1 == attempts;
         if (st == OT_OK && limit.n_large == 0 && last && (attempt > 0 || !is_allowed(&s, o, p))) {
             if (attempt == 0) st = build_rest(&s, &w, t, o, &path, p, &built);

@@ -254,45 +254,53 @@ static ot_status new_extents(checker *c, uint32_t d)
     return OT_OK;
 }
 
+/* What all tiles of dimension d have. must: [n_values] scratch. */
+static ot_status check_dim(checker *c, uint32_t d, ot_tile_windows *w, ot_win *must)
+{
+    const ot_region *r = c->r;
+    ot_check_extents *x = c->x;
+    const bool equal = r->form == OT_FORM_WINDOW;
+    ot_why why;
+    ot_clamp clamp;
+    int64_t *covered = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
+    if (!covered) return ot_fail_nomem(c->d);
+    if (equal && !ot_tile_clamp_plan(c->g, r, d, w, &clamp, &why)) return broken(c, ot_reason_sentence(why), OT_NONE);
+    for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
+        bool ok = equal ? ot_tile_clamp_fill(c->g, r, d, k, &clamp, w, &why) : ot_tile_windows_get(c->g, r, d, k, w, &why);
+        if (!ok) return broken(c, ot_reason_sentence(why), OT_NONE);
+        for (uint32_t v = 0; v < r->n_values; v++) {
+            if (r->values[v].axis[d] < 0) continue;
+            x->most[d][v] = ot_max(x->most[d][v], w->made[v].hi - w->made[v].lo);
+            x->sum[d][v] += w->made[v].hi - w->made[v].lo;
+            if (!r->values[v].is_output) continue;
+            if (w->piece[v].lo != covered[v] || w->piece[v].hi < w->piece[v].lo)
+                return broken(c, "pieces overlap or leave a gap", r->values[v].value);
+            covered[v] = w->piece[v].hi;
+        }
+        OT_TRY(check_tile(c, d, k, w, must));
+    }
+    for (uint32_t v = 0; v < r->n_values; v++)
+        if (r->values[v].is_output && r->values[v].axis[d] >= 0 &&
+            covered[v] != c->g->values[r->values[v].value].dims[r->values[v].axis[d]])
+            return broken(c, "pieces do not reach the end", r->values[v].value);
+    return OT_OK;
+}
+
 static ot_status check_windows(checker *c)
 {
-    if (c->r->form == OT_FORM_STREAM) {
-        if (c->r->n_dims != 1) return broken(c, "steps along more than one axis", OT_NONE);
-        OT_TRY(new_extents(c, 0));
-        return ot_plan_check_stream(c->g, c->r, c->x, c->a, c->d);
-    }
     const ot_region *r = c->r;
-    ot_why why;
+    const bool stream = r->form == OT_FORM_STREAM;
     ot_tile_windows w;
-    ot_clamp clamp;
     ot_win *must = OT_NEW_N(c->a, ot_win, r->n_values + 1u);
-    int64_t *covered = OT_NEW_N(c->a, int64_t, r->n_values + 1u);
-    if (!must || !covered) return ot_fail_nomem(c->d);
+    if (!must) return ot_fail_nomem(c->d);
+    if (stream && r->n_dims > (r->rolling ? 2 : 1)) return broken(c, "steps along more than one axis", OT_NONE);
     OT_TRY(ot_tile_windows_new(c->g, r, c->a, &w));
     for (uint32_t d = 0; d < r->n_dims; d++) {
-        ot_check_extents *x = c->x;
         OT_TRY(new_extents(c, d));
-        memset(covered, 0, (r->n_values + 1u) * sizeof *covered);
-        const bool equal = r->form == OT_FORM_WINDOW;
-        if (equal && !ot_tile_clamp_plan(c->g, r, d, &w, &clamp, &why)) return broken(c, ot_reason_sentence(why), OT_NONE);
-        for (uint32_t k = 0; k < r->dims[d].n_tiles; k++) {
-            bool ok = equal ? ot_tile_clamp_fill(c->g, r, d, k, &clamp, &w, &why) : ot_tile_windows_get(c->g, r, d, k, &w, &why);
-            if (!ok) return broken(c, ot_reason_sentence(why), OT_NONE);
-            for (uint32_t v = 0; v < r->n_values; v++) {
-                if (r->values[v].axis[d] < 0) continue;
-                x->most[d][v] = ot_max(x->most[d][v], w.made[v].hi - w.made[v].lo);
-                x->sum[d][v] += w.made[v].hi - w.made[v].lo;
-                if (!r->values[v].is_output) continue;
-                if (w.piece[v].lo != covered[v] || w.piece[v].hi < w.piece[v].lo)
-                    return broken(c, "pieces overlap or leave a gap", r->values[v].value);
-                covered[v] = w.piece[v].hi;
-            }
-            OT_TRY(check_tile(c, d, k, &w, must));
-        }
-        for (uint32_t v = 0; v < r->n_values; v++)
-            if (r->values[v].is_output && r->values[v].axis[d] >= 0 &&
-                covered[v] != c->g->values[r->values[v].value].dims[r->values[v].axis[d]])
-                return broken(c, "pieces do not reach the end", r->values[v].value);
+        if (stream && d == 0)
+            OT_TRY(ot_plan_check_stream(c->g, r, c->x, c->a, c->d));
+        else
+            OT_TRY(check_dim(c, d, &w, must));
     }
     return OT_OK;
 }

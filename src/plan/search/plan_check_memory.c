@@ -45,6 +45,12 @@ static ot_status broken(const checker *c, const char *rule)
 
 /* ---- sizes ---- */
 
+/* Some step takes over rows of v. */
+static bool is_kept(const checker *c, uint32_t v) { return c->x->kept && c->x->kept[v] > 0; }
+
+/* Rows of v are kept once nobody reads it in the step any more. */
+static bool is_wanted_later(const checker *c, uint32_t v) { return c->r->rolling && is_kept(c, v); }
+
 /* Elements of v's largest tile, and the bits of each; false: it has no tile. */
 static bool tile_size(const checker *c, uint32_t v, int64_t *elems, uint32_t *bits)
 {
@@ -113,7 +119,8 @@ static bool computes(const checker *c, uint32_t i)
 static ot_status add_constants(checker *c)
 {
     const ot_region *r = c->r;
-    for (uint32_t i = 0; i < r->n_nodes && r->weights_stay; i++) {
+    const bool held = r->weights_stay && !ot_target_weights_apart(c->t, r->weight_bytes);
+    for (uint32_t i = 0; i < r->n_nodes && held; i++) {
         const ot_node *n = &c->g->nodes[r->nodes[i].node];
         if (!computes(c, i)) continue;
         for (uint32_t k = 0; k < n->n_in && !ot_op_is_view(n->op); k++) {
@@ -151,7 +158,7 @@ static ot_status rename_value(checker *c, uint32_t i, bool *done)
     uint32_t to_bits, from_bits;
     *done = false;
     if (!ot_op_is_view(n->op) || n->n_in == 0 || x->in[0] == OT_NONE || x->out[0] == OT_NONE) return OT_OK;
-    if (c->x->kept && c->x->kept[x->out[0]] > 0) return OT_OK;
+    if (is_kept(c, x->out[0]) || is_wanted_later(c, x->in[0])) return OT_OK;
     for (uint32_t o = 1; o < n->n_out; o++)
         if (x->out[o] != OT_NONE) return OT_OK;
     if (!tile_size(c, x->out[0], &to, &to_bits) || !tile_size(c, x->in[0], &from, &from_bits)) return OT_OK;
@@ -198,10 +205,10 @@ static void forget_constants(checker *c)
 /* Rows that steps hand on: there from the first step to the last. */
 static ot_status add_rows(checker *c)
 {
-    for (uint32_t v = c->r->n_inputs; c->x->kept && v < c->r->n_values; v++) {
+    for (uint32_t v = 0; c->x->kept && v < c->r->n_values; v++) {
         int64_t elems;
         uint32_t bits, b;
-        if (c->x->kept[v] == 0 || !tile_size(c, v, &elems, &bits)) continue;
+        if (!is_kept(c, v) || !tile_size(c, v, &elems, &bits)) continue;
         elems = elems / c->x->most[0][v] * c->x->kept[v];
         OT_TRY(add(c, bytes_of(elems, bits), 1, 0, &b));
         use(c, b, c->r->n_nodes - 1);
@@ -256,7 +263,7 @@ static bool may_overwrite(const checker *c, uint32_t i, uint32_t k, uint32_t to)
     for (uint32_t j = 0; j < n->n_in; j++) /* every way in which it reads that */
         if (x->in[j] != OT_NONE && c->in[x->in[j]] == c->in[x->in[k]] && !(j <= 2 && ot_op_row_of(n->op)->place >> j & 1))
             return false;
-    if (c->all[c->in[x->in[k]]].to != i) return false;
+    if (c->all[c->in[x->in[k]]].to != i || is_wanted_later(c, x->in[k])) return false;
     return tile_size(c, x->in[k], &elems, &bits) && tile_size(c, to, &out, &out_bits) && elems == out && bits == out_bits;
 }
 

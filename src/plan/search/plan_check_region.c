@@ -235,8 +235,11 @@ static ot_status largest_live(billing *b, double *most)
         change[b->last[v] + 1u] -= bytes_largest(b, v);
     }
     *most = 0;
-    for (uint32_t v = r->n_inputs; b->x->kept && v < r->n_values; v++) /* carried from step to step, besides */
-        waiting += (double)r->values[v].bytes * (double)b->x->kept[v] / (double)cut_extent(b, v, 0);
+    for (uint32_t v = 0; b->x->kept && v < r->n_values; v++) { /* carried from step to step, besides */
+        double carried = b->x->kept[v] == 0 ? 0 : (double)r->values[v].bytes * (double)b->x->kept[v] / (double)cut_extent(b, v, 0);
+        for (uint32_t d = 1; d < r->n_dims; d++) carried *= largest_tile(b, v, d);
+        waiting += carried;
+    }
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         const ot_rnode *x = &r->nodes[i];
         double scratch = b->s->work[b->s->pos[x->node]], results = 0;
@@ -321,7 +324,8 @@ static ot_status settle_residency(billing *b)
     b->held = floor(most + 0.5);
     if (r->overlap) b->held += floor((b->windows + b->outputs) / b->tiles);
     if (r->overlap ? !can : can && !ot_target_hard_limit(t)) return broken(b, "transfers overlap where they cannot, or do not");
-    const bool room = b->held + b->constants <= (double)t->fast_bytes || b->tiles <= 1;
+    const bool room = ot_target_weights_apart(t, (int64_t)b->constants) || b->held + b->constants <= (double)t->fast_bytes ||
+                      b->tiles <= 1;
     if (r->weights_stay ? !room : room && !ot_target_hard_limit(t)) return broken(b, "constants stay where they cannot, or do not");
     return OT_OK;
 }

@@ -30,6 +30,20 @@ static int64_t extent_of(const player *p, uint32_t v) { return p->g->values[p->r
 
 static bool holds(ot_win a, ot_win b) { return ot_win_empty(b) || (a.lo <= b.lo && a.hi >= b.hi); }
 
+/* What is brought of input v: where rows stay, each once. */
+static ot_status check_input(player *p, const ot_tile_windows *w, uint32_t v)
+{
+    const ot_win made = w->made[v], kept = w->kept[v];
+    if (!p->r->rolling) return ot_win_empty(kept) ? OT_OK : broken(p, "rows of an input are kept", v);
+    if (!holds(p->had[v], kept)) return broken(p, "rows are kept that were not there", v);
+    if (!ot_win_empty(kept) && kept.lo != made.lo)
+        return broken(p, "rows that were kept do not lie before those that are brought", v);
+    if (ot_win_len(made) > ot_win_len(kept) && made.lo + ot_win_len(kept) < p->ready[v])
+        return broken(p, "a row is brought twice", v);
+    p->ready[v] = ot_max(p->ready[v], made.hi);
+    return OT_OK;
+}
+
 /* What step w has of value v. */
 static ot_status check_value(player *p, const ot_tile_windows *w, uint32_t v)
 {
@@ -37,13 +51,16 @@ static ot_status check_value(player *p, const ot_tile_windows *w, uint32_t v)
     const ot_win made = w->made[v];
     if (rv->axis[0] < 0) return v < p->r->n_inputs ? OT_OK : broken(p, "a value that is made in steps is not cut", v);
     if (made.lo < 0 || made.hi > extent_of(p, v) || made.lo > made.hi) return broken(p, "rows outside the value", v);
-    p->x->most[0][v] = ot_max(p->x->most[0][v], made.hi - made.lo);
-    p->x->sum[0][v] += made.hi - made.lo;
-    if (v < p->r->n_inputs) return OT_OK;
-    const ot_win kept = w->kept[v], fresh = w->ops[rv->node].made;
-    const bool makes = !ot_win_empty(w->ops[rv->node].need);
+    const ot_win kept = w->kept[v];
+    const int64_t rows = ot_win_len(made) - (p->r->rolling ? ot_win_len(kept) : 0); /* that stand by themselves */
     p->x->kept[v] = ot_max(p->x->kept[v], ot_win_len(kept));
-    if (!ot_win_empty(kept)) p->x->cropped[0][v] += ot_win_len(made); /* copied to stand together */
+    p->x->most[0][v] = ot_max(p->x->most[0][v], rows);
+    p->x->sum[0][v] += rows;
+    if (v < p->r->n_inputs) return check_input(p, w, v);
+    const ot_win fresh = w->ops[rv->node].made;
+    const bool makes = !ot_win_empty(w->ops[rv->node].need);
+    if (!ot_win_empty(kept))
+        p->x->cropped[0][v] += ot_win_len(p->r->rolling ? kept : made); /* copied to stay, or to stand together */
     if (!holds(p->had[v], kept)) return broken(p, "rows are kept that were not there", v);
     if (!ot_win_empty(kept) && (kept.lo != made.lo || kept.hi != (makes ? fresh.lo : made.hi)))
         return broken(p, "rows that were kept do not lie before those that are made", v);
@@ -86,7 +103,8 @@ static ot_status check_node(player *p, const ot_tile_windows *w, uint32_t i)
         if (axis >= 0 && axis != cut) return broken(p, "a value is cut along two axes", v);
         const ot_win in = axis < 0 ? (ot_win){0, extent_of(p, v)} : t.in[k];
         if (!holds(w->made[v], in)) return broken(p, "a reader needs rows that are not there", v);
-        if (!ot_win_empty(in) && (in.lo != w->made[v].lo || in.hi != w->made[v].hi)) p->x->cropped[0][v] += ot_win_len(in);
+        if (!p->r->rolling && !ot_win_empty(in) && (in.lo != w->made[v].lo || in.hi != w->made[v].hi))
+            p->x->cropped[0][v] += ot_win_len(in);
     }
     return OT_OK;
 }

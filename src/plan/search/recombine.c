@@ -129,7 +129,10 @@ ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_regio
     int64_t most = 0;
     *n = 0;
     OT_TRY(prepare(&x));
-    OT_TRY(lowest_peak(&x, ot_time_allowed(s, o) * (1 + TIME_ABOUT), &most));
+    if (o->goal == OT_GOAL_TIME && o->memory_budget == 0 && o->force_form == OT_FORM_NONE)
+        most = INT64_MAX;
+    else
+        OT_TRY(lowest_peak(&x, ot_time_allowed(s, o) * (1 + TIME_ABOUT), &most));
     if (o->goal == OT_GOAL_TIME) most = ot_max(most, o->memory_budget);
     fastest(&x, most);
     for (uint32_t p = s->n; p > 0;) {

@@ -111,7 +111,7 @@ typedef struct ot_region_pool {
     uint32_t n;
     size_t cap;
 } ot_region_pool;
-/* Of all sets of regions that do not overlap: for goal memory the one with the least peak that takes no longer than o allows; under a
+/* Of all sets of regions that do not overlap: for goal time the fastest; for goal memory, or a forced form, the one with the least peak that takes no longer than o allows; under a
  * budget the fastest that keeps it, or comes nearest to it. Of several the fastest. out: room for pool->n; *n of them, numbered, in
  * order. Fails: OT_E_NOMEM. */
 ot_status ot_recombine(const ot_seq *s, const ot_plan_options *o, const ot_region_pool *pool, ot_region *out,

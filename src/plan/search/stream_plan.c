@@ -11,12 +11,14 @@
  */
 #include "search.h"
 
-#define ENDS_MAX  12
+#define ENDS_MAX  48
+#define ENDS_FEW  12       /* where rows are carried by loops: each costs a plan of its own (stage weigh/) */
 #define HALVES    3        /* an interval, the end's half of it, a quarter */
 #define WORK_MAX  10000000 /* windows of steps that are looked at for a graph, about */
 #define ABOUT     1.05     /* memory, or time, that is taken to be the same */
 #define STEPS_MIN 4        /* fewer steps hold too much each */
 #define STEP_MIN  8192     /* bytes of its largest value in a step, where more rows can be taken: a loop turns no faster */
+#define STRIPS    6        /* numbers of strips of columns that are tried */
 
 typedef struct finder {
     const ot_seq *s;
@@ -26,10 +28,14 @@ typedef struct finder {
     ot_arena *arena; /* of the plan */
     ot_region_pool *pool;
     uint64_t work;
+    uint32_t ends[ENDS_MAX], n_ends; /* positions after which little is handed on */
 } finder;
 
 /* Rows of a step of the sink that are worth a try. */
 static const int64_t ROWS[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
+
+/* The runtime keeps rows where they lie and writes in place: a scratchpad. */
+static bool has_line_buffers(const ot_target *t) { return t->runtime->motion == OT_MOTION_DMA; }
 
 /* What the region takes from outside and hands out is whole for the runtime: no group is torn. */
 static bool is_whole(const finder *x, const ot_region *r)
@@ -44,23 +50,45 @@ static bool is_whole(const finder *x, const ot_region *r)
     return true;
 }
 
-/* The region in steps of c->tile[0] rows, with figures and planned memory, goes to the pool. *legal: it can be written. */
-static ot_status try_rows(finder *x, const ot_choice *c, bool *legal)
+static void dump_rows(const ot_choice *c, const ot_region *r, bool fits)
+{
+    fprintf(stderr, "  [%u,%u] axis %d, %lld rows a step", c->first, c->end, c->axes[0], (long long)c->tile[0]);
+    if (c->n_dims > 1) fprintf(stderr, ", %u strips", r->dims[1].n_tiles);
+    fprintf(stderr, ": %.3f -> %.3f ms, peak %.1f MB, %lld bytes%s\n", r->time_untiled * 1e3, r->time_tiled * 1e3,
+            (double)r->peak / 1048576.0, (long long)r->working_set, fits ? "" : ": too much");
+}
+
+/* The region with figures and planned memory; on a scratchpad with less beside its steps where it does not fit. *fits false: nothing does. */
+static ot_status settle(finder *x, ot_region *r, bool *fits)
+{
+    const bool hard = ot_target_hard_limit(x->t);
+    *fits = false;
+    for (unsigned how = 0; how <= (hard ? OT_FIT_STREAM | OT_FIT_SINGLE : 0u) && !*fits; how++) {
+        if ((how & OT_FIT_SINGLE) && !x->t->double_buffer) continue;
+        OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, r));
+        if (r->time_tiled < 0) continue;
+        OT_TRY(ot_region_settle_memory(x->s, x->t, r));
+        *fits = !hard || r->working_set <= x->t->fast_bytes;
+    }
+    return OT_OK;
+}
+
+/* The region in steps of c->tile[0] rows goes to the pool. *legal: it can be written; *fits: and run. */
+static ot_status try_rows(finder *x, const ot_choice *c, bool *legal, bool *fits)
 {
     ot_region r;
     ot_why why;
+    *fits = false;
     OT_TRY(ot_region_build(x->s, x->w, c, x->arena, &r));
     r.form = OT_FORM_STREAM;
+    r.rolling = has_line_buffers(x->t);
     x->work += (uint64_t)r.dims[0].n_tiles * (r.n_nodes + r.n_values);
     *legal = is_whole(x, &r);
     if (*legal) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
     if (!*legal) return OT_OK;
-    OT_TRY(ot_region_exact(x->s, x->t, x->arena, 0, &r));
-    if (r.time_tiled < 0) return OT_OK;
-    OT_TRY(ot_region_settle_memory(x->s, x->t, &r));
-    if (ot_dbg['D'])
-        fprintf(stderr, "  [%u,%u] axis %d, %lld rows a step: %.3f -> %.3f ms, peak %.1f MB\n", c->first, c->end, c->axes[0],
-                (long long)c->tile[0], r.time_untiled * 1e3, r.time_tiled * 1e3, (double)r.peak / 1048576.0);
+    OT_TRY(settle(x, &r, fits));
+    if (ot_dbg['D']) dump_rows(c, &r, *fits);
+    if (!*fits) return OT_OK;
     return OT_PUSH(x->s->arena, x->pool->all, x->pool->n, x->pool->cap, r) ? OT_OK : ot_fail_nomem(x->s->g->model->diag);
 }
 
@@ -90,12 +118,14 @@ static ot_status try_interval(finder *x, ot_choice *c, bool *any)
     const int64_t extent = sink->dims[c->axes[0]], largest = largest_made(x, c);
     *any = false;
     for (size_t k = 0; k < sizeof ROWS / sizeof *ROWS && x->work < WORK_MAX; k++) {
-        bool legal;
-        if (ROWS[k] < x->o->stream_rows || ROWS[k] * STEPS_MIN > extent || is_tiny(largest, extent, ROWS[k])) continue;
+        bool legal, fits;
+        if (ROWS[k] < x->o->stream_rows || ROWS[k] * STEPS_MIN > extent) continue;
+        if (!has_line_buffers(x->t) && is_tiny(largest, extent, ROWS[k])) continue;
         c->tile[0] = ROWS[k];
-        OT_TRY(try_rows(x, c, &legal));
+        OT_TRY(try_rows(x, c, &legal, &fits));
         *any |= legal;
         if (legal && x->o->stream_rows > 0) return OT_OK;
+        if (legal && !fits) return OT_OK; /* more rows take more */
     }
     return OT_OK;
 }
@@ -120,6 +150,54 @@ static uint32_t start_from(finder *x, uint32_t first, uint32_t end, const int8_t
     return best;
 }
 
+/* Strips of columns of the interval: the same region in steps of rows, strip by strip. */
+static ot_status try_strips(finder *x, ot_choice *c)
+{
+    const ot_value *sink = &x->s->g->values[x->s->g->nodes[x->s->node[c->end]].out[0]];
+    int64_t tiles[OT_COUNTS_MAX];
+    const uint32_t n = ot_candidate_tiles(sink->dims[c->axes[1]], STRIPS, false, tiles);
+    for (uint32_t k = 0; k < n; k++) {
+        bool any;
+        c->tile[1] = tiles[k];
+        OT_TRY(try_interval(x, c, &any));
+    }
+    return OT_OK;
+}
+
+/* The interval in whole rows, in strips where these take too much. *any: it can be written. */
+static ot_status try_first(finder *x, ot_choice c, bool *any)
+{
+    const uint32_t before = x->pool->n;
+    const int32_t rank = x->s->g->values[x->s->g->nodes[x->s->node[c.end]].out[0]].rank;
+    OT_TRY(try_interval(x, &c, any));
+    if (!*any || x->pool->n > before || !has_line_buffers(x->t) || rank < 4 || c.axes[0] != rank - 2) return OT_OK;
+    c.n_dims = 2;
+    c.axes[1] = (int8_t)(rank - 1);
+    return try_strips(x, &c);
+}
+
+/* Intervals that end at `end` along the axis, and begin as far down as it can be followed, or half way; with line buffers, wherever little
+ * is handed on. */
+static ot_status try_axis(finder *x, uint32_t end, const int8_t *axis)
+{
+    const uint32_t lowest = lowest_start(x, end, axis);
+    ot_choice c = {.first = lowest, .end = end, .n_dims = 1, .axes = {axis[0]}};
+    uint32_t tried = OT_NONE;
+    bool any = false;
+    for (uint32_t half = 0; half < HALVES && c.first < end && !any; half++) {
+        OT_TRY(try_first(x, c, &any));
+        tried = c.first;
+        c.first = start_from(x, c.first + (end - c.first + 1) / 2, end, axis);
+    }
+    for (uint32_t k = 0; has_line_buffers(x->t) && k < x->n_ends; k++) {
+        c.first = start_from(x, x->ends[k] + 1, end, axis);
+        if (x->ends[k] < lowest || c.first >= end || c.first == tried) continue;
+        OT_TRY(try_first(x, c, &any));
+        tried = c.first;
+    }
+    return OT_OK;
+}
+
 static ot_status try_end(finder *x, uint32_t end)
 {
     const ot_node *n = &x->s->g->nodes[x->s->node[end]];
@@ -127,18 +205,14 @@ static ot_status try_end(finder *x, uint32_t end)
     uint32_t dims[OT_AXIS_SETS_MAX];
     if (n->n_out == 0 || n->out[0] == OT_NONE || x->s->g->values[n->out[0]].n_uses + x->s->g->values[n->out[0]].is_output == 0)
         return OT_OK;
+    const bool torn = x->t->runtime->int8_groups && ot_cost_torn(x->s, x->t, n, n->out[0]);
+    if (torn && has_line_buffers(x->t)) return OT_OK; /* as every interval would find */
     const uint32_t n_sets = ot_candidate_axes(x->s, x->w, end, 0, sets, dims);
     for (uint32_t k = 0; k < n_sets; k++) {
         /* Rows of pictures, not columns: what is put together and carried is then long runs of memory. */
         const int32_t rank = x->s->g->values[n->out[0]].rank;
         if (dims[k] != 1 || (rank >= 4 && sets[k][0] == rank - 1)) continue;
-        uint32_t first = lowest_start(x, end, sets[k]);
-        bool any = false;
-        for (uint32_t half = 0; half < HALVES && first < end && !any; half++) {
-            ot_choice c = {.first = first, .end = end, .n_dims = 1, .axes = {sets[k][0]}};
-            OT_TRY(try_interval(x, &c, &any));
-            first = start_from(x, first + (end - first + 1) / 2, end, sets[k]);
-        }
+        OT_TRY(try_axis(x, end, sets[k]));
     }
     return OT_OK;
 }
@@ -152,28 +226,36 @@ static ot_status may_end(const finder *x, uint32_t p, bool *may)
     return OT_OK;
 }
 
-/* Positions after which least is handed on, each the least among its neighbours. ends: room for ENDS_MAX. */
-static ot_status find_ends(const finder *x, uint32_t *ends, uint32_t *n_ends)
+static int by_position(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Positions after which least is handed on, each the least among its neighbours, in order. */
+static ot_status find_ends(finder *x)
 {
     const ot_seq *s = x->s;
-    *n_ends = 0;
+    const uint32_t most = has_line_buffers(x->t) ? ENDS_MAX : ENDS_FEW;
+    x->n_ends = 0;
     for (uint32_t p = 0; p < s->n; p++) {
         bool may;
         const int64_t here = s->cut[p + 1];
         if ((p + 1 < s->n && s->cut[p + 2 <= s->n ? p + 2 : p + 1] < here) || s->cut[p] < here) continue;
         OT_TRY(may_end(x, p, &may));
         if (!may) continue;
-        uint32_t at = *n_ends;
-        if (at == ENDS_MAX) { /* in place of the one that hands on most */
+        uint32_t at = x->n_ends;
+        if (at == most) { /* in place of the one that hands on most */
             at = 0;
-            for (uint32_t k = 1; k < ENDS_MAX; k++)
-                if (s->cut[ends[k] + 1] > s->cut[ends[at] + 1]) at = k;
-            if (s->cut[ends[at] + 1] < here) continue;
+            for (uint32_t k = 1; k < most; k++)
+                if (s->cut[x->ends[k] + 1] > s->cut[x->ends[at] + 1]) at = k;
+            if (s->cut[x->ends[at] + 1] < here) continue;
         } else {
-            ++*n_ends;
+            ++x->n_ends;
         }
-        ends[at] = p;
+        x->ends[at] = p;
     }
+    if (has_line_buffers(x->t)) qsort(x->ends, x->n_ends, sizeof *x->ends, by_position);
     return OT_OK;
 }
 
@@ -207,11 +289,10 @@ ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t, con
                             ot_region_pool *pool)
 {
     finder x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .pool = pool};
-    uint32_t ends[ENDS_MAX], n_ends;
     const uint32_t before = pool->n;
     if (!ot_runtime_takes(t->runtime, OT_FORM_STREAM)) return OT_OK;
-    OT_TRY(find_ends(&x, ends, &n_ends));
-    for (uint32_t k = n_ends; k-- > 0 && x.work < WORK_MAX;) OT_TRY(try_end(&x, ends[k]));
+    OT_TRY(find_ends(&x));
+    for (uint32_t k = x.n_ends; k-- > 0 && x.work < WORK_MAX;) OT_TRY(try_end(&x, x.ends[k]));
     drop_covered(pool, before);
     return OT_OK;
 }

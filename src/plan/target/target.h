@@ -11,6 +11,7 @@ typedef struct ot_target {
     char description[256];
     char cpu[128];             /* calibrated: processor on which the native engine was measured; else "" */
     int64_t fast_bytes;        /* capacity of the fast memory that a tile's working set must fit ("L2") */
+    int64_t weight_bytes;      /* capacity of a memory for constants beside it, where they are once they have been read; 0: none */
     int64_t granule;           /* DMA / line granule in bytes: transfers are rounded up to it */
     uint32_t cores;            /* workers that share a node's work (threads) */
     bool is_cache;             /* fast memory is a hardware cache (soft limit), not a scratchpad */
@@ -52,6 +53,11 @@ ot_status ot_target_load(const char *name, uint32_t threads, ot_diag *diag, ot_t
 void ot_target_free(ot_target *t);
 /* The fast memory is a scratchpad: what does not fit cannot run. Else a cache, where it only takes longer. */
 static inline bool ot_target_hard_limit(const ot_target *t) { return !t->is_cache; }
+/* Constants of so many bytes that a region reads in every tile take nothing of the fast memory, and are read once. */
+static inline bool ot_target_weights_apart(const ot_target *t, int64_t bytes)
+{
+    return t->weight_bytes > 0 && bytes <= t->weight_bytes;
+}
 /* Another capacity of the fast memory (--l2): of tiles and of the scope l2. */
 void ot_target_set_l2(ot_target *t, int64_t bytes);
 /* For the engine on this machine: the target `host` becomes what `calibrate` left in the cache, where that was measured on this

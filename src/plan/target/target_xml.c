@@ -57,6 +57,7 @@ static const field FIELDS[] = {
     F("fast", "granule", BYTES, granule),
     F("fast", "cache", TRUTH, is_cache),
     F("fast", "double-buffer", TRUTH, double_buffer),
+    {"fast", "weights", BYTES, offsetof(ot_target, weight_bytes), 0, true},
     F("mid", "bytes", BYTES, mid_bytes),
     F("mid", "bandwidth", RATE, bw_mid),
     {"mid", "core-bandwidth", RATE, offsetof(ot_target, bw_mid_core), 0, true},

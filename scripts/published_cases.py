@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""The tables of docs/published-cases.md: published cases planned by the tool, nothing measured.
+
+  published_cases.py [--tool build/onnx-tile] [--doc docs/published-cases.md | --print]
+
+Makes the models (models/make_models.py), runs `inspect --json` and writes what it says between the markers <!-- vgg --> and
+<!-- mobilenet --> of the page. Feature maps: bytes moved less those of weights, which are read once where a region keeps them (and of
+every untiled node), else once in every tile.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MIB = 1 << 20
+VGG = [(t, l2, []) for t in ('ethos-u55', 'tlf-16m') for l2 in ('362K', '512K', '1M', '2M', '4M')]
+VGG_APART = [(t, l2, o) for t in ('ethos-u55', 'tlf-16m')
+             for l2, o in (('362K', []), ('362K', ['--memory-budget', '3460K']), ('362K', ['--goal', 'memory']), ('1M', []))]
+VGG_WEIGHTS = 2221312  # bytes of constants of the model
+
+
+def inspect(tool, model, *options):
+    p = subprocess.run([tool, 'inspect', model, '--json', '-q', *options], capture_output=True, text=True,
+                       env=dict(os.environ, ONNX_TILE_CACHE='off'))
+    if p.returncode != 0:
+        sys.exit(f'{options}: exit {p.returncode}: {p.stderr.strip()}')
+    return json.loads(p.stdout)
+
+
+def tiles(region):
+    n = 1
+    for t in region['tiles']:
+        n *= t
+    return n
+
+
+def regions(plan):
+    """'10: H/19 x W/7, rows kept', by region."""
+    def one(r):
+        cut = ' x '.join(f"{a}/{t}" for a, t in zip(r['axes'], r['tiles']))
+        return f"{len(r['nodes'])}: {cut}" + (' in lines' if r['form'] == 'stream' else '')
+    return ', '.join(one(r) for r in plan['regions'])
+
+
+def macs(plan):
+    return plan['tiled']['macs'] / plan['untiled']['macs']
+
+
+def feature_maps(plan):
+    """Bytes moved that are no weights, before and after."""
+    again = sum(r['weight_bytes'] * (tiles(r) - 1) for r in plan['regions'] if not r['weights_stay'])
+    return plan['untiled']['traffic_bytes'] - VGG_WEIGHTS, plan['tiled']['traffic_bytes'] - VGG_WEIGHTS - again
+
+
+def vgg_row(tool, model, target, l2, options):
+    p = inspect(tool, model, '--target', target, '--l2', l2, *options)
+    u, t = p['untiled']['traffic_bytes'] / MIB, p['tiled']['traffic_bytes'] / MIB
+    before, after = (x / MIB for x in feature_maps(p))
+    return (f'| {u:.1f} -> {t:.1f} | {before:.1f} -> {after:.1f} | x{macs(p):.3f} | {p["untiled"]["time_s"] * 1e3:.3g} -> '
+            f'{p["tiled"]["time_s"] * 1e3:.3g} ms | {regions(p)} |')
+
+
+def vgg(tool, model):
+    yield '| target | fast memory | bytes moved, MiB | feature maps, MiB | MACs | predicted time | regions (nodes: tiles) |'
+    yield '|---|---|---|---|---|---|---|'
+    for target, l2, options in VGG:
+        yield f'| `{target}` | {l2} ' + vgg_row(tool, model, target, l2, options)
+
+
+def vgg_apart(tool, model):
+    yield '| target | fast memory | options | bytes moved, MiB | feature maps, MiB | MACs | predicted time | regions (nodes: tiles) |'
+    yield '|---|---|---|---|---|---|---|---|'
+    for target, l2, options in VGG_APART:
+        words = f"`{' '.join(options)}`" if options else ''
+        yield f'| `{target}` | {l2} | {words} ' + vgg_row(tool, model, target, l2, ['--weight-memory', '4M'] + options)
+
+
+def mobilenet(tool, model):
+    yield '| `--max-slowdown` | peak, bytes | | MACs | predicted time | working sets, KiB | regions (nodes: tiles) |'
+    yield '|---|---|---|---|---|---|---|'
+    for percent in ('1', '10', '30'):
+        p = inspect(tool, model, '--target', 'mcu-512k', '--goal', 'memory', '--l2', '172K', '--max-slowdown', percent)
+        a, b = p['untiled']['peak_bytes'], p['tiled']['peak_bytes']
+        sets = ', '.join(f"{r['working_set_bytes'] / 1024:.0f}" for r in p['regions'])
+        yield (f'| {percent} | {a:,} -> {b:,} | {a / 1024:.0f} -> {b / 1024:.1f} KiB, x{b / a:.3f} | x{macs(p):.3f} | '
+               f'{p["untiled"]["time_s"] * 1e3:.0f} -> {p["tiled"]["time_s"] * 1e3:.0f} ms | {sets} | {regions(p)} |')
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--tool', default=os.path.join(ROOT, 'build', 'onnx-tile'))
+    p.add_argument('--doc', default=os.path.join(ROOT, 'docs', 'published-cases.md'))
+    p.add_argument('--print', action='store_true')
+    o = p.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ('vgg16_head', 'mobilenet_v2_int8'):
+            make = os.path.join(ROOT, 'models', 'make_models.py')
+            subprocess.run([sys.executable, make, folder, name, '--size', '224'], check=True, stdout=subprocess.DEVNULL)
+        head, net = (os.path.join(folder, n + '.onnx') for n in ('vgg16_head', 'mobilenet_v2_int8'))
+        tables = {'vgg': vgg(o.tool, head), 'vgg-apart': vgg_apart(o.tool, head), 'mobilenet': mobilenet(o.tool, net)}
+        tables = {k: '\n'.join(v) for k, v in tables.items()}
+    if o.print:
+        print('\n\n'.join(tables.values()))
+        return
+    with open(o.doc, encoding='utf-8') as f:
+        page = f.read()
+    for name, table in tables.items():
+        page, n = re.subn(rf'(<!-- {name} -->\n).*?(<!-- /{name} -->)', lambda m, t=table: m[1] + t + '\n' + m[2], page, flags=re.S)
+        if n != 1:
+            sys.exit(f'{o.doc}: {n} markers {name}')
+    with open(o.doc, 'w', encoding='utf-8') as f:
+        f.write(page)
+
+
+if __name__ == '__main__':
+    main()
