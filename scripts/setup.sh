@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh build    compiler, protobuf-c, the ONNX protos, GLPK, libxml2; oneDNN unless ENGINE=no
 #   scripts/setup.sh demo     the same, plus .venv with the pinned packages of scripts/requirements.txt
-#   scripts/setup.sh check    the same, plus xmllint, and Chromium unless BROWSER=no
+#   scripts/setup.sh check    the same, plus xmllint, Chromium unless BROWSER=no, OpenCL for the CPU with its checker
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
 #   scripts/setup.sh format   clang-format
 #   scripts/setup.sh fuzz     clang with libFuzzer
@@ -60,6 +60,10 @@ setup_build() {
     [ -f /usr/include/onnx/onnx.proto ] || missing+=(libonnx-dev)
     if ! has_command pkg-config || ! pkg-config --exists libxml-2.0; then missing+=(libxml2-dev); fi
     install_missing
+    # run-kernel --device opencl; without these headers the program is built and says so
+    missing=()
+    need_header CL/cl.h opencl-headers
+    (install_missing) || echo "setup: not installed: ${missing[*]}; kernels will run on no device" >&2
 }
 
 good_python() { # can make a virtual environment, and is new enough for the pinned packages
@@ -105,9 +109,20 @@ setup_reports() {
     (install_missing) || echo "setup: not installed: ${missing[*]}; tests of reports will fail" >&2
 }
 
+has_driver() { [ -n "$(find /etc/OpenCL/vendors -name '*.icd' -print -quit 2>/dev/null)" ]; }
+
+# What tests of devices need: OpenCL's loader, a driver for the CPU, a checker. Without them those tests are skipped.
+setup_devices() {
+    missing=()
+    ldconfig -p 2>/dev/null | grep -q 'libOpenCL\.so\.1' || missing+=(ocl-icd-libopencl1)
+    has_driver || missing+=(pocl-opencl-icd)
+    need_command oclgrind oclgrind
+    (install_missing) || echo "setup: not installed: ${missing[*]}; tests of devices are skipped" >&2
+}
+
 case $what in
 build) setup_build ;;
-check) setup_build; setup_python; setup_reports ;;
+check) setup_build; setup_python; setup_reports; setup_devices ;;
 demo) setup_build; setup_python ;;
 lint)
     need_command clang-tidy clang-tidy

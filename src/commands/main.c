@@ -134,6 +134,7 @@ static ot_status run_kernel(const ot_options *o, ot_diag *d)
                            .n_sizes = o->n_sizes,
                            .output_dir = o->output_dir,
                            .trace = o->trace,
+                           .on = {o->device, o->source, o->work_items, o->repeat},
                            .stats = o->stats,
                            .json = o->json,
                            .quiet = o->quiet};

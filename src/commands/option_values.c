@@ -181,6 +181,25 @@ static ot_status parse_report(ot_diag *d, const option *o, const char *text, ot_
     return OT_PUSH(out->arena, out->reports, out->n_reports, out->cap_reports, text) ? OT_OK : ot_fail_nomem(d);
 }
 
+static ot_status parse_device(ot_diag *d, const option *o, const char *text, const char **out)
+{
+    int64_t n = 0;
+    bool numbered = strncmp(text, "opencl:", 7) == 0 && option_count(text + 7, COUNT_MAX, &n);
+    if (!numbered && strcmp(text, "cpu") != 0 && strcmp(text, "opencl") != 0)
+        return bad_value(d, o, text, "must be cpu, opencl or opencl:N");
+    *out = text;
+    return OT_OK;
+}
+
+static ot_status parse_source(ot_diag *d, const option *o, const char *text, const char **out)
+{
+    size_t n = strlen(text);
+    if (n < 4 || (strcmp(text + n - 3, ".cl") != 0 && strcmp(text + n - 3, ".cu") != 0))
+        return bad_value(d, o, text, "must end in .cl (OpenCL C) or .cu (CUDA C)");
+    *out = text;
+    return OT_OK;
+}
+
 ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *out)
 {
     void *at = (char *)out + o->offset;
@@ -227,6 +246,12 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         out->emit_given = true;
         return OT_OK;
     case RUNTIME: return parse_runtime(d, o, text, at);
+    case DEVICE: return parse_device(d, o, text, at);
+    case SOURCE: return parse_source(d, o, text, at);
+    case ITEMS:
+        if (!option_count(text, 1024, &n) || n < 1) return bad_value(d, o, text, "must be from 1 to 1024");
+        *(uint32_t *)at = (uint32_t)n;
+        return OT_OK;
     }
     return OT_OK;
 }

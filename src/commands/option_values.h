@@ -37,6 +37,9 @@ typedef enum option_kind {
     SEED,
     VERIFY, /* nothing, or "all" attached */
     REPORT,
+    DEVICE,
+    SOURCE,
+    ITEMS,
     LETTERS
 } option_kind;
 

@@ -25,7 +25,7 @@ static const struct {
     {"run", OT_CMD_RUN, RUN_NEEDS, "run MODEL [options]", "run a model natively"},
     {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model and its tiled form side by side"},
     {"calibrate", OT_CMD_CALIBRATE, RUN_NEEDS, "calibrate [-o T.xml]", "measure this machine"},
-    {"run-kernel", OT_CMD_RUN_KERNEL, RUN_NEEDS, "run-kernel K.tk [options]", "plan a tile kernel (.tk) and run it on the CPU"},
+    {"run-kernel", OT_CMD_RUN_KERNEL, RUN_NEEDS, "run-kernel K.tk [options]", "plan a tile kernel (.tk) and run it"},
     {"compare", OT_CMD_COMPARE, NULL, "compare A.xml B.xml -o OUT.html", "what changed between two reports"},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)
@@ -101,11 +101,16 @@ static const option OPTIONS[] = {
     {"seed", 0, "N", SEED, "0", AT(seed), RUNNERS, "of the random numbers"},
     {"output-dir", 0, "D", TEXT, NULL, AT(output_dir), RUN | KERNEL,
      "write the outputs to D/0.npy, D/1.npy... (kernels: D/NAME.npy)"},
-    {"repeat", 0, "N", COUNT, NULL, AT(repeat), RUNNERS, "runs of each model (run: 1, bench: for some seconds)"},
+    {"repeat", 0, "N", COUNT, NULL, AT(repeat), RUNNERS | KERNEL,
+     "runs of each model (run: 1, bench: for some seconds), timed runs on a device"},
     {"reference", 0, NULL, FLAG, NULL, AT(reference), RUN, "slow and obvious kernels only"},
     {"trace", 0, "F.json", TEXT, NULL, AT(trace), RUNNERS | KERNEL,
      "write a trace of one more run (bench: of each model) for chrome://tracing"},
     {"stats", 0, NULL, FLAG, NULL, AT(stats), KERNEL, "what each memory held, what pipes did, what was never freed"},
+    {"device", 0, "cpu|opencl|opencl:N", DEVICE, NULL, AT(device), KERNEL, "where to run: in the interpreter, on an OpenCL device"},
+    {"emit-source", 0, "F.cl|F.cu", SOURCE, NULL, AT(source), KERNEL,
+     "write the planned kernel as OpenCL C or CUDA C (and run it with --device only)"},
+    {"work-items", 0, "N", ITEMS, NULL, AT(work_items), KERNEL, "of a device's work-group, to 1024 (1 on CPUs, else 64)"},
 
     {"size", 0, "NAME=N", EXTENT, NULL, 0, MEMORY | KERNEL, "value of a kernel's size (run-kernel: others follow from the inputs)"},
     {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY | KERNEL,
@@ -274,6 +279,21 @@ static ot_status check_dynamic(ot_diag *d, const ot_options *o)
                    "--keep-dynamic does not go with --verify, which is for one size: bind the dimensions with --shape instead");
 }
 
+/* What is for the interpreter, what for devices. */
+static ot_status check_device(ot_diag *d, const ot_options *o)
+{
+    bool device = o->device && strcmp(o->device, "cpu") != 0;
+    if (o->command != OT_CMD_RUN_KERNEL) return OT_OK;
+    if (o->trace && (device || o->source))
+        return ot_fail(d, OT_E_USAGE, "--trace is the interpreter's: leave out --device and --emit-source");
+    if (o->repeat > 0 && !device) return ot_fail(d, OT_E_USAGE, "--repeat times a device: add --device opencl");
+    if (o->work_items > 0 && !device && !o->source)
+        return ot_fail(d, OT_E_USAGE, "--work-items is for devices: add --device opencl or --emit-source F.cl");
+    if (o->source && o->device && !device)
+        return ot_fail(d, OT_E_USAGE, "--emit-source writes a device's program, which --device cpu does not run: leave out one");
+    return OT_OK;
+}
+
 /* What the words mean together. */
 static ot_status check_together(ot_diag *d, const ot_options *o)
 {
@@ -285,6 +305,7 @@ static ot_status check_together(ot_diag *d, const ot_options *o)
         if (!o->model || !o->second) return ot_fail(d, OT_E_USAGE, "compare needs two reports: compare A.xml B.xml -o OUT.html");
         return o->output ? OT_OK : ot_fail(d, OT_E_USAGE, "no output given: add -o OUT.html");
     }
+    OT_TRY(check_device(d, o));
     if (!o->model) return ot_fail(d, OT_E_USAGE, "no model given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");

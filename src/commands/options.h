@@ -49,6 +49,9 @@ typedef struct ot_options {
     const char *output_dir; /* of run; NULL: none */
     bool reference;         /* of run: reference kernels only */
     bool stats;             /* of run-kernel */
+    const char *device;     /* of run-kernel: "cpu", "opencl", "opencl:N"; NULL: not given */
+    const char *source;     /* of run-kernel: device program to write; NULL: none */
+    uint32_t work_items;    /* of run-kernel; 0: the device's choice */
     const char **reports;   /* [n_reports] files to write */
     size_t n_reports, cap_reports;
     const char *svg;      /* of plan-memory: map to write; "-" for stdout; NULL: none */

@@ -19,9 +19,14 @@ typedef struct work {
     ot_mem_text m;
     ot_kernel *k;
     ot_mem_plan *plan;
-    ot_nd *read;           /* [n_inputs] */
-    ot_krun_array *inputs; /* [n_inputs] of the same memory */
-    ot_krun_result *x;
+    ot_nd *read;                  /* [n_inputs] */
+    ot_krun_array *inputs;        /* [n_inputs] of the same memory */
+    ot_krun_result *x;            /* of the interpreter */
+    ot_kd_result *device;         /* of a device: one of the two, or neither where only the source was wanted */
+    ot_kd_facts facts;            /* of the device, */
+    uint32_t items;               /* and of its work-groups */
+    const ot_krun_array *outputs; /* [n_outputs] of the one that ran */
+    uint32_t n_outputs;
 } work;
 
 /* ---- types: .npy has no bfloat16, such values travel as 16-bit integers ---- */
@@ -123,14 +128,30 @@ static ot_status load(work *w)
     return ot_kernel_parse(w->path, w->text, w->n_text, w->d, &w->k);
 }
 
-static ot_status run(work *w)
+static ot_status run_on_device(work *w)
+{
+    OT_TRY(ot_kernel_device_run(&w->r->on, w->k, w->path, w->plan, w->inputs, (uint32_t)w->r->n_inputs, w->d, &w->facts, &w->items,
+                                &w->device));
+    if (!w->device) return OT_OK;
+    w->outputs = w->device->outputs;
+    w->n_outputs = w->device->n_outputs;
+    return OT_OK;
+}
+
+static ot_status interpret(work *w)
 {
     ot_krun_request q = {.inputs = w->inputs,
                          .n_inputs = (uint32_t)w->r->n_inputs,
                          .restricted = w->r->plan.lifetimes.restrict_in_place,
                          .events = w->r->trace != NULL};
-    return ot_krun(w->k, w->path, w->plan, &q, w->d, &w->x);
+    OT_TRY(ot_krun(w->k, w->path, w->plan, &q, w->d, &w->x));
+    w->outputs = w->x->outputs;
+    w->n_outputs = w->x->n_outputs;
+    return OT_OK;
 }
+
+/* A source alone is written without a run: nobody asked for results, unless a device is named. */
+static ot_status run(work *w) { return w->r->on.source || ot_kernel_device_wanted(&w->r->on) ? run_on_device(w) : interpret(w); }
 
 /* ---- writing ---- */
 
@@ -153,17 +174,17 @@ static const char *file_name(const work *w, const char *name)
 
 static ot_status write_outputs(const work *w)
 {
-    uint32_t n = w->x->n_outputs, opened = 0;
+    uint32_t n = w->n_outputs, opened = 0;
     ot_status s = OT_OK;
-    if (!w->r->output_dir) return OT_OK;
+    if (!w->r->output_dir || !w->outputs) return OT_OK;
     if (mkdir(w->r->output_dir, 0777) != 0 && errno != EEXIST)
         return ot_fail(w->d, OT_E_SYSTEM, "cannot make folder '%.300s': %s", w->r->output_dir, strerror(errno));
     ot_out *outs = OT_NEW_N(w->a, ot_out, n + 1u);
     if (!outs) return ot_fail_nomem(w->d);
     for (; opened < n && s == OT_OK; opened++) {
-        const char *path = file_name(w, w->x->outputs[opened].name);
+        const char *path = file_name(w, w->outputs[opened].name);
         s = path ? ot_out_open(&outs[opened], path, w->a, w->d) : ot_fail_nomem(w->d);
-        if (s == OT_OK) s = put_array(w, &w->x->outputs[opened], &outs[opened]);
+        if (s == OT_OK) s = put_array(w, &w->outputs[opened], &outs[opened]);
         if (s == OT_OK) s = ot_out_seal(&outs[opened]);
     }
     for (uint32_t k = 0; k < n && s == OT_OK; k++) s = ot_out_publish(&outs[k]);
@@ -176,7 +197,7 @@ static ot_status write_trace(const work *w)
     char *text = NULL;
     size_t n = 0;
     ot_out out;
-    if (!w->r->trace) return OT_OK;
+    if (!w->r->trace || !w->x) return OT_OK;
     FILE *f = open_memstream(&text, &n);
     if (!f) return ot_fail_nomem(w->d);
     ot_status s = ot_krun_trace(w->k, w->x, f);
@@ -196,20 +217,28 @@ static ot_status write_trace(const work *w)
 
 static void print_outputs(const work *w)
 {
-    for (uint32_t k = 0; k < w->x->n_outputs; k++) {
-        const ot_krun_array *o = &w->x->outputs[k];
+    for (uint32_t k = 0; k < w->n_outputs; k++) {
+        const ot_krun_array *o = &w->outputs[k];
         printf("output   %s: %s [", o->name, o->dtype);
         for (uint32_t d = 0; d < o->rank; d++) printf("%s%lld", d ? "," : "", (long long)o->dims[d]);
         fputs("]", stdout);
-        if (w->x->unwritten[k] > 0) printf(", %lld bytes of it never written: 0 there", (long long)w->x->unwritten[k]);
+        if (w->x && w->x->unwritten[k] > 0) printf(", %lld bytes of it never written: 0 there", (long long)w->x->unwritten[k]);
         fputc('\n', stdout);
     }
+}
+
+static void print_device(const work *w)
+{
+    printf("device   %s: %lld work-group%s of %u items, %.6f s\n", w->facts.name, (long long)w->device->n_groups,
+           w->device->n_groups == 1 ? "" : "s", w->items, w->device->seconds);
 }
 
 static void print_stats(const work *w)
 {
     const ot_krun_result *x = w->x;
     for (uint32_t k = 0; k < w->m.n_notes; k++) printf("chosen   %s\n", w->m.notes[k]);
+    if (w->device) print_device(w);
+    if (!x) return;
     printf("run      %lld statements\n", (long long)x->steps);
     for (uint32_t k = 0; k < x->n_scopes; k++)
         printf("memory   %-10s peak %lld, freed %lld, still allocated %lld bytes; planned in %lld\n",
@@ -242,44 +271,63 @@ static void json_memory(const work *w, ot_json *j)
     ot_json_close(j);
 }
 
-static void print_json(const work *w)
+static void json_run(const work *w, ot_json *j)
 {
     const ot_krun_result *x = w->x;
+    ot_json_put_int(j, "statements", x->steps);
+    json_memory(w, j);
+    ot_json_list(j, "pipes");
+    for (int p = 0; p < OT_PIPE_COUNT; p++) {
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "pipe", ot_pipe_name((ot_pipe)p));
+        ot_json_put_int(j, "operations", x->pipes[p].operations);
+        ot_json_put_int(j, "bytes", x->pipes[p].bytes);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+}
+
+static void json_leaks(const work *w, ot_json *j)
+{
+    ot_json_list(j, "leaks");
+    for (uint32_t k = 0; k < w->x->n_leaks; k++) {
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "name", w->k->values[w->x->leaks[k].value].name);
+        ot_json_put_int(j, "line", w->k->values[w->x->leaks[k].value].line);
+        ot_json_put_int(j, "bytes", w->x->leaks[k].bytes);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+}
+
+static void json_device(const work *w, ot_json *j)
+{
+    ot_json_put_text(j, "device", w->facts.name);
+    ot_json_put_int(j, "groups", w->device->n_groups);
+    ot_json_put_int(j, "items", w->items);
+    ot_json_put_number(j, "seconds", w->device->seconds);
+}
+
+static void print_json(const work *w)
+{
     ot_json j = {.f = stdout};
     ot_json_open(&j, NULL);
     ot_json_put_text(&j, "kernel", w->k->name);
     ot_json_list(&j, "chosen");
     for (uint32_t k = 0; k < w->m.n_notes; k++) ot_json_put_text(&j, NULL, w->m.notes[k]);
     ot_json_close(&j);
-    ot_json_put_int(&j, "statements", x->steps);
-    json_memory(w, &j);
-    ot_json_list(&j, "pipes");
-    for (int p = 0; p < OT_PIPE_COUNT; p++) {
-        ot_json_open(&j, NULL);
-        ot_json_put_text(&j, "pipe", ot_pipe_name((ot_pipe)p));
-        ot_json_put_int(&j, "operations", x->pipes[p].operations);
-        ot_json_put_int(&j, "bytes", x->pipes[p].bytes);
-        ot_json_close(&j);
-    }
-    ot_json_close(&j);
+    if (w->x) json_run(w, &j);
+    if (w->device) json_device(w, &j);
     ot_json_list(&j, "outputs");
-    for (uint32_t k = 0; k < x->n_outputs; k++) {
+    for (uint32_t k = 0; k < w->n_outputs; k++) {
         ot_json_open(&j, NULL);
-        ot_json_put_text(&j, "name", x->outputs[k].name);
-        ot_json_put_text(&j, "dtype", x->outputs[k].dtype);
-        ot_json_put_int(&j, "unwritten_bytes", x->unwritten[k]);
+        ot_json_put_text(&j, "name", w->outputs[k].name);
+        ot_json_put_text(&j, "dtype", w->outputs[k].dtype);
+        if (w->x) ot_json_put_int(&j, "unwritten_bytes", w->x->unwritten[k]);
         ot_json_close(&j);
     }
     ot_json_close(&j);
-    ot_json_list(&j, "leaks");
-    for (uint32_t k = 0; k < x->n_leaks; k++) {
-        ot_json_open(&j, NULL);
-        ot_json_put_text(&j, "name", w->k->values[x->leaks[k].value].name);
-        ot_json_put_int(&j, "line", w->k->values[x->leaks[k].value].line);
-        ot_json_put_int(&j, "bytes", x->leaks[k].bytes);
-        ot_json_close(&j);
-    }
-    ot_json_close(&j);
+    if (w->x) json_leaks(w, &j);
     ot_json_close(&j);
 }
 
@@ -305,6 +353,7 @@ ot_status ot_run_kernel(const ot_kernel_request *r, ot_diag *d)
     work w = {.r = r, .d = d, .a = ot_arena_new(), .path = strcmp(r->path, "-") == 0 ? "stdin" : r->path};
     ot_status s = w.a ? all(&w) : ot_fail_nomem(d);
     ot_krun_free(w.x);
+    ot_kd_free(w.device);
     for (size_t k = 0; w.read && k < r->n_inputs; k++) ot_nd_release(&w.read[k]);
     ot_mem_plan_free(w.plan);
     ot_kernel_free(w.k);

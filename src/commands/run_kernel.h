@@ -1,11 +1,13 @@
-/* The command run-kernel: a tile kernel, planned and run by the interpreter.
+/* The command run-kernel: a tile kernel, planned and run by the interpreter or on a device.
  *
- *   k.tk --parse, plan--> kernel with places --ot_krun--> D/NAME.npy for each param that is written
- *   NAME=F.npy --------------------^               `----> figures, trace
+ *   k.tk --parse, plan--> kernel with places --ot_krun---------------> D/NAME.npy for each param that is written
+ *   NAME=F.npy --------------------^       |                   `----> figures, trace
+ *                                          `--ot_kernel_device_run--> F.cl, F.cu; D/NAME.npy
  */
 #ifndef OT_RUN_KERNEL_H
 #define OT_RUN_KERNEL_H
 
+#include "kernel_device.h"
 #include "measure/measure.h"
 #include "planmem/planmem.h"
 
@@ -19,7 +21,8 @@ typedef struct ot_kernel_request {
     size_t n_sizes;
     const char *output_dir; /* NULL: results are not written */
     const char *trace;      /* file for a Chrome trace; NULL: none */
-    bool stats;             /* memory, pipes, what was never freed */
+    ot_kernel_device on;    /* a device to run on, a source to write */
+    bool stats;             /* memory, pipes, what was never freed; of a device: what it is, how long it took */
     bool json, quiet;
 } ot_kernel_request;
 

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""The gallery of tile kernels: kernels.py TOOL ROOT SCRATCH
+"""The gallery of tile kernels: kernels.py TOOL ROOT SCRATCH [device | checker]
 
 Each kernel of examples/kernels runs on seeded inputs and gives what NumPy computes in double precision, within the rounding of the types
 that it computes in; it is planned, its planned text is planned to the same places and gives the same bytes.
+
+device: each runs on an OpenCL device, in work-groups of several sizes, and gives what NumPy computes and what the interpreter gives.
+checker: each runs under oclgrind, which finds no race, no access out of bounds and no read of what nobody wrote.
 """
 import os
 import subprocess
@@ -11,6 +14,7 @@ import sys
 import numpy as np
 
 TOOL, ROOT, TMP = sys.argv[1:4]
+MODE = sys.argv[4] if len(sys.argv) > 4 else ''
 GALLERY = os.path.join(ROOT, 'examples', 'kernels')
 MAPS = os.path.join(ROOT, 'reports', 'kernels')
 rng = np.random.default_rng(int(os.environ.get('OT_SEED', '7')))
@@ -112,11 +116,9 @@ def compare(name, out, want, tolerance):
 
 
 def check(name):
-    make, function, tolerance = CASES[name]
+    _, function, tolerance = CASES[name]
     path, planned = f'{GALLERY}/{name}.tk', f'{TMP}/{name}.planned.tk'
-    inputs = make()
-    for k, v in inputs.items():
-        np.save(f'{TMP}/{k}.npy', v)
+    inputs = make_inputs(name)
     if not run(path, inputs, f'{TMP}/{name}') or not tool('plan-memory', path, '-o', planned, '-q'):
         return
     compare(name, f'{TMP}/{name}', function(inputs if name == 'tensor_memory' else wide(inputs)), tolerance)
@@ -154,6 +156,46 @@ def check_rules():
             problems.append(f'docs/kernel-language.md does not have {f}')
     return len(names)
 
+
+def make_inputs(name):
+    inputs = CASES[name][0]()
+    for k, v in inputs.items():
+        np.save(f'{TMP}/{k}.npy', v)
+    return inputs
+
+
+def check_device(name):
+    """Interpreter and device: each within the tolerance of NumPy, and twice that of each other."""
+    _, function, tolerance = CASES[name]
+    path, inputs = f'{GALLERY}/{name}.tk', make_inputs(name)
+    want = function(inputs if name == 'tensor_memory' else wide(inputs))
+    if not run(path, inputs, f'{TMP}/{name}'):
+        return
+    for items in ('1', '5', '64'):
+        out = f'{TMP}/{name}.{items}'
+        if not run(path, inputs, out, '--device', 'opencl', '--work-items', items):
+            return
+        compare(f'{name} in groups of {items}', out, want, tolerance)
+        compare(f'{name} in groups of {items}, against the interpreter', out, {k: np.load(f'{TMP}/{name}/{k}.npy').astype(np.float64) for k in want},
+                2 * tolerance)
+
+
+def check_checker(name):
+    """Without the compiler's optimisations, which read ahead where no statement does."""
+    inputs = make_inputs(name)
+    args = [f'--input={k}={TMP}/{k}.npy' for k in inputs]
+    command = ['oclgrind', '--data-races', '--uninitialized', '--build-options', '-cl-opt-disable', TOOL, 'run-kernel', f'{GALLERY}/{name}.tk', *args, '-q',
+               '--device', 'opencl', '--work-items', '6']
+    r = subprocess.run(command, capture_output=True, text=True)
+    if r.returncode != 0 or r.stdout or r.stderr:
+        problems.append(f'{name}: exit {r.returncode}: {(r.stdout + r.stderr).strip()[:1500]}')
+
+
+if MODE:
+    for case in CASES:
+        (check_device if MODE == 'device' else check_checker)(case)
+    print('\n'.join(problems) or f'{len(CASES)} kernels: {"as NumPy and the interpreter compute" if MODE == "device" else "no race, nothing out of bounds"}')
+    sys.exit(bool(problems))
 
 found = sorted(f[:-3] for f in os.listdir(GALLERY) if f.endswith('.tk'))
 if found != sorted(CASES):

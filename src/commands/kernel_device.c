@@ -1,0 +1,102 @@
+/* Device programs of run-kernel: which device, how many items, the file of the source. */
+#include "kernel_device.h"
+
+#include "export/out_file.h"
+
+bool ot_kernel_device_wanted(const ot_kernel_device *k) { return k->device && strcmp(k->device, "cpu") != 0; }
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static ot_status write_source(const char *path, const ot_kg_code *c, ot_diag *d)
+{
+    ot_out out;
+    ot_arena *a = ot_arena_new();
+    if (!a) return ot_fail_nomem(d);
+    ot_status s = ot_out_open(&out, path, a, d);
+    if (s == OT_OK) {
+        ot_sink_put(&out.sink, c->text, c->n);
+        s = ot_out_seal(&out);
+        if (s == OT_OK) s = ot_out_publish(&out);
+        ot_out_close(&out);
+    }
+    ot_arena_free(a);
+    return s;
+}
+
+/* The number behind "opencl:"; 0 when there is none. */
+static uint32_t device_number(const char *device)
+{
+    const char *colon = strchr(device, ':');
+    return colon ? (uint32_t)strtoul(colon + 1, NULL, 10) : 0;
+}
+
+typedef struct work {
+    const ot_kernel_device *want;
+    const ot_kernel *k;
+    const char *path;
+    const ot_mem_plan *p;
+    ot_diag *d;
+    ot_kd_device *dev; /* NULL: none */
+    ot_kg_options options;
+} work;
+
+/* The program in the language that the source's name asks for, else in the device's. */
+static ot_status emit(work *w)
+{
+    ot_kg_code *c = NULL;
+    ot_kg_options o = w->options;
+    if (!w->want->source) return OT_OK;
+    if (ends_in(w->want->source, ".cu")) {
+        o = (ot_kg_options){.language = OT_KG_CUDA, .items = w->want->items, .local_bytes = OT_KG_LOCAL_DEFAULT};
+        if (o.items == 0) o.items = OT_KG_ITEMS_DEFAULT;
+    }
+    OT_TRY(ot_kernelgen(w->k, w->path, w->p, &o, w->d, &c));
+    ot_status s = write_source(w->want->source, c, w->d);
+    ot_kg_free(c);
+    return s;
+}
+
+static ot_status settle(work *w, ot_kd_facts *facts)
+{
+    ot_kg_options *o = &w->options;
+    *o = (ot_kg_options){.language = OT_KG_OPENCL, .items = w->want->items, .local_bytes = OT_KG_LOCAL_DEFAULT};
+    if (w->dev) {
+        *facts = *ot_kd_about(w->dev);
+        o->local_bytes = facts->local_bytes;
+        if (o->items == 0) o->items = facts->is_cpu ? 1 : OT_KG_ITEMS_DEFAULT;
+        if (o->items > facts->items_most)
+            return ot_fail(w->d, OT_E_USAGE, "'%s' has work-groups of at most %u items", facts->name, facts->items_most);
+    }
+    if (o->items == 0) o->items = OT_KG_ITEMS_DEFAULT;
+    return OT_OK;
+}
+
+static ot_status all(work *w, const ot_krun_array *inputs, uint32_t n_inputs, ot_kd_facts *facts, ot_kd_result **out)
+{
+    ot_kg_code *c = NULL;
+    if (ot_kernel_device_wanted(w->want)) OT_TRY(ot_kd_open(device_number(w->want->device), w->d, &w->dev));
+    OT_TRY(settle(w, facts));
+    OT_TRY(emit(w));
+    if (!w->dev) return OT_OK;
+    ot_kd_request r = {.inputs = inputs, .n_inputs = n_inputs, .repeat = w->want->repeat};
+    OT_TRY(ot_kernelgen(w->k, w->path, w->p, &w->options, w->d, &c));
+    ot_status s = ot_kd_run(w->dev, w->k, w->path, c, &r, w->d, out);
+    ot_kg_free(c);
+    return s;
+}
+
+ot_status ot_kernel_device_run(const ot_kernel_device *want, const ot_kernel *k, const char *path, const ot_mem_plan *p,
+                               const ot_krun_array *inputs, uint32_t n_inputs, ot_diag *d, ot_kd_facts *facts, uint32_t *items,
+                               ot_kd_result **out)
+{
+    work w = {.want = want, .k = k, .path = path, .p = p, .d = d};
+    *out = NULL;
+    ot_status s = all(&w, inputs, n_inputs, facts, out);
+    *items = w.options.items;
+    ot_kd_close(w.dev);
+    return s;
+}

@@ -1,0 +1,46 @@
+/* The functions of OpenCL's loader, which is found when the program runs. Private to kerneldev/; only where there are headers. */
+#ifndef OT_OPENCL_API_H
+#define OT_OPENCL_API_H
+
+#include "base/base.h"
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#define OPENCL_FUNCTIONS(X)      \
+    X(clGetPlatformIDs)          \
+    X(clGetDeviceIDs)            \
+    X(clGetDeviceInfo)           \
+    X(clCreateContext)           \
+    X(clReleaseContext)          \
+    X(clCreateCommandQueue)      \
+    X(clReleaseCommandQueue)     \
+    X(clCreateProgramWithSource) \
+    X(clBuildProgram)            \
+    X(clGetProgramBuildInfo)     \
+    X(clReleaseProgram)          \
+    X(clCreateKernel)            \
+    X(clReleaseKernel)           \
+    X(clSetKernelArg)            \
+    X(clCreateBuffer)            \
+    X(clReleaseMemObject)        \
+    X(clEnqueueReadBuffer)       \
+    X(clEnqueueWriteBuffer)      \
+    X(clEnqueueNDRangeKernel)    \
+    X(clGetEventProfilingInfo)   \
+    X(clReleaseEvent)            \
+    X(clFinish)
+
+typedef struct opencl_api {
+#define X(name) __typeof__(name) *name;
+    OPENCL_FUNCTIONS(X)
+#undef X
+} opencl_api;
+
+/* Functions that are in the process already (a checker that was loaded before the program) go before the library's. OT_E_USAGE: there
+ * is no library, or it lacks one of them. */
+ot_status opencl_load(ot_diag *d, opencl_api *out) OT_MUST_USE;
+/* "CL_OUT_OF_RESOURCES", or a number. */
+const char *opencl_error(cl_int code, char buf[32]);
+
+#endif

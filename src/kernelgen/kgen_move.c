@@ -1,0 +1,181 @@
+/* Transfers, and what loops carry.
+ *
+ *   load a <- x[2*i-1:2*i+3, 0:64]      a[..] = inside ? x[..] : 0
+ *   store y[window] <- b                if (inside) y[..] = b[..]
+ *   yield (q, p) to (p, q)              both are read before either is written
+ */
+#include "kgen_internal.h"
+
+/* Elements of o by their number: what has gaps gets a map. */
+ot_status kgen_number_elements(kgen *g, kgen_operand *o)
+{
+    int64_t dense[OT_TK_RANK_MAX], n = 1;
+    bool canonical = true;
+    for (uint32_t d = o->rank; d-- > 0; n *= o->dims[d]) canonical = canonical && (o->dims[d] == 1 || o->stride[d] == n);
+    if (!canonical && o->map_rank > 0)
+        return kgen_fail(g, "device-view", "'%s' has gaps in what has gaps: no strides describe it", kgen_value(g, o->value)->name);
+    if (!canonical) {
+        o->map_rank = o->rank;
+        memcpy(o->map_dims, o->dims, sizeof dense);
+        memcpy(o->map_stride, o->stride, sizeof dense);
+        kgen_dense(o->dims, o->rank, o->stride);
+    }
+    return OT_OK;
+}
+
+static bool same_axes(const int64_t *a, uint32_t a_rank, const int64_t *b, uint32_t b_rank)
+{
+    uint32_t i = 0, j = 0;
+    for (;; i++, j++) {
+        while (i < a_rank && a[i] == 1) i++;
+        while (j < b_rank && b[j] == 1) j++;
+        if (i == a_rank || j == b_rank) return i == a_rank && j == b_rank;
+        if (a[i] != b[j]) return false;
+    }
+}
+
+/* Over the elements of `main`, whose window has guards; `other` has the same, in its own shape. */
+static ot_status nest_of(kgen *g, const kgen_operand *main, kgen_operand *other, kgen_nest *n)
+{
+    int64_t dense[OT_TK_RANK_MAX];
+    kgen_nest_init(n, main->dims, main->rank);
+    kgen_nest_strides(n, main, main->stride);
+    kgen_nest_guard(n, main);
+    if (same_axes(main->dims, main->rank, other->dims, other->rank)) {
+        kgen_nest_same(n, other);
+    } else {
+        OT_TRY(kgen_number_elements(g, other));
+        kgen_dense(main->dims, main->rank, dense);
+        kgen_nest_strides(n, other, dense);
+    }
+    kgen_nest_fold(n);
+    return OT_OK;
+}
+
+/* What converts from one type to another: wide enough for both. */
+static kgen_class class_between(const char *from, const char *to)
+{
+    if (strcmp(from, "f64") == 0 || strcmp(to, "f64") == 0) return KGEN_F64;
+    if (kgen_is_float(from)) return KGEN_F32;
+    bool wide = ot_tk_dtype_bits(from) == 64 || strcmp(from, "u32") == 0;
+    if (kgen_is_float(to) && !wide) return KGEN_F32;
+    return wide ? KGEN_I64 : KGEN_I32;
+}
+
+static void body(kgen *g, const kgen_operand *from, const kgen_operand *to, const kgen_nest *n, uint32_t main_is_to)
+{
+    bool raw = strcmp(from->dtype, to->dtype) == 0;
+    const char *source = kgen_index(g, from, n->lin[main_is_to]), *dest = kgen_index(g, to, n->lin[!main_is_to]);
+    kgen_class c = class_between(from->dtype, to->dtype);
+    const char *x = raw ? kgen_text(g, "a0[%s]", source) : kgen_get(g, from->dtype, c, "a0", source);
+    if (n->guard && !main_is_to) x = kgen_text(g, "%s ? %s : 0", n->guard, x);
+    const char *put = raw ? kgen_text(g, "out[%s] = %s;", dest, x) : kgen_put(g, to->dtype, c, "out", dest, x);
+    if (n->guard && main_is_to)
+        kgen_line(g, "if (%s) %s", n->guard, put);
+    else
+        kgen_line(g, "%s", put);
+    g->uses_f64 = g->uses_f64 || (!raw && c == KGEN_F64);
+}
+
+ot_status kgen_move(kgen *g, const ot_tk_stmt *s)
+{
+    kgen_operand from, to;
+    kgen_nest n;
+    bool stores = s->op == OT_TK_STORE;
+    OT_TRY(kgen_locate(g, s->in[0], &from));
+    OT_TRY(kgen_locate(g, s->out[0], &to));
+    OT_TRY(kgen_window(g, stores ? &to : &from, s->ranges));
+    if (kgen_elements(&from) != kgen_elements(&to))
+        return kgen_fail(g, "shape", "%lld elements do not fill %lld", (long long)kgen_elements(&from),
+                         (long long)kgen_elements(&to));
+    OT_TRY(stores ? nest_of(g, &to, &from, &n) : nest_of(g, &from, &to, &n));
+    kgen_share share = kgen_nest_share(g, &n);
+    if (stores) share.walks = (share.walks & 1) << 1 | share.walks >> 1; /* the nest has `to` first */
+    OT_TRY(kgen_touch(g, &from, 1, &to, share));
+    bool raw = strcmp(from.dtype, to.dtype) == 0;
+    kgen_block(g);
+    kgen_pointer(g, &from, "a0", true, raw);
+    kgen_pointer(g, &to, "out", false, raw);
+    kgen_nest_open(g, &n);
+    body(g, &from, &to, &n, stores);
+    kgen_nest_close(g, &n);
+    kgen_close(g);
+    return OT_OK;
+}
+
+/* ---- what is carried ---- */
+
+typedef struct pair {
+    kgen_operand from, to;
+} pair;
+
+static bool same_place(const kgen_operand *a, const kgen_operand *b)
+{
+    return a->memory == b->memory && a->constant == b->constant && strcmp(a->dynamic, b->dynamic) == 0 && kgen_is_dense(a) &&
+           kgen_is_dense(b);
+}
+
+static bool overlap(const kgen_operand *a, const kgen_operand *b)
+{
+    return a->memory == b->memory && a->low < b->high && b->low < a->high;
+}
+
+static ot_status copy(kgen *g, kgen_operand *from, kgen_operand *to)
+{
+    kgen_nest n;
+    OT_TRY(nest_of(g, from, to, &n));
+    OT_TRY(kgen_touch(g, from, 1, to, kgen_nest_share(g, &n)));
+    kgen_block(g);
+    kgen_pointer(g, from, "a0", true, true);
+    kgen_pointer(g, to, "out", false, true);
+    kgen_nest_open(g, &n);
+    kgen_line(g, "out[%s] = a0[%s];", kgen_index(g, to, n.lin[1]), kgen_index(g, from, n.lin[0]));
+    kgen_nest_close(g, &n);
+    kgen_close(g);
+    return OT_OK;
+}
+
+/* Through the stage: all that is read lies there before anything is written. */
+static ot_status copy_staged(kgen *g, pair *pairs, uint32_t n)
+{
+    int64_t at = 0;
+    for (int round = 0; round < 2; round++) {
+        at = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            int64_t bytes = kgen_elements(&pairs[k].from) * pairs[k].from.width;
+            kgen_operand stage = pairs[k].to;
+            stage.memory = OT_SCOPE_AUTO; /* no value is there: it stands for the stage */
+            stage.is_local = false;
+            stage.base = "stage";
+            stage.dynamic = stage.origin = "";
+            stage.constant = stage.low = at;
+            stage.high = at + bytes;
+            stage.map_rank = 0;
+            kgen_dense(stage.dims, stage.rank, stage.stride);
+            OT_TRY(round == 0 ? copy(g, &pairs[k].from, &stage) : copy(g, &stage, &pairs[k].to));
+            at = (at + bytes + 15) / 16 * 16;
+        }
+    }
+    g->stage_bytes = ot_max(g->stage_bytes, at);
+    return OT_OK;
+}
+
+ot_status kgen_carry(kgen *g, const uint32_t *to, const uint32_t *from, uint32_t n)
+{
+    pair *pairs = OT_NEW_N(g->a, pair, n + 1u);
+    uint32_t n_pairs = 0;
+    bool crossed = false;
+    if (!pairs) return ot_fail_nomem(g->d);
+    for (uint32_t k = 0; k < n; k++) {
+        pair *p = &pairs[n_pairs];
+        if (g->plan->lifetimes->buffers[g->plan->lifetimes->buffer_of[to[k]]].n_live == 0) continue; /* nothing reads it */
+        OT_TRY(kgen_locate(g, from[k], &p->from));
+        OT_TRY(kgen_locate(g, to[k], &p->to));
+        n_pairs += !same_place(&p->from, &p->to);
+    }
+    for (uint32_t i = 0; i < n_pairs; i++)
+        for (uint32_t j = 0; j < n_pairs; j++) crossed = crossed || overlap(&pairs[i].from, &pairs[j].to);
+    if (crossed) return copy_staged(g, pairs, n_pairs);
+    for (uint32_t k = 0; k < n_pairs; k++) OT_TRY(copy(g, &pairs[k].from, &pairs[k].to));
+    return OT_OK;
+}

@@ -1,0 +1,259 @@
+/* Windows that move over the places of an image: convolution, pooling, columns. An item makes an element of the result.
+ *
+ *   for ch, for k0, for k1 {  i0 = o0 * stride + k0 * dilation - pad; where that is inside: acc += x[n, ch, i0, i1] * w[m, ch, k0, k1]  }
+ */
+#include "kgen_internal.h"
+
+#define SPACE_MAX (OT_TK_RANK_MAX - 2)
+
+typedef struct window {
+    uint32_t n; /* axes of places */
+    int64_t in[SPACE_MAX], out[SPACE_MAX], kernel[SPACE_MAX], stride[SPACE_MAX], dilation[SPACE_MAX], before[SPACE_MAX];
+    bool padded[SPACE_MAX];
+    int64_t n_out, n_kernel; /* products */
+    int opened;              /* braces of the loops */
+} window;
+
+static ot_status settings(const kgen_call *c, window *w)
+{
+    int64_t pads[2 * SPACE_MAX];
+    OT_TRY(kgen_integers(c, "stride", w->n, 1, 1, w->stride));
+    OT_TRY(kgen_integers(c, "dilation", w->n, 1, 1, w->dilation));
+    OT_TRY(kgen_integers(c, "pad", 2 * w->n, 0, 0, pads));
+    w->n_out = w->n_kernel = 1;
+    for (uint32_t d = 0; d < w->n; d++) {
+        int64_t room = w->in[d] + pads[d] + pads[w->n + d] - (w->kernel[d] - 1) * w->dilation[d] - 1;
+        if (room < 0) return kgen_fail(c->g, "shape", "the window of %s is larger than its input", c->s->name);
+        w->out[d] = room / w->stride[d] + 1;
+        w->before[d] = pads[d];
+        w->padded[d] = pads[d] > 0 || pads[w->n + d] > 0;
+        w->n_out *= w->out[d];
+        w->n_kernel *= w->kernel[d];
+    }
+    return OT_OK;
+}
+
+static ot_status image(const kgen_call *c, window *w)
+{
+    const kgen_operand *x = &c->in[0];
+    if (x->rank < 3)
+        return kgen_fail(c->g, "shape", "'%s' has at least 3 axes: images, channels, places", kgen_value(c->g, x->value)->name);
+    w->n = x->rank - 2;
+    memcpy(w->in, x->dims + 2, w->n * sizeof *w->in);
+    return OT_OK;
+}
+
+static ot_status pool_window(const kgen_call *c, window *w)
+{
+    OT_TRY(kgen_needs(c, 1, 1));
+    OT_TRY(image(c, w));
+    OT_TRY(kgen_integers(c, "kernel", w->n, 0, 1, w->kernel));
+    for (uint32_t d = 0; d < w->n; d++)
+        if (w->kernel[d] == 0) return kgen_fail(c->g, "setting", "%s needs kernel=[...]", c->s->name);
+    return settings(c, w);
+}
+
+/* `const int iD = ...`, then `if` it is inside. out, k: text of the coordinates. */
+static void place(kgen *g, window *w, uint32_t d, const char *out, const char *k)
+{
+    const char *at = kgen_term(g, kgen_term(g, "", out, w->stride[d]), k, w->dilation[d]);
+    kgen_line(g, "const int i%u = %s - %lld;", d, *at ? at : "0", (long long)w->before[d]);
+    if (!w->padded[d]) return;
+    kgen_open(g, "if ((uint)i%u < %lldu)", d, (long long)w->in[d]);
+    w->opened++;
+}
+
+/* Loops over the window; o: the coordinates of its place. */
+static void walk(kgen *g, window *w, const char *const *o)
+{
+    for (uint32_t d = 0; d < w->n; d++) {
+        kgen_open(g, "for (int k%u = 0; k%u < %lld; k%u++)", d, d, (long long)w->kernel[d], d);
+        w->opened++;
+        place(g, w, d, o[d], kgen_text(g, "k%u", d));
+    }
+}
+
+static void leave(kgen *g, window *w)
+{
+    for (; w->opened > 0; w->opened--) kgen_close(g);
+}
+
+/* Position in an image operand: image n, channel, places i0, i1, ... */
+static const char *at_place(kgen *g, const kgen_operand *x, const window *w, const char *n, const char *channel)
+{
+    const char *at = kgen_term(g, kgen_term(g, "", n, x->stride[0]), channel, x->stride[1]);
+    for (uint32_t d = 0; d < w->n; d++) at = kgen_term(g, at, kgen_text(g, "i%u", d), x->stride[2 + d]);
+    return at;
+}
+
+/* ---- convolution ---- */
+
+static ot_status conv_shape(const kgen_call *c, window *s, int64_t *group, kgen_nest *n)
+{
+    const kgen_operand *x = &c->in[0], *w = &c->in[1];
+    int64_t dims[OT_TK_RANK_MAX];
+    OT_TRY(kgen_needs(c, 2, 3));
+    OT_TRY(image(c, s));
+    if (w->rank != x->rank) return kgen_fail(c->g, "shape", "image and weights of %s have equally many axes", c->s->name);
+    memcpy(s->kernel, w->dims + 2, s->n * sizeof *s->kernel);
+    OT_TRY(settings(c, s));
+    OT_TRY(kgen_integers(c, "group", 1, 1, 1, group));
+    if (x->dims[1] != w->dims[1] * *group || w->dims[0] % *group != 0)
+        return kgen_fail(c->g, "shape", "%lld channels do not fit %lld x %lld weights in %lld groups", (long long)x->dims[1],
+                         (long long)w->dims[0], (long long)w->dims[1], (long long)*group);
+    if (c->n_in > 2 && kgen_elements(&c->in[2]) != w->dims[0])
+        return kgen_fail(c->g, "shape", "the bias of %s has not one element a map", c->s->name);
+    dims[0] = x->dims[0];
+    dims[1] = w->dims[0];
+    memcpy(dims + 2, s->out, s->n * sizeof *dims);
+    OT_TRY(kgen_expect(c, dims, x->rank));
+    kgen_nest_init(n, dims, x->rank);
+    n->keep_axes = true;
+    kgen_nest_same(n, c->out);
+    return OT_OK;
+}
+
+static ot_status conv(const kgen_call *c)
+{
+    kgen *g = c->g;
+    const kgen_operand *x = &c->in[0], *w = &c->in[1];
+    window s = {0};
+    int64_t group;
+    kgen_nest n;
+    OT_TRY(conv_shape(c, &s, &group, &n));
+    if (c->n_in > 2) OT_TRY(kgen_number_elements(g, &c->in[2]));
+    OT_TRY(kgen_begin(c, (kgen_share){0}));
+    kgen_nest_open(g, &n);
+    const char *map = n.axis[1], *type = kgen_class_name(c->c);
+    kgen_line(g, "%s acc = %s;", type, c->n_in > 2 ? kgen_in(c, 2, map) : "0");
+    kgen_open(g, "for (int ch = 0; ch < %lld; ch++)", (long long)w->dims[1]);
+    s.opened = 1;
+    walk(g, &s, n.axis + 2);
+    int64_t maps = w->dims[0] / group;
+    const char *channel = group == 1 ? "ch" : kgen_text(g, "(%s / %lld * %lld + ch)", map, (long long)maps, (long long)w->dims[1]);
+    const char *weight = kgen_term(g, kgen_term(g, "", map, w->stride[0]), "ch", w->stride[1]);
+    for (uint32_t d = 0; d < s.n; d++) weight = kgen_term(g, weight, kgen_text(g, "k%u", d), w->stride[2 + d]);
+    kgen_line(g, "const %s x = %s;", type, kgen_in(c, 0, at_place(g, x, &s, n.axis[0], channel)));
+    kgen_line(g, "const %s y = %s;", type, kgen_in(c, 1, weight));
+    kgen_line(g, "acc = %s;", kgen_mad(g, c->c, "x", "y", "acc"));
+    leave(g, &s);
+    kgen_out(c, n.lin[0], "acc");
+    kgen_nest_close(g, &n);
+    kgen_close(g);
+    return OT_OK;
+}
+
+/* ---- pooling ---- */
+
+/* Pads count for nothing, or with count_include_pad=1 as zeros of a mean. */
+static ot_status pool(const kgen_call *c)
+{
+    kgen *g = c->g;
+    const kgen_operand *x = &c->in[0];
+    bool most = strcmp(c->name, "maxpool") == 0;
+    window s = {0};
+    int64_t dims[OT_TK_RANK_MAX], pads;
+    kgen_nest n;
+    OT_TRY(pool_window(c, &s));
+    OT_TRY(kgen_integer(c, "count_include_pad", 0, &pads));
+    memcpy(dims, x->dims, sizeof dims);
+    memcpy(dims + 2, s.out, s.n * sizeof *dims);
+    OT_TRY(kgen_expect(c, dims, x->rank));
+    kgen_nest_init(&n, dims, x->rank);
+    n.keep_axes = true;
+    kgen_nest_same(&n, c->out);
+    OT_TRY(kgen_begin(c, (kgen_share){0}));
+    const char *type = kgen_class_name(c->c);
+    kgen_nest_open(g, &n);
+    kgen_line(g, "%s acc = 0;", type);
+    kgen_line(g, "int seen = 0;");
+    walk(g, &s, n.axis + 2);
+    kgen_line(g, "const %s x = %s;", type, kgen_in(c, 0, at_place(g, x, &s, n.axis[0], n.axis[1])));
+    kgen_line(g, most ? "acc = seen == 0 || x > acc || x != x ? x : acc;" : "acc = acc + x;");
+    kgen_line(g, "seen++;");
+    leave(g, &s);
+    if (most)
+        kgen_out(c, n.lin[0], "acc");
+    else if (pads)
+        kgen_out(c, n.lin[0], kgen_text(g, "acc / (%s)%lld", type, (long long)s.n_kernel));
+    else
+        kgen_out(c, n.lin[0], kgen_text(g, "acc / (%s)(seen > 0 ? seen : 1)", type));
+    kgen_nest_close(g, &n);
+    kgen_close(g);
+    return OT_OK;
+}
+
+static ot_status global_pool(const kgen_call *c)
+{
+    kgen *g = c->g;
+    const kgen_operand *x = &c->in[0];
+    window s = {0};
+    kgen_nest n;
+    const char *type = kgen_class_name(c->c);
+    OT_TRY(kgen_needs(c, 1, 1));
+    OT_TRY(image(c, &s));
+    OT_TRY(kgen_expect(c, x->dims, 2));
+    kgen_nest_init(&n, x->dims, 2);
+    n.keep_axes = true;
+    kgen_nest_same(&n, c->out);
+    OT_TRY(kgen_begin(c, (kgen_share){0}));
+    kgen_nest_open(g, &n);
+    kgen_line(g, "%s acc = 0;", type);
+    for (uint32_t d = 0; d < s.n; d++) kgen_open(g, "for (int i%u = 0; i%u < %lld; i%u++)", d, d, (long long)s.in[d], d);
+    kgen_line(g, "acc = acc + %s;", kgen_in(c, 0, at_place(g, x, &s, n.axis[0], n.axis[1])));
+    for (uint32_t d = 0; d < s.n; d++) kgen_close(g);
+    kgen_out(c, n.lin[0], kgen_text(g, "acc / (%s)%lld", type, (long long)(kgen_elements(x) / kgen_elements(c->out))));
+    kgen_nest_close(g, &n);
+    kgen_close(g);
+    return OT_OK;
+}
+
+/* ---- columns ---- */
+
+/* Coordinates of a number: `name`0, `name`1, ... of axes `dims`. */
+static void split_number(kgen *g, const char *name, const char *number, const int64_t *dims, uint32_t n)
+{
+    int64_t inner = 1;
+    for (uint32_t d = n; d-- > 0; inner *= dims[d])
+        kgen_line(g, "const int %s%u = %s / %lld %% %lld;", name, d, number, (long long)inner, (long long)dims[d]);
+}
+
+/* The columns that turn a convolution into a product: N x C*kernel x places. */
+static ot_status im2col(const kgen_call *c)
+{
+    kgen *g = c->g;
+    const kgen_operand *x = &c->in[0];
+    window s = {0};
+    kgen_nest n;
+    OT_TRY(pool_window(c, &s));
+    int64_t dims[3] = {x->dims[0], x->dims[1] * s.n_kernel, s.n_out};
+    OT_TRY(kgen_expect(c, dims, 3));
+    kgen_nest_init(&n, dims, 3);
+    n.keep_axes = true;
+    kgen_nest_same(&n, c->out);
+    OT_TRY(kgen_begin(c, (kgen_share){0}));
+    kgen_nest_open(g, &n);
+    split_number(g, "o", n.axis[2], s.out, s.n);
+    split_number(g, "k", n.axis[1], s.kernel, s.n);
+    kgen_line(g, "%s x = 0;", kgen_class_name(c->c));
+    for (uint32_t d = 0; d < s.n; d++) place(g, &s, d, kgen_text(g, "o%u", d), kgen_text(g, "k%u", d));
+    const char *channel = kgen_text(g, "%s / %lld", n.axis[1], (long long)s.n_kernel);
+    kgen_line(g, "x = %s;", kgen_in(c, 0, at_place(g, x, &s, n.axis[0], channel)));
+    leave(g, &s);
+    kgen_out(c, n.lin[0], "x");
+    kgen_nest_close(g, &n);
+    kgen_close(g);
+    return OT_OK;
+}
+
+kgen_op kgen_window_op(const char *name)
+{
+    static const struct {
+        const char *name;
+        kgen_op op;
+    } ops[] = {{"conv", conv},     {"maxpool", pool},   {"averagepool", pool},
+               {"im2col", im2col}, {"img2col", im2col}, {"globalaveragepool", global_pool}};
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+        if (strcmp(ops[k].name, name) == 0) return ops[k].op;
+    return NULL;
+}
