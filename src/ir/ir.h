@@ -280,7 +280,11 @@ typedef struct ot_split {
     const ot_id *whole; /* [n_whole] the nodes that it was, dead */
     const ot_id *parts; /* [n_parts] the nodes in their place; of a normalisation, Moments and NormFactors are the first two */
     uint32_t n_whole, n_parts;
+    const ot_id *again; /* [n_again] nodes that make what is normalised once more, for all parts but Moments; the first makes it */
+    uint32_t n_again;
 } ot_split;
+
+#define OT_AGAIN_MAX 4 /* so many splits have that in one plan */
 
 typedef struct ot_model {
     ot_arena *arena; /* everything that lives as long as the model */

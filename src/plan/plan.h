@@ -68,8 +68,10 @@ typedef struct ot_plan {
     int64_t
         pieces_from; /* values of so many bytes or more stay in pieces between regions, where that is possible (stage weigh/); 0: none */
     ot_figures untiled, tiled;
-    bool is_split;            /* made for the model with its normalisations taken apart (stage split/), */
-    bool whole_softmax;       /* but Softmaxes are as they were */
+    bool is_split;                /* made for the model with its normalisations taken apart (stage split/), */
+    bool whole_softmax;           /* but Softmaxes are as they were */
+    uint32_t again[OT_AGAIN_MAX]; /* [n_again] and what these splits normalise is made twice (ot_split_again) */
+    uint32_t n_again;
     ot_figures whole;         /* which took this before, untiled */
     double compulsory_bytes;  /* graph inputs + outputs + weights once */
     ot_plan_detail *detail;   /* NULL unless asked for */

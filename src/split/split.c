@@ -156,7 +156,9 @@ ot_status ot_split_settle(ot_graph *g, bool own_operators)
 {
     for (uint32_t k = 0; k < g->model->n_splits; k++) {
         const ot_split *s = &g->model->splits[k];
-        if (is_whole(g, s) && (own_operators || !is_long(g, s))) {
+        bool once;
+        OT_TRY(split_undo_again(g, s, &once));
+        if (once && is_whole(g, s) && (own_operators || !is_long(g, s))) {
             restore(g, s);
         } else if (!own_operators && g->nodes[s->parts[0]].op == OT_OP_Moments) {
             OT_TRY(write_moments(g, s->parts[0]));

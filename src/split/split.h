@@ -12,6 +12,7 @@
  *   split.c          taking apart, and putting together again what no region has taken a part of
  *   moments.c        Moments in standard ONNX
  *   norm_factors.c   NormFactors in standard ONNX
+ *   split_again.c    what is computed twice, for the statistics and for what follows, since keeping it costs more
  *   softmax.c        Softmax over pixels: largest and sum in parts
  *   split_nodes.c    writing nodes and constants
  */
@@ -40,6 +41,19 @@ bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out);
 /* Take the normalisations of g apart, and (where `softmax`) Softmaxes over pixels; their number in *n. Noted in the model (splits). Breaks and makes ORDER and USES, keeps SHAPES.
  * What is made depends on the graph alone: clones get the same numbers. Fails: OT_E_NOMEM. */
 ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n) OT_MUST_USE;
+/* What a normalisation in parts may make again in place of keeping it. */
+typedef struct ot_again {
+    uint32_t split; /* of the model's */
+    int64_t bytes;  /* that x takes beyond what it is made of */
+    double macs;    /* multiply-adds, once more */
+} ot_again;
+
+/* Splits whose x only they read, and which is made by a few nodes of less than its bytes, into out [max]. Returns how many. Requires ORDER,
+ * USES, SHAPES of a graph whose normalisations are taken apart. */
+uint32_t ot_split_find_again(const ot_graph *g, ot_again *out, uint32_t max);
+/* Make x of these splits [n] twice: for Moments, and for all that comes after. Names and numbers depend on the graph alone. Breaks and makes ORDER
+ * and USES, keeps SHAPES. Fails: OT_E_NOMEM. */
+ot_status ot_split_again(ot_graph *g, const uint32_t *splits, uint32_t n) OT_MUST_USE;
 /* After the rewriting of regions: what is whole still becomes the node that it was, but for normalisations of more than 250 000 numbers,
  * which are more exact in parts; else Moments in no region, and NormFactors, become
  * operators of the standard, unless own_operators. Breaks ORDER and USES. Fails: OT_E_NOMEM. */

@@ -36,6 +36,10 @@ ot_status split_ints(split_writer *w, const char *role, const int64_t *data, int
 ot_status split_doubles(split_writer *w, const char *role, const double *data, int32_t rank, const int64_t *dims,
                         ot_id *out) OT_MUST_USE;
 
+/* split_again.c: x of s is made once, where it is made twice and no region has taken a part of that; *once: it is made once. Fails: OT_E_NOMEM,
+ * OT_E_INPUT where a user's subgraph reads it. */
+ot_status split_undo_again(ot_graph *g, const ot_split *s, bool *once) OT_MUST_USE;
+
 /* softmax.c: Softmax over the pixels of a map. */
 typedef struct ot_softmax {
     ot_id node;

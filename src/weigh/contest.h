@@ -14,6 +14,19 @@ typedef struct ot_region_set {
     double gain;   /* seconds that they save together */
 } ot_region_set;
 
+/* Sets that were weighed, in contests about one model: plans to begin with lead to the same sets time and again. */
+typedef struct ot_weighed {
+    uint64_t key; /* of the graph as it is split, and of the regions */
+    int64_t bytes;
+} ot_weighed;
+
+typedef struct ot_memo {
+    ot_arena *arena;
+    ot_weighed *all; /* [n] */
+    size_t n, cap;
+    uint64_t graph; /* key of the graph that the next contest is about */
+} ot_memo;
+
 typedef struct ot_contest {
     ot_graph *g;
     const ot_target *t;
@@ -23,7 +36,8 @@ typedef struct ot_contest {
     int64_t pieces_from; /* candidates keep values of so many bytes in pieces; 0: none */
     double untiled_s;    /* predicted time of the untiled model */
     ot_figures whole;    /* of the untiled model: growth_bytes, loaded_bytes */
-    uint64_t work;       /* nodes that were written and played */
+    uint64_t work;       /* nodes that were written and played, or would have been */
+    ot_memo *memo;       /* shared with other contests; NULL: none */
     ot_arena *arena;
     ot_plan **plans; /* [n_plans] all that were made; owned */
     size_t n_plans, cap_plans;
@@ -34,6 +48,10 @@ typedef struct ot_contest {
 } ot_contest;
 
 /* ---- weigh_plans.c ---- */
+
+/* ot_weigh_plan, which keeps in memo what it has weighed, and need not weigh that again. Fails: as that. */
+ot_status ot_weigh_with(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_memo *memo,
+                        ot_plan **p) OT_MUST_USE;
 
 /* Bytes by which processes compare: what one grows by, and what it holds of the loaded model beyond what it holds of the untiled one,
  * as far as that is more than an eighth of what tiling gains. */
@@ -54,6 +72,11 @@ ot_status ot_contest_weigh(ot_contest *x, const ot_plan *p, ot_region *regions, 
 ot_status ot_limit_keep(const ot_contest *x, ot_plan **p) OT_MUST_USE;
 /* Fill largest_bytes of p's figures: of the model as it is, and as it is written. Fails: OT_E_NOMEM. */
 ot_status ot_limit_fill(const ot_contest *x, ot_plan *p) OT_MUST_USE;
+
+/* ---- weigh_split.c ---- */
+
+/* Take g apart as the graph is that plan p is for. Fails: OT_E_NOMEM. */
+ot_status ot_split_like(ot_graph *g, const ot_plan *p) OT_MUST_USE;
 
 /* ---- weigh_budget.c ---- */
 

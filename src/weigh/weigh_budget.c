@@ -115,11 +115,10 @@ static ot_status try_all(search *x)
 ot_status ot_weigh_budget(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
 {
     search x = {.g = g, .t = t, .o = o, .pinned = pinned};
-    uint32_t n;
     *p = NULL;
     ot_status s = try_all(&x);
     if (s == OT_OK && !x.best) s = ot_fail(g->model->diag, OT_E_BUDGET, "%s", x.why.message);
-    if (s == OT_OK && x.best->is_split) s = ot_split_norms(g, !x.best->whole_softmax, &n);
+    if (s == OT_OK && x.best->is_split) s = ot_split_like(g, x.best);
     if (s != OT_OK) {
         ot_plan_free(x.best);
         return s;

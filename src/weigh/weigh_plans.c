@@ -254,11 +254,11 @@ static ot_status improve(ot_contest *x, ot_plan **p)
     return OT_OK;
 }
 
-static ot_status contest(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, const ot_process_figures *untiled,
-                         ot_plan **p)
+static ot_status contest(const ot_contest *like, const ot_process_figures *untiled, ot_plan **p)
 {
-    ot_contest x = {.g = g, .t = t, .o = o, .pinned = pinned, .arena = ot_arena_new()};
-    if (!x.arena) return ot_fail_nomem(g->model->diag);
+    ot_contest x = *like;
+    x.arena = ot_arena_new();
+    if (!x.arena) return ot_fail_nomem(x.g->model->diag);
     x.whole = (ot_figures){.growth_bytes = untiled->growth, .loaded_bytes = untiled->loaded};
     ot_status s = improve(&x, p);
     for (size_t k = 0; k < x.n_plans; k++) ot_plan_free(x.plans[k]);
@@ -284,7 +284,12 @@ static ot_status finish(ot_contest *x, ot_plan *p, const ot_process_figures *unt
 
 ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
 {
-    ot_contest x = {.g = g, .t = t, .o = o, .pinned = pinned};
+    return ot_weigh_with(g, t, o, pinned, NULL, p);
+}
+
+ot_status ot_weigh_with(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_memo *memo, ot_plan **p)
+{
+    ot_contest x = {.g = g, .t = t, .o = o, .pinned = pinned, .memo = memo};
     ot_process_figures whole;
     if (g->n_nodes == 0) return OT_OK;
     if (o->max_tensor) OT_TRY(ot_limit_keep(&x, p));
@@ -292,6 +297,6 @@ ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *
     ot_status s = ot_process_growth(g, t->runtime, pinned, &whole);
     if (s != OT_OK) return ot_fail_nomem(g->model->diag);
     if (o->goal == OT_GOAL_MEMORY && o->memory_budget == 0 && !o->force && o->force_form == OT_FORM_NONE)
-        OT_TRY(contest(g, t, o, pinned, &whole, p));
+        OT_TRY(contest(&x, &whole, p));
     return finish(&x, *p, &whole);
 }

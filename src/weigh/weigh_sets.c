@@ -101,24 +101,25 @@ static void swap(ot_region_set *a, ot_region_set *b)
     *b = t;
 }
 
-/* Sets that were weighed; regions count by their places in the pool. */
-typedef struct seen {
-    uint64_t key;
-    int64_t bytes;
-} seen;
-
+/* Sets that were weighed in this contest. */
 typedef struct tried {
-    seen *all; /* [n] */
+    ot_weighed *all; /* [n] */
     size_t n, cap;
 } tried;
 
+/* Of the graph, and of all by which regions differ (same_region). */
 static uint64_t key_of(const ot_contest *x, const ot_region_set *set)
 {
-    uint64_t key = 0;
+    const uint64_t base[3] = {x->memo ? x->memo->graph : 0, (uint64_t)x->branch, (uint64_t)x->pieces_from};
+    uint64_t key = ot_hash_bytes(0, base, sizeof base);
     for (uint32_t k = 0; k < set->n; k++) {
-        size_t place = 0;
-        while (place < x->n_pool && !same_region(&set->all[k], &x->pool[place])) place++;
-        key = ot_hash_bytes(key, &place, sizeof place);
+        const ot_region *r = &set->all[k];
+        const uint64_t of[5] = {r->first, r->last, (uint64_t)r->form, r->n_dims, r->n_nodes};
+        key = ot_hash_bytes(key, of, sizeof of);
+        for (uint32_t d = 0; d < r->n_dims; d++) {
+            const int64_t dim[2] = {r->dims[d].tile, r->values[r->dims[d].sink].axis[d]};
+            key = ot_hash_bytes(key, dim, sizeof dim);
+        }
     }
     return key;
 }
@@ -135,18 +136,33 @@ static uint64_t unrolled(const ot_region_set *set)
     return n / 8;
 }
 
+static bool is_known(const ot_weighed *all, size_t n, ot_weighed *w)
+{
+    for (size_t k = 0; k < n; k++) {
+        if (all[k].key != w->key) continue;
+        w->bytes = all[k].bytes;
+        return true;
+    }
+    return false;
+}
+
+/* What another contest has weighed counts as work all the same: how far the search goes does not depend on who was there before. */
 static ot_status weigh(ot_contest *x, const ot_plan *first, ot_region_set *set, tried *t)
 {
-    seen s = {.key = key_of(x, set)};
-    for (size_t k = 0; k < t->n; k++) {
-        if (t->all[k].key != s.key) continue;
-        set->bytes = t->all[k].bytes;
-        return OT_OK;
-    }
-    OT_TRY(ot_contest_weigh(x, first, set->all, set->n, &set->bytes));
+    ot_memo *m = x->memo;
+    ot_weighed w = {.key = key_of(x, set)};
+    bool known = is_known(t->all, t->n, &w);
+    set->bytes = w.bytes;
+    if (known) return OT_OK;
+    known = m && is_known(m->all, m->n, &w);
+    if (known)
+        x->work += x->g->n_nodes + set->n;
+    else
+        OT_TRY(ot_contest_weigh(x, first, set->all, set->n, &w.bytes));
     x->work += unrolled(set);
-    s.bytes = set->bytes;
-    return OT_PUSH(x->arena, t->all, t->n, t->cap, s) ? OT_OK : ot_fail_nomem(x->g->model->diag);
+    set->bytes = w.bytes;
+    const bool room = OT_PUSH(x->arena, t->all, t->n, t->cap, w) && (!m || known || OT_PUSH(m->arena, m->all, m->n, m->cap, w));
+    return room ? OT_OK : ot_fail_nomem(x->g->model->diag);
 }
 
 /* One round through all regions; *better: the set has changed. spare: room for another set. */

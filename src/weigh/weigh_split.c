@@ -17,6 +17,8 @@
 #define HALVINGS     4   /* of these */
 #define LARGE        0.1 /* of the untiled model's peak: only values of that size weigh, in one of the plans */
 #define PLANS        5   /* to begin with */
+#define AGAIN_MACS   2 /* times the slowdown allowed: of all multiply-adds, those that may be done twice; tiles save time elsewhere */
+#define AGAIN_LESS   0.95
 
 /* A region of p reduces node id in parts. */
 static bool in_parts(const ot_plan *p, ot_id id)
@@ -42,6 +44,17 @@ static bool softmax_idle(const ot_model *m, const ot_plan *p)
     return any;
 }
 
+/* Who asks for plans of the split model, and how it is split. */
+typedef struct request {
+    ot_graph *g;
+    const ot_target *t;
+    const ot_plan_options *o; /* that plans are weighed with */
+    bool pinned;
+    ot_memo *memo;
+    uint32_t again[OT_AGAIN_MAX]; /* [n_again] splits whose x is made twice */
+    uint32_t n_again;
+} request;
+
 /* A plan with o. Where bytes weigh so much that nothing which saves them keeps within the time allowed, they weigh less and less. */
 static ot_status plan_in_reach(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **p)
 {
@@ -56,37 +69,49 @@ static ot_status plan_in_reach(ot_graph *g, const ot_target *t, const ot_plan_op
     return OT_OK;
 }
 
-/* The plan for a copy of g with its normalisations taken apart, and its Softmaxes over pixels, where `softmax`. *p NULL: there are none. */
-static ot_status plan_copy(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o, bool pinned,
-                           bool softmax, ot_plan **p, bool *idle)
+static ot_status split_graph(ot_graph *g, bool softmax, const uint32_t *again, uint32_t n_again, uint32_t *n)
 {
+    OT_TRY(ot_split_norms(g, softmax, n));
+    return n_again > 0 ? ot_split_again(g, again, n_again) : OT_OK;
+}
+
+/* The plan for a copy of the graph with its normalisations taken apart, and its Softmaxes over pixels, where `softmax`. *p NULL: there are
+ * none. */
+static ot_status plan_copy(const request *r, const ot_plan_options *made, bool softmax, ot_plan **p, bool *idle)
+{
+    const ot_plan_options *o = r->o;
     ot_model *copy = NULL;
     uint32_t n = 0;
     *p = NULL;
-    OT_TRY(ot_model_clone(g->model, &copy));
-    ot_status s = ot_split_norms(copy->graph, softmax, &n);
-    if (s == OT_OK && n > 0) s = plan_in_reach(copy->graph, t, made, p);
-    if (s == OT_OK && *p) s = ot_weigh_plan(copy->graph, t, o, pinned, p);
+    OT_TRY(ot_model_clone(r->g->model, &copy));
+    ot_status s = split_graph(copy->graph, softmax, r->again, r->n_again, &n);
+    if (s == OT_OK && n > 0) s = plan_in_reach(copy->graph, r->t, made, p);
+    const uint64_t key[2] = {softmax, r->n_again};
+    r->memo->graph = ot_hash_bytes(ot_hash_bytes(0, r->again, sizeof r->again), key, sizeof key);
+    if (s == OT_OK && *p) s = ot_weigh_with(copy->graph, r->t, o, r->pinned, r->memo, p);
     if (s != OT_OK && *p) {
         ot_plan_free(*p);
         *p = NULL;
     }
     if (s == OT_E_BUDGET && o->memory_budget > 0) s = OT_OK; /* the model as it is has a plan that keeps to it */
-    if (*p) (*p)->whole_softmax = !softmax;
+    if (*p) {
+        (*p)->whole_softmax = !softmax;
+        memcpy((*p)->again, r->again, sizeof r->again);
+        (*p)->n_again = r->n_again;
+    }
     *idle = *p && softmax_idle(copy, *p);
     ot_model_free(copy);
     return s;
 }
 
-/* The plan for the split model, made with `made` and weighed with o; *p NULL: there is nothing to split. */
-static ot_status plan_split(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o, bool pinned,
-                            ot_plan **p)
+/* The plan for the split model, made with `made` and weighed; *p NULL: there is nothing to split. */
+static ot_status plan_split(const request *r, const ot_plan_options *made, ot_plan **p)
 {
     bool idle;
-    OT_TRY(plan_copy(g, t, made, o, pinned, true, p, &idle));
+    OT_TRY(plan_copy(r, made, true, p, &idle));
     if (!idle) return OT_OK;
     ot_plan_free(*p);
-    return plan_copy(g, t, made, o, pinned, false, p, &idle);
+    return plan_copy(r, made, false, p, &idle);
 }
 
 static double weight(const ot_figures *f, const ot_figures *untiled)
@@ -113,25 +138,45 @@ static bool wins(const ot_plan_options *o, const ot_plan *a, const ot_plan *whol
 }
 
 /* The same, where it takes longer than the model as it is may take: what is allowed is counted from that. */
-static ot_status plan_in_time(ot_graph *g, const ot_target *t, const ot_plan_options *made, const ot_plan_options *o,
-                              double allowed, bool pinned, ot_plan **p)
+static ot_status plan_in_time(const request *r, const ot_plan_options *made, double allowed, ot_plan **p)
 {
-    OT_TRY(plan_split(g, t, made, o, pinned, p));
-    if (!*p || o->goal != OT_GOAL_MEMORY || o->force || (*p)->n_regions == 0 || (*p)->tiled.time_s <= allowed) return OT_OK;
-    ot_plan_options strict = *o, strictly = *made;
+    OT_TRY(plan_split(r, made, p));
+    if (!*p || r->o->goal != OT_GOAL_MEMORY || r->o->force || (*p)->n_regions == 0 || (*p)->tiled.time_s <= allowed) return OT_OK;
+    ot_plan_options strict = *r->o, strictly = *made;
+    request again = *r;
+    again.o = &strict;
     strict.max_slowdown = strictly.max_slowdown = fmax(0, allowed / (*p)->untiled.time_s - 1);
     ot_plan_free(*p);
-    return plan_split(g, t, &strictly, &strict, pinned, p);
+    return plan_split(&again, &strictly, p);
+}
+
+static void show(const request *r, const ot_plan *p)
+{
+    if (!ot_dbg['D'] || !p) return;
+    fprintf(stderr, "> Split: %u regions, %.3f ms, peak %lld, growth %lld", p->n_regions, p->tiled.time_s * 1e3,
+            (long long)p->tiled.peak_bytes, (long long)p->tiled.growth_bytes);
+    for (uint32_t k = 0; k < r->n_again; k++) fprintf(stderr, "%s %u", k ? "," : ", twice", r->again[k]);
+    fprintf(stderr, "\n");
+}
+
+/* What plans compete by, where nothing else is asked. */
+static double bytes_of(const ot_plan *p, const ot_figures *untiled)
+{
+    return p->tiled.growth_bytes > 0 ? weight(&p->tiled, untiled) : (double)p->tiled.peak_bytes;
 }
 
 /* Plans to begin with: the goal's own; those in which bytes weigh: of all values, also what nodes take beside them, the same of large values alone;
  * and all that can be tiled. Live bytes, by which plans are made, say little of a process where
- * every value is in two layouts for a while; weighing takes out what does not lower its growth. */
-static ot_status try_plans(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, const ot_plan *p, ot_plan **best)
+ * every value is in two layouts for a while; weighing takes out what does not lower its growth. *least: the options of the plan that takes
+ * least, whether it wins or not. */
+static ot_status try_plans(const request *r, const ot_plan *p, ot_plan **best, ot_plan_options *least)
 {
+    const ot_plan_options *o = r->o;
     const double allowed = p->untiled.time_s * (1 + o->max_slowdown);
-    const bool all = o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE && t->runtime->chunk_arena;
+    const bool all = o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE && r->t->runtime->chunk_arena;
+    double bytes = INFINITY;
     *best = NULL;
+    *least = *o;
     const int64_t levels[PLANS] = {o->level, 0, 1, (int64_t)(LARGE * (double)p->untiled.peak_bytes), 0};
     for (int k = 0; k < (all ? PLANS : 1); k++) {
         ot_plan_options made = *o;
@@ -140,11 +185,78 @@ static ot_status try_plans(ot_graph *g, const ot_target *t, const ot_plan_option
         made.tie_break = o->tie_break && k == 0;
         made.level = levels[k];
         made.force = o->force || k == PLANS - 1;
-        OT_TRY(plan_in_time(g, t, &made, o, allowed, pinned, &other));
-        if (ot_dbg['D'] && other)
-            fprintf(stderr, "> Split: %u regions, %.3f ms, peak %lld, growth %lld\n", other->n_regions, other->tiled.time_s * 1e3,
-                    (long long)other->tiled.peak_bytes, (long long)other->tiled.growth_bytes);
+        OT_TRY(plan_in_time(r, &made, allowed, &other));
+        show(r, other);
+        if (other && bytes_of(other, &p->untiled) < bytes) {
+            bytes = bytes_of(other, &p->untiled);
+            *least = made;
+        }
         if (other && wins(o, *best ? *best : p, p, other)) {
+            ot_plan_free(*best);
+            *best = other;
+        } else {
+            ot_plan_free(other);
+        }
+    }
+    return OT_OK;
+}
+
+/* ---- made twice ---- */
+
+/* Splits to make twice: the largest first, since what is kept of a larger one hides what a smaller one saves, as long as the time allowed
+ * may do. */
+static uint32_t pick_again(ot_again *all, uint32_t n, int64_t least, double macs, uint32_t out[OT_AGAIN_MAX])
+{
+    uint32_t picked = 0;
+    while (n > 0 && picked < OT_AGAIN_MAX) {
+        uint32_t best = 0;
+        for (uint32_t k = 1; k < n; k++)
+            if (all[k].bytes > all[best].bytes) best = k;
+        if (all[best].bytes < least) break;
+        if (all[best].macs <= macs) {
+            macs -= all[best].macs;
+            out[picked++] = all[best].split;
+        }
+        all[best] = all[--n];
+    }
+    return picked;
+}
+
+static ot_status choose_again(const request *r, const ot_plan *p, request *out)
+{
+    ot_model *copy = NULL;
+    uint32_t n = 0;
+    double macs = 0;
+    *out = *r;
+    OT_TRY(ot_model_clone(r->g->model, &copy));
+    const ot_graph *g = copy->graph;
+    ot_status s = ot_split_norms(copy->graph, true, &n);
+    ot_again *all = s == OT_OK ? OT_NEW_N(copy->arena, ot_again, n + 1u) : NULL;
+    if (s == OT_OK && !all) s = ot_fail_nomem(r->g->model->diag);
+    if (s == OT_OK) {
+        for (uint32_t k = 0; k < g->n_order; k++) macs += ot_node_macs(g, &g->nodes[g->order[k]]);
+        out->n_again = pick_again(all, ot_split_find_again(g, all, n), (int64_t)(LARGE * (double)p->untiled.peak_bytes),
+                                  macs * r->o->max_slowdown * AGAIN_MACS, out->again);
+    }
+    ot_model_free(copy);
+    return s;
+}
+
+/* Plans like the one that takes least, in which large values before normalisations are computed twice: the statistics' tiles have them, and those
+ * of what follows, and nobody keeps them. */
+static ot_status try_again(const request *r, const ot_plan *p, const ot_plan_options *made, ot_plan **best)
+{
+    request again;
+    const double allowed = p->untiled.time_s * (1 + r->o->max_slowdown);
+    if (r->o->goal != OT_GOAL_MEMORY || r->o->force || r->o->force_form != OT_FORM_NONE) return OT_OK;
+    OT_TRY(choose_again(r, p, &again));
+    for (bool won = false; again.n_again > 0 && !won; again.n_again = again.n_again > 1 ? 1 : 0) {
+        ot_plan *other = NULL;
+        OT_TRY(plan_in_time(&again, made, allowed, &other));
+        show(&again, other);
+        const ot_plan *so_far = *best ? *best : p;
+        won = other && wins(r->o, so_far, p, other) && bytes_of(other, &p->untiled) < AGAIN_LESS * bytes_of(so_far, &p->untiled);
+        if (won) {
             ot_plan_free(*best);
             *best = other;
         } else {
@@ -156,15 +268,31 @@ static ot_status try_plans(ot_graph *g, const ot_target *t, const ot_plan_option
 
 ot_status ot_weigh_split(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
 {
-    ot_plan *best;
-    uint32_t n;
+    ot_memo memo = {0};
+    const request r = {.g = g, .t = t, .o = o, .pinned = pinned, .memo = &memo};
+    ot_plan *best = NULL;
+    ot_plan_options least;
     if (t->bit_exact || g->n_nodes == 0) return OT_OK;
-    OT_TRY(try_plans(g, t, o, pinned, *p, &best));
+    memo.arena = ot_arena_new();
+    if (!memo.arena) return ot_fail_nomem(g->model->diag);
+    ot_status s = try_plans(&r, *p, &best, &least);
+    if (s == OT_OK) s = try_again(&r, *p, &least, &best);
+    ot_arena_free(memo.arena);
+    if (s != OT_OK) {
+        ot_plan_free(best);
+        return s;
+    }
     if (!best) return OT_OK;
     const ot_figures whole = (*p)->untiled;
     ot_plan_free(*p);
     *p = best;
     best->whole = whole;
     best->is_split = true;
-    return ot_split_norms(g, !best->whole_softmax, &n);
+    return ot_split_like(g, best);
+}
+
+ot_status ot_split_like(ot_graph *g, const ot_plan *p)
+{
+    uint32_t n;
+    return split_graph(g, !p->whole_softmax, p->again, p->n_again, &n);
 }

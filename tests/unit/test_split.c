@@ -279,13 +279,90 @@ static void strange_moments_are_refused(void **state)
     }
 }
 
+#define NORM    " %n = InstanceNormalization(%c, %s, %b)\n"
+#define PADDED  " init %pads : int64[8] = [0, 0, 1, 1, 0, 0, 1, 1]\n"
+#define SMALLER " init %w3 : float32[3,8,1,1] = random 3\n init %w8 : float32[8,3,3,3] = random 4\n %r = Conv(%x, %w3)\n"
+
+/* What is found to be made twice: by which nodes, and what need not be kept then. */
+static void cheap_values_are_made_twice(void **state)
+{
+    (void)state;
+    enum { CHANNEL = 16 * 12 * 4 };
+    static const struct {
+        const char *body;
+        uint32_t nodes; /* 0: it is not */
+        int64_t bytes;
+    } CASES[] = {
+        {VECTORS NORM " %y = Relu(%n)\n", 1, 8 * CHANNEL},   /* of the graph's input, which the caller keeps */
+        {VECTORS NORM " %y = Relu(%n)\n output %c\n", 0, 0}, /* x is a result itself, */
+        {VECTORS NORM " %y = Add(%n, %c)\n", 0, 0},          /* or added later */
+        {VECTORS SMALLER " %d = Conv(%r, %w8) {pads=[1,1,1,1]}\n %n = InstanceNormalization(%d, %s, %b)\n %y = Relu(%n)\n", 1,
+         5 * CHANNEL}, /* one product; 3 channels are kept */
+        {VECTORS SMALLER " %q = Relu(%r)\n %d = Conv(%q, %w8) {pads=[1,1,1,1]}\n %n = InstanceNormalization(%d, %s, %b)\n"
+                         " %y = Relu(%n)\n",
+         1, 5 * CHANNEL}, /* from the activation on, or before it: the same is kept, and less is computed */
+        {VECTORS PADDED " %p = Pad(%x, %pads) {mode=\"reflect\"}\n %d = Conv(%p, %w)\n %n = InstanceNormalization(%d, %s, %b)\n"
+                        " %y = Relu(%n)\n",
+         2, 8 * CHANNEL},
+        {VECTORS " %d = Conv(%c, %w) {pads=[1,1,1,1]}\n %n = InstanceNormalization(%d, %s, %b)\n %y = Relu(%n)\n", 0,
+         0}, /* of as many numbers, which had to be kept */
+    };
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        ot_model *m = model_of(CASES[k].body);
+        ot_again found;
+        uint32_t n, first = 0;
+        char *before = print(m->graph);
+        assert_int_equal(ot_split_norms(m->graph, true, &n), OT_OK);
+        const uint32_t again = ot_split_find_again(m->graph, &found, 1);
+        if (again != (CASES[k].nodes > 0) || (again && found.bytes != CASES[k].bytes)) fail_msg("case %zu", k);
+        assert_int_equal(ot_split_again(m->graph, &first, 1), OT_OK);
+        if (m->splits[0].n_again != CASES[k].nodes) fail_msg("case %zu: %u nodes", k, m->splits[0].n_again);
+        assert_int_equal(ot_verify(m->graph), OT_OK);
+        assert_int_equal(ot_split_find_again(m->graph, &found, 1), 0);
+        assert_int_equal(ot_split_settle(m->graph, false), OT_OK);
+        assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+        char *after = print(m->graph);
+        assert_string_equal(before, after); /* no region has taken a part: once will do */
+        free(before);
+        free(after);
+        ot_model_free(m);
+    }
+}
+
+/* Statistics read what was there, all else what is made again, right behind the statistics. */
+static void twice_in_order(void **state)
+{
+    (void)state;
+    ot_model *m = model_of(VECTORS NORM " %y = Relu(%n)\n");
+    ot_graph *g = m->graph;
+    uint32_t n, first = 0;
+    assert_int_equal(ot_split_norms(g, true, &n), OT_OK);
+    assert_int_equal(ot_split_again(g, &first, 1), OT_OK);
+    static const char *const ORDER[] = {"Conv", "Moments", "NormFactors", "Conv", "Mul", "Add", "Relu"};
+    assert_int_equal(g->n_order, sizeof ORDER / sizeof *ORDER);
+    for (uint32_t k = 0; k < g->n_order; k++) assert_string_equal(g->nodes[g->order[k]].op_type, ORDER[k]);
+    assert_int_equal(g->nodes[g->order[1]].in[0], g->nodes[g->order[0]].out[0]);
+    assert_int_equal(g->nodes[g->order[4]].in[0], g->nodes[g->order[3]].out[0]);
+    /* the statistics are in a region, and what made x with them: nothing is undone */
+    ot_node_remove(g, g->order[0]);
+    const ot_node moments = g->nodes[m->splits[0].parts[0]];
+    ot_node_remove(g, m->splits[0].parts[0]);
+    const ot_id x = ot_value_find(g, "x");
+    assert_true(ot_node_new(g, "Moments", OT_TILE_DOMAIN, "another", &x, 1, moments.out, 1, moments.attrs, moments.n_attrs) !=
+                OT_NONE);
+    assert_int_equal(ot_split_settle(g, true), OT_OK);
+    assert_false(g->nodes[m->splits[0].again[0]].dead);
+    ot_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_are_found),        cmocka_unit_test(softmaxes_are_found),
         cmocka_unit_test(untouched_is_as_it_was), cmocka_unit_test(the_rest_is_standard),
         cmocka_unit_test(parts_add_up),           cmocka_unit_test(strange_moments_are_refused),
-        cmocka_unit_test(long_sums_stay_apart),
+        cmocka_unit_test(long_sums_stay_apart),   cmocka_unit_test(cheap_values_are_made_twice),
+        cmocka_unit_test(twice_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
