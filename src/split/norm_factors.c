@@ -4,6 +4,9 @@
  *   factor  = scale / sqrt(variance + epsilon) * gamma              [N, G, C/G] --Reshape--> [N, C, 1, ..] --Cast-->
  *   summand = (bias - mean * scale / sqrt(..)) * gamma + beta
  *
+ * centred (MeanVarianceNormalization, whose epsilon is so small that x * factor would lose what is left of x - mean):
+ *   factor  = 1 / (sqrt(variance) + epsilon)        summand = -mean, to be added first
+ *
  * All channels of a group have as many elements: the group's mean is the mean of their means, and its variance the mean of their
  * variances and of the squares of (channel's mean - mean).
  */
@@ -104,6 +107,19 @@ static ot_status by_operand(factors *f, const char *op, const char *role, ot_id 
     return calc(f, op, role, *x, other, x);
 }
 
+static ot_status write_centred(factors *f, ot_id mean, ot_id variance, ot_id epsilon, const ot_id *out)
+{
+    const double one = 1;
+    ot_id root = OT_NONE, minus = OT_NONE, unit, factor;
+    OT_TRY(split_op(&f->w, "Sqrt", "deviation", &variance, 1, NULL, 0, OT_F64, 3, f->w.g->values[variance].dims, &root));
+    OT_TRY(calc(f, "Add", "above_zero", root, epsilon, &root));
+    OT_TRY(split_doubles(&f->w, "one", &one, 0, NULL, &unit));
+    OT_TRY(calc(f, "Div", "factor", unit, root, &factor));
+    OT_TRY(split_op(&f->w, "Neg", "minus", &mean, 1, NULL, 0, OT_F64, 3, f->w.g->values[mean].dims, &minus));
+    OT_TRY(hand_out(f, factor, "factor", out[0]));
+    return hand_out(f, minus, "summand", out[1]);
+}
+
 ot_status ot_norm_factors_write(ot_graph *g, ot_id node)
 {
     const ot_node n = g->nodes[node];
@@ -117,6 +133,7 @@ ot_status ot_norm_factors_write(ot_graph *g, ot_id node)
     OT_TRY(pick(&f, n.in[0], 1, "variance", &variance));
     OT_TRY(join_groups(&f, &mean, &variance));
     OT_TRY(split_doubles(&f.w, "epsilon", &epsilon, 0, NULL, &eps));
+    if (ot_attr_int(&n, "centred", 0)) return write_centred(&f, mean, variance, eps, n.out);
     OT_TRY(calc(&f, "Add", "above_zero", variance, eps, &variance));
     OT_TRY(split_op(&f.w, "Sqrt", "deviation", &variance, 1, NULL, 0, OT_F64, 3, g->values[variance].dims, &root));
     if (operand(&n, 1) != OT_NONE)

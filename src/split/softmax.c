@@ -11,8 +11,7 @@
 
 #define ONE_AXIS 13 /* opset since which Softmax normalises along one axis, not all from it on */
 
-/* x is made by a Reshape of an image, of whose pixels axis `axis` has all. */
-static bool is_over_pixels(const ot_graph *g, ot_id x, int32_t axis)
+bool split_is_over_pixels(const ot_graph *g, ot_id x, int32_t axis)
 {
     const ot_id maker = g->values[x].producer;
     if (maker == OT_NONE || g->nodes[maker].op != OT_OP_Reshape || g->nodes[maker].in[0] == OT_NONE) return false;
@@ -26,7 +25,7 @@ static bool is_over_pixels(const ot_graph *g, ot_id x, int32_t axis)
     return rows >= 2 && g->values[x].dims[axis] == pixels;
 }
 
-bool split_find_softmax(const ot_graph *g, ot_id id, ot_softmax *out)
+bool split_find_softmax(const ot_graph *g, ot_id id, ot_lane_norm *out)
 {
     const ot_node *n = &g->nodes[id];
     int64_t elements;
@@ -40,8 +39,8 @@ bool split_find_softmax(const ot_graph *g, ot_id id, ot_softmax *out)
     if (axis < 0 || axis >= x->rank) return false;
     for (int32_t a = (int32_t)axis + 1; a < x->rank; a++)
         if (n->version < ONE_AXIS && x->dims[a] != 1) return false;
-    *out = (ot_softmax){.node = id, .axis = (int32_t)axis};
-    return is_over_pixels(g, n->in[0], out->axis);
+    *out = (ot_lane_norm){.node = id, .axis = (int32_t)axis};
+    return split_is_over_pixels(g, n->in[0], out->axis);
 }
 
 /* exp(x - most), of x's shape. */
@@ -54,7 +53,7 @@ static ot_status write_exp(split_writer *w, const char *role, ot_id x, ot_id mos
     return split_op(w, "Exp", role, &away, 1, NULL, 0, v.dtype, v.rank, v.dims, out);
 }
 
-ot_status split_write_softmax(split_writer *w, const ot_softmax *s)
+ot_status split_write_softmax(split_writer *w, const ot_lane_norm *s)
 {
     const ot_id x = w->g->nodes[s->node].in[0];
     ot_id y = w->g->nodes[s->node].out[0], most, powers, sum;

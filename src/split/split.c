@@ -26,8 +26,9 @@ static ot_status write_affine(split_writer *w, const ot_norm *n, const ot_id bot
     const ot_attr back = ot_mk_int("to", x.dtype);
     ot_id v = n->x;
     if (half) OT_TRY(split_cast(w, "wide_x", v, type, &v));
-    OT_TRY(by_element(w, n, "Mul", "scaled", v, both[0], false, &v));
-    OT_TRY(by_element(w, n, "Add", "shifted", v, both[1], !half && !more, &v));
+    const int first = n->centred;
+    OT_TRY(by_element(w, n, first ? "Add" : "Mul", first ? "shifted" : "scaled", v, both[first], false, &v));
+    OT_TRY(by_element(w, n, first ? "Mul" : "Add", first ? "scaled" : "shifted", v, both[1 - first], !half && !more, &v));
     if (half) {
         const ot_id wide = v;
         v = more ? OT_NONE : n->y;
@@ -66,18 +67,22 @@ static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_split *made)
     OT_TRY(split_op(&w, "Moments", "moments", &n->x, 1, &over, 1, OT_F64, x.rank, dims, &moments));
     dims[x.rank - 1] = last;
     const ot_dtype type = x.dtype == OT_F64 ? OT_F64 : OT_F32;
-    const ot_attr attrs[3] = {ot_mk_float("epsilon", n->epsilon), ot_mk_int("groups", n->groups), ot_mk_int("dtype", type)};
+    const ot_attr attrs[4] = {ot_mk_float("epsilon", n->epsilon), ot_mk_int("groups", n->groups), ot_mk_int("dtype", type),
+                              ot_mk_int("centred", 1)};
     const ot_id in[5] = {moments, n->scale, n->bias, n->gamma, n->beta};
-    OT_TRY(split_pair(&w, "NormFactors", in, 5, attrs, 3, type, x.rank, dims, both));
+    OT_TRY(split_pair(&w, "NormFactors", in, 5, attrs, n->centred ? 4 : 3, type, x.rank, dims, both));
     OT_TRY(write_affine(&w, n, both));
     return note(&w, n->nodes, n->n_nodes, made);
 }
 
-static ot_status write_softmax(ot_graph *g, const ot_softmax *s, ot_split *made)
+static ot_status write_lane(ot_graph *g, const ot_lane_norm *s, ot_split *made)
 {
-    split_writer w = {.g = g, .base = ot_format(g->model->arena, "tile/softmax/%s", g->values[g->nodes[s->node].out[0]].name)};
+    const bool lp = g->nodes[s->node].op == OT_OP_LpNormalization;
+    split_writer w = {
+        .g = g,
+        .base = ot_format(g->model->arena, lp ? "tile/norm/%s" : "tile/softmax/%s", g->values[g->nodes[s->node].out[0]].name)};
     if (!w.base) return ot_fail_nomem(g->model->diag);
-    OT_TRY(split_write_softmax(&w, s));
+    OT_TRY(lp ? split_write_lp(&w, s) : split_write_softmax(&w, s));
     return note(&w, &s->node, 1, made);
 }
 
@@ -85,7 +90,7 @@ ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n)
 {
     ot_arena *a = g->model->arena;
     ot_norm *found = NULL;
-    ot_softmax *over = NULL, one;
+    ot_lane_norm *over = NULL, one;
     size_t cap = 0, cap_over = 0;
     uint32_t n_norms = 0, n_over = 0;
     *n = 0;
@@ -96,7 +101,7 @@ ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n)
         bool room = true;
         if (ot_split_find(g, g->order[k], &norm))
             room = OT_PUSH(a, found, n_norms, cap, norm);
-        else if (softmax && split_find_softmax(g, g->order[k], &one))
+        else if (split_find_lp(g, g->order[k], &one) || (softmax && split_find_softmax(g, g->order[k], &one)))
             room = OT_PUSH(a, over, n_over, cap_over, one);
         if (!room) return ot_fail_nomem(g->model->diag);
     }
@@ -107,7 +112,7 @@ ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n)
         for (uint32_t i = 0; i < found[k].n_nodes; i++) ot_node_remove(g, found[k].nodes[i]);
         OT_TRY(write_parts(g, &found[k], &splits[k]));
     }
-    for (uint32_t k = 0; k < n_over; k++) OT_TRY(write_softmax(g, &over[k], &splits[n_norms + k]));
+    for (uint32_t k = 0; k < n_over; k++) OT_TRY(write_lane(g, &over[k], &splits[n_norms + k]));
     g->model->splits = splits;
     g->model->n_splits = *n;
     return ot_assure(g, OT_P_ORDER | OT_P_USES);

@@ -14,6 +14,7 @@
  *   norm_factors.c   NormFactors in standard ONNX
  *   split_again.c    what is computed twice, for the statistics and for what follows, since keeping it costs more
  *   softmax.c        Softmax over pixels: largest and sum in parts
+ *   lp_norm.c        LpNormalization along an axis of maps: its norm in parts
  *   split_nodes.c    writing nodes and constants
  */
 #ifndef OT_SPLIT_H
@@ -33,12 +34,13 @@ typedef struct ot_norm {
     ot_id each_bias;
     ot_id nodes[16]; /* [n_nodes] what it consists of; the last one makes y */
     uint32_t n_nodes;
+    bool centred; /* y = (x - mean) / (sqrt(variance) + epsilon), and nothing else */
 } ot_norm;
 
 /* Whether a normalisation has its (first) reduction in node `id`. Requires USES, SHAPES. */
 bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out);
 
-/* Take the normalisations of g apart, and (where `softmax`) Softmaxes over pixels; their number in *n. Noted in the model (splits). Breaks and makes ORDER and USES, keeps SHAPES.
+/* Take the normalisations of g apart, LpNormalizations along maps, and (where `softmax`) Softmaxes over pixels; their number in *n. Noted in the model (splits). Breaks and makes ORDER and USES, keeps SHAPES.
  * What is made depends on the graph alone: clones get the same numbers. Fails: OT_E_NOMEM. */
 ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n) OT_MUST_USE;
 /* What a normalisation in parts may make again in place of keeping it. */

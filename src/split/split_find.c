@@ -4,9 +4,13 @@
  *   Reshape [N, G, ...] - InstanceNormalization - Reshape [N, C, ...] [- Mul gamma [C,1,1] [- Add beta [C,1,1]]]       torch's GroupNorm
  *   the form of split_written.c, with such reshapes around it or not
  *   any of them, with Mul and Add behind it              gamma and beta are taken in: two passes less
+ *   MeanVarianceNormalization of one sample, over maps, or channels and maps
  *   LayerNormalization over the last axes from 1 or 2 on  its scale and bias, a number for each element, stay what they are
  */
 #include "split_internal.h"
+
+#define MVN_SINCE   9     /* opset since which MeanVarianceNormalization has axes */
+#define MVN_EPSILON 1e-9f /* that the standard adds to the deviation */
 
 ot_id split_only_reader(const ot_graph *g, ot_id v)
 {
@@ -149,10 +153,50 @@ static bool find_layer(const ot_graph *g, ot_id id, ot_norm *out)
     return true;
 }
 
+/* MeanVarianceNormalization over all maps of a channel, or of all channels, of one sample. */
+static bool find_mean_variance(const ot_graph *g, ot_id id, ot_norm *out)
+{
+    static const int64_t usual[] = {0, 2, 3};
+    const ot_node *n = &g->nodes[id];
+    bool reduced[OT_RANK_MAX] = {false};
+    size_t n_axes = 0;
+    if (n->op != OT_OP_MeanVarianceNormalization || n->version < MVN_SINCE || n->in[0] == OT_NONE || n->out[0] == OT_NONE)
+        return false;
+    const ot_value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
+    const int64_t *axes = ot_attr_ints(n, "axes", &n_axes);
+    if (!split_is_image(x) || !same_shape(x, y) || x->dtype != y->dtype) return false;
+    if (!axes) {
+        axes = usual;
+        n_axes = sizeof usual / sizeof *usual;
+    }
+    for (size_t k = 0; k < n_axes; k++) {
+        const int64_t axis = axes[k] < 0 ? axes[k] + x->rank : axes[k];
+        if (axis < 0 || axis >= x->rank) return false;
+        reduced[axis] = true;
+    }
+    if (reduced[0] && x->dims[0] != 1) return false;
+    for (int32_t a = 2; a < x->rank; a++)
+        if (!reduced[a]) return false;
+    *out = (ot_norm){.x = n->in[0],
+                     .y = n->out[0],
+                     .groups = reduced[1] ? 1 : x->dims[1],
+                     .epsilon = MVN_EPSILON,
+                     .centred = true,
+                     .scale = OT_NONE,
+                     .bias = OT_NONE,
+                     .gamma = OT_NONE,
+                     .beta = OT_NONE,
+                     .each_scale = OT_NONE,
+                     .each_bias = OT_NONE,
+                     .nodes = {id},
+                     .n_nodes = 1};
+    return true;
+}
+
 bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out)
 {
     if (g->nodes[id].dead) return false;
-    if (find_layer(g, id, out)) return true;
+    if (find_layer(g, id, out) || find_mean_variance(g, id, out)) return true;
     const bool written = split_find_written(g, id, out);
     if (!written && !find_node(g, id, out)) return false;
     const bool each = out->groups == g->values[out->x].dims[1];

@@ -40,15 +40,19 @@ ot_status split_doubles(split_writer *w, const char *role, const double *data, i
  * OT_E_INPUT where a user's subgraph reads it. */
 ot_status split_undo_again(ot_graph *g, const ot_split *s, bool *once) OT_MUST_USE;
 
-/* softmax.c: Softmax over the pixels of a map. */
-typedef struct ot_softmax {
+/* A node that normalises along one axis: softmax.c, Softmax over the pixels of a map; lp_norm.c, LpNormalization along an axis of maps. */
+typedef struct ot_lane_norm {
     ot_id node;
     int32_t axis; /* of its input, >= 0 */
-} ot_softmax;
+} ot_lane_norm;
 
 /* Whether node `id` is one that is taken apart. Requires SHAPES. */
-bool split_find_softmax(const ot_graph *g, ot_id id, ot_softmax *out);
+bool split_find_softmax(const ot_graph *g, ot_id id, ot_lane_norm *out);
+bool split_find_lp(const ot_graph *g, ot_id id, ot_lane_norm *out);
 /* Its parts in its place; it dies. Fails: OT_E_NOMEM. */
-ot_status split_write_softmax(split_writer *w, const ot_softmax *s) OT_MUST_USE;
+ot_status split_write_softmax(split_writer *w, const ot_lane_norm *s) OT_MUST_USE;
+ot_status split_write_lp(split_writer *w, const ot_lane_norm *s) OT_MUST_USE;
+/* x is made by a Reshape of an image, of whose pixels axis `axis` has all. */
+bool split_is_over_pixels(const ot_graph *g, ot_id x, int32_t axis);
 
 #endif

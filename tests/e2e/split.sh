@@ -14,6 +14,7 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 tool, d, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
 print('seed', seed)
@@ -64,6 +65,9 @@ class Net:
         if kind == 'instance': return self.op('InstanceNormalization', [x, self.vec(c), self.vec(c)], epsilon=eps)
         if kind == 'group': return self.op('GroupNormalization', [x, self.vec(c if self.opset >= 21 else g), self.vec(c if self.opset >= 21 else g)], num_groups=g, epsilon=eps)
         if kind == 'softmax': return self.attend(x)
+        if kind in ('mvn', 'mvn maps'):
+            return self.op('MeanVarianceNormalization', [x], **({'axes': [1, 2, 3]} if kind == 'mvn' else {'axes': [2, -1]} if self.rng.random() < .5 else {}))
+        if kind in ('lp', 'lp pixels'): return self.lp(x, kind == 'lp')
         if kind in ('layer', 'layer maps'):
             axis, over = (1, (c, hh, ww)) if kind == 'layer' else (2, (hh, ww))
             return self.op('LayerNormalization', [x, self.vec(over)] + ([self.vec(over)] if self.rng.random() < .5 else []), axis=axis, epsilon=eps)
@@ -86,6 +90,17 @@ class Net:
         s = self.op('Softmax', [self.op('Reshape', [s, self.const([1, k, -1], 'i8')])], axis=-1 if self.opset >= 13 else 2)
         s = self.op('Mul', [self.op('Reshape', [s, self.const([1, k, hh, ww], 'i8')]), self.const(hh * ww / 2)])
         return self.op('Add', [x, self.op('Mul', [x, s])])
+
+    def lp(self, x, rows):
+        """Columns, or all pixels, of unit length; one channel is zero."""
+        c, (hh, ww), p = self.c, self.size, int(self.rng.choice([1, 2]))
+        mask = np.ones((c, 1, 1))
+        mask[self.rng.integers(c)] = 0
+        x = self.op('Mul', [x, self.const(mask)])
+        if not rows: x = self.op('Reshape', [x, self.const([1, c, -1], 'i8')])
+        y = self.op('LpNormalization', [x], axis=2, p=p)
+        if not rows: y = self.op('Reshape', [y, self.const([1, c, hh, ww], 'i8')])
+        return self.op('Mul', [y, self.const((hh if rows else hh * ww) ** (1 if p == 1 else .5))])
 
     def written(self, x, maps, eps):
         """Mean, difference, mean of its square, root, quotient, of each channel or of groups of them."""
@@ -118,13 +133,31 @@ def run(path, x):
     return ort.InferenceSession(path, o, providers=['CPUExecutionProvider']).run(None, {'x': x})[0].astype('f8')
 
 
+class MeanVarianceNormalization(OpRun):
+    """The standard's own is a function in float32."""
+    op_domain = ''
+
+    def _run(self, x, axes=None):
+        axes = tuple(axes or (0, 2, 3))
+        return ((x - x.mean(axes, keepdims=True)) / (x.std(axes, keepdims=True) + 1e-9),)
+
+
+class LpNormalization(OpRun):
+    """The package's adds up signed numbers where p is 1."""
+    op_domain = ''
+
+    def _run(self, x, axis=-1, p=2):
+        norm = np.linalg.norm(x, p, axis=axis, keepdims=True)
+        return (np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm)),)
+
+
 def exact(m, x):
     """The model in float64."""
     m = onnx.ModelProto.FromString(m.SerializeToString())
     for k, i in enumerate(m.graph.initializer):
         if i.data_type in (T.FLOAT, T.FLOAT16): m.graph.initializer[k].CopyFrom(nh.from_array(nh.to_array(i).astype('f8'), i.name))
     for v in [*m.graph.input, *m.graph.output]: v.type.tensor_type.elem_type = T.DOUBLE
-    return ReferenceEvaluator(m).run(None, {'x': x.astype('f8')})[0]
+    return ReferenceEvaluator(m, new_ops=[MeanVarianceNormalization, LpNormalization]).run(None, {'x': x.astype('f8')})[0]
 
 
 def run_engine(path, x, *options):
@@ -153,7 +186,7 @@ def check_engine(name, opset, kind, round_, half=False):
         if verbose: print(text)
         if not error <= max(2 ** -10 if half else limit, 2 * untiled): complain(text)
     made = [n.op_type for n in ops(f'{d}/{name}_out.onnx')]
-    return 'Moments' in made and 'NormFactors' in made or 'Exp' in made
+    return 'Moments' in made and 'NormFactors' in made or 'Exp' in made or 'Sign' in made
 
 
 def ops(path):
@@ -169,10 +202,10 @@ def ops(path):
 
 
 def is_valid(m):
-    """GroupNormalization of opset 18 is refused since it has been replaced."""
+    """GroupNormalization of opset 18 is refused since it has been replaced, MeanVarianceNormalization without axes from opset 18 on."""
     try:
         onnx.checker.check_model(m, full_check=True)
-    except onnx.checker.ValidationError:
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
         return False
     return True
 
@@ -191,7 +224,7 @@ def check(name, opset, kinds, form, round_, half=False):
     want = exact(m, x)
     scale = want.max() - want.min()
     untiled, got = abs(run(path, x) - want).max() / scale, abs(run(tiled, x) - want).max() / scale
-    if verbose: print(f'{name} {form} {kinds}: error {got:.2e} of the range, untiled {untiled:.2e}')
+    if verbose: print(f"{name} {form} {[n.op_type for n in m.graph.node]}: error {got:.2e} of the range, untiled {untiled:.2e}")
     if not got <= max(2 ** -10 if half else 1e-6, 2 * untiled): complain(f'{name} {form}: error {got:.2e} of the range, untiled {untiled:.2e}')
     made = ops(tiled)
     if any(n.domain == 'onnx_tile' for n in made): complain(f'{name} {form}: operators that are not of the standard')
@@ -204,15 +237,17 @@ for k in range(int(sys.argv[4])):
     opset = [11, 13, 17, 18, 21][k % 5]
     kinds = ['instance', 'torch', 'written', 'written groups', 'average', 'excite', 'largest', 'root', 'softmax'] + (['group'] if opset >= 18 else [])
     if opset >= 17: kinds += ['layer', 'layer maps']
-    combined += check(f'r{k}', opset, kinds, FORMS[k % 3] if opset >= 13 or k % 3 else 'loop', k, half=k % 4 == 3)[0]
+    half = k % 4 == 3
+    if not half: kinds += ['mvn', 'mvn maps', 'lp', 'lp pixels'] # which ONNX Runtime has in float32 alone
+    combined += check(f'r{k}', opset, kinds, FORMS[k % 3] if opset >= 13 or k % 3 else 'loop', k, half)[0]
 for k, form in enumerate(FORMS):
     if not any(check(f's{k}', [18, 13, 11][k] if form != 'loop-peeled' else 18, ['softmax'], form, i)[2] for i in range(k, k + 16)): complain(f'softmax, {form}: not taken apart')
 if not any(check_engine('s', 18, 'softmax', i) for i in range(16)): complain('softmax: not taken apart in the engine')
 print('put together from parts:', combined)
 if combined < int(sys.argv[4]) // 2: complain('too few networks whose reductions are put together from parts')
-for k, kind in enumerate(['instance', 'torch', 'written', 'written groups', 'group', 'layer', 'layer maps']):
-    for half in False, True:
-        if not any(check(f'k{k}{half}', 18, [kind], FORMS[k % 3], i, half)[1] for i in range(k, k + 16)): complain(f'{kind}, half {half}: not taken apart')
+for k, kind in enumerate(['instance', 'torch', 'written', 'written groups', 'group', 'layer', 'layer maps', 'mvn', 'mvn maps', 'lp', 'lp pixels']):
+    for half in (False, True) if not kind.startswith('lp') else (False,):
+        if not (half and kind.startswith('mvn')) and not any(check(f'k{k}{half}', 18, [kind], FORMS[k % 3], i, half)[1] for i in range(k, k + 16)): complain(f'{kind}, half {half}: not taken apart')
         if not any(check_engine(f'e{k}{half}', 18, kind, i, half) for i in range(k, k + 16)): complain(f'{kind}, half {half}: not taken apart in the engine')
 if not any(check('root', 18, ['root'], 'loop-peeled', k)[0] for k in range(16)): complain('ReduceL2: not put together from parts')
 
@@ -225,5 +260,5 @@ if not any(n.op_type == 'InstanceNormalization' for n in ops(f'{d}/e_out.onnx'))
 if (run(f'{d}/e.onnx', x) != run(f'{d}/e_out.onnx', x)).any(): complain('--bit-exact: not equal')
 sys.exit(bad > 0)
 EOF_PY
-"$PYTHON" "$tmp/split.py" "$TOOL" "$tmp" "${SEED:-1}" "${ROUNDS:-16}" ${VERBOSE:-} >"$tmp/out" 2>&1 || fail "$(head -n 20 "$tmp/out")"
+"$PYTHON" "$tmp/split.py" "$TOOL" "$tmp" "${SEED:-1}" "${ROUNDS:-16}" ${VERBOSE:-} >"$tmp/out" 2>&1 || fail "$(tail -n 20 "$tmp/out")"
 finish

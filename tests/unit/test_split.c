@@ -66,7 +66,13 @@ static void forms_are_found(void **state)
         {GROUPED " %y = Relu(%u)\n", 3, 4, false, false},
         {GROUPED " %y = Mul(%u, %c)\n", 3, 4, false, false}, /* not a number for each channel */
         {GROUPED " %m = Relu(%r)\n %q = Reshape(%m, %back)\n %y = Add(%q, %u)\n", 1, 4, false, false}, /* groups are read besides */
-        {" %y = LpNormalization(%c)\n", 0, 0, false, false},
+        {" %y = LpNormalization(%c)\n", 0, 0, false, false},                                           /* found by itself: below */
+        {" %y = MeanVarianceNormalization(%c)\n", 1, 8, false, false},
+        {" %y = MeanVarianceNormalization(%c) {axes=[-2, -1]}\n", 1, 8, false, false},
+        {" %y = MeanVarianceNormalization(%c) {axes=[0, 1, 2, 3]}\n", 1, 1, false, false},
+        {" %y = MeanVarianceNormalization(%c) {axes=[1, 3]}\n", 0, 0, false, false},
+        {" init %two : float32[2,1,1,1] = [0, 1]\n %d = Mul(%c, %two)\n %y = MeanVarianceNormalization(%d)\n", 0, 0, false,
+         false}, /* over both samples */
         {WRITTEN " %y = Div(%d, %s)\n", 7, 8, false, false},
         {WRITTEN " %n = Div(%d, %s)\n %g = Mul(%n, %gamma)\n %y = Add(%beta, %g)\n", 9, 8, true, true},
         {WRITTEN " %i = Reciprocal(%s)\n %y = Mul(%i, %d)\n", 8, 8, false, false},
@@ -173,6 +179,40 @@ static void softmaxes_are_found(void **state)
     }
 }
 
+/* LpNormalization along maps, whole again where no region takes a part. */
+static void lp_norms_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *reduction; /* NULL: it is not found */
+    } CASES[] = {
+        {" %y = LpNormalization(%c)\n", "ReduceL2"},
+        {" %y = LpNormalization(%c) {axis=2, p=1}\n", "ReduceL1"},
+        {PIXELS " %y = LpNormalization(%r) {axis=-1}\n", "ReduceL2"},
+        {" %y = LpNormalization(%c) {axis=1}\n", NULL},
+        {PIXELS " %y = LpNormalization(%r) {axis=1}\n", NULL},
+        {" init %rows : int64[3] = [1, 128, 12]\n %r = Reshape(%c, %rows)\n %y = LpNormalization(%r)\n", NULL},
+    };
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        ot_model *m = model_of(CASES[k].body);
+        uint32_t n;
+        assert_int_equal(ot_split_norms(m->graph, false, &n), OT_OK);
+        assert_int_equal(ot_verify(m->graph), OT_OK);
+        if (n != (CASES[k].reduction != NULL)) fail_msg("case %zu: %u found", k, n);
+        char *apart = print(m->graph);
+        if (n) assert_non_null(strstr(apart, CASES[k].reduction));
+        assert_int_equal(ot_split_settle(m->graph, false), OT_OK);
+        assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+        assert_int_equal(ot_verify(m->graph), OT_OK);
+        char *after = print(m->graph);
+        assert_null(strstr(after, "Sign("));
+        assert_non_null(strstr(after, "LpNormalization("));
+        free(apart);
+        free(after);
+        ot_model_free(m);
+    }
+}
+
 /* A part is gone, as when a region has taken it: the others become operators of the standard. */
 static void the_rest_is_standard(void **state)
 {
@@ -201,9 +241,11 @@ static void long_sums_stay_apart(void **state)
         const char *norm;
         bool own, whole;
     } CASES[] = {
-        {511, "InstanceNormalization(%x, %s, %b)", false, true},              /* 261121 numbers */
-        {513, "InstanceNormalization(%x, %s, %b)", false, false},             /* 263169 */
-        {513, "InstanceNormalization(%x, %s, %b)", true, true},               /* the engine's form */
+        {511, "InstanceNormalization(%x, %s, %b)", false, true},  /* 261121 numbers */
+        {513, "InstanceNormalization(%x, %s, %b)", false, false}, /* 263169 */
+        {513, "InstanceNormalization(%x, %s, %b)", true, true},   /* the engine's form */
+        {513, "MeanVarianceNormalization(%x)", false, false},
+        {511, "MeanVarianceNormalization(%x)", false, true},
         {363, "GroupNormalization(%x, %s, %b) {num_groups=4}", false, false}, /* 263538 of two channels */
         {361, "GroupNormalization(%x, %s, %b) {num_groups=4}", false, true},
     };
@@ -362,7 +404,7 @@ int main(void)
         cmocka_unit_test(untouched_is_as_it_was), cmocka_unit_test(the_rest_is_standard),
         cmocka_unit_test(parts_add_up),           cmocka_unit_test(strange_moments_are_refused),
         cmocka_unit_test(long_sums_stay_apart),   cmocka_unit_test(cheap_values_are_made_twice),
-        cmocka_unit_test(twice_in_order),
+        cmocka_unit_test(twice_in_order),         cmocka_unit_test(lp_norms_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

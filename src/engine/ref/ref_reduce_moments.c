@@ -2,7 +2,8 @@
  *
  *   Moments      x [N, C, ...], the last axes -> [N, C, 1.., 2]: mean and variance of each channel, float64
  *   NormFactors  these, scale, bias, gamma, beta -> factor and summand of each channel. Channels of a group are put together:
- *                mean = mean of their means; variance = mean of (variance + (their mean - mean)^2)
+ *                mean = mean of their means; variance = mean of (variance + (their mean - mean)^2).
+ *                centred: no operands but these; the summand, -mean, comes first, and epsilon is added to the deviation
  */
 #include "ref_number.h"
 #include "ref_reduce.h"
@@ -83,6 +84,7 @@ ot_status ot_rm_norm_factors(ot_call *c)
     const int64_t groups = ot_attr_int(c->node, "groups", 0);
     const double epsilon = (double)ot_attr_float(c->node, "epsilon", 0);
     const ot_dtype type = (ot_dtype)ot_attr_int(c->node, "dtype", OT_F32);
+    const bool centred = ot_attr_int(c->node, "centred", 0) != 0;
     const double *by[4];
     int64_t per[4] = {1, 1, 1, 1}, dims[OT_RANK_MAX];
     OT_TRY(ot_num_type(c, 0, OT_NUM_FLOATS));
@@ -98,6 +100,11 @@ ot_status ot_rm_norm_factors(ot_call *c)
         const int64_t channel = k % channels;
         double both[2];
         join_channels(pairs + 2 * (k - channel % size), size, both);
+        if (centred) {
+            factor[k] = 1 / (sqrt(both[1]) + epsilon);
+            summand[k] = -both[0];
+            continue;
+        }
         factor[k] = (by[0] ? by[0][channel / per[0]] : 1) / sqrt(both[1] + epsilon);
         summand[k] = (by[1] ? by[1][channel / per[1]] : 0) - both[0] * factor[k];
         if (by[2]) factor[k] *= by[2][channel / per[2]], summand[k] *= by[2][channel / per[2]];
