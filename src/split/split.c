@@ -17,26 +17,32 @@ static ot_status by_element(split_writer *w, const ot_norm *n, const char *op, c
     return split_op(w, op, role, (ot_id[]){x, other}, 2, NULL, 0, v.dtype, v.rank, v.dims, out);
 }
 
-/* y of x, the factor and the summand. In half precision x * factor + summand would cancel where the mean is large. */
+/* y of x, the factor and the summand, and what each element is scaled by. In half precision x * factor + summand would cancel where the mean
+ * is large, and runtimes that normalise in bfloat16 need have no Mul of it: all is float32, between Casts. */
 static ot_status write_affine(split_writer *w, const ot_norm *n, const ot_id both[2])
 {
     const ot_value x = w->g->values[n->x];
     const ot_dtype type = w->g->values[both[0]].dtype;
-    const bool half = type != x.dtype, more = n->each_scale != OT_NONE || n->each_bias != OT_NONE;
-    const ot_attr back = ot_mk_int("to", x.dtype);
-    ot_id v = n->x;
-    if (half) OT_TRY(split_cast(w, "wide_x", v, type, &v));
     const int first = n->centred;
-    OT_TRY(by_element(w, n, first ? "Add" : "Mul", first ? "shifted" : "scaled", v, both[first], false, &v));
-    OT_TRY(by_element(w, n, first ? "Mul" : "Add", first ? "scaled" : "shifted", v, both[1 - first], !half && !more, &v));
-    if (half) {
-        const ot_id wide = v;
-        v = more ? OT_NONE : n->y;
-        OT_TRY(split_op(w, "Cast", "narrow", &wide, 1, &back, 1, x.dtype, x.rank, x.dims, &v));
+    const struct {
+        const char *op, *role;
+        ot_id by;
+    } steps[4] = {{first ? "Add" : "Mul", first ? "shifted" : "scaled", both[first]},
+                  {first ? "Mul" : "Add", first ? "scaled" : "shifted", both[1 - first]},
+                  {"Mul", "each_scaled", n->each_scale},
+                  {"Add", "each_shifted", n->each_bias}};
+    const int last = n->each_bias != OT_NONE ? 3 : n->each_scale != OT_NONE ? 2 : 1;
+    const bool half = type != x.dtype;
+    const ot_attr back = ot_mk_int("to", x.dtype);
+    ot_id v = n->x, y = n->y;
+    if (half) OT_TRY(split_cast(w, "wide_x", v, type, &v));
+    for (int k = 0; k <= last; k++) {
+        ot_id by = steps[k].by;
+        if (by == OT_NONE) continue;
+        if (w->g->values[by].dtype != type) OT_TRY(split_cast(w, "wide_each", by, type, &by));
+        OT_TRY(by_element(w, n, steps[k].op, steps[k].role, v, by, k == last && !half, &v));
     }
-    if (n->each_scale != OT_NONE) OT_TRY(by_element(w, n, "Mul", "each_scaled", v, n->each_scale, n->each_bias == OT_NONE, &v));
-    if (n->each_bias != OT_NONE) OT_TRY(by_element(w, n, "Add", "each_shifted", v, n->each_bias, true, &v));
-    return OT_OK;
+    return half ? split_op(w, "Cast", "narrow", &v, 1, &back, 1, x.dtype, x.rank, x.dims, &y) : OT_OK;
 }
 
 /* What has taken whose place. */
