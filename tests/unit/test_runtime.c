@@ -44,7 +44,7 @@ static void fields_are_sane(void **state)
         for (uint32_t j = 0; j < r->n_slow; j++) assert_true(r->slow[j].factor > 0);
         for (uint32_t j = 1; j < r->conv.n_few; j++) assert_true(r->conv.few[j].below > r->conv.few[j - 1].below);
         /* What reads a whole number of blocks of many channels loses nothing. */
-        assert_true(ot_runtime_conv_part(r, 64, 64) == 1);
+        assert_true(ot_runtime_conv_part(r, 64, 64, 0) == 1);
     }
     assert_null(ot_runtime_named("nobody"));
 }

@@ -204,8 +204,9 @@ static void check_factors(const ot_target *t)
     assert_true(r->blocks.into == ot_runtime_onnxruntime.blocks.into); /* not given */
     assert_true(ot_runtime_slowness(r, &prelu) == 3);
     assert_true(ot_runtime_slowness(r, &erf) == ot_runtime_slowness(&ot_runtime_onnxruntime, &erf));
-    assert_true(ot_runtime_conv_part(r, 16, 4) == 0.5 && ot_runtime_conv_part(r, 16, 31) == 0.875);
-    assert_true(ot_runtime_conv_part(r, 16, 32) == 1);
+    assert_true(ot_runtime_conv_part(r, 16, 4, 0) == 0.5 && ot_runtime_conv_part(r, 16, 31, 0) == 0.875);
+    assert_true(ot_runtime_conv_part(r, 16, 32, 0) == 1);
+    assert_true(ot_runtime_conv_part(r, 16, 4, 1.5) == 0.75 && ot_runtime_conv_part(r, 16, 31, 1.5) == 1);
     assert_int_equal(r->forms, ot_runtime_onnxruntime.forms);
 }
 

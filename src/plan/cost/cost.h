@@ -25,6 +25,8 @@ double ot_cost_both(const ot_seq *s, uint32_t p, const ot_target *t, double comp
 double ot_cost_bw(const ot_target *t, double footprint);
 /* Rate of bytes that change layout, or are cropped, at data that sees this bandwidth. */
 static inline double ot_cost_layout_bw(const ot_target *t, double bw) { return t->runtime->blocks.steady ? t->bw_slow : bw; }
+/* Bytes of v that are read or written: in a blocked layout channels are filled up to whole blocks. */
+double ot_cost_moved(const ot_seq *s, ot_id v, const ot_target *t);
 bool ot_cost_has_constant(const ot_seq *s, const ot_node *n);
 /* Seconds of compute of a whole node; fused nodes 0. */
 double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems);

@@ -8,9 +8,18 @@
 
 double ot_cost_bw(const ot_target *t, double footprint)
 {
+    /* In a shared cache a value is found again when what is made meanwhile, about as much, leaves it there. */
+    const double mid = (double)t->mid_bytes * (t->is_cache ? 0.5 : 1);
     if (footprint <= (double)t->fast_bytes) return t->bw_fast;
-    if (t->mid_bytes > 0 && footprint <= (double)t->mid_bytes) return t->bw_mid;
+    if (footprint <= mid) return t->bw_mid;
     return t->bw_slow;
+}
+
+double ot_cost_moved(const ot_seq *s, ot_id v, const ot_target *t)
+{
+    const ot_value *x = &s->g->values[v];
+    if (!s->blocked[v] || x->rank != 4 || x->dims[1] < 1) return (double)s->bytes[v];
+    return (double)s->bytes[v] / ot_runtime_block_fill(t->runtime, x->dims[1]);
 }
 
 /* Nodes that are looked at for those that the engine merges with one before them. */
@@ -45,10 +54,10 @@ static double conv_rate(const ot_graph *g, const ot_node *n, const ot_target *t)
     for (int32_t k = 2; k < w->rank; k++) kernel *= ot_max(1, w->dims[k]);
     int64_t group = ot_attr_int(n, "group", 1);
     int64_t per_group = w->dims[1];
-    if (group > 1 && per_group <= 4) return t->rate_conv_depthwise;
+    if (group > 1 && per_group <= 4) return t->rate_conv_depthwise * ot_runtime_block_fill(t->runtime, w->dims[0]);
     double rate = kernel == 1 ? t->rate_conv_pointwise : t->rate_conv;
     if (n->op == OT_OP_ConvTranspose) return rate * transposed_part(t->runtime, n, w);
-    return rate * ot_runtime_conv_part(t->runtime, w->dims[0], per_group);
+    return rate * ot_runtime_conv_part(t->runtime, w->dims[0], per_group, t->conv_few);
 }
 
 double ot_cost_compute(const ot_graph *g, const ot_node *n, const ot_target *t, double macs, int64_t out_elems, int64_t in_elems)
@@ -208,10 +217,17 @@ bool ot_cost_makes_blocked(const ot_seq *s, uint32_t p, const ot_target *t)
     return true;
 }
 
+/* A convolution of fewer channels than a block reads them plain; one for each channel does not. */
+static bool reads_plain(const ot_seq *s, const ot_node *n, const ot_target *t)
+{
+    const ot_value *x = &s->g->values[n->in[0]];
+    return n->op == OT_OP_Conv && x->rank == 4 && x->dims[1] < t->runtime->blocks.least && ot_attr_int(n, "group", 1) != x->dims[1];
+}
+
 /* The reader takes v as it is blocked. */
 static bool reads_blocked(const ot_seq *s, const ot_node *reader, const ot_target *t)
 {
-    if (ot_runtime_makes_blocks(t->runtime, reader)) return true;
+    if (ot_runtime_makes_blocks(t->runtime, reader)) return !reads_plain(s, reader, t);
     return reader->n_out > 0 && reader->out[0] != OT_NONE && s->blocked[reader->out[0]];
 }
 
@@ -245,7 +261,7 @@ double ot_cost_extra(const ot_seq *s, uint32_t p, const ot_target *t)
     if (n->op == OT_OP_ConvTranspose) return 2.0 * s->work[p] * (double)ot_max(1, x->rank > 0 ? x->dims[0] : 1);
     if (!b->has_blocks) return 0;
     double extra = 0;
-    if (n->op == OT_OP_Conv && x->rank == 4 && x->dims[1] >= b->least && !s->blocked[n->in[0]])
+    if (n->op == OT_OP_Conv && x->rank == 4 && !s->blocked[n->in[0]] && !reads_plain(s, n, t))
         extra = b->into * (double)s->bytes[n->in[0]];
     if (!s->blocked[n->out[0]] || next_is_fused(s, y)) return extra;
     bool plain = y->is_output;
@@ -308,16 +324,16 @@ static void whole_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         if (v == OT_NONE) continue;
-        double b = (double)s->bytes[v];
-        x->memory += b / ot_cost_bw(t, b);
+        double b = (double)s->bytes[v], moved = ot_cost_moved(s, v, t);
+        x->memory += moved / ot_cost_bw(t, moved);
         x->traffic += b > (double)t->fast_bytes || s->def[v] == OT_NONE ? b : 0;
         if (s->act[v]) in_elems += (double)s->elems[v];
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
         ot_id v = n->out[k];
         if (v == OT_NONE) continue;
-        double b = (double)s->bytes[v];
-        x->memory += b / ot_cost_bw(t, b);
+        double b = (double)s->bytes[v], moved = ot_cost_moved(s, v, t);
+        x->memory += moved / ot_cost_bw(t, moved);
         x->traffic += b > (double)t->fast_bytes || g->values[v].is_output ? b : 0;
         out_elems += (double)s->elems[v];
     }

@@ -87,6 +87,15 @@ static void fill_live(ot_seq *s, const ot_target *t)
     }
 }
 
+/* A line of `-d C`: what a node is thought to take when it runs whole. */
+static void dump_cost(const ot_graph *g, const ot_node_cost *x)
+{
+    const ot_node *n = &g->nodes[x->node];
+    fprintf(stderr, "  %-40s %9.1f us: compute %9.1f, memory %9.1f, %7.1f M multiply-adds%s\n",
+            n->name[0] ? n->name : ot_op_name(n->op), x->time * 1e6, x->compute * 1e6, x->memory * 1e6, x->macs * 1e-6,
+            x->is_fused ? ", merged" : "");
+}
+
 /* requires a built sequence. Fails: OT_E_NOMEM. */
 ot_status ot_cost_fill(ot_seq *s, const ot_target *t)
 {
@@ -112,6 +121,7 @@ ot_status ot_cost_fill(ot_seq *s, const ot_target *t)
         if (s->work[k] == 0) s->work[k] = s->extra[k] * t->runtime->blocks.copies; /* in the other layout */
         ot_node_cost x;
         ot_cost_node(s, k, t, &x);
+        if (ot_dbg['C']) dump_cost(g, &x);
         s->time[k + 1] = s->time[k] + x.time;
         s->traffic[k + 1] = s->traffic[k] + x.traffic;
     }

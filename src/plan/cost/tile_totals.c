@@ -62,7 +62,7 @@ ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos
     for (uint32_t k = 0; k < n->n_in; k++) {
         ot_id v = n->in[k];
         bool whole = v != OT_NONE && is_whole(in_axis, n_dims, k);
-        bytes[k] = v == OT_NONE || (whole && !s->act[v]) ? 0 : (double)s->bytes[v];
+        bytes[k] = v == OT_NONE || (whole && !s->act[v]) ? 0 : ot_cost_moved(s, v, t);
         if (v == OT_NONE || !s->act[v]) continue;
         in_elems += (double)s->elems[v];
         if (packs && whole) f.whole_reads += (double)s->bytes[v];
@@ -112,7 +112,7 @@ void ot_sums_add_node(ot_node_sums *x, const ot_seq *s, const ot_target *t, cons
         double sum = f->bytes[n->n_in + k], max = sum;
         if (sum <= 0) continue;
         for (uint32_t d = 0; d < n_dims; d++) sum *= cut[d]->out[k].sum, max *= cut[d]->out[k].max;
-        bytes += sum;
+        bytes += sum * ot_cost_moved(s, n->out[k], t) / (double)s->bytes[n->out[k]];
         outs += max;
         crop += crop_bytes(s, t, n->out[k], cut, n_dims, k);
     }

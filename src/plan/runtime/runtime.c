@@ -75,11 +75,13 @@ double ot_runtime_block_fill(const ot_runtime *r, int64_t channels)
     return (double)channels / (double)(r->conv.block * ot_ceil_div(channels, r->conv.block));
 }
 
-double ot_runtime_conv_part(const ot_runtime *r, int64_t out, int64_t in)
+double ot_runtime_conv_part(const ot_runtime *r, int64_t out, int64_t in, double few)
 {
     double part = ot_runtime_block_fill(r, out);
-    for (uint32_t k = 0; k < r->conv.n_few; k++)
-        if (in < r->conv.few[k].below) return part * r->conv.few[k].part;
+    for (uint32_t k = 0; k < r->conv.n_few; k++) {
+        const double here = r->conv.few[k].part * (few > 0 ? few : 1);
+        if (in < r->conv.few[k].below) return here < 1 ? part * here : part;
+    }
     return r->conv.blocks_input ? part * ot_runtime_block_fill(r, in) : part;
 }
 

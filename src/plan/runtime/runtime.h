@@ -210,8 +210,9 @@ static inline bool ot_runtime_tries_windows(const ot_runtime *r)
 static inline bool ot_runtime_brings_inputs(const ot_runtime *r, ot_form f) { return !(f == OT_FORM_SCAN && r->scan_in_place); }
 /* How many times as long the node takes as the rate of its class says. */
 double ot_runtime_slowness(const ot_runtime *r, const ot_node *n);
-/* Part of the rate of convolutions that one of so many output channels, and input channels for each group, reaches. */
-double ot_runtime_conv_part(const ot_runtime *r, int64_t out, int64_t in);
+/* Part of the rate of convolutions that one of so many output channels, and input channels for each group, reaches; few: the
+ * target's factor on the parts of few input channels (ot_target.conv_few). */
+double ot_runtime_conv_part(const ot_runtime *r, int64_t out, int64_t in, double few);
 /* Part of so many channels that is not padding of the kernels' blocks. */
 double ot_runtime_block_fill(const ot_runtime *r, int64_t channels);
 /* Its result is blocked whatever it reads, and it reads blocks. */

@@ -114,7 +114,7 @@ static double read_all(const billing *b, uint32_t i, uint32_t k)
     const ot_rnode *x = &b->r->nodes[i];
     ot_id v = b->s->g->nodes[x->node].in[k];
     if (v == OT_NONE || (!b->s->act[v] && reads_whole(b, i, k))) return 0;
-    double bytes = (double)b->s->bytes[v];
+    double bytes = ot_cost_moved(b->s, v, b->t);
     for (uint32_t d = 0; d < b->r->n_dims; d++) {
         int8_t axis = x->in_axis[d][k];
         bytes *= axis < 0 ? b->r->dims[d].n_tiles : (double)b->x->read[d][i][k] / (double)b->s->g->values[v].dims[axis];
@@ -165,7 +165,8 @@ static double node_seconds(const billing *b, uint32_t i)
     for (uint32_t k = 0; k < n->n_out; k++) {
         if (n->out[k] != OT_NONE) out_elems += (double)s->elems[n->out[k]];
         if (x->out[k] == OT_NONE) continue;
-        moved += bytes_all(b, x->out[k]);
+        const ot_id v = b->r->values[x->out[k]].value;
+        if (b->s->bytes[v] > 0) moved += bytes_all(b, x->out[k]) * ot_cost_moved(b->s, v, b->t) / (double)b->s->bytes[v];
         if (b->r->values[x->out[k]].bytes > 0) extra += crop_bytes(b, x->out[k]);
     }
     double whole = ot_cost_compute(s->g, n, b->t, s->macs[at], (int64_t)out_elems, (int64_t)in_elems), seconds = 0;

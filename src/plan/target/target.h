@@ -28,6 +28,7 @@ typedef struct ot_target {
     double bw_mid_core, bw_slow_core; /* what one core alone gets; 0: not known */
     /* Operations per second by class, all cores together (MACs for conv and gemm, elements else). */
     double rate_conv, rate_conv_depthwise, rate_conv_pointwise, rate_gemm;
+    double conv_few; /* factor on the runtime's parts of convolutions of few channels, which make 1 at most; 0: as they are */
     double rate_conv_winograd; /* the engine: multiply-adds of the products of Winograd's algorithm; 0: not measured */
     double rate_elem, rate_trans, rate_reduce, rate_pool;
     /* Seconds. */

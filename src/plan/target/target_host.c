@@ -22,6 +22,7 @@
 #define L2_DEFAULT (1 * MIB)
 #define L2_CAP     (4 * MIB)
 #define L3_CAP     (32 * MIB)
+#define WIDE_RATE  110e9 /* multiply-accumulates per second of a core with units of 512 bits */
 
 /* First line of a small file into buf; false when it cannot be read. */
 static bool read_line(const char *path, char *buf, int n)
@@ -67,12 +68,22 @@ static uint32_t core_count(void)
     return n > 0 && n <= OT_TARGET_CORES_MAX ? (uint32_t)n : 1;
 }
 
+/* Whether AVX-512 runs in halves of 256 bits: AMD's Zen 4 (family 25; its predecessors have none). */
+static bool runs_in_halves(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_cpu_is("amd") && __builtin_cpu_is("amdfam19h");
+#else
+    return false;
+#endif
+}
+
 /* Multiply-accumulates per second that one core reaches in dense kernels. */
 static double core_mac_rate(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
-    if (__builtin_cpu_supports("avx512f")) return 110e9;
-    if (__builtin_cpu_supports("avx2")) return 50e9;
+    if (__builtin_cpu_supports("avx512f") && !runs_in_halves()) return WIDE_RATE;
+    if (__builtin_cpu_supports("avx2")) return 53e9;
     return 8e9;
 #elif defined(__aarch64__)
     return 20e9;
@@ -83,7 +94,7 @@ static double core_mac_rate(void)
 
 void ot_target_host(uint32_t threads, ot_target *t)
 {
-    double mac = core_mac_rate();
+    const double mac = core_mac_rate(), other = runs_in_halves() ? 2 * mac : mac; /* what is no product */
     long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
 
     *t = (ot_target){
@@ -98,13 +109,14 @@ void ot_target_host(uint32_t threads, ot_target *t)
         .bw_mid = 29e9,
         .bw_slow = 15.5e9,
         .rate_conv = mac,
-        .rate_conv_depthwise = mac * 0.55,
+        .conv_few = WIDE_RATE / mac, /* few channels: bound by loads, whatever the width of products */
+        .rate_conv_depthwise = mac < other * 0.55 ? mac : other * 0.55,
         .rate_conv_pointwise = mac,
         .rate_gemm = mac * 0.85,
-        .rate_elem = mac / 12,
-        .rate_trans = mac / 32,
-        .rate_reduce = mac / 25,
-        .rate_pool = mac / 22,
+        .rate_elem = other / 12,
+        .rate_trans = other / 32,
+        .rate_reduce = other / 25,
+        .rate_pool = other / 22,
         .node_overhead = 1e-6,
         .loop_overhead = 1.5e-6,
         .region_overhead = 10e-6,
