@@ -57,6 +57,8 @@ typedef struct ot_plan {
     ot_arena *arena;    /* owns everything below; freed by ot_plan_free */
     ot_region *regions; /* [n_regions] in topological order, disjoint */
     uint32_t n_regions;
+    ot_region *spare; /* [n_spare] others that were built, if asked for: what else a set of regions may have */
+    uint32_t n_spare;
     ot_barrier *barriers; /* [n_barriers] */
     uint32_t n_barriers;
     ot_refusal *refused; /* [n_refused] groups that could have been tiled and were not, with the reason */
@@ -90,12 +92,15 @@ typedef struct ot_plan_options {
     bool force;            /* tile every legal region */
     bool tie_break;        /* use GLPK (tests turn it off) */
     bool detail;           /* fill the plan's detail, for reports */
+    bool spare;            /* keep what was built and not chosen */
     uint32_t first_region; /* number of the first region */
     int64_t
         level; /* goal memory: bytes that a node may be live among for nothing; with price. With byte_seconds: least bytes of what weighs;
                               above 0, what nodes take beside their results weighs, too */
     double price; /* seconds for each byte above that and node: what the plan pays for memory all over the graph, not at its peak
                               alone; 0: the least peak is looked for */
+    uint32_t
+        near; /* 1 + the node around which regions are looked for; with spare, one for each interval that holds it. 0: anywhere */
     double
         byte_seconds; /* what a byte of a value that is kept between steps weighs in the search, in seconds: a process has such values
                             in two layouts and in pieces. Regions stay that do not lower the peak. 0: nothing */

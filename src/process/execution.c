@@ -36,6 +36,9 @@ typedef struct player {
     frame **frames;
     size_t n, cap, cap_frames, n_frames;
     uint32_t n_unknown;
+    int64_t most;             /* bytes that were touched up to now, */
+    const ot_exec_step *last; /* since this step */
+    const frame *last_frame;  /* of this frame */
 } player;
 
 /* One run of a frame. */
@@ -346,6 +349,11 @@ static ot_status step(run *u, const ot_exec_step *s)
         release(u->x, &scratch);
     }
     if (ot_dbg['P']) trace(u, s, before);
+    if (!branch && ot_chunk_touched(u->x->memory) > u->x->most) {
+        u->x->most = ot_chunk_touched(u->x->memory);
+        u->x->last = s;
+        u->x->last_frame = u->f;
+    }
     after_step(u, s, n);
     return OT_OK;
 }
@@ -415,6 +423,43 @@ static ot_status play(player *x, const ot_graph *g, const visit *v)
     return OT_OK;
 }
 
+/* Put one in, largest first, each maker once. */
+static void put_waiting(ot_process_figures *out, int64_t bytes[OT_WAITING], ot_id maker, int64_t size)
+{
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < OT_WAITING; k++)
+        if (out->waiting[k] == maker) return;
+    while (at < OT_WAITING && bytes[at] >= size) at++;
+    for (uint32_t k = OT_WAITING; k-- > at + 1;) {
+        out->waiting[k] = out->waiting[k - 1];
+        bytes[k] = bytes[k - 1];
+    }
+    if (at == OT_WAITING) return;
+    out->waiting[at] = maker;
+    bytes[at] = size;
+}
+
+/* Who made the tensors that were there at the step with which the process grew last, made before it and read behind it. */
+static ot_status list_waiting(const player *x, ot_process_figures *out)
+{
+    if (!x->last) return OT_OK;
+    const ot_exec_plan *p = &x->last_frame->plan;
+    int64_t bytes[OT_WAITING] = {0};
+    bool *made = OT_NEW_N(x->a, bool, 2 * p->g->n_values + 1u);
+    if (!made) return OT_E_NOMEM;
+    size_t at = 0;
+    for (; at < p->n && &p->steps[at] != x->last; at++)
+        for (uint32_t k = 0; k < p->steps[at].n_writes; k++) made[p->steps[at].writes[k]] = true;
+    for (at++; at < p->n; at++) {
+        for (uint32_t k = 0; k < p->steps[at].n_reads; k++) {
+            const uint32_t v = p->steps[at].reads[k];
+            const ot_id maker = p->g->values[v % p->g->n_values].producer;
+            if (made[v] && maker != OT_NONE) put_waiting(out, bytes, maker, p->values[v].bytes);
+        }
+    }
+    return OT_OK;
+}
+
 static ot_status play_runs(player *x, const ot_graph *g, ot_process_figures *out)
 {
     OT_TRY(ot_loaded_bytes(g, x->r, x->a, &out->loaded));
@@ -425,6 +470,7 @@ static ot_status play_runs(player *x, const ot_graph *g, ot_process_figures *out
         if (k == 0) out->first_run = ot_chunk_touched(x->memory) + OWN;
     }
     out->growth = ot_chunk_touched(x->memory) + OWN;
+    OT_TRY(list_waiting(x, out));
     out->pattern = x->n ? x->frames[0]->pattern.height : 0;
     out->n_unknown = x->n_unknown;
     return OT_OK;
@@ -432,7 +478,7 @@ static ot_status play_runs(player *x, const ot_graph *g, ot_process_figures *out
 
 ot_status ot_process_growth(const ot_graph *g, const ot_runtime *r, bool pinned, ot_process_figures *out)
 {
-    *out = (ot_process_figures){0};
+    *out = (ot_process_figures){.waiting = {OT_NONE, OT_NONE, OT_NONE, OT_NONE}};
     ot_arena *a = ot_arena_new();
     player x = {.r = r, .pinned = pinned, .a = a, .memory = a ? ot_chunk_arena_new(a) : NULL};
     ot_status s = !x.memory ? OT_E_NOMEM : r->one_block ? ot_one_block_growth(g, r, a, out) : play_runs(&x, g, out);

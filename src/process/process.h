@@ -18,12 +18,17 @@
 
 #include "plan/runtime/runtime.h"
 
+#define OT_WAITING 4
+
 typedef struct ot_process_figures {
     int64_t growth;     /* bytes that the resident set grows by over a loaded session, in several runs */
     int64_t loaded;     /* bytes that it holds before that: weights as they are and packed, kernels; 0: growth has them */
     int64_t first_run;  /* of growth, by the first run */
     int64_t pattern;    /* bytes of the block of later runs, of the graph itself; 0: the runtime takes none */
     uint32_t n_unknown; /* values whose size is not known: left out */
+    /* Nodes that made the largest tensors that waited for a reader when the process grew last, largest first, of the graph that they are
+     * in; OT_NONE: no more, or not known. */
+    ot_id waiting[OT_WAITING];
 } ot_process_figures;
 
 /* Play g for runtime r. pinned: the model's file states all extents; else they become known while it runs, and buffers are not planned to

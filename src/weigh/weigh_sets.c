@@ -26,19 +26,28 @@ static bool same_region(const ot_region *a, const ot_region *b)
     return true;
 }
 
+/* A region that sets may have. */
+static ot_status add_region(ot_contest *x, const ot_region *r)
+{
+    for (size_t j = 0; j < x->n_pool; j++)
+        if (same_region(r, &x->pool[j])) return OT_OK;
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Region: steps %u to %u, form %s, %u tiles of %lld: %.3f ms\n", r->first, r->last, ot_form_name(r->form),
+                r->dims[0].n_tiles, (long long)r->dims[0].tile, r->benefit * 1e3);
+    return OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r) ? OT_OK : ot_fail_nomem(x->g->model->diag);
+}
+
 ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t bytes)
 {
     ot_region_set set = {.n = p->n_regions, .bytes = bytes};
     set.all = OT_NEW_N(x->arena, ot_region, p->n_regions + 1u);
     if (!set.all) return ot_fail_nomem(x->g->model->diag);
     for (uint32_t k = 0; k < p->n_regions; k++) {
-        const ot_region *r = &p->regions[k];
-        bool known = false;
-        set.all[k] = *r;
-        set.gain += r->benefit;
-        for (size_t j = 0; j < x->n_pool && !known; j++) known = same_region(r, &x->pool[j]);
-        if (!known && !OT_PUSH(x->arena, x->pool, x->n_pool, x->cap_pool, *r)) return ot_fail_nomem(x->g->model->diag);
+        set.all[k] = p->regions[k];
+        set.gain += p->regions[k].benefit;
+        OT_TRY(add_region(x, &p->regions[k]));
     }
+    for (uint32_t k = 0; k < p->n_spare; k++) OT_TRY(add_region(x, &p->spare[k]));
     return OT_PUSH(x->arena, x->sets, x->n_sets, x->cap_sets, set) ? OT_OK : ot_fail_nomem(x->g->model->diag);
 }
 
@@ -229,6 +238,8 @@ static bool owns(const ot_plan *p, const ot_region *r)
 {
     for (uint32_t k = 0; k < p->n_regions; k++)
         if (p->regions[k].nodes == r->nodes) return true;
+    for (uint32_t k = 0; k < p->n_spare; k++)
+        if (p->spare[k].nodes == r->nodes) return true;
     return false;
 }
 
@@ -236,8 +247,11 @@ static bool owns(const ot_plan *p, const ot_region *r)
 static bool is_whole(const ot_plan *p, const ot_region_set *won)
 {
     if (p->n_regions != won->n) return false;
-    for (uint32_t k = 0; k < won->n; k++)
-        if (!owns(p, &won->all[k])) return false;
+    for (uint32_t k = 0; k < won->n; k++) {
+        bool has = false;
+        for (uint32_t j = 0; j < p->n_regions; j++) has |= p->regions[j].nodes == won->all[k].nodes;
+        if (!has) return false;
+    }
     return true;
 }
 

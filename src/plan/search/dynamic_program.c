@@ -17,6 +17,7 @@
 
 enum { STATES_MAX = 10 };
 
+#define NEAR     12                /* nodes before and behind the one that is asked for */
 #define WORK_MAX UINT64_C(8000000) /* about a second */
 
 typedef struct state {
@@ -43,6 +44,9 @@ typedef struct solver {
     ot_choice *choices; /* [n_choices] */
     uint32_t n_choices;
     size_t cap_choices;
+    ot_choice *near; /* [n_near] see note_near */
+    uint32_t n_near;
+    size_t cap_near;
     bool *tileable;        /* [n] */
     uint32_t step_limit;   /* longest walk */
     uint64_t work_limit;   /* of the walk at hand: where it ends, on the count of ot_trial_work */
@@ -177,6 +181,27 @@ static double choice_penalty(const solver *v, const ot_choice *c)
     return untiled * 1.0 + (c->fits ? 0 : 0.3 * c->n_in);
 }
 
+/* Within reach of the node that the options name. */
+static bool is_near(const ot_seq *s, const ot_plan_options *o, uint32_t p)
+{
+    if (o->near == 0) return true;
+    const uint32_t at = s->pos[o->near - 1];
+    return p + NEAR >= at && p <= at + NEAR;
+}
+
+/* Of the intervals that hold the node that the options name: the fastest choice for each, whatever the plan as a whole makes of it. */
+static bool note_near(solver *v, const ot_choice *c)
+{
+    const uint32_t at = v->s->pos[v->o->near - 1];
+    if (c->first > at || c->end < at || c->first + NEAR < at || c->end > at + NEAR) return true;
+    for (uint32_t k = 0; k < v->n_near; k++) {
+        if (v->near[k].first != c->first || v->near[k].end != c->end) continue;
+        if (c->time < v->near[k].time) v->near[k] = *c;
+        return true;
+    }
+    return OT_PUSH(v->s->arena, v->near, v->n_near, v->cap_near, *c);
+}
+
 static bool is_banned(const solver *v, uint32_t first, uint32_t end)
 {
     for (uint32_t k = 0; k < v->limit->n_banned; k++)
@@ -209,6 +234,7 @@ static ot_status try_axes(solver *v, uint32_t end, uint32_t out, const int8_t *a
             bool lean = v->o->goal == OT_GOAL_MEMORY || v->lean_limit > 0;
             if (!v->o->force && !lean && v->o->memory_budget == 0 && c.time >= untiled) continue;
             if (!v->o->force && lean && v->time_limit > 0 && c.time > untiled + v->time_limit) continue;
+            if (v->o->near > 0 && !note_near(v, &c)) return ot_fail_nomem(s->g->model->diag);
             if (!relax(v, first, end + 1, &c, kept + choice_penalty(v, &c), missed)) return ot_fail_nomem(s->g->model->diag);
         }
     }
@@ -383,7 +409,7 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
     for (uint32_t p = 0; p < s->n; p++) {
         ot_why why;
         OT_TRY(ot_barrier_reason(s, s->node[p], &why));
-        v.tileable[p] = why == OT_WHY_NONE;
+        v.tileable[p] = why == OT_WHY_NONE && is_near(s, o, p);
     }
     uint32_t longest = s->n ? 700000u / s->n : 0;
     v.step_limit = longest < 48 ? 48 : longest > 1024 ? 1024 : longest;
@@ -411,5 +437,8 @@ ot_status ot_dp_solve(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target
                        (long long)least, (long long)o->memory_budget, (long long)(least - o->memory_budget));
     }
     OT_TRY(read_path(&v, final, out));
-    return read_rest(&v, final, out);
+    if (o->near == 0) return read_rest(&v, final, out);
+    out->rest = v.near;
+    out->n_rest = v.n_near;
+    return OT_OK;
 }

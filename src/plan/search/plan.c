@@ -338,6 +338,19 @@ static ot_status build_rest(const ot_seq *s, ot_walk *w, const ot_target *t, con
     return OT_OK;
 }
 
+/* What was built and is no region of the plan. */
+static ot_status keep_spare(const ot_seq *s, const ot_region_pool *built, ot_plan *p)
+{
+    p->spare = OT_NEW_N(p->arena, ot_region, built->n + 1u);
+    if (!p->spare) return ot_fail_nomem(s->g->model->diag);
+    for (uint32_t k = 0; k < built->n; k++) {
+        bool chosen = false;
+        for (uint32_t j = 0; j < p->n_regions; j++) chosen |= p->regions[j].nodes == built->all[k].nodes;
+        if (!chosen) p->spare[p->n_spare++] = built->all[k];
+    }
+    return OT_OK;
+}
+
 /* The best plan of all regions that were built under any limits, in the place of p's own. */
 static ot_status recombine(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_region_pool *built, ot_plan *p)
 {
@@ -404,11 +417,15 @@ static ot_status plan_in(ot_graph *g, const ot_target *t, const ot_plan_options 
         if (st == OT_OK && limit.n_large == 0 && last && (attempt > 0 || !is_allowed(&s, o, p))) {
             if (attempt == 0) st = build_rest(&s, &w, t, o, &path, p, &built);
             if (st == OT_OK) st = recombine(&s, t, o, &built, p);
-        }
+        } else if (st == OT_OK && o->spare && attempt == 0) /* for sets that a contest makes */
+            st = build_rest(&s, &w, t, o, &path, p, &built);
         g->model->diag = diag;
         if (st != OT_OK) return attempt > 0 ? ot_fail(diag, st, "%s", aside.message) : st;
         bool in_budget = o->memory_budget == 0 || p->tiled.peak_bytes <= o->memory_budget;
-        if (limit.n_large > 0 ? in_budget : is_allowed(&s, o, p)) return finish(&s, &w, tr, t, o, p);
+        if (limit.n_large > 0 ? in_budget : is_allowed(&s, o, p)) {
+            if (o->spare) OT_TRY(keep_spare(&s, &built, p));
+            return finish(&s, &w, tr, t, o, p);
+        }
         if (least == 0 || p->tiled.peak_bytes < least) least = p->tiled.peak_bytes;
         before = tight;
         int64_t excess = ot_max(0, p->tiled.peak_bytes - o->memory_budget);
