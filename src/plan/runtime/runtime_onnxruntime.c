@@ -3,12 +3,18 @@
 #include "runtime_tables.h"
 
 static const ot_op_factor SLOW[] = {
-    {OT_OP_PRelu, NULL, 25},       {OT_OP_Erf, NULL, 1.5},           {OT_OP_Pow, NULL, 3},           {OT_OP_Exp, NULL, 0.5},
-    {OT_OP_DepthToSpace, NULL, 8}, {OT_OP_SpaceToDepth, NULL, 8},    {OT_OP_Resize, "nearest", 1.6}, {OT_OP_Resize, "linear", 12},
-    {OT_OP_Resize, NULL, 50},      {OT_OP_Upsample, "nearest", 1.6}, {OT_OP_Upsample, "linear", 12}, {OT_OP_Upsample, NULL, 50},
-    {OT_OP_Elu, NULL, 6},          {OT_OP_Selu, NULL, 6},            {OT_OP_Celu, NULL, 6},          {OT_OP_Softplus, NULL, 40},
-    {OT_OP_Mish, NULL, 45},        {OT_OP_Log, NULL, 7},             {OT_OP_Sin, NULL, 9},           {OT_OP_Cos, NULL, 9},
-    {OT_OP_Gelu, NULL, 2.4},       {OT_OP_HardSwish, NULL, 3},       {OT_OP_Sqrt, NULL, 3},          {OT_OP_Floor, NULL, 3},
+    {OT_OP_PRelu, NULL, 25},        {OT_OP_Erf, NULL, 1.5},
+    {OT_OP_Pow, NULL, 3},           {OT_OP_Exp, NULL, 0.5},
+    {OT_OP_DepthToSpace, NULL, 8},  {OT_OP_SpaceToDepth, NULL, 8},
+    {OT_OP_Resize, "nearest", 1.6}, {OT_OP_Resize, "linear", 12},
+    {OT_OP_Resize, NULL, 50},       {OT_OP_Upsample, "nearest", 1.6},
+    {OT_OP_Upsample, "linear", 12}, {OT_OP_Upsample, NULL, 50},
+    {OT_OP_Elu, NULL, 6},           {OT_OP_Selu, NULL, 6},
+    {OT_OP_Celu, NULL, 6},          {OT_OP_Softplus, NULL, 40},
+    {OT_OP_Mish, NULL, 45},         {OT_OP_Log, NULL, 7},
+    {OT_OP_Sin, NULL, 9},           {OT_OP_Cos, NULL, 9},
+    {OT_OP_Gelu, NULL, 2.4},        {OT_OP_HardSwish, NULL, 3},
+    {OT_OP_Sqrt, NULL, 3},          {OT_OP_Floor, NULL, 3},
 };
 
 /* An input of a few channels cannot be blocked (measured). */
