@@ -8,6 +8,9 @@
  *
  * A reader may rely on what is checked here: every window and every place lies inside its tensor, so tables need no check when
  * the model runs, and no element of a buffer is written twice, so iterations may run at once.
+ *
+ * Attribute `carried` of a While: iterations run in order, and the last so many of its buffers go from one to the next. A body may take
+ * windows of such a buffer as it is given it, and its Deslices, which have attribute `again`, write where others wrote before.
  */
 #include "analyse.h"
 #include "import/model_io.h"
@@ -69,6 +72,7 @@ typedef struct graph_check {
     ot_graph *g;
     ot_graph *const *bodies; /* [g n_nodes] or NULL: see ot_check_tile_ops */
     ot_arena *a;
+    bool *carried;    /* [g n_values] of Whiles' outputs: carried by their While */
     ot_id *origin;    /* [g n_values] the buffer that a While's output began as; of other values not set */
     written *written; /* [g n_values] by origin */
 } graph_check;
@@ -78,6 +82,7 @@ typedef struct loop_check {
     graph_check *all;
     ot_graph *g; /* its body */
     int64_t count;
+    uint32_t first_carried; /* buffers from that one on are carried */
 } loop_check;
 
 static ot_status broken(const ot_graph *g, const ot_node *n, const char *rule)
@@ -153,18 +158,35 @@ static ot_status check_slice(const loop_check *c, const ot_node *n)
     return check_table(c, n, &c->g->values[n->in[0]], &c->g->values[n->out[0]]);
 }
 
+/* The one node that is no window of v; NULL: there is none, or several. */
+static const ot_node *only_writer(const ot_graph *g, ot_id v)
+{
+    const ot_value *x = &g->values[v];
+    const ot_node *writer = NULL;
+    for (uint32_t u = 0; u < x->n_uses; u++) {
+        const ot_node *n = &g->nodes[x->uses[u]];
+        if (ot_is_tile_op(n, "Slice") && n->n_in == 2 && n->in[0] == v) continue;
+        if (writer) return NULL;
+        writer = n;
+    }
+    return writer;
+}
+
 /* What a body does with a buffer that it is given, and with the ones it makes of it: the next Deslice takes it, or it is handed
  * out; nobody else sees a buffer that other iterations are writing to. All Deslices of the body have good tables. */
 static ot_status check_buffer(const loop_check *c, const ot_node *loop, uint32_t k)
 {
     ot_graph *g = c->g;
+    const bool carried = k >= c->first_carried;
     ot_id v = g->inputs[1 + k];
     for (uint32_t steps = 0; v != g->outputs[k]; steps++) {
         const ot_value *x = &g->values[v];
-        const ot_node *n = x->n_uses == 1 ? &g->nodes[x->uses[0]] : NULL;
+        const ot_node *n = steps == 0 && carried ? only_writer(g, v) : x->n_uses == 1 ? &g->nodes[x->uses[0]] : NULL;
         if (!n || x->is_output || steps > g->n_nodes || !ot_is_tile_op(n, "Deslice") || n->n_in != 3 || n->in[1] != v ||
             n->in[0] == v)
             return broken(c->all->g, loop, "a buffer of its body does not go from input to output through Deslice alone");
+        if (carried != (ot_attr_int(n, "again", 0) == 1))
+            return broken(g, n, "'again' belongs to the buffers that its While carries, and to no others");
         v = n->out[0];
     }
     const ot_value *end = &g->values[v];
@@ -251,6 +273,9 @@ static ot_status check_while(graph_check *all, const ot_node *n)
     if (n->n_in < 1 || !has_links(n, n->n_in, n->n_in)) return broken(g, n, "it takes at least one buffer and hands out as many");
     if (captures_buffer(n)) return broken(g, n, "its body reads a buffer that it writes");
     if (c.count < 1 || c.count > TILES_MAX) return broken(g, n, "'count' must be from 1 to 16777216");
+    const int64_t carried = ot_attr_int(n, "carried", 0);
+    if (carried < 0 || carried > n->n_in) return broken(g, n, "'carried' counts more buffers than it takes");
+    c.first_carried = n->n_in - (uint32_t)carried;
     OT_TRY(body_of(all, n, &c.g));
     const ot_graph *b = c.g;
     if (b->n_inputs != n->n_in + 1 || b->n_outputs != n->n_in)
@@ -269,7 +294,11 @@ static ot_status check_while(graph_check *all, const ot_node *n)
         const ot_value *x = &g->values[n->in[k]];
         bool continues = x->n_uses == 1 && x->producer != OT_NONE && ot_is_tile_op(&g->nodes[x->producer], "While");
         all->origin[n->out[k]] = continues ? all->origin[n->in[k]] : n->in[k];
-        OT_TRY(note_places(&c, n, k));
+        if (k < c.first_carried) OT_TRY(note_places(&c, n, k));
+        all->carried[n->out[k]] = k >= c.first_carried;
+        if (x->producer != OT_NONE && ot_is_tile_op(&g->nodes[x->producer], "While") &&
+            all->carried[n->in[k]] != (k >= c.first_carried))
+            return broken(g, n, "a buffer that one While carries, the next one does not");
     }
     return OT_OK;
 }
@@ -323,8 +352,28 @@ ot_status ot_check_tile_ops(ot_graph *g, ot_graph *const *bodies)
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
     all.a = ot_arena_new();
     if (all.a) all.origin = OT_NEW_N(all.a, ot_id, g->n_values + 1u);
+    if (all.a) all.carried = OT_NEW_N(all.a, bool, g->n_values + 1u);
     if (all.a) all.written = OT_NEW_N(all.a, written, g->n_values + 1u);
-    ot_status st = all.origin && all.written ? check_nodes(&all) : ot_fail_nomem(g->model->diag);
+    ot_status st = all.origin && all.carried && all.written ? check_nodes(&all) : ot_fail_nomem(g->model->diag);
     ot_arena_free(all.a);
     return st;
+}
+
+/* Windows of buffers that a body is given, as it finds them, come before all else. */
+ot_status ot_tile_reads_first(ot_graph *body)
+{
+    uint32_t n = 0;
+    OT_TRY(ot_assure(body, OT_P_ORDER | OT_P_USES));
+    ot_id *order = OT_NEW_N(body->model->arena, ot_id, body->n_order + 1u);
+    if (!order) return ot_fail_nomem(body->model->diag);
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t k = 0; k < body->n_order; k++) {
+            const ot_node *x = &body->nodes[body->order[k]];
+            bool reads = ot_is_tile_op(x, "Slice") && x->n_in == 2 && x->in[0] != OT_NONE && body->values[x->in[0]].is_input;
+            if (reads == (pass == 0)) order[n++] = body->order[k];
+        }
+    bool same = memcmp(order, body->order, n * sizeof *order) == 0;
+    if (same) return OT_OK;
+    body->order = order;
+    return ot_take_order(body);
 }

@@ -370,17 +370,26 @@ bool ot_sequence_fits(const ot_graph *g, const ot_region *r)
     return r->n_dims == 1 && g->model->opset >= SEQUENCE_OPSET;
 }
 
+/* Rows of any value may be handed on. */
+static bool all_whole_bytes(const ot_form_tiles *w)
+{
+    for (uint32_t v = 0; v < w->r->n_values; v++)
+        if (ot_dtype_bits(w->g->values[w->r->values[v].value].dtype) % 8 != 0) return false;
+    return true;
+}
+
 /* Steps in place of tiles. */
 static ot_status prepare_stream(ot_form_tiles *w, bool *legal, ot_why *why)
 {
     ot_stream s;
     ot_dim_runs *x = &w->dims[0];
-    *why = OT_WHY_STREAM_SEQUENCE;
-    if (!ot_sequence_fits(w->g, w->r)) return OT_OK;
+    *why = w->r->in_classes ? OT_WHY_TYPE_WHILE : OT_WHY_STREAM_SEQUENCE;
+    if (w->r->in_classes ? !all_whole_bytes(w) : !ot_sequence_fits(w->g, w->r)) return OT_OK;
     OT_TRY(ot_stream_steps(w->g, w->r, w->arena, &s, legal, why));
     if (!*legal) return OT_OK;
     *x = (ot_dim_runs){.n = s.n, .exact = s.steps, .loop = s.steps, .runs = s.runs, .n_runs = s.n_runs};
-    *legal = ot_stitch_legal(w, OT_FORM_STREAM, true, why);
+    if (w->r->in_classes) *why = OT_WHY_TILE_KINDS;
+    *legal = w->r->in_classes ? s.n_runs <= OT_CLASSES_MAX : ot_stitch_legal(w, OT_FORM_STREAM, true, why);
     return OT_OK;
 }
 
@@ -447,7 +456,8 @@ ot_status ot_form_legal(const ot_graph *g, const ot_region *r, ot_form f, unsign
     ot_form_tiles w = {.g = g, .r = f == OT_FORM_STREAM ? &flat : r, .arena = a};
     ot_status st = ot_form_prepare(&w, f, legal, why);
     /* asked of the graph as it was planned: later, other regions' readers have changed */
-    if (st == OT_OK && *legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE) *legal = ot_captures_safe(g, r, why);
+    if (st == OT_OK && *legal && f != OT_FORM_UNROLLED && f != OT_FORM_WHILE && !(f == OT_FORM_STREAM && r->in_classes))
+        *legal = ot_captures_safe(g, r, why);
     if (st == OT_OK && *legal && cannot) st = can_run(&w, f, cannot, legal, why);
     ot_arena_free(a);
     return st;

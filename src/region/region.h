@@ -70,7 +70,9 @@ typedef struct ot_region {
     uint32_t n_dims;
     ot_dim dims[OT_DIMS_MAX];
     ot_form form;
-    bool rolling;         /* form stream, planned for somebody who writes in place: line buffers, see stream.h */
+    bool rolling; /* form stream, planned for somebody who writes in place: line buffers, see stream.h */
+    bool
+        in_classes; /* form stream, written in the engine's operators: small steps in front as with line buffers; the rest as in Loops */
     uint32_t first, last; /* positions in graph.order of the interval's first and last node (for printing) */
     /* predictions, filled by the planner */
     int64_t working_set;       /* fast memory that a tile takes: height of the planned arena of the region's kernel (bufplan.h),

@@ -46,6 +46,9 @@ static void widen(ot_win *a, ot_win b)
     *a = ot_win_empty(*a) ? b : (ot_win){ot_min(a->lo, b.lo), ot_max(a->hi, b.hi)};
 }
 
+/* Steps of their own in front of the first tile. */
+static bool is_fine(const ot_region *r) { return r->rolling || r->in_classes; }
+
 /* ---- what can stream at all ---- */
 
 static bool can_stream(const stepper *x, ot_why *why)
@@ -89,6 +92,16 @@ static void note_reads(stepper *x, uint32_t i, const ot_op_tile *t, ot_tile_wind
     }
 }
 
+/* Asked for all that it makes, node i makes just that. Steps that were moved back may cut a resampling elsewhere than its tiles may be cut. */
+static bool makes_just(const stepper *x, uint32_t i, ot_op_tile *t)
+{
+    const ot_rnode *rn = &x->r->nodes[i];
+    const ot_win made = t->need = t->made;
+    ot_why why;
+    return ot_access_window(x->g, &x->g->nodes[rn->node], rn->lead_out[0], (uint32_t)rn->lead_axis[0], t, &why) &&
+           t->made.lo == made.lo && t->made.hi == made.hi;
+}
+
 /* The rows that node i makes in this step, and what it reads for that. in: storage of its windows. */
 static bool make_rows(stepper *x, uint32_t i, ot_tile_windows *w, ot_win *in, ot_why *why)
 {
@@ -111,6 +124,7 @@ static bool make_rows(stepper *x, uint32_t i, ot_tile_windows *w, ot_win *in, ot
     if (!ot_access_window(x->g, n, rn->lead_out[0], (uint32_t)rn->lead_axis[0], t, why)) return false;
     *why = OT_WHY_STREAM_ROWS;
     if (!again && t->made.lo < before) return false; /* rows that are there already would be made once more */
+    if (is_fine(x->r) && !makes_just(x, i, t)) return false;
     for (uint32_t o = 0; o < n->n_out; o++)
         if (rn->out[o] != OT_NONE) x->ready[rn->out[o]] = again ? 0 : t->made.hi;
     note_reads(x, i, t, w);
@@ -310,7 +324,7 @@ static ot_status set_runs(stepper *x, ot_stream *s, bool *legal, ot_why *why)
     ot_tile_run run;
     OT_TRY(steady_run(x, s->steps, s->n, &run));
     *why = OT_WHY_NONE_ALIKE;
-    *legal = run.count >= 2 && (x->r->rolling || (run.first <= 1 && s->n - run.first - run.count <= 1));
+    *legal = run.count >= 2 && (is_fine(x->r) || (run.first <= 1 && s->n - run.first - run.count <= 1));
     if (!*legal) return OT_OK;
     s->runs = OT_NEW_N(x->a, ot_tile_run, s->n - run.count + 1u);
     if (!s->runs) return nomem(x);
@@ -365,7 +379,7 @@ ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot
     ot_arena_free(x.a);
     x.a = a;
     if (st != OT_OK || !*legal) return st;
-    if (r->rolling) return roll(&x, &p, out, legal, why);
+    if (is_fine(r)) return roll(&x, &p, out, legal, why);
     out->n = ends_of(&r->dims[0], run, ends);
     OT_TRY(take_steps(&x, ends, out->n, NULL, &out->steps, legal, why));
     return *legal ? set_runs(&x, out, legal, why) : OT_OK;

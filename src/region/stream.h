@@ -19,6 +19,8 @@
  *   conv 1   4   4   4   4   4   4             rows of region inputs are kept as well: each is brought once
  *   conv 2   1   4   4   4   4   4             columns may be cut besides, with halos: dims[1], each strip from its first row to its last
  *   sink     -   2   4   4   4   4
+ *
+ * The engine's operators (r->in_classes) have such steps, too, each with a body of its own.
  */
 #ifndef OT_REGION_STREAM_H
 #define OT_REGION_STREAM_H
@@ -40,10 +42,11 @@ static inline ot_win ot_stream_new(const ot_tile_windows *w, uint32_t v)
     return (ot_win){w->made[v].lo + (w->kept[v].hi - w->kept[v].lo), w->made[v].hi};
 }
 
-/* Region r, which streams, as standard ONNX writes it: with all of a step's rows in their whole length, in three kinds of steps. */
+/* Region r, which streams, as it is written: in the engine's operators as it is, in standard ONNX with all of a step's rows in their whole length, in three kinds of steps. */
 static inline ot_region ot_stream_written(const ot_region *r)
 {
     ot_region flat = *r;
+    if (r->in_classes) return flat;
     if (r->rolling) flat.n_dims = 1;
     flat.rolling = false;
     return flat;

@@ -97,7 +97,7 @@ static ot_status write_region(rw_region *w)
     if (is_unread(w->r)) return OT_OK;
     if (w->tiles->g != w->g) return rw_free(w);
     if (w->r->form == OT_FORM_PEELED && !w->force_loop && ot_sequence_fits(w->g, w->r)) return rw_sequence(w);
-    if (w->r->form == OT_FORM_STREAM) return rw_stream(w);
+    if (w->r->form == OT_FORM_STREAM && !w->r->in_classes) return rw_stream(w);
     for (uint32_t d = 0; d < w->r->n_dims; d++) n *= w->tiles->dims[d].n_runs;
     rw_block *blocks = OT_NEW_N(w->arena, rw_block, n);
     if (!blocks) return rw_nomem(w);
@@ -106,7 +106,7 @@ static ot_status write_region(rw_region *w)
         tiles += blocks[k].n_tiles;
         if (blocks[k].n_tiles > largest) largest = blocks[k].n_tiles;
     }
-    if (w->r->form == OT_FORM_WHILE) return rw_while(w, blocks, n);
+    if (w->r->form == OT_FORM_WHILE || w->r->in_classes) return rw_while(w, blocks, n);
     for (uint32_t k = 0; k < n; k++) {
         rw_block *b = &blocks[k];
         b->looped = is_looped(w, b, tiles, largest);
@@ -216,7 +216,7 @@ static ot_status sweep_graph(ot_graph *g, const bool *had_reader, uint32_t n_bef
 static bool in_engine_form(const ot_plan *p)
 {
     bool any = false;
-    for (uint32_t k = 0; k < p->n_regions; k++) any |= p->regions[k].form == OT_FORM_WHILE;
+    for (uint32_t k = 0; k < p->n_regions; k++) any |= p->regions[k].form == OT_FORM_WHILE || p->regions[k].in_classes;
     return any;
 }
 

@@ -12,6 +12,12 @@
  *
  * What is reduced over a cut axis has a slot per tile (while_parts.c).
  *
+ * A region that streams (region/stream.h) hands rows of values on in buffers that its Whiles carry, for those of each value one:
+ *
+ *     rows0 = Alloc()    y1, rows1 = While(y0, rows0) { step 0 }    y2, rows2 = While(y1, rows1) { steps that are alike }   ...
+ *     body    rows (carried) --Slice--> what was kept --+-- readers, together with what is new
+ *                                                       `-- Deslice: what stays of it, in front; new rows behind it
+ *
  * A body's inputs are the iteration number and the buffers; its outputs are the buffers after the last Deslice.
  */
 #include "rewrite_internal.h"
@@ -22,6 +28,8 @@
 typedef struct flow {
     ot_id *buffer;  /* [n_values] current value of each output in the region's graph */
     uint32_t *last; /* [n_values] last block that writes the output */
+    ot_id *rows;    /* [n_values] form stream: likewise the buffer of the rows that are handed on; OT_NONE: none are */
+    int64_t *most;  /* [n_values] rows that it holds */
 } flow;
 
 /* A class being written. */
@@ -31,6 +39,9 @@ typedef struct tile_class {
     rw_target body;
     ot_id iteration;
     const ot_tile_windows *win[OT_DIMS_MAX]; /* of the first tile: all others have the same extents */
+    const ot_win *handed;                    /* [n_values] form stream: rows that it hands on; NULL: it is the last step */
+    ot_id *rows;                             /* [n_values] likewise: the buffer of them in the body, or OT_NONE */
+    ot_id *kept;                             /* [n_values] likewise: rows that it was handed, or OT_NONE */
 } tile_class;
 
 /* A node of the engine's domain with one output; *out as in rw_op. */
@@ -147,7 +158,10 @@ static ot_status deslice_output(tile_class *c, uint32_t v, ot_id made, ot_id buf
     places p;
     uint32_t slots[OT_DIMS_MAX];
     ot_id in[3] = {OT_NONE, buffer, c->iteration};
-    OT_TRY(crop_piece(c, v, made, &in[0]));
+    if (w->r->form == OT_FORM_STREAM)
+        in[0] = made; /* all that is new */
+    else
+        OT_TRY(crop_piece(c, v, made, &in[0]));
     OT_TRY(rw_part(w, &c->body, c->win, v, rw_part_dims(w, v, slots), &in[0]));
     OT_TRY(find_places(c, v, true, true, &p));
     const char *name = rw_labelled(w, &c->body, x.name);
@@ -172,6 +186,8 @@ static ot_status open_class(tile_class *c, rw_region *w, const rw_block *b, uint
     const char *label = ot_format(w->arena, "body%u", number);
     *c = (tile_class){.w = w, .b = b};
     for (uint32_t d = 0; d < w->r->n_dims; d++) c->win[d] = &w->tiles->dims[d].exact[b->first[d]];
+    if (w->r->form == OT_FORM_STREAM && b->first[0] + 1 < w->tiles->dims[0].n)
+        c->handed = w->tiles->dims[0].exact[b->first[0] + 1].kept;
     const char *name = label ? rw_name(w, label, NULL) : NULL;
     ot_graph *g = name ? ot_graph_new(w->g->model, w->g, name) : NULL;
     if (!g) return rw_nomem(w);
@@ -179,13 +195,98 @@ static ot_status open_class(tile_class *c, rw_region *w, const rw_block *b, uint
     return body_input(c, "i", NULL, &c->iteration);
 }
 
+/* ---- rows that are handed on ---- */
+
+/* Type of the buffer of v's rows. Its dims are `dims`. */
+static ot_value rows_type(const rw_region *w, const flow *f, uint32_t v, int64_t dims[OT_RANK_MAX])
+{
+    ot_value x = w->g->values[w->r->values[v].value];
+    memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+    dims[w->r->values[v].axis[0]] = f->most[v];
+    x.dims = dims;
+    return x;
+}
+
+static int64_t rows_kept(const tile_class *c, uint32_t v) { return ot_win_len(c->win[0]->kept[v]); }
+static ot_win rows_handed(const tile_class *c, uint32_t v) { return c->handed ? c->handed[v] : (ot_win){0, 0}; }
+
+/* The class takes v's rows, or hands some on. */
+static bool hands_rows(const tile_class *c, const flow *f, uint32_t v)
+{
+    return f->rows[v] != OT_NONE && (rows_kept(c, v) > 0 || !ot_win_empty(rows_handed(c, v)));
+}
+
+/* Attribute starts: the same place in every iteration. */
+static ot_attr same_start(const tile_class *c, int64_t start)
+{
+    const size_t n = c->b->n_tiles;
+    int64_t *starts = OT_NEW_N(c->w->arena, int64_t, n);
+    for (size_t k = 0; starts && k < n; k++) starts[k] = start;
+    return starts ? ot_mk_ints(c->w->g->model->arena, "starts", starts, n) : (ot_attr){.kind = OT_ATTR_OPAQUE};
+}
+
+/* Buffers of rows as inputs of the body, and what was kept in them. */
+static ot_status take_rows(tile_class *c, const flow *f, rw_chain *chain)
+{
+    rw_region *w = c->w;
+    ot_arena *a = w->g->model->arena;
+    c->rows = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
+    chain->kept = c->kept = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
+    if (!c->rows || !c->kept) return rw_nomem(w);
+    for (uint32_t v = 0; v < w->r->n_values; v++) c->rows[v] = c->kept[v] = OT_NONE;
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
+        int64_t dims[OT_RANK_MAX], axis = w->r->values[v].axis[0], rows = rows_kept(c, v);
+        if (!hands_rows(c, f, v)) continue;
+        const ot_value x = rows_type(w, f, v, dims);
+        const char *name = ot_format(w->arena, "rows/%s", x.name), *slice = rw_labelled(w, &c->body, x.name);
+        if (!name || !slice) return rw_nomem(w);
+        OT_TRY(body_input(c, name, &x, &c->rows[v]));
+        if (rows == 0) continue;
+        ot_attr attrs[3] = {ot_mk_ints(a, "axes", &axis, 1), ot_mk_ints(a, "sizes", &rows, 1), same_start(c, 0)};
+        const ot_id in[2] = {c->rows[v], c->iteration};
+        dims[axis] = rows;
+        OT_TRY(engine_op(w, &c->body, "Slice", "slice", slice, in, 2, attrs, 3, &x, dims, &c->kept[v]));
+    }
+    return OT_OK;
+}
+
+/* Rows `part` of v go to the buffer at place `at`. */
+static ot_status put_rows(tile_class *c, const flow *f, rw_chain *chain, uint32_t v, ot_win part, int64_t at, ot_id *buffer)
+{
+    rw_region *w = c->w;
+    ot_arena *a = w->g->model->arena;
+    int64_t dims[OT_RANK_MAX], axis = w->r->values[v].axis[0];
+    const ot_value x = rows_type(w, f, v, dims);
+    const char *name = rw_labelled(w, &c->body, x.name);
+    ot_id in[3] = {OT_NONE, *buffer, c->iteration};
+    if (ot_win_empty(part)) return OT_OK;
+    if (!name) return rw_nomem(w);
+    OT_TRY(rw_stream_rows(chain, v, part.lo, part.hi, &in[0]));
+    ot_attr attrs[3] = {ot_mk_ints(a, "axes", &axis, 1), same_start(c, at), ot_mk_int("again", 1)};
+    *buffer = OT_NONE;
+    return engine_op(w, &c->body, "Deslice", "deslice", name, in, 3, attrs, 3, &x, x.dims, buffer);
+}
+
+/* What the next step keeps of v lies in front of its buffer: rows that were there before, then new ones. What nobody wants any more is
+ * left as it was. */
+static ot_status leave_rows(tile_class *c, const flow *f, rw_chain *chain, uint32_t v, ot_id *out)
+{
+    const ot_win kept = c->win[0]->kept[v], handed = rows_handed(c, v);
+    const int64_t split = ot_max(handed.lo, ot_min(handed.hi, kept.hi)); /* new rows from there on */
+    *out = c->rows[v];
+    if (ot_win_empty(handed)) return put_rows(c, f, chain, v, kept, 0, out);
+    OT_TRY(put_rows(c, f, chain, v, (ot_win){handed.lo, split}, 0, out));
+    return put_rows(c, f, chain, v, (ot_win){split, handed.hi}, split - handed.lo, out);
+}
+
 /* The tile's operators, between the slices of what they read and the places of what they make. outs: [*n] body values, the
  * outputs with a piece in order; the body's inputs likewise, after the iteration. */
-static ot_status fill_class(tile_class *c, ot_id *inputs, ot_id *outs, uint32_t *n)
+static ot_status fill_class(tile_class *c, const flow *f, ot_id *inputs, ot_id *outs, uint32_t *n)
 {
     rw_region *w = c->w;
     rw_chain chain;
     OT_TRY(rw_chain_plan(&chain, w, &c->body, c->win));
+    if (f->rows) OT_TRY(take_rows(c, f, &chain));
     for (uint32_t v = 0; v < w->r->n_inputs; v++)
         if (chain.needed[v]) OT_TRY(slice_input(c, v, &chain.val[v]));
     OT_TRY(rw_chain_emit(&chain));
@@ -199,6 +300,12 @@ static ot_status fill_class(tile_class *c, ot_id *inputs, ot_id *outs, uint32_t 
         if (!name) return rw_nomem(w);
         OT_TRY(body_input(c, name, &x, &inputs[1 + *n]));
         OT_TRY(deslice_output(c, v, chain.val[v], inputs[1 + *n], &outs[*n]));
+        c->body.g->values[outs[(*n)++]].is_output = true;
+    }
+    for (uint32_t v = w->r->n_inputs; f->rows && v < w->r->n_values; v++) {
+        if (!hands_rows(c, f, v)) continue;
+        inputs[1 + *n] = c->rows[v];
+        OT_TRY(leave_rows(c, f, &chain, v, &outs[*n]));
         c->body.g->values[outs[(*n)++]].is_output = true;
     }
     return OT_OK;
@@ -233,12 +340,14 @@ static bool writes(const rw_region *w, const rw_block *b, uint32_t v)
 static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, uint32_t number, flow *f)
 {
     tile_class c;
-    ot_id *inputs = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u), *outs = OT_NEW_N(w->arena, ot_id, w->r->n_values);
-    ot_id *from = OT_NEW_N(w->arena, ot_id, w->r->n_values), *to = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    const size_t room = 2u * w->r->n_values + 1u; /* outputs and rows */
+    ot_id *inputs = OT_NEW_N(w->arena, ot_id, room), *outs = OT_NEW_N(w->arena, ot_id, room);
+    ot_id *from = OT_NEW_N(w->arena, ot_id, room), *to = OT_NEW_N(w->arena, ot_id, room);
     uint32_t n, k = 0;
     if (!inputs || !outs || !from || !to) return rw_nomem(w);
     OT_TRY(open_class(&c, w, b, number));
-    OT_TRY(fill_class(&c, inputs, outs, &n));
+    OT_TRY(fill_class(&c, f, inputs, outs, &n));
+    if (n == 0) return OT_OK; /* a step that makes nothing */
     OT_TRY(set_body_ends(&c, inputs, outs, n));
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
         if (!writes(w, b, v)) continue;
@@ -249,11 +358,20 @@ static ot_status write_class(rw_region *w, const rw_block *b, uint32_t block, ui
         if (f->last[v] != block || rw_is_part(w, v)) OT_TRY(rw_value(w, &w->top, "while", x.name, x.dtype, x.rank, x.dims, &to[k]));
         f->buffer[v] = to[k++];
     }
+    const uint32_t n_outputs = k;
+    for (uint32_t v = w->r->n_inputs; f->rows && v < w->r->n_values; v++) {
+        if (!hands_rows(&c, f, v)) continue;
+        int64_t dims[OT_RANK_MAX];
+        const ot_value x = rows_type(w, f, v, dims);
+        from[k] = f->rows[v];
+        OT_TRY(rw_value(w, &w->top, "rows", x.name, x.dtype, x.rank, x.dims, &to[k]));
+        f->rows[v] = to[k++];
+    }
     if (k != n) OT_BUG("a class of tiles writes other outputs than it has pieces of");
-    ot_attr attrs[2] = {ot_mk_int("count", b->n_tiles), ot_mk_graph("body", c.body.g)};
+    ot_attr attrs[3] = {ot_mk_int("count", b->n_tiles), ot_mk_graph("body", c.body.g), ot_mk_int("carried", n - n_outputs)};
     const char *name = rw_name(w, "while", NULL);
     if (!name) return rw_nomem(w);
-    ot_id id = ot_node_new(w->g, "While", OT_TILE_DOMAIN, name, from, n, to, n, attrs, 2);
+    ot_id id = ot_node_new(w->g, "While", OT_TILE_DOMAIN, name, from, n, to, n, attrs, n > n_outputs ? 3 : 2);
     if (id == OT_NONE) return rw_nomem(w);
     w->g->nodes[id].version = DOMAIN_VERSION;
     return OT_OK;
@@ -298,9 +416,30 @@ static ot_status combine(rw_region *w, uint32_t v, ot_id parts)
     return rw_combine(w, v, parts, n_slots, n);
 }
 
+/* A buffer for the rows of each value that some step hands on. */
+static ot_status alloc_rows(rw_region *w, flow *f)
+{
+    const ot_dim_runs *x = &w->tiles->dims[0];
+    f->rows = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
+    f->most = OT_NEW_N(w->arena, int64_t, w->r->n_values + 1u);
+    if (!f->rows || !f->most) return rw_nomem(w);
+    for (uint32_t v = 0; v < w->r->n_values; v++) {
+        int64_t dims[OT_RANK_MAX];
+        f->rows[v] = OT_NONE;
+        for (uint32_t k = 0; v >= w->r->n_inputs && k < x->n; k++) f->most[v] = ot_max(f->most[v], ot_win_len(x->exact[k].kept[v]));
+        if (f->most[v] == 0) continue;
+        const ot_value y = rows_type(w, f, v, dims);
+        ot_attr attrs[2] = {ot_mk_ints(w->g->model->arena, "shape", y.dims, (size_t)y.rank), ot_mk_int("dtype", y.dtype)};
+        const char *name = ot_format(w->arena, "rows/%s", y.name);
+        if (!name) return rw_nomem(w);
+        OT_TRY(engine_op(w, &w->top, "Alloc", "alloc", name, NULL, 0, attrs, 2, &y, y.dims, &f->rows[v]));
+    }
+    return OT_OK;
+}
+
 ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n)
 {
-    flow f = {OT_NEW_N(w->arena, ot_id, w->r->n_values), OT_NEW_N(w->arena, uint32_t, w->r->n_values)};
+    flow f = {.buffer = OT_NEW_N(w->arena, ot_id, w->r->n_values), .last = OT_NEW_N(w->arena, uint32_t, w->r->n_values)};
     uint32_t number = 0;
     if (!f.buffer || !f.last) return rw_nomem(w);
     w->capture = true;
@@ -310,8 +449,9 @@ ot_status rw_while(rw_region *w, const rw_block *blocks, uint32_t n)
             if (writes(w, &blocks[k], v)) f.last[v] = k;
         OT_TRY(alloc_output(w, v, &f.buffer[v]));
     }
+    if (w->r->form == OT_FORM_STREAM) OT_TRY(alloc_rows(w, &f));
     for (uint32_t k = 0; k < n; k++) {
-        bool any = false;
+        bool any = w->r->form == OT_FORM_STREAM;
         for (uint32_t v = w->r->n_inputs; v < w->r->n_values && !any; v++) any = writes(w, &blocks[k], v);
         if (any) OT_TRY(write_class(w, &blocks[k], k, number++, &f)); /* else other tiles cover everything */
     }

@@ -8,4 +8,6 @@ echo "seeds $start to $((start + seeds - 1))"
 tail -n 1 "$tmp/out"
 "$PYTHON" "$root/tests/property/streams.py" --tool "$TOOL" --mode chip --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 40 "$tmp/out")"
 tail -n 1 "$tmp/out"
+"$PYTHON" "$root/tests/property/streams.py" --tool "$TOOL" --mode engine --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 40 "$tmp/out")"
+tail -n 1 "$tmp/out"
 finish

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Random image networks, streamed: regions that carry rows from step to step must give what the original gives, to the bit.
 
-  streams.py [--tool build/onnx-tile] [--mode onnx|chip] [--start S] [--seeds N] [--keep DIR] [-v]        streams.py --seed S      one again
+  streams.py [--tool build/onnx-tile] [--mode onnx|chip|engine] [--start S] [--seeds N] [--keep DIR] [-v]        streams.py --seed S      one again
 
 Each seed makes a network of convolutions (kernels, strides, dilations, uneven pads), pools, nearest up-sampling, transposed
 convolutions, DepthToSpace, element-wise operators, skip connections by Add and Concat, and one to three outputs, in two or three
 dimensions, and has it streamed (--form stream, with --force every second time). Every output must be the original's in ONNX Runtime, with
 and without graph optimisations, within 1e-5 of its largest value: kernels handle the last elements of a tensor by other instructions, so
 not all are equal to the bit. Nine of ten graphs must be. Mode chip plans line buffers for targets with scratchpads, small ones, of which
-the plan checker recomputes every claim, and compares what is written of that. Closes with 'N passed, N failed; N equal to the bit; N regions stream'.
+the plan checker recomputes every claim, and compares what is written of that. Mode engine has networks streamed in the engine's own form and
+runs original and result with its reference kernels, which must be equal to the bit, and with its fast ones. Closes with 'N passed, N failed; N equal to the bit; N regions stream'.
 """
 import argparse
 import os
@@ -145,7 +146,7 @@ def session(path, optimise):
 
 
 def streams(model):
-    loops = [n for n in model.graph.node if n.op_type == 'Loop' and n.name.startswith('tile/')]
+    loops = [n for n in model.graph.node if n.name.startswith('tile/') and (n.op_type == 'Loop' or any(a.name == 'carried' for a in n.attribute))]
     return len({n.name.split('/')[1] for n in loops})
 
 
@@ -154,8 +155,34 @@ def options(net, mode, seed):
     if mode == 'chip':
         return ['--target', net.pick(['tlf-16m', 'ethos-u55', 'mcu-512k']), '--l2', net.pick(['1K', '2K', '4K', '8K', '16K']),
                 '--goal', net.pick(['time', 'memory']), '--max-slowdown', '1000']
+    if mode == 'engine':
+        return ['--emit', 'engine', '--target', net.pick(['host', 'cpu-generic', 'tlf-16m', 'ethos-u55']), '--l2', net.pick(['4K', '16K', '64K']),
+                '--form', 'stream', '--goal', 'memory', '--max-slowdown', '1000']
     return ['--target', 'cpu-generic', '--l2', net.pick(['4K', '16K', '64K']), '--form', 'stream', '--goal', 'memory',
             '--max-slowdown', '1000'] + ['--force'] * (seed % 2)
+
+
+def run_engine(tool, model, feeds, folder, *options):
+    """Outputs of the engine, in order."""
+    np.save(os.path.join(folder, 'x.npy'), feeds['x'])
+    p = subprocess.run([tool, 'run', model, '-q', '--input', 'x=' + os.path.join(folder, 'x.npy'), '--output-dir', folder, *options],
+                       capture_output=True, text=True)
+    if p.returncode != 0:
+        raise RuntimeError(f'{options}: {p.stderr.strip()[-300:]}')
+    count = len(onnx.load(model).graph.output)
+    return [np.load(os.path.join(folder, f'{k}.npy')) for k in range(count)]
+
+
+def check_engine(tool, original, tiled, feeds, folder):
+    """What is wrong with the tiled model in the engine, or ''."""
+    for options in (['--reference', '--threads', '1'], ['--threads', '1'], ['--threads', '3']):
+        want, got = (run_engine(tool, m, feeds, folder, *options) for m in (original, tiled))
+        for k, (a, b) in enumerate(zip(want, got)):
+            same = np.array_equal(a, b, equal_nan=True) if '--reference' in options else a.shape == b.shape and np.abs(
+                a - b).max() <= 1e-5 * max(1, np.abs(a).max())
+            if not same:
+                return f'output {k} differs ({shlex.join(options)})'
+    return ''
 
 
 def check(tool, seed, mode, keep):
@@ -172,8 +199,14 @@ def check(tool, seed, mode, keep):
     p = subprocess.run(command, capture_output=True, text=True)
     if p.returncode != 0:
         return f'{shlex.join(command)}: exit {p.returncode}: {p.stderr.strip()[-300:]}', 0, False
-    onnx.checker.check_model(tiled, full_check=True)
+    onnx.checker.check_model(tiled, full_check=mode != 'engine')
     regions = streams(onnx.load(tiled))
+    if mode == 'engine':
+        feeds = {'x': np.random.default_rng(seed).standard_normal([1] + net.shape['x']).astype('f4')}
+        why = check_engine(tool, original, tiled, feeds, folder)
+        if not why:
+            subprocess.run(['rm', '-r', folder], check=True)
+        return why and f'{why}: {shlex.join(command)}', regions, not why
     feeds = {'x': np.random.default_rng(seed).standard_normal([1] + net.shape['x']).astype('f4')}
     names, exact = [o.name for o in model.graph.output], True
     for optimise in (False, True) if regions else ():
@@ -190,7 +223,7 @@ def check(tool, seed, mode, keep):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--tool', default='build/onnx-tile')
-    p.add_argument('--mode', choices=['onnx', 'chip'], default='onnx')
+    p.add_argument('--mode', choices=['onnx', 'chip', 'engine'], default='onnx')
     p.add_argument('--start', type=int, default=1)
     p.add_argument('--seeds', type=int, default=100)
     p.add_argument('--seed', type=int)
@@ -208,7 +241,7 @@ def main():
         if why or o.v:
             print(f'seed {seed}: {why or "ok"}, {regions} regions', flush=True)
     print(f'streams: {len(seeds) - failed} passed, {failed} failed; {equal} equal to the bit; {total} regions stream')
-    return 1 if failed or (o.mode == 'onnx' and 2 * total < len(seeds)) or 10 * equal < 9 * (len(seeds) - 1) else 0
+    return 1 if failed or total * {'onnx': 2, 'engine': 4, 'chip': len(seeds)}[o.mode] < len(seeds) or 10 * equal < 9 * (len(seeds) - 1) else 0
 
 
 if __name__ == '__main__':

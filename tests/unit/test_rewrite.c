@@ -579,6 +579,57 @@ static void test_while_malformed(void **state)
     }
 }
 
+/* Break rule `which` of buffers that are carried; the last While runs once, the one before it takes the steps that are alike. */
+static const char *break_carried(ot_graph *g, uint32_t which)
+{
+    uint32_t last = 0;
+    while (tile_node(g, "While", last + 1)) last++;
+    ot_node *loop = tile_node(g, "While", last - 1);
+    ot_graph *body = attr_of(loop, "body")->g;
+    ot_node *put = NULL;
+    for (uint32_t k = 0; tile_node(body, "Deslice", k); k++)
+        if (ot_attr_find(tile_node(body, "Deslice", k), "again")) put = tile_node(body, "Deslice", k);
+    switch (which) {
+    case 0: attr_of(loop, "carried")->i = -1; return "'carried' counts more";
+    case 1: attr_of(loop, "carried")->i = loop->n_in + 1; return "'carried' counts more";
+    case 2: attr_of(loop, "carried")->i = 0; return "through Deslice alone"; /* somebody takes windows of it */
+    case 3: attr_of(put, "again")->i = 0; return "'again' belongs";
+    case 4: attr_of(tile_node(g, "While", last), "carried")->i = 0; return "";
+    default: return NULL;
+    }
+}
+
+/* Rows go from one While to the next in buffers that they carry. */
+static void test_while_stream(void **state)
+{
+    (void)state;
+    const char *rule = "";
+    for (uint32_t k = 0; rule; k++) {
+        rig x;
+        build(&x, 13, 24, SAME, 3);
+        plan(&x, 1, 6, 0, OT_FORM_STREAM);
+        x.r.in_classes = true;
+        rewrite(&x, false);
+        ot_graph *g = x.m->graph;
+        uint32_t steps = 0;
+        for (uint32_t n = 0; tile_node(g, "While", n); n++) {
+            ot_node *loop = tile_node(g, "While", n);
+            steps += (uint32_t)ot_attr_int(loop, "count", 0);
+            assert_true(ot_attr_int(loop, "carried", 0) >= 1);
+        }
+        assert_true(steps == 6 || steps == 7); /* a tile each, and one in front where the lag is more than a tile */
+        rule = break_carried(g, k);
+        g->props &= ~(unsigned)OT_P_USES;
+        for (ot_id i = 0; i < g->n_nodes; i++) {
+            const ot_attr *body = ot_attr_find(&g->nodes[i], "body");
+            if (body && body->g) body->g->props &= ~(unsigned)OT_P_USES;
+        }
+        assert_int_equal(ot_check_tile_ops(g, NULL), rule ? OT_E_INPUT : OT_OK);
+        if (rule && !strstr(x.diag.message, rule)) fail_msg("rule %u: '%s' does not say '%s'", k, x.diag.message, rule);
+        done(&x);
+    }
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -665,7 +716,8 @@ int main(void)
         cmocka_unit_test(test_unrolled),      cmocka_unit_test(test_peeled),          cmocka_unit_test(test_peeled_in_two),
         cmocka_unit_test(test_window),        cmocka_unit_test(test_old_opset),       cmocka_unit_test(test_scan),
         cmocka_unit_test(test_while),         cmocka_unit_test(test_while_kinds),     cmocka_unit_test(test_while_malformed),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_deterministic),   cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_while_stream),  cmocka_unit_test(test_refusals),        cmocka_unit_test(test_deterministic),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,9 @@
  * In a body, Slice is a window of an outer array at the iteration's row of its table (no copy), and Deslice writes the tile into
  * its place in the buffer, from whatever layout it is in, unless its maker has put it there (lw_tile_place). Iterations write
  * disjoint places (ot_check_tile_ops), so their order is free and workers share no element.
+ *
+ * Where Whiles carry buffers from iteration to iteration, the caller runs the tasks in order, and kernels share the workers. Windows of such
+ * a buffer are copies, taken before anything is written to it.
  */
 #include "lower.h"
 
@@ -87,6 +90,18 @@ static ot_status run_tile_in(ot_call *c)
     return OT_OK;
 }
 
+/* in: buffer, iteration; out: a copy of its window, which may be written over from now on. */
+static ot_status run_tile_copy(ot_call *c)
+{
+    ot_nd window;
+    OT_TRY(ot_call_place(c, 0));
+    memset(&window, 0, sizeof window);
+    ot_nd_set_dense(&window, c->in[0]->dtype, c->in[0]->rank, c->out[0]->dims);
+    OT_TRY(open_window(c, c->plan, c->in[0], c->in[1], &window));
+    ot_box_relayout(c->out[0], &window, 1);
+    return OT_OK;
+}
+
 /* in: buffer, tile, iteration; out: the buffer. */
 static ot_status run_tile_out(ot_call *c)
 {
@@ -121,9 +136,23 @@ static ot_status take_window(lw_pass *l, const ot_node *n, ot_id whole, ot_id it
     return OT_OK;
 }
 
+static ot_status copy_window(lw_pass *l, lw_unit *u)
+{
+    ot_id in[2], out;
+    ot_step *step = NULL;
+    table *t = OT_NEW(l->a, table);
+    if (!t) return ot_fail_nomem(l->p->s->d);
+    OT_TRY(read_table(l, u->nodes[0], &l->v[u->in[0]].slot->fore, &l->v[u->out[0]].slot->fore, t));
+    OT_TRY(lw_need(l, u->in[0], LW_BIT(LW_PLAIN), LW_PLAIN, &in[0]));
+    OT_TRY(lw_need(l, u->in[1], LW_BIT(LW_PLAIN), LW_PLAIN, &in[1]));
+    OT_TRY(lw_make(l, u->out[0], LW_PLAIN, &out));
+    return lw_push(l, u->nodes[0], run_tile_copy, t, in, 2, &out, 1, &step);
+}
+
 ot_status lw_write_tile_in(lw_pass *l, lw_unit *u)
 {
     ot_id out;
+    if (l->p->g->values[u->in[0]].is_input) return copy_window(l, u); /* a buffer that is carried */
     return take_window(l, u->nodes[0], u->in[0], u->in[1], u->out[0], &out);
 }
 
@@ -169,6 +198,7 @@ typedef struct ot_tiles {
     tile_class *classes; /* [n] */
     uint32_t n, n_workers;
     int64_t tasks, stride; /* bytes of one worker's arena */
+    bool ordered;          /* tasks read what the ones before them left */
 } ot_tiles;
 
 typedef struct team {
@@ -216,7 +246,10 @@ static ot_status run_tiles(ot_call *c)
     m.diags = ot_call_scratch(c, n * sizeof *m.diags);
     m.said = ot_call_scratch(c, n * sizeof *m.said);
     if (!m.diags || !m.said) return OT_E_NOMEM;
-    ot_pool_share_each(n, m.t->tasks, tasks_share, &m);
+    if (m.t->ordered)
+        tasks_share(&m, 0, m.t->tasks, 0);
+    else
+        ot_pool_share_each(n, m.t->tasks, tasks_share, &m);
     for (uint32_t w = 0; w < n; w++)
         if (m.said[w] != OT_OK) return ot_fail(c->diag, m.said[w], "%s", m.diags[w].message);
     return OT_OK;
@@ -258,7 +291,7 @@ static ot_status check_body(const lw_pass *l, const lw_unit *u, int64_t count)
     }
     for (uint32_t k = 0; k < body->n_steps; k++) {
         const ot_step *step = &body->steps[k];
-        const table *t = step->run == run_tile_in || step->run == run_tile_out ? step->plan : NULL;
+        const table *t = step->run == run_tile_in || step->run == run_tile_out || step->run == run_tile_copy ? step->plan : NULL;
         if (t && t->n_axes > 0 && t->rows != count) return bad(l, step->node, "its starts are not a row for each iteration");
     }
     return OT_OK;
@@ -334,6 +367,7 @@ static ot_status make_region(lw_pass *l, region *r)
         t->classes[t->n] = (tile_class){
             .node = u->nodes[0], .workers = &u->step->bodies[0].prog, .first = t->tasks, .count = count, .buffers = buffers};
         t->n++;
+        t->ordered = t->ordered || ot_attr_int(u->nodes[0], "carried", 0) > 0;
         if (!ot_add_i64(t->tasks, count, &t->tasks)) return bad(l, u->nodes[0], "its count is absurd");
     }
     return lw_merge(l, r->parts, r->n, LW_TILES, r->in, (uint32_t)r->n_in, r->out, (uint32_t)r->n_out, t);
@@ -417,7 +451,7 @@ ot_status lw_write_tiles(lw_pass *l, lw_unit *u)
     ot_id *in = OT_NEW_N(l->scratch, ot_id, u->n_in + 1u), *out = OT_NEW_N(l->scratch, ot_id, u->n_out + 1u);
     uint32_t n_in = 0;
     if (!in || !out) return ot_fail_nomem(l->p->s->d);
-    t->n_workers = (uint32_t)ot_min(l->p->threads, t->tasks);
+    t->n_workers = t->ordered ? 1 : (uint32_t)ot_min(l->p->threads, t->tasks);
     for (uint32_t k = 0; k < t->n; k++) OT_TRY(hire(l, t, &t->classes[k]));
     for (uint32_t k = 0; k < u->n_in; k++) /* constants live anyway, unless bodies have no use for them */
         if (!l->v[u->in[k]].slot->is_const) OT_TRY(lw_need(l, u->in[k], LW_BIT(LW_PLAIN), LW_PLAIN, &in[n_in++]));

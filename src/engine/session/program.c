@@ -139,6 +139,7 @@ static ot_status add_bodies(ot_prog *p, ot_step *step, uint32_t depth)
         if (!ot_attr_has_graph(p->s->m, &n->attrs[k])) continue;
         if (n->attrs[k].kind != OT_ATTR_GRAPH) OT_TRY(ot_import_body(p->s->m, &n->attrs[k], p->g, &g));
         OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
+        if (ot_is_tile_op(n, "While")) OT_TRY(ot_tile_reads_first(g));
         OT_TRY(add_body(p, step, n->attrs[k].name, g, true, depth, NULL));
     }
     return OT_OK;

@@ -16,6 +16,8 @@
  *
  *     core 0   t0 t2 t4 t6 t8      time: that of the core with the most tiles; caches bring windows and take pieces
  *     core 1   t1 t3 t5 t7         while it computes, through a slow memory that all cores share
+ *
+ * Steps of a region that streams follow one another, each on all cores.
  */
 #include "cost.h"
 
@@ -56,10 +58,12 @@ static double imbalance(const ot_target *t, double tiles)
     return ceil(tiles / cores) * cores / tiles;
 }
 
-static void engine_cost(const ot_target *t, const ot_totals *x, double *time, double *traffic, int64_t *stitch_peak)
+static void engine_cost(const ot_target *t, const ot_totals *x, bool stream, double *time, double *traffic, int64_t *stitch_peak)
 {
     bool resident = ot_weights_stay(t, x);
-    double cores = t->cores > 1 ? t->cores : 1, workers = x->tiles < cores ? x->tiles : cores, uneven = imbalance(t, x->tiles);
+    double cores = t->cores > 1 ? t->cores : 1, in_flight = stream ? 1 : cores,
+           workers = x->tiles < in_flight ? x->tiles : in_flight;
+    double uneven = stream ? 1 : imbalance(t, x->tiles);
     double weight_seconds = x->weights / t->bw_slow;
     if (!resident) weight_seconds += x->weights * (x->tiles - workers) / ot_cost_bw(t, x->weights);
     /* Windows of convolutions are packed into channel blocks, results unpacked: read on one side, written on the other, at about
@@ -68,7 +72,7 @@ static void engine_cost(const ot_target *t, const ot_totals *x, double *time, do
                      x->runs * t->runtime->run_seconds / cores;
     /* Rows that are cut short are read by themselves. */
     if (x->row > 0) compute *= 1 + (double)t->runtime->row_loss / (double)x->row;
-    double overhead = (x->nodes * t->node_overhead + x->tiles * t->loop_overhead) / cores;
+    double overhead = (x->nodes * t->node_overhead + x->tiles * t->loop_overhead) / in_flight;
     *time = ot_cost_overlap(t, (compute + overhead) * uneven, x->in_seconds + x->out_seconds + weight_seconds) + t->region_overhead;
     *traffic = x->in_slow + x->out_bytes + (resident || x->weights <= (double)t->mid_bytes ? x->weights : x->weights * x->tiles);
     *stitch_peak = (int64_t)(x->out_kept + (workers - 1) * (double)x->ws);
@@ -159,7 +163,7 @@ int64_t ot_form_holds(const ot_seq *s, const ot_target *t, const ot_region *r)
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak)
 {
     switch (t->runtime->motion) {
-    case OT_MOTION_VIEWS: engine_cost(t, x, time, traffic, stitch_peak); return;
+    case OT_MOTION_VIEWS: engine_cost(t, x, form == OT_FORM_STREAM, time, traffic, stitch_peak); return;
     case OT_MOTION_DMA: dma_cost(t, x, time, traffic, stitch_peak); return;
     case OT_MOTION_COPIED: break;
     }

@@ -199,8 +199,12 @@ static inline bool ot_runtime_writes_out(const ot_runtime *r, double tiles)
 }
 /* It drives a fast memory of that kind: transfers fill scratchpads, the others rely on a cache. */
 static inline bool ot_runtime_drives(const ot_runtime *r, bool cache) { return (r->motion == OT_MOTION_DMA) != cache; }
-/* There is one form only: none can be asked for. */
-static inline bool ot_runtime_one_form(const ot_runtime *r) { return (r->forms & (r->forms - 1)) == 0; }
+/* There is one form only besides streams: no other can be asked for. */
+static inline bool ot_runtime_one_form(const ot_runtime *r)
+{
+    const uint32_t tiles = r->forms & ~(1u << OT_FORM_STREAM);
+    return (tiles & (tiles - 1)) == 0;
+}
 /* Tiles with one window size may be chosen while searching: windows cost copies that those save. */
 static inline bool ot_runtime_tries_windows(const ot_runtime *r)
 {

@@ -24,9 +24,9 @@
     SCRATCHPAD, .forms = OT_FORMS_STANDARD | OT_FORM_BIT(OT_FORM_STREAM), .price = OT_STANDARD_PRICES, \
                 .blocks = {.crop = 2, .crop_blocked = 2}, .int8_groups = true
 
-#define WHILE_ON_SCRATCHPAD                                                                                   \
-    SCRATCHPAD, .forms = OT_FORM_BIT(OT_FORM_WHILE), .blocks = {.crop = 1, .crop_blocked = 1}, .about = 0.03, \
-                .title = "the project's engine"
+#define WHILE_ON_SCRATCHPAD                                                                                                  \
+    SCRATCHPAD, .forms = OT_FORM_BIT(OT_FORM_WHILE) | OT_FORM_BIT(OT_FORM_STREAM), .blocks = {.crop = 1, .crop_blocked = 1}, \
+                .about = 0.03, .title = "the project's engine"
 
 /* Overlap and constants as on CPUs, for want of a measurement. */
 #define CACHED                                                                                                                 \

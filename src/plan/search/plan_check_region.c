@@ -377,14 +377,16 @@ static void bill_views(const billing *b, double compute, ot_check_bill *out)
     const ot_target *t = b->t;
     const ot_dim *inner = &b->r->dims[b->r->n_dims - 1];
     const ot_value *sink = &b->s->g->values[b->r->values[inner->sink].value];
-    const double cores = t->cores > 1 ? t->cores : 1, busy = fmin(b->tiles, cores), rounds = ceil(b->tiles / cores);
+    const bool in_turn = b->r->form == OT_FORM_STREAM; /* one step after the other, each on all cores */
+    const double cores = t->cores > 1 ? t->cores : 1, at_once = in_turn ? 1 : cores;
+    const double busy = fmin(b->tiles, at_once), rounds = ceil(b->tiles / at_once);
     double constants = b->constants / t->bw_slow;
     if (!b->r->weights_stay) constants += b->constants * (b->tiles - busy) / ot_cost_bw(t, b->constants);
     double work = compute + (b->repack_inside + b->pieces_repack_inside) / t->bw_slow + b->runs * t->runtime->run_seconds / cores;
     if (sink->rank > 2 && b->r->values[inner->sink].axis[b->r->n_dims - 1] == sink->rank - 1)
         work *= 1 + (double)t->runtime->row_loss / (double)inner->tile;
-    work += (node_runs(b) * t->node_overhead + b->tiles * t->loop_overhead) / cores;
-    work *= rounds * cores / b->tiles; /* the core with the most tiles */
+    work += (node_runs(b) * t->node_overhead + b->tiles * t->loop_overhead) / at_once;
+    work *= rounds * at_once / b->tiles; /* the core with the most tiles */
     const double transfers = b->windows_seconds + b->outputs_seconds + constants;
     out->seconds = fmax(work, transfers) + t->runtime->overlap * fmin(work, transfers) + t->region_overhead;
     const bool once = b->r->weights_stay || b->constants <= (double)t->mid_bytes;

@@ -93,12 +93,13 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
         bool legal;
         forms[f] = *r;
         forms[f].form = f;
+        forms[f].in_classes = f == OT_FORM_STREAM && ot_runtime_in_classes(rt);
         forms[f].time_tiled = -1;
         if (!ot_runtime_takes(rt, f) && (f != o->force_form || ot_runtime_one_form(rt))) continue;
         if (o->force_form != OT_FORM_NONE && f != o->force_form && !ot_runtime_one_form(rt)) continue;
         if (f == OT_FORM_STREAM && f != o->force_form) continue; /* where it pays: stream_plan.c */
         if (f == OT_FORM_UNROLLED && (nodes > 1500 || !ot_runtime_writes_out(rt, tiles))) continue;
-        OT_TRY(ot_form_legal(x->s->g, r, f, rt->cannot, &legal, &why));
+        OT_TRY(ot_form_legal(x->s->g, &forms[f], f, rt->cannot, &legal, &why));
         if (!legal) continue;
         OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, &forms[f]));
         if (o->max_tensor && forms[f].largest > o->max_tensor) forms[f].time_tiled = -1;

@@ -35,7 +35,10 @@ typedef struct finder {
 static const int64_t ROWS[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 
 /* The runtime keeps rows where they lie and writes in place: a scratchpad. */
-static bool has_line_buffers(const ot_target *t) { return t->runtime->motion == OT_MOTION_DMA; }
+static bool has_line_buffers(const ot_target *t)
+{
+    return t->runtime->motion == OT_MOTION_DMA && !ot_runtime_in_classes(t->runtime);
+}
 
 /* What the region takes from outside and hands out is whole for the runtime: no group is torn. */
 static bool is_whole(const finder *x, const ot_region *r)
@@ -82,6 +85,7 @@ static ot_status try_rows(finder *x, const ot_choice *c, bool *legal, bool *fits
     OT_TRY(ot_region_build(x->s, x->w, c, x->arena, &r));
     r.form = OT_FORM_STREAM;
     r.rolling = has_line_buffers(x->t);
+    r.in_classes = ot_runtime_in_classes(x->t->runtime);
     x->work += (uint64_t)r.dims[0].n_tiles * (r.n_nodes + r.n_values);
     *legal = is_whole(x, &r);
     if (*legal) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
