@@ -80,7 +80,7 @@ help:
 	@echo 'make [all]        build/onnx-tile and build/libonnxtile.a'
 	@echo 'make check        every test: unit, golden, e2e'
 	@echo 'make unit | golden | golden-update | e2e'
-	@echo 'make soak         SOAK_SEEDS=$(SOAK_SEEDS) random graphs in ONNX Runtime and in the engine; OT_SEED=n for others'
+	@echo 'make soak         SOAK_SEEDS=$(SOAK_SEEDS) random graphs in ONNX Runtime and in the engine, a fifth as many kernels on OpenCL; OT_SEED=n for others'
 	@echo 'make demo         tile a ResNet-50 and a super-resolution network, run them in ONNX Runtime'
 	@echo 'make reports      the sample reports and the screenshot of reports/, anew'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
@@ -232,6 +232,7 @@ check: python $(TOOL) $(UNIT_BINS) $(ORACLE_BINS) $(EXAMPLE_BINS) $(FUZZ_OBJS)
 # Not part of check: as many random graphs as patience allows.
 soak: python $(TOOL)
 	@$(TEST_ENV) RANDOM_SEEDS=$(SOAK_SEEDS) tests/e2e/random_graphs.sh
+	@$(TEST_ENV) RANDOM_KERNELS=$$(($(SOAK_SEEDS) / 5)) tests/e2e/kernel_device.sh
 
 demo: python $(TOOL)
 	@$(PYTHON) scripts/demo.py --tool $(TOOL)

@@ -147,7 +147,7 @@ static ot_status build(launch *l)
         return ot_fail(l->d, OT_E_USAGE, "%s: the kernel computes in f64, which '%s' does not have", l->path, l->dev->facts.name);
     l->program = cl->clCreateProgramWithSource(l->dev->context, 1, &(const char *){l->code->text}, &l->code->n, &code);
     if (!l->program) return failed(l->d, "no program", code);
-    code = cl->clBuildProgram(l->program, 1, &l->dev->id, "", NULL, NULL);
+    code = cl->clBuildProgram(l->program, 1, &l->dev->id, "-w", NULL, NULL);
     if (code != CL_SUCCESS) return build_failed(l, code);
     l->kernel = cl->clCreateKernel(l->program, l->code->entry, &code);
     return l->kernel ? OT_OK : failed(l->d, "no kernel", code);

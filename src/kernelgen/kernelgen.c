@@ -172,7 +172,8 @@ static ot_status write_program(kgen *g, ot_kg_code *c, const char *body)
     say_function(g, c, f);
     fputs(body, f);
     fputs("}\n", f);
-    bool bad = fclose(f) != 0 || g->failed;
+    bool bad = ferror(f) != 0;
+    bad = fclose(f) != 0 || bad || g->failed;
     c->text = bad ? NULL : ot_strdup(c->arena, text);
     c->n = n;
     free(text);
@@ -188,7 +189,9 @@ static ot_status generate(kgen *g, ot_kg_code *c)
     if (!g->f) return ot_fail_nomem(g->d);
     g->indent = 1;
     ot_status s = kgen_walk(g);
-    if (fclose(g->f) != 0 && s == OT_OK) s = ot_fail_nomem(g->d);
+    bool bad = ferror(g->f) != 0;
+    bad = fclose(g->f) != 0 || bad;
+    if (bad && s == OT_OK) s = ot_fail_nomem(g->d);
     if (s == OT_OK) s = write_program(g, c, body);
     free(body);
     return s;

@@ -68,7 +68,7 @@ static void body(kgen *g, const kgen_operand *from, const kgen_operand *to, cons
     const char *source = kgen_index(g, from, n->lin[main_is_to]), *dest = kgen_index(g, to, n->lin[!main_is_to]);
     kgen_class c = class_between(from->dtype, to->dtype);
     const char *x = raw ? kgen_text(g, "a0[%s]", source) : kgen_get(g, from->dtype, c, "a0", source);
-    if (n->guard && !main_is_to) x = kgen_text(g, "%s ? %s : 0", n->guard, x);
+    if (n->guard && !main_is_to) x = kgen_text(g, "(%s) ? %s : 0", n->guard, x);
     const char *put = raw ? kgen_text(g, "out[%s] = %s;", dest, x) : kgen_put(g, to->dtype, c, "out", dest, x);
     if (n->guard && main_is_to)
         kgen_line(g, "if (%s) %s", n->guard, put);

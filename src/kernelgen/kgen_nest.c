@@ -98,7 +98,9 @@ static int64_t total(const kgen_nest *n)
 
 kgen_share kgen_nest_share(const kgen *g, const kgen_nest *n)
 {
-    kgen_share s = {.total = total(n), .inner = in_rows(g, n) ? n->dims[n->rank - 1] : total(n)};
+    kgen_share s = {.total = total(n), .inner = total(n)};
+    int64_t row = n->dims[n->rank - 1];
+    if (in_rows(g, n) && row % g->options->items != 0) s.inner = row; /* else element e is item e % ITEMS's, as without rows */
     int64_t dense[OT_TK_RANK_MAX];
     kgen_dense(n->dims, n->rank, dense);
     for (uint32_t k = 0; k < n->n; k++) {
@@ -155,8 +157,8 @@ void kgen_nest_open(kgen *g, kgen_nest *n)
     }
     for (uint32_t d = 0; d < n->rank; d++) {
         if (!n->first[d]) continue;
-        const char *inside = kgen_text(g, "(uint)(%s + %s) < %lldu", n->first[d], n->axis[d], (long long)n->limit[d]);
-        n->guard = n->guard ? kgen_text(g, "%s && %s", n->guard, inside) : inside;
+        const char *inside = kgen_text(g, "((uint)(%s + %s) < %lldu)", n->first[d], n->axis[d], (long long)n->limit[d]);
+        n->guard = n->guard ? kgen_text(g, "%s & %s", n->guard, inside) : inside;
     }
 }
 

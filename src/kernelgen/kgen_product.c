@@ -9,6 +9,8 @@
  */
 #include "kgen_internal.h"
 
+#define BLOCK_MOST 128 /* sums of a block: what vector registers of 32 bytes hold, beside a row of b, where there are 32 of them */
+
 typedef struct matrix {
     int64_t rows, cols, row, col; /* strides */
 } matrix;
@@ -91,6 +93,7 @@ static void choose_block(const kgen *g, product *p)
             int64_t rows = count(p->x.rows, talls[i]), cols = count(p->y.cols, wides[j]);
             int64_t done = rows * talls[i] * cols * wides[j], real = p->x.rows * p->y.cols;
             if (batches * rows * cols < g->options->items || done > real + real / 4) continue;
+            if (alone && talls[i] * wides[j] > BLOCK_MOST) continue;
             int64_t worth = talls[i] * wides[j] * 4 * real / done + (done == real ? 1 : 0);
             if (worth <= best) continue;
             best = worth;

@@ -169,7 +169,8 @@ static ot_status pool(const kgen_call *c)
     kgen_line(g, "int seen = 0;");
     walk(g, &s, n.axis + 2);
     kgen_line(g, "const %s x = %s;", type, kgen_in(c, 0, at_place(g, x, &s, n.axis[0], n.axis[1])));
-    kgen_line(g, most ? "acc = seen == 0 || x > acc || x != x ? x : acc;" : "acc = acc + x;");
+    const char *larger = c->c < KGEN_F32 ? "x > acc" : "x > acc || x != x"; /* NaN wins */
+    kgen_line(g, most ? "acc = seen == 0 || %s ? x : acc;" : "acc = acc + x;", larger);
     kgen_line(g, "seen++;");
     leave(g, &s);
     if (most)

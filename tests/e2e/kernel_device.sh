@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run-kernel on devices: the gallery on OpenCL against NumPy and the interpreter, under oclgrind; random kernels; what is refused.
+# run-kernel on devices: the gallery and random kernels on OpenCL against NumPy and the interpreter, under oclgrind; what is refused.
+# Other seeds: OT_SEED=7; more: RANDOM_KERNELS=1000, or `make soak`.
 . "$(dirname "$0")/lib.bash"
 export POCL_CACHE_DIR=$tmp/pocl
 gallery=$root/examples/kernels
@@ -60,10 +61,15 @@ says "'x' has another shape or element type than its input [input-type]"
 expect 2 "$TOOL" run-kernel "$gallery/double_buffer.tk" --input x="$tmp/x.npy" --input q="$tmp/x.npy" --device opencl
 says "the kernel has no param 'q'"
 
+seed=$((${OT_SEED:-1} * 1000000))
+"$PYTHON" "$root/tests/property/random_kernels.py" "$TOOL" "${RANDOM_KERNELS:-12}" "$seed" >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
+tail -n 1 "$tmp/out"
 "$PYTHON" "$root/tests/e2e/kernels.py" "$TOOL" "$root" "$tmp" device >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
 tail -n 1 "$tmp/out"
 if command -v oclgrind >/dev/null; then
     "$PYTHON" "$root/tests/e2e/kernels.py" "$TOOL" "$root" "$tmp" checker >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
+    tail -n 1 "$tmp/out"
+    "$PYTHON" "$root/tests/property/random_kernels.py" "$TOOL" "${RANDOM_KERNELS:-60}" "$seed" --checker >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
     tail -n 1 "$tmp/out"
     # and it would see one: iterations that are spread over groups and write the same bytes
     sed 's/store y\[i:i+16, 0:200\]/store y[0:16, 0:200]/; s/  for i/  parallel for i/' "$gallery/softmax.tk" >"$tmp/race.tk"

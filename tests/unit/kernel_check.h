@@ -48,7 +48,7 @@ static inline char *round_trip(const ot_kernel *k)
 
 static uint64_t rng = 88172645463325252ull;
 
-static uint32_t below(uint32_t n)
+static inline uint32_t below(uint32_t n)
 {
     rng ^= rng << 13;
     rng ^= rng >> 7;
@@ -132,7 +132,7 @@ static inline char *repeat(const char *head, const char *piece, size_t n, const 
 }
 
 /* Another seed from OT_SEED. */
-static void seed_from_environment(void)
+static inline void seed_from_environment(void)
 {
     const char *seed = getenv("OT_SEED");
     if (seed) rng += strtoull(seed, NULL, 10);
