@@ -10,6 +10,20 @@
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+
+/* Hundreds of plans are written on copies of the model, one after the other: what one took serves the next, and no pages are given back and
+ * cleared anew in between, which was a fifth of the time. Large blocks still go. */
+static void keep_freed(void)
+{
+    (void)mallopt(M_TRIM_THRESHOLD, 128 << 20);
+    (void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    (void)mallopt(M_TOP_PAD, 8 << 20);
+}
+#else
+static void keep_freed(void) {}
+#endif
 
 #ifndef OT_VERSION
 #define OT_VERSION "0.1.0"
@@ -218,6 +232,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
     if (o->command == OT_CMD_BENCH) return bench_model(o, d);
     if (o->command == OT_CMD_CALIBRATE) return calibrate(o, d);
     if (o->command == OT_CMD_COMPARE) return ot_compare_reports(o->model, o->second, o->output, d);
+    keep_freed();
     ot_status s = ot_run_load(&run);
     if (s == OT_OK && o->verify) s = ot_verify_keep(&run, &original, &n);
     if (s == OT_OK) s = ot_run_tile(&run, inspect);

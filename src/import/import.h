@@ -34,6 +34,10 @@ ot_status ot_import_external(ot_importer *im, int dir_fd) OT_MUST_USE;
  * node p says nothing there. */
 int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset);
 bool ot_raise_drops(const Onnx__NodeProto *p, const char *attr);
+/* The newest opset that has operator `op` as it is; beyond it other nodes are written in its place. */
+int32_t ot_raise_own(const char *op);
+/* replace.c: write those nodes of im->g. Needs all names of the model. Fails: OT_E_NOMEM. */
+ot_status ot_raise_nodes(ot_importer *im) OT_MUST_USE;
 
 /* import_tensor.c: *out in the model arena. `where` opens the message ("initializer", "node 'x' ..."). */
 ot_status ot_import_tensor(ot_importer *im, const Onnx__TensorProto *t, const char *where, const ot_tensor **out) OT_MUST_USE;

@@ -324,5 +324,6 @@ ot_status ot_import_graph(ot_importer *im)
     OT_TRY(ot_import_contents(im));
     OT_TRY(ot_import_names(im));
     im->src->n_values = im->g->n_values;
+    OT_TRY(ot_raise_nodes(im));
     return ot_topo_sort(im->g);
 }

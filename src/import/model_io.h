@@ -14,6 +14,10 @@ ot_status ot_import_file(const char *path, ot_diag *diag, ot_model **out) OT_MUS
 /* Same from memory. dir: folder that external data is looked up in, or NULL to refuse external data. */
 ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag *diag, ot_model **out) OT_MUST_USE;
 
+/* A model that nothing has changed since it was read: nodes that were written anew to read it as a newer opset become what the file has.
+ * Keeps SHAPES, makes ORDER and USES. Fails: OT_E_NOMEM. */
+ot_status ot_raise_undo(ot_model *m) OT_MUST_USE;
+
 /* ---- import_body.c: graphs inside nodes, which the importer leaves in the file's form ---- */
 
 /* Is there a graph in attribute `a` of m: a body of ours, or the user's? */

@@ -14,6 +14,9 @@
  * as the newest opset that all of its nodes allow (13 at most: sequences of tiles need that). One node that the
  * table does not cover, a subgraph or a local function leave the model as it is, and its operators unknown.
  *
+ * ImageScaler, Affine, Crop and the old Pad have no form in newer opsets that is written the same way: other nodes stand in their place
+ * (replace.c), and the model is raised to IR 4 besides.
+ *
  * The file's own nodes stay what they are until something else of the model changes: an untouched model is
  * written back byte for byte, with its old opset.
  *
@@ -35,7 +38,8 @@ enum {
     WITH_AXIS = 8, /* before opset 4 the axis had a default */
     UNPADDED = 16, /* before opset 7 it was not said whether an average counts its padding */
     ONE_OUT = 32,  /* the other outputs changed */
-    DEFAULTS = 64  /* alpha and gamma are given: before opset 6 their defaults were rounded */
+    DEFAULTS = 64, /* alpha and gamma are given: before opset 6 their defaults were rounded */
+    REPLACED = 128 /* newer opsets have it no more, or otherwise: other nodes are written in its place (replace.c) */
 };
 
 typedef struct rule {
@@ -48,7 +52,7 @@ typedef struct rule {
 static const rule RULES[] = {
     {"Abs", 1, NEWEST, CONSUMED, 0},
     {"Add", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
-    {"Affine", 1, 9, 0, 0}, /* this, Crop and ImageScaler: what ONNX Runtime still has of them */
+    {"Affine", 1, 9, 0, REPLACED}, /* this, Crop and ImageScaler: what ONNX Runtime still has of them */
     {"And", 1, NEWEST, BROADCAST, SUFFIX},
     {"ArgMax", 1, NEWEST, 0, 0},
     {"ArgMin", 1, NEWEST, 0, 0},
@@ -64,7 +68,7 @@ static const rule RULES[] = {
     {"ConvInteger", 10, NEWEST, 0, 0},
     {"ConvTranspose", 1, NEWEST, 0, 0},
     {"Cos", 7, NEWEST, 0, 0},
-    {"Crop", 1, 9, 0, 0},
+    {"Crop", 1, 9, 0, REPLACED},
     {"DepthToSpace", 1, NEWEST, 0, 0},
     {"DequantizeLinear", 10, NEWEST, 0, 0},
     {"Div", 1, NEWEST, CONSUMED | BROADCAST, SUFFIX},
@@ -84,7 +88,7 @@ static const rule RULES[] = {
     {"Greater", 7, NEWEST, 0, 0},
     {"HardSigmoid", 1, NEWEST, CONSUMED, 0},
     {"Identity", 1, NEWEST, 0, 0},
-    {"ImageScaler", 1, 9, 0, 0},
+    {"ImageScaler", 1, 9, 0, REPLACED},
     {"InstanceNormalization", 1, NEWEST, CONSUMED, 0},
     {"LRN", 1, NEWEST, 0, 0},
     {"LSTM", 7, NEWEST, 0, 0},
@@ -105,7 +109,7 @@ static const rule RULES[] = {
     {"Not", 1, NEWEST, 0, 0},
     {"Or", 1, NEWEST, BROADCAST, SUFFIX},
     {"PRelu", 7, NEWEST, 0, 0},
-    {"Pad", 2, 10, 0, 0},
+    {"Pad", 2, 10, 0, REPLACED},
     {"Pow", 1, NEWEST, BROADCAST, SUFFIX},
     {"QLinearConv", 10, NEWEST, 0, 0},
     {"QLinearMatMul", 10, NEWEST, 0, 0},
@@ -195,24 +199,68 @@ static bool holds(const Onnx__NodeProto *p, unsigned check, int32_t opset)
     return true;
 }
 
+static bool is_named(const Onnx__AttributeProto *a, const char *text)
+{
+    return a->s.len == strlen(text) && memcmp(a->s.data, text, a->s.len) == 0;
+}
+
+/* [n] numbers, none of them below `least`. */
+static bool counts(const Onnx__AttributeProto *a, size_t n, int64_t least)
+{
+    bool good = a && a->n_ints == n;
+    for (size_t k = 0; good && k < n; k++) good = a->ints[k] >= least && a->ints[k] <= INT32_MAX;
+    return good;
+}
+
+/* Other nodes can be written in the place of p. */
+static bool replaceable(const Onnx__NodeProto *p)
+{
+    const char *op = ot_text(p->op_type);
+    const Onnx__AttributeProto *bias = attr_of(p, "bias"), *size = attr_of(p, "scale"), *mode = attr_of(p, "mode"),
+                               *value = attr_of(p, "value"), *pads = attr_of(p, "pads");
+    if (p->n_input != 1 || p->n_output != 1) return false;
+    if (strcmp(op, "ImageScaler") == 0) return bias && bias->n_floats > 0;
+    if (strcmp(op, "Crop") == 0) return counts(attr_of(p, "border"), 4, 0) && (!size || counts(size, 2, 1));
+    if (strcmp(op, "Pad") == 0)
+        return pads && pads->n_ints > 0 && (!value || value->f == 0 || (mode && !is_named(mode, "constant")));
+    return true; /* Affine */
+}
+
 /* The newest opset in which node p means the same as in `opset`, once attributes are left out; 0: none. */
-static int32_t newest(const Onnx__NodeProto *p, int32_t opset)
+static int32_t newest(const Onnx__NodeProto *p, int32_t opset, bool replace)
 {
     if (*ot_domain(p->domain)) return NEWEST; /* not ours to say, nor to read */
     const rule *r = rule_of(ot_text(p->op_type));
     if (!r || opset < r->since || !holds(p, r->check, opset)) return 0;
     for (size_t k = 0; k < p->n_attribute; k++)
         if (p->attribute[k]->g || p->attribute[k]->n_graphs > 0 || *ot_text(p->attribute[k]->ref_attr_name)) return 0;
-    return r->until;
+    return replace && (r->check & REPLACED) && replaceable(p) ? NEWEST : r->until;
+}
+
+/* Operators that are replaced by constants of float32. */
+static bool is_float32(const Onnx__GraphProto *g)
+{
+    for (size_t k = 0; k < g->n_initializer; k++) {
+        const int32_t type = g->initializer[k]->data_type;
+        if (type == OT_F16 || type == OT_F64 || type == OT_BF16) return false;
+    }
+    return true;
+}
+
+int32_t ot_raise_own(const char *op)
+{
+    const rule *r = rule_of(op);
+    return r ? r->until : 0;
 }
 
 int32_t ot_raised_opset(const Onnx__ModelProto *mp, int32_t opset)
 {
     int32_t to = NEWEST;
     const int32_t least = opset < FIRST_READ ? FIRST_READ : SEQUENCES;
+    const bool replace = is_float32(mp->graph);
     if (opset < 1 || opset >= SEQUENCES || mp->n_functions > 0 || mp->n_opset_import == 0) return opset;
     for (size_t k = 0; k < mp->graph->n_node; k++) {
-        int32_t n = newest(mp->graph->node[k], opset);
+        int32_t n = newest(mp->graph->node[k], opset, replace);
         if (n < least) return opset;
         if (n < to) to = n;
     }

@@ -38,6 +38,9 @@ typedef struct ot_source {
     size_t n_ext;
     size_t cap_ext;
     uint32_t n_values; /* values of the top graph right after import; later ones are new */
+    uint32_t n_nodes;  /* nodes of the file in it; what comes behind them right after import was written anew (replace.c) */
+    ot_id *inputs; /* [n_inputs] of the top graph, where constants among them are not listed any more (replace.c); NULL: they are */
+    uint32_t n_inputs;
     int32_t opset;     /* of the file, domain ""; model->opset may be newer (raise.c) */
     ot_map *functions; /* domain, name, overload of model-local functions -> index; see import_func.c */
 } ot_source;

@@ -1,0 +1,161 @@
+/* Nodes of old opsets that no newer one has, written anew when a model is raised (raise.c):
+ *
+ *   ImageScaler(x) {scale, bias}            Mul(x, scale), Add(.., bias [C,1,1])
+ *   Affine(x) {alpha, beta}                 Mul(x, alpha), Add(.., beta)
+ *   Crop(x) {border=[l,t,r,b], scale}       Slice(x, [t,l], [-b,-r], [2,3])
+ *   Pad(x) {pads, mode, value=0}            Pad(x, pads) {mode}
+ *
+ * The first three are experimental operators that runtimes have in float32 alone; Pad takes its constant as an operand from opset 11 on, where zero
+ * need not be said. Such a model is raised to IR 4, too. The old nodes stay, dead: a model that nothing else changes is taken back to
+ * what it was.
+ */
+#include "import.h"
+#include "model_io.h"
+
+#define UNLISTED 4 /* IR version from which on constants need not be inputs; branches and bodies are written with those */
+
+typedef struct writer {
+    ot_graph *g;
+    const char *base; /* of names */
+} writer;
+
+static ot_status nomem(const writer *w) { return ot_fail_nomem(w->g->model->diag); }
+
+static const char *name_of(const writer *w, const char *role)
+{
+    const char *name = ot_format(w->g->model->arena, "%s/%s", w->base, role);
+    return name ? ot_fresh_name(w->g->model, name) : NULL;
+}
+
+static ot_status ints(const writer *w, const char *role, const int64_t *data, int64_t n, ot_id *out)
+{
+    const char *name = name_of(w, role);
+    *out = name ? ot_const_i64(w->g, name, data, 1, &n) : OT_NONE;
+    return *out == OT_NONE ? nomem(w) : OT_OK;
+}
+
+/* [n, 1, 1], or a scalar where n is 0. */
+static ot_status floats(const writer *w, const char *role, const float *data, int64_t n, ot_id *out)
+{
+    const int64_t dims[3] = {n, 1, 1};
+    const char *name = name_of(w, role);
+    *out = name ? ot_const_f32(w->g, name, data, n > 0 ? 3 : 0, dims) : OT_NONE;
+    return *out == OT_NONE ? nomem(w) : OT_OK;
+}
+
+/* op(in [n]) -> *out, which is made where it is OT_NONE. */
+static ot_status op(const writer *w, const char *type, const ot_id *in, uint32_t n, const ot_attr *attrs, uint32_t n_attrs,
+                    ot_id *out)
+{
+    const char *name = name_of(w, type);
+    if (!name) return nomem(w);
+    if (*out == OT_NONE) {
+        const char *result = name_of(w, "out");
+        *out = result ? ot_value_new(w->g, result, OT_DT_UNKNOWN, -1, NULL) : OT_NONE;
+        if (*out == OT_NONE) return nomem(w);
+    }
+    return ot_node_new(w->g, type, "", name, in, n, out, 1, attrs, n_attrs) == OT_NONE ? nomem(w) : OT_OK;
+}
+
+/* x * by + plus, [n, 1, 1] or (n 0) a scalar. */
+static ot_status write_scaled(const writer *w, const ot_node *old, float by, const float *plus, int64_t n)
+{
+    ot_id factor, summand, scaled = OT_NONE, y = old->out[0];
+    OT_TRY(floats(w, "scale", &by, 0, &factor));
+    OT_TRY(floats(w, "bias", plus, n, &summand));
+    OT_TRY(op(w, "Mul", (ot_id[]){old->in[0], factor}, 2, NULL, 0, &scaled));
+    return op(w, "Add", (ot_id[]){scaled, summand}, 2, NULL, 0, &y);
+}
+
+static ot_status write_crop(const writer *w, const ot_node *old)
+{
+    static const int64_t axes[2] = {2, 3};
+    size_t n, n_size;
+    const int64_t *border = ot_attr_ints(old, "border", &n), *size = ot_attr_ints(old, "scale", &n_size);
+    const int64_t starts[2] = {border[1], border[0]};
+    int64_t ends[2];
+    ot_id in[4] = {old->in[0]}, y = old->out[0];
+    for (int k = 0; k < 2; k++) ends[k] = size ? starts[k] + size[k] : border[3 - k] > 0 ? -border[3 - k] : INT64_MAX;
+    OT_TRY(ints(w, "starts", starts, 2, &in[1]));
+    OT_TRY(ints(w, "ends", ends, 2, &in[2]));
+    OT_TRY(ints(w, "axes", axes, 2, &in[3]));
+    return op(w, "Slice", in, 4, NULL, 0, &y);
+}
+
+static ot_status write_pad(const writer *w, const ot_node *old)
+{
+    size_t n;
+    const int64_t *pads = ot_attr_ints(old, "pads", &n);
+    const ot_attr *mode = ot_attr_find(old, "mode");
+    ot_id in[2] = {old->in[0]}, y = old->out[0];
+    OT_TRY(ints(w, "pads", pads, (int64_t)n, &in[1]));
+    return op(w, "Pad", in, 2, mode, mode ? 1 : 0, &y);
+}
+
+static ot_status write_anew(ot_graph *g, ot_id id)
+{
+    const ot_node old = g->nodes[id];
+    const writer w = {.g = g, .base = old.name[0] ? old.name : g->values[old.out[0]].name};
+    const ot_attr *bias = ot_attr_find(&old, "bias");
+    const float beta = ot_attr_float(&old, "beta", 0);
+    ot_node_remove(g, id);
+    if (old.op == OT_OP_ImageScaler) return write_scaled(&w, &old, ot_attr_float(&old, "scale", 1), bias->floats, (int64_t)bias->n);
+    if (old.op == OT_OP_Affine) return write_scaled(&w, &old, ot_attr_float(&old, "alpha", 1), &beta, 0);
+    return old.op == OT_OP_Crop ? write_crop(&w, &old) : write_pad(&w, &old);
+}
+
+/* Constants are no inputs any more. Before IR 4 all had to be listed as such, and nobody could give others. */
+static ot_status unlist_constants(ot_importer *im)
+{
+    ot_graph *g = im->g;
+    ot_source *src = im->src;
+    ot_id *kept = OT_NEW_N(im->m->arena, ot_id, g->n_inputs + 1u);
+    if (!kept) return ot_fail_nomem(im->d);
+    src->inputs = g->inputs;
+    src->n_inputs = g->n_inputs;
+    g->n_inputs = 0;
+    for (uint32_t k = 0; k < src->n_inputs; k++) {
+        ot_value *v = &g->values[src->inputs[k]];
+        v->is_input = !v->init;
+        if (v->is_input) kept[g->n_inputs++] = src->inputs[k];
+    }
+    g->inputs = kept;
+    im->m->ir_version = UNLISTED;
+    return OT_OK;
+}
+
+ot_status ot_raise_nodes(ot_importer *im)
+{
+    ot_graph *g = im->g;
+    const uint32_t n = g->n_nodes;
+    im->src->n_nodes = n;
+    for (ot_id id = 0; im->raised && id < n; id++) {
+        const ot_op what = g->nodes[id].op;
+        if (what != OT_OP_ImageScaler && what != OT_OP_Affine && what != OT_OP_Crop && what != OT_OP_Pad) continue;
+        if (im->opset <= ot_raise_own(ot_op_name(what))) continue;
+        OT_TRY(write_anew(g, id));
+    }
+    return g->n_nodes > n && im->m->ir_version < UNLISTED ? unlist_constants(im) : OT_OK;
+}
+
+ot_status ot_raise_undo(ot_model *m)
+{
+    ot_source *src = m->source;
+    ot_graph *g = m->graph;
+    if (!src || src->n_nodes == g->n_nodes || !src->n_nodes) return OT_OK;
+    g->n_nodes = src->n_nodes; /* what was written anew is at the end, and nothing else is */
+    g->n_values = src->n_values;
+    for (ot_id id = 0; id < g->n_nodes; id++) {
+        if (g->nodes[id].dead) ot_node_restore(g, id);
+        if (!g->nodes[id].domain[0]) g->nodes[id].version = src->opset;
+    }
+    m->opset = src->opset;
+    m->ir_version = src->model->ir_version;
+    if (src->inputs) {
+        g->inputs = src->inputs;
+        g->n_inputs = src->n_inputs;
+        for (uint32_t k = 0; k < g->n_inputs; k++) g->values[g->inputs[k]].is_input = true;
+    }
+    g->props &= ~(unsigned)(OT_P_ORDER | OT_P_USES);
+    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+}
