@@ -204,10 +204,12 @@ static bool is_named(const Onnx__AttributeProto *a, const char *text)
     return a->s.len == strlen(text) && memcmp(a->s.data, text, a->s.len) == 0;
 }
 
+static bool is_of(const Onnx__AttributeProto *a, Onnx__AttributeProto__AttributeType type) { return a && ot_attr_type(a) == type; }
+
 /* [n] numbers, none of them below `least`. */
 static bool counts(const Onnx__AttributeProto *a, size_t n, int64_t least)
 {
-    bool good = a && a->n_ints == n;
+    bool good = is_of(a, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS) && a->n_ints == n;
     for (size_t k = 0; good && k < n; k++) good = a->ints[k] >= least && a->ints[k] <= INT32_MAX;
     return good;
 }
@@ -218,11 +220,13 @@ static bool replaceable(const Onnx__NodeProto *p)
     const char *op = ot_text(p->op_type);
     const Onnx__AttributeProto *bias = attr_of(p, "bias"), *size = attr_of(p, "scale"), *mode = attr_of(p, "mode"),
                                *value = attr_of(p, "value"), *pads = attr_of(p, "pads");
-    if (p->n_input != 1 || p->n_output != 1) return false;
-    if (strcmp(op, "ImageScaler") == 0) return bias && bias->n_floats > 0;
+    if (p->n_input != 1 || p->n_output != 1 || !*ot_text(p->input[0]) || !*ot_text(p->output[0])) return false;
+    if (strcmp(op, "ImageScaler") == 0) return is_of(bias, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS) && bias->n_floats > 0;
     if (strcmp(op, "Crop") == 0) return counts(attr_of(p, "border"), 4, 0) && (!size || counts(size, 2, 1));
     if (strcmp(op, "Pad") == 0)
-        return pads && pads->n_ints > 0 && (!value || value->f == 0 || (mode && !is_named(mode, "constant")));
+        return is_of(pads, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS) && pads->n_ints > 0 &&
+               (!mode || is_of(mode, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING)) &&
+               (!value || value->f == 0 || (mode && !is_named(mode, "constant")));
     return true; /* Affine */
 }
 
