@@ -51,6 +51,8 @@ ot_status ot_form_prepare(ot_form_tiles *t, ot_form f, bool *legal, ot_why *why)
  * what is there. scratch: any arena. Fails: OT_E_NOMEM. */
 ot_status ot_tiles_alike(const ot_form_tiles *t, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, ot_arena *scratch,
                          bool *same) OT_MUST_USE;
+/* The same as far as windows show it: attributes of operators may differ. */
+bool ot_windows_alike(const ot_form_tiles *t, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b);
 #define OT_CLASSES_MAX 64 /* kinds of tiles of one region in form while, each with a body of its own */
 /* Whether region r can be written in form f (r->form is not looked at) for somebody who lacks what is set in `cannot` (OT_NEEDS_...); if
  * not, *why says what is in the way. Requires SHAPES; changes nothing. Fails: OT_E_NOMEM. */

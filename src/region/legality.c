@@ -129,15 +129,22 @@ static bool alike_node(const ot_form_tiles *w, uint32_t d, uint32_t i, const ot_
 }
 
 /* moving: the pieces may lie at different places inside the made windows. */
+static bool alike_windows(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, bool moving)
+{
+    const ot_region *r = w->r;
+    for (uint32_t v = 0; v < r->n_values; v++)
+        if (r->values[v].axis[d] != OT_AX_WHOLE && !alike_value(a, b, v, moving)) return false;
+    for (uint32_t i = 0; i < r->n_nodes; i++)
+        if (!alike_node(w, d, i, a, b)) return false;
+    return true;
+}
+
 static ot_status alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, bool moving,
                        ot_arena *scratch, bool *same)
 {
     const ot_region *r = w->r;
     *same = false;
-    for (uint32_t v = 0; v < r->n_values; v++)
-        if (r->values[v].axis[d] != OT_AX_WHOLE && !alike_value(a, b, v, moving)) return OT_OK;
-    for (uint32_t i = 0; i < r->n_nodes; i++)
-        if (!alike_node(w, d, i, a, b)) return OT_OK;
+    if (!alike_windows(w, d, a, b, moving)) return OT_OK;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
         if (r->nodes[i].lead_axis[d] < 0 || ot_win_empty(a->ops[i].need)) continue;
         OT_TRY(same_form(w, d, i, a, b, scratch, same));
@@ -145,6 +152,11 @@ static ot_status alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows
     }
     *same = true;
     return OT_OK;
+}
+
+bool ot_windows_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b)
+{
+    return alike_windows(w, d, a, b, false);
 }
 
 ot_status ot_tiles_alike(const ot_form_tiles *w, uint32_t d, const ot_tile_windows *a, const ot_tile_windows *b, ot_arena *scratch,

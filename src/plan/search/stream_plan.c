@@ -19,6 +19,8 @@
 #define STEPS_MIN 4        /* fewer steps hold too much each */
 #define STEP_MIN  8192     /* bytes of its largest value in a step, where more rows can be taken: a loop turns no faster */
 #define STRIPS    6        /* numbers of strips of columns that are tried */
+#define FAR_OFF   1.5      /* what takes so many times the fast memory by estimate does not fit without its second slots either */
+#define ROOM      1.2      /* estimates are no finer */
 
 typedef struct finder {
     const ot_seq *s;
@@ -68,7 +70,9 @@ static ot_status settle(finder *x, ot_region *r, bool *fits)
     *fits = false;
     for (unsigned how = 0; how <= (hard ? OT_FIT_STREAM | OT_FIT_SINGLE : 0u) && !*fits; how++) {
         if ((how & OT_FIT_SINGLE) && !x->t->double_buffer) continue;
+        x->work += (uint64_t)r->dims[0].n_tiles * (r->n_nodes + r->n_values);
         OT_TRY(ot_region_exact(x->s, x->t, x->arena, how, r));
+        if (r->time_tiled < 0 && (double)r->working_set > FAR_OFF * (double)x->t->fast_bytes) return OT_OK;
         if (r->time_tiled < 0) continue;
         OT_TRY(ot_region_settle_memory(x->s, x->t, r));
         *fits = !hard || r->working_set <= x->t->fast_bytes;
@@ -76,23 +80,28 @@ static ot_status settle(finder *x, ot_region *r, bool *fits)
     return OT_OK;
 }
 
-/* The region in steps of c->tile[0] rows goes to the pool. *legal: it can be written; *fits: and run. */
-static ot_status try_rows(finder *x, const ot_choice *c, bool *legal, bool *fits)
+/* The region in steps of c->tile[0] rows goes to the pool. *legal: it can be written, where it fits; *taken: bytes that a step takes, 0: not
+ * known. */
+static ot_status try_rows(finder *x, const ot_choice *c, bool *legal, int64_t *taken)
 {
     ot_region r;
     ot_why why;
-    *fits = false;
+    bool fits = false;
     OT_TRY(ot_region_build(x->s, x->w, c, x->arena, &r));
     r.form = OT_FORM_STREAM;
     r.rolling = has_line_buffers(x->t);
     r.in_classes = ot_runtime_in_classes(x->t->runtime);
     x->work += (uint64_t)r.dims[0].n_tiles * (r.n_nodes + r.n_values);
+    *taken = 0;
     *legal = is_whole(x, &r);
-    if (*legal) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
+    if (*legal && !r.rolling) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
     if (!*legal) return OT_OK;
-    OT_TRY(settle(x, &r, fits));
-    if (ot_dbg['D']) dump_rows(c, &r, *fits);
-    if (!*fits) return OT_OK;
+    OT_TRY(settle(x, &r, &fits));
+    *taken = r.working_set;
+    if (ot_dbg['D']) dump_rows(c, &r, fits);
+    if (!fits) return OT_OK;
+    if (r.rolling) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
+    if (!*legal) return OT_OK;
     return OT_PUSH(x->s->arena, x->pool->all, x->pool->n, x->pool->cap, r) ? OT_OK : ot_fail_nomem(x->s->g->model->diag);
 }
 
@@ -115,21 +124,26 @@ static bool is_tiny(int64_t largest, int64_t extent, int64_t rows)
     return largest / extent * rows < STEP_MIN && rows * 2 * STEPS_MIN <= extent;
 }
 
-/* Steps of all numbers of rows that the interval takes; of those of at least o->stream_rows rows the first. *any: there was one. */
-static ot_status try_interval(finder *x, ot_choice *c, bool *any)
+/* Steps of all numbers of rows that the interval takes; of those of at least o->stream_rows rows the first. *any: there was one. *least: bytes
+ * that the fewest rows take, 0: not known. */
+static ot_status try_interval(finder *x, ot_choice *c, bool *any, int64_t *least)
 {
     const ot_value *sink = &x->s->g->values[x->s->g->nodes[x->s->node[c->end]].out[0]];
     const int64_t extent = sink->dims[c->axes[0]], largest = largest_made(x, c);
     *any = false;
+    *least = 0;
     for (size_t k = 0; k < sizeof ROWS / sizeof *ROWS && x->work < WORK_MAX; k++) {
-        bool legal, fits;
+        const uint32_t before = x->pool->n;
+        int64_t taken;
+        bool legal;
         if (ROWS[k] < x->o->stream_rows || ROWS[k] * STEPS_MIN > extent) continue;
         if (!has_line_buffers(x->t) && is_tiny(largest, extent, ROWS[k])) continue;
         c->tile[0] = ROWS[k];
-        OT_TRY(try_rows(x, c, &legal, &fits));
+        OT_TRY(try_rows(x, c, &legal, &taken));
+        if (*least == 0) *least = taken;
         *any |= legal;
         if (legal && x->o->stream_rows > 0) return OT_OK;
-        if (legal && !fits) return OT_OK; /* more rows take more */
+        if (taken > 0 && x->pool->n == before) return OT_OK; /* more rows take more */
     }
     return OT_OK;
 }
@@ -154,16 +168,19 @@ static uint32_t start_from(finder *x, uint32_t first, uint32_t end, const int8_t
     return best;
 }
 
-/* Strips of columns of the interval: the same region in steps of rows, strip by strip. */
-static ot_status try_strips(finder *x, ot_choice *c)
+/* Strips of columns of the interval: the same region in steps of rows, strip by strip. whole: bytes that whole rows take; strips of 1/n of
+ * their length take 1/n of that and more. */
+static ot_status try_strips(finder *x, ot_choice *c, int64_t whole)
 {
     const ot_value *sink = &x->s->g->values[x->s->g->nodes[x->s->node[c->end]].out[0]];
     int64_t tiles[OT_COUNTS_MAX];
     const uint32_t n = ot_candidate_tiles(sink->dims[c->axes[1]], STRIPS, false, tiles);
     for (uint32_t k = 0; k < n; k++) {
         bool any;
+        int64_t least;
         c->tile[1] = tiles[k];
-        OT_TRY(try_interval(x, c, &any));
+        if ((double)whole * (double)tiles[k] > ROOM * (double)x->t->fast_bytes * (double)sink->dims[c->axes[1]]) continue;
+        OT_TRY(try_interval(x, c, &any, &least));
     }
     return OT_OK;
 }
@@ -173,11 +190,12 @@ static ot_status try_first(finder *x, ot_choice c, bool *any)
 {
     const uint32_t before = x->pool->n;
     const int32_t rank = x->s->g->values[x->s->g->nodes[x->s->node[c.end]].out[0]].rank;
-    OT_TRY(try_interval(x, &c, any));
+    int64_t whole;
+    OT_TRY(try_interval(x, &c, any, &whole));
     if (!*any || x->pool->n > before || !has_line_buffers(x->t) || rank < 4 || c.axes[0] != rank - 2) return OT_OK;
     c.n_dims = 2;
     c.axes[1] = (int8_t)(rank - 1);
-    return try_strips(x, &c);
+    return try_strips(x, &c, whole);
 }
 
 /* Intervals that end at `end` along the axis, and begin as far down as it can be followed, or half way; with line buffers, wherever little
@@ -216,6 +234,7 @@ static ot_status try_end(finder *x, uint32_t end)
         /* Rows of pictures, not columns: what is put together and carried is then long runs of memory. */
         const int32_t rank = x->s->g->values[n->out[0]].rank;
         if (dims[k] != 1 || (rank >= 4 && sets[k][0] == rank - 1)) continue;
+        if (has_line_buffers(x->t) && rank >= 4 && sets[k][0] < 2) continue; /* pictures and channels keep nothing of one another */
         OT_TRY(try_axis(x, end, sets[k]));
     }
     return OT_OK;
