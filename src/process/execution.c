@@ -11,7 +11,8 @@
 #include "one_block.h"
 
 #define RUNS       2
-#define MOST_TRIPS 512                /* of a loop that are played */
+#define MOST_TRIPS 512                /* of a loop that are played, each for as many of */
+#define MOST_STOOD (INT64_C(1) << 20) /* that there are at most */
 #define OWN        (INT64_C(3) << 19) /* code and tables that the first run touches; measured: 1.2 to 1.9 MB for models of no size */
 
 /* A graph that runs again and again. */
@@ -36,7 +37,8 @@ typedef struct player {
     frame **frames;
     size_t n, cap, cap_frames, n_frames;
     uint32_t n_unknown;
-    int64_t most;             /* bytes that were touched up to now, */
+    int64_t each; /* iterations that one which is played stands for, in long loops: its pieces are so many times as large */
+    int64_t most; /* bytes that were touched up to now, */
     const ot_exec_step *last; /* since this step */
     const frame *last_frame;  /* of this frame */
 } player;
@@ -130,7 +132,7 @@ static int64_t trips_of(const ot_graph *g, const ot_node *n)
     } else if (v->init && v->init->data && v->init->dtype == OT_I64 && v->init->bytes >= sizeof trips) {
         memcpy(&trips, v->init->data, sizeof trips);
     }
-    return ot_max(1, ot_min(trips, MOST_TRIPS));
+    return ot_max(1, ot_min(trips, MOST_STOOD));
 }
 
 /* Bytes of results that a Scan collects elsewhere first, since they are not cut along their first axis. */
@@ -207,7 +209,8 @@ static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, cons
 {
     const ot_graph *g = u->f->plan.g;
     const bool scan = n->op == OT_OP_Scan;
-    const int64_t trips = trips_of(g, n);
+    const int64_t trips = trips_of(g, n), before = u->x->each, each = ot_ceil_div(trips, MOST_TRIPS),
+                  played = ot_ceil_div(trips, each);
     pieces stack = {0}, **fed = OT_NEW_N(u->x->a, pieces *, body->n_inputs + 1u),
            **made = OT_NEW_N(u->x->a, pieces *, body->n_outputs + 1u);
     uint32_t beside = OT_NONE;
@@ -220,7 +223,8 @@ static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, cons
     }
     for (uint32_t k = 2; !scan && k < n->n_in && k < body->n_inputs; k++)
         if (n->in[k] != OT_NONE) fed[k] = u->held[n->in[k]];
-    for (int64_t t = 0; t < trips; t++) {
+    u->x->each = ot_min(before * each, MOST_STOOD);
+    for (int64_t t = 0; t < played; t++) {
         visit v = {
             .fed = fed, .n_fed = body->n_inputs, .elsewhere = scan, .kept = &stack, .made = made, .into = c.next, .handed = c.is};
         for (uint32_t k = 0; k < body->n_outputs; k++) { /* what the iteration before the last was given goes */
@@ -233,6 +237,7 @@ static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, cons
     }
     for (uint32_t k = 0; !scan && k < n->n_out; k++)
         if (n->out[k] != OT_NONE && k + 1 < body->n_outputs) u->held[n->out[k]] = made[k + 1];
+    u->x->each = before;
     OT_TRY(hand_out(u, n, body, &c));
     if (!scan) OT_TRY(take_results(u, s));
     release_pieces(u->x, &stack);
@@ -276,8 +281,8 @@ static ot_status sequence_step(run *u, const ot_node *n)
     pieces *p = n->n_in == 0 || n->in[0] == OT_NONE ? NULL : u->held[n->in[0]];
     u->held[n->out[0]] = p;
     if (!p || n->n_in < 2 || n->in[1] == OT_NONE || !ot_value_bytes(&u->f->plan.g->values[n->in[1]], &bytes)) return OT_OK;
-    if (bytes == 0 || bytes > OT_EXEC_MOST_BYTES) return OT_OK;
-    OT_TRY(take(u->x, bytes, &chunk));
+    if (bytes == 0 || bytes > OT_EXEC_MOST_BYTES / u->x->each) return OT_OK;
+    OT_TRY(take(u->x, bytes * u->x->each, &chunk));
     return OT_PUSH(u->x->a, p->chunks, p->n, p->cap, chunk) ? OT_OK : OT_E_NOMEM;
 }
 
@@ -478,9 +483,9 @@ static ot_status play_runs(player *x, const ot_graph *g, ot_process_figures *out
 
 ot_status ot_process_growth(const ot_graph *g, const ot_runtime *r, bool pinned, ot_process_figures *out)
 {
-    *out = (ot_process_figures){.waiting = {OT_NONE, OT_NONE, OT_NONE, OT_NONE}};
+    *out = (ot_process_figures){.waiting = {OT_NONE, OT_NONE}};
     ot_arena *a = ot_arena_new();
-    player x = {.r = r, .pinned = pinned, .a = a, .memory = a ? ot_chunk_arena_new(a) : NULL};
+    player x = {.r = r, .pinned = pinned, .a = a, .memory = a ? ot_chunk_arena_new(a) : NULL, .each = 1};
     ot_status s = !x.memory ? OT_E_NOMEM : r->one_block ? ot_one_block_growth(g, r, a, out) : play_runs(&x, g, out);
     ot_arena_free(a);
     return s;

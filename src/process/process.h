@@ -18,7 +18,7 @@
 
 #include "plan/runtime/runtime.h"
 
-#define OT_WAITING 4
+#define OT_WAITING 2
 
 typedef struct ot_process_figures {
     int64_t growth;     /* bytes that the resident set grows by over a loaded session, in several runs */

@@ -129,8 +129,8 @@ static ot_status try_levels(ot_contest *x, const ot_plan *first, int64_t least, 
     return OT_OK;
 }
 
-/* Regions around what made the tensors that wait for a reader when the process grows last, nothing being tiled: live bytes may be as many elsewhere,
- * and then the planner does not care. ONNX Runtime computes the up-sampled picture that a super-resolution network adds at its end before
+/* Regions around what made the tensors that wait for a reader when the process grows last, nothing being tiled: live bytes may be as many
+ * elsewhere, and then the planner does not care. ONNX Runtime computes the up-sampled picture that a super-resolution network adds at its end before
  * all else, and holds it: a region of the last three nodes took that from 51 to 31 MB, and from the live bytes nothing. */
 static ot_status try_waiting(ot_contest *x, const ot_plan *first)
 {

@@ -172,6 +172,30 @@ static void blocks_are_padded(void **state)
     assert_in_range(f.pattern, 19 * MB, 19 * MB + 4096);
 }
 
+static ot_process_figures looped(int64_t trips)
+{
+    char text[1024];
+    snprintf(
+        text, sizeof text,
+        "model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,1024,64]\n  init %%n : int64[] = [%lld]\n  init %%yes : bool[] = [1]\n"
+        "  %%none : opaque = SequenceEmpty()\n"
+        "  %%all : opaque = Loop(%%n, %%yes, %%none) {body=graph step {\n    input %%i : int64[]\n    input %%go : bool[]\n"
+        "    input %%s : opaque\n    outer %%x : float32[1,1024,64]\n    %%on : bool[] = Identity(%%go)\n"
+        "    %%e : float32[1,1024,64] = Exp(%%x)\n    %%more : opaque = SequenceInsert(%%s, %%e)\n"
+        "    output %%on\n    output %%more\n  }}\n"
+        "  %%y : float32[%lld,1024,64] = ConcatFromSequence(%%all) {axis=0}\n  output %%y\n}\n",
+        (long long)trips, (long long)trips);
+    return played(text, true);
+}
+
+/* Long loops are played in part: their pieces are held all the same, 256 KiB of each iteration, and joined. */
+static void long_loops_hold_all_pieces(void **state)
+{
+    (void)state;
+    assert_in_range(looped(400).growth, 200 * MB, 210 * MB);
+    assert_in_range(looped(1600).growth, 800 * MB, 860 * MB);
+}
+
 /* A Resize whose sizes are computed from a shape stays in blocks: 3 channels of 512 x 512 in 16, then as they are asked for. */
 static void computed_sizes_are_known(void **state)
 {
@@ -463,6 +487,7 @@ int main(void)
         cmocka_unit_test(convolutions_take_in),
         cmocka_unit_test(odd_graphs_are_played),
         cmocka_unit_test(branches_have_no_block),
+        cmocka_unit_test(long_loops_hold_all_pieces),
         cmocka_unit_test(branches_are_weighed),
         cmocka_unit_test(bytes_have_a_price),
         cmocka_unit_test(weighed_plans_are_never_worse),
