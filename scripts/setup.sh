@@ -114,7 +114,7 @@ has_driver() { [ -n "$(find /etc/OpenCL/vendors -name '*.icd' -print -quit 2>/de
 # What tests of devices need: OpenCL's loader, a driver for the CPU, a checker. Without them those tests are skipped.
 setup_devices() {
     missing=()
-    ldconfig -p 2>/dev/null | grep -q 'libOpenCL\.so\.1' || missing+=(ocl-icd-libopencl1)
+    PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -q 'libOpenCL\.so\.1' || missing+=(ocl-icd-libopencl1)
     has_driver || missing+=(pocl-opencl-icd)
     need_command oclgrind oclgrind
     (install_missing) || echo "setup: not installed: ${missing[*]}; tests of devices are skipped" >&2

@@ -180,18 +180,35 @@ static ot_status write_program(kgen *g, ot_kg_code *c, const char *body)
     return c->text ? OT_OK : ot_fail_nomem(g->d);
 }
 
-static ot_status generate(kgen *g, ot_kg_code *c)
+static ot_status write_body(kgen *g, char **body)
 {
-    char *body = NULL;
     size_t n = 0;
-    OT_TRY(prepare(g));
-    g->f = open_memstream(&body, &n);
+    *body = NULL;
+    g->f = open_memstream(body, &n);
     if (!g->f) return ot_fail_nomem(g->d);
     g->indent = 1;
+    g->n_pending = 0;
+    if (g->n_streams > 0) kgen_line(g, "const event_t no_event = 0;");
+    for (uint32_t k = 0; k < g->n_streams; k++) {
+        kgen_line(g, "event_t event%u = 0; // of stream %s", k, g->streams[k]);
+        kgen_line(g, "int going%u = 0;", k);
+    }
     ot_status s = kgen_walk(g);
     bool bad = ferror(g->f) != 0;
     bad = fclose(g->f) != 0 || bad;
-    if (bad && s == OT_OK) s = ot_fail_nomem(g->d);
+    return bad && s == OT_OK ? ot_fail_nomem(g->d) : s;
+}
+
+/* Twice where there are streams: a wait may stand before the first transfer that it waits for, in a loop. */
+static ot_status generate(kgen *g, ot_kg_code *c)
+{
+    char *body = NULL;
+    OT_TRY(prepare(g));
+    ot_status s = write_body(g, &body);
+    if (s == OT_OK && g->n_streams > 0) {
+        free(body);
+        s = write_body(g, &body);
+    }
     if (s == OT_OK) s = write_program(g, c, body);
     free(body);
     return s;

@@ -43,6 +43,7 @@ const kgen_dialect kgen_dialects[] = {
                       .group = "(int)get_group_id(0)",
                       .groups = "(int)get_num_groups(0)",
                       .barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+                      .has_async = true,
                       .restricted = "restrict"},
     [OT_KG_CUDA] = {.name = "CUDA C",
                     .prelude = cuda_prelude,

@@ -23,6 +23,7 @@ typedef struct kgen_dialect {
     const char *global, *local; /* before a pointer's type, with the blank behind it */
     const char *item, *group, *groups;
     const char *barrier;
+    bool has_async;         /* copies that go on beside the items, with events */
     const char *restricted; /* of pointers that alone reach their memory */
 } kgen_dialect;
 extern const kgen_dialect kgen_dialects[];
@@ -114,6 +115,8 @@ typedef struct kgen {
     const char **turn;    /* [n_stmts] of FOR, WHILE: number of the iteration, as text; NULL: not under way */
     kgen_access *pending; /* [n_pending] since the last barrier */
     size_t n_pending, cap_pending;
+    const char *streams[OT_TK_STREAMS_MAX]; /* [n_streams] of transfers that the device does beside the items: k has event<k> */
+    uint32_t n_streams;
     uint32_t spread;                                /* the parallel loop whose iterations the groups share; OT_NONE */
     bool converts[KGEN_INTEGERS][KGEN_CLASS_COUNT]; /* helper functions to print */
     bool uses_half, uses_bf16_out, uses_f64, uses_wrap;
@@ -131,7 +134,7 @@ void kgen_open(kgen *g, const char *fmt, ...) OT_PRINTF(2, 3); /* the line, then
 void kgen_block(kgen *g);                                      /* only "{" */
 void kgen_close(kgen *g);
 static inline const ot_tk_value *kgen_value(const kgen *g, uint32_t v) { return &g->k->values[v]; }
-/* Letters, digits and underscores, made unique by a number. */
+/* Letters, digits and underscores, made unique by a number: NAME_4. The generator's own names do not end so: t4, item. */
 const char *kgen_name(kgen *g, const char *name, uint32_t id);
 /* sum + factor * coef, without what changes nothing; "" and "0" are sums of nothing. */
 const char *kgen_term(kgen *g, const char *sum, const char *factor, int64_t coef);
@@ -203,6 +206,8 @@ uint32_t kgen_find_spread(const kgen *g);
 /* ---- kgen_walk.c, kgen_move.c ---- */
 
 ot_status kgen_walk(kgen *g) OT_MUST_USE;
+/* Wait for the transfers of a stream; NULL: of all. */
+void kgen_wait(kgen *g, const char *stream);
 /* o's strides become those of its elements' numbers: what has gaps gets a map. */
 ot_status kgen_number_elements(kgen *g, kgen_operand *o) OT_MUST_USE;
 ot_status kgen_move(kgen *g, const ot_tk_stmt *s) OT_MUST_USE;

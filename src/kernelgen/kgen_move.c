@@ -77,6 +77,53 @@ static void body(kgen *g, const kgen_operand *from, const kgen_operand *to, cons
     g->uses_f64 = g->uses_f64 || (!raw && c == KGEN_F64);
 }
 
+/* ---- beside the items ---- */
+
+/* The number of a stream; a new one is the last. */
+static uint32_t stream_number(kgen *g, const char *name)
+{
+    uint32_t k = 0;
+    while (k < g->n_streams && strcmp(g->streams[k], name) != 0) k++;
+    if (k == g->n_streams) g->streams[g->n_streams++] = name;
+    return k;
+}
+
+void kgen_wait(kgen *g, const char *stream)
+{
+    for (uint32_t k = 0; k < g->n_streams; k++) {
+        if (stream && strcmp(g->streams[k], stream) != 0) continue;
+        kgen_open(g, "if (going%u)", k); /* an event is waited for once */
+        kgen_line(g, "wait_group_events(1, &event%u);", k);
+        kgen_line(g, "event%u = no_event;", k);
+        kgen_line(g, "going%u = 0;", k);
+        kgen_close(g);
+    }
+}
+
+/* Can the device copy it by itself: whole rows, as they are, between local and global memory? */
+static bool is_async(const kgen *g, const ot_tk_stmt *s, const kgen_operand *from, const kgen_operand *to, const kgen_nest *n)
+{
+    bool rows = n->stride[0][n->rank - 1] == 1 && n->stride[1][n->rank - 1] == 1 && from->map_rank == 0 && to->map_rank == 0;
+    for (uint32_t d = 0; d < n->rank; d++) rows = rows && !n->first[d];
+    return g->dialect->has_async && s->stream && strcmp(from->dtype, to->dtype) == 0 && from->is_local != to->is_local && rows;
+}
+
+/* All items ask for each row together. */
+static void copy_async(kgen *g, const char *stream, const kgen_nest *n, bool main_is_to)
+{
+    uint32_t event = stream_number(g, stream), last = n->rank - 1;
+    const char *at[2] = {"", ""};
+    for (uint32_t d = 0; d < last; d++) {
+        kgen_open(g, "for (int c%u = 0; c%u < %lld; c%u++)", d, d, (long long)n->dims[d], d);
+        for (int k = 0; k < 2; k++) at[k] = kgen_term(g, at[k], kgen_text(g, "c%u", d), n->stride[k][d]);
+    }
+    for (int k = 0; k < 2; k++) at[k] = *at[k] ? kgen_text(g, " + %s", at[k]) : "";
+    kgen_line(g, "event%u = async_work_group_copy(out%s, a0%s, (size_t)%lld, event%u);", event, at[!main_is_to], at[main_is_to],
+              (long long)n->dims[last], event);
+    for (uint32_t d = 0; d < last; d++) kgen_close(g);
+    kgen_line(g, "going%u = 1;", event);
+}
+
 ot_status kgen_move(kgen *g, const ot_tk_stmt *s)
 {
     kgen_operand from, to;
@@ -89,16 +136,21 @@ ot_status kgen_move(kgen *g, const ot_tk_stmt *s)
         return kgen_fail(g, "shape", "%lld elements do not fill %lld", (long long)kgen_elements(&from),
                          (long long)kgen_elements(&to));
     OT_TRY(stores ? nest_of(g, &to, &from, &n) : nest_of(g, &from, &to, &n));
-    kgen_share share = kgen_nest_share(g, &n);
+    bool async = is_async(g, s, &from, &to, &n);
+    kgen_share share = async ? (kgen_share){0} : kgen_nest_share(g, &n);
     if (stores) share.walks = (share.walks & 1) << 1 | share.walks >> 1; /* the nest has `to` first */
     OT_TRY(kgen_touch(g, &from, 1, &to, share));
     bool raw = strcmp(from.dtype, to.dtype) == 0;
     kgen_block(g);
     kgen_pointer(g, &from, "a0", true, raw);
     kgen_pointer(g, &to, "out", false, raw);
-    kgen_nest_open(g, &n);
-    body(g, &from, &to, &n, stores);
-    kgen_nest_close(g, &n);
+    if (async) {
+        copy_async(g, s->stream, &n, stores);
+    } else {
+        kgen_nest_open(g, &n);
+        body(g, &from, &to, &n, stores);
+        kgen_nest_close(g, &n);
+    }
     kgen_close(g);
     return OT_OK;
 }

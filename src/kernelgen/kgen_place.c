@@ -1,6 +1,6 @@
 /* Where operands are: a view of a view of a buffer, as an address with strides.
  *
- *   buffer b      ub_bytes + 512 + t_4 % 2 * 1024        its slot
+ *   buffer b      ub_bytes + 512 + t4 % 2 * 1024        its slot
  *   subview s     ... + i_4 * 64, strides of b           the part that loops move goes into the address
  *   alias a of s  numbered anew: through a map, where s has gaps
  *

@@ -1,7 +1,7 @@
 /* Statements one after the other, loops and branches as loops and branches of C.
  *
  *   r = for i in 0..96 step 32 carry (acc = zero) {     (acc's place) = zero
- *                                                       for (int t_7 = 0; t_7 < 3; t_7++) { const int i_7 = 0 + t_7 * 32;
+ *                                                       for (int t7 = 0; t7 < 3; t7++) { const int i_7 = 0 + t7 * 32;
  *     yield (next)                                          (acc's place) = next }
  *   }                                                   (r's place) = acc
  *
@@ -24,7 +24,7 @@ static void say(kgen *g, const ot_tk_stmt *s)
     }
 }
 
-/* `const int go_N = the first element is not 0`. */
+/* `const int goN = the first element is not 0`. */
 static ot_status condition(kgen *g, uint32_t opener, bool declares)
 {
     const ot_tk_stmt *s = &g->k->stmts[opener];
@@ -33,10 +33,10 @@ static ot_status condition(kgen *g, uint32_t opener, bool declares)
     OT_TRY(kgen_locate(g, s->in[s->n_in - 1], &o));
     OT_TRY(kgen_touch(g, &o, 1, NULL, (kgen_share){0}));
     kgen_class c = strcmp(o.dtype, "f64") == 0 ? KGEN_F64 : kgen_is_float(o.dtype) ? KGEN_F32 : KGEN_I64;
-    if (declares) kgen_line(g, "int go_%u;", opener);
+    if (declares) kgen_line(g, "int go%u;", opener);
     kgen_block(g);
     kgen_pointer(g, &o, "a0", true, false);
-    kgen_line(g, "go_%u = %s != 0;", opener, kgen_get(g, o.dtype, c, "a0", kgen_index(g, &o, "0")));
+    kgen_line(g, "go%u = %s != 0;", opener, kgen_get(g, o.dtype, c, "a0", kgen_index(g, &o, "0")));
     kgen_close(g);
     return OT_OK;
 }
@@ -63,13 +63,13 @@ static ot_status enter_for(kgen *g, const ot_tk_stmt *s)
     bool spread = id == g->spread;
     kgen_line(g, "// line %u: for %s%s", s->line, s->var, spread ? ": each group takes some" : "");
     if (spread)
-        kgen_open(g, "for (int t_%u = %s; t_%u < %lld; t_%u += %s)", id, g->dialect->group, id, (long long)trips_of(s), id,
+        kgen_open(g, "for (int t%u = %s; t%u < %lld; t%u += %s)", id, g->dialect->group, id, (long long)trips_of(s), id,
                   g->dialect->groups);
     else
-        kgen_open(g, "for (int t_%u = 0; t_%u < %lld; t_%u++)", id, id, (long long)trips_of(s), id);
+        kgen_open(g, "for (int t%u = 0; t%u < %lld; t%u++)", id, id, (long long)trips_of(s), id);
     const char *low = s->lo != 0 ? kgen_text(g, "%lld", (long long)s->lo) : "";
-    kgen_line(g, "const int %s = %s;", kgen_name(g, s->var, id), kgen_term(g, low, kgen_text(g, "t_%u", id), s->step));
-    g->turn[id] = kgen_text(g, "t_%u", id);
+    kgen_line(g, "const int %s = %s;", kgen_name(g, s->var, id), kgen_term(g, low, kgen_text(g, "t%u", id), s->step));
+    g->turn[id] = kgen_text(g, "t%u", id);
     return OT_OK;
 }
 
@@ -80,9 +80,9 @@ static ot_status enter_while(kgen *g, const ot_tk_stmt *s)
     kgen_flush(g);
     kgen_line(g, "// line %u: while", s->line);
     OT_TRY(condition(g, id, true));
-    kgen_line(g, "int t_%u = 0;", id);
-    kgen_open(g, "while (go_%u)", id);
-    g->turn[id] = kgen_text(g, "t_%u", id);
+    kgen_line(g, "int t%u = 0;", id);
+    kgen_open(g, "while (go%u)", id);
+    g->turn[id] = kgen_text(g, "t%u", id);
     return OT_OK;
 }
 
@@ -93,11 +93,11 @@ static ot_status leave_loop(kgen *g, uint32_t opener)
     kgen_flush(g);
     if (s->op == OT_TK_WHILE) {
         OT_TRY(condition(g, opener, false));
-        kgen_line(g, "t_%u++;", opener);
+        kgen_line(g, "t%u++;", opener);
     }
     kgen_close(g);
     if (s->op == OT_TK_WHILE)
-        g->turn[opener] = kgen_text(g, "(t_%u > 0 ? t_%u - 1 : 0)", opener, opener);
+        g->turn[opener] = kgen_text(g, "(t%u > 0 ? t%u - 1 : 0)", opener, opener);
     else
         g->turn[opener] = kgen_text(g, "%lld", (long long)ot_max(0, trips_of(s) - 1));
     OT_TRY(kgen_carry(g, s->out, s->carried, s->n_out));
@@ -112,7 +112,7 @@ static ot_status enter_if(kgen *g, const ot_tk_stmt *s)
     kgen_flush(g);
     kgen_line(g, "// line %u: if", s->line);
     OT_TRY(condition(g, g->pc, true));
-    kgen_open(g, "if (go_%u)", g->pc);
+    kgen_open(g, "if (go%u)", g->pc);
     return OT_OK;
 }
 
@@ -177,7 +177,13 @@ static ot_status step(kgen *g)
     case OT_TK_YIELD: return yield(g, s);
     case OT_TK_END: return g->k->stmts[s->mate].op == OT_TK_IF ? leave_if(g, s->mate) : leave_loop(g, s->mate);
     case OT_TK_WAIT:
-    case OT_TK_FENCE: kgen_flush(g); break;
+        if (s->stream) kgen_wait(g, s->stream);
+        kgen_flush(g);
+        break;
+    case OT_TK_FENCE:
+        kgen_wait(g, NULL);
+        kgen_flush(g);
+        break;
     case OT_TK_FREE:
     case OT_TK_VIEW:
     case OT_TK_ARRIVE: /* the statements before it are done, or a barrier comes where that matters */
@@ -189,5 +195,6 @@ static ot_status step(kgen *g)
 ot_status kgen_walk(kgen *g)
 {
     for (g->pc = 0; g->pc < g->k->n_stmts; g->pc++) OT_TRY(step(g));
+    kgen_wait(g, NULL); /* nothing goes on when the kernel is over */
     return OT_OK;
 }

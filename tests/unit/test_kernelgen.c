@@ -151,7 +151,7 @@ static void runs_out(void **state)
     (void)state;
     static const char text[] = HEAD
         "alloc b: 8x8 f16 @ub multi=1\nb = vector.exp(a)\nfor i in 0..4 {\nalloc c: 2x8 i8 @ub multi=2\n"
-        "load c <- x[2*i-1:2*i+1, 0:8]\nstore y[2*i:2*i+2, 0:8] <- c\n}\nalloc m: 8x8 f32 @ub\nm = cube.matmul(b, b)\nstore y <- m\n}\n";
+        "load c <- x[2*i-1:2*i+1, 0:8] stream=s\nwait s\nstore y[2*i:2*i+2, 0:8] <- c\n}\nalloc m: 8x8 f32 @ub\nm = cube.matmul(b, b)\nstore y <- m\n}\n";
     ot_kg_code *c;
     ot_status s = OT_E_NOMEM;
     long n = 0;
