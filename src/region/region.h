@@ -85,6 +85,7 @@ typedef struct ot_region {
     double mac_ratio;                         /* MACs with recompute / MACs without */
     double traffic;                           /* bytes through slow memory, tiled */
     double traffic_untiled;
+    int64_t carried; /* form stream: bytes that a step hands on */
     int64_t largest; /* bytes of the largest tensor that is made: in a tile, or an output */
     int64_t peak;    /* slow-memory bytes live while the region runs: live-through + outputs (+ stitching) + tile, as the
                              cost model counts it */

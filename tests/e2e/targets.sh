@@ -18,6 +18,13 @@ grep -q '"name": "chip", "l2_bytes": 65536' "$tmp/out" || fail "the file's figur
 expect 0 "$TOOL" inspect "$m" --target "$tmp/good.xml" --json --l2 128K
 grep -q '"l2_bytes": 131072' "$tmp/out" || fail "--l2 does not override"
 
+sed 's/double-buffer="true"/& weights="1048576"/' "$tmp/good.xml" >"$tmp/apart.xml"
+expect 0 "$TOOL" inspect "$m" --target "$tmp/apart.xml" -q
+expect 0 "$TOOL" inspect "$m" --target "$tmp/good.xml" --weight-memory 1M -q
+if command -v xmllint >/dev/null; then
+    xmllint --noout --schema "$root/reports/target.xsd" "$tmp/apart.xml" 2>/dev/null || fail "the schema refuses a memory for weights"
+fi
+
 bad() { # sed expression, text the message must have
     sed "$1" "$tmp/good.xml" >"$tmp/bad.xml"
     cmp -s "$tmp/good.xml" "$tmp/bad.xml" && fail "nothing changed by $1"

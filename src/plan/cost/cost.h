@@ -118,6 +118,7 @@ typedef struct ot_totals {
     uint32_t n_dims;
     uint32_t chain;                           /* nodes in the region */
     int64_t ws;                               /* working set without weights */
+    double carried;                           /* form stream: bytes that a step hands on; exact figures only */
     int64_t largest;                          /* see ot_region; exact figures only */
     uint32_t n_inputs, n_outputs;             /* cut inputs, outputs */
     double runs;                              /* contiguous pieces of memory copied where the last axis is cut */

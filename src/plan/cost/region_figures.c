@@ -264,7 +264,7 @@ static ot_status totals(const ot_seq *s, const ot_target *t, ot_arena *a, unsign
         if (!sum_dim(&x, d, &w)) return OT_OK;
         tot->tiles *= r->dims[d].n_tiles;
     }
-    double live = carried_bytes(&x);
+    double live = tot->carried = carried_bytes(&x);
     for (uint32_t i = r->n_nodes; i-- > 0;) add_node(&x, i, sums, &live);
     for (uint32_t i = 0; i < r->n_nodes; i++)
         tot->weights += (double)ot_cost_weights(s, s->pos[r->nodes[i].node], r->nodes[i].in_axis, r->n_dims);
@@ -328,6 +328,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
     if (!possible) return OT_OK;
     r->weight_bytes = (int64_t)tot.weights;
     r->largest = tot.largest;
+    r->carried = (int64_t)(tot.carried + 0.5);
     r->working_set = tot.ws;
     r->weights_stay = ot_weights_stay(t, &tot);
     r->overlap = ot_overlaps(t, &tot);

@@ -93,13 +93,14 @@ static ot_status try_rows(finder *x, const ot_choice *c, bool *legal, int64_t *t
     r.in_classes = ot_runtime_in_classes(x->t->runtime);
     x->work += (uint64_t)r.dims[0].n_tiles * (r.n_nodes + r.n_values);
     *taken = 0;
-    *legal = is_whole(x, &r);
+    *legal = r.n_nodes > 0 && r.dims[0].sink != OT_NONE && is_whole(x, &r);
     if (*legal && !r.rolling) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
     if (!*legal) return OT_OK;
     OT_TRY(settle(x, &r, &fits));
     *taken = r.working_set;
     if (ot_dbg['D']) dump_rows(c, &r, fits);
-    if (!fits) return OT_OK;
+    const bool asked = x->o->force_form == OT_FORM_STREAM;
+    if (!fits || (r.carried == 0 && (r.rolling || r.in_classes) && !asked)) return OT_OK; /* steps that hand on nothing are tiles */
     if (r.rolling) OT_TRY(ot_form_legal(x->s->g, &r, r.form, x->t->runtime->cannot, legal, &why));
     if (!*legal) return OT_OK;
     return OT_PUSH(x->s->arena, x->pool->all, x->pool->n, x->pool->cap, r) ? OT_OK : ot_fail_nomem(x->s->g->model->diag);
@@ -143,26 +144,26 @@ static ot_status try_interval(finder *x, ot_choice *c, bool *any, int64_t *least
         if (*least == 0) *least = taken;
         *any |= legal;
         if (legal && x->o->stream_rows > 0) return OT_OK;
-        if (taken > 0 && x->pool->n == before) return OT_OK; /* more rows take more */
+        if (taken > 0 && x->pool->n == before) return OT_OK; /* more rows take more, and keep no more */
     }
     return OT_OK;
 }
 
 /* Lowest position that an interval from `end` along the axis may begin at. */
-static uint32_t lowest_start(finder *x, uint32_t end, const int8_t *axes)
+static uint32_t lowest_start(finder *x, uint32_t end, const int8_t *axes, uint32_t n_dims)
 {
     uint32_t first = end + 1;
-    ot_walk_start(x->w, end, 0, axes, 1);
+    ot_walk_start(x->w, end, 0, axes, n_dims);
     while (x->w->lo > 0 && x->w->n_pre_run <= 6)
         if (ot_walk_step(x->w) == OT_ST_IN && !ot_splits_fusion(x->s, x->w->lo)) first = x->w->lo;
     return first;
 }
 
 /* Nearest position from `first` on where an interval may begin: a node that goes in. */
-static uint32_t start_from(finder *x, uint32_t first, uint32_t end, const int8_t *axes)
+static uint32_t start_from(finder *x, uint32_t first, uint32_t end, const int8_t *axes, uint32_t n_dims)
 {
     uint32_t best = end + 1;
-    ot_walk_start(x->w, end, 0, axes, 1);
+    ot_walk_start(x->w, end, 0, axes, n_dims);
     while (x->w->lo > first)
         if (ot_walk_step(x->w) == OT_ST_IN && !ot_splits_fusion(x->s, x->w->lo)) best = x->w->lo;
     return best;
@@ -195,24 +196,26 @@ static ot_status try_first(finder *x, ot_choice c, bool *any)
     if (!*any || x->pool->n > before || !has_line_buffers(x->t) || rank < 4 || c.axes[0] != rank - 2) return OT_OK;
     c.n_dims = 2;
     c.axes[1] = (int8_t)(rank - 1);
-    return try_strips(x, &c, whole);
+    const uint32_t lowest = lowest_start(x, c.end, c.axes, 2); /* columns may not reach as far down */
+    c.first = start_from(x, lowest > c.first ? lowest : c.first, c.end, c.axes, 2);
+    return c.first < c.end ? try_strips(x, &c, whole) : OT_OK;
 }
 
 /* Intervals that end at `end` along the axis, and begin as far down as it can be followed, or half way; with line buffers, wherever little
  * is handed on. */
 static ot_status try_axis(finder *x, uint32_t end, const int8_t *axis)
 {
-    const uint32_t lowest = lowest_start(x, end, axis);
+    const uint32_t lowest = lowest_start(x, end, axis, 1);
     ot_choice c = {.first = lowest, .end = end, .n_dims = 1, .axes = {axis[0]}};
     uint32_t tried = OT_NONE;
     bool any = false;
     for (uint32_t half = 0; half < HALVES && c.first < end && !any; half++) {
         OT_TRY(try_first(x, c, &any));
         tried = c.first;
-        c.first = start_from(x, c.first + (end - c.first + 1) / 2, end, axis);
+        c.first = start_from(x, c.first + (end - c.first + 1) / 2, end, axis, 1);
     }
     for (uint32_t k = 0; has_line_buffers(x->t) && k < x->n_ends; k++) {
-        c.first = start_from(x, x->ends[k] + 1, end, axis);
+        c.first = start_from(x, x->ends[k] + 1, end, axis, 1);
         if (x->ends[k] < lowest || c.first >= end || c.first == tried) continue;
         OT_TRY(try_first(x, c, &any));
         tried = c.first;
