@@ -144,6 +144,24 @@ static void orders(void **state)
     assert_int_equal(barriers("for i in 0..2 {\na = vector.relu(a)\n}\nstore y <- a\n"), 2);
 }
 
+/* ---- names ---- */
+
+/* What the generator calls its own does not meet what a kernel calls its values, nor words of C. */
+static void names(void **state)
+{
+    (void)state;
+    static const char text[] = "kernel float {\nparam t: 8x8 f32 @gm\nparam item/e: 8x8 f32 @gm\nalloc restrict: 8x8 f32 @ub\n"
+                               "for go in 0..2 {\nload restrict <- t[go:go+8, 0:8]\nstore item/e <- restrict\n}\n}\n";
+    static const char *const wanted[] = {"void tile_float(", "u8 *restrict t_0", "u8 *restrict item_e_1",
+                                         "for (int t1 = 0; t1 < 2;", "const int go_1 = t1;"};
+    ot_diag d = {0};
+    ot_kg_code *c;
+    if (generate(text, 8, OT_KG_OPENCL, -1, &d, &c) != OT_OK) fail_msg("%s", d.message);
+    for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++)
+        if (!strstr(c->text, wanted[k])) fail_msg("no '%s' in\n%s", wanted[k], c->text);
+    ot_kg_free(c);
+}
+
 /* ---- memory ---- */
 
 static void runs_out(void **state)
@@ -169,6 +187,6 @@ static void runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(refuses), cmocka_unit_test(spreads), cmocka_unit_test(orders),
-                                       cmocka_unit_test(runs_out)};
+                                       cmocka_unit_test(names), cmocka_unit_test(runs_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
