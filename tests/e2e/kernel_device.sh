@@ -26,14 +26,19 @@ says "--work-items is for devices: add --device opencl or --emit-source F.cl"
 expect 2 "$TOOL" run-kernel "$gallery/gemm.tk" --device cpu --emit-source k.cl
 says "--emit-source writes a device's program, which --device cpu does not run: leave out one"
 
-# sources of the whole gallery; where there is a compiler for CUDA C, they compile
+# sources of the whole gallery; those in CUDA C compile
 for k in "$gallery"/*.tk; do
     name=$(basename "$k" .tk)
     for kind in cl cu; do
         expect 0 "$TOOL" run-kernel "$k" --emit-source "$tmp/$name.$kind"
         [ -s "$tmp/$name.$kind" ] || fail "no $name.$kind"
     done
-    if command -v nvcc >/dev/null; then expect 0 nvcc -c -o "$tmp/$name.o" "$tmp/$name.cu"; fi
+    if command -v nvcc >/dev/null; then
+        expect 0 nvcc -c -o "$tmp/$name.o" "$tmp/$name.cu"
+    elif command -v g++ >/dev/null; then # its syntax and types, with the words of CUDA C declared
+        sed '/#include <cuda_fp16.h>/d' "$tmp/$name.cu" >"$tmp/$name.cpp"
+        expect 0 g++ -std=c++17 -Wall -Werror -Wno-unused -Wno-unknown-pragmas -include "$root/tests/e2e/cuda_words.h" -fsyntax-only "$tmp/$name.cpp"
+    fi
 done
 expect 4 "$TOOL" run-kernel "$gallery/gemm.tk" --emit-source "$tmp/none/k.cl"
 says "cannot"
