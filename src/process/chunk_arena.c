@@ -5,7 +5,8 @@
  *
  * Sizes are multiples of 256 bytes. A request that no free chunk holds brings a region: of the size that is due, doubled until it
  * fits; each region makes the next one due at twice the size. Nothing goes back to the system. Memory that was never written is not
- * resident: pages count when a chunk over them is handed out.
+ * resident: pages count when a chunk over them is handed out. The arena's own list of which chunk every 256 bytes belong to is: a 32nd of
+ * all regions, used or not.
  */
 #include "chunk_arena.h"
 
@@ -15,6 +16,7 @@
 #define DEAD_BYTES  (INT64_C(128) << 20)
 #define PAGE        (INT64_C(1) << 14)
 #define PAGES_MOST  (INT64_C(1) << 16) /* of a region that are told apart */
+#define HANDLE      8                  /* bytes for each GRANULE of a region: the number of its chunk, set when the region comes */
 
 typedef struct chunk {
     uint32_t region, before, after; /* neighbours in the region; OT_NONE. A chunk that is gone, merged into its neighbour, waits for
@@ -173,6 +175,7 @@ void ot_chunk_release(ot_chunk_arena *x, uint32_t k)
 int64_t ot_chunk_touched(const ot_chunk_arena *x)
 {
     int64_t sum = 0;
-    for (size_t k = 0; k < x->n_regions; k++) sum += x->regions[k].n_touched * x->regions[k].page;
+    for (size_t k = 0; k < x->n_regions; k++)
+        sum += x->regions[k].n_touched * x->regions[k].page + x->regions[k].bytes / GRANULE * HANDLE;
     return sum;
 }

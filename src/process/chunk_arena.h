@@ -15,7 +15,7 @@ uint32_t ot_chunk_take(ot_chunk_arena *x, int64_t bytes);
  * gaps they leave. */
 uint32_t ot_chunk_take_roomy(ot_chunk_arena *x, int64_t bytes);
 void ot_chunk_release(ot_chunk_arena *x, uint32_t chunk);
-/* Bytes of pages that were ever touched. */
+/* Bytes of pages that were ever touched, and what the arena itself holds for its regions. */
 int64_t ot_chunk_touched(const ot_chunk_arena *x);
 
 /* ---- memory_pattern.c ---- */

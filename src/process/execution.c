@@ -31,6 +31,7 @@ typedef struct pieces {
 typedef struct player {
     const ot_runtime *r;
     bool pinned;
+    uint32_t order; /* of changes of layout */
     ot_arena *a;
     ot_chunk_arena *memory;
     const ot_graph **graphs; /* [n] of frames */
@@ -104,7 +105,7 @@ static ot_status frame_of(player *x, const ot_graph *g, frame **out)
     frame *f = OT_NEW(x->a, frame);
     if (!f || !OT_PUSH(x->a, x->graphs, x->n, x->cap, g) || !OT_PUSH(x->a, x->frames, x->n_frames, x->cap_frames, f))
         return OT_E_NOMEM;
-    OT_TRY(ot_exec_plan_make(g, x->r, x->pinned, x->a, &f->plan));
+    OT_TRY(ot_exec_plan_make(g, x->r, x->pinned, x->order, x->a, &f->plan));
     x->n_unknown += f->plan.n_unknown;
     *out = f;
     return OT_OK;
@@ -131,6 +132,8 @@ static int64_t trips_of(const ot_graph *g, const ot_node *n)
         if (v->rank > 0 && axis >= 0 && axis < v->rank) trips = v->dims[axis];
     } else if (v->init && v->init->data && v->init->dtype == OT_I64 && v->init->bytes >= sizeof trips) {
         memcpy(&trips, v->init->data, sizeof trips);
+    } else if (v->known && v->known_n == 1) { /* counted by shape arithmetic: there may be none */
+        return ot_max(0, ot_min(v->known[0], MOST_STOOD));
     }
     return ot_max(1, ot_min(trips, MOST_STOOD));
 }
@@ -209,7 +212,7 @@ static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, cons
 {
     const ot_graph *g = u->f->plan.g;
     const bool scan = n->op == OT_OP_Scan;
-    const int64_t trips = trips_of(g, n), before = u->x->each, each = ot_ceil_div(trips, MOST_TRIPS),
+    const int64_t trips = trips_of(g, n), before = u->x->each, each = ot_max(1, ot_ceil_div(trips, MOST_TRIPS)),
                   played = ot_ceil_div(trips, each);
     pieces stack = {0}, **fed = OT_NEW_N(u->x->a, pieces *, body->n_inputs + 1u),
            **made = OT_NEW_N(u->x->a, pieces *, body->n_outputs + 1u);
@@ -236,7 +239,7 @@ static ot_status loop_step(run *u, const ot_exec_step *s, const ot_node *n, cons
         for (uint32_t k = 2; !scan && k < body->n_inputs && k <= body->n_outputs; k++) fed[k] = made[k - 1];
     }
     for (uint32_t k = 0; !scan && k < n->n_out; k++)
-        if (n->out[k] != OT_NONE && k + 1 < body->n_outputs) u->held[n->out[k]] = made[k + 1];
+        if (n->out[k] != OT_NONE && k + 1 < body->n_outputs) u->held[n->out[k]] = trips > 0 ? made[k + 1] : fed[k + 2];
     u->x->each = before;
     OT_TRY(hand_out(u, n, body, &c));
     if (!scan) OT_TRY(take_results(u, s));
@@ -481,12 +484,17 @@ static ot_status play_runs(player *x, const ot_graph *g, ot_process_figures *out
     return OT_OK;
 }
 
-ot_status ot_process_growth(const ot_graph *g, const ot_runtime *r, bool pinned, ot_process_figures *out)
+ot_status ot_process_growth_in(const ot_graph *g, const ot_runtime *r, bool pinned, uint32_t order, ot_process_figures *out)
 {
     *out = (ot_process_figures){.waiting = {OT_NONE, OT_NONE}};
     ot_arena *a = ot_arena_new();
-    player x = {.r = r, .pinned = pinned, .a = a, .memory = a ? ot_chunk_arena_new(a) : NULL, .each = 1};
+    player x = {.r = r, .pinned = pinned, .order = order, .a = a, .memory = a ? ot_chunk_arena_new(a) : NULL, .each = 1};
     ot_status s = !x.memory ? OT_E_NOMEM : r->one_block ? ot_one_block_growth(g, r, a, out) : play_runs(&x, g, out);
     ot_arena_free(a);
     return s;
+}
+
+ot_status ot_process_growth(const ot_graph *g, const ot_runtime *r, bool pinned, ot_process_figures *out)
+{
+    return ot_process_growth_in(g, r, pinned, 0, out);
 }

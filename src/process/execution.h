@@ -53,8 +53,9 @@ typedef struct ot_exec_plan {
     uint32_t n_unknown;
 } ot_exec_plan;
 
-/* Steps and buffers of g for runtime r, in arena a. Requires ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
-ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned, ot_arena *a, ot_exec_plan *out) OT_MUST_USE;
+/* Steps and buffers of g for runtime r, in arena a; order: as of ot_process_growth_in. Requires ORDER, USES, SHAPES (bodies: ORDER). Fails: OT_E_NOMEM. */
+ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned, uint32_t order, ot_arena *a,
+                            ot_exec_plan *out) OT_MUST_USE;
 
 /* v is known before the run: what is computed from shapes, too. */
 bool ot_exec_is_constant(const ot_graph *g, ot_id v);

@@ -16,6 +16,7 @@ typedef struct maker {
     const ot_graph *g;
     const ot_runtime *r;
     bool pinned;
+    uint32_t order; /* of changes of layout: see process.h */
     ot_arena *a;
     ot_exec_plan *p;
     bool *merged;    /* [n_nodes] its result is that of what is folded into it */
@@ -178,6 +179,14 @@ static ot_status new_step(maker *m, ot_id node, uint32_t reads, uint32_t writes,
     return OT_OK;
 }
 
+/* Rank of the k-th step among the changes to plain, which the runtime makes in the order of a hash table of addresses: 0, as they come; 1, the
+ * other way round; else some order or other. */
+static uint64_t turn_of(uint64_t k, uint32_t order)
+{
+    uint64_t state = k * 64 + order;
+    return order == 0 ? k : order == 1 ? RANK_LATER - 1 - k : ot_next_random(&state) % RANK_LATER;
+}
+
 /* Value v in the wanted layout; a step changes it once. */
 static ot_status in_layout(maker *m, ot_id v, bool blocked, uint32_t *out)
 {
@@ -189,7 +198,7 @@ static ot_status in_layout(maker *m, ot_id v, bool blocked, uint32_t *out)
     ot_exec_step *s = NULL;
     OT_TRY(new_step(m, OT_NONE, 1, 1, &s));
     *y = (ot_exec_value){.bytes = layout_bytes(m, v, blocked), .buffer = OT_NONE, .is_blocked = blocked};
-    s->rank += (blocked ? 1 : 2) * RANK_LATER;
+    s->rank = blocked ? RANK_LATER + s->rank : 2 * RANK_LATER + turn_of(s->rank, m->order);
     s->writes[s->n_writes++] = *out;
     add_read(m, s, v, false);
     return OT_OK;
@@ -478,9 +487,9 @@ static void measure_unstated(maker *m)
     }
 }
 
-ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned, ot_arena *a, ot_exec_plan *out)
+ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned, uint32_t order, ot_arena *a, ot_exec_plan *out)
 {
-    maker m = {.g = g, .r = r, .pinned = pinned, .a = a, .p = out};
+    maker m = {.g = g, .r = r, .pinned = pinned, .order = order, .a = a, .p = out};
     *out = (ot_exec_plan){.g = g, .tensors_only = true};
     out->values = OT_NEW_N(a, ot_exec_value, 2 * (size_t)g->n_values + 1);
     m.head = OT_NEW_N(a, ot_id, g->n_nodes + 1u);

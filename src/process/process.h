@@ -36,4 +36,9 @@ typedef struct ot_process_figures {
  * their results. Fails: OT_E_NOMEM. Deterministic. */
 ot_status ot_process_growth(const ot_graph *g, const ot_runtime *r, bool pinned, ot_process_figures *out) OT_MUST_USE;
 
+/* The same with changes of layout in another order, which the runtime takes from a hash table and another session takes otherwise: 0, as they come; 1, the
+ * other way round; any other number, some order. What a process may take is the most of some of them. */
+ot_status ot_process_growth_in(const ot_graph *g, const ot_runtime *r, bool pinned, uint32_t order,
+                               ot_process_figures *out) OT_MUST_USE;
+
 #endif
