@@ -99,6 +99,8 @@ static ot_status copy_outer(ot_infer *c, ot_id id)
         v->known_n = def->known_n;
         if (def->known != NULL || def->known_floats != NULL)
             c->known[id] = (ot_known){.n = def->known_n, .valid = true, .i = def->known, .f = def->known_floats};
+        else if (def->init && !def->overridable && !ot_known_of_tensor(c, def->init, &c->known[id]))
+            return ot_fail_nomem(c->g->model->diag);
         return ot_value_set_shape(c->g, id, def->rank, def->dims);
     }
     return OT_OK;
@@ -225,9 +227,17 @@ static void set_static(ot_infer *c, ot_node *n)
     n->is_static = all;
 }
 
-/* Bodies made by the rewriter (or read from .ot text). */
-static ot_status infer_bodies(const ot_node *n, uint32_t depth)
+/* A Loop of no iterations, as shape arithmetic says: its body need not even be possible at this size. */
+static bool never_runs(const ot_graph *g, const ot_node *n)
 {
+    const ot_value *trips = n->op == OT_OP_Loop && n->n_in > 0 && n->in[0] != OT_NONE ? &g->values[n->in[0]] : NULL;
+    return trips && trips->known && trips->known_n == 1 && trips->known[0] <= 0;
+}
+
+/* Bodies made by the rewriter (or read from .ot text). */
+static ot_status infer_bodies(const ot_graph *g, const ot_node *n, uint32_t depth)
+{
+    if (never_runs(g, n)) return OT_OK;
     for (uint32_t k = 0; k < n->n_attrs; k++)
         if (n->attrs[k].kind == OT_ATTR_GRAPH && n->attrs[k].g != NULL && depth < BODY_DEPTH_MAX)
             OT_TRY(infer_graph(n->attrs[k].g, NULL, 0, NULL, depth + 1));
@@ -247,7 +257,7 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
 {
     c->n = n;
     c->exact = true;
-    OT_TRY(infer_bodies(n, depth));
+    OT_TRY(infer_bodies(c->g, n, depth));
     OT_TRY(grow_outputs(c, n->n_out));
     clear_outputs(c);
     bool known = n->op != OT_OP_OPAQUE;

@@ -327,3 +327,14 @@ ot_status ot_import_graph(ot_importer *im)
     OT_TRY(ot_raise_nodes(im));
     return ot_topo_sort(im->g);
 }
+
+const char *ot_dim_name(const ot_value *input, uint32_t k)
+{
+    const Onnx__ValueInfoProto *p = input->proto;
+    const Onnx__TypeProto *type = p ? p->type : NULL;
+    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type) return NULL;
+    const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
+    if (!shape || k >= shape->n_dim || shape->dim[k]->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+        return NULL;
+    return shape->dim[k]->dim_param && shape->dim[k]->dim_param[0] ? shape->dim[k]->dim_param : NULL;
+}

@@ -18,6 +18,9 @@ ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag
  * Keeps SHAPES, makes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_raise_undo(ot_model *m) OT_MUST_USE;
 
+/* The name that the file gives to dimension k of a graph input; NULL: none. (import_graph.c) */
+const char *ot_dim_name(const ot_value *input, uint32_t k);
+
 /* ---- import_body.c: graphs inside nodes, which the importer leaves in the file's form ---- */
 
 /* Is there a graph in attribute `a` of m: a body of ours, or the user's? */
