@@ -17,7 +17,7 @@ import sys
 ROOMS = """
 base ir import export analyse groups split
 region pack kernel plan/runtime process plan/target planmem
-memory kernelrun kernelgen kerneldev plan plan/cost plan/search rewrite weigh
+memory kernelrun kernelgen kerneldev plan plan/cost plan/search rewrite weigh range
 engine/core engine/ref engine/move engine/units engine/chain engine/rows engine/product engine/int8 engine/conv engine/lower engine/session
 measure
 report/facts report/xml report/html report report/compare

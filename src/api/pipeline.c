@@ -87,7 +87,7 @@ static ot_status check_dynamic(const ot_run *r)
     const char *other = o->n_shapes                                                  ? "--shape"
                         : o->emit_engine                                             ? "--emit engine"
                         : o->runtime && strcmp(o->runtime, "onnxruntime") != 0       ? "another --runtime than onnxruntime"
-                        : o->plan.memory_budget                                      ? "--memory-budget"
+                        : o->plan.memory_budget && !o->n_ranges                      ? "--memory-budget without --range"
                         : o->plan.max_tensor                                         ? "--max-tensor"
                         : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED ? "another --form than loop-peeled"
                                                                                      : NULL;
@@ -127,11 +127,23 @@ static ot_status bind_large(ot_run *r)
     return OT_OK;
 }
 
+/* Without a design, plans are made for the largest size of the range. */
+static ot_status check_ranges(ot_run *r)
+{
+    ot_shape_binding *upper;
+    OT_TRY(ot_range_check(r->model->graph, r->options.ranges, r->options.n_ranges, r->model->arena, &upper));
+    if (r->options.n_design > 0) return OT_OK;
+    r->options.design = upper;
+    r->options.n_design = r->options.n_ranges;
+    return OT_OK;
+}
+
 /* A copy of the model at the design size, and what of it holds there alone. */
 static ot_status bind_design(ot_run *r)
 {
     const ot_run_options *o = &r->options;
     OT_TRY(check_dynamic(r));
+    if (o->n_ranges > 0) OT_TRY(check_ranges(r));
     OT_TRY(ot_model_clone(r->model, &r->planned));
     OT_TRY(ot_infer_shapes(r->planned->graph, o->design, o->n_design));
     OT_TRY(check_design(r->planned->graph));
@@ -167,6 +179,22 @@ static bool is_pinned(const ot_run *r) { return !r->planned && (r->options.n_sha
 /* Plans are weighed while they are made; not for free dimensions, where normalisations stay whole. */
 static bool has_budget(const ot_run *r) { return r->options.plan.memory_budget > 0 && !r->options.plan.force && !r->planned; }
 
+/* The same over a range. */
+static bool has_range_budget(const ot_run *r) { return r->options.plan.memory_budget > 0 && r->planned; }
+
+static ot_range_case range_case(const ot_run *r)
+{
+    const ot_run_options *o = &r->options;
+    return (ot_range_case){.file = r->model,
+                           .planned = r->planned,
+                           .plan = r->plan,
+                           .target = &r->target,
+                           .ranges = o->ranges,
+                           .n = o->n_ranges,
+                           .budget = o->plan.memory_budget,
+                           .diag = r->diag};
+}
+
 static ot_status pass_plan(ot_run *r)
 {
     ot_target_free(&r->target);
@@ -180,13 +208,17 @@ static ot_status pass_plan(ot_run *r)
         OT_TRY(ot_target_set_runtime(&r->target, r->options.runtime, r->diag));
     r->target.bit_exact = r->options.plan.bit_exact;
     if (has_budget(r)) return ot_weigh_budget(r->model->graph, &r->target, &r->options.plan, is_pinned(r), &r->plan);
+    if (has_range_budget(r)) {
+        const ot_range_case c = range_case(r);
+        return ot_range_plan(&c, &r->options.plan, r->model->arena, &r->plan, &r->range);
+    }
     return ot_plan_graph(planned_graph(r), &r->target, &r->options.plan, &r->plan);
 }
 
 static ot_status pass_weigh(ot_run *r)
 {
     const bool pinned = is_pinned(r);
-    if (has_budget(r)) return OT_OK;
+    if (has_budget(r) || has_range_budget(r)) return OT_OK;
     OT_TRY(ot_weigh_plan(planned_graph(r), &r->target, &r->options.plan, pinned, &r->plan));
     if (r->planned) return OT_OK; /* statistics of parts are weighed by numbers of elements */
     return ot_weigh_split(r->model->graph, &r->target, &r->options.plan, pinned, &r->plan);
@@ -197,12 +229,22 @@ static ot_status pass_plan_check(ot_run *r)
     return ot_plan_check(planned_graph(r), r->plan, &r->target, &r->options.plan, r->diag);
 }
 
+/* What the plan takes at the most; with a budget that is known. */
+static ot_status bound_range(ot_run *r)
+{
+    if (r->options.n_ranges == 0 || has_range_budget(r)) return OT_OK;
+    const ot_range_case c = range_case(r);
+    return ot_range_bound(&c, r->model->arena, &r->range);
+}
+
 /* They need the graph as it was planned. */
 static ot_status pass_results(ot_run *r)
 {
+    OT_TRY(bound_range(r));
     if (r->plan->is_split) r->plan->untiled = r->plan->whole; /* checked before: what the file takes is what people compare with */
     OT_TRY(ot_facts_from_plan(planned_graph(r), r->plan, &r->target, &r->options.plan, r->source.path, r->output,
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
+    if (r->options.n_ranges > 0) OT_TRY(ot_facts_add_range(r->facts, &r->range, r->diag));
     if (!r->facts->complete || (r->plan->n_regions == 0 && !r->plan->in_branch)) return OT_OK;
     r->facts->command = ot_run_command_text(r, r->facts->arena);
     return r->facts->command ? OT_OK : ot_fail_nomem(r->diag);

@@ -4,6 +4,7 @@
 
 #include "report/facts/facts.h"
 #include "plan/plan.h"
+#include "range/range.h"
 
 /* Where a model comes from. */
 typedef struct ot_source {
@@ -22,6 +23,9 @@ typedef struct ot_run_options {
     size_t n_shapes;
     const ot_shape_binding *design; /* [n_design] with keep_dynamic: the size that is planned for */
     size_t n_design;
+    const ot_range *
+        ranges; /* [n_ranges] with keep_dynamic: sizes that the bound and the budget are for; the upper corner is the design where there is none */
+    size_t n_ranges;
     bool keep_dynamic; /* free dimensions stay free in what is written; planned at the design size */
     ot_plan_options plan;
     const char *
@@ -41,10 +45,11 @@ typedef struct ot_run {
     ot_model *model; /* after load */
     ot_model *
         planned; /* with keep_dynamic, after tile: a copy of `model` at the design size, which plan and facts speak of; else NULL */
-    ot_model *large; /* the same at a larger size; NULL: the model does not take it */
-    ot_plan *plan;   /* after tile */
-    ot_facts *facts; /* after tile; complete with options.plan.detail */
-    bool was_fixed;  /* after tile: the file states all extents of its inputs */
+    ot_model *large;      /* the same at a larger size; NULL: the model does not take it */
+    ot_plan *plan;        /* after tile */
+    ot_facts *facts;      /* after tile; complete with options.plan.detail */
+    ot_range_facts range; /* after tile, where ranges are given; in the model's arena */
+    bool was_fixed;       /* after tile: the file states all extents of its inputs */
 } ot_run;
 
 /* Read the model: run->source. Fails as ot_import_file does; .ot files are parsed as text. */

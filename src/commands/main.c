@@ -167,6 +167,8 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .n_shapes = o->n_shapes,
                         .design = o->design,
                         .n_design = o->n_design,
+                        .ranges = o->ranges,
+                        .n_ranges = o->n_ranges,
                         .keep_dynamic = o->keep_dynamic,
                         .plan = o->plan,
                         .runtime = o->runtime,

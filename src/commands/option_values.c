@@ -102,6 +102,57 @@ static ot_status parse_shape(ot_diag *d, const option *o, const char *text, ot_o
     return ok ? OT_OK : ot_fail_nomem(d);
 }
 
+/* A number of `n` characters at p, from 1 on; false: it is none. */
+static bool read_extent(const char *p, size_t n, int64_t *out)
+{
+    char digits[24];
+    if (n == 0 || n >= sizeof digits) return false;
+    memcpy(digits, p, n);
+    digits[n] = '\0';
+    return option_count(digits, INT32_MAX, out) && *out >= 1;
+}
+
+/* "256", "256:2160", "256:2160:32" of n characters; the largest becomes one that the steps reach. NULL, or what is wrong. */
+static const char *read_range(const char *p, size_t n, ot_size_var *out)
+{
+    const char *mid = memchr(p, ':', n), *rest = mid ? memchr(mid + 1, ':', n - (size_t)(mid + 1 - p)) : NULL;
+    const char *end = p + n, *hi_end = rest ? rest : end;
+    const char *what = "has a dimension that is not D, LO:HI or LO:HI:STEP, each from 1 to 2147483647";
+    out->step = 1;
+    if (!read_extent(p, (size_t)((mid ? mid : end) - p), &out->lo)) return what;
+    out->hi = out->lo;
+    if (mid && !read_extent(mid + 1, (size_t)(hi_end - mid - 1), &out->hi)) return what;
+    if (rest && !read_extent(rest + 1, (size_t)(end - rest - 1), &out->step)) return what;
+    if (out->lo > out->hi) return "has a range that ends before it begins";
+    out->hi -= (out->hi - out->lo) % out->step;
+    return NULL;
+}
+
+/* "x=1,3,256:2160,256:3840:32": the name ends at the last '='. */
+static ot_status parse_range(ot_diag *d, const option *o, const char *text, ot_options *out)
+{
+    const char *eq = strrchr(text, '=');
+    ot_size_var dims[OT_RANK_MAX];
+    uint32_t rank = 0;
+    if (!eq || eq == text || !eq[1]) return bad_value(d, o, text, "must be INPUT=D,LO:HI,...");
+    for (const char *p = eq + 1;; p++) {
+        const size_t n = strcspn(p, ",");
+        if (rank == OT_RANK_MAX) return bad_value(d, o, text, "has too many dimensions");
+        const char *wrong = read_range(p, n, &dims[rank++]);
+        if (wrong) return bad_value(d, o, text, wrong);
+        p += n;
+        if (!*p) break;
+    }
+    ot_range r = {.input = ot_strndup(out->arena, text, (size_t)(eq - text)),
+                  .rank = rank,
+                  .dims = ot_memdup(out->arena, dims, rank * sizeof *dims)};
+    if (!r.input || !r.dims) return ot_fail_nomem(d);
+    for (size_t k = 0; k < out->n_ranges; k++)
+        if (strcmp(out->ranges[k].input, r.input) == 0) return bad_value(d, o, text, "gives an input twice");
+    out->keep_dynamic = true;
+    return OT_PUSH(out->arena, out->ranges, out->n_ranges, out->cap_ranges, r) ? OT_OK : ot_fail_nomem(d);
+}
+
 /* "NAME=FILE": the name ends at the last '='. */
 static ot_status parse_input(ot_diag *d, const option *o, const char *text, ot_options *out)
 {
@@ -229,6 +280,7 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
     case FORM: return parse_form(d, o, text, at);
     case DESIGN:
     case SHAPE: return parse_shape(d, o, text, out);
+    case RANGE: return parse_range(d, o, text, out);
     case MODE: return parse_mode(d, o, text, at);
     case TIME: return parse_time(d, o, text, at);
     case LETTERS: return parse_letters(d, o, text);

@@ -28,6 +28,7 @@ typedef enum option_kind {
     FORM,
     SHAPE,
     DESIGN,
+    RANGE,
     MODE,
     TIME,
     EMIT,

@@ -81,6 +81,8 @@ static const option OPTIONS[] = {
     {"keep-dynamic", 0, NULL, FLAG, NULL, AT(keep_dynamic), MODELS,
      "free dimensions stay free: one result for every size, planned at --design"},
     {"design", 0, "INPUT=D,D,...", DESIGN, NULL, 0, MODELS, "size of an input to plan for; repeatable, implies --keep-dynamic"},
+    {"range", 0, "INPUT=D,LO:HI,...", RANGE, NULL, 0, MODELS,
+     "sizes of an input (LO:HI, LO:HI:STEP or D) to prove the largest peak for; repeatable, implies --keep-dynamic"},
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise (explain: memory)"},
     {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, "peak memory that must not be passed, else exit 3"},
     {"max-tensor", 0, "SIZE", SIZE, NULL, AT(plan.max_tensor), TILERS, "no tensor may be larger, whatever the goal, else exit 3"},

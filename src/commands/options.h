@@ -4,6 +4,7 @@
 
 #include "planmem/planmem.h"
 #include "plan/plan.h"
+#include "range/range.h"
 #include "run_command.h"
 #include "api/verify_tiled.h"
 
@@ -33,7 +34,9 @@ typedef struct ot_options {
     size_t n_shapes, cap_shapes;
     ot_shape_binding *design; /* [n_design] --design */
     size_t n_design, cap_design;
-    bool keep_dynamic; /* --keep-dynamic, or --design */
+    ot_range *ranges; /* [n_ranges] --range */
+    size_t n_ranges, cap_ranges;
+    bool keep_dynamic; /* --keep-dynamic, --design, --range */
     ot_plan_options plan;
     const char *runtime;   /* --runtime; NULL: the target's own */
     bool emit_engine;      /* --emit engine or --runtime engine: see ot_run_options */

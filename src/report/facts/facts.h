@@ -18,6 +18,7 @@
 #include "memory/memory.h"
 #include "memory_results.h"
 #include "plan/plan.h"
+#include "range/range.h"
 
 #define OT_ABSENT (-1.0)
 
@@ -260,8 +261,11 @@ typedef struct ot_facts {
     uint32_t n_scopes; /* plan-memory */
     const char *const *warnings;
     uint32_t n_warnings;
-    const ot_bench_facts *bench; /* copied into the arena; NULL: not bench */
-    double region_error;         /* median; OT_ABSENT */
+    const ot_bench_facts *bench;  /* copied into the arena; NULL: not bench */
+    double region_error;          /* median; OT_ABSENT */
+    const ot_range_facts *range;  /* NULL: no range was asked about */
+    ot_fact_entry *range_entries; /* the same as a table */
+    uint32_t n_range_entries;
 } ot_facts;
 
 /* ---- building ---- */
@@ -278,6 +282,8 @@ ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_targe
                              const char *output, ot_fact_kind kind, ot_facts **out) OT_MUST_USE;
 /* Add what bench measured to the facts of its plan: cards of measured figures, regions' and nodes' times. */
 ot_status ot_facts_add_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d) OT_MUST_USE;
+/* Add what holds over a range of sizes; copied. (facts_range.c) */
+ot_status ot_facts_add_range(ot_facts *f, const ot_range_facts *r, ot_diag *d) OT_MUST_USE;
 /* Facts of plan-memory: maps (r planned with keep_maps) and scopes. */
 ot_status ot_facts_from_memory(const ot_memory_results *r, ot_diag *d, ot_facts **out) OT_MUST_USE;
 void ot_facts_free(ot_facts *f); /* accepts NULL */

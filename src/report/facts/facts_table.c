@@ -15,13 +15,13 @@
     {                               \
         NULL, FACT_TEXT, 0, NULL, 0 \
     }
-#define LIST(owner, list, item, of, member)                                     \
-    {                                                                           \
-        list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member) \
+#define LIST(owner, list, item, of, member)                                            \
+    {                                                                                  \
+        list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member), false \
     }
-#define NO_MORE                \
-    {                          \
-        NULL, NULL, NULL, 0, 0 \
+#define NO_MORE                       \
+    {                                 \
+        NULL, NULL, NULL, 0, 0, false \
     }
 #define MEMBERS(owner) .has_members = true, .members = offsetof(owner, nodes), .n_members = offsetof(owner, n_nodes)
 #define DIMS(owner)                                                                                                      \
@@ -314,23 +314,25 @@ static const fact_field REPORT_FIELDS[] = {ENUM(FACT_NAME, ot_facts, "kind", kin
                                            END};
 #undef F
 #define L(list, item, of, member) LIST(ot_facts, list, item, of, member)
-static const fact_list REPORT_LISTS[] = {L("cards", "card", CARD, cards),
-                                         L("nodes", "node", NODE, nodes),
-                                         L("edges", "edge", EDGE, edges),
-                                         L("regions", "region", FACTS_REGION, regions),
-                                         L("barriers", "barrier", BARRIER, barriers),
-                                         L("refusals", "refusal", REFUSAL, refusals),
-                                         L("maps", "map", MAP, maps),
-                                         L("roofs", "roof", ROOF, roofs),
-                                         L("points", "point", POINT, points),
-                                         L("target-entries", "entry", ENTRY, target_entries),
-                                         L("environment", "entry", ENTRY, environment),
-                                         L("memory-entries", "entry", ENTRY, memory_entries),
-                                         L("peak", "entry", ENTRY, peak),
-                                         L("alive", "tensor", ALIVE, alive),
-                                         L("obstacles", "obstacle", OBSTACLE, obstacles),
-                                         L("scopes", "scope", SCOPE, scopes),
-                                         L("warnings", "warning", WARNING, warnings),
-                                         NO_MORE};
+static const fact_list REPORT_LISTS[] = {
+    L("cards", "card", CARD, cards),
+    L("nodes", "node", NODE, nodes),
+    L("edges", "edge", EDGE, edges),
+    L("regions", "region", FACTS_REGION, regions),
+    L("barriers", "barrier", BARRIER, barriers),
+    L("refusals", "refusal", REFUSAL, refusals),
+    L("maps", "map", MAP, maps),
+    L("roofs", "roof", ROOF, roofs),
+    L("points", "point", POINT, points),
+    L("target-entries", "entry", ENTRY, target_entries),
+    L("environment", "entry", ENTRY, environment),
+    L("memory-entries", "entry", ENTRY, memory_entries),
+    L("peak", "entry", ENTRY, peak),
+    L("alive", "tensor", ALIVE, alive),
+    L("obstacles", "obstacle", OBSTACLE, obstacles),
+    {"range", "entry", &ENTRY, offsetof(ot_facts, range_entries), offsetof(ot_facts, n_range_entries), true},
+    L("scopes", "scope", SCOPE, scopes),
+    L("warnings", "warning", WARNING, warnings),
+    NO_MORE};
 #undef L
 const fact_struct FACTS_REPORT = {.fields = REPORT_FIELDS, .lists = REPORT_LISTS, .size = sizeof(ot_facts)};

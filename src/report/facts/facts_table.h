@@ -58,6 +58,7 @@ struct fact_list {
     const char *name, *item; /* tags of the list and of each item */
     const fact_struct *of;
     size_t items, count; /* where the parent has the pointer and the uint32_t */
+    bool is_optional;    /* left out where there are no items */
 };
 
 extern const fact_struct FACTS_REPORT, FACTS_REGION;

@@ -147,8 +147,10 @@ static void put_struct(const walk *w, const fact_struct *of, const void *base)
     put_fields(w, of, base);
     if (of->has_members) put_members(w, of, base);
     if (of->has_dims) put_dims(w, of, base);
-    for (const fact_list *list = of->lists; list && list->name; list++)
-        put_items(w, list->name, list->item, list->of, fact_pointer_at(base, list->items), fact_u32_at(base, list->count));
+    for (const fact_list *list = of->lists; list && list->name; list++) {
+        const uint32_t n = fact_u32_at(base, list->count);
+        if (n > 0 || !list->is_optional) put_items(w, list->name, list->item, list->of, fact_pointer_at(base, list->items), n);
+    }
 }
 
 void ot_facts_put(const ot_facts *f, fact_sink *s)

@@ -1,6 +1,7 @@
 /* Results of a plan as one JSON object, for programs: docs/json.md is the contract. Members that the report has, too, have its
  * names and units; older names of the same figures stay beside them. */
 #include "facts.h"
+#include "facts_range.h"
 
 #include "base/json.h"
 
@@ -173,6 +174,7 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     put_arena(&j, t);
     ot_json_put_truth(&j, "in_branch", t->in_branch);
     if (t->free_dims) ot_json_put_truth(&j, "free_dims", true);
+    if (f->range) ot_range_put(f->range, &j);
     ot_json_put_figure(&j, "benefit_s", before - after);
     ot_json_put_figure(&j, "benefit_seconds", before - after);
     ot_json_put_figure(&j, "speedup", after > 0 ? before / after : 1.0);

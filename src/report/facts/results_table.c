@@ -12,6 +12,7 @@
  */
 #include "facts.h"
 #include "facts_number.h"
+#include "facts_range.h"
 
 #define COLUMNS      10
 #define CELL         96
@@ -306,6 +307,7 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
     if (r->totals.free_dims)
         fprintf(f, "\n%*sfor every size: figures are those of the design size, tiles are counted when the model runs\n", MARGIN,
                 "");
+    if (r->range) ot_range_print(r->range, f);
     if (r->totals.in_branch)
         fprintf(f, "\n%*sruns as a branch, in which %s keeps no second block of memory for the graph's tensors\n", MARGIN, "",
                 r->runtime);

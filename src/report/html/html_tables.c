@@ -120,6 +120,7 @@ void html_target(html *h)
     put_entries(h, f->kind == OT_FACTS_MEMORY ? "Totals" : "Untiled activations in one memory", f->memory_entries,
                 f->n_memory_entries);
     put_entries(h, "Environment", f->environment, f->n_environment);
+    put_entries(h, "Over the range of sizes", f->range_entries, f->n_range_entries);
     html_close(h);
     html_close(h);
 }
