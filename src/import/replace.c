@@ -6,13 +6,14 @@
  *   Pad(x) {pads, mode, value=0}            Pad(x, pads) {mode}
  *
  * The first three are experimental operators that runtimes have in float32 alone; Pad takes its constant as an operand from opset 11 on, where zero
- * need not be said. Such a model is raised to IR 4, too. The old nodes stay, dead: a model that nothing else changes is taken back to
+ * need not be said. A model that is raised all the way is raised to IR 4, too: constants are no inputs any more. The old nodes stay, dead: a model that nothing else changes is taken back to
  * what it was.
  */
 #include "import.h"
 #include "model_io.h"
 
-#define UNLISTED 4 /* IR version from which on constants need not be inputs; branches and bodies are written with those */
+#define NEWEST   13 /* opset that models are raised to at most */
+#define UNLISTED 4  /* IR version from which on constants need not be inputs; branches and bodies are written with those */
 
 typedef struct writer {
     ot_graph *g;
@@ -135,14 +136,14 @@ ot_status ot_raise_nodes(ot_importer *im)
         if (im->opset <= ot_raise_own(ot_op_name(what))) continue;
         OT_TRY(write_anew(g, id));
     }
-    return g->n_nodes > n && im->m->ir_version < UNLISTED ? unlist_constants(im) : OT_OK;
+    return im->raised && im->opset == NEWEST && im->m->ir_version < UNLISTED ? unlist_constants(im) : OT_OK;
 }
 
 ot_status ot_raise_undo(ot_model *m)
 {
     ot_source *src = m->source;
     ot_graph *g = m->graph;
-    if (!src || src->n_nodes == g->n_nodes || !src->n_nodes) return OT_OK;
+    if (!src || (src->n_nodes == g->n_nodes && !src->inputs)) return OT_OK;
     g->n_nodes = src->n_nodes; /* what was written anew is at the end, and nothing else is */
     g->n_values = src->n_values;
     for (ot_id id = 0; id < g->n_nodes; id++) {
