@@ -6,8 +6,8 @@
  *   Pad(x) {pads, mode, value=0}            Pad(x, pads) {mode}
  *
  * The first three are experimental operators that runtimes have in float32 alone; Pad takes its constant as an operand from opset 11 on, where zero
- * need not be said. A model that is raised all the way is raised to IR 4, too: constants are no inputs any more. The old nodes stay, dead: a model that nothing else changes is taken back to
- * what it was.
+ * need not be said. A model that is raised all the way is raised to IR 4, too: constants are no inputs any more. The old nodes stay, dead: a
+ * model that nothing else changes is taken back to what it was.
  */
 #include "import.h"
 #include "model_io.h"
