@@ -15,14 +15,14 @@
 set -eu
 cd "$(dirname "$0")/.."
 what=${1:-build}
-cc=${CC:-gcc}
+read -r -a cc <<<"${CC:-gcc}" # may be called by another one: "ccache gcc"
 
 has_command() { command -v "$1" >/dev/null; }
-has_header() { printf '#include <stddef.h>\n#include <stdarg.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <%s>\n' "$1" | "$cc" -fsyntax-only -x c - 2>/dev/null; }
+has_header() { printf '#include <stddef.h>\n#include <stdarg.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <%s>\n' "$1" | "${cc[@]}" -fsyntax-only -x c - 2>/dev/null; }
 
 missing=()
 need_command() { has_command "$1" || missing+=("$2"); }
-need_header() { has_command "$cc" && has_header "$1" || missing+=("$2"); }
+need_header() { has_command "${cc[0]}" && has_header "$1" || missing+=("$2"); }
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
@@ -49,7 +49,7 @@ has_openmp() { printf '#include <omp.h>\nint main(void) { return omp_get_num_thr
 setup_build() {
     need_command make make
     # a compiler without its libc headers cannot compile a hello world: ask for both
-    if ! has_command "$cc" || ! has_header stdio.h; then missing+=(gcc libc6-dev); fi
+    if ! has_command "${cc[0]}" || ! has_header stdio.h; then missing+=(gcc libc6-dev); fi
     need_command ar binutils
     need_command protoc-c protobuf-c-compiler
     need_command pkg-config pkg-config
