@@ -63,9 +63,10 @@ typedef struct ot_plan {
     uint32_t n_barriers;
     ot_refusal *refused; /* [n_refused] groups that could have been tiled and were not, with the reason */
     uint32_t n_refused;
-    bool outer_weights, /* bodies read weights by name (the runtime's) */
-        looped_borders, /* border tiles of form loop have bodies of their own (the runtime's) */
-        slices_apart,   /* Slices of one axis name another one, too (the runtime's) */
+    const ot_runtime *viewed; /* regions read this runtime's blocked values through views (stage weigh/); NULL: as they are */
+    bool outer_weights,       /* bodies read weights by name (the runtime's) */
+        looped_borders,       /* border tiles of form loop have bodies of their own (the runtime's) */
+        slices_apart,         /* Slices of one axis name another one, too (the runtime's) */
         in_branch; /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block for its tensors (stage weigh/) */
     int64_t
         pieces_from; /* values of so many bytes or more stay in pieces between regions, where that is possible (stage weigh/); 0: none */

@@ -245,6 +245,7 @@ ot_status rw_rewrite(ot_graph *g, const ot_graph *planned, const ot_plan *p, boo
         if (p->regions[k].form != OT_FORM_NONE) st = rewrite_region(g, planned, &p->regions[k], p, force_loop, kept);
     if (st == OT_OK) st = ot_split_settle(g, in_engine_form(p));
     if (st == OT_OK) st = sweep_graph(g, had_reader, n_before, a);
+    if (st == OT_OK && p->viewed && p->n_regions > 0 && planned == g && !g->model->free_dims) st = rw_plain_views(g, p->viewed);
     ot_arena_free(a);
     return st;
 }

@@ -273,4 +273,9 @@ ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out) OT_MUST_USE;
 /* The piece of output v out of what the chain made. */
 ot_status rw_window_piece(rw_loop *l, uint32_t v, ot_id made, ot_id *out) OT_MUST_USE;
 
+/* ---- plain_views.c ---- */
+
+/* Views of the blocked values that tiles read. Requires ORDER, USES, SHAPES; keeps them. Fails: OT_E_NOMEM. */
+ot_status rw_plain_views(ot_graph *g, const ot_runtime *r) OT_MUST_USE;
+
 #endif

@@ -33,6 +33,7 @@ typedef struct ot_contest {
     const ot_plan_options *o;
     bool pinned;         /* the file states all extents */
     bool branch;         /* candidates are played as a branch */
+    bool views;          /* candidates read blocked values through views */
     int64_t pieces_from; /* candidates keep values of so many bytes in pieces; 0: none */
     double untiled_s;    /* predicted time of the untiled model */
     ot_figures whole;    /* of the untiled model: growth_bytes, loaded_bytes */

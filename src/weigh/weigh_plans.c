@@ -18,6 +18,7 @@
 #define WINS_HALF   0.70 /* half precision: casts at the borders of bodies, of which a third more was measured than is predicted */
 #define BRANCH      0.95 /* of what the same plan takes without the branch */
 #define PIECES      0.95 /* of what the same plan takes when all values are joined */
+#define VIEWS       1.05 /* of what the same plan takes without views, in the order that is thought likely */
 #define LOADED_FREE 8    /* that part of the gain may be held as copies of weights from loading on */
 #define MOST_NODES  600  /* that run, of a graph for which other plans are made; larger ones are judged as planned */
 
@@ -32,6 +33,7 @@ ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *reg
     some.regions = regions;
     some.n_regions = n;
     some.pieces_from = x->pieces_from;
+    some.viewed = x->views ? x->t->runtime : NULL;
     for (uint32_t k = 0; k < n; k++) regions[k].id = x->o->first_region + k;
     OT_TRY(ot_model_clone(x->g->model, copy));
     ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
@@ -212,6 +214,20 @@ static ot_status try_pieces(ot_contest *x, const ot_plan *first, ot_region_set *
     return OT_OK;
 }
 
+/* Views of what the regions read in blocks (rewrite/plain_views.c), unless the order that they make is the worse one. Without, a session
+ * takes an order by chance. */
+static ot_status try_views(ot_contest *x, const ot_plan *first, ot_region_set *won)
+{
+    int64_t bytes;
+    if (won->n == 0 || !x->t->runtime->plain_views || x->g->model->free_dims) return OT_OK;
+    x->views = true;
+    OT_TRY(ot_contest_weigh(x, first, won->all, won->n, &bytes));
+    x->views = (double)bytes <= VIEWS * (double)won->bytes;
+    if (ot_dbg['P']) fprintf(stderr, "> Views: %.2f MB -> %.2f MB\n", (double)won->bytes / 1048576.0, (double)bytes / 1048576.0);
+    if (x->views) won->bytes = bytes;
+    return OT_OK;
+}
+
 /* The winner's figures, with or without the branch, are compared with those of the graph that is only a branch. */
 static ot_status judge(ot_contest *x, const ot_plan *first, ot_region_set *won, bool *in_branch)
 {
@@ -266,10 +282,12 @@ static ot_status improve(ot_contest *x, ot_plan **p)
     }
     OT_TRY(ot_contest_search(x, first, &won));
     OT_TRY(try_pieces(x, first, &won));
+    OT_TRY(try_views(x, first, &won));
     OT_TRY(judge(x, first, &won, &in_branch));
     OT_TRY(ot_contest_plan(x, first, &won, p));
     (*p)->in_branch = in_branch;
     (*p)->pieces_from = won.n > 0 ? x->pieces_from : 0;
+    (*p)->viewed = won.n > 0 && x->views ? x->t->runtime : NULL;
     return OT_OK;
 }
 
@@ -291,6 +309,7 @@ static ot_status finish(ot_contest *x, ot_plan *p, const ot_process_figures *unt
     ot_process_figures f = *untiled;
     x->branch = p->in_branch;
     x->pieces_from = p->pieces_from;
+    x->views = p->viewed != NULL;
     if (p->n_regions > 0 || p->in_branch || ot_dbg['P']) OT_TRY(ot_contest_play(x, p, p->regions, p->n_regions, &f));
     if (untiled->n_unknown == 0) {
         p->untiled.growth_bytes = untiled->growth;

@@ -143,6 +143,7 @@ typedef struct ot_runtime {
      * tensor along one, and all pieces live from then on. */
     bool slices_apart;
     bool looped_borders; /* form loop: border tiles, too, are steps of a Loop; else they are written out, which saves bodies */
+    bool plain_views;    /* blocked values that regions read get a view of their own: else chance says when their layout changes */
     bool own_biases;     /* a convolution takes in a bias that no other operator reads: tiles that are written out have one each */
 
     /* ---- memory ---- */

@@ -72,6 +72,7 @@ const ot_runtime ot_runtime_onnxruntime = {
     .scan_in_place = true,
     .outer_weights =
         true, /* measured: ResNet-50 in a Loop holds 109 MB once loaded, 221 with weights in the body; times are equal */
+    .plain_views = true,
     .chunk_arena = true,
     .in_place = true,
     .recompute = 5, /* tilings that recompute more lead nowhere; assumed */
