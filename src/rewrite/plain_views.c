@@ -1,4 +1,4 @@
-/* A view of each blocked value that regions read. ONNX Runtime computes convolutions in a blocked layout, and what others read is changed back by
+/* A view of each blocked value that regions, or other readers of plain tensors, read. ONNX Runtime computes convolutions in a blocked layout, and what others read is changed back by
  * a node of its own; all of these it makes at the end, in the order of a hash table of addresses. Nodes run backwards in depth, the latest
  * made first, so where a change runs is chance: a skip connection's right behind its convolution, or not before the region that reads it, when
  * all of them are there twice. A Reshape to the same extents stands between: it moves nothing, and its place is the file's.
@@ -40,7 +40,7 @@ static bool takes_blocked(const views *x, const ot_node *n)
     return ot_runtime_makes_blocks(x->r, n) || (n->n_out > 0 && n->out[0] != OT_NONE && x->blocked[n->out[0]]);
 }
 
-/* v is blocked where it is made, and a tile reads it. */
+/* v is blocked where it is made, and somebody reads it plain. */
 static bool wants_view(const views *x, ot_id v)
 {
     const ot_value *y = &x->g->values[v];

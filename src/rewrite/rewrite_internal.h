@@ -275,7 +275,7 @@ ot_status rw_window_piece(rw_loop *l, uint32_t v, ot_id made, ot_id *out) OT_MUS
 
 /* ---- plain_views.c ---- */
 
-/* Views of the blocked values that tiles read. Requires ORDER, USES, SHAPES; keeps them. Fails: OT_E_NOMEM. */
+/* Views of the blocked values that are read plain. Requires ORDER, USES, SHAPES; keeps them. Fails: OT_E_NOMEM. */
 ot_status rw_plain_views(ot_graph *g, const ot_runtime *r) OT_MUST_USE;
 
 #endif
