@@ -67,13 +67,13 @@ class Net:
         first = list(self.size)
         between = self.chain('x', int(self.rng.integers(1, 4)))
         if between == 'x': between = self.conv('x', pads=[1] * 4)
-        extent = self.size[0]
+        made = list(self.size)
         y = self.chain(self.conv(between, pads=[1] * 4), int(self.rng.integers(0, 4)))
-        if self.rng.random() < .4 and self.size[0] == extent: y = self.op('Add', [y, between])
+        if self.rng.random() < .4 and self.size == made: y = self.op('Add', [y, between])
         self.nodes.append(h.make_node('Relu' if self.rng.random() < .3 else 'Identity', [y], ['y'], name='last'))
         g = h.make_graph(self.nodes, 'g', [h.make_tensor_value_info('x', T.FLOAT, [1, self.c, *first])],
                          [h.make_tensor_value_info('y', T.FLOAT, [1, self.c, *self.size])], self.inits)
-        return h.make_model(g, opset_imports=[h.make_opsetid('', int(self.rng.choice([13, 17])))], ir_version=8), between, (extent, self.size[0])
+        return h.make_model(g, opset_imports=[h.make_opsetid('', int(self.rng.choice([13, 17])))], ir_version=8), between, (made[0], self.size[0])
 
 
 def operators(g):
