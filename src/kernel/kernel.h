@@ -44,6 +44,8 @@
 
 #include "base/base.h"
 
+#include <stdarg.h>
+
 /* ---- memories ---- */
 
 /* name in text, description */
@@ -271,6 +273,40 @@ uint32_t ot_tk_dtype_bits(const char *dtype);
 /* The buffer or param (or CARRIED, RESULT) that an alias or subview leads to; v itself when it is none. *partial (may be NULL):
  * a subview is on the way. */
 uint32_t ot_tk_root(const ot_kernel *k, uint32_t v, bool *partial);
+
+/* ---- tk_compute.c: what an operation asks for, whoever computes it ---- */
+
+/* What an operation computes in: f64 with an operand in f64, f32 with one in another float (f16 and bf16 are summed in f32), 64-bit
+ * integers with one in them, else 32-bit integers, which are unsigned with an operand in u32 and none in i32. */
+typedef enum ot_tk_class { OT_TK_I32, OT_TK_U32, OT_TK_I64, OT_TK_F32, OT_TK_F64, OT_TK_CLASS_COUNT } ot_tk_class;
+ot_tk_class ot_tk_class_of(const ot_kernel *k, const ot_tk_stmt *s);
+bool ot_tk_is_float(const char *dtype);
+/* The name that operations are found by: small letters, no underscores. Returns buf. */
+#define OT_TK_OP_KEY 64
+const char *ot_tk_op_key(const char *name, char buf[OT_TK_OP_KEY]);
+
+/* A statement, for messages. */
+typedef struct ot_tk_site {
+    const char *path;
+    const ot_tk_stmt *s;
+    ot_diag *d;
+} ot_tk_site;
+/* OT_E_INPUT, "path:line:col: ... [rule]". */
+ot_status ot_tk_fail_at(const ot_tk_site *at, const char *rule, const char *fmt, ...) OT_PRINTF(3, 4);
+ot_status ot_tk_vfail_at(const ot_tk_site *at, const char *rule, const char *fmt, va_list args);
+#ifdef __clang_analyzer__ /* see ot_fail */
+#define ot_tk_fail_at(at, rule, ...) (ot_tk_fail_at(at, rule, __VA_ARGS__), OT_E_INPUT)
+#endif
+/* The first number of a setting, `other` when it is not given. */
+double ot_tk_setting(const ot_tk_stmt *s, const char *name, double other);
+/* A setting as n integers from `least` to 10^9; one number stands for all. out: [n], filled with `other` when it is not given. */
+ot_status ot_tk_integers(const ot_tk_site *at, const char *name, uint32_t n, int64_t other, int64_t least,
+                         int64_t *out) OT_MUST_USE;
+ot_status ot_tk_integer(const ot_tk_site *at, const char *name, int64_t other, int64_t *out) OT_MUST_USE;
+/* n_in operands are `least` to `most`. */
+ot_status ot_tk_needs(const ot_tk_site *at, uint32_t n_in, uint32_t least, uint32_t most) OT_MUST_USE;
+/* The output x has these dims but for axes of 1. */
+ot_status ot_tk_makes(const ot_tk_site *at, const int64_t *dims, uint32_t rank, const ot_tk_value *x) OT_MUST_USE;
 
 /* ---- builder: for kernels that code writes (region_kernel.c, tests). All return OT_NONE / false when memory ran out. ---- */
 

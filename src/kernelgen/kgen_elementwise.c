@@ -84,12 +84,12 @@ static const operation *find(const char *name)
 }
 
 /* The result of an integer operation that was computed in double, and its class. */
-static const char *back(kgen *g, kgen_class *c, const char *x)
+static const char *back(kgen *g, ot_tk_class *c, const char *x)
 {
     g->uses_f64 = g->uses_wrap = true;
-    if (*c == KGEN_I32) return kgen_text(g, "(int)wrapped(%s)", x);
-    if (*c == KGEN_U32) return kgen_text(g, "wrapped(%s)", x);
-    *c = KGEN_F64;
+    if (*c == OT_TK_I32) return kgen_text(g, "(int)wrapped(%s)", x);
+    if (*c == OT_TK_U32) return kgen_text(g, "wrapped(%s)", x);
+    *c = OT_TK_F64;
     return x;
 }
 
@@ -97,24 +97,24 @@ static void body(const kgen_call *c, const operation *o, const kgen_nest *n)
 {
     kgen *g = c->g;
     static const char *const names[] = {"x", "y", "z"};
-    bool is_float = c->c == KGEN_F32 || c->c == KGEN_F64;
-    kgen_class within = is_float || o->integers ? c->c : KGEN_F64, after = c->c;
+    bool is_float = c->c == OT_TK_F32 || c->c == OT_TK_F64;
+    ot_tk_class within = is_float || o->integers ? c->c : OT_TK_F64, after = c->c;
     for (uint32_t k = 0; k < c->n_in; k++) {
         const char *at = kgen_index(g, &c->in[k], n->lin[k]), *pointer = kgen_text(g, "a%u", k);
         kgen_line(g, "const %s %s = %s;", kgen_class_name(within), names[k], kgen_get(g, c->in[k].dtype, within, pointer, at));
     }
     const char *expr = kgen_expand(g, is_float || !o->integers ? o->expr : o->integers, within);
-    if (within != c->c) expr = back(g, &after, o->n_in > 1 && c->c == KGEN_I64 ? kgen_text(g, "finite_or_0(%s)", expr) : expr);
+    if (within != c->c) expr = back(g, &after, o->n_in > 1 && c->c == OT_TK_I64 ? kgen_text(g, "finite_or_0(%s)", expr) : expr);
     const char *at = kgen_index(g, c->out, n->lin[c->n_in]);
     kgen_line(g, "%s", kgen_put(g, c->out->dtype, after, "out", at, expr));
 }
 
 static void settings(const kgen_call *c, const operation *o)
 {
-    kgen_class within = c->c == KGEN_F32 ? KGEN_F32 : KGEN_F64;
+    ot_tk_class within = c->c == OT_TK_F32 ? OT_TK_F32 : OT_TK_F64;
     for (int k = 0; k < 2 && o->settings[k]; k++)
         kgen_line(c->g, "const %s %s = %s;", kgen_class_name(within), k ? "q" : "p",
-                  kgen_number(c->g, within, kgen_setting(c, o->settings[k], o->defaults[k])));
+                  kgen_number(c->g, within, ot_tk_setting(c->s, o->settings[k], o->defaults[k])));
 }
 
 static ot_status shape(const kgen_call *c, int64_t *dims, uint32_t *rank)
@@ -131,7 +131,7 @@ static ot_status shape(const kgen_call *c, int64_t *dims, uint32_t *rank)
                                  (long long)*all, (long long)n);
             if (n != 1) *all = n;
         }
-    return kgen_expect(c, dims, *rank);
+    return ot_tk_makes(&c->at, dims, *rank, kgen_value(c->g, c->out->value));
 }
 
 static ot_status run(const kgen_call *c)
@@ -140,7 +140,7 @@ static ot_status run(const kgen_call *c)
     int64_t dims[OT_TK_RANK_MAX];
     uint32_t rank;
     kgen_nest n;
-    OT_TRY(kgen_needs(c, o->n_in, o->n_in));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, o->n_in, o->n_in));
     OT_TRY(shape(c, dims, &rank));
     kgen_nest_init(&n, dims, rank);
     for (uint32_t k = 0; k < c->n_in; k++) kgen_nest_broadcast(&n, &c->in[k]);
@@ -160,7 +160,7 @@ static ot_status rename_elements(const kgen_call *c)
 {
     int64_t total, one = 1;
     kgen_nest n;
-    OT_TRY(kgen_needs(c, 1, 1));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     total = kgen_elements(c->out);
     if (kgen_elements(&c->in[0]) != total)
         return kgen_fail(c->g, "shape", "%s keeps its %lld elements, but '%s' has %lld", c->s->name,

@@ -13,9 +13,6 @@
 
 /* ---- the language: kgen_dialect.c ---- */
 
-/* What values are computed in. */
-typedef enum kgen_class { KGEN_I32, KGEN_U32, KGEN_I64, KGEN_F32, KGEN_F64, KGEN_CLASS_COUNT } kgen_class;
-
 typedef struct kgen_dialect {
     const char *name;
     const char *prelude, *f64_prelude, *half_prelude;
@@ -117,8 +114,8 @@ typedef struct kgen {
     size_t n_pending, cap_pending;
     const char *streams[OT_TK_STREAMS_MAX]; /* [n_streams] of transfers that the device does beside the items: k has event<k> */
     uint32_t n_streams;
-    uint32_t spread;                                /* the parallel loop whose iterations the groups share; OT_NONE */
-    bool converts[KGEN_INTEGERS][KGEN_CLASS_COUNT]; /* helper functions to print */
+    uint32_t spread;                                 /* the parallel loop whose iterations the groups share; OT_NONE */
+    bool converts[KGEN_INTEGERS][OT_TK_CLASS_COUNT]; /* helper functions to print */
     bool uses_half, uses_bf16_out, uses_f64, uses_wrap;
 } kgen;
 
@@ -143,19 +140,17 @@ void kgen_dense(const int64_t *dims, uint32_t rank, int64_t *stride);
 
 /* ---- kgen_number.c ---- */
 
-kgen_class kgen_class_of(const kgen *g, const ot_tk_stmt *s);
-const char *kgen_class_name(kgen_class c);
-bool kgen_is_float(const char *dtype);
+const char *kgen_class_name(ot_tk_class c);
 /* Element `index` (text) behind pointer `p` as a number of class c. */
-const char *kgen_get(kgen *g, const char *dtype, kgen_class c, const char *p, const char *index);
+const char *kgen_get(kgen *g, const char *dtype, ot_tk_class c, const char *p, const char *index);
 /* The statement that puts number x of class c there, rounded once, integers cut and saturated. */
-const char *kgen_put(kgen *g, const char *dtype, kgen_class c, const char *p, const char *index, const char *x);
+const char *kgen_put(kgen *g, const char *dtype, ot_tk_class c, const char *p, const char *index, const char *x);
 /* A literal. */
-const char *kgen_number(kgen *g, kgen_class c, double x);
+const char *kgen_number(kgen *g, ot_tk_class c, double x);
 /* An expression with the names of the class's types: $c the class, $u its unsigned type (of floats themselves). */
-const char *kgen_expand(kgen *g, const char *expr, kgen_class c);
+const char *kgen_expand(kgen *g, const char *expr, ot_tk_class c);
 /* x * y + acc, where integers wrap. */
-const char *kgen_mad(kgen *g, kgen_class c, const char *x, const char *y, const char *acc);
+const char *kgen_mad(kgen *g, ot_tk_class c, const char *x, const char *y, const char *acc);
 /* The helper functions that were asked for. */
 void kgen_helpers(kgen *g, FILE *f);
 /* Type behind a pointer: "f32", "half". raw: as unsigned integers of its width. */
@@ -218,12 +213,13 @@ ot_status kgen_carry(kgen *g, const uint32_t *to, const uint32_t *from, uint32_t
 
 typedef struct kgen_call {
     kgen *g;
+    ot_tk_site at;
     const ot_tk_stmt *s;
     const char *name; /* small letters, no underscores */
     kgen_operand *in; /* [n_in], which the body has as pointers a0, a1, ... */
     uint32_t n_in;
     kgen_operand *out; /* pointer `out` */
-    kgen_class c;
+    ot_tk_class c;
 } kgen_call;
 
 typedef ot_status (*kgen_op)(const kgen_call *);
@@ -240,12 +236,4 @@ ot_status kgen_begin(const kgen_call *c, kgen_share share) OT_MUST_USE;
 /* Element of input k, or of the output, at position `lin`; the output's new value. */
 const char *kgen_in(const kgen_call *c, uint32_t k, const char *lin);
 void kgen_out(const kgen_call *c, const char *lin, const char *x);
-/* What a setting asks for. */
-double kgen_setting(const kgen_call *c, const char *name, double other);
-ot_status kgen_integers(const kgen_call *c, const char *name, uint32_t n, int64_t other, int64_t least, int64_t *out) OT_MUST_USE;
-ot_status kgen_integer(const kgen_call *c, const char *name, int64_t other, int64_t *out) OT_MUST_USE;
-ot_status kgen_needs(const kgen_call *c, uint32_t least, uint32_t most) OT_MUST_USE;
-/* The output has these dims but for axes of 1. */
-ot_status kgen_expect(const kgen_call *c, const int64_t *dims, uint32_t rank) OT_MUST_USE;
-
 #endif

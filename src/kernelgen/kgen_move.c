@@ -53,20 +53,20 @@ static ot_status nest_of(kgen *g, const kgen_operand *main, kgen_operand *other,
 }
 
 /* What converts from one type to another: wide enough for both. */
-static kgen_class class_between(const char *from, const char *to)
+static ot_tk_class class_between(const char *from, const char *to)
 {
-    if (strcmp(from, "f64") == 0 || strcmp(to, "f64") == 0) return KGEN_F64;
-    if (kgen_is_float(from)) return KGEN_F32;
+    if (strcmp(from, "f64") == 0 || strcmp(to, "f64") == 0) return OT_TK_F64;
+    if (ot_tk_is_float(from)) return OT_TK_F32;
     bool wide = ot_tk_dtype_bits(from) == 64 || strcmp(from, "u32") == 0;
-    if (kgen_is_float(to) && !wide) return KGEN_F32;
-    return wide ? KGEN_I64 : KGEN_I32;
+    if (ot_tk_is_float(to) && !wide) return OT_TK_F32;
+    return wide ? OT_TK_I64 : OT_TK_I32;
 }
 
 static void body(kgen *g, const kgen_operand *from, const kgen_operand *to, const kgen_nest *n, uint32_t main_is_to)
 {
     bool raw = strcmp(from->dtype, to->dtype) == 0;
     const char *source = kgen_index(g, from, n->lin[main_is_to]), *dest = kgen_index(g, to, n->lin[!main_is_to]);
-    kgen_class c = class_between(from->dtype, to->dtype);
+    ot_tk_class c = class_between(from->dtype, to->dtype);
     const char *x = raw ? kgen_text(g, "a0[%s]", source) : kgen_get(g, from->dtype, c, "a0", source);
     if (n->guard && !main_is_to) x = kgen_text(g, "(%s) ? %s : 0", n->guard, x);
     const char *put = raw ? kgen_text(g, "out[%s] = %s;", dest, x) : kgen_put(g, to->dtype, c, "out", dest, x);
@@ -74,7 +74,7 @@ static void body(kgen *g, const kgen_operand *from, const kgen_operand *to, cons
         kgen_line(g, "if (%s) %s", n->guard, put);
     else
         kgen_line(g, "%s", put);
-    g->uses_f64 = g->uses_f64 || (!raw && c == KGEN_F64);
+    g->uses_f64 = g->uses_f64 || (!raw && c == OT_TK_F64);
 }
 
 /* ---- beside the items ---- */

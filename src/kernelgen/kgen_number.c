@@ -11,28 +11,10 @@
 
 static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
 
-bool kgen_is_float(const char *dtype) { return dtype[0] == 'f' || is(dtype, "bf16"); }
-
-const char *kgen_class_name(kgen_class c)
+const char *kgen_class_name(ot_tk_class c)
 {
     static const char *const names[] = {"int", "uint", "long", "float", "double"};
     return names[c];
-}
-
-kgen_class kgen_class_of(const kgen *g, const ot_tk_stmt *s)
-{
-    bool is_float = false, wide = false, has_i32 = false, has_u32 = false;
-    for (uint32_t k = 0; k < s->n_in + s->n_out; k++) {
-        const char *t = kgen_value(g, k < s->n_in ? s->in[k] : s->out[k - s->n_in])->dtype;
-        if (is(t, "f64")) return KGEN_F64;
-        is_float = is_float || kgen_is_float(t);
-        wide = wide || is(t, "i64") || is(t, "u64");
-        has_i32 = has_i32 || is(t, "i32");
-        has_u32 = has_u32 || is(t, "u32");
-    }
-    if (is_float) return KGEN_F32;
-    if (wide) return KGEN_I64;
-    return has_u32 && !has_i32 ? KGEN_U32 : KGEN_I32;
 }
 
 const char *kgen_element(const char *dtype, bool raw)
@@ -44,19 +26,19 @@ const char *kgen_element(const char *dtype, bool raw)
     return is(dtype, "bool") ? "u8" : dtype;
 }
 
-const char *kgen_get(kgen *g, const char *dtype, kgen_class c, const char *p, const char *index)
+const char *kgen_get(kgen *g, const char *dtype, ot_tk_class c, const char *p, const char *index)
 {
     const char *name = kgen_class_name(c);
     if (is(dtype, "f16")) {
         g->uses_half = true;
-        return c == KGEN_F32 ? kgen_text(g, "GET_HALF(%s, %s)", p, index) : kgen_text(g, "(%s)GET_HALF(%s, %s)", name, p, index);
+        return c == OT_TK_F32 ? kgen_text(g, "GET_HALF(%s, %s)", p, index) : kgen_text(g, "(%s)GET_HALF(%s, %s)", name, p, index);
     }
     if (is(dtype, "bf16")) {
         const char *x = kgen_text(g, "FLOAT_OF((uint)%s[%s] << 16)", p, index);
-        return c == KGEN_F32 ? x : kgen_text(g, "(%s)%s", name, x);
+        return c == OT_TK_F32 ? x : kgen_text(g, "(%s)%s", name, x);
     }
     if (is(dtype, "bool")) return kgen_text(g, "(%s)(%s[%s] != 0)", name, p, index);
-    if (is(dtype, "f32") && c == KGEN_F32) return kgen_text(g, "%s[%s]", p, index);
+    if (is(dtype, "f32") && c == OT_TK_F32) return kgen_text(g, "%s[%s]", p, index);
     return kgen_text(g, "(%s)%s[%s]", name, p, index);
 }
 
@@ -86,16 +68,16 @@ static size_t integer_number(const char *dtype)
 }
 
 /* Does every number of the class fit? */
-static bool holds(size_t k, kgen_class c)
+static bool holds(size_t k, ot_tk_class c)
 {
-    if (c == KGEN_I32) return is(INTEGERS[k].name, "i32") || is(INTEGERS[k].name, "i64");
-    if (c == KGEN_U32) return INTEGERS[k].bits == 64 || is(INTEGERS[k].name, "u32");
-    return c == KGEN_I64 && is(INTEGERS[k].name, "i64");
+    if (c == OT_TK_I32) return is(INTEGERS[k].name, "i32") || is(INTEGERS[k].name, "i64");
+    if (c == OT_TK_U32) return INTEGERS[k].bits == 64 || is(INTEGERS[k].name, "u32");
+    return c == OT_TK_I64 && is(INTEGERS[k].name, "i64");
 }
 
-static void helper_of_floats(const kgen *g, size_t k, kgen_class c, FILE *f)
+static void helper_of_floats(const kgen *g, size_t k, ot_tk_class c, FILE *f)
 {
-    const char *t = INTEGERS[k].name, *tail = c == KGEN_F32 ? "f" : "";
+    const char *t = INTEGERS[k].name, *tail = c == OT_TK_F32 ? "f" : "";
     double limit = ldexp(1, (int)INTEGERS[k].bits - INTEGERS[k].is_signed);
     fprintf(f, "%s %s %s_of_%s(%s x)\n{\n    if (x != x) return 0;\n", g->dialect->function, t, t, kgen_class_name(c),
             kgen_class_name(c));
@@ -103,11 +85,11 @@ static void helper_of_floats(const kgen *g, size_t k, kgen_class c, FILE *f)
     fprintf(f, "    return x <= %.1f%s ? %s : (%s)x;\n}\n", INTEGERS[k].is_signed ? -limit : 0.0, tail, INTEGERS[k].least, t);
 }
 
-static void helper_of_integers(const kgen *g, size_t k, kgen_class c, FILE *f)
+static void helper_of_integers(const kgen *g, size_t k, ot_tk_class c, FILE *f)
 {
     const char *t = INTEGERS[k].name, *from = kgen_class_name(c);
-    bool low = c != KGEN_U32, high = INTEGERS[k].bits < (c == KGEN_I64 ? 64 : 32) || (c == KGEN_U32 && is(t, "i32"));
-    if (c == KGEN_I64 && INTEGERS[k].bits == 32) high = true;
+    bool low = c != OT_TK_U32, high = INTEGERS[k].bits < (c == OT_TK_I64 ? 64 : 32) || (c == OT_TK_U32 && is(t, "i32"));
+    if (c == OT_TK_I64 && INTEGERS[k].bits == 32) high = true;
     fprintf(f, "%s %s %s_of_%s(%s x)\n{\n", g->dialect->function, t, t, from, from);
     if (high) fprintf(f, "    if (x > (%s)%s) return %s;\n", from, INTEGERS[k].most, INTEGERS[k].most);
     if (low)
@@ -119,9 +101,9 @@ static void helper_of_integers(const kgen *g, size_t k, kgen_class c, FILE *f)
 void kgen_helpers(kgen *g, FILE *f)
 {
     for (size_t k = 0; k < KGEN_INTEGERS; k++)
-        for (int c = 0; c < KGEN_CLASS_COUNT; c++) {
+        for (int c = 0; c < OT_TK_CLASS_COUNT; c++) {
             if (!g->converts[k][c]) continue;
-            (c == KGEN_F32 || c == KGEN_F64 ? helper_of_floats : helper_of_integers)(g, k, (kgen_class)c, f);
+            (c == OT_TK_F32 || c == OT_TK_F64 ? helper_of_floats : helper_of_integers)(g, k, (ot_tk_class)c, f);
         }
     if (g->uses_bf16_out)
         fprintf(f,
@@ -137,7 +119,7 @@ void kgen_helpers(kgen *g, FILE *f)
                 g->dialect->function, g->dialect->function);
 }
 
-const char *kgen_put(kgen *g, const char *dtype, kgen_class c, const char *p, const char *index, const char *x)
+const char *kgen_put(kgen *g, const char *dtype, ot_tk_class c, const char *p, const char *index, const char *x)
 {
     if (is(dtype, "f16")) {
         g->uses_half = true;
@@ -148,24 +130,24 @@ const char *kgen_put(kgen *g, const char *dtype, kgen_class c, const char *p, co
         return kgen_text(g, "%s[%s] = bf16_of((float)(%s));", p, index, x);
     }
     if (is(dtype, "bool")) return kgen_text(g, "%s[%s] = (%s) != 0;", p, index, x);
-    if (is(dtype, "f32")) return kgen_text(g, c == KGEN_F32 ? "%s[%s] = %s;" : "%s[%s] = (float)(%s);", p, index, x);
-    if (is(dtype, "f64")) return kgen_text(g, c == KGEN_F64 ? "%s[%s] = %s;" : "%s[%s] = (double)(%s);", p, index, x);
+    if (is(dtype, "f32")) return kgen_text(g, c == OT_TK_F32 ? "%s[%s] = %s;" : "%s[%s] = (float)(%s);", p, index, x);
+    if (is(dtype, "f64")) return kgen_text(g, c == OT_TK_F64 ? "%s[%s] = %s;" : "%s[%s] = (double)(%s);", p, index, x);
     size_t k = integer_number(dtype);
     if (holds(k, c)) return kgen_text(g, "%s[%s] = (%s)(%s);", p, index, INTEGERS[k].name, x);
     g->converts[k][c] = true;
     return kgen_text(g, "%s[%s] = %s_of_%s(%s);", p, index, INTEGERS[k].name, kgen_class_name(c), x);
 }
 
-const char *kgen_number(kgen *g, kgen_class c, double x)
+const char *kgen_number(kgen *g, ot_tk_class c, double x)
 {
-    if (c == KGEN_F32) x = (double)(float)x;
+    if (c == OT_TK_F32) x = (double)(float)x;
     if (isinf(x)) return kgen_text(g, "%s(%s)INFINITY", x < 0 ? "-" : "", kgen_class_name(c));
-    if (c != KGEN_F32 && c != KGEN_F64) return kgen_text(g, "(%s)%.0f", kgen_class_name(c), trunc(x));
-    const char *text = kgen_text(g, c == KGEN_F32 ? "%.9g" : "%.17g", x);
-    return kgen_text(g, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", c == KGEN_F32 ? "f" : "");
+    if (c != OT_TK_F32 && c != OT_TK_F64) return kgen_text(g, "(%s)%.0f", kgen_class_name(c), trunc(x));
+    const char *text = kgen_text(g, c == OT_TK_F32 ? "%.9g" : "%.17g", x);
+    return kgen_text(g, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", c == OT_TK_F32 ? "f" : "");
 }
 
-const char *kgen_expand(kgen *g, const char *expr, kgen_class c)
+const char *kgen_expand(kgen *g, const char *expr, ot_tk_class c)
 {
     static const char *const unsigned_of[] = {"uint", "uint", "ulong", "float", "double"};
     const char *text = "", *at;
@@ -174,8 +156,8 @@ const char *kgen_expand(kgen *g, const char *expr, kgen_class c)
     return kgen_text(g, "%s%s", text, expr);
 }
 
-const char *kgen_mad(kgen *g, kgen_class c, const char *x, const char *y, const char *acc)
+const char *kgen_mad(kgen *g, ot_tk_class c, const char *x, const char *y, const char *acc)
 {
-    if (c == KGEN_F32 || c == KGEN_F64) return kgen_text(g, "MAD(%s, %s, %s)", x, y, acc);
+    if (c == OT_TK_F32 || c == OT_TK_F64) return kgen_text(g, "MAD(%s, %s, %s)", x, y, acc);
     return kgen_expand(g, kgen_text(g, "($c)(($u)%s * ($u)%s + ($u)%s)", x, y, acc), c);
 }

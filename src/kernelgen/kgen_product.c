@@ -27,7 +27,7 @@ static ot_status matrix_of(const kgen_call *c, uint32_t k, const char *flag, mat
     const kgen_operand *o = &c->in[k];
     int64_t turned;
     if (o->rank < 2) return kgen_fail(c->g, "shape", "'%s' is no matrix", kgen_value(c->g, o->value)->name);
-    OT_TRY(kgen_integer(c, flag, 0, &turned));
+    OT_TRY(ot_tk_integer(&c->at, flag, 0, &turned));
     uint32_t row = o->rank - (turned ? 1 : 2), col = o->rank - (turned ? 2 : 1);
     *m = (matrix){o->dims[row], o->dims[col], o->stride[row], o->stride[col]};
     return OT_OK;
@@ -59,7 +59,7 @@ static ot_status shape(const kgen_call *c, product *p)
     }
     dims[rank - 2] = p->x.rows;
     dims[rank - 1] = p->y.cols;
-    OT_TRY(kgen_expect(c, dims, rank));
+    OT_TRY(ot_tk_makes(&c->at, dims, rank, kgen_value(c->g, c->out->value)));
     kgen_nest_init(&p->n, dims, rank);
     add_factor(&p->n, a);
     add_factor(&p->n, b);
@@ -203,21 +203,21 @@ static ot_status multiply(const kgen_call *c, product *p)
 static ot_status matmul(const kgen_call *c)
 {
     product p = {.a = 0, .b = 1, .addend = c->n_in > 2 ? 2 : OT_NONE};
-    OT_TRY(kgen_needs(c, 2, 3));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 3));
     return multiply(c, &p);
 }
 
 static ot_status mmad(const kgen_call *c)
 {
     product p = {.a = 0, .b = 1, .addend = 2};
-    OT_TRY(kgen_needs(c, 3, 3));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 3, 3));
     return multiply(c, &p);
 }
 
 static ot_status accumulate(const kgen_call *c)
 {
     product p = {.a = 1, .b = 2, .addend = 0};
-    OT_TRY(kgen_needs(c, 3, 3));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 3, 3));
     return multiply(c, &p);
 }
 

@@ -48,11 +48,11 @@ static ot_status axes(const kgen_call *c, bool *reduced)
 }
 
 /* What nothing is merged with yet: of an integer the least or the greatest. */
-static const char *start_of(kgen *g, kgen_class c, double x)
+static const char *start_of(kgen *g, ot_tk_class c, double x)
 {
-    if (!isinf(x) || c == KGEN_F32 || c == KGEN_F64) return kgen_number(g, c, x);
-    if (c == KGEN_U32) return x > 0 ? "4294967295u" : "0u";
-    if (c == KGEN_I32) return x > 0 ? "2147483647" : "(-2147483647 - 1)";
+    if (!isinf(x) || c == OT_TK_F32 || c == OT_TK_F64) return kgen_number(g, c, x);
+    if (c == OT_TK_U32) return x > 0 ? "4294967295u" : "0u";
+    if (c == OT_TK_I32) return x > 0 ? "2147483647" : "(-2147483647 - 1)";
     return x > 0 ? "9223372036854775807L" : "(-9223372036854775807L - 1)";
 }
 
@@ -81,13 +81,13 @@ static ot_status reduce(const kgen_call *c)
     bool reduced[OT_TK_RANK_MAX] = {false};
     int64_t dims[OT_TK_RANK_MAX], count = 1;
     kgen_nest n;
-    OT_TRY(kgen_needs(c, 1, 1));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     OT_TRY(axes(c, reduced));
     for (uint32_t d = 0; d < x->rank; d++) {
         dims[d] = reduced[d] ? 1 : x->dims[d];
         count *= reduced[d] ? x->dims[d] : 1;
     }
-    OT_TRY(kgen_expect(c, dims, x->rank));
+    OT_TRY(ot_tk_makes(&c->at, dims, x->rank, kgen_value(c->g, c->out->value)));
     kgen_nest_init(&n, dims, x->rank);
     kgen_nest_strides(&n, x, x->stride);
     kgen_nest_same(&n, c->out);
@@ -97,7 +97,7 @@ static ot_status reduce(const kgen_call *c)
     OT_TRY(kgen_begin(c, share));
     kgen_nest_open(c->g, &n);
     kgen_line(c->g, "%s acc = %s;", kgen_class_name(c->c), start_of(c->g, c->c, r->start));
-    serial(c, &n, reduced, kgen_expand(c->g, c->c < KGEN_F32 ? r->integers : r->merge, c->c));
+    serial(c, &n, reduced, kgen_expand(c->g, c->c < OT_TK_F32 ? r->integers : r->merge, c->c));
     kgen_out(c, n.lin[1], r->mean ? kgen_text(c->g, "acc / (%s)%lld", kgen_class_name(c->c), (long long)count) : "acc");
     kgen_nest_close(c->g, &n);
     kgen_close(c->g);
@@ -111,9 +111,9 @@ static ot_status softmax(const kgen_call *c)
     const kgen_operand *x = &c->in[0];
     int64_t axis, dims[OT_TK_RANK_MAX];
     kgen_nest n;
-    OT_TRY(kgen_needs(c, 1, 1));
-    OT_TRY(kgen_expect(c, x->dims, x->rank));
-    OT_TRY(kgen_integer(c, "axis", -1, &axis));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
+    OT_TRY(ot_tk_makes(&c->at, x->dims, x->rank, kgen_value(c->g, c->out->value)));
+    OT_TRY(ot_tk_integer(&c->at, "axis", -1, &axis));
     if (axis < 0) axis += x->rank;
     if (axis < 0 || axis >= x->rank) return kgen_fail(g, "axis", "'%s' has %u axes", kgen_value(g, x->value)->name, x->rank);
     kgen_nest_init(&n, x->dims, x->rank);
@@ -124,8 +124,8 @@ static ot_status softmax(const kgen_call *c)
     n.dims[axis] = 1;
     kgen_nest_fold(&n);
     OT_TRY(kgen_begin(c, (kgen_share){0}));
-    g->uses_f64 = g->uses_f64 || c->c != KGEN_F32;
-    const char *type = kgen_class_name(c->c), *wide = c->c == KGEN_F32 ? "float" : "double";
+    g->uses_f64 = g->uses_f64 || c->c != OT_TK_F32;
+    const char *type = kgen_class_name(c->c), *wide = c->c == OT_TK_F32 ? "float" : "double";
     const char *head = kgen_text(g, "for (int r = 0; r < %lld; r++)", (long long)dims[axis]);
     kgen_nest_open(g, &n);
     const char *from = kgen_in(c, 0, kgen_term(g, n.lin[0], "r", x->stride[axis]));

@@ -22,9 +22,9 @@ static ot_status transpose(const kgen_call *c)
     int64_t perm[OT_TK_RANK_MAX], dims[OT_TK_RANK_MAX], stride[OT_TK_RANK_MAX];
     uint32_t seen = 0;
     kgen_nest n;
-    OT_TRY(kgen_needs(c, 1, 1));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     for (uint32_t d = 0; d < x->rank; d++) perm[d] = x->rank - 1 - d;
-    if (ot_tk_attr_find(c->s, "perm")) OT_TRY(kgen_integers(c, "perm", x->rank, 0, 0, perm));
+    if (ot_tk_attr_find(c->s, "perm")) OT_TRY(ot_tk_integers(&c->at, "perm", x->rank, 0, 0, perm));
     for (uint32_t d = 0; d < x->rank; d++) {
         if (perm[d] >= x->rank || seen >> perm[d] & 1)
             return kgen_fail(c->g, "setting", "perm names each of the %u axes once", x->rank);
@@ -32,7 +32,7 @@ static ot_status transpose(const kgen_call *c)
         dims[d] = x->dims[perm[d]];
         stride[d] = x->stride[perm[d]];
     }
-    OT_TRY(kgen_expect(c, dims, x->rank));
+    OT_TRY(ot_tk_makes(&c->at, dims, x->rank, kgen_value(c->g, c->out->value)));
     kgen_nest_init(&n, dims, x->rank);
     kgen_nest_strides(&n, x, stride);
     kgen_nest_same(&n, c->out);
@@ -44,7 +44,7 @@ static ot_status expand(const kgen_call *c)
 {
     const kgen_operand *x = &c->in[0], *o = c->out;
     kgen_nest n;
-    OT_TRY(kgen_needs(c, 1, 1));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     bool fits = x->rank <= o->rank;
     for (uint32_t d = 0; fits && d < x->rank; d++) fits = x->dims[d] == 1 || x->dims[d] == o->dims[d + o->rank - x->rank];
     if (!fits)
@@ -61,8 +61,8 @@ static ot_status expand(const kgen_call *c)
 static ot_status concat_shape(const kgen_call *c, int64_t *axis, int64_t *dims)
 {
     const kgen_operand *first = &c->in[0];
-    OT_TRY(kgen_needs(c, 1, KGEN_OPERANDS_MAX));
-    OT_TRY(kgen_integer(c, "axis", 0, axis));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, KGEN_OPERANDS_MAX));
+    OT_TRY(ot_tk_integer(&c->at, "axis", 0, axis));
     if (*axis < 0) *axis += first->rank;
     if (*axis < 0 || *axis >= first->rank)
         return kgen_fail(c->g, "axis", "'%s' has %u axes", kgen_value(c->g, first->value)->name, first->rank);
@@ -76,7 +76,7 @@ static ot_status concat_shape(const kgen_call *c, int64_t *axis, int64_t *dims)
                                  kgen_value(c->g, first->value)->name, (long long)*axis);
         dims[*axis] += x->dims[*axis];
     }
-    return kgen_expect(c, dims, first->rank);
+    return ot_tk_makes(&c->at, dims, first->rank, kgen_value(c->g, c->out->value));
 }
 
 /* One behind the other along an axis. */
@@ -110,15 +110,15 @@ static ot_status concat(const kgen_call *c)
 static ot_status fill(const kgen_call *c)
 {
     kgen_nest n;
-    kgen_class within = c->c == KGEN_F32 ? KGEN_F32 : c->c == KGEN_F64 ? KGEN_F64 : KGEN_I64;
-    OT_TRY(kgen_needs(c, 0, 0));
-    double value = kgen_setting(c, "value", 0);
+    ot_tk_class within = c->c == OT_TK_F32 ? OT_TK_F32 : c->c == OT_TK_F64 ? OT_TK_F64 : OT_TK_I64;
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 0, 0));
+    double value = ot_tk_setting(c->s, "value", 0);
     kgen_nest_init(&n, c->out->dims, c->out->rank);
     kgen_nest_strides(&n, c->out, c->out->stride);
     kgen_nest_fold(&n);
     OT_TRY(kgen_begin(c, kgen_nest_share(c->g, &n)));
     kgen_nest_open(c->g, &n);
-    const char *x = kgen_number(c->g, within, within == KGEN_I64 && !(value > -9e18 && value < 9e18) ? 0 : value);
+    const char *x = kgen_number(c->g, within, within == OT_TK_I64 && !(value > -9e18 && value < 9e18) ? 0 : value);
     kgen_line(c->g, "%s", kgen_put(c->g, c->out->dtype, within, "out", kgen_index(c->g, c->out, n.lin[0]), x));
     kgen_nest_close(c->g, &n);
     kgen_close(c->g);
@@ -135,16 +135,16 @@ static ot_status iota(const kgen_call *c)
 {
     kgen *g = c->g;
     int64_t total = kgen_elements(c->out), one = 1;
-    double start = kgen_setting(c, "start", 0), step = kgen_setting(c, "step", 1);
-    kgen_class within = short_numbers(start, step, total) && c->c != KGEN_F64 ? KGEN_F32 : KGEN_F64;
+    double start = ot_tk_setting(c->s, "start", 0), step = ot_tk_setting(c->s, "step", 1);
+    ot_tk_class within = short_numbers(start, step, total) && c->c != OT_TK_F64 ? OT_TK_F32 : OT_TK_F64;
     kgen_nest n;
-    OT_TRY(kgen_needs(c, 0, 0));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 0, 0));
     OT_TRY(kgen_number_elements(g, c->out));
     kgen_nest_init(&n, &total, 1);
     kgen_nest_strides(&n, c->out, &one);
     OT_TRY(kgen_begin(c, kgen_nest_share(g, &n)));
     kgen_nest_open(g, &n);
-    g->uses_f64 = g->uses_f64 || within == KGEN_F64;
+    g->uses_f64 = g->uses_f64 || within == OT_TK_F64;
     const char *x = kgen_text(g, "%s + %s * (%s)(%s)", kgen_number(g, within, start), kgen_number(g, within, step),
                               kgen_class_name(within), n.lin[0]);
     kgen_line(g, "%s", kgen_put(g, c->out->dtype, within, "out", kgen_index(g, c->out, n.lin[0]), x));

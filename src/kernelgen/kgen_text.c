@@ -5,13 +5,12 @@
 
 ot_status(kgen_fail)(const kgen *g, const char *rule, const char *fmt, ...)
 {
-    char message[700];
+    const ot_tk_site at = {g->path, &g->k->stmts[g->pc < g->k->n_stmts ? g->pc : 0], g->d};
     va_list args;
     va_start(args, fmt);
-    vsnprintf(message, sizeof message, fmt, args);
+    ot_status s = ot_tk_vfail_at(&at, rule, fmt, args);
     va_end(args);
-    const ot_tk_stmt *s = &g->k->stmts[g->pc < g->k->n_stmts ? g->pc : 0];
-    return ot_fail(g->d, OT_E_INPUT, "%s:%u:%u: %s [%s]", g->path, s->line, s->col, message, rule);
+    return s;
 }
 
 const char *kgen_text(kgen *g, const char *fmt, ...)

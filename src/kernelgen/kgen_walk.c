@@ -32,7 +32,7 @@ static ot_status condition(kgen *g, uint32_t opener, bool declares)
     if (!s->has_condition) return kgen_fail(g, "unknown-condition", "'?' cannot be run: nobody knows which way to go");
     OT_TRY(kgen_locate(g, s->in[s->n_in - 1], &o));
     OT_TRY(kgen_touch(g, &o, 1, NULL, (kgen_share){0}));
-    kgen_class c = strcmp(o.dtype, "f64") == 0 ? KGEN_F64 : kgen_is_float(o.dtype) ? KGEN_F32 : KGEN_I64;
+    ot_tk_class c = strcmp(o.dtype, "f64") == 0 ? OT_TK_F64 : ot_tk_is_float(o.dtype) ? OT_TK_F32 : OT_TK_I64;
     if (declares) kgen_line(g, "int go%u;", opener);
     kgen_block(g);
     kgen_pointer(g, &o, "a0", true, false);
@@ -144,8 +144,8 @@ static ot_status set_up(kgen *g, uint32_t v)
     if (x->scope != OT_SCOPE_VAR || g->plan->lifetimes->buffers[g->plan->lifetimes->buffer_of[v]].n_live == 0) return OT_OK;
     OT_TRY(kgen_locate(g, v, &o));
     OT_TRY(kgen_touch(g, NULL, 0, &o, (kgen_share){0}));
-    kgen_class c = kgen_is_float(x->dtype) && strcmp(x->dtype, "f64") != 0 ? KGEN_F32 : KGEN_F64;
-    if (c == KGEN_F64 && strcmp(x->dtype, "f64") != 0) c = KGEN_I64;
+    ot_tk_class c = ot_tk_is_float(x->dtype) && strcmp(x->dtype, "f64") != 0 ? OT_TK_F32 : OT_TK_F64;
+    if (c == OT_TK_F64 && strcmp(x->dtype, "f64") != 0) c = OT_TK_I64;
     kgen_line(g, "// line %u: var %s", x->line, x->name);
     kgen_open(g, "if (item == 0)");
     kgen_pointer(g, &o, "out", false, false);

@@ -17,9 +17,9 @@ typedef struct window {
 static ot_status settings(const kgen_call *c, window *w)
 {
     int64_t pads[2 * SPACE_MAX];
-    OT_TRY(kgen_integers(c, "stride", w->n, 1, 1, w->stride));
-    OT_TRY(kgen_integers(c, "dilation", w->n, 1, 1, w->dilation));
-    OT_TRY(kgen_integers(c, "pad", 2 * w->n, 0, 0, pads));
+    OT_TRY(ot_tk_integers(&c->at, "stride", w->n, 1, 1, w->stride));
+    OT_TRY(ot_tk_integers(&c->at, "dilation", w->n, 1, 1, w->dilation));
+    OT_TRY(ot_tk_integers(&c->at, "pad", 2 * w->n, 0, 0, pads));
     w->n_out = w->n_kernel = 1;
     for (uint32_t d = 0; d < w->n; d++) {
         int64_t room = w->in[d] + pads[d] + pads[w->n + d] - (w->kernel[d] - 1) * w->dilation[d] - 1;
@@ -45,9 +45,9 @@ static ot_status image(const kgen_call *c, window *w)
 
 static ot_status pool_window(const kgen_call *c, window *w)
 {
-    OT_TRY(kgen_needs(c, 1, 1));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     OT_TRY(image(c, w));
-    OT_TRY(kgen_integers(c, "kernel", w->n, 0, 1, w->kernel));
+    OT_TRY(ot_tk_integers(&c->at, "kernel", w->n, 0, 1, w->kernel));
     for (uint32_t d = 0; d < w->n; d++)
         if (w->kernel[d] == 0) return kgen_fail(c->g, "setting", "%s needs kernel=[...]", c->s->name);
     return settings(c, w);
@@ -92,12 +92,12 @@ static ot_status conv_shape(const kgen_call *c, window *s, int64_t *group, kgen_
 {
     const kgen_operand *x = &c->in[0], *w = &c->in[1];
     int64_t dims[OT_TK_RANK_MAX];
-    OT_TRY(kgen_needs(c, 2, 3));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 3));
     OT_TRY(image(c, s));
     if (w->rank != x->rank) return kgen_fail(c->g, "shape", "image and weights of %s have equally many axes", c->s->name);
     memcpy(s->kernel, w->dims + 2, s->n * sizeof *s->kernel);
     OT_TRY(settings(c, s));
-    OT_TRY(kgen_integers(c, "group", 1, 1, 1, group));
+    OT_TRY(ot_tk_integers(&c->at, "group", 1, 1, 1, group));
     if (x->dims[1] != w->dims[1] * *group || w->dims[0] % *group != 0)
         return kgen_fail(c->g, "shape", "%lld channels do not fit %lld x %lld weights in %lld groups", (long long)x->dims[1],
                          (long long)w->dims[0], (long long)w->dims[1], (long long)*group);
@@ -106,7 +106,7 @@ static ot_status conv_shape(const kgen_call *c, window *s, int64_t *group, kgen_
     dims[0] = x->dims[0];
     dims[1] = w->dims[0];
     memcpy(dims + 2, s->out, s->n * sizeof *dims);
-    OT_TRY(kgen_expect(c, dims, x->rank));
+    OT_TRY(ot_tk_makes(&c->at, dims, x->rank, kgen_value(c->g, c->out->value)));
     kgen_nest_init(n, dims, x->rank);
     n->keep_axes = true;
     kgen_nest_same(n, c->out);
@@ -155,10 +155,10 @@ static ot_status pool(const kgen_call *c)
     int64_t dims[OT_TK_RANK_MAX], pads;
     kgen_nest n;
     OT_TRY(pool_window(c, &s));
-    OT_TRY(kgen_integer(c, "count_include_pad", 0, &pads));
+    OT_TRY(ot_tk_integer(&c->at, "count_include_pad", 0, &pads));
     memcpy(dims, x->dims, sizeof dims);
     memcpy(dims + 2, s.out, s.n * sizeof *dims);
-    OT_TRY(kgen_expect(c, dims, x->rank));
+    OT_TRY(ot_tk_makes(&c->at, dims, x->rank, kgen_value(c->g, c->out->value)));
     kgen_nest_init(&n, dims, x->rank);
     n.keep_axes = true;
     kgen_nest_same(&n, c->out);
@@ -169,7 +169,7 @@ static ot_status pool(const kgen_call *c)
     kgen_line(g, "int seen = 0;");
     walk(g, &s, n.axis + 2);
     kgen_line(g, "const %s x = %s;", type, kgen_in(c, 0, at_place(g, x, &s, n.axis[0], n.axis[1])));
-    const char *larger = c->c < KGEN_F32 ? "x > acc" : "x > acc || x != x"; /* NaN wins */
+    const char *larger = c->c < OT_TK_F32 ? "x > acc" : "x > acc || x != x"; /* NaN wins */
     kgen_line(g, most ? "acc = seen == 0 || %s ? x : acc;" : "acc = acc + x;", larger);
     kgen_line(g, "seen++;");
     leave(g, &s);
@@ -191,9 +191,9 @@ static ot_status global_pool(const kgen_call *c)
     window s = {0};
     kgen_nest n;
     const char *type = kgen_class_name(c->c);
-    OT_TRY(kgen_needs(c, 1, 1));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     OT_TRY(image(c, &s));
-    OT_TRY(kgen_expect(c, x->dims, 2));
+    OT_TRY(ot_tk_makes(&c->at, x->dims, 2, kgen_value(c->g, c->out->value)));
     kgen_nest_init(&n, x->dims, 2);
     n.keep_axes = true;
     kgen_nest_same(&n, c->out);
@@ -228,7 +228,7 @@ static ot_status im2col(const kgen_call *c)
     kgen_nest n;
     OT_TRY(pool_window(c, &s));
     int64_t dims[3] = {x->dims[0], x->dims[1] * s.n_kernel, s.n_out};
-    OT_TRY(kgen_expect(c, dims, 3));
+    OT_TRY(ot_tk_makes(&c->at, dims, 3, kgen_value(c->g, c->out->value)));
     kgen_nest_init(&n, dims, 3);
     n.keep_axes = true;
     kgen_nest_same(&n, c->out);

@@ -158,7 +158,7 @@ static ot_status pair(const krun_call *c, broadcast *b)
             stride *= n;
         }
     }
-    return krun_expect(c, b->dims, b->rank);
+    return ot_tk_makes(&c->at, b->dims, b->rank, c->out->x);
 }
 
 /* Places of the inputs' elements for element e of the result. */
@@ -180,10 +180,10 @@ static ot_status run_unary(const krun_call *c)
     double p[2];
     for (int k = 0; k < 2; k++) {
         const char *name = UNARY[f].settings[k];
-        p[k] = name ? krun_round(c->c == KRUN_F32 ? KRUN_F32 : KRUN_F64, krun_setting(c, name, UNARY[f].defaults[k])) : 0;
+        p[k] = name ? krun_round(c->c == OT_TK_F32 ? OT_TK_F32 : OT_TK_F64, ot_tk_setting(c->s, name, UNARY[f].defaults[k])) : 0;
     }
-    OT_TRY(krun_needs(c, 1, 1));
-    OT_TRY(krun_expect(c, c->in[0].dims, c->in[0].rank));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
+    OT_TRY(ot_tk_makes(&c->at, c->in[0].dims, c->in[0].rank, c->out->x));
     for (int64_t i = 0; i < c->out->n; i++) c->out->v[i] = UNARY[f].f(c->in[0].v[i], p);
     return OT_OK;
 }
@@ -193,8 +193,8 @@ static ot_status run_binary(const krun_call *c)
     size_t f = binary_number(c->name);
     broadcast b;
     int64_t at[3];
-    bool integers = c->c != KRUN_F32 && c->c != KRUN_F64;
-    OT_TRY(krun_needs(c, 2, 2));
+    bool integers = c->c != OT_TK_F32 && c->c != OT_TK_F64;
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 2));
     OT_TRY(pair(c, &b));
     for (int64_t i = 0; i < c->out->n; i++) {
         places(&b, 2, i, at);
@@ -210,7 +210,7 @@ static ot_status run_ternary(const krun_call *c)
     bool chooses = strcmp(c->name, "where") == 0 || strcmp(c->name, "select") == 0;
     broadcast b;
     int64_t at[3];
-    OT_TRY(krun_needs(c, 3, 3));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 3, 3));
     OT_TRY(pair(c, &b));
     for (int64_t i = 0; i < c->out->n; i++) {
         places(&b, 3, i, at);
@@ -223,7 +223,7 @@ static ot_status run_ternary(const krun_call *c)
 /* The same elements in another shape. */
 static ot_status run_renamed(const krun_call *c)
 {
-    OT_TRY(krun_needs(c, 1, 1));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     if (c->in[0].n != c->out->n)
         return krun_fail(c->m, "shape", "%s keeps its %lld elements, but '%s' has %lld", c->s->name, (long long)c->in[0].n,
                          c->out->x->name, (long long)c->out->n);

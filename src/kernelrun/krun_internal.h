@@ -100,8 +100,6 @@ typedef struct krun_order {
 
 /* ---- numbers ---- */
 
-typedef enum krun_class { KRUN_I32, KRUN_U32, KRUN_I64, KRUN_F32, KRUN_F64 } krun_class; /* what is computed in */
-
 typedef struct krun_tensor {
     const ot_tk_value *x;
     uint32_t rank;
@@ -195,14 +193,13 @@ void krun_order_end(krun *m);
 
 /* ---- krun_number.c ---- */
 
-bool krun_is_float(const char *dtype);
 double krun_decode(const char *dtype, const uint8_t *at);
 /* Round to the type: floats to nearest even, integers cut towards zero and saturated, NaN to 0. */
 void krun_encode(const char *dtype, double x, uint8_t *to);
 /* From one type to another, n elements. */
 void krun_convert(const char *from, const uint8_t *src, const char *to, uint8_t *dst, int64_t n);
 /* A result in the class that it is computed in. */
-double krun_round(krun_class c, double x);
+double krun_round(ot_tk_class c, double x);
 float krun_f32(double x);
 
 /* ---- krun_ops.c ---- */
@@ -213,12 +210,13 @@ ot_status krun_compute(krun *m, const ot_tk_stmt *s) OT_MUST_USE;
 /* What an operation gets. */
 typedef struct krun_call {
     krun *m;
+    ot_tk_site at;
     const ot_tk_stmt *s;
     const char *name; /* small letters, no underscores */
     const krun_tensor *in;
     uint32_t n_in;
     krun_tensor *out;
-    krun_class c;
+    ot_tk_class c;
 } krun_call;
 
 typedef ot_status (*krun_op)(const krun_call *);
@@ -227,13 +225,4 @@ krun_op krun_elementwise(const char *name);
 krun_op krun_reduction(const char *name);
 krun_op krun_product(const char *name);
 krun_op krun_shaping(const char *name);
-/* The output has these dims but for ones, else an error. */
-ot_status krun_expect(const krun_call *c, const int64_t *dims, uint32_t rank) OT_MUST_USE;
-ot_status krun_needs(const krun_call *c, uint32_t least, uint32_t most) OT_MUST_USE;
-/* A setting as an integer, `other` when it is not given. */
-ot_status krun_integer(const krun_call *c, const char *name, int64_t other, int64_t *out) OT_MUST_USE;
-/* A setting as n integers; one number stands for all. */
-ot_status krun_integers(const krun_call *c, const char *name, uint32_t n, int64_t other, int64_t least, int64_t *out) OT_MUST_USE;
-double krun_setting(const krun_call *c, const char *name, double other);
-
 #endif

@@ -10,8 +10,6 @@
 
 static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
 
-bool krun_is_float(const char *dtype) { return dtype[0] == 'f' || dtype[0] == 'b'; }
-
 /* ---- short floats ---- */
 
 static double decode_short(uint32_t bits, int exponent_bits, int fraction_bits)
@@ -119,14 +117,15 @@ float krun_f32(double x) { return (float)x; }
 /* The residue of an integer; what is no integer of 63 bits is 0. */
 static uint32_t residue(double x) { return fabs(x) < 9.2e18 ? (uint32_t)(uint64_t)(int64_t)x : 0; }
 
-double krun_round(krun_class c, double x)
+double krun_round(ot_tk_class c, double x)
 {
     switch (c) {
-    case KRUN_F32: return krun_f32(x);
-    case KRUN_F64: return x;
-    case KRUN_I32: return (int32_t)residue(x);
-    case KRUN_U32: return residue(x);
-    case KRUN_I64: break;
+    case OT_TK_F32: return krun_f32(x);
+    case OT_TK_F64: return x;
+    case OT_TK_I32: return (int32_t)residue(x);
+    case OT_TK_U32: return residue(x);
+    case OT_TK_I64:
+    case OT_TK_CLASS_COUNT: break;
     }
     return trunc(x);
 }

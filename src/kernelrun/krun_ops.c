@@ -2,86 +2,9 @@
  *
  *   bytes of the inputs --> doubles --> the operation, in its class --> rounded once to the output's type --> bytes
  *
- *   class   f64 with an operand in f64, f32 with an operand in another float (f16 and bf16 are summed in f32),
- *           64-bit integers with an operand in them, else 32-bit integers (i8 products are summed in i32)
+ * The class is ot_tk_class_of's.
  */
 #include "krun_internal.h"
-
-#include <math.h>
-
-/* ---- what operations ask for ---- */
-
-ot_status krun_needs(const krun_call *c, uint32_t least, uint32_t most)
-{
-    if (c->n_in >= least && c->n_in <= most) return OT_OK;
-    if (least == most)
-        return krun_fail(c->m, "operands", "%s takes %u operand%s, not %u", c->s->name, least, least == 1 ? "" : "s", c->n_in);
-    return krun_fail(c->m, "operands", "%s takes %u to %u operands, not %u", c->s->name, least, most, c->n_in);
-}
-
-static const char *dims_text(const int64_t *dims, uint32_t rank, char buf[200])
-{
-    size_t n = 0;
-    buf[0] = '\0';
-    for (uint32_t d = 0; d < rank && d < OT_TK_RANK_MAX; d++)
-        n += (size_t)snprintf(buf + n, 200 - n, "%s%lld", d ? "x" : "", (long long)dims[d]);
-    return rank == 0 ? "1" : buf;
-}
-
-ot_status krun_expect(const krun_call *c, const int64_t *dims, uint32_t rank)
-{
-    char want[200], have[200];
-    const krun_tensor *o = c->out;
-    uint32_t i = 0, j = 0;
-    for (;; i++, j++) {
-        while (i < rank && dims[i] == 1) i++;
-        while (j < o->rank && o->dims[j] == 1) j++;
-        if (i == rank || j == o->rank || dims[i] != o->dims[j]) break;
-    }
-    if (i == rank && j == o->rank) return OT_OK;
-    return krun_fail(c->m, "shape", "%s makes %s, but '%s' is %s", c->s->name, dims_text(dims, rank, want), o->x->name,
-                     dims_text(o->dims, o->rank, have));
-}
-
-double krun_setting(const krun_call *c, const char *name, double other)
-{
-    const ot_tk_attr *a = ot_tk_attr_find(c->s, name);
-    return a ? a->values[0] : other;
-}
-
-ot_status krun_integers(const krun_call *c, const char *name, uint32_t n, int64_t other, int64_t least, int64_t *out)
-{
-    const ot_tk_attr *a = ot_tk_attr_find(c->s, name);
-    for (uint32_t k = 0; k < n; k++) out[k] = other;
-    if (!a) return OT_OK;
-    if (a->n != n && a->n != 1) return krun_fail(c->m, "setting", "%s has %u numbers: 1 or %u are allowed", name, a->n, n);
-    for (uint32_t k = 0; k < n; k++) {
-        double x = a->values[a->n == 1 ? 0 : k];
-        if (!(x >= (double)least && x <= 1e9) || x != floor(x))
-            return krun_fail(c->m, "setting", "%s is an integer from %lld to 1000000000", name, (long long)least);
-        out[k] = (int64_t)x;
-    }
-    return OT_OK;
-}
-
-ot_status krun_integer(const krun_call *c, const char *name, int64_t other, int64_t *out)
-{
-    return krun_integers(c, name, 1, other, -1000000000, out);
-}
-
-/* ---- the operation ---- */
-
-/* Small letters, no underscores. */
-static const char *plain_name(const char *name, char buf[64])
-{
-    size_t n = 0;
-    for (; *name && n < 63; name++) {
-        if (*name == '_') continue;
-        buf[n++] = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
-    }
-    buf[n] = '\0';
-    return buf;
-}
 
 static krun_op find(const char *name)
 {
@@ -91,20 +14,6 @@ static krun_op find(const char *name)
         if (op) return op;
     }
     return NULL;
-}
-
-static krun_class class_of(const krun *m, const ot_tk_stmt *s)
-{
-    bool is_float = false, wide = false, half = false, is_unsigned = false;
-    for (uint32_t k = 0; k < s->n_in + s->n_out; k++) {
-        const char *t = krun_value(m, k < s->n_in ? s->in[k] : s->out[k - s->n_in])->dtype;
-        if (strcmp(t, "f64") == 0) return KRUN_F64;
-        is_float = is_float || (krun_is_float(t) && strcmp(t, "bool") != 0);
-        wide = wide || strcmp(t, "i64") == 0 || strcmp(t, "u64") == 0;
-        half = half || strcmp(t, "i32") == 0;
-        is_unsigned = is_unsigned || strcmp(t, "u32") == 0;
-    }
-    return is_float ? KRUN_F32 : wide ? KRUN_I64 : is_unsigned && !half ? KRUN_U32 : KRUN_I32;
 }
 
 static bool room(krun *m, krun_tensor *t)
@@ -166,9 +75,10 @@ static ot_status describe(krun *m, const ot_tk_stmt *s)
 
 ot_status krun_compute(krun *m, const ot_tk_stmt *s)
 {
-    char name[64];
-    krun_call c = {.m = m, .s = s, .in = m->tin, .n_in = s->n_in, .out = &m->tout, .c = class_of(m, s)};
-    c.name = plain_name(s->name, name);
+    char key[OT_TK_OP_KEY];
+    krun_call c = {.m = m, .s = s, .in = m->tin, .n_in = s->n_in, .out = &m->tout, .c = ot_tk_class_of(m->k, s)};
+    c.at = (ot_tk_site){m->path, s, m->d};
+    c.name = ot_tk_op_key(s->name, key);
     if (s->n_out == 1 && krun_value(m, m->out[0].root)->scope == OT_SCOPE_DESCRIPTOR) return describe(m, s);
     krun_op op = find(c.name);
     if (!op) return krun_fail(m, "operation", "run-kernel does not know the operation '%s'", s->name);

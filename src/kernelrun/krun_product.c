@@ -6,10 +6,10 @@
  */
 #include "krun_internal.h"
 
-static double add_product(krun_class c, double sum, double x, double y)
+static double add_product(ot_tk_class c, double sum, double x, double y)
 {
-    if (c == KRUN_F32) return krun_f32(sum + (double)krun_f32(x * y));
-    if (c == KRUN_F64) return sum + x * y;
+    if (c == OT_TK_F32) return krun_f32(sum + (double)krun_f32(x * y));
+    if (c == OT_TK_F64) return sum + x * y;
     return krun_round(c, sum + x * y); /* both products and sums of 32 bits are exact in a double */
 }
 
@@ -26,7 +26,7 @@ static ot_status matrix_of(const krun_call *c, const krun_tensor *t, const char 
 {
     int64_t turned;
     if (t->rank < 2) return krun_fail(c->m, "shape", "'%s' is no matrix", t->x->name);
-    OT_TRY(krun_integer(c, flag, 0, &turned));
+    OT_TRY(ot_tk_integer(&c->at, flag, 0, &turned));
     int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
     *x = (matrix){t->v, turned ? cols : rows, turned ? rows : cols, turned ? 1 : cols, turned ? cols : 1, t->rank - 2, t->dims};
     return OT_OK;
@@ -82,7 +82,7 @@ static ot_status multiply(const krun_call *c, const krun_tensor *ta, const krun_
     }
     dims[batch] = a.rows;
     dims[batch + 1] = b.cols;
-    OT_TRY(krun_expect(c, dims, batch + 2));
+    OT_TRY(ot_tk_makes(&c->at, dims, batch + 2, c->out->x));
     if (to) OT_TRY(addend(c, to, dims, batch + 2, strides));
     for (int64_t i = 0; i < n_batch * a.rows * b.cols; i++) {
         int64_t rest = i, at = 0;
@@ -98,19 +98,19 @@ static ot_status multiply(const krun_call *c, const krun_tensor *ta, const krun_
 
 static ot_status matmul(const krun_call *c)
 {
-    OT_TRY(krun_needs(c, 2, 3));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 3));
     return multiply(c, &c->in[0], &c->in[1], c->n_in > 2 ? &c->in[2] : NULL);
 }
 
 static ot_status mmad(const krun_call *c)
 {
-    OT_TRY(krun_needs(c, 3, 3));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 3, 3));
     return multiply(c, &c->in[0], &c->in[1], &c->in[2]);
 }
 
 static ot_status accumulate(const krun_call *c)
 {
-    OT_TRY(krun_needs(c, 3, 3));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 3, 3));
     return multiply(c, &c->in[1], &c->in[2], &c->in[0]);
 }
 
@@ -126,9 +126,9 @@ typedef struct conv_shape {
 static ot_status conv_settings(const krun_call *c, conv_shape *s)
 {
     int64_t pads[12];
-    OT_TRY(krun_integers(c, "stride", s->n, 1, 1, s->stride));
-    OT_TRY(krun_integers(c, "dilation", s->n, 1, 1, s->dilation));
-    OT_TRY(krun_integers(c, "pad", 2 * s->n, 0, 0, pads));
+    OT_TRY(ot_tk_integers(&c->at, "stride", s->n, 1, 1, s->stride));
+    OT_TRY(ot_tk_integers(&c->at, "dilation", s->n, 1, 1, s->dilation));
+    OT_TRY(ot_tk_integers(&c->at, "pad", 2 * s->n, 0, 0, pads));
     s->n_in = s->n_out = s->n_kernel = 1;
     for (uint32_t d = 0; d < s->n; d++) {
         int64_t room = s->in[d] + pads[d] + pads[s->n + d] - (s->kernel[d] - 1) * s->dilation[d] - 1;
@@ -167,14 +167,14 @@ static ot_status conv_dims(const krun_call *c, conv_shape *s, int64_t *group)
     memcpy(s->in, x->dims + 2, s->n * sizeof *s->in);
     memcpy(s->kernel, w->dims + 2, s->n * sizeof *s->kernel);
     OT_TRY(conv_settings(c, s));
-    OT_TRY(krun_integers(c, "group", 1, 1, 1, group));
+    OT_TRY(ot_tk_integers(&c->at, "group", 1, 1, 1, group));
     if (x->dims[1] != w->dims[1] * *group || w->dims[0] % *group != 0)
         return krun_fail(c->m, "shape", "%lld channels of '%s' do not fit %lld x %lld weights in %lld groups",
                          (long long)x->dims[1], x->x->name, (long long)w->dims[0], (long long)w->dims[1], (long long)*group);
     dims[0] = x->dims[0];
     dims[1] = w->dims[0];
     memcpy(dims + 2, s->out, s->n * sizeof *dims);
-    return krun_expect(c, dims, s->n + 2);
+    return ot_tk_makes(&c->at, dims, s->n + 2, c->out->x);
 }
 
 static ot_status conv(const krun_call *c)
@@ -182,7 +182,7 @@ static ot_status conv(const krun_call *c)
     const krun_tensor *x = &c->in[0], *w = &c->in[1], *bias = &c->in[2];
     conv_shape s = {0};
     int64_t group;
-    OT_TRY(krun_needs(c, 2, 3));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 3));
     OT_TRY(conv_dims(c, &s, &group));
     int64_t n_maps = w->dims[0], depth = w->dims[1];
     if (c->n_in > 2 && bias->n != n_maps) return krun_fail(c->m, "shape", "'%s' has not one element a map", bias->x->name);
@@ -207,11 +207,11 @@ static ot_status conv(const krun_call *c)
 static ot_status window_dims(const krun_call *c, conv_shape *s)
 {
     const krun_tensor *x = &c->in[0];
-    OT_TRY(krun_needs(c, 1, 1));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     if (x->rank < 3) return krun_fail(c->m, "shape", "'%s' has at least 3 axes: images, channels, places", x->x->name);
     s->n = x->rank - 2;
     memcpy(s->in, x->dims + 2, s->n * sizeof *s->in);
-    OT_TRY(krun_integers(c, "kernel", s->n, 0, 1, s->kernel));
+    OT_TRY(ot_tk_integers(&c->at, "kernel", s->n, 0, 1, s->kernel));
     for (uint32_t d = 0; d < s->n; d++)
         if (s->kernel[d] == 0) return krun_fail(c->m, "setting", "%s needs kernel=[...]", c->s->name);
     return conv_settings(c, s);
@@ -225,10 +225,10 @@ static ot_status pool(const krun_call *c)
     conv_shape s = {0};
     int64_t dims[OT_TK_RANK_MAX], pads;
     OT_TRY(window_dims(c, &s));
-    OT_TRY(krun_integer(c, "count_include_pad", 0, &pads));
+    OT_TRY(ot_tk_integer(&c->at, "count_include_pad", 0, &pads));
     memcpy(dims, x->dims, sizeof dims);
     memcpy(dims + 2, s.out, s.n * sizeof *dims);
-    OT_TRY(krun_expect(c, dims, x->rank));
+    OT_TRY(ot_tk_makes(&c->at, dims, x->rank, c->out->x));
     for (int64_t i = 0; i < c->out->n; i++) {
         const double *map = x->v + i / s.n_out * s.n_in;
         double sum = 0;
@@ -254,7 +254,7 @@ static ot_status im2col(const krun_call *c)
     conv_shape s = {0};
     OT_TRY(window_dims(c, &s));
     int64_t dims[3] = {x->dims[0], x->dims[1] * s.n_kernel, s.n_out};
-    OT_TRY(krun_expect(c, dims, 3));
+    OT_TRY(ot_tk_makes(&c->at, dims, 3, c->out->x));
     for (int64_t i = 0; i < c->out->n; i++) {
         int64_t o = i % s.n_out, k = i / s.n_out % s.n_kernel, map = i / s.n_out / s.n_kernel;
         int64_t at = input_at(&s, o, k);
@@ -266,9 +266,9 @@ static ot_status im2col(const krun_call *c)
 static ot_status global_pool(const krun_call *c)
 {
     const krun_tensor *x = &c->in[0];
-    OT_TRY(krun_needs(c, 1, 1));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     if (x->rank < 3) return krun_fail(c->m, "shape", "'%s' has at least 3 axes: images, channels, places", x->x->name);
-    OT_TRY(krun_expect(c, x->dims, 2));
+    OT_TRY(ot_tk_makes(&c->at, x->dims, 2, c->out->x));
     int64_t n = x->n / c->out->n;
     for (int64_t i = 0; i < c->out->n; i++) {
         double sum = 0;

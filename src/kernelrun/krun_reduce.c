@@ -37,7 +37,7 @@ static ot_status axes(const krun_call *c, bool reduced[OT_TK_RANK_MAX])
 
 static double start(reduction r) { return r == PROD ? 1 : r == MAX ? -(double)INFINITY : r == MIN ? (double)INFINITY : 0; }
 
-static double merge(reduction r, krun_class c, double x, double y)
+static double merge(reduction r, ot_tk_class c, double x, double y)
 {
     switch (r) {
     case SUM:
@@ -58,14 +58,14 @@ static ot_status reduce(const krun_call *c)
     size_t which = 0;
     while (strcmp(REDUCTIONS[which].name, c->name) != 0) which++;
     reduction r = REDUCTIONS[which].kind;
-    OT_TRY(krun_needs(c, 1, 1));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
     OT_TRY(axes(c, reduced));
     for (uint32_t d = x->rank; d-- > 0;) {
         dims[d] = reduced[d] ? 1 : x->dims[d];
         stride[d] = reduced[d] ? 0 : n;
         n *= dims[d];
     }
-    OT_TRY(krun_expect(c, dims, x->rank));
+    OT_TRY(ot_tk_makes(&c->at, dims, x->rank, c->out->x));
     for (int64_t i = 0; i < n; i++) c->out->v[i] = start(r);
     for (int64_t i = 0; i < x->n; i++) {
         int64_t rest = i, at = 0;
@@ -81,9 +81,9 @@ static ot_status softmax(const krun_call *c)
 {
     const krun_tensor *x = &c->in[0];
     int64_t axis, inner = 1;
-    OT_TRY(krun_needs(c, 1, 1));
-    OT_TRY(krun_expect(c, x->dims, x->rank));
-    OT_TRY(krun_integer(c, "axis", -1, &axis));
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 1, 1));
+    OT_TRY(ot_tk_makes(&c->at, x->dims, x->rank, c->out->x));
+    OT_TRY(ot_tk_integer(&c->at, "axis", -1, &axis));
     if (axis < 0) axis += x->rank;
     if (axis < 0 || axis >= x->rank) return krun_fail(c->m, "axis", "'%s' has %u axes", x->x->name, x->rank);
     for (uint32_t d = (uint32_t)axis + 1; d < x->rank; d++) inner *= x->dims[d];

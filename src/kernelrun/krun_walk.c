@@ -15,13 +15,12 @@
 
 ot_status(krun_fail)(const krun *m, const char *rule, const char *fmt, ...)
 {
-    char message[700];
+    const ot_tk_site at = {m->path, &m->k->stmts[m->pc < m->k->n_stmts ? m->pc : 0], m->d};
     va_list args;
     va_start(args, fmt);
-    vsnprintf(message, sizeof message, fmt, args);
+    ot_status s = ot_tk_vfail_at(&at, rule, fmt, args);
     va_end(args);
-    const ot_tk_stmt *s = &m->k->stmts[m->pc < m->k->n_stmts ? m->pc : 0];
-    return ot_fail(m->d, OT_E_INPUT, "%s:%u:%u: %s [%s]", m->path, s->line, s->col, message, rule);
+    return s;
 }
 
 bool krun_room(krun *m, uint8_t **buffer, size_t *cap, int64_t n)

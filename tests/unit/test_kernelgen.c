@@ -43,7 +43,7 @@ static const struct {
     const char *body, *message;
 } REFUSED[] = {
     {"a = vector.frobnicate(a)\n", "k.tk:6:1: no device knows the operation 'frobnicate' [operation]"},
-    {"a = vector.add(a)\n", "k.tk:6:1: add takes 2 to 2 operands, not 1 [operands]"},
+    {"a = vector.add(a)\n", "k.tk:6:1: add takes 2 operands, not 1 [operands]"},
     {"alloc b: 8x4 f32 @ub\nb = vector.relu(a)\n", "k.tk:7:1: relu makes 8x8, but 'b' is 8x4 [shape]"},
     {"alloc b: 3x8 f32 @ub\nload b <- x[0:3, 0:8]\nalloc c: 8x8 f32 @ub\nc = vector.add(a, b)\n",
      "do not fit each other: 8 and 3 elements along an axis [broadcast]"},
