@@ -72,6 +72,7 @@ static ot_target small_target(void)
                    .node_overhead = 1e-7,
                    .loop_overhead = 1e-7,
                    .region_overhead = 1e-6};
+    t.double_buffer = next_random(2) == 0;
     t.runtime = ot_runtime_of(t.is_cache, false);
     return t;
 }
@@ -282,13 +283,29 @@ static void check_map(const ot_fact_map *m)
     assert_true(m->lower_bound <= m->height && m->lower_bound >= most);
 }
 
+/* Every slot of the list of places is drawn, at its offset. */
+static void check_places(const ot_fact_region *r, const ot_fact_map *m)
+{
+    char id[32];
+    snprintf(id, sizeof id, "region-%u", r->id);
+    assert_string_equal(m->id, id);
+    assert_true(r->n_places > 0 && r->arena == m->height);
+    for (uint32_t k = 0; k < r->n_places; k++)
+        for (uint32_t s = 0; s < r->places[k].n; s++) {
+            bool drawn = false;
+            for (uint32_t b = 0; b < m->n_boxes; b++)
+                drawn |= m->boxes[b].offset == r->places[k].offsets[s] && m->boxes[b].size >= r->places[k].bytes;
+            if (!drawn) fail_msg("%s: slot %u of %s is not in the map", id, s, r->places[k].name);
+        }
+}
+
 static void check_figures(const planned *x)
 {
     const ot_facts *f = x->f;
     uint32_t values = 0, alone = 0;
-    assert_int_equal(f->n_maps, 2);
-    check_map(&f->maps[0]);
-    check_map(&f->maps[1]);
+    assert_int_equal(f->n_maps, 2 + (x->t.double_buffer ? f->n_regions : 0));
+    for (uint32_t k = 0; k < f->n_maps; k++) check_map(&f->maps[k]);
+    for (uint32_t k = 2; k < f->n_maps; k++) check_places(&f->regions[k - 2], &f->maps[k]);
     for (ot_id v = 0; v < x->m->graph->n_values; v++) {
         const ot_value *val = &x->m->graph->values[v];
         if (val->is_const || val->init || (val->producer == OT_NONE && !val->is_input)) continue;

@@ -110,7 +110,8 @@ typedef struct ot_fact_region {
     uint32_t reuse_level, cross_pipe;
     const struct ot_fact_place *places; /* [n_places] */
     uint32_t n_places;
-    const char *placement; /* the same in words; "" */
+    const char *placement;         /* the same in words; "" */
+    const struct ot_fact_map *map; /* the same drawn, in facts that are complete; NULL: none */
     const char *residence; /* of a cache, whose capacity is soft: what fits it and what streams through it; "": a scratchpad */
 } ot_fact_region;
 
@@ -161,7 +162,7 @@ typedef struct ot_fact_box {
 } ot_fact_box;
 
 typedef struct ot_fact_map {
-    const char *id; /* "before", "after"; of kernels: the scope's name */
+    const char *id; /* "before", "after"; "region-3": a tile's buffers in the fast memory; of kernels: the scope's name */
     const char *title, *time_label;
     int64_t steps;            /* length of the time axis */
     const ot_fact_box *boxes; /* [n_boxes] */

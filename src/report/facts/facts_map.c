@@ -166,7 +166,7 @@ static ot_status add_maps(ot_facts *f, const ot_graph *g, const ot_plan *p, ot_a
     step_work w = {.g = g, .p = p, .a = a};
     ot_arena_layout before, after;
     uint32_t n_unknown;
-    ot_fact_map *maps = OT_NEW_N(f->arena, ot_fact_map, 2);
+    ot_fact_map *maps = OT_NEW_N(f->arena, ot_fact_map, 2u + f->n_regions);
 
     if (!maps || !allocate(&w)) return ot_fail_nomem(g->model->diag);
     maps[0] = (ot_fact_map){.id = "before", .title = "Before: untiled", .time_label = "step: one node each"};
@@ -183,6 +183,8 @@ static ot_status add_maps(ot_facts *f, const ot_graph *g, const ot_plan *p, ot_a
     OT_TRY(copy_boxes(f, g, p, &after, &maps[1]));
     f->maps = maps;
     f->n_maps = 2;
+    for (uint32_t k = 0; k < f->n_regions; k++)
+        if (f->regions[k].map) maps[f->n_maps++] = *f->regions[k].map;
     return OT_OK;
 }
 

@@ -237,6 +237,58 @@ static bool copy_places(ot_arena *a, const ot_kernel *k, ot_fact_region *to)
     return list != NULL;
 }
 
+/* 1 + the only pipe of the set; 0: several. */
+static uint32_t only_pipe(uint32_t pipes)
+{
+    for (uint32_t p = 0; p < OT_PIPE_COUNT; p++)
+        if (pipes == 1u << p) return p + 1;
+    return 0;
+}
+
+/* A box for each slot of a buffer while it is alive. NULL when memory ran out. */
+static ot_fact_box *place_boxes(ot_arena *a, const ot_kernel *k, const ot_lifetimes *l, uint32_t *count)
+{
+    size_t n = 0;
+    for (uint32_t b = 0; b < l->n_buffers; b++) n += (size_t)l->buffers[b].n_live * OT_TK_MULTI_MAX;
+    ot_fact_box *boxes = OT_NEW_N(a, ot_fact_box, n + 1);
+    *count = 0;
+    for (uint32_t b = 0; boxes && b < l->n_buffers; b++) {
+        const ot_buffer *u = &l->buffers[b];
+        const ot_tk_value *x = &k->values[u->values[0]];
+        for (uint32_t slot = 0; slot < x->n_offsets; slot++) {
+            const char *name = x->n_offsets > 1 ? ot_format(a, "%s[%u]", x->name, slot) : ot_strdup(a, x->name);
+            if (!name) return NULL;
+            for (uint32_t j = 0; j < u->n_live; j++)
+                boxes[(*count)++] = (ot_fact_box){name,    u->live[j].lower,   u->live[j].upper, x->offsets[slot],
+                                                  u->size, only_pipe(u->pipes)};
+        }
+    }
+    return boxes;
+}
+
+/* The planned kernel as a map of the fast memory: a step is a statement. */
+static ot_status add_place_map(ot_facts *f, const fact_source *x, const ot_kernel *k, const ot_region_memory *m, ot_fact_region *to)
+{
+    ot_diag *d = x->g->model->diag;
+    ot_lifetimes *l = NULL;
+    ot_fact_map *map = OT_NEW(f->arena, ot_fact_map);
+    const ot_lifetime_options held = {.hold_multi = true}; /* as it was planned */
+    if (!map) return ot_fail_nomem(d);
+    OT_TRY(ot_lifetimes_find(k, k->name, x->t, &held, d, &l));
+    *map = (ot_fact_map){.id = ot_format(f->arena, "region-%u", to->id),
+                         .title = ot_format(f->arena, "Region r%u: a tile's buffers, %s", to->id, to->placement),
+                         .time_label = "statement of the region's kernel",
+                         .steps = k->n_stmts,
+                         .height = m->arena,
+                         .lower_bound = m->lower_bound,
+                         .capacity = x->t->fast_bytes,
+                         .proved = m->arena == m->lower_bound};
+    map->boxes = place_boxes(f->arena, k, l, &map->n_boxes);
+    ot_lifetimes_free(l);
+    to->map = map;
+    return map->id && map->title && map->boxes ? OT_OK : ot_fail_nomem(d);
+}
+
 /* Where the buffers are put, on targets whose pipes run side by side. */
 static ot_status add_places(ot_facts *f, const fact_source *x, const ot_region *from, ot_fact_region *to)
 {
@@ -251,8 +303,10 @@ static ot_status add_places(ot_facts *f, const fact_source *x, const ot_region *
     to->cross_pipe = m.cross_pipe;
     to->placement = placement(f->arena, to);
     bool ok = to->placement && copy_places(f->arena, k, to);
+    ot_status s = ok ? OT_OK : ot_fail_nomem(x->g->model->diag);
+    if (s == OT_OK && f->complete) s = add_place_map(f, x, k, &m, to);
     ot_kernel_free(k);
-    return ok ? OT_OK : ot_fail_nomem(x->g->model->diag);
+    return s;
 }
 
 static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)

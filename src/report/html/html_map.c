@@ -21,6 +21,7 @@
 #define TOOLTIPS       1500 /* boxes of one map that have one */
 #define DRAWN          8000 /* that are drawn */
 #define TABLE          30   /* rows of the table */
+#define REGIONS_DRAWN  40   /* maps of regions */
 #define CHAR           6.6  /* width of a character of a name in a box */
 #define NAME_MAX_BYTES 120  /* of a name in a tooltip */
 
@@ -283,6 +284,9 @@ static double top_of(const ot_fact_map *m)
     return fmax(top, 1) * 1.06;
 }
 
+/* A tile's buffers, whose kinds are pipes and whose steps are statements. */
+static bool is_region(const ot_fact_map *m) { return m->id && strncmp(m->id, "region-", 7) == 0; }
+
 static bool put_map(html *h, const ot_fact_map *m, double top, ot_arena *a)
 {
     double height = m->n_boxes <= 4 ? 120 : 250;
@@ -294,7 +298,7 @@ static bool put_map(html *h, const ot_fact_map *m, double top, ot_arena *a)
               .height = height,
               .top = top,
               .steps = m->steps > 0 ? (double)m->steps : 1,
-              .kernel = h->f->kind == OT_FACTS_MEMORY};
+              .kernel = h->f->kind == OT_FACTS_MEMORY || is_region(m)};
     for (uint32_t k = 0; k < m->n_boxes; k++) p.steps = fmax(p.steps, (double)m->boxes[k].upper);
     html_open_class(h, "figure", "m-map");
     put_caption(&p);
@@ -339,15 +343,16 @@ static void put_legend(html *h)
         put_key(h, "kind-0", "activation");
         put_key(h, "kind-1", "graph input or output");
         put_key(h, "kind-2", "working set of a region: a tile's buffers");
-    } else {
-        for (uint32_t k = 0; k < h->f->n_maps; k++)
-            for (uint32_t j = 0; j < h->f->maps[k].n_boxes; j++)
-                if (h->f->maps[k].boxes[j].kind <= OT_PIPE_COUNT) used[h->f->maps[k].boxes[j].kind] = true;
-        for (uint32_t k = 1; k <= OT_PIPE_COUNT; k++) {
-            char cls[24];
-            snprintf(cls, sizeof cls, "pipe-%u", k);
-            if (used[k]) put_key(h, cls, ot_pipe_name((ot_pipe)(k - 1)));
-        }
+    }
+    for (uint32_t k = 0; k < h->f->n_maps; k++) {
+        if (h->f->kind != OT_FACTS_MEMORY && !is_region(&h->f->maps[k])) continue;
+        for (uint32_t j = 0; j < h->f->maps[k].n_boxes; j++)
+            if (h->f->maps[k].boxes[j].kind <= OT_PIPE_COUNT) used[h->f->maps[k].boxes[j].kind] = true;
+    }
+    for (uint32_t k = 1; k <= OT_PIPE_COUNT; k++) {
+        char cls[24];
+        snprintf(cls, sizeof cls, "pipe-%u", k);
+        if (used[k]) put_key(h, cls, ot_pipe_name((ot_pipe)(k - 1)));
     }
     html_close(h);
 }
@@ -356,6 +361,7 @@ static bool put_section(html *h, ot_arena *a)
 {
     bool shared = h->f->kind != OT_FACTS_MEMORY;
     double top = 0;
+    uint32_t drawn = 0;
     html_section(h, "maps", "Memory",
                  shared ? "What lies where while the model runs: time to the right, addresses upwards, both drawings in the same "
                           "scale. A tiled region is one step, and what it makes and reads in tiles needs no place of its own. The "
@@ -363,9 +369,16 @@ static bool put_section(html *h, ot_arena *a)
                           "operators need for themselves is in it."
                         : "What lies where while the kernel runs: time to the right, addresses upwards.");
     put_legend(h);
-    for (uint32_t k = 0; k < h->f->n_maps; k++) top = fmax(top, top_of(&h->f->maps[k]));
     for (uint32_t k = 0; k < h->f->n_maps; k++)
-        if (!put_map(h, &h->f->maps[k], shared ? top : top_of(&h->f->maps[k]), a)) return false;
+        if (!is_region(&h->f->maps[k])) top = fmax(top, top_of(&h->f->maps[k]));
+    for (uint32_t k = 0; k < h->f->n_maps; k++) {
+        const ot_fact_map *m = &h->f->maps[k];
+        if (is_region(m) && drawn == REGIONS_DRAWN) break; /* the XML has them all */
+        if (is_region(m) && drawn++ == 0)
+            html_leaf(h, "p", "quiet note",
+                      "In the fast memory: the buffers of each region's tiles, every drawing in a scale of its own.");
+        if (!put_map(h, m, shared && !is_region(m) ? top : top_of(m), a)) return false;
+    }
     html_close(h);
     return true;
 }
