@@ -273,6 +273,39 @@ static void long_sums_stay_apart(void **state)
     }
 }
 
+/* Many numbers are not added up one after another: line by line, then the lines. */
+static void long_means_are_of_lines(void **state)
+{
+    (void)state;
+    static const struct {
+        int h, w;
+        const char *axes;
+        size_t means; /* nodes that are written */
+    } CASES[] = {{64, 64, "2, 3", 2}, {64, 65, "2, 3", 4}, {2, 5000, "2, 3", 4}, {2, 5000, "3", 2}, {5, 900, "1, 2, 3", 4}};
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        char text[300];
+        snprintf(text, sizeof text,
+                 "model ir 8 opset 18\ngraph g {\n input %%x : float32[1,2,%d,%d]\n %%y = \"onnx_tile\"::Moments(%%x) {axes=[%s]}\n"
+                 " %%m = Identity(%%y)\n output %%m\n}\n",
+                 CASES[k].h, CASES[k].w, CASES[k].axes);
+        ot_model *m = parse(text);
+        ot_graph *g = m->graph;
+        assert_int_equal(ot_infer_shapes(g, NULL, 0), OT_OK);
+        const ot_node n = g->nodes[0];
+        size_t n_axes, written = 0;
+        const int64_t *axes = ot_attr_ints(&n, "axes", &n_axes);
+        ot_id out = n.out[0];
+        ot_node_remove(g, 0);
+        assert_int_equal(ot_moments_write(g, "m", n.in[0], axes, n_axes, &out), OT_OK);
+        assert_int_equal(ot_assure(g, OT_P_ORDER | OT_P_USES), OT_OK);
+        assert_int_equal(ot_verify(g), OT_OK);
+        for (ot_id i = 0; i < g->n_nodes; i++)
+            if (!g->nodes[i].dead && g->nodes[i].op == OT_OP_ReduceMean) written++;
+        if (written != CASES[k].means) fail_msg("case %zu: %zu", k, written);
+        ot_model_free(m);
+    }
+}
+
 /* The formula, on parts of random sizes around a mean that is large against the deviation. */
 static void parts_add_up(void **state)
 {
@@ -400,11 +433,17 @@ static void twice_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms_are_found),        cmocka_unit_test(softmaxes_are_found),
-        cmocka_unit_test(untouched_is_as_it_was), cmocka_unit_test(the_rest_is_standard),
-        cmocka_unit_test(parts_add_up),           cmocka_unit_test(strange_moments_are_refused),
-        cmocka_unit_test(long_sums_stay_apart),   cmocka_unit_test(cheap_values_are_made_twice),
-        cmocka_unit_test(twice_in_order),         cmocka_unit_test(lp_norms_are_found),
+        cmocka_unit_test(forms_are_found),
+        cmocka_unit_test(softmaxes_are_found),
+        cmocka_unit_test(untouched_is_as_it_was),
+        cmocka_unit_test(the_rest_is_standard),
+        cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(strange_moments_are_refused),
+        cmocka_unit_test(long_sums_stay_apart),
+        cmocka_unit_test(long_means_are_of_lines),
+        cmocka_unit_test(cheap_values_are_made_twice),
+        cmocka_unit_test(twice_in_order),
+        cmocka_unit_test(lp_norms_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
