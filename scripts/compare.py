@@ -95,6 +95,13 @@ def open_openvino(config):
     return session, session.run
 
 
+def forget_peak():
+    """What is free goes back to the system; the peak of the resident set starts again from what is left."""
+    ctypes.CDLL(None).malloc_trim(0)
+    with open('/proc/self/clear_refs', 'w') as f:
+        f.write('5')
+
+
 def child(config):
     """Load, say so, then run once for each line on stdin. One JSON object a line on stdout. OpenVINO makes its buffers when it
     compiles, so its memory counts from before that, weights and all."""
@@ -106,18 +113,17 @@ def child(config):
     session, run = (open_openvino if own else open_onnxruntime)(config)
     feeds = make_inputs(session, config['shapes'], config['seed'])
     print(json.dumps({'ready': True}), flush=True)
-    ctypes.CDLL(None).malloc_trim(0)              # or memory left over from loading would hide what running takes
-    with open('/proc/self/clear_refs', 'w') as f:
-        f.write('5')                              # peak resident size starts again from here
+    forget_peak()                                 # or memory left over from loading would hide what running takes
     base = before if own else status_mb('VmRSS')
     for k, _ in enumerate(sys.stdin):
         start = time.perf_counter()
         outputs = run(feeds)
         seconds = time.perf_counter() - start
         peak = status_mb('VmHWM') - base
-        if k == 0:
+        if k == 0 and config.get('outputs'):
             names = [o.name for o in session.get_outputs()]
             np.savez(config['outputs'], names=np.array(names), **{f'o{j}': o for j, o in enumerate(outputs)})
+            forget_peak()                         # writing files takes buffers, too
         del outputs
         print(json.dumps({'seconds': seconds, 'peak_mb': peak}), flush=True)
 

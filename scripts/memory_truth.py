@@ -38,9 +38,9 @@ def cases(folder):
             yield m['name'], os.path.join(folder, m.get('file', m['name'] + '.onnx')), shapes, m.get('dynamic') or []
 
 
-def grow(model, shapes, threads, tmp):
+def grow(model, shapes, threads):
     """MB that the process of one model grows by."""
-    side = Side(model=model, threads=threads, shapes=shapes, seed=0, outputs=os.path.join(tmp, 'outputs.npz'))
+    side = Side(model=model, threads=threads, shapes=shapes, seed=0)
     peak = max(side.run()['peak_mb'] for _ in range(2))
     side.close()
     return peak
@@ -63,7 +63,7 @@ def look(case, args):
         try:
             return {'name': name, 'regions': len(plan['regions']),
                     'predicted': (predicted(plan['untiled']), predicted(plan['tiled'])),
-                    'measured': (grow(path, shapes, args.threads, tmp), grow(out, shapes, args.threads, tmp))}
+                    'measured': (grow(path, shapes, args.threads), grow(out, shapes, args.threads))}
         except RuntimeError as error:
             return {'name': name, 'why': str(error)[-120:]}
 
