@@ -364,9 +364,60 @@ static ot_status dump_kernel(const ot_run *r, const ot_region *x)
     return s;
 }
 
+/* D/program-<id>.tk: the region as a kernel that runs; where there is none, why. */
+static ot_status print_program(const ot_run *r, const ot_region *x, const ot_region_program *p, FILE *f)
+{
+    const char *target = r->options.target;
+    size_t n = strlen(target);
+    bool file = n > 4 && strcmp(target + n - 4, ".xml") == 0 && strcspn(target, "\r\n") == n;
+    if (!p->kernel) {
+        fprintf(f, "# region %u has no program: %s\n", x->id, p->why);
+        return OT_OK;
+    }
+    fprintf(f, "# args: --fast-memory %lld%s%s\n", (long long)ot_max(p->memory.arena, r->target.fast_bytes),
+            file ? " --target " : "", file ? target : "");
+    for (uint32_t k = 0; k < p->n_params; k++) {
+        const char *name = planned_graph(r)->values[p->params[k].value].name;
+        if (name[strcspn(name, "\r\n")] == '\0')
+            fprintf(f, "# %s %s = %s\n", p->params[k].is_output ? "output" : "input", p->kernel->values[p->params[k].at].name,
+                    name);
+    }
+    return ot_kernel_print(p->kernel, f);
+}
+
+static ot_status dump_program(const ot_run *r, const ot_region *x)
+{
+    char path[4096];
+    ot_region_program p;
+    int n = snprintf(path, sizeof path, "%s/program-%u.tk", r->options.dump_dir, x->id);
+    if (n < 0 || (size_t)n >= sizeof path) return ot_fail(r->diag, OT_E_SYSTEM, "the dump folder's name is too long");
+    ot_arena *a = ot_arena_new();
+    if (!a) return ot_fail_nomem(r->diag);
+    ot_diag own = {0};
+    ot_status s = ot_region_lower(planned_graph(r), x, &r->target, true, a, &own, &p);
+    if (s == OT_E_NOMEM) ot_fail(r->diag, s, "%s", own.message);
+    if (s == OT_E_INPUT || s == OT_E_BUDGET) { /* our bug, and no reason to leave the rest of the dump out */
+        p.why = ot_format(a, "failed: %s", own.message);
+        s = p.why ? OT_OK : ot_fail_nomem(r->diag);
+    }
+    FILE *f = s == OT_OK ? fopen(path, "we") : NULL;
+    if (s == OT_OK && !f) s = ot_fail(r->diag, OT_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
+    if (f) {
+        s = print_program(r, x, &p, f);
+        if (fclose(f) != 0) s = OT_E_SYSTEM;
+        if (s != OT_OK) s = ot_fail(r->diag, s, "cannot write '%s'", path);
+    }
+    ot_kernel_free(p.kernel);
+    ot_arena_free(a);
+    return s;
+}
+
 static ot_status dump_kernels(const ot_run *r)
 {
-    for (uint32_t k = 0; k < r->plan->n_regions; k++) OT_TRY(dump_kernel(r, &r->plan->regions[k]));
+    for (uint32_t k = 0; k < r->plan->n_regions; k++) {
+        OT_TRY(dump_kernel(r, &r->plan->regions[k]));
+        OT_TRY(dump_program(r, &r->plan->regions[k]));
+    }
     return OT_OK;
 }
 

@@ -117,6 +117,8 @@ static const option OPTIONS[] = {
     {"size", 0, "NAME=N", EXTENT, NULL, 0, MEMORY | KERNEL, "value of a kernel's size (run-kernel: others follow from the inputs)"},
     {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY | KERNEL,
      "bytes that must do, else exit 3 (.tk: of every scope but gm; .csv: the least without it)"},
+    {"fast-memory", 0, "SIZE", SIZE, NULL, AT(memory.fast_capacity), MEMORY | KERNEL,
+     "capacity of the scope l2 of a .tk, in place of the target's"},
     {"mode", 0, "auto|sequential|reuse|search", MODE, "auto", AT(memory.mode), MEMORY | KERNEL,
      "sequential: nothing shares; reuse: .tk by pipes, .csv largest first"},
     {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY | KERNEL,

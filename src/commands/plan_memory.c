@@ -63,6 +63,7 @@ static ot_status check_table_options(const work *w)
     const ot_memory_run *run = w->run;
     const char *name = run->target                             ? "target"
                        : run->plan.workspace_reuse             ? "workspace-reuse"
+                       : run->plan.fast_capacity               ? "fast-memory"
                        : run->plan.lifetimes.no_in_place       ? "no-inplace"
                        : run->plan.lifetimes.restrict_in_place ? "restrict-inplace"
                                                                : NULL;

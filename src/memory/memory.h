@@ -26,6 +26,44 @@ typedef struct ot_region_memory {
 ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_region_memory *out,
                                 ot_kernel **kernel) OT_MUST_USE;
 
+/* ---- programs: region_program.c, inner_nest.c ---- */
+
+/* How one operator's tile is done in blocks in the memories of the cores: what the second level chose for it. */
+typedef struct ot_inner_op {
+    const char *node; /* name, or the operator's type where it has none */
+    const char *unit; /* "cube", "vector" */
+    uint32_t rank;
+    int64_t extent[OT_TK_RANK_MAX], block[OT_TK_RANK_MAX]; /* of the tile that it makes, of a block */
+    int64_t depth, depth_block;                            /* of products: what is summed up; else 0 */
+    int64_t n_blocks;                                      /* blocks of the tile */
+    int64_t bytes;                                         /* moved between the fast memory and the cores for the tile */
+    int64_t granules_saved; /* bytes that rows of whole DMA granules save of that; 0: nothing was snapped */
+    double time;            /* seconds that moving takes, predicted */
+} ot_inner_op;
+
+/* A region as a kernel that runs (kernelrun/kernelrun.h): every tile with its own windows and borders, in the places of the planned
+ * kernel. Params are the region's inputs and outputs and the constants that it reads, by their names in the model (made legal). */
+typedef struct ot_region_program {
+    ot_kernel *kernel; /* with offsets; the caller frees it. NULL: there is none, and `why` says what is in the way */
+    const char *why;   /* in the arena; NULL: there is a kernel */
+    ot_region_memory memory;
+    ot_scope_plan scopes[OT_SCOPE_COUNT]; /* [n_scopes] that the program uses */
+    uint32_t n_scopes;
+    struct ot_region_param {
+        ot_id value; /* of the graph */
+        uint32_t at; /* param of the kernel */
+        bool is_output;
+    } const *params; /* [n_params] in the arena */
+    uint32_t n_params;
+    const ot_inner_op *inner; /* [n_inner] operators in blocks, in the order of the program; in the arena */
+    uint32_t n_inner;
+} ot_region_program;
+
+/* Lower the region. second: operators run in blocks in the memories of the target's cores (Ascend: l1, l0a, l0b, l0c, ub; GPU: shared,
+ * fragment), where it has some; sizes of blocks by cost. a: for what *out points to. Deterministic. */
+ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target *t, bool second, ot_arena *a, ot_diag *d,
+                          ot_region_program *out) OT_MUST_USE;
+
 typedef struct ot_arena_figures {
     int64_t naive;       /* sum of all activations */
     int64_t lower_bound; /* max live bytes */

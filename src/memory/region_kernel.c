@@ -35,6 +35,7 @@
  */
 #include "memory.h"
 #include "region/stream.h"
+#include "region_held.h"
 #include "region_names.h"
 
 /* One cut axis of one value over all tiles of its dimension. */
@@ -169,8 +170,7 @@ static ot_status measure(lowering *l, uint32_t d)
 
 /* ---- types and shapes ---- */
 
-/* Element type as a kernel names it; NULL: elements of no fixed size. */
-static const char *type_name(ot_dtype t)
+const char *ot_region_type_name(ot_dtype t)
 {
     switch (t) {
     case OT_F32: return "f32";
@@ -250,7 +250,7 @@ static bool shape_of(const lowering *l, uint32_t v, shape *s)
         s->rank = 1;
     }
     /* float values inside a quantized group have the width of its integers: rv->bytes says so */
-    s->type = x->dtype == OT_F32 && rv->bytes == elems ? "u8" : type_name(x->dtype);
+    s->type = x->dtype == OT_F32 && rv->bytes == elems ? "u8" : ot_region_type_name(x->dtype);
     return s->type != NULL;
 }
 
@@ -310,7 +310,7 @@ static uint32_t slots(const lowering *l) { return l->r->overlap ? 2 : 1; }
 static bool constant_shape(const ot_value *x, int64_t dims[OT_TK_RANK_MAX], uint32_t *rank, const char **type)
 {
     int64_t bytes;
-    *type = type_name(x->dtype);
+    *type = ot_region_type_name(x->dtype);
     *rank = 1;
     if (!*type || !ot_value_bytes(x, &bytes) || bytes == 0 || !ot_value_elems(x, &dims[0])) return false;
     if (x->rank > 0 && x->rank <= OT_TK_RANK_MAX) {
@@ -626,12 +626,24 @@ static bool prepare(lowering *l)
     return l->weight_of && l->param && l->tile && l->b;
 }
 
-/* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (a window that cannot be made: our bug). */
-ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_kernel **out)
+/* Copy what holds the values out of the scratch. */
+static bool keep_held(const lowering *l, ot_region_held *h, ot_arena *a)
+{
+    ot_region_weight *w = OT_NEW_N(a, ot_region_weight, l->n_weights + 1u);
+    h->value = ot_memdup(a, l->tile, (l->r->n_values + 1u) * sizeof *l->tile);
+    h->weights = w;
+    h->n_weights = l->n_weights;
+    for (uint32_t k = 0; w && k < l->n_weights; k++) w[k] = (ot_region_weight){l->weights[k].value, l->weights[k].at};
+    return h->value && w;
+}
+
+ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_arena *a,
+                                ot_region_held *h, ot_kernel **out)
 {
     lowering l = {.g = g, .r = r, .t = t, .d = d};
     ot_status st = prepare(&l) ? emit_all(&l) : nomem(&l);
     *out = NULL;
+    if (st == OT_OK && h && !keep_held(&l, h, a)) st = nomem(&l);
     if (st == OT_OK) {
         *out = ot_kb_finish(l.b);
         if (!*out) st = nomem(&l);
@@ -640,4 +652,10 @@ ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_targe
     }
     ot_arena_free(l.a);
     return st;
+}
+
+/* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (a window that cannot be made: our bug). */
+ot_status ot_region_kernel(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_kernel **out)
+{
+    return ot_region_kernel_held(g, r, t, d, NULL, NULL, out);
 }

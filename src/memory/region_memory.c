@@ -13,6 +13,7 @@
  * the plan of a graph takes its time from the number of nodes, not from how hard its regions are to pack.
  */
 #include "memory.h"
+#include "region_held.h"
 
 #define CAPACITY   (INT64_C(1) << 56) /* no limit; messages in bits do not overflow */
 #define STEPS      20000              /* for a kernel of a few operators */
@@ -58,14 +59,13 @@ static const ot_scope_plan *fast_plan(const ot_mem_plan *p)
     return NULL;
 }
 
-/* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (our bug). */
-ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_region_memory *out,
-                                ot_kernel **kernel)
+ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_arena *a,
+                              ot_region_memory *out, ot_region_held *h, ot_kernel **kernel)
 {
     ot_kernel *k = NULL;
     ot_mem_plan *p = NULL;
     *out = (ot_region_memory){.proved = true};
-    OT_TRY(ot_region_kernel(g, r, t, d, &k));
+    OT_TRY(ot_region_kernel_held(g, r, t, d, a, h, &k));
     ot_status st = ot_kernel_verify(k, k->name, d);
     if (st == OT_OK) st = plan(k, t, OT_MEM_SEARCH, CAPACITY, d, &p);
     const ot_scope_plan *l2 = st == OT_OK ? fast_plan(p) : NULL;
@@ -86,4 +86,11 @@ ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_
     ot_mem_plan_free(p);
     ot_kernel_free(k);
     return st;
+}
+
+/* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (our bug). */
+ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_region_memory *out,
+                                ot_kernel **kernel)
+{
+    return ot_region_plan_held(g, r, t, d, NULL, out, NULL, kernel);
 }

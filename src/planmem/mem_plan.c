@@ -91,6 +91,7 @@ static ot_status find_capacity(mem_job *j, const ot_target *t)
     j->capacity = t->scopes[j->scope].bytes;
     if (j->scope == OT_SCOPE_GM || is_register(j->scope)) return OT_OK;
     if (j->options->capacity > 0) j->capacity = j->options->capacity;
+    if (j->options->fast_capacity > 0 && j->scope == OT_SCOPE_L2) j->capacity = j->options->fast_capacity;
     if (j->capacity > 0) return OT_OK;
     char rule[160];
     snprintf(rule, sizeof rule, "target '%s' has no such memory", t->name);

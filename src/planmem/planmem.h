@@ -76,10 +76,11 @@ typedef enum ot_reuse_level {
 } ot_reuse_level;
 
 typedef struct ot_mem_options {
-    ot_mem_mode mode;   /* auto: sequential, else reuse, else search */
-    int64_t capacity;   /* in place of the target's, for every scope but gm; 0: the target's */
-    double time_limit;  /* for search; 0: none, steps only */
-    int64_t step_limit; /* for search, of each scope; 0: the default of ot_pack */
+    ot_mem_mode mode;      /* auto: sequential, else reuse, else search */
+    int64_t capacity;      /* in place of the target's, for every scope but gm; 0: the target's */
+    int64_t fast_capacity; /* in place of the target's, for l2 alone; 0: the target's */
+    double time_limit;     /* for search; 0: none, steps only */
+    int64_t step_limit;    /* for search, of each scope; 0: the default of ot_pack */
     uint32_t threads;
     bool workspace_reuse; /* buffers in global memory may share; default of the command: off (seed 002) */
     ot_lifetime_options lifetimes;

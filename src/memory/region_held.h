@@ -1,0 +1,29 @@
+/* What a region's kernel keeps where: what the planned kernel and the program that runs have in common. Private to memory/. */
+#ifndef OT_REGION_HELD_H
+#define OT_REGION_HELD_H
+
+#include "memory.h"
+
+/* A constant that some operator reads whole. */
+typedef struct ot_region_weight {
+    ot_id value;
+    uint32_t at; /* value of the kernel that holds it: a buffer when it stays, else a param */
+} ot_region_weight;
+
+typedef struct ot_region_held {
+    const uint32_t
+        *value; /* [region n_values] value of the kernel that holds it inside a tile (buffer, alias or param); OT_NONE: none */
+    const ot_region_weight *weights; /* [n_weights] */
+    uint32_t n_weights;
+} ot_region_held;
+
+/* As ot_region_kernel; *h, whose lists are in `a`, tells where values are. h NULL: not wanted. */
+ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_arena *a,
+                                ot_region_held *h, ot_kernel **out) OT_MUST_USE;
+/* As ot_region_plan_memory with the kernel asked for, likewise. */
+ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_arena *a,
+                              ot_region_memory *out, ot_region_held *h, ot_kernel **kernel) OT_MUST_USE;
+/* Element type as a kernel names it; NULL: elements of no fixed size. */
+const char *ot_region_type_name(ot_dtype t);
+
+#endif

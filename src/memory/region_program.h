@@ -1,0 +1,119 @@
+/* From a region to a kernel that runs: what region_program.c (tiles), program_ops.c (operators) and inner_*.c (the second level) share.
+ * Private to memory/.
+ *
+ *   node Conv --program_ops.c--> prog_op conv(x, w, bias) with its settings --+-- one level: a statement
+ *                                                                             `-- memories of the cores: a nest of blocks, inner_nest.c
+ */
+#ifndef OT_REGION_PROGRAM_H
+#define OT_REGION_PROGRAM_H
+
+#include "region_held.h"
+#include "region_names.h"
+
+#define PROG_IN_MAX   16 /* operands of an operation */
+#define PROG_ATTR_MAX 6
+
+/* A tile, or a part of it, as an operation sees it. */
+typedef struct prog_tensor {
+    uint32_t v; /* value of the kernel; OT_NONE: omitted */
+    uint32_t rank;
+    int64_t dims[OT_TK_RANK_MAX];
+    const char *type;
+} prog_tensor;
+
+typedef struct prog_attr {
+    const char *name;
+    uint32_t n;
+    bool list;
+    double values[OT_TK_RANK_MAX];
+} prog_attr;
+
+/* How one axis of the output looks at the same axis of input 0: output o reads [o*stride - pad_lo, ... + kernel*dilation). */
+typedef struct prog_window {
+    int64_t kernel, stride, dilation, pad_lo, pad_hi; /* kernel 0: it does not look through a window */
+} prog_window;
+
+/* One operation on tiles. */
+typedef struct prog_op {
+    ot_pipe pipe;
+    const char *name;
+    prog_tensor out, in[PROG_IN_MAX];
+    uint32_t n_in;
+    prog_attr attrs[PROG_ATTR_MAX];
+    uint32_t n_attrs;
+    /* What a block of the output needs, for the second level: */
+    bool cut[OT_TK_RANK_MAX];                 /* the output may be made in blocks along this axis */
+    int8_t axis[PROG_IN_MAX][OT_TK_RANK_MAX]; /* axis of the input that follows it; -1: the input is wanted whole there */
+    prog_window window[OT_TK_RANK_MAX];       /* of input 0 */
+} prog_op;
+
+/* Where a region's tiles are alike and move evenly: one loop of the program. */
+typedef struct prog_run {
+    uint32_t first, count;
+    int64_t *step, *piece_step; /* [n_values] by which made windows and pieces move from tile to tile */
+} prog_run;
+
+typedef struct prog {
+    const ot_graph *g;
+    const ot_region *r;
+    const ot_target *t;
+    ot_diag *d;
+    ot_arena *a; /* scratch */
+    ot_kernel_builder *b;
+    ot_region_names names;
+    const ot_kernel *plan; /* the region's planned kernel: where its buffers are */
+    const ot_region_held *held;
+    const char *why; /* this region has no program; NULL: so far it has */
+    /* values of the kernel: */
+    uint32_t *param;                /* [region n_values] in slow memory; OT_NONE: none */
+    uint32_t *parts;                /* [region n_values] parts of a reduction, in global memory; OT_NONE: none */
+    struct ot_region_param *params; /* [n_params] */
+    uint32_t n_params;
+    size_t cap_params;
+    ot_map *constant_of; /* name of a constant -> value of the kernel that holds it */
+    prog_tensor *tile;   /* [region n_values] in the tile at hand; v OT_NONE: not there */
+    uint32_t *places;    /* [n_places] pairs: value of this kernel, value of the planned one whose offsets it takes */
+    uint32_t n_places;
+    size_t cap_places;
+    /* tiles: */
+    ot_tile_windows *windows[OT_DIMS_MAX]; /* [n_tiles] */
+    prog_run *runs[OT_DIMS_MAX];           /* [n_runs] */
+    uint32_t n_runs[OT_DIMS_MAX];
+    uint32_t at[OT_DIMS_MAX]; /* the run at hand */
+    const char *var[OT_DIMS_MAX];
+    bool second;        /* operations are done in blocks in the cores' memories */
+    uint32_t n_inner;   /* loops named so far */
+    ot_inner_op *inner; /* [n_inner_ops] what the second level chose */
+    uint32_t n_inner_ops;
+    size_t cap_inner_ops;
+    const char *node; /* name of the node at hand */
+} prog;
+
+/* Why there is no program; the first reason stays. Returns OT_OK: it is no failure. */
+ot_status prog_refuse(prog *p, const char *why);
+static inline ot_status prog_nomem(const prog *p) { return ot_fail_nomem(p->d); }
+/* A new buffer; its dims are those of *like. *out OT_NONE never. */
+ot_status prog_alloc(prog *p, const char *name, const char *suffix, ot_scope scope, uint32_t multi, const prog_tensor *like,
+                     prog_tensor *out) OT_MUST_USE;
+/* Another name for all of x, with these dims. */
+ot_status prog_alias(prog *p, const prog_tensor *x, uint32_t rank, const int64_t *dims, prog_tensor *out) OT_MUST_USE;
+/* The part [lo, lo + out->dims) of x; lo: affine over loops that are open. All of it: x itself. */
+ot_status prog_part(prog *p, const prog_tensor *x, const ot_tk_affine *lo, const int64_t *dims, prog_tensor *out) OT_MUST_USE;
+/* One statement for the operation. */
+ot_status prog_statement(prog *p, const prog_op *op) OT_MUST_USE;
+ot_status prog_copy(prog *p, const prog_tensor *to, const prog_tensor *from) OT_MUST_USE;
+
+/* ---- program_ops.c ---- */
+
+/* Node i of the region in the tile at hand: in [n_in] its operands, out what it makes. Refuses what it does not know. */
+ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor *in, uint32_t n_in,
+                    const prog_tensor *out) OT_MUST_USE;
+
+/* ---- inner_nest.c ---- */
+
+/* Does the target have memories in its cores that operations run in? */
+bool inner_has(const ot_target *t);
+/* The operation in blocks that fit these. */
+ot_status inner_op(prog *p, const prog_op *op) OT_MUST_USE;
+
+#endif
