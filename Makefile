@@ -187,7 +187,7 @@ $(BUILD)/tests/fuzz_driver: tests/fuzz/driver.c tests/fuzz/fuzz_model.c $(LIB)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIB) $(LDLIBS)
 
 # What `make fuzz` runs, each with its corpus.
-FUZZERS := kernel model $(if $(filter yes,$(ENGINE)),session engine_form)
+FUZZERS := kernel mlir model $(if $(filter yes,$(ENGINE)),session engine_form)
 $(FUZZERS:%=$(BUILD)/tests/fuzz_%): $(BUILD)/tests/%: tests/fuzz/%.c tests/fuzz/fuzz_bounds.h $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
@@ -278,11 +278,12 @@ fuzz: python
 fuzz-run: $(TOOL) $(FUZZERS:%=$(BUILD)/tests/fuzz_%)
 	@mkdir -p $(FUZZERS:%=$(BUILD)/corpus-%)
 	@cp tests/golden/kernel/*.tk examples/kernels/*.tk $(BUILD)/corpus-kernel
+	@cp tests/golden/mlir/*.mlir $(BUILD)/corpus-mlir
 	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-model
 	@$(if $(filter session,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-session --no-text)
 	@$(if $(filter engine_form,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-engine_form --engine-form $(TOOL))
 	@cd $(BUILD) && for f in $(FUZZERS); do \
-	    echo "== fuzz_$$f"; dict=; [ $$f = kernel ] && dict=-dict=$(abspath tests/fuzz/kernel.dict); \
+	    echo "== fuzz_$$f"; dict=; [ -f $(abspath tests/fuzz)/$$f.dict ] && dict=-dict=$(abspath tests/fuzz)/$$f.dict; \
 	    tests/fuzz_$$f -max_total_time=$$(($(FUZZ_TIME) / $(words $(FUZZERS)))) -timeout=30 -rss_limit_mb=3000 -max_len=30000 $$dict \
 	        -print_final_stats=1 -artifact_prefix=crash-$$f- corpus-$$f || exit 1; done
 

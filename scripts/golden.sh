@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Golden tests: a model as text in, everything the tool says and writes out, compared line by line.
 #
-#   tests/golden/<stage>/<case>.ot       the model (or a kernel, case.tk); its comment lines "# run: ARGS" are the commands
+#   tests/golden/<stage>/<case>.ot       the model (or a kernel, case.tk, case.mlir); its comment lines "# run: ARGS" are the commands ("// run: ARGS")
 #   tests/golden/<stage>/<case>.expect   what they give
 #
-# Each command runs as `onnx-tile ARGS` in an empty folder that holds the model as case.ot (case.tk); times are cut out. For every command the
+# Each command runs as `onnx-tile ARGS` in an empty folder that holds the model as case.ot (case.tk, case.mlir); times are cut out. For every command the
 # expectation has the line, the exit code, stdout, stderr and the files it wrote (text or empty parts are left out):
 #
 #   == onnx-tile case.ot -o out.ot -q
@@ -46,7 +46,7 @@ run_case() {
         part stderr "$tmp/stderr"
         (cd "$tmp/run" && find . -type f ! -name "$input" | LC_ALL=C sort) >"$tmp/files"
         while IFS= read -r f; do part "${f#./}" "$tmp/run/$f"; done <"$tmp/files"
-    done < <(sed -n 's/^# run: //p' "$1")
+    done < <(sed -n 's/^\(#\|\/\/\) run: //p' "$1")
 }
 
 wanted() { # path, parts...
@@ -60,7 +60,7 @@ wanted() { # path, parts...
 n=0
 bad=0
 changed=0
-for case in tests/golden/*/*.ot tests/golden/*/*.tk; do
+for case in tests/golden/*/*.ot tests/golden/*/*.tk tests/golden/*/*.mlir; do
     [ -f "$case" ] || continue
     wanted "$case" "$@" || continue
     n=$((n + 1))

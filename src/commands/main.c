@@ -95,6 +95,7 @@ static ot_status plan_memory(const ot_options *o, ot_diag *d)
                          .sizes = o->sizes,
                          .n_sizes = o->n_sizes,
                          .keep_maps = o->n_reports > 0,
+                         .mlir = o->mlir,
                          .plan = o->memory,
                          .log = o->verbose ? stderr : NULL};
     ot_memory_results *r = NULL;

@@ -242,6 +242,14 @@ static ot_status parse_device(ot_diag *d, const option *o, const char *text, con
     return OT_OK;
 }
 
+static ot_status parse_mem_plan(ot_diag *d, const option *o, const char *text, ot_mlir_mode *out)
+{
+    static const char *const modes[] = {"both", "local", "workspace"};
+    for (int k = 0; k < 3; k++)
+        if (strcmp(text, modes[k]) == 0) return *out = (ot_mlir_mode)k, OT_OK;
+    return bad_value(d, o, text, "must be both, local or workspace");
+}
+
 static ot_status parse_source(ot_diag *d, const option *o, const char *text, const char **out)
 {
     size_t n = strlen(text);
@@ -282,6 +290,7 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
     case SHAPE: return parse_shape(d, o, text, out);
     case RANGE: return parse_range(d, o, text, out);
     case MODE: return parse_mode(d, o, text, at);
+    case MEM_PLAN: return parse_mem_plan(d, o, text, at);
     case TIME: return parse_time(d, o, text, at);
     case LETTERS: return parse_letters(d, o, text);
     case VERIFY: return parse_verify(d, o, text, at);

@@ -30,6 +30,7 @@ typedef enum option_kind {
     DESIGN,
     RANGE,
     MODE,
+    MEM_PLAN,
     TIME,
     EMIT,
     RUNTIME,

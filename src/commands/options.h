@@ -2,6 +2,7 @@
 #ifndef OT_OPTIONS_H
 #define OT_OPTIONS_H
 
+#include "mlir/mlir.h"
 #include "planmem/planmem.h"
 #include "plan/plan.h"
 #include "range/range.h"
@@ -42,6 +43,7 @@ typedef struct ot_options {
     bool emit_engine;      /* --emit engine or --runtime engine: see ot_run_options */
     bool emit_given;       /* --emit was there */
     ot_mem_options memory; /* of plan-memory; threads is above */
+    ot_mlir_mode mlir;     /* of plan-memory */
     ot_run_input *inputs;  /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;
     ot_tk_binding *sizes; /* [n_sizes] of kernels */

@@ -32,6 +32,10 @@ static void log_time(const work *w, const char *what, double since)
 
 /* ---- kernel or table ---- */
 
+typedef enum kind { KERNEL, TABLE, MLIR } kind; /* .tk, .csv, .mlir */
+static const char *const ENDINGS[] = {".tk", ".csv", ".mlir"};
+static const char *const WORDS[] = {"a kernel", "a table", "a kernel in MLIR"};
+
 /* A kernel begins with its keyword or a comment, a table with the name of a column. */
 static bool begins_as_kernel(const work *w)
 {
@@ -41,19 +45,34 @@ static bool begins_as_kernel(const work *w)
     return w->n_input - k > 6 && memcmp(w->input + k, "kernel", 6) == 0 && (w->input[k + 6] == ' ' || w->input[k + 6] == '\t');
 }
 
-static bool is_kernel(const work *w)
+/* MLIR begins with a module, a function or one of its comments. */
+static bool begins_as_mlir(const work *w)
 {
-    if (ot_ends_with(w->run->path, ".tk")) return true;
-    return !ot_ends_with(w->run->path, ".csv") && begins_as_kernel(w);
+    static const char *const first[] = {"module", "func.func", "//"};
+    size_t k = 0;
+    while (k < w->n_input && (w->input[k] == ' ' || (w->input[k] >= '\t' && w->input[k] <= '\r'))) k++;
+    for (size_t j = 0; j < sizeof first / sizeof *first; j++) {
+        size_t n = strlen(first[j]);
+        if (w->n_input - k > n && memcmp(w->input + k, first[j], n) == 0) return true;
+    }
+    return false;
 }
 
-/* An output whose name promises the other kind is a mistake. */
-static ot_status check_output_name(const work *w, bool kernel)
+static kind kind_of(const work *w)
+{
+    for (int k = 0; k < 3; k++)
+        if (ot_ends_with(w->run->path, ENDINGS[k])) return (kind)k;
+    return begins_as_kernel(w) ? KERNEL : begins_as_mlir(w) ? MLIR : TABLE;
+}
+
+/* An output whose name promises another kind is a mistake. */
+static ot_status check_output_name(const work *w, kind is)
 {
     const char *output = w->run->output;
-    if (output && ot_ends_with(output, kernel ? ".csv" : ".tk"))
-        return ot_fail(w->d, OT_E_USAGE, "'%.300s' holds a %s, so '%.300s' would, too: name it %s", w->path,
-                       kernel ? "kernel" : "table", output, kernel ? ".tk" : ".csv");
+    for (int k = 0; output && k < 3; k++)
+        if (k != (int)is && ot_ends_with(output, ENDINGS[k]))
+            return ot_fail(w->d, OT_E_USAGE, "'%.300s' holds %s, so '%.300s' would, too: name it %s", w->path, WORDS[is], output,
+                           ENDINGS[is]);
     return OT_OK;
 }
 
@@ -66,6 +85,7 @@ static ot_status check_table_options(const work *w)
                        : run->plan.fast_capacity               ? "fast-memory"
                        : run->plan.lifetimes.no_in_place       ? "no-inplace"
                        : run->plan.lifetimes.restrict_in_place ? "restrict-inplace"
+                       : run->mlir != OT_MLIR_BOTH             ? "mem-plan-mode"
                                                                : NULL;
     return name ? ot_fail(w->d, OT_E_USAGE, "--%s is for kernels: '%.300s' is a table", name, w->path) : OT_OK;
 }
@@ -240,15 +260,19 @@ static ot_map_box *scope_boxes(const ot_kernel *k, const ot_mem_plan *p, ot_scop
     return boxes;
 }
 
-static ot_status render_kernel(work *w, ot_kernel *k, const ot_mem_plan *p)
+/* The planned text: of MLIR (m) the same text with addresses. */
+static ot_status render_text(work *w, ot_kernel *k, const ot_mem_plan *p, const ot_mlir *m)
+{
+    if (!w->run->output) return OT_OK;
+    if (!m) ot_mem_plan_apply(p, k);
+    FILE *out = open_memstream(&w->plan.bytes, &w->plan.n);
+    if (!out) return ot_fail_nomem(w->d);
+    return close_text(w, out, &w->plan, m ? ot_mlir_write(m, p, out) : ot_kernel_print(k, out));
+}
+
+static ot_status render_kernel(work *w, const ot_kernel *k, const ot_mem_plan *p)
 {
     ot_arena *a = w->r->arena;
-    if (w->run->output) {
-        ot_mem_plan_apply(p, k);
-        FILE *out = open_memstream(&w->plan.bytes, &w->plan.n);
-        if (!out) return ot_fail_nomem(w->d);
-        OT_TRY(close_text(w, out, &w->plan, ot_kernel_print(k, out)));
-    }
     if (!w->run->svg && !w->run->keep_maps) return OT_OK;
     ot_map_plot plots[OT_SCOPE_COUNT];
     int64_t from = INT64_MAX, to = 0; /* one time axis for all */
@@ -313,6 +337,7 @@ static ot_status plan_kernel(work *w, const ot_target *t)
     log_time(w, "plan", start);
     ot_status s = keep_facts(w, k, p, t);
     keep_notes(w, &m);
+    if (s == OT_OK) s = render_text(w, k, p, NULL);
     if (s == OT_OK) s = render_kernel(w, k, p);
     ot_mem_plan_free(p);
     ot_kernel_free(k);
@@ -325,6 +350,8 @@ static ot_status run_kernel(work *w)
     ot_target t;
     double start = ot_now();
 
+    if (w->run->mlir != OT_MLIR_BOTH)
+        return ot_fail(w->d, OT_E_USAGE, "--mem-plan-mode is for MLIR: '%.300s' is a kernel as text", w->path);
     OT_TRY(ot_kernel_parse(w->path, w->input, w->n_input, w->d, &k));
     log_time(w, "parse", start);
     ot_status s = ot_kernel_target(k, w->path, w->run->target, w->d, &t);
@@ -332,6 +359,44 @@ static ot_status run_kernel(work *w)
     if (s != OT_OK) return s;
     ot_target_free(&t); /* memories do not depend on who runs */
     return plan_kernel(w, &t);
+}
+
+/* ---- MLIR ---- */
+
+static ot_status plan_mlir(work *w, const ot_mlir *m, const ot_target *t)
+{
+    ot_kernel *k = ot_mlir_kernel(m);
+    ot_mem_plan *p = NULL;
+    double start = ot_now();
+    ot_status s = ot_mem_plan_kernel(k, w->path, t, &w->run->plan, w->d, &p);
+    if (s == OT_E_BUDGET) ot_mlir_loc(w->path, w->d);
+    if (s != OT_OK) return s;
+    w->r->seconds = ot_now() - start;
+    log_time(w, "plan", start);
+    s = ot_mlir_check_plan(m, p, w->d);
+    if (s == OT_OK) s = keep_facts(w, k, p, t);
+    if (s == OT_OK) s = render_text(w, k, p, m);
+    if (s == OT_OK) s = render_kernel(w, k, p);
+    ot_mem_plan_free(p);
+    return s;
+}
+
+static ot_status run_mlir(work *w)
+{
+    ot_mlir *m = NULL;
+    ot_target t;
+    double start = ot_now();
+
+    if (w->run->n_sizes > 0) return ot_fail(w->d, OT_E_USAGE, "--size is for kernels as text: '%.300s' is MLIR", w->path);
+    OT_TRY(ot_mlir_parse(w->path, w->input, w->n_input, w->run->mlir, w->d, &m));
+    log_time(w, "parse", start);
+    ot_status s = ot_kernel_target(ot_mlir_kernel(m), w->path, w->run->target, w->d, &t);
+    if (s == OT_OK) {
+        s = plan_mlir(w, m, &t);
+        ot_target_free(&t);
+    }
+    ot_mlir_free(m);
+    return s;
 }
 
 /* ---- writing ---- */
@@ -371,9 +436,9 @@ static ot_status run_all(work *w)
     double start = ot_now();
     OT_TRY(ot_read_text(w->run->path, w->r->arena, w->d, &w->input, &w->n_input));
     log_time(w, "read", start);
-    bool kernel = is_kernel(w);
-    OT_TRY(check_output_name(w, kernel));
-    OT_TRY(kernel ? run_kernel(w) : run_table(w));
+    kind is = kind_of(w);
+    OT_TRY(check_output_name(w, is));
+    OT_TRY(is == KERNEL ? run_kernel(w) : is == MLIR ? run_mlir(w) : run_table(w));
     return write_outputs(w);
 }
 

@@ -1,12 +1,14 @@
 /* The command plan-memory: one file of buffers in, the same file with offsets out, and what there is to say about it.
  *
  *   .tk  --kernel/--> ot_kernel    --bufplan/--> offsets, one plan a scope --> .tk with offsets
+ *   .mlir --mlir/--> ot_kernel   --bufplan/--> offsets, one plan a scope --> .mlir with pointer_cast
  *   .csv --csv.c----> ot_pack_file --bufplan/--> offsets, one memory       --> .csv with offsets
  *                                          `---> ot_memory_results --> table, JSON;  map --> .svg
  */
 #ifndef OT_PLAN_MEMORY_H
 #define OT_PLAN_MEMORY_H
 
+#include "mlir/mlir.h"
 #include "report/facts/memory_results.h"
 
 typedef struct ot_memory_run {
@@ -17,6 +19,7 @@ typedef struct ot_memory_run {
     const ot_tk_binding *sizes; /* [n_sizes] values of a kernel's sizes */
     size_t n_sizes;
     bool keep_maps;      /* the results hold what the map draws, for reports */
+    ot_mlir_mode mlir;   /* what of an .mlir file is planned */
     ot_mem_options plan; /* for tables: capacity, mode, time_limit and threads only */
     FILE *log;           /* time of each step, one line each; NULL: silent */
 } ot_memory_run;

@@ -329,6 +329,16 @@ bool ot_kb_compute(ot_kernel_builder *b, ot_pipe pipe, const char *op, const uin
 bool ot_kb_attr(ot_kernel_builder *b, const char *name, const double *values, uint32_t n, bool list);
 bool ot_kb_for(ot_kernel_builder *b, const char *var, int64_t lo, int64_t hi, int64_t step); /* carries nothing */
 bool ot_kb_end(ot_kernel_builder *b);
+/* For readers of other texts, whose lines and columns stay as they are: a value of any kind with its dtype's name, dims, scope, line and
+ * column (name and dtype are copied, bytes computed; 0 bytes: they overflow, or the type is unknown), and a statement of any kind. FOR,
+ * WHILE and IF open a block (their mates are found), ELSE begins its second branch, END closes it; lists are copied. Both return the
+ * new id. ot_kb_at: the value, to be completed. */
+uint32_t ot_kb_put_value(ot_kernel_builder *b, ot_tk_value v);
+uint32_t ot_kb_put_stmt(ot_kernel_builder *b, ot_tk_stmt s);
+ot_tk_value *ot_kb_at(ot_kernel_builder *b, uint32_t v);
+uint32_t ot_kb_n_stmts(const ot_kernel_builder *b);
+/* May a value have this name? */
+bool ot_tk_is_value_name(const char *name);
 /* Hand the kernel over (NULL when memory ran out at any earlier call, or a block is open); the builder is gone either way. */
 ot_kernel *ot_kb_finish(ot_kernel_builder *b);
 void ot_kb_drop(ot_kernel_builder *b); /* accepts NULL */

@@ -288,6 +288,42 @@ bool ot_kb_end(ot_kernel_builder *b)
     return !b->failed && tk_close(b, 0, 0) != OT_NONE;
 }
 
+/* ---- for readers of other texts ---- */
+
+uint32_t ot_kb_put_value(ot_kernel_builder *b, ot_tk_value v)
+{
+    const char *dtype = tk_dtype_parse(v.dtype);
+    b->placed = true;
+    v.name = ot_strdup(b->k->arena, v.name);
+    v.dtype = dtype ? dtype : ot_strdup(b->k->arena, v.dtype);
+    if (!v.name || !v.dtype) b->failed = true;
+    if (b->failed || !tk_type_bytes(v.dtype, v.dims, v.rank, &v.bytes)) v.bytes = 0;
+    return b->failed ? OT_NONE : tk_add_value(b, v);
+}
+
+uint32_t ot_kb_put_stmt(ot_kernel_builder *b, ot_tk_stmt s)
+{
+    b->placed = true;
+    if (b->n_open == 0 && (s.op == OT_TK_END || s.op == OT_TK_ELSE)) b->failed = true;
+    if (b->failed) return OT_NONE;
+    switch (s.op) {
+    case OT_TK_FOR:
+    case OT_TK_WHILE:
+    case OT_TK_IF: return tk_open(b, s);
+    case OT_TK_ELSE: return tk_else(b, s.line, s.col);
+    case OT_TK_END: return tk_close(b, s.line, s.col);
+    default: s.mate = s.op == OT_TK_YIELD ? tk_innermost(b) : OT_NONE; return tk_add_stmt(b, s);
+    }
+}
+
+ot_tk_value *ot_kb_at(ot_kernel_builder *b, uint32_t v) { return &b->k->values[v]; }
+
+uint32_t ot_kb_n_stmts(const ot_kernel_builder *b) { return b->k->n_stmts; }
+
+bool ot_tk_is_value_name(const char *name) { return tk_is_name(name) && !tk_is_keyword(name); }
+
+/* ---- the end ---- */
+
 /* Where each value and statement stands in the printed text: the head is line 1, then params, then statements. */
 static void number_lines(ot_kernel *k)
 {
@@ -317,7 +353,7 @@ ot_kernel *ot_kb_finish(ot_kernel_builder *b)
         ot_kernel_free(k);
         return NULL;
     }
-    number_lines(k);
+    if (!b->placed) number_lines(k);
     return k;
 }
 

@@ -100,6 +100,7 @@ struct ot_kernel_builder {
     uint32_t *open; /* [n_open] openers (FOR, WHILE, IF) of the open blocks */
     size_t n_open, cap_open;
     bool failed; /* out of memory, or an `end` without a block: nothing is handed over */
+    bool placed; /* lines and columns are another text's */
 };
 
 /* false when memory ran out. */

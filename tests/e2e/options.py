@@ -33,7 +33,7 @@ HEADINGS = {
 VALUES = {
     'output': 'absent/x', 'target': 'host', 'threads': '1', 'report': 'r.xml', 'debug': 'T', 'l2': '1M', 'weight-memory': '1M', 'shape': 'x=1', 'design': 'x=1', 'range': 'x=1', 'goal': 'time',
     'memory-budget': '1G', 'max-tensor': '1G', 'max-slowdown': '5', 'emit': 'onnx', 'runtime': 'openvino', 'dump-dir': 'd', 'input': 'x=x.npy',
-    'seed': '1', 'output-dir': 'd', 'repeat': '1', 'trace': 't.json', 'capacity': '1K', 'fast-memory': '1M', 'mode': 'auto', 'time-limit': '1', 'svg': 'm.svg', 'size': 'n=1',
+    'seed': '1', 'output-dir': 'd', 'repeat': '1', 'trace': 't.json', 'capacity': '1K', 'fast-memory': '1M', 'mode': 'auto', 'mem-plan-mode': 'local', 'time-limit': '1', 'svg': 'm.svg', 'size': 'n=1',
     'device': 'cpu', 'emit-source': 'k.cl', 'work-items': '8',
 }
 REFUSED = ("is for 'onnx-tile", "is not for '", 'leave out -o')

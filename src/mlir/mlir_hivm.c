@@ -1,0 +1,224 @@
+/* Operations of hivm.hir.
+ *
+ *   hivm.hir.vadd ins(%a, %b : memref<...>, memref<...>) outs(%c : memref<...>) broadcast = [0]
+ *   hivm.hir.vcast ins(%a : ...) outs(%b : ...) temp_buffer(%t : ...) round_mode = <rint>
+ *   hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]                                           touches no memory
+ *
+ * The pipe follows from the operation, and with it what may share memory. A product adds to its output unless it says that it begins: the
+ * first i1 among its inputs is `true`.
+ */
+#include "mlir_internal.h"
+
+typedef struct op_row {
+    const char *name;
+    ot_pipe pipe;
+    bool adds;   /* its output is an input, too */
+    bool waits;  /* touches no memory */
+    bool by_end; /* the pipe follows from where it goes */
+} op_row;
+
+static const op_row OPS[] = {
+    {"load", OT_PIPE_DMA_IN, false, false, false},
+    {"nd2nz", OT_PIPE_DMA_IN, false, false, false},
+    {"store", OT_PIPE_DMA_OUT, false, false, false},
+    {"nz2nd", OT_PIPE_DMA_OUT, false, false, false},
+    {"fixpipe", OT_PIPE_DMA_OUT, false, false, false},
+    {"copy", OT_PIPE_VECTOR, false, false, true},
+    {"mmadL1", OT_PIPE_CUBE, true, false, false},
+    {"batchMmadL1", OT_PIPE_CUBE, true, false, false},
+    {"matmul", OT_PIPE_CUBE, false, false, false},
+    {"set_flag", OT_PIPE_SCALAR, false, true, false},
+    {"wait_flag", OT_PIPE_SCALAR, false, true, false},
+    {"pipe_barrier", OT_PIPE_SCALAR, false, true, false},
+    {"sync_block", OT_PIPE_SCALAR, false, true, false},
+    {"sync_block_set", OT_PIPE_SCALAR, false, true, false},
+    {"sync_block_wait", OT_PIPE_SCALAR, false, true, false},
+    {"set_mask_norm", OT_PIPE_SCALAR, false, true, false},
+    {"set_ffts_base_addr", OT_PIPE_SCALAR, false, true, false},
+    {"get_block_idx", OT_PIPE_SCALAR, false, true, false},
+    {"get_block_num", OT_PIPE_SCALAR, false, true, false},
+    {"get_sub_block_idx", OT_PIPE_SCALAR, false, true, false},
+    {"get_sub_block_num", OT_PIPE_SCALAR, false, true, false},
+};
+
+/* Names of vector operations, whose rules of in-place use the planner knows under other ones. */
+static const struct {
+    const char *name, *rule;
+} RULES[] = {{"vrec", "reciprocal"}, {"vsel", "select"}, {"vpow", "pow"}, {"mmadL1", "mmad"}, {"batchMmadL1", "mmad"}};
+
+typedef struct hivm_call {
+    const op_row *row;
+    op_row vector; /* of operations v... */
+    const char *op;
+    ml_operands ins, outs, temps;
+    bool begins; /* an input is the constant true */
+} hivm_call;
+
+/* `(%a, %b : type, type)`; the bracket is next. */
+static ot_status operand_list(ml_parser *p, ml_operands *o)
+{
+    ml_operands more;
+    ml_type t;
+    OT_TRY(ml_expect(&p->lx, '('));
+    OT_TRY(ml_use_list(p, &more));
+    OT_TRY(ml_expect(&p->lx, ':'));
+    for (uint32_t k = 0; k < more.n; k++) {
+        if (k > 0) OT_TRY(ml_expect(&p->lx, ','));
+        OT_TRY(ml_parse_type(&p->lx, &t));
+        bool is_memref = p->symbols[more.symbols[k]].is_memref;
+        if (t.kind == ML_OTHER_TYPE) return ml_fail_at(&p->lx, t.line, t.col, "an operand that is neither memref nor scalar");
+        if ((t.kind == ML_MEMREF_TYPE) != is_memref)
+            return ml_fail_at(&p->lx, t.line, t.col, "'%%%s' is %s memref", p->symbols[more.symbols[k]].name,
+                              is_memref ? "a" : "no");
+        if (o->n == ML_LIST_MAX) return ml_fail(&p->lx, "more than %d operands", ML_LIST_MAX);
+        o->symbols[o->n] = more.symbols[k];
+        o->lines[o->n] = more.lines[k];
+        o->cols[o->n++] = more.cols[k];
+    }
+    return ml_expect(&p->lx, ')');
+}
+
+/* What stands behind `word =`. */
+static ot_status skip_setting(ml_parser *p)
+{
+    ml_type t;
+    uint32_t symbol;
+    ml_lexer *lx = &p->lx;
+    (void)ml_accept(lx, '-');
+    if (lx->tok == ML_VALUE) {
+        OT_TRY(ml_use(p, &symbol));
+        if (p->symbols[symbol].value != OT_NONE) return ml_fail(lx, "a buffer in a setting");
+    } else if (ml_is(lx, '<') || ml_is(lx, '[')) {
+        OT_TRY(ml_skip_brackets(lx));
+    } else if (lx->tok == ML_ATTR || lx->tok == ML_WORD || lx->tok == ML_INT || lx->tok == ML_FLOAT || lx->tok == ML_STRING) {
+        bool attr = lx->tok == ML_ATTR;
+        ml_next(lx);
+        if (attr && ml_is(lx, '<')) OT_TRY(ml_skip_brackets(lx));
+    } else {
+        return ml_expected(lx, "a setting's value");
+    }
+    return ml_accept(lx, ':') ? ml_parse_type(lx, &t) : lx->status;
+}
+
+/* `ins(...)`, `outs(...)`, `word = value`, `word(...)`, `word`. */
+static ot_status word_clause(ml_parser *p, hivm_call *c)
+{
+    ml_lexer *lx = &p->lx;
+    ml_operands *list = ml_is_word(lx, "ins")           ? &c->ins
+                        : ml_is_word(lx, "outs")        ? &c->outs
+                        : ml_is_word(lx, "temp_buffer") ? &c->temps
+                                                        : NULL;
+    ml_next(lx);
+    if (list) return operand_list(p, list);
+    if (ml_accept(lx, '=')) return skip_setting(p);
+    if (ml_is(lx, '(') || ml_is(lx, '[')) return ml_skip_brackets(lx);
+    return lx->status;
+}
+
+/* A bare word without a dot belongs to the operation: statements have dots, but for `return`. */
+static bool is_clause_word(const ml_lexer *lx)
+{
+    return lx->tok == ML_WORD && !memchr(lx->text + lx->at, '.', lx->len) && !ml_is_word(lx, "return");
+}
+
+static ot_status read_clauses(ml_parser *p, hivm_call *c)
+{
+    ml_lexer *lx = &p->lx;
+    ml_type t;
+    uint32_t symbol;
+    if (c->row->waits && lx->tok == ML_VALUE && strcmp(c->row->name, "set_ffts_base_addr") == 0) OT_TRY(ml_use(p, &symbol));
+    while (lx->status == OT_OK) {
+        if (is_clause_word(lx)) {
+            OT_TRY(word_clause(p, c));
+        } else if (ml_is(lx, '{') || ml_is(lx, '<') || ml_is(lx, '[')) {
+            OT_TRY(ml_skip_brackets(lx));
+        } else if (ml_accept(lx, 'r')) {
+            OT_TRY(ml_parse_type(lx, &t));
+            if (t.kind != ML_SCALAR_TYPE)
+                return ml_fail_at(lx, t.line, t.col, "hivm.hir.%s makes a value that is no scalar: operations here write buffers",
+                                  c->op);
+        } else {
+            break;
+        }
+    }
+    return lx->status;
+}
+
+static const op_row *find_row(hivm_call *c)
+{
+    for (size_t k = 0; k < sizeof OPS / sizeof *OPS; k++)
+        if (strcmp(OPS[k].name, c->op) == 0) return &OPS[k];
+    if (c->op[0] != 'v' || c->op[1] == '\0') return NULL;
+    c->vector = (op_row){.name = c->op, .pipe = OT_PIPE_VECTOR};
+    return &c->vector;
+}
+
+/* The name by which the planner knows what may be overwritten; one that it does not know where operands are missing in front. */
+static const char *rule_name(const ml_parser *p, const hivm_call *c)
+{
+    bool gone = false;
+    for (uint32_t k = 0; k < c->ins.n; k++) {
+        bool planned = p->symbols[c->ins.symbols[k]].value != OT_NONE;
+        if (planned && gone) return "operation";
+        gone = gone || !planned;
+    }
+    for (size_t k = 0; k < sizeof RULES / sizeof *RULES; k++)
+        if (strcmp(RULES[k].name, c->op) == 0) return RULES[k].rule;
+    return c->row == &c->vector ? c->op + 1 : c->op;
+}
+
+/* Ids of what is planned among the operands, each once. */
+static uint32_t planned(const ml_parser *p, const ml_operands *o, uint32_t *ids, uint32_t n)
+{
+    for (uint32_t k = 0; k < o->n; k++) {
+        uint32_t v = p->symbols[o->symbols[k]].value, j = 0;
+        while (j < n && ids[j] != v) j++;
+        if (v != OT_NONE && j == n) ids[n++] = v;
+    }
+    return n;
+}
+
+static ot_pipe pipe_of(const ml_parser *p, const hivm_call *c)
+{
+    if (!c->row->by_end || c->ins.n == 0 || c->outs.n == 0) return c->row->pipe;
+    uint32_t from = p->symbols[c->ins.symbols[0]].value, to = p->symbols[c->outs.symbols[0]].value;
+    return ot_tk_copy_pipe(from == OT_NONE ? OT_SCOPE_GM : ot_kb_at(p->b, from)->scope,
+                           to == OT_NONE ? OT_SCOPE_GM : ot_kb_at(p->b, to)->scope);
+}
+
+static ot_status add_call(ml_parser *p, const hivm_call *c, ot_tk_stmt at)
+{
+    uint32_t in[3 * ML_LIST_MAX], out[2 * ML_LIST_MAX], n_in = 0, n_out;
+    for (uint32_t k = 0; k < c->ins.n; k++) { /* in order, also twice: the rules count them */
+        uint32_t v = p->symbols[c->ins.symbols[k]].value;
+        if (v != OT_NONE) in[n_in++] = v;
+    }
+    n_out = planned(p, &c->outs, out, 0);
+    if (c->row->adds && !c->begins) n_in = planned(p, &c->outs, in, n_in);
+    n_out = planned(p, &c->temps, out, n_out);
+    if (n_out == 0) {
+        for (uint32_t k = 0; k < n_in; k++) OT_TRY(ml_add_read(p, in[k], &at));
+        return OT_OK;
+    }
+    at.op = OT_TK_COMPUTE;
+    at.pipe = pipe_of(p, c);
+    at.name = rule_name(p, c);
+    at.in = in;
+    at.n_in = n_in;
+    at.out = out;
+    at.n_out = n_out;
+    return ml_add_stmt(p, at, NULL);
+}
+
+ot_status ml_hivm_stmt(ml_parser *p, const char *op, ot_tk_stmt at)
+{
+    hivm_call c = {.op = op};
+    c.row = find_row(&c);
+    if (!c.row) return ml_fail_at(&p->lx, at.line, at.col, "'hivm.hir.%s' is not in the subset that is read", op);
+    OT_TRY(read_clauses(p, &c));
+    if (!c.row->waits && c.ins.n + c.outs.n == 0)
+        return ml_fail_at(&p->lx, at.line, at.col, "hivm.hir.%s without ins(...) and outs(...)", op);
+    for (uint32_t k = 0; k < c.ins.n; k++) c.begins = c.begins || p->symbols[c.ins.symbols[k]].is_true;
+    OT_TRY(ml_define_scalars(p));
+    return add_call(p, &c, at);
+}

@@ -1,0 +1,238 @@
+/* Statements that make memrefs, name them anew, mark them, and reach single elements.
+ *
+ *   memref.alloc, memref_ext.alloc_workspace     a buffer            hivm.hir.pointer_cast(%c0)    a buffer at a given place
+ *   memref.cast, collapse_shape, expand_shape    another name        memref.subview, view, reinterpret_cast     a part
+ */
+#include "mlir_internal.h"
+
+static const char *result_name(const ml_parser *p) { return p->results.n > 0 ? p->results.at[0].name : NULL; }
+
+/* Is what lies in this memory planned in this mode? */
+static bool is_planned(const ml_parser *p, ot_scope scope)
+{
+    return p->mode == OT_MLIR_BOTH || (p->mode == OT_MLIR_WORKSPACE) == (scope == OT_SCOPE_GM);
+}
+
+/* A buffer of type t, with its statement and its piece of text. */
+static ot_status add_buffer(ml_parser *p, ot_tk_stmt at, const ml_type *t, ml_cast c, const int64_t *offsets, uint32_t n_offsets)
+{
+    const char *name = result_name(p) ? result_name(p) : "unnamed";
+    ml_symbol s = {.value = OT_NONE, .is_memref = true};
+    if (p->results.n > 0) OT_TRY(ml_expect_results(p, 1));
+    if (is_planned(p, t->scope)) {
+        OT_TRY(ml_check_static(&p->lx, t));
+        ot_tk_value v = ml_value_of(p, t);
+        v.line = at.line;
+        v.col = at.col;
+        v.workspace = t->scope == OT_SCOPE_GM;
+        v.n_offsets = n_offsets;
+        v.multi = n_offsets > 0 ? n_offsets : 1;
+        if (n_offsets > 0) memcpy(v.offsets, offsets, n_offsets * sizeof *offsets);
+        OT_TRY(ml_add_value(p, name, OT_TK_BUFFER, &v, &s.value));
+        at.op = OT_TK_ALLOC;
+        at.out = &s.value;
+        at.n_out = 1;
+        OT_TRY(ml_add_stmt(p, at, NULL));
+        c.value = s.value;
+        c.name = result_name(p);
+        c.type_at = t->at;
+        c.type_end = c.end = t->end;
+        if (!OT_PUSH(p->m->arena, p->m->casts, p->m->n_casts, p->cap_casts, c)) return ml_nomem(p);
+    }
+    return p->results.n > 0 ? ml_define_result(p, 0, s) : OT_OK;
+}
+
+static ot_status parse_alloc(ml_parser *p, size_t start, ot_tk_stmt at)
+{
+    ml_type t;
+    OT_TRY(ml_expect(&p->lx, '('));
+    if (!ml_is(&p->lx, ')')) return ml_fail(&p->lx, "a memref of unknown size cannot be planned");
+    ml_next(&p->lx);
+    if (ml_is(&p->lx, '{')) OT_TRY(ml_skip_brackets(&p->lx));
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_check_static(&p->lx, &t));
+    if (!t.has_space) return ml_fail_at(&p->lx, t.line, t.col, "memref.alloc without #hivm.address_space<...>: in which memory?");
+    if (t.scope == OT_SCOPE_GM)
+        return ml_fail_at(&p->lx, t.line, t.col, "memref.alloc in gm: global memory is memref_ext.alloc_workspace");
+    return add_buffer(p, at, &t, (ml_cast){.at = start}, NULL, 0);
+}
+
+/* memref_ext.alloc_workspace() [from %arg [offset = [%c]]] : [from memref<?xi8> to] memref<...> */
+static ot_status parse_workspace(ml_parser *p, size_t start, ot_tk_stmt at)
+{
+    ml_type t;
+    uint32_t arg;
+    bool from = false;
+    OT_TRY(ml_expect(&p->lx, '('));
+    OT_TRY(ml_expect(&p->lx, ')'));
+    if (ml_accept_word(&p->lx, "from")) {
+        from = true;
+        OT_TRY(ml_use(p, &arg));
+        if (ml_is_word(&p->lx, "offset")) return ml_fail(&p->lx, "the workspace has its offset already");
+    }
+    OT_TRY(ml_expect(&p->lx, ':'));
+    if (from) {
+        OT_TRY(ml_expect_word(&p->lx, "from"));
+        OT_TRY(ml_parse_type(&p->lx, &t));
+        OT_TRY(ml_expect_word(&p->lx, "to"));
+    }
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_check_static(&p->lx, &t));
+    if (t.scope != OT_SCOPE_GM) return ml_fail_at(&p->lx, t.line, t.col, "a workspace is in gm");
+    return add_buffer(p, at, &t, (ml_cast){.at = start}, NULL, 0);
+}
+
+/* hivm.hir.pointer_cast(%c0, %c64) [] : memref<...> */
+static ot_status parse_cast(ml_parser *p, size_t start, ot_tk_stmt at)
+{
+    ml_operands o;
+    ml_type t;
+    int64_t offsets[OT_TK_MULTI_MAX];
+    OT_TRY(ml_expect(&p->lx, '('));
+    OT_TRY(ml_use_list(p, &o));
+    if (o.n < 1 || o.n > OT_TK_MULTI_MAX) return ml_fail(&p->lx, "a pointer_cast has 1 to %d addresses", OT_TK_MULTI_MAX);
+    for (uint32_t k = 0; k < o.n; k++) {
+        const ml_symbol *s = &p->symbols[o.symbols[k]];
+        if (!s->has_number || s->number < 0)
+            return ml_fail_at(&p->lx, o.lines[k], o.cols[k], "the address '%%%s' is no constant from 0", s->name);
+        offsets[k] = s->number;
+    }
+    OT_TRY(ml_expect(&p->lx, ')'));
+    if (ml_is(&p->lx, '[')) OT_TRY(ml_skip_brackets(&p->lx));
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_check_static(&p->lx, &t));
+    return add_buffer(p, at, &t, (ml_cast){.at = start, .is_placed = true}, offsets, o.n);
+}
+
+/* ---- other names ---- */
+
+/* memref.NAME %x ... : memref<...> to memref<...> */
+static ot_status parse_view(ml_parser *p, bool part)
+{
+    ml_type t;
+    uint32_t base, id;
+    OT_TRY(ml_use(p, &base));
+    for (; !ml_is_word(&p->lx, "memref"); ml_next(&p->lx)) {
+        if (p->lx.status != OT_OK) return p->lx.status;
+        if (p->lx.tok == ML_END || ml_is(&p->lx, '}') || ml_is(&p->lx, '=')) return ml_expected(&p->lx, "the type of the memref");
+    }
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    if (!ml_accept_word(&p->lx, "into")) OT_TRY(ml_expect_word(&p->lx, "to"));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    if (t.kind != ML_MEMREF_TYPE) return ml_fail_at(&p->lx, t.line, t.col, "a view is a memref");
+    OT_TRY(ml_expect_results(p, 1));
+    ml_symbol s = {.value = OT_NONE, .is_memref = true};
+    if (!p->symbols[base].is_memref) return ml_fail_at(&p->lx, t.line, t.col, "'%%%s' is no memref", p->symbols[base].name);
+    if (p->symbols[base].value != OT_NONE) {
+        OT_TRY(ml_add_view(p, result_name(p), p->symbols[base].value, part, &id));
+        s.value = id;
+    }
+    s.is_part = part || p->symbols[base].is_part;
+    return ml_define_result(p, 0, s);
+}
+
+/* annotation.mark %x {hivm.multi_buffer = 2 : i32} [keys ...] : type; other marks say nothing about memory. */
+static ot_status parse_mark(ml_parser *p)
+{
+    uint32_t symbol, depth = 0, line = 0, col = 0;
+    int64_t slots = 0;
+    ml_type t;
+    OT_TRY(ml_use(p, &symbol));
+    OT_TRY(ml_expect(&p->lx, '{'));
+    for (depth = 1; depth > 0; ml_next(&p->lx)) {
+        if (p->lx.tok == ML_END || p->lx.status != OT_OK) return ml_expected(&p->lx, "'}'");
+        if (ml_is(&p->lx, '{')) depth++;
+        if (ml_is(&p->lx, '}') && --depth == 0) continue;
+        if (depth != 1 || !ml_is_word(&p->lx, "hivm.multi_buffer")) continue;
+        ml_next(&p->lx);
+        OT_TRY(ml_expect(&p->lx, '='));
+        line = p->lx.tok_line;
+        col = p->lx.tok_col;
+        if (p->lx.tok != ML_INT) return ml_expected(&p->lx, "the number of buffers");
+        slots = p->lx.value;
+    }
+    while (!ml_is(&p->lx, ':')) { /* keys = [...] values = [...] */
+        if (ml_is(&p->lx, '[')) {
+            OT_TRY(ml_skip_brackets(&p->lx));
+            continue;
+        }
+        if (!ml_is(&p->lx, '=') && !ml_is_word(&p->lx, "keys") && !ml_is_word(&p->lx, "values")) return ml_expected(&p->lx, "':'");
+        ml_next(&p->lx);
+    }
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    uint32_t v = p->symbols[symbol].value;
+    if (line == 0 || v == OT_NONE) return OT_OK;
+    if (slots < 1 || slots > OT_TK_MULTI_MAX) return ml_fail_at(&p->lx, line, col, "1 to %d buffers are allowed", OT_TK_MULTI_MAX);
+    size_t k = 0;
+    while (k < p->m->n_casts && p->m->casts[k].value != v) k++;
+    if (k == p->m->n_casts) return ml_fail_at(&p->lx, line, col, "'%%%s' is no allocation: mark that", p->symbols[symbol].name);
+    ot_tk_value *x = ot_kb_at(p->b, v);
+    if (x->n_offsets > 0 && x->n_offsets != slots)
+        return ml_fail_at(&p->lx, line, col, "%lld buffers, but %u addresses", (long long)slots, x->n_offsets);
+    x->multi = (uint32_t)slots;
+    p->m->casts[k].marked = true;
+    return OT_OK;
+}
+
+/* ---- single elements ---- */
+
+static ot_status parse_load(ml_parser *p, const ot_tk_stmt *at)
+{
+    ml_type t;
+    uint32_t from;
+    OT_TRY(ml_use(p, &from));
+    if (!ml_is(&p->lx, '[')) return ml_expected(&p->lx, "'['");
+    OT_TRY(ml_skip_brackets(&p->lx));
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_expect_results(p, 1));
+    if (p->symbols[from].value != OT_NONE) OT_TRY(ml_add_read(p, p->symbols[from].value, at));
+    return ml_define_scalars(p);
+}
+
+static ot_status parse_store(ml_parser *p, ot_tk_stmt at)
+{
+    ml_type t;
+    uint32_t what, to, part;
+    OT_TRY(ml_use(p, &what));
+    OT_TRY(ml_expect(&p->lx, ','));
+    OT_TRY(ml_use(p, &to));
+    if (!ml_is(&p->lx, '[')) return ml_expected(&p->lx, "'['");
+    OT_TRY(ml_skip_brackets(&p->lx));
+    OT_TRY(ml_expect(&p->lx, ':'));
+    OT_TRY(ml_parse_type(&p->lx, &t));
+    OT_TRY(ml_expect_results(p, 0));
+    if (p->symbols[to].value == OT_NONE) return OT_OK;
+    OT_TRY(ml_add_view(p, "element", p->symbols[to].value, true, &part));
+    at.op = OT_TK_COMPUTE;
+    at.pipe = OT_PIPE_SCALAR;
+    at.name = "element";
+    at.out = &part;
+    at.n_out = 1;
+    return ml_add_stmt(p, at, NULL);
+}
+
+ot_status ml_memref_stmt(ml_parser *p, const char *op, size_t start, ot_tk_stmt at, bool *known)
+{
+    static const struct {
+        const char *name;
+        bool part;
+    } views[] = {{"memref.cast", false},           {"memref.collapse_shape", false},
+                 {"memref.expand_shape", false},   {"memref.memory_space_cast", false},
+                 {"memref.subview", true},         {"memref.view", true},
+                 {"memref.reinterpret_cast", true}};
+    *known = true;
+    if (strcmp(op, "memref.alloc") == 0) return parse_alloc(p, start, at);
+    if (strcmp(op, "memref_ext.alloc_workspace") == 0) return parse_workspace(p, start, at);
+    if (strcmp(op, "hivm.hir.pointer_cast") == 0) return parse_cast(p, start, at);
+    if (strcmp(op, "annotation.mark") == 0) return parse_mark(p);
+    if (strcmp(op, "memref.load") == 0) return parse_load(p, &at);
+    if (strcmp(op, "memref.store") == 0) return parse_store(p, at);
+    for (size_t k = 0; k < sizeof views / sizeof *views; k++)
+        if (strcmp(op, views[k].name) == 0) return parse_view(p, views[k].part);
+    *known = false;
+    return OT_OK;
+}
