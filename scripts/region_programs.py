@@ -108,7 +108,7 @@ def run_program(path, values, where):
             if np.issubdtype(want.dtype, np.floating):
                 scale = max(1e-30, np.abs(want[np.isfinite(want)]).max(initial=0))
                 worst = np.abs(have.astype(np.float64) - want.astype(np.float64)).max(initial=0) / scale
-                bad = not worst <= (1e-4 if want.dtype == np.float32 else 5e-3)
+                bad = not worst <= (1e-4 if want.dtype == np.float32 else 5e-3) + 1e-6 / scale
             else:
                 worst = np.count_nonzero(have != want)
                 bad = worst > 0

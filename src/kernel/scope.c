@@ -67,6 +67,7 @@ ot_pipe ot_tk_copy_pipe(ot_scope from, ot_scope to)
     if (to == OT_SCOPE_HOST) return OT_PIPE_DMA_OUT;
     if (from == OT_SCOPE_GM) return OT_PIPE_DMA_IN;
     if (to == OT_SCOPE_GM) return OT_PIPE_DMA_OUT;
+    if (to == OT_SCOPE_L2 && from != OT_SCOPE_L2) return OT_PIPE_DMA_OUT; /* out of a core */
     return from == to ? OT_PIPE_VECTOR : OT_PIPE_DMA_IN;
 }
 

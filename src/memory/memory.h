@@ -30,8 +30,9 @@ ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_
 
 /* How one operator's tile is done in blocks in the memories of the cores: what the second level chose for it. */
 typedef struct ot_inner_op {
-    const char *node; /* name, or the operator's type where it has none */
-    const char *unit; /* "cube", "vector" */
+    const char *node;      /* name, or the operator's type where it has none */
+    const char *operation; /* of the kernel: static, as unit */
+    const char *unit;      /* "cube", "vector" */
     uint32_t rank;
     int64_t extent[OT_TK_RANK_MAX], block[OT_TK_RANK_MAX]; /* of the tile that it makes, of a block */
     int64_t depth, depth_block;                            /* of products: what is summed up; else 0 */

@@ -293,6 +293,25 @@ static ot_status new_tile(prog *p, uint32_t v, const prog_tensor *like, prog_ten
     return place_as(p, out->v, planned);
 }
 
+/* Where the planned kernel works in place, blocks do, too: another name of the operand's tile. *done false: it has its own place. */
+static ot_status work_in_place(prog *p, uint32_t i, const prog_tensor *in, const prog_tensor *like, bool *done)
+{
+    const ot_rnode *rn = &p->r->nodes[i];
+    const uint32_t own = planned_buffer(p, rn->out[0]);
+    *done = false;
+    for (uint32_t j = 0; own != OT_NONE && p->second && j < p->g->nodes[rn->node].n_in; j++) {
+        const uint32_t v = rn->in[j], other = v == OT_NONE ? OT_NONE : planned_buffer(p, v);
+        int64_t have, want;
+        if (other == OT_NONE || in[j].v == OT_NONE || p->plan->values[own].offsets[0] != p->plan->values[other].offsets[0])
+            continue;
+        if (!ot_product(in[j].dims, in[j].rank, &have) || !ot_product(like->dims, like->rank, &want) || have != want) continue;
+        if (in[j].v != p->tile[v].v) return prog_refuse(p, "a part of a tile that is worked on in place");
+        *done = true;
+        return prog_alias(p, &in[j], like->rank, like->dims, &p->tile[rn->out[0]]);
+    }
+    return OT_OK;
+}
+
 /* Region input v in this tile: loaded where the planned kernel has a buffer, else a view of the tensor. */
 static ot_status bring_input(prog *p, uint32_t v)
 {
@@ -420,7 +439,8 @@ static ot_status put_node(prog *p, uint32_t i)
     p->node = n->name[0] ? n->name : n->op_type;
     OT_TRY(try_view(p, i, &in[0], &out, &done));
     if (!done && !p->why) {
-        OT_TRY(new_tile(p, v, &out, &p->tile[v]));
+        OT_TRY(work_in_place(p, i, in, &out, &done));
+        if (!done) OT_TRY(new_tile(p, v, &out, &p->tile[v]));
         OT_TRY(prog_node(p, i, &ad, in, n->n_in, &p->tile[v]));
     }
     return p->why || !p->r->values[v].is_output ? OT_OK : store_piece(p, v);
@@ -448,7 +468,8 @@ static ot_status put_runs(prog *p, uint32_t d)
     return OT_OK;
 }
 
-#define BODIES_MAX 4000 /* operators that are written out */
+#define BODIES_BLOCKS 1000 /* that are written out in blocks */
+#define BODIES_MAX    4000 /* operators that are written out */
 
 static ot_status put_all(prog *p)
 {
@@ -462,6 +483,7 @@ static ot_status put_all(prog *p)
         bodies *= p->n_runs[d];
         if (bodies > BODIES_MAX) return prog_refuse(p, "tiles of too many kinds");
     }
+    p->second = p->second && bodies <= BODIES_BLOCKS;
     OT_TRY(declare_all(p));
     if (p->why) return OT_OK;
     OT_TRY(load_weights(p));
@@ -482,9 +504,11 @@ static bool prepare(prog *p)
     return p->constant_of && p->param && p->parts && p->tile && p->b;
 }
 
-/* The offsets of the planned kernel. */
+/* The offsets of the planned kernel. Shared memory is sized by the launch. */
 static void give_places(const prog *p, ot_kernel *k)
 {
+    for (uint32_t v = 0; v < k->n_values; v++)
+        if (k->values[v].kind == OT_TK_BUFFER && k->values[v].scope == OT_SCOPE_SHARED) k->values[v].dynamic = true;
     for (uint32_t i = 0; i + 1 < p->n_places; i += 2) {
         ot_tk_value *to = &k->values[p->places[i]];
         const ot_tk_value *from = &p->plan->values[p->places[i + 1]];

@@ -74,8 +74,7 @@ static void grow(graph_text *t)
     t->h[t->values++] = next;
 }
 
-/* all: every value is an output. */
-static void random_graph(uint64_t seed, bool all, graph_text *t)
+static void random_graph(uint64_t seed, graph_text *t)
 {
     rng = seed * 7919;
     *t = (graph_text){.c = 2u + next_random(4), .values = 1};
@@ -90,8 +89,41 @@ static void random_graph(uint64_t seed, bool all, graph_text *t)
     for (uint32_t k = 0; k < c; k++) say(t, "%s%g", k ? ", " : "", 0.5 + k);
     say(t, "]\n");
     while (t->values < n) grow(t);
-    for (uint32_t k = all ? 1 : n - 1; k < n; k++) say(t, "  output %%v%u\n", k);
-    say(t, "}\n");
+}
+
+/* What random graphs have not: products, other shapes. v0 is the input, values are numbered. */
+static const struct {
+    uint32_t values;
+    const char *body;
+} HAND_MADE[] = {
+    {4, "input %v0 : float32[2,24,40]\ninit %w : float32[40,56] = random 1\ninit %u : float32[56,20] = random 2\n"
+        "%v1 = MatMul(%v0, %w)\n%v2 = Relu(%v1)\n%v3 = MatMul(%v2, %u)\n"},
+    {5, "input %v0 : float32[48,36]\ninit %w : float32[30,36] = random 1\ninit %b : float32[30] = random 2\n"
+        "init %u : float32[30,18] = random 3\ninit %c : float32[1,18] = random 4\n%v1 = Gemm(%v0, %w, %b) {transB=1}\n"
+        "%v2 = Sigmoid(%v1)\n%v3 = Gemm(%v2, %u, %c)\n%v4 = Softmax(%v3) {axis=-1}\n"},
+    {5, "input %v0 : float32[2,3,32,20]\n%v1 = Transpose(%v0) {perm=[0,1,3,2]}\n%v2 = MatMul(%v0, %v1)\n"
+        "%v3 = Softmax(%v2) {axis=-1}\n%v4 = MatMul(%v3, %v0)\n"},
+    {6, "input %v0 : float32[1,8,24,16]\ninit %w : float32[16,8,3,3] = random 1\n%v1 = Conv(%v0, %w) {pads=[1,1,1,1]}\n"
+        "%v2 = DepthToSpace(%v1) {blocksize=2}\n%v3 = Relu(%v2)\n%v4 = Transpose(%v3) {perm=[0,2,3,1]}\n%v5 = Neg(%v4)\n"},
+    {6, "input %v0 : float32[1,6,20,28]\ninit %w : float32[6,12,1,1] = random 1\ninit %s : float32[4] = [1, 1, 2, 2]\n"
+        "%v1 = Relu(%v0)\n%v2 = Concat(%v0, %v1) {axis=1}\n%v3 = Conv(%v2, %w)\n"
+        "%v4 = Resize(%v3, _, %s) {mode=\"nearest\", nearest_mode=\"floor\", coordinate_transformation_mode=\"asymmetric\"}\n"
+        "%v5 = Tanh(%v4)\n"},
+    {6, "input %v0 : float32[4,12,18,18]\ninit %g : int64[8] = [0,0,1,1,0,0,1,1]\ninit %w : float32[12,4,3,3] = random 1\n"
+        "%v1 = Pad(%v0, %g)\n%v2 = Conv(%v1, %w) {group=3}\n%v3 = ReduceMean(%v2) {axes=[1]}\n%v4 = Add(%v3, %v2)\n"
+        "%v5 = Sub(%v4, %v0)\n"},
+    {4, "input %v0 : float32[3,9,50]\ninit %w : float32[7,9,5] = random 1\n%v1 = Conv(%v0, %w) {pads=[2,2], dilations=[1]}\n"
+        "%v2 = MaxPool(%v1) {kernel_shape=[4], strides=[2], pads=[1,1], ceil_mode=1}\n%v3 = Clip(%v2) \n"},
+};
+
+/* all: every value is an output. */
+static const char *text_of(const graph_text *t, bool all)
+{
+    static char text[sizeof t->text + 2000];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", t->text);
+    for (uint32_t k = all ? 1 : t->values - 1; k < t->values; k++) n += (size_t)snprintf(text + n, 40, "  output %%v%u\n", k);
+    snprintf(text + n, 40, "}\n");
+    return text;
 }
 
 static ot_model *model_of(const char *text)
@@ -107,24 +139,25 @@ static ot_model *model_of(const char *text)
 /* ---- the reference ---- */
 
 typedef struct truth {
+    const graph_text *t;
     ot_model *m;
     ot_session *s;
     float *input;
     ot_nd in[1], out[40];
 } truth;
 
-static void open_truth(uint64_t seed, truth *x)
+static void open_truth(const graph_text *t, truth *x)
 {
-    graph_text t;
     ot_diag d = {0};
     ot_session_options o = {.reference = true, .poison = true};
-    random_graph(seed, true, &t);
-    *x = (truth){.m = model_of(t.text)};
+    *x = (truth){.t = t, .m = model_of(text_of(t, true))};
     if (ot_session_new(x->m, &o, &d, &x->s) != OT_OK) fail_msg("%s", d.message);
-    const int64_t dims[4] = {2, t.c, t.h[0], t.h[0]}, n = 2 * dims[1] * dims[2] * dims[3];
+    const ot_value *v0 = &x->m->graph->values[x->m->graph->inputs[0]];
+    int64_t n;
+    assert_true(ot_value_elems(v0, &n));
     x->input = malloc((size_t)n * sizeof *x->input);
     for (int64_t k = 0; k < n; k++) x->input[k] = (float)((int)next_random(2000) - 1000) / 1000;
-    x->in[0] = over(OT_F32, x->input, 4, dims);
+    x->in[0] = over(OT_F32, x->input, (uint32_t)v0->rank, v0->dims);
     if (ot_session_run(x->s, x->in, x->out, &d) != OT_OK) fail_msg("%s", d.message);
 }
 
@@ -200,25 +233,34 @@ typedef struct tally {
     uint32_t regions, programs, inner, shared;
 } tally;
 
-static void run_regions(uint64_t seed, const char *target, int64_t l2, tally *n)
+/* Cores with so little memory that everything is done in many blocks. */
+static void shrink(ot_target *t)
 {
-    graph_text t;
+    static const ot_scope cores[] = {OT_SCOPE_UB, OT_SCOPE_L1, OT_SCOPE_L0A, OT_SCOPE_L0B, OT_SCOPE_L0C, OT_SCOPE_SHARED};
+    for (size_t k = 0; k < sizeof cores / sizeof *cores; k++)
+        if (t->scopes[cores[k]].bytes > 0) t->scopes[cores[k]].bytes = 6 << 10;
+    t->scopes[OT_SCOPE_FRAGMENT].bytes = t->scopes[OT_SCOPE_SHARED].bytes;
+    t->scopes[OT_SCOPE_BT].bytes = ot_min(t->scopes[OT_SCOPE_BT].bytes, 64);
+}
+
+static void run_regions(const graph_text *t, const char *called, const char *target, int64_t l2, bool small, tally *n)
+{
     truth x;
     ot_diag d = {0};
     ot_target machine;
     ot_plan *p = NULL;
     const ot_plan_options o = {.goal = OT_GOAL_TIME, .force = true};
-    open_truth(seed, &x);
-    random_graph(seed, false, &t);
-    ot_model *m = model_of(t.text);
+    open_truth(t, &x);
+    ot_model *m = model_of(text_of(t, false));
     assert_int_equal(ot_target_load(target, 1, &d, &machine), OT_OK);
     ot_target_set_l2(&machine, l2);
+    if (small) shrink(&machine);
     assert_int_equal(ot_plan_graph(m->graph, &machine, &o, &p), OT_OK);
     for (uint32_t k = 0; k < p->n_regions; k++) {
         char where[120];
         ot_region_program q;
         ot_arena *a = ot_arena_new();
-        snprintf(where, sizeof where, "seed %llu, %s, %lld bytes, region %u", (unsigned long long)seed, target, (long long)l2, k);
+        snprintf(where, sizeof where, "%s, %s, %lld bytes, region %u", called, target, (long long)l2, k);
         if (ot_region_lower(m->graph, &p->regions[k], &machine, true, a, &d, &q) != OT_OK) fail_msg("%s: %s", where, d.message);
         n->regions++;
         n->programs += q.kernel != NULL;
@@ -236,25 +278,67 @@ static void run_regions(uint64_t seed, const char *target, int64_t l2, tally *n)
 
 #define SEEDS 12
 
-static void programs_make_what_the_reference_makes(void **state)
+static const char *const TARGETS[] = {"tlf-16m", "ascend-a2", "h200"};
+
+/* On every target at three capacities; with cores, also with small ones. */
+static void run_everywhere(const graph_text *t, const char *called, tally *n)
+{
+    static const int64_t sizes[] = {4096, 16384, 65536};
+    for (size_t k = 0; k < 3; k++)
+        for (size_t j = 0; j < 3; j++) {
+            run_regions(t, called, TARGETS[k], sizes[j], false, &n[k]);
+            if (k > 0) run_regions(t, called, TARGETS[k], sizes[j], true, &n[k]);
+        }
+}
+
+static void tell(const tally *n)
+{
+    for (size_t k = 0; k < 3; k++) {
+        print_message("%s: %u regions, %u programs, %u in two levels, %u that share memory\n", TARGETS[k], n[k].regions,
+                      n[k].programs, n[k].inner, n[k].shared);
+        assert_int_equal(n[k].programs, n[k].regions);
+        assert_int_equal(n[k].inner, k == 0 ? 0 : n[k].regions);
+    }
+}
+
+static void random_graphs_make_what_the_reference_makes(void **state)
 {
     (void)state;
-    static const char *const targets[] = {"tlf-16m", "ascend-a2", "h200"};
-    static const int64_t sizes[] = {4096, 16384, 65536};
+    static graph_text t;
+    tally n[3] = {{0}};
     const char *first = getenv("OT_SEED");
     const uint64_t from = first ? strtoull(first, NULL, 10) : 1;
-    for (size_t k = 0; k < 3; k++) {
-        tally n = {0};
-        for (uint64_t seed = from; seed < from + SEEDS; seed++)
-            for (size_t j = 0; j < 3; j++) run_regions(seed, targets[k], sizes[j], &n);
-        print_message("%s: %u regions, %u programs, %u in two levels, %u that share memory\n", targets[k], n.regions, n.programs,
-                      n.inner, n.shared);
-        assert_true(n.regions > SEEDS && n.programs == n.regions);
+    for (uint64_t seed = from; seed < from + SEEDS; seed++) {
+        char called[40];
+        snprintf(called, sizeof called, "seed %llu", (unsigned long long)seed);
+        random_graph(seed, &t);
+        run_everywhere(&t, called, n);
     }
+    tell(n);
+    for (size_t k = 0; k < 3; k++) assert_true(n[k].regions > SEEDS);
+}
+
+static void other_operators_do_so_too(void **state)
+{
+    (void)state;
+    static graph_text t;
+    tally n[3] = {{0}};
+    rng = 1;
+    for (size_t k = 0; k < sizeof HAND_MADE / sizeof *HAND_MADE; k++) {
+        char called[40];
+        snprintf(called, sizeof called, "graph %zu", k);
+        t = (graph_text){.values = HAND_MADE[k].values};
+        say(&t, "model ir 8 opset 13\ngraph g {\n%s", HAND_MADE[k].body);
+        run_everywhere(&t, called, n);
+    }
+    tell(n);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(programs_make_what_the_reference_makes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_graphs_make_what_the_reference_makes),
+        cmocka_unit_test(other_operators_do_so_too),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
