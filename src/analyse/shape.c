@@ -234,13 +234,49 @@ static bool never_runs(const ot_graph *g, const ot_node *n)
     return trips && trips->known && trips->known_n == 1 && trips->known[0] <= 0;
 }
 
+/* Extents of `from` where `to` has none that are known. */
+static ot_status fill_extents(ot_graph *g, ot_id to, const ot_value *from)
+{
+    const ot_value *v = &g->values[to];
+    int64_t dims[OT_RANK_MAX];
+    bool any = false;
+    if (!v->is_tensor || !from->is_tensor || v->rank != from->rank || v->rank < 1) return OT_OK;
+    for (int32_t k = 0; k < v->rank; k++) {
+        dims[k] = v->dims[k] >= 0 ? v->dims[k] : from->dims[k];
+        any |= dims[k] != v->dims[k];
+    }
+    return any ? ot_value_set_shape(g, to, v->rank, dims) : OT_OK;
+}
+
+/* What a Loop carries: its body gets what it is handed at first, and hands on what the body makes. */
+static ot_status bind_carried(ot_graph *g, const ot_node *n, ot_graph *body)
+{
+    for (uint32_t k = 2; k < n->n_in && k < body->n_inputs; k++)
+        if (n->in[k] != OT_NONE) OT_TRY(fill_extents(body, body->inputs[k], &g->values[n->in[k]]));
+    return OT_OK;
+}
+
+static ot_status take_carried(ot_graph *g, const ot_node *n)
+{
+    const ot_attr *a = ot_attr_find(n, "body");
+    if (n->op != OT_OP_Loop || !a || a->kind != OT_ATTR_GRAPH || !a->g) return OT_OK;
+    for (uint32_t k = 0; k + 2 < n->n_in && k < n->n_out && k + 1 < a->g->n_outputs; k++) {
+        if (n->out[k] == OT_NONE || n->in[k + 2] == OT_NONE) continue;
+        const ot_value *last = never_runs(g, n) ? &g->values[n->in[k + 2]] : &a->g->values[a->g->outputs[k + 1]];
+        OT_TRY(fill_extents(g, n->out[k], last));
+    }
+    return OT_OK;
+}
+
 /* Bodies made by the rewriter (or read from .ot text). */
-static ot_status infer_bodies(const ot_graph *g, const ot_node *n, uint32_t depth)
+static ot_status infer_bodies(ot_graph *g, const ot_node *n, uint32_t depth)
 {
     if (never_runs(g, n)) return OT_OK;
-    for (uint32_t k = 0; k < n->n_attrs; k++)
-        if (n->attrs[k].kind == OT_ATTR_GRAPH && n->attrs[k].g != NULL && depth < BODY_DEPTH_MAX)
-            OT_TRY(infer_graph(n->attrs[k].g, NULL, 0, NULL, depth + 1));
+    for (uint32_t k = 0; k < n->n_attrs; k++) {
+        if (n->attrs[k].kind != OT_ATTR_GRAPH || n->attrs[k].g == NULL || depth >= BODY_DEPTH_MAX) continue;
+        if (n->op == OT_OP_Loop) OT_TRY(bind_carried(g, n, n->attrs[k].g));
+        OT_TRY(infer_graph(n->attrs[k].g, NULL, 0, NULL, depth + 1));
+    }
     return OT_OK;
 }
 
@@ -273,6 +309,7 @@ static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
     if (s != OT_OK) clear_outputs(c);
     for (uint32_t k = 0; k < n->n_out; k++)
         if (n->out[k] != OT_NONE) OT_TRY(reconcile(c, k, &c->out[k]));
+    OT_TRY(take_carried(c->g, n));
     if (known && s == OT_OK) OT_TRY(ot_known_propagate(c)); /* it relies on what the rule has checked */
     if (resized) OT_TRY(ot_size_check_outputs(c));
     set_static(c, n);

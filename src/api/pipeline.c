@@ -84,13 +84,14 @@ static ot_status check_design(const ot_graph *g)
 static ot_status check_dynamic(const ot_run *r)
 {
     const ot_run_options *o = &r->options;
-    const char *other = o->n_shapes                                                  ? "--shape"
-                        : o->emit_engine                                             ? "--emit engine"
-                        : o->runtime && strcmp(o->runtime, "onnxruntime") != 0       ? "another --runtime than onnxruntime"
-                        : o->plan.memory_budget && !o->n_ranges                      ? "--memory-budget without --range"
-                        : o->plan.max_tensor                                         ? "--max-tensor"
-                        : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED ? "another --form than loop-peeled"
-                                                                                     : NULL;
+    const char *other = o->n_shapes                                            ? "--shape"
+                        : o->emit_engine                                       ? "--emit engine"
+                        : o->runtime && strcmp(o->runtime, "onnxruntime") != 0 ? "another --runtime than onnxruntime"
+                        : o->plan.memory_budget && !o->n_ranges                ? "--memory-budget without --range"
+                        : o->plan.max_tensor                                   ? "--max-tensor"
+                        : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED && o->plan.force_form != OT_FORM_STREAM
+                            ? "another --form than loop-peeled and stream"
+                            : NULL;
     if (other)
         return ot_fail(r->diag, OT_E_USAGE,
                        "--keep-dynamic does not go with %s, which is for one size: bind the dimensions with --shape instead",

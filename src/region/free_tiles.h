@@ -1,4 +1,4 @@
-/* Tiles of a region whose cut axis has another extent in every run.
+/* Tiles, or steps of a stream, of a region whose cut axis has another extent in every run.
  *
  *   tile      0 .. first-1     first .. first+n-1         first+n
  *   windows   constants        start + i * step, length   start + n * step to the end of the axis
@@ -8,6 +8,9 @@
  * themselves, on what is left of their inputs, with the pads that they have at the end. n is computed when the model runs:
  *
  *   n = min over cut inputs v of floor((extent(v) - least(v)) / step(v))        where one is below least(v): the region untiled
+ *
+ * A region that streams (region/stream.h) has one step in place of the tiles at the beginning, as long as it takes until steps are alike; the
+ * inner and the last ones take over the same number of rows of each value.
  */
 #ifndef OT_REGION_FREE_TILES_H
 #define OT_REGION_FREE_TILES_H
@@ -16,7 +19,8 @@
 
 typedef struct ot_free_tiles {
     const ot_graph *g; /* whose extents the windows below are of: larger than the design's, where there is such a graph */
-    uint32_t n_first;  /* tiles at the beginning that are unlike the inner ones */
+    uint32_t n_first;  /* tiles at the beginning that are unlike the inner ones; of a stream, 1 */
+    int64_t lead;      /* rows of the sink that these make */
     const ot_tile_windows *first; /* [n_first] */
     const ot_tile_windows *inner; /* the first inner tile */
     ot_tile_windows last;         /* windows of a last tile; their upper ends are those of g */
@@ -25,7 +29,7 @@ typedef struct ot_free_tiles {
     bool same; /* every cut value is as long as every other: cut inputs that are not are an error or a broadcast of the model's */
 } ot_free_tiles;
 
-/* Tiles of t->r, a region of the planned graph t->g, cut along one dimension. *legal false with *why where the tiles depend on the size in
+/* Tiles of t->r, a region of the planned graph t->g, cut along one dimension; steps where its form is OT_FORM_STREAM. *legal false with *why where the tiles depend on the size in
  * another way, or where the design size itself would run untiled. Allocates in t->arena. Fails: OT_E_NOMEM. */
 ot_status ot_free_tiles_plan(const ot_form_tiles *t, ot_free_tiles *out, bool *legal, ot_why *why) OT_MUST_USE;
 

@@ -390,6 +390,16 @@ static bool all_whole_bytes(const ot_form_tiles *w)
     return true;
 }
 
+/* Whether there are tiles, or steps, for every size. */
+static ot_status free_legal(const ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
+{
+    ot_region r = *w->r;
+    const ot_form_tiles t = {.g = w->g, .r = &r, .arena = w->arena};
+    ot_free_tiles free;
+    r.form = f;
+    return ot_free_tiles_plan(&t, &free, legal, why);
+}
+
 /* Steps in place of tiles. */
 static ot_status prepare_stream(ot_form_tiles *w, bool *legal, ot_why *why)
 {
@@ -402,7 +412,7 @@ static ot_status prepare_stream(ot_form_tiles *w, bool *legal, ot_why *why)
     *x = (ot_dim_runs){.n = s.n, .exact = s.steps, .loop = s.steps, .runs = s.runs, .n_runs = s.n_runs};
     if (w->r->in_classes) *why = OT_WHY_TILE_KINDS;
     *legal = w->r->in_classes ? s.n_runs <= OT_CLASSES_MAX : ot_stitch_legal(w, OT_FORM_STREAM, true, why);
-    return OT_OK;
+    return *legal && w->g->model->free_dims ? free_legal(w, OT_FORM_STREAM, legal, why) : OT_OK;
 }
 
 ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
@@ -411,7 +421,7 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     uint64_t tiles = 1, single = 1, looped = 0;
     *legal = false;
     if (!is_sound(w, why) || !parts_fit(w, f, why)) return OT_OK;
-    if (w->g->model->free_dims && (f != OT_FORM_PEELED || !ot_sequence_fits(w->g, r))) {
+    if (w->g->model->free_dims && ((f != OT_FORM_PEELED && f != OT_FORM_STREAM) || !ot_sequence_fits(w->g, r))) {
         *why = OT_WHY_FREE_FORM;
         return OT_OK;
     }
@@ -438,10 +448,7 @@ ot_status ot_form_prepare(ot_form_tiles *w, ot_form f, bool *legal, ot_why *why)
     bool sequence = f == OT_FORM_PEELED && ot_sequence_fits(w->g, w->r);
     if (f != OT_FORM_UNROLLED && !looped && !sequence) return OT_OK;
     if (!ot_stitch_legal(w, f, sequence, why)) return OT_OK;
-    if (w->g->model->free_dims) {
-        ot_free_tiles free;
-        return ot_free_tiles_plan(w, &free, legal, why);
-    }
+    if (w->g->model->free_dims) return free_legal(w, f, legal, why);
     if (f == OT_FORM_PRESCAN) return ot_prescan_legal(w, legal, why);
     *legal = f != OT_FORM_SCAN || ot_scan_legal(w, why);
     return OT_OK;

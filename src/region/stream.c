@@ -14,6 +14,7 @@
 
 /* Entries of windows that are held for the steps of one region. */
 #define ENTRIES_MAX 400000
+#define OPERANDS    16 /* of an operator that may make more rows than it is asked for */
 
 typedef struct stepper {
     const ot_graph *g;
@@ -102,6 +103,17 @@ static bool makes_just(const stepper *x, uint32_t i, ot_op_tile *t)
            t->made.lo == made.lo && t->made.hi == made.hi;
 }
 
+/* The same, where it makes more than it was asked for; t stays as it is. An operator with very many operands has none that are resampled. */
+static bool makes_no_more(const stepper *x, uint32_t i, const ot_op_tile *t)
+{
+    ot_win in[OPERANDS];
+    ot_op_tile again = *t;
+    if (t->made.lo == t->need.lo && t->made.hi == t->need.hi) return true;
+    if (x->g->nodes[x->r->nodes[i].node].n_in > OPERANDS) return true;
+    again.in = in;
+    return makes_just(x, i, &again);
+}
+
 /* The rows that node i makes in this step, and what it reads for that. in: storage of its windows. */
 static bool make_rows(stepper *x, uint32_t i, ot_tile_windows *w, ot_win *in, ot_why *why)
 {
@@ -124,7 +136,7 @@ static bool make_rows(stepper *x, uint32_t i, ot_tile_windows *w, ot_win *in, ot
     if (!ot_access_window(x->g, n, rn->lead_out[0], (uint32_t)rn->lead_axis[0], t, why)) return false;
     *why = OT_WHY_STREAM_ROWS;
     if (!again && t->made.lo < before) return false; /* rows that are there already would be made once more */
-    if (is_fine(x->r) && !makes_just(x, i, t)) return false;
+    if (is_fine(x->r) ? !makes_just(x, i, t) : !makes_no_more(x, i, t)) return false;
     for (uint32_t o = 0; o < n->n_out; o++)
         if (rn->out[o] != OT_NONE) x->ready[rn->out[o]] = again ? 0 : t->made.hi;
     note_reads(x, i, t, w);
@@ -272,6 +284,14 @@ static ot_status take_steps(stepper *x, const int64_t *ends, uint32_t n, const p
         *legal = take_step(x, ends[k], &(*steps)[k], why);
     }
     return *legal ? find_kept(x, *steps, n) : OT_OK;
+}
+
+ot_status ot_stream_at(const ot_graph *g, const ot_region *r, ot_arena *a, const int64_t *ends, uint32_t n, ot_tile_windows **steps,
+                       bool *legal, ot_why *why)
+{
+    stepper x = {.g = g, .r = r, .a = a};
+    *legal = can_stream(&x, why);
+    return *legal ? take_steps(&x, ends, n, NULL, steps, legal, why) : OT_OK;
 }
 
 /* The longest run of steps that are alike, the earliest of these. */

@@ -55,5 +55,8 @@ static inline ot_region ot_stream_written(const ot_region *r)
 /* Steps of region r along dims[0], .tile rows of the sink in each of the steady ones. *legal false, with *why, when the region cannot stream so.
  * Requires SHAPES; a borrows nothing. Fails: OT_E_NOMEM. */
 ot_status ot_stream_steps(const ot_graph *g, const ot_region *r, ot_arena *a, ot_stream *out, bool *legal, ot_why *why) OT_MUST_USE;
+/* Windows of steps that end at ends [n] of the sink, ascending, whatever they look like; *steps [n] in a. The rest as above. */
+ot_status ot_stream_at(const ot_graph *g, const ot_region *r, ot_arena *a, const int64_t *ends, uint32_t n, ot_tile_windows **steps,
+                       bool *legal, ot_why *why) OT_MUST_USE;
 
 #endif

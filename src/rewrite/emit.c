@@ -322,7 +322,10 @@ ot_status rw_concat(rw_region *w, rw_target *t, const char *name, const ot_id *i
     const ot_value v = t->g->values[in[0]];
     int64_t dims[OT_RANK_MAX], sum = 0;
     memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
-    for (uint32_t k = 0; k < n; k++) sum += t->g->values[in[k]].dims[axis];
+    for (uint32_t k = 0; k < n; k++) {
+        const int64_t extent = t->g->values[in[k]].dims[axis];
+        sum = sum < 0 || extent < 0 ? OT_DIM_UNKNOWN : sum + extent;
+    }
     dims[axis] = sum;
     ot_attr at = ot_mk_int("axis", axis);
     return rw_op(w, t, "Concat", "deslice", name, in, n, &at, 1, v.dtype, v.rank, dims, out);

@@ -5,6 +5,9 @@
  *     SequenceEmpty --> Loop(untiled) --> Loop(first) --> Loop(inner) --> Loop(last) --> ConcatFromSequence --> y
  *         trips           0 | 1            1 | 0            n | 0           1 | 0         where x is long | short enough
  *
+ * Steps of a stream are the same picture; rows go from Loop to Loop as in stream_form.c, and where the region runs untiled nobody reads what they
+ * are handed.
+ *
  * Inner tiles cut their windows at lo + iteration * step, the last one takes all from `start` on. Where some input is too short for a first
  * and a last tile, the region's own operators run on all of it: a loop of one step, with constants read from outside.
  *
@@ -25,10 +28,24 @@ typedef struct writing {
     rw_region *w;
     ot_free_tiles f;
     free_counts n;
-    ot_id *seq; /* [n_values] */
+    ot_id *seq;  /* [n_values] */
+    bool steps;  /* of a stream */
+    ot_id *rows; /* [n_values] rows that the step before handed on, in the region's graph; OT_NONE */
 } writing;
 
 typedef enum tile_kind { TILE_FIRST, TILE_INNER, TILE_LAST } tile_kind;
+
+/* One Loop over tiles on its way. What goes through it: rows of values first, then sequences. */
+typedef struct tile_loop {
+    writing *x;
+    tile_kind kind;
+    const ot_tile_windows *win; /* of its first tile */
+    rw_loop l;
+    rw_chain c;
+    uint32_t *outs, n;         /* region outputs */
+    ot_id *before;             /* [n] their sequences in the body */
+    uint32_t *carried, n_rows; /* region values whose rows are handed on */
+} tile_loop;
 
 /* ---- counting ---- */
 
@@ -179,44 +196,75 @@ static ot_status bring(writing *x, rw_loop *l, const ot_tile_windows *win, tile_
     return slice(l, src, axis, start, ot_win_len(win->made[v]), name, out);
 }
 
-/* The loop's node: sequences in and out; results[k] belongs to output outs[k] of the region. */
-static ot_status close_loop(writing *x, rw_loop *l, ot_id trips, const uint32_t *outs, const ot_id *results, uint32_t n)
+/* Rows of region value v: as many, or unknown where the region may run untiled and hands on none. */
+static void dims_of_rows(const rw_region *w, uint32_t v, int64_t rows, int64_t *dims)
 {
+    const ot_value *x = &w->g->values[w->r->values[v].value];
+    memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
+    dims[w->r->values[v].axis[0]] = rows;
+}
+
+/* What goes into the Loop in place of value k of those whose rows it hands on, and what comes out. */
+static ot_status row_operand(tile_loop *t, uint32_t k, ot_id *in, ot_id *made)
+{
+    writing *x = t->x;
+    rw_region *w = x->w;
+    const uint32_t v = t->carried[k];
+    const ot_value of = w->g->values[w->r->values[v].value];
+    int64_t dims[OT_RANK_MAX];
+    dims_of_rows(w, v, ot_value_is_static(&of) ? ot_win_len(x->f.inner->kept[v]) : OT_DIM_UNKNOWN, dims);
+    *in = x->rows[v];
+    if (t->kind == TILE_FIRST) OT_TRY(rw_no_rows(w, v, in));
+    OT_TRY(rw_value(w, &w->top, "rows", of.name, of.dtype, of.rank, dims, made));
+    x->rows[v] = *made;
+    return OT_OK;
+}
+
+/* The loop's node: rows and sequences in and out; results: rows [n_rows], then the sequences of the outputs [n]. */
+static ot_status close_loop(tile_loop *t, ot_id trips, const ot_id *results)
+{
+    writing *x = t->x;
     rw_region *w = x->w;
     ot_arena *a = w->g->model->arena;
-    ot_graph *body = l->body.g;
-    ot_id *handed = OT_NEW_N(a, ot_id, n + 1u), *in = OT_NEW_N(w->arena, ot_id, n + 2u), *made = OT_NEW_N(w->arena, ot_id, n + 1u);
+    ot_graph *body = t->l.body.g;
+    const uint32_t all = t->n_rows + t->n;
+    ot_id *handed = OT_NEW_N(a, ot_id, all + 1u), *in = OT_NEW_N(w->arena, ot_id, all + 2u),
+          *made = OT_NEW_N(w->arena, ot_id, all + 1u);
     if (!handed || !in || !made) return rw_nomem(w);
-    handed[0] = l->inputs[1];
-    OT_TRY(rw_loop_own(l, "continue", &handed[0]));
+    handed[0] = t->l.inputs[1];
+    OT_TRY(rw_loop_own(&t->l, "continue", &handed[0]));
     in[0] = trips;
     OT_TRY(rw_const_true(w, &w->top, &in[1]));
-    for (uint32_t k = 0; k < n; k++) {
-        const ot_value y = w->g->values[w->r->values[outs[k]].value];
-        in[k + 2] = x->seq[outs[k]];
-        OT_TRY(rw_value(w, &w->top, "while", y.name, y.dtype, 0, NULL, &made[k]));
-        rw_make_sequence(w->g, made[k]);
-        x->seq[outs[k]] = made[k];
+    for (uint32_t k = 0; k < t->n_rows; k++) OT_TRY(row_operand(t, k, &in[k + 2], &made[k]));
+    for (uint32_t k = 0; k < t->n; k++) {
+        const uint32_t at = t->n_rows + k;
+        const ot_value y = w->g->values[w->r->values[t->outs[k]].value];
+        in[at + 2] = x->seq[t->outs[k]];
+        OT_TRY(rw_value(w, &w->top, "while", y.name, y.dtype, 0, NULL, &made[at]));
+        rw_make_sequence(w->g, made[at]);
+        x->seq[t->outs[k]] = made[at];
+    }
+    for (uint32_t k = 0; k < all; k++) {
         handed[k + 1] = results[k];
         body->values[results[k]].is_output = true;
     }
-    return rw_loop_write(l, in, n, handed, made, n);
+    OT_TRY(rw_loop_write(&t->l, in, all, handed, made, all));
+    return t->n_rows ? rw_stream_order(&t->l, handed + 1, t->n_rows) : OT_OK;
 }
 
 /* Outputs of the region, as numbers of values, and the sequences as the body gets them. */
-static ot_status carry(rw_loop *l, uint32_t **outs, ot_id **before, uint32_t *n)
+static ot_status carry(tile_loop *t)
 {
-    rw_region *w = l->w;
-    *outs = OT_NEW_N(w->arena, uint32_t, w->r->n_values);
-    *before = OT_NEW_N(w->arena, ot_id, w->r->n_values);
-    *n = 0;
-    if (!*outs || !*before) return rw_nomem(w);
+    rw_region *w = t->x->w;
+    t->outs = OT_NEW_N(w->arena, uint32_t, w->r->n_values);
+    t->before = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    if (!t->outs || !t->before) return rw_nomem(w);
     for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
         if (!w->r->values[v].is_output) continue;
         const ot_value y = w->g->values[w->r->values[v].value];
-        OT_TRY(rw_loop_input(l, y.name, y.dtype, &(*before)[*n]));
-        rw_make_sequence(l->body.g, (*before)[*n]);
-        (*outs)[(*n)++] = v;
+        OT_TRY(rw_loop_input(&t->l, y.name, y.dtype, &t->before[t->n]));
+        rw_make_sequence(t->l.body.g, t->before[t->n]);
+        t->outs[t->n++] = v;
     }
     return OT_OK;
 }
@@ -227,40 +275,89 @@ static ot_status insert(rw_loop *l, const char *name, ot_id before, ot_id piece,
     return rw_sequence_op(l->w, &l->body, "SequenceInsert", name, in, 2, NULL, 0, l->body.g->values[piece].dtype, out);
 }
 
+/* A body input for rows of v; the first step's is not read. */
+static ot_status rows_input(tile_loop *t, uint32_t v, ot_id *out)
+{
+    rw_region *w = t->x->w;
+    rw_loop *l = &t->l;
+    const ot_value of = w->g->values[w->r->values[v].value];
+    int64_t dims[OT_RANK_MAX];
+    dims_of_rows(w, v, t->kind == TILE_FIRST ? OT_DIM_UNKNOWN : ot_win_len(t->win->kept[v]), dims);
+    OT_TRY(rw_value(w, &l->body, "rows", of.name, of.dtype, of.rank, dims, out));
+    l->body.g->values[*out].is_input = true;
+    return OT_PUSH(w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ? OT_OK : rw_nomem(w);
+}
+
+/* Rows that steps hand on, as the body gets them; the last one reads them by name. */
+static ot_status carry_rows(tile_loop *t)
+{
+    rw_region *w = t->x->w;
+    ot_id unread;
+    t->carried = OT_NEW_N(w->arena, uint32_t, w->r->n_values + 1u);
+    t->c.kept = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
+    if (!t->carried || !t->c.kept) return rw_nomem(w);
+    for (uint32_t v = 0; v < w->r->n_values; v++) {
+        t->c.kept[v] = OT_NONE;
+        if (v < w->r->n_inputs || ot_win_empty(t->x->f.inner->kept[v])) continue;
+        if (t->kind == TILE_LAST) {
+            OT_TRY(rw_capture(w, &t->l.body, t->x->rows[v], &t->c.kept[v]));
+            continue;
+        }
+        OT_TRY(rows_input(t, v, t->kind == TILE_FIRST ? &unread : &t->c.kept[v]));
+        t->carried[t->n_rows++] = v;
+    }
+    return OT_OK;
+}
+
+/* Rows of value k of these for the next step. */
+static ot_status hand_on(tile_loop *t, uint32_t k, ot_id *out)
+{
+    const uint32_t v = t->carried[k];
+    const ot_win kept = t->x->f.inner->kept[v];
+    const int64_t moved = t->kind == TILE_INNER ? t->x->f.step[v] : 0;
+    OT_TRY(rw_stream_rows(&t->c, v, kept.lo + moved, kept.hi + moved, out));
+    return rw_loop_own(&t->l, t->x->w->g->values[t->x->w->r->values[v].value].name, out);
+}
+
+/* The sequence of output k with what the tile made of it behind. */
+static ot_status add_piece(tile_loop *t, uint32_t k, ot_id *out)
+{
+    rw_region *w = t->x->w;
+    const uint32_t v = t->outs[k];
+    const ot_value y = w->g->values[w->r->values[v].value];
+    const int64_t lo = t->win->piece[v].lo - t->win->made[v].lo;
+    const rw_cut cut = {(uint32_t)w->r->values[v].axis[0], lo, t->c.to_end ? OT_TO_END : lo + ot_win_len(t->win->piece[v])};
+    ot_id piece = t->c.val[v];
+    if (!rw_has_piece(&t->c, v)) { /* a first tile may have none of an output */
+        OT_TRY(arithmetic(w, &t->l.body, "Identity", y.name, t->before[k], OT_NONE, OT_I64, 0, out));
+        t->l.body.g->values[*out].dtype = y.dtype;
+        rw_make_sequence(t->l.body.g, *out);
+        return OT_OK;
+    }
+    if (!t->x->steps) OT_TRY(rw_crop(w, &t->l.body, t->c.val[v], &cut, 1, y.name, &piece)); /* steps make no row twice */
+    return insert(&t->l, y.name, t->before[k], piece, out);
+}
+
 /* A loop over tiles that are all written as the one with windows win is. */
 static ot_status write_tiles(writing *x, const ot_tile_windows *win, tile_kind kind, ot_id trips)
 {
     rw_region *w = x->w;
     const ot_tile_windows *wins[OT_DIMS_MAX] = {win};
     const rw_block block = {.count = {1, 1, 1}, .n_tiles = 1, .looped = true};
-    uint32_t *outs, n;
-    ot_id *before, *results = OT_NEW_N(w->arena, ot_id, w->r->n_values);
-    rw_loop l;
-    rw_chain c;
+    ot_id *results = OT_NEW_N(w->arena, ot_id, 2u * w->r->n_values + 1u);
+    tile_loop t = {.x = x, .kind = kind, .win = win};
     if (!results) return rw_nomem(w);
-    OT_TRY(rw_loop_open(&l, w, &block, true));
-    OT_TRY(carry(&l, &outs, &before, &n));
-    OT_TRY(rw_chain_plan(&c, w, &l.body, wins));
-    c.to_end = kind == TILE_LAST;
+    OT_TRY(rw_loop_open(&t.l, w, &block, true));
+    OT_TRY(rw_chain_plan(&t.c, w, &t.l.body, wins));
+    if (x->steps) OT_TRY(carry_rows(&t));
+    OT_TRY(carry(&t));
+    t.c.to_end = kind == TILE_LAST;
     for (uint32_t v = 0; v < w->r->n_inputs; v++)
-        if (c.needed[v]) OT_TRY(bring(x, &l, win, kind, v, &c.val[v]));
-    OT_TRY(rw_chain_emit(&c));
-    for (uint32_t k = 0; k < n; k++) {
-        const uint32_t v = outs[k];
-        const char *name = w->g->values[w->r->values[v].value].name;
-        const int64_t lo = win->piece[v].lo - win->made[v].lo;
-        const rw_cut cut = {(uint32_t)w->r->values[v].axis[0], lo, c.to_end ? OT_TO_END : lo + ot_win_len(win->piece[v])};
-        ot_id piece;
-        if (!rw_has_piece(&c, v)) { /* a first tile may have none of an output */
-            OT_TRY(arithmetic(w, &l.body, "Identity", name, before[k], OT_NONE, OT_I64, 0, &results[k]));
-            l.body.g->values[results[k]].dtype = w->g->values[w->r->values[v].value].dtype;
-            rw_make_sequence(l.body.g, results[k]);
-            continue;
-        }
-        OT_TRY(rw_crop(w, &l.body, c.val[v], &cut, 1, name, &piece));
-        OT_TRY(insert(&l, name, before[k], piece, &results[k]));
-    }
-    return close_loop(x, &l, trips, outs, results, n);
+        if (t.c.needed[v]) OT_TRY(bring(x, &t.l, win, kind, v, &t.c.val[v]));
+    OT_TRY(rw_chain_emit(&t.c));
+    for (uint32_t k = 0; k < t.n_rows; k++) OT_TRY(hand_on(&t, k, &results[k]));
+    for (uint32_t k = 0; k < t.n; k++) OT_TRY(add_piece(&t, k, &results[t.n_rows + k]));
+    return close_loop(&t, trips, results);
 }
 
 /* Node i of the region as it is, in the body; val: [n_values] of the region, filled. */
@@ -297,29 +394,30 @@ static ot_status write_untiled(writing *x)
 {
     rw_region *w = x->w;
     const rw_block block = {.count = {1, 1, 1}, .n_tiles = 1, .looped = true};
-    uint32_t *outs, n;
-    ot_id *before, *val = OT_NEW_N(w->arena, ot_id, w->r->n_values), *results = OT_NEW_N(w->arena, ot_id, w->r->n_values);
-    rw_loop l;
+    ot_id *val = OT_NEW_N(w->arena, ot_id, w->r->n_values), *results = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    tile_loop t = {.x = x};
     if (!val || !results) return rw_nomem(w);
-    OT_TRY(rw_loop_open(&l, w, &block, true));
-    OT_TRY(carry(&l, &outs, &before, &n));
-    for (uint32_t v = 0; v < w->r->n_inputs; v++) OT_TRY(rw_capture(w, &l.body, w->r->values[v].value, &val[v]));
+    OT_TRY(rw_loop_open(&t.l, w, &block, true));
+    OT_TRY(carry(&t));
+    for (uint32_t v = 0; v < w->r->n_inputs; v++) OT_TRY(rw_capture(w, &t.l.body, w->r->values[v].value, &val[v]));
     /* But for known shapes, which need not be computed of what the region makes. Before IR 4, bodies read no initializers from outside. */
     w->capture = w->g->model->ir_version >= 4;
-    for (uint32_t i = 0; i < w->r->n_nodes; i++) OT_TRY(copy_node(&l, i, val));
+    for (uint32_t i = 0; i < w->r->n_nodes; i++) OT_TRY(copy_node(&t.l, i, val));
     w->capture = false;
-    for (uint32_t k = 0; k < n; k++)
-        OT_TRY(insert(&l, w->g->values[w->r->values[outs[k]].value].name, before[k], val[outs[k]], &results[k]));
-    return close_loop(x, &l, x->n.untiled, outs, results, n);
+    for (uint32_t k = 0; k < t.n; k++)
+        OT_TRY(insert(&t.l, w->g->values[w->r->values[t.outs[k]].value].name, t.before[k], val[t.outs[k]], &results[k]));
+    return close_loop(&t, x->n.untiled, results);
 }
 
 /* requires a region that ot_free_tiles_plan finds legal. Fails: OT_E_NOMEM. */
 ot_status rw_free(rw_region *w)
 {
-    writing x = {.w = w, .seq = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u)};
+    writing x = {.w = w, .seq = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u), .steps = w->r->form == OT_FORM_STREAM};
     bool legal;
     ot_why why;
-    if (!x.seq) return rw_nomem(w);
+    x.rows = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
+    if (!x.seq || !x.rows) return rw_nomem(w);
+    for (uint32_t v = 0; v < w->r->n_values; v++) x.rows[v] = OT_NONE;
     OT_TRY(ot_free_tiles_plan(w->tiles, &x.f, &legal, &why));
     if (!legal) OT_BUG("a region with free dimensions is planned that has no such form");
     ot_form_tiles tiles = *w->tiles; /* operators are written by the extents that their windows are of */

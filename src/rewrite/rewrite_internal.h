@@ -220,6 +220,11 @@ ot_status rw_stream(rw_region *w) OT_MUST_USE;
 /* Rows [lo, hi) of region value v, which is made inside, in a step: of what was carried in (c->kept), of what the step made, or of both. */
 ot_status rw_stream_rows(rw_chain *c, uint32_t v, int64_t lo, int64_t hi, ot_id *out) OT_MUST_USE;
 
+/* What a Loop of one iteration carries in where it hands rows of region value v on: a constant without elements, of the right type. */
+ot_status rw_no_rows(rw_region *w, uint32_t v, ot_id *out) OT_MUST_USE;
+/* Put the nodes that make `rows` ([n_rows] results of the body, handed on) where ONNX Runtime runs them early. Keeps ORDER. */
+ot_status rw_stream_order(rw_loop *l, const ot_id *rows, uint32_t n_rows) OT_MUST_USE;
+
 /* ---- free_form.c ---- */
 
 /* Write the region for every extent of its cut axis. */

@@ -23,7 +23,7 @@ static ot_win fresh_of(const rw_chain *c, uint32_t v) { return c->win[0]->ops[c-
 /* Rows [lo, hi) of x, which holds v's rows from `base` on. */
 static ot_status cut_rows(rw_chain *c, uint32_t v, ot_id x, int64_t base, int64_t lo, int64_t hi, ot_id *out)
 {
-    const rw_cut cut = {cut_axis(c->w, v), lo - base, hi - base};
+    const rw_cut cut = {cut_axis(c->w, v), lo - base, hi == OT_TO_END ? OT_TO_END : hi - base};
     if (x == OT_NONE) OT_BUG("a step reads rows that are not there");
     return rw_crop(c->w, c->t, x, &cut, 1, c->w->g->values[c->w->r->values[v].value].name, out);
 }
@@ -35,7 +35,7 @@ ot_status rw_stream_rows(rw_chain *c, uint32_t v, int64_t lo, int64_t hi, ot_id 
     char key[80];
     ot_id parts[2];
     if (!ot_win_empty(fresh) && lo >= fresh.lo) return cut_rows(c, v, c->val[v], fresh.lo, lo, hi, out);
-    if (hi <= kept.hi) return cut_rows(c, v, c->kept[v], kept.lo, lo, hi, out);
+    if (hi <= kept.hi || ot_win_empty(fresh)) return cut_rows(c, v, c->kept[v], kept.lo, lo, ot_min(hi, kept.hi), out);
     snprintf(key, sizeof key, "rows %u;%lld,%lld", v, (long long)lo, (long long)hi);
     if ((*out = ot_map_get(c->t->crops, key)) != OT_NONE) return OT_OK;
     OT_TRY(cut_rows(c, v, c->kept[v], kept.lo, lo, kept.hi, &parts[0]));
@@ -105,16 +105,15 @@ static ot_status open_run(run_writer *x)
     return OT_OK;
 }
 
-/* What a Loop of one iteration carries in where it hands rows on: nothing, of the right type. */
-static ot_status nothing(run_writer *x, uint32_t v, ot_id *out)
+ot_status rw_no_rows(rw_region *w, uint32_t v, ot_id *out)
 {
-    rw_region *w = x->w;
     ot_arena *a = w->g->model->arena;
     const ot_value of = w->g->values[w->r->values[v].value];
     ot_tensor *t = OT_NEW(a, ot_tensor);
     int64_t *dims = OT_NEW_N(a, int64_t, (size_t)of.rank);
     if (!t || !dims) return rw_nomem(w);
     dims_of_rows(w, v, 0, dims);
+    for (int32_t k = 0; k < of.rank; k++) dims[k] = ot_max(dims[k], 0); /* nobody reads it: any extent will do */
     *t = (ot_tensor){.dtype = of.dtype, .rank = (uint32_t)of.rank, .dims = dims, .data = ot_alloc(a, 1)};
     return t->data ? rw_const(w, &w->top, "no_rows", t, out) : rw_nomem(w);
 }
@@ -150,7 +149,7 @@ static ot_status loop_operands(run_writer *x, ot_id *in, ot_id *made)
         int64_t dims[OT_RANK_MAX];
         dims_of_rows(w, v, ot_win_len(x->handed[v]), dims);
         in[n] = x->state[v];
-        if (x->once) OT_TRY(nothing(x, v, &in[n]));
+        if (x->once) OT_TRY(rw_no_rows(w, v, &in[n]));
         OT_TRY(rw_value(w, &w->top, "rows", of.name, of.dtype, of.rank, dims, &made[n]));
         x->state[v] = made[n];
     }
@@ -168,14 +167,14 @@ static ot_status loop_operands(run_writer *x, ot_id *in, ot_id *made)
 /* Rows that are handed on stand at the end of the body, those that are made last first. ONNX Runtime goes down from results that nobody
  * reads, the last of the file first: so it cuts out the rows of a layer before it goes on to the next one. In any other order the layers'
  * values wait for their cut (measured: 20 convolutions, steps of 8 rows, 26 MB so, 52 MB otherwise). Requires ORDER, keeps it. */
-static ot_status order_body(run_writer *x, const ot_id *rows)
+ot_status rw_stream_order(rw_loop *l, const ot_id *rows, uint32_t n_rows)
 {
-    ot_graph *body = x->l.body.g;
-    ot_id *order = OT_NEW_N(x->w->arena, ot_id, body->n_order + 1u);
-    bool *is_last = OT_NEW_N(x->w->arena, bool, body->n_nodes + 1u);
+    ot_graph *body = l->body.g;
+    ot_id *order = OT_NEW_N(l->w->arena, ot_id, body->n_order + 1u);
+    bool *is_last = OT_NEW_N(l->w->arena, bool, body->n_nodes + 1u);
     uint32_t n = 0;
-    if (!order || !is_last) return rw_nomem(x->w);
-    for (uint32_t k = 0; k < x->n_rows; k++) {
+    if (!order || !is_last) return rw_nomem(l->w);
+    for (uint32_t k = 0; k < n_rows; k++) {
         const ot_value *v = &body->values[rows[k]];
         if (v->producer != OT_NONE && v->n_uses == 0) is_last[v->producer] = true; /* a leaf: any place behind the rest will do */
     }
@@ -203,7 +202,7 @@ static ot_status close_run(run_writer *x)
     OT_TRY(rw_const_true(w, &w->top, &in[1]));
     OT_TRY(loop_operands(x, in + 2, made));
     OT_TRY(rw_loop_write(l, in, n, outs, made, n));
-    return order_body(x, outs + 1);
+    return rw_stream_order(l, outs + 1, x->n_rows);
 }
 
 /* The windows of rows that a run hands on, seen from its first step: what the next step keeps, moved by as much as the run walks. */

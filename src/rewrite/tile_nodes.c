@@ -103,8 +103,10 @@ static ot_status operand_tile(rw_chain *c, uint32_t i, uint32_t j, uint32_t v, o
         int64_t base = w->r->values[v].axis[d] == axis ? c->win[d]->made[v].lo : 0;
         cuts[n++] = (rw_cut){(uint32_t)axis, in.lo - base, c->to_end ? OT_TO_END : in.hi - base};
     }
-    if (c->kept && v >= w->r->n_inputs)
-        return rw_stream_rows(c, v, cuts[0].lo + c->win[0]->made[v].lo, cuts[0].hi + c->win[0]->made[v].lo, out);
+    if (c->kept && v >= w->r->n_inputs) {
+        const int64_t base = c->win[0]->made[v].lo;
+        return rw_stream_rows(c, v, cuts[0].lo + base, c->to_end ? OT_TO_END : cuts[0].hi + base, out);
+    }
     if (c->val[v] == OT_NONE) OT_BUG("a tile reads a value that was not made");
     return rw_crop(c->w, c->t, c->val[v], cuts, n, w->g->values[w->r->values[v].value].name, out);
 }
@@ -155,9 +157,9 @@ static void output_dims(const rw_chain *c, uint32_t i, uint32_t o, int64_t *dims
     const ot_region *r = c->w->r;
     const uint32_t v = r->nodes[i].out[o];
     ot_made_dims(c->w->g, r, c->win, v, dims);
+    if (c->kept) dims[r->values[v].axis[0]] = ot_win_len(c->win[0]->ops[i].made); /* behind the rows that are there */
     for (uint32_t d = 0; c->to_end && d < r->n_dims; d++)
         if (r->values[v].axis[d] >= 0) dims[r->values[v].axis[d]] = OT_DIM_UNKNOWN;
-    if (c->kept) dims[r->values[v].axis[0]] = ot_win_len(c->win[0]->ops[i].made); /* behind the rows that are there */
 }
 
 /* Output o of node i, which the region does not use. Most operators may leave it out; Split counts its outputs. */

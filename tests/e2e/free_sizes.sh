@@ -5,6 +5,9 @@ start=$((${OT_SEED:-1} * 1000000)) seeds=${FREE_SEEDS:-30}
 echo "seeds $start to $((start + seeds - 1))"
 "$PYTHON" "$root/tests/property/free_sizes.py" --tool "$TOOL" --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 40 "$tmp/out")"
 tail -n 1 "$tmp/out"
+"$PYTHON" "$root/tests/property/free_sizes.py" --tool "$TOOL" --form stream --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 40 "$tmp/out")"
+tail -n 1 "$tmp/out"
+grep -q ' [1-9][0-9]* hand rows on' "$tmp/out" || fail "no region hands rows on: $(tail -n 1 "$tmp/out")"
 "$PYTHON" "$root/tests/property/free_sizes.py" --tool "$TOOL" --any --start "$start" --seeds "$((seeds * 2))" >"$tmp/out" 2>&1 || fail "$(tail -n 40 "$tmp/out")"
 tail -n 1 "$tmp/out"
 

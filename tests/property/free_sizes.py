@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Random networks with free dimensions: one tiled file must give what the original gives, at every size.
 
-  free_sizes.py [--tool build/onnx-tile] [--any] [--start S] [--seeds N] [--keep DIR] [-v]        free_sizes.py --seed S      one again
+  free_sizes.py [--tool build/onnx-tile] [--any] [--form stream] [--force] [--start S] [--seeds N] [--keep DIR] [-v]
+  free_sizes.py --seed S      one again
 
 Each seed makes a network as streams.py does, frees its batch, its spatial extents or all of them, tiles it for a design size
-(--keep-dynamic --design ..., with --force every second time), and runs original and result in ONNX Runtime at sizes that have nothing to do
+(--keep-dynamic --design ..., with --force every second time or each time), and runs original and result in ONNX Runtime at sizes that have nothing to do
 with the design: odd ones, such of a few rows, several samples, large ones. Every output must have the original's shape and be within
-1e-5 of its largest value; a size that the original refuses, the result must refuse as well. What the file states of free dimensions must
+1e-5 of its largest value; a size that the original refuses, the result must refuse as well. With --form stream, regions that carry rows from step to step are asked for. What the file states of free dimensions must
 still be free in the result. With --any the graphs are those of random_graphs.py, of every operator that it knows, with some dimensions
-of their inputs free; what ONNX Runtime does not compute alike with and without optimisations is not compared. Closes with 'N passed, N failed; N regions; N sizes, N refused by both'.
+of their inputs free; what ONNX Runtime does not compute alike with and without optimisations is not compared. Closes with 'N passed, N failed; N regions, N hand rows on; N sizes, N refused by both'.
 """
 import argparse
 import os
@@ -123,11 +124,11 @@ def feeds_of(model, shapes, rng):
     return {v: some(s, np.dtype(kinds[v])) for v, s in shapes.items()}
 
 
-def check(tool, seed, keep, general):
-    """(what went wrong or '', regions, sizes run, sizes refused by both)."""
+def check(tool, seed, keep, general, form=None, force=False):
+    """(what went wrong or '', regions, those that hand rows on, sizes run, sizes refused by both)."""
     case = (any_case if general else image_case)(seed)
     if case is None:
-        return '', 0, 0, 0
+        return '', 0, 0, 0, 0
     model, design, shapes, l2 = case
     folder = os.path.join(keep, f'free_{seed}')
     os.makedirs(folder, exist_ok=True)
@@ -136,40 +137,42 @@ def check(tool, seed, keep, general):
     try:
         a = session(original, False), session(original, True)
     except Exception:  # noqa: BLE001 as in run(): a model that ONNX Runtime does not load
-        return '', 0, 0, 0
+        return '', 0, 0, 0, 0
     command = [tool, original, '-o', tiled, '--target', 'cpu-generic', '--l2', l2, '-q', '--keep-dynamic', '--goal', 'memory' if seed % 3 else 'time',
                '--max-slowdown', '1000']
-    command += [w for v, s in design.items() for w in ('--design', f'{v}=' + ','.join(map(str, s)))] + ['--force'] * (seed % 2)
+    command += [w for v, s in design.items() for w in ('--design', f'{v}=' + ','.join(map(str, s)))] + ['--force'] * (force or seed % 2)
+    command += ['--form', form] if form else []
     p = subprocess.run(command, capture_output=True, text=True)
     if p.returncode != 0:
-        return f'{shlex.join(command)}: exit {p.returncode}: {p.stderr.strip()[-300:]}', 0, 0, 0
+        return f'{shlex.join(command)}: exit {p.returncode}: {p.stderr.strip()[-300:]}', 0, 0, 0, 0
     written = onnx.load(tiled)
     if not general:
         onnx.checker.check_model(tiled, full_check=True)
     if [i.SerializeToString() for i in written.graph.input] != [i.SerializeToString() for i in model.graph.input]:
-        return f'the inputs are no longer what they were: {shlex.join(command)}', 0, 0, 0
-    names, ran, refused = [o.name for o in model.graph.output], 0, 0
-    regions = len({w.split('/')[1] for w in str(written).split('"') if w.startswith('tile/r')})
+        return f'the inputs are no longer what they were: {shlex.join(command)}', 0, 0, 0, 0
+    outputs, ran, refused = [o.name for o in model.graph.output], 0, 0
+    names = {w for w in str(written).split('"') if w.startswith('tile/r')}
+    regions, streams = len({w.split('/')[1] for w in names}), len({w.split('/')[1] for w in names if w.split('/')[2] == 'rows'})
     b = (session(tiled, False), session(tiled, True)) if regions else ()
     for k, at in enumerate(shapes if regions else ()):
         feeds = feeds_of(model, at, np.random.default_rng([seed, k]))
-        want = [run(x, names, feeds) for x in a]
+        want = [run(x, outputs, feeds) for x in a]
         both = [w for w, _ in want if w is not None]
-        if general and len(both) == 2 and differences(names, *both):
+        if general and len(both) == 2 and differences(outputs, *both):
             continue  # the runtime disagrees with itself
         for optimise in (0, 1):
-            (wanted, no), (got, neither) = want[optimise], run(b[optimise], names, feeds)
+            (wanted, no), (got, neither) = want[optimise], run(b[optimise], outputs, feeds)
             ran += 1
             refused += wanted is None and got is None
             why = ''
             if wanted is not None and got is not None:
-                why = differences(names, wanted, got) if general else compare(wanted, got, names)
+                why = differences(outputs, wanted, got) if general else compare(wanted, got, outputs)
             elif (wanted is None) != (got is None) and (got is None or both == []):
                 why = f'only one refuses: {no or neither}'
             if why:
-                return f'at {at}{"" if optimise else " (no optimisation)"}: {why}: {shlex.join(command)}', regions, ran, refused
+                return f'at {at}{"" if optimise else " (no optimisation)"}: {why}: {shlex.join(command)}', regions, streams, ran, refused
     subprocess.run(['rm', '-r', folder], check=True)
-    return '', regions, ran, refused
+    return '', regions, streams, ran, refused
 
 
 def main():
@@ -180,19 +183,21 @@ def main():
     p.add_argument('--seed', type=int)
     p.add_argument('--keep')
     p.add_argument('--any', action='store_true')
+    p.add_argument('--form', choices=['stream', 'loop-peeled'])
+    p.add_argument('--force', action='store_true')
     p.add_argument('-v', action='store_true')
     o = p.parse_args()
     keep = o.keep or tempfile.mkdtemp()
     failed = 0
-    totals = [0, 0, 0]
+    totals = [0, 0, 0, 0]
     seeds = [o.seed] if o.seed is not None else range(o.start, o.start + o.seeds)
     for seed in seeds:
-        why, *counts = check(os.path.abspath(o.tool), seed, keep, o.any)
+        why, *counts = check(os.path.abspath(o.tool), seed, keep, o.any, o.form, o.force)
         totals = [a + b for a, b in zip(totals, counts)]
         failed += why != ''
         if why or o.v:
             print(f'seed {seed}: {why or "ok"}, {counts[0]} regions', flush=True)
-    print(f'free sizes: {len(seeds) - failed} passed, {failed} failed; {totals[0]} regions; {totals[1]} sizes, {totals[2]} refused by both')
+    print(f'free sizes: {len(seeds) - failed} passed, {failed} failed; {totals[0]} regions, {totals[1]} hand rows on; {totals[2]} sizes, {totals[3]} refused by both')
     return 1 if failed or (10 if o.any else 2) * totals[0] < len(seeds) else 0
 
 

@@ -34,9 +34,11 @@ static ot_model *bound_copy(const ranged *r, const int64_t *dims, ot_status want
     return NULL;
 }
 
-static const ot_plan_options OPTIONS = {.goal = OT_GOAL_MEMORY, .max_slowdown = 1000, .force = true, .tie_break = true};
+static const ot_plan_options TILES = {.goal = OT_GOAL_MEMORY, .max_slowdown = 1000, .force = true, .tie_break = true},
+                             STREAMS = {
+                                 .goal = OT_GOAL_MEMORY, .max_slowdown = 1000, .force_form = OT_FORM_STREAM, .tie_break = true};
 
-static bool ranged_new(ranged *r, const char *body, const ot_size_var dims[4], int64_t l2)
+static bool ranged_new(ranged *r, const char *body, const ot_size_var dims[4], int64_t l2, const ot_plan_options *options)
 {
     static char text[16384];
     *r = (ranged){0};
@@ -60,7 +62,7 @@ static bool ranged_new(ranged *r, const char *body, const ot_size_var dims[4], i
     assert_int_equal(ot_free_dims_set(r->file->graph, r->planned->graph, r->large ? r->large->graph : NULL), OT_OK);
     assert_int_equal(ot_target_load("cpu-generic", 1, &diag, &r->target), OT_OK);
     ot_target_set_l2(&r->target, l2);
-    if (ot_plan_graph(r->planned->graph, &r->target, &OPTIONS, &r->plan) != OT_OK) fail_msg("%s", diag.message);
+    if (ot_plan_graph(r->planned->graph, &r->target, options, &r->plan) != OT_OK) fail_msg("%s", diag.message);
     return true;
 }
 
@@ -186,8 +188,9 @@ static void grow(char *out, size_t size)
 static void brute_force(void **state)
 {
     (void)state;
-    uint32_t regions = 0, proved = 0, refused = 0, elsewhere = 0;
-    for (int k = 0; k < 16; k++) {
+    uint32_t regions = 0, proved = 0, refused = 0, elsewhere = 0, streams = 0;
+    const char *more = getenv("OT_SEEDS");
+    for (int k = 0; k < (more ? atoi(more) : 24); k++) {
         char body[4096];
         ranged r;
         grow(body, sizeof body);
@@ -197,7 +200,7 @@ static void brute_force(void **state)
         ot_size_var box[4];
         memcpy(box, dims, sizeof box);
         box[3].hi -= (box[3].hi - box[3].lo) % box[3].step;
-        if (!ranged_new(&r, body, box, 2048 << below(4))) {
+        if (!ranged_new(&r, body, box, 2048 << below(4), k % 3 == 2 ? &STREAMS : &TILES)) {
             ranged_free(&r);
             continue;
         }
@@ -205,6 +208,7 @@ static void brute_force(void **state)
         const ot_range_facts f = bound_of(&r, r.dims, 0, a);
         const worst w = look_at_all(&r);
         regions += r.plan->n_regions;
+        for (uint32_t i = 0; i < r.plan->n_regions; i++) streams += r.plan->regions[i].form == OT_FORM_STREAM;
         refused += w.refused > 0;
         if (f.untiled.verdict != OT_RANGE_PROVED || f.tiled.verdict != OT_RANGE_PROVED) {
             const char *why = f.tiled.why ? f.tiled.why : f.untiled.why;
@@ -224,9 +228,9 @@ static void brute_force(void **state)
         ot_arena_free(a);
         ranged_free(&r);
     }
-    print_message("%u proved, %u regions, %u with sizes that are refused, %u largest elsewhere than untiled\n", proved, regions,
-                  refused, elsewhere);
-    assert_true(proved > 5 && regions > 5);
+    print_message("%u proved, %u regions, %u hand rows on, %u with sizes that are refused, %u largest elsewhere than untiled\n",
+                  proved, regions, streams, refused, elsewhere);
+    assert_true(proved > 5 && regions > 5 && streams > 0);
 }
 
 /* What a region holds is most where its last tile is longest, which need not be at the largest size: the upper corner alone is no bound. */
@@ -243,7 +247,7 @@ static void longest_last_tile(void **state)
                           corner[4] = {{1, 1, 1}, {8, 8, 1}, {h, h, 1}, {8, 8, 1}};
         ranged r;
         ot_arena *a = ot_arena_new();
-        assert_true(ranged_new(&r, body, dims, 8192 << k % 4));
+        assert_true(ranged_new(&r, body, dims, 8192 << k % 4, &TILES));
         const ot_range_facts f = bound_of(&r, dims, 0, a), upper = bound_of(&r, corner, 0, a);
         assert_int_equal(f.tiled.verdict, OT_RANGE_PROVED);
         assert_true(f.tiled.live_bytes >= upper.tiled.live_bytes);
@@ -265,7 +269,7 @@ static void is_unknown(const char *body, const char *word)
     static const ot_size_var dims[4] = {{1, 1, 1}, {8, 8, 1}, {16, 64, 1}, {16, 16, 1}};
     ranged r;
     ot_arena *a = ot_arena_new();
-    assert_true(ranged_new(&r, body, dims, 4096));
+    assert_true(ranged_new(&r, body, dims, 4096, &TILES));
     const ot_range_facts f = bound_of(&r, r.dims, 0, a);
     if (f.untiled.verdict != OT_RANGE_UNKNOWN || f.tiled.verdict != OT_RANGE_UNKNOWN) fail_msg("proved: %s", body);
     if (!strstr(f.untiled.why, word)) fail_msg("'%s' does not say '%s'", f.untiled.why, word);
@@ -317,7 +321,7 @@ static void terms(void **state)
         char body[2048];
         ranged r;
         snprintf(body, sizeof body, "%s  output %%y\n", BODIES[k]);
-        if (!ranged_new(&r, body, dims, 4096)) fail_msg("%s", body);
+        if (!ranged_new(&r, body, dims, 4096, &TILES)) fail_msg("%s", body);
         ot_arena *a = ot_arena_new();
         const ot_graph *g = r.file->graph;
         const ot_size_var vars[3] = {dims[0], dims[2], dims[3]};
@@ -382,8 +386,8 @@ static void no_memory(void **state)
     (void)state;
     static const ot_size_var dims[4] = {{1, 1, 1}, {8, 8, 1}, {40, 64, 1}, {16, 16, 1}};
     ranged r;
-    assert_true(
-        ranged_new(&r, "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Conv(%a, %w) {pads=[1,1,1,1]}\n  output %y\n", dims, 2048));
+    assert_true(ranged_new(&r, "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Conv(%a, %w) {pads=[1,1,1,1]}\n  output %y\n", dims,
+                           2048, &TILES));
     assert_true(r.plan->n_regions > 0);
     ot_arena *a = ot_arena_new();
     const ot_range_case c = {

@@ -305,7 +305,7 @@ static ot_status check_limits(const checker *c)
     const ot_plan_options *o = c->o;
     const ot_figures *t = &c->p->tiled, *u = &c->p->untiled;
     const double allowed = u->time_s * (1 + o->max_slowdown);
-    const bool asked = o->force || o->max_tensor > 0; /* for tiles that take longer */
+    const bool asked = o->force || o->max_tensor > 0 || o->force_form == OT_FORM_STREAM; /* for tiles that take longer */
     if (o->goal == OT_GOAL_MEMORY && !asked && t->time_s > allowed * (1 + ABOUT))
         return broken(c, NULL, "slower than allowed", t->time_s, allowed);
     if (o->memory_budget > 0 && t->peak_bytes > o->memory_budget)
