@@ -395,7 +395,7 @@ static ot_status dump_program(const ot_run *r, const ot_region *x)
     ot_arena *a = ot_arena_new();
     if (!a) return ot_fail_nomem(r->diag);
     ot_diag own = {0};
-    ot_status s = ot_region_lower(planned_graph(r), x, &r->target, true, a, &own, &p);
+    ot_status s = ot_region_lower(planned_graph(r), x, &r->target, OT_LOWER_BLOCKS, a, &own, &p);
     if (s == OT_E_NOMEM) ot_fail(r->diag, s, "%s", own.message);
     if (s == OT_E_INPUT || s == OT_E_BUDGET) { /* our bug, and no reason to leave the rest of the dump out */
         p.why = ot_format(a, "failed: %s", own.message);

@@ -19,8 +19,9 @@
 #include "inner_nest.h"
 
 #include <float.h>
+#include <math.h>
 
-bool inner_has(const ot_target *t)
+bool ot_target_has_cores(const ot_target *t)
 {
     return (t->scopes[OT_SCOPE_UB].bytes > 0 && t->scopes[OT_SCOPE_L0C].bytes > 0) || t->scopes[OT_SCOPE_SHARED].bytes > 0;
 }
@@ -303,7 +304,7 @@ static ot_status put_vector(prog *p, const prog_op *op)
                         .rank = op->out.rank,
                         .n_blocks = c.n,
                         .bytes = (int64_t)c.bytes,
-                        .granules_saved = (int64_t)(rounded.bytes - c.bytes),
+                        .granules_saved = (int64_t)fmax(rounded.bytes - c.bytes, 0),
                         .time = c.seconds};
     memcpy(note.extent, op->out.dims, sizeof note.extent);
     memcpy(note.block, c.block, sizeof note.block);

@@ -18,6 +18,7 @@
 #include "inner_nest.h"
 
 #include <float.h>
+#include <math.h>
 
 typedef struct product {
     prog *p;
@@ -363,7 +364,7 @@ static ot_status note(const product *x, const best_block *c, const best_block *p
                         .depth_block = c->depth * x->taps,
                         .n_blocks = c->n,
                         .bytes = (int64_t)c->bytes,
-                        .granules_saved = (int64_t)(bytes - c->bytes),
+                        .granules_saved = (int64_t)fmax(bytes - c->bytes, 0),
                         .time = c->seconds};
     memcpy(note.extent, x->op->out.dims, sizeof note.extent);
     memcpy(note.block, c->block, sizeof note.block);

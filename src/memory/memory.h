@@ -60,9 +60,15 @@ typedef struct ot_region_program {
     uint32_t n_inner;
 } ot_region_program;
 
-/* Lower the region. second: operators run in blocks in the memories of the target's cores (Ascend: l1, l0a, l0b, l0c, ub; GPU: shared,
- * fragment), where it has some; sizes of blocks by cost. a: for what *out points to. Deterministic. */
-ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target *t, bool second, ot_arena *a, ot_diag *d,
+#define OT_LOWER_BLOCKS \
+    1u /* operators run in blocks in the memories of the target's cores (Ascend: l1, l0a, l0b, l0c, ub; GPU: shared,
+                                fragment), where it has some; sizes of blocks by cost */
+#define OT_LOWER_ONE_KIND 2u /* only tiles of the most frequent kind: for figures, the outputs are not complete */
+
+/* Does the target have memories in its cores that OT_LOWER_BLOCKS uses? */
+bool ot_target_has_cores(const ot_target *t);
+/* Lower the region. how: set of OT_LOWER_... a: for what *out points to. Deterministic. */
+ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target *t, unsigned how, ot_arena *a, ot_diag *d,
                           ot_region_program *out) OT_MUST_USE;
 
 typedef struct ot_arena_figures {

@@ -12,6 +12,7 @@
  *
  * Not lowered: form stream, whose steps hand rows on; operators that program_ops.c does not know. The caller is told why.
  */
+#include "inner_nest.h"
 #include "region/forms.h"
 #include "region_program.h"
 
@@ -138,6 +139,13 @@ static ot_status find_runs(prog *p, uint32_t d)
         if (!run->step || !run->piece_step) return prog_nomem(p);
     }
     return OT_OK;
+}
+
+static void keep_longest(prog *p, uint32_t d)
+{
+    for (uint32_t k = 1; k < p->n_runs[d]; k++)
+        if (p->runs[d][k].count > p->runs[d][0].count) p->runs[d][0] = p->runs[d][k];
+    if (p->n_runs[d] > 1) p->n_runs[d] = 1;
 }
 
 /* ---- windows of the tile at hand ---- */
@@ -480,6 +488,7 @@ static ot_status put_all(prog *p)
         p->var[d] = ot_region_name(&p->names, variables[d], "");
         if (!p->var[d]) return prog_nomem(p);
         OT_TRY(find_runs(p, d));
+        if (p->one_kind) keep_longest(p, d);
         bodies *= p->n_runs[d];
         if (bodies > BODIES_MAX) return prog_refuse(p, "tiles of too many kinds");
     }
@@ -525,6 +534,7 @@ static ot_status place_rest(const prog *p, ot_kernel *k, ot_region_program *out)
     ot_mem_plan *m = NULL;
     for (int s = 0; s < OT_SCOPE_COUNT; s++)
         if (t.scopes[s].alignment < 1) t.scopes[s].alignment = 1;
+    if (p->second) t.scopes[OT_SCOPE_FRAGMENT].bytes = inner_capacity(p->t, OT_SCOPE_FRAGMENT);
     t.scopes[OT_SCOPE_L2].bytes = ot_max(t.scopes[OT_SCOPE_L2].bytes, out->memory.arena);
     OT_TRY(ot_kernel_verify(k, k->name, p->d));
     OT_TRY(ot_mem_plan_kernel(k, k->name, &t, &o, p->d, &m));
@@ -554,14 +564,21 @@ static ot_status keep_rest(const prog *p, ot_arena *a, ot_region_program *out)
 }
 
 /* requires a built region with its form set. Fails: OT_E_NOMEM, OT_E_INPUT (our bug), OT_E_BUDGET (a block that was thought to fit). */
-ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target *t, bool second, ot_arena *a, ot_diag *d,
+ot_status ot_region_lower(const ot_graph *g, const ot_region *r, const ot_target *t, unsigned how, ot_arena *a, ot_diag *d,
                           ot_region_program *out)
 {
     ot_kernel *planned = NULL;
     ot_region_held held = {0};
     *out = (ot_region_program){0};
     OT_TRY(ot_region_plan_held(g, r, t, d, a, &out->memory, &held, &planned));
-    prog p = {.g = g, .r = r, .t = t, .d = d, .plan = planned, .held = &held, .second = second && inner_has(t)};
+    prog p = {.g = g,
+              .r = r,
+              .t = t,
+              .d = d,
+              .plan = planned,
+              .held = &held,
+              .second = (how & OT_LOWER_BLOCKS) && ot_target_has_cores(t),
+              .one_kind = (how & OT_LOWER_ONE_KIND) != 0};
     ot_status st = prepare(&p) ? put_all(&p) : prog_nomem(&p);
     if (st == OT_OK && !p.why) {
         out->kernel = ot_kb_finish(p.b);

@@ -81,6 +81,7 @@ typedef struct prog {
     uint32_t n_runs[OT_DIMS_MAX];
     uint32_t at[OT_DIMS_MAX]; /* the run at hand */
     const char *var[OT_DIMS_MAX];
+    bool one_kind;      /* one run of each dimension is written */
     bool second;        /* operations are done in blocks in the cores' memories */
     uint32_t n_inner;   /* loops named so far */
     ot_inner_op *inner; /* [n_inner_ops] what the second level chose */
@@ -111,8 +112,6 @@ ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor
 
 /* ---- inner_nest.c ---- */
 
-/* Does the target have memories in its cores that operations run in? */
-bool inner_has(const ot_target *t);
 /* The operation in blocks that fit these. */
 ot_status inner_op(prog *p, const prog_op *op) OT_MUST_USE;
 

@@ -160,6 +160,31 @@ static void sample_regions(ot_facts *f, int variant, double scale)
          .bound = OT_BOUND_OVERHEAD,
          .n_sums = 1},
     };
+    const ot_scope_plan scopes[] = {{.scope = OT_SCOPE_UB,
+                                     .capacity = 196608,
+                                     .height = 114688,
+                                     .lower_bound = 114688,
+                                     .sum = 114688,
+                                     .mode = OT_MEM_SEQUENTIAL,
+                                     .level = OT_LEVEL_NONE,
+                                     .n_buffers = 2,
+                                     .proved = true},
+                                    {.scope = OT_SCOPE_L0C,
+                                     .capacity = 131072,
+                                     .height = 65536,
+                                     .lower_bound = 65536,
+                                     .sum = 131072,
+                                     .mode = OT_MEM_REUSE,
+                                     .level = OT_LEVEL_2,
+                                     .n_buffers = 2,
+                                     .proved = true}};
+    const ot_fact_block blocks[] = {{"conv <1>", "conv", "cube", "1x64x14x14", "1x64x7x14", 576, 288, 4, 200704, 512, 1.5e-6},
+                                    {"relu", "relu", "vector", "1x64x14x14", "1x64x14x14", 0, 0, 1, 100352, 0, 1e-6}};
+    regions[0].scopes = SAMPLE_COPY(f->arena, scopes);
+    regions[0].n_scopes = 2;
+    regions[0].blocks = SAMPLE_COPY(f->arena, blocks);
+    regions[0].n_blocks = 2;
+    regions[0].cores = "2 operations in 5 blocks: ub 112 KiB of 192 KiB";
     regions[1].sums = SAMPLE_COPY(f->arena, sums);
     f->regions = SAMPLE_COPY(f->arena, regions);
     f->n_regions = variant ? 1 : 2;

@@ -229,6 +229,27 @@ static void run_program(const ot_graph *g, const ot_region_program *p, const ot_
     ot_mem_plan_free(m);
 }
 
+/* Blocks cover the tile; what is planned fits. */
+static void check_inner(const ot_region_program *p, const ot_target *t, const char *where)
+{
+    for (uint32_t k = 0; k < p->n_inner; k++) {
+        const ot_inner_op *x = &p->inner[k];
+        int64_t n = x->depth > 0 ? ot_ceil_div(x->depth, x->depth_block) : 1;
+        for (uint32_t d = 0; d < x->rank; d++) {
+            assert_in_range(x->block[d], 1, x->extent[d]);
+            n *= ot_ceil_div(x->extent[d], x->block[d]);
+        }
+        if (n != x->n_blocks) fail_msg("%s: %s has %lld blocks, not %lld", where, x->node, (long long)n, (long long)x->n_blocks);
+        assert_true(x->bytes > 0 && x->time > 0 && x->granules_saved >= 0);
+    }
+    for (uint32_t k = 0; k < p->n_scopes; k++) {
+        const ot_scope_plan *s = &p->scopes[k];
+        if (s->scope == OT_SCOPE_GM || s->scope == OT_SCOPE_L2) continue;
+        assert_in_range(s->height, 1, s->capacity);
+        if (s->scope != OT_SCOPE_FRAGMENT) assert_int_equal(s->capacity, t->scopes[s->scope].bytes);
+    }
+}
+
 typedef struct tally {
     uint32_t regions, programs, inner, shared;
 } tally;
@@ -261,12 +282,14 @@ static void run_regions(const graph_text *t, const char *called, const char *tar
         ot_region_program q;
         ot_arena *a = ot_arena_new();
         snprintf(where, sizeof where, "%s, %s, %lld bytes, region %u", called, target, (long long)l2, k);
-        if (ot_region_lower(m->graph, &p->regions[k], &machine, true, a, &d, &q) != OT_OK) fail_msg("%s: %s", where, d.message);
+        if (ot_region_lower(m->graph, &p->regions[k], &machine, OT_LOWER_BLOCKS, a, &d, &q) != OT_OK)
+            fail_msg("%s: %s", where, d.message);
         n->regions++;
         n->programs += q.kernel != NULL;
         n->inner += q.n_inner > 0;
         n->shared += q.memory.level != OT_LEVEL_NONE;
         if (!q.kernel) print_message("%s: %s\n", where, q.why);
+        if (q.kernel) check_inner(&q, &machine, where);
         if (q.kernel) run_program(m->graph, &q, &machine, &x, where);
         ot_kernel_free(q.kernel);
         ot_arena_free(a);

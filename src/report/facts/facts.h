@@ -82,6 +82,18 @@ typedef struct ot_fact_place {
     uint32_t n;
 } ot_fact_place;
 
+/* An operator of a tile in blocks in the memories of the cores. */
+typedef struct ot_fact_block {
+    const char *node, *operation; /* operation: of the region's kernel */
+    const char *unit;             /* "cube", "vector" */
+    const char *extent, *block;   /* of the tile that it makes, of a block: "1x64x56x56" */
+    int64_t depth, depth_block;   /* what a product sums up, and a block of that; 0: no product */
+    int64_t n_blocks;
+    int64_t bytes;          /* between the fast memory and the cores, of a tile */
+    int64_t granules_saved; /* of these, by rows of whole DMA granules */
+    double time;            /* seconds that moving takes */
+} ot_fact_block;
+
 typedef struct ot_fact_region {
     uint32_t id;
     const uint32_t *nodes; /* [n_nodes] index into nodes, topological order */
@@ -110,7 +122,12 @@ typedef struct ot_fact_region {
     uint32_t reuse_level, cross_pipe;
     const struct ot_fact_place *places; /* [n_places] */
     uint32_t n_places;
-    const char *placement;         /* the same in words; "" */
+    const char *placement;       /* the same in words; "" */
+    const ot_scope_plan *scopes; /* [n_scopes] memories of its program, on targets whose cores have some */
+    uint32_t n_scopes;
+    const ot_fact_block *blocks; /* [n_blocks] its operators in them, in tiles of the most frequent kind */
+    uint32_t n_blocks;
+    const char *cores;             /* the same in words; "": there are none */
     const struct ot_fact_map *map; /* the same drawn, in facts that are complete; NULL: none */
     const char *residence; /* of a cache, whose capacity is soft: what fits it and what streams through it; "": a scratchpad */
 } ot_fact_region;
@@ -285,6 +302,10 @@ ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_targe
 ot_status ot_facts_add_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d) OT_MUST_USE;
 /* Add what holds over a range of sizes; copied. (facts_range.c) */
 ot_status ot_facts_add_range(ot_facts *f, const ot_range_facts *r, ot_diag *d) OT_MUST_USE;
+/* The second level of a region, on targets whose cores have memories (facts_cores.c). */
+ot_status ot_facts_add_cores(ot_facts *f, const ot_graph *g, const ot_target *t, const ot_region *from,
+                             ot_fact_region *to) OT_MUST_USE;
+
 /* Facts of plan-memory: maps (r planned with keep_maps) and scopes. */
 ot_status ot_facts_from_memory(const ot_memory_results *r, ot_diag *d, ot_facts **out) OT_MUST_USE;
 void ot_facts_free(ot_facts *f); /* accepts NULL */

@@ -349,6 +349,7 @@ static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
     to->residence = ot_target_hard_limit(x->t) ? "" : residence(f->arena, to);
     if (!to->residence) return ot_fail_nomem(x->g->model->diag);
     OT_TRY(add_places(f, x, from, to));
+    OT_TRY(ot_facts_add_cores(f, x->g, x->t, from, to));
     if (!f->complete) return OT_OK;
     region_bounds(f, x, to);
     return ot_facts_candidates(f, x, k);

@@ -19,6 +19,10 @@
     {                                                                                  \
         list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member), false \
     }
+#define LIST_IF_ANY(owner, list, item, of, member)                                    \
+    {                                                                                 \
+        list, item, &(of), offsetof(owner, member), offsetof(owner, n_##member), true \
+    }
 #define NO_MORE                       \
     {                                 \
         NULL, NULL, NULL, 0, 0, false \
@@ -94,6 +98,41 @@ static const fact_field CANDIDATE_FIELDS[] = {F(FACT_TEXT, "form", form),
 #undef F
 static const fact_struct CANDIDATE = {.fields = CANDIDATE_FIELDS, .size = sizeof(ot_fact_candidate), DIMS(ot_fact_candidate)};
 
+#define F(type, name, member) FIELD(type, ot_scope_plan, name, member)
+static const fact_field SCOPE_FIELDS[] = {ENUM(FACT_OF_KERNEL, ot_scope_plan, "scope", scope, SCOPES),
+                                          F(FACT_I64, "capacity-bytes", capacity),
+                                          F(FACT_I64, "height-bytes", height),
+                                          F(FACT_I64, "lower-bound-bytes", lower_bound),
+                                          F(FACT_I64, "sum-bytes", sum),
+                                          ENUM(FACT_NAME, ot_scope_plan, "mode", mode, MODES),
+                                          ENUM(FACT_OF_KERNEL, ot_scope_plan, "level", level, LEVELS),
+                                          F(FACT_U32, "buffers", n_buffers),
+                                          F(FACT_U32, "rollbacks", rollbacks),
+                                          F(FACT_U32, "restarts", restarts),
+                                          F(FACT_U32, "doubled", n_upgraded),
+                                          F(FACT_U32, "cross-pipe", n_cross_pipe),
+                                          F(FACT_TRUTH, "proved", proved),
+                                          F(FACT_TRUTH, "timed-out", timed_out),
+                                          END};
+#undef F
+static const fact_struct SCOPE = {.fields = SCOPE_FIELDS, .size = sizeof(ot_scope_plan)};
+
+#define F(type, name, member) FIELD(type, ot_fact_block, name, member)
+static const fact_field BLOCK_FIELDS[] = {F(FACT_TEXT, "name", node),
+                                          F(FACT_TEXT, "operation", operation),
+                                          F(FACT_TEXT, "unit", unit),
+                                          F(FACT_TEXT, "extent", extent),
+                                          F(FACT_TEXT, "block", block),
+                                          F(FACT_I64, "depth", depth),
+                                          F(FACT_I64, "depth-block", depth_block),
+                                          F(FACT_I64, "blocks", n_blocks),
+                                          F(FACT_I64, "moved-bytes", bytes),
+                                          F(FACT_I64, "granules-saved-bytes", granules_saved),
+                                          F(FACT_NUMBER, "moving-seconds", time),
+                                          END};
+#undef F
+static const fact_struct BLOCK = {.fields = BLOCK_FIELDS, .size = sizeof(ot_fact_block)};
+
 #define F(type, name, member) FIELD(type, ot_fact_region, name, member)
 static const fact_field REGION_FIELDS[] = {F(FACT_U32, "id", id),
                                            F(FACT_TEXT, "form", form),
@@ -116,12 +155,15 @@ static const fact_field REGION_FIELDS[] = {F(FACT_U32, "id", id),
                                            ENUM(FACT_NAME, ot_fact_region, "bound", bound, BOUNDS),
                                            F(FACT_SOME, "residence", residence),
                                            F(FACT_SOME, "placement", placement),
+                                           F(FACT_SOME, "cores", cores),
                                            END};
 #undef F
 static const fact_field SUM_FIELDS[] = {FIELD(FACT_INDEX, ot_fact_sum, "node", node), END};
 static const fact_struct SUM = {.fields = SUM_FIELDS, .size = sizeof(ot_fact_sum)};
 static const fact_list REGION_LISTS[] = {LIST(ot_fact_region, "sums", "sum", SUM, sums),
-                                         LIST(ot_fact_region, "candidates", "candidate", CANDIDATE, candidates), NO_MORE};
+                                         LIST(ot_fact_region, "candidates", "candidate", CANDIDATE, candidates),
+                                         LIST_IF_ANY(ot_fact_region, "scopes", "scope", SCOPE, scopes),
+                                         LIST_IF_ANY(ot_fact_region, "blocks", "block", BLOCK, blocks), NO_MORE};
 const fact_struct FACTS_REGION = {.fields = REGION_FIELDS,
                                   .lists = REGION_LISTS,
                                   .size = sizeof(ot_fact_region),
@@ -209,25 +251,6 @@ static const fact_field ENTRY_FIELDS[] = {F(FACT_TEXT, "id", id),     F(FACT_TEX
                                           F(FACT_SOME, "unit", unit), END};
 #undef F
 static const fact_struct ENTRY = {.fields = ENTRY_FIELDS, .size = sizeof(ot_fact_entry)};
-
-#define F(type, name, member) FIELD(type, ot_scope_plan, name, member)
-static const fact_field SCOPE_FIELDS[] = {ENUM(FACT_OF_KERNEL, ot_scope_plan, "scope", scope, SCOPES),
-                                          F(FACT_I64, "capacity-bytes", capacity),
-                                          F(FACT_I64, "height-bytes", height),
-                                          F(FACT_I64, "lower-bound-bytes", lower_bound),
-                                          F(FACT_I64, "sum-bytes", sum),
-                                          ENUM(FACT_NAME, ot_scope_plan, "mode", mode, MODES),
-                                          ENUM(FACT_OF_KERNEL, ot_scope_plan, "level", level, LEVELS),
-                                          F(FACT_U32, "buffers", n_buffers),
-                                          F(FACT_U32, "rollbacks", rollbacks),
-                                          F(FACT_U32, "restarts", restarts),
-                                          F(FACT_U32, "doubled", n_upgraded),
-                                          F(FACT_U32, "cross-pipe", n_cross_pipe),
-                                          F(FACT_TRUTH, "proved", proved),
-                                          F(FACT_TRUTH, "timed-out", timed_out),
-                                          END};
-#undef F
-static const fact_struct SCOPE = {.fields = SCOPE_FIELDS, .size = sizeof(ot_scope_plan)};
 
 /* A list of plain texts. */
 static const fact_field WARNING_FIELDS[] = {{"text", FACT_TEXT, 0, NULL, 0}, END};

@@ -81,6 +81,44 @@ static void put_places(ot_json *j, const ot_fact_region *r)
     ot_json_close(j);
 }
 
+/* The second level. */
+static void put_cores(ot_json *j, const ot_fact_region *r)
+{
+    ot_json_open(j, "cores");
+    ot_json_put_text(j, "text", r->cores);
+    ot_json_list(j, "scopes");
+    for (uint32_t k = 0; k < r->n_scopes; k++) {
+        const ot_scope_plan *s = &r->scopes[k];
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "scope", ot_scope_name(s->scope));
+        ot_json_put_int(j, "height_bytes", s->height);
+        ot_json_put_int(j, "capacity_bytes", s->capacity);
+        ot_json_put_text(j, "mode", ot_mem_mode_name(s->mode));
+        ot_json_put_int(j, "cross_pipe", s->n_cross_pipe);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+    ot_json_list(j, "blocks");
+    for (uint32_t k = 0; k < r->n_blocks; k++) {
+        const ot_fact_block *b = &r->blocks[k];
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "name", b->node);
+        ot_json_put_text(j, "operation", b->operation);
+        ot_json_put_text(j, "unit", b->unit);
+        ot_json_put_text(j, "extent", b->extent);
+        ot_json_put_text(j, "block", b->block);
+        ot_json_put_int(j, "depth", b->depth);
+        ot_json_put_int(j, "depth_block", b->depth_block);
+        ot_json_put_int(j, "blocks", b->n_blocks);
+        ot_json_put_int(j, "moved_bytes", b->bytes);
+        ot_json_put_int(j, "granules_saved_bytes", b->granules_saved);
+        ot_json_put_figure(j, "moving_seconds", b->time);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+    ot_json_close(j);
+}
+
 static void put_region(ot_json *j, const ot_facts *f, const ot_fact_region *r)
 {
     ot_json_open(j, NULL);
@@ -94,6 +132,7 @@ static void put_region(ot_json *j, const ot_facts *f, const ot_fact_region *r)
     ot_json_put_int(j, "capacity_bytes", r->capacity);
     if (*r->residence) ot_json_put_text(j, "residence", r->residence);
     if (r->arena > 0) put_places(j, r);
+    if (*r->cores) put_cores(j, r);
     ot_json_put_int(j, "weight_bytes", r->weights);
     ot_json_put_truth(j, "weights_stay", r->weights_stay);
     ot_json_put_figure(j, "untiled_seconds", r->time_untiled);

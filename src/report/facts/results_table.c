@@ -178,6 +178,19 @@ static void print_residence(const ot_facts *r, bool all, FILE *f)
     if (shown < n) fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "", n - shown);
 }
 
+/* The second level, region by region. */
+static void print_cores(const ot_facts *r, bool all, FILE *f)
+{
+    uint32_t shown = 0, n = 0;
+    for (uint32_t k = 0; k < r->n_regions; k++) {
+        if (!*r->regions[k].cores || r->regions[k].n_blocks == 0) continue;
+        if (all || shown < GROUPS_SHOWN) fprintf(f, "%*sr%u in the cores: %s\n", MARGIN, "", r->regions[k].id, r->regions[k].cores);
+        shown += all || shown < GROUPS_SHOWN;
+        n++;
+    }
+    if (shown < n) fprintf(f, "%*s       and %u others in the cores\n", MARGIN, "", n - shown);
+}
+
 static void print_sums(const ot_facts *r, FILE *f)
 {
     char name[84];
@@ -208,6 +221,7 @@ static ot_status print_regions(const ot_facts *r, bool all, FILE *f)
     fputc('\n', f);
     for (uint32_t i = 0; i <= r->n_regions; i++) print_row(rows[i], width, f);
     print_residence(r, all, f);
+    print_cores(r, all, f);
     print_sums(r, f);
     free(rows);
     return OT_OK;

@@ -286,6 +286,7 @@ static void put_facts(html *h, const ot_fact_region *r)
     else
         html_fact(h, "Filled", r->fill, "percent");
     if (r->placement && *r->placement) put_text_fact(h, "Buffers are placed", r->placement);
+    if (r->cores && *r->cores) put_text_fact(h, "In the cores", r->cores);
     html_fact(h, "Weights", (double)r->weights, "bytes");
     if (r->weights > 0) put_text_fact(h, "Weights are", r->weights_stay ? "kept in fast memory" : "streamed for every tile");
     put_change_fact(h, "Time, predicted", r->time_untiled, r->time_tiled, "seconds");
@@ -296,6 +297,47 @@ static void put_facts(html *h, const ot_fact_region *r)
     html_fact(h, "MACs, with recomputed halos", r->mac_ratio, "ratio");
     html_close(h);
     html_close(h);
+}
+
+static void put_block_row(html *h, const ot_fact_block *b)
+{
+    html_open(h, "tr");
+    html_leaf(h, "td", "n", b->node);
+    html_leaf(h, "td", NULL, b->operation);
+    html_leaf(h, "td", NULL, b->unit);
+    html_leaf(h, "td", "shape", b->extent);
+    html_leaf(h, "td", "shape", b->block);
+    html_open_class(h, "td", "num");
+    if (b->depth > 0)
+        html_textf(h, "%lld of %lld", (long long)b->depth_block, (long long)b->depth);
+    else
+        html_text(h, "-");
+    html_close(h);
+    html_open_class(h, "td", "num");
+    html_count(h, (double)b->n_blocks);
+    html_close(h);
+    html_open_class(h, "td", "num");
+    html_bytes(h, (double)b->bytes);
+    html_close(h);
+    html_close(h);
+}
+
+/* The second level: blocks in the memories of the cores. */
+static void put_blocks(html *h, const ot_fact_region *r)
+{
+    static const char *const heads[] = {"Node", "Operation", "Unit", "Tile", "Block", "#Depth", "#Blocks", "#Bytes moved", NULL};
+    const uint32_t most = room_of(h->f), shown = r->n_blocks < most ? r->n_blocks : most;
+    if (r->n_blocks == 0) return;
+    html_leaf(h, "h3", NULL, "Blocks in the cores");
+    html_scroll(h, "scroll tall", "Blocks in the cores");
+    html_open_class(h, "table", "small");
+    html_heads(h, heads);
+    html_open(h, "tbody");
+    for (uint32_t k = 0; k < shown; k++) put_block_row(h, &r->blocks[k]);
+    html_close(h);
+    html_close(h);
+    html_close(h);
+    if (shown < r->n_blocks) html_leaf(h, "p", "quiet", "The XML has the others.");
 }
 
 static void put_details(html *h, const ot_fact_region *r)
@@ -319,6 +361,7 @@ static void put_details(html *h, const ot_fact_region *r)
     put_facts(h, r);
     put_nodes(h, r);
     html_close(h);
+    put_blocks(h, r);
     if (r->n_candidates) html_candidates(h, r);
     html_close(h);
     html_close(h);
