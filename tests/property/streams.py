@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Random image networks, streamed: regions that carry rows from step to step must give what the original gives, to the bit.
 
-  streams.py [--tool build/onnx-tile] [--mode onnx|chip|engine] [--start S] [--seeds N] [--keep DIR] [-v]        streams.py --seed S      one again
+  streams.py [--tool build/onnx-tile] [--mode onnx|chip|engine] [--force] [--start S] [--seeds N] [--keep DIR] [-v]        streams.py --seed S      one again
 
 Each seed makes a network of convolutions (kernels, strides, dilations, uneven pads), pools, nearest up-sampling, transposed
 convolutions, DepthToSpace, element-wise operators, skip connections by Add and Concat, and one to three outputs, in two or three
-dimensions, and has it streamed (--form stream, with --force every second time). Every output must be the original's in ONNX Runtime, with
+dimensions, and has it streamed (--form stream, in mode onnx with --force every second time, or each time). Every output must be the original's in ONNX Runtime, with
 and without graph optimisations, within 1e-5 of its largest value: kernels handle the last elements of a tensor by other instructions, so
 not all are equal to the bit. Nine of ten graphs must be. Mode chip plans line buffers for targets with scratchpads, small ones, of which
 the plan checker recomputes every claim, and compares what is written of that. Mode engine has networks streamed in the engine's own form and
@@ -150,7 +150,7 @@ def streams(model):
     return len({n.name.split('/')[1] for n in loops})
 
 
-def options(net, mode, seed):
+def options(net, mode, force):
     """Of the tool, for a network."""
     if mode == 'chip':
         return ['--target', net.pick(['tlf-16m', 'ethos-u55', 'mcu-512k']), '--l2', net.pick(['1K', '2K', '4K', '8K', '16K']),
@@ -159,7 +159,7 @@ def options(net, mode, seed):
         return ['--emit', 'engine', '--target', net.pick(['host', 'cpu-generic', 'tlf-16m', 'ethos-u55']), '--l2', net.pick(['4K', '16K', '64K']),
                 '--form', 'stream', '--goal', 'memory', '--max-slowdown', '1000']
     return ['--target', 'cpu-generic', '--l2', net.pick(['4K', '16K', '64K']), '--form', 'stream', '--goal', 'memory',
-            '--max-slowdown', '1000'] + ['--force'] * (seed % 2)
+            '--max-slowdown', '1000'] + ['--force'] * force
 
 
 def run_engine(tool, model, feeds, folder, *options):
@@ -185,7 +185,7 @@ def check_engine(tool, original, tiled, feeds, folder):
     return ''
 
 
-def check(tool, seed, mode, keep):
+def check(tool, seed, mode, keep, force=False):
     """(what went wrong or '', regions that stream, equal to the bit)."""
     net = Net(seed).grow(4 + seed % 14)
     if not any(v != 'x' for v in net.live):
@@ -195,7 +195,7 @@ def check(tool, seed, mode, keep):
     os.makedirs(folder, exist_ok=True)
     original, tiled = os.path.join(folder, 'model.onnx'), os.path.join(folder, 'tiled.onnx')
     onnx.save(model, original)
-    command = [tool, original, '-o', tiled, '-q'] + options(net, mode, seed)
+    command = [tool, original, '-o', tiled, '-q'] + options(net, mode, force or seed % 2)
     p = subprocess.run(command, capture_output=True, text=True)
     if p.returncode != 0:
         return f'{shlex.join(command)}: exit {p.returncode}: {p.stderr.strip()[-300:]}', 0, False
@@ -224,6 +224,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--tool', default='build/onnx-tile')
     p.add_argument('--mode', choices=['onnx', 'chip', 'engine'], default='onnx')
+    p.add_argument('--force', action='store_true')
     p.add_argument('--start', type=int, default=1)
     p.add_argument('--seeds', type=int, default=100)
     p.add_argument('--seed', type=int)
@@ -234,7 +235,7 @@ def main():
     failed = total = equal = 0
     seeds = [o.seed] if o.seed is not None else range(o.start, o.start + o.seeds)
     for seed in seeds:
-        why, regions, exact = check(os.path.abspath(o.tool), seed, o.mode, keep)
+        why, regions, exact = check(os.path.abspath(o.tool), seed, o.mode, keep, o.force)
         total += regions
         equal += exact
         failed += why != ''

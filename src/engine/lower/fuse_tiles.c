@@ -384,6 +384,77 @@ static ot_status check_form(const lw_pass *l)
     return ot_check_tile_ops(g, bodies);
 }
 
+/* ---- the order behind ---- */
+
+/* Units in a new order. */
+typedef struct ordering {
+    lw_pass *l;
+    uint32_t *order, n;       /* [n] placed units */
+    uint32_t *later, n_later; /* [n_later] units in order that read what is not made yet */
+    uint32_t *place;          /* [n_units] in the new order; OT_NONE: not placed */
+} ordering;
+
+/* All that the unit reads is made by units that are placed. */
+static bool is_ready(const ordering *x, uint32_t u)
+{
+    const lw_unit *unit = &x->l->units[u];
+    const ot_node *n = unit->step->node;
+    for (uint32_t k = 0; unit->kind != LW_GONE && k < unit->n_in + n->n_captured; k++) {
+        const ot_id v = k < unit->n_in ? unit->in[k] : n->captured[k - unit->n_in];
+        if (v == OT_NONE || x->l->v[v].maker == OT_NONE || x->l->v[v].maker == u) continue;
+        if (x->l->units[x->l->v[v].maker].kind != LW_GONE && x->place[x->l->v[v].maker] == OT_NONE) return false;
+    }
+    return true;
+}
+
+static void put(ordering *x, uint32_t u)
+{
+    x->place[u] = x->n;
+    x->order[x->n++] = u;
+}
+
+/* Units that waited for u, directly or not. */
+static void put_waiting(ordering *x)
+{
+    uint32_t left = 0;
+    for (uint32_t k = 0; k < x->n_later; k++) {
+        if (is_ready(x, x->later[k]))
+            put(x, x->later[k]);
+        else
+            x->later[left++] = x->later[k];
+    }
+    x->n_later = left;
+}
+
+/* A region stands where its last While does. What reads a value that an earlier While finished may stand before that: it moves behind. */
+static ot_status order_units(lw_pass *l)
+{
+    ordering x = {.l = l,
+                  .order = OT_NEW_N(l->scratch, uint32_t, l->n_units + 1u),
+                  .later = OT_NEW_N(l->scratch, uint32_t, l->n_units + 1u),
+                  .place = OT_NEW_N(l->scratch, uint32_t, l->n_units + 1u)};
+    lw_unit *units = OT_NEW_N(l->scratch, lw_unit, l->n_units + 1u);
+    bool moved = false;
+    if (!x.order || !x.later || !x.place || !units) return ot_fail_nomem(l->p->s->d);
+    for (uint32_t u = 0; u < l->n_units; u++) x.place[u] = OT_NONE;
+    for (uint32_t u = 0; u < l->n_units; u++) {
+        if (!is_ready(&x, u)) {
+            x.later[x.n_later++] = u;
+            moved = true;
+            continue;
+        }
+        put(&x, u);
+        if (l->units[u].kind == LW_TILES) put_waiting(&x);
+    }
+    if (x.n_later > 0) return bad(l, l->units[x.later[0]].nodes[0], "what it reads is made of what it makes");
+    if (!moved) return OT_OK;
+    for (uint32_t k = 0; k < x.n; k++) units[k] = l->units[x.order[k]];
+    for (ot_id v = 0; v < l->p->g->n_values; v++)
+        if (l->v[v].maker != OT_NONE) l->v[v].maker = x.place[l->v[v].maker];
+    l->units = units;
+    return lw_find_readers(l);
+}
+
 /* Groups of Alloc and While that share buffers. */
 static ot_status find_regions(lw_pass *l)
 {
@@ -405,7 +476,7 @@ static ot_status find_regions(lw_pass *l)
             if (root(group, k) == u) r.parts[r.n++] = k;
         OT_TRY(make_region(l, &r));
     }
-    return OT_OK;
+    return order_units(l);
 }
 
 ot_status lw_fuse_tiles(lw_pass *l)
