@@ -126,6 +126,9 @@ static const option OPTIONS[] = {
      "of .mlir: memref.alloc (local), memref_ext.alloc_workspace"},
     {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY | KERNEL,
      "seconds that a search may take (a fixed number of steps when not given)"},
+    {"analyse", 0, NULL, FLAG, NULL, AT(analyse), MEMORY,
+     "of .tk: bank conflicts, uncoalesced accesses, granules filled in part; what they cost, what would help"},
+    {"apply", 0, NULL, FLAG, NULL, AT(apply), MEMORY, "with --analyse: pad the shared buffers in what is written"},
     {"svg", 0, "F.svg", TEXT, NULL, AT(svg), MEMORY, "draw the plan as a map: time by offset"},
     {"no-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.no_in_place), MEMORY | KERNEL, "no output takes the place of an input"},
     {"restrict-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.restrict_in_place), MEMORY | KERNEL,
@@ -323,6 +326,8 @@ static ot_status check_together(ot_diag *d, const ot_options *o)
     for (size_t k = 0; k < o->n_reports; k++)
         if ((o->output && strcmp(o->reports[k], o->output) == 0) || (o->svg && strcmp(o->reports[k], o->svg) == 0))
             return ot_fail(d, OT_E_USAGE, "--report and another option both want '%.80s'", o->reports[k]);
+    if (o->apply && !o->analyse) return ot_fail(d, OT_E_USAGE, "--apply is for what --analyse finds: add --analyse");
+    if (o->apply && !o->output) return ot_fail(d, OT_E_USAGE, "--apply writes the padded kernel: add -o OUT.tk");
     if (o->svg && o->output && strcmp(o->svg, o->output) == 0)
         return ot_fail(d, OT_E_USAGE, "-o and --svg both want '%.80s'", o->svg);
     return OT_OK;

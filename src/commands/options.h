@@ -44,6 +44,7 @@ typedef struct ot_options {
     bool emit_given;       /* --emit was there */
     ot_mem_options memory; /* of plan-memory; threads is above */
     ot_mlir_mode mlir;     /* of plan-memory */
+    bool analyse, apply;   /* likewise */
     ot_run_input *inputs;  /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;
     ot_tk_binding *sizes; /* [n_sizes] of kernels */

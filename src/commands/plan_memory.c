@@ -86,6 +86,7 @@ static ot_status check_table_options(const work *w)
                        : run->plan.lifetimes.no_in_place       ? "no-inplace"
                        : run->plan.lifetimes.restrict_in_place ? "restrict-inplace"
                        : run->mlir != OT_MLIR_BOTH             ? "mem-plan-mode"
+                       : run->analyse                          ? "analyse"
                                                                : NULL;
     return name ? ot_fail(w->d, OT_E_USAGE, "--%s is for kernels: '%.300s' is a table", name, w->path) : OT_OK;
 }
@@ -320,6 +321,38 @@ static void keep_notes(work *w, const ot_mem_text *m)
     w->r->n_notes = m->n_notes;
 }
 
+/* Facts of the accesses, copied out of the kernel's memory. */
+static ot_status keep_accesses(work *w, const ot_kaccess_report *a)
+{
+    ot_memory_results *r = w->r;
+    ot_kaccess_finding *list = OT_NEW_N(r->arena, ot_kaccess_finding, a->n_findings + 1u);
+    if (!list) return ot_fail_nomem(w->d);
+    for (uint32_t k = 0; k < a->n_findings; k++) {
+        list[k] = a->findings[k];
+        if (!(list[k].name = ot_strdup(r->arena, list[k].name))) return ot_fail_nomem(w->d);
+    }
+    r->analysed = true;
+    r->accesses = *a;
+    r->accesses.findings = list;
+    return OT_OK;
+}
+
+/* What the accesses cost; with --apply the kernel is padded and planned anew. */
+static ot_status analyse(work *w, ot_kernel *k, const ot_target *t, ot_mem_plan **p)
+{
+    ot_kaccess_report a;
+    double start = ot_now();
+    OT_TRY(ot_kaccess_analyse(k, t, w->r->arena, w->d, &a));
+    OT_TRY(keep_accesses(w, &a));
+    log_time(w, "analyse", start);
+    if (!w->run->apply || a.n_pads == 0) return OT_OK;
+    ot_mem_plan_free(*p);
+    *p = NULL;
+    OT_TRY(ot_kaccess_apply(k, a.pads, a.n_pads, w->d));
+    OT_TRY(ot_kernel_verify(k, w->path, w->d));
+    return ot_mem_plan_kernel(k, w->path, t, &w->run->plan, w->d, p);
+}
+
 static ot_status plan_kernel(work *w, const ot_target *t)
 {
     ot_kernel *k = NULL;
@@ -335,7 +368,8 @@ static ot_status plan_kernel(work *w, const ot_target *t)
     OT_TRY(ot_mem_plan_text(&m, w->r->arena, w->d, &k, &p));
     w->r->seconds = ot_now() - start;
     log_time(w, "plan", start);
-    ot_status s = keep_facts(w, k, p, t);
+    ot_status s = w->run->analyse ? analyse(w, k, t, &p) : OT_OK;
+    if (s == OT_OK) s = keep_facts(w, k, p, t);
     keep_notes(w, &m);
     if (s == OT_OK) s = render_text(w, k, p, NULL);
     if (s == OT_OK) s = render_kernel(w, k, p);
@@ -387,6 +421,7 @@ static ot_status run_mlir(work *w)
     ot_target t;
     double start = ot_now();
 
+    if (w->run->analyse) return ot_fail(w->d, OT_E_USAGE, "--analyse is for kernels as text: '%.300s' is MLIR", w->path);
     if (w->run->n_sizes > 0) return ot_fail(w->d, OT_E_USAGE, "--size is for kernels as text: '%.300s' is MLIR", w->path);
     OT_TRY(ot_mlir_parse(w->path, w->input, w->n_input, w->run->mlir, w->d, &m));
     log_time(w, "parse", start);

@@ -20,6 +20,8 @@ typedef struct ot_memory_run {
     size_t n_sizes;
     bool keep_maps;      /* the results hold what the map draws, for reports */
     ot_mlir_mode mlir;   /* what of an .mlir file is planned */
+    bool analyse;        /* kernels: what their accesses cost */
+    bool apply;          /* and pad what is written */
     ot_mem_options plan; /* for tables: capacity, mode, time_limit and threads only */
     FILE *log;           /* time of each step, one line each; NULL: silent */
 } ot_memory_run;

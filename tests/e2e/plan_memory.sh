@@ -274,4 +274,29 @@ assert not printed and tops == {s['scope']: s['height_bytes'] for s in r['scopes
 P
 done
 [ "$(grep -c 'class="plot"' "$tmp/12_scopes.svg")" = 7 ] || fail "not one map a scope"
+
+# ---- accesses ----
+expect 2 "$TOOL" plan-memory "$five" --analyse
+says "--analyse is for kernels: '$five' is a table"
+expect 2 "$TOOL" plan-memory "$root/tests/golden/mlir/01_basic.mlir" --analyse
+says "--analyse is for kernels as text"
+expect 2 "$TOOL" plan-memory "$root/tests/golden/access/01_banks.tk" --apply -o "$tmp/x.tk"
+says "--apply is for what --analyse finds: add --analyse"
+expect 2 "$TOOL" plan-memory "$root/tests/golden/access/01_banks.tk" --analyse --apply
+says "--apply writes the padded kernel: add -o OUT.tk"
+expect 0 "$TOOL" plan-memory "$root/tests/golden/access/01_banks.tk" --analyse --apply -o "$tmp/padded.tk" --json
+"$PYTHON" - "$tmp/out" <<'P' || fail "JSON of accesses"
+import json, sys
+a = json.load(open(sys.argv[1]))['accesses']
+assert [(x['kind'], x['line'], x['value'], x['taken'], x['least']) for x in a] == [('bank-conflict', 14, 'a', 65536, 2048), ('bank-conflict', 16, 'b', 65536, 2048)], a
+P
+expect 0 "$TOOL" plan-memory "$tmp/padded.tk" --analyse
+grep -q "10 looked at, 0 not known, 0 take more" "$tmp/out" || fail "conflicts in the padded kernel: $(cat "$tmp/out")"
+if ! "$TOOL" run-kernel 2>&1 | grep -q "native engine"; then # it computes the same
+    "$PYTHON" -c "import numpy as np; np.save('$tmp/x.npy', np.arange(65536, dtype=np.float32).reshape(256, 256) % 257)"
+    for k in "$root/tests/golden/access/01_banks.tk" "$tmp/padded.tk"; do
+        expect 0 "$TOOL" run-kernel "$k" --input x="$tmp/x.npy" --output-dir "$tmp/o-$(basename "$k" .tk)" -q
+    done
+    cmp "$tmp/o-01_banks/y.npy" "$tmp/o-padded/y.npy" && cmp "$tmp/o-01_banks/z.npy" "$tmp/o-padded/z.npy" || fail "a padded kernel computes something else"
+fi
 finish

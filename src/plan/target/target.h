@@ -6,6 +6,9 @@
 #include "kernel/kernel.h"
 #include "plan/runtime/runtime.h"
 
+#define OT_TARGET_LANES_MAX 64
+#define OT_TARGET_BANKS_MAX 1024
+
 typedef struct ot_target {
     char name[64];
     char description[256];
@@ -37,6 +40,15 @@ typedef struct ot_target {
     double region_overhead; /* per execution of a tiled region */
     int64_t memory_bytes;   /* slow memory; 0 unlimited */
     bool inplace_depthwise; /* depthwise convolutions run in place (microcontroller engines) */
+    /* How lanes that work in step reach memories (GPUs). */
+    struct {
+        uint32_t lanes; /* of one access, at most 64; 0: the target has none, and moves granules by DMA */
+        uint32_t
+            banks; /* of the shared memory, at most 1024, that serve one word each at a time; words of bank_bytes are dealt in turn */
+        int64_t bank_bytes;
+        int64_t sector;   /* bytes that are fetched from slow memory at once, at least */
+        double bw_shared; /* bytes per second of all shared memories together */
+    } access;
     /* Memories that kernels name (buffer planner), indexed by ot_scope. */
     struct {
         int64_t bytes;     /* 0: the target has no such memory; for gm: unlimited */

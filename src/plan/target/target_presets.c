@@ -138,6 +138,10 @@ static const ot_target_preset PRESETS[] = {
                 .loop_overhead = 3e-6,
                 .region_overhead = 10e-6,
                 .memory_bytes = 141000000000LL,
+                /* CUDA C++ Programming Guide, compute capability 5.x and later: warps of 32 lanes, 32 banks with successive 32-bit
+                 * words, one word a clock each; global memory in 32-byte sectors of its 128-byte lines (CUDA C++ Best Practices Guide).
+                 * 132 SMs x 128 bytes x 1.98 GHz (H200 data sheet's boost clock) of shared memory */
+                .access = {.lanes = 32, .banks = 32, .bank_bytes = 4, .sector = 32, .bw_shared = 33.4e12},
                 /* 227 KiB of an SM's shared memory for one block (Hopper tuning guide); L2 lines of 128 B */
                 .scopes = {[OT_SCOPE_SHARED] = {.bytes = 227 * KIB},
                            [OT_SCOPE_TMEM] = {.bytes = 256 * KIB},

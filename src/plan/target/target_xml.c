@@ -8,6 +8,7 @@
  *     <rates conv="..." conv-depthwise="..." conv-pointwise="..." gemm="..." elementwise="..."
  *            transcendental="..." reduction="..." pooling="..."/>
  *     <overheads node="..." loop="..." region="..."/>
+ *     <access lanes="32" banks="32" bank-bytes="4" sector="32" shared-bandwidth="3e13"/>     (optional)
  *     <runtime name="onnxruntime" ...>...</runtime>             (optional: target_factors.c)
  *     <memory scope="ub" bytes="196608" alignment="32"/>        (any number, one a scope)
  *   </target>
@@ -76,6 +77,11 @@ static const field FIELDS[] = {
     F("overheads", "node", SECONDS, node_overhead),
     F("overheads", "loop", SECONDS, loop_overhead),
     F("overheads", "region", SECONDS, region_overhead),
+    F("access", "lanes", CORES, access.lanes),
+    F("access", "banks", CORES, access.banks),
+    F("access", "bank-bytes", BYTES, access.bank_bytes),
+    F("access", "sector", BYTES, access.sector),
+    F("access", "shared-bandwidth", RATE, access.bw_shared),
 };
 #undef F
 #define N_FIELDS (sizeof FIELDS / sizeof *FIELDS)
@@ -84,7 +90,7 @@ static const field FIELDS[] = {
 static const struct {
     const char *name;
     bool optional;
-} ELEMENTS[] = {{"fast", false}, {"mid", true}, {"slow", false}, {"rates", false}, {"overheads", false}};
+} ELEMENTS[] = {{"fast", false}, {"mid", true}, {"slow", false}, {"rates", false}, {"overheads", false}, {"access", true}};
 #define N_ELEMENTS (sizeof ELEMENTS / sizeof *ELEMENTS)
 
 /* ---- reading ---- */
@@ -318,6 +324,9 @@ static ot_status read_target(reader *r, xmlDoc *doc)
         OT_TRY(ot_xml_next_element(r, e->next, &e));
     }
     OT_TRY(read_memories(r, e));
+    if (r->t->access.lanes > OT_TARGET_LANES_MAX || r->t->access.banks > OT_TARGET_BANKS_MAX)
+        return ot_fail(r->diag, OT_E_INPUT, "%s: <access>: at most %d lanes and %d banks", r->path, OT_TARGET_LANES_MAX,
+                       OT_TARGET_BANKS_MAX);
     if (r->t->mid_bytes == 0) r->t->bw_mid = r->t->bw_slow;
     if (!r->t->runtime) r->t->runtime = ot_runtime_of(r->t->is_cache, r->fuses);
     if (!ot_runtime_drives(r->t->runtime, r->t->is_cache))
@@ -443,6 +452,7 @@ static int write_target(xmlTextWriter *w, const ot_target *t)
     if (rc >= 0) rc = write_attributes(w, t, "target");
     for (size_t k = 0; k < N_ELEMENTS && rc >= 0; k++) {
         if (strcmp(ELEMENTS[k].name, "mid") == 0 && t->mid_bytes == 0) continue;
+        if (strcmp(ELEMENTS[k].name, "access") == 0 && t->access.lanes == 0) continue;
         rc = xmlTextWriterStartElement(w, (const xmlChar *)ELEMENTS[k].name);
         if (rc >= 0) rc = write_attributes(w, t, ELEMENTS[k].name);
         if (rc >= 0) rc = xmlTextWriterEndElement(w);

@@ -110,6 +110,29 @@ static ot_status print_plans(const ot_memory_results *r, FILE *f)
     return OT_OK;
 }
 
+/* line 12: transpose reads 'a' in 32768 wavefronts where 1024 would do (bank-conflict): 4063232 bytes, 122 ns; padding: ... */
+static void print_access(const ot_kaccess_finding *x, FILE *f)
+{
+    char text[404], took[32];
+    ot_fact_short(x->name, 60, text);
+    fprintf(f, "  access: line %u: '%s' is %s in %s%lld %s where %lld would do (%s): %lld bytes more, %s", x->line, text,
+            x->write ? "written" : "read", x->is_part ? "about " : "", (long long)x->taken, ot_kaccess_unit_name(x->kind),
+            (long long)x->least, ot_kaccess_kind_name(x->kind), (long long)((x->taken - x->least) * x->unit),
+            ot_format_seconds(x->seconds, took, sizeof took));
+    if (x->advice) {
+        ot_fact_short(x->advice, 400, text);
+        fprintf(f, "; %s", text);
+    }
+    fputc('\n', f);
+}
+
+static void print_accesses(const ot_memory_results *r, FILE *f)
+{
+    const ot_kaccess_report *a = &r->accesses;
+    for (uint32_t k = 0; k < a->n_findings; k++) print_access(&a->findings[k], f);
+    fprintf(f, "  accesses: %u looked at, %u not known, %u take more than they have to\n", a->n_walks, a->n_skipped, a->n_findings);
+}
+
 ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
 {
     print_head(r, f);
@@ -125,6 +148,7 @@ ot_status ot_memory_results_print(const ot_memory_results *r, FILE *f)
         ot_fact_short(r->notes[k], 400, text);
         fprintf(f, "  chosen: %s\n", text);
     }
+    if (r->analysed) print_accesses(r, f);
     for (uint32_t k = 0; k < r->n_warnings; k++) {
         char text[404];
         ot_fact_short(r->warnings[k], 400, text);
@@ -186,6 +210,25 @@ static void put_buffer(const ot_memory_results *r, const ot_memory_buffer *b, ot
     ot_json_close(j);
 }
 
+static void put_access(const ot_kaccess_finding *x, ot_json *j)
+{
+    ot_json_open(j, NULL);
+    ot_json_put_text(j, "kind", ot_kaccess_kind_name(x->kind));
+    ot_json_put_int(j, "line", x->line);
+    ot_json_put_int(j, "column", x->col);
+    ot_json_put_text(j, "value", x->name);
+    ot_json_put_truth(j, "write", x->write);
+    ot_json_put_text(j, "unit", ot_kaccess_unit_name(x->kind));
+    ot_json_put_int(j, "unit_bytes", x->unit);
+    ot_json_put_int(j, "taken", x->taken);
+    ot_json_put_int(j, "least", x->least);
+    if (x->kind == OT_KACCESS_GRANULES) ot_json_put_int(j, "misaligned", x->off);
+    ot_json_put_truth(j, "scaled", x->is_part);
+    ot_json_put_figure(j, "seconds", x->seconds);
+    ot_json_put_text(j, "advice", x->advice);
+    ot_json_close(j);
+}
+
 /* time_s, time_limit_hit and cross_pipe_pairs are older names: docs/json.md. */
 ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
 {
@@ -208,6 +251,11 @@ ot_status ot_memory_results_json(const ot_memory_results *r, FILE *f)
     ot_json_list(&j, "chosen");
     for (uint32_t k = 0; k < r->n_notes; k++) ot_json_put_text(&j, NULL, r->notes[k]);
     ot_json_close(&j);
+    if (r->analysed) {
+        ot_json_list(&j, "accesses");
+        for (uint32_t k = 0; k < r->accesses.n_findings; k++) put_access(&r->accesses.findings[k], &j);
+        ot_json_close(&j);
+    }
     ot_json_list(&j, "warnings");
     for (uint32_t k = 0; k < r->n_warnings; k++) ot_json_put_text(&j, NULL, r->warnings[k]);
     ot_json_close(&j);

@@ -3,6 +3,7 @@
 #define OT_REPORT_MEMORY_RESULTS_H
 
 #include "map_svg.h"
+#include "kernelaccess/kernelaccess.h"
 #include "planmem/planmem.h"
 
 /* Where one storage lies. */
@@ -35,8 +36,10 @@ typedef struct ot_memory_results {
     uint32_t n_warnings;
     const char *const *notes; /* [n_notes] sizes and memories that the planner chose for a kernel, and why */
     uint32_t n_notes;
-    double seconds;     /* of planning */
-    ot_map_plot *plots; /* [n_plots] of the plans, when asked for */
+    bool analysed;              /* a kernel's accesses were looked at: */
+    ot_kaccess_report accesses; /* names in the arena */
+    double seconds;             /* of planning */
+    ot_map_plot *plots;         /* [n_plots] of the plans, when asked for */
     uint32_t n_plots;
 } ot_memory_results;
 void ot_memory_results_free(ot_memory_results *r); /* accepts NULL */
