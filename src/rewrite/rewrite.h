@@ -17,8 +17,8 @@ ot_status ot_rewrite(ot_graph *g, const ot_plan *p) OT_MUST_USE;
 /* Replace every region of a plan with free dimensions in g, the file's graph. planned: its copy at the design size, with the table of
  * analyse/free_dims.h, whose regions these are; it must live until the model is written. */
 ot_status ot_rewrite_free(ot_graph *g, const ot_graph *planned, const ot_plan *p) OT_MUST_USE;
-/* Give every convolution that ot_rewrite made a bias that no other reads, for runtimes that ask for it (own_biases). Call after
- * ot_rewrite; ORDER and USES hold as before. Fails: OT_E_NOMEM. */
+/* Give every convolution that ot_rewrite made a bias that no other reads, every element-wise operator constants that no other reads (64 KiB at
+ * most, not limits of Clip), for runtimes that ask for it (own_biases). Call after ot_rewrite; ORDER and USES hold as before. Fails: OT_E_NOMEM. */
 ot_status ot_own_biases(ot_graph *g) OT_MUST_USE;
 
 /* Whether the graph can be written as a branch: sequences exist, and every output is made by a node and has a type and a rank. */

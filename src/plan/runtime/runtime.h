@@ -144,7 +144,9 @@ typedef struct ot_runtime {
     bool slices_apart;
     bool looped_borders; /* form loop: border tiles, too, are steps of a Loop; else they are written out, which saves bodies */
     bool plain_views;    /* blocked values that regions read get a view of their own: else chance says when their layout changes */
-    bool own_biases;     /* a convolution takes in a bias that no other operator reads: tiles that are written out have one each */
+    bool
+        own_biases; /* biases, slopes and factors are merged only where no other operator reads them: tiles that are written out have
+                            one each */
 
     /* ---- memory ---- */
     /* How its process grows, as process/ plays it; neither: not known. */
