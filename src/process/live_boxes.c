@@ -112,3 +112,43 @@ int64_t ot_boxes_place(ot_live_box *boxes, size_t n)
     }
     return height;
 }
+
+/* live: [n_steps] zeros; bytes that are there at each step. */
+static void fill_live(const ot_live_box *boxes, size_t n, int64_t *live, uint32_t n_steps)
+{
+    for (size_t k = 0; k < n; k++) {
+        live[boxes[k].first] += boxes[k].bytes;
+        if (boxes[k].last + 1 < n_steps) live[boxes[k].last + 1] -= boxes[k].bytes;
+    }
+    for (uint32_t k = 1; k < n_steps; k++) live[k] += live[k - 1];
+}
+
+static uint32_t list_makers(const ot_live_box *boxes, size_t n, uint32_t at, ot_id *makers, uint32_t most)
+{
+    uint32_t found = 0;
+    for (; found < most; found++) {
+        size_t best = n;
+        for (size_t k = 0; k < n; k++) {
+            bool known = boxes[k].maker == OT_NONE || boxes[k].first > at || at > boxes[k].last;
+            for (uint32_t j = 0; j < found && !known; j++) known = makers[j] == boxes[k].maker;
+            if (!known && (best == n || boxes[k].bytes > boxes[best].bytes)) best = k;
+        }
+        if (best == n) break;
+        makers[found] = boxes[best].maker;
+    }
+    return found;
+}
+
+ot_status ot_boxes_fullest(const ot_live_box *boxes, size_t n, uint32_t n_steps, ot_arena *a, ot_id *makers, uint32_t most,
+                           uint32_t *found)
+{
+    int64_t *live = OT_NEW_N(a, int64_t, n_steps + 1u);
+    uint32_t at = 0;
+    *found = 0;
+    if (!live) return OT_E_NOMEM;
+    fill_live(boxes, n, live, n_steps);
+    for (uint32_t k = 1; k < n_steps; k++)
+        if (live[k] > live[at]) at = k;
+    *found = list_makers(boxes, n, at, makers, most);
+    return OT_OK;
+}

@@ -63,10 +63,10 @@ static int64_t bytes_of(tally *x, const ot_value *v)
     return v->dtype == OT_F16 ? 2 * bytes : bytes; /* computed, and held, in float32 */
 }
 
-static ot_status new_box(tally *x, uint32_t first, int64_t bytes, uint32_t *box)
+static ot_status new_box(tally *x, uint32_t first, int64_t bytes, ot_id maker, uint32_t *box)
 {
     *box = (uint32_t)x->n;
-    return OT_PUSH(x->a, x->boxes, x->n, x->cap, ((ot_live_box){first, first, bytes, 0})) ? OT_OK : OT_E_NOMEM;
+    return OT_PUSH(x->a, x->boxes, x->n, x->cap, ((ot_live_box){first, first, bytes, 0, maker})) ? OT_OK : OT_E_NOMEM;
 }
 
 static void read_at(tally *x, uint32_t box, uint32_t step)
@@ -104,7 +104,7 @@ static ot_status bring(walk *w, ot_id v, bool last, uint32_t *box)
     *box = p->box;
     if (p->is_last == last || w->g->values[v].rank < 3 || p->bytes == 0) return OT_OK;
     if (p->changed == OT_NONE) {
-        OT_TRY(new_box(w->x, w->x->now, p->bytes, &p->changed));
+        OT_TRY(new_box(w->x, w->x->now, p->bytes, w->is_body ? OT_NONE : w->g->values[v].producer, &p->changed));
         read_at(w->x, p->box, w->x->now++);
     }
     *box = p->changed;
@@ -225,7 +225,8 @@ static ot_status make_result(walk *w, ot_id v, ot_id leader, bool last, uint32_t
         p->box = added_to(w, leader, v);
     }
     const bool outside = view && w->places[n->in[0]].box == OT_NONE && w->places[n->in[0]].bytes > 0;
-    if (p->box == OT_NONE && p->bytes > 0 && !outside) OT_TRY(new_box(w->x, from, p->bytes, &p->box));
+    if (p->box == OT_NONE && p->bytes > 0 && !outside)
+        OT_TRY(new_box(w->x, from, p->bytes, w->is_body ? OT_NONE : w->g->values[v].producer, &p->box));
     read_at(w->x, p->box, to);
     return w->g->values[v].is_output ? hand_out(w, v) : OT_OK;
 }
@@ -312,6 +313,7 @@ ot_status ot_one_block_growth(const ot_graph *g, const ot_runtime *r, ot_arena *
     tally x = {.r = r, .a = a};
     OT_TRY(walk_graph(&x, g, false));
     out->pattern = ot_boxes_place(x.boxes, x.n);
+    OT_TRY(ot_boxes_fullest(x.boxes, x.n, x.now + 1, a, out->fullest, OT_FULLEST, &out->n_fullest));
     out->growth = out->first_run = ot_max(out->pattern + x.results, x.given_back) + x.own + OWN;
     out->n_unknown = x.n_unknown;
     return OT_OK;

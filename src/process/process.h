@@ -19,6 +19,7 @@
 #include "plan/runtime/runtime.h"
 
 #define OT_WAITING 2
+#define OT_FULLEST 6
 
 typedef struct ot_process_figures {
     int64_t growth;     /* bytes that the resident set grows by over a loaded session, in several runs */
@@ -29,6 +30,9 @@ typedef struct ot_process_figures {
     /* Nodes that made the largest tensors that waited for a reader when the process grew last, largest first, of the graph that they are
      * in; OT_NONE: no more, or not known. */
     ot_id waiting[OT_WAITING];
+    /* [n_fullest] where one block is placed before the run: nodes of the graph that made what is there when most bytes are, largest first */
+    ot_id fullest[OT_FULLEST];
+    uint32_t n_fullest;
 } ot_process_figures;
 
 /* Play g for runtime r. pinned: the model's file states all extents; else they become known while it runs, and buffers are not planned to

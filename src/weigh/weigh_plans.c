@@ -20,7 +20,8 @@
 #define PIECES      0.95 /* of what the same plan takes when all values are joined */
 #define VIEWS       1.05 /* of what the same plan takes without views, in the order that is thought likely */
 #define LOADED_FREE 8    /* that part of the gain may be held as copies of weights from loading on */
-#define MOST_NODES  600  /* that run, of a graph for which other plans are made; larger ones are judged as planned */
+#define FULL_ROUNDS 4
+#define MOST_NODES  600 /* that run, of a graph for which other plans are made; larger ones are judged as planned */
 
 static bool takes_sequences(const ot_contest *x) { return (x->t->runtime->cannot & OT_NEEDS_SEQUENCE) == 0; }
 
@@ -144,6 +145,32 @@ static ot_status try_waiting(ot_contest *x, const ot_plan *first)
         o.near = f.waiting[k] + 1;
         if (ot_dbg['P']) fprintf(stderr, "> Waiting: %s\n", x->g->nodes[f.waiting[k]].name);
         OT_TRY(try_options(x, &o, &bytes));
+    }
+    return OT_OK;
+}
+
+/* Where one block holds all values: regions around what fills it when it is fullest, with the regions of the best set so far written out;
+ * what fills it then, and so on. */
+static ot_status try_fullest(ot_contest *x, const ot_plan *first, ot_region_set *won)
+{
+    bool *tried = OT_NEW_N(x->arena, bool, x->g->n_nodes + 1u);
+    if (!tried) return ot_fail_nomem(x->g->model->diag);
+    for (int round = 0; round < FULL_ROUNDS; round++) {
+        ot_process_figures f;
+        bool any = false;
+        OT_TRY(ot_contest_play(x, first, won->all, won->n, &f));
+        for (uint32_t k = 0; k < f.n_fullest; k++) {
+            const ot_id id = f.fullest[k];
+            int64_t bytes;
+            if (id >= x->g->n_nodes || tried[id]) continue;
+            ot_plan_options o = *x->o;
+            tried[id] = any = true;
+            o.near = id + 1;
+            if (ot_dbg['P']) fprintf(stderr, "> Fullest: %s\n", x->g->nodes[id].name);
+            OT_TRY(try_options(x, &o, &bytes));
+        }
+        if (!any) break;
+        OT_TRY(ot_contest_search(x, first, won));
     }
     return OT_OK;
 }
@@ -281,6 +308,7 @@ static ot_status improve(ot_contest *x, ot_plan **p)
         OT_TRY(try_streams(x));
     }
     OT_TRY(ot_contest_search(x, first, &won));
+    if (x->t->runtime->one_block && count_running(x->g) <= MOST_NODES) OT_TRY(try_fullest(x, first, &won));
     OT_TRY(try_pieces(x, first, &won));
     OT_TRY(try_views(x, first, &won));
     OT_TRY(judge(x, first, &won, &in_branch));

@@ -3,6 +3,7 @@
 #include "analyse/shape.h"
 #include "process/live_boxes.h"
 #include "process/process.h"
+#include "weigh/weigh.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +21,8 @@ static int64_t chain_height(uint32_t n)
 {
     ot_live_box b[64];
     size_t m = 0;
-    b[m++] = (ot_live_box){0, n + 1, 2 * 32, 0};
-    for (uint32_t k = 0; k < n; k++) b[m++] = (ot_live_box){k + 1, k + 2, 72 * 32, 0};
+    b[m++] = (ot_live_box){0, n + 1, 2 * 32, 0, OT_NONE};
+    for (uint32_t k = 0; k < n; k++) b[m++] = (ot_live_box){k + 1, k + 2, 72 * 32, 0, OT_NONE};
     return ot_boxes_place(b, m) / 32;
 }
 
@@ -49,7 +50,7 @@ static void boxes_do_not_overlap(void **state)
         size_t n = below(120);
         for (size_t k = 0; k < n; k++) {
             uint32_t first = below(60);
-            b[k] = (ot_live_box){first, first + below(8), 32 * (int64_t)below(seed % 2 ? 4 : 4000), 0};
+            b[k] = (ot_live_box){first, first + below(8), 32 * (int64_t)below(seed % 2 ? 4 : 4000), 0, OT_NONE};
             sum += b[k].bytes;
         }
         int64_t top = ot_boxes_place(b, n);
@@ -164,6 +165,83 @@ static void bodies_copy_what_they_read(void **state)
     assert_in_range(f.growth, 3 * 16 * MB, 3 * 16 * MB + 5 * MB); /* x; a; a once more */
 }
 
+static ot_live_box made_by(ot_id maker, uint32_t first, uint32_t last, int64_t bytes)
+{
+    return (ot_live_box){first, last, bytes, 0, maker};
+}
+
+/* Of the boxes at the step where most bytes are, the makers: largest first, each once, no more than asked for, none of a body. */
+static void the_fullest_step_is_named(void **state)
+{
+    (void)state;
+    const ot_live_box b[] = {made_by(7, 0, 1, 900), made_by(1, 1, 4, 320), made_by(2, 3, 5, 640),       made_by(2, 3, 3, 64),
+                             made_by(3, 3, 4, 96),  made_by(4, 4, 4, 32),  made_by(OT_NONE, 3, 3, 480), made_by(5, 5, 6, 700)};
+    ot_id makers[3];
+    uint32_t n;
+    ot_arena *a = ot_arena_new();
+    assert_int_equal(ot_boxes_fullest(b, sizeof b / sizeof *b, 7, a, makers, 3, &n), OT_OK);
+    assert_int_equal(n, 3); /* step 3: 320 + 640 + 64 + 96 + 480 */
+    assert_int_equal(makers[0], 2);
+    assert_int_equal(makers[1], 1);
+    assert_int_equal(makers[2], 3);
+    assert_int_equal(ot_boxes_fullest(b, sizeof b / sizeof *b, 7, a, makers, 1, &n), OT_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(ot_boxes_fullest(b, 0, 1, a, makers, 3, &n), OT_OK);
+    assert_int_equal(n, 0);
+    ot_arena_free(a);
+}
+
+/* A small U-Net is full at several levels: a region at one of them leaves the next, around which regions are looked for then. */
+static void regions_are_found_where_the_block_is_full(void **state)
+{
+    (void)state;
+    static const char text[] = HEAD "  input %x : float32[1,3,512,512]\n"
+                                    "  init %w0 : float32[16,3,3,3] = random 1\n"
+                                    "  init %w1 : float32[16,16,3,3] = random 1\n"
+                                    "  init %w2 : float32[32,16,3,3] = random 1\n"
+                                    "  init %w3 : float32[32,32,3,3] = random 1\n"
+                                    "  init %w4 : float32[64,32,3,3] = random 1\n"
+                                    "  init %t1 : float32[64,32,2,2] = random 1\n"
+                                    "  init %w5 : float32[32,64,3,3] = random 1\n"
+                                    "  init %w6 : float32[32,32,3,3] = random 1\n"
+                                    "  init %t0 : float32[32,16,2,2] = random 1\n"
+                                    "  init %w7 : float32[16,32,3,3] = random 1\n"
+                                    "  init %w8 : float32[3,16,3,3] = random 1\n"
+                                    "  %a = Conv(%x, %w0) {pads=[1,1,1,1]}\n"
+                                    "  %b = Conv(%a, %w1) {pads=[1,1,1,1]}\n"
+                                    "  %p = MaxPool(%b) {kernel_shape=[2,2], strides=[2,2]}\n"
+                                    "  %c = Conv(%p, %w2) {pads=[1,1,1,1]}\n"
+                                    "  %d = Conv(%c, %w3) {pads=[1,1,1,1]}\n"
+                                    "  %q = MaxPool(%d) {kernel_shape=[2,2], strides=[2,2]}\n"
+                                    "  %e = Conv(%q, %w4) {pads=[1,1,1,1]}\n"
+                                    "  %u = ConvTranspose(%e, %t1) {strides=[2,2]}\n"
+                                    "  %j = Concat(%u, %d) {axis=1}\n"
+                                    "  %f = Conv(%j, %w5) {pads=[1,1,1,1]}\n"
+                                    "  %h = Conv(%f, %w6) {pads=[1,1,1,1]}\n"
+                                    "  %v = ConvTranspose(%h, %t0) {strides=[2,2]}\n"
+                                    "  %k = Concat(%v, %b) {axis=1}\n"
+                                    "  %l = Conv(%k, %w7) {pads=[1,1,1,1]}\n"
+                                    "  %y = Conv(%l, %w8) {pads=[1,1,1,1]}\n"
+                                    "  output %y\n"
+                                    "}\n";
+    const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.1, .tie_break = true};
+    ot_diag d = {0};
+    ot_model *m = NULL;
+    ot_target t;
+    ot_plan *p = NULL;
+    if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK || ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
+        ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
+        fail_msg("%s", d.message);
+    assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+    assert_int_equal(ot_target_set_runtime(&t, "openvino", &d), OT_OK);
+    assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
+    assert_int_equal(ot_weigh_plan(m->graph, &t, &o, true, &p), OT_OK);
+    if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
+    assert_in_range(p->tiled.growth_bytes, 1, p->untiled.growth_bytes * 70 / 100);
+    ot_plan_free(p);
+    ot_model_free(m);
+}
+
 /* What strangers write. */
 static void odd_graphs_are_played(void **state)
 {
@@ -188,6 +266,8 @@ int main(void)
         cmocka_unit_test(folded_weights_are_not_shared),
         cmocka_unit_test(bodies_copy_what_they_read),
         cmocka_unit_test(odd_graphs_are_played),
+        cmocka_unit_test(the_fullest_step_is_named),
+        cmocka_unit_test(regions_are_found_where_the_block_is_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
