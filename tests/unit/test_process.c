@@ -347,6 +347,32 @@ static void weighed_plans_are_never_worse(void **state)
     assert_true(tiled > 0 && untiled > 0); /* both happen */
 }
 
+/* The same for OpenVINO, where regions that save time but no memory are taken out: what is left keeps to a slowdown that is hardly any, or
+ * none. */
+static void plans_keep_to_little_slowdown(void **state)
+{
+    (void)state;
+    static char text[TEXT];
+    for (uint64_t seed = 1; seed <= 120; seed++) {
+        ot_diag d;
+        ot_target t;
+        ot_plan *p = NULL;
+        const ot_plan_options o = {.goal = OT_GOAL_MEMORY, .max_slowdown = 0.01 * (double)(seed % 3), .tie_break = seed % 2 == 0};
+        rng = seed;
+        random_text(text, 4 + next_random(20));
+        ot_model *m = read_model(text, &d);
+        assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
+        assert_int_equal(ot_target_set_runtime(&t, "openvino", &d), OT_OK);
+        if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK || ot_weigh_plan(m->graph, &t, &o, true, &p) != OT_OK)
+            fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
+        if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
+            fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
+        assert_true(p->tiled.growth_bytes <= p->untiled.growth_bytes);
+        ot_plan_free(p);
+        ot_model_free(m);
+    }
+}
+
 /* A plan for one form that tiles nothing is no win of that form: what the first plan tiled is left out because the process would not
  * grow by less, not because that one form cannot express it. */
 static void idle_plans_say_why(void **state)
@@ -492,6 +518,7 @@ int main(void)
         cmocka_unit_test(branches_are_weighed),
         cmocka_unit_test(bytes_have_a_price),
         cmocka_unit_test(weighed_plans_are_never_worse),
+        cmocka_unit_test(plans_keep_to_little_slowdown),
         cmocka_unit_test(unknown_sizes_have_no_figure),
         cmocka_unit_test(idle_plans_say_why),
     };

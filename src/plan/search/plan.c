@@ -223,18 +223,22 @@ static bool holds_too_much(const ot_seq *s, const ot_target *t, const ot_plan *p
 }
 
 /* Goal memory, and where less memory counts beside time: a region that costs time, or memory in all of the run, must lower the peak. Exact
- * figures may say that it does not. */
+ * figures may say that it does not. What it saves of time stays where others spend it. */
 static ot_status drop_useless(const ot_seq *s, const ot_target *t, const ot_plan_options *o, const ot_limit *limit, ot_plan *p)
 {
     if ((o->goal != OT_GOAL_MEMORY && t->runtime->about == 0) || o->force || o->price > 0 || o->byte_seconds > 0) return OT_OK;
     uint32_t kept = 0, before = p->n_regions;
     const bool held = o->goal == OT_GOAL_MEMORY && t->runtime->node_bytes > 0, too_much = held && holds_too_much(s, t, p);
     bool none = p->tiled.peak_bytes > p->untiled.peak_bytes - p->untiled.peak_bytes / 50;
+    const double allowed = ot_time_allowed(s, o) * (1 + TIME_ABOUT);
+    double time = p->tiled.time_s;
     for (uint32_t k = 0; k < before; k++) {
         ot_region r = p->regions[k];
         int64_t whole = 0;
         for (uint32_t i = 0; i < r.n_nodes; i++) whole = ot_max(whole, s->live[s->pos[r.nodes[i].node]]);
-        if (!ot_limit_needs(limit, s, &r) && (too_much || ((r.benefit < 0 || held) && (none || whole <= p->tiled.peak_bytes)))) {
+        const bool is_useless = too_much || ((r.benefit < 0 || held) && (none || whole <= p->tiled.peak_bytes));
+        if (is_useless && !ot_limit_needs(limit, s, &r) && (r.benefit <= 0 || time + r.benefit <= allowed)) {
+            time += r.benefit;
             OT_TRY(refuse(s, p, &r, (ot_reason){OT_WHY_PEAK, 0}));
             continue;
         }
