@@ -561,6 +561,17 @@ static ot_status check_given(const tk_parser *p)
     return OT_OK;
 }
 
+/* What is `auto` was loaded into. */
+static ot_status check_shapes(tk_parser *p)
+{
+    for (uint32_t v = 0; v < p->b.k->n_values; v++) {
+        const ot_tk_value *x = &p->b.k->values[v];
+        if (x->kind == OT_TK_BUFFER && x->rank == 0)
+            return tk_fail_at(&p->lx, x->line, x->col, "nothing is loaded into '%s' that its shape could be [shape-auto]", x->name);
+    }
+    return OT_OK;
+}
+
 ot_status ot_kernel_parse_sized(const char *path, const char *text, size_t n, const ot_tk_binding *given, uint32_t n_given,
                                 ot_diag *d, ot_kernel **out)
 {
@@ -575,6 +586,7 @@ ot_status ot_kernel_parse_sized(const char *path, const char *text, size_t n, co
     tk_lex_init(&p.lx, path, text, n, d);
     ot_status s = parse_all(&p);
     if (s == OT_OK) s = check_given(&p);
+    if (s == OT_OK) s = check_shapes(&p);
     if (s == OT_OK) s = ot_kernel_verify(p.b.k, path, d);
     ot_arena_free(p.scratch);
     if (s == OT_OK)

@@ -8,6 +8,7 @@ device: each runs on an OpenCL device, in work-groups of several sizes, and give
 checker: each runs under oclgrind, which finds no race, no access out of bounds and no read of what nobody wrote.
 """
 import os
+import re
 import subprocess
 import sys
 
@@ -137,24 +138,34 @@ def check(name):
 
 
 def check_rules():
-    """tests/rules: each kernel breaks the rule that it is named after; its last lines say with which command, and what is said."""
-    docs = open(f'{ROOT}/docs/kernel-language.md', encoding='utf-8').read()
+    """tests/rules: each kernel breaks the rule that it is named after, or shows it ("# ok: COMMAND"); its last lines say with which command, and
+    what is said. docs/kernel-rules.md has the same of each, in order of its tables, and rows of golden kernels besides."""
+    docs = open(f'{ROOT}/docs/kernel-rules.md', encoding='utf-8').read()
+    rows = dict(re.findall(r'^\| [^|]+ \| `([^`]+)` \| `[^`]+` \| (.*) \|$', docs, re.M))
     np.save(f'{TMP}/x.npy', normal(64, 64))
     np.save(f'{TMP}/y.npy', normal(16))
     names = sorted(os.listdir(f'{ROOT}/tests/rules'))
     for f in names:
         path = f'{ROOT}/tests/rules/{f}'
         command, says = (line[2:] for line in open(path, encoding='utf-8').read().splitlines()[-2:])
+        holds = command.startswith('ok: ')
+        command = command.removeprefix('ok: ')
         args = [*command.split()[:1], path, *command.split()[1:]]
         if args[0] == 'run-kernel':
             text = open(path, encoding='utf-8').read()
             args += [f'--input={k}={TMP}/{k}.npy' for k, w in (('x', 'param x'), ('y', 'empty y')) if w in text]
         r = subprocess.run([TOOL, *args], capture_output=True, text=True)
-        if r.returncode not in (1, 3) or says not in r.stderr or f'{f}:' not in r.stderr:
+        if holds and (r.returncode != 0 or says not in r.stdout):
+            problems.append(f'{f}: exit {r.returncode}, "{r.stdout.strip()}{r.stderr.strip()}", not "{says}"')
+        if not holds and (r.returncode not in (1, 3) or says not in r.stderr or f'{f}:' not in r.stderr):
             problems.append(f'{f}: exit {r.returncode}, "{r.stderr.strip()}", not "{says}"')
-        if f'`{f}`' not in docs:
-            problems.append(f'docs/kernel-language.md does not have {f}')
-    return len(names)
+        if rows.get(f) != says or f'`{f}` | `{command}` |' not in docs:
+            problems.append(f'docs/kernel-rules.md has "{rows.get(f)}" for {f}')
+    golden = {f: says for f, says in rows.items() if f not in names}
+    for f, says in golden.items():
+        if says not in open(f'{ROOT}/tests/golden/kernel/{f[:-3]}.expect', encoding='utf-8').read():
+            problems.append(f'docs/kernel-rules.md: {f} does not say "{says}"')
+    return len(names) + len(golden)
 
 
 def make_inputs(name):
