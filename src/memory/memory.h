@@ -18,11 +18,13 @@ typedef struct ot_region_memory {
     ot_mem_mode mode;     /* that made the plan */
     ot_reuse_level level; /* lowest level of sharing that any buffer needed */
     uint32_t cross_pipe;  /* pairs that share memory across pipes */
+    double stall;         /* seconds that pipes wait for each other because of that, all tiles together */
 } ot_region_memory;
 /* Lower the region and plan its fast memory as low as a bounded search gets, whatever the target's capacity. Deterministic.
  * kernel: NULL, or the kernel with its offsets (caller frees). On targets with DMA, whose pipes wait for each other where they share
  * memory, the offsets are PlanMemory's in the whole fast memory: nothing shares when all fits, else as little as fits; those of the
- * search only when that finds none. Elsewhere they are those of the search. */
+ * search only when that finds none. arena, mode, level, cross_pipe and stall are of that plan, whether the kernel is asked for or not,
+ * if it fits at all. Elsewhere the offsets are those of the search. */
 ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_region_memory *out,
                                 ot_kernel **kernel) OT_MUST_USE;
 

@@ -72,9 +72,19 @@ typedef struct lowering {
     uint32_t n_weights;
     size_t cap_weights;
     ot_map *weight_of; /* name of a constant -> index into weights */
+    uint32_t *nodes;   /* [n_nodes] node of each computation, or OT_NONE */
+    uint32_t n_nodes;
+    size_t cap_nodes;
 } lowering;
 
 static ot_status nomem(const lowering *l) { return ot_fail_nomem(l->d); }
+
+/* A computation; node: of the region, OT_NONE: none. */
+static bool compute(lowering *l, uint32_t node, ot_pipe pipe, const char *op, const uint32_t *out, uint32_t n_out,
+                    const uint32_t *in, uint32_t n_in)
+{
+    return OT_PUSH(l->a, l->nodes, l->n_nodes, l->cap_nodes, node) && ot_kb_compute(l->b, pipe, op, out, n_out, in, n_in);
+}
 
 /* ---- windows ---- */
 
@@ -392,7 +402,7 @@ static ot_status declare_rows(lowering *l)
         for (uint32_t k = 0; k < s.rank; k++)
             if (s.dim[k] == 0) s.tile[k] = l->kept[v];
         l->rows[v] = allocate(l, l->g->values[l->r->values[v].value].name, "_rows", s.type, s.tile, s.rank, 1);
-        if (l->rows[v] == OT_NONE || !ot_kb_compute(l->b, OT_PIPE_VECTOR, "clear", &l->rows[v], 1, NULL, 0)) return nomem(l);
+        if (l->rows[v] == OT_NONE || !compute(l, OT_NONE, OT_PIPE_VECTOR, "clear", &l->rows[v], 1, NULL, 0)) return nomem(l);
     }
     return OT_OK;
 }
@@ -404,7 +414,7 @@ static ot_status keep_rows(lowering *l, uint32_t v)
 {
     uint32_t from[2] = {l->tile[v], l->rows[v]};
     if (l->rows[v] == OT_NONE || l->tile[v] == OT_NONE) return OT_OK;
-    return ot_kb_compute(l->b, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, from, l->r->rolling ? 2 : 1) ? OT_OK : nomem(l);
+    return compute(l, OT_NONE, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, from, l->r->rolling ? 2 : 1) ? OT_OK : nomem(l);
 }
 
 /* What holds region input v in a tile; brought in when it is wanted first. OT_NONE: it has no tile. */
@@ -511,7 +521,7 @@ static ot_status emit_work(lowering *l, uint32_t i, const uint32_t *in, uint32_t
     int64_t dims[1] = {(int64_t)bytes};
     *out = allocate(l, n->name[0] ? n->name : n->op_type, "_work", "u8", dims, 1, 1);
     if (*out == OT_NONE) return nomem(l);
-    return ot_kb_compute(l->b, OT_PIPE_VECTOR, "pack", out, 1, in, 1) ? OT_OK : nomem(l);
+    return compute(l, OT_NONE, OT_PIPE_VECTOR, "pack", out, 1, in, 1) ? OT_OK : nomem(l);
 }
 
 /* Append the buffers of carried rows that node i works on. */
@@ -571,7 +581,7 @@ static ot_status emit_node(lowering *l, uint32_t i)
     ot_cost_kind kind = ot_op_cost(n->op);
     ot_pipe pipe = kind == OT_COST_CONV || kind == OT_COST_GEMM ? OT_PIPE_CUBE : OT_PIPE_VECTOR;
     if (n_out == 0) return OT_OK;
-    if (!ot_kb_compute(l->b, pipe, name, out, n_out, in, n_in)) return nomem(l);
+    if (!compute(l, i, pipe, name, out, n_out, in, n_in)) return nomem(l);
     for (uint32_t o = 0; o < n->n_out; o++) {
         uint32_t v = rn->out[o];
         if (v != OT_NONE && !l->r->rolling) OT_TRY(keep_rows(l, v));
@@ -633,8 +643,16 @@ static bool keep_held(const lowering *l, ot_region_held *h, ot_arena *a)
     h->value = ot_memdup(a, l->tile, (l->r->n_values + 1u) * sizeof *l->tile);
     h->weights = w;
     h->n_weights = l->n_weights;
+    double *work = OT_NEW_N(a, double, l->r->n_nodes + 1u);
+    h->nodes = ot_memdup(a, l->nodes, l->n_nodes * sizeof *l->nodes);
+    h->n_nodes = l->n_nodes;
+    h->work = work;
+    for (uint32_t i = 0; work && i < l->r->n_nodes; i++) {
+        work[i] = ot_node_macs(l->g, &l->g->nodes[l->r->nodes[i].node]);
+        for (uint32_t d = 0; d < l->r->n_dims; d++) work[i] *= l->share[d][i];
+    }
     for (uint32_t k = 0; w && k < l->n_weights; k++) w[k] = (ot_region_weight){l->weights[k].value, l->weights[k].at};
-    return h->value && w;
+    return h->value && w && work && h->nodes;
 }
 
 ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_arena *a,

@@ -59,6 +59,46 @@ static const ot_scope_plan *fast_plan(const ot_mem_plan *p)
     return NULL;
 }
 
+/* What node i's operations take in a tile, by the target's rates. */
+static double seconds_of(const ot_graph *g, const ot_region *r, const ot_target *t, uint32_t i, double work)
+{
+    const ot_node *n = &g->nodes[r->nodes[i].node];
+    double rate = t->rate_elem;
+    switch (ot_op_cost(n->op)) {
+    case OT_COST_CONV: rate = ot_attr_int(n, "group", 1) > 1 ? t->rate_conv_depthwise : t->rate_conv; break;
+    case OT_COST_GEMM: rate = t->rate_gemm; break;
+    case OT_COST_TRANS: rate = t->rate_trans; break;
+    case OT_COST_REDUCE:
+    case OT_COST_NORM: rate = t->rate_reduce; break;
+    case OT_COST_POOL: rate = t->rate_pool; break;
+    default: break;
+    }
+    return t->node_overhead + (rate > 0 ? work / rate : 0);
+}
+
+/* What sharing stalls: how long each statement takes, then the pipes side by side. */
+static ot_status find_stall(const ot_graph *g, const ot_region *r, const ot_target *t, const ot_kernel *k, const ot_mem_plan *p,
+                            const ot_region_held *h, ot_arena *a, ot_diag *d, double *out)
+{
+    double *seconds = OT_NEW_N(a, double, k->n_stmts + 1u);
+    uint32_t n = 0;
+    if (!seconds) return ot_fail_nomem(d);
+    for (uint32_t s = 0; s < k->n_stmts; s++) {
+        const ot_tk_stmt *x = &k->stmts[s];
+        const bool moves = x->op == OT_TK_LOAD || x->op == OT_TK_STORE;
+        if (moves)
+            seconds[s] = t->bw_slow > 0 ? (double)k->values[x->op == OT_TK_LOAD ? x->out[0] : x->in[0]].bytes / t->bw_slow : 0;
+        if (x->op != OT_TK_COMPUTE) continue;
+        const uint32_t i = n < h->n_nodes ? h->nodes[n] : OT_NONE;
+        n++;
+        if (i != OT_NONE)
+            seconds[s] = seconds_of(g, r, t, i, h->work[i]);
+        else if (t->bw_fast > 0)
+            seconds[s] = (double)k->values[x->out[0]].bytes / t->bw_fast;
+    }
+    return ot_region_stall(k, p, seconds, d, out);
+}
+
 ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_arena *a,
                               ot_region_memory *out, ot_region_held *h, ot_kernel **kernel)
 {
@@ -70,13 +110,15 @@ ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_ta
     if (st == OT_OK) st = plan(k, t, OT_MEM_SEARCH, CAPACITY, d, &p);
     const ot_scope_plan *l2 = st == OT_OK ? fast_plan(p) : NULL;
     if (l2) *out = (ot_region_memory){.height = l2->height, .lower_bound = l2->lower_bound, .proved = l2->proved};
-    if (l2 && kernel) {
+    const bool too_much = l2 && ot_target_hard_limit(t) && l2->height > t->fast_bytes;
+    if (l2 && (kernel || (t->double_buffer && !too_much))) {
         st = place(k, t, out->height, d, &p);
         l2 = fast_plan(p);
         out->arena = l2->height;
         out->mode = l2->mode;
         out->level = l2->level;
         out->cross_pipe = l2->n_cross_pipe;
+        if (st == OT_OK && t->double_buffer && l2->n_cross_pipe > 0) st = find_stall(g, r, t, k, p, h, a, d, &out->stall);
     }
     if (st == OT_OK && kernel) {
         ot_mem_plan_apply(p, k);
@@ -92,5 +134,10 @@ ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_ta
 ot_status ot_region_plan_memory(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_region_memory *out,
                                 ot_kernel **kernel)
 {
-    return ot_region_plan_held(g, r, t, d, NULL, out, NULL, kernel);
+    ot_arena *a = ot_arena_new();
+    ot_region_held held = {0};
+    if (!a) return ot_fail_nomem(d);
+    ot_status st = ot_region_plan_held(g, r, t, d, a, out, &held, kernel);
+    ot_arena_free(a);
+    return st;
 }

@@ -82,6 +82,7 @@ typedef struct ot_region {
     bool overlap;              /* DMA moves tiles while others are computed: loaded and stored tiles have two slots */
     int64_t weight_bytes;      /* constants read by the region */
     double time_untiled, time_tiled, benefit; /* seconds */
+    double stall;                             /* of time_tiled: pipes that wait for each other where buffers share memory */
     double mac_ratio;                         /* MACs with recompute / MACs without */
     double traffic;                           /* bytes through slow memory, tiled */
     double traffic_untiled;

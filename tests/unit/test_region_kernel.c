@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "memory/region_held.h"
 #include "memory/region_names.h"
 #include "hand_plan.h"
 #include "memory/memory.h"
@@ -511,6 +512,7 @@ static void pipes_share_when_they_must(void **state)
         assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &m, &k), OT_OK);
         assert_int_equal(m.height, least.height);
         assert_in_range(m.arena, m.lower_bound, room);
+        assert_true(m.stall >= 0 && (m.cross_pipe > 0 || m.stall == 0));
         bool share = any_share(k);
         assert_true(share || m.level == OT_LEVEL_NONE);
         if (m.level == OT_LEVEL_NONE) assert_true(!share && m.cross_pipe == 0 && m.mode == OT_MEM_SEQUENTIAL);
@@ -525,6 +527,45 @@ static void pipes_share_when_they_must(void **state)
     print_message("%u plans apart, %u shared\n", apart, shared);
     assert_true(apart > 0);
     done(&x);
+}
+
+/* Load, two operations, store, a second each; what the second makes lies over the load's first slot, or apart.
+ *
+ *             0  1  2  3  4  5  6  7  8  9
+ *   load      0  1  .  .  .  .  2              of tile 2 waits until the result of tile 1 has left the place; apart: at 2
+ *   b            0     1           2
+ *   c               0     1           2        c waits for the store of the tile before: one slot
+ *   store              0     1           2
+ */
+static void sharing_stalls_the_pipes(void **state)
+{
+    (void)state;
+    static const char *const format = "kernel k { param x: 3x64 f32 @gm\nparam y: 3x64 f32 @gm\nfor t in 0..%d {\n"
+                                      "alloc a: 1x64 f32 @l2 multi=2 offset=0,256\nload a <- x[t:t+1, 0:64]\n"
+                                      "alloc b: 1x64 f32 @l2 offset=512\nb = vector.exp(a)\n"
+                                      "alloc c: 1x64 f32 @l2 offset=%d\nc = vector.softmax(b)\nstore y[t:t+1, 0:64] <- c\n}\n}\n";
+    static const struct {
+        int tiles, offset;
+        double stall;
+    } cases[] = {{3, 768, 0}, {3, 0, 2}, {2, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1000];
+        ot_diag d = {0};
+        ot_kernel *k = NULL;
+        ot_mem_plan *p = NULL;
+        ot_target t = scratchpad();
+        const ot_mem_options o = {.threads = 1, .lifetimes = {.no_in_place = true}};
+        double seconds[32], stall = -1;
+        for (size_t s = 0; s < 32; s++) seconds[s] = 1;
+        snprintf(text, sizeof text, format, cases[i].tiles, cases[i].offset);
+        if (ot_kernel_parse("k.tk", text, strlen(text), &d, &k) != OT_OK) fail_msg("%s", d.message);
+        if (ot_mem_plan_kernel(k, "k.tk", &t, &o, &d, &p) != OT_OK) fail_msg("%s", d.message);
+        assert_in_range(k->n_stmts, 1, 31);
+        assert_int_equal(ot_region_stall(k, p, seconds, &d, &stall), OT_OK);
+        if (stall != cases[i].stall) fail_msg("case %zu: %g s, not %g", i, stall, cases[i].stall);
+        ot_mem_plan_free(p);
+        ot_kernel_free(k);
+    }
 }
 
 static void names_are_legal_and_unique(void **state)
@@ -745,6 +786,7 @@ int main(void)
         cmocka_unit_test(work_memory_counts_while_its_operator_runs),
         cmocka_unit_test(kernel_survives_its_text),
         cmocka_unit_test(pipes_share_when_they_must),
+        cmocka_unit_test(sharing_stalls_the_pipes),
         cmocka_unit_test(names_are_legal_and_unique),
         cmocka_unit_test(random_regions_are_counted_right),
         cmocka_unit_test(arena_counts_every_activation),

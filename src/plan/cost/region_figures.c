@@ -324,6 +324,7 @@ ot_status ot_region_exact(const ot_seq *s, const ot_target *t, ot_arena *a, unsi
     int64_t stitch;
     double macs = 0;
     r->time_tiled = -1;
+    r->stall = 0; /* known when its memory is planned */
     OT_TRY(ot_region_totals(s, t, a, how, r, &tot, &sums, &possible));
     if (!possible) return OT_OK;
     r->weight_bytes = (int64_t)tot.weights;

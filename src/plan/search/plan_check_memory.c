@@ -366,6 +366,7 @@ static ot_status check_arena(checker *c, const ot_region_memory *m, const ot_ker
         return broken(c, "working set above the capacity of the fast memory");
     if (m->height != r->working_set || m->lower_bound != r->working_set_bound)
         return broken(c, "the working set is not the planned arena");
+    if (m->stall != r->stall) return broken(c, "what pipes wait for is not what the places stall");
     if (top != m->arena || top < r->working_set_bound || top > ot_max(r->working_set, c->t->fast_bytes))
         return broken(c, "the places are not those of the planned arena");
     if (r->working_set_bound < most || r->working_set_bound > padded || r->working_set < r->working_set_bound)

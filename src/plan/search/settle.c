@@ -116,13 +116,16 @@ static ot_status pick_form(const fitting *x, unsigned how, ot_region *r, bool *f
     return OT_OK;
 }
 
-/* The planned arena of the region's kernel is its working set. */
+/* The planned arena of the region's kernel is its working set; what its places stall is part of its time. */
 ot_status ot_region_settle_memory(const ot_seq *s, const ot_target *t, ot_region *r)
 {
     ot_region_memory m;
     OT_TRY(ot_region_plan_memory(s->g, r, t, s->g->model->diag, &m, NULL));
     r->working_set = m.height;
     r->working_set_bound = m.lower_bound;
+    r->stall = m.stall;
+    r->time_tiled += m.stall;
+    r->benefit -= m.stall;
     return OT_OK;
 }
 

@@ -120,6 +120,7 @@ typedef struct ot_fact_region {
     int64_t arena;         /* bytes that they take */
     const char *placed_by; /* sequential, reuse, search */
     uint32_t reuse_level, cross_pipe;
+    double stall; /* seconds that pipes wait for each other because of that; in time_tiled. OT_ABSENT: no places */
     const struct ot_fact_place *places; /* [n_places] */
     uint32_t n_places;
     const char *placement;       /* the same in words; "" */

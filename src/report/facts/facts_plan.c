@@ -217,8 +217,10 @@ static const char *placement(ot_arena *a, const ot_fact_region *r)
     char bytes[32];
     ot_format_bytes((double)r->arena, bytes, sizeof bytes);
     if (r->reuse_level == OT_LEVEL_NONE) return ot_format(a, "in %s, nothing shares memory", bytes);
-    return ot_format(a, "in %s by %s, level %u, %u pair%s across pipes", bytes, r->placed_by, r->reuse_level, r->cross_pipe,
-                     r->cross_pipe == 1 ? "" : "s");
+    char stall[32];
+    ot_format_seconds(r->stall, stall, sizeof stall);
+    return ot_format(a, "in %s by %s, level %u, %u pair%s across pipes%s%s", bytes, r->placed_by, r->reuse_level, r->cross_pipe,
+                     r->cross_pipe == 1 ? "" : "s", r->stall > 0 ? ", which stall " : "", r->stall > 0 ? stall : "");
 }
 
 /* Buffers of the fast memory with their offsets. */
@@ -301,6 +303,7 @@ static ot_status add_places(ot_facts *f, const fact_source *x, const ot_region *
     to->placed_by = ot_mem_mode_name(m.mode);
     to->reuse_level = m.level;
     to->cross_pipe = m.cross_pipe;
+    to->stall = m.stall;
     to->placement = placement(f->arena, to);
     bool ok = to->placement && copy_places(f->arena, k, to);
     ot_status s = ok ? OT_OK : ot_fail_nomem(x->g->model->diag);
@@ -333,7 +336,8 @@ static ot_status add_region(ot_facts *f, const fact_source *x, uint32_t k)
                            .traffic = from->traffic,
                            .measured_untiled = OT_ABSENT,
                            .measured = OT_ABSENT,
-                           .error = OT_ABSENT};
+                           .error = OT_ABSENT,
+                           .stall = OT_ABSENT};
     to->fill = to->capacity > 0 ? (double)to->working_set / (double)to->capacity : OT_ABSENT;
     to->nodes = indices(f, x, ids, &to->n_nodes);
     if (!to->nodes) return ot_fail_nomem(x->g->model->diag);

@@ -155,6 +155,7 @@ static const fact_field REGION_FIELDS[] = {F(FACT_U32, "id", id),
                                            ENUM(FACT_NAME, ot_fact_region, "bound", bound, BOUNDS),
                                            F(FACT_SOME, "residence", residence),
                                            F(FACT_SOME, "placement", placement),
+                                           F(FACT_NUMBER, "stall-seconds", stall),
                                            F(FACT_SOME, "cores", cores),
                                            END};
 #undef F

@@ -67,6 +67,7 @@ static void put_places(ot_json *j, const ot_fact_region *r)
     else
         ot_json_put_int(j, "level", r->reuse_level);
     ot_json_put_int(j, "cross_pipe", r->cross_pipe);
+    ot_json_put_figure(j, "stall_seconds", r->stall);
     ot_json_list(j, "buffers");
     for (uint32_t k = 0; k < r->n_places; k++) {
         ot_json_open(j, NULL);
