@@ -113,10 +113,24 @@ ot_status ot_free_dims_set(const ot_graph *file, ot_graph *planned, const ot_gra
     fill_values(&f);
     if (!fill_sources(&f)) return ot_fail_nomem(planned->model->diag);
     fill_foldable(&f);
-    *t = (ot_free_dims){large, planned->n_values, planned->n_nodes, f.axes, f.varies, f.unranked, f.foldable, f.source, f.n_source};
+    *t = (ot_free_dims){.large = large,
+                        .n_values = planned->n_values,
+                        .n_nodes = planned->n_nodes,
+                        .axes = f.axes,
+                        .varies = f.varies,
+                        .unranked = f.unranked,
+                        .foldable = f.foldable,
+                        .source = f.source,
+                        .n_source = f.n_source};
     planned->model->free_dims = t;
     if (large) large->model->free_dims = t;
     return OT_OK;
+}
+
+void ot_free_dims_small(ot_graph *planned, const ot_graph *small)
+{
+    ot_free_dims *t = (ot_free_dims *)planned->model->free_dims; /* ours: ot_free_dims_set made it */
+    if (t) t->small = small;
 }
 
 bool ot_axis_is_free(const ot_graph *g, ot_id v, int32_t axis)

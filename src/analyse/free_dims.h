@@ -16,6 +16,7 @@
 typedef struct ot_free_dims {
     const ot_graph
         *large; /* the same graph at a larger size, which shows tiles far from the ends of their axes; NULL: there is none */
+    const ot_graph *small; /* the same graph at a smaller size, which shows what does not shrink with it; NULL: there is none */
     uint32_t n_values, n_nodes; /* of the graph when the table was made: what is newer is no matter of sizes */
     const uint32_t *axes;       /* [n_values] bit k: axis k is free */
     const bool *varies;         /* [n_values] contents known at the design size alone */
@@ -28,6 +29,8 @@ typedef struct ot_free_dims {
 /* Hold the planned graph against the file's, of which it is a copy, and hang the table on its model (in that model's arena), and on that
  * of `large`, which may be NULL and must live as long. Requires SHAPES, ORDER and USES of all. Fails: OT_E_NOMEM. */
 ot_status ot_free_dims_set(const ot_graph *file, ot_graph *planned, const ot_graph *large) OT_MUST_USE;
+/* The planned graph's table knows the same graph at a smaller size from now on; small lives as long. Without a table: nothing. */
+void ot_free_dims_small(ot_graph *planned, const ot_graph *small);
 
 /* All false where the model has no table. */
 bool ot_axis_is_free(const ot_graph *g, ot_id v, int32_t axis);

@@ -20,7 +20,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#define LARGER 8 /* times as long as the design are the free dimensions of the copy that shows tiles */
+#define LARGER       8  /* times as long as the design are the free dimensions of the copy that shows tiles */
+#define LEAST_HALVED 32 /* rows: fewer are not halved */
 
 typedef enum stage { LOAD, TILE, REWRITE, SAVE } stage;
 
@@ -99,32 +100,51 @@ static ot_status check_dynamic(const ot_run *r)
     return r->was_fixed ? ot_fail(r->diag, OT_E_USAGE, "--keep-dynamic: no dimension of the model's inputs is free") : OT_OK;
 }
 
-/* A copy of the model at LARGER times the design size, where tiles are seen far from the ends of their axes. A model need not take it. */
-static ot_status bind_large(ot_run *r)
+/* A copy of the model at a size, where it takes that; *out NULL: it does not. */
+static ot_status bind_copy(ot_run *r, const ot_shape_binding *bind, ot_model **out)
+{
+    ot_diag aside = {0};
+    OT_TRY(ot_model_clone(r->model, out));
+    (*out)->diag = &aside;
+    ot_status s = ot_infer_shapes((*out)->graph, bind, r->options.n_design);
+    if (s == OT_OK) s = ot_assure((*out)->graph, OT_P_ORDER | OT_P_USES);
+    (*out)->diag = r->diag;
+    if (s == OT_OK) return OT_OK;
+    ot_model_free(*out);
+    *out = NULL;
+    return s == OT_E_NOMEM ? ot_fail_nomem(r->diag) : OT_OK;
+}
+
+/* The extent of dimension d of an input at another size than the design's. *first: no free dimension but the batch was met yet. */
+static int64_t other_extent(const ot_run *r, ot_id v, uint32_t d, int64_t extent, bool larger, bool *first)
+{
+    if (!ot_axis_is_free(r->planned->graph, v, (int32_t)d)) return extent;
+    if (larger) return extent * LARGER;
+    const bool rows = *first && d > 0 && extent >= LEAST_HALVED;
+    if (d > 0) *first = false;
+    return rows ? extent / 2 : extent;
+}
+
+/* Copies at LARGER times the design size, where tiles are seen far from the ends of their axes, and with half as many rows (the first free
+ * dimension behind the batch), which plans must not be bad at either. A model need not take them. */
+static ot_status bind_others(ot_run *r)
 {
     const ot_run_options *o = &r->options;
     ot_arena *a = r->model->arena;
-    ot_shape_binding *big = OT_NEW_N(a, ot_shape_binding, o->n_design + 1u);
-    ot_diag aside = {0};
-    if (!big) return ot_fail_nomem(r->diag);
-    for (size_t k = 0; k < o->n_design; k++) {
-        const ot_id v = ot_value_find(r->model->graph, o->design[k].input);
-        int64_t *dims = OT_NEW_N(a, int64_t, o->design[k].rank + 1u);
-        if (!dims) return ot_fail_nomem(r->diag);
-        for (uint32_t d = 0; d < o->design[k].rank; d++)
-            dims[d] = o->design[k].dims[d] * (ot_axis_is_free(r->planned->graph, v, (int32_t)d) ? LARGER : 1);
-        big[k] = o->design[k];
-        big[k].dims = dims;
+    for (int larger = 0; larger < 2; larger++) {
+        ot_shape_binding *bind = OT_NEW_N(a, ot_shape_binding, o->n_design + 1u);
+        if (!bind) return ot_fail_nomem(r->diag);
+        for (size_t k = 0; k < o->n_design; k++) {
+            const ot_id v = ot_value_find(r->model->graph, o->design[k].input);
+            int64_t *dims = OT_NEW_N(a, int64_t, o->design[k].rank + 1u);
+            bool first = true;
+            if (!dims) return ot_fail_nomem(r->diag);
+            for (uint32_t d = 0; d < o->design[k].rank; d++) dims[d] = other_extent(r, v, d, o->design[k].dims[d], larger, &first);
+            bind[k] = o->design[k];
+            bind[k].dims = dims;
+        }
+        OT_TRY(bind_copy(r, bind, larger ? &r->large : &r->small));
     }
-    OT_TRY(ot_model_clone(r->model, &r->large));
-    r->large->diag = &aside;
-    ot_status s = ot_infer_shapes(r->large->graph, big, o->n_design);
-    if (s == OT_OK) s = ot_assure(r->large->graph, OT_P_ORDER | OT_P_USES);
-    r->large->diag = r->diag;
-    if (s == OT_E_NOMEM) return ot_fail_nomem(r->diag);
-    if (s == OT_OK) return OT_OK;
-    ot_model_free(r->large);
-    r->large = NULL;
     return OT_OK;
 }
 
@@ -152,8 +172,9 @@ static ot_status bind_design(ot_run *r)
     OT_TRY(ot_infer_shapes(r->model->graph, NULL, 0));
     OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
     OT_TRY(ot_free_dims_set(r->model->graph, r->planned->graph, NULL));
-    OT_TRY(bind_large(r));
+    OT_TRY(bind_others(r));
     if (r->large) OT_TRY(ot_free_dims_set(r->model->graph, r->planned->graph, r->large->graph));
+    if (r->small) ot_free_dims_small(r->planned->graph, r->small->graph);
     return ot_check_tile_ops(r->model->graph, NULL);
 }
 
@@ -472,11 +493,12 @@ void ot_run_free(ot_run *run)
     if (run->plan) ot_plan_free(run->plan);
     ot_facts_free(run->facts);
     ot_model_free(run->large);
+    ot_model_free(run->small);
     ot_model_free(run->planned);
     ot_model_free(run->model);
     ot_target_free(&run->target);
     run->plan = NULL;
     run->facts = NULL;
-    run->planned = run->large = NULL;
+    run->planned = run->large = run->small = NULL;
     run->model = NULL;
 }

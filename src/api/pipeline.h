@@ -46,6 +46,7 @@ typedef struct ot_run {
     ot_model *
         planned; /* with keep_dynamic, after tile: a copy of `model` at the design size, which plan and facts speak of; else NULL */
     ot_model *large;      /* the same at a larger size; NULL: the model does not take it */
+    ot_model *small;      /* at a smaller size, likewise */
     ot_plan *plan;        /* after tile */
     ot_facts *facts;      /* after tile; complete with options.plan.detail */
     ot_range_facts range; /* after tile, where ranges are given; in the model's arena */

@@ -31,14 +31,15 @@ typedef struct ot_contest {
     ot_graph *g;
     const ot_target *t;
     const ot_plan_options *o;
-    bool pinned;         /* the file states all extents */
-    bool branch;         /* candidates are played as a branch */
-    bool views;          /* candidates read blocked values through views */
-    int64_t pieces_from; /* candidates keep values of so many bytes in pieces; 0: none */
-    double untiled_s;    /* predicted time of the untiled model */
-    ot_figures whole;    /* of the untiled model: growth_bytes, loaded_bytes */
-    uint64_t work;       /* nodes that were written and played, or would have been */
-    ot_memo *memo;       /* shared with other contests; NULL: none */
+    bool pinned;          /* the file states all extents */
+    bool branch;          /* candidates are played as a branch */
+    bool views;           /* candidates read blocked values through views */
+    int64_t pieces_from;  /* candidates keep values of so many bytes in pieces; 0: none */
+    double untiled_s;     /* predicted time of the untiled model */
+    ot_figures whole;     /* of the untiled model: growth_bytes, loaded_bytes */
+    int64_t small_growth; /* of the untiled model at the smaller size (weigh_small.c); 0: not looked at yet, -1: not known */
+    uint64_t work;        /* nodes that were written and played, or would have been */
+    ot_memo *memo;        /* shared with other contests; NULL: none */
     ot_arena *arena;
     ot_plan **plans; /* [n_plans] all that were made; owned */
     size_t n_plans, cap_plans;
@@ -66,6 +67,12 @@ ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *reg
 ot_status ot_contest_play(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_process_figures *f) OT_MUST_USE;
 /* What counts of them (ot_weight). Fails: OT_E_NOMEM. */
 ot_status ot_contest_weigh(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, int64_t *bytes) OT_MUST_USE;
+
+/* ---- weigh_small.c ---- */
+
+/* *bytes, what the regions ([n]) weigh at the design size, becomes what they weigh at that and at a smaller one; it stays where extents are
+ * fixed, or no smaller size is known. Fails: OT_E_NOMEM. */
+ot_status ot_contest_both(ot_contest *x, const ot_plan *p, const ot_region *regions, uint32_t n, int64_t *bytes) OT_MUST_USE;
 
 /* ---- weigh_limit.c ---- */
 

@@ -72,7 +72,7 @@ ot_status ot_contest_weigh(ot_contest *x, const ot_plan *p, ot_region *regions, 
     ot_process_figures f = {0};
     OT_TRY(ot_contest_play(x, p, regions, n, &f));
     *bytes = f.growth == INT64_MAX ? INT64_MAX : ot_weight(f.growth, f.loaded, &x->whole);
-    return OT_OK;
+    return ot_contest_both(x, p, regions, n, bytes);
 }
 
 /* Weigh plan p and take it in, which then owns it. *out: what it weighs. */

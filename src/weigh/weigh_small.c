@@ -1,0 +1,76 @@
+/* What a plan for free dimensions takes at a smaller size than its design's.
+ *
+ *   design       whole values ==================   a tile =====      tiles may be large: the peak is elsewhere
+ *   half of it   whole values =========            a tile =====      and is in them here
+ *
+ * The rows of a tile are the same at every size. So a plan is weighed by both sizes: by what it takes of the untiled model's growth there and
+ * there, in the mean. The regions are written for the smaller size as they would be if it were the only one, which is what they do there.
+ */
+#include "contest.h"
+
+#include "analyse/analyse.h"
+#include "analyse/free_dims.h"
+#include "process/process.h"
+#include "rewrite/rewrite.h"
+
+/* The regions with the extents that they have in `small`; such of one tile stay whole. */
+static uint32_t resize(const ot_graph *small, const ot_region *regions, uint32_t n, ot_region *out)
+{
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        ot_region r = regions[k];
+        const ot_rvalue *sink = &r.values[r.dims[0].sink];
+        const ot_value *v = &small->values[sink->value];
+        if (r.n_dims != 1 || !ot_value_is_static(v)) continue;
+        r.dims[0].extent = v->dims[sink->axis[0]];
+        r.dims[0].n_tiles = (uint32_t)ot_ceil_div(r.dims[0].extent, r.dims[0].tile);
+        if (r.dims[0].n_tiles >= 2) out[kept++] = r;
+    }
+    return kept;
+}
+
+/* Growth of the process with the regions at the small size; *known false: they cannot be written there. */
+static ot_status play(const ot_contest *x, const ot_graph *small, const ot_plan *p, const ot_region *regions, uint32_t n,
+                      ot_process_figures *f, bool *known)
+{
+    ot_model *copy = NULL;
+    ot_diag aside = {0};
+    ot_plan some = *p;
+    ot_arena *a = ot_arena_new();
+    some.regions = a ? OT_NEW_N(a, ot_region, n + 1u) : NULL;
+    ot_status s = some.regions ? ot_model_clone(small->model, &copy) : OT_E_NOMEM;
+    if (s == OT_OK) {
+        copy->diag = &aside;
+        copy->free_dims = NULL; /* written for one size */
+        some.n_regions = resize(small, regions, n, some.regions);
+        for (uint32_t k = 0; k < some.n_regions; k++) some.regions[k].id = k;
+        s = ot_fold_static(copy->graph, &some);
+        if (s == OT_OK) s = ot_rewrite(copy->graph, &some);
+        if (s == OT_OK && x->branch) s = ot_branch(copy);
+        if (s == OT_OK) s = ot_assure(copy->graph, OT_P_ORDER | OT_P_USES);
+        if (s == OT_OK) s = ot_process_growth(copy->graph, x->t->runtime, x->pinned, f);
+        ot_model_free(copy);
+    }
+    ot_arena_free(a);
+    *known = s == OT_OK;
+    return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : OT_OK;
+}
+
+ot_status ot_contest_both(ot_contest *x, const ot_plan *p, const ot_region *regions, uint32_t n, int64_t *bytes)
+{
+    const ot_graph *small = x->g->model->free_dims ? x->g->model->free_dims->small : NULL;
+    ot_process_figures whole = {0}, f = {0};
+    bool known;
+    if (!small || *bytes == INT64_MAX || x->whole.growth_bytes <= 0) return OT_OK;
+    if (x->small_growth == 0) {
+        if (ot_process_growth(small, x->t->runtime, x->pinned, &whole) != OT_OK) return ot_fail_nomem(x->g->model->diag);
+        x->small_growth = whole.n_unknown == 0 && whole.growth > 0 ? whole.growth : -1;
+    }
+    if (x->small_growth < 0) return OT_OK;
+    OT_TRY(play(x, small, p, regions, n, &f, &known));
+    if (!known) return OT_OK;
+    const double there = (double)f.growth / (double)x->small_growth, here = (double)x->whole.growth_bytes;
+    if (ot_dbg['P']) fprintf(stderr, "> Smaller size: %.2f MB, x%.3f\n", (double)f.growth / 1048576.0, there);
+    *bytes = (int64_t)(((double)*bytes + there * here) / 2);
+    return OT_OK;
+}
