@@ -150,6 +150,7 @@ typedef struct ml_parser {
     ot_mlir_mode mode;
     ot_kernel_builder *b;
     ot_map *by_name;    /* -> index into symbols; a name that has gone: OT_NONE */
+    ot_map *taken;      /* names of the kernel's values */
     ml_symbol *symbols; /* [n_symbols] visible */
     size_t n_symbols, cap_symbols, cap_casts;
     ml_region regions[OT_TK_DEPTH_MAX]; /* [n_regions] open */

@@ -265,7 +265,7 @@ ot_status ot_mlir_parse(const char *path, const char *text, size_t n, ot_mlir_mo
     ot_mlir *m = a ? OT_NEW(a, ot_mlir) : NULL;
     ml_parser *p = a ? OT_NEW(a, ml_parser) : NULL;
     *out = NULL;
-    if (!m || !p || !(m->names = ot_map_new(a)) || !(p->by_name = ot_map_new(a))) {
+    if (!m || !p || !(m->names = ot_map_new(a)) || !(p->by_name = ot_map_new(a)) || !(p->taken = ot_map_new(a))) {
         ot_arena_free(a);
         return ot_fail_nomem(d);
     }

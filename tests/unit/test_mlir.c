@@ -241,6 +241,24 @@ static void round_trip(void **state)
     ot_mlir_free(again);
 }
 
+/* A name that comes again in another region is another buffer. */
+static void same_names(void **state)
+{
+    (void)state;
+    static const char text[] = "func.func @for(%c: i1, %x: " GM ") {\n"
+                               "  scf.if %c {\n    %for = memref.alloc() : " UB "\n    hivm.hir.load ins(%x : " GM
+                               ") outs(%for : " UB ")\n"
+                               "  } else {\n    %for = memref.alloc() : " UB "\n    hivm.hir.load ins(%x : " GM ") outs(%for : " UB
+                               ")\n  }\n"
+                               "  %for = memref.alloc() : " UB "\n  return\n}\n";
+    ot_diag d;
+    ot_mlir *m;
+    if (read_text(text, strlen(text), &d, &m) != OT_OK) fail_msg("%s", d.message);
+    const ot_kernel *k = ot_mlir_kernel(m);
+    assert_true(k->n_values == 3 && strcmp(k->values[0].name, "_for") == 0 && strcmp(k->values[1].name, "_for$1") == 0);
+    ot_mlir_free(m);
+}
+
 /* Cut off, or with one byte changed, anywhere: one line with its place, or a text that can be planned. */
 static void damaged(void **state)
 {
@@ -279,6 +297,7 @@ static void loc_form(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(refuses),    cmocka_unit_test(refuses_copies), cmocka_unit_test(sizes),
-                                       cmocka_unit_test(round_trip), cmocka_unit_test(damaged),        cmocka_unit_test(loc_form)};
+                                       cmocka_unit_test(round_trip), cmocka_unit_test(same_names),     cmocka_unit_test(damaged),
+                                       cmocka_unit_test(loc_form)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

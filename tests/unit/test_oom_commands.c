@@ -315,6 +315,7 @@ typedef struct packing {
     const char *input, *output;
     ot_mem_mode mode;
     int64_t capacity;
+    bool analyse; /* and pad */
 } packing;
 
 static ot_status pack(const void *with, ot_diag *d)
@@ -326,6 +327,8 @@ static ot_status pack(const void *with, ot_diag *d)
                          .output = in_folder(p->output),
                          .svg = in_folder("out.svg"),
                          .keep_maps = true,
+                         .analyse = p->analyse,
+                         .apply = p->analyse,
                          .plan = {.mode = p->mode, .capacity = p->capacity, .threads = 1}};
     OT_TRY(ot_plan_memory(&run, d, &r));
     r->seconds = 0; /* the only figure that differs from run to run */
@@ -350,15 +353,32 @@ static const char kernel[] =
     "    C = vector.fill()\n    C = vector.relu(C)\n    load D <- z[i:i+1, 0:1024]\n    store z[i:i+1, 0:1024] <- D\n"
     "    next = vector.add(c, c)\n    dead = vector.fill()\n    yield (next)\n  }\n  sum = vector.exp(sum)\n}\n";
 
+static const char turned[] =
+    "kernel k target \"h200\" {\n  param x: 64x64 f32 @gm\n  param y: 64x64 f32 @gm\n  for i in 0..2 {\n"
+    "    alloc a: 32x32 f32 @shared multi=2\n    alloc b: 32x32 f32 @shared\n    load a <- x[1:33, 32*i:32*i+32]\n"
+    "    b = vector.transpose(a)\n    store y[0:32, 32*i:32*i+32] <- b\n  }\n}\n";
+
+#define UB "memref<1024xi8, #hivm.address_space<ub>>"
+#define GM "memref<1024xi8, #hivm.address_space<gm>>"
+static const char mlir[] =
+    "func.func @k(%x: " GM ", %y: " GM ") {\n  %c0 = arith.constant 0 : index\n  %c8 = arith.constant 8 : index\n"
+    "  %c1 = arith.constant 1 : index\n  %s = memref.alloc() : " UB "\n  hivm.hir.load ins(%x : " GM ") outs(%s : " UB ")\n"
+    "  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%a = %s) -> (" UB ") {\n    %t = memref.alloc() : " UB "\n"
+    "    annotation.mark %t {hivm.multi_buffer = 2 : i32} : " UB "\n    hivm.hir.load ins(%x : " GM ") outs(%t : " UB ")\n"
+    "    hivm.hir.vadd ins(%a, %t : " UB ", " UB ") outs(%a : " UB ")\n    scf.yield %a : " UB "\n  }\n"
+    "  hivm.hir.store ins(%r : " UB ") outs(%y : " GM ")\n  return\n}\n";
+
 static const char table[] = "id,lower,upper,size,gaps\nb1,0,3,4,\nb2,3,9,4,\nb3,0,9,4,4-6\nb4,9,21,4,\nb5,0,21,4,\nb6,2,7,9,\n";
 
 static void plan_memory(void **state)
 {
     (void)state;
-    static const packing cases[] = {{"in.tk", "out.tk", OT_MEM_AUTO, 3584},  {"in.tk", "out.tk", OT_MEM_SEQUENTIAL, 0},
-                                    {"in.tk", "out.tk", OT_MEM_REUSE, 3584}, {"in.tk", "out.tk", OT_MEM_SEARCH, 0},
-                                    {"in.csv", "out.csv", OT_MEM_AUTO, 24},  {"in.csv", "out.csv", OT_MEM_SEQUENTIAL, 0},
-                                    {"in.csv", "out.csv", OT_MEM_REUSE, 0},  {"in.csv", "out.csv", OT_MEM_SEARCH, 0}};
+    static const packing cases[] = {
+        {"in.tk", "out.tk", OT_MEM_AUTO, 3584, false},    {"in.tk", "out.tk", OT_MEM_SEQUENTIAL, 0, false},
+        {"in.tk", "out.tk", OT_MEM_REUSE, 3584, false},   {"in.tk", "out.tk", OT_MEM_SEARCH, 0, false},
+        {"in_turned.tk", "out.tk", OT_MEM_AUTO, 0, true}, {"in.mlir", "out.mlir", OT_MEM_AUTO, 0, false},
+        {"in.csv", "out.csv", OT_MEM_AUTO, 24, false},    {"in.csv", "out.csv", OT_MEM_SEQUENTIAL, 0, false},
+        {"in.csv", "out.csv", OT_MEM_REUSE, 0, false},    {"in.csv", "out.csv", OT_MEM_SEARCH, 0, false}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char name[64];
         snprintf(name, sizeof name, "plan-memory %s, mode %s", cases[k].input, ot_mem_mode_name(cases[k].mode));
@@ -409,13 +429,16 @@ static int make_inputs(void **state)
     write_input("in_run.ot", to_run);
     write_input("in.tk", kernel);
     write_input("in.csv", table);
+    write_input("in_turned.tk", turned);
+    write_input("in.mlir", mlir);
     return 0;
 }
 
 static int remove_inputs(void **state)
 {
     (void)state;
-    static const char *const names[] = {"in.ot", "in_small.ot", "in_run.ot", "in_tiled.onnx", "in.tk", "in.csv"};
+    static const char *const names[] = {"in.ot", "in_small.ot", "in_run.ot",    "in_tiled.onnx",
+                                        "in.tk", "in.csv",      "in_turned.tk", "in.mlir"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) unlink(in_folder(names[k]));
     return rmdir(folder);
 }
