@@ -72,6 +72,8 @@ static ot_status put_unary(prog *p, const char *name, const prog_tensor *out, co
     return put(p, &op);
 }
 
+ot_status prog_move(prog *p, const prog_tensor *to, const prog_tensor *from) { return put_unary(p, "identity", to, from); }
+
 static ot_status put_number(prog *p, const char *name, const prog_tensor *out, const prog_tensor *in, const char *setting, double x)
 {
     prog_op op = pointwise(name, out, in, 1);
@@ -355,6 +357,35 @@ static ot_status put_concat(const tile_node *x)
     return put(x->p, &op);
 }
 
+/* A part of the tile; along the cut it is what the tile's own bounds say. */
+static ot_status put_slice(const tile_node *x)
+{
+    static const char *const names[4] = {"", "starts", "ends", "axes"};
+    double list[5][OT_TK_RANK_MAX];
+    size_t n[5] = {0};
+    ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
+    prog_tensor part;
+    for (uint32_t j = 1; j < 5; j++) {
+        size_t count = 0;
+        const int64_t *attr = j < 4 ? ot_attr_ints(&x->n, names[j], &count) : NULL;
+        for (n[j] = 0; attr && n[j] < count && n[j] < OT_TK_RANK_MAX; n[j]++) list[j][n[j]] = (double)attr[n[j]];
+        if (!attr && x->n.version >= 10 && j < x->n.n_in && x->n.in[j] != OT_NONE && !numbers(x, j, list[j], OT_TK_RANK_MAX, &n[j]))
+            return refuse(x, "a Slice of unknown bounds");
+    }
+    for (size_t k = 0; k < n[1]; k++) {
+        double axis = k < n[3] ? list[3][k] : (double)k, start = list[1][k];
+        if (axis < 0) axis += x->in[0].rank;
+        if (!(axis >= 0 && axis < x->in[0].rank) || (k < n[4] && list[4][k] != 1)) return refuse(x, "a Slice in steps");
+        const double extent = (double)x->in[0].dims[(uint32_t)axis];
+        if (start < 0) start += extent;
+        lo[(uint32_t)axis].constant = (int64_t)(start < 0 ? 0 : start > extent ? extent : start);
+    }
+    for (uint32_t k = 0; k < x->out.rank; k++)
+        if (lo[k].constant + x->out.dims[k] > x->in[0].dims[k]) return refuse(x, "a Slice beside its tile");
+    OT_TRY(prog_part(x->p, &x->in[0], lo, x->out.dims, &part));
+    return put_unary(x->p, "identity", &x->out, &part);
+}
+
 /* What lies inside is written after what lies around it. */
 static ot_status put_pad(const tile_node *x)
 {
@@ -417,6 +448,54 @@ static ot_status put_batch_norm(const tile_node *x)
     OT_TRY(put_pair(p, "div", &x->out, &x->out, &root));
     OT_TRY(put_pair(p, "mul", &x->out, &x->out, &factor[1]));
     return put_pair(p, "add", &x->out, &x->out, &factor[2]);
+}
+
+/* Mean and deviation over the axes in `over`; then factors, which have the shape of the last axes, or one number a channel. */
+static ot_status put_normed(const tile_node *x, const bool *over, const prog_tensor *scale, const prog_tensor *shift)
+{
+    prog *p = x->p;
+    const uint32_t rank = x->out.rank;
+    prog_tensor like = x->in[0], mean, variance, square;
+    int64_t axes[OT_TK_RANK_MAX];
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < rank; k++)
+        if (over[k]) axes[n++] = k, like.dims[k] = 1;
+    OT_TRY(prog_alloc(p, p->node, "_mean", OT_SCOPE_GM, 1, &like, &mean));
+    OT_TRY(prog_alloc(p, p->node, "_variance", OT_SCOPE_GM, 1, &like, &variance));
+    OT_TRY(prog_alloc(p, p->node, "_square", OT_SCOPE_GM, 1, &x->in[0], &square));
+    prog_op means = along("reduce_mean", &mean, &x->in[0], over), spread = along("reduce_mean", &variance, &square, over);
+    set_list(&means, "axis", axes, n);
+    set_list(&spread, "axis", axes, n);
+    OT_TRY(put(p, &means));
+    OT_TRY(put_pair(p, "sub", &x->out, &x->in[0], &mean));
+    OT_TRY(put_unary(p, "square", &square, &x->out));
+    OT_TRY(put(p, &spread));
+    OT_TRY(put_number(p, "adds", &variance, &variance, "value", (double)ot_attr_float(&x->n, "epsilon", 1e-5f)));
+    OT_TRY(put_unary(p, "sqrt", &variance, &variance));
+    OT_TRY(put_pair(p, "div", &x->out, &x->out, &variance));
+    OT_TRY(put_pair(p, "mul", &x->out, &x->out, scale));
+    return shift ? put_pair(p, "add", &x->out, &x->out, shift) : OT_OK;
+}
+
+static ot_status put_layer_norm(const tile_node *x)
+{
+    int64_t axis = ot_attr_int(&x->n, "axis", -1);
+    bool over[OT_TK_RANK_MAX] = {false};
+    if (axis < 0) axis += x->out.rank;
+    for (uint32_t k = 0; k < x->out.rank; k++) over[k] = k >= axis;
+    if (x->n_in < 2 || x->in[1].v == OT_NONE) return refuse(x, "a normalisation without its factors");
+    return put_normed(x, over, &x->in[1], x->n_in > 2 && x->in[2].v != OT_NONE ? &x->in[2] : NULL);
+}
+
+static ot_status put_instance_norm(const tile_node *x)
+{
+    bool over[OT_TK_RANK_MAX] = {false};
+    prog_tensor scale, shift;
+    for (uint32_t k = 2; k < x->out.rank; k++) over[k] = true;
+    if (x->n_in < 3 || x->in[1].v == OT_NONE || x->in[2].v == OT_NONE) return refuse(x, "a normalisation without its factors");
+    OT_TRY(per_channel(x->p, &x->in[1], x->out.rank, &scale));
+    OT_TRY(per_channel(x->p, &x->in[2], x->out.rank, &shift));
+    return put_normed(x, over, &scale, &shift);
 }
 
 static ot_status put_clip(const tile_node *x)
@@ -527,7 +606,6 @@ static const struct {
     {"Flatten", "reshape", UNARY},
     {"Squeeze", "reshape", UNARY},
     {"Unsqueeze", "reshape", UNARY},
-    {"Slice", "identity", UNARY},
     {"Expand", "expand", UNARY},
     {"Add", "add", BINARY},
     {"Sub", "sub", BINARY},
@@ -577,6 +655,9 @@ static const struct {
     {"HardSigmoid", put_hard},
     {"HardSwish", put_hard},
     {"LeakyRelu", put_leaky},
+    {"Slice", put_slice},
+    {"LayerNormalization", put_layer_norm},
+    {"InstanceNormalization", put_instance_norm},
     {"MatMul", put_matmul},
     {"Gemm", put_gemm},
 };
@@ -599,9 +680,6 @@ static ot_status put_simple(const tile_node *x, size_t k)
     for (uint32_t j = 0; j < wanted; j++)
         if (x->in[j].v == OT_NONE) return refuse(x, "an operand that is not there");
     if (strcmp(SIMPLE[k].name, "reshape") == 0) return put_renamed(x);
-    if (strcmp(SIMPLE[k].op, "Slice") == 0)
-        for (uint32_t d = 0; d < x->out.rank; d++)
-            if (x->in[0].dims[d] != x->out.dims[d]) return refuse(x, "a Slice beside the cut");
     switch (SIMPLE[k].how) {
     case UNARY: return put_unary(x->p, SIMPLE[k].name, &x->out, &x->in[0]);
     case BINARY: return put_pair(x->p, SIMPLE[k].name, &x->out, &x->in[0], &x->in[1]);

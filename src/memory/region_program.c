@@ -10,6 +10,8 @@
  * checks the plan: a place that another buffer has taken too early shows as a wrong byte. Values that the planned kernel does not count
  * (factors of a normalisation, parts of a reduction) are workspace in global memory.
  *
+ * What is reduced over a cut axis has a slot per tile there, and is combined behind the loops (program_parts.c).
+ *
  * Not lowered: form stream, whose steps hand rows on; operators that program_ops.c does not know. The caller is told why.
  */
 #include "inner_nest.h"
@@ -150,10 +152,9 @@ static void keep_longest(prog *p, uint32_t d)
 
 /* ---- windows of the tile at hand ---- */
 
-static const ot_tile_windows *window(const prog *p, uint32_t d) { return &p->windows[d][p->runs[d][p->at[d]].first]; }
+const ot_tile_windows *prog_windows(const prog *p, uint32_t d) { return &p->windows[d][p->runs[d][p->at[d]].first]; }
 
-/* Where something that is at `lo` in the run's first tile, and moves by `step`, is in this one. */
-static ot_tk_affine moving(const prog *p, uint32_t d, int64_t lo, int64_t step)
+ot_tk_affine prog_moving(const prog *p, uint32_t d, int64_t lo, int64_t step)
 {
     const prog_run *run = &p->runs[d][p->at[d]];
     ot_tk_affine x = {.constant = lo};
@@ -178,19 +179,18 @@ static bool whole_shape(const prog *p, uint32_t v, prog_tensor *out)
     return true;
 }
 
-/* The made window of v in this tile, or its piece: dims, and where it begins. false: there is nothing. */
-static bool tile_shape(const prog *p, uint32_t v, bool piece, prog_tensor *out, ot_tk_affine *lo)
+bool prog_tile_shape(const prog *p, uint32_t v, bool piece, prog_tensor *out, ot_tk_affine *lo)
 {
     if (!whole_shape(p, v, out)) return false;
     memset(lo, 0, OT_TK_RANK_MAX * sizeof *lo);
     for (uint32_t d = 0; d < p->r->n_dims; d++) {
         const int8_t axis = p->r->values[v].axis[d];
         if (axis < 0) continue;
-        const ot_win w = piece ? window(p, d)->piece[v] : window(p, d)->made[v];
+        const ot_win w = piece ? prog_windows(p, d)->piece[v] : prog_windows(p, d)->made[v];
         const prog_run *run = &p->runs[d][p->at[d]];
         if (ot_win_empty(w)) return false;
         out->dims[axis] = w.hi - w.lo;
-        lo[axis] = moving(p, d, w.lo, piece ? run->piece_step[v] : run->step[v]);
+        lo[axis] = prog_moving(p, d, w.lo, piece ? run->piece_step[v] : run->step[v]);
     }
     return true;
 }
@@ -235,7 +235,7 @@ static ot_status declare_all(prog *p)
 {
     for (uint32_t v = 0; v < p->r->n_values; v++) {
         prog_tensor x;
-        p->param[v] = p->parts[v] = OT_NONE;
+        p->param[v] = p->parts[v].v = OT_NONE;
         if (v >= p->r->n_inputs && !p->r->values[v].is_output) continue;
         if (!whole_shape(p, v, &x)) {
             if (p->g->values[p->r->values[v].value].rank > OT_TK_RANK_MAX) return prog_refuse(p, "a tensor of more than 8 axes");
@@ -244,6 +244,7 @@ static ot_status declare_all(prog *p)
         }
         OT_TRY(declare(p, p->r->values[v].value, p->r->values[v].is_output, &x));
         p->param[v] = x.v;
+        if (prog_is_part(p, v)) OT_TRY(prog_declare_parts(p, v, &x));
     }
     for (uint32_t i = 0; i < p->r->n_nodes; i++) {
         const ot_node *n = &p->g->nodes[p->r->nodes[i].node];
@@ -326,7 +327,7 @@ static ot_status bring_input(prog *p, uint32_t v)
     prog_tensor like, whole;
     ot_tk_affine lo[OT_TK_RANK_MAX];
     ot_tk_range ranges[OT_TK_RANK_MAX];
-    if (p->tile[v].v != OT_NONE || p->param[v] == OT_NONE || !tile_shape(p, v, false, &like, lo)) return OT_OK;
+    if (p->tile[v].v != OT_NONE || p->param[v] == OT_NONE || !prog_tile_shape(p, v, false, &like, lo)) return OT_OK;
     if (planned_buffer(p, v) == OT_NONE) {
         if (!whole_shape(p, v, &whole)) return OT_OK;
         whole.v = p->param[v];
@@ -360,14 +361,14 @@ static ot_status operand(prog *p, uint32_t i, uint32_t j, prog_tensor *out)
     if (p->tile[v].v == OT_NONE) return OT_OK;
     prog_tensor x = p->tile[v], part = x;
     for (uint32_t d = 0; d < p->r->n_dims; d++) {
-        const ot_op_tile *op = &window(p, d)->ops[i];
+        const ot_op_tile *op = &prog_windows(p, d)->ops[i];
         if (!rn->in_axis[d] || rn->lead_axis[d] == OT_AX_WHOLE || rn->in_axis[d][j] < 0) continue;
         const int8_t axis = rn->in_axis[d][j];
         const bool follows = p->r->values[v].axis[d] == axis;
         part.dims[axis] = op->in[j].hi - op->in[j].lo;
         if (part.dims[axis] == 0) return OT_OK; /* not read in this tile */
         if (follows)
-            lo[axis].constant = op->in[j].lo - window(p, d)->made[v].lo;
+            lo[axis].constant = op->in[j].lo - prog_windows(p, d)->made[v].lo;
         else if (p->runs[d][p->at[d]].count == 1)
             lo[axis].constant = op->in[j].lo;
         else
@@ -382,10 +383,10 @@ static ot_status store_piece(prog *p, uint32_t v)
     prog_tensor piece, from;
     ot_tk_affine to[OT_TK_RANK_MAX], inset[OT_TK_RANK_MAX] = {0};
     ot_tk_range ranges[OT_TK_RANK_MAX];
-    if (!tile_shape(p, v, true, &piece, to)) return OT_OK;
+    if (!prog_tile_shape(p, v, true, &piece, to)) return OT_OK;
     for (uint32_t d = 0; d < p->r->n_dims; d++)
         if (p->r->values[v].axis[d] >= 0)
-            inset[p->r->values[v].axis[d]].constant = window(p, d)->piece[v].lo - window(p, d)->made[v].lo;
+            inset[p->r->values[v].axis[d]].constant = prog_windows(p, d)->piece[v].lo - prog_windows(p, d)->made[v].lo;
     OT_TRY(prog_part(p, &p->tile[v], inset, piece.dims, &from));
     for (uint32_t k = 0; k < piece.rank; k++) ranges[k] = (ot_tk_range){to[k], plus(to[k], piece.dims[k])};
     return ot_kb_store(p->b, p->param[v], ranges, piece.rank, from.v) ? OT_OK : prog_nomem(p);
@@ -398,7 +399,8 @@ static ot_status adapt(prog *p, uint32_t i, ot_adapted *out)
     ot_tile_axis axes[OT_DIMS_MAX];
     uint32_t n = 0;
     for (uint32_t d = 0; d < p->r->n_dims; d++)
-        if (rn->lead_axis[d] >= 0) axes[n++] = (ot_tile_axis){rn->lead_out[d], (uint32_t)rn->lead_axis[d], &window(p, d)->ops[i]};
+        if (rn->lead_axis[d] >= 0)
+            axes[n++] = (ot_tile_axis){rn->lead_out[d], (uint32_t)rn->lead_axis[d], &prog_windows(p, d)->ops[i]};
     return ot_tile_adapt(p->g, &p->g->nodes[rn->node], axes, n, p->a, out) == OT_OK ? OT_OK : prog_nomem(p);
 }
 
@@ -420,8 +422,39 @@ static ot_status try_view(prog *p, uint32_t i, const prog_tensor *in, const prog
 static bool is_used(const prog *p, uint32_t i)
 {
     for (uint32_t d = 0; d < p->r->n_dims; d++)
-        if (window(p, d)->ops[i].need.lo >= window(p, d)->ops[i].need.hi) return false;
+        if (prog_windows(p, d)->ops[i].need.lo >= prog_windows(p, d)->ops[i].need.hi) return false;
     return true;
+}
+
+/* The outputs lie one behind the other in the input. */
+static ot_status put_split(prog *p, uint32_t i)
+{
+    const ot_rnode *rn = &p->r->nodes[i];
+    const ot_node *n = &p->g->nodes[rn->node];
+    const ot_value *x = &p->g->values[n->in[0]];
+    ot_tk_affine lo[OT_TK_RANK_MAX], from[OT_TK_RANK_MAX] = {0};
+    int64_t axis = ot_attr_int(n, "axis", 0);
+    prog_tensor in, part;
+    if (strcmp(n->op_type, "Split") != 0) return prog_refuse(p, "an operator of several outputs");
+    if (axis < 0) axis += x->rank;
+    for (uint32_t d = 0; d < p->r->n_dims; d++)
+        if (rn->lead_axis[d] == (int)axis) return prog_refuse(p, "a Split along the cut");
+    OT_TRY(operand(p, i, 0, &in));
+    if (in.v == OT_NONE) return prog_refuse(p, "an operand that is not there");
+    p->node = n->name[0] ? n->name : n->op_type;
+    for (uint32_t o = 0; o < n->n_out && !p->why; o++) {
+        const uint32_t v = rn->out[o];
+        const ot_value *y = n->out[o] == OT_NONE ? NULL : &p->g->values[n->out[o]];
+        if (!y || y->rank != x->rank) return prog_refuse(p, "a Split of unknown parts");
+        if (v != OT_NONE && prog_tile_shape(p, v, false, &part, lo)) {
+            OT_TRY(new_tile(p, v, &part, &p->tile[v]));
+            OT_TRY(prog_part(p, &in, from, part.dims, &part));
+            OT_TRY(prog_move(p, &p->tile[v], &part));
+            if (p->r->values[v].is_output) OT_TRY(store_piece(p, v));
+        }
+        from[axis].constant += y->dims[axis];
+    }
+    return OT_OK;
 }
 
 static ot_status put_node(prog *p, uint32_t i)
@@ -432,15 +465,13 @@ static ot_status put_node(prog *p, uint32_t i)
     ot_tk_affine lo[OT_TK_RANK_MAX];
     ot_adapted ad;
     const uint32_t v = rn->out[0];
-    bool done;
+    bool done, several = false;
     if (!is_used(p, i)) return OT_OK;
-    for (uint32_t o = 1; o < n->n_out; o++)
-        if (rn->out[o] != OT_NONE) return prog_refuse(p, "an operator of several outputs");
     if (n->n_in > PROG_IN_MAX) return prog_refuse(p, "an operator of more than 16 operands");
+    for (uint32_t o = 1; o < n->n_out; o++) several |= rn->out[o] != OT_NONE;
+    if (several || strcmp(n->op_type, "Split") == 0) return put_split(p, i);
     if (v == OT_NONE) return OT_OK;
-    for (uint32_t d = 0; d < p->r->n_dims; d++)
-        if (rn->lead_axis[d] == OT_AX_SUM) return prog_refuse(p, "a reduction in parts");
-    if (!tile_shape(p, v, false, &out, lo)) return prog_refuse(p, "a value that no kernel has");
+    if (!prog_tile_shape(p, v, false, &out, lo)) return prog_refuse(p, "a value that no kernel has");
     for (uint32_t j = 0; j < n->n_in && !p->why; j++) OT_TRY(operand(p, i, j, &in[j]));
     if (p->why) return OT_OK;
     OT_TRY(adapt(p, i, &ad));
@@ -451,7 +482,8 @@ static ot_status put_node(prog *p, uint32_t i)
         if (!done) OT_TRY(new_tile(p, v, &out, &p->tile[v]));
         OT_TRY(prog_node(p, i, &ad, in, n->n_in, &p->tile[v]));
     }
-    return p->why || !p->r->values[v].is_output ? OT_OK : store_piece(p, v);
+    if (p->why || !p->r->values[v].is_output) return OT_OK;
+    return prog_is_part(p, v) ? prog_keep_part(p, i) : store_piece(p, v);
 }
 
 /* The tiles of the runs at hand. */
@@ -496,7 +528,9 @@ static ot_status put_all(prog *p)
     OT_TRY(declare_all(p));
     if (p->why) return OT_OK;
     OT_TRY(load_weights(p));
-    return put_runs(p, 0);
+    OT_TRY(put_runs(p, 0));
+    for (uint32_t i = 0; i < p->r->n_nodes && !p->why; i++) OT_TRY(prog_combine(p, i));
+    return OT_OK;
 }
 
 static bool prepare(prog *p)
@@ -507,7 +541,7 @@ static bool prepare(prog *p)
     if (!p->a || !ot_region_names_init(&p->names, p->a)) return false;
     p->constant_of = ot_map_new(p->a);
     p->param = OT_NEW_N(p->a, uint32_t, p->r->n_values + 1u);
-    p->parts = OT_NEW_N(p->a, uint32_t, p->r->n_values + 1u);
+    p->parts = OT_NEW_N(p->a, prog_tensor, p->r->n_values + 1u);
     p->tile = OT_NEW_N(p->a, prog_tensor, p->r->n_values + 1u);
     p->b = ot_kernel_build(name, p->t->name[0] ? p->t->name : NULL);
     return p->constant_of && p->param && p->parts && p->tile && p->b;

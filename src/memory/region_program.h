@@ -66,7 +66,7 @@ typedef struct prog {
     const char *why; /* this region has no program; NULL: so far it has */
     /* values of the kernel: */
     uint32_t *param;                /* [region n_values] in slow memory; OT_NONE: none */
-    uint32_t *parts;                /* [region n_values] parts of a reduction, in global memory; OT_NONE: none */
+    prog_tensor *parts;             /* [region n_values] parts of a reduction, in global memory: a slot per tile in front */
     struct ot_region_param *params; /* [n_params] */
     uint32_t n_params;
     size_t cap_params;
@@ -104,7 +104,28 @@ ot_status prog_part(prog *p, const prog_tensor *x, const ot_tk_affine *lo, const
 ot_status prog_statement(prog *p, const prog_op *op) OT_MUST_USE;
 ot_status prog_copy(prog *p, const prog_tensor *to, const prog_tensor *from) OT_MUST_USE;
 
+/* Windows of the tile at hand along d; of the first one, where a loop is over several. */
+const ot_tile_windows *prog_windows(const prog *p, uint32_t d);
+/* Where something that is at `lo` in the run's first tile, and moves by `step`, is in this one. */
+ot_tk_affine prog_moving(const prog *p, uint32_t d, int64_t lo, int64_t step);
+/* The made window of region value v in this tile, or its piece: dims, and [OT_TK_RANK_MAX] where it begins. false: there is nothing. */
+bool prog_tile_shape(const prog *p, uint32_t v, bool piece, prog_tensor *out, ot_tk_affine *lo);
+
+/* ---- program_parts.c ---- */
+
+/* Do tiles make parts of region value v? */
+bool prog_is_part(const prog *p, uint32_t v);
+/* A slot per tile for them; like: the value. */
+ot_status prog_declare_parts(prog *p, uint32_t v, const prog_tensor *like) OT_MUST_USE;
+/* What node i has made in this tile goes to its slot. */
+ot_status prog_keep_part(prog *p, uint32_t i) OT_MUST_USE;
+/* Behind the loops: the output of node i from its parts, where it has some. */
+ot_status prog_combine(prog *p, uint32_t i) OT_MUST_USE;
+
 /* ---- program_ops.c ---- */
+
+/* Element by element from one tile to another, or a part of one. */
+ot_status prog_move(prog *p, const prog_tensor *to, const prog_tensor *from) OT_MUST_USE;
 
 /* Node i of the region in the tile at hand: in [n_in] its operands, out what it makes. Refuses what it does not know. */
 ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor *in, uint32_t n_in,

@@ -96,6 +96,17 @@ static const struct {
     uint32_t values;
     const char *body;
 } HAND_MADE[] = {
+    {4, "input %v0 : float32[2,6,33,20]\n%v1 = Relu(%v0)\n%v2 = Sigmoid(%v1)\n%v3 = GlobalAveragePool(%v2)\n"},
+    {5, "input %v0 : float32[3,40,30]\n%v1 = Tanh(%v0)\n%v2 = ReduceMax(%v1) {axes=[1], keepdims=0}\n"
+        "%v3 = ReduceMean(%v1) {axes=[1]}\n%v4 = ReduceSum(%v1, %r)\ninit %r : int64[1] = [2]\n"},
+    {5, "input %v0 : float32[2,24,48]\ninit %s : float32[48] = random 1\ninit %b : float32[48] = random 2\n%v1 = Neg(%v0)\n"
+        "%v2 = LayerNormalization(%v1, %s, %b) {axis=-1}\n%v3 = Add(%v2, %v0)\n%v4 = Relu(%v3)\n"},
+    {6,
+     "input %v0 : float32[1,8,24,20]\ninit %n : int64[2] = [3,5]\ninit %w : float32[4,5,3,3] = random 3\n"
+     "%v1, %v2 = Split(%v0, %n) {axis=1}\n%v3 = Conv(%v2, %w) {pads=[1,1,1,1]}\n%v4 = Concat(%v1, %v3) {axis=1}\n%v5 = Abs(%v4)\n"},
+    {5, "input %v0 : float32[2,8,26,20]\ninit %a : int64[2] = [1,2]\ninit %f : int64[2] = [2,3]\ninit %t : int64[2] = [7,25]\n"
+        "init %s : float32[5] = random 1\ninit %b : float32[5] = random 2\n%v1 = Relu(%v0)\n%v2 = Slice(%v1, %f, %t, %a)\n"
+        "%v3 = InstanceNormalization(%v2, %s, %b)\n%v4 = Neg(%v3)\n"},
     {4, "input %v0 : float32[2,24,40]\ninit %w : float32[40,56] = random 1\ninit %u : float32[56,20] = random 2\n"
         "%v1 = MatMul(%v0, %w)\n%v2 = Relu(%v1)\n%v3 = MatMul(%v2, %u)\n"},
     {5, "input %v0 : float32[48,36]\ninit %w : float32[30,36] = random 1\ninit %b : float32[30] = random 2\n"
@@ -351,7 +362,7 @@ static void other_operators_do_so_too(void **state)
         char called[40];
         snprintf(called, sizeof called, "graph %zu", k);
         t = (graph_text){.values = HAND_MADE[k].values};
-        say(&t, "model ir 8 opset 13\ngraph g {\n%s", HAND_MADE[k].body);
+        say(&t, "model ir 8 opset 17\ngraph g {\n%s", HAND_MADE[k].body);
         run_everywhere(&t, called, n);
     }
     tell(n);
