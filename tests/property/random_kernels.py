@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Random tile kernels: the interpreter against an OpenCL device. random_kernels.py TOOL SEEDS [FIRST] [--keep D] [--checker]
+"""Random tile kernels: the interpreter against an OpenCL device. random_kernels.py TOOL SEEDS [FIRST] [--keep D] [--checker] [--quick]
 
 Seed n makes a kernel (types, shapes with broadcast, windows that leave their tensor, views with gaps, loops that carry, branches, parallel
 iterations, transfers in streams), plans it in one of several ways and runs it twice. Values are small integers at first, and as long as every operation
 on them is exact, results are the same bit by bit; behind one that rounds (exp, division, softmax) they agree within the rounding of
 the types on the way. Nothing that jumps (floor, a comparison, an integer) follows on what was rounded.
 
+--quick: the device's compiler optimises nothing (pocl: POCL_EXTRA_BUILD_FLAGS). It takes most of a kernel's time otherwise.
 --checker: on the device of oclgrind, which reports races, accesses out of bounds and reads of what was not written.
 """
 import argparse
@@ -467,7 +468,10 @@ def main():
     p.add_argument('first', type=int, nargs='?', default=0)
     p.add_argument('--keep', help='folder for kernels that fail')
     p.add_argument('--checker', action='store_true')
+    p.add_argument('--quick', action='store_true')
     args = p.parse_args()
+    if args.quick:
+        os.environ['POCL_EXTRA_BUILD_FLAGS'] = '-cl-opt-disable'
     failures = 0
     for seed in range(args.first, args.first + args.seeds):
         bad = one(args, seed)
