@@ -224,6 +224,7 @@ typedef struct ot_tk_size {
     bool is_auto, is_fixed;
     int64_t bound;    /* of a fixed one: its value */
     int64_t multiple; /* what it is a multiple of; 1: anything */
+    bool asks;        /* an auto one that says no multiple: at least 16, and what the target asks */
     int64_t value;    /* that the kernel was read with */
 } ot_tk_size;
 

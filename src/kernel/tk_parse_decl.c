@@ -74,7 +74,11 @@ static ot_status parse_size(tk_parser *p)
         s.multiple = 16; /* what matrix units and DMA like */
         if (s.is_fixed) OT_TRY(tk_expect_int(lx, &s.bound));
         if (s.is_fixed) s.multiple = ot_min(s.multiple, ot_max(1, s.bound));
-        if (tk_accept_setting(p, "multiple", false)) OT_TRY(tk_expect_int(lx, &s.multiple));
+        s.asks = s.is_auto;
+        if (tk_accept_setting(p, "multiple", false)) {
+            OT_TRY(tk_expect_int(lx, &s.multiple));
+            s.asks = false;
+        }
     }
     if (!s.is_fixed) {
         OT_TRY(tk_expect(lx, 'l'));

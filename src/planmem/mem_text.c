@@ -2,6 +2,8 @@
  *
  *   size t = auto multiple=16 <= 256     the largest multiple of 16 with which all fits; several: one after the other, the later ones at
  *                                        their least meanwhile. What fits is found by halving: a larger extent never takes less memory
+ *   size t = auto <= 256                 the same, of what the target asks: rows of its buffers fill the unit that their memory addresses, and
+ *                                        where transfers go by granules those, too
  *   size t = 256                         does not fit: the message says the largest multiple that does
  *   size n <= 4096                       planned at the bound; a given value changes shapes and loops, not places
  */
@@ -66,6 +68,72 @@ static ot_status note(solver *s, const char *text, size_t *cap)
     return text && OT_PUSH(s->a, s->m->notes, s->m->n_notes, *cap, text) ? OT_OK : OT_E_NOMEM;
 }
 
+/* ---- what the target asks ---- */
+
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+/* *unit: also a multiple of so many bytes in elements of `width`. */
+static void ask(int64_t *unit, int64_t bytes, int64_t width)
+{
+    int64_t elements = width > 0 && bytes > width ? bytes / width : 1, lcm;
+    if (ot_mul_i64(*unit / gcd(*unit, elements), elements, &lcm)) *unit = lcm;
+}
+
+static bool is_moved(const ot_kernel *k, uint32_t v)
+{
+    for (uint32_t i = 0; i < k->n_stmts; i++) {
+        const ot_tk_stmt *s = &k->stmts[i];
+        if ((s->op == OT_TK_LOAD && s->out[0] == v) || (s->op == OT_TK_STORE && s->in[0] == v)) return true;
+    }
+    return false;
+}
+
+/* Of the buffers whose rows grow from kernel `small` to `large`. */
+static int64_t ask_for_rows(const ot_target *t, const ot_kernel *small, const ot_kernel *large, int64_t unit)
+{
+    for (uint32_t v = 0; v < small->n_values && v < large->n_values; v++) {
+        const ot_tk_value *a = &small->values[v], *b = &large->values[v];
+        if (a->kind != OT_TK_BUFFER || b->rank != a->rank || a->dims[a->rank - 1] == b->dims[a->rank - 1]) continue;
+        int64_t width = ot_tk_dtype_bits(a->dtype) / 8;
+        ask(&unit, t->scopes[a->scope].alignment, width);
+        if (t->access.lanes == 0 && !t->is_cache && is_moved(small, v)) ask(&unit, t->granule, width);
+    }
+    return unit;
+}
+
+/* The kernel with value number i at v, and memories for all; NULL: it is none then. */
+static ot_status read_with(solver *s, uint32_t i, int64_t v, ot_kernel **k)
+{
+    ot_diag local = {0};
+    const ot_mem_text *m = s->m;
+    s->values[i].value = v;
+    ot_status st = ot_kernel_parse_sized(m->path, m->text, m->n, s->values, s->n, &local, k);
+    if (st == OT_OK) st = ot_mem_choose_scopes(*k, m->path, m->target, &local, s->a, NULL, NULL);
+    if (st != OT_OK) {
+        ot_kernel_free(*k);
+        *k = NULL;
+    }
+    return st == OT_E_NOMEM ? st : OT_OK;
+}
+
+/* What value number i, of size x, has to be a multiple of. */
+static ot_status find_multiple(solver *s, uint32_t i, const ot_tk_size *x, int64_t *unit)
+{
+    ot_kernel *small = NULL, *large = NULL;
+    *unit = x->multiple;
+    if (!x->asks || x->bound < 2 * x->multiple) return OT_OK;
+    ot_status st = read_with(s, i, x->multiple, &small);
+    if (st == OT_OK && small) st = read_with(s, i, 2 * x->multiple, &large);
+    int64_t asked = large ? ask_for_rows(s->m->target, small, large, x->multiple) : x->multiple;
+    if (asked <= x->bound) *unit = asked;
+    s->values[i].value = *unit;
+    ot_kernel_free(small);
+    ot_kernel_free(large);
+    return st;
+}
+
+/* ---- sizes ---- */
+
 /* Values of all sizes that the planner chooses. */
 static ot_status solve(solver *s, const ot_kernel *k, size_t *cap, ot_diag *d)
 {
@@ -79,12 +147,12 @@ static ot_status solve(solver *s, const ot_kernel *k, size_t *cap, ot_diag *d)
     }
     for (uint32_t i = 0, at = 0; i < k->n_sizes; i++) {
         const ot_tk_size *x = &k->sizes[i];
-        int64_t v;
+        int64_t v, unit;
         if (at == s->n || strcmp(s->values[at].name, x->name) != 0) continue;
-        if (largest(s, at, x->multiple, x->bound / x->multiple, &v) != OT_OK) return ot_fail_nomem(d);
-        s->values[at].value = v > 0 ? v : x->multiple; /* then planning says what is too large */
+        if (find_multiple(s, at, x, &unit) != OT_OK || largest(s, at, unit, x->bound / unit, &v) != OT_OK) return ot_fail_nomem(d);
+        s->values[at].value = v > 0 ? v : unit; /* then planning says what is too large */
         const char *text = ot_format(s->a, "line %u: size %s is %lld: the largest multiple of %lld up to %lld that fits", x->line,
-                                     x->name, (long long)s->values[at].value, (long long)x->multiple, (long long)x->bound);
+                                     x->name, (long long)s->values[at].value, (long long)unit, (long long)x->bound);
         if (v > 0 && note(s, text, cap) != OT_OK) return ot_fail_nomem(d);
         at++;
     }
