@@ -65,13 +65,14 @@ def macs(text):
     trips, depth, total = [], 0, 0
     for line in text.splitlines():
         loop = re.match(r'\s*for \S+ in (\d+)\.\.(\d+)', line)
-        product = re.match(r'\s*(\S+) = cube\.conv\((\S+?), (\S+?)[,)]', line)
+        product = re.match(r'\s*(\S+) = cube\.(conv|mmad|matmul)\((\S+?), (\S+?)[,)]', line)
         if loop:
             trips.append(int(loop[2]) - int(loop[1]))
         elif line.strip() == '}' and trips:
             trips.pop()
-        elif product and product[1] in shapes and product[3] in shapes:
-            total += np.prod(trips) * np.prod(shapes[product[1]], dtype=float) * np.prod(shapes[product[3]][1:], dtype=float)
+        elif product and all(product[k] in shapes for k in (1, 3, 4)):
+            summed = shapes[product[4]][1:] if product[2] == 'conv' else shapes[product[3]][-1:]
+            total += np.prod(trips) * np.prod(shapes[product[1]], dtype=float) * np.prod(summed, dtype=float)
     return total
 
 

@@ -705,5 +705,6 @@ ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor
     for (size_t k = 0; k < sizeof OTHERS / sizeof *OTHERS; k++)
         if (strcmp(OTHERS[k].op, x.n.op_type) == 0)
             return in[0].v == OT_NONE ? prog_refuse(p, "an operand that is not there") : OTHERS[k].put(&x);
-    return prog_refuse(p, ot_format(p->a, "the operator %s", x.n.op_type));
+    const char *why = ot_format(p->a, "the operator %s", x.n.op_type);
+    return why ? prog_refuse(p, why) : prog_nomem(p);
 }

@@ -12,6 +12,7 @@
 #include "kernelrun/kernelrun.h"
 #include "memory/memory.h"
 #include "plan/plan.h"
+#include "stingy.h"
 
 static uint64_t rng;
 
@@ -368,11 +369,50 @@ static void other_operators_do_so_too(void **state)
     tell(n);
 }
 
+/* Whichever block is refused: the program, or OT_E_NOMEM. */
+static void memory_may_run_out(void **state)
+{
+    (void)state;
+    static graph_text t;
+    ot_diag d = {0};
+    ot_target machine;
+    ot_plan *p = NULL;
+    const ot_plan_options o = {.goal = OT_GOAL_TIME, .force = true};
+    uint32_t refused = 0;
+    random_graph(3, &t);
+    ot_model *m = model_of(text_of(&t, false));
+    assert_int_equal(ot_target_load("ascend-a2", 1, &d, &machine), OT_OK);
+    ot_target_set_l2(&machine, 16384);
+    shrink(&machine);
+    assert_int_equal(ot_plan_graph(m->graph, &machine, &o, &p), OT_OK);
+    assert_true(p->n_regions > 0);
+    for (long n = 0, done = 0; !done; n += 1 + n / 20) {
+        ot_region_program q;
+        ot_status s = OT_E_NOMEM;
+        allowed = n;
+        ot_set_alloc_hook(stingy);
+        ot_arena *a = ot_arena_new();
+        if (a) s = ot_region_lower(m->graph, &p->regions[0], &machine, OT_LOWER_BLOCKS, a, &d, &q);
+        ot_set_alloc_hook(NULL);
+        done = s == OT_OK;
+        refused += !done;
+        if (!done) assert_int_equal(s, OT_E_NOMEM);
+        if (done) assert_true(q.kernel && q.n_inner > 0);
+        if (done) ot_kernel_free(q.kernel);
+        ot_arena_free(a);
+    }
+    print_message("%u times refused\n", refused);
+    assert_true(refused > 20);
+    ot_plan_free(p);
+    ot_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_make_what_the_reference_makes),
         cmocka_unit_test(other_operators_do_so_too),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
