@@ -1,6 +1,7 @@
 /* Findings: what takes more than it has to, what that costs, what would help. */
 #include "kacc_internal.h"
 
+#define PAD_STEPS_MAX (INT64_C(1) << 27) /* elements, and statements, that are looked at for all pads */
 #define PAD_BYTES_MAX (INT64_C(1) << 40) /* of a buffer */
 
 typedef struct finder {
@@ -10,6 +11,7 @@ typedef struct finder {
     ot_kaccess_finding *list; /* [n] */
     size_t n, cap;
     uint32_t n_walks;
+    int64_t steps;   /* that the search for pads may take */
     int64_t *taken;  /* [n_values] wavefronts of each shared buffer */
     int64_t *excess; /* of them too many */
 } finder;
@@ -142,28 +144,39 @@ typedef struct pad_sum {
     const ot_target *t;
     uint32_t value;
     int64_t taken;
+    int64_t *steps; /* left */
 } pad_sum;
+
+static int64_t elements_of(const kacc_walk *w)
+{
+    int64_t n = 1;
+    for (uint32_t d = 0; d < w->rank; d++)
+        if (!ot_mul_i64(n, w->extent[d], &n)) return KACC_TIMES;
+    return ot_min(n, KACC_TIMES);
+}
 
 static bool add_wavefronts(void *self, const kacc_walk *w)
 {
     pad_sum *p = self;
     kacc_sum sum;
-    if (w->root != p->value) return true;
+    *p->steps -= w->root == p->value ? elements_of(w) : 1;
+    if (w->root != p->value || *p->steps < 0) return true;
     if (!kacc_count(w, OT_KACCESS_BANKS, p->t, &sum)) return false;
     p->taken += sum.taken;
     return true;
 }
 
 /* The shortest padding with the fewest wavefronts; 0: none is better. */
-static bool best_pad(const finder *f, uint32_t v, int64_t *pads, ot_kaccess_pad *out)
+static bool best_pad(finder *f, uint32_t v, int64_t *pads, ot_kaccess_pad *out)
 {
     uint32_t bits = ot_tk_dtype_bits(f->k->values[v].dtype);
     int64_t most = f->t->access.banks * f->t->access.bank_bytes * 8 / (bits > 8 ? bits : 8);
     *out = (ot_kaccess_pad){.value = v, .before = f->taken[v], .after = f->taken[v]};
     for (int64_t p = 1; p < most; p++) {
-        pad_sum sum = {.t = f->t, .value = v};
+        pad_sum sum = {.t = f->t, .value = v, .steps = &f->steps};
         pads[v] = p;
         if (!kacc_walks(f->k, pads, add_wavefronts, &sum, NULL)) return false;
+        if (f->steps < 0) break; /* this one was not counted to its end */
         if (sum.taken < out->after) {
             out->after = sum.taken;
             out->elements = p;
@@ -207,7 +220,7 @@ static bool find_pads(finder *f, ot_kaccess_report *out)
 
 ot_status ot_kaccess_analyse(const ot_kernel *k, const ot_target *t, ot_arena *a, ot_diag *d, ot_kaccess_report *out)
 {
-    finder f = {.k = k, .t = t, .a = a};
+    finder f = {.k = k, .t = t, .a = a, .steps = PAD_STEPS_MAX};
     *out = (ot_kaccess_report){0};
     f.taken = OT_NEW_N(a, int64_t, (size_t)k->n_values + 1);
     f.excess = OT_NEW_N(a, int64_t, (size_t)k->n_values + 1);
