@@ -12,6 +12,8 @@
  */
 #include "access_same.h"
 
+#define ADDED_AT_ONCE 4096 /* numbers: fewer are as good in one sum */
+
 /* Types in which parts can be weighted, and roots of them taken: of integers, fractions would be lost. */
 static bool has_weights(ot_dtype t) { return t == OT_F32 || t == OT_F64; }
 
@@ -37,6 +39,14 @@ static bool all_positive(const ot_value *x)
     for (int32_t a = 0; a < x->rank; a++)
         if (x->dims[a] < 1) return false;
     return true;
+}
+
+bool ot_moments_are_many(const ot_value *x, const int64_t *axes, size_t n)
+{
+    int64_t many = 1;
+    for (size_t k = 0; k < n; k++)
+        if (x->dims[axes[k]] < 1 || !ot_mul_i64(many, x->dims[axes[k]], &many)) return false;
+    return many > ADDED_AT_ONCE;
 }
 
 ot_sum_kind ot_access_sum(const ot_graph *g, const ot_node *n, bool reduced[OT_RANK_MAX])

@@ -107,6 +107,8 @@ typedef enum ot_sum_kind {
 /* How n (a reduction or global pool of operand 0) is combined from parts along the axes that it reduces, which are marked in
  * `reduced`; OT_SUM_NONE: it is not. Requires shapes. */
 ot_sum_kind ot_access_sum(const ot_graph *g, const ot_node *n, bool reduced[OT_RANK_MAX]);
+/* Moments of x over axes [n] are of more numbers than runtimes add up one after another without loss (split/moments.c). */
+bool ot_moments_are_many(const ot_value *x, const int64_t *axes, size_t n);
 
 /* ---- cancel.c ---- */
 

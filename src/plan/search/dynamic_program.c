@@ -143,13 +143,16 @@ static double excess_price(const solver *v, int64_t live, uint32_t n)
     return v->o->price > 0 ? v->o->price * n * (double)ot_max(0, live - v->o->level) : 0;
 }
 
-/* Bytes that the node at p takes beside its operands when it runs whole: scratch of its kernel, other layouts; distances and their squares of a
- * Moments that is written in standard operators. */
+/* Bytes that the node at p takes beside its operands when it runs whole: scratch of its kernel, other layouts; distances, and of few numbers
+ * their squares, of a Moments that is written in standard operators. */
 static int64_t beside_bytes(const solver *v, uint32_t p)
 {
     const ot_seq *s = v->s;
     const ot_node *n = &s->g->nodes[s->node[p]];
-    return n->op == OT_OP_Moments ? 2 * s->bytes[n->in[0]] : (int64_t)s->work[p];
+    size_t n_axes;
+    if (n->op != OT_OP_Moments) return (int64_t)s->work[p];
+    const int64_t *axes = ot_attr_ints(n, "axes", &n_axes);
+    return s->bytes[n->in[0]] * (ot_moments_are_many(&s->g->values[n->in[0]], axes, n_axes) ? 1 : 2);
 }
 
 /* What the results weigh that the nodes from `first` to `end`, of which the walk has put some into a region, leave to others, and what those
