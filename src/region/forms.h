@@ -96,6 +96,11 @@ bool ot_captures_safe(const ot_graph *g, const ot_region *r, ot_why *why);
 
 /* ---- needs.c ---- */
 
+/* Opset from which a Slice takes windows that move; before it, loops gather them by lists of indices. */
+#define OT_SLICE_HAS_INPUTS 10
+/* Whether bodies of form f cut windows that move with the iteration. */
+static inline bool ot_form_gathers(ot_form f) { return f == OT_FORM_PEELED || f == OT_FORM_WINDOW || f == OT_FORM_LOOP; }
+
 /* What a written region asks of who runs it, besides the region's own operators and Slice, Gather, Concat, Reshape and Transpose: bits of a
  * set. What a runtime lacks, or gets wrong, is the same set in its table (`cannot` of struct ot_runtime). */
 #define OT_NEEDS_LOOP          1u   /* Loop, with a trip count and a condition; its body captures values */

@@ -14,8 +14,6 @@
  */
 #include "forms.h"
 
-#define SLICE_HAS_INPUTS 10
-
 static bool is_cut(const ot_region *r, uint32_t v)
 {
     for (uint32_t d = 0; d < r->n_dims; d++)
@@ -88,7 +86,7 @@ static bool has_uneven_pool(const ot_form_tiles *t)
 /* Windows of cut inputs move with the iteration, by Gather where Slice cannot. */
 static unsigned loop_needs(const ot_graph *g)
 {
-    return OT_NEEDS_LOOP | (g->model->opset < SLICE_HAS_INPUTS ? OT_NEEDS_MOVING_GATHER : 0);
+    return OT_NEEDS_LOOP | (g->model->opset < OT_SLICE_HAS_INPUTS ? OT_NEEDS_MOVING_GATHER : 0);
 }
 
 ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)

@@ -15,7 +15,6 @@
 
 #define KEY_DATA_MAX         256         /* bytes of a constant that is shared by contents */
 #define CUT_CONST_MAX        (64u << 10) /* bytes of a constant's window that is copied, not sliced at run time */
-#define SLICE_HAS_INPUTS     10          /* opset from which Slice takes its windows as inputs */
 #define CONSTANT_OF_ANY_TYPE 9           /* opset from which Constant holds more than floating point */
 
 ot_status rw_nomem(const rw_region *w) { return ot_fail_nomem(w->g->model->diag); }
@@ -255,7 +254,7 @@ static ot_status slice(rw_region *w, rw_target *t, ot_id src, rw_cut *cuts, uint
     const char *label = rw_labelled(w, t, name);
     if (!label) return rw_nomem(w);
     *out = OT_NONE;
-    if (w->g->model->opset < SLICE_HAS_INPUTS) {
+    if (w->g->model->opset < OT_SLICE_HAS_INPUTS) {
         ot_attr at[3] = {ot_mk_ints(a, "axes", axes, n), ot_mk_ints(a, "starts", lo, n), ot_mk_ints(a, "ends", hi, n)};
         for (int k = 0; k < 3; k++)
             if (at[k].kind != OT_ATTR_INTS) return rw_nomem(w);

@@ -12,8 +12,6 @@
  */
 #include "rewrite_internal.h"
 
-#define SLICE_HAS_INPUTS 10
-
 void rw_tile_at(const rw_block *b, uint32_t i, uint32_t k[OT_DIMS_MAX])
 {
     for (uint32_t d = OT_DIMS_MAX; d-- > 0;) {
@@ -101,7 +99,7 @@ ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n
     int64_t dims[OT_RANK_MAX], open[OT_RANK_MAX], wide[OT_DIMS_MAX];
     size_t numbers = (size_t)l->b->n_tiles * n;
     *out = src;
-    if (w->g->model->opset < SLICE_HAS_INPUTS) {
+    if (w->g->model->opset < OT_SLICE_HAS_INPUTS) {
         for (uint32_t a = 0; a < n; a++) OT_TRY(gather_window(l, *out, axes[a], lo + a, n, len[a], name, out));
         return OT_OK;
     }

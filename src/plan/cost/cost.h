@@ -122,6 +122,7 @@ typedef struct ot_totals {
     int64_t largest;                          /* see ot_region; exact figures only */
     uint32_t n_inputs, n_outputs;             /* cut inputs, outputs */
     double runs;                              /* contiguous pieces of memory copied where the last axis is cut */
+    double gathered;                          /* numbers of such windows where loops take them one by one: before opset 10 */
     int64_t row;                              /* elements of a tile along the last axis where that is cut, else 0; engine */
     double border_whole;                      /* layout changes of inputs at the region's border: bytes moved outside the tiles */
     double border_tile;                       /* and inside them, all tiles; */

@@ -134,6 +134,7 @@ static void copied_cost(const ot_target *t, const ot_totals *x, ot_form form, do
     double out_bw = ot_cost_bw(t, x->out_bytes), in_bw = ot_cost_bw(t, (double)x->ws);
     double transfers = (x->in_slow + padding) / t->bw_slow + x->out_bytes / out_bw + weights;
     double copies = f->copies ? x->in_bytes / in_bw + x->runs * t->runtime->run_seconds : 0;
+    if (ot_form_gathers(form)) copies += x->gathered * t->runtime->gather_seconds;
     copies += f->windows * x->in_bytes / ot_cost_bw(t, x->in_bytes);
     double stitched = x->outermost ? f->stitch : f->scattered;
     if (x->n_dims > 1 && x->halo) stitched += f->cropped;

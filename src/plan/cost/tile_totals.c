@@ -148,6 +148,7 @@ void ot_totals_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_i
         if (val->rank < 2 || axis[d] != val->rank - 1 || s->elems[v] <= 0) continue;
         double run = (double)val->dims[val->rank - 1] * e[d].max * whole / (double)s->elems[v];
         x->runs += run > 0 ? b / run : 0;
+        if (s->g->model->opset < OT_SLICE_HAS_INPUTS) x->gathered += b * (double)s->elems[v] / whole;
     }
     if (s->hands_blocks[v]) {
         x->border_tile += t->runtime->blocks.border_into * b;

@@ -124,6 +124,7 @@ typedef struct ot_runtime {
     ot_packing packing;
     double attention_pack; /* bytes moved at the rate of slow memory per byte of K or V, for each block of panels of queries */
     double run_seconds;    /* for each contiguous run of windows that are cut short */
+    double gather_seconds; /* for each number of a window cut along the last axis, where loops gather by index (before opset 10) */
     int64_t row_loss;      /* elements of each such row: registers that are filled in part; 0: not counted */
     bool fills_granules;   /* short runs fill their last granule in part: half of it on average */
     double weights_seen;   /* part of the time to fetch constants that fit the middle level which kernels do not hide */

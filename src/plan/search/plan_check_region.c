@@ -29,7 +29,7 @@ typedef struct billing {
     bool halo;        /* elements computed twice, or tiles that are not alike */
     bool outermost;   /* each tile's outputs follow those of the tile before in memory */
     /* inputs that are cut */
-    double n_inputs, windows, windows_slow, windows_seconds, runs;
+    double n_inputs, windows, windows_slow, windows_seconds, runs, gathered;
     /* outputs, whole */
     double outputs, outputs_seconds, outputs_kept;
     double repack_inside, repack_outside; /* bytes that change layout at the border, in the tiles and once: of inputs, */
@@ -274,7 +274,9 @@ static void add_input(billing *b, uint32_t v)
     }
     for (uint32_t d = 0; d < b->r->n_dims; d++) { /* rows that are cut short are read one by one */
         double row = elems > 0 ? (double)b->x->most[d][v] * whole / elems : 0;
-        if (x->rank > 1 && rv->axis[d] == x->rank - 1 && row > 0) b->runs += bytes / row;
+        if (x->rank < 2 || rv->axis[d] != x->rank - 1 || row <= 0) continue;
+        b->runs += bytes / row;
+        if (b->s->g->model->opset < OT_SLICE_HAS_INPUTS) b->gathered += bytes / whole * elems;
     }
 }
 
@@ -417,6 +419,7 @@ static void bill_copied(const billing *b, double compute, ot_check_bill *out)
     double constants, seconds = t->region_overhead + compute + node_runs(b) * t->node_overhead;
     seconds += constants_seconds(b, &constants) + (b->windows_slow + granules(b)) / t->bw_slow; /* fetched */
     if (f->copies) seconds += b->windows / from + b->runs * t->runtime->run_seconds;            /* and cut out */
+    if (ot_form_gathers(b->r->form)) seconds += b->gathered * t->runtime->gather_seconds;       /* number by number */
     seconds += f->windows * b->windows / ot_cost_bw(t, b->windows);
     seconds += (1 + stitched) * b->outputs / to;
     const double inside = ot_cost_layout_bw(t, from), outside = ot_cost_layout_bw(t, to);
