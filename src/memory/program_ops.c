@@ -5,128 +5,15 @@
  *   BatchNormalization    sub, div, mul, add with factors of its channels, which are workspace
  *   DepthToSpace, Resize  a transposition, a repetition under other names of the same bytes
  *
+ * Files: this one has the table, windows, reductions, normalisations and products; program_moves.c what moves elements; program_put.c what
+ * both are put together from.
+ *
  * Each says which axes of the output may be made in blocks, and what of the operands a block needs: that is all that the second level
  * knows of it. What is not known here is refused.
  */
-#include "region_program.h"
+#include "program_ops.h"
 
 #include <math.h>
-
-/* The node of a tile: its own settings. */
-typedef struct tile_node {
-    prog *p;
-    ot_node n;  /* with the adapted attributes */
-    uint32_t i; /* in the region */
-    const ot_adapted *ad;
-    const prog_tensor *in;
-    uint32_t n_in;
-    prog_tensor out;
-} tile_node;
-
-/* ---- operations ---- */
-
-/* All axes in blocks; operands follow as NumPy broadcasts them. */
-static prog_op pointwise(const char *name, const prog_tensor *out, const prog_tensor *in, uint32_t n_in)
-{
-    prog_op op = {.pipe = OT_PIPE_VECTOR, .name = name, .out = *out, .n_in = n_in};
-    for (uint32_t j = 0; j < n_in; j++) {
-        op.in[j] = in[j];
-        for (uint32_t k = 0; k < OT_TK_RANK_MAX; k++) {
-            const int64_t at = (int64_t)k - (int64_t)out->rank + (int64_t)in[j].rank;
-            op.axis[j][k] = at >= 0 && k < out->rank && in[j].dims[at] == out->dims[k] && out->dims[k] > 1 ? (int8_t)at : -1;
-        }
-    }
-    for (uint32_t k = 0; k < out->rank; k++) op.cut[k] = true;
-    return op;
-}
-
-/* One operand of the same axes, of which those in `whole` are wanted whole. */
-static prog_op along(const char *name, const prog_tensor *out, const prog_tensor *in, const bool *whole)
-{
-    prog_op op = {.pipe = OT_PIPE_VECTOR, .name = name, .out = *out, .n_in = 1};
-    op.in[0] = *in;
-    for (uint32_t k = 0; k < OT_TK_RANK_MAX; k++) {
-        op.cut[k] = k < out->rank && !whole[k];
-        op.axis[0][k] = op.cut[k] ? (int8_t)k : -1;
-    }
-    return op;
-}
-
-static void set_list(prog_op *op, const char *name, const int64_t *values, uint32_t n)
-{
-    prog_attr *a = &op->attrs[op->n_attrs++];
-    *a = (prog_attr){.name = name, .n = n, .list = true};
-    for (uint32_t k = 0; k < n; k++) a->values[k] = (double)values[k];
-}
-
-static void set_number(prog_op *op, const char *name, double value)
-{
-    op->attrs[op->n_attrs++] = (prog_attr){.name = name, .n = 1, .values = {value}};
-}
-
-static ot_status put(prog *p, const prog_op *op) { return p->second ? inner_op(p, op) : prog_statement(p, op); }
-
-static ot_status put_unary(prog *p, const char *name, const prog_tensor *out, const prog_tensor *in)
-{
-    prog_op op = pointwise(name, out, in, 1);
-    return put(p, &op);
-}
-
-ot_status prog_move(prog *p, const prog_tensor *to, const prog_tensor *from) { return put_unary(p, "identity", to, from); }
-
-static ot_status put_number(prog *p, const char *name, const prog_tensor *out, const prog_tensor *in, const char *setting, double x)
-{
-    prog_op op = pointwise(name, out, in, 1);
-    set_number(&op, setting, x);
-    return put(p, &op);
-}
-
-static ot_status put_pair(prog *p, const char *name, const prog_tensor *out, const prog_tensor *x, const prog_tensor *y)
-{
-    const prog_tensor in[2] = {*x, *y};
-    prog_op op = pointwise(name, out, in, 2);
-    return put(p, &op);
-}
-
-/* ---- numbers of the model ---- */
-
-/* Contents of a constant operand, at most `max` numbers. false: not known. */
-static bool numbers(const tile_node *x, uint32_t j, double *out, size_t max, size_t *n)
-{
-    const ot_graph *g = x->p->g;
-    *n = 0;
-    for (uint32_t k = 0; k < x->ad->n_operands; k++)
-        if (x->ad->operands[k].input == j) {
-            const ot_tensor *t = x->ad->operands[k].tensor;
-            if (x->ad->operands[k].omit) return false;
-            if (!t || t->dtype != OT_I64 || !t->data || t->bytes / 8 > max) return false;
-            for (*n = 0; *n < t->bytes / 8; ++*n) out[*n] = (double)((const int64_t *)t->data)[*n];
-            return true;
-        }
-    if (j >= x->n.n_in || x->n.in[j] == OT_NONE) return false;
-    const ot_value *v = &g->values[x->n.in[j]];
-    if (v->known || v->known_floats) {
-        if (v->known_n > max) return false;
-        for (*n = 0; *n < v->known_n; ++*n) out[*n] = v->known ? (double)v->known[*n] : v->known_floats[*n];
-        return true;
-    }
-    if (!v->init || !v->init->data || v->overridable) return false;
-    const size_t width = v->init->dtype == OT_F32 || v->init->dtype == OT_I32 ? 4 : 8, count = v->init->bytes / width;
-    if (count > max) return false;
-    for (*n = 0; *n < count; ++*n) {
-        if (v->init->dtype == OT_F32)
-            out[*n] = (double)((const float *)v->init->data)[*n];
-        else if (v->init->dtype == OT_I32)
-            out[*n] = (double)((const int32_t *)v->init->data)[*n];
-        else if (v->init->dtype == OT_I64)
-            out[*n] = (double)((const int64_t *)v->init->data)[*n];
-        else
-            return false;
-    }
-    return true;
-}
-
-static ot_status refuse(const tile_node *x, const char *why) { return prog_refuse(x->p, why); }
 
 /* ---- windows ---- */
 
@@ -172,9 +59,9 @@ static bool set_windows(const tile_node *x, prog_op *op, const int64_t *kernel, 
         op->cut[2 + k] = true;
         op->axis[0][2 + k] = (int8_t)(2 + k);
     }
-    set_list(op, "stride", stride, n);
-    set_list(op, "pad", pad, 2 * n);
-    set_list(op, "dilation", dilation, n);
+    tile_set_list(op, "stride", stride, n);
+    tile_set_list(op, "pad", pad, 2 * n);
+    tile_set_list(op, "dilation", dilation, n);
     return true;
 }
 
@@ -184,11 +71,11 @@ static ot_status put_conv(const tile_node *x)
     const int64_t group = ot_attr_int(&x->n, "group", 1);
     const uint32_t n = x->out.rank - 2;
     prog_op op = {.pipe = OT_PIPE_CUBE, .name = "conv", .out = x->out, .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
-    if (x->n_in < 2 || w->v == OT_NONE || x->in[0].v == OT_NONE) return refuse(x, "a convolution without its operands");
+    if (x->n_in < 2 || w->v == OT_NONE || x->in[0].v == OT_NONE) return tile_refuse(x, "a convolution without its operands");
     for (uint32_t j = 0; j < op.n_in; j++) op.in[j] = x->in[j];
     memset(op.axis, -1, sizeof op.axis);
-    if (!set_windows(x, &op, w->dims + 2, n)) return refuse(x, "a convolution whose pads are not known");
-    set_number(&op, "group", (double)group);
+    if (!set_windows(x, &op, w->dims + 2, n)) return tile_refuse(x, "a convolution whose pads are not known");
+    tile_set_number(&op, "group", (double)group);
     op.cut[0] = true;
     op.axis[0][0] = 0;
     op.cut[1] = group == 1 || group == x->in[0].dims[1]; /* of a group of several maps each would need its own part */
@@ -196,7 +83,7 @@ static ot_status put_conv(const tile_node *x)
     if (group > 1 && w->dims[1] == 1 && x->out.dims[1] == x->in[0].dims[1]) op.axis[0][1] = 1;
     if (group > 1 && x->out.dims[1] != x->in[0].dims[1]) op.cut[1] = false;
     if (op.n_in > 2) op.axis[2][1] = 0;
-    return put(x->p, &op);
+    return tile_put(x->p, &op);
 }
 
 static ot_status put_pool(const tile_node *x)
@@ -207,12 +94,12 @@ static ot_status put_pool(const tile_node *x)
     prog_op op = {.pipe = OT_PIPE_VECTOR, .name = most ? "maxpool" : "averagepool", .out = x->out, .n_in = 1};
     op.in[0] = x->in[0];
     memset(op.axis, -1, sizeof op.axis);
-    if (!kernel || n != x->out.rank - 2) return refuse(x, "a pool without its kernel");
-    set_list(&op, "kernel", kernel, (uint32_t)n);
-    if (!set_windows(x, &op, kernel, (uint32_t)n)) return refuse(x, "a pool whose pads are not known");
-    if (!most && ot_attr_int(&x->n, "count_include_pad", 0)) set_number(&op, "count_include_pad", 1);
+    if (!kernel || n != x->out.rank - 2) return tile_refuse(x, "a pool without its kernel");
+    tile_set_list(&op, "kernel", kernel, (uint32_t)n);
+    if (!set_windows(x, &op, kernel, (uint32_t)n)) return tile_refuse(x, "a pool whose pads are not known");
+    if (!most && ot_attr_int(&x->n, "count_include_pad", 0)) tile_set_number(&op, "count_include_pad", 1);
     for (uint32_t k = 0; k < 2; k++) op.cut[k] = true, op.axis[0][k] = (int8_t)k;
-    return put(x->p, &op);
+    return tile_put(x->p, &op);
 }
 
 /* ---- reductions and rows ---- */
@@ -228,10 +115,10 @@ static ot_status put_reduced(const tile_node *x, const char *name, const bool *r
         kept[k] = reduced[k] ? 1 : in->dims[k];
     }
     OT_TRY(prog_alias(x->p, &x->out, in->rank, kept, &out)); /* with the axes that are gone */
-    prog_op op = along(name, &out, in, reduced);
-    if (n > 0) set_list(&op, "axis", axes, n);
+    prog_op op = tile_along(name, &out, in, reduced);
+    if (n > 0) tile_set_list(&op, "axis", axes, n);
     if (n == 0) op.name = "identity";
-    return put(x->p, &op);
+    return tile_put(x->p, &op);
 }
 
 static ot_status put_reduction(const tile_node *x, const char *name)
@@ -241,10 +128,10 @@ static ot_status put_reduction(const tile_node *x, const char *name)
     size_t n = 0, n_attr = 0;
     const int64_t *axes = ot_attr_ints(&x->n, "axes", &n_attr);
     const uint32_t rank = x->in[0].rank;
-    if (axes && n_attr > OT_TK_RANK_MAX) return refuse(x, "a reduction of many axes");
+    if (axes && n_attr > OT_TK_RANK_MAX) return tile_refuse(x, "a reduction of many axes");
     for (n = 0; axes && n < n_attr; n++) list[n] = (double)axes[n];
-    if (!axes && x->n_in > 1 && x->n.in[1] != OT_NONE && !numbers(x, 1, list, OT_TK_RANK_MAX, &n))
-        return refuse(x, "a reduction whose axes are not known");
+    if (!axes && x->n_in > 1 && x->n.in[1] != OT_NONE && !tile_numbers(x, 1, list, OT_TK_RANK_MAX, &n))
+        return tile_refuse(x, "a reduction whose axes are not known");
     for (size_t k = 0; k < n; k++) {
         double axis = list[k] < 0 ? list[k] + rank : list[k];
         if (axis >= 0 && axis < rank) reduced[(uint32_t)axis] = true;
@@ -268,155 +155,11 @@ static ot_status put_softmax(const tile_node *x)
     bool whole[OT_TK_RANK_MAX] = {false};
     if (axis < 0) axis += in->rank;
     for (uint32_t k = (uint32_t)axis + 1; old && k < in->rank; k++)
-        if (in->dims[k] != 1) return refuse(x, "a Softmax over several axes");
+        if (in->dims[k] != 1) return tile_refuse(x, "a Softmax over several axes");
     whole[axis] = true;
-    prog_op op = along("softmax", &x->out, in, whole);
-    set_number(&op, "axis", (double)axis);
-    return put(x->p, &op);
-}
-
-/* ---- moves ---- */
-
-static ot_status put_turned(prog *p, const prog_tensor *out, const prog_tensor *in, const int64_t *perm)
-{
-    prog_op op = {.pipe = OT_PIPE_VECTOR, .name = "transpose", .out = *out, .n_in = 1};
-    op.in[0] = *in;
-    for (uint32_t k = 0; k < out->rank; k++) op.cut[k] = true, op.axis[0][k] = (int8_t)perm[k];
-    set_list(&op, "perm", perm, out->rank);
-    return put(p, &op);
-}
-
-static ot_status put_transpose(const tile_node *x)
-{
-    size_t n;
-    int64_t turned[OT_TK_RANK_MAX];
-    const int64_t *perm = ot_attr_ints(&x->n, "perm", &n);
-    for (uint32_t k = 0; k < x->out.rank; k++) turned[k] = perm && n == x->out.rank ? perm[k] : (int64_t)x->out.rank - 1 - k;
-    return put_turned(x->p, &x->out, &x->in[0], turned);
-}
-
-static ot_status put_blocks(const tile_node *x)
-{
-    const bool up = strcmp(x->n.op_type, "DepthToSpace") == 0;
-    const bool crd = strcmp(ot_attr_str(&x->n, "mode", "DCR"), "CRD") == 0;
-    static const int64_t dcr_perm[6] = {0, 3, 4, 1, 5, 2}, crd_perm[6] = {0, 1, 4, 2, 5, 3}, down_perm[6] = {0, 3, 5, 1, 2, 4};
-    const int64_t b = ot_attr_int(&x->n, "blocksize", 1), *perm = !up ? down_perm : crd ? crd_perm : dcr_perm;
-    const prog_tensor *in = &x->in[0];
-    if (in->rank != 4 || b < 1) return refuse(x, "blocks of no picture");
-    const int64_t n = in->dims[0], c = in->dims[1], h = in->dims[2], w = in->dims[3], deep = c / (b * b);
-    int64_t from[6] = {n, up && crd ? deep : b, b, up && crd ? b : deep, h, w}, to[6];
-    if (!up) memcpy(from, (int64_t[6]){n, c, h / b, b, w / b, b}, sizeof from);
-    if (up && crd) memcpy(from, (int64_t[6]){n, deep, b, b, h, w}, sizeof from);
-    for (uint32_t k = 0; k < 6; k++) to[k] = from[perm[k]];
-    prog_tensor src, dst;
-    OT_TRY(prog_alias(x->p, in, 6, from, &src));
-    OT_TRY(prog_alias(x->p, &x->out, 6, to, &dst));
-    return put_turned(x->p, &dst, &src, perm);
-}
-
-/* Nearest neighbours in whole numbers: every element several times. */
-static ot_status put_resize(const tile_node *x)
-{
-    const char *mode = ot_attr_str(&x->n, "mode", "nearest"),
-               *at = ot_attr_str(&x->n, "coordinate_transformation_mode", "half_pixel"),
-               *round = ot_attr_str(&x->n, "nearest_mode", "round_prefer_floor");
-    const prog_tensor *in = &x->in[0], *out = &x->out;
-    const bool upsample = strcmp(x->n.op_type, "Upsample") == 0 || x->n.version < 11;
-    const bool plain = upsample || strcmp(at, "half_pixel") == 0 || (strcmp(at, "asymmetric") == 0 && strcmp(round, "floor") == 0);
-    int64_t from[OT_TK_RANK_MAX], to[OT_TK_RANK_MAX];
-    uint32_t n = 0;
-    if (strcmp(mode, "nearest") != 0 || !plain) return refuse(x, "a Resize that interpolates");
-    for (uint32_t k = 0; k < in->rank; k++) {
-        const int64_t times = out->dims[k] / in->dims[k];
-        if (times * in->dims[k] != out->dims[k] || n + 2 > OT_TK_RANK_MAX) return refuse(x, "a Resize by a fraction");
-        from[n] = to[n] = in->dims[k];
-        n++;
-        if (times == 1) continue;
-        from[n] = 1;
-        to[n++] = times;
-    }
-    prog_tensor src, dst;
-    OT_TRY(prog_alias(x->p, in, n, from, &src));
-    OT_TRY(prog_alias(x->p, out, n, to, &dst));
-    prog_op op = pointwise("expand", &dst, &src, 1);
-    return put(x->p, &op);
-}
-
-static ot_status put_concat(const tile_node *x)
-{
-    int64_t axis = ot_attr_int(&x->n, "axis", 0);
-    prog_op op = {.pipe = OT_PIPE_VECTOR, .name = "concat", .out = x->out};
-    if (axis < 0) axis += x->out.rank;
-    for (uint32_t j = 0; j < x->n_in; j++) {
-        if (x->in[j].v == OT_NONE || (x->ad->drop && x->ad->drop[j])) continue;
-        for (uint32_t k = 0; k < OT_TK_RANK_MAX; k++) op.axis[op.n_in][k] = k < x->out.rank && k != axis ? (int8_t)k : -1;
-        op.in[op.n_in++] = x->in[j];
-    }
-    for (uint32_t k = 0; k < x->out.rank; k++) op.cut[k] = k != axis;
-    set_number(&op, "axis", (double)axis);
-    return put(x->p, &op);
-}
-
-/* A part of the tile; along the cut it is what the tile's own bounds say. */
-static ot_status put_slice(const tile_node *x)
-{
-    static const char *const names[4] = {"", "starts", "ends", "axes"};
-    double list[5][OT_TK_RANK_MAX];
-    size_t n[5] = {0};
-    ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
-    prog_tensor part;
-    for (uint32_t j = 1; j < 5; j++) {
-        size_t count = 0;
-        const int64_t *attr = j < 4 ? ot_attr_ints(&x->n, names[j], &count) : NULL;
-        for (n[j] = 0; attr && n[j] < count && n[j] < OT_TK_RANK_MAX; n[j]++) list[j][n[j]] = (double)attr[n[j]];
-        if (!attr && x->n.version >= 10 && j < x->n.n_in && x->n.in[j] != OT_NONE && !numbers(x, j, list[j], OT_TK_RANK_MAX, &n[j]))
-            return refuse(x, "a Slice of unknown bounds");
-    }
-    for (size_t k = 0; k < n[1]; k++) {
-        double axis = k < n[3] ? list[3][k] : (double)k, start = list[1][k];
-        if (axis < 0) axis += x->in[0].rank;
-        if (!(axis >= 0 && axis < x->in[0].rank) || (k < n[4] && list[4][k] != 1)) return refuse(x, "a Slice in steps");
-        const double extent = (double)x->in[0].dims[(uint32_t)axis];
-        if (start < 0) start += extent;
-        lo[(uint32_t)axis].constant = (int64_t)(start < 0 ? 0 : start > extent ? extent : start);
-    }
-    for (uint32_t k = 0; k < x->out.rank; k++)
-        if (lo[k].constant + x->out.dims[k] > x->in[0].dims[k]) return refuse(x, "a Slice beside its tile");
-    OT_TRY(prog_part(x->p, &x->in[0], lo, x->out.dims, &part));
-    return put_unary(x->p, "identity", &x->out, &part);
-}
-
-/* What lies inside is written after what lies around it. */
-static ot_status put_pad(const tile_node *x)
-{
-    double pads[2 * OT_TK_RANK_MAX], value = 0;
-    size_t n = 0, n_attr = 0, n_axes = 0, n_value = 0;
-    double axes[OT_TK_RANK_MAX];
-    const int64_t *attr = ot_attr_ints(&x->n, "pads", &n_attr);
-    ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
-    prog_tensor inside;
-    if (strcmp(ot_attr_str(&x->n, "mode", "constant"), "constant") != 0) return refuse(x, "a Pad that repeats");
-    for (n = 0; attr && n < n_attr && n < 2 * OT_TK_RANK_MAX; n++) pads[n] = (double)attr[n];
-    if (attr) value = (double)ot_attr_float(&x->n, "value", 0);
-    if (!attr && !numbers(x, 1, pads, 2 * OT_TK_RANK_MAX, &n)) return refuse(x, "a Pad of unknown size");
-    if (!attr && x->n_in > 2 && x->n.in[2] != OT_NONE && !numbers(x, 2, &value, 1, &n_value))
-        return refuse(x, "a Pad of unknown value");
-    if (x->n_in > 3 && x->n.in[3] != OT_NONE && !numbers(x, 3, axes, OT_TK_RANK_MAX, &n_axes))
-        return refuse(x, "a Pad of unknown axes");
-    const size_t half = n / 2;
-    for (size_t k = 0; k < half; k++) {
-        double axis = n_axes > 0 ? axes[k] : (double)k;
-        if (axis < 0) axis += x->out.rank;
-        lo[(uint32_t)axis].constant = (int64_t)pads[k];
-    }
-    for (uint32_t k = 0; k < x->out.rank; k++)
-        if (lo[k].constant < 0 || lo[k].constant + x->in[0].dims[k] > x->out.dims[k]) return refuse(x, "a Pad that crops");
-    prog_op fill = {.pipe = OT_PIPE_VECTOR, .name = "fill", .out = x->out};
-    for (uint32_t k = 0; k < x->out.rank; k++) fill.cut[k] = true;
-    set_number(&fill, "value", value);
-    OT_TRY(put(x->p, &fill));
-    OT_TRY(prog_part(x->p, &x->out, lo, x->in[0].dims, &inside));
-    return put_unary(x->p, "identity", &inside, &x->in[0]);
+    prog_op op = tile_along("softmax", &x->out, in, whole);
+    tile_set_number(&op, "axis", (double)axis);
+    return tile_put(x->p, &op);
 }
 
 /* ---- several statements ---- */
@@ -434,20 +177,21 @@ static ot_status put_batch_norm(const tile_node *x)
     prog *p = x->p;
     const uint32_t rank = x->out.rank;
     prog_tensor deviation, factor[4], root;
-    if (x->n_in < 5 || x->n.version < 9 || ot_attr_int(&x->n, "training_mode", 0)) return refuse(x, "a normalisation that learns");
+    if (x->n_in < 5 || x->n.version < 9 || ot_attr_int(&x->n, "training_mode", 0))
+        return tile_refuse(x, "a normalisation that learns");
     for (uint32_t j = 1; j < 5; j++)
-        if (x->in[j].v == OT_NONE || x->in[j].rank != 1) return refuse(x, "a normalisation without its factors");
+        if (x->in[j].v == OT_NONE || x->in[j].rank != 1) return tile_refuse(x, "a normalisation without its factors");
     OT_TRY(prog_alloc(p, p->node, "_deviation", OT_SCOPE_GM, 1, &x->in[4], &deviation));
-    prog_op eps = pointwise("adds", &deviation, &x->in[4], 1), sqrt_ = pointwise("sqrt", &deviation, &deviation, 1);
-    set_number(&eps, "value", (double)ot_attr_float(&x->n, "epsilon", 1e-5f));
+    prog_op eps = tile_pointwise("adds", &deviation, &x->in[4], 1), sqrt_ = tile_pointwise("sqrt", &deviation, &deviation, 1);
+    tile_set_number(&eps, "value", (double)ot_attr_float(&x->n, "epsilon", 1e-5f));
     OT_TRY(prog_statement(p, &eps));
     OT_TRY(prog_statement(p, &sqrt_));
     for (uint32_t j = 1; j < 4; j++) OT_TRY(per_channel(p, &x->in[j], rank, &factor[j]));
     OT_TRY(per_channel(p, &deviation, rank, &root));
-    OT_TRY(put_pair(p, "sub", &x->out, &x->in[0], &factor[3]));
-    OT_TRY(put_pair(p, "div", &x->out, &x->out, &root));
-    OT_TRY(put_pair(p, "mul", &x->out, &x->out, &factor[1]));
-    return put_pair(p, "add", &x->out, &x->out, &factor[2]);
+    OT_TRY(tile_put_pair(p, "sub", &x->out, &x->in[0], &factor[3]));
+    OT_TRY(tile_put_pair(p, "div", &x->out, &x->out, &root));
+    OT_TRY(tile_put_pair(p, "mul", &x->out, &x->out, &factor[1]));
+    return tile_put_pair(p, "add", &x->out, &x->out, &factor[2]);
 }
 
 /* Mean and deviation over the axes in `over`; then factors, which have the shape of the last axes, or one number a channel. */
@@ -463,18 +207,18 @@ static ot_status put_normed(const tile_node *x, const bool *over, const prog_ten
     OT_TRY(prog_alloc(p, p->node, "_mean", OT_SCOPE_GM, 1, &like, &mean));
     OT_TRY(prog_alloc(p, p->node, "_variance", OT_SCOPE_GM, 1, &like, &variance));
     OT_TRY(prog_alloc(p, p->node, "_square", OT_SCOPE_GM, 1, &x->in[0], &square));
-    prog_op means = along("reduce_mean", &mean, &x->in[0], over), spread = along("reduce_mean", &variance, &square, over);
-    set_list(&means, "axis", axes, n);
-    set_list(&spread, "axis", axes, n);
-    OT_TRY(put(p, &means));
-    OT_TRY(put_pair(p, "sub", &x->out, &x->in[0], &mean));
-    OT_TRY(put_unary(p, "square", &square, &x->out));
-    OT_TRY(put(p, &spread));
-    OT_TRY(put_number(p, "adds", &variance, &variance, "value", (double)ot_attr_float(&x->n, "epsilon", 1e-5f)));
-    OT_TRY(put_unary(p, "sqrt", &variance, &variance));
-    OT_TRY(put_pair(p, "div", &x->out, &x->out, &variance));
-    OT_TRY(put_pair(p, "mul", &x->out, &x->out, scale));
-    return shift ? put_pair(p, "add", &x->out, &x->out, shift) : OT_OK;
+    prog_op means = tile_along("reduce_mean", &mean, &x->in[0], over), spread = tile_along("reduce_mean", &variance, &square, over);
+    tile_set_list(&means, "axis", axes, n);
+    tile_set_list(&spread, "axis", axes, n);
+    OT_TRY(tile_put(p, &means));
+    OT_TRY(tile_put_pair(p, "sub", &x->out, &x->in[0], &mean));
+    OT_TRY(tile_put_unary(p, "square", &square, &x->out));
+    OT_TRY(tile_put(p, &spread));
+    OT_TRY(tile_put_number(p, "adds", &variance, &variance, "value", (double)ot_attr_float(&x->n, "epsilon", 1e-5f)));
+    OT_TRY(tile_put_unary(p, "sqrt", &variance, &variance));
+    OT_TRY(tile_put_pair(p, "div", &x->out, &x->out, &variance));
+    OT_TRY(tile_put_pair(p, "mul", &x->out, &x->out, scale));
+    return shift ? tile_put_pair(p, "add", &x->out, &x->out, shift) : OT_OK;
 }
 
 static ot_status put_layer_norm(const tile_node *x)
@@ -483,7 +227,7 @@ static ot_status put_layer_norm(const tile_node *x)
     bool over[OT_TK_RANK_MAX] = {false};
     if (axis < 0) axis += x->out.rank;
     for (uint32_t k = 0; k < x->out.rank; k++) over[k] = k >= axis;
-    if (x->n_in < 2 || x->in[1].v == OT_NONE) return refuse(x, "a normalisation without its factors");
+    if (x->n_in < 2 || x->in[1].v == OT_NONE) return tile_refuse(x, "a normalisation without its factors");
     return put_normed(x, over, &x->in[1], x->n_in > 2 && x->in[2].v != OT_NONE ? &x->in[2] : NULL);
 }
 
@@ -492,7 +236,7 @@ static ot_status put_instance_norm(const tile_node *x)
     bool over[OT_TK_RANK_MAX] = {false};
     prog_tensor scale, shift;
     for (uint32_t k = 2; k < x->out.rank; k++) over[k] = true;
-    if (x->n_in < 3 || x->in[1].v == OT_NONE || x->in[2].v == OT_NONE) return refuse(x, "a normalisation without its factors");
+    if (x->n_in < 3 || x->in[1].v == OT_NONE || x->in[2].v == OT_NONE) return tile_refuse(x, "a normalisation without its factors");
     OT_TRY(per_channel(x->p, &x->in[1], x->out.rank, &scale));
     OT_TRY(per_channel(x->p, &x->in[2], x->out.rank, &shift));
     return put_normed(x, over, &scale, &shift);
@@ -502,15 +246,15 @@ static ot_status put_clip(const tile_node *x)
 {
     double bound[2] = {-(double)INFINITY, (double)INFINITY};
     size_t n;
-    prog_op op = pointwise("clip", &x->out, x->in, 1);
+    prog_op op = tile_pointwise("clip", &x->out, x->in, 1);
     for (uint32_t j = 0; j < 2; j++) {
         const ot_attr *a = ot_attr_find(&x->n, j ? "max" : "min");
         if (a && a->kind == OT_ATTR_FLOAT) bound[j] = (double)a->f;
-        if (!a && 1 + j < x->n_in && x->n.in[1 + j] != OT_NONE && !numbers(x, 1 + j, &bound[j], 1, &n))
-            return refuse(x, "a Clip whose bounds are not known");
-        set_number(&op, j ? "max" : "min", bound[j]);
+        if (!a && 1 + j < x->n_in && x->n.in[1 + j] != OT_NONE && !tile_numbers(x, 1 + j, &bound[j], 1, &n))
+            return tile_refuse(x, "a Clip whose bounds are not known");
+        tile_set_number(&op, j ? "max" : "min", bound[j]);
     }
-    return put(x->p, &op);
+    return tile_put(x->p, &op);
 }
 
 static ot_status put_hard(const tile_node *x)
@@ -520,26 +264,26 @@ static ot_status put_hard(const tile_node *x)
                  beta = swish ? 0.5 : (double)ot_attr_float(&x->n, "beta", 0.5f);
     prog_tensor gate = x->out;
     if (swish) OT_TRY(prog_alloc(x->p, x->p->node, "_gate", OT_SCOPE_GM, 1, &x->out, &gate));
-    OT_TRY(put_number(x->p, "muls", &gate, &x->in[0], "value", alpha));
-    OT_TRY(put_number(x->p, "adds", &gate, &gate, "value", beta));
-    prog_op clip = pointwise("clip", &gate, &gate, 1);
-    set_number(&clip, "min", 0);
-    set_number(&clip, "max", 1);
-    OT_TRY(put(x->p, &clip));
-    return swish ? put_pair(x->p, "mul", &x->out, &x->in[0], &gate) : OT_OK;
+    OT_TRY(tile_put_number(x->p, "muls", &gate, &x->in[0], "value", alpha));
+    OT_TRY(tile_put_number(x->p, "adds", &gate, &gate, "value", beta));
+    prog_op clip = tile_pointwise("clip", &gate, &gate, 1);
+    tile_set_number(&clip, "min", 0);
+    tile_set_number(&clip, "max", 1);
+    OT_TRY(tile_put(x->p, &clip));
+    return swish ? tile_put_pair(x->p, "mul", &x->out, &x->in[0], &gate) : OT_OK;
 }
 
 /* x1 + x2 + ..., or the largest, the least of them. */
 static ot_status put_many(const tile_node *x, const char *name)
 {
-    if (x->n_in == 1) return put_unary(x->p, "identity", &x->out, &x->in[0]);
-    for (uint32_t j = 1; j < x->n_in; j++) OT_TRY(put_pair(x->p, name, &x->out, j == 1 ? &x->in[0] : &x->out, &x->in[j]));
+    if (x->n_in == 1) return tile_put_unary(x->p, "identity", &x->out, &x->in[0]);
+    for (uint32_t j = 1; j < x->n_in; j++) OT_TRY(tile_put_pair(x->p, name, &x->out, j == 1 ? &x->in[0] : &x->out, &x->in[j]));
     return OT_OK;
 }
 
 static ot_status put_leaky(const tile_node *x)
 {
-    return put_number(x->p, "leakyrelu", &x->out, &x->in[0], "alpha", (double)ot_attr_float(&x->n, "alpha", 0.01f));
+    return tile_put_number(x->p, "leakyrelu", &x->out, &x->in[0], "alpha", (double)ot_attr_float(&x->n, "alpha", 0.01f));
 }
 
 /* ---- products ---- */
@@ -551,7 +295,7 @@ static ot_status put_product(const tile_node *x, bool turn_a, bool turn_b)
     prog_op op = {.pipe = OT_PIPE_CUBE, .name = "matmul", .out = x->out, .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
     memset(op.axis, -1, sizeof op.axis);
     for (uint32_t j = 0; j < op.n_in; j++) op.in[j] = x->in[j];
-    if (a->v == OT_NONE || b->v == OT_NONE || a->rank < 2 || b->rank < 2 || rank < 2) return refuse(x, "a product of vectors");
+    if (a->v == OT_NONE || b->v == OT_NONE || a->rank < 2 || b->rank < 2 || rank < 2) return tile_refuse(x, "a product of vectors");
     for (uint32_t k = 0; k < rank; k++) {
         op.cut[k] = true;
         for (uint32_t j = 0; j < op.n_in; j++) {
@@ -562,15 +306,15 @@ static ot_status put_product(const tile_node *x, bool turn_a, bool turn_b)
     }
     op.axis[0][rank - 2] = (int8_t)(turn_a ? a->rank - 1 : a->rank - 2);
     op.axis[1][rank - 1] = (int8_t)(turn_b ? b->rank - 2 : b->rank - 1);
-    if (turn_a) set_number(&op, "transpose_a", 1);
-    if (turn_b) set_number(&op, "transpose_b", 1);
-    return put(x->p, &op);
+    if (turn_a) tile_set_number(&op, "transpose_a", 1);
+    if (turn_b) tile_set_number(&op, "transpose_b", 1);
+    return tile_put(x->p, &op);
 }
 
 static ot_status put_gemm(const tile_node *x)
 {
     if ((double)ot_attr_float(&x->n, "alpha", 1) != 1 || (double)ot_attr_float(&x->n, "beta", 1) != 1)
-        return refuse(x, "a Gemm with factors");
+        return tile_refuse(x, "a Gemm with factors");
     return put_product(x, ot_attr_int(&x->n, "transA", 0) != 0, ot_attr_int(&x->n, "transB", 0) != 0);
 }
 
@@ -643,19 +387,19 @@ static const struct {
     {"MaxPool", put_pool},
     {"AveragePool", put_pool},
     {"Softmax", put_softmax},
-    {"Transpose", put_transpose},
-    {"DepthToSpace", put_blocks},
-    {"SpaceToDepth", put_blocks},
-    {"Resize", put_resize},
-    {"Upsample", put_resize},
-    {"Concat", put_concat},
-    {"Pad", put_pad},
+    {"Transpose", tile_transpose},
+    {"DepthToSpace", tile_blocks},
+    {"SpaceToDepth", tile_blocks},
+    {"Resize", tile_resize},
+    {"Upsample", tile_resize},
+    {"Concat", tile_concat},
+    {"Pad", tile_pad},
     {"BatchNormalization", put_batch_norm},
     {"Clip", put_clip},
     {"HardSigmoid", put_hard},
     {"HardSwish", put_hard},
     {"LeakyRelu", put_leaky},
-    {"Slice", put_slice},
+    {"Slice", tile_slice},
     {"LayerNormalization", put_layer_norm},
     {"InstanceNormalization", put_instance_norm},
     {"MatMul", put_matmul},
@@ -670,32 +414,32 @@ static ot_status put_renamed(const tile_node *x)
     for (uint32_t k = 0; k < x->out.rank; k++) n *= x->out.dims[k];
     OT_TRY(prog_alias(x->p, &x->in[0], 1, &n, &src));
     OT_TRY(prog_alias(x->p, &x->out, 1, &n, &dst));
-    return put_unary(x->p, "identity", &dst, &src);
+    return tile_put_unary(x->p, "identity", &dst, &src);
 }
 
 static ot_status put_simple(const tile_node *x, size_t k)
 {
     const uint32_t wanted = SIMPLE[k].how == BINARY ? 2 : SIMPLE[k].how == TERNARY ? 3 : SIMPLE[k].how == MANY ? x->n_in : 1;
-    if (x->n_in < wanted) return refuse(x, "an operator without its operands");
+    if (x->n_in < wanted) return tile_refuse(x, "an operator without its operands");
     for (uint32_t j = 0; j < wanted; j++)
-        if (x->in[j].v == OT_NONE) return refuse(x, "an operand that is not there");
+        if (x->in[j].v == OT_NONE) return tile_refuse(x, "an operand that is not there");
     if (strcmp(SIMPLE[k].name, "reshape") == 0) return put_renamed(x);
     switch (SIMPLE[k].how) {
-    case UNARY: return put_unary(x->p, SIMPLE[k].name, &x->out, &x->in[0]);
-    case BINARY: return put_pair(x->p, SIMPLE[k].name, &x->out, &x->in[0], &x->in[1]);
+    case UNARY: return tile_put_unary(x->p, SIMPLE[k].name, &x->out, &x->in[0]);
+    case BINARY: return tile_put_pair(x->p, SIMPLE[k].name, &x->out, &x->in[0], &x->in[1]);
     case MANY: return put_many(x, SIMPLE[k].name);
     case REDUCTION: return put_reduction(x, SIMPLE[k].name);
     case GLOBAL: return put_global(x, SIMPLE[k].name);
     case TERNARY: break;
     }
-    prog_op op = pointwise(SIMPLE[k].name, &x->out, x->in, 3);
-    return put(x->p, &op);
+    prog_op op = tile_pointwise(SIMPLE[k].name, &x->out, x->in, 3);
+    return tile_put(x->p, &op);
 }
 
 ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor *in, uint32_t n_in, const prog_tensor *out)
 {
     tile_node x = {.p = p, .n = p->g->nodes[p->r->nodes[i].node], .i = i, .ad = ad, .in = in, .n_in = n_in, .out = *out};
-    if (ad->kind == OT_ADAPT_FORWARD) return put_unary(p, "identity", out, &in[ad->forward]);
+    if (ad->kind == OT_ADAPT_FORWARD) return tile_put_unary(p, "identity", out, &in[ad->forward]);
     if (ad->op_type) return prog_refuse(p, "an operator that another one stands for");
     if (x.n.domain[0]) return prog_refuse(p, "an operator of another domain");
     x.n.attrs = (ot_attr *)ad->attrs;
