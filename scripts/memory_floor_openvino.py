@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What would OpenVINO's process take of a model if no activation took memory? The least that a plan could reach.
 
-  memory_floor_openvino.py --models DIR... [--tool TOOL] [--only GLOB]... [--args "--goal memory"] [--json FILE]
+  memory_floor_openvino.py --models DIR... [--tool TOOL] [--written] [--only GLOB]... [--args "--goal memory"] [--json FILE]
 
 Needs openvino, onnx and numpy. Models as memory_truth.py finds them. Each runs in a process of its own; all figures are growth of its
 resident set, MB, from before OpenVINO's libraries were there:
@@ -10,9 +10,13 @@ resident set, MB, from before OpenVINO's libraries were there:
   loaded     before the first run: the libraries, the model, its weights and their packed copies
   ends       what inputs and results take on their way through: measured with a model of the same inputs and results and nothing between
   floor      loaded + ends; its part of untiled
-  tiled      with --tool: the peak of the model tiled for OpenVINO
+  tiled      with --tool: the peak of the model tiled for OpenVINO; its part of untiled; how many times the floor it is
 
-The last lines have geometric means. A tiled model loads more than the untiled one, so that none reaches the floor.
+The last lines have geometric means. A tiled model loads more than the untiled one, so that none reaches the floor. What an ONNX file may
+say differently of the same network hardly lowers it: with --written, the growth until it is loaded is measured of two more files, and the least counts,
+
+  outside    weights in a file beside the model, which OpenVINO maps
+  folded     BatchNormalizations folded into the convolutions before them (only where there are some)
 """
 import argparse
 import fnmatch
@@ -52,6 +56,7 @@ def child(path, shapes, as_hollow):
     if as_hollow:
         model = hollow(model)
     compiled = core.compile_model(model, 'CPU', CONFIG)
+    del model  # it holds the weights as they were before BatchNormalizations were folded into them
     loaded = status_mb('VmRSS') - before
     feeds = [rng.random(list(i.shape)).astype(i.get_element_type().to_dtype()) for i in compiled.inputs]
     with open('/proc/self/clear_refs', 'w', encoding='ascii') as f:
@@ -81,6 +86,54 @@ def measure_tiled(case, args):
         return measure(out, shapes)[0]
 
 
+def fold_norms(model):
+    """BatchNormalizations with constants, into the convolution whose result they alone read. Returns how many."""
+    import numpy as np
+    from onnx import numpy_helper
+    graph = model.graph
+    constants = {t.name: t for t in graph.initializer}
+    made = {o: n for n in graph.node for o in n.output}
+    reads = [i for n in graph.node for i in n.input] + [o.name for o in graph.output]
+    gone = []
+    for norm in (n for n in graph.node if n.op_type == 'BatchNormalization'):
+        conv = made.get(norm.input[0])
+        if conv is None or conv.op_type != 'Conv' or reads.count(norm.input[0]) != 1:
+            continue
+        names = [*norm.input[1:5], *conv.input[1:]]
+        if not all(k in constants for k in names):
+            continue
+        scale, shift, mean, variance, weights, *bias = (numpy_helper.to_array(constants[k]) for k in names)
+        epsilon = next((a.f for a in norm.attribute if a.name == 'epsilon'), 1e-5)
+        factor = scale / np.sqrt(variance + np.float32(epsilon))
+        new = {'weights': weights * factor.reshape(-1, *[1] * (weights.ndim - 1)), 'bias': ((bias[0] if bias else 0) - mean) * factor + shift}
+        for key, array in new.items():
+            graph.initializer.append(numpy_helper.from_array(array.astype(weights.dtype), f'{norm.output[0]}/{key}'))
+        inputs = [conv.input[0], *(f'{norm.output[0]}/{k}' for k in new)]
+        del conv.input[:]
+        conv.input.extend(inputs)
+        conv.output[0] = norm.output[0]
+        gone.append(norm)
+    for norm in gone:
+        graph.node.remove(norm)
+    used = {i for n in graph.node for i in n.input}
+    kept = [t for t in graph.initializer if t.name in used]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    return len(gone)
+
+
+def measure_written(path, shapes, row):
+    """The same network, written otherwise: what it holds once it is loaded."""
+    import onnx
+    with tempfile.TemporaryDirectory() as tmp:
+        out, model = os.path.join(tmp, 'm.onnx'), onnx.load(path)
+        if fold_norms(model):
+            onnx.save(model, out)
+            row['folded'] = measure(out, shapes)[1]
+        onnx.save(onnx.load(path), out, save_as_external_data=True, location='weights.bin', size_threshold=1024)
+        row['outside'] = measure(out, shapes)[1]
+
+
 def look(case, args):
     name, path, shapes, _ = case
     peak, loaded = measure(path, shapes)
@@ -89,6 +142,9 @@ def look(case, args):
     row = {'name': name, 'untiled': peak, 'loaded': loaded, 'ends': ends, 'floor': min(loaded + ends, peak)}
     if args.tool:
         row['tiled'] = measure_tiled(case, args)
+    if args.written:
+        measure_written(path, shapes, row)
+        row['floor'] = min(row['floor'], *(row[k] + ends for k in ('outside', 'folded') if k in row))
     return row
 
 
@@ -96,6 +152,10 @@ def show(row):
     text = f"{row['name']:28s} untiled {row['untiled']:6.0f}  loaded {row['loaded']:6.0f}  ends {row['ends']:6.0f}"
     for key in (k for k in ('floor', 'tiled') if k in row):
         text += f"  {key} {row[key]:6.0f} (x{row[key] / row['untiled']:.2f})"
+    if 'tiled' in row:
+        text += f"  x{row['tiled'] / row['floor']:.2f} of the floor"
+    for key in (k for k in ('outside', 'folded') if k in row):
+        text += f"  {key} {row[key]:6.0f}"
     return text
 
 
@@ -105,6 +165,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument('--models', action='append', required=True)
     a.add_argument('--tool', help='also tile with it')
+    a.add_argument('--written', action='store_true', help='also load the same networks, written otherwise')
     a.add_argument('--only', action='append')
     a.add_argument('--args', default='--goal memory')
     a.add_argument('--json')
@@ -122,6 +183,9 @@ def main():
         parts = [math.log(r[key] / r['untiled']) for r in rows if key in r]
         if parts:
             print(f'{key}: geometric mean x{math.exp(sum(parts) / len(parts)):.2f} of untiled over {len(parts)} models')
+    near = [math.log(r['tiled'] / r['floor']) for r in rows if 'tiled' in r]
+    if near:
+        print(f'tiled: geometric mean x{math.exp(sum(near) / len(near)):.2f} of the floor')
     if args.json:
         with open(args.json, 'w', encoding='utf-8') as f:
             json.dump(rows, f, indent=1)
