@@ -118,9 +118,10 @@ ot_status ml_add_value(ml_parser *p, const char *name, ot_tk_kind kind, const ot
     const char *own = own_name(p, name);
     if (p->n_values >= ML_ITEMS_MAX) return ml_fail(&p->lx, "more than %u values", ML_ITEMS_MAX);
     if (!own) return ml_nomem(p);
-    bool is_first = ot_map_get(p->taken, own) == OT_NONE; /* it keeps the name */
-    v.name = is_first ? own : ot_format(p->a, "%s$%u", own, p->n_values);
-    if (!v.name || (is_first && !ot_map_put(p->taken, own, 1))) return ml_nomem(p);
+    v.name = own; /* the first of a name keeps it */
+    for (uint32_t k = p->n_values; v.name && ot_map_get(p->taken, v.name) != OT_NONE; k++)
+        v.name = ot_format(p->a, "%s$%u", own, k);
+    if (!v.name || !ot_map_put(p->taken, v.name, 1)) return ml_nomem(p);
     v.kind = kind;
     *id = ot_kb_put_value(p->b, v);
     p->n_values++;
