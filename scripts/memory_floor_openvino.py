@@ -13,7 +13,8 @@ resident set, MB, from before OpenVINO's libraries were there:
   tiled      with --tool: the peak of the model tiled for OpenVINO; its part of untiled; how many times the floor it is
 
 The last lines have geometric means. A tiled model loads more than the untiled one, so that none reaches the floor. What an ONNX file may
-say differently of the same network hardly lowers it: with --written, the growth until it is loaded is measured of two more files, and the least counts,
+say differently of the same network hardly lowers it: with --written, the growth until it is loaded is measured of two more files, and the
+least counts,
 
   outside    weights in a file beside the model, which OpenVINO maps
   folded     BatchNormalizations folded into the convolutions before them (only where there are some)
