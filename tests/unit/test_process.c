@@ -289,6 +289,24 @@ static void branches_have_no_block(void **state)
     }
 }
 
+/* Weights of half precision that a branch reads are all converted before anything runs: 9 MB here, which the graph itself has from loading. */
+static void branches_convert_weights(void **state)
+{
+    (void)state;
+    static const char text[] = "model ir 8 opset 17\ngraph g {\n  input %x : float16[1,256,16,16]\n"
+                               "  init %w : float16[1024,256,3,3] = random 1\n  %c = Conv(%x, %w) {pads=[1,1,1,1]}\n"
+                               "  %y = Relu(%c)\n  output %y\n}\n";
+    ot_diag d;
+    ot_process_figures f;
+    ot_model *m = read_model(text, &d);
+    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+    const int64_t whole = f.first_run;
+    if (ot_branch(m) != OT_OK) fail_msg("%s", d.message);
+    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+    assert_in_range(f.first_run - whole, 8 * MB, 12 * MB);
+    ot_model_free(m);
+}
+
 /* ---- plans ---- */
 
 enum { TEXT = 8192 };
@@ -514,6 +532,7 @@ int main(void)
         cmocka_unit_test(convolutions_take_in),
         cmocka_unit_test(odd_graphs_are_played),
         cmocka_unit_test(branches_have_no_block),
+        cmocka_unit_test(branches_convert_weights),
         cmocka_unit_test(long_loops_hold_all_pieces),
         cmocka_unit_test(branches_are_weighed),
         cmocka_unit_test(bytes_have_a_price),
