@@ -18,6 +18,7 @@
 #define WINS_NORM \
     0.80 /* there, with normalisations over maps: untiled models were predicted 20 % too high, tiled ones 5 % too low */
 #define WINS_HALF   0.70 /* half precision: casts at the borders of bodies, of which a third more was measured than is predicted */
+#define WINS_BYTES  0.65 /* 8-bit integers: what ONNX Runtime merges of them is predicted 57 % off in the median, and both ways */
 #define BRANCH      0.95 /* of what the same plan takes without the branch */
 #define PIECES      0.95 /* of what the same plan takes when all values are joined */
 #define VIEWS       1.05 /* of what the same plan takes without views, in the order that is thought likely */
@@ -228,6 +229,8 @@ static double least_win(const ot_contest *x)
     const ot_graph *g = x->g;
     for (uint32_t v = 0; v < g->n_values; v++)
         if (g->values[v].dtype == OT_F16 && !g->values[v].init) return WINS_HALF;
+    for (uint32_t k = 0; k < g->n_order; k++)
+        if (g->nodes[g->order[k]].op == OT_OP_QuantizeLinear || g->nodes[g->order[k]].op == OT_OP_QLinearConv) return WINS_BYTES;
     if (!x->t->runtime->one_block) return WINS;
     return normalises(g) ? WINS_NORM : WINS_BLOCK;
 }
