@@ -58,7 +58,8 @@ static ot_facts sample(ot_fact_region *region, ot_fact_barrier *barriers)
                                .mac_ratio = NAN,
                                .traffic = INFINITY,
                                .capacity = 2048,
-                               .residence = ""};
+                               .residence = "",
+                               .cores = ""};
     barriers[0] = (ot_fact_barrier){6, "needs-all", "needs it all", ""};
     barriers[1] = (ot_fact_barrier){7, "unknown-operator", "unknown", ""};
     barriers[2] = (ot_fact_barrier){8, "needs-all", "needs it all", ""};
