@@ -111,7 +111,7 @@ static ot_status count_converted(player *x, const ot_graph *g, int64_t *bytes)
             int64_t of = 0;
             if (v == OT_NONE || seen[v] || g->values[v].dtype != OT_F16 || !ot_exec_is_constant(g, v)) continue;
             seen[v] = true;
-            if (ot_value_bytes(&g->values[v], &of) && of <= OT_EXEC_MOST_BYTES) *bytes += 2 * of;
+            if (ot_exec_held_bytes(&g->values[v], &of)) *bytes += of;
         }
     }
     return OT_OK;

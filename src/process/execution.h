@@ -57,6 +57,9 @@ typedef struct ot_exec_plan {
 ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned, uint32_t order, ot_arena *a,
                             ot_exec_plan *out) OT_MUST_USE;
 
+/* Bytes of v as the runtime computes with it: half precision, for which a CPU has few kernels, is held in float32. false: not known, or
+ * more than any memory has. */
+bool ot_exec_held_bytes(const ot_value *v, int64_t *bytes);
 /* v is known before the run: what is computed from shapes, too. */
 bool ot_exec_is_constant(const ot_graph *g, ot_id v);
 

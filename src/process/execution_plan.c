@@ -36,9 +36,7 @@ static bool same_dims(const ot_value *x, const ot_value *y)
     return x->rank == y->rank && x->rank >= 0 && (x->rank == 0 || memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims) == 0);
 }
 
-/* Bytes of v as the runtime computes with it: half precision, for which a CPU has few kernels, is held in float32. false: not known, or
- * more than any memory has. */
-static bool held_bytes(const ot_value *v, int64_t *bytes)
+bool ot_exec_held_bytes(const ot_value *v, int64_t *bytes)
 {
     if (!ot_value_bytes(v, bytes) || *bytes > OT_EXEC_MOST_BYTES) return false;
     if (v->dtype == OT_F16) *bytes *= 2;
@@ -149,7 +147,7 @@ static int64_t layout_bytes(const maker *m, ot_id v, bool blocked)
 {
     const ot_value *x = &m->g->values[v];
     int64_t bytes, block = m->r->conv.block;
-    if (!held_bytes(x, &bytes)) return -1;
+    if (!ot_exec_held_bytes(x, &bytes)) return -1;
     if (!blocked || x->rank != 4 || x->dims[1] == 0) return bytes;
     return bytes / x->dims[1] * (ot_ceil_div(x->dims[1], block) * block);
 }
@@ -480,7 +478,7 @@ static void measure_unstated(maker *m)
         for (uint32_t j = 0; j < n->n_out && j < g->n_outputs; j++) {
             ot_exec_value *x = &m->p->values[g->outputs[j]];
             int64_t bytes;
-            if (x->bytes >= 0 || n->out[j] == OT_NONE || !held_bytes(&top->values[n->out[j]], &bytes)) continue;
+            if (x->bytes >= 0 || n->out[j] == OT_NONE || !ot_exec_held_bytes(&top->values[n->out[j]], &bytes)) continue;
             x->bytes = bytes;
             m->p->n_unknown--;
         }

@@ -19,12 +19,11 @@ typedef struct tally {
     int64_t packed, plain, nodes; /* bytes */
 } tally;
 
-/* Bytes of v as kernels read it: half precision is converted to float32. 0: not known. */
+/* Bytes of v as kernels read it. 0: not known. */
 static int64_t bytes_of(const ot_value *v)
 {
     int64_t bytes = 0;
-    if (!ot_value_bytes(v, &bytes) || bytes > OT_EXEC_MOST_BYTES) return 0;
-    return v->dtype == OT_F16 ? 2 * bytes : bytes;
+    return ot_exec_held_bytes(v, &bytes) ? bytes : 0;
 }
 
 /* v's bytes with its extent `axis` filled up to whole blocks. */

@@ -56,11 +56,9 @@ static ot_status walk_graph(tally *x, const ot_graph *g, bool is_body);
 static int64_t bytes_of(tally *x, const ot_value *v)
 {
     int64_t bytes = 0;
-    if (!ot_value_bytes(v, &bytes) || bytes > OT_EXEC_MOST_BYTES) {
-        x->n_unknown += v->is_tensor;
-        return 0;
-    }
-    return v->dtype == OT_F16 ? 2 * bytes : bytes; /* computed, and held, in float32 */
+    if (ot_exec_held_bytes(v, &bytes)) return bytes;
+    x->n_unknown += v->is_tensor;
+    return 0;
 }
 
 static ot_status new_box(tally *x, uint32_t first, int64_t bytes, ot_id maker, uint32_t *box)
