@@ -14,19 +14,6 @@ typedef struct ot_region_set {
     double gain;   /* seconds that they save together */
 } ot_region_set;
 
-/* Sets that were weighed, in contests about one model: plans to begin with lead to the same sets time and again. */
-typedef struct ot_weighed {
-    uint64_t key; /* of the graph as it is split, and of the regions */
-    int64_t bytes;
-} ot_weighed;
-
-typedef struct ot_memo {
-    ot_arena *arena;
-    ot_weighed *all; /* [n] */
-    size_t n, cap;
-    uint64_t graph; /* key of the graph that the next contest is about */
-} ot_memo;
-
 typedef struct ot_contest {
     ot_graph *g;
     const ot_target *t;
@@ -38,8 +25,9 @@ typedef struct ot_contest {
     double untiled_s;     /* predicted time of the untiled model */
     ot_figures whole;     /* of the untiled model: growth_bytes, loaded_bytes */
     int64_t small_growth; /* of the untiled model at the smaller size (weigh_small.c); 0: not looked at yet, -1: not known */
-    uint64_t work;        /* nodes that were written and played, or would have been */
-    ot_memo *memo;        /* shared with other contests; NULL: none */
+    uint64_t work;        /* nodes that were written and played */
+    const ot_plan_options *starts; /* [n_starts] plans to begin with, besides o's; each brings as much work as o's */
+    size_t n_starts;
     ot_arena *arena;
     ot_plan **plans; /* [n_plans] all that were made; owned */
     size_t n_plans, cap_plans;
@@ -51,9 +39,9 @@ typedef struct ot_contest {
 
 /* ---- weigh_plans.c ---- */
 
-/* ot_weigh_plan, which keeps in memo what it has weighed, and need not weigh that again. Fails: as that. */
-ot_status ot_weigh_with(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_memo *memo,
-                        ot_plan **p) OT_MUST_USE;
+/* ot_weigh_plan, where the contest also begins with plans that are made with other options than o: starts ([n]). Fails: as that. */
+ot_status ot_weigh_with(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, const ot_plan_options *starts,
+                        size_t n, ot_plan **p) OT_MUST_USE;
 
 /* Bytes by which processes compare: what one grows by, and what it holds of the loaded model beyond what it holds of the untiled one,
  * as far as that is more than an eighth of what tiling gains. */
@@ -62,6 +50,9 @@ int64_t ot_weight(int64_t growth, int64_t loaded, const ot_figures *untiled);
 /* A copy of the model in which these regions ([n], of any plan; they get new numbers) are written, and nothing else of p. Caller frees.
  * Fails: OT_E_NOMEM. */
 ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy) OT_MUST_USE;
+/* What a process grows by that runs g, one of the contest's graphs as it is written: with free dimensions, in the worst of a few orders of changes of
+ * layout. Fails: OT_E_NOMEM. */
+ot_status ot_contest_growth(const ot_contest *x, const ot_graph *g, bool pinned, ot_process_figures *f) OT_MUST_USE;
 /* What the process takes when these regions ([n]) are written so; growth without bound (INT64_MAX) where a tensor is larger than allowed.
  * Fails: OT_E_NOMEM. */
 ot_status ot_contest_play(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_process_figures *f) OT_MUST_USE;

@@ -24,6 +24,8 @@
 #define VIEWS       1.05 /* of what the same plan takes without views, in the order that is thought likely */
 #define LOADED_FREE 8    /* that part of the gain may be held as copies of weights from loading on */
 #define FULL_ROUNDS 4
+#define ORDERS      3 /* of changes of layout, the worst of which counts where dimensions are free: there are no views that settle it */
+#define HALVINGS    4   /* of what bytes weigh in a plan to begin with */
 #define MOST_NODES  600 /* that run, of a graph for which other plans are made; larger ones are judged as planned */
 
 static bool takes_sequences(const ot_contest *x) { return (x->t->runtime->cannot & OT_NEEDS_SEQUENCE) == 0; }
@@ -49,13 +51,24 @@ ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *reg
     return s;
 }
 
+ot_status ot_contest_growth(const ot_contest *x, const ot_graph *g, bool pinned, ot_process_figures *f)
+{
+    OT_TRY(ot_process_growth(g, x->t->runtime, pinned, f));
+    for (uint32_t k = 1; k < ORDERS && x->g->model->free_dims; k++) {
+        ot_process_figures other;
+        OT_TRY(ot_process_growth_in(g, x->t->runtime, pinned, k, &other));
+        if (other.growth > f->growth) *f = other;
+    }
+    return OT_OK;
+}
+
 ot_status ot_contest_play(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_process_figures *f)
 {
     ot_model *copy;
     ot_status s = ot_contest_write(x, p, regions, n, &copy);
     if (s == OT_OK) {
         x->work += x->g->n_nodes + n;
-        s = ot_process_growth(copy->graph, x->t->runtime, x->pinned || (n > 0 && !x->g->model->free_dims), f);
+        s = ot_contest_growth(x, copy->graph, x->pinned || (n > 0 && !x->g->model->free_dims), f);
         if (x->o->max_tensor && ot_largest_tensor(copy->graph).bytes > x->o->max_tensor) f->growth = INT64_MAX;
         ot_model_free(copy);
     }
@@ -90,17 +103,39 @@ static ot_status enter(ot_contest *x, ot_plan *p, int64_t *out)
     return OT_OK;
 }
 
-/* A plan with other options than the user's. */
-static ot_status try_options(ot_contest *x, const ot_plan_options *o, int64_t *bytes)
+/* A plan with o, without what only the last one is asked for. */
+static ot_status make_plan(ot_contest *x, const ot_plan_options *o, ot_plan **p)
 {
-    ot_plan *p = NULL;
     ot_plan_options quick = *o;
     quick.detail = false;
     quick.spare = o->near > 0 || o->force_form == OT_FORM_STREAM;
     ot_diag *told = x->g->model->diag, aside = {0};
     if (o->max_tensor) x->g->model->diag = &aside; /* a plan that does not hold is no failure */
-    ot_status s = ot_plan_graph(x->g, x->t, &quick, &p);
+    ot_status s = ot_plan_graph(x->g, x->t, &quick, p);
     x->g->model->diag = told;
+    return s;
+}
+
+/* The same. Where bytes weigh so much that nothing which saves them keeps within the time allowed, they weigh less and less. */
+static ot_status plan_in_reach(ot_contest *x, const ot_plan_options *o, ot_plan **p)
+{
+    ot_plan_options less = *o;
+    OT_TRY(make_plan(x, &less, p));
+    for (int k = 0; k < HALVINGS && o->byte_seconds > 0 && !o->force && (*p)->n_regions == 0; k++) {
+        ot_plan_free(*p);
+        *p = NULL;
+        less.byte_seconds /= 2;
+        OT_TRY(make_plan(x, &less, p));
+    }
+    return OT_OK;
+}
+
+/* A plan with other options than the user's. */
+static ot_status try_options(ot_contest *x, const ot_plan_options *o, int64_t *bytes)
+{
+    ot_plan *p = NULL;
+    ot_diag *told = x->g->model->diag;
+    ot_status s = plan_in_reach(x, o, &p);
     *bytes = INT64_MAX;
     if (s == OT_E_BUDGET && o->max_tensor) return OT_OK;
     if (s == OT_E_NOMEM) return ot_fail_nomem(told);
@@ -312,12 +347,13 @@ static ot_status improve(ot_contest *x, ot_plan **p)
     ot_plan *first = *p;
     ot_region_set won;
     bool in_branch;
-    int64_t least;
+    int64_t least, bytes;
     ot_plan_options best = *x->o;
     *p = NULL; /* from here on it is the contest's */
     x->branch = takes_branch(x);
     x->untiled_s = first->untiled.time_s;
     OT_TRY(enter(x, first, &least));
+    for (size_t k = 0; k < x->n_starts; k++) OT_TRY(try_options(x, &x->starts[k], &bytes));
     if (count_running(x->g) <= MOST_NODES) {
         OT_TRY(try_levels(x, first, least, &best));
         OT_TRY(try_waiting(x, first));
@@ -367,12 +403,13 @@ static ot_status finish(ot_contest *x, ot_plan *p, const ot_process_figures *unt
 
 ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
 {
-    return ot_weigh_with(g, t, o, pinned, NULL, p);
+    return ot_weigh_with(g, t, o, pinned, NULL, 0, p);
 }
 
-ot_status ot_weigh_with(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_memo *memo, ot_plan **p)
+ot_status ot_weigh_with(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, const ot_plan_options *starts,
+                        size_t n, ot_plan **p)
 {
-    ot_contest x = {.g = g, .t = t, .o = o, .pinned = pinned, .memo = memo};
+    ot_contest x = {.g = g, .t = t, .o = o, .pinned = pinned, .starts = starts, .n_starts = n};
     ot_process_figures whole;
     if (g->n_nodes == 0) return OT_OK;
     if (o->max_tensor) OT_TRY(ot_limit_keep(&x, p));

@@ -110,16 +110,21 @@ static void swap(ot_region_set *a, ot_region_set *b)
     *b = t;
 }
 
-/* Sets that were weighed in this contest. */
+/* Sets that were weighed. */
+typedef struct weighed {
+    uint64_t key;
+    int64_t bytes;
+} weighed;
+
 typedef struct tried {
-    ot_weighed *all; /* [n] */
+    weighed *all; /* [n] */
     size_t n, cap;
 } tried;
 
-/* Of the graph, and of all by which regions differ (same_region). */
+/* Of all by which regions differ (same_region), and of how they are written. */
 static uint64_t key_of(const ot_contest *x, const ot_region_set *set)
 {
-    const uint64_t base[3] = {x->memo ? x->memo->graph : 0, (uint64_t)x->branch, (uint64_t)x->pieces_from};
+    const uint64_t base[2] = {(uint64_t)x->branch, (uint64_t)x->pieces_from};
     uint64_t key = ot_hash_bytes(0, base, sizeof base);
     for (uint32_t k = 0; k < set->n; k++) {
         const ot_region *r = &set->all[k];
@@ -145,33 +150,17 @@ static uint64_t unrolled(const ot_region_set *set)
     return n / 8;
 }
 
-static bool is_known(const ot_weighed *all, size_t n, ot_weighed *w)
-{
-    for (size_t k = 0; k < n; k++) {
-        if (all[k].key != w->key) continue;
-        w->bytes = all[k].bytes;
-        return true;
-    }
-    return false;
-}
-
-/* What another contest has weighed counts as work all the same: how far the search goes does not depend on who was there before. */
 static ot_status weigh(ot_contest *x, const ot_plan *first, ot_region_set *set, tried *t)
 {
-    ot_memo *m = x->memo;
-    ot_weighed w = {.key = key_of(x, set)};
-    bool known = is_known(t->all, t->n, &w);
-    set->bytes = w.bytes;
-    if (known) return OT_OK;
-    known = m && is_known(m->all, m->n, &w);
-    if (known)
-        x->work += x->g->n_nodes + set->n;
-    else
-        OT_TRY(ot_contest_weigh(x, first, set->all, set->n, &w.bytes));
+    const uint64_t key = key_of(x, set);
+    for (size_t k = 0; k < t->n; k++) {
+        if (t->all[k].key != key) continue;
+        set->bytes = t->all[k].bytes;
+        return OT_OK;
+    }
+    OT_TRY(ot_contest_weigh(x, first, set->all, set->n, &set->bytes));
     x->work += unrolled(set);
-    set->bytes = w.bytes;
-    const bool room = OT_PUSH(x->arena, t->all, t->n, t->cap, w) && (!m || known || OT_PUSH(m->arena, m->all, m->n, m->cap, w));
-    return room ? OT_OK : ot_fail_nomem(x->g->model->diag);
+    return OT_PUSH(x->arena, t->all, t->n, t->cap, ((weighed){key, set->bytes})) ? OT_OK : ot_fail_nomem(x->g->model->diag);
 }
 
 /* One round through all regions; *better: the set has changed. spare: room for another set. */
@@ -228,7 +217,7 @@ ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *
         for (size_t k = 0; k < x->n_sets; k++)
             done[k] |= x->sets[k].bytes == x->sets[best].bytes && x->sets[k].n == x->sets[best].n;
         ot_region_set set = x->sets[best];
-        OT_TRY(climb(x, first, MOST_WORK / STARTS * (start + 1), &set, &t));
+        OT_TRY(climb(x, first, (2 + x->n_starts) / 2 * MOST_WORK / STARTS * (start + 1), &set, &t));
         if (start == 0 || beats(x, &set, won, ABOUT)) *won = set;
     }
     return OT_OK;

@@ -48,7 +48,7 @@ static ot_status play(const ot_contest *x, const ot_graph *small, const ot_plan 
         if (s == OT_OK) s = ot_rewrite(copy->graph, &some);
         if (s == OT_OK && x->branch) s = ot_branch(copy);
         if (s == OT_OK) s = ot_assure(copy->graph, OT_P_ORDER | OT_P_USES);
-        if (s == OT_OK) s = ot_process_growth(copy->graph, x->t->runtime, x->pinned, f);
+        if (s == OT_OK) s = ot_contest_growth(x, copy->graph, x->pinned, f);
         ot_model_free(copy);
     }
     ot_arena_free(a);

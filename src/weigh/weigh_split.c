@@ -14,9 +14,8 @@
 #define WINS         0.88 /* of the untiled model's growth, as for other plans */
 #define TIME_ABOUT   1e-9
 #define BYTE_SECONDS 5e-10
-#define HALVINGS     4   /* of these */
 #define LARGE        0.1 /* of the untiled model's peak: only values of that size weigh, in one of the plans */
-#define PLANS        5   /* to begin with */
+#define STARTS       4   /* plans to begin with, besides the goal's own */
 #define AGAIN_MACS   2 /* times the slowdown allowed: of all multiply-adds, those that may be done twice; tiles save time elsewhere */
 #define AGAIN_LESS   0.95
 
@@ -48,26 +47,12 @@ static bool softmax_idle(const ot_model *m, const ot_plan *p)
 typedef struct request {
     ot_graph *g;
     const ot_target *t;
-    const ot_plan_options *o; /* that plans are weighed with */
+    const ot_plan_options *o;
+    double allowed; /* seconds that a plan may take */
     bool pinned;
-    ot_memo *memo;
     uint32_t again[OT_AGAIN_MAX]; /* [n_again] splits whose x is made twice */
     uint32_t n_again;
 } request;
-
-/* A plan with o. Where bytes weigh so much that nothing which saves them keeps within the time allowed, they weigh less and less. */
-static ot_status plan_in_reach(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **p)
-{
-    ot_plan_options less = *o;
-    OT_TRY(ot_plan_graph(g, t, &less, p));
-    for (int k = 0; k < HALVINGS && o->byte_seconds > 0 && !o->force && (*p)->n_regions == 0; k++) {
-        ot_plan_free(*p);
-        *p = NULL;
-        less.byte_seconds /= 2;
-        OT_TRY(ot_plan_graph(g, t, &less, p));
-    }
-    return OT_OK;
-}
 
 static ot_status split_graph(ot_graph *g, bool softmax, const uint32_t *again, uint32_t n_again, uint32_t *n)
 {
@@ -75,9 +60,42 @@ static ot_status split_graph(ot_graph *g, bool softmax, const uint32_t *again, u
     return n_again > 0 ? ot_split_again(g, again, n_again) : OT_OK;
 }
 
+/* Other plans to begin with than the goal's own: those in which bytes weigh, of all values, also what nodes take beside them, the same of
+ * large values alone; and all that can be tiled. Live bytes, by which plans are made, say little of a process where every value is in two
+ * layouts for a while; weighing takes out what does not lower its growth. Returns how many. */
+static size_t other_starts(const request *r, const ot_plan_options *o, int64_t peak, ot_plan_options starts[STARTS])
+{
+    const int64_t levels[STARTS] = {0, 1, (int64_t)(LARGE * (double)peak), 0};
+    if (o->goal != OT_GOAL_MEMORY || o->force || o->force_form != OT_FORM_NONE || !r->t->runtime->chunk_arena) return 0;
+    for (int k = 0; k < STARTS; k++) {
+        starts[k] = *o;
+        starts[k].byte_seconds = BYTE_SECONDS;
+        starts[k].tie_break = false;
+        starts[k].level = levels[k];
+        starts[k].force = k == STARTS - 1;
+    }
+    return STARTS;
+}
+
+/* The plan for a graph that was split, within the time that the request allows: what it takes longer by than the model as it is counts. */
+static ot_status plan_within(const request *r, ot_graph *g, ot_plan **p)
+{
+    ot_plan_options o = *r->o, starts[STARTS];
+    OT_TRY(ot_plan_graph(g, r->t, &o, p));
+    const double slower = r->allowed / (*p)->untiled.time_s - 1;
+    if (o.goal == OT_GOAL_MEMORY && !o.force && slower < o.max_slowdown) {
+        ot_plan_free(*p);
+        *p = NULL;
+        o.max_slowdown = fmax(0, slower);
+        OT_TRY(ot_plan_graph(g, r->t, &o, p));
+    }
+    const size_t n = other_starts(r, &o, (*p)->untiled.peak_bytes, starts);
+    return ot_weigh_with(g, r->t, &o, r->pinned, starts, n, p);
+}
+
 /* The plan for a copy of the graph with its normalisations taken apart, and its Softmaxes over pixels, where `softmax`. *p NULL: there are
  * none. */
-static ot_status plan_copy(const request *r, const ot_plan_options *made, bool softmax, ot_plan **p, bool *idle)
+static ot_status plan_copy(const request *r, bool softmax, ot_plan **p, bool *idle)
 {
     const ot_plan_options *o = r->o;
     ot_model *copy = NULL;
@@ -85,10 +103,7 @@ static ot_status plan_copy(const request *r, const ot_plan_options *made, bool s
     *p = NULL;
     OT_TRY(ot_model_clone(r->g->model, &copy));
     ot_status s = split_graph(copy->graph, softmax, r->again, r->n_again, &n);
-    if (s == OT_OK && n > 0) s = plan_in_reach(copy->graph, r->t, made, p);
-    const uint64_t key[2] = {softmax, r->n_again};
-    r->memo->graph = ot_hash_bytes(ot_hash_bytes(0, r->again, sizeof r->again), key, sizeof key);
-    if (s == OT_OK && *p) s = ot_weigh_with(copy->graph, r->t, o, r->pinned, r->memo, p);
+    if (s == OT_OK && n > 0) s = plan_within(r, copy->graph, p);
     if (s != OT_OK && *p) {
         ot_plan_free(*p);
         *p = NULL;
@@ -104,14 +119,14 @@ static ot_status plan_copy(const request *r, const ot_plan_options *made, bool s
     return s;
 }
 
-/* The plan for the split model, made with `made` and weighed; *p NULL: there is nothing to split. */
-static ot_status plan_split(const request *r, const ot_plan_options *made, ot_plan **p)
+/* The plan for the split model; *p NULL: there is nothing to split. */
+static ot_status plan_split(const request *r, ot_plan **p)
 {
     bool idle;
-    OT_TRY(plan_copy(r, made, true, p, &idle));
+    OT_TRY(plan_copy(r, true, p, &idle));
     if (!idle) return OT_OK;
     ot_plan_free(*p);
-    return plan_copy(r, made, false, p, &idle);
+    return plan_copy(r, false, p, &idle);
 }
 
 static double weight(const ot_figures *f, const ot_figures *untiled)
@@ -137,19 +152,6 @@ static bool wins(const ot_plan_options *o, const ot_plan *a, const ot_plan *whol
     return (double)b->tiled.peak_bytes < LESS * (double)a->tiled.peak_bytes;
 }
 
-/* The same, where it takes longer than the model as it is may take: what is allowed is counted from that. */
-static ot_status plan_in_time(const request *r, const ot_plan_options *made, double allowed, ot_plan **p)
-{
-    OT_TRY(plan_split(r, made, p));
-    if (!*p || r->o->goal != OT_GOAL_MEMORY || r->o->force || (*p)->n_regions == 0 || (*p)->tiled.time_s <= allowed) return OT_OK;
-    ot_plan_options strict = *r->o, strictly = *made;
-    request again = *r;
-    again.o = &strict;
-    strict.max_slowdown = strictly.max_slowdown = fmax(0, allowed / (*p)->untiled.time_s - 1);
-    ot_plan_free(*p);
-    return plan_split(&again, &strictly, p);
-}
-
 static void show(const request *r, const ot_plan *p)
 {
     if (!ot_dbg['D'] || !p) return;
@@ -165,39 +167,14 @@ static double bytes_of(const ot_plan *p, const ot_figures *untiled)
     return p->tiled.growth_bytes > 0 ? weight(&p->tiled, untiled) : (double)p->tiled.peak_bytes;
 }
 
-/* Plans to begin with: the goal's own; those in which bytes weigh: of all values, also what nodes take beside them, the same of large values alone;
- * and all that can be tiled. Live bytes, by which plans are made, say little of a process where
- * every value is in two layouts for a while; weighing takes out what does not lower its growth. *least: the options of the plan that takes
- * least, whether it wins or not. */
-static ot_status try_plans(const request *r, const ot_plan *p, ot_plan **best, ot_plan_options *least)
+/* The split model's plan takes the place of *best, or of p, the plan for the model as it is, if it wins. */
+static ot_status try_split(const request *r, const ot_plan *p, ot_plan **best)
 {
-    const ot_plan_options *o = r->o;
-    const double allowed = p->untiled.time_s * (1 + o->max_slowdown);
-    const bool all = o->goal == OT_GOAL_MEMORY && !o->force && o->force_form == OT_FORM_NONE && r->t->runtime->chunk_arena;
-    double bytes = INFINITY;
+    OT_TRY(plan_split(r, best));
+    show(r, *best);
+    if (!*best || wins(r->o, p, p, *best)) return OT_OK;
+    ot_plan_free(*best);
     *best = NULL;
-    *least = *o;
-    const int64_t levels[PLANS] = {o->level, 0, 1, (int64_t)(LARGE * (double)p->untiled.peak_bytes), 0};
-    for (int k = 0; k < (all ? PLANS : 1); k++) {
-        ot_plan_options made = *o;
-        ot_plan *other = NULL;
-        made.byte_seconds = k > 0 ? BYTE_SECONDS : 0;
-        made.tie_break = o->tie_break && k == 0;
-        made.level = levels[k];
-        made.force = o->force || k == PLANS - 1;
-        OT_TRY(plan_in_time(r, &made, allowed, &other));
-        show(r, other);
-        if (other && bytes_of(other, &p->untiled) < bytes) {
-            bytes = bytes_of(other, &p->untiled);
-            *least = made;
-        }
-        if (other && wins(o, *best ? *best : p, p, other)) {
-            ot_plan_free(*best);
-            *best = other;
-        } else {
-            ot_plan_free(other);
-        }
-    }
     return OT_OK;
 }
 
@@ -242,17 +219,16 @@ static ot_status choose_again(const request *r, const ot_plan *p, request *out)
     return s;
 }
 
-/* Plans like the one that takes least, in which large values before normalisations are computed twice: the statistics' tiles have them, and those
+/* Plans in which large values before normalisations are computed twice: the statistics' tiles have them, and those
  * of what follows, and nobody keeps them. */
-static ot_status try_again(const request *r, const ot_plan *p, const ot_plan_options *made, ot_plan **best)
+static ot_status try_again(const request *r, const ot_plan *p, ot_plan **best)
 {
     request again;
-    const double allowed = p->untiled.time_s * (1 + r->o->max_slowdown);
     if (r->o->goal != OT_GOAL_MEMORY || r->o->force || r->o->force_form != OT_FORM_NONE) return OT_OK;
     OT_TRY(choose_again(r, p, &again));
     for (bool won = false; again.n_again > 0 && !won; again.n_again = again.n_again > 1 ? 1 : 0) {
         ot_plan *other = NULL;
-        OT_TRY(plan_in_time(&again, made, allowed, &other));
+        OT_TRY(plan_split(&again, &other));
         show(&again, other);
         const ot_plan *so_far = *best ? *best : p;
         won = other && wins(r->o, so_far, p, other) && bytes_of(other, &p->untiled) < AGAIN_LESS * bytes_of(so_far, &p->untiled);
@@ -268,16 +244,12 @@ static ot_status try_again(const request *r, const ot_plan *p, const ot_plan_opt
 
 ot_status ot_weigh_split(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
 {
-    ot_memo memo = {0};
-    const request r = {.g = g, .t = t, .o = o, .pinned = pinned, .memo = &memo};
+    const double allowed = g->n_nodes > 0 ? (*p)->untiled.time_s * (1 + o->max_slowdown) : 0;
+    const request r = {.g = g, .t = t, .o = o, .allowed = allowed, .pinned = pinned};
     ot_plan *best = NULL;
-    ot_plan_options least;
     if (t->bit_exact || g->n_nodes == 0) return OT_OK;
-    memo.arena = ot_arena_new();
-    if (!memo.arena) return ot_fail_nomem(g->model->diag);
-    ot_status s = try_plans(&r, *p, &best, &least);
-    if (s == OT_OK) s = try_again(&r, *p, &least, &best);
-    ot_arena_free(memo.arena);
+    ot_status s = try_split(&r, *p, &best);
+    if (s == OT_OK) s = try_again(&r, *p, &best);
     if (s != OT_OK) {
         ot_plan_free(best);
         return s;
