@@ -6,8 +6,8 @@
 #include "shape.h"
 #include "size_rules.h"
 
-/* A float that is a whole number. */
-static bool whole(double v) { return v == (double)(int64_t)v && v > -1e15 && v < 1e15; }
+/* A float that is a whole number; NaN and what no integer holds are none. */
+static bool whole(double v) { return v > -1e15 && v < 1e15 && v == (double)(int64_t)v; }
 
 /* What is the same at every size. */
 static bool constant(ot_sizing *x, ot_id id)

@@ -20,8 +20,9 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#define LARGER       8  /* times as long as the design are the free dimensions of the copy that shows tiles */
-#define LEAST_HALVED 32 /* rows: fewer are not halved */
+#define LARGER          8  /* times as long as the design are the free dimensions of the copy that shows tiles */
+#define LEAST_HALVED    32 /* rows: fewer are not halved */
+#define SEQUENCES_SINCE 13 /* opset */
 
 typedef enum stage { LOAD, TILE, REWRITE, SAVE } stage;
 
@@ -159,11 +160,20 @@ static ot_status check_ranges(ot_run *r)
     return OT_OK;
 }
 
+/* Loops that hand sequences on are of opset 13. */
+static ot_status raise_for_loops(ot_run *r)
+{
+    OT_TRY(ot_infer_shapes(r->model->graph, NULL, 0));
+    OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
+    return ot_raise_operands(r->model);
+}
+
 /* A copy of the model at the design size, and what of it holds there alone. */
 static ot_status bind_design(ot_run *r)
 {
     const ot_run_options *o = &r->options;
     OT_TRY(check_dynamic(r));
+    if (r->model->opset < SEQUENCES_SINCE) OT_TRY(raise_for_loops(r));
     if (o->n_ranges > 0) OT_TRY(check_ranges(r));
     OT_TRY(ot_model_clone(r->model, &r->planned));
     OT_TRY(ot_infer_shapes(r->planned->graph, o->design, o->n_design));

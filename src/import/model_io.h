@@ -18,6 +18,10 @@ ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag
  * Keeps SHAPES, makes ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_raise_undo(ot_model *m) OT_MUST_USE;
 
+/* Read a model of opset 11 or 12 as opset 13, where all of its nodes can be written so; else, and at other opsets, nothing happens. Requires
+ * and keeps SHAPES, of the sizes that the file states, makes ORDER and USES. ot_raise_undo takes it back. Fails: OT_E_NOMEM. (raise_operands.c) */
+ot_status ot_raise_operands(ot_model *m) OT_MUST_USE;
+
 /* The name that the file gives to dimension k of a graph input; NULL: none. (import_graph.c) */
 const char *ot_dim_name(const ot_value *input, uint32_t k);
 

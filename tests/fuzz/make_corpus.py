@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Small models to start fuzzing from: random graphs of a few nodes, and the golden texts.
 
-  make_corpus.py FOLDER [N] [--no-text] [--engine-form TOOL]
+  make_corpus.py FOLDER [N] [--no-text] [--engine-form TOOL] [--range]
 
 --no-text: models only. --engine-form: the graphs as the tool tiles them with --emit engine, those in which it finds a region, as
-models and as text.
+models and as text. --range: graphs with free dimensions, behind options that say for which sizes.
 """
 import argparse
 import glob
@@ -55,18 +55,46 @@ def engine_forms(tool, folder, n):
                 break
 
 
+def ranges(folder, n):
+    import free_sizes
+
+    made, seed = 0, 5000
+    while made < n:
+        seed += 1
+        case = (free_sizes.any_case if seed % 2 else free_sizes.image_case)(seed)
+        if case is None:
+            continue
+        model, design, shapes, _ = case
+        data = model.SerializeToString()
+        if len(data) >= 20000:
+            continue
+        lines = []
+        for name, dims in design.items():
+            seen = [[s[name][k] for s in shapes] for k in range(len(dims))]
+            lines.append(f'--range={name}=' + ','.join(str(d[0]) if len(set(d)) == 1 else f'{min(d)}:{max(d)}' + (':3' if seed % 3 == 0 else '') for d in seen))
+        if seed % 4:
+            lines += [f'--design={name}=' + ','.join(map(str, dims)) for name, dims in design.items()]
+        lines += ['--goal=memory'] if seed % 5 else ['--memory-budget=64K']
+        lines += ['--force'] if seed % 3 else []
+        made += 1
+        write(folder, f'range_{made:03}', '\n'.join(lines).encode() + b'\n' + data)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('folder')
     p.add_argument('n', nargs='?', type=int, default=60)
     p.add_argument('--no-text', action='store_true')
     p.add_argument('--engine-form', metavar='TOOL')
+    p.add_argument('--range', action='store_true')
     o = p.parse_args()
     os.makedirs(o.folder, exist_ok=True)
     for path in glob.glob(os.path.join(HERE, 'crashes', '*')):
         shutil.copy(path, o.folder)
     if o.engine_form:
         return engine_forms(os.path.abspath(o.engine_form), o.folder, o.n)
+    if o.range:
+        return ranges(o.folder, o.n)
     for k, data in enumerate(random_models(o.n), 1):
         write(o.folder, f'random_{k:03}.onnx', data)
     for path in [] if o.no_text else glob.glob(os.path.join(HERE, '..', 'golden', '*', '*.ot')):

@@ -613,6 +613,64 @@ static void test_old_opsets_are_read_as_newer_ones(void **state)
     raise_case("Reshape", "x", W_NONE, 4, 4, 0);
 }
 
+/* x -> node -> y in a file of opset `from`, as ot_raise_operands leaves it: opset `to`, operand 1 a constant with `operand` (NULL: none), and
+ * `attrs` attributes. */
+static void operands_case(const char *op, wire attrs, int from, int to, const int64_t *operand, uint32_t n, uint32_t n_attrs)
+{
+    wire g = W(w_msg(1, x_node(op, "x", "y", "n", attrs)), f32_info(11, "x"), f32_info(12, "y"));
+    wire file = x_model(7, from, g);
+    ot_model *m = good(file);
+    size_t got = 0;
+    int64_t data[4];
+    assert_int_equal(ot_raise_operands(m), OT_OK);
+    assert_int_equal(m->opset, to);
+    assert_int_equal(m->graph->n_order, 1);
+    const ot_node *node = &m->graph->nodes[m->graph->order[0]];
+    assert_string_equal(node->op_type, op);
+    assert_int_equal(node->version, to);
+    assert_int_equal(node->n_in, operand ? 2 : 1);
+    assert_int_equal(node->n_attrs, n_attrs);
+    assert_int_equal(node->out[0], ot_value_find(m->graph, "y"));
+    if (operand) {
+        assert_true(ot_tensor_ints(m->graph->values[node->in[1]].init, data, 4, &got));
+        assert_int_equal(got, n);
+        assert_memory_equal(data, operand, n * sizeof *data);
+    }
+    if (to == 13 && (strstr(op, "max"))) assert_int_equal(ot_attr_int(node, "axis", 7), 1); /* x is [1, 2] */
+    assert_int_equal(ot_raise_undo(m), OT_OK);
+    wire out = exported(m);
+    assert_int_equal(out.n, file.n);
+    assert_memory_equal(out.data, file.data, file.n);
+    ot_model_free(m);
+}
+
+static void test_attributes_become_operands(void **state)
+{
+    (void)state;
+    const int64_t one = 1;
+    wire axes = w_msg(5, W(w_str(1, "axes"), w_int(8, 1), w_int(20, 7))),
+         mode = w_msg(5, W(w_str(1, "coordinate_transformation_mode"), w_str(4, "tf_half_pixel_for_nn"), w_int(20, 3)));
+    operands_case("Unsqueeze", axes, 11, 13, &one, 1, 0);
+    operands_case("Squeeze", axes, 12, 13, &one, 1, 0);
+    operands_case("Squeeze", W_NONE, 11, 13, NULL, 0, 0);
+    operands_case("ReduceSum", W(axes, x_attr_int("keepdims", 0)), 11, 13, &one, 1, 1);
+    operands_case("Split", w_msg(5, W(w_str(1, "split"), w_int(8, 1), w_int(20, 7))), 11, 13, &one, 1, 0);
+    operands_case("Dropout", w_msg(5, W(w_str(1, "ratio"), w_int(20, 1))), 11, 13, NULL, 0, 0);
+    operands_case("Softmax", W_NONE, 11, 13, NULL, 0, 1);
+    operands_case("LogSoftmax", x_attr_int("axis", 1), 11, 13, NULL, 0, 1);
+    operands_case("Hardmax", W_NONE, 12, 13, NULL, 0, 1);
+    operands_case("Softmax", x_attr_int("axis", 0), 11, 11, NULL, 0, 1); /* over both axes at once */
+    operands_case("Resize", W_NONE, 11, 13, NULL, 0, 0);
+    operands_case("Resize", mode, 11, 11, NULL, 0, 1); /* opset 13 has it no more */
+    operands_case("Nobody", W_NONE, 11, 13, NULL, 0, 0);
+    operands_case("Relu", W_NONE, 12, 13, NULL, 0, 0);
+    operands_case("Unsqueeze", axes, 14, 14, NULL, 0, 1); /* wrong, and not ours to mend */
+    operands_case("LSTM", W_NONE, 11, 13, NULL, 0, 0);
+    wire body = W(w_msg(1, x_node("Relu", "b_in", "b_out", "b", W_NONE)), w_str(2, "body"), f32_info(11, "b_in"),
+                  f32_info(12, "b_out"));
+    operands_case("Scan", W(x_attr_graph("body", body), x_attr_int("num_scan_inputs", 1)), 11, 11, NULL, 0, 2);
+}
+
 /* Once something else changes, the whole model has the newer opset, and attributes that it does not have are gone. */
 static void test_a_raised_model_is_written_as_such(void **state)
 {
@@ -714,6 +772,7 @@ int main(void)
         TEST(test_a_changed_node_is_rebuilt),
         TEST(test_bodies_and_new_constants),
         TEST(test_old_opsets_are_read_as_newer_ones),
+        TEST(test_attributes_become_operands),
         TEST(test_a_raised_model_is_written_as_such),
         TEST(test_bound_inputs_are_pinned_when_the_graph_changed),
         TEST(test_an_output_appears_whole_or_not_at_all),
