@@ -2,8 +2,8 @@
 """Regions as programs: region_programs.py TOOL MODEL... [--targets T,T] [--l2 SIZE,SIZE,SIZE] [--limit MACS]
 
 Every region of the models, forced, on each target and capacity: lowered (inspect --dump-dir, program-N.tk), planned, interpreted with
-poisoned memory (run-kernel), and compared with what ONNX Runtime makes of the same values. Regions of more multiply-adds than --limit are
-left out: the interpreter is slow. A line for each model, target and capacity; the reasons of regions that have no program; exit 1 where a
+poisoned memory (run-kernel), and compared with what ONNX Runtime makes of the same values. None is left out but those of more
+multiply-adds than --limit, where one is given. A line for each model, target and capacity; the reasons of regions that have no program; exit 1 where a
 result differs or a program does not run.
 """
 import argparse
@@ -24,8 +24,8 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument('tool')
 parser.add_argument('models', nargs='+')
 parser.add_argument('--targets', default='tlf-16m,ascend-a2,h200')
-parser.add_argument('--l2', default='64K,512K,2M')
-parser.add_argument('--limit', type=float, default=3e7)
+parser.add_argument('--l2', default='16K,128K,1M')
+parser.add_argument('--limit', type=float, default=float('inf'))
 parser.add_argument('--most', type=int, default=1000, help='regions of one run')
 parser.add_argument('--keep', help='folder for the dumps')
 parser.add_argument('-v', action='store_true')

@@ -95,7 +95,6 @@ static ot_status plan_memory(const ot_options *o, ot_diag *d)
                          .sizes = o->sizes,
                          .n_sizes = o->n_sizes,
                          .keep_maps = o->n_reports > 0,
-                         .mlir = o->mlir,
                          .analyse = o->analyse,
                          .apply = o->apply,
                          .plan = o->memory,

@@ -242,11 +242,11 @@ static ot_status parse_device(ot_diag *d, const option *o, const char *text, con
     return OT_OK;
 }
 
-static ot_status parse_mem_plan(ot_diag *d, const option *o, const char *text, ot_mlir_mode *out)
+static ot_status parse_mem_plan(ot_diag *d, const option *o, const char *text, ot_mem_part *out)
 {
     static const char *const modes[] = {"both", "local", "workspace"};
     for (int k = 0; k < 3; k++)
-        if (strcmp(text, modes[k]) == 0) return *out = (ot_mlir_mode)k, OT_OK;
+        if (strcmp(text, modes[k]) == 0) return *out = (ot_mem_part)k, OT_OK;
     return bad_value(d, o, text, "must be both, local or workspace");
 }
 

@@ -2,7 +2,6 @@
 #ifndef OT_OPTIONS_H
 #define OT_OPTIONS_H
 
-#include "mlir/mlir.h"
 #include "planmem/planmem.h"
 #include "plan/plan.h"
 #include "range/range.h"
@@ -43,7 +42,6 @@ typedef struct ot_options {
     bool emit_engine;      /* --emit engine or --runtime engine: see ot_run_options */
     bool emit_given;       /* --emit was there */
     ot_mem_options memory; /* of plan-memory; threads is above */
-    ot_mlir_mode mlir;     /* of plan-memory */
     bool analyse, apply;   /* likewise */
     ot_run_input *inputs;  /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;

@@ -7,6 +7,7 @@
 
 #include "export/out_file.h"
 #include "kernel_file.h"
+#include "mlir/mlir.h"
 
 /* A text in memory; from open_memstream. */
 typedef struct rendered {
@@ -85,7 +86,7 @@ static ot_status check_table_options(const work *w)
                        : run->plan.fast_capacity               ? "fast-memory"
                        : run->plan.lifetimes.no_in_place       ? "no-inplace"
                        : run->plan.lifetimes.restrict_in_place ? "restrict-inplace"
-                       : run->mlir != OT_MLIR_BOTH             ? "mem-plan-mode"
+                       : run->plan.part != OT_MEM_BOTH         ? "mem-plan-mode"
                        : run->analyse                          ? "analyse"
                                                                : NULL;
     return name ? ot_fail(w->d, OT_E_USAGE, "--%s is for kernels: '%.300s' is a table", name, w->path) : OT_OK;
@@ -384,8 +385,6 @@ static ot_status run_kernel(work *w)
     ot_target t;
     double start = ot_now();
 
-    if (w->run->mlir != OT_MLIR_BOTH)
-        return ot_fail(w->d, OT_E_USAGE, "--mem-plan-mode is for MLIR: '%.300s' is a kernel as text", w->path);
     OT_TRY(ot_kernel_parse(w->path, w->input, w->n_input, w->d, &k));
     log_time(w, "parse", start);
     ot_status s = ot_kernel_target(k, w->path, w->run->target, w->d, &t);
@@ -423,7 +422,7 @@ static ot_status run_mlir(work *w)
 
     if (w->run->analyse) return ot_fail(w->d, OT_E_USAGE, "--analyse is for kernels as text: '%.300s' is MLIR", w->path);
     if (w->run->n_sizes > 0) return ot_fail(w->d, OT_E_USAGE, "--size is for kernels as text: '%.300s' is MLIR", w->path);
-    OT_TRY(ot_mlir_parse(w->path, w->input, w->n_input, w->run->mlir, w->d, &m));
+    OT_TRY(ot_mlir_parse(w->path, w->input, w->n_input, w->run->plan.part, w->d, &m));
     log_time(w, "parse", start);
     ot_status s = ot_kernel_target(ot_mlir_kernel(m), w->path, w->run->target, w->d, &t);
     if (s == OT_OK) {

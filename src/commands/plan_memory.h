@@ -8,7 +8,7 @@
 #ifndef OT_PLAN_MEMORY_H
 #define OT_PLAN_MEMORY_H
 
-#include "mlir/mlir.h"
+#include "planmem/planmem.h"
 #include "report/facts/memory_results.h"
 
 typedef struct ot_memory_run {
@@ -19,7 +19,6 @@ typedef struct ot_memory_run {
     const ot_tk_binding *sizes; /* [n_sizes] values of a kernel's sizes */
     size_t n_sizes;
     bool keep_maps;      /* the results hold what the map draws, for reports */
-    ot_mlir_mode mlir;   /* what of an .mlir file is planned */
     bool analyse;        /* kernels: what their accesses cost */
     bool apply;          /* and pad what is written */
     ot_mem_options plan; /* for tables: capacity, mode, time_limit and threads only */

@@ -6,6 +6,7 @@
 #ifndef OT_TK_INTERNAL_H
 #define OT_TK_INTERNAL_H
 
+#include "base/reader.h"
 #include "kernel.h"
 
 #define TK_NAME_MAX  255                /* bytes of a name */
@@ -45,16 +46,9 @@ typedef enum tk_tok {
 } tk_tok;
 
 typedef struct tk_lexer {
-    const char *path, *text; /* text: [n]; borrowed */
-    size_t n, next;          /* next byte to look at */
-    size_t line_start;       /* where the line of `next` begins */
-    uint32_t line;           /* of `next`, from 1 */
-    ot_diag *diag;
-    ot_status status; /* first failure; then every token is TK_BAD */
+    ot_reader r; /* after its first failure every token is TK_BAD */
     /* the current token */
     tk_tok tok;
-    uint32_t tok_line, tok_col;
-    size_t at, len;
     char name[TK_NAME_MAX + 1];
     int64_t value;
     double number;
@@ -83,8 +77,6 @@ bool tk_accept_word(tk_lexer *lx, const char *word);
 ot_status tk_expect(tk_lexer *lx, int punct) OT_MUST_USE;
 ot_status tk_expect_word(tk_lexer *lx, const char *word) OT_MUST_USE;
 ot_status tk_expect_int(tk_lexer *lx, int64_t *out) OT_MUST_USE;
-/* Value of n decimal digits; false when it does not fit. */
-bool tk_digits(const char *text, size_t n, int64_t *out) OT_MUST_USE;
 /* Is the text up to its first dot a word of the language? Such names are nobody's. */
 bool tk_is_keyword(const char *name);
 /* [A-Za-z_][A-Za-z0-9_.$/]*, at most TK_NAME_MAX bytes; keywords allowed. NULL is no name. */

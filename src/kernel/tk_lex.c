@@ -10,20 +10,12 @@
  */
 #include "tk_internal.h"
 
-#include <stdarg.h>
-
-#define SHOWN_MAX 40 /* bytes of a token in a message */
-
 /* ---- failures ---- */
 
 static ot_status fail_list(tk_lexer *lx, uint32_t line, uint32_t col, const char *fmt, va_list args)
 {
-    char message[512];
-    if (lx->status != OT_OK) return lx->status;
-    vsnprintf(message, sizeof message, fmt, args);
     lx->tok = TK_BAD;
-    lx->status = ot_fail(lx->diag, OT_E_INPUT, "%s:%u:%u: %s", lx->path, line, col, message);
-    return lx->status;
+    return ot_reader_vfail(&lx->r, line, col, fmt, args);
 }
 
 ot_status(tk_fail_at)(tk_lexer *lx, uint32_t line, uint32_t col, const char *fmt, ...)
@@ -39,52 +31,29 @@ ot_status(tk_fail)(tk_lexer *lx, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    ot_status s = fail_list(lx, lx->tok_line, lx->tok_col, fmt, args);
+    ot_status s = fail_list(lx, lx->r.tok_line, lx->r.tok_col, fmt, args);
     va_end(args);
     return s;
 }
 
 ot_status tk_fail_nomem(tk_lexer *lx)
 {
-    if (lx->status == OT_OK) lx->status = ot_fail_nomem(lx->diag);
+    if (lx->r.status == OT_OK) lx->r.status = ot_fail_nomem(lx->r.d);
     lx->tok = TK_BAD;
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status(tk_expected)(tk_lexer *lx, const char *what)
 {
-    if (lx->status != OT_OK) return lx->status;
-    if (lx->tok == TK_END) return tk_fail(lx, "expected %s, found the end of the text", what);
-    bool cut = lx->len > SHOWN_MAX;
-    return tk_fail(lx, "expected %s, found '%.*s%s'", what, cut ? SHOWN_MAX : (int)lx->len, lx->text + lx->at, cut ? "..." : "");
+    lx->tok = TK_BAD;
+    return ot_reader_expected(&lx->r, what);
 }
 
 /* ---- characters ---- */
 
-static int peek(const tk_lexer *lx, size_t ahead)
-{
-    return lx->n - lx->next > ahead ? (unsigned char)lx->text[lx->next + ahead] : -1;
-}
+static int peek(const tk_lexer *lx, size_t ahead) { return ot_peek(&lx->r, ahead); }
 
-static bool is_digit(int c) { return c >= '0' && c <= '9'; }
-static bool is_first(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-static bool is_rest(int c) { return is_first(c) || is_digit(c) || c == '.' || c == '$' || c == '/'; }
-
-static void skip_blank(tk_lexer *lx)
-{
-    for (;; lx->next++) {
-        int c = peek(lx, 0);
-        if (c == '#')
-            while (peek(lx, 0) > 0 && peek(lx, 0) != '\n') lx->next++;
-        c = peek(lx, 0);
-        if (c == '\n') {
-            lx->line++;
-            lx->line_start = lx->next + 1;
-        } else if (c != ' ' && c != '\t' && c != '\r') {
-            return;
-        }
-    }
-}
+static bool is_rest(int c) { return ot_is_letter(c) || ot_is_digit(c) || c == '.' || c == '$' || c == '/'; }
 
 /* ---- names ---- */
 
@@ -103,7 +72,7 @@ bool tk_is_keyword(const char *name)
 
 bool tk_is_name(const char *name)
 {
-    if (!name || !is_first((unsigned char)name[0])) return false;
+    if (!name || !ot_is_letter((unsigned char)name[0])) return false;
     size_t n = 1;
     while (is_rest((unsigned char)name[n])) n++;
     return n <= TK_NAME_MAX && name[n] == '\0';
@@ -121,34 +90,26 @@ bool tk_is_string(const char *text)
 
 static void lex_name(tk_lexer *lx)
 {
-    while (is_rest(peek(lx, 0))) lx->next++;
+    while (is_rest(peek(lx, 0))) lx->r.next++;
     lx->tok = TK_NAME;
-    lx->len = lx->next - lx->at;
-    if (lx->len > TK_NAME_MAX) {
-        tk_fail(lx, "a name has at most %d bytes, not %zu", TK_NAME_MAX, lx->len);
+    lx->r.len = lx->r.next - lx->r.at;
+    if (lx->r.len > TK_NAME_MAX) {
+        tk_fail(lx, "a name has at most %d bytes, not %zu", TK_NAME_MAX, lx->r.len);
         return;
     }
-    memcpy(lx->name, lx->text + lx->at, lx->len);
-    lx->name[lx->len] = '\0';
+    memcpy(lx->name, lx->r.text + lx->r.at, lx->r.len);
+    lx->name[lx->r.len] = '\0';
 }
 
 /* ---- the other tokens ---- */
-
-bool tk_digits(const char *text, size_t n, int64_t *out)
-{
-    *out = 0;
-    for (size_t k = 0; k < n; k++)
-        if (!ot_mul_i64(*out, 10, out) || !ot_add_i64(*out, text[k] - '0', out)) return false;
-    return n > 0;
-}
 
 /* The exponent after a number's digits: e5, e-5. Its length, 0: there is none. */
 static size_t exponent(const tk_lexer *lx)
 {
     size_t sign = peek(lx, 1) == '+' || peek(lx, 1) == '-';
-    if ((peek(lx, 0) != 'e' && peek(lx, 0) != 'E') || !is_digit(peek(lx, 1 + sign))) return 0;
+    if ((peek(lx, 0) != 'e' && peek(lx, 0) != 'E') || !ot_is_digit(peek(lx, 1 + sign))) return 0;
     size_t n = 2 + sign;
-    while (is_digit(peek(lx, n))) n++;
+    while (ot_is_digit(peek(lx, n))) n++;
     return n;
 }
 
@@ -156,20 +117,20 @@ static size_t exponent(const tk_lexer *lx)
 static void lex_fraction(tk_lexer *lx)
 {
     char text[64];
-    size_t start = lx->next;
-    if (peek(lx, 0) == '.' && is_digit(peek(lx, 1))) {
-        lx->next++;
-        while (is_digit(peek(lx, 0))) lx->next++;
+    size_t start = lx->r.next;
+    if (peek(lx, 0) == '.' && ot_is_digit(peek(lx, 1))) {
+        lx->r.next++;
+        while (ot_is_digit(peek(lx, 0))) lx->r.next++;
     }
-    lx->next += exponent(lx);
-    if (lx->next == start) return;
+    lx->r.next += exponent(lx);
+    if (lx->r.next == start) return;
     lx->tok = TK_FLOAT;
-    size_t n = lx->next - lx->at;
+    size_t n = lx->r.next - lx->r.at;
     if (n >= sizeof text) {
         tk_fail(lx, "a number has at most %zu characters", sizeof text - 1);
         return;
     }
-    memcpy(text, lx->text + lx->at, n);
+    memcpy(text, lx->r.text + lx->r.at, n);
     text[n] = '\0';
     lx->number = strtod(text, NULL);
 }
@@ -181,42 +142,42 @@ static int64_t unit_of(int c) { return c == 'K' ? 1 << 10 : c == 'M' ? 1 << 20 :
 static void lex_number(tk_lexer *lx)
 {
     lx->tok = TK_INT;
-    for (;; lx->next++) {
-        bool by = peek(lx, 0) == 'x' && is_digit(peek(lx, 1));
+    for (;; lx->r.next++) {
+        bool by = peek(lx, 0) == 'x' && ot_is_digit(peek(lx, 1));
         if (by) lx->tok = TK_SHAPE;
-        if (!by && !is_digit(peek(lx, 0))) break;
+        if (!by && !ot_is_digit(peek(lx, 0))) break;
     }
     if (lx->tok == TK_INT) lex_fraction(lx);
     if (lx->tok == TK_BAD) return;
     int64_t unit = lx->tok == TK_INT && !is_rest(peek(lx, 1)) ? unit_of(peek(lx, 0)) : 1;
     if (unit > 1) {
-        lx->next++;
-        lx->len = lx->next - lx->at;
-        if (!tk_digits(lx->text + lx->at, lx->len - 1, &lx->value) || !ot_mul_i64(lx->value, unit, &lx->value))
+        lx->r.next++;
+        lx->r.len = lx->r.next - lx->r.at;
+        if (!ot_digits_value(lx->r.text + lx->r.at, lx->r.len - 1, &lx->value) || !ot_mul_i64(lx->value, unit, &lx->value))
             tk_fail(lx, "the number does not fit 64 bits");
         return;
     }
-    bool glued = is_first(peek(lx, 0));
-    while (glued && is_rest(peek(lx, 0))) lx->next++;
-    lx->len = lx->next - lx->at;
+    bool glued = ot_is_letter(peek(lx, 0));
+    while (glued && is_rest(peek(lx, 0))) lx->r.next++;
+    lx->r.len = lx->r.next - lx->r.at;
     if (glued)
         tk_expected(lx, "a number");
-    else if (lx->tok == TK_INT && !tk_digits(lx->text + lx->at, lx->len, &lx->value))
+    else if (lx->tok == TK_INT && !ot_digits_value(lx->r.text + lx->r.at, lx->r.len, &lx->value))
         tk_fail(lx, "the number does not fit 64 bits");
 }
 
 static void lex_string(tk_lexer *lx)
 {
-    lx->next++;
-    while (peek(lx, 0) > 0 && peek(lx, 0) != '"' && peek(lx, 0) != '\n') lx->next++;
+    lx->r.next++;
+    while (peek(lx, 0) > 0 && peek(lx, 0) != '"' && peek(lx, 0) != '\n') lx->r.next++;
     if (peek(lx, 0) != '"') {
         tk_fail(lx, "the string has no closing quote");
         return;
     }
-    lx->next++;
+    lx->r.next++;
     lx->tok = TK_STRING;
-    lx->len = lx->next - lx->at;
-    if (lx->len > TK_NAME_MAX + 2) tk_fail(lx, "a string has at most %d bytes, not %zu", TK_NAME_MAX, lx->len - 2);
+    lx->r.len = lx->r.next - lx->r.at;
+    if (lx->r.len > TK_NAME_MAX + 2) tk_fail(lx, "a string has at most %d bytes, not %zu", TK_NAME_MAX, lx->r.len - 2);
 }
 
 static void lex_punct(tk_lexer *lx, int c)
@@ -224,8 +185,8 @@ static void lex_punct(tk_lexer *lx, int c)
     bool arrow = c == '<' && peek(lx, 1) == '-', dots = c == '.' && peek(lx, 1) == '.', most = c == '<' && peek(lx, 1) == '=';
     lx->tok = TK_PUNCT;
     lx->punct = most ? 'l' : c;
-    lx->len = arrow || dots || most ? 2 : 1;
-    lx->next += lx->len;
+    lx->r.len = arrow || dots || most ? 2 : 1;
+    lx->r.next += lx->r.len;
     if (arrow || dots || most || memchr("{}()[]=,:?@*+-", c, 14)) return;
     if (c > 0x20 && c < 0x7f)
         tk_fail(lx, "unexpected character '%c'", c);
@@ -235,21 +196,17 @@ static void lex_punct(tk_lexer *lx, int c)
 
 void tk_lex_next(tk_lexer *lx)
 {
-    if (lx->status != OT_OK) {
+    if (lx->r.status != OT_OK) {
         lx->tok = TK_BAD;
         return;
     }
-    skip_blank(lx);
+    ot_reader_skip(&lx->r, "#");
     int c = peek(lx, 0);
-    lx->tok_line = lx->line;
-    lx->tok_col = (uint32_t)(lx->next - lx->line_start + 1);
-    lx->at = lx->next;
-    lx->len = 0;
     if (c < 0)
         lx->tok = TK_END;
-    else if (is_first(c))
+    else if (ot_is_letter(c))
         lex_name(lx);
-    else if (is_digit(c))
+    else if (ot_is_digit(c))
         lex_number(lx);
     else if (c == '"')
         lex_string(lx);
@@ -259,12 +216,12 @@ void tk_lex_next(tk_lexer *lx)
 
 void tk_lex_init(tk_lexer *lx, const char *path, const char *text, size_t n, ot_diag *d)
 {
-    *lx = (tk_lexer){.path = path, .text = text, .n = n, .line = 1, .tok_line = 1, .tok_col = 1, .diag = d};
+    *lx = (tk_lexer){.r = ot_reader_of(path, text, n, d)};
     if (n > TK_TEXT_MAX) {
         tk_fail(lx, "the text has %zu bytes, at most %zu are read", n, TK_TEXT_MAX);
         return;
     }
-    if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) lx->next = lx->line_start = 3; /* byte order mark */
+    if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) lx->r.next = lx->r.line_start = 3; /* byte order mark */
     tk_lex_next(lx);
 }
 
@@ -291,7 +248,7 @@ bool tk_accept_word(tk_lexer *lx, const char *word)
 ot_status tk_expect(tk_lexer *lx, int punct)
 {
     char what[8];
-    if (tk_accept(lx, punct)) return lx->status;
+    if (tk_accept(lx, punct)) return lx->r.status;
     snprintf(what, sizeof what, "'%c%s'", punct == 'l' ? '<' : punct,
              punct == '<'   ? "-"
              : punct == 'l' ? "="
@@ -303,7 +260,7 @@ ot_status tk_expect(tk_lexer *lx, int punct)
 ot_status tk_expect_word(tk_lexer *lx, const char *word)
 {
     char what[32];
-    if (tk_accept_word(lx, word)) return lx->status;
+    if (tk_accept_word(lx, word)) return lx->r.status;
     snprintf(what, sizeof what, "'%s'", word);
     return tk_expected(lx, what);
 }
@@ -313,5 +270,5 @@ ot_status tk_expect_int(tk_lexer *lx, int64_t *out)
     if (lx->tok != TK_INT) return tk_expected(lx, "an integer");
     *out = lx->value;
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }

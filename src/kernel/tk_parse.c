@@ -40,7 +40,7 @@ ot_status tk_add(tk_parser *p, const ot_tk_stmt *s) { return tk_add_stmt(&p->b, 
 /* The statement begins at the current token. */
 ot_tk_stmt tk_new_stmt(const tk_parser *p, ot_tk_op op)
 {
-    return (ot_tk_stmt){.op = op, .line = p->lx.tok_line, .col = p->lx.tok_col, .mate = OT_NONE};
+    return (ot_tk_stmt){.op = op, .line = p->lx.r.tok_line, .col = p->lx.r.tok_col, .mate = OT_NONE};
 }
 
 /* Append v and the statement that defines it. */
@@ -81,14 +81,14 @@ static ot_status parse_memory(tk_parser *p, ot_tk_value *v)
     if (!v->pool) return tk_expected(lx, "the name of a pool");
     v->scope = k->pools[v->pool - 1].scope;
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 /* The number of a warp; 1 + it. */
 static ot_status parse_warp(tk_parser *p, uint32_t *warp)
 {
     int64_t n = 0;
-    uint32_t line = p->lx.tok_line, col = p->lx.tok_col;
+    uint32_t line = p->lx.r.tok_line, col = p->lx.r.tok_col;
     OT_TRY(tk_expect_int(&p->lx, &n));
     if (n > 1023) return tk_fail_at(&p->lx, line, col, "warps are 0 to 1023 [tmem-warp]");
     *warp = (uint32_t)n + 1;
@@ -107,7 +107,7 @@ static ot_status parse_alloc(tk_parser *p, bool workspace)
     if (!workspace) OT_TRY(parse_memory(p, &v));
     OT_TRY(tk_attributes(p, &v));
     if (tk_accept_setting(p, "warp", false)) OT_TRY(parse_warp(p, &v.warp));
-    return p->lx.status == OT_OK ? tk_define(p, &v, s) : p->lx.status;
+    return p->lx.r.status == OT_OK ? tk_define(p, &v, s) : p->lx.r.status;
 }
 
 /* NAME = BASE: a view's beginning. */
@@ -175,9 +175,9 @@ static ot_status parse_move(tk_parser *p, ot_tk_op op)
     tk_lexer *lx = &p->lx;
     ot_tk_stmt s = tk_new_stmt(p, op);
     uint32_t dst, src;
-    if (op == OT_TK_COPY && lx->len > 4) { /* after "copy." */
+    if (op == OT_TK_COPY && lx->r.len > 4) { /* after "copy." */
         s.explicit_pipe = true;
-        if (!tk_pipe_parse(lx->name + 5, lx->len - 5, &s.pipe))
+        if (!tk_pipe_parse(lx->name + 5, lx->r.len - 5, &s.pipe))
             return tk_expected(lx, "copy.PIPE (vector cube scalar dma_in dma_out)");
     }
     p->n_ranges = 0;
@@ -209,7 +209,7 @@ static ot_status parse_free(tk_parser *p)
     s.in = &id;
     s.n_in = 1;
     if (tk_accept_setting(p, "warp", false)) OT_TRY(parse_warp(p, &s.warp));
-    return p->lx.status == OT_OK ? tk_add(p, &s) : p->lx.status;
+    return p->lx.r.status == OT_OK ? tk_add(p, &s) : p->lx.r.status;
 }
 
 /* ---- operations ---- */
@@ -256,7 +256,7 @@ static ot_status parse_bounds(tk_parser *p, ot_tk_stmt *s)
     if (!tk_accept(lx, '?')) OT_TRY(tk_extent_here(p, &s->hi, &s->hi_size));
     s->step = 1;
     if (tk_accept_word(lx, "step")) OT_TRY(tk_extent_here(p, &s->step, NULL));
-    return lx->status;
+    return lx->r.status;
 }
 
 /* (s) or (?); *condition OT_NONE for the latter. */
@@ -272,7 +272,7 @@ static ot_status parse_condition(tk_parser *p, uint32_t *condition)
 static ot_status parse_carry(tk_parser *p)
 {
     tk_lexer *lx = &p->lx;
-    if (!tk_accept_word(lx, "carry")) return lx->status;
+    if (!tk_accept_word(lx, "carry")) return lx->r.status;
     OT_TRY(tk_expect(lx, '('));
     do {
         uint32_t init;
@@ -397,16 +397,16 @@ static ot_status parse_yield(tk_parser *p)
 static ot_status close_block(tk_parser *p)
 {
     tk_lexer *lx = &p->lx;
-    uint32_t line = lx->tok_line, col = lx->tok_col;
+    uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
     const ot_tk_stmt *opener = &p->b.k->stmts[tk_innermost(&p->b)];
     bool may_else = opener->op == OT_TK_IF && opener->mate == OT_NONE;
     tk_lex_next(lx);
     if (may_else && tk_is_word(lx, "else")) {
-        if (tk_else(&p->b, lx->tok_line, lx->tok_col) == OT_NONE) return tk_fail_nomem(lx);
+        if (tk_else(&p->b, lx->r.tok_line, lx->r.tok_col) == OT_NONE) return tk_fail_nomem(lx);
         tk_lex_next(lx);
         return tk_expect(lx, '{');
     }
-    return tk_close(&p->b, line, col) != OT_NONE ? lx->status : tk_fail_nomem(lx);
+    return tk_close(&p->b, line, col) != OT_NONE ? lx->r.status : tk_fail_nomem(lx);
 }
 
 /* ---- statements ---- */
@@ -421,7 +421,7 @@ static ot_status parse_place(tk_parser *p)
     uint32_t id;
     if (p->b.n_open > 0) return tk_fail(lx, "'place' stands at the kernel's end, outside of blocks");
     bool waits = tk_accept_word(lx, "yield");
-    uint32_t line = lx->tok_line, col = lx->tok_col;
+    uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
     OT_TRY(tk_old_name(p, &id));
     ot_tk_value *v = &p->b.k->values[id];
     if (v->kind != OT_TK_CARRIED && (waits || v->kind != OT_TK_RESULT))
@@ -438,7 +438,7 @@ static ot_status parse_place(tk_parser *p)
     if (waits) v->n_waits = place.n_offsets;
     if (!waits) v->n_offsets = place.n_offsets;
     memcpy(waits ? v->waits : v->offsets, place.offsets, sizeof place.offsets);
-    return lx->status;
+    return lx->r.status;
 }
 
 /* names = ..., or a block without results; or a place */
@@ -506,7 +506,7 @@ static ot_status parse_head(tk_parser *p)
     tk_lex_next(lx);
     if (tk_accept_word(lx, "target")) {
         if (lx->tok != TK_STRING) return tk_expected(lx, "a name in quotes");
-        k->target = ot_strndup(k->arena, lx->text + lx->at + 1, lx->len - 2);
+        k->target = ot_strndup(k->arena, lx->r.text + lx->r.at + 1, lx->r.len - 2);
         if (!k->target) return tk_fail_nomem(lx);
         if (!tk_is_string(k->target)) return tk_fail(lx, "a name in quotes is not empty, and printable without '\\'");
         tk_lex_next(lx);
@@ -556,7 +556,7 @@ static ot_status check_given(const tk_parser *p)
         uint32_t i = 0;
         while (i < p->b.k->n_sizes && strcmp(p->b.k->sizes[i].name, p->given[k].name) != 0) i++;
         if (i == p->b.k->n_sizes)
-            return ot_fail(p->lx.diag, OT_E_USAGE, "%s: the kernel has no size '%.100s'", p->lx.path, p->given[k].name);
+            return ot_fail(p->lx.r.d, OT_E_USAGE, "%s: the kernel has no size '%.100s'", p->lx.r.path, p->given[k].name);
     }
     return OT_OK;
 }

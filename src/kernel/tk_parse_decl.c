@@ -38,7 +38,7 @@ ot_status tk_extent_here(tk_parser *p, int64_t *out, const char **which)
     *out = s->value;
     if (bounded) *which = s->name;
     tk_lex_next(&p->lx);
-    return p->lx.status;
+    return p->lx.r.status;
 }
 
 /* The value that the caller gives, else the bound. */
@@ -64,7 +64,7 @@ static ot_status parse_size(tk_parser *p)
     if (k->n_stmts > 0 || k->n_values > 0) return tk_fail(lx, "sizes come before all params and statements");
     if (k->n_sizes == OT_TK_SIZES_MAX) return tk_fail(lx, "more than %d sizes", OT_TK_SIZES_MAX);
     if (tk_size_here(p)) return tk_fail(lx, "'%s' is a size already", lx->name);
-    ot_tk_size s = {.line = lx->tok_line, .col = lx->tok_col, .multiple = 1};
+    ot_tk_size s = {.line = lx->r.tok_line, .col = lx->r.tok_col, .multiple = 1};
     p->n_words = 0;
     OT_TRY(tk_any_name(p, "a name"));
     s.name = p->words[0].name;
@@ -87,7 +87,7 @@ static ot_status parse_size(tk_parser *p)
     if (s.bound < 1 || s.bound > (int64_t)1 << 40 || s.multiple < 1 || s.multiple > s.bound)
         return tk_fail_at(lx, s.line, s.col, "the bound of '%s' is 1 to 2^40, and at least its multiple [size-bound]", s.name);
     OT_TRY(bind_size(p, &s));
-    return OT_PUSH(k->arena, k->sizes, k->n_sizes, p->cap_sizes, s) ? lx->status : tk_fail_nomem(lx);
+    return OT_PUSH(k->arena, k->sizes, k->n_sizes, p->cap_sizes, s) ? lx->r.status : tk_fail_nomem(lx);
 }
 
 /* ---- pools ---- */
@@ -99,7 +99,7 @@ static ot_status parse_pool(tk_parser *p)
     ot_tk_value memory = {0};
     if (k->n_stmts > 0) return tk_fail(lx, "pools come before all statements");
     if (k->n_pools == OT_TK_POOLS_MAX) return tk_fail(lx, "more than %d pools", OT_TK_POOLS_MAX);
-    ot_tk_pool x = {.line = lx->tok_line, .col = lx->tok_col, .block = 1};
+    ot_tk_pool x = {.line = lx->r.tok_line, .col = lx->r.tok_col, .block = 1};
     p->n_words = 0;
     OT_TRY(tk_any_name(p, "a name"));
     x.name = p->words[0].name;
@@ -116,7 +116,7 @@ static ot_status parse_pool(tk_parser *p)
     x.scope = memory.scope;
     if (x.block < 1 || x.max < x.block || x.max % x.block != 0 || x.max > (int64_t)1 << 50)
         return tk_fail_at(lx, x.line, x.col, "the pool '%s' has a whole number of blocks, at least one [pool-blocks]", x.name);
-    return OT_PUSH(k->arena, k->pools, k->n_pools, p->cap_pools, x) ? lx->status : tk_fail_nomem(lx);
+    return OT_PUSH(k->arena, k->pools, k->n_pools, p->cap_pools, x) ? lx->r.status : tk_fail_nomem(lx);
 }
 
 /* ---- values ---- */
@@ -138,7 +138,7 @@ static ot_status parse_dtype(tk_parser *p, ot_tk_value *v)
     if (!v->dtype) return tk_expected(lx, "an element type such as f32");
     if (!tk_type_bytes(v->dtype, v->dims, v->rank, &v->bytes)) v->bytes = 0;
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 /* = N, init=N */
@@ -152,13 +152,13 @@ static ot_status parse_init(tk_parser *p, ot_tk_value *v)
     if (!tk_accept(lx, '=') || (lx->tok != TK_INT && lx->tok != TK_FLOAT && !tk_is(lx, '-') && !tk_is_word(lx, "inf"))) {
         if (!word) return tk_expected(lx, "a number");
         *lx = before; /* a buffer that is called init */
-        return lx->status;
+        return lx->r.status;
     }
     bool minus = tk_accept(lx, '-');
     v->init = lx->tok == TK_INT ? (double)lx->value : lx->tok == TK_FLOAT ? lx->number : (double)INFINITY;
     if (minus) v->init = -v->init;
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 static ot_status parse_var(tk_parser *p, ot_tk_stmt s)
@@ -168,7 +168,7 @@ static ot_status parse_var(tk_parser *p, ot_tk_stmt s)
     OT_TRY(parse_dtype(p, &v));
     OT_TRY(parse_init(p, &v));
     if (tk_is(&p->lx, '@')) {
-        uint32_t line = p->lx.tok_line, col = p->lx.tok_col;
+        uint32_t line = p->lx.r.tok_line, col = p->lx.r.tok_col;
         OT_TRY(tk_scope(p, &v));
         if (v.scope != OT_SCOPE_VAR) return tk_fail_at(&p->lx, line, col, "the var '%s' is in local.var [var-scope]", v.name);
         OT_TRY(parse_init(p, &v));
@@ -185,7 +185,7 @@ static ot_status parse_choice(tk_parser *p, const char *word, const char *const 
     OT_TRY(tk_expect_word(lx, word));
     OT_TRY(tk_expect(lx, '='));
     for (*which = 0; *which < n; ++*which)
-        if (tk_accept_word(lx, names[*which])) return lx->status;
+        if (tk_accept_word(lx, names[*which])) return lx->r.status;
     return tk_fail(lx, "%s is %s, %s%s%s [reducer-op]", word, names[0], names[1], n > 2 ? ", " : "", n > 2 ? names[2] : "");
 }
 
@@ -296,7 +296,7 @@ ot_status tk_close_scope(tk_parser *p, bool *closed)
         OT_TRY(tk_add(p, &s));
     }
     tk_lex_next(&p->lx);
-    return p->lx.status;
+    return p->lx.r.status;
 }
 
 ot_status tk_parse_declaration(tk_parser *p, const char *word, ot_tk_stmt *s, bool *known)

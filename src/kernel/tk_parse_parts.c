@@ -18,7 +18,7 @@ ot_status tk_old_name(tk_parser *p, uint32_t *id)
     *id = ot_map_get(p->names, lx->name);
     if (*id == OT_NONE) return tk_fail(lx, "'%s' is not defined before this line", lx->name);
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status tk_any_name(tk_parser *p, const char *what)
@@ -26,18 +26,18 @@ ot_status tk_any_name(tk_parser *p, const char *what)
     tk_lexer *lx = &p->lx;
     if (lx->tok != TK_NAME) return tk_expected(lx, what);
     if (tk_is_keyword(lx->name)) return tk_fail(lx, "expected %s, found '%s', a word of the language", what, lx->name);
-    tk_word w = {.id = ot_map_get(p->names, lx->name), .line = lx->tok_line, .col = lx->tok_col};
+    tk_word w = {.id = ot_map_get(p->names, lx->name), .line = lx->r.tok_line, .col = lx->r.tok_col};
     w.name = w.id != OT_NONE ? p->b.k->values[w.id].name : ot_strdup(p->b.k->arena, lx->name);
     if (!w.name || !OT_PUSH(p->scratch, p->words, p->n_words, p->cap_words, w)) return tk_fail_nomem(lx);
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status tk_operands(tk_parser *p)
 {
     tk_lexer *lx = &p->lx;
     OT_TRY(tk_expect(lx, '('));
-    if (tk_accept(lx, ')')) return lx->status;
+    if (tk_accept(lx, ')')) return lx->r.status;
     do {
         uint32_t id;
         OT_TRY(tk_old_name(p, &id));
@@ -72,7 +72,7 @@ static ot_status parse_number(tk_parser *p, double *out)
         return tk_expected(lx, "a number");
     if (minus) *out = -*out;
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 /* NUMBER or [NUMBER, ...], after `name=`. */
@@ -93,7 +93,7 @@ ot_status tk_call(tk_parser *p)
 {
     tk_lexer *lx = &p->lx;
     OT_TRY(tk_expect(lx, '('));
-    if (tk_accept(lx, ')')) return lx->status;
+    if (tk_accept(lx, ')')) return lx->r.status;
     do {
         const tk_lexer before = *lx;
         uint32_t id;
@@ -102,7 +102,7 @@ ot_status tk_call(tk_parser *p)
             OT_TRY(parse_setting(p, before.name));
             continue;
         }
-        if (lx->status != OT_OK) return lx->status;
+        if (lx->r.status != OT_OK) return lx->r.status;
         *lx = before;
         if (p->n_attrs > 0) return tk_expected(lx, "a setting such as axis=1: they follow the operands");
         OT_TRY(tk_old_name(p, &id));
@@ -132,18 +132,18 @@ static ot_status parse_dims(tk_parser *p, ot_tk_value *v)
 {
     tk_lexer *lx = &p->lx;
     if (tk_is(lx, '[')) return parse_sized_dims(p, v);
-    if (v->kind == OT_TK_BUFFER && tk_accept_word(lx, "auto")) return lx->status;
+    if (v->kind == OT_TK_BUFFER && tk_accept_word(lx, "auto")) return lx->r.status;
     if (lx->tok != TK_INT && lx->tok != TK_SHAPE) return tk_expected(lx, "dimensions such as 16x64");
-    const char *text = lx->text + lx->at, *end = text + lx->len;
+    const char *text = lx->r.text + lx->r.at, *end = text + lx->r.len;
     for (v->rank = 0; text < end;) {
         size_t n = 0;
         while (text + n < end && text[n] != 'x') n++;
         if (v->rank == OT_TK_RANK_MAX) return tk_fail(lx, "more than %d dimensions", OT_TK_RANK_MAX);
-        if (!tk_digits(text, n, &v->dims[v->rank++])) return tk_fail(lx, "dimension %u does not fit 64 bits", v->rank);
+        if (!ot_digits_value(text, n, &v->dims[v->rank++])) return tk_fail(lx, "dimension %u does not fit 64 bits", v->rank);
         text += n + (text + n < end);
     }
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status tk_type(tk_parser *p, ot_tk_value *v)
@@ -154,7 +154,7 @@ ot_status tk_type(tk_parser *p, ot_tk_value *v)
     if (!v->dtype) return tk_expected(lx, "an element type such as f32");
     if (!tk_type_bytes(v->dtype, v->dims, v->rank, &v->bytes)) v->bytes = 0;
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status tk_scope(tk_parser *p, ot_tk_value *v)
@@ -164,12 +164,12 @@ ot_status tk_scope(tk_parser *p, ot_tk_value *v)
     if (tk_accept_word(lx, "shared.dyn")) {
         v->scope = OT_SCOPE_SHARED;
         v->dynamic = true;
-        return lx->status;
+        return lx->r.status;
     }
     if (lx->tok != TK_NAME || !ot_scope_parse(lx->name, &v->scope))
         return tk_expected(lx, "a memory (ub l1 l0a l0b l0c bt fp l2 shared gm, local fragment tmem host auto)");
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 static ot_status parse_offsets(tk_parser *p, ot_tk_value *v)
@@ -179,7 +179,7 @@ static ot_status parse_offsets(tk_parser *p, ot_tk_value *v)
         if (v->n_offsets == OT_TK_MULTI_MAX) return tk_fail(lx, "more than %d offsets", OT_TK_MULTI_MAX);
         OT_TRY(tk_expect_int(lx, &v->offsets[v->n_offsets++]));
     } while (tk_accept(lx, ','));
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status tk_attributes(tk_parser *p, ot_tk_value *v)
@@ -194,7 +194,7 @@ ot_status tk_attributes(tk_parser *p, ot_tk_value *v)
         last = which;
         tk_lex_next(lx);
         OT_TRY(tk_expect(lx, '='));
-        uint32_t line = lx->tok_line, col = lx->tok_col;
+        uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
         int64_t n = 0;
         if (which == 2)
             OT_TRY(parse_offsets(p, v));
@@ -204,7 +204,7 @@ ot_status tk_attributes(tk_parser *p, ot_tk_value *v)
         if (which == 0) v->align = n;
         if (which == 1) v->multi = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX; /* too many in any case */
     }
-    return lx->status;
+    return lx->r.status;
 }
 
 /* ---- affine ranges ---- */
@@ -221,14 +221,14 @@ static ot_status loop_variable(tk_parser *p, const char **var)
     }
     if (!*var) return tk_fail(lx, "'%s' is no variable of a loop around this", lx->name);
     tk_lex_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 /* INT, VAR, INT*VAR or VAR*INT, times sign, added to *a. */
 static ot_status parse_term(tk_parser *p, int64_t sign, ot_tk_affine *a)
 {
     tk_lexer *lx = &p->lx;
-    uint32_t line = lx->tok_line, col = lx->tok_col;
+    uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
     const char *var = NULL;
     int64_t n = 1;
     if (lx->tok == TK_INT || tk_size_here(p)) {
@@ -241,7 +241,7 @@ static ot_status parse_term(tk_parser *p, int64_t sign, ot_tk_affine *a)
     if (var && !tk_affine_add(a, var, sign * n)) return tk_fail_at(lx, line, col, "too many loop variables, or too large a factor");
     if (!var && (!ot_add_i64(a->constant, sign * n, &a->constant) || a->constant == INT64_MIN))
         return tk_fail_at(lx, line, col, "the sum does not fit 64 bits");
-    return lx->status;
+    return lx->r.status;
 }
 
 static ot_status parse_affine(tk_parser *p, ot_tk_affine *a)
@@ -256,7 +256,7 @@ static ot_status parse_affine(tk_parser *p, ot_tk_affine *a)
         tk_lex_next(lx);
     }
     tk_affine_tidy(a);
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status tk_ranges(tk_parser *p)

@@ -13,11 +13,11 @@
 
 ot_status tk_parse_stream(tk_parser *p, ot_tk_stmt *s)
 {
-    if (!tk_accept_setting(p, "stream", true)) return p->lx.status;
+    if (!tk_accept_setting(p, "stream", true)) return p->lx.r.status;
     s->stream = ot_strdup(p->b.k->arena, p->lx.name);
     if (!s->stream) return tk_fail_nomem(&p->lx);
     tk_lex_next(&p->lx);
-    return p->lx.status;
+    return p->lx.r.status;
 }
 
 /* NAME arrive=N, after `barrier`. */
@@ -33,7 +33,7 @@ static ot_status parse_barrier(tk_parser *p, ot_tk_stmt s)
     v.bytes = 8;
     OT_TRY(tk_expect_word(lx, "arrive"));
     OT_TRY(tk_expect(lx, '='));
-    uint32_t line = lx->tok_line, col = lx->tok_col;
+    uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
     OT_TRY(tk_expect_int(lx, &v.arrive));
     if (v.arrive < 1 || v.arrive > 1024)
         return tk_fail_at(lx, line, col, "the barrier '%s' takes 1 to 1024 arrivals [barrier-count]", v.name);
@@ -71,7 +71,7 @@ static ot_status parse_event(tk_parser *p, const char *word, ot_tk_stmt *s)
     if (!s->stream) return tk_fail_nomem(lx);
     tk_lex_next(lx);
     if (tk_accept_setting(p, "keep", false)) OT_TRY(tk_expect_int(lx, &s->keep));
-    if (lx->status != OT_OK) return lx->status;
+    if (lx->r.status != OT_OK) return lx->r.status;
     return tk_add(p, s);
 }
 

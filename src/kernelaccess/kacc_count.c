@@ -57,6 +57,12 @@ static bool add_case(counter *c, const kcase *x)
     return true;
 }
 
+/* How many indices first, first + each, ... are below `end`. */
+static int64_t lanes_before(const kacc_walk *w, uint32_t d, int64_t first, int64_t end)
+{
+    return first < end ? ot_ceil_div(end - first, w->each[d]) : 0;
+}
+
 /* Every iteration, up to KACC_TIMES of them; *seen: how many. */
 static bool find_cases(counter *c, int64_t *seen)
 {
@@ -72,8 +78,9 @@ static bool find_cases(counter *c, int64_t *seen)
         }
         x.rest = rest_of(start, c->unit);
         for (uint32_t d = 0; d < w->rank; d++) {
-            x.low[d] = w->is_window ? ot_min(ot_max(-first[d], 0), w->extent[d]) : 0;
-            x.high[d] = w->is_window ? ot_max(x.low[d], ot_min(w->limit[d] - first[d], w->extent[d])) : w->extent[d];
+            x.low[d] = w->is_window ? ot_min(lanes_before(w, d, first[d], 0), w->extent[d]) : 0;
+            x.high[d] = w->is_window ? ot_max(x.low[d], ot_min(lanes_before(w, d, first[d], w->limit[d]), w->extent[d]))
+                                     : w->extent[d];
         }
         if (!add_case(c, &x)) return false;
         uint32_t a = 0;

@@ -119,6 +119,13 @@ static bool look(void *self, const kacc_walk *w)
 
 /* ---- padding ---- */
 
+static bool takes_descriptor(const ot_kernel *k, const ot_tk_stmt *s)
+{
+    for (uint32_t j = 0; j < s->n_in + s->n_out; j++)
+        if (k->values[ot_tk_root(k, j < s->n_in ? s->in[j] : s->out[j - s->n_in], NULL)].scope == OT_SCOPE_DESCRIPTOR) return true;
+    return false;
+}
+
 /* May this buffer's rows be longer? Nothing may want its very shape: other names of all of it, loops that carry it, given places. */
 static bool may_pad(const ot_kernel *k, uint32_t v)
 {
@@ -133,7 +140,7 @@ static bool may_pad(const ot_kernel *k, uint32_t v)
         bool carries = s->op == OT_TK_FOR || s->op == OT_TK_WHILE || s->op == OT_TK_IF || s->op == OT_TK_YIELD;
         for (uint32_t j = 0; carries && j < s->n_in; j++)
             if (ot_tk_root(k, s->in[j], NULL) == v) return false;
-        if (s->op == OT_TK_COMPUTE && s->pipe == OT_PIPE_CUBE) /* units that ask for whole tiles */
+        if (s->op == OT_TK_COMPUTE && takes_descriptor(k, s)) /* it says where whole tiles lie */
             for (uint32_t j = 0; j < s->n_in + s->n_out; j++)
                 if (ot_tk_root(k, j < s->n_in ? s->in[j] : s->out[j - s->n_in], NULL) == v) return false;
     }

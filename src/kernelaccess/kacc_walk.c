@@ -5,32 +5,13 @@
  *
  *   y = vector.transpose(a)          y: 32x16   a: extents 32, 16; strides 4, 128: neighbours are a row apart
  *   s = vector.reduce_sum(a, axis=1) s: 16x1    a: extent 16; stride 128; an axis of 32 that shifts by 4
+ *   c = cube.matmul(a, b)            kacc_product.c
  */
 #include "kacc_internal.h"
 
-typedef struct place {
-    uint32_t root, width, rank;
-    int64_t dims[OT_TK_RANK_MAX], stride[OT_TK_RANK_MAX]; /* stride in bytes */
-    int64_t start;
-    struct {
-        const char *var;
-        int64_t bytes;
-    } terms[OT_TK_DEPTH_MAX];
-    uint32_t n_terms;
-} place;
-
-typedef struct walker {
-    const ot_kernel *k;
-    const int64_t *pads;
-    kacc_visit visit;
-    void *self;
-    uint32_t skipped;
-    uint32_t at; /* statement */
-} walker;
-
 /* ---- where a value lies ---- */
 
-static void rows(place *p, int64_t pad)
+static void rows(kacc_place *p, int64_t pad)
 {
     int64_t n = p->width;
     for (uint32_t d = p->rank; d-- > 0;) {
@@ -40,7 +21,7 @@ static void rows(place *p, int64_t pad)
 }
 
 /* p moves by so many strides. false: the numbers are too large. */
-static bool add_affine(place *p, const ot_tk_affine *a, int64_t stride)
+static bool add_affine(kacc_place *p, const ot_tk_affine *a, int64_t stride)
 {
     int64_t bytes;
     if (!ot_mul_i64(a->constant, stride, &bytes) || !ot_add_i64(p->start, bytes, &p->start)) return false;
@@ -59,7 +40,7 @@ static bool add_affine(place *p, const ot_tk_affine *a, int64_t stride)
 }
 
 /* One row behind the other, without gaps? */
-static bool is_dense(const place *p)
+static bool is_dense(const kacc_place *p)
 {
     int64_t n = p->width;
     for (uint32_t d = p->rank; d-- > 0; n *= p->dims[d])
@@ -67,15 +48,15 @@ static bool is_dense(const place *p)
     return true;
 }
 
-static bool locate(const walker *w, uint32_t v, place *p)
+bool kacc_locate(const kacc_walker *w, uint32_t v, kacc_place *p)
 {
     const ot_tk_value *x = &w->k->values[v];
     uint32_t bits = ot_tk_dtype_bits(x->dtype);
     if (bits < 8) return false;
     if (x->kind == OT_TK_ALIAS || x->kind == OT_TK_SUBVIEW) {
-        if (!locate(w, x->base, p)) return false;
+        if (!kacc_locate(w, x->base, p)) return false;
     } else {
-        *p = (place){.root = v, .width = bits / 8, .rank = x->rank};
+        *p = (kacc_place){.root = v, .width = bits / 8, .rank = x->rank};
     }
     if (x->kind == OT_TK_SUBVIEW) {
         for (uint32_t d = 0; d < x->rank; d++)
@@ -94,7 +75,7 @@ static bool locate(const walker *w, uint32_t v, place *p)
 /* ---- walks ---- */
 
 /* The loop around statement `at` with this variable. */
-static const ot_tk_stmt *loop_of(const walker *w, const char *var)
+static const ot_tk_stmt *loop_of(const kacc_walker *w, const char *var)
 {
     for (uint32_t i = w->k->stmts[w->at].parent; i != OT_NONE; i = w->k->stmts[i].parent)
         if (w->k->stmts[i].op == OT_TK_FOR && strcmp(w->k->stmts[i].var, var) == 0) return &w->k->stmts[i];
@@ -120,11 +101,12 @@ static bool adds_up(int64_t *sum, int64_t a, int64_t b)
 }
 
 /* Can every address and index be computed without care? */
-static bool is_small(const walker *w, const place *p, const kacc_walk *x, const ot_tk_affine *first)
+static bool is_small(const kacc_walker *w, const kacc_place *p, const kacc_walk *x, const ot_tk_affine *first)
 {
     int64_t reach = 0;
     bool ok = adds_up(&reach, p->start, 1);
     for (uint32_t d = 0; ok && d < x->rank; d++) ok = adds_up(&reach, x->extent[d], x->stride[d]);
+    for (uint32_t a = 0; ok && a < x->n_axes; a++) ok = adds_up(&reach, x->axes[a].count, x->axes[a].shift);
     for (uint32_t t = 0; ok && t < p->n_terms; t++) {
         const ot_tk_stmt *loop = loop_of(w, p->terms[t].var);
         int64_t end;
@@ -142,10 +124,10 @@ static bool is_small(const walker *w, const place *p, const kacc_walk *x, const 
 }
 
 /* What the loops around it do to it: each is an axis, or so many times the same. */
-static void add_loops(const walker *w, kacc_walk *x, const place *p, const ot_tk_affine *first)
+static void add_loops(const kacc_walker *w, kacc_walk *x, const kacc_place *p, const ot_tk_affine *first)
 {
     x->times = 1;
-    x->start = p->start;
+    x->start += p->start;
     for (uint32_t d = 0; first && d < x->rank; d++) x->first[d] = first[d].constant;
     for (uint32_t i = w->k->stmts[w->at].parent; i != OT_NONE; i = w->k->stmts[i].parent) {
         const ot_tk_stmt *loop = &w->k->stmts[i];
@@ -168,13 +150,13 @@ static void add_loops(const walker *w, kacc_walk *x, const place *p, const ot_tk
     }
 }
 
-static kacc_walk walk_of(const walker *w, uint32_t v, const place *p, bool write)
+kacc_walk kacc_walk_of(const kacc_walker *w, uint32_t v, const kacc_place *p, bool write)
 {
     return (kacc_walk){.stmt = w->at, .value = v, .root = p->root, .write = write, .width = p->width};
 }
 
 /* Give it away, if the memory is one that is looked at. */
-static bool give(walker *w, kacc_walk *x, const place *p, const ot_tk_affine *first)
+bool kacc_give(kacc_walker *w, kacc_walk *x, const kacc_place *p, const ot_tk_affine *first)
 {
     ot_scope s = w->k->values[p->root].scope;
     if (s != OT_SCOPE_SHARED && s != OT_SCOPE_GM) return true;
@@ -187,22 +169,23 @@ static bool give(walker *w, kacc_walk *x, const place *p, const ot_tk_affine *fi
 }
 
 /* A value, element by element; ranges: the window of it. */
-static bool give_window(walker *w, uint32_t v, const ot_tk_range *ranges, bool write)
+static bool give_window(kacc_walker *w, uint32_t v, const ot_tk_range *ranges, bool write)
 {
-    place p;
+    kacc_place p;
     ot_tk_affine first[OT_TK_RANK_MAX];
-    if (!locate(w, v, &p)) {
+    if (!kacc_locate(w, v, &p)) {
         w->skipped++;
         return true;
     }
-    kacc_walk x = walk_of(w, v, &p, write);
+    kacc_walk x = kacc_walk_of(w, v, &p, write);
     x.rank = p.rank;
     memcpy(x.stride, p.stride, sizeof x.stride);
     memcpy(x.extent, p.dims, sizeof x.extent);
-    if (!ranges) return give(w, &x, &p, NULL);
+    if (!ranges) return kacc_give(w, &x, &p, NULL);
     x.is_window = true;
     for (uint32_t d = 0; d < p.rank; d++) {
         x.limit[d] = p.dims[d];
+        x.each[d] = 1;
         x.extent[d] = ranges[d].hi.constant - ranges[d].lo.constant;
         first[d] = ranges[d].lo;
         if (!add_affine(&p, &ranges[d].lo, p.stride[d])) {
@@ -210,37 +193,36 @@ static bool give_window(walker *w, uint32_t v, const ot_tk_range *ranges, bool w
             return true;
         }
     }
-    return give(w, &x, &p, first);
+    return kacc_give(w, &x, &p, first);
 }
 
 /* ---- operations ---- */
 
-/* Operand v, whose axes are paired to those of the result from the last one; those of 1 stand still. */
-static bool give_broadcast(walker *w, uint32_t v, const ot_tk_value *out, bool write)
+bool kacc_give_broadcast(kacc_walker *w, uint32_t v, const int64_t *dims, uint32_t rank)
 {
-    place p;
-    bool ok = locate(w, v, &p) && p.rank <= out->rank;
+    kacc_place p;
+    bool ok = kacc_locate(w, v, &p) && p.rank <= rank;
     for (uint32_t j = 0; ok && j < p.rank; j++) {
-        int64_t n = out->dims[out->rank - 1 - j];
+        int64_t n = dims[rank - 1 - j];
         ok = p.dims[p.rank - 1 - j] == n || p.dims[p.rank - 1 - j] == 1;
     }
     if (!ok) {
         w->skipped++;
         return true;
     }
-    kacc_walk x = walk_of(w, v, &p, write);
-    x.rank = out->rank;
-    memcpy(x.extent, out->dims, sizeof x.extent);
+    kacc_walk x = kacc_walk_of(w, v, &p, false);
+    x.rank = rank;
+    memcpy(x.extent, dims, rank * sizeof *dims);
     for (uint32_t j = 0; j < p.rank; j++) x.stride[x.rank - 1 - j] = p.dims[p.rank - 1 - j] == 1 ? 0 : p.stride[p.rank - 1 - j];
-    return give(w, &x, &p, NULL);
+    return kacc_give(w, &x, &p, NULL);
 }
 
-static bool give_transposed(walker *w, const ot_tk_stmt *s)
+static bool give_transposed(kacc_walker *w, const ot_tk_stmt *s)
 {
-    place p;
+    kacc_place p;
     const ot_tk_attr *perm = ot_tk_attr_find(s, "perm");
-    bool ok = locate(w, s->in[0], &p) && (!perm || perm->n == p.rank);
-    kacc_walk x = walk_of(w, s->in[0], &p, false);
+    bool ok = kacc_locate(w, s->in[0], &p) && (!perm || perm->n == p.rank);
+    kacc_walk x = kacc_walk_of(w, s->in[0], &p, false);
     for (uint32_t d = 0; ok && d < p.rank; d++) {
         uint32_t from = perm ? (uint32_t)perm->values[d] : p.rank - 1 - d;
         ok = !perm || (perm->values[d] >= 0 && perm->values[d] < p.rank);
@@ -253,16 +235,17 @@ static bool give_transposed(walker *w, const ot_tk_stmt *s)
         return true;
     }
     x.rank = p.rank;
-    return give(w, &x, &p, NULL);
+    return kacc_give(w, &x, &p, NULL);
 }
 
-/* A lane makes an element of the result: the reduced axes come one after the other. */
-static bool give_reduced(walker *w, const ot_tk_stmt *s)
+/* A lane makes an element of the result: the reduced axes come one after the other. places: all but images and channels are. */
+static bool give_reduced(kacc_walker *w, const ot_tk_stmt *s, bool places)
 {
-    place p;
-    bool reduced[OT_TK_RANK_MAX] = {false}, ok = locate(w, s->in[0], &p);
+    kacc_place p;
+    bool reduced[OT_TK_RANK_MAX] = {false}, ok = kacc_locate(w, s->in[0], &p);
     const ot_tk_attr *axis = ot_tk_attr_find(s, "axis");
-    if (ok && !axis) reduced[p.rank - 1] = true;
+    for (uint32_t d = 2; ok && places && d < p.rank; d++) reduced[d] = true;
+    if (ok && !axis && !places) reduced[p.rank - 1] = true;
     for (uint32_t j = 0; ok && axis && j < axis->n; j++) {
         double a = axis->values[j] < 0 ? axis->values[j] + p.rank : axis->values[j];
         ok = a >= 0 && a < p.rank;
@@ -272,7 +255,7 @@ static bool give_reduced(walker *w, const ot_tk_stmt *s)
         w->skipped++;
         return true;
     }
-    kacc_walk x = walk_of(w, s->in[0], &p, false);
+    kacc_walk x = kacc_walk_of(w, s->in[0], &p, false);
     for (uint32_t d = 0; d < p.rank; d++) {
         if (reduced[d]) {
             x.axes[x.n_axes++] = (kacc_axis){.count = p.dims[d], .shift = p.stride[d]};
@@ -282,7 +265,7 @@ static bool give_reduced(walker *w, const ot_tk_stmt *s)
         }
     }
     if (x.rank == 0) x.extent[x.rank++] = 1;
-    return give(w, &x, &p, NULL);
+    return kacc_give(w, &x, &p, NULL);
 }
 
 static bool among(const char *key, const char *const *names, size_t n)
@@ -295,16 +278,18 @@ static bool among(const char *key, const char *const *names, size_t n)
 /* Operations whose lanes walk in no such way, or reach several elements at once. */
 static bool is_other(const char *key)
 {
-    static const char *const names[] = {"conv",    "im2col",    "maxpool", "averagepool", "globalaveragepool", "softmax", "concat",
-                                        "matmul",  "gemm",      "mmad",    "mma",         "accumulate",        "reshape", "flatten",
-                                        "squeeze", "unsqueeze", "describe"};
+    static const char *const names[] = {"im2col",  "img2col", "softmax",   "concat",  "reshape",
+                                        "flatten", "squeeze", "unsqueeze", "describe"};
     return among(key, names, sizeof names / sizeof *names);
 }
 
-static bool give_compute(walker *w, const ot_tk_stmt *s)
+static bool give_compute(kacc_walker *w, const ot_tk_stmt *s)
 {
     char key[OT_TK_OP_KEY];
+    bool known = false;
     ot_tk_op_key(s->name, key);
+    if (s->n_out == 1 && !kacc_give_product(w, s, key, &known)) return false;
+    if (known) return give_window(w, s->out[0], NULL, true);
     if (s->pipe == OT_PIPE_CUBE || is_other(key) || s->n_out != 1) {
         w->skipped += s->n_in + s->n_out;
         return true;
@@ -312,13 +297,14 @@ static bool give_compute(walker *w, const ot_tk_stmt *s)
     const ot_tk_value *out = &w->k->values[s->out[0]];
     if (!give_window(w, s->out[0], NULL, true)) return false;
     if (strcmp(key, "transpose") == 0 && s->n_in == 1) return give_transposed(w, s);
-    if (strncmp(key, "reduce", 6) == 0 && s->n_in == 1) return give_reduced(w, s);
+    if (strncmp(key, "reduce", 6) == 0 && s->n_in == 1) return give_reduced(w, s, false);
+    if (strcmp(key, "globalaveragepool") == 0 && s->n_in == 1) return give_reduced(w, s, true);
     for (uint32_t j = 0; j < s->n_in; j++)
-        if (!give_broadcast(w, s->in[j], out, false)) return false;
+        if (!kacc_give_broadcast(w, s->in[j], out->dims, out->rank)) return false;
     return true;
 }
 
-static bool give_stmt(walker *w, const ot_tk_stmt *s)
+static bool give_stmt(kacc_walker *w, const ot_tk_stmt *s)
 {
     switch (s->op) {
     case OT_TK_LOAD: return give_window(w, s->in[0], s->ranges, false) && give_window(w, s->out[0], NULL, true);
@@ -331,7 +317,7 @@ static bool give_stmt(walker *w, const ot_tk_stmt *s)
 
 bool kacc_walks(const ot_kernel *k, const int64_t *pads, kacc_visit visit, void *self, uint32_t *skipped)
 {
-    walker w = {.k = k, .pads = pads, .visit = visit, .self = self};
+    kacc_walker w = {.k = k, .pads = pads, .visit = visit, .self = self};
     bool ok = true;
     for (w.at = 0; ok && w.at < k->n_stmts; w.at++) ok = give_stmt(&w, &k->stmts[w.at]);
     if (skipped) *skipped = w.skipped;

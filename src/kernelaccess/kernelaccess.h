@@ -6,8 +6,8 @@
  *   gm, by lanes    the sectors that the lanes of one access touch; least: those that their bytes would fill
  *   gm, by DMA      the granules that the rows of a window touch; least: those that the window would fill in one piece
  *
- * Lanes take the elements of a window or of an operation's result one after the other, as the generated programs do; cube operations
- * read whole tiles in a way of their own and are left out.
+ * Lanes take the elements of a window or of an operation's result one after the other. Of reductions, products, convolutions and pools
+ * each makes an element, and goes through what is summed up in step with its neighbours.
  */
 #ifndef OT_KERNELACCESS_H
 #define OT_KERNELACCESS_H

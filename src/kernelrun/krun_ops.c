@@ -38,6 +38,11 @@ static ot_status read_input(krun *m, const krun_operand *o, krun_tensor *t)
     uint32_t width = ot_tk_dtype_bits(t->x->dtype) / 8;
     if (!krun_room(m, &m->bytes, &m->cap_bytes, t->x->bytes)) return ot_fail_nomem(m->d);
     OT_TRY(krun_read(m, o, m->bytes));
+    if (strcmp(t->x->dtype, "f32") == 0) { /* what most kernels have */
+        float f;
+        for (int64_t i = 0; i < t->n; i++) memcpy(&f, m->bytes + 4 * i, sizeof f), t->v[i] = (double)f;
+        return OT_OK;
+    }
     for (int64_t i = 0; i < t->n; i++) t->v[i] = krun_decode(t->x->dtype, m->bytes + i * width);
     return OT_OK;
 }

@@ -6,11 +6,21 @@
  */
 #include "krun_internal.h"
 
-static double add_product(ot_tk_class c, double sum, double x, double y)
+/* sums[i] += x[i * step] * w for i in [0, n), each rounded as the class asks: products and sums of 32 bits are exact in a double. The
+ * caller goes through the summed index in order; neighbours in the result do not depend on each other. */
+static void add_products(ot_tk_class c, double *sums, const double *x, int64_t step, double w, int64_t n)
 {
-    if (c == OT_TK_F32) return krun_f32(sum + (double)krun_f32(x * y));
-    if (c == OT_TK_F64) return sum + x * y;
-    return krun_round(c, sum + x * y); /* both products and sums of 32 bits are exact in a double */
+    switch (c) {
+    case OT_TK_F32:
+        for (int64_t i = 0; i < n; i++) sums[i] = (double)(float)(sums[i] + (double)(float)(x[i * step] * w));
+        return;
+    case OT_TK_F64:
+        for (int64_t i = 0; i < n; i++) sums[i] += x[i * step] * w;
+        return;
+    default:
+        for (int64_t i = 0; i < n; i++) sums[i] = krun_round(c, sums[i] + x[i * step] * w);
+        return;
+    }
 }
 
 /* ---- matrices ---- */
@@ -87,11 +97,12 @@ static ot_status multiply(const krun_call *c, const krun_tensor *ta, const krun_
     for (int64_t i = 0; i < n_batch * a.rows * b.cols; i++) {
         int64_t rest = i, at = 0;
         for (uint32_t d = batch + 2; d-- > 0; rest /= dims[d]) at += rest % dims[d] * strides[d];
-        int64_t col = i % b.cols, row = i / b.cols % a.rows, m = i / b.cols / a.rows;
-        const double *x = batch_at(&a, dims, batch, m) + row * a.row, *y = batch_at(&b, dims, batch, m) + col * b.col;
-        double sum = to ? to->v[at] : 0;
-        for (int64_t k = 0; k < a.cols; k++) sum = add_product(c->c, sum, x[k * a.col], y[k * b.row]);
-        c->out->v[i] = sum;
+        c->out->v[i] = to ? to->v[at] : 0;
+    }
+    for (int64_t i = 0; i < n_batch * a.rows; i++) {
+        const int64_t m = i / a.rows;
+        const double *x = batch_at(&a, dims, batch, m) + i % a.rows * a.row, *y = batch_at(&b, dims, batch, m);
+        for (int64_t k = 0; k < a.cols; k++) add_products(c->c, c->out->v + i * b.cols, y + k * b.row, b.col, x[k * a.col], b.cols);
     }
     return OT_OK;
 }
@@ -177,6 +188,20 @@ static ot_status conv_dims(const krun_call *c, conv_shape *s, int64_t *group)
     return ot_tk_makes(&c->at, dims, s->n + 2, c->out->x);
 }
 
+/* What kernel place k, of weight w, adds to all sums of a map: row by row, where the row reads the input and not its pads. */
+static void add_place(ot_tk_class c, const conv_shape *s, const double *x, int64_t k, double w, double *sums)
+{
+    const uint32_t last = s->n - 1;
+    const int64_t width = s->out[last], step = s->stride[last], shift = k % s->kernel[last] * s->dilation[last] - s->before[last];
+    const int64_t lo = shift < 0 ? ot_ceil_div(-shift, step) : 0;                       /* first place whose input is there */
+    const int64_t end = shift < s->in[last] ? (s->in[last] - 1 - shift) / step + 1 : 0; /* behind the last */
+    const int64_t hi = ot_min(end, width);
+    for (int64_t row = 0; row < s->n_out && lo < hi; row += width) {
+        const int64_t at = input_at(s, row + lo, k);
+        if (at >= 0) add_products(c, sums + row + lo, x + at, step, w, hi - lo);
+    }
+}
+
 static ot_status conv(const krun_call *c)
 {
     const krun_tensor *x = &c->in[0], *w = &c->in[1], *bias = &c->in[2];
@@ -186,18 +211,14 @@ static ot_status conv(const krun_call *c)
     OT_TRY(conv_dims(c, &s, &group));
     int64_t n_maps = w->dims[0], depth = w->dims[1];
     if (c->n_in > 2 && bias->n != n_maps) return krun_fail(c->m, "shape", "'%s' has not one element a map", bias->x->name);
-    for (int64_t i = 0; i < c->out->n; i++) {
-        int64_t o = i % s.n_out, map = i / s.n_out % n_maps, image = i / s.n_out / n_maps;
-        int64_t first = map / (n_maps / group) * depth;
-        double sum = c->n_in > 2 ? bias->v[map] : 0;
+    for (int64_t i = 0; i < x->dims[0] * n_maps; i++) {
+        const int64_t image = i / n_maps, map = i % n_maps, first = map / (n_maps / group) * depth;
+        double *to = c->out->v + i * s.n_out;
+        for (int64_t o = 0; o < s.n_out; o++) to[o] = c->n_in > 2 ? bias->v[map] : 0;
         for (int64_t ch = 0; ch < depth; ch++)
-            for (int64_t k = 0; k < s.n_kernel; k++) {
-                int64_t at = input_at(&s, o, k);
-                if (at < 0) continue;
-                sum = add_product(c->c, sum, x->v[(image * x->dims[1] + first + ch) * s.n_in + at],
-                                  w->v[(map * depth + ch) * s.n_kernel + k]);
-            }
-        c->out->v[i] = sum;
+            for (int64_t k = 0; k < s.n_kernel; k++)
+                add_place(c->c, &s, x->v + (image * x->dims[1] + first + ch) * s.n_in, k, w->v[(map * depth + ch) * s.n_kernel + k],
+                          to);
     }
     return OT_OK;
 }

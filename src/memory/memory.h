@@ -18,7 +18,8 @@ typedef struct ot_region_memory {
     ot_mem_mode mode;     /* that made the plan */
     ot_reuse_level level; /* lowest level of sharing that any buffer needed */
     uint32_t cross_pipe;  /* pairs that share memory across pipes */
-    double stall;         /* seconds that pipes wait for each other because of that, all tiles together */
+    double
+        stall; /* seconds that transfers and operators wait for each other because of that, all tiles together; 0 where the time counts on no overlap */
 } ot_region_memory;
 /* Lower the region and plan its fast memory as low as a bounded search gets, whatever the target's capacity. Deterministic.
  * kernel: NULL, or the kernel with its offsets (caller frees). On targets with DMA, whose pipes wait for each other where they share

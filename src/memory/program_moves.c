@@ -66,6 +66,7 @@ ot_status tile_resize(const tile_node *x)
     return tile_put(x->p, &op);
 }
 
+/* Operands of which the tile has nothing are not there. */
 ot_status tile_concat(const tile_node *x)
 {
     int64_t axis = ot_attr_int(&x->n, "axis", 0);
@@ -76,6 +77,7 @@ ot_status tile_concat(const tile_node *x)
         for (uint32_t k = 0; k < OT_TK_RANK_MAX; k++) op.axis[op.n_in][k] = k < x->out.rank && k != axis ? (int8_t)k : -1;
         op.in[op.n_in++] = x->in[j];
     }
+    if (op.n_in == 0) return tile_refuse(x, "a Concat of nothing");
     for (uint32_t k = 0; k < x->out.rank; k++) op.cut[k] = k != axis;
     tile_set_number(&op, "axis", (double)axis);
     return tile_put(x->p, &op);

@@ -448,7 +448,8 @@ ot_status prog_node(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor
         if (strcmp(SIMPLE[k].op, x.n.op_type) == 0) return put_simple(&x, k);
     for (size_t k = 0; k < sizeof OTHERS / sizeof *OTHERS; k++)
         if (strcmp(OTHERS[k].op, x.n.op_type) == 0)
-            return in[0].v == OT_NONE ? prog_refuse(p, "an operand that is not there") : OTHERS[k].put(&x);
+            return in[0].v == OT_NONE && OTHERS[k].put != tile_concat ? prog_refuse(p, "an operand that is not there")
+                                                                      : OTHERS[k].put(&x);
     const char *why = ot_format(p->a, "the operator %s", x.n.op_type);
     return why ? prog_refuse(p, why) : prog_nomem(p);
 }

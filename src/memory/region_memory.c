@@ -118,7 +118,7 @@ ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_ta
         out->mode = l2->mode;
         out->level = l2->level;
         out->cross_pipe = l2->n_cross_pipe;
-        if (st == OT_OK && t->double_buffer && l2->n_cross_pipe > 0) st = find_stall(g, r, t, k, p, h, a, d, &out->stall);
+        if (st == OT_OK && r->overlap && l2->n_cross_pipe > 0) st = find_stall(g, r, t, k, p, h, a, d, &out->stall);
     }
     if (st == OT_OK && kernel) {
         ot_mem_plan_apply(p, k);

@@ -104,12 +104,36 @@ ot_status prog_part(prog *p, const prog_tensor *x, const ot_tk_affine *lo, const
 ot_status prog_statement(prog *p, const prog_op *op) OT_MUST_USE;
 ot_status prog_copy(prog *p, const prog_tensor *to, const prog_tensor *from) OT_MUST_USE;
 
+/* x + n */
+static inline ot_tk_affine prog_plus(ot_tk_affine x, int64_t n)
+{
+    x.constant += n;
+    return x;
+}
+/* The buffer takes the offsets and slots of a value of the planned kernel. */
+ot_status prog_place_as(prog *p, uint32_t v, uint32_t planned) OT_MUST_USE;
+/* The buffer of the planned kernel that holds region value v in a tile, or OT_NONE. */
+uint32_t prog_planned_buffer(const prog *p, uint32_t v);
+
+/* ---- program_windows.c ---- */
+
+/* Windows of all tiles along d, and which of them are alike: p->windows[d], p->runs[d]. */
+ot_status prog_find_runs(prog *p, uint32_t d) OT_MUST_USE;
+/* Of the runs along d the longest one alone. */
+void prog_keep_longest(prog *p, uint32_t d);
+/* Dims of region value v as the tensor that it is; false: no kernel has it. */
+bool prog_whole_shape(const prog *p, uint32_t v, prog_tensor *out);
 /* Windows of the tile at hand along d; of the first one, where a loop is over several. */
 const ot_tile_windows *prog_windows(const prog *p, uint32_t d);
 /* Where something that is at `lo` in the run's first tile, and moves by `step`, is in this one. */
 ot_tk_affine prog_moving(const prog *p, uint32_t d, int64_t lo, int64_t step);
 /* The made window of region value v in this tile, or its piece: dims, and [OT_TK_RANK_MAX] where it begins. false: there is nothing. */
 bool prog_tile_shape(const prog *p, uint32_t v, bool piece, prog_tensor *out, ot_tk_affine *lo);
+
+/* ---- program_tile.c ---- */
+
+/* The tiles of the runs at hand. */
+ot_status prog_put_tile(prog *p) OT_MUST_USE;
 
 /* ---- program_parts.c ---- */
 

@@ -1,11 +1,13 @@
 /* What buffers that share memory cost the pipes: a region's planned kernel, its tiles one after the other, with each pipe doing its own
  * statements in order and waiting for those of others that touch the same bytes.
  *
- *   places of the plan                       the same, everything apart
- *     dma_in  |load x|......|load x|           dma_in  |load x|load x|load x|
- *     cube           |conv|        |conv|      cube           |conv|conv|...
- *     vector              |relu|               vector              |relu|relu|
- *             the next load waits for relu     the difference is what sharing stalls
+ *   places of the plan                            the same, everything apart
+ *     dma_in   |load x|............|load x|         dma_in   |load x|load x|load x|
+ *     compute         |conv|relu|                   compute         |conv|relu|conv|relu|
+ *              the next load waits for relu         the difference is what sharing stalls
+ *
+ * Only what the predicted time counts on can be lost: transfers beside computing, where the region has them (the cost model's max of both).
+ * Operators are predicted one after the other, whichever pipes they are of, so all that compute is one pipe here.
  *
  * A few tiles show the first wait and what each further tile adds. Multi-buffers take turns. How long a statement takes is what its
  * bytes, or its operations at the target's rates, take.
@@ -61,7 +63,8 @@ static double ready(const timeline *x, int64_t lo, int64_t hi, bool writes)
 static bool go(timeline *x, uint32_t s)
 {
     const ot_tk_stmt *p = &x->k->stmts[s];
-    double start = x->pipe[p->pipe];
+    const bool moves = p->pipe == OT_PIPE_DMA_IN || p->pipe == OT_PIPE_DMA_OUT;
+    double *pipe = &x->pipe[moves ? p->pipe : OT_PIPE_VECTOR], start = *pipe;
     int64_t lo, hi;
     if (p->op != OT_TK_LOAD && p->op != OT_TK_STORE && p->op != OT_TK_COPY && p->op != OT_TK_COMPUTE) return true;
     for (int writes = 0; writes < 2; writes++)
@@ -70,12 +73,12 @@ static bool go(timeline *x, uint32_t s)
                 const double at = ready(x, lo, hi, writes);
                 if (at > start) start = at;
             }
-    x->pipe[p->pipe] = start + x->seconds[s];
-    if (x->pipe[p->pipe] > x->end) x->end = x->pipe[p->pipe];
+    *pipe = start + x->seconds[s];
+    if (*pipe > x->end) x->end = *pipe;
     for (int writes = 0; writes < 2; writes++)
         for (uint32_t j = 0; j < (writes ? p->n_out : p->n_in); j++)
             if (bytes_of(x, writes ? p->out[j] : p->in[j], &lo, &hi)) {
-                const access y = {lo, hi, x->pipe[p->pipe], writes};
+                const access y = {lo, hi, *pipe, writes};
                 if (!OT_PUSH(x->a, x->log, x->n_log, x->cap_log, y)) return false;
             }
     return true;

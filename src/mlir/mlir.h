@@ -15,13 +15,11 @@
 
 #include "planmem/planmem.h"
 
-/* What is planned: memref.alloc, memref_ext.alloc_workspace, or both. The other one stays as it is. */
-typedef enum ot_mlir_mode { OT_MLIR_BOTH, OT_MLIR_LOCAL, OT_MLIR_WORKSPACE } ot_mlir_mode;
-
 typedef struct ot_mlir ot_mlir;
 
-/* Read n bytes of text (borrowed until ot_mlir_free); path is for messages. Fails with OT_E_INPUT, "path:line:col: rule". */
-ot_status ot_mlir_parse(const char *path, const char *text, size_t n, ot_mlir_mode mode, ot_diag *d, ot_mlir **out) OT_MUST_USE;
+/* Read n bytes of text (borrowed until ot_mlir_free); path is for messages. mode: of memref.alloc (local) and
+ * memref_ext.alloc_workspace, what becomes buffers of the kernel. Fails with OT_E_INPUT, "path:line:col: rule". */
+ot_status ot_mlir_parse(const char *path, const char *text, size_t n, ot_mem_part mode, ot_diag *d, ot_mlir **out) OT_MUST_USE;
 /* The verified kernel, with the lines and columns of the text; owned by m. Its target is "ascend-a2". */
 ot_kernel *ot_mlir_kernel(const ot_mlir *m);
 /* Can the plan be written as addresses alone? A carried value or a result that does not share its memory with what it is made of would

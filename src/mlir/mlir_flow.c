@@ -27,7 +27,7 @@ static ot_status type_list(ml_parser *p, ml_type *types, uint32_t *n)
         if (!ml_is(&p->lx, ')')) OT_TRY(ml_expect(&p->lx, ','));
     }
     ml_next(&p->lx);
-    return p->lx.status;
+    return p->lx.r.status;
 }
 
 /* `%a, %b : type, type` */
@@ -63,8 +63,8 @@ static ot_status read_carrying(ml_parser *p, carrying *c)
         if (k == ML_LIST_MAX) return ml_fail(&p->lx, "more than %d carried values", ML_LIST_MAX);
         if (p->lx.tok != ML_VALUE) return ml_expected(&p->lx, "a value");
         c->names[k] = ml_token_name(p);
-        c->lines[k] = p->lx.tok_line;
-        c->cols[k] = p->lx.tok_col;
+        c->lines[k] = p->lx.r.tok_line;
+        c->cols[k] = p->lx.r.tok_col;
         if (!c->names[k]) return ml_nomem(p);
         ml_next(&p->lx);
         OT_TRY(ml_expect(&p->lx, '='));
@@ -73,7 +73,7 @@ static ot_status read_carrying(ml_parser *p, carrying *c)
         if (!ml_is(&p->lx, ')')) OT_TRY(ml_expect(&p->lx, ','));
     }
     ml_next(&p->lx);
-    return p->lx.status;
+    return p->lx.r.status;
 }
 
 /* The loop's statement, with a carried value and a result for each init that is planned; its region is open then. */
@@ -150,7 +150,7 @@ static ot_status parse_for(ml_parser *p, ot_tk_stmt s)
     static const char *const words[] = {NULL, "to", "step"};
     if (p->lx.tok != ML_VALUE) return ml_expected(&p->lx, "the loop's variable");
     const char *name = ml_token_name(p);
-    uint32_t line = p->lx.tok_line, col = p->lx.tok_col;
+    uint32_t line = p->lx.r.tok_line, col = p->lx.r.tok_col;
     ml_next(&p->lx);
     OT_TRY(ml_expect(&p->lx, '='));
     for (int k = 0; k < 3; k++) {
@@ -214,7 +214,7 @@ static ot_status parse_do(ml_parser *p, const carrying *c, const uint32_t *passe
             if (p->lx.tok != ML_VALUE) return ml_expected(&p->lx, "a value");
             const char *name = ml_token_name(p);
             ml_symbol s = {.value = passed[count] == OT_NONE ? OT_NONE : c->carried[passed[count]], .is_memref = is_memref[count]};
-            OT_TRY(ml_define(p, name, p->lx.tok_line, p->lx.tok_col, s));
+            OT_TRY(ml_define(p, name, p->lx.r.tok_line, p->lx.r.tok_col, s));
             ml_next(&p->lx);
             OT_TRY(ml_expect(&p->lx, ':'));
             OT_TRY(ml_parse_type(&p->lx, &t));
@@ -289,7 +289,7 @@ static ot_status open_if(ml_parser *p, ot_tk_stmt s, const ml_type *types, uint3
     uint32_t out[ML_LIST_MAX], n_out = 0, opener = ot_kb_n_stmts(p->b);
     if (p->n_regions == OT_TK_DEPTH_MAX) return ml_fail(&p->lx, "blocks nest more than %d deep", OT_TK_DEPTH_MAX);
     for (uint32_t k = 0; k < n; k++) {
-        bool local = types[k].kind == ML_MEMREF_TYPE && types[k].scope != OT_SCOPE_GM && p->mode != OT_MLIR_WORKSPACE;
+        bool local = types[k].kind == ML_MEMREF_TYPE && types[k].scope != OT_SCOPE_GM && p->mode != OT_MEM_WORKSPACE;
         results[k] = OT_NONE;
         if (!local) continue;
         OT_TRY(ml_check_static(&p->lx, &types[k]));
@@ -328,7 +328,7 @@ static ot_status parse_if(ml_parser *p, ot_tk_stmt s)
         OT_TRY(ml_add_stmt(p, other, NULL));
         OT_TRY(ml_expect(&p->lx, '{'));
         OT_TRY(ml_statements(p));
-    } else if (p->lx.status == OT_OK) {
+    } else if (p->lx.r.status == OT_OK) {
         p->lx = before;
     }
     OT_TRY(close_region(p, n_symbols));

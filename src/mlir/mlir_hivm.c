@@ -97,7 +97,7 @@ static ot_status skip_setting(ml_parser *p)
     } else {
         return ml_expected(lx, "a setting's value");
     }
-    return ml_accept(lx, ':') ? ml_parse_type(lx, &t) : lx->status;
+    return ml_accept(lx, ':') ? ml_parse_type(lx, &t) : lx->r.status;
 }
 
 /* `ins(...)`, `outs(...)`, `word = value`, `word(...)`, `word`. */
@@ -112,13 +112,13 @@ static ot_status word_clause(ml_parser *p, hivm_call *c)
     if (list) return operand_list(p, list);
     if (ml_accept(lx, '=')) return skip_setting(p);
     if (ml_is(lx, '(') || ml_is(lx, '[')) return ml_skip_brackets(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 /* A bare word without a dot belongs to the operation: statements have dots, but for `return`. */
 static bool is_clause_word(const ml_lexer *lx)
 {
-    return lx->tok == ML_WORD && !memchr(lx->text + lx->at, '.', lx->len) && !ml_is_word(lx, "return");
+    return lx->tok == ML_WORD && !memchr(lx->r.text + lx->r.at, '.', lx->r.len) && !ml_is_word(lx, "return");
 }
 
 static ot_status read_clauses(ml_parser *p, hivm_call *c)
@@ -127,7 +127,7 @@ static ot_status read_clauses(ml_parser *p, hivm_call *c)
     ml_type t;
     uint32_t symbol;
     if (c->row->waits && lx->tok == ML_VALUE && strcmp(c->row->name, "set_ffts_base_addr") == 0) OT_TRY(ml_use(p, &symbol));
-    while (lx->status == OT_OK) {
+    while (lx->r.status == OT_OK) {
         if (is_clause_word(lx)) {
             OT_TRY(word_clause(p, c));
         } else if (ml_is(lx, '{') || ml_is(lx, '<') || ml_is(lx, '[')) {
@@ -141,7 +141,7 @@ static ot_status read_clauses(ml_parser *p, hivm_call *c)
             break;
         }
     }
-    return lx->status;
+    return lx->r.status;
 }
 
 static const op_row *find_row(hivm_call *c)

@@ -5,6 +5,7 @@
 #ifndef OT_MLIR_INTERNAL_H
 #define OT_MLIR_INTERNAL_H
 
+#include "base/reader.h"
 #include "mlir.h"
 
 #define ML_NAME_MAX  200 /* bytes of a name */
@@ -29,16 +30,10 @@ typedef enum ml_tok {
 } ml_tok;
 
 typedef struct ml_lexer {
-    const char *path, *text; /* text: [n]; borrowed */
-    size_t n, next, line_start;
-    uint32_t line; /* of `next`, from 1 */
+    ot_reader r;   /* after its first failure every token is ML_BAD */
     bool in_shape; /* the next token may be ML_DIMS */
-    ot_diag *d;
-    ot_status status; /* first failure; then every token is ML_BAD */
     /* the current token */
     ml_tok tok;
-    uint32_t tok_line, tok_col;
-    size_t at, len;
     int64_t value;
     int punct;
 } ml_lexer;
@@ -147,7 +142,7 @@ typedef struct ml_parser {
     ml_lexer lx;
     ot_arena *a;
     ot_mlir *m;
-    ot_mlir_mode mode;
+    ot_mem_part mode;
     ot_kernel_builder *b;
     ot_map *by_name;    /* -> index into symbols; a name that has gone: OT_NONE */
     ot_map *taken;      /* names of the kernel's values */

@@ -8,18 +8,10 @@
  */
 #include "mlir_internal.h"
 
-#include <stdarg.h>
-
-#define SHOWN_MAX 40 /* bytes of a token in a message */
-
 static ot_status fail_list(ml_lexer *lx, uint32_t line, uint32_t col, const char *fmt, va_list args)
 {
-    char message[700];
-    if (lx->status != OT_OK) return lx->status;
-    vsnprintf(message, sizeof message, fmt, args);
-    lx->status = ot_fail(lx->d, OT_E_INPUT, "%s:%u:%u: %s", lx->path, line, col, message);
     lx->tok = ML_BAD;
-    return lx->status;
+    return ot_reader_vfail(&lx->r, line, col, fmt, args);
 }
 
 ot_status(ml_fail_at)(ml_lexer *lx, uint32_t line, uint32_t col, const char *fmt, ...)
@@ -35,71 +27,46 @@ ot_status(ml_fail)(ml_lexer *lx, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    ot_status s = fail_list(lx, lx->tok_line, lx->tok_col, fmt, args);
+    ot_status s = fail_list(lx, lx->r.tok_line, lx->r.tok_col, fmt, args);
     va_end(args);
     return s;
 }
 
 ot_status(ml_expected)(ml_lexer *lx, const char *what)
 {
-    if (lx->status != OT_OK) return lx->status;
-    if (lx->tok == ML_END) return ml_fail(lx, "expected %s, found the end of the text", what);
-    size_t n = lx->len < SHOWN_MAX ? lx->len : SHOWN_MAX;
-    return ml_fail(lx, "expected %s, found '%.*s%s'", what, (int)n, lx->text + lx->at, n < lx->len ? "..." : "");
+    lx->tok = ML_BAD;
+    return ot_reader_expected(&lx->r, what);
 }
 
 /* ---- characters ---- */
 
-static int peek(const ml_lexer *lx, size_t ahead)
-{
-    return lx->n - lx->next > ahead ? (unsigned char)lx->text[lx->next + ahead] : -1;
-}
-
-static bool is_digit(int c) { return c >= '0' && c <= '9'; }
-static bool is_letter(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-static bool is_rest(int c) { return is_letter(c) || is_digit(c) || c == '$' || c == '.'; }
-
-static void skip_blank(ml_lexer *lx)
-{
-    for (;; lx->next++) {
-        int c = peek(lx, 0);
-        if (c == '/' && peek(lx, 1) == '/') {
-            while (peek(lx, 0) >= 0 && peek(lx, 0) != '\n') lx->next++;
-            c = peek(lx, 0);
-        }
-        if (c == '\n') {
-            lx->line++;
-            lx->line_start = lx->next + 1;
-        } else if (c != ' ' && c != '\t' && c != '\r') {
-            return;
-        }
-    }
-}
+static int peek(const ml_lexer *lx, size_t ahead) { return ot_peek(&lx->r, ahead); }
+static bool is_rest(int c) { return ot_is_letter(c) || ot_is_digit(c) || c == '$' || c == '.'; }
 
 /* ---- tokens ---- */
 
 static void lex_name(ml_lexer *lx, ml_tok tok)
 {
     lx->tok = tok;
-    while (is_rest(peek(lx, 0)) || (peek(lx, 0) == '-' && tok != ML_WORD && peek(lx, 1) != '>')) lx->next++;
+    while (is_rest(peek(lx, 0)) || (peek(lx, 0) == '-' && tok != ML_WORD && peek(lx, 1) != '>')) lx->r.next++;
     if (tok == ML_VALUE && peek(lx, 0) == '#') {
-        lx->next++;
-        while (is_digit(peek(lx, 0))) lx->next++;
+        lx->r.next++;
+        while (ot_is_digit(peek(lx, 0))) lx->r.next++;
     }
-    if (lx->next - lx->at > ML_NAME_MAX) ml_fail(lx, "a name has at most %d bytes", ML_NAME_MAX);
+    if (lx->r.next - lx->r.at > ML_NAME_MAX) ml_fail(lx, "a name has at most %d bytes", ML_NAME_MAX);
 }
 
 static void lex_string(ml_lexer *lx, ml_tok tok)
 {
     lx->tok = tok;
-    for (lx->next++; peek(lx, 0) != '"'; lx->next++) {
-        if (peek(lx, 0) == '\\') lx->next++;
+    for (lx->r.next++; peek(lx, 0) != '"'; lx->r.next++) {
+        if (peek(lx, 0) == '\\') lx->r.next++;
         if (peek(lx, 0) < 0 || peek(lx, 0) == '\n') {
             ml_fail(lx, "the string has no end");
             return;
         }
     }
-    lx->next++;
+    lx->r.next++;
 }
 
 /* 16x?x */
@@ -110,11 +77,11 @@ static bool lex_dims(ml_lexer *lx)
         if (peek(lx, n) == '?')
             n++;
         else
-            while (is_digit(peek(lx, n))) n++;
+            while (ot_is_digit(peek(lx, n))) n++;
         if (n == whole || peek(lx, n) != 'x') break;
         whole = ++n;
     }
-    lx->next += whole;
+    lx->r.next += whole;
     lx->tok = ML_DIMS;
     return whole > 0;
 }
@@ -126,19 +93,19 @@ static void lex_number(ml_lexer *lx)
     lx->value = 0;
     if (peek(lx, 0) == '0' && peek(lx, 1) == 'x') {
         lx->tok = ML_FLOAT; /* bits: nothing that is counted with is written so */
-        for (lx->next += 2; is_rest(peek(lx, 0)) && peek(lx, 0) != '.'; lx->next++) {}
+        for (lx->r.next += 2; is_rest(peek(lx, 0)) && peek(lx, 0) != '.'; lx->r.next++) {}
         return;
     }
-    for (; is_digit(peek(lx, 0)); lx->next++) {
+    for (; ot_is_digit(peek(lx, 0)); lx->r.next++) {
         fits = fits && ot_mul_i64(lx->value, 10, &lx->value) && ot_add_i64(lx->value, peek(lx, 0) - '0', &lx->value);
     }
     if (peek(lx, 0) == '.') {
         lx->tok = ML_FLOAT;
-        for (lx->next++; is_digit(peek(lx, 0)); lx->next++) {}
+        for (lx->r.next++; ot_is_digit(peek(lx, 0)); lx->r.next++) {}
         if (peek(lx, 0) == 'e' || peek(lx, 0) == 'E') {
-            lx->next++;
-            if (peek(lx, 0) == '-' || peek(lx, 0) == '+') lx->next++;
-            while (is_digit(peek(lx, 0))) lx->next++;
+            lx->r.next++;
+            if (peek(lx, 0) == '-' || peek(lx, 0) == '+') lx->r.next++;
+            while (ot_is_digit(peek(lx, 0))) lx->r.next++;
         }
     } else if (!fits) {
         ml_fail(lx, "the number does not fit 64 bits");
@@ -148,54 +115,51 @@ static void lex_number(ml_lexer *lx)
 static void lex_token(ml_lexer *lx)
 {
     int c = peek(lx, 0);
-    if (lx->in_shape && (is_digit(c) || c == '?') && lex_dims(lx)) return;
-    if (is_digit(c)) {
+    if (lx->in_shape && (ot_is_digit(c) || c == '?') && lex_dims(lx)) return;
+    if (ot_is_digit(c)) {
         lex_number(lx);
-    } else if (is_letter(c)) {
+    } else if (ot_is_letter(c)) {
         lex_name(lx, ML_WORD);
     } else if (c == '"') {
         lex_string(lx, ML_STRING);
     } else if (c == '@' && peek(lx, 1) == '"') {
-        lx->next++;
+        lx->r.next++;
         lex_string(lx, ML_SYMBOL);
     } else if (c == '%' || c == '@' || c == '^' || c == '#' || c == '!') {
-        lx->next++;
+        lx->r.next++;
         bool named = is_rest(peek(lx, 0));
         lex_name(lx, c == '%' ? ML_VALUE : c == '@' ? ML_SYMBOL : c == '^' ? ML_LABEL : c == '#' ? ML_ATTR : ML_WORD);
         if (!named) ml_fail(lx, "'%c' without a name", c);
     } else if (c == '-' && peek(lx, 1) == '>') {
-        lx->next += 2;
+        lx->r.next += 2;
         lx->tok = ML_PUNCT;
         lx->punct = 'r';
     } else if (c > ' ' && c < 127) {
-        lx->next++;
+        lx->r.next++;
         lx->tok = ML_PUNCT;
         lx->punct = c;
     } else {
-        lx->next++;
+        lx->r.next++;
         ml_fail(lx, "byte 0x%02x has no meaning here", (unsigned)c & 0xff);
     }
 }
 
 void ml_next(ml_lexer *lx)
 {
-    if (lx->status != OT_OK) return;
-    skip_blank(lx);
-    lx->tok_line = lx->line;
-    lx->tok_col = (uint32_t)(lx->next - lx->line_start + 1);
-    lx->at = lx->next;
-    if (lx->next >= lx->n) {
+    if (lx->r.status != OT_OK) return;
+    ot_reader_skip(&lx->r, "//");
+    if (lx->r.next >= lx->r.n) {
         lx->tok = ML_END;
     } else {
         lex_token(lx);
     }
-    lx->len = lx->next - lx->at;
+    lx->r.len = lx->r.next - lx->r.at;
     lx->in_shape = false;
 }
 
 void ml_lex_init(ml_lexer *lx, const char *path, const char *text, size_t n, ot_diag *d)
 {
-    *lx = (ml_lexer){.path = path, .text = text, .n = n, .line = 1, .d = d, .status = OT_OK, .tok_line = 1, .tok_col = 1};
+    *lx = (ml_lexer){.r = ot_reader_of(path, text, n, d)};
     if (n > ML_TEXT_MAX)
         ml_fail(lx, "the text has %zu bytes: at most %zu are allowed", n, ML_TEXT_MAX);
     else
@@ -208,7 +172,7 @@ bool ml_is(const ml_lexer *lx, int punct) { return lx->tok == ML_PUNCT && lx->pu
 
 bool ml_is_word(const ml_lexer *lx, const char *word)
 {
-    return lx->tok == ML_WORD && lx->len == strlen(word) && memcmp(lx->text + lx->at, word, lx->len) == 0;
+    return lx->tok == ML_WORD && lx->r.len == strlen(word) && memcmp(lx->r.text + lx->r.at, word, lx->r.len) == 0;
 }
 
 bool ml_accept(ml_lexer *lx, int punct)
@@ -230,7 +194,7 @@ ot_status ml_expect(ml_lexer *lx, int punct)
     char what[8] = {'\'', (char)punct, '\''};
     if (!ml_is(lx, punct)) return ml_expected(lx, punct == 'r' ? "'->'" : what);
     ml_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status ml_expect_word(ml_lexer *lx, const char *word)
@@ -240,16 +204,16 @@ ot_status ml_expect_word(ml_lexer *lx, const char *word)
         snprintf(what, sizeof what, "'%s'", word);
         return ml_expected(lx, what);
     }
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status ml_skip_brackets(ml_lexer *lx)
 {
     char open[ML_NEST_MAX];
-    uint32_t n = 0, line = lx->tok_line, col = lx->tok_col;
+    uint32_t n = 0, line = lx->r.tok_line, col = lx->r.tok_col;
     do {
         int c = lx->tok == ML_PUNCT ? lx->punct : 0;
-        if (lx->tok == ML_BAD) return lx->status;
+        if (lx->tok == ML_BAD) return lx->r.status;
         if (lx->tok == ML_END) return ml_fail_at(lx, line, col, "the bracket has no end");
         if (c == '(' || c == '[' || c == '{' || c == '<') {
             if (n == ML_NEST_MAX) return ml_fail(lx, "brackets nest more than %d deep", ML_NEST_MAX);
@@ -266,6 +230,6 @@ ot_status ml_skip_brackets(ml_lexer *lx)
         }
         lx->in_shape = c == '<';
         ml_next(lx);
-    } while (n > 0 && lx->status == OT_OK);
-    return lx->status;
+    } while (n > 0 && lx->r.status == OT_OK);
+    return lx->r.status;
 }

@@ -7,19 +7,13 @@
 
 static const char *result_name(const ml_parser *p) { return p->results.n > 0 ? p->results.at[0].name : NULL; }
 
-/* Is what lies in this memory planned in this mode? */
-static bool is_planned(const ml_parser *p, ot_scope scope)
-{
-    return p->mode == OT_MLIR_BOTH || (p->mode == OT_MLIR_WORKSPACE) == (scope == OT_SCOPE_GM);
-}
-
 /* A buffer of type t, with its statement and its piece of text. */
 static ot_status add_buffer(ml_parser *p, ot_tk_stmt at, const ml_type *t, ml_cast c, const int64_t *offsets, uint32_t n_offsets)
 {
     const char *name = result_name(p) ? result_name(p) : "unnamed";
     ml_symbol s = {.value = OT_NONE, .is_memref = true};
     if (p->results.n > 0) OT_TRY(ml_expect_results(p, 1));
-    if (is_planned(p, t->scope)) {
+    if (ot_mem_plans(p->mode, t->scope)) {
         OT_TRY(ml_check_static(&p->lx, t));
         ot_tk_value v = ml_value_of(p, t);
         v.line = at.line;
@@ -115,7 +109,7 @@ static ot_status parse_view(ml_parser *p, bool part)
     uint32_t base, id;
     OT_TRY(ml_use(p, &base));
     for (; !ml_is_word(&p->lx, "memref"); ml_next(&p->lx)) {
-        if (p->lx.status != OT_OK) return p->lx.status;
+        if (p->lx.r.status != OT_OK) return p->lx.r.status;
         if (p->lx.tok == ML_END || ml_is(&p->lx, '}') || ml_is(&p->lx, '=')) return ml_expected(&p->lx, "the type of the memref");
     }
     OT_TRY(ml_parse_type(&p->lx, &t));
@@ -142,14 +136,14 @@ static ot_status parse_mark(ml_parser *p)
     OT_TRY(ml_use(p, &symbol));
     OT_TRY(ml_expect(&p->lx, '{'));
     for (depth = 1; depth > 0; ml_next(&p->lx)) {
-        if (p->lx.tok == ML_END || p->lx.status != OT_OK) return ml_expected(&p->lx, "'}'");
+        if (p->lx.tok == ML_END || p->lx.r.status != OT_OK) return ml_expected(&p->lx, "'}'");
         if (ml_is(&p->lx, '{')) depth++;
         if (ml_is(&p->lx, '}') && --depth == 0) continue;
         if (depth != 1 || !ml_is_word(&p->lx, "hivm.multi_buffer")) continue;
         ml_next(&p->lx);
         OT_TRY(ml_expect(&p->lx, '='));
-        line = p->lx.tok_line;
-        col = p->lx.tok_col;
+        line = p->lx.r.tok_line;
+        col = p->lx.r.tok_col;
         if (p->lx.tok != ML_INT) return ml_expected(&p->lx, "the number of buffers");
         slots = p->lx.value;
     }
@@ -166,12 +160,16 @@ static ot_status parse_mark(ml_parser *p)
     uint32_t v = p->symbols[symbol].value;
     if (line == 0 || v == OT_NONE) return OT_OK;
     if (slots < 1 || slots > OT_TK_MULTI_MAX) return ml_fail_at(&p->lx, line, col, "1 to %d buffers are allowed", OT_TK_MULTI_MAX);
+    if (slots == 1) return OT_OK; /* as without a mark: level 1 may double it, and a mark that says so is written beside this one */
     size_t k = 0;
     while (k < p->m->n_casts && p->m->casts[k].value != v) k++;
     if (k == p->m->n_casts) return ml_fail_at(&p->lx, line, col, "'%%%s' is no allocation: mark that", p->symbols[symbol].name);
     ot_tk_value *x = ot_kb_at(p->b, v);
     if (x->n_offsets > 0 && x->n_offsets != slots)
         return ml_fail_at(&p->lx, line, col, "%lld buffers, but %u addresses", (long long)slots, x->n_offsets);
+    if (p->m->casts[k].marked && x->multi != slots)
+        return ml_fail_at(&p->lx, line, col, "'%%%s' has a mark already: %u buffers, not %lld", p->symbols[symbol].name, x->multi,
+                          (long long)slots);
     x->multi = (uint32_t)slots;
     p->m->casts[k].marked = true;
     return OT_OK;

@@ -39,13 +39,13 @@ static ot_status parse_arith(ml_parser *p)
     ml_type t;
     uint32_t symbol;
     while (!ml_is(lx, ':')) {
-        if (lx->status != OT_OK) return lx->status;
+        if (lx->r.status != OT_OK) return lx->r.status;
         if (lx->tok == ML_VALUE) {
             OT_TRY(ml_use(p, &symbol));
             if (p->symbols[symbol].is_memref) return ml_fail(lx, "arithmetic of a memref is not in the subset that is read");
         } else if (ml_is(lx, '<') || ml_is(lx, '{')) {
             OT_TRY(ml_skip_brackets(lx));
-        } else if (ml_is(lx, ',') || (lx->tok == ML_WORD && !memchr(lx->text + lx->at, '.', lx->len))) {
+        } else if (ml_is(lx, ',') || (lx->tok == ML_WORD && !memchr(lx->r.text + lx->r.at, '.', lx->r.len))) {
             ml_next(lx);
         } else {
             return ml_expected(lx, "an operand or ':'");
@@ -83,15 +83,15 @@ static ot_status parse_results(ml_parser *p)
 {
     ml_lexer *lx = &p->lx;
     p->results.n = 0;
-    if (lx->tok != ML_VALUE) return lx->status;
+    if (lx->tok != ML_VALUE) return lx->r.status;
     do {
         uint32_t k = p->results.n;
         if (k == ML_LIST_MAX) return ml_fail(lx, "more than %d results", ML_LIST_MAX);
         if (lx->tok != ML_VALUE) return ml_expected(lx, "a value");
         p->results.at[k].name = ml_token_name(p);
         p->results.at[k].n = 1;
-        p->results.at[k].line = lx->tok_line;
-        p->results.at[k].col = lx->tok_col;
+        p->results.at[k].line = lx->r.tok_line;
+        p->results.at[k].col = lx->r.tok_col;
         if (!p->results.at[k].name) return ml_nomem(p);
         ml_next(lx);
         if (ml_accept(lx, ':')) {
@@ -112,7 +112,7 @@ static ot_status statement(ml_parser *p)
     bool known;
     OT_TRY(parse_results(p));
     ot_tk_stmt at = ml_stmt(p, OT_TK_COMPUTE);
-    size_t start = lx->at;
+    size_t start = lx->r.at;
     if (lx->tok == ML_STRING) return ml_fail(lx, "an operation in its generic form is not in the subset that is read");
     if (lx->tok != ML_WORD) return ml_expected(lx, "an operation");
     const char *op = ml_token_name(p);
@@ -133,17 +133,17 @@ static ot_status statement(ml_parser *p)
         return ml_fail_at(lx, at.line, at.col, "'%s' is not in the subset that is read", op);
     }
     if (ml_accept_word(lx, "loc") && ml_is(lx, '(')) return ml_skip_brackets(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status ml_statements(ml_parser *p)
 {
-    while (p->lx.status == OT_OK && !ml_is(&p->lx, '}')) {
+    while (p->lx.r.status == OT_OK && !ml_is(&p->lx, '}')) {
         if (p->lx.tok == ML_END) return ml_expected(&p->lx, "'}'");
         if (p->lx.tok == ML_LABEL) return ml_fail(&p->lx, "blocks with labels are not in the subset that is read");
         OT_TRY(statement(p));
     }
-    return p->lx.status;
+    return p->lx.r.status;
 }
 
 /* ---- functions ---- */
@@ -156,7 +156,7 @@ static ot_status parse_arguments(ml_parser *p)
     OT_TRY(ml_expect(lx, '('));
     while (!ml_is(lx, ')')) {
         const char *name = NULL;
-        uint32_t line = lx->tok_line, col = lx->tok_col;
+        uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
         if (lx->tok == ML_VALUE) {
             name = ml_token_name(p);
             if (!name) return ml_nomem(p);
@@ -170,7 +170,7 @@ static ot_status parse_arguments(ml_parser *p)
         if (!ml_is(lx, ')')) OT_TRY(ml_expect(lx, ','));
     }
     ml_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 static ot_status parse_result_types(ml_parser *p)
@@ -183,7 +183,7 @@ static ot_status parse_result_types(ml_parser *p)
 static ot_status parse_function(ml_parser *p)
 {
     ml_lexer *lx = &p->lx;
-    uint32_t line = lx->tok_line, col = lx->tok_col;
+    uint32_t line = lx->r.tok_line, col = lx->r.tok_col;
     ml_next(lx);
     if (!ml_accept_word(lx, "private") && !ml_accept_word(lx, "public")) (void)ml_accept_word(lx, "nested");
     if (lx->tok != ML_SYMBOL) return ml_expected(lx, "the function's name");
@@ -199,7 +199,7 @@ static ot_status parse_function(ml_parser *p)
     if (!ml_is(lx, '{')) return ml_close_scope(p, 0); /* a declaration */
     if (p->has_function) return ml_fail_at(lx, line, col, "a second function with a body: one is planned");
     p->has_function = true;
-    p->m->body = lx->at + 1;
+    p->m->body = lx->r.at + 1;
     char own[ML_NAME_MAX + 2];
     snprintf(own, sizeof own, "%s", name);
     for (char *c = own; *c; c++)
@@ -220,14 +220,14 @@ static ot_status parse_alias(ml_parser *p)
     OT_TRY(ml_expect(&p->lx, '='));
     if (p->lx.tok != ML_WORD && p->lx.tok != ML_ATTR) return ml_expected(&p->lx, "an attribute");
     ml_next(&p->lx);
-    return ml_is(&p->lx, '<') || ml_is(&p->lx, '(') ? ml_skip_brackets(&p->lx) : p->lx.status;
+    return ml_is(&p->lx, '<') || ml_is(&p->lx, '(') ? ml_skip_brackets(&p->lx) : p->lx.r.status;
 }
 
 /* Functions and aliases up to `}` of the module, or the end. */
 static ot_status parse_items(ml_parser *p, bool in_module)
 {
     ml_lexer *lx = &p->lx;
-    while (lx->status == OT_OK && lx->tok != ML_END && !(in_module && ml_is(lx, '}'))) {
+    while (lx->r.status == OT_OK && lx->tok != ML_END && !(in_module && ml_is(lx, '}'))) {
         if (lx->tok == ML_ATTR)
             OT_TRY(parse_alias(p));
         else if (ml_is_word(lx, "func.func"))
@@ -246,7 +246,7 @@ static ot_status parse_items(ml_parser *p, bool in_module)
             return ml_expected(lx, in_module ? "func.func" : "module or func.func");
         if (ml_accept_word(lx, "loc") && ml_is(lx, '(')) OT_TRY(ml_skip_brackets(lx));
     }
-    return lx->status;
+    return lx->r.status;
 }
 
 static ot_status parse_all(ml_parser *p, ot_diag *d)
@@ -259,7 +259,7 @@ static ot_status parse_all(ml_parser *p, ot_diag *d)
     return ot_kernel_verify(p->m->k, p->m->path, d);
 }
 
-ot_status ot_mlir_parse(const char *path, const char *text, size_t n, ot_mlir_mode mode, ot_diag *d, ot_mlir **out)
+ot_status ot_mlir_parse(const char *path, const char *text, size_t n, ot_mem_part mode, ot_diag *d, ot_mlir **out)
 {
     ot_arena *a = ot_arena_new();
     ot_mlir *m = a ? OT_NEW(a, ot_mlir) : NULL;

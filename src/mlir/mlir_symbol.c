@@ -6,21 +6,21 @@
 
 ot_status ml_nomem(ml_parser *p)
 {
-    if (p->lx.status == OT_OK) p->lx.status = ot_fail_nomem(p->lx.d);
+    if (p->lx.r.status == OT_OK) p->lx.r.status = ot_fail_nomem(p->lx.r.d);
     p->lx.tok = ML_BAD;
-    return p->lx.status;
+    return p->lx.r.status;
 }
 
 ot_tk_stmt ml_stmt(const ml_parser *p, ot_tk_op op)
 {
-    return (ot_tk_stmt){.op = op, .line = p->lx.tok_line, .col = p->lx.tok_col, .mate = OT_NONE};
+    return (ot_tk_stmt){.op = op, .line = p->lx.r.tok_line, .col = p->lx.r.tok_col, .mate = OT_NONE};
 }
 
 const char *ml_token_name(ml_parser *p)
 {
     const ml_lexer *lx = &p->lx;
     bool sigil = lx->tok == ML_VALUE || lx->tok == ML_SYMBOL || lx->tok == ML_LABEL;
-    return ot_format(p->a, "%.*s", (int)(lx->len - (sigil ? 1 : 0)), lx->text + lx->at + (sigil ? 1 : 0));
+    return ot_format(p->a, "%.*s", (int)(lx->r.len - (sigil ? 1 : 0)), lx->r.text + lx->r.at + (sigil ? 1 : 0));
 }
 
 /* ---- what is visible ---- */
@@ -50,21 +50,21 @@ ot_status ml_use(ml_parser *p, uint32_t *symbol)
     *symbol = ot_map_get(p->by_name, name);
     if (*symbol == OT_NONE) return ml_fail(&p->lx, "'%%%s' is not defined here", name);
     ml_next(&p->lx);
-    return p->lx.status;
+    return p->lx.r.status;
 }
 
 ot_status ml_use_list(ml_parser *p, ml_operands *o)
 {
     o->n = 0;
-    if (p->lx.tok != ML_VALUE) return p->lx.status;
+    if (p->lx.tok != ML_VALUE) return p->lx.r.status;
     do {
         if (o->n == ML_LIST_MAX) return ml_fail(&p->lx, "more than %d operands", ML_LIST_MAX);
-        o->lines[o->n] = p->lx.tok_line;
-        o->cols[o->n] = p->lx.tok_col;
+        o->lines[o->n] = p->lx.r.tok_line;
+        o->cols[o->n] = p->lx.r.tok_col;
         OT_TRY(ml_use(p, &o->symbols[o->n]));
         o->n++;
     } while (ml_accept(&p->lx, ','));
-    return p->lx.status;
+    return p->lx.r.status;
 }
 
 /* ---- results ---- */

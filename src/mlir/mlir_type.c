@@ -27,27 +27,27 @@ static const struct {
 
 static bool token_is(const ml_lexer *lx, const char *s)
 {
-    return lx->len == strlen(s) && memcmp(lx->text + lx->at, s, lx->len) == 0;
+    return lx->r.len == strlen(s) && memcmp(lx->r.text + lx->r.at, s, lx->r.len) == 0;
 }
 
 static ot_status read_dims(ml_lexer *lx, ml_type *t)
 {
-    for (size_t k = 0; k < lx->len; k++) { /* each dim ends with an x */
+    for (size_t k = 0; k < lx->r.len; k++) { /* each dim ends with an x */
         int64_t n = 0;
         bool fits = true;
         if (t->rank == OT_TK_RANK_MAX) return ml_fail(lx, "more than %d dimensions", OT_TK_RANK_MAX);
-        if (lx->text[lx->at + k] == '?') {
+        if (lx->r.text[lx->r.at + k] == '?') {
             t->is_static = false;
             n = -1;
             k++;
         }
-        for (; lx->text[lx->at + k] != 'x'; k++)
-            fits = fits && ot_mul_i64(n, 10, &n) && ot_add_i64(n, lx->text[lx->at + k] - '0', &n);
+        for (; lx->r.text[lx->r.at + k] != 'x'; k++)
+            fits = fits && ot_mul_i64(n, 10, &n) && ot_add_i64(n, lx->r.text[lx->r.at + k] - '0', &n);
         if (!fits) return ml_fail(lx, "a dimension does not fit 64 bits");
         t->dims[t->rank++] = n;
     }
     ml_next(lx);
-    return lx->status;
+    return lx->r.status;
 }
 
 static ot_status read_element(ml_lexer *lx, ml_type *t)
@@ -58,7 +58,7 @@ static ot_status read_element(ml_lexer *lx, ml_type *t)
     if (!t->dtype) t->is_static = false;
     ml_next(lx);
     if (ml_is(lx, '<')) OT_TRY(ml_skip_brackets(lx)); /* of elements that are no numbers */
-    return lx->status;
+    return lx->r.status;
 }
 
 /* strided<[512, 1], offset: ?>: strides into s, the rank of them; false in *known when one is no number. */
@@ -146,7 +146,7 @@ static ot_status read_memref(ml_lexer *lx, ml_type *t)
             return ml_expected(lx, "strided<...> or #hivm.address_space<...>");
         }
     }
-    t->end = lx->at + 1;
+    t->end = lx->r.at + 1;
     OT_TRY(ml_expect(lx, '>'));
     if (strided) OT_TRY(stretch(lx, t, strides, n, known));
     if (t->rank == 0) t->dims[t->rank++] = 1;
@@ -158,24 +158,24 @@ static bool is_scalar(const ml_lexer *lx)
     if (token_is(lx, "index") || token_is(lx, "tf32")) return true;
     for (size_t k = 0; k < sizeof ELEMENTS / sizeof *ELEMENTS; k++)
         if (token_is(lx, ELEMENTS[k].name)) return true;
-    if (lx->len < 2 || lx->text[lx->at] != 'i') return false;
-    for (size_t k = 1; k < lx->len; k++)
-        if (lx->text[lx->at + k] < '0' || lx->text[lx->at + k] > '9') return false;
+    if (lx->r.len < 2 || lx->r.text[lx->r.at] != 'i') return false;
+    for (size_t k = 1; k < lx->r.len; k++)
+        if (lx->r.text[lx->r.at + k] < '0' || lx->r.text[lx->r.at + k] > '9') return false;
     return true;
 }
 
 ot_status ml_parse_type(ml_lexer *lx, ml_type *t)
 {
-    *t = (ml_type){.kind = ML_OTHER_TYPE, .line = lx->tok_line, .col = lx->tok_col, .at = lx->at};
-    if (lx->status != OT_OK) return lx->status;
+    *t = (ml_type){.kind = ML_OTHER_TYPE, .line = lx->r.tok_line, .col = lx->r.tok_col, .at = lx->r.at};
+    if (lx->r.status != OT_OK) return lx->r.status;
     if (ml_is_word(lx, "memref")) return read_memref(lx, t);
     if (lx->tok != ML_WORD && !ml_is(lx, '(')) return ml_expected(lx, "a type");
     if (lx->tok == ML_WORD && is_scalar(lx)) t->kind = ML_SCALAR_TYPE;
-    t->end = lx->at + lx->len;
+    t->end = lx->r.at + lx->r.len;
     if (ml_is(lx, '(')) return ml_expected(lx, "a type that is no function");
     ml_next(lx);
     if (ml_is(lx, '<') && t->kind == ML_OTHER_TYPE) OT_TRY(ml_skip_brackets(lx));
-    return lx->status;
+    return lx->r.status;
 }
 
 ot_status ml_check_static(ml_lexer *lx, const ml_type *t)

@@ -21,6 +21,8 @@ static ot_status check_buffer(const check *c, uint32_t i)
     const ot_buffer *b = &c->p->lifetimes->buffers[i];
     const int64_t *at = c->p->offsets[i];
     const ot_scope_plan *s = NULL;
+    if (!ot_mem_plans(c->p->part, b->scope))
+        return c->p->multi[i] == 0 ? OT_OK : broken(c, i, 0, "planned in a memory that stays as it is");
     for (uint32_t q = 0; q < c->p->n_scopes; q++)
         if (c->p->scopes[q].scope == b->scope) s = &c->p->scopes[q];
     if (!s) return broken(c, i, 0, "its scope is not planned");

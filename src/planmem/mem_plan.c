@@ -249,9 +249,10 @@ static ot_status plan_kernel(mem_job *j, const ot_target *t, ot_mem_plan *p)
     p->multi = OT_NEW_N(p->arena, uint32_t, l->n_buffers);
     p->level = OT_NEW_N(p->arena, ot_reuse_level, l->n_buffers);
     if (!p->offsets || !p->multi || !p->level) return ot_fail_nomem(j->diag);
+    memset(p->offsets, -1, l->n_buffers * sizeof *p->offsets);
     for (int s = 0; s < OT_SCOPE_COUNT; s++) {
         j->scope = (ot_scope)s;
-        OT_TRY(scope_of_kernel(j, t, p));
+        if (ot_mem_plans(p->part, j->scope)) OT_TRY(scope_of_kernel(j, t, p));
     }
     OT_TRY(ot_mem_plan_check(j->kernel, p, j->diag));
     return mem_check_addresses(j->kernel, j->path, p, t, j->diag);
@@ -269,6 +270,7 @@ ot_status ot_mem_plan_kernel(const ot_kernel *k, const char *path, const ot_targ
         return ot_fail_nomem(d);
     }
     p->arena = a;
+    p->part = o->part;
     ot_mem_options own = *o;
     if (k->explicit_sync) { /* a place that two pipes share is a dependency which the text does not know */
         own.lifetimes.no_in_place = true;
@@ -310,6 +312,7 @@ void ot_mem_plan_apply(const ot_mem_plan *p, ot_kernel *k)
 {
     for (uint32_t i = 0; i < p->lifetimes->n_buffers; i++) {
         const ot_buffer *b = &p->lifetimes->buffers[i];
+        if (p->multi[i] == 0) continue;
         if (k->values[b->values[0]].kind != OT_TK_BUFFER) apply_place(p, i, k); /* carried values, results only */
         for (uint32_t v = 0; v < b->n_values; v++) {
             ot_tk_value *value = &k->values[b->values[v]];

@@ -14,17 +14,20 @@ typedef struct solver {
     ot_arena *a;
     ot_tk_binding *values; /* [n] of the sizes that are solved */
     uint32_t n;
+    ot_mem_part part; /* sizes are those with which all memories do, whichever of them is planned then */
 } solver;
 
 /* Read with these values, choose memories, plan. */
 static ot_status plan_once(const solver *s, const ot_tk_binding *values, uint32_t n, ot_diag *d, ot_kernel **k, ot_mem_plan **p)
 {
     ot_mem_text *m = s->m;
+    ot_mem_options o = *m->options;
+    o.part = s->part;
     *k = NULL;
     *p = NULL;
     OT_TRY(ot_kernel_parse_sized(m->path, m->text, m->n, values, n, d, k));
     ot_status st = ot_mem_choose_scopes(*k, m->path, m->target, d, s->a, NULL, NULL);
-    if (st == OT_OK) st = ot_mem_plan_kernel(*k, m->path, m->target, m->options, d, p);
+    if (st == OT_OK) st = ot_mem_plan_kernel(*k, m->path, m->target, &o, d, p);
     if (st == OT_OK) return OT_OK;
     ot_kernel_free(*k);
     *k = NULL;
@@ -210,7 +213,7 @@ static void take_given(solver *s, const ot_kernel *k)
 
 ot_status ot_mem_plan_text(ot_mem_text *m, ot_arena *a, ot_diag *d, ot_kernel **k, ot_mem_plan **p)
 {
-    solver s = {.m = m, .a = a};
+    solver s = {.m = m, .a = a, .part = OT_MEM_BOTH};
     ot_kernel *first = NULL;
     ot_diag local = {0};
     size_t cap = 0;
@@ -225,7 +228,9 @@ ot_status ot_mem_plan_text(ot_mem_text *m, ot_arena *a, ot_diag *d, ot_kernel **
     ot_status st = s.values ? solve(&s, first, &cap, d) : ot_fail_nomem(d);
     if (st == OT_OK) take_given(&s, first);
     if (st == OT_OK) {
+        s.part = m->options->part;
         st = plan_once(&s, s.values, s.n, &local, k, p);
+        s.part = OT_MEM_BOTH;
         if (st == OT_E_BUDGET)
             st = explain(&s, first, &local, d);
         else if (st != OT_OK)

@@ -75,6 +75,13 @@ typedef enum ot_reuse_level {
     OT_LEVEL_0 = 0     /* any disjoint lifetimes */
 } ot_reuse_level;
 
+/* What is planned: the memories of the device, buffers in global memory (workspaces), or both. What is not stays as it is. */
+typedef enum ot_mem_part { OT_MEM_BOTH, OT_MEM_LOCAL, OT_MEM_WORKSPACE } ot_mem_part;
+static inline bool ot_mem_plans(ot_mem_part part, ot_scope scope)
+{
+    return part == OT_MEM_BOTH || (part == OT_MEM_WORKSPACE) == (scope == OT_SCOPE_GM);
+}
+
 typedef struct ot_mem_options {
     ot_mem_mode mode;      /* auto: sequential, else reuse, else search */
     int64_t capacity;      /* in place of the target's, for every scope but gm; 0: the target's */
@@ -82,6 +89,7 @@ typedef struct ot_mem_options {
     double time_limit;     /* for search; 0: none, steps only */
     int64_t step_limit;    /* for search, of each scope; 0: the default of ot_pack */
     uint32_t threads;
+    ot_mem_part part;
     bool workspace_reuse; /* buffers in global memory may share; default of the command: off (seed 002) */
     ot_lifetime_options lifetimes;
 } ot_mem_options;
@@ -106,10 +114,11 @@ typedef struct ot_mem_plan {
     ot_arena *arena;                     /* owns everything, itself included */
     const ot_lifetimes *lifetimes;       /* owned */
     int64_t (*offsets)[OT_TK_MULTI_MAX]; /* [n_buffers] per slot; -1 beyond its slots. Dead buffers get offset 0 */
-    uint32_t *multi;                     /* [n_buffers] slots after level 1 upgrades */
-    ot_reuse_level *level;               /* [n_buffers] */
+    uint32_t *multi;                     /* [n_buffers] slots after level 1 upgrades; 0: in a memory that is not planned */
+    ot_mem_part part;
+    ot_reuse_level *level; /* [n_buffers] */
     ot_scope_plan scopes[OT_SCOPE_COUNT];
-    uint32_t n_scopes; /* scopes with buffers, in ot_scope order */
+    uint32_t n_scopes; /* planned scopes with buffers, in ot_scope order */
 } ot_mem_plan;
 
 /* Plan every scope of a verified kernel; `path` is for messages. Deterministic (unless a scope timed_out). Overflow: OT_E_BUDGET,

@@ -26,7 +26,7 @@ static char *planned(const char *text, size_t size, const ot_target *t, size_t *
     ot_mem_plan *p = NULL;
     char *out = NULL;
     ot_mem_options o = {.threads = 1, .step_limit = 2000, .workspace_reuse = true};
-    ot_status s = ot_mlir_parse("k.mlir", text, size, OT_MLIR_BOTH, &d, &m);
+    ot_status s = ot_mlir_parse("k.mlir", text, size, OT_MEM_BOTH, &d, &m);
     if (s == OT_E_INPUT)
         expect_place(&d);
     else if (s != OT_OK && s != OT_E_NOMEM)

@@ -124,6 +124,8 @@ static const struct {
     {6, "input %v0 : float32[4,12,18,18]\ninit %g : int64[8] = [0,0,1,1,0,0,1,1]\ninit %w : float32[12,4,3,3] = random 1\n"
         "%v1 = Pad(%v0, %g)\n%v2 = Conv(%v1, %w) {group=3}\n%v3 = ReduceMean(%v2) {axes=[1]}\n%v4 = Add(%v3, %v2)\n"
         "%v5 = Sub(%v4, %v0)\n"},
+    /* tiles of a Concat that have nothing of its first operand */
+    {5, "input %v0 : float32[1,4,60,20]\n%v1 = Relu(%v0)\n%v2 = Neg(%v0)\n%v3 = Concat(%v1, %v2) {axis=2}\n%v4 = Abs(%v3)\n"},
     {4, "input %v0 : float32[3,9,50]\ninit %w : float32[7,9,5] = random 1\n%v1 = Conv(%v0, %w) {pads=[2,2], dilations=[1]}\n"
         "%v2 = MaxPool(%v1) {kernel_shape=[4], strides=[2], pads=[1,1], ceil_mode=1}\n%v3 = Clip(%v2) \n"},
 };

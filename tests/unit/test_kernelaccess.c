@@ -171,7 +171,84 @@ static void reduce_rows(const enumeration *e, uint32_t at, uint32_t v)
     }
 }
 
+/* Elements of a result by lanes, for one step of what is summed up: index of the operand's element, false: in the pads. */
+typedef struct summed {
+    const ot_tk_stmt *s;
+    const ot_tk_value *x, *out;
+    int64_t n[OT_TK_RANK_MAX]; /* [4] steps along each summed axis */
+    int64_t stride, dilation, pad, group;
+    uint32_t operand;
+} summed;
+
+static int64_t number(const ot_tk_stmt *s, const char *name, int64_t other)
+{
+    const ot_tk_attr *a = ot_tk_attr_find(s, name);
+    return a ? (int64_t)a->values[0] : other;
+}
+
+static bool is_name(const ot_tk_stmt *s, const char *name) { return strcmp(s->name, name) == 0; }
+
+/* Where lane `o` [out.rank] reads at step `k` [3] of the sum. */
+static bool element(const summed *m, const int64_t *o, const int64_t *k, int64_t *index)
+{
+    const uint32_t r = m->out->rank;
+    if (is_name(m->s, "matmul") || is_name(m->s, "mmad")) {
+        bool left = m->operand == 0, turned = number(m->s, left ? "transpose_a" : "transpose_b", 0) != 0;
+        int64_t row = left ? o[r - 2] : k[0], col = left ? k[0] : o[r - 1];
+        for (uint32_t d = 0; d + 2 < m->x->rank; d++) index[d] = m->x->dims[d] == 1 ? 0 : o[d + r - m->x->rank];
+        index[m->x->rank - 2] = turned ? col : row;
+        index[m->x->rank - 1] = turned ? row : col;
+        return true;
+    }
+    if (is_name(m->s, "conv") && m->operand == 1) {
+        memcpy(index, (const int64_t[]){o[1], k[0], k[1], k[2]}, 4 * sizeof *index);
+        return true;
+    }
+    index[0] = o[0];
+    index[1] = is_name(m->s, "conv") ? o[1] / (m->out->dims[1] / m->group) * m->n[0] + k[0] : o[1];
+    index[2] = o[2] * m->stride + k[1] * m->dilation - m->pad;
+    index[3] = o[3] * m->stride + k[2] * m->dilation - m->pad;
+    return index[2] >= 0 && index[2] < m->x->dims[2] && index[3] >= 0 && index[3] < m->x->dims[3];
+}
+
+static void summed_up(const enumeration *e, uint32_t at, uint32_t operand)
+{
+    const ot_tk_stmt *s = &e->k->stmts[at];
+    summed m = {.s = s, .x = &e->k->values[s->in[operand]], .out = &e->k->values[s->out[0]], .operand = operand};
+    const ot_tk_value *second = s->n_in > 1 ? &e->k->values[s->in[1]] : NULL;
+    int64_t all = 1, index[OT_TK_RANK_MAX], o[OT_TK_RANK_MAX];
+    m.stride = number(s, "stride", 1), m.dilation = number(s, "dilation", 1), m.pad = number(s, "pad", 0);
+    m.group = number(s, "group", 1);
+    m.n[0] = m.n[1] = m.n[2] = 1;
+    if (is_name(s, "maxpool"))
+        m.n[1] = m.n[2] = number(s, "kernel", 1);
+    else if (is_name(s, "conv"))
+        memcpy(m.n, second->dims + 1, 3 * sizeof *m.n);
+    else
+        m.n[0] = second->dims[second->rank - (number(s, "transpose_b", 0) ? 1 : 2)];
+    for (uint32_t d = 0; d < m.out->rank; d++) all *= m.out->dims[d];
+    assert_true(all <= LANES);
+    for (int64_t step = 0; step < m.n[0] * m.n[1] * m.n[2]; step++) {
+        const int64_t k[3] = {step / (m.n[1] * m.n[2]), step / m.n[2] % m.n[1], step % m.n[2]};
+        int64_t list[LANES];
+        for (int64_t j = 0; j < all; j++) {
+            int64_t rest = j;
+            for (uint32_t d = m.out->rank; d-- > 0; rest /= m.out->dims[d]) o[d] = rest % m.out->dims[d];
+            list[j] = element(&m, o, k, index) ? address(e, at, s->in[operand], index) : -1;
+        }
+        access(e, at, s->in[operand], false, list, (int)all);
+    }
+}
+
 static void run(const enumeration *e, uint32_t from, uint32_t end);
+
+static bool sums_up(const ot_tk_stmt *s, uint32_t operand)
+{
+    static const char *const names[] = {"matmul", "mmad", "conv", "maxpool"};
+    for (size_t k = 0; k < 4; k++)
+        if (is_name(s, names[k])) return operand < 2;
+    return false;
+}
 
 static void step(const enumeration *e, uint32_t i)
 {
@@ -182,7 +259,9 @@ static void step(const enumeration *e, uint32_t i)
     } else if (s->op == OT_TK_COMPUTE) {
         in_order(e, i, s->out[0], NULL, true);
         for (uint32_t j = 0; j < s->n_in; j++) {
-            if (strcmp(s->name, "reduce_sum") == 0)
+            if (sums_up(s, j))
+                summed_up(e, i, j);
+            else if (strcmp(s->name, "reduce_sum") == 0)
                 reduce_rows(e, i, s->in[j]);
             else
                 broadcast(e, i, s->in[j], &e->k->values[s->out[0]], strcmp(s->name, "transpose") == 0);
@@ -257,6 +336,35 @@ static const char *make(text *t, bool gpu)
     return t->s;
 }
 
+/* Products and windows of shared buffers, some of them parts of others or in global memory. */
+static const char *make_products(text *t)
+{
+    static const char *const types[] = {"f32", "f16", "i8", "f64"};
+    const char *type = types[below(4)], *pipe = below(2) ? "cube" : "vector";
+    int m = 1 + below(20), n = 1 + below(40), k = 1 + below(9), batch = 1 + below(3), b_turned = below(2), a_turned = below(2);
+    int group = 1 + below(3), depth = 1 + below(3), maps = group * (1 + below(3)), kernel = 1 + below(3), size = 5 + below(9);
+    int stride = 1 + below(2), dilation = 1 + below(2), pad = below(3), reach = (kernel - 1) * dilation + 1;
+    int out = (size + 2 * pad - reach) / stride + 1, pooled = (size + 2 * pad - kernel) / stride + 1;
+    t->n = 0;
+    put(t, "kernel k target \"h200\" {\n  param x: %dx%d f16 @gm\n", 3 * m + k, 64);
+    put(t, "  for i in 0..3 {\n    alloc big: %dx%dx%d %s @shared\n", batch, a_turned ? k : m, (a_turned ? m : k) + 7, type);
+    put(t, "    subview a = big[0:%d, 0:%d, i:i+%d]\n", batch, a_turned ? k : m, a_turned ? m : k);
+    put(t, "    alloc b: %dx%d %s @shared\n    alloc c: %dx%dx%d f32 @shared\n", b_turned ? n : k, b_turned ? k : n, type, batch, m,
+        n);
+    put(t, "    big = vector.fill(value=1)\n    b = vector.fill(value=1)\n    c = vector.fill(value=0)\n");
+    put(t, "    c = %s.mmad(a, b, c, transpose_a=%d, transpose_b=%d)\n", pipe, a_turned, b_turned);
+    put(t, "    alloc g: %dx%d f32 @shared\n    subview xs = x[i:i+%d, 0:%d]\n    alloc h: %dx%d %s @shared\n", m, n, m, k, k, n,
+        type);
+    put(t, "    h = vector.fill(value=2)\n    g = %s.matmul(xs, h)\n", pipe);
+    put(t, "    alloc p: 2x%dx%dx%d %s @shared\n    alloc w: %dx%dx%dx%d %s @shared\n    alloc q: 2x%dx%dx%d f32 @shared\n",
+        group * depth, size, size, type, maps, depth, kernel, kernel, type, maps, out, out);
+    put(t, "    p = vector.fill(value=1)\n    w = vector.fill(value=1)\n");
+    put(t, "    q = %s.conv(p, w, stride=%d, dilation=%d, pad=%d, group=%d)\n", pipe, stride, dilation, pad, group);
+    put(t, "    alloc r: 2x%dx%dx%d %s @shared\n    r = vector.maxpool(p, kernel=%d, stride=%d, pad=%d)\n  }\n}\n", group * depth,
+        pooled, pooled, type, kernel, stride, pad);
+    return t->s;
+}
+
 static ot_kernel *parse(const char *s)
 {
     ot_diag d = {0};
@@ -305,6 +413,7 @@ static void enumerated(void **state)
     (void)state;
     static text t;
     for (int n = 0; n < 300; n++) check(make(&t, n % 2 == 0));
+    for (int n = 0; n < 150; n++) check(make_products(&t));
 }
 
 /* ---- pads ---- */

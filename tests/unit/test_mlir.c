@@ -17,7 +17,7 @@
 static ot_status read_text(const char *text, size_t n, ot_diag *d, ot_mlir **m)
 {
     *d = (ot_diag){0};
-    return ot_mlir_parse("k.mlir", text, n, OT_MLIR_BOTH, d, m);
+    return ot_mlir_parse("k.mlir", text, n, OT_MEM_BOTH, d, m);
 }
 
 static void plan(const ot_mlir *m, ot_mem_plan **p)
@@ -65,6 +65,9 @@ static const struct {
      "k.mlir:2:32: a dimension does not fit 64 bits"},
     {"func.func @k() {\n  %a = memref.alloc() : memref<9000000000x9000000000xf16, #hivm.address_space<ub>>\n  return\n}",
      "k.mlir:2:8: the size of 'a' does not fit 64 bits"},
+    {"func.func @k() {\n  %a = memref.alloc() : " UB "\n  annotation.mark %a {hivm.multi_buffer = 2 : i32} : " UB
+     "\n  annotation.mark %a {hivm.multi_buffer = 4 : i32} : " UB "\n  return\n}",
+     "k.mlir:4:43: '%a' has a mark already: 2 buffers, not 4"},
     {"func.func @k() {\n  linalg.fill ins(%a : f16)\n  return\n}", "k.mlir:2:3: 'linalg.fill' is not in the subset that is read"},
     {"func.func @k() {\n  \"hivm.hir.vadd\"() : () -> ()\n}",
      "k.mlir:2:3: an operation in its generic form is not in the subset that is read"},

@@ -1,81 +1,9 @@
-/* Regions as kernels, their planned memory, and the arena of a whole model.
+/* Regions as kernels, and their planned memory.
  *
  * Buffers and windows of hand-made regions are compared with numbers worked out on paper. Liveness has an oracle of its own
  * here: one pass over the statements, no sets, no merging. It is compared with what the planner says of the same kernel.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "memory/region_held.h"
-#include "memory/region_names.h"
-#include "hand_plan.h"
-#include "memory/memory.h"
-
-/* ---- rigs ---- */
-
-typedef struct rig {
-    ot_diag diag;
-    ot_model *m;
-    ot_arena *a;
-    ot_region r;
-    ot_target t;
-    ot_kernel *k;
-} rig;
-
-static ot_target scratchpad(void)
-{
-    ot_target t = {.name = "tlf-16m", .fast_bytes = 1 << 20, .granule = 64, .cores = 1, .double_buffer = true};
-    t.runtime = &ot_runtime_device_plain;
-    for (int s = 0; s < OT_SCOPE_COUNT; s++) t.scopes[s].alignment = 1;
-    t.scopes[OT_SCOPE_L2].bytes = t.fast_bytes;
-    return t;
-}
-
-static ot_target cache(void)
-{
-    ot_target t = scratchpad();
-    t.is_cache = true;
-    t.runtime = &ot_runtime_gpu_plain;
-    return t;
-}
-
-static void open_model(rig *x, const char *text)
-{
-    *x = (rig){.t = scratchpad()};
-    if (ot_text_parse(text, strlen(text), &x->diag, &x->m) != OT_OK) fail_msg("%s", x->diag.message);
-    x->a = ot_arena_new();
-    assert_int_equal(ot_infer_shapes(x->m->graph, NULL, 0), OT_OK);
-    assert_int_equal(ot_assure(x->m->graph, OT_P_ORDER | OT_P_USES | OT_P_SHAPES), OT_OK);
-}
-
-/* The region that ends at the model's first output. */
-static void cut(rig *x, uint32_t n_dims, uint32_t a0, uint32_t t0, uint32_t a1, uint32_t t1, ot_form form)
-{
-    const uint32_t axes[2] = {a0, a1}, tiles[2] = {t0, t1};
-    ot_why why = OT_WHY_NONE;
-    if (!hand_plan(x->m->graph, x->m->graph->outputs[0], n_dims, axes, tiles, form, x->a, &x->r, &why))
-        fail_msg("%s", ot_reason_sentence(why));
-    x->r.overlap = true;
-}
-
-static void lower(rig *x)
-{
-    ot_kernel_free(x->k);
-    x->k = NULL;
-    if (ot_region_kernel(x->m->graph, &x->r, &x->t, &x->diag, &x->k) != OT_OK) fail_msg("%s", x->diag.message);
-    if (ot_kernel_verify(x->k, "test", &x->diag) != OT_OK) fail_msg("%s", x->diag.message);
-}
-
-static void done(rig *x)
-{
-    ot_kernel_free(x->k);
-    ot_model_free(x->m);
-    ot_arena_free(x->a);
-}
+#include "region_rig.h"
 
 static const ot_tk_value *named(const rig *x, const char *name)
 {
@@ -194,17 +122,6 @@ static void bounds_agree(rig *x)
 }
 
 /* ---- hand-made regions ---- */
-
-static const char CHAIN[] = "model ir 8 opset 17\n"
-                            "graph g {\n"
-                            "  input %x : float32[1,4,64,16]\n"
-                            "  init %w0 : float32[4,4,3,3] = random 1\n"
-                            "  init %w1 : float32[4,4,3,3] = random 2\n"
-                            "  %a = Conv(%x, %w0) {pads=[1,1,1,1]}\n"
-                            "  %b = Relu(%a)\n"
-                            "  %y = Conv(%b, %w1) {pads=[1,1,1,1]}\n"
-                            "  output %y\n"
-                            "}\n";
 
 /* Two convolutions in steps of 4 of 64 rows, columns in two strips of 8 with their halo: two rows stay of what each of them reads, and
  * what is new is a step's. */
@@ -476,98 +393,6 @@ static void kernel_survives_its_text(void **state)
     done(&x);
 }
 
-/* Do two buffers of the kernel lie over each other? */
-static bool any_share(const ot_kernel *k)
-{
-    for (uint32_t v = 0; v < k->n_values; v++)
-        for (uint32_t u = 0; u < v; u++)
-            for (uint32_t i = 0; i < k->values[v].n_offsets; i++)
-                for (uint32_t j = 0; j < k->values[u].n_offsets; j++) {
-                    const ot_tk_value *a = &k->values[v], *b = &k->values[u];
-                    bool in_place = a->offsets[i] == b->offsets[j] && a->bytes == b->bytes && a->multi == b->multi;
-                    if (!in_place && a->offsets[i] < b->offsets[j] + b->bytes && b->offsets[j] < a->offsets[i] + a->bytes)
-                        return true;
-                }
-    return false;
-}
-
-/* With DMA: nothing shares where all fits side by side, less and less is apart in smaller memories, down to the least that the search
- * finds; without DMA the places are as low as it gets. */
-static void pipes_share_when_they_must(void **state)
-{
-    (void)state;
-    rig x;
-    uint32_t apart = 0, shared = 0;
-    open_model(&x, CHAIN);
-    cut(&x, 2, 2, 8, 3, 2, OT_FORM_UNROLLED);
-    x.r.weights_stay = true;
-    x.r.overlap = false;
-    ot_region_memory least;
-    assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &least, NULL), OT_OK);
-    for (int64_t room = 2 * least.height; room >= least.height; room -= ot_max(64, least.height / 40)) {
-        ot_region_memory m;
-        ot_kernel *k = NULL;
-        x.t.fast_bytes = room;
-        x.t.double_buffer = true;
-        assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &m, &k), OT_OK);
-        assert_int_equal(m.height, least.height);
-        assert_in_range(m.arena, m.lower_bound, room);
-        assert_true(m.stall >= 0 && (m.cross_pipe > 0 || m.stall == 0));
-        bool share = any_share(k);
-        assert_true(share || m.level == OT_LEVEL_NONE);
-        if (m.level == OT_LEVEL_NONE) assert_true(!share && m.cross_pipe == 0 && m.mode == OT_MEM_SEQUENTIAL);
-        apart += !share;
-        shared += share;
-        ot_kernel_free(k);
-        x.t.double_buffer = false;
-        assert_int_equal(ot_region_plan_memory(x.m->graph, &x.r, &x.t, &x.diag, &m, &k), OT_OK);
-        assert_int_equal(m.arena, least.height);
-        ot_kernel_free(k);
-    }
-    print_message("%u plans apart, %u shared\n", apart, shared);
-    assert_true(apart > 0);
-    done(&x);
-}
-
-/* Load, two operations, store, a second each; what the second makes lies over the load's first slot, or apart.
- *
- *             0  1  2  3  4  5  6  7  8  9
- *   load      0  1  .  .  .  .  2              of tile 2 waits until the result of tile 1 has left the place; apart: at 2
- *   b            0     1           2
- *   c               0     1           2        c waits for the store of the tile before: one slot
- *   store              0     1           2
- */
-static void sharing_stalls_the_pipes(void **state)
-{
-    (void)state;
-    static const char *const format = "kernel k { param x: 3x64 f32 @gm\nparam y: 3x64 f32 @gm\nfor t in 0..%d {\n"
-                                      "alloc a: 1x64 f32 @l2 multi=2 offset=0,256\nload a <- x[t:t+1, 0:64]\n"
-                                      "alloc b: 1x64 f32 @l2 offset=512\nb = vector.exp(a)\n"
-                                      "alloc c: 1x64 f32 @l2 offset=%d\nc = vector.softmax(b)\nstore y[t:t+1, 0:64] <- c\n}\n}\n";
-    static const struct {
-        int tiles, offset;
-        double stall;
-    } cases[] = {{3, 768, 0}, {3, 0, 2}, {2, 0, 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[1000];
-        ot_diag d = {0};
-        ot_kernel *k = NULL;
-        ot_mem_plan *p = NULL;
-        ot_target t = scratchpad();
-        const ot_mem_options o = {.threads = 1, .lifetimes = {.no_in_place = true}};
-        double seconds[32], stall = -1;
-        for (size_t s = 0; s < 32; s++) seconds[s] = 1;
-        snprintf(text, sizeof text, format, cases[i].tiles, cases[i].offset);
-        if (ot_kernel_parse("k.tk", text, strlen(text), &d, &k) != OT_OK) fail_msg("%s", d.message);
-        if (ot_mem_plan_kernel(k, "k.tk", &t, &o, &d, &p) != OT_OK) fail_msg("%s", d.message);
-        assert_in_range(k->n_stmts, 1, 31);
-        assert_int_equal(ot_region_stall(k, p, seconds, &d, &stall), OT_OK);
-        if (stall != cases[i].stall) fail_msg("case %zu: %g s, not %g", i, stall, cases[i].stall);
-        ot_mem_plan_free(p);
-        ot_kernel_free(k);
-    }
-}
-
 static void names_are_legal_and_unique(void **state)
 {
     (void)state;
@@ -601,34 +426,6 @@ static void names_are_legal_and_unique(void **state)
 }
 
 /* ---- random graphs ---- */
-
-static uint64_t rng;
-
-static uint32_t next_random(uint32_t n) { return (uint32_t)(ot_next_random(&rng) % n); }
-
-/* A chain with skips on [2,c,h,h]; every third value or so is read again later. */
-static char *random_text(char *buf, size_t size, uint32_t n)
-{
-    uint32_t h = 16u << next_random(3), c = 4u << next_random(3);
-    int len = snprintf(buf, size, "model ir 8 opset 17\ngraph g {\n  input %%v0 : float32[2,%u,%u,%u]\n", c, h, h);
-    for (uint32_t k = 0; k < n; k++)
-        len += snprintf(buf + len, size - (size_t)len, "  init %%w%u : float32[%u,%u,3,3] = random %u\n", k, c, c, k + 1);
-    for (uint32_t k = 0; k < n; k++) {
-        const char *at = buf + len;
-        uint32_t kind = next_random(5), back = next_random(k + 1);
-        if (kind == 0)
-            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Relu(%%v%u)\n", k + 1, k);
-        else if (kind == 1)
-            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Add(%%v%u, %%v%u)\n", k + 1, k, back);
-        else if (kind == 2)
-            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Identity(%%v%u)\n", k + 1, k);
-        else
-            len += snprintf(buf + len, size - (size_t)len, "  %%v%u = Conv(%%v%u, %%w%u) {pads=[1,1,1,1]}\n", k + 1, k, k);
-        assert_ptr_not_equal(at, buf + len);
-    }
-    snprintf(buf + len, size - (size_t)len, "  output %%v%u\n}\n", n);
-    return buf;
-}
 
 static void random_regions_are_counted_right(void **state)
 {
@@ -674,103 +471,6 @@ static void random_regions_are_counted_right(void **state)
     assert_true(lower_in_place > 10);
 }
 
-/* ---- the arena of a whole model ---- */
-
-/* Most bytes alive at one node, from the graph alone: inputs until their last reader, outputs to the end. */
-static int64_t graph_live(const ot_graph *g, int64_t *sum)
-{
-    int64_t most = 0;
-    *sum = 0;
-    for (uint32_t at = 0; at <= g->n_order + 1; at++) {
-        int64_t live = 0;
-        for (ot_id v = 0; v < g->n_values; v++) {
-            const ot_value *x = &g->values[v];
-            int64_t bytes, from = OT_NONE, to = -1;
-            if (x->init || x->is_const || !ot_value_bytes(x, &bytes)) continue;
-            if (x->is_input) from = to = 0;
-            for (uint32_t k = 0; k < g->n_order; k++) {
-                const ot_node *n = &g->nodes[g->order[k]];
-                for (uint32_t j = 0; j < n->n_out; j++)
-                    if (n->out[j] == v) from = to = k + 1;
-                for (uint32_t j = 0; j < n->n_in; j++)
-                    if (n->in[j] == v) to = k + 1;
-            }
-            if (x->is_output) to = g->n_order + 1;
-            if (from <= at && at <= to) live += bytes;
-            if (at == 0) *sum += bytes;
-        }
-        most = ot_max(most, live);
-    }
-    return most;
-}
-
-static void arena_counts_every_activation(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 1; seed <= 40; seed++) {
-        rig x;
-        char text[8192];
-        ot_arena_figures f;
-        uint32_t unknown;
-        int64_t sum;
-        rng = seed * 131;
-        open_model(&x, random_text(text, sizeof text, 2 + next_random(20)));
-        assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
-        int64_t live = graph_live(x.m->graph, &sum);
-        if (f.lower_bound != live || f.naive != sum)
-            fail_msg("seed %llu: %lld and %lld, not %lld and %lld", (unsigned long long)seed, (long long)f.lower_bound,
-                     (long long)f.naive, (long long)live, (long long)sum);
-        assert_int_equal(unknown, 0);
-        assert_in_range(f.planned, f.lower_bound, f.greedy);
-        assert_in_range(f.in_place, 1, f.planned);
-        assert_int_equal(f.n_buffers, x.m->graph->n_order + 1);
-        done(&x);
-    }
-}
-
-static void arena_in_place_and_unknown(void **state)
-{
-    (void)state;
-    rig x;
-    ot_arena_figures f;
-    uint32_t unknown;
-    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[64]\n  init %s : int64[2] = [8, 8]\n"
-                   "  %a = Relu(%x)\n  %b = Sigmoid(%a)\n  %c = Reshape(%b, %s)\n  %y = Relu(%c)\n  output %y\n}\n");
-    assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
-    assert_int_equal(f.naive, 5 * 256);
-    assert_int_equal(f.lower_bound, 2 * 256);
-    assert_int_equal(f.planned, 2 * 256);
-    assert_int_equal(f.in_place, 256); /* all of it one buffer */
-    assert_true(f.proved);
-    done(&x);
-    /* a value that is read later, and one that the caller wants, are not overwritten */
-    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[64]\n"
-                   "  %a = Relu(%x)\n  %y = Sigmoid(%a)\n  %z = Add(%x, %y)\n  output %y\n  output %z\n}\n");
-    assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
-    assert_int_equal(f.naive, 4 * 256);
-    assert_int_equal(f.in_place, 2 * 256);
-    done(&x);
-    open_model(&x, "model ir 8 opset 17\ngraph g {\n  input %x : float32[?,64]\n  %a = Relu(%x)\n  output %a\n}\n");
-    assert_int_equal(ot_graph_arena(x.m->graph, &f, &unknown), OT_OK);
-    assert_int_equal(unknown, 2);
-    assert_int_equal(f.planned, 0);
-    done(&x);
-}
-
-/* Work, steps x values, never passes that of a graph of a few values. */
-static void arena_packing_has_bounded_work(void **state)
-{
-    (void)state;
-    const int64_t most = 200 * ot_graph_arena_steps(200);
-    assert_int_equal(ot_graph_arena_steps(1), ot_graph_arena_steps(200));
-    assert_int_equal(ot_graph_arena_steps(4000), most / 4000);
-    for (uint32_t n = 200; n <= 200000; n += n / 8) {
-        int64_t steps = ot_graph_arena_steps(n), work = steps * n;
-        assert_in_range(steps, 1, most / 200);
-        assert_true(work <= most);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -785,13 +485,8 @@ int main(void)
         cmocka_unit_test(reshapes_are_names),
         cmocka_unit_test(work_memory_counts_while_its_operator_runs),
         cmocka_unit_test(kernel_survives_its_text),
-        cmocka_unit_test(pipes_share_when_they_must),
-        cmocka_unit_test(sharing_stalls_the_pipes),
         cmocka_unit_test(names_are_legal_and_unique),
         cmocka_unit_test(random_regions_are_counted_right),
-        cmocka_unit_test(arena_counts_every_activation),
-        cmocka_unit_test(arena_packing_has_bounded_work),
-        cmocka_unit_test(arena_in_place_and_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

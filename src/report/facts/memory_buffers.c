@@ -16,22 +16,25 @@ static bool copy_names(ot_arena *a, const ot_kernel *k, const ot_buffer *u, ot_m
 ot_status ot_memory_results_keep_kernel(ot_memory_results *r, const ot_kernel *k, const ot_mem_plan *p)
 {
     const ot_lifetimes *l = p->lifetimes;
-    ot_memory_buffer *list = OT_NEW_N(r->arena, ot_memory_buffer, l->n_buffers);
+    ot_memory_buffer *list = OT_NEW_N(r->arena, ot_memory_buffer, l->n_buffers + 1u);
+    uint32_t n = 0;
     if (!list) return OT_E_NOMEM;
     for (uint32_t b = 0; b < l->n_buffers; b++) {
         const ot_buffer *u = &l->buffers[b];
+        if (p->multi[b] == 0) continue; /* in a memory that is not planned */
         int64_t *offsets = ot_memdup(r->arena, p->offsets[b], p->multi[b] * sizeof *offsets);
         ot_span *live = u->n_live > 0 ? ot_memdup(r->arena, u->live, u->n_live * sizeof *live) : NULL;
-        if (!offsets || (u->n_live > 0 && !live) || !copy_names(r->arena, k, u, &list[b])) return OT_E_NOMEM;
-        list[b].scope = u->scope;
-        list[b].size = u->size;
-        list[b].offsets = offsets;
-        list[b].n_slots = p->multi[b];
-        list[b].live = live;
-        list[b].n_live = u->n_live;
+        ot_memory_buffer *to = &list[n++];
+        if (!offsets || (u->n_live > 0 && !live) || !copy_names(r->arena, k, u, to)) return OT_E_NOMEM;
+        to->scope = u->scope;
+        to->size = u->size;
+        to->offsets = offsets;
+        to->n_slots = p->multi[b];
+        to->live = live;
+        to->n_live = u->n_live;
     }
     r->list = list;
-    r->n_list = l->n_buffers;
+    r->n_list = n;
     return OT_OK;
 }
 

@@ -1,0 +1,203 @@
+/* What a tile of a program does: inputs are brought, operators run on their windows, pieces of outputs are stored. */
+#include "region_program.h"
+
+/* A buffer for region value v, in the place that the planned kernel has for it. */
+static ot_status new_tile(prog *p, uint32_t v, const prog_tensor *like, prog_tensor *out)
+{
+    const char *name = p->g->values[p->r->values[v].value].name;
+    uint32_t planned = prog_planned_buffer(p, v);
+    if (planned == OT_NONE) return prog_alloc(p, name, "_tile", OT_SCOPE_GM, 1, like, out);
+    OT_TRY(prog_alloc(p, name, "_tile", OT_SCOPE_L2, p->plan->values[planned].n_offsets, like, out));
+    return prog_place_as(p, out->v, planned);
+}
+
+/* Where the planned kernel works in place, blocks do, too: another name of the operand's tile. *done false: it has its own place. */
+static ot_status work_in_place(prog *p, uint32_t i, const prog_tensor *in, const prog_tensor *like, bool *done)
+{
+    const ot_rnode *rn = &p->r->nodes[i];
+    const uint32_t own = prog_planned_buffer(p, rn->out[0]);
+    *done = false;
+    for (uint32_t j = 0; own != OT_NONE && p->second && j < p->g->nodes[rn->node].n_in; j++) {
+        const uint32_t v = rn->in[j], other = v == OT_NONE ? OT_NONE : prog_planned_buffer(p, v);
+        int64_t have, want;
+        if (other == OT_NONE || in[j].v == OT_NONE || p->plan->values[own].offsets[0] != p->plan->values[other].offsets[0])
+            continue;
+        if (!ot_product(in[j].dims, in[j].rank, &have) || !ot_product(like->dims, like->rank, &want) || have != want) continue;
+        if (in[j].v != p->tile[v].v) return prog_refuse(p, "a part of a tile that is worked on in place");
+        *done = true;
+        return prog_alias(p, &in[j], like->rank, like->dims, &p->tile[rn->out[0]]);
+    }
+    return OT_OK;
+}
+
+/* Region input v in this tile: loaded where the planned kernel has a buffer, else a view of the tensor. */
+static ot_status bring_input(prog *p, uint32_t v)
+{
+    prog_tensor like, whole;
+    ot_tk_affine lo[OT_TK_RANK_MAX];
+    ot_tk_range ranges[OT_TK_RANK_MAX];
+    if (p->tile[v].v != OT_NONE || p->param[v] == OT_NONE || !prog_tile_shape(p, v, false, &like, lo)) return OT_OK;
+    if (prog_planned_buffer(p, v) == OT_NONE) {
+        if (!prog_whole_shape(p, v, &whole)) return OT_OK;
+        whole.v = p->param[v];
+        return prog_part(p, &whole, lo, like.dims, &p->tile[v]);
+    }
+    OT_TRY(new_tile(p, v, &like, &p->tile[v]));
+    for (uint32_t k = 0; k < like.rank; k++) ranges[k] = (ot_tk_range){lo[k], prog_plus(lo[k], like.dims[k])};
+    return ot_kb_load(p->b, p->tile[v].v, p->param[v], ranges, like.rank) ? OT_OK : prog_nomem(p);
+}
+
+/* Operand j of node i: its tile, cut to what the node reads of it. */
+static ot_status operand(prog *p, uint32_t i, uint32_t j, prog_tensor *out)
+{
+    const ot_rnode *rn = &p->r->nodes[i];
+    const ot_node *n = &p->g->nodes[rn->node];
+    const uint32_t v = rn->in[j];
+    ot_tk_affine lo[OT_TK_RANK_MAX] = {0};
+    *out = (prog_tensor){.v = OT_NONE};
+    if (n->in[j] == OT_NONE) return OT_OK;
+    if (v == OT_NONE) {
+        const ot_value *x = &p->g->values[n->in[j]];
+        out->v = ot_map_get(p->constant_of, x->name);
+        out->type = ot_region_type_name(x->dtype);
+        out->rank = 1;
+        out->dims[0] = 1;
+        for (int32_t k = 0; out->v != OT_NONE && k < x->rank; k++) out->dims[k] = x->dims[k];
+        if (out->v != OT_NONE && x->rank > 0) out->rank = (uint32_t)x->rank;
+        return OT_OK;
+    }
+    if (v < p->r->n_inputs) OT_TRY(bring_input(p, v));
+    if (p->tile[v].v == OT_NONE) return OT_OK;
+    prog_tensor x = p->tile[v], part = x;
+    for (uint32_t d = 0; d < p->r->n_dims; d++) {
+        const ot_op_tile *op = &prog_windows(p, d)->ops[i];
+        if (!rn->in_axis[d] || rn->lead_axis[d] == OT_AX_WHOLE || rn->in_axis[d][j] < 0) continue;
+        const int8_t axis = rn->in_axis[d][j];
+        const bool follows = p->r->values[v].axis[d] == axis;
+        part.dims[axis] = op->in[j].hi - op->in[j].lo;
+        if (part.dims[axis] == 0) return OT_OK; /* not read in this tile */
+        if (follows)
+            lo[axis].constant = op->in[j].lo - prog_windows(p, d)->made[v].lo;
+        else if (p->runs[d][p->at[d]].count == 1)
+            lo[axis].constant = op->in[j].lo;
+        else
+            return prog_refuse(p, "an operand that is cut along another axis than its tiles");
+    }
+    return prog_part(p, &x, lo, part.dims, out);
+}
+
+/* The piece of output v goes where it belongs. */
+static ot_status store_piece(prog *p, uint32_t v)
+{
+    prog_tensor piece, from;
+    ot_tk_affine to[OT_TK_RANK_MAX], inset[OT_TK_RANK_MAX] = {0};
+    ot_tk_range ranges[OT_TK_RANK_MAX];
+    if (!prog_tile_shape(p, v, true, &piece, to)) return OT_OK;
+    for (uint32_t d = 0; d < p->r->n_dims; d++)
+        if (p->r->values[v].axis[d] >= 0)
+            inset[p->r->values[v].axis[d]].constant = prog_windows(p, d)->piece[v].lo - prog_windows(p, d)->made[v].lo;
+    OT_TRY(prog_part(p, &p->tile[v], inset, piece.dims, &from));
+    for (uint32_t k = 0; k < piece.rank; k++) ranges[k] = (ot_tk_range){to[k], prog_plus(to[k], piece.dims[k])};
+    return ot_kb_store(p->b, p->param[v], ranges, piece.rank, from.v) ? OT_OK : prog_nomem(p);
+}
+
+/* What the adapted node asks for, from the windows of all dimensions. */
+static ot_status adapt(prog *p, uint32_t i, ot_adapted *out)
+{
+    const ot_rnode *rn = &p->r->nodes[i];
+    ot_tile_axis axes[OT_DIMS_MAX];
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < p->r->n_dims; d++)
+        if (rn->lead_axis[d] >= 0)
+            axes[n++] = (ot_tile_axis){rn->lead_out[d], (uint32_t)rn->lead_axis[d], &prog_windows(p, d)->ops[i]};
+    return ot_tile_adapt(p->g, &p->g->nodes[rn->node], axes, n, p->a, out) == OT_OK ? OT_OK : prog_nomem(p);
+}
+
+/* Another name of the input, where the planned kernel has one. */
+static ot_status try_view(prog *p, uint32_t i, const prog_tensor *in, const prog_tensor *like, bool *done)
+{
+    const uint32_t v = p->r->nodes[i].out[0];
+    const ot_node *n = &p->g->nodes[p->r->nodes[i].node];
+    int64_t have, want;
+    *done = false;
+    if (!ot_op_is_view(n->op) || in->v == OT_NONE || p->held->value[v] == OT_NONE) return OT_OK;
+    if (p->plan->values[p->held->value[v]].kind == OT_TK_BUFFER) return OT_OK;
+    if (!ot_product(in->dims, in->rank, &have) || !ot_product(like->dims, like->rank, &want) || have != want)
+        return prog_refuse(p, "a view of a tile of another size");
+    *done = true;
+    return prog_alias(p, in, like->rank, like->dims, &p->tile[v]);
+}
+
+static bool is_used(const prog *p, uint32_t i)
+{
+    for (uint32_t d = 0; d < p->r->n_dims; d++)
+        if (prog_windows(p, d)->ops[i].need.lo >= prog_windows(p, d)->ops[i].need.hi) return false;
+    return true;
+}
+
+/* The outputs lie one behind the other in the input. */
+static ot_status put_split(prog *p, uint32_t i)
+{
+    const ot_rnode *rn = &p->r->nodes[i];
+    const ot_node *n = &p->g->nodes[rn->node];
+    const ot_value *x = &p->g->values[n->in[0]];
+    ot_tk_affine lo[OT_TK_RANK_MAX], from[OT_TK_RANK_MAX] = {0};
+    int64_t axis = ot_attr_int(n, "axis", 0);
+    prog_tensor in, part;
+    if (strcmp(n->op_type, "Split") != 0) return prog_refuse(p, "an operator of several outputs");
+    if (axis < 0) axis += x->rank;
+    for (uint32_t d = 0; d < p->r->n_dims; d++)
+        if (rn->lead_axis[d] == (int)axis) return prog_refuse(p, "a Split along the cut");
+    OT_TRY(operand(p, i, 0, &in));
+    if (in.v == OT_NONE) return prog_refuse(p, "an operand that is not there");
+    p->node = n->name[0] ? n->name : n->op_type;
+    for (uint32_t o = 0; o < n->n_out && !p->why; o++) {
+        const uint32_t v = rn->out[o];
+        const ot_value *y = n->out[o] == OT_NONE ? NULL : &p->g->values[n->out[o]];
+        if (!y || y->rank != x->rank) return prog_refuse(p, "a Split of unknown parts");
+        if (v != OT_NONE && prog_tile_shape(p, v, false, &part, lo)) {
+            OT_TRY(new_tile(p, v, &part, &p->tile[v]));
+            OT_TRY(prog_part(p, &in, from, part.dims, &part));
+            OT_TRY(prog_move(p, &p->tile[v], &part));
+            if (p->r->values[v].is_output) OT_TRY(store_piece(p, v));
+        }
+        from[axis].constant += y->dims[axis];
+    }
+    return OT_OK;
+}
+
+static ot_status put_node(prog *p, uint32_t i)
+{
+    const ot_rnode *rn = &p->r->nodes[i];
+    const ot_node *n = &p->g->nodes[rn->node];
+    prog_tensor in[PROG_IN_MAX], out;
+    ot_tk_affine lo[OT_TK_RANK_MAX];
+    ot_adapted ad;
+    const uint32_t v = rn->out[0];
+    bool done, several = false;
+    if (!is_used(p, i)) return OT_OK;
+    if (n->n_in > PROG_IN_MAX) return prog_refuse(p, "an operator of more than 16 operands");
+    for (uint32_t o = 1; o < n->n_out; o++) several |= rn->out[o] != OT_NONE;
+    if (several || strcmp(n->op_type, "Split") == 0) return put_split(p, i);
+    if (v == OT_NONE) return OT_OK;
+    if (!prog_tile_shape(p, v, false, &out, lo)) return prog_refuse(p, "a value that no kernel has");
+    for (uint32_t j = 0; j < n->n_in && !p->why; j++) OT_TRY(operand(p, i, j, &in[j]));
+    if (p->why) return OT_OK;
+    OT_TRY(adapt(p, i, &ad));
+    p->node = n->name[0] ? n->name : n->op_type;
+    OT_TRY(try_view(p, i, &in[0], &out, &done));
+    if (!done && !p->why) {
+        OT_TRY(work_in_place(p, i, in, &out, &done));
+        if (!done) OT_TRY(new_tile(p, v, &out, &p->tile[v]));
+        OT_TRY(prog_node(p, i, &ad, in, n->n_in, &p->tile[v]));
+    }
+    if (p->why || !p->r->values[v].is_output) return OT_OK;
+    return prog_is_part(p, v) ? prog_keep_part(p, i) : store_piece(p, v);
+}
+
+ot_status prog_put_tile(prog *p)
+{
+    for (uint32_t v = 0; v < p->r->n_values; v++) p->tile[v].v = OT_NONE;
+    for (uint32_t i = 0; i < p->r->n_nodes && !p->why; i++) OT_TRY(put_node(p, i));
+    return OT_OK;
+}
