@@ -2,7 +2,7 @@
 """Which runtime runs what the tool writes? Small networks in every output form, and models, in every runtime that is installed.
 
   matrix.py --tool PATH [--runtime NAME]... [--only NAME]... [--row NAME]... [--forms] [--models] [--write FOLDER [--add | --missing]]
-            [--shared FOLDER] [--keep FOLDER] [-v]
+            [--shared FOLDER] [--keep FOLDER] [--seconds N] [-v]
 
 A cell compares the tiled model with the untiled one in the same runtime, each run in a process of its own with limits of time and memory:
 
@@ -206,11 +206,14 @@ def main():
     ap.add_argument('--missing', action='store_true', help='run what FOLDER/matrix.json lacks')
     ap.add_argument('--shared', default=os.path.join(matrix_cases.ROOT, '..', 'shared'), help='folder of further models')
     ap.add_argument('--keep', help='folder for models and outputs')
+    ap.add_argument('--seconds', type=int, help='that a run may take; ' + ', '.join(f'{v} for {k}' for k, v in SECONDS.items()))
     ap.add_argument('-j', dest='jobs', type=int, default=os.cpu_count() or 1, help='runtimes at a time')
     ap.add_argument('-v', action='store_true', help='every cell')
     a = ap.parse_args()
     if (a.add or a.missing) and not a.write:
         ap.error('--add and --missing ask for --write')
+    if a.seconds:
+        SECONDS.update(dict.fromkeys(SECONDS, a.seconds))
     old = {'runtimes': {}, 'results': []}
     if a.add or a.missing:
         with open(os.path.join(a.write, 'matrix.json'), encoding='utf-8') as f:
