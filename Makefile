@@ -35,7 +35,7 @@ Q :=
 endif
 
 ENGINE_SRCS := $(wildcard src/engine/*/*.c src/measure/*.c) \
-    $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c run_command.c run_kernel.c) src/api/verify_tiled.c
+    $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c run_command.c run_kernel.c) src/api/verify_tiled.c src/api/session_json.c
 SRCS      := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 ifeq ($(ENGINE),yes)
@@ -70,7 +70,7 @@ FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
 .PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
-        format-check bench busy cover clean python
+        format-check bench busy cover clean python wheel wheel-parts check-python
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -84,6 +84,8 @@ help:
 	@echo 'make demo         tile a ResNet-50 and a super-resolution network, run them in ONNX Runtime'
 	@echo 'make reports      the sample reports and the screenshot of reports/, anew'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+	@echo 'make wheel        dist/onnx_tile-$(VERSION)-py3-none-manylinux_*.whl: the Python package with the program and the library inside'
+	@echo 'make check-python tests of the wheel, in a fresh virtual environment'
 	@echo 'make asan | ubsan unit tests, the tool over small models and mutations of them under a sanitizer'
 	@echo 'make sanitize     unit tests under both at once'
 	@echo 'make tsan         the engine: unit tests and tiled models on three threads, under ThreadSanitizer (clang)'
@@ -187,7 +189,7 @@ $(BUILD)/tests/fuzz_driver: tests/fuzz/driver.c tests/fuzz/fuzz_model.c $(LIB)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIB) $(LDLIBS)
 
 # What `make fuzz` runs, each with its corpus.
-FUZZERS := kernel mlir model $(if $(filter yes,$(ENGINE)),session engine_form)
+FUZZERS := kernel mlir model range $(if $(filter yes,$(ENGINE)),session engine_form)
 $(FUZZERS:%=$(BUILD)/tests/fuzz_%): $(BUILD)/tests/%: tests/fuzz/%.c tests/fuzz/fuzz_bounds.h $(LIB)
 	@echo '  CC       $<'
 	@mkdir -p $(@D)
@@ -280,6 +282,7 @@ fuzz-run: $(TOOL) $(FUZZERS:%=$(BUILD)/tests/fuzz_%)
 	@cp tests/golden/kernel/*.tk examples/kernels/*.tk $(BUILD)/corpus-kernel
 	@cp tests/golden/mlir/*.mlir $(BUILD)/corpus-mlir
 	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-model
+	@$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-range --range
 	@$(if $(filter session,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-session --no-text)
 	@$(if $(filter engine_form,$(FUZZERS)),$(PYTHON) tests/fuzz/make_corpus.py $(BUILD)/corpus-engine_form --engine-form $(TOOL))
 	@cd $(BUILD) && for f in $(FUZZERS); do \
@@ -337,9 +340,41 @@ install: all
 	   echo 'Version: $(VERSION)'; echo 'Requires: libprotobuf-c libxml-2.0'; \
 	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile $(DNNL_LIBS) -lglpk -lm -lpthread'; } > '$(D)/lib/pkgconfig/onnxtile.pc'
 
+# ---- the Python package ----
+
+# A library of its own objects: position independent, and nothing to see but include/onnx_tile.h and the program's main, which the program
+# of the wheel calls.
+SHARED := $(BUILD)/libonnxtile.so
+$(BUILD)/obj/shared/main.o: src/commands/main.c | $(BUILD)/gen/onnx.pb-c.h
+	@echo '  CC       $<'
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fvisibility=default -Dmain=onnx_tile_main -MMD -MP -c $< -o $@
+
+$(SHARED): $(BUILD)/obj/shared/main.o $(LIB) python/native/exports.map
+	@echo '  LINK     $@'
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libonnxtile.so -Wl,--version-script=python/native/exports.map -Wl,-z,defs -Wl,--gc-sections -o $@ \
+	    $< -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive $(LDLIBS)
+
+$(BUILD)/shared-program: python/native/program.c $(SHARED)
+	@echo '  LINK     $@'
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(SHARED) -Wl,-rpath,'$$ORIGIN/../lib'
+
+-include $(BUILD)/obj/shared/main.d
+
+wheel-parts: $(SHARED) $(BUILD)/shared-program
+
+wheel:
+	$(Q)ENGINE=$(ENGINE) scripts/setup.sh wheel
+	@$(MAKE) --no-print-directory BUILD=build/wheel OPT=-O2 CFLAGS='$(CFLAGS_WHEEL)' wheel-parts
+	@BUILD=build/wheel VERSION=$(VERSION) CC='$(CC)' scripts/wheel.sh dist
+CFLAGS_WHEEL := -fPIC -fvisibility=hidden
+
+check-python: python
+	@$(PYTHON) tests/python/run.py dist
+
 uninstall:
 	rm -f '$(D)/bin/onnx-tile' '$(D)/lib/libonnxtile.a' '$(D)/include/onnx_tile.h' '$(D)/share/man/man1/onnx-tile.1' \
 	    '$(D)/share/onnx-tile/target.xsd' '$(D)/share/onnx-tile/benefit.xsd' '$(D)/lib/pkgconfig/onnxtile.pc'
 
 clean:
-	rm -rf build demo-out
+	rm -rf build dist demo-out

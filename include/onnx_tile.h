@@ -25,6 +25,7 @@ extern "C" {
 
 #if defined(__GNUC__)
 #define ONNX_TILE_MUST_USE __attribute__((warn_unused_result))
+#pragma GCC visibility push(default) /* what a shared library of it exports */
 #else
 #define ONNX_TILE_MUST_USE
 #endif
@@ -53,6 +54,9 @@ void onnx_tile_free(onnx_tile *t);
  * it. */
 const char *onnx_tile_error(const onnx_tile *t);
 
+/* Bytes of "512K", "16M", "1.5G", "362KB", "100", as the program's options take them; K is 1024. ONNX_TILE_USAGE: malformed or too large. */
+onnx_tile_status onnx_tile_parse_size(const char *text, int64_t *bytes) ONNX_TILE_MUST_USE;
+
 /* ---- options; before optimise or inspect. Strings and arrays are copied. ---- */
 
 /* Name of a shipped target, "host", or a file that ends in .xml. Checked when planning. */
@@ -76,6 +80,8 @@ onnx_tile_status onnx_tile_set_max_tensor(onnx_tile *t, int64_t bytes) ONNX_TILE
 onnx_tile_status onnx_tile_set_max_slowdown(onnx_tile *t, double percent) ONNX_TILE_MUST_USE;
 /* Non-zero: tile every legal region, even at a predicted loss. */
 onnx_tile_status onnx_tile_set_force(onnx_tile *t, int force) ONNX_TILE_MUST_USE;
+/* Non-zero: nothing that adds up in another order than the runtime would. */
+onnx_tile_status onnx_tile_set_bit_exact(onnx_tile *t, int exact) ONNX_TILE_MUST_USE;
 /* Non-zero: keep what onnx_tile_save_report tells; planning takes a little longer. */
 onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep) ONNX_TILE_MUST_USE;
 /* Bind the dimensions of a model input, free ones and those that the model fixes. When planning, ONNX_TILE_USAGE: the model has no such
@@ -106,6 +112,19 @@ void onnx_tile_free_bytes(void *bytes); /* accepts NULL */
 
 /* The JSON object that `onnx-tile --json` prints. Owned by the handle, valid until the next load or onnx_tile_free. */
 onnx_tile_status onnx_tile_results_json(onnx_tile *t, const char **json) ONNX_TILE_MUST_USE;
+/* Results as text, each as the program prints or writes it. The forms after ONNX_TILE_TEXT_JSON need onnx_tile_keep_report. */
+typedef enum onnx_tile_text {
+    ONNX_TILE_TEXT_TABLE = 0,    /* the table on the terminal */
+    ONNX_TILE_TEXT_JSON,         /* `--json`: as onnx_tile_results_json */
+    ONNX_TILE_TEXT_EXPLAIN,      /* `explain` */
+    ONNX_TILE_TEXT_EXPLAIN_JSON, /* `explain --json` */
+    ONNX_TILE_TEXT_HTML,         /* `--report F.html` */
+    ONNX_TILE_TEXT_XML,
+    ONNX_TILE_TEXT_CSV
+} onnx_tile_text;
+/* *text ends in a 0 byte and must be freed with onnx_tile_free_bytes; NULL on failure. ONNX_TILE_USAGE: nothing was planned, the form does
+ * not exist, or no report was kept. */
+onnx_tile_status onnx_tile_results_text(onnx_tile *t, onnx_tile_text form, char **text) ONNX_TILE_MUST_USE;
 /* The report that `onnx-tile --report` writes, in the form that the name ends in: .html, .xml, .json or .csv; whole or not at
  * all. ONNX_TILE_USAGE unless onnx_tile_keep_report was called before planning. */
 onnx_tile_status onnx_tile_save_report(onnx_tile *t, const char *path) ONNX_TILE_MUST_USE;
@@ -199,6 +218,14 @@ onnx_tile_status onnx_tile_session_result(onnx_tile_session *s, uint32_t k, onnx
 /* Bytes that values took at the most at one time in all runs, without bound memory and constants, and how many of them were
  * planned when loading. 0 before loading. Both may be NULL. */
 void onnx_tile_session_memory(const onnx_tile_session *s, int64_t *peak, int64_t *planned);
+/* The last run as a JSON object: peak_bytes, planned_peak_bytes and weight_bytes, and nodes (of name, op, measured_seconds) in the order
+ * in which they ran; then those of tiles' bodies, all tiles and threads together, whose time is part of their loop's. *json must be freed
+ * with onnx_tile_free_bytes; NULL on failure. ONNX_TILE_USAGE: nothing has run. */
+onnx_tile_status onnx_tile_session_profile(onnx_tile_session *s, char **json) ONNX_TILE_MUST_USE;
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

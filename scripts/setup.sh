@@ -8,6 +8,7 @@
 #   scripts/setup.sh format   clang-format
 #   scripts/setup.sh fuzz     clang with libFuzzer
 #   scripts/setup.sh matrix   .venv-matrix with the runtimes of scripts/requirements-matrix.txt
+#   scripts/setup.sh wheel    what build needs, plus .venv-wheel with the packagers of scripts/requirements-wheel.txt
 #   scripts/setup.sh tsan     clang with ThreadSanitizer and an OpenMP library that it understands
 #
 # What is there is found by trying it (a command, a header), not by package name, so that tools installed
@@ -143,10 +144,14 @@ matrix)
     setup_build
     setup_environment .venv-matrix scripts/requirements-matrix.txt 'onnx, onnxruntime, numpy'
     ;;
+wheel)
+    setup_build
+    setup_environment .venv-wheel scripts/requirements-wheel.txt 'auditwheel, build, setuptools'
+    ;;
 tsan)
     need_command clang clang
     has_openmp || missing+=(libclang-rt-dev libomp-dev)
     install_missing
     ;;
-*) echo "usage: scripts/setup.sh [build|check|demo|lint|format|fuzz|matrix|tsan]" >&2; exit 2 ;;
+*) echo "usage: scripts/setup.sh [build|check|demo|lint|format|fuzz|matrix|wheel|tsan]" >&2; exit 2 ;;
 esac

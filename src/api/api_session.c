@@ -9,6 +9,7 @@
 
 #include "engine/core/engine.h"
 #include "pipeline.h"
+#include "session_json.h"
 #include "shape_list.h"
 
 struct onnx_tile_session {
@@ -88,6 +89,12 @@ static void read_memory(const onnx_tile_session *s, int64_t *peak, int64_t *plan
     *planned = f.planned_peak;
 }
 
+static void put_profile(const onnx_tile_session *s, ot_json *j)
+{
+    ot_session_json_memory(s->s, j);
+    ot_session_json_nodes(s->s, false, j);
+}
+
 #else
 
 static ot_status open_model(onnx_tile_session *s) { return ot_fail(&s->diag, OT_E_USAGE, "this build lacks the native engine"); }
@@ -106,6 +113,12 @@ static void read_memory(const onnx_tile_session *s, int64_t *peak, int64_t *plan
 {
     (void)s;
     *peak = *planned = 0;
+}
+
+static void put_profile(const onnx_tile_session *s, ot_json *j)
+{
+    (void)s;
+    (void)j;
 }
 
 #endif
@@ -304,4 +317,26 @@ void onnx_tile_session_memory(const onnx_tile_session *s, int64_t *peak, int64_t
     if (s && s->a) read_memory(s, &p, &q);
     if (peak) *peak = p;
     if (planned) *planned = q;
+}
+
+onnx_tile_status onnx_tile_session_profile(onnx_tile_session *s, char **json)
+{
+    size_t n = 0;
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    if (!json) return misuse(s, "the profile needs a place");
+    *json = NULL;
+    if (!s->a) return misuse(s, "no model is loaded");
+    if (!s->has_run) return misuse(s, "no results: run first");
+    ot_json j = {.f = open_memstream(json, &n)};
+    if (!j.f) return done(ot_fail_nomem(&s->diag));
+    ot_json_open(&j, NULL);
+    put_profile(s, &j);
+    ot_json_close(&j);
+    bool ok = !ferror(j.f);
+    ok = fclose(j.f) == 0 && ok;
+    if (ok) return ONNX_TILE_OK;
+    free(*json);
+    *json = NULL;
+    return done(ot_fail_nomem(&s->diag));
 }

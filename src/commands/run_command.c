@@ -10,6 +10,7 @@
 #include "measure/measure.h"
 #include "import/model_io.h"
 #include "api/pipeline.h"
+#include "api/session_json.h"
 #include "base/json.h"
 
 #include <errno.h>
@@ -145,24 +146,8 @@ static void json_outputs(const work *w, ot_json *j)
     ot_json_close(j);
 }
 
-static void json_nodes(const work *w, ot_json *j)
-{
-    uint32_t n;
-    const ot_node_time *t = ot_session_times(w->x.s, &n);
-    ot_json_list(j, "nodes");
-    for (uint32_t k = 0; k < n; k++) {
-        ot_json_open(j, NULL);
-        ot_json_put_text(j, "name", t[k].name);
-        ot_json_put_text(j, "op", t[k].op);
-        ot_json_put_figure(j, "ms", t[k].seconds * 1e3);
-        ot_json_put_figure(j, "measured_seconds", t[k].seconds);
-        ot_json_close(j);
-    }
-    ot_json_close(j);
-}
-
 /* Names and units of docs/json.md; ms_* are older names of the same times. */
-static void print_json(const work *w, const ot_session_figures *x, FILE *f)
+static void print_json(const work *w, FILE *f)
 {
     const struct {
         const char *key, *older;
@@ -179,11 +164,9 @@ static void print_json(const work *w, const ot_session_figures *x, FILE *f)
     }
     ot_json_put_int(&j, "runs", w->x.n_runs);
     ot_json_put_int(&j, "threads", w->r->threads ? w->r->threads : 1);
-    ot_json_put_int(&j, "peak_bytes", x->peak);
-    ot_json_put_int(&j, "planned_peak_bytes", x->planned_peak);
-    ot_json_put_int(&j, "weight_bytes", x->weight_bytes);
+    ot_session_json_memory(w->x.s, &j);
     ot_json_put_int(&j, "resident_bytes", ot_resident_peak());
-    json_nodes(w, &j);
+    ot_session_json_nodes(w->x.s, true, &j);
     json_outputs(w, &j);
     ot_json_close(&j);
 }
@@ -235,7 +218,7 @@ static ot_status say(const work *w)
     ot_session_figures x;
     ot_session_figures_get(w->x.s, &x);
     if (w->r->json)
-        print_json(w, &x, stdout);
+        print_json(w, stdout);
     else if (!w->r->quiet)
         print_table(w, &x, stdout);
     return ferror(stdout) ? OT_E_SYSTEM : OT_OK;

@@ -166,6 +166,50 @@ static void calls_out_of_order(void **state)
     onnx_tile_free(NULL);
 }
 
+/* Each form of the results says what the program says; what needs a report is refused without one. */
+static void results_in_each_form(void **state)
+{
+    (void)state;
+    static const char *const says[] = {"peak memory", "\"regions\": [", "Untiled", "\"alive\": [", "<!DOCTYPE html>", "<?xml", ","};
+    onnx_tile *t;
+    char *text;
+    bytes m = chain_model();
+
+    assert_int_equal(onnx_tile_create(&t), ONNX_TILE_OK);
+    assert_int_equal(onnx_tile_results_text(NULL, ONNX_TILE_TEXT_TABLE, &text), ONNX_TILE_USAGE);
+    for (int kept = 0; kept < 2; kept++) {
+        assert_int_equal(onnx_tile_keep_report(t, kept), ONNX_TILE_OK);
+        assert_int_equal(onnx_tile_set_bit_exact(t, kept), ONNX_TILE_OK);
+        assert_int_equal(onnx_tile_load_memory(t, m.at, m.n, NULL), ONNX_TILE_OK);
+        assert_int_equal(onnx_tile_results_text(t, ONNX_TILE_TEXT_TABLE, &text), ONNX_TILE_USAGE);
+        assert_null(text);
+        assert_int_equal(onnx_tile_inspect(t), ONNX_TILE_OK);
+        for (int form = ONNX_TILE_TEXT_TABLE; form <= ONNX_TILE_TEXT_CSV; form++) {
+            onnx_tile_status want = form > ONNX_TILE_TEXT_JSON && !kept ? ONNX_TILE_USAGE : ONNX_TILE_OK;
+            assert_int_equal(onnx_tile_results_text(t, (onnx_tile_text)form, &text), want);
+            if (want == ONNX_TILE_OK && !strstr(text, says[form])) fail_msg("form %d: %.400s", form, text);
+            if (want != ONNX_TILE_OK) assert_non_null(strstr(onnx_tile_error(t), "onnx_tile_keep_report"));
+            onnx_tile_free_bytes(text);
+        }
+        assert_int_equal(onnx_tile_results_text(t, (onnx_tile_text)7, &text), ONNX_TILE_USAGE);
+        assert_int_equal(onnx_tile_results_text(t, ONNX_TILE_TEXT_TABLE, NULL), ONNX_TILE_USAGE);
+    }
+    onnx_tile_free(t);
+}
+
+static void sizes_as_the_program_takes_them(void **state)
+{
+    (void)state;
+    int64_t n = -1;
+    assert_int_equal(onnx_tile_parse_size("1.5G", &n), ONNX_TILE_OK);
+    assert_true(n == 1610612736);
+    assert_int_equal(onnx_tile_parse_size("1GB", &n), ONNX_TILE_OK);
+    assert_true(n == 1 << 30);
+    assert_int_equal(onnx_tile_parse_size("much", &n), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_parse_size(NULL, &n), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_parse_size("1", NULL), ONNX_TILE_USAGE);
+}
+
 static void bad_options(void **state)
 {
     (void)state;
@@ -302,9 +346,15 @@ static void handles_in_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_path_in_memory),     cmocka_unit_test(calls_out_of_order), cmocka_unit_test(bad_options),
-        cmocka_unit_test(another_size_and_a_limit), cmocka_unit_test(free_dimensions),    cmocka_unit_test(bad_models),
+        cmocka_unit_test(whole_path_in_memory),
+        cmocka_unit_test(calls_out_of_order),
+        cmocka_unit_test(bad_options),
+        cmocka_unit_test(another_size_and_a_limit),
+        cmocka_unit_test(free_dimensions),
+        cmocka_unit_test(bad_models),
         cmocka_unit_test(handles_in_threads),
+        cmocka_unit_test(results_in_each_form),
+        cmocka_unit_test(sizes_as_the_program_takes_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,10 @@ static void outputs_are_written_in_place(void **state)
     check(s, onnx_tile_session_bind_shape(s, "x", dims, 2));
     check(s, onnx_tile_session_load_file(s, path));
     check(s, onnx_tile_session_bind_input(s, 0, x, NULL, 0));
+    char *none;
+    assert_int_equal(onnx_tile_session_profile(s, &none), ONNX_TILE_USAGE); /* nothing has run */
+    assert_null(none);
+    assert_int_equal(onnx_tile_session_profile(NULL, &none), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_session_bind_output(s, 0, y, sizeof y - 1), ONNX_TILE_USAGE);
     assert_non_null(strstr(onnx_tile_session_error(s), "needs 24 bytes"));
     check(s, onnx_tile_session_bind_output(s, 0, y, sizeof y));
@@ -117,6 +121,11 @@ static void outputs_are_written_in_place(void **state)
     for (int k = 0; k < 6; k++) assert_true(y[k] == x[k] * 2 + 1);
     check(s, onnx_tile_session_result(s, 0, &t, &data));
     assert_ptr_equal(data, y);
+    char *json;
+    check(s, onnx_tile_session_profile(s, &json));
+    assert_non_null(strstr(json, "\"measured_seconds\""));
+    assert_non_null(strstr(json, "\"peak_bytes\""));
+    onnx_tile_free_bytes(json);
     onnx_tile_session_memory(s, &peak, &planned);
     assert_true(peak >= planned && planned >= 0);
     check(s, onnx_tile_session_bind_output(s, 0, NULL, 0));

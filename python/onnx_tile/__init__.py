@@ -1,0 +1,19 @@
+"""onnx-tile: chains of operators of an ONNX model run tile by tile. Same results, a fraction of the memory.
+
+    import onnx_tile
+
+    model, result = onnx_tile.tile("model.onnx", "tiled.onnx", goal="memory")
+    print(result)                                              # a table; notebooks show it as HTML
+    print(onnx_tile.check("model.onnx", "tiled.onnx"))         # both in the installed ONNX Runtime or OpenVINO
+
+Everything goes through the C library of the package; docs/python.md has the rest.
+"""
+from ._check import Comparison, check
+from ._errors import BudgetError, Error, ModelError, OutOfMemory, SystemFailure, UsageError
+from ._library import version as __version__
+from ._result import Explanation, Result
+from ._session import Profile, Session, Value
+from ._tile import explain, inspect, tile
+
+__all__ = ["tile", "inspect", "explain", "check", "Session", "Result", "Explanation", "Comparison", "Profile", "Value",
+           "Error", "ModelError", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory", "__version__"]

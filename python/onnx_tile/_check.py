@@ -1,0 +1,213 @@
+"""check: is the tiled model the same function, and what does it take? Both run in the installed runtime, each in a process of its own.
+
+    parent                               child before          child after
+      both load                      -->   ready                 ready
+      one run each, outputs kept     -->   outputs.npz           outputs.npz     compared
+      rounds, in turns               -->   seconds, bytes        seconds, bytes  the least seconds, the last bytes count
+
+The smallest time of the rounds counts. Memory is what the process's peak resident size is over its resident size with the model loaded
+(OpenVINO: before loading, because it takes memory for loops when it compiles).
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from ._errors import ModelError, SystemFailure, UsageError
+from ._model import is_path, is_proto
+from ._result import format_bytes, format_seconds, html_table, ratio
+
+if TYPE_CHECKING:
+    from ._model import Model
+
+
+# A file of its own, run as one: it loads the runtime and nothing of this package.
+_CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_check_child.py")
+
+# Operators that average whole maps: float32 sums of millions of elements, in any order, are this far from exact ones.
+_NORMALISE = (b"InstanceNormalization", b"GroupNormalization", b"MeanVarianceNormalization")
+
+
+class Measured(NamedTuple):
+    """One of the two models: seconds is the least of the rounds, growth_bytes of the process while it runs, load_seconds."""
+
+    seconds: float
+    growth_bytes: int
+    load_seconds: float
+
+
+class Output(NamedTuple):
+    """One output compared. nmse: squared error over the squared values; max_error: over the largest value. why: "" where the same."""
+
+    name: str
+    same: bool
+    nmse: float
+    max_error: float
+    why: str
+
+
+class Comparison:
+    """What `check` found; str() is a table, and it is true when all outputs are the same."""
+
+    def __init__(self, runtime: str, before: Measured, after: Measured, outputs: List[Output]) -> None:
+        """runtime: its name and version."""
+        self.runtime, self.before, self.after, self.outputs = runtime, before, after, outputs
+
+    @property
+    def same(self) -> bool:
+        """Whether every output is the same within rounding."""
+        return all(o.same for o in self.outputs)
+
+    @property
+    def time_ratio(self) -> Optional[float]:
+        """After / before."""
+        return ratio(self.before.seconds, self.after.seconds)
+
+    @property
+    def memory_ratio(self) -> Optional[float]:
+        """After / before, of the growth of the process."""
+        return ratio(self.before.growth_bytes, self.after.growth_bytes)
+
+    def __bool__(self) -> bool:
+        return self.same
+
+    def _rows(self) -> List[List[str]]:
+        def times(r: Optional[float]) -> str:
+            return "" if r is None else f"x{r:.2f}"
+        return [["time", format_seconds(self.before.seconds), format_seconds(self.after.seconds), times(self.time_ratio)],
+                ["growth of the process", format_bytes(self.before.growth_bytes), format_bytes(self.after.growth_bytes),
+                 times(self.memory_ratio)]]
+
+    def _verdict(self) -> str:
+        if self.same:
+            worst = max((o.nmse for o in self.outputs), default=0.0)
+            return f"outputs: the same ({len(self.outputs)}, NMSE at most {worst:.1e})"
+        return "outputs: " + "; ".join(f"'{o.name}' {o.why}" for o in self.outputs if not o.same)
+
+    def __str__(self) -> str:
+        lines = [f"{self.runtime:24}{'before':>12}{'after':>12}"]
+        lines += [f"{name:24}{before:>12}{after:>12}   {r}" for name, before, after, r in self._rows()]
+        return "\n".join(lines + [self._verdict()])
+
+    def __repr__(self) -> str:
+        return f"<onnx_tile.Comparison: {'same' if self.same else 'different'}, time x{self.time_ratio:.2f}, memory x{self.memory_ratio:.2f}>"
+
+    def _repr_html_(self) -> str:
+        return html_table([self.runtime, "before", "after", ""], self._rows() + [[self._verdict(), "", "", ""]])
+
+
+class _Child:
+    """A process that has loaded one model and runs it when it is told to."""
+
+    def __init__(self, request: Dict[str, Any], seconds: float) -> None:
+        self._name, self._seconds = request["name"], seconds
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+        self._process = subprocess.Popen([sys.executable, _CHILD], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+        self.told = self._ask(json.dumps(request))
+
+    def _ask(self, line: str) -> Dict[str, Any]:
+        process = self._process
+        try:
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            raise SystemFailure(f"the process that runs {self._name} ended with status {process.wait()}")
+        told = json.loads(answer)
+        if "error" in told:
+            raise ModelError(f"{self._name}: {told['error']}")
+        return told
+
+    def run(self) -> Dict[str, Any]:
+        """One run: seconds and growth_bytes."""
+        return self._ask("run")
+
+    def close(self) -> None:
+        """End the process."""
+        try:
+            self._process.stdin.close()
+        except OSError:
+            pass
+        try:
+            self._process.wait(self._seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+
+def _file_of(model: "Model", name: str, folder: str) -> str:
+    """The path of a model; one in memory is written into the folder first."""
+    if is_path(model):
+        return os.path.abspath(os.fspath(model))
+    path = os.path.join(folder, name + ".onnx")
+    content = model.SerializeToString() if is_proto(model) else bytes(model)
+    with open(path, "wb") as f:
+        f.write(content)
+    return path
+
+
+def _normalises(path: str) -> bool:
+    """Whether the model's file names such an operator."""
+    with open(path, "rb") as f:
+        content = f.read()
+    return any(word in content for word in _NORMALISE)
+
+
+def _pick_runtime(name: Optional[str]) -> str:
+    import importlib.util
+    known = ("onnxruntime", "openvino")
+    if name is not None and name not in known:
+        raise UsageError(f"runtime {name!r}: use 'onnxruntime' or 'openvino'")
+    for candidate in known if name is None else (name,):
+        if importlib.util.find_spec(candidate) is not None:
+            return candidate
+    raise ImportError(f"onnx_tile.check needs {'ONNX Runtime or OpenVINO' if name is None else name}: pip install onnxruntime")
+
+
+def check(before: "Model", after: "Model", *, runtime: Optional[str] = None, shapes: Optional[Mapping[str, Sequence[int]]] = None,
+          threads: int = 1, rounds: int = 3, seed: int = 0) -> Comparison:
+    """Run two models in the installed runtime on the same random inputs; compare outputs, time and memory.
+
+    before, after: paths, bytes or onnx.ModelProtos. runtime: "onnxruntime", "openvino" or None, the first that is installed.
+    shapes: {input: dimensions} of free ones, which are 1 otherwise. threads: of the runtime. rounds: timed runs of each, in turns.
+    seed: of the random inputs.
+
+    Outputs are the same when integers and truth values are equal, floats within NMSE 1e-8 (1e-4 of float16) and 1e-3 (2e-2) of the
+    largest value, with what is not finite in the same places. Models that normalise whole maps are allowed 4e-6 and 2e-2: the
+    runtime's own sums are no closer. Raises ModelError when the runtime cannot run one of them or the inputs or outputs differ.
+    """
+    from ._compare import compare_files
+    if rounds < 1 or threads < 1:
+        raise UsageError("rounds and threads are 1 at the least")
+    kind = _pick_runtime(runtime)
+    with tempfile.TemporaryDirectory() as folder:
+        children: List[_Child] = []
+        try:
+            files = {"before": _file_of(before, "before", folder), "after": _file_of(after, "after", folder)}
+            for name, path in files.items():
+                children.append(_Child({"name": name, "model": path, "runtime": kind, "threads": threads,
+                                        "shapes": {k: list(v) for k, v in (shapes or {}).items()}, "seed": seed,
+                                        "outputs": os.path.join(folder, name + ".npz")}, 20))
+            a, b = (c.told for c in children)
+            if (a["inputs"], a["output_names"]) != (b["inputs"], b["output_names"]):
+                raise ModelError(f"the models differ: {a['inputs']} -> {a['output_names']} became {b['inputs']} -> {b['output_names']}")
+            for c in children:
+                c.run()
+            outputs = [Output(*o) for o in compare_files(*(os.path.join(folder, n + ".npz") for n in ("before", "after")),
+                                                         a["output_names"], _normalises(files["before"]))]
+            runs: Dict[int, List[Dict[str, Any]]] = {0: [], 1: []}
+            for r in range(rounds):
+                for k in ((0, 1), (1, 0))[r % 2]:
+                    runs[k].append(children[k].run())
+            sides = [Measured(min(x["seconds"] for x in runs[k]), runs[k][-1]["growth_bytes"], children[k].told["load_seconds"])
+                     for k in (0, 1)]
+            return Comparison(a["runtime"], sides[0], sides[1], outputs)
+        finally:
+            for c in children:
+                c.close()

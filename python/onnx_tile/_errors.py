@@ -1,0 +1,42 @@
+"""Exceptions: one for each way in which the program ends, with its one line."""
+
+
+class Error(Exception):
+    """A call failed; str() is the line that the program would print. `exit_code` is the status that it would end with."""
+
+    exit_code = 4
+
+
+class ModelError(Error, ValueError):
+    """The model, or another file that was given, is wrong (exit 1)."""
+
+    exit_code = 1
+
+
+class UsageError(Error, ValueError):
+    """An argument is wrong, or arguments do not go together (exit 2)."""
+
+    exit_code = 2
+
+
+class BudgetError(Error):
+    """A budget or a limit cannot be kept: required, available, excess (exit 3)."""
+
+    exit_code = 3
+
+
+class SystemFailure(Error, OSError):
+    """Reading or writing failed (exit 4)."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """Memory ran out (exit 4)."""
+
+
+# By status of the library, which are the program's exit codes but for the last.
+_BY_STATUS = {1: ModelError, 2: UsageError, 3: BudgetError, 4: SystemFailure, 5: OutOfMemory}
+
+
+def error_of(status: int, line: str) -> Error:
+    """The exception for a status of the library that is not 0."""
+    return _BY_STATUS.get(status, Error)(line or "no reason given")

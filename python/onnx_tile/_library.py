@@ -1,0 +1,161 @@
+"""The C library as ctypes sees it: include/onnx_tile.h, declared once. ctypes gives up the interpreter's lock while a call runs."""
+import ctypes
+import os
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from typing import Optional
+
+from ._errors import UsageError, error_of
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RANK_MAX = 16
+
+# Numbers of onnx_tile_text.
+TABLE, JSON, EXPLAIN, EXPLAIN_JSON, HTML, XML, CSV = range(7)
+
+
+class Tensor(ctypes.Structure):
+    """onnx_tile_tensor: name, type and shape of an input or output; -1: not known."""
+
+    _fields_ = [("name", c_char_p), ("type", c_int32), ("rank", c_int32), ("dims", c_int64 * RANK_MAX)]
+
+
+# Functions by what they return, and the types of their arguments: h is the handle.
+_STATUS = {
+    "create": [POINTER(c_void_p)],
+    "parse_size": [c_char_p, POINTER(c_int64)],
+    "set_target": ["h", c_char_p],
+    "set_runtime": ["h", c_char_p],
+    "set_l2": ["h", c_int64],
+    "set_threads": ["h", c_uint32],
+    "set_goal": ["h", c_int],
+    "set_memory_budget": ["h", c_int64],
+    "set_max_tensor": ["h", c_int64],
+    "set_max_slowdown": ["h", c_double],
+    "set_force": ["h", c_int],
+    "set_bit_exact": ["h", c_int],
+    "keep_report": ["h", c_int],
+    "bind_shape": ["h", c_char_p, POINTER(c_int64), c_uint32],
+    "design_shape": ["h", c_char_p, POINTER(c_int64), c_uint32],
+    "load_file": ["h", c_char_p],
+    "load_memory": ["h", c_char_p, c_size_t, c_char_p],
+    "optimise": ["h"],
+    "inspect": ["h"],
+    "save_file": ["h", c_char_p],
+    "save_memory": ["h", POINTER(c_void_p), POINTER(c_size_t)],
+    "results_text": ["h", c_int, POINTER(c_void_p)],
+    "save_report": ["h", c_char_p],
+    "session_create": [POINTER(c_void_p)],
+    "session_set_threads": ["h", c_uint32],
+    "session_bind_shape": ["h", c_char_p, POINTER(c_int64), c_uint32],
+    "session_load_file": ["h", c_char_p],
+    "session_load_memory": ["h", c_char_p, c_size_t, c_char_p],
+    "session_input": ["h", c_uint32, POINTER(Tensor)],
+    "session_output": ["h", c_uint32, POINTER(Tensor)],
+    "session_bind_input": ["h", c_uint32, c_void_p, POINTER(c_int64), c_uint32],
+    "session_bind_output": ["h", c_uint32, c_void_p, c_size_t],
+    "session_run": ["h"],
+    "session_result": ["h", c_uint32, POINTER(Tensor), POINTER(c_void_p)],
+    "session_profile": ["h", POINTER(c_void_p)],
+}
+_OTHERS = {
+    "version": (c_char_p, []),
+    "free": (None, ["h"]),
+    "error": (c_char_p, ["h"]),
+    "free_bytes": (None, [c_void_p]),
+    "session_free": (None, ["h"]),
+    "session_error": (c_char_p, ["h"]),
+    "session_input_count": (c_uint32, ["h"]),
+    "session_output_count": (c_uint32, ["h"]),
+}
+
+
+def _load() -> ctypes.CDLL:
+    path = os.environ.get("ONNX_TILE_LIBRARY") or os.path.join(HERE, "lib", "libonnxtile.so")
+    try:
+        lib = ctypes.CDLL(path)
+    except OSError as why:
+        raise ImportError(f"cannot load the library of onnx-tile: {why}") from None
+    for name, (result, arguments) in {**{n: (c_int, a) for n, a in _STATUS.items()}, **_OTHERS}.items():
+        function = getattr(lib, "onnx_tile_" + name)
+        function.restype = result
+        function.argtypes = [c_void_p if a == "h" else a for a in arguments]
+    return lib
+
+
+lib = _load()
+version: str = lib.onnx_tile_version().decode()
+
+
+def dims_of(shape) -> "ctypes.Array[c_int64]":
+    """A shape as the library takes it."""
+    return (c_int64 * len(shape))(*shape)
+
+
+def path_bytes(path) -> bytes:
+    """A path as the library takes it; a text with a 0 in it is no path."""
+    raw = os.fsencode(path)
+    if b"\0" in raw:
+        raise UsageError("a path holds a 0 character")
+    return raw
+
+
+def size_of(value) -> int:
+    """Bytes: a number, or a text as the program's options take it ("200M", "1.5GB"; K is 1024)."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    out = c_int64()
+    if not isinstance(value, str) or lib.onnx_tile_parse_size(value.encode(), byref(out)) != 0:
+        raise UsageError(f"{value!r} is no size: use bytes, or a text such as '200M' or '1.5GB'")
+    return out.value
+
+
+class Handle:
+    """A handle of the library, freed with the object; calls that fail raise the exception of their status."""
+
+    def __init__(self, prefix: str = "") -> None:
+        """prefix: "" for a model to tile, "session_" for one to run."""
+        self._prefix = prefix
+        self._handle: Optional[c_void_p] = None
+        handle = c_void_p()
+        status = getattr(lib, f"onnx_tile_{prefix}create")(byref(handle))
+        if status:
+            raise error_of(status, "out of memory")
+        self._handle = handle
+
+    def call(self, name: str, *arguments) -> None:
+        """Call onnx_tile_PREFIXname(handle, ...); raises with the line that the library has for a failure."""
+        if self._handle is None:
+            raise UsageError("the session is closed")
+        status = getattr(lib, f"onnx_tile_{self._prefix}{name}")(self._handle, *arguments)
+        if status:
+            line = getattr(lib, f"onnx_tile_{self._prefix}error")(self._handle) or b""
+            raise error_of(status, line.decode("utf-8", "replace"))
+
+    def count(self, name: str) -> int:
+        """Call a function that returns a number."""
+        return getattr(lib, f"onnx_tile_{self._prefix}{name}")(self._handle)
+
+    def text(self, name: str, *arguments) -> str:
+        """Call a function whose last argument receives a text that is the caller's."""
+        out = c_void_p()
+        self.call(name, *arguments, byref(out))
+        try:
+            return ctypes.string_at(out).decode("utf-8", "replace")
+        finally:
+            lib.onnx_tile_free_bytes(out)
+
+    def close(self) -> None:
+        """Free what the library holds; may be called again."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            getattr(lib, f"onnx_tile_{self._prefix}free")(handle)
+
+    def __enter__(self) -> "Handle":
+        return self
+
+    def __exit__(self, *_why) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None and lib is not None:
+            self.close()

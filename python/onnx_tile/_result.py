@@ -1,0 +1,144 @@
+"""What tiling did, or would do: the figures of the library's JSON, with a table for the terminal and one for notebooks."""
+import html
+from typing import Any, Dict, List, Optional
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def format_bytes(n: Optional[float]) -> str:
+    """"1.5 MiB"; "" for None."""
+    if n is None:
+        return ""
+    size, k = float(n), 0
+    while abs(size) >= 1024 and k + 1 < len(_UNITS):
+        size, k = size / 1024, k + 1
+    return f"{size:.{1 if k and abs(size) < 99.95 else 0}f} {_UNITS[k]}"
+
+
+def format_seconds(s: Optional[float]) -> str:
+    """"1.23 ms"; "" for None."""
+    if s is None:
+        return ""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if s >= scale:
+            break
+    return f"{s / scale:.3g} {unit}"
+
+
+def ratio(before: Optional[float], after: Optional[float]) -> Optional[float]:
+    """after / before; None where there is none."""
+    return after / before if before and after is not None else None
+
+
+def html_table(head: List[str], rows: List[List[str]], caption: str = "") -> str:
+    """A table; every text is escaped."""
+    cells = "".join(f"<th>{html.escape(h)}</th>" for h in head)
+    lines = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows)
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+class Result:
+    """The plan of one model. str() is the table that the program prints; a notebook shows the same as HTML.
+
+    `data` is the object of `onnx-tile --json`; docs/json.md tells its members. Figures are predictions.
+    """
+
+    def __init__(self, data: Dict[str, Any], table: str) -> None:
+        """data: the parsed JSON; table: the program's table of the same plan."""
+        self.data = data
+        self._table = table
+
+    @property
+    def before(self) -> Dict[str, Any]:
+        """Of the model as it came: time_seconds, peak_bytes (live tensors), growth_bytes (of the process), traffic_bytes, macs."""
+        return self.data["untiled"]
+
+    @property
+    def after(self) -> Dict[str, Any]:
+        """The same, tiled."""
+        return self.data["tiled"]
+
+    @property
+    def regions(self) -> List[Dict[str, Any]]:
+        """What is tiled: nodes, form, dims, working_set_bytes, benefit_seconds and more, one object each."""
+        return self.data["regions"]
+
+    @property
+    def barriers(self) -> List[Dict[str, Any]]:
+        """Nodes that tiles cannot pass: node, op, reason_id, reason."""
+        return self.data["barriers"]
+
+    @property
+    def refused(self) -> List[Dict[str, Any]]:
+        """What could be tiled and is not: nodes, reason_id, reason, lift."""
+        return self.data["refused"]
+
+    @property
+    def peak_ratio(self) -> Optional[float]:
+        """Live bytes at the most, after / before."""
+        return ratio(self.before.get("peak_bytes"), self.after.get("peak_bytes"))
+
+    @property
+    def time_ratio(self) -> Optional[float]:
+        """Time, after / before."""
+        return ratio(self.before.get("time_seconds"), self.after.get("time_seconds"))
+
+    def __str__(self) -> str:
+        return self._table.rstrip("\n")
+
+    def __repr__(self) -> str:
+        return (f"<onnx_tile.Result: {len(self.regions)} regions, peak {format_bytes(self.before.get('peak_bytes'))} -> "
+                f"{format_bytes(self.after.get('peak_bytes'))}>")
+
+    def _figures(self) -> List[List[str]]:
+        kinds = (("peak memory, live", "peak_bytes", format_bytes), ("growth of the process", "growth_bytes", format_bytes),
+                 ("bytes moved", "traffic_bytes", format_bytes), ("time", "time_seconds", format_seconds))
+        rows = []
+        for name, key, text in kinds:
+            before, after = self.before.get(key), self.after.get(key)
+            if before is None and after is None:
+                continue
+            r = ratio(before, after)
+            rows.append([name, text(before), text(after), "" if r is None else f"x{r:.2f}"])
+        return rows
+
+    def _repr_html_(self) -> str:
+        regions = []
+        for region in self.regions:
+            dims = " x ".join(f"{d['axis']}/{d['tiles']}" for d in region.get("dims", []))
+            nodes = region.get("nodes", [])
+            ends = f"{nodes[0]} .. {nodes[-1]}" if nodes else ""
+            regions.append([str(region.get("id", "")), str(len(nodes)), ends, dims, str(region.get("form", "")),
+                            format_bytes(region.get("working_set_bytes"))])
+        barriers = [[str(b.get("node", "")), str(b.get("op", "")), str(b.get("reason", ""))] for b in self.barriers]
+        parts = [html_table(["predicted", "before", "after", ""], self._figures(), str(self.data.get("model") or ""))]
+        if regions:
+            parts.append(html_table(["region", "nodes", "from .. to", "tiles", "form", "working set"], regions))
+        if barriers:
+            parts.append(html_table(["barrier", "operator", "why"], barriers))
+        return "<div>" + "".join(parts) + "</div>"
+
+
+class Explanation(Result):
+    """Where memory goes, what tiling makes of it, what is in the way, and the command to use: str() is what `explain` prints."""
+
+    def __init__(self, data: Dict[str, Any], table: str, memory: Dict[str, Any]) -> None:
+        """memory: the object of `explain --json`; the others as for Result."""
+        super().__init__(data, table)
+        self.memory = memory
+
+    @property
+    def alive(self) -> List[Dict[str, Any]]:
+        """Tensors that live when most does, the largest first: value, shape, bytes, share, maker, reader, in_tiles."""
+        return self.memory["alive"]
+
+    @property
+    def obstacles(self) -> List[Dict[str, Any]]:
+        """What is in the way of less: value, bytes, node, reason_id, reason, lift."""
+        return self.memory["obstacles"]
+
+    @property
+    def command(self) -> Optional[str]:
+        """The command that tiles the model so; None: nothing is tiled."""
+        return self.memory.get("command")

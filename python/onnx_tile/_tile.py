@@ -1,0 +1,126 @@
+"""tile, inspect, explain: one model through the library, by the options of the program."""
+import json
+import os
+from typing import TYPE_CHECKING, Iterable, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _library as library
+from ._errors import UsageError
+from ._library import Handle, dims_of, path_bytes, size_of
+from ._model import is_path, load, save, take
+from ._result import Explanation, Result
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ._model import Model
+
+    Path = Union[str, "os.PathLike[str]"]
+    Size = Union[int, str]
+    Shapes = Mapping[str, Sequence[int]]
+    Reports = Union[None, Path, Iterable[Path]]
+
+_GOALS = {"time": 0, "memory": 1}
+
+
+def _report_paths(report: "Reports") -> list:
+    if report is None:
+        return []
+    return [report] if is_path(report) else list(report)
+
+
+def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", max_slowdown: float, max_tensor: "Optional[Size]",
+             shapes: "Optional[Shapes]", design: "Optional[Shapes]", target: "Optional[Path]", runtime: Optional[str],
+             threads: int, fast_memory: "Optional[Size]", bit_exact: bool, force: bool, keep_report: bool) -> None:
+    """Set a handle's options."""
+    if goal not in _GOALS:
+        raise UsageError(f"goal {goal!r}: use 'time' or 'memory'")
+    if not 0 <= threads <= 4096:
+        raise UsageError(f"threads {threads!r}: from 0 (the target's own) to 4096")
+    handle.call("set_goal", _GOALS[goal])
+    handle.call("set_max_slowdown", max_slowdown * 100)
+    handle.call("set_threads", threads)
+    handle.call("set_bit_exact", bool(bit_exact))
+    handle.call("set_force", bool(force))
+    handle.call("keep_report", bool(keep_report))
+    if target is not None:
+        handle.call("set_target", path_bytes(target))
+    if runtime is not None:
+        handle.call("set_runtime", runtime.encode())
+    for name, size in (("set_memory_budget", budget), ("set_max_tensor", max_tensor), ("set_l2", fast_memory)):
+        if size is not None:
+            handle.call(name, size_of(size))
+    for name, given in (("bind_shape", shapes), ("design_shape", design)):
+        for value, dims in (given or {}).items():
+            handle.call(name, value.encode(), dims_of(dims), len(dims))
+
+
+def _result(handle: Handle) -> Result:
+    return Result(json.loads(handle.text("results_text", library.JSON)), handle.text("results_text", library.TABLE))
+
+
+def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", budget: "Optional[Size]" = None,
+         max_slowdown: float = 0.1, max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None,
+         design: "Optional[Shapes]" = None, target: "Optional[Path]" = None, runtime: Optional[str] = None, threads: int = 0,
+         fast_memory: "Optional[Size]" = None, bit_exact: bool = False, force: bool = False, report: "Reports" = None,
+         data_dir: "Optional[Path]" = None) -> "Tuple[Union[Path, bytes, onnx.ModelProto], Result]":
+    """Rewrite a model so that chains of operators run tile by tile. Returns the model and a Result.
+
+    model: a path, bytes or an onnx.ModelProto. out: file to write; then `out` is what comes back, else an onnx.ModelProto for
+    one, and bytes for a path or bytes. A model in which nothing is worth tiling comes back as it was.
+
+    goal: "memory" or "time". budget: bytes of peak memory that must not be passed, or "200M"; BudgetError otherwise.
+    max_slowdown: what goal memory may cost, 0.1 is 10 %. max_tensor: bytes that no tensor may take.
+    shapes: {input: dimensions} that are bound; design: the size to plan for while free dimensions stay free.
+    target: "host", a shipped preset or an .xml file. runtime: "onnxruntime", "openvino", "loop", "portable" or "engine".
+    threads: as the model will be run; 0: the target's own. fast_memory: its capacity, in place of the target's.
+    bit_exact: nothing that adds up in another order. force: tile even at a predicted loss.
+    report: a path or several that end in .html, .xml, .json or .csv. data_dir: folder of external data of a model in memory.
+
+    Raises ModelError, UsageError, BudgetError, SystemFailure or OutOfMemory with the program's line.
+    """
+    reports = _report_paths(report)
+    with Handle() as handle:
+        _prepare(handle, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor, shapes=shapes, design=design,
+                 target=target, runtime=runtime, threads=threads, fast_memory=fast_memory, bit_exact=bit_exact, force=force,
+                 keep_report=bool(reports))
+        load(handle, model, data_dir)
+        handle.call("optimise")
+        for path in reports:
+            handle.call("save_report", path_bytes(path))
+        if out is not None:
+            save(handle, out)
+        return out if out is not None else take(handle, model), _result(handle)
+
+
+def inspect(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = None, max_slowdown: float = 0.1,
+            max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None, design: "Optional[Shapes]" = None,
+            target: "Optional[Path]" = None, runtime: Optional[str] = None, threads: int = 0,
+            fast_memory: "Optional[Size]" = None, bit_exact: bool = False, force: bool = False, report: "Reports" = None,
+            data_dir: "Optional[Path]" = None) -> Result:
+    """The plan alone: what `tile` would do with the same arguments. The model is not changed."""
+    reports = _report_paths(report)
+    with Handle() as handle:
+        _prepare(handle, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor, shapes=shapes, design=design,
+                 target=target, runtime=runtime, threads=threads, fast_memory=fast_memory, bit_exact=bit_exact, force=force,
+                 keep_report=bool(reports))
+        load(handle, model, data_dir)
+        handle.call("inspect")
+        for path in reports:
+            handle.call("save_report", path_bytes(path))
+        return _result(handle)
+
+
+def explain(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = None, max_slowdown: float = 0.1,
+            max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None, design: "Optional[Shapes]" = None,
+            target: "Optional[Path]" = None, runtime: Optional[str] = None, threads: int = 0,
+            fast_memory: "Optional[Size]" = None, bit_exact: bool = False,
+            data_dir: "Optional[Path]" = None) -> Explanation:
+    """Where memory goes, what tiling makes of it, what is in the way, and the command to use. Arguments as for `tile`."""
+    with Handle() as handle:
+        _prepare(handle, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor, shapes=shapes, design=design,
+                 target=target, runtime=runtime, threads=threads, fast_memory=fast_memory, bit_exact=bit_exact, force=False,
+                 keep_report=True)
+        load(handle, model, data_dir)
+        handle.call("inspect")
+        return Explanation(json.loads(handle.text("results_text", library.JSON)), handle.text("results_text", library.EXPLAIN),
+                           json.loads(handle.text("results_text", library.EXPLAIN_JSON)))

@@ -1,0 +1,46 @@
+"""Small networks of the tests, with seeded weights."""
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def conv_chain(height=256, width=256, channels=16, depth=4, rows=None):
+    """x [1, 3, height, width] -> 3x3 convolutions with Relu -> y; its intermediates are larger than a small cache. rows: name of the
+    height where it is free."""
+    rng, nodes, weights, value, have = np.random.default_rng(7), [], [], "x", 3
+    for k in range(depth):
+        want = 3 if k + 1 == depth else channels
+        w = (rng.standard_normal((want, have, 3, 3)) / (3 * np.sqrt(have))).astype(np.float32)
+        weights.append(numpy_helper.from_array(w, f"w{k}"))
+        nodes.append(helper.make_node("Conv", [value, f"w{k}"], [f"c{k}"], f"conv{k}", pads=[1, 1, 1, 1]))
+        nodes.append(helper.make_node("Relu", [f"c{k}"], ["y" if k + 1 == depth else f"r{k}"], f"relu{k}"))
+        value, have = f"r{k}", want
+    shape = [1, 3, rows or height, width]
+    graph = helper.make_graph(nodes, "chain", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def typed():
+    """Every type of element that a session takes, through Identity; a Shape, and a sum of two."""
+    kinds = {"f4": TensorProto.FLOAT, "f8": TensorProto.DOUBLE, "i8": TensorProto.INT64, "i4": TensorProto.INT32,
+             "u1": TensorProto.UINT8, "i1": TensorProto.INT8, "b1": TensorProto.BOOL}
+    ins = [helper.make_tensor_value_info("in_" + k, t, ["n", 3]) for k, t in kinds.items()]
+    outs = [helper.make_tensor_value_info("out_" + k, t, ["n", 3]) for k, t in kinds.items()]
+    nodes = [helper.make_node("Identity", ["in_" + k], ["out_" + k], k) for k in kinds]
+    graph = helper.make_graph(nodes, "typed", ins, outs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def broken():
+    """A Conv whose weights have another number of channels than its input."""
+    model = conv_chain(16, 16)
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros((16, 5, 3, 3), np.float32), "w0"))
+    return model
+
+
+def path_of(model, folder, name):
+    """Write it; the path."""
+    path = f"{folder}/{name}.onnx"
+    onnx.save(model, path)
+    return path

@@ -1,0 +1,129 @@
+"""tile, inspect and explain: forms of models, results, reports, options, exceptions."""
+import os
+import pathlib
+import tempfile
+import unittest
+from xml.dom import minidom
+
+import networks
+import onnx
+
+import onnx_tile
+
+OPTIONS = {"fast_memory": "64K", "target": "cpu-generic", "threads": 1, "force": True}
+
+
+class Tile(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.model = networks.conv_chain()
+        cls.path = networks.path_of(cls.model, cls.folder.name, "chain")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_every_form_gives_the_same_model(self):
+        out = pathlib.Path(self.folder.name) / "tiled.onnx"
+        given, result = onnx_tile.tile(self.path, out, **OPTIONS)
+        self.assertEqual(given, out)
+        self.assertGreater(len(result.regions), 0)
+        content = self.model.SerializeToString()
+        for model in (self.path, content, bytearray(content), memoryview(content)):
+            tiled, _ = onnx_tile.tile(model, **OPTIONS)
+            self.assertIsInstance(tiled, bytes)
+            self.assertEqual(tiled, out.read_bytes())
+        proto, _ = onnx_tile.tile(self.model, **OPTIONS)
+        self.assertIsInstance(proto, onnx.ModelProto)
+        self.assertEqual(proto.SerializeToString(deterministic=True), onnx.load(out).SerializeToString(deterministic=True))
+        self.assertEqual(content, self.model.SerializeToString(), "the given model was changed")
+        onnx.checker.check_model(proto, full_check=True)
+
+    def test_result_tells_what_the_program_tells(self):
+        result = onnx_tile.inspect(self.path, **OPTIONS)
+        self.assertIn("peak memory", str(result))
+        self.assertIn("r0", str(result))
+        self.assertGreater(result.after["macs"], result.before["macs"])  # halos
+        self.assertAlmostEqual(result.peak_ratio, result.after["peak_bytes"] / result.before["peak_bytes"])
+        self.assertGreater(result.time_ratio, 0)
+        self.assertEqual(result.regions[0]["nodes"][0], "conv0")
+        self.assertIn("regions", repr(result))
+        page = result._repr_html_()
+        minidom.parseString(page)  # well formed
+        self.assertIn("conv0 .. ", page)
+
+    def test_names_are_escaped_in_notebooks(self):
+        model = networks.conv_chain(64, 64)
+        model.graph.node[0].name = '<script>"&'
+        page = onnx_tile.inspect(model, **OPTIONS)._repr_html_()
+        minidom.parseString(page)
+        self.assertNotIn("<script>", page)
+
+    def test_nothing_worth_tiling_is_no_failure(self):
+        model = networks.conv_chain(8, 8)
+        tiled, result = onnx_tile.tile(model)
+        self.assertEqual(result.regions, [])
+        self.assertEqual([n.op_type for n in tiled.graph.node], [n.op_type for n in model.graph.node])
+
+    def test_explain(self):
+        e = onnx_tile.explain(self.path, target="cpu-generic", fast_memory=65536, threads=1)
+        self.assertIn("Untiled, the process grows", str(e))
+        self.assertGreater(e.alive[0]["bytes"], 0)
+        self.assertIsInstance(e.obstacles, list)
+        if e.command is not None:
+            self.assertIn("onnx-tile", e.command)
+
+    def test_reports(self):
+        names = [os.path.join(self.folder.name, "r" + end) for end in (".html", ".xml", ".json", ".csv")]
+        onnx_tile.tile(self.path, report=names, **OPTIONS)
+        for name in names:
+            self.assertGreater(os.path.getsize(name), 100, name)
+        minidom.parse(names[1])
+        onnx_tile.inspect(self.path, report=pathlib.Path(names[0]), **OPTIONS)
+        with self.assertRaisesRegex(onnx_tile.UsageError, "ends in .html, .xml, .json or .csv"):
+            onnx_tile.inspect(self.path, report="r.pdf")
+
+    def test_free_dimensions(self):
+        model = networks.conv_chain(rows="height")
+        tiled, result = onnx_tile.tile(model, shapes={"x": (1, 3, 512, 256)}, **OPTIONS)
+        self.assertEqual(tiled.graph.input[0].type.tensor_type.shape.dim[2].dim_value, 512)
+        self.assertGreater(len(result.regions), 0)
+        tiled, result = onnx_tile.tile(model, design={"x": [1, 3, 512, 256]}, **OPTIONS)
+        self.assertEqual(tiled.graph.input[0].type.tensor_type.shape.dim[2].dim_param, "height")
+        self.assertTrue(result.data["free_dims"])
+
+
+class Errors(unittest.TestCase):
+    def raises(self, kind, code, line, call):
+        with self.assertRaisesRegex(kind, line) as caught:
+            call()
+        self.assertEqual(caught.exception.exit_code, code)
+        self.assertIsInstance(caught.exception, onnx_tile.Error)
+        self.assertNotIn("\n", str(caught.exception))
+
+    def test_each_exit_code_has_its_exception(self):
+        small = networks.conv_chain(16, 16)
+        with tempfile.TemporaryDirectory() as folder:
+            self.raises(onnx_tile.ModelError, 1, "conv0", lambda: onnx_tile.tile(networks.broken()))
+            self.raises(onnx_tile.ModelError, 1, "absent.onnx", lambda: onnx_tile.tile(folder + "/absent.onnx"))
+            self.raises(onnx_tile.ModelError, 1, "", lambda: onnx_tile.inspect(b"no model at all"))
+            self.raises(onnx_tile.UsageError, 2, "no target|nope", lambda: onnx_tile.tile(small, target="nope"))
+            self.raises(onnx_tile.UsageError, 2, "no runtime 'nope'", lambda: onnx_tile.tile(small, runtime="nope"))
+            self.raises(onnx_tile.UsageError, 2, "goal", lambda: onnx_tile.tile(small, goal="fun"))
+            self.raises(onnx_tile.UsageError, 2, "slowdown", lambda: onnx_tile.tile(small, max_slowdown=-1))
+            self.raises(onnx_tile.UsageError, 2, "no size", lambda: onnx_tile.tile(small, budget="much"))
+            self.raises(onnx_tile.UsageError, 2, "z: the model has no input", lambda: onnx_tile.tile(small, shapes={"z": [1]}))
+            self.raises(onnx_tile.UsageError, 2, "not int", lambda: onnx_tile.tile(5))
+            self.raises(onnx_tile.BudgetError, 3, "required", lambda: onnx_tile.tile(small, budget=1000))
+            self.raises(onnx_tile.SystemFailure, 4, "nowhere", lambda: onnx_tile.tile(small, folder + "/nowhere/x.onnx"))
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_they_are_what_python_expects(self):
+        self.assertTrue(issubclass(onnx_tile.UsageError, ValueError))
+        self.assertTrue(issubclass(onnx_tile.SystemFailure, OSError))
+        self.assertTrue(issubclass(onnx_tile.OutOfMemory, MemoryError))
+
+
+if __name__ == "__main__":
+    unittest.main()
