@@ -339,12 +339,16 @@ static ot_status node_step(maker *m, ot_id id)
         OT_TRY(in_layout(m, n->in[k], makes ? k == 0 && input : blocked, &reads[k]));
         n_reads++;
     }
+    uint32_t *captured = OT_NEW_N(m->a, uint32_t, n->n_captured + 1u); /* bodies read plain tensors */
+    if (!captured) return OT_E_NOMEM;
+    for (uint32_t k = 0; k < n->n_captured; k++)
+        if (n->captured[k] != OT_NONE) OT_TRY(in_layout(m, n->captured[k], false, &captured[k]));
     ot_exec_step *s = NULL;
     OT_TRY(new_step(m, m->head[id], n_reads + n->n_captured + 1, tail->n_out, &s)); /* one more: what an Add brings */
     for (uint32_t k = 0; k < n->n_in; k++)
         if (reads[k] != OT_NONE) add_read(m, s, reads[k], ot_runtime_in_place(m->r, n) && ot_op_over(n->op, k));
     for (uint32_t k = 0; k < n->n_captured; k++)
-        if (n->captured[k] != OT_NONE) add_read(m, s, n->captured[k], false);
+        if (n->captured[k] != OT_NONE) add_read(m, s, captured[k], false);
     s->is_view = ot_op_is_view(n->op) || is_read_transposed(g, n) || is_taken_in(m, n);
     s->is_conv = n->op == OT_OP_Conv;
     if (blocked && (s->is_conv || ot_op_access(n->op) == OT_ACC_POOL || ot_op_access(n->op) == OT_ACC_GLOBALPOOL ||
