@@ -48,23 +48,43 @@ static ot_status fold_value(ot_graph *g, ot_id id)
     return OT_OK;
 }
 
-/* requires SHAPES and a plan. keeps SHAPES, breaks ORDER and USES. Fails: OT_E_NOMEM, OT_E_INPUT when a reader cannot be
+/* What a region makes, and what static nodes that stay compute of it. */
+typedef enum origin {
+    ELSEWHERE,
+    INSIDE,  /* is no more once the region is written */
+    OUTPUT,  /* of a region */
+    COMPUTED /* there once the region has run: regions that read it might wait for themselves */
+} origin;
+
+static origin *origins_of(const ot_graph *g, const ot_plan *p)
+{
+    origin *from = ot_alloc_n(p->arena, g->n_values + 1u, sizeof *from);
+    for (uint32_t k = 0; from && k < p->n_regions; k++)
+        for (uint32_t v = p->regions[k].n_inputs; v < p->regions[k].n_values; v++)
+            from[p->regions[k].values[v].value] = p->regions[k].values[v].is_output ? OUTPUT : INSIDE;
+    return from;
+}
+
+/* requires ORDER, SHAPES and a plan. keeps SHAPES, breaks ORDER and USES. Fails: OT_E_NOMEM, OT_E_INPUT when a reader cannot be
  * folded (the planner then should have made the value an output). */
 ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
 {
-    bool *made = ot_alloc_n(p->arena, g->n_values + 1u, sizeof *made);
-    if (!made) return ot_fail_nomem(g->model->diag);
-    for (uint32_t k = 0; k < p->n_regions; k++)
-        for (uint32_t v = p->regions[k].n_inputs; v < p->regions[k].n_values; v++)
-            if (!p->regions[k].values[v].is_output || g->model->free_dims) made[p->regions[k].values[v].value] = true;
+    origin *from = origins_of(g, p);
+    if (!from) return ot_fail_nomem(g->model->diag);
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
-        bool reads = false;
-        for (uint32_t i = 0; i < n->n_in; i++) reads |= n->in[i] != OT_NONE && made[n->in[i]];
-        if (!reads || !n->is_static || n->dead) continue;
-        if (!ot_static_foldable(g, n) && g->model->free_dims) continue; /* what it reads is an output */
-        if (!ot_static_foldable(g, n))
-            return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): cannot be folded", n->name, n->op_type);
+        bool reads[COMPUTED + 1] = {false};
+        if (!n->is_static || n->dead) continue;
+        for (uint32_t i = 0; i < n->n_in; i++)
+            if (n->in[i] != OT_NONE) reads[from[n->in[i]]] = true;
+        const bool needs = reads[INSIDE] || reads[COMPUTED] || (reads[OUTPUT] && g->model->free_dims);
+        if (!ot_static_foldable(g, n)) {
+            if (reads[INSIDE]) return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): cannot be folded", n->name, n->op_type);
+            for (uint32_t o = 0; o < n->n_out && (needs || reads[OUTPUT]); o++)
+                if (n->out[o] != OT_NONE) from[n->out[o]] = COMPUTED;
+            continue;
+        }
+        if (!needs) continue;
         ot_id outs[8];
         uint32_t n_outs = n->n_out < 8 ? n->n_out : 8;
         memcpy(outs, n->out, n_outs * sizeof *outs);

@@ -1,4 +1,6 @@
 """What random graphs are judged by: running the tool, and when two arrays are the same."""
+import os
+import pickle
 import subprocess
 
 import numpy as np
@@ -54,3 +56,35 @@ def differences(names, want, got):
         if why:
             return f'output {name}: {why}'
     return ''
+
+
+def apart(work):
+    """(what work(say) returns, what it said last, the signal that ended it or 0), in a process of its own: a crash of the runtime takes nothing
+    else with it. What it returns is None where it crashed. Call before any session is made here: threads do not survive a fork."""
+    back, there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(back)
+        status = 1
+        try:
+            with os.fdopen(there, 'wb') as pipe:
+                def say(word):
+                    pickle.dump(('said', word), pipe)
+                    pipe.flush()
+                pickle.dump(('result', work(say)), pipe)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(there)
+    heard = {'result': None, 'said': ''}
+    with os.fdopen(back, 'rb') as pipe:
+        while True:
+            try:
+                kind, what = pickle.load(pipe)
+            except EOFError:
+                break
+            heard[kind] = what
+    _, ended = os.waitpid(child, 0)
+    if os.WIFEXITED(ended) and os.WEXITSTATUS(ended):
+        raise RuntimeError('the child process failed: see above')
+    return heard['result'], heard['said'], os.WTERMSIG(ended) if os.WIFSIGNALED(ended) else 0
