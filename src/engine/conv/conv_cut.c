@@ -4,6 +4,10 @@
 #define PARTS_EACH  2 /* parts that each thread gets, where that is possible */
 #define ROWS_LEAST  4
 #define TAPS_COPIED 4 /* convolutions with fewer taps take no longer than copying their input */
+/* Of parts that are the same for every number of threads: */
+#define ALIKE_PARTS 8
+#define ALIKE_MAPS  128 /* each part copies the windows anew, which fewer maps do not make up for */
+#define ALIKE_WORK  5e5 /* multiply-adds */
 
 /* How many parts along each axis, and what stays together. */
 typedef struct grid {
@@ -64,6 +68,18 @@ static grid choose_grid(const lw_conv *k, const ot_nd *x, const ot_nd *y, int64_
     return g;
 }
 
+/* Images, and whole groups or many maps of each, by the convolution's sizes alone. */
+static grid choose_alike(const lw_conv *k, const ot_nd *x)
+{
+    int64_t images = x->dims[0];
+    double work = (double)images * (double)k->maps * (double)k->channels * (double)taps_of(k);
+    for (uint32_t a = 0; a < k->win.n; a++) work *= (double)k->win.out[a];
+    int64_t most = work < ALIKE_PARTS * ALIKE_WORK ? (int64_t)(work / ALIKE_WORK) : ALIKE_PARTS;
+    grid g = {.images = ot_max(1, ot_min(images, most)), .rows = 1, .unit = k->group == 1 ? ALIKE_MAPS : k->maps / k->group};
+    g.maps = ot_max(1, ot_min(most / g.images, k->maps / g.unit));
+    return g;
+}
+
 /* Results [row, row + rows): what they read. false: some read zeros only. */
 static bool reach_rows(const ot_window *w, lw_conv_part *p)
 {
@@ -93,22 +109,33 @@ static bool make_part(const lw_conv *k, const grid *g, int64_t i, lw_conv_part *
     return reach_rows(&k->win, p);
 }
 
-uint32_t lw_conv_cut(ot_arena *a, const lw_conv *k, const ot_nd *x, const ot_nd *y, uint32_t threads, lw_conv_part **parts)
+static uint32_t make_parts(ot_arena *a, const lw_conv *k, const ot_nd *x, const grid *g, lw_conv_part **parts)
 {
-    grid g = choose_grid(k, x, y, threads);
     lw_conv_part whole = {.images = x->dims[0], .maps = k->maps, .channels = x->dims[1]};
     whole.rows = k->win.n ? k->win.out[0] : 1;
     whole.in_rows = k->win.n ? k->win.in[0] : 1;
     whole.lo = k->win.n ? k->win.lo[0] : 0;
-    int64_t n = g.images * g.maps * g.rows;
+    int64_t n = g->images * g->maps * g->rows;
     *parts = OT_NEW_N(a, lw_conv_part, n);
     for (int64_t i = 0; *parts && i < n; i++) {
         (*parts)[i] = whole;
-        if (make_part(k, &g, i, &(*parts)[i])) continue;
+        if (make_part(k, g, i, &(*parts)[i])) continue;
         (*parts)[0] = whole;
         return 1;
     }
     return (uint32_t)n;
+}
+
+uint32_t lw_conv_cut(ot_arena *a, const lw_conv *k, const ot_nd *x, const ot_nd *y, uint32_t threads, lw_conv_part **parts)
+{
+    grid g = choose_grid(k, x, y, threads);
+    return make_parts(a, k, x, &g, parts);
+}
+
+uint32_t lw_conv_cut_alike(ot_arena *a, const lw_conv *k, const ot_nd *x, lw_conv_part **parts)
+{
+    grid g = choose_alike(k, x);
+    return make_parts(a, k, x, &g, parts);
 }
 
 static void set_form(ot_nd *a, const ot_nd *like, int64_t images, int64_t channels, int64_t rows)

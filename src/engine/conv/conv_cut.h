@@ -26,6 +26,10 @@ typedef struct lw_conv_part {
  * One thread, or what cannot be cut: a single part. *parts NULL: no memory. Returns their number. */
 uint32_t lw_conv_cut(ot_arena *a, const lw_conv *k, const ot_nd *x, const ot_nd *y, uint32_t threads, lw_conv_part **parts);
 
+/* The same for kernels whose sums depend on the size of the part (oneDNN's matrix product, whose edges add up in another order):
+ * these parts are chosen without regard to threads. x: plain. */
+uint32_t lw_conv_cut_alike(ot_arena *a, const lw_conv *k, const ot_nd *x, lw_conv_part **parts);
+
 /* The convolution of that part alone, and the forms of its input and result. */
 void lw_conv_part_of(const lw_conv *k, const ot_nd *x, const ot_nd *y, const lw_conv_part *part, lw_conv *sub, ot_nd *sub_x,
                      ot_nd *sub_y);

@@ -466,6 +466,14 @@ static ot_status make_pieces(const maker *m, const lw_conv_part *parts, uint32_t
     return OT_OK;
 }
 
+/* Direct kernels add up each result in the same order wherever it lies; the matrix product does so in parts of the same size. */
+static uint32_t cut(const lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, const char *name, uint32_t threads,
+                    lw_conv_part **parts)
+{
+    if (strstr(name, "gemm")) return lw_conv_cut_alike(l->scratch, k, x, parts);
+    return lw_conv_cut(l->scratch, k, x, y, threads, parts);
+}
+
 static ot_status prepare(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, dnnl_primitive_desc_t pd, bool sum,
                          conv_op *op)
 {
@@ -473,20 +481,20 @@ static ot_status prepare(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_
     lw_conv_part *parts;
     void *packed = NULL;
     m.whole = (whole){dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), name_of(pd)};
-    uint32_t threads = threads_for(l, k), n = lw_conv_cut(l->scratch, k, x, y, threads, &parts);
+    uint32_t threads = threads_for(l, k), n = cut(l, k, x, y, m.whole.name, threads, &parts);
     if (!m.bias || !parts) return ot_fail_nomem(l->p->s->d);
     OT_TRY(pack_weights(l, k, m.whole.weights, &packed));
     m.packed = packed;
     op->x = *x;
     op->residual = k->residual != OT_NONE && !sum;
-    bool cut = n > 1 && measure_parts(&m, parts, n, op);
-    if (!cut && n > 1) n = lw_conv_cut(l->scratch, k, x, y, 1, &parts);
+    bool single = n <= 1 || !measure_parts(&m, parts, n, op);
+    if (single && n > 1) n = lw_conv_cut(l->scratch, k, x, y, 1, &parts);
     if (!parts) return ot_fail_nomem(l->p->s->d);
-    if (!cut) op->pad = pad_of(pd);
-    op->threads = cut ? (uint32_t)ot_min(threads, n) : 1;
+    if (single) op->pad = pad_of(pd);
+    op->threads = single ? 1 : (uint32_t)ot_min(threads, n);
     op->stream = ot_dnnl_streams(l->p, op->threads);
     if (!op->stream) return ot_fail_nomem(l->p->s->d);
-    return make_pieces(&m, parts, n, cut ? NULL : pd, op);
+    return make_pieces(&m, parts, n, single ? pd : NULL, op);
 }
 
 ot_status lw_conv_op(lw_pass *l, const lw_conv *k, const ot_nd *x, const ot_nd *y, bool sum, conv_op **out)
