@@ -52,11 +52,11 @@ static void fields_are_sane(void **state)
 static void targets_have_runtimes(void **state)
 {
     (void)state;
-    static const struct {
+    const struct {
         const char *target;
         const ot_runtime *r, *emitting;
     } rows[] = {
-        {"host", &ot_runtime_onnxruntime, &ot_runtime_engine},
+        {"host", ot_runtime_with_lanes(&ot_runtime_onnxruntime, ot_cpu_lanes()), &ot_runtime_engine},
         {"cpu-generic", &ot_runtime_onnxruntime, &ot_runtime_engine},
         {"h200", &ot_runtime_gpu, &ot_runtime_engine},
         {"ascend-a2", &ot_runtime_gpu, &ot_runtime_engine},
@@ -72,6 +72,14 @@ static void targets_have_runtimes(void **state)
         ot_target_set_engine(&t); /* once more changes nothing */
         assert_ptr_equal(t.runtime, rows[k].emitting);
     }
+    const ot_runtime *narrow = ot_runtime_with_lanes(&ot_runtime_onnxruntime, 8);
+    assert_int_equal(narrow->conv.block, 8);
+    assert_int_equal(narrow->blocks.least, 8);
+    assert_string_equal(narrow->name, "onnxruntime");
+    assert_ptr_equal(ot_runtime_with_lanes(narrow, 8), narrow);
+    assert_ptr_equal(ot_runtime_with_lanes(&ot_runtime_onnxruntime, 16), &ot_runtime_onnxruntime);
+    assert_ptr_equal(ot_runtime_with_lanes(&ot_runtime_onnxruntime, 0), &ot_runtime_onnxruntime);
+    assert_ptr_equal(ot_runtime_with_lanes(&ot_runtime_device, 8), &ot_runtime_device);
     assert_ptr_equal(ot_runtime_of(true, true), &ot_runtime_onnxruntime);
     assert_ptr_equal(ot_runtime_of(true, false), &ot_runtime_gpu_plain);
     assert_ptr_equal(ot_runtime_of(false, true), &ot_runtime_device);

@@ -47,6 +47,11 @@ const ot_runtime *ot_runtime_of(bool cache, bool fuses)
     return fuses ? &ot_runtime_device : &ot_runtime_device_plain;
 }
 
+const ot_runtime *ot_runtime_with_lanes(const ot_runtime *r, uint32_t lanes)
+{
+    return r == &ot_runtime_onnxruntime && lanes == 8 ? &ot_runtime_onnxruntime_8 : r;
+}
+
 const ot_runtime *ot_runtime_emitting(const ot_runtime *r, bool cache)
 {
     if (cache) return &ot_runtime_engine;

@@ -168,11 +168,12 @@ typedef struct ot_runtime {
 
 /* ---- the runtimes ---- */
 
-extern const ot_runtime ot_runtime_onnxruntime; /* ONNX Runtime on a CPU */
-extern const ot_runtime ot_runtime_engine;      /* the project's engine on a cached CPU */
-extern const ot_runtime ot_runtime_openvino;    /* OpenVINO on a CPU */
-extern const ot_runtime ot_runtime_loop;        /* runtimes on CPUs that take Loop, and neither Scan nor sequences */
-extern const ot_runtime ot_runtime_portable;    /* any runtime on a CPU */
+extern const ot_runtime ot_runtime_onnxruntime;   /* ONNX Runtime on a CPU */
+extern const ot_runtime ot_runtime_onnxruntime_8; /* the same where vectors hold 8 floats: in no list, see ot_runtime_with_lanes */
+extern const ot_runtime ot_runtime_engine;        /* the project's engine on a cached CPU */
+extern const ot_runtime ot_runtime_openvino;      /* OpenVINO on a CPU */
+extern const ot_runtime ot_runtime_loop;          /* runtimes on CPUs that take Loop, and neither Scan nor sequences */
+extern const ot_runtime ot_runtime_portable;      /* any runtime on a CPU */
 /* Accelerators. Without a suffix: scratchpads with DMA. _plain: merges no nodes. _while: given the engine's form (--emit engine). */
 extern const ot_runtime ot_runtime_device, ot_runtime_device_plain, ot_runtime_device_while, ot_runtime_device_while_plain;
 extern const ot_runtime ot_runtime_gpu, ot_runtime_gpu_plain; /* with a hardware cache */
@@ -187,6 +188,8 @@ const ot_runtime *ot_runtime_asked(const char *name, char *names, size_t size);
 ot_status ot_runtime_list(FILE *f) OT_MUST_USE;
 /* What a target file means that names none: by fast memory (a cache or a scratchpad) and attribute `fuses`. */
 const ot_runtime *ot_runtime_of(bool cache, bool fuses);
+/* The table of r on a CPU whose vectors hold so many floats (ot_cpu_lanes): blocks of channels are as wide. r where it has no other. */
+const ot_runtime *ot_runtime_with_lanes(const ot_runtime *r, uint32_t lanes);
 /* What runs the engine's form where `r` runs standard ONNX, on that kind of fast memory. */
 const ot_runtime *ot_runtime_emitting(const ot_runtime *r, bool cache);
 

@@ -12,14 +12,15 @@
 typedef struct ot_target {
     char name[64];
     char description[256];
-    char cpu[128];             /* calibrated: processor on which the native engine was measured; else "" */
-    int64_t fast_bytes;        /* capacity of the fast memory that a tile's working set must fit ("L2") */
-    int64_t weight_bytes;      /* capacity of a memory for constants beside it, where they are once they have been read; 0: none */
-    int64_t granule;           /* DMA / line granule in bytes: transfers are rounded up to it */
-    uint32_t cores;            /* workers that share a node's work (threads) */
-    bool is_cache;             /* fast memory is a hardware cache (soft limit), not a scratchpad */
-    bool bit_exact;            /* no sum is to be made in another order: no reductions in parts in standard ONNX */
-    bool double_buffer;        /* DMA overlaps transfers with compute */
+    char cpu[128];         /* calibrated: processor on which the native engine was measured; else "" */
+    int64_t fast_bytes;    /* capacity of the fast memory that a tile's working set must fit ("L2") */
+    int64_t weight_bytes;  /* capacity of a memory for constants beside it, where they are once they have been read; 0: none */
+    int64_t granule;       /* DMA / line granule in bytes: transfers are rounded up to it */
+    uint32_t vector_lanes; /* float32 numbers in a vector register of a CPU; 0: not said, and runtimes' tables stay as they are */
+    uint32_t cores;        /* workers that share a node's work (threads) */
+    bool is_cache;         /* fast memory is a hardware cache (soft limit), not a scratchpad */
+    bool bit_exact;        /* no sum is to be made in another order: no reductions in parts in standard ONNX */
+    bool double_buffer;    /* DMA overlaps transfers with compute */
     const ot_runtime *runtime; /* who runs the model here; never NULL once loaded */
     struct ot_target_factors
         *factors; /* measured factors of a file's <runtime>, which `runtime` may point into; freed by ot_target_free. NULL: none */

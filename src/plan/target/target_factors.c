@@ -186,7 +186,7 @@ static ot_status read_runtime(const ot_xml_reader *r, xmlNode *e, struct ot_targ
     if (!x->of || ot_runtime_in_classes(x->of) || !ot_runtime_drives(x->of, r->t->is_cache))
         return bad(r, e, "name", name, "must be a runtime of --list-runtimes that drives this fast memory, and not the engine");
     if (r->t->runtime && r->t->runtime != x->of) return bad(r, e, "name", name, "is not the runtime that <target> names");
-    x->table = *x->of;
+    x->table = *ot_runtime_with_lanes(x->of, r->t->vector_lanes);
     for (size_t k = 0; k < N_FACTORS; k++)
         OT_TRY(number_of(r, e, &FACTORS[k], false, (double *)((char *)&x->table + FACTORS[k].offset)));
     OT_TRY(read_rows(r, e, x));

@@ -103,7 +103,8 @@ void ot_target_host(uint32_t threads, ot_target *t)
         .granule = 64,
         .is_cache = true,
         .mid_bytes = cache_bytes(3, _SC_LEVEL3_CACHE_SIZE, 0, L3_CAP),
-        .runtime = &ot_runtime_onnxruntime,
+        .vector_lanes = ot_cpu_lanes(),
+        .runtime = ot_runtime_with_lanes(&ot_runtime_onnxruntime, ot_cpu_lanes()),
         /* one core; measured with a CPU runtime: copies and sums on data in L2, in L3 and beyond */
         .bw_fast = 95e9,
         .bw_mid = 29e9,

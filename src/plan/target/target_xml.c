@@ -50,6 +50,7 @@ static const field FIELDS[] = {
     {"target", "description", TEXT, offsetof(ot_target, description), sizeof((ot_target *)0)->description, true},
     {"target", "cpu", TEXT, offsetof(ot_target, cpu), sizeof((ot_target *)0)->cpu, true},
     F("target", "cores", CORES, cores),
+    {"target", "vector-lanes", CORES, offsetof(ot_target, vector_lanes), 0, true},
     {"target", "fuses", FUSES, 0, 0, true},
     {"target", "runtime", RUNTIME, 0, 0, true},
     {"target", "inplace-depthwise", TRUTH, offsetof(ot_target, inplace_depthwise), 0, true},
@@ -332,6 +333,7 @@ static ot_status read_target(reader *r, xmlDoc *doc)
     if (!ot_runtime_drives(r->t->runtime, r->t->is_cache))
         return ot_fail(r->diag, OT_E_INPUT, "%s: <target runtime=\"%s\">: not for a fast memory with cache=\"%s\"", r->path,
                        r->t->runtime->name, r->t->is_cache ? "true" : "false");
+    r->t->runtime = ot_runtime_with_lanes(r->t->runtime, r->t->vector_lanes);
     return OT_OK;
 }
 
@@ -389,7 +391,7 @@ static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
         uint32_t c;
         memcpy(&c, at, sizeof c);
         snprintf(buf, n, "%u", c);
-        return true;
+        return c > 0 || !f->optional;
     }
     case RATE:
     case SECONDS: {
@@ -408,7 +410,8 @@ static bool field_text(const ot_target *t, const field *f, char *buf, size_t n)
     case RUNTIME: /* where the rest does not say it; the engine is asked for by --emit */
         snprintf(buf, n, "%s", t->runtime->name);
         if (t->factors) return false; /* <runtime> says it */
-        return !ot_runtime_in_classes(t->runtime) && t->runtime != ot_runtime_of(t->is_cache, ot_runtime_fuses(t->runtime));
+        return !ot_runtime_in_classes(t->runtime) &&
+               strcmp(t->runtime->name, ot_runtime_of(t->is_cache, ot_runtime_fuses(t->runtime))->name) != 0;
     case TEXT: snprintf(buf, n, "%s", at); return *at != '\0' || !f->optional;
     }
     return false;
