@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Regions as programs: region_programs.py TOOL MODEL... [--targets T,T] [--l2 SIZE,SIZE,SIZE] [--limit MACS]
+"""Regions as programs: region_programs.py TOOL MODEL... [--targets T,T] [--l2 SIZE,SIZE,SIZE] [--limit MACS] [--plan OPTIONS]
 
-Every region of the models, forced, on each target and capacity: lowered (inspect --dump-dir, program-N.tk), planned, interpreted with
+Every region of the models, forced (or as --plan asks: --plan='--form stream' has regions that stream), on each target and capacity: lowered (inspect --dump-dir, program-N.tk), planned, interpreted with
 poisoned memory (run-kernel), and compared with what ONNX Runtime makes of the same values. None is left out but those of more
 multiply-adds than --limit, where one is given. A line for each model, target and capacity; the reasons of regions that have no program; exit 1 where a
 result differs or a program does not run.
@@ -26,6 +26,7 @@ parser.add_argument('models', nargs='+')
 parser.add_argument('--targets', default='tlf-16m,ascend-a2,h200')
 parser.add_argument('--l2', default='16K,128K,1M')
 parser.add_argument('--limit', type=float, default=float('inf'))
+parser.add_argument('--plan', default='--force', help='options of inspect')
 parser.add_argument('--most', type=int, default=1000, help='regions of one run')
 parser.add_argument('--keep', help='folder for the dumps')
 parser.add_argument('-v', action='store_true')
@@ -130,7 +131,7 @@ for model in args.models:
             where = (os.path.basename(model), target, l2)
             with tempfile.TemporaryDirectory() as tmp:
                 dump = os.path.join(args.keep, '-'.join(where)) if args.keep else os.path.join(tmp, 'd')
-                made = subprocess.run([args.tool, 'inspect', model, '--force', '--target', target, '--l2', l2, '-q', '--dump-dir', dump], capture_output=True, text=True)
+                made = subprocess.run([args.tool, 'inspect', model, *args.plan.split(), '--target', target, '--l2', l2, '-q', '--dump-dir', dump], capture_output=True, text=True)
                 if made.returncode:
                     failed.append(f'{where}: {made.stderr.strip()}')
                     continue

@@ -77,7 +77,7 @@ ot_status prog_keep_part(prog *p, uint32_t i)
     for (uint32_t d = 0; d < p->r->n_dims; d++) {
         const int8_t axis = p->r->values[v].axis[d];
         if (ot_is_part(p->r, v, d)) to[n] = prog_moving(p, d, p->runs[d][p->at[d]].first, 1), dims[n++] = 1;
-        if (axis >= 0) inset[axis].constant = prog_windows(p, d)->piece[v].lo - prog_windows(p, d)->made[v].lo;
+        if (axis >= 0) inset[axis].constant = prog_windows(p, d)->piece[v].lo - prog_tile_window(p, d, v).lo;
     }
     memcpy(to + n, lo, piece.rank * sizeof *to);
     memcpy(dims + n, piece.dims, piece.rank * sizeof *dims);

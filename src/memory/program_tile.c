@@ -1,8 +1,7 @@
 /* What a tile of a program does: inputs are brought, operators run on their windows, pieces of outputs are stored. */
 #include "region_program.h"
 
-/* A buffer for region value v, in the place that the planned kernel has for it. */
-static ot_status new_tile(prog *p, uint32_t v, const prog_tensor *like, prog_tensor *out)
+ot_status prog_new_tile(prog *p, uint32_t v, const prog_tensor *like, prog_tensor *out)
 {
     const char *name = p->g->values[p->r->values[v].value].name;
     uint32_t planned = prog_planned_buffer(p, v);
@@ -11,21 +10,37 @@ static ot_status new_tile(prog *p, uint32_t v, const prog_tensor *like, prog_ten
     return prog_place_as(p, out->v, planned);
 }
 
-/* Where the planned kernel works in place, blocks do, too: another name of the operand's tile. *done false: it has its own place. */
-static ot_status work_in_place(prog *p, uint32_t i, const prog_tensor *in, const prog_tensor *like, bool *done)
+/* Rows put together: do the rows that node i reads of operand j lie in its tile where those that it makes lie in theirs? */
+static bool lies_alike(const prog *p, uint32_t i, uint32_t j)
+{
+    const ot_tile_windows *w = prog_windows(p, 0);
+    const ot_rnode *rn = &p->r->nodes[i];
+    const uint32_t v = rn->in[j];
+    return rn->in_axis[0][j] == p->r->values[v].axis[0] &&
+           w->ops[i].in[j].lo - w->made[v].lo == w->ops[i].made.lo - w->made[rn->out[0]].lo;
+}
+
+/* Where the planned kernel works in place, blocks and steps do, too: another name of the operand's tile. *done false: it has its own place.
+ * *apart: which is the operand's, and in this step they are not as long as each other, or do not begin alike. */
+static ot_status work_in_place(prog *p, uint32_t i, const prog_tensor *in, const prog_tensor *like, bool *done, bool *apart)
 {
     const ot_rnode *rn = &p->r->nodes[i];
     const uint32_t own = prog_planned_buffer(p, rn->out[0]);
-    *done = false;
-    for (uint32_t j = 0; own != OT_NONE && p->second && j < p->g->nodes[rn->node].n_in; j++) {
+    const bool joins = prog_joins_rows(p);
+    *done = *apart = false;
+    for (uint32_t j = 0; own != OT_NONE && (p->second || joins) && j < p->g->nodes[rn->node].n_in; j++) {
         const uint32_t v = rn->in[j], other = v == OT_NONE ? OT_NONE : prog_planned_buffer(p, v);
-        int64_t have, want;
         if (other == OT_NONE || in[j].v == OT_NONE || p->plan->values[own].offsets[0] != p->plan->values[other].offsets[0])
             continue;
-        if (!ot_product(in[j].dims, in[j].rank, &have) || !ot_product(like->dims, like->rank, &want) || have != want) continue;
-        if (in[j].v != p->tile[v].v) return prog_refuse(p, "a part of a tile that is worked on in place");
+        const prog_tensor *x = joins ? &p->tile[v] : &in[j];
+        int64_t have, want;
+        const bool same = ot_product(x->dims, x->rank, &have) && ot_product(like->dims, like->rank, &want) && have == want;
+        *apart = joins;
+        if (!same || (joins && !lies_alike(p, i, j))) continue;
+        if (x->v != p->tile[v].v) return prog_refuse(p, "a part of a tile that is worked on in place");
         *done = true;
-        return prog_alias(p, &in[j], like->rank, like->dims, &p->tile[rn->out[0]]);
+        *apart = false;
+        return prog_alias(p, x, like->rank, like->dims, &p->tile[rn->out[0]]);
     }
     return OT_OK;
 }
@@ -42,9 +57,18 @@ static ot_status bring_input(prog *p, uint32_t v)
         whole.v = p->param[v];
         return prog_part(p, &whole, lo, like.dims, &p->tile[v]);
     }
-    OT_TRY(new_tile(p, v, &like, &p->tile[v]));
+    OT_TRY(prog_new_tile(p, v, &like, &p->tile[v]));
     for (uint32_t k = 0; k < like.rank; k++) ranges[k] = (ot_tk_range){lo[k], prog_plus(lo[k], like.dims[k])};
     return ot_kb_load(p->b, p->tile[v].v, p->param[v], ranges, like.rank) ? OT_OK : prog_nomem(p);
+}
+
+/* Rows that node i wants of operand j in this step; all, where it does not follow them. */
+static ot_win rows_wanted(const prog *p, uint32_t i, uint32_t j)
+{
+    const ot_rnode *rn = &p->r->nodes[i];
+    const ot_rvalue *x = &p->r->values[rn->in[j]];
+    if (rn->in_axis[0][j] == x->axis[0]) return prog_windows(p, 0)->ops[i].in[j];
+    return (ot_win){0, p->g->values[x->value].dims[x->axis[0]]};
 }
 
 /* Operand j of node i: its tile, cut to what the node reads of it. */
@@ -67,8 +91,9 @@ static ot_status operand(prog *p, uint32_t i, uint32_t j, prog_tensor *out)
         return OT_OK;
     }
     if (v < p->r->n_inputs) OT_TRY(bring_input(p, v));
-    if (p->tile[v].v == OT_NONE) return OT_OK;
-    prog_tensor x = p->tile[v], part = x;
+    if (p->tile[v].v == OT_NONE && (!p->r->rolling || p->rows[v].v == OT_NONE)) return OT_OK;
+    const bool lines = p->r->rolling && p->r->values[v].axis[0] >= 0;
+    prog_tensor x = p->tile[v].v == OT_NONE ? p->rows[v] : p->tile[v], part = x;
     for (uint32_t d = 0; d < p->r->n_dims; d++) {
         const ot_op_tile *op = &prog_windows(p, d)->ops[i];
         if (!rn->in_axis[d] || rn->lead_axis[d] == OT_AX_WHOLE || rn->in_axis[d][j] < 0) continue;
@@ -77,12 +102,13 @@ static ot_status operand(prog *p, uint32_t i, uint32_t j, prog_tensor *out)
         part.dims[axis] = op->in[j].hi - op->in[j].lo;
         if (part.dims[axis] == 0) return OT_OK; /* not read in this tile */
         if (follows)
-            lo[axis].constant = op->in[j].lo - prog_windows(p, d)->made[v].lo;
+            lo[axis].constant = op->in[j].lo - prog_tile_window(p, d, v).lo;
         else if (p->runs[d][p->at[d]].count == 1)
             lo[axis].constant = op->in[j].lo;
         else
             return prog_refuse(p, "an operand that is cut along another axis than its tiles");
     }
+    if (lines) return prog_rows_of(p, v, rows_wanted(p, i, j), lo, part.dims, out);
     return prog_part(p, &x, lo, part.dims, out);
 }
 
@@ -95,7 +121,7 @@ static ot_status store_piece(prog *p, uint32_t v)
     if (!prog_tile_shape(p, v, true, &piece, to)) return OT_OK;
     for (uint32_t d = 0; d < p->r->n_dims; d++)
         if (p->r->values[v].axis[d] >= 0)
-            inset[p->r->values[v].axis[d]].constant = prog_windows(p, d)->piece[v].lo - prog_windows(p, d)->made[v].lo;
+            inset[p->r->values[v].axis[d]].constant = prog_windows(p, d)->piece[v].lo - prog_tile_window(p, d, v).lo;
     OT_TRY(prog_part(p, &p->tile[v], inset, piece.dims, &from));
     for (uint32_t k = 0; k < piece.rank; k++) ranges[k] = (ot_tk_range){to[k], prog_plus(to[k], piece.dims[k])};
     return ot_kb_store(p->b, p->param[v], ranges, piece.rank, from.v) ? OT_OK : prog_nomem(p);
@@ -156,14 +182,31 @@ static ot_status put_split(prog *p, uint32_t i)
         const ot_value *y = n->out[o] == OT_NONE ? NULL : &p->g->values[n->out[o]];
         if (!y || y->rank != x->rank) return prog_refuse(p, "a Split of unknown parts");
         if (v != OT_NONE && prog_tile_shape(p, v, false, &part, lo)) {
-            OT_TRY(new_tile(p, v, &part, &p->tile[v]));
-            OT_TRY(prog_part(p, &in, from, part.dims, &part));
-            OT_TRY(prog_move(p, &p->tile[v], &part));
+            prog_tensor fresh;
+            OT_TRY(prog_new_tile(p, v, &part, &p->tile[v]));
+            OT_TRY(prog_fresh_part(p, v, &fresh));
+            OT_TRY(prog_part(p, &in, from, fresh.dims, &part));
+            OT_TRY(prog_move(p, &fresh, &part));
             if (p->r->values[v].is_output) OT_TRY(store_piece(p, v));
         }
         from[axis].constant += y->dims[axis];
     }
     return OT_OK;
+}
+
+/* The value that node i makes, in a tile like `out`. */
+static ot_status make_value(prog *p, uint32_t i, const ot_adapted *ad, const prog_tensor *in, const prog_tensor *out)
+{
+    const uint32_t v = p->r->nodes[i].out[0], n_in = p->g->nodes[p->r->nodes[i].node].n_in;
+    prog_tensor fresh, made;
+    bool done, apart;
+    OT_TRY(work_in_place(p, i, in, out, &done, &apart));
+    if (!done) OT_TRY(prog_new_tile(p, v, out, &p->tile[v]));
+    OT_TRY(prog_fresh_part(p, v, &fresh));
+    if (!apart) return prog_node(p, i, ad, in, n_in, &fresh);
+    OT_TRY(prog_alloc(p, p->node, "_made", OT_SCOPE_GM, 1, &fresh, &made));
+    OT_TRY(prog_node(p, i, ad, in, n_in, &made));
+    return p->why ? OT_OK : prog_move(p, &fresh, &made);
 }
 
 static ot_status put_node(prog *p, uint32_t i)
@@ -186,11 +229,7 @@ static ot_status put_node(prog *p, uint32_t i)
     OT_TRY(adapt(p, i, &ad));
     p->node = n->name[0] ? n->name : n->op_type;
     OT_TRY(try_view(p, i, &in[0], &out, &done));
-    if (!done && !p->why) {
-        OT_TRY(work_in_place(p, i, in, &out, &done));
-        if (!done) OT_TRY(new_tile(p, v, &out, &p->tile[v]));
-        OT_TRY(prog_node(p, i, &ad, in, n->n_in, &p->tile[v]));
-    }
+    if (!done && !p->why) OT_TRY(make_value(p, i, &ad, in, &out));
     if (p->why || !p->r->values[v].is_output) return OT_OK;
     return prog_is_part(p, v) ? prog_keep_part(p, i) : store_piece(p, v);
 }
@@ -198,6 +237,9 @@ static ot_status put_node(prog *p, uint32_t i)
 ot_status prog_put_tile(prog *p)
 {
     for (uint32_t v = 0; v < p->r->n_values; v++) p->tile[v].v = OT_NONE;
-    for (uint32_t i = 0; i < p->r->n_nodes && !p->why; i++) OT_TRY(put_node(p, i));
+    for (uint32_t i = 0; i < p->r->n_nodes && !p->why; i++) {
+        OT_TRY(put_node(p, i));
+        if (!p->why) OT_TRY(prog_hand_on(p, i));
+    }
     return OT_OK;
 }

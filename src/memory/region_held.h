@@ -13,6 +13,8 @@ typedef struct ot_region_weight {
 typedef struct ot_region_held {
     const uint32_t
         *value; /* [region n_values] value of the kernel that holds it inside a tile (buffer, alias or param); OT_NONE: none */
+    const uint32_t
+        *rows; /* [region n_values] form stream: buffer of the rows that steps hand on, along the first dimension; OT_NONE: none */
     const ot_region_weight *weights; /* [n_weights] */
     uint32_t n_weights;
     const uint32_t

@@ -641,6 +641,7 @@ static bool keep_held(const lowering *l, ot_region_held *h, ot_arena *a)
 {
     ot_region_weight *w = OT_NEW_N(a, ot_region_weight, l->n_weights + 1u);
     h->value = ot_memdup(a, l->tile, (l->r->n_values + 1u) * sizeof *l->tile);
+    h->rows = ot_memdup(a, l->rows, (l->r->n_values + 1u) * sizeof *l->rows);
     h->weights = w;
     h->n_weights = l->n_weights;
     double *work = OT_NEW_N(a, double, l->r->n_nodes + 1u);
@@ -652,7 +653,7 @@ static bool keep_held(const lowering *l, ot_region_held *h, ot_arena *a)
         for (uint32_t d = 0; d < l->r->n_dims; d++) work[i] *= l->share[d][i];
     }
     for (uint32_t k = 0; w && k < l->n_weights; k++) w[k] = (ot_region_weight){l->weights[k].value, l->weights[k].at};
-    return h->value && w && work && h->nodes;
+    return h->value && h->rows && w && work && h->nodes;
 }
 
 ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_target *t, ot_diag *d, ot_arena *a,

@@ -12,7 +12,9 @@
  *
  * What is reduced over a cut axis has a slot per tile there, and is combined behind the loops (program_parts.c).
  *
- * Not lowered: form stream, whose steps hand rows on; operators that program_ops.c does not know. The caller is told why.
+ * Form stream: a tile is a step, which finds rows that the one before it has handed on (program_rows.c).
+ *
+ * Not lowered: operators that program_ops.c does not know. The caller is told why.
  */
 #include "inner_nest.h"
 #include "region/forms.h"
@@ -173,15 +175,17 @@ static ot_status load_weights(prog *p)
     return OT_OK;
 }
 
-/* Runs of dimension d and those behind it. */
-static ot_status put_runs(prog *p, uint32_t d)
+/* Runs of the k-th loop's dimension and those inside. Strips of line buffers are around the steps, which have rows of their own in each. */
+static ot_status put_runs(prog *p, uint32_t loop)
 {
-    if (d == p->r->n_dims) return prog_put_tile(p);
+    const uint32_t n = p->r->n_dims, d = p->r->rolling ? (loop + 1) % n : loop;
+    if (loop == n) return prog_put_tile(p);
+    if (d == 0 && p->r->form == OT_FORM_STREAM) OT_TRY(prog_declare_rows(p));
     for (uint32_t k = 0; k < p->n_runs[d] && !p->why; k++) {
         const prog_run *run = &p->runs[d][k];
         p->at[d] = k;
         if (!ot_kb_for(p->b, p->var[d], run->first, (int64_t)run->first + run->count, 1)) return prog_nomem(p);
-        OT_TRY(put_runs(p, d + 1));
+        OT_TRY(put_runs(p, loop + 1));
         if (!ot_kb_end(p->b)) return prog_nomem(p);
     }
     return OT_OK;
@@ -194,7 +198,6 @@ static ot_status put_all(prog *p)
 {
     static const char *const variables[OT_DIMS_MAX] = {"t0", "t1", "t2"};
     int64_t bodies = p->r->n_nodes;
-    if (p->r->form == OT_FORM_STREAM) return prog_refuse(p, "form stream: its steps hand rows on");
     for (uint32_t d = 0; d < p->r->n_dims; d++) {
         p->var[d] = ot_region_name(&p->names, variables[d], "");
         if (!p->var[d]) return prog_nomem(p);
@@ -222,8 +225,14 @@ static bool prepare(prog *p)
     p->param = OT_NEW_N(p->a, uint32_t, p->r->n_values + 1u);
     p->parts = OT_NEW_N(p->a, prog_tensor, p->r->n_values + 1u);
     p->tile = OT_NEW_N(p->a, prog_tensor, p->r->n_values + 1u);
+    p->rows = OT_NEW_N(p->a, prog_tensor, p->r->n_values + 1u);
+    p->last = OT_NEW_N(p->a, uint32_t, p->r->n_values + 1u);
+    for (uint32_t v = 0; p->last && v < p->r->n_values; v++) p->last[v] = OT_NONE;
+    for (uint32_t i = 0; p->last && i < p->r->n_nodes; i++)
+        for (uint32_t j = 0; j < p->g->nodes[p->r->nodes[i].node].n_in; j++)
+            if (p->r->nodes[i].in[j] != OT_NONE) p->last[p->r->nodes[i].in[j]] = i;
     p->b = ot_kernel_build(name, p->t->name[0] ? p->t->name : NULL);
-    return p->constant_of && p->param && p->parts && p->tile && p->b;
+    return p->constant_of && p->param && p->parts && p->tile && p->rows && p->last && p->b;
 }
 
 /* The offsets of the planned kernel. Shared memory is sized by the launch. */

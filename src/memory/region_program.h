@@ -81,6 +81,10 @@ typedef struct prog {
     uint32_t n_runs[OT_DIMS_MAX];
     uint32_t at[OT_DIMS_MAX]; /* the run at hand */
     const char *var[OT_DIMS_MAX];
+    /* form stream: */
+    prog_tensor *rows; /* [region n_values] buffer of the rows that steps hand on; v OT_NONE: none */
+    uint32_t n_steps;
+    uint32_t *last;     /* [region n_values] last node of the region that reads the value, or OT_NONE */
     bool one_kind;      /* one run of each dimension is written */
     bool second;        /* operations are done in blocks in the cores' memories */
     uint32_t n_inner;   /* loops named so far */
@@ -130,7 +134,27 @@ ot_tk_affine prog_moving(const prog *p, uint32_t d, int64_t lo, int64_t step);
 /* The made window of region value v in this tile, or its piece: dims, and [OT_TK_RANK_MAX] where it begins. false: there is nothing. */
 bool prog_tile_shape(const prog *p, uint32_t v, bool piece, prog_tensor *out, ot_tk_affine *lo);
 
+/* Rows of region value v along d that its tile's buffer holds in this tile; line buffers: what is new in this step. */
+ot_win prog_tile_window(const prog *p, uint32_t d, uint32_t v);
+
+/* ---- program_rows.c: form stream ---- */
+
+/* Buffers for the rows that steps hand on, nothing in them; of the strip at hand. */
+ot_status prog_declare_rows(prog *p) OT_MUST_USE;
+/* Of the tile of region value v the part that its node makes; the rest was handed on. */
+ot_status prog_fresh_part(prog *p, uint32_t v, prog_tensor *out) OT_MUST_USE;
+/* Line buffers: these rows of region value v, of the other axes [lo, lo + dims): where they lie, or put together in global
+ * memory where some were handed on and others are new. */
+ot_status prog_rows_of(prog *p, uint32_t v, ot_win rows, const ot_tk_affine *lo, const int64_t *dims, prog_tensor *out) OT_MUST_USE;
+/* Node i has run, or has nothing to do in this step: what the next step is to find is put there. */
+ot_status prog_hand_on(prog *p, uint32_t i) OT_MUST_USE;
+/* Does the region stream, by steps that put rows together in the tile? Else (line buffers) readers take both where they lie. */
+static inline bool prog_joins_rows(const prog *p) { return p->r->form == OT_FORM_STREAM && !p->r->rolling; }
+
 /* ---- program_tile.c ---- */
+
+/* A buffer for region value v, in the place that the planned kernel has for it. */
+ot_status prog_new_tile(prog *p, uint32_t v, const prog_tensor *like, prog_tensor *out) OT_MUST_USE;
 
 /* The tiles of the runs at hand. */
 ot_status prog_put_tile(prog *p) OT_MUST_USE;

@@ -12,6 +12,7 @@
 #include "kernelrun/kernelrun.h"
 #include "memory/memory.h"
 #include "plan/plan.h"
+#include "region/stream.h"
 #include "stingy.h"
 
 static uint64_t rng;
@@ -224,7 +225,10 @@ static void run_program(const ot_graph *g, const ot_region_program *p, const ot_
             .name = v->name, .dtype = v->dtype, .rank = v->rank, .data = contents(x, g->values[p->params[k].value].name)};
         memcpy(a->dims, v->dims, sizeof v->dims);
     }
-    if (ot_mem_plan_kernel(p->kernel, where, &roomy, &o, &d, &m) != OT_OK) fail_msg("%s: %s", where, d.message);
+    if (ot_mem_plan_kernel(p->kernel, where, &roomy, &o, &d, &m) != OT_OK) {
+        if (ot_kernel_print(p->kernel, stderr) != OT_OK) fail_msg("out of memory");
+        fail_msg("%s: %s", where, d.message);
+    }
     if (ot_krun(p->kernel, where, m, &q, &d, &r) != OT_OK) {
         if (ot_kernel_print(p->kernel, stderr) != OT_OK) fail_msg("out of memory");
         fail_msg("%s: %s", where, d.message);
@@ -265,7 +269,7 @@ static void check_inner(const ot_region_program *p, const ot_target *t, const ch
 }
 
 typedef struct tally {
-    uint32_t regions, programs, inner, shared;
+    uint32_t regions, programs, inner, shared, streams, lines, strips;
 } tally;
 
 /* Cores with so little memory that everything is done in many blocks. */
@@ -278,30 +282,57 @@ static void shrink(ot_target *t)
     t->scopes[OT_SCOPE_BT].bytes = ot_min(t->scopes[OT_SCOPE_BT].bytes, 64);
 }
 
-static void run_regions(const graph_text *t, const char *called, const char *target, int64_t l2, bool small, tally *n)
+/* The region walks along its first dimension with line buffers, in strips along the second one. false: it cannot. */
+static bool with_line_buffers(const ot_graph *g, ot_region *r)
+{
+    ot_arena *a = ot_arena_new();
+    ot_stream s;
+    bool legal = false;
+    ot_why why;
+    r->form = OT_FORM_STREAM;
+    r->rolling = true;
+    r->in_classes = false;
+    if (r->n_dims <= 2) assert_int_equal(ot_stream_steps(g, r, a, &s, &legal, &why), OT_OK);
+    ot_arena_free(a);
+    return legal;
+}
+
+typedef struct plan_kind {
+    const char *called;
+    ot_plan_options o;
+    bool lines; /* regions that may are made to stream with line buffers */
+} plan_kind;
+
+static const plan_kind FORCED = {"forced", {.goal = OT_GOAL_TIME, .force = true}, false};
+
+static void run_regions(const graph_text *t, const char *called, const char *target, int64_t l2, bool small, const plan_kind *kind,
+                        tally *n)
 {
     truth x;
     ot_diag d = {0};
     ot_target machine;
     ot_plan *p = NULL;
-    const ot_plan_options o = {.goal = OT_GOAL_TIME, .force = true};
     open_truth(t, &x);
     ot_model *m = model_of(text_of(t, false));
     assert_int_equal(ot_target_load(target, 1, &d, &machine), OT_OK);
     ot_target_set_l2(&machine, l2);
     if (small) shrink(&machine);
-    assert_int_equal(ot_plan_graph(m->graph, &machine, &o, &p), OT_OK);
+    assert_int_equal(ot_plan_graph(m->graph, &machine, &kind->o, &p), OT_OK);
     for (uint32_t k = 0; k < p->n_regions; k++) {
         char where[120];
         ot_region_program q;
+        ot_region r = p->regions[k];
+        snprintf(where, sizeof where, "%s, %s, %s, %lld bytes, region %u", called, kind->called, target, (long long)l2, k);
+        if (kind->lines && !with_line_buffers(m->graph, &r)) continue;
         ot_arena *a = ot_arena_new();
-        snprintf(where, sizeof where, "%s, %s, %lld bytes, region %u", called, target, (long long)l2, k);
-        if (ot_region_lower(m->graph, &p->regions[k], &machine, OT_LOWER_BLOCKS, a, &d, &q) != OT_OK)
-            fail_msg("%s: %s", where, d.message);
+        if (ot_region_lower(m->graph, &r, &machine, OT_LOWER_BLOCKS, a, &d, &q) != OT_OK) fail_msg("%s: %s", where, d.message);
         n->regions++;
         n->programs += q.kernel != NULL;
         n->inner += q.n_inner > 0;
         n->shared += q.memory.level != OT_LEVEL_NONE;
+        n->streams += r.form == OT_FORM_STREAM;
+        n->lines += r.rolling;
+        n->strips += r.rolling && r.n_dims > 1;
         if (!q.kernel) print_message("%s: %s\n", where, q.why);
         if (q.kernel) check_inner(&q, &machine, where);
         if (q.kernel) run_program(m->graph, &q, &machine, &x, where);
@@ -318,21 +349,22 @@ static void run_regions(const graph_text *t, const char *called, const char *tar
 static const char *const TARGETS[] = {"tlf-16m", "ascend-a2", "h200"};
 
 /* On every target at three capacities; with cores, also with small ones. */
-static void run_everywhere(const graph_text *t, const char *called, tally *n)
+static void run_everywhere(const graph_text *t, const char *called, const plan_kind *kind, tally *n)
 {
     static const int64_t sizes[] = {4096, 16384, 65536};
     for (size_t k = 0; k < 3; k++)
         for (size_t j = 0; j < 3; j++) {
-            run_regions(t, called, TARGETS[k], sizes[j], false, &n[k]);
-            if (k > 0) run_regions(t, called, TARGETS[k], sizes[j], true, &n[k]);
+            run_regions(t, called, TARGETS[k], sizes[j], false, kind, &n[k]);
+            if (k > 0) run_regions(t, called, TARGETS[k], sizes[j], true, kind, &n[k]);
         }
 }
 
 static void tell(const tally *n)
 {
     for (size_t k = 0; k < 3; k++) {
-        print_message("%s: %u regions, %u programs, %u in two levels, %u that share memory\n", TARGETS[k], n[k].regions,
+        print_message("%s: %u regions, %u programs, %u in two levels, %u that share memory", TARGETS[k], n[k].regions,
                       n[k].programs, n[k].inner, n[k].shared);
+        print_message("; %u stream, %u of them with line buffers, %u of those in strips\n", n[k].streams, n[k].lines, n[k].strips);
         assert_int_equal(n[k].programs, n[k].regions);
         assert_int_equal(n[k].inner, k == 0 ? 0 : n[k].regions);
     }
@@ -349,10 +381,34 @@ static void random_graphs_make_what_the_reference_makes(void **state)
         char called[40];
         snprintf(called, sizeof called, "seed %llu", (unsigned long long)seed);
         random_graph(seed, &t);
-        run_everywhere(&t, called, n);
+        run_everywhere(&t, called, &FORCED, n);
     }
     tell(n);
     for (size_t k = 0; k < 3; k++) assert_true(n[k].regions > SEEDS);
+}
+
+static const plan_kind STREAMS[] = {
+    {"rows put together", {.goal = OT_GOAL_TIME, .force = true, .force_form = OT_FORM_STREAM}, false},
+    {"line buffers", {.goal = OT_GOAL_TIME, .force = true, .force_form = OT_FORM_STREAM}, true},
+    {"strips", {.goal = OT_GOAL_TIME, .force = true}, true},
+};
+
+static void streamed_graphs_do_so_too(void **state)
+{
+    (void)state;
+    static graph_text t;
+    tally n[3] = {{0}};
+    const char *first = getenv("OT_SEED");
+    const uint64_t from = first ? strtoull(first, NULL, 10) : 1;
+    for (uint64_t seed = from; seed < from + SEEDS; seed++)
+        for (size_t k = 0; k < sizeof STREAMS / sizeof *STREAMS; k++) {
+            char called[40];
+            snprintf(called, sizeof called, "seed %llu", (unsigned long long)seed);
+            random_graph(seed, &t);
+            run_everywhere(&t, called, &STREAMS[k], n);
+        }
+    tell(n);
+    for (size_t k = 0; k < 3; k++) assert_true(n[k].lines > SEEDS && n[k].streams > n[k].lines + SEEDS && n[k].strips > 0);
 }
 
 static void other_operators_do_so_too(void **state)
@@ -366,7 +422,8 @@ static void other_operators_do_so_too(void **state)
         snprintf(called, sizeof called, "graph %zu", k);
         t = (graph_text){.values = HAND_MADE[k].values};
         say(&t, "model ir 8 opset 17\ngraph g {\n%s", HAND_MADE[k].body);
-        run_everywhere(&t, called, n);
+        run_everywhere(&t, called, &FORCED, n);
+        for (size_t j = 0; j < sizeof STREAMS / sizeof *STREAMS; j++) run_everywhere(&t, called, &STREAMS[j], n);
     }
     tell(n);
 }
@@ -379,14 +436,13 @@ static void memory_may_run_out(void **state)
     ot_diag d = {0};
     ot_target machine;
     ot_plan *p = NULL;
-    const ot_plan_options o = {.goal = OT_GOAL_TIME, .force = true};
     uint32_t refused = 0;
     random_graph(3, &t);
     ot_model *m = model_of(text_of(&t, false));
     assert_int_equal(ot_target_load("ascend-a2", 1, &d, &machine), OT_OK);
     ot_target_set_l2(&machine, 16384);
     shrink(&machine);
-    assert_int_equal(ot_plan_graph(m->graph, &machine, &o, &p), OT_OK);
+    assert_int_equal(ot_plan_graph(m->graph, &machine, &FORCED.o, &p), OT_OK);
     assert_true(p->n_regions > 0);
     for (long n = 0, done = 0; !done; n += 1 + n / 20) {
         ot_region_program q;
@@ -413,6 +469,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_make_what_the_reference_makes),
+        cmocka_unit_test(streamed_graphs_do_so_too),
         cmocka_unit_test(other_operators_do_so_too),
         cmocka_unit_test(memory_may_run_out),
     };
