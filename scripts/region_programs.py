@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Regions as programs: region_programs.py TOOL MODEL... [--targets T,T] [--l2 SIZE,SIZE,SIZE] [--limit MACS] [--plan OPTIONS]
+"""Regions as programs: region_programs.py TOOL MODEL... [--targets T,T] [--l2 SIZE,SIZE,SIZE] [--limit MACS] [--plan OPTIONS] [--run OPTIONS]
 
-Every region of the models, forced (or as --plan asks: --plan='--form stream' has regions that stream), on each target and capacity: lowered (inspect --dump-dir, program-N.tk), planned, interpreted with
-poisoned memory (run-kernel), and compared with what ONNX Runtime makes of the same values. None is left out but those of more
+Every region of the models, forced (or as --plan asks: --plan='--form stream' has regions that stream), on each target and capacity: lowered
+(inspect --dump-dir, program-N.tk), planned, interpreted with poisoned memory (run-kernel; --run='--device opencl': on a device), and compared
+with what ONNX Runtime makes of the same values. None is left out but those of more
 multiply-adds than --limit, where one is given. A line for each model, target and capacity; the reasons of regions that have no program; exit 1 where a
 result differs or a program does not run.
 """
@@ -27,6 +28,7 @@ parser.add_argument('--targets', default='tlf-16m,ascend-a2,h200')
 parser.add_argument('--l2', default='16K,128K,1M')
 parser.add_argument('--limit', type=float, default=float('inf'))
 parser.add_argument('--plan', default='--force', help='options of inspect')
+parser.add_argument('--run', default='', help='options of run-kernel')
 parser.add_argument('--most', type=int, default=1000, help='regions of one run')
 parser.add_argument('--keep', help='folder for the dumps')
 parser.add_argument('-v', action='store_true')
@@ -100,7 +102,7 @@ def run_program(path, values, where):
                 file = os.path.join(tmp, f'i{len(words)}.npy')
                 np.save(file, np.ascontiguousarray(values[value], NUMPY[dtype]).reshape([int(d) for d in dims.split('x')]))
                 words += ['--input', f'{name}={file}']
-        got = subprocess.run([args.tool, 'run-kernel', path, *options, '--target', where[1], *words, '--output-dir', tmp + '/out', '-q'], capture_output=True, text=True)
+        got = subprocess.run([args.tool, 'run-kernel', path, *options, *args.run.split(), '--target', where[1], *words, '--output-dir', tmp + '/out', '-q'], capture_output=True, text=True)
         if got.returncode:
             failed.append(f'{where}: {path}: {got.stderr.strip()}')
             return 'failed'
