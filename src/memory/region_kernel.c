@@ -33,269 +33,13 @@
  * Every buffer has the size of the largest tile. Windows are affine in the loop variables: they hold for tiles away from the
  * borders (there the text reads outside the tensor; the tile is really cut off), and exactly when there are two tiles.
  */
-#include "memory.h"
-#include "region/stream.h"
-#include "region_held.h"
-#include "region_names.h"
-
-/* One cut axis of one value over all tiles of its dimension. */
-typedef struct span_of_tiles {
-    int64_t len, piece;    /* largest made window, largest piece */
-    int64_t start, stride; /* the made window of tile k starts at start + stride * k */
-    int64_t piece_start;   /* the same for its piece */
-    int64_t inset;         /* of the piece in the made window */
-} span_of_tiles;
-
-/* A constant that some operator uses whole. */
-typedef struct weight {
-    ot_id value;
-    uint32_t at; /* kernel value that holds it */
-} weight;
-
-typedef struct lowering {
-    const ot_graph *g;
-    const ot_region *r;
-    const ot_target *t;
-    ot_diag *d;
-    ot_arena *a; /* scratch */
-    ot_kernel_builder *b;
-    ot_region_names names;
-    span_of_tiles *span[OT_DIMS_MAX]; /* [n_values] */
-    int64_t *kept;                    /* [n_values] most rows that are carried from step to step, along the one dimension */
-    uint32_t *rows;                   /* [n_values] buffer of these, or OT_NONE */
-    uint32_t *last;                   /* [n_values] last node of the region that reads the value, or OT_NONE */
-    double *share[OT_DIMS_MAX];       /* [n_nodes] largest tile of the node's output, relative to the whole */
-    const char *var[OT_DIMS_MAX];     /* loop variables */
-    uint32_t *param;                  /* [n_values] of the region's inputs and outputs in slow memory, or OT_NONE */
-    uint32_t *tile;                   /* [n_values] what holds the value inside a tile, or OT_NONE: not there (yet) */
-    weight *weights;                  /* [n_weights] */
-    uint32_t n_weights;
-    size_t cap_weights;
-    ot_map *weight_of; /* name of a constant -> index into weights */
-    uint32_t *nodes;   /* [n_nodes] node of each computation, or OT_NONE */
-    uint32_t n_nodes;
-    size_t cap_nodes;
-} lowering;
-
-static ot_status nomem(const lowering *l) { return ot_fail_nomem(l->d); }
+#include "region_lowering.h"
 
 /* A computation; node: of the region, OT_NONE: none. */
 static bool compute(lowering *l, uint32_t node, ot_pipe pipe, const char *op, const uint32_t *out, uint32_t n_out,
                     const uint32_t *in, uint32_t n_in)
 {
     return OT_PUSH(l->a, l->nodes, l->n_nodes, l->cap_nodes, node) && ot_kb_compute(l->b, pipe, op, out, n_out, in, n_in);
-}
-
-/* ---- windows ---- */
-
-static bool windows(const lowering *l, uint32_t d, uint32_t k, const ot_clamp *c, ot_tile_windows *w, ot_why *why)
-{
-    if (l->r->form == OT_FORM_WINDOW) return ot_tile_clamp_fill(l->g, l->r, d, k, c, w, why);
-    return ot_tile_windows_get(l->g, l->r, d, k, w, why);
-}
-
-static int64_t extent_of(const lowering *l, uint32_t d, uint32_t v)
-{
-    const ot_rvalue *rv = &l->r->values[v];
-    return l->g->values[rv->value].dims[rv->axis[d]];
-}
-
-/* Take in tile k. `middle`: the tile whose place, with its successor's, gives the affine form. */
-static void note_tile(lowering *l, uint32_t d, uint32_t k, uint32_t middle, const ot_tile_windows *w)
-{
-    const ot_region *r = l->r;
-    for (uint32_t v = 0; v < r->n_values; v++) {
-        span_of_tiles *s = &l->span[d][v];
-        ot_win made = r->rolling && d == 0 ? ot_stream_new(w, v) : w->made[v], piece = w->piece[v];
-        if (r->values[v].axis[d] == OT_AX_WHOLE) continue;
-        s->len = ot_max(s->len, made.hi - made.lo);
-        s->piece = ot_max(s->piece, piece.hi - piece.lo);
-        if (k == middle) {
-            s->start = made.lo;
-            s->piece_start = piece.lo;
-            s->inset = ot_max(0, piece.lo - made.lo);
-        }
-        if (k == middle + 1) s->stride = made.lo - s->start;
-    }
-    for (uint32_t i = 0; i < r->n_nodes; i++) {
-        double share = ot_tile_share(l->g, r, d, i, w);
-        if (share > l->share[d][i]) l->share[d][i] = share;
-    }
-}
-
-/* Take in the steps of a streaming region. The place of a step is counted in tiles of the sink. */
-static ot_status note_steps(lowering *l, uint32_t *middle)
-{
-    const ot_region *r = l->r;
-    ot_stream s;
-    bool legal;
-    ot_why why;
-    OT_TRY(ot_stream_steps(l->g, r, l->a, &s, &legal, &why));
-    if (!legal) return ot_fail(l->d, OT_E_INPUT, "region %u: %s", r->id, ot_reason_sentence(why));
-    uint32_t steady = 0;
-    for (uint32_t k = 0; k < s.n_runs; k++)
-        if (s.runs[k].count > 1) steady = s.runs[k].first + (s.runs[k].count - 1) / 2;
-    for (uint32_t k = 0; k < s.n; k++) {
-        note_tile(l, 0, k, steady, &s.steps[k]);
-        for (uint32_t v = 0; v < r->n_values; v++) l->kept[v] = ot_max(l->kept[v], ot_win_len(s.steps[k].kept[v]));
-    }
-    *middle = (uint32_t)(s.steps[steady].piece[r->dims[0].sink].lo / r->dims[0].tile);
-    return OT_OK;
-}
-
-/* Spans of dimension d. Where a tile of the sink is a whole number of elements of the value, that is the stride. */
-static ot_status measure(lowering *l, uint32_t d)
-{
-    const ot_region *r = l->r;
-    const ot_dim *m = &r->dims[d];
-    ot_tile_windows w;
-    ot_clamp c = {0, 0};
-    ot_why why = OT_WHY_NONE;
-    uint32_t middle = m->n_tiles > 2 ? (m->n_tiles - 1) / 2 : 0;
-    l->span[d] = OT_NEW_N(l->a, span_of_tiles, r->n_values + 1u);
-    l->share[d] = OT_NEW_N(l->a, double, r->n_nodes + 1u);
-    if (!l->span[d] || !l->share[d]) return nomem(l);
-    OT_TRY(ot_tile_windows_new(l->g, r, l->a, &w));
-    const bool stream = r->form == OT_FORM_STREAM && d == 0;
-    if (stream) OT_TRY(note_steps(l, &middle));
-    bool ok = r->form != OT_FORM_WINDOW || ot_tile_clamp_plan(l->g, r, d, &w, &c, &why);
-    for (uint32_t k = 0; ok && !stream && k < m->n_tiles; k++) {
-        ok = windows(l, d, k, &c, &w, &why);
-        if (ok) note_tile(l, d, k, middle, &w);
-    }
-    if (!ok) return ot_fail(l->d, OT_E_INPUT, "region %u: %s", r->id, ot_reason_sentence(why));
-    for (uint32_t v = 0; v < r->n_values; v++) {
-        span_of_tiles *s = &l->span[d][v];
-        int64_t tile;
-        if (ot_is_part(r, v, d)) *s = (span_of_tiles){.len = 1, .piece = 1, .stride = 1};
-        if (r->values[v].axis[d] == OT_AX_WHOLE) continue;
-        bool whole = ot_mul_i64(extent_of(l, d, v), m->tile, &tile) && tile % m->extent == 0;
-        if (m->n_tiles > 2 && whole) s->stride = tile / m->extent;
-        s->start -= s->stride * middle;
-        s->piece_start -= s->stride * middle;
-        s->inset = ot_min(s->inset, s->len - s->piece);
-    }
-    return OT_OK;
-}
-
-/* ---- types and shapes ---- */
-
-const char *ot_region_type_name(ot_dtype t)
-{
-    switch (t) {
-    case OT_F32: return "f32";
-    case OT_F16: return "f16";
-    case OT_BF16: return "bf16";
-    case OT_F64: return "f64";
-    case OT_I8: return "i8";
-    case OT_I16: return "i16";
-    case OT_I32: return "i32";
-    case OT_I64: return "i64";
-    case OT_U8: return "u8";
-    case OT_U16: return "u16";
-    case OT_U32: return "u32";
-    case OT_U64: return "u64";
-    case OT_BOOL: return "bool";
-    case OT_C64: return "c64";
-    case OT_C128: return "c128";
-    case OT_F8E4M3FN:
-    case OT_F8E4M3FNUZ: return "f8e4m3";
-    case OT_F8E5M2:
-    case OT_F8E5M2FNUZ: return "f8e5m2";
-    case OT_F8E8M0: return "f8e8m0";
-    case OT_F4E2M1: return "f4e2m1";
-    case OT_I4: return "i4";
-    case OT_U4: return "u4";
-    case OT_I2: return "i2";
-    case OT_U2: return "u2";
-    default: return NULL;
-    }
-}
-
-/* Shape of a value for the kernel: axes in order; above OT_TK_RANK_MAX, neighbours that nobody cuts become one. */
-typedef struct shape {
-    uint32_t rank;
-    const char *type;
-    int64_t whole[OT_TK_RANK_MAX], tile[OT_TK_RANK_MAX];
-    int dim[OT_TK_RANK_MAX]; /* dimension that cuts the axis, or -1 */
-} shape;
-
-static bool join_axis(shape *s, int64_t extent)
-{
-    uint32_t last = s->rank - 1;
-    return ot_mul_i64(s->whole[last], extent, &s->whole[last]) && ot_mul_i64(s->tile[last], extent, &s->tile[last]);
-}
-
-/* false when the value has no tile at all (empty in every tile), or its size overflows. */
-static bool shape_of(const lowering *l, uint32_t v, shape *s)
-{
-    const ot_rvalue *rv = &l->r->values[v];
-    const ot_value *x = &l->g->values[rv->value];
-    int64_t elems;
-    *s = (shape){0};
-    if (!ot_value_elems(x, &elems) || elems == 0) return false;
-    for (uint32_t d = 0; d < l->r->n_dims; d++) {
-        if (!ot_is_part(l->r, v, d)) continue; /* else: parts lie one behind the other */
-        s->dim[s->rank] = (int)d;
-        s->whole[s->rank] = l->r->dims[d].n_tiles;
-        s->tile[s->rank++] = 1;
-    }
-    for (int32_t a = 0; a < x->rank; a++) {
-        int dim = -1;
-        for (uint32_t d = 0; d < l->r->n_dims; d++)
-            if (rv->axis[d] == a) dim = (int)d;
-        if (dim < 0 && x->rank > OT_TK_RANK_MAX && s->rank > 0 && s->dim[s->rank - 1] < 0) {
-            if (!join_axis(s, x->dims[a])) return false;
-            continue;
-        }
-        if (s->rank == OT_TK_RANK_MAX) return false;
-        s->dim[s->rank] = dim;
-        s->whole[s->rank] = x->dims[a];
-        s->tile[s->rank] = dim < 0 ? x->dims[a] : l->span[dim][v].len;
-        if (s->tile[s->rank++] < 1) return false;
-    }
-    if (s->rank == 0) {
-        s->whole[0] = s->tile[0] = 1;
-        s->dim[0] = -1;
-        s->rank = 1;
-    }
-    /* float values inside a quantized group have the width of its integers: rv->bytes says so */
-    s->type = x->dtype == OT_F32 && rv->bytes == elems ? "u8" : ot_region_type_name(x->dtype);
-    return s->type != NULL;
-}
-
-static bool tile_bytes(const shape *s, int64_t *out)
-{
-    int64_t elems;
-    if (!ot_product(s->tile, s->rank, &elems) || !ot_mul_i64(elems, ot_tk_dtype_bits(s->type), out)) return false;
-    *out = ot_ceil_div(*out, 8);
-    return true;
-}
-
-/* Whether any dimension cuts region value v. */
-static bool is_cut(const lowering *l, uint32_t v)
-{
-    for (uint32_t d = 0; d < l->r->n_dims; d++)
-        if (l->r->values[v].axis[d] != OT_AX_WHOLE) return true;
-    return false;
-}
-
-/* Ranges of the made windows of v, or of its pieces, in the outer tensor. */
-static void outer_ranges(const lowering *l, uint32_t v, const shape *s, bool piece, ot_tk_range *out)
-{
-    for (uint32_t k = 0; k < s->rank; k++) {
-        out[k] = (ot_tk_range){.hi = {.constant = s->whole[k]}};
-        if (s->dim[k] < 0) continue;
-        const span_of_tiles *x = &l->span[s->dim[k]][v];
-        ot_tk_affine lo = {.constant = piece ? x->piece_start : x->start};
-        if (x->stride != 0) {
-            lo.n = 1;
-            lo.terms[0].var = l->var[s->dim[k]];
-            lo.terms[0].coef = x->stride;
-        }
-        out[k].lo = out[k].hi = lo;
-        out[k].hi.constant += piece ? x->piece : x->len;
-    }
 }
 
 /* ---- declarations ---- */
@@ -336,7 +80,7 @@ static bool computes(const lowering *l, uint32_t i)
     const ot_rnode *x = &l->r->nodes[i];
     shape s;
     for (uint32_t o = 0; o < l->g->nodes[x->node].n_out; o++)
-        if (x->out[o] != OT_NONE && shape_of(l, x->out[o], &s)) return true;
+        if (x->out[o] != OT_NONE && lower_shape(l, x->out[o], &s)) return true;
     return false;
 }
 
@@ -355,8 +99,8 @@ static ot_status declare_weights(lowering *l, uint32_t i)
         if (ot_map_get(l->weight_of, x->name) != OT_NONE || !constant_shape(x, dims, &rank, &type)) continue;
         uint32_t p = declare(l, x->name, "", type, dims, rank);
         weight w = {v, p};
-        if (p == OT_NONE || !ot_map_put(l->weight_of, x->name, l->n_weights)) return nomem(l);
-        if (!OT_PUSH(l->a, l->weights, l->n_weights, l->cap_weights, w)) return nomem(l);
+        if (p == OT_NONE || !ot_map_put(l->weight_of, x->name, l->n_weights)) return lower_nomem(l);
+        if (!OT_PUSH(l->a, l->weights, l->n_weights, l->cap_weights, w)) return lower_nomem(l);
     }
     return OT_OK;
 }
@@ -368,9 +112,9 @@ static ot_status declare_all(lowering *l)
     for (uint32_t v = 0; v < r->n_values; v++) {
         bool outer = v < r->n_inputs || r->values[v].is_output;
         l->param[v] = l->tile[v] = OT_NONE;
-        if (!outer || !shape_of(l, v, &s)) continue;
+        if (!outer || !lower_shape(l, v, &s)) continue;
         l->param[v] = declare(l, l->g->values[r->values[v].value].name, "", s.type, s.whole, s.rank);
-        if (l->param[v] == OT_NONE) return nomem(l);
+        if (l->param[v] == OT_NONE) return lower_nomem(l);
     }
     for (uint32_t i = 0; i < r->n_nodes; i++) OT_TRY(declare_weights(l, i));
     return OT_OK;
@@ -387,7 +131,7 @@ static ot_status load_weights(lowering *l)
         const char *type;
         if (!constant_shape(x, dims, &rank, &type)) continue;
         uint32_t buffer = allocate(l, x->name, "_l2", type, dims, rank, 1);
-        if (buffer == OT_NONE || !ot_kb_load(l->b, buffer, w->at, NULL, 0)) return nomem(l);
+        if (buffer == OT_NONE || !ot_kb_load(l->b, buffer, w->at, NULL, 0)) return lower_nomem(l);
         w->at = buffer;
     }
     return OT_OK;
@@ -398,11 +142,11 @@ static ot_status declare_rows(lowering *l)
 {
     for (uint32_t v = 0; v < l->r->n_values; v++) {
         shape s;
-        if (l->kept[v] == 0 || !shape_of(l, v, &s)) continue;
+        if (l->kept[v] == 0 || !lower_shape(l, v, &s)) continue;
         for (uint32_t k = 0; k < s.rank; k++)
             if (s.dim[k] == 0) s.tile[k] = l->kept[v];
         l->rows[v] = allocate(l, l->g->values[l->r->values[v].value].name, "_rows", s.type, s.tile, s.rank, 1);
-        if (l->rows[v] == OT_NONE || !compute(l, OT_NONE, OT_PIPE_VECTOR, "clear", &l->rows[v], 1, NULL, 0)) return nomem(l);
+        if (l->rows[v] == OT_NONE || !compute(l, OT_NONE, OT_PIPE_VECTOR, "clear", &l->rows[v], 1, NULL, 0)) return lower_nomem(l);
     }
     return OT_OK;
 }
@@ -414,7 +158,7 @@ static ot_status keep_rows(lowering *l, uint32_t v)
 {
     uint32_t from[2] = {l->tile[v], l->rows[v]};
     if (l->rows[v] == OT_NONE || l->tile[v] == OT_NONE) return OT_OK;
-    return compute(l, OT_NONE, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, from, l->r->rolling ? 2 : 1) ? OT_OK : nomem(l);
+    return compute(l, OT_NONE, OT_PIPE_VECTOR, "keep", &l->rows[v], 1, from, l->r->rolling ? 2 : 1) ? OT_OK : lower_nomem(l);
 }
 
 /* What holds region input v in a tile; brought in when it is wanted first. OT_NONE: it has no tile. */
@@ -425,15 +169,15 @@ static ot_status bring_input(lowering *l, uint32_t v, uint32_t *out)
     bool in_place = !ot_runtime_brings_inputs(l->t->runtime, l->r->form);
     *out = l->tile[v];
     if (*out != OT_NONE || l->param[v] == OT_NONE) return OT_OK;
-    if (!is_cut(l, v) || in_place) {
+    if (!lower_is_cut(l, v) || in_place) {
         *out = l->tile[v] = l->param[v];
         return OT_OK;
     }
-    if (!shape_of(l, v, &s)) return OT_OK;
+    if (!lower_shape(l, v, &s)) return OT_OK;
     *out = l->tile[v] = allocate(l, l->g->values[l->r->values[v].value].name, "_tile", s.type, s.tile, s.rank, slots(l));
-    if (*out == OT_NONE) return nomem(l);
-    outer_ranges(l, v, &s, false, ranges);
-    return ot_kb_load(l->b, *out, l->param[v], ranges, s.rank) ? OT_OK : nomem(l);
+    if (*out == OT_NONE) return lower_nomem(l);
+    lower_ranges(l, v, &s, false, ranges);
+    return ot_kb_load(l->b, *out, l->param[v], ranges, s.rank) ? OT_OK : lower_nomem(l);
 }
 
 /* Operand j of node i; OT_NONE: omitted, empty, or of no size. */
@@ -459,7 +203,7 @@ static ot_status store_piece(lowering *l, uint32_t v, const shape *s)
     ot_tk_range to[OT_TK_RANK_MAX], part[OT_TK_RANK_MAX];
     uint32_t from = l->tile[v];
     bool all = true;
-    outer_ranges(l, v, s, true, to);
+    lower_ranges(l, v, s, true, to);
     for (uint32_t k = 0; k < s->rank; k++) {
         part[k] = (ot_tk_range){.hi = {.constant = s->tile[k]}};
         if (s->dim[k] < 0) continue;
@@ -471,9 +215,9 @@ static ot_status store_piece(lowering *l, uint32_t v, const shape *s)
     if (!all) {
         const char *name = ot_region_name(&l->names, l->g->values[l->r->values[v].value].name, "_piece");
         from = name ? ot_kb_subview(l->b, name, from, part) : OT_NONE;
-        if (from == OT_NONE) return nomem(l);
+        if (from == OT_NONE) return lower_nomem(l);
     }
-    return ot_kb_store(l->b, l->param[v], to, s->rank, from) ? OT_OK : nomem(l);
+    return ot_kb_store(l->b, l->param[v], to, s->rank, from) ? OT_OK : lower_nomem(l);
 }
 
 /* Node i as another name of its input; *done false when it is an operator after all. */
@@ -490,13 +234,14 @@ static ot_status emit_view(lowering *l, uint32_t i, bool *done)
     if (l->r->rolling && l->rows[rn->in[0]] != OT_NONE) return OT_OK; /* what it reads does */
     for (uint32_t o = 1; o < n->n_out; o++)
         if (rn->out[o] != OT_NONE) return OT_OK;
-    if (!shape_of(l, v, &to) || !shape_of(l, rn->in[0], &from) || !tile_bytes(&to, &a) || !tile_bytes(&from, &b)) return OT_OK;
+    if (!lower_shape(l, v, &to) || !lower_shape(l, rn->in[0], &from) || !lower_tile_bytes(&to, &a) || !lower_tile_bytes(&from, &b))
+        return OT_OK;
     OT_TRY(operand(l, i, 0, &base));
     bool outer = rn->in[0] < l->r->n_inputs && base == l->param[rn->in[0]];
     if (base == OT_NONE || a != b || outer) return OT_OK;
     const char *name = ot_region_name(&l->names, l->g->values[l->r->values[v].value].name, "_tile");
     l->tile[v] = name ? ot_kb_alias(l->b, name, base, to.type, to.tile, to.rank) : OT_NONE;
-    if (l->tile[v] == OT_NONE) return nomem(l);
+    if (l->tile[v] == OT_NONE) return lower_nomem(l);
     *done = true;
     return l->r->values[v].is_output ? store_piece(l, v, &to) : OT_OK;
 }
@@ -520,8 +265,8 @@ static ot_status emit_work(lowering *l, uint32_t i, const uint32_t *in, uint32_t
     if (!(bytes >= 1) || bytes > 1e15 || n_in == 0) return OT_OK;
     int64_t dims[1] = {(int64_t)bytes};
     *out = allocate(l, n->name[0] ? n->name : n->op_type, "_work", "u8", dims, 1, 1);
-    if (*out == OT_NONE) return nomem(l);
-    return compute(l, OT_NONE, OT_PIPE_VECTOR, "pack", out, 1, in, 1) ? OT_OK : nomem(l);
+    if (*out == OT_NONE) return lower_nomem(l);
+    return compute(l, OT_NONE, OT_PIPE_VECTOR, "pack", out, 1, in, 1) ? OT_OK : lower_nomem(l);
 }
 
 /* Append the buffers of carried rows that node i works on. */
@@ -560,7 +305,7 @@ static ot_status emit_node(lowering *l, uint32_t i)
     const char *name = lower_case(l, n->op_type);
     shape s;
     bool done;
-    if (!in || !out || !name) return nomem(l);
+    if (!in || !out || !name) return lower_nomem(l);
     OT_TRY(emit_view(l, i, &done));
     if (done) return OT_OK;
     for (uint32_t j = 0; j < n->n_in; j++) {
@@ -571,21 +316,21 @@ static ot_status emit_node(lowering *l, uint32_t i)
     if (work != OT_NONE) in[n_in++] = work;
     for (uint32_t o = 0; o < n->n_out; o++) {
         uint32_t v = rn->out[o];
-        if (v == OT_NONE || !shape_of(l, v, &s)) continue;
+        if (v == OT_NONE || !lower_shape(l, v, &s)) continue;
         uint32_t multi = l->r->values[v].is_output ? slots(l) : 1;
         out[n_out] = allocate(l, l->g->values[n->out[o]].name, "_tile", s.type, s.tile, s.rank, multi);
-        if (out[n_out] == OT_NONE) return nomem(l);
+        if (out[n_out] == OT_NONE) return lower_nomem(l);
         l->tile[v] = out[n_out++];
     }
     n_in = add_rows(l, i, in, n_in);
     ot_cost_kind kind = ot_op_cost(n->op);
     ot_pipe pipe = kind == OT_COST_CONV || kind == OT_COST_GEMM ? OT_PIPE_CUBE : OT_PIPE_VECTOR;
     if (n_out == 0) return OT_OK;
-    if (!compute(l, i, pipe, name, out, n_out, in, n_in)) return nomem(l);
+    if (!compute(l, i, pipe, name, out, n_out, in, n_in)) return lower_nomem(l);
     for (uint32_t o = 0; o < n->n_out; o++) {
         uint32_t v = rn->out[o];
         if (v != OT_NONE && !l->r->rolling) OT_TRY(keep_rows(l, v));
-        if (v == OT_NONE || !l->r->values[v].is_output || l->tile[v] == OT_NONE || !shape_of(l, v, &s)) continue;
+        if (v == OT_NONE || !l->r->values[v].is_output || l->tile[v] == OT_NONE || !lower_shape(l, v, &s)) continue;
         OT_TRY(store_piece(l, v, &s));
     }
     return keep_read(l, i);
@@ -599,19 +344,19 @@ static ot_status emit_all(lowering *l)
     const ot_region *r = l->r;
     for (uint32_t d = 0; d < r->n_dims; d++) {
         l->var[d] = ot_region_name(&l->names, variables[d], ""); /* before all others */
-        if (!l->var[d]) return nomem(l);
-        OT_TRY(measure(l, d));
+        if (!l->var[d]) return lower_nomem(l);
+        OT_TRY(lower_measure(l, d));
     }
     OT_TRY(declare_all(l));
     if (r->weights_stay && !ot_target_weights_apart(l->t, r->weight_bytes)) OT_TRY(load_weights(l));
     for (uint32_t d = 1; r->rolling && d < r->n_dims; d++)
-        if (!ot_kb_for(l->b, l->var[d], 0, r->dims[d].n_tiles, 1)) return nomem(l);
+        if (!ot_kb_for(l->b, l->var[d], 0, r->dims[d].n_tiles, 1)) return lower_nomem(l);
     OT_TRY(declare_rows(l));
     for (uint32_t d = 0; d < (r->rolling ? 1 : r->n_dims); d++)
-        if (!ot_kb_for(l->b, l->var[d], 0, r->dims[d].n_tiles, 1)) return nomem(l);
+        if (!ot_kb_for(l->b, l->var[d], 0, r->dims[d].n_tiles, 1)) return lower_nomem(l);
     for (uint32_t i = 0; i < r->n_nodes; i++) OT_TRY(emit_node(l, i));
     for (uint32_t d = 0; d < r->n_dims; d++)
-        if (!ot_kb_end(l->b)) return nomem(l);
+        if (!ot_kb_end(l->b)) return lower_nomem(l);
     return OT_OK;
 }
 
@@ -660,12 +405,12 @@ ot_status ot_region_kernel_held(const ot_graph *g, const ot_region *r, const ot_
                                 ot_region_held *h, ot_kernel **out)
 {
     lowering l = {.g = g, .r = r, .t = t, .d = d};
-    ot_status st = prepare(&l) ? emit_all(&l) : nomem(&l);
+    ot_status st = prepare(&l) ? emit_all(&l) : lower_nomem(&l);
     *out = NULL;
-    if (st == OT_OK && h && !keep_held(&l, h, a)) st = nomem(&l);
+    if (st == OT_OK && h && !keep_held(&l, h, a)) st = lower_nomem(&l);
     if (st == OT_OK) {
         *out = ot_kb_finish(l.b);
-        if (!*out) st = nomem(&l);
+        if (!*out) st = lower_nomem(&l);
     } else {
         ot_kb_drop(l.b);
     }
