@@ -11,6 +11,7 @@
  * takes the means of the parts as well, since these differ from the mean of all.
  */
 #include "access_same.h"
+#include "free_dims.h"
 
 #define ADDED_AT_ONCE 4096 /* numbers: fewer are as good in one sum */
 
@@ -41,6 +42,16 @@ static bool all_positive(const ot_value *x)
     return true;
 }
 
+/* With free dimensions: tiles may make parts of n, whatever the size. Behind sequences nobody infers shapes, so what has free axes has no bound. */
+static bool holds_anyhow(const ot_graph *g, const ot_node *n)
+{
+    const ot_free_dims *t = g->model->free_dims;
+    if (!t) return true;
+    for (int32_t a = 0; t->bounded && a < g->values[n->out[0]].rank; a++)
+        if (ot_axis_is_free(g, n->out[0], a)) return false;
+    return n->n_in < 2 || !ot_value_varies(g, n->in[1]); /* other axes at other sizes */
+}
+
 bool ot_moments_are_many(const ot_value *x, const int64_t *axes, size_t n)
 {
     int64_t many = 1;
@@ -53,9 +64,9 @@ ot_sum_kind ot_access_sum(const ot_graph *g, const ot_node *n, bool reduced[OT_R
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
     ot_why why = OT_WHY_NONE;
-    if (g->model->free_dims) return OT_SUM_NONE; /* parts are weighed by numbers of elements */
     if (!x || !y || n->n_captured > 0 || n->n_out != 1 || !ot_acc_regular(g, n, &why)) return OT_SUM_NONE;
-    if (!x->is_tensor || !ot_value_is_static(x) || !ot_value_is_static(y) || !all_positive(x)) return OT_SUM_NONE;
+    if (!x->is_tensor || !ot_value_is_static(x) || !ot_value_is_static(y) || !all_positive(x) || !holds_anyhow(g, n))
+        return OT_SUM_NONE;
     ot_sum_kind kind = kind_of(n, x->dtype);
     if (kind == OT_SUM_NONE || (x->dtype != y->dtype && kind != OT_SUM_MOMENTS)) return OT_SUM_NONE;
     if (ot_op_access(n->op) == OT_ACC_REDUCE) return ot_acc_reduced_axes(g, n, x->rank, reduced, &why) ? kind : OT_SUM_NONE;

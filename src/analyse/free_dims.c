@@ -133,6 +133,12 @@ void ot_free_dims_small(ot_graph *planned, const ot_graph *small)
     if (t) t->small = small;
 }
 
+void ot_free_dims_bounded(ot_graph *planned)
+{
+    ot_free_dims *t = (ot_free_dims *)planned->model->free_dims;
+    if (t) t->bounded = true;
+}
+
 bool ot_axis_is_free(const ot_graph *g, ot_id v, int32_t axis)
 {
     const ot_free_dims *t = g->model->free_dims;

@@ -24,6 +24,7 @@ typedef struct ot_free_dims {
     const bool *foldable;       /* [n_nodes] ot_static_foldable in the file's graph, or read by such nodes alone */
     const ot_id *const *source; /* [n_values] activations that a varying value is computed of (their shapes) */
     const uint32_t *n_source;   /* [n_values] */
+    bool bounded; /* what lives is to be bounded over a range: reductions whose results have free axes are not made in parts */
 } ot_free_dims;
 
 /* Hold the planned graph against the file's, of which it is a copy, and hang the table on its model (in that model's arena), and on that
@@ -31,6 +32,8 @@ typedef struct ot_free_dims {
 ot_status ot_free_dims_set(const ot_graph *file, ot_graph *planned, const ot_graph *large) OT_MUST_USE;
 /* The planned graph's table knows the same graph at a smaller size from now on; small lives as long. Without a table: nothing. */
 void ot_free_dims_small(ot_graph *planned, const ot_graph *small);
+/* A bound over a range of sizes is asked for (ot_free_dims.bounded). Without a table: nothing. */
+void ot_free_dims_bounded(ot_graph *planned);
 
 /* All false where the model has no table. */
 bool ot_axis_is_free(const ot_graph *g, ot_id v, int32_t axis);

@@ -185,6 +185,7 @@ static ot_status bind_design(ot_run *r)
     OT_TRY(bind_others(r));
     if (r->large) OT_TRY(ot_free_dims_set(r->model->graph, r->planned->graph, r->large->graph));
     if (r->small) ot_free_dims_small(r->planned->graph, r->small->graph);
+    if (o->n_ranges > 0) ot_free_dims_bounded(r->planned->graph);
     return ot_check_tile_ops(r->model->graph, NULL);
 }
 

@@ -261,7 +261,8 @@ static bool has_rows(const ot_form_tiles *t, const ot_tile_windows *w, bool same
 {
     const ot_region *r = t->r;
     for (uint32_t v = r->n_inputs; v < r->n_values; v++)
-        if (r->values[v].is_output && ot_win_empty(w->piece[v])) return false;
+        if (r->values[v].is_output && is_cut(r, v) && ot_win_empty(w->piece[v]))
+            return false; /* parts: ot_tile_windows_part sees to it */
     for (uint32_t i = 0; i < r->n_nodes && r->form == OT_FORM_STREAM; i++)
         if (ot_win_empty(w->ops[i].made)) return false;
     for (uint32_t i = 0; i < r->n_nodes && !same; i++) {

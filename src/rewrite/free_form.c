@@ -17,6 +17,7 @@
 #include "rewrite_internal.h"
 
 #include "region/free_tiles.h"
+#include "split/split.h"
 
 /* Scalars of the region's graph that its loops run by. */
 typedef struct free_counts {
@@ -28,7 +29,8 @@ typedef struct writing {
     rw_region *w;
     ot_free_tiles f;
     free_counts n;
-    ot_id *seq;  /* [n_values] */
+    ot_id *seq;  /* [n_values] pieces, or parts, of an output */
+    ot_id *own;  /* [n_values] rows that each part of it stands for; OT_NONE: parts have no weight */
     bool steps;  /* of a stream */
     ot_id *rows; /* [n_values] rows that the step before handed on, in the region's graph; OT_NONE */
 } writing;
@@ -42,7 +44,8 @@ typedef struct tile_loop {
     const ot_tile_windows *win; /* of its first tile */
     rw_loop l;
     rw_chain c;
-    uint32_t *outs, n;         /* region outputs */
+    uint32_t *outs, n; /* region outputs; n_out of them, then again those whose parts have a weight */
+    uint32_t n_out;
     ot_id *before;             /* [n] their sequences in the body */
     uint32_t *carried, n_rows; /* region values whose rows are handed on */
 } tile_loop;
@@ -220,6 +223,13 @@ static ot_status row_operand(tile_loop *t, uint32_t k, ot_id *in, ot_id *made)
     return OT_OK;
 }
 
+/* Element type of sequence k of those that the loop carries. */
+static ot_dtype type_of(const tile_loop *t, uint32_t k)
+{
+    const rw_region *w = t->x->w;
+    return k < t->n_out ? w->g->values[w->r->values[t->outs[k]].value].dtype : OT_F64;
+}
+
 /* The loop's node: rows and sequences in and out; results: rows [n_rows], then the sequences of the outputs [n]. */
 static ot_status close_loop(tile_loop *t, ot_id trips, const ot_id *results)
 {
@@ -239,10 +249,11 @@ static ot_status close_loop(tile_loop *t, ot_id trips, const ot_id *results)
     for (uint32_t k = 0; k < t->n; k++) {
         const uint32_t at = t->n_rows + k;
         const ot_value y = w->g->values[w->r->values[t->outs[k]].value];
-        in[at + 2] = x->seq[t->outs[k]];
-        OT_TRY(rw_value(w, &w->top, "while", y.name, y.dtype, 0, NULL, &made[at]));
+        ot_id *sequence = &(k < t->n_out ? x->seq : x->own)[t->outs[k]];
+        in[at + 2] = *sequence;
+        OT_TRY(rw_value(w, &w->top, "while", y.name, type_of(t, k), 0, NULL, &made[at]));
         rw_make_sequence(w->g, made[at]);
-        x->seq[t->outs[k]] = made[at];
+        *sequence = made[at];
     }
     for (uint32_t k = 0; k < all; k++) {
         handed[k + 1] = results[k];
@@ -252,20 +263,29 @@ static ot_status close_loop(tile_loop *t, ot_id trips, const ot_id *results)
     return t->n_rows ? rw_stream_order(&t->l, handed + 1, t->n_rows) : OT_OK;
 }
 
+/* A sequence of region output v is handed on; n counts up. */
+static ot_status carry_one(tile_loop *t, uint32_t v)
+{
+    rw_region *w = t->x->w;
+    t->outs[t->n] = v;
+    OT_TRY(rw_loop_input(&t->l, w->g->values[w->r->values[v].value].name, type_of(t, t->n), &t->before[t->n]));
+    rw_make_sequence(t->l.body.g, t->before[t->n]);
+    t->n++;
+    return OT_OK;
+}
+
 /* Outputs of the region, as numbers of values, and the sequences as the body gets them. */
 static ot_status carry(tile_loop *t)
 {
     rw_region *w = t->x->w;
-    t->outs = OT_NEW_N(w->arena, uint32_t, w->r->n_values);
-    t->before = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    t->outs = OT_NEW_N(w->arena, uint32_t, 2u * w->r->n_values + 1u);
+    t->before = OT_NEW_N(w->arena, ot_id, 2u * w->r->n_values + 1u);
     if (!t->outs || !t->before) return rw_nomem(w);
-    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
-        if (!w->r->values[v].is_output) continue;
-        const ot_value y = w->g->values[w->r->values[v].value];
-        OT_TRY(rw_loop_input(&t->l, y.name, y.dtype, &t->before[t->n]));
-        rw_make_sequence(t->l.body.g, t->before[t->n]);
-        t->outs[t->n++] = v;
-    }
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) t->n_out += w->r->values[v].is_output;
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
+        if (w->r->values[v].is_output) OT_TRY(carry_one(t, v));
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++)
+        if (t->x->own[v] != OT_NONE) OT_TRY(carry_one(t, v));
     return OT_OK;
 }
 
@@ -328,6 +348,14 @@ static ot_status add_piece(tile_loop *t, uint32_t k, ot_id *out)
     const int64_t lo = t->win->piece[v].lo - t->win->made[v].lo;
     const rw_cut cut = {(uint32_t)w->r->values[v].axis[0], lo, t->c.to_end ? OT_TO_END : lo + ot_win_len(t->win->piece[v])};
     ot_id piece = t->c.val[v];
+    if (k >= t->n_out) {
+        OT_TRY(rw_free_part_rows(&t->c, t->win, v, &piece));
+        return insert(&t->l, y.name, t->before[k], piece, out);
+    }
+    if (rw_is_part(w, v)) {
+        OT_TRY(rw_free_part(w, &t->l.body, v, t->c.val[v], &piece));
+        return insert(&t->l, y.name, t->before[k], piece, out);
+    }
     if (!rw_has_piece(&t->c, v)) { /* a first tile may have none of an output */
         OT_TRY(arithmetic(w, &t->l.body, "Identity", y.name, t->before[k], OT_NONE, OT_I64, 0, out));
         t->l.body.g->values[*out].dtype = y.dtype;
@@ -344,7 +372,7 @@ static ot_status write_tiles(writing *x, const ot_tile_windows *win, tile_kind k
     rw_region *w = x->w;
     const ot_tile_windows *wins[OT_DIMS_MAX] = {win};
     const rw_block block = {.count = {1, 1, 1}, .n_tiles = 1, .looped = true};
-    ot_id *results = OT_NEW_N(w->arena, ot_id, 2u * w->r->n_values + 1u);
+    ot_id *results = OT_NEW_N(w->arena, ot_id, 3u * w->r->n_values + 1u);
     tile_loop t = {.x = x, .kind = kind, .win = win};
     if (!results) return rw_nomem(w);
     OT_TRY(rw_loop_open(&t.l, w, &block, true));
@@ -358,6 +386,16 @@ static ot_status write_tiles(writing *x, const ot_tile_windows *win, tile_kind k
     for (uint32_t k = 0; k < t.n_rows; k++) OT_TRY(hand_on(&t, k, &results[k]));
     for (uint32_t k = 0; k < t.n; k++) OT_TRY(add_piece(&t, k, &results[t.n_rows + k]));
     return close_loop(&t, trips, results);
+}
+
+/* Moments of all of x, in standard ONNX. */
+static ot_status copy_moments(rw_loop *l, const ot_node *n, ot_id x, ot_id *out)
+{
+    size_t n_axes;
+    const int64_t *axes = ot_attr_ints(n, "axes", &n_axes);
+    const char *base = rw_name(l->w, "untiled", n->name);
+    *out = OT_NONE;
+    return base ? ot_moments_write(l->body.g, base, x, axes, n_axes, out) : rw_nomem(l->w);
 }
 
 /* Node i of the region as it is, in the body; val: [n_values] of the region, filled. */
@@ -376,6 +414,7 @@ static ot_status copy_node(rw_loop *l, uint32_t i, ot_id *val)
         else
             OT_TRY(rw_use(w, &l->body, n.in[j], &in[j]));
     }
+    if (n.op == OT_OP_Moments) return copy_moments(l, &n, in[0], &val[rn->out[0]]);
     for (uint32_t o = 0; o < n.n_out; o++) {
         out[o] = OT_NONE;
         if (n.out[o] == OT_NONE) continue;
@@ -394,7 +433,7 @@ static ot_status write_untiled(writing *x)
 {
     rw_region *w = x->w;
     const rw_block block = {.count = {1, 1, 1}, .n_tiles = 1, .looped = true};
-    ot_id *val = OT_NEW_N(w->arena, ot_id, w->r->n_values), *results = OT_NEW_N(w->arena, ot_id, w->r->n_values);
+    ot_id *val = OT_NEW_N(w->arena, ot_id, w->r->n_values), *results = OT_NEW_N(w->arena, ot_id, 2u * w->r->n_values + 1u);
     tile_loop t = {.x = x};
     if (!val || !results) return rw_nomem(w);
     OT_TRY(rw_loop_open(&t.l, w, &block, true));
@@ -404,9 +443,57 @@ static ot_status write_untiled(writing *x)
     w->capture = w->g->model->ir_version >= 4;
     for (uint32_t i = 0; i < w->r->n_nodes; i++) OT_TRY(copy_node(&t.l, i, val));
     w->capture = false;
-    for (uint32_t k = 0; k < t.n; k++)
-        OT_TRY(insert(&t.l, w->g->values[w->r->values[t.outs[k]].value].name, t.before[k], val[t.outs[k]], &results[k]));
+    for (uint32_t k = 0; k < t.n; k++) {
+        ot_id piece = val[t.outs[k]];
+        if (k >= t.n_out)
+            OT_TRY(rw_free_part_all(w, &t.l.body, &piece));
+        else if (rw_is_part(w, t.outs[k]))
+            OT_TRY(rw_free_part(w, &t.l.body, t.outs[k], piece, &piece));
+        OT_TRY(insert(&t.l, w->g->values[w->r->values[t.outs[k]].value].name, t.before[k], piece, &results[k]));
+    }
     return close_loop(&t, x->n.untiled, results);
+}
+
+/* Empty sequences: of each output's pieces or parts, and of the rows that parts stand for. */
+static ot_status start_sequences(writing *x)
+{
+    rw_region *w = x->w;
+    OT_TRY(rw_sequences_start(w, x->seq));
+    for (uint32_t v = 0; v < w->r->n_values; v++) {
+        x->own[v] = OT_NONE;
+        if (!w->r->values[v].is_output || !rw_is_part(w, v)) continue;
+        const ot_value y = w->g->values[w->r->values[v].value];
+        const ot_attr type = ot_mk_int("dtype", y.dtype), rows = ot_mk_int("dtype", OT_F64);
+        OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", y.name, NULL, 0, &type, 1, y.dtype, &x->seq[v]));
+        if (rw_part_is_weighed(w, v))
+            OT_TRY(rw_sequence_op(w, &w->top, "SequenceEmpty", y.name, NULL, 0, &rows, 1, OT_F64, &x->own[v]));
+    }
+    return OT_OK;
+}
+
+/* How many tiles the region runs in, [1]. */
+static ot_status count_all(writing *x, ot_id *out)
+{
+    rw_region *w = x->w;
+    ot_id ends, all;
+    OT_TRY(number(w, &w->top, (int64_t)x->f.n_first + 1, false, &ends));
+    OT_TRY(arithmetic(w, &w->top, "Mul", "ends", x->n.tiled, ends, OT_I64, 1, &all));
+    OT_TRY(arithmetic(w, &w->top, "Add", "ends", all, x->n.inner, OT_I64, 1, &ends));
+    return arithmetic(w, &w->top, "Add", "parts", ends, x->n.untiled, OT_I64, 1, out);
+}
+
+/* The region's outputs of what the sequences hold. */
+static ot_status finish_sequences(writing *x)
+{
+    rw_region *w = x->w;
+    ot_id tiles = OT_NONE;
+    for (uint32_t v = w->r->n_inputs; v < w->r->n_values; v++) {
+        if (!w->r->values[v].is_output || !rw_is_part(w, v)) continue;
+        if (tiles == OT_NONE) OT_TRY(count_all(x, &tiles));
+        OT_TRY(rw_free_combine(w, v, x->seq[v], x->own[v], tiles));
+        x->seq[v] = OT_NONE;
+    }
+    return rw_sequences_join(w, x->seq);
 }
 
 /* requires a region that ot_free_tiles_plan finds legal. Fails: OT_E_NOMEM. */
@@ -416,7 +503,8 @@ ot_status rw_free(rw_region *w)
     bool legal;
     ot_why why;
     x.rows = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
-    if (!x.seq || !x.rows) return rw_nomem(w);
+    x.own = OT_NEW_N(w->arena, ot_id, w->r->n_values + 1u);
+    if (!x.seq || !x.rows || !x.own) return rw_nomem(w);
     for (uint32_t v = 0; v < w->r->n_values; v++) x.rows[v] = OT_NONE;
     OT_TRY(ot_free_tiles_plan(w->tiles, &x.f, &legal, &why));
     if (!legal) OT_BUG("a region with free dimensions is planned that has no such form");
@@ -424,10 +512,10 @@ ot_status rw_free(rw_region *w)
     tiles.g = x.f.g;
     w->tiles = &tiles;
     OT_TRY(count(&x));
-    OT_TRY(rw_sequences_start(w, x.seq));
+    OT_TRY(start_sequences(&x));
     OT_TRY(write_untiled(&x));
     for (uint32_t k = 0; k < x.f.n_first; k++) OT_TRY(write_tiles(&x, &x.f.first[k], TILE_FIRST, x.n.tiled));
     OT_TRY(write_tiles(&x, x.f.inner, TILE_INNER, x.n.inner));
     OT_TRY(write_tiles(&x, &x.f.last, TILE_LAST, x.n.tiled));
-    return rw_sequences_join(w, x.seq);
+    return finish_sequences(&x);
 }

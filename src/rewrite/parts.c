@@ -53,8 +53,11 @@ static uint32_t reducer(const rw_region *w, uint32_t v) { return w->r->values[v]
 static ot_sum_kind kind_of(const rw_region *w, uint32_t v)
 {
     bool reduced[OT_RANK_MAX];
-    return ot_access_sum(w->g, &w->g->nodes[w->r->nodes[reducer(w, v)].node], reduced);
+    const ot_graph *g = w->tiles->g; /* whose extents are known */
+    return ot_access_sum(g, &g->nodes[w->r->nodes[reducer(w, v)].node], reduced);
 }
+
+bool rw_part_is_weighed(const rw_region *w, uint32_t v) { return kind_of(w, v) == OT_SUM_MEAN || kind_of(w, v) == OT_SUM_MOMENTS; }
 
 /* Every tile reduces as many elements as any other. */
 static bool is_even(const rw_region *w, uint32_t v)
@@ -228,13 +231,15 @@ static ot_status combine_moments(const combination *c, ot_id parts, ot_id y)
     return rw_concat(w, &w->top, v.name, in, 2, (uint32_t)v.rank - 1, &y);
 }
 
+/* What reduces parts that are all alike as the node reduces its input. */
+static const char *const OF_PARTS[OT_SUM_MOMENTS] = {[OT_SUM_ADD] = "ReduceSum",
+                                                     [OT_SUM_MEAN] = "ReduceMean",
+                                                     [OT_SUM_MAX] = "ReduceMax",
+                                                     [OT_SUM_MIN] = "ReduceMin",
+                                                     [OT_SUM_L2] = "ReduceL2"};
+
 ot_status rw_combine(rw_region *w, uint32_t v, ot_id parts, uint32_t n_slots, const double *n)
 {
-    static const char *const ops[OT_SUM_MOMENTS] = {[OT_SUM_ADD] = "ReduceSum",
-                                                    [OT_SUM_MEAN] = "ReduceMean",
-                                                    [OT_SUM_MAX] = "ReduceMax",
-                                                    [OT_SUM_MIN] = "ReduceMin",
-                                                    [OT_SUM_L2] = "ReduceL2"};
     const ot_value y = w->g->values[w->r->values[v].value], x = w->g->values[parts];
     const ot_sum_kind kind = kind_of(w, v);
     combination c = {w, y.name, n_slots, OT_NONE};
@@ -244,9 +249,20 @@ ot_status rw_combine(rw_region *w, uint32_t v, ot_id parts, uint32_t n_slots, co
         if (!even) OT_TRY(weights_of(&c, n, x.dims, x.rank));
         return combine_moments(&c, parts, out);
     }
-    if (kind != OT_SUM_MEAN || even) return over_slots(&c, ops[kind], parts, false, &out);
+    if (kind != OT_SUM_MEAN || even) return over_slots(&c, OF_PARTS[kind], parts, false, &out);
     OT_TRY(over_slots(&c, "ReduceSum", parts, false, &sum));
     return by_count(w, &w->top, "Div", "combine", y.name, sum, elements(w, NULL, v), &out);
+}
+
+ot_status rw_combine_by(rw_region *w, uint32_t v, ot_id parts, ot_id shares)
+{
+    const ot_sum_kind kind = kind_of(w, v);
+    const combination c = {w, w->g->values[w->r->values[v].value].name, 1, shares};
+    ot_id out = w->r->values[v].value, part;
+    if (kind == OT_SUM_MOMENTS) return combine_moments(&c, parts, out);
+    if (kind != OT_SUM_MEAN) return over_slots(&c, OF_PARTS[kind], parts, false, &out);
+    OT_TRY(binary(&c, "Mul", parts, shares, &part));
+    return over_slots(&c, "ReduceSum", part, false, &out);
 }
 
 double rw_part_elements(const rw_region *w, const ot_tile_windows *const *win, uint32_t v) { return elements(w, win, v); }

@@ -230,6 +230,17 @@ ot_status rw_stream_order(rw_loop *l, const ot_id *rows, uint32_t n_rows) OT_MUS
 /* Write the region for every extent of its cut axis. */
 ot_status rw_free(rw_region *w) OT_MUST_USE;
 
+/* ---- free_parts.c ---- */
+
+/* In a body: *piece, part x of v (as its node makes it) as it goes into the sequence of v's parts. */
+ot_status rw_free_part(rw_region *w, rw_target *t, uint32_t v, ot_id x, ot_id *piece) OT_MUST_USE;
+/* In the body of a tile with windows win: *rows (float64, [1]), of what is reduced to v, that it owns; c: its operators, written. */
+ot_status rw_free_part_rows(rw_chain *c, const ot_tile_windows *win, uint32_t v, ot_id *rows) OT_MUST_USE;
+/* The same where one tile has all: they weigh nothing against others. */
+ot_status rw_free_part_all(rw_region *w, rw_target *t, ot_id *rows) OT_MUST_USE;
+/* Behind the loops: v from the sequences of its parts and of their rows; rows OT_NONE: parts have no weight. tiles: how many there are, [1]. */
+ot_status rw_free_combine(rw_region *w, uint32_t v, ot_id parts, ot_id rows, ot_id tiles) OT_MUST_USE;
+
 /* ---- while.c ---- */
 
 /* Write the blocks ([n], row-major in the grid of classes) as the engine's operators; the region's outputs are then there. */
@@ -246,6 +257,10 @@ ot_value rw_buffer_type(const rw_region *w, uint32_t v, int64_t dims[OT_RANK_MAX
  * for other values. */
 ot_status rw_part(rw_region *w, rw_target *t, const ot_tile_windows *const *win, uint32_t v, uint32_t n_slots,
                   ot_id *part) OT_MUST_USE;
+/* Parts of v have a weight: means, and what goes with them. */
+bool rw_part_is_weighed(const rw_region *w, uint32_t v);
+/* Behind the tiles: v from its parts [tiles, shape of v]. shares: [tiles, 1, ...] of all elements, of v's type, where parts have a weight. */
+ot_status rw_combine_by(rw_region *w, uint32_t v, ot_id parts, ot_id shares) OT_MUST_USE;
 /* Elements of what is reduced to v that a tile with these windows owns, along the dims that have parts. */
 double rw_part_elements(const rw_region *w, const ot_tile_windows *const *win, uint32_t v);
 /* Behind the tiles: v from all of its parts, which have n_slots axes in front. n: elements of each part, in their order. */

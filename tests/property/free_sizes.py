@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Random networks with free dimensions: one tiled file must give what the original gives, at every size.
 
-  free_sizes.py [--tool build/onnx-tile] [--any] [--form stream] [--force] [--start S] [--seeds N] [--keep DIR] [-v]
+  free_sizes.py [--tool build/onnx-tile] [--any|--norms] [--form stream] [--force] [--start S] [--seeds N] [--keep DIR] [-v]
   free_sizes.py --seed S      one again
 
 Each seed makes a network as streams.py does, frees its batch, its spatial extents or all of them, tiles it for a design size
 (--keep-dynamic --design ..., with --force every second time or each time), and runs original and result in ONNX Runtime at sizes that have nothing to do
 with the design: odd ones, such of a few rows, several samples, large ones. Every output must have the original's shape and be within
-1e-5 of its largest value; a size that the original refuses, the result must refuse as well. With --form stream, regions that carry rows from step to step are asked for. What the file states of free dimensions must
+1e-5 of its largest value; a size that the original refuses, the result must refuse as well. With --form stream, regions that carry rows from step to step are asked for. With --norms the networks normalise
+over maps and reduce them, which is done in parts: within 1e-4. What the file states of free dimensions must
 still be free in the result. Each seed runs in a process of its own. With --any the graphs are those of random_graphs.py, of every operator that it knows, with some dimensions
 of their inputs free; what ONNX Runtime does not compute alike with and without optimisations is not compared. Closes with 'N passed, N failed; N regions, N hand rows on; N sizes, N refused by both'.
 """
@@ -67,18 +68,18 @@ def run(s, names, feeds):
         return None, str(e)
 
 
-def compare(want, got, names):
+def compare(want, got, names, bound):
     for name, a, b in zip(names, want, got):
         if a.shape != b.shape:
             return f'output {name} is {b.shape}, not {a.shape}'
-        if a.size and not np.abs(a - b).max() <= 1e-5 * max(1, np.abs(a).max()):
+        if a.size and not np.abs(a - b).max() <= bound * max(1, np.abs(a).max()):
             return f'output {name} differs by {np.abs(a - b).max()}'
     return ''
 
 
-def image_case(seed):
+def image_case(seed, kind=Net):
     """(model, design {input: shape}, shapes [{input: shape}], options)."""
-    net = Net(seed).grow(4 + seed % 14)
+    net = kind(seed).grow(4 + seed % 14)
     if not any(v != 'x' for v in net.live):
         return None
     model = net.model()
@@ -122,6 +123,44 @@ def any_case(seed):
     return model, {v: s for v, s in shapes[0].items() if any(isinstance(d, str) for d in dims[v])}, shapes, ['1K', '4K', '16K', '64K'][seed % 4]
 
 
+class NormNet(Net):
+    """A network that normalises over maps, and weighs channels by what it reduces maps to."""
+
+    def squeeze(self, x):
+        """A number for each channel, of the maps, that weighs them."""
+        axes = list(range(2, 2 + self.rank))
+        op = self.pick(['GlobalAveragePool', 'GlobalMaxPool', 'ReduceMean', 'ReduceMean', 'ReduceMax', 'ReduceMin', 'ReduceL2', 'ReduceSumSquare'])
+        small = [self.shape[x][0]] + [1] * self.rank
+        v = self.add(op, [x], small, **({} if op.startswith('Global') else {'axes': axes, 'keepdims': 1}))
+        if op.endswith(('L2', 'Square')):  # they grow with the maps: a gate that is shut leaves nothing but rounding to normalise
+            v = self.add('Softsign', [v], small)
+        gate = self.add('Sigmoid', [self.add('Conv', [v, self.weight(small[0], small[0], *[1] * self.rank)], small)], small)
+        return self.add('Mul', [x, gate], self.shape[x])
+
+    def normalise(self, x):
+        """By channels, or by groups of them as exporters write those: reshapes around a normalisation by channels."""
+        c = self.shape[x][0]
+        groups = self.pick([g for g in (1, 2, 4) if c % g == 0]) if self.rng.random() < 0.5 else c
+        of = lambda n: [self.const(np.float32(self.rng.uniform(0.5, 1.5, n))), self.const(np.float32(self.rng.uniform(-1, 1, n)))]
+        if groups == c:
+            return self.add('InstanceNormalization', [x] + of(c), self.shape[x])
+        maps = self.add('Reshape', [x, self.const(np.array([0, groups, -1]))], [groups, c // groups * int(np.prod(self.shape[x][1:]))])
+        normal = self.add('InstanceNormalization', [maps] + of(groups), self.shape[maps])
+        shape = self.add('Shape', [x], [])
+        back = self.add('Reshape', [normal, shape], self.shape[x])
+        self.live = [v for v in self.live if v not in (maps, normal, shape)]
+        for op in ('Mul', 'Add'):
+            back = self.add(op, [back, self.weight(c, *[1] * self.rank)], self.shape[x])
+        return back
+
+    def grow(self, steps):
+        x, shrinks = 'x', lambda v: min(self.shape[v][1:]) == 1
+        for _ in range(steps):
+            y = self.pick([self.conv, self.conv, self.conv, self.normalise, self.normalise, self.squeeze, self.point, self.pool, self.up, self.join])(x)
+            x = y if y and not shrinks(y) and self.rng.random() < 0.9 else self.pick([v for v in self.live[-4:] if not shrinks(v)] or ['x'])
+        return self
+
+
 def feeds_of(model, shapes, rng):
     kinds = {i.name: onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type) for i in model.graph.input}
     some = lambda shape, t: rng.standard_normal(shape).astype(t) if t.kind == 'f' else rng.integers(0, 2 if t.kind == 'b' else 8, shape).astype(t)
@@ -151,9 +190,13 @@ def joins_nothing(model, feeds, folder):
     return any(not fits(n) for n in joins)
 
 
-def check(say, tool, seed, keep, general, form=None, force=False):
+CASES = {'images': image_case, 'norms': lambda seed: image_case(seed, NormNet), 'any': any_case}
+BOUND = {'images': 1e-5, 'norms': 1e-4}  # what is normalised is divided by a deviation that may be small
+
+
+def check(say, tool, seed, keep, kind, form=None, force=False):
     """(what went wrong or '', regions, those that hand rows on, sizes run, sizes refused by both). say: told which model runs."""
-    case = (any_case if general else image_case)(seed)
+    case, general = CASES[kind](seed), kind == 'any'
     if case is None:
         return '', 0, 0, 0, 0
     model, design, shapes, l2 = case
@@ -198,7 +241,7 @@ def check(say, tool, seed, keep, general, form=None, force=False):
             refused += wanted is None and got is None
             why = ''
             if wanted is not None and got is not None:
-                why = differences(outputs, wanted, got) if general else compare(wanted, got, outputs)
+                why = differences(outputs, wanted, got) if general else compare(wanted, got, outputs, BOUND[kind])
             elif (wanted is None) != (got is None) and (got is None or both == []):
                 why = f'only one refuses: {no or neither}'
             if why and not (general and joins_nothing(model, feeds, folder)):
@@ -223,16 +266,17 @@ def main():
     p.add_argument('--seed', type=int)
     p.add_argument('--keep')
     p.add_argument('--any', action='store_true')
+    p.add_argument('--norms', action='store_true')
     p.add_argument('--form', choices=['stream', 'loop-peeled'])
     p.add_argument('--force', action='store_true')
     p.add_argument('-v', action='store_true')
     o = p.parse_args()
-    keep = o.keep or tempfile.mkdtemp()
+    keep, kind = o.keep or tempfile.mkdtemp(), 'any' if o.any else 'norms' if o.norms else 'images'
     failed, crashed = 0, 0
     totals = [0, 0, 0, 0]
     seeds = [o.seed] if o.seed is not None else range(o.start, o.start + o.seeds)
     for seed in seeds:
-        why, *counts, crashes = check_apart(os.path.abspath(o.tool), seed, keep, o.any, o.form, o.force)
+        why, *counts, crashes = check_apart(os.path.abspath(o.tool), seed, keep, kind, o.form, o.force)
         crashed += crashes
         totals = [a + b for a, b in zip(totals, counts)]
         failed += why != ''
