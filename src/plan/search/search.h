@@ -103,6 +103,15 @@ bool ot_region_loses(const ot_seq *s, const ot_target *t, const ot_plan_options 
  * loss: as above. */
 uint32_t ot_best_form(const ot_plan_options *o, const ot_region *forms, uint32_t n, double loss);
 
+/* ---- granules.c ---- */
+
+/* Steps along dimension d whose multiples, as tiles, begin and end with granules of rows of the sink; 0: there are none, or d cuts no rows
+ * innermost. */
+int64_t ot_granule_steps(const ot_graph *g, const ot_region *r, uint32_t d, int64_t granule);
+/* Bytes of all granules that the region's tiles bring and store, one that several of them touch each time. 0: not known. a: scratch. Fails:
+ * OT_E_NOMEM. */
+ot_status ot_granules_moved(const ot_graph *g, const ot_region *r, int64_t granule, ot_arena *a, double *out) OT_MUST_USE;
+
 /* ---- recombine.c ---- */
 
 /* Regions with exact figures that were built for plans of a graph, under any limits. */

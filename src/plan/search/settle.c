@@ -24,6 +24,7 @@
 #define ROUNDS        5    /* of smaller tiles for one region */
 #define TILINGS_TRIED 4    /* of one interval: the chosen one and the next best */
 #define MANY_SINGLE   4    /* tiles that a loop form writes out; more: even tiles are looked for */
+#define SAME_PEAK     1.02 /* a peak that is as low as another */
 #define SLOWER        1.25 /* another tiling may take that much longer than the search expected of the chosen one */
 
 typedef struct fitting {
@@ -44,7 +45,7 @@ typedef struct fitting {
 static bool preferred(const ot_plan_options *o, const ot_region *r, const ot_region *best)
 {
     double a = (double)r->peak, b = (double)best->peak;
-    if (o->goal == OT_GOAL_MEMORY) return a < b * 0.98 || (a <= b * 1.02 && r->time_tiled < best->time_tiled);
+    if (o->goal == OT_GOAL_MEMORY) return a < b * 0.98 || (a <= b * SAME_PEAK && r->time_tiled < best->time_tiled);
     return r->time_tiled < best->time_tiled * 0.999 || (r->time_tiled <= best->time_tiled * 1.001 && a < b);
 }
 
@@ -280,6 +281,60 @@ static ot_status even_out(fitting *x, const ot_choice *c)
     return OT_OK;
 }
 
+/* Bytes of granules that r moves. */
+static ot_status count_granules(const fitting *x, const ot_region *r, double *moved)
+{
+    ot_arena *scratch = ot_arena_new();
+    if (!scratch) return ot_fail_nomem(x->s->g->model->diag);
+    ot_status st = ot_granules_moved(x->s->g, r, x->t->granule, scratch, moved);
+    ot_arena_free(scratch);
+    return st;
+}
+
+/* No time, and no memory, or where only time is asked for about the same. */
+static bool costs_nothing(const ot_plan_options *o, const ot_region *r, const ot_region *chosen)
+{
+    const bool counts = o->goal == OT_GOAL_MEMORY || o->memory_budget > 0;
+    const double peak = (double)chosen->peak * (counts ? 1 : SAME_PEAK);
+    return r->time_tiled <= chosen->time_tiled && (double)r->peak <= peak;
+}
+
+/* The tiling c in place of the best one, where it moves fewer granules and costs nothing. */
+static ot_status try_snapped(fitting *x, const ot_choice *c)
+{
+    const ot_region chosen = *x->best;
+    const double slowest = x->slowest;
+    double before, after = 0;
+    ot_region r;
+    OT_TRY(count_granules(x, &chosen, &before));
+    x->left->tries--;
+    x->found = false;
+    x->slowest = chosen.time_tiled;
+    OT_TRY(try_choice(x, c, 0, &r));
+    x->slowest = slowest;
+    if (x->found) OT_TRY(count_granules(x, x->best, &after));
+    if (x->found && after > 0 && after < before && costs_nothing(x->o, x->best, &chosen)) return OT_OK;
+    *x->best = chosen;
+    x->found = true;
+    return OT_OK;
+}
+
+/* Tiles of whole granules of the DMA, the next longer ones or the next shorter ones. */
+static ot_status snap(fitting *x, const ot_choice *c)
+{
+    for (uint32_t d = 0; d < x->best->n_dims; d++) {
+        const int64_t unit = ot_granule_steps(x->s->g, x->best, d, x->t->granule), extent = x->best->dims[d].extent;
+        const int64_t tile = x->best->dims[d].tile;
+        for (uint32_t k = 0; k < 2 && unit > 1 && x->best->dims[d].tile % unit != 0 && x->left->tries > 0; k++) {
+            ot_choice next = *c;
+            for (uint32_t e = 0; e < c->n_dims; e++) next.tile[e] = x->best->dims[e].tile;
+            next.tile[d] = (tile / unit + (k == 0)) * unit;
+            if (next.tile[d] > 0 && next.tile[d] < extent) OT_TRY(try_snapped(x, &next));
+        }
+    }
+    return OT_OK;
+}
+
 static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_plan_options *o, const ot_choice *choice,
                      double loss, ot_arena *a, ot_fit_left *left, ot_region *out, bool *found)
 {
@@ -305,6 +360,7 @@ static ot_status fit(const ot_seq *s, ot_walk *w, const ot_target *t, const ot_p
         OT_TRY(try_finer(&x, &c, &r, &more));
         settled = x.found;
     }
+    if (x.found && t->runtime->motion == OT_MOTION_DMA && !s->g->model->free_dims) OT_TRY(snap(&x, choice));
     if (x.found) *out = *x.best;
     if (x.found && out->form == OT_FORM_UNROLLED) left->written -= written_nodes(out);
     *found = x.found;
