@@ -176,7 +176,6 @@ static ot_status put_split(prog *p, uint32_t i)
         if (rn->lead_axis[d] == (int)axis) return prog_refuse(p, "a Split along the cut");
     OT_TRY(operand(p, i, 0, &in));
     if (in.v == OT_NONE) return prog_refuse(p, "an operand that is not there");
-    p->node = n->name[0] ? n->name : n->op_type;
     for (uint32_t o = 0; o < n->n_out && !p->why; o++) {
         const uint32_t v = rn->out[o];
         const ot_value *y = n->out[o] == OT_NONE ? NULL : &p->g->values[n->out[o]];
@@ -219,6 +218,7 @@ static ot_status put_node(prog *p, uint32_t i)
     const uint32_t v = rn->out[0];
     bool done, several = false;
     if (!is_used(p, i)) return OT_OK;
+    p->node = n->name[0] ? n->name : n->op_type;
     if (n->n_in > PROG_IN_MAX) return prog_refuse(p, "an operator of more than 16 operands");
     for (uint32_t o = 1; o < n->n_out; o++) several |= rn->out[o] != OT_NONE;
     if (several || strcmp(n->op_type, "Split") == 0) return put_split(p, i);
@@ -227,7 +227,6 @@ static ot_status put_node(prog *p, uint32_t i)
     for (uint32_t j = 0; j < n->n_in && !p->why; j++) OT_TRY(operand(p, i, j, &in[j]));
     if (p->why) return OT_OK;
     OT_TRY(adapt(p, i, &ad));
-    p->node = n->name[0] ? n->name : n->op_type;
     OT_TRY(try_view(p, i, &in[0], &out, &done));
     if (!done && !p->why) OT_TRY(make_value(p, i, &ad, in, &out));
     if (p->why || !p->r->values[v].is_output) return OT_OK;

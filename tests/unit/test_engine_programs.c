@@ -272,6 +272,17 @@ typedef struct tally {
     uint32_t regions, programs, inner, shared, streams, lines, strips;
 } tally;
 
+/* For figures: the tiles, or steps, of the most frequent kind alone. */
+static void lower_one_kind(const ot_graph *g, const ot_region *r, const ot_target *t, ot_arena *a, const char *where)
+{
+    ot_diag d = {0};
+    ot_region_program q;
+    if (ot_region_lower(g, r, t, OT_LOWER_BLOCKS | OT_LOWER_ONE_KIND, a, &d, &q) != OT_OK)
+        fail_msg("%s, one kind: %s", where, d.message);
+    assert_non_null(q.kernel);
+    ot_kernel_free(q.kernel);
+}
+
 /* Cores with so little memory that everything is done in many blocks. */
 static void shrink(ot_target *t)
 {
@@ -336,6 +347,7 @@ static void run_regions(const graph_text *t, const char *called, const char *tar
         if (!q.kernel) print_message("%s: %s\n", where, q.why);
         if (q.kernel) check_inner(&q, &machine, where);
         if (q.kernel) run_program(m->graph, &q, &machine, &x, where);
+        if (q.kernel) lower_one_kind(m->graph, &r, &machine, a, where);
         ot_kernel_free(q.kernel);
         ot_arena_free(a);
     }
