@@ -36,7 +36,9 @@ endif
 
 ENGINE_SRCS := $(wildcard src/engine/*/*.c src/measure/*.c) \
     $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c run_command.c run_kernel.c) src/api/verify_tiled.c src/api/session_json.c
-SRCS      := $(sort $(wildcard src/*/*.c src/*/*/*.c))
+# The operator library for ONNX Runtime is a library of its own, beside the shared one.
+ORT_SRCS  := $(wildcard src/ort/*.c)
+SRCS      := $(filter-out $(ORT_SRCS),$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 ifeq ($(ENGINE),yes)
 CPPFLAGS  += -DOT_ENGINE
@@ -60,7 +62,7 @@ EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
 EXAMPLE_BINS := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
 FUZZ_SRCS := $(sort $(wildcard tests/fuzz/*.c))
 E2E_TESTS := $(sort $(wildcard tests/e2e/*.sh))
-C_FILES   := $(SRCS) $(wildcard tests/unit/*.h tests/oracle/*.h tests/fuzz/*.h) $(wildcard include/*.h src/*/*.h src/*/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
+C_FILES   := $(SRCS) $(ORT_SRCS) $(wildcard tests/unit/*.h tests/oracle/*.h tests/fuzz/*.h) $(wildcard include/*.h src/*/*.h src/*/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
 
 TEST_ENV   = TOOL=$(abspath $(TOOL)) PYTHON=$(abspath $(PYTHON)) BUILD=$(abspath $(BUILD))
 RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh
@@ -70,7 +72,7 @@ FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
 .PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
-        format-check bench busy cover clean python wheel wheel-parts check-python
+        format-check bench busy cover clean python wheel wheel-parts ort-library check-python
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -85,6 +87,7 @@ help:
 	@echo 'make reports      the sample reports and the screenshot of reports/, anew'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo 'make wheel        dist/onnx_tile-$(VERSION)-py3-none-manylinux_*.whl: the Python package with the program and the library inside'
+	@echo 'make ort-library  build/wheel/libonnxtile_ort.so: the engine as an operator of ONNX Runtime (docs/onnxruntime-operators.md)'
 	@echo 'make check-python tests of the wheel, in a fresh virtual environment'
 	@echo 'make asan | ubsan unit tests, the tool over small models and mutations of them under a sanitizer'
 	@echo 'make sanitize     unit tests under both at once'
@@ -359,9 +362,20 @@ $(BUILD)/shared-program: python/native/program.c $(SHARED)
 	@echo '  LINK     $@'
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(SHARED) -Wl,-rpath,'$$ORIGIN/../lib'
 
+# The engine as an operator of ONNX Runtime: reaches the engine through the shared library, as any program would.
+ORT_LIBRARY := $(BUILD)/libonnxtile_ort.so
+$(ORT_LIBRARY): $(ORT_SRCS) $(wildcard src/ort/*.h) include/onnx_tile.h $(SHARED)
+	@echo '  LINK     $@'
+	$(Q)$(CC) -D_GNU_SOURCE -Iinclude $(CFLAGS) $(LDFLAGS) -fPIC -fvisibility=hidden -shared -Wl,-soname,libonnxtile_ort.so -Wl,-z,defs -o $@ $(ORT_SRCS) \
+	    $(SHARED) -lpthread -Wl,-rpath,'$$ORIGIN'
+
 -include $(BUILD)/obj/shared/main.d
 
-wheel-parts: $(SHARED) $(BUILD)/shared-program
+wheel-parts: $(SHARED) $(BUILD)/shared-program $(if $(filter yes,$(ENGINE)),$(ORT_LIBRARY))
+
+# build/wheel/libonnxtile_ort.so, for SessionOptions.register_custom_ops_library
+ort-library:
+	@$(MAKE) --no-print-directory BUILD=build/wheel OPT=-O2 CFLAGS='$(CFLAGS_WHEEL)' build/wheel/libonnxtile_ort.so
 
 wheel:
 	$(Q)ENGINE=$(ENGINE) scripts/setup.sh wheel

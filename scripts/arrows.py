@@ -21,7 +21,7 @@ memory kernelrun kernelgen kerneldev plan plan/cost plan/search rewrite weigh ra
 engine/core engine/ref engine/move engine/units engine/chain engine/rows engine/product engine/int8 engine/conv engine/lower engine/session
 measure
 report/facts report/xml report/html report report/compare
-api commands
+api ort commands
 """.split()
 
 

@@ -34,6 +34,7 @@ cp README.md "$stage/README.md"
 mkdir -p "$stage/onnx_tile/bin" "$stage/onnx_tile/lib" "$stage/onnx_tile/licenses"
 find "$stage" -name __pycache__ -prune -exec rm -rf {} +
 cp "$BUILD/libonnxtile.so" "$stage/onnx_tile/lib/"
+if [ -f "$BUILD/libonnxtile_ort.so" ]; then cp "$BUILD/libonnxtile_ort.so" "$stage/onnx_tile/lib/"; fi
 cp "$BUILD/shared-program" "$stage/onnx_tile/bin/onnx-tile"
 cp LICENSE "$stage/onnx_tile/licenses/onnx-tile"
 

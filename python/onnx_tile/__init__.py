@@ -11,9 +11,10 @@ Everything goes through the C library of the package; docs/python.md has the res
 from ._check import Comparison, check
 from ._errors import BudgetError, Error, ModelError, OutOfMemory, SystemFailure, UsageError
 from ._library import version as __version__
+from ._ort import ort_library
 from ._result import Explanation, Result
 from ._session import Profile, Session, Value
 from ._tile import explain, inspect, tile
 
-__all__ = ["tile", "inspect", "explain", "check", "Session", "Result", "Explanation", "Comparison", "Profile", "Value",
+__all__ = ["tile", "inspect", "explain", "check", "ort_library", "Session", "Result", "Explanation", "Comparison", "Profile", "Value",
            "Error", "ModelError", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory", "__version__"]

@@ -69,8 +69,10 @@ _OTHERS = {
 }
 
 
+path: str = os.environ.get("ONNX_TILE_LIBRARY") or os.path.join(HERE, "lib", "libonnxtile.so")
+
+
 def _load() -> ctypes.CDLL:
-    path = os.environ.get("ONNX_TILE_LIBRARY") or os.path.join(HERE, "lib", "libonnxtile.so")
     try:
         lib = ctypes.CDLL(path)
     except OSError as why:

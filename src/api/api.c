@@ -100,9 +100,11 @@ onnx_tile_status onnx_tile_set_runtime(onnx_tile *t, const char *name)
     char names[256];
     if (!t) return ONNX_TILE_USAGE;
     begin(t);
-    const ot_runtime *r = name ? ot_runtime_asked(name, names, sizeof names) : NULL;
+    bool within = name && strcmp(name, "ort-engine") == 0;
+    const ot_runtime *r = within ? &ot_runtime_engine : name ? ot_runtime_asked(name, names, sizeof names) : NULL;
     if (name && !r) return done(ot_fail(&t->diag, OT_E_USAGE, "no runtime '%.80s': use one of %s", name, names));
     t->run.options.emit_engine = r == &ot_runtime_engine;
+    t->run.options.in_operator = within;
     t->run.options.runtime = r && r != &ot_runtime_engine ? r->name : NULL;
     return ONNX_TILE_OK;
 }

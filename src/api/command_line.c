@@ -73,7 +73,7 @@ const char *ot_run_command_text(const ot_run *r, ot_arena *a)
     add_word(&w, out);
     if (strcmp(o->target, "host") != 0) add(&w, " --target "), add_word(&w, o->target);
     if (o->emit_engine)
-        add(&w, " --emit engine");
+        add(&w, o->in_operator ? " --emit ort-engine" : " --emit engine");
     else if (o->runtime)
         add(&w, " --runtime %s", o->runtime);
     if (o->l2_bytes) add(&w, " --l2 %lld", (long long)o->l2_bytes);

@@ -286,6 +286,7 @@ static ot_status pass_results(ot_run *r)
 /* With nothing to do the graph stays as it is, so that the export writes back what was read. */
 static ot_status pass_rewrite(ot_run *r)
 {
+    r->model->in_operator = r->options.in_operator;
     if (r->plan->n_regions == 0 && !r->plan->in_branch) return ot_raise_undo(r->model);
     r->model->runtime = r->target.runtime->name;
     if (r->plan->n_regions > 0) {

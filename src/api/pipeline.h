@@ -30,7 +30,8 @@ typedef struct ot_run_options {
     ot_plan_options plan;
     const char *
         runtime; /* who runs the model, by name (ot_target_set_runtime), where emit_engine does not say it; NULL: the target's own */
-    bool emit_engine;      /* write the engine's operators; the target becomes one of what runs them */
+    bool emit_engine; /* write the engine's operators; the target becomes one of what runs them */
+    bool in_operator; /* with emit_engine: all of it as the body of one operator, for ONNX Runtime with the engine as a library */
     const char *dump_dir;  /* NULL: none */
     FILE *log;             /* time of each pass, one line each; NULL: silent */
     ot_progress *progress; /* the running pass; NULL: none */

@@ -175,6 +175,7 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .plan = o->plan,
                         .runtime = o->runtime,
                         .emit_engine = o->emit_engine,
+                        .in_operator = o->in_operator,
                         .dump_dir = o->dump_dir,
                         .log = o->verbose ? stderr : NULL,
                         .progress = progress};

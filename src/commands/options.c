@@ -88,8 +88,8 @@ static const option OPTIONS[] = {
     {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, "peak memory that must not be passed, else exit 3"},
     {"max-tensor", 0, "SIZE", SIZE, NULL, AT(plan.max_tensor), TILERS, "no tensor may be larger, whatever the goal, else exit 3"},
     {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS, "slowdown allowed with --goal memory, in percent"},
-    {"emit", 0, "onnx|engine", EMIT, "onnx", AT(emit_engine), TILERS,
-     "operators to write: standard ONNX, or the engine's own (bench: engine)"},
+    {"emit", 0, "onnx|engine|ort-engine", EMIT, "onnx", AT(emit_engine), TILERS,
+     "operators to write: standard ONNX, the engine's own (bench: engine), or one that runs in ONNX Runtime and holds these"},
     {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS, "tile every legal region, even at a predicted loss"},
     {"bit-exact", 0, NULL, FLAG, NULL, AT(plan.bit_exact), TILERS,
      "nothing that adds up in another order than the runtime would: no sums, means or normalisations over cut axes"},
@@ -276,7 +276,9 @@ static ot_status settle_runtime(ot_diag *d, ot_options *o)
     bool engine = strcmp(o->runtime, "engine") == 0;
     if (o->emit_given && o->emit_engine != engine)
         return ot_fail(d, OT_E_USAGE, "--runtime %s and --emit %s contradict each other: leave one out", o->runtime,
-                       o->emit_engine ? "engine" : "onnx");
+                       o->in_operator   ? "ort-engine"
+                       : o->emit_engine ? "engine"
+                                        : "onnx");
     o->emit_engine = engine;
     return OT_OK;
 }

@@ -40,6 +40,7 @@ typedef struct ot_options {
     ot_plan_options plan;
     const char *runtime;   /* --runtime; NULL: the target's own */
     bool emit_engine;      /* --emit engine or --runtime engine: see ot_run_options */
+    bool in_operator;      /* --emit ort-engine: likewise */
     bool emit_given;       /* --emit was there */
     ot_mem_options memory; /* of plan-memory; threads is above */
     bool analyse, apply;   /* likewise */

@@ -38,6 +38,10 @@ static ot_status prepare(job *j, const ot_model *m, const char *location)
     j->writer.a = j->ex.a;
     j->ex.raised = j->ex.src && m->opset != j->ex.src->opset && ot_export_changed(&j->ex);
     OT_TRY(ot_export_model(&j->ex, &j->message));
+    if (m->in_operator) {
+        OT_TRY(ot_export_operator(&j->ex, j->message, &j->message));
+        return measure(j);
+    }
     if (m->has_external) OT_TRY(ot_store_plan(&j->ex, &j->message->base, location, false, &j->store));
     OT_TRY(measure(j));
     if (j->size <= MESSAGE_MAX) return OT_OK;

@@ -36,6 +36,8 @@ typedef struct ot_exporter {
 
 /* export_model.c: the whole message. */
 ot_status ot_export_model(ot_exporter *ex, const Onnx__ModelProto **out) OT_MUST_USE;
+/* export_operator.c: that message as the body of one operator. Fails: OT_E_INPUT (2 GiB, no inputs, ends that are no tensors). */
+ot_status ot_export_operator(ot_exporter *ex, const Onnx__ModelProto *inner, const Onnx__ModelProto **out) OT_MUST_USE;
 /* export_graph.c */
 ot_status ot_export_graph(ot_exporter *ex, const ot_graph *g, const Onnx__GraphProto **out) OT_MUST_USE;
 /* Has anything in the top graph changed since import? */
@@ -56,7 +58,7 @@ const Onnx__ValueInfoProto *ot_export_pinned(ot_exporter *ex, const ot_value *v,
 typedef struct ot_store ot_store;
 
 /* Decide which tensors below `msg` go to the data file called `location`: those that came from one, or
- * (all) every raw one; only if large. *out NULL when none does and none needs inlining. */
+ * (all) every raw one; only if large; none where location is NULL: they come inside. *out NULL when none does and none needs inlining. */
 ot_status ot_store_plan(ot_exporter *ex, const ProtobufCMessage *msg, const char *location, bool all, ot_store **out) OT_MUST_USE;
 bool ot_store_has_data(const ot_store *st);
 const Onnx__TensorProto *ot_store_subst(void *store, const Onnx__TensorProto *t);

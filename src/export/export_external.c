@@ -45,7 +45,7 @@ static ot_status visit(void *ctx, const ProtobufCMessage *msg)
     if (e) {
         it.data = e->data;
         it.bytes = e->bytes;
-        it.outside = e->bytes >= SMALL;
+        it.outside = st->location && e->bytes >= SMALL;
     } else if (st->all && t->has_raw_data && t->raw_data.len >= SMALL) {
         it.data = t->raw_data.data;
         it.bytes = t->raw_data.len;

@@ -98,8 +98,33 @@ static ot_status unpack(const void *bytes, size_t n, void *map, ot_model *m, ot_
     return OT_OK;
 }
 
+/* The body of a model that is one operator (export_operator.c); NULL: it is a model like others. */
+static const ProtobufCBinaryData *body_of(const Onnx__ModelProto *mp)
+{
+    const Onnx__GraphProto *g = mp->graph;
+    const Onnx__NodeProto *n = g && g->n_node == 1 ? g->node[0] : NULL;
+    if (!n || strcmp(ot_text(n->domain), OT_TILE_DOMAIN) != 0 || strcmp(ot_text(n->op_type), OT_ENGINE_OP) != 0) return NULL;
+    for (size_t k = 0; k < n->n_attribute; k++)
+        if (strcmp(ot_text(n->attribute[k]->name), OT_ENGINE_BODY) == 0 && n->attribute[k]->has_s) return &n->attribute[k]->s;
+    return NULL;
+}
+
+/* In the place of such a model, what it holds: that is what runs. Its body is not looked into again. */
+static ot_status unwrap(ot_model *m, ot_source *src)
+{
+    const ProtobufCBinaryData *body = body_of(src->model);
+    if (!body) return OT_OK;
+    ProtobufCAllocator allocator = {pb_alloc, pb_free, NULL};
+    Onnx__ModelProto *outer = src->model;
+    src->model = NULL;
+    ot_status st = unpack(body->data, body->len, NULL, m, src);
+    protobuf_c_message_free_unpacked(&outer->base, &allocator);
+    return st;
+}
+
 static ot_status build(ot_model *m, ot_source *src, int dir_fd)
 {
+    OT_TRY(unwrap(m, src));
     const Onnx__ModelProto *mp = src->model;
     if (!mp->graph) return ot_fail(m->diag, OT_E_INPUT, "the model holds no graph (is it an ONNX model?)");
     if (!mp->has_ir_version || mp->ir_version <= 0)

@@ -22,8 +22,10 @@ typedef uint32_t ot_id; /* index of a value or node in its graph; OT_NONE = abse
 
 #define OT_DIM_UNKNOWN (-1)
 #define OT_TILE_DOMAIN "onnx_tile"
-#define OT_RANK_MAX    16   /* larger ranks are refused on import */
-#define OT_KNOWN_MAX   4096 /* most elements of a value whose contents we track */
+#define OT_ENGINE_OP   "Engine" /* in that domain: a model in one operator (export_operator.c), */
+#define OT_ENGINE_BODY "model"  /* which this attribute holds */
+#define OT_RANK_MAX    16       /* larger ranks are refused on import */
+#define OT_KNOWN_MAX   4096     /* most elements of a value whose contents we track */
 
 /* Numbers are TensorProto.DataType. */
 typedef enum ot_dtype {
@@ -299,6 +301,7 @@ typedef struct ot_model {
     bool resized;              /* fixed extents of graph inputs were replaced: what the file states of shapes is written anew */
     size_t weight_bytes;       /* nominal bytes of all initializers of the top graph */
     const char *runtime;       /* made for it: name in the model's metadata_props; NULL: none is added. Static */
+    bool in_operator;          /* written as the body of one operator, for ONNX Runtime with the engine (export_operator.c) */
     const ot_node_note *notes; /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top graph */
     uint32_t n_notes;
     const struct ot_free_dims *free_dims; /* planned at a design size: what holds there alone; NULL: the sizes are what they are */

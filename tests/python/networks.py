@@ -32,6 +32,16 @@ def typed():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def gathered():
+    """ids -> rows of a table; and the table's sums, which depend on no input."""
+    table = numpy_helper.from_array(np.arange(20, dtype=np.float32).reshape(5, 4), "table")
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["rows"]), helper.make_node("ReduceSum", ["table"], ["sum"], keepdims=0)]
+    graph = helper.make_graph(nodes, "gathered", [helper.make_tensor_value_info("ids", TensorProto.INT64, [3])],
+                              [helper.make_tensor_value_info("rows", TensorProto.FLOAT, [3, 4]),
+                               helper.make_tensor_value_info("sum", TensorProto.FLOAT, [])], [table])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def broken():
     """A Conv whose weights have another number of channels than its input."""
     model = conv_chain(16, 16)

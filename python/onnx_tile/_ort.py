@@ -1,0 +1,22 @@
+"""The engine as an operator of ONNX Runtime: where its library lies."""
+import os
+
+from ._errors import UsageError
+from ._library import path as library_path
+
+
+def ort_library() -> str:
+    """Path of the library for SessionOptions.register_custom_ops_library; with it ONNX Runtime (1.16 or newer) runs models that
+    `tile(..., runtime="ort-engine")` writes.
+
+        options = onnxruntime.SessionOptions()
+        options.add_session_config_entry("onnx_tile.threads", "2")      # before registering; else as many as the machine has
+        options.register_custom_ops_library(onnx_tile.ort_library())
+        session = onnxruntime.InferenceSession("tiled.onnx", options)
+
+    Raises UsageError where the package was built without the engine.
+    """
+    path = os.path.join(os.path.dirname(os.path.abspath(library_path)), "libonnxtile_ort.so")
+    if not os.path.exists(path):
+        raise UsageError("this build has no library for ONNX Runtime: libonnxtile_ort.so is not there")
+    return path
