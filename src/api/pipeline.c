@@ -15,6 +15,7 @@
 #include "memory/memory.h"
 #include "rewrite/rewrite.h"
 #include "import/model_io.h"
+#include "split/split.h"
 #include "weigh/weigh.h"
 
 #include <errno.h>
@@ -168,13 +169,10 @@ static ot_status raise_for_loops(ot_run *r)
     return ot_raise_operands(r->model);
 }
 
-/* A copy of the model at the design size, and what of it holds there alone. */
-static ot_status bind_design(ot_run *r)
+/* Copies of the model at the design size and others, and what of the first holds there alone. */
+static ot_status bind_sizes(ot_run *r)
 {
     const ot_run_options *o = &r->options;
-    OT_TRY(check_dynamic(r));
-    if (r->model->opset < SEQUENCES_SINCE) OT_TRY(raise_for_loops(r));
-    if (o->n_ranges > 0) OT_TRY(check_ranges(r));
     OT_TRY(ot_model_clone(r->model, &r->planned));
     OT_TRY(ot_infer_shapes(r->planned->graph, o->design, o->n_design));
     OT_TRY(check_design(r->planned->graph));
@@ -186,6 +184,15 @@ static ot_status bind_design(ot_run *r)
     if (r->large) OT_TRY(ot_free_dims_set(r->model->graph, r->planned->graph, r->large->graph));
     if (r->small) ot_free_dims_small(r->planned->graph, r->small->graph);
     if (o->n_ranges > 0) ot_free_dims_bounded(r->planned->graph);
+    return OT_OK;
+}
+
+static ot_status bind_design(ot_run *r)
+{
+    OT_TRY(check_dynamic(r));
+    if (r->model->opset < SEQUENCES_SINCE) OT_TRY(raise_for_loops(r));
+    if (r->options.n_ranges > 0) OT_TRY(check_ranges(r));
+    OT_TRY(bind_sizes(r));
     return ot_check_tile_ops(r->model->graph, NULL);
 }
 
@@ -248,12 +255,52 @@ static ot_status pass_plan(ot_run *r)
     return ot_plan_graph(planned_graph(r), &r->target, &r->options.plan, &r->plan);
 }
 
+/* The free run's model with its normalisations [n] taken apart, in a run of its own, and its plan where that is better; else *p NULL. */
+static ot_status weigh_apart(const ot_run *r, const ot_norm *norms, uint32_t n, ot_run *apart, ot_plan **p)
+{
+    *apart = *r;
+    apart->model = apart->planned = apart->large = apart->small = NULL;
+    OT_TRY(ot_model_clone(r->model, &apart->model));
+    OT_TRY(ot_split_these(apart->model->graph, norms, n));
+    OT_TRY(bind_sizes(apart));
+    return ot_weigh_split_free(apart->planned->graph, &r->target, &r->options.plan, r->plan, p);
+}
+
+/* With free dimensions, r's plan is replaced where the model with its normalisations taken apart has a better one; model and copies are then taken
+ * apart, too. Not for a range: their parts have no bound. */
+static ot_status weigh_split_free(ot_run *r)
+{
+    ot_norm *norms;
+    uint32_t n;
+    ot_run apart = {0};
+    ot_plan *p = NULL;
+    if (r->options.n_ranges > 0 || r->target.bit_exact) return OT_OK;
+    OT_TRY(ot_split_find_free(r->planned->graph, r->model->graph, r->model->arena, &norms, &n));
+    if (n == 0) return OT_OK;
+    ot_status s = weigh_apart(r, norms, n, &apart, &p);
+    if (s == OT_OK && p) s = ot_split_these(r->model->graph, norms, n);
+    if (s == OT_OK && p) {
+        ot_plan_free(r->plan);
+        r->plan = p;
+        const ot_run old = *r;
+        r->planned = apart.planned, r->large = apart.large, r->small = apart.small, r->apart = apart.model;
+        apart.planned = old.planned, apart.large = old.large, apart.small = old.small, apart.model = NULL;
+    } else if (p) {
+        ot_plan_free(p);
+    }
+    ot_model_free(apart.large);
+    ot_model_free(apart.small);
+    ot_model_free(apart.planned);
+    ot_model_free(apart.model);
+    return s;
+}
+
 static ot_status pass_weigh(ot_run *r)
 {
     const bool pinned = is_pinned(r);
     if (has_budget(r) || has_range_budget(r)) return OT_OK;
     OT_TRY(ot_weigh_plan(planned_graph(r), &r->target, &r->options.plan, pinned, &r->plan));
-    if (r->planned) return OT_OK; /* statistics of parts are weighed by numbers of elements */
+    if (r->planned) return weigh_split_free(r);
     return ot_weigh_split(r->model->graph, &r->target, &r->options.plan, pinned, &r->plan);
 }
 
@@ -507,10 +554,11 @@ void ot_run_free(ot_run *run)
     ot_model_free(run->large);
     ot_model_free(run->small);
     ot_model_free(run->planned);
+    ot_model_free(run->apart);
     ot_model_free(run->model);
     ot_target_free(&run->target);
     run->plan = NULL;
     run->facts = NULL;
-    run->planned = run->large = run->small = NULL;
+    run->planned = run->large = run->small = run->apart = NULL;
     run->model = NULL;
 }

@@ -211,6 +211,19 @@ static ot_status weights_of(combination *c, const double *n, const int64_t *slot
     return rw_const(c->w, &c->w->top, "shares", x, &c->weights);
 }
 
+/* x without its slots, of which there is one element: as dims, which may be free (then the opset has sequences). */
+static ot_status without_slots(const combination *c, ot_id x, int32_t rank, const int64_t *dims, ot_id *out)
+{
+    rw_region *w = c->w;
+    const ot_value v = w->g->values[x];
+    const int64_t axes[OT_DIMS_MAX] = {0, 1, 2};
+    ot_id in[2] = {x, OT_NONE};
+    *out = OT_NONE;
+    if (ot_value_is_static(&v)) return rw_reshape(w, &w->top, "combine", c->name, x, rank, dims, out);
+    OT_TRY(rw_const_i64(w, &w->top, "slots", axes, c->n_slots, false, &in[1]));
+    return rw_op(w, &w->top, "Squeeze", "combine", c->name, in, 2, NULL, 0, v.dtype, rank, dims, out);
+}
+
 /* y [..., 2] from parts [slots..., ..., 2]: means, then variances. */
 static ot_status combine_moments(const combination *c, ot_id parts, ot_id y)
 {
@@ -227,7 +240,7 @@ static ot_status combine_moments(const combination *c, ot_id parts, ot_id y)
     OT_TRY(share_out(c, spread, false, &in[1]));
     memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
     dims[v.rank - 1] = 1;
-    OT_TRY(rw_reshape(w, &w->top, "combine", c->name, mean, v.rank, dims, &in[0]));
+    OT_TRY(without_slots(c, mean, v.rank, dims, &in[0]));
     return rw_concat(w, &w->top, v.name, in, 2, (uint32_t)v.rank - 1, &y);
 }
 

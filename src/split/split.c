@@ -92,6 +92,29 @@ static ot_status write_lane(ot_graph *g, const ot_lane_norm *s, ot_split *made)
     return note(&w, &s->node, 1, made);
 }
 
+/* Take normalisation n apart. */
+static ot_status take_apart(ot_graph *g, const ot_norm *n, ot_split *made)
+{
+    for (uint32_t i = 0; i < n->n_nodes; i++) ot_node_remove(g, n->nodes[i]);
+    return write_parts(g, n, made);
+}
+
+/* These are g's splits. */
+static ot_status note_all(ot_graph *g, const ot_split *splits, uint32_t n)
+{
+    g->model->splits = splits;
+    g->model->n_splits = n;
+    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+}
+
+ot_status ot_split_these(ot_graph *g, const ot_norm *norms, uint32_t n)
+{
+    ot_split *splits = OT_NEW_N(g->model->arena, ot_split, n + 1u);
+    if (!splits) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < n; k++) OT_TRY(take_apart(g, &norms[k], &splits[k]));
+    return note_all(g, splits, n);
+}
+
 ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n)
 {
     ot_arena *a = g->model->arena;
@@ -114,14 +137,9 @@ ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n)
     *n = n_norms + n_over;
     ot_split *splits = OT_NEW_N(a, ot_split, *n + 1u);
     if (!splits) return ot_fail_nomem(g->model->diag);
-    for (uint32_t k = 0; k < n_norms; k++) {
-        for (uint32_t i = 0; i < found[k].n_nodes; i++) ot_node_remove(g, found[k].nodes[i]);
-        OT_TRY(write_parts(g, &found[k], &splits[k]));
-    }
+    for (uint32_t k = 0; k < n_norms; k++) OT_TRY(take_apart(g, &found[k], &splits[k]));
     for (uint32_t k = 0; k < n_over; k++) OT_TRY(write_lane(g, &over[k], &splits[n_norms + k]));
-    g->model->splits = splits;
-    g->model->n_splits = *n;
-    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+    return note_all(g, splits, *n);
 }
 
 /* ---- after the rewriting ---- */

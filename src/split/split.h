@@ -8,6 +8,7 @@
  * channels' moments by the same formula, so reshapes to groups vanish.
  *
  *   split_find.c     which nodes are a normalisation, in the forms that exporters write
+ *   split_free.c     which of them are one at every size, where extents are free
  *   split_written.c  the form that is written out: mean, difference, mean of its square, root, quotient
  *   split.c          taking apart, and putting together again what no region has taken a part of
  *   moments.c        Moments in standard ONNX
@@ -43,6 +44,11 @@ bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out);
 /* Take the normalisations of g apart, LpNormalizations along maps, and (where `softmax`) Softmaxes over pixels; their number in *n. Noted in the model (splits). Breaks and makes ORDER and USES, keeps SHAPES.
  * What is made depends on the graph alone: clones get the same numbers. Fails: OT_E_NOMEM. */
 ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n) OT_MUST_USE;
+/* Normalisations of a graph with free extents, the file's, into *norms [*n] (in a): those of `planned`, the same graph at one size, that are such at
+ * every size. Requires ORDER, USES, SHAPES of both. Fails: OT_E_NOMEM. */
+ot_status ot_split_find_free(const ot_graph *planned, const ot_graph *file, ot_arena *a, ot_norm **norms, uint32_t *n) OT_MUST_USE;
+/* Take these [n] apart in g, whose extents may be free. As ot_split_norms in all else. */
+ot_status ot_split_these(ot_graph *g, const ot_norm *norms, uint32_t n) OT_MUST_USE;
 /* What a normalisation in parts may make again in place of keeping it. */
 typedef struct ot_again {
     uint32_t split; /* of the model's */

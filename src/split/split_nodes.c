@@ -80,7 +80,9 @@ ot_status split_reduce(split_writer *w, const char *op_type, const char *role, o
 ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank, const int64_t *dims, ot_id *out)
 {
     ot_id in[2] = {x, OT_NONE};
-    OT_TRY(split_ints(w, "shape", dims, rank, &in[1]));
+    int64_t shape[OT_RANK_MAX];
+    for (int32_t k = 0; k < rank; k++) shape[k] = dims[k] < 0 ? 0 : dims[k]; /* a free batch stays what it is */
+    OT_TRY(split_ints(w, "shape", shape, rank, &in[1]));
     *out = OT_NONE;
     return split_op(w, "Reshape", role, in, 2, NULL, 0, w->g->values[x].dtype, rank, dims, out);
 }

@@ -15,6 +15,11 @@ ot_status ot_weigh_plan(ot_graph *g, const ot_target *t, const ot_plan_options *
  * apart, too. Nothing for a target that is to keep all rounding (bit_exact). Requires ORDER, USES, SHAPES and keeps them. Fails: OT_E_NOMEM. */
 ot_status ot_weigh_split(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p) OT_MUST_USE;
 
+/* The plan for g, a graph with free extents at its design size whose normalisations are taken apart, where it is better than `whole`, the plan for the
+ * model as it is; else *p NULL. Requires ORDER, USES, SHAPES; g is not changed. Fails: OT_E_NOMEM. */
+ot_status ot_weigh_split_free(ot_graph *g, const ot_target *t, const ot_plan_options *o, const ot_plan *whole,
+                              ot_plan **p) OT_MUST_USE;
+
 /* The plan for g under o's memory budget (above 0): *p keeps live tensors within it, and the process, too, where a plan is found that
  * does and the runtime's habits are known; of such plans the fastest, else the one that grows least. g is taken apart where the plan
  * is for the model with its normalisations in parts. Takes the place of ot_plan_graph, ot_weigh_plan and ot_weigh_split. Requires ORDER, USES, SHAPES and keeps them. Fails:

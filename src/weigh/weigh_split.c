@@ -263,6 +263,22 @@ ot_status ot_weigh_split(ot_graph *g, const ot_target *t, const ot_plan_options 
     return ot_split_like(g, best);
 }
 
+ot_status ot_weigh_split_free(ot_graph *g, const ot_target *t, const ot_plan_options *o, const ot_plan *whole, ot_plan **p)
+{
+    const request r = {.g = g, .t = t, .o = o, .allowed = whole->untiled.time_s * (1 + o->max_slowdown)};
+    *p = NULL;
+    ot_status s = plan_within(&r, g, p);
+    show(&r, *p);
+    if (s == OT_OK && wins(o, whole, whole, *p)) {
+        (*p)->whole = whole->untiled;
+        (*p)->is_split = true;
+        return OT_OK;
+    }
+    if (*p) ot_plan_free(*p);
+    *p = NULL;
+    return s;
+}
+
 ot_status ot_split_like(ot_graph *g, const ot_plan *p)
 {
     uint32_t n;
