@@ -41,6 +41,8 @@ static bool holds_anyhow(const ot_graph *planned, const ot_graph *file, const ot
 {
     const ot_value *x = &file->values[n->x], *now = &planned->values[n->x];
     if (x->rank != now->rank || x->dims[1] != now->dims[1] || (n->centred && x->dims[0] < 0)) return false;
+    for (int32_t a = 2; a < x->rank; a++) /* a number for each element is refused at other sizes, where parts would broadcast it */
+        if (n->each_scale != OT_NONE && x->dims[a] < 0) return false;
     const ot_id operands[] = {n->scale, n->bias, n->gamma, n->beta, n->each_scale, n->each_bias};
     for (size_t k = 0; k < sizeof operands / sizeof *operands; k++)
         if (!is_fixed(file, operands[k])) return false;

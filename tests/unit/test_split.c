@@ -433,10 +433,64 @@ static void twice_in_order(void **state)
     ot_model_free(m);
 }
 
+#define AROUND(to, back)                                                                                  \
+    " init %one : float32[4] = random 3\n init %zero : float32[4] = random 4\n init %to : int64[3] = " to \
+    "\n %r = Reshape(%c, %to)\n"                                                                          \
+    " %n = InstanceNormalization(%r, %one, %zero)\n" back " %y = Reshape(%n, %back)\n"
+
+/* Of what looks like a normalisation at one size, what is one at all: the others would be wrong, or refused, at another. */
+static void found_where_extents_are_free(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        uint32_t n;
+    } CASES[] = {
+        {VECTORS " %y = InstanceNormalization(%c, %s, %b)\n", 1},
+        {MAPS NUMBERS MEAN("c", "hw") " %q = Mul(%d, %d)\n" SPREAD("q", "hw") " %y = Div(%d, %s)\n", 1},
+        {AROUND("[0, 4, -1]", " %back = Shape(%c)\n"), 1},
+        {AROUND("[1, 4, -1]", " %back = Shape(%c)\n"), 0},                       /* of one sample */
+        {AROUND("[0, 4, 384]", " init %back : int64[4] = [1, 8, 16, 12]\n"), 0}, /* of one size */
+        {AROUND("[0, 4, -1]", " %all = Shape(%x)\n %back = Add(%all, %none)\n init %none : int64[4] = [0, 0, 0, 0]\n"),
+         0},                                                              /* of something else */
+        {" %y = MeanVarianceNormalization(%c) {axes=[0, 1, 2, 3]}\n", 0}, /* of all samples */
+        {LAYER " %y = LayerNormalization(%c, %each) {axis=1}\n", 0},      /* whose weights fix the size */
+    };
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        static const int64_t dims[] = {1, 8, 16, 12};
+        const ot_shape_binding at = {"x", 4, dims, false, "--design"};
+        char text[4096];
+        ot_model *planned;
+        ot_norm *norms;
+        uint32_t n;
+        snprintf(text, sizeof text,
+                 "model ir 8 opset 18\ngraph g {\n input %%x : float32[?,8,?,?]\n init %%w : float32[8,8,3,3] = random 9\n"
+                 " %%c = Conv(%%x, %%w) {kernel_shape=[3,3], pads=[1,1,1,1]}\n%s output %%y\n}\n",
+                 CASES[k].body);
+        ot_model *file = parse(text);
+        assert_int_equal(ot_model_clone(file, &planned), OT_OK);
+        assert_int_equal(ot_infer_shapes(planned->graph, &at, 1), OT_OK);
+        assert_int_equal(ot_infer_shapes(file->graph, NULL, 0), OT_OK);
+        assert_int_equal(ot_assure(planned->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+        assert_int_equal(ot_assure(file->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+        assert_int_equal(ot_split_find_free(planned->graph, file->graph, file->arena, &norms, &n), OT_OK);
+        if (n != CASES[k].n) fail_msg("%u found in %s", n, text);
+        assert_int_equal(ot_split_these(file->graph, norms, n), OT_OK);
+        assert_int_equal(file->n_splits, n);
+        assert_int_equal(ot_infer_shapes(planned->graph, &at, 1), OT_OK);
+        assert_int_equal(ot_infer_shapes(file->graph, &at, 1), OT_OK); /* in parts, it is as long as it was */
+        const ot_value *y = &file->graph->values[file->graph->outputs[0]];
+        assert_memory_equal(y->dims, dims, sizeof dims);
+        ot_model_free(planned);
+        ot_model_free(file);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_are_found),
+        cmocka_unit_test(found_where_extents_are_free),
         cmocka_unit_test(softmaxes_are_found),
         cmocka_unit_test(untouched_is_as_it_was),
         cmocka_unit_test(the_rest_is_standard),
