@@ -74,6 +74,16 @@ tail -n 1 "$tmp/out"
 tail -n 1 "$tmp/out"
 "$PYTHON" "$root/tests/e2e/kernels.py" "$TOOL" "$root" "$tmp" device >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
 tail -n 1 "$tmp/out"
+
+# regions that stream, as programs: rows put together, line buffers
+make_model --small vgg16_head --size 16 --width 4
+for plan in "--form stream --force" "--form stream --goal memory --max-slowdown 1000"; do
+    POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable expect 0 "$PYTHON" "$root/scripts/region_programs.py" "$TOOL" "$tmp/vgg16_head.onnx" \
+        --targets tlf-16m --l2 16K --plan="$plan" --run="--device opencl"
+    grep -q "^[1-9][0-9]* regions: {'equal': [0-9]*}$" "$tmp/out" || fail "streams on a device ($plan): $(cat "$tmp/out")"
+    tail -n 1 "$tmp/out"
+done
+
 if command -v oclgrind >/dev/null; then
     "$PYTHON" "$root/tests/e2e/kernels.py" "$TOOL" "$root" "$tmp" checker >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
     tail -n 1 "$tmp/out"
