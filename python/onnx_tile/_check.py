@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 
 from ._errors import ModelError, SystemFailure, UsageError
 from ._model import is_path, is_proto
+from ._ort import find_library
 from ._result import format_bytes, format_seconds, html_table, ratio
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def check(before: "Model", after: "Model", *, runtime: Optional[str] = None, sha
         try:
             files = {"before": _file_of(before, "before", folder), "after": _file_of(after, "after", folder)}
             for name, path in files.items():
-                children.append(_Child({"name": name, "model": path, "runtime": kind, "threads": threads,
+                children.append(_Child({"name": name, "model": path, "runtime": kind, "threads": threads, "library": find_library(),
                                         "shapes": {k: list(v) for k, v in (shapes or {}).items()}, "seed": seed,
                                         "outputs": os.path.join(folder, name + ".npz")}, 20))
             a, b = (c.told for c in children)

@@ -8,7 +8,7 @@ The outputs of the first run are written to a file. What fails is {"error": one 
 import json
 import sys
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -23,7 +23,8 @@ _OPENVINO = {"f32": "f4", "f16": "f2", "f64": "f8", "i64": "i8", "i32": "i4", "i
 class OnnxRuntime:
     """A session of ONNX Runtime on the CPU."""
 
-    def __init__(self, path: str, threads: int, shapes: Dict[str, List[int]]) -> None:
+    def __init__(self, path: str, threads: int, shapes: Dict[str, List[int]], library: Optional[str]) -> None:
+        """library: of the engine's operator, for models that do not load without it; None: there is none."""
         import onnxruntime
         del shapes  # arrays have them
         onnxruntime.set_default_logger_severity(4)
@@ -31,7 +32,14 @@ class OnnxRuntime:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 4
-        self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        try:
+            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        except Exception as why:  # whose class is not the same in all versions
+            if library is None or "onnx_tile" not in str(why):
+                raise
+            options.add_session_config_entry("onnx_tile.threads", str(threads))
+            options.register_custom_ops_library(library)
+            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self.name = f"ONNX Runtime {onnxruntime.__version__}"
         self.inputs = [(i.name, _DTYPES.get(i.type[7:-1]), i.shape) for i in self._session.get_inputs()]
         self.outputs = [o.name for o in self._session.get_outputs()]
@@ -44,8 +52,9 @@ class OnnxRuntime:
 class OpenVino:
     """A compiled model of OpenVINO on the CPU, in float32."""
 
-    def __init__(self, path: str, threads: int, shapes: Dict[str, List[int]]) -> None:
+    def __init__(self, path: str, threads: int, shapes: Dict[str, List[int]], library: Optional[str]) -> None:
         import openvino
+        del library
         core = openvino.Core()
         model = core.read_model(path)
         if shapes:
@@ -108,7 +117,7 @@ def _serve(request: Dict[str, Any]) -> None:
     openvino = request["runtime"] == "openvino"
     resident = _kilobytes("VmRSS:")
     start = time.perf_counter()
-    model = (OpenVino if openvino else OnnxRuntime)(request["model"], request["threads"], request["shapes"])
+    model = (OpenVino if openvino else OnnxRuntime)(request["model"], request["threads"], request["shapes"], request["library"])
     load_seconds = time.perf_counter() - start
     feeds = _make_feeds(model.inputs, request["shapes"], request["seed"])
     _tell({"runtime": model.name, "inputs": sorted(feeds), "output_names": model.outputs, "load_seconds": load_seconds})

@@ -1,8 +1,15 @@
 """The engine as an operator of ONNX Runtime: where its library lies."""
 import os
+from typing import Optional
 
 from ._errors import UsageError
 from ._library import path as library_path
+
+
+def find_library() -> Optional[str]:
+    """Its path; None: this build has none."""
+    path = os.path.join(os.path.dirname(os.path.abspath(library_path)), "libonnxtile_ort.so")
+    return path if os.path.exists(path) else None
 
 
 def ort_library() -> str:
@@ -16,7 +23,7 @@ def ort_library() -> str:
 
     Raises UsageError where the package was built without the engine.
     """
-    path = os.path.join(os.path.dirname(os.path.abspath(library_path)), "libonnxtile_ort.so")
-    if not os.path.exists(path):
+    path = find_library()
+    if path is None:
         raise UsageError("this build has no library for ONNX Runtime: libonnxtile_ort.so is not there")
     return path

@@ -98,6 +98,11 @@ class InOnnxRuntime(unittest.TestCase):
         again, _ = onnx_tile.tile(tiled, runtime="ort-engine")
         self.assertTrue(same(open_session(again).run(None, {"x": self.x})[0], self.y))
 
+    def test_check_runs_it(self):
+        found = onnx_tile.check(self.model, within(self.model)[0], rounds=1)
+        self.assertTrue(found)
+        self.assertIn("ONNX Runtime", found.runtime)
+
     def test_callers_at_the_same_time(self):
         session = open_session(within(self.model)[0], threads="2")
         wrong = []
