@@ -18,6 +18,8 @@
 #define STARTS       4   /* plans to begin with, besides the goal's own */
 #define AGAIN_MACS   2 /* times the slowdown allowed: of all multiply-adds, those that may be done twice; tiles save time elsewhere */
 #define AGAIN_LESS   0.95
+#define FREE_LESS \
+    0.8 /* of what the model as it is takes at the design size: others are not compared, and differ by as much as a tenth */
 
 /* A region of p reduces node id in parts. */
 static bool in_parts(const ot_plan *p, ot_id id)
@@ -269,7 +271,9 @@ ot_status ot_weigh_split_free(ot_graph *g, const ot_target *t, const ot_plan_opt
     *p = NULL;
     ot_status s = plan_within(&r, g, p);
     show(&r, *p);
-    if (s == OT_OK && wins(o, whole, whole, *p)) {
+    const bool by_far = s == OT_OK && (o->force || o->goal == OT_GOAL_TIME ||
+                                       bytes_of(*p, &whole->untiled) < FREE_LESS * bytes_of(whole, &whole->untiled));
+    if (by_far && wins(o, whole, whole, *p)) {
         (*p)->whole = whole->untiled;
         (*p)->is_split = true;
         return OT_OK;
