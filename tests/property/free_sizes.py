@@ -8,7 +8,7 @@ Each seed makes a network as streams.py does, frees its batch, its spatial exten
 (--keep-dynamic --design ..., with --force every second time or each time), and runs original and result in ONNX Runtime at sizes that have nothing to do
 with the design: odd ones, such of a few rows, several samples, large ones. Every output must have the original's shape and be within
 1e-5 of its largest value; a size that the original refuses, the result must refuse as well. With --form stream, regions that carry rows from step to step are asked for. With --norms the networks normalise
-over maps and reduce them, which is done in parts: within 1e-4. What the file states of free dimensions must
+over maps and reduce them, which is done in parts: within 5e-4. What the file states of free dimensions must
 still be free in the result. Each seed runs in a process of its own. With --any the graphs are those of random_graphs.py, of every operator that it knows, with some dimensions
 of their inputs free; what ONNX Runtime does not compute alike with and without optimisations is not compared. Closes with 'N passed, N failed; N regions, N hand rows on; N sizes, N refused by both'.
 """
@@ -191,7 +191,7 @@ def joins_nothing(model, feeds, folder):
 
 
 CASES = {'images': image_case, 'norms': lambda seed: image_case(seed, NormNet), 'any': any_case}
-BOUND = {'images': 1e-5, 'norms': 1e-4}  # what is normalised is divided by a deviation that may be small
+BOUND = {'images': 1e-5, 'norms': 5e-4}  # of a million numbers ONNX Runtime's own normalisation is off by 1e-4: it adds up in float32
 
 
 def check(say, tool, seed, keep, kind, form=None, force=False):
