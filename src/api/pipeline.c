@@ -325,7 +325,7 @@ static ot_status pass_results(ot_run *r)
     OT_TRY(ot_facts_from_plan(planned_graph(r), r->plan, &r->target, &r->options.plan, r->source.path, r->output,
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
     if (r->options.n_ranges > 0) OT_TRY(ot_facts_add_range(r->facts, &r->range, r->diag));
-    if (!r->facts->complete || (r->plan->n_regions == 0 && !r->plan->in_branch)) return OT_OK;
+    if (!r->facts->complete || !ot_plan_changes(r->plan)) return OT_OK;
     r->facts->command = ot_run_command_text(r, r->facts->arena);
     return r->facts->command ? OT_OK : ot_fail_nomem(r->diag);
 }
@@ -333,17 +333,20 @@ static ot_status pass_results(ot_run *r)
 /* With nothing to do the graph stays as it is, so that the export writes back what was read. */
 static ot_status pass_rewrite(ot_run *r)
 {
+    int64_t packed;
     r->model->in_operator = r->options.in_operator;
-    if (r->plan->n_regions == 0 && !r->plan->in_branch) return ot_raise_undo(r->model);
+    if (!ot_plan_changes(r->plan)) return ot_raise_undo(r->model);
     r->model->runtime = r->target.runtime->name;
     if (r->plan->n_regions > 0) {
         OT_TRY(ot_overlay(r->model->graph, r->plan));
         OT_TRY(r->planned ? ot_fold_free(r->model->graph, r->planned->graph) : ot_fold_static(r->model->graph, r->plan));
         OT_TRY(r->planned ? ot_rewrite_free(r->model->graph, r->planned->graph, r->plan) : ot_rewrite(r->model->graph, r->plan));
-        if (r->target.runtime->own_biases) OT_TRY(ot_own_biases(r->model->graph));
     } else {
         r->model->pin_inputs = r->model->resized; /* nothing in it depends on the extents */
     }
+    if (r->plan->folds_norms) OT_TRY(ot_fold_norms(r->model->graph, true));
+    if (r->plan->n_regions > 0 && r->target.runtime->own_biases) OT_TRY(ot_own_biases(r->model->graph));
+    if (r->plan->late_from > 0) OT_TRY(ot_late_weights(r->model->graph, r->plan->late_from, &packed));
     return r->plan->in_branch ? ot_branch(r->model) : OT_OK;
 }
 

@@ -70,6 +70,9 @@ typedef struct ot_plan {
         in_branch; /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block for its tensors (stage weigh/) */
     int64_t
         pieces_from; /* values of so many bytes or more stay in pieces between regions, where that is possible (stage weigh/); 0: none */
+    bool folds_norms;    /* BatchNormalizations become part of convolutions in what is written (stage weigh/) */
+    int64_t late_from;   /* weights of so many bytes or more are packed when they are used (stage weigh/); 0: none */
+    double late_seconds; /* which takes that long, and is part of tiled.time_s */
     ot_figures untiled, tiled;
     bool is_split;                /* made for the model with its normalisations taken apart (stage split/), */
     bool whole_softmax;           /* but Softmaxes are as they were */
@@ -115,6 +118,8 @@ typedef struct ot_plan_options {
  * bytes when memory_budget cannot be met, or the tensor that max_tensor does not let be and why it is not cut. Deterministic, bounded. */
 ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out) OT_MUST_USE;
 void ot_plan_free(ot_plan *p);
+/* The model is written otherwise than it was read. */
+static inline bool ot_plan_changes(const ot_plan *p) { return p->n_regions > 0 || p->in_branch || p->late_from > 0; }
 /* A plan of regions [n], in topological order, disjoint, that other plans of g for t have; idle [n_idle] of them are listed as refused for
  * `reason` where nothing of theirs is in the plan. lenders [n_lenders]: the plans that own all those; the new one frees them, and does
  * so when this fails. Requires ORDER, USES, SHAPES. Fails: OT_E_NOMEM. */

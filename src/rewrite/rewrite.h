@@ -21,6 +21,16 @@ ot_status ot_rewrite_free(ot_graph *g, const ot_graph *planned, const ot_plan *p
  * most, not limits of Clip), for runtimes that ask for it (own_biases). Call after ot_rewrite; ORDER and USES hold as before. Fails: OT_E_NOMEM. */
 ot_status ot_own_biases(ot_graph *g) OT_MUST_USE;
 
+/* Make BatchNormalizations part of the convolutions whose result they alone read; convolutions that read the same constants share the folded
+ * ones. contents: compute these; else the graph is good for playing alone, not for writing. Call after ot_rewrite. Requires and keeps SHAPES,
+ * establishes ORDER and USES. Fails: OT_E_NOMEM. */
+ot_status ot_fold_norms(ot_graph *g, bool contents) OT_MUST_USE;
+/* Weights of float32 of `from` bytes or more that only convolutions and Gemms of g read, which is the top graph, become values that are made
+ * right before their first reader, and that no runtime can compute before the model runs (late_weights.c). *packed: their bytes, once for
+ * each reader; 0: there are none, or the model is of an opset before 9 or has no input of numbers. Call last: nodes stand where they are to run. Requires
+ * and keeps ORDER, USES, SHAPES. Fails: OT_E_NOMEM. */
+ot_status ot_late_weights(ot_graph *g, int64_t from, int64_t *packed) OT_MUST_USE;
+
 /* Whether the graph can be written as a branch: sequences exist, and every output is made by a node and has a type and a rank. */
 bool ot_branch_fits(const ot_graph *g);
 /* Make m's graph the body of a branch that is always taken, in a new top graph: the runtime then records no pattern of its allocations

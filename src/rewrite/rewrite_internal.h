@@ -15,6 +15,8 @@
  *   window.c    crops that move with the iteration: tables of starts, dynamic slices
  *   while.c     the engine's form: tiles of one class after the other write their pieces in place
  *   parts.c     reductions over what the tiles cut: parts of tiles, put together behind them
+ *   fold_norms.c    BatchNormalizations become part of convolutions, once for all tiles
+ *   late_weights.c  weights that a runtime packs when it uses them
  *   branch.c    the whole graph as a branch, for runtimes that keep a block for a graph's tensors
  *
  * Every form is the same picture: each dimension is split into runs of tiles, a block is a product of

@@ -21,6 +21,9 @@ typedef struct ot_contest {
     bool pinned;          /* the file states all extents */
     bool branch;          /* candidates are played as a branch */
     bool views;           /* candidates read blocked values through views */
+    bool folds_norms;     /* candidates are written with BatchNormalizations folded into convolutions */
+    int64_t late_from;    /* weights of candidates are packed when they are used, from so many bytes on; 0: none */
+    int64_t late_bytes;   /* that were packed so in the candidate written last */
     int64_t pieces_from;  /* candidates keep values of so many bytes in pieces; 0: none */
     double untiled_s;     /* predicted time of the untiled model */
     ot_figures whole;     /* of the untiled model: growth_bytes, loaded_bytes */
@@ -49,7 +52,7 @@ int64_t ot_weight(int64_t growth, int64_t loaded, const ot_figures *untiled);
 
 /* A copy of the model in which these regions ([n], of any plan; they get new numbers) are written, and nothing else of p. Caller frees.
  * Fails: OT_E_NOMEM. */
-ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy) OT_MUST_USE;
+ot_status ot_contest_write(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy) OT_MUST_USE;
 /* What a process grows by that runs g, one of the contest's graphs as it is written: with free dimensions, in the worst of a few orders of changes of
  * layout. Fails: OT_E_NOMEM. */
 ot_status ot_contest_growth(const ot_contest *x, const ot_graph *g, bool pinned, ot_process_figures *f) OT_MUST_USE;
@@ -68,9 +71,9 @@ ot_status ot_contest_both(ot_contest *x, const ot_plan *p, const ot_region *regi
 /* ---- weigh_limit.c ---- */
 
 /* Another form for *p, where the tensors that it makes are larger than max_tensor. Fails: OT_E_BUDGET, OT_E_NOMEM. */
-ot_status ot_limit_keep(const ot_contest *x, ot_plan **p) OT_MUST_USE;
+ot_status ot_limit_keep(ot_contest *x, ot_plan **p) OT_MUST_USE;
 /* Fill largest_bytes of p's figures: of the model as it is, and as it is written. Fails: OT_E_NOMEM. */
-ot_status ot_limit_fill(const ot_contest *x, ot_plan *p) OT_MUST_USE;
+ot_status ot_limit_fill(ot_contest *x, ot_plan *p) OT_MUST_USE;
 
 /* ---- weigh_split.c ---- */
 

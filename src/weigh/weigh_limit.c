@@ -6,7 +6,7 @@
 #include "analyse/analyse.h"
 
 /* Bytes of the largest tensor that p makes. */
-static ot_status measure_largest(const ot_contest *x, const ot_plan *p, int64_t *bytes)
+static ot_status measure_largest(ot_contest *x, const ot_plan *p, int64_t *bytes)
 {
     ot_model *copy;
     ot_status s = ot_contest_write(x, p, p->regions, p->n_regions, &copy);
@@ -17,7 +17,7 @@ static ot_status measure_largest(const ot_contest *x, const ot_plan *p, int64_t 
     return s == OT_E_NOMEM ? ot_fail_nomem(x->g->model->diag) : s;
 }
 
-ot_status ot_limit_keep(const ot_contest *x, ot_plan **p)
+ot_status ot_limit_keep(ot_contest *x, ot_plan **p)
 {
     static const ot_form FORMS[] = {OT_FORM_PEELED, OT_FORM_UNROLLED, OT_FORM_LOOP, OT_FORM_SCAN, OT_FORM_WINDOW};
     ot_diag *told = x->g->model->diag;
@@ -47,7 +47,7 @@ ot_status ot_limit_keep(const ot_contest *x, ot_plan **p)
                    (long long)least, (long long)x->o->max_tensor);
 }
 
-ot_status ot_limit_fill(const ot_contest *x, ot_plan *p)
+ot_status ot_limit_fill(ot_contest *x, ot_plan *p)
 {
     p->untiled.largest_bytes = p->tiled.largest_bytes = ot_largest_tensor(x->g).bytes;
     return p->n_regions > 0 ? measure_largest(x, p, &p->tiled.largest_bytes) : OT_OK;

@@ -22,7 +22,8 @@
 #define BRANCH      0.95 /* of what the same plan takes without the branch */
 #define PIECES      0.95 /* of what the same plan takes when all values are joined */
 #define VIEWS       1.05 /* of what the same plan takes without views, in the order that is thought likely */
-#define LOADED_FREE 8    /* that part of the gain may be held as copies of weights from loading on */
+#define LATE_LEAST  (2 << 20) /* bytes that packing weights late must save */
+#define LOADED_FREE 8         /* that part of the gain may be held as copies of weights from loading on */
 #define FULL_ROUNDS 4
 #define ORDERS      3 /* of changes of layout, the worst of which counts where dimensions are free: there are no views that settle it */
 #define HALVINGS    4   /* of what bytes weigh in a plan to begin with */
@@ -33,7 +34,7 @@ static bool takes_sequences(const ot_contest *x) { return (x->t->runtime->cannot
 /* Memory patterns are escaped by a branch that reads a sequence. */
 static bool takes_branch(const ot_contest *x) { return takes_sequences(x) && ot_branch_fits(x->g); }
 
-ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy)
+ot_status ot_contest_write(ot_contest *x, const ot_plan *p, ot_region *regions, uint32_t n, ot_model **copy)
 {
     ot_plan some = *p;
     some.regions = regions;
@@ -45,6 +46,8 @@ ot_status ot_contest_write(const ot_contest *x, const ot_plan *p, ot_region *reg
     ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
     if (s == OT_OK && (n > 0 || (*copy)->n_splits > 0))
         s = ot_rewrite((*copy)->graph, &some); /* normalisations become whole again */
+    if (s == OT_OK && x->folds_norms) s = ot_fold_norms((*copy)->graph, false);
+    if (s == OT_OK && x->late_from > 0) s = ot_late_weights((*copy)->graph, x->late_from, &x->late_bytes);
     if (s == OT_OK && x->branch) s = ot_branch(*copy);
     if (s == OT_OK) s = ot_assure((*copy)->graph, OT_P_ORDER | OT_P_USES);
     if (s != OT_OK) ot_model_free(*copy);
@@ -307,15 +310,45 @@ static ot_status try_views(ot_contest *x, const ot_plan *first, ot_region_set *w
     return OT_OK;
 }
 
+static double late_seconds(const ot_contest *x)
+{
+    return x->late_from > 0 ? (double)x->late_bytes * x->t->runtime->late_seconds : 0;
+}
+
+/* Weights that are packed when they are used (rewrite/late_weights.c), all but small ones: the more of them, the more time that takes. They
+ * are tried with the regions that won, and where no region did. */
+static ot_status try_late(ot_contest *x, const ot_plan *first, ot_region_set *won)
+{
+    static const int64_t FROM[] = {64 << 10, 256 << 10, 1 << 20, 4 << 20};
+    const double most = x->o->max_slowdown * x->untiled_s + won->gain;
+    int64_t from = 0, least = won->bytes;
+    if (x->t->runtime->late_seconds <= 0) return OT_OK;
+    for (size_t k = 0; k < sizeof FROM / sizeof *FROM; k++) {
+        int64_t bytes;
+        x->late_from = FROM[k];
+        OT_TRY(ot_contest_weigh(x, first, won->all, won->n, &bytes));
+        if (late_seconds(x) > most || bytes > least - (from ? 1 : LATE_LEAST)) continue;
+        least = bytes;
+        from = x->late_from;
+    }
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Late weights from %lld: %.2f MB -> %.2f MB\n", (long long)from, (double)won->bytes / 1048576.0,
+                (double)least / 1048576.0);
+    x->late_from = from;
+    won->bytes = least;
+    return OT_OK;
+}
+
 /* The winner's figures, with or without the branch, are compared with those of the graph that is only a branch. */
 static ot_status judge(ot_contest *x, const ot_plan *first, ot_region_set *won, bool *in_branch)
 {
     const int64_t untiled = x->whole.growth_bytes;
     int64_t none, without = INT64_MAX;
     const double part = least_win(x);
+    const bool may_branch = x->branch;
     OT_TRY(ot_contest_weigh(x, first, NULL, 0, &none));
-    *in_branch = x->branch;
-    if (x->branch) {
+    *in_branch = may_branch;
+    if (may_branch) {
         x->branch = false;
         OT_TRY(ot_contest_weigh(x, first, won->all, won->n, &without));
     }
@@ -325,12 +358,13 @@ static ot_status judge(ot_contest *x, const ot_plan *first, ot_region_set *won, 
     }
     if (won->n > 0 && (double)won->bytes > part * (double)none) {
         *won = (ot_region_set){.all = won->all, .bytes = none};
-        *in_branch = none < untiled;
+        *in_branch = may_branch && none < untiled;
     }
     if ((double)won->bytes <= part * (double)untiled) return OT_OK;
     if (x->o->max_tensor && ot_largest_tensor(x->g).bytes > x->o->max_tensor) return OT_OK; /* it has to be */
     *won = (ot_region_set){.all = won->all, .bytes = untiled};
     *in_branch = false;
+    x->late_from = 0;
     return OT_OK;
 }
 
@@ -352,6 +386,7 @@ static ot_status improve(ot_contest *x, ot_plan **p)
     *p = NULL; /* from here on it is the contest's */
     x->branch = takes_branch(x);
     x->untiled_s = first->untiled.time_s;
+    x->folds_norms = x->t->runtime->folds_norms && !x->t->bit_exact;
     OT_TRY(enter(x, first, &least));
     for (size_t k = 0; k < x->n_starts; k++) OT_TRY(try_options(x, &x->starts[k], &bytes));
     if (count_running(x->g) <= MOST_NODES) {
@@ -364,11 +399,14 @@ static ot_status improve(ot_contest *x, ot_plan **p)
     if (x->t->runtime->one_block && count_running(x->g) <= MOST_NODES) OT_TRY(try_fullest(x, first, &won));
     OT_TRY(try_pieces(x, first, &won));
     OT_TRY(try_views(x, first, &won));
+    OT_TRY(try_late(x, first, &won));
     OT_TRY(judge(x, first, &won, &in_branch));
     OT_TRY(ot_contest_plan(x, first, &won, p));
     (*p)->in_branch = in_branch;
     (*p)->pieces_from = won.n > 0 ? x->pieces_from : 0;
     (*p)->viewed = won.n > 0 && x->views ? x->t->runtime : NULL;
+    (*p)->late_from = x->late_from;
+    (*p)->folds_norms = x->folds_norms && (won.n > 0 || x->late_from > 0);
     return OT_OK;
 }
 
@@ -391,7 +429,11 @@ static ot_status finish(ot_contest *x, ot_plan *p, const ot_process_figures *unt
     x->branch = p->in_branch;
     x->pieces_from = p->pieces_from;
     x->views = p->viewed != NULL;
-    if (p->n_regions > 0 || p->in_branch || ot_dbg['P']) OT_TRY(ot_contest_play(x, p, p->regions, p->n_regions, &f));
+    x->folds_norms = p->folds_norms;
+    x->late_from = p->late_from;
+    if (ot_plan_changes(p) || ot_dbg['P']) OT_TRY(ot_contest_play(x, p, p->regions, p->n_regions, &f));
+    p->late_seconds = late_seconds(x);
+    p->tiled.time_s += p->late_seconds;
     if (untiled->n_unknown == 0) {
         p->untiled.growth_bytes = untiled->growth;
         p->untiled.loaded_bytes = untiled->loaded;

@@ -153,6 +153,11 @@ typedef struct ot_runtime {
     /* How its process grows, as process/ plays it; neither: not known. */
     bool chunk_arena; /* chunks of an arena, a block for the pattern of later runs */
     bool one_block;   /* one block for all values, bodies of loops included, placed before it runs */
+    bool
+        folds_norms; /* a BatchNormalization is folded into each convolution that is written: plans for less memory fold it before */
+    double
+        late_seconds; /* weights that are only known when the model runs are packed then, in memory that values share, and so long it takes
+                            for each byte and reader; 0: it does not do so */
     /* What a process holds besides values and constants: for each operator that is written, for each Loop or Scan. */
     int64_t node_bytes, loop_bytes;
     bool own_outputs; /* graph outputs lie in the caller's memory, and a merged group holds only what others read */

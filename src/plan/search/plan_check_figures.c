@@ -249,7 +249,7 @@ static ot_status check_untiled(const checker *c, int64_t peak)
 static ot_status check_tiled(const checker *c)
 {
     const ot_figures *t = &c->p->tiled, *u = &c->p->untiled;
-    double time = 0, traffic = 0, macs = 0;
+    double time = c->p->late_seconds, traffic = 0, macs = 0;
     int64_t peak = 0;
     for (uint32_t k = 0; k < c->s.n; k++) {
         if (c->owner[c->s.node[k]] != OT_NONE) continue;

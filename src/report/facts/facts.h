@@ -157,6 +157,7 @@ typedef struct ot_fact_totals {
     int64_t memory_budget;        /* bytes that live tensors keep to; 0: any */
     int64_t max_tensor;           /* bytes that no tensor may take; 0: any */
     bool free_dims;               /* free dimensions stay free: all figures are of the design size */
+    int64_t late_from;            /* weights of so many bytes or more are packed when they are used; 0: none */
     bool in_branch;               /* written as a branch, in which the runtime keeps no block for the graph's tensors */
 } ot_fact_totals;
 

@@ -443,6 +443,7 @@ static ot_status add_totals(ot_facts *f, const fact_source *x)
                                  .memory_budget = x->o->memory_budget,
                                  .max_tensor = x->o->max_tensor,
                                  .free_dims = x->g->model->free_dims != NULL,
+                                 .late_from = x->p->late_from,
                                  .in_branch = x->p->in_branch};
     return ot_graph_arena(x->g, &f->totals.activations, &f->totals.n_unsized);
 }
