@@ -235,6 +235,31 @@ static ot_range_case range_case(const ot_run *r)
                            .diag = r->diag};
 }
 
+/* A budget of live bytes, and a limit for tensors, speak of half precision as the file has it; who forces regions wants the file's operators. */
+static bool may_widen(const ot_run *r)
+{
+    const ot_plan_options *p = &r->options.plan;
+    return r->target.runtime->widens && !r->planned && !p->bit_exact && !p->memory_budget && !p->max_tensor && !p->force;
+}
+
+/* What is computed in half precision is planned, and written where something is tiled, in float32. */
+static ot_status widen(ot_run *r)
+{
+    if (!may_widen(r)) return OT_OK;
+    OT_TRY(ot_widen(r->model->graph, &r->narrow));
+    return r->narrow ? ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes) : OT_OK;
+}
+
+static ot_status make_plan(ot_run *r)
+{
+    if (has_budget(r)) return ot_weigh_budget(r->model->graph, &r->target, &r->options.plan, is_pinned(r), &r->plan);
+    if (has_range_budget(r)) {
+        const ot_range_case c = range_case(r);
+        return ot_range_plan(&c, &r->options.plan, r->model->arena, &r->plan, &r->range);
+    }
+    return ot_plan_graph(planned_graph(r), &r->target, &r->options.plan, &r->plan);
+}
+
 static ot_status pass_plan(ot_run *r)
 {
     ot_target_free(&r->target);
@@ -247,12 +272,8 @@ static ot_status pass_plan(ot_run *r)
     else if (r->options.runtime)
         OT_TRY(ot_target_set_runtime(&r->target, r->options.runtime, r->diag));
     r->target.bit_exact = r->options.plan.bit_exact;
-    if (has_budget(r)) return ot_weigh_budget(r->model->graph, &r->target, &r->options.plan, is_pinned(r), &r->plan);
-    if (has_range_budget(r)) {
-        const ot_range_case c = range_case(r);
-        return ot_range_plan(&c, &r->options.plan, r->model->arena, &r->plan, &r->range);
-    }
-    return ot_plan_graph(planned_graph(r), &r->target, &r->options.plan, &r->plan);
+    OT_TRY(widen(r));
+    return make_plan(r);
 }
 
 /* The free run's model with its normalisations [n] taken apart, in a run of its own, and its plan where that is better; else *p NULL. */
@@ -295,13 +316,31 @@ static ot_status weigh_split_free(ot_run *r)
     return s;
 }
 
-static ot_status pass_weigh(ot_run *r)
+static ot_status weigh(ot_run *r)
 {
     const bool pinned = is_pinned(r);
     if (has_budget(r) || has_range_budget(r)) return OT_OK;
     OT_TRY(ot_weigh_plan(planned_graph(r), &r->target, &r->options.plan, pinned, &r->plan));
     if (r->planned) return weigh_split_free(r);
     return ot_weigh_split(r->model->graph, &r->target, &r->options.plan, pinned, &r->plan);
+}
+
+/* The model as it is in the file. */
+static ot_status narrow_again(ot_run *r)
+{
+    OT_TRY(ot_widen_undo(r->model->graph, r->narrow));
+    r->narrow = NULL;
+    ot_plan_free(r->plan);
+    r->plan = NULL;
+    return make_plan(r);
+}
+
+static ot_status pass_weigh(ot_run *r)
+{
+    OT_TRY(weigh(r));
+    if (!r->narrow || ot_plan_changes(r->plan)) return OT_OK;
+    OT_TRY(narrow_again(r));
+    return weigh(r);
 }
 
 static ot_status pass_plan_check(ot_run *r)
@@ -561,6 +600,7 @@ void ot_run_free(ot_run *run)
     ot_model_free(run->model);
     ot_target_free(&run->target);
     run->plan = NULL;
+    run->narrow = NULL;
     run->facts = NULL;
     run->planned = run->large = run->small = run->apart = NULL;
     run->model = NULL;

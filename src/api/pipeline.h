@@ -49,6 +49,7 @@ typedef struct ot_run {
     ot_model *large;      /* the same at a larger size; NULL: the model does not take it */
     ot_model *small;      /* at a smaller size, likewise */
     ot_model *apart;      /* with normalisations taken apart, which these are copies of; NULL: they are of `model` */
+    ot_graph *narrow;     /* half precision was made float32: the graph before; else NULL. In the model's arena */
     ot_plan *plan;        /* after tile */
     ot_facts *facts;      /* after tile; complete with options.plan.detail */
     ot_range_facts range; /* after tile, where ranges are given; in the model's arena */

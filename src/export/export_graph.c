@@ -208,6 +208,13 @@ static bool restated(const ot_value *v, const Onnx__ValueInfoProto *p)
     return false;
 }
 
+/* Half precision became float32 (rewrite/widen.c). */
+static bool retyped(const ot_value *v, const Onnx__ValueInfoProto *p)
+{
+    if (!v->is_tensor || v->dtype != OT_F32 || !p->type || p->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) return false;
+    return p->type->tensor_type->elem_type == OT_F16;
+}
+
 static ot_status add_value_info(builder *b)
 {
     const ot_graph *g = b->g;
@@ -216,7 +223,10 @@ static ot_status add_value_info(builder *b)
         ot_id id = ot_value_find(g, p->name ? p->name : "");
         if (!still_there(g, id)) continue;
         const Onnx__ValueInfoProto *now = p;
-        if (b->ex->m->resized && restated(&g->values[id], p)) {
+        if (retyped(&g->values[id], p)) {
+            now = ot_export_pinned(b->ex, &g->values[id], p);
+            if (!now) return ot_fail_nomem(b->ex->d);
+        } else if (b->ex->m->resized && restated(&g->values[id], p)) {
             now = g->values[id].rank >= 0 ? ot_export_pinned(b->ex, &g->values[id], p) : NULL;
             if (!now && g->values[id].rank >= 0) return ot_fail_nomem(b->ex->d);
         }

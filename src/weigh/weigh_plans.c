@@ -261,12 +261,20 @@ static bool normalises(const ot_graph *g)
     return any;
 }
 
+/* In half precision; a Cast at the border of what is computed in float32 (rewrite/widen.c) does not. */
+static bool computes_half(const ot_graph *g, const ot_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out && !n->is_static && n->op != OT_OP_Cast; k++)
+        if (n->out[k] != OT_NONE && g->values[n->out[k]].dtype == OT_F16) return true;
+    return false;
+}
+
 /* Part of the untiled model's growth that a plan must not exceed. */
 static double least_win(const ot_contest *x)
 {
     const ot_graph *g = x->g;
-    for (uint32_t v = 0; v < g->n_values; v++)
-        if (g->values[v].dtype == OT_F16 && !g->values[v].init) return WINS_HALF;
+    for (uint32_t k = 0; k < g->n_order; k++)
+        if (computes_half(g, &g->nodes[g->order[k]])) return WINS_HALF;
     for (uint32_t k = 0; k < g->n_order; k++)
         if (g->nodes[g->order[k]].op == OT_OP_QuantizeLinear || g->nodes[g->order[k]].op == OT_OP_QLinearConv) return WINS_BYTES;
     if (!x->t->runtime->one_block) return WINS;

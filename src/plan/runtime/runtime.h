@@ -144,6 +144,7 @@ typedef struct ot_runtime {
      * tensor along one, and all pieces live from then on. */
     bool slices_apart;
     bool looped_borders; /* form loop: border tiles, too, are steps of a Loop; else they are written out, which saves bodies */
+    bool widens;         /* half precision is computed in float32: what is tiled is written so (rewrite/widen.c) */
     bool plain_views;    /* blocked values that regions read get a view of their own: else chance says when their layout changes */
     bool
         own_biases; /* biases, slopes and factors are merged only where no other operator reads them: tiles that are written out have
