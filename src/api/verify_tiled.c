@@ -23,6 +23,8 @@ typedef struct work {
     ot_model *m[2]; /* original, tiled */
     ot_feed feed[2];
     ot_measured x[2];
+    bool half;       /* the original has half precision inside */
+    uint32_t n_own;  /* outputs of the original, before what is inside */
     char temp[4096]; /* file that holds the tiled model; "": none */
 } work;
 
@@ -141,7 +143,9 @@ static ot_status compare_all(const work *w, ot_verify_facts *out)
 {
     for (uint32_t k = 0; k < w->x[0].n_outputs; k++) {
         const char *name = ot_session_output(w->x[0].s, k)->name;
-        ot_difference x = ot_compare(&w->x[0].out[k], &w->x[1].out[k]);
+        const ot_nd *a = &w->x[0].out[k], *b = &w->x[1].out[k];
+        if (k >= w->n_own && a->dtype == OT_F16 && b->dtype == OT_F32) continue; /* computed in float32 now (rewrite/widen.c) */
+        ot_difference x = ot_compare(a, b, w->half);
         if (!x.same)
             return ot_fail(w->d, OT_E_SYSTEM,
                            "--verify: value '%.300s' of the tiled model is not the original's: %s (NMSE %.2e, largest difference "
@@ -157,6 +161,8 @@ static ot_status compare_all(const work *w, ot_verify_facts *out)
 static ot_status verify(work *w, const void *bytes, size_t n, ot_verify_mode mode, ot_verify_facts *out)
 {
     OT_TRY(load_original(w, bytes, n));
+    w->half = ot_has_half(w->m[0]->graph);
+    w->n_own = w->m[0]->graph->n_outputs;
     OT_TRY(load_tiled(w));
     if (mode == OT_VERIFY_ALL) OT_TRY(widen(w));
     OT_TRY(run_both(w));

@@ -37,6 +37,7 @@ typedef struct work {
     ot_diag *d;
     ot_arena *a;
     side side[SIDES];
+    bool half; /* the original has half precision inside */
     ot_bench_facts facts;
 } work;
 
@@ -50,6 +51,7 @@ static ot_status load_original(work *w)
     ot_feed_request f = {w->r->inputs, w->r->n_inputs, w->r->shapes, w->r->n_shapes, w->r->seed};
     o->run = (ot_run){.diag = w->d, .source = {.path = w->r->model}};
     OT_TRY(ot_run_load(&o->run));
+    w->half = ot_has_half(o->run.model->graph);
     return ot_feed_new(o->run.model->graph, &f, w->a, w->d, &o->feed);
 }
 
@@ -238,7 +240,7 @@ static ot_status compare_outputs(work *w)
     w->facts.same = true;
     for (uint32_t k = 0; k < o->x.n_outputs; k++) {
         ot_bench_output *x = &w->facts.outputs[k];
-        *x = (ot_bench_output){ot_session_output(o->x.s, k)->name, ot_compare(&o->x.out[k], &t->x.out[k])};
+        *x = (ot_bench_output){ot_session_output(o->x.s, k)->name, ot_compare(&o->x.out[k], &t->x.out[k], w->half)};
         w->facts.same = w->facts.same && x->difference.same;
     }
     return OT_OK;

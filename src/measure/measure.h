@@ -94,8 +94,11 @@ typedef struct ot_difference {
 
 #define OT_SAME_NMSE 1e-8
 #define OT_SAME_REL  1e-3
-/* Both dense (or sequences of dense arrays). NaN equals NaN. Half precision is allowed its own rounding. */
-ot_difference ot_compare(const ot_nd *a, const ot_nd *b);
+/* Both dense (or sequences of dense arrays). NaN equals NaN. Half precision is allowed its own rounding, and so is every float where `half`:
+ * the model that makes a has such numbers inside (ot_has_half). */
+ot_difference ot_compare(const ot_nd *a, const ot_nd *b, bool half);
+/* Values or constants of g are real numbers of 16 bits, as far as the file says. */
+bool ot_has_half(const ot_graph *g);
 
 /* ---- measure_bytes.c: bytes that nodes read and write, by the level their operands fit into ---- */
 

@@ -57,7 +57,7 @@ static const char *kind_difference(const ot_nd *a, const ot_nd *b)
     return NULL;
 }
 
-static ot_difference compare_tensors(const ot_nd *a, const ot_nd *b)
+static ot_difference compare_tensors(const ot_nd *a, const ot_nd *b, bool half)
 {
     ot_difference r = {.why = kind_difference(a, b)};
     int64_t n = 0;
@@ -68,7 +68,7 @@ static ot_difference compare_tensors(const ot_nd *a, const ot_nd *b)
     }
     if (!ot_nd_elems(a, &n)) n = 0;
     add_arrays(&s, a, b, n);
-    bool half = a->dtype == OT_F16 || a->dtype == OT_BF16;
+    half |= ot_dtype_is_half(a->dtype);
     r.nmse = s.error / fmax(s.square, 1e-30);
     r.max_abs = s.max_error;
     r.max_rel = s.max_error / fmax(s.max_value, 1e-6);
@@ -78,13 +78,13 @@ static ot_difference compare_tensors(const ot_nd *a, const ot_nd *b)
     return r;
 }
 
-ot_difference ot_compare(const ot_nd *a, const ot_nd *b)
+ot_difference ot_compare(const ot_nd *a, const ot_nd *b, bool half)
 {
-    if (!a->list || !b->list) return compare_tensors(a, b);
+    if (!a->list || !b->list) return compare_tensors(a, b, half);
     ot_difference worst = {.same = true};
     if (a->list->n != b->list->n) return (ot_difference){.why = "the sequences have different lengths"};
     for (size_t k = 0; k < a->list->n; k++) {
-        ot_difference x = compare_tensors(&a->list->items[k], &b->list->items[k]);
+        ot_difference x = compare_tensors(&a->list->items[k], &b->list->items[k], half);
         if (worst.same && !x.same) {
             worst.same = false;
             worst.why = x.why;
@@ -94,4 +94,11 @@ ot_difference ot_compare(const ot_nd *a, const ot_nd *b)
         worst.max_rel = fmax(worst.max_rel, x.max_rel);
     }
     return worst;
+}
+
+bool ot_has_half(const ot_graph *g)
+{
+    for (ot_id v = 0; v < g->n_values; v++)
+        if (ot_dtype_is_half(g->values[v].dtype)) return true;
+    return false;
 }

@@ -72,6 +72,7 @@ check() {
     make_model "$model" "$@"
     "$PYTHON" "$tmp/half.py" "$tmp/$model.onnx" "$tmp/half.onnx" "$tmp/wide.onnx"
     expect 0 "$TOOL" "$tmp/half.onnx" -o "$tmp/tiled.onnx" --goal "$goal" --target cpu-generic
+    expect 0 "$TOOL" "$tmp/half.onnx" -o "$tmp/tiled.onnx" --goal "$goal" --target cpu-generic --verify=all
     "$PYTHON" "$tmp/same.py" "$tmp/half.onnx" "$tmp/wide.onnx" "$tmp/tiled.onnx" >"$tmp/out" 2>&1 || fail "$model $*: $(cat "$tmp/out")"
 }
 check memory unet --size 256 --width 8

@@ -33,21 +33,21 @@ static void differences(void **state)
     (void)state;
     float a[] = {1, -2, NAN, INFINITY}, b[] = {1, -2, NAN, INFINITY}, c[] = {1, -2, 0, INFINITY}, d[] = {1, -2.01f, NAN, INFINITY};
     ot_nd x = F32S(a, 4), y = F32S(b, 4), z = F32S(c, 4), w = F32S(d, 4), flat = F32S(a, 2, 2);
-    ot_difference r = ot_compare(&x, &y);
+    ot_difference r = ot_compare(&x, &y, false);
     assert_true(r.same && r.max_abs == 0 && r.nmse == 0);
-    r = ot_compare(&x, &z); /* a number where none was */
+    r = ot_compare(&x, &z, false); /* a number where none was */
     assert_true(!r.same && isinf(r.max_abs));
     assert_string_equal(r.why, "the contents differ");
-    r = ot_compare(&x, &w);
+    r = ot_compare(&x, &w, false);
     assert_true(!r.same && fabs(r.max_abs - 0.01) < 1e-6 && fabs(r.max_rel - 0.005) < 1e-6 && fabs(r.nmse - 1e-4 / 5) < 1e-8);
-    r = ot_compare(&x, &flat);
+    r = ot_compare(&x, &flat, false);
     assert_true(!r.same);
     assert_string_equal(r.why, "the ranks differ");
     int64_t i[] = {1, 1LL << 40}, j[] = {1, (1LL << 40) + 1};
     ot_nd p = over(OT_I64, i, 1, (int64_t[]){2}), q = over(OT_I64, j, 1, (int64_t[]){2});
-    assert_true(ot_compare(&p, &p).same);
-    assert_false(ot_compare(&p, &q).same); /* integers exactly */
-    assert_false(ot_compare(&p, &x).same);
+    assert_true(ot_compare(&p, &p, false).same);
+    assert_false(ot_compare(&p, &q, false).same); /* integers exactly */
+    assert_false(ot_compare(&p, &x, false).same);
 }
 
 /* A difference of rounding passes, one of a thousandth of the largest does not. */
@@ -58,9 +58,10 @@ static void tolerance(void **state)
     ot_nd x = F32S(a, 1000), y = F32S(b, 1000);
     for (int k = 0; k < 1000; k++) a[k] = b[k] = (float)(k % 17) - 8;
     b[500] = nextafterf(a[500], 100);
-    assert_true(ot_compare(&x, &y).same);
+    assert_true(ot_compare(&x, &y, false).same);
     b[500] = a[500] + 0.0081f;
-    ot_difference r = ot_compare(&x, &y);
+    assert_true(ot_compare(&x, &y, true).same); /* the rounding of a model in half precision */
+    ot_difference r = ot_compare(&x, &y, false);
     assert_false(r.same);
     assert_true(r.nmse < OT_SAME_NMSE && r.max_rel > OT_SAME_REL);
 }

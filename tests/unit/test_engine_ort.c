@@ -221,7 +221,8 @@ static void *make_kernel(const char *text)
     ort_info info = {.threads = 2};
     void *made, *bytes = model_bytes(text, &info.n);
     info.model = bytes;
-    ort_status *st = OPERATOR.create(&OPERATOR, &table, &info, &made);
+    const setting s = {.op = OPERATOR};
+    ort_status *st = s.op.create(&s.op, &table, &info, &made);
     if (st) fail_msg("%s", st->line);
     free(bytes);
     return made;
@@ -259,7 +260,8 @@ static void what_does_not_fit(void **state)
     c.n_in = 2;
     says(OPERATOR.compute(k, &c), "onnx_tile: the node has not as many inputs and outputs as its body");
     OPERATOR.destroy(k);
-    st = OPERATOR.create(&OPERATOR, &table, &(ort_info){.model = "no model", .n = 8, .threads = 1}, &k);
+    const setting s = {.op = OPERATOR};
+    st = s.op.create(&s.op, &table, &(ort_info){.model = "no model", .n = 8, .threads = 1}, &k);
     assert_non_null(st);
     assert_null(k);
     assert_true(strncmp(st->line, "onnx_tile: Engine: ", 19) == 0);
