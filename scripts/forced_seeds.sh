@@ -4,7 +4,7 @@
 #   scripts/forced_seeds.sh [N [FIRST]]        TOOL=build/onnx-tile PYTHON=.venv/bin/python; N 1000, FIRST 1000001
 #
 # streams: image networks, as plain ONNX (--force each), planned for chips, in the engine's form. free: one file for every size, tiles forced, steps
-# forced, networks that normalise and reduce in parts, graphs of any operators (each seed in a process of its own: the runtime crashes on some originals). Exit 1 when a graph differs, or a set hardly had a region.
+# forced, networks that normalise and reduce in parts, networks that cut rows off, graphs of any operators (each seed in a process of its own: the runtime crashes on some originals). Exit 1 when a graph differs, or a set hardly had a region.
 cd "$(dirname "$0")/.." || exit 4
 n=${1:-1000} first=${2:-1000001} failed=0
 PYTHON=${PYTHON:-.venv/bin/python} TOOL=${TOOL:-build/onnx-tile}
@@ -26,6 +26,8 @@ set_of 'free' free_sizes.py --force
 set_of 'free, steps' free_sizes.py --form stream
 set_of 'free, steps forced' free_sizes.py --form stream --force
 set_of 'free, parts' free_sizes.py --norms --force
+set_of 'free, crops' free_sizes.py --crops --force
+set_of 'free, crops, steps' free_sizes.py --crops --form stream --force
 set_of 'free, any' free_sizes.py --any --force
 set_of 'free, any, steps forced' free_sizes.py --any --form stream --force
 exit $failed

@@ -65,6 +65,9 @@ const ot_op_tile *ot_acc_cut(const ot_tile_axis *axes, uint32_t n_axes, uint32_t
  * there. */
 void ot_convt_end(const ot_graph *g, const ot_node *n, uint32_t axis, int64_t *crop, int64_t *padding);
 int64_t ot_pad_end(const ot_graph *g, const ot_node *n, uint32_t axis);
+/* Rows that a Slice cuts off at the end of `axis`, 0 where it does not slice that. any_extent: false where they, or the first row, depend on the
+ * extent. *crop is set in any case. */
+bool ot_slice_end(const ot_graph *g, const ot_node *n, uint32_t axis, bool any_extent, int64_t *crop);
 
 /* The pool reads a Pad that ONNX Runtime may merge into it with other results (access_pad.c). */
 bool ot_acc_pad_clash(const ot_graph *g, const ot_node *pool);

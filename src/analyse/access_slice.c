@@ -12,6 +12,8 @@
 #include "access.h"
 
 #define SLICE_HAS_INPUTS 10
+#define TO_END_LEAST     INT32_MAX   /* ends from here on mean: to the end, whatever the extent */
+#define CROP_MOST        (1LL << 40) /* rows: more than any axis has */
 
 typedef struct slice_info {
     uint32_t n;                                                       /* listed axes */
@@ -168,13 +170,70 @@ static ot_status crop_adapt(const ot_graph *g, slice_info *s, const ot_tile_axis
     return ot_adapt_set_i64(arena, out, 3, s->axis, 2);
 }
 
+/* Operands of a Slice, all four together: they must share one integer type. */
+static ot_status set_lists(ot_arena *arena, ot_adapted *out, const int64_t *starts, const int64_t *ends, const slice_info *s)
+{
+    OT_TRY(ot_adapt_set_i64(arena, out, 1, starts, s->n));
+    OT_TRY(ot_adapt_set_i64(arena, out, 2, ends, s->n));
+    OT_TRY(ot_adapt_set_i64(arena, out, 3, s->axis, s->n));
+    return ot_adapt_set_i64(arena, out, 4, s->step, s->n);
+}
+
+/* Bounds as the node has them, negative ones from the end; false where it has none that are known, or no lists of operands. */
+static bool raw_bounds(const ot_graph *g, const ot_node *n, const slice_info *s, int64_t *starts, int64_t *ends)
+{
+    return n->op == OT_OP_Slice && n->version >= SLICE_HAS_INPUTS && s->bounds_known &&
+           ot_acc_ints(g, n, 1, starts, OT_RANK_MAX) == s->n && ot_acc_ints(g, n, 2, ends, OT_RANK_MAX) == s->n;
+}
+
+bool ot_slice_end(const ot_graph *g, const ot_node *n, uint32_t axis, bool any_extent, int64_t *crop)
+{
+    int64_t starts[OT_RANK_MAX], ends[OT_RANK_MAX];
+    slice_info s;
+    ot_why why = OT_WHY_NONE;
+    *crop = 0;
+    if (!read(g, n, &s, &why)) return false;
+    const int8_t i = s.listed[axis];
+    if (i < 0) return true;
+    if (!raw_bounds(g, n, &s, starts, ends) || s.step[i] < 1) return false;
+    *crop = ot_acc_in(g, n, 0)->dims[axis] - s.stop[i];
+    if (!any_extent) return true;
+    if (ends[i] < 0) *crop = ends[i] < -CROP_MOST ? CROP_MOST : -ends[i];
+    return starts[i] >= 0 && (ends[i] < 0 || ends[i] >= TO_END_LEAST);
+}
+
+/* Where extents are free: tiles begin at their first element, the last one ends where the node does. */
+static ot_status free_adapt(const ot_graph *g, const ot_node *n, slice_info *s, const ot_tile_axis *axes, uint32_t n_axes,
+                            ot_arena *arena, ot_adapted *out)
+{
+    int64_t starts[OT_RANK_MAX], ends[OT_RANK_MAX];
+    uint32_t cut = 0, copied = 0;
+    if (!raw_bounds(g, n, s, starts, ends)) return OT_OK; /* then only axes that the node does not list are cut */
+    for (uint32_t i = 0; i < s->n; i++) {
+        const ot_op_tile *t = ot_acc_cut(axes, n_axes, (uint32_t)s->axis[i]);
+        if (!t) continue;
+        starts[i] = 0;
+        ends[i] = t->pad_hi > 0 ? -t->pad_hi : INT64_MAX;
+        cut++;
+        copied += t->pad_hi == 0 && s->step[i] == 1;
+    }
+    if (cut == 0) return OT_OK;
+    if (copied == s->n) {
+        out->kind = OT_ADAPT_FORWARD;
+        out->forward = 0;
+        return OT_OK;
+    }
+    return set_lists(arena, out, starts, ends, s);
+}
+
 static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_axis *axes, uint32_t n_axes, ot_arena *arena,
                              ot_adapted *out)
 {
     ot_why why = OT_WHY_NONE;
     slice_info s;
     if (!read(g, n, &s, &why)) OT_BUG("a tile was made of a Slice that refuses to be cut");
-    if (g->model->free_dims || !s.bounds_known) return OT_OK; /* then only axes that the node does not list are cut */
+    if (g->model->free_dims) return free_adapt(g, n, &s, axes, n_axes, arena, out);
+    if (!s.bounds_known) return OT_OK; /* then only axes that the node does not list are cut */
     if (is_copy(g, n, &s, axes, n_axes)) {
         out->kind = OT_ADAPT_FORWARD;
         out->forward = 0;
@@ -195,11 +254,7 @@ static ot_status slice_adapt(const ot_graph *g, const ot_node *n, const ot_tile_
         OT_TRY(ot_adapt_set_ints(arena, out, "ends", s.stop, s.n));
         return ot_adapt_set_ints(arena, out, "axes", s.axis, s.n);
     }
-    /* All four together: they must share one integer type. */
-    OT_TRY(ot_adapt_set_i64(arena, out, 1, s.start, s.n));
-    OT_TRY(ot_adapt_set_i64(arena, out, 2, s.stop, s.n));
-    OT_TRY(ot_adapt_set_i64(arena, out, 3, s.axis, s.n));
-    return ot_adapt_set_i64(arena, out, 4, s.step, s.n);
+    return set_lists(arena, out, s.start, s.stop, &s);
 }
 
 const ot_access_ops ot_access_slice = {slice_axis, slice_window, slice_adapt};

@@ -41,7 +41,8 @@ static bool spatial_holds(const ot_graph *g, const ot_node *n, uint32_t axis, ot
     if (axis < 2) return true;
     for (size_t k = 0; same && !turned && strides && k < count; k++)
         if (strides[k] != 1 && ot_axis_is_free(g, n->in[0], (int32_t)k + 2)) return refuse(why, OT_WHY_FREE_AUTO_PAD);
-    if (turned && ot_attr_find(n, "output_shape")) return refuse(why, OT_WHY_FREE_FIXED);
+    const bool fixed = !ot_axis_is_free(g, n->in[0], (int32_t)axis) && !ot_axis_is_free(g, n->out[0], (int32_t)axis);
+    if (turned && ot_attr_find(n, "output_shape") && !fixed) return refuse(why, OT_WHY_FREE_FIXED);
     return true;
 }
 
@@ -112,15 +113,17 @@ static bool reshape_holds(const ot_graph *g, const ot_node *n, uint32_t axis, co
     return shape[axis] == -1 && !any_free(g, x, (int32_t)axis + 1) && !any_free(g, y, (int32_t)axis + 1);
 }
 
-/* The cut axis is none that the node slices, or is sliced from beginning to end. */
+/* The cut axis is none that the node slices, or what is cut off does not depend on its extent. */
 static bool slice_holds(const ot_graph *g, const ot_node *n, uint32_t axis)
 {
-    int64_t axes[OT_RANK_MAX];
+    int64_t axes[OT_RANK_MAX], crop;
+    bool listed = false;
     if (n->op != OT_OP_Slice || n->version < 10 || operand(n, 3) == OT_NONE || ot_value_varies(g, n->in[3])) return false;
     const int64_t count = ot_acc_ints(g, n, 3, axes, OT_RANK_MAX);
-    for (int64_t k = 0; k < count; k++)
-        if (ot_acc_norm_axis(axes[k], g->values[n->in[0]].rank) == (int32_t)axis) return false;
-    return count >= 0;
+    for (int64_t k = 0; k < count; k++) listed |= ot_acc_norm_axis(axes[k], g->values[n->in[0]].rank) == (int32_t)axis;
+    if (!listed) return count >= 0;
+    if (ot_value_varies(g, operand(n, 1)) || ot_value_varies(g, operand(n, 2)) || ot_value_varies(g, operand(n, 4))) return false;
+    return ot_slice_end(g, n, axis, ot_axis_is_free(g, n->in[0], (int32_t)axis), &crop);
 }
 
 static bool pad_holds(const ot_graph *g, const ot_node *n, uint32_t axis, ot_why *why)
@@ -191,6 +194,9 @@ ot_end_border ot_access_end(const ot_graph *g, const ot_node *n, uint32_t axis)
         e.ahead = rows_ahead(g, n, axis, e.pad_hi, e.extra);
         break;
     case OT_ACC_PAD: e.pad_hi = ot_pad_end(g, n, axis); break;
+    case OT_ACC_SLICE: /* cuts off rows that tiles must not take for theirs */
+        if (ot_slice_end(g, n, axis, ot_axis_is_free(g, n->in[0], (int32_t)axis), &e.pad_hi)) e.ahead = e.pad_hi;
+        break;
     default: break;
     }
     return e;

@@ -12,6 +12,10 @@ grep -q ' [1-9][0-9]* hand rows on' "$tmp/out" || fail "no region hands rows on:
 tail -n 1 "$tmp/out"
 "$PYTHON" "$root/tests/property/free_sizes.py" --tool "$TOOL" --norms --force --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 40 "$tmp/out")"
 tail -n 1 "$tmp/out"
+for form in loop-peeled stream; do
+    "$PYTHON" "$root/tests/property/free_sizes.py" --tool "$TOOL" --crops --force --form "$form" --start "$start" --seeds "$seeds" >"$tmp/out" 2>&1 || fail "$(tail -n 40 "$tmp/out")"
+    tail -n 1 "$tmp/out"
+done
 # Found: a cut axis that is empty at eight times the design size; rows of a resampling that become more when they are asked for by themselves; an output of the model that is
 # computed of a shape, and of which a shape is computed that is the same at every size.
 for seed in 20063 20132 2600864; do

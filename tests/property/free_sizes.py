@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random networks with free dimensions: one tiled file must give what the original gives, at every size.
 
-  free_sizes.py [--tool build/onnx-tile] [--any|--norms] [--form stream] [--force] [--start S] [--seeds N] [--keep DIR] [-v]
+  free_sizes.py [--tool build/onnx-tile] [--any|--norms|--crops] [--form stream] [--force] [--start S] [--seeds N] [--keep DIR] [-v]
   free_sizes.py --seed S      one again
 
 Each seed makes a network as streams.py does, frees its batch, its spatial extents or all of them, tiles it for a design size
@@ -9,7 +9,7 @@ Each seed makes a network as streams.py does, frees its batch, its spatial exten
 with the design: odd ones, such of a few rows, several samples, large ones. Every output must have the original's shape and be within
 1e-5 of its largest value; a size that the original refuses, the result must refuse as well. With --form stream, regions that carry rows from step to step are asked for. With --norms the networks normalise
 over maps and reduce them, which is done in parts: within 5e-4. What the file states of free dimensions must
-still be free in the result. Each seed runs in a process of its own. With --any the graphs are those of random_graphs.py, of every operator that it knows, with some dimensions
+still be free in the result. With --crops the networks cut rows off both ends of maps, as residual blocks without padding do. Each seed runs in a process of its own. With --any the graphs are those of random_graphs.py, of every operator that it knows, with some dimensions
 of their inputs free; what ONNX Runtime does not compute alike with and without optimisations is not compared. Closes with 'N passed, N failed; N regions, N hand rows on; N sizes, N refused by both'.
 """
 import argparse
@@ -161,6 +161,40 @@ class NormNet(Net):
         return self
 
 
+class CropNet(Net):
+    """A network that cuts rows off both ends of maps, some beside convolutions that leave as few."""
+
+    def slice(self, x, less, step=None):
+        """x without less[0] in front and less[1] at the end of each axis; None where hardly anything is left."""
+        step = step or [1] * self.rank
+        extents = [(n - sum(less) + s - 1) // s for n, s in zip(self.shape[x][1:], step)]
+        if min(extents) < 2:
+            return None
+        axes = list(range(2, 2 + self.rank))
+        ends = [-less[1] if less[1] else 2**63 - 1] * self.rank
+        lists = [[less[0]] * self.rank, ends, axes] + ([step] if max(step) > 1 else [])
+        return self.add('Slice', [x] + [self.const(np.array(v)) for v in lists], [self.shape[x][0]] + extents)
+
+    def crop(self, x):
+        return self.slice(x, [int(self.rng.integers(4)), int(self.rng.integers(4))], self.pick([None, None, [2] * self.rank, [3] + [1] * (self.rank - 1)]))
+
+    def residual(self, x):
+        """Two convolutions without padding, and what they leave of x."""
+        c, n = self.shape[x][0], self.pick([1, 2])
+        inner, y = [e - 2 * n for e in self.shape[x][1:]], x
+        skip = self.slice(x, [n, n])
+        for k in range(n if skip else 0):
+            y = self.add('Conv', [y, self.weight(c, c, *[3] * self.rank)], [c] + [e - 2 * k - 2 for e in self.shape[x][1:]], kernel_shape=[3] * self.rank)
+        return self.add('Add', [skip, y], [c] + inner) if skip else None
+
+    def grow(self, steps):
+        x = 'x'
+        for _ in range(steps):
+            y = self.pick([self.conv, self.conv, self.crop, self.residual, self.point, self.pool, self.up, self.up, self.join])(x)
+            x = y if y and self.rng.random() < 0.9 else self.pick(self.live[-4:])
+        return self
+
+
 def feeds_of(model, shapes, rng):
     kinds = {i.name: onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type) for i in model.graph.input}
     some = lambda shape, t: rng.standard_normal(shape).astype(t) if t.kind == 'f' else rng.integers(0, 2 if t.kind == 'b' else 8, shape).astype(t)
@@ -190,8 +224,8 @@ def joins_nothing(model, feeds, folder):
     return any(not fits(n) for n in joins)
 
 
-CASES = {'images': image_case, 'norms': lambda seed: image_case(seed, NormNet), 'any': any_case}
-BOUND = {'images': 1e-5, 'norms': 5e-4}  # of a million numbers ONNX Runtime's own normalisation is off by 1e-4: it adds up in float32
+CASES = {'images': image_case, 'norms': lambda seed: image_case(seed, NormNet), 'crops': lambda seed: image_case(seed, CropNet), 'any': any_case}
+BOUND = {'images': 1e-5, 'crops': 1e-5, 'norms': 5e-4}  # of a million numbers ONNX Runtime's own normalisation is off by 1e-4: it adds up in float32
 
 
 def check(say, tool, seed, keep, kind, form=None, force=False):
@@ -267,11 +301,12 @@ def main():
     p.add_argument('--keep')
     p.add_argument('--any', action='store_true')
     p.add_argument('--norms', action='store_true')
+    p.add_argument('--crops', action='store_true')
     p.add_argument('--form', choices=['stream', 'loop-peeled'])
     p.add_argument('--force', action='store_true')
     p.add_argument('-v', action='store_true')
     o = p.parse_args()
-    keep, kind = o.keep or tempfile.mkdtemp(), 'any' if o.any else 'norms' if o.norms else 'images'
+    keep, kind = o.keep or tempfile.mkdtemp(), 'any' if o.any else 'norms' if o.norms else 'crops' if o.crops else 'images'
     failed, crashed = 0, 0
     totals = [0, 0, 0, 0]
     seeds = [o.seed] if o.seed is not None else range(o.start, o.start + o.seeds)
