@@ -16,7 +16,7 @@ import sys
 
 ROOMS = """
 base ir import export analyse groups split
-region pack kernel plan/runtime process plan/target planmem mlir kernelaccess
+region pack device kernel plan/runtime process plan/target planmem mlir kernelaccess
 memory kernelrun kernelgen kerneldev plan plan/cost plan/search rewrite weigh range
 engine/core engine/ref engine/move engine/units engine/chain engine/rows engine/product engine/int8 engine/conv engine/lower engine/session
 measure

@@ -1,6 +1,7 @@
 /* The program: options, pipeline, results, exit status. No logic of its own. */
 #include "bench_command.h"
 #include "calibrate_command.h"
+#include "devices_command.h"
 #include "report/facts/facts.h"
 #include "options.h"
 #include "api/pipeline.h"
@@ -236,6 +237,7 @@ static ot_status process(const ot_options *o, ot_diag *d)
     if (o->command == OT_CMD_RUN_KERNEL) return run_kernel(o, d);
     if (o->command == OT_CMD_BENCH) return bench_model(o, d);
     if (o->command == OT_CMD_CALIBRATE) return calibrate(o, d);
+    if (o->command == OT_CMD_DEVICES) return ot_devices_command(o->json, o->quiet, d);
     if (o->command == OT_CMD_COMPARE) return ot_compare_reports(o->model, o->second, o->output, d);
     keep_freed();
     ot_status s = ot_run_load(&run);

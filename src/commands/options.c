@@ -27,6 +27,7 @@ static const struct {
     {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model and its tiled form side by side"},
     {"calibrate", OT_CMD_CALIBRATE, RUN_NEEDS, "calibrate [-o T.xml]", "measure this machine"},
     {"run-kernel", OT_CMD_RUN_KERNEL, RUN_NEEDS, "run-kernel K.tk [options]", "plan a tile kernel (.tk) and run it"},
+    {"devices", OT_CMD_DEVICES, NULL, "devices", "GPUs and the like that there are here, and why an API has none"},
     {"compare", OT_CMD_COMPARE, NULL, "compare A.xml B.xml -o OUT.html", "what changed between two reports"},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)
@@ -48,11 +49,12 @@ enum {
     CALIBRATE = 1 << OT_CMD_CALIBRATE,
     COMPARE = 1 << OT_CMD_COMPARE,
     KERNEL = 1 << OT_CMD_RUN_KERNEL,
+    DEVICES = 1 << OT_CMD_DEVICES,
     PLANNERS = MODELS | MEMORY,
     TILERS = MODELS | BENCH,
     RUNNERS = RUN | BENCH,
     WORKERS = PLANNERS | RUNNERS | CALIBRATE,
-    EVERY = WORKERS | COMPARE | KERNEL,
+    EVERY = WORKERS | COMPARE | KERNEL | DEVICES,
     WRITERS = OPTIMISE | MEMORY | CALIBRATE | COMPARE
 };
 
@@ -65,7 +67,7 @@ static const option OPTIONS[] = {
     {"list-runtimes", 0, NULL, FLAG, NULL, AT(list_runtimes), EVERY, "list the runtimes and exit"},
     {"threads", 0, "N", COUNT, NULL, AT(threads), WORKERS,
      "workers that share a node (the target's own count when not given), a search or a run (1)"},
-    {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS | KERNEL, "results as JSON on stdout"},
+    {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS | KERNEL | DEVICES, "results as JSON on stdout"},
     {"report", 0, "F.html|.xml|.json|.csv", REPORT, NULL, 0, PLANNERS | BENCH, "write a report of what was found; repeatable"},
     {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS, "dump passes to stderr (letters of " DUMP_LETTERS ")"},
     {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, "print no table"},
@@ -215,7 +217,8 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
     const char *what = o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL ? "file"
                        : o->command == OT_CMD_COMPARE                                      ? "report"
                                                                                            : "model";
-    if (o->command == OT_CMD_CALIBRATE) return ot_fail(d, OT_E_USAGE, "calibrate takes no file: '%.80s'", arg);
+    if (o->command == OT_CMD_CALIBRATE || o->command == OT_CMD_DEVICES)
+        return ot_fail(d, OT_E_USAGE, "%s takes no file: '%.80s'", command_name(o->command), arg);
     if (!*arg) return ot_fail(d, OT_E_USAGE, "the %s's name is empty", what);
     if ((o->command == OT_CMD_BENCH || o->command == OT_CMD_COMPARE) && o->model && !o->second) {
         o->second = arg;
@@ -310,7 +313,7 @@ static ot_status check_device(ot_diag *d, const ot_options *o)
 static ot_status check_together(ot_diag *d, const ot_options *o)
 {
     if (o->help || o->version || o->list_targets || o->list_runtimes) return OT_OK;
-    if (o->command == OT_CMD_CALIBRATE) return OT_OK;
+    if (o->command == OT_CMD_CALIBRATE || o->command == OT_CMD_DEVICES) return OT_OK;
     if (!o->model && (o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL))
         return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_COMPARE) {

@@ -17,7 +17,8 @@ typedef enum ot_command {
     OT_CMD_CALIBRATE,
     OT_CMD_COMPARE,
     OT_CMD_EXPLAIN,
-    OT_CMD_RUN_KERNEL
+    OT_CMD_RUN_KERNEL,
+    OT_CMD_DEVICES
 } ot_command;
 
 typedef struct ot_options {

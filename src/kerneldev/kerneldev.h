@@ -1,6 +1,6 @@
 /* Stage kerneldev/: device programs of kernels (kernelgen/), built and run through OpenCL.
  *
- *   libOpenCL.so.1, found when the program runs --opencl_api.c--> the functions of the loader
+ *   libOpenCL.so.1, found when the program runs --device/opencl_api.c--> the functions of the loader
  *   program + inputs --opencl_run.c--> build, buffers, launch --> what the kernel wrote
  *
  * Built without OpenCL's headers, or run without its library or a device, every call fails with one line that says what is missing.

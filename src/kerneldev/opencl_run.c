@@ -7,7 +7,7 @@
 #if __has_include(<CL/cl.h>)
 
 #include "kerneldev.h"
-#include "opencl_api.h"
+#include "device/opencl_api.h"
 
 #define POISON          0xcb
 #define PLATFORMS_MAX   16

@@ -1,4 +1,4 @@
-/* The functions of OpenCL's loader, which is found when the program runs. Private to kerneldev/; only where there are headers. */
+/* The functions of OpenCL's loader, which is found when the program runs. For device/ and kerneldev/; only where there are headers. */
 #ifndef OT_OPENCL_API_H
 #define OT_OPENCL_API_H
 
@@ -16,19 +16,30 @@
     X(clCreateCommandQueue)      \
     X(clReleaseCommandQueue)     \
     X(clCreateProgramWithSource) \
+    X(clCreateProgramWithBinary) \
     X(clBuildProgram)            \
     X(clGetProgramBuildInfo)     \
+    X(clGetProgramInfo)          \
     X(clReleaseProgram)          \
     X(clCreateKernel)            \
     X(clReleaseKernel)           \
     X(clSetKernelArg)            \
     X(clCreateBuffer)            \
+    X(clCreateSubBuffer)         \
     X(clReleaseMemObject)        \
     X(clEnqueueReadBuffer)       \
     X(clEnqueueWriteBuffer)      \
+    X(clEnqueueCopyBuffer)       \
+    X(clEnqueueFillBuffer)       \
+    X(clEnqueueMapBuffer)        \
+    X(clEnqueueUnmapMemObject)   \
     X(clEnqueueNDRangeKernel)    \
     X(clGetEventProfilingInfo)   \
+    X(clGetEventInfo)            \
+    X(clWaitForEvents)           \
+    X(clRetainEvent)             \
     X(clReleaseEvent)            \
+    X(clFlush)                   \
     X(clFinish)
 
 typedef struct opencl_api {

@@ -30,6 +30,14 @@ const char *opencl_error(cl_int code, char buf[32])
         cl_int code;
         const char *name;
     } names[] = {{CL_DEVICE_NOT_FOUND, "CL_DEVICE_NOT_FOUND"},
+                 {CL_DEVICE_NOT_AVAILABLE, "CL_DEVICE_NOT_AVAILABLE"},
+                 {CL_INVALID_VALUE, "CL_INVALID_VALUE"},
+                 {CL_INVALID_BINARY, "CL_INVALID_BINARY"},
+                 {CL_INVALID_KERNEL_NAME, "CL_INVALID_KERNEL_NAME"},
+                 {CL_INVALID_KERNEL_ARGS, "CL_INVALID_KERNEL_ARGS"},
+                 {CL_INVALID_ARG_SIZE, "CL_INVALID_ARG_SIZE"},
+                 {CL_INVALID_ARG_INDEX, "CL_INVALID_ARG_INDEX"},
+                 {CL_MISALIGNED_SUB_BUFFER_OFFSET, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
                  {CL_COMPILER_NOT_AVAILABLE, "CL_COMPILER_NOT_AVAILABLE"},
                  {CL_MEM_OBJECT_ALLOCATION_FAILURE, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
                  {CL_OUT_OF_RESOURCES, "CL_OUT_OF_RESOURCES"},

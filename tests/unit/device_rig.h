@@ -1,0 +1,51 @@
+/* An open device for tests, or the reason why there is none. DEVICE=opencl:1 chooses. */
+#ifndef TEST_DEVICE_RIG_H
+#define TEST_DEVICE_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "device/driver.h"
+
+/* The device, NULL after a line that says why not. */
+static inline ot_device *open_rig(ot_dev_api api, const ot_device_options *o)
+{
+    ot_device_error e;
+    ot_device *dev = NULL;
+    if (ot_device_open(api, 0, o, &e, &dev) == OT_OK) return dev;
+    if (e.fault != OT_DEV_NOT_HERE) fail_msg("%s", e.message);
+    print_message("skipped: %s\n", e.message);
+    return NULL;
+}
+
+#define FINE(call)                                                                                            \
+    do {                                                                                                      \
+        ot_device_error fine_ = {0};                                                                          \
+        ot_device_error *e = &fine_;                                                                          \
+        if ((call) != OT_OK) fail_msg("%s: %s: %s", #call, ot_device_fault_name(fine_.fault), fine_.message); \
+    } while (0)
+
+/* The call fails with this fault and a message that holds `text`. In the call, the error is `e`. */
+#define FAULT(which, text, call)                                                               \
+    do {                                                                                       \
+        ot_device_error fault_ = {0};                                                          \
+        ot_device_error *e = &fault_;                                                          \
+        assert_int_not_equal(call, OT_OK);                                                     \
+        if (fault_.fault != (which) || !strstr(fault_.message, text))                          \
+            fail_msg("%s: %s: %s", #call, ot_device_fault_name(fault_.fault), fault_.message); \
+    } while (0)
+
+static inline ot_dev_buffer make_buffer(ot_device *dev, const char *name, int64_t bytes, ot_dev_memory kind)
+{
+    ot_dev_buffer b;
+    FINE(ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = name, .bytes = bytes, .kind = kind}, e, &b));
+    return b;
+}
+
+static inline ot_dev_slice part(ot_dev_buffer b, int64_t offset, int64_t bytes) { return (ot_dev_slice){b, offset, bytes}; }
+
+#endif
