@@ -152,6 +152,14 @@ static ot_status try_options(ot_contest *x, const ot_plan_options *o, int64_t *b
     return OT_OK;
 }
 
+static ot_status try_form(ot_contest *x, const ot_plan_options *like, ot_form form)
+{
+    ot_plan_options o = *like;
+    int64_t bytes;
+    o.force_form = form;
+    return ot_runtime_takes(x->t->runtime, form) ? try_options(x, &o, &bytes) : OT_OK;
+}
+
 /* Plans that pay for bytes above a level wherever they are, not at the peak alone: what the planner holds for the peak need not be where
  * the process grows. *best: the options of the best so far. */
 static ot_status try_levels(ot_contest *x, const ot_plan *first, int64_t least, ot_plan_options *best)
@@ -186,6 +194,7 @@ static ot_status try_waiting(ot_contest *x, const ot_plan *first)
         o.near = f.waiting[k] + 1;
         if (ot_dbg['P']) fprintf(stderr, "> Waiting: %s\n", x->g->nodes[f.waiting[k]].name);
         OT_TRY(try_options(x, &o, &bytes));
+        if (x->branch) OT_TRY(try_form(x, &o, OT_FORM_PEELED));
     }
     return OT_OK;
 }
@@ -214,14 +223,6 @@ static ot_status try_fullest(ot_contest *x, const ot_plan *first, ot_region_set 
         OT_TRY(ot_contest_search(x, first, won));
     }
     return OT_OK;
-}
-
-static ot_status try_form(ot_contest *x, const ot_plan_options *like, ot_form form)
-{
-    ot_plan_options o = *like;
-    int64_t bytes;
-    o.force_form = form;
-    return ot_runtime_takes(x->t->runtime, form) ? try_options(x, &o, &bytes) : OT_OK;
 }
 
 /* Plans like the best one in which one form is preferred. In a branch, what peeled loops join is taken late (rewrite/branch.c), which
