@@ -287,6 +287,13 @@ static ot_status weigh_apart(const ot_run *r, const ot_norm *norms, uint32_t n, 
     return ot_weigh_split_free(apart->planned->graph, &r->target, &r->options.plan, r->plan, p);
 }
 
+static void swap_models(ot_model **a, ot_model **b)
+{
+    ot_model *was = *a;
+    *a = *b;
+    *b = was;
+}
+
 /* With free dimensions, r's plan is replaced where the model with its normalisations taken apart has a better one; model and copies are then taken
  * apart, too. Not for a range: their parts have no bound. */
 static ot_status weigh_split_free(ot_run *r)
@@ -303,9 +310,10 @@ static ot_status weigh_split_free(ot_run *r)
     if (s == OT_OK && p) {
         ot_plan_free(r->plan);
         r->plan = p;
-        const ot_run old = *r;
-        r->planned = apart.planned, r->large = apart.large, r->small = apart.small, r->apart = apart.model;
-        apart.planned = old.planned, apart.large = old.large, apart.small = old.small, apart.model = NULL;
+        swap_models(&r->planned, &apart.planned);
+        swap_models(&r->large, &apart.large);
+        swap_models(&r->small, &apart.small);
+        swap_models(&r->apart, &apart.model);
     } else if (p) {
         ot_plan_free(p);
     }

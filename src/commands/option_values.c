@@ -305,7 +305,7 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         out->in_operator = strcmp(text, "ort-engine") == 0;
         if (strcmp(text, "onnx") != 0 && strcmp(text, "engine") != 0 && !out->in_operator)
             return bad_value(d, o, text, "must be onnx, engine or ort-engine");
-        *(bool *)at = *text != 'o' || out->in_operator;
+        *(bool *)at = strcmp(text, "onnx") != 0; /* the operator holds what the engine runs */
         out->emit_given = true;
         return OT_OK;
     case RUNTIME: return parse_runtime(d, o, text, at);

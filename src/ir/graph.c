@@ -240,6 +240,16 @@ void ot_node_remove(ot_graph *g, ot_id n)
     g->props &= ~(unsigned)(OT_P_ORDER | OT_P_USES);
 }
 
+void ot_value_drop_unread(ot_graph *g, ot_id v)
+{
+    ot_value *x = &g->values[v];
+    if (x->n_uses > 0 || x->is_output) return;
+    if (x->producer == OT_NONE)
+        x->removed = true;
+    else if (g->nodes[x->producer].n_out == 1)
+        ot_node_remove(g, x->producer);
+}
+
 void ot_node_restore(ot_graph *g, ot_id n)
 {
     ot_node *node = &g->nodes[n];

@@ -334,6 +334,9 @@ ot_id ot_node_new(ot_graph *g, const char *op_type, const char *domain, const ch
                   const ot_id *out, uint32_t n_out, const ot_attr *attrs, uint32_t n_attrs) OT_MUST_USE;
 /* Mark dead, detach its outputs' producer; clears ORDER and USES. */
 void ot_node_remove(ot_graph *g, ot_id n);
+/* A constant that nobody reads is no longer written: an initializer, or the only result of a node. Anything else stays. Requires USES;
+ * clears ORDER and USES when a node goes. */
+void ot_value_drop_unread(ot_graph *g, ot_id v);
 /* Take a removal back; nobody else makes its outputs. Clears ORDER and USES. */
 void ot_node_restore(ot_graph *g, ot_id n);
 /* Replace every read of `from` by `to` in live nodes and graph outputs (names unchanged); clears ORDER and

@@ -31,6 +31,8 @@ ot_status ot_region_plan_held(const ot_graph *g, const ot_region *r, const ot_ta
                               ot_region_memory *out, ot_region_held *h, ot_kernel **kernel) OT_MUST_USE;
 /* Seconds that the pipes of a planned kernel lose because buffers share memory; seconds: [n_stmts] that each statement takes. */
 ot_status ot_region_stall(const ot_kernel *k, const ot_mem_plan *p, const double *seconds, ot_diag *d, double *out) OT_MUST_USE;
+/* [r->n_values] last node of the region, in its order, that reads the value; OT_NONE: none. In `a`; NULL: no memory. */
+uint32_t *ot_region_last_readers(const ot_graph *g, const ot_region *r, ot_arena *a);
 /* Element type as a kernel names it; NULL: elements of no fixed size. */
 const char *ot_region_type_name(ot_dtype t);
 

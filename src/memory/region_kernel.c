@@ -371,12 +371,9 @@ static bool prepare(lowering *l)
     l->tile = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
     l->kept = OT_NEW_N(l->a, int64_t, l->r->n_values + 1u);
     l->rows = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
-    l->last = OT_NEW_N(l->a, uint32_t, l->r->n_values + 1u);
+    l->last = ot_region_last_readers(l->g, l->r, l->a);
     if (!l->rows || !l->kept || !l->last) return false;
-    for (uint32_t v = 0; v < l->r->n_values; v++) l->rows[v] = l->last[v] = OT_NONE;
-    for (uint32_t i = 0; i < l->r->n_nodes; i++)
-        for (uint32_t j = 0; j < l->g->nodes[l->r->nodes[i].node].n_in; j++)
-            if (l->r->nodes[i].in[j] != OT_NONE) l->last[l->r->nodes[i].in[j]] = i;
+    for (uint32_t v = 0; v < l->r->n_values; v++) l->rows[v] = OT_NONE;
     l->b = ot_kernel_build(name, l->t->name[0] ? l->t->name : NULL);
     return l->weight_of && l->param && l->tile && l->b;
 }

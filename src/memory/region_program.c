@@ -226,11 +226,7 @@ static bool prepare(prog *p)
     p->parts = OT_NEW_N(p->a, prog_tensor, p->r->n_values + 1u);
     p->tile = OT_NEW_N(p->a, prog_tensor, p->r->n_values + 1u);
     p->rows = OT_NEW_N(p->a, prog_tensor, p->r->n_values + 1u);
-    p->last = OT_NEW_N(p->a, uint32_t, p->r->n_values + 1u);
-    for (uint32_t v = 0; p->last && v < p->r->n_values; v++) p->last[v] = OT_NONE;
-    for (uint32_t i = 0; p->last && i < p->r->n_nodes; i++)
-        for (uint32_t j = 0; j < p->g->nodes[p->r->nodes[i].node].n_in; j++)
-            if (p->r->nodes[i].in[j] != OT_NONE) p->last[p->r->nodes[i].in[j]] = i;
+    p->last = ot_region_last_readers(p->g, p->r, p->a);
     p->b = ot_kernel_build(name, p->t->name[0] ? p->t->name : NULL);
     return p->constant_of && p->param && p->parts && p->tile && p->rows && p->last && p->b;
 }

@@ -207,3 +207,14 @@ void lower_ranges(const lowering *l, uint32_t v, const shape *s, bool piece, ot_
         out[k].hi.constant += piece ? x->piece : x->len;
     }
 }
+
+uint32_t *ot_region_last_readers(const ot_graph *g, const ot_region *r, ot_arena *a)
+{
+    uint32_t *last = OT_NEW_N(a, uint32_t, r->n_values + 1u);
+    if (!last) return NULL;
+    for (uint32_t v = 0; v < r->n_values; v++) last[v] = OT_NONE;
+    for (uint32_t i = 0; i < r->n_nodes; i++)
+        for (uint32_t j = 0; j < g->nodes[r->nodes[i].node].n_in; j++)
+            if (r->nodes[i].in[j] != OT_NONE) last[r->nodes[i].in[j]] = i;
+    return last;
+}

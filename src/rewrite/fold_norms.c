@@ -160,8 +160,7 @@ static void drop_unread(ot_graph *g, const folding *f)
     for (size_t k = 0; k < f->n; k++)
         for (uint32_t j = 0; j < N_OPERANDS && f->all[k].weights != OT_NONE; j++) {
             const ot_id v = f->all[k].from[j];
-            if (v != OT_NONE && g->values[v].n_uses == 0 && !g->values[v].is_input && !g->values[v].is_output)
-                g->values[v].removed = true;
+            if (v != OT_NONE && !g->values[v].is_input) ot_value_drop_unread(g, v);
         }
 }
 
@@ -176,6 +175,7 @@ ot_status ot_fold_norms(ot_graph *g, bool contents)
         ot_confirm(g, g->props & ~(unsigned)(OT_P_USES | OT_P_ORDER));
         st = ot_assure(g, OT_P_ORDER | OT_P_USES);
         if (st == OT_OK) drop_unread(g, &f);
+        if (st == OT_OK) st = ot_assure(g, OT_P_ORDER | OT_P_USES);
     }
     ot_arena_free(f.a);
     return st;

@@ -171,14 +171,8 @@ static ot_status widen_cast(ot_graph *g, ot_id id)
 /* Constants of half precision that nobody reads any more are not written. Requires USES. */
 static void drop_unread(ot_graph *g, const ot_id *wide, uint32_t n_values)
 {
-    for (ot_id v = 0; v < n_values; v++) {
-        ot_value *x = &g->values[v];
-        if (wide[v] == OT_NONE || !contents(g, v) || x->n_uses > 0 || x->is_output) continue;
-        if (x->producer == OT_NONE)
-            x->removed = true;
-        else if (g->nodes[x->producer].n_out == 1)
-            ot_node_remove(g, x->producer);
-    }
+    for (ot_id v = 0; v < n_values; v++)
+        if (wide[v] != OT_NONE && contents(g, v)) ot_value_drop_unread(g, v);
 }
 
 /* What is changed of g, as it was. */
