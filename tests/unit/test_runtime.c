@@ -80,6 +80,11 @@ static void targets_have_runtimes(void **state)
     assert_ptr_equal(ot_runtime_with_lanes(&ot_runtime_onnxruntime, 16), &ot_runtime_onnxruntime);
     assert_ptr_equal(ot_runtime_with_lanes(&ot_runtime_onnxruntime, 0), &ot_runtime_onnxruntime);
     assert_ptr_equal(ot_runtime_with_lanes(&ot_runtime_device, 8), &ot_runtime_device);
+    const ot_runtime *plugin = ot_runtime_with_lanes(&ot_runtime_openvino, 8);
+    assert_int_equal(plugin->conv.block, 8);
+    assert_string_equal(plugin->name, "openvino");
+    assert_true(plugin->one_block && plugin->folds_norms);
+    assert_ptr_equal(ot_runtime_with_lanes(&ot_runtime_openvino, 16), &ot_runtime_openvino);
     assert_ptr_equal(ot_runtime_of(true, true), &ot_runtime_onnxruntime);
     assert_ptr_equal(ot_runtime_of(true, false), &ot_runtime_gpu_plain);
     assert_ptr_equal(ot_runtime_of(false, true), &ot_runtime_device);

@@ -49,7 +49,8 @@ const ot_runtime *ot_runtime_of(bool cache, bool fuses)
 
 const ot_runtime *ot_runtime_with_lanes(const ot_runtime *r, uint32_t lanes)
 {
-    return r == &ot_runtime_onnxruntime && lanes == 8 ? &ot_runtime_onnxruntime_8 : r;
+    if (lanes == 8 && r == &ot_runtime_onnxruntime) return &ot_runtime_onnxruntime_8;
+    return lanes == 8 && r == &ot_runtime_openvino ? &ot_runtime_openvino_8 : r;
 }
 
 const ot_runtime *ot_runtime_emitting(const ot_runtime *r, bool cache)
