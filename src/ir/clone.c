@@ -56,6 +56,8 @@ ot_status ot_model_clone(const ot_model *m, ot_model **out)
     x->free_dims = m->free_dims;
     x->splits = m->splits;
     x->n_splits = m->n_splits;
+    x->repeats = m->repeats;
+    x->n_repeats = m->n_repeats;
     to->name = from->name;
     to->n_inputs = from->n_inputs;
     to->n_outputs = from->n_outputs;

@@ -286,7 +286,14 @@ typedef struct ot_split {
     uint32_t n_again;
 } ot_split;
 
-#define OT_AGAIN_MAX 4 /* so many splits have that in one plan */
+/* A value that is made twice (stage split/). */
+typedef struct ot_repeat {
+    ot_id value, again; /* as it was, for some of its readers; for the others */
+    const ot_id *nodes; /* [n_nodes] that make `again`; the first makes it */
+    uint32_t n_nodes;
+} ot_repeat;
+
+#define OT_AGAIN_MAX 4 /* so many splits, and so many other values, are made twice in one plan */
 
 typedef struct ot_model {
     ot_arena *arena; /* everything that lives as long as the model */
@@ -307,6 +314,8 @@ typedef struct ot_model {
     const struct ot_free_dims *free_dims; /* planned at a design size: what holds there alone; NULL: the sizes are what they are */
     const ot_split *splits;               /* [n_splits] */
     uint32_t n_splits;
+    const ot_repeat *repeats; /* [n_repeats] */
+    uint32_t n_repeats;
     void *source; /* import/'s private state (ModelProto, mappings); freed by ot_model_free */
     void (*free_source)(void *source);
 } ot_model;

@@ -74,10 +74,12 @@ typedef struct ot_plan {
     int64_t late_from;   /* weights of so many bytes or more are packed when they are used (stage weigh/); 0: none */
     double late_seconds; /* which takes that long, and is part of tiled.time_s */
     ot_figures untiled, tiled;
-    bool is_split;                /* made for the model with its normalisations taken apart (stage split/), */
+    bool is_split;                /* made for the model as stage split/ has changed it, its normalisations taken apart, */
     bool whole_softmax;           /* but Softmaxes are as they were */
     uint32_t again[OT_AGAIN_MAX]; /* [n_again] and what these splits normalise is made twice (ot_split_again) */
     uint32_t n_again;
+    ot_id skips[OT_AGAIN_MAX]; /* [n_skips] values that late readers compute once more (ot_skips_repeat) */
+    uint32_t n_skips;
     ot_figures whole;         /* which took this before, untiled */
     double compulsory_bytes;  /* graph inputs + outputs + weights once */
     ot_plan_detail *detail;   /* NULL unless asked for */

@@ -183,6 +183,7 @@ static ot_status write_moments(ot_graph *g, ot_id id)
 
 ot_status ot_split_settle(ot_graph *g, bool own_operators)
 {
+    OT_TRY(split_undo_skips(g));
     for (uint32_t k = 0; k < g->model->n_splits; k++) {
         const ot_split *s = &g->model->splits[k];
         bool once;

@@ -14,6 +14,7 @@
  *   moments.c        Moments in standard ONNX
  *   norm_factors.c   NormFactors in standard ONNX
  *   split_again.c    what is computed twice, for the statistics and for what follows, since keeping it costs more
+ *   split_skips.c    values that late readers compute once more, since keeping them until then costs more
  *   softmax.c        Softmax over pixels: largest and sum in parts
  *   lp_norm.c        LpNormalization along an axis of maps: its norm in parts
  *   split_nodes.c    writing nodes and constants
@@ -62,7 +63,20 @@ uint32_t ot_split_find_again(const ot_graph *g, ot_again *out, uint32_t max);
 /* Make x of these splits [n] twice: for Moments, and for all that comes after. Names and numbers depend on the graph alone. Breaks and makes ORDER
  * and USES, keeps SHAPES. Fails: OT_E_NOMEM. */
 ot_status ot_split_again(ot_graph *g, const uint32_t *splits, uint32_t n) OT_MUST_USE;
-/* After the rewriting of regions: what is whole still becomes the node that it was, but for normalisations of more than 250 000 numbers,
+/* A value that waits for its last readers, and which they may compute once more. */
+typedef struct ot_skip {
+    ot_id value;
+    int64_t bytes; /* that it takes beyond what it is made of */
+    double macs;   /* multiply-adds, once more */
+} ot_skip;
+
+/* Values like that, largest first, into out [max]. Returns how many. Requires ORDER, USES, SHAPES. Fails: OT_E_NOMEM. */
+ot_status ot_skips_find(const ot_graph *g, ot_skip *out, uint32_t max, uint32_t *n) OT_MUST_USE;
+/* Make these values [n] twice: for those that read them soon, and for those that read them late. Noted in the model (repeats). Names and numbers depend on
+ * the graph alone. Breaks and makes ORDER and USES, keeps SHAPES. Fails: OT_E_NOMEM. */
+ot_status ot_skips_repeat(ot_graph *g, const ot_id *values, uint32_t n) OT_MUST_USE;
+
+/* After the rewriting of regions: values that are made twice are made once, where no region has taken a part of that; what is whole still becomes the node that it was, but for normalisations of more than 250 000 numbers,
  * which are more exact in parts; else Moments in no region, and NormFactors, become
  * operators of the standard, unless own_operators. Breaks ORDER and USES. Fails: OT_E_NOMEM. */
 ot_status ot_split_settle(ot_graph *g, bool own_operators) OT_MUST_USE;

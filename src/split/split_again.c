@@ -13,17 +13,10 @@
  */
 #include "split_internal.h"
 
-#define NODES 12 /* at most of these are written again, */
-#define HEAVY 1  /* and so many products among them */
+#define HEAVY 1 /* so many products are computed again */
+#define NODES SPLIT_CHAIN_NODES
 
-/* Nodes that make a value, from some values on. */
-typedef struct chain {
-    const ot_graph *g;
-    ot_id nodes[NODES]; /* [n] readers before what they read */
-    uint32_t n;
-    uint32_t heavy; /* products among them */
-    double macs;
-} chain;
+typedef split_chain chain;
 
 static bool is_product(const ot_node *n) { return ot_op_cost(n->op) == OT_COST_CONV || ot_op_cost(n->op) == OT_COST_GEMM; }
 
@@ -52,7 +45,7 @@ static bool holds(const chain *c, ot_id node)
 static bool append(chain *c, ot_id node)
 {
     const ot_node *n = &c->g->nodes[node];
-    if (c->n == NODES || !may_repeat(c->g, node) || (is_product(n) && c->heavy == HEAVY)) return false;
+    if (c->n == NODES || !may_repeat(c->g, node) || (is_product(n) && c->heavy == c->most_heavy)) return false;
     c->nodes[c->n++] = node;
     c->heavy += is_product(n);
     c->macs += ot_node_macs(c->g, n);
@@ -101,10 +94,9 @@ static bool is_own(const chain *c, ot_id v)
     return !x->is_output;
 }
 
-/* The nodes that make x, back to where least has to be kept; the bytes that this is less than x in *saved. */
-static bool find_chain(const ot_graph *g, ot_id x, chain *best, int64_t *saved)
+bool split_find_chain(const ot_graph *g, ot_id x, uint32_t heavy, split_chain *best, int64_t *saved)
 {
-    chain c = {.g = g};
+    chain c = {.g = g, .most_heavy = heavy};
     int64_t whole, least;
     ot_id largest;
     if (g->values[x].producer == OT_NONE || !ot_value_bytes(&g->values[x], &whole) || !append(&c, g->values[x].producer))
@@ -143,7 +135,7 @@ uint32_t ot_split_find_again(const ot_graph *g, ot_again *out, uint32_t max)
         const ot_id x = own_x(g, &g->model->splits[k]);
         chain c;
         int64_t saved;
-        if (x == OT_NONE || !find_chain(g, x, &c, &saved)) continue;
+        if (x == OT_NONE || !split_find_chain(g, x, HEAVY, &c, &saved)) continue;
         out[n++] = (ot_again){.split = k, .bytes = saved, .macs = c.macs};
     }
     return n;
@@ -189,25 +181,32 @@ static void sort_chain(chain *c)
         }
 }
 
-static ot_status write_again(ot_graph *g, ot_split *s)
+ot_status split_copy_chain(ot_graph *g, split_chain *c, ot_id x, ot_id *again, const ot_id **copies)
 {
     ot_arena *a = g->model->arena;
+    ot_id made[NODES], nodes[NODES];
+    const char *base = ot_format(a, "tile/again/%s", g->values[x].name);
+    if (!base) return ot_fail_nomem(g->model->diag);
+    sort_chain(c);
+    for (uint32_t k = c->n; k-- > 0;) OT_TRY(copy_node(g, c, k, base, made, &nodes[k]));
+    *again = made[0];
+    *copies = ot_memdup(a, nodes, c->n * sizeof *nodes);
+    return *copies ? OT_OK : ot_fail_nomem(g->model->diag);
+}
+
+static ot_status write_again(ot_graph *g, ot_split *s)
+{
     const ot_id x = own_x(g, s);
     chain c;
     int64_t saved;
-    ot_id made[NODES], nodes[NODES];
-    if (x == OT_NONE || !find_chain(g, x, &c, &saved)) return OT_OK;
-    const char *base = ot_format(a, "tile/again/%s", g->values[x].name);
-    if (!base) return ot_fail_nomem(g->model->diag);
-    sort_chain(&c);
-    for (uint32_t k = c.n; k-- > 0;) OT_TRY(copy_node(g, &c, k, base, made, &nodes[k]));
+    ot_id again;
+    if (x == OT_NONE || !split_find_chain(g, x, HEAVY, &c, &saved)) return OT_OK;
+    OT_TRY(split_copy_chain(g, &c, x, &again, &s->again));
     for (uint32_t k = 1; k < s->n_parts; k++) {
         const ot_node *n = &g->nodes[s->parts[k]];
         for (uint32_t i = 0; i < n->n_in; i++)
-            if (n->in[i] == x) n->in[i] = made[0];
+            if (n->in[i] == x) n->in[i] = again;
     }
-    s->again = ot_memdup(a, nodes, c.n * sizeof *nodes);
-    if (!s->again) return ot_fail_nomem(g->model->diag);
     s->n_again = c.n;
     g->props &= ~(unsigned)(OT_P_ORDER | OT_P_USES);
     return ot_assure(g, OT_P_ORDER | OT_P_USES);

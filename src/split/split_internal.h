@@ -36,6 +36,26 @@ ot_status split_ints(split_writer *w, const char *role, const int64_t *data, int
 ot_status split_doubles(split_writer *w, const char *role, const double *data, int32_t rank, const int64_t *dims,
                         ot_id *out) OT_MUST_USE;
 
+#define SPLIT_CHAIN_NODES 12 /* at most of these are written again */
+
+/* Nodes that make a value, from some values on. */
+typedef struct split_chain {
+    const ot_graph *g;
+    ot_id nodes[SPLIT_CHAIN_NODES]; /* [n] readers before what they read */
+    uint32_t n;
+    uint32_t heavy, most_heavy; /* products among them; at most */
+    double macs;                /* multiply-adds of all */
+} split_chain;
+
+/* split_again.c: the nodes that make x, with `heavy` products at most, back to where least has to be kept; the bytes that this is less than x in
+ * *saved. False: nothing is saved. Requires ORDER, USES, SHAPES. */
+bool split_find_chain(const ot_graph *g, ot_id x, uint32_t heavy, split_chain *best, int64_t *saved);
+/* They are written once more, as "tile/again/<x>/...": *again, the copy of x; *copies [c->n], in the model's arena, the first of which makes it. ORDER
+ * and USES no longer hold. Fails: OT_E_NOMEM. */
+ot_status split_copy_chain(ot_graph *g, split_chain *c, ot_id x, ot_id *again, const ot_id **copies) OT_MUST_USE;
+/* split_skips.c: repeats of which no region has taken a part are made once again. Fails: as split_undo_again. */
+ot_status split_undo_skips(ot_graph *g) OT_MUST_USE;
+
 /* split_again.c: x of s is made once, where it is made twice and no region has taken a part of that; *once: it is made once. Fails: OT_E_NOMEM,
  * OT_E_INPUT where a user's subgraph reads it. */
 ot_status split_undo_again(ot_graph *g, const ot_split *s, bool *once) OT_MUST_USE;

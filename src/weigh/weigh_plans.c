@@ -44,8 +44,8 @@ ot_status ot_contest_write(ot_contest *x, const ot_plan *p, ot_region *regions, 
     for (uint32_t k = 0; k < n; k++) regions[k].id = x->o->first_region + k;
     OT_TRY(ot_model_clone(x->g->model, copy));
     ot_status s = n > 0 ? ot_fold_static((*copy)->graph, &some) : OT_OK;
-    if (s == OT_OK && (n > 0 || (*copy)->n_splits > 0))
-        s = ot_rewrite((*copy)->graph, &some); /* normalisations become whole again */
+    if (s == OT_OK && (n > 0 || (*copy)->n_splits > 0 || (*copy)->n_repeats > 0))
+        s = ot_rewrite((*copy)->graph, &some); /* normalisations become whole again, and values are made once */
     if (s == OT_OK && x->folds_norms) s = ot_fold_norms((*copy)->graph, false);
     if (s == OT_OK && x->late_from > 0) s = ot_late_weights((*copy)->graph, x->late_from, &x->late_bytes);
     if (s == OT_OK && x->branch) s = ot_branch(*copy);

@@ -2,6 +2,8 @@
  *
  *   planned, weighed --------------------------------> bytes, seconds ---.
  *   copy -- split -- planned, weighed ---------------> bytes, seconds ----> if it wins, the model itself is split, and has that plan
+ *
+ * So with values that are computed twice, be that for a normalisation or for readers that come late.
  */
 #include "contest.h"
 
@@ -54,10 +56,15 @@ typedef struct request {
     bool pinned;
     uint32_t again[OT_AGAIN_MAX]; /* [n_again] splits whose x is made twice */
     uint32_t n_again;
+    ot_id skips[OT_AGAIN_MAX]; /* [n_skips] values that are made twice */
+    uint32_t n_skips;
 } request;
 
-static ot_status split_graph(ot_graph *g, bool softmax, const uint32_t *again, uint32_t n_again, uint32_t *n)
+/* *n: normalisations taken apart. */
+static ot_status split_graph(ot_graph *g, bool softmax, const uint32_t *again, uint32_t n_again, const ot_id *skips,
+                             uint32_t n_skips, uint32_t *n)
 {
+    if (n_skips > 0) OT_TRY(ot_skips_repeat(g, skips, n_skips));
     OT_TRY(ot_split_norms(g, softmax, n));
     return n_again > 0 ? ot_split_again(g, again, n_again) : OT_OK;
 }
@@ -104,8 +111,8 @@ static ot_status plan_copy(const request *r, bool softmax, ot_plan **p, bool *id
     uint32_t n = 0;
     *p = NULL;
     OT_TRY(ot_model_clone(r->g->model, &copy));
-    ot_status s = split_graph(copy->graph, softmax, r->again, r->n_again, &n);
-    if (s == OT_OK && n > 0) s = plan_within(r, copy->graph, p);
+    ot_status s = split_graph(copy->graph, softmax, r->again, r->n_again, r->skips, r->n_skips, &n);
+    if (s == OT_OK && (n > 0 || copy->n_repeats > 0)) s = plan_within(r, copy->graph, p);
     if (s != OT_OK && *p) {
         ot_plan_free(*p);
         *p = NULL;
@@ -115,6 +122,8 @@ static ot_status plan_copy(const request *r, bool softmax, ot_plan **p, bool *id
         (*p)->whole_softmax = !softmax;
         memcpy((*p)->again, r->again, sizeof r->again);
         (*p)->n_again = r->n_again;
+        memcpy((*p)->skips, r->skips, sizeof r->skips);
+        (*p)->n_skips = r->n_skips;
     }
     *idle = *p && softmax_idle(copy, *p);
     ot_model_free(copy);
@@ -160,6 +169,7 @@ static void show(const request *r, const ot_plan *p)
     fprintf(stderr, "> Split: %u regions, %.3f ms, peak %lld, growth %lld", p->n_regions, p->tiled.time_s * 1e3,
             (long long)p->tiled.peak_bytes, (long long)p->tiled.growth_bytes);
     for (uint32_t k = 0; k < r->n_again; k++) fprintf(stderr, "%s %u", k ? "," : ", twice", r->again[k]);
+    for (uint32_t k = 0; k < r->n_skips; k++) fprintf(stderr, "%s %s", k ? "," : ", twice", r->g->values[r->skips[k]].name);
     fprintf(stderr, "\n");
 }
 
@@ -201,11 +211,17 @@ static uint32_t pick_again(ot_again *all, uint32_t n, int64_t least, double macs
     return picked;
 }
 
+static double all_macs(const ot_graph *g)
+{
+    double macs = 0;
+    for (uint32_t k = 0; k < g->n_order; k++) macs += ot_node_macs(g, &g->nodes[g->order[k]]);
+    return macs;
+}
+
 static ot_status choose_again(const request *r, const ot_plan *p, request *out)
 {
     ot_model *copy = NULL;
     uint32_t n = 0;
-    double macs = 0;
     *out = *r;
     OT_TRY(ot_model_clone(r->g->model, &copy));
     const ot_graph *g = copy->graph;
@@ -213,34 +229,56 @@ static ot_status choose_again(const request *r, const ot_plan *p, request *out)
     ot_again *all = s == OT_OK ? OT_NEW_N(copy->arena, ot_again, n + 1u) : NULL;
     if (s == OT_OK && !all) s = ot_fail_nomem(r->g->model->diag);
     if (s == OT_OK) {
-        for (uint32_t k = 0; k < g->n_order; k++) macs += ot_node_macs(g, &g->nodes[g->order[k]]);
         out->n_again = pick_again(all, ot_split_find_again(g, all, n), (int64_t)(LARGE * (double)p->untiled.peak_bytes),
-                                  macs * r->o->max_slowdown * AGAIN_MACS, out->again);
+                                  all_macs(g) * r->o->max_slowdown * AGAIN_MACS, out->again);
     }
     ot_model_free(copy);
     return s;
 }
 
-/* Plans in which large values before normalisations are computed twice: the statistics' tiles have them, and those
- * of what follows, and nobody keeps them. */
+/* Values that late readers make twice, as pick_again. Where values of the whole graph have one block that is placed before it runs: else
+ * what waits fills places that others leave, and the search for sets of regions is long. */
+static ot_status choose_skips(const request *r, const ot_plan *p, request *out)
+{
+    ot_skip all[OT_AGAIN_MAX];
+    uint32_t n = 0;
+    double macs = all_macs(r->g) * r->o->max_slowdown * AGAIN_MACS;
+    *out = *r;
+    if (!r->t->runtime->one_block || r->g->model->free_dims) return OT_OK;
+    OT_TRY(ot_skips_find(r->g, all, OT_AGAIN_MAX, &n));
+    for (uint32_t k = 0; k < n && (double)all[k].bytes >= LARGE * (double)p->untiled.peak_bytes; k++) {
+        if (all[k].macs > macs) continue;
+        macs -= all[k].macs;
+        out->skips[out->n_skips++] = all[k].value;
+    }
+    return OT_OK;
+}
+
+/* The plan of that request takes the place of *best, if it wins by something. */
+static ot_status try_twice(const request *r, const ot_plan *p, ot_plan **best, bool *won)
+{
+    ot_plan *other = NULL;
+    OT_TRY(plan_split(r, &other));
+    show(r, other);
+    const ot_plan *so_far = *best ? *best : p;
+    *won = other && wins(r->o, so_far, p, other) && bytes_of(other, &p->untiled) < AGAIN_LESS * bytes_of(so_far, &p->untiled);
+    ot_plan_free(*won ? *best : other);
+    if (*won) *best = other;
+    return OT_OK;
+}
+
+/* Plans in which large values before normalisations are computed twice: the statistics' tiles have them, and those of what follows, and
+ * nobody keeps them; then such in which skip connections are. All that were picked, or the largest alone. */
 static ot_status try_again(const request *r, const ot_plan *p, ot_plan **best)
 {
     request again;
     if (r->o->goal != OT_GOAL_MEMORY || r->o->force || r->o->force_form != OT_FORM_NONE) return OT_OK;
     OT_TRY(choose_again(r, p, &again));
-    for (bool won = false; again.n_again > 0 && !won; again.n_again = again.n_again > 1 ? 1 : 0) {
-        ot_plan *other = NULL;
-        OT_TRY(plan_split(&again, &other));
-        show(&again, other);
-        const ot_plan *so_far = *best ? *best : p;
-        won = other && wins(r->o, so_far, p, other) && bytes_of(other, &p->untiled) < AGAIN_LESS * bytes_of(so_far, &p->untiled);
-        if (won) {
-            ot_plan_free(*best);
-            *best = other;
-        } else {
-            ot_plan_free(other);
-        }
-    }
+    for (bool won = false; again.n_again > 0 && !won; again.n_again = again.n_again > 1 ? 1 : 0)
+        OT_TRY(try_twice(&again, p, best, &won));
+    OT_TRY(choose_skips(r, p, &again));
+    for (bool won = false; again.n_skips > 0 && !won; again.n_skips = again.n_skips > 1 ? 1 : 0)
+        OT_TRY(try_twice(&again, p, best, &won));
     return OT_OK;
 }
 
@@ -286,5 +324,5 @@ ot_status ot_weigh_split_free(ot_graph *g, const ot_target *t, const ot_plan_opt
 ot_status ot_split_like(ot_graph *g, const ot_plan *p)
 {
     uint32_t n;
-    return split_graph(g, !p->whole_softmax, p->again, p->n_again, &n);
+    return split_graph(g, !p->whole_softmax, p->again, p->n_again, p->skips, p->n_skips, &n);
 }

@@ -1,0 +1,103 @@
+/* Values that late readers compute once more (src/split/split_skips.c): which are found, who reads the copy, that a copy of which no region
+ * has taken a part is taken back. Numbers and memory in runtimes: tests/e2e/skips.sh.
+ */
+#include "ir_check.h"
+
+#include "split/split.h"
+
+#define CONV(y, x, w) " %" y " = Conv(%" x ", %" w ") {kernel_shape=[3,3], pads=[1,1,1,1]}\n"
+#define HEAD                                                                                                   \
+    "model ir 8 opset 18\ngraph g {\n input %x : float32[1,2,16,12]\n init %v : float32[8,2,3,3] = random 1\n" \
+    " init %w : float32[8,8,3,3] = random 2\n init %u : float32[4,16,3,3] = random 3\n"                        \
+    " init %few : float32[1,8,3,3] = random 4\n"
+#define ENCODER " %c = Conv(%x, %v) {kernel_shape=[3,3], pads=[1,1,1,1]}\n %r = Relu(%c)\n" CONV("d", "r", "w") " %s = Relu(%d)\n"
+#define MIDDLE  CONV("e", "s", "w") " %f = Relu(%e)\n" CONV("g", "f", "w") " %h = Relu(%g)\n" CONV("i", "h", "w") " %j = Relu(%i)\n"
+#define DECODER " %k = Concat(%j, %s) {axis=1}\n" CONV("y", "k", "u") " output %y\n}\n"
+
+#define CHANNEL (16 * 12 * 4) /* bytes */
+
+static ot_model *model_of(const char *text)
+{
+    ot_model *m = parse(text);
+    assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
+    assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
+    return m;
+}
+
+static void found_as_expected(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *name; /* of the largest; NULL: there is none */
+        int64_t channels; /* that it takes beyond what it is made of */
+    } CASES[] = {
+        {HEAD ENCODER MIDDLE DECODER, "s", 8},                       /* of the caller's image */
+        {HEAD ENCODER " %j = Sigmoid(%s)\n" DECODER, NULL, 0},       /* it waits for a step */
+        {HEAD ENCODER CONV("t", "s", "few") MIDDLE DECODER, "s", 8}, /* read twice soon, once late */
+        {HEAD ENCODER MIDDLE " output %s\n" DECODER, NULL, 0},       /* it is there anyhow */
+        {HEAD ENCODER MIDDLE CONV("o", "j", "w") " %q = Relu(%o)\n" CONV("l", "q", "w") CONV("m", "l", "w")
+             CONV("n", "m", "w") " %k = Concat(%n, %j) {axis=1}\n" CONV("y", "k", "u") " output %y\n}\n",
+         NULL, 0}, /* made of as many numbers */
+    };
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
+        ot_model *m = model_of(CASES[k].text);
+        ot_skip all[3] = {0};
+        uint32_t n;
+        assert_int_equal(ot_skips_find(m->graph, all, 3, &n), OT_OK);
+        if ((n > 0) != (CASES[k].name != NULL)) fail_msg("case %zu: %u are found", k, n);
+        if (n > 0) {
+            assert_string_equal(m->graph->values[all[0].value].name, CASES[k].name);
+            assert_int_equal(all[0].bytes, CASES[k].channels * CHANNEL);
+            assert_true(all[0].macs == 16 * 12 * (9 * (2 * 8 + 8 * 8) + 2 * 8));
+        }
+        for (uint32_t j = 1; j < n; j++) assert_true(all[j].bytes <= all[j - 1].bytes);
+        assert_int_equal(ot_skips_find(m->graph, all, 0, &n), OT_OK);
+        assert_int_equal(n, 0);
+        ot_model_free(m);
+    }
+}
+
+/* The late reader has the copy, the early one does not; clones get the same; what no region touches becomes what it was. */
+static void repeated_and_taken_back(void **state)
+{
+    (void)state;
+    for (int touched = 0; touched < 3; touched++) {
+        ot_model *m = model_of(HEAD ENCODER MIDDLE DECODER), *copy;
+        ot_graph *g = m->graph;
+        const ot_id s = ot_value_find(g, "s"), by = g->values[s].producer;
+        char *before = print(g);
+        assert_int_equal(ot_model_clone(m, &copy), OT_OK);
+        assert_int_equal(ot_skips_repeat(copy->graph, &s, 1), OT_OK);
+        assert_int_equal(ot_skips_repeat(g, &s, 1), OT_OK);
+        assert_int_equal(ot_verify(g), OT_OK);
+        assert_int_equal(m->n_repeats, 1);
+        assert_int_equal(m->repeats[0].n_nodes, 4);
+        assert_int_equal(m->repeats[0].again, copy->repeats[0].again);
+        assert_int_equal(g->values[s].n_uses, 1);
+        assert_string_equal(g->nodes[g->values[s].uses[0]].op_type, "Conv");
+        const ot_value *again = &g->values[m->repeats[0].again];
+        assert_int_equal(again->n_uses, 1);
+        assert_string_equal(g->nodes[again->uses[0]].op_type, "Concat");
+        assert_int_equal(g->nodes[again->producer].op, g->nodes[by].op);
+        if (touched == 1) ot_node_remove(g, m->repeats[0].nodes[0]);
+        if (touched == 2) ot_node_remove(g, by);
+        assert_int_equal(ot_split_settle(g, false), OT_OK);
+        assert_true(g->nodes[m->repeats[0].nodes[1]].dead == (touched == 0));
+        if (touched == 0) {
+            assert_int_equal(ot_assure(g, OT_P_ORDER | OT_P_USES), OT_OK);
+            char *after = print(g);
+            assert_string_equal(before, after);
+            free(after);
+        }
+        free(before);
+        ot_model_free(copy);
+        ot_model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(found_as_expected), cmocka_unit_test(repeated_and_taken_back)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
