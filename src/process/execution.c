@@ -177,6 +177,13 @@ static bool is(const ot_node *n, const char *op_type) { return n && n->domain[0]
 /* The graph states the extents of what step value v is. */
 static bool is_stated(const ot_graph *g, uint32_t v) { return ot_value_is_static(&g->values[v % g->n_values]); }
 
+/* Buffer b, which was taken, becomes part of the pattern. */
+static ot_status record(run *u, uint32_t b)
+{
+    if (!u->f->plan.tensors_only || u->f->has_pattern) return OT_OK;
+    return ot_pattern_take(&u->f->pattern, u->x->a, b, u->f->plan.buffers[b].bytes) ? OT_OK : OT_E_NOMEM;
+}
+
 static ot_status take_results(run *u, const ot_exec_step *s)
 {
     const bool joined = s->node != OT_NONE && is(&u->f->plan.g->nodes[s->node], "ConcatFromSequence");
@@ -189,9 +196,7 @@ static ot_status take_results(run *u, const ot_exec_step *s)
         if (x->kind == OT_BUFFER_PLANNED && u->left[b] != x->uses) continue; /* it lies where an earlier value lay */
         if (x->kind == OT_BUFFER_PLANNED && u->in_block) continue;
         OT_TRY(joined ? take_joined(u->x, x->bytes, &u->chunk[b]) : take(u->x, x->bytes, &u->chunk[b]));
-        if (x->kind == OT_BUFFER_PLANNED && u->f->plan.tensors_only && !u->f->has_pattern &&
-            !ot_pattern_take(&u->f->pattern, u->x->a, b, x->bytes))
-            return OT_E_NOMEM;
+        if (x->kind == OT_BUFFER_PLANNED) OT_TRY(record(u, b));
     }
     return OT_OK;
 }
@@ -215,14 +220,15 @@ static ot_status new_carried(run *u, const ot_node *n, const ot_graph *body, car
     return OT_OK;
 }
 
-/* What the Loop carried in the end is copied, and goes then. */
+/* What the Loop carried in the end is copied, into the block where there is one, and goes then. */
 static ot_status hand_out(run *u, const ot_node *n, const ot_graph *body, carried *c)
 {
     for (uint32_t k = 1; k < body->n_outputs; k++) {
         const uint32_t b = c->is[k] && k - 1 < n->n_out && n->out[k - 1] != OT_NONE ? u->f->plan.values[n->out[k - 1]].buffer
                                                                                     : OT_NONE;
-        if (b != OT_NONE && u->f->plan.buffers[b].kind == OT_BUFFER_HANDED)
-            OT_TRY(take(u->x, u->f->plan.buffers[b].bytes, &u->chunk[b]));
+        if (b == OT_NONE || u->f->plan.buffers[b].kind != OT_BUFFER_HANDED || u->in_block) continue;
+        OT_TRY(take(u->x, u->f->plan.buffers[b].bytes, &u->chunk[b]));
+        if (u->chunk[b] != OT_NONE) OT_TRY(record(u, b));
     }
     for (uint32_t k = 0; k < body->n_outputs; k++) {
         release(u->x, &c->now[k]);
@@ -315,8 +321,7 @@ static ot_status sequence_step(run *u, const ot_node *n)
 static void drop(run *u, uint32_t b)
 {
     ot_buffer_kind kind = u->f->plan.buffers[b].kind;
-    if (kind == OT_BUFFER_HANDED) release(u->x, &u->chunk[b]);
-    if (kind != OT_BUFFER_PLANNED) return;
+    if (kind != OT_BUFFER_PLANNED && kind != OT_BUFFER_HANDED) return;
     if (u->chunk[b] != OT_NONE && u->f->plan.tensors_only && !u->f->has_pattern) ot_pattern_release(&u->f->pattern, b);
     release(u->x, &u->chunk[b]);
 }

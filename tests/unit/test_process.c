@@ -197,6 +197,21 @@ static void long_loops_hold_all_pieces(void **state)
     assert_in_range(looped(1600).growth, 800 * MB, 860 * MB);
 }
 
+/* What a Loop hands out in the end is part of its graph's pattern: later runs have it in the block, for as long as they last. */
+static void carried_results_are_in_the_block(void **state)
+{
+    (void)state;
+    ot_process_figures f = played(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  init %n : int64[] = [3]\n  init %yes : bool[] = [1]\n"
+        "  %all : float32[1,16,512,512] = Loop(%n, %yes, %x) {body=graph step {\n    input %i : int64[]\n    input %go : bool[]\n"
+        "    input %s : float32[1,16,512,512]\n    %on : bool[] = Identity(%go)\n    %e : float32[1,16,512,512] = Exp(%s)\n"
+        "    output %on\n    output %e\n  }}\n"
+        "  %y = ReduceMax(%all) {axes=[1,2,3]}\n  output %y\n}\n",
+        true);
+    assert_int_equal(f.pattern, 16 * MB);
+    assert_true(f.growth > f.first_run + 15 * MB);
+}
+
 /* A Resize whose sizes are computed from a shape stays in blocks: 3 channels of 512 x 512 in 16, then as they are asked for. */
 static void computed_sizes_are_known(void **state)
 {
@@ -534,6 +549,7 @@ int main(void)
         cmocka_unit_test(branches_have_no_block),
         cmocka_unit_test(branches_convert_weights),
         cmocka_unit_test(long_loops_hold_all_pieces),
+        cmocka_unit_test(carried_results_are_in_the_block),
         cmocka_unit_test(branches_are_weighed),
         cmocka_unit_test(bytes_have_a_price),
         cmocka_unit_test(weighed_plans_are_never_worse),
