@@ -116,16 +116,16 @@ def child(config):
     forget_peak()                                 # or memory left over from loading would hide what running takes
     base = before if own else status_mb('VmRSS')
     for k, _ in enumerate(sys.stdin):
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         outputs = run(feeds)
-        seconds = time.perf_counter() - start
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
         peak = status_mb('VmHWM') - base
         if k == 0 and config.get('outputs'):
             names = [o.name for o in session.get_outputs()]
             np.savez(config['outputs'], names=np.array(names), **{f'o{j}': o for j, o in enumerate(outputs)})
             forget_peak()                         # writing files takes buffers, too
         del outputs
-        print(json.dumps({'seconds': seconds, 'peak_mb': peak}), flush=True)
+        print(json.dumps({'seconds': seconds, 'cpu_seconds': cpu, 'peak_mb': peak}), flush=True)
 
 
 class Side:

@@ -99,6 +99,7 @@ static const option OPTIONS[] = {
      "run original and result, compare the outputs; --verify=all: inner values, too"},
     {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), MODELS, "write the graph after each pass to D/NN-pass.ot and .dot"},
     {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), TILERS, NULL},
+    {"no-streams", 0, NULL, FLAG, NULL, AT(plan.no_streams), TILERS, NULL},
     {"form", 0, "scan|unrolled|loop-peeled|loop-window|loop|prescan|stream", FORM, NULL, AT(plan.force_form), TILERS, NULL},
 
     {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUNNERS | KERNEL,

@@ -114,6 +114,7 @@ typedef struct ot_plan_options {
         force_form; /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost. Stream, without `force`: regions that stream
                               are looked for by themselves, where they lower the peak */
     uint32_t stream_rows; /* of these, least rows of a step on the axis of the region's sink; 0: by cost */
+    bool no_streams;      /* no region streams: tiles with halos alone, for comparisons */
 } ot_plan_options;
 
 /* Plan a graph. Requires ORDER, USES, SHAPES; keeps them. Fails with OT_E_BUDGET naming required, available and excess

@@ -241,7 +241,8 @@ static ot_status try_forms(ot_contest *x, const ot_plan_options *best)
 static ot_status try_streams(ot_contest *x)
 {
     static const uint32_t ROWS[] = {1, 2, 4, 8, 16, 32, 64}; /* of a step, at least */
-    for (size_t k = 0; k < sizeof ROWS / sizeof *ROWS && ot_runtime_takes(x->t->runtime, OT_FORM_STREAM); k++) {
+    const bool any = !x->o->no_streams && ot_runtime_takes(x->t->runtime, OT_FORM_STREAM);
+    for (size_t k = 0; k < sizeof ROWS / sizeof *ROWS && any; k++) {
         ot_plan_options o = *x->o;
         int64_t bytes;
         o.force_form = OT_FORM_STREAM;

@@ -316,7 +316,7 @@ ot_status ot_stream_regions(const ot_seq *s, ot_walk *w, const ot_target *t, con
 {
     finder x = {.s = s, .w = w, .t = t, .o = o, .arena = a, .pool = pool};
     const uint32_t before = pool->n;
-    if (!ot_runtime_takes(t->runtime, OT_FORM_STREAM)) return OT_OK;
+    if (o->no_streams || !ot_runtime_takes(t->runtime, OT_FORM_STREAM)) return OT_OK;
     OT_TRY(find_ends(&x));
     for (uint32_t k = x.n_ends; k-- > 0 && x.work < WORK_MAX;) OT_TRY(try_end(&x, x.ends[k]));
     drop_covered(pool, before);
