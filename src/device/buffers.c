@@ -88,8 +88,11 @@ ot_status ot_dev_buffer_free(ot_device *dev, ot_dev_buffer handle, ot_device_err
     dev_settle_buffer(dev, handle.id);
     dev_lock(dev);
     ot_status s = dev_slot_get(dev, DEV_BUFFER, handle.id, OT_DEV_INVALID_POINTER, e, &record);
+    if (s == OT_OK && ((dev_buffer *)record)->n_maps > 0)
+        s = dev_fail(e, OT_DEV_INVALID_OBJECT, "buffer '%s' is still mapped", ((dev_buffer *)record)->name);
     if (s == OT_OK) {
         dev_buffer *b = record;
+        if (b->mapped) dev->driver->unmap(dev, b);
         dev->driver->buffer_free(dev, b);
         dev_slot_drop(dev, DEV_BUFFER, b->id);
         count_free(&dev->usage, b->bytes);

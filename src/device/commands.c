@@ -63,11 +63,23 @@ static void note_use(const ot_device *dev, dev_buffer *b, const dev_queue *q)
     b->last_use[at] = (ot_dev_event){{q->id}, q->issued};
 }
 
+/* Where maps do not stay, a mapped buffer is unmapped for the command, or refused. */
+static ot_status check_maps(ot_device *dev, dev_buffer *b, ot_device_error *e)
+{
+    if (!b || !b->mapped || dev->facts.maps_stay) return OT_OK;
+    if (b->n_maps > 0) return dev_fail(e, OT_DEV_INVALID_OBJECT, "buffer '%s' is mapped: no command can use it", b->name);
+    dev->driver->unmap(dev, b);
+    return OT_OK;
+}
+
 /* Parts are filled in. Locked. */
 static ot_status submit(ot_device *dev, dev_queue *q, dev_command *c, const ot_dev_after *after, ot_device_error *e,
                         ot_dev_event *done)
 {
     for (uint32_t k = 0; after && k < after->n; k++) OT_TRY(add_wait(dev, q, after->events[k], c, e));
+    OT_TRY(check_maps(dev, c->to.buffer, e));
+    OT_TRY(check_maps(dev, c->from.buffer, e));
+    for (uint32_t k = 0; c->launch && k < c->launch->n_args; k++) OT_TRY(check_maps(dev, c->parts[k].buffer, e));
     c->serial = q->issued + 1;
     OT_TRY(dev->driver->submit(dev, q, c, e));
     q->issued = c->serial;

@@ -107,6 +107,11 @@ static void free_all(ot_device *dev)
         dev_program *p = dev->slots[DEV_PROGRAM].records[k];
         if (p) ot_dev_program_free(dev, (ot_dev_program){p->id}, NULL);
     }
+    for (uint32_t k = 0; k < dev->slots[DEV_MAP].n; k++) {
+        dev_map *m = dev->slots[DEV_MAP].records[k];
+        if (m) m->buffer->n_maps--;
+        free(m);
+    }
     for (uint32_t k = 0; k < dev->slots[DEV_BUFFER].n; k++) {
         dev_buffer *b = dev->slots[DEV_BUFFER].records[k];
         if (b) ot_dev_buffer_free(dev, (ot_dev_buffer){b->id}, NULL);

@@ -53,6 +53,7 @@ typedef struct ot_device_facts {
     uint32_t number; /* of its API, from 0 */
     char name[128], version[128];
     bool is_cpu, has_f64, has_f16;
+    bool maps_stay;          /* a buffer may be used by commands while it is mapped */
     bool unified;            /* host and device share one memory: maps copy nothing */
     int64_t memory_bytes;    /* of the device */
     int64_t allocation_most; /* bytes of one buffer */
@@ -134,7 +135,7 @@ typedef struct ot_dev_slice {
 } ot_dev_slice;
 
 ot_status ot_dev_buffer_new(ot_device *dev, const ot_dev_buffer_options *o, ot_device_error *e, ot_dev_buffer *out) OT_MUST_USE;
-/* Waits for commands that use it. OT_DEV_INVALID_POINTER: freed before, another device's, none at all. */
+/* Waits for commands that use it. OT_DEV_INVALID_POINTER: freed before, another device's, none at all; OT_DEV_INVALID_OBJECT: mapped. */
 ot_status ot_dev_buffer_free(ot_device *dev, ot_dev_buffer b, ot_device_error *e);
 /* The whole of it; all zero for what is no buffer of this device. */
 ot_dev_slice ot_dev_whole(ot_device *dev, ot_dev_buffer b);
@@ -143,6 +144,7 @@ typedef struct ot_device_usage {
     int64_t used, peak, budget; /* bytes of buffers */
     uint32_t n_buffers;
     uint64_t n_allocated, n_freed, bytes_allocated, bytes_freed;
+    uint64_t n_mapped, n_map_hits; /* maps opened, and those that found the buffer mapped */
 } ot_device_usage;
 ot_device_usage ot_device_use(ot_device *dev);
 
@@ -190,6 +192,25 @@ ot_status ot_dev_copy(ot_device *dev, ot_dev_queue q, ot_dev_slice to, ot_dev_sl
 /* A 32-bit pattern over a slice whose offset and bytes are multiples of 4. */
 ot_status ot_dev_fill(ot_device *dev, ot_dev_queue q, ot_dev_slice to, uint32_t pattern, const ot_dev_after *after,
                       ot_device_error *e, ot_dev_event *done) OT_MUST_USE;
+
+/* ---- maps: maps.c ---- */
+
+/* A window of the host into a buffer of kind host or unified. The first map of a buffer maps all of it, and it stays so: later ones are
+ * hits, whatever their range. What the host writes is the device's after a flush, or when the map is closed; what the device wrote is the
+ * host's when a map is opened, or after an invalidation. Maps that overlap are closed in the reverse order. While one is open, OpenCL
+ * lets no command use the buffer (facts.maps_stay false): it is refused. */
+typedef struct ot_dev_map {
+    uint64_t id;
+} ot_dev_map;
+
+/* access: OT_DEV_HOST_READS, OT_DEV_HOST_WRITES or both, as the buffer's allows. Waits for commands that use the buffer. */
+ot_status ot_dev_map_open(ot_device *dev, ot_dev_slice s, uint32_t access, ot_device_error *e, ot_dev_map *out,
+                          void **data) OT_MUST_USE;
+/* A part of the map, from its begin; rounded out to the device's granule. */
+ot_status ot_dev_map_flush(ot_device *dev, ot_dev_map m, int64_t offset, int64_t bytes, ot_device_error *e) OT_MUST_USE;
+ot_status ot_dev_map_invalidate(ot_device *dev, ot_dev_map m, int64_t offset, int64_t bytes, ot_device_error *e) OT_MUST_USE;
+/* Flushes what was mapped for writing. OT_DEV_INVALID_OBJECT: closed before, or one that overlaps was opened later and is open. */
+ot_status ot_dev_map_close(ot_device *dev, ot_dev_map m, ot_device_error *e);
 
 /* ---- programs and kernels ---- */
 

@@ -16,7 +16,7 @@ typedef struct dev_slots { /* handles -> records: index 24 bits, generation 24, 
     uint32_t n, cap;       /* slots that were ever used */
 } dev_slots;
 
-typedef enum dev_kind { DEV_BUFFER = 1, DEV_QUEUE, DEV_PROGRAM, DEV_KINDS } dev_kind;
+typedef enum dev_kind { DEV_BUFFER = 1, DEV_QUEUE, DEV_PROGRAM, DEV_MAP, DEV_KINDS } dev_kind;
 
 #define DEV_QUEUES_MOST 16 /* of a device at a time */
 
@@ -28,6 +28,8 @@ typedef struct dev_buffer {
     uint32_t access;
     void *host;                             /* imported memory; NULL: none */
     ot_dev_event last_use[DEV_QUEUES_MOST]; /* of each queue that used it; queue.id 0: none */
+    uint32_t n_maps;                        /* that are open */
+    void *mapped;                           /* where all of it is mapped; NULL: nowhere. The driver may unmap it when n_maps is 0 */
     void *api;                              /* the driver's */
 } dev_buffer;
 
@@ -48,6 +50,13 @@ typedef struct dev_program {
     char name[48];
     void *api;
 } dev_program;
+
+typedef struct dev_map {
+    uint64_t id, order; /* order: of opening */
+    dev_buffer *buffer;
+    int64_t offset, bytes;
+    uint32_t access;
+} dev_map;
 
 typedef enum dev_verb { DEV_UPLOAD, DEV_DOWNLOAD, DEV_COPY, DEV_FILL, DEV_LAUNCH, DEV_VERBS } dev_verb;
 
@@ -81,6 +90,11 @@ typedef struct dev_driver {
     void (*close)(ot_device *dev); /* of what `open` made as far as it came; objects are gone */
     ot_status (*buffer_new)(ot_device *dev, dev_buffer *b, ot_device_error *e);
     void (*buffer_free)(ot_device *dev, dev_buffer *b);
+    /* Map all of the buffer: b->mapped. Nothing that uses it runs. */
+    ot_status (*map)(ot_device *dev, dev_buffer *b, ot_device_error *e);
+    void (*unmap)(ot_device *dev, dev_buffer *b);
+    /* Make the host's writes the device's, or the device's the host's; the range is a multiple of the granule or reaches the end. */
+    ot_status (*sync)(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes, bool to_device, ot_device_error *e);
     ot_status (*queue_new)(ot_device *dev, dev_queue *q, ot_device_error *e);
     void (*queue_free)(ot_device *dev, dev_queue *q);
     /* Queue the command; it gets its serial by the layer. */
@@ -104,6 +118,7 @@ struct ot_device {
     dev_slots slots[DEV_KINDS];
     ot_device_usage usage;
     bool lost;
+    uint64_t maps_opened;
     uint32_t n_findings;
     char first_finding[512];
     void *api; /* the driver's */

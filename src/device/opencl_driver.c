@@ -16,6 +16,7 @@ typedef struct cl_state {
     opencl_api cl;
     cl_device_id id;
     cl_context context;
+    cl_command_queue maps; /* what maps and unmaps run in */
 } cl_state;
 
 typedef struct cl_part { /* a sub-buffer */
@@ -168,7 +169,9 @@ static ot_status open_state(ot_device *dev, cl_state *x, uint32_t number, ot_dev
     x->id = ids[number];
     ask(&x->cl, x->id, number, &dev->facts);
     x->context = x->cl.clCreateContext(NULL, 1, &x->id, NULL, NULL, &code);
-    return x->context ? OT_OK : failed(dev, e, "no context", code);
+    if (!x->context) return failed(dev, e, "no context", code);
+    x->maps = x->cl.clCreateCommandQueue(x->context, x->id, 0, &code);
+    return x->maps ? OT_OK : failed(dev, e, "no queue", code);
 }
 
 static ot_status open_device(ot_device *dev, uint32_t number, ot_device_error *e)
@@ -180,6 +183,7 @@ static ot_status open_device(ot_device *dev, uint32_t number, ot_device_error *e
 static void close_device(ot_device *dev)
 {
     cl_state *x = state_of(dev);
+    if (x && x->maps) x->cl.clReleaseCommandQueue(x->maps);
     if (x && x->context) x->cl.clReleaseContext(x->context);
     free(x);
 }
@@ -224,6 +228,36 @@ static void buffer_free(ot_device *dev, dev_buffer *b)
     x->cl.clReleaseMemObject(m->mem);
     free(m->parts);
     free(m);
+}
+
+static ot_status map_buffer(ot_device *dev, dev_buffer *b, ot_device_error *e)
+{
+    const cl_state *x = state_of(dev);
+    cl_int code = CL_SUCCESS;
+    cl_map_flags flags = (b->access & OT_DEV_HOST_READS ? CL_MAP_READ : 0) | (b->access & OT_DEV_HOST_WRITES ? CL_MAP_WRITE : 0);
+    b->mapped = x->cl.clEnqueueMapBuffer(x->maps, ((cl_buffer *)b->api)->mem, CL_TRUE, flags, 0, (size_t)b->bytes, 0, NULL, NULL,
+                                         &code);
+    return b->mapped ? OT_OK : failed(dev, e, "a buffer cannot be mapped", code);
+}
+
+static void unmap_buffer(ot_device *dev, dev_buffer *b)
+{
+    const cl_state *x = state_of(dev);
+    if (x->cl.clEnqueueUnmapMemObject(x->maps, ((cl_buffer *)b->api)->mem, b->mapped, 0, NULL, NULL) == CL_SUCCESS)
+        x->cl.clFinish(x->maps);
+    b->mapped = NULL;
+}
+
+/* A map is in step with the device when it begins and ends only; memory of ALLOC_HOST_PTR comes back to where it was. */
+static ot_status sync_buffer(ot_device *dev, dev_buffer *b, int64_t offset, int64_t bytes, bool to_device, ot_device_error *e)
+{
+    void *before = b->mapped;
+    (void)offset;
+    (void)bytes;
+    (void)to_device;
+    unmap_buffer(dev, b);
+    OT_TRY(map_buffer(dev, b, e));
+    return b->mapped == before ? OT_OK : dev_fail(e, OT_DEV_UNSUPPORTED, "buffer '%s': its map moved: close and open it", b->name);
 }
 
 /* The buffer itself, or the sub-buffer of the part. */
@@ -511,6 +545,9 @@ const dev_driver dev_opencl = {.api = OT_DEV_OPENCL,
                                .close = close_device,
                                .buffer_new = buffer_new,
                                .buffer_free = buffer_free,
+                               .map = map_buffer,
+                               .unmap = unmap_buffer,
+                               .sync = sync_buffer,
                                .queue_new = queue_new,
                                .queue_free = queue_free,
                                .submit = submit,

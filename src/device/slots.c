@@ -10,7 +10,7 @@
 #define GENERATION_BITS 24
 #define MASK24          0xffffffu
 
-static const char *const KIND_NAMES[DEV_KINDS] = {"object", "buffer", "queue", "program"};
+static const char *const KIND_NAMES[DEV_KINDS] = {"object", "buffer", "queue", "program", "map"};
 
 static uint64_t handle(uint32_t mark, dev_kind kind, uint32_t generation, uint32_t slot)
 {

@@ -101,6 +101,7 @@ static void errors_are_typed(void **state)
     ot_device *other = open_rig(OT_DEV_OPENCL, NULL);
     uint8_t bytes[64] = {0};
     ot_device_error full;
+    ot_device *none_such;
     ot_dev_buffer b = make_buffer(dev, "b", 6000, OT_DEV_MEM_DEVICE), x,
                   foreign = make_buffer(other, "foreign", 64, OT_DEV_MEM_DEVICE);
     assert_int_equal(ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "big", .bytes = 4001}, &full, &x), OT_E_BUDGET);
@@ -132,7 +133,7 @@ static void errors_are_typed(void **state)
     FINE(ot_dev_buffer_free(dev, b, e));
     FAULT(OT_DEV_INVALID_POINTER, "was freed before", ot_dev_buffer_free(dev, b, e));
     FAULT(OT_DEV_INVALID_POINTER, "was freed before", ot_dev_upload(dev, q, part(b, 0, 8), bytes, NULL, e, NULL));
-    FAULT(OT_DEV_NOT_HERE, "no OpenCL device 999", ot_device_open(OT_DEV_OPENCL, 999, NULL, e, &other));
+    FAULT(OT_DEV_NOT_HERE, "no OpenCL device 999", ot_device_open(OT_DEV_OPENCL, 999, NULL, e, &none_such));
     ot_device_close(other);
     ot_device_close(dev);
 }
