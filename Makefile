@@ -331,10 +331,11 @@ format-check:
 
 D := $(DESTDIR)$(PREFIX)
 install: all
-	install -d '$(D)/bin' '$(D)/lib/pkgconfig' '$(D)/include' '$(D)/share/man/man1' '$(D)/share/onnx-tile'
+	install -d '$(D)/bin' '$(D)/lib/pkgconfig' '$(D)/include' '$(D)/share/man/man1' '$(D)/share/onnx-tile' '$(D)/share/bash-completion/completions'
 	install -m 755 $(TOOL) '$(D)/bin/onnx-tile'
 	install -m 644 $(LIB) '$(D)/lib/libonnxtile.a'
 	install -m 644 include/onnx_tile.h '$(D)/include/onnx_tile.h'
+	$(TOOL) --completion bash > '$(D)/share/bash-completion/completions/onnx-tile'
 	install -m 644 docs/onnx-tile.1 '$(D)/share/man/man1/onnx-tile.1'
 	install -m 644 reports/target.xsd '$(D)/share/onnx-tile/target.xsd'
 	install -m 644 reports/benefit.xsd '$(D)/share/onnx-tile/benefit.xsd'
@@ -388,7 +389,8 @@ check-python: python
 
 uninstall:
 	rm -f '$(D)/bin/onnx-tile' '$(D)/lib/libonnxtile.a' '$(D)/include/onnx_tile.h' '$(D)/share/man/man1/onnx-tile.1' \
-	    '$(D)/share/onnx-tile/target.xsd' '$(D)/share/onnx-tile/benefit.xsd' '$(D)/lib/pkgconfig/onnxtile.pc'
+	    '$(D)/share/onnx-tile/target.xsd' '$(D)/share/onnx-tile/benefit.xsd' '$(D)/lib/pkgconfig/onnxtile.pc' \
+	    '$(D)/share/bash-completion/completions/onnx-tile'
 
 clean:
 	rm -rf build dist demo-out

@@ -161,7 +161,28 @@ double ot_now(void); /* seconds of a clock that never goes back */
 uint32_t ot_cpu_lanes(void);
 uint64_t ot_next_random(uint64_t *state); /* splitmix64: the next of a sequence that `state` begins */
 
-/* ---- progress.c: a bar on a terminal ---- */
+/* ---- nearest.c: what a mistyped word was to be ---- */
+
+typedef struct ot_nearest {
+    const char *word; /* borrowed, as the names are; not terminated: [length] */
+    size_t length;
+    const char *best; /* [best_length] the nearest name so far; NULL: none is near */
+    size_t best_length, edits;
+} ot_nearest;
+ot_nearest ot_nearest_to(const char *word, size_t n);
+/* One more name of n characters. Near is what two edits make the word (one, where it has three letters or fewer), or what begins with it. */
+void ot_nearest_try(ot_nearest *near, const char *name, size_t n);
+/* The names of a list, between characters of `separators`. */
+void ot_nearest_try_list(ot_nearest *near, const char *list, const char *separators);
+/* `before` and "did you mean 'x'?" into buf, or an empty text; returns buf. */
+const char *ot_nearest_hint(const ot_nearest *near, const char *before, char *buf, size_t size);
+
+/* ---- terminal.c, progress.c: a bar on a terminal ---- */
+
+/* A terminal that can wipe a line. */
+bool ot_terminal_draws(FILE *f);
+/* The same, and the user wants colours (NO_COLOR is not set). */
+bool ot_terminal_colours(FILE *f);
 
 typedef struct ot_progress {
     FILE *out;         /* a terminal; NULL: nothing is shown */

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 
@@ -44,10 +43,11 @@ static int exit_code(ot_status s)
     return 4;
 }
 
-/* What --help, --version, --list-targets and --list-runtimes ask for. */
-static ot_status answer(const ot_options *o)
+/* What --help, --version and the other options ask for that do no work. */
+static ot_status answer(const ot_options *o, ot_diag *d)
 {
-    if (o->help) return ot_options_help(stdout);
+    if (o->help) return ot_options_help(o, stdout, d);
+    if (o->completion) return ot_options_completion(stdout);
     if (o->list_targets) return ot_target_list(stdout);
     if (o->list_runtimes) return ot_runtime_list(stdout);
     return printf("onnx-tile %s\n", OT_VERSION) < 0 ? OT_E_SYSTEM : OT_OK;
@@ -116,7 +116,7 @@ static ot_status plan_memory(const ot_options *o, ot_diag *d)
 /* Where progress is shown: on a terminal, unless other lines go there or none are wanted. */
 static ot_progress progress_of(const ot_options *o)
 {
-    return (ot_progress){.out = !o->quiet && !o->verbose && isatty(STDERR_FILENO) ? stderr : NULL};
+    return (ot_progress){.out = !o->quiet && !o->verbose && ot_terminal_draws(stderr) ? stderr : NULL};
 }
 
 static ot_status run_model(const ot_options *o, ot_diag *d)
@@ -259,12 +259,13 @@ int main(int argc, char **argv)
 
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is a write error like any other */
     ot_status s = ot_options_parse(argc, argv, &d, &o);
-    if (s == OT_OK) s = o.help || o.version || o.list_targets || o.list_runtimes ? answer(&o) : process(&o, &d);
+    if (s == OT_OK) s = ot_options_ask(&o) ? answer(&o, &d) : process(&o, &d);
     if (s == OT_OK && fflush(stdout) != 0) s = OT_E_SYSTEM;
     ot_options_free(&o);
     if (s != OT_OK) {
         if (!*d.message) ot_fail(&d, s, s == OT_E_NOMEM ? "out of memory" : "cannot write: %s", strerror(errno));
-        fprintf(stderr, "onnx-tile: error: %s\n", d.message);
+        bool colours = ot_terminal_colours(stderr);
+        fprintf(stderr, "onnx-tile: %serror:%s %s\n", colours ? "\033[1;31m" : "", colours ? "\033[0m" : "", d.message);
     }
     return exit_code(s);
 }

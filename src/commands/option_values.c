@@ -6,10 +6,23 @@
 #include <ctype.h>
 #include <errno.h>
 
+enum { HINT_MAX = 96 };
+
+/* With the word of `list` ("time|memory") that the value was to be. */
+static ot_status bad_choice(ot_diag *d, const option *o, const char *text, const char *list, const char *rule)
+{
+    char hint[HINT_MAX];
+    ot_nearest near = ot_nearest_to(text, strlen(text));
+    ot_nearest_try_list(&near, list, "|, ");
+    return ot_fail(d, OT_E_USAGE, "--%s '%.80s': %s%s", o->name, text, rule, ot_nearest_hint(&near, "; ", hint, sizeof hint));
+}
+
 static ot_status bad_value(ot_diag *d, const option *o, const char *text, const char *rule)
 {
-    return ot_fail(d, OT_E_USAGE, "--%s '%.80s': %s", o->name, text, rule);
+    return bad_choice(d, o, text, "", rule);
 }
+
+bool option_value_may_lack(const option *o) { return o->kind == VERIFY || o->kind == HELP; }
 
 ot_status option_needs(ot_diag *d, const char *what, const char *needs)
 {
@@ -59,7 +72,7 @@ static ot_status parse_mode(ot_diag *d, const option *o, const char *text, ot_me
         *out = modes[k];
         return OT_OK;
     }
-    return bad_value(d, o, text, "must be auto, sequential, reuse or search");
+    return bad_choice(d, o, text, o->value, "must be auto, sequential, reuse or search");
 }
 
 /* "a:0/b.c=1,3,224,224": the name ends at the last '='. */
@@ -201,7 +214,7 @@ static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_fo
         *out = forms[k].form;
         return OT_OK;
     }
-    return bad_value(d, o, text, "must be scan, unrolled, loop-peeled, loop-window, loop, prescan or stream");
+    return bad_choice(d, o, text, o->value, "must be scan, unrolled, loop-peeled, loop-window, loop, prescan or stream");
 }
 
 static ot_status parse_runtime(ot_diag *d, const option *o, const char *text, const char **out)
@@ -213,7 +226,7 @@ static ot_status parse_runtime(ot_diag *d, const option *o, const char *text, co
         return OT_OK;
     }
     snprintf(rule, sizeof rule, "must be one of %s", names);
-    return bad_value(d, o, text, rule);
+    return bad_choice(d, o, text, names, rule);
 }
 
 static ot_status parse_verify(ot_diag *d, const option *o, const char *text, ot_verify_mode *out)
@@ -237,7 +250,7 @@ static ot_status parse_device(ot_diag *d, const option *o, const char *text, con
     int64_t n = 0;
     bool numbered = strncmp(text, "opencl:", 7) == 0 && option_count(text + 7, COUNT_MAX, &n);
     if (!numbered && strcmp(text, "cpu") != 0 && strcmp(text, "opencl") != 0)
-        return bad_value(d, o, text, "must be cpu, opencl or opencl:N");
+        return bad_choice(d, o, text, o->value, "must be cpu, opencl or opencl:N");
     *out = text;
     return OT_OK;
 }
@@ -247,7 +260,7 @@ static ot_status parse_mem_plan(ot_diag *d, const option *o, const char *text, o
     static const char *const modes[] = {"both", "local", "workspace"};
     for (int k = 0; k < 3; k++)
         if (strcmp(text, modes[k]) == 0) return *out = (ot_mem_part)k, OT_OK;
-    return bad_value(d, o, text, "must be both, local or workspace");
+    return bad_choice(d, o, text, o->value, "must be both, local or workspace");
 }
 
 static ot_status parse_source(ot_diag *d, const option *o, const char *text, const char **out)
@@ -267,7 +280,9 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
     switch (o->kind) {
     case FLAG: *(bool *)at = true; return OT_OK;
     case OFF_FLAG: *(bool *)at = false; return OT_OK;
-    case TEXT:
+    case FILENAME:
+    case FOLDER:
+    case TARGET:
         if (!*text) return bad_value(d, o, text, "must not be empty");
         *(const char **)at = text;
         return OT_OK;
@@ -282,7 +297,8 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
         return OT_OK;
     case PERCENT: return parse_percent(d, o, text, at);
     case GOAL:
-        if (strcmp(text, "time") != 0 && strcmp(text, "memory") != 0) return bad_value(d, o, text, "must be time or memory");
+        if (strcmp(text, "time") != 0 && strcmp(text, "memory") != 0)
+            return bad_choice(d, o, text, o->value, "must be time or memory");
         *(ot_goal *)at = *text == 't' ? OT_GOAL_TIME : OT_GOAL_MEMORY;
         return OT_OK;
     case FORM: return parse_form(d, o, text, at);
@@ -294,6 +310,14 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
     case TIME: return parse_time(d, o, text, at);
     case LETTERS: return parse_letters(d, o, text);
     case VERIFY: return parse_verify(d, o, text, at);
+    case HELP:
+        out->help = true;
+        out->help_topic = text;
+        return OT_OK;
+    case SHELL:
+        if (strcmp(text, "bash") != 0) return bad_choice(d, o, text, o->value, "must be bash");
+        *(bool *)at = true;
+        return OT_OK;
     case INPUT: return parse_input(d, o, text, out);
     case EXTENT: return parse_extent(d, o, text, out);
     case REPORT: return parse_report(d, o, text, out);
@@ -304,7 +328,7 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
     case EMIT:
         out->in_operator = strcmp(text, "ort-engine") == 0;
         if (strcmp(text, "onnx") != 0 && strcmp(text, "engine") != 0 && !out->in_operator)
-            return bad_value(d, o, text, "must be onnx, engine or ort-engine");
+            return bad_choice(d, o, text, o->value, "must be onnx, engine or ort-engine");
         *(bool *)at = strcmp(text, "onnx") != 0; /* the operator holds what the engine runs */
         out->emit_given = true;
         return OT_OK;

@@ -20,7 +20,9 @@
 typedef enum option_kind {
     FLAG,     /* bool set to true */
     OFF_FLAG, /* bool set to false */
-    TEXT,
+    FILENAME,
+    FOLDER,
+    TARGET,
     SIZE,
     COUNT,
     PERCENT,
@@ -38,12 +40,17 @@ typedef enum option_kind {
     EXTENT,
     SEED,
     VERIFY, /* nothing, or "all" attached */
+    HELP,   /* nothing, or a topic attached */
+    SHELL,
     REPORT,
     DEVICE,
     SOURCE,
     ITEMS,
     LETTERS
 } option_kind;
+
+/* What an option is about: see topic_table. */
+typedef enum option_subject { RESULTS, MACHINE, AIMS, SIZES, RUNNING, BUFFERS, ANSWERS, TOPIC_COUNT } option_subject;
 
 typedef struct option {
     const char *name;
@@ -52,13 +59,16 @@ typedef struct option {
     option_kind kind;
     const char *dflt; /* parsed first; NULL: zero */
     size_t offset;
-    unsigned commands;
+    unsigned commands; /* bits of option_table.h */
+    option_subject topic;
     const char *help; /* NULL: not listed (for tests) */
 } option;
 
 /* Reads `text` into the place of option o in *out; `text` is NULL exactly for options without a value. Fails: OT_E_USAGE, naming the
  * option, the value and the rule; OT_E_NOMEM. */
 ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *out) OT_MUST_USE;
+/* The option takes a value that is attached to it, or none. */
+bool option_value_may_lack(const option *o);
 /* OT_E_USAGE: `what` needs a part that this build does not have. */
 ot_status option_needs(ot_diag *d, const char *what, const char *needs) OT_MUST_USE;
 /* Decimal digits only, at most max. */

@@ -1,152 +1,21 @@
-/* The command line.
- *
- * OPTIONS[] below is the only list of options: the parser reads argv by it, --help prints it, and
- * defaults are its `dflt` texts run through the same parser, so that the help cannot tell another
- * story than the program.
- *
- *   {"goal", 0, "time|memory", GOAL, "time", offsetof(...), MODELS, "what to minimise"}
- *     name  short   value       kind  default   place       commands       help
- *
- * Commands and options that need parts this build does not have are in the tables too: they are
- * recognised and answered with what they need.
- */
-#include "option_values.h"
+/* The command line: words --> ot_options, by the tables of option_table.c. */
+#include "option_table.h"
 
-static const struct {
-    const char *name;
-    ot_command command;
-    const char *needs; /* part that is missing; NULL: the command works */
-    const char *usage, *help;
-} COMMANDS[] = {
-    {"", OT_CMD_OPTIMISE, NULL, "MODEL -o OUT [options]", "tile the model where it pays"},
-    {"inspect", OT_CMD_INSPECT, NULL, "inspect MODEL [options]", "regions, barriers, predicted figures; writes no model"},
-    {"explain", OT_CMD_EXPLAIN, NULL, "explain MODEL [options]", "where memory goes, what tiling makes of it, what is in the way"},
-    {"plan-memory", OT_CMD_PLAN_MEMORY, NULL, "plan-memory FILE [-o OUT]",
-     "place the buffers of a kernel (.tk, .mlir) or a table (.csv)"},
-    {"run", OT_CMD_RUN, RUN_NEEDS, "run MODEL [options]", "run a model natively"},
-    {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model and its tiled form side by side"},
-    {"calibrate", OT_CMD_CALIBRATE, RUN_NEEDS, "calibrate [-o T.xml]", "measure this machine"},
-    {"run-kernel", OT_CMD_RUN_KERNEL, RUN_NEEDS, "run-kernel K.tk [options]", "plan a tile kernel (.tk) and run it"},
-    {"devices", OT_CMD_DEVICES, NULL, "devices", "GPUs and the like that there are here, and why an API has none"},
-    {"compare", OT_CMD_COMPARE, NULL, "compare A.xml B.xml -o OUT.html", "what changed between two reports"},
-};
-#define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)
+#include <unistd.h>
 
 static const char *command_name(ot_command command)
 {
-    for (size_t k = 0; k < N_COMMANDS; k++)
-        if (COMMANDS[k].command == command) return COMMANDS[k].name;
+    for (size_t k = 0; k < n_commands; k++)
+        if (command_table[k].command == command) return command_table[k].name;
     return "";
 }
-
-/* Commands that take an option, a bit each. */
-enum {
-    OPTIMISE = 1 << OT_CMD_OPTIMISE,
-    MODELS = OPTIMISE | 1 << OT_CMD_INSPECT | 1 << OT_CMD_EXPLAIN,
-    MEMORY = 1 << OT_CMD_PLAN_MEMORY,
-    RUN = 1 << OT_CMD_RUN,
-    BENCH = 1 << OT_CMD_BENCH,
-    CALIBRATE = 1 << OT_CMD_CALIBRATE,
-    COMPARE = 1 << OT_CMD_COMPARE,
-    KERNEL = 1 << OT_CMD_RUN_KERNEL,
-    DEVICES = 1 << OT_CMD_DEVICES,
-    PLANNERS = MODELS | MEMORY,
-    TILERS = MODELS | BENCH,
-    RUNNERS = RUN | BENCH,
-    WORKERS = PLANNERS | RUNNERS | CALIBRATE,
-    EVERY = WORKERS | COMPARE | KERNEL | DEVICES,
-    WRITERS = OPTIMISE | MEMORY | CALIBRATE | COMPARE
-};
-
-#define AT(member) offsetof(ot_options, member)
-static const option OPTIONS[] = {
-    {"output", 'o', "OUT", TEXT, NULL, AT(output), WRITERS, "file to write; - is stdout, .ot writes the text form"},
-    {"target", 0, "NAME|FILE.xml", TEXT, "host", AT(target), PLANNERS | BENCH | KERNEL,
-     "machine to plan for; a kernel that names one has that"},
-    {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, "list the targets and exit"},
-    {"list-runtimes", 0, NULL, FLAG, NULL, AT(list_runtimes), EVERY, "list the runtimes and exit"},
-    {"threads", 0, "N", COUNT, NULL, AT(threads), WORKERS,
-     "workers that share a node (the target's own count when not given), a search or a run (1)"},
-    {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS | KERNEL | DEVICES, "results as JSON on stdout"},
-    {"report", 0, "F.html|.xml|.json|.csv", REPORT, NULL, 0, PLANNERS | BENCH, "write a report of what was found; repeatable"},
-    {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS, "dump passes to stderr (letters of " DUMP_LETTERS ")"},
-    {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, "print no table"},
-    {"verbose", 'v', NULL, FLAG, NULL, AT(verbose), EVERY, "print the time of each pass"},
-    {"help", 'h', NULL, FLAG, NULL, AT(help), EVERY, "print this and exit"},
-    {"version", 0, NULL, FLAG, NULL, AT(version), EVERY, "print the version and exit"},
-
-    {"runtime", 0, "NAME", RUNTIME, NULL, AT(runtime), TILERS,
-     "who runs the model, of --list-runtimes (the target's own when not given)"},
-    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS, "capacity of the fast memory, in place of the target's"},
-    {"weight-memory", 0, "SIZE", SIZE, NULL, AT(weight_bytes), TILERS,
-     "capacity of a memory for weights beside the fast one: what a region reads in every tile takes nothing of that then"},
-    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, "bind the dimensions of an input; repeatable"},
-    {"keep-dynamic", 0, NULL, FLAG, NULL, AT(keep_dynamic), MODELS,
-     "free dimensions stay free: one result for every size, planned at --design"},
-    {"design", 0, "INPUT=D,D,...", DESIGN, NULL, 0, MODELS, "size of an input to plan for; repeatable, implies --keep-dynamic"},
-    {"range", 0, "INPUT=D,LO:HI,...", RANGE, NULL, 0, MODELS,
-     "sizes of an input (LO:HI, LO:HI:STEP or D) to prove the largest peak for; repeatable, implies --keep-dynamic"},
-    {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, "what to minimise (explain: memory)"},
-    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, "peak memory that must not be passed, else exit 3"},
-    {"max-tensor", 0, "SIZE", SIZE, NULL, AT(plan.max_tensor), TILERS, "no tensor may be larger, whatever the goal, else exit 3"},
-    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS, "slowdown allowed with --goal memory, in percent"},
-    {"emit", 0, "onnx|engine|ort-engine", EMIT, "onnx", AT(emit_engine), TILERS,
-     "operators to write: standard ONNX, the engine's own (bench: engine), or one that runs in ONNX Runtime and holds these"},
-    {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS, "tile every legal region, even at a predicted loss"},
-    {"bit-exact", 0, NULL, FLAG, NULL, AT(plan.bit_exact), TILERS,
-     "nothing that adds up in another order than the runtime would: no sums, means or normalisations over cut axes"},
-    {"verify", 0, NULL, VERIFY, NULL, AT(verify), OPTIMISE,
-     "run original and result, compare the outputs; --verify=all: inner values, too"},
-    {"dump-dir", 0, "D", TEXT, NULL, AT(dump_dir), MODELS, "write the graph after each pass to D/NN-pass.ot and .dot"},
-    {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), TILERS, NULL},
-    {"no-streams", 0, NULL, FLAG, NULL, AT(plan.no_streams), TILERS, NULL},
-    {"form", 0, "scan|unrolled|loop-peeled|loop-window|loop|prescan|stream", FORM, NULL, AT(plan.force_form), TILERS, NULL},
-
-    {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUNNERS | KERNEL,
-     "array for an input; repeatable (random numbers for the others)"},
-    {"seed", 0, "N", SEED, "0", AT(seed), RUNNERS, "of the random numbers"},
-    {"output-dir", 0, "D", TEXT, NULL, AT(output_dir), RUN | KERNEL,
-     "write the outputs to D/0.npy, D/1.npy... (kernels: D/NAME.npy)"},
-    {"repeat", 0, "N", COUNT, NULL, AT(repeat), RUNNERS | KERNEL,
-     "runs of each model (run: 1, bench: for some seconds), timed runs on a device"},
-    {"reference", 0, NULL, FLAG, NULL, AT(reference), RUN, "slow and obvious kernels only"},
-    {"trace", 0, "F.json", TEXT, NULL, AT(trace), RUNNERS | KERNEL,
-     "write a trace of one more run (bench: of each model) for chrome://tracing"},
-    {"stats", 0, NULL, FLAG, NULL, AT(stats), KERNEL, "what each memory held, what pipes did, what was never freed"},
-    {"device", 0, "cpu|opencl|opencl:N", DEVICE, NULL, AT(device), KERNEL, "where to run: in the interpreter, on an OpenCL device"},
-    {"emit-source", 0, "F.cl|F.cu", SOURCE, NULL, AT(source), KERNEL,
-     "write the planned kernel as OpenCL C or CUDA C (and run it with --device only)"},
-    {"work-items", 0, "N", ITEMS, NULL, AT(work_items), KERNEL, "of a device's work-group, to 1024 (1 on CPUs, else 64)"},
-
-    {"size", 0, "NAME=N", EXTENT, NULL, 0, MEMORY | KERNEL, "value of a kernel's size (run-kernel: others follow from the inputs)"},
-    {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY | KERNEL,
-     "bytes that must do, else exit 3 (.tk, .mlir: of every scope but gm; .csv: the least without it)"},
-    {"fast-memory", 0, "SIZE", SIZE, NULL, AT(memory.fast_capacity), MEMORY | KERNEL,
-     "capacity of the scope l2 of a .tk, in place of the target's"},
-    {"mode", 0, "auto|sequential|reuse|search", MODE, "auto", AT(memory.mode), MEMORY | KERNEL,
-     "sequential: nothing shares; reuse: .tk by pipes, .csv largest first"},
-    {"mem-plan-mode", 0, "both|local|workspace", MEM_PLAN, "both", AT(memory.part), MEMORY,
-     "of .tk and .mlir: plan the memories of the device, buffers in global memory (workspaces), or both"},
-    {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY | KERNEL,
-     "seconds that a search may take (a fixed number of steps when not given)"},
-    {"analyse", 0, NULL, FLAG, NULL, AT(analyse), MEMORY,
-     "of .tk: bank conflicts, uncoalesced accesses, granules filled in part; what they cost, what would help"},
-    {"apply", 0, NULL, FLAG, NULL, AT(apply), MEMORY, "with --analyse: pad the shared buffers in what is written"},
-    {"svg", 0, "F.svg", TEXT, NULL, AT(svg), MEMORY, "draw the plan as a map: time by offset"},
-    {"no-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.no_in_place), MEMORY | KERNEL, "no output takes the place of an input"},
-    {"restrict-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.restrict_in_place), MEMORY | KERNEL,
-     "in place only where the instruction set overlaps exactly"},
-    {"workspace-reuse", 0, NULL, FLAG, NULL, AT(memory.workspace_reuse), MEMORY | KERNEL,
-     "buffers in global memory may share, too"},
-};
-#define N_OPTIONS (sizeof OPTIONS / sizeof *OPTIONS)
 
 /* ---- words ---- */
 
 static ot_status set_defaults(ot_diag *d, ot_options *out)
 {
-    for (size_t k = 0; k < N_OPTIONS; k++) {
-        const option *o = &OPTIONS[k];
+    for (size_t k = 0; k < n_options; k++) {
+        const option *o = &option_table[k];
         if (o->kind == OFF_FLAG) *(bool *)((char *)out + o->offset) = true;
         if (o->dflt) OT_TRY(option_set(d, o, o->dflt, out));
     }
@@ -154,41 +23,14 @@ static ot_status set_defaults(ot_diag *d, ot_options *out)
     return OT_OK;
 }
 
-/* Edits between two short words, for the hint. */
-static size_t distance(const char *a, size_t n, const char *b)
-{
-    enum { MAX = 32 };
-    size_t row[MAX], m = strlen(b);
-    if (n >= MAX || m >= MAX) return MAX;
-    for (size_t j = 0; j <= m; j++) row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            size_t shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            row[j] = change < shift ? change : shift;
-        }
-    }
-    return row[m];
-}
-
 static ot_status fail_unknown(ot_diag *d, const char *arg)
 {
-    const char *name = arg + strspn(arg, "-"), *best = NULL;
-    size_t n = strcspn(name, "="), best_distance = 3;
-
-    for (size_t k = 0; k < N_OPTIONS && n > 1; k++) {
-        size_t e = distance(name, n, OPTIONS[k].name);
-        if (strncmp(name, OPTIONS[k].name, n) == 0) e = 1;
-        if (OPTIONS[k].help && e < best_distance) {
-            best = OPTIONS[k].name;
-            best_distance = e;
-        }
-    }
-    if (best) return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': did you mean '--%s'?", arg, best);
-    return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': see 'onnx-tile --help'", arg);
+    const char *name = arg + strspn(arg, "-");
+    ot_nearest near = ot_nearest_to(name, strcspn(name, "="));
+    for (size_t k = 0; k < n_options; k++)
+        if (option_table[k].help) ot_nearest_try(&near, option_table[k].name, strlen(option_table[k].name));
+    if (!near.best) return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': see 'onnx-tile --help'", arg);
+    return ot_fail(d, OT_E_USAGE, "unknown option '%.80s': did you mean '--%s'?", arg, near.best);
 }
 
 /* "--name", "--name=value", "-x", "-xVALUE". *value: text attached to the word, or NULL. */
@@ -196,19 +38,19 @@ static const option *find_option(const char *arg, const char **value)
 {
     *value = NULL;
     if (arg[1] != '-') {
-        for (size_t k = 0; k < N_OPTIONS; k++) {
-            if (!OPTIONS[k].letter || OPTIONS[k].letter != arg[1]) continue;
-            if (arg[2] && !OPTIONS[k].value) return NULL;
+        for (size_t k = 0; k < n_options; k++) {
+            if (!option_table[k].letter || option_table[k].letter != arg[1]) continue;
+            if (arg[2] && !option_table[k].value) return NULL;
             if (arg[2]) *value = arg + 2;
-            return &OPTIONS[k];
+            return &option_table[k];
         }
         return NULL;
     }
     size_t n = strcspn(arg + 2, "=");
-    for (size_t k = 0; k < N_OPTIONS; k++) {
-        if (strlen(OPTIONS[k].name) != n || strncmp(OPTIONS[k].name, arg + 2, n) != 0) continue;
+    for (size_t k = 0; k < n_options; k++) {
+        if (strlen(option_table[k].name) != n || strncmp(option_table[k].name, arg + 2, n) != 0) continue;
         if (arg[2 + n] == '=') *value = arg + 2 + n + 1;
-        return &OPTIONS[k];
+        return &option_table[k];
     }
     return NULL;
 }
@@ -237,9 +79,9 @@ static ot_status fail_elsewhere(ot_diag *d, const option *opt, ot_command comman
     if ((command == OT_CMD_INSPECT || command == OT_CMD_EXPLAIN) && opt->letter == 'o')
         return ot_fail(d, OT_E_USAGE, "'%s' writes no model: leave out -o", command_name(command));
     unsigned commands = opt->commands == KERNEL ? KERNEL : opt->commands & ~(unsigned)KERNEL; /* where to look for it first */
-    for (size_t k = 1; k < N_COMMANDS; k++)
-        if (commands == 1u << COMMANDS[k].command)
-            return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile %s' only", opt->name, COMMANDS[k].name);
+    for (size_t k = 1; k < n_commands; k++)
+        if (commands == 1u << command_table[k].command)
+            return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile %s' only", opt->name, command_table[k].name);
     if (commands == RUNNERS) return ot_fail(d, OT_E_USAGE, "--%s is for 'onnx-tile run' and 'bench' only", opt->name);
     return ot_fail(d, OT_E_USAGE, "--%s is not for '%s'", opt->name, command_name(command));
 }
@@ -261,7 +103,7 @@ static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_option
         const option *opt = find_option(arg, &value);
         if (!opt) return fail_unknown(d, arg);
         if (!(opt->commands & 1u << o->command)) return fail_elsewhere(d, opt, o->command);
-        if (!opt->value && value && opt->kind != VERIFY) return ot_fail(d, OT_E_USAGE, "--%s takes no value", opt->name);
+        if (!opt->value && value && !option_value_may_lack(opt)) return ot_fail(d, OT_E_USAGE, "--%s takes no value", opt->name);
         if (opt->value && !value) {
             if (++k == argc) return ot_fail(d, OT_E_USAGE, "--%s needs a value: %s", opt->name, opt->value);
             value = argv[k];
@@ -313,7 +155,7 @@ static ot_status check_device(ot_diag *d, const ot_options *o)
 /* What the words mean together. */
 static ot_status check_together(ot_diag *d, const ot_options *o)
 {
-    if (o->help || o->version || o->list_targets || o->list_runtimes) return OT_OK;
+    if (ot_options_ask(o)) return OT_OK;
     if (o->command == OT_CMD_CALIBRATE || o->command == OT_CMD_DEVICES) return OT_OK;
     if (!o->model && (o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL))
         return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
@@ -346,96 +188,60 @@ static bool asks_help(int argc, char **argv)
     return false;
 }
 
-ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
+/* The command that argv[1] names, where it names one. *first: the word after it. */
+static ot_status take_command(int argc, char **argv, ot_diag *d, ot_options *o, int *first)
 {
-    int first = 1;
-
-    memset(o, 0, sizeof *o);
-    o->arena = ot_arena_new();
-    if (!o->arena) return ot_fail_nomem(d);
-    OT_TRY(set_defaults(d, o));
-    for (size_t k = 1; k < N_COMMANDS && argc > 1; k++) {
-        if (strcmp(argv[1], COMMANDS[k].name) != 0) continue;
-        o->command = COMMANDS[k].command;
-        first = 2;
+    *first = 1;
+    for (size_t k = 1; k < n_commands && argc > 1; k++) {
+        if (strcmp(argv[1], command_table[k].name) != 0) continue;
+        o->command = command_table[k].command;
+        *first = 2;
         if (o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL)
             o->target = NULL; /* the kernel's own goes before the default */
         if (o->command == OT_CMD_BENCH) o->emit_engine = true;
         if (o->command == OT_CMD_EXPLAIN) o->plan.goal = OT_GOAL_MEMORY;
-        if (!COMMANDS[k].needs) continue;
-        if (!asks_help(argc, argv)) return option_needs(d, COMMANDS[k].name, COMMANDS[k].needs);
+        if (!command_table[k].needs) return OT_OK;
+        if (!asks_help(argc, argv)) return option_needs(d, command_table[k].name, command_table[k].needs);
         o->help = true;
         return OT_OK;
     }
+    return OT_OK;
+}
+
+/* The command that a first word, no file, was to be; NULL: it is near none. */
+static const char *meant_command(const char *word)
+{
+    ot_nearest near = ot_nearest_to(word, strlen(word));
+    if (*word == '-' || strpbrk(word, "./") || access(word, F_OK) == 0) return NULL;
+    for (size_t k = 1; k < n_commands; k++) ot_nearest_try(&near, command_table[k].name, strlen(command_table[k].name));
+    return near.best;
+}
+
+static ot_status parse_all(int argc, char **argv, ot_diag *d, ot_options *o)
+{
+    int first;
+    OT_TRY(set_defaults(d, o));
+    OT_TRY(take_command(argc, argv, d, o, &first));
+    if (o->help) return OT_OK;
     OT_TRY(parse_words(argc, argv, first, d, o));
     OT_TRY(settle_runtime(d, o));
     OT_TRY(check_dynamic(d, o));
     return check_together(d, o);
 }
 
+ot_status ot_options_parse(int argc, char **argv, ot_diag *d, ot_options *o)
+{
+    memset(o, 0, sizeof *o);
+    o->arena = ot_arena_new();
+    if (!o->arena) return ot_fail_nomem(d);
+    ot_status s = parse_all(argc, argv, d, o);
+    if (s != OT_E_USAGE || o->command != OT_CMD_OPTIMISE) return s;
+    const char *meant = meant_command(argc > 1 ? argv[1] : "");
+    if (!meant) return s;
+    *d = (ot_diag){0}; /* what follows from that is not the reason */
+    return ot_fail(d, OT_E_USAGE, "unknown command '%.80s': did you mean '%s'?", argv[1], meant);
+}
+
+bool ot_options_ask(const ot_options *o) { return o->help || o->version || o->list_targets || o->list_runtimes || o->completion; }
+
 void ot_options_free(ot_options *o) { ot_arena_free(o->arena); }
-
-/* ---- help ---- */
-
-/* Headings, and the commands that take what stands below one unless its line says otherwise. */
-static const struct {
-    unsigned commands;
-    const char *heading;
-} SECTIONS[] = {
-    {EVERY, "options (sizes take K, M, G; a MODEL, FILE or OUT of - is stdin or stdout)"},
-    {TILERS, "of tiling, inspect, explain and bench"},
-    {RUNNERS, "of run and bench"},
-    {MEMORY | KERNEL, "of plan-memory and run-kernel"},
-};
-#define N_SECTIONS (sizeof SECTIONS / sizeof *SECTIONS)
-
-/* The heading of SECTIONS under which an option stands. */
-static size_t section_of(const option *o)
-{
-    if ((o->commands & MODELS) && (o->commands & ~(unsigned)(TILERS | RUN))) return 0;
-    return o->commands & MODELS ? 1 : o->commands & RUNNERS ? 2 : 3;
-}
-
-/* " (not inspect, run)": where the commands of an option are not those of its heading. */
-static void help_exceptions(const char *word, unsigned commands, FILE *f)
-{
-    const char *before = word;
-    if (!commands) return;
-    fputs(" (", f);
-    for (size_t k = 0; k < N_COMMANDS; k++) {
-        if (!(commands & 1u << COMMANDS[k].command)) continue;
-        fprintf(f, "%s%s", before, *COMMANDS[k].name ? COMMANDS[k].name : "tiling");
-        before = ", ";
-    }
-    fputc(')', f);
-}
-
-static void help_options(size_t section, FILE *f)
-{
-    fprintf(f, "\n%s:\n", SECTIONS[section].heading);
-    for (size_t k = 0; k < N_OPTIONS; k++) {
-        const option *o = &OPTIONS[k];
-        char word[64];
-        if (!o->help || section_of(o) != section) continue;
-        snprintf(word, sizeof word, "%s--%s%s%s", o->letter ? (char[]){'-', o->letter, ',', ' ', 0} : "    ", o->name,
-                 o->value ? " " : "", o->value ? o->value : "");
-        fprintf(f, "  %-30s %s", word, o->help);
-        if (o->dflt) fprintf(f, " (default: %s)", o->dflt);
-        help_exceptions("not ", SECTIONS[section].commands & ~o->commands, f);
-        help_exceptions("also ", o->commands & ~SECTIONS[section].commands, f);
-        fputc('\n', f);
-    }
-}
-
-ot_status ot_options_help(FILE *f)
-{
-    fprintf(f, "onnx-tile: run chains of an ONNX model tile by tile: same results, less memory "
-               "traffic\n\n");
-    for (size_t k = 0; k < N_COMMANDS; k++)
-        fprintf(f, "  onnx-tile %-26s %s%s%s%s\n", COMMANDS[k].usage, COMMANDS[k].help, COMMANDS[k].needs ? " (needs " : "",
-                COMMANDS[k].needs ? COMMANDS[k].needs : "", COMMANDS[k].needs ? ")" : "");
-    for (size_t k = 0; k < N_SECTIONS; k++) help_options(k, f);
-    fprintf(f, "\nexit: 0 done, 1 the input is wrong, 2 usage, 3 a budget or limit cannot be kept, 4 the "
-               "system failed\n");
-    return ferror(f) ? OT_E_SYSTEM : OT_OK;
-}

@@ -1,4 +1,4 @@
-/* The command line: one declarative table yields the parser, the help text and the defaults. */
+/* The command line: one declarative table (option_table.c) yields the parser, the help text, the completion of shells and the defaults. */
 #ifndef OT_OPTIONS_H
 #define OT_OPTIONS_H
 
@@ -64,7 +64,8 @@ typedef struct ot_options {
     const char *dump_dir; /* NULL: none */
     ot_verify_mode verify;
     bool json, quiet, verbose;
-    bool help, version, list_targets, list_runtimes; /* answer this and do nothing else */
+    bool help, version, list_targets, list_runtimes, completion; /* answer one of them and do nothing else */
+    const char *help_topic;                                      /* of --help=TOPIC; NULL: none */
 } ot_options;
 
 /* Parse the command line. Strings are borrowed from argv. Sets ot_dbg for -d. Fails with OT_E_USAGE
@@ -72,7 +73,11 @@ typedef struct ot_options {
  * ot_options_free in any case. */
 ot_status ot_options_parse(int argc, char **argv, ot_diag *diag, ot_options *o) OT_MUST_USE;
 void ot_options_free(ot_options *o);
-/* The help text, made from the same table. */
-ot_status ot_options_help(FILE *f) OT_MUST_USE;
+/* o asks for an answer (--help and the like), not for work. */
+bool ot_options_ask(const ot_options *o);
+/* What --help asks for: an overview, or the options of a command or topic, in lines of 80 columns. OT_E_USAGE: there is no such topic. */
+ot_status ot_options_help(const ot_options *o, FILE *f, ot_diag *diag) OT_MUST_USE;
+/* A script for bash that completes commands, options and their values; made from the same table. */
+ot_status ot_options_completion(FILE *f) OT_MUST_USE;
 
 #endif

@@ -3,9 +3,17 @@
 . "$(dirname "$0")/lib.bash"
 
 expect 0 "$TOOL" --help
-for word in --goal --target --shape --l2 inspect plan-memory --capacity --svg 'default: host'; do
+for word in inspect plan-memory --help=TOPIC sizes 'exit: 0 done'; do
     grep -qF -- "$word" "$tmp/out" || fail "--help does not mention $word"
 done
+expect 0 "$TOOL" --help=all
+for word in --goal --target --shape --l2 --capacity --svg 'default: host'; do
+    grep -qF -- "$word" "$tmp/out" || fail "--help=all does not mention $word"
+done
+expect 0 "$TOOL" --help=sizes
+expect 2 "$TOOL" --help=colour; says "--help 'colour': no topic or command of this name"
+expect 2 "$TOOL" --help=sises; says "; did you mean 'sizes'?"
+expect 2 "$TOOL" --completion zsh; says "must be bash"
 expect 0 "$TOOL" inspect --help
 expect 0 "$TOOL" run --help
 expect 0 "$TOOL" --version
@@ -30,6 +38,12 @@ expect 2 "$TOOL" m.onnx; says 'no output given'
 expect 2 "$TOOL" inspect m.onnx -o x.onnx; says "leave out -o"
 expect 2 "$TOOL" a.onnx b.onnx -o x; says 'one model at a time'
 expect 2 "$TOOL" m.onnx -o x --gaol memory; says "did you mean '--goal'?"
+expect 2 "$TOOL" m.onnx -o x --goal memroy; says "must be time or memory; did you mean 'memory'?"
+expect 2 "$TOOL" m.onnx -o x --runtime onnx-runtime; says "; did you mean 'onnxruntime'?"
+expect 2 "$TOOL" inspct m.onnx; says "unknown command 'inspct': did you mean 'inspect'?"
+expect 2 "$TOOL" inspct m.onnx --json; says "unknown command 'inspct': did you mean 'inspect'?"
+expect 2 "$TOOL" bnch; says "unknown command 'bnch': did you mean 'bench'?"
+expect 2 "$TOOL" ./bnch; says 'no output given'
 expect 2 "$TOOL" m.onnx -o x --frobnicate; says "unknown option '--frobnicate'"
 expect 2 "$TOOL" m.onnx -o x -z; says "unknown option '-z'"
 expect 2 "$TOOL" m.onnx -o; says 'needs a value'

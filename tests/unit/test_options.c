@@ -170,6 +170,33 @@ static void hints_need_a_near_name(void **state)
     }
 }
 
+/* Two edits are near, one where the word is short; of two the nearer; what begins with the word is as near as one edit. */
+static void nearest_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *word, *names, *want;
+    } cases[] = {{"memroy", "time|memory", "memory"},
+                 {"meomyr", "time|memory", NULL},
+                 {"cpu", "gpu|opencl", "gpu"},
+                 {"cup", "gpu|opencl", NULL},
+                 {"asc", "host|ascend-a2", "ascend-a2"},
+                 {"a", "ab|b", NULL},
+                 {"", "a", NULL},
+                 {"abcd", "abxy|abcx", "abcx"},
+                 {"loop", "loop-peeled|loop", "loop"}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        ot_nearest near = ot_nearest_to(cases[k].word, strlen(cases[k].word));
+        ot_nearest_try_list(&near, cases[k].names, "|");
+        if (!cases[k].want) {
+            if (near.best) fail_msg("%s: near %.*s", cases[k].word, (int)near.best_length, near.best);
+            continue;
+        }
+        if (!near.best || near.best_length != strlen(cases[k].want) || strncmp(near.best, cases[k].want, near.best_length) != 0)
+            fail_msg("%s: not near %s", cases[k].word, cases[k].want);
+    }
+}
+
 static void letters_reach_the_debug_mask(void **state)
 {
     (void)state;
@@ -353,6 +380,7 @@ int main(void)
         cmocka_unit_test(compare_takes_two_reports),
         cmocka_unit_test(commands_are_first_words_only),
         cmocka_unit_test(hints_need_a_near_name),
+        cmocka_unit_test(nearest_names),
         cmocka_unit_test(letters_reach_the_debug_mask),
         cmocka_unit_test(plan_memory_options),
         cmocka_unit_test(options_belong_to_commands),

@@ -45,12 +45,15 @@ static ot_status fail_unknown(const char *name, ot_diag *diag)
 {
     size_t n;
     const ot_target_preset *p = ot_target_presets(&n);
-    char names[512] = "host";
+    char names[512] = "host", hint[96];
     for (size_t k = 0; k < n; k++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, ", %s", p[k].target.name);
     }
-    return ot_fail(diag, OT_E_USAGE, "no target '%s': use one of %s, or a file that ends in .xml", name, names);
+    ot_nearest near = ot_nearest_to(name, strlen(name));
+    ot_nearest_try_list(&near, names, ", ");
+    return ot_fail(diag, OT_E_USAGE, "no target '%s': use one of %s, or a file that ends in .xml%s", name, names,
+                   ot_nearest_hint(&near, "; ", hint, sizeof hint));
 }
 
 /* Everything but the defaults of scopes. */

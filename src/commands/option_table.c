@@ -1,0 +1,131 @@
+/* The tables of commands and options.
+ *
+ *   {"goal", 0, "time|memory", GOAL, "time", offsetof(...), TILERS, AIMS, "what to minimise"}
+ *     name  short   value       kind  default   place       commands topic  help
+ *
+ * Defaults are texts that go through the same parser as what is given. Commands and options that need parts this build does not have are
+ * in the tables too: they are recognised and answered with what they need.
+ */
+#include "option_table.h"
+
+const command_row command_table[] = {
+    {"", OT_CMD_OPTIMISE, NULL, "MODEL -o OUT", "tile the model where it pays"},
+    {"inspect", OT_CMD_INSPECT, NULL, "inspect MODEL", "regions, barriers, predicted figures"},
+    {"explain", OT_CMD_EXPLAIN, NULL, "explain MODEL", "where memory goes, and what would help"},
+    {"plan-memory", OT_CMD_PLAN_MEMORY, NULL, "plan-memory FILE", "place buffers: of .tk, .mlir or .csv"},
+    {"run", OT_CMD_RUN, RUN_NEEDS, "run MODEL", "run a model natively"},
+    {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model beside its tiled form"},
+    {"calibrate", OT_CMD_CALIBRATE, RUN_NEEDS, "calibrate [-o T.xml]", "measure this machine"},
+    {"run-kernel", OT_CMD_RUN_KERNEL, RUN_NEEDS, "run-kernel K.tk", "plan a tile kernel and run it"},
+    {"devices", OT_CMD_DEVICES, NULL, "devices", "GPUs and the like that are here"},
+    {"compare", OT_CMD_COMPARE, NULL, "compare A.xml B.xml", "what changed between reports"},
+};
+const size_t n_commands = sizeof command_table / sizeof *command_table;
+
+const option_topic topic_table[TOPIC_COUNT] = {
+    [RESULTS] = {"results", "files, reports and what is printed", EVERY},
+    [MACHINE] = {"machine", "where the model runs", TILERS},
+    [AIMS] = {"aims", "what to plan for, and what to write", TILERS},
+    [SIZES] = {"sizes", "dimensions of inputs", MODELS},
+    [RUNNING] = {"running", "runs and measurements", RUNNERS | KERNEL},
+    [BUFFERS] = {"buffers", "placing buffers", MEMORY | KERNEL},
+    [ANSWERS] = {"answers", "about the program", EVERY},
+};
+
+#define AT(member) offsetof(ot_options, member)
+const option option_table[] = {
+    {"output", 'o', "OUT", FILENAME, NULL, AT(output), WRITERS, RESULTS, "file to write; - is stdout, .ot writes the text form"},
+    {"report", 0, "F.html|.xml|.json|.csv", REPORT, NULL, 0, PLANNERS | BENCH, RESULTS,
+     "write a report of what was found; repeatable"},
+    {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS | KERNEL | DEVICES, RESULTS, "results as JSON on stdout"},
+    {"dump-dir", 0, "D", FOLDER, NULL, AT(dump_dir), MODELS, RESULTS, "write the graph after each pass to D/NN-pass.ot and .dot"},
+    {"svg", 0, "F.svg", FILENAME, NULL, AT(svg), MEMORY, RESULTS, "draw the plan as a map: time by offset"},
+    {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS, RESULTS, "dump passes to stderr (letters of " DUMP_LETTERS ")"},
+    {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, RESULTS, "print no table"},
+    {"verbose", 'v', NULL, FLAG, NULL, AT(verbose), EVERY, RESULTS, "print the time of each pass"},
+
+    {"target", 0, "NAME|FILE.xml", TARGET, "host", AT(target), PLANNERS | BENCH | KERNEL, MACHINE,
+     "machine to plan for; a kernel that names one has that"},
+    {"runtime", 0, "NAME", RUNTIME, NULL, AT(runtime), TILERS, MACHINE,
+     "who runs the model, of --list-runtimes (the target's own when not given)"},
+    {"threads", 0, "N", COUNT, NULL, AT(threads), WORKERS, MACHINE,
+     "workers that share a node (the target's own count when not given), a search or a run (1)"},
+    {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS, MACHINE, "capacity of the fast memory, in place of the target's"},
+    {"weight-memory", 0, "SIZE", SIZE, NULL, AT(weight_bytes), TILERS, MACHINE,
+     "capacity of a memory for weights beside the fast one: what a region reads in every tile takes nothing of that then"},
+    {"device", 0, "cpu|opencl|opencl:N", DEVICE, NULL, AT(device), KERNEL, MACHINE,
+     "where to run: in the interpreter, on an OpenCL device"},
+
+    {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, AIMS, "what to minimise (explain: memory)"},
+    {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, AIMS,
+     "peak memory that must not be passed, else exit 3"},
+    {"max-tensor", 0, "SIZE", SIZE, NULL, AT(plan.max_tensor), TILERS, AIMS,
+     "no tensor may be larger, whatever the goal, else exit 3"},
+    {"max-slowdown", 0, "PCT", PERCENT, "10", AT(plan.max_slowdown), TILERS, AIMS,
+     "slowdown allowed with --goal memory, in percent"},
+    {"emit", 0, "onnx|engine|ort-engine", EMIT, "onnx", AT(emit_engine), TILERS, AIMS,
+     "operators to write: standard ONNX, the engine's own (bench: engine), or one that runs in ONNX Runtime and holds these"},
+    {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS, AIMS, "tile every legal region, even at a predicted loss"},
+    {"bit-exact", 0, NULL, FLAG, NULL, AT(plan.bit_exact), TILERS, AIMS,
+     "nothing that adds up in another order than the runtime would: no sums, means or normalisations over cut axes"},
+    {"verify", 0, NULL, VERIFY, NULL, AT(verify), OPTIMISE, AIMS,
+     "run original and result, compare the outputs; --verify=all: inner values, too"},
+    {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), TILERS, AIMS, NULL},
+    {"no-streams", 0, NULL, FLAG, NULL, AT(plan.no_streams), TILERS, AIMS, NULL},
+    {"form", 0, "scan|unrolled|loop-peeled|loop-window|loop|prescan|stream", FORM, NULL, AT(plan.force_form), TILERS, AIMS, NULL},
+
+    {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, SIZES, "bind the dimensions of an input; repeatable"},
+    {"keep-dynamic", 0, NULL, FLAG, NULL, AT(keep_dynamic), MODELS, SIZES,
+     "free dimensions stay free: one result for every size, planned at --design"},
+    {"design", 0, "INPUT=D,D,...", DESIGN, NULL, 0, MODELS, SIZES,
+     "size of an input to plan for; repeatable, implies --keep-dynamic"},
+    {"range", 0, "INPUT=D,LO:HI,...", RANGE, NULL, 0, MODELS, SIZES,
+     "sizes of an input (LO:HI, LO:HI:STEP or D) to prove the largest peak for; repeatable, implies --keep-dynamic"},
+    {"size", 0, "NAME=N", EXTENT, NULL, 0, MEMORY | KERNEL, SIZES,
+     "value of a kernel's size (run-kernel: others follow from the inputs)"},
+
+    {"input", 0, "NAME=F.npy|F.pb", INPUT, NULL, 0, RUNNERS | KERNEL, RUNNING,
+     "array for an input; repeatable (random numbers for the others)"},
+    {"seed", 0, "N", SEED, "0", AT(seed), RUNNERS, RUNNING, "of the random numbers"},
+    {"output-dir", 0, "D", FOLDER, NULL, AT(output_dir), RUN | KERNEL, RUNNING,
+     "write the outputs to D/0.npy, D/1.npy... (kernels: D/NAME.npy)"},
+    {"repeat", 0, "N", COUNT, NULL, AT(repeat), RUNNERS | KERNEL, RUNNING,
+     "runs of each model (run: 1, bench: for some seconds), timed runs on a device"},
+    {"reference", 0, NULL, FLAG, NULL, AT(reference), RUN, RUNNING, "slow and obvious kernels only"},
+    {"trace", 0, "F.json", FILENAME, NULL, AT(trace), RUNNERS | KERNEL, RUNNING,
+     "write a trace of one more run (bench: of each model) for chrome://tracing"},
+    {"stats", 0, NULL, FLAG, NULL, AT(stats), KERNEL, RUNNING, "what each memory held, what pipes did, what was never freed"},
+    {"emit-source", 0, "F.cl|F.cu", SOURCE, NULL, AT(source), KERNEL, RUNNING,
+     "write the planned kernel as OpenCL C or CUDA C (and run it with --device only)"},
+    {"work-items", 0, "N", ITEMS, NULL, AT(work_items), KERNEL, RUNNING, "of a device's work-group, to 1024 (1 on CPUs, else 64)"},
+
+    {"capacity", 0, "SIZE", SIZE, NULL, AT(memory.capacity), MEMORY | KERNEL, BUFFERS,
+     "bytes that must do, else exit 3 (.tk, .mlir: of every scope but gm; .csv: the least without it)"},
+    {"fast-memory", 0, "SIZE", SIZE, NULL, AT(memory.fast_capacity), MEMORY | KERNEL, BUFFERS,
+     "capacity of the scope l2 of a .tk, in place of the target's"},
+    {"mode", 0, "auto|sequential|reuse|search", MODE, "auto", AT(memory.mode), MEMORY | KERNEL, BUFFERS,
+     "sequential: nothing shares; reuse: .tk by pipes, .csv largest first"},
+    {"mem-plan-mode", 0, "both|local|workspace", MEM_PLAN, "both", AT(memory.part), MEMORY, BUFFERS,
+     "memories of the device, workspaces in global memory, or both"},
+    {"time-limit", 0, "S", TIME, NULL, AT(memory.time_limit), MEMORY | KERNEL, BUFFERS,
+     "seconds that a search may take (a fixed number of steps when not given)"},
+    {"analyse", 0, NULL, FLAG, NULL, AT(analyse), MEMORY, BUFFERS,
+     "of .tk: bank conflicts and accesses that take more than they have to"},
+    {"apply", 0, NULL, FLAG, NULL, AT(apply), MEMORY, BUFFERS, "with --analyse: pad the shared buffers in what is written"},
+    {"no-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.no_in_place), MEMORY | KERNEL, BUFFERS,
+     "no output takes the place of an input"},
+    {"restrict-inplace", 0, NULL, FLAG, NULL, AT(memory.lifetimes.restrict_in_place), MEMORY | KERNEL, BUFFERS,
+     "in place only where the instruction set overlaps exactly"},
+    {"workspace-reuse", 0, NULL, FLAG, NULL, AT(memory.workspace_reuse), MEMORY | KERNEL, BUFFERS,
+     "buffers in global memory may share, too"},
+
+    {"help", 'h', NULL, HELP, NULL, 0, EVERY, ANSWERS, "print help and exit; --help=TOPIC, --help=COMMAND, --help=all"},
+    {"version", 0, NULL, FLAG, NULL, AT(version), EVERY, ANSWERS, "print the version and exit"},
+    {"list-targets", 0, NULL, FLAG, NULL, AT(list_targets), EVERY, ANSWERS, "list the targets and exit"},
+    {"list-runtimes", 0, NULL, FLAG, NULL, AT(list_runtimes), EVERY, ANSWERS, "list the runtimes and exit"},
+    {"completion", 0, "bash", SHELL, NULL, AT(completion), EVERY, ANSWERS,
+     "print a script that completes the words of this program"},
+};
+const size_t n_options = sizeof option_table / sizeof *option_table;
+
+const char *command_word(const command_row *c) { return *c->name ? c->name : "tiling"; }
