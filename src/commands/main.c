@@ -2,6 +2,7 @@
 #include "bench_command.h"
 #include "calibrate_command.h"
 #include "devices_command.h"
+#include "gate_command.h"
 #include "report/facts/facts.h"
 #include "options.h"
 #include "api/pipeline.h"
@@ -180,7 +181,7 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .dump_dir = o->dump_dir,
                         .log = o->verbose ? stderr : NULL,
                         .progress = progress};
-    r.plan.detail = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN;
+    r.plan.detail = o->n_reports > 0 || o->command == OT_CMD_EXPLAIN || o->command == OT_CMD_GATE;
     return r;
 }
 
@@ -213,6 +214,27 @@ static ot_status calibrate(const ot_options *o, ot_diag *d)
     return ot_calibrate_command(&r, d);
 }
 
+static ot_status compare(const ot_options *o, ot_diag *d)
+{
+    if (!o->markdown) return ot_compare_reports(o->model, o->second, o->output, d);
+    return ot_compare_summary(o->model, o->second, o->output ? o->output : "-", d);
+}
+
+static ot_status gate(const ot_options *o, ot_diag *d)
+{
+    ot_progress progress = progress_of(o);
+    ot_gate_request r = {.model = o->model,
+                         .tile = tile_options(o, &progress),
+                         .limits = o->gate,
+                         .baseline = o->baseline,
+                         .reports = o->reports,
+                         .n_reports = o->n_reports,
+                         .json = o->json,
+                         .quiet = o->quiet};
+    keep_freed();
+    return ot_gate_command(&r, d);
+}
+
 /* The result is what the original was, or nothing is written. */
 static ot_status verify_result(const ot_options *o, const ot_run *run, const void *original, size_t n)
 {
@@ -238,7 +260,8 @@ static ot_status process(const ot_options *o, ot_diag *d)
     if (o->command == OT_CMD_BENCH) return bench_model(o, d);
     if (o->command == OT_CMD_CALIBRATE) return calibrate(o, d);
     if (o->command == OT_CMD_DEVICES) return ot_devices_command(o->json, o->quiet, d);
-    if (o->command == OT_CMD_COMPARE) return ot_compare_reports(o->model, o->second, o->output, d);
+    if (o->command == OT_CMD_COMPARE) return compare(o, d);
+    if (o->command == OT_CMD_GATE) return gate(o, d);
     keep_freed();
     ot_status s = ot_run_load(&run);
     if (s == OT_OK && o->verify) s = ot_verify_keep(&run, &original, &n);

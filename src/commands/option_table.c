@@ -17,6 +17,7 @@ const command_row command_table[] = {
     {"bench", OT_CMD_BENCH, RUN_NEEDS, "bench MODEL [TILED]", "measure a model beside its tiled form"},
     {"calibrate", OT_CMD_CALIBRATE, RUN_NEEDS, "calibrate [-o T.xml]", "measure this machine"},
     {"run-kernel", OT_CMD_RUN_KERNEL, RUN_NEEDS, "run-kernel K.tk", "plan a tile kernel and run it"},
+    {"gate", OT_CMD_GATE, NULL, "gate MODEL|R.xml", "exit 3 where figures pass limits or a baseline"},
     {"devices", OT_CMD_DEVICES, NULL, "devices", "GPUs and the like that are here"},
     {"compare", OT_CMD_COMPARE, NULL, "compare A.xml B.xml", "what changed between reports"},
 };
@@ -25,7 +26,8 @@ const size_t n_commands = sizeof command_table / sizeof *command_table;
 const option_topic topic_table[TOPIC_COUNT] = {
     [RESULTS] = {"results", "files, reports and what is printed", EVERY},
     [MACHINE] = {"machine", "where the model runs", TILERS},
-    [AIMS] = {"aims", "what to plan for, and what to write", TILERS},
+    [AIMS] = {"aims", "what to plan for and write", TILERS},
+    [LIMITS] = {"limits", "what must hold", GATE},
     [SIZES] = {"sizes", "dimensions of inputs", MODELS},
     [RUNNING] = {"running", "runs and measurements", RUNNERS | KERNEL},
     [BUFFERS] = {"buffers", "placing buffers", MEMORY | KERNEL},
@@ -39,6 +41,8 @@ const option option_table[] = {
      "write a report of what was found; repeatable"},
     {"json", 0, NULL, FLAG, NULL, AT(json), PLANNERS | RUNNERS | KERNEL | DEVICES, RESULTS, "results as JSON on stdout"},
     {"dump-dir", 0, "D", FOLDER, NULL, AT(dump_dir), MODELS, RESULTS, "write the graph after each pass to D/NN-pass.ot and .dot"},
+    {"markdown", 0, NULL, FLAG, NULL, AT(markdown), COMPARE, RESULTS,
+     "a summary for a comment on a change, to stdout or -o OUT.md"},
     {"svg", 0, "F.svg", FILENAME, NULL, AT(svg), MEMORY, RESULTS, "draw the plan as a map: time by offset"},
     {"debug", 'd', "LETTERS", LETTERS, NULL, 0, PLANNERS, RESULTS, "dump passes to stderr (letters of " DUMP_LETTERS ")"},
     {"quiet", 'q', NULL, FLAG, NULL, AT(quiet), EVERY, RESULTS, "print no table"},
@@ -73,6 +77,15 @@ const option option_table[] = {
     {"no-tie-break", 0, NULL, OFF_FLAG, NULL, AT(plan.tie_break), TILERS, AIMS, NULL},
     {"no-streams", 0, NULL, FLAG, NULL, AT(plan.no_streams), TILERS, AIMS, NULL},
     {"form", 0, "scan|unrolled|loop-peeled|loop-window|loop|prescan|stream", FORM, NULL, AT(plan.force_form), TILERS, AIMS, NULL},
+
+    {"max-peak", 0, "SIZE", SIZE, NULL, AT(max_peak), GATE, LIMITS, "most bytes of tensors that may live at one time, tiled"},
+    {"max-growth", 0, "SIZE", SIZE, NULL, AT(max_growth), GATE, LIMITS, "most bytes that running may add to the process"},
+    {"max-peak-regression", 0, "PCT", PERCENT, NULL, AT(gate.peak_regression), GATE, LIMITS,
+     "peak memory above the baseline's, in percent"},
+    {"max-time-regression", 0, "PCT", PERCENT, NULL, AT(gate.time_regression), GATE, LIMITS,
+     "time above the baseline's, in percent"},
+    {"baseline", 0, "F.xml", FILENAME, NULL, AT(baseline), GATE, LIMITS,
+     "report (--report F.xml) to compare with, of the same target and runtime"},
 
     {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, SIZES, "bind the dimensions of an input; repeatable"},
     {"keep-dynamic", 0, NULL, FLAG, NULL, AT(keep_dynamic), MODELS, SIZES,

@@ -15,7 +15,7 @@ typedef struct command_row {
 /* Commands that take an option, a bit each. */
 enum {
     OPTIMISE = 1 << OT_CMD_OPTIMISE,
-    MODELS = OPTIMISE | 1 << OT_CMD_INSPECT | 1 << OT_CMD_EXPLAIN,
+    MODELS = OPTIMISE | 1 << OT_CMD_INSPECT | 1 << OT_CMD_EXPLAIN | 1 << OT_CMD_GATE,
     MEMORY = 1 << OT_CMD_PLAN_MEMORY,
     RUN = 1 << OT_CMD_RUN,
     BENCH = 1 << OT_CMD_BENCH,
@@ -23,6 +23,7 @@ enum {
     COMPARE = 1 << OT_CMD_COMPARE,
     KERNEL = 1 << OT_CMD_RUN_KERNEL,
     DEVICES = 1 << OT_CMD_DEVICES,
+    GATE = 1 << OT_CMD_GATE,
     PLANNERS = MODELS | MEMORY,
     TILERS = MODELS | BENCH,
     RUNNERS = RUN | BENCH,

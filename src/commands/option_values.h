@@ -50,7 +50,7 @@ typedef enum option_kind {
 } option_kind;
 
 /* What an option is about: see topic_table. */
-typedef enum option_subject { RESULTS, MACHINE, AIMS, SIZES, RUNNING, BUFFERS, ANSWERS, TOPIC_COUNT } option_subject;
+typedef enum option_subject { RESULTS, MACHINE, AIMS, LIMITS, SIZES, RUNNING, BUFFERS, ANSWERS, TOPIC_COUNT } option_subject;
 
 typedef struct option {
     const char *name;

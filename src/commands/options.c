@@ -20,6 +20,7 @@ static ot_status set_defaults(ot_diag *d, ot_options *out)
         if (o->dflt) OT_TRY(option_set(d, o, o->dflt, out));
     }
     out->emit_given = false;
+    out->gate.peak_regression = out->gate.time_regression = -1; /* not asked for; 0 would be */
     return OT_OK;
 }
 
@@ -76,7 +77,7 @@ static ot_status take_positional(ot_diag *d, const char *arg, ot_options *o)
 /* An option of another command. */
 static ot_status fail_elsewhere(ot_diag *d, const option *opt, ot_command command)
 {
-    if ((command == OT_CMD_INSPECT || command == OT_CMD_EXPLAIN) && opt->letter == 'o')
+    if ((command == OT_CMD_INSPECT || command == OT_CMD_EXPLAIN || command == OT_CMD_GATE) && opt->letter == 'o')
         return ot_fail(d, OT_E_USAGE, "'%s' writes no model: leave out -o", command_name(command));
     unsigned commands = opt->commands == KERNEL ? KERNEL : opt->commands & ~(unsigned)KERNEL; /* where to look for it first */
     for (size_t k = 1; k < n_commands; k++)
@@ -152,8 +153,20 @@ static ot_status check_device(ot_diag *d, const ot_options *o)
     return OT_OK;
 }
 
+static ot_status check_gate(ot_diag *d, ot_options *o)
+{
+    o->gate.peak = o->max_peak ? (double)o->max_peak : OT_ABSENT;
+    o->gate.growth = o->max_growth ? (double)o->max_growth : OT_ABSENT;
+    if (!ot_gate_asks(&o->gate)) return ot_fail(d, OT_E_USAGE, "gate needs a limit: see 'onnx-tile --help=limits'");
+    if (ot_gate_needs_baseline(&o->gate) && !o->baseline)
+        return ot_fail(d, OT_E_USAGE, "a limit on regressions needs a baseline: add --baseline F.xml");
+    if (!ot_gate_needs_baseline(&o->gate) && o->baseline)
+        return ot_fail(d, OT_E_USAGE, "--baseline is for --max-time-regression and --max-peak-regression: add one of them");
+    return OT_OK;
+}
+
 /* What the words mean together. */
-static ot_status check_together(ot_diag *d, const ot_options *o)
+static ot_status check_together(ot_diag *d, ot_options *o)
 {
     if (ot_options_ask(o)) return OT_OK;
     if (o->command == OT_CMD_CALIBRATE || o->command == OT_CMD_DEVICES) return OT_OK;
@@ -161,10 +174,11 @@ static ot_status check_together(ot_diag *d, const ot_options *o)
         return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_COMPARE) {
         if (!o->model || !o->second) return ot_fail(d, OT_E_USAGE, "compare needs two reports: compare A.xml B.xml -o OUT.html");
-        return o->output ? OT_OK : ot_fail(d, OT_E_USAGE, "no output given: add -o OUT.html");
+        return o->output || o->markdown ? OT_OK : ot_fail(d, OT_E_USAGE, "no output given: add -o OUT.html, or --markdown");
     }
     OT_TRY(check_device(d, o));
     if (!o->model) return ot_fail(d, OT_E_USAGE, "no model given: see 'onnx-tile --help'");
+    if (o->command == OT_CMD_GATE) OT_TRY(check_gate(d, o));
     if (o->command == OT_CMD_OPTIMISE && !o->output)
         return ot_fail(d, OT_E_USAGE, "no output given: add -o OUT, or use 'onnx-tile inspect'");
     if (o->json && is_stdout(o->output)) return ot_fail(d, OT_E_USAGE, "--json and -o - both want stdout");

@@ -5,6 +5,7 @@
 #include "planmem/planmem.h"
 #include "plan/plan.h"
 #include "range/range.h"
+#include "report/compare/gate.h"
 #include "run_command.h"
 #include "api/verify_tiled.h"
 
@@ -18,7 +19,8 @@ typedef enum ot_command {
     OT_CMD_COMPARE,
     OT_CMD_EXPLAIN,
     OT_CMD_RUN_KERNEL,
-    OT_CMD_DEVICES
+    OT_CMD_DEVICES,
+    OT_CMD_GATE
 } ot_command;
 
 typedef struct ot_options {
@@ -60,6 +62,10 @@ typedef struct ot_options {
     uint32_t work_items;    /* of run-kernel; 0: the device's choice */
     const char **reports;   /* [n_reports] files to write */
     size_t n_reports, cap_reports;
+    ot_gate_limits gate; /* of gate; its sizes are in max_peak, max_growth */
+    int64_t max_peak, max_growth;
+    const char *baseline; /* of gate; NULL: none */
+    bool markdown;        /* of compare */
     const char *svg;      /* of plan-memory: map to write; "-" for stdout; NULL: none */
     const char *dump_dir; /* NULL: none */
     ot_verify_mode verify;

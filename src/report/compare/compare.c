@@ -122,7 +122,23 @@ bool ot_compare_same_tiling(const ot_fact_region *a, const ot_fact_region *b)
     return true;
 }
 
+/* ---- figures ---- */
+
+double ot_compare_figure(const ot_fact_card *card)
+{
+    if (!card) return OT_ABSENT;
+    return card->after >= 0 ? card->after : card->before;
+}
+
+const ot_fact_card *ot_compare_card(const comparison *c, int side, uint32_t k)
+{
+    return k == OT_NONE ? NULL : &c->side[side]->cards[k];
+}
+
 /* ---- nodes ---- */
+
+const char *const ot_compare_change_words[COMPARE_CHANGES] = {
+    "", "newly tiled", "no longer tiled", "in another region", "tiled anew", "only in the model after", "only in the model before"};
 
 static compare_change change_of(const comparison *c, compare_pair p)
 {
@@ -161,12 +177,14 @@ static ot_status find_pairs(comparison *c)
 
 /* ---- the command ---- */
 
-static ot_status write_page(const comparison *c, const char *path, ot_diag *d)
+typedef ot_status comparison_writer(const comparison *c, FILE *out);
+
+static ot_status write_whole(const comparison *c, comparison_writer *write, const char *path, ot_diag *d)
 {
     char *text = NULL;
     size_t n = 0;
     FILE *memory = open_memstream(&text, &n);
-    ot_status st = memory ? ot_compare_write(c, memory) : OT_E_NOMEM;
+    ot_status st = memory ? write(c, memory) : OT_E_NOMEM;
     if (memory && fclose(memory) != 0) st = OT_E_NOMEM;
     if (st == OT_OK)
         st = ot_report_write_file(path, text, n, c->a, d);
@@ -176,17 +194,17 @@ static ot_status write_page(const comparison *c, const char *path, ot_diag *d)
     return st;
 }
 
-static ot_status compare(comparison *c, const char *output, ot_diag *d)
+static ot_status compare(comparison *c, comparison_writer *write, const char *output, ot_diag *d)
 {
     ot_fact_kind before = c->side[0]->kind, after = c->side[1]->kind;
     if (before != after)
         return ot_fail(d, OT_E_INPUT, "%s is a report of %s, %s one of %s: only reports of one command can be compared", c->path[0],
                        ot_fact_kind_name(before), c->path[1], ot_fact_kind_name(after));
     ot_status st = find_pairs(c);
-    return st == OT_OK ? write_page(c, output, d) : ot_fail_nomem(d);
+    return st == OT_OK ? write_whole(c, write, output, d) : ot_fail_nomem(d);
 }
 
-ot_status ot_compare_reports(const char *before, const char *after, const char *output, ot_diag *d)
+static ot_status compare_files(const char *before, const char *after, comparison_writer *write, const char *output, ot_diag *d)
 {
     ot_facts *f[2] = {NULL, NULL};
     ot_arena *a = ot_arena_new();
@@ -194,10 +212,20 @@ ot_status ot_compare_reports(const char *before, const char *after, const char *
     if (st == OT_OK) st = ot_report_read(after, d, &f[1]);
     if (st == OT_OK) {
         comparison c = {.side = {f[0], f[1]}, .path = {before, after}, .a = a};
-        st = compare(&c, output, d);
+        st = compare(&c, write, output, d);
     }
     ot_facts_free(f[0]);
     ot_facts_free(f[1]);
     ot_arena_free(a);
     return st;
+}
+
+ot_status ot_compare_reports(const char *before, const char *after, const char *output, ot_diag *d)
+{
+    return compare_files(before, after, ot_compare_write, output, d);
+}
+
+ot_status ot_compare_summary(const char *before, const char *after, const char *output, ot_diag *d)
+{
+    return compare_files(before, after, ot_compare_markdown, output, d);
 }

@@ -3,6 +3,8 @@
  *   compare.c         reads both, finds what belongs together: nodes by name, regions by the nodes that they share
  *   compare_page.c    the page: head, sentence, headline, order of sections
  *   compare_tables.c  regions, nodes, figures of both targets, measured times, memories
+ *   compare_markdown.c  the short form for comments on changes
+ *   gate.c            limits on the figures of a report
  */
 #ifndef OT_REPORT_COMPARE_H
 #define OT_REPORT_COMPARE_H
@@ -44,6 +46,13 @@ typedef struct comparison {
 /* Same axes, tiles and form. */
 bool ot_compare_same_tiling(const ot_fact_region *a, const ot_fact_region *b);
 
+/* What is compared of a card: the tiled model, or the only one there is; OT_ABSENT of no card. */
+double ot_compare_figure(const ot_fact_card *card);
+/* Card k of a side; NULL for OT_NONE. */
+const ot_fact_card *ot_compare_card(const comparison *c, int side, uint32_t k);
+/* "newly tiled": of a number of nodes. */
+extern const char *const ot_compare_change_words[COMPARE_CHANGES];
+
 /* ---- compare_page.c ---- */
 
 /* Equal in the digits that reports hold. */
@@ -53,6 +62,10 @@ void ot_compare_figures(html *h, double before, double after, const char *unit);
 /* What the second is of the first. */
 void ot_compare_ratio(html *h, double before, double after);
 ot_status ot_compare_write(const comparison *c, FILE *out) OT_MUST_USE;
+
+/* ---- compare_markdown.c ---- */
+
+ot_status ot_compare_markdown(const comparison *c, FILE *out) OT_MUST_USE;
 
 /* ---- compare_tables.c: sections, each with its heading, or nothing ---- */
 void ot_compare_regions(const comparison *c, html *h);

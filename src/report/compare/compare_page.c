@@ -16,18 +16,6 @@
 #define SHOWN     64
 #define SAME      1e-9 /* relative; reports hold nine digits */
 
-/* What is compared of a card: the tiled model, or the only one there is. */
-static double figure_of(const ot_fact_card *card)
-{
-    if (!card) return OT_ABSENT;
-    return card->after >= 0 ? card->after : card->before;
-}
-
-static const ot_fact_card *card_at(const comparison *c, int side, uint32_t k)
-{
-    return k == OT_NONE ? NULL : &c->side[side]->cards[k];
-}
-
 bool ot_compare_same(double x, double y) { return fabs(x - y) <= SAME * fmax(fabs(x), fabs(y)); }
 
 void ot_compare_figures(html *h, double before, double after, const char *unit)
@@ -56,17 +44,18 @@ void ot_compare_ratio(html *h, double before, double after)
 static void put_sentence_part(const comparison *c, html *h, const char *id, const char *what, uint32_t *n)
 {
     for (uint32_t k = 0; k < c->cards.n; k++) {
-        const ot_fact_card *before = card_at(c, 0, c->cards.pairs[k].before), *after = card_at(c, 1, c->cards.pairs[k].after);
+        const ot_fact_card *before = ot_compare_card(c, 0, c->cards.pairs[k].before),
+                           *after = ot_compare_card(c, 1, c->cards.pairs[k].after);
         if (!before || !after || strcmp(before->id, id) != 0 || strcmp(before->unit, after->unit) != 0) continue;
-        if (figure_of(before) < 0 || figure_of(after) < 0) continue;
+        if (ot_compare_figure(before) < 0 || ot_compare_figure(after) < 0) continue;
         html_text(h, (*n)++ ? "; " : "");
         html_textf(h, "%s ", what);
-        ot_compare_figures(h, figure_of(before), figure_of(after), before->unit);
-        if (ot_compare_same(figure_of(before), figure_of(after))) {
+        ot_compare_figures(h, ot_compare_figure(before), ot_compare_figure(after), before->unit);
+        if (ot_compare_same(ot_compare_figure(before), ot_compare_figure(after))) {
             html_text(h, " as before");
         } else {
             html_text(h, " (");
-            ot_compare_ratio(h, figure_of(before), figure_of(after));
+            ot_compare_ratio(h, ot_compare_figure(before), ot_compare_figure(after));
             html_text(h, ")");
         }
     }
@@ -75,17 +64,14 @@ static void put_sentence_part(const comparison *c, html *h, const char *id, cons
 /* "; 3 nodes newly tiled, 1 no longer." */
 static void put_changes(const comparison *c, html *h, uint32_t n)
 {
-    static const char *const words[COMPARE_CHANGES] = {"",
-                                                       "newly tiled",
-                                                       "no longer tiled",
-                                                       "in another region",
-                                                       "tiled anew",
-                                                       "only in the model after",
-                                                       "only in the model before"};
     bool any = false;
     for (int k = COMPARE_TILED; k < COMPARE_CHANGES; k++) {
         if (c->n_changes[k] == 0) continue;
-        html_textf(h, "%s%u node%s %s", any ? ", " : n ? "; " : "", c->n_changes[k], c->n_changes[k] == 1 ? "" : "s", words[k]);
+        html_textf(h, "%s%u node%s %s",
+                   any ? ", "
+                   : n ? "; "
+                       : "",
+                   c->n_changes[k], c->n_changes[k] == 1 ? "" : "s", ot_compare_change_words[k]);
         any = true;
     }
     if (!any && c->nodes.n > 0) html_text(h, n ? "; the same tiling." : "The same tiling.");
@@ -160,9 +146,10 @@ static void put_cards(const comparison *c, html *h)
     uint32_t n = 0;
     if (!cards) h->failed = true;
     for (uint32_t k = 0; cards && k < c->cards.n; k++) {
-        const ot_fact_card *before = card_at(c, 0, c->cards.pairs[k].before), *after = card_at(c, 1, c->cards.pairs[k].after);
+        const ot_fact_card *before = ot_compare_card(c, 0, c->cards.pairs[k].before),
+                           *after = ot_compare_card(c, 1, c->cards.pairs[k].after);
         if (!before || !after || strcmp(before->unit, after->unit) != 0) continue;
-        double x = figure_of(before), y = figure_of(after);
+        double x = ot_compare_figure(before), y = ot_compare_figure(after);
         if (x < 0 && y < 0) continue;
         cards[n++] = (ot_fact_card){.id = after->id,
                                     .title = after->title,

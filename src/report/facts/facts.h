@@ -350,5 +350,7 @@ ot_status ot_report_csv(const ot_facts *f, FILE *out) OT_MUST_USE;
 /* Read two XML reports of the same kind and write what changed between them as one HTML page ("-": stdout). OT_E_INPUT: a file
  * that is no report, naming the rule it breaks. */
 ot_status ot_compare_reports(const char *before, const char *after, const char *output, ot_diag *d) OT_MUST_USE;
+/* The same as a summary in Markdown, for a comment on a change. */
+ot_status ot_compare_summary(const char *before, const char *after, const char *output, ot_diag *d) OT_MUST_USE;
 
 #endif

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# gate: exit status and lines against figures that are read from the XML reports; compare --markdown; the example workflow's steps.
+. "$(dirname "$0")/lib.bash"
+make_model vgg16_head
+cd "$tmp" || exit 1
+m=vgg16_head.onnx plan="--target cpu-generic"
+expect 0 "$TOOL" inspect $m $plan --report time.xml -q
+expect 0 "$TOOL" inspect $m $plan --goal memory --report memory.xml -q
+figure() { # REPORT CARD: the tiled model's
+    "$PYTHON" -c 'import sys, xml.etree.ElementTree as E
+c = [c for c in E.parse(sys.argv[1]).getroot().iter("card") if c.get("id") == sys.argv[2]][0]
+print(c.get("after") or c.get("before"))' "$1" "$2"
+}
+peak=$(figure memory.xml peak-memory) growth=$(figure memory.xml process-growth)
+
+# absolute limits: at the figure, and a byte below it
+expect 0 "$TOOL" gate $m $plan --goal memory --max-peak "$peak" --max-growth "$growth" --report again.xml
+[ "$(grep -c '^  passed' "$tmp/out")" = 2 ] || fail "$(cat "$tmp/out")"
+expect 3 "$TOOL" gate $m $plan --goal memory --max-peak $((peak - 1)) --max-growth "$growth"
+says 'vgg16_head.onnx does not pass: peak-memory'
+grep -q '^  FAILED  Peak memory' "$tmp/out" || fail "$(cat "$tmp/out")"
+grep -q '^  passed  Process grows by' "$tmp/out" || fail "$(cat "$tmp/out")"
+expect 3 "$TOOL" gate memory.xml --max-peak $((peak - 1)) --max-growth $((growth - 1)) -q
+says 'process-growth'; says 'peak-memory'
+[ -s "$tmp/out" ] && fail "-q printed $(cat "$tmp/out")"
+
+# against a baseline, above it and below
+more=$("$PYTHON" -c 'import sys; a, b = map(float, sys.argv[1:]); print(int((a / b - 1) * 100))' "$(figure memory.xml time)" "$(figure time.xml time)")
+[ "$more" -ge 1 ] || fail "goal memory is not slower here: the test says nothing"
+expect 3 "$TOOL" gate memory.xml --max-time-regression "$more" --baseline time.xml
+says "vgg16_head.onnx does not pass: time"; says 'in time.xml (+'
+expect 0 "$TOOL" gate memory.xml --max-time-regression $((more + 1)) --max-peak-regression 0 --baseline time.xml
+expect 0 "$TOOL" gate memory.xml --max-time-regression 0 --max-peak-regression 0 --baseline memory.xml
+grep -q '(+0.0 %, at most +0 %)' "$tmp/out" || fail "$(cat "$tmp/out")"
+expect 3 "$TOOL" gate time.xml --max-peak-regression 10 --baseline memory.xml
+expect 3 "$TOOL" gate memory.xml --max-time-regression "$more" --max-peak 1G --baseline time.xml --json
+"$PYTHON" - "$tmp" "$(figure memory.xml time)" "$(figure time.xml time)" <<'P' || fail "JSON: $(cat "$tmp/out")"
+import json, sys
+j, now, base = json.load(open(sys.argv[1] + '/out')), float(sys.argv[2]), float(sys.argv[3])
+assert not j['passed'] and not j['measured'] and j['baseline'] == 'time.xml', j
+peak, time = j['checks']
+assert peak['passed'] and peak['limit'] == 2**30 and 'baseline' not in peak, peak
+assert not time['passed'] and abs(time['value'] / now - 1) < 1e-6 and abs(time['baseline'] / base - 1) < 1e-6, time
+P
+
+# what cannot be judged
+expect 2 "$TOOL" gate $m; says 'gate needs a limit'
+expect 2 "$TOOL" gate $m --max-time-regression 5; says 'needs a baseline'
+expect 2 "$TOOL" gate $m --max-peak 1G --baseline time.xml; says 'add one of them'
+expect 2 "$TOOL" gate time.xml --max-peak 1G --report x.html; says 'is a report already'
+expect 2 "$TOOL" gate $m -o x.onnx --max-peak 1G; says 'writes no model'
+expect 1 "$TOOL" gate $m --target tlf-16m --max-time-regression 5 --baseline time.xml; says "target 'cpu-generic' in the baseline and 'tlf-16m' here"
+expect 1 "$TOOL" gate $m --target tlf-16m --max-growth 1G; says 'there is no figure process-growth'
+expect 4 "$TOOL" gate $m --max-time-regression 5 --baseline absent.xml; says 'absent.xml'
+echo '<report/>' >bad.xml
+expect 1 "$TOOL" gate bad.xml --max-peak 1G; says 'bad.xml'
+if ! "$TOOL" --help | grep -q 'bench MODEL.*needs the native engine'; then
+    expect 0 "$TOOL" bench $m $plan --repeat 1 --report bench.xml -q
+    expect 0 "$TOOL" inspect $m $plan --emit engine --report engine.xml -q
+    expect 1 "$TOOL" gate memory.xml --max-time-regression 5 --baseline bench.xml; says "runtime 'engine' in the baseline"
+    expect 1 "$TOOL" gate engine.xml --max-time-regression 5 --baseline bench.xml; says 'measured in the baseline and predicted here'
+    expect 0 "$TOOL" gate bench.xml --max-time-regression 5 --baseline bench.xml
+    grep -q 'vgg16_head.onnx (measured)' "$tmp/out" || fail "$(cat "$tmp/out")"
+fi
+
+# the summary: figures of the reports, tables whose lines have the same number of cells, names that cannot be markup
+expect 0 "$TOOL" compare time.xml memory.xml --markdown
+cp "$tmp/out" summary.md
+grep -q '^| Peak memory | .*MiB | .*MiB | x0' summary.md || fail "$(cat summary.md)"
+expect 0 "$TOOL" compare time.xml memory.xml --markdown -o file.md
+cmp -s summary.md file.md || fail "-o and stdout differ"
+sed 's/name="conv_3"/name="a|b`@c\&lt;i\&gt;\&#10;d"/' memory.xml >hostile.xml
+expect 0 "$TOOL" compare time.xml hostile.xml --markdown
+grep -qF "| \`a\\|b'@c<i>?d\` and 11 more |" "$tmp/out" || grep -qF "| \`a\\|b'@c<i> d\` and 11 more |" "$tmp/out" || fail "$(cat "$tmp/out")"
+"$PYTHON" - summary.md "$tmp/out" <<'P' || fail "tables are not even"
+import re, sys
+for path in sys.argv[1:]:
+    for table in re.findall(r'(?:^\|.*\n)+', open(path).read(), re.M):
+        assert len({len(re.findall(r'(?<!\\)\|', line)) for line in table.splitlines()}) == 1, table
+P
+expect 0 "$TOOL" compare memory.xml memory.xml --markdown
+grep -q '^The same tiling.$' "$tmp/out" || fail "$(cat "$tmp/out")"
+
+# the steps of the example workflow, as it has them
+cp $m model.onnx
+"$PYTHON" - "$root/examples/gate.yml" >steps.sh <<'P' || fail "no steps"
+import re, sys
+text = open(sys.argv[1]).read()
+for name, value in re.findall(r'^  ([A-Z]+): (.*)$', text, re.M):
+    print(f'{name}="{value}"')
+for line in re.findall(r'^ +(?:run: )?(onnx-tile .*)$', text, re.M):
+    print(line)
+P
+[ "$(grep -c '^onnx-tile' steps.sh)" = 4 ] || fail "steps: $(cat steps.sh)"
+ln -s "$TOOL" onnx-tile
+cp $m before.onnx
+GITHUB_STEP_SUMMARY=$tmp/summary PATH=$tmp:$PATH bash -e steps.sh >"$tmp/log" 2>&1 || fail "$(cat "$tmp/log")"
+grep -q '^### onnx-tile' "$tmp/summary" || fail "no summary"
+finish
