@@ -62,6 +62,7 @@ static ot_status make_buffer(ot_device *dev, const ot_dev_buffer_options *o, ot_
         free(b);
         return dev_fail_host_memory(e);
     }
+    double start = ot_now();
     ot_status s = dev->driver->buffer_new(dev, b, e);
     if (s != OT_OK) {
         dev_slot_drop(dev, DEV_BUFFER, b->id);
@@ -69,6 +70,7 @@ static ot_status make_buffer(ot_device *dev, const ot_dev_buffer_options *o, ot_
         return s;
     }
     count_new(&dev->usage, b->bytes);
+    dev_profile_memory(dev, b->name, b->bytes, start, ot_now());
     out->id = b->id;
     return OT_OK;
 }
@@ -92,10 +94,12 @@ ot_status ot_dev_buffer_free(ot_device *dev, ot_dev_buffer handle, ot_device_err
         s = dev_fail(e, OT_DEV_INVALID_OBJECT, "buffer '%s' is still mapped", ((dev_buffer *)record)->name);
     if (s == OT_OK) {
         dev_buffer *b = record;
+        double start = ot_now();
         if (b->mapped) dev->driver->unmap(dev, b);
         dev->driver->buffer_free(dev, b);
         dev_slot_drop(dev, DEV_BUFFER, b->id);
         count_free(&dev->usage, b->bytes);
+        dev_profile_memory(dev, b->name, -b->bytes, start, ot_now());
         free(b);
     }
     dev_unlock(dev);

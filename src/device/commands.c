@@ -83,6 +83,7 @@ static ot_status submit(ot_device *dev, dev_queue *q, dev_command *c, const ot_d
     c->serial = q->issued + 1;
     OT_TRY(dev->driver->submit(dev, q, c, e));
     q->issued = c->serial;
+    if (dev->profile) dev_profile_command(dev, q, c);
     if (c->to.buffer) note_use(dev, c->to.buffer, q);
     if (c->from.buffer) note_use(dev, c->from.buffer, q);
     for (uint32_t k = 0; c->launch && k < c->launch->n_args; k++)
@@ -265,8 +266,8 @@ ot_status ot_dev_flush(ot_device *dev, ot_dev_queue handle, ot_device_error *e)
 
 void dev_retire(ot_device *dev, dev_queue *q, uint64_t serial, double start, double end, bool ok)
 {
-    (void)dev;
     q->done = serial;
+    dev_profile_retire(dev, q, serial, start, end);
     q->times[serial % DEV_TIMES].start = start;
     q->times[serial % DEV_TIMES].end = end;
     if (!ok) q->failed = true;

@@ -123,6 +123,7 @@ void ot_device_close(ot_device *dev)
     if (!dev) return;
     free_all(dev);
     dev->driver->close(dev);
+    dev_profile_free(dev);
     for (uint32_t k = 0; k < DEV_KINDS; k++) dev_slots_free(&dev->slots[k]);
     pthread_mutex_destroy(&dev->lock);
     free(dev);

@@ -109,6 +109,8 @@ typedef struct dev_driver {
     ot_status (*program_binary)(ot_device *dev, dev_program *p, ot_arena *a, ot_device_error *e, void **data, size_t *n);
 } dev_driver;
 
+typedef struct dev_profile dev_profile; /* profile.c */
+
 struct ot_device {
     const dev_driver *driver;
     pthread_mutex_t lock; /* recursive */
@@ -117,6 +119,7 @@ struct ot_device {
     uint32_t mark; /* of its handles */
     dev_slots slots[DEV_KINDS];
     ot_device_usage usage;
+    dev_profile *profile; /* NULL: nothing is recorded */
     bool lost;
     uint64_t maps_opened;
     uint32_t n_findings;
@@ -141,6 +144,14 @@ ot_status dev_fail(ot_device_error *e, ot_device_fault fault, const char *fmt, .
 /* Out of memory: the figures and a line with them. what: "buffer 'x'". */
 ot_status dev_fail_full(const ot_device *dev, ot_device_error *e, const char *what, int64_t requested);
 ot_status dev_fail_host_memory(ot_device_error *e);
+
+/* ---- profile.c: records, when they are wanted ---- */
+
+/* bytes: + made, - freed; seconds of the host. */
+void dev_profile_memory(ot_device *dev, const char *name, int64_t bytes, double start, double end);
+void dev_profile_command(ot_device *dev, const dev_queue *q, const dev_command *c);
+void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, double start, double end);
+void dev_profile_free(ot_device *dev);
 
 /* ---- slots.c ---- */
 

@@ -220,6 +220,8 @@ ot_status ot_dev_give(ot_dev_heap *h, ot_dev_slice slice, ot_device_error *e)
 
 /* ---- what there is ---- */
 
+const char *ot_dev_heap_name(const ot_dev_heap *h) { return h->name; }
+
 ot_dev_heap_stats ot_dev_heap_count(const ot_dev_heap *h)
 {
     ot_dev_heap_stats s = h->stats;

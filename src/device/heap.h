@@ -48,6 +48,7 @@ ot_status ot_dev_give(ot_dev_heap *h, ot_dev_slice s, ot_device_error *e);
 /* Empty chunks back to the device; returns bytes. */
 int64_t ot_dev_trim(ot_dev_heap *h);
 ot_dev_heap_stats ot_dev_heap_count(const ot_dev_heap *h);
+const char *ot_dev_heap_name(const ot_dev_heap *h);
 /* Lines like "heap 'x': 'conv1' of 400 bytes was never given back", to f unless NULL; returns how many. */
 uint32_t ot_dev_heap_leaks(const ot_dev_heap *h, FILE *f);
 

@@ -1,0 +1,317 @@
+/* Records of what a device did, and what is written of them. */
+#include "profile.h"
+#include "driver.h"
+
+typedef struct profile_record {
+    char name[48]; /* of the buffer, of the kernel */
+    bool is_memory;
+    ot_dev_work work; /* of commands */
+    uint32_t queue;   /* slot of its queue */
+    uint64_t queue_id, serial;
+    double asked;      /* host: when it was asked */
+    double start, end; /* device; host for memory. end < start: not done */
+    int64_t bytes;     /* memory: + made, - freed */
+    int64_t used;      /* memory in use after it */
+} profile_record;
+
+struct dev_profile {
+    profile_record *records;   /* [n] */
+    size_t n, cap, first_open; /* all before first_open are done */
+    double shift;              /* of the device's clock to the host's: the least with which nothing ran before it was asked */
+    double allocate_seconds;
+};
+
+static const char *const WORK_NAMES[OT_DEV_WORKS] = {"upload", "download", "copy", "fill", "kernel"};
+
+ot_status ot_device_profile_start(ot_device *dev, ot_device_error *e)
+{
+    dev_profile *p = calloc(1, sizeof *p);
+    if (!p) return dev_fail_host_memory(e);
+    p->shift = -1e300;
+    dev_lock(dev);
+    dev_profile_free(dev);
+    dev->profile = p;
+    dev_unlock(dev);
+    return OT_OK;
+}
+
+void dev_profile_free(ot_device *dev)
+{
+    if (dev->profile) free(dev->profile->records);
+    free(dev->profile);
+    dev->profile = NULL;
+}
+
+/* A record, NULL when nothing is recorded or memory ran out: then it is left out. */
+static profile_record *add(ot_device *dev, const char *name)
+{
+    dev_profile *p = dev->profile;
+    if (!p) return NULL;
+    if (p->n == p->cap) {
+        size_t want = p->cap ? p->cap * 2 : 256;
+        profile_record *more = realloc(p->records, want * sizeof *more);
+        if (!more) return NULL;
+        p->records = more;
+        p->cap = want;
+    }
+    profile_record *r = &p->records[p->n++];
+    *r = (profile_record){.used = dev->usage.used, .asked = ot_now(), .end = -1};
+    snprintf(r->name, sizeof r->name, "%s", name);
+    return r;
+}
+
+void dev_profile_memory(ot_device *dev, const char *name, int64_t bytes, double start, double end)
+{
+    profile_record *r = add(dev, name);
+    if (!r) return;
+    r->is_memory = true;
+    r->bytes = bytes;
+    r->start = start;
+    r->end = end;
+    dev->profile->allocate_seconds += end - start;
+}
+
+void dev_profile_command(ot_device *dev, const dev_queue *q, const dev_command *c)
+{
+    static const ot_dev_work works[DEV_VERBS] = {OT_DEV_WORK_UPLOAD, OT_DEV_WORK_DOWNLOAD, OT_DEV_WORK_COPY, OT_DEV_WORK_FILL,
+                                                 OT_DEV_WORK_KERNEL};
+    const dev_part *p = c->to.buffer ? &c->to : &c->from;
+    profile_record *r = add(dev, c->launch ? c->launch->entry : p->buffer->name);
+    if (!r) return;
+    r->work = works[c->verb];
+    r->queue = (uint32_t)(q->id & 0xffffff);
+    r->queue_id = q->id;
+    r->serial = c->serial;
+    r->bytes = p->bytes;
+    for (uint32_t k = 0; c->launch && k < c->launch->n_args; k++) r->bytes += c->parts[k].buffer ? c->parts[k].bytes : 0;
+}
+
+void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, double start, double end)
+{
+    dev_profile *p = dev->profile;
+    if (!p) return;
+    for (size_t k = p->first_open; k < p->n; k++) {
+        profile_record *r = &p->records[k];
+        if (r->is_memory || r->queue_id != q->id || r->serial != serial) continue;
+        r->start = start;
+        r->end = end;
+        if (r->asked - start > p->shift) p->shift = r->asked - start;
+        break;
+    }
+    while (p->first_open < p->n && (p->records[p->first_open].is_memory || p->records[p->first_open].end >= 0)) p->first_open++;
+}
+
+static bool is_done(const profile_record *r) { return r->is_memory || r->end >= 0; }
+
+/* ---- sums ---- */
+
+static int by_start(const void *a, const void *b)
+{
+    double x = (*(const profile_record *const *)a)->start, y = (*(const profile_record *const *)b)->start;
+    return (x > y) - (x < y);
+}
+
+/* Span and busy time of the commands: intervals in order of their starts. */
+static void sum_time(const dev_profile *p, ot_device_profile *out)
+{
+    const profile_record **sorted = malloc((p->n + 1) * sizeof *sorted);
+    size_t n = 0;
+    if (!sorted) return;
+    for (size_t k = 0; k < p->n; k++)
+        if (!p->records[k].is_memory && is_done(&p->records[k])) sorted[n++] = &p->records[k];
+    qsort(sorted, n, sizeof *sorted, by_start);
+    double until = n ? sorted[0]->start : 0;
+    for (size_t k = 0; k < n; k++) {
+        double from = sorted[k]->start > until ? sorted[k]->start : until;
+        if (sorted[k]->end <= from) continue;
+        out->busy_seconds += sorted[k]->end - from;
+        until = sorted[k]->end;
+    }
+    if (n) out->span_seconds = until - sorted[0]->start;
+    free(sorted);
+}
+
+ot_device_profile ot_device_profile_sum(ot_device *dev)
+{
+    ot_device_profile out = {0};
+    dev_lock(dev);
+    const dev_profile *p = dev->profile;
+    out.usage = dev->usage;
+    for (size_t k = 0; p && k < p->n; k++) {
+        const profile_record *r = &p->records[k];
+        if (r->is_memory || !is_done(r)) continue;
+        out.work[r->work].n++;
+        out.work[r->work].bytes += r->bytes;
+        out.work[r->work].seconds += r->end - r->start;
+    }
+    if (p) {
+        out.allocate_seconds = p->allocate_seconds;
+        sum_time(p, &out);
+    }
+    dev_unlock(dev);
+    return out;
+}
+
+/* ---- the measured peak ---- */
+
+static ot_status time_one(ot_device *dev, ot_dev_queue q, int what, ot_dev_slice a, ot_dev_slice b, void *host, ot_device_error *e,
+                          double *seconds)
+{
+    ot_dev_event done;
+    double start = ot_now();
+    if (what == 0) OT_TRY(ot_dev_upload(dev, q, a, host, NULL, e, &done));
+    if (what == 1) OT_TRY(ot_dev_download(dev, q, host, a, NULL, e, &done));
+    if (what == 2) OT_TRY(ot_dev_copy(dev, q, b, a, NULL, e, &done));
+    OT_TRY(ot_dev_wait(dev, done, e));
+    double took = ot_now() - start;
+    if (*seconds == 0 || took < *seconds) *seconds = took;
+    return OT_OK;
+}
+
+ot_status ot_device_measure_bandwidth(ot_device *dev, ot_device_error *e, double out[3])
+{
+    ot_device_usage u = ot_device_use(dev);
+    int64_t bytes = ot_max(4096, ot_min((int64_t)16 << 20, (u.budget - u.used) / 4));
+    ot_dev_buffer a = {0}, b = {0};
+    ot_dev_queue q = {0};
+    void *host = calloc(1, (size_t)bytes);
+    ot_status s = host ? ot_dev_queue_new(dev, e, &q) : dev_fail_host_memory(e);
+    if (s == OT_OK) s = ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "bandwidth", .bytes = bytes}, e, &a);
+    if (s == OT_OK) s = ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "bandwidth", .bytes = bytes}, e, &b);
+    for (int what = 0; what < 3; what++) {
+        double seconds = 0;
+        for (int k = 0; k < 5 && s == OT_OK; k++)
+            s = time_one(dev, q, what, ot_dev_whole(dev, a), ot_dev_whole(dev, b), host, e, &seconds);
+        out[what] = seconds > 0 ? (double)bytes / seconds : 0;
+    }
+    if (q.id) ot_dev_queue_free(dev, q, NULL);
+    if (a.id) ot_dev_buffer_free(dev, a, NULL);
+    if (b.id) ot_dev_buffer_free(dev, b, NULL);
+    free(host);
+    return s;
+}
+
+/* ---- JSON ---- */
+
+static void put_memory(const ot_device_profile *p, ot_json *j)
+{
+    ot_json_open(j, "memory");
+    ot_json_put_int(j, "allocated", (int64_t)p->usage.n_allocated);
+    ot_json_put_int(j, "freed", (int64_t)p->usage.n_freed);
+    ot_json_put_int(j, "allocated_bytes", (int64_t)p->usage.bytes_allocated);
+    ot_json_put_int(j, "freed_bytes", (int64_t)p->usage.bytes_freed);
+    ot_json_put_int(j, "used_bytes", p->usage.used);
+    ot_json_put_int(j, "peak_bytes", p->usage.peak);
+    ot_json_put_int(j, "budget_bytes", p->usage.budget);
+    ot_json_put_number(j, "allocate_seconds", p->allocate_seconds);
+    ot_json_close(j);
+}
+
+static void put_heap(const ot_dev_heap *h, ot_json *j)
+{
+    ot_dev_heap_stats s = ot_dev_heap_count(h);
+    ot_json_open(j, NULL);
+    ot_json_put_text(j, "name", ot_dev_heap_name(h));
+    ot_json_put_int(j, "requested_bytes", s.requested);
+    ot_json_put_int(j, "used_bytes", s.used);
+    ot_json_put_int(j, "held_bytes", s.held);
+    ot_json_put_int(j, "peak_bytes", s.peak_used);
+    ot_json_put_int(j, "peak_held_bytes", s.peak_held);
+    ot_json_put_int(j, "largest_free_bytes", s.largest_free);
+    ot_json_put_number(j, "fragmentation", s.fragmentation);
+    ot_json_put_int(j, "taken", (int64_t)s.n_taken);
+    ot_json_put_int(j, "given", (int64_t)s.n_given);
+    ot_json_put_int(j, "reused", (int64_t)s.n_reused);
+    ot_json_close(j);
+}
+
+static void put_transfers(const ot_device_profile *p, const double *peak, ot_json *j)
+{
+    ot_json_list(j, "transfers");
+    for (int k = 0; k < OT_DEV_WORK_KERNEL; k++) {
+        double rate = p->work[k].seconds > 0 ? (double)p->work[k].bytes / p->work[k].seconds : 0;
+        if (p->work[k].n == 0) continue;
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "direction", WORK_NAMES[k]);
+        ot_json_put_int(j, "count", (int64_t)p->work[k].n);
+        ot_json_put_int(j, "bytes", p->work[k].bytes);
+        ot_json_put_number(j, "seconds", p->work[k].seconds);
+        ot_json_put_figure(j, "bandwidth", rate);
+        if (peak && k < 3 && peak[k] > 0) ot_json_put_number(j, "of_peak_ratio", rate / peak[k]);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+}
+
+/* A kernel's launches together; those of a name that came before are skipped. */
+static void put_kernel(const dev_profile *p, size_t at, ot_json *j)
+{
+    uint64_t n = 0;
+    int64_t bytes = 0;
+    double seconds = 0;
+    for (size_t k = 0; k < p->n; k++) {
+        const profile_record *r = &p->records[k];
+        if (r->is_memory || r->work != OT_DEV_WORK_KERNEL || !is_done(r) || strcmp(r->name, p->records[at].name) != 0) continue;
+        if (k < at) return;
+        n++;
+        bytes += r->bytes;
+        seconds += r->end - r->start;
+    }
+    ot_json_open(j, NULL);
+    ot_json_put_text(j, "name", p->records[at].name);
+    ot_json_put_int(j, "count", (int64_t)n);
+    ot_json_put_int(j, "bytes", bytes);
+    ot_json_put_number(j, "seconds", seconds);
+    ot_json_close(j);
+}
+
+void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uint32_t n_heaps, const double *peak, ot_json *j)
+{
+    ot_device_profile sum = ot_device_profile_sum(dev);
+    put_memory(&sum, j);
+    ot_json_list(j, "heaps");
+    for (uint32_t k = 0; k < n_heaps; k++) put_heap(heaps[k], j);
+    ot_json_close(j);
+    put_transfers(&sum, peak, j);
+    ot_json_list(j, "kernels");
+    dev_lock(dev);
+    const dev_profile *p = dev->profile;
+    for (size_t k = 0; p && k < p->n; k++)
+        if (!p->records[k].is_memory && p->records[k].work == OT_DEV_WORK_KERNEL && is_done(&p->records[k])) put_kernel(p, k, j);
+    dev_unlock(dev);
+    ot_json_close(j);
+    ot_json_put_number(j, "span_seconds", sum.span_seconds);
+    ot_json_put_number(j, "busy_seconds", sum.busy_seconds);
+}
+
+/* ---- the trace ---- */
+
+static void trace_one(const profile_record *r, double shift, double origin, bool *first, FILE *f)
+{
+    double start = (r->is_memory ? r->start : r->start + shift) - origin;
+    fputs(*first ? "\n" : ",\n", f);
+    *first = false;
+    if (r->is_memory) {
+        fprintf(f, "{\"name\": \"device memory\", \"ph\": \"C\", \"pid\": 1, \"ts\": %.3f, \"args\": {\"bytes\": %lld}}",
+                start * 1e6, (long long)r->used);
+        return;
+    }
+    fputs("{\"name\": ", f);
+    ot_json_string(r->name, f);
+    fprintf(f,
+            ", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": %u, \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"bytes\": %lld}}",
+            WORK_NAMES[r->work], r->queue, start * 1e6, (r->end - r->start) * 1e6, (long long)r->bytes);
+}
+
+void ot_device_profile_trace(ot_device *dev, FILE *f)
+{
+    bool first = true;
+    dev_lock(dev);
+    const dev_profile *p = dev->profile;
+    fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", f);
+    double origin = p && p->n ? p->records[0].asked : 0, shift = p && p->shift > -1e299 ? p->shift : 0;
+    for (size_t k = 0; p && k < p->n; k++)
+        if (is_done(&p->records[k])) trace_one(&p->records[k], shift, origin, &first, f);
+    fputs("\n]}\n", f);
+    dev_unlock(dev);
+}

@@ -1,0 +1,49 @@
+/* What a device did: memory, transfers, kernels. Off until ot_device_profile_start.
+ *
+ *   buffers.c, commands.c --records--> profile.c --> sums, JSON, a Chrome trace with counters
+ *
+ * Times of commands are the device's; in the trace they are moved so that nothing ran before it was asked.
+ */
+#ifndef OT_DEVICE_PROFILE_H
+#define OT_DEVICE_PROFILE_H
+
+#include "heap.h"
+
+#include "base/json.h"
+
+typedef enum ot_dev_work {
+    OT_DEV_WORK_UPLOAD,
+    OT_DEV_WORK_DOWNLOAD,
+    OT_DEV_WORK_COPY,
+    OT_DEV_WORK_FILL,
+    OT_DEV_WORK_KERNEL,
+    OT_DEV_WORKS
+} ot_dev_work;
+
+typedef struct ot_device_profile {
+    ot_device_usage usage;   /* counts and bytes since the device was opened */
+    double allocate_seconds; /* in calls that make and free buffers */
+    struct {
+        uint64_t n;
+        int64_t bytes;  /* moved; kernels: of the slices they were given */
+        double seconds; /* of the device, each command by itself */
+    } work[OT_DEV_WORKS];
+    double span_seconds; /* from the first command's start to the last one's end */
+    double busy_seconds; /* of those, in which a queue ran something */
+} ot_device_profile;
+
+/* Begin to record; records of before are forgotten. */
+ot_status ot_device_profile_start(ot_device *dev, ot_device_error *e) OT_MUST_USE;
+/* Sums over commands that are done. All zero but usage when nothing was started. */
+ot_device_profile ot_device_profile_sum(ot_device *dev);
+
+/* Bytes per second of a transfer of 16 MiB (or a quarter of what is free), the best of five, by direction: upload, download, copy. */
+ot_status ot_device_measure_bandwidth(ot_device *dev, ot_device_error *e, double out[3]) OT_MUST_USE;
+
+/* Members of the object that is open in j: memory, heaps [n_heaps], transfers, kernels by name. peak: [3] of ot_device_measure_bandwidth,
+ * NULL: not measured. */
+void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uint32_t n_heaps, const double *peak, ot_json *j);
+/* A trace for chrome://tracing: a row for each queue, memory in use as a counter. */
+void ot_device_profile_trace(ot_device *dev, FILE *f);
+
+#endif
