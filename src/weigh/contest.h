@@ -92,6 +92,10 @@ ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t bytes) OT_MUST
 /* The best set of regions of all plans that is found with some work. *won: in the contest's arena, with room for all regions of the pool.
  * Fails: OT_E_NOMEM. */
 ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *won) OT_MUST_USE;
+/* *at becomes a set in which nothing of the step is left where the block is fullest (full: as *at plays), and that takes no more; it competes. *left: there
+ * is one. Fails: OT_E_NOMEM. */
+ot_status ot_contest_leave(ot_contest *x, const ot_plan *first, const ot_process_figures *full, ot_region_set *at,
+                           bool *left) OT_MUST_USE;
 /* The set as a plan; the contest gives the plans away that it still needs. Fails: OT_E_NOMEM. */
 ot_status ot_contest_plan(ot_contest *x, ot_plan *first, const ot_region_set *won, ot_plan **out) OT_MUST_USE;
 

@@ -25,6 +25,7 @@
 #define LATE_LEAST  (2 << 20) /* bytes that packing weights late must save */
 #define LOADED_FREE 8         /* that part of the gain may be held as copies of weights from loading on */
 #define FULL_ROUNDS 4
+#define LEAVES      6 /* steps of a block that are emptied one after the other */
 #define ORDERS      3 /* of changes of layout, the worst of which counts where dimensions are free: there are no views that settle it */
 #define HALVINGS    4   /* of what bytes weigh in a plan to begin with */
 #define MOST_NODES  600 /* that run, of a graph for which other plans are made; larger ones are judged as planned */
@@ -199,30 +200,51 @@ static ot_status try_waiting(ot_contest *x, const ot_plan *first)
     return OT_OK;
 }
 
+/* Regions around the nodes that fill the block at its fullest step, but for those that were looked at. *any: there were others. */
+static ot_status try_near(ot_contest *x, const ot_process_figures *f, bool *tried, bool *any)
+{
+    *any = false;
+    for (uint32_t k = 0; k < f->n_fullest; k++) {
+        const ot_id id = f->fullest[k];
+        int64_t bytes;
+        if (id >= x->g->n_nodes || tried[id]) continue;
+        ot_plan_options o = *x->o;
+        tried[id] = *any = true;
+        o.near = id + 1;
+        if (ot_dbg['P']) fprintf(stderr, "> Fullest: %s\n", x->g->nodes[id].name);
+        OT_TRY(try_options(x, &o, &bytes));
+    }
+    return OT_OK;
+}
+
+/* Several steps may be as full: one after the other is emptied, and what that comes to competes. */
+static ot_status try_leaving(ot_contest *x, const ot_plan *first, bool *tried, ot_region_set *won)
+{
+    ot_region_set at = *won;
+    bool left = true, any;
+    for (int k = 0; k < LEAVES && left; k++) {
+        ot_process_figures f;
+        OT_TRY(ot_contest_play(x, first, at.all, at.n, &f));
+        OT_TRY(try_near(x, &f, tried, &any));
+        OT_TRY(ot_contest_leave(x, first, &f, &at, &left));
+    }
+    return at.bytes < won->bytes ? ot_contest_search(x, first, won) : OT_OK;
+}
+
 /* Where one block holds all values: regions around what fills it when it is fullest, with the regions of the best set so far written out;
  * what fills it then, and so on. */
 static ot_status try_fullest(ot_contest *x, const ot_plan *first, ot_region_set *won)
 {
-    bool *tried = OT_NEW_N(x->arena, bool, x->g->n_nodes + 1u);
+    bool *tried = OT_NEW_N(x->arena, bool, x->g->n_nodes + 1u), any;
     if (!tried) return ot_fail_nomem(x->g->model->diag);
     for (int round = 0; round < FULL_ROUNDS; round++) {
         ot_process_figures f;
-        bool any = false;
         OT_TRY(ot_contest_play(x, first, won->all, won->n, &f));
-        for (uint32_t k = 0; k < f.n_fullest; k++) {
-            const ot_id id = f.fullest[k];
-            int64_t bytes;
-            if (id >= x->g->n_nodes || tried[id]) continue;
-            ot_plan_options o = *x->o;
-            tried[id] = any = true;
-            o.near = id + 1;
-            if (ot_dbg['P']) fprintf(stderr, "> Fullest: %s\n", x->g->nodes[id].name);
-            OT_TRY(try_options(x, &o, &bytes));
-        }
+        OT_TRY(try_near(x, &f, tried, &any));
         if (!any) break;
         OT_TRY(ot_contest_search(x, first, won));
     }
-    return OT_OK;
+    return try_leaving(x, first, tried, won);
 }
 
 /* Plans like the best one in which one form is preferred. In a branch, what peeled loops join is taken late (rewrite/branch.c), which

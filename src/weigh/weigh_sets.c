@@ -11,6 +11,7 @@
 
 #define ABOUT        0.02  /* what differs by less is taken to be equal */
 #define LESS         0.01  /* a region that comes in must save that much, or time */
+#define MORE         0.05  /* may be taken on the way: each step that is written takes some memory */
 #define SLOWER_SAVES 300   /* of the untiled model's growth: what smaller tiles must save that take longer */
 #define STARTS       2     /* plans from which sets are looked for */
 #define ROUNDS       4     /* through all regions */
@@ -221,6 +222,62 @@ ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *
         if (start == 0 || beats(x, &set, won, ABOUT)) *won = set;
     }
     return OT_OK;
+}
+
+/* ---- where one region alone lowers nothing ---- */
+
+static bool makes_any(const ot_region *r, const ot_id *nodes, uint32_t n)
+{
+    for (uint32_t i = 0; i < r->n_nodes; i++)
+        for (uint32_t k = 0; k < n; k++)
+            if (r->nodes[i].node == nodes[k]) return true;
+    return false;
+}
+
+/* The step where the block is fullest as `now` plays is another than as `before`: none of the values is there in both, nor in pieces, which
+ * nodes make that a region has written. */
+static bool is_elsewhere(const ot_contest *x, const ot_process_figures *before, const ot_process_figures *now)
+{
+    for (uint32_t i = 0; i < now->n_fullest; i++) {
+        if (now->fullest[i] >= x->g->n_nodes) return false;
+        for (uint32_t k = 0; k < before->n_fullest; k++)
+            if (now->fullest[i] == before->fullest[k]) return false;
+    }
+    return true;
+}
+
+/* The block may be as full at several steps, so that no region lowers it alone: one comes in that empties the step where it is fullest now,
+ * even if the block stays as large, and the next step is looked at then. */
+static ot_status leave_step(ot_contest *x, const ot_plan *first, const ot_process_figures *full, const ot_region_set *from,
+                            ot_region_set *best, ot_region_set *spare)
+{
+    best->n = 0;
+    for (size_t k = 0; k < x->n_pool; k++) {
+        ot_process_figures f = {0};
+        if (!makes_any(&x->pool[k], full->fullest, full->n_fullest)) continue;
+        if (!put_in(from, &x->pool[k], spare) || !in_time(x, spare, from)) continue;
+        OT_TRY(ot_contest_play(x, first, spare->all, spare->n, &f));
+        spare->bytes = ot_weight(f.growth, f.loaded, &x->whole);
+        const bool less = (double)spare->bytes < (double)from->bytes * (1 - LESS);
+        if (!less && (!is_elsewhere(x, full, &f) || spare->n <= from->n)) continue; /* with as many regions: there and back again */
+        if ((double)spare->bytes > (double)from->bytes * (1 + MORE)) continue;
+        if (best->n == 0 || beats(x, spare, best, LESS)) swap(best, spare);
+    }
+    return OT_OK;
+}
+
+ot_status ot_contest_leave(ot_contest *x, const ot_plan *first, const ot_process_figures *full, ot_region_set *at, bool *left)
+{
+    ot_region_set best = {.all = OT_NEW_N(x->arena, ot_region, x->n_pool + at->n + 1)}, spare = best;
+    spare.all = OT_NEW_N(x->arena, ot_region, x->n_pool + at->n + 1);
+    *left = false;
+    if (!best.all || !spare.all) return ot_fail_nomem(x->g->model->diag);
+    OT_TRY(leave_step(x, first, full, at, &best, &spare));
+    if (best.n == 0) return OT_OK;
+    *left = true;
+    *at = best;
+    if (ot_dbg['P']) fprintf(stderr, "> Left: %.2f MB, %u regions\n", (double)at->bytes / 1048576.0, at->n);
+    return OT_PUSH(x->arena, x->sets, x->n_sets, x->cap_sets, *at) ? OT_OK : ot_fail_nomem(x->g->model->diag);
 }
 
 static bool owns(const ot_plan *p, const ot_region *r)
