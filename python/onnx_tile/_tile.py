@@ -1,7 +1,8 @@
 """tile, inspect, explain: one model through the library, by the options of the program."""
+import contextlib
 import json
 import os
-from typing import TYPE_CHECKING, Iterable, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _library as library
 from ._errors import UsageError
@@ -54,6 +55,20 @@ def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", max_slowdow
             handle.call(name, value.encode(), dims_of(dims), len(dims))
 
 
+@contextlib.contextmanager
+def _planned(model: "Model", action: str, data_dir: "Optional[Path]", report: "Reports", *, detail: bool = False,
+             **options: Any) -> "Iterator[Handle]":
+    """A handle that has loaded the model and done `action`; the reports are written. detail: results for `explain`."""
+    reports = _report_paths(report)
+    with Handle() as handle:
+        _prepare(handle, keep_report=detail or bool(reports), **options)
+        load(handle, model, data_dir)
+        handle.call(action)
+        for path in reports:
+            handle.call("save_report", path_bytes(path))
+        yield handle
+
+
 def _result(handle: Handle) -> Result:
     return Result(json.loads(handle.text("results_text", library.JSON)), handle.text("results_text", library.TABLE))
 
@@ -79,15 +94,9 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
 
     Raises ModelError, UsageError, BudgetError, SystemFailure or OutOfMemory with the program's line.
     """
-    reports = _report_paths(report)
-    with Handle() as handle:
-        _prepare(handle, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor, shapes=shapes, design=design,
-                 target=target, runtime=runtime, threads=threads, fast_memory=fast_memory, bit_exact=bit_exact, force=force,
-                 keep_report=bool(reports))
-        load(handle, model, data_dir)
-        handle.call("optimise")
-        for path in reports:
-            handle.call("save_report", path_bytes(path))
+    with _planned(model, "optimise", data_dir, report, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor,
+                  shapes=shapes, design=design, target=target, runtime=runtime, threads=threads, fast_memory=fast_memory,
+                  bit_exact=bit_exact, force=force) as handle:
         if out is not None:
             save(handle, out)
         return out if out is not None else take(handle, model), _result(handle)
@@ -99,15 +108,9 @@ def inspect(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = 
             fast_memory: "Optional[Size]" = None, bit_exact: bool = False, force: bool = False, report: "Reports" = None,
             data_dir: "Optional[Path]" = None) -> Result:
     """The plan alone: what `tile` would do with the same arguments. The model is not changed."""
-    reports = _report_paths(report)
-    with Handle() as handle:
-        _prepare(handle, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor, shapes=shapes, design=design,
-                 target=target, runtime=runtime, threads=threads, fast_memory=fast_memory, bit_exact=bit_exact, force=force,
-                 keep_report=bool(reports))
-        load(handle, model, data_dir)
-        handle.call("inspect")
-        for path in reports:
-            handle.call("save_report", path_bytes(path))
+    with _planned(model, "inspect", data_dir, report, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor,
+                  shapes=shapes, design=design, target=target, runtime=runtime, threads=threads, fast_memory=fast_memory,
+                  bit_exact=bit_exact, force=force) as handle:
         return _result(handle)
 
 
@@ -117,11 +120,8 @@ def explain(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = 
             fast_memory: "Optional[Size]" = None, bit_exact: bool = False,
             data_dir: "Optional[Path]" = None) -> Explanation:
     """Where memory goes, what tiling makes of it, what is in the way, and the command to use. Arguments as for `tile`."""
-    with Handle() as handle:
-        _prepare(handle, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor, shapes=shapes, design=design,
-                 target=target, runtime=runtime, threads=threads, fast_memory=fast_memory, bit_exact=bit_exact, force=False,
-                 keep_report=True)
-        load(handle, model, data_dir)
-        handle.call("inspect")
+    with _planned(model, "inspect", data_dir, None, detail=True, goal=goal, budget=budget, max_slowdown=max_slowdown,
+                  max_tensor=max_tensor, shapes=shapes, design=design, target=target, runtime=runtime, threads=threads,
+                  fast_memory=fast_memory, bit_exact=bit_exact, force=False) as handle:
         return Explanation(json.loads(handle.text("results_text", library.JSON)), handle.text("results_text", library.EXPLAIN),
                            json.loads(handle.text("results_text", library.EXPLAIN_JSON)))

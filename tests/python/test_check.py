@@ -4,9 +4,10 @@ import unittest
 
 import networks
 import numpy as np
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import onnx_tile
+from onnx_tile._half import computes_half
 
 
 class Check(unittest.TestCase):
@@ -32,6 +33,49 @@ class Check(unittest.TestCase):
         self.assertFalse(c)
         self.assertIn("'y' differs: NMSE", str(c))
         self.assertFalse(np.isnan(c.outputs[0].nmse))
+
+    def test_half_precision_inside(self):
+        """A model that is float32 outside: what its own rounding does is allowed where it has float16 inside, and nowhere else."""
+        def network(half):
+            net = networks.conv_chain(32, 32)
+            if half:
+                y = net.graph.node[-1].output[0]
+                net.graph.node[-1].output[0] = "inner"
+                net.graph.node.extend([helper.make_node("Cast", ["inner"], ["rounded"], to=TensorProto.FLOAT16),
+                                       helper.make_node("Cast", ["rounded"], [y], to=TensorProto.FLOAT)])
+            return net
+        with tempfile.TemporaryDirectory() as folder:
+            exact, rounded = (networks.path_of(network(half), folder, name) for half, name in ((False, "a"), (True, "b")))
+            self.assertEqual([computes_half(p) for p in (exact, rounded)], [False, True])
+            self.assertTrue(onnx_tile.check(rounded, exact, rounds=1))
+            w = network(False)
+            for t in w.graph.initializer:
+                if t.name == "w1":
+                    t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(t) * np.float32(1.002), "w1"))
+            near = networks.path_of(w, folder, "c")
+            self.assertFalse(onnx_tile.check(exact, near, rounds=1))
+            self.assertTrue(onnx_tile.check(rounded, near, rounds=1))
+
+    def test_what_states_half_precision(self):
+        def file_of(**parts):
+            graph = helper.make_graph(**{"nodes": [], "name": "g", "inputs": [], "outputs": [], **parts})
+            path = f"{folder}/m.onnx"
+            with open(path, "wb") as f:
+                f.write(helper.make_model(graph).SerializeToString())
+            return path
+        info = [helper.make_tensor_value_info("v", TensorProto.FLOAT16, [1])]
+        tensor = numpy_helper.from_array(np.ones(3, np.float16), "t")
+        body = helper.make_graph([], "b", [], info)
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertFalse(computes_half(file_of(initializer=[numpy_helper.from_array(np.full(10, 10, np.int64), "to")])))
+            for parts in ({"inputs": info}, {"outputs": info}, {"value_info": info}, {"initializer": [tensor]},
+                          {"nodes": [helper.make_node("Constant", [], ["c"], value=tensor)]},
+                          {"nodes": [helper.make_node("If", ["x"], ["y"], then_branch=body, else_branch=body)]}):
+                self.assertTrue(computes_half(file_of(**parts)), str(parts))
+            for junk in (b"", b"no model", b"\x3a\xff", bytes(range(256))):
+                with open(f"{folder}/junk", "wb") as f:
+                    f.write(junk)
+                self.assertFalse(computes_half(f"{folder}/junk"))
 
     def test_what_cannot_be_compared(self):
         model, other = networks.conv_chain(16, 16), networks.conv_chain(16, 16)
