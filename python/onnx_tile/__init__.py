@@ -12,9 +12,11 @@ from ._check import Comparison, check
 from ._errors import BudgetError, Error, ModelError, OutOfMemory, SystemFailure, UsageError
 from ._library import version as __version__
 from ._ort import ort_library
+from ._plan_memory import MemoryPlan, plan_memory
 from ._result import Explanation, Result
 from ._session import Profile, Session, Value
 from ._tile import explain, inspect, tile
 
-__all__ = ["tile", "inspect", "explain", "check", "ort_library", "Session", "Result", "Explanation", "Comparison", "Profile", "Value",
-           "Error", "ModelError", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory", "__version__"]
+__all__ = ["tile", "inspect", "explain", "plan_memory", "check", "ort_library", "Session", "Result", "Explanation", "MemoryPlan",
+           "Comparison", "Profile", "Value", "Error", "ModelError", "UsageError", "BudgetError", "SystemFailure", "OutOfMemory",
+           "__version__"]

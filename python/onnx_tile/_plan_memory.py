@@ -1,0 +1,102 @@
+"""plan_memory: buffers placed in memory by the program of the package, which is the library's own planner."""
+import csv
+import json
+import os
+import subprocess
+import tempfile
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
+
+from ._errors import SystemFailure, UsageError, error_of
+from ._library import size_of
+from ._model import is_path
+from ._program import program_path
+from ._result import format_bytes, html_table
+
+if TYPE_CHECKING:
+    Path = Union[str, "os.PathLike[str]"]
+    Size = Union[int, str]
+    Row = Sequence[Union[int, str]]
+
+_MODES = ("auto", "sequential", "reuse", "search")
+_COLUMNS = ("id", "lower", "upper", "size", "alignment")
+_HEAD = ("scope", "buffers", "height", "lower bound", "capacity", "mode")
+
+
+class MemoryPlan:
+    """Where buffers lie. `data` is the object of `onnx-tile plan-memory --json` (docs/json.md); str() is a table of the memories."""
+
+    def __init__(self, data: Dict[str, Any]) -> None:
+        """data: the parsed JSON."""
+        self.data = data
+
+    @property
+    def scopes(self) -> List[Dict[str, Any]]:
+        """The memories that are planned: scope (None of a table), height_bytes, lower_bound_bytes, capacity_bytes, mode, proved and more."""
+        return self.data["scopes"]
+
+    @property
+    def height_bytes(self) -> int:
+        """Bytes that the fullest memory takes."""
+        return max((s["height_bytes"] for s in self.scopes), default=0)
+
+    @property
+    def offsets(self) -> Dict[str, int]:
+        """{buffer: offset in bytes}, of its first slot."""
+        return {name: b["offsets_bytes"][0] for b in self.data["placed"] for name in b["names"] if b["offsets_bytes"]}
+
+    def _rows(self) -> List[List[str]]:
+        return [[s["scope"] or "-", str(s["buffers"]), format_bytes(s["height_bytes"]), format_bytes(s["lower_bound_bytes"]),
+                 format_bytes(s["capacity_bytes"]) or "-", s["mode"]] for s in self.scopes]
+
+    def __str__(self) -> str:
+        return "\n".join("".join(f"{c:>14}" for c in row) for row in [list(_HEAD), *self._rows()])
+
+    def __repr__(self) -> str:
+        return f"<onnx_tile.MemoryPlan: {self.data['buffers']} buffers, {self.height_bytes} bytes>"
+
+    def _repr_html_(self) -> str:
+        return html_table(list(_HEAD), self._rows())
+
+
+def _write_table(rows: "Iterable[Row]", path: str) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as f:
+        writer = csv.writer(f, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        for row in rows:
+            if not 4 <= len(row) <= len(_COLUMNS):
+                raise UsageError(f"buffer {row!r}: must be (id, lower, upper, size) or (id, lower, upper, size, alignment)")
+            writer.writerow([*row, 1][:len(_COLUMNS)])
+
+
+def plan_memory(buffers: "Union[Path, Iterable[Row]]", out: "Optional[Path]" = None, *, capacity: "Optional[Size]" = None,
+                mode: str = "auto", time_limit: Optional[float] = None, target: "Optional[Path]" = None,
+                sizes: Optional[Mapping[str, int]] = None, threads: int = 1) -> MemoryPlan:
+    """Place buffers so that those that live at one time do not meet.
+
+    buffers: a file (.csv, .tk, .mlir), or rows (id, lower, upper, size[, alignment]): alive from lower to before upper, size in bytes.
+    out: file to write with the offsets; of the form of the file that was read, a .csv of rows. capacity: bytes that must do
+    (BudgetError otherwise); without it the lowest plan is sought. mode: "auto", "sequential", "reuse" or "search". time_limit: seconds
+    that a search may take; without it a fixed number of steps, the same plan everywhere. target and sizes: of kernels.
+
+    Raises ModelError, UsageError, BudgetError or SystemFailure with the program's line.
+    """
+    if mode not in _MODES:
+        raise UsageError(f"mode {mode!r}: use one of {', '.join(_MODES)}")
+    options = ["--mode", mode, "--threads", str(threads)]
+    for name, value in (("capacity", None if capacity is None else size_of(capacity)), ("time-limit", time_limit),
+                        ("target", None if target is None else os.fspath(target))):
+        options += [] if value is None else [f"--{name}={value}"]
+    options += [f"--size={name}={value}" for name, value in (sizes or {}).items()]
+    options += [] if out is None else [f"--output={os.fspath(out)}"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.fspath(buffers) if is_path(buffers) else os.path.join(folder, "buffers.csv")
+        if not is_path(buffers):
+            _write_table(buffers, path)
+        try:
+            done = subprocess.run([program_path(), "plan-memory", "--json", *options, "--", path], capture_output=True, encoding="utf-8")
+        except OSError as why:
+            raise SystemFailure(f"cannot start {program_path()}: {why.strerror}") from why
+    if done.returncode:
+        line = done.stderr.strip().splitlines()[-1:] or [f"the program ended with status {done.returncode}"]
+        raise error_of(done.returncode, line[0].replace("onnx-tile: error: ", "", 1))
+    return MemoryPlan(json.loads(done.stdout))

@@ -1,0 +1,65 @@
+"""plan_memory: places against the definition of a plan, files and rows, failures."""
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import onnx_tile
+
+
+class PlanMemory(unittest.TestCase):
+    def test_rows(self):
+        """No two buffers that live at one time meet, offsets are aligned, and the height is where the highest ends."""
+        rng = np.random.default_rng(3)
+        rows = []
+        for k in range(40):
+            lower = int(rng.integers(0, 50))
+            rows.append((f"b {k},", lower, lower + int(rng.integers(1, 20)), int(rng.integers(1, 5000)), int(2 ** rng.integers(0, 7))))
+        plan = onnx_tile.plan_memory(rows)
+        offsets = plan.offsets
+        self.assertEqual(set(offsets), {r[0] for r in rows})
+        for name, lower, upper, size, alignment in rows:
+            self.assertEqual(offsets[name] % alignment, 0)
+            for other, lower2, upper2, size2, _ in rows:
+                apart = offsets[name] + size <= offsets[other] or offsets[other] + size2 <= offsets[name]
+                self.assertTrue(other == name or lower >= upper2 or lower2 >= upper or apart, (name, other))
+        self.assertEqual(plan.height_bytes, max(offsets[r[0]] + r[3] for r in rows))
+        alive = [sum(r[3] for r in rows if r[1] <= t < r[2]) for t in range(70)]
+        self.assertGreaterEqual(plan.height_bytes, max(alive))
+        self.assertGreaterEqual(plan.scopes[0]["lower_bound_bytes"], max(alive))
+        self.assertIn("height", str(plan))
+        self.assertIn("40 buffers", repr(plan))
+        self.assertIn("<table>", plan._repr_html_())
+
+    def test_files_and_modes(self):
+        rows = [("a", 0, 2, 100), ("b", 2, 4, 60)]
+        self.assertEqual(onnx_tile.plan_memory(rows).height_bytes, 100)
+        self.assertEqual(onnx_tile.plan_memory(rows, mode="sequential").height_bytes, 160)
+        with tempfile.TemporaryDirectory() as folder:
+            out, again = os.path.join(folder, "-out.csv"), os.path.join(folder, "again.csv")
+            first = onnx_tile.plan_memory(rows, out, capacity="1K", time_limit=1.5, threads=2)
+            with open(out, encoding="utf-8") as f:
+                self.assertEqual(f.readline().strip(), "id,lower,upper,size,alignment,offset")
+            self.assertEqual(onnx_tile.plan_memory(out, again).offsets, first.offsets)   # offsets that are there stay
+            kernel = os.path.join(folder, "k.tk")
+            with open(kernel, "w", encoding="utf-8") as f:
+                f.write("no kernel")
+            with self.assertRaises(onnx_tile.ModelError):
+                onnx_tile.plan_memory(kernel, sizes={"n": 4}, target="h200")
+
+    def test_what_cannot_be(self):
+        with self.assertRaisesRegex(onnx_tile.BudgetError, "^(?!onnx-tile)"):
+            onnx_tile.plan_memory([("a", 0, 2, 100), ("b", 1, 4, 60)], capacity=159)
+        with self.assertRaisesRegex(onnx_tile.UsageError, "mode 'best'"):
+            onnx_tile.plan_memory([], mode="best")
+        with self.assertRaisesRegex(onnx_tile.UsageError, "must be"):
+            onnx_tile.plan_memory([("a", 0, 2)])
+        with self.assertRaises(onnx_tile.ModelError):
+            onnx_tile.plan_memory([("a", 3, 2, 100)])
+        with self.assertRaises(onnx_tile.Error):
+            onnx_tile.plan_memory("/nowhere/x.csv")
+
+
+if __name__ == "__main__":
+    unittest.main()
