@@ -1,0 +1,68 @@
+/* Operators as device kernels in OpenCL C: text, buffers, numbers; nothing is compiled here.
+ *
+ *   Conv, Relu, Add(r)     one group: a head that makes a number for each element of the result, then element-wise nodes in registers
+ *     |
+ *     v
+ *   text      the function without its name; equal texts are one function, whatever the sizes: those are numbers
+ *   numbers   extents, strides, pads of this very group, which the function reads from a table
+ *   args      values that it reads and writes; each with its first element, so that a window moves without another text
+ *
+ * Arrays have any strides: a tile's window is read where it lies, a tile is written to its place. Kernels compute float16 and bfloat16 in
+ * float32 and round what they store. What has no kernel says why, and its caller runs it elsewhere.
+ */
+#ifndef OT_ENGINE_DEVICEGEN_H
+#define OT_ENGINE_DEVICEGEN_H
+
+#include "engine/core/engine.h"
+
+#define OT_DG_ARGS_MAX 24 /* values that one kernel reads or writes */
+
+/* Nodes that run as one. */
+typedef struct ot_dg_group {
+    const ot_node *const *nodes; /* [n_nodes] in the order in which they compute; all but the first are element-wise (ot_dg_is_element) */
+    uint32_t n_nodes;
+    const ot_nd *arrays; /* by value id: dtype, dims, strides of what nodes read and make; data: contents of constants (dense), else NULL */
+    const ot_id *stores; /* [n_stores] what is stored; everything else that nodes make stays in registers */
+    uint32_t n_stores;
+} ot_dg_group;
+
+typedef struct ot_dg_arg {
+    ot_id value;
+    const ot_nd *table; /* value == OT_NONE: contents made for this kernel (dense), to be uploaded */
+    int64_t first; /* elements of the value to skip */
+    bool written;
+} ot_dg_arg;
+
+typedef struct ot_dg_kernel {
+    const char *text; /* "(args) { ... }" */
+    size_t n_text;
+    const ot_dg_arg *args; /* [n_args] a pointer and a long, the first element, each; before them the table of numbers and its first */
+    uint32_t n_args;
+    const int32_t *numbers; /* [n_numbers] */
+    uint32_t n_numbers;
+    int64_t items;        /* work-items that have something to do */
+    uint32_t group_items; /* of a work-group */
+    double operations;    /* arithmetic, roughly: multiply-adds of products count two */
+} ot_dg_kernel;
+
+typedef struct ot_dg_code {
+    const ot_dg_kernel *kernels; /* [n] to run one after the other; 0: `why` */
+    uint32_t n;
+    const char *why; /* the group has no kernel: static or in the arena */
+} ot_dg_code;
+
+/* What stands before the functions of a program. */
+const char *ot_dg_prelude(void);
+/* The group's kernels, in arena a. has_f64: the device computes in double. Fails: OT_E_NOMEM. */
+ot_status ot_dg_generate(const ot_dg_group *g, bool has_f64, ot_arena *a, ot_diag *d, ot_dg_code *out) OT_MUST_USE;
+/* Can the node stand behind others in a group, or in a group of its like? By operator and attributes; arrays: as in ot_dg_group. */
+bool ot_dg_is_element(const ot_node *n, const ot_nd *arrays);
+/* May element-wise nodes follow this one in its group? */
+bool ot_dg_takes_posts(const ot_node *n);
+/* Output `out` of a Slice, Split or Expand as a window of its input 0, which needs no kernel: *view has dims and strides, *first the elements to
+ * skip. false: it is none, or not known. */
+bool ot_dg_view(const ot_node *n, uint32_t out, const ot_nd *arrays, ot_nd *view, int64_t *first);
+/* A kernel that copies `from` (of value `read`) to `to` (of value `write`): equal dims and types, any strides. */
+ot_status ot_dg_copy(ot_id read, const ot_nd *from, ot_id write, const ot_nd *to, ot_arena *a, ot_diag *d, ot_dg_code *out) OT_MUST_USE;
+
+#endif

@@ -1,0 +1,142 @@
+/* Private to devicegen/: a kernel under construction.
+ *
+ *   dg_num(b, 17)         "p3": number 3 of the table; 0 and 1 stand in the text, where compilers make use of them
+ *   dg_index(b, v, c)     "o0 + c0 * p1 + c1": where the element of value v with these coordinates is, behind its pointer b0
+ *   dg_load, dg_store     the element as a number of the type that is computed in
+ */
+#ifndef OT_DG_INTERNAL_H
+#define OT_DG_INTERNAL_H
+
+#include "devicegen.h"
+
+#define DG_NUMBERS_MAX 4096
+#define DG_VARS_MAX    160 /* results in registers of one group */
+
+typedef struct dg_text {
+    char *s; /* [n], zero-terminated */
+    size_t n, cap;
+} dg_text;
+
+typedef struct dg_build {
+    ot_arena *a;
+    const ot_dg_group *g;
+    bool has_f64, starved; /* starved: memory ran out somewhere */
+    const char *why;       /* first reason against a kernel; NULL: none so far */
+    dg_text body;
+    ot_dg_arg args[OT_DG_ARGS_MAX];
+    ot_nd arrays[OT_DG_ARGS_MAX]; /* as this kernel sees them */
+    uint32_t n_args;
+    int32_t *numbers;
+    size_t n_numbers, cap_numbers;
+    ot_dg_kernel *done; /* [n_done] */
+    size_t n_done, cap_done;
+} dg_build;
+
+/* How the elements of a type are held, and what they are computed in. */
+typedef struct dg_type {
+    const char *held, *computed;
+    bool is_float, is_unsigned;
+    uint32_t bits; /* of `computed` */
+} dg_type;
+bool dg_type_of(ot_dtype t, dg_type *out);
+/* The type of which elements are moved unchanged. */
+const char *dg_carrier(ot_dtype t);
+
+/* A part of a value. */
+typedef struct dg_place {
+    ot_id v;
+    ot_nd x;       /* dims, strides, type as they are to be seen */
+    int64_t first; /* elements to skip */
+} dg_place;
+
+/* ---- dg_text.c ---- */
+
+/* Formatted text in the arena. "" when memory ran out. */
+const char *dg_fmt(dg_build *b, const char *fmt, ...) OT_PRINTF(2, 3);
+/* One line of the body. */
+void dg_line(dg_build *b, const char *fmt, ...) OT_PRINTF(2, 3);
+/* This group has no kernel, because; returns false. */
+bool dg_refuse(dg_build *b, const char *why);
+/* A number of the table as text. Beyond 32 bits: the group is refused. */
+const char *dg_num(dg_build *b, int64_t value);
+/* Argument for value v, seen as array x (NULL: as the group has it); its number. */
+uint32_t dg_arg(dg_build *b, ot_id v, const ot_nd *x, bool written);
+/* The same for a part of a value. */
+uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written);
+/* Argument for contents that are made for this kernel: dense, in the arena. */
+uint32_t dg_table(dg_build *b, ot_dtype t, int64_t n, const void *data);
+/* First element plus coordinates (text, [rank of the array]) times strides. */
+const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords);
+/* Element at `index` of argument `arg`, as a number. */
+const char *dg_load(dg_build *b, uint32_t arg, const char *index);
+void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value);
+/* Lines that take the work-item's number `i` apart: coords[k] (text) of an array of these dims; those of extent 1 are "0". */
+void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dims, const char **coords);
+/* "const int i = get_global_id(0); if (i >= items) return;" */
+void dg_begin(dg_build *b, int64_t items);
+/* The kernel is complete; a new one begins. */
+void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations);
+
+static inline const ot_nd *dg_nd(const dg_build *b, ot_id v) { return &b->g->arrays[v]; }
+/* Input k of the node, OT_NONE where it is left out. */
+static inline ot_id dg_in(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : OT_NONE; }
+/* Integers of constant operand k (int64 or int32, any rank): into out, at most `most`; false: not constant, or too many. */
+bool dg_const_ints(const dg_build *b, const ot_node *n, uint32_t k, int64_t *out, uint32_t most, uint32_t *count);
+
+/* ---- dg_element.c: element-wise nodes ---- */
+
+/* What nodes of a group compute, element by element. */
+typedef struct dg_element {
+    uint32_t rank;
+    const int64_t *dims;
+    const char *const *coords; /* [rank] of the element; NULL: operands that are like the result are read at `linear` */
+    const char *linear;        /* text: number of the element, row by row; only where all arrays allow it */
+    ot_id vars[DG_VARS_MAX];   /* values in registers */
+    const char *names[DG_VARS_MAX];
+    uint32_t n_vars;
+} dg_element;
+
+/* Node n on the element: a line for its result, which becomes a variable. */
+bool dg_element_node(dg_build *b, dg_element *e, const ot_node *n);
+/* Name of value v in registers, or its load. NULL: the group was refused. */
+const char *dg_element_value(dg_build *b, dg_element *e, ot_id v);
+void dg_element_var(dg_build *b, dg_element *e, ot_id v, const char *name);
+/* All nodes from number `first` on, then the stores. */
+bool dg_element_rest(dg_build *b, dg_element *e, uint32_t first);
+/* Kernel of a group of element-wise nodes without a head. */
+bool dg_chain(dg_build *b);
+
+/* ---- dg_window.c: convolutions and pools as windows over at most three spatial axes ---- */
+
+typedef struct dg_window {
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], lo[3], hi[3];
+    uint32_t n; /* spatial axes of the model; those before are 1 */
+} dg_window;
+
+/* weights: NULL for pools. false: refused. */
+bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *weights, const ot_nd *y, dg_window *w);
+/* x with N, C and three spatial axes: those that it lacks have extent 1. */
+ot_nd dg_five_axes(const ot_nd *x);
+
+/* ---- heads: each makes one or more kernels, or refuses ---- */
+
+bool dg_conv(dg_build *b, const ot_node *n);           /* dg_conv.c */
+bool dg_conv_transpose(dg_build *b, const ot_node *n); /* dg_window.c */
+bool dg_pool(dg_build *b, const ot_node *n);
+bool dg_product(dg_build *b, const ot_node *n);  /* dg_product.c: MatMul, Gemm */
+bool dg_reduce(dg_build *b, const ot_node *n);   /* dg_rows.c: reductions, global pools, ArgMax */
+bool dg_softmax(dg_build *b, const ot_node *n);
+bool dg_arg_reduce(dg_build *b, const ot_node *n);
+bool dg_norm(dg_build *b, const ot_node *n);     /* dg_norm.c */
+bool dg_resize(dg_build *b, const ot_node *n); /* dg_resize.c */
+bool dg_concat(dg_build *b, const ot_node *n); /* dg_move.c */
+bool dg_views(dg_build *b, const ot_node *n);  /* Slice, Split, Transpose, Expand */
+bool dg_pad(dg_build *b, const ot_node *n);
+bool dg_gather(dg_build *b, const ot_node *n);
+bool dg_block(dg_build *b, const ot_node *n);  /* DepthToSpace, SpaceToDepth */
+bool dg_repeat(dg_build *b, const ot_node *n); /* Tile */
+bool dg_reshape(dg_build *b, const ot_node *n);
+/* One kernel that copies `read` to `write`: equal dims, types of equal size. */
+bool dg_copy_kernel(dg_build *b, dg_place read, dg_place write);
+
+#endif

@@ -1,0 +1,144 @@
+/* Matrix products: a work-item makes ROWS x LANES elements of the result, lanes along its last axis.
+ *
+ *   for k      b = LANES elements of row k of B             one load
+ *              acc[j] += a[row + j][k] * b                  ROWS products
+ */
+#include "dg_internal.h"
+
+#define ROWS 4
+
+typedef struct product {
+    const ot_node *n;
+    ot_nd a, b, y; /* A [..., M, K], B [..., K, N], Y [..., M, N] */
+    int64_t rows, cols, depth;
+    uint32_t lanes, block; /* block: rows of a work-item */
+    const char *coords[OT_RANK_MAX];
+    uint32_t in_a, in_b;
+} product;
+
+static void swap_axes(ot_nd *x)
+{
+    int64_t dim = x->dims[0], stride = x->strides[0];
+    x->dims[0] = x->dims[1];
+    x->strides[0] = x->strides[1];
+    x->dims[1] = dim;
+    x->strides[1] = stride;
+}
+
+static bool open_product(dg_build *b, const ot_node *n, product *p)
+{
+    *p = (product){.n = n, .a = *dg_nd(b, n->in[0]), .b = *dg_nd(b, n->in[1]), .y = *dg_nd(b, n->out[0])};
+    if (!ot_dtype_is_real(p->a.dtype) || p->b.dtype != p->a.dtype) return dg_refuse(b, "a product of this type");
+    if (p->a.rank < 2 || p->b.rank < 2) return dg_refuse(b, "a product with a vector");
+    if (n->op == OT_OP_Gemm && ot_attr_int(n, "transA", 0)) swap_axes(&p->a);
+    if (n->op == OT_OP_Gemm && ot_attr_int(n, "transB", 0)) swap_axes(&p->b);
+    p->rows = p->a.dims[p->a.rank - 2];
+    p->depth = p->a.dims[p->a.rank - 1];
+    p->cols = p->b.dims[p->b.rank - 1];
+    if (p->b.dims[p->b.rank - 2] != p->depth || p->y.rank < 2 || p->y.dims[p->y.rank - 2] != p->rows ||
+        p->y.dims[p->y.rank - 1] != p->cols)
+        return dg_refuse(b, "extents that do not match");
+    p->lanes = p->cols >= 5 ? 8 : p->cols >= 3 ? 4 : 1;
+    p->block = p->rows >= ROWS ? ROWS : 1;
+    return true;
+}
+
+/* Index of an operand: batch axes of y, aligned at the right, then two of its own. */
+static const char *operand_index(dg_build *b, const product *p, uint32_t arg, const char *row, const char *col)
+{
+    const char *c[OT_RANK_MAX];
+    const ot_nd *x = &b->arrays[arg];
+    for (uint32_t k = 0; k + 2 < x->rank; k++) c[k] = x->dims[k] == 1 ? "0" : p->coords[p->y.rank - x->rank + k];
+    c[x->rank - 2] = row;
+    c[x->rank - 1] = col;
+    return dg_index(b, arg, c);
+}
+
+static void load_lanes(dg_build *b, const product *p)
+{
+    const ot_nd *x = &b->arrays[p->in_b];
+    const char *cols = dg_num(b, p->cols);
+    bool packed = x->strides[x->rank - 1] == 1;
+    if (p->lanes == 1) {
+        dg_line(b, "const float x = %s;", dg_load(b, p->in_b, operand_index(b, p, p->in_b, "k", "col")));
+        return;
+    }
+    dg_line(b, "float%u x;", p->lanes);
+    if (packed && x->dtype != OT_BF16) {
+        const char *index = operand_index(b, p, p->in_b, "k", "col");
+        dg_line(b, "if (col + %u <= %s)", p->lanes, cols);
+        dg_line(b, "x = %s%u(0, b%u + %s);", x->dtype == OT_F32 ? "vload" : "vload_half", p->lanes, p->in_b, index);
+        dg_line(b, "else {");
+    } else {
+        dg_line(b, "{");
+    }
+    for (uint32_t l = 0; l < p->lanes; l++) {
+        const char *col = dg_fmt(b, "min(col + %u, %s - 1)", l, cols);
+        dg_line(b, "x.s%u = %s;", l, dg_load(b, p->in_b, operand_index(b, p, p->in_b, "k", col)));
+    }
+    dg_line(b, "}");
+}
+
+/* Gemm: alpha * sum + beta * C. */
+static const char *scaled(dg_build *b, const product *p, const char *sum, const char *const *coords)
+{
+    if (p->n->op != OT_OP_Gemm) return sum;
+    double alpha = (double)ot_attr_float(p->n, "alpha", 1), beta = (double)ot_attr_float(p->n, "beta", 1);
+    if (alpha != 1) sum = dg_fmt(b, "%s * (float)%.9g", sum, alpha);
+    ot_id v = dg_in(p->n, 2);
+    if (v == OT_NONE || beta == 0) return sum;
+    const char *c[OT_RANK_MAX];
+    uint32_t arg = dg_arg(b, v, NULL, false);
+    const ot_nd *x = &b->arrays[arg];
+    for (uint32_t k = 0; k < x->rank; k++) c[k] = x->dims[k] == 1 ? "0" : coords[p->y.rank - x->rank + k];
+    const char *load = dg_load(b, arg, dg_index(b, arg, c));
+    return beta == 1 ? dg_fmt(b, "%s + %s", sum, load) : dg_fmt(b, "%s + %s * (float)%.9g", sum, load, beta);
+}
+
+static bool finish(dg_build *b, product *p)
+{
+    const char *coords[OT_RANK_MAX];
+    uint32_t rank = p->y.rank;
+    dg_line(b, "for (int j = 0; j < %u && row + j < %s; j++) {", p->block, dg_num(b, p->rows));
+    if (p->lanes > 1) {
+        dg_line(b, "float lane[%u];\nvstore%u(acc[j], 0, lane);", p->lanes, p->lanes);
+        dg_line(b, "for (int l = 0; l < %u && col + l < %s; l++) {", p->lanes, dg_num(b, p->cols));
+    } else {
+        dg_line(b, "{\nconst int l = 0;\nconst float lane[1] = {acc[j]};");
+    }
+    memcpy(coords, p->coords, rank * sizeof *coords);
+    coords[rank - 2] = "(row + j)";
+    coords[rank - 1] = "(col + l)";
+    dg_line(b, "const float y = %s;", scaled(b, p, "lane[l]", coords));
+    dg_element e = {.rank = rank, .dims = p->y.dims, .coords = coords};
+    dg_element_var(b, &e, p->n->out[0], "y");
+    if (!dg_element_rest(b, &e, 1)) return false;
+    dg_line(b, "}\n}");
+    return true;
+}
+
+bool dg_product(dg_build *b, const ot_node *n)
+{
+    product p;
+    int64_t dims[OT_RANK_MAX], items, elems;
+    if (!open_product(b, n, &p)) return false;
+    uint32_t rank = p.y.rank;
+    memcpy(dims, p.y.dims, rank * sizeof *dims);
+    dims[rank - 2] = ot_ceil_div(p.rows, p.block);
+    dims[rank - 1] = ot_ceil_div(p.cols, p.lanes);
+    if (!ot_product(dims, rank, &items) || items == 0 || !ot_nd_elems(&p.y, &elems)) return dg_refuse(b, "an empty result");
+    dg_begin(b, items);
+    dg_split(b, "c", rank, dims, p.coords);
+    dg_line(b, "const int row = %s * %u, col = %s * %u;", p.coords[rank - 2], p.block, p.coords[rank - 1], p.lanes);
+    p.in_a = dg_arg(b, n->in[0], &p.a, false);
+    p.in_b = dg_arg(b, n->in[1], &p.b, false);
+    dg_line(b, "%s acc[%u];", p.lanes > 1 ? dg_fmt(b, "float%u", p.lanes) : "float", p.block);
+    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = 0;", p.block);
+    dg_line(b, "for (int k = 0; k < %s; k++) {", dg_num(b, p.depth));
+    load_lanes(b, &p);
+    const char *row = p.block == 1 ? "row" : dg_fmt(b, "min(row + j, %s - 1)", dg_num(b, p.rows));
+    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] += %s * x;\n}", p.block, dg_load(b, p.in_a, operand_index(b, &p, p.in_a, row, "k")));
+    if (!finish(b, &p)) return false;
+    dg_end(b, items, 16, 2.0 * (double)elems * (double)p.depth);
+    return !b->why;
+}

@@ -1,0 +1,298 @@
+/* Text of kernels: lines, numbers, arguments, places of elements. */
+#include "dg_internal.h"
+
+#include <stdarg.h>
+
+/* ---- types ---- */
+
+static const struct {
+    ot_dtype t;
+    dg_type type;
+} TYPES[] = {
+    {OT_F32, {"float", "float", true, false, 32}},    {OT_F16, {"half", "float", true, false, 32}},
+    {OT_BF16, {"ushort", "float", true, false, 32}},  {OT_F64, {"double", "double", true, false, 64}},
+    {OT_I8, {"char", "int", false, false, 32}},       {OT_I16, {"short", "int", false, false, 32}},
+    {OT_I32, {"int", "int", false, false, 32}},       {OT_I64, {"long", "long", false, false, 64}},
+    {OT_U8, {"uchar", "int", false, false, 32}},      {OT_U16, {"ushort", "int", false, false, 32}},
+    {OT_U32, {"uint", "uint", false, true, 32}},      {OT_U64, {"ulong", "ulong", false, true, 64}},
+    {OT_BOOL, {"uchar", "int", false, false, 32}},
+};
+
+bool dg_type_of(ot_dtype t, dg_type *out)
+{
+    for (size_t k = 0; k < sizeof TYPES / sizeof *TYPES; k++)
+        if (TYPES[k].t == t) {
+            *out = TYPES[k].type;
+            return true;
+        }
+    return false;
+}
+
+const char *dg_carrier(ot_dtype t)
+{
+    switch (ot_dtype_bytes(t)) {
+    case 1: return "uchar";
+    case 2: return "ushort";
+    case 4: return "uint";
+    case 8: return "ulong";
+    default: return NULL;
+    }
+}
+
+const char *ot_dg_prelude(void)
+{
+    return "#ifdef cl_khr_fp64\n"
+           "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+           "typedef double sum_t;\n"
+           "#else\n"
+           "typedef float sum_t;\n"
+           "#endif\n"
+           "float of_bf16(ushort h) { return as_float((uint)h << 16); }\n"
+           "ushort to_bf16(float f)\n"
+           "{\n"
+           "    const uint u = as_uint(f);\n"
+           "    return f != f ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);\n"
+           "}\n";
+}
+
+/* ---- text ---- */
+
+static void append(dg_build *b, dg_text *t, const char *s, size_t n)
+{
+    if (t->n + n + 1 > t->cap) {
+        size_t cap = t->cap ? t->cap : 1024;
+        while (cap < t->n + n + 1) cap *= 2;
+        char *more = ot_alloc(b->a, cap);
+        if (!more) {
+            b->starved = true;
+            return;
+        }
+        if (t->n) memcpy(more, t->s, t->n);
+        t->s = more;
+        t->cap = cap;
+    }
+    memcpy(t->s + t->n, s, n);
+    t->n += n;
+    t->s[t->n] = '\0';
+}
+
+static const char *vfmt(dg_build *b, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    char *text = n < 0 ? NULL : ot_alloc(b->a, (size_t)n + 1);
+    if (text) vsnprintf(text, (size_t)n + 1, fmt, again);
+    va_end(again);
+    if (text) return text;
+    b->starved = true;
+    return "";
+}
+
+const char *dg_fmt(dg_build *b, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const char *text = vfmt(b, fmt, args);
+    va_end(args);
+    return text;
+}
+
+void dg_line(dg_build *b, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const char *text = vfmt(b, fmt, args);
+    va_end(args);
+    append(b, &b->body, text, strlen(text));
+    append(b, &b->body, "\n", 1);
+}
+
+bool dg_refuse(dg_build *b, const char *why)
+{
+    if (!b->why) b->why = why;
+    return false;
+}
+
+/* ---- numbers and arguments ---- */
+
+const char *dg_num(dg_build *b, int64_t value)
+{
+    if (value == 0) return "0";
+    if (value == 1) return "1";
+    if (value > INT32_MAX || value < INT32_MIN || b->n_numbers >= DG_NUMBERS_MAX) {
+        (void)dg_refuse(b, "an extent or a stride beyond 32 bits");
+        return "0";
+    }
+    if (!OT_PUSH(b->a, b->numbers, b->n_numbers, b->cap_numbers, (int32_t)value)) b->starved = true;
+    return dg_fmt(b, "p%zu", b->n_numbers - 1);
+}
+
+/* Elements from the first to the last fit in 31 bits, strides of either sign. */
+static bool spans_31_bits(const ot_nd *x)
+{
+    int64_t span = 0;
+    for (uint32_t k = 0; k < x->rank; k++) {
+        int64_t step;
+        if (!ot_mul_i64(x->dims[k] - 1, x->strides[k] < 0 ? -x->strides[k] : x->strides[k], &step) || !ot_add_i64(span, step, &span))
+            return false;
+    }
+    return span < INT32_MAX;
+}
+
+static uint32_t add_arg(dg_build *b, const ot_dg_arg *arg, const ot_nd *x)
+{
+    if (b->n_args == OT_DG_ARGS_MAX) {
+        (void)dg_refuse(b, "too many operands");
+        return 0;
+    }
+    dg_type t;
+    if (!dg_type_of(x->dtype, &t)) (void)dg_refuse(b, "a type that devices do not have");
+    if (x->dtype == OT_F64 && !b->has_f64) (void)dg_refuse(b, "float64, which the device does not have");
+    if (!spans_31_bits(x)) (void)dg_refuse(b, "an array of more than 2^31 elements");
+    b->args[b->n_args] = *arg;
+    b->arrays[b->n_args] = *x;
+    return b->n_args++;
+}
+
+uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written)
+{
+    const size_t size = p->x.rank * sizeof *p->x.dims;
+    for (uint32_t k = 0; k < b->n_args; k++) {
+        const ot_nd *x = &b->arrays[k];
+        bool same = b->args[k].value == p->v && b->args[k].first == p->first && x->rank == p->x.rank && x->dtype == p->x.dtype;
+        if (!same || memcmp(x->strides, p->x.strides, size) || memcmp(x->dims, p->x.dims, size)) continue;
+        b->args[k].written |= written;
+        return k;
+    }
+    const ot_dg_arg arg = {.value = p->v, .first = p->first, .written = written};
+    return add_arg(b, &arg, &p->x);
+}
+
+uint32_t dg_arg(dg_build *b, ot_id v, const ot_nd *x, bool written)
+{
+    const dg_place p = {.v = v, .x = x ? *x : *dg_nd(b, v)};
+    return dg_arg_at(b, &p, written);
+}
+
+uint32_t dg_table(dg_build *b, ot_dtype t, int64_t n, const void *data)
+{
+    ot_nd *x = OT_NEW(b->a, ot_nd);
+    if (!x) {
+        b->starved = true;
+        return 0;
+    }
+    ot_nd_set_dense(x, t, 1, &n);
+    x->data = (void *)(uintptr_t)data;
+    const ot_dg_arg arg = {.value = OT_NONE, .table = x};
+    return add_arg(b, &arg, x);
+}
+
+/* ---- elements ---- */
+
+const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords)
+{
+    const ot_nd x = b->arrays[arg];
+    const char *text = "";
+    for (uint32_t k = 0; k < x.rank; k++) {
+        if (x.dims[k] == 1 || x.strides[k] == 0 || strcmp(coords[k], "0") == 0) continue;
+        const char *term = x.strides[k] == 1 ? coords[k] : dg_fmt(b, "%s * %s", coords[k], dg_num(b, x.strides[k]));
+        text = *text ? dg_fmt(b, "%s + %s", text, term) : term;
+    }
+    return *text ? text : "0";
+}
+
+const char *dg_load(dg_build *b, uint32_t arg, const char *index)
+{
+    switch ((int)b->arrays[arg].dtype) {
+    case OT_F16: return dg_fmt(b, "vload_half(%s, b%u)", index, arg);
+    case OT_BF16: return dg_fmt(b, "of_bf16(b%u[%s])", arg, index);
+    default: return dg_fmt(b, "b%u[%s]", arg, index);
+    }
+}
+
+void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value)
+{
+    dg_type t = {0};
+    (void)dg_type_of(b->arrays[arg].dtype, &t);
+    switch ((int)b->arrays[arg].dtype) {
+    case OT_F16: dg_line(b, "vstore_half(%s, %s, b%u);", value, index, arg); break;
+    case OT_BF16: dg_line(b, "b%u[%s] = to_bf16(%s);", arg, index, value); break;
+    case OT_BOOL: dg_line(b, "b%u[%s] = (%s) != 0;", arg, index, value); break;
+    default: dg_line(b, "b%u[%s] = (%s)(%s);", arg, index, t.held, value); break;
+    }
+}
+
+void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dims, const char **coords)
+{
+    uint32_t first = 0; /* the outermost axis that is cut off the number takes what is left of it */
+    while (first < rank && dims[first] == 1) first++;
+    if (first < rank) dg_line(b, "int %sr = i;", prefix);
+    for (uint32_t k = rank; k-- > 0;) {
+        coords[k] = "0";
+        if (dims[k] == 1) continue;
+        coords[k] = dg_fmt(b, "%s%u", prefix, k);
+        if (k == first) {
+            dg_line(b, "const int %s = %sr;", coords[k], prefix);
+            continue;
+        }
+        const char *extent = dg_num(b, dims[k]);
+        dg_line(b, "const int %s = %sr %% %s; %sr /= %s;", coords[k], prefix, extent, prefix, extent);
+    }
+}
+
+/* ---- kernels ---- */
+
+void dg_begin(dg_build *b, int64_t items) { dg_line(b, "const int i = get_global_id(0);\nif (i >= %s) return;", dg_num(b, items)); }
+
+void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
+{
+    dg_text text = {0};
+    const char *open = "(__global const int *p, const long n";
+    append(b, &text, open, strlen(open));
+    for (uint32_t k = 0; k < b->n_args; k++) {
+        dg_type t = {"int", "int", false, false, 32};
+        (void)dg_type_of(b->arrays[k].dtype, &t);
+        const char *arg = dg_fmt(b, ", __global %s%s *a%u, const long o%u", b->args[k].written ? "" : "const ", t.held, k, k);
+        append(b, &text, arg, strlen(arg));
+    }
+    append(b, &text, ")\n{\n", 4);
+    for (size_t k = 0; k < b->n_numbers; k++) { /* before any store, which might be to the table as far as compilers know */
+        const char *number = dg_fmt(b, "const int p%zu = p[n + %zu];\n", k, k);
+        append(b, &text, number, strlen(number));
+    }
+    for (uint32_t k = 0; k < b->n_args; k++) {
+        dg_type t = {"int", "int", false, false, 32};
+        (void)dg_type_of(b->arrays[k].dtype, &t);
+        const char *base = dg_fmt(b, "__global %s%s *b%u = a%u + o%u;\n", b->args[k].written ? "" : "const ", t.held, k, k, k);
+        append(b, &text, base, strlen(base));
+    }
+    if (b->body.n) append(b, &text, b->body.s, b->body.n);
+    append(b, &text, "}\n", 2);
+    ot_dg_kernel x = {.text = text.s,
+                      .n_text = text.n,
+                      .args = ot_memdup(b->a, b->args, b->n_args * sizeof *b->args),
+                      .n_args = b->n_args,
+                      .numbers = b->numbers,
+                      .n_numbers = (uint32_t)b->n_numbers,
+                      .items = items,
+                      .group_items = group_items,
+                      .operations = operations};
+    if (items > INT32_MAX / 2) (void)dg_refuse(b, "more than 2^30 work-items");
+    if (!x.args || !OT_PUSH(b->a, b->done, b->n_done, b->cap_done, x)) b->starved = true;
+    b->body = (dg_text){0};
+    b->n_args = 0;
+    b->numbers = NULL;
+    b->n_numbers = b->cap_numbers = 0;
+}
+
+bool dg_const_ints(const dg_build *b, const ot_node *n, uint32_t k, int64_t *out, uint32_t most, uint32_t *count)
+{
+    ot_id v = dg_in(n, k);
+    const ot_nd *x = v == OT_NONE ? NULL : dg_nd(b, v);
+    int64_t elems;
+    if (!x || !x->data || (x->dtype != OT_I64 && x->dtype != OT_I32) || !ot_nd_elems(x, &elems) || elems > most) return false;
+    for (int64_t i = 0; i < elems; i++) out[i] = ot_nd_int(x, i);
+    *count = (uint32_t)elems;
+    return true;
+}
