@@ -119,7 +119,19 @@ ot_kernel_fn ot_kernel_choose(const ot_node *n, bool reference);
 
 typedef struct ot_session ot_session; /* one model, ready to run; sessions share nothing */
 
+/* Somewhere else for the steps of a session to run: a device. The session reads the model, computes constants and makes a step of each node
+ * that runs; what becomes of the steps is up to this. */
+typedef struct ot_session_place {
+    /* Once, when the session is made: its top program has steps, operands, constants. *state is to be freed with free. */
+    ot_status (*make)(const struct ot_session_place *place, ot_session *s, void **state);
+    /* Inputs lie in their slots; afterwards results lie in theirs. */
+    ot_status (*run)(void *state);
+    void (*free)(void *state); /* accepts NULL */
+    void *with;                /* what `make` wants to know */
+} ot_session_place;
+
 typedef struct ot_session_options {
+    const ot_session_place *place; /* borrowed until ot_session_free; NULL: here */
     uint32_t threads; /* 0: 1 */
     bool reference;   /* reference kernels only */
     bool releases;    /* the model serves this session only: contents of initializers that kernels keep in another form are

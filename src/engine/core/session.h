@@ -167,6 +167,8 @@ struct ot_session {
     uint32_t threads;
     ot_pool *pool; /* NULL: one thread */
     bool reference, poison, releases;
+    const ot_session_place *place; /* NULL: steps run here */
+    void *placed;                  /* its state */
     struct ot_trace *trace; /* NULL: steps are not recorded */
     ot_prog *top;
     /* Lowering a tiled region needs programs, which are lowered themselves: *p, the program of a tile's body g inside `outer` (made

@@ -262,7 +262,7 @@ static ot_status make_steps(ot_prog *p, ot_arena *scratch, uint32_t depth)
         OT_TRY(ot_step_fold(p, step, &folded));
         if (!folded) p->n_steps++;
     }
-    OT_TRY(ot_lower(p));
+    if (!p->s->place) OT_TRY(ot_lower(p));
     return find_last(p);
 }
 

@@ -2,6 +2,7 @@
  *
  *   new   overrides -> shapes -> program -> weights -> memory plan -> arena
  *   run   inputs are checked and bound -> steps -> outputs
+ *         (elsewhere, a place of its own takes the program and runs it: engine/device)
  *   free  everything, and the model is as it was but for its inferred shapes
  *
  * Sessions share nothing: two may run in two threads. Results of a run stay in the session until the next.
@@ -99,6 +100,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     s->reference = o->reference;
     s->hire = ot_prog_hire;
     s->poison = o->poison;
+    s->place = o->place;
     s->releases = o->releases && o->n_overrides == 0;
     s->overridden = ot_alloc_n(s->a, o->n_overrides + 1, sizeof *s->overridden);
     if (!s->overridden) return ot_fail_nomem(s->d);
@@ -110,9 +112,13 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
     s->figures.weight_bytes = (int64_t)s->m->weight_bytes;
     OT_TRY(ot_prog_new(s, g, NULL, 0, NULL, &s->top));
-    OT_TRY(ot_settle_weights(s));
-    OT_TRY(ot_prog_plan(s->top));
-    OT_TRY(take_arena(s));
+    if (s->place) {
+        OT_TRY(s->place->make(s->place, s, &s->placed));
+    } else {
+        OT_TRY(ot_settle_weights(s));
+        OT_TRY(ot_prog_plan(s->top));
+        OT_TRY(take_arena(s));
+    }
     s->heap.peak = s->heap.live; /* what making took is no part of a run */
     return list_times(s);
 }
@@ -153,6 +159,7 @@ void ot_session_free(ot_session *s)
 {
     if (!s) return;
     clear_results(s);
+    if (s->place) s->place->free(s->placed);
     for (ot_prog *p = s->all; p; p = p->next) ot_prog_release(p);
     ot_packed_free(s->packed);
     ot_dnnl_release_engine(s->dnnl);
@@ -262,7 +269,7 @@ static ot_status run(ot_session *s, const ot_nd *in, ot_nd *out)
     OT_TRY(bind(s, in, out));
     if (s->poison && s->arena) memset(ot_block_data(s->arena), OT_POISON, (size_t)s->arena_bytes);
     collect_times(s, false);
-    OT_TRY(ot_prog_run(s->top, s->top->times));
+    OT_TRY(s->place ? s->place->run(s->placed) : ot_prog_run(s->top, s->top->times));
     collect_times(s, true);
     for (uint32_t k = 0; k < s->m->graph->n_outputs; k++) OT_TRY(hand_out(s, k, &out[k]));
     return OT_OK;

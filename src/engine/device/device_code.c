@@ -1,0 +1,117 @@
+/* One program of all kernels: compiled once for a device, then from the folder onnx-tile/device of the user's cache.
+ *
+ *   prelude, __kernel void k0(...) {...} __kernel void k1 ...  --hash of it, of the device's name and version-->  <hash>.bin
+ *
+ * What cannot be read, or does not build, is compiled anew; what cannot be written is not kept.
+ */
+#include "device_internal.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OPTIONS "-w"
+
+static ot_status source(dv_session *s, char **text, size_t *n)
+{
+    const char *prelude = ot_dg_prelude();
+    size_t size = strlen(prelude) + 1;
+    for (size_t k = 0; k < s->n_functions; k++) size += s->functions[k]->n_text + 64;
+    *text = ot_alloc(s->a, size);
+    if (!*text) return ot_fail_nomem(s->s->d);
+    char *at = *text + sprintf(*text, "%s", prelude);
+    for (size_t k = 0; k < s->n_functions; k++) at += sprintf(at, "__kernel void k%zu%s", k, s->functions[k]->text);
+    *n = (size_t)(at - *text);
+    return OT_OK;
+}
+
+/* ---- the cache on disk ---- */
+
+/* NULL: there is no place for it. */
+static char *cache_path(dv_session *s, const char *text, size_t n)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const ot_device_facts *f = ot_device_about(s->dev);
+    uint64_t hash = ot_hash_bytes(0, text, n);
+    hash = ot_hash_bytes(hash, f->name, strlen(f->name));
+    hash = ot_hash_bytes(hash, f->version, strlen(f->version));
+    hash = ot_hash_bytes(hash, OPTIONS, strlen(OPTIONS));
+    char *base = NULL;
+    if (cache && cache[0] == '/')
+        base = ot_strdup(s->a, cache);
+    else if (home && home[0] == '/')
+        base = ot_format(s->a, "%s/.cache", home);
+    return base ? ot_format(s->a, "%s/onnx-tile/device/%s-%016llx.bin", base, ot_dev_api_name(f->api), (unsigned long long)hash) : NULL;
+}
+
+static bool read_whole(ot_arena *a, const char *path, void **data, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    long size = -1;
+    if (!f) return false;
+    if (fseek(f, 0, SEEK_END) == 0) size = ftell(f);
+    bool ok = size > 0 && fseek(f, 0, SEEK_SET) == 0;
+    *data = ok ? ot_alloc(a, (size_t)size) : NULL;
+    ok = *data && fread(*data, 1, (size_t)size, f) == (size_t)size;
+    fclose(f);
+    *n = (size_t)size;
+    return ok;
+}
+
+/* Whole or not at all: another process may read it. */
+static void write_whole(dv_session *s, const char *path, const void *data, size_t n)
+{
+    char *part = ot_format(s->a, "%s.%ld", path, (long)getpid()), *dir = ot_strdup(s->a, path);
+    if (!part || !dir) return;
+    for (char *c = dir + 1; *c; c++) {
+        if (*c != '/') continue;
+        *c = '\0';
+        if (mkdir(dir, 0700) != 0 && errno != EEXIST) return;
+        *c = '/';
+    }
+    FILE *f = fopen(part, "wb");
+    if (!f) return;
+    bool ok = fwrite(data, 1, n, f) == n;
+    ok = fclose(f) == 0 && ok;
+    if (!ok || rename(part, path) != 0) (void)remove(part);
+}
+
+static bool load_binary(dv_session *s, const char *path)
+{
+    ot_dev_source from = {.name = s->s->m->path ? s->s->m->path : "model", .language = OT_DEV_BINARY, .options = OPTIONS};
+    void *data = NULL;
+    ot_device_error e;
+    if (!path || !read_whole(s->a, path, &data, &from.n)) return false;
+    from.text = data;
+    return ot_dev_program_new(s->dev, &from, &e, &s->program) == OT_OK;
+}
+
+static void keep_binary(dv_session *s, const char *path)
+{
+    void *data;
+    size_t n;
+    ot_device_error e;
+    if (path && ot_dev_program_binary(s->dev, s->program, s->a, &e, &data, &n) == OT_OK) write_whole(s, path, data, n);
+}
+
+ot_status dv_compile(dv_session *s)
+{
+    ot_dev_source from = {.name = s->s->m->path ? s->s->m->path : "model", .language = OT_DEV_NATIVE, .options = OPTIONS};
+    char *text;
+    ot_device_error e;
+    double start = ot_now();
+    s->figures.n_programs = (uint32_t)s->n_functions;
+    if (s->n_functions == 0) return OT_OK;
+    OT_TRY(source(s, &text, &from.n));
+    from.text = text;
+    if (ot_dbg['K']) fprintf(stderr, "%s", text);
+    const char *path = cache_path(s, text, from.n);
+    s->figures.from_disk = load_binary(s, path);
+    if (!s->figures.from_disk) {
+        OT_TRY(dv_told(s, ot_dev_program_new(s->dev, &from, &e, &s->program), &e));
+        keep_binary(s, path);
+    }
+    s->has_program = true;
+    s->figures.compile_seconds = ot_now() - start;
+    return OT_OK;
+}

@@ -1,0 +1,165 @@
+/* Private to engine/device/: a program as a device runs it.
+ *
+ *   dv_prog (top graph) --- dv_unit --- dv_prog (body of a While: one, for all iterations)
+ *      |                      |
+ *      at[v] --> dv_value     kernels and the values they touch; or a step on the host; or a loop
+ *
+ * A dv_value is memory, or a window of another's: its first element moves from iteration to iteration where it is a tile's.
+ */
+#ifndef OT_ENGINE_DEVICE_INTERNAL_H
+#define OT_ENGINE_DEVICE_INTERNAL_H
+
+#include "device_session.h"
+
+#include "engine/core/session.h"
+#include "engine/devicegen/devicegen.h"
+#include "groups/groups.h"
+
+struct dv_prog;
+
+typedef enum dv_memory { DV_ARENA, DV_WEIGHTS } dv_memory;
+
+typedef struct dv_value dv_value;
+struct dv_value {
+    ot_nd nd;             /* dims, strides on the device; data: of a constant. dtype OT_DT_UNKNOWN: it lives on the host alone */
+    dv_value *of;         /* whose elements these are; NULL: its own */
+    int64_t first;        /* elements of `of` to skip, */
+    const int64_t *moves; /* [iterations] and so many more; NULL: none */
+    /* where `of` is NULL: */
+    const struct dv_prog *owner; /* whose arena it lies in */
+    dv_memory memory;
+    bool used;               /* kernels touch it: it has memory on the device */
+    bool uploaded;           /* its contents come from the host: an input, or made there */
+    uint32_t born, last;     /* units that touch it first and last */
+    uint32_t item;           /* of the plan */
+    int64_t offset;          /* bytes in its memory */
+};
+
+typedef enum dv_kind {
+    DV_NOTHING, /* views, Alloc */
+    DV_KERNELS,
+    DV_HOST,
+    DV_TILES
+} dv_kind;
+
+/* An argument of a kernel. */
+typedef struct dv_arg {
+    dv_value *value;
+    int64_t first;        /* elements to skip, */
+    const int64_t *moves; /* and so many more in each iteration; NULL: none */
+} dv_arg;
+
+typedef struct dv_kernel {
+    const ot_dg_kernel *k;
+    dv_arg *args;        /* [k->n_args] */
+    uint32_t function;   /* of the session's program */
+    int64_t numbers_at;  /* 32-bit numbers before its own in the weights' memory */
+} dv_kernel;
+
+typedef struct dv_unit {
+    dv_kind kind;
+    ot_step *step;       /* of the last node */
+    uint32_t n_nodes;
+    dv_kernel *kernels;  /* [n_kernels] */
+    uint32_t n_kernels;
+    ot_id *uploads;      /* [n_uploads] values to upload before (inputs, first read here) or, of DV_HOST, after it */
+    uint32_t n_uploads;
+    ot_id *downloads;    /* [n_downloads] before, of DV_HOST: values that the step reads; else after it: results of the graph */
+    ot_id *from;         /* [n_downloads] the dense value that each is read from */
+    uint32_t n_downloads;
+    struct dv_prog *body;
+    int64_t count;       /* iterations */
+} dv_unit;
+
+typedef struct dv_session dv_session;
+
+typedef struct dv_prog {
+    dv_session *s;
+    ot_prog *p;
+    struct dv_prog *outer; /* NULL: top */
+    dv_value **at;         /* [n_ids] */
+    ot_nd *arrays;         /* [n_ids] what at[v]->nd says */
+    uint32_t n_ids, cap_ids;
+    bool *needed;          /* [steps] */
+    uint32_t *reader_first, *n_readers, *readers; /* by value: steps that read it, captured values too */
+    uint32_t *maker;       /* by value: step, or OT_NONE */
+    bool *taken, *made;    /* [steps] part of a group already; its unit is there */
+    ot_id *placed_in;      /* by value: the buffer that a Deslice puts it into, at once; OT_NONE */
+    dv_unit *units;        /* [n_units] */
+    size_t n_units, cap_units;
+    int64_t arena_bytes, base; /* base: of a body, in the arena of the graph */
+} dv_prog;
+
+struct dv_session {
+    ot_session *s;
+    ot_device *dev;
+    ot_arena *a;
+    dv_prog *top;
+    dv_value **constants;  /* [n_constants] used by kernels, in the weights' memory */
+    size_t n_constants, cap_constants;
+    const ot_dg_kernel **functions; /* [n_functions] kernels of different texts */
+    size_t n_functions, cap_functions;
+    int32_t *numbers;      /* [n_numbers] of all kernels */
+    size_t n_numbers, cap_numbers;
+    int64_t numbers_offset, weight_bytes; /* in the weights' memory */
+    ot_dev_buffer weights, arena;
+    ot_dev_queue queue;
+    ot_dev_program program;
+    bool has_program;
+    ot_device_fallback *fallbacks; /* [n] */
+    size_t n_fallbacks, cap_fallbacks;
+    ot_device_figures figures;
+};
+
+/* ---- device_values.c ---- */
+
+/* Values of g as the device has them; which steps are needed, who makes and who reads what. */
+ot_status dv_describe(dv_prog *q) OT_MUST_USE;
+/* A further value of the program, dense, like nd. */
+ot_status dv_add(dv_prog *q, const ot_nd *nd, ot_id *out) OT_MUST_USE;
+/* v is `value` from now on. */
+void dv_set(dv_prog *q, ot_id v, dv_value *value);
+/* Value v becomes a window of value `of`. */
+ot_status dv_window(dv_prog *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t first, const int64_t *moves) OT_MUST_USE;
+dv_value *dv_root(dv_value *x);
+static inline bool dv_known(const dv_prog *q, ot_id v) { return v != OT_NONE && q->arrays[v].dtype != OT_DT_UNKNOWN; }
+/* The step that alone reads v, when it is no result; OT_NONE. */
+uint32_t dv_only_reader(const dv_prog *q, ot_id v);
+
+/* ---- device_groups.c ---- */
+
+/* Steps that run as one: *group of each step that is the last of a group (places: steps); n 0: it stands alone or is part of a later one. */
+ot_status dv_find_groups(dv_prog *q, ot_group **out) OT_MUST_USE;
+
+/* ---- device_units.c, device_tiles.c ---- */
+
+ot_status dv_make_units(dv_prog *q) OT_MUST_USE;
+/* A unit of kernels. moves: of arguments 0 and 1 of each kernel, or NULL. */
+ot_status dv_push_code(dv_prog *q, ot_step *step, uint32_t n_nodes, const ot_dg_code *code, const int64_t *const moves[2]) OT_MUST_USE;
+/* v in memory without holes: itself, or a copy that a further unit makes. */
+ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out) OT_MUST_USE;
+/* Alloc, While, Slice, Deslice. */
+ot_status dv_tile_unit(dv_prog *q, ot_step *step) OT_MUST_USE;
+/* In a body: results that are made where a Deslice would put them. */
+ot_status dv_place_tiles(dv_prog *q) OT_MUST_USE;
+/* v lies where it would without its Deslice. */
+ot_status dv_unplace(dv_prog *q, ot_id v) OT_MUST_USE;
+ot_status dv_fall_back(dv_session *s, const ot_node *n, const char *why) OT_MUST_USE;
+
+/* ---- device_plan.c ---- */
+
+/* Offsets of all values in the arena, of constants in the weights' memory. */
+ot_status dv_plan(dv_session *s) OT_MUST_USE;
+
+/* ---- device_code.c ---- */
+
+ot_status dv_compile(dv_session *s) OT_MUST_USE;
+
+/* ---- device_run.c ---- */
+
+ot_status dv_upload_weights(dv_session *s) OT_MUST_USE;
+ot_status dv_run(dv_session *s) OT_MUST_USE;
+/* The device's error as the session's. */
+ot_status dv_told(dv_session *s, ot_status status, const ot_device_error *e);
+
+#endif

@@ -1,0 +1,189 @@
+/* A run: units in order, all in one queue.
+ *
+ *   kernels     launched; nobody waits
+ *   host        downloads, wait, the step, uploads
+ *   loops       the body's units, iteration by iteration; nothing of it comes back
+ *   the end     results have been downloaded behind the units that make them; wait
+ */
+#include "device_internal.h"
+
+typedef struct run {
+    dv_session *s;
+    const dv_prog *q;
+    int64_t i;        /* iteration of a body; 0 */
+    int64_t base;     /* of the program's arena in the device's */
+} run;
+
+ot_status dv_told(dv_session *s, ot_status status, const ot_device_error *e)
+{
+    return status == OT_OK ? OT_OK : ot_device_tell(e, s->s->d);
+}
+
+/* ---- places ---- */
+
+/* Bytes before the first element of x (and `more` elements) in its memory, in this iteration. */
+static int64_t place_of(const run *r, const dv_value *x, int64_t more)
+{
+    int64_t elements = more;
+    size_t size = ot_dtype_bytes(x->nd.dtype);
+    for (; x->of; x = x->of) elements += x->first + (x->moves ? x->moves[r->i] : 0);
+    int64_t base = x->memory == DV_WEIGHTS ? 0 : x->owner->base;
+    return base + x->offset + elements * (int64_t)size;
+}
+
+static ot_status slice_of(const run *r, const dv_value *x, ot_dev_slice *out)
+{
+    int64_t bytes;
+    if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes)) OT_BUG("an array of impossible size");
+    *out = (ot_dev_slice){r->s->arena, place_of(r, x, 0), bytes};
+    return OT_OK;
+}
+
+/* ---- kernels ---- */
+
+static ot_status launch(const run *r, const dv_kernel *k)
+{
+    dv_session *s = r->s;
+    ot_dev_arg args[2 + 2 * OT_DG_ARGS_MAX];
+    ot_device_error e;
+    char entry[32];
+    uint32_t n = 0;
+    const ot_dev_slice weights = ot_dev_whole(s->dev, s->weights), arena = ot_dev_whole(s->dev, s->arena);
+    args[n++] = ot_dev_reads(weights);
+    args[n++] = ot_dev_i64(s->numbers_offset / (int64_t)sizeof(int32_t) + k->numbers_at);
+    for (uint32_t j = 0; j < k->k->n_args; j++) {
+        const dv_arg *a = &k->args[j];
+        const dv_value *root = a->value;
+        while (root->of) root = root->of;
+        int64_t at = place_of(r, a->value, a->first + (a->moves ? a->moves[r->i] : 0));
+        const ot_dev_slice whole = root->memory == DV_WEIGHTS ? weights : arena;
+        args[n++] = k->k->args[j].written ? ot_dev_writes(whole) : ot_dev_reads(whole);
+        args[n++] = ot_dev_i64(at / (int64_t)ot_dtype_bytes(root->nd.dtype));
+    }
+    snprintf(entry, sizeof entry, "k%u", k->function);
+    const ot_dev_launch l = {.program = s->program,
+                             .entry = entry,
+                             .args = args,
+                             .n_args = n,
+                             .groups = {(uint32_t)ot_ceil_div(k->k->items, k->k->group_items)},
+                             .items = {k->k->group_items}};
+    s->figures.n_launches++;
+    return dv_told(s, ot_dev_run(s->dev, s->queue, &l, NULL, &e, NULL), &e);
+}
+
+/* ---- transfers ---- */
+
+static ot_status upload(const run *r, ot_id v)
+{
+    ot_dev_slice to;
+    ot_device_error e;
+    const ot_nd *from = &r->q->p->at[v]->nd;
+    const dv_value *x = r->q->at[v];
+    char made[400], wanted[400];
+    if (!dv_root(r->q->at[v])->used) return OT_OK;
+    if (!ot_nd_same_shape(from, x->nd.dtype, x->nd.rank, x->nd.dims))
+        return ot_fail(r->s->s->d, OT_E_INPUT, "value '%.200s' is %s %s, which the model's shapes contradict: %s %s", r->q->p->g->values[v].name,
+                       ot_dtype_name(from->dtype), ot_dims_text(from->rank, from->dims, made, sizeof made), ot_dtype_name(x->nd.dtype),
+                       ot_dims_text(x->nd.rank, x->nd.dims, wanted, sizeof wanted));
+    OT_TRY(slice_of(r, x, &to));
+    r->s->figures.uploaded += to.bytes;
+    r->s->figures.n_uploads++;
+    return dv_told(r->s, ot_dev_upload(r->s->dev, r->s->queue, to, from->data, NULL, &e, NULL), &e);
+}
+
+/* Into the slot of v: the caller's memory, or the heap's. */
+static ot_status download(const run *r, ot_id v, ot_id dense)
+{
+    ot_slot *slot = r->q->p->at[v];
+    const dv_value *x = r->q->at[dense];
+    ot_dev_slice from;
+    ot_device_error e;
+    if (slot->nd.data) return OT_OK; /* for another reader */
+    if (slot->place == OT_PLACE_CALLER && ot_nd_same_shape(&slot->want, x->nd.dtype, x->nd.rank, x->nd.dims)) {
+        slot->nd = slot->want;
+        slot->nd.block = NULL;
+    } else {
+        ot_nd_set_dense(&slot->nd, x->nd.dtype, x->nd.rank, x->nd.dims);
+        OT_TRY(ot_nd_allocate(&slot->nd, &r->s->s->heap, r->s->s->d));
+    }
+    OT_TRY(slice_of(r, x, &from));
+    r->s->figures.downloaded += from.bytes;
+    r->s->figures.n_downloads++;
+    return dv_told(r->s, ot_dev_download(r->s->dev, r->s->queue, slot->nd.data, from, NULL, &e, NULL), &e);
+}
+
+static ot_status finish(dv_session *s)
+{
+    ot_device_error e;
+    return dv_told(s, ot_dev_finish(s->dev, s->queue, &e), &e);
+}
+
+/* ---- units ---- */
+
+static ot_status run_host(const run *r, const dv_unit *u)
+{
+    for (uint32_t k = 0; k < u->n_downloads; k++) OT_TRY(download(r, u->downloads[k], u->from[k]));
+    if (u->n_downloads) OT_TRY(finish(r->s));
+    OT_TRY(ot_step_run(r->q->p, u->step));
+    for (uint32_t k = 0; k < u->n_uploads; k++) OT_TRY(upload(r, u->uploads[k]));
+    return OT_OK;
+}
+
+static ot_status run_prog(const run *r);
+
+static ot_status run_tiles(const run *r, const dv_unit *u)
+{
+    run inner = {.s = r->s, .q = u->body};
+    for (; inner.i < u->count; inner.i++) {
+        OT_TRY(run_prog(&inner));
+        ot_prog_clear(u->body->p);
+    }
+    return OT_OK;
+}
+
+static ot_status run_unit(const run *r, const dv_unit *u)
+{
+    if (u->kind == DV_HOST) return run_host(r, u);
+    for (uint32_t k = 0; k < u->n_uploads; k++) OT_TRY(upload(r, u->uploads[k]));
+    for (uint32_t k = 0; k < u->n_kernels; k++) OT_TRY(launch(r, &u->kernels[k]));
+    if (u->kind == DV_TILES) OT_TRY(run_tiles(r, u));
+    for (uint32_t k = 0; k < u->n_downloads; k++) OT_TRY(download(r, u->downloads[k], u->from[k]));
+    return OT_OK;
+}
+
+static ot_status run_prog(const run *r)
+{
+    for (size_t k = 0; k < r->q->n_units; k++) OT_TRY(run_unit(r, &r->q->units[k]));
+    return OT_OK;
+}
+
+ot_status dv_run(dv_session *s)
+{
+    const run r = {.s = s, .q = s->top};
+    ot_device_figures *f = &s->figures;
+    f->uploaded = f->downloaded = 0;
+    f->n_uploads = f->n_downloads = f->n_launches = 0;
+    ot_status st = run_prog(&r);
+    ot_diag *told = s->s->d, later = {0};
+    if (st != OT_OK) s->s->d = &later; /* what is under way must end all the same: it reads and writes memory of this run */
+    ot_status end = finish(s);
+    s->s->d = told;
+    return st != OT_OK ? st : end;
+}
+
+/* ---- constants ---- */
+
+ot_status dv_upload_weights(dv_session *s)
+{
+    ot_device_error e;
+    for (size_t k = 0; k < s->n_constants; k++) {
+        const dv_value *x = s->constants[k];
+        int64_t bytes;
+        if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes)) OT_BUG("an array of impossible size");
+        const ot_dev_slice to = {s->weights, x->offset, bytes};
+        if (bytes) OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, x->nd.data, NULL, &e, NULL), &e));
+    }
+    const ot_dev_slice to = {s->weights, s->numbers_offset, (int64_t)(s->n_numbers * sizeof *s->numbers)};
+    if (s->n_numbers) OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, s->numbers, NULL, &e, NULL), &e));
+    return finish(s);
+}

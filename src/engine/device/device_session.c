@@ -1,0 +1,94 @@
+/* A session on a device: made, run, freed. */
+#include "device_internal.h"
+
+static ot_status new_buffer(dv_session *s, const char *name, int64_t bytes, ot_dev_buffer *out)
+{
+    const ot_dev_buffer_options o = {.name = name, .bytes = ot_max(bytes, 4), .kind = OT_DEV_MEM_DEVICE};
+    ot_device_error e;
+    OT_TRY(dv_told(s, ot_dev_buffer_new(s->dev, &o, &e, out), &e));
+    s->figures.device_bytes += o.bytes;
+    return OT_OK;
+}
+
+/* The rules of the engine's form: every window lies inside its tensor, so that kernels need not look. */
+static ot_status check_form(dv_session *s)
+{
+    const ot_prog *p = s->s->top;
+    ot_graph **bodies = OT_NEW_N(s->a, ot_graph *, p->g->n_nodes + 1u);
+    bool any = false;
+    if (!bodies) return ot_fail_nomem(s->s->d);
+    for (uint32_t k = 0; k < p->n_steps; k++) {
+        const ot_step *step = &p->steps[k];
+        if (!ot_is_tile_op(step->node, "While") || step->n_bodies != 1) continue;
+        bodies[step->node - p->g->nodes] = step->bodies[0].prog->g;
+        any = true;
+    }
+    return any ? ot_check_tile_ops(p->g, bodies) : OT_OK;
+}
+
+static ot_status build(dv_session *s)
+{
+    ot_device_error e;
+    s->top = OT_NEW(s->a, dv_prog);
+    if (!s->top) return ot_fail_nomem(s->s->d);
+    *s->top = (dv_prog){.s = s, .p = s->s->top};
+    OT_TRY(check_form(s));
+    OT_TRY(dv_describe(s->top));
+    OT_TRY(dv_make_units(s->top));
+    OT_TRY(dv_plan(s));
+    s->figures.arena_bytes = s->top->arena_bytes;
+    s->figures.weight_bytes = s->weight_bytes;
+    OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->queue), &e));
+    OT_TRY(dv_compile(s));
+    OT_TRY(new_buffer(s, "weights", s->weight_bytes, &s->weights));
+    OT_TRY(new_buffer(s, "activations", s->top->arena_bytes, &s->arena));
+    return dv_upload_weights(s);
+}
+
+static void free_session(void *state)
+{
+    dv_session *s = state;
+    ot_device_error e;
+    if (!s) return;
+    /* what fails here has been freed by the device, or is lost with it */
+    if (s->queue.id) (void)!ot_dev_queue_free(s->dev, s->queue, &e);
+    if (s->has_program) (void)!ot_dev_program_free(s->dev, s->program, &e);
+    if (s->arena.id) (void)!ot_dev_buffer_free(s->dev, s->arena, &e);
+    if (s->weights.id) (void)!ot_dev_buffer_free(s->dev, s->weights, &e);
+    ot_arena_free(s->a);
+}
+
+static ot_status make_session(const ot_session_place *place, ot_session *session, void **state)
+{
+    ot_arena *a = ot_arena_new();
+    dv_session *s = a ? OT_NEW(a, dv_session) : NULL;
+    *state = NULL;
+    if (!s) {
+        ot_arena_free(a);
+        return ot_fail_nomem(session->d);
+    }
+    *s = (dv_session){.s = session, .dev = place->with, .a = a};
+    ot_status st = build(s);
+    if (st != OT_OK) {
+        free_session(s);
+        return st;
+    }
+    *state = s;
+    return OT_OK;
+}
+
+static ot_status run_session(void *state) { return dv_run(state); }
+
+ot_session_place ot_device_place(ot_device *dev)
+{
+    return (ot_session_place){.make = make_session, .run = run_session, .free = free_session, .with = dev};
+}
+
+void ot_device_figures_get(const ot_session *session, ot_device_figures *out)
+{
+    const dv_session *s = session->placed;
+    *out = s->figures;
+    out->fallbacks = s->fallbacks;
+    out->n_fallbacks = (uint32_t)s->n_fallbacks;
+    for (size_t k = 0; k < s->top->n_units; k++) out->n_kernels += s->top->units[k].n_kernels;
+}

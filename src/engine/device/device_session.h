@@ -1,0 +1,44 @@
+/* A session whose steps run on a device: weights there once, activations in one planned arena, a kernel for each group of nodes.
+ *
+ *   program  --device_values.c-->  what lies where, what is a window of what
+ *            --device_units.c-->   units: kernels (engine/devicegen), nodes that run on the host, loops over tiles
+ *            --device_plan.c-->    lifetimes --packer--> places in the arena
+ *            --device_code.c-->    one program of all kernels, compiled or from the cache on disk
+ *            --device_run.c-->     uploads, launches, downloads
+ *
+ * Nodes without a kernel run on the host by the engine's kernels; what they read and make is moved, and counted.
+ */
+#ifndef OT_ENGINE_DEVICE_SESSION_H
+#define OT_ENGINE_DEVICE_SESSION_H
+
+#include "device/device.h"
+#include "engine/core/engine.h"
+
+/* Place of ot_session_options: sessions made with it run on dev, which outlives them. */
+ot_session_place ot_device_place(ot_device *dev);
+
+/* A node that runs on the host. */
+typedef struct ot_device_fallback {
+    const char *op, *node; /* operator; name of the first such node */
+    const char *why;
+    uint32_t n; /* nodes of this operator with this reason */
+} ot_device_fallback;
+
+typedef struct ot_device_figures {
+    int64_t arena_bytes;  /* of activations: the planned peak */
+    int64_t weight_bytes; /* constants that kernels read, tables, numbers */
+    int64_t device_bytes; /* what buffers of the device take: arena and weights as they are allocated */
+    uint32_t n_device;    /* nodes that run on the device, those that are views included; bodies once */
+    uint32_t n_host, n_kernels, n_programs; /* nodes on the host; launches of a run (tiles once); different functions */
+    bool from_disk;       /* the program was compiled before */
+    double compile_seconds;
+    int64_t uploaded, downloaded; /* bytes of the last run, */
+    uint32_t n_uploads, n_downloads, n_launches; /* and how often */
+    const ot_device_fallback *fallbacks; /* [n_fallbacks] of the session */
+    uint32_t n_fallbacks;
+} ot_device_figures;
+
+/* Of a session made with ot_device_place. */
+void ot_device_figures_get(const ot_session *s, ot_device_figures *out);
+
+#endif

@@ -1,0 +1,198 @@
+/* Values of a graph as the device has them, and what of the graph is needed.
+ *
+ * Contents that shape inference knows are constants here: who computed them, and the large arrays whose shape they were asked of, is
+ * not needed for them any more.
+ */
+#include "device_internal.h"
+
+dv_value *dv_root(dv_value *x)
+{
+    while (x->of) x = x->of;
+    return x;
+}
+
+void dv_set(dv_prog *q, ot_id v, dv_value *value)
+{
+    q->at[v] = value;
+    q->arrays[v] = value->nd;
+}
+
+static ot_status make_room(dv_prog *q, uint32_t n)
+{
+    if (n <= q->cap_ids) return OT_OK;
+    uint32_t cap = n + n / 2 + 16;
+    dv_value **at = OT_NEW_N(q->s->a, dv_value *, cap);
+    ot_nd *arrays = OT_NEW_N(q->s->a, ot_nd, cap);
+    if (!at || !arrays) return ot_fail_nomem(q->s->s->d);
+    if (q->n_ids) {
+        memcpy(at, q->at, q->n_ids * sizeof *at);
+        memcpy(arrays, q->arrays, q->n_ids * sizeof *arrays);
+    }
+    q->at = at;
+    q->arrays = arrays;
+    q->cap_ids = cap;
+    return OT_OK;
+}
+
+static dv_value *new_value(dv_prog *q)
+{
+    dv_value *x = OT_NEW(q->s->a, dv_value);
+    if (x) *x = (dv_value){.owner = q, .memory = DV_ARENA, .born = OT_NONE, .item = OT_NONE};
+    return x;
+}
+
+ot_status dv_add(dv_prog *q, const ot_nd *nd, ot_id *out)
+{
+    dv_value *x = new_value(q);
+    if (!x) return ot_fail_nomem(q->s->s->d);
+    OT_TRY(make_room(q, q->n_ids + 1));
+    ot_nd_set_dense(&x->nd, nd->dtype, nd->rank, nd->dims);
+    *out = q->n_ids++;
+    dv_set(q, *out, x);
+    return OT_OK;
+}
+
+ot_status dv_window(dv_prog *q, ot_id v, dv_value *of, const ot_nd *nd, int64_t first, const int64_t *moves)
+{
+    dv_value *x = new_value(q);
+    if (!x) return ot_fail_nomem(q->s->s->d);
+    x->nd = *nd;
+    x->nd.data = NULL;
+    x->nd.block = NULL;
+    x->of = of;
+    x->first = first;
+    x->moves = moves;
+    dv_set(q, v, x);
+    return OT_OK;
+}
+
+/* ---- describing ---- */
+
+/* The value of an enclosing program. */
+static dv_value *outer_value(const dv_prog *q, const ot_slot *slot)
+{
+    for (const dv_prog *up = q->outer; up; up = up->outer)
+        if (slot >= up->p->slots && slot < up->p->slots + up->p->g->n_values) return up->at[slot - up->p->slots];
+    return NULL;
+}
+
+/* What inference knows of the contents is as good as an initializer. */
+static ot_status use_known(dv_prog *q, ot_id v)
+{
+    const ot_value *x = &q->p->g->values[v];
+    if (q->p->slots[v].is_const || (!x->known && !x->known_floats) || !ot_value_is_static(x)) return OT_OK;
+    const ot_tensor *t = ot_known_tensor(q->s->a, x);
+    if (!t) return ot_fail_nomem(q->s->s->d);
+    return ot_slot_set_tensor(q->p, &q->p->slots[v], t);
+}
+
+/* Dense arrays of known shape and of a type that devices have. */
+static bool known_shape(const ot_value *x, ot_nd *nd)
+{
+    int64_t bytes;
+    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_RANK_MAX || ot_dtype_bytes(x->dtype) == 0) return false;
+    if (!ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, &bytes) || bytes == 0) return false;
+    ot_nd_set_dense(nd, x->dtype, (uint32_t)x->rank, x->dims);
+    return true;
+}
+
+static ot_status describe(dv_prog *q, ot_id v)
+{
+    const ot_value *x = &q->p->g->values[v];
+    const ot_slot *slot = q->p->at[v];
+    if (x->is_outer) {
+        dv_value *outer = outer_value(q, slot);
+        if (!outer) OT_BUG("an outer value of no program");
+        dv_set(q, v, outer);
+        return OT_OK;
+    }
+    OT_TRY(use_known(q, v));
+    dv_value *own = new_value(q);
+    int64_t bytes;
+    if (!own) return ot_fail_nomem(q->s->s->d);
+    if (slot->is_const && slot->nd.data && ot_nd_bytes(slot->nd.dtype, slot->nd.rank, slot->nd.dims, &bytes) && bytes > 0) {
+        own->nd = slot->nd;
+        own->nd.block = NULL;
+        own->memory = DV_WEIGHTS;
+    } else if (!slot->is_const) {
+        (void)known_shape(x, &own->nd);
+    }
+    dv_set(q, v, own);
+    return OT_OK;
+}
+
+/* ---- what is needed ---- */
+
+static bool is_const(const dv_prog *q, ot_id v) { return q->p->at[v]->is_const; }
+
+static ot_status find_needed(dv_prog *q)
+{
+    const ot_prog *p = q->p;
+    bool *wanted = OT_NEW_N(q->s->a, bool, p->g->n_values + 1u);
+    q->needed = OT_NEW_N(q->s->a, bool, p->n_steps + 1u);
+    if (!wanted || !q->needed) return ot_fail_nomem(q->s->s->d);
+    for (uint32_t k = 0; k < p->g->n_outputs; k++) wanted[p->g->outputs[k]] = !is_const(q, p->g->outputs[k]);
+    for (uint32_t k = p->n_steps; k-- > 0;) {
+        const ot_step *step = &p->steps[k];
+        const ot_node *n = step->node;
+        for (uint32_t j = 0; j < step->n_out; j++)
+            q->needed[k] |= step->out_ids[j] != OT_NONE && wanted[step->out_ids[j]] && !is_const(q, step->out_ids[j]);
+        for (uint32_t j = 0; q->needed[k] && j < step->n_in + n->n_captured; j++) {
+            ot_id v = j < step->n_in ? step->in_ids[j] : n->captured[j - step->n_in];
+            if (v != OT_NONE) wanted[v] = true;
+        }
+    }
+    return OT_OK;
+}
+
+static ot_status find_readers(dv_prog *q)
+{
+    const ot_prog *p = q->p;
+    uint32_t n_values = p->g->n_values, total = 0;
+    q->reader_first = OT_NEW_N(q->s->a, uint32_t, n_values + 1u);
+    q->n_readers = OT_NEW_N(q->s->a, uint32_t, n_values + 1u);
+    q->maker = OT_NEW_N(q->s->a, uint32_t, n_values + 1u);
+    q->placed_in = OT_NEW_N(q->s->a, ot_id, n_values + 1u);
+    q->taken = OT_NEW_N(q->s->a, bool, p->n_steps + 1u);
+    q->made = OT_NEW_N(q->s->a, bool, p->n_steps + 1u);
+    if (!q->reader_first || !q->n_readers || !q->maker || !q->taken || !q->made || !q->placed_in) return ot_fail_nomem(q->s->s->d);
+    for (ot_id v = 0; v < n_values; v++) q->maker[v] = q->placed_in[v] = OT_NONE;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t k = 0; k < p->n_steps; k++) {
+            const ot_step *step = &p->steps[k];
+            if (!q->needed[k]) continue;
+            for (uint32_t j = 0; j < step->n_out; j++)
+                if (step->out_slots[j]) q->maker[step->out_ids[j]] = k;
+            for (uint32_t j = 0; j < step->n_in + step->node->n_captured; j++) {
+                ot_id v = j < step->n_in ? step->in_ids[j] : step->node->captured[j - step->n_in];
+                if (v == OT_NONE) continue;
+                uint32_t *n = &q->n_readers[v];
+                if (pass == 1 && *n > 0 && q->readers[q->reader_first[v] + *n - 1] == k) continue;
+                if (pass == 1) q->readers[q->reader_first[v] + *n] = k;
+                (*n)++;
+            }
+        }
+        for (ot_id v = 0; pass == 0 && v < n_values; v++) {
+            q->reader_first[v] = total;
+            total += q->n_readers[v];
+            q->n_readers[v] = 0;
+        }
+        if (pass == 0 && !(q->readers = OT_NEW_N(q->s->a, uint32_t, total + 1u))) return ot_fail_nomem(q->s->s->d);
+    }
+    return OT_OK;
+}
+
+uint32_t dv_only_reader(const dv_prog *q, ot_id v)
+{
+    if (v >= q->p->g->n_values || q->n_readers[v] != 1 || q->p->at[v]->is_result) return OT_NONE;
+    return q->readers[q->reader_first[v]];
+}
+
+ot_status dv_describe(dv_prog *q)
+{
+    OT_TRY(make_room(q, q->p->g->n_values));
+    q->n_ids = q->p->g->n_values;
+    for (ot_id v = 0; v < q->n_ids; v++) OT_TRY(describe(q, v));
+    OT_TRY(find_needed(q));
+    return find_readers(q);
+}
