@@ -18,7 +18,7 @@ ROOMS = """
 base ir import export analyse groups split
 region pack device kernel plan/runtime process plan/target planmem mlir kernelaccess
 memory kernelrun kernelgen kerneldev plan plan/cost plan/search rewrite weigh range
-engine/core engine/ref engine/move engine/units engine/chain engine/rows engine/product engine/int8 engine/conv engine/lower engine/session
+engine/core engine/ref engine/move engine/units engine/chain engine/rows engine/product engine/int8 engine/conv engine/lower engine/session engine/devicegen engine/device
 measure
 report/facts report/xml report/html report report/compare
 api ort commands

@@ -9,6 +9,8 @@
  */
 #include "bench_command.h"
 
+#include "model_device.h"
+
 #include "report/facts/bench_facts.h"
 #include "report/facts/facts.h"
 #include "export/out_file.h"
@@ -38,6 +40,7 @@ typedef struct work {
     ot_arena *a;
     side side[SIDES];
     bool half; /* the original has half precision inside */
+    ot_model_device on[SIDES]; /* one each: each counts its own memory */
     ot_bench_facts facts;
 } work;
 
@@ -87,6 +90,8 @@ static ot_status open_sides(work *w)
     w->facts.counted = ot_cache_open(&w->side[TILED].cache) && counted;
     for (int k = 0; k < SIDES; k++) {
         side *s = &w->side[k];
+        OT_TRY(ot_model_device_open(w->r->device, w->d, &w->on[k]));
+        o.place = ot_model_device_place(&w->on[k]);
         OT_TRY(ot_measured_open(&s->x, s->run.model, &s->feed, &o, w->a, w->d));
     }
     if (w->side[ORIGINAL].x.n_outputs == w->side[TILED].x.n_outputs) return OT_OK;
@@ -388,6 +393,7 @@ ot_status ot_bench_command(const ot_bench_request *r, ot_diag *d)
     ot_progress_end(r->tile.progress);
     for (int k = 0; k < SIDES; k++) {
         ot_measured_close(&w.side[k].x);
+        ot_model_device_close(&w.on[k]);
         ot_feed_release(&w.side[k].feed);
         ot_cache_close(&w.side[k].cache);
         ot_run_free(&w.side[k].run);

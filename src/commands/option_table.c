@@ -57,8 +57,8 @@ const option option_table[] = {
     {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS, MACHINE, "capacity of the fast memory, in place of the target's"},
     {"weight-memory", 0, "SIZE", SIZE, NULL, AT(weight_bytes), TILERS, MACHINE,
      "capacity of a memory for weights beside the fast one: what a region reads in every tile takes nothing of that then"},
-    {"device", 0, "cpu|opencl|opencl:N", DEVICE, NULL, AT(device), KERNEL, MACHINE,
-     "where to run: in the interpreter, on an OpenCL device"},
+    {"device", 0, "host|opencl|opencl:N", DEVICE, NULL, AT(device), KERNEL | RUNNERS, MACHINE,
+     "where to run: here (cpu, too), on an OpenCL device"},
 
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, AIMS, "what to minimise (explain: memory)"},
     {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, AIMS,

@@ -249,9 +249,10 @@ static ot_status parse_device(ot_diag *d, const option *o, const char *text, con
 {
     int64_t n = 0;
     bool numbered = strncmp(text, "opencl:", 7) == 0 && option_count(text + 7, COUNT_MAX, &n);
-    if (!numbered && strcmp(text, "cpu") != 0 && strcmp(text, "opencl") != 0)
-        return bad_choice(d, o, text, o->value, "must be cpu, opencl or opencl:N");
-    *out = text;
+    bool here = strcmp(text, "cpu") == 0 || strcmp(text, "host") == 0;
+    if (!numbered && !here && strcmp(text, "opencl") != 0)
+        return bad_choice(d, o, text, o->value, "must be host, cpu, opencl or opencl:N");
+    *out = here ? "cpu" : text;
     return OT_OK;
 }
 

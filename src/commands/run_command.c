@@ -6,6 +6,8 @@
  */
 #include "run_command.h"
 
+#include "model_device.h"
+
 #include "export/out_file.h"
 #include "measure/measure.h"
 #include "import/model_io.h"
@@ -23,6 +25,7 @@ typedef struct work {
     ot_model *m;
     ot_feed feed;
     ot_measured x;
+    ot_model_device on;
     ot_spread time; /* of the runs */
 } work;
 
@@ -54,7 +57,9 @@ static ot_status run_all(work *w)
 {
     const ot_run_request *r = w->r;
     ot_feed_request f = {r->inputs, r->n_inputs, r->shapes, r->n_shapes, r->seed};
-    ot_session_options o = {.threads = r->threads, .reference = r->reference, .releases = true};
+    OT_TRY(ot_model_device_open(r->device, w->d, &w->on));
+    ot_session_options o = {
+        .place = ot_model_device_place(&w->on), .threads = r->threads, .reference = r->reference, .releases = true};
     OT_TRY(ot_feed_new(w->m->graph, &f, w->a, w->d, &w->feed));
     OT_TRY(ot_measured_open(&w->x, w->m, &w->feed, &o, w->a, w->d));
     uint32_t n = r->repeat ? r->repeat : 1;
@@ -167,6 +172,7 @@ static void print_json(const work *w, FILE *f)
     ot_session_json_memory(w->x.s, &j);
     ot_json_put_int(&j, "resident_bytes", ot_resident_peak());
     ot_session_json_nodes(w->x.s, true, &j);
+    if (w->on.dev) ot_model_device_json(&w->on, w->x.s, &j);
     json_outputs(w, &j);
     ot_json_close(&j);
 }
@@ -206,6 +212,7 @@ static void print_table(const work *w, const ot_session_figures *x, FILE *f)
             ot_format_bytes((double)x->planned_peak, b, sizeof b));
     fprintf(f, "; weights %s; process %s\n", ot_format_bytes((double)x->weight_bytes, c, sizeof c),
             ot_format_bytes((double)ot_resident_peak(), e, sizeof e));
+    if (w->on.dev) ot_model_device_print(&w->on, w->x.s, "", f);
     if (w->r->verbose) {
         fprintf(f, "nodes    %u run, %u computed before; %u values not as planned\n", x->n_nodes, x->n_folded, x->n_mispredicted);
         print_nodes(w, f);
@@ -237,6 +244,7 @@ ot_status ot_run_command(const ot_run_request *r, ot_diag *d)
     work w = {.r = r, .d = d, .a = ot_arena_new()};
     ot_status s = w.a ? run_command(&w) : ot_fail_nomem(d);
     ot_measured_close(&w.x);
+    ot_model_device_close(&w.on);
     ot_feed_release(&w.feed);
     ot_model_free(w.m);
     ot_arena_free(w.a);

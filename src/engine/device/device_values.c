@@ -86,10 +86,12 @@ static ot_status use_known(dv_prog *q, ot_id v)
     return ot_slot_set_tensor(q->p, &q->p->slots[v], t);
 }
 
-/* Dense arrays of known shape and of a type that devices have. */
-static bool known_shape(const ot_value *x, ot_nd *nd)
+/* Dense arrays of known shape. What an operator that inference does not know makes has the shape that the file states, which may be false. */
+static bool known_shape(const ot_graph *g, const ot_value *x, ot_nd *nd)
 {
+    const ot_node *n = x->producer == OT_NONE ? NULL : &g->nodes[x->producer];
     int64_t bytes;
+    if (n && n->op == OT_OP_OPAQUE && strcmp(n->domain, "onnx_tile") != 0) return false;
     if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_RANK_MAX || ot_dtype_bytes(x->dtype) == 0) return false;
     if (!ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, &bytes) || bytes == 0) return false;
     ot_nd_set_dense(nd, x->dtype, (uint32_t)x->rank, x->dims);
@@ -115,7 +117,7 @@ static ot_status describe(dv_prog *q, ot_id v)
         own->nd.block = NULL;
         own->memory = DV_WEIGHTS;
     } else if (!slot->is_const) {
-        (void)known_shape(x, &own->nd);
+        (void)known_shape(q->p->g, x, &own->nd);
     }
     dv_set(q, v, own);
     return OT_OK;

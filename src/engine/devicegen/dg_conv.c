@@ -167,6 +167,7 @@ static bool open_conv(dg_build *b, const ot_node *n, conv *c)
     if (!dg_window_read(b, n, x, wt, y, &c->w)) return false;
     if (c->group < 1 || y->dims[1] % c->group != 0 || wt->dims[1] * c->group != x->dims[1] || wt->dims[0] != y->dims[1])
         return dg_refuse(b, "channels that do not match");
+    if (y->dims[0] != x->dims[0] || !dg_is_bias(b, n, y->dims[1])) return dg_refuse(b, DG_CONTRADICT);
     c->x = dg_five_axes(x);
     c->y = dg_five_axes(y);
     c->weights = dg_five_axes(wt);

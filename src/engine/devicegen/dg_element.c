@@ -162,6 +162,10 @@ static const char *broadcast_index(dg_build *b, const dg_element *e, uint32_t ar
         (void)dg_refuse(b, "operands of several shapes");
         return "0";
     }
+    if (!dg_broadcasts(x, e->rank, e->dims)) {
+        (void)dg_refuse(b, DG_CONTRADICT);
+        return "0";
+    }
     for (uint32_t k = 0; k < x->rank; k++) coords[k] = x->dims[k] == 1 ? "0" : e->coords[e->rank - x->rank + k];
     return dg_index(b, arg, coords);
 }
@@ -210,7 +214,9 @@ const char *dg_element_value(dg_build *b, dg_element *e, ot_id v)
 static const char *channel_value(dg_build *b, const dg_element *e, ot_id v)
 {
     uint32_t arg = dg_arg(b, v, NULL, false);
-    if (e->coords) return dg_load(b, arg, dg_index(b, arg, (const char *const[]){e->coords[1]}));
+    const ot_nd *x = &b->arrays[arg];
+    if (x->rank != 1 || e->rank < 2 || x->dims[0] != e->dims[1]) (void)dg_refuse(b, DG_CONTRADICT);
+    if (e->coords && !b->why) return dg_load(b, arg, dg_index(b, arg, (const char *const[]){e->coords[1]}));
     (void)dg_refuse(b, "operands of several shapes");
     return "0";
 }

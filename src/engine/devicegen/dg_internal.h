@@ -77,6 +77,14 @@ void dg_begin(dg_build *b, int64_t items);
 /* The kernel is complete; a new one begins. */
 void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations);
 
+#define DG_CONTRADICT "shapes that contradict each other" /* some are the file's word: nothing is read outside of an array because of them */
+/* Is x, aligned at the last axis, repeated to these dims? */
+bool dg_broadcasts(const ot_nd *x, uint32_t rank, const int64_t *dims);
+static inline bool dg_same_dims(const ot_nd *x, const ot_nd *y)
+{
+    return x->rank == y->rank && !memcmp(x->dims, y->dims, x->rank * sizeof *x->dims);
+}
+
 static inline const ot_nd *dg_nd(const dg_build *b, ot_id v) { return &b->g->arrays[v]; }
 /* Input k of the node, OT_NONE where it is left out. */
 static inline ot_id dg_in(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : OT_NONE; }
@@ -115,6 +123,8 @@ typedef struct dg_window {
 
 /* weights: NULL for pools. false: refused. */
 bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *weights, const ot_nd *y, dg_window *w);
+/* Has a convolution one bias for each of so many maps, or none? */
+bool dg_is_bias(const dg_build *b, const ot_node *n, int64_t maps);
 /* x with N, C and three spatial axes: those that it lacks have extent 1. */
 ot_nd dg_five_axes(const ot_nd *x);
 

@@ -51,6 +51,7 @@ static bool view_split(const dg_build *b, const ot_node *n, uint32_t out, ot_nd 
         if (n->out[k] == OT_NONE) return false;
         at += dg_nd(b, n->out[k])->dims[axis];
     }
+    if (at + dg_nd(b, n->out[out])->dims[axis] > view->dims[axis]) return false;
     *first += at * view->strides[axis];
     view->dims[axis] = dg_nd(b, n->out[out])->dims[axis];
     return true;
@@ -74,7 +75,7 @@ static bool view_transpose(const ot_node *n, ot_nd *view)
 static bool view_expand(const ot_nd *y, ot_nd *view)
 {
     const ot_nd x = *view;
-    if (y->rank < x.rank) return false;
+    if (!dg_broadcasts(&x, y->rank, y->dims)) return false;
     view->rank = y->rank;
     for (uint32_t k = 0; k < y->rank; k++) {
         bool own = k >= y->rank - x.rank && x.dims[k - (y->rank - x.rank)] != 1;
@@ -189,6 +190,7 @@ bool dg_concat(dg_build *b, const ot_node *n)
         if (x->rank != y->rank || x->dtype != y->dtype) return dg_refuse(b, "operands that do not match");
         to.x.dims[axis] = x->dims[axis];
         at += x->dims[axis];
+        if (at > y->dims[axis] || !dg_same_dims(x, &to.x)) return dg_refuse(b, DG_CONTRADICT);
         if (!dg_copy_kernel(b, (dg_place){.v = n->in[k], .x = *x}, to)) return false;
     }
     return true;
@@ -221,6 +223,8 @@ bool dg_block(dg_build *b, const ot_node *n)
     if (x->rank != 4 || y->rank != 4 || s < 1) return dg_refuse(b, "an impossible block size");
     const ot_nd *deep = to_space ? x : y, *wide = to_space ? y : x;
     int64_t maps = wide->dims[1], step = deep->strides[1];
+    const int64_t wanted[4] = {deep->dims[0], maps, deep->dims[2] * s, deep->dims[3] * s};
+    if (deep->dims[1] != maps * s * s || memcmp(wide->dims, wanted, sizeof wanted)) return dg_refuse(b, DG_CONTRADICT);
     const int64_t dims[6] = {wide->dims[0], maps, deep->dims[2], s, deep->dims[3], s};
     const int64_t plane[6] = {wide->strides[0], wide->strides[1], wide->strides[2] * s, wide->strides[2], wide->strides[3] * s, wide->strides[3]};
     const int64_t channels[6] = {deep->strides[0], crd ? step * s * s : step, deep->strides[2], crd ? step * s : step * maps * s,
@@ -252,7 +256,7 @@ static bool pad_borders(dg_build *b, const ot_node *n, const ot_nd *x, int64_t *
         if (!dg_const_ints(b, n, 1, pads, 2 * OT_RANK_MAX, &count)) return dg_refuse(b, "borders that are not constant");
         if (dg_in(n, 3) != OT_NONE && !dg_const_ints(b, n, 3, axes, OT_RANK_MAX, &n_axes)) return dg_refuse(b, "axes that are not constant");
     }
-    if (count != 2 * n_axes) return dg_refuse(b, "borders of another length");
+    if (count != 2 * n_axes) return dg_refuse(b, DG_CONTRADICT);
     for (uint32_t k = 0; k < n_axes; k++) {
         int64_t a = axes[k] < 0 ? axes[k] + x->rank : axes[k];
         if (a < 0 || a >= x->rank) return dg_refuse(b, "an axis out of range");
@@ -269,6 +273,7 @@ bool dg_pad(dg_build *b, const ot_node *n)
     int64_t lo[OT_RANK_MAX], items;
     dg_type t;
     if (!dg_type_of(x->dtype, &t) || !pad_borders(b, n, x, lo)) return dg_refuse(b, "a Pad of this type");
+    if (x->rank != y->rank) return dg_refuse(b, DG_CONTRADICT);
     if (!constant && !edge && !wrap && strcmp(mode, "reflect") != 0) return dg_refuse(b, "an unknown mode of Pad");
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
     dg_begin(b, items);
@@ -292,13 +297,8 @@ bool dg_pad(dg_build *b, const ot_node *n)
     ot_id v = constant && n->version >= 11 ? dg_in(n, 2) : OT_NONE;
     if (v != OT_NONE) value = dg_load(b, dg_arg(b, v, NULL, false), "0");
     if (constant && n->version < 11) value = dg_fmt(b, "(float)%.9g", (double)ot_attr_float(n, "value", 0));
-    const ot_nd sized = *x;
-    for (uint32_t k = 0; k < x->rank; k++) /* an axis of one element is read at 0, whatever its coordinate */
-        if (sized.dims[k] == 1) at[k] = "0";
     dg_line(b, "%s y = %s;\nif (%s) y = %s;", t.computed, value, inside, dg_load(b, in, dg_index(b, in, at)));
-    const char *coords[OT_RANK_MAX];
-    memcpy(coords, c, sizeof coords);
-    dg_store(b, out, dg_index(b, out, coords), "y");
+    dg_store(b, out, dg_index(b, out, c), "y");
     dg_end(b, items, 64, 0);
     return !b->why;
 }
@@ -314,8 +314,12 @@ bool dg_gather(dg_build *b, const ot_node *n)
     if (axis < 0) axis += x.rank;
     if (axis < 0 || axis >= x.rank || y.rank != x.rank - 1 + index->rank) return dg_refuse(b, "an axis out of range");
     if (index->dtype != OT_I64 && index->dtype != OT_I32) return dg_refuse(b, "an index of this type");
+    for (uint32_t k = 0; k < y.rank; k++) {
+        bool by = k >= axis && k < axis + index->rank;
+        if (y.dims[k] != (by ? index->dims[k - axis] : x.dims[k < axis ? k : k + 1 - index->rank])) return dg_refuse(b, DG_CONTRADICT);
+    }
     if (!as_carrier(b, &x) || !as_carrier(b, &y)) return false;
-    if (!ot_nd_elems(&y, &items) || items == 0) return dg_refuse(b, "an empty result");
+    if (!ot_nd_elems(&y, &items) || items == 0 || x.dims[axis] == 0) return dg_refuse(b, "an empty result");
     dg_begin(b, items);
     dg_split(b, "c", y.rank, y.dims, c);
     uint32_t in = dg_arg(b, n->in[0], &x, false), by = dg_arg(b, n->in[1], NULL, false), out = dg_arg(b, n->out[0], &y, true);

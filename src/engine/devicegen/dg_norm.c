@@ -46,8 +46,8 @@ static const char *row_operand(dg_build *b, const dg_row *r, ot_id v)
     const char *c[OT_RANK_MAX];
     uint32_t arg = dg_arg(b, v, NULL, false);
     const ot_nd *x = &b->arrays[arg];
-    if (x->rank > r->rank) {
-        (void)dg_refuse(b, "a scale of higher rank");
+    if (!dg_broadcasts(x, r->rank, r->dims)) {
+        (void)dg_refuse(b, DG_CONTRADICT);
         return "0";
     }
     for (uint32_t k = 0; k < x->rank; k++) c[k] = x->dims[k] == 1 ? "0" : r->coords[r->rank - x->rank + k];
@@ -88,6 +88,10 @@ static bool group_norm(dg_build *b, const ot_node *n)
     if (groups < 1 || x->dims[1] % groups != 0) return dg_refuse(b, "channels that are no whole groups");
     const ot_nd from = split_channels(x, groups), to = split_channels(y, groups);
     bool by_group = !instance && n->version < 21;
+    for (uint32_t k = 1; k < 3; k++) {
+        const ot_nd *v = dg_nd(b, n->in[k]);
+        if (v->rank != 1 || v->dims[0] != (by_group ? groups : x->dims[1])) return dg_refuse(b, DG_CONTRADICT);
+    }
     for (uint32_t k = 2; k < from.rank; k++) r.reduced[k] = true;
     if (!dg_row_open(b, &r, &from)) return false;
     uint32_t in = dg_arg(b, n->in[0], &from, false), out = dg_arg(b, n->out[0], &to, true);
@@ -130,6 +134,7 @@ bool dg_norm(dg_build *b, const ot_node *n)
 {
     const ot_nd *x = dg_nd(b, n->in[0]);
     if (!ot_dtype_is_real(x->dtype)) return dg_refuse(b, "a normalisation of this type");
+    if (!dg_same_dims(x, dg_nd(b, n->out[0]))) return dg_refuse(b, DG_CONTRADICT);
     switch ((int)n->op) {
     case OT_OP_LayerNormalization:
     case OT_OP_RMSNormalization: return layer_norm(b, n);

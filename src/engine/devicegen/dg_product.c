@@ -38,6 +38,12 @@ static bool open_product(dg_build *b, const ot_node *n, product *p)
     if (p->b.dims[p->b.rank - 2] != p->depth || p->y.rank < 2 || p->y.dims[p->y.rank - 2] != p->rows ||
         p->y.dims[p->y.rank - 1] != p->cols)
         return dg_refuse(b, "extents that do not match");
+    const ot_nd *bias = n->op == OT_OP_Gemm && dg_in(n, 2) != OT_NONE ? dg_nd(b, n->in[2]) : NULL;
+    ot_nd of_a = p->a, of_b = p->b; /* their batch axes */
+    of_a.dims[of_a.rank - 2] = of_a.dims[of_a.rank - 1] = of_b.dims[of_b.rank - 2] = of_b.dims[of_b.rank - 1] = 1;
+    if (!dg_broadcasts(&of_a, p->y.rank, p->y.dims) || !dg_broadcasts(&of_b, p->y.rank, p->y.dims) ||
+        (bias && !dg_broadcasts(bias, p->y.rank, p->y.dims)) || (n->op == OT_OP_Gemm && (p->a.rank != 2 || p->b.rank != 2)))
+        return dg_refuse(b, DG_CONTRADICT);
     p->lanes = p->cols >= 5 ? 8 : p->cols >= 3 ? 4 : 1;
     p->block = p->rows >= ROWS ? ROWS : 1;
     return true;

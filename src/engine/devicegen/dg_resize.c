@@ -34,6 +34,8 @@ bool dg_resize(dg_build *b, const ot_node *n)
     bool nearest = r->mode == OT_RESIZE_NEAREST;
     if (!dg_type_of(x->dtype, &t) || (!nearest && !ot_dtype_is_real(x->dtype)) || x->rank != y->rank) return dg_refuse(b, "a Resize of this type");
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
+    for (uint32_t k = 0; k < x->rank; k++)
+        if (y->dims[k] != (r->axes[k].same ? x->dims[k] : r->axes[k].out)) return dg_refuse(b, DG_CONTRADICT);
     dg_begin(b, items);
     dg_split(b, "c", y->rank, y->dims, c);
     uint32_t in = dg_arg(b, n->in[0], NULL, false);
@@ -57,7 +59,10 @@ bool dg_resize(dg_build *b, const ot_node *n)
         }
     }
     const char *load = dg_load(b, in, dg_index(b, in, at));
-    dg_line(b, *weight ? "y += %s * %s;" : "y = %s;", load, weight);
+    if (*weight)
+        dg_line(b, "y += %s * %s;", load, weight);
+    else
+        dg_line(b, "y = %s;", load);
     for (uint32_t k = 0; k < x->rank; k++)
         if (!r->axes[k].same) dg_line(b, "}");
     if (*outside) dg_line(b, "if (%s) y = (float)%.9g;", outside, (double)r->extrapolation);

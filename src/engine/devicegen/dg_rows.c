@@ -96,16 +96,15 @@ static bool read_axes(dg_build *b, const ot_node *n, const ot_nd *x, bool *reduc
 }
 
 /* Coordinates in the result: axes that are reduced are 0 there, or not there. */
-static void result_coords(const dg_row *r, const ot_nd *y, const char **out)
+static bool result_coords(dg_build *b, const dg_row *r, const ot_nd *y, const char **out)
 {
     uint32_t to = 0;
-    for (uint32_t k = 0; k < r->rank && to < y->rank; k++) {
-        if (!r->reduced[k])
-            out[to++] = r->coords[k];
-        else if (y->rank == r->rank)
-            out[to++] = "0";
+    for (uint32_t k = 0; k < r->rank; k++) {
+        if (r->reduced[k] && y->rank != r->rank) continue;
+        if (to == y->rank || y->dims[to] != (r->reduced[k] ? 1 : r->dims[k])) return dg_refuse(b, DG_CONTRADICT);
+        out[to++] = r->reduced[k] ? "0" : r->coords[k];
     }
-    while (to < y->rank) out[to++] = "0";
+    return to == y->rank || dg_refuse(b, DG_CONTRADICT);
 }
 
 bool dg_reduce(dg_build *b, const ot_node *n)
@@ -136,7 +135,7 @@ bool dg_reduce(dg_build *b, const ot_node *n)
     dg_line(b, "const sum_t n_all = %s;", dg_num(b, r.length));
     const char *last = strcmp(how->last, "s / n") == 0 ? "s / n_all" : how->last;
     dg_line(b, "const %s y = %s;", t.computed, last);
-    result_coords(&r, y, coords);
+    if (!result_coords(b, &r, y, coords)) return false;
     dg_element e = {.rank = y->rank, .dims = y->dims, .coords = coords};
     dg_element_var(b, &e, n->out[0], "y");
     if (!dg_element_rest(b, &e, 1)) return false;
@@ -155,6 +154,7 @@ bool dg_softmax(dg_build *b, const ot_node *n)
     if (n->op == OT_OP_Hardmax) return dg_refuse(b, "an operator that has no kernel");
     if (axis < 0) axis += x->rank;
     if (!ot_dtype_is_real(x->dtype) || axis < 0 || axis > x->rank || (axis == x->rank && !old)) return dg_refuse(b, "a Softmax of this type");
+    if (!dg_same_dims(x, y)) return dg_refuse(b, DG_CONTRADICT);
     for (uint32_t k = (uint32_t)axis; k < x->rank; k++) r.reduced[k] = old || k == (uint32_t)axis;
     if (!dg_row_open(b, &r, x)) return false;
     uint32_t in = dg_arg(b, n->in[0], NULL, false), out = dg_arg(b, n->out[0], NULL, true);
@@ -171,7 +171,6 @@ bool dg_softmax(dg_build *b, const ot_node *n)
     dg_row_loops(b, &r);
     dg_store(b, out, dg_index(b, out, r.coords), dg_fmt(b, log ? "%s - m - f" : "exp(%s - m) * f", load));
     dg_row_close(b, &r);
-    if (x->rank != y->rank) return dg_refuse(b, "a result of another rank");
     dg_end(b, r.items, 4, 8.0 * (double)r.items * (double)r.length);
     return !b->why;
 }
@@ -197,7 +196,7 @@ bool dg_arg_reduce(dg_build *b, const ot_node *n)
     dg_line(b, "const %s x = %s;", t.computed, dg_load(b, in, dg_index(b, in, r.coords)));
     dg_line(b, "if (x %s%s s) { s = x; at = %s; }", n->op == OT_OP_ArgMax ? ">" : "<", last ? "=" : "", r.coords[axis]);
     dg_row_close(b, &r);
-    result_coords(&r, y, coords);
+    if (!result_coords(b, &r, y, coords)) return false;
     dg_store(b, out, dg_index(b, out, coords), "at");
     dg_end(b, r.items, 4, (double)r.items * (double)r.length);
     return !b->why;

@@ -188,6 +188,14 @@ uint32_t dg_table(dg_build *b, ot_dtype t, int64_t n, const void *data)
     return add_arg(b, &arg, x);
 }
 
+bool dg_broadcasts(const ot_nd *x, uint32_t rank, const int64_t *dims)
+{
+    if (x->rank > rank) return false;
+    for (uint32_t k = 0; k < x->rank; k++)
+        if (x->dims[k] != 1 && x->dims[k] != dims[rank - x->rank + k]) return false;
+    return true;
+}
+
 /* ---- elements ---- */
 
 const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords)

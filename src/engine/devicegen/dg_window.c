@@ -55,6 +55,7 @@ ot_nd dg_five_axes(const ot_nd *x)
 
 bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *weights, const ot_nd *y, dg_window *w)
 {
+    if (weights && weights->rank != x->rank) return dg_refuse(b, DG_CONTRADICT);
     *w = (dg_window){.kernel = {1, 1, 1}, .in = {1, 1, 1}, .out = {1, 1, 1}};
     if (x->rank < 3 || x->rank > 5 || y->rank != x->rank) return dg_refuse(b, "more than three spatial axes");
     w->n = x->rank - 2;
@@ -70,6 +71,12 @@ bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *
     for (uint32_t k = 0; k < 3; k++)
         if (w->kernel[k] < 1 || w->stride[k] < 1 || w->dilation[k] < 1) return dg_refuse(b, "an impossible window");
     return window_pads(b, n, !weights, w);
+}
+
+bool dg_is_bias(const dg_build *b, const ot_node *n, int64_t maps)
+{
+    const ot_nd *x = dg_in(n, 2) == OT_NONE ? NULL : dg_nd(b, n->in[2]);
+    return !x || (x->rank == 1 && x->dims[0] == maps);
 }
 
 /* ---- pools ---- */
@@ -138,6 +145,7 @@ bool dg_pool(dg_build *b, const ot_node *n)
     if (!dg_type_of(x->dtype, &t) || (!t.is_float && !max) || t.bits == 64) return dg_refuse(b, "a pool of this type");
     if (!t.is_float && ot_dtype_bytes(x->dtype) > 1) return dg_refuse(b, "a pool of this type");
     if (!dg_window_read(b, n, x, NULL, y, &w)) return false;
+    if (x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1]) return dg_refuse(b, DG_CONTRADICT);
     const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(y);
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
     dg_begin(b, items);
@@ -166,6 +174,9 @@ bool dg_conv_transpose(dg_build *b, const ot_node *n)
     if (!dg_window_read(b, n, x, wt, y, &w)) return false;
     if (strcmp(ot_attr_str(n, "auto_pad", "NOTSET"), "NOTSET") != 0 || ot_attr_find(n, "output_shape"))
         return dg_refuse(b, "ConvTranspose with pads that follow from its output");
+    if (group < 1 || wt->rank != x->rank || wt->dims[0] != x->dims[1] || x->dims[1] % group != 0 || wt->dims[1] * group != y->dims[1] ||
+        y->dims[0] != x->dims[0] || !dg_is_bias(b, n, y->dims[1]))
+        return dg_refuse(b, DG_CONTRADICT);
     const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(y), w5 = dg_five_axes(wt);
     int64_t in_maps = x->dims[1] / group, maps = wt->dims[1];
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Models on a device, untiled and tiled, against ONNX Runtime: are results equal, what ran where, how much device memory it took.
+
+  device_suite.py --tool build/onnx-tile [--device opencl] [--args "--goal memory"] [--shapes NAME:INPUT=D,D]... MODEL.onnx...
+
+One line a model and form: equal, nodes on the device, nodes on the host by operator, planned and measured bytes of device memory. Equal: the
+rules of our measurements (integers exactly; floats: NMSE 1e-8, largest difference 1e-3 of the largest value; half precision: 1e-4, 2e-2).
+The tiled form is the engine's (--emit engine) for goal memory, unless --args says otherwise. Exit 1 when a model differs or does not run.
+Needs onnxruntime and numpy.
+"""
+import argparse
+import json
+import math
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnxruntime as ort
+
+TYPES = {'float': 'f4', 'float16': 'f2', 'double': 'f8', 'int64': 'i8', 'int32': 'i4', 'int16': 'i2', 'int8': 'i1', 'uint8': 'u1',
+         'uint16': 'u2', 'uint32': 'u4', 'uint64': 'u8', 'bool': '?'}
+
+
+def make_feeds(session, shapes, seed):
+    rng, feeds = np.random.default_rng(seed), {}
+    for i in session.get_inputs():
+        shape = shapes.get(i.name) or [d if isinstance(d, int) and d > 0 else 1 for d in i.shape]
+        kind = np.dtype(TYPES[i.type[7:-1]])
+        if kind == np.bool_:
+            feeds[i.name] = np.ones(shape, kind)
+        elif kind.kind in 'iu':
+            feeds[i.name] = rng.integers(0, 256 if kind == np.uint8 else 2, shape).astype(kind)
+        else:
+            feeds[i.name] = rng.random(shape).astype(kind)
+    return feeds
+
+
+def difference(a, b, half):
+    """None: equal; else what differs."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return f'{b.dtype}{list(b.shape)} for {a.dtype}{list(a.shape)}'
+    if a.dtype.kind != 'f':
+        return None if np.array_equal(a, b) else f'{np.count_nonzero(a != b)} integers differ'
+    x, y = a.astype('f8'), b.astype('f8')
+    special = ~np.isfinite(x) | ~np.isfinite(y)
+    if not np.array_equal(x[special], y[special], equal_nan=True):
+        return 'NaN or infinities differ'
+    x, y = x[~special], y[~special]
+    if not x.size:
+        return None
+    power, most = float(np.sum(x * x)), float(np.max(np.abs(x)))
+    nmse = float(np.sum((x - y) ** 2)) / power if power else float(np.any(y))
+    worst = float(np.max(np.abs(x - y))) / most if most else float(np.any(y))
+    limits = (1e-4, 2e-2) if half or a.dtype == np.float16 else (1e-8, 1e-3)
+    return None if nmse <= limits[0] and worst <= limits[1] else f'NMSE {nmse:.1e}, largest {worst:.1e}'
+
+
+def run_tool(a, model, feeds, folder):
+    """(report, outputs) or a line that says why not."""
+    command = [a.tool, 'run', model, '--device', a.device, '--json', '--output-dir', folder]
+    for k, (name, value) in enumerate(feeds.items()):
+        path = f'{folder}/in{k}.npy'
+        np.save(path, value)
+        command += ['--input', f'{name}={path}']
+    try:
+        r = subprocess.run(command, capture_output=True, text=True, timeout=a.timeout)
+    except subprocess.TimeoutExpired:
+        return f'more than {a.timeout} s', None
+    if r.returncode != 0:
+        return f'exit {r.returncode}: {(r.stderr.strip().splitlines() or ["nothing said"])[-1][:160]}', None
+    report = json.loads(r.stdout)
+    return report, [np.load(f'{folder}/{k}.npy') for k in range(len(report['outputs']))]
+
+
+def judge(a, model, feeds, wanted, half):
+    with tempfile.TemporaryDirectory() as folder:
+        report, outputs = run_tool(a, model, feeds, folder)
+    if outputs is None:
+        return None, report
+    for k, (x, y) in enumerate(zip(wanted, outputs)):
+        what = difference(x, y, half)
+        if what:
+            return report, f'output {k}: {what}'
+    return report, None
+
+
+def line(name, form, report, why):
+    d = report['device'] if report else None
+    where = f"{d['nodes_on_device']:5} {d['nodes_on_host']:5}" if d else f"{'-':>5} {'-':>5}"
+    memory = f"{d['planned_bytes'] / 2**20:9.2f} {d['peak_bytes'] / 2**20:9.2f} {d['arena_bytes'] / 2**20:9.2f}" if d else ' ' * 29
+    hosts = ', '.join(f"{f['nodes']} {f['operator']} ({f['why']})" for f in d['fallbacks']) if d else ''
+    seconds = f"{report['least_seconds']:8.3f}" if report else ' ' * 8
+    print(f"{name:28.28} {form:8} {'equal' if not why else 'DIFFERS':8} {where} {memory} {seconds}  {why or hosts}", flush=True)
+
+
+def one(a, model, shapes):
+    name = os.path.splitext(os.path.basename(model))[0]
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model, options, providers=['CPUExecutionProvider'])
+    feeds = make_feeds(session, shapes, a.seed)
+    wanted = session.run(None, feeds)
+    half = any(x.dtype == np.float16 for x in [*feeds.values(), *wanted]) or 'fp16' in name or 'f16' in name
+    results = {}
+    report, why = judge(a, model, feeds, wanted, half)
+    line(name, 'untiled', report, why)
+    results['untiled'] = report, why
+    with tempfile.TemporaryDirectory() as folder:
+        tiled = f'{folder}/tiled.onnx'
+        command = [a.tool, model, '-o', tiled, '--emit', 'engine', '-q', *shlex.split(a.args)]
+        for k, v in feeds.items():
+            command += ['--shape', f"{k}={','.join(map(str, v.shape))}"]
+        r = subprocess.run(command, capture_output=True, text=True)
+        report, why = (None, f'the tool: {r.stderr.strip()[-160:]}') if r.returncode else judge(a, tiled, feeds, wanted, half)
+    line(name, 'tiled', report, why)
+    results['tiled'] = report, why
+    return results
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--tool', default='build/onnx-tile')
+    p.add_argument('--device', default='opencl')
+    p.add_argument('--args', default='--goal memory')
+    p.add_argument('--shapes', action='append', default=[], metavar='MODEL:INPUT=D,D')
+    p.add_argument('--seed', type=int, default=1)
+    p.add_argument('--timeout', type=float, default=600)
+    p.add_argument('models', nargs='+')
+    a = p.parse_args()
+    print(f"{'model':28} {'form':8} {'':8} {'dev':>5} {'host':>5} {'plan MiB':>9} {'peak MiB':>9} {'arena':>9} {'seconds':>8}  on the host, or what differs")
+    failed, passed, skipped, ratios, start = 0, 0, 0, [], time.time()
+    for model in a.models:
+        name, shapes = os.path.splitext(os.path.basename(model))[0], {}
+        for s in a.shapes:
+            of, binding = s.split(':', 1)
+            if of == name:
+                key, dims = binding.rsplit('=', 1)
+                shapes[key] = [int(d) for d in dims.split(',')]
+        try:
+            r = one(a, model, shapes)
+        except Exception as ex:  # ONNX Runtime does not take it: nothing to compare with
+            print(f'{name:28.28} skipped: {str(ex).splitlines()[0][:120]}')
+            skipped += 1
+            continue
+        bad = any(why for _, why in r.values())
+        failed, passed = failed + bad, passed + (not bad)
+        if not bad:
+            ratios.append(r['tiled'][0]['device']['peak_bytes'] / r['untiled'][0]['device']['peak_bytes'])
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1
+    print(f'device memory, tiled to untiled: x{mean:.3f} in the geometric mean of {len(ratios)}; {time.time() - start:.0f} s')
+    print(f'{passed} passed, {failed} failed, {skipped} skipped')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,81 @@
+/* Which device a model runs on, and its figures as text and as JSON. */
+#ifdef OT_ENGINE
+#include "model_device.h"
+
+ot_status ot_model_device_open(const char *name, ot_diag *d, ot_model_device *out)
+{
+    ot_dev_api api;
+    uint32_t number;
+    ot_device_error e;
+    *out = (ot_model_device){0};
+    if (!name || strcmp(name, "cpu") == 0) return OT_OK;
+    if (!ot_device_parse(name, &api, &number)) return ot_fail(d, OT_E_USAGE, "--device '%.100s' is no device", name);
+    if (ot_device_open(api, number, NULL, &e, &out->dev) != OT_OK) return ot_device_tell(&e, d);
+    out->place = ot_device_place(out->dev);
+    return OT_OK;
+}
+
+void ot_model_device_close(ot_model_device *x)
+{
+    ot_device_close(x->dev);
+    *x = (ot_model_device){0};
+}
+
+const ot_session_place *ot_model_device_place(const ot_model_device *x) { return x->dev ? &x->place : NULL; }
+
+/* What the buffers of the device took at the most, as the device counts them. */
+static int64_t measured(const ot_model_device *x) { return ot_device_use(x->dev).peak; }
+
+void ot_model_device_print(const ot_model_device *x, const ot_session *s, const char *indent, FILE *f)
+{
+    char a[32], b[32], c[32];
+    ot_device_figures v;
+    ot_device_figures_get(s, &v);
+    const ot_device_facts *facts = ot_device_about(x->dev);
+    fprintf(f, "%sdevice   %s:%u %s\n", indent, ot_dev_api_name(facts->api), facts->number, facts->name);
+    fprintf(f, "%s         memory %s planned for activations, %s for weights; %s allocated\n", indent,
+            ot_format_bytes((double)v.arena_bytes, a, sizeof a), ot_format_bytes((double)v.weight_bytes, b, sizeof b),
+            ot_format_bytes((double)v.device_bytes, c, sizeof c));
+    fprintf(f, "%s         %u nodes on the device, %u on the host; %u functions, %s in %s; %u launches a run\n", indent, v.n_device, v.n_host,
+            v.n_programs, v.from_disk ? "read" : "compiled", ot_format_seconds(v.compile_seconds, a, sizeof a), v.n_launches);
+    fprintf(f, "%s         %s in %u uploads, %s in %u downloads a run\n", indent, ot_format_bytes((double)v.uploaded, a, sizeof a), v.n_uploads,
+            ot_format_bytes((double)v.downloaded, b, sizeof b), v.n_downloads);
+    for (uint32_t k = 0; k < v.n_fallbacks; k++)
+        fprintf(f, "%s         on the host: %u %s (%s), first '%s'\n", indent, v.fallbacks[k].n, v.fallbacks[k].op, v.fallbacks[k].why,
+                v.fallbacks[k].node);
+}
+
+void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json *j)
+{
+    ot_device_figures v;
+    ot_device_figures_get(s, &v);
+    const ot_device_facts *facts = ot_device_about(x->dev);
+    ot_json_open(j, "device");
+    ot_json_put_text(j, "api", ot_dev_api_name(facts->api));
+    ot_json_put_int(j, "number", facts->number);
+    ot_json_put_text(j, "name", facts->name);
+    ot_json_put_int(j, "planned_bytes", v.arena_bytes + v.weight_bytes);
+    ot_json_put_int(j, "arena_bytes", v.arena_bytes);
+    ot_json_put_int(j, "weight_bytes", v.weight_bytes);
+    ot_json_put_int(j, "allocated_bytes", v.device_bytes);
+    ot_json_put_int(j, "peak_bytes", measured(x));
+    ot_json_put_int(j, "nodes_on_device", v.n_device);
+    ot_json_put_int(j, "nodes_on_host", v.n_host);
+    ot_json_put_int(j, "functions", v.n_programs);
+    ot_json_put_int(j, "launches", v.n_launches);
+    ot_json_put_int(j, "uploaded_bytes", v.uploaded);
+    ot_json_put_int(j, "downloaded_bytes", v.downloaded);
+    ot_json_put_number(j, "compile_seconds", v.compile_seconds);
+    ot_json_list(j, "fallbacks");
+    for (uint32_t k = 0; k < v.n_fallbacks; k++) {
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "operator", v.fallbacks[k].op);
+        ot_json_put_text(j, "node", v.fallbacks[k].node);
+        ot_json_put_text(j, "why", v.fallbacks[k].why);
+        ot_json_put_int(j, "nodes", v.fallbacks[k].n);
+        ot_json_close(j);
+    }
+    ot_json_close(j);
+    ot_json_close(j);
+}
+#endif

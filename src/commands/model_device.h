@@ -1,0 +1,23 @@
+/* --device of run and bench: the device that sessions run on, and what is told of it. */
+#ifndef OT_MODEL_DEVICE_H
+#define OT_MODEL_DEVICE_H
+
+#include "base/json.h"
+#include "engine/device/device_session.h"
+
+typedef struct ot_model_device {
+    ot_device *dev; /* NULL: the host */
+    ot_session_place place;
+} ot_model_device;
+
+/* `name`: NULL or "cpu": none; else as ot_device_parse takes it. To be closed after the sessions on it. OT_E_USAGE: there is no such
+ * device, in one line. */
+ot_status ot_model_device_open(const char *name, ot_diag *d, ot_model_device *out) OT_MUST_USE;
+void ot_model_device_close(ot_model_device *x);
+/* Of ot_session_options; NULL: the host. */
+const ot_session_place *ot_model_device_place(const ot_model_device *x);
+/* The session's figures on the device: lines, each opened by `indent`; a JSON object "device". */
+void ot_model_device_print(const ot_model_device *x, const ot_session *s, const char *indent, FILE *f);
+void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json *j);
+
+#endif
