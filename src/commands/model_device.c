@@ -36,13 +36,14 @@ void ot_model_device_print(const ot_model_device *x, const ot_session *s, const 
     fprintf(f, "%s         memory %s planned for activations, %s for weights; %s allocated\n", indent,
             ot_format_bytes((double)v.arena_bytes, a, sizeof a), ot_format_bytes((double)v.weight_bytes, b, sizeof b),
             ot_format_bytes((double)v.device_bytes, c, sizeof c));
-    fprintf(f, "%s         %u nodes on the device, %u on the host; %u functions, %s in %s; %u launches a run\n", indent, v.n_device, v.n_host,
-            v.n_programs, v.from_disk ? "read" : "compiled", ot_format_seconds(v.compile_seconds, a, sizeof a), v.n_launches);
-    fprintf(f, "%s         %s in %u uploads, %s in %u downloads a run\n", indent, ot_format_bytes((double)v.uploaded, a, sizeof a), v.n_uploads,
-            ot_format_bytes((double)v.downloaded, b, sizeof b), v.n_downloads);
+    fprintf(f, "%s         %u nodes on the device, %u on the host; %u functions, %s in %s; %u launches a run\n", indent, v.n_device,
+            v.n_host, v.n_programs, v.from_disk ? "read" : "compiled", ot_format_seconds(v.compile_seconds, a, sizeof a),
+            v.n_launches);
+    fprintf(f, "%s         %s in %u uploads, %s in %u downloads a run\n", indent, ot_format_bytes((double)v.uploaded, a, sizeof a),
+            v.n_uploads, ot_format_bytes((double)v.downloaded, b, sizeof b), v.n_downloads);
     for (uint32_t k = 0; k < v.n_fallbacks; k++)
-        fprintf(f, "%s         on the host: %u %s (%s), first '%s'\n", indent, v.fallbacks[k].n, v.fallbacks[k].op, v.fallbacks[k].why,
-                v.fallbacks[k].node);
+        fprintf(f, "%s         on the host: %u %s (%s), first '%s'\n", indent, v.fallbacks[k].n, v.fallbacks[k].op,
+                v.fallbacks[k].why, v.fallbacks[k].node);
 }
 
 void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json *j)

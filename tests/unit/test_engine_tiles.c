@@ -2,34 +2,9 @@
  * untiled reference; tables and bodies that break the form, refused by the session itself, whoever
  * made the model.
  */
-#include "engine_graphs.h"
+#include "tiled_graph.h"
 
 #include "engine/ref/ref_number.h"
-
-#include "plan/plan.h"
-#include "rewrite/rewrite.h"
-
-/* ---- tiling in memory ---- */
-
-/* Every region that may be cut is cut, for a cache of so many bytes. Returns the number of regions.
- */
-static uint32_t tile(ot_model *m, int64_t l2)
-{
-    ot_target target;
-    ot_plan *plan = NULL;
-    ot_plan_options o = {.force = true, .max_slowdown = 0.1};
-    ot_graph *g = m->graph;
-    bool ok = ot_infer_shapes(g, NULL, 0) == OT_OK && ot_target_load("cpu-generic", 2, m->diag, &target) == OT_OK;
-    if (!ok) fail_msg("%s", m->diag->message);
-    ot_target_set_l2(&target, l2);
-    ot_target_set_engine(&target);
-    if (ot_plan_graph(g, &target, &o, &plan) != OT_OK) fail_msg("%s", m->diag->message);
-    uint32_t n = plan->n_regions;
-    if (n > 0 && (ot_fold_static(g, plan) != OT_OK || ot_rewrite(g, plan) != OT_OK || ot_check_tile_ops(g, NULL) != OT_OK))
-        fail_msg("%s", m->diag->message);
-    ot_plan_free(plan);
-    return n;
-}
 
 static void check_same(const graph *g, const graph_run *want, const graph_run *got, const char *what, unsigned seed)
 {
@@ -62,7 +37,7 @@ static uint32_t check_seed(unsigned seed)
         graph_run r = {.m = NULL};
         ot_session_options o = {.threads = ways[k].threads, .reference = ways[k].reference, .poison = (seed + k) % 2};
         ot_model *m = text_model(g.text, &r.d);
-        regions += tile(m, ways[k].l2);
+        regions += tile_graph(m, ways[k].l2);
         snprintf(what, sizeof what, "%s, %u threads%s, cache of %lld", o.reference ? "reference" : "fast", o.threads,
                  o.poison ? ", poisoned" : "", (long long)ways[k].l2);
         if (graph_open(&r, m, o) != OT_OK) fail_msg("seed %u, %s: %s\n%s", seed, what, r.d.message, g.text);

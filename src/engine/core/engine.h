@@ -132,11 +132,11 @@ typedef struct ot_session_place {
 
 typedef struct ot_session_options {
     const ot_session_place *place; /* borrowed until ot_session_free; NULL: here */
-    uint32_t threads; /* 0: 1 */
-    bool reference;   /* reference kernels only */
-    bool releases;    /* the model serves this session only: contents of initializers that kernels keep in another form are
+    uint32_t threads;              /* 0: 1 */
+    bool reference;                /* reference kernels only */
+    bool releases; /* the model serves this session only: contents of initializers that kernels keep in another form are
                                given back, and the model cannot be written or used again */
-    bool poison;      /* fill arena memory with junk where no value lives, and outputs before they are computed */
+    bool poison;   /* fill arena memory with junk where no value lives, and outputs before they are computed */
     const ot_shape_binding *shapes; /* [n_shapes] dimensions of inputs; usually those of the arrays to come */
     size_t n_shapes;
     const struct ot_override *overrides; /* [n_overrides] initializers that are inputs, too, with other contents */

@@ -169,7 +169,7 @@ struct ot_session {
     bool reference, poison, releases;
     const ot_session_place *place; /* NULL: steps run here */
     void *placed;                  /* its state */
-    struct ot_trace *trace; /* NULL: steps are not recorded */
+    struct ot_trace *trace;        /* NULL: steps are not recorded */
     ot_prog *top;
     /* Lowering a tiled region needs programs, which are lowered themselves: *p, the program of a tile's body g inside `outer` (made
      * now if NULL), gets places for its values and times. By whoever makes programs. */
@@ -219,6 +219,8 @@ void ot_dnnl_release_engine(void *engine);
 
 /* lower.c: fuse steps and give values layouts. Requires steps; lifetimes come after. */
 ot_status ot_lower(ot_prog *p) OT_MUST_USE;
+/* The graph of p tells of outer values what the graphs around it know. */
+void ot_prog_describe_outer(ot_prog *p);
 /* weight_release.c: when all programs are made: fill packed weights, and give back what they were made of. */
 ot_status ot_settle_weights(struct ot_session *s) OT_MUST_USE;
 

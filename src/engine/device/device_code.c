@@ -41,7 +41,8 @@ static char *cache_path(dv_session *s, const char *text, size_t n)
         base = ot_strdup(s->a, cache);
     else if (home && home[0] == '/')
         base = ot_format(s->a, "%s/.cache", home);
-    return base ? ot_format(s->a, "%s/onnx-tile/device/%s-%016llx.bin", base, ot_dev_api_name(f->api), (unsigned long long)hash) : NULL;
+    return base ? ot_format(s->a, "%s/onnx-tile/device/%s-%016llx.bin", base, ot_dev_api_name(f->api), (unsigned long long)hash)
+                : NULL;
 }
 
 static bool read_whole(ot_arena *a, const char *path, void **data, size_t *n)

@@ -66,7 +66,10 @@ static bool is_element(const dv_prog *q, uint32_t place)
     return step->n_out > 0 && dv_known(q, step->out_ids[0]) && ot_dg_is_element(n, q->arrays);
 }
 
-static bool same_dims(const ot_nd *a, const ot_nd *b) { return a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims); }
+static bool same_dims(const ot_nd *a, const ot_nd *b)
+{
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims);
+}
 
 static bool supported(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role)
 {
@@ -104,7 +107,8 @@ static void keep(dv_prog *q, const ot_group *x, ot_group *groups)
 
 ot_status dv_find_groups(dv_prog *q, ot_group **out)
 {
-    const ot_group_view view = {q, q->p->g, q->p->n_steps, node_at, operands, readers, maker, origin, is_pinned, is_const, shape, has_more_outputs};
+    const ot_group_view view = {q,     q->p->g, q->p->n_steps, node_at,  operands, readers,
+                                maker, origin,  is_pinned,     is_const, shape,    has_more_outputs};
     const ot_group_rules rules = {"device", supported, NULL};
     ot_group_list chains;
     *out = OT_NEW_N(q->s->a, ot_group, q->p->n_steps + 1u);
@@ -113,7 +117,8 @@ ot_status dv_find_groups(dv_prog *q, ot_group **out)
         ot_group x;
         const ot_node *n = node_at(q, k);
         if (!n || !ot_dg_takes_posts(n) || n->n_out < 1 || !dv_known(q, n->out[0])) continue;
-        if (!ot_group_conv(&view, &rules, k, &x)) x = (ot_group){.n = 1, .parts = {{k, OT_ROLE_PRODUCT}}, .result = n->out[0], .residual = OT_NONE};
+        if (!ot_group_conv(&view, &rules, k, &x))
+            x = (ot_group){.n = 1, .parts = {{k, OT_ROLE_PRODUCT}}, .result = n->out[0], .residual = OT_NONE};
         extend(q, &x);
         keep(q, &x, *out);
     }

@@ -28,11 +28,11 @@ struct dv_value {
     /* where `of` is NULL: */
     const struct dv_prog *owner; /* whose arena it lies in */
     dv_memory memory;
-    bool used;               /* kernels touch it: it has memory on the device */
-    bool uploaded;           /* its contents come from the host: an input, or made there */
-    uint32_t born, last;     /* units that touch it first and last */
-    uint32_t item;           /* of the plan */
-    int64_t offset;          /* bytes in its memory */
+    bool used;           /* kernels touch it: it has memory on the device */
+    bool uploaded;       /* its contents come from the host: an input, or made there */
+    uint32_t born, last; /* units that touch it first and last */
+    uint32_t item;       /* of the plan */
+    int64_t offset;      /* bytes in its memory */
 };
 
 typedef enum dv_kind {
@@ -51,24 +51,24 @@ typedef struct dv_arg {
 
 typedef struct dv_kernel {
     const ot_dg_kernel *k;
-    dv_arg *args;        /* [k->n_args] */
-    uint32_t function;   /* of the session's program */
-    int64_t numbers_at;  /* 32-bit numbers before its own in the weights' memory */
+    dv_arg *args;       /* [k->n_args] */
+    uint32_t function;  /* of the session's program */
+    int64_t numbers_at; /* 32-bit numbers before its own in the weights' memory */
 } dv_kernel;
 
 typedef struct dv_unit {
     dv_kind kind;
-    ot_step *step;       /* of the last node */
+    ot_step *step; /* of the last node */
     uint32_t n_nodes;
-    dv_kernel *kernels;  /* [n_kernels] */
+    dv_kernel *kernels; /* [n_kernels] */
     uint32_t n_kernels;
-    ot_id *uploads;      /* [n_uploads] values to upload before (inputs, first read here) or, of DV_HOST, after it */
+    ot_id *uploads; /* [n_uploads] values to upload before (inputs, first read here) or, of DV_HOST, after it */
     uint32_t n_uploads;
-    ot_id *downloads;    /* [n_downloads] before, of DV_HOST: values that the step reads; else after it: results of the graph */
-    ot_id *from;         /* [n_downloads] the dense value that each is read from */
+    ot_id *downloads; /* [n_downloads] before, of DV_HOST: values that the step reads; else after it: results of the graph */
+    ot_id *from;      /* [n_downloads] the dense value that each is read from */
     uint32_t n_downloads;
     struct dv_prog *body;
-    int64_t count;       /* iterations */
+    int64_t count; /* iterations */
 } dv_unit;
 
 typedef struct dv_session dv_session;
@@ -80,12 +80,12 @@ typedef struct dv_prog {
     dv_value **at;         /* [n_ids] */
     ot_nd *arrays;         /* [n_ids] what at[v]->nd says */
     uint32_t n_ids, cap_ids;
-    bool *needed;          /* [steps] */
+    bool *needed;                                 /* [steps] */
     uint32_t *reader_first, *n_readers, *readers; /* by value: steps that read it, captured values too */
-    uint32_t *maker;       /* by value: step, or OT_NONE */
-    bool *taken, *made;    /* [steps] part of a group already; its unit is there */
-    ot_id *placed_in;      /* by value: the buffer that a Deslice puts it into, at once; OT_NONE */
-    dv_unit *units;        /* [n_units] */
+    uint32_t *maker;                              /* by value: step, or OT_NONE */
+    bool *taken, *made;                           /* [steps] part of a group already; its unit is there */
+    ot_id *placed_in;                             /* by value: the buffer that a Deslice puts it into, at once; OT_NONE */
+    dv_unit *units;                               /* [n_units] */
     size_t n_units, cap_units;
     int64_t arena_bytes, base; /* base: of a body, in the arena of the graph */
 } dv_prog;
@@ -95,11 +95,11 @@ struct dv_session {
     ot_device *dev;
     ot_arena *a;
     dv_prog *top;
-    dv_value **constants;  /* [n_constants] used by kernels, in the weights' memory */
+    dv_value **constants; /* [n_constants] used by kernels, in the weights' memory */
     size_t n_constants, cap_constants;
     const ot_dg_kernel **functions; /* [n_functions] kernels of different texts */
     size_t n_functions, cap_functions;
-    int32_t *numbers;      /* [n_numbers] of all kernels */
+    int32_t *numbers; /* [n_numbers] of all kernels */
     size_t n_numbers, cap_numbers;
     int64_t numbers_offset, weight_bytes; /* in the weights' memory */
     ot_dev_buffer weights, arena;
@@ -135,7 +135,8 @@ ot_status dv_find_groups(dv_prog *q, ot_group **out) OT_MUST_USE;
 
 ot_status dv_make_units(dv_prog *q) OT_MUST_USE;
 /* A unit of kernels. moves: of arguments 0 and 1 of each kernel, or NULL. */
-ot_status dv_push_code(dv_prog *q, ot_step *step, uint32_t n_nodes, const ot_dg_code *code, const int64_t *const moves[2]) OT_MUST_USE;
+ot_status dv_push_code(dv_prog *q, ot_step *step, uint32_t n_nodes, const ot_dg_code *code,
+                       const int64_t *const moves[2]) OT_MUST_USE;
 /* v in memory without holes: itself, or a copy that a further unit makes. */
 ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out) OT_MUST_USE;
 /* Alloc, While, Slice, Deslice. */

@@ -73,7 +73,8 @@ static ot_status upload_inputs(dv_prog *q)
 
 static ot_status add_item(plan_work *w, dv_value *of, uint32_t lower, uint32_t upper, int64_t bytes)
 {
-    const ot_pack_item item = {.lower = lower, .upper = (int64_t)upper + 1, .size = bytes, .alignment = ALIGN, .fixed = -1, .hint = -1};
+    const ot_pack_item item = {
+        .lower = lower, .upper = (int64_t)upper + 1, .size = bytes, .alignment = ALIGN, .fixed = -1, .hint = -1};
     size_t n = w->n, n_of = w->n, n_unit = w->n;
     if (of) of->item = (uint32_t)n;
     if (!OT_PUSH(w->q->s->a, w->items, n, w->cap, item) || !OT_PUSH(w->q->s->a, w->of, n_of, w->cap_of, of) ||
@@ -121,7 +122,8 @@ static ot_status plan(dv_prog *q)
     OT_TRY(upload_inputs(q));
     for (ot_id v = 0; v < q->n_ids; v++) OT_TRY(add_value(&w, q->at[v]));
     for (size_t k = 0; k < q->n_units; k++)
-        if (q->units[k].body && q->units[k].body->arena_bytes > 0) OT_TRY(add_item(&w, NULL, (uint32_t)k, (uint32_t)k, q->units[k].body->arena_bytes));
+        if (q->units[k].body && q->units[k].body->arena_bytes > 0)
+            OT_TRY(add_item(&w, NULL, (uint32_t)k, (uint32_t)k, q->units[k].body->arena_bytes));
     return w.n ? pack(&w) : OT_OK;
 }
 

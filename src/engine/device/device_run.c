@@ -10,8 +10,8 @@
 typedef struct run {
     dv_session *s;
     const dv_prog *q;
-    int64_t i;        /* iteration of a body; 0 */
-    int64_t base;     /* of the program's arena in the device's */
+    int64_t i;    /* iteration of a body; 0 */
+    int64_t base; /* of the program's arena in the device's */
 } run;
 
 ot_status dv_told(dv_session *s, ot_status status, const ot_device_error *e)
@@ -82,8 +82,9 @@ static ot_status upload(const run *r, ot_id v)
     char made[400], wanted[400];
     if (!dv_root(r->q->at[v])->used) return OT_OK;
     if (!ot_nd_same_shape(from, x->nd.dtype, x->nd.rank, x->nd.dims))
-        return ot_fail(r->s->s->d, OT_E_INPUT, "value '%.200s' is %s %s, which the model's shapes contradict: %s %s", r->q->p->g->values[v].name,
-                       ot_dtype_name(from->dtype), ot_dims_text(from->rank, from->dims, made, sizeof made), ot_dtype_name(x->nd.dtype),
+        return ot_fail(r->s->s->d, OT_E_INPUT, "value '%.200s' is %s %s, which the model's shapes contradict: %s %s",
+                       r->q->p->g->values[v].name, ot_dtype_name(from->dtype),
+                       ot_dims_text(from->rank, from->dims, made, sizeof made), ot_dtype_name(x->nd.dtype),
                        ot_dims_text(x->nd.rank, x->nd.dims, wanted, sizeof wanted));
     OT_TRY(slice_of(r, x, &to));
     r->s->figures.uploaded += to.bytes;

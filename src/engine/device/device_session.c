@@ -20,6 +20,7 @@ static ot_status check_form(dv_session *s)
     for (uint32_t k = 0; k < p->n_steps; k++) {
         const ot_step *step = &p->steps[k];
         if (!ot_is_tile_op(step->node, "While") || step->n_bodies != 1) continue;
+        ot_prog_describe_outer(step->bodies[0].prog);
         bodies[step->node - p->g->nodes] = step->bodies[0].prog->g;
         any = true;
     }

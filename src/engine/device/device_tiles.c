@@ -100,7 +100,8 @@ ot_status dv_unplace(dv_prog *q, ot_id v)
 static bool is_made(const dv_prog *q, ot_id v)
 {
     const ot_node *n = q->maker[v] == OT_NONE ? NULL : q->p->steps[q->maker[v]].node;
-    return n && n->op != OT_OP_OPAQUE && !ot_op_is_view(n->op) && n->op != OT_OP_Slice && n->op != OT_OP_Split && n->op != OT_OP_Expand;
+    return n && n->op != OT_OP_OPAQUE && !ot_op_is_view(n->op) && n->op != OT_OP_Slice && n->op != OT_OP_Split &&
+           n->op != OT_OP_Expand;
 }
 
 ot_status dv_place_tiles(dv_prog *q)
@@ -111,7 +112,8 @@ ot_status dv_place_tiles(dv_prog *q)
         bool ok;
         if (!q->needed[k] || !ot_is_tile_op(step->node, "Deslice")) continue;
         ot_id t = step->in_ids[0], y = step->in_ids[1];
-        bool only = dv_known(q, t) && dv_known(q, y) && dv_only_reader(q, t) == k && is_made(q, t) && is_buffer(q, y) && dv_only_reader(q, y) == k;
+        bool only = dv_known(q, t) && dv_known(q, y) && dv_only_reader(q, t) == k && is_made(q, t) && is_buffer(q, y) &&
+                    dv_only_reader(q, y) == k;
         if (!only) continue;
         const int64_t *moves = moves_of(q, step->node, &q->arrays[y], &ok);
         if (!ok) return ot_fail_nomem(q->s->s->d);

@@ -110,7 +110,8 @@ static ot_status generate(dv_prog *q, const ot_group *x, ot_dg_code *code)
         const ot_step *step = &q->p->steps[x->parts[k].place];
         nodes[k] = step->node;
         for (uint32_t j = 0; j < step->n_out; j++)
-            if (step->out_slots[j] && is_stored(q, x, step->out_ids[j]) && g.n_stores < OT_GROUP_PARTS) stores[g.n_stores++] = step->out_ids[j];
+            if (step->out_slots[j] && is_stored(q, x, step->out_ids[j]) && g.n_stores < OT_GROUP_PARTS)
+                stores[g.n_stores++] = step->out_ids[j];
         for (uint32_t j = 0; j < step->n_in + step->n_out; j++) {
             ot_id v = j < step->n_in ? step->in_ids[j] : step->out_slots[j - step->n_in] ? step->out_ids[j - step->n_in] : OT_NONE;
             if (v == OT_NONE || dv_known(q, v)) continue;
@@ -206,7 +207,8 @@ static ot_status view(dv_prog *q, ot_step *step, bool *done)
     int64_t first[OT_GROUP_PARTS];
     *done = false;
     if (step->n_in < 1 || !dv_known(q, step->in_ids[0]) || step->n_out > OT_GROUP_PARTS) return OT_OK;
-    bool same = ot_op_is_view(n->op) && ot_nd_is_dense(&q->arrays[step->in_ids[0]]) && (n->op != OT_OP_Dropout || is_off(q, step, 2));
+    bool same = ot_op_is_view(n->op) && ot_nd_is_dense(&q->arrays[step->in_ids[0]]) &&
+                (n->op != OT_OP_Dropout || is_off(q, step, 2));
     for (uint32_t k = 0; k < step->n_out; k++) {
         ot_id v = step->out_slots[k] ? step->out_ids[k] : OT_NONE;
         int64_t before, after;

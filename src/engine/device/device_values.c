@@ -92,7 +92,8 @@ static bool known_shape(const ot_graph *g, const ot_value *x, ot_nd *nd)
     const ot_node *n = x->producer == OT_NONE ? NULL : &g->nodes[x->producer];
     int64_t bytes;
     if (n && n->op == OT_OP_OPAQUE && strcmp(n->domain, "onnx_tile") != 0) return false;
-    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_RANK_MAX || ot_dtype_bytes(x->dtype) == 0) return false;
+    if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_RANK_MAX || ot_dtype_bytes(x->dtype) == 0)
+        return false;
     if (!ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, &bytes) || bytes == 0) return false;
     ot_nd_set_dense(nd, x->dtype, (uint32_t)x->rank, x->dims);
     return true;

@@ -19,9 +19,11 @@
 
 /* Nodes that run as one. */
 typedef struct ot_dg_group {
-    const ot_node *const *nodes; /* [n_nodes] in the order in which they compute; all but the first are element-wise (ot_dg_is_element) */
+    const ot_node *const
+        *nodes; /* [n_nodes] in the order in which they compute; all but the first are element-wise (ot_dg_is_element) */
     uint32_t n_nodes;
-    const ot_nd *arrays; /* by value id: dtype, dims, strides of what nodes read and make; data: contents of constants (dense), else NULL */
+    const ot_nd
+        *arrays; /* by value id: dtype, dims, strides of what nodes read and make; data: contents of constants (dense), else NULL */
     const ot_id *stores; /* [n_stores] what is stored; everything else that nodes make stays in registers */
     uint32_t n_stores;
 } ot_dg_group;
@@ -29,14 +31,15 @@ typedef struct ot_dg_group {
 typedef struct ot_dg_arg {
     ot_id value;
     const ot_nd *table; /* value == OT_NONE: contents made for this kernel (dense), to be uploaded */
-    int64_t first; /* elements of the value to skip */
+    int64_t first;      /* elements of the value to skip */
     bool written;
 } ot_dg_arg;
 
 typedef struct ot_dg_kernel {
     const char *text; /* "(args) { ... }" */
     size_t n_text;
-    const ot_dg_arg *args; /* [n_args] a pointer and a long, the first element, each; before them the table of numbers and its first */
+    const ot_dg_arg
+        *args; /* [n_args] a pointer and a long, the first element, each; before them the table of numbers and its first */
     uint32_t n_args;
     const int32_t *numbers; /* [n_numbers] */
     uint32_t n_numbers;
@@ -63,6 +66,7 @@ bool ot_dg_takes_posts(const ot_node *n);
  * skip. false: it is none, or not known. */
 bool ot_dg_view(const ot_node *n, uint32_t out, const ot_nd *arrays, ot_nd *view, int64_t *first);
 /* A kernel that copies `from` (of value `read`) to `to` (of value `write`): equal dims and types, any strides. */
-ot_status ot_dg_copy(ot_id read, const ot_nd *from, ot_id write, const ot_nd *to, ot_arena *a, ot_diag *d, ot_dg_code *out) OT_MUST_USE;
+ot_status ot_dg_copy(ot_id read, const ot_nd *from, ot_id write, const ot_nd *to, ot_arena *a, ot_diag *d,
+                     ot_dg_code *out) OT_MUST_USE;
 
 #endif

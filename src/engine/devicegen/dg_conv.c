@@ -163,7 +163,8 @@ static bool open_conv(dg_build *b, const ot_node *n, conv *c)
 {
     const ot_nd *x = dg_nd(b, n->in[0]), *wt = dg_nd(b, n->in[1]), *y = dg_nd(b, n->out[0]);
     *c = (conv){.n = n, .group = ot_attr_int(n, "group", 1)};
-    if (!ot_dtype_is_real(x->dtype) || wt->dtype != x->dtype || wt->rank != x->rank) return dg_refuse(b, "a convolution of this type");
+    if (!ot_dtype_is_real(x->dtype) || wt->dtype != x->dtype || wt->rank != x->rank)
+        return dg_refuse(b, "a convolution of this type");
     if (!dg_window_read(b, n, x, wt, y, &c->w)) return false;
     if (c->group < 1 || y->dims[1] % c->group != 0 || wt->dims[1] * c->group != x->dims[1] || wt->dims[0] != y->dims[1])
         return dg_refuse(b, "channels that do not match");
@@ -190,7 +191,8 @@ bool dg_conv(dg_build *b, const ot_node *n)
     if (!open_conv(b, n, &c)) return false;
     int64_t dims[5] = {c.y.dims[0], c.y.dims[1] / c.block, c.y.dims[2], c.y.dims[3], ot_ceil_div(c.y.dims[4], c.lanes)};
     int64_t items, elems;
-    if (!ot_product(dims, 5, &items) || items == 0 || !ot_nd_elems(dg_nd(b, n->out[0]), &elems)) return dg_refuse(b, "an empty result");
+    if (!ot_product(dims, 5, &items) || items == 0 || !ot_nd_elems(dg_nd(b, n->out[0]), &elems))
+        return dg_refuse(b, "an empty result");
     dg_begin(b, items);
     dg_split(b, "c", 5, dims, c.coords);
     dg_line(b, "const int ow = %s * %u;", c.coords[4], c.lanes);

@@ -70,7 +70,12 @@ static const operation OPERATIONS[] = {
     {OT_OP_HardSigmoid, 1, "clamp($x * $a + $b, 0.0f, 1.0f)", NULL, {"alpha", "beta"}, {0.2f, 0.5f}},
     {OT_OP_Elu, 1, "$x < 0 ? $a * expm1($x) : $x", NULL, {"alpha"}, {1, 0}},
     {OT_OP_Celu, 1, "$x > 0 ? $x : $a * expm1($x / $a)", NULL, {"alpha"}, {1, 0}},
-    {OT_OP_Selu, 1, "$b * ($x > 0 ? $x : $a * expm1($x))", NULL, {"alpha", "gamma"}, {1.67326319217681884765625f, 1.05070102214813232421875f}},
+    {OT_OP_Selu,
+     1,
+     "$b * ($x > 0 ? $x : $a * expm1($x))",
+     NULL,
+     {"alpha", "gamma"},
+     {1.67326319217681884765625f, 1.05070102214813232421875f}},
     {OT_OP_Swish, 1, "$x / (1 + exp(-$a * $x))", NULL, {"alpha"}, {1, 0}},
     {OT_OP_Shrink, 1, "$x < -$a ? $x + $b : $x > $a ? $x - $b : 0", NULL, {"lambd", "bias"}, {0.5f, 0}},
     {OT_OP_Affine, 1, "$x * $a + $b", NULL, {"alpha", "beta"}, {1, 0}},
@@ -239,7 +244,13 @@ static const char *expand(dg_build *b, const char *form, const dg_type *t, const
             continue;
         }
         c++;
-        const char *what = *c == 'x' ? x[0] : *c == 'y' ? x[1] : *c == 'z' ? x[2] : *c == 'a' ? attr[0] : *c == 'b' ? attr[1] : *c == 'u' ? u : t->computed;
+        const char *what = *c == 'x'   ? x[0]
+                           : *c == 'y' ? x[1]
+                           : *c == 'z' ? x[2]
+                           : *c == 'a' ? attr[0]
+                           : *c == 'b' ? attr[1]
+                           : *c == 'u' ? u
+                                       : t->computed;
         out = dg_fmt(b, "%s%s", out, what);
     }
     return out;
@@ -293,12 +304,13 @@ static const char *expression(dg_build *b, dg_element *e, const ot_node *n, cons
     case OT_OP_Mod:
         if (t->is_float) return dg_fmt(b, "fmod(%s, %s)", x[0], x[1]);
         if (ot_attr_int(n, "fmod", 0)) return dg_fmt(b, "%s == 0 ? 0 : %s %% %s", x[1], x[0], x[1]);
-        return dg_fmt(b, "%s == 0 ? 0 : (%s %% %s + (((%s %% %s) != 0 && ((%s < 0) != (%s < 0))) ? %s : 0))", x[1], x[0], x[1], x[0],
-                      x[1], x[0], x[1], x[1]);
+        return dg_fmt(b, "%s == 0 ? 0 : (%s %% %s + (((%s %% %s) != 0 && ((%s < 0) != (%s < 0))) ? %s : 0))", x[1], x[0], x[1],
+                      x[0], x[1], x[0], x[1], x[1]);
     case OT_OP_Pow: return power(b, dg_nd(b, n->in[1]), x, expand(b, o->floats, t, x, attr));
     case OT_OP_Gelu:
         if (strcmp(ot_attr_str(n, "approximate", "none"), "tanh") == 0)
-            return dg_fmt(b, "0.5f * %s * (1 + tanh(0.7978845608f * (%s + 0.044715f * %s * %s * %s)))", x[0], x[0], x[0], x[0], x[0]);
+            return dg_fmt(b, "0.5f * %s * (1 + tanh(0.7978845608f * (%s + 0.044715f * %s * %s * %s)))", x[0], x[0], x[0], x[0],
+                          x[0]);
         break;
     default: break;
     }
@@ -306,7 +318,8 @@ static const char *expression(dg_build *b, dg_element *e, const ot_node *n, cons
     for (uint32_t k = 2; k < n->n_in && o->n_in == 2; k++) {
         const char *so_far = dg_fmt(b, "m%u_%u", e->n_vars, k);
         dg_line(b, "const %s %s = %s;", t->computed, so_far, text);
-        text = expand(b, t->is_float ? o->floats : o->integers, t, (const char *const[]){so_far, dg_element_value(b, e, n->in[k]), "0"}, attr);
+        text = expand(b, t->is_float ? o->floats : o->integers, t,
+                      (const char *const[]){so_far, dg_element_value(b, e, n->in[k]), "0"}, attr);
     }
     return n->op == OT_OP_Mean ? dg_fmt(b, "(%s) / %u", text, n->n_in) : text;
 }
@@ -332,7 +345,8 @@ bool dg_element_node(dg_build *b, dg_element *e, const ot_node *n)
     const ot_nd *y = dg_nd(b, n->out[0]);
     if (!o || !ot_dg_is_element(n, b->g->arrays)) return dg_refuse(b, "an operator that is not element by element");
     for (uint32_t k = 1; k < n->n_out; k++)
-        if (n->out[k] != OT_NONE && n->op != OT_OP_BatchNormalization && n->op != OT_OP_Dropout) return dg_refuse(b, "more than one output");
+        if (n->out[k] != OT_NONE && n->op != OT_OP_BatchNormalization && n->op != OT_OP_Dropout)
+            return dg_refuse(b, "more than one output");
     (void)dg_type_of(dg_nd(b, typed_operand(n))->dtype, &from);
     (void)dg_type_of(y->dtype, &to);
     const char *text = expression(b, e, n, o, &from);

@@ -77,7 +77,8 @@ void dg_begin(dg_build *b, int64_t items);
 /* The kernel is complete; a new one begins. */
 void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations);
 
-#define DG_CONTRADICT "shapes that contradict each other" /* some are the file's word: nothing is read outside of an array because of them */
+#define DG_CONTRADICT \
+    "shapes that contradict each other" /* some are the file's word: nothing is read outside of an array because of them */
 /* Is x, aligned at the last axis, repeated to these dims? */
 bool dg_broadcasts(const ot_nd *x, uint32_t rank, const int64_t *dims);
 static inline bool dg_same_dims(const ot_nd *x, const ot_nd *y)
@@ -133,11 +134,11 @@ ot_nd dg_five_axes(const ot_nd *x);
 bool dg_conv(dg_build *b, const ot_node *n);           /* dg_conv.c */
 bool dg_conv_transpose(dg_build *b, const ot_node *n); /* dg_window.c */
 bool dg_pool(dg_build *b, const ot_node *n);
-bool dg_product(dg_build *b, const ot_node *n);  /* dg_product.c: MatMul, Gemm */
-bool dg_reduce(dg_build *b, const ot_node *n);   /* dg_rows.c: reductions, global pools, ArgMax */
+bool dg_product(dg_build *b, const ot_node *n); /* dg_product.c: MatMul, Gemm */
+bool dg_reduce(dg_build *b, const ot_node *n);  /* dg_rows.c: reductions, global pools, ArgMax */
 bool dg_softmax(dg_build *b, const ot_node *n);
 bool dg_arg_reduce(dg_build *b, const ot_node *n);
-bool dg_norm(dg_build *b, const ot_node *n);     /* dg_norm.c */
+bool dg_norm(dg_build *b, const ot_node *n);   /* dg_norm.c */
 bool dg_resize(dg_build *b, const ot_node *n); /* dg_resize.c */
 bool dg_concat(dg_build *b, const ot_node *n); /* dg_move.c */
 bool dg_views(dg_build *b, const ot_node *n);  /* Slice, Split, Transpose, Expand */

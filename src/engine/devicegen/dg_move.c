@@ -127,9 +127,11 @@ static void join_axes(ot_nd *x, ot_nd *y)
 
 static bool as_carrier(dg_build *b, ot_nd *x)
 {
-    static const ot_dtype carriers[] = {OT_DT_UNKNOWN, OT_U8, OT_U16, OT_DT_UNKNOWN, OT_U32, OT_DT_UNKNOWN, OT_DT_UNKNOWN, OT_DT_UNKNOWN, OT_U64};
+    static const ot_dtype carriers[] = {OT_DT_UNKNOWN, OT_U8,         OT_U16,        OT_DT_UNKNOWN, OT_U32,
+                                        OT_DT_UNKNOWN, OT_DT_UNKNOWN, OT_DT_UNKNOWN, OT_U64};
     size_t bytes = ot_dtype_bytes(x->dtype);
-    if (bytes < 1 || bytes > 8 || carriers[bytes] == OT_DT_UNKNOWN) return dg_refuse(b, "elements of a size that devices do not have");
+    if (bytes < 1 || bytes > 8 || carriers[bytes] == OT_DT_UNKNOWN)
+        return dg_refuse(b, "elements of a size that devices do not have");
     x->dtype = carriers[bytes];
     return true;
 }
@@ -157,7 +159,8 @@ bool dg_reshape(dg_build *b, const ot_node *n)
     ot_nd x = *dg_nd(b, n->in[0]), y = *dg_nd(b, n->out[0]);
     int64_t items, before;
     if (!as_carrier(b, &x) || !as_carrier(b, &y)) return false;
-    if (!ot_nd_elems(&y, &items) || !ot_nd_elems(&x, &before) || items != before || items == 0) return dg_refuse(b, "an empty result");
+    if (!ot_nd_elems(&y, &items) || !ot_nd_elems(&x, &before) || items != before || items == 0)
+        return dg_refuse(b, "an empty result");
     dg_begin(b, items);
     uint32_t from = dg_arg(b, n->in[0], &x, false), to = dg_arg(b, n->out[0], &y, true);
     dg_split(b, "c", x.rank, x.dims, c);
@@ -226,7 +229,8 @@ bool dg_block(dg_build *b, const ot_node *n)
     const int64_t wanted[4] = {deep->dims[0], maps, deep->dims[2] * s, deep->dims[3] * s};
     if (deep->dims[1] != maps * s * s || memcmp(wide->dims, wanted, sizeof wanted)) return dg_refuse(b, DG_CONTRADICT);
     const int64_t dims[6] = {wide->dims[0], maps, deep->dims[2], s, deep->dims[3], s};
-    const int64_t plane[6] = {wide->strides[0], wide->strides[1], wide->strides[2] * s, wide->strides[2], wide->strides[3] * s, wide->strides[3]};
+    const int64_t plane[6] = {wide->strides[0], wide->strides[1],     wide->strides[2] * s,
+                              wide->strides[2], wide->strides[3] * s, wide->strides[3]};
     const int64_t channels[6] = {deep->strides[0], crd ? step * s * s : step, deep->strides[2], crd ? step * s : step * maps * s,
                                  deep->strides[3], crd ? step : step * maps};
     dg_place from = {.v = n->in[0], .x = *x}, to = {.v = n->out[0], .x = *y};
@@ -254,7 +258,8 @@ static bool pad_borders(dg_build *b, const ot_node *n, const ot_nd *x, int64_t *
         count = (uint32_t)have;
     } else {
         if (!dg_const_ints(b, n, 1, pads, 2 * OT_RANK_MAX, &count)) return dg_refuse(b, "borders that are not constant");
-        if (dg_in(n, 3) != OT_NONE && !dg_const_ints(b, n, 3, axes, OT_RANK_MAX, &n_axes)) return dg_refuse(b, "axes that are not constant");
+        if (dg_in(n, 3) != OT_NONE && !dg_const_ints(b, n, 3, axes, OT_RANK_MAX, &n_axes))
+            return dg_refuse(b, "axes that are not constant");
     }
     if (count != 2 * n_axes) return dg_refuse(b, DG_CONTRADICT);
     for (uint32_t k = 0; k < n_axes; k++) {
@@ -286,12 +291,17 @@ bool dg_pad(dg_build *b, const ot_node *n)
         const char *extent = dg_num(b, x->dims[k]);
         at[k] = dg_fmt(b, "a%u", k);
         dg_line(b, "int a%u = %s - %s;", k, c[k], dg_num(b, lo[k]));
-        if (constant) inside = dg_fmt(b, "%s && a%u >= 0 && a%u < %s", inside, k, k, extent);
+        if (constant) {
+            dg_line(b, "const int u%u = a%u >= 0 && a%u < %s;", k, k, k, extent);
+            inside = dg_fmt(b, "%s && u%u", inside, k);
+        }
         if (constant || edge) dg_line(b, "a%u = clamp(a%u, 0, %s - 1);", k, k, extent);
         if (wrap) dg_line(b, "a%u = (a%u %% %s + %s) %% %s;", k, k, extent, extent, extent);
         if (!constant && !edge && !wrap)
-            dg_line(b, "if (%s > 1) { const int turn = 2 * %s - 2; a%u = (a%u %% turn + turn) %% turn; a%u = min(a%u, turn - a%u); } else a%u = 0;",
-                    extent, extent, k, k, k, k, k, k);
+            dg_line(
+                b,
+                "if (%s > 1) { const int turn = 2 * %s - 2; a%u = (a%u %% turn + turn) %% turn; a%u = min(a%u, turn - a%u); } else a%u = 0;",
+                extent, extent, k, k, k, k, k, k);
     }
     const char *value = "0";
     ot_id v = constant && n->version >= 11 ? dg_in(n, 2) : OT_NONE;
@@ -316,7 +326,8 @@ bool dg_gather(dg_build *b, const ot_node *n)
     if (index->dtype != OT_I64 && index->dtype != OT_I32) return dg_refuse(b, "an index of this type");
     for (uint32_t k = 0; k < y.rank; k++) {
         bool by = k >= axis && k < axis + index->rank;
-        if (y.dims[k] != (by ? index->dims[k - axis] : x.dims[k < axis ? k : k + 1 - index->rank])) return dg_refuse(b, DG_CONTRADICT);
+        if (y.dims[k] != (by ? index->dims[k - axis] : x.dims[k < axis ? k : k + 1 - index->rank]))
+            return dg_refuse(b, DG_CONTRADICT);
     }
     if (!as_carrier(b, &x) || !as_carrier(b, &y)) return false;
     if (!ot_nd_elems(&y, &items) || items == 0 || x.dims[axis] == 0) return dg_refuse(b, "an empty result");
@@ -324,7 +335,8 @@ bool dg_gather(dg_build *b, const ot_node *n)
     dg_split(b, "c", y.rank, y.dims, c);
     uint32_t in = dg_arg(b, n->in[0], &x, false), by = dg_arg(b, n->in[1], NULL, false), out = dg_arg(b, n->out[0], &y, true);
     const char *extent = dg_num(b, x.dims[axis]);
-    dg_line(b, "int at = (int)%s;\nat = clamp(at < 0 ? at + %s : at, 0, %s - 1);", dg_load(b, by, dg_index(b, by, c + axis)), extent, extent);
+    dg_line(b, "int at = (int)%s;\nat = clamp(at < 0 ? at + %s : at, 0, %s - 1);", dg_load(b, by, dg_index(b, by, c + axis)),
+            extent, extent);
     for (uint32_t k = 0; k < x.rank; k++) at[k] = k < axis ? c[k] : k == axis ? "at" : c[k - 1 + index->rank];
     dg_store(b, out, dg_index(b, out, c), dg_load(b, in, dg_index(b, in, at)));
     dg_end(b, items, 64, 0);

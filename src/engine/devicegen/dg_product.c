@@ -143,7 +143,8 @@ bool dg_product(dg_build *b, const ot_node *n)
     dg_line(b, "for (int k = 0; k < %s; k++) {", dg_num(b, p.depth));
     load_lanes(b, &p);
     const char *row = p.block == 1 ? "row" : dg_fmt(b, "min(row + j, %s - 1)", dg_num(b, p.rows));
-    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] += %s * x;\n}", p.block, dg_load(b, p.in_a, operand_index(b, &p, p.in_a, row, "k")));
+    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] += %s * x;\n}", p.block,
+            dg_load(b, p.in_a, operand_index(b, &p, p.in_a, row, "k")));
     if (!finish(b, &p)) return false;
     dg_end(b, items, 16, 2.0 * (double)elems * (double)p.depth);
     return !b->why;

@@ -32,7 +32,8 @@ bool dg_resize(dg_build *b, const ot_node *n)
     if (s == OT_E_NOMEM) b->starved = true;
     if (s != OT_OK || !r) return dg_refuse(b, "sizes that are not constant");
     bool nearest = r->mode == OT_RESIZE_NEAREST;
-    if (!dg_type_of(x->dtype, &t) || (!nearest && !ot_dtype_is_real(x->dtype)) || x->rank != y->rank) return dg_refuse(b, "a Resize of this type");
+    if (!dg_type_of(x->dtype, &t) || (!nearest && !ot_dtype_is_real(x->dtype)) || x->rank != y->rank)
+        return dg_refuse(b, "a Resize of this type");
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
     for (uint32_t k = 0; k < x->rank; k++)
         if (y->dims[k] != (r->axes[k].same ? x->dims[k] : r->axes[k].out)) return dg_refuse(b, DG_CONTRADICT);

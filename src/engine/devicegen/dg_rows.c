@@ -153,7 +153,8 @@ bool dg_softmax(dg_build *b, const ot_node *n)
     dg_row r = {0};
     if (n->op == OT_OP_Hardmax) return dg_refuse(b, "an operator that has no kernel");
     if (axis < 0) axis += x->rank;
-    if (!ot_dtype_is_real(x->dtype) || axis < 0 || axis > x->rank || (axis == x->rank && !old)) return dg_refuse(b, "a Softmax of this type");
+    if (!ot_dtype_is_real(x->dtype) || axis < 0 || axis > x->rank || (axis == x->rank && !old))
+        return dg_refuse(b, "a Softmax of this type");
     if (!dg_same_dims(x, y)) return dg_refuse(b, DG_CONTRADICT);
     for (uint32_t k = (uint32_t)axis; k < x->rank; k++) r.reduced[k] = old || k == (uint32_t)axis;
     if (!dg_row_open(b, &r, x)) return false;

@@ -9,12 +9,12 @@ static const struct {
     ot_dtype t;
     dg_type type;
 } TYPES[] = {
-    {OT_F32, {"float", "float", true, false, 32}},    {OT_F16, {"half", "float", true, false, 32}},
-    {OT_BF16, {"ushort", "float", true, false, 32}},  {OT_F64, {"double", "double", true, false, 64}},
-    {OT_I8, {"char", "int", false, false, 32}},       {OT_I16, {"short", "int", false, false, 32}},
-    {OT_I32, {"int", "int", false, false, 32}},       {OT_I64, {"long", "long", false, false, 64}},
-    {OT_U8, {"uchar", "int", false, false, 32}},      {OT_U16, {"ushort", "int", false, false, 32}},
-    {OT_U32, {"uint", "uint", false, true, 32}},      {OT_U64, {"ulong", "ulong", false, true, 64}},
+    {OT_F32, {"float", "float", true, false, 32}},   {OT_F16, {"half", "float", true, false, 32}},
+    {OT_BF16, {"ushort", "float", true, false, 32}}, {OT_F64, {"double", "double", true, false, 64}},
+    {OT_I8, {"char", "int", false, false, 32}},      {OT_I16, {"short", "int", false, false, 32}},
+    {OT_I32, {"int", "int", false, false, 32}},      {OT_I64, {"long", "long", false, false, 64}},
+    {OT_U8, {"uchar", "int", false, false, 32}},     {OT_U16, {"ushort", "int", false, false, 32}},
+    {OT_U32, {"uint", "uint", false, true, 32}},     {OT_U64, {"ulong", "ulong", false, true, 64}},
     {OT_BOOL, {"uchar", "int", false, false, 32}},
 };
 
@@ -134,7 +134,8 @@ static bool spans_31_bits(const ot_nd *x)
     int64_t span = 0;
     for (uint32_t k = 0; k < x->rank; k++) {
         int64_t step;
-        if (!ot_mul_i64(x->dims[k] - 1, x->strides[k] < 0 ? -x->strides[k] : x->strides[k], &step) || !ot_add_i64(span, step, &span))
+        if (!ot_mul_i64(x->dims[k] - 1, x->strides[k] < 0 ? -x->strides[k] : x->strides[k], &step) ||
+            !ot_add_i64(span, step, &span))
             return false;
     }
     return span < INT32_MAX;
@@ -261,7 +262,7 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
     for (uint32_t k = 0; k < b->n_args; k++) {
         dg_type t = {"int", "int", false, false, 32};
         (void)dg_type_of(b->arrays[k].dtype, &t);
-        const char *arg = dg_fmt(b, ", __global %s%s *a%u, const long o%u", b->args[k].written ? "" : "const ", t.held, k, k);
+        const char *arg = dg_fmt(b, ", __global %s%s *base%u, const long first%u", b->args[k].written ? "" : "const ", t.held, k, k);
         append(b, &text, arg, strlen(arg));
     }
     append(b, &text, ")\n{\n", 4);
@@ -272,7 +273,7 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
     for (uint32_t k = 0; k < b->n_args; k++) {
         dg_type t = {"int", "int", false, false, 32};
         (void)dg_type_of(b->arrays[k].dtype, &t);
-        const char *base = dg_fmt(b, "__global %s%s *b%u = a%u + o%u;\n", b->args[k].written ? "" : "const ", t.held, k, k, k);
+        const char *base = dg_fmt(b, "__global %s%s *b%u = base%u + first%u;\n", b->args[k].written ? "" : "const ", t.held, k, k, k);
         append(b, &text, base, strlen(base));
     }
     if (b->body.n) append(b, &text, b->body.s, b->body.n);

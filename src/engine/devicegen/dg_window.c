@@ -94,8 +94,8 @@ static void pool_loops(dg_build *b, const dg_window *w, const char *const out[5]
         }
         at[2 + k] = dg_fmt(b, "i%s", AXIS[k]);
         dg_line(b, "for (int k%s = 0; k%s < %lld; k%s++) {", AXIS[k], AXIS[k], (long long)w->kernel[k], AXIS[k]);
-        dg_line(b, "const int i%s = %s * %lld - %s + k%s * %lld;", AXIS[k], out[2 + k], (long long)w->stride[k], dg_num(b, w->lo[k]),
-                AXIS[k], (long long)w->dilation[k]);
+        dg_line(b, "const int i%s = %s * %lld - %s + k%s * %lld;", AXIS[k], out[2 + k], (long long)w->stride[k],
+                dg_num(b, w->lo[k]), AXIS[k], (long long)w->dilation[k]);
         dg_line(b, "if (i%s < 0 || i%s >= %s) continue;", AXIS[k], AXIS[k], dg_num(b, w->in[k]));
     }
     dg_line(b, "const %s x = %s;", b->arrays[x].dtype == OT_F64 ? "double" : "float", dg_load(b, x, dg_index(b, x, at)));
@@ -110,9 +110,11 @@ static void pool_count(dg_build *b, const dg_window *w, const char *const out[5]
     dg_line(b, "float count = 1;");
     for (uint32_t k = 0; k < 3; k++) {
         if (w->kernel[k] == 1 && w->stride[k] == 1 && w->lo[k] == 0) continue;
-        dg_line(b, "{ int c = 0; for (int k = 0; k < %lld; k++) { const int at = %s * %lld - %s + k * %lld; c += at >= %s && at < %s; } count *= c; }",
-                (long long)w->kernel[k], out[2 + k], (long long)w->stride[k], dg_num(b, w->lo[k]), (long long)w->dilation[k],
-                with_pads ? dg_num(b, -w->lo[k]) : "0", dg_num(b, with_pads ? w->in[k] + w->hi[k] : w->in[k]));
+        dg_line(
+            b,
+            "{ int c = 0; for (int k = 0; k < %lld; k++) { const int at = %s * %lld - %s + k * %lld; c += at >= %s && at < %s; } count *= c; }",
+            (long long)w->kernel[k], out[2 + k], (long long)w->stride[k], dg_num(b, w->lo[k]), (long long)w->dilation[k],
+            with_pads ? dg_num(b, -w->lo[k]) : "0", dg_num(b, with_pads ? w->in[k] + w->hi[k] : w->in[k]));
     }
 }
 
@@ -174,8 +176,8 @@ bool dg_conv_transpose(dg_build *b, const ot_node *n)
     if (!dg_window_read(b, n, x, wt, y, &w)) return false;
     if (strcmp(ot_attr_str(n, "auto_pad", "NOTSET"), "NOTSET") != 0 || ot_attr_find(n, "output_shape"))
         return dg_refuse(b, "ConvTranspose with pads that follow from its output");
-    if (group < 1 || wt->rank != x->rank || wt->dims[0] != x->dims[1] || x->dims[1] % group != 0 || wt->dims[1] * group != y->dims[1] ||
-        y->dims[0] != x->dims[0] || !dg_is_bias(b, n, y->dims[1]))
+    if (group < 1 || wt->rank != x->rank || wt->dims[0] != x->dims[1] || x->dims[1] % group != 0 ||
+        wt->dims[1] * group != y->dims[1] || y->dims[0] != x->dims[0] || !dg_is_bias(b, n, y->dims[1]))
         return dg_refuse(b, DG_CONTRADICT);
     const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(y), w5 = dg_five_axes(wt);
     int64_t in_maps = x->dims[1] / group, maps = wt->dims[1];
@@ -191,7 +193,8 @@ bool dg_conv_transpose(dg_build *b, const ot_node *n)
     for (uint32_t k = 0; k < 3; k++) {
         at[2 + k] = dg_fmt(b, "i%s", AXIS[k]);
         dg_line(b, "for (int k%s = 0; k%s < %lld; k%s++) {", AXIS[k], AXIS[k], (long long)w.kernel[k], AXIS[k]);
-        dg_line(b, "const int at%s = %s + %s - k%s * %lld;", AXIS[k], c[2 + k], dg_num(b, w.lo[k]), AXIS[k], (long long)w.dilation[k]);
+        dg_line(b, "const int at%s = %s + %s - k%s * %lld;", AXIS[k], c[2 + k], dg_num(b, w.lo[k]), AXIS[k],
+                (long long)w.dilation[k]);
         dg_line(b, "if (at%s < 0 || at%s %% %lld != 0) continue;", AXIS[k], AXIS[k], (long long)w.stride[k]);
         dg_line(b, "const int i%s = at%s / %lld;", AXIS[k], AXIS[k], (long long)w.stride[k]);
         dg_line(b, "if (i%s >= %s) continue;", AXIS[k], dg_num(b, w.in[k]));

@@ -41,6 +41,11 @@ static void import_outer(ot_value *own, const ot_value *x)
     own->known_n = x->known_n;
 }
 
+void ot_prog_describe_outer(ot_prog *p)
+{
+    for (ot_id v = 0; v < p->g->n_values; v++) import_outer(&p->g->values[v], described(p, v));
+}
+
 /* Made by an operator of an opset too old for the passes: its shape is the file's word, which may be false. */
 static bool is_claimed(const ot_graph *g, const ot_value *x)
 {
@@ -51,7 +56,6 @@ static bool is_claimed(const ot_graph *g, const ot_value *x)
 static void describe(lw_pass *l, ot_id v)
 {
     lw_value *w = &l->v[v];
-    import_outer(&l->p->g->values[v], described(l->p, v));
     *w = (lw_value){.x = described(l->p, v), .slot = l->p->at[v], .maker = OT_NONE, .of = OT_NONE};
     for (uint32_t k = 0; k < LW_LAYOUTS; k++) w->version[k] = OT_NONE;
     const ot_nd *c = w->slot->is_const && w->slot->nd.data ? &w->slot->nd : NULL;
@@ -75,6 +79,7 @@ static ot_status begin(lw_pass *l)
     l->units = OT_NEW_N(l->scratch, lw_unit, p->n_steps + 1u);
     const ot_node **nodes = OT_NEW_N(l->scratch, const ot_node *, p->n_steps + 1u);
     if (!l->v || !l->units || !nodes) return ot_fail_nomem(p->s->d);
+    ot_prog_describe_outer(p);
     for (ot_id v = 0; v < p->g->n_values; v++) {
         describe(l, v);
         if (!OT_PUSH(l->scratch, l->ids, l->n_ids, l->cap_ids, p->at[v])) return ot_fail_nomem(p->s->d);

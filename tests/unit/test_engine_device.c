@@ -1,0 +1,337 @@
+/* Sessions on an OpenCL device against the engine's reference kernels: every operator class on random shapes, random graphs untiled and
+ * tiled, nodes that run on the host in between, the memory that is planned. Skipped where there is no device.
+ *
+ * OT_SEED=7: that seed; OT_SEEDS=50: so many random graphs.
+ */
+#include "tiled_graph.h"
+
+#include "engine/device/device_session.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define ERROR_MOST 1e-9 /* sum of squared differences by sum of squares */
+
+static ot_device *dev;
+static ot_session_place place;
+static unsigned first_seed;
+
+static int open_device(void **state)
+{
+    ot_device_error e;
+    const char *one = getenv("OT_SEED");
+    (void)state;
+    first_seed = one ? (unsigned)atoi(one) : 1;
+    print_message("seed %u\n", first_seed);
+    setenv("XDG_CACHE_HOME", "/nowhere", 1); /* programs are compiled each time */
+    if (ot_device_open(OT_DEV_OPENCL, 0, NULL, &e, &dev) != OT_OK) {
+        if (e.fault != OT_DEV_NOT_HERE) fail_msg("%s", e.message);
+        print_message("skipped: %s\n", e.message);
+        dev = NULL;
+        return 0;
+    }
+    place = ot_device_place(dev);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    uint32_t leaks = dev ? ot_device_leaks(dev, stderr) : 0;
+    ot_device_close(dev);
+    return leaks != 0;
+}
+
+#define NEEDS_DEVICE(state)    \
+    do {                       \
+        (void)(state);         \
+        if (!dev) {            \
+            skip();            \
+            return;            \
+        }                      \
+    } while (0)
+
+/* ---- operators ---- */
+
+/* On x [2, 8, H, W], small [2, 8, H, W] whose values are from 0.1 to 0.9, row [8, 1, 1], a [3, M, K], b [K, N], integers i [M, N]. */
+static const char *const OPERATORS[] = {
+    "Conv(%x, %w3) {pads=[1, 1, 1, 1]}",
+    "Conv(%x, %w3, %bias) {pads=[0, 2, 1, 0], strides=[2, 1]}",
+    "Conv(%x, %w3) {dilations=[2, 2], auto_pad=\"SAME_LOWER\"}",
+    "Conv(%x, %w1, %bias)",
+    "Conv(%x, %wd) {group=8, pads=[1, 1, 1, 1], strides=[1, 2]}",
+    "Conv(%x, %wg) {group=2, auto_pad=\"SAME_UPPER\", strides=[2, 2]}",
+    "ConvTranspose(%x, %wt, %bias) {strides=[2, 3], pads=[1, 0, 0, 1]}",
+    "ConvTranspose(%x, %wd) {group=8, output_padding=[1, 1], strides=[2, 2]}",
+    "MaxPool(%x) {kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1]}",
+    "MaxPool(%x) {kernel_shape=[2, 2], dilations=[2, 1], ceil_mode=1, strides=[2, 2]}",
+    "AveragePool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1]}",
+    "AveragePool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1, ceil_mode=1, strides=[2, 2]}",
+    "GlobalAveragePool(%x)",
+    "GlobalMaxPool(%x)",
+    "MatMul(%a, %b)",
+    "Gemm(%b, %c, %d) {transA=1, transB=1, alpha=0.5, beta=2.0}",
+    "ReduceMean(%x) {axes=[2, 3]}",
+    "ReduceSum(%x, %axes) {keepdims=0}",
+    "ReduceMax(%x) {axes=[1], keepdims=0}",
+    "ReduceMin(%x)",
+    "ReduceL2(%x) {axes=[-1]}",
+    "ReduceLogSum(%small) {axes=[1]}",
+    "ArgMax(%x) {axis=1}",
+    "ArgMin(%x) {axis=3, keepdims=0, select_last_index=1}",
+    "Softmax(%x) {axis=1}",
+    "Softmax@11(%x) {axis=2}",
+    "LogSoftmax(%x)",
+    "LayerNormalization(%x, %scale_w, %scale_w) {axis=-1}",
+    "InstanceNormalization(%x, %bias, %bias)",
+    "BatchNormalization(%x, %bias, %bias, %bias, %var)",
+    "LpNormalization(%x) {axis=1}",
+    "Resize(%x, _, %scales) {mode=\"nearest\"}",
+    "Resize(%x, _, %scales) {mode=\"linear\", coordinate_transformation_mode=\"align_corners\"}",
+    "Resize(%x, _, %scales) {mode=\"cubic\"}",
+    "Concat(%x, %small, %x) {axis=1}",
+    "Slice(%x, %ones, %tens, %axes)",
+    "Slice(%x, %tens, %zeros, %axes, %minus)",
+    "Transpose(%x) {perm=[0, 2, 3, 1]}",
+    "Expand(%row, %target)",
+    "Tile(%x, %repeats)",
+    "DepthToSpace(%x) {blocksize=2}",
+    "DepthToSpace(%x) {blocksize=2, mode=\"CRD\"}",
+    "Pad(%x, %pads, %half)",
+    "Pad(%x, %pads) {mode=\"reflect\"}",
+    "Pad(%x, %pads) {mode=\"edge\"}",
+    "Gather(%x, %picks) {axis=1}",
+    "Reshape(%x, %flat)",
+    "Sigmoid(%x)",
+    "Tanh(%x)",
+    "Erf(%x)",
+    "Exp(%x)",
+    "Log(%small)",
+    "Sqrt(%small)",
+    "Relu(%x)",
+    "LeakyRelu(%x) {alpha=0.3}",
+    "Elu(%x)",
+    "Selu(%x)",
+    "Celu(%x) {alpha=0.5}",
+    "HardSigmoid(%x)",
+    "HardSwish(%x)",
+    "Softplus(%x)",
+    "Softsign(%x)",
+    "Floor(%x)",
+    "Round(%x)",
+    "Sign(%x)",
+    "Reciprocal(%small)",
+    "Clip(%x, %minus_one, %half)",
+    "PRelu(%x, %row)",
+    "Pow(%small, %half)",
+    "Pow(%small, %row)",
+    "Div(%x, %small)",
+    "Max(%x, %small, %row)",
+    "Mean(%x, %small)",
+    "Where(%above, %x, %small)",
+    "Greater(%x, %small)",
+    "Cast(%x) {to=7}",
+    "Mod(%i, %five)",
+    "Div(%i, %five)",
+    "Mul(%i, %i)",
+};
+#define N_OPERATORS (sizeof OPERATORS / sizeof *OPERATORS)
+
+/* SpaceToDepth needs even sizes; H and W are. */
+static void declare(char *text, size_t size, int h, int w, int m, int k, int n)
+{
+    snprintf(text, size,
+             "input %%x : float32[2,8,%d,%d]\ninput %%small : float32[2,8,%d,%d]\ninput %%row : float32[8,1,1]\n"
+             "input %%a : float32[3,%d,%d]\ninput %%b : float32[%d,%d]\ninput %%c : float32[%d,%d]\ninput %%d : float32[%d]\n"
+             "input %%i : int32[%d,%d]\n"
+             "init %%w3 : float32[12,8,3,3] = random 1 * 0.2\ninit %%w1 : float32[12,8,1,1] = random 2\ninit %%wd : float32[8,1,3,3] = random 3\n"
+             "init %%wg : float32[12,4,3,2] = random 4\ninit %%wt : float32[8,12,3,4] = random 5\ninit %%bias : float32[12] = random 6\n"
+             "init %%bias8 : float32[8] = random 7\ninit %%var : float32[8] = fill 0.7\ninit %%scale_w : float32[%d] = random 8\n"
+             "init %%axes : int64[2] = [1, 3]\ninit %%ones : int64[2] = [1, 2]\ninit %%tens : int64[2] = [7, 1000]\n"
+             "init %%zeros : int64[2] = [1, -1000]\ninit %%minus : int64[2] = [-2, -1]\ninit %%scales : float32[4] = [1, 1, 1.7, 0.6]\n"
+             "init %%target : int64[4] = [2, 8, %d, %d]\ninit %%repeats : int64[4] = [1, 2, 1, 3]\n"
+             "init %%pads : int64[8] = [0, 1, 2, 1, 0, 0, 1, 3]\ninit %%half : float32[] = [0.5]\ninit %%minus_one : float32[] = [-1]\n"
+             "init %%picks : int64[3] = [1, -1, 5]\ninit %%flat : int64[3] = [4, -1, 2]\ninit %%five : int32[] = [5]\n",
+             h, w, h, w, m, k, k, n, n + 3, k, n + 3, m, n, w, h, w);
+}
+
+static void put_node(char *text, size_t size, size_t number, const char *node)
+{
+    size_t at = strlen(text);
+    bool of_eight = strstr(node, "InstanceNorm") || strstr(node, "BatchNorm");
+    at += (size_t)snprintf(text + at, size - at, "%%y%zu = ", number);
+    for (const char *c = node; *c && at + 8 < size; c++) {
+        text[at++] = *c;
+        if (of_eight && strncmp(c, "bias", 4) == 0 && c[-1] == '%') {
+            at += (size_t)snprintf(text + at, size - at, "ias8");
+            c += 3;
+        }
+    }
+    snprintf(text + at, size - at, "\noutput %%y%zu\n", number);
+}
+
+static void fill_inputs(const ot_session *s, ot_nd *in, unsigned seed)
+{
+    uint64_t state = seed;
+    for (uint32_t k = 0; k < ot_session_inputs(s); k++) {
+        const ot_value *v = ot_session_input(s, k);
+        ot_diag d = {0};
+        int64_t n;
+        if (ot_nd_new(&in[k], v->dtype, (uint32_t)v->rank, v->dims, &d) != OT_OK || !ot_nd_elems(&in[k], &n)) fail_msg("%s", d.message);
+        bool small = strcmp(v->name, "small") == 0;
+        for (int64_t j = 0; j < n; j++) {
+            double x = (double)(ot_next_random(&state) % 4001) / 1000 - 2;
+            if (v->dtype == OT_F32) ((float *)in[k].data)[j] = (float)(small ? 0.5 + x / 5 : x);
+            if (v->dtype == OT_I32) ((int32_t *)in[k].data)[j] = (int32_t)(x * 20);
+        }
+    }
+}
+
+/* Sum of squared differences by sum of squares; infinite where types or shapes differ. */
+static double error_of(const ot_nd *want, const ot_nd *got)
+{
+    int64_t n = 0;
+    double off = 0, all = 1e-30;
+    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n)) return INFINITY;
+    for (int64_t k = 0; k < n; k++) {
+        double a = ot_nd_double(want, k), b = ot_nd_double(got, k);
+        off += (a - b) * (a - b);
+        all += a * a;
+    }
+    return isnan(off) ? INFINITY : off / all;
+}
+
+static void operators_are_the_references(void **state)
+{
+    NEEDS_DEVICE(state);
+    static char text[19000];
+    unsigned seed = first_seed;
+    int h = 6 + 2 * (int)(seed * 7 % 5), w = 6 + 2 * (int)(seed * 5 % 6), m = 1 + (int)(seed % 9), k = 3 + (int)(seed % 5), n = 4 + (int)(seed * 3 % 9);
+    declare(text, sizeof text, h, w, m, k, n);
+    size_t at = strlen(text);
+    snprintf(text + at, sizeof text - at, "%%above = Greater(%%x, %%small)\n");
+    for (size_t j = 0; j < N_OPERATORS; j++) put_node(text, sizeof text, j, OPERATORS[j]);
+    bench want, got;
+    ot_nd in[16] = {{0}}, out[2][N_OPERATORS] = {{{0}}};
+    ot_device_figures f;
+    open_with(&want, text, (ot_session_options){.reference = true});
+    if (want.status != OT_OK) fail_msg("%s", want.d.message);
+    open_with(&got, text, (ot_session_options){.place = &place});
+    if (got.status != OT_OK) fail_msg("%s", got.d.message);
+    fill_inputs(want.s, in, seed);
+    run_ok(&want, in, out[0]);
+    run_ok(&got, in, out[1]);
+    for (size_t j = 0; j < N_OPERATORS; j++) {
+        double e = error_of(&out[0][j], &out[1][j]);
+        if (!(e <= ERROR_MOST)) fail_msg("seed %u: %s: error %.2e", seed, OPERATORS[j], e);
+    }
+    ot_device_figures_get(got.s, &f);
+    for (uint32_t j = 0; j < f.n_fallbacks; j++) print_message("on the host: %s: %s\n", f.fallbacks[j].op, f.fallbacks[j].why);
+    assert_int_equal(f.n_host, 0);
+    for (uint32_t j = 0; j < 16; j++) ot_nd_release(&in[j]);
+    close_bench(&got);
+    close_bench(&want);
+}
+
+/* ---- random graphs ---- */
+
+/* l2 0: untiled. Returns the number of regions. */
+static uint32_t check_graph(const graph *g, float *x, const graph_run *ref, int64_t l2, unsigned seed)
+{
+    graph_run r = {.m = NULL};
+    ot_model *m = text_model(g->text, &r.d);
+    uint32_t regions = l2 ? tile_graph(m, l2) : 0;
+    if (graph_open(&r, m, (ot_session_options){.place = &place}) != OT_OK) fail_msg("seed %u: %s\n%s", seed, r.d.message, g->text);
+    for (int again = 0; again < 2; again++) {
+        if (graph_execute(&r, g, x, true, again) != OT_OK) fail_msg("seed %u: %s\n%s", seed, r.d.message, g->text);
+        for (int k = 0; k < g->outputs; k++) {
+            double e = graph_error(&ref->out[k], &r.out[k]);
+            if (!(e <= GRAPH_NMSE)) fail_msg("seed %u, cache %lld: output %d has error %.2e\n%s", seed, (long long)l2, k, e, g->text);
+        }
+        graph_drop_outputs(&r);
+    }
+    graph_close(&r);
+    return regions;
+}
+
+static void random_networks(void **state)
+{
+    NEEDS_DEVICE(state);
+    static graph g;
+    const char *many = getenv("OT_SEEDS");
+    unsigned n = many ? (unsigned)atoi(many) : 2, tiled = 0;
+    for (unsigned seed = first_seed; seed < first_seed + n; seed++) {
+        graph_run ref = {.m = NULL};
+        graph_make(&g, seed, true);
+        float *x = malloc((size_t)(g.v[0].d[0] * g.v[0].d[1] * g.v[0].d[2] * g.v[0].d[3]) * sizeof *x);
+        assert_non_null(x);
+        graph_input(&g, x, seed);
+        if (graph_open(&ref, text_model(g.text, &ref.d), (ot_session_options){.reference = true}) != OT_OK ||
+            graph_execute(&ref, &g, x, true, false) != OT_OK)
+            fail_msg("seed %u: reference: %s\n%s", seed, ref.d.message, g.text);
+        (void)check_graph(&g, x, &ref, 0, seed);
+        tiled += check_graph(&g, x, &ref, 12000, seed) > 0;
+        graph_close(&ref);
+        free(x);
+    }
+    print_message("%u graphs were tiled\n", tiled);
+}
+
+/* ---- memory and the host ---- */
+
+static void planned_is_what_is_allocated(void **state)
+{
+    NEEDS_DEVICE(state);
+    bench b;
+    ot_device_figures f;
+    int64_t before = ot_device_use(dev).used;
+    open_with(&b,
+              "input %x : float32[1,4,32,32]\n%a = Softmax(%x)\n%b = Softmax(%a)\n%c = Softmax(%b)\n%d = Reshape(%c, %s)\n"
+              "init %s : int64[2] = [4, 1024]\n%y = Softmax(%d)\noutput %y\n",
+              (ot_session_options){.place = &place});
+    if (b.status != OT_OK) fail_msg("%s", b.d.message);
+    ot_device_figures_get(b.s, &f);
+    assert_int_equal(f.arena_bytes, 2 * 4 * 1024 * 4); /* two values at a time */
+    assert_int_equal(ot_device_use(dev).used - before, f.device_bytes);
+    assert_int_equal(f.device_bytes, f.arena_bytes + f.weight_bytes);
+    close_bench(&b);
+    assert_int_equal(ot_device_use(dev).used, before);
+}
+
+/* NonZero makes what nobody knows the size of; TopK has no kernel: both run on the host, between kernels. */
+static void the_host_takes_the_rest(void **state)
+{
+    NEEDS_DEVICE(state);
+    bench b;
+    ot_device_figures f;
+    float x[6] = {3, -1, 2, 5, 0, -4};
+    ot_nd in = F32S(x, 2, 3), out[2] = {{0}};
+    open_with(&b,
+              "input %x : float32[2,3]\n%a = Relu(%x)\n%t : float32[2,2], %i : int64[2,2] = TopK(%a, %k)\ninit %k : int64[1] = [2]\n"
+              "%y = Neg(%t)\n%z = NonZero(%a)\noutput %y\noutput %z\n",
+              (ot_session_options){.place = &place});
+    if (b.status != OT_OK) fail_msg("%s", b.d.message);
+    for (int again = 0; again < 2; again++) {
+        run_ok(&b, &in, out);
+        CHECK_FLOATS(&out[0], -3, -2, -5, 0);
+        assert_int_equal(out[1].dims[1], 3);
+        memset(out, 0, sizeof out);
+    }
+    ot_device_figures_get(b.s, &f);
+    assert_int_equal(f.n_host, 2);
+    assert_int_equal(f.n_fallbacks, 2);
+    assert_int_equal(f.n_uploads, 2);   /* the input, the two largest */
+    assert_int_equal(f.n_downloads, 2); /* what both read, once; the result */
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operators_are_the_references),
+        cmocka_unit_test(random_networks),
+        cmocka_unit_test(planned_is_what_is_allocated),
+        cmocka_unit_test(the_host_takes_the_rest),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
