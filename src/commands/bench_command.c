@@ -39,7 +39,7 @@ typedef struct work {
     ot_diag *d;
     ot_arena *a;
     side side[SIDES];
-    bool half; /* the original has half precision inside */
+    bool half;                 /* the original has half precision inside */
     ot_model_device on[SIDES]; /* one each: each counts its own memory */
     ot_bench_facts facts;
 } work;
@@ -340,12 +340,21 @@ static ot_status write_reports(work *w)
 
 /* ---- the command ---- */
 
+static void print_table(const work *w)
+{
+    ot_bench_print(&w->facts, stdout);
+    for (int k = 0; k < SIDES && w->on[k].dev; k++) {
+        printf("\n%s\n", w->facts.side[k].name);
+        ot_model_device_print(&w->on[k], w->side[k].x.s, "", stdout);
+    }
+}
+
 static ot_status say(const work *w)
 {
     if (w->r->json)
         ot_bench_json(&w->facts, stdout);
     else if (!w->r->quiet)
-        ot_bench_print(&w->facts, stdout);
+        print_table(w);
     return ferror(stdout) ? OT_E_SYSTEM : OT_OK;
 }
 

@@ -42,13 +42,13 @@ static int close_device(void **state)
     return leaks != 0;
 }
 
-#define NEEDS_DEVICE(state)    \
-    do {                       \
-        (void)(state);         \
-        if (!dev) {            \
-            skip();            \
-            return;            \
-        }                      \
+#define NEEDS_DEVICE(state) \
+    do {                    \
+        (void)(state);      \
+        if (!dev) {         \
+            skip();         \
+            return;         \
+        }                   \
     } while (0)
 
 /* ---- operators ---- */
@@ -140,19 +140,20 @@ static const char *const OPERATORS[] = {
 /* SpaceToDepth needs even sizes; H and W are. */
 static void declare(char *text, size_t size, int h, int w, int m, int k, int n)
 {
-    snprintf(text, size,
-             "input %%x : float32[2,8,%d,%d]\ninput %%small : float32[2,8,%d,%d]\ninput %%row : float32[8,1,1]\n"
-             "input %%a : float32[3,%d,%d]\ninput %%b : float32[%d,%d]\ninput %%c : float32[%d,%d]\ninput %%d : float32[%d]\n"
-             "input %%i : int32[%d,%d]\n"
-             "init %%w3 : float32[12,8,3,3] = random 1 * 0.2\ninit %%w1 : float32[12,8,1,1] = random 2\ninit %%wd : float32[8,1,3,3] = random 3\n"
-             "init %%wg : float32[12,4,3,2] = random 4\ninit %%wt : float32[8,12,3,4] = random 5\ninit %%bias : float32[12] = random 6\n"
-             "init %%bias8 : float32[8] = random 7\ninit %%var : float32[8] = fill 0.7\ninit %%scale_w : float32[%d] = random 8\n"
-             "init %%axes : int64[2] = [1, 3]\ninit %%ones : int64[2] = [1, 2]\ninit %%tens : int64[2] = [7, 1000]\n"
-             "init %%zeros : int64[2] = [1, -1000]\ninit %%minus : int64[2] = [-2, -1]\ninit %%scales : float32[4] = [1, 1, 1.7, 0.6]\n"
-             "init %%target : int64[4] = [2, 8, %d, %d]\ninit %%repeats : int64[4] = [1, 2, 1, 3]\n"
-             "init %%pads : int64[8] = [0, 1, 2, 1, 0, 0, 1, 3]\ninit %%half : float32[] = [0.5]\ninit %%minus_one : float32[] = [-1]\n"
-             "init %%picks : int64[3] = [1, -1, 5]\ninit %%flat : int64[3] = [4, -1, 2]\ninit %%five : int32[] = [5]\n",
-             h, w, h, w, m, k, k, n, n + 3, k, n + 3, m, n, w, h, w);
+    snprintf(
+        text, size,
+        "input %%x : float32[2,8,%d,%d]\ninput %%small : float32[2,8,%d,%d]\ninput %%row : float32[8,1,1]\n"
+        "input %%a : float32[3,%d,%d]\ninput %%b : float32[%d,%d]\ninput %%c : float32[%d,%d]\ninput %%d : float32[%d]\n"
+        "input %%i : int32[%d,%d]\n"
+        "init %%w3 : float32[12,8,3,3] = random 1 * 0.2\ninit %%w1 : float32[12,8,1,1] = random 2\ninit %%wd : float32[8,1,3,3] = random 3\n"
+        "init %%wg : float32[12,4,3,2] = random 4\ninit %%wt : float32[8,12,3,4] = random 5\ninit %%bias : float32[12] = random 6\n"
+        "init %%bias8 : float32[8] = random 7\ninit %%var : float32[8] = fill 0.7\ninit %%scale_w : float32[%d] = random 8\n"
+        "init %%axes : int64[2] = [1, 3]\ninit %%ones : int64[2] = [1, 2]\ninit %%tens : int64[2] = [7, 1000]\n"
+        "init %%zeros : int64[2] = [1, -1000]\ninit %%minus : int64[2] = [-2, -1]\ninit %%scales : float32[4] = [1, 1, 1.7, 0.6]\n"
+        "init %%target : int64[4] = [2, 8, %d, %d]\ninit %%repeats : int64[4] = [1, 2, 1, 3]\n"
+        "init %%pads : int64[8] = [0, 1, 2, 1, 0, 0, 1, 3]\ninit %%half : float32[] = [0.5]\ninit %%minus_one : float32[] = [-1]\n"
+        "init %%picks : int64[3] = [1, -1, 5]\ninit %%flat : int64[3] = [4, -1, 2]\ninit %%five : int32[] = [5]\n",
+        h, w, h, w, m, k, k, n, n + 3, k, n + 3, m, n, w, h, w);
 }
 
 static void put_node(char *text, size_t size, size_t number, const char *node)
@@ -177,7 +178,8 @@ static void fill_inputs(const ot_session *s, ot_nd *in, unsigned seed)
         const ot_value *v = ot_session_input(s, k);
         ot_diag d = {0};
         int64_t n;
-        if (ot_nd_new(&in[k], v->dtype, (uint32_t)v->rank, v->dims, &d) != OT_OK || !ot_nd_elems(&in[k], &n)) fail_msg("%s", d.message);
+        if (ot_nd_new(&in[k], v->dtype, (uint32_t)v->rank, v->dims, &d) != OT_OK || !ot_nd_elems(&in[k], &n))
+            fail_msg("%s", d.message);
         bool small = strcmp(v->name, "small") == 0;
         for (int64_t j = 0; j < n; j++) {
             double x = (double)(ot_next_random(&state) % 4001) / 1000 - 2;
@@ -206,7 +208,8 @@ static void operators_are_the_references(void **state)
     NEEDS_DEVICE(state);
     static char text[19000];
     unsigned seed = first_seed;
-    int h = 6 + 2 * (int)(seed * 7 % 5), w = 6 + 2 * (int)(seed * 5 % 6), m = 1 + (int)(seed % 9), k = 3 + (int)(seed % 5), n = 4 + (int)(seed * 3 % 9);
+    int h = 6 + 2 * (int)(seed * 7 % 5), w = 6 + 2 * (int)(seed * 5 % 6), m = 1 + (int)(seed % 9), k = 3 + (int)(seed % 5),
+        n = 4 + (int)(seed * 3 % 9);
     declare(text, sizeof text, h, w, m, k, n);
     size_t at = strlen(text);
     snprintf(text + at, sizeof text - at, "%%above = Greater(%%x, %%small)\n");
@@ -246,7 +249,8 @@ static uint32_t check_graph(const graph *g, float *x, const graph_run *ref, int6
         if (graph_execute(&r, g, x, true, again) != OT_OK) fail_msg("seed %u: %s\n%s", seed, r.d.message, g->text);
         for (int k = 0; k < g->outputs; k++) {
             double e = graph_error(&ref->out[k], &r.out[k]);
-            if (!(e <= GRAPH_NMSE)) fail_msg("seed %u, cache %lld: output %d has error %.2e\n%s", seed, (long long)l2, k, e, g->text);
+            if (!(e <= GRAPH_NMSE))
+                fail_msg("seed %u, cache %lld: output %d has error %.2e\n%s", seed, (long long)l2, k, e, g->text);
         }
         graph_drop_outputs(&r);
     }
@@ -306,10 +310,11 @@ static void the_host_takes_the_rest(void **state)
     ot_device_figures f;
     float x[6] = {3, -1, 2, 5, 0, -4};
     ot_nd in = F32S(x, 2, 3), out[2] = {{0}};
-    open_with(&b,
-              "input %x : float32[2,3]\n%a = Relu(%x)\n%t : float32[2,2], %i : int64[2,2] = TopK(%a, %k)\ninit %k : int64[1] = [2]\n"
-              "%y = Neg(%t)\n%z = NonZero(%a)\noutput %y\noutput %z\n",
-              (ot_session_options){.place = &place});
+    open_with(
+        &b,
+        "input %x : float32[2,3]\n%a = Relu(%x)\n%t : float32[2,2], %i : int64[2,2] = TopK(%a, %k)\ninit %k : int64[1] = [2]\n"
+        "%y = Neg(%t)\n%z = NonZero(%a)\noutput %y\noutput %z\n",
+        (ot_session_options){.place = &place});
     if (b.status != OT_OK) fail_msg("%s", b.d.message);
     for (int again = 0; again < 2; again++) {
         run_ok(&b, &in, out);

@@ -262,7 +262,8 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
     for (uint32_t k = 0; k < b->n_args; k++) {
         dg_type t = {"int", "int", false, false, 32};
         (void)dg_type_of(b->arrays[k].dtype, &t);
-        const char *arg = dg_fmt(b, ", __global %s%s *base%u, const long first%u", b->args[k].written ? "" : "const ", t.held, k, k);
+        const char *arg = dg_fmt(b, ", __global %s%s *base%u, const long first%u", b->args[k].written ? "" : "const ", t.held, k,
+                                 k);
         append(b, &text, arg, strlen(arg));
     }
     append(b, &text, ")\n{\n", 4);
@@ -273,7 +274,8 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
     for (uint32_t k = 0; k < b->n_args; k++) {
         dg_type t = {"int", "int", false, false, 32};
         (void)dg_type_of(b->arrays[k].dtype, &t);
-        const char *base = dg_fmt(b, "__global %s%s *b%u = base%u + first%u;\n", b->args[k].written ? "" : "const ", t.held, k, k, k);
+        const char *base = dg_fmt(b, "__global %s%s *b%u = base%u + first%u;\n", b->args[k].written ? "" : "const ", t.held, k, k,
+                                  k);
         append(b, &text, base, strlen(base));
     }
     if (b->body.n) append(b, &text, b->body.s, b->body.n);

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# run and bench on a device: options, results of a network untiled and tiled, the memory that is planned, programs kept on disk.
+. "$(dirname "$0")/lib.bash"
+export POCL_CACHE_DIR=$tmp/pocl XDG_CACHE_HOME=$tmp/cache
+if "$TOOL" run 2>&1 | grep -q "native engine"; then
+    echo "skipped: this build has no engine"
+    exit 0
+fi
+cat >"$tmp/net.ot" <<'OT'
+model ir 8 opset 17
+graph main {
+  input %x : float32[1,3,64,64]
+  init %w : float32[16,3,3,3] = random 1 * 0.3
+  init %v : float32[16,16,3,3] = random 2 * 0.1
+  init %g : float32[5,16] = random 3
+  %a = Conv(%x, %w) {pads=[1, 1, 1, 1]}
+  %b = Relu(%a)
+  %c = Conv(%b, %v) {pads=[1, 1, 1, 1]}
+  %s = Sigmoid(%c)
+  %d = Mul(%c, %s)
+  %m = MaxPool(%d) {kernel_shape=[2, 2], strides=[2, 2]}
+  %p = GlobalAveragePool(%m)
+  %f = Flatten(%p)
+  %y = Gemm(%f, %g) {transB=1}
+  output %m
+  output %y
+}
+OT
+
+expect 2 "$TOOL" run "$tmp/net.ot" --device gpu
+says "must be host, cpu, opencl or opencl:N"
+OCL_ICD_VENDORS=$tmp/none expect 2 "$TOOL" run "$tmp/net.ot" --device opencl
+says "OpenCL"
+expect 0 "$TOOL" run "$tmp/net.ot" --device host --output-dir "$tmp/host"
+if ! "$TOOL" run "$tmp/net.ot" --device opencl -q >"$tmp/out" 2>&1; then
+    grep -q "OpenCL" "$tmp/out" || fail "$(cat "$tmp/out")"
+    echo "skipped: no OpenCL device: what runs on one"
+    finish
+fi
+
+# the same numbers, and programs from disk the second time
+expect 0 "$TOOL" run "$tmp/net.ot" --device opencl --json --output-dir "$tmp/device"
+cp "$tmp/out" "$tmp/untiled.json"
+[ -n "$(ls "$tmp/cache/onnx-tile/device")" ] || fail "no program is kept"
+expect 0 "$TOOL" run "$tmp/net.ot" --device opencl
+grep -q "functions, read in" "$tmp/out" || fail "the program is compiled again: $(cat "$tmp/out")"
+grep -q "9 nodes on the device, 0 on the host" "$tmp/out" || fail "nodes: $(cat "$tmp/out")"
+expect 0 "$TOOL" "$tmp/net.ot" -o "$tmp/tiled.onnx" --emit engine --force --l2 64K -q
+expect 0 "$TOOL" run "$tmp/tiled.onnx" --device opencl --json --output-dir "$tmp/tiled"
+expect 0 "$PYTHON" - "$tmp" "$tmp/out" <<'PY'
+import json, sys
+import numpy as np
+tmp, tiled = sys.argv[1], json.load(open(sys.argv[2]))['device']
+untiled = json.load(open(f'{tmp}/untiled.json'))['device']
+for k in range(2):
+    want = np.load(f'{tmp}/host/{k}.npy')
+    for form in 'device', 'tiled':
+        got = np.load(f'{tmp}/{form}/{k}.npy')
+        assert got.shape == want.shape and np.max(np.abs(got - want)) <= 1e-4 * np.max(np.abs(want)), (form, k)
+for d in untiled, tiled:
+    assert d['planned_bytes'] == d['allocated_bytes'] == d['peak_bytes'], d
+    assert d['nodes_on_host'] == 0 and not d['fallbacks'], d
+    assert d['uploaded_bytes'] == 3 * 64 * 64 * 4 and d['downloaded_bytes'] == (16 * 32 * 32 + 5) * 4, d
+assert tiled['arena_bytes'] < untiled['arena_bytes'], (tiled, untiled)
+PY
+
+expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device opencl --repeat 2
+[ "$(grep -c 'nodes on the device' "$tmp/out")" = 2 ] || fail "bench: $(cat "$tmp/out")"
+grep -q "output m .*same" "$tmp/out" || fail "bench: $(cat "$tmp/out")"
+finish
