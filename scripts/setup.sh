@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh build    compiler, protobuf-c, the ONNX protos, GLPK, libxml2; oneDNN unless ENGINE=no
 #   scripts/setup.sh demo     the same, plus .venv with the pinned packages of scripts/requirements.txt
-#   scripts/setup.sh check    the same, plus xmllint, Chromium unless BROWSER=no, OpenCL for the CPU with its checker
+#   scripts/setup.sh check    the same, plus xmllint, Chromium unless BROWSER=no, OpenCL and Vulkan for the CPU with their checkers
 #   scripts/setup.sh lint     clang-tidy, clang-format, cppcheck
 #   scripts/setup.sh format   clang-format
 #   scripts/setup.sh fuzz     clang with libFuzzer
@@ -61,10 +61,11 @@ setup_build() {
     [ -f /usr/include/onnx/onnx.proto ] || missing+=(libonnx-dev)
     if ! has_command pkg-config || ! pkg-config --exists libxml-2.0; then missing+=(libxml2-dev); fi
     install_missing
-    # run-kernel --device opencl; without these headers the program is built and says so
+    # devices; without these headers the program is built and says so
     missing=()
     need_header CL/cl.h opencl-headers
-    (install_missing) || echo "setup: not installed: ${missing[*]}; kernels will run on no device" >&2
+    need_header vulkan/vulkan.h libvulkan-dev
+    (install_missing) || echo "setup: not installed: ${missing[*]}; what needs them will say so" >&2
 }
 
 good_python() { # can make a virtual environment, and is new enough for the pinned packages
@@ -110,14 +111,19 @@ setup_reports() {
     (install_missing) || echo "setup: not installed: ${missing[*]}; tests of reports will fail" >&2
 }
 
-has_driver() { [ -n "$(find /etc/OpenCL/vendors -name '*.icd' -print -quit 2>/dev/null)" ]; }
+has_library() { PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$1"; }
+has_file() { [ -n "$(find "$1" -name "$2" -print -quit 2>/dev/null)" ]; }
 
-# What tests of devices need: OpenCL's loader, a driver for the CPU, a checker. Without them those tests are skipped.
+# What tests of devices need: loaders, drivers for the CPU, checkers, a compiler of GLSL. Without them those tests are skipped.
 setup_devices() {
     missing=()
-    PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -q 'libOpenCL\.so\.1' || missing+=(ocl-icd-libopencl1)
-    has_driver || missing+=(pocl-opencl-icd)
+    has_library libOpenCL.so.1 || missing+=(ocl-icd-libopencl1)
+    has_file /etc/OpenCL/vendors '*.icd' || missing+=(pocl-opencl-icd)
     need_command oclgrind oclgrind
+    has_library libvulkan.so.1 || missing+=(libvulkan1)
+    has_file /usr/share/vulkan/icd.d 'lvp_icd*.json' || missing+=(mesa-vulkan-drivers)
+    has_file /usr/share/vulkan/explicit_layer.d 'VkLayer_khronos_validation.json' || missing+=(vulkan-validationlayers)
+    need_command glslangValidator glslang-tools
     (install_missing) || echo "setup: not installed: ${missing[*]}; tests of devices are skipped" >&2
 }
 

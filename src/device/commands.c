@@ -326,8 +326,7 @@ bool ot_dev_times(ot_device *dev, ot_dev_event ev, double *start, double *end)
 {
     dev_queue *q;
     dev_lock(dev);
-    bool ok = get_queue(dev, ev.queue, NULL, &q) == OT_OK && ev.serial > 0 && ev.serial <= q->done &&
-              q->done - ev.serial < DEV_TIMES;
+    bool ok = ev.serial > 0 && look(dev, ev, NULL, &q) == OT_OK && ev.serial <= q->done && q->done - ev.serial < DEV_TIMES;
     *start = ok ? q->times[ev.serial % DEV_TIMES].start : 0;
     *end = ok ? q->times[ev.serial % DEV_TIMES].end : 0;
     dev_unlock(dev);

@@ -180,10 +180,13 @@ bool ot_dev_times(ot_device *dev, ot_dev_event ev, double *start, double *end);
 
 /* ---- transfers: each returns when it is queued; *done may be NULL, after may be NULL ---- */
 
+/* Memory of the host may be read as early as the call and written as late as the wait: nothing on the device orders two transfers
+ * that meet there. */
+
 /* from: [to.bytes], untouched until the event is done. */
 ot_status ot_dev_upload(ot_device *dev, ot_dev_queue q, ot_dev_slice to, const void *from, const ot_dev_after *after,
                         ot_device_error *e, ot_dev_event *done) OT_MUST_USE;
-/* to: [from.bytes], there when the event is done. */
+/* to: [from.bytes], there when somebody has seen that the event is done. */
 ot_status ot_dev_download(ot_device *dev, ot_dev_queue q, void *to, ot_dev_slice from, const ot_dev_after *after,
                           ot_device_error *e, ot_dev_event *done) OT_MUST_USE;
 /* Equal bytes on both sides; parts of one buffer may not overlap. */
@@ -255,7 +258,7 @@ typedef struct ot_dev_arg {
 
 typedef struct ot_dev_launch {
     ot_dev_program program;
-    const char *entry;      /* of the program; also its name in profiles */
+    const char *entry;      /* of the program; also its name in profiles. Vulkan: only that, the text's entry is main */
     const ot_dev_arg *args; /* [n_args] at most OT_DEV_ARGS_MAX */
     uint32_t n_args;
     uint32_t groups[3], items[3]; /* work-groups, and work-items of each; 0 is 1. Vulkan: items are what the text says */

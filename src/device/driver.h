@@ -129,7 +129,7 @@ struct ot_device {
 
 /* What this program was built with: NULL where there were no headers. */
 extern const dev_driver *const dev_drivers[OT_DEV_APIS];
-extern const dev_driver dev_opencl;
+extern const dev_driver dev_opencl, dev_vulkan;
 
 /* ---- device.c ---- */
 
@@ -152,6 +152,12 @@ void dev_profile_memory(ot_device *dev, const char *name, int64_t bytes, double 
 void dev_profile_command(ot_device *dev, const dev_queue *q, const dev_command *c);
 void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, double start, double end);
 void dev_profile_free(ot_device *dev);
+
+/* ---- memory_types.c ---- */
+
+/* flags: [n] properties of memory types; allowed: a bit for each. The first that has all of preferred, else the first that has all of
+ * required; OT_NONE: none. */
+uint32_t dev_choose_memory(const uint32_t *flags, uint32_t n, uint32_t allowed, uint32_t required, uint32_t preferred);
 
 /* ---- slots.c ---- */
 

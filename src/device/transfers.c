@@ -114,12 +114,12 @@ static void land_all(ot_dev_mover *m)
     m->staged = 0;
 }
 
-/* Memory of the host that is copied when a request is queued or has landed has no event: what flies and meets it there lands first. */
-static void land_on_host(ot_dev_mover *m, const ot_dev_request *r, bool through_ring)
+/* A transfer may read the host's memory when it is queued, and write it when somebody waits: what flies and meets it there lands first. */
+static void land_on_host(ot_dev_mover *m, const ot_dev_request *r)
 {
     for (uint32_t k = 0; k < m->n; k++) {
         const move *x = &m->moves[k];
-        if (x->state == MOVE_FLYING && (x->ring || through_ring) && meet_on_host(&x->r, r)) land(m, x->event);
+        if (x->state == MOVE_FLYING && meet_on_host(&x->r, r)) land(m, x->event);
     }
 }
 
@@ -312,7 +312,7 @@ static ot_status submit_group(ot_dev_mover *m, uint32_t *members, uint32_t n, ot
     const ot_dev_request *head = &m->moves[members[0]].r;
     ot_dev_direction direction = head->direction;
     uint8_t *ring = n > 1 && direction != OT_DEV_ON_DEVICE ? stage(m, hull.bytes) : NULL;
-    for (uint32_t k = 0; k < n; k++) land_on_host(m, &m->moves[members[k]].r, ring != NULL);
+    for (uint32_t k = 0; k < n; k++) land_on_host(m, &m->moves[members[k]].r);
     OT_TRY(add_waits(m, members, n, waits, &n_waits, e));
     ot_dev_after after = {waits, n_waits};
     qsort(members, n, sizeof *members, by_ticket); /* where they overlap, the later one counts */

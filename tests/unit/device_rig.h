@@ -29,6 +29,22 @@ static inline ot_device *open_rig(ot_dev_api api, const ot_device_options *o)
         if ((call) != OT_OK) fail_msg("%s: %s: %s", #call, ot_device_fault_name(fine_.fault), fine_.message); \
     } while (0)
 
+/* The same under Vulkan's validation layer, where there is one. */
+static inline ot_device *open_validated(ot_dev_api api)
+{
+    ot_device_error e;
+    ot_device *dev = NULL;
+    if (api == OT_DEV_VULKAN && ot_device_open(api, 0, &(ot_device_options){.validate = true}, &e, &dev) == OT_OK) return dev;
+    return open_rig(api, NULL);
+}
+
+static inline void close_validated(ot_device *dev)
+{
+    const char *first;
+    if (ot_device_findings(dev, &first) > 0) fail_msg("the validation layer found: %s", first);
+    ot_device_close(dev);
+}
+
 /* The call fails with this fault and a message that holds `text`. In the call, the error is `e`. */
 #define FAULT(which, text, call)                                                               \
     do {                                                                                       \

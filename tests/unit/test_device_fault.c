@@ -104,11 +104,29 @@ static void every_call_of_opencl_fails_once(void **state)
     assert_in_range(calls, 12, 100);
 }
 
+static void every_call_of_vulkan_fails_once(void **state)
+{
+    (void)state;
+    ot_device *dev = open_rig(OT_DEV_VULKAN, NULL);
+    ot_dev_program p;
+    if (!dev) skip();
+    static const char empty[] = "#version 450\nvoid main() {}";
+    ot_status compiler = ot_dev_program_new(dev, &(ot_dev_source){"empty", OT_DEV_NATIVE, empty, sizeof empty - 1, NULL}, NULL, &p);
+    ot_device_close(dev);
+    if (compiler != OT_OK) skip();
+    dev_driver d = faulty(dev_drivers[OT_DEV_VULKAN]);
+    const char *text = "#version 450\nlayout(set = 0, binding = 0) buffer X { uint x[]; };\n"
+                       "void main() { if (gl_WorkGroupID.x < 75) x[gl_WorkGroupID.x] += 0x01010101u; }";
+    int64_t calls = walk(&d, text, OT_DEV_OUT_OF_MEMORY, 1000);
+    assert_in_range(calls, 12, 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_of_the_fake_fails_once),
         cmocka_unit_test(every_call_of_opencl_fails_once),
+        cmocka_unit_test(every_call_of_vulkan_fails_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

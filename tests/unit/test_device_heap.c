@@ -306,13 +306,24 @@ static void ten_thousand_sequences_equal_the_model(void **state)
     ot_device_close(dev);
 }
 
+static void run_on(ot_dev_api api)
+{
+    ot_device *dev = open_validated(api);
+    if (!dev) skip();
+    for (int k = 0; k < 60; k++) run_sequence(dev, 30);
+    close_validated(dev);
+}
+
 static void sequences_on_opencl_equal_the_model(void **state)
 {
     (void)state;
-    ot_device *dev = open_rig(OT_DEV_OPENCL, NULL);
-    if (!dev) skip();
-    for (int k = 0; k < 60; k++) run_sequence(dev, 30);
-    ot_device_close(dev);
+    run_on(OT_DEV_OPENCL);
+}
+
+static void sequences_on_vulkan_equal_the_model(void **state)
+{
+    (void)state;
+    run_on(OT_DEV_VULKAN);
 }
 
 int main(void)
@@ -326,6 +337,7 @@ int main(void)
         cmocka_unit_test(maps_nest_and_are_in_step),
         cmocka_unit_test(ten_thousand_sequences_equal_the_model),
         cmocka_unit_test(sequences_on_opencl_equal_the_model),
+        cmocka_unit_test(sequences_on_vulkan_equal_the_model),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

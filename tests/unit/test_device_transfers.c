@@ -159,13 +159,24 @@ static void random_requests_equal_their_order(void **state)
     ot_device_close(dev);
 }
 
+static void run_on(ot_dev_api api)
+{
+    ot_device *dev = open_validated(api);
+    if (!dev) skip();
+    run_batches(dev, 40);
+    close_validated(dev);
+}
+
 static void random_requests_on_opencl(void **state)
 {
     (void)state;
-    ot_device *dev = open_rig(OT_DEV_OPENCL, NULL);
-    if (!dev) skip();
-    run_batches(dev, 40);
-    ot_device_close(dev);
+    run_on(OT_DEV_OPENCL);
+}
+
+static void random_requests_on_vulkan(void **state)
+{
+    (void)state;
+    run_on(OT_DEV_VULKAN);
 }
 
 int main(void)
@@ -173,7 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_become_one),         cmocka_unit_test(priorities_go_first_but_pass_nothing_they_meet),
         cmocka_unit_test(what_fails_cancels_what_waits), cmocka_unit_test(random_requests_equal_their_order),
-        cmocka_unit_test(random_requests_on_opencl),
+        cmocka_unit_test(random_requests_on_opencl),     cmocka_unit_test(random_requests_on_vulkan),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
