@@ -54,8 +54,8 @@ def run_engine(tool, models, shapes, rounds):
     facts = [[] for _ in models]
     words = [w for v, s in shapes.items() for w in ('--shape', v + '=' + ','.join(map(str, s)))]
     for _ in range(rounds):
-        for k, (model, out) in enumerate(zip(models, facts)):
-            p = subprocess.run([tool, 'run', model, '--json', '-q', '--threads', '1', '--repeat', '2', *(words if k == 0 else [])], capture_output=True, text=True)
+        for model, out in zip(models, facts):
+            p = subprocess.run([tool, 'run', model, '--json', '-q', '--threads', '1', '--repeat', '2', *words], capture_output=True, text=True)
             if p.returncode:
                 raise RuntimeError(p.stderr.strip()[-200:])
             out.append(json.loads(p.stdout))
