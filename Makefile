@@ -11,6 +11,7 @@ endif
 AR       ?= ar
 PREFIX   ?= /usr/local
 DESTDIR  ?=
+LIBDIR   ?= lib
 BUILD    ?= build
 # The native engine is a separate part: `ENGINE=no` builds without src/engine/ and the commands that run models.
 ENGINE   ?= yes
@@ -72,7 +73,7 @@ FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
 .PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
-        format-check bench busy cover clean python wheel wheel-parts ort-library check-python
+        format-check bench busy cover clean python wheel wheel-parts ort-library check-python deb check-deb
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -87,7 +88,9 @@ help:
 	@echo 'make reports      the sample reports and the screenshot of reports/, anew'
 	@echo 'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo 'make wheel        dist/onnx_tile-$(VERSION)-py3-none-manylinux_*.whl: the Python package with the program and the library inside'
+	@echo 'make deb          dist/*.deb: Debian packages of the program and of the library (scripts/setup.sh deb)'
 	@echo 'make ort-library  build/wheel/libonnxtile_ort.so: the engine as an operator of ONNX Runtime (docs/onnxruntime-operators.md)'
+	@echo 'make check-deb    the packages in a bare root: installed, run, removed'
 	@echo 'make check-python tests of the wheel, in a fresh virtual environment'
 	@echo 'make asan | ubsan unit tests, the tool over small models and mutations of them under a sanitizer'
 	@echo 'make sanitize     unit tests under both at once'
@@ -331,18 +334,18 @@ format-check:
 
 D := $(DESTDIR)$(PREFIX)
 install: all
-	install -d '$(D)/bin' '$(D)/lib/pkgconfig' '$(D)/include' '$(D)/share/man/man1' '$(D)/share/onnx-tile' '$(D)/share/bash-completion/completions'
+	install -d '$(D)/bin' '$(D)/$(LIBDIR)/pkgconfig' '$(D)/include' '$(D)/share/man/man1' '$(D)/share/onnx-tile' '$(D)/share/bash-completion/completions'
 	install -m 755 $(TOOL) '$(D)/bin/onnx-tile'
-	install -m 644 $(LIB) '$(D)/lib/libonnxtile.a'
+	install -m 644 $(LIB) '$(D)/$(LIBDIR)/libonnxtile.a'
 	install -m 644 include/onnx_tile.h '$(D)/include/onnx_tile.h'
 	$(TOOL) --completion bash > '$(D)/share/bash-completion/completions/onnx-tile'
 	install -m 644 docs/onnx-tile.1 '$(D)/share/man/man1/onnx-tile.1'
 	install -m 644 reports/target.xsd '$(D)/share/onnx-tile/target.xsd'
 	install -m 644 reports/benefit.xsd '$(D)/share/onnx-tile/benefit.xsd'
-	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$${prefix}/lib'; echo 'includedir=$${prefix}/include'; echo; \
+	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$${prefix}/$(LIBDIR)'; echo 'includedir=$${prefix}/include'; echo; \
 	   echo 'Name: onnxtile'; echo 'Description: Tiles ONNX models: same results, less memory'; \
 	   echo 'Version: $(VERSION)'; echo 'Requires: libprotobuf-c libxml-2.0'; \
-	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile $(DNNL_LIBS) -lglpk -lm -lpthread'; } > '$(D)/lib/pkgconfig/onnxtile.pc'
+	   echo 'Cflags: -I$${includedir}'; echo 'Libs: -L$${libdir} -lonnxtile $(DNNL_LIBS) -lglpk -lm -lpthread'; } > '$(D)/$(LIBDIR)/pkgconfig/onnxtile.pc'
 
 # ---- the Python package ----
 
@@ -384,12 +387,21 @@ wheel:
 	@BUILD=build/wheel VERSION=$(VERSION) CC='$(CC)' scripts/wheel.sh dist
 CFLAGS_WHEEL := -fPIC -fvisibility=hidden
 
+# Debian packages, checked by lintian; and installed in a bare root, where the program is run.
+deb:
+	$(Q)scripts/setup.sh deb
+	@scripts/deb.sh dist
+
+check-deb:
+	$(Q)scripts/setup.sh deb
+	@tests/deb/run.sh dist
+
 check-python: python
 	@$(PYTHON) tests/python/run.py dist
 
 uninstall:
-	rm -f '$(D)/bin/onnx-tile' '$(D)/lib/libonnxtile.a' '$(D)/include/onnx_tile.h' '$(D)/share/man/man1/onnx-tile.1' \
-	    '$(D)/share/onnx-tile/target.xsd' '$(D)/share/onnx-tile/benefit.xsd' '$(D)/lib/pkgconfig/onnxtile.pc' \
+	rm -f '$(D)/bin/onnx-tile' '$(D)/$(LIBDIR)/libonnxtile.a' '$(D)/include/onnx_tile.h' '$(D)/share/man/man1/onnx-tile.1' \
+	    '$(D)/share/onnx-tile/target.xsd' '$(D)/share/onnx-tile/benefit.xsd' '$(D)/$(LIBDIR)/pkgconfig/onnxtile.pc' \
 	    '$(D)/share/bash-completion/completions/onnx-tile'
 
 clean:

@@ -9,6 +9,7 @@
 #   scripts/setup.sh fuzz     clang with libFuzzer
 #   scripts/setup.sh matrix   .venv-matrix with the runtimes of scripts/requirements-matrix.txt
 #   scripts/setup.sh wheel    what build needs, plus .venv-wheel with the packagers of scripts/requirements-wheel.txt
+#   scripts/setup.sh deb      what build needs, plus debhelper, lintian, and mmdebstrap for the bare root of make check-deb
 #   scripts/setup.sh tsan     clang with ThreadSanitizer and an OpenMP library that it understands
 #
 # What is there is found by trying it (a command, a header), not by package name, so that tools installed
@@ -153,6 +154,16 @@ matrix)
 wheel)
     setup_build
     setup_environment .venv-wheel scripts/requirements-wheel.txt 'auditwheel, build, setuptools'
+    ;;
+deb)
+    setup_build
+    missing=()
+    need_command dh debhelper
+    need_command dpkg-buildpackage dpkg-dev
+    need_command fakeroot fakeroot
+    need_command lintian lintian
+    need_command mmdebstrap mmdebstrap
+    install_missing
     ;;
 tsan)
     need_command clang clang
