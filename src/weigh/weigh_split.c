@@ -86,7 +86,20 @@ static size_t other_starts(const request *r, const ot_plan_options *o, int64_t p
     return STARTS;
 }
 
-/* The plan for a graph that was split, within the time that the request allows: what it takes longer by than the model as it is counts. */
+/* No plan for g, which was split, keeps within the time that the request allows: the fastest does not. */
+static ot_status is_too_slow(const request *r, ot_graph *g, bool *too_slow)
+{
+    ot_plan_options o = *r->o;
+    ot_plan *p = NULL;
+    o.goal = OT_GOAL_TIME;
+    OT_TRY(ot_plan_graph(g, r->t, &o, &p));
+    *too_slow = p->tiled.time_s > r->allowed * (1 + TIME_ABOUT);
+    ot_plan_free(p);
+    return OT_OK;
+}
+
+/* The plan for a graph that was split, within the time that the request allows: what it takes longer by than the model as it is counts.
+ * *p NULL: there is none. */
 static ot_status plan_within(const request *r, ot_graph *g, ot_plan **p)
 {
     ot_plan_options o = *r->o, starts[STARTS];
@@ -95,6 +108,9 @@ static ot_status plan_within(const request *r, ot_graph *g, ot_plan **p)
     if (o.goal == OT_GOAL_MEMORY && !o.force && slower < o.max_slowdown) {
         ot_plan_free(*p);
         *p = NULL;
+        bool too_slow = false;
+        if (slower < 0) OT_TRY(is_too_slow(r, g, &too_slow));
+        if (too_slow) return OT_OK;
         o.max_slowdown = fmax(0, slower);
         OT_TRY(ot_plan_graph(g, r->t, &o, p));
     }
@@ -309,6 +325,7 @@ ot_status ot_weigh_split_free(ot_graph *g, const ot_target *t, const ot_plan_opt
     *p = NULL;
     ot_status s = plan_within(&r, g, p);
     show(&r, *p);
+    if (!*p) return s;
     const bool by_far = s == OT_OK && (o->force || o->goal == OT_GOAL_TIME ||
                                        bytes_of(*p, &whole->untiled) < FREE_LESS * bytes_of(whole, &whole->untiled));
     if (by_far && wins(o, whole, whole, *p)) {
@@ -316,7 +333,7 @@ ot_status ot_weigh_split_free(ot_graph *g, const ot_target *t, const ot_plan_opt
         (*p)->is_split = true;
         return OT_OK;
     }
-    if (*p) ot_plan_free(*p);
+    ot_plan_free(*p);
     *p = NULL;
     return s;
 }
