@@ -330,13 +330,61 @@ static void the_host_takes_the_rest(void **state)
     close_bench(&b);
 }
 
+/* A window of an input, and what is the input under another name, for a node on the host that comes first. */
+static void the_host_reads_views_of_inputs(void **state)
+{
+    NEEDS_DEVICE(state);
+    bench b;
+    float x[6] = {3, -1, 2, 5, 0, -4};
+    ot_nd in = F32S(x, 2, 3), out[2] = {{0}};
+    open_with(
+        &b,
+        "input %x : float32[2,3]\n%r = Reshape(%x, %s)\ninit %s : int64[1] = [6]\n%t, _ = TopK(%r, %k)\ninit %k : int64[1] = [2]\n"
+        "init %one : int64[1] = [1]\n%c = Slice(%x, %one, %k, %one)\n%u, _ = TopK(%c, %one)\noutput %t\noutput %u\n",
+        (ot_session_options){.place = &place});
+    if (b.status != OT_OK) fail_msg("%s", b.d.message);
+    run_ok(&b, &in, out);
+    CHECK_FLOATS(&out[0], 5, 3);
+    CHECK_FLOATS(&out[1], -1, 0);
+    close_bench(&b);
+}
+
+/* A node without a kernel in the body of a loop: windows go to the host and results come back, tile by tile. */
+static void the_host_takes_part_in_tiles(void **state)
+{
+    NEEDS_DEVICE(state);
+    enum { ROWS = 64, COLS = 3000 };
+    static float x[ROWS * COLS], want[ROWS * COLS];
+    bench b;
+    char starts[ROWS * 4 + 8] = "";
+    for (int k = 0; k < ROWS; k++) snprintf(starts + strlen(starts), sizeof starts - strlen(starts), "%s%d", k ? "," : "", k);
+    char text[4000];
+    snprintf(
+        text, sizeof text,
+        "input %%x : float32[%d,%d]\ninit %%k : int64[1] = [%d]\n%%y0 = \"onnx_tile\"::Alloc@1() {shape=[%d,%d], dtype=1}\n"
+        "%%y = \"onnx_tile\"::While@1(%%y0) {count=%d, body=graph body {\n  input %%i : int64[]\n  input %%buffer : float32[%d,%d]\n"
+        "  outer %%x : float32[%d,%d]\n  outer %%k : int64[1]\n"
+        "  %%s : float32[1,%d] = \"onnx_tile\"::Slice@1(%%x, %%i) {axes=[0], sizes=[1], starts=[%s]}\n"
+        "  %%a : float32[1,%d] = Neg(%%s)\n  %%t : float32[1,%d], _ = TopK(%%a, %%k)\n"
+        "  %%next : float32[%d,%d] = \"onnx_tile\"::Deslice@1(%%t, %%buffer, %%i) {axes=[0], starts=[%s]}\n  output %%next\n}}\noutput %%y\n",
+        ROWS, COLS, COLS, ROWS, COLS, ROWS, ROWS, COLS, ROWS, COLS, COLS, starts, COLS, COLS, ROWS, COLS, starts);
+    for (int k = 0; k < ROWS * COLS; k++) x[k] = (float)k;
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < COLS; c++) want[r * COLS + c] = -x[r * COLS + c]; /* the largest first */
+    ot_nd in = F32S(x, ROWS, COLS), out = {0};
+    open_with(&b, text, (ot_session_options){.place = &place});
+    if (b.status != OT_OK) fail_msg("%s", b.d.message);
+    run_ok(&b, &in, &out);
+    check_floats(&out, want, ROWS * COLS);
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operators_are_the_references),
-        cmocka_unit_test(random_networks),
-        cmocka_unit_test(planned_is_what_is_allocated),
-        cmocka_unit_test(the_host_takes_the_rest),
+        cmocka_unit_test(operators_are_the_references),   cmocka_unit_test(random_networks),
+        cmocka_unit_test(planned_is_what_is_allocated),   cmocka_unit_test(the_host_takes_the_rest),
+        cmocka_unit_test(the_host_reads_views_of_inputs), cmocka_unit_test(the_host_takes_part_in_tiles),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

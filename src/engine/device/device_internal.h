@@ -62,7 +62,9 @@ typedef struct dv_unit {
     uint32_t n_nodes;
     dv_kernel *kernels; /* [n_kernels] */
     uint32_t n_kernels;
-    ot_id *uploads; /* [n_uploads] values to upload before (inputs, first read here) or, of DV_HOST, after it */
+    ot_id *inputs; /* [n_inputs] of the graph: read here first, uploaded before */
+    uint32_t n_inputs;
+    ot_id *uploads; /* [n_uploads] of DV_HOST: what it makes for kernels, uploaded after it */
     uint32_t n_uploads;
     ot_id *downloads; /* [n_downloads] before, of DV_HOST: values that the step reads; else after it: results of the graph */
     ot_id *from;      /* [n_downloads] the dense value that each is read from */
@@ -87,6 +89,7 @@ typedef struct dv_prog {
     ot_id *placed_in;                             /* by value: the buffer that a Deslice puts it into, at once; OT_NONE */
     dv_unit *units;                               /* [n_units] */
     size_t n_units, cap_units;
+    bool on_host;              /* some unit runs on the host */
     int64_t arena_bytes, base; /* base: of a body, in the arena of the graph */
 } dv_prog;
 

@@ -59,12 +59,11 @@ static ot_status upload_inputs(dv_prog *q)
         dv_value *x = q->at[g->inputs[k]];
         if (!x->used || x->memory != DV_ARENA || x->born == OT_NONE) continue;
         dv_unit *u = &q->units[x->born];
-        ot_id *list = OT_NEW_N(q->s->a, ot_id, u->n_uploads + 1u);
+        ot_id *list = OT_NEW_N(q->s->a, ot_id, u->n_inputs + 1u);
         if (!list) return ot_fail_nomem(q->s->s->d);
-        if (u->kind == DV_HOST) OT_BUG("a step on the host reads an input's copy");
-        if (u->n_uploads) memcpy(list, u->uploads, u->n_uploads * sizeof *list);
-        list[u->n_uploads++] = g->inputs[k];
-        u->uploads = list;
+        if (u->n_inputs) memcpy(list, u->inputs, u->n_inputs * sizeof *list);
+        list[u->n_inputs++] = g->inputs[k];
+        u->inputs = list;
     }
     return OT_OK;
 }

@@ -137,6 +137,7 @@ static ot_status run_tiles(const run *r, const dv_unit *u)
     run inner = {.s = r->s, .q = u->body};
     for (; inner.i < u->count; inner.i++) {
         OT_TRY(run_prog(&inner));
+        if (u->body->on_host) OT_TRY(finish(r->s)); /* uploads read what is cleared */
         ot_prog_clear(u->body->p);
     }
     return OT_OK;
@@ -144,8 +145,8 @@ static ot_status run_tiles(const run *r, const dv_unit *u)
 
 static ot_status run_unit(const run *r, const dv_unit *u)
 {
+    for (uint32_t k = 0; k < u->n_inputs; k++) OT_TRY(upload(r, u->inputs[k]));
     if (u->kind == DV_HOST) return run_host(r, u);
-    for (uint32_t k = 0; k < u->n_uploads; k++) OT_TRY(upload(r, u->uploads[k]));
     for (uint32_t k = 0; k < u->n_kernels; k++) OT_TRY(launch(r, &u->kernels[k]));
     if (u->kind == DV_TILES) OT_TRY(run_tiles(r, u));
     for (uint32_t k = 0; k < u->n_downloads; k++) OT_TRY(download(r, u->downloads[k], u->from[k]));

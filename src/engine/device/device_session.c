@@ -91,5 +91,4 @@ void ot_device_figures_get(const ot_session *session, ot_device_figures *out)
     *out = s->figures;
     out->fallbacks = s->fallbacks;
     out->n_fallbacks = (uint32_t)s->n_fallbacks;
-    for (size_t k = 0; k < s->top->n_units; k++) out->n_kernels += s->top->units[k].n_kernels;
 }

@@ -25,12 +25,12 @@ typedef struct ot_device_fallback {
 } ot_device_fallback;
 
 typedef struct ot_device_figures {
-    int64_t arena_bytes;                    /* of activations: the planned peak */
-    int64_t weight_bytes;                   /* constants that kernels read, tables, numbers */
-    int64_t device_bytes;                   /* what buffers of the device take: arena and weights as they are allocated */
-    uint32_t n_device;                      /* nodes that run on the device, those that are views included; bodies once */
-    uint32_t n_host, n_kernels, n_programs; /* nodes on the host; launches of a run (tiles once); different functions */
-    bool from_disk;                         /* the program was compiled before */
+    int64_t arena_bytes;         /* of activations: the planned peak */
+    int64_t weight_bytes;        /* constants that kernels read, tables, numbers */
+    int64_t device_bytes;        /* what buffers of the device take: arena and weights as they are allocated */
+    uint32_t n_device;           /* nodes that run on the device, those that are views included; bodies once */
+    uint32_t n_host, n_programs; /* nodes on the host; different functions */
+    bool from_disk;              /* the program was compiled before */
     double compile_seconds;
     int64_t uploaded, downloaded;                /* bytes of the last run, */
     uint32_t n_uploads, n_downloads, n_launches; /* and how often */

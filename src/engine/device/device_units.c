@@ -178,6 +178,7 @@ static ot_status host_unit(dv_prog *q, ot_step *step, const char *why)
         if (!push_id(q, &u.uploads, &u.n_uploads, v)) return nomem(q);
     }
     q->s->figures.n_host++;
+    q->on_host = true;
     OT_TRY(dv_fall_back(q->s, step->node, why));
     return OT_PUSH(q->s->a, q->units, q->n_units, q->cap_units, u) ? OT_OK : nomem(q);
 }

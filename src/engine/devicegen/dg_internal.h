@@ -39,8 +39,6 @@ typedef struct dg_type {
     uint32_t bits; /* of `computed` */
 } dg_type;
 bool dg_type_of(ot_dtype t, dg_type *out);
-/* The type of which elements are moved unchanged. */
-const char *dg_carrier(ot_dtype t);
 
 /* A part of a value. */
 typedef struct dg_place {

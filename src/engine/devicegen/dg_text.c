@@ -28,17 +28,6 @@ bool dg_type_of(ot_dtype t, dg_type *out)
     return false;
 }
 
-const char *dg_carrier(ot_dtype t)
-{
-    switch (ot_dtype_bytes(t)) {
-    case 1: return "uchar";
-    case 2: return "ushort";
-    case 4: return "uint";
-    case 8: return "ulong";
-    default: return NULL;
-    }
-}
-
 const char *ot_dg_prelude(void)
 {
     return "#ifdef cl_khr_fp64\n"
