@@ -15,13 +15,12 @@
 #define VULKAN NULL
 #endif
 
-const dev_driver *const dev_drivers[OT_DEV_APIS] = {[OT_DEV_OPENCL] = OPENCL, [OT_DEV_VULKAN] = VULKAN};
+const dev_driver *const dev_drivers[OT_DEV_APIS] = {[OT_DEV_OPENCL] = OPENCL, [OT_DEV_VULKAN] = VULKAN, [OT_DEV_CUDA] = &dev_cuda};
 
 static const char *const API_NAMES[OT_DEV_APIS] = {"opencl", "vulkan", "cuda"};
 /* Why one is not in dev_drivers. */
 static const char *const NO_DRIVER[OT_DEV_APIS] = {"this program was built without OpenCL's headers (Debian: opencl-headers)",
-                                                   "this program was built without Vulkan's headers (Debian: libvulkan-dev)",
-                                                   "this program has no driver for CUDA"};
+                                                   "this program was built without Vulkan's headers (Debian: libvulkan-dev)", ""};
 static const char *const MEMORY_NAMES[OT_DEV_MEM_KINDS] = {"device", "host", "unified", "constant"};
 
 const char *ot_dev_api_name(ot_dev_api api) { return API_NAMES[api]; }

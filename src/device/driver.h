@@ -129,7 +129,7 @@ struct ot_device {
 
 /* What this program was built with: NULL where there were no headers. */
 extern const dev_driver *const dev_drivers[OT_DEV_APIS];
-extern const dev_driver dev_opencl, dev_vulkan;
+extern const dev_driver dev_opencl, dev_vulkan, dev_cuda;
 
 /* ---- device.c ---- */
 

@@ -1,0 +1,102 @@
+/* CUDA: on a GPU where there is one, else on a library that computes on the host (stub_cuda.c), which shows what the driver calls. */
+#include "device_rig.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+static const char PTX[] = ".version 7.0\n.target sm_50\n.address_size 64\n";
+static bool stubbed;
+
+/* The stub is built and loaded under the name that the driver asks for. */
+static int load_stub(void **state)
+{
+    char folder[] = "/tmp/onnx-tile-cuda-XXXXXX", command[512], path[64];
+    (void)state;
+    if (dlopen("libcuda.so.1", RTLD_NOW)) return 0;
+    if (!mkdtemp(folder)) return 0;
+    snprintf(path, sizeof path, "%s/stub.so", folder);
+    snprintf(command, sizeof command, "cc -w -shared -fPIC -Wl,-soname,libcuda.so.1 -o %s %.*sstub_cuda.c 2>/dev/null", path,
+             (int)(strrchr(__FILE__, '/') - __FILE__ + 1), __FILE__);
+    stubbed = system(command) == 0 && dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    unlink(path);
+    rmdir(folder);
+    return 0;
+}
+
+#define OPEN                                      \
+    (void)state;                                  \
+    ot_device *dev = open_rig(OT_DEV_CUDA, NULL); \
+    ot_dev_queue q;                               \
+    if (!dev) skip();                             \
+    FINE(ot_dev_queue_new(dev, e, &q))
+
+static void transfers_and_maps(void **state)
+{
+    uint8_t in[1000], out[1000] = {0}, own[256];
+    OPEN;
+    for (int k = 0; k < 1000; k++) in[k] = (uint8_t)(k * 7);
+    ot_dev_queue q2;
+    FINE(ot_dev_queue_new(dev, e, &q2));
+    ot_dev_buffer a = make_buffer(dev, "a", 1000, OT_DEV_MEM_DEVICE), b = make_buffer(dev, "b", 1000, OT_DEV_MEM_HOST), imported;
+    FINE(ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "own", .bytes = 256, .kind = OT_DEV_MEM_HOST, .host = own}, e,
+                           &imported));
+    ot_dev_event up, done;
+    ot_dev_map m;
+    void *data;
+    FINE(ot_dev_upload(dev, q2, ot_dev_whole(dev, a), in, NULL, e, &up));
+    FINE(ot_dev_fill(dev, q, ot_dev_whole(dev, b), 0x09090909, NULL, e, NULL));
+    FINE(ot_dev_copy(dev, q, part(b, 100, 50), part(a, 3, 50), &(ot_dev_after){&up, 1}, e, NULL));
+    FINE(ot_dev_copy(dev, q, part(imported, 0, 256), part(a, 0, 256), NULL, e, NULL));
+    FINE(ot_dev_download(dev, q, out, ot_dev_whole(dev, b), NULL, e, &done));
+    FINE(ot_dev_wait(dev, done, e));
+    for (int k = 0; k < 1000; k++) assert_int_equal(out[k], k >= 100 && k < 150 ? in[k - 97] : 9);
+    FINE(ot_dev_map_open(dev, part(b, 100, 50), OT_DEV_HOST_READS, e, &m, &data));
+    assert_memory_equal(data, in + 3, 50);
+    FINE(ot_dev_map_close(dev, m, e));
+    FINE(ot_dev_map_open(dev, part(imported, 6, 50), OT_DEV_HOST_READS, e, &m, &data));
+    assert_ptr_equal(data, own + 6);
+    assert_memory_equal(data, in + 6, 50);
+    FINE(ot_dev_map_close(dev, m, e));
+    double start, end;
+    assert_true(ot_dev_times(dev, done, &start, &end) && end >= start);
+    ot_device_close(dev);
+}
+
+static void programs_and_faults(void **state)
+{
+    uint8_t out[64];
+    ot_dev_program p, bad;
+    OPEN;
+    if (!stubbed) {
+        ot_device_close(dev);
+        skip(); /* the stub's kernel */
+    }
+    FINE(ot_dev_program_new(dev, &(ot_dev_source){"p", OT_DEV_NATIVE, PTX, sizeof PTX - 1, NULL}, e, &p));
+    FAULT(OT_DEV_COMPILE, "takes its PTX not",
+          ot_dev_program_new(dev, &(ot_dev_source){"x", OT_DEV_BINARY, "nothing", 7, NULL}, e, &bad));
+    ot_dev_buffer b = make_buffer(dev, "b", 512, OT_DEV_MEM_DEVICE), u = make_buffer(dev, "u", 512, OT_DEV_MEM_UNIFIED);
+    ot_dev_arg args[] = {ot_dev_writes(part(b, 256, 64)), ot_dev_i32(64), ot_dev_shared(100)};
+    ot_dev_launch l = {.program = p, .entry = "incr", .args = args, .n_args = 3, .groups = {2}, .items = {32}};
+    FINE(ot_dev_fill(dev, q, ot_dev_whole(dev, b), 0, NULL, e, NULL));
+    FINE(ot_dev_run(dev, q, &l, NULL, e, NULL));
+    FINE(ot_dev_download(dev, q, out, part(b, 256, 64), NULL, e, NULL));
+    FINE(ot_dev_finish(dev, q, e));
+    for (int k = 0; k < 64; k++) assert_int_equal(out[k], 1);
+    l.entry = "nothing";
+    FAULT(OT_DEV_INVALID_OBJECT, "has no kernel 'nothing'", ot_dev_run(dev, q, &l, NULL, e, NULL));
+    ot_device_error full = {0};
+    ot_dev_buffer big;
+    assert_int_equal(ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "big", .bytes = 1000001}, &full, &big), OT_E_BUDGET);
+    assert_true(full.fault == OT_DEV_OUT_OF_MEMORY && full.requested == 1000001 && full.free == (1 << 30) - 1024);
+    l.entry = "incr";
+    args[2] = ot_dev_shared(4000);
+    FAULT(OT_DEV_LOST, "CUDA_ERROR_ILLEGAL_ADDRESS", ot_dev_run(dev, q, &l, NULL, e, NULL));
+    FAULT(OT_DEV_LOST, "was lost", ot_dev_download(dev, q, out, part(u, 0, 64), NULL, e, NULL));
+    ot_device_close(dev);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(transfers_and_maps), cmocka_unit_test(programs_and_faults)};
+    return cmocka_run_group_tests(tests, load_stub, NULL);
+}
