@@ -86,6 +86,9 @@ static const char *const OPERATORS[] = {
     "InstanceNormalization(%x, %bias, %bias)",
     "BatchNormalization(%x, %bias, %bias, %bias, %var)",
     "LpNormalization(%x) {axis=1}",
+    "\"onnx_tile\"::Moments@1(%x) {axes=[2, 3]}",
+    "\"onnx_tile\"::NormFactors@1(%moments, %bias8, %var, %bias8, %bias8) {groups=4, epsilon=0.01, dtype=1}",
+    "\"onnx_tile\"::NormFactors@1(%moments) {groups=8, epsilon=0.01, centred=1, dtype=1}",
     "Resize(%x, _, %scales) {mode=\"nearest\"}",
     "Resize(%x, _, %scales) {mode=\"linear\", coordinate_transformation_mode=\"align_corners\"}",
     "Resize(%x, _, %scales) {mode=\"cubic\"}",
@@ -160,7 +163,8 @@ static void put_node(char *text, size_t size, size_t number, const char *node)
 {
     size_t at = strlen(text);
     bool of_eight = strstr(node, "InstanceNorm") || strstr(node, "BatchNorm");
-    at += (size_t)snprintf(text + at, size - at, "%%y%zu = ", number);
+    at += (size_t)snprintf(text + at, size - at, strstr(node, "NormFactors") ? "%%y%zu, %%summand%zu = " : "%%y%zu = ", number,
+                           number);
     for (const char *c = node; *c && at + 8 < size; c++) {
         text[at++] = *c;
         if (of_eight && strncmp(c, "bias", 4) == 0 && c[-1] == '%') {
@@ -212,7 +216,8 @@ static void operators_are_the_references(void **state)
         n = 4 + (int)(seed * 3 % 9);
     declare(text, sizeof text, h, w, m, k, n);
     size_t at = strlen(text);
-    snprintf(text + at, sizeof text - at, "%%above = Greater(%%x, %%small)\n");
+    snprintf(text + at, sizeof text - at,
+             "%%above = Greater(%%x, %%small)\n%%moments = \"onnx_tile\"::Moments@1(%%small) {axes=[2, 3]}\n");
     for (size_t j = 0; j < N_OPERATORS; j++) put_node(text, sizeof text, j, OPERATORS[j]);
     bench want, got;
     ot_nd in[16] = {{0}}, out[2][N_OPERATORS] = {{{0}}};

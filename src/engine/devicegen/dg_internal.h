@@ -136,7 +136,9 @@ bool dg_product(dg_build *b, const ot_node *n); /* dg_product.c: MatMul, Gemm */
 bool dg_reduce(dg_build *b, const ot_node *n);  /* dg_rows.c: reductions, global pools, ArgMax */
 bool dg_softmax(dg_build *b, const ot_node *n);
 bool dg_arg_reduce(dg_build *b, const ot_node *n);
-bool dg_norm(dg_build *b, const ot_node *n);   /* dg_norm.c */
+bool dg_norm(dg_build *b, const ot_node *n);    /* dg_norm.c */
+bool dg_moments(dg_build *b, const ot_node *n); /* dg_moments.c */
+bool dg_norm_factors(dg_build *b, const ot_node *n);
 bool dg_resize(dg_build *b, const ot_node *n); /* dg_resize.c */
 bool dg_concat(dg_build *b, const ot_node *n); /* dg_move.c */
 bool dg_views(dg_build *b, const ot_node *n);  /* Slice, Split, Transpose, Expand */
