@@ -49,16 +49,6 @@ ot_status ot_dev_mover_new(ot_device *dev, const ot_dev_mover_options *o, ot_dev
     return s;
 }
 
-void ot_dev_mover_free(ot_dev_mover *m)
-{
-    if (!m) return;
-    ot_dev_queue_free(m->dev, m->up, NULL);
-    ot_dev_queue_free(m->dev, m->down, NULL);
-    free(m->staging);
-    free(m->moves);
-    free(m);
-}
-
 ot_dev_mover_stats ot_dev_mover_count(const ot_dev_mover *m) { return m->stats; }
 
 /* ---- what meets what ---- */
@@ -121,6 +111,17 @@ static void land_on_host(ot_dev_mover *m, const ot_dev_request *r)
         const move *x = &m->moves[k];
         if (x->state == MOVE_FLYING && meet_on_host(&x->r, r)) land(m, x->event);
     }
+}
+
+void ot_dev_mover_free(ot_dev_mover *m)
+{
+    if (!m) return;
+    land_all(m);
+    ot_dev_queue_free(m->dev, m->up, NULL);
+    ot_dev_queue_free(m->dev, m->down, NULL);
+    free(m->staging);
+    free(m->moves);
+    free(m);
 }
 
 /* Tickets at the front that succeeded are forgotten: whoever asks for them is told so. */
