@@ -90,7 +90,7 @@ static ot_status open_sides(work *w)
     w->facts.counted = ot_cache_open(&w->side[TILED].cache) && counted;
     for (int k = 0; k < SIDES; k++) {
         side *s = &w->side[k];
-        OT_TRY(ot_model_device_open(w->r->device, w->d, &w->on[k]));
+        OT_TRY(ot_model_device_open(w->r->device, w->r->device_memory, w->d, &w->on[k]));
         o.place = ot_model_device_place(&w->on[k]);
         OT_TRY(ot_measured_open(&s->x, s->run.model, &s->feed, &o, w->a, w->d));
     }

@@ -2,15 +2,16 @@
 #ifdef OT_ENGINE
 #include "model_device.h"
 
-ot_status ot_model_device_open(const char *name, ot_diag *d, ot_model_device *out)
+ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d, ot_model_device *out)
 {
     ot_dev_api api;
     uint32_t number;
     ot_device_error e;
+    const ot_device_options o = {.budget = budget};
     *out = (ot_model_device){0};
     if (!name || strcmp(name, "cpu") == 0) return OT_OK;
     if (!ot_device_parse(name, &api, &number)) return ot_fail(d, OT_E_USAGE, "--device '%.100s' is no device", name);
-    if (ot_device_open(api, number, NULL, &e, &out->dev) != OT_OK) return ot_device_tell(&e, d);
+    if (ot_device_open(api, number, &o, &e, &out->dev) != OT_OK) return ot_device_tell(&e, d);
     out->place = ot_device_place(out->dev);
     return OT_OK;
 }

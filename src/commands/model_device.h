@@ -10,9 +10,9 @@ typedef struct ot_model_device {
     ot_session_place place;
 } ot_model_device;
 
-/* `name`: NULL or "cpu": none; else as ot_device_parse takes it. To be closed after the sessions on it. OT_E_USAGE: there is no such
+/* `name`: NULL or "cpu": none; else as ot_device_parse takes it. budget: bytes that buffers may take; 0: all. To be closed after the sessions on it. OT_E_USAGE: there is no such
  * device, in one line. */
-ot_status ot_model_device_open(const char *name, ot_diag *d, ot_model_device *out) OT_MUST_USE;
+ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d, ot_model_device *out) OT_MUST_USE;
 void ot_model_device_close(ot_model_device *x);
 /* Of ot_session_options; NULL: the host. */
 const ot_session_place *ot_model_device_place(const ot_model_device *x);

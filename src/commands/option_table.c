@@ -59,6 +59,8 @@ const option option_table[] = {
      "capacity of a memory for weights beside the fast one: what a region reads in every tile takes nothing of that then"},
     {"device", 0, "host|opencl|opencl:N", DEVICE, NULL, AT(device), KERNEL | RUNNERS, MACHINE,
      "where to run: here (cpu, too), on an OpenCL device"},
+    {"device-memory", 0, "SIZE", SIZE, NULL, AT(device_memory), RUNNERS, MACHINE,
+     "memory that the model may take of --device, else exit 3 (default: all of it)"},
 
     {"goal", 0, "time|memory", GOAL, "time", AT(plan.goal), TILERS, AIMS, "what to minimise (explain: memory)"},
     {"memory-budget", 0, "SIZE", SIZE, NULL, AT(plan.memory_budget), TILERS, AIMS,

@@ -142,6 +142,8 @@ static ot_status check_dynamic(ot_diag *d, const ot_options *o)
 static ot_status check_device(ot_diag *d, const ot_options *o)
 {
     bool device = o->device && strcmp(o->device, "cpu") != 0;
+    if (o->device_memory > 0 && !device)
+        return ot_fail(d, OT_E_USAGE, "--device-memory is a device's: add --device opencl (here, --memory-budget plans for one)");
     if (o->command != OT_CMD_RUN_KERNEL) return OT_OK;
     if (o->trace && (device || o->source))
         return ot_fail(d, OT_E_USAGE, "--trace is the interpreter's: leave out --device and --emit-source");

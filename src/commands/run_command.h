@@ -17,6 +17,7 @@ typedef struct ot_run_request {
     uint64_t seed;
     const char *output_dir;    /* NULL: results are not written */
     const char *device;        /* "opencl:N" and the like; NULL or "cpu": the engine itself */
+    int64_t device_memory;     /* bytes that the model may take of it; 0: all */
     const char *trace;         /* file for a Chrome trace of one more run; NULL: none */
     uint32_t repeat;           /* 0: once */
     uint32_t threads;          /* 0: one */

@@ -64,6 +64,16 @@ for d in untiled, tiled:
 assert tiled['arena_bytes'] < untiled['arena_bytes'], (tiled, untiled)
 PY
 
+# a budget: kept to the byte, or refused before anything runs
+need=$("$PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))["device"]["allocated_bytes"])' "$tmp/untiled.json")
+expect 0 "$TOOL" run "$tmp/net.ot" --device opencl --device-memory "$need"
+expect 3 "$TOOL" run "$tmp/net.ot" --device opencl --device-memory $((need - 1)) --output-dir "$tmp/none"
+says "of device memory"
+[ ! -e "$tmp/none" ] || fail "results of a model that did not run"
+expect 0 "$TOOL" run "$tmp/tiled.onnx" --device opencl --device-memory $((need - 1))
+expect 2 "$TOOL" run "$tmp/net.ot" --device-memory 1G
+says "add --device opencl"
+
 expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device opencl --repeat 2
 [ "$(grep -c 'nodes on the device' "$tmp/out")" = 2 ] || fail "bench: $(cat "$tmp/out")"
 grep -q "output m .*same" "$tmp/out" || fail "bench: $(cat "$tmp/out")"

@@ -10,6 +10,25 @@ static ot_status new_buffer(dv_session *s, const char *name, int64_t bytes, ot_d
     return OT_OK;
 }
 
+/* What the model takes is there: said before anything is compiled. */
+static ot_status check_memory(const dv_session *s)
+{
+    char needs[32], weights[32], arena[32], has[32], block[32];
+    const ot_device_usage u = ot_device_use(s->dev);
+    const int64_t most = ot_device_about(s->dev)->allocation_most;
+    const int64_t rest = u.budget - u.used, each = most > 0 ? ot_min(most, rest) : rest;
+    int64_t all;
+    if (!ot_add_i64(s->weight_bytes, s->top->arena_bytes, &all)) all = INT64_MAX;
+    if (all <= rest && s->weight_bytes <= each && s->top->arena_bytes <= each) return OT_OK;
+    return ot_fail(s->s->d, OT_E_BUDGET,
+                   "the model takes %s of device memory, %s of it weights and %s activations; %s are there, %s in one block; "
+                   "tiled with --emit engine --memory-budget it may take less",
+                   ot_format_bytes((double)all, needs, sizeof needs),
+                   ot_format_bytes((double)s->weight_bytes, weights, sizeof weights),
+                   ot_format_bytes((double)s->top->arena_bytes, arena, sizeof arena),
+                   ot_format_bytes((double)rest, has, sizeof has), ot_format_bytes((double)each, block, sizeof block));
+}
+
 /* The rules of the engine's form: every window lies inside its tensor, so that kernels need not look. */
 static ot_status check_form(dv_session *s)
 {
@@ -39,6 +58,7 @@ static ot_status build(dv_session *s)
     OT_TRY(dv_plan(s));
     s->figures.arena_bytes = s->top->arena_bytes;
     s->figures.weight_bytes = s->weight_bytes;
+    OT_TRY(check_memory(s));
     OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->queue), &e));
     OT_TRY(dv_compile(s));
     OT_TRY(new_buffer(s, "weights", s->weight_bytes, &s->weights));
