@@ -45,6 +45,19 @@ expect 0 "$TOOL" run residual.onnx --output-dir residual -q
 cmp -s outside/0.npy residual/0.npy || fail "weights from a file: other numbers"
 expect 1 "$TOOL" text.onnx -o one.onnx -q --emit ort-engine
 says "'x' is no tensor of a type that the operator takes"
+# what the engine does not have is said when it is written
+"$PYTHON" - <<'EOF' || fail "cannot make the model"
+import onnx
+from onnx import TensorProto, helper
+v = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in 'xy']
+onnx.save(helper.make_model(helper.make_graph([helper.make_node('Bar', ['x'], ['y'], 'the_bar', domain='foo')], 'g', v[:1], v[1:]),
+                            opset_imports=[helper.make_opsetid('', 17), helper.make_opsetid('foo', 1)], ir_version=8), 'bar.onnx')
+EOF
+rm -f bar_one.onnx
+expect 1 "$TOOL" bar.onnx -o bar_one.onnx -q --emit ort-engine
+says "the_bar"
+says "the engine does not have this operator"
+[ ! -e bar_one.onnx ] || fail "a model that nobody runs is written"
 expect 2 "$TOOL" residual.onnx -o one.onnx --emit ort-engine --runtime openvino
 says "contradict each other"
 expect 2 "$TOOL" residual.onnx -o one.onnx --emit ort
