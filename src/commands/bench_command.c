@@ -9,9 +9,8 @@
  */
 #include "bench_command.h"
 
-#include "model_device.h"
+#include "bench_print.h"
 
-#include "report/facts/bench_facts.h"
 #include "report/facts/facts.h"
 #include "export/out_file.h"
 
@@ -340,21 +339,14 @@ static ot_status write_reports(work *w)
 
 /* ---- the command ---- */
 
-static void print_table(const work *w)
-{
-    ot_bench_print(&w->facts, stdout);
-    for (int k = 0; k < SIDES && w->on[k].dev; k++) {
-        printf("\n%s\n", w->facts.side[k].name);
-        ot_model_device_print(&w->on[k], w->side[k].x.s, "", stdout);
-    }
-}
-
 static ot_status say(const work *w)
 {
+    ot_bench_place at[SIDES];
+    for (int k = 0; k < SIDES; k++) at[k] = (ot_bench_place){&w->on[k], w->side[k].x.s};
     if (w->r->json)
-        ot_bench_json(&w->facts, stdout);
+        ot_bench_json(&w->facts, at, stdout);
     else if (!w->r->quiet)
-        print_table(w);
+        ot_bench_print(&w->facts, at, stdout);
     return ferror(stdout) ? OT_E_SYSTEM : OT_OK;
 }
 

@@ -4,9 +4,7 @@
  *   time least          4.10 ms      2.31 ms   x0.56
  *   ...
  */
-#include "report/facts/bench_facts.h"
-
-#include "base/json.h"
+#include "bench_print.h"
 
 #include <math.h>
 
@@ -77,7 +75,7 @@ static void print_outputs(const ot_bench_facts *b, FILE *f)
     }
 }
 
-void ot_bench_print(const ot_bench_facts *b, FILE *f)
+void ot_bench_print(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f)
 {
     const ot_bench_side *o = &b->side[0], *t = &b->side[1];
     fprintf(f, "%s%s%s: %u runs each in turn, %u thread%s\n\n", b->model, b->tiled ? " and " : ", tiled here",
@@ -91,6 +89,10 @@ void ot_bench_print(const ot_bench_facts *b, FILE *f)
     print_memory(b, f);
     print_regions(b, f);
     print_outputs(b, f);
+    for (int k = 0; k < 2 && at[k].on->dev; k++) {
+        fprintf(f, "\n%s\n", b->side[k].name);
+        ot_model_device_print(at[k].on, at[k].session, "", f);
+    }
 }
 
 /* ---- JSON: names and units of docs/json.md; ms_* are older names of the same times ---- */
@@ -102,7 +104,7 @@ static void put_time(ot_json *j, const char *seconds_key, const char *ms_key, do
     ot_json_put_number(j, seconds_key, seconds > 0 ? seconds : NAN);
 }
 
-static void put_side(ot_json *j, const ot_bench_facts *b, const ot_bench_side *s)
+static void put_side(ot_json *j, const ot_bench_facts *b, const ot_bench_side *s, const ot_bench_place *at)
 {
     ot_json_open(j, s->name);
     put_time(j, "least_seconds", "ms_min", s->time.min);
@@ -128,6 +130,7 @@ static void put_side(ot_json *j, const ot_bench_facts *b, const ot_bench_side *s
     } else {
         ot_json_put_null(j, "cache");
     }
+    if (at->on->dev) ot_model_device_json(at->on, at->session, j);
     ot_json_close(j);
 }
 
@@ -165,7 +168,7 @@ static void put_outputs(ot_json *j, const ot_bench_facts *b)
     ot_json_put_truth(j, "same", b->same);
 }
 
-void ot_bench_json(const ot_bench_facts *b, FILE *f)
+void ot_bench_json(const ot_bench_facts *b, const ot_bench_place at[2], FILE *f)
 {
     ot_json j = {.f = f};
     ot_json_open(&j, NULL);
@@ -176,8 +179,7 @@ void ot_bench_json(const ot_bench_facts *b, FILE *f)
     ot_json_put_int(&j, "threads", b->threads);
     ot_json_put_int(&j, "runs", b->runs);
     ot_json_put_int(&j, "resident_bytes", b->resident);
-    put_side(&j, b, &b->side[0]);
-    put_side(&j, b, &b->side[1]);
+    for (int k = 0; k < 2; k++) put_side(&j, b, &b->side[k], &at[k]);
     ot_json_put_number(&j, "time_ratio", b->side[0].time.min > 0 ? b->side[1].time.min / b->side[0].time.min : 0);
     put_regions(&j, b);
     put_outputs(&j, b);

@@ -1,5 +1,4 @@
 /* Which device a model runs on, and its figures as text and as JSON. */
-#ifdef OT_ENGINE
 #include "model_device.h"
 
 ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d, ot_model_device *out)
@@ -80,4 +79,3 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
     ot_json_close(j);
     ot_json_close(j);
 }
-#endif

@@ -77,4 +77,11 @@ says "add --device opencl"
 expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device opencl --repeat 2
 [ "$(grep -c 'nodes on the device' "$tmp/out")" = 2 ] || fail "bench: $(cat "$tmp/out")"
 grep -q "output m .*same" "$tmp/out" || fail "bench: $(cat "$tmp/out")"
+expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device opencl --repeat 1 --json
+expect 0 "$PYTHON" - "$tmp/out" <<'PY'
+import json, sys
+b = json.load(open(sys.argv[1]))
+original, tiled = b['original']['device'], b['tiled']['device']
+assert b['same'] and original['api'] == 'opencl' and 0 < tiled['arena_bytes'] < original['arena_bytes'], b
+PY
 finish

@@ -42,7 +42,4 @@ typedef struct ot_bench_facts {
     int64_t resident;
 } ot_bench_facts;
 
-void ot_bench_print(const ot_bench_facts *b, FILE *f);
-void ot_bench_json(const ot_bench_facts *b, FILE *f);
-
 #endif
