@@ -15,6 +15,7 @@
 static ot_device *dev;
 static ot_session_place place;
 static unsigned first_seed;
+static char cache[32];
 
 static int open_device(void **state)
 {
@@ -23,7 +24,10 @@ static int open_device(void **state)
     (void)state;
     first_seed = one ? (unsigned)atoi(one) : 1;
     print_message("seed %u\n", first_seed);
-    setenv("XDG_CACHE_HOME", "/nowhere", 1); /* programs are compiled each time */
+    strcpy(cache, "/tmp/onnx-tile-device-XXXXXX"); /* nothing from an earlier run, of ours or of the driver */
+    if (!mkdtemp(cache)) return -1;
+    setenv("XDG_CACHE_HOME", cache, 1);
+    setenv("POCL_CACHE_DIR", cache, 1);
     if (ot_device_open(OT_DEV_OPENCL, 0, NULL, &e, &dev) != OT_OK) {
         if (e.fault != OT_DEV_NOT_HERE) fail_msg("%s", e.message);
         print_message("skipped: %s\n", e.message);
@@ -38,8 +42,10 @@ static int close_device(void **state)
 {
     (void)state;
     uint32_t leaks = dev ? ot_device_leaks(dev, stderr) : 0;
+    char command[64];
     ot_device_close(dev);
-    return leaks != 0;
+    snprintf(command, sizeof command, "rm -rf '%s'", cache);
+    return leaks != 0 || system(command) != 0;
 }
 
 #define NEEDS_DEVICE(state) \
