@@ -254,7 +254,7 @@ typedef struct ot_dev_arg {
     uint64_t value; /* VALUE: its bits; SHARED: bytes */
 } ot_dev_arg;
 
-#define OT_DEV_ARGS_MAX 64
+#define OT_DEV_ARGS_MAX 128 /* OpenCL: 1024 bytes of arguments are always there */
 
 typedef struct ot_dev_launch {
     ot_dev_program program;

@@ -1,9 +1,6 @@
-/* Stage kerneldev/: device programs of kernels (kernelgen/), built and run through OpenCL.
+/* Stage kerneldev/: device programs of kernels (kernelgen/), built and run on OpenCL devices (device/).
  *
- *   libOpenCL.so.1, found when the program runs --device/opencl_api.c--> the functions of the loader
- *   program + inputs --opencl_run.c--> build, buffers, launch --> what the kernel wrote
- *
- * Built without OpenCL's headers, or run without its library or a device, every call fails with one line that says what is missing.
+ *   program + inputs --> build, buffers, launch --> what the kernel wrote
  */
 #ifndef OT_KERNELDEV_H
 #define OT_KERNELDEV_H
@@ -20,8 +17,8 @@ typedef struct ot_kd_facts {
     bool is_cpu, has_f64;
 } ot_kd_facts;
 
-/* Device `number` of all platforms, from 0. OT_E_USAGE: no headers when this was built, no library, no such device. *out is to be
- * closed with ot_kd_close. */
+/* OpenCL device `number`, from 0. OT_E_USAGE: there is none, in one line that says what is missing. *out is to be closed with
+ * ot_kd_close. */
 ot_status ot_kd_open(uint32_t number, ot_diag *d, ot_kd_device **out) OT_MUST_USE;
 const ot_kd_facts *ot_kd_about(const ot_kd_device *dev);
 void ot_kd_close(ot_kd_device *dev); /* accepts NULL */
