@@ -252,13 +252,15 @@ reports: python $(TOOL)
 bench: python $(TOOL)
 	@$(PYTHON) scripts/bench.py --tool $(TOOL)
 
+# Leaks of drivers' libraries are not ours.
+LSAN := LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0
 asan: python
-	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99 $(MAKE) --no-print-directory BUILD=build/asan OPT='-O1 -g' \
+	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99 $(LSAN) $(MAKE) --no-print-directory BUILD=build/asan OPT='-O1 -g' \
 	    SAN='-fsanitize=address -fno-omit-frame-pointer' unit san-run
 
 # Both in one build: what .ci/run has the time for. gcc warns of more that may be uninitialized when it instruments.
 sanitize:
-	@ASAN_OPTIONS=detect_leaks=1:exitcode=99 UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory BUILD=build/sanitize OPT='-O1 -g' \
+	@ASAN_OPTIONS=detect_leaks=1:exitcode=99 $(LSAN) UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory BUILD=build/sanitize OPT='-O1 -g' \
 	    SAN='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -Wno-maybe-uninitialized' unit
 
 ubsan: python
