@@ -53,6 +53,14 @@ typedef struct ot_plan_detail {
     uint32_t *n_candidates;    /* [n_regions] */
 } ot_plan_detail;
 
+/* What a graph computes twice when a plan is made for it (stage split/). */
+typedef struct ot_twice {
+    uint32_t again[OT_AGAIN_MAX]; /* [n_again] splits: what these normalise (ot_split_again) */
+    uint32_t n_again;
+    ot_id skips[OT_AGAIN_MAX]; /* [n_skips] values: for readers that come late (ot_skips_repeat) */
+    uint32_t n_skips;
+} ot_twice;
+
 typedef struct ot_plan {
     ot_arena *arena;    /* owns everything below; freed by ot_plan_free */
     ot_region *regions; /* [n_regions] in topological order, disjoint */
@@ -74,12 +82,9 @@ typedef struct ot_plan {
     int64_t late_from;   /* weights of so many bytes or more are packed when they are used (stage weigh/); 0: none */
     double late_seconds; /* which takes that long, and is part of tiled.time_s */
     ot_figures untiled, tiled;
-    bool is_split;                /* made for the model as stage split/ has changed it, its normalisations taken apart, */
-    bool whole_softmax;           /* but Softmaxes are as they were */
-    uint32_t again[OT_AGAIN_MAX]; /* [n_again] and what these splits normalise is made twice (ot_split_again) */
-    uint32_t n_again;
-    ot_id skips[OT_AGAIN_MAX]; /* [n_skips] values that late readers compute once more (ot_skips_repeat) */
-    uint32_t n_skips;
+    bool is_split;            /* made for the model as stage split/ has changed it, its normalisations taken apart, */
+    bool whole_softmax;       /* but Softmaxes are as they were */
+    ot_twice twice;           /* and this is computed twice in it */
     ot_figures whole;         /* which took this before, untiled */
     double compulsory_bytes;  /* graph inputs + outputs + weights once */
     ot_plan_detail *detail;   /* NULL unless asked for */

@@ -54,19 +54,15 @@ typedef struct request {
     const ot_plan_options *o;
     double allowed; /* seconds that a plan may take */
     bool pinned;
-    uint32_t again[OT_AGAIN_MAX]; /* [n_again] splits whose x is made twice */
-    uint32_t n_again;
-    ot_id skips[OT_AGAIN_MAX]; /* [n_skips] values that are made twice */
-    uint32_t n_skips;
+    ot_twice twice;
 } request;
 
 /* *n: normalisations taken apart. */
-static ot_status split_graph(ot_graph *g, bool softmax, const uint32_t *again, uint32_t n_again, const ot_id *skips,
-                             uint32_t n_skips, uint32_t *n)
+static ot_status split_graph(ot_graph *g, bool softmax, const ot_twice *twice, uint32_t *n)
 {
-    if (n_skips > 0) OT_TRY(ot_skips_repeat(g, skips, n_skips));
+    if (twice->n_skips > 0) OT_TRY(ot_skips_repeat(g, twice->skips, twice->n_skips));
     OT_TRY(ot_split_norms(g, softmax, n));
-    return n_again > 0 ? ot_split_again(g, again, n_again) : OT_OK;
+    return twice->n_again > 0 ? ot_split_again(g, twice->again, twice->n_again) : OT_OK;
 }
 
 /* Other plans to begin with than the goal's own: those in which bytes weigh, of all values, also what nodes take beside them, the same of
@@ -127,7 +123,7 @@ static ot_status plan_copy(const request *r, bool softmax, ot_plan **p, bool *id
     uint32_t n = 0;
     *p = NULL;
     OT_TRY(ot_model_clone(r->g->model, &copy));
-    ot_status s = split_graph(copy->graph, softmax, r->again, r->n_again, r->skips, r->n_skips, &n);
+    ot_status s = split_graph(copy->graph, softmax, &r->twice, &n);
     if (s == OT_OK && (n > 0 || copy->n_repeats > 0)) s = plan_within(r, copy->graph, p);
     if (s != OT_OK && *p) {
         ot_plan_free(*p);
@@ -136,10 +132,7 @@ static ot_status plan_copy(const request *r, bool softmax, ot_plan **p, bool *id
     if (s == OT_E_BUDGET && o->memory_budget > 0) s = OT_OK; /* the model as it is has a plan that keeps to it */
     if (*p) {
         (*p)->whole_softmax = !softmax;
-        memcpy((*p)->again, r->again, sizeof r->again);
-        (*p)->n_again = r->n_again;
-        memcpy((*p)->skips, r->skips, sizeof r->skips);
-        (*p)->n_skips = r->n_skips;
+        (*p)->twice = r->twice;
     }
     *idle = *p && softmax_idle(copy, *p);
     ot_model_free(copy);
@@ -184,8 +177,9 @@ static void show(const request *r, const ot_plan *p)
     if (!ot_dbg['D'] || !p) return;
     fprintf(stderr, "> Split: %u regions, %.3f ms, peak %lld, growth %lld", p->n_regions, p->tiled.time_s * 1e3,
             (long long)p->tiled.peak_bytes, (long long)p->tiled.growth_bytes);
-    for (uint32_t k = 0; k < r->n_again; k++) fprintf(stderr, "%s %u", k ? "," : ", twice", r->again[k]);
-    for (uint32_t k = 0; k < r->n_skips; k++) fprintf(stderr, "%s %s", k ? "," : ", twice", r->g->values[r->skips[k]].name);
+    for (uint32_t k = 0; k < r->twice.n_again; k++) fprintf(stderr, "%s %u", k ? "," : ", twice", r->twice.again[k]);
+    for (uint32_t k = 0; k < r->twice.n_skips; k++)
+        fprintf(stderr, "%s %s", k ? "," : ", twice", r->g->values[r->twice.skips[k]].name);
     fprintf(stderr, "\n");
 }
 
@@ -245,8 +239,8 @@ static ot_status choose_again(const request *r, const ot_plan *p, request *out)
     ot_again *all = s == OT_OK ? OT_NEW_N(copy->arena, ot_again, n + 1u) : NULL;
     if (s == OT_OK && !all) s = ot_fail_nomem(r->g->model->diag);
     if (s == OT_OK) {
-        out->n_again = pick_again(all, ot_split_find_again(g, all, n), (int64_t)(LARGE * (double)p->untiled.peak_bytes),
-                                  all_macs(g) * r->o->max_slowdown * AGAIN_MACS, out->again);
+        out->twice.n_again = pick_again(all, ot_split_find_again(g, all, n), (int64_t)(LARGE * (double)p->untiled.peak_bytes),
+                                        all_macs(g) * r->o->max_slowdown * AGAIN_MACS, out->twice.again);
     }
     ot_model_free(copy);
     return s;
@@ -265,37 +259,36 @@ static ot_status choose_skips(const request *r, const ot_plan *p, request *out)
     for (uint32_t k = 0; k < n && (double)all[k].bytes >= LARGE * (double)p->untiled.peak_bytes; k++) {
         if (all[k].macs > macs) continue;
         macs -= all[k].macs;
-        out->skips[out->n_skips++] = all[k].value;
+        out->twice.skips[out->twice.n_skips++] = all[k].value;
     }
     return OT_OK;
 }
 
-/* The plan of that request takes the place of *best, if it wins by something. */
-static ot_status try_twice(const request *r, const ot_plan *p, ot_plan **best, bool *won)
+/* The plan with all that r makes twice, *n of one kind, or with the largest of them alone takes the place of *best, if it wins by something. */
+static ot_status try_twice(const request *r, uint32_t *n, const ot_plan *p, ot_plan **best)
 {
-    ot_plan *other = NULL;
-    OT_TRY(plan_split(r, &other));
-    show(r, other);
-    const ot_plan *so_far = *best ? *best : p;
-    *won = other && wins(r->o, so_far, p, other) && bytes_of(other, &p->untiled) < AGAIN_LESS * bytes_of(so_far, &p->untiled);
-    ot_plan_free(*won ? *best : other);
-    if (*won) *best = other;
+    for (bool won = false; *n > 0 && !won; *n = *n > 1 ? 1 : 0) {
+        const ot_plan *so_far = *best ? *best : p;
+        ot_plan *other = NULL;
+        OT_TRY(plan_split(r, &other));
+        show(r, other);
+        won = other && wins(r->o, so_far, p, other) && bytes_of(other, &p->untiled) < AGAIN_LESS * bytes_of(so_far, &p->untiled);
+        ot_plan_free(won ? *best : other);
+        if (won) *best = other;
+    }
     return OT_OK;
 }
 
 /* Plans in which large values before normalisations are computed twice: the statistics' tiles have them, and those of what follows, and
- * nobody keeps them; then such in which skip connections are. All that were picked, or the largest alone. */
+ * nobody keeps them; then such in which skip connections are. */
 static ot_status try_again(const request *r, const ot_plan *p, ot_plan **best)
 {
     request again;
     if (r->o->goal != OT_GOAL_MEMORY || r->o->force || r->o->force_form != OT_FORM_NONE) return OT_OK;
     OT_TRY(choose_again(r, p, &again));
-    for (bool won = false; again.n_again > 0 && !won; again.n_again = again.n_again > 1 ? 1 : 0)
-        OT_TRY(try_twice(&again, p, best, &won));
+    OT_TRY(try_twice(&again, &again.twice.n_again, p, best));
     OT_TRY(choose_skips(r, p, &again));
-    for (bool won = false; again.n_skips > 0 && !won; again.n_skips = again.n_skips > 1 ? 1 : 0)
-        OT_TRY(try_twice(&again, p, best, &won));
-    return OT_OK;
+    return try_twice(&again, &again.twice.n_skips, p, best);
 }
 
 ot_status ot_weigh_split(ot_graph *g, const ot_target *t, const ot_plan_options *o, bool pinned, ot_plan **p)
@@ -341,5 +334,5 @@ ot_status ot_weigh_split_free(ot_graph *g, const ot_target *t, const ot_plan_opt
 ot_status ot_split_like(ot_graph *g, const ot_plan *p)
 {
     uint32_t n;
-    return split_graph(g, !p->whole_softmax, p->again, p->n_again, p->skips, p->n_skips, &n);
+    return split_graph(g, !p->whole_softmax, &p->twice, &n);
 }
