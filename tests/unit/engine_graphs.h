@@ -564,6 +564,20 @@ static inline void graph_close(graph_run *r)
     ot_model_free(r->m);
 }
 
+/* Network `seed` and what the reference kernels make of it. Returns its input; free it, close ref. */
+static inline float *graph_reference(graph *g, unsigned seed, bool wide, bool cond, graph_run *ref)
+{
+    *ref = (graph_run){.m = NULL};
+    graph_make(g, seed, wide);
+    float *x = malloc((size_t)(g->v[0].d[0] * g->v[0].d[1] * g->v[0].d[2] * g->v[0].d[3]) * sizeof *x);
+    assert_non_null(x);
+    graph_input(g, x, seed);
+    if (graph_open(ref, text_model(g->text, &ref->d), (ot_session_options){.reference = true}) != OT_OK ||
+        graph_execute(ref, g, x, cond, false) != OT_OK)
+        fail_msg("seed %u: reference: %s\n%s", seed, ref->d.message, g->text);
+    return x;
+}
+
 /* Sum of squared differences by the sum of squares. */
 static inline double graph_error(const ot_nd *want, const ot_nd *got)
 {

@@ -1,6 +1,7 @@
 /* Attention as one step against sums in double: shapes, broadcasts, Transposes of operands and result, factors, masks, and what
  * Softmax says of infinities; what must not be fused; tiles. */
 #include "fast_check.h"
+#include "tiled_graph.h"
 
 #include "engine/product/attention.h"
 #include "plan/plan.h"
@@ -288,24 +289,6 @@ static void other_axis(void **state)
 
 /* ---- tiles ---- */
 
-static uint32_t tile(ot_model *m, int64_t l2)
-{
-    ot_target target;
-    ot_plan *plan = NULL;
-    ot_plan_options o = {.force = true, .max_slowdown = 0.1};
-    ot_graph *g = m->graph;
-    if (ot_infer_shapes(g, NULL, 0) != OT_OK || ot_target_load("cpu-generic", 2, m->diag, &target) != OT_OK)
-        fail_msg("%s", m->diag->message);
-    ot_target_set_l2(&target, l2);
-    ot_target_set_engine(&target);
-    if (ot_plan_graph(g, &target, &o, &plan) != OT_OK) fail_msg("%s", m->diag->message);
-    uint32_t n = plan->n_regions;
-    if (n > 0 && (ot_fold_static(g, plan) != OT_OK || ot_rewrite(g, plan) != OT_OK || ot_check_tile_ops(g, NULL) != OT_OK))
-        fail_msg("%s", m->diag->message);
-    ot_plan_free(plan);
-    return n;
-}
-
 /* Is no step of a tile a Softmax by itself? */
 static bool all_fused(const ot_session *s)
 {
@@ -330,7 +313,7 @@ static void tiled(void **state)
         bench b = {.status = OT_OK};
         ot_nd out = {0};
         b.m = text_model(text, &b.d);
-        assert_true(tile(b.m, 60000) > 0);
+        assert_true(tile_graph(b.m, 60000) > 0);
         ot_session_options o = {.threads = threads, .poison = true};
         if (ot_session_new(b.m, &o, &b.d, &b.s) != OT_OK) fail_msg("%s", b.d.message);
         assert_true(all_fused(b.s));

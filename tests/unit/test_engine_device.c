@@ -3,6 +3,7 @@
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many random graphs.
  */
+#include "engine_graphs.h"
 #include "tiled_graph.h"
 
 #include "engine/device/device_session.h"
@@ -276,14 +277,8 @@ static void random_networks(void **state)
     const char *many = getenv("OT_SEEDS");
     unsigned n = many ? (unsigned)atoi(many) : 2, tiled = 0;
     for (unsigned seed = first_seed; seed < first_seed + n; seed++) {
-        graph_run ref = {.m = NULL};
-        graph_make(&g, seed, true);
-        float *x = malloc((size_t)(g.v[0].d[0] * g.v[0].d[1] * g.v[0].d[2] * g.v[0].d[3]) * sizeof *x);
-        assert_non_null(x);
-        graph_input(&g, x, seed);
-        if (graph_open(&ref, text_model(g.text, &ref.d), (ot_session_options){.reference = true}) != OT_OK ||
-            graph_execute(&ref, &g, x, true, false) != OT_OK)
-            fail_msg("seed %u: reference: %s\n%s", seed, ref.d.message, g.text);
+        graph_run ref;
+        float *x = graph_reference(&g, seed, true, true, &ref);
         (void)check_graph(&g, x, &ref, 0, seed);
         tiled += check_graph(&g, x, &ref, 12000, seed) > 0;
         graph_close(&ref);

@@ -26,15 +26,9 @@ static void check_seed(unsigned seed)
 {
     static graph g;
     char what[100];
-    graph_run ref = {.m = NULL};
-    graph_make(&g, seed, false);
-    float *x = malloc((size_t)(g.v[0].d[0] * g.v[0].d[1] * g.v[0].d[2] * g.v[0].d[3]) * sizeof *x);
-    assert_non_null(x);
-    graph_input(&g, x, seed);
+    graph_run ref;
     bool cond = seed % 2;
-    if (graph_open(&ref, text_model(g.text, &ref.d), (ot_session_options){.reference = true}) != OT_OK ||
-        graph_execute(&ref, &g, x, cond, false) != OT_OK)
-        fail_msg("seed %u: reference: %s\n%s", seed, ref.d.message, g.text);
+    float *x = graph_reference(&g, seed, false, cond, &ref);
     for (uint32_t k = 0; k < 2; k++) {
         graph_run fast = {.m = NULL};
         ot_session_options o = {.threads = k ? 3 : 1, .poison = (seed + k) % 2};

@@ -2,6 +2,7 @@
  * untiled reference; tables and bodies that break the form, refused by the session itself, whoever
  * made the model.
  */
+#include "engine_graphs.h"
 #include "tiled_graph.h"
 
 #include "engine/ref/ref_number.h"
@@ -25,14 +26,8 @@ static uint32_t check_seed(unsigned seed)
     static graph g;
     uint32_t regions = 0;
     char what[100];
-    graph_run ref = {.m = NULL};
-    graph_make(&g, seed, true);
-    float *x = malloc((size_t)(g.v[0].d[0] * g.v[0].d[1] * g.v[0].d[2] * g.v[0].d[3]) * sizeof *x);
-    assert_non_null(x);
-    graph_input(&g, x, seed);
-    if (graph_open(&ref, text_model(g.text, &ref.d), (ot_session_options){.reference = true}) != OT_OK ||
-        graph_execute(&ref, &g, x, true, false) != OT_OK)
-        fail_msg("seed %u: reference: %s\n%s", seed, ref.d.message, g.text);
+    graph_run ref;
+    float *x = graph_reference(&g, seed, true, true, &ref);
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         graph_run r = {.m = NULL};
         ot_session_options o = {.threads = ways[k].threads, .reference = ways[k].reference, .poison = (seed + k) % 2};

@@ -1,14 +1,11 @@
-/* Random graphs (engine_graphs.h), tiled in memory by the planner, in the engine's form. */
+/* Graphs tiled in memory by the planner, in the engine's form. */
 #ifndef TEST_TILED_GRAPH_H
 #define TEST_TILED_GRAPH_H
-
-#include "engine_graphs.h"
 
 #include "plan/plan.h"
 #include "rewrite/rewrite.h"
 
-/* Every region that may be cut is cut, for a cache of so many bytes. Returns the number of regions.
- */
+/* Every region that may be cut is cut, for a cache of so many bytes. Returns the number of regions. */
 static inline uint32_t tile_graph(ot_model *m, int64_t l2)
 {
     ot_target target;
