@@ -67,6 +67,7 @@ typedef struct launch {
     ot_diag *d;
     ot_dev_program program;
     ot_dev_buffer *buffers; /* [n_params + 1] the last is the arena */
+    ot_dev_arg *args;       /* [n_params + 1] these, whole */
     ot_kd_result *x;
 } launch;
 
@@ -129,12 +130,14 @@ static ot_status make_buffer(launch *l, uint32_t k, const char *name, int64_t by
     ot_device_error e;
     void *filled = NULL;
     OT_TRY(told(ot_dev_buffer_new(dev, &o, &e, &l->buffers[k]), &e, l->d));
+    const ot_dev_slice whole = ot_dev_whole(dev, l->buffers[k]);
+    l->args[k] = ot_dev_writes(whole);
     if (!data) {
         filled = malloc((size_t)bytes);
         if (!filled) return ot_fail_nomem(l->d);
         memset(filled, value, (size_t)bytes);
     }
-    ot_status s = ot_dev_upload(dev, l->dev->queue, ot_dev_whole(dev, l->buffers[k]), data ? data : filled, NULL, &e, NULL);
+    ot_status s = ot_dev_upload(dev, l->dev->queue, whole, data ? data : filled, NULL, &e, NULL);
     if (s == OT_OK) s = ot_dev_finish(dev, l->dev->queue, &e);
     free(filled);
     return told(s, &e, l->d);
@@ -144,7 +147,8 @@ static ot_status make_buffers(launch *l)
 {
     const ot_kg_code *c = l->code;
     l->buffers = OT_NEW_N(l->x->arena, ot_dev_buffer, (size_t)c->n_params + 1);
-    if (!l->buffers) return ot_fail_nomem(l->d);
+    l->args = OT_NEW_N(l->x->arena, ot_dev_arg, (size_t)c->n_params + 1);
+    if (!l->buffers || !l->args) return ot_fail_nomem(l->d);
     OT_TRY(check_names(l));
     for (uint32_t k = 0; k < c->n_params; k++) {
         const ot_krun_array *in;
@@ -159,18 +163,14 @@ static ot_status make_buffers(launch *l)
 
 static ot_status launch_once(launch *l, double *seconds)
 {
-    const uint32_t n = l->code->n_params + (l->code->slow_bytes > 0);
     ot_device *dev = l->dev->dev;
-    ot_dev_arg *args = OT_NEW_N(l->x->arena, ot_dev_arg, (size_t)n + 1);
     ot_device_error e;
     ot_dev_event done;
     double start, end;
-    if (!args) return ot_fail_nomem(l->d);
-    for (uint32_t k = 0; k < n; k++) args[k] = ot_dev_writes(ot_dev_whole(dev, l->buffers[k]));
     const ot_dev_launch what = {.program = l->program,
                                 .entry = l->code->entry,
-                                .args = args,
-                                .n_args = n,
+                                .args = l->args,
+                                .n_args = l->code->n_params + (l->code->slow_bytes > 0),
                                 .groups = {(uint32_t)l->x->n_groups},
                                 .items = {l->code->items}};
     OT_TRY(told(ot_dev_run(dev, l->dev->queue, &what, NULL, &e, &done), &e, l->d));
@@ -196,7 +196,7 @@ static ot_status read_outputs(launch *l)
         o->dtype = ot_strdup(x->arena, v->dtype);
         memcpy(o->dims, v->dims, sizeof o->dims);
         if (!data || !o->name || !o->dtype) return ot_fail_nomem(l->d);
-        OT_TRY(told(ot_dev_download(dev, l->dev->queue, data, ot_dev_whole(dev, l->buffers[k]), NULL, &e, NULL), &e, l->d));
+        OT_TRY(told(ot_dev_download(dev, l->dev->queue, data, l->args[k].slice, NULL, &e, NULL), &e, l->d));
     }
     return told(ot_dev_finish(dev, l->dev->queue, &e), &e, l->d);
 }
