@@ -58,14 +58,10 @@ static ot_status make_buffer(ot_device *dev, const ot_dev_buffer_options *o, ot_
     b->access = access_of(o);
     b->host = o->host;
     b->id = dev_slot_add(dev, DEV_BUFFER, b);
-    if (!b->id) {
-        free(b);
-        return dev_fail_host_memory(e);
-    }
     double start = ot_now();
-    ot_status s = dev->driver->buffer_new(dev, b, e);
+    ot_status s = b->id ? dev->driver->buffer_new(dev, b, e) : dev_fail_host_memory(e);
     if (s != OT_OK) {
-        dev_slot_drop(dev, DEV_BUFFER, b->id);
+        if (b->id) dev_slot_drop(dev, DEV_BUFFER, b->id);
         free(b);
         return s;
     }

@@ -49,13 +49,13 @@ static ot_status add_wait(ot_device *dev, const dev_queue *q, ot_dev_event ev, d
     return OT_OK;
 }
 
-static void note_use(const ot_device *dev, dev_buffer *b, const dev_queue *q)
+static void note_use(ot_device *dev, dev_buffer *b, const dev_queue *q)
 {
     uint32_t at = DEV_QUEUES_MOST;
     for (uint32_t k = 0; k < DEV_QUEUES_MOST; k++) {
         void *record;
         uint64_t id = b->last_use[k].queue.id;
-        bool is_free = id == 0 || dev_slot_get((ot_device *)dev, DEV_QUEUE, id, OT_DEV_INVALID_OBJECT, NULL, &record) != OT_OK;
+        bool is_free = id == 0 || dev_slot_get(dev, DEV_QUEUE, id, OT_DEV_INVALID_OBJECT, NULL, &record) != OT_OK;
         if (id == q->id || (is_free && at == DEV_QUEUES_MOST)) at = k;
         if (id == q->id) break;
     }
