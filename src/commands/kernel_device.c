@@ -1,6 +1,7 @@
 /* Device programs of run-kernel: which device, how many items, the file of the source. */
 #include "kernel_device.h"
 
+#include "device/device.h"
 #include "export/out_file.h"
 
 bool ot_kernel_device_wanted(const ot_kernel_device *k) { return k->device && strcmp(k->device, "cpu") != 0; }
@@ -25,13 +26,6 @@ static ot_status write_source(const char *path, const ot_kg_code *c, ot_diag *d)
     }
     ot_arena_free(a);
     return s;
-}
-
-/* The number behind "opencl:"; 0 when there is none. */
-static uint32_t device_number(const char *device)
-{
-    const char *colon = strchr(device, ':');
-    return colon ? (uint32_t)strtoul(colon + 1, NULL, 10) : 0;
 }
 
 typedef struct work {
@@ -78,7 +72,12 @@ static ot_status settle(work *w, ot_kd_facts *facts)
 static ot_status all(work *w, const ot_krun_array *inputs, uint32_t n_inputs, ot_kd_facts *facts, ot_kd_result **out)
 {
     ot_kg_code *c = NULL;
-    if (ot_kernel_device_wanted(w->want)) OT_TRY(ot_kd_open(device_number(w->want->device), w->d, &w->dev));
+    ot_dev_api api;
+    uint32_t number;
+    if (ot_kernel_device_wanted(w->want)) {
+        if (!ot_device_parse(w->want->device, &api, &number)) OT_BUG("a device that the options let pass");
+        OT_TRY(ot_kd_open(number, w->d, &w->dev));
+    }
     OT_TRY(settle(w, facts));
     OT_TRY(emit(w));
     if (!w->dev) return OT_OK;
