@@ -10,11 +10,12 @@
 #include "analyse/free_dims.h"
 #include "stream.h"
 
-#define FIRST_MAX 4  /* tiles at the beginning with bodies of their own */
-#define INNER     3  /* tiles that are seen to be alike; two where an axis has no more */
-#define STEPS     48 /* steps of a stream within which they must become alike */
-#define AHEAD     64 /* rows of the sink that are looked at behind a tile, at least, where operators crop */
-#define ROWS_MIN  2  /* rows of the last tile wherever two values meet: one row would broadcast where the model fails */
+#define FIRST_MAX                4  /* tiles at the beginning with bodies of their own */
+#define INNER                    3  /* tiles that are seen to be alike; two where an axis has no more */
+#define STEPS                    48 /* steps of a stream within which they must become alike */
+#define AHEAD                    64 /* rows of the sink that are looked at behind a tile, at least, where operators crop */
+#define IDENTITY_TAKES_SEQUENCES 14 /* opset */
+#define ROWS_MIN                 2 /* rows of the last tile wherever two values meet: one row would broadcast where the model fails */
 
 static bool is_cut(const ot_region *r, uint32_t v) { return r->values[v].axis[0] != OT_AX_WHOLE; }
 
@@ -357,6 +358,17 @@ static bool fits_design(const ot_form_tiles *t, const ot_free_tiles *f)
     return true;
 }
 
+/* Loops of tiles at the beginning can hand on the pieces of every output: where one of them adds none, the sequence goes through an Identity, which
+ * takes sequences from opset 14 on. */
+static bool hands_on_all(const looking *l)
+{
+    if (l->t.g->model->opset >= IDENTITY_TAKES_SEQUENCES) return true;
+    for (uint32_t k = 0; k < l->first; k++)
+        for (uint32_t v = l->r.n_inputs; v < l->r.n_values; v++)
+            if (l->r.values[v].is_output && is_cut(&l->r, v) && ot_win_empty(l->x[k].piece[v])) return false;
+    return true;
+}
+
 /* All that is said of the tiles, once those are found that are alike. */
 static ot_status describe(const looking *l, ot_free_tiles *out, bool *legal, ot_why *why)
 {
@@ -366,6 +378,8 @@ static ot_status describe(const looking *l, ot_free_tiles *out, bool *legal, ot_
     out->first = l->x;
     out->inner = &l->x[l->first];
     out->same = keeps_rows(&l->t, out->inner);
+    *why = OT_WHY_FREE_FORM;
+    if (!hands_on_all(l)) return OT_OK;
     *why = OT_WHY_FREE_STEP;
     if (!fill_steps(l, out->step)) return OT_OK;
     *why = OT_WHY_FREE_BORDER;

@@ -2,6 +2,8 @@
 import os
 import pickle
 import subprocess
+import sys
+import traceback
 
 import numpy as np
 
@@ -32,6 +34,13 @@ def tile(tool, model_path, out, args, bound):
     return [tool, *words]
 
 
+def nmse(a, b):
+    """Normalised mean square difference of what is finite in both."""
+    x, y = a.astype('f8'), b.astype('f8')
+    both = np.isfinite(x) & np.isfinite(y)
+    return ((x[both] - y[both]) ** 2).sum() / max((x[both] ** 2).sum(), 1e-30)
+
+
 def difference(a, b):
     """'' or what differs between two arrays."""
     if a.dtype != b.dtype or a.shape != b.shape:
@@ -45,8 +54,8 @@ def difference(a, b):
     if not x.size:
         return ''
     top, err = np.abs(x).max(), np.abs(x - y).max()
-    nmse = ((x - y) ** 2).sum() / max((x ** 2).sum(), 1e-30)
-    return '' if nmse <= 1e-8 and err <= 1e-3 * max(top, 1e-6) else f'NMSE {nmse:.1e}, error {err:.2e} of {top:.2e}'
+    off = nmse(x, y)
+    return '' if off <= 1e-8 and err <= 1e-3 * max(top, 1e-6) else f'NMSE {off:.1e}, error {err:.2e} of {top:.2e}'
 
 
 def differences(names, want, got):
@@ -73,7 +82,10 @@ def apart(work):
                     pipe.flush()
                 pickle.dump(('result', work(say)), pipe)
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stderr.flush()
             os._exit(status)
     os.close(there)
     heard = {'result': None, 'said': ''}

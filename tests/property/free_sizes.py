@@ -23,11 +23,13 @@ import numpy as np
 import onnx
 
 import graph_gen
-from comparing import apart, differences
+from comparing import apart, difference, differences, nmse
 from streams import Net, session
 
 
 ORIGINAL = 'the original'
+NORMS = ('InstanceNormalization', 'GroupNormalization', 'LayerNormalization')
+NORM_NMSE = 1e-6
 
 
 def free_up(model, net):
@@ -224,6 +226,14 @@ def joins_nothing(model, feeds, folder):
     return any(not fits(n) for n in joins)
 
 
+def is_rounding(model, wanted, got):
+    """Does a normalisation of numbers that hardly differ make that much of rounding? ONNX Runtime's variance is a difference of float32 sums: 4e-9 off
+    from float64 where tiles differed by 3e-9 (seed 1000046)."""
+    normalises = any(n.op_type in NORMS for n in model.graph.node)
+    off = lambda x, y: x.dtype.kind == 'f' and x.shape == y.shape and nmse(x, y) <= NORM_NMSE
+    return normalises and all(not difference(x, y) or off(x, y) for x, y in zip(wanted, got, strict=True))
+
+
 CASES = {'images': image_case, 'norms': lambda seed: image_case(seed, NormNet), 'crops': lambda seed: image_case(seed, CropNet), 'any': any_case}
 BOUND = {'images': 1e-5, 'crops': 1e-5, 'norms': 5e-4}  # of a million numbers ONNX Runtime's own normalisation is off by 1e-4: it adds up in float32
 
@@ -278,6 +288,8 @@ def check(say, tool, seed, keep, kind, form=None, force=False):
                 why = differences(outputs, wanted, got) if general else compare(wanted, got, outputs, BOUND[kind])
             elif (wanted is None) != (got is None) and (got is None or both == []):
                 why = f'only one refuses: {no or neither}'
+            if why and general and got is not None and is_rounding(model, wanted, got):
+                continue
             if why and not (general and joins_nothing(model, feeds, folder)):
                 return f'at {at}{"" if optimise else " (no optimisation)"}: {why}: {shlex.join(command)}', regions, streams, ran, refused
     subprocess.run(['rm', '-r', folder], check=True)
