@@ -30,10 +30,28 @@ struct dv_value {
     dv_memory memory;
     bool used;           /* kernels touch it: it has memory on the device */
     bool uploaded;       /* its contents come from the host: an input, or made there */
+    ot_slot *host;       /* it stays in this array of the host, and loops move tiles of it; NULL: it does not */
+    bool twice;          /* a tile that is moved: it has two places, for even iterations and for odd ones, */
+    int64_t turn;        /* which are so many bytes apart */
     uint32_t born, last; /* units that touch it first and last */
     uint32_t item;       /* of the plan */
     int64_t offset;      /* bytes in its memory */
 };
+
+/* What moves between host and device while a loop runs: windows of an input, or tiles of a result. */
+typedef struct dv_stream {
+    ot_slot *host;         /* of the graph: whose array it is, */
+    const ot_nd *whole;    /* as it is planned, */
+    const char *name;      /* and how it is called */
+    bool is_result;        /* else an input */
+    dv_value *tile;        /* dense, twice */
+    ot_nd window;          /* the tile's dims, the array's strides */
+    const int64_t *moves;  /* [iterations] elements of the array before each tile; NULL: none */
+    int64_t bytes;         /* of a tile */
+    void *staging[2];      /* [bytes] on the host, by turns; NULL: an input's windows have no holes */
+    ot_dev_event moved[2]; /* the last transfer of each turn */
+    int64_t waits[2];      /* of a result: the iteration whose tile is in staging, or on its way to it; -1: none */
+} dv_stream;
 
 typedef enum dv_kind {
     DV_NOTHING, /* views, Alloc */
@@ -73,6 +91,13 @@ typedef struct dv_unit {
     int64_t count; /* iterations */
 } dv_unit;
 
+/* Who had the places of a turn last. */
+typedef struct dv_turn {
+    ot_dev_event loaded;   /* the windows are there */
+    ot_dev_event computed; /* kernels have read the windows and made the tiles */
+    ot_dev_event stored;   /* tiles have left */
+} dv_turn;
+
 typedef struct dv_session dv_session;
 
 typedef struct dv_prog {
@@ -89,6 +114,8 @@ typedef struct dv_prog {
     ot_id *placed_in;                             /* by value: the buffer that a Deslice puts it into, at once; OT_NONE */
     dv_unit *units;                               /* [n_units] */
     size_t n_units, cap_units;
+    dv_stream *streams; /* [n_streams] of a body */
+    size_t n_streams, cap_streams;
     bool on_host;              /* some unit runs on the host */
     int64_t arena_bytes, base; /* base: of a body, in the arena of the graph */
 } dv_prog;
@@ -106,7 +133,11 @@ struct dv_session {
     size_t n_numbers, cap_numbers;
     int64_t numbers_offset, weight_bytes; /* in the weights' memory */
     ot_dev_buffer weights, arena;
-    ot_dev_queue queue;
+    ot_dev_queue queue, loads, stores; /* of kernels; of tiles that move, where there are some */
+    bool streams;                      /* there are some */
+    ot_dev_event last, stored;         /* the last command of `queue`, of `stores` */
+    ot_dev_event waits[2];             /* what the next command of `queue` waits for */
+    dv_turn turns[2];                  /* of the loop that runs: even and odd iterations */
     ot_dev_program program;
     bool has_program;
     ot_device_fallback *fallbacks; /* [n] */
@@ -150,6 +181,16 @@ ot_status dv_place_tiles(dv_prog *q) OT_MUST_USE;
 ot_status dv_unplace(dv_prog *q, ot_id v) OT_MUST_USE;
 ot_status dv_fall_back(dv_session *s, const ot_node *n, const char *why) OT_MUST_USE;
 
+/* ---- device_streams.c ---- */
+
+/* Before units are made: inputs and results of the top graph that stay on the host (dv_value.host). */
+ot_status dv_find_streams(dv_prog *q) OT_MUST_USE;
+/* In a body: windows of an input that stays on the host. y: the tile. */
+ot_status dv_stream_in(dv_prog *q, ot_id x, ot_id y, const ot_nd *window, const int64_t *moves) OT_MUST_USE;
+/* Does the tile t of a result that stays on the host lie in memory of its own, whole? Else it is copied first. */
+bool dv_has_own(const dv_prog *q, ot_id t);
+ot_status dv_stream_out(dv_prog *q, ot_id t, ot_id y, const ot_nd *window, const int64_t *moves) OT_MUST_USE;
+
 /* ---- device_plan.c ---- */
 
 /* Offsets of all values in the arena, of constants in the weights' memory. */
@@ -160,6 +201,29 @@ ot_status dv_plan(dv_session *s) OT_MUST_USE;
 ot_status dv_compile(dv_session *s) OT_MUST_USE;
 
 /* ---- device_run.c ---- */
+
+typedef struct dv_at {
+    dv_session *s;
+    const dv_prog *q;
+    int64_t i; /* iteration of a body; 0 */
+} dv_at;
+
+/* The memory of x in this iteration. */
+ot_status dv_slice_of(const dv_at *r, const dv_value *x, ot_dev_slice *out) OT_MUST_USE;
+/* Memory of the host for an array like x: the caller's, or the heap's. */
+ot_status dv_make_array(dv_session *s, ot_slot *slot, const ot_nd *x) OT_MUST_USE;
+/* The array that the host has of value v of the graph is as the plan says. */
+ot_status dv_check_array(dv_session *s, const char *v, const ot_nd *array, const ot_nd *planned) OT_MUST_USE;
+
+/* ---- device_moves.c: a loop's streams while it runs ---- */
+
+/* Results have arrays; tile 0 is on its way. */
+ot_status dv_moves_begin(const dv_at *r, int64_t count) OT_MUST_USE;
+/* Before and after the units of iteration r->i. */
+ot_status dv_moves_load(const dv_at *r, int64_t count) OT_MUST_USE;
+ot_status dv_moves_store(const dv_at *r) OT_MUST_USE;
+/* When all loops have run: the last tiles go into their arrays; or, where something failed, nowhere. */
+ot_status dv_moves_end(dv_session *s, bool failed) OT_MUST_USE;
 
 ot_status dv_upload_weights(dv_session *s) OT_MUST_USE;
 ot_status dv_run(dv_session *s) OT_MUST_USE;

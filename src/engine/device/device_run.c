@@ -7,13 +7,6 @@
  */
 #include "device_internal.h"
 
-typedef struct run {
-    dv_session *s;
-    const dv_prog *q;
-    int64_t i;    /* iteration of a body; 0 */
-    int64_t base; /* of the program's arena in the device's */
-} run;
-
 ot_status dv_told(dv_session *s, ot_status status, const ot_device_error *e)
 {
     return status == OT_OK ? OT_OK : ot_device_tell(e, s->s->d);
@@ -22,16 +15,17 @@ ot_status dv_told(dv_session *s, ot_status status, const ot_device_error *e)
 /* ---- places ---- */
 
 /* Bytes before the first element of x (and `more` elements) in its memory, in this iteration. */
-static int64_t place_of(const run *r, const dv_value *x, int64_t more)
+static int64_t place_of(const dv_at *r, const dv_value *x, int64_t more)
 {
     int64_t elements = more;
     size_t size = ot_dtype_bytes(x->nd.dtype);
     for (; x->of; x = x->of) elements += x->first + (x->moves ? x->moves[r->i] : 0);
     int64_t base = x->memory == DV_WEIGHTS ? 0 : x->owner->base;
+    if (x->twice && r->i & 1) base += x->turn;
     return base + x->offset + elements * (int64_t)size;
 }
 
-static ot_status slice_of(const run *r, const dv_value *x, ot_dev_slice *out)
+ot_status dv_slice_of(const dv_at *r, const dv_value *x, ot_dev_slice *out)
 {
     int64_t bytes;
     if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes)) OT_BUG("an array of impossible size");
@@ -39,9 +33,17 @@ static ot_status slice_of(const run *r, const dv_value *x, ot_dev_slice *out)
     return OT_OK;
 }
 
-/* ---- kernels ---- */
+/* ---- commands of the queue ---- */
 
-static ot_status launch(const run *r, const dv_kernel *k)
+/* What its next command waits for, once. */
+static ot_dev_after take_waits(dv_session *s, ot_dev_event waits[2])
+{
+    memcpy(waits, s->waits, sizeof s->waits);
+    memset(s->waits, 0, sizeof s->waits);
+    return (ot_dev_after){waits, 2};
+}
+
+static ot_status launch(const dv_at *r, const dv_kernel *k)
 {
     dv_session *s = r->s;
     ot_dev_arg args[2 + 2 * OT_DG_ARGS_MAX];
@@ -60,6 +62,8 @@ static ot_status launch(const run *r, const dv_kernel *k)
         args[n++] = k->k->args[j].written ? ot_dev_writes(whole) : ot_dev_reads(whole);
         args[n++] = ot_dev_i64(at / (int64_t)ot_dtype_bytes(root->nd.dtype));
     }
+    ot_dev_event waits[2];
+    const ot_dev_after after = take_waits(s, waits);
     snprintf(entry, sizeof entry, "k%u", k->function);
     const ot_dev_launch l = {.program = s->program,
                              .entry = entry,
@@ -68,60 +72,75 @@ static ot_status launch(const run *r, const dv_kernel *k)
                              .groups = {(uint32_t)ot_ceil_div(k->k->items, k->k->group_items)},
                              .items = {k->k->group_items}};
     s->figures.n_launches++;
-    return dv_told(s, ot_dev_run(s->dev, s->queue, &l, NULL, &e, NULL), &e);
+    return dv_told(s, ot_dev_run(s->dev, s->queue, &l, &after, &e, &s->last), &e);
 }
 
-/* ---- transfers ---- */
-
-static ot_status upload(const run *r, ot_id v)
+ot_status dv_check_array(dv_session *s, const char *v, const ot_nd *array, const ot_nd *planned)
 {
+    char made[400], wanted[400];
+    if (ot_nd_same_shape(array, planned->dtype, planned->rank, planned->dims)) return OT_OK;
+    return ot_fail(s->s->d, OT_E_INPUT, "value '%.200s' is %s %s, which the model's shapes contradict: %s %s", v,
+                   ot_dtype_name(array->dtype), ot_dims_text(array->rank, array->dims, made, sizeof made),
+                   ot_dtype_name(planned->dtype), ot_dims_text(planned->rank, planned->dims, wanted, sizeof wanted));
+}
+
+static ot_status upload(const dv_at *r, ot_id v)
+{
+    dv_session *s = r->s;
     ot_dev_slice to;
     ot_device_error e;
     const ot_nd *from = &r->q->p->at[v]->nd;
     const dv_value *x = r->q->at[v];
-    char made[400], wanted[400];
+    ot_dev_event waits[2];
     if (!dv_root(r->q->at[v])->used) return OT_OK;
-    if (!ot_nd_same_shape(from, x->nd.dtype, x->nd.rank, x->nd.dims))
-        return ot_fail(r->s->s->d, OT_E_INPUT, "value '%.200s' is %s %s, which the model's shapes contradict: %s %s",
-                       r->q->p->g->values[v].name, ot_dtype_name(from->dtype),
-                       ot_dims_text(from->rank, from->dims, made, sizeof made), ot_dtype_name(x->nd.dtype),
-                       ot_dims_text(x->nd.rank, x->nd.dims, wanted, sizeof wanted));
-    OT_TRY(slice_of(r, x, &to));
-    r->s->figures.uploaded += to.bytes;
-    r->s->figures.n_uploads++;
-    return dv_told(r->s, ot_dev_upload(r->s->dev, r->s->queue, to, from->data, NULL, &e, NULL), &e);
+    OT_TRY(dv_check_array(s, r->q->p->g->values[v].name, from, &x->nd));
+    OT_TRY(dv_slice_of(r, x, &to));
+    s->figures.uploaded += to.bytes;
+    s->figures.n_uploads++;
+    const ot_dev_after after = take_waits(s, waits);
+    return dv_told(s, ot_dev_upload(s->dev, s->queue, to, from->data, &after, &e, &s->last), &e);
 }
 
-/* Into the slot of v: the caller's memory, or the heap's. */
-static ot_status download(const run *r, ot_id v, ot_id dense)
+ot_status dv_make_array(dv_session *s, ot_slot *slot, const ot_nd *x)
 {
+    if (slot->place == OT_PLACE_CALLER && ot_nd_same_shape(&slot->want, x->dtype, x->rank, x->dims)) {
+        slot->nd = slot->want;
+        slot->nd.block = NULL;
+        return OT_OK;
+    }
+    ot_nd_set_dense(&slot->nd, x->dtype, x->rank, x->dims);
+    return ot_nd_allocate(&slot->nd, &s->s->heap, s->s->d);
+}
+
+/* Into the slot of v. */
+static ot_status download(const dv_at *r, ot_id v, ot_id dense)
+{
+    dv_session *s = r->s;
     ot_slot *slot = r->q->p->at[v];
     const dv_value *x = r->q->at[dense];
     ot_dev_slice from;
     ot_device_error e;
+    ot_dev_event waits[2];
     if (slot->nd.data) return OT_OK; /* for another reader */
-    if (slot->place == OT_PLACE_CALLER && ot_nd_same_shape(&slot->want, x->nd.dtype, x->nd.rank, x->nd.dims)) {
-        slot->nd = slot->want;
-        slot->nd.block = NULL;
-    } else {
-        ot_nd_set_dense(&slot->nd, x->nd.dtype, x->nd.rank, x->nd.dims);
-        OT_TRY(ot_nd_allocate(&slot->nd, &r->s->s->heap, r->s->s->d));
-    }
-    OT_TRY(slice_of(r, x, &from));
-    r->s->figures.downloaded += from.bytes;
-    r->s->figures.n_downloads++;
-    return dv_told(r->s, ot_dev_download(r->s->dev, r->s->queue, slot->nd.data, from, NULL, &e, NULL), &e);
+    OT_TRY(dv_make_array(s, slot, &x->nd));
+    OT_TRY(dv_slice_of(r, x, &from));
+    s->figures.downloaded += from.bytes;
+    s->figures.n_downloads++;
+    const ot_dev_after after = take_waits(s, waits);
+    return dv_told(s, ot_dev_download(s->dev, s->queue, slot->nd.data, from, &after, &e, &s->last), &e);
 }
 
-static ot_status finish(dv_session *s)
+static ot_status finish_queue(dv_session *s, ot_dev_queue q)
 {
     ot_device_error e;
-    return dv_told(s, ot_dev_finish(s->dev, s->queue, &e), &e);
+    return dv_told(s, ot_dev_finish(s->dev, q, &e), &e);
 }
+
+static ot_status finish(dv_session *s) { return finish_queue(s, s->queue); }
 
 /* ---- units ---- */
 
-static ot_status run_host(const run *r, const dv_unit *u)
+static ot_status run_host(const dv_at *r, const dv_unit *u)
 {
     for (uint32_t k = 0; k < u->n_downloads; k++) OT_TRY(download(r, u->downloads[k], u->from[k]));
     if (u->n_downloads) OT_TRY(finish(r->s));
@@ -130,20 +149,32 @@ static ot_status run_host(const run *r, const dv_unit *u)
     return OT_OK;
 }
 
-static ot_status run_prog(const run *r);
+static ot_status run_prog(const dv_at *r);
 
-static ot_status run_tiles(const run *r, const dv_unit *u)
+/* Kernels begin, while the host packs the next windows. */
+static ot_status flush_and_store(const dv_at *r)
 {
-    run inner = {.s = r->s, .q = u->body};
+    ot_device_error e;
+    OT_TRY(dv_told(r->s, ot_dev_flush(r->s->dev, r->s->queue, &e), &e));
+    return dv_moves_store(r);
+}
+
+static ot_status run_tiles(const dv_at *r, const dv_unit *u)
+{
+    dv_at inner = {.s = r->s, .q = u->body};
+    const bool moves = u->body->n_streams > 0;
+    if (moves) OT_TRY(dv_moves_begin(&inner, u->count));
     for (; inner.i < u->count; inner.i++) {
+        if (moves) OT_TRY(dv_moves_load(&inner, u->count));
         OT_TRY(run_prog(&inner));
+        if (moves) OT_TRY(flush_and_store(&inner));
         if (u->body->on_host) OT_TRY(finish(r->s)); /* uploads read what is cleared */
         ot_prog_clear(u->body->p);
     }
     return OT_OK;
 }
 
-static ot_status run_unit(const run *r, const dv_unit *u)
+static ot_status run_unit(const dv_at *r, const dv_unit *u)
 {
     for (uint32_t k = 0; k < u->n_inputs; k++) OT_TRY(upload(r, u->inputs[k]));
     if (u->kind == DV_HOST) return run_host(r, u);
@@ -153,7 +184,7 @@ static ot_status run_unit(const run *r, const dv_unit *u)
     return OT_OK;
 }
 
-static ot_status run_prog(const run *r)
+static ot_status run_prog(const dv_at *r)
 {
     for (size_t k = 0; k < r->q->n_units; k++) OT_TRY(run_unit(r, &r->q->units[k]));
     return OT_OK;
@@ -161,14 +192,20 @@ static ot_status run_prog(const run *r)
 
 ot_status dv_run(dv_session *s)
 {
-    const run r = {.s = s, .q = s->top};
+    const dv_at r = {.s = s, .q = s->top};
     ot_device_figures *f = &s->figures;
     f->uploaded = f->downloaded = 0;
     f->n_uploads = f->n_downloads = f->n_launches = 0;
+    memset(s->waits, 0, sizeof s->waits);
     ot_status st = run_prog(&r);
     ot_diag *told = s->s->d, later = {0};
     if (st != OT_OK) s->s->d = &later; /* what is under way must end all the same: it reads and writes memory of this run */
-    ot_status end = finish(s);
+    ot_status end = dv_moves_end(s, st != OT_OK);
+    const ot_dev_queue queues[] = {s->queue, s->loads, s->stores};
+    for (uint32_t k = 0; k < (s->streams ? 3 : 1); k++) {
+        ot_status one = finish_queue(s, queues[k]);
+        if (end == OT_OK) end = one;
+    }
     s->s->d = told;
     return st != OT_OK ? st : end;
 }

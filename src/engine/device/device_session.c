@@ -60,6 +60,8 @@ static ot_status build(dv_session *s)
     s->figures.weight_bytes = s->weight_bytes;
     OT_TRY(check_memory(s));
     OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->queue), &e));
+    if (s->streams) OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->loads), &e));
+    if (s->streams) OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->stores), &e));
     OT_TRY(dv_compile(s));
     OT_TRY(new_buffer(s, "weights", s->weight_bytes, &s->weights));
     OT_TRY(new_buffer(s, "activations", s->top->arena_bytes, &s->arena));
@@ -72,7 +74,9 @@ static void free_session(void *state)
     ot_device_error e;
     if (!s) return;
     /* what fails here has been freed by the device, or is lost with it */
-    if (s->queue.id) (void)!ot_dev_queue_free(s->dev, s->queue, &e);
+    const ot_dev_queue queues[] = {s->queue, s->loads, s->stores};
+    for (size_t k = 0; k < sizeof queues / sizeof *queues; k++)
+        if (queues[k].id) (void)!ot_dev_queue_free(s->dev, queues[k], &e);
     if (s->has_program) (void)!ot_dev_program_free(s->dev, s->program, &e);
     if (s->arena.id) (void)!ot_dev_buffer_free(s->dev, s->arena, &e);
     if (s->weights.id) (void)!ot_dev_buffer_free(s->dev, s->weights, &e);

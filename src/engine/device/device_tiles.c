@@ -66,9 +66,26 @@ static ot_status slice(dv_prog *q, ot_step *step)
     const int64_t *moves = moves_of(q, step->node, &q->arrays[x], &ok);
     const ot_nd window = window_of(&q->arrays[x], &q->arrays[y]);
     if (!ok) return ot_fail_nomem(q->s->s->d);
+    if (q->at[x]->host) {
+        OT_TRY(dv_stream_in(q, x, y, &window, moves));
+        return push_nothing(q, step);
+    }
     if (is_buffer(q, x)) return copy(q, step, x, &window, y, &q->arrays[y], (const int64_t *const[2]){moves, NULL});
     OT_TRY(dv_window(q, y, q->at[x], &window, 0, moves));
     return push_nothing(q, step);
+}
+
+/* The tile leaves from its own memory, or from a copy's. */
+static ot_status store_tile(dv_prog *q, ot_step *step, ot_id t, ot_id y, const ot_nd *window, const int64_t *moves)
+{
+    ot_id own = t;
+    if (dv_has_own(q, t)) {
+        OT_TRY(push_nothing(q, step));
+    } else {
+        OT_TRY(dv_add(q, &q->arrays[t], &own));
+        OT_TRY(copy(q, step, t, &q->arrays[t], own, &q->arrays[own], (const int64_t *const[2]){NULL, NULL}));
+    }
+    return dv_stream_out(q, own, y, window, moves);
 }
 
 static ot_status deslice(dv_prog *q, ot_step *step)
@@ -80,6 +97,7 @@ static ot_status deslice(dv_prog *q, ot_step *step)
     const ot_nd window = window_of(&q->arrays[y], &q->arrays[t]);
     if (!ok) return ot_fail_nomem(q->s->s->d);
     dv_set(q, step->out_ids[0], q->at[y]);
+    if (q->at[y]->host) return store_tile(q, step, t, y, &window, moves);
     if (q->placed_in[t] != OT_NONE) return push_nothing(q, step);
     return copy(q, step, t, &q->arrays[t], y, &window, (const int64_t *const[2]){NULL, moves});
 }
@@ -113,7 +131,7 @@ ot_status dv_place_tiles(dv_prog *q)
         if (!q->needed[k] || !ot_is_tile_op(step->node, "Deslice")) continue;
         ot_id t = step->in_ids[0], y = step->in_ids[1];
         bool only = dv_known(q, t) && dv_known(q, y) && dv_only_reader(q, t) == k && is_made(q, t) && is_buffer(q, y) &&
-                    dv_only_reader(q, y) == k;
+                    dv_only_reader(q, y) == k && !q->at[y]->host;
         if (!only) continue;
         const int64_t *moves = moves_of(q, step->node, &q->arrays[y], &ok);
         if (!ok) return ot_fail_nomem(q->s->s->d);

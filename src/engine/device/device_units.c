@@ -160,7 +160,7 @@ static bool on_device(const dv_prog *q, ot_id v)
 {
     if (!dv_known(q, v)) return false;
     const dv_value *root = dv_root(q->at[v]);
-    return root->memory == DV_ARENA && (!root->uploaded || q->at[v]->of);
+    return root->memory == DV_ARENA && !root->host && (!root->uploaded || q->at[v]->of);
 }
 
 static ot_status host_unit(dv_prog *q, ot_step *step, const char *why)
@@ -275,6 +275,7 @@ ot_status dv_make_units(dv_prog *q)
     bool *sent = OT_NEW_N(q->s->a, bool, q->p->g->n_outputs + 1u);
     if (!sent) return nomem(q);
     for (uint32_t k = 0; k < q->p->g->n_inputs && !q->outer; k++) q->at[q->p->g->inputs[k]]->uploaded = true;
+    if (!q->outer) OT_TRY(dv_find_streams(q));
     OT_TRY(dv_place_tiles(q));
     OT_TRY(dv_find_groups(q, &groups));
     for (uint32_t k = 0; k < q->p->n_steps; k++) {
