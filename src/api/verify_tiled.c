@@ -50,9 +50,9 @@ static ot_status load_original(work *w, const void *bytes, size_t n)
 /* Next to the output, where there is room for it; with another output, where temporary files go. */
 static ot_status choose_temp(work *w)
 {
-    const char *output = w->run->output ? w->run->output : "-", *slash = strrchr(output, '/'), *folder = getenv("TMPDIR");
+    const char *output = w->run->output ? w->run->output : "-", *slash = strrchr(output, '/');
     bool special = strcmp(output, "-") == 0 || strncmp(output, "/dev/", 5) == 0;
-    int n = special ? snprintf(w->temp, sizeof w->temp, "%s/onnx-tile-XXXXXX", folder && *folder ? folder : "/tmp")
+    int n = special ? snprintf(w->temp, sizeof w->temp, "%s/onnx-tile-XXXXXX", ot_temp_folder())
                     : snprintf(w->temp, sizeof w->temp, "%.*s.onnx-tile-XXXXXX", slash ? (int)(slash - output) + 1 : 0, output);
     int fd = n > 0 && (size_t)n < sizeof w->temp ? mkstemp(w->temp) : -1;
     if (fd >= 0 && close(fd) == 0) return OT_OK;

@@ -154,11 +154,13 @@ uint32_t ot_map_get(const ot_map *m, const char *key);
 /* FNV-1a of bytes, as a mark of contents: begin with h = 0, go on with what came before. Not keyed: no table of strangers' names. */
 uint64_t ot_hash_bytes(uint64_t h, const void *data, size_t n);
 
-/* ---- clock.c, cpu.c, random.c ---- */
+/* ---- clock.c, cpu.c, random.c, temp.c ---- */
 
 double ot_now(void); /* seconds of a clock that never goes back */
 /* Floats of a vector that fast code computes with on this machine: 16 with AVX-512, 8 with AVX2; 0: there is none. */
 uint32_t ot_cpu_lanes(void);
+/* Where temporary files go: $TMPDIR, else /tmp. The environment's, no slash at the end. */
+const char *ot_temp_folder(void);
 uint64_t ot_next_random(uint64_t *state); /* splitmix64: the next of a sequence that `state` begins */
 
 /* ---- nearest.c: what a mistyped word was to be ---- */

@@ -76,6 +76,8 @@ static ot_status all(work *w, const ot_krun_array *inputs, uint32_t n_inputs, ot
     uint32_t number;
     if (ot_kernel_device_wanted(w->want)) {
         if (!ot_device_parse(w->want->device, &api, &number)) OT_BUG("a device that the options let pass");
+        if (api != OT_DEV_OPENCL)
+            return ot_fail(w->d, OT_E_USAGE, "kernels run on OpenCL devices: --device opencl, not '%.100s'", w->want->device);
         OT_TRY(ot_kd_open(number, w->d, &w->dev));
     }
     OT_TRY(settle(w, facts));

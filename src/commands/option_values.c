@@ -248,10 +248,12 @@ static ot_status parse_report(ot_diag *d, const option *o, const char *text, ot_
 static ot_status parse_device(ot_diag *d, const option *o, const char *text, const char **out)
 {
     int64_t n = 0;
-    bool numbered = strncmp(text, "opencl:", 7) == 0 && option_count(text + 7, COUNT_MAX, &n);
+    const char *number = strchr(text, ':');
+    size_t name = number ? (size_t)(number - text) : strlen(text);
+    bool device = (name == 6 && (strncmp(text, "opencl", 6) == 0 || strncmp(text, "vulkan", 6) == 0)) &&
+                  (!number || option_count(number + 1, COUNT_MAX, &n));
     bool here = strcmp(text, "cpu") == 0 || strcmp(text, "host") == 0;
-    if (!numbered && !here && strcmp(text, "opencl") != 0)
-        return bad_choice(d, o, text, o->value, "must be host, cpu, opencl or opencl:N");
+    if (!device && !here) return bad_choice(d, o, text, o->value, "must be host, cpu, opencl or vulkan, or one of them with :N");
     *out = here ? "cpu" : text;
     return OT_OK;
 }

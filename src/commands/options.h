@@ -57,7 +57,7 @@ typedef struct ot_options {
     const char *output_dir; /* of run; NULL: none */
     bool reference;         /* of run: reference kernels only */
     bool stats;             /* of run-kernel */
-    const char *device;     /* of run-kernel, run and bench: "cpu", "opencl", "opencl:N"; NULL: not given */
+    const char *device;     /* of run-kernel, run and bench: "cpu", "opencl", "vulkan:1"; NULL: not given */
     int64_t device_memory;  /* of run and bench: bytes; 0: all that the device has */
     const char *source;     /* of run-kernel: device program to write; NULL: none */
     uint32_t work_items;    /* of run-kernel; 0: the device's choice */

@@ -16,7 +16,7 @@ typedef struct ot_run_request {
     size_t n_shapes;
     uint64_t seed;
     const char *output_dir;    /* NULL: results are not written */
-    const char *device;        /* "opencl:N" and the like; NULL or "cpu": the engine itself */
+    const char *device;        /* "opencl", "vulkan:1" and the like; NULL or "cpu": the engine itself */
     int64_t device_memory;     /* bytes that the model may take of it; 0: all */
     const char *trace;         /* file for a Chrome trace of one more run; NULL: none */
     uint32_t repeat;           /* 0: once */

@@ -29,7 +29,9 @@ static void ask(const cuda_api *cu, int device, uint32_t number, ot_device_facts
     if (cu->cuDeviceGetName(f->name, (int)sizeof f->name, device) != 0) *f->name = '\0';
     snprintf(f->version, sizeof f->version, "CUDA %d.%d, compute capability %d.%d", version / 1000, version % 1000 / 10,
              (int)ask_int(cu, device, CU_MAJOR), (int)ask_int(cu, device, CU_MINOR));
-    f->has_f64 = true;
+    f->has_f64 = f->has_i64 = f->has_shorts = f->has_bytes = true;
+    f->groups_most = INT32_MAX;
+    f->slices_most = OT_DEV_ARGS_MAX;
     f->has_f16 = ask_int(cu, device, CU_MAJOR) >= 6;
     f->unified = ask_int(cu, device, CU_MANAGED) != 0;
     f->maps_stay = !f->unified || ask_int(cu, device, CU_CONCURRENT_MANAGED) != 0;

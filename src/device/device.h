@@ -53,17 +53,20 @@ typedef struct ot_device_facts {
     uint32_t number; /* of its API, from 0 */
     char name[128], version[128];
     bool is_cpu, has_f64, has_f16;
-    bool maps_stay;          /* a buffer may be used by commands while it is mapped */
-    bool unified;            /* host and device share one memory: maps copy nothing */
-    int64_t memory_bytes;    /* of the device */
-    int64_t allocation_most; /* bytes of one buffer */
-    int64_t shared_bytes;    /* of a work-group ("local" in OpenCL) */
-    int64_t constant_bytes;  /* of OT_DEV_MEM_CONSTANT; 0: none */
-    int64_t alignment;       /* of a slice's offset that a kernel is given */
-    int64_t granule;         /* of flushes and invalidations of maps */
-    int64_t cache_line;      /* bytes; 0: unknown */
-    uint32_t units;          /* compute units */
-    uint32_t items_most;     /* work-items of a work-group */
+    bool has_i64, has_shorts, has_bytes; /* 64-bit integers; elements of two bytes, of one, in buffers */
+    bool maps_stay;                      /* a buffer may be used by commands while it is mapped */
+    bool unified;                        /* host and device share one memory: maps copy nothing */
+    int64_t memory_bytes;                /* of the device */
+    int64_t allocation_most;             /* bytes of one buffer */
+    int64_t shared_bytes;                /* of a work-group ("local" in OpenCL) */
+    int64_t constant_bytes;              /* of OT_DEV_MEM_CONSTANT; 0: none */
+    int64_t alignment;                   /* of a slice's offset that a kernel is given */
+    int64_t granule;                     /* of flushes and invalidations of maps */
+    int64_t cache_line;                  /* bytes; 0: unknown */
+    uint32_t units;                      /* compute units */
+    uint32_t items_most;                 /* work-items of a work-group */
+    uint32_t groups_most;                /* work-groups along an axis */
+    uint32_t slices_most;                /* arguments of a kernel that are slices */
 } ot_device_facts;
 
 typedef struct ot_device_list {

@@ -121,6 +121,9 @@ static void ask(const opencl_api *cl, cl_device_id id, uint32_t number, ot_devic
     cl->clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof items, &items, NULL);
     f->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
     f->has_f64 = ask_long(cl, id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
+    f->has_i64 = f->has_shorts = f->has_bytes = true;
+    f->groups_most = INT32_MAX;
+    f->slices_most = OT_DEV_ARGS_MAX;
     f->has_f16 = strstr(extensions, "cl_khr_fp16") != NULL;
     f->unified = ask_int(cl, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     f->memory_bytes = ask_long(cl, id, CL_DEVICE_GLOBAL_MEM_SIZE);

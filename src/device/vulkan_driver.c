@@ -131,7 +131,8 @@ static void ask(const vulkan_api *vk, VkPhysicalDevice physical, uint32_t number
 {
     VkPhysicalDeviceMaintenance3Properties m3 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
     VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &m3};
-    VkPhysicalDeviceVulkan12Features f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceVulkan11Features f11 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+    VkPhysicalDeviceVulkan12Features f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &f11};
     VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &f12};
     vk->vkGetPhysicalDeviceProperties2(physical, &p);
     vk->vkGetPhysicalDeviceFeatures2(physical, &features);
@@ -146,6 +147,9 @@ static void ask(const vulkan_api *vk, VkPhysicalDevice physical, uint32_t number
     f->is_cpu = p.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     f->has_f64 = features.features.shaderFloat64;
     f->has_f16 = f12.shaderFloat16;
+    f->has_i64 = features.features.shaderInt64;
+    f->has_shorts = f11.storageBuffer16BitAccess;
+    f->has_bytes = f12.storageBuffer8BitAccess;
     f->maps_stay = true;
     f->allocation_most = (int64_t)most;
     f->shared_bytes = l->maxComputeSharedMemorySize;
@@ -153,6 +157,8 @@ static void ask(const vulkan_api *vk, VkPhysicalDevice physical, uint32_t number
     f->granule = ot_max(1, (int64_t)l->nonCoherentAtomSize);
     f->units = 1; /* Vulkan does not say */
     f->items_most = l->maxComputeWorkGroupInvocations;
+    f->groups_most = l->maxComputeWorkGroupCount[0];
+    f->slices_most = (uint32_t)ot_min(l->maxPerStageDescriptorStorageBuffers, OT_DEV_ARGS_MAX);
 }
 
 static const char NO_DEVICE[] = "no Vulkan device here (Debian: mesa-vulkan-drivers has one for the CPU)";
@@ -194,11 +200,16 @@ static ot_status make_device(ot_device *dev, vk_state *x, ot_device_error *e)
                                      .queueFamilyIndex = x->family,
                                      .queueCount = 1,
                                      .pQueuePriorities = &priority};
+    VkPhysicalDeviceVulkan11Features f11 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+                                            .storageBuffer16BitAccess = dev->facts.has_shorts};
     VkPhysicalDeviceVulkan12Features f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                            .pNext = &f11,
                                             .timelineSemaphore = VK_TRUE,
-                                            .shaderFloat16 = dev->facts.has_f16};
-    VkPhysicalDeviceFeatures2 features = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &f12, .features = {.shaderFloat64 = dev->facts.has_f64}};
+                                            .shaderFloat16 = dev->facts.has_f16,
+                                            .storageBuffer8BitAccess = dev->facts.has_bytes};
+    VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                          .pNext = &f12,
+                                          .features = {.shaderFloat64 = dev->facts.has_f64, .shaderInt64 = dev->facts.has_i64}};
     VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &features, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queue};
     VkResult code = x->vk.vkCreateDevice(x->physical, &info, NULL, &x->device);

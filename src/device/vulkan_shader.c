@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,14 +79,17 @@ static ot_status compile_by_library(const shaderc_api *api, const char *name, co
 enum { TEXT_FILE, CODE_FILE, SAID_FILE, FILES };
 
 typedef struct shader_files {
-    char folder[64], paths[FILES][96];
+    char folder[PATH_MAX - 16], paths[FILES][PATH_MAX]; /* folder "": none */
 } shader_files;
 
 static ot_status make_files(shader_files *f, const ot_dev_source *s, ot_device_error *e)
 {
     static const char *const names[FILES] = {"kernel.comp", "kernel.spv", "said"};
-    snprintf(f->folder, sizeof f->folder, "/tmp/onnx-tile-XXXXXX");
-    if (!mkdtemp(f->folder)) return dev_fail(e, OT_DEV_FAILED, "no folder for a compiler's files");
+    int length = snprintf(f->folder, sizeof f->folder, "%s/onnx-tile-XXXXXX", ot_temp_folder());
+    if (length < 0 || (size_t)length >= sizeof f->folder || !mkdtemp(f->folder)) {
+        *f->folder = '\0';
+        return dev_fail(e, OT_DEV_FAILED, "no folder for a compiler's files in %.100s", ot_temp_folder());
+    }
     for (int k = 0; k < FILES; k++) snprintf(f->paths[k], sizeof f->paths[k], "%s/%s", f->folder, names[k]);
     FILE *text = fopen(f->paths[TEXT_FILE], "w");
     bool ok = text && fwrite(s->text, 1, s->n, text) == s->n;
@@ -93,8 +97,9 @@ static ot_status make_files(shader_files *f, const ot_dev_source *s, ot_device_e
     return ok ? OT_OK : dev_fail(e, OT_DEV_FAILED, "a compiler's file cannot be written");
 }
 
-static void drop_files(shader_files *f)
+static void drop_files(const shader_files *f)
 {
+    if (!*f->folder) return;
     for (int k = 0; k < FILES; k++) unlink(f->paths[k]);
     rmdir(f->folder);
 }
@@ -146,7 +151,7 @@ static ot_status read_code(const shader_files *f, ot_device_error *e, uint32_t *
 
 static ot_status compile_by_command(const char *name, const ot_dev_source *s, ot_device_error *e, uint32_t **words, size_t *n)
 {
-    shader_files f = {0};
+    shader_files f;
     char said[400] = "";
     ot_status st = make_files(&f, s, e);
     int code = st == OT_OK ? run_command(&f) : 0;

@@ -28,26 +28,31 @@ graph main {
 OT
 
 expect 2 "$TOOL" run "$tmp/net.ot" --device gpu
-says "must be host, cpu, opencl or opencl:N"
+says "must be host, cpu, opencl or vulkan, or one of them with :N"
 OCL_ICD_VENDORS=$tmp/none expect 2 "$TOOL" run "$tmp/net.ot" --device opencl
 says "OpenCL"
 expect 0 "$TOOL" run "$tmp/net.ot" --device host --output-dir "$tmp/host"
-if ! "$TOOL" run "$tmp/net.ot" --device opencl -q >"$tmp/out" 2>&1; then
-    grep -q "OpenCL" "$tmp/out" || fail "$(cat "$tmp/out")"
-    echo "skipped: no OpenCL device: what runs on one"
-    finish
-fi
+expect 2 "$TOOL" run "$tmp/net.ot" --device-memory 1G
+says "add --device opencl"
 
-# the same numbers, and programs from disk the second time
-expect 0 "$TOOL" run "$tmp/net.ot" --device opencl --json --output-dir "$tmp/device"
-cp "$tmp/out" "$tmp/untiled.json"
-[ -n "$(ls "$tmp/cache/onnx-tile/device")" ] || fail "no program is kept"
-expect 0 "$TOOL" run "$tmp/net.ot" --device opencl
-grep -q "functions, read in" "$tmp/out" || fail "the program is compiled again: $(cat "$tmp/out")"
-grep -q "9 nodes on the device, 0 on the host" "$tmp/out" || fail "nodes: $(cat "$tmp/out")"
-expect 0 "$TOOL" "$tmp/net.ot" -o "$tmp/tiled.onnx" --emit engine --force --l2 64K -q
-expect 0 "$TOOL" run "$tmp/tiled.onnx" --device opencl --json --output-dir "$tmp/tiled"
-expect 0 "$PYTHON" - "$tmp" "$tmp/out" <<'PY'
+# $1: the API that runs it; skipped where it has no device
+run_on() {
+    local api=$1
+    if ! "$TOOL" run "$tmp/net.ot" --device "$api" -q >"$tmp/out" 2>&1; then
+        grep -qE "OpenCL|Vulkan|GLSL" "$tmp/out" || fail "$(cat "$tmp/out")"
+        echo "skipped: no device of $api: what runs on one"
+        return
+    fi
+    # the same numbers, and programs from disk the second time
+    expect 0 "$TOOL" run "$tmp/net.ot" --device "$api" --json --output-dir "$tmp/device"
+    cp "$tmp/out" "$tmp/untiled.json"
+    ls "$tmp/cache/onnx-tile/device/$api"-*.bin >/dev/null || fail "no program is kept"
+    expect 0 "$TOOL" run "$tmp/net.ot" --device "$api"
+    grep -q "functions, read in" "$tmp/out" || fail "the program is compiled again: $(cat "$tmp/out")"
+    grep -q "9 nodes on the device, 0 on the host" "$tmp/out" || fail "nodes: $(cat "$tmp/out")"
+    expect 0 "$TOOL" "$tmp/net.ot" -o "$tmp/tiled.onnx" --emit engine --force --l2 64K -q
+    expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --json --output-dir "$tmp/tiled"
+    expect 0 "$PYTHON" - "$tmp" "$tmp/out" <<'PY'
 import json, sys
 import numpy as np
 tmp, tiled = sys.argv[1], json.load(open(sys.argv[2]))['device']
@@ -64,24 +69,27 @@ for d in untiled, tiled:
 assert tiled['arena_bytes'] < untiled['arena_bytes'], (tiled, untiled)
 PY
 
-# a budget: kept to the byte, or refused before anything runs
-need=$("$PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))["device"]["allocated_bytes"])' "$tmp/untiled.json")
-expect 0 "$TOOL" run "$tmp/net.ot" --device opencl --device-memory "$need"
-expect 3 "$TOOL" run "$tmp/net.ot" --device opencl --device-memory $((need - 1)) --output-dir "$tmp/none"
-says "of device memory"
-[ ! -e "$tmp/none" ] || fail "results of a model that did not run"
-expect 0 "$TOOL" run "$tmp/tiled.onnx" --device opencl --device-memory $((need - 1))
-expect 2 "$TOOL" run "$tmp/net.ot" --device-memory 1G
-says "add --device opencl"
+    # a budget: kept to the byte, or refused before anything runs
+    need=$("$PYTHON" -c 'import json, sys; print(json.load(open(sys.argv[1]))["device"]["allocated_bytes"])' "$tmp/untiled.json")
+    expect 0 "$TOOL" run "$tmp/net.ot" --device "$api" --device-memory "$need"
+    expect 3 "$TOOL" run "$tmp/net.ot" --device "$api" --device-memory $((need - 1)) --output-dir "$tmp/none"
+    says "of device memory"
+    [ ! -e "$tmp/none" ] || fail "results of a model that did not run"
+    expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --device-memory $((need - 1))
 
-expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device opencl --repeat 2
-[ "$(grep -c 'nodes on the device' "$tmp/out")" = 2 ] || fail "bench: $(cat "$tmp/out")"
-grep -q "output m .*same" "$tmp/out" || fail "bench: $(cat "$tmp/out")"
-expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device opencl --repeat 1 --json
-expect 0 "$PYTHON" - "$tmp/out" <<'PY'
+    expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device "$api" --repeat 2
+    [ "$(grep -c 'nodes on the device' "$tmp/out")" = 2 ] || fail "bench: $(cat "$tmp/out")"
+    grep -q "output m .*same" "$tmp/out" || fail "bench: $(cat "$tmp/out")"
+    expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device "$api" --repeat 1 --json
+    expect 0 "$PYTHON" - "$tmp/out" "$api" <<'PY'
 import json, sys
 b = json.load(open(sys.argv[1]))
 original, tiled = b['original']['device'], b['tiled']['device']
-assert b['same'] and original['api'] == 'opencl' and 0 < tiled['arena_bytes'] < original['arena_bytes'], b
+assert b['same'] and original['api'] == sys.argv[2] and 0 < tiled['arena_bytes'] < original['arena_bytes'], b
 PY
+}
+run_on opencl
+# layers that find something say so on stdout, which is no JSON then
+VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation "$TOOL" devices >/dev/null 2>&1 && export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
+run_on vulkan
 finish

@@ -1,11 +1,14 @@
-/* A device for sessions: OpenCL's first, with caches of the test's own. */
+/* A device for sessions: the first of `api`, with caches of the test's own; Vulkan's under the validation layer, where there is one. */
 #ifndef TEST_ENGINE_DEVICE_RIG_H
 #define TEST_ENGINE_DEVICE_RIG_H
+
+#include "device_rig.h"
 
 #include "engine/device/device_session.h"
 
 #include <stdlib.h>
 
+static ot_dev_api api; /* OT_DEV_OPENCL unless the test says otherwise */
 static ot_device *dev;
 static ot_session_place place;
 static unsigned first_seed;
@@ -13,21 +16,17 @@ static char cache_dir[32];
 
 static inline int open_device(void **state)
 {
-    ot_device_error e;
     const char *one = getenv("OT_SEED");
     (void)state;
     first_seed = one ? (unsigned)atoi(one) : 1;
-    print_message("seed %u\n", first_seed);
+    print_message("%s, seed %u\n", ot_dev_api_name(api), first_seed);
     strcpy(cache_dir, "/tmp/onnx-tile-device-XXXXXX"); /* nothing from an earlier run, of ours or of the driver */
     if (!mkdtemp(cache_dir)) return -1;
     setenv("XDG_CACHE_HOME", cache_dir, 1);
     setenv("POCL_CACHE_DIR", cache_dir, 1);
-    if (ot_device_open(OT_DEV_OPENCL, 0, NULL, &e, &dev) != OT_OK) {
-        if (e.fault != OT_DEV_NOT_HERE) fail_msg("%s", e.message);
-        print_message("skipped: %s\n", e.message);
-        dev = NULL;
-        return 0;
-    }
+    dev = open_validated(api);
+    if (!dev) return 0;
+    print_message("%s\n", dev->options.validate ? "under the validation layer" : "no validation layer");
     place = ot_device_place(dev);
     return 0;
 }
@@ -35,11 +34,13 @@ static inline int open_device(void **state)
 static inline int close_device(void **state)
 {
     (void)state;
-    uint32_t leaks = dev ? ot_device_leaks(dev, stderr) : 0;
+    const char *first = "";
+    uint32_t bad = dev ? ot_device_leaks(dev, stderr) + ot_device_findings(dev, &first) : 0;
     char command[64];
+    if (*first) print_message("the validation layer found: %s\n", first);
     ot_device_close(dev);
     snprintf(command, sizeof command, "rm -rf '%s'", cache_dir);
-    return leaks != 0 || system(command) != 0;
+    return bad != 0 || system(command) != 0;
 }
 
 #define NEEDS_DEVICE(state) \

@@ -173,5 +173,7 @@ int main(void)
         cmocka_unit_test(others_read_them_too),
         cmocka_unit_test(chains_of_loops),
     };
-    return cmocka_run_group_tests(tests, fill, close_device);
+    int failed = cmocka_run_group_tests_name("opencl", tests, fill, close_device);
+    api = OT_DEV_VULKAN;
+    return failed + cmocka_run_group_tests_name("vulkan", tests, fill, close_device);
 }

@@ -1,5 +1,6 @@
-/* Sessions on an OpenCL device against the engine's reference kernels: every operator class on random shapes, random graphs untiled and
- * tiled, nodes that run on the host in between, the memory that is planned. Skipped where there is no device.
+/* Sessions on an OpenCL device and on a Vulkan device (under the validation layer, where there is one) against the engine's reference
+ * kernels: every operator class on random shapes, random graphs untiled and tiled, nodes that run on the host in between, the memory that is
+ * planned. Skipped where there is no device.
  *
  * OT_SEED=7: that seed; OT_SEEDS=50: so many random graphs.
  */
@@ -346,5 +347,7 @@ int main(void)
         cmocka_unit_test(planned_is_what_is_allocated),   cmocka_unit_test(the_host_takes_the_rest),
         cmocka_unit_test(the_host_reads_views_of_inputs), cmocka_unit_test(the_host_takes_part_in_tiles),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    int failed = cmocka_run_group_tests_name("opencl", tests, open_device, close_device);
+    api = OT_DEV_VULKAN;
+    return failed + cmocka_run_group_tests_name("vulkan", tests, open_device, close_device);
 }

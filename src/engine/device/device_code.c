@@ -1,6 +1,9 @@
-/* One program of all kernels: compiled once for a device, then from the folder onnx-tile/device of the user's cache.
+/* Programs of kernels: compiled once for a device, then from the folder onnx-tile/device of the user's cache.
  *
- *   prelude, __kernel void k0(...) {...} __kernel void k1 ...  --hash of it, of the device's name and version-->  <hash>.bin
+ *   OpenCL C   prelude, __kernel void k0(...) {...} __kernel void k1 ...    one program
+ *   GLSL       prelude, layout... void main() {...}                         one of each function, which models share
+ *
+ *   text  --hash of it, of the device's name and version-->  <hash>.bin
  *
  * What cannot be read, or does not build, is compiled anew; what cannot be written is not kept.
  */
@@ -12,15 +15,20 @@
 
 #define OPTIONS "-w"
 
-static ot_status source(dv_session *s, char **text, size_t *n)
+/* Text of n functions from `first` on. */
+static ot_status source(dv_session *s, size_t first, size_t n_functions, char **text, size_t *n)
 {
-    const char *prelude = ot_dg_prelude();
+    const char *prelude = ot_dg_prelude(&s->target, s->a);
+    if (!prelude) return ot_fail_nomem(s->s->d);
     size_t size = strlen(prelude) + 1;
-    for (size_t k = 0; k < s->n_functions; k++) size += s->functions[k]->n_text + 64;
+    for (size_t k = first; k < first + n_functions; k++) size += s->functions[k]->n_text + 64;
     *text = ot_alloc(s->a, size);
     if (!*text) return ot_fail_nomem(s->s->d);
     char *at = *text + sprintf(*text, "%s", prelude);
-    for (size_t k = 0; k < s->n_functions; k++) at += sprintf(at, "__kernel void k%zu%s", k, s->functions[k]->text);
+    for (size_t k = first; k < first + n_functions; k++) {
+        if (ot_dg_has_names(&s->target)) at += sprintf(at, "__kernel void k%zu", k);
+        at += sprintf(at, "%s", s->functions[k]->text);
+    }
     *n = (size_t)(at - *text);
     return OT_OK;
 }
@@ -77,42 +85,53 @@ static void write_whole(dv_session *s, const char *path, const void *data, size_
     if (!ok || rename(part, path) != 0) (void)remove(part);
 }
 
-static bool load_binary(dv_session *s, const char *path)
+static bool load_binary(dv_session *s, const char *path, ot_dev_program *out)
 {
     ot_dev_source from = {.name = s->s->m->path ? s->s->m->path : "model", .language = OT_DEV_BINARY, .options = OPTIONS};
     void *data = NULL;
     ot_device_error e;
     if (!path || !read_whole(s->a, path, &data, &from.n)) return false;
     from.text = data;
-    return ot_dev_program_new(s->dev, &from, &e, &s->program) == OT_OK;
+    return ot_dev_program_new(s->dev, &from, &e, out) == OT_OK;
 }
 
-static void keep_binary(dv_session *s, const char *path)
+static void keep_binary(dv_session *s, const char *path, ot_dev_program p)
 {
     void *data;
     size_t n;
     ot_device_error e;
-    if (path && ot_dev_program_binary(s->dev, s->program, s->a, &e, &data, &n) == OT_OK) write_whole(s, path, data, n);
+    if (path && ot_dev_program_binary(s->dev, p, s->a, &e, &data, &n) == OT_OK) write_whole(s, path, data, n);
 }
 
-ot_status dv_compile(dv_session *s)
+static ot_status make_program(dv_session *s, size_t first, size_t n_functions)
 {
     ot_dev_source from = {.name = s->s->m->path ? s->s->m->path : "model", .language = OT_DEV_NATIVE, .options = OPTIONS};
     char *text;
     ot_device_error e;
-    double start = ot_now();
-    s->figures.n_programs = (uint32_t)s->n_functions;
-    if (s->n_functions == 0) return OT_OK;
-    OT_TRY(source(s, &text, &from.n));
+    OT_TRY(source(s, first, n_functions, &text, &from.n));
     from.text = text;
     if (ot_dbg['K']) fprintf(stderr, "%s", text);
     const char *path = cache_path(s, text, from.n);
-    s->figures.from_disk = load_binary(s, path);
-    if (!s->figures.from_disk) {
-        OT_TRY(dv_told(s, ot_dev_program_new(s->dev, &from, &e, &s->program), &e));
-        keep_binary(s, path);
+    ot_dev_program *p = &s->programs[s->n_programs];
+    if (!load_binary(s, path, p)) {
+        OT_TRY(dv_told(s, ot_dev_program_new(s->dev, &from, &e, p), &e));
+        s->figures.from_disk = false;
+        keep_binary(s, path, *p);
     }
-    s->has_program = true;
+    s->n_programs++;
+    return OT_OK;
+}
+
+ot_status dv_compile(dv_session *s)
+{
+    const size_t n = s->n_functions, each = ot_dg_has_names(&s->target) ? n : 1;
+    double start = ot_now();
+    s->figures.n_programs = (uint32_t)n;
+    if (n == 0) return OT_OK;
+    s->programs = OT_NEW_N(s->a, ot_dev_program, n);
+    if (!s->programs) return ot_fail_nomem(s->s->d);
+    s->figures.from_disk = true;
+    for (size_t k = 0; k < n; k += each) OT_TRY(make_program(s, k, each));
     s->figures.compile_seconds = ot_now() - start;
     return OT_OK;
 }

@@ -138,8 +138,9 @@ struct dv_session {
     ot_dev_event last, stored;         /* the last command of `queue`, of `stores` */
     ot_dev_event waits[2];             /* what the next command of `queue` waits for */
     dv_turn turns[2];                  /* of the loop that runs: even and odd iterations */
-    ot_dev_program program;
-    bool has_program;
+    ot_dg_target target;               /* of the kernels' text */
+    ot_dev_program *programs;          /* [n_programs] one of all functions, or one of each */
+    size_t n_programs;
     ot_device_fallback *fallbacks; /* [n] */
     size_t n_fallbacks, cap_fallbacks;
     ot_device_figures figures;

@@ -43,6 +43,21 @@ static ot_dev_after take_waits(dv_session *s, ot_dev_event waits[2])
     return (ot_dev_after){waits, 2};
 }
 
+/* A number of elements to skip: GLSL has it in 32 bits, which the buffers of Vulkan fit in. */
+static ot_dev_arg skip(const dv_session *s, int64_t elements)
+{
+    return s->target.dialect == OT_DG_GLSL ? ot_dev_i32((int32_t)(uint32_t)elements) : ot_dev_i64(elements);
+}
+
+/* Work-groups in rows, where one row would be too long. */
+static void set_groups(const dv_session *s, const ot_dg_kernel *k, ot_dev_launch *l)
+{
+    const int64_t all = ot_ceil_div(k->items, k->group_items), rows = ot_ceil_div(all, ot_device_about(s->dev)->groups_most);
+    l->groups[0] = (uint32_t)ot_ceil_div(all, rows);
+    l->groups[1] = (uint32_t)rows;
+    l->items[0] = k->group_items;
+}
+
 static ot_status launch(const dv_at *r, const dv_kernel *k)
 {
     dv_session *s = r->s;
@@ -52,7 +67,7 @@ static ot_status launch(const dv_at *r, const dv_kernel *k)
     uint32_t n = 0;
     const ot_dev_slice weights = ot_dev_whole(s->dev, s->weights), arena = ot_dev_whole(s->dev, s->arena);
     args[n++] = ot_dev_reads(weights);
-    args[n++] = ot_dev_i64(s->numbers_offset / (int64_t)sizeof(int32_t) + k->numbers_at);
+    args[n++] = skip(s, s->numbers_offset / (int64_t)sizeof(int32_t) + k->numbers_at);
     for (uint32_t j = 0; j < k->k->n_args; j++) {
         const dv_arg *a = &k->args[j];
         const dv_value *root = a->value;
@@ -60,17 +75,13 @@ static ot_status launch(const dv_at *r, const dv_kernel *k)
         int64_t at = place_of(r, a->value, a->first + (a->moves ? a->moves[r->i] : 0));
         const ot_dev_slice whole = root->memory == DV_WEIGHTS ? weights : arena;
         args[n++] = k->k->args[j].written ? ot_dev_writes(whole) : ot_dev_reads(whole);
-        args[n++] = ot_dev_i64(at / (int64_t)ot_dtype_bytes(root->nd.dtype));
+        args[n++] = skip(s, at / (int64_t)ot_dtype_bytes(root->nd.dtype));
     }
     ot_dev_event waits[2];
     const ot_dev_after after = take_waits(s, waits);
     snprintf(entry, sizeof entry, "k%u", k->function);
-    const ot_dev_launch l = {.program = s->program,
-                             .entry = entry,
-                             .args = args,
-                             .n_args = n,
-                             .groups = {(uint32_t)ot_ceil_div(k->k->items, k->k->group_items)},
-                             .items = {k->k->group_items}};
+    ot_dev_launch l = {.program = s->programs[s->n_programs > 1 ? k->function : 0], .entry = entry, .args = args, .n_args = n};
+    set_groups(s, k->k, &l);
     s->figures.n_launches++;
     return dv_told(s, ot_dev_run(s->dev, s->queue, &l, &after, &e, &s->last), &e);
 }

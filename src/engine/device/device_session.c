@@ -77,10 +77,21 @@ static void free_session(void *state)
     const ot_dev_queue queues[] = {s->queue, s->loads, s->stores};
     for (size_t k = 0; k < sizeof queues / sizeof *queues; k++)
         if (queues[k].id) (void)!ot_dev_queue_free(s->dev, queues[k], &e);
-    if (s->has_program) (void)!ot_dev_program_free(s->dev, s->program, &e);
+    for (size_t k = 0; k < s->n_programs; k++) (void)!ot_dev_program_free(s->dev, s->programs[k], &e);
     if (s->arena.id) (void)!ot_dev_buffer_free(s->dev, s->arena, &e);
     if (s->weights.id) (void)!ot_dev_buffer_free(s->dev, s->weights, &e);
     ot_arena_free(s->a);
+}
+
+/* What the device's kernels are written in and may use. */
+static ot_dg_target target_of(const ot_device_facts *f)
+{
+    return (ot_dg_target){.dialect = f->api == OT_DEV_VULKAN ? OT_DG_GLSL : OT_DG_OPENCL,
+                          .has_f64 = f->has_f64,
+                          .has_i64 = f->has_i64,
+                          .has_shorts = f->has_shorts,
+                          .has_bytes = f->has_bytes,
+                          .args_most = f->slices_most - 1}; /* the first is the table of numbers */
 }
 
 static ot_status make_session(const ot_session_place *place, ot_session *session, void **state)
@@ -93,6 +104,7 @@ static ot_status make_session(const ot_session_place *place, ot_session *session
         return ot_fail_nomem(session->d);
     }
     *s = (dv_session){.s = session, .dev = place->with, .a = a};
+    s->target = target_of(ot_device_about(s->dev));
     ot_status st = build(s);
     if (st != OT_OK) {
         free_session(s);

@@ -46,7 +46,7 @@ static ot_status copy(dv_prog *q, ot_step *step, ot_id from, const ot_nd *read, 
                       const int64_t *const moves[2])
 {
     ot_dg_code code;
-    OT_TRY(ot_dg_copy(from, read, to, write, q->s->a, q->s->s->d, &code));
+    OT_TRY(ot_dg_copy(&q->s->target, from, read, to, write, q->s->a, q->s->s->d, &code));
     if (code.why) return bad(q, step->node, code.why);
     return dv_push_code(q, step, 1, &code, moves);
 }

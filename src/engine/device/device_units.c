@@ -82,7 +82,7 @@ ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out)
     *out = v;
     if (ot_nd_is_dense(&q->arrays[v])) return OT_OK;
     OT_TRY(dv_add(q, &q->arrays[v], out));
-    OT_TRY(ot_dg_copy(v, &q->arrays[v], *out, &q->arrays[*out], q->s->a, q->s->s->d, &code));
+    OT_TRY(ot_dg_copy(&q->s->target, v, &q->arrays[v], *out, &q->arrays[*out], q->s->a, q->s->s->d, &code));
     if (code.why) OT_BUG("an array that cannot be copied");
     return dv_push_code(q, step, 0, &code, NULL);
 }
@@ -121,7 +121,7 @@ static ot_status generate(dv_prog *q, const ot_group *x, ot_dg_code *code)
     }
     nodes[x->n] = NULL;
     *code = (ot_dg_code){.why = "nothing that is read"};
-    return g.n_stores ? ot_dg_generate(&g, ot_device_about(q->s->dev)->has_f64, q->s->a, q->s->s->d, code) : OT_OK;
+    return g.n_stores ? ot_dg_generate(&g, &q->s->target, q->s->a, q->s->s->d, code) : OT_OK;
 }
 
 /* ---- nodes on the host ---- */

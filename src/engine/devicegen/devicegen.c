@@ -79,16 +79,17 @@ static ot_status close_build(const dg_build *b, ot_diag *d, ot_dg_code *out)
     return b->starved ? ot_fail_nomem(d) : OT_OK;
 }
 
-ot_status ot_dg_generate(const ot_dg_group *g, bool has_f64, ot_arena *a, ot_diag *d, ot_dg_code *out)
+ot_status ot_dg_generate(const ot_dg_group *g, const ot_dg_target *t, ot_arena *a, ot_diag *d, ot_dg_code *out)
 {
-    dg_build b = {.a = a, .g = g, .has_f64 = has_f64};
+    dg_build b = {.a = a, .g = g, .target = t};
     if (!make(&b) && !b.why) b.why = "no kernel";
     return close_build(&b, d, out);
 }
 
-ot_status ot_dg_copy(ot_id read, const ot_nd *from, ot_id write, const ot_nd *to, ot_arena *a, ot_diag *d, ot_dg_code *out)
+ot_status ot_dg_copy(const ot_dg_target *t, ot_id read, const ot_nd *from, ot_id write, const ot_nd *to, ot_arena *a, ot_diag *d,
+                     ot_dg_code *out)
 {
-    dg_build b = {.a = a, .has_f64 = true};
+    dg_build b = {.a = a, .target = t};
     (void)dg_copy_kernel(&b, (dg_place){.v = read, .x = *from}, (dg_place){.v = write, .x = *to});
     return close_build(&b, d, out);
 }

@@ -1,4 +1,4 @@
-/* Operators as device kernels in OpenCL C: text, buffers, numbers; nothing is compiled here.
+/* Operators as device kernels in OpenCL C or GLSL: text, buffers, numbers; nothing is compiled here.
  *
  *   Conv, Relu, Add(r)     one group: a head that makes a number for each element of the result, then element-wise nodes in registers
  *     |
@@ -16,6 +16,16 @@
 #include "engine/core/engine.h"
 
 #define OT_DG_ARGS_MAX 24 /* values that one kernel reads or writes */
+
+typedef enum ot_dg_dialect { OT_DG_OPENCL, OT_DG_GLSL } ot_dg_dialect;
+
+/* What text is for. */
+typedef struct ot_dg_target {
+    ot_dg_dialect dialect;
+    bool has_f64, has_i64;      /* computes in float64, in 64-bit integers */
+    bool has_shorts, has_bytes; /* reads and writes elements of two bytes, of one */
+    uint32_t args_most;         /* arrays of one kernel; 0: OT_DG_ARGS_MAX */
+} ot_dg_target;
 
 /* Nodes that run as one. */
 typedef struct ot_dg_group {
@@ -36,7 +46,7 @@ typedef struct ot_dg_arg {
 } ot_dg_arg;
 
 typedef struct ot_dg_kernel {
-    const char *text; /* "(args) { ... }" */
+    const char *text; /* "(args) { ... }"; GLSL: declarations and main */
     size_t n_text;
     const ot_dg_arg
         *args; /* [n_args] a pointer and a long, the first element, each; before them the table of numbers and its first */
@@ -54,10 +64,12 @@ typedef struct ot_dg_code {
     const char *why; /* the group has no kernel: static or in the arena */
 } ot_dg_code;
 
-/* What stands before the functions of a program. */
-const char *ot_dg_prelude(void);
-/* The group's kernels, in arena a. has_f64: the device computes in double. Fails: OT_E_NOMEM. */
-ot_status ot_dg_generate(const ot_dg_group *g, bool has_f64, ot_arena *a, ot_diag *d, ot_dg_code *out) OT_MUST_USE;
+/* What stands before the functions of a program: static, or in the arena. NULL: out of memory. */
+const char *ot_dg_prelude(const ot_dg_target *t, ot_arena *a);
+/* Has a program many functions, each with its name before its text? else one, without a name. */
+bool ot_dg_has_names(const ot_dg_target *t);
+/* The group's kernels, in arena a. Fails: OT_E_NOMEM. */
+ot_status ot_dg_generate(const ot_dg_group *g, const ot_dg_target *t, ot_arena *a, ot_diag *d, ot_dg_code *out) OT_MUST_USE;
 /* Can the node stand behind others in a group, or in a group of its like? By operator and attributes; arrays: as in ot_dg_group. */
 bool ot_dg_is_element(const ot_node *n, const ot_nd *arrays);
 /* May element-wise nodes follow this one in its group? */
@@ -66,7 +78,7 @@ bool ot_dg_takes_posts(const ot_node *n);
  * skip. false: it is none, or not known. */
 bool ot_dg_view(const ot_node *n, uint32_t out, const ot_nd *arrays, ot_nd *view, int64_t *first);
 /* A kernel that copies `from` (of value `read`) to `to` (of value `write`): equal dims and types, any strides. */
-ot_status ot_dg_copy(ot_id read, const ot_nd *from, ot_id write, const ot_nd *to, ot_arena *a, ot_diag *d,
+ot_status ot_dg_copy(const ot_dg_target *t, ot_id read, const ot_nd *from, ot_id write, const ot_nd *to, ot_arena *a, ot_diag *d,
                      ot_dg_code *out) OT_MUST_USE;
 
 #endif

@@ -65,8 +65,6 @@ static void choose_blocks(conv *c)
 
 /* ---- the sums ---- */
 
-static const char *vector(const conv *c, dg_build *b) { return c->lanes == 1 ? "float" : dg_fmt(b, "float%u", c->lanes); }
-
 /* Inputs of the lanes: the first is at row position iw; `row`: index of the row's first element. */
 static void load_lanes(dg_build *b, const conv *c, const char *row)
 {
@@ -79,12 +77,11 @@ static void load_lanes(dg_build *b, const conv *c, const char *row)
         dg_line(b, "if (iw < 0 || iw >= %s) continue;\nconst float x = %s;", in, dg_load(b, c->in, index));
         return;
     }
-    dg_line(b, "%s x;", vector(c, b));
+    dg_line(b, "%s x;", dg_vector(b, c->lanes));
     dg_line(b, "const int at = %s;", row);
     dg_line(b, "if (iw >= 0 && iw + %lld < %s) {", (long long)((c->lanes - 1) * stride), in);
     bool whole = packed && stride == 1 && (x->dtype == OT_F32 || x->dtype == OT_F16);
-    if (whole && x->dtype == OT_F32) dg_line(b, "x = vload%u(0, b%u + at + iw);", c->lanes, c->in);
-    if (whole && x->dtype == OT_F16) dg_line(b, "x = vload_half%u(0, b%u + at + iw);", c->lanes, c->in);
+    if (whole) dg_line(b, "x = %s;", dg_load_lanes(b, c->in, c->lanes, "at + iw"));
     for (uint32_t l = 0; l < c->lanes && !whole; l++)
         dg_line(b, "x.s%u = %s;", l, dg_load(b, c->in, dg_fmt(b, "at + (iw + %lld) * %s", (long long)(l * stride), step)));
     dg_line(b, "} else {");
@@ -106,13 +103,14 @@ static void open_axis(dg_build *b, const conv *c, uint32_t k, const char *name, 
 
 static void sums(dg_build *b, conv *c)
 {
-    const char *v = vector(c, b), *bias = dg_in(c->n, 2) == OT_NONE ? NULL : "bias";
+    const char *v = dg_vector(b, c->lanes), *bias = dg_in(c->n, 2) == OT_NONE ? NULL : "bias";
     dg_line(b, "%s acc[%u];", v, c->block);
     if (bias) {
         uint32_t arg = dg_arg(b, c->n->in[2], NULL, false);
-        dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = %s;", c->block, dg_load(b, arg, dg_fmt(b, "%s + j", c->coords[1])));
+        dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = splat%u(%s);", c->block, c->lanes,
+                dg_load(b, arg, dg_fmt(b, "%s + j", c->coords[1])));
     } else {
-        dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = 0;", c->block);
+        dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = splat%u(0);", c->block, c->lanes);
     }
     const char *first = c->group == 1 ? "0" : dg_fmt(b, "%s / %s * %s", c->coords[1], dg_num(b, c->maps), dg_num(b, c->in_maps));
     dg_line(b, "const int first = %s;", first);
@@ -123,7 +121,7 @@ static void sums(dg_build *b, conv *c)
     const char *row = dg_index(b, c->in, (const char *const[]){c->coords[0], "(first + m)", "id", "ih", "0"});
     load_lanes(b, c, row);
     const char *wt = dg_index(b, c->wt, (const char *const[]){dg_fmt(b, "(%s + j)", c->coords[1]), "m", "kd", "kh", "kw"});
-    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] += %s * x;\n}\n}\n}\n}", c->block, dg_load(b, c->wt, wt));
+    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = madd(%s, x, acc[j]);\n}\n}\n}\n}", c->block, dg_load(b, c->wt, wt));
 }
 
 /* ---- what follows ---- */
@@ -140,10 +138,11 @@ static bool finish(dg_build *b, conv *c)
     if (plain) {
         dg_line(b, "if (ow + %u <= %s) {", c->lanes, row);
         const char *at = dg_index(b, out, (const char *const[]){c->coords[0], map, c->coords[2], c->coords[3], "ow"});
-        dg_line(b, "vstore%u(acc[j], 0, b%u + %s);\ncontinue;\n}", c->lanes, out, at);
+        dg_store_lanes(b, out, c->lanes, at, "acc[j]");
+        dg_line(b, "continue;\n}");
     }
     if (c->lanes > 1) {
-        dg_line(b, "float lane[%u];\nvstore%u(acc[j], 0, lane);", c->lanes, c->lanes);
+        dg_line(b, "float lane[%u];\nspread%u(acc[j], lane);", c->lanes, c->lanes);
         dg_line(b, "for (int l = 0; l < %u && ow + l < %s; l++) {", c->lanes, row);
     } else {
         dg_line(b, "{\nconst int l = 0;");

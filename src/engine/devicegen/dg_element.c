@@ -9,8 +9,6 @@
  */
 #include "dg_internal.h"
 
-#include <math.h>
-
 typedef struct operation {
     ot_op op;
     uint8_t n_in;
@@ -30,8 +28,8 @@ typedef struct operation {
 
 static const operation OPERATIONS[] = {
     UNARY(Abs, "fabs($x)", "$x < 0 ? -$x : $x"),
-    UNARY(Neg, "-$x", "($t)(0 - ($u)$x)"),
-    UNARY(Sign, "$x > 0 ? 1 : $x < 0 ? -1 : $x", "($x > 0) - ($x < 0)"),
+    UNARY(Neg, "-$x", "to_$t(0 - to_$u($x))"),
+    UNARY(Sign, "$x > 0 ? 1 : $x < 0 ? -1 : $x", "to_$t($x > 0) - to_$t($x < 0)"),
     UNARY(Floor, "floor($x)", NULL),
     UNARY(Ceil, "ceil($x)", NULL),
     UNARY(Round, "rint($x)", NULL),
@@ -58,8 +56,8 @@ static const operation OPERATIONS[] = {
     UNARY(Softplus, "log1p(exp(-fabs($x))) + ($x > 0 ? $x : 0)", NULL),
     UNARY(Softsign, "isinf($x) ? ($x > 0 ? 1 : -1) : $x / (1 + fabs($x))", NULL),
     UNARY(Mish, "$x * tanh(log1p(exp(-fabs($x))) + ($x > 0 ? $x : 0))", NULL),
-    UNARY(IsNaN, "$x != $x", NULL),
-    UNARY(Not, NULL, "$x == 0"),
+    UNARY(IsNaN, "to_int($x != $x)", NULL),
+    UNARY(Not, NULL, "to_int($x == 0)"),
     UNARY(BitwiseNot, NULL, "~$x"),
     UNARY(Identity, "$x", "$x"),
     UNARY(Dropout, "$x", NULL),
@@ -80,23 +78,23 @@ static const operation OPERATIONS[] = {
     {OT_OP_Shrink, 1, "$x < -$a ? $x + $b : $x > $a ? $x - $b : 0", NULL, {"lambd", "bias"}, {0.5f, 0}},
     {OT_OP_Affine, 1, "$x * $a + $b", NULL, {"alpha", "beta"}, {1, 0}},
     {OT_OP_Gelu, 1, "0.5f * $x * (1 + erf($x * 0.70710678118654752f))", NULL, {NULL}, {0}},
-    BINARY(Add, "$x + $y", "($t)(($u)$x + ($u)$y)"),
-    BINARY(Sub, "$x - $y", "($t)(($u)$x - ($u)$y)"),
-    BINARY(Mul, "$x * $y", "($t)(($u)$x * ($u)$y)"),
-    BINARY(Div, "$x / $y", "$y == 0 ? 0 : $y == -1 ? ($t)(0 - ($u)$x) : $x / $y"),
-    BINARY(Pow, "pow($x, ($t)$y)", NULL),
+    BINARY(Add, "$x + $y", "to_$t(to_$u($x) + to_$u($y))"),
+    BINARY(Sub, "$x - $y", "to_$t(to_$u($x) - to_$u($y))"),
+    BINARY(Mul, "$x * $y", "to_$t(to_$u($x) * to_$u($y))"),
+    BINARY(Div, "$x / $y", "$y == 0 ? 0 : $y == -1 ? to_$t(0 - to_$u($x)) : $x / $y"),
+    BINARY(Pow, "power($x, to_$t($y))", NULL),
     BINARY(PRelu, "$x < 0 ? $x * $y : $x", NULL),
-    BINARY(And, NULL, "($x != 0) & ($y != 0)"),
-    BINARY(Or, NULL, "($x != 0) | ($y != 0)"),
-    BINARY(Xor, NULL, "($x != 0) ^ ($y != 0)"),
+    BINARY(And, NULL, "to_int($x != 0 && $y != 0)"),
+    BINARY(Or, NULL, "to_int($x != 0 || $y != 0)"),
+    BINARY(Xor, NULL, "to_int(($x != 0) != ($y != 0))"),
     BINARY(BitwiseAnd, NULL, "$x & $y"),
     BINARY(BitwiseOr, NULL, "$x | $y"),
     BINARY(BitwiseXor, NULL, "$x ^ $y"),
-    BINARY(Equal, "$x == $y", "$x == $y"),
-    BINARY(Less, "$x < $y", "$x < $y"),
-    BINARY(LessOrEqual, "$x <= $y", "$x <= $y"),
-    BINARY(Greater, "$x > $y", "$x > $y"),
-    BINARY(GreaterOrEqual, "$x >= $y", "$x >= $y"),
+    BINARY(Equal, "to_int($x == $y)", "to_int($x == $y)"),
+    BINARY(Less, "to_int($x < $y)", "to_int($x < $y)"),
+    BINARY(LessOrEqual, "to_int($x <= $y)", "to_int($x <= $y)"),
+    BINARY(Greater, "to_int($x > $y)", "to_int($x > $y)"),
+    BINARY(GreaterOrEqual, "to_int($x >= $y)", "to_int($x >= $y)"),
     /* n-ary: the first operand with the second, the result with the third, and so on */
     BINARY(Max, "$x > $y || $x != $x ? $x : $y", "$x > $y ? $x : $y"),
     BINARY(Min, "$x < $y || $x != $x ? $x : $y", "$x < $y ? $x : $y"),
@@ -136,15 +134,7 @@ bool ot_dg_is_element(const ot_node *n, const ot_nd *arrays)
 
 /* ---- operands ---- */
 
-/* A float that reads back as the same number. */
-static const char *literal(dg_build *b, double v, const dg_type *t)
-{
-    if (isnan(v)) return "NAN";
-    if (isinf(v)) return v > 0 ? "INFINITY" : "-INFINITY";
-    const char *text = dg_fmt(b, t->bits == 64 ? "%.17g" : "%.9g", v);
-    bool real = strpbrk(text, ".e") != NULL;
-    return dg_fmt(b, "(%s%s%s)", text, real ? "" : ".0", t->bits == 64 ? "" : "f");
-}
+static const char *literal(dg_build *b, double v, const dg_type *t) { return dg_float(b, v, t->bits == 64); }
 
 /* The contents of a constant of one element. */
 static const char *scalar(dg_build *b, const ot_nd *x)
@@ -153,7 +143,7 @@ static const char *scalar(dg_build *b, const ot_nd *x)
     int64_t n;
     if (!x->data || !ot_nd_elems(x, &n) || n != 1 || !dg_type_of(x->dtype, &t)) return NULL;
     if (t.is_float) return literal(b, ot_nd_double(x, 0), &t);
-    return t.is_unsigned ? NULL : dg_fmt(b, "((%s)%lldL)", t.computed, (long long)ot_nd_int(x, 0));
+    return t.is_unsigned ? NULL : dg_int(b, &t, ot_nd_int(x, 0));
 }
 
 /* Aligned at the last axis; an axis of extent 1 is repeated. */
@@ -228,14 +218,17 @@ static const char *channel_value(dg_build *b, const dg_element *e, ot_id v)
 
 /* ---- expressions ---- */
 
-/* The template with its operands; in double, constants lose their "f". */
+/* The template with its operands; in double, constants have another suffix. */
 static const char *expand(dg_build *b, const char *form, const dg_type *t, const char *const x[3], const char *const attr[2])
 {
     const char *out = "";
     const char *u = t->bits == 64 ? "ulong" : "uint";
     for (const char *c = form; *c; c++) {
         bool suffix = *c == 'f' && t->bits == 64 && c > form && c[-1] >= '0' && c[-1] <= '9';
-        if (suffix) continue;
+        if (suffix) {
+            out = dg_fmt(b, "%s%s", out, dg_double_suffix(b));
+            continue;
+        }
         if (*c != '$') {
             const char *end = c + 1;
             while (*end && *end != '$' && *end != 'f') end++;
@@ -303,8 +296,8 @@ static const char *expression(dg_build *b, dg_element *e, const ot_node *n, cons
     case OT_OP_Where: return dg_fmt(b, "%s != 0 ? %s : %s", x[0], x[1], x[2]);
     case OT_OP_Mod:
         if (t->is_float) return dg_fmt(b, "fmod(%s, %s)", x[0], x[1]);
-        if (ot_attr_int(n, "fmod", 0)) return dg_fmt(b, "%s == 0 ? 0 : %s %% %s", x[1], x[0], x[1]);
-        return dg_fmt(b, "%s == 0 ? 0 : (%s %% %s + (((%s %% %s) != 0 && ((%s < 0) != (%s < 0))) ? %s : 0))", x[1], x[0], x[1],
+        if (ot_attr_int(n, "fmod", 0)) return dg_fmt(b, "%s == 0 ? 0 : rem(%s, %s)", x[1], x[0], x[1]);
+        return dg_fmt(b, "%s == 0 ? 0 : (rem(%s, %s) + ((rem(%s, %s) != 0 && ((%s < 0) != (%s < 0))) ? %s : 0))", x[1], x[0], x[1],
                       x[0], x[1], x[0], x[1], x[1]);
     case OT_OP_Pow: return power(b, dg_nd(b, n->in[1]), x, expand(b, o->floats, t, x, attr));
     case OT_OP_Gelu:
@@ -327,14 +320,14 @@ static const char *expression(dg_build *b, dg_element *e, const ot_node *n, cons
 /* Of a Cast: what the number of one type is in the other. */
 static const char *converted(dg_build *b, const dg_type *from, const dg_type *to, ot_dtype type, const char *text)
 {
-    if (type == OT_BOOL) return dg_fmt(b, "(%s) != 0", text);
-    if (from->is_float && !to->is_float) text = dg_fmt(b, "(long)(%s)", text);
+    if (type == OT_BOOL) return dg_fmt(b, "to_int((%s) != 0)", text);
+    if (from->is_float && !to->is_float && b->target->has_i64) text = dg_fmt(b, "to_long(%s)", text);
     switch ((int)type) { /* narrow integers wrap around at once, as they would where they are stored */
-    case OT_I8: return dg_fmt(b, "(int)(char)(%s)", text);
-    case OT_U8: return dg_fmt(b, "(int)(uchar)(%s)", text);
-    case OT_I16: return dg_fmt(b, "(int)(short)(%s)", text);
-    case OT_U16: return dg_fmt(b, "(int)(ushort)(%s)", text);
-    default: return dg_fmt(b, "(%s)(%s)", to->computed, text);
+    case OT_I8: return dg_fmt(b, "wrap_char(%s)", text);
+    case OT_U8: return dg_fmt(b, "wrap_uchar(%s)", text);
+    case OT_I16: return dg_fmt(b, "wrap_short(%s)", text);
+    case OT_U16: return dg_fmt(b, "wrap_ushort(%s)", text);
+    default: return dg_fmt(b, "to_%s(%s)", to->computed, text);
     }
 }
 
@@ -350,6 +343,7 @@ bool dg_element_node(dg_build *b, dg_element *e, const ot_node *n)
     (void)dg_type_of(dg_nd(b, typed_operand(n))->dtype, &from);
     (void)dg_type_of(y->dtype, &to);
     const char *text = expression(b, e, n, o, &from);
+    if (from.bits == 64 && from.is_float && dg_lacks_in_double(b, text)) return dg_refuse(b, DG_FLOAT_ALONE);
     bool mask = y->dtype == OT_BOOL || strcmp(from.computed, to.computed) != 0 || to.is_float == false;
     if (mask) text = converted(b, &from, &to, y->dtype, text);
     if (b->why) return false;

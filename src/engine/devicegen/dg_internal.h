@@ -20,8 +20,9 @@ typedef struct dg_text {
 typedef struct dg_build {
     ot_arena *a;
     const ot_dg_group *g;
-    bool has_f64, starved; /* starved: memory ran out somewhere */
-    const char *why;       /* first reason against a kernel; NULL: none so far */
+    const ot_dg_target *target;
+    bool starved;    /* memory ran out somewhere */
+    const char *why; /* first reason against a kernel; NULL: none so far */
     dg_text body;
     ot_dg_arg args[OT_DG_ARGS_MAX];
     ot_nd arrays[OT_DG_ARGS_MAX]; /* as this kernel sees them */
@@ -53,6 +54,7 @@ typedef struct dg_place {
 const char *dg_fmt(dg_build *b, const char *fmt, ...) OT_PRINTF(2, 3);
 /* One line of the body. */
 void dg_line(dg_build *b, const char *fmt, ...) OT_PRINTF(2, 3);
+void dg_append(dg_build *b, dg_text *t, const char *s);
 /* This group has no kernel, because; returns false. */
 bool dg_refuse(dg_build *b, const char *why);
 /* A number of the table as text. Beyond 32 bits: the group is refused. */
@@ -65,12 +67,9 @@ uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written);
 uint32_t dg_table(dg_build *b, ot_dtype t, int64_t n, const void *data);
 /* First element plus coordinates (text, [rank of the array]) times strides. */
 const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords);
-/* Element at `index` of argument `arg`, as a number. */
-const char *dg_load(dg_build *b, uint32_t arg, const char *index);
-void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value);
 /* Lines that take the work-item's number `i` apart: coords[k] (text) of an array of these dims; those of extent 1 are "0". */
 void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dims, const char **coords);
-/* "const int i = get_global_id(0); if (i >= items) return;" */
+/* "const int i = work_item(); if (i >= items) return;" */
 void dg_begin(dg_build *b, int64_t items);
 /* The kernel is complete; a new one begins. */
 void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations);
@@ -89,6 +88,26 @@ static inline const ot_nd *dg_nd(const dg_build *b, ot_id v) { return &b->g->arr
 static inline ot_id dg_in(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : OT_NONE; }
 /* Integers of constant operand k (int64 or int32, any rank): into out, at most `most`; false: not constant, or too many. */
 bool dg_const_ints(const dg_build *b, const ot_node *n, uint32_t k, int64_t *out, uint32_t most, uint32_t *count);
+
+/* ---- dg_dialect.c: what languages say differently ---- */
+
+/* Element at `index` of argument `arg`, as a number. */
+const char *dg_load(dg_build *b, uint32_t arg, const char *index);
+void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value);
+/* "float8": so many lanes; their members are .s0, .s1, ... */
+const char *dg_vector(dg_build *b, uint32_t lanes);
+/* Neighbours of an array of float32 or float16 from `index` on; store: of float32. */
+const char *dg_load_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index);
+void dg_store_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index, const char *value);
+/* A float that reads back as the same number; an integer as type t computes it. */
+const char *dg_float(dg_build *b, double v, bool is_double);
+const char *dg_int(dg_build *b, const dg_type *t, int64_t v);
+const char *dg_double_suffix(const dg_build *b); /* of literals */
+/* Does the expression call what the language has in float alone? */
+bool dg_lacks_in_double(const dg_build *b, const char *text);
+#define DG_FLOAT_ALONE "a function that the device has in float32 alone"
+/* Arguments of the function under construction and the beginning of its body: its numbers p0, p1, ... */
+void dg_open_function(dg_build *b, dg_text *text, uint32_t group_items);
 
 /* ---- dg_element.c: element-wise nodes ---- */
 

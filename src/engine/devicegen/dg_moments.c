@@ -53,7 +53,8 @@ static const char *of_channel(dg_build *b, const ot_node *n, uint32_t k, int64_t
         (void)dg_refuse(b, DG_CONTRADICT);
         return none;
     }
-    return dg_fmt(b, "(double)%s", dg_load(b, dg_arg(b, n->in[k], NULL, false), dg_fmt(b, "c / %s", dg_num(b, channels / count))));
+    return dg_fmt(b, "to_double(%s)",
+                  dg_load(b, dg_arg(b, n->in[k], NULL, false), dg_fmt(b, "c / %s", dg_num(b, channels / count))));
 }
 
 /* Factor and summand of each channel; channels of a group are put together. */
@@ -77,7 +78,7 @@ bool dg_norm_factors(dg_build *b, const ot_node *n)
     memcpy(of, c, sizeof of);
     of[1] = "(first + j)";
     const char *mean = dg_load(b, in, pair_index(b, in, of, "0")), *variance = dg_load(b, in, pair_index(b, in, of, "1"));
-    const char *count = dg_num(b, size), *epsilon = dg_fmt(b, "(double)%.9g", (double)ot_attr_float(n, "epsilon", 0));
+    const char *count = dg_num(b, size), *epsilon = dg_fmt(b, "to_double(%.9g)", (double)ot_attr_float(n, "epsilon", 0));
     dg_line(b, "const int c = %s, first = c - c %% %s;\ndouble mean = 0, variance = 0;", c[1], count);
     dg_line(b, "for (int j = 0; j < %s; j++) mean += %s;\nmean /= %s;", count, mean, count);
     dg_line(b, "for (int j = 0; j < %s; j++) variance += %s + (%s - mean) * (%s - mean);\nvariance /= %s;", count, variance, mean,

@@ -284,7 +284,7 @@ bool dg_pad(dg_build *b, const ot_node *n)
     dg_begin(b, items);
     dg_split(b, "c", y->rank, y->dims, c);
     uint32_t in = dg_arg(b, n->in[0], NULL, false), out = dg_arg(b, n->out[0], NULL, true);
-    const char *inside = "1";
+    const char *inside = "true";
     for (uint32_t k = 0; k < x->rank; k++) {
         at[k] = c[k];
         if (lo[k] == 0 && x->dims[k] == y->dims[k]) continue;
@@ -292,7 +292,7 @@ bool dg_pad(dg_build *b, const ot_node *n)
         at[k] = dg_fmt(b, "a%u", k);
         dg_line(b, "int a%u = %s - %s;", k, c[k], dg_num(b, lo[k]));
         if (constant) {
-            dg_line(b, "const int u%u = a%u >= 0 && a%u < %s;", k, k, k, extent);
+            dg_line(b, "const bool u%u = a%u >= 0 && a%u < %s;", k, k, k, extent);
             inside = dg_fmt(b, "%s && u%u", inside, k);
         }
         if (constant || edge) dg_line(b, "a%u = clamp(a%u, 0, %s - 1);", k, k, extent);
@@ -306,7 +306,7 @@ bool dg_pad(dg_build *b, const ot_node *n)
     const char *value = "0";
     ot_id v = constant && n->version >= 11 ? dg_in(n, 2) : OT_NONE;
     if (v != OT_NONE) value = dg_load(b, dg_arg(b, v, NULL, false), "0");
-    if (constant && n->version < 11) value = dg_fmt(b, "(float)%.9g", (double)ot_attr_float(n, "value", 0));
+    if (constant && n->version < 11) value = dg_fmt(b, "to_%s(%.9g)", t.computed, (double)ot_attr_float(n, "value", 0));
     dg_line(b, "%s y = %s;\nif (%s) y = %s;", t.computed, value, inside, dg_load(b, in, dg_index(b, in, at)));
     dg_store(b, out, dg_index(b, out, c), "y");
     dg_end(b, items, 64, 0);
@@ -335,7 +335,7 @@ bool dg_gather(dg_build *b, const ot_node *n)
     dg_split(b, "c", y.rank, y.dims, c);
     uint32_t in = dg_arg(b, n->in[0], &x, false), by = dg_arg(b, n->in[1], NULL, false), out = dg_arg(b, n->out[0], &y, true);
     const char *extent = dg_num(b, x.dims[axis]);
-    dg_line(b, "int at = (int)%s;\nat = clamp(at < 0 ? at + %s : at, 0, %s - 1);", dg_load(b, by, dg_index(b, by, c + axis)),
+    dg_line(b, "int at = to_int(%s);\nat = clamp(at < 0 ? at + %s : at, 0, %s - 1);", dg_load(b, by, dg_index(b, by, c + axis)),
             extent, extent);
     for (uint32_t k = 0; k < x.rank; k++) at[k] = k < axis ? c[k] : k == axis ? "at" : c[k - 1 + index->rank];
     dg_store(b, out, dg_index(b, out, c), dg_load(b, in, dg_index(b, in, at)));

@@ -32,12 +32,12 @@ static void moments(dg_build *b, const dg_row *r, const char *load, bool centred
         dg_row_loops(b, r);
         dg_line(b, "s += %s;", load);
         dg_row_close(b, r);
-        dg_line(b, "mean = s / %s;\ns = 0;", n);
+        dg_line(b, "mean = to_float(s / %s);\ns = 0;", n);
     }
     dg_row_loops(b, r);
     dg_line(b, "const float x = %s - mean;\ns += x * x;", load);
     dg_row_close(b, r);
-    dg_line(b, "const float factor = 1 / sqrt((float)(s / %s) + (float)%.9g);", n, (double)epsilon);
+    dg_line(b, "const float factor = 1 / sqrt(to_float(s / %s) + to_float(%.9g));", n, (double)epsilon);
 }
 
 /* Operand `v` at the element: by `coords` aligned at the right, for LayerNormalization. */
@@ -122,7 +122,7 @@ static bool lp_norm(dg_build *b, const ot_node *n)
     dg_row_loops(b, &r);
     dg_line(b, "const float x = %s;\ns += %s;", load, p == 1 ? "fabs(x)" : "x * x");
     dg_row_close(b, &r);
-    dg_line(b, "const float norm = %s;", p == 1 ? "s" : "sqrt(s)");
+    dg_line(b, "const float norm = to_float(%s);", p == 1 ? "s" : "sqrt(s)");
     dg_row_loops(b, &r);
     dg_store(b, out, dg_index(b, out, r.coords), dg_fmt(b, "norm == 0 ? 0 : %s / norm", load));
     dg_row_close(b, &r);

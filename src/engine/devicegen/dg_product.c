@@ -69,11 +69,11 @@ static void load_lanes(dg_build *b, const product *p)
         dg_line(b, "const float x = %s;", dg_load(b, p->in_b, operand_index(b, p, p->in_b, "k", "col")));
         return;
     }
-    dg_line(b, "float%u x;", p->lanes);
+    dg_line(b, "%s x;", dg_vector(b, p->lanes));
     if (packed && x->dtype != OT_BF16) {
         const char *index = operand_index(b, p, p->in_b, "k", "col");
         dg_line(b, "if (col + %u <= %s)", p->lanes, cols);
-        dg_line(b, "x = %s%u(0, b%u + %s);", x->dtype == OT_F32 ? "vload" : "vload_half", p->lanes, p->in_b, index);
+        dg_line(b, "x = %s;", dg_load_lanes(b, p->in_b, p->lanes, index));
         dg_line(b, "else {");
     } else {
         dg_line(b, "{");
@@ -90,7 +90,7 @@ static const char *scaled(dg_build *b, const product *p, const char *sum, const 
 {
     if (p->n->op != OT_OP_Gemm) return sum;
     double alpha = (double)ot_attr_float(p->n, "alpha", 1), beta = (double)ot_attr_float(p->n, "beta", 1);
-    if (alpha != 1) sum = dg_fmt(b, "%s * (float)%.9g", sum, alpha);
+    if (alpha != 1) sum = dg_fmt(b, "%s * to_float(%.9g)", sum, alpha);
     ot_id v = dg_in(p->n, 2);
     if (v == OT_NONE || beta == 0) return sum;
     const char *c[OT_RANK_MAX];
@@ -98,7 +98,7 @@ static const char *scaled(dg_build *b, const product *p, const char *sum, const 
     const ot_nd *x = &b->arrays[arg];
     for (uint32_t k = 0; k < x->rank; k++) c[k] = x->dims[k] == 1 ? "0" : coords[p->y.rank - x->rank + k];
     const char *load = dg_load(b, arg, dg_index(b, arg, c));
-    return beta == 1 ? dg_fmt(b, "%s + %s", sum, load) : dg_fmt(b, "%s + %s * (float)%.9g", sum, load, beta);
+    return beta == 1 ? dg_fmt(b, "%s + %s", sum, load) : dg_fmt(b, "%s + %s * to_float(%.9g)", sum, load, beta);
 }
 
 static bool finish(dg_build *b, product *p)
@@ -107,7 +107,7 @@ static bool finish(dg_build *b, product *p)
     uint32_t rank = p->y.rank;
     dg_line(b, "for (int j = 0; j < %u && row + j < %s; j++) {", p->block, dg_num(b, p->rows));
     if (p->lanes > 1) {
-        dg_line(b, "float lane[%u];\nvstore%u(acc[j], 0, lane);", p->lanes, p->lanes);
+        dg_line(b, "float lane[%u];\nspread%u(acc[j], lane);", p->lanes, p->lanes);
         dg_line(b, "for (int l = 0; l < %u && col + l < %s; l++) {", p->lanes, dg_num(b, p->cols));
     } else {
         dg_line(b, "{\nconst int l = 0;\nconst float lane[1] = {acc[j]};");
@@ -138,12 +138,12 @@ bool dg_product(dg_build *b, const ot_node *n)
     dg_line(b, "const int row = %s * %u, col = %s * %u;", p.coords[rank - 2], p.block, p.coords[rank - 1], p.lanes);
     p.in_a = dg_arg(b, n->in[0], &p.a, false);
     p.in_b = dg_arg(b, n->in[1], &p.b, false);
-    dg_line(b, "%s acc[%u];", p.lanes > 1 ? dg_fmt(b, "float%u", p.lanes) : "float", p.block);
-    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = 0;", p.block);
+    dg_line(b, "%s acc[%u];", dg_vector(b, p.lanes), p.block);
+    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = splat%u(0);", p.block, p.lanes);
     dg_line(b, "for (int k = 0; k < %s; k++) {", dg_num(b, p.depth));
     load_lanes(b, &p);
     const char *row = p.block == 1 ? "row" : dg_fmt(b, "min(row + j, %s - 1)", dg_num(b, p.rows));
-    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] += %s * x;\n}", p.block,
+    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = madd(%s, x, acc[j]);\n}", p.block,
             dg_load(b, p.in_a, operand_index(b, &p, p.in_a, row, "k")));
     if (!finish(b, &p)) return false;
     dg_end(b, items, 16, 2.0 * (double)elems * (double)p.depth);

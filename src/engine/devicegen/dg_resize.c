@@ -47,16 +47,16 @@ bool dg_resize(dg_build *b, const ot_node *n)
         if (a->same) continue;
         uint32_t index = dg_table(b, OT_I32, a->n_taps * a->out, a->index);
         dg_line(b, "for (int k%u = 0; k%u < %lld; k%u++) {", k, k, (long long)a->n_taps, k);
-        dg_line(b, "const int a%u = b%u[k%u * %s + %s];", k, index, k, dg_num(b, a->out), c[k]);
+        dg_line(b, "const int a%u = %s;", k, dg_load(b, index, dg_fmt(b, "k%u * %s + %s", k, dg_num(b, a->out), c[k])));
         at[k] = x->dims[k] == 1 ? "0" : dg_fmt(b, "a%u", k);
         if (!nearest) {
             uint32_t w = dg_table(b, OT_F32, a->n_taps * a->out, a->weight);
-            dg_line(b, "const float w%u = b%u[k%u * %s + %s];", k, w, k, dg_num(b, a->out), c[k]);
+            dg_line(b, "const float w%u = %s;", k, dg_load(b, w, dg_fmt(b, "k%u * %s + %s", k, dg_num(b, a->out), c[k])));
             weight = dg_fmt(b, "%s%sw%u", weight, *weight ? " * " : "", k);
         }
         if (a->outside) {
             uint32_t o = dg_table(b, OT_U8, a->out, a->outside);
-            outside = dg_fmt(b, "%s%sb%u[%s]", outside, *outside ? " || " : "", o, c[k]);
+            outside = dg_fmt(b, "%s%s%s != 0", outside, *outside ? " || " : "", dg_load(b, o, c[k]));
         }
     }
     const char *load = dg_load(b, in, dg_index(b, in, at));
@@ -66,7 +66,7 @@ bool dg_resize(dg_build *b, const ot_node *n)
         dg_line(b, "y = %s;", load);
     for (uint32_t k = 0; k < x->rank; k++)
         if (!r->axes[k].same) dg_line(b, "}");
-    if (*outside) dg_line(b, "if (%s) y = (float)%.9g;", outside, (double)r->extrapolation);
+    if (*outside) dg_line(b, "if (%s) y = to_%s(%.9g);", outside, t.computed, (double)r->extrapolation);
     dg_element e = {.rank = y->rank, .dims = y->dims, .coords = c};
     dg_element_var(b, &e, n->out[0], "y");
     if (!dg_element_rest(b, &e, 1)) return false;

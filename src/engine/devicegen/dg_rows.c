@@ -60,8 +60,8 @@ static const struct reduction {
     {OT_OP_ReduceMean, "0", "s += x", "s / n", false, false},
     {OT_OP_GlobalAveragePool, "0", "s += x", "s / n", false, false},
     {OT_OP_ReduceL1, "0", "s += x < 0 ? -x : x", "s", false, true},
-    {OT_OP_ReduceL2, "0", "s += (sum_t)x * x", "sqrt(s)", false, false},
-    {OT_OP_ReduceSumSquare, "0", "s += (sum_t)x * x", "s", false, false},
+    {OT_OP_ReduceL2, "0", "s += to_sum_t(x) * x", "sqrt(s)", false, false},
+    {OT_OP_ReduceSumSquare, "0", "s += to_sum_t(x) * x", "s", false, false},
     {OT_OP_ReduceProd, "1", "s *= x", "s", false, true},
     {OT_OP_ReduceLogSum, "0", "s += x", "log(s)", false, false},
     {OT_OP_ReduceMax, NULL, "s = x > s || x != x ? x : s", "s", true, true},
@@ -134,7 +134,9 @@ bool dg_reduce(dg_build *b, const ot_node *n)
     dg_row_close(b, &r);
     dg_line(b, "const sum_t n_all = %s;", dg_num(b, r.length));
     const char *last = strcmp(how->last, "s / n") == 0 ? "s / n_all" : how->last;
-    dg_line(b, "const %s y = %s;", t.computed, last);
+    if (n->op == OT_OP_ReduceLogSum) last = dg_fmt(b, "log(to_%s(s))", t.computed);
+    if (t.bits == 64 && dg_lacks_in_double(b, last)) return dg_refuse(b, DG_FLOAT_ALONE);
+    dg_line(b, "const %s y = to_%s(%s);", t.computed, t.computed, last);
     if (!result_coords(b, &r, y, coords)) return false;
     dg_element e = {.rank = y->rank, .dims = y->dims, .coords = coords};
     dg_element_var(b, &e, n->out[0], "y");
@@ -168,7 +170,7 @@ bool dg_softmax(dg_build *b, const ot_node *n)
     dg_row_loops(b, &r);
     dg_line(b, "s += exp(%s - m);", load);
     dg_row_close(b, &r);
-    dg_line(b, "const float f = %s;", log ? "log((float)s)" : "1 / (float)s");
+    dg_line(b, "const float f = %s;", log ? "log(to_float(s))" : "1 / to_float(s)");
     dg_row_loops(b, &r);
     dg_store(b, out, dg_index(b, out, r.coords), dg_fmt(b, log ? "%s - m - f" : "exp(%s - m) * f", load));
     dg_row_close(b, &r);

@@ -28,26 +28,11 @@ bool dg_type_of(ot_dtype t, dg_type *out)
     return false;
 }
 
-const char *ot_dg_prelude(void)
-{
-    return "#ifdef cl_khr_fp64\n"
-           "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
-           "typedef double sum_t;\n"
-           "#else\n"
-           "typedef float sum_t;\n"
-           "#endif\n"
-           "float of_bf16(ushort h) { return as_float((uint)h << 16); }\n"
-           "ushort to_bf16(float f)\n"
-           "{\n"
-           "    const uint u = as_uint(f);\n"
-           "    return f != f ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);\n"
-           "}\n";
-}
-
 /* ---- text ---- */
 
-static void append(dg_build *b, dg_text *t, const char *s, size_t n)
+void dg_append(dg_build *b, dg_text *t, const char *s)
 {
+    const size_t n = strlen(s);
     if (t->n + n + 1 > t->cap) {
         size_t cap = t->cap ? t->cap : 1024;
         while (cap < t->n + n + 1) cap *= 2;
@@ -93,8 +78,8 @@ void dg_line(dg_build *b, const char *fmt, ...)
     va_start(args, fmt);
     const char *text = vfmt(b, fmt, args);
     va_end(args);
-    append(b, &b->body, text, strlen(text));
-    append(b, &b->body, "\n", 1);
+    dg_append(b, &b->body, text);
+    dg_append(b, &b->body, "\n");
 }
 
 bool dg_refuse(dg_build *b, const char *why)
@@ -130,15 +115,22 @@ static bool spans_31_bits(const ot_nd *x)
     return span < INT32_MAX;
 }
 
+static bool lacks_type(const ot_dg_target *t, ot_dtype type)
+{
+    if (type == OT_F64) return !t->has_f64;
+    const size_t bytes = ot_dtype_bytes(type);
+    return (bytes == 1 && !t->has_bytes) || (bytes == 2 && !t->has_shorts) || (bytes == 8 && !t->has_i64);
+}
+
 static uint32_t add_arg(dg_build *b, const ot_dg_arg *arg, const ot_nd *x)
 {
-    if (b->n_args == OT_DG_ARGS_MAX) {
+    if (b->n_args == OT_DG_ARGS_MAX || b->n_args == b->target->args_most) {
         (void)dg_refuse(b, "too many operands");
         return 0;
     }
     dg_type t;
     if (!dg_type_of(x->dtype, &t)) (void)dg_refuse(b, "a type that devices do not have");
-    if (x->dtype == OT_F64 && !b->has_f64) (void)dg_refuse(b, "float64, which the device does not have");
+    if (lacks_type(b->target, x->dtype)) (void)dg_refuse(b, "a type that the device does not have");
     if (!spans_31_bits(x)) (void)dg_refuse(b, "an array of more than 2^31 elements");
     b->args[b->n_args] = *arg;
     b->arrays[b->n_args] = *x;
@@ -200,27 +192,6 @@ const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords)
     return *text ? text : "0";
 }
 
-const char *dg_load(dg_build *b, uint32_t arg, const char *index)
-{
-    switch ((int)b->arrays[arg].dtype) {
-    case OT_F16: return dg_fmt(b, "vload_half(%s, b%u)", index, arg);
-    case OT_BF16: return dg_fmt(b, "of_bf16(b%u[%s])", arg, index);
-    default: return dg_fmt(b, "b%u[%s]", arg, index);
-    }
-}
-
-void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value)
-{
-    dg_type t = {0};
-    (void)dg_type_of(b->arrays[arg].dtype, &t);
-    switch ((int)b->arrays[arg].dtype) {
-    case OT_F16: dg_line(b, "vstore_half(%s, %s, b%u);", value, index, arg); break;
-    case OT_BF16: dg_line(b, "b%u[%s] = to_bf16(%s);", arg, index, value); break;
-    case OT_BOOL: dg_line(b, "b%u[%s] = (%s) != 0;", arg, index, value); break;
-    default: dg_line(b, "b%u[%s] = (%s)(%s);", arg, index, t.held, value); break;
-    }
-}
-
 void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dims, const char **coords)
 {
     uint32_t first = 0; /* the outermost axis that is cut off the number takes what is left of it */
@@ -241,34 +212,14 @@ void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dim
 
 /* ---- kernels ---- */
 
-void dg_begin(dg_build *b, int64_t items) { dg_line(b, "const int i = get_global_id(0);\nif (i >= %s) return;", dg_num(b, items)); }
+void dg_begin(dg_build *b, int64_t items) { dg_line(b, "const int i = work_item();\nif (i >= %s) return;", dg_num(b, items)); }
 
 void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
 {
     dg_text text = {0};
-    const char *open = "(__global const int *p, const long n";
-    append(b, &text, open, strlen(open));
-    for (uint32_t k = 0; k < b->n_args; k++) {
-        dg_type t = {"int", "int", false, false, 32};
-        (void)dg_type_of(b->arrays[k].dtype, &t);
-        const char *arg = dg_fmt(b, ", __global %s%s *base%u, const long first%u", b->args[k].written ? "" : "const ", t.held, k,
-                                 k);
-        append(b, &text, arg, strlen(arg));
-    }
-    append(b, &text, ")\n{\n", 4);
-    for (size_t k = 0; k < b->n_numbers; k++) { /* before any store, which might be to the table as far as compilers know */
-        const char *number = dg_fmt(b, "const int p%zu = p[n + %zu];\n", k, k);
-        append(b, &text, number, strlen(number));
-    }
-    for (uint32_t k = 0; k < b->n_args; k++) {
-        dg_type t = {"int", "int", false, false, 32};
-        (void)dg_type_of(b->arrays[k].dtype, &t);
-        const char *base = dg_fmt(b, "__global %s%s *b%u = base%u + first%u;\n", b->args[k].written ? "" : "const ", t.held, k, k,
-                                  k);
-        append(b, &text, base, strlen(base));
-    }
-    if (b->body.n) append(b, &text, b->body.s, b->body.n);
-    append(b, &text, "}\n", 2);
+    dg_open_function(b, &text, group_items);
+    if (b->body.n) dg_append(b, &text, b->body.s);
+    dg_append(b, &text, "}\n");
     ot_dg_kernel x = {.text = text.s,
                       .n_text = text.n,
                       .args = ot_memdup(b->a, b->args, b->n_args * sizeof *b->args),

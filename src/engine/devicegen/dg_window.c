@@ -112,7 +112,7 @@ static void pool_count(dg_build *b, const dg_window *w, const char *const out[5]
         if (w->kernel[k] == 1 && w->stride[k] == 1 && w->lo[k] == 0) continue;
         dg_line(
             b,
-            "{ int c = 0; for (int k = 0; k < %lld; k++) { const int at = %s * %lld - %s + k * %lld; c += at >= %s && at < %s; } count *= c; }",
+            "{ int c = 0; for (int k = 0; k < %lld; k++) { const int at = %s * %lld - %s + k * %lld; c += to_int(at >= %s && at < %s); } count *= c; }",
             (long long)w->kernel[k], out[2 + k], (long long)w->stride[k], dg_num(b, w->lo[k]), (long long)w->dilation[k],
             with_pads ? dg_num(b, -w->lo[k]) : "0", dg_num(b, with_pads ? w->in[k] + w->hi[k] : w->in[k]));
     }

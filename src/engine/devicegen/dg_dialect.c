@@ -1,0 +1,138 @@
+/* The languages that kernels are written in. One body serves all: its words (to_float, madd, ...) are those of the preludes (dg_prelude.c), and
+ * what no word can say is here.
+ *
+ *   b0[i], vload8(0, b0 + i)              OpenCL C: arguments are pointers
+ *   base0[first0 + i], lanes8(base0...)   GLSL: arguments are storage buffers, their first elements push constants
+ */
+#include "dg_internal.h"
+
+#include <math.h>
+
+bool ot_dg_has_names(const ot_dg_target *t) { return t->dialect != OT_DG_GLSL; }
+
+/* ---- elements ---- */
+
+static bool has_pointers(const dg_build *b) { return b->target->dialect != OT_DG_GLSL; }
+
+static const char *place(dg_build *b, uint32_t arg, const char *index)
+{
+    return has_pointers(b) ? dg_fmt(b, "b%u[%s]", arg, index) : dg_fmt(b, "base%u[first%u + %s]", arg, arg, index);
+}
+
+const char *dg_load(dg_build *b, uint32_t arg, const char *index)
+{
+    const ot_dtype type = b->arrays[arg].dtype;
+    dg_type t = {0};
+    (void)dg_type_of(type, &t);
+    if (type == OT_F16 && has_pointers(b)) return dg_fmt(b, "vload_half(%s, b%u)", index, arg);
+    const char *at = place(b, arg, index);
+    if (type == OT_BF16) return dg_fmt(b, "of_bf16(%s)", at);
+    return strcmp(t.held, t.computed) == 0 ? at : dg_fmt(b, "to_%s(%s)", t.computed, at);
+}
+
+void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value)
+{
+    const ot_dtype type = b->arrays[arg].dtype;
+    dg_type t = {0};
+    (void)dg_type_of(type, &t);
+    if (type == OT_F16 && has_pointers(b)) {
+        dg_line(b, "vstore_half(%s, %s, b%u);", value, index, arg);
+        return;
+    }
+    if (type == OT_BF16) value = dg_fmt(b, "to_bf16(%s)", value);
+    if (type == OT_BOOL) value = dg_fmt(b, "to_int((%s) != 0)", value);
+    dg_line(b, "%s = to_%s(%s);", place(b, arg, index), t.held, value);
+}
+
+const char *dg_vector(dg_build *b, uint32_t lanes) { return lanes == 1 ? "float" : dg_fmt(b, "float%u", lanes); }
+
+const char *dg_load_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index)
+{
+    bool half = b->arrays[arg].dtype == OT_F16;
+    if (has_pointers(b)) return dg_fmt(b, "%s%u(0, b%u + %s)", half ? "vload_half" : "vload", lanes, arg, index);
+    const char *text = "";
+    for (uint32_t l = 0; l < lanes; l++)
+        text = dg_fmt(b, "%s%s%s", text, l ? ", " : "", dg_load(b, arg, dg_fmt(b, "%s + %u", index, l)));
+    return dg_fmt(b, "lanes%u(%s)", lanes, text);
+}
+
+void dg_store_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index, const char *value)
+{
+    if (has_pointers(b)) {
+        dg_line(b, "vstore%u(%s, 0, b%u + %s);", lanes, value, arg, index);
+        return;
+    }
+    for (uint32_t l = 0; l < lanes; l++) dg_store(b, arg, dg_fmt(b, "%s + %u", index, l), dg_fmt(b, "%s.s%u", value, l));
+}
+
+/* ---- literals ---- */
+
+const char *dg_float(dg_build *b, double v, bool is_double)
+{
+    if (isnan(v)) return "NAN";
+    if (isinf(v)) return v > 0 ? "INFINITY" : "-INFINITY";
+    const char *text = dg_fmt(b, is_double ? "%.17g" : "%.9g", v);
+    return dg_fmt(b, "(%s%s%s)", text, strpbrk(text, ".e") ? "" : ".0", is_double ? dg_double_suffix(b) : "f");
+}
+
+const char *dg_double_suffix(const dg_build *b) { return b->target->dialect == OT_DG_GLSL ? "lf" : ""; }
+
+const char *dg_int(dg_build *b, const dg_type *t, int64_t v)
+{
+    const char *suffix = t->bits == 64 ? "L" : "";
+    bool least = v == (t->bits == 64 ? INT64_MIN : INT32_MIN); /* no literal: a sign is an operator */
+    return dg_fmt(b, "to_%s(%lld%s%s)", t->computed, (long long)(v + least), suffix, least ? " - 1" : "");
+}
+
+/* Functions of the standard that GLSL has for float alone. */
+bool dg_lacks_in_double(const dg_build *b, const char *text)
+{
+    static const char *const functions[] = {"exp(",   "log(",  "erf(",   "sin(",   "cos(",   "tan(",   "sinh(", "tanh(",
+                                            "power(", "rint(", "asinh(", "acosh(", "atanh(", "expm1(", "log1p("};
+    for (size_t k = 0; k < sizeof functions / sizeof *functions && b->target->dialect == OT_DG_GLSL; k++)
+        if (strstr(text, functions[k])) return true;
+    return false;
+}
+
+/* ---- functions ---- */
+
+static const char *held(const dg_build *b, uint32_t arg)
+{
+    dg_type t = {.held = "int"};
+    (void)dg_type_of(b->arrays[arg].dtype, &t);
+    return t.held;
+}
+
+static void open_opencl(dg_build *b, dg_text *text)
+{
+    dg_append(b, text, "(__global const int *p, const long n");
+    for (uint32_t k = 0; k < b->n_args; k++)
+        dg_append(b, text,
+                  dg_fmt(b, ", __global %s%s *base%u, const long first%u", b->args[k].written ? "" : "const ", held(b, k), k, k));
+    dg_append(b, text, ")\n{\n");
+}
+
+static void open_glsl(dg_build *b, dg_text *text, uint32_t group_items)
+{
+    dg_append(b, text, dg_fmt(b, "layout(local_size_x = %u) in;\nlayout(push_constant) uniform Places { uint n", group_items));
+    for (uint32_t k = 0; k < b->n_args; k++) dg_append(b, text, dg_fmt(b, ", first%u", k));
+    dg_append(b, text, "; };\nlayout(std430, binding = 0) readonly buffer Numbers { int p[]; };\n");
+    for (uint32_t k = 0; k < b->n_args; k++)
+        dg_append(b, text,
+                  dg_fmt(b, "layout(std430, binding = %u) %sbuffer Array%u { %s base%u[]; };\n", k + 1,
+                         b->args[k].written ? "" : "readonly ", k, held(b, k), k));
+    dg_append(b, text, "void main()\n{\n");
+}
+
+void dg_open_function(dg_build *b, dg_text *text, uint32_t group_items)
+{
+    if (has_pointers(b))
+        open_opencl(b, text);
+    else
+        open_glsl(b, text, group_items);
+    for (size_t k = 0; k < b->n_numbers; k++) /* before any store, which might be to the table as far as compilers know */
+        dg_append(b, text, dg_fmt(b, "const int p%zu = p[n + %zu];\n", k, k));
+    for (uint32_t k = 0; k < b->n_args && has_pointers(b); k++)
+        dg_append(b, text,
+                  dg_fmt(b, "__global %s%s *b%u = base%u + first%u;\n", b->args[k].written ? "" : "const ", held(b, k), k, k, k));
+}
