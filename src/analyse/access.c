@@ -34,6 +34,7 @@ static const ot_access_ops *const tables[] = {
     [OT_ACC_RESIZE] = &ot_access_resize,
     [OT_ACC_BLOCK] = &ot_access_block,
     [OT_ACC_GATHER] = &ot_access_gather,
+    [OT_ACC_ROWS] = &ot_access_rows,
     [OT_ACC_TILE] = &ot_access_tile,
     [OT_ACC_CUMSUM] = &ot_access_cumsum,
     [OT_ACC_EINSUM] = &ot_access_einsum,

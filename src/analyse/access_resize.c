@@ -16,32 +16,13 @@
  */
 #include <math.h>
 
-#include "access.h"
+#include "access_resize.h"
 #include "quirks.h"
 
 #define PERIOD_MAX  64        /* largest q */
 #define SCALE_MAX   4096      /* largest p */
 #define CHECK_MAX   (1 << 16) /* outputs of one axis that are checked for nearest */
-#define TIE_SLACK   1e-6f     /* coordinates so near to the middle between two elements count as the middle */
 #define INEXACT_MAX 2048      /* input rows up to which float coordinates err by less than 2^-13 */
-
-typedef enum rs_mode { RS_NEAREST, RS_LINEAR, RS_CUBIC } rs_mode;
-typedef enum rs_map { RS_HALF_PIXEL, RS_SYMMETRIC, RS_PYTORCH, RS_ASYMMETRIC, RS_TF_HALF, RS_CORNERS, RS_CROP } rs_map;
-typedef enum rs_round { RS_PREFER_FLOOR, RS_PREFER_CEIL, RS_FLOOR, RS_CEIL } rs_round;
-
-typedef struct resize {
-    rs_mode mode;
-    rs_map map;
-    rs_round round;
-    bool legacy;                     /* no nearest_mode: truncate going up, ceil going down (Upsample, Resize 10) */
-    bool antialias, exclude, aspect; /* aspect: sizes are adjusted by keep_aspect_ratio_policy */
-    bool by_sizes;
-    uint32_t operand;           /* of scales or sizes; OT_NONE: attribute */
-    uint32_t n_entries;         /* of that vector */
-    int8_t entry[OT_RANK_MAX];  /* axis -> index into the vector, or -1 */
-    int64_t sizes[OT_RANK_MAX]; /* [n_entries] when by_sizes */
-    float scales[OT_RANK_MAX];  /* [n_entries] else */
-} resize;
 
 /* One resized axis. */
 typedef struct rs_axis {
@@ -59,7 +40,7 @@ static int find(const char *s, const char *const *names, int n)
     return -1;
 }
 
-static bool read_modes(const ot_node *n, resize *r, ot_why *why)
+static bool read_modes(const ot_node *n, ot_resize *r, ot_why *why)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
     static const char *const maps[] = {"half_pixel",           "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric",
@@ -83,7 +64,7 @@ static bool read_modes(const ot_node *n, resize *r, ot_why *why)
 }
 
 /* Axes that scales or sizes speak of: all, or attribute `axes` (opset 18). */
-static bool read_entries(const ot_node *n, int32_t rank, resize *r)
+static bool read_entries(const ot_node *n, int32_t rank, ot_resize *r)
 {
     size_t count = 0;
     const int64_t *axes = r->legacy ? NULL : ot_attr_ints(n, "axes", &count);
@@ -105,10 +86,10 @@ static bool present(const ot_graph *g, const ot_node *n, uint32_t i)
     return v && v->rank == 1 && v->dims[0] > 0;
 }
 
-static bool read(const ot_graph *g, const ot_node *n, resize *r, ot_why *why)
+bool ot_resize_read(const ot_graph *g, const ot_node *n, ot_resize *r, ot_why *why)
 {
     const ot_value *x = ot_acc_in(g, n, 0), *y = ot_acc_out(g, n, 0);
-    *r = (resize){0};
+    *r = (ot_resize){0};
     if (!x || !y || x->rank < 1 || x->rank > OT_RANK_MAX || x->rank != y->rank) return ot_acc_refuse(why, OT_WHY_RESIZE_RANK);
     if (!read_modes(n, r, why)) return false;
     if (!read_entries(n, x->rank, r)) return ot_acc_refuse(why, OT_WHY_RESIZE_AXES);
@@ -145,7 +126,7 @@ static bool rational(float scale, int64_t *p, int64_t *q)
 }
 
 /* Scale of one axis as p/q; the extents must agree with it. */
-static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint32_t axis, rs_axis *a, ot_why *why)
+static bool read_axis(const ot_graph *g, const ot_node *n, const ot_resize *r, uint32_t axis, rs_axis *a, ot_why *why)
 {
     *a = (rs_axis){.in = ot_acc_in(g, n, 0)->dims[axis], .out = ot_acc_out(g, n, 0)->dims[axis], .p = 1, .q = 1, .scale = 1};
     ot_why odd = OT_WHY_RESIZE_EXTENT;
@@ -173,14 +154,14 @@ static bool read_axis(const ot_graph *g, const ot_node *n, const resize *r, uint
 
 /* ---- coordinates: f(x) = num(x) / (2p), exactly ---- */
 
-static int64_t numerator(const resize *r, const rs_axis *a, int64_t x)
+static int64_t numerator(const ot_resize *r, const rs_axis *a, int64_t x)
 {
     int64_t shift = r->map == RS_ASYMMETRIC ? 0 : r->map == RS_TF_HALF ? a->q : a->q - a->p;
     return 2 * x * a->q + shift;
 }
 
 /* Neighbour that output x takes, not clamped. */
-static int64_t nearest(const resize *r, const rs_axis *a, int64_t x)
+static int64_t nearest(const ot_resize *r, const rs_axis *a, int64_t x)
 {
     int64_t num = numerator(r, a, x), den = 2 * a->p;
     if (r->legacy) return a->p < a->q ? ot_ceil_div(num, den) : ot_floor_div(num, den);
@@ -201,9 +182,19 @@ static int64_t round_float(float f, bool up, float slack)
     return (int64_t)roundf(f);
 }
 
-/* The same in single precision, as runtimes compute it: those that compare with the middle (slack 0), and those that allow for the
- * rounding of the scale (TIE_SLACK), as ONNX Runtime and the engine do, whose sum for half_pixel_symmetric is a double. */
-static int64_t nearest_float(const resize *r, const rs_axis *a, int64_t x, float slack)
+int64_t ot_resize_round(rs_round round, float f, float slack)
+{
+    switch (round) {
+    case RS_PREFER_FLOOR: return round_float(f, false, slack);
+    case RS_PREFER_CEIL: return round_float(f, true, slack);
+    case RS_FLOOR: return (int64_t)floorf(f);
+    case RS_CEIL: return (int64_t)ceilf(f);
+    }
+    return 0;
+}
+
+/* As `nearest`, in single precision, as runtimes compute it; their sum for half_pixel_symmetric is a double where they allow for slack. */
+static int64_t nearest_float(const ot_resize *r, const rs_axis *a, int64_t x, float slack)
 {
     float o = (float)x, f;
     if (r->map == RS_ASYMMETRIC)
@@ -215,13 +206,7 @@ static int64_t nearest_float(const resize *r, const rs_axis *a, int64_t x, float
     else
         f = (o + 0.5f) / a->scale - 0.5f;
     if (r->legacy) return a->scale < 1.0f ? (int64_t)ceilf(f) : (int64_t)f;
-    switch (r->round) {
-    case RS_PREFER_FLOOR: return round_float(f, false, slack);
-    case RS_PREFER_CEIL: return round_float(f, true, slack);
-    case RS_FLOOR: return (int64_t)floorf(f);
-    case RS_CEIL: return (int64_t)ceilf(f);
-    }
-    return 0;
+    return ot_resize_round(r->round, f, slack);
 }
 
 /* half_pixel_symmetric adds in / 2 * (1 - out / (in * scale)). Is that 0, as it is without rounding, for the whole and for every tile of
@@ -233,20 +218,20 @@ static bool is_centred(const rs_axis *a)
     return true;
 }
 
-static bool nearest_is_exact(const resize *r, const rs_axis *a)
+static bool nearest_is_exact(const ot_resize *r, const rs_axis *a)
 {
     if (a->out > CHECK_MAX) return a->dyadic;
     if (r->map == RS_SYMMETRIC && !is_centred(a)) return false;
     for (int64_t x = 0; x < a->out; x++) {
         int64_t want = ot_min(ot_max(nearest(r, a, x), 0), a->in - 1);
         for (int k = 0; k < 2; k++)
-            if (ot_min(ot_max(nearest_float(r, a, x, k ? TIE_SLACK : 0), 0), a->in - 1) != want) return false;
+            if (ot_min(ot_max(nearest_float(r, a, x, k ? RS_TIE_SLACK : 0), 0), a->in - 1) != want) return false;
     }
     return true;
 }
 
 /* Why a resized axis cannot be cut, or OT_WHY_NONE. */
-static ot_why obstacle(const ot_graph *g, const ot_node *n, const resize *r, const rs_axis *a)
+static ot_why obstacle(const ot_graph *g, const ot_node *n, const ot_resize *r, const rs_axis *a)
 {
     ot_dtype dt = ot_acc_in(g, n, 0)->dtype;
     bool is_float = dt == OT_F32 || dt == OT_F64 || dt == OT_F16 || dt == OT_BF16;
@@ -270,9 +255,9 @@ static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
 {
     (void)out_index;
     (void)out_axis;
-    resize r;
+    ot_resize r;
     rs_axis a;
-    if (!read(g, n, &r, why)) return false;
+    if (!ot_resize_read(g, n, &r, why)) return false;
     if (r.map == RS_CROP) return ot_acc_refuse(why, OT_WHY_RESIZE_CROP);
     if (r.aspect && r.by_sizes && r.entry[axis] >= 0) return ot_acc_refuse(why, OT_WHY_RESIZE_ASPECT);
     if (!read_axis(g, n, &r, axis, &a, why)) return false;
@@ -283,7 +268,7 @@ static bool resize_axis(const ot_graph *g, const ot_node *n, uint32_t out_index,
 }
 
 /* Input rows that outputs [o0, o1) touch, not clamped. */
-static ot_win taps(const resize *r, const rs_axis *a, ot_win need)
+static ot_win taps(const ot_resize *r, const rs_axis *a, ot_win need)
 {
     if (r->mode == RS_NEAREST) return (ot_win){nearest(r, a, need.lo), nearest(r, a, need.hi - 1) + 1};
     int64_t reach = r->mode == RS_CUBIC ? 1 : 0, den = 2 * a->p;
@@ -303,7 +288,7 @@ static void whole_periods(const rs_axis *a, ot_win w, ot_op_tile *t)
 /* Tiles that runtimes do not map like the whole: a single output element under pytorch_half_pixel
  * (it reads position 0), and an output of the input's extent (it is copied, whatever the scale
  * says). One more period makes them ordinary. */
-static bool is_special(const resize *r, const rs_axis *a, const ot_op_tile *t)
+static bool is_special(const ot_resize *r, const rs_axis *a, const ot_op_tile *t)
 {
     if (!ot_quirk_concerns(OT_QUIRK_RESIZE_SPECIAL, OT_BY_ALL)) return false;
     int64_t rows = t->in[0].hi - t->in[0].lo, made = t->made.hi - t->made.lo;
@@ -313,9 +298,9 @@ static bool is_special(const resize *r, const rs_axis *a, const ot_op_tile *t)
 static bool resize_window(const ot_graph *g, const ot_node *n, uint32_t out_index, uint32_t axis, ot_op_tile *t, ot_why *why)
 {
     (void)out_index;
-    resize r;
+    ot_resize r;
     rs_axis a;
-    if (!read(g, n, &r, why) || !read_axis(g, n, &r, axis, &a, why)) return false;
+    if (!ot_resize_read(g, n, &r, why) || !read_axis(g, n, &r, axis, &a, why)) return false;
     if (a.identity) {
         t->in[0] = t->need;
         return true;
@@ -341,8 +326,8 @@ static ot_status resize_adapt(const ot_graph *g, const ot_node *n, const ot_tile
                               ot_adapted *out)
 {
     ot_why why = OT_WHY_NONE;
-    resize r;
-    if (!read(g, n, &r, &why)) OT_BUG("a tile was made of a Resize that refuses to be cut");
+    ot_resize r;
+    if (!ot_resize_read(g, n, &r, &why)) OT_BUG("a tile was made of a Resize that refuses to be cut");
     if (!r.by_sizes) return OT_OK; /* the same scales give the tile's extent */
     for (uint32_t i = 0; i < n_axes; i++) {
         int8_t e = r.entry[axes[i].axis];

@@ -140,6 +140,7 @@ OT_RULE(slice);
 OT_RULE(crop);
 OT_RULE(pad);
 OT_RULE(gather);
+OT_RULE(gather_rows);
 OT_RULE(gather_elements);
 OT_RULE(gather_nd);
 OT_RULE(one_hot);

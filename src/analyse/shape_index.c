@@ -188,6 +188,22 @@ ot_status ot_shape_gather(ot_infer *c)
     return OT_OK;
 }
 
+/* As many rows of x as there are indices. */
+ot_status ot_shape_gather_rows(ot_infer *c)
+{
+    const ot_value *x = ot_shape_ranked(c, 0), *rows = ot_shape_ranked(c, 1), *i = ot_shape_ranked(c, 2);
+    uint32_t axis;
+    int64_t d[OT_RANK_MAX];
+    ot_shape_set_type(c, 0, ot_shape_dtype(c, 0));
+    if (x == NULL || i == NULL) return OT_OK;
+    OT_TRY(ot_shape_axis(c, "axis", ot_attr_int(c->n, "axis", 0), x->rank, &axis));
+    if (i->rank != 1 || (rows && rows->rank != 1)) return ot_shape_fail(c, "numbers of rows and indices must be lists");
+    memcpy(d, x->dims, (size_t)x->rank * sizeof *d);
+    d[axis] = i->dims[0];
+    ot_shape_set(c, 0, x->dtype, x->rank, d);
+    return OT_OK;
+}
+
 ot_status ot_shape_gather_elements(ot_infer *c)
 {
     const ot_value *x = ot_shape_ranked(c, 0), *i = ot_shape_ranked(c, 1);

@@ -65,7 +65,8 @@ static bool moves(const ot_node *n)
     case OT_OP_SpaceToDepth:
     case OT_OP_Expand:
     case OT_OP_Tile:
-    case OT_OP_Gather: return true;
+    case OT_OP_Gather:
+    case OT_OP_GatherRows: return true;
     case OT_OP_Resize:
     case OT_OP_Upsample:
         return strcmp(ot_attr_str(n, "mode", "nearest"), "nearest") == 0 &&

@@ -92,6 +92,7 @@ typedef enum ot_access_kind {
     OT_ACC_RESIZE,
     OT_ACC_BLOCK, /* DepthToSpace, SpaceToDepth */
     OT_ACC_GATHER,
+    OT_ACC_ROWS, /* GatherRows */
     OT_ACC_TILE,
     OT_ACC_CUMSUM,
     OT_ACC_EINSUM,
@@ -277,7 +278,7 @@ typedef struct ot_node_note {
     uint32_t n;
 } ot_node_note;
 
-/* A normalisation (or Softmax over pixels) that stage split/ has taken apart. */
+/* A normalisation (Softmax over pixels, Resize with align_corners) that stage split/ has taken apart. */
 typedef struct ot_split {
     const ot_id *whole; /* [n_whole] the nodes that it was, dead */
     const ot_id *parts; /* [n_parts] the nodes in their place; of a normalisation, Moments and NormFactors are the first two */

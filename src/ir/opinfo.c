@@ -28,7 +28,7 @@ ot_op ot_op_find(const char *op_type)
 ot_op ot_op_of(const char *domain, const char *op_type)
 {
     const ot_op op = ot_op_find(op_type);
-    const bool own = op == OT_OP_Moments || op == OT_OP_NormFactors;
+    const bool own = op == OT_OP_Moments || op == OT_OP_NormFactors || op == OT_OP_GatherRows;
     return strcmp(domain, own ? OT_TILE_DOMAIN : "") == 0 ? op : OT_OP_OPAQUE;
 }
 

@@ -35,7 +35,7 @@ static bool from_sigmoid(const ot_graph *g, ot_id v)
         if (n->op == OT_OP_Sigmoid) return true;
         ot_access_kind a = ot_op_access(n->op);
         bool moves = a == OT_ACC_RESHAPE || a == OT_ACC_TRANSPOSE || a == OT_ACC_CONCAT || a == OT_ACC_SLICE ||
-                     a == OT_ACC_GATHER || n->op == OT_OP_Identity || n->op == OT_OP_Cast || n->op == OT_OP_Mul;
+                     a == OT_ACC_GATHER || a == OT_ACC_ROWS || n->op == OT_OP_Identity || n->op == OT_OP_Cast || n->op == OT_OP_Mul;
         if (!moves || n->n_in == 0) return false;
         v = n->in[0];
     }

@@ -192,6 +192,55 @@ static ot_status emit_moments(rw_chain *c, uint32_t i)
     return ot_moments_write(c->t->g, base, x, axes, n_axes, &c->val[rn->out[0]]);
 }
 
+/* Indices of rows of a tile, whose rows have the numbers `rows`: as constants where both are. */
+static ot_status relative_index(rw_chain *c, const char *name, ot_id rows, ot_id index, ot_id *out)
+{
+    rw_region *w = c->w;
+    const ot_graph *g = c->t->g;
+    const ot_value from = g->values[rows], all = g->values[index];
+    const int64_t zero = 0, one = 1;
+    const ot_attr axis = ot_mk_int("axis", 0);
+    ot_id at, first = OT_NONE;
+    if (from.init && all.init && from.init->data && all.init->data) {
+        const int64_t *numbers = from.init->data, *ids = all.init->data;
+        int64_t *moved = OT_NEW_N(w->arena, int64_t, (size_t)all.dims[0]);
+        if (!moved) return rw_nomem(w);
+        for (int64_t k = 0; k < all.dims[0]; k++) moved[k] = ids[k] - numbers[0];
+        return rw_const_i64(w, c->t, "index", moved, (size_t)all.dims[0], false, out);
+    }
+    const char *of_first = ot_format(w->arena, "%s/first", name), *of_index = ot_format(w->arena, "%s/index", name);
+    if (!of_first || !of_index) return rw_nomem(w);
+    OT_TRY(rw_const_i64(w, c->t, "first", &zero, 1, false, &at));
+    OT_TRY(rw_op(w, c->t, "Gather", c->t->label, of_first, (ot_id[]){rows, at}, 2, &axis, 1, OT_I64, 1, &one, &first));
+    *out = OT_NONE;
+    return rw_op(w, c->t, "Sub", c->t->label, of_index, (ot_id[]){index, first}, 2, NULL, 0, OT_I64, 1, all.dims, out);
+}
+
+/* GatherRows of a tile, in standard ONNX. */
+static ot_status emit_gather_rows(rw_chain *c, uint32_t i)
+{
+    rw_region *w = c->w;
+    const ot_rnode *rn = &w->r->nodes[i];
+    const ot_node n = w->g->nodes[rn->node];
+    const ot_value y = w->g->values[n.out[0]];
+    const ot_attr axis = ot_mk_int("axis", ot_attr_int(&n, "axis", 0));
+    int64_t dims[OT_RANK_MAX];
+    ot_id in[2];
+    bool cut = false;
+    for (uint32_t d = 0; d < w->r->n_dims; d++) cut |= rn->lead_axis[d] != OT_AX_WHOLE && rn->in_axis[d][1] != OT_AX_WHOLE;
+    OT_TRY(original_operand(c, i, 0, &in[0]));
+    OT_TRY(original_operand(c, i, 2, &in[1]));
+    if (cut) {
+        ot_id rows;
+        OT_TRY(original_operand(c, i, 1, &rows));
+        OT_TRY(relative_index(c, y.name, rows, in[1], &in[1]));
+    }
+    output_dims(c, i, 0, dims);
+    ot_id *out = &c->val[rn->out[0]];
+    *out = OT_NONE;
+    return rw_op(w, c->t, "Gather", c->t->label, y.name, in, 2, &axis, 1, y.dtype, y.rank, dims, out);
+}
+
 static ot_status emit_node(rw_chain *c, uint32_t i)
 {
     rw_region *w = c->w;
@@ -202,6 +251,7 @@ static ot_status emit_node(rw_chain *c, uint32_t i)
     ot_id *in = NULL, *out = OT_NEW_N(w->arena, ot_id, n_out);
     if (!out) return rw_nomem(w);
     if (n.op == OT_OP_Moments && w->r->form != OT_FORM_WHILE) return emit_moments(c, i);
+    if (n.op == OT_OP_GatherRows) return emit_gather_rows(c, i);
     if (a->kind == OT_ADAPT_FORWARD) return original_operand(c, i, a->forward, &c->val[rn->out[rn->lead_out[0]]]);
     OT_TRY(collect_operands(c, i, &in, &n_in));
     for (uint32_t o = 0; o < n_out; o++) {

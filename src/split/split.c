@@ -1,6 +1,6 @@
-/* Taking normalisations apart, and putting together again what no region has taken a part of.
+/* Taking normalisations and Resizes apart, and putting together again what no region has taken a part of.
  *
- * The nodes that a normalisation was stay in the graph, dead: settling brings them back as they were read, and a part of the model that
+ * The nodes that these were stay in the graph, dead: settling brings them back as they were read, and a part of the model that
  * is not tiled is written as it was.
  */
 #include "split_internal.h"
@@ -92,6 +92,16 @@ static ot_status write_lane(ot_graph *g, const ot_lane_norm *s, ot_split *made)
     return note(&w, &s->node, 1, made);
 }
 
+static ot_status write_corners(ot_graph *g, ot_id node, ot_split *made)
+{
+    ot_corners c;
+    split_writer w = {.g = g, .base = ot_format(g->model->arena, "tile/resize/%s", g->values[g->nodes[node].out[0]].name)};
+    if (!w.base) return ot_fail_nomem(g->model->diag);
+    if (!split_find_corners(g, node, &c)) OT_BUG("a Resize is taken apart that cannot be");
+    OT_TRY(split_write_corners(&w, node, &c));
+    return note(&w, &node, 1, made);
+}
+
 /* Take normalisation n apart. */
 static ot_status take_apart(ot_graph *g, const ot_norm *n, ot_split *made)
 {
@@ -115,30 +125,48 @@ ot_status ot_split_these(ot_graph *g, const ot_norm *norms, uint32_t n)
     return note_all(g, splits, n);
 }
 
-ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n)
+/* What of a graph is taken apart. */
+typedef struct findings {
+    ot_norm *norms;      /* [n_norms] */
+    ot_lane_norm *lanes; /* [n_lanes] */
+    ot_id *corners;      /* [n_corners] Resizes with align_corners */
+    uint32_t n_norms, n_lanes, n_corners;
+    size_t cap_norms, cap_lanes, cap_corners;
+} findings;
+
+static ot_status find_all(ot_graph *g, bool softmax, findings *f)
 {
     ot_arena *a = g->model->arena;
-    ot_norm *found = NULL;
-    ot_lane_norm *over = NULL, one;
-    size_t cap = 0, cap_over = 0;
-    uint32_t n_norms = 0, n_over = 0;
-    *n = 0;
-    OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
+    *f = (findings){0};
     for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_id id = g->order[k];
         ot_norm norm;
-        if (g->nodes[g->order[k]].is_static) continue;
+        ot_lane_norm lane;
+        ot_corners corners;
         bool room = true;
-        if (ot_split_find(g, g->order[k], &norm))
-            room = OT_PUSH(a, found, n_norms, cap, norm);
-        else if (split_find_lp(g, g->order[k], &one) || (softmax && split_find_softmax(g, g->order[k], &one)))
-            room = OT_PUSH(a, over, n_over, cap_over, one);
+        if (g->nodes[id].is_static) continue;
+        if (ot_split_find(g, id, &norm))
+            room = OT_PUSH(a, f->norms, f->n_norms, f->cap_norms, norm);
+        else if (split_find_lp(g, id, &lane) || (softmax && split_find_softmax(g, id, &lane)))
+            room = OT_PUSH(a, f->lanes, f->n_lanes, f->cap_lanes, lane);
+        else if (split_find_corners(g, id, &corners))
+            room = OT_PUSH(a, f->corners, f->n_corners, f->cap_corners, id);
         if (!room) return ot_fail_nomem(g->model->diag);
     }
-    *n = n_norms + n_over;
-    ot_split *splits = OT_NEW_N(a, ot_split, *n + 1u);
+    return OT_OK;
+}
+
+ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n)
+{
+    findings f;
+    *n = 0;
+    OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
+    OT_TRY(find_all(g, softmax, &f));
+    ot_split *splits = OT_NEW_N(g->model->arena, ot_split, f.n_norms + f.n_lanes + f.n_corners + 1u);
     if (!splits) return ot_fail_nomem(g->model->diag);
-    for (uint32_t k = 0; k < n_norms; k++) OT_TRY(take_apart(g, &found[k], &splits[k]));
-    for (uint32_t k = 0; k < n_over; k++) OT_TRY(write_lane(g, &over[k], &splits[n_norms + k]));
+    for (uint32_t k = 0; k < f.n_norms; k++) OT_TRY(take_apart(g, &f.norms[k], &splits[(*n)++]));
+    for (uint32_t k = 0; k < f.n_lanes; k++) OT_TRY(write_lane(g, &f.lanes[k], &splits[(*n)++]));
+    for (uint32_t k = 0; k < f.n_corners; k++) OT_TRY(write_corners(g, f.corners[k], &splits[(*n)++]));
     return note_all(g, splits, *n);
 }
 
@@ -195,5 +223,5 @@ ot_status ot_split_settle(ot_graph *g, bool own_operators)
             if (!g->nodes[s->parts[1]].dead) OT_TRY(ot_norm_factors_write(g, s->parts[1]));
         }
     }
-    return OT_OK;
+    return split_settle_rows(g);
 }

@@ -17,6 +17,7 @@
  *   split_skips.c    values that late readers compute once more, since keeping them until then costs more
  *   softmax.c        Softmax over pixels: largest and sum in parts
  *   lp_norm.c        LpNormalization along an axis of maps: its norm in parts
+ *   corners.c        Resize with align_corners: interpolation by constants
  *   split_nodes.c    writing nodes and constants
  */
 #ifndef OT_SPLIT_H
@@ -42,7 +43,7 @@ typedef struct ot_norm {
 /* Whether a normalisation has its (first) reduction in node `id`. Requires USES, SHAPES. */
 bool ot_split_find(const ot_graph *g, ot_id id, ot_norm *out);
 
-/* Take the normalisations of g apart, LpNormalizations along maps, and (where `softmax`) Softmaxes over pixels; their number in *n. Noted in the model (splits). Breaks and makes ORDER and USES, keeps SHAPES.
+/* Take the normalisations of g apart, LpNormalizations along maps, Resizes with align_corners, and (where `softmax`) Softmaxes over pixels; their number in *n. Noted in the model (splits). Breaks and makes ORDER and USES, keeps SHAPES.
  * What is made depends on the graph alone: clones get the same numbers. Fails: OT_E_NOMEM. */
 ot_status ot_split_norms(ot_graph *g, bool softmax, uint32_t *n) OT_MUST_USE;
 /* Normalisations of a graph with free extents, the file's, into *norms [*n] (in a): those of `planned`, the same graph at one size, that are such at

@@ -2,6 +2,7 @@
 #ifndef OT_SPLIT_INTERNAL_H
 #define OT_SPLIT_INTERNAL_H
 
+#include "analyse/resize_corners.h"
 #include "split.h"
 
 /* The node that alone reads v, which is no output and is captured by no subgraph; or OT_NONE. Requires USES. */
@@ -31,10 +32,13 @@ ot_status split_cast(split_writer *w, const char *role, ot_id x, ot_dtype to, ot
 ot_status split_reduce(split_writer *w, const char *op_type, const char *role, ot_id x, const int64_t *axes, size_t n,
                        const int64_t *dims, ot_id *out) OT_MUST_USE;
 ot_status split_reshape(split_writer *w, const char *role, ot_id x, int32_t rank, const int64_t *dims, ot_id *out) OT_MUST_USE;
-/* Constants: int64 [n]; float64 of any shape. */
+/* Constants: int64 [n]; float64 and float32 of any shape. */
 ot_status split_ints(split_writer *w, const char *role, const int64_t *data, int64_t n, ot_id *out) OT_MUST_USE;
 ot_status split_doubles(split_writer *w, const char *role, const double *data, int32_t rank, const int64_t *dims,
                         ot_id *out) OT_MUST_USE;
+
+ot_status split_floats(split_writer *w, const char *role, const float *data, int32_t rank, const int64_t *dims,
+                       ot_id *out) OT_MUST_USE;
 
 #define SPLIT_CHAIN_NODES 12 /* at most of these are written again */
 
@@ -72,6 +76,12 @@ bool split_find_lp(const ot_graph *g, ot_id id, ot_lane_norm *out);
 /* Its parts in its place; it dies. Fails: OT_E_NOMEM. */
 ot_status split_write_softmax(split_writer *w, const ot_lane_norm *s) OT_MUST_USE;
 ot_status split_write_lp(split_writer *w, const ot_lane_norm *s) OT_MUST_USE;
+/* corners.c: whether node `id` is a Resize with align_corners that is taken apart, and what it says. Requires SHAPES. */
+bool split_find_corners(const ot_graph *g, ot_id id, ot_corners *out);
+/* Its parts in its place; it dies. Fails: OT_E_NOMEM. */
+ot_status split_write_corners(split_writer *w, ot_id node, const ot_corners *c) OT_MUST_USE;
+/* GatherRows outside of all regions become Gathers. Fails: OT_E_NOMEM. */
+ot_status split_settle_rows(ot_graph *g) OT_MUST_USE;
 /* x is made by a Reshape of an image, of whose pixels axis `axis` has all. */
 bool split_is_over_pixels(const ot_graph *g, ot_id x, int32_t axis);
 

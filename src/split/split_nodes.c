@@ -20,7 +20,7 @@ static ot_status add_node(split_writer *w, const char *op_type, const char *role
     const char *name = name_of(w, role);
     if (!name) return nomem(w);
     const ot_op op = ot_op_find(op_type);
-    const bool own = op == OT_OP_Moments || op == OT_OP_NormFactors;
+    const bool own = op == OT_OP_Moments || op == OT_OP_NormFactors || op == OT_OP_GatherRows;
     ot_id id = ot_node_new(w->g, op_type, own ? OT_TILE_DOMAIN : "", name, in, n_in, out, n_out, attrs, n_attrs);
     if (id == OT_NONE) return nomem(w);
     if (own) w->g->nodes[id].version = 1;
@@ -121,5 +121,13 @@ ot_status split_doubles(split_writer *w, const char *role, const double *data, i
     const char *name = name_of(w, role);
     if (!name) return nomem(w);
     *out = ot_const_f64(w->g, name, data, rank, dims);
+    return *out == OT_NONE ? nomem(w) : OT_OK;
+}
+
+ot_status split_floats(split_writer *w, const char *role, const float *data, int32_t rank, const int64_t *dims, ot_id *out)
+{
+    const char *name = name_of(w, role);
+    if (!name) return nomem(w);
+    *out = ot_const_f32(w->g, name, data, rank, dims);
     return *out == OT_NONE ? nomem(w) : OT_OK;
 }

@@ -12,7 +12,7 @@ from onnx import defs
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = os.path.join(HERE, '..', '..', 'include', 'ops.def')
 MANY = 2147483647  # as schemas say it
-OWN = ('Moments', 'NormFactors')  # of domain onnx_tile
+OWN = ('Moments', 'NormFactors', 'GatherRows')  # of domain onnx_tile
 LEGACY = ('Affine', 'Crop', 'ImageScaler')  # experimental until opset 9: ONNX Runtime still runs them, the schemas are gone
 TYPES = {'FLOAT': 'f', 'SIGNED': 'fs', 'INTEGER': 'su', 'NUMBER': 'fsu', 'BOOL': 'b', 'ANY': 'fsub'}
 

@@ -678,8 +678,11 @@ def resize(g):
     if g.opset >= 18 and mode != 'nearest' and g.chance(0.3):
         attrs['antialias'] = 1
     roi = g.const(np.zeros(0, 'f4'), plain=True) if g.opset < 13 else None
-    if g.chance(0.4):
+    corners = attrs['coordinate_transformation_mode'] == 'align_corners'
+    if corners or g.chance(0.4):
         sizes = list(v.shape[:2]) + [max(1, int(d * s)) for d, s in zip(v.shape[2:], scales[2:])]
+        if corners:
+            sizes[2:] = [g.pick([d, 8 * (a - 1) + 1, g.int(1, 3 * a)]) if v.rank == 4 else d for a, d in zip(v.shape[2:], sizes[2:])]
         empty = g.const(np.zeros(0, 'f4'), plain=True) if g.opset < 13 else None
         return g.op('Resize', [v, roi, empty, g.ints(sizes)], exact=mode == 'nearest', **attrs)
     return g.op('Resize', [v, roi, g.const(f4(scales), plain=True)], exact=mode == 'nearest', **attrs)

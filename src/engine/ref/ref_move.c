@@ -178,6 +178,7 @@ const ot_kernel_entry ot_kernels_move[] = {
     {OT_OP_Pad, ot_mv_pad},
     {OT_OP_Tile, ot_mv_tile},
     {OT_OP_Gather, ot_mv_gather},
+    {OT_OP_GatherRows, ot_mv_gather_rows},
     {OT_OP_GatherElements, ot_mv_gather_elements},
     {OT_OP_GatherND, ot_mv_gather_nd},
     {OT_OP_Compress, ot_mv_compress},

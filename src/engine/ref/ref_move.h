@@ -67,6 +67,7 @@ ot_status ot_mv_tile(ot_call *c);
 ot_status ot_mv_center_crop_pad(ot_call *c);
 /* ref_move_gather.c */
 ot_status ot_mv_gather(ot_call *c);
+ot_status ot_mv_gather_rows(ot_call *c);
 ot_status ot_mv_gather_elements(ot_call *c);
 ot_status ot_mv_gather_nd(ot_call *c);
 ot_status ot_mv_compress(ot_call *c);

@@ -13,15 +13,12 @@ static int64_t product(const int64_t *dims, uint32_t from, uint32_t to)
 
 /* ---- Gather ---- */
 
-/* y[before, i..., after] = x[before, index[i...], after] */
-ot_status ot_mv_gather(ot_call *c)
+/* y[before, i..., after] = x[before, index[i...] - first, after] */
+static ot_status gather(ot_call *c, uint32_t axis, const ot_nd *index, int64_t first)
 {
     int64_t dims[2 * OT_RANK_MAX], at;
-    uint32_t axis, rank = 0;
-    OT_TRY(ot_call_need(c, 2));
-    const ot_nd *x = c->in[0], *index = c->in[1];
-    OT_TRY(ot_num_type(c, 1, OT_NUM_INDEX));
-    OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), x->rank, &axis));
+    uint32_t rank = 0;
+    const ot_nd *x = c->in[0];
     for (uint32_t k = 0; k < axis; k++) dims[rank++] = x->dims[k];
     for (uint32_t k = 0; k < index->rank; k++) dims[rank++] = index->dims[k];
     for (uint32_t k = axis + 1; k < x->rank; k++) dims[rank++] = x->dims[k];
@@ -31,10 +28,32 @@ ot_status ot_mv_gather(ot_call *c)
     size_t bytes = (size_t)after * ot_mv_size(x);
     for (int64_t b = 0; b < before; b++)
         for (int64_t i = 0; i < n; i++) {
-            OT_TRY(ot_mv_index(c, ot_nd_int(index, i), x->dims[axis], &at));
+            OT_TRY(ot_mv_index(c, ot_nd_int(index, i) - first, x->dims[axis], &at));
             memcpy(ot_mv_at(c->out[0], (b * n + i) * after), ot_mv_at(x, (b * x->dims[axis] + at) * after), bytes);
         }
     return OT_OK;
+}
+
+ot_status ot_mv_gather(ot_call *c)
+{
+    uint32_t axis;
+    OT_TRY(ot_call_need(c, 2));
+    OT_TRY(ot_num_type(c, 1, OT_NUM_INDEX));
+    OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), c->in[0]->rank, &axis));
+    return gather(c, axis, c->in[1], 0);
+}
+
+/* Of domain onnx_tile (src/split): indices are numbers of rows, of which x has those that its second operand lists. */
+ot_status ot_mv_gather_rows(ot_call *c)
+{
+    uint32_t axis;
+    OT_TRY(ot_call_need(c, 3));
+    OT_TRY(ot_num_type(c, 1, OT_NUM_INDEX));
+    OT_TRY(ot_num_type(c, 2, OT_NUM_INDEX));
+    OT_TRY(ot_num_axis(c, ot_attr_int(c->node, "axis", 0), c->in[0]->rank, &axis));
+    if (c->in[1]->rank != 1 || c->in[2]->rank != 1 || c->in[1]->dims[0] != c->in[0]->dims[axis] || c->in[1]->dims[0] == 0)
+        return ot_call_fail(c, "its rows are not numbered");
+    return gather(c, axis, c->in[2], ot_nd_int(c->in[1], 0));
 }
 
 /* ---- GatherElements ---- */

@@ -267,7 +267,7 @@ static void add_whole(ot_trial *tr, const ot_node_facts *f)
     const ot_seq *s = tr->s;
     const ot_node *n = f->node;
     ot_access_kind a = ot_op_access(n->op);
-    tr->w_ok = tr->w_ok && a != OT_ACC_PAD && a != OT_ACC_SLICE && a != OT_ACC_SPLIT && a != OT_ACC_GATHER;
+    tr->w_ok = tr->w_ok && a != OT_ACC_PAD && a != OT_ACC_SLICE && a != OT_ACC_SPLIT && a != OT_ACC_GATHER && a != OT_ACC_ROWS;
     if (!tr->w_ok) return;
     double before = 0;
     for (uint32_t k = 0; k < tr->n_pending; k++) before += (double)s->bytes[tr->pending[k]];
