@@ -73,7 +73,7 @@ FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
 .PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
-        format-check bench busy cover clean python wheel wheel-parts ort-library check-python deb check-deb
+        format-check bench busy cover clean python test-tools wheel wheel-parts ort-library check-python deb check-deb
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -218,8 +218,12 @@ $(BUILD)/examples/%: examples/%.c $(LIB) include/onnx_tile.h
 
 # ---- test ----
 
-# The Python environment of the tests; PYTHON=... uses one of your own instead.
+# The Python environment of the scripts; PYTHON=... uses one of your own instead.
 python:
+	$(Q)$(if $(filter .venv/bin/python,$(PYTHON)),scripts/setup.sh demo,true)
+
+# That, and what tests run besides: a browser, devices.
+test-tools:
 	$(Q)$(if $(filter .venv/bin/python,$(PYTHON)),scripts/setup.sh check,true)
 
 unit: $(UNIT_BINS) $(ORACLE_BINS) $(FUZZ_OBJS)
@@ -231,21 +235,21 @@ golden: $(TOOL)
 golden-update: $(TOOL)
 	@$(TEST_ENV) scripts/golden.sh --update
 
-e2e: python $(TOOL) $(ORACLE_BINS) $(EXAMPLE_BINS)
+e2e: test-tools $(TOOL) $(ORACLE_BINS) $(EXAMPLE_BINS)
 	@$(RUN_TESTS) $(E2E_TESTS)
 
-check: python $(TOOL) $(UNIT_BINS) $(ORACLE_BINS) $(EXAMPLE_BINS) $(FUZZ_OBJS)
+check: test-tools $(TOOL) $(UNIT_BINS) $(ORACLE_BINS) $(EXAMPLE_BINS) $(FUZZ_OBJS)
 	@$(RUN_TESTS) $(UNIT_BINS) scripts/golden.sh $(E2E_TESTS)
 
 # Not part of check: as many random graphs as patience allows.
-soak: python $(TOOL)
+soak: test-tools $(TOOL)
 	@$(TEST_ENV) RANDOM_SEEDS=$(SOAK_SEEDS) tests/e2e/random_graphs.sh
 	@$(TEST_ENV) RANDOM_KERNELS=$$(($(SOAK_SEEDS) / 5)) tests/e2e/kernel_device.sh
 
 demo: python $(TOOL)
 	@$(PYTHON) scripts/demo.py --tool $(TOOL)
 
-reports: python $(TOOL)
+reports: test-tools $(TOOL)
 	@$(TEST_ENV) scripts/reports.sh reports
 	@$(PYTHON) scripts/screenshot.py reports/resnet50.html reports/resnet50.png
 
