@@ -54,6 +54,9 @@ def open_onnxruntime(config):
     options.log_severity_level = 4
     if config.get('plain'):
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if config.get('library'):                     # of operators, for models that have them; others do not ask
+        options.add_session_config_entry('onnx_tile.threads', str(config['threads']))
+        options.register_custom_ops_library(config['library'])
     session = ort.InferenceSession(config['model'], options, providers=['CPUExecutionProvider'])
     return session, lambda feeds: session.run(None, feeds)
 
