@@ -67,6 +67,10 @@ onnx_tile_status onnx_tile_set_target(onnx_tile *t, const char *name) ONNX_TILE_
  * "onnx_tile.runtime" ("engine" for "ort-engine"). ONNX_TILE_USAGE: there is none of that name; when planning: the target's fast memory is
  * a scratchpad, which "engine" and "ort-engine" alone drive. */
 onnx_tile_status onnx_tile_set_runtime(onnx_tile *t, const char *name) ONNX_TILE_MUST_USE;
+/* After set_runtime "ort-engine": what becomes operators. "whole" (as it is unless this is called): all of the model, one operator. "parts":
+ * what the engine has, in as few as the graph allows; ONNX Runtime runs the rest. "regions": tiled regions alone. ONNX_TILE_USAGE: no such
+ * word, or another runtime. */
+onnx_tile_status onnx_tile_set_ort_operators(onnx_tile *t, const char *which) ONNX_TILE_MUST_USE;
 /* Capacity of the fast memory in bytes; 0: the target's own. */
 onnx_tile_status onnx_tile_set_l2(onnx_tile *t, int64_t bytes) ONNX_TILE_MUST_USE;
 /* Workers that share a node; 0: the target's own count. */

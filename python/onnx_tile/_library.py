@@ -25,6 +25,7 @@ _STATUS = {
     "parse_size": [c_char_p, POINTER(c_int64)],
     "set_target": ["h", c_char_p],
     "set_runtime": ["h", c_char_p],
+    "set_ort_operators": ["h", c_char_p],
     "set_l2": ["h", c_int64],
     "set_threads": ["h", c_uint32],
     "set_goal": ["h", c_int],

@@ -31,7 +31,8 @@ def _report_paths(report: "Reports") -> list:
 
 def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", max_slowdown: float, max_tensor: "Optional[Size]",
              shapes: "Optional[Shapes]", design: "Optional[Shapes]", target: "Optional[Path]", runtime: Optional[str],
-             threads: int, fast_memory: "Optional[Size]", bit_exact: bool, force: bool, keep_report: bool) -> None:
+             ort_operators: Optional[str], threads: int, fast_memory: "Optional[Size]", bit_exact: bool, force: bool,
+             keep_report: bool) -> None:
     """Set a handle's options."""
     if goal not in _GOALS:
         raise UsageError(f"goal {goal!r}: use 'time' or 'memory'")
@@ -47,6 +48,8 @@ def _prepare(handle: Handle, *, goal: str, budget: "Optional[Size]", max_slowdow
         handle.call("set_target", path_bytes(target))
     if runtime is not None:
         handle.call("set_runtime", runtime.encode())
+    if ort_operators is not None:
+        handle.call("set_ort_operators", ort_operators.encode())
     for name, size in (("set_memory_budget", budget), ("set_max_tensor", max_tensor), ("set_l2", fast_memory)):
         if size is not None:
             handle.call(name, size_of(size))
@@ -75,9 +78,9 @@ def _result(handle: Handle) -> Result:
 
 def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", budget: "Optional[Size]" = None,
          max_slowdown: float = 0.1, max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None,
-         design: "Optional[Shapes]" = None, target: "Optional[Path]" = None, runtime: Optional[str] = None, threads: int = 0,
-         fast_memory: "Optional[Size]" = None, bit_exact: bool = False, force: bool = False, report: "Reports" = None,
-         data_dir: "Optional[Path]" = None) -> "Tuple[Union[Path, bytes, onnx.ModelProto], Result]":
+         design: "Optional[Shapes]" = None, target: "Optional[Path]" = None, runtime: Optional[str] = None,
+         ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None, bit_exact: bool = False,
+         force: bool = False, report: "Reports" = None, data_dir: "Optional[Path]" = None) -> "Tuple[Union[Path, bytes, onnx.ModelProto], Result]":
     """Rewrite a model so that chains of operators run tile by tile. Returns the model and a Result.
 
     model: a path, bytes or an onnx.ModelProto. out: file to write; then `out` is what comes back, else an onnx.ModelProto for
@@ -87,7 +90,9 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
     max_slowdown: what goal memory may cost, 0.1 is 10 %. max_tensor: bytes that no tensor may take.
     shapes: {input: dimensions} that are bound; design: the size to plan for while free dimensions stay free.
     target: "host", a shipped preset or an .xml file. runtime: "onnxruntime", "openvino", "loop", "portable", "engine"
-    or "ort-engine": the engine inside of ONNX Runtime, by the library that ort_library() names.
+    or "ort-engine": the engine inside of ONNX Runtime, by the library that ort_library() names. ort_operators, for that one:
+    "whole", the model is one operator; "parts", what the engine has is, in as few as the graph allows, and ONNX Runtime runs
+    the rest; "regions", tiled regions alone are.
     threads: as the model will be run; 0: the target's own. fast_memory: its capacity, in place of the target's.
     bit_exact: nothing that adds up in another order. force: tile even at a predicted loss.
     report: a path or several that end in .html, .xml, .json or .csv. data_dir: folder of external data of a model in memory.
@@ -95,8 +100,8 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
     Raises ModelError, UsageError, BudgetError, SystemFailure or OutOfMemory with the program's line.
     """
     with _planned(model, "optimise", data_dir, report, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor,
-                  shapes=shapes, design=design, target=target, runtime=runtime, threads=threads, fast_memory=fast_memory,
-                  bit_exact=bit_exact, force=force) as handle:
+                  shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators, threads=threads,
+                  fast_memory=fast_memory, bit_exact=bit_exact, force=force) as handle:
         if out is not None:
             save(handle, out)
         return out if out is not None else take(handle, model), _result(handle)
@@ -104,24 +109,25 @@ def tile(model: "Model", out: "Optional[Path]" = None, *, goal: str = "memory", 
 
 def inspect(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = None, max_slowdown: float = 0.1,
             max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None, design: "Optional[Shapes]" = None,
-            target: "Optional[Path]" = None, runtime: Optional[str] = None, threads: int = 0,
-            fast_memory: "Optional[Size]" = None, bit_exact: bool = False, force: bool = False, report: "Reports" = None,
+            target: "Optional[Path]" = None, runtime: Optional[str] = None,
+            ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None,
+            bit_exact: bool = False, force: bool = False, report: "Reports" = None,
             data_dir: "Optional[Path]" = None) -> Result:
     """The plan alone: what `tile` would do with the same arguments. The model is not changed."""
     with _planned(model, "inspect", data_dir, report, goal=goal, budget=budget, max_slowdown=max_slowdown, max_tensor=max_tensor,
-                  shapes=shapes, design=design, target=target, runtime=runtime, threads=threads, fast_memory=fast_memory,
-                  bit_exact=bit_exact, force=force) as handle:
+                  shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators, threads=threads,
+                  fast_memory=fast_memory, bit_exact=bit_exact, force=force) as handle:
         return _result(handle)
 
 
 def explain(model: "Model", *, goal: str = "memory", budget: "Optional[Size]" = None, max_slowdown: float = 0.1,
             max_tensor: "Optional[Size]" = None, shapes: "Optional[Shapes]" = None, design: "Optional[Shapes]" = None,
-            target: "Optional[Path]" = None, runtime: Optional[str] = None, threads: int = 0,
-            fast_memory: "Optional[Size]" = None, bit_exact: bool = False,
-            data_dir: "Optional[Path]" = None) -> Explanation:
+            target: "Optional[Path]" = None, runtime: Optional[str] = None,
+            ort_operators: Optional[str] = None, threads: int = 0, fast_memory: "Optional[Size]" = None,
+            bit_exact: bool = False, data_dir: "Optional[Path]" = None) -> Explanation:
     """Where memory goes, what tiling makes of it, what is in the way, and the command to use. Arguments as for `tile`."""
     with _planned(model, "inspect", data_dir, None, detail=True, goal=goal, budget=budget, max_slowdown=max_slowdown,
-                  max_tensor=max_tensor, shapes=shapes, design=design, target=target, runtime=runtime, threads=threads,
-                  fast_memory=fast_memory, bit_exact=bit_exact, force=False) as handle:
+                  max_tensor=max_tensor, shapes=shapes, design=design, target=target, runtime=runtime, ort_operators=ort_operators,
+                  threads=threads, fast_memory=fast_memory, bit_exact=bit_exact, force=False) as handle:
         return Explanation(json.loads(handle.text("results_text", library.JSON)), handle.text("results_text", library.EXPLAIN),
                            json.loads(handle.text("results_text", library.EXPLAIN_JSON)))

@@ -104,9 +104,23 @@ onnx_tile_status onnx_tile_set_runtime(onnx_tile *t, const char *name)
     const ot_runtime *r = within ? &ot_runtime_engine : name ? ot_runtime_asked(name, names, sizeof names) : NULL;
     if (name && !r) return done(ot_fail(&t->diag, OT_E_USAGE, "no runtime '%.80s': use one of %s", name, names));
     t->run.options.emit_engine = r == &ot_runtime_engine;
-    t->run.options.in_operator = within;
+    t->run.options.operators = within ? OT_OPERATORS_WHOLE : OT_OPERATORS_NONE;
     t->run.options.runtime = r && r != &ot_runtime_engine ? r->name : NULL;
     return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_set_ort_operators(onnx_tile *t, const char *which)
+{
+    if (!t) return ONNX_TILE_USAGE;
+    begin(t);
+    if (t->run.options.operators == OT_OPERATORS_NONE)
+        return misuse(t, "operators of ONNX Runtime are written for runtime ort-engine alone");
+    for (ot_operators k = OT_OPERATORS_WHOLE; which && k <= OT_OPERATORS_REGIONS; k++) {
+        if (strcmp(which, ot_operators_name(k)) != 0) continue;
+        t->run.options.operators = k;
+        return ONNX_TILE_OK;
+    }
+    return misuse(t, "operators of ONNX Runtime hold one of: whole, parts, regions");
 }
 
 onnx_tile_status onnx_tile_set_l2(onnx_tile *t, int64_t bytes)

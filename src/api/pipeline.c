@@ -382,7 +382,7 @@ static ot_status pass_results(ot_run *r)
 static ot_status pass_rewrite(ot_run *r)
 {
     int64_t packed;
-    r->model->in_operator = r->options.in_operator;
+    r->model->operators = r->options.operators;
     if (!ot_plan_changes(r->plan)) return ot_raise_undo(r->model);
     r->model->runtime = r->target.runtime->name;
     if (r->plan->n_regions > 0) {
@@ -409,29 +409,6 @@ static ot_status pass_limit(ot_run *r)
                    (long long)x.bytes, (long long)most);
 }
 
-/* What goes into an operator for the engine is what the engine runs: said here, not where the model is loaded. */
-static ot_status pass_operator(ot_run *r)
-{
-#ifdef OT_ENGINE
-    const ot_session_options o = {.threads = 1};
-    ot_model *written = NULL;
-    ot_session *session = NULL;
-    void *bytes;
-    size_t n;
-    if (!r->options.in_operator) return OT_OK;
-    OT_TRY(ot_export_memory(r->model, &bytes, &n));
-    ot_status s = ot_import_memory(bytes, n, NULL, r->diag, &written);
-    if (s == OT_OK) s = ot_session_new(written, &o, r->diag, &session);
-    ot_session_free(session);
-    ot_model_free(written);
-    free(bytes);
-    return s;
-#else
-    (void)r;
-    return OT_OK;
-#endif
-}
-
 static ot_status pass_export(ot_run *r)
 {
     if (ot_is_text_path(r->output)) return ot_text_file_write(r->model->graph, r->output, r->diag);
@@ -444,9 +421,15 @@ static const struct {
     const char *name;
     ot_status (*run)(ot_run *r);
 } PASSES[] = {
-    {LOAD, 'I', "import", pass_import},      {TILE, 'S', "shapes", pass_shapes},       {TILE, 0, "plan", pass_plan},
-    {TILE, 0, "weigh", pass_weigh},          {TILE, 0, "plan-check", pass_plan_check}, {TILE, 0, "results", pass_results},
-    {REWRITE, 'T', "rewrite", pass_rewrite}, {REWRITE, 0, "limit", pass_limit},        {REWRITE, 0, "operator", pass_operator},
+    {LOAD, 'I', "import", pass_import},
+    {TILE, 'S', "shapes", pass_shapes},
+    {TILE, 0, "plan", pass_plan},
+    {TILE, 0, "weigh", pass_weigh},
+    {TILE, 0, "plan-check", pass_plan_check},
+    {TILE, 0, "results", pass_results},
+    {REWRITE, 'T', "rewrite", pass_rewrite},
+    {REWRITE, 0, "limit", pass_limit},
+    {REWRITE, 0, "operator", ot_run_mark_operators},
     {SAVE, 0, "export", pass_export},
 };
 #define N_PASSES (sizeof PASSES / sizeof *PASSES)

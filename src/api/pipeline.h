@@ -30,11 +30,11 @@ typedef struct ot_run_options {
     ot_plan_options plan;
     const char *
         runtime; /* who runs the model, by name (ot_target_set_runtime), where emit_engine does not say it; NULL: the target's own */
-    bool emit_engine; /* write the engine's operators; the target becomes one of what runs them */
-    bool in_operator; /* with emit_engine: all of it as the body of one operator, for ONNX Runtime with the engine as a library */
-    const char *dump_dir;  /* NULL: none */
-    FILE *log;             /* time of each pass, one line each; NULL: silent */
-    ot_progress *progress; /* the running pass; NULL: none */
+    bool emit_engine;       /* write the engine's operators; the target becomes one of what runs them */
+    ot_operators operators; /* with emit_engine: what becomes operators, for ONNX Runtime with the engine as a library */
+    const char *dump_dir;   /* NULL: none */
+    FILE *log;              /* time of each pass, one line each; NULL: silent */
+    ot_progress *progress;  /* the running pass; NULL: none */
 } ot_run_options;
 
 typedef struct ot_run {
@@ -62,6 +62,9 @@ ot_status ot_run_load(ot_run *run) OT_MUST_USE;
 ot_status ot_run_tile(ot_run *run, bool plan_only) OT_MUST_USE;
 /* Write the model to run->output (.ot: text form). */
 ot_status ot_run_save(ot_run *run) OT_MUST_USE;
+/* mark_operators.c, a pass of ot_run_tile: which nodes are written as operators, as options.operators says. Fails: OT_E_INPUT where the engine does
+ * not run what is in one. */
+ot_status ot_run_mark_operators(ot_run *run) OT_MUST_USE;
 /* Free what a run holds, not the run itself. */
 void ot_run_free(ot_run *run);
 

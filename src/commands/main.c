@@ -179,7 +179,7 @@ static ot_run_options tile_options(const ot_options *o, ot_progress *progress)
                         .plan = o->plan,
                         .runtime = o->runtime,
                         .emit_engine = o->emit_engine,
-                        .in_operator = o->in_operator,
+                        .operators = o->operators,
                         .dump_dir = o->dump_dir,
                         .log = o->verbose ? stderr : NULL,
                         .progress = progress};

@@ -71,6 +71,8 @@ const option option_table[] = {
      "slowdown allowed with --goal memory, in percent"},
     {"emit", 0, "onnx|engine|ort-engine", EMIT, "onnx", AT(emit_engine), TILERS, AIMS,
      "operators to write: standard ONNX, the engine's own (bench: engine), or one that runs in ONNX Runtime and holds these"},
+    {"ort-operators", 0, "whole|parts|regions", ORT_OPERATORS, "whole", AT(operators), TILERS, AIMS,
+     "of --emit ort-engine: all in one operator; what the engine has, the rest is ONNX Runtime's; or tiled regions alone"},
     {"force", 0, NULL, FLAG, NULL, AT(plan.force), TILERS, AIMS, "tile every legal region, even at a predicted loss"},
     {"bit-exact", 0, NULL, FLAG, NULL, AT(plan.bit_exact), TILERS, AIMS,
      "nothing that adds up in another order than the runtime would: no sums, means or normalisations over cut axes"},

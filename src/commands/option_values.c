@@ -217,6 +217,16 @@ static ot_status parse_form(ot_diag *d, const option *o, const char *text, ot_fo
     return bad_choice(d, o, text, o->value, "must be scan, unrolled, loop-peeled, loop-window, loop, prescan or stream");
 }
 
+static ot_status parse_operators(ot_diag *d, const option *o, const char *text, ot_operators *out)
+{
+    for (ot_operators k = OT_OPERATORS_WHOLE; k <= OT_OPERATORS_REGIONS; k++) {
+        if (strcmp(text, ot_operators_name(k)) != 0) continue;
+        *out = k;
+        return OT_OK;
+    }
+    return bad_choice(d, o, text, o->value, "must be whole, parts or regions");
+}
+
 static ot_status parse_runtime(ot_diag *d, const option *o, const char *text, const char **out)
 {
     char names[256], rule[320];
@@ -304,6 +314,7 @@ ot_status option_set(ot_diag *d, const option *o, const char *text, ot_options *
             return bad_choice(d, o, text, o->value, "must be time or memory");
         *(ot_goal *)at = *text == 't' ? OT_GOAL_TIME : OT_GOAL_MEMORY;
         return OT_OK;
+    case ORT_OPERATORS: return parse_operators(d, o, text, at);
     case FORM: return parse_form(d, o, text, at);
     case DESIGN:
     case SHAPE: return parse_shape(d, o, text, out);

@@ -27,6 +27,7 @@ typedef enum option_kind {
     COUNT,
     PERCENT,
     GOAL,
+    ORT_OPERATORS,
     FORM,
     SHAPE,
     DESIGN,

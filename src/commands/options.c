@@ -20,6 +20,7 @@ static ot_status set_defaults(ot_diag *d, ot_options *out)
         if (o->dflt) OT_TRY(option_set(d, o, o->dflt, out));
     }
     out->emit_given = false;
+    out->operators = OT_OPERATORS_NONE;
     out->gate.peak_regression = out->gate.time_regression = -1; /* not asked for; 0 would be */
     return OT_OK;
 }
@@ -127,6 +128,15 @@ static ot_status settle_runtime(ot_diag *d, ot_options *o)
                        : o->emit_engine ? "engine"
                                         : "onnx");
     o->emit_engine = engine;
+    return OT_OK;
+}
+
+/* What becomes operators is asked of --emit ort-engine alone. */
+static ot_status settle_operators(ot_diag *d, ot_options *o)
+{
+    if (o->operators != OT_OPERATORS_NONE && !o->in_operator)
+        return ot_fail(d, OT_E_USAGE, "--ort-operators is for operators of ONNX Runtime: add --emit ort-engine");
+    if (o->in_operator && o->operators == OT_OPERATORS_NONE) o->operators = OT_OPERATORS_WHOLE;
     return OT_OK;
 }
 
@@ -241,6 +251,7 @@ static ot_status parse_all(int argc, char **argv, ot_diag *d, ot_options *o)
     if (o->help) return OT_OK;
     OT_TRY(parse_words(argc, argv, first, d, o));
     OT_TRY(settle_runtime(d, o));
+    OT_TRY(settle_operators(d, o));
     OT_TRY(check_dynamic(d, o));
     return check_together(d, o);
 }

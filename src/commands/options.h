@@ -41,13 +41,14 @@ typedef struct ot_options {
     size_t n_ranges, cap_ranges;
     bool keep_dynamic; /* --keep-dynamic, --design, --range */
     ot_plan_options plan;
-    const char *runtime;   /* --runtime; NULL: the target's own */
-    bool emit_engine;      /* --emit engine or --runtime engine: see ot_run_options */
-    bool in_operator;      /* --emit ort-engine: likewise */
-    bool emit_given;       /* --emit was there */
-    ot_mem_options memory; /* of plan-memory; threads is above */
-    bool analyse, apply;   /* likewise */
-    ot_run_input *inputs;  /* [n_inputs] of run and bench */
+    const char *runtime;    /* --runtime; NULL: the target's own */
+    bool emit_engine;       /* --emit engine or --runtime engine: see ot_run_options */
+    bool in_operator;       /* --emit ort-engine */
+    ot_operators operators; /* --ort-operators, which is for that; NONE: not given */
+    bool emit_given;        /* --emit was there */
+    ot_mem_options memory;  /* of plan-memory; threads is above */
+    bool analyse, apply;    /* likewise */
+    ot_run_input *inputs;   /* [n_inputs] of run and bench */
     size_t n_inputs, cap_inputs;
     ot_tk_binding *sizes; /* [n_sizes] of kernels */
     size_t n_sizes, cap_sizes;

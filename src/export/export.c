@@ -6,7 +6,6 @@
  * complete and on disk before either becomes visible; after any failure neither is.
  */
 #include "export.h"
-#include "import/model_io.h"
 
 #include <limits.h>
 #include <sys/stat.h>
@@ -38,10 +37,11 @@ static ot_status prepare(job *j, const ot_model *m, const char *location)
     j->writer.a = j->ex.a;
     j->ex.raised = j->ex.src && m->opset != j->ex.src->opset && ot_export_changed(&j->ex);
     OT_TRY(ot_export_model(&j->ex, &j->message));
-    if (m->in_operator) {
+    if (m->operators == OT_OPERATORS_WHOLE) {
         OT_TRY(ot_export_operator(&j->ex, j->message, &j->message));
         return measure(j);
     }
+    if (m->operators != OT_OPERATORS_NONE) OT_TRY(ot_export_parts(&j->ex, j->message, &j->message));
     if (m->has_external) OT_TRY(ot_store_plan(&j->ex, &j->message->base, location, false, &j->store));
     OT_TRY(measure(j));
     if (j->size <= MESSAGE_MAX) return OT_OK;
@@ -123,6 +123,15 @@ ot_status ot_export_file(const ot_model *m, const char *path)
 }
 
 /* ---- memory ---- */
+
+ot_status ot_export_bodies(const ot_model *m, ot_body_visit visit, void *ctx)
+{
+    job j = {.ex = {.a = ot_arena_new(), .visit = visit, .visit_ctx = ctx}};
+    if (!j.ex.a) return ot_fail_nomem(m->diag);
+    ot_status st = prepare(&j, m, "data");
+    ot_arena_free(j.ex.a);
+    return st;
+}
 
 static ot_status export_memory(job *j, const ot_model *m, void **bytes, size_t *n)
 {

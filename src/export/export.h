@@ -3,6 +3,7 @@
 #define OT_EXPORT_H
 
 #include "import/source.h"
+#include "import/model_io.h"
 #include "out_file.h"
 
 /* ---- pb_write.c: a streaming packer ---- */
@@ -31,6 +32,9 @@ typedef struct ot_exporter {
     ot_diag *d;
     const ot_source *src; /* NULL for a model that came from no ONNX file */
     ot_arena *a;          /* dies with the export */
+    /* Called with each body of an operator that is packed; NULL: nobody asks. */
+    ot_body_visit visit;
+    void *visit_ctx;
     bool raised; /* written with the newer opset that the model was read as (import/raise.c): nodes without what that drops */
 } ot_exporter;
 
@@ -38,6 +42,12 @@ typedef struct ot_exporter {
 ot_status ot_export_model(ot_exporter *ex, const Onnx__ModelProto **out) OT_MUST_USE;
 /* export_operator.c: that message as the body of one operator. Fails: OT_E_INPUT (2 GiB, no inputs, ends that are no tensors). */
 ot_status ot_export_operator(ot_exporter *ex, const Onnx__ModelProto *inner, const Onnx__ModelProto **out) OT_MUST_USE;
+/* A node whose operator has the model `body`; its inputs and outputs are called as there. Fails likewise. */
+ot_status ot_operator_node(ot_exporter *ex, const Onnx__ModelProto *body, const char *name, Onnx__NodeProto **out) OT_MUST_USE;
+/* What `inner` says of itself, without a graph: `around`, of the model that has operators; else of a body. */
+ot_status ot_operator_model(const ot_exporter *ex, const Onnx__ModelProto *inner, bool around, Onnx__ModelProto *out) OT_MUST_USE;
+/* export_parts.c: that message with operators for m->in_operator; `inner` itself where nothing becomes one. Fails likewise. */
+ot_status ot_export_parts(ot_exporter *ex, const Onnx__ModelProto *inner, const Onnx__ModelProto **out) OT_MUST_USE;
 /* export_graph.c */
 ot_status ot_export_graph(ot_exporter *ex, const ot_graph *g, const Onnx__GraphProto **out) OT_MUST_USE;
 /* Has anything in the top graph changed since import? */

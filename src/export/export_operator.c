@@ -2,11 +2,12 @@
  *
  *     graph of x -> ... -> y     becomes     y = "onnx_tile"::Engine(x) {model="the file that would have been written"}
  *
- * import/pb_load.c reads such a file as the model inside.
+ * import/unwrap.c reads such a file as the model inside. export_parts.c makes several operators of a model.
  */
 #include "export.h"
 
 #define UNCONST(type, p) ((type)(uintptr_t)(p))
+#define UNLISTED         4                                           /* IR version from which on constants need not be inputs */
 #define BODY_MAX         ((uint64_t)INT32_MAX - ((uint64_t)1 << 20)) /* leaves room for what is around it */
 
 /* The file that the message is, in the exporter's arena; external data goes inside. */
@@ -46,21 +47,20 @@ static ot_status check_type(const ot_exporter *ex, const Onnx__ValueInfoProto *v
 static bool has_default(const Onnx__GraphProto *g, const char *name)
 {
     for (size_t k = 0; k < g->n_initializer; k++)
-        if (g->initializer[k]->name && strcmp(g->initializer[k]->name, name) == 0) return true;
+        if (g->initializer[k]->name && strcmp(g->initializer[k]->name, name ? name : "") == 0) return true;
     return false;
 }
 
-static ot_status take_ends(const ot_exporter *ex, const Onnx__GraphProto *body, Onnx__GraphProto *g, Onnx__NodeProto *n)
+/* The operator reads what the body's inputs are, but for those that have an initializer. */
+static ot_status take_ends(const ot_exporter *ex, const Onnx__GraphProto *body, Onnx__NodeProto *n)
 {
-    g->input = OT_NEW_N(ex->a, Onnx__ValueInfoProto *, body->n_input + 1);
     n->input = OT_NEW_N(ex->a, char *, body->n_input + 1);
     n->output = OT_NEW_N(ex->a, char *, body->n_output + 1);
-    if (!g->input || !n->input || !n->output) return ot_fail_nomem(ex->d);
+    if (!n->input || !n->output) return ot_fail_nomem(ex->d);
     for (size_t k = 0; k < body->n_input; k++) {
-        Onnx__ValueInfoProto *v = body->input[k];
-        if (has_default(body, v->name ? v->name : "")) continue;
+        const Onnx__ValueInfoProto *v = body->input[k];
+        if (has_default(body, v->name)) continue;
         OT_TRY(check_type(ex, v));
-        g->input[g->n_input++] = v;
         n->input[n->n_input++] = v->name;
     }
     if (n->n_input == 0)
@@ -70,14 +70,12 @@ static ot_status take_ends(const ot_exporter *ex, const Onnx__GraphProto *body, 
         OT_TRY(check_type(ex, body->output[k]));
         n->output[n->n_output++] = body->output[k]->name;
     }
-    g->output = body->output;
-    g->n_output = body->n_output;
     return OT_OK;
 }
 
 /* ---- the model around it ---- */
 
-static ot_status make_node(ot_exporter *ex, const Onnx__ModelProto *inner, Onnx__NodeProto **out)
+ot_status ot_operator_node(ot_exporter *ex, const Onnx__ModelProto *body, const char *name, Onnx__NodeProto **out)
 {
     Onnx__NodeProto *n = OT_NEW(ex->a, Onnx__NodeProto);
     Onnx__AttributeProto *a = OT_NEW(ex->a, Onnx__AttributeProto);
@@ -85,7 +83,7 @@ static ot_status make_node(ot_exporter *ex, const Onnx__ModelProto *inner, Onnx_
     if (!n || !a || !list) return ot_fail_nomem(ex->d);
     onnx__node_proto__init(n);
     onnx__attribute_proto__init(a);
-    n->name = UNCONST(char *, "onnx_tile/engine");
+    n->name = UNCONST(char *, name);
     n->op_type = UNCONST(char *, OT_ENGINE_OP);
     n->domain = UNCONST(char *, OT_TILE_DOMAIN);
     n->attribute = list;
@@ -96,11 +94,15 @@ static ot_status make_node(ot_exporter *ex, const Onnx__ModelProto *inner, Onnx_
     a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
     a->has_s = 1;
     *out = n;
-    return pack(ex, inner, &a->s);
+    OT_TRY(take_ends(ex, body->graph, n));
+    OT_TRY(pack(ex, body, &a->s));
+    return ex->visit ? ex->visit(ex->visit_ctx, a->s.data, a->s.len) : OT_OK;
 }
 
-/* The standard domain as the model has it, and the operator's. */
-static ot_status take_domains(const ot_exporter *ex, const Onnx__ModelProto *inner, Onnx__ModelProto *p)
+static bool is_standard(const char *domain) { return !domain || !*domain || strcmp(domain, "ai.onnx") == 0; }
+
+/* Domains as the model has them (or the standard one alone), and the operator's. */
+static ot_status take_domains(const ot_exporter *ex, const Onnx__ModelProto *inner, bool all, Onnx__ModelProto *p)
 {
     Onnx__OperatorSetIdProto *own = OT_NEW(ex->a, Onnx__OperatorSetIdProto);
     p->opset_import = OT_NEW_N(ex->a, Onnx__OperatorSetIdProto *, inner->n_opset_import + 1);
@@ -112,10 +114,30 @@ static ot_status take_domains(const ot_exporter *ex, const Onnx__ModelProto *inn
     p->n_opset_import = 0;
     for (size_t k = 0; k < inner->n_opset_import; k++) {
         const char *domain = inner->opset_import[k]->domain;
-        if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0) p->opset_import[p->n_opset_import++] = inner->opset_import[k];
+        const bool ours = domain && strcmp(domain, OT_TILE_DOMAIN) == 0;
+        if (!ours && (all || is_standard(domain))) p->opset_import[p->n_opset_import++] = inner->opset_import[k];
     }
     p->opset_import[p->n_opset_import++] = own;
     return OT_OK;
+}
+
+static void drop_extras(Onnx__ModelProto *m)
+{
+    m->functions = NULL;
+    m->n_functions = 0;
+    m->training_info = NULL;
+    m->n_training_info = 0;
+}
+
+ot_status ot_operator_model(const ot_exporter *ex, const Onnx__ModelProto *inner, bool around, Onnx__ModelProto *out)
+{
+    *out = *inner;
+    out->graph = NULL;
+    if (!around) {
+        drop_extras(out);
+        out->ir_version = ot_max(out->ir_version, UNLISTED);
+    }
+    return take_domains(ex, inner, true, out);
 }
 
 ot_status ot_export_operator(ot_exporter *ex, const Onnx__ModelProto *inner, const Onnx__ModelProto **out)
@@ -124,16 +146,18 @@ ot_status ot_export_operator(ot_exporter *ex, const Onnx__ModelProto *inner, con
     Onnx__GraphProto *g = OT_NEW(ex->a, Onnx__GraphProto);
     Onnx__NodeProto *n = NULL, **list = OT_NEW(ex->a, Onnx__NodeProto *);
     if (!p || !g || !list) return ot_fail_nomem(ex->d);
+    OT_TRY(ot_operator_node(ex, inner, "onnx_tile/engine", &n));
     *p = *inner;
-    p->functions = NULL;
-    p->n_functions = 0;
-    p->training_info = NULL;
-    p->n_training_info = 0;
+    drop_extras(p);
+    OT_TRY(take_domains(ex, inner, false, p));
     onnx__graph_proto__init(g);
     g->name = inner->graph->name;
-    OT_TRY(make_node(ex, inner, &n));
-    OT_TRY(take_ends(ex, inner->graph, g, n));
-    OT_TRY(take_domains(ex, inner, p));
+    g->input = OT_NEW_N(ex->a, Onnx__ValueInfoProto *, inner->graph->n_input + 1);
+    if (!g->input) return ot_fail_nomem(ex->d);
+    for (size_t k = 0; k < inner->graph->n_input; k++)
+        if (!has_default(inner->graph, inner->graph->input[k]->name)) g->input[g->n_input++] = inner->graph->input[k];
+    g->output = inner->graph->output;
+    g->n_output = inner->graph->n_output;
     list[0] = n;
     g->node = list;
     g->n_node = 1;

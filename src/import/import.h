@@ -70,7 +70,14 @@ ot_id ot_import_lookup(ot_importer *im, const char *name, bool *nomem);
 const char *ot_text(const char *s);
 const char *ot_domain(const char *s);
 
-/* pb_load.c: give back a block of protobuf-c's memory. */
+/* pb_load.c: protobuf-c's memory: a block (NULL: no memory), given back (NULL is accepted); a message with all that it holds. */
+void *ot_pb_take(size_t size) OT_MUST_USE;
 void ot_pb_release(void *pointer);
+void ot_pb_free(ProtobufCMessage *message);
+/* A model of `n` bytes, to be freed with that. Fails: OT_E_INPUT, OT_E_NOMEM. */
+ot_status ot_pb_unpack(const void *bytes, size_t n, ot_diag *d, Onnx__ModelProto **out) OT_MUST_USE;
+
+/* unwrap.c: in the place of operators that hold models, what they hold: src->model. Fails likewise. */
+ot_status ot_unwrap(ot_source *src, ot_diag *d) OT_MUST_USE;
 
 #endif

@@ -63,6 +63,11 @@ ot_status ot_export_file(const ot_model *m, const char *path) OT_MUST_USE;
  * *bytes is malloc'ed; the caller frees it. */
 ot_status ot_export_memory(const ot_model *m, void **bytes, size_t *n) OT_MUST_USE;
 
+/* Bodies of the operators that m->operators asks for, one after the other, packed as they will be written; stops at the first failure, and
+ * fails like ot_export_memory. */
+typedef ot_status (*ot_body_visit)(void *ctx, const void *bytes, size_t n);
+ot_status ot_export_bodies(const ot_model *m, ot_body_visit visit, void *ctx) OT_MUST_USE;
+
 /* Fully typed contents of a tensor of rank <= 1 (or any small tensor) as int64 (bool, ints) into out[max];
  * *n gets the count. false when it is too large, not an integer type, or not held. */
 bool ot_tensor_ints(const ot_tensor *t, int64_t *out, size_t max, size_t *n) OT_MUST_USE;

@@ -69,11 +69,18 @@ static void pb_free(void *context, void *pointer)
 
 void ot_pb_release(void *pointer) { pb_free(NULL, pointer); }
 
+void *ot_pb_take(size_t size) { return pb_alloc(NULL, size); }
+
+void ot_pb_free(ProtobufCMessage *message)
+{
+    ProtobufCAllocator allocator = {pb_alloc, pb_free, NULL};
+    protobuf_c_message_free_unpacked(message, &allocator);
+}
+
 static void free_source(void *source)
 {
     ot_source *s = source; /* the struct itself lives in the model's arena */
-    ProtobufCAllocator allocator = {pb_alloc, pb_free, NULL};
-    if (s->model) protobuf_c_message_free_unpacked(&s->model->base, &allocator);
+    if (s->model) ot_pb_free(&s->model->base);
     for (ot_mapping *map = s->maps; map; map = map->next)
         if (map->data) munmap((void *)(uintptr_t)map->data, map->size);
 }
@@ -81,50 +88,31 @@ static void free_source(void *source)
 /* ---- bytes -> model ---- */
 
 /* map: the bytes, if they are a file's; or NULL. */
-static ot_status unpack(const void *bytes, size_t n, void *map, ot_model *m, ot_source *src)
+static ot_status unpack_mapped(const void *bytes, size_t n, void *map, ot_diag *d, Onnx__ModelProto **out)
 {
-    if (n == 0) return ot_fail(m->diag, OT_E_INPUT, "the model file is empty");
+    if (n == 0) return ot_fail(d, OT_E_INPUT, "the model file is empty");
     if (n > FILE_MAX)
-        return ot_fail(m->diag, OT_E_INPUT,
+        return ot_fail(d, OT_E_INPUT,
                        "the model file is larger than 2 GiB - 1 bytes, which "
                        "no ONNX file may be (use external data)");
-    OT_TRY(ot_pb_scan(bytes, n, &onnx__model_proto__descriptor, m->diag));
+    OT_TRY(ot_pb_scan(bytes, n, &onnx__model_proto__descriptor, d));
     unpacking u = {.map = map, .size = n};
     drop_pages(&u); /* that the scan read */
     ProtobufCAllocator allocator = {pb_alloc, pb_free, &u};
-    src->model = onnx__model_proto__unpack(&allocator, n, bytes);
-    if (!src->model && u.failed) return ot_fail_nomem(m->diag);
-    if (!src->model) return ot_fail(m->diag, OT_E_INPUT, "not a valid ONNX file (protobuf-c refuses it)");
+    *out = onnx__model_proto__unpack(&allocator, n, bytes);
+    if (!*out && u.failed) return ot_fail_nomem(d);
+    if (!*out) return ot_fail(d, OT_E_INPUT, "not a valid ONNX file (protobuf-c refuses it)");
     return OT_OK;
 }
 
-/* The body of a model that is one operator (export_operator.c); NULL: it is a model like others. */
-static const ProtobufCBinaryData *body_of(const Onnx__ModelProto *mp)
+ot_status ot_pb_unpack(const void *bytes, size_t n, ot_diag *d, Onnx__ModelProto **out)
 {
-    const Onnx__GraphProto *g = mp->graph;
-    const Onnx__NodeProto *n = g && g->n_node == 1 ? g->node[0] : NULL;
-    if (!n || strcmp(ot_text(n->domain), OT_TILE_DOMAIN) != 0 || strcmp(ot_text(n->op_type), OT_ENGINE_OP) != 0) return NULL;
-    for (size_t k = 0; k < n->n_attribute; k++)
-        if (strcmp(ot_text(n->attribute[k]->name), OT_ENGINE_BODY) == 0 && n->attribute[k]->has_s) return &n->attribute[k]->s;
-    return NULL;
-}
-
-/* In the place of such a model, what it holds: that is what runs. Its body is not looked into again. */
-static ot_status unwrap(ot_model *m, ot_source *src)
-{
-    const ProtobufCBinaryData *body = body_of(src->model);
-    if (!body) return OT_OK;
-    ProtobufCAllocator allocator = {pb_alloc, pb_free, NULL};
-    Onnx__ModelProto *outer = src->model;
-    src->model = NULL;
-    ot_status st = unpack(body->data, body->len, NULL, m, src);
-    protobuf_c_message_free_unpacked(&outer->base, &allocator);
-    return st;
+    return unpack_mapped(bytes, n, NULL, d, out);
 }
 
 static ot_status build(ot_model *m, ot_source *src, int dir_fd)
 {
-    OT_TRY(unwrap(m, src));
+    OT_TRY(ot_unwrap(src, m->diag));
     const Onnx__ModelProto *mp = src->model;
     if (!mp->graph) return ot_fail(m->diag, OT_E_INPUT, "the model holds no graph (is it an ONNX model?)");
     if (!mp->has_ir_version || mp->ir_version <= 0)
@@ -199,7 +187,7 @@ static ot_status load_stream(int fd, const char *path, ot_model *m, ot_source *s
     char *bytes = NULL;
     size_t n = 0, cap = 0;
     ot_status st = read_all(fd, path, m->diag, &bytes, &n, &cap);
-    if (st == OT_OK) st = unpack(bytes, n, NULL, m, src);
+    if (st == OT_OK) st = ot_pb_unpack(bytes, n, m->diag, &src->model);
     if (bytes) (void)!ot_hook_alloc(bytes, cap, 0);
     return st;
 }
@@ -210,11 +198,11 @@ static ot_status load_fd(int fd, const char *path, ot_model *m, ot_source *src)
     if (fstat(fd, &st) != 0) return cannot(m->diag, "read", path);
     if (S_ISDIR(st.st_mode)) return ot_fail(m->diag, OT_E_INPUT, "'%s' is a folder, not a model", path);
     if (!S_ISREG(st.st_mode) || st.st_size == 0) return load_stream(fd, path, m, src);
-    if ((uint64_t)st.st_size > FILE_MAX) return unpack("", FILE_MAX + 1, NULL, m, src);
+    if ((uint64_t)st.st_size > FILE_MAX) return ot_pb_unpack("", FILE_MAX + 1, m->diag, &src->model);
     size_t n = (size_t)st.st_size;
     void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) return load_stream(fd, path, m, src); /* a file system without mmap */
-    ot_status status = unpack(map, n, map, m, src);
+    ot_status status = unpack_mapped(map, n, map, m->diag, &src->model);
     munmap(map, n);
     return status;
 }
@@ -262,7 +250,7 @@ ot_status ot_import_memory(const void *bytes, size_t n, const char *dir, ot_diag
     ot_model *m;
     ot_source *src;
     OT_TRY(begin(diag, &m, &src));
-    ot_status st = unpack(bytes, n, NULL, m, src);
+    ot_status st = ot_pb_unpack(bytes, n, m->diag, &src->model);
     int dir_fd = -1;
     if (st == OT_OK && dir) {
         dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -294,6 +294,14 @@ typedef struct ot_repeat {
     uint32_t n_nodes;
 } ot_repeat;
 
+/* What of a model is written as operators for ONNX Runtime with the engine as a library (src/export/export_operator.c, export_parts.c). */
+typedef enum ot_operators {
+    OT_OPERATORS_NONE,
+    OT_OPERATORS_WHOLE,  /* all of it, as one */
+    OT_OPERATORS_PARTS,  /* what the engine has, as few as the graph allows */
+    OT_OPERATORS_REGIONS /* tiled regions */
+} ot_operators;
+
 #define OT_AGAIN_MAX 4 /* so many splits, and so many other values, are made twice in one plan */
 
 typedef struct ot_model {
@@ -309,7 +317,8 @@ typedef struct ot_model {
     bool resized;              /* fixed extents of graph inputs were replaced: what the file states of shapes is written anew */
     size_t weight_bytes;       /* nominal bytes of all initializers of the top graph */
     const char *runtime;       /* made for it: name in the model's metadata_props; NULL: none is added. Static */
-    bool in_operator;          /* written as the body of one operator, for ONNX Runtime with the engine (export_operator.c) */
+    ot_operators operators;    /* what is written as bodies of operators */
+    const bool *in_operator;   /* [graph->n_nodes] with PARTS and REGIONS: nodes that go into operators */
     const ot_node_note *notes; /* [n_notes] of regions numbered one after the other; metadata_props of nodes of the top graph */
     uint32_t n_notes;
     const struct ot_free_dims *free_dims; /* planned at a design size: what holds there alone; NULL: the sizes are what they are */
@@ -401,6 +410,7 @@ bool ot_op_is_view(ot_op op);            /* does its first output have the bytes
 bool ot_op_over(ot_op op, uint32_t in);  /* may its first output take the memory of that input? */
 /* Bits per element; 0 for strings and unknown. */
 uint32_t ot_dtype_bits(ot_dtype t);
+const char *ot_operators_name(ot_operators which); /* "whole", "parts", "regions" as options spell them; "" */
 /* Real numbers of 16 bits; those, or float32. */
 static inline bool ot_dtype_is_half(ot_dtype t) { return t == OT_F16 || t == OT_BF16; }
 static inline bool ot_dtype_is_real(ot_dtype t) { return t == OT_F32 || ot_dtype_is_half(t); }

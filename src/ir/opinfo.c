@@ -81,6 +81,12 @@ static const ot_dtype_row dtype_rows[] = {
 
 uint32_t ot_dtype_bits(ot_dtype t) { return (unsigned)t < N_DTYPES ? dtype_rows[t].bits : 0; }
 
+const char *ot_operators_name(ot_operators which)
+{
+    static const char *const names[] = {"", "whole", "parts", "regions"};
+    return names[which];
+}
+
 const char *ot_dtype_name(ot_dtype t) { return dtype_rows[(unsigned)t < N_DTYPES ? t : OT_DT_UNKNOWN].name; }
 
 ot_dtype ot_dtype_parse(const char *name)

@@ -56,8 +56,70 @@ EOF
 rm -f bar_one.onnx
 expect 1 "$TOOL" bar.onnx -o bar_one.onnx -q --emit ort-engine
 says "the_bar"
-says "the engine does not have this operator"
+says "the engine does not have this operator (domain 'foo'); --ort-operators parts leaves"
 [ ! -e bar_one.onnx ] || fail "a model that nobody runs is written"
+
+# parts of it: the others stay, and the file is read as one graph
+"$PYTHON" - <<'EOF' || fail "cannot make the model"
+import onnx
+from onnx import helper
+m = onnx.load('residual.onnx')
+for k, old in enumerate(list(m.graph.output)):
+    m.graph.value_info.append(old)
+    m.graph.node.append(helper.make_node('Bar', [old.name], [f'bar{k}'], f'the_bar{k}', domain='foo'))
+    new = onnx.ValueInfoProto()
+    new.CopyFrom(old)
+    new.name = f'bar{k}'
+    old.CopyFrom(new)
+m.opset_import.append(helper.make_opsetid('foo', 1))
+onnx.save(m, 'barred.onnx')
+EOF
+for kind in parts regions; do
+    expect 0 "$TOOL" barred.onnx -o $kind.onnx -q --emit ort-engine --ort-operators $kind --force --target cpu-generic --l2 16K
+    expect 0 "$TOOL" inspect $kind.onnx --json
+    sed "s/$kind.onnx//" out >$kind.json
+done
+expect 0 "$TOOL" barred.onnx -o form.onnx -q --emit engine --force --target cpu-generic --l2 16K
+expect 0 "$TOOL" inspect form.onnx --json
+sed "s/form.onnx//" out >form.json
+"$PYTHON" - <<'EOF' || fail "not the parts that were asked for"
+import onnx
+barred = onnx.load('barred.onnx')
+n_bars = sum(n.op_type == 'Bar' for n in barred.graph.node)
+for kind in 'parts', 'regions':
+    m = onnx.load(kind + '.onnx')
+    onnx.checker.check_model(m)
+    kinds = [n.op_type for n in m.graph.node]
+    assert kinds.count('Bar') == n_bars and kinds.count('Engine') >= 1, kinds
+    if kind == 'parts':
+        assert set(kinds) == {'Bar', 'Engine'}, kinds
+    assert all(v.type.tensor_type.elem_type for v in m.graph.value_info)
+    assert [v.name for v in m.graph.output] == [v.name for v in barred.graph.output]
+EOF
+"$PYTHON" - <<'EOF' || fail "parts are not read as one graph"
+import json
+form = json.load(open('form.json'))
+for kind in 'parts', 'regions':
+    assert json.load(open(kind + '.json')) == form, kind
+EOF
+# nothing is tiled, so there are no regions to hold
+expect 0 "$TOOL" barred.onnx -o none.onnx -q --emit ort-engine --ort-operators regions --target cpu-generic --l2 1G
+cmp -s none.onnx barred.onnx || fail "regions where there are none: not the model as it was"
+# a body of somebody else whose names are used twice is refused
+"$PYTHON" - <<'EOF' || fail "cannot make the model"
+import onnx
+m = onnx.load('regions.onnx')
+engine = next(n for n in m.graph.node if n.op_type == 'Engine')
+inside = onnx.load_from_string(engine.attribute[0].s)
+m.graph.node.append(onnx.helper.make_node('Identity', [m.graph.input[0].name], [inside.graph.node[0].output[0]]))  # within the body, too
+onnx.save(m, 'twice.onnx')
+EOF
+expect 1 "$TOOL" inspect twice.onnx -q
+says "its body does not fit into the graph: another value is called as its"
+expect 2 "$TOOL" barred.onnx -o one.onnx --ort-operators parts
+says "add --emit ort-engine"
+expect 2 "$TOOL" barred.onnx -o one.onnx --emit ort-engine --ort-operators part
+says "must be whole, parts or regions"
 expect 2 "$TOOL" residual.onnx -o one.onnx --emit ort-engine --runtime openvino
 says "contradict each other"
 expect 2 "$TOOL" residual.onnx -o one.onnx --emit ort

@@ -42,6 +42,28 @@ def gathered():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def in_two(height=64, width=48, middle="QuickGelu"):
+    """Convolutions, something in between, a sum with what was before it, and convolutions. middle: an operator of ONNX Runtime's own domain
+    which the engine does not have; "Softmax": over the means of the maps, and a product with that, which the engine has and does not tile."""
+    model = conv_chain(height, width)
+    graph = model.graph
+    w = np.random.default_rng(8).standard_normal((16, 3, 3, 3)).astype(np.float32) / 5
+    graph.initializer.append(numpy_helper.from_array(w, "w_last"))
+    if middle == "Softmax":
+        graph.node.extend([helper.make_node("GlobalAveragePool", ["y"], ["m"], "mean"), helper.make_node("Softmax", ["m"], ["e"], "middle", axis=1),
+                           helper.make_node("Mul", ["y", "e"], ["g"], "product")])
+    else:
+        graph.node.append(helper.make_node(middle, ["y"], ["g"], "middle", domain="com.microsoft"))
+        graph.value_info.append(helper.make_tensor_value_info("g", TensorProto.FLOAT, [1, 3, height, width]))
+        model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    graph.node.extend([helper.make_node("Add", ["g", "y"], ["s"], "sum"),
+                       helper.make_node("Conv", ["s", "w_last"], ["l0"], "last", pads=[1, 1, 1, 1]),
+                       helper.make_node("Conv", ["l0", "w1"], ["l1"], "more", pads=[1, 1, 1, 1]),
+                       helper.make_node("Relu", ["l1"], ["z"], "end")])
+    graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 16, height, width]))
+    return model
+
+
 def broken():
     """A Conv whose weights have another number of channels than its input."""
     model = conv_chain(16, 16)

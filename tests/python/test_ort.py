@@ -90,6 +90,43 @@ class InOnnxRuntime(unittest.TestCase):
         tiled.graph.output[0].name = "z"
         self.assertTrue(same(open_session(tiled).run(None, {"x": self.x})[0], -self.y))
 
+    def test_what_the_engine_lacks_stays_with_onnx_runtime(self):
+        model = networks.in_two()
+        want, = plain(model).run(None, {"x": self.x})
+        with self.assertRaisesRegex(onnx_tile.ModelError, "'middle'.*engine does not have.*--ort-operators parts"):
+            within(model)
+        for kind, inner in (("parts", ["Engine", "QuickGelu", "Engine"]), ("regions", None)):
+            tiled, result = within(model, ort_operators=kind)
+            self.assertGreater(len(result.regions), 1)
+            kinds = [n.op_type for n in tiled.graph.node]
+            self.assertEqual(kinds, inner or kinds)
+            self.assertEqual(kinds.count("QuickGelu"), 1)
+            self.assertGreater(kinds.count("Engine"), 1)
+            self.assertEqual([v.name for v in tiled.graph.initializer], [], "constants that operators alone read")
+            self.assertTrue(same(open_session(tiled).run(None, {"x": self.x})[0], want), kind)
+            with self.assertRaisesRegex(onnx_tile.ModelError, "'middle'"):
+                onnx_tile.Session(tiled)
+
+    def test_regions_are_read_as_one_graph(self):
+        model = networks.in_two(middle="Softmax")
+        form, _ = onnx_tile.tile(model, runtime="engine", fast_memory="32K", force=True, threads=1)
+        regions, _ = within(model, ort_operators="regions")
+        self.assertEqual([n.op_type for n in regions.graph.node], ["Engine", "Softmax", "Engine"])
+        again, _ = onnx_tile.tile(regions, runtime="engine")
+        self.assertEqual(sorted(n.name for n in again.graph.node), sorted(n.name for n in form.graph.node))
+        self.assertEqual(onnx_tile.inspect(regions).before, onnx_tile.inspect(form).before)
+        want, = plain(model).run(None, {"x": self.x})
+        self.assertTrue(same(onnx_tile.Session(regions, threads=1).run({"x": self.x})[0], want))
+        self.assertTrue(same(open_session(regions).run(None, {"x": self.x})[0], want))
+        one, _ = within(model, ort_operators="parts")
+        self.assertEqual([n.op_type for n in one.graph.node], ["Engine"])
+
+    def test_operators_are_asked_for_by_words(self):
+        with self.assertRaisesRegex(onnx_tile.UsageError, "whole, parts, regions"):
+            within(self.model, ort_operators="some")
+        with self.assertRaisesRegex(onnx_tile.UsageError, "runtime ort-engine alone"):
+            onnx_tile.tile(self.model, ort_operators="parts")
+
     def test_the_package_reads_it_without_the_library(self):
         tiled, result = within(self.model)
         self.assertTrue(same(onnx_tile.Session(tiled, threads=1).run({"x": self.x})[0], self.y))
