@@ -4,29 +4,33 @@
  *   half of it   whole values =========            a tile =====      and is in them here
  *
  * The rows of a tile are the same at every size. So a plan is weighed by both sizes: by what it takes of the untiled model's growth there and
- * there, in the mean. The regions are written for the smaller size as they would be if it were the only one, which is what they do there.
+ * there, in the mean. The regions are written as they are for every size: such as are too short there for a first and a last tile run untiled.
  */
 #include "contest.h"
 
 #include "analyse/analyse.h"
 #include "analyse/free_dims.h"
 #include "process/process.h"
+#include "region/forms.h"
 #include "rewrite/rewrite.h"
 
-/* The regions with the extents that they have in `small`; such of one tile stay whole. */
-static uint32_t resize(const ot_graph *small, const ot_region *regions, uint32_t n, ot_region *out)
+/* The regions with the extents that they have in `small`; such as run untiled there stay whole. */
+static ot_status resize(const ot_graph *small, const ot_region *regions, uint32_t n, ot_region *out, uint32_t *kept)
 {
-    uint32_t kept = 0;
+    *kept = 0;
     for (uint32_t k = 0; k < n; k++) {
         ot_region r = regions[k];
         const ot_rvalue *sink = &r.values[r.dims[0].sink];
         const ot_value *v = &small->values[sink->value];
+        bool legal = false;
+        ot_why why;
         if (r.n_dims != 1 || !ot_value_is_static(v)) continue;
         r.dims[0].extent = v->dims[sink->axis[0]];
         r.dims[0].n_tiles = (uint32_t)ot_ceil_div(r.dims[0].extent, r.dims[0].tile);
-        if (r.dims[0].n_tiles >= 2) out[kept++] = r;
+        OT_TRY(ot_form_legal(small, &r, r.form, 0, &legal, &why));
+        if (legal) out[(*kept)++] = r;
     }
-    return kept;
+    return OT_OK;
 }
 
 /* Growth of the process with the regions at the small size; *known false: they cannot be written there. */
@@ -41,10 +45,10 @@ static ot_status play(const ot_contest *x, const ot_graph *small, const ot_plan 
     ot_status s = some.regions ? ot_model_clone(small->model, &copy) : OT_E_NOMEM;
     if (s == OT_OK) {
         copy->diag = &aside;
-        copy->free_dims = NULL; /* written for one size */
-        some.n_regions = resize(small, regions, n, some.regions);
+        copy->free_dims = x->g->model->free_dims;
+        s = resize(copy->graph, regions, n, some.regions, &some.n_regions);
         for (uint32_t k = 0; k < some.n_regions; k++) some.regions[k].id = k;
-        s = ot_fold_static(copy->graph, &some);
+        if (s == OT_OK) s = ot_fold_static(copy->graph, &some);
         if (s == OT_OK) s = ot_rewrite(copy->graph, &some);
         if (s == OT_OK && x->branch) s = ot_branch(copy);
         if (s == OT_OK) s = ot_assure(copy->graph, OT_P_ORDER | OT_P_USES);
