@@ -6,7 +6,8 @@
 One line a model and form: equal, nodes on the device, nodes on the host by operator, planned and measured bytes of device memory. Equal: the
 rules of our measurements (integers exactly; floats: NMSE 1e-8, largest difference 1e-3 of the largest value; half precision: 1e-4, 2e-2; or
 ten times what ONNX Runtime then differs from itself without its graph optimizations: outputs that are rounding decide nothing).
-The tiled form is the engine's (--emit engine) for goal memory, unless --args says otherwise. Exit 1 when a model differs or does not run.
+The tiled form is the engine's (--emit engine) for goal memory, unless --args says otherwise. Exit 1 when a model differs
+or does not run, and when none was compared; what ONNX Runtime itself refuses is skipped.
 Needs onnxruntime and numpy.
 """
 import argparse
@@ -23,22 +24,10 @@ import time
 import numpy as np
 import onnxruntime as ort
 
-TYPES = {'float': 'f4', 'float16': 'f2', 'double': 'f8', 'int64': 'i8', 'int32': 'i4', 'int16': 'i2', 'int8': 'i1', 'uint8': 'u1',
-         'uint16': 'u2', 'uint32': 'u4', 'uint64': 'u8', 'bool': '?'}
+from compare import make_inputs
 
-
-def make_feeds(session, shapes, seed):
-    rng, feeds = np.random.default_rng(seed), {}
-    for i in session.get_inputs():
-        shape = shapes.get(i.name) or [d if isinstance(d, int) and d > 0 else 1 for d in i.shape]
-        kind = np.dtype(TYPES[i.type[7:-1]])
-        if kind == np.bool_:
-            feeds[i.name] = np.ones(shape, kind)
-        elif kind.kind in 'iu':
-            feeds[i.name] = rng.integers(0, 256 if kind == np.uint8 else 2, shape).astype(kind)
-        else:
-            feeds[i.name] = rng.random(shape).astype(kind)
-    return feeds
+# All that ONNX Runtime raises: classes of their own, one for each of its status codes.
+ORT_ERRORS = tuple(e for e in vars(ort.capi.onnxruntime_pybind11_state).values() if isinstance(e, type) and issubclass(e, Exception))
 
 
 def errors(a, b):
@@ -109,13 +98,25 @@ def line(name, form, report, why):
     print(f"{name:28.28} {form:8} {'equal' if not why else 'DIFFERS':8} {where} {memory} {seconds}  {why or hosts}", flush=True)
 
 
+class Refused(Exception):
+    """ONNX Runtime does not take the model: there is nothing to compare with."""
+
+
+def reference(a, model, shapes, options):
+    """Feeds, and what ONNX Runtime makes of them."""
+    try:
+        session = ort.InferenceSession(model, options, providers=['CPUExecutionProvider'])
+        feeds = make_inputs(session, shapes, a.seed)
+        return feeds, session.run(None, feeds)
+    except ORT_ERRORS as ex:
+        raise Refused(str(ex).splitlines()[0][:120]) from ex
+
+
 def one(a, model, shapes):
     name = os.path.splitext(os.path.basename(model))[0]
     options = ort.SessionOptions()
     options.log_severity_level = 4
-    session = ort.InferenceSession(model, options, providers=['CPUExecutionProvider'])
-    feeds = make_feeds(session, shapes, a.seed)
-    wanted = session.run(None, feeds)
+    feeds, wanted = reference(a, model, shapes, options)
     half = any(x.dtype == np.float16 for x in [*feeds.values(), *wanted]) or 'fp16' in name or 'f16' in name
     results = {}
 
@@ -150,7 +151,8 @@ def main():
     p.add_argument('models', nargs='+')
     a = p.parse_args()
     print(f"{'model':28} {'form':8} {'':8} {'dev':>5} {'host':>5} {'plan MiB':>9} {'peak MiB':>9} {'arena':>9} {'seconds':>8}  on the host, or what differs")
-    failed, passed, skipped, ratios, start = 0, 0, 0, [], time.time()
+    failed, passed, skipped, start = 0, 0, 0, time.time()
+    ratios = {'peak_bytes': [], 'arena_bytes': []}
     for model in a.models:
         name, shapes = os.path.splitext(os.path.basename(model))[0], {}
         for s in a.shapes:
@@ -160,18 +162,19 @@ def main():
                 shapes[key] = [int(d) for d in dims.split(',')]
         try:
             r = one(a, model, shapes)
-        except Exception as ex:  # ONNX Runtime does not take it: nothing to compare with
-            print(f'{name:28.28} skipped: {str(ex).splitlines()[0][:120]}')
+        except Refused as ex:
+            print(f'{name:28.28} skipped: {ex}')
             skipped += 1
             continue
         bad = any(why for _, why in r.values())
         failed, passed = failed + bad, passed + (not bad)
-        if not bad:
-            ratios.append(r['tiled'][0]['device']['peak_bytes'] / r['untiled'][0]['device']['peak_bytes'])
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1
-    print(f'device memory, tiled to untiled: x{mean:.3f} in the geometric mean of {len(ratios)}; {time.time() - start:.0f} s')
+        for key, found in ratios.items() if not bad else ():
+            before, after = (max(1, r[form][0]['device'][key]) for form in ('untiled', 'tiled'))
+            found.append(after / before)
+    mean, arena = (math.exp(sum(map(math.log, found)) / max(1, len(found))) for found in ratios.values())
+    print(f'device memory, tiled to untiled: x{mean:.3f} in the geometric mean of {passed}, activations alone x{arena:.3f}; {time.time() - start:.0f} s')
     print(f'{passed} passed, {failed} failed, {skipped} skipped')
-    return 1 if failed else 0
+    return 1 if failed or not passed else 0
 
 
 if __name__ == '__main__':
