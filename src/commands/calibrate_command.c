@@ -41,21 +41,6 @@ static ot_status choose_path(const ot_calibrate_request *r, char *path, size_t s
 
 /* ---- the file ---- */
 
-static ot_status save_text(const char *text, size_t n, const char *path, ot_diag *d)
-{
-    ot_arena *a = ot_arena_new();
-    ot_out out;
-    ot_status s = a ? ot_out_open(&out, path, a, d) : ot_fail_nomem(d);
-    if (s == OT_OK) {
-        ot_sink_put(&out.sink, text, n);
-        s = ot_out_seal(&out);
-        if (s == OT_OK) s = ot_out_publish(&out);
-        ot_out_close(&out);
-    }
-    ot_arena_free(a);
-    return s;
-}
-
 static ot_status save(const ot_target *t, const char *path, ot_diag *d)
 {
     char *text = NULL;
@@ -63,7 +48,7 @@ static ot_status save(const ot_target *t, const char *path, ot_diag *d)
     FILE *f = open_memstream(&text, &n);
     ot_status s = f ? ot_target_save(t, f, d) : ot_fail_nomem(d);
     if (f && fclose(f) != 0 && s == OT_OK) s = ot_fail_nomem(d);
-    if (s == OT_OK) s = save_text(text, n, path, d);
+    if (s == OT_OK) s = ot_out_write(path, text, n, d);
     free(text);
     return s;
 }

@@ -12,22 +12,6 @@ static bool ends_in(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-static ot_status write_source(const char *path, const ot_kg_code *c, ot_diag *d)
-{
-    ot_out out;
-    ot_arena *a = ot_arena_new();
-    if (!a) return ot_fail_nomem(d);
-    ot_status s = ot_out_open(&out, path, a, d);
-    if (s == OT_OK) {
-        ot_sink_put(&out.sink, c->text, c->n);
-        s = ot_out_seal(&out);
-        if (s == OT_OK) s = ot_out_publish(&out);
-        ot_out_close(&out);
-    }
-    ot_arena_free(a);
-    return s;
-}
-
 typedef struct work {
     const ot_kernel_device *want;
     const ot_kernel *k;
@@ -49,7 +33,7 @@ static ot_status emit(work *w)
         if (o.items == 0) o.items = OT_KG_ITEMS_DEFAULT;
     }
     OT_TRY(ot_kernelgen(w->k, w->path, w->p, &o, w->d, &c));
-    ot_status s = write_source(w->want->source, c, w->d);
+    ot_status s = ot_out_write(w->want->source, c->text, c->n, w->d);
     ot_kg_free(c);
     return s;
 }

@@ -196,19 +196,12 @@ static ot_status write_trace(const work *w)
 {
     char *text = NULL;
     size_t n = 0;
-    ot_out out;
     if (!w->r->trace || !w->x) return OT_OK;
     FILE *f = open_memstream(&text, &n);
     if (!f) return ot_fail_nomem(w->d);
     ot_status s = ot_krun_trace(w->k, w->x, f);
     if (fclose(f) != 0 || s != OT_OK) s = ot_fail_nomem(w->d);
-    if (s == OT_OK) {
-        s = ot_out_open(&out, w->r->trace, w->a, w->d);
-        if (s == OT_OK) ot_sink_put(&out.sink, text, n);
-        if (s == OT_OK) s = ot_out_seal(&out);
-        if (s == OT_OK) s = ot_out_publish(&out);
-        ot_out_close(&out);
-    }
+    if (s == OT_OK) s = ot_out_write(w->r->trace, text, n, w->d);
     free(text);
     return s;
 }

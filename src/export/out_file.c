@@ -126,3 +126,19 @@ void ot_out_close(ot_out *o)
     o->temp = NULL;
     o->dir_fd = -1;
 }
+
+ot_status ot_out_write(const char *path, const char *bytes, size_t n, ot_diag *d)
+{
+    ot_arena *a = ot_arena_new();
+    ot_out out;
+    if (!a) return ot_fail_nomem(d);
+    ot_status s = ot_out_open(&out, path, a, d);
+    if (s == OT_OK) {
+        ot_sink_put(&out.sink, bytes, n);
+        s = ot_out_seal(&out);
+    }
+    if (s == OT_OK) s = ot_out_publish(&out);
+    ot_out_close(&out);
+    ot_arena_free(a);
+    return s;
+}

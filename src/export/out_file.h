@@ -42,4 +42,7 @@ ot_status ot_out_publish(ot_out *o) OT_MUST_USE;
 /* Close, and remove the temporary file if it was not published. Safe after any of the above. */
 void ot_out_close(ot_out *o);
 
+/* All of that: a file of n bytes, whole or not at all; "-": stdout. */
+ot_status ot_out_write(const char *path, const char *bytes, size_t n, ot_diag *d) OT_MUST_USE;
+
 #endif

@@ -80,7 +80,7 @@ int64_t ot_resident_peak(void);
 
 #define OT_TRACE_EVENTS 100000 /* room for each thread's */
 /* Write the file, whole or not at all; "-" is stdout. Scratch from `a`. Fails: OT_E_SYSTEM, OT_E_NOMEM. */
-ot_status ot_trace_save(const ot_trace *t, const char *path, ot_arena *a, ot_diag *d) OT_MUST_USE;
+ot_status ot_trace_save(const ot_trace *t, const char *path, ot_diag *d) OT_MUST_USE;
 
 /* ---- measure_compare.c: are two results the same? ---- */
 

@@ -26,19 +26,6 @@ static report_writer writer_of(const char *path)
 
 bool ot_report_is_known(const char *path) { return writer_of(path) != NULL; }
 
-ot_status ot_report_write_file(const char *path, const char *text, size_t n, ot_arena *a, ot_diag *d)
-{
-    ot_out out;
-    ot_status st = ot_out_open(&out, path, a, d);
-    if (st == OT_OK) {
-        ot_sink_put(&out.sink, text, n);
-        st = ot_out_seal(&out);
-    }
-    if (st == OT_OK) st = ot_out_publish(&out);
-    ot_out_close(&out);
-    return st;
-}
-
 ot_status ot_report_write(const ot_facts *f, const char *path, ot_diag *d)
 {
     report_writer write = writer_of(path);
@@ -50,7 +37,7 @@ ot_status ot_report_write(const ot_facts *f, const char *path, ot_diag *d)
     FILE *memory = a ? open_memstream(&text, &n) : NULL;
     ot_status st = memory ? write(f, memory) : OT_E_NOMEM; /* nothing can fail in memory but memory */
     if (memory && fclose(memory) != 0) st = OT_E_NOMEM;
-    st = st == OT_OK ? ot_report_write_file(path, text, n, a, d) : ot_fail_nomem(d);
+    st = st == OT_OK ? ot_out_write(path, text, n, d) : ot_fail_nomem(d);
     free(text);
     ot_arena_free(a);
     return st;

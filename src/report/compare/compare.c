@@ -10,6 +10,7 @@
  */
 #include "compare.h"
 
+#include "export/out_file.h"
 #include "report/facts/facts_table.h"
 
 /* ---- pairs by name ---- */
@@ -187,7 +188,7 @@ static ot_status write_whole(const comparison *c, comparison_writer *write, cons
     ot_status st = memory ? write(c, memory) : OT_E_NOMEM;
     if (memory && fclose(memory) != 0) st = OT_E_NOMEM;
     if (st == OT_OK)
-        st = ot_report_write_file(path, text, n, c->a, d);
+        st = ot_out_write(path, text, n, d);
     else
         st = ot_fail_nomem(d);
     free(text);

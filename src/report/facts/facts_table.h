@@ -101,11 +101,6 @@ void ot_facts_put(const ot_facts *f, fact_sink *s);
 /* The value of a field that is no text, as it is written; NULL: left out. */
 const char *ot_fact_field_word(const ot_facts *f, const fact_field *field, const void *base, char buffer[FACT_WORD_SIZE]);
 
-/* ---- report.c ---- */
-
-/* A file of n bytes, whole or not at all; "-": stdout. */
-ot_status ot_report_write_file(const char *path, const char *text, size_t n, ot_arena *a, ot_diag *d) OT_MUST_USE;
-
 /* ---- xml_read.c ---- */
 
 /* The facts of an XML report. Fails: OT_E_SYSTEM (cannot be read), OT_E_INPUT naming file, line and rule. */
