@@ -303,8 +303,20 @@ static ot_status gather(work *w)
 /* ---- trace ---- */
 
 /* Of one more run of each, which no figure counts. */
+static ot_status write_device_trace(work *w)
+{
+    const char *names[SIDES];
+    for (int k = 0; k < SIDES; k++) {
+        names[k] = w->facts.side[k].name;
+        OT_TRY(ot_model_device_record(&w->on[k], w->d));
+        OT_TRY(run_side(w, k, false));
+    }
+    return ot_model_device_trace(w->on, names, SIDES, w->r->trace, w->d);
+}
+
 static ot_status write_trace(work *w)
 {
+    if (w->on[0].dev) return write_device_trace(w);
     ot_trace *t = ot_trace_new(threads_of(w), OT_TRACE_EVENTS);
     ot_status s = t ? OT_OK : ot_fail_nomem(w->d);
     for (int k = 0; k < SIDES && s == OT_OK; k++) {
@@ -313,7 +325,7 @@ static ot_status write_trace(work *w)
         s = run_side(w, k, false);
         ot_session_trace(w->side[k].x.s, NULL);
     }
-    if (s == OT_OK) s = ot_trace_save(t, w->r->trace, w->a, w->d);
+    if (s == OT_OK) s = ot_trace_save(t, w->r->trace, w->d);
     ot_trace_free(t);
     return s;
 }

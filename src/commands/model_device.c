@@ -1,6 +1,9 @@
 /* Which device a model runs on, and its figures as text and as JSON. */
 #include "model_device.h"
 
+#include "device/profile.h"
+#include "export/out_file.h"
+
 ot_status ot_model_device_open(const char *name, int64_t budget, ot_diag *d, ot_model_device *out)
 {
     ot_dev_api api;
@@ -77,5 +80,33 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
         ot_json_close(j);
     }
     ot_json_close(j);
+    if (x->recorded) {
+        ot_json_open(j, "profile");
+        ot_device_profile_json(x->dev, NULL, 0, NULL, j);
+        ot_json_close(j);
+    }
     ot_json_close(j);
+}
+
+/* ---- what it did ---- */
+
+ot_status ot_model_device_record(ot_model_device *x, ot_diag *d)
+{
+    ot_device_error e;
+    x->recorded = true;
+    return ot_device_profile_start(x->dev, &e) == OT_OK ? OT_OK : ot_device_tell(&e, d);
+}
+
+ot_status ot_model_device_trace(const ot_model_device *x, const char *const *names, uint32_t n, const char *path, ot_diag *d)
+{
+    ot_device *devices[2];
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    if (!f) return ot_fail_nomem(d);
+    for (uint32_t k = 0; k < n; k++) devices[k] = x[k].dev;
+    ot_device_profile_trace(devices, names, n, f);
+    ot_status s = fclose(f) == 0 ? ot_out_write(path, text, bytes, d) : ot_fail_nomem(d);
+    free(text);
+    return s;
 }

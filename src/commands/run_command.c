@@ -40,15 +40,23 @@ static ot_status load(work *w)
 }
 
 /* Of one more run, which the times do not count. */
+static ot_status write_device_trace(work *w)
+{
+    OT_TRY(ot_model_device_record(&w->on, w->d));
+    OT_TRY(ot_measured_run(&w->x, false, w->d));
+    return ot_model_device_trace(&w->on, &w->r->model, 1, w->r->trace, w->d);
+}
+
 static ot_status write_trace(work *w)
 {
+    if (w->on.dev) return write_device_trace(w);
     ot_trace *t = ot_trace_new(w->r->threads ? w->r->threads : 1, OT_TRACE_EVENTS);
     if (!t) return ot_fail_nomem(w->d);
     ot_trace_begin(t, w->r->model);
     ot_session_trace(w->x.s, t);
     ot_status s = ot_measured_run(&w->x, false, w->d);
     ot_session_trace(w->x.s, NULL);
-    if (s == OT_OK) s = ot_trace_save(t, w->r->trace, w->a, w->d);
+    if (s == OT_OK) s = ot_trace_save(t, w->r->trace, w->d);
     ot_trace_free(t);
     return s;
 }

@@ -286,32 +286,38 @@ void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uin
 
 /* ---- the trace ---- */
 
-static void trace_one(const profile_record *r, double shift, double origin, bool *first, FILE *f)
+static void trace_one(const profile_record *r, uint32_t process, double shift, double origin, FILE *f)
 {
     double start = (r->is_memory ? r->start : r->start + shift) - origin;
-    fputs(*first ? "\n" : ",\n", f);
-    *first = false;
     if (r->is_memory) {
-        fprintf(f, "{\"name\": \"device memory\", \"ph\": \"C\", \"pid\": 1, \"ts\": %.3f, \"args\": {\"bytes\": %lld}}",
-                start * 1e6, (long long)r->used);
+        fprintf(f, ",\n{\"name\": \"device memory\", \"ph\": \"C\", \"pid\": %u, \"ts\": %.3f, \"args\": {\"bytes\": %lld}}",
+                process, start * 1e6, (long long)r->used);
         return;
     }
-    fputs("{\"name\": ", f);
+    fputs(",\n{\"name\": ", f);
     ot_json_string(r->name, f);
     fprintf(f,
-            ", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": %u, \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"bytes\": %lld}}",
-            WORK_NAMES[r->work], r->queue, start * 1e6, (r->end - r->start) * 1e6, (long long)r->bytes);
+            ", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %u, \"tid\": %u, \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"bytes\": %lld}}",
+            WORK_NAMES[r->work], process, r->queue, start * 1e6, (r->end - r->start) * 1e6, (long long)r->bytes);
 }
 
-void ot_device_profile_trace(ot_device *dev, FILE *f)
+static void trace_device(ot_device *dev, const char *name, uint32_t process, FILE *f)
 {
-    bool first = true;
+    fprintf(f, "%s\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %u, \"args\": {\"name\": ", process > 1 ? "," : "",
+            process);
+    ot_json_string(name, f);
+    fputs("}}", f);
     dev_lock(dev);
     const dev_profile *p = dev->profile;
-    fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", f);
     double origin = p && p->n ? p->records[0].asked : 0, shift = p && p->shift > -1e299 ? p->shift : 0;
     for (size_t k = 0; p && k < p->n; k++)
-        if (is_done(&p->records[k])) trace_one(&p->records[k], shift, origin, &first, f);
-    fputs("\n]}\n", f);
+        if (is_done(&p->records[k])) trace_one(&p->records[k], process, shift, origin, f);
     dev_unlock(dev);
+}
+
+void ot_device_profile_trace(ot_device *const *devices, const char *const *names, uint32_t n, FILE *f)
+{
+    fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", f);
+    for (uint32_t k = 0; k < n; k++) trace_device(devices[k], names[k], k + 1, f);
+    fputs("\n]}\n", f);
 }

@@ -43,7 +43,7 @@ ot_status ot_device_measure_bandwidth(ot_device *dev, ot_device_error *e, double
 /* Members of the object that is open in j: memory, heaps [n_heaps], transfers, kernels by name. peak: [3] of ot_device_measure_bandwidth,
  * NULL: not measured. */
 void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uint32_t n_heaps, const double *peak, ot_json *j);
-/* A trace for chrome://tracing: a row for each queue, memory in use as a counter. */
-void ot_device_profile_trace(ot_device *dev, FILE *f);
+/* A trace for chrome://tracing of n devices, each a process of that name: a row for each queue, memory in use as a counter. */
+void ot_device_profile_trace(ot_device *const *devices, const char *const *names, uint32_t n, FILE *f);
 
 #endif

@@ -8,7 +8,7 @@ static char *text_of(ot_device *dev, const ot_dev_heap *h, bool trace)
     size_t n = 0;
     FILE *f = open_memstream(&said, &n);
     if (trace) {
-        ot_device_profile_trace(dev, f);
+        ot_device_profile_trace(&dev, (const char *const[]){"fake \"one\""}, 1, f);
     } else {
         ot_json j = {.f = f};
         ot_json_open(&j, NULL);
