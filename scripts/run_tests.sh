@@ -27,8 +27,9 @@ trap 'kill "${running[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 
 run_one() { # number of the test: its output, exit status and times are left in $dir
-    local TIMEFORMAT='%R %U %S'
-    { time timeout "$limit" "${tests[$1]}" >"$dir/$1.out" 2>&1 </dev/null; } 2>"$dir/$1.time"
+    local TIMEFORMAT='%R %U %S' call=("${tests[$1]}")
+    case $call in *.sh) call=(bash "$call") ;; esac
+    { time timeout "$limit" "${call[@]}" >"$dir/$1.out" 2>&1 </dev/null; } 2>"$dir/$1.time"
     echo $? >"$dir/$1.status"
     mv "$dir/$1.status" "$dir/$1.rc"
 }
