@@ -57,8 +57,8 @@ const option option_table[] = {
     {"l2", 0, "SIZE", SIZE, NULL, AT(l2_bytes), TILERS, MACHINE, "capacity of the fast memory, in place of the target's"},
     {"weight-memory", 0, "SIZE", SIZE, NULL, AT(weight_bytes), TILERS, MACHINE,
      "capacity of a memory for weights beside the fast one: what a region reads in every tile takes nothing of that then"},
-    {"device", 0, "host|opencl|vulkan|NAME:N", DEVICE, NULL, AT(device), KERNEL | RUNNERS, MACHINE,
-     "where to run: here (cpu, too), on a device of OpenCL or, models, of Vulkan"},
+    {"device", 0, "host|opencl|vulkan|cuda|NAME:N", DEVICE, NULL, AT(device), KERNEL | RUNNERS, MACHINE,
+     "where to run: here (cpu, too), on a device of OpenCL or, models, of Vulkan or CUDA"},
     {"device-memory", 0, "SIZE", SIZE, NULL, AT(device_memory), RUNNERS, MACHINE,
      "memory that the model may take of --device, else exit 3 (default: all of it)"},
 

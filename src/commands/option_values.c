@@ -1,6 +1,7 @@
 /* The values of options: text --> places in ot_options, each kind by its own rule. */
 #include "option_values.h"
 
+#include "device/device.h"
 #include "report/facts/facts.h"
 
 #include <ctype.h>
@@ -257,13 +258,11 @@ static ot_status parse_report(ot_diag *d, const option *o, const char *text, ot_
 
 static ot_status parse_device(ot_diag *d, const option *o, const char *text, const char **out)
 {
-    int64_t n = 0;
-    const char *number = strchr(text, ':');
-    size_t name = number ? (size_t)(number - text) : strlen(text);
-    bool device = (name == 6 && (strncmp(text, "opencl", 6) == 0 || strncmp(text, "vulkan", 6) == 0)) &&
-                  (!number || option_count(number + 1, COUNT_MAX, &n));
+    ot_dev_api api;
+    uint32_t number;
     bool here = strcmp(text, "cpu") == 0 || strcmp(text, "host") == 0;
-    if (!device && !here) return bad_choice(d, o, text, o->value, "must be host, cpu, opencl or vulkan, or one of them with :N");
+    if (!here && !ot_device_parse(text, &api, &number))
+        return bad_choice(d, o, text, o->value, "must be host, cpu, opencl, vulkan or cuda, or one of them with :N");
     *out = here ? "cpu" : text;
     return OT_OK;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run and bench on a device: options, results of a network untiled and tiled, the memory that is planned, programs kept on disk.
+# run and bench on devices: options, results of a network untiled and tiled, the memory that is planned, programs kept on disk.
 . "$(dirname "$0")/lib.bash"
 export POCL_CACHE_DIR=$tmp/pocl XDG_CACHE_HOME=$tmp/cache
 if "$TOOL" run 2>&1 | grep -q "native engine"; then
@@ -28,7 +28,7 @@ graph main {
 OT
 
 expect 2 "$TOOL" run "$tmp/net.ot" --device gpu
-says "must be host, cpu, opencl or vulkan, or one of them with :N"
+says "must be host, cpu, opencl, vulkan or cuda, or one of them with :N"
 OCL_ICD_VENDORS=$tmp/none expect 2 "$TOOL" run "$tmp/net.ot" --device opencl
 says "OpenCL"
 expect 0 "$TOOL" run "$tmp/net.ot" --device host --output-dir "$tmp/host"
@@ -39,7 +39,7 @@ says "add --device opencl"
 run_on() {
     local api=$1
     if ! "$TOOL" run "$tmp/net.ot" --device "$api" -q >"$tmp/out" 2>&1; then
-        grep -qE "OpenCL|Vulkan|GLSL" "$tmp/out" || fail "$(cat "$tmp/out")"
+        grep -qE "OpenCL|Vulkan|GLSL|CUDA" "$tmp/out" || fail "$(cat "$tmp/out")"
         echo "skipped: no device of $api: what runs on one"
         return
     fi
@@ -110,4 +110,27 @@ run_on opencl
 # layers that find something say so on stdout, which is no JSON then
 VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation "$TOOL" devices >/dev/null 2>&1 && export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
 run_on vulkan
+
+# CUDA C: on a GPU where there is one; else as C++ on the host (tests/unit/stub_cuda.c), and compiled for one where the toolkit is
+if ! "$TOOL" devices | grep -q "^cuda:"; then
+    expect 2 "$TOOL" run "$tmp/net.ot" --device cuda
+    says "no CUDA device"
+    [ "$(wc -l <"$tmp/err")" = 1 ] || fail "more than a line: $(cat "$tmp/err")"
+    mkdir "$tmp/stub"
+    for name in libcuda.so.1 libnvrtc.so.13; do
+        cc -w -shared -fPIC -Wl,-soname,$name -o "$tmp/stub/$name" "$root/tests/unit/stub_cuda.c" || fail "no stub of $name"
+    done
+    export LD_LIBRARY_PATH=$tmp/stub
+    echo "no CUDA device: CUDA C runs on the host"
+fi
+run_on cuda
+if [ -d "$tmp/stub" ] && ! command -v nvcc >/dev/null; then
+    echo "skipped: no nvcc: CUDA C compiled for a GPU"
+elif [ -d "$tmp/stub" ]; then
+    for program in "$tmp"/cache/onnx-tile/device/cuda-*.bin; do
+        tail -n +3 "$program" >"$tmp/k.cu" # behind the stub's two lines
+        LD_LIBRARY_PATH= expect 0 nvcc -ptx -o "$tmp/k.ptx" "$tmp/k.cu"
+        grep -q "entry k0" "$tmp/k.ptx" || fail "no kernel in $program"
+    done
+fi
 finish

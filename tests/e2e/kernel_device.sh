@@ -12,7 +12,7 @@ fi
 
 # options, which need no device
 expect 2 "$TOOL" run-kernel "$gallery/gemm.tk" --device gpu
-says "must be host, cpu, opencl or vulkan, or one of them with :N"
+says "must be host, cpu, opencl, vulkan or cuda, or one of them with :N"
 expect 2 "$TOOL" run-kernel "$gallery/gemm.tk" --device vulkan
 says "kernels run on OpenCL devices"
 expect 2 "$TOOL" run-kernel "$gallery/gemm.tk" --emit-source k.c

@@ -1,9 +1,18 @@
-/* A libcuda.so.1 that computes on the host, for the test of the CUDA driver where there is no GPU: everything runs in the call.
- * Kernel "incr"(bytes, n): adds one to each of n bytes. One GiB of memory. */
+/* A libcuda.so.1 and a libnvrtc.so.13 that compute on the host, for tests where there is no GPU: everything runs in the call. One GiB of
+ * memory, at most 10 MB at once.
+ *
+ *   PTX                  has kernel "incr"(bytes, n): adds one to each of n bytes
+ *   CUDA C --"NVRTC"-->  ".version", the text --c++, with what CUDA C has beyond C++ (HOST)--> a library of functions
+ *
+ * Kernels of CUDA C have pointers and longs for arguments, and no shared memory.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef unsigned long long ptr;
 static double now;
@@ -33,7 +42,7 @@ int cuDevicePrimaryCtxRetain(void **c, int d) { return *c = &used, 0; }
 
 int cuMemAlloc_v2(ptr *p, size_t n)
 {
-    size_t *m = n > 1000000 ? NULL : malloc(n + 256);
+    size_t *m = n > 10000000 ? NULL : malloc(n + 256);
     if (!m) return 2;
     *m = n;
     used += n;
@@ -71,15 +80,125 @@ int cuMemsetD32Async(ptr to, unsigned v, size_t n, void *s)
     return 0;
 }
 
-int cuModuleLoadData(void **m, const void *text) { return strncmp(text, ".version", 8) == 0 ? (*m = strdup(text), 0) : 218; }
-int cuModuleUnload(void *m) { return free(m), 0; }
-int cuModuleGetFunction(void **f, void *m, const char *name) { return strcmp(name, "incr") == 0 ? (*f = m, 0) : 500; }
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *s,
+/* ---- programs ---- */
+
+static const char PTX[] = ".version 7.0\n// ";
+
+static const char HOST[] =
+    "#include <math.h>\n"
+    "#define __device__\n#define __global__\n"
+    "extern \"C\" { struct { unsigned x, y, z; } blockIdx, blockDim, threadIdx; }\n"
+    "template <class t> static t min(t a, t b) { return a < b ? a : b; }\n"
+    "template <class t> static t max(t a, t b) { return a > b ? a : b; }\n"
+    "template <class to, class from> static to as(from x) { to y; __builtin_memcpy(&y, &x, 4); return y; }\n"
+    "static float of_bits(unsigned short h) { _Float16 y; __builtin_memcpy(&y, &h, 2); return (float)y; }\n"
+    "static unsigned short to_bits(float f) { _Float16 x = (_Float16)f; unsigned short h; __builtin_memcpy(&h, &x, 2); return h; }\n"
+    "#define __int_as_float as<float, int>\n#define __uint_as_float as<float, unsigned>\n#define __float_as_uint as<unsigned, float>\n";
+
+int nvrtcCreateProgram(void **p, const char *text, const char *name, int n, const char *const *headers, const char *const *names)
+{
+    return asprintf((char **)p, "%s\n%s", PTX, text) < 0;
+}
+int nvrtcCompileProgram(void *p, int n, const char *const *options) { return 0; }
+int nvrtcGetPTXSize(void *p, size_t *n) { return *n = strlen(p) + 1, 0; }
+int nvrtcGetPTX(void *p, char *text) { return strcpy(text, p), 0; }
+int nvrtcGetProgramLogSize(void *p, size_t *n) { return *n = 1, 0; }
+int nvrtcGetProgramLog(void *p, char *text) { return *text = '\0', 0; }
+int nvrtcDestroyProgram(void **p) { return free(*p), 0; }
+
+typedef struct index {
+    unsigned x, y, z;
+} index3;
+typedef struct module {
+    void *library; /* NULL: of PTX */
+    char *text;
+} module;
+typedef struct function {
+    void *run;
+    int n_args;
+    index3 *block, *size, *thread;
+} function;
+
+/* The two instructions of PTX in the text are calls here. */
+static void *build(const char *text)
+{
+    char folder[] = "/tmp/onnx-tile-stub-XXXXXX", source[64], library[64], command[400];
+    if (!mkdtemp(folder)) return NULL;
+    snprintf(source, sizeof source, "%s/k.cc", folder);
+    snprintf(library, sizeof library, "%s/k.so", folder);
+    snprintf(
+        command, sizeof command,
+        "sed -i 's/asm(\"cvt.f32.*/f = of_bits(h);/; s/asm(\"cvt.rn.*/h = to_bits(f);/' %s && c++ -w -O1 -shared -fPIC -o %s %s",
+        source, library, source);
+    FILE *f = fopen(source, "w");
+    if (f) fprintf(f, "%s%s", HOST, text);
+    void *l = f && fclose(f) == 0 && system(command) == 0 ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
+    unlink(source);
+    unlink(library);
+    rmdir(folder);
+    return l;
+}
+
+int cuModuleLoadData(void **m, const void *text)
+{
+    const char *kernels = strstr(text, "__global__") ? (const char *)text + sizeof PTX - 1 : NULL;
+    module made = {kernels ? build(kernels) : NULL, kernels ? strdup(kernels) : NULL};
+    if (strncmp(text, ".version", 8) != 0 || (kernels && !made.library)) return 218;
+    *m = malloc(sizeof made);
+    *(module *)*m = made;
+    return 0;
+}
+int cuModuleUnload(void *m)
+{
+    module *x = m;
+    if (x->library) dlclose(x->library);
+    return free(x->text), free(x), 0;
+}
+/* Arguments of a kernel as its text lists them. */
+static int count_args(const char *text, const char *name)
+{
+    char head[80];
+    snprintf(head, sizeof head, "__global__ void %s(", name);
+    const char *at = strstr(text, head), *end = at ? strchr(at, ')') : NULL;
+    int n = end != NULL;
+    for (; at && at < end; at++) n += *at == ',';
+    return n;
+}
+
+int cuModuleGetFunction(void **f, void *of, const char *name)
+{
+    static function found; /* launched at once */
+    const module *m = of;
+    found = (function){0};
+    *f = &found;
+    if (!m->library) return strcmp(name, "incr") == 0 ? 0 : 500;
+    found = (function){dlsym(m->library, name), count_args(m->text, name), dlsym(m->library, "blockIdx"),
+                       dlsym(m->library, "blockDim"), dlsym(m->library, "threadIdx")};
+    return found.run ? 0 : 500;
+}
+
+#define TEN(a, k) a[k], a[k + 1], a[k + 2], a[k + 3], a[k + 4], a[k + 5], a[k + 6], a[k + 7], a[k + 8], a[k + 9]
+#define ALL(a)    TEN(a, 0), TEN(a, 10), TEN(a, 20), TEN(a, 30), TEN(a, 40)
+
+/* Registers and the stack hold as many arguments as the kernel takes, and more that it does not look at. */
+static void run_all(const function *f, index3 grid, index3 block, const uint64_t a[50])
+{
+    *f->size = block;
+    for (f->block->x = 0; f->block->x < grid.x; f->block->x++)
+        for (f->thread->x = 0; f->thread->x < block.x; f->thread->x++) ((void (*)(uint64_t, ...))f->run)(ALL(a));
+}
+
+int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *s,
                    void **params, void **extra)
 {
+    const function *f = of;
     uint8_t *bytes = (uint8_t *)(uintptr_t) * (ptr *)params[0];
     if (shared == 4000) return 700; /* to see what a lost device is like */
-    for (int k = 0; k < *(int *)params[1]; k++) bytes[k]++;
+    for (int k = 0; !f->run && k < *(int *)params[1]; k++) bytes[k]++;
+    if (!f->run) return 0;
+    uint64_t a[50] = {0};
+    for (int k = 0; k < f->n_args; k++) a[k] = *(uint64_t *)params[k];
+    run_all(f, (index3){gx, gy, gz}, (index3){bx, by, bz}, a);
     return 0;
 }
 int cuGetErrorName(int code, const char **name) { return *name = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR", 0; }

@@ -1,27 +1,8 @@
 /* CUDA: on a GPU where there is one, else on a library that computes on the host (stub_cuda.c), which shows what the driver calls. */
+#include "cuda_rig.h"
 #include "device_rig.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 static const char PTX[] = ".version 7.0\n.target sm_50\n.address_size 64\n";
-static bool stubbed;
-
-/* The stub is built and loaded under the name that the driver asks for. */
-static int load_stub(void **state)
-{
-    char folder[] = "/tmp/onnx-tile-cuda-XXXXXX", command[512], path[64];
-    (void)state;
-    if (dlopen("libcuda.so.1", RTLD_NOW)) return 0;
-    if (!mkdtemp(folder)) return 0;
-    snprintf(path, sizeof path, "%s/stub.so", folder);
-    snprintf(command, sizeof command, "cc -w -shared -fPIC -Wl,-soname,libcuda.so.1 -o %s %.*sstub_cuda.c 2>/dev/null", path,
-             (int)(strrchr(__FILE__, '/') - __FILE__ + 1), __FILE__);
-    stubbed = system(command) == 0 && dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    unlink(path);
-    rmdir(folder);
-    return 0;
-}
 
 #define OPEN                                      \
     (void)state;                                  \
@@ -67,7 +48,7 @@ static void programs_and_faults(void **state)
     uint8_t out[64];
     ot_dev_program p, bad;
     OPEN;
-    if (!stubbed) {
+    if (!cuda_is_stub) {
         ot_device_close(dev);
         skip(); /* the stub's kernel */
     }
@@ -86,8 +67,8 @@ static void programs_and_faults(void **state)
     FAULT(OT_DEV_INVALID_OBJECT, "has no kernel 'nothing'", ot_dev_run(dev, q, &l, NULL, e, NULL));
     ot_device_error full = {0};
     ot_dev_buffer big;
-    assert_int_equal(ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "big", .bytes = 1000001}, &full, &big), OT_E_BUDGET);
-    assert_true(full.fault == OT_DEV_OUT_OF_MEMORY && full.requested == 1000001 && full.free == (1 << 30) - 1024);
+    assert_int_equal(ot_dev_buffer_new(dev, &(ot_dev_buffer_options){.name = "big", .bytes = 10000001}, &full, &big), OT_E_BUDGET);
+    assert_true(full.fault == OT_DEV_OUT_OF_MEMORY && full.requested == 10000001 && full.free == (1 << 30) - 1024);
     l.entry = "incr";
     args[2] = ot_dev_shared(4000);
     FAULT(OT_DEV_LOST, "CUDA_ERROR_ILLEGAL_ADDRESS", ot_dev_run(dev, q, &l, NULL, e, NULL));
@@ -98,5 +79,6 @@ static void programs_and_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(transfers_and_maps), cmocka_unit_test(programs_and_faults)};
-    return cmocka_run_group_tests(tests, load_stub, NULL);
+    cuda_load_stub();
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
-/* Sessions on an OpenCL device and on a Vulkan device (under the validation layer, where there is one) against the engine's reference
+/* Sessions on an OpenCL device, on a Vulkan device (under the validation layer, where there is one) and on a CUDA device (a stub that computes
+ * on the host, where there is none) against the engine's reference
  * kernels: every operator class on random shapes, random graphs untiled and tiled, nodes that run on the host in between, the memory that is
  * planned. Skipped where there is no device.
  *
- * OT_SEED=7: that seed; OT_SEEDS=50: so many random graphs.
+ * OT_SEED=7: that seed; OT_SEEDS=50: so many random graphs. OT_DEVICE=vulkan: on that alone.
  */
+#include "cuda_rig.h"
 #include "engine_graphs.h"
 #include "engine_device_rig.h"
 #include "tiled_graph.h"
@@ -96,6 +98,21 @@ static const char *const OPERATORS[] = {
     "Where(%above, %x, %small)",
     "Greater(%x, %small)",
     "Cast(%x) {to=7}",
+    "Cast(%x) {to=10}",
+    "Cast(%x) {to=16}",
+    "Cast(%i) {to=3}",
+    "Sin(%x)",
+    "Cos(%x)",
+    "Tan(%small)",
+    "Asin(%small)",
+    "Acos(%small)",
+    "Atan(%x)",
+    "Sinh(%x)",
+    "Cosh(%x)",
+    "Asinh(%x)",
+    "Atanh(%small)",
+    "Mish(%x)",
+    "Pow(%x, %fifth)",
     "Mod(%i, %five)",
     "Div(%i, %five)",
     "Mul(%i, %i)",
@@ -117,7 +134,7 @@ static void declare(char *text, size_t size, int h, int w, int m, int k, int n)
         "init %%zeros : int64[2] = [1, -1000]\ninit %%minus : int64[2] = [-2, -1]\ninit %%scales : float32[4] = [1, 1, 1.7, 0.6]\n"
         "init %%target : int64[4] = [2, 8, %d, %d]\ninit %%repeats : int64[4] = [1, 2, 1, 3]\n"
         "init %%pads : int64[8] = [0, 1, 2, 1, 0, 0, 1, 3]\ninit %%half : float32[] = [0.5]\ninit %%minus_one : float32[] = [-1]\n"
-        "init %%picks : int64[3] = [1, -1, 5]\ninit %%flat : int64[3] = [4, -1, 2]\ninit %%five : int32[] = [5]\n",
+        "init %%picks : int64[3] = [1, -1, 5]\ninit %%flat : int64[3] = [4, -1, 2]\ninit %%five : int32[] = [5]\ninit %%fifth : float32[1] = [5]\n",
         h, w, h, w, m, k, k, n, n + 3, k, n + 3, m, n, w, h, w);
 }
 
@@ -172,7 +189,7 @@ static double error_of(const ot_nd *want, const ot_nd *got)
 static void operators_are_the_references(void **state)
 {
     NEEDS_DEVICE(state);
-    static char text[19000];
+    static char text[24000];
     unsigned seed = first_seed;
     int h = 6 + 2 * (int)(seed * 7 % 5), w = 6 + 2 * (int)(seed * 5 % 6), m = 1 + (int)(seed % 9), k = 3 + (int)(seed % 5),
         n = 4 + (int)(seed * 3 % 9);
@@ -240,6 +257,23 @@ static void random_networks(void **state)
         free(x);
     }
     print_message("%u graphs were tiled\n", tiled);
+}
+
+/* A group whose coordinates and variables stand in one function: their names differ. */
+static void names_in_a_group_differ(void **state)
+{
+    NEEDS_DEVICE(state);
+    bench b;
+    float x[3] = {3, -1, 0.5F};
+    ot_nd in = F32S(x, 1, 3, 1, 1), out = {0};
+    open_with(&b,
+              "input %x : float32[1,3,1,1]\n%c = Conv(%x, %w) {group=3}\ninit %w : float32[3,1,1,1] = fill 2\n"
+              "%y = Clip(%c, %lo, %hi)\ninit %lo : float32[] = [-1]\ninit %hi : float32[] = [5]\noutput %y\n",
+              (ot_session_options){.place = &place});
+    if (b.status != OT_OK) fail_msg("%s", b.d.message);
+    run_ok(&b, &in, &out);
+    CHECK_FLOATS(&out, 5, -1, 1);
+    close_bench(&b);
 }
 
 /* ---- memory and the host ---- */
@@ -343,11 +377,16 @@ static void the_host_takes_part_in_tiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operators_are_the_references),   cmocka_unit_test(random_networks),
-        cmocka_unit_test(planned_is_what_is_allocated),   cmocka_unit_test(the_host_takes_the_rest),
-        cmocka_unit_test(the_host_reads_views_of_inputs), cmocka_unit_test(the_host_takes_part_in_tiles),
+        cmocka_unit_test(operators_are_the_references), cmocka_unit_test(random_networks),
+        cmocka_unit_test(names_in_a_group_differ),      cmocka_unit_test(planned_is_what_is_allocated),
+        cmocka_unit_test(the_host_takes_the_rest),      cmocka_unit_test(the_host_reads_views_of_inputs),
+        cmocka_unit_test(the_host_takes_part_in_tiles),
     };
-    int failed = cmocka_run_group_tests_name("opencl", tests, open_device, close_device);
-    api = OT_DEV_VULKAN;
-    return failed + cmocka_run_group_tests_name("vulkan", tests, open_device, close_device);
+    const char *only = getenv("OT_DEVICE");
+    int failed = 0;
+    cuda_load_stub();
+    for (api = OT_DEV_OPENCL; api < OT_DEV_APIS; api++)
+        if (!only || strcmp(only, ot_dev_api_name(api)) == 0)
+            failed += cmocka_run_group_tests_name(ot_dev_api_name(api), tests, open_device, close_device);
+    return failed;
 }

@@ -1,6 +1,6 @@
 /* Programs of kernels: compiled once for a device, then from the folder onnx-tile/device of the user's cache.
  *
- *   OpenCL C   prelude, __kernel void k0(...) {...} __kernel void k1 ...    one program
+ *   OpenCL C   prelude, __kernel void k0(...) {...} __kernel void k1 ...    one program; CUDA C the same
  *   GLSL       prelude, layout... void main() {...}                         one of each function, which models share
  *
  *   text  --hash of it, of the device's name and version-->  <hash>.bin
@@ -18,7 +18,7 @@
 /* Text of n functions from `first` on. */
 static ot_status source(dv_session *s, size_t first, size_t n_functions, char **text, size_t *n)
 {
-    const char *prelude = ot_dg_prelude(&s->target, s->a);
+    const char *prelude = ot_dg_prelude(&s->target, s->a), *head = ot_dg_function_head(&s->target);
     if (!prelude) return ot_fail_nomem(s->s->d);
     size_t size = strlen(prelude) + 1;
     for (size_t k = first; k < first + n_functions; k++) size += s->functions[k]->n_text + 64;
@@ -26,7 +26,7 @@ static ot_status source(dv_session *s, size_t first, size_t n_functions, char **
     if (!*text) return ot_fail_nomem(s->s->d);
     char *at = *text + sprintf(*text, "%s", prelude);
     for (size_t k = first; k < first + n_functions; k++) {
-        if (ot_dg_has_names(&s->target)) at += sprintf(at, "__kernel void k%zu", k);
+        if (head) at += sprintf(at, "%sk%zu", head, k);
         at += sprintf(at, "%s", s->functions[k]->text);
     }
     *n = (size_t)(at - *text);
@@ -124,7 +124,7 @@ static ot_status make_program(dv_session *s, size_t first, size_t n_functions)
 
 ot_status dv_compile(dv_session *s)
 {
-    const size_t n = s->n_functions, each = ot_dg_has_names(&s->target) ? n : 1;
+    const size_t n = s->n_functions, each = ot_dg_function_head(&s->target) ? n : 1;
     double start = ot_now();
     s->figures.n_programs = (uint32_t)n;
     if (n == 0) return OT_OK;

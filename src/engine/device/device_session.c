@@ -86,7 +86,9 @@ static void free_session(void *state)
 /* What the device's kernels are written in and may use. */
 static ot_dg_target target_of(const ot_device_facts *f)
 {
-    return (ot_dg_target){.dialect = f->api == OT_DEV_VULKAN ? OT_DG_GLSL : OT_DG_OPENCL,
+    static const ot_dg_dialect dialects[OT_DEV_APIS] = {
+        [OT_DEV_OPENCL] = OT_DG_OPENCL, [OT_DEV_VULKAN] = OT_DG_GLSL, [OT_DEV_CUDA] = OT_DG_CUDA};
+    return (ot_dg_target){.dialect = dialects[f->api],
                           .has_f64 = f->has_f64,
                           .has_i64 = f->has_i64,
                           .has_shorts = f->has_shorts,

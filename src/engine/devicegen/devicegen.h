@@ -1,4 +1,4 @@
-/* Operators as device kernels in OpenCL C or GLSL: text, buffers, numbers; nothing is compiled here.
+/* Operators as device kernels in OpenCL C, GLSL or CUDA C: text, buffers, numbers; nothing is compiled here.
  *
  *   Conv, Relu, Add(r)     one group: a head that makes a number for each element of the result, then element-wise nodes in registers
  *     |
@@ -17,7 +17,7 @@
 
 #define OT_DG_ARGS_MAX 24 /* values that one kernel reads or writes */
 
-typedef enum ot_dg_dialect { OT_DG_OPENCL, OT_DG_GLSL } ot_dg_dialect;
+typedef enum ot_dg_dialect { OT_DG_OPENCL, OT_DG_GLSL, OT_DG_CUDA } ot_dg_dialect;
 
 /* What text is for. */
 typedef struct ot_dg_target {
@@ -66,8 +66,8 @@ typedef struct ot_dg_code {
 
 /* What stands before the functions of a program: static, or in the arena. NULL: out of memory. */
 const char *ot_dg_prelude(const ot_dg_target *t, ot_arena *a);
-/* Has a program many functions, each with its name before its text? else one, without a name. */
-bool ot_dg_has_names(const ot_dg_target *t);
+/* What stands before the name of each function of a program, "__kernel void "; NULL: a program has one, main, and says so itself. */
+const char *ot_dg_function_head(const ot_dg_target *t);
 /* The group's kernels, in arena a. Fails: OT_E_NOMEM. */
 ot_status ot_dg_generate(const ot_dg_group *g, const ot_dg_target *t, ot_arena *a, ot_diag *d, ot_dg_code *out) OT_MUST_USE;
 /* Can the node stand behind others in a group, or in a group of its like? By operator and attributes; arrays: as in ot_dg_group. */

@@ -2,16 +2,23 @@
  * what no word can say is here.
  *
  *   b0[i], vload8(0, b0 + i)              OpenCL C: arguments are pointers
+ *   b0[i], lanes8(b0[i], b0[i + 1]...)    CUDA C: the same, without loads of vectors
  *   base0[first0 + i], lanes8(base0...)   GLSL: arguments are storage buffers, their first elements push constants
  */
 #include "dg_internal.h"
 
 #include <math.h>
 
-bool ot_dg_has_names(const ot_dg_target *t) { return t->dialect != OT_DG_GLSL; }
+const char *ot_dg_function_head(const ot_dg_target *t)
+{
+    static const char *const heads[] = {
+        [OT_DG_OPENCL] = "__kernel void ", [OT_DG_CUDA] = "extern \"C\" __global__ void ", [OT_DG_GLSL] = NULL};
+    return heads[t->dialect];
+}
 
 /* ---- elements ---- */
 
+static bool is_opencl(const dg_build *b) { return b->target->dialect == OT_DG_OPENCL; }
 static bool has_pointers(const dg_build *b) { return b->target->dialect != OT_DG_GLSL; }
 
 static const char *place(dg_build *b, uint32_t arg, const char *index)
@@ -24,8 +31,9 @@ const char *dg_load(dg_build *b, uint32_t arg, const char *index)
     const ot_dtype type = b->arrays[arg].dtype;
     dg_type t = {0};
     (void)dg_type_of(type, &t);
-    if (type == OT_F16 && has_pointers(b)) return dg_fmt(b, "vload_half(%s, b%u)", index, arg);
+    if (type == OT_F16 && is_opencl(b)) return dg_fmt(b, "vload_half(%s, b%u)", index, arg);
     const char *at = place(b, arg, index);
+    if (type == OT_F16 && has_pointers(b)) return dg_fmt(b, "of_half(%s)", at);
     if (type == OT_BF16) return dg_fmt(b, "of_bf16(%s)", at);
     return strcmp(t.held, t.computed) == 0 ? at : dg_fmt(b, "to_%s(%s)", t.computed, at);
 }
@@ -35,7 +43,7 @@ void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value)
     const ot_dtype type = b->arrays[arg].dtype;
     dg_type t = {0};
     (void)dg_type_of(type, &t);
-    if (type == OT_F16 && has_pointers(b)) {
+    if (type == OT_F16 && is_opencl(b)) {
         dg_line(b, "vstore_half(%s, %s, b%u);", value, index, arg);
         return;
     }
@@ -49,7 +57,7 @@ const char *dg_vector(dg_build *b, uint32_t lanes) { return lanes == 1 ? "float"
 const char *dg_load_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index)
 {
     bool half = b->arrays[arg].dtype == OT_F16;
-    if (has_pointers(b)) return dg_fmt(b, "%s%u(0, b%u + %s)", half ? "vload_half" : "vload", lanes, arg, index);
+    if (is_opencl(b)) return dg_fmt(b, "%s%u(0, b%u + %s)", half ? "vload_half" : "vload", lanes, arg, index);
     const char *text = "";
     for (uint32_t l = 0; l < lanes; l++)
         text = dg_fmt(b, "%s%s%s", text, l ? ", " : "", dg_load(b, arg, dg_fmt(b, "%s + %u", index, l)));
@@ -58,7 +66,7 @@ const char *dg_load_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char 
 
 void dg_store_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index, const char *value)
 {
-    if (has_pointers(b)) {
+    if (is_opencl(b)) {
         dg_line(b, "vstore%u(%s, 0, b%u + %s);", lanes, value, arg, index);
         return;
     }
@@ -87,8 +95,8 @@ const char *dg_int(dg_build *b, const dg_type *t, int64_t v)
 /* Functions of the standard that GLSL has for float alone. */
 bool dg_lacks_in_double(const dg_build *b, const char *text)
 {
-    static const char *const functions[] = {"exp(",   "log(",  "erf(",   "sin(",   "cos(",   "tan(",   "sinh(", "tanh(",
-                                            "power(", "rint(", "asinh(", "acosh(", "atanh(", "expm1(", "log1p("};
+    static const char *const functions[] = {"exp(",  "log(",  "erf(",  "sin(",   "cos(",   "tan(",
+                                            "sinh(", "cosh(", "tanh(", "power(", "expm1(", "log1p("};
     for (size_t k = 0; k < sizeof functions / sizeof *functions && b->target->dialect == OT_DG_GLSL; k++)
         if (strstr(text, functions[k])) return true;
     return false;
@@ -96,19 +104,24 @@ bool dg_lacks_in_double(const dg_build *b, const char *text)
 
 /* ---- functions ---- */
 
+/* The type of an array's elements. `char` of CUDA C has the sign that the host's has. */
 static const char *held(const dg_build *b, uint32_t arg)
 {
     dg_type t = {.held = "int"};
     (void)dg_type_of(b->arrays[arg].dtype, &t);
-    return t.held;
+    return b->arrays[arg].dtype == OT_I8 && b->target->dialect == OT_DG_CUDA ? "signed char" : t.held;
 }
 
-static void open_opencl(dg_build *b, dg_text *text)
+/* "__global const float *base0": array `k` under a name. */
+static const char *pointer(dg_build *b, uint32_t k, const char *name)
 {
-    dg_append(b, text, "(__global const int *p, const long n");
-    for (uint32_t k = 0; k < b->n_args; k++)
-        dg_append(b, text,
-                  dg_fmt(b, ", __global %s%s *base%u, const long first%u", b->args[k].written ? "" : "const ", held(b, k), k, k));
+    return dg_fmt(b, "%s%s%s *%s%u", is_opencl(b) ? "__global " : "", b->args[k].written ? "" : "const ", held(b, k), name, k);
+}
+
+static void open_pointers(dg_build *b, dg_text *text)
+{
+    dg_append(b, text, dg_fmt(b, "(%sconst int *p, const long n", is_opencl(b) ? "__global " : ""));
+    for (uint32_t k = 0; k < b->n_args; k++) dg_append(b, text, dg_fmt(b, ", %s, const long first%u", pointer(b, k, "base"), k));
     dg_append(b, text, ")\n{\n");
 }
 
@@ -127,12 +140,11 @@ static void open_glsl(dg_build *b, dg_text *text, uint32_t group_items)
 void dg_open_function(dg_build *b, dg_text *text, uint32_t group_items)
 {
     if (has_pointers(b))
-        open_opencl(b, text);
+        open_pointers(b, text);
     else
         open_glsl(b, text, group_items);
     for (size_t k = 0; k < b->n_numbers; k++) /* before any store, which might be to the table as far as compilers know */
         dg_append(b, text, dg_fmt(b, "const int p%zu = p[n + %zu];\n", k, k));
     for (uint32_t k = 0; k < b->n_args && has_pointers(b); k++)
-        dg_append(b, text,
-                  dg_fmt(b, "__global %s%s *b%u = base%u + first%u;\n", b->args[k].written ? "" : "const ", held(b, k), k, k, k));
+        dg_append(b, text, dg_fmt(b, "%s = base%u + first%u;\n", pointer(b, k, "b"), k, k));
 }

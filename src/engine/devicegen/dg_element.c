@@ -271,8 +271,8 @@ static const char *limits(dg_build *b, dg_element *e, const ot_node *n, const dg
     }
     if (lo) x = dg_fmt(b, "(%s < %s ? %s : %s)", x, lo, lo, x);
     if (!hi) return x;
-    dg_line(b, "const %s c%u = %s;", t->computed, e->n_vars, x);
-    return dg_fmt(b, "c%u > %s ? %s : c%u", e->n_vars, hi, hi, e->n_vars);
+    dg_line(b, "const %s low%u = %s;", t->computed, e->n_vars, x);
+    return dg_fmt(b, "low%u > %s ? %s : low%u", e->n_vars, hi, hi, e->n_vars);
 }
 
 static const char *batch_norm(dg_build *b, const dg_element *e, const ot_node *n, const dg_type *t, const char *x)
