@@ -62,8 +62,8 @@ onnx_tile_status onnx_tile_parse_size(const char *text, int64_t *bytes) ONNX_TIL
 /* Name of a shipped target, "host", or a file that ends in .xml. Checked when planning. */
 onnx_tile_status onnx_tile_set_target(onnx_tile *t, const char *name) ONNX_TILE_MUST_USE;
 /* Who runs the model: "onnxruntime", "openvino", "loop" (runtimes that take Loop, and neither Scan nor sequences), "portable" (any
- * runtime), "engine" (this library's sessions, by operators of their own) or "ort-engine" (the same in one operator, which ONNX Runtime
- * runs with libonnxtile_ort.so). NULL: the target's own, which is "onnxruntime" for "host". A tiled model names it in its metadata, key
+ * runtime), "engine" (this library's sessions, by operators of their own), "engine-device" (the same where devices run them) or "ort-engine"
+ * (the engine in one operator, which ONNX Runtime runs with libonnxtile_ort.so). NULL: the target's own, which is "onnxruntime" for "host". A tiled model names it in its metadata, key
  * "onnx_tile.runtime" ("engine" for "ort-engine"). ONNX_TILE_USAGE: there is none of that name; when planning: the target's fast memory is
  * a scratchpad, which "engine" and "ort-engine" alone drive. */
 onnx_tile_status onnx_tile_set_runtime(onnx_tile *t, const char *name) ONNX_TILE_MUST_USE;

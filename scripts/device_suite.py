@@ -6,7 +6,7 @@
 One line a model and form: equal, nodes on the device, nodes on the host by operator, planned and measured bytes of device memory. Equal: the
 rules of our measurements (integers exactly; floats: NMSE 1e-8, largest difference 1e-3 of the largest value; half precision: 1e-4, 2e-2; or
 ten times what ONNX Runtime then differs from itself without its graph optimizations: outputs that are rounding decide nothing).
-The tiled form is the engine's (--emit engine) for goal memory, unless --args says otherwise. Exit 1 when a model differs
+The tiled form is the engine's on devices for goal memory, unless --args says otherwise. Exit 1 when a model differs
 or does not run, and when none was compared; what ONNX Runtime itself refuses is skipped.
 Needs onnxruntime and numpy.
 """
@@ -144,7 +144,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--tool', default='build/onnx-tile')
     p.add_argument('--device', default='opencl')
-    p.add_argument('--args', default='--goal memory')
+    p.add_argument('--args', default='--goal memory --runtime engine-device')
     p.add_argument('--shapes', action='append', default=[], metavar='MODEL:INPUT=D,D')
     p.add_argument('--seed', type=int, default=1)
     p.add_argument('--timeout', type=float, default=600)

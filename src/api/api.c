@@ -103,9 +103,9 @@ onnx_tile_status onnx_tile_set_runtime(onnx_tile *t, const char *name)
     bool within = name && strcmp(name, "ort-engine") == 0;
     const ot_runtime *r = within ? &ot_runtime_engine : name ? ot_runtime_asked(name, names, sizeof names) : NULL;
     if (name && !r) return done(ot_fail(&t->diag, OT_E_USAGE, "no runtime '%.80s': use one of %s", name, names));
-    t->run.options.emit_engine = r == &ot_runtime_engine;
+    t->run.options.emit_engine = r && ot_runtime_in_classes(r);
     t->run.options.operators = within ? OT_OPERATORS_WHOLE : OT_OPERATORS_NONE;
-    t->run.options.runtime = r && r != &ot_runtime_engine ? r->name : NULL;
+    t->run.options.runtime = r ? r->name : NULL;
     return ONNX_TILE_OK;
 }
 

@@ -72,10 +72,8 @@ const char *ot_run_command_text(const ot_run *r, ot_arena *a)
     add(&w, " -o ");
     add_word(&w, out);
     if (strcmp(o->target, "host") != 0) add(&w, " --target "), add_word(&w, o->target);
-    if (o->emit_engine)
-        add(&w, o->operators == OT_OPERATORS_NONE ? " --emit engine" : " --emit ort-engine");
-    else if (o->runtime)
-        add(&w, " --runtime %s", o->runtime);
+    if (o->emit_engine) add(&w, o->operators == OT_OPERATORS_NONE ? " --emit engine" : " --emit ort-engine");
+    if (o->runtime && !(o->emit_engine && strcmp(o->runtime, "engine") == 0)) add(&w, " --runtime %s", o->runtime);
     if (o->operators > OT_OPERATORS_WHOLE) add(&w, " --ort-operators %s", ot_operators_name(o->operators));
     if (o->l2_bytes) add(&w, " --l2 %lld", (long long)o->l2_bytes);
     if (o->weight_bytes) add(&w, " --weight-memory %lld", (long long)o->weight_bytes);

@@ -268,10 +268,10 @@ static ot_status pass_plan(ot_run *r)
     if (r->options.emit_engine) use_calibration(r);
     if (r->options.l2_bytes) ot_target_set_l2(&r->target, r->options.l2_bytes);
     if (r->options.weight_bytes) r->target.weight_bytes = r->options.weight_bytes;
-    if (r->options.emit_engine)
-        ot_target_set_engine(&r->target);
-    else if (r->options.runtime)
+    if (r->options.runtime)
         OT_TRY(ot_target_set_runtime(&r->target, r->options.runtime, r->diag));
+    else if (r->options.emit_engine)
+        ot_target_set_engine(&r->target);
     r->target.bit_exact = r->options.plan.bit_exact;
     OT_TRY(widen(r));
     return make_plan(r);

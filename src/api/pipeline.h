@@ -28,9 +28,9 @@ typedef struct ot_run_options {
     size_t n_ranges;
     bool keep_dynamic; /* free dimensions stay free in what is written; planned at the design size */
     ot_plan_options plan;
-    const char *
-        runtime; /* who runs the model, by name (ot_target_set_runtime), where emit_engine does not say it; NULL: the target's own */
-    bool emit_engine;       /* write the engine's operators; the target becomes one of what runs them */
+    const char
+        *runtime;     /* who runs the model, by name (ot_target_set_runtime); NULL: the target's own, the engine with emit_engine */
+    bool emit_engine; /* write the engine's operators; runtime, where it is given, is one that takes them */
     ot_operators operators; /* with emit_engine: what becomes operators, for ONNX Runtime with the engine as a library */
     const char *dump_dir;   /* NULL: none */
     FILE *log;              /* time of each pass, one line each; NULL: silent */

@@ -187,10 +187,12 @@ typedef struct ot_group_list {
  * it makes before. Fails: OT_E_NOMEM. */
 ot_status ot_group_chains(const ot_group_view *v, const ot_group_rules *r, ot_arena *a, ot_diag *d, ot_group_list *out) OT_MUST_USE;
 
-/* ---- engine_rules.c, onnxruntime_rules.c ---- */
+/* ---- engine_rules.c, device_rules.c, onnxruntime_rules.c ---- */
 
 /* What the engine merges, as far as the graph says: its lowering asks its kernels besides. */
 extern const ot_group_rules ot_engine_rules;
+/* The same on a device. */
+extern const ot_group_rules ot_device_rules;
 /* What ONNX Runtime merges into a convolution, and what others are assumed to. */
 extern const ot_group_rules ot_onnxruntime_rules;
 /* An activation that ONNX Runtime computes within the convolution before it. */

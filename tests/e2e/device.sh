@@ -27,6 +27,22 @@ graph main {
 }
 OT
 
+cat >"$tmp/attention.ot" <<'OT'
+model ir 8 opset 17
+graph main {
+  input %x : float32[1,256,32]
+  init %w : float32[32,32] = random 1 * 0.2
+  init %u : float32[32,32] = random 2 * 0.2
+  %q = MatMul(%x, %w)
+  %k = MatMul(%x, %u)
+  %t = Transpose(%k) {perm=[0, 2, 1]}
+  %s = MatMul(%q, %t)
+  %p = Softmax(%s) {axis=-1}
+  %y = MatMul(%p, %x)
+  output %y
+}
+OT
+
 expect 2 "$TOOL" run "$tmp/net.ot" --device gpu
 says "must be host, cpu, opencl, vulkan or cuda, or one of them with :N"
 OCL_ICD_VENDORS=$tmp/none expect 2 "$TOOL" run "$tmp/net.ot" --device opencl
@@ -77,6 +93,14 @@ PY
     says "of device memory"
     [ ! -e "$tmp/none" ] || fail "results of a model that did not run"
     expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --device-memory $((need - 1))
+
+    # bench tiles for the device, where scores of an attention are stored
+    expect 0 "$TOOL" bench "$tmp/attention.ot" --goal memory --l2 64K --device "$api" --repeat 1 --json
+    expect 0 "$PYTHON" - "$tmp/out" <<'PY'
+import json, sys
+b = json.load(open(sys.argv[1]))
+assert b['same'] and b['tiled']['device']['arena_bytes'] < 0.5 * b['original']['device']['arena_bytes'], b
+PY
 
     expect 0 "$TOOL" bench "$tmp/net.ot" "$tmp/tiled.onnx" --device "$api" --repeat 2
     [ "$(grep -c 'nodes on the device' "$tmp/out")" = 2 ] || fail "bench: $(cat "$tmp/out")"

@@ -24,13 +24,15 @@ for t in host ascend-a2 ascend-a2-16m tlf-16m cpu-generic h200 ethos-u55 mcu-512
 done
 
 expect 0 "$TOOL" --list-runtimes
-for r in onnxruntime openvino loop portable engine; do
+for r in onnxruntime openvino loop portable engine engine-device; do
     grep -q "^$r " "$tmp/out" || fail "--list-runtimes lacks $r"
 done
-[ "$(wc -l < "$tmp/out")" = 5 ] || fail "--list-runtimes: $(cat "$tmp/out")"
-expect 2 "$TOOL" m.onnx -o x --runtime tract; says "--runtime 'tract': must be one of onnxruntime, openvino, loop, portable, engine"
+[ "$(wc -l < "$tmp/out")" = 6 ] || fail "--list-runtimes: $(cat "$tmp/out")"
+expect 2 "$TOOL" m.onnx -o x --runtime tract; says "--runtime 'tract': must be one of onnxruntime, openvino, loop, portable, engine, engine-device"
 expect 2 "$TOOL" m.onnx -o x --runtime openvino --emit engine; says 'contradict each other'
 expect 2 "$TOOL" m.onnx -o x --emit onnx --runtime engine; says 'contradict each other'
+expect 2 "$TOOL" m.onnx -o x --emit onnx --runtime engine-device; says 'contradict each other'
+expect 2 "$TOOL" m.onnx -o x --emit ort-engine --runtime engine-device; says 'contradict each other'
 expect 2 "$TOOL" plan-memory a.csv --runtime openvino; says "--runtime is not for 'plan-memory'"
 
 expect 2 "$TOOL"; says 'no model given'

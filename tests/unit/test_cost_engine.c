@@ -231,13 +231,16 @@ static void other_groups_store_scores(void **state)
         assert_int_equal(p.s.tail[at(&p, "mix")], OT_NONE);
         close_plan(&p);
     }
-    planned p; /* other runtimes */
-    ot_target t = engine_target("elsewhere");
-    t.runtime = &ot_runtime_onnxruntime;
-    open_plan(&p, HEADS PLAIN "output %y", t);
-    assert_int_equal(p.s.bytes[out_of(&p, "scores")], 2 * 256 * 256 * 4);
-    assert_int_equal(p.s.wino_room[0], -1);
-    close_plan(&p);
+    const ot_runtime *others[] = {&ot_runtime_onnxruntime, &ot_runtime_engine_device};
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        planned p;
+        ot_target t = engine_target("elsewhere");
+        t.runtime = others[k];
+        open_plan(&p, HEADS PLAIN "output %y", t);
+        assert_int_equal(p.s.bytes[out_of(&p, "scores")], 2 * 256 * 256 * 4);
+        assert_int_equal(p.s.wino_room[0], -1);
+        close_plan(&p);
+    }
 }
 
 /* Queries go by panels of 16, and each tile packs K and V. */

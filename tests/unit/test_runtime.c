@@ -91,7 +91,7 @@ static void targets_have_runtimes(void **state)
     assert_ptr_equal(ot_runtime_of(false, false), &ot_runtime_device_plain);
 }
 
-/* --runtime takes five names; scratchpads have a runtime of their own, and the engine's. */
+/* --runtime takes six names; scratchpads have a runtime of their own, and the engine's. */
 static void runtimes_are_asked_for(void **state)
 {
     (void)state;
@@ -114,8 +114,13 @@ static void runtimes_are_asked_for(void **state)
     assert_ptr_equal(npu.runtime, &ot_runtime_device_while);
     assert_int_equal(ot_target_set_runtime(&host, "engine", &d), OT_OK);
     assert_ptr_equal(host.runtime, &ot_runtime_engine);
+    assert_int_equal(ot_target_set_runtime(&host, "engine-device", &d), OT_OK);
+    ot_target_set_engine(&host); /* it takes the engine's form already */
+    assert_ptr_equal(host.runtime, &ot_runtime_engine_device);
+    assert_int_equal(ot_target_set_runtime(&npu, "engine-device", &d), OT_E_USAGE);
+    d = (ot_diag){0};
     assert_null(ot_runtime_asked("gpu", names, sizeof names));
-    assert_string_equal(names, "onnxruntime, openvino, loop, portable, engine");
+    assert_string_equal(names, "onnxruntime, openvino, loop, portable, engine, engine-device");
     assert_int_equal(ot_target_set_runtime(&host, "device", &d), OT_E_USAGE);
     assert_non_null(strstr(d.message, names));
 }

@@ -2,9 +2,10 @@
 #include "runtime.h"
 
 static const ot_runtime *const RUNTIMES[] = {
-    &ot_runtime_onnxruntime, &ot_runtime_openvino,     &ot_runtime_loop,         &ot_runtime_portable,           &ot_runtime_engine,
-    &ot_runtime_device,      &ot_runtime_device_plain, &ot_runtime_device_while, &ot_runtime_device_while_plain, &ot_runtime_gpu,
-    &ot_runtime_gpu_plain,
+    &ot_runtime_onnxruntime,  &ot_runtime_openvino,     &ot_runtime_loop,
+    &ot_runtime_portable,     &ot_runtime_engine,       &ot_runtime_device,
+    &ot_runtime_device_plain, &ot_runtime_device_while, &ot_runtime_device_while_plain,
+    &ot_runtime_gpu,          &ot_runtime_gpu_plain,    &ot_runtime_engine_device,
 };
 #define N_RUNTIMES (sizeof RUNTIMES / sizeof *RUNTIMES)
 
@@ -55,6 +56,7 @@ const ot_runtime *ot_runtime_with_lanes(const ot_runtime *r, uint32_t lanes)
 
 const ot_runtime *ot_runtime_emitting(const ot_runtime *r, bool cache)
 {
+    if (ot_runtime_in_classes(r) && ot_runtime_drives(r, cache)) return r;
     if (cache) return &ot_runtime_engine;
     return ot_runtime_fuses(r) ? &ot_runtime_device_while : &ot_runtime_device_while_plain;
 }

@@ -177,6 +177,7 @@ typedef struct ot_runtime {
 extern const ot_runtime ot_runtime_onnxruntime;   /* ONNX Runtime on a CPU */
 extern const ot_runtime ot_runtime_onnxruntime_8; /* the same where vectors hold 8 floats: in no list, see ot_runtime_with_lanes */
 extern const ot_runtime ot_runtime_engine;        /* the project's engine on a cached CPU */
+extern const ot_runtime ot_runtime_engine_device; /* the same on a device */
 extern const ot_runtime ot_runtime_openvino;      /* OpenVINO on a CPU */
 extern const ot_runtime ot_runtime_openvino_8;    /* the same where vectors hold 8 floats, as above */
 extern const ot_runtime ot_runtime_loop;          /* runtimes on CPUs that take Loop, and neither Scan nor sequences */
