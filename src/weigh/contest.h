@@ -89,6 +89,9 @@ bool ot_budget_fits(const ot_figures *f, const ot_plan_options *o);
 
 /* The plan's regions compete; `bytes` is what the plan weighs. Fails: OT_E_NOMEM. */
 ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t bytes) OT_MUST_USE;
+/* `from` is to have r, which makes it `to`. Steps that take longer than what they replace must save more than tiles, for rows that are put
+ * together are predicted less well. */
+bool ot_contest_comes_in(const ot_contest *x, const ot_region *r, const ot_region_set *from, const ot_region_set *to);
 /* The best set of regions of all plans that is found with some work. *won: in the contest's arena, with room for all regions of the pool.
  * Fails: OT_E_NOMEM. */
 ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *won) OT_MUST_USE;
