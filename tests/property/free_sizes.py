@@ -6,8 +6,8 @@
 
 Each seed makes a network as streams.py does, frees its batch, its spatial extents or all of them, tiles it for a design size
 (--keep-dynamic --design ..., with --force every second time or each time), and runs original and result in ONNX Runtime at sizes that have nothing to do
-with the design: odd ones, such of a few rows, several samples, large ones. Every output must have the original's shape and be within
-1e-5 of its largest value; a size that the original refuses, the result must refuse as well. With --form stream, regions that carry rows from step to step are asked for. With --norms the networks normalise
+with the design: odd ones, such of a few rows, several samples, large ones (not such whose values take 2 GB). Every output must have the original's shape and be within
+1e-5 of its largest value, or twice what optimisations change in the original's; a size that the original refuses, the result must refuse as well. With --form stream, regions that carry rows from step to step are asked for. With --norms the networks normalise
 over maps and reduce them, which is done in parts: within 5e-4. What the file states of free dimensions must
 still be free in the result. With --crops the networks cut rows off both ends of maps, as residual blocks without padding do. Each seed runs in a process of its own. With --any the graphs are those of random_graphs.py, of every operator that it knows, with some dimensions
 of their inputs free; what ONNX Runtime does not compute alike with and without optimisations is not compared. Closes with 'N passed, N failed; N regions, N hand rows on; N sizes, N refused by both'.
@@ -24,10 +24,11 @@ import onnx
 
 import graph_gen
 from comparing import apart, difference, differences, nmse
-from streams import Net, session
+from streams import OWN, Net, session
 
 
 ORIGINAL = 'the original'
+MOST_BYTES = 2e9  # of all values of a network together: sessions of four runs fit a machine of 16 GB
 NORMS = ('InstanceNormalization', 'GroupNormalization', 'LayerNormalization')
 NORM_NMSE = 1e-6
 
@@ -70,11 +71,14 @@ def run(s, names, feeds):
         return None, str(e)
 
 
-def compare(want, got, names, bound):
-    for name, a, b in zip(names, want, got):
+def compare(want, got, names, bound, both):
+    """'' or what differs. both: the original without and with optimisations, which results may differ by twice; or nothing. (Seed 1000676: 6.3e-5 from
+    float64 without, 7.4e-5 with; the result 6.3e-5, so 9.5e-5 from the latter.)"""
+    for name, a, b, *own in zip(names, want, got, *both):
         if a.shape != b.shape:
             return f'output {name} is {b.shape}, not {a.shape}'
-        if a.size and not np.abs(a - b).max() <= bound * max(1, np.abs(a).max()):
+        rounding = OWN * np.abs(own[0] - own[1]).max() if a.size and len(own) == 2 else 0
+        if a.size and not np.abs(a - b).max() <= max(rounding, bound * max(1, np.abs(a).max())):
             return f'output {name} differs by {np.abs(a - b).max()}'
     return ''
 
@@ -88,6 +92,8 @@ def image_case(seed, kind=Net):
     axes = free_up(model, net)
     batch = int(net.rng.integers(2, 9)) if 0 in axes else 1
     shapes = [{'x': s} for s in sizes(net, axes, batch)]
+    per_element = 4 * sum(np.prod(s) for s in net.shape.values()) / np.prod(net.shape['x'])
+    shapes = [s for k, s in enumerate(shapes) if k == 0 or np.prod(s['x']) * per_element <= MOST_BYTES]
     return model, shapes[0], shapes, net.pick(['4K', '16K', '64K'])
 
 
@@ -285,7 +291,7 @@ def check(say, tool, seed, keep, kind, form=None, force=False):
             refused += wanted is None and got is None
             why = ''
             if wanted is not None and got is not None:
-                why = differences(outputs, wanted, got) if general else compare(wanted, got, outputs, BOUND[kind])
+                why = differences(outputs, wanted, got) if general else compare(wanted, got, outputs, BOUND[kind], both if optimise else [])
             elif (wanted is None) != (got is None) and (got is None or both == []):
                 why = f'only one refuses: {no or neither}'
             if why and general and got is not None and is_rounding(model, wanted, got):
