@@ -29,7 +29,7 @@ def main():
     ap.add_argument("tests", nargs="*")
     ap.add_argument("--keep")
     ap.add_argument("--package", action="append")
-    a = ap.parse_args()
+    a = ap.parse_intermixed_args()
     wheels = glob.glob(os.path.join(a.dist, "onnx_tile-*.whl"))
     if len(wheels) != 1:
         sys.exit(f"run.py: {len(wheels)} wheels in {a.dist}: run 'make wheel' first")
