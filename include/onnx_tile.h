@@ -192,6 +192,13 @@ const char *onnx_tile_session_error(const onnx_tile_session *s);
 /* Before loading: threads that share the work (default 1), and dimensions of inputs, as onnx_tile_bind_shape. What has fixed
  * dimensions throughout runs in memory that was planned when loading; the rest takes memory while it runs. */
 onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s, uint32_t threads) ONNX_TILE_MUST_USE;
+/* Before loading: somebody else's threads, in place of ones of the session's own (which run NULL brings back). `run` calls task(job, k)
+ * for k below n, each at most once, on any threads and in any order, and returns when all these calls have returned; tasks that it leaves
+ * out are done by the thread that runs the session. n is at most what onnx_tile_session_set_threads said. `run` and `of` must stay as
+ * long as the session; `run` is called in the threads that load and run it. */
+typedef void onnx_tile_task(void *job, size_t k);
+typedef void onnx_tile_run_tasks(void *of, onnx_tile_task *task, size_t n, void *job);
+onnx_tile_status onnx_tile_session_set_executor(onnx_tile_session *s, onnx_tile_run_tasks *run, void *of) ONNX_TILE_MUST_USE;
 onnx_tile_status onnx_tile_session_bind_shape(onnx_tile_session *s, const char *input, const int64_t *dims,
                                               uint32_t rank) ONNX_TILE_MUST_USE;
 /* Read a model, tiled or not, and make it ready to run; replaces the one the session had. ONNX_TILE_INPUT names node and

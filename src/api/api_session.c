@@ -16,6 +16,8 @@ struct onnx_tile_session {
     ot_arena *options; /* copies of strings and shapes, as long as the handle */
     ot_diag diag;
     uint32_t threads;
+    onnx_tile_run_tasks *run_tasks; /* NULL: threads of its own */
+    void *run_tasks_of;
     ot_shape_list shapes;
 
     /* of the loaded model */
@@ -52,7 +54,8 @@ static onnx_tile_status misuse(onnx_tile_session *s, const char *message)
 
 static ot_status open_model(onnx_tile_session *s)
 {
-    ot_session_options o = {.threads = s->threads, .shapes = s->shapes.all, .n_shapes = s->shapes.n};
+    ot_session_options o = {
+        .threads = s->threads, .executor = {s->run_tasks, s->run_tasks_of}, .shapes = s->shapes.all, .n_shapes = s->shapes.n};
     OT_TRY(ot_session_new(s->m, &o, &s->diag, &s->s));
     s->n_in = ot_session_inputs(s->s);
     s->n_out = ot_session_outputs(s->s);
@@ -170,6 +173,15 @@ onnx_tile_status onnx_tile_session_set_threads(onnx_tile_session *s, uint32_t th
     begin(s);
     if (threads < 1 || threads > 4096) return misuse(s, "threads must be from 1 to 4096");
     s->threads = threads;
+    return ONNX_TILE_OK;
+}
+
+onnx_tile_status onnx_tile_session_set_executor(onnx_tile_session *s, onnx_tile_run_tasks *run, void *of)
+{
+    if (!s) return ONNX_TILE_USAGE;
+    begin(s);
+    s->run_tasks = run;
+    s->run_tasks_of = of;
     return ONNX_TILE_OK;
 }
 

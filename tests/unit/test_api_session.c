@@ -202,6 +202,45 @@ static void sessions_in_two_threads(void **state)
     assert_int_equal(jobs[1].failures, 0);
 }
 
+/* Runs tasks in the calling thread, and counts the times it is asked to. */
+static void run_here(void *of, onnx_tile_task *task, size_t n, void *of_task)
+{
+    ++*(int *)of;
+    assert_in_range(n, 2, 3);
+    for (size_t k = 0; k < n; k++) task(of_task, k);
+}
+
+static void work_goes_to_the_executor(void **state)
+{
+    (void)state;
+    enum { ROWS = 400000 };
+    onnx_tile_session *s;
+    onnx_tile_tensor t;
+    const void *data;
+    int64_t dims[] = {ROWS, 3};
+    int asked = 0, with_executor;
+    float *x = calloc((size_t)ROWS * 3, sizeof *x);
+    assert_non_null(x);
+    for (int k = 0; k < ROWS * 3; k++) x[k] = (float)(k % 1000);
+    assert_int_equal(onnx_tile_session_create(&s), ONNX_TILE_OK);
+    check(s, onnx_tile_session_set_threads(s, 3));
+    check(s, onnx_tile_session_bind_shape(s, "x", dims, 2));
+    for (int own = 0; own < 2; own++) {
+        with_executor = asked;
+        check(s, onnx_tile_session_set_executor(s, own ? NULL : run_here, &asked));
+        check(s, onnx_tile_session_load_file(s, path));
+        check(s, onnx_tile_session_bind_input(s, 0, x, dims, 2));
+        check(s, onnx_tile_session_run(s));
+        check(s, onnx_tile_session_result(s, 0, &t, &data));
+        for (int k = 0; k < ROWS * 3; k++)
+            if (((const float *)data)[k] != x[k] * 2 + 1) fail_msg("element %d", k);
+    }
+    assert_true(with_executor > 0);
+    assert_int_equal(asked, with_executor);
+    onnx_tile_session_free(s);
+    free(x);
+}
+
 #else
 
 static void the_engine_is_missed(void **state)
@@ -239,6 +278,7 @@ static void misuse(void **state)
     assert_int_equal(onnx_tile_session_bind_output(s, 0, &x, 4), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_session_result(s, 0, &t, &data), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_session_set_threads(s, 0), ONNX_TILE_USAGE);
+    assert_int_equal(onnx_tile_session_set_executor(NULL, NULL, NULL), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_session_bind_shape(s, "x", dims, 1), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_session_load_file(s, ""), ONNX_TILE_USAGE);
     assert_int_equal(onnx_tile_session_input_count(s), 0);
@@ -264,6 +304,7 @@ int main(void)
         cmocka_unit_test(outputs_are_written_in_place),
         cmocka_unit_test(from_memory),
         cmocka_unit_test(sessions_in_two_threads),
+        cmocka_unit_test(work_goes_to_the_executor),
 #else
         cmocka_unit_test(the_engine_is_missed),
 #endif

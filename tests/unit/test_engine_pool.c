@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -130,6 +131,82 @@ static void nested_work_stays_in_its_chunk(void **state)
     }
     ot_pool_free(p);
     assert_null(ot_pool_use(NULL)); /* the pool that is freed is no longer used */
+}
+
+/* ---- threads of somebody else ---- */
+
+/* An executor of some kind, and what it was asked for. */
+typedef struct lender {
+    enum { ON_THREADS, BACKWARDS, EVERY_OTHER, NONE, LENDERS } kind;
+    size_t most; /* tasks of one call */
+} lender;
+
+typedef struct lent {
+    ot_task_fn *task;
+    void *job;
+    size_t k;
+} lent;
+
+static void *run_lent(void *of)
+{
+    const lent *l = of;
+    if (!ot_pool_inside()) l->task(l->job, l->k);
+    return ot_pool_inside() ? of : NULL; /* the thread is given back as it was */
+}
+
+static void lend(void *of, ot_task_fn *task, size_t n, void *job)
+{
+    lender *l = of;
+    lent each[THREADS];
+    pthread_t threads[THREADS];
+    void *wrong;
+    l->most = ot_max(l->most, n);
+    assert_true(n <= THREADS);
+    for (size_t k = 0; k < n; k++) each[k] = (lent){task, job, k};
+    for (size_t k = 0; l->kind == ON_THREADS && k < n; k++)
+        assert_int_equal(pthread_create(&threads[k], NULL, run_lent, &each[k]), 0);
+    for (size_t k = 0; l->kind == ON_THREADS && k < n; k++) {
+        assert_int_equal(pthread_join(threads[k], &wrong), 0);
+        assert_null(wrong);
+    }
+    for (size_t k = n; l->kind == BACKWARDS && k-- > 0;) assert_null(run_lent(&each[k]));
+    for (size_t k = 1; l->kind == EVERY_OTHER && k < n; k += 2) assert_null(run_lent(&each[k]));
+}
+
+static int threads_here(void)
+{
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[200];
+    int n = -1;
+    assert_non_null(f);
+    while (n < 0 && fgets(line, sizeof line, f)) (void)sscanf(line, "Threads: %d", &n);
+    (void)fclose(f);
+    return n;
+}
+
+static void executors_do_what_they_can(void **state)
+{
+    (void)state;
+    static tally t;
+    int before = threads_here();
+    for (int kind = 0; kind < LENDERS; kind++) {
+        lender l = {.kind = kind};
+        ot_pool *p = new_pool(THREADS);
+        ot_pool_run_on(p, (ot_executor){lend, &l});
+        (void)ot_pool_use(p);
+        for (int again = 0; again < 40; again++) {
+            memset(&t, 0, sizeof t);
+            t.n = 2 + below(ITEMS - 2);
+            t.threads = 2 + (uint32_t)below(THREADS - 1);
+            l.most = 0;
+            ot_pool_share_each(t.threads, t.n, count, &t);
+            check_tally(&t);
+            assert_int_equal(t.calls, t.n);
+            assert_int_equal(l.most, ot_min(t.threads, t.n));
+        }
+        assert_int_equal(threads_here(), before);
+        ot_pool_free(p);
+    }
 }
 
 /* ---- failures ---- */
@@ -316,6 +393,7 @@ int main(void)
         cmocka_unit_test(each_item_once),
         cmocka_unit_test(without_a_pool),
         cmocka_unit_test(nested_work_stays_in_its_chunk),
+        cmocka_unit_test(executors_do_what_they_can),
         cmocka_unit_test(failures_are_the_job_s),
         cmocka_unit_test(workers_that_never_run),
         cmocka_unit_test(pools_come_and_go),

@@ -12,6 +12,7 @@
 #define OT_ENGINE_H
 
 #include "analyse/analyse.h"
+#include "pool.h"
 
 /* ---- arrays ---- */
 
@@ -133,6 +134,7 @@ typedef struct ot_session_place {
 typedef struct ot_session_options {
     const ot_session_place *place; /* borrowed until ot_session_free; NULL: here */
     uint32_t threads;              /* 0: 1 */
+    ot_executor executor;          /* whose threads these are; run NULL: the session's own */
     bool reference;                /* reference kernels only */
     bool releases; /* the model serves this session only: contents of initializers that kernels keep in another form are
                                given back, and the model cannot be written or used again */

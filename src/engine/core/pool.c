@@ -44,9 +44,10 @@ struct ot_pool {
     pthread_mutex_t lock;      /* of the caller's sleep */
     pthread_cond_t done;
     atomic_bool caller_asleep;
-    unsigned forks;            /* when workers were started */
+    unsigned forks;            /* when workers were started, or the executor was set */
     uint32_t threads, started; /* the caller included; workers that run */
     bool tried;                /* to start them */
+    ot_executor executor;      /* run NULL: workers of its own */
     member workers[];          /* [threads - 1] */
 };
 
@@ -161,6 +162,15 @@ static void wake(member *m)
     if (atomic_load(&m->asleep) && pthread_mutex_trylock(&m->lock) == 0) signal_member(m);
 }
 
+/* What an executor's thread does. */
+static void participate(void *of, size_t id)
+{
+    bool before = here.inside;
+    here.inside = true;
+    work(of, (uint32_t)id);
+    here.inside = before;
+}
+
 static void start_workers(ot_pool *p)
 {
     p->tried = true;
@@ -226,6 +236,13 @@ ot_pool *ot_pool_use(ot_pool *p)
     return before;
 }
 
+void ot_pool_run_on(ot_pool *p, ot_executor e)
+{
+    p->executor = e;
+    p->forks = atomic_load(&forks);
+    p->tried = true;
+}
+
 bool ot_pool_inside(void) { return here.inside; }
 
 /* ---- sharing ---- */
@@ -251,6 +268,7 @@ static void share(ot_pool *p, uint32_t threads, int64_t n, int64_t chunks, ot_po
     p->chunks = chunks;
     atomic_store(&p->undone, chunks);
     atomic_store(&p->open, (uint64_t)threads << 32 | (uint64_t)chunks);
+    if (p->executor.run) p->executor.run(p->executor.of, participate, (size_t)ot_min(threads, chunks), p);
     for (uint32_t k = 0; k < p->started && k + 1 < threads && k + 1 < chunks; k++) wake(&p->workers[k]);
     here.inside = true;
     work(p, 0);
@@ -263,7 +281,7 @@ static void run(uint32_t threads, int64_t n, int64_t chunks, ot_pool_fn *fn, voi
     ot_pool *p = here.pool;
     if (n <= 0) return;
     if (p && !here.inside && threads > 1 && chunks > 1 && !p->tried) start_workers(p);
-    if (!p || here.inside || threads <= 1 || chunks <= 1 || p->started == 0 || is_orphan(p)) {
+    if (!p || here.inside || threads <= 1 || chunks <= 1 || (p->started == 0 && !p->executor.run) || is_orphan(p)) {
         fn(job, 0, n, 0);
         return;
     }

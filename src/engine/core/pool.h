@@ -25,6 +25,18 @@ ot_status ot_pool_new(uint32_t threads, ot_pool **out) OT_MUST_USE;
 /* Accepts NULL. Nothing may be running. In a child of fork, which has no workers, it frees memory only. */
 void ot_pool_free(ot_pool *p);
 
+/* Somebody else's threads, usable by this process while work is shared out. */
+typedef void ot_task_fn(void *job, size_t k);
+typedef struct ot_executor {
+    /* Calls task(job, k) for k in [0, n), each at most once, on any threads and in any order; returns when the calls have returned. What
+     * it leaves out is done without them. NULL: none. */
+    void (*run)(void *of, ot_task_fn *task, size_t n, void *job);
+    void *of;
+} ot_executor;
+
+/* Instead of threads of its own p uses those of e, of which up to p's number take part. Before the first work. */
+void ot_pool_run_on(ot_pool *p, ot_executor e);
+
 /* From now on ot_pool_share in this thread uses p (NULL: runs everything itself). Returns what it was. One thread at a time may use a
  * pool. */
 ot_pool *ot_pool_use(ot_pool *p);

@@ -106,6 +106,7 @@ static ot_status build(ot_session *s, const ot_session_options *o)
     if (!s->overridden) return ot_fail_nomem(s->d);
     for (size_t k = 0; k < o->n_overrides; k++) OT_TRY(override(s, &o->overrides[k]));
     if (s->threads > 1 && ot_pool_new(s->threads, &s->pool) != OT_OK) return ot_fail_nomem(s->d);
+    if (s->pool && o->executor.run) ot_pool_run_on(s->pool, o->executor);
     ot_pool_use(s->pool);
     OT_TRY(list_inputs(s));
     OT_TRY(ot_infer_shapes(g, o->shapes, o->n_shapes));
