@@ -15,6 +15,8 @@
 
 /* The first version whose kernels can fail with a line: ONNX Runtime 1.16. */
 #define ORT_VERSION_NEEDED 16
+/* The first one whose operators can use its threads. */
+#define ORT_VERSION_THREADS 17
 
 /* Theirs; only pointers to them are handed on. */
 typedef struct ort_status ort_status;
@@ -54,12 +56,13 @@ enum {
     ORT_RELEASE_SHAPE = 99,
     ORT_RELEASE_DOMAIN = 101,
     ORT_OPTION_EXISTS = 237,
-    ORT_OPTION = 238
+    ORT_OPTION = 238,
+    ORT_PARALLEL_FOR = 274 /* as of version ORT_VERSION_THREADS */
 };
 
 typedef void (*ort_function)(void);
 typedef struct ort_api {
-    ort_function at[ORT_OPTION + 1];
+    ort_function at[ORT_PARALLEL_FOR + 1];
 } ort_api;
 
 typedef struct ort_base {
@@ -83,6 +86,8 @@ typedef ort_status *(*ort_attribute_string)(const ort_info *i, const char *name,
 typedef ort_status *(*ort_count)(const ort_context *c, size_t *out);
 typedef ort_status *(*ort_input)(const ort_context *c, size_t k, const ort_value **out);
 typedef ort_status *(*ort_output)(ort_context *c, size_t k, const int64_t *dims, size_t rank, ort_value **out);
+typedef ort_status *(*ort_parallel_for)(const ort_context *c, void (*task)(void *job, size_t k), size_t n, size_t batches,
+                                        void *job); /* batches 0: as many as there are threads */
 typedef void (*ort_release_status)(ort_status *s);
 typedef void (*ort_release_shape)(ort_shape *s);
 typedef void (*ort_release_domain)(ort_domain *d);

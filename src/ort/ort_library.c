@@ -3,8 +3,8 @@
  *     y0, y1 = "onnx_tile"::Engine(x0, x1, ...) {model="an ONNX file: standard ONNX or the engine's form", threads=0}
  *
  * Knows the engine by include/onnx_tile.h only. A node has a session of its own, which is made with the runtime's session. Inputs are read
- * where they lie; outputs of fixed dimensions are computed in the runtime's memory, others are copied there. Runs of one node come one
- * after the other, whoever calls.
+ * where they lie; outputs of fixed dimensions are computed in the runtime's memory, others are copied there. The work is shared out to the
+ * runtime's threads, unless somebody says a number. Runs of one node come one after the other, whoever calls.
  */
 #include "onnx_tile.h"
 #include "ort_abi.h"
@@ -28,7 +28,8 @@
 typedef struct setting {
     ort_op op; /* first: the runtime hands it back */
     ort_domain *domain;
-    uint32_t threads; /* 0: not said */
+    uint32_t threads;          /* 0: not said */
+    ort_parallel_for parallel; /* NULL: this runtime keeps its threads to itself */
     struct setting *next;
 } setting;
 
@@ -36,6 +37,8 @@ typedef struct kernel {
     const ort_api *api;
     onnx_tile_session *session;
     pthread_mutex_t lock; /* a session belongs to one thread at a time */
+    ort_parallel_for parallel;
+    const ort_context *running; /* NULL: no run is under way */
 } kernel;
 
 static ort_status *failure(const ort_api *api, const char *what, const char *why)
@@ -58,16 +61,40 @@ static ort_status *failure(const ort_api *api, const char *what, const char *why
 
 /* ---- making one ---- */
 
-/* Threads of a session: the session's entry, else the node's attribute, else as many as the machine has. */
-static uint32_t threads_of(const setting *s, const ort_api *api, const ort_info *info)
+/* Threads that a session or a node asks for: the session's entry, else the node's attribute. 0: neither says. */
+static uint32_t threads_said(const setting *s, const ort_api *api, const ort_info *info)
 {
     int64_t asked = 0;
     if (s->threads) return s->threads;
     ort_status *none = CALL(api, ORT_ATTRIBUTE_INT, ort_attribute_int)(info, "threads", &asked);
     if (none) CALL(api, ORT_RELEASE_STATUS, ort_release_status)(none);
-    if (!none && asked > 0 && asked <= THREADS_LIMIT) return (uint32_t)asked;
+    return !none && asked > 0 && asked <= THREADS_LIMIT ? (uint32_t)asked : 0;
+}
+
+static uint32_t threads_of_machine(void)
+{
     long there = sysconf(_SC_NPROCESSORS_ONLN);
     return there < 1 ? 1 : there > THREADS_LIMIT ? THREADS_LIMIT : (uint32_t)there;
+}
+
+/* onnx_tile_run_tasks on the runtime's threads of this run; what it does not do, weights that are packed when the session is made among it,
+ * the engine does in the calling thread. */
+static void run_on_runtime(void *of, onnx_tile_task *task, size_t n, void *job)
+{
+    const kernel *k = of;
+    if (!k->running) return;
+    ort_status *st = k->parallel(k->running, task, n, 0, job);
+    if (st) CALL(k->api, ORT_RELEASE_STATUS, ort_release_status)(st);
+}
+
+/* The runtime does not tell how many threads it has: those of the machine are the most that take part. */
+static ort_status *set_threads(kernel *k, const setting *s, const ort_info *info)
+{
+    uint32_t said = threads_said(s, k->api, info);
+    TRY_TILE(k, onnx_tile_session_set_threads(k->session, said ? said : threads_of_machine()));
+    k->parallel = said ? NULL : s->parallel;
+    if (k->parallel) TRY_TILE(k, onnx_tile_session_set_executor(k->session, run_on_runtime, k));
+    return NULL;
 }
 
 static ort_status *load_body(kernel *k, const ort_info *info)
@@ -96,7 +123,7 @@ static void destroy(void *object)
 static ort_status *fill_kernel(kernel *k, const setting *s, const ort_info *info)
 {
     if (onnx_tile_session_create(&k->session) != ONNX_TILE_OK) return failure(k->api, "out of memory", NULL);
-    TRY_TILE(k, onnx_tile_session_set_threads(k->session, threads_of(s, k->api, info)));
+    TRY_ORT(set_threads(k, s, info));
     return load_body(k, info);
 }
 
@@ -231,7 +258,9 @@ static ort_status *compute(void *object, ort_context *c)
 {
     kernel *k = object;
     pthread_mutex_lock(&k->lock);
+    k->running = c;
     ort_status *st = run_locked(k, c);
+    k->running = NULL;
     pthread_mutex_unlock(&k->lock);
     return st;
 }
@@ -291,11 +320,11 @@ static ort_status *threads_asked(const ort_api *api, const ort_options *o, uint3
     return NULL;
 }
 
-static ort_status *make_setting(const ort_api *api, uint32_t threads, setting **out)
+static ort_status *make_setting(const ort_api *api, uint32_t threads, ort_parallel_for parallel, setting **out)
 {
     setting *s = calloc(1, sizeof *s);
     if (!s) return failure(api, "out of memory", NULL);
-    *s = (setting){.op = OPERATOR, .threads = threads};
+    *s = (setting){.op = OPERATOR, .threads = threads, .parallel = parallel};
     ort_status *st = CALL(api, ORT_CREATE_DOMAIN, ort_create_domain)(DOMAIN_NAME, &s->domain);
     if (!st) st = CALL(api, ORT_DOMAIN_ADD, ort_domain_add)(s->domain, &s->op);
     if (st) {
@@ -307,16 +336,16 @@ static ort_status *make_setting(const ort_api *api, uint32_t threads, setting **
     return NULL;
 }
 
-/* The domain for that many threads: sessions of all time share it. */
-static ort_status *setting_for(const ort_api *api, uint32_t threads, setting **out)
+/* The domain for these threads: sessions of all time share it. */
+static ort_status *setting_for(const ort_api *api, uint32_t threads, ort_parallel_for parallel, setting **out)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static setting *all;
     ort_status *st = NULL;
     pthread_mutex_lock(&lock);
-    for (*out = all; *out && (*out)->threads != threads;) *out = (*out)->next;
+    for (*out = all; *out && ((*out)->threads != threads || (*out)->parallel != parallel);) *out = (*out)->next;
     if (!*out) {
-        st = make_setting(api, threads, out);
+        st = make_setting(api, threads, parallel, out);
         if (!st) {
             (*out)->next = all;
             all = *out;
@@ -339,13 +368,15 @@ ort_status *RegisterCustomOps(ort_options *options, const ort_base *base)
     if (!first) return NULL; /* no table at all: nothing can be said, and the model will not load */
     /* Asking for a table that it lacks makes the runtime print a line of its own. */
     const char *version = base->version();
-    bool fits = sscanf(version, "%d.%d", &major, &minor) == 2 && (major > 1 || minor >= ORT_VERSION_NEEDED);
-    const ort_api *api = fits ? base->get_api(ORT_VERSION_NEEDED) : NULL;
+    if (sscanf(version, "%d.%d", &major, &minor) != 2) minor = 0;
+    if (major > 1) minor = ORT_VERSION_THREADS;
+    const ort_api *api = minor >= ORT_VERSION_NEEDED ? base->get_api(ORT_VERSION_NEEDED) : NULL;
+    const ort_api *newer = minor >= ORT_VERSION_THREADS ? base->get_api(ORT_VERSION_THREADS) : NULL;
     if (!api) {
         snprintf(line, sizeof line, "ONNX Runtime %.40s is too old: 1.%d or newer is needed", version, ORT_VERSION_NEEDED);
         return failure(first, line, NULL);
     }
     TRY_ORT(threads_asked(api, options, &threads));
-    TRY_ORT(setting_for(api, threads, &s));
+    TRY_ORT(setting_for(api, threads, newer ? CALL(newer, ORT_PARALLEL_FOR, ort_parallel_for) : NULL, &s));
     return CALL(api, ORT_OPTIONS_ADD, ort_options_add)(options, s->domain);
 }

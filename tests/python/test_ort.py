@@ -1,4 +1,5 @@
 """The engine as an operator of ONNX Runtime: what tile(runtime="ort-engine") writes, run with the package's library."""
+import os
 import threading
 import unittest
 
@@ -10,8 +11,17 @@ import onnxruntime
 import onnx_tile
 
 
-def open_session(model, **config):
-    options = onnxruntime.SessionOptions()
+VERSION = tuple(int(x) for x in onnxruntime.__version__.split(".")[:2])
+
+
+def processor_time(task):
+    """Seconds that a thread of this process has run."""
+    with open(f"/proc/self/task/{task}/schedstat", encoding="ascii") as f:
+        return int(f.read().split()[0]) * 1e-9
+
+
+def open_session(model, options=None, **config):
+    options = options or onnxruntime.SessionOptions()
     options.log_severity_level = 4
     for key, value in config.items():
         options.add_session_config_entry("onnx_tile." + key, value)
@@ -53,6 +63,29 @@ class InOnnxRuntime(unittest.TestCase):
         results = [open_session(tiled, threads=n).run(None, {"x": self.x})[0] for n in ("1", "2", "3")]
         for y in results[1:]:
             self.assertTrue(np.array_equal(results[0], y))
+
+    @unittest.skipIf(VERSION < (1, 17), "operators of ONNX Runtime 1.16 cannot use its threads")
+    @unittest.skipIf(os.cpu_count() < 2, "one processor")
+    def test_onnx_runtime_s_threads_do_the_work(self):
+        model = networks.conv_chain(256, 256)
+        x = np.random.default_rng(1).random((1, 3, 256, 256), np.float32)
+        want, = plain(model).run(None, {"x": x})
+        tiled, _ = within(model)
+        for n in (1, 2):
+            before = set(os.listdir("/proc/self/task"))
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = n
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+            session = open_session(tiled, options)
+            workers = set(os.listdir("/proc/self/task")) - before
+            self.assertEqual(len(workers), n - 1)
+            for _ in range(30):
+                self.assertTrue(same(session.run(None, {"x": x})[0], want))
+                if all(processor_time(w) > 2e-4 for w in workers):
+                    break
+            self.assertEqual(set(os.listdir("/proc/self/task")) - before, workers, "no threads but ONNX Runtime's")
+            self.assertTrue(all(processor_time(w) > 2e-4 for w in workers), f"{n} threads: some never worked")
+            del session
 
     def test_an_untiled_model_is_one_operator_too(self):
         whole, result = onnx_tile.tile(networks.conv_chain(16, 16), runtime="ort-engine")
