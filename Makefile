@@ -73,7 +73,7 @@ FUZZ_TIME ?= 160
 SOAK_SEEDS ?= 5000
 
 .PHONY: all help check unit golden golden-update e2e soak demo reports install uninstall asan ubsan sanitize san-run tsan tsan-run fuzz fuzz-run matrix arrows lint format \
-        format-check bench busy cover clean python test-tools wheel wheel-parts ort-library check-python deb check-deb
+        format-check bench busy cover clean python test-tools wheel wheel-parts ort-library check-python check-wheel deb check-deb
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -92,6 +92,7 @@ help:
 	@echo 'make ort-library  build/wheel/libonnxtile_ort.so: the engine as an operator of ONNX Runtime (docs/onnxruntime-operators.md)'
 	@echo 'make check-deb    the packages in a bare root: installed, run, removed'
 	@echo 'make check-python tests of the wheel, in a fresh virtual environment'
+	@echo 'make check-wheel  the wheel in a bare root: installed, README'\''s lines of Python run'
 	@echo 'make asan | ubsan unit tests, the tool over small models and mutations of them under a sanitizer'
 	@echo 'make sanitize     unit tests under both at once'
 	@echo 'make tsan         the engine: unit tests and tiled models on three threads, under ThreadSanitizer (clang)'
@@ -397,6 +398,10 @@ CFLAGS_WHEEL := -fPIC -fvisibility=hidden
 deb:
 	$(Q)scripts/setup.sh deb
 	@scripts/deb.sh dist
+
+check-wheel: python
+	$(Q)scripts/setup.sh deb
+	@PYTHON=$(abspath $(PYTHON)) tests/python/bare_root.sh dist
 
 check-deb:
 	$(Q)scripts/setup.sh deb
