@@ -380,7 +380,7 @@ static bool same_shape(const maker *m, uint32_t v, uint32_t w)
     const ot_value *a = &m->g->values[v % n], *b = &m->g->values[w % n];
     if (!m->pinned || x->bytes != y->bytes || a->rank != b->rank || a->rank < 0) return false;
     for (int32_t k = 0; k < a->rank; k++)
-        if (a->dims[k] != b->dims[k] && (k != 1 || x->is_blocked == y->is_blocked)) return false;
+        if (a->dims[k] < 0 || (a->dims[k] != b->dims[k] && (k != 1 || x->is_blocked == y->is_blocked))) return false;
     return true; /* equal bytes and other extents: equal channels when padded */
 }
 
@@ -471,6 +471,21 @@ static ot_status plan_buffers(maker *m)
     return OT_OK;
 }
 
+/* Bytes of windows that move with the iteration, whose extents nobody states but the Reshape behind them: the view says them. */
+static void measure_viewed(maker *m)
+{
+    for (size_t p = m->p->n; p-- > 0;) {
+        const ot_exec_step *s = &m->p->steps[p];
+        if (s->is_gone || !s->is_view || s->n_reads == 0 || s->n_writes == 0) continue;
+        ot_exec_value *x = &m->p->values[s->reads[0]];
+        const ot_value *of = &m->g->values[s->reads[0] % m->g->n_values];
+        const int64_t bytes = m->p->values[s->writes[0]].bytes;
+        if (x->bytes >= 0 || bytes < 0 || !of->is_tensor || of->producer == OT_NONE) continue;
+        x->bytes = bytes;
+        m->p->n_unknown--;
+    }
+}
+
 /* Bytes of results that a branch does not state: those of the If say them. */
 static void measure_unstated(maker *m)
 {
@@ -510,6 +525,7 @@ ot_status ot_exec_plan_make(const ot_graph *g, const ot_runtime *r, bool pinned,
         if (!m.merged[id] && !g->nodes[id].is_static) OT_TRY(node_step(&m, id));
     }
     measure_unstated(&m);
+    measure_viewed(&m);
     OT_TRY(ot_exec_order(out, a));
     OT_TRY(plan_buffers(&m));
     return OT_OK;

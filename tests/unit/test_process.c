@@ -225,6 +225,23 @@ static void computed_sizes_are_known(void **state)
     assert_in_range(f.pattern, 19 * MB, 21 * MB);
 }
 
+/* A window that moves with the iteration has the extents that the Reshape behind it states: 8 MiB beside those of the result. */
+static void moving_windows_take_memory(void **state)
+{
+    (void)state;
+    ot_process_figures f = played(
+        "model ir 8 opset 17\ngraph g {\n  input %x : float32[8,1024,2048]\n  init %n : int64[] = [8]\n  init %yes : bool[] = [1]\n"
+        "  init %one : int64[1] = [1]\n  init %first : int64[1] = [0]\n  init %extents : int64[3] = [1,1024,2048]\n"
+        "  %y : float32[8,1,1,1] = Loop(%n, %yes) {body=graph step {\n    input %i : int64[]\n    input %go : bool[]\n"
+        "    outer %x : float32[8,1024,2048]\n    outer %one : int64[1]\n    outer %first : int64[1]\n    outer %extents : int64[3]\n"
+        "    %on : bool[] = Identity(%go)\n    %from = Reshape(%i, %one)\n    %to = Add(%from, %one)\n"
+        "    %s = Slice(%x, %from, %to, %first)\n    %v = Reshape(%s, %extents)\n    %e = Softmax(%v) {axis=2}\n"
+        "    %r : float32[1,1,1] = ReduceMax(%e)\n    output %on\n    output %r\n  }}\n  output %y\n}\n",
+        true);
+    assert_int_equal(f.n_unknown, 0);
+    assert_in_range(f.first_run, 16 * MB + OWN, 18 * MB + OWN);
+}
+
 static size_t steps_of(const char *text)
 {
     ot_diag d;
@@ -544,6 +561,7 @@ int main(void)
         cmocka_unit_test(squares_take_memory),
         cmocka_unit_test(blocks_are_padded),
         cmocka_unit_test(computed_sizes_are_known),
+        cmocka_unit_test(moving_windows_take_memory),
         cmocka_unit_test(convolutions_take_in),
         cmocka_unit_test(odd_graphs_are_played),
         cmocka_unit_test(branches_have_no_block),
