@@ -1,13 +1,16 @@
-/* calibrate: measure this machine, write a target file.
+/* calibrate: measure this machine or a device, write a target file.
  *
- *   built-in estimate of `host` --> capacities --> measured figures --> host-calibrated --> -o FILE, or the cache
+ *   built-in estimate of `host` --> capacities --> measured figures --> host-calibrated   --> -o FILE, or the cache
+ *   device                      --> capacities --> measured figures --> opencl-calibrated --> -o FILE
  *
- * The file names the processor and the number of threads, nothing else of the machine.
+ * The file names the processor and the number of threads, or the device; nothing else of the machine.
  */
 #include "calibrate_command.h"
 
-#include "measure/calibrate.h"
+#include "model_device.h"
+
 #include "export/out_file.h"
+#include "measure/calibrate.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -60,18 +63,38 @@ static void print_rate(FILE *f, const char *what, double rate, const char *unit)
     fprintf(f, "%-16s %8.2f %s\n", what, rate / 1e9, unit);
 }
 
-static void print_figures(const ot_calibration *c, FILE *f)
+static void print_machine(const ot_calibration *c, FILE *f)
 {
     const ot_target *t = &c->target;
-    char a[32], b[32], e[32];
     fprintf(f, "%s, %u thread%s\n\n", t->cpu, c->threads, c->threads == 1 ? "" : "s");
     print_rate(f, "L1", c->bw_l1, "GB/s");
     print_rate(f, "fast (L2)", t->bw_fast, "GB/s");
     if (t->mid_bytes) print_rate(f, "mid (L3)", t->bw_mid, "GB/s");
     print_rate(f, "slow", t->bw_slow, "GB/s");
     print_rate(f, "slow, one core", t->bw_slow_core, "GB/s");
+}
+
+static void print_device(const ot_calibration *c, FILE *f)
+{
+    const ot_transfer_costs *x = &c->transfers;
+    char a[32], b[32];
+    fprintf(f, "%s\n\n", c->target.description);
+    print_rate(f, "upload", x->upload, "GB/s");
+    print_rate(f, "download", x->download, "GB/s");
+    fprintf(f, "%-16s upload %s, download %s\n", "transfers begin", ot_format_seconds(x->upload_start, a, sizeof a),
+            ot_format_seconds(x->download_start, b, sizeof b));
+    fprintf(f, "%-16s %11s\n", "fast", ot_format_bytes((double)c->target.fast_bytes, a, sizeof a));
+    print_rate(f, "", c->target.bw_fast, "GB/s");
+    print_rate(f, "slow", c->target.bw_slow, "GB/s");
+}
+
+static void print_figures(const ot_calibration *c, FILE *f)
+{
+    const ot_target *t = &c->target;
+    char a[32], b[32], e[32];
+    (c->dev ? print_device : print_machine)(c, f);
     print_rate(f, "convolution", t->rate_conv, "G multiply-adds/s");
-    print_rate(f, "  winograd", t->rate_conv_winograd, "G multiply-adds/s of its products");
+    if (!c->dev) print_rate(f, "  winograd", t->rate_conv_winograd, "G multiply-adds/s of its products");
     print_rate(f, "  pointwise", t->rate_conv_pointwise, "G multiply-adds/s");
     print_rate(f, "  depthwise", t->rate_conv_depthwise, "G multiply-adds/s");
     print_rate(f, "matrix product", t->rate_gemm, "G multiply-adds/s");
@@ -79,8 +102,9 @@ static void print_figures(const ot_calibration *c, FILE *f)
     print_rate(f, "transcendental", t->rate_trans, "G elements/s");
     print_rate(f, "reduction", t->rate_reduce, "G elements/s");
     print_rate(f, "pooling", t->rate_pool, "G elements/s");
-    fprintf(f, "overheads        node %s, tile %s, region %s\n", ot_format_seconds(t->node_overhead, a, sizeof a),
-            ot_format_seconds(t->loop_overhead, b, sizeof b), ot_format_seconds(t->region_overhead, e, sizeof e));
+    fprintf(f, "overheads        %s %s, tile %s, region %s\n", c->dev ? "launch" : "node",
+            ot_format_seconds(t->node_overhead, a, sizeof a), ot_format_seconds(t->loop_overhead, b, sizeof b),
+            ot_format_seconds(t->region_overhead, e, sizeof e));
 }
 
 /* ---- the command ---- */
@@ -97,20 +121,57 @@ static ot_status describe(ot_calibration *c, uint32_t threads, ot_diag *d)
     return OT_OK;
 }
 
+static ot_status measure_machine(ot_calibration *c, uint32_t threads, ot_diag *d)
+{
+    OT_TRY(describe(c, threads, d));
+    return ot_calibrate(c, d);
+}
+
+/* What files may contain of a name that a driver gives. */
+static void make_printable(char *text)
+{
+    for (char *p = text; *p; p++)
+        if (*p < ' ' || *p > '~') *p = '?';
+}
+
+static ot_status measure_device(ot_calibration *c, ot_diag *d)
+{
+    ot_target *t = &c->target;
+    const ot_device_facts *f = ot_device_about(c->dev);
+    const char *api = ot_dev_api_name(f->api);
+    char up[32], down[32];
+    c->threads = 1;
+    OT_TRY(ot_calibrate_device(c, d));
+    snprintf(t->name, sizeof t->name, "%s-calibrated", api);
+    snprintf(t->description, sizeof t->description, "%s on %.80s; upload %.1f GB/s and %s, download %.1f GB/s and %s", api, f->name,
+             c->transfers.upload / 1e9, ot_format_seconds(c->transfers.upload_start, up, sizeof up), c->transfers.download / 1e9,
+             ot_format_seconds(c->transfers.download_start, down, sizeof down));
+    make_printable(t->description);
+    return OT_OK;
+}
+
+static ot_status finish(const ot_calibrate_request *r, ot_calibration *c, char *path, ot_diag *d)
+{
+    if (!r->output) OT_TRY(make_folders(path, d));
+    OT_TRY(save(&c->target, path, d));
+    if (r->quiet) return OT_OK;
+    FILE *f = strcmp(path, "-") == 0 ? stderr : stdout;
+    print_figures(c, f);
+    if (f == stdout) printf("written to %s\n", path);
+    return ferror(f) ? OT_E_SYSTEM : OT_OK;
+}
+
 ot_status ot_calibrate_command(const ot_calibrate_request *r, ot_diag *d)
 {
     char path[4096];
+    ot_model_device on;
     ot_calibration c = {.log = r->verbose ? stderr : NULL, .progress = r->progress};
     OT_TRY(choose_path(r, path, sizeof path, d));
-    OT_TRY(describe(&c, r->threads, d));
-    ot_status s = ot_calibrate(&c, d);
+    OT_TRY(ot_model_device_open(r->device, 0, d, &on));
+    c.dev = on.dev;
+    ot_status s = c.dev ? measure_device(&c, d) : measure_machine(&c, r->threads, d);
     ot_progress_end(c.progress);
-    OT_TRY(s);
-    if (!r->output) OT_TRY(make_folders(path, d));
-    OT_TRY(save(&c.target, path, d));
-    if (r->quiet) return OT_OK;
-    FILE *f = strcmp(path, "-") == 0 ? stderr : stdout;
-    print_figures(&c, f);
-    if (f == stdout) printf("written to %s\n", path);
-    return ferror(f) ? OT_E_SYSTEM : OT_OK;
+    if (s == OT_OK) s = finish(r, &c, path, d);
+    ot_model_device_close(&on);
+    return s;
 }

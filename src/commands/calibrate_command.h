@@ -1,4 +1,4 @@
-/* The command calibrate: this machine, as the native engine sees it, into a target file. */
+/* The command calibrate: this machine, as the native engine sees it, or a device, into a target file. */
 #ifndef OT_CALIBRATE_COMMAND_H
 #define OT_CALIBRATE_COMMAND_H
 
@@ -7,6 +7,7 @@
 typedef struct ot_calibrate_request {
     const char *output; /* file, "-" for stdout; NULL: the cache, from where the target `host` takes it */
     uint32_t threads;   /* 0: all cores */
+    const char *device; /* "opencl:1", measured in place of this machine: then there is an output; NULL or "cpu": none */
     bool quiet, verbose;
     ot_progress *progress; /* NULL: none */
 } ot_calibrate_request;

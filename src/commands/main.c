@@ -213,8 +213,12 @@ static ot_status bench_model(const ot_options *o, ot_diag *d)
 static ot_status calibrate(const ot_options *o, ot_diag *d)
 {
     ot_progress progress = progress_of(o);
-    ot_calibrate_request r = {
-        .output = o->output, .threads = o->threads, .quiet = o->quiet, .verbose = o->verbose, .progress = &progress};
+    ot_calibrate_request r = {.output = o->output,
+                              .threads = o->threads,
+                              .device = o->device,
+                              .quiet = o->quiet,
+                              .verbose = o->verbose,
+                              .progress = &progress};
     return ot_calibrate_command(&r, d);
 }
 

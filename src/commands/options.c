@@ -150,10 +150,20 @@ static ot_status check_dynamic(ot_diag *d, const ot_options *o)
                    "--keep-dynamic does not go with --verify, which is for one size: bind the dimensions with --shape instead");
 }
 
+static bool names_device(const ot_options *o) { return o->device && strcmp(o->device, "cpu") != 0; }
+
+static ot_status check_calibrate(ot_diag *d, const ot_options *o)
+{
+    if (!names_device(o)) return OT_OK;
+    if (!o->output)
+        return ot_fail(d, OT_E_USAGE, "the cache is for this machine: add -o T.xml for what is measured of --device %s", o->device);
+    return o->threads ? ot_fail(d, OT_E_USAGE, "--threads are of this machine: leave them out with --device %s", o->device) : OT_OK;
+}
+
 /* What is for the interpreter, what for devices. */
 static ot_status check_device(ot_diag *d, const ot_options *o)
 {
-    bool device = o->device && strcmp(o->device, "cpu") != 0;
+    bool device = names_device(o);
     if (o->device_memory > 0 && !device)
         return ot_fail(d, OT_E_USAGE, "--device-memory is a device's: add --device opencl (here, --memory-budget plans for one)");
     if (o->command != OT_CMD_RUN_KERNEL) return OT_OK;
@@ -183,7 +193,8 @@ static ot_status check_gate(ot_diag *d, ot_options *o)
 static ot_status check_together(ot_diag *d, ot_options *o)
 {
     if (ot_options_ask(o)) return OT_OK;
-    if (o->command == OT_CMD_CALIBRATE || o->command == OT_CMD_DEVICES) return OT_OK;
+    if (o->command == OT_CMD_CALIBRATE) return check_calibrate(d, o);
+    if (o->command == OT_CMD_DEVICES) return OT_OK;
     if (!o->model && (o->command == OT_CMD_PLAN_MEMORY || o->command == OT_CMD_RUN_KERNEL))
         return ot_fail(d, OT_E_USAGE, "no file given: see 'onnx-tile --help'");
     if (o->command == OT_CMD_COMPARE) {

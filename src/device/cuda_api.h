@@ -15,6 +15,7 @@ enum { /* attributes */
        CU_ITEMS_MOST = 1,
        CU_SHARED_BYTES = 8,
        CU_UNITS = 16,
+       CU_L2_BYTES = 38,
        CU_MAJOR = 75,
        CU_MINOR = 76,
        CU_MANAGED = 83,

@@ -40,6 +40,7 @@ static void ask(const cuda_api *cu, int device, uint32_t number, ot_device_facts
     f->alignment = 256;
     f->granule = 1;
     f->cache_line = 128;
+    f->cache_bytes = ask_int(cu, device, CU_L2_BYTES);
     f->units = (uint32_t)ask_int(cu, device, CU_UNITS);
     f->items_most = (uint32_t)ask_int(cu, device, CU_ITEMS_MOST);
 }

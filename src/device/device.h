@@ -63,6 +63,7 @@ typedef struct ot_device_facts {
     int64_t alignment;                   /* of a slice's offset that a kernel is given */
     int64_t granule;                     /* of flushes and invalidations of maps */
     int64_t cache_line;                  /* bytes; 0: unknown */
+    int64_t cache_bytes;                 /* of the cache before the device's memory; 0: unknown */
     uint32_t units;                      /* compute units */
     uint32_t items_most;                 /* work-items of a work-group */
     uint32_t groups_most;                /* work-groups along an axis */

@@ -133,6 +133,7 @@ static void ask(const opencl_api *cl, cl_device_id id, uint32_t number, ot_devic
     f->alignment = ot_max(1, ask_int(cl, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8);
     f->granule = 1;
     f->cache_line = ask_int(cl, id, CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE);
+    f->cache_bytes = ask_long(cl, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
     f->units = ask_int(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS);
     f->items_most = (uint32_t)items;
 }

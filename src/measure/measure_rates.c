@@ -9,9 +9,13 @@
  * Each thread runs a session of one thread on a model of its own, as the tiles of a region run: the rate of all is the sum. From
  * the least time of a node the cost model (plan/cost/node_cost.c) is solved for the rate: what it will predict for such a node is then
  * what was measured. A class has the geometric mean of its models.
+ *
+ * On a device one session runs each model, and the time is that of its kernels by the device's clock: launches and transfers are apart.
  */
 #include "calibrate.h"
 
+#include "device/profile.h"
+#include "engine/device/device_session.h"
 #include "plan/cost/cost.h"
 #include "measure.h"
 #include "measure_team.h"
@@ -73,7 +77,7 @@ static const probe PROBES[] = {
 static int64_t image_side(int64_t channels, int64_t fast_bytes)
 {
     int64_t side = (int64_t)sqrt((double)fast_bytes / (double)(16 * channels));
-    return ot_min(256, ot_max(8, side / 8 * 8));
+    return ot_min(1024, ot_max(8, side / 8 * 8));
 }
 
 static void write_convolutions(FILE *f, const probe *p, int64_t side)
@@ -133,6 +137,8 @@ static void write_probe(FILE *f, const probe *p, int64_t fast_bytes)
 typedef struct runner {
     const char *text;    /* of the graph's inside */
     uint32_t threads;    /* of the session */
+    ot_device *dev;      /* where it runs; NULL: here */
+    bool kernels;        /* the time is that of the device's kernels */
     double seconds;      /* to go on for */
     double best;         /* least seconds of a run */
     double units, bytes; /* of a run: what the cost model divides by the rate, and by the bandwidth */
@@ -183,12 +189,25 @@ static void count_work(const ot_graph *g, runner *r)
     }
 }
 
+/* One run, which may be the fastest. */
+static ot_status run_timed(runner *r, ot_measured *x)
+{
+    ot_device_error e;
+    if (r->kernels && ot_device_profile_start(r->dev, &e) != OT_OK) return ot_device_tell(&e, &r->d);
+    OT_TRY(ot_measured_run(x, true, &r->d));
+    double took = r->kernels ? ot_device_profile_sum(r->dev).work[OT_DEV_WORK_KERNEL].seconds : x->seconds[x->n_runs - 1];
+    if (took <= 0) return ot_fail(&r->d, OT_E_SYSTEM, "the device does not say how long kernels take");
+    if (r->best == 0 || took < r->best) r->best = took;
+    return OT_OK;
+}
+
 static ot_status run_model(runner *r, ot_model *m, ot_arena *a, ot_gate *g, bool *passed)
 {
     ot_feed feed = {0};
     ot_measured x = {0};
     ot_feed_request none = {0};
-    ot_session_options o = {.threads = r->threads};
+    const ot_session_place place = r->dev ? ot_device_place(r->dev) : (ot_session_place){0};
+    ot_session_options o = {.threads = r->threads, .place = r->dev ? &place : NULL};
     ot_status s = ot_feed_new(m->graph, &none, a, &r->d, &feed);
     if (s == OT_OK) s = ot_measured_open(&x, m, &feed, &o, a, &r->d);
     if (s == OT_OK) s = ot_measured_run(&x, false, &r->d);
@@ -196,8 +215,7 @@ static ot_status run_model(runner *r, ot_model *m, ot_arena *a, ot_gate *g, bool
     ot_gate_pass(g);
     *passed = true;
     double until = ot_now() + r->seconds;
-    for (int k = 0; s == OT_OK && (k < 3 || ot_now() < until); k++) s = ot_measured_run(&x, true, &r->d);
-    if (s == OT_OK) r->best = ot_spread_of(x.seconds, x.n_runs).min;
+    for (int k = 0; s == OT_OK && (k < 3 || ot_now() < until); k++) s = run_timed(r, &x);
     if (s == OT_OK) (void)ot_session_times(x.s, &r->n_nodes);
     ot_measured_close(&x);
     ot_feed_release(&feed);
@@ -217,10 +235,10 @@ static void run_probe(void *of, ot_gate *g)
     ot_arena_free(a);
 }
 
-/* `n` threads run the graph, each in a session of `threads` threads. Fails like the first that fails. runners: [n] */
-static ot_status run_team(const char *graph, uint32_t n, uint32_t threads, double seconds, runner *runners, ot_diag *d)
+/* `n` threads run the graph, each as `like` says. Fails like the first that fails. runners: [n] */
+static ot_status run_team(runner like, uint32_t n, runner *runners, ot_diag *d)
 {
-    for (uint32_t k = 0; k < n; k++) runners[k] = (runner){.text = graph, .threads = threads, .seconds = seconds};
+    for (uint32_t k = 0; k < n; k++) runners[k] = like;
     if (!ot_team_run(n, run_probe, runners, sizeof *runners)) return ot_fail(d, OT_E_SYSTEM, "cannot start %u threads", n);
     for (uint32_t k = 0; k < n; k++)
         if (runners[k].status != OT_OK) return ot_fail(d, runners[k].status, "%s", runners[k].d.message);
@@ -240,7 +258,7 @@ static double compute_part(double took, double memory)
 
 static double rate_of(const ot_calibration *c, const runner *r)
 {
-    double overhead = c->target.node_overhead * (r->n_nodes ? r->n_nodes : 1);
+    double overhead = r->kernels ? 0 : c->target.node_overhead * (r->n_nodes ? r->n_nodes : 1);
     double took = fmax(r->best - overhead, r->best * 0.2);
     return r->units / compute_part(took, r->bytes / (c->target.bw_fast / c->threads));
 }
@@ -252,18 +270,24 @@ static ot_status measure_probe(ot_calibration *c, const probe *p, runner *runner
     FILE *f = open_memstream(&text, &n);
     if (!f) return ot_fail_nomem(d);
     write_probe(f, p, c->target.fast_bytes);
-    ot_status s = fclose(f) == 0 ? run_team(text, c->threads, 1, PROBE_SECONDS, runners, d) : ot_fail_nomem(d);
+    ot_status s = fclose(f) == 0 ? OT_OK : ot_fail_nomem(d);
+    const runner like = {.text = text, .threads = 1, .dev = c->dev, .kernels = c->dev, .seconds = PROBE_SECONDS};
+    if (s == OT_OK) s = run_team(like, c->threads, runners, d);
     free(text);
     *rate = 0;
     for (uint32_t k = 0; s == OT_OK && k < c->threads; k++) *rate += rate_of(c, &runners[k]);
     return s;
 }
 
+/* Devices' kernels have no Winograd. */
+static bool is_measured(const ot_calibration *c, const probe *p) { return !c->dev || p->shape != WINOGRAD; }
+
 static void set_rates(ot_calibration *c, const double *best)
 {
     for (size_t k = 0; k < N_PROBES; k++) {
         double logs = 0;
         int n = 0;
+        if (!is_measured(c, &PROBES[k])) continue;
         for (size_t j = 0; j < N_PROBES; j++) {
             if (PROBES[j].rate != PROBES[k].rate) continue;
             logs += log(best[j]);
@@ -280,12 +304,14 @@ static ot_status measure_classes(ot_calibration *c, runner *runners, ot_diag *d)
     for (int round = 0; round < ROUNDS; round++)
         for (size_t k = 0; k < N_PROBES; k++) {
             double rate = 0;
+            if (!is_measured(c, &PROBES[k])) continue;
             ot_progress_at(c->progress, "rates", ((double)round * N_PROBES + (double)k) / (ROUNDS * N_PROBES));
             OT_TRY(measure_probe(c, &PROBES[k], runners, &rate, d));
             best[k] = fmax(best[k], rate);
         }
     for (size_t k = 0; c->log && k < N_PROBES; k++)
-        fprintf(c->log, "onnx-tile: %-22s %4lld  %.3g /s\n", PROBES[k].op, (long long)PROBES[k].size, best[k]);
+        if (is_measured(c, &PROBES[k]))
+            fprintf(c->log, "onnx-tile: %-22s %4lld  %.3g /s\n", PROBES[k].op, (long long)PROBES[k].size, best[k]);
     set_rates(c, best);
     return OT_OK;
 }
@@ -299,10 +325,20 @@ ot_status ot_measure_rates(ot_calibration *c, ot_diag *d)
     return s;
 }
 
-ot_status ot_measure_graph(const char *graph, uint32_t threads, double *seconds, ot_diag *d)
+ot_status ot_measure_graph(const ot_calibration *c, const char *graph, uint32_t threads, double *seconds, ot_diag *d)
 {
     runner r;
-    OT_TRY(run_team(graph, 1, threads, PROBE_SECONDS, &r, d));
+    const runner like = {.text = graph, .threads = threads, .dev = c->dev, .seconds = PROBE_SECONDS};
+    OT_TRY(run_team(like, 1, &r, d));
+    *seconds = r.best;
+    return OT_OK;
+}
+
+ot_status ot_measure_kernels(const ot_calibration *c, const char *graph, double *seconds, ot_diag *d)
+{
+    runner r;
+    const runner like = {.text = graph, .threads = 1, .dev = c->dev, .kernels = true, .seconds = PROBE_SECONDS};
+    OT_TRY(run_team(like, 1, &r, d));
     *seconds = r.best;
     return OT_OK;
 }

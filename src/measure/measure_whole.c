@@ -106,7 +106,7 @@ static ot_status error_of(ot_calibration *c, void (*write)(network *), double *e
         return ot_fail_nomem(d);
     }
     ot_status s = predict(text, &c->target, &predicted, d);
-    if (s == OT_OK) s = ot_measure_graph(text, c->threads, &measured, d);
+    if (s == OT_OK) s = ot_measure_graph(c, text, c->threads, &measured, d);
     free(text);
     if (s != OT_OK) return s;
     *error = predicted > 0 && measured > 0 ? measured / predicted : 1;

@@ -341,6 +341,13 @@ static void bench_and_calibrate_options(void **state)
     assert_int_equal(p.o.threads, 3);
     assert_string_equal(p.o.output, "T.xml");
     ot_options_free(&p.o);
+    p = parse("calibrate", "--device=vulkan:1", "-oT.xml", NULL);
+    assert_int_equal(p.s, OT_OK);
+    assert_string_equal(p.o.device, "vulkan:1");
+    ot_options_free(&p.o);
+    p = parse("calibrate", "--device=vulkan:1", NULL); /* the cache is this machine's */
+    assert_int_equal(p.s, OT_E_USAGE);
+    ot_options_free(&p.o);
     p = parse("calibrate", "--goal=time", NULL);
 #endif
     assert_int_equal(p.s, OT_E_USAGE);
