@@ -176,12 +176,15 @@ def run_engine(tool, model, feeds, folder, *options):
 
 
 def check_engine(tool, original, tiled, feeds, folder):
-    """What is wrong with the tiled model in the engine, or ''."""
+    """What is wrong with the tiled model in the engine, or ''. With fast kernels, results may differ by twice what those of the original are off from
+    reference kernels. (Seed 1000789: the original is 1.5e-5 from float64, the tiled model 3e-6; with reference kernels they are equal.)"""
+    exact = None
     for options in (['--reference', '--threads', '1'], ['--threads', '1'], ['--threads', '3']):
         want, got = (run_engine(tool, m, feeds, folder, *options) for m in (original, tiled))
-        for k, (a, b) in enumerate(zip(want, got)):
-            same = np.array_equal(a, b, equal_nan=True) if '--reference' in options else a.shape == b.shape and np.abs(
-                a - b).max() <= 1e-5 * max(1, np.abs(a).max())
+        exact = exact or want
+        for k, (a, b, e) in enumerate(zip(want, got, exact)):
+            rounding = max(OWN * np.abs(a - e).max(), 1e-5 * max(1, np.abs(a).max()))
+            same = np.array_equal(a, b, equal_nan=True) if '--reference' in options else a.shape == b.shape and np.abs(a - b).max() <= rounding
             if not same:
                 return f'output {k} differs ({shlex.join(options)})'
     return ''
