@@ -278,8 +278,8 @@ static bool among(const char *key, const char *const *names, size_t n)
 /* Operations whose lanes walk in no such way, or reach several elements at once. */
 static bool is_other(const char *key)
 {
-    static const char *const names[] = {"im2col",  "img2col", "softmax",   "concat",  "reshape",
-                                        "flatten", "squeeze", "unsqueeze", "describe"};
+    static const char *const names[] = {"im2col",  "img2col", "softmax",   "concat",   "reshape",
+                                        "flatten", "squeeze", "unsqueeze", "describe", "convtranspose"};
     return among(key, names, sizeof names / sizeof *names);
 }
 

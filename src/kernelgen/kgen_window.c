@@ -1,6 +1,8 @@
 /* Windows that move over the places of an image: convolution, pooling, columns. An item makes an element of the result.
  *
  *   for ch, for k0, for k1 {  i0 = o0 * stride + k0 * dilation - pad; where that is inside: acc += x[n, ch, i0, i1] * w[m, ch, k0, k1]  }
+ *
+ * A transposed convolution looks from the output, too: i0 = (o0 + pad - k0 * dilation) / stride, where that divides.
  */
 #include "kgen_internal.h"
 
@@ -143,6 +145,92 @@ static ot_status conv(const kgen_call *c)
     return OT_OK;
 }
 
+/* ---- transposed convolution ---- */
+
+static ot_status painted(const kgen_call *c, window *w)
+{
+    int64_t pads[2 * SPACE_MAX], extra[SPACE_MAX];
+    OT_TRY(ot_tk_integers(&c->at, "stride", w->n, 1, 1, w->stride));
+    OT_TRY(ot_tk_integers(&c->at, "dilation", w->n, 1, 1, w->dilation));
+    OT_TRY(ot_tk_integers(&c->at, "pad", 2 * w->n, 0, 0, pads));
+    OT_TRY(ot_tk_integers(&c->at, "extra", w->n, 0, 0, extra));
+    for (uint32_t d = 0; d < w->n; d++) {
+        w->out[d] = (w->in[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 + extra[d] - pads[d] - pads[w->n + d];
+        if (w->out[d] < 1) return kgen_fail(c->g, "shape", "the pads of %s leave nothing", c->s->name);
+        w->before[d] = pads[d];
+    }
+    return OT_OK;
+}
+
+static ot_status conv_transpose_shape(const kgen_call *c, window *s, int64_t *group, kgen_nest *n)
+{
+    const kgen_operand *x = &c->in[0], *w = &c->in[1];
+    int64_t dims[OT_TK_RANK_MAX];
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 3));
+    OT_TRY(image(c, s));
+    if (w->rank != x->rank) return kgen_fail(c->g, "shape", "image and weights of %s have equally many axes", c->s->name);
+    memcpy(s->kernel, w->dims + 2, s->n * sizeof *s->kernel);
+    OT_TRY(painted(c, s));
+    OT_TRY(ot_tk_integers(&c->at, "group", 1, 1, 1, group));
+    if (x->dims[1] != w->dims[0] || w->dims[0] % *group != 0 || !ot_mul_i64(w->dims[1], *group, &dims[1]))
+        return kgen_fail(c->g, "shape", "%lld channels do not fit weights of %lld in %lld groups", (long long)x->dims[1],
+                         (long long)w->dims[0], (long long)*group);
+    if (c->n_in > 2 && kgen_elements(&c->in[2]) != dims[1])
+        return kgen_fail(c->g, "shape", "the bias of %s has not one element a map", c->s->name);
+    dims[0] = x->dims[0];
+    memcpy(dims + 2, s->out, s->n * sizeof *dims);
+    OT_TRY(ot_tk_makes(&c->at, dims, x->rank, kgen_value(c->g, c->out->value)));
+    kgen_nest_init(n, dims, x->rank);
+    n->keep_axes = true;
+    kgen_nest_same(n, c->out);
+    return OT_OK;
+}
+
+/* Loops over the kernel; `iD`: the input place from which kernel place kD paints output place o[D], where there is one. */
+static void walk_painters(kgen *g, window *w, const char *const *o)
+{
+    for (uint32_t d = 0; d < w->n; d++) {
+        const long long stride = w->stride[d];
+        kgen_open(g, "for (int k%u = 0; k%u < %lld; k%u++)", d, d, (long long)w->kernel[d], d);
+        kgen_line(g, "const int t%u = %s + %lld - %s;", d, o[d], (long long)w->before[d],
+                  kgen_term(g, "", kgen_text(g, "k%u", d), w->dilation[d]));
+        kgen_open(g, "if (t%u >= 0 && t%u %% %lld == 0 && t%u / %lld < %lld)", d, d, stride, d, stride, (long long)w->in[d]);
+        kgen_line(g, "const int i%u = t%u / %lld;", d, d, stride);
+        w->opened += 2;
+    }
+}
+
+static ot_status conv_transpose(const kgen_call *c)
+{
+    kgen *g = c->g;
+    const kgen_operand *x = &c->in[0], *w = &c->in[1];
+    window s = {0};
+    int64_t group;
+    kgen_nest n;
+    OT_TRY(conv_transpose_shape(c, &s, &group, &n));
+    if (c->n_in > 2) OT_TRY(kgen_number_elements(g, &c->in[2]));
+    OT_TRY(kgen_begin(c, (kgen_share){0}));
+    kgen_nest_open(g, &n);
+    const char *map = n.axis[1], *type = kgen_class_name(c->c);
+    const long long each = w->dims[1], depth = w->dims[0] / group;
+    kgen_line(g, "%s acc = %s;", type, c->n_in > 2 ? kgen_in(c, 2, map) : "0");
+    const char *first = group == 1 ? "0" : kgen_text(g, "%s / %lld * %lld", map, each, depth);
+    kgen_open(g, "for (int ch = %s, end = ch + %lld; ch < end; ch++)", first, depth);
+    s.opened = 1;
+    walk_painters(g, &s, n.axis + 2);
+    const char *own = group == 1 ? map : kgen_text(g, "(%s %% %lld)", map, each);
+    const char *weight = kgen_term(g, kgen_term(g, "", "ch", w->stride[0]), own, w->stride[1]);
+    for (uint32_t d = 0; d < s.n; d++) weight = kgen_term(g, weight, kgen_text(g, "k%u", d), w->stride[2 + d]);
+    kgen_line(g, "const %s x = %s;", type, kgen_in(c, 0, at_place(g, x, &s, n.axis[0], "ch")));
+    kgen_line(g, "const %s y = %s;", type, kgen_in(c, 1, weight));
+    kgen_line(g, "acc = %s;", kgen_mad(g, c->c, "x", "y", "acc"));
+    leave(g, &s);
+    kgen_out(c, n.lin[0], "acc");
+    kgen_nest_close(g, &n);
+    kgen_close(g);
+    return OT_OK;
+}
+
 /* ---- pooling ---- */
 
 /* Pads count for nothing, or with count_include_pad=1 as zeros of a mean. */
@@ -252,8 +340,8 @@ kgen_op kgen_window_op(const char *name)
     static const struct {
         const char *name;
         kgen_op op;
-    } ops[] = {{"conv", conv},     {"maxpool", pool},   {"averagepool", pool},
-               {"im2col", im2col}, {"img2col", im2col}, {"globalaveragepool", global_pool}};
+    } ops[] = {{"conv", conv},      {"convtranspose", conv_transpose}, {"maxpool", pool}, {"averagepool", pool}, {"im2col", im2col},
+               {"img2col", im2col}, {"globalaveragepool", global_pool}};
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
         if (strcmp(ops[k].name, name) == 0) return ops[k].op;
     return NULL;

@@ -3,6 +3,7 @@
  *   matmul(a, b [, bias])      a: [batch...] M x K, b: [batch...] K x N; batch axes are broadcast; transpose_a=1, transpose_b=1
  *   mmad(a, b, c)              the same, added to what c holds; accumulate(c, a, b) alike
  *   conv(x, w [, bias])        x: N x C x spatial, w: M x C/group x kernel; stride, dilation, pad (before all axes, then after), group
+ *   conv_transpose(x, w [, bias])   w: C x M/group x kernel; pad crops what was painted, extra: rows behind it that hold the bias alone
  */
 #include "krun_internal.h"
 
@@ -223,6 +224,86 @@ static ot_status conv(const krun_call *c)
     return OT_OK;
 }
 
+/* ---- transposed convolutions ---- */
+
+static ot_status painted_settings(const krun_call *c, conv_shape *s)
+{
+    int64_t pads[12], extra[6];
+    OT_TRY(ot_tk_integers(&c->at, "stride", s->n, 1, 1, s->stride));
+    OT_TRY(ot_tk_integers(&c->at, "dilation", s->n, 1, 1, s->dilation));
+    OT_TRY(ot_tk_integers(&c->at, "pad", 2 * s->n, 0, 0, pads));
+    OT_TRY(ot_tk_integers(&c->at, "extra", s->n, 0, 0, extra));
+    s->n_in = s->n_out = s->n_kernel = 1;
+    for (uint32_t d = 0; d < s->n; d++) {
+        s->out[d] = (s->in[d] - 1) * s->stride[d] + (s->kernel[d] - 1) * s->dilation[d] + 1 + extra[d] - pads[d] - pads[s->n + d];
+        if (s->out[d] < 1) return krun_fail(c->m, "shape", "the pads of %s leave nothing", c->s->name);
+        s->before[d] = pads[d];
+        s->n_in *= s->in[d];
+        s->n_out *= s->out[d];
+        s->n_kernel *= s->kernel[d];
+    }
+    return OT_OK;
+}
+
+/* Place in the output that input place `i` paints with kernel place `k`; -1: it is cropped. */
+static int64_t painted_at(const conv_shape *s, int64_t i, int64_t k)
+{
+    int64_t at = 0, stride = 1;
+    for (uint32_t d = s->n; d-- > 0;) {
+        int64_t o = i % s->in[d] * s->stride[d] + k % s->kernel[d] * s->dilation[d] - s->before[d];
+        if (o < 0 || o >= s->out[d]) return -1;
+        at += o * stride;
+        stride *= s->out[d];
+        i /= s->in[d];
+        k /= s->kernel[d];
+    }
+    return at;
+}
+
+static ot_status painted_dims(const krun_call *c, conv_shape *s, int64_t *group)
+{
+    const krun_tensor *x = &c->in[0], *w = &c->in[1];
+    int64_t dims[OT_TK_RANK_MAX];
+    if (x->rank < 3 || x->rank > OT_TK_RANK_MAX || w->rank != x->rank)
+        return krun_fail(c->m, "shape", "'%s' and '%s' have equally many axes, at least 3", x->x->name, w->x->name);
+    s->n = x->rank - 2;
+    memcpy(s->in, x->dims + 2, s->n * sizeof *s->in);
+    memcpy(s->kernel, w->dims + 2, s->n * sizeof *s->kernel);
+    OT_TRY(painted_settings(c, s));
+    OT_TRY(ot_tk_integers(&c->at, "group", 1, 1, 1, group));
+    if (x->dims[1] != w->dims[0] || w->dims[0] % *group != 0 || !ot_mul_i64(w->dims[1], *group, &dims[1]))
+        return krun_fail(c->m, "shape", "%lld channels of '%s' do not fit weights of %lld in %lld groups", (long long)x->dims[1],
+                         x->x->name, (long long)w->dims[0], (long long)*group);
+    dims[0] = x->dims[0];
+    memcpy(dims + 2, s->out, s->n * sizeof *dims);
+    return ot_tk_makes(&c->at, dims, s->n + 2, c->out->x);
+}
+
+static ot_status conv_transpose(const krun_call *c)
+{
+    const krun_tensor *x = &c->in[0], *w = &c->in[1], *bias = &c->in[2];
+    conv_shape s = {0};
+    int64_t group;
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 3));
+    OT_TRY(painted_dims(c, &s, &group));
+    const int64_t each = w->dims[1], n_maps = each * group, depth = w->dims[0] / group;
+    if (c->n_in > 2 && bias->n != n_maps) return krun_fail(c->m, "shape", "'%s' has not one element a map", bias->x->name);
+    for (int64_t i = 0; i < x->dims[0] * n_maps; i++) {
+        const int64_t image = i / n_maps, map = i % n_maps, first = map / each * depth;
+        double *to = c->out->v + i * s.n_out;
+        for (int64_t o = 0; o < s.n_out; o++) to[o] = c->n_in > 2 ? bias->v[map] : 0;
+        for (int64_t ch = first; ch < first + depth; ch++)
+            for (int64_t k = 0; k < s.n_kernel; k++)
+                for (int64_t at = 0; at < s.n_in; at++) {
+                    const int64_t o = painted_at(&s, at, k);
+                    if (o < 0) continue;
+                    add_products(c->c, to + o, x->v + (image * x->dims[1] + ch) * s.n_in + at, 1,
+                                 w->v[(ch * each + map % each) * s.n_kernel + k], 1);
+                }
+    }
+    return OT_OK;
+}
+
 /* ---- windows ---- */
 
 static ot_status window_dims(const krun_call *c, conv_shape *s)
@@ -310,6 +391,7 @@ krun_op krun_product(const char *name)
                {"mmad", mmad},
                {"accumulate", accumulate},
                {"conv", conv},
+               {"convtranspose", conv_transpose},
                {"maxpool", pool},
                {"averagepool", pool},
                {"im2col", im2col},

@@ -245,6 +245,7 @@ static void adjust(const nest *x, prog_op *block)
         if (strcmp(a->name, "group") == 0 && x->op->cut[1] && x->op->axis[0][1] >= 0) a->values[0] = (double)x->axis[1].at->len;
         if (strcmp(a->name, "pad") != 0) continue;
         for (uint32_t d = 2; d < rank; d++) {
+            if (!x->op->cut[d]) continue; /* whole: the tile's */
             a->values[d - 2] = (double)x->axis[d].at->pad_lo;
             a->values[d - 2 + rank - 2] = (double)x->axis[d].at->pad_hi;
         }

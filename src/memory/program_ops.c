@@ -2,6 +2,7 @@
  *
  *   Relu, Add, ...        one statement, element by element
  *   Conv, pools           one statement; the pads are the tile's own, of auto_pad and ceil_mode as numbers
+ *   ConvTranspose         one statement, of whole places: blocks of places would need inputs by phases of the stride
  *   BatchNormalization    sub, div, mul, add with factors of its channels, which are workspace
  *   DepthToSpace, Resize  a transposition, a repetition under other names of the same bytes
  *
@@ -83,6 +84,42 @@ static ot_status put_conv(const tile_node *x)
     if (group > 1 && w->dims[1] == 1 && x->out.dims[1] == x->in[0].dims[1]) op.axis[0][1] = 1;
     if (group > 1 && x->out.dims[1] != x->in[0].dims[1]) op.cut[1] = false;
     if (op.n_in > 2) op.axis[2][1] = 0;
+    return tile_put(x->p, &op);
+}
+
+static ot_status put_conv_transpose(const tile_node *x)
+{
+    const prog_tensor *w = &x->in[1];
+    const int64_t group = ot_attr_int(&x->n, "group", 1);
+    const uint32_t n = x->out.rank - 2;
+    size_t n_strides, n_dilations;
+    const int64_t *strides = ot_attr_ints(&x->n, "strides", &n_strides),
+                  *dilations = ot_attr_ints(&x->n, "dilations", &n_dilations);
+    int64_t stride[OT_TK_RANK_MAX], dilation[OT_TK_RANK_MAX], pad[OT_TK_RANK_MAX], extra[OT_TK_RANK_MAX];
+    prog_op op = {
+        .pipe = OT_PIPE_CUBE, .name = "conv_transpose", .out = x->out, .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
+    if (x->n_in < 2 || w->v == OT_NONE || x->in[0].v == OT_NONE || n > 3)
+        return tile_refuse(x, "a convolution without its operands");
+    for (uint32_t j = 0; j < op.n_in; j++) op.in[j] = x->in[j];
+    memset(op.axis, -1, sizeof op.axis);
+    for (uint32_t k = 0; k < n; k++) {
+        stride[k] = strides && k < n_strides ? strides[k] : 1;
+        dilation[k] = dilations && k < n_dilations ? dilations[k] : 1;
+        if (!pads_of(x, 2 + k, &pad[k], &pad[n + k])) return tile_refuse(x, "a convolution whose pads are not known");
+        extra[k] = x->out.dims[2 + k] + pad[k] + pad[n + k] - (x->in[0].dims[2 + k] - 1) * stride[k] -
+                   (w->dims[2 + k] - 1) * dilation[k] - 1;
+        if (extra[k] < 0) return tile_refuse(x, "a convolution whose pads are not known");
+    }
+    tile_set_list(&op, "stride", stride, n);
+    tile_set_list(&op, "pad", pad, 2 * n);
+    tile_set_list(&op, "dilation", dilation, n);
+    tile_set_list(&op, "extra", extra, n);
+    tile_set_number(&op, "group", (double)group);
+    op.cut[0] = true;
+    op.axis[0][0] = 0;
+    op.cut[1] = group == 1;
+    op.axis[1][1] = group == 1 ? 1 : -1;
+    if (op.n_in > 2 && group == 1) op.axis[2][1] = 0;
     return tile_put(x->p, &op);
 }
 
@@ -384,6 +421,7 @@ static const struct {
     ot_status (*put)(const tile_node *x);
 } OTHERS[] = {
     {"Conv", put_conv},
+    {"ConvTranspose", put_conv_transpose},
     {"MaxPool", put_pool},
     {"AveragePool", put_pool},
     {"Softmax", put_softmax},

@@ -86,6 +86,13 @@ for plan in "--form stream --force" "--form stream --goal memory --max-slowdown 
     tail -n 1 "$tmp/out"
 done
 
+# transposed convolutions
+make_model --small fsrcnn --size 8
+POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable expect 0 "$PYTHON" "$root/scripts/region_programs.py" "$TOOL" "$tmp/fsrcnn.onnx" \
+    --targets ascend-a2 --l2 16K --run="--device opencl"
+grep -q "^[1-9][0-9]* regions: {'equal': [0-9]*}$" "$tmp/out" || fail "transposed convolutions on a device: $(cat "$tmp/out")"
+tail -n 1 "$tmp/out"
+
 if command -v oclgrind >/dev/null; then
     "$PYTHON" "$root/tests/e2e/kernels.py" "$TOOL" "$root" "$tmp" checker >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
     tail -n 1 "$tmp/out"

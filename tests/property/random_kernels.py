@@ -242,12 +242,19 @@ class Maker:
         x = self.fresh([1, c] + size)
         out = [(s + pad[i] + pad[2 + i] - k) // stride + 1 for i, s in enumerate(size)]
         settings = f'pad=[{", ".join(map(str, pad))}], stride={stride}'
-        op = self.pick(['conv', 'max_pool', 'average_pool', 'im2col', 'global_average_pool'])
+        op = self.pick(['conv', 'conv_transpose', 'max_pool', 'average_pool', 'im2col', 'global_average_pool'])
         if op == 'conv':
             group = c if self.chance(0.3) else 1
             w, bias = self.fresh([m * group, c // group, k, k]), self.fresh([m * group])
             bound = x.bound * w.bound * c * k * k + bias.bound
             self.compute(self.result([1, m * group] + out, [x, w, bias], bound, True), op, [x, w, bias], f'{settings}, group={group}')
+        elif op == 'conv_transpose':
+            group, dilation, extra = c if self.chance(0.3) else 1, int(self.r.integers(1, 3)), int(self.r.integers(0, 2))
+            w, bias = self.fresh([c, m, k, k]), self.fresh([m * group])
+            out = [(s - 1) * stride + (k - 1) * dilation + 1 + extra - pad[i] - pad[2 + i] for i, s in enumerate(size)]
+            bound = x.bound * w.bound * c * k * k + bias.bound
+            self.compute(self.result([1, m * group] + out, [x, w, bias], bound, True), op, [x, w, bias],
+                         f'{settings}, group={group}, dilation={dilation}, extra={extra}')
         elif op == 'im2col':
             self.compute(self.result([1, c * k * k, product(out)], [x], x.bound, True), op, [x], f'kernel={k}, {settings}')
         elif op == 'global_average_pool':

@@ -125,6 +125,12 @@ static const struct {
     {6, "input %v0 : float32[4,12,18,18]\ninit %g : int64[8] = [0,0,1,1,0,0,1,1]\ninit %w : float32[12,4,3,3] = random 1\n"
         "%v1 = Pad(%v0, %g)\n%v2 = Conv(%v1, %w) {group=3}\n%v3 = ReduceMean(%v2) {axes=[1]}\n%v4 = Add(%v3, %v2)\n"
         "%v5 = Sub(%v4, %v0)\n"},
+    {4, "input %v0 : float32[1,6,24,16]\ninit %w : float32[6,4,3,3] = random 1\ninit %b : float32[4] = random 2\n%v1 = Relu(%v0)\n"
+        "%v2 = ConvTranspose(%v1, %w, %b) {strides=[2,2], pads=[1,1,1,1], output_padding=[1,1]}\n%v3 = Tanh(%v2)\n"},
+    {5,
+     "input %v0 : float32[2,4,25,18]\ninit %w : float32[4,3,4,3] = random 1\ninit %u : float32[8,6,3,3] = random 2\n%v1 = Neg(%v0)\n"
+     "%v2 = ConvTranspose(%v1, %w) {group=2, strides=[2,1], dilations=[1,2], pads=[0,1,1,2]}\n"
+     "%v3 = Conv(%v2, %u) {pads=[1,1,1,1]}\n%v4 = Relu(%v3)\n"},
     /* tiles of a Concat that have nothing of its first operand */
     {5, "input %v0 : float32[1,4,60,20]\n%v1 = Relu(%v0)\n%v2 = Neg(%v0)\n%v3 = Concat(%v1, %v2) {axis=2}\n%v4 = Abs(%v3)\n"},
     {4, "input %v0 : float32[3,9,50]\ninit %w : float32[7,9,5] = random 1\n%v1 = Conv(%v0, %w) {pads=[2,2], dilations=[1]}\n"
