@@ -25,6 +25,7 @@ typedef struct ot_contest {
     int64_t late_from;    /* weights of candidates are packed when they are used, from so many bytes on; 0: none */
     int64_t late_bytes;   /* that were packed so in the candidate written last */
     int64_t pieces_from;  /* candidates keep values of so many bytes in pieces; 0: none */
+    bool at_design;       /* candidates are weighed at the design size alone */
     double untiled_s;     /* predicted time of the untiled model */
     ot_figures whole;     /* of the untiled model: growth_bytes, loaded_bytes */
     int64_t small_growth; /* of the untiled model at the smaller size (weigh_small.c); 0: not looked at yet, -1: not known */
@@ -68,6 +69,10 @@ ot_status ot_contest_weigh(ot_contest *x, const ot_plan *p, ot_region *regions, 
  * fixed, or no smaller size is known. Fails: OT_E_NOMEM. */
 ot_status ot_contest_both(ot_contest *x, const ot_plan *p, const ot_region *regions, uint32_t n, int64_t *bytes) OT_MUST_USE;
 
+/* Where dimensions are free, several regions may have to come in before one lowers anything at the smaller size: *won becomes what is best at the
+ * design size alone, where that weighs less at both. Fails: OT_E_NOMEM. */
+ot_status ot_contest_at_design(ot_contest *x, const ot_plan *first, ot_region_set *won) OT_MUST_USE;
+
 /* ---- weigh_limit.c ---- */
 
 /* Another form for *p, where the tensors that it makes are larger than max_tensor. Fails: OT_E_BUDGET, OT_E_NOMEM. */
@@ -95,6 +100,8 @@ bool ot_contest_comes_in(const ot_contest *x, const ot_region *r, const ot_regio
 /* The best set of regions of all plans that is found with some work. *won: in the contest's arena, with room for all regions of the pool.
  * Fails: OT_E_NOMEM. */
 ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *won) OT_MUST_USE;
+/* *won becomes better, if it can, by regions that come in or go, one at a time; x->work begins anew. Fails: OT_E_NOMEM. */
+ot_status ot_contest_climb(ot_contest *x, const ot_plan *first, ot_region_set *won) OT_MUST_USE;
 /* *at becomes a set in which nothing of the step is left where the block is fullest (full: as *at plays), and that takes no more; it competes. *left: there
  * is one. Fails: OT_E_NOMEM. */
 ot_status ot_contest_leave(ot_contest *x, const ot_plan *first, const ot_process_figures *full, ot_region_set *at,

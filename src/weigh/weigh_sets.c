@@ -232,6 +232,13 @@ ot_status ot_contest_search(ot_contest *x, const ot_plan *first, ot_region_set *
     return OT_OK;
 }
 
+ot_status ot_contest_climb(ot_contest *x, const ot_plan *first, ot_region_set *won)
+{
+    tried t = {0};
+    x->work = 0;
+    return climb(x, first, MOST_WORK / STARTS, won, &t);
+}
+
 /* ---- where one region alone lowers nothing ---- */
 
 static bool makes_any(const ot_region *r, const ot_id *nodes, uint32_t n)

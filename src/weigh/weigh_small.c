@@ -65,7 +65,7 @@ ot_status ot_contest_both(ot_contest *x, const ot_plan *p, const ot_region *regi
     const ot_graph *small = x->g->model->free_dims ? x->g->model->free_dims->small : NULL;
     ot_process_figures whole = {0}, f = {0};
     bool known;
-    if (!small || *bytes == INT64_MAX || x->whole.growth_bytes <= 0) return OT_OK;
+    if (x->at_design || !small || *bytes == INT64_MAX || x->whole.growth_bytes <= 0) return OT_OK;
     if (x->small_growth == 0) {
         if (ot_process_growth(small, x->t->runtime, x->pinned, &whole) != OT_OK) return ot_fail_nomem(x->g->model->diag);
         x->small_growth = whole.n_unknown == 0 && whole.growth > 0 ? whole.growth : -1;
@@ -76,5 +76,37 @@ ot_status ot_contest_both(ot_contest *x, const ot_plan *p, const ot_region *regi
     const double there = (double)f.growth / (double)x->small_growth, here = (double)x->whole.growth_bytes;
     if (ot_dbg['P']) fprintf(stderr, "> Smaller size: %.2f MB, x%.3f\n", (double)f.growth / 1048576.0, there);
     *bytes = (int64_t)(((double)*bytes + there * here) / 2);
+    return OT_OK;
+}
+
+/* *best: of all sets the one that weighs least at the design size, where that is less than what *won weighs there; else it has no regions. */
+static ot_status best_at_design(ot_contest *x, const ot_plan *first, const ot_region_set *won, ot_region_set *best)
+{
+    int64_t least;
+    best->n = 0;
+    OT_TRY(ot_contest_weigh(x, first, won->all, won->n, &least));
+    for (size_t k = 0; k < x->n_sets; k++) {
+        ot_region_set at = x->sets[k];
+        OT_TRY(ot_contest_weigh(x, first, at.all, at.n, &at.bytes));
+        if (at.bytes >= least) continue;
+        least = at.bytes;
+        *best = at;
+    }
+    return best->n > 0 ? ot_contest_climb(x, first, best) : OT_OK;
+}
+
+ot_status ot_contest_at_design(ot_contest *x, const ot_plan *first, ot_region_set *won)
+{
+    ot_region_set best;
+    if (!x->g->model->free_dims || !x->g->model->free_dims->small) return OT_OK;
+    x->at_design = true;
+    const ot_status s = best_at_design(x, first, won, &best);
+    x->at_design = false;
+    OT_TRY(s);
+    if (best.n == 0) return OT_OK;
+    OT_TRY(ot_contest_weigh(x, first, best.all, best.n, &best.bytes));
+    if (ot_dbg['P'])
+        fprintf(stderr, "> Best at the design size: %.2f MB at both, %u regions\n", (double)best.bytes / 1048576.0, best.n);
+    if (best.bytes < won->bytes) *won = best;
     return OT_OK;
 }
