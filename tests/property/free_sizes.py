@@ -8,7 +8,7 @@ Each seed makes a network as streams.py does, frees its batch, its spatial exten
 (--keep-dynamic --design ..., with --force every second time or each time), and runs original and result in ONNX Runtime at sizes that have nothing to do
 with the design: odd ones, such of a few rows, several samples, large ones (not such whose values take 2 GB). Every output must have the original's shape and be within
 1e-5 of its largest value, or twice what optimisations change in the original's; a size that the original refuses, the result must refuse as well. With --form stream, regions that carry rows from step to step are asked for. With --norms the networks normalise
-over maps and reduce them, which is done in parts: within 5e-4. What the file states of free dimensions must
+over maps and reduce them, which is done in parts: within 5e-4. What is further off has to be as near to float64 as the original is, or twice as far. What the file states of free dimensions must
 still be free in the result. With --crops the networks cut rows off both ends of maps, as residual blocks without padding do. Each seed runs in a process of its own. With --any the graphs are those of random_graphs.py, of every operator that it knows, with some dimensions
 of their inputs free; what ONNX Runtime does not compute alike with and without optimisations is not compared. Closes with 'N passed, N failed; N regions, N hand rows on; N sizes, N refused by both'.
 """
@@ -21,6 +21,7 @@ import tempfile
 
 import numpy as np
 import onnx
+from onnx.reference import ReferenceEvaluator
 
 import graph_gen
 from comparing import apart, difference, differences, nmse
@@ -232,6 +233,25 @@ def joins_nothing(model, feeds, folder):
     return any(not fits(n) for n in joins)
 
 
+def exact_outputs(model, outputs, feeds):
+    """What the model gives in float64."""
+    double = onnx.ModelProto()
+    double.CopyFrom(model)
+    for t in double.graph.initializer:
+        if t.data_type == onnx.TensorProto.FLOAT:
+            t.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(t).astype('f8'), t.name))
+    for v in (*double.graph.input, *double.graph.output, *double.graph.value_info):
+        v.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    return ReferenceEvaluator(double).run(outputs, {v: x.astype('f8') for v, x in feeds.items()})
+
+
+def is_as_exact(model, outputs, feeds, want, got):
+    """Is what the result gives no further from float64 than twice what the original is? (Seed 1000222 of those that normalise: 8.6e-4, where the original is
+    9.0e-4 and they are 8e-4 apart.)"""
+    off = lambda x: [np.abs(a - e).max() if a.size else 0 for a, e in zip(x, exact_outputs(model, outputs, feeds), strict=True)]
+    return all(a.shape == b.shape for a, b in zip(want, got)) and all(b <= OWN * a for a, b in zip(off(want), off(got)))
+
+
 def is_rounding(model, wanted, got):
     """Does a normalisation of numbers that hardly differ make that much of rounding? ONNX Runtime's variance is a difference of float32 sums: 4e-9 off
     from float64 where tiles differed by 3e-9 (seed 1000046)."""
@@ -295,6 +315,8 @@ def check(say, tool, seed, keep, kind, form=None, force=False):
             elif (wanted is None) != (got is None) and (got is None or both == []):
                 why = f'only one refuses: {no or neither}'
             if why and general and got is not None and is_rounding(model, wanted, got):
+                continue
+            if why and not general and got is not None and wanted is not None and is_as_exact(model, outputs, feeds, wanted, got):
                 continue
             if why and not (general and joins_nothing(model, feeds, folder)):
                 return f'at {at}{"" if optimise else " (no optimisation)"}: {why}: {shlex.join(command)}', regions, streams, ran, refused
