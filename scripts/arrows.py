@@ -46,18 +46,19 @@ def include_arrows(root):
 
 def symbol_arrows(root, objects):
     """(file, file that defines a symbol it uses, symbols)."""
-    defined, used = {}, {}
-    for f in (os.path.join(d, n) for d, _, names in os.walk(objects) for n in names if n.endswith('.o')):
-        unit = os.path.relpath(f, objects)[:-2] + '.c'
-        if not os.path.exists(os.path.join(root, unit)):
-            continue  # generated, or left from an older tree
-        used[unit] = set()
-        for line in subprocess.run(['nm', '-P', f], capture_output=True, text=True, check=True).stdout.splitlines():
-            name, kind = line.split()[:2]
-            if kind == 'U':
-                used[unit].add(name)
-            elif kind in 'TDRBVWC':
-                defined[name] = unit
+    units = {f: os.path.relpath(f, objects)[:-2] + '.c' for d, _, names in os.walk(objects) for f in (os.path.join(d, n) for n in names)
+             if f.endswith('.o')}
+    units = {f: u for f, u in units.items() if os.path.exists(os.path.join(root, u))}  # not what is generated, or left from an older tree
+    defined, used = {}, {unit: set() for unit in units.values()}
+    if not units:
+        return
+    for line in subprocess.run(['nm', '-A', '-P', *units], capture_output=True, text=True, check=True).stdout.splitlines():
+        f, symbol = line.split(': ', 1)  # one call for all: to start a program takes longer than it works
+        name, kind = symbol.split()[:2]
+        if kind == 'U':
+            used[units[f]].add(name)
+        elif kind in 'TDRBVWC':
+            defined[name] = units[f]
     for unit, names in sorted(used.items()):
         by = collections.defaultdict(list)
         for name in sorted(names):
