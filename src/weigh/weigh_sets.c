@@ -149,7 +149,7 @@ static uint64_t unrolled(const ot_region_set *set)
         for (uint32_t d = 0; d < set->all[k].n_dims && tiles; d++) tiles *= (uint64_t)set->all[k].dims[d].n_tiles;
         n += tiles;
     }
-    return n / 8;
+    return n / 2;
 }
 
 static ot_status weigh(ot_contest *x, const ot_plan *first, ot_region_set *set, tried *t)
