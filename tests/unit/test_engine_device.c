@@ -23,6 +23,7 @@ static const char *const OPERATORS[] = {
     "Conv(%x, %w3, %bias) {pads=[0, 2, 1, 0], strides=[2, 1]}",
     "Conv(%x, %w3) {dilations=[2, 2], auto_pad=\"SAME_LOWER\"}",
     "Conv(%x, %w1, %bias)",
+    "Conv(%tall, %w1, %bias)",
     "Conv(%x, %wd) {group=8, pads=[1, 1, 1, 1], strides=[1, 2]}",
     "Conv(%x, %wg) {group=2, auto_pad=\"SAME_UPPER\", strides=[2, 2]}",
     "ConvTranspose(%x, %wt, %bias) {strides=[2, 3], pads=[1, 0, 0, 1]}",
@@ -124,7 +125,7 @@ static void declare(char *text, size_t size, int h, int w, int m, int k, int n)
 {
     snprintf(
         text, size,
-        "input %%x : float32[2,8,%d,%d]\ninput %%small : float32[2,8,%d,%d]\ninput %%row : float32[8,1,1]\n"
+        "input %%x : float32[2,8,%d,%d]\ninput %%small : float32[2,8,%d,%d]\ninput %%row : float32[8,1,1]\ninput %%tall : float32[2,8,7,1]\n"
         "input %%a : float32[3,%d,%d]\ninput %%b : float32[%d,%d]\ninput %%c : float32[%d,%d]\ninput %%d : float32[%d]\n"
         "input %%i : int32[%d,%d]\n"
         "init %%w3 : float32[12,8,3,3] = random 1 * 0.2\ninit %%w1 : float32[12,8,1,1] = random 2\ninit %%wd : float32[8,1,3,3] = random 3\n"

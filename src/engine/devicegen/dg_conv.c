@@ -37,6 +37,7 @@ static bool is_flat(const dg_build *b, const conv *c)
     for (uint32_t k = 0; k < 3; k++)
         if (w->kernel[k] != 1 || w->stride[k] != 1 || w->lo[k] != 0 || w->hi[k] != 0) return false;
     if (w->n < 2 || !rows_join(&c->x, &c->y) || !rows_join(&c->y, &c->y)) return false;
+    if (c->y.dims[4] == 1) return false; /* no coordinate to count on in */
     for (uint32_t k = 1; k < b->g->n_nodes; k++) {
         const ot_node *n = b->g->nodes[k];
         for (uint32_t j = 0; j < n->n_in + n->n_out; j++) {
