@@ -68,6 +68,7 @@ typedef struct ot_device_facts {
     uint32_t items_most;                 /* work-items of a work-group */
     uint32_t groups_most;                /* work-groups along an axis */
     uint32_t slices_most;                /* arguments of a kernel that are slices */
+    int64_t steps_most;                  /* iterations of all loops of a work-item; 0: as many as it takes */
 } ot_device_facts;
 
 typedef struct ot_device_list {

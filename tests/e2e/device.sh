@@ -27,6 +27,15 @@ graph main {
 }
 OT
 
+cat >"$tmp/long.ot" <<'OT'
+model ir 8 opset 17
+graph main {
+  input %x : float32[1,70000]
+  init %w : float32[70000,4] = random 1
+  %y = MatMul(%x, %w)
+  output %y
+}
+OT
 cat >"$tmp/attention.ot" <<'OT'
 model ir 8 opset 17
 graph main {
@@ -93,6 +102,12 @@ PY
     says "of device memory"
     [ ! -e "$tmp/none" ] || fail "results of a model that did not run"
     expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --device-memory $((need - 1))
+
+    # a sum over more numbers than the loops of some drivers go through
+    expect 0 "$TOOL" run "$tmp/long.ot" --device "$api" --output-dir "$tmp/long"
+    expect 0 "$TOOL" run "$tmp/long.ot" --output-dir "$tmp/long_host"
+    "$PYTHON" -c "import numpy as np, sys; a, b = (np.load(f'$tmp/{d}/0.npy') for d in ('long', 'long_host')); sys.exit(int(np.abs(a - b).max() > 1e-3 * np.abs(b).max()))" ||
+        fail "a sum over 70000 numbers on $api"
 
     # bench tiles for the device, where scores of an attention are stored
     expect 0 "$TOOL" bench "$tmp/attention.ot" --goal memory --l2 64K --device "$api" --repeat 1 --json

@@ -93,7 +93,8 @@ static ot_dg_target target_of(const ot_device_facts *f)
                           .has_i64 = f->has_i64,
                           .has_shorts = f->has_shorts,
                           .has_bytes = f->has_bytes,
-                          .args_most = f->slices_most - 1}; /* the first is the table of numbers */
+                          .args_most = f->slices_most - 1, /* the first is the table of numbers */
+                          .steps_most = f->steps_most};
 }
 
 static ot_status make_session(const ot_session_place *place, ot_session *session, void **state)

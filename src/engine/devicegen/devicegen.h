@@ -25,6 +25,7 @@ typedef struct ot_dg_target {
     bool has_f64, has_i64;      /* computes in float64, in 64-bit integers */
     bool has_shorts, has_bytes; /* reads and writes elements of two bytes, of one */
     uint32_t args_most;         /* arrays of one kernel; 0: OT_DG_ARGS_MAX */
+    int64_t steps_most;         /* iterations of all loops of a work-item; 0: as many as it takes */
 } ot_dg_target;
 
 /* Nodes that run as one. */

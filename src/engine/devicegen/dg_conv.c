@@ -182,7 +182,8 @@ static bool open_conv(dg_build *b, const ot_node *n, conv *c)
         c->w.in[1] = 1;
     }
     choose_blocks(c);
-    return true;
+    const int64_t *kernel = c->w.kernel;
+    return dg_steps(b, (double)c->in_maps * (1 + (double)kernel[0] * (1 + (double)kernel[1] * (1 + (double)kernel[2]))));
 }
 
 bool dg_conv(dg_build *b, const ot_node *n)

@@ -57,6 +57,8 @@ void dg_line(dg_build *b, const char *fmt, ...) OT_PRINTF(2, 3);
 void dg_append(dg_build *b, dg_text *t, const char *s);
 /* This group has no kernel, because; returns false. */
 bool dg_refuse(dg_build *b, const char *why);
+/* A work-item's loops make so many iterations, inner ones included; false: more than the device makes, and the group is refused. */
+bool dg_steps(dg_build *b, double iterations);
 /* A number of the table as text. Beyond 32 bits: the group is refused. */
 const char *dg_num(dg_build *b, int64_t value);
 /* Argument for value v, seen as array x (NULL: as the group has it); its number. */

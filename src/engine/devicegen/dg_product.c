@@ -133,6 +133,7 @@ bool dg_product(dg_build *b, const ot_node *n)
     dims[rank - 2] = ot_ceil_div(p.rows, p.block);
     dims[rank - 1] = ot_ceil_div(p.cols, p.lanes);
     if (!ot_product(dims, rank, &items) || items == 0 || !ot_nd_elems(&p.y, &elems)) return dg_refuse(b, "an empty result");
+    if (!dg_steps(b, (double)p.depth)) return false;
     dg_begin(b, items);
     dg_split(b, "c", rank, dims, p.coords);
     dg_line(b, "const int row = %s * %u, col = %s * %u;", p.coords[rank - 2], p.block, p.coords[rank - 1], p.lanes);

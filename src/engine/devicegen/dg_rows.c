@@ -19,6 +19,10 @@ bool dg_row_open(dg_build *b, dg_row *r, const ot_nd *x)
             return dg_refuse(b, "more elements than can be counted");
     }
     if (r->items == 0 || r->length == 0) return dg_refuse(b, "an empty array");
+    double steps = 0, here = 1; /* loops within loops; three passes at the most */
+    for (uint32_t k = 0; k < x->rank; k++)
+        if (r->reduced[k]) steps += here *= (double)x->dims[k];
+    if (!dg_steps(b, 3 * steps)) return false;
     dg_begin(b, r->items);
     dg_split(b, "c", x->rank, kept, r->coords);
     for (uint32_t k = 0; k < x->rank; k++)

@@ -88,6 +88,12 @@ bool dg_refuse(dg_build *b, const char *why)
     return false;
 }
 
+bool dg_steps(dg_build *b, double iterations)
+{
+    if (b->target->steps_most == 0 || iterations < (double)b->target->steps_most) return true;
+    return dg_refuse(b, "loops of more iterations than this device makes");
+}
+
 /* ---- numbers and arguments ---- */
 
 const char *dg_num(dg_build *b, int64_t value)

@@ -148,6 +148,7 @@ bool dg_pool(dg_build *b, const ot_node *n)
     if (!t.is_float && ot_dtype_bytes(x->dtype) > 1) return dg_refuse(b, "a pool of this type");
     if (!dg_window_read(b, n, x, NULL, y, &w)) return false;
     if (x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1]) return dg_refuse(b, DG_CONTRADICT);
+    if (!dg_steps(b, (double)w.kernel[0] * (1 + (double)w.kernel[1] * (1 + (double)w.kernel[2])))) return false;
     const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(y);
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
     dg_begin(b, items);
@@ -182,6 +183,7 @@ bool dg_conv_transpose(dg_build *b, const ot_node *n)
     const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(y), w5 = dg_five_axes(wt);
     int64_t in_maps = x->dims[1] / group, maps = wt->dims[1];
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
+    if (!dg_steps(b, (double)(w.kernel[0] * w.kernel[1]) * (double)w.kernel[2] * (double)(in_maps + 3))) return false;
     dg_begin(b, items);
     dg_split(b, "c", 5, y5.dims, c);
     uint32_t in = dg_arg(b, n->in[0], &x5, false), weights = dg_arg(b, n->in[1], &w5, false);
