@@ -263,7 +263,8 @@ typedef struct ot_dev_arg {
 
 typedef struct ot_dev_launch {
     ot_dev_program program;
-    const char *entry;      /* of the program; also its name in profiles. Vulkan: only that, the text's entry is main */
+    const char *entry;      /* of the program. Vulkan: in messages alone, the text's entry is main */
+    const char *name;       /* in profiles, copied, cut at 47 bytes; NULL: the entry */
     const ot_dev_arg *args; /* [n_args] at most OT_DEV_ARGS_MAX */
     uint32_t n_args;
     uint32_t groups[3], items[3]; /* work-groups, and work-items of each; 0 is 1. Vulkan: items are what the text says */

@@ -76,7 +76,8 @@ void dev_profile_command(ot_device *dev, const dev_queue *q, const dev_command *
     static const ot_dev_work works[DEV_VERBS] = {OT_DEV_WORK_UPLOAD, OT_DEV_WORK_DOWNLOAD, OT_DEV_WORK_COPY, OT_DEV_WORK_FILL,
                                                  OT_DEV_WORK_KERNEL};
     const dev_part *p = c->to.buffer ? &c->to : &c->from;
-    profile_record *r = add(dev, c->launch ? c->launch->entry : p->buffer->name);
+    const ot_dev_launch *l = c->launch;
+    profile_record *r = add(dev, !l ? p->buffer->name : l->name ? l->name : l->entry);
     if (!r) return;
     r->work = works[c->verb];
     r->queue = (uint32_t)(q->id & 0xffffff);

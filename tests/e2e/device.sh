@@ -141,6 +141,8 @@ x = commands('run')
 moved = {c: sum(e['args']['bytes'] for e in x if e['cat'] == c) for c in ('upload', 'download')}
 assert moved == {'upload': d['uploaded_bytes'], 'download': d['downloaded_bytes']}, (moved, d)
 assert sum(e['cat'] == 'kernel' for e in x) == d['launches'] == sum(k['count'] for k in d['profile']['kernels']), d
+names = {e['name'] for e in x if e['cat'] == 'kernel'}
+assert names == {k['name'] for k in d['profile']['kernels']} and any(n.startswith('Conv, ') for n in names), names # operators, not k0
 assert len({e['tid'] for e in x}) == 3 and d['profile']['memory']['peak_bytes'] == d['peak_bytes'], d
 assert {e['pid'] for e in commands('bench')} == {1, 2}
 PY

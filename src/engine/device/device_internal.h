@@ -69,6 +69,7 @@ typedef struct dv_arg {
 
 typedef struct dv_kernel {
     const ot_dg_kernel *k;
+    const char *name;   /* of its nodes' operators, for profiles */
     dv_arg *args;       /* [k->n_args] */
     uint32_t function;  /* of the session's program */
     int64_t numbers_at; /* 32-bit numbers before its own in the weights' memory */
@@ -169,8 +170,8 @@ ot_status dv_find_groups(dv_prog *q, ot_group **out) OT_MUST_USE;
 /* ---- device_units.c, device_tiles.c ---- */
 
 ot_status dv_make_units(dv_prog *q) OT_MUST_USE;
-/* A unit of kernels. moves: of arguments 0 and 1 of each kernel, or NULL. */
-ot_status dv_push_code(dv_prog *q, ot_step *step, uint32_t n_nodes, const ot_dg_code *code,
+/* A unit of kernels. name: in profiles, lives as long as the session; moves: of arguments 0 and 1 of each kernel, or NULL. */
+ot_status dv_push_code(dv_prog *q, ot_step *step, const char *name, uint32_t n_nodes, const ot_dg_code *code,
                        const int64_t *const moves[2]) OT_MUST_USE;
 /* v in memory without holes: itself, or a copy that a further unit makes. */
 ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out) OT_MUST_USE;

@@ -48,7 +48,7 @@ static ot_status copy(dv_prog *q, ot_step *step, ot_id from, const ot_nd *read, 
     ot_dg_code code;
     OT_TRY(ot_dg_copy(&q->s->target, from, read, to, write, q->s->a, q->s->s->d, &code));
     if (code.why) return bad(q, step->node, code.why);
-    return dv_push_code(q, step, 1, &code, moves);
+    return dv_push_code(q, step, step->node->op_type, 1, &code, moves);
 }
 
 static bool is_buffer(const dv_prog *q, ot_id v)

@@ -48,10 +48,11 @@ static ot_status add_function(dv_session *s, dv_kernel *k)
     return OT_PUSH(s->a, s->functions, s->n_functions, s->cap_functions, k->k) ? OT_OK : ot_fail_nomem(s->s->d);
 }
 
-static ot_status bind_kernel(dv_prog *q, const ot_dg_kernel *code, const int64_t *const moves[2], dv_kernel *k)
+static ot_status bind_kernel(dv_prog *q, const ot_dg_kernel *code, const char *name, const int64_t *const moves[2], dv_kernel *k)
 {
     dv_session *s = q->s;
-    *k = (dv_kernel){.k = code, .args = OT_NEW_N(s->a, dv_arg, code->n_args + 1u), .numbers_at = (int64_t)s->n_numbers};
+    *k = (dv_kernel){
+        .k = code, .name = name, .args = OT_NEW_N(s->a, dv_arg, code->n_args + 1u), .numbers_at = (int64_t)s->n_numbers};
     if (!k->args) return nomem(q);
     for (uint32_t j = 0; j < code->n_args; j++) {
         dv_value *x = code->args[j].value == OT_NONE ? NULL : q->at[code->args[j].value];
@@ -66,12 +67,13 @@ static ot_status bind_kernel(dv_prog *q, const ot_dg_kernel *code, const int64_t
     return add_function(s, k);
 }
 
-ot_status dv_push_code(dv_prog *q, ot_step *step, uint32_t n_nodes, const ot_dg_code *code, const int64_t *const moves[2])
+ot_status dv_push_code(dv_prog *q, ot_step *step, const char *name, uint32_t n_nodes, const ot_dg_code *code,
+                       const int64_t *const moves[2])
 {
     dv_unit u = {.kind = DV_KERNELS, .step = step, .n_nodes = n_nodes, .n_kernels = code->n};
     u.kernels = OT_NEW_N(q->s->a, dv_kernel, code->n + 1u);
     if (!u.kernels) return nomem(q);
-    for (uint32_t k = 0; k < code->n; k++) OT_TRY(bind_kernel(q, &code->kernels[k], moves, &u.kernels[k]));
+    for (uint32_t k = 0; k < code->n; k++) OT_TRY(bind_kernel(q, &code->kernels[k], name, moves, &u.kernels[k]));
     q->s->figures.n_device += n_nodes;
     return OT_PUSH(q->s->a, q->units, q->n_units, q->cap_units, u) ? OT_OK : nomem(q);
 }
@@ -84,7 +86,7 @@ ot_status dv_dense(dv_prog *q, ot_step *step, ot_id v, ot_id *out)
     OT_TRY(dv_add(q, &q->arrays[v], out));
     OT_TRY(ot_dg_copy(&q->s->target, v, &q->arrays[v], *out, &q->arrays[*out], q->s->a, q->s->s->d, &code));
     if (code.why) OT_BUG("an array that cannot be copied");
-    return dv_push_code(q, step, 0, &code, NULL);
+    return dv_push_code(q, step, "copy", 0, &code, NULL);
 }
 
 /* ---- groups ---- */
@@ -240,8 +242,17 @@ static ot_status single(dv_prog *q, uint32_t place)
         if (done) return OT_OK;
         OT_TRY(generate(q, &alone, &code));
     }
-    if (!code.why) return dv_push_code(q, step, 1, &code, NULL);
+    if (!code.why) return dv_push_code(q, step, step->node->op_type, 1, &code, NULL);
     return host_unit(q, step, code.why);
+}
+
+/* "Conv, Relu, Add". NULL: out of memory. */
+static const char *name_group(const dv_prog *q, const ot_group *x)
+{
+    const char *name = q->p->steps[x->parts[0].place].node->op_type;
+    for (uint32_t k = 1; k < x->n && name; k++)
+        name = ot_format(q->s->a, "%s, %s", name, q->p->steps[x->parts[k].place].node->op_type);
+    return name;
 }
 
 static ot_status group_unit(dv_prog *q, const ot_group *x, uint32_t last)
@@ -249,7 +260,9 @@ static ot_status group_unit(dv_prog *q, const ot_group *x, uint32_t last)
     ot_dg_code code;
     if (x->n == 1) return single(q, x->parts[0].place);
     OT_TRY(generate(q, x, &code));
-    if (!code.why) return dv_push_code(q, &q->p->steps[last], x->n, &code, NULL);
+    const char *name = name_group(q, x);
+    if (!name) return ot_fail_nomem(q->s->s->d);
+    if (!code.why) return dv_push_code(q, &q->p->steps[last], name, x->n, &code, NULL);
     for (uint32_t k = 0; k < x->n; k++) OT_TRY(single(q, x->parts[k].place));
     return OT_OK;
 }
