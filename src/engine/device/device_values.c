@@ -86,12 +86,21 @@ static ot_status use_known(dv_prog *q, ot_id v)
     return ot_slot_set_tensor(q->p, &q->p->slots[v], t);
 }
 
-/* Dense arrays of known shape. What an operator that inference does not know makes has the shape that the file states, which may be false. */
+/* Tiles are cut from it, for the shape that the file states. */
+static bool is_cut(const ot_graph *g, const ot_value *x)
+{
+    for (uint32_t k = 0; k < x->n_uses; k++)
+        if (ot_is_tile_op(&g->nodes[x->uses[k]], "While")) return true;
+    return false;
+}
+
+/* Dense arrays of known shape. What an operator that inference does not know makes has the shape that the file states, which may be false:
+ * it is taken only where a plan took it, and the run fails when it is (dv_check_array). */
 static bool known_shape(const ot_graph *g, const ot_value *x, ot_nd *nd)
 {
     const ot_node *n = x->producer == OT_NONE ? NULL : &g->nodes[x->producer];
     int64_t bytes;
-    if (n && n->op == OT_OP_OPAQUE && strcmp(n->domain, "onnx_tile") != 0) return false;
+    if (n && n->op == OT_OP_OPAQUE && strcmp(n->domain, "onnx_tile") != 0 && !is_cut(g, x)) return false;
     if (!x->is_tensor || x->is_sequence || !ot_value_is_static(x) || x->rank > OT_RANK_MAX || ot_dtype_bytes(x->dtype) == 0)
         return false;
     if (!ot_nd_bytes(x->dtype, (uint32_t)x->rank, x->dims, &bytes) || bytes == 0) return false;
