@@ -58,8 +58,8 @@ static void targets_have_runtimes(void **state)
     } rows[] = {
         {"host", ot_runtime_with_lanes(&ot_runtime_onnxruntime, ot_cpu_lanes()), &ot_runtime_engine},
         {"cpu-generic", &ot_runtime_onnxruntime, &ot_runtime_engine},
-        {"h200", &ot_runtime_gpu, &ot_runtime_engine},
-        {"ascend-a2", &ot_runtime_gpu, &ot_runtime_engine},
+        {"h200", &ot_runtime_gpu, &ot_runtime_engine_device},
+        {"ascend-a2", &ot_runtime_gpu, &ot_runtime_engine_device},
         {"ethos-u55", &ot_runtime_device, &ot_runtime_device_while},
         {"mcu-512k", &ot_runtime_device, &ot_runtime_device_while},
         {"tlf-16m", &ot_runtime_device_plain, &ot_runtime_device_while_plain},

@@ -57,6 +57,7 @@ const ot_runtime *ot_runtime_with_lanes(const ot_runtime *r, uint32_t lanes)
 const ot_runtime *ot_runtime_emitting(const ot_runtime *r, bool cache)
 {
     if (ot_runtime_in_classes(r) && ot_runtime_drives(r, cache)) return r;
+    if (r == &ot_runtime_gpu || r == &ot_runtime_gpu_plain) return &ot_runtime_engine_device;
     if (cache) return &ot_runtime_engine;
     return ot_runtime_fuses(r) ? &ot_runtime_device_while : &ot_runtime_device_while_plain;
 }
