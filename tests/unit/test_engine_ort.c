@@ -123,11 +123,22 @@ static ort_status *fake_type(const ort_shape *s, int *out) { return *out = s->ty
 static ort_status *fake_rank(const ort_shape *s, size_t *out) { return *out = s->rank, NULL; }
 static ort_status *fake_dims(const ort_shape *s, int64_t *dims, size_t n) { return memcpy(dims, s->dims, n * sizeof *dims), NULL; }
 
+/* The runtime's threads: one. */
+static uint32_t shared_out;
+static ort_status *fake_parallel(const ort_context *c, void (*task)(void *job, size_t k), size_t n, size_t batches, void *job)
+{
+    (void)c;
+    (void)batches;
+    for (size_t k = 0; k < n; k++) task(job, k);
+    shared_out++;
+    return NULL;
+}
+
 static ort_api table;
 static const char *version_text;
 static const ort_api *fake_api(uint32_t version)
 {
-    assert_true(version == 1 || version == ORT_VERSION_NEEDED);
+    assert_true(version == 1 || version == ORT_VERSION_NEEDED || version == ORT_VERSION_THREADS);
     return &table;
 }
 static const char *fake_version(void) { return version_text; }
@@ -156,6 +167,7 @@ static int start_runtime(void **state)
     table.at[ORT_RELEASE_DOMAIN] = (ort_function)fake_release_domain;
     table.at[ORT_OPTION_EXISTS] = (ort_function)fake_exists;
     table.at[ORT_OPTION] = (ort_function)fake_option;
+    table.at[ORT_PARALLEL_FOR] = (ort_function)fake_parallel;
     return 0;
 }
 
@@ -190,15 +202,16 @@ static void threads_of_a_session(void **state)
     ort_options o = {.threads = "3"};
     assert_null(RegisterCustomOps(&o, &base));
     const ort_op *first = registered;
-    assert_int_equal(threads_of((const setting *)first, &table, &(ort_info){.threads = 2}), 3);
+    assert_int_equal(threads_said((const setting *)first, &table, &(ort_info){.threads = 2}), 3);
     registered = NULL;
     assert_null(RegisterCustomOps(&o, &base)); /* shares it */
     assert_null(registered);
     o.threads = "0";
     says(RegisterCustomOps(&o, &base), "onnx_tile: session config entry 'onnx_tile.threads' is from 1 to 4096, not: 0");
     const setting none = {.op = OPERATOR};
-    assert_int_equal(threads_of(&none, &table, &(ort_info){.threads = 2}), 2);
-    assert_true(threads_of(&none, &table, &(ort_info){0}) >= 1);
+    assert_int_equal(threads_said(&none, &table, &(ort_info){.threads = 2}), 2);
+    assert_int_equal(threads_said(&none, &table, &(ort_info){0}), 0);
+    assert_true(threads_of_machine() >= 1);
     assert_int_equal(statuses, 0);
 }
 
@@ -246,6 +259,37 @@ static void fixed_and_free_outputs(void **state)
     assert_int_equal(statuses + shapes, 0);
 }
 
+static void add_one(void *sum, size_t k)
+{
+    (void)k;
+    ++*(uint64_t *)sum;
+}
+
+/* Where nobody says how many threads, the engine's work is shared out by the runtime. */
+static void works_on_the_runtimes_threads(void **state)
+{
+    (void)state;
+    for (int64_t threads = 0; threads < 3; threads += 2) {
+        ort_info info = {.threads = threads};
+        void *k, *bytes = model_bytes("input %x : float32[2]\n%y = Tanh(%x)\noutput %y", &info.n);
+        info.model = bytes;
+        const setting s = {.op = OPERATOR, .parallel = fake_parallel};
+        assert_null(s.op.create(&s.op, &table, &info, &k));
+        free(bytes);
+        assert_true((((kernel *)k)->parallel == fake_parallel) == (threads == 0));
+        const ort_context none = {.n_in = 0};
+        uint64_t sum = 0;
+        shared_out = 0;
+        ((kernel *)k)->running = &none;
+        if (threads == 0) run_on_runtime(k, add_one, 5, &sum);
+        ((kernel *)k)->running = NULL;
+        assert_int_equal(sum, threads == 0 ? 5 : 0);
+        assert_int_equal(shared_out, threads == 0);
+        OPERATOR.destroy(k);
+    }
+    assert_int_equal(statuses, 0);
+}
+
 static void what_does_not_fit(void **state)
 {
     (void)state;
@@ -272,6 +316,7 @@ static void what_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(versions), cmocka_unit_test(threads_of_a_session),
-                                       cmocka_unit_test(fixed_and_free_outputs), cmocka_unit_test(what_does_not_fit)};
+                                       cmocka_unit_test(fixed_and_free_outputs), cmocka_unit_test(works_on_the_runtimes_threads),
+                                       cmocka_unit_test(what_does_not_fit)};
     return cmocka_run_group_tests(tests, start_runtime, NULL);
 }
