@@ -384,15 +384,20 @@ $(ORT_LIBRARY): $(ORT_SRCS) $(wildcard src/ort/*.h) include/onnx_tile.h $(SHARED
 
 wheel-parts: $(SHARED) $(BUILD)/shared-program $(if $(filter yes,$(ENGINE)),$(ORT_LIBRARY))
 
+# Objects of the two builds differ.
+BUILD_WHEEL  := build/wheel$(if $(filter yes,$(ENGINE)),,-no-engine)
+CFLAGS_WHEEL := -fPIC -fvisibility=hidden
+MAKE_WHEEL    = $(MAKE) --no-print-directory BUILD=$(BUILD_WHEEL) OPT=-O2 CFLAGS='$(CFLAGS_WHEEL)'
+
 # build/wheel/libonnxtile_ort.so, for SessionOptions.register_custom_ops_library
 ort-library:
-	@$(MAKE) --no-print-directory BUILD=build/wheel OPT=-O2 CFLAGS='$(CFLAGS_WHEEL)' build/wheel/libonnxtile_ort.so
+	$(if $(filter yes,$(ENGINE)),,$(error The library of operators is the engine's: not with ENGINE=no))
+	@$(MAKE_WHEEL) build/wheel/libonnxtile_ort.so
 
 wheel:
 	$(Q)ENGINE=$(ENGINE) scripts/setup.sh wheel
-	@$(MAKE) --no-print-directory BUILD=build/wheel OPT=-O2 CFLAGS='$(CFLAGS_WHEEL)' wheel-parts
-	@BUILD=build/wheel VERSION=$(VERSION) CC='$(CC)' scripts/wheel.sh dist
-CFLAGS_WHEEL := -fPIC -fvisibility=hidden
+	@$(MAKE_WHEEL) wheel-parts
+	@BUILD=$(BUILD_WHEEL) VERSION=$(VERSION) CC='$(CC)' scripts/wheel.sh dist
 
 # Debian packages, checked by lintian; and installed in a bare root, where the program is run.
 deb:

@@ -17,9 +17,11 @@ def ort_library() -> str:
     `tile(..., runtime="ort-engine")` writes.
 
         options = onnxruntime.SessionOptions()
-        options.add_session_config_entry("onnx_tile.threads", "2")      # before registering; else as many as the machine has
         options.register_custom_ops_library(onnx_tile.ort_library())
         session = onnxruntime.InferenceSession("tiled.onnx", options)
+
+    The engine works on ONNX Runtime's threads. Session config entry "onnx_tile.threads", added before registering, gives it as many
+    of its own; ONNX Runtime 1.16, whose operators cannot use its threads, is given as many as the machine has.
 
     Raises UsageError where the package was built without the engine.
     """
