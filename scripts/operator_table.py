@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Models in ONNX Runtime, as they are and as operators that hold the engine: is the output the same, what become memory and time?
 
-  operator_table.py --models DIR [--tool TOOL] [--library build/wheel/libonnxtile_ort.so] [--operators whole|parts|regions] [--only GLOB]
+  operator_table.py --models DIR... [--tool TOOL] [--library build/wheel/libonnxtile_ort.so] [--operators whole|parts|regions] [--only GLOB]
                     [--rounds N] [--write docs/onnxruntime-operators.md]
 
 DIR/models.json lists models and shapes as for real_models.py; without it, all of DIR/*.onnx. Each is tiled with `--emit ort-engine --goal memory
 --threads 1` and run before and after on the same inputs, one thread, in processes of their own which take turns. Memory is the growth of the
-process while it runs, over the loaded session. Outputs are compared as there. --write replaces what stands between the two marks of that
-file. Exit 1 when an output differs or a model cannot be run.
+process while it runs, over the loaded session. Outputs are compared as there. A table a folder. --write replaces what stands between the two
+marks of that file. Exit 1 when an output differs or a model cannot be run.
 """
 import argparse
 import fnmatch
@@ -39,18 +39,10 @@ def look(case, a):
             return {'why': str(e)}
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--models', required=True)
-    p.add_argument('--tool', default=f'{ROOT}/build/onnx-tile')
-    p.add_argument('--library', default=f'{ROOT}/build/wheel/libonnxtile_ort.so')
-    p.add_argument('--operators', default='whole')
-    p.add_argument('--only', default='*')
-    p.add_argument('--rounds', type=int, default=3)
-    p.add_argument('--write', metavar='FILE')
-    a = p.parse_args()
+def table(folder, a):
+    """Lines of Markdown, and how many models differ or do not run."""
     lines, found, bad = ['| model | memory, MB | | time, ms | | outputs |', '|---|--:|--:|--:|--:|---|'], [], 0
-    for case in cases(a.models):
+    for case in cases(folder):
         if not fnmatch.fnmatch(case[0], a.only):
             continue
         facts = look(case, a)
@@ -59,7 +51,21 @@ def main():
         bad += facts.get('verdict', 'DIFFERS') == 'DIFFERS'
         if 'why' not in facts:
             found.append(facts)
-    text = '\n'.join(lines + (['', mean_line(found, 'onnxruntime')] if found else []))
+    return lines + (['', mean_line(found, 'onnxruntime')] if found else []), bad
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--models', required=True, nargs='+')
+    p.add_argument('--tool', default=f'{ROOT}/build/onnx-tile')
+    p.add_argument('--library', default=f'{ROOT}/build/wheel/libonnxtile_ort.so')
+    p.add_argument('--operators', default='whole')
+    p.add_argument('--only', default='*')
+    p.add_argument('--rounds', type=int, default=3)
+    p.add_argument('--write', metavar='FILE')
+    a = p.parse_args()
+    tables = [table(folder, a) for folder in a.models]
+    text = '\n\n'.join('\n'.join(lines) for lines, _ in tables)
     if not a.write:
         print(text)
     else:
@@ -67,7 +73,7 @@ def main():
             before, _, after = f.read().split(MARK)
         with open(a.write, 'w', encoding='utf-8') as f:
             f.write(f'{before}{MARK}\n\n{text}\n\n{MARK}{after}')
-    return 1 if bad else 0
+    return 1 if any(bad for _, bad in tables) else 0
 
 
 if __name__ == '__main__':
