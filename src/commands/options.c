@@ -117,11 +117,12 @@ static ot_status parse_words(int argc, char **argv, int k, ot_diag *d, ot_option
 
 static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
 
+static bool names_device(const ot_options *o) { return o->device && strcmp(o->device, "cpu") != 0; }
+
 /* --emit and --runtime say the same twice, or one of them says it; what bench tiles for a device is for the engine there. */
 static ot_status settle_runtime(ot_diag *d, ot_options *o)
 {
-    const bool device = o->command == OT_CMD_BENCH && o->device && strcmp(o->device, "cpu") != 0;
-    if (device && o->emit_engine && !o->runtime) o->runtime = ot_runtime_engine_device.name;
+    if (o->command == OT_CMD_BENCH && names_device(o) && o->emit_engine && !o->runtime) o->runtime = ot_runtime_engine_device.name;
     if (!o->runtime) return OT_OK;
     const bool engine = ot_runtime_in_classes(ot_runtime_named(o->runtime));
     if (o->emit_given && (o->emit_engine != engine || (o->in_operator && strcmp(o->runtime, "engine") != 0)))
@@ -149,8 +150,6 @@ static ot_status check_dynamic(ot_diag *d, const ot_options *o)
     return ot_fail(d, OT_E_USAGE,
                    "--keep-dynamic does not go with --verify, which is for one size: bind the dimensions with --shape instead");
 }
-
-static bool names_device(const ot_options *o) { return o->device && strcmp(o->device, "cpu") != 0; }
 
 static ot_status check_calibrate(ot_diag *d, const ot_options *o)
 {
