@@ -9,30 +9,32 @@
  */
 #include "devicegen.h"
 
+/* Types by the call that GLSL has, and arithmetic of the same meaning: as OpenCL C and CUDA C write them. */
+#define CASTS_OF_C                                \
+    "#define to_uchar(x) ((uchar)(x))\n"          \
+    "#define to_short(x) ((short)(x))\n"          \
+    "#define to_ushort(x) ((ushort)(x))\n"        \
+    "#define to_int(x) ((int)(x))\n"              \
+    "#define to_uint(x) ((uint)(x))\n"            \
+    "#define to_long(x) ((long)(x))\n"            \
+    "#define to_ulong(x) ((ulong)(x))\n"          \
+    "#define to_float(x) ((float)(x))\n"          \
+    "#define to_double(x) ((double)(x))\n"        \
+    "#define to_sum_t(x) ((sum_t)(x))\n"          \
+    "#define wrap_uchar(x) ((int)(uchar)(x))\n"   \
+    "#define wrap_short(x) ((int)(short)(x))\n"   \
+    "#define wrap_ushort(x) ((int)(ushort)(x))\n" \
+    "#define rem(x, y) ((x) % (y))\n"             \
+    "#define power pow\n"
+
 static const char OPENCL[] = "#ifdef cl_khr_fp64\n"
                              "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
                              "typedef double sum_t;\n"
                              "#else\n"
                              "typedef float sum_t;\n"
                              "#endif\n"
-                             "#define work_item() get_global_id(0)\n"
-                             "#define to_char(x) ((char)(x))\n"
-                             "#define to_uchar(x) ((uchar)(x))\n"
-                             "#define to_short(x) ((short)(x))\n"
-                             "#define to_ushort(x) ((ushort)(x))\n"
-                             "#define to_int(x) ((int)(x))\n"
-                             "#define to_uint(x) ((uint)(x))\n"
-                             "#define to_long(x) ((long)(x))\n"
-                             "#define to_ulong(x) ((ulong)(x))\n"
-                             "#define to_float(x) ((float)(x))\n"
-                             "#define to_double(x) ((double)(x))\n"
-                             "#define to_sum_t(x) ((sum_t)(x))\n"
+                             "#define work_item() get_global_id(0)\n" CASTS_OF_C "#define to_char(x) ((char)(x))\n"
                              "#define wrap_char(x) ((int)(char)(x))\n"
-                             "#define wrap_uchar(x) ((int)(uchar)(x))\n"
-                             "#define wrap_short(x) ((int)(short)(x))\n"
-                             "#define wrap_ushort(x) ((int)(ushort)(x))\n"
-                             "#define rem(x, y) ((x) % (y))\n"
-                             "#define power pow\n"
                              "#define madd(a, x, s) ((s) + (a) * (x))\n"
                              "#define splat1(x) (x)\n"
                              "#define splat4(x) ((float4)(x))\n"
@@ -202,24 +204,8 @@ static const char CUDA[] = "typedef unsigned char uchar;\n"
                            "#undef INFINITY\n"
                            "#undef NAN\n"
                            "#define INFINITY __int_as_float(0x7f800000)\n"
-                           "#define NAN __int_as_float(0x7fc00000)\n"
-                           "#define to_char(x) ((signed char)(x))\n"
-                           "#define to_uchar(x) ((uchar)(x))\n"
-                           "#define to_short(x) ((short)(x))\n"
-                           "#define to_ushort(x) ((ushort)(x))\n"
-                           "#define to_int(x) ((int)(x))\n"
-                           "#define to_uint(x) ((uint)(x))\n"
-                           "#define to_long(x) ((long)(x))\n"
-                           "#define to_ulong(x) ((ulong)(x))\n"
-                           "#define to_float(x) ((float)(x))\n"
-                           "#define to_double(x) ((double)(x))\n"
-                           "#define to_sum_t(x) ((sum_t)(x))\n"
+                           "#define NAN __int_as_float(0x7fc00000)\n" CASTS_OF_C "#define to_char(x) ((signed char)(x))\n"
                            "#define wrap_char(x) ((int)(signed char)(x))\n"
-                           "#define wrap_uchar(x) ((int)(uchar)(x))\n"
-                           "#define wrap_short(x) ((int)(short)(x))\n"
-                           "#define wrap_ushort(x) ((int)(ushort)(x))\n"
-                           "#define rem(x, y) ((x) % (y))\n"
-                           "#define power pow\n"
                            "function int clamp(int x, int lo, int hi) { return min(max(x, lo), hi); }\n"
                            "function float clamp(float x, float lo, float hi) { return fminf(fmaxf(x, lo), hi); }\n"
                            "function double clamp(double x, double lo, double hi) { return fmin(fmax(x, lo), hi); }\n"
