@@ -12,25 +12,34 @@ typedef struct window {
     uint32_t n; /* axes of places */
     int64_t in[SPACE_MAX], out[SPACE_MAX], kernel[SPACE_MAX], stride[SPACE_MAX], dilation[SPACE_MAX], before[SPACE_MAX];
     bool padded[SPACE_MAX];
+    bool turned;             /* a transposed convolution: the input's places paint the output */
     int64_t n_out, n_kernel; /* products */
     int opened;              /* braces of the loops */
 } window;
 
+/* Places of the result along axis d. */
+static ot_status extent(const kgen_call *c, const window *w, uint32_t d, int64_t pads, int64_t extra, int64_t *out)
+{
+    const int64_t reach = (w->kernel[d] - 1) * w->dilation[d] + 1, room = w->in[d] + pads - reach;
+    if (!w->turned && room < 0) return kgen_fail(c->g, "shape", "the window of %s is larger than its input", c->s->name);
+    *out = w->turned ? (w->in[d] - 1) * w->stride[d] + reach + extra - pads : room / w->stride[d] + 1;
+    return *out < 1 ? kgen_fail(c->g, "shape", "the pads of %s leave nothing", c->s->name) : OT_OK;
+}
+
 static ot_status settings(const kgen_call *c, window *w)
 {
-    int64_t pads[2 * SPACE_MAX];
+    int64_t pads[2 * SPACE_MAX], extra[SPACE_MAX] = {0};
     OT_TRY(ot_tk_integers(&c->at, "stride", w->n, 1, 1, w->stride));
     OT_TRY(ot_tk_integers(&c->at, "dilation", w->n, 1, 1, w->dilation));
     OT_TRY(ot_tk_integers(&c->at, "pad", 2 * w->n, 0, 0, pads));
+    if (w->turned) OT_TRY(ot_tk_integers(&c->at, "extra", w->n, 0, 0, extra));
     w->n_out = w->n_kernel = 1;
     for (uint32_t d = 0; d < w->n; d++) {
-        int64_t room = w->in[d] + pads[d] + pads[w->n + d] - (w->kernel[d] - 1) * w->dilation[d] - 1;
-        if (room < 0) return kgen_fail(c->g, "shape", "the window of %s is larger than its input", c->s->name);
-        w->out[d] = room / w->stride[d] + 1;
+        OT_TRY(extent(c, w, d, pads[d] + pads[w->n + d], extra[d], &w->out[d]));
         w->before[d] = pads[d];
         w->padded[d] = pads[d] > 0 || pads[w->n + d] > 0;
-        w->n_out *= w->out[d];
-        w->n_kernel *= w->kernel[d];
+        if (!ot_mul_i64(w->n_out, w->out[d], &w->n_out) || !ot_mul_i64(w->n_kernel, w->kernel[d], &w->n_kernel))
+            return kgen_fail(c->g, "shape", "%s makes more elements than can be counted", c->s->name);
     }
     return OT_OK;
 }
@@ -65,13 +74,23 @@ static void place(kgen *g, window *w, uint32_t d, const char *out, const char *k
     w->opened++;
 }
 
+/* The same of the input place from which kernel place k paints output place `out`, where there is one. */
+static void painter(kgen *g, window *w, uint32_t d, const char *out, const char *k)
+{
+    const long long stride = w->stride[d];
+    kgen_line(g, "const int t%u = %s + %lld - %s;", d, out, (long long)w->before[d], kgen_term(g, "", k, w->dilation[d]));
+    kgen_open(g, "if (t%u >= 0 && t%u %% %lld == 0 && t%u / %lld < %lld)", d, d, stride, d, stride, (long long)w->in[d]);
+    kgen_line(g, "const int i%u = t%u / %lld;", d, d, stride);
+    w->opened++;
+}
+
 /* Loops over the window; o: the coordinates of its place. */
 static void walk(kgen *g, window *w, const char *const *o)
 {
     for (uint32_t d = 0; d < w->n; d++) {
         kgen_open(g, "for (int k%u = 0; k%u < %lld; k%u++)", d, d, (long long)w->kernel[d], d);
         w->opened++;
-        place(g, w, d, o[d], kgen_text(g, "k%u", d));
+        (w->turned ? painter : place)(g, w, d, o[d], kgen_text(g, "k%u", d));
     }
 }
 
@@ -88,9 +107,28 @@ static const char *at_place(kgen *g, const kgen_operand *x, const window *w, con
     return at;
 }
 
-/* ---- convolution ---- */
+/* ---- convolutions ---- */
 
-static ot_status conv_shape(const kgen_call *c, window *s, int64_t *group, kgen_nest *n)
+/* What the weights [maps, depth, ...] of a convolution, [channels, maps of a group, ...] of a transposed one, say of channels. */
+typedef struct groups {
+    int64_t n, depth, each; /* groups; channels of one in the input, in the output */
+} groups;
+
+static ot_status groups_of(const kgen_call *c, bool turned, groups *o)
+{
+    const kgen_operand *x = &c->in[0], *w = &c->in[1];
+    const int64_t apart = w->dims[0], within = w->dims[1];
+    OT_TRY(ot_tk_integers(&c->at, "group", 1, 1, 1, &o->n));
+    int64_t product;
+    const bool fits = apart % o->n == 0 && ot_mul_i64(within, o->n, &product) && x->dims[1] == (turned ? apart : product);
+    o->depth = turned ? apart / o->n : within;
+    o->each = turned ? within : apart / o->n;
+    if (fits) return OT_OK;
+    return kgen_fail(c->g, "shape", "%lld channels do not fit %lld x %lld weights in %lld groups", (long long)x->dims[1],
+                     (long long)apart, (long long)within, (long long)o->n);
+}
+
+static ot_status conv_shape(const kgen_call *c, window *s, groups *o, kgen_nest *n)
 {
     const kgen_operand *x = &c->in[0], *w = &c->in[1];
     int64_t dims[OT_TK_RANK_MAX];
@@ -99,130 +137,48 @@ static ot_status conv_shape(const kgen_call *c, window *s, int64_t *group, kgen_
     if (w->rank != x->rank) return kgen_fail(c->g, "shape", "image and weights of %s have equally many axes", c->s->name);
     memcpy(s->kernel, w->dims + 2, s->n * sizeof *s->kernel);
     OT_TRY(settings(c, s));
-    OT_TRY(ot_tk_integers(&c->at, "group", 1, 1, 1, group));
-    if (x->dims[1] != w->dims[1] * *group || w->dims[0] % *group != 0)
-        return kgen_fail(c->g, "shape", "%lld channels do not fit %lld x %lld weights in %lld groups", (long long)x->dims[1],
-                         (long long)w->dims[0], (long long)w->dims[1], (long long)*group);
-    if (c->n_in > 2 && kgen_elements(&c->in[2]) != w->dims[0])
-        return kgen_fail(c->g, "shape", "the bias of %s has not one element a map", c->s->name);
+    OT_TRY(groups_of(c, s->turned, o));
     dims[0] = x->dims[0];
-    dims[1] = w->dims[0];
+    dims[1] = o->n * o->each;
+    if (c->n_in > 2 && kgen_elements(&c->in[2]) != dims[1])
+        return kgen_fail(c->g, "shape", "the bias of %s has not one element a map", c->s->name);
     memcpy(dims + 2, s->out, s->n * sizeof *dims);
     OT_TRY(ot_tk_makes(&c->at, dims, x->rank, kgen_value(c->g, c->out->value)));
     kgen_nest_init(n, dims, x->rank);
     n->keep_axes = true;
     kgen_nest_same(n, c->out);
     return OT_OK;
+}
+
+/* Position in the weights: of this channel and map, at k0, k1, ... */
+static const char *weight_at(const kgen_call *c, const window *s, const groups *o, const char *map, const char *channel)
+{
+    kgen *g = c->g;
+    const kgen_operand *w = &c->in[1];
+    const char *within = s->turned && o->n > 1 ? kgen_text(g, "(%s %% %lld)", map, (long long)o->each) : s->turned ? map : "ch";
+    const char *at = kgen_term(g, kgen_term(g, "", s->turned ? channel : map, w->stride[0]), within, w->stride[1]);
+    for (uint32_t d = 0; d < s->n; d++) at = kgen_term(g, at, kgen_text(g, "k%u", d), w->stride[2 + d]);
+    return at;
 }
 
 static ot_status conv(const kgen_call *c)
 {
     kgen *g = c->g;
-    const kgen_operand *x = &c->in[0], *w = &c->in[1];
-    window s = {0};
-    int64_t group;
+    window s = {.turned = strcmp(c->name, "convtranspose") == 0};
+    groups o;
     kgen_nest n;
-    OT_TRY(conv_shape(c, &s, &group, &n));
+    OT_TRY(conv_shape(c, &s, &o, &n));
     if (c->n_in > 2) OT_TRY(kgen_number_elements(g, &c->in[2]));
     OT_TRY(kgen_begin(c, (kgen_share){0}));
     kgen_nest_open(g, &n);
     const char *map = n.axis[1], *type = kgen_class_name(c->c);
     kgen_line(g, "%s acc = %s;", type, c->n_in > 2 ? kgen_in(c, 2, map) : "0");
-    kgen_open(g, "for (int ch = 0; ch < %lld; ch++)", (long long)w->dims[1]);
+    kgen_open(g, "for (int ch = 0; ch < %lld; ch++)", (long long)o.depth);
     s.opened = 1;
     walk(g, &s, n.axis + 2);
-    int64_t maps = w->dims[0] / group;
-    const char *channel = group == 1 ? "ch" : kgen_text(g, "(%s / %lld * %lld + ch)", map, (long long)maps, (long long)w->dims[1]);
-    const char *weight = kgen_term(g, kgen_term(g, "", map, w->stride[0]), "ch", w->stride[1]);
-    for (uint32_t d = 0; d < s.n; d++) weight = kgen_term(g, weight, kgen_text(g, "k%u", d), w->stride[2 + d]);
-    kgen_line(g, "const %s x = %s;", type, kgen_in(c, 0, at_place(g, x, &s, n.axis[0], channel)));
-    kgen_line(g, "const %s y = %s;", type, kgen_in(c, 1, weight));
-    kgen_line(g, "acc = %s;", kgen_mad(g, c->c, "x", "y", "acc"));
-    leave(g, &s);
-    kgen_out(c, n.lin[0], "acc");
-    kgen_nest_close(g, &n);
-    kgen_close(g);
-    return OT_OK;
-}
-
-/* ---- transposed convolution ---- */
-
-static ot_status painted(const kgen_call *c, window *w)
-{
-    int64_t pads[2 * SPACE_MAX], extra[SPACE_MAX];
-    OT_TRY(ot_tk_integers(&c->at, "stride", w->n, 1, 1, w->stride));
-    OT_TRY(ot_tk_integers(&c->at, "dilation", w->n, 1, 1, w->dilation));
-    OT_TRY(ot_tk_integers(&c->at, "pad", 2 * w->n, 0, 0, pads));
-    OT_TRY(ot_tk_integers(&c->at, "extra", w->n, 0, 0, extra));
-    for (uint32_t d = 0; d < w->n; d++) {
-        w->out[d] = (w->in[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 + extra[d] - pads[d] - pads[w->n + d];
-        if (w->out[d] < 1) return kgen_fail(c->g, "shape", "the pads of %s leave nothing", c->s->name);
-        w->before[d] = pads[d];
-    }
-    return OT_OK;
-}
-
-static ot_status conv_transpose_shape(const kgen_call *c, window *s, int64_t *group, kgen_nest *n)
-{
-    const kgen_operand *x = &c->in[0], *w = &c->in[1];
-    int64_t dims[OT_TK_RANK_MAX];
-    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 3));
-    OT_TRY(image(c, s));
-    if (w->rank != x->rank) return kgen_fail(c->g, "shape", "image and weights of %s have equally many axes", c->s->name);
-    memcpy(s->kernel, w->dims + 2, s->n * sizeof *s->kernel);
-    OT_TRY(painted(c, s));
-    OT_TRY(ot_tk_integers(&c->at, "group", 1, 1, 1, group));
-    if (x->dims[1] != w->dims[0] || w->dims[0] % *group != 0 || !ot_mul_i64(w->dims[1], *group, &dims[1]))
-        return kgen_fail(c->g, "shape", "%lld channels do not fit weights of %lld in %lld groups", (long long)x->dims[1],
-                         (long long)w->dims[0], (long long)*group);
-    if (c->n_in > 2 && kgen_elements(&c->in[2]) != dims[1])
-        return kgen_fail(c->g, "shape", "the bias of %s has not one element a map", c->s->name);
-    dims[0] = x->dims[0];
-    memcpy(dims + 2, s->out, s->n * sizeof *dims);
-    OT_TRY(ot_tk_makes(&c->at, dims, x->rank, kgen_value(c->g, c->out->value)));
-    kgen_nest_init(n, dims, x->rank);
-    n->keep_axes = true;
-    kgen_nest_same(n, c->out);
-    return OT_OK;
-}
-
-/* Loops over the kernel; `iD`: the input place from which kernel place kD paints output place o[D], where there is one. */
-static void walk_painters(kgen *g, window *w, const char *const *o)
-{
-    for (uint32_t d = 0; d < w->n; d++) {
-        const long long stride = w->stride[d];
-        kgen_open(g, "for (int k%u = 0; k%u < %lld; k%u++)", d, d, (long long)w->kernel[d], d);
-        kgen_line(g, "const int t%u = %s + %lld - %s;", d, o[d], (long long)w->before[d],
-                  kgen_term(g, "", kgen_text(g, "k%u", d), w->dilation[d]));
-        kgen_open(g, "if (t%u >= 0 && t%u %% %lld == 0 && t%u / %lld < %lld)", d, d, stride, d, stride, (long long)w->in[d]);
-        kgen_line(g, "const int i%u = t%u / %lld;", d, d, stride);
-        w->opened += 2;
-    }
-}
-
-static ot_status conv_transpose(const kgen_call *c)
-{
-    kgen *g = c->g;
-    const kgen_operand *x = &c->in[0], *w = &c->in[1];
-    window s = {0};
-    int64_t group;
-    kgen_nest n;
-    OT_TRY(conv_transpose_shape(c, &s, &group, &n));
-    if (c->n_in > 2) OT_TRY(kgen_number_elements(g, &c->in[2]));
-    OT_TRY(kgen_begin(c, (kgen_share){0}));
-    kgen_nest_open(g, &n);
-    const char *map = n.axis[1], *type = kgen_class_name(c->c);
-    const long long each = w->dims[1], depth = w->dims[0] / group;
-    kgen_line(g, "%s acc = %s;", type, c->n_in > 2 ? kgen_in(c, 2, map) : "0");
-    const char *first = group == 1 ? "0" : kgen_text(g, "%s / %lld * %lld", map, each, depth);
-    kgen_open(g, "for (int ch = %s, end = ch + %lld; ch < end; ch++)", first, depth);
-    s.opened = 1;
-    walk_painters(g, &s, n.axis + 2);
-    const char *own = group == 1 ? map : kgen_text(g, "(%s %% %lld)", map, each);
-    const char *weight = kgen_term(g, kgen_term(g, "", "ch", w->stride[0]), own, w->stride[1]);
-    for (uint32_t d = 0; d < s.n; d++) weight = kgen_term(g, weight, kgen_text(g, "k%u", d), w->stride[2 + d]);
-    kgen_line(g, "const %s x = %s;", type, kgen_in(c, 0, at_place(g, x, &s, n.axis[0], "ch")));
-    kgen_line(g, "const %s y = %s;", type, kgen_in(c, 1, weight));
+    const char *channel = o.n == 1 ? "ch" : kgen_text(g, "(%s / %lld * %lld + ch)", map, (long long)o.each, (long long)o.depth);
+    kgen_line(g, "const %s x = %s;", type, kgen_in(c, 0, at_place(g, &c->in[0], &s, n.axis[0], channel)));
+    kgen_line(g, "const %s y = %s;", type, kgen_in(c, 1, weight_at(c, &s, &o, map, channel)));
     kgen_line(g, "acc = %s;", kgen_mad(g, c->c, "x", "y", "acc"));
     leave(g, &s);
     kgen_out(c, n.lin[0], "acc");
@@ -340,7 +296,7 @@ kgen_op kgen_window_op(const char *name)
     static const struct {
         const char *name;
         kgen_op op;
-    } ops[] = {{"conv", conv},      {"convtranspose", conv_transpose}, {"maxpool", pool}, {"averagepool", pool}, {"im2col", im2col},
+    } ops[] = {{"conv", conv},      {"convtranspose", conv},           {"maxpool", pool}, {"averagepool", pool}, {"im2col", im2col},
                {"img2col", im2col}, {"globalaveragepool", global_pool}};
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
         if (strcmp(ops[k].name, name) == 0) return ops[k].op;

@@ -130,67 +130,100 @@ static ot_status accumulate(const krun_call *c)
 
 typedef struct conv_shape {
     uint32_t n;                                               /* spatial axes */
+    bool turned;                                              /* a transposed convolution: the input's places paint the output */
     int64_t in[6], out[6], kernel[6], stride[6], dilation[6]; /* [n] */
     int64_t before[6];                                        /* pads */
     int64_t n_in, n_out, n_kernel;                            /* products */
 } conv_shape;
 
+/* Places of the result along axis d. */
+static ot_status extent(const krun_call *c, conv_shape *s, uint32_t d, int64_t pads, int64_t extra)
+{
+    const int64_t reach = (s->kernel[d] - 1) * s->dilation[d] + 1, room = s->in[d] + pads - reach;
+    if (!s->turned && room < 0) return krun_fail(c->m, "shape", "the window of %s is larger than its input", c->s->name);
+    s->out[d] = s->turned ? (s->in[d] - 1) * s->stride[d] + reach + extra - pads : room / s->stride[d] + 1;
+    return s->out[d] < 1 ? krun_fail(c->m, "shape", "the pads of %s leave nothing", c->s->name) : OT_OK;
+}
+
 static ot_status conv_settings(const krun_call *c, conv_shape *s)
 {
-    int64_t pads[12];
+    int64_t pads[12], extra[6] = {0};
     OT_TRY(ot_tk_integers(&c->at, "stride", s->n, 1, 1, s->stride));
     OT_TRY(ot_tk_integers(&c->at, "dilation", s->n, 1, 1, s->dilation));
     OT_TRY(ot_tk_integers(&c->at, "pad", 2 * s->n, 0, 0, pads));
+    if (s->turned) OT_TRY(ot_tk_integers(&c->at, "extra", s->n, 0, 0, extra));
     s->n_in = s->n_out = s->n_kernel = 1;
     for (uint32_t d = 0; d < s->n; d++) {
-        int64_t room = s->in[d] + pads[d] + pads[s->n + d] - (s->kernel[d] - 1) * s->dilation[d] - 1;
-        if (room < 0) return krun_fail(c->m, "shape", "the window of %s is larger than its input", c->s->name);
-        s->out[d] = room / s->stride[d] + 1;
+        OT_TRY(extent(c, s, d, pads[d] + pads[s->n + d], extra[d]));
         s->before[d] = pads[d];
-        s->n_in *= s->in[d];
-        s->n_out *= s->out[d];
-        s->n_kernel *= s->kernel[d];
+        if (!ot_mul_i64(s->n_in, s->in[d], &s->n_in) || !ot_mul_i64(s->n_out, s->out[d], &s->n_out) ||
+            !ot_mul_i64(s->n_kernel, s->kernel[d], &s->n_kernel))
+            return krun_fail(c->m, "shape", "%s makes more elements than can be counted", c->s->name);
     }
     return OT_OK;
 }
 
-/* Place in the input that output place `o` reads at kernel place `k`; -1: in the pads. */
-static int64_t input_at(const conv_shape *s, int64_t o, int64_t k)
+/* Place of `to` that place i of `from` meets at kernel place k; -1: outside of it. */
+static int64_t meets(const conv_shape *s, const int64_t *from, const int64_t *to, int64_t i, int64_t k)
 {
     int64_t at = 0, stride = 1;
     for (uint32_t d = s->n; d-- > 0;) {
-        int64_t i = o % s->out[d] * s->stride[d] + k % s->kernel[d] * s->dilation[d] - s->before[d];
-        if (i < 0 || i >= s->in[d]) return -1;
-        at += i * stride;
-        stride *= s->in[d];
-        o /= s->out[d];
+        const int64_t place = i % from[d] * s->stride[d] + k % s->kernel[d] * s->dilation[d] - s->before[d];
+        if (place < 0 || place >= to[d]) return -1;
+        at += place * stride;
+        stride *= to[d];
+        i /= from[d];
         k /= s->kernel[d];
     }
     return at;
 }
 
-static ot_status conv_dims(const krun_call *c, conv_shape *s, int64_t *group)
+/* Place in the input that output place `o` reads at kernel place `k`; -1: in the pads. */
+static int64_t input_at(const conv_shape *s, int64_t o, int64_t k) { return meets(s, s->out, s->in, o, k); }
+
+/* Place in the output that input place `i` paints with kernel place `k`; -1: it is cropped. */
+static int64_t painted_at(const conv_shape *s, int64_t i, int64_t k) { return meets(s, s->in, s->out, i, k); }
+
+/* What the weights [maps, depth, ...] of a convolution, [channels, maps of a group, ...] of a transposed one, say of channels. */
+typedef struct conv_groups {
+    int64_t n, depth, each; /* groups; channels of one in the input, in the output */
+} conv_groups;
+
+static ot_status groups_of(const krun_call *c, bool turned, conv_groups *o)
+{
+    const krun_tensor *x = &c->in[0], *w = &c->in[1];
+    const int64_t apart = w->dims[0], within = w->dims[1];
+    int64_t product;
+    OT_TRY(ot_tk_integers(&c->at, "group", 1, 1, 1, &o->n));
+    const bool fits = apart % o->n == 0 && ot_mul_i64(within, o->n, &product) && x->dims[1] == (turned ? apart : product);
+    o->depth = turned ? apart / o->n : within;
+    o->each = turned ? within : apart / o->n;
+    if (fits) return OT_OK;
+    return krun_fail(c->m, "shape", "%lld channels of '%s' do not fit %lld x %lld weights in %lld groups", (long long)x->dims[1],
+                     x->x->name, (long long)apart, (long long)within, (long long)o->n);
+}
+
+static ot_status conv_dims(const krun_call *c, conv_shape *s, conv_groups *o)
 {
     const krun_tensor *x = &c->in[0], *w = &c->in[1];
     int64_t dims[OT_TK_RANK_MAX];
+    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 3));
     if (x->rank < 3 || x->rank > OT_TK_RANK_MAX || w->rank != x->rank)
         return krun_fail(c->m, "shape", "'%s' and '%s' have equally many axes, at least 3", x->x->name, w->x->name);
     s->n = x->rank - 2;
     memcpy(s->in, x->dims + 2, s->n * sizeof *s->in);
     memcpy(s->kernel, w->dims + 2, s->n * sizeof *s->kernel);
     OT_TRY(conv_settings(c, s));
-    OT_TRY(ot_tk_integers(&c->at, "group", 1, 1, 1, group));
-    if (x->dims[1] != w->dims[1] * *group || w->dims[0] % *group != 0)
-        return krun_fail(c->m, "shape", "%lld channels of '%s' do not fit %lld x %lld weights in %lld groups",
-                         (long long)x->dims[1], x->x->name, (long long)w->dims[0], (long long)w->dims[1], (long long)*group);
+    OT_TRY(groups_of(c, s->turned, o));
     dims[0] = x->dims[0];
-    dims[1] = w->dims[0];
+    dims[1] = o->n * o->each;
     memcpy(dims + 2, s->out, s->n * sizeof *dims);
+    if (c->n_in > 2 && c->in[2].n != dims[1]) return krun_fail(c->m, "shape", "'%s' has not one element a map", c->in[2].x->name);
     return ot_tk_makes(&c->at, dims, s->n + 2, c->out->x);
 }
 
 /* What kernel place k, of weight w, adds to all sums of a map: row by row, where the row reads the input and not its pads. */
-static void add_place(ot_tk_class c, const conv_shape *s, const double *x, int64_t k, double w, double *sums)
+static void add_read(ot_tk_class c, const conv_shape *s, const double *x, int64_t k, double w, double *sums)
 {
     const uint32_t last = s->n - 1;
     const int64_t width = s->out[last], step = s->stride[last], shift = k % s->kernel[last] * s->dilation[last] - s->before[last];
@@ -203,103 +236,31 @@ static void add_place(ot_tk_class c, const conv_shape *s, const double *x, int64
     }
 }
 
+/* The same where the input's places paint. */
+static void add_painted(ot_tk_class c, const conv_shape *s, const double *x, int64_t k, double w, double *sums)
+{
+    for (int64_t at = 0; at < s->n_in; at++) {
+        const int64_t o = painted_at(s, at, k);
+        if (o >= 0) add_products(c, sums + o, x + at, 1, w, 1);
+    }
+}
+
 static ot_status conv(const krun_call *c)
 {
     const krun_tensor *x = &c->in[0], *w = &c->in[1], *bias = &c->in[2];
-    conv_shape s = {0};
-    int64_t group;
-    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 3));
-    OT_TRY(conv_dims(c, &s, &group));
-    int64_t n_maps = w->dims[0], depth = w->dims[1];
-    if (c->n_in > 2 && bias->n != n_maps) return krun_fail(c->m, "shape", "'%s' has not one element a map", bias->x->name);
+    conv_shape s = {.turned = strcmp(c->name, "convtranspose") == 0};
+    conv_groups g;
+    OT_TRY(conv_dims(c, &s, &g));
+    const int64_t n_maps = g.n * g.each;
     for (int64_t i = 0; i < x->dims[0] * n_maps; i++) {
-        const int64_t image = i / n_maps, map = i % n_maps, first = map / (n_maps / group) * depth;
+        const int64_t image = i / n_maps, map = i % n_maps, first = map / g.each * g.depth;
         double *to = c->out->v + i * s.n_out;
         for (int64_t o = 0; o < s.n_out; o++) to[o] = c->n_in > 2 ? bias->v[map] : 0;
-        for (int64_t ch = 0; ch < depth; ch++)
-            for (int64_t k = 0; k < s.n_kernel; k++)
-                add_place(c->c, &s, x->v + (image * x->dims[1] + first + ch) * s.n_in, k, w->v[(map * depth + ch) * s.n_kernel + k],
-                          to);
-    }
-    return OT_OK;
-}
-
-/* ---- transposed convolutions ---- */
-
-static ot_status painted_settings(const krun_call *c, conv_shape *s)
-{
-    int64_t pads[12], extra[6];
-    OT_TRY(ot_tk_integers(&c->at, "stride", s->n, 1, 1, s->stride));
-    OT_TRY(ot_tk_integers(&c->at, "dilation", s->n, 1, 1, s->dilation));
-    OT_TRY(ot_tk_integers(&c->at, "pad", 2 * s->n, 0, 0, pads));
-    OT_TRY(ot_tk_integers(&c->at, "extra", s->n, 0, 0, extra));
-    s->n_in = s->n_out = s->n_kernel = 1;
-    for (uint32_t d = 0; d < s->n; d++) {
-        s->out[d] = (s->in[d] - 1) * s->stride[d] + (s->kernel[d] - 1) * s->dilation[d] + 1 + extra[d] - pads[d] - pads[s->n + d];
-        if (s->out[d] < 1) return krun_fail(c->m, "shape", "the pads of %s leave nothing", c->s->name);
-        s->before[d] = pads[d];
-        s->n_in *= s->in[d];
-        s->n_out *= s->out[d];
-        s->n_kernel *= s->kernel[d];
-    }
-    return OT_OK;
-}
-
-/* Place in the output that input place `i` paints with kernel place `k`; -1: it is cropped. */
-static int64_t painted_at(const conv_shape *s, int64_t i, int64_t k)
-{
-    int64_t at = 0, stride = 1;
-    for (uint32_t d = s->n; d-- > 0;) {
-        int64_t o = i % s->in[d] * s->stride[d] + k % s->kernel[d] * s->dilation[d] - s->before[d];
-        if (o < 0 || o >= s->out[d]) return -1;
-        at += o * stride;
-        stride *= s->out[d];
-        i /= s->in[d];
-        k /= s->kernel[d];
-    }
-    return at;
-}
-
-static ot_status painted_dims(const krun_call *c, conv_shape *s, int64_t *group)
-{
-    const krun_tensor *x = &c->in[0], *w = &c->in[1];
-    int64_t dims[OT_TK_RANK_MAX];
-    if (x->rank < 3 || x->rank > OT_TK_RANK_MAX || w->rank != x->rank)
-        return krun_fail(c->m, "shape", "'%s' and '%s' have equally many axes, at least 3", x->x->name, w->x->name);
-    s->n = x->rank - 2;
-    memcpy(s->in, x->dims + 2, s->n * sizeof *s->in);
-    memcpy(s->kernel, w->dims + 2, s->n * sizeof *s->kernel);
-    OT_TRY(painted_settings(c, s));
-    OT_TRY(ot_tk_integers(&c->at, "group", 1, 1, 1, group));
-    if (x->dims[1] != w->dims[0] || w->dims[0] % *group != 0 || !ot_mul_i64(w->dims[1], *group, &dims[1]))
-        return krun_fail(c->m, "shape", "%lld channels of '%s' do not fit weights of %lld in %lld groups", (long long)x->dims[1],
-                         x->x->name, (long long)w->dims[0], (long long)*group);
-    dims[0] = x->dims[0];
-    memcpy(dims + 2, s->out, s->n * sizeof *dims);
-    return ot_tk_makes(&c->at, dims, s->n + 2, c->out->x);
-}
-
-static ot_status conv_transpose(const krun_call *c)
-{
-    const krun_tensor *x = &c->in[0], *w = &c->in[1], *bias = &c->in[2];
-    conv_shape s = {0};
-    int64_t group;
-    OT_TRY(ot_tk_needs(&c->at, c->n_in, 2, 3));
-    OT_TRY(painted_dims(c, &s, &group));
-    const int64_t each = w->dims[1], n_maps = each * group, depth = w->dims[0] / group;
-    if (c->n_in > 2 && bias->n != n_maps) return krun_fail(c->m, "shape", "'%s' has not one element a map", bias->x->name);
-    for (int64_t i = 0; i < x->dims[0] * n_maps; i++) {
-        const int64_t image = i / n_maps, map = i % n_maps, first = map / each * depth;
-        double *to = c->out->v + i * s.n_out;
-        for (int64_t o = 0; o < s.n_out; o++) to[o] = c->n_in > 2 ? bias->v[map] : 0;
-        for (int64_t ch = first; ch < first + depth; ch++)
-            for (int64_t k = 0; k < s.n_kernel; k++)
-                for (int64_t at = 0; at < s.n_in; at++) {
-                    const int64_t o = painted_at(&s, at, k);
-                    if (o < 0) continue;
-                    add_products(c->c, to + o, x->v + (image * x->dims[1] + ch) * s.n_in + at, 1,
-                                 w->v[(ch * each + map % each) * s.n_kernel + k], 1);
-                }
+        for (int64_t ch = 0; ch < g.depth; ch++) {
+            const double *from = x->v + (image * x->dims[1] + first + ch) * s.n_in;
+            const double *weights = w->v + (s.turned ? (first + ch) * g.each + map % g.each : map * g.depth + ch) * s.n_kernel;
+            for (int64_t k = 0; k < s.n_kernel; k++) (s.turned ? add_painted : add_read)(c->c, &s, from, k, weights[k], to);
+        }
     }
     return OT_OK;
 }
@@ -385,18 +346,9 @@ krun_op krun_product(const char *name)
     static const struct {
         const char *name;
         krun_op op;
-    } ops[] = {{"matmul", matmul},
-               {"gemm", matmul},
-               {"mma", mmad},
-               {"mmad", mmad},
-               {"accumulate", accumulate},
-               {"conv", conv},
-               {"convtranspose", conv_transpose},
-               {"maxpool", pool},
-               {"averagepool", pool},
-               {"im2col", im2col},
-               {"img2col", im2col},
-               {"globalaveragepool", global_pool}};
+    } ops[] = {{"matmul", matmul},         {"gemm", matmul},   {"mma", mmad},           {"mmad", mmad},
+               {"accumulate", accumulate}, {"conv", conv},     {"convtranspose", conv}, {"maxpool", pool},
+               {"averagepool", pool},      {"im2col", im2col}, {"img2col", im2col},     {"globalaveragepool", global_pool}};
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
         if (strcmp(ops[k].name, name) == 0) return ops[k].op;
     return NULL;
