@@ -40,45 +40,71 @@ static bool pads_of(const tile_node *x, uint32_t axis, int64_t *lo, int64_t *hi)
     return true;
 }
 
-/* Settings of a convolution or pool. */
-static bool set_windows(const tile_node *x, prog_op *op, const int64_t *kernel, uint32_t n)
+/* Along the n spatial axes of a convolution or pool; pads before all axes, then after. */
+typedef struct steps {
+    int64_t stride[OT_TK_RANK_MAX], dilation[OT_TK_RANK_MAX], pad[OT_TK_RANK_MAX];
+} steps;
+
+/* false: the pads are not known. */
+static bool steps_of(const tile_node *x, uint32_t n, steps *s)
 {
     size_t n_strides, n_dilations;
     const int64_t *strides = ot_attr_ints(&x->n, "strides", &n_strides),
                   *dilations = ot_attr_ints(&x->n, "dilations", &n_dilations);
-    int64_t stride[OT_TK_RANK_MAX], dilation[OT_TK_RANK_MAX], pad[OT_TK_RANK_MAX];
     if (n > 3) return false;
     for (uint32_t k = 0; k < n; k++) {
-        stride[k] = strides && k < n_strides ? strides[k] : 1;
-        dilation[k] = dilations && k < n_dilations ? dilations[k] : 1;
-        if (!pads_of(x, 2 + k, &pad[k], &pad[n + k])) return false;
-        const int64_t reach = (x->out.dims[2 + k] - 1) * stride[k] + (kernel[k] - 1) * dilation[k] + 1;
-        const int64_t behind = reach - x->in[0].dims[2 + k] - pad[k]; /* what the last window wants, ceil_mode or not */
-        if (behind > pad[n + k] && ot_attr_int(&x->n, "count_include_pad", 0)) return false;
-        pad[n + k] = ot_max(behind, 0);
-        op->window[2 + k] = (prog_window){kernel[k], stride[k], dilation[k], pad[k], pad[n + k]};
+        s->stride[k] = strides && k < n_strides ? strides[k] : 1;
+        s->dilation[k] = dilations && k < n_dilations ? dilations[k] : 1;
+        if (!pads_of(x, 2 + k, &s->pad[k], &s->pad[n + k])) return false;
+    }
+    return true;
+}
+
+static void set_steps(prog_op *op, const steps *s, uint32_t n)
+{
+    tile_set_list(op, "stride", s->stride, n);
+    tile_set_list(op, "pad", s->pad, 2 * n);
+    tile_set_list(op, "dilation", s->dilation, n);
+}
+
+/* Settings of a convolution or pool. */
+static bool set_windows(const tile_node *x, prog_op *op, const int64_t *kernel, uint32_t n)
+{
+    steps s;
+    if (!steps_of(x, n, &s)) return false;
+    for (uint32_t k = 0; k < n; k++) {
+        const int64_t reach = (x->out.dims[2 + k] - 1) * s.stride[k] + (kernel[k] - 1) * s.dilation[k] + 1;
+        const int64_t behind = reach - x->in[0].dims[2 + k] - s.pad[k]; /* what the last window wants, ceil_mode or not */
+        if (behind > s.pad[n + k] && ot_attr_int(&x->n, "count_include_pad", 0)) return false;
+        s.pad[n + k] = ot_max(behind, 0);
+        op->window[2 + k] = (prog_window){kernel[k], s.stride[k], s.dilation[k], s.pad[k], s.pad[n + k]};
         op->cut[2 + k] = true;
         op->axis[0][2 + k] = (int8_t)(2 + k);
     }
-    tile_set_list(op, "stride", stride, n);
-    tile_set_list(op, "pad", pad, 2 * n);
-    tile_set_list(op, "dilation", dilation, n);
+    set_steps(op, &s, n);
     return true;
+}
+
+/* What both kinds of convolution begin with: image, weights and bias, the image's own axis; no other axis follows the result's. */
+static ot_status begin_conv(const tile_node *x, const char *name, prog_op *op)
+{
+    if (x->n_in < 2 || x->in[1].v == OT_NONE || x->in[0].v == OT_NONE) return tile_refuse(x, "a convolution without its operands");
+    *op = (prog_op){.pipe = OT_PIPE_CUBE, .name = name, .out = x->out, .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
+    for (uint32_t j = 0; j < op->n_in; j++) op->in[j] = x->in[j];
+    memset(op->axis, -1, sizeof op->axis);
+    tile_set_number(op, "group", (double)ot_attr_int(&x->n, "group", 1));
+    op->cut[0] = true;
+    op->axis[0][0] = 0;
+    return OT_OK;
 }
 
 static ot_status put_conv(const tile_node *x)
 {
     const prog_tensor *w = &x->in[1];
     const int64_t group = ot_attr_int(&x->n, "group", 1);
-    const uint32_t n = x->out.rank - 2;
-    prog_op op = {.pipe = OT_PIPE_CUBE, .name = "conv", .out = x->out, .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
-    if (x->n_in < 2 || w->v == OT_NONE || x->in[0].v == OT_NONE) return tile_refuse(x, "a convolution without its operands");
-    for (uint32_t j = 0; j < op.n_in; j++) op.in[j] = x->in[j];
-    memset(op.axis, -1, sizeof op.axis);
-    if (!set_windows(x, &op, w->dims + 2, n)) return tile_refuse(x, "a convolution whose pads are not known");
-    tile_set_number(&op, "group", (double)group);
-    op.cut[0] = true;
-    op.axis[0][0] = 0;
+    prog_op op;
+    OT_TRY(begin_conv(x, "conv", &op));
+    if (!set_windows(x, &op, w->dims + 2, x->out.rank - 2)) return tile_refuse(x, "a convolution whose pads are not known");
     op.cut[1] = group == 1 || group == x->in[0].dims[1]; /* of a group of several maps each would need its own part */
     op.axis[1][1] = 0;
     if (group > 1 && w->dims[1] == 1 && x->out.dims[1] == x->in[0].dims[1]) op.axis[0][1] = 1;
@@ -90,36 +116,23 @@ static ot_status put_conv(const tile_node *x)
 static ot_status put_conv_transpose(const tile_node *x)
 {
     const prog_tensor *w = &x->in[1];
-    const int64_t group = ot_attr_int(&x->n, "group", 1);
+    const bool grouped = ot_attr_int(&x->n, "group", 1) != 1;
     const uint32_t n = x->out.rank - 2;
-    size_t n_strides, n_dilations;
-    const int64_t *strides = ot_attr_ints(&x->n, "strides", &n_strides),
-                  *dilations = ot_attr_ints(&x->n, "dilations", &n_dilations);
-    int64_t stride[OT_TK_RANK_MAX], dilation[OT_TK_RANK_MAX], pad[OT_TK_RANK_MAX], extra[OT_TK_RANK_MAX];
-    prog_op op = {
-        .pipe = OT_PIPE_CUBE, .name = "conv_transpose", .out = x->out, .n_in = x->n_in > 2 && x->in[2].v != OT_NONE ? 3 : 2};
-    if (x->n_in < 2 || w->v == OT_NONE || x->in[0].v == OT_NONE || n > 3)
-        return tile_refuse(x, "a convolution without its operands");
-    for (uint32_t j = 0; j < op.n_in; j++) op.in[j] = x->in[j];
-    memset(op.axis, -1, sizeof op.axis);
+    int64_t extra[OT_TK_RANK_MAX];
+    steps s;
+    prog_op op;
+    OT_TRY(begin_conv(x, "conv_transpose", &op));
+    if (!steps_of(x, n, &s)) return tile_refuse(x, "a convolution whose pads are not known");
     for (uint32_t k = 0; k < n; k++) {
-        stride[k] = strides && k < n_strides ? strides[k] : 1;
-        dilation[k] = dilations && k < n_dilations ? dilations[k] : 1;
-        if (!pads_of(x, 2 + k, &pad[k], &pad[n + k])) return tile_refuse(x, "a convolution whose pads are not known");
-        extra[k] = x->out.dims[2 + k] + pad[k] + pad[n + k] - (x->in[0].dims[2 + k] - 1) * stride[k] -
-                   (w->dims[2 + k] - 1) * dilation[k] - 1;
+        const int64_t reach = (x->in[0].dims[2 + k] - 1) * s.stride[k] + (w->dims[2 + k] - 1) * s.dilation[k] + 1;
+        extra[k] = x->out.dims[2 + k] + s.pad[k] + s.pad[n + k] - reach;
         if (extra[k] < 0) return tile_refuse(x, "a convolution whose pads are not known");
     }
-    tile_set_list(&op, "stride", stride, n);
-    tile_set_list(&op, "pad", pad, 2 * n);
-    tile_set_list(&op, "dilation", dilation, n);
+    set_steps(&op, &s, n);
     tile_set_list(&op, "extra", extra, n);
-    tile_set_number(&op, "group", (double)group);
-    op.cut[0] = true;
-    op.axis[0][0] = 0;
-    op.cut[1] = group == 1;
-    op.axis[1][1] = group == 1 ? 1 : -1;
-    if (op.n_in > 2 && group == 1) op.axis[2][1] = 0;
+    op.cut[1] = !grouped;
+    if (!grouped) op.axis[1][1] = 1;
+    if (op.n_in > 2 && !grouped) op.axis[2][1] = 0;
     return tile_put(x->p, &op);
 }
 
