@@ -17,10 +17,10 @@ import sys
 import tempfile
 
 from memory_truth import cases
+import marked_table
 from real_models import cells, mean_line, pair
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MARK = '<!-- table: scripts/operator_table.py -->'
 
 
 def look(case, a):
@@ -69,10 +69,7 @@ def main():
     if not a.write:
         print(text)
     else:
-        with open(a.write, encoding='utf-8') as f:
-            before, _, after = f.read().split(MARK)
-        with open(a.write, 'w', encoding='utf-8') as f:
-            f.write(f'{before}{MARK}\n\n{text}\n\n{MARK}{after}')
+        marked_table.replace(a.write, __file__, text)
     return 1 if any(bad for _, bad in tables) else 0
 
 

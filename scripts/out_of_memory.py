@@ -17,10 +17,10 @@ import subprocess
 import sys
 import tempfile
 
+import marked_table
 from compare import compare
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MARK = '<!-- table: scripts/out_of_memory.py -->'
 MEMORY = '--goal memory --threads 1'
 # (thread, what it is about, model, options of the one command)
 CASES = [
@@ -70,10 +70,7 @@ def main():
             lines.append(row['line'])
             good = good and row['good']
     if a.write:
-        with open(a.write, encoding='utf-8') as f:
-            before, _, after = f.read().split(MARK)
-        with open(a.write, 'w', encoding='utf-8') as f:
-            f.write(before + MARK + '\n' + '\n'.join(lines) + '\n' + MARK + after)
+        marked_table.replace(a.write, __file__, '\n'.join(lines))
     print(f'{len(lines) - 2} models: {"outputs equal, all smaller" if good else "NOT as it should be"}')
     return 0 if good else 1
 

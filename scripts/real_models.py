@@ -22,10 +22,10 @@ import sys
 import tempfile
 
 from compare import Side, error_of
+import marked_table
 from memory_truth import cases
 
 MB = 1 << 20
-MARK = '<!-- table: scripts/real_models.py -->'
 
 
 def tile(tool, path, out, bind, runtime):
@@ -146,10 +146,7 @@ def main():
     if not a.write:
         print(text)
     else:
-        with open(a.write, encoding='utf-8') as f:
-            before, _, after = f.read().split(MARK)
-        with open(a.write, 'w', encoding='utf-8') as f:
-            f.write(f'{before}{MARK}\n\n{text}\n{MARK}{after}')
+        marked_table.replace(a.write, __file__, text)
     return 1 if any(f.get('verdict') == 'DIFFERS' for r in rows for f in r.values() if isinstance(f, dict)) else 0
 
 

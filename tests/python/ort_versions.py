@@ -16,7 +16,8 @@ import tempfile
 import venv
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MARK = "<!-- table: tests/python/ort_versions.py -->"
+sys.path.insert(0, os.path.join(HERE, "..", "..", "scripts"))
+import marked_table
 REGISTER = "import onnxruntime, onnx_tile; onnxruntime.SessionOptions().register_custom_ops_library(onnx_tile.ort_library())"
 
 
@@ -87,10 +88,7 @@ def main():
             failed += not ok
             results.append((version, text if ok else "FAILED"))
     if a.write:
-        with open(a.write, encoding="utf-8") as f:
-            before, _, after = f.read().split(MARK)
-        with open(a.write, "w", encoding="utf-8") as f:
-            f.write(f"{before}{MARK}\n\n{rows(results)}\n\n{MARK}{after}")
+        marked_table.replace(a.write, __file__, rows(results))
     print(f"{len(results) - failed} releases passed, {failed} failed")
     return 1 if failed else 0
 
