@@ -300,17 +300,27 @@ static ot_status gather(work *w)
     return compare_outputs(w);
 }
 
-/* ---- trace ---- */
+/* ---- what devices do, and traces ---- */
 
 /* Of one more run of each, which no figure counts. */
+static ot_status record_devices(work *w)
+{
+    ot_bench_device *devices = OT_NEW_N(w->a, ot_bench_device, SIDES);
+    if (!devices) return ot_fail_nomem(w->d);
+    OT_TRY(ot_model_device_record(w->on, SIDES, w->d));
+    for (int k = 0; k < SIDES; k++) {
+        OT_TRY(run_side(w, k, false));
+        OT_TRY(ot_model_device_facts(&w->on[k], w->side[k].x.s, w->facts.side[k].name, w->a, w->d, &devices[k]));
+    }
+    w->facts.devices = devices;
+    w->facts.n_devices = SIDES;
+    return OT_OK;
+}
+
 static ot_status write_device_trace(work *w)
 {
     const char *names[SIDES];
-    for (int k = 0; k < SIDES; k++) {
-        names[k] = w->facts.side[k].name;
-        OT_TRY(ot_model_device_record(&w->on[k], w->d));
-        OT_TRY(run_side(w, k, false));
-    }
+    for (int k = 0; k < SIDES; k++) names[k] = w->facts.side[k].name;
     return ot_model_device_trace(w->on, names, SIDES, w->r->trace, w->d);
 }
 
@@ -392,6 +402,7 @@ static ot_status bench(work *w)
                 "onnx-tile: note: target '%s' is not this machine: predictions and levels of memory are the target's, "
                 "times were measured here\n",
                 w->facts.target);
+    if (w->on[0].dev && (w->r->trace || w->r->n_reports)) OT_TRY(record_devices(w));
     if (w->r->trace) OT_TRY(write_trace(w));
     OT_TRY(write_reports(w));
     OT_TRY(say(w));

@@ -60,6 +60,7 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
     ot_json_put_text(j, "name", facts->name);
     ot_json_put_int(j, "planned_bytes", v.arena_bytes + v.weight_bytes);
     ot_json_put_int(j, "arena_bytes", v.arena_bytes);
+    ot_json_put_int(j, "arena_live_bytes", v.arena_live);
     ot_json_put_int(j, "weight_bytes", v.weight_bytes);
     ot_json_put_int(j, "allocated_bytes", v.device_bytes);
     ot_json_put_int(j, "peak_bytes", measured(x));
@@ -82,7 +83,7 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
     ot_json_close(j);
     if (x->recorded) {
         ot_json_open(j, "profile");
-        ot_device_profile_json(x->dev, NULL, 0, NULL, j);
+        ot_device_profile_json(x->dev, NULL, 0, x->peak, j);
         ot_json_close(j);
     }
     ot_json_close(j);
@@ -90,11 +91,28 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
 
 /* ---- what it did ---- */
 
-ot_status ot_model_device_record(ot_model_device *x, ot_diag *d)
+/* By a device of its own, so that nothing of it is in the figures of x. What fails is not measured: the models may fill the device. */
+static void measure_transfers(const ot_model_device *x, double peak[3])
+{
+    const ot_device_facts *f = ot_device_about(x->dev);
+    const ot_device_options o = {0};
+    ot_device_error e;
+    ot_device *dev;
+    if (ot_device_open(f->api, f->number, &o, &e, &dev) != OT_OK) return;
+    if (ot_device_measure_bandwidth(dev, &e, peak) != OT_OK) memset(peak, 0, 3 * sizeof *peak);
+    ot_device_close(dev);
+}
+
+ot_status ot_model_device_record(ot_model_device *x, uint32_t n, ot_diag *d)
 {
     ot_device_error e;
-    x->recorded = true;
-    return ot_device_profile_start(x->dev, &e) == OT_OK ? OT_OK : ot_device_tell(&e, d);
+    measure_transfers(x, x->peak);
+    for (uint32_t k = 0; k < n; k++) {
+        x[k].recorded = true;
+        memcpy(x[k].peak, x[0].peak, sizeof x[k].peak);
+        if (ot_device_profile_start(x[k].dev, &e) != OT_OK) return ot_device_tell(&e, d);
+    }
+    return OT_OK;
 }
 
 ot_status ot_model_device_trace(const ot_model_device *x, const char *const *names, uint32_t n, const char *path, ot_diag *d)
@@ -109,4 +127,97 @@ ot_status ot_model_device_trace(const ot_model_device *x, const char *const *nam
     ot_status s = fclose(f) == 0 ? ot_out_write(path, text, bytes, d) : ot_fail_nomem(d);
     free(text);
     return s;
+}
+
+/* ---- for reports ---- */
+
+static double rate_of(int64_t bytes, double seconds) { return seconds > 0 ? (double)bytes / seconds : OT_ABSENT; }
+
+static ot_status list_transfers(const ot_device_profile *sum, const double peak[3], ot_arena *a, ot_diag *d, ot_bench_device *out)
+{
+    ot_bench_transfer *list = OT_NEW_N(a, ot_bench_transfer, OT_DEV_WORK_KERNEL);
+    if (!list) return ot_fail_nomem(d);
+    for (int k = 0; k < OT_DEV_WORK_KERNEL; k++) {
+        if (sum->work[k].n == 0) continue;
+        const double rate = rate_of(sum->work[k].bytes, sum->work[k].seconds);
+        const bool known = k <= OT_DEV_WORK_COPY && peak[k] > 0 && rate >= 0;
+        list[out->n_transfers++] = (ot_bench_transfer){.direction = ot_dev_work_name((ot_dev_work)k),
+                                                       .count = (int64_t)sum->work[k].n,
+                                                       .bytes = sum->work[k].bytes,
+                                                       .seconds = sum->work[k].seconds,
+                                                       .bandwidth = rate,
+                                                       .of_peak = known ? rate / peak[k] : OT_ABSENT};
+    }
+    out->transfers = list;
+    return OT_OK;
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    const ot_bench_kernel *x = a, *y = b;
+    return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds) : strcmp(x->name, y->name);
+}
+
+static ot_status list_kernels(ot_device *dev, ot_arena *a, ot_diag *d, ot_bench_device *out)
+{
+    uint32_t n;
+    ot_device_kernel_sum *sums = ot_device_profile_kernels(dev, &n);
+    ot_bench_kernel *list = OT_NEW_N(a, ot_bench_kernel, n + 1u);
+    bool ok = list != NULL;
+    for (uint32_t k = 0; ok && k < n; k++) {
+        list[k] = (ot_bench_kernel){ot_strdup(a, sums[k].name), (int64_t)sums[k].n, sums[k].bytes, sums[k].seconds,
+                                    rate_of(sums[k].bytes, sums[k].seconds)};
+        ok = list[k].name != NULL;
+    }
+    free(sums);
+    if (!ok) return ot_fail_nomem(d);
+    if (n) qsort(list, n, sizeof *list, by_seconds);
+    out->kernels = list;
+    out->n_kernels = n;
+    return OT_OK;
+}
+
+static ot_status list_fallbacks(const ot_device_figures *v, ot_arena *a, ot_diag *d, ot_bench_device *out)
+{
+    ot_bench_fallback *list = OT_NEW_N(a, ot_bench_fallback, v->n_fallbacks + 1u);
+    if (!list) return ot_fail_nomem(d);
+    for (uint32_t k = 0; k < v->n_fallbacks; k++)
+        list[k] = (ot_bench_fallback){v->fallbacks[k].op, v->fallbacks[k].node, v->fallbacks[k].why, v->fallbacks[k].n};
+    out->fallbacks = list;
+    out->n_fallbacks = v->n_fallbacks;
+    return OT_OK;
+}
+
+ot_status ot_model_device_facts(const ot_model_device *x, const ot_session *s, const char *side, ot_arena *a, ot_diag *d,
+                                ot_bench_device *out)
+{
+    ot_device_figures v;
+    ot_device_figures_get(s, &v);
+    const ot_device_facts *facts = ot_device_about(x->dev);
+    const ot_device_profile sum = ot_device_profile_sum(x->dev);
+    *out = (ot_bench_device){.side = side,
+                             .api = ot_dev_api_name(facts->api),
+                             .name = facts->name,
+                             .number = facts->number,
+                             .planned = v.arena_bytes + v.weight_bytes,
+                             .arena = v.arena_bytes,
+                             .live = v.arena_live,
+                             .weights = v.weight_bytes,
+                             .peak = sum.usage.peak,
+                             .budget = sum.usage.budget,
+                             .n_made = (int64_t)sum.usage.n_allocated,
+                             .n_freed = (int64_t)sum.usage.n_freed,
+                             .bytes_made = (int64_t)sum.usage.bytes_allocated,
+                             .bytes_freed = (int64_t)sum.usage.bytes_freed,
+                             .fragmentation = v.arena_bytes > 0 ? 1 - (double)v.arena_live / (double)v.arena_bytes : OT_ABSENT,
+                             .allocate_seconds = sum.usage.allocate_seconds,
+                             .span = sum.span_seconds,
+                             .busy = sum.busy_seconds,
+                             .compile_seconds = v.compile_seconds,
+                             .n_device = v.n_device,
+                             .n_host = v.n_host,
+                             .n_launches = v.n_launches};
+    OT_TRY(list_transfers(&sum, x->peak, a, d, out));
+    OT_TRY(list_kernels(x->dev, a, d, out));
+    return list_fallbacks(&v, a, d, out);
 }

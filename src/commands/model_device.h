@@ -4,11 +4,13 @@
 
 #include "base/json.h"
 #include "engine/device/device_session.h"
+#include "report/facts/facts.h"
 
 typedef struct ot_model_device {
     ot_device *dev; /* NULL: the host */
     ot_session_place place;
     bool recorded;
+    double peak[3]; /* bytes per second that large uploads, downloads and copies reach; 0: not measured */
 } ot_model_device;
 
 /* `name`: NULL or "cpu": none; else as ot_device_parse takes it. budget: bytes that buffers may take; 0: all. To be closed after the
@@ -20,10 +22,14 @@ const ot_session_place *ot_model_device_place(const ot_model_device *x);
 /* The session's figures on the device: lines, each opened by `indent`; a JSON object "device". */
 void ot_model_device_print(const ot_model_device *x, const ot_session *s, const char *indent, FILE *f);
 void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json *j);
-/* What the device does from now on is recorded: a trace for chrome://tracing, and "profile" in the JSON. */
-ot_status ot_model_device_record(ot_model_device *x, ot_diag *d) OT_MUST_USE;
+/* What the n devices, all the same one, do from now on is recorded: a trace for chrome://tracing, "profile" in the JSON, reports. Measures
+ * what transfers reach before. */
+ot_status ot_model_device_record(ot_model_device *x, uint32_t n, ot_diag *d) OT_MUST_USE;
 /* Of n places, 2 at the most, [n] names. */
 ot_status ot_model_device_trace(const ot_model_device *x, const char *const *names, uint32_t n, const char *path,
                                 ot_diag *d) OT_MUST_USE;
+/* What was recorded, and the session's figures, for reports; in a. side: "original", "tiled". */
+ot_status ot_model_device_facts(const ot_model_device *x, const ot_session *s, const char *side, ot_arena *a, ot_diag *d,
+                                ot_bench_device *out) OT_MUST_USE;
 
 #endif

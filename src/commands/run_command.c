@@ -42,7 +42,7 @@ static ot_status load(work *w)
 /* Of one more run, which the times do not count. */
 static ot_status write_device_trace(work *w)
 {
-    OT_TRY(ot_model_device_record(&w->on, w->d));
+    OT_TRY(ot_model_device_record(&w->on, 1, w->d));
     OT_TRY(ot_measured_run(&w->x, false, w->d));
     return ot_model_device_trace(&w->on, &w->r->model, 1, w->r->trace, w->d);
 }

@@ -29,8 +29,9 @@ static uint32_t access_of(const ot_dev_buffer_options *o)
     return o->kind == OT_DEV_MEM_CONSTANT ? OT_DEV_ACCESS_ALL & ~(uint32_t)OT_DEV_KERNEL_WRITES : OT_DEV_ACCESS_ALL;
 }
 
-static void count_new(ot_device_usage *u, int64_t bytes)
+static void count_new(ot_device_usage *u, int64_t bytes, double seconds)
 {
+    u->allocate_seconds += seconds;
     u->used += bytes;
     u->peak = ot_max(u->peak, u->used);
     u->n_buffers++;
@@ -38,8 +39,9 @@ static void count_new(ot_device_usage *u, int64_t bytes)
     u->bytes_allocated += (uint64_t)bytes;
 }
 
-static void count_free(ot_device_usage *u, int64_t bytes)
+static void count_free(ot_device_usage *u, int64_t bytes, double seconds)
 {
+    u->allocate_seconds += seconds;
     u->used -= bytes;
     u->n_buffers--;
     u->n_freed++;
@@ -65,8 +67,9 @@ static ot_status make_buffer(ot_device *dev, const ot_dev_buffer_options *o, ot_
         free(b);
         return s;
     }
-    count_new(&dev->usage, b->bytes);
-    dev_profile_memory(dev, b->name, b->bytes, start, ot_now());
+    const double end = ot_now();
+    count_new(&dev->usage, b->bytes, end - start);
+    dev_profile_memory(dev, b->name, b->bytes, start, end);
     out->id = b->id;
     return OT_OK;
 }
@@ -94,8 +97,9 @@ ot_status ot_dev_buffer_free(ot_device *dev, ot_dev_buffer handle, ot_device_err
         if (b->mapped) dev->driver->unmap(dev, b);
         dev->driver->buffer_free(dev, b);
         dev_slot_drop(dev, DEV_BUFFER, b->id);
-        count_free(&dev->usage, b->bytes);
-        dev_profile_memory(dev, b->name, -b->bytes, start, ot_now());
+        const double end = ot_now();
+        count_free(&dev->usage, b->bytes, end - start);
+        dev_profile_memory(dev, b->name, -b->bytes, start, end);
         free(b);
     }
     dev_unlock(dev);

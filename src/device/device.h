@@ -149,6 +149,7 @@ typedef struct ot_device_usage {
     int64_t used, peak, budget; /* bytes of buffers */
     uint32_t n_buffers;
     uint64_t n_allocated, n_freed, bytes_allocated, bytes_freed;
+    double allocate_seconds;       /* in the driver, making and freeing them */
     uint64_t n_mapped, n_map_hits; /* maps opened, and those that found the buffer mapped */
 } ot_device_usage;
 ot_device_usage ot_device_use(ot_device *dev);

@@ -3,7 +3,7 @@
 #include "driver.h"
 
 typedef struct profile_record {
-    char name[48]; /* of the buffer, of the kernel */
+    char name[OT_DEV_NAME_MAX]; /* of the buffer, of the kernel */
     bool is_memory;
     ot_dev_work work; /* of commands */
     uint32_t queue;   /* slot of its queue */
@@ -18,10 +18,11 @@ struct dev_profile {
     profile_record *records;   /* [n] */
     size_t n, cap, first_open; /* all before first_open are done */
     double shift;              /* of the device's clock to the host's: the least with which nothing ran before it was asked */
-    double allocate_seconds;
 };
 
 static const char *const WORK_NAMES[OT_DEV_WORKS] = {"upload", "download", "copy", "fill", "kernel"};
+
+const char *ot_dev_work_name(ot_dev_work w) { return WORK_NAMES[w]; }
 
 ot_status ot_device_profile_start(ot_device *dev, ot_device_error *e)
 {
@@ -68,7 +69,6 @@ void dev_profile_memory(ot_device *dev, const char *name, int64_t bytes, double 
     r->bytes = bytes;
     r->start = start;
     r->end = end;
-    dev->profile->allocate_seconds += end - start;
 }
 
 void dev_profile_command(ot_device *dev, const dev_queue *q, const dev_command *c)
@@ -145,12 +145,47 @@ ot_device_profile ot_device_profile_sum(ot_device *dev)
         out.work[r->work].bytes += r->bytes;
         out.work[r->work].seconds += r->end - r->start;
     }
-    if (p) {
-        out.allocate_seconds = p->allocate_seconds;
-        sum_time(p, &out);
-    }
+    if (p) sum_time(p, &out);
     dev_unlock(dev);
     return out;
+}
+
+/* The sum of that name, a new one behind the others where there is none. NULL: no memory. */
+static ot_device_kernel_sum *sum_of(ot_device_kernel_sum **sums, uint32_t *n, size_t *cap, const char *name)
+{
+    for (uint32_t k = 0; k < *n; k++)
+        if (strcmp((*sums)[k].name, name) == 0) return &(*sums)[k];
+    if (*n == *cap) {
+        size_t want = *cap ? *cap * 2 : 16;
+        ot_device_kernel_sum *more = realloc(*sums, want * sizeof *more);
+        if (!more) return NULL;
+        *sums = more;
+        *cap = want;
+    }
+    ot_device_kernel_sum *x = &(*sums)[(*n)++];
+    *x = (ot_device_kernel_sum){0};
+    memcpy(x->name, name, sizeof x->name);
+    return x;
+}
+
+ot_device_kernel_sum *ot_device_profile_kernels(ot_device *dev, uint32_t *n)
+{
+    ot_device_kernel_sum *sums = NULL;
+    size_t cap = 0;
+    *n = 0;
+    dev_lock(dev);
+    const dev_profile *p = dev->profile;
+    for (size_t k = 0; p && k < p->n; k++) {
+        const profile_record *r = &p->records[k];
+        if (r->is_memory || r->work != OT_DEV_WORK_KERNEL || !is_done(r)) continue;
+        ot_device_kernel_sum *x = sum_of(&sums, n, &cap, r->name);
+        if (!x) break;
+        x->n++;
+        x->bytes += r->bytes;
+        x->seconds += r->end - r->start;
+    }
+    dev_unlock(dev);
+    return sums;
 }
 
 /* ---- the measured peak ---- */
@@ -204,7 +239,7 @@ static void put_memory(const ot_device_profile *p, ot_json *j)
     ot_json_put_int(j, "used_bytes", p->usage.used);
     ot_json_put_int(j, "peak_bytes", p->usage.peak);
     ot_json_put_int(j, "budget_bytes", p->usage.budget);
-    ot_json_put_number(j, "allocate_seconds", p->allocate_seconds);
+    ot_json_put_number(j, "allocate_seconds", p->usage.allocate_seconds);
     ot_json_close(j);
 }
 
@@ -244,26 +279,21 @@ static void put_transfers(const ot_device_profile *p, const double *peak, ot_jso
     ot_json_close(j);
 }
 
-/* A kernel's launches together; those of a name that came before are skipped. */
-static void put_kernel(const dev_profile *p, size_t at, ot_json *j)
+static void put_kernels(ot_device *dev, ot_json *j)
 {
-    uint64_t n = 0;
-    int64_t bytes = 0;
-    double seconds = 0;
-    for (size_t k = 0; k < p->n; k++) {
-        const profile_record *r = &p->records[k];
-        if (r->is_memory || r->work != OT_DEV_WORK_KERNEL || !is_done(r) || strcmp(r->name, p->records[at].name) != 0) continue;
-        if (k < at) return;
-        n++;
-        bytes += r->bytes;
-        seconds += r->end - r->start;
+    uint32_t n;
+    ot_device_kernel_sum *sums = ot_device_profile_kernels(dev, &n);
+    ot_json_list(j, "kernels");
+    for (uint32_t k = 0; k < n; k++) {
+        ot_json_open(j, NULL);
+        ot_json_put_text(j, "name", sums[k].name);
+        ot_json_put_int(j, "count", (int64_t)sums[k].n);
+        ot_json_put_int(j, "bytes", sums[k].bytes);
+        ot_json_put_number(j, "seconds", sums[k].seconds);
+        ot_json_close(j);
     }
-    ot_json_open(j, NULL);
-    ot_json_put_text(j, "name", p->records[at].name);
-    ot_json_put_int(j, "count", (int64_t)n);
-    ot_json_put_int(j, "bytes", bytes);
-    ot_json_put_number(j, "seconds", seconds);
     ot_json_close(j);
+    free(sums);
 }
 
 void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uint32_t n_heaps, const double *peak, ot_json *j)
@@ -274,13 +304,7 @@ void ot_device_profile_json(ot_device *dev, const ot_dev_heap *const *heaps, uin
     for (uint32_t k = 0; k < n_heaps; k++) put_heap(heaps[k], j);
     ot_json_close(j);
     put_transfers(&sum, peak, j);
-    ot_json_list(j, "kernels");
-    dev_lock(dev);
-    const dev_profile *p = dev->profile;
-    for (size_t k = 0; p && k < p->n; k++)
-        if (!p->records[k].is_memory && p->records[k].work == OT_DEV_WORK_KERNEL && is_done(&p->records[k])) put_kernel(p, k, j);
-    dev_unlock(dev);
-    ot_json_close(j);
+    put_kernels(dev, j);
     ot_json_put_number(j, "span_seconds", sum.span_seconds);
     ot_json_put_number(j, "busy_seconds", sum.busy_seconds);
 }

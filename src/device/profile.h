@@ -21,8 +21,7 @@ typedef enum ot_dev_work {
 } ot_dev_work;
 
 typedef struct ot_device_profile {
-    ot_device_usage usage;   /* counts and bytes since the device was opened */
-    double allocate_seconds; /* in calls that make and free buffers */
+    ot_device_usage usage; /* counts, bytes and time since the device was opened */
     struct {
         uint64_t n;
         int64_t bytes;  /* moved; kernels: of the slices they were given */
@@ -36,6 +35,22 @@ typedef struct ot_device_profile {
 ot_status ot_device_profile_start(ot_device *dev, ot_device_error *e) OT_MUST_USE;
 /* Sums over commands that are done. All zero but usage when nothing was started. */
 ot_device_profile ot_device_profile_sum(ot_device *dev);
+
+#define OT_DEV_NAME_MAX 48 /* bytes of a name in records, its end included */
+
+/* All launches of the kernels of one name. */
+typedef struct ot_device_kernel_sum {
+    char name[OT_DEV_NAME_MAX];
+    uint64_t n;
+    int64_t bytes;
+    double seconds;
+} ot_device_kernel_sum;
+
+/* Kernels that are done, by name, in the order of their first launches: [*n], to be freed. NULL, *n 0: there are none, or memory ran
+ * out (then they are left out, as records are). */
+ot_device_kernel_sum *ot_device_profile_kernels(ot_device *dev, uint32_t *n);
+/* "upload", "download", "copy", "fill", "kernel". */
+const char *ot_dev_work_name(ot_dev_work w);
 
 /* Bytes per second of a transfer of 16 MiB (or a quarter of what is free), the best of five, by direction: upload, download, copy. */
 ot_status ot_device_measure_bandwidth(ot_device *dev, ot_device_error *e, double out[3]) OT_MUST_USE;

@@ -173,6 +173,41 @@ assert names == {k['name'] for k in d['profile']['kernels']} and any(n.startswit
 assert len({e['tid'] for e in x}) == 3 and d['profile']['memory']['peak_bytes'] == d['peak_bytes'], d
 assert {e['pid'] for e in commands('bench')} == {1, 2}
 PY
+    # the same in reports
+    expect 0 "$TOOL" bench "$tmp/net.ot" --force --l2 64K --device "$api" --repeat 1 --json --report "$tmp/r.html" --report "$tmp/r.xml" \
+        --report "$tmp/r.json" --report "$tmp/r.csv"
+    expect 0 xmllint --noout --schema "$root/reports/benefit.xsd" "$tmp/r.xml"
+    cp "$tmp/out" "$tmp/figures.json"
+    expect 0 "$PYTHON" "$root/tests/e2e/report_check.py" "$tmp/r"
+    expect 0 "$PYTHON" - "$tmp" "$api" <<'PY'
+import json, sys
+import xml.etree.ElementTree as ET
+tmp, api = sys.argv[1:]
+said, root = json.load(open(f'{tmp}/figures.json')), ET.parse(f'{tmp}/r.xml').getroot()
+devices = root.findall('bench/devices/device')
+assert [d.get('side') for d in devices] == ['original', 'tiled'], devices
+for d in devices:
+    want, number = said[d.get('side')]['device'], lambda name: float(d.get(name))
+    assert d.get('api') == api and d.get('name') == want['name']
+    for name in 'planned', 'arena', 'arena-live', 'weight', 'peak':
+        assert number(name + '-bytes') == want[name.replace('-', '_') + '_bytes'], (name, d.attrib, want)
+    assert number('allocated') == 2 and number('allocated-bytes') == want['peak_bytes'] and number('freed') == 0, d.attrib
+    assert 0 < number('arena-live-bytes') <= number('arena-bytes') and 0 <= number('fragmentation') < 1, d.attrib
+    assert abs(number('fragmentation') - (1 - number('arena-live-bytes') / number('arena-bytes'))) < 1e-6, d.attrib
+    assert 0 < number('busy-seconds') <= number('span-seconds') and number('allocate-seconds') > 0, d.attrib
+    moved = {t.get('direction'): t for t in d.iter('transfer')}
+    assert float(moved['upload'].get('bytes')) == want['uploaded_bytes'] and float(moved['upload'].get('of-peak')) > 0, moved
+    assert float(moved['download'].get('bytes')) == want['downloaded_bytes'], moved
+    kernels = list(d.iter('kernel'))
+    assert sum(int(k.get('count')) for k in kernels) == number('launches') == want['launches'], d.attrib
+    times = [float(k.get('time-seconds')) for k in kernels]
+    assert times == sorted(times, reverse=True) and times[-1] > 0, times
+    assert any(k.get('name').startswith('Conv, ') for k in kernels), kernels
+cards = {c.get('id') for c in root.iter('card')}
+assert 'device-memory' in cards and 'peak-memory' not in cards, cards
+PY
+    expect 0 "$TOOL" compare "$tmp/r.xml" "$tmp/r.xml" -o "$tmp/same.html"
+    grep -q "activations on the device" "$tmp/same.html" || fail "compare leaves the device out"
 }
 run_on opencl
 # layers that find something say so on stdout, which is no JSON then

@@ -305,6 +305,49 @@ static void sample_maps(ot_facts *f)
     SAMPLE_SET(f, maps, maps);
 }
 
+/* Of the original model and of the tiled one; names as a hostile driver, and a hostile model, would have them. */
+static void sample_devices(ot_facts *f, ot_bench_facts *b)
+{
+    static const ot_bench_transfer transfers[] = {{"upload", 2, 602112, 1.5e-4, 4e9, 0.8},
+                                                  {"download", 1, 4000, 1e-5, 4e8, OT_ABSENT}};
+    static const ot_bench_kernel kernels[2][2] = {
+        {{"Conv, Relu", 3, 5218304, 2.5e-3, 2.0873216e9}, {"Softmax", 1, 8000, 2e-5, 4e8}},
+        {{"Conv, Relu", 48, 5918304, 2.6e-3, 2.27627077e9}, {"copy", 16, 65536, 4e-5, 1.6384e9}}};
+    static const ot_bench_fallback fallbacks[] = {{"<b>Op</b>", "]]><script>alert(9)</script>", "has no \"kernel\" & more", 2}};
+    ot_bench_device devices[2];
+    for (int k = 0; k < 2; k++)
+        devices[k] = (ot_bench_device){.side = k ? "tiled" : "original",
+                                       .api = "opencl",
+                                       .number = 1,
+                                       .name = "<img src=x> & \"CPU\"",
+                                       .planned = 12000000 - 5000000 * k,
+                                       .arena = 9000000 - 5000000 * k,
+                                       .live = 8100000 - 5000000 * k,
+                                       .weights = 3000000,
+                                       .peak = 12000000 - 5000000 * k,
+                                       .budget = 2147483648,
+                                       .n_made = 2 + k,
+                                       .n_freed = k,
+                                       .bytes_made = 12000000 - 4000000 * k,
+                                       .bytes_freed = 1000000 * k,
+                                       .fragmentation = k ? 0.225 : 0.1,
+                                       .allocate_seconds = 3e-5,
+                                       .span = 5e-3 - 1e-3 * k,
+                                       .busy = 4e-3 - 1e-3 * k,
+                                       .compile_seconds = k ? OT_ABSENT : 0.25,
+                                       .n_device = 7 + 40u * (uint32_t)k,
+                                       .n_host = 2 * (uint32_t)k,
+                                       .n_launches = 4 + 60u * (uint32_t)k,
+                                       .transfers = SAMPLE_COPY(f->arena, transfers),
+                                       .n_transfers = SAMPLE_COUNT(transfers),
+                                       .kernels = SAMPLE_COPY(f->arena, kernels[k]),
+                                       .n_kernels = SAMPLE_COUNT(kernels[k]),
+                                       .fallbacks = SAMPLE_COPY(f->arena, fallbacks),
+                                       .n_fallbacks = k ? SAMPLE_COUNT(fallbacks) : 0};
+    b->devices = SAMPLE_COPY(f->arena, devices);
+    b->n_devices = SAMPLE_COUNT(devices);
+}
+
 static void sample_bench(ot_facts *f, double scale)
 {
     static ot_bench_region regions[] = {{0, {1e-3, 6.5e-4}, {1.1e-3, 7e-4}}, {3, {1.5e-3, 1.6e-3}, {0, 0}}};
@@ -331,6 +374,7 @@ static void sample_bench(ot_facts *f, double scale)
                                     .references = 1e6,
                                     .misses = 12345,
                                     .predicted = 3.6e-3};
+    sample_devices(f, &b);
     f->bench = ot_memdup(f->arena, &b, sizeof b);
     f->region_error = b.region_error;
 }

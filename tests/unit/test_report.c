@@ -179,6 +179,12 @@ static void xml_says_what_the_facts_are(void **state)
     expect_at(x, 6000000, "/report/bench/sides/side[2]/@peak-bytes");
     expect_at(x, 0.5, "/report/bench/bench-outputs/bench-output[2]/@nmse");
     expect_at(x, 7, "/report/edges/edge[9]/@from");
+    expect_at(x, 7000000, "/report/bench/devices/device[@side='tiled']/@peak-bytes");
+    expect_at(x, 0.225, "/report/bench/devices/device[2]/@fragmentation");
+    expect_at(x, 0.8, "/report/bench/devices/device[1]/transfers/transfer[@direction='upload']/@of-peak");
+    expect_at(x, NAN, "/report/bench/devices/device[1]/transfers/transfer[2]/@of-peak");
+    expect_at(x, 48, "/report/bench/devices/device[2]/kernels/kernel[@name='Conv, Relu']/@count");
+    expect_at(x, 2, "/report/bench/devices/device[2]/fallbacks/fallback/@nodes");
     xmlXPathFreeContext(x);
     xmlFreeDoc(doc);
     free(text);
@@ -219,6 +225,28 @@ static void xml_is_read_as_it_was_written(void **state)
         ot_facts_free(f);
         ot_facts_free(back);
     }
+}
+
+/* Of bench on a device: its memory is the headline, and everything is the facts' own. */
+static void devices_are_copied(void **state)
+{
+    (void)state;
+    ot_facts *from = report_sample(0), *f = report_sample_empty(OT_FACTS_BENCH);
+    char *want = written(from, ot_report_xml);
+    assert_int_equal(ot_facts_add_bench(f, from->bench, NULL), OT_OK);
+    ot_facts_free(from);
+    char *got = written(f, ot_report_xml);
+    const char *a = strstr(want, "<devices>"), *b = strstr(got, "<devices>");
+    assert_true(a && b);
+    const size_t n = (size_t)(strstr(a, "</devices>") - a);
+    assert_true(n > 1000);
+    assert_memory_equal(a, b, n);
+    assert_non_null(
+        strstr(got, "<card id=\"device-memory\" title=\"Device memory\" unit=\"bytes\" before=\"12000000\" after=\"7000000\""));
+    assert_null(strstr(got, "peak-memory"));
+    free(want);
+    free(got);
+    ot_facts_free(f);
 }
 
 /* ---- JSON ---- */
@@ -547,21 +575,14 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_short_and_exact),
-        cmocka_unit_test(texts_become_what_xml_can_hold),
-        cmocka_unit_test(xml_keeps_the_schema),
-        cmocka_unit_test(xml_of_a_table_names_no_scope),
-        cmocka_unit_test(xml_says_what_the_facts_are),
-        cmocka_unit_test(numbers_that_are_none_are_left_out),
-        cmocka_unit_test(xml_is_read_as_it_was_written),
-        cmocka_unit_test(json_is_well_formed),
-        cmocka_unit_test(json_and_xml_hold_the_same),
-        cmocka_unit_test(csv_has_a_row_a_region),
-        cmocka_unit_test(csv_guards_against_formulas),
-        cmocka_unit_test(bytes_are_the_same_each_time),
-        cmocka_unit_test(form_follows_the_name),
-        cmocka_unit_test(failures_leave_nothing_behind),
-        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(numbers_are_short_and_exact),   cmocka_unit_test(texts_become_what_xml_can_hold),
+        cmocka_unit_test(xml_keeps_the_schema),          cmocka_unit_test(xml_of_a_table_names_no_scope),
+        cmocka_unit_test(xml_says_what_the_facts_are),   cmocka_unit_test(numbers_that_are_none_are_left_out),
+        cmocka_unit_test(xml_is_read_as_it_was_written), cmocka_unit_test(devices_are_copied),
+        cmocka_unit_test(json_is_well_formed),           cmocka_unit_test(json_and_xml_hold_the_same),
+        cmocka_unit_test(csv_has_a_row_a_region),        cmocka_unit_test(csv_guards_against_formulas),
+        cmocka_unit_test(bytes_are_the_same_each_time),  cmocka_unit_test(form_follows_the_name),
+        cmocka_unit_test(failures_leave_nothing_behind), cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

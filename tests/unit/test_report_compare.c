@@ -58,6 +58,7 @@ static void comparison_says_what_changed(void **state)
     expect_text(page, "//h:section[@id='nodes']//h:details[2]//h:td[1]", SAMPLE_NAMES[0]);
     expect_text(page, "//h:section[@id='target']//h:tr", "ch<i>p \"A&B\"");
     expect_text(page, "//h:section[@id='bench']//h:tbody/h:tr[1]", "least time");
+    expect_text(page, "//h:section[@id='bench']//h:tbody/h:tr[h:td[1]='device memory']", "11.4 MiB");
 
     char *markup = page_text(page, "//h:img | //h:b[not(parent::h:p)] | //h:script[contains(., 'alert')] | //@style | //@onerror");
     assert_string_equal(markup, "");

@@ -297,6 +297,49 @@ static void test_names_are_shown_as_they_are(void **state)
     ot_facts_free(f);
 }
 
+static void find_device(xmlNode *n, void *context)
+{
+    xmlChar *id = xmlGetProp(n, BAD_CAST "id");
+    if (id && strcmp((const char *)id, "device") == 0) {
+        xmlChar *text = xmlNodeGetContent(n);
+        add_word(context, text);
+        xmlFree(text);
+    }
+    xmlFree(id);
+}
+
+/* Both models in one table of kernels, a name once; a fallback with its reason; nothing of it on the host. */
+static void test_the_device_has_a_section(void **state)
+{
+    (void)state;
+    static const char *const said[] = {"opencl:1, <img src=x> & \"CPU\".",
+                                       "Conv, Relu32.5 ms",
+                                       "copy-",
+                                       "Softmax12",
+                                       "has no \"kernel\" & more",
+                                       "Fragmentation of the arena10 %22.5 %",
+                                       NULL};
+    for (int on_host = 0; on_host < 2; on_host++) {
+        ot_facts *f = report_sample(0);
+        if (on_host) {
+            ot_bench_facts *b = ot_memdup(f->arena, f->bench, sizeof *b);
+            assert_non_null(b);
+            b->n_devices = 0;
+            f->bench = b;
+        }
+        page p = open_page(f);
+        words sections = {0};
+        check_page(&p);
+        walk_page(&p, find_device, &sections);
+        assert_int_equal(sections.n, on_host ? 0 : 1);
+        for (uint32_t k = 0; said[k] && !on_host; k++)
+            if (!strstr(sections.list[0], said[k])) fail_msg("no '%s' in %s", said[k], sections.list[0]);
+        free_words(&sections);
+        close_page(&p);
+        ot_facts_free(f);
+    }
+}
+
 static void test_every_kind_without_facts(void **state)
 {
     (void)state;
@@ -447,10 +490,11 @@ static void test_hashes_look_like_hashes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile_names_stay_texts),    cmocka_unit_test(test_names_are_shown_as_they_are),
-        cmocka_unit_test(test_every_kind_without_facts),    cmocka_unit_test(test_same_facts_same_bytes),
-        cmocka_unit_test(test_full_disk_is_told),           cmocka_unit_test(test_large_models_have_small_pages),
-        cmocka_unit_test(test_numbers_as_people_like_them), cmocka_unit_test(test_hashes_look_like_hashes),
+        cmocka_unit_test(test_hostile_names_stay_texts),      cmocka_unit_test(test_names_are_shown_as_they_are),
+        cmocka_unit_test(test_every_kind_without_facts),      cmocka_unit_test(test_the_device_has_a_section),
+        cmocka_unit_test(test_same_facts_same_bytes),         cmocka_unit_test(test_full_disk_is_told),
+        cmocka_unit_test(test_large_models_have_small_pages), cmocka_unit_test(test_numbers_as_people_like_them),
+        cmocka_unit_test(test_hashes_look_like_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,6 +119,7 @@ typedef struct dv_prog {
     size_t n_streams, cap_streams;
     bool on_host;              /* some unit runs on the host */
     int64_t arena_bytes, base; /* base: of a body, in the arena of the graph */
+    int64_t live_bytes;        /* most of the arena that values fill at one time */
 } dv_prog;
 
 struct dv_session {

@@ -111,7 +111,9 @@ static ot_status pack(plan_work *w)
             q->units[w->unit[k]].body->base = offsets[k];
     }
     q->arena_bytes = r.height;
-    return OT_OK;
+    for (size_t k = 0; k < w->n; k++) /* of a body's arena what lives there */
+        if (!w->of[k]) w->items[k].size = q->units[w->unit[k]].body->live_bytes;
+    return ot_pack_find_bound(&problem, &q->live_bytes) == OT_OK ? OT_OK : ot_fail_nomem(q->s->s->d);
 }
 
 static ot_status plan(dv_prog *q)

@@ -57,6 +57,7 @@ static ot_status build(dv_session *s)
     OT_TRY(dv_make_units(s->top));
     OT_TRY(dv_plan(s));
     s->figures.arena_bytes = s->top->arena_bytes;
+    s->figures.arena_live = s->top->live_bytes;
     s->figures.weight_bytes = s->weight_bytes;
     OT_TRY(check_memory(s));
     OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->queue), &e));

@@ -26,6 +26,7 @@ typedef struct ot_device_fallback {
 
 typedef struct ot_device_figures {
     int64_t arena_bytes;         /* of activations: the planned peak */
+    int64_t arena_live;          /* most of it that values fill at one time; the rest is fragmentation */
     int64_t weight_bytes;        /* constants that kernels read, tables, numbers */
     int64_t device_bytes;        /* what buffers of the device take: arena and weights as they are allocated */
     uint32_t n_device;           /* nodes that run on the device, those that are views included; bodies once */

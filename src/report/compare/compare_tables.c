@@ -281,6 +281,36 @@ static double predicted(const ot_bench_side *s) { return s->predicted > 0 ? s->p
 #define SLOW(s)   (s)->bytes.slow
 #define MISSES(s) (s)->misses
 
+typedef double (*device_figure)(const ot_bench_device *x);
+static double device_peak(const ot_bench_device *x) { return (double)x->peak; }
+static double device_arena(const ot_bench_device *x) { return (double)x->arena; }
+static double device_busy(const ot_bench_device *x) { return x->busy; }
+static double device_moved(const ot_bench_device *x)
+{
+    double bytes = 0;
+    for (uint32_t k = 0; k < x->n_transfers; k++) bytes += (double)x->transfers[k].bytes;
+    return bytes;
+}
+
+/* Of the devices that ran both models, in both reports. */
+static void put_devices(html *h, const ot_bench_facts *a, const ot_bench_facts *b)
+{
+    static const struct {
+        const char *what;
+        device_figure of;
+        const char *unit;
+    } rows[] = {{"device memory", device_peak, "bytes"},
+                {"activations on the device", device_arena, "bytes"},
+                {"bytes of transfers", device_moved, "bytes"},
+                {"time in which the device worked", device_busy, "seconds"}};
+    if (a->n_devices != 2 || b->n_devices != 2) return;
+    for (uint32_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const double x[2][2] = {{rows[k].of(&a->devices[0]), rows[k].of(&b->devices[0])},
+                                {rows[k].of(&a->devices[1]), rows[k].of(&b->devices[1])}};
+        put_measure(h, rows[k].what, x, rows[k].unit);
+    }
+}
+
 void ot_compare_bench(const comparison *c, html *h)
 {
     static const char *const heads[] = {"Figure", "#Original model", "#Ratio", "#Tiled model", "#Ratio", NULL};
@@ -304,6 +334,7 @@ void ot_compare_bench(const comparison *c, html *h)
     MEASURE("peak memory", PEAK, "bytes");
     MEASURE("operands in slow memory", SLOW, "bytes");
     if (a->counted && b->counted) MEASURE("cache misses", MISSES, "count");
+    put_devices(h, a, b);
     close_table(h);
     html_close(h);
 }

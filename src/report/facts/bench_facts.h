@@ -14,6 +14,46 @@ typedef struct ot_bench_side {
     double predicted;          /* seconds; 0: no prediction */
 } ot_bench_side;
 
+/* What the device of one side did in one run that was recorded. */
+typedef struct ot_bench_transfer {
+    const char *direction; /* "upload", "download", "copy", "fill" */
+    int64_t count, bytes;
+    double seconds, bandwidth; /* bytes a second */
+    double of_peak;            /* that by what large transfers reach; negative: not measured */
+} ot_bench_transfer;
+
+typedef struct ot_bench_kernel {
+    const char *name; /* operators that it computes: "Conv, Relu" */
+    int64_t count, bytes;
+    double seconds, bandwidth; /* bytes a second */
+} ot_bench_kernel;
+
+/* Nodes of one operator that the host runs for one reason. */
+typedef struct ot_bench_fallback {
+    const char *op, *node, *why; /* node: the first one's name */
+    uint32_t n;
+} ot_bench_fallback;
+
+typedef struct ot_bench_device {
+    const char *side, *api, *name; /* "original", "tiled"; "opencl"; of the device */
+    uint32_t number;
+    int64_t planned, arena, live, weights; /* bytes: all; of activations, of these at one time at the most; of constants */
+    int64_t peak, budget;                  /* bytes that buffers took, that they may take */
+    int64_t n_made, n_freed, bytes_made, bytes_freed;
+    double fragmentation;      /* part of the arena that is never filled: 1 - live / arena */
+    double allocate_seconds;   /* in calls that make and free buffers */
+    double span, busy;         /* seconds of the device from its first command to its last, and in which something ran */
+    double compile_seconds;    /* of its programs, before the runs */
+    uint32_t n_device, n_host; /* nodes */
+    uint32_t n_launches;
+    const ot_bench_transfer *transfers; /* [n_transfers] */
+    uint32_t n_transfers;
+    const ot_bench_kernel *kernels; /* [n_kernels] what took longest first */
+    uint32_t n_kernels;
+    const ot_bench_fallback *fallbacks; /* [n_fallbacks] */
+    uint32_t n_fallbacks;
+} ot_bench_device;
+
 typedef struct ot_bench_region {
     uint32_t id;
     double predicted[2], measured[2]; /* seconds, original and tiled; measured: the least of the runs, 0 when not seen */
@@ -31,6 +71,9 @@ typedef struct ot_bench_facts {
     uint32_t threads, runs;
     bool counted; /* by the processor's counters */
     ot_bench_side side[2];
+    const ot_bench_device
+        *devices; /* [n_devices] of both sides, in their order; empty on the host, and where nothing was recorded */
+    uint32_t n_devices;
     ot_bench_region *regions; /* [n_regions] empty when the tiled model came from a file */
     uint32_t n_regions;
     const ot_node_time *times; /* [n_times] of the original's last run, borrowed from its session */

@@ -1,7 +1,7 @@
 /* What bench measured, added to the facts of its plan.
  *
- * Headline cards become the measured ones where there is a measurement (time, peak, bytes counted), the predicted bytes and MACs
- * stay; regions and nodes get their times.
+ * Headline cards become the measured ones where there is a measurement (time, peak; on devices their memory), the predicted bytes and
+ * MACs stay; regions and nodes get their times.
  */
 #include "facts_build.h"
 
@@ -9,6 +9,37 @@ static double error_of(double predicted, double measured)
 {
     double e = predicted - measured;
     return measured > 0 ? (e < 0 ? -e : e) / measured : OT_ABSENT;
+}
+
+/* Where it is, in the arena from now on; false: no memory. */
+static bool keep_text(ot_facts *f, const char **text) { return (*text = ot_strdup(f->arena, *text)) != NULL; }
+
+static bool copy_device(ot_facts *f, ot_bench_device *x)
+{
+    ot_bench_transfer *t = ot_memdup(f->arena, x->transfers, x->n_transfers * sizeof *t);
+    ot_bench_kernel *kernels = ot_memdup(f->arena, x->kernels, x->n_kernels * sizeof *kernels);
+    ot_bench_fallback *b = ot_memdup(f->arena, x->fallbacks, x->n_fallbacks * sizeof *b);
+    bool ok = keep_text(f, &x->side) && keep_text(f, &x->api) && keep_text(f, &x->name) && (t || !x->n_transfers) &&
+              (kernels || !x->n_kernels) && (b || !x->n_fallbacks);
+    for (uint32_t k = 0; ok && k < x->n_transfers; k++) ok = keep_text(f, &t[k].direction);
+    for (uint32_t k = 0; ok && k < x->n_kernels; k++) ok = keep_text(f, &kernels[k].name);
+    for (uint32_t k = 0; ok && k < x->n_fallbacks; k++)
+        ok = keep_text(f, &b[k].op) && keep_text(f, &b[k].node) && keep_text(f, &b[k].why);
+    x->transfers = t;
+    x->kernels = kernels;
+    x->fallbacks = b;
+    return ok;
+}
+
+static ot_status copy_devices(ot_facts *f, ot_bench_facts *to, ot_diag *d)
+{
+    if (to->n_devices == 0) return OT_OK;
+    ot_bench_device *devices = ot_memdup(f->arena, to->devices, to->n_devices * sizeof *devices);
+    if (!devices) return ot_fail_nomem(d);
+    for (uint32_t k = 0; k < to->n_devices; k++)
+        if (!copy_device(f, &devices[k])) return ot_fail_nomem(d);
+    to->devices = devices;
+    return OT_OK;
 }
 
 static ot_status copy_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d)
@@ -27,7 +58,7 @@ static ot_status copy_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d)
     for (uint32_t k = 0; ok && k < b->n_outputs; k++) ok = (to->outputs[k].name = ot_strdup(f->arena, b->outputs[k].name)) != NULL;
     if (!ok) return ot_fail_nomem(d);
     f->bench = to;
-    return OT_OK;
+    return copy_devices(f, to, d);
 }
 
 static ot_fact_card measured_card(const char *id, const char *title, const char *unit, double before, double after, double bound,
@@ -51,8 +82,13 @@ static ot_status measure_cards(ot_facts *f, const ot_bench_facts *b, ot_diag *d)
                                least >= 0 && least <= o->time.p50 && least <= t->time.p50
                                    ? "Measured in the engine, median of the runs; the limit is predicted from the target's rates."
                                    : "Measured in the engine, median of the runs.");
-    cards[n++] = measured_card("peak-memory", "Peak memory", "bytes", (double)o->figures.peak, (double)t->figures.peak, OT_ABSENT,
-                               "Counted by the engine: its arena and what it took besides.");
+    if (b->n_devices == 2)
+        cards[n++] = measured_card("device-memory", "Device memory", "bytes", (double)b->devices[0].peak,
+                                   (double)b->devices[1].peak, OT_ABSENT,
+                                   "Most that buffers of the device took: weights and activations.");
+    else
+        cards[n++] = measured_card("peak-memory", "Peak memory", "bytes", (double)o->figures.peak, (double)t->figures.peak,
+                                   OT_ABSENT, "Counted by the engine: its arena and what it took besides.");
     for (uint32_t k = 0; k < f->n_cards; k++)
         if (strcmp(f->cards[k].id, "time") != 0 && strcmp(f->cards[k].id, "peak-memory") != 0) cards[n++] = f->cards[k];
     f->cards = cards;

@@ -303,6 +303,62 @@ static const fact_field OUTPUT_FIELDS[] = {F(FACT_TEXT, "name", name),
 #undef F
 static const fact_struct OUTPUT = {.fields = OUTPUT_FIELDS, .size = sizeof(ot_bench_output)};
 
+#define F(type, name, member) FIELD(type, ot_bench_transfer, name, member)
+static const fact_field TRANSFER_FIELDS[] = {F(FACT_TEXT, "direction", direction),
+                                             F(FACT_I64, "count", count),
+                                             F(FACT_I64, "bytes", bytes),
+                                             F(FACT_NUMBER, "time-seconds", seconds),
+                                             F(FACT_NUMBER, "bytes-per-second", bandwidth),
+                                             F(FACT_NUMBER, "of-peak", of_peak),
+                                             END};
+#undef F
+static const fact_struct TRANSFER = {.fields = TRANSFER_FIELDS, .size = sizeof(ot_bench_transfer)};
+
+#define F(type, name, member) FIELD(type, ot_bench_kernel, name, member)
+static const fact_field KERNEL_FIELDS[] = {F(FACT_TEXT, "name", name),
+                                           F(FACT_I64, "count", count),
+                                           F(FACT_I64, "bytes", bytes),
+                                           F(FACT_NUMBER, "time-seconds", seconds),
+                                           F(FACT_NUMBER, "bytes-per-second", bandwidth),
+                                           END};
+#undef F
+static const fact_struct KERNEL = {.fields = KERNEL_FIELDS, .size = sizeof(ot_bench_kernel)};
+
+static const fact_field FALLBACK_FIELDS[] = {
+    FIELD(FACT_TEXT, ot_bench_fallback, "operator", op), FIELD(FACT_TEXT, ot_bench_fallback, "node", node),
+    FIELD(FACT_TEXT, ot_bench_fallback, "why", why), FIELD(FACT_U32, ot_bench_fallback, "nodes", n), END};
+static const fact_struct FALLBACK = {.fields = FALLBACK_FIELDS, .size = sizeof(ot_bench_fallback)};
+
+#define F(type, name, member) FIELD(type, ot_bench_device, name, member)
+static const fact_field DEVICE_FIELDS[] = {F(FACT_TEXT, "side", side),
+                                           F(FACT_TEXT, "api", api),
+                                           F(FACT_U32, "number", number),
+                                           F(FACT_TEXT, "name", name),
+                                           F(FACT_I64, "planned-bytes", planned),
+                                           F(FACT_I64, "arena-bytes", arena),
+                                           F(FACT_I64, "arena-live-bytes", live),
+                                           F(FACT_I64, "weight-bytes", weights),
+                                           F(FACT_I64, "peak-bytes", peak),
+                                           F(FACT_I64, "budget-bytes", budget),
+                                           F(FACT_I64, "allocated", n_made),
+                                           F(FACT_I64, "freed", n_freed),
+                                           F(FACT_I64, "allocated-bytes", bytes_made),
+                                           F(FACT_I64, "freed-bytes", bytes_freed),
+                                           F(FACT_NUMBER, "fragmentation", fragmentation),
+                                           F(FACT_NUMBER, "allocate-seconds", allocate_seconds),
+                                           F(FACT_NUMBER, "compile-seconds", compile_seconds),
+                                           F(FACT_NUMBER, "span-seconds", span),
+                                           F(FACT_NUMBER, "busy-seconds", busy),
+                                           F(FACT_U32, "nodes-on-device", n_device),
+                                           F(FACT_U32, "nodes-on-host", n_host),
+                                           F(FACT_U32, "launches", n_launches),
+                                           END};
+#undef F
+static const fact_list DEVICE_LISTS[] = {LIST(ot_bench_device, "transfers", "transfer", TRANSFER, transfers),
+                                         LIST(ot_bench_device, "kernels", "kernel", KERNEL, kernels),
+                                         LIST(ot_bench_device, "fallbacks", "fallback", FALLBACK, fallbacks), NO_MORE};
+static const fact_struct DEVICE = {.fields = DEVICE_FIELDS, .lists = DEVICE_LISTS, .size = sizeof(ot_bench_device)};
+
 #define F(type, name, member) FIELD(type, ot_bench_facts, name, member)
 static const fact_field BENCH_FIELDS[] = {F(FACT_TEXT, "model", model),
                                           F(FACT_MAYBE, "tiled-model", tiled),
@@ -317,7 +373,8 @@ static const fact_field BENCH_FIELDS[] = {F(FACT_TEXT, "model", model),
                                           END};
 #undef F
 static const fact_list BENCH_LISTS[] = {LIST(ot_bench_facts, "bench-regions", "bench-region", BENCH_REGION, regions),
-                                        LIST(ot_bench_facts, "bench-outputs", "bench-output", OUTPUT, outputs), NO_MORE};
+                                        LIST(ot_bench_facts, "bench-outputs", "bench-output", OUTPUT, outputs),
+                                        LIST_IF_ANY(ot_bench_facts, "devices", "device", DEVICE, devices), NO_MORE};
 const fact_struct FACTS_BENCH_HEAD = {.fields = BENCH_FIELDS, .lists = BENCH_LISTS, .size = sizeof(ot_bench_facts)};
 
 /* ---- the report ---- */

@@ -6,7 +6,8 @@
  *   html_cards.c    headline      html_graph.c  graph as SVG (html_layout.c: where nodes go)
  *   html_regions.c  region table  html_candidates.c  candidates of a region: plot, heat map, text
  *   html_map.c      memory maps   html_roofline.c  roofline   html_barriers.c  barriers and refusals, by reason
- *   html_tables.c   target, environment, scopes   html_bench.c  measurements   html_plot.c  axes of plots (html_plot.h)
+ *   html_tables.c   target, environment, scopes   html_bench.c  measurements   html_device.c  the profile of a device
+ *   html_plot.c  axes of plots (html_plot.h)
  *   html_pieces.c   what sections share: headings, drawings, lists of names and of operators
  *
  * The page is XHTML and HTML at once (polyglot): parsers of both read the same tree, so tests parse it strictly. Texts from models
@@ -72,6 +73,10 @@ void html_scroll(html *h, const char *cls, const char *label);
 void html_heads(html *h, const char *const *titles);
 /* <dt>title</dt><dd>number</dd>, or nothing when absent. */
 void html_fact(html *h, const char *title, double x, const char *unit);
+/* <td> with a number, right-aligned. */
+void html_cell(html *h, double x, const char *unit);
+/* Bar of a cell, filled to that part; beyond 1, full and marked. */
+void html_gauge(html *h, double fill);
 /* <span class="tag bound-...">. */
 void html_bound(html *h, ot_bound bound);
 
@@ -103,6 +108,7 @@ void html_roofline(html *h);
 void html_barriers(html *h); /* barriers and refusals */
 void html_target(html *h);   /* target, environment, arena figures; scopes and warnings of plan-memory */
 void html_bench(html *h);    /* measured times, bytes by level, outputs compared */
+void html_device(html *h);   /* what the devices of both models did */
 
 /* "H 8 x W 4" of a tiling. Names of axes are cut when size is too small. */
 const char *html_tiling(uint32_t n_dims, const char *const *axes, const uint32_t *tiles, char *buffer, size_t size);

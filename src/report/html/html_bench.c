@@ -7,13 +7,6 @@
  */
 #include "html.h"
 
-static void put_cell(html *h, double x, const char *unit)
-{
-    html_open_class(h, "td", "num");
-    html_number(h, x, unit);
-    html_close(h);
-}
-
 static void put_pair(html *h, const char *title, double original, double tiled, const char *unit)
 {
     if (original < 0 && tiled < 0) return;
@@ -22,8 +15,8 @@ static void put_pair(html *h, const char *title, double original, double tiled, 
     html_attr(h, "scope", "row");
     html_text(h, title);
     html_close(h);
-    put_cell(h, original, unit);
-    put_cell(h, tiled, unit);
+    html_cell(h, original, unit);
+    html_cell(h, tiled, unit);
     html_close(h);
 }
 
@@ -82,9 +75,9 @@ static void put_output(html *h, const ot_bench_output *o)
     html_leaf(h, "span", x->same ? "tag yes" : "tag no", x->same ? "same" : "differs");
     if (!x->same && x->why) html_textf(h, " %s", x->why);
     html_close(h);
-    put_cell(h, x->nmse, "tiny");
-    put_cell(h, x->max_abs, "tiny");
-    put_cell(h, x->max_rel, "tiny");
+    html_cell(h, x->nmse, "tiny");
+    html_cell(h, x->max_abs, "tiny");
+    html_cell(h, x->max_rel, "tiny");
     html_close(h);
 }
 

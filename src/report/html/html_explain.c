@@ -13,13 +13,6 @@ static void put_node(html *h, uint32_t node, const char *none)
     html_text(h, f->nodes[node].name);
 }
 
-static void put_cell(html *h, double x, const char *unit)
-{
-    html_open_class(h, "td", "num");
-    html_number(h, x, unit);
-    html_close(h);
-}
-
 static void put_alive(html *h)
 {
     static const char *const heads[] = {"Tensor", "Shape", "#Bytes", "#Share", "Made by", "Needed until", "When tiled", NULL};
@@ -36,8 +29,8 @@ static void put_alive(html *h)
         html_text(h, a->value);
         html_close(h);
         html_leaf(h, "td", "shape", *a->shape ? a->shape : "-");
-        put_cell(h, a->bytes, "bytes");
-        put_cell(h, a->share, "percent");
+        html_cell(h, a->bytes, "bytes");
+        html_cell(h, a->share, "percent");
         html_open(h, "td");
         put_node(h, a->maker, "-");
         html_close(h);

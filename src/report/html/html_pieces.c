@@ -79,6 +79,30 @@ void html_fact(html *h, const char *title, double x, const char *unit)
     html_close(h);
 }
 
+void html_cell(html *h, double x, const char *unit)
+{
+    html_open_class(h, "td", "num");
+    html_number(h, x, unit);
+    html_close(h);
+}
+
+void html_gauge(html *h, double fill)
+{
+    html_open_class(h, "svg", "gauge");
+    html_attr(h, "aria-hidden", "true");
+    html_open_class(h, "rect", "track");
+    html_attr(h, "width", "100%");
+    html_attr(h, "height", "100%");
+    html_close(h);
+    if (fill > 0) {
+        html_open_class(h, "rect", fill > 1 ? "over" : "after");
+        html_attrf(h, "width", "%.1f%%", fill < 1 ? 100 * fill : 100);
+        html_attr(h, "height", "100%");
+        html_close(h);
+    }
+    html_close(h);
+}
+
 void html_bound(html *h, ot_bound bound)
 {
     html_open(h, "span");

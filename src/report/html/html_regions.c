@@ -40,24 +40,6 @@ static void put_tiles(html *h, const ot_fact_region *r)
     for (uint32_t d = 0; d < r->n_dims; d++) html_axis(h, d, r->axes[d], r->tiles[d]);
 }
 
-/* Bar from 0 to the capacity; beyond it, full and marked. */
-static void put_gauge(html *h, double fill)
-{
-    html_open_class(h, "svg", "gauge");
-    html_attr(h, "aria-hidden", "true");
-    html_open_class(h, "rect", "track");
-    html_attr(h, "width", "100%");
-    html_attr(h, "height", "100%");
-    html_close(h);
-    if (fill > 0) {
-        html_open_class(h, "rect", fill > 1 ? "over" : "after");
-        html_attrf(h, "width", "%.1f%%", fill < 1 ? 100 * fill : 100);
-        html_attr(h, "height", "100%");
-        html_close(h);
-    }
-    html_close(h);
-}
-
 static void put_working_set(html *h, const ot_fact_region *r)
 {
     html_open_class(h, "td", "num");
@@ -67,7 +49,7 @@ static void put_working_set(html *h, const ot_fact_region *r)
         html_textf(h, " %s", r->working_set <= r->capacity ? "fits" : "streams");
         html_close(h);
     } else if (r->capacity > 0) {
-        put_gauge(h, r->fill);
+        html_gauge(h, r->fill);
         html_open_class(h, "span", "quiet");
         html_percent(h, r->fill);
         html_text(h, " of capacity");

@@ -142,8 +142,11 @@ static void put_tiled(html *h)
         html_count(h, f->n_nodes);
         html_text(h, f->n_nodes == 1 ? " node" : " nodes");
     }
-    const ot_fact_card *growth = card_of(f, "process-growth");
-    put_change(h, growth ? "process grows by" : "peak memory", growth ? growth : card_of(f, "peak-memory"));
+    const ot_fact_card *device = card_of(f, "device-memory"), *growth = card_of(f, "process-growth");
+    if (device)
+        put_change(h, "device memory", device);
+    else
+        put_change(h, growth ? "process grows by" : "peak memory", growth ? growth : card_of(f, "peak-memory"));
     put_change(h, f->measured ? "measured time" : "predicted time", card_of(f, "time"));
     html_text(h, ".");
 }
@@ -257,6 +260,7 @@ static void put_body(html *h)
     const part parts[] = {
         {"cards", "Summary", f->n_cards > 0, html_cards},
         {"bench", "Measured", f->bench != NULL, html_bench},
+        {"device", "Device", f->bench && f->bench->n_devices > 0, html_device},
         {"regions", "Regions", f->n_regions > 0, html_regions},
         {"explain", "Peak", f->n_peak > 0, html_explain},
         {"graph", "Graph", f->n_nodes > 0, html_graph},

@@ -28,13 +28,6 @@ static void put_entries(html *h, const char *title, const ot_fact_entry *entries
 
 /* ---- scopes of plan-memory ---- */
 
-static void put_cell(html *h, double x, const char *unit)
-{
-    html_open_class(h, "td", "num");
-    html_number(h, x, unit);
-    html_close(h);
-}
-
 static const char *level_text(const ot_scope_plan *s)
 {
     switch (s->level) {
@@ -53,11 +46,11 @@ static void put_scope(html *h, const ot_scope_plan *s, bool kernel)
     html_attr(h, "scope", "row");
     html_text(h, kernel ? ot_scope_name(s->scope) : "memory");
     html_close(h);
-    put_cell(h, s->n_buffers, "count");
-    put_cell(h, (double)s->height, "bytes");
-    put_cell(h, (double)s->lower_bound, "bytes");
-    put_cell(h, s->capacity > 0 ? (double)s->capacity : OT_ABSENT, "bytes");
-    put_cell(h, (double)s->sum, "bytes");
+    html_cell(h, s->n_buffers, "count");
+    html_cell(h, (double)s->height, "bytes");
+    html_cell(h, (double)s->lower_bound, "bytes");
+    html_cell(h, s->capacity > 0 ? (double)s->capacity : OT_ABSENT, "bytes");
+    html_cell(h, (double)s->sum, "bytes");
     html_open(h, "td");
     html_leaf(h, "span", s->proved ? "tag yes" : "tag",
               s->proved      ? "least possible"
@@ -67,10 +60,10 @@ static void put_scope(html *h, const ot_scope_plan *s, bool kernel)
     html_leaf(h, "td", NULL, ot_mem_mode_name(s->mode));
     if (kernel) {
         html_leaf(h, "td", NULL, level_text(s));
-        put_cell(h, s->n_upgraded, "count");
-        put_cell(h, s->n_cross_pipe, "count");
-        put_cell(h, s->rollbacks, "count");
-        put_cell(h, s->restarts, "count");
+        html_cell(h, s->n_upgraded, "count");
+        html_cell(h, s->n_cross_pipe, "count");
+        html_cell(h, s->rollbacks, "count");
+        html_cell(h, s->restarts, "count");
     }
     html_close(h);
 }
