@@ -9,12 +9,13 @@ resident set, MB, from before OpenVINO's libraries were there:
   untiled    the peak of three runs, results copied as a caller does
   loaded     before the first run: the libraries, the model, its weights and their packed copies
   ends       what inputs and results take on their way through: measured with a model of the same inputs and results and nothing between
-  floor      loaded + ends; its part of untiled
+  once       a model of the same inputs and results with the weights in it, each read by a maximum and nothing else: they are held once, as
+             they are, and not packed before the first run (Gathers whose index is computed, as weights that are late have them)
+  floor      the lesser of loaded + ends and once; its part of untiled
   tiled      with --tool: the peak of the model tiled for OpenVINO; its part of untiled; how many times the floor it is
 
-The last lines have geometric means. A tiled model loads more than the untiled one, so that none reaches the floor. What an ONNX file may
-say differently of the same network hardly lowers it: with --written, the growth until it is loaded is measured of two more files, and the
-least counts,
+The last lines have geometric means. `once` is loose: a convolution's kernels, its packed weights and one tile of its input and result come on
+top in every network that has one. With --written, the growth until it is loaded is measured of two more files, and the least counts,
 
   outside    weights in a file beside the model, which OpenVINO maps
   folded     BatchNormalizations folded into the convolutions before them (only where there are some)
@@ -33,20 +34,41 @@ from memory_truth import cases
 from memory_truth_openvino import CONFIG, status_mb
 
 
-def hollow(model):
-    """A model with the same inputs and results, which are spread from one number."""
+LATE = 1 << 16  # bytes of the least constant that is read late
+
+
+def largest(x):
+    """Of a node's result, in float32."""
     import numpy as np
+    from openvino import opset13 as ops
+    rank = len(x.get_output_shape(0))
+    return ops.convert(ops.reduce_max(x, np.arange(rank), False) if rank else x, 'f32')
+
+
+def read_late(model, one):
+    """`one` and the model's weights, each read when the model runs, and not before."""
+    import numpy as np
+    from openvino import opset13 as ops
+    zero = ops.convert(ops.multiply(one, np.float32(0)), 'i64')
+    for node in model.get_ops():
+        if node.get_type_name() == 'Constant' and node.data.nbytes >= LATE:
+            one = ops.maximum(one, largest(ops.gather(ops.constant(node.data[np.newaxis]), zero, np.int64(0))))
+    return one
+
+
+def hollow(model, weights):
+    """A model with the same inputs and results, which are spread from one number; with its weights, too?"""
     import openvino as ov
     from openvino import opset13 as ops
     inputs = [ops.parameter(list(i.shape), i.get_element_type()) for i in model.inputs]
-    seed = inputs[0] if inputs[0].get_output_shape(0) else ops.unsqueeze(inputs[0], 0)
-    one = ops.reduce_max(seed, np.arange(len(seed.get_output_shape(0))), False)
+    one = largest(inputs[0])
+    one = read_late(model, one) if weights else one
     outputs = [ops.broadcast(ops.convert(one, o.get_element_type().to_string()), list(o.shape)) for o in model.outputs]
     return ov.Model(outputs, inputs)
 
 
-def child(path, shapes, as_hollow):
-    """Prints [peak, loaded] in MB."""
+def child(path, shapes, kind):
+    """Prints [peak, loaded] in MB; kind: '', 'hollow', or 'once' for one with weights."""
     import numpy as np
     before = status_mb('VmRSS')
     import openvino as ov
@@ -54,8 +76,8 @@ def child(path, shapes, as_hollow):
     model = core.read_model(path)
     if shapes:
         model.reshape(shapes)
-    if as_hollow:
-        model = hollow(model)
+    if kind:
+        model = hollow(model, kind == 'once')
     compiled = core.compile_model(model, 'CPU', CONFIG)
     del model  # it holds the weights as they were before BatchNormalizations were folded into them
     loaded = status_mb('VmRSS') - before
@@ -69,8 +91,8 @@ def child(path, shapes, as_hollow):
     print(json.dumps([status_mb('VmHWM') - before, loaded]))
 
 
-def measure(path, shapes, as_hollow=False):
-    command = [sys.executable, os.path.abspath(__file__), 'child', path, json.dumps(shapes), *(['hollow'] if as_hollow else [])]
+def measure(path, shapes, kind=''):
+    command = [sys.executable, os.path.abspath(__file__), 'child', path, json.dumps(shapes), kind]
     p = subprocess.run(command, capture_output=True, text=True)
     if p.returncode:
         raise RuntimeError(p.stderr.strip().splitlines()[-1][-120:] if p.stderr.strip() else f'exit {p.returncode}')
@@ -138,9 +160,9 @@ def measure_written(path, shapes, row):
 def look(case, args):
     name, path, shapes, _ = case
     peak, loaded = measure(path, shapes)
-    through = measure(path, shapes, True)
-    ends = through[0] - through[1]
-    row = {'name': name, 'untiled': peak, 'loaded': loaded, 'ends': ends, 'floor': min(loaded + ends, peak)}
+    through = measure(path, shapes, 'hollow')
+    ends, once = through[0] - through[1], measure(path, shapes, 'once')[0]
+    row = {'name': name, 'untiled': peak, 'loaded': loaded, 'ends': ends, 'once': once, 'floor': min(loaded + ends, once, peak)}
     if args.tool:
         row['tiled'] = measure_tiled(case, args)
     if args.written:
@@ -150,7 +172,7 @@ def look(case, args):
 
 
 def show(row):
-    text = f"{row['name']:28s} untiled {row['untiled']:6.0f}  loaded {row['loaded']:6.0f}  ends {row['ends']:6.0f}"
+    text = f"{row['name']:28s} untiled {row['untiled']:6.0f}  loaded {row['loaded']:6.0f}  ends {row['ends']:6.0f}  once {row['once']:6.0f}"
     for key in (k for k in ('floor', 'tiled') if k in row):
         text += f"  {key} {row[key]:6.0f} (x{row[key] / row['untiled']:.2f})"
     if 'tiled' in row:
@@ -162,7 +184,7 @@ def show(row):
 
 def main():
     if sys.argv[1:2] == ['child']:
-        return child(sys.argv[2], json.loads(sys.argv[3]), sys.argv[4:] == ['hollow'])
+        return child(sys.argv[2], json.loads(sys.argv[3]), sys.argv[4])
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument('--models', action='append', required=True)
     a.add_argument('--tool', help='also tile with it')
