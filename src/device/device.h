@@ -268,6 +268,7 @@ typedef struct ot_dev_launch {
     const char *name;       /* in profiles, copied, cut at 47 bytes; NULL: the entry */
     const ot_dev_arg *args; /* [n_args] at most OT_DEV_ARGS_MAX */
     uint32_t n_args;
+    int64_t bytes;                /* in profiles: that it reads and writes; 0: those of its slices */
     uint32_t groups[3], items[3]; /* work-groups, and work-items of each; 0 is 1. Vulkan: items are what the text says */
 } ot_dev_launch;
 

@@ -83,8 +83,8 @@ void dev_profile_command(ot_device *dev, const dev_queue *q, const dev_command *
     r->queue = (uint32_t)(q->id & 0xffffff);
     r->queue_id = q->id;
     r->serial = c->serial;
-    r->bytes = p->bytes;
-    for (uint32_t k = 0; c->launch && k < c->launch->n_args; k++) r->bytes += c->parts[k].buffer ? c->parts[k].bytes : 0;
+    r->bytes = l ? l->bytes : p->bytes;
+    for (uint32_t k = 0; l && l->bytes == 0 && k < l->n_args; k++) r->bytes += c->parts[k].buffer ? c->parts[k].bytes : 0;
 }
 
 void dev_profile_retire(ot_device *dev, const dev_queue *q, uint64_t serial, double start, double end)

@@ -24,7 +24,7 @@ typedef struct ot_device_profile {
     ot_device_usage usage; /* counts, bytes and time since the device was opened */
     struct {
         uint64_t n;
-        int64_t bytes;  /* moved; kernels: of the slices they were given */
+        int64_t bytes;  /* moved; kernels: read and written, where who launched them said so, else of their slices */
         double seconds; /* of the device, each command by itself */
     } work[OT_DEV_WORKS];
     double span_seconds; /* from the first command's start to the last one's end */

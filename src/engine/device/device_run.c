@@ -80,8 +80,12 @@ static ot_status launch(const dv_at *r, const dv_kernel *k)
     ot_dev_event waits[2];
     const ot_dev_after after = take_waits(s, waits);
     snprintf(entry, sizeof entry, "k%u", k->function);
-    ot_dev_launch l = {
-        .program = s->programs[s->n_programs > 1 ? k->function : 0], .entry = entry, .name = k->name, .args = args, .n_args = n};
+    ot_dev_launch l = {.program = s->programs[s->n_programs > 1 ? k->function : 0],
+                       .entry = entry,
+                       .name = k->name,
+                       .args = args,
+                       .n_args = n,
+                       .bytes = k->k->bytes};
     set_groups(s, k->k, &l);
     s->figures.n_launches++;
     return dv_told(s, ot_dev_run(s->dev, s->queue, &l, &after, &e, &s->last), &e);

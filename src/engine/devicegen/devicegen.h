@@ -56,7 +56,9 @@ typedef struct ot_dg_kernel {
     uint32_t n_numbers;
     int64_t items;        /* work-items that have something to do */
     uint32_t group_items; /* of a work-group */
-    double operations;    /* arithmetic, roughly: multiply-adds of products count two */
+    int64_t
+        bytes; /* of the elements that it reads and of those that it writes, each once, as far as that is known before it runs */
+    double operations; /* arithmetic, roughly: multiply-adds of products count two */
 } ot_dg_kernel;
 
 typedef struct ot_dg_code {

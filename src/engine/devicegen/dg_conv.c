@@ -131,9 +131,9 @@ static bool finish(dg_build *b, conv *c)
 {
     const ot_nd *y = dg_nd(b, c->n->out[0]);
     const char *coords[OT_RANK_MAX];
-    uint32_t out = b->g->n_nodes == 1 ? dg_arg(b, c->n->out[0], &c->y, true) : 0;
-    const char *row = dg_num(b, c->y.dims[4]);
     bool plain = b->g->n_nodes == 1 && c->y.dtype == OT_F32 && c->lanes > 1 && c->y.strides[4] == 1;
+    uint32_t out = plain ? dg_arg(b, c->n->out[0], &c->y, true) : 0;
+    const char *row = dg_num(b, c->y.dims[4]);
     dg_line(b, "for (int j = 0; j < %u; j++) {", c->block);
     const char *map = dg_fmt(b, "(%s + j)", c->coords[1]);
     if (plain) {
@@ -202,6 +202,7 @@ bool dg_conv(dg_build *b, const ot_node *n)
         c.coords[1] = "map";
     }
     c.in = dg_arg(b, n->in[0], &c.x, false);
+    if (!c.flat) dg_reads_at_most(b, c.in, dg_window_elements(&c.x, &c.w));
     c.wt = dg_arg(b, n->in[1], &c.weights, false);
     sums(b, &c);
     if (!finish(b, &c)) return false;

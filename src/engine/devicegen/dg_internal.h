@@ -25,7 +25,8 @@ typedef struct dg_build {
     const char *why; /* first reason against a kernel; NULL: none so far */
     dg_text body;
     ot_dg_arg args[OT_DG_ARGS_MAX];
-    ot_nd arrays[OT_DG_ARGS_MAX]; /* as this kernel sees them */
+    ot_nd arrays[OT_DG_ARGS_MAX];    /* as this kernel sees them */
+    int64_t touched[OT_DG_ARGS_MAX]; /* elements of each that it reads or writes */
     uint32_t n_args;
     int32_t *numbers;
     size_t n_numbers, cap_numbers;
@@ -67,6 +68,8 @@ uint32_t dg_arg(dg_build *b, ot_id v, const ot_nd *x, bool written);
 uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written);
 /* Argument for contents that are made for this kernel: dense, in the arena. */
 uint32_t dg_table(dg_build *b, ot_dtype t, int64_t n, const void *data);
+/* The kernel reads no more than so many of its elements. */
+void dg_reads_at_most(dg_build *b, uint32_t arg, int64_t elements);
 /* First element plus coordinates (text, [rank of the array]) times strides. */
 const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords);
 /* Lines that take the work-item's number `i` apart: coords[k] (text) of an array of these dims; those of extent 1 are "0". */
@@ -143,6 +146,8 @@ typedef struct dg_window {
 
 /* weights: NULL for pools. false: refused. */
 bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *weights, const ot_nd *y, dg_window *w);
+/* Elements of `in`, with N, C and three spatial axes, that some window reaches: steps may pass some by. */
+int64_t dg_window_elements(const ot_nd *in, const dg_window *w);
 /* Has a convolution one bias for each of so many maps, or none? */
 bool dg_is_bias(const dg_build *b, const ot_node *n, int64_t maps);
 /* x with N, C and three spatial axes: those that it lacks have extent 1. */

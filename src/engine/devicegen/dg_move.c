@@ -334,6 +334,7 @@ bool dg_gather(dg_build *b, const ot_node *n)
     dg_begin(b, items);
     dg_split(b, "c", y.rank, y.dims, c);
     uint32_t in = dg_arg(b, n->in[0], &x, false), by = dg_arg(b, n->in[1], NULL, false), out = dg_arg(b, n->out[0], &y, true);
+    dg_reads_at_most(b, in, items); /* rows that are taken */
     const char *extent = dg_num(b, x.dims[axis]);
     dg_line(b, "int at = to_int(%s);\nat = clamp(at < 0 ? at + %s : at, 0, %s - 1);", dg_load(b, by, dg_index(b, by, c + axis)),
             extent, extent);

@@ -40,6 +40,10 @@ bool dg_resize(dg_build *b, const ot_node *n)
     dg_begin(b, items);
     dg_split(b, "c", y->rank, y->dims, c);
     uint32_t in = dg_arg(b, n->in[0], NULL, false);
+    int64_t taken = 1;
+    for (uint32_t k = 0; k < x->rank; k++)
+        taken *= r->axes[k].same ? x->dims[k] : ot_min(x->dims[k], r->axes[k].n_taps * r->axes[k].out);
+    dg_reads_at_most(b, in, taken);
     dg_line(b, "%s y = 0;", t.computed);
     for (uint32_t k = 0; k < x->rank; k++) {
         const ot_resize_axis *a = &r->axes[k];

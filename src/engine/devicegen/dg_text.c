@@ -128,6 +128,14 @@ static bool lacks_type(const ot_dg_target *t, ot_dtype type)
     return (bytes == 1 && !t->has_bytes) || (bytes == 2 && !t->has_shorts) || (bytes == 8 && !t->has_i64);
 }
 
+/* Elements of memory: along an axis without a stride all are the same one. */
+static int64_t places(const ot_nd *x)
+{
+    int64_t n = 1;
+    for (uint32_t k = 0; k < x->rank; k++) n *= x->strides[k] != 0 ? x->dims[k] : ot_min(x->dims[k], 1);
+    return n;
+}
+
 static uint32_t add_arg(dg_build *b, const ot_dg_arg *arg, const ot_nd *x)
 {
     if (b->n_args == OT_DG_ARGS_MAX || b->n_args == b->target->args_most) {
@@ -140,7 +148,27 @@ static uint32_t add_arg(dg_build *b, const ot_dg_arg *arg, const ot_nd *x)
     if (!spans_31_bits(x)) (void)dg_refuse(b, "an array of more than 2^31 elements");
     b->args[b->n_args] = *arg;
     b->arrays[b->n_args] = *x;
+    b->touched[b->n_args] = places(x);
     return b->n_args++;
+}
+
+void dg_reads_at_most(dg_build *b, uint32_t arg, int64_t elements)
+{
+    if (arg < b->n_args) b->touched[arg] = ot_min(b->touched[arg], elements);
+}
+
+/* A value that is there twice, seen with other axes, counts once. */
+static int64_t touched_bytes(const dg_build *b)
+{
+    int64_t bytes = 0;
+    for (uint32_t k = 0; k < b->n_args; k++) {
+        bool again = false;
+        for (uint32_t j = 0; j < k; j++)
+            again = again ||
+                    (b->args[k].value != OT_NONE && b->args[j].value == b->args[k].value && b->args[j].first == b->args[k].first);
+        if (!again) bytes += b->touched[k] * (int64_t)ot_dtype_bytes(b->arrays[k].dtype);
+    }
+    return bytes;
 }
 
 uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written)
@@ -234,6 +262,7 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
                       .n_numbers = (uint32_t)b->n_numbers,
                       .items = items,
                       .group_items = group_items,
+                      .bytes = touched_bytes(b),
                       .operations = operations};
     if (items > INT32_MAX / 2) (void)dg_refuse(b, "more than 2^30 work-items");
     if (!x.args || !OT_PUSH(b->a, b->done, b->n_done, b->cap_done, x)) b->starved = true;

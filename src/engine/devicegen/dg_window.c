@@ -73,6 +73,16 @@ bool dg_window_read(dg_build *b, const ot_node *n, const ot_nd *x, const ot_nd *
     return window_pads(b, n, !weights, w);
 }
 
+int64_t dg_window_elements(const ot_nd *in, const dg_window *w)
+{
+    int64_t n = in->dims[0] * in->dims[1];
+    for (uint32_t k = 0; k < 3; k++) {
+        const int64_t end = (w->out[k] - 1) * w->stride[k] + (w->kernel[k] - 1) * w->dilation[k] + 1 - w->lo[k];
+        n *= ot_max(0, ot_min(ot_min(in->dims[2 + k], end), w->out[k] * w->kernel[k]));
+    }
+    return n;
+}
+
 bool dg_is_bias(const dg_build *b, const ot_node *n, int64_t maps)
 {
     const ot_nd *x = dg_in(n, 2) == OT_NONE ? NULL : dg_nd(b, n->in[2]);
@@ -154,6 +164,7 @@ bool dg_pool(dg_build *b, const ot_node *n)
     dg_begin(b, items);
     dg_split(b, "c", 5, y5.dims, c);
     uint32_t in = dg_arg(b, n->in[0], &x5, false);
+    dg_reads_at_most(b, in, dg_window_elements(&x5, &w));
     dg_line(b, "float y = %s;", max ? "-INFINITY" : "0");
     pool_loops(b, &w, c, in, max ? "y = x > y || x != x ? x : y;" : "y += x;");
     if (!max) {

@@ -283,7 +283,7 @@ static void put_kernels(html *h, const ot_bench_facts *b)
     html_close(h);
     html_leaf(h, "p", "quiet note",
               shown > KERNELS_SHOWN ? "Those that take longest; the XML report has all."
-                                    : "Bytes are what a kernel was given to read and write.");
+                                    : "Bytes are those of the elements that a kernel reads and writes, each once a launch.");
 }
 
 /* ---- what the host runs ---- */
