@@ -29,6 +29,18 @@ const ot_session_place *ot_model_device_place(const ot_model_device *x) { return
 /* What the buffers of the device took at the most, as the device counts them. */
 static int64_t measured(const ot_model_device *x) { return ot_device_use(x->dev).peak; }
 
+/* Nothing where no kernel could take a layout. */
+static void print_layouts(const ot_device_layouts *v, const char *indent, FILE *f)
+{
+    char a[32], b[32];
+    if (v->n_analysed == 0) return;
+    fprintf(f, "%s         layouts: %u constants packed, %s, %s of it filled up; elements spread in %u of %u kernels\n", indent,
+            v->n_packed, ot_format_bytes((double)v->packed_bytes, a, sizeof a), ot_format_bytes((double)v->filled, b, sizeof b),
+            v->n_spread, v->n_analysed);
+    fprintf(f, "%s         transactions of %u bytes, of each of these once: %.3g predicted, %.3g without layouts (x%.2f)\n", indent,
+            v->layout.sector, v->transactions, v->transactions_plain, v->transactions / v->transactions_plain);
+}
+
 void ot_model_device_print(const ot_model_device *x, const ot_session *s, const char *indent, FILE *f)
 {
     char a[32], b[32], c[32];
@@ -44,9 +56,27 @@ void ot_model_device_print(const ot_model_device *x, const ot_session *s, const 
             v.n_launches);
     fprintf(f, "%s         %s in %u uploads, %s in %u downloads a run\n", indent, ot_format_bytes((double)v.uploaded, a, sizeof a),
             v.n_uploads, ot_format_bytes((double)v.downloaded, b, sizeof b), v.n_downloads);
+    print_layouts(&v.layouts, indent, f);
     for (uint32_t k = 0; k < v.n_fallbacks; k++)
         fprintf(f, "%s         on the host: %u %s (%s), first '%s'\n", indent, v.fallbacks[k].n, v.fallbacks[k].op,
                 v.fallbacks[k].why, v.fallbacks[k].node);
+}
+
+static void put_layouts(const ot_device_layouts *v, ot_json *j)
+{
+    ot_json_open(j, "layouts");
+    ot_json_put_int(j, "together", v->layout.together);
+    ot_json_put_int(j, "sector_bytes", v->layout.sector);
+    ot_json_put_int(j, "packed_constants", v->n_packed);
+    ot_json_put_int(j, "packed_bytes", v->packed_bytes);
+    ot_json_put_int(j, "filled_bytes", v->filled);
+    ot_json_put_int(j, "kernels", v->n_kernels);
+    ot_json_put_int(j, "kernels_analysed", v->n_analysed);
+    ot_json_put_int(j, "kernels_spread", v->n_spread);
+    ot_json_put_number(j, "transactions", v->transactions);
+    ot_json_put_number(j, "transactions_plain", v->transactions_plain);
+    ot_json_put_number(j, "transactions_ideal", v->transactions_ideal);
+    ot_json_close(j);
 }
 
 void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json *j)
@@ -71,6 +101,7 @@ void ot_model_device_json(const ot_model_device *x, const ot_session *s, ot_json
     ot_json_put_int(j, "uploaded_bytes", v.uploaded);
     ot_json_put_int(j, "downloaded_bytes", v.downloaded);
     ot_json_put_number(j, "compile_seconds", v.compile_seconds);
+    put_layouts(&v.layouts, j);
     ot_json_list(j, "fallbacks");
     for (uint32_t k = 0; k < v.n_fallbacks; k++) {
         ot_json_open(j, NULL);

@@ -119,6 +119,11 @@ for d in untiled, tiled:
     assert d['downloaded_bytes'] == (16 * 32 * 32 + 5) * 4, d
 assert untiled['uploaded_bytes'] == 3 * 64 * 64 * 4 <= tiled['uploaded_bytes'], (tiled, untiled) # halos are moved twice
 assert tiled['arena_bytes'] < untiled['arena_bytes'], (tiled, untiled)
+for d in untiled, tiled:
+    l = d['layouts']
+    assert l['together'] == 1 and l['packed_constants'] == 2 and l['kernels_spread'] == 0, l # devices of a CPU; both convolutions
+    assert l['packed_bytes'] == (16 * 3 * 9 + 16 * 16 * 9) * 4 and l['filled_bytes'] == 0, l
+    assert l['transactions_ideal'] <= l['transactions'] < 0.5 * l['transactions_plain'], l
 PY
 
     # a budget: kept to the byte, or refused before anything runs

@@ -26,6 +26,8 @@ struct dv_value {
     int64_t first;        /* elements of `of` to skip, */
     const int64_t *moves; /* [iterations] and so many more; NULL: none */
     /* where `of` is NULL: */
+    const ot_nd *plain;          /* a constant's contents before it was rewritten as */
+    ot_dg_packing pack;          /* this; NULL: it was not */
     const struct dv_prog *owner; /* whose arena it lies in */
     dv_memory memory;
     bool used;           /* kernels touch it: it has memory on the device */
@@ -127,8 +129,10 @@ struct dv_session {
     ot_device *dev;
     ot_arena *a;
     dv_prog *top;
-    dv_value **constants; /* [n_constants] used by kernels, in the weights' memory */
+    dv_value **constants; /* [n_constants] used by kernels, in the weights' memory, */
     size_t n_constants, cap_constants;
+    dv_value **packed; /* [n_packed] and those of them that are rewritten */
+    size_t n_packed, cap_packed;
     const ot_dg_kernel **functions; /* [n_functions] kernels of different texts */
     size_t n_functions, cap_functions;
     int32_t *numbers; /* [n_numbers] of all kernels */
@@ -193,6 +197,15 @@ ot_status dv_stream_in(dv_prog *q, ot_id x, ot_id y, const ot_nd *window, const 
 /* Does the tile t of a result that stays on the host lie in memory of its own, whole? Else it is copied first. */
 bool dv_has_own(const dv_prog *q, ot_id t);
 ot_status dv_stream_out(dv_prog *q, ot_id t, ot_id y, const ot_nd *window, const int64_t *moves) OT_MUST_USE;
+
+/* ---- device_layout.c ---- */
+
+/* Constant x as kernels read it: packed once for all that want it so. */
+ot_status dv_packed_value(dv_session *s, const dv_value *x, const ot_dg_packing *pack, dv_value **out) OT_MUST_USE;
+/* Its contents, packed, in `to` of so many bytes. */
+void dv_pack_contents(const dv_value *x, void *to);
+/* What layouts change, of a kernel. */
+void dv_count_layout(dv_session *s, const ot_dg_kernel *k);
 
 /* ---- device_plan.c ---- */
 

@@ -228,6 +228,19 @@ ot_status dv_run(dv_session *s)
 
 /* ---- constants ---- */
 
+/* One at a time: a copy of the largest is all that the host needs. */
+static ot_status upload_packed(dv_session *s, const dv_value *x, const ot_dev_slice *to)
+{
+    ot_device_error e;
+    void *copy = malloc((size_t)to->bytes);
+    if (!copy) return ot_fail_nomem(s->s->d);
+    dv_pack_contents(x, copy);
+    ot_status st = dv_told(s, ot_dev_upload(s->dev, s->queue, *to, copy, NULL, &e, NULL), &e);
+    ot_status done = finish(s);
+    free(copy);
+    return st != OT_OK ? st : done;
+}
+
 ot_status dv_upload_weights(dv_session *s)
 {
     ot_device_error e;
@@ -236,7 +249,10 @@ ot_status dv_upload_weights(dv_session *s)
         int64_t bytes;
         if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes)) OT_BUG("an array of impossible size");
         const ot_dev_slice to = {s->weights, x->offset, bytes};
-        if (bytes) OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, x->nd.data, NULL, &e, NULL), &e));
+        if (bytes && x->plain)
+            OT_TRY(upload_packed(s, x, &to));
+        else if (bytes)
+            OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, x->nd.data, NULL, &e, NULL), &e));
     }
     const ot_dev_slice to = {s->weights, s->numbers_offset, (int64_t)(s->n_numbers * sizeof *s->numbers)};
     if (s->n_numbers) OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, s->numbers, NULL, &e, NULL), &e));

@@ -85,7 +85,7 @@ static void free_session(void *state)
 }
 
 /* What the device's kernels are written in and may use. */
-static ot_dg_target target_of(const ot_device_facts *f)
+static ot_dg_target target_of(const ot_device_facts *f, const ot_dg_layout *layout)
 {
     static const ot_dg_dialect dialects[OT_DEV_APIS] = {
         [OT_DEV_OPENCL] = OT_DG_OPENCL, [OT_DEV_VULKAN] = OT_DG_GLSL, [OT_DEV_CUDA] = OT_DG_CUDA};
@@ -95,10 +95,11 @@ static ot_dg_target target_of(const ot_device_facts *f)
                           .has_shorts = f->has_shorts,
                           .has_bytes = f->has_bytes,
                           .args_most = f->slices_most - 1, /* the first is the table of numbers */
-                          .steps_most = f->steps_most};
+                          .steps_most = f->steps_most,
+                          .layout = *layout};
 }
 
-static ot_status make_session(const ot_session_place *place, ot_session *session, void **state)
+static ot_status make_on(ot_device *dev, const ot_dg_layout *layout, ot_session *session, void **state)
 {
     ot_arena *a = ot_arena_new();
     dv_session *s = a ? OT_NEW(a, dv_session) : NULL;
@@ -107,8 +108,8 @@ static ot_status make_session(const ot_session_place *place, ot_session *session
         ot_arena_free(a);
         return ot_fail_nomem(session->d);
     }
-    *s = (dv_session){.s = session, .dev = place->with, .a = a};
-    s->target = target_of(ot_device_about(s->dev));
+    *s = (dv_session){.s = session, .dev = dev, .a = a, .figures.layouts.layout = *layout};
+    s->target = target_of(ot_device_about(dev), layout);
     ot_status st = build(s);
     if (st != OT_OK) {
         free_session(s);
@@ -118,11 +119,28 @@ static ot_status make_session(const ot_session_place *place, ot_session *session
     return OT_OK;
 }
 
+static ot_status make_session(const ot_session_place *place, ot_session *session, void **state)
+{
+    const ot_dg_layout layout = ot_device_layout(ot_device_about(place->with));
+    return make_on(place->with, &layout, session, state);
+}
+
+static ot_status make_laid(const ot_session_place *place, ot_session *session, void **state)
+{
+    const ot_device_laid *laid = place->with;
+    return make_on(laid->dev, &laid->layout, session, state);
+}
+
 static ot_status run_session(void *state) { return dv_run(state); }
 
 ot_session_place ot_device_place(ot_device *dev)
 {
     return (ot_session_place){.make = make_session, .run = run_session, .free = free_session, .with = dev};
+}
+
+ot_session_place ot_device_place_laid(const ot_device_laid *laid)
+{
+    return (ot_session_place){.make = make_laid, .run = run_session, .free = free_session, .with = (void *)(uintptr_t)laid};
 }
 
 void ot_device_figures_get(const ot_session *session, ot_device_figures *out)

@@ -2,6 +2,7 @@
  *
  *   program  --device_values.c-->  what lies where, what is a window of what
  *            --device_units.c-->   units: kernels (engine/devicegen), nodes that run on the host, loops over tiles
+ *            --device_layout.c-->  layouts of constants and work-items that suit the device
  *            --device_plan.c-->    lifetimes --packer--> places in the arena
  *            --device_code.c-->    one program of all kernels, compiled or from the cache on disk
  *            --device_run.c-->     uploads, launches, downloads
@@ -13,9 +14,19 @@
 
 #include "device/device.h"
 #include "engine/core/engine.h"
+#include "engine/devicegen/devicegen.h"
 
 /* Place of ot_session_options: sessions made with it run on dev, which outlives them. */
 ot_session_place ot_device_place(ot_device *dev);
+/* A device and the layouts that its kernels take, in place of those that suit it. */
+typedef struct ot_device_laid {
+    ot_device *dev;
+    ot_dg_layout layout;
+} ot_device_laid;
+/* The same, of `laid`, which outlives the place. */
+ot_session_place ot_device_place_laid(const ot_device_laid *laid);
+/* The layouts that suit a device of these facts. */
+ot_dg_layout ot_device_layout(const ot_device_facts *f);
 
 /* A node that runs on the host. */
 typedef struct ot_device_fallback {
@@ -23,6 +34,18 @@ typedef struct ot_device_fallback {
     const char *why;
     uint32_t n; /* nodes of this operator with this reason */
 } ot_device_fallback;
+
+/* What the device's layouts change (docs/devices.md, "Layouts"). */
+typedef struct ot_device_layouts {
+    ot_dg_layout layout;            /* that was taken */
+    uint32_t n_packed;              /* constants rewritten in blocks of output channels, */
+    int64_t packed_bytes, filled;   /* what they take, and how much of it are zeros that fill up blocks */
+    uint32_t n_kernels, n_analysed; /* kernels, and those whose accesses are known; of these */
+    uint32_t n_spread;              /* work-items' elements are spread in so many, */
+    double transactions;            /* predicted in a pass of each, */
+    double transactions_plain;      /* without layouts, */
+    double transactions_ideal;      /* if every transaction held nothing but what is asked */
+} ot_device_layouts;
 
 typedef struct ot_device_figures {
     int64_t arena_bytes;         /* of activations: the planned peak */
@@ -37,6 +60,7 @@ typedef struct ot_device_figures {
     uint32_t n_uploads, n_downloads, n_launches; /* and how often */
     const ot_device_fallback *fallbacks;         /* [n_fallbacks] of the session */
     uint32_t n_fallbacks;
+    ot_device_layouts layouts;
 } ot_device_figures;
 
 /* Of a session made with ot_device_place. */

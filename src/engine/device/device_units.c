@@ -57,6 +57,7 @@ static ot_status bind_kernel(dv_prog *q, const ot_dg_kernel *code, const char *n
     for (uint32_t j = 0; j < code->n_args; j++) {
         dv_value *x = code->args[j].value == OT_NONE ? NULL : q->at[code->args[j].value];
         if (!x) OT_TRY(table_value(q, code->args[j].table, &x));
+        if (code->args[j].pack.block) OT_TRY(dv_packed_value(s, dv_root(x), &code->args[j].pack, &x));
         dv_value *root = dv_root(x);
         OT_TRY(use_constant(s, root));
         root->used = true;
@@ -64,6 +65,7 @@ static ot_status bind_kernel(dv_prog *q, const ot_dg_kernel *code, const char *n
     }
     for (uint32_t j = 0; j < code->n_numbers; j++)
         if (!OT_PUSH(s->a, s->numbers, s->n_numbers, s->cap_numbers, code->numbers[j])) return nomem(q);
+    dv_count_layout(s, code);
     return add_function(s, k);
 }
 

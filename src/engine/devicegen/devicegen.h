@@ -19,6 +19,17 @@
 
 typedef enum ot_dg_dialect { OT_DG_OPENCL, OT_DG_GLSL, OT_DG_CUDA } ot_dg_dialect;
 
+/* Is a layout taken where it makes fewer transactions, nowhere, or everywhere it can be? */
+typedef enum ot_dg_choice { OT_DG_WHERE_IT_PAYS, OT_DG_NEVER, OT_DG_ALWAYS } ot_dg_choice;
+
+/* How a device reaches its memory, and which layouts kernels may take for it (dg_access.c). */
+typedef struct ot_dg_layout {
+    uint32_t together;    /* work-items whose loads are one: a GPU's subgroup; 1: each loads by itself, in vectors; 0: as 1 */
+    uint32_t sector;      /* bytes that move as one: a cache line, a sector of one; 0: 64 */
+    ot_dg_choice packs;   /* constant weights in blocks of output channels, [O/b][...][b]: those of a work-item are neighbours */
+    ot_dg_choice spreads; /* a work-item's elements lie apart, so that those of neighbouring work-items are neighbours */
+} ot_dg_layout;
+
 /* What text is for. */
 typedef struct ot_dg_target {
     ot_dg_dialect dialect;
@@ -26,6 +37,7 @@ typedef struct ot_dg_target {
     bool has_shorts, has_bytes; /* reads and writes elements of two bytes, of one */
     uint32_t args_most;         /* arrays of one kernel; 0: OT_DG_ARGS_MAX */
     int64_t steps_most;         /* iterations of all loops of a work-item; 0: as many as it takes */
+    ot_dg_layout layout;
 } ot_dg_target;
 
 /* Nodes that run as one. */
@@ -39,10 +51,20 @@ typedef struct ot_dg_group {
     uint32_t n_stores;
 } ot_dg_group;
 
+/* A constant of groups x maps x depth rewritten as [groups][blocks][depth][block], where a group's last maps are filled up with zeros. */
+typedef struct ot_dg_packing {
+    uint32_t block;         /* maps side by side; 0: as it is */
+    int64_t groups, maps;   /* maps: of a group */
+    int64_t map_stride;     /* elements between maps; */
+    int64_t depth_dims[2];  /* the depth: its outer and inner extent, as it is written, */
+    int64_t depth_steps[2]; /* and elements between neighbours along each */
+} ot_dg_packing;
+
 typedef struct ot_dg_arg {
     ot_id value;
     const ot_nd *table; /* value == OT_NONE: contents made for this kernel (dense), to be uploaded */
     int64_t first;      /* elements of the value to skip */
+    ot_dg_packing pack; /* block != 0: it reads the value (a constant) rewritten so */
     bool written;
 } ot_dg_arg;
 
@@ -58,7 +80,11 @@ typedef struct ot_dg_kernel {
     uint32_t group_items; /* of a work-group */
     int64_t
         bytes; /* of the elements that it reads and of those that it writes, each once, as far as that is known before it runs */
-    double operations; /* arithmetic, roughly: multiply-adds of products count two */
+    double operations;         /* arithmetic, roughly: multiply-adds of products count two */
+    double transactions;       /* of memory, predicted (dg_access.c); 0: not analysed */
+    double transactions_plain; /* the same without a layout of the device's */
+    double transactions_ideal; /* as if every one moved nothing but what is asked */
+    bool spreads;
 } ot_dg_kernel;
 
 typedef struct ot_dg_code {
@@ -66,6 +92,11 @@ typedef struct ot_dg_code {
     uint32_t n;
     const char *why; /* the group has no kernel: static or in the arena */
 } ot_dg_code;
+
+/* Elements of the packed array. false: more than can be counted. */
+bool ot_dg_packed_elems(const ot_dg_packing *p, int64_t *out);
+/* Rewrites elements of `size` bytes from `from` into `to`, which has ot_dg_packed_elems of them. */
+void ot_dg_pack(const ot_dg_packing *p, size_t size, const void *from, void *to);
 
 /* What stands before the functions of a program: static, or in the arena. NULL: out of memory. */
 const char *ot_dg_prelude(const ot_dg_target *t, ot_arena *a);

@@ -1,11 +1,12 @@
-/* Convolution: a work-item makes LANES neighbours along the last axis of MAPS output channels, in vectors.
+/* Convolution: a work-item makes LANES elements along the last axis of BLOCK output channels, in vectors.
  *
- *   for channels, taps     x  = LANES inputs                 one load, whole inside of the picture, lane by lane at its border
- *                          acc[j] += weight[j] * x           MAPS products
+ *   for taps, channels     x  = LANES inputs                 one load, whole inside of the picture, lane by lane at its border
+ *                          acc0 += weight[0] * x             BLOCK products
  *   then                   the nodes behind the convolution, element by element
  *
- * Each input is read once for MAPS results, each weight once for LANES. A convolution of single elements has no border: its rows are one
- * long row where the arrays allow it.
+ * Each input is read once for BLOCK results, each weight once for LANES. A convolution of single elements has no border: its rows are one
+ * long row where the arrays allow it. Constant weights are packed, [O/BLOCK][taps][channels][BLOCK], so that those of a work-item follow each
+ * other; and the lanes are neighbours, or spread over the row (dg_access.c).
  */
 #include "dg_internal.h"
 
@@ -16,6 +17,9 @@ typedef struct conv {
     bool flat;
     int64_t group, in_maps, maps; /* channels of a group: of x, of y */
     uint32_t lanes, block;        /* block: output channels of a work-item */
+    int64_t blocks;               /* of a group; filled up where block * blocks > maps */
+    bool packs;                   /* weights are packed */
+    int64_t span;                 /* elements of a row between lanes */
     const char *coords[5];        /* of the first element: batch, channel, ... */
     uint32_t in, wt;              /* arguments */
 } conv;
@@ -56,41 +60,106 @@ static void join_rows(ot_nd *x)
     x->dims[3] = 1;
 }
 
-static void choose_blocks(conv *c)
+static int64_t taps(const conv *c) { return c->w.kernel[0] * c->w.kernel[1] * c->w.kernel[2]; }
+
+static bool fills_up(const conv *c) { return c->block * c->blocks > c->maps; }
+
+/* May blocks of so many channels be filled up with zeros? They take memory, which weights that are large have not. */
+static bool may_fill(const dg_build *b, const conv *c, uint32_t block)
 {
-    int64_t row = c->y.dims[4];
+    const ot_nd *w = dg_nd(b, c->n->in[1]);
+    const int64_t filled = ot_ceil_div(c->maps, block) * block, bytes = c->group * c->maps * c->in_maps * taps(c) * 4;
+    if (!w->data || !ot_nd_is_dense(w) || b->target->layout.packs == OT_DG_NEVER) return false;
+    return bytes <= 1 << 16 || filled <= c->maps + c->maps / 4;
+}
+
+/* Reading a lane's input is as much work as two products. */
+static void choose_block(const dg_build *b, conv *c)
+{
+    int64_t best = 0;
+    for (uint32_t block = 8; block > 0; block /= 2) {
+        const int64_t blocks = ot_ceil_div(c->maps, block), work = blocks * (block + 2);
+        if (blocks * block != c->maps && !may_fill(b, c, block)) continue;
+        if (best > 0 && work >= best) continue;
+        best = work;
+        c->block = block;
+        c->blocks = blocks;
+    }
+}
+
+enum { INPUT, WEIGHTS, RESULT, ACCESSES };
+
+static void accesses(const conv *c, bool packs, bool spread, dg_access out[ACCESSES])
+{
+    const int64_t items = ot_ceil_div(c->y.dims[4], c->lanes), lane = spread ? items : 1, item = spread ? 1 : c->lanes;
+    const double times = (double)(c->in_maps * taps(c));
+    const int64_t in = c->w.stride[2] * c->x.strides[4], to = c->y.strides[4];
+    out[INPUT] = (dg_access){c->x.dtype, times, c->lanes, in * lane, in * item};
+    out[WEIGHTS] = (dg_access){c->x.dtype, times, c->block, packs ? 1 : c->weights.strides[0], 0};
+    out[RESULT] = (dg_access){c->y.dtype, c->block, c->lanes, to * lane, to * item};
+}
+
+static double items_of(const conv *c)
+{
+    return (double)(c->y.dims[0] * c->group * c->blocks) * (double)(c->y.dims[2] * c->y.dims[3]) *
+           (double)ot_ceil_div(c->y.dims[4], c->lanes);
+}
+
+/* What a convolution makes of the row of its result, of its channels, of the device's layout. */
+static void choose(dg_build *b, conv *c)
+{
+    dg_access plain[ACCESSES], laid[ACCESSES];
+    const int64_t row = c->y.dims[4];
     c->lanes = row >= 5 ? 8 : row >= 3 ? 4 : 1;
     c->block = 8;
     while (c->maps % c->block != 0) c->block /= 2;
+    c->blocks = c->maps / c->block;
+    accesses(c, false, false, plain);
+    dg_count_plain(b, plain, ACCESSES, items_of(c));
+    choose_block(b, c);
+    accesses(c, false, false, plain);
+    accesses(c, true, true, laid);
+    c->packs = c->block > 1 && (fills_up(c) || dg_packs(b, c->n->in[1], &plain[WEIGHTS], &laid[WEIGHTS]));
+    b->spreads = c->lanes > 1 && dg_spreads(b, plain, laid, ACCESSES);
+    c->span = b->spreads ? ot_ceil_div(row, c->lanes) : 1;
+    accesses(c, c->packs, b->spreads, laid);
+    dg_count(b, laid, ACCESSES, items_of(c));
 }
 
 /* ---- the sums ---- */
 
-/* Inputs of the lanes: the first is at row position iw; `row`: index of the row's first element. */
-static void load_lanes(dg_build *b, const conv *c, const char *row)
+/* "iw + 3", "iw + 3 * span": where lane l of `first` is, `stride` elements of the array for one of the result. */
+static const char *lane_at(dg_build *b, const conv *c, const char *first, uint32_t l, int64_t stride)
+{
+    if (l == 0) return first;
+    return dg_fmt(b, c->span == 1 ? "%s + %lld" : "%s + %lld * span", first, (long long)(l * stride));
+}
+
+/* Inputs of the lanes; the first is at position iw of its row, element `at`. */
+static void load_lanes(dg_build *b, const conv *c, bool border)
 {
     const ot_nd *x = &b->arrays[c->in];
+    const int64_t stride = c->w.stride[2];
     const char *in = dg_num(b, c->w.in[2]), *step = dg_num(b, x->strides[4]);
-    int64_t stride = c->w.stride[2];
-    bool packed = x->strides[4] == 1 || x->dims[4] == 1;
-    const char *index = packed ? dg_fmt(b, "%s + iw", row) : dg_fmt(b, "%s + iw * %s", row, step);
+    const bool packed = x->strides[4] == 1 || x->dims[4] == 1;
     if (c->lanes == 1) {
-        dg_line(b, "if (iw < 0 || iw >= %s) continue;\nconst float x = %s;", in, dg_load(b, c->in, index));
+        dg_line(b, "const float x = %s;", dg_load(b, c->in, "at"));
         return;
     }
     dg_line(b, "%s x;", dg_vector(b, c->lanes));
-    dg_line(b, "const int at = %s;", row);
-    dg_line(b, "if (iw >= 0 && iw + %lld < %s) {", (long long)((c->lanes - 1) * stride), in);
-    bool whole = packed && stride == 1 && (x->dtype == OT_F32 || x->dtype == OT_F16);
-    if (whole) dg_line(b, "x = %s;", dg_load_lanes(b, c->in, c->lanes, "at + iw"));
-    for (uint32_t l = 0; l < c->lanes && !whole; l++)
-        dg_line(b, "x.s%u = %s;", l, dg_load(b, c->in, dg_fmt(b, "at + (iw + %lld) * %s", (long long)(l * stride), step)));
-    dg_line(b, "} else {");
-    for (uint32_t l = 0; l < c->lanes; l++) {
-        const char *w = dg_fmt(b, "iw + %lld", (long long)(l * stride));
-        dg_line(b, "x.s%u = %s >= 0 && %s < %s ? %s : 0;", l, w, w, in, dg_load(b, c->in, dg_fmt(b, "at + (%s) * %s", w, step)));
+    if (!border && packed && stride == 1 && c->span == 1 && (x->dtype == OT_F32 || x->dtype == OT_F16)) {
+        dg_line(b, "x = %s;", dg_load_lanes(b, c->in, c->lanes, "at"));
+        return;
     }
-    dg_line(b, "}");
+    for (uint32_t l = 0; l < c->lanes; l++) {
+        const char *more = lane_at(b, c, "0", l, stride), *w = lane_at(b, c, "iw", l, stride);
+        const char *from = l == 0 ? "at" : packed ? dg_fmt(b, "at + %s", more) : dg_fmt(b, "at + (%s) * %s", more, step);
+        const char *value = dg_load(b, c->in, from);
+        if (border)
+            dg_line(b, "x.s%u = %s >= 0 && %s < %s ? %s : 0;", l, w, w, in, value);
+        else
+            dg_line(b, "x.s%u = %s;", l, value);
+    }
 }
 
 static void open_axis(dg_build *b, const conv *c, uint32_t k, const char *name, const char *out)
@@ -102,27 +171,62 @@ static void open_axis(dg_build *b, const conv *c, uint32_t k, const char *name, 
     if (k < 2 && w->n >= 3 - k) dg_line(b, "if (i%s < 0 || i%s >= %s) continue;", name, name, dg_num(b, w->in[k]));
 }
 
-static void sums(dg_build *b, conv *c)
+/* All channels of a tap. */
+static void sum_channels(dg_build *b, const conv *c, bool border)
 {
-    const char *v = dg_vector(b, c->lanes), *bias = dg_in(c->n, 2) == OT_NONE ? NULL : "bias";
-    dg_line(b, "%s acc[%u];", v, c->block);
-    if (bias) {
-        uint32_t arg = dg_arg(b, c->n->in[2], NULL, false);
-        dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = splat%u(%s);", c->block, c->lanes,
-                dg_load(b, arg, dg_fmt(b, "%s + j", c->coords[1])));
-    } else {
-        dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = splat%u(0);", c->block, c->lanes);
-    }
-    const char *first = c->group == 1 ? "0" : dg_fmt(b, "%s / %s * %s", c->coords[1], dg_num(b, c->maps), dg_num(b, c->in_maps));
-    dg_line(b, "const int first = %s;", first);
+    const ot_nd *wt = &b->arrays[c->wt];
+    const char *map_step = dg_num(b, c->packs ? 1 : wt->strides[0]);
     dg_line(b, "for (int m = 0; m < %s; m++) {", dg_num(b, c->in_maps));
+    load_lanes(b, c, border);
+    for (uint32_t j = 0; j < c->block; j++) {
+        const char *at = c->packs ? dg_fmt(b, "wt + %u", j) : dg_fmt(b, "wt + %u * %s", j, map_step);
+        dg_line(b, "acc%u = madd(%s, x, acc%u);", j, dg_load(b, c->wt, j ? at : "wt"), j);
+    }
+    dg_line(b, "at += %s;\nwt += %s;\n}", dg_num(b, c->x.strides[1]), dg_num(b, c->packs ? c->block : wt->strides[1]));
+}
+
+/* Each sum begins as its channel's bias. */
+static void open_sums(dg_build *b, const conv *c)
+{
+    const uint32_t bias = dg_in(c->n, 2) == OT_NONE ? 0 : dg_arg(b, c->n->in[2], NULL, false);
+    for (uint32_t j = 0; j < c->block; j++) {
+        const char *map = dg_fmt(b, "%s + %u", c->coords[1], j);
+        if (fills_up(c)) map = dg_fmt(b, "min(%s, %s)", map, dg_num(b, c->y.dims[1] - 1));
+        dg_line(b, "%s acc%u = splat%u(%s);", dg_vector(b, c->lanes), j, c->lanes,
+                dg_in(c->n, 2) == OT_NONE ? "0" : dg_load(b, bias, map));
+    }
+}
+
+static const char *weight_index(dg_build *b, const conv *c, const char *block)
+{
+    const char *plain[5] = {c->coords[1], "0", "kd", "kh", "kw"};
+    if (!c->packs) return dg_index(b, c->wt, plain);
+    const char *tap = dg_fmt(b, "((kd * %lld + kh) * %lld + kw)", (long long)c->w.kernel[1], (long long)c->w.kernel[2]);
+    return dg_index(b, c->wt, (const char *const[]){block, tap, "0", "0"});
+}
+
+/* first: the group's first input channel; block: number of the work-item's block, of all. */
+static void sums(dg_build *b, const conv *c, const char *first, const char *block)
+{
+    open_sums(b, c);
     open_axis(b, c, 0, "d", c->coords[2]);
     open_axis(b, c, 1, "h", c->coords[3]);
     open_axis(b, c, 2, "w", "ow");
-    const char *row = dg_index(b, c->in, (const char *const[]){c->coords[0], "(first + m)", "id", "ih", "0"});
-    load_lanes(b, c, row);
-    const char *wt = dg_index(b, c->wt, (const char *const[]){dg_fmt(b, "(%s + j)", c->coords[1]), "m", "kd", "kh", "kw"});
-    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = madd(%s, x, acc[j]);\n}\n}\n}\n}", c->block, dg_load(b, c->wt, wt));
+    const char *row = dg_index(b, c->in, (const char *const[]){c->coords[0], first, "id", "ih", "0"});
+    const char *in = dg_num(b, c->w.in[2]);
+    if (c->lanes == 1) dg_line(b, "if (iw < 0 || iw >= %s) continue;", in);
+    dg_line(b, "int at = %s + iw * %s, wt = %s;", row, dg_num(b, b->arrays[c->in].strides[4]), weight_index(b, c, block));
+    if (c->lanes > 1) {
+        const char *last = lane_at(b, c, "iw", c->lanes - 1, c->w.stride[2]);
+        dg_line(b, "if (iw >= 0 && %s < %s) {", last, in);
+        sum_channels(b, c, false);
+        dg_line(b, "} else {");
+        sum_channels(b, c, true);
+        dg_line(b, "}");
+    } else {
+        sum_channels(b, c, false);
+    }
+    dg_line(b, "}\n}\n}");
 }
 
 /* ---- what follows ---- */
@@ -131,29 +235,32 @@ static bool finish(dg_build *b, conv *c)
 {
     const ot_nd *y = dg_nd(b, c->n->out[0]);
     const char *coords[OT_RANK_MAX];
-    bool plain = b->g->n_nodes == 1 && c->y.dtype == OT_F32 && c->lanes > 1 && c->y.strides[4] == 1;
+    bool plain = b->g->n_nodes == 1 && c->y.dtype == OT_F32 && c->lanes > 1 && c->span == 1 && c->y.strides[4] == 1;
     uint32_t out = plain ? dg_arg(b, c->n->out[0], &c->y, true) : 0;
     const char *row = dg_num(b, c->y.dims[4]);
-    dg_line(b, "for (int j = 0; j < %u; j++) {", c->block);
+    dg_line(b, "%s sums[%u];", dg_vector(b, c->lanes), c->block);
+    for (uint32_t j = 0; j < c->block; j++) dg_line(b, "sums[%u] = acc%u;", j, j);
+    dg_line(b, "for (int j = 0; j < %u%s; j++) {", c->block, fills_up(c) ? " && j < left" : "");
     const char *map = dg_fmt(b, "(%s + j)", c->coords[1]);
     if (plain) {
         dg_line(b, "if (ow + %u <= %s) {", c->lanes, row);
         const char *at = dg_index(b, out, (const char *const[]){c->coords[0], map, c->coords[2], c->coords[3], "ow"});
-        dg_store_lanes(b, out, c->lanes, at, "acc[j]");
+        dg_store_lanes(b, out, c->lanes, at, "sums[j]");
         dg_line(b, "continue;\n}");
     }
+    const char *lane = c->span == 1 ? "ow + l" : "ow + l * span";
     if (c->lanes > 1) {
-        dg_line(b, "float lane[%u];\nspread%u(acc[j], lane);", c->lanes, c->lanes);
-        dg_line(b, "for (int l = 0; l < %u && ow + l < %s; l++) {", c->lanes, row);
+        dg_line(b, "float lane[%u];\nspread%u(sums[j], lane);", c->lanes, c->lanes);
+        dg_line(b, "for (int l = 0; l < %u && %s < %s; l++) {", c->lanes, lane, row);
     } else {
         dg_line(b, "{\nconst int l = 0;");
     }
-    const char *five[5] = {c->coords[0], map, c->coords[2], c->coords[3], "(ow + l)"};
+    const char *five[5] = {c->coords[0], map, c->coords[2], c->coords[3], dg_fmt(b, "(%s)", lane)};
     coords[0] = five[0];
     coords[1] = five[1];
     for (uint32_t k = 2; k < y->rank; k++) coords[k] = five[5 - y->rank + k];
     dg_element e = {.rank = y->rank, .dims = y->dims, .coords = coords};
-    dg_element_var(b, &e, c->n->out[0], c->lanes > 1 ? "lane[l]" : "acc[j]");
+    dg_element_var(b, &e, c->n->out[0], c->lanes > 1 ? "lane[l]" : "sums[j]");
     if (!dg_element_rest(b, &e, 1)) return false;
     dg_line(b, "}\n}");
     return true;
@@ -181,32 +288,59 @@ static bool open_conv(dg_build *b, const ot_node *n, conv *c)
         c->w.in[2] *= c->w.in[1];
         c->w.in[1] = 1;
     }
-    choose_blocks(c);
+    choose(b, c);
     const int64_t *kernel = c->w.kernel;
     return dg_steps(b, (double)c->in_maps * (1 + (double)kernel[0] * (1 + (double)kernel[1] * (1 + (double)kernel[2]))));
+}
+
+static uint32_t weights_arg(dg_build *b, const conv *c)
+{
+    const int64_t n_taps = taps(c);
+    const ot_dg_packing p = {.block = c->block,
+                             .groups = c->group,
+                             .maps = c->maps,
+                             .map_stride = c->in_maps * n_taps,
+                             .depth_dims = {n_taps, c->in_maps},
+                             .depth_steps = {1, n_taps}};
+    return c->packs ? dg_packed(b, c->n->in[1], &p) : dg_arg(b, c->n->in[1], &c->weights, false);
+}
+
+/* Lines for the work-item's first output channel, `map`; its group's first input channel is *first, its block *block. */
+static void find_maps(dg_build *b, conv *c, const char **first, const char **block)
+{
+    const char *blocks = dg_num(b, c->blocks), *number = c->group == 1 ? c->coords[1] : dg_fmt(b, "%s %% %s", c->coords[1], blocks);
+    *block = c->coords[1];
+    *first = c->group == 1 ? "0" : dg_fmt(b, "(%s / %s * %s)", c->coords[1], blocks, dg_num(b, c->in_maps));
+    if (fills_up(c)) {
+        const char *maps = dg_num(b, c->maps), *group = c->group == 1 ? "0" : dg_fmt(b, "%s / %s * %s", c->coords[1], blocks, maps);
+        dg_line(b, "const int map = %s + %s * %u, left = %s - %s * %u;", group, number, c->block, maps, number, c->block);
+    } else {
+        dg_line(b, "const int map = %s * %u;", c->coords[1], c->block);
+    }
+    c->coords[1] = "map";
 }
 
 bool dg_conv(dg_build *b, const ot_node *n)
 {
     conv c;
     if (!open_conv(b, n, &c)) return false;
-    int64_t dims[5] = {c.y.dims[0], c.y.dims[1] / c.block, c.y.dims[2], c.y.dims[3], ot_ceil_div(c.y.dims[4], c.lanes)};
+    int64_t dims[5] = {c.y.dims[0], c.group * c.blocks, c.y.dims[2], c.y.dims[3], ot_ceil_div(c.y.dims[4], c.lanes)};
+    const char *first, *block;
     int64_t items, elems;
     if (!ot_product(dims, 5, &items) || items == 0 || !ot_nd_elems(dg_nd(b, n->out[0]), &elems))
         return dg_refuse(b, "an empty result");
     dg_begin(b, items);
     dg_split(b, "c", 5, dims, c.coords);
-    dg_line(b, "const int ow = %s * %u;", c.coords[4], c.lanes);
-    if (c.block > 1) {
-        dg_line(b, "const int map = %s * %u;", c.coords[1], c.block);
-        c.coords[1] = "map";
-    }
+    if (c.span == 1)
+        dg_line(b, "const int ow = %s * %u;", c.coords[4], c.lanes);
+    else
+        dg_line(b, "const int ow = %s, span = %s;", c.coords[4], dg_num(b, c.span));
+    find_maps(b, &c, &first, &block);
     c.in = dg_arg(b, n->in[0], &c.x, false);
     if (!c.flat) dg_reads_at_most(b, c.in, dg_window_elements(&c.x, &c.w));
-    c.wt = dg_arg(b, n->in[1], &c.weights, false);
-    sums(b, &c);
+    c.wt = weights_arg(b, &c);
+    sums(b, &c, first, block);
     if (!finish(b, &c)) return false;
-    const dg_window *w = &c.w;
-    dg_end(b, items, 16, 2.0 * (double)elems * (double)(c.in_maps * w->kernel[0] * w->kernel[1] * w->kernel[2]));
+    dg_end(b, items, 16, 2.0 * (double)elems * (double)(c.in_maps * taps(&c)));
     return !b->why;
 }

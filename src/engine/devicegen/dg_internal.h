@@ -30,6 +30,8 @@ typedef struct dg_build {
     uint32_t n_args;
     int32_t *numbers;
     size_t n_numbers, cap_numbers;
+    double transactions[3]; /* of a kernel: as it is made, plain, ideal */
+    bool spreads;
     ot_dg_kernel *done; /* [n_done] */
     size_t n_done, cap_done;
 } dg_build;
@@ -70,6 +72,8 @@ uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written);
 uint32_t dg_table(dg_build *b, ot_dtype t, int64_t n, const void *data);
 /* The kernel reads no more than so many of its elements. */
 void dg_reads_at_most(dg_build *b, uint32_t arg, int64_t elements);
+/* Argument for constant v packed so: it is seen as dense, [groups * blocks][depth_dims[0]][depth_dims[1]][block]. */
+uint32_t dg_packed(dg_build *b, ot_id v, const ot_dg_packing *p);
 /* First element plus coordinates (text, [rank of the array]) times strides. */
 const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords);
 /* Lines that take the work-item's number `i` apart: coords[k] (text) of an array of these dims; those of extent 1 are "0". */
@@ -93,6 +97,29 @@ static inline const ot_nd *dg_nd(const dg_build *b, ot_id v) { return &b->g->arr
 static inline ot_id dg_in(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : OT_NONE; }
 /* Integers of constant operand k (int64 or int32, any rank): into out, at most `most`; false: not constant, or too many. */
 bool dg_const_ints(const dg_build *b, const ot_node *n, uint32_t k, int64_t *out, uint32_t most, uint32_t *count);
+
+/* ---- dg_access.c: what an access costs ---- */
+
+/* What one instruction of a work-item loads or stores: `lanes` elements, and the next work-item's. */
+typedef struct dg_access {
+    ot_dtype type;
+    double times;        /* of a work-item */
+    uint32_t lanes;      /* elements */
+    int64_t lane_stride; /* elements between them; 0: all the same, */
+    int64_t item_stride; /* between those of neighbouring work-items */
+} dg_access;
+
+/* Transactions of a work-item. */
+double dg_transactions(const ot_dg_layout *l, const dg_access *x);
+/* The same if its elements were neighbours. */
+double dg_transactions_ideal(const ot_dg_layout *l, const dg_access *x);
+/* The kernel under construction makes these accesses; plain: as many that it would make without a layout of the device's. */
+void dg_count(dg_build *b, const dg_access *x, uint32_t n, double items);
+void dg_count_plain(dg_build *b, const dg_access *x, uint32_t n, double items);
+/* Do a work-item's elements lie apart (ot_dg_layout.spreads)? The same n accesses of either kind. */
+bool dg_spreads(const dg_build *b, const dg_access *x, const dg_access *spread, uint32_t n);
+/* Is v a constant that is packed (ot_dg_layout.packs)? What is read of it either way. */
+bool dg_packs(const dg_build *b, ot_id v, const dg_access *plain, const dg_access *packed);
 
 /* ---- dg_dialect.c: what languages say differently ---- */
 

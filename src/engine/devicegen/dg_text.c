@@ -176,7 +176,8 @@ uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written)
     const size_t size = p->x.rank * sizeof *p->x.dims;
     for (uint32_t k = 0; k < b->n_args; k++) {
         const ot_nd *x = &b->arrays[k];
-        bool same = b->args[k].value == p->v && b->args[k].first == p->first && x->rank == p->x.rank && x->dtype == p->x.dtype;
+        bool same = b->args[k].value == p->v && b->args[k].pack.block == 0 && b->args[k].first == p->first &&
+                    x->rank == p->x.rank && x->dtype == p->x.dtype;
         if (!same || memcmp(x->strides, p->x.strides, size) || memcmp(x->dims, p->x.dims, size)) continue;
         b->args[k].written |= written;
         return k;
@@ -202,6 +203,16 @@ uint32_t dg_table(dg_build *b, ot_dtype t, int64_t n, const void *data)
     x->data = (void *)(uintptr_t)data;
     const ot_dg_arg arg = {.value = OT_NONE, .table = x};
     return add_arg(b, &arg, x);
+}
+
+uint32_t dg_packed(dg_build *b, ot_id v, const ot_dg_packing *p)
+{
+    const int64_t blocks = p->groups * ot_ceil_div(p->maps, p->block);
+    const int64_t dims[4] = {blocks, p->depth_dims[0], p->depth_dims[1], p->block};
+    ot_nd x;
+    ot_nd_set_dense(&x, dg_nd(b, v)->dtype, 4, dims);
+    const ot_dg_arg arg = {.value = v, .pack = *p};
+    return add_arg(b, &arg, &x);
 }
 
 bool dg_broadcasts(const ot_nd *x, uint32_t rank, const int64_t *dims)
@@ -263,10 +274,16 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
                       .items = items,
                       .group_items = group_items,
                       .bytes = touched_bytes(b),
-                      .operations = operations};
+                      .operations = operations,
+                      .transactions = b->transactions[0],
+                      .transactions_plain = b->transactions[1] > 0 ? b->transactions[1] : b->transactions[0],
+                      .transactions_ideal = b->transactions[2],
+                      .spreads = b->spreads};
     if (items > INT32_MAX / 2) (void)dg_refuse(b, "more than 2^30 work-items");
     if (!x.args || !OT_PUSH(b->a, b->done, b->n_done, b->cap_done, x)) b->starved = true;
     b->body = (dg_text){0};
+    memset(b->transactions, 0, sizeof b->transactions);
+    b->spreads = false;
     b->n_args = 0;
     b->numbers = NULL;
     b->n_numbers = b->cap_numbers = 0;

@@ -1,0 +1,233 @@
+/* Layouts that suit a device: which ones are taken, what accesses cost by hand, packing against its definition, and random convolutions in
+ * every layout against the engine's reference kernels, on OpenCL, Vulkan and CUDA (a stub that computes on the host, where there is none).
+ *
+ * OT_SEED=7: that seed; OT_SEEDS=50: so many convolutions of each layout. OT_DEVICE=vulkan: on that alone.
+ */
+#include "cuda_rig.h"
+#include "engine_check.h"
+#include "engine_device_rig.h"
+
+#include "engine/devicegen/dg_internal.h"
+
+#define ERROR_MOST 1e-9 /* sum of squared differences by sum of squares */
+
+/* ---- what is chosen ---- */
+
+static void layouts_of_devices(void **state)
+{
+    (void)state;
+    const ot_device_facts pocl = {.is_cpu = true, .cache_line = 64}, llvmpipe = {.is_cpu = true}, gpu = {.cache_line = 128};
+    ot_dg_layout l = ot_device_layout(&pocl);
+    assert_int_equal(l.together, 1);
+    assert_int_equal(l.sector, 64);
+    assert_int_equal(ot_device_layout(&llvmpipe).sector, 64);
+    l = ot_device_layout(&gpu);
+    assert_int_equal(l.together, 32);
+    assert_int_equal(l.sector, 32);
+    assert_int_equal(l.packs, OT_DG_WHERE_IT_PAYS);
+    assert_int_equal(l.spreads, OT_DG_WHERE_IT_PAYS);
+}
+
+#define IS(got, want) assert_true((got) == (want))
+
+/* Sectors counted by hand; exact in float64. */
+static void transactions(void **state)
+{
+    (void)state;
+    const ot_dg_layout cpu = {.together = 1, .sector = 64}, gpu = {.together = 32, .sector = 32};
+    const dg_access row = {OT_F32, 10, 8, 1, 8};      /* 32 bytes, at once */
+    const dg_access column = {OT_F32, 10, 8, 100, 0}; /* eight lines */
+    const dg_access strided = {OT_F16, 1, 8, 8, 64};  /* 8 x 16 bytes less 14: two lines */
+    const dg_access spread = {OT_F32, 10, 8, 40, 1};  /* 32 items, 128 bytes, eight times */
+    const dg_access same = {OT_F32, 3, 1, 0, 0};      /* one for all of a subgroup */
+    IS(dg_transactions(&cpu, &row), 10);
+    IS(dg_transactions(&cpu, &column), 80);
+    IS(dg_transactions_ideal(&cpu, &column), 10);
+    IS(dg_transactions(&cpu, &strided), 2);
+    IS(dg_transactions(&gpu, &row), 10 * 8 * 32 / 32.0);
+    IS(dg_transactions(&gpu, &spread), 10 * 8 * 4 / 32.0);
+    IS(dg_transactions(&gpu, &same), 3 / 32.0);
+}
+
+/* ---- packing ---- */
+
+/* Two groups of three maps, depth [tap][channel], in blocks of two: element by element. */
+static void packing(void **state)
+{
+    (void)state;
+    enum { GROUPS = 2, MAPS = 3, CHANNELS = 4, TAPS = 5, BLOCK = 2, BLOCKS = 2 };
+    const ot_dg_packing p = {.block = BLOCK,
+                             .groups = GROUPS,
+                             .maps = MAPS,
+                             .map_stride = CHANNELS * TAPS,
+                             .depth_dims = {TAPS, CHANNELS},
+                             .depth_steps = {1, TAPS}};
+    int16_t from[GROUPS * MAPS][CHANNELS][TAPS], to[GROUPS * BLOCKS][TAPS][CHANNELS][BLOCK];
+    int64_t n;
+    for (int k = 0; k < GROUPS * MAPS * CHANNELS * TAPS; k++) ((int16_t *)from)[k] = (int16_t)(k + 1);
+    assert_true(ot_dg_packed_elems(&p, &n));
+    assert_int_equal(n, sizeof to / sizeof(int16_t));
+    ot_dg_pack(&p, sizeof(int16_t), from, to);
+    for (int g = 0; g < GROUPS; g++)
+        for (int m = 0; m < BLOCKS * BLOCK; m++)
+            for (int c = 0; c < CHANNELS; c++)
+                for (int t = 0; t < TAPS; t++)
+                    assert_int_equal(to[g * BLOCKS + m / BLOCK][t][c][m % BLOCK], m < MAPS ? from[g * MAPS + m][c][t] : 0);
+}
+
+/* ---- results ---- */
+
+static int pick(uint64_t *state, int from, int to) { return from + (int)(ot_next_random(state) % (uint64_t)(to - from + 1)); }
+
+/* A convolution of random channels, groups, windows, strides, dilations and pads, with or without a bias and what follows. */
+static void put_convolution(char *text, size_t size, uint64_t *state)
+{
+    const int group = pick(state, 0, 2) ? 1 : pick(state, 2, 5), depthwise = pick(state, 0, 5) == 0;
+    const int in = depthwise ? 1 : pick(state, 1, 9), maps = depthwise ? 1 : pick(state, 1, 19), groups = depthwise ? 11 : group;
+    const int kh = pick(state, 1, 3), kw = pick(state, 0, 3) ? pick(state, 1, 4) : kh, dh = pick(state, 1, 2),
+              dw = pick(state, 1, 2);
+    const int h = (kh - 1) * dh + 1 + pick(state, 0, 6), w = (kw - 1) * dw + 1 + pick(state, 0, 40);
+    const bool bias = pick(state, 0, 1), tail = pick(state, 0, 1);
+    int n = snprintf(text, size,
+                     "input %%x : float32[%d,%d,%d,%d]\ninit %%w : float32[%d,%d,%d,%d] = random 1\n"
+                     "init %%b : float32[%d] = random 2\n%%c = Conv(%%x, %%w%s) {group=%d, dilations=[%d, %d], strides=[%d, %d], "
+                     "pads=[%d, %d, %d, %d]}\n",
+                     pick(state, 1, 2), in * groups, h, w, maps * groups, in, kh, kw, maps * groups, bias ? ", %b" : "", groups, dh,
+                     dw, pick(state, 1, 2), pick(state, 1, 3), pick(state, 0, 1), pick(state, 0, 2), pick(state, 0, 2),
+                     pick(state, 0, 1));
+    snprintf(text + n, size - (size_t)n, tail ? "%%r = Relu(%%c)\n%%y = Add(%%r, %%c)\noutput %%y\n" : "output %%c\n");
+}
+
+static double error_of(const ot_nd *want, const ot_nd *got)
+{
+    int64_t n = 0;
+    double off = 0, all = 1e-30;
+    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n)) return 1;
+    for (int64_t k = 0; k < n; k++) {
+        const double a = ot_nd_double(want, k), b = ot_nd_double(got, k);
+        off += (a - b) * (a - b);
+        all += a * a;
+    }
+    return off == off ? off / all : 1;
+}
+
+static void check_convolution(const char *text, uint64_t seed)
+{
+    bench want;
+    ot_nd in, expected = {0};
+    int64_t n;
+    open_with(&want, text, (ot_session_options){.reference = true});
+    if (want.status != OT_OK) fail_msg("%s\n%s", want.d.message, text);
+    const ot_value *v = ot_session_input(want.s, 0);
+    if (ot_nd_new(&in, v->dtype, (uint32_t)v->rank, v->dims, &want.d) != OT_OK || !ot_nd_elems(&in, &n)) fail_msg("memory");
+    for (int64_t k = 0; k < n; k++) ((float *)in.data)[k] = (float)(ot_next_random(&seed) % 4001) / 1000 - 2;
+    run_ok(&want, &in, &expected);
+    for (int choice = 0; choice < 4; choice++) {
+        const ot_device_laid laid = {dev,
+                                     {.together = 1,
+                                      .sector = 64,
+                                      .packs = choice & 1 ? OT_DG_ALWAYS : OT_DG_NEVER,
+                                      .spreads = choice & 2 ? OT_DG_ALWAYS : OT_DG_NEVER}};
+        const ot_session_place in_layout = ot_device_place_laid(&laid);
+        bench got;
+        ot_nd out = {0};
+        ot_device_figures f;
+        open_with(&got, text, (ot_session_options){.place = &in_layout});
+        if (got.status != OT_OK) fail_msg("%s\n%s", got.d.message, text);
+        run_ok(&got, &in, &out);
+        const double e = error_of(&expected, &out);
+        if (!(e <= ERROR_MOST)) fail_msg("layout %d: error %.2e\n%s", choice, e, text);
+        ot_device_figures_get(got.s, &f);
+        assert_int_equal(f.n_host, 0);
+        assert_int_equal(f.device_bytes, f.arena_bytes + f.weight_bytes);
+        if (!(choice & 1)) assert_int_equal(f.layouts.n_packed, 0);
+        if (!(choice & 2)) assert_int_equal(f.layouts.n_spread, 0);
+        close_bench(&got);
+    }
+    ot_nd_release(&in);
+    close_bench(&want);
+}
+
+static void random_convolutions(void **state)
+{
+    NEEDS_DEVICE(state);
+    const char *many = getenv("OT_SEEDS");
+    const unsigned n = many ? (unsigned)atoi(many) : 6;
+    char text[1000];
+    for (unsigned seed = first_seed; seed < first_seed + n; seed++) {
+        uint64_t random = seed * 7919u;
+        put_convolution(text, sizeof text, &random);
+        check_convolution(text, random);
+    }
+}
+
+/* ---- memory ---- */
+
+/* Two convolutions share weights: they are packed once, and lie on the device packed alone. Three maps are filled up to four. */
+static void packed_weights_are_planned(void **state)
+{
+    NEEDS_DEVICE(state);
+    const ot_device_laid laid = {dev, {.packs = OT_DG_ALWAYS}};
+    const ot_session_place packed = ot_device_place_laid(&laid);
+    bench b;
+    ot_device_figures f;
+    open_with(&b,
+              "input %x : float32[1,32,8,8]\ninit %w : float32[32,32,1,1] = random 1\ninit %v : float32[3,32,1,1] = random 2\n"
+              "%a = Conv(%x, %w)\n%c = Conv(%a, %w)\n%y = Conv(%c, %v)\noutput %y\n",
+              (ot_session_options){.place = &packed});
+    if (b.status != OT_OK) fail_msg("%s", b.d.message);
+    ot_device_figures_get(b.s, &f);
+    assert_int_equal(f.layouts.n_packed, 2);
+    assert_int_equal(f.layouts.packed_bytes, (32 * 32 + 4 * 32) * 4);
+    assert_int_equal(f.layouts.filled, 32 * 4);
+    assert_int_equal(f.layouts.n_analysed, 3);
+    assert_true(f.layouts.transactions < f.layouts.transactions_plain);
+    assert_true(f.weight_bytes < f.layouts.packed_bytes + 1024); /* and numbers: not the plain ones, too */
+    assert_int_equal(f.device_bytes, f.arena_bytes + f.weight_bytes);
+    close_bench(&b);
+}
+
+/* On a GPU's layout neighbouring work-items read neighbours: an eighth of the transactions for rows. */
+static void lanes_are_spread_where_it_pays(void **state)
+{
+    NEEDS_DEVICE(state);
+    static const char net[] = "input %x : float32[1,16,8,256]\ninit %w : float32[16,16,3,3] = random 1\n"
+                              "%y = Conv(%x, %w) {pads=[1, 1, 1, 1]}\noutput %y\n";
+    const ot_device_facts gpu = {.cache_line = 128};
+    const ot_device_laid as_gpu = {dev, ot_device_layout(&gpu)}, as_cpu = {dev, {.together = 1, .sector = 64}};
+    const ot_device_laid *const laid[2] = {&as_gpu, &as_cpu};
+    for (int k = 0; k < 2; k++) {
+        const ot_session_place place_of = ot_device_place_laid(laid[k]);
+        bench b;
+        ot_device_figures f;
+        open_with(&b, net, (ot_session_options){.place = &place_of});
+        if (b.status != OT_OK) fail_msg("%s", b.d.message);
+        ot_device_figures_get(b.s, &f);
+        assert_int_equal(f.layouts.n_spread, k == 0);
+        assert_int_equal(f.layouts.n_packed, k == 1); /* a subgroup reads the same weight: one transaction, packed or not */
+        assert_true(f.layouts.transactions < f.layouts.transactions_plain * (k == 0 ? 0.2 : 0.25));
+        assert_true(f.layouts.transactions >= f.layouts.transactions_ideal);
+        close_bench(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest alone[] = {
+        cmocka_unit_test(layouts_of_devices),
+        cmocka_unit_test(transactions),
+        cmocka_unit_test(packing),
+    };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_convolutions),
+        cmocka_unit_test(packed_weights_are_planned),
+        cmocka_unit_test(lanes_are_spread_where_it_pays),
+    };
+    const char *only = getenv("OT_DEVICE");
+    int failed = cmocka_run_group_tests_name("layouts", alone, NULL, NULL);
+    cuda_load_stub();
+    for (api = OT_DEV_OPENCL; api < OT_DEV_APIS; api++)
+        if (!only || strcmp(only, ot_dev_api_name(api)) == 0)
+            failed += cmocka_run_group_tests_name(ot_dev_api_name(api), tests, open_device, close_device);
+    return failed;
+}
