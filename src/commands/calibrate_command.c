@@ -76,7 +76,7 @@ static void print_machine(const ot_calibration *c, FILE *f)
 
 static void print_device(const ot_calibration *c, FILE *f)
 {
-    const ot_transfer_costs *x = &c->transfers;
+    const ot_transfer_costs *x = &c->target.transfers;
     char a[32], b[32];
     fprintf(f, "%s\n\n", c->target.description);
     print_rate(f, "upload", x->upload, "GB/s");
@@ -139,13 +139,10 @@ static ot_status measure_device(ot_calibration *c, ot_diag *d)
     ot_target *t = &c->target;
     const ot_device_facts *f = ot_device_about(c->dev);
     const char *api = ot_dev_api_name(f->api);
-    char up[32], down[32];
     c->threads = 1;
     OT_TRY(ot_calibrate_device(c, d));
     snprintf(t->name, sizeof t->name, "%s-calibrated", api);
-    snprintf(t->description, sizeof t->description, "%s on %.80s; upload %.1f GB/s and %s, download %.1f GB/s and %s", api, f->name,
-             c->transfers.upload / 1e9, ot_format_seconds(c->transfers.upload_start, up, sizeof up), c->transfers.download / 1e9,
-             ot_format_seconds(c->transfers.download_start, down, sizeof down));
+    snprintf(t->description, sizeof t->description, "%s on %.80s", api, f->name);
     make_printable(t->description);
     return OT_OK;
 }

@@ -13,20 +13,13 @@
 #include "device/device.h"
 #include "plan/target/target.h"
 
-/* What it takes to move bytes between host and device. */
-typedef struct ot_transfer_costs {
-    double upload, download;             /* bytes per second of large transfers */
-    double upload_start, download_start; /* seconds of one of four bytes, until the host knows that it is done */
-} ot_transfer_costs;
-
 typedef struct ot_calibration {
     uint32_t threads;
-    ot_device *dev;              /* measured in place of this machine; `threads` is 1 then. NULL: none */
-    ot_transfer_costs transfers; /* of dev */
-    ot_target target;            /* figures of `threads` cores together; capacities as they were given */
-    double bw_l1;                /* no level of targets: for people */
-    FILE *log;                   /* a line for each step; NULL: silent */
-    ot_progress *progress;       /* NULL: none */
+    ot_device *dev;        /* measured in place of this machine; `threads` is 1 then. NULL: none */
+    ot_target target;      /* figures of `threads` cores together; capacities as they were given */
+    double bw_l1;          /* no level of targets: for people */
+    FILE *log;             /* a line for each step; NULL: silent */
+    ot_progress *progress; /* NULL: none */
 } ot_calibration;
 
 /* measure_bandwidth.c: bytes read and written per second by `threads` threads that each stream through `bytes` bytes of their

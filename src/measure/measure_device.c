@@ -108,8 +108,8 @@ static ot_status measure_starts(ot_calibration *c, ot_device_error *e)
     ot_dev_queue q = {0};
     ot_status s = ot_dev_queue_new(c->dev, e, &q);
     if (s == OT_OK) s = ot_dev_buffer_new(c->dev, &four, e, &b);
-    if (s == OT_OK) s = start_cost(c->dev, q, ot_dev_whole(c->dev, b), true, e, &c->transfers.upload_start);
-    if (s == OT_OK) s = start_cost(c->dev, q, ot_dev_whole(c->dev, b), false, e, &c->transfers.download_start);
+    if (s == OT_OK) s = start_cost(c->dev, q, ot_dev_whole(c->dev, b), true, e, &c->target.transfers.upload_start);
+    if (s == OT_OK) s = start_cost(c->dev, q, ot_dev_whole(c->dev, b), false, e, &c->target.transfers.download_start);
     if (q.id) ot_dev_queue_free(c->dev, q, NULL);
     if (b.id) ot_dev_buffer_free(c->dev, b, NULL);
     return s;
@@ -120,8 +120,8 @@ static ot_status measure_transfers(ot_calibration *c, ot_diag *d)
     double rate[3];
     ot_device_error e;
     if (ot_device_measure_bandwidth(c->dev, &e, rate) != OT_OK) return ot_device_tell(&e, d);
-    c->transfers.upload = rate[0];
-    c->transfers.download = rate[1];
+    c->target.transfers.upload = rate[0];
+    c->target.transfers.download = rate[1];
     return measure_starts(c, &e) == OT_OK ? OT_OK : ot_device_tell(&e, d);
 }
 

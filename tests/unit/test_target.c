@@ -72,6 +72,59 @@ static void xml_round_trip(void **state)
     }
 }
 
+static const char WITH_TRANSFERS[] =
+    "<target name=\"gpu\" cores=\"16\">\n  <fast bytes=\"1048576\" bandwidth=\"1e12\" granule=\"64\" cache=\"true\" double-buffer=\"false\"/>\n"
+    "  <slow bandwidth=\"2e11\"/>\n  <rates conv=\"1e12\" conv-depthwise=\"2e11\" conv-pointwise=\"1e12\" gemm=\"1e12\" elementwise=\"5e10\" "
+    "transcendental=\"1e10\" reduction=\"5e10\" pooling=\"5e10\"/>\n  <overheads node=\"5e-6\" loop=\"1e-6\" region=\"5e-6\"/>\n  %s\n</target>\n";
+
+static ot_status load_text(const char *transfers, ot_target *t, ot_diag *d)
+{
+    char path[] = "/tmp/ot_target_XXXXXX.xml";
+    FILE *f = fdopen(mkstemps(path, 4), "w");
+    assert_non_null(f);
+    fprintf(f, WITH_TRANSFERS, transfers);
+    assert_int_equal(fclose(f), 0);
+    ot_status s = ot_target_load(path, 0, d, t);
+    unlink(path);
+    return s;
+}
+
+/* What a device's transfers cost: read, written and read again; left out, or refused. */
+static void transfers_of_devices(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "<transfers upload=\"1e10\" upload-seconds=\"0\" download=\"1e10\"/>",
+        "<transfers upload=\"0\" upload-seconds=\"0\" download=\"1e10\" download-seconds=\"0\"/>",
+        "<transfers upload=\"1e10\" upload-seconds=\"2\" download=\"1e10\" download-seconds=\"0\"/>"};
+    ot_target t, again;
+    ot_diag d = {0};
+    if (load_text("<transfers upload=\"1.5e10\" upload-seconds=\"8e-06\" download=\"1.25e10\" download-seconds=\"9.5e-06\"/>", &t,
+                  &d) != OT_OK)
+        fail_msg("%s", d.message);
+    assert_true(t.transfers.upload == 1.5e10 && t.transfers.download == 1.25e10);
+    assert_true(t.transfers.upload_start == 8e-6 && t.transfers.download_start == 9.5e-6);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    assert_non_null(f);
+    assert_int_equal(ot_target_save(&t, f, &d), OT_OK);
+    assert_int_equal(fclose(f), 0);
+    const char *element = strstr(text, "<transfers ");
+    assert_non_null(element);
+    char *kept = strndup(element, strcspn(element, ">") + 1);
+    assert_int_equal(load_text(kept, &again, &d), OT_OK);
+    assert_memory_equal(&again.transfers, &t.transfers, sizeof t.transfers);
+    free(kept);
+    free(text);
+    assert_int_equal(load_text("", &t, &d), OT_OK);
+    assert_true(t.transfers.upload == 0 && t.transfers.download == 0);
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        assert_int_equal(load_text(wrong[k], &t, &d), OT_E_INPUT);
+        assert_non_null(strstr(d.message, "<transfers"));
+    }
+}
+
 static void check_scope(const char *target, ot_scope s, int64_t bytes, int64_t alignment)
 {
     ot_target t = load(target, 0);
@@ -314,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(presets_are_sane),
         cmocka_unit_test(xml_round_trip),
+        cmocka_unit_test(transfers_of_devices),
         cmocka_unit_test(scopes_of_presets),
         cmocka_unit_test(scopes_follow_the_memories),
         cmocka_unit_test(threads_scale_cpus_and_only_count_elsewhere),

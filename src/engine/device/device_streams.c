@@ -7,10 +7,9 @@
  */
 #include "device_internal.h"
 
-#include <math.h>
+#include "plan/runtime/runtime.h"
 
-#define PART_MOST  0.5 /* of an array: its tiles on the device */
-#define MOVES_MOST 2.0 /* of an input: what its windows move */
+#include <math.h>
 
 /* What loops do with an array. */
 typedef struct use {
@@ -61,7 +60,7 @@ static bool input_stays(const dv_prog *q, ot_id v)
         add_windows(step, q->p->at[v], &u);
     }
     double whole = bytes_of(q->p->g, v);
-    return !u.otherwise && 2 * u.tiles <= PART_MOST * whole && u.moved <= MOVES_MOST * whole;
+    return !u.otherwise && 2 * u.tiles <= OT_STREAM_PART_MOST * whole && u.moved <= OT_STREAM_MOVES_MOST * whole;
 }
 
 /* ---- results ---- */
@@ -110,7 +109,7 @@ ot_status dv_find_streams(dv_prog *q)
         if (input_stays(q, g->inputs[k])) q->at[g->inputs[k]]->host = q->p->at[g->inputs[k]];
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         ot_id v = g->outputs[k], buffer = dv_known(q, v) && q->n_readers[v] == 0 ? filled(q, v, &tiles) : OT_NONE;
-        if (buffer != OT_NONE && 2 * tiles <= PART_MOST * bytes_of(g, v)) q->at[buffer]->host = q->p->at[v];
+        if (buffer != OT_NONE && 2 * tiles <= OT_STREAM_PART_MOST * bytes_of(g, v)) q->at[buffer]->host = q->p->at[v];
     }
     return OT_OK;
 }

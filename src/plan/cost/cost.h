@@ -116,16 +116,20 @@ typedef struct ot_totals {
     double weights;               /* constants read per tile */
     double tiles;
     uint32_t n_dims;
-    uint32_t chain;                           /* nodes in the region */
-    int64_t ws;                               /* working set without weights */
-    double carried;                           /* form stream: bytes that a step hands on; exact figures only */
-    int64_t largest;                          /* see ot_region; exact figures only */
-    uint32_t n_inputs, n_outputs;             /* cut inputs, outputs */
-    double runs;                              /* contiguous pieces of memory copied where the last axis is cut */
-    double gathered;                          /* numbers of such windows where loops take them one by one: before opset 10 */
-    int64_t row;                              /* elements of a tile along the last axis where that is cut, else 0; engine */
-    double border_whole;                      /* layout changes of inputs at the region's border: bytes moved outside the tiles */
-    double border_tile;                       /* and inside them, all tiles; */
+    uint32_t chain;               /* nodes in the region */
+    int64_t ws;                   /* working set without weights */
+    double carried;               /* form stream: bytes that a step hands on; exact figures only */
+    int64_t largest;              /* see ot_region; exact figures only */
+    uint32_t n_inputs, n_outputs; /* cut inputs, outputs */
+    double runs;                  /* contiguous pieces of memory copied where the last axis is cut */
+    double gathered;              /* numbers of such windows where loops take them one by one: before opset 10 */
+    int64_t row;                  /* elements of a tile along the last axis where that is cut, else 0; engine */
+    double transfers;             /* seconds to bring inputs and results over whole, as the nodes pay for it untiled; */
+    double up_bytes, up_whole;    /* inputs that move in tiles: bytes of all windows, and their seconds of those above; */
+    double down_bytes;            /* results that may: they do with enough tiles */
+    uint32_t n_up, n_down;        /* how many of both */
+    double border_whole;          /* layout changes of inputs at the region's border: bytes moved outside the tiles */
+    double border_tile;           /* and inside them, all tiles; */
     double border_whole_out, border_tile_out; /* those of outputs */
     unsigned how;                             /* OT_FIT_ bits */
     bool halo;                                /* nodes compute some elements in several tiles, or tiles are uneven */
@@ -140,6 +144,16 @@ bool ot_weights_stay(const ot_target *t, const ot_totals *x);
 /* Bytes that a process holds for a tiled region as long as it runs the model: operators that were written, values that bodies took in. */
 int64_t ot_form_holds(const ot_seq *s, const ot_target *t, const ot_region *r);
 void ot_form_cost(const ot_target *t, const ot_totals *x, ot_form form, double *time, double *traffic, int64_t *stitch_peak);
+
+/* ---- transfer_cost.c: graph inputs and results between host and device; nothing where the runtime or the target says nothing of it ---- */
+
+/* Seconds to bring over, whole, the inputs that the node at p reads first, and the results that it makes. */
+double ot_cost_transfers(const ot_seq *s, uint32_t p, const ot_target *t);
+/* An input of a region, read by windows of so many bytes, all tiles and the largest one; an output, cut along axis (negative: not). */
+void ot_streams_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_id v, double windows, double largest);
+void ot_streams_add_output(ot_totals *x, const ot_seq *s, const ot_target *t, ot_id v, int8_t axis);
+/* Seconds of a region whose kernels take so long. */
+double ot_cost_streams(const ot_target *t, const ot_totals *x, double kernels);
 
 /* ---- interval_figures.c: cost of intervals while a walk goes down ---- */
 

@@ -74,6 +74,7 @@ static void engine_cost(const ot_target *t, const ot_totals *x, bool stream, dou
     if (x->row > 0) compute *= 1 + (double)t->runtime->row_loss / (double)x->row;
     double overhead = (x->nodes * t->node_overhead + x->tiles * t->loop_overhead) / in_flight;
     *time = ot_cost_overlap(t, (compute + overhead) * uneven, x->in_seconds + x->out_seconds + weight_seconds) + t->region_overhead;
+    *time = ot_cost_streams(t, x, *time);
     *traffic = x->in_slow + x->out_bytes + (resident || x->weights <= (double)t->mid_bytes ? x->weights : x->weights * x->tiles);
     *stitch_peak = (int64_t)(x->out_kept + (workers - 1) * (double)x->ws);
 }

@@ -355,7 +355,7 @@ static double merged_compute(const ot_seq *s, uint32_t p, const ot_target *t)
     return sum;
 }
 
-void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x)
+static void node_cost(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x)
 {
     const ot_graph *g = s->g;
     const ot_node *n = &g->nodes[s->node[p]];
@@ -374,4 +374,12 @@ void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost 
     double merged = s->fused[p] ? 0 : merged_compute(s, p, t);
     x->time = ot_cost_both(s, p, t, x->compute + merged, x->memory) - merged + extra + x->overhead;
     x->memory += extra;
+}
+
+void ot_cost_node(const ot_seq *s, uint32_t p, const ot_target *t, ot_node_cost *x)
+{
+    const double transfers = ot_cost_transfers(s, p, t);
+    node_cost(s, p, t, x);
+    x->memory += transfers; /* before the node, or behind it: hidden by nothing */
+    x->time += transfers;
 }

@@ -128,6 +128,7 @@ void ot_sums_add_node(ot_node_sums *x, const ot_seq *s, const ot_target *t, cons
     double *sum[3] = {&x->t_fast, &x->t_mid, &x->t_slow};
     for (int k = 0; k < 3; k++)
         *sum[k] += ot_cost_both(s, f->pos, t, compute, bytes / bw[k]) + extra / ot_cost_layout_bw(t, bw[k]) + pack;
+    x->transfers += ot_cost_transfers(s, f->pos, t);
     if (!f->is_free) x->nodes += tiles;
     x->macs += s->macs[f->pos] * factor;
 }
@@ -143,6 +144,9 @@ void ot_totals_add_input(ot_totals *x, const ot_seq *s, const ot_target *t, ot_i
         x->in_slow += b;
         x->in_seconds += b / (s->act[v] ? ot_cost_bw(t, whole) : t->bw_slow);
     }
+    double largest = whole;
+    for (uint32_t d = 0; d < x->n_dims; d++) largest *= e[d].max;
+    ot_streams_add_input(x, s, t, v, b, largest);
     /* Contiguous runs: short ones where the last axis is cut, else too few to count. */
     for (uint32_t d = 0; d < x->n_dims; d++) {
         if (val->rank < 2 || axis[d] != val->rank - 1 || s->elems[v] <= 0) continue;
@@ -164,6 +168,7 @@ void ot_totals_add_output(ot_totals *x, const ot_seq *s, const ot_target *t, ot_
     x->out_bytes += whole;
     x->out_seconds += whole / ot_cost_bw(t, whole);
     if (!val->is_output) x->out_kept += whole;
+    ot_streams_add_output(x, s, t, v, axis);
     if (ot_cost_blocked(s, v, t)) {
         x->border_tile_out += t->runtime->blocks.border_out_of * whole;
         x->border_whole_out += t->runtime->blocks.border_into * whole;
@@ -180,6 +185,7 @@ void ot_totals_finish(ot_totals *x, const ot_target *t, const ot_node_sums *sums
     x->t_mid = sums->t_mid;
     x->t_slow = sums->t_slow;
     x->nodes = sums->nodes;
+    x->transfers = sums->transfers;
     x->row = sink->rank > 2 && innermost == sink->rank - 1 ? tile : 0;
     x->outermost = x->outermost && x->n_dims == 1;
     x->ws = (int64_t)(sums->ws + 0.5);

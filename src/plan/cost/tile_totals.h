@@ -103,6 +103,7 @@ ot_node_facts ot_node_facts_of(const ot_seq *s, const ot_target *t, uint32_t pos
 typedef struct ot_node_sums {
     double t_fast, t_mid, t_slow; /* seconds if the working set sits in that memory */
     double nodes;                 /* executions */
+    double transfers;             /* see ot_totals */
     double macs;                  /* with what is computed twice */
     double ws;                    /* bytes: most that are live in the largest tile */
 } ot_node_sums;

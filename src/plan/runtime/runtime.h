@@ -96,6 +96,11 @@ typedef struct ot_form_price {
     uint32_t tiles_chain;     /* one more for each so many operators of the region where tiles differ; 0: none */
 } ot_form_price;
 
+/* Where moves_tiles: an array stays on the host when two of its tiles take no more than that part of it, and windows of an input, all
+ * together, move no more than so many times all of it. */
+#define OT_STREAM_PART_MOST  0.5
+#define OT_STREAM_MOVES_MOST 2.0
+
 typedef struct ot_runtime {
     const char *name;    /* in target files and messages */
     const char *title;   /* "Tiles run in ..." of reports */
@@ -162,7 +167,9 @@ typedef struct ot_runtime {
     /* What a process holds besides values and constants: for each operator that is written, for each Loop or Scan. */
     int64_t node_bytes, loop_bytes;
     bool own_outputs; /* graph outputs lie in the caller's memory, and a merged group holds only what others read */
-    bool in_place;    /* operators that may overwrite an equally large input that dies there (ops.def) do so */
+    /* Graph inputs and results are on the host: tiles of those that loops alone touch move beside kernels, the others move whole. */
+    bool moves_tiles;
+    bool in_place; /* operators that may overwrite an equally large input that dies there (ops.def) do so */
 
     /* ---- how far the planner goes for it ---- */
     double recompute;        /* times that a tiling may compute a node, summed over its tiles */

@@ -22,6 +22,7 @@ const ot_runtime ot_runtime_engine_device = {
     .motion = OT_MOTION_VIEWS,
     .scan_in_place = true,
     .own_outputs = true,
+    .moves_tiles = true,
     .recompute = 5,
     .recompute_forced = 64,
     .doubt = 1,

@@ -30,6 +30,8 @@ typedef struct billing {
     bool outermost;   /* each tile's outputs follow those of the tile before in memory */
     /* inputs that are cut */
     double n_inputs, windows, windows_slow, windows_seconds, runs, gathered;
+    /* tiles of graph inputs and results between host and device: transfers of inputs, their bytes, and what these would take whole; results */
+    double loads, loads_bytes, loads_whole, stores, stores_bytes;
     /* outputs, whole */
     double outputs, outputs_seconds, outputs_kept;
     double repack_inside, repack_outside; /* bytes that change layout at the border, in the tiles and once: of inputs, */
@@ -256,6 +258,30 @@ static ot_status largest_live(billing *b, double *most)
 
 /* ---- what crosses the border ---- */
 
+/* Does the runtime keep graph inputs and results on the host, and is it known what moving them takes? */
+static bool moves(const billing *b) { return b->t->runtime->moves_tiles && b->t->transfers.upload > 0; }
+
+static void add_load(billing *b, uint32_t v, double windows)
+{
+    const ot_rvalue *rv = &b->r->values[v];
+    const ot_value *x = &b->s->g->values[rv->value];
+    const double whole = (double)rv->bytes;
+    const bool fits = bytes_largest(b, v) * 2 <= whole * OT_STREAM_PART_MOST && windows <= whole * OT_STREAM_MOVES_MOST;
+    if (!moves(b) || !x->is_input || !b->s->act[rv->value] || x->n_uses != 1 || !fits) return;
+    b->loads += b->tiles;
+    b->loads_bytes += windows;
+    b->loads_whole += whole / b->t->transfers.upload + b->t->transfers.upload_start;
+}
+
+static void add_store(billing *b, uint32_t v)
+{
+    const ot_rvalue *rv = &b->r->values[v];
+    const ot_value *x = &b->s->g->values[rv->value];
+    if (!moves(b) || !x->is_output || x->n_uses > 0 || rv->axis[0] < 0 || 2 > b->tiles * OT_STREAM_PART_MOST) return;
+    b->stores++;
+    b->stores_bytes += (double)rv->bytes;
+}
+
 static void add_input(billing *b, uint32_t v)
 {
     const ot_rvalue *rv = &b->r->values[v];
@@ -263,6 +289,7 @@ static void add_input(billing *b, uint32_t v)
     const double bytes = bytes_all(b, v), whole = (double)rv->bytes, elems = (double)b->s->elems[rv->value];
     b->n_inputs++;
     b->windows += bytes;
+    add_load(b, v, bytes);
     const bool constant = !b->s->act[rv->value];
     if (constant || rv->bytes > b->t->fast_bytes) {
         b->windows_slow += bytes;
@@ -286,6 +313,7 @@ static void add_output(billing *b, uint32_t v)
     const ot_value *x = &b->s->g->values[rv->value];
     const double whole = (double)rv->bytes;
     b->outputs += whole;
+    add_store(b, v);
     b->outputs_seconds += whole / ot_cost_bw(b->t, whole);
     b->outputs_kept += x->is_output ? 0 : whole;
     if (ot_cost_blocked(b->s, rv->value, b->t)) {
@@ -373,6 +401,21 @@ static double node_runs(const billing *b)
 /* Granules that short rows fill in part, half of each. */
 static double granules(const billing *b) { return b->t->runtime->fills_granules ? b->runs * (double)b->t->granule / 2 : 0; }
 
+/* Three queues work on tiles at once: tile by tile the longest one shows, and of the others the first or last tile. What does not move in
+ * tiles moves before and behind. */
+static double with_moves(const billing *b, double kernels)
+{
+    const ot_transfer_costs *x = &b->t->transfers;
+    double whole = 0;
+    for (uint32_t i = 0; i < b->r->n_nodes; i++) whole += ot_cost_transfers(b->s, b->s->pos[b->r->nodes[i].node], b->t);
+    if (whole == 0) return kernels;
+    const double up = b->loads == 0 ? 0 : b->loads_bytes / x->upload + b->loads * x->upload_start;
+    const double out = b->stores == 0 ? 0 : b->stores_bytes / x->download, down = out + b->stores * b->tiles * x->download_start;
+    whole -= b->loads_whole + out + b->stores * x->download_start;
+    const double most = fmax(fmax(up, down), kernels), once = (up + kernels + down) / b->tiles;
+    return fmax(whole, 0) + once + most * (1 - 1 / b->tiles);
+}
+
 /* Every core takes tiles in turn; windows are views of the slow memory, pieces lie in their place. */
 static void bill_views(const billing *b, double compute, ot_check_bill *out)
 {
@@ -391,6 +434,7 @@ static void bill_views(const billing *b, double compute, ot_check_bill *out)
     work *= rounds * at_once / b->tiles; /* the core with the most tiles */
     const double transfers = b->windows_seconds + b->outputs_seconds + constants;
     out->seconds = fmax(work, transfers) + t->runtime->overlap * fmin(work, transfers) + t->region_overhead;
+    out->seconds = with_moves(b, out->seconds);
     const bool once = b->r->weights_stay || b->constants <= (double)t->mid_bytes;
     out->traffic = b->windows_slow + b->outputs + b->constants * (once ? 1 : b->tiles);
     out->held = floor(b->outputs_kept + (busy - 1) * b->held);

@@ -9,6 +9,12 @@
 #define OT_TARGET_LANES_MAX 64
 #define OT_TARGET_BANKS_MAX 1024
 
+/* What it takes to move bytes between host and device. */
+typedef struct ot_transfer_costs {
+    double upload, download;             /* bytes per second of large transfers; 0: not said */
+    double upload_start, download_start; /* seconds of one of four bytes, until the host knows that it is done */
+} ot_transfer_costs;
+
 typedef struct ot_target {
     char name[64];
     char description[256];
@@ -36,11 +42,12 @@ typedef struct ot_target {
     double rate_conv_winograd; /* the engine: multiply-adds of the products of Winograd's algorithm; 0: not measured */
     double rate_elem, rate_trans, rate_reduce, rate_pool;
     /* Seconds. */
-    double node_overhead;   /* per executed node */
-    double loop_overhead;   /* per iteration of a Loop or Scan, besides its nodes */
-    double region_overhead; /* per execution of a tiled region */
-    int64_t memory_bytes;   /* slow memory; 0 unlimited */
-    bool inplace_depthwise; /* depthwise convolutions run in place (microcontroller engines) */
+    double node_overhead;        /* per executed node */
+    double loop_overhead;        /* per iteration of a Loop or Scan, besides its nodes */
+    double region_overhead;      /* per execution of a tiled region */
+    ot_transfer_costs transfers; /* of devices; for runtimes that keep inputs and results on the host */
+    int64_t memory_bytes;        /* slow memory; 0 unlimited */
+    bool inplace_depthwise;      /* depthwise convolutions run in place (microcontroller engines) */
     /* How lanes that work in step reach memories (GPUs). */
     struct {
         uint32_t lanes; /* of one access, at most 64; 0: the target has none, and moves granules by DMA */

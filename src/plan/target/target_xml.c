@@ -8,6 +8,7 @@
  *     <rates conv="..." conv-depthwise="..." conv-pointwise="..." gemm="..." elementwise="..."
  *            transcendental="..." reduction="..." pooling="..."/>
  *     <overheads node="..." loop="..." region="..."/>
+ *     <transfers upload="2e10" upload-seconds="8e-6" download="2e10" download-seconds="9e-6"/>   (optional: devices)
  *     <access lanes="32" banks="32" bank-bytes="4" sector="32" shared-bandwidth="3e13"/>     (optional)
  *     <runtime name="onnxruntime" ...>...</runtime>             (optional: target_factors.c)
  *     <memory scope="ub" bytes="196608" alignment="32"/>        (any number, one a scope)
@@ -78,6 +79,10 @@ static const field FIELDS[] = {
     F("overheads", "node", SECONDS, node_overhead),
     F("overheads", "loop", SECONDS, loop_overhead),
     F("overheads", "region", SECONDS, region_overhead),
+    F("transfers", "upload", RATE, transfers.upload),
+    F("transfers", "upload-seconds", SECONDS, transfers.upload_start),
+    F("transfers", "download", RATE, transfers.download),
+    F("transfers", "download-seconds", SECONDS, transfers.download_start),
     F("access", "lanes", CORES, access.lanes),
     F("access", "banks", CORES, access.banks),
     F("access", "bank-bytes", BYTES, access.bank_bytes),
@@ -91,7 +96,8 @@ static const field FIELDS[] = {
 static const struct {
     const char *name;
     bool optional;
-} ELEMENTS[] = {{"fast", false}, {"mid", true}, {"slow", false}, {"rates", false}, {"overheads", false}, {"access", true}};
+} ELEMENTS[] = {{"fast", false},      {"mid", true},       {"slow", false}, {"rates", false},
+                {"overheads", false}, {"transfers", true}, {"access", true}};
 #define N_ELEMENTS (sizeof ELEMENTS / sizeof *ELEMENTS)
 
 /* ---- reading ---- */
@@ -455,6 +461,7 @@ static int write_target(xmlTextWriter *w, const ot_target *t)
     if (rc >= 0) rc = write_attributes(w, t, "target");
     for (size_t k = 0; k < N_ELEMENTS && rc >= 0; k++) {
         if (strcmp(ELEMENTS[k].name, "mid") == 0 && t->mid_bytes == 0) continue;
+        if (strcmp(ELEMENTS[k].name, "transfers") == 0 && t->transfers.upload <= 0) continue;
         if (strcmp(ELEMENTS[k].name, "access") == 0 && t->access.lanes == 0) continue;
         rc = xmlTextWriterStartElement(w, (const xmlChar *)ELEMENTS[k].name);
         if (rc >= 0) rc = write_attributes(w, t, ELEMENTS[k].name);

@@ -169,6 +169,10 @@ static void target_table(ot_fact_entry *e, uint32_t *n, const ot_target *t)
     }
     if (t->memory_bytes > 0) number(e, n, "slow-bytes", "Slow memory", (double)t->memory_bytes, "bytes");
     number(e, n, "slow-bandwidth", "Bandwidth of the slow memory", t->bw_slow, "bytes/s");
+    if (t->transfers.upload > 0) {
+        number(e, n, "upload-bandwidth", "Bandwidth from the host", t->transfers.upload, "bytes/s");
+        number(e, n, "download-bandwidth", "Bandwidth to the host", t->transfers.download, "bytes/s");
+    }
     number(e, n, "rate-conv", "Convolution", t->rate_conv, "ops/s");
     if (ot_runtime_in_classes(t->runtime) && t->rate_conv_winograd > 0)
         number(e, n, "rate-conv-winograd", "Products of Winograd's algorithm", t->rate_conv_winograd, "ops/s");
