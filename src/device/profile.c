@@ -2,6 +2,8 @@
 #include "profile.h"
 #include "driver.h"
 
+#include <math.h>
+
 typedef struct profile_record {
     char name[OT_DEV_NAME_MAX]; /* of the buffer, of the kernel */
     bool is_memory;
@@ -144,6 +146,7 @@ ot_device_profile ot_device_profile_sum(ot_device *dev)
         out.work[r->work].n++;
         out.work[r->work].bytes += r->bytes;
         out.work[r->work].seconds += r->end - r->start;
+        if (r->end > r->start) out.work[r->work].fastest = fmax(out.work[r->work].fastest, (double)r->bytes / (r->end - r->start));
     }
     if (p) sum_time(p, &out);
     dev_unlock(dev);

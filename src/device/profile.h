@@ -26,6 +26,7 @@ typedef struct ot_device_profile {
         uint64_t n;
         int64_t bytes;  /* moved; kernels: read and written, where who launched them said so, else of their slices */
         double seconds; /* of the device, each command by itself */
+        double fastest; /* bytes per second of one command, at the most */
     } work[OT_DEV_WORKS];
     double span_seconds; /* from the first command's start to the last one's end */
     double busy_seconds; /* of those, in which a queue ran something */

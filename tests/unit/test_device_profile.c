@@ -55,6 +55,7 @@ static void sums_and_texts_agree(void **state)
     ot_device_profile sum = ot_device_profile_sum(dev);
     assert_true(sum.work[OT_DEV_WORK_UPLOAD].n == 3 && sum.work[OT_DEV_WORK_UPLOAD].bytes == 300);
     assert_true(sum.work[OT_DEV_WORK_KERNEL].n == 2 && sum.work[OT_DEV_WORK_KERNEL].bytes == 200);
+    assert_true(sum.work[OT_DEV_WORK_UPLOAD].fastest > 99e3 && sum.work[OT_DEV_WORK_UPLOAD].fastest < 101e3);
     assert_true(sum.busy_seconds > 4.99e-3 && sum.busy_seconds < 5.01e-3 && sum.span_seconds >= sum.busy_seconds - 1e-9);
     assert_true(sum.usage.peak == 1024 && sum.usage.n_allocated == 1);
     char *json = text_of(dev, h, false), *trace = text_of(dev, h, true);
