@@ -202,7 +202,7 @@ static void put_transfers(html *h, const ot_bench_facts *b)
     html_close(h);
     html_close(h);
     html_close(h);
-    html_leaf(h, "p", "quiet note", "The peak is that of transfers of 16 MiB; small ones that fit a cache may be faster.");
+    html_leaf(h, "p", "quiet note", "The peak is that of large transfers; small ones that fit a cache may be faster.");
     html_close(h);
 }
 
