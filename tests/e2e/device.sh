@@ -121,8 +121,8 @@ assert untiled['uploaded_bytes'] == 3 * 64 * 64 * 4 <= tiled['uploaded_bytes'], 
 assert tiled['arena_bytes'] < untiled['arena_bytes'], (tiled, untiled)
 for d in untiled, tiled:
     l = d['layouts']
-    assert l['together'] == 1 and l['packed_constants'] == 2 and l['kernels_spread'] == 0, l # devices of a CPU; both convolutions
-    assert l['packed_bytes'] == (16 * 3 * 9 + 16 * 16 * 9) * 4 and l['filled_bytes'] == 0, l
+    assert l['together'] == 1 and l['packed_constants'] == 3 and l['kernels_spread'] == 0, l # devices of a CPU; convolutions and transB
+    assert l['packed_bytes'] == (16 * 3 * 9 + 16 * 16 * 9 + 8 * 16) * 4 and l['filled_bytes'] == 3 * 16 * 4, l
     assert l['transactions_ideal'] <= l['transactions'] < 0.5 * l['transactions_plain'], l
 PY
 

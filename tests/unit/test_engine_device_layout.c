@@ -1,7 +1,7 @@
-/* Layouts that suit a device: which ones are taken, what accesses cost by hand, packing against its definition, and random convolutions in
- * every layout against the engine's reference kernels, on OpenCL, Vulkan and CUDA (a stub that computes on the host, where there is none).
+/* Layouts that suit a device: which ones are taken, what accesses cost by hand, packing against its definition, and random convolutions
+ * and products in every layout against the engine's reference kernels, on OpenCL, Vulkan and CUDA (a stub that computes on the host, where there is none).
  *
- * OT_SEED=7: that seed; OT_SEEDS=50: so many convolutions of each layout. OT_DEVICE=vulkan: on that alone.
+ * OT_SEED=7: that seed; OT_SEEDS=50: so many of each, in each layout. OT_DEVICE=vulkan: on that alone.
  */
 #include "cuda_rig.h"
 #include "engine_check.h"
@@ -98,6 +98,22 @@ static void put_convolution(char *text, size_t size, uint64_t *state)
     snprintf(text + n, size - (size_t)n, tail ? "%%r = Relu(%%c)\n%%y = Add(%%r, %%c)\noutput %%y\n" : "output %%c\n");
 }
 
+/* A product of random extents with constant columns: MatMul, or Gemm with any transposes. */
+static void put_product(char *text, size_t size, uint64_t *state)
+{
+    const int m = pick(state, 1, 20), k = pick(state, 1, 12), n = pick(state, 1, 30);
+    const bool ta = pick(state, 0, 1), tb = pick(state, 0, 2) > 0;
+    if (pick(state, 0, 3) == 0)
+        snprintf(text, size,
+                 "input %%x : float32[2,%d,%d]\ninit %%w : float32[%d,%d] = random 1\n%%y = MatMul(%%x, %%w)\noutput %%y\n", m, k,
+                 k, n);
+    else
+        snprintf(text, size,
+                 "input %%x : float32[%d,%d]\ninit %%w : float32[%d,%d] = random 1\ninit %%b : float32[%d] = random 2\n"
+                 "%%c = Gemm(%%x, %%w, %%b) {transA=%d, transB=%d}\n%%y = Relu(%%c)\noutput %%y\n",
+                 ta ? k : m, ta ? m : k, tb ? n : k, tb ? k : n, n, ta, tb);
+}
+
 static double error_of(const ot_nd *want, const ot_nd *got)
 {
     int64_t n = 0;
@@ -111,7 +127,7 @@ static double error_of(const ot_nd *want, const ot_nd *got)
     return off == off ? off / all : 1;
 }
 
-static void check_convolution(const char *text, uint64_t seed)
+static void check_layouts(const char *text, uint64_t seed)
 {
     bench want;
     ot_nd in, expected = {0};
@@ -157,7 +173,45 @@ static void random_convolutions(void **state)
     for (unsigned seed = first_seed; seed < first_seed + n; seed++) {
         uint64_t random = seed * 7919u;
         put_convolution(text, sizeof text, &random);
-        check_convolution(text, random);
+        check_layouts(text, random);
+    }
+}
+
+static void random_products(void **state)
+{
+    NEEDS_DEVICE(state);
+    const char *many = getenv("OT_SEEDS");
+    const unsigned n = many ? (unsigned)atoi(many) : 4;
+    char text[1000];
+    for (unsigned seed = first_seed; seed < first_seed + n; seed++) {
+        uint64_t random = seed * 104729u;
+        put_product(text, sizeof text, &random);
+        check_layouts(text, random);
+    }
+}
+
+/* Gemm with transB: columns lie apart until they are packed, on either kind of device. Those without are as they are. */
+static void columns_are_packed(void **state)
+{
+    NEEDS_DEVICE(state);
+    const ot_device_facts gpu = {.cache_line = 128};
+    const ot_dg_layout layouts[2] = {ot_device_layout(&gpu), {.together = 1, .sector = 64}};
+    for (int k = 0; k < 2; k++) {
+        const ot_device_laid laid = {dev, layouts[k]};
+        const ot_session_place place_of = ot_device_place_laid(&laid);
+        bench b;
+        ot_device_figures f;
+        open_with(&b,
+                  "input %x : float32[16,64]\ninit %w : float32[96,64] = random 1\ninit %v : float32[96,32] = random 2\n"
+                  "%a = Gemm(%x, %w) {transB=1}\n%y = MatMul(%a, %v)\noutput %y\n",
+                  (ot_session_options){.place = &place_of});
+        if (b.status != OT_OK) fail_msg("%s", b.d.message);
+        ot_device_figures_get(b.s, &f);
+        assert_int_equal(f.layouts.n_packed, 1);
+        assert_int_equal(f.layouts.packed_bytes, 96 * 64 * 4);
+        assert_int_equal(f.layouts.n_analysed, 2);
+        assert_true(f.layouts.transactions < f.layouts.transactions_plain);
+        close_bench(&b);
     }
 }
 
@@ -220,6 +274,8 @@ int main(void)
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_convolutions),
+        cmocka_unit_test(random_products),
+        cmocka_unit_test(columns_are_packed),
         cmocka_unit_test(packed_weights_are_planned),
         cmocka_unit_test(lanes_are_spread_where_it_pays),
     };

@@ -70,7 +70,7 @@ static bool may_fill(const dg_build *b, const conv *c, uint32_t block)
     const ot_nd *w = dg_nd(b, c->n->in[1]);
     const int64_t filled = ot_ceil_div(c->maps, block) * block, bytes = c->group * c->maps * c->in_maps * taps(c) * 4;
     if (!w->data || !ot_nd_is_dense(w) || b->target->layout.packs == OT_DG_NEVER) return false;
-    return bytes <= 1 << 16 || filled <= c->maps + c->maps / 4;
+    return bytes <= DG_FILL_SMALL || filled <= c->maps + c->maps / 4;
 }
 
 /* Reading a lane's input is as much work as two products. */

@@ -118,6 +118,8 @@ void dg_count(dg_build *b, const dg_access *x, uint32_t n, double items);
 void dg_count_plain(dg_build *b, const dg_access *x, uint32_t n, double items);
 /* Do a work-item's elements lie apart (ot_dg_layout.spreads)? The same n accesses of either kind. */
 bool dg_spreads(const dg_build *b, const dg_access *x, const dg_access *spread, uint32_t n);
+/* Constants of so many bytes may be filled up without a limit; larger ones grow by a quarter at the most. */
+#define DG_FILL_SMALL (1 << 16)
 /* Is v a constant that is packed (ot_dg_layout.packs)? What is read of it either way. */
 bool dg_packs(const dg_build *b, ot_id v, const dg_access *plain, const dg_access *packed);
 

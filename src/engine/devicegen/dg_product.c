@@ -1,17 +1,19 @@
-/* Matrix products: a work-item makes ROWS x LANES elements of the result, lanes along its last axis.
+/* Matrix products: a work-item makes BLOCK rows x LANES elements of the result, lanes along its last axis.
  *
- *   for k      b = LANES elements of row k of B             one load
- *              acc[j] += a[row + j][k] * b                  ROWS products
+ *   for k      x = LANES elements of row k of B             one load
+ *              acc0 += a[row][k] * x                        BLOCK products
+ *
+ * A constant B whose columns lie apart (Gemm's transB) is packed: [N/LANES][K][LANES], or [K][N] where lanes are spread (dg_access.c).
  */
 #include "dg_internal.h"
-
-#define ROWS 4
 
 typedef struct product {
     const ot_node *n;
     ot_nd a, b, y; /* A [..., M, K], B [..., K, N], Y [..., M, N] */
     int64_t rows, cols, depth;
     uint32_t lanes, block; /* block: rows of a work-item */
+    bool packs;            /* B is packed */
+    int64_t span;          /* columns between lanes */
     const char *coords[OT_RANK_MAX];
     uint32_t in_a, in_b;
 } product;
@@ -23,6 +25,73 @@ static void swap_axes(ot_nd *x)
     x->strides[0] = x->strides[1];
     x->dims[1] = dim;
     x->strides[1] = stride;
+}
+
+/* ---- what is chosen ---- */
+
+enum { LEFT, RIGHT, RESULT, ACCESSES };
+
+static void accesses(const product *p, bool packs, bool spread, dg_access out[ACCESSES])
+{
+    const int64_t items = ot_ceil_div(p->cols, p->lanes), lane = spread ? items : 1, item = spread ? 1 : p->lanes;
+    const int64_t in = packs ? 1 : p->b.strides[p->b.rank - 1], to = p->y.strides[p->y.rank - 1];
+    out[LEFT] = (dg_access){p->a.dtype, (double)p->depth * p->block, 1, 0, 0};
+    out[RIGHT] = (dg_access){p->b.dtype, (double)p->depth, p->lanes, in * lane, packs && !spread ? p->depth * p->lanes : in * item};
+    out[RESULT] = (dg_access){p->y.dtype, p->block, p->lanes, to * lane, to * item};
+}
+
+static ot_dg_packing packing_of(const product *p)
+{
+    return (ot_dg_packing){.block = p->span == 1 ? p->lanes : (uint32_t)p->cols,
+                           .groups = 1,
+                           .maps = p->cols,
+                           .map_stride = p->b.strides[1],
+                           .depth_dims = {1, p->depth},
+                           .depth_steps = {0, p->b.strides[0]}};
+}
+
+/* May B be packed? Columns that fill up its last block take memory. */
+static bool may_pack(const product *p)
+{
+    const int64_t filled = ot_ceil_div(p->cols, p->lanes) * p->lanes;
+    if (p->b.rank != 2 || p->lanes == 1 || p->cols > INT32_MAX) return false;
+    return p->depth * p->cols * 4 <= DG_FILL_SMALL || filled <= p->cols + p->cols / 4;
+}
+
+/* Reading a row of lanes is as much work as two products. */
+static void choose_block(product *p)
+{
+    int64_t best = 0;
+    for (uint32_t block = 8; block > 0; block /= 2) {
+        const int64_t work = ot_ceil_div(p->rows, block) * (block + 2);
+        if (best > 0 && work >= best) continue;
+        best = work;
+        p->block = block;
+    }
+}
+
+static double items_of(const product *p)
+{
+    double items = (double)(ot_ceil_div(p->rows, p->block) * ot_ceil_div(p->cols, p->lanes));
+    for (uint32_t k = 0; k + 2 < p->y.rank; k++) items *= (double)p->y.dims[k];
+    return items;
+}
+
+static void choose(dg_build *b, product *p)
+{
+    dg_access plain[ACCESSES], laid[ACCESSES];
+    p->lanes = p->cols >= 5 ? 8 : p->cols >= 3 ? 4 : 1;
+    choose_block(p);
+    accesses(p, false, false, plain);
+    dg_count_plain(b, plain, ACCESSES, items_of(p));
+    accesses(p, false, true, laid);
+    b->spreads = p->lanes > 1 && dg_spreads(b, plain, laid, ACCESSES);
+    p->span = b->spreads ? ot_ceil_div(p->cols, p->lanes) : 1;
+    accesses(p, false, b->spreads, plain);
+    accesses(p, true, b->spreads, laid);
+    p->packs = may_pack(p) && dg_packs(b, p->n->in[1], &plain[RIGHT], &laid[RIGHT]);
+    accesses(p, p->packs, b->spreads, laid);
+    dg_count(b, laid, ACCESSES, items_of(p));
 }
 
 static bool open_product(dg_build *b, const ot_node *n, product *p)
@@ -44,8 +113,7 @@ static bool open_product(dg_build *b, const ot_node *n, product *p)
     if (!dg_broadcasts(&of_a, p->y.rank, p->y.dims) || !dg_broadcasts(&of_b, p->y.rank, p->y.dims) ||
         (bias && !dg_broadcasts(bias, p->y.rank, p->y.dims)) || (n->op == OT_OP_Gemm && (p->a.rank != 2 || p->b.rank != 2)))
         return dg_refuse(b, DG_CONTRADICT);
-    p->lanes = p->cols >= 5 ? 8 : p->cols >= 3 ? 4 : 1;
-    p->block = p->rows >= ROWS ? ROWS : 1;
+    choose(b, p);
     return true;
 }
 
@@ -60,27 +128,41 @@ static const char *operand_index(dg_build *b, const product *p, uint32_t arg, co
     return dg_index(b, arg, c);
 }
 
+/* "col + 3", "col + 3 * span". */
+static const char *lane_at(dg_build *b, const product *p, const char *lane)
+{
+    return dg_fmt(b, p->span == 1 ? "col + %s" : "col + %s * span", lane);
+}
+
+static const char *load_at(dg_build *b, const product *p, const char *col)
+{
+    if (!p->packs) return operand_index(b, p, p->in_b, "k", col);
+    if (p->span == 1) return dg_index(b, p->in_b, (const char *const[]){p->coords[p->y.rank - 1], "0", "k", "0"});
+    return dg_index(b, p->in_b, (const char *const[]){"0", "0", "k", col});
+}
+
+/* A row of B. Its last block reads the last column again, unless columns were filled up. */
 static void load_lanes(dg_build *b, const product *p)
 {
     const ot_nd *x = &b->arrays[p->in_b];
     const char *cols = dg_num(b, p->cols);
-    bool packed = x->strides[x->rank - 1] == 1;
+    const bool neighbours = x->strides[x->rank - 1] == 1 && p->span == 1 && x->dtype != OT_BF16, blocks = p->packs && p->span == 1;
     if (p->lanes == 1) {
-        dg_line(b, "const float x = %s;", dg_load(b, p->in_b, operand_index(b, p, p->in_b, "k", "col")));
+        dg_line(b, "const float x = %s;", dg_load(b, p->in_b, load_at(b, p, "col")));
         return;
     }
     dg_line(b, "%s x;", dg_vector(b, p->lanes));
-    if (packed && x->dtype != OT_BF16) {
-        const char *index = operand_index(b, p, p->in_b, "k", "col");
-        dg_line(b, "if (col + %u <= %s)", p->lanes, cols);
-        dg_line(b, "x = %s;", dg_load_lanes(b, p->in_b, p->lanes, index));
-        dg_line(b, "else {");
-    } else {
-        dg_line(b, "{");
+    if (neighbours) {
+        if (!blocks) dg_line(b, "if (col + %u <= %s)", p->lanes, cols);
+        dg_line(b, "x = %s;", dg_load_lanes(b, p->in_b, p->lanes, load_at(b, p, "col")));
+        if (blocks) return;
+        dg_line(b, "else");
     }
+    dg_line(b, "{");
     for (uint32_t l = 0; l < p->lanes; l++) {
-        const char *col = dg_fmt(b, "min(col + %u, %s - 1)", l, cols);
-        dg_line(b, "x.s%u = %s;", l, dg_load(b, p->in_b, operand_index(b, p, p->in_b, "k", col)));
+        const char *lane = dg_fmt(b, "%u", l), *col = dg_fmt(b, "min(%s, %s - 1)", lane_at(b, p, lane), cols);
+        const char *at = blocks ? dg_fmt(b, "%s + %u", load_at(b, p, col), l) : load_at(b, p, col);
+        dg_line(b, "x.s%u = %s;", l, dg_load(b, p->in_b, at));
     }
     dg_line(b, "}");
 }
@@ -105,16 +187,18 @@ static bool finish(dg_build *b, product *p)
 {
     const char *coords[OT_RANK_MAX];
     uint32_t rank = p->y.rank;
+    dg_line(b, "%s sums[%u];", dg_vector(b, p->lanes), p->block);
+    for (uint32_t j = 0; j < p->block; j++) dg_line(b, "sums[%u] = acc%u;", j, j);
     dg_line(b, "for (int j = 0; j < %u && row + j < %s; j++) {", p->block, dg_num(b, p->rows));
     if (p->lanes > 1) {
-        dg_line(b, "float lane[%u];\nspread%u(acc[j], lane);", p->lanes, p->lanes);
-        dg_line(b, "for (int l = 0; l < %u && col + l < %s; l++) {", p->lanes, dg_num(b, p->cols));
+        dg_line(b, "float lane[%u];\nspread%u(sums[j], lane);", p->lanes, p->lanes);
+        dg_line(b, "for (int l = 0; l < %u && %s < %s; l++) {", p->lanes, lane_at(b, p, "l"), dg_num(b, p->cols));
     } else {
-        dg_line(b, "{\nconst int l = 0;\nconst float lane[1] = {acc[j]};");
+        dg_line(b, "{\nconst int l = 0;\nconst float lane[1] = {sums[j]};");
     }
     memcpy(coords, p->coords, rank * sizeof *coords);
     coords[rank - 2] = "(row + j)";
-    coords[rank - 1] = "(col + l)";
+    coords[rank - 1] = dg_fmt(b, "(%s)", lane_at(b, p, "l"));
     dg_line(b, "const float y = %s;", scaled(b, p, "lane[l]", coords));
     dg_element e = {.rank = rank, .dims = p->y.dims, .coords = coords};
     dg_element_var(b, &e, p->n->out[0], "y");
@@ -136,16 +220,23 @@ bool dg_product(dg_build *b, const ot_node *n)
     if (!dg_steps(b, (double)p.depth)) return false;
     dg_begin(b, items);
     dg_split(b, "c", rank, dims, p.coords);
-    dg_line(b, "const int row = %s * %u, col = %s * %u;", p.coords[rank - 2], p.block, p.coords[rank - 1], p.lanes);
+    dg_line(b, "const int row = %s * %u;", p.coords[rank - 2], p.block);
+    if (p.span == 1)
+        dg_line(b, "const int col = %s * %u;", p.coords[rank - 1], p.lanes);
+    else
+        dg_line(b, "const int col = %s, span = %s;", p.coords[rank - 1], dg_num(b, p.span));
+    const ot_dg_packing pack = packing_of(&p);
     p.in_a = dg_arg(b, n->in[0], &p.a, false);
-    p.in_b = dg_arg(b, n->in[1], &p.b, false);
-    dg_line(b, "%s acc[%u];", dg_vector(b, p.lanes), p.block);
-    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = splat%u(0);", p.block, p.lanes);
+    p.in_b = p.packs ? dg_packed(b, n->in[1], &pack) : dg_arg(b, n->in[1], &p.b, false);
+    for (uint32_t j = 0; j < p.block; j++) dg_line(b, "%s acc%u = splat%u(0);", dg_vector(b, p.lanes), j, p.lanes);
     dg_line(b, "for (int k = 0; k < %s; k++) {", dg_num(b, p.depth));
     load_lanes(b, &p);
-    const char *row = p.block == 1 ? "row" : dg_fmt(b, "min(row + j, %s - 1)", dg_num(b, p.rows));
-    dg_line(b, "for (int j = 0; j < %u; j++) acc[j] = madd(%s, x, acc[j]);\n}", p.block,
-            dg_load(b, p.in_a, operand_index(b, &p, p.in_a, row, "k")));
+    const char *last = dg_fmt(b, "%s - 1", dg_num(b, p.rows));
+    for (uint32_t j = 0; j < p.block; j++) {
+        const char *row = p.block == 1 ? "row" : dg_fmt(b, "min(row + %u, %s)", j, last);
+        dg_line(b, "acc%u = madd(%s, x, acc%u);", j, dg_load(b, p.in_a, operand_index(b, &p, p.in_a, row, "k")), j);
+    }
+    dg_line(b, "}");
     if (!finish(b, &p)) return false;
     dg_end(b, items, 16, 2.0 * (double)elems * (double)p.depth);
     return !b->why;
