@@ -125,6 +125,10 @@ typedef struct ot_plan_options {
 /* Plan a graph. Requires ORDER, USES, SHAPES; keeps them. Fails with OT_E_BUDGET naming required, available and excess
  * bytes when memory_budget cannot be met, or the tensor that max_tensor does not let be and why it is not cut. Deterministic, bounded. */
 ot_status ot_plan_graph(ot_graph *g, const ot_target *t, const ot_plan_options *o, ot_plan **out) OT_MUST_USE;
+/* A plan of no regions; its spare ones are like regions [n] of plans of g, or of a graph with the same nodes at another size: the same nodes, axes, rows of
+ * a tile and form, with g's extents and exact figures. Left out is what is not legal, or less than two tiles. Requires ORDER, USES, SHAPES; keeps
+ * them. Fails: OT_E_NOMEM. */
+ot_status ot_plan_like(ot_graph *g, const ot_target *t, const ot_region *like, uint32_t n, ot_plan **out) OT_MUST_USE;
 void ot_plan_free(ot_plan *p);
 /* The model is written otherwise than it was read. */
 static inline bool ot_plan_changes(const ot_plan *p) { return p->n_regions > 0 || p->in_branch || p->late_from > 0; }

@@ -72,6 +72,9 @@ ot_status ot_contest_both(ot_contest *x, const ot_plan *p, const ot_region *regi
 /* Where dimensions are free, several regions may have to come in before one lowers anything at the smaller size: *won becomes what is best at the
  * design size alone, where that weighs less at both. Fails: OT_E_NOMEM. */
 ot_status ot_contest_at_design(ot_contest *x, const ot_plan *first, ot_region_set *won) OT_MUST_USE;
+/* Where dimensions are free, the rows of a tile are the same at every size: the regions of *won compete in tiles of other lengths, and it becomes the best
+ * set with them. Fails: OT_E_NOMEM. */
+ot_status ot_contest_vary(ot_contest *x, const ot_plan *first, ot_region_set *won) OT_MUST_USE;
 
 /* ---- weigh_limit.c ---- */
 
@@ -94,6 +97,8 @@ bool ot_budget_fits(const ot_figures *f, const ot_plan_options *o);
 
 /* The plan's regions compete; `bytes` is what the plan weighs. Fails: OT_E_NOMEM. */
 ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t bytes) OT_MUST_USE;
+/* The spare regions of p compete, each by itself; the contest owns p from now on, also when this fails. Fails: OT_E_NOMEM. */
+ot_status ot_contest_offer(ot_contest *x, ot_plan *p) OT_MUST_USE;
 /* `from` is to have r, which makes it `to`. Steps that take longer than what they replace must save more than tiles, for rows that are put
  * together are predicted less well. */
 bool ot_contest_comes_in(const ot_contest *x, const ot_region *r, const ot_region_set *from, const ot_region_set *to);

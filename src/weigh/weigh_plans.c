@@ -429,6 +429,7 @@ static ot_status improve(ot_contest *x, ot_plan **p)
     }
     OT_TRY(ot_contest_search(x, first, &won));
     OT_TRY(ot_contest_at_design(x, first, &won));
+    OT_TRY(ot_contest_vary(x, first, &won));
     if (x->t->runtime->one_block && count_running(x->g) <= MOST_NODES) OT_TRY(try_fullest(x, first, &won));
     OT_TRY(try_pieces(x, first, &won));
     OT_TRY(try_views(x, first, &won));

@@ -53,6 +53,16 @@ ot_status ot_contest_add(ot_contest *x, const ot_plan *p, int64_t bytes)
     return OT_PUSH(x->arena, x->sets, x->n_sets, x->cap_sets, set) ? OT_OK : ot_fail_nomem(x->g->model->diag);
 }
 
+ot_status ot_contest_offer(ot_contest *x, ot_plan *p)
+{
+    if (!OT_PUSH(x->arena, x->plans, x->n_plans, x->cap_plans, p)) {
+        ot_plan_free(p);
+        return ot_fail_nomem(x->g->model->diag);
+    }
+    for (uint32_t k = 0; k < p->n_spare; k++) OT_TRY(add_region(x, &p->spare[k]));
+    return OT_OK;
+}
+
 /* Both are one region of the same nodes in the same form: they differ by the size of its tiles. */
 static bool only_tiles_differ(const ot_region_set *a, const ot_region_set *b)
 {

@@ -14,6 +14,13 @@
 #include "region/forms.h"
 #include "rewrite/rewrite.h"
 
+/* Extents of tiles that are tried beside those of the set that won: parts of WHOLE. The search has powers of two and three times such, and the time
+ * that the user allows is rarely used up by these. */
+static const int PARTS[] = {4, 5, 6, 7, 10, 12};
+#define N_PARTS (sizeof PARTS / sizeof *PARTS)
+#define WHOLE   8
+#define ROWS    8
+
 /* The regions with the extents that they have in `small`; such as run untiled there stay whole. */
 static ot_status resize(const ot_graph *small, const ot_region *regions, uint32_t n, ot_region *out, uint32_t *kept)
 {
@@ -109,4 +116,36 @@ ot_status ot_contest_at_design(ot_contest *x, const ot_plan *first, ot_region_se
         fprintf(stderr, "> Best at the design size: %.2f MB at both, %u regions\n", (double)best.bytes / 1048576.0, best.n);
     if (best.bytes < won->bytes) *won = best;
     return OT_OK;
+}
+
+/* ---- tiles of other extents ---- */
+
+/* Regions like those of the set ([set->n * N_PARTS] in out), in tiles a part as long: of whole multiples of ROWS. Steps of streams come in all
+ * lengths anyway. Returns how many. */
+static uint32_t vary(const ot_region_set *set, ot_region *out)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < set->n; k++) {
+        const int64_t tile = set->all[k].dims[0].tile;
+        for (uint32_t i = 0; i < N_PARTS && set->all[k].form != OT_FORM_STREAM && set->all[k].n_dims == 1; i++) {
+            const int64_t other = tile * PARTS[i] / WHOLE / ROWS * ROWS;
+            if (other < ROWS || other == tile) continue;
+            out[n] = set->all[k];
+            out[n++].dims[0].tile = other;
+        }
+    }
+    return n;
+}
+
+ot_status ot_contest_vary(ot_contest *x, const ot_plan *first, ot_region_set *won)
+{
+    ot_plan *p;
+    if (!x->g->model->free_dims || !x->g->model->free_dims->small || won->n == 0) return OT_OK;
+    ot_region *like = OT_NEW_N(x->arena, ot_region, won->n * N_PARTS);
+    if (!like) return ot_fail_nomem(x->g->model->diag);
+    const uint32_t n = vary(won, like);
+    if (n == 0) return OT_OK;
+    OT_TRY(ot_plan_like(x->g, x->t, like, n, &p));
+    OT_TRY(ot_contest_offer(x, p));
+    return ot_contest_climb(x, first, won);
 }

@@ -1,4 +1,5 @@
-/* Plans for free dimensions are weighed at two sizes (src/weigh/weigh_small.c); what is best at the design size alone competes, too. */
+/* Plans for free dimensions are weighed at two sizes (src/weigh/weigh_small.c); what is best at the design size alone competes, too, and so do tiles of
+ * other lengths. */
 #include "ir_check.h"
 
 #include "analyse/analyse.h"
@@ -6,6 +7,8 @@
 #include "plan/target/target.h"
 #include "process/process.h"
 #include "weigh/contest.h"
+
+#include <math.h>
 
 static const char TEXT[] =
     "model ir 8 opset 17\ngraph g {\n input %x : float32[1,16,?,128]\n init %w : float32[16,16,3,3] = random 1\n"
@@ -98,11 +101,76 @@ static void test_best_at_the_design_size(void **state)
     done(&r);
 }
 
+/* The plan's own region in tiles of `rows`; the caller frees the plan. */
+static ot_plan *in_tiles(rig *r, ot_graph *g, int64_t rows)
+{
+    ot_region like = r->plan->regions[0];
+    ot_plan *p;
+    like.dims[0].tile = rows;
+    assert_int_equal(ot_plan_like(g, &r->target, &like, 1, &p), OT_OK);
+    assert_int_equal(p->n_regions, 0);
+    return p;
+}
+
+/* A region built like one of a plan has that one's figures; at another size that size's extents; none where two tiles are more than all rows. */
+static void test_like_another_region(void **state)
+{
+    (void)state;
+    rig r;
+    build(&r);
+    const ot_region *of = &r.plan->regions[0];
+    ot_plan *same = in_tiles(&r, r.planned->graph, of->dims[0].tile), *long_ones = in_tiles(&r, r.planned->graph, 257);
+    r.small->free_dims = r.planned->free_dims;
+    ot_plan *small = in_tiles(&r, r.small->graph, of->dims[0].tile);
+    assert_int_equal(long_ones->n_spare, 0);
+    assert_int_equal(same->n_spare, 1);
+    assert_int_equal(small->n_spare, 1);
+    const ot_region *got = &same->spare[0];
+    assert_true(got->time_tiled == of->time_tiled && got->benefit == of->benefit && got->mac_ratio == of->mac_ratio);
+    assert_int_equal(got->working_set, of->working_set);
+    assert_int_equal(got->peak, of->peak);
+    assert_int_equal(got->dims[0].n_tiles, of->dims[0].n_tiles);
+    assert_int_equal(small->spare[0].dims[0].extent, 256);
+    assert_int_equal(small->spare[0].dims[0].n_tiles, (256 + of->dims[0].tile - 1) / of->dims[0].tile);
+    ot_plan_free(same);
+    ot_plan_free(long_ones);
+    ot_plan_free(small);
+    done(&r);
+}
+
+/* A set of one region in tiles of many rows becomes one of shorter tiles, which weighs less and keeps within the time allowed. */
+static void test_other_tiles(void **state)
+{
+    (void)state;
+    rig r;
+    build(&r);
+    ot_plan *p = in_tiles(&r, r.planned->graph, 128);
+    assert_int_equal(p->n_spare, 1);
+    ot_region_set won = {.all = p->spare, .n = 1, .gain = p->spare[0].benefit};
+    assert_int_equal(ot_contest_weigh(&r.x, r.plan, won.all, won.n, &won.bytes), OT_OK);
+    const ot_region_set before = won;
+    r.x.n_pool = 0; /* there is nothing else to take */
+    assert_int_equal(ot_contest_vary(&r.x, r.plan, &won), OT_OK);
+    assert_int_equal(won.n, 1);
+    assert_true(won.bytes < before.bytes);
+    assert_true(won.all[0].dims[0].tile < 128);
+    won = before;
+    r.x.n_pool = 0;
+    r.o.max_slowdown = fmax(0, -before.gain / r.x.untiled_s); /* no time is left */
+    assert_int_equal(ot_contest_vary(&r.x, r.plan, &won), OT_OK);
+    assert_true(won.gain >= before.gain);
+    for (size_t k = 0; k < r.x.n_plans; k++) ot_plan_free(r.x.plans[k]);
+    ot_plan_free(p);
+    done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weighed_at_both_sizes),
         cmocka_unit_test(test_best_at_the_design_size),
+        cmocka_unit_test(test_like_another_region),
+        cmocka_unit_test(test_other_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,8 +100,7 @@ static ot_status weigh_axes(weighing *x, uint32_t first, uint32_t end, uint32_t 
     return OT_OK;
 }
 
-/* Output of the region's last node that its tiles are counted on. */
-static uint32_t sink_output(const ot_seq *s, const ot_region *r)
+uint32_t ot_sink_output(const ot_seq *s, const ot_region *r)
 {
     const ot_node *n = &s->g->nodes[s->node[r->last]];
     for (uint32_t k = 0; k < n->n_out; k++)
@@ -115,7 +114,7 @@ static uint32_t sink_output(const ot_seq *s, const ot_region *r)
 static ot_status weigh_region(weighing *x, const ot_region *r)
 {
     int8_t sets[OT_AXIS_SETS_MAX][OT_DIMS_MAX];
-    uint32_t dims[OT_AXIS_SETS_MAX], out = sink_output(x->s, r);
+    uint32_t dims[OT_AXIS_SETS_MAX], out = ot_sink_output(x->s, r);
     ot_candidate chosen = of_region(r, x->t);
     x->list = NULL;
     x->n = 0;

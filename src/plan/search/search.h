@@ -68,6 +68,8 @@ ot_status ot_tie_break(const ot_seq *s, const ot_target *t, const ot_plan_option
 /* What a report tells besides the plan: costs of nodes, tilings that were weighed. Figures are exact until a budget of windows
  * is used up; regions after that have no candidates but their own. Fills p->detail. */
 ot_status ot_plan_detail_fill(const ot_seq *s, ot_walk *w, ot_trial *tr, const ot_target *t, ot_plan *p) OT_MUST_USE;
+/* Output of the region's last node that its tiles are counted on, or OT_SUM_SINK; OT_NONE: there is none. */
+uint32_t ot_sink_output(const ot_seq *s, const ot_region *r);
 
 /* ---- settle.c ---- */
 
