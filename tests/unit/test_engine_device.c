@@ -51,6 +51,8 @@ static const char *const OPERATORS[] = {
     "InstanceNormalization(%x, %bias, %bias)",
     "BatchNormalization(%x, %bias, %bias, %bias, %var)",
     "LpNormalization(%x) {axis=1}",
+    "LRN(%x) {size=3, alpha=0.5, beta=0.6, bias=1.5}",
+    "LRN(%x) {size=4, alpha=0.2}",
     "\"onnx_tile\"::Moments@1(%x) {axes=[2, 3]}",
     "\"onnx_tile\"::NormFactors@1(%moments, %bias8, %var, %bias8, %bias8) {groups=4, epsilon=0.01, dtype=1}",
     "\"onnx_tile\"::NormFactors@1(%moments) {groups=8, epsilon=0.01, centred=1, dtype=1}",

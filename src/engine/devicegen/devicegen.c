@@ -32,6 +32,7 @@ static const struct {
     {OT_OP_InstanceNormalization, dg_norm, false},
     {OT_OP_GroupNormalization, dg_norm, false},
     {OT_OP_LpNormalization, dg_norm, false},
+    {OT_OP_LRN, dg_norm, false},
     {OT_OP_Moments, dg_moments, false},
     {OT_OP_NormFactors, dg_norm_factors, false},
     {OT_OP_Resize, dg_resize, true},

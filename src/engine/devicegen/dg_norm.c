@@ -130,6 +130,34 @@ static bool lp_norm(dg_build *b, const ot_node *n)
     return !b->why;
 }
 
+/* LRN: each element over a power of the squares around it, along the channels. */
+static bool local_norm(dg_build *b, const ot_node *n)
+{
+    const ot_nd *x = dg_nd(b, n->in[0]);
+    const int64_t size = ot_attr_int(n, "size", 0);
+    const char *c[OT_RANK_MAX], *at[OT_RANK_MAX];
+    int64_t items;
+    if (x->rank < 2 || size < 1) return dg_refuse(b, "an LRN of this shape");
+    if (!ot_nd_elems(x, &items) || items == 0) return dg_refuse(b, "an empty result");
+    if (!dg_steps(b, (double)size)) return false;
+    dg_begin(b, items);
+    dg_split(b, "c", x->rank, x->dims, c);
+    memcpy(at, c, sizeof at);
+    at[1] = x->dims[1] == 1 ? "0" : "k";
+    uint32_t in = dg_arg(b, n->in[0], NULL, false), out = dg_arg(b, n->out[0], NULL, true);
+    dg_line(b, "float s = 0;\nfor (int k = %s - %lld; k <= %s + %lld; k++) {", c[1], (long long)((size - 1) / 2), c[1],
+            (long long)(size / 2));
+    dg_line(b, "if (k < 0 || k >= %s) continue;", dg_num(b, x->dims[1]));
+    dg_line(b, "const float v = %s;\ns += v * v;\n}", dg_load(b, in, dg_index(b, in, at)));
+    const double alpha = (double)ot_attr_float(n, "alpha", 0.0001f) / (double)size;
+    dg_store(b, out, dg_index(b, out, c),
+             dg_fmt(b, "%s / power(%s + %s * s, %s)", dg_load(b, in, dg_index(b, in, c)),
+                    dg_float(b, (double)ot_attr_float(n, "bias", 1.0f), false), dg_float(b, alpha, false),
+                    dg_float(b, (double)ot_attr_float(n, "beta", 0.75f), false)));
+    dg_end(b, items, 64, 2.0 * (double)items * (double)size);
+    return !b->why;
+}
+
 bool dg_norm(dg_build *b, const ot_node *n)
 {
     const ot_nd *x = dg_nd(b, n->in[0]);
@@ -141,6 +169,7 @@ bool dg_norm(dg_build *b, const ot_node *n)
     case OT_OP_InstanceNormalization:
     case OT_OP_GroupNormalization: return group_norm(b, n);
     case OT_OP_LpNormalization: return lp_norm(b, n);
+    case OT_OP_LRN: return local_norm(b, n);
     default: return dg_refuse(b, "an operator that has no kernel");
     }
 }
