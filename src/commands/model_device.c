@@ -232,6 +232,7 @@ ot_status ot_model_device_facts(const ot_model_device *x, const ot_session *s, c
     ot_device_figures_get(s, &v);
     const ot_device_facts *facts = ot_device_about(x->dev);
     const ot_device_profile sum = ot_device_profile_sum(x->dev);
+    const bool analysed = v.layouts.n_analysed > 0;
     *out = (ot_bench_device){.side = side,
                              .api = ot_dev_api_name(facts->api),
                              .name = facts->name,
@@ -253,7 +254,14 @@ ot_status ot_model_device_facts(const ot_model_device *x, const ot_session *s, c
                              .compile_seconds = v.compile_seconds,
                              .n_device = v.n_device,
                              .n_host = v.n_host,
-                             .n_launches = v.n_launches};
+                             .n_launches = v.n_launches,
+                             .n_packed = v.layouts.n_packed,
+                             .n_spread = v.layouts.n_spread,
+                             .packed_bytes = v.layouts.packed_bytes,
+                             .filled = v.layouts.filled,
+                             .transactions = analysed ? v.layouts.transactions : OT_ABSENT,
+                             .transactions_plain = analysed ? v.layouts.transactions_plain : OT_ABSENT,
+                             .transactions_ideal = analysed ? v.layouts.transactions_ideal : OT_ABSENT};
     OT_TRY(list_transfers(&sum, x->peak, a, d, out));
     OT_TRY(list_kernels(x->dev, a, d, out));
     return list_fallbacks(&v, a, d, out);

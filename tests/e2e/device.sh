@@ -200,6 +200,10 @@ for d in devices:
     assert 0 < number('arena-live-bytes') <= number('arena-bytes') and 0 <= number('fragmentation') < 1, d.attrib
     assert abs(number('fragmentation') - (1 - number('arena-live-bytes') / number('arena-bytes'))) < 1e-6, d.attrib
     assert 0 < number('busy-seconds') <= number('span-seconds') and number('allocate-seconds') > 0, d.attrib
+    laid = want['layouts']
+    assert number('packed-constants') == laid['packed_constants'] > 0 and number('packed-bytes') == laid['packed_bytes'], (d.attrib, laid)
+    assert number('transactions') == laid['transactions'] < number('transactions-plain') == laid['transactions_plain'], (d.attrib, laid)
+    assert number('transactions-ideal') == laid['transactions_ideal'] <= laid['transactions'], (d.attrib, laid)
     moved = {t.get('direction'): t for t in d.iter('transfer')}
     assert float(moved['upload'].get('bytes')) == want['uploaded_bytes'] and float(moved['upload'].get('of-peak')) > 0, moved
     assert float(moved['download'].get('bytes')) == want['downloaded_bytes'], moved

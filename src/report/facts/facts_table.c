@@ -352,6 +352,13 @@ static const fact_field DEVICE_FIELDS[] = {F(FACT_TEXT, "side", side),
                                            F(FACT_U32, "nodes-on-device", n_device),
                                            F(FACT_U32, "nodes-on-host", n_host),
                                            F(FACT_U32, "launches", n_launches),
+                                           F(FACT_U32, "packed-constants", n_packed),
+                                           F(FACT_I64, "packed-bytes", packed_bytes),
+                                           F(FACT_I64, "packed-filled-bytes", filled),
+                                           F(FACT_U32, "spread-kernels", n_spread),
+                                           F(FACT_NUMBER, "transactions", transactions),
+                                           F(FACT_NUMBER, "transactions-plain", transactions_plain),
+                                           F(FACT_NUMBER, "transactions-ideal", transactions_ideal),
                                            END};
 #undef F
 static const fact_list DEVICE_LISTS[] = {LIST(ot_bench_device, "transfers", "transfer", TRANSFER, transfers),

@@ -116,6 +116,12 @@ static double compiling(const ot_bench_device *x) { return x->compile_seconds; }
 static double span(const ot_bench_device *x) { return x->span; }
 static double busy(const ot_bench_device *x) { return x->busy; }
 static double launches(const ot_bench_device *x) { return x->n_launches; }
+static double packed(const ot_bench_device *x) { return x->n_packed; }
+static double packed_bytes(const ot_bench_device *x) { return (double)x->packed_bytes; }
+static double spread(const ot_bench_device *x) { return x->n_spread; }
+static double transactions(const ot_bench_device *x) { return x->transactions; }
+static double transactions_plain(const ot_bench_device *x) { return x->transactions_plain; }
+static double transactions_ideal(const ot_bench_device *x) { return x->transactions_ideal; }
 static double on_device(const ot_bench_device *x) { return x->n_device; }
 static double on_host(const ot_bench_device *x) { return x->n_host; }
 
@@ -166,6 +172,12 @@ static void put_figures(html *h, const ot_bench_facts *b)
     put_row(h, b, "First command to last", span, "seconds");
     put_row(h, b, "Something ran in", busy, "seconds");
     put_row(h, b, "Launches of kernels", launches, "count");
+    put_row(h, b, "Weights rewritten for the device", packed, "count");
+    put_row(h, b, "Bytes of these weights", packed_bytes, "bytes");
+    put_row(h, b, "Kernels with spread elements", spread, "count");
+    put_row(h, b, "Transactions of convolutions and products", transactions, "count");
+    put_row(h, b, "The same in the model's layouts", transactions_plain, "count");
+    put_row(h, b, "If each held what is asked alone", transactions_ideal, "count");
     put_row(h, b, "Nodes on the device", on_device, "count");
     put_row(h, b, "Nodes on the host", on_host, "count");
     html_close(h);
