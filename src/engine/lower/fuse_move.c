@@ -1,7 +1,8 @@
 /* Data movement without copies, or between blocked arrays: windows (Slice with constant bounds), Concat.
  *
  * A window makes nothing by itself: whoever reads it decides on a layout, and versions.c takes the window of that version of
- * the source. Concat along the channel copies whole blocks when all its parts but the last end on one.
+ * the source. Concat along the channel copies whole blocks when all its parts but the last end on one; along any other axis each part
+ * keeps its blocks. Rows that a stream puts together (kept ones, plain, and new ones, blocked) so move once, to where a convolution reads them.
  */
 #include "engine/move/box.h"
 #include "lower.h"
@@ -91,39 +92,46 @@ ot_status lw_find_windows(lw_pass *l)
 
 /* ---- Concat ---- */
 
-/* Along the channel, of arrays of real numbers whose blocks stay whole. */
-static bool concat_fits(const lw_pass *l, const lw_unit *u)
+typedef struct concat_plan {
+    uint32_t axis;
+    bool blocked;
+} concat_plan;
+
+/* Of arrays of real numbers whose blocks of channels stay whole. *axis: along which. */
+static bool concat_fits(const lw_pass *l, const lw_unit *u, uint32_t *axis)
 {
     if (u->kind != LW_NODE || u->nodes[0]->op != OT_OP_Concat || u->n_in < 2 || !lw_is_real(l, u->out[0])) return false;
     const ot_nd *y = &l->v[u->out[0]].slot->fore;
-    int64_t axis = ot_attr_int(u->nodes[0], "axis", 1);
-    if (y->rank < 3 || y->rank > 5 || (axis < 0 ? axis + y->rank : axis) != 1) return false;
-    int64_t sum = 0;
+    int64_t along = ot_attr_int(u->nodes[0], "axis", 1), sum = 0;
+    if (along < 0) along += y->rank;
+    if (y->rank < 3 || y->rank > 5 || along < 0 || along >= y->rank) return false;
+    *axis = (uint32_t)along;
     for (uint32_t k = 0; k < u->n_in; k++) {
         if (u->in[k] == OT_NONE || !lw_is_real(l, u->in[k]) || l->v[u->in[k]].slot->fore.rank != y->rank) return false;
         const ot_nd *x = &l->v[u->in[k]].slot->fore;
         for (uint32_t a = 0; a < y->rank; a++)
-            if (a != 1 && x->dims[a] != y->dims[a]) return false;
-        if (sum % l->block != 0) return false;
-        sum += x->dims[1];
+            if (a != *axis && x->dims[a] != y->dims[a]) return false;
+        if (*axis == 1 && sum % l->block != 0) return false;
+        sum += x->dims[*axis];
     }
-    return sum == y->dims[1];
+    return sum == y->dims[*axis];
 }
 
 ot_status lw_fuse_move(lw_pass *l)
 {
-    for (uint32_t u = 0; u < l->n_units; u++)
-        if (concat_fits(l, &l->units[u])) l->units[u].kind = LW_CONCAT;
+    for (uint32_t u = 0; u < l->n_units; u++) {
+        uint32_t axis;
+        if (!concat_fits(l, &l->units[u], &axis)) continue;
+        concat_plan *p = OT_NEW(l->a, concat_plan);
+        if (!p) return ot_fail_nomem(l->p->s->d);
+        p->axis = axis;
+        l->units[u].kind = LW_CONCAT;
+        l->units[u].plan = p;
+    }
     return OT_OK;
 }
 
-typedef struct concat_plan {
-    bool blocked;
-} concat_plan;
-
-static const concat_plan concat_plain = {false}, concat_blocked = {true};
-
-/* Each part into its channels of the result. */
+/* Each part into its channels, or rows, of the result. */
 static ot_status run_concat(ot_call *c)
 {
     const concat_plan *p = c->plan;
@@ -131,26 +139,28 @@ static ot_status run_concat(ot_call *c)
     ot_nd part = *c->out[0];
     for (uint32_t k = 0; k < c->n_in; k++) {
         const ot_nd *x = c->in[k];
-        part.dims[1] = x->dims[1];
+        part.dims[p->axis] = x->dims[p->axis];
         ot_box_relayout(&part, x, c->threads);
-        int64_t steps = p->blocked ? ot_ceil_div(x->dims[1], part.chan_block) : x->dims[1];
-        part.data = (char *)part.data + steps * part.strides[1] * (int64_t)ot_dtype_bytes(part.dtype);
+        int64_t steps = p->blocked && p->axis == 1 ? ot_ceil_div(x->dims[1], part.chan_block) : x->dims[p->axis];
+        part.data = (char *)part.data + steps * part.strides[p->axis] * (int64_t)ot_dtype_bytes(part.dtype);
     }
     return OT_OK;
 }
 
 ot_status lw_write_concat(lw_pass *l, lw_unit *u)
 {
+    concat_plan *p = u->plan;
     double gain = 0;
     ot_id *in = OT_NEW_N(l->scratch, ot_id, u->n_in), out;
     if (!in) return ot_fail_nomem(l->p->s->d);
     for (uint32_t k = 0; k < u->n_in; k++) {
         const ot_nd *x = &l->v[u->in[k]].slot->fore;
-        gain += lw_has(l, u->in[k], LW_ANY_BLOCK) ? (double)x->dims[1] : -(double)x->dims[1];
+        gain += lw_has(l, u->in[k], LW_ANY_BLOCK) ? (double)x->dims[p->axis] : -(double)x->dims[p->axis];
     }
-    bool blocked = gain > 0;
-    for (uint32_t k = 0; k < u->n_in; k++)
-        OT_TRY(lw_need(l, u->in[k], blocked ? LW_ANY_BLOCK : LW_ANY_PLAIN, blocked ? LW_BLOCK : LW_PLAIN, &in[k]));
-    OT_TRY(lw_make(l, u->out[0], blocked ? LW_BLOCK : LW_PLAIN, &out));
-    return lw_push(l, u->nodes[0], run_concat, blocked ? &concat_blocked : &concat_plain, in, u->n_in, &out, 1, NULL);
+    int64_t channels = l->v[u->out[0]].slot->fore.dims[1], padded = ot_ceil_div(channels, l->block) * l->block;
+    p->blocked = gain > 0 && (p->axis == 1 || 2 * padded <= 3 * channels); /* mostly holes: plain is less to hold, and to read */
+    lw_layout layout = p->blocked ? LW_BLOCK : LW_PLAIN;
+    for (uint32_t k = 0; k < u->n_in; k++) OT_TRY(lw_need(l, u->in[k], LW_ANY_PLAIN | LW_ANY_BLOCK, layout, &in[k]));
+    OT_TRY(lw_make(l, u->out[0], layout, &out));
+    return lw_push(l, u->nodes[0], run_concat, p, in, u->n_in, &out, 1, NULL);
 }

@@ -11,7 +11,7 @@
  * disjoint places (ot_check_tile_ops), so their order is free and workers share no element.
  *
  * Where Whiles carry buffers from iteration to iteration, the caller runs the tasks in order, and kernels share the workers. Windows of such
- * a buffer are copies, taken before anything is written to it.
+ * a buffer are copies, taken before anything is written to it, unless all who read them copy (a Concat) and come before that.
  */
 #include "lower.h"
 
@@ -149,10 +149,26 @@ static ot_status copy_window(lw_pass *l, lw_unit *u)
     return lw_push(l, u->nodes[0], run_tile_copy, t, in, 2, &out, 1, &step);
 }
 
+/* Whoever reads the window of a carried buffer copies it, before anything is written to the buffer. */
+static bool read_in_time(const lw_pass *l, const lw_unit *u)
+{
+    const lw_value *window = &l->v[u->out[0]], *buffer = &l->v[u->in[0]];
+    uint32_t written = l->n_units;
+    for (uint32_t k = 0; k < buffer->n_readers; k++) {
+        const uint32_t by = l->readers[buffer->first + k];
+        if (l->units[by].kind == LW_TILE_OUT && by < written) written = by;
+    }
+    for (uint32_t k = 0; k < window->n_readers; k++) {
+        const uint32_t by = l->readers[window->first + k];
+        if (l->units[by].kind != LW_CONCAT || by >= written) return false;
+    }
+    return !window->pinned;
+}
+
 ot_status lw_write_tile_in(lw_pass *l, lw_unit *u)
 {
     ot_id out;
-    if (l->p->g->values[u->in[0]].is_input) return copy_window(l, u); /* a buffer that is carried */
+    if (l->p->g->values[u->in[0]].is_input && !read_in_time(l, u)) return copy_window(l, u);
     return take_window(l, u->nodes[0], u->in[0], u->in[1], u->out[0], &out);
 }
 

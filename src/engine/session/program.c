@@ -193,7 +193,19 @@ static ot_status make_step(ot_prog *p, const ot_node *n, const bool *wanted, uin
     if (!step->run && strcmp(n->domain, "onnx_tile") == 0) step->run = ot_run_tile_op;
     if (!step->run) return no_kernel(p, n);
     step->takes_lists = handles_lists(step->node);
-    return add_bodies(p, step, depth);
+    return ot_is_tile_op(n, "While") ? OT_OK : add_bodies(p, step, depth);
+}
+
+/* Bodies of tiles, those that run often first: the weights that a session may hold in other forms (Winograd's) go to them, and not to
+ * steps in front of a stream or corners, whose sizes may ask for a form of their own. */
+static ot_status add_tiles(ot_prog *p, uint32_t depth)
+{
+    for (int often = 1; often >= 0; often--)
+        for (uint32_t k = 0; k < p->n_steps; k++) {
+            const ot_node *n = p->steps[k].node;
+            if (ot_is_tile_op(n, "While") && (ot_attr_int(n, "count", 1) > 1) == often) OT_TRY(add_bodies(p, &p->steps[k], depth));
+        }
+    return OT_OK;
 }
 
 /* ---- lifetimes ---- */
@@ -262,6 +274,7 @@ static ot_status make_steps(ot_prog *p, ot_arena *scratch, uint32_t depth)
         OT_TRY(ot_step_fold(p, step, &folded));
         if (!folded) p->n_steps++;
     }
+    OT_TRY(add_tiles(p, depth));
     if (!p->s->place) OT_TRY(ot_lower(p));
     return find_last(p);
 }
