@@ -76,6 +76,12 @@ ot_status ot_contest_at_design(ot_contest *x, const ot_plan *first, ot_region_se
  * set with them. Fails: OT_E_NOMEM. */
 ot_status ot_contest_vary(ot_contest *x, const ot_plan *first, ot_region_set *won) OT_MUST_USE;
 
+/* ---- weigh_time.c ---- */
+
+/* With goal time: regions leave *p until the process's growth times the plan's seconds is no more than the untiled model's; grown: what *p takes.
+ * x->whole is known. Fails: OT_E_NOMEM. */
+ot_status ot_time_is_worth(ot_contest *x, const ot_process_figures *grown, ot_plan **p) OT_MUST_USE;
+
 /* ---- weigh_limit.c ---- */
 
 /* Another form for *p, where the tensors that it makes are larger than max_tensor. Fails: OT_E_BUDGET, OT_E_NOMEM. */

@@ -456,16 +456,44 @@ static ot_status contest(const ot_contest *like, const ot_process_figures *until
     return s;
 }
 
-/* What the process takes with p as it is written, which is the last that is played (-d P shows it). */
-static ot_status finish(ot_contest *x, ot_plan *p, const ot_process_figures *untiled)
+/* What p takes is known, and nothing was asked for but time. */
+static bool is_for_time(const ot_contest *x, const ot_plan *p, const ot_process_figures *untiled)
+{
+    const ot_plan_options *o = x->o;
+    return o->goal == OT_GOAL_TIME && o->memory_budget == 0 && o->max_tensor == 0 && !o->force && o->force_form == OT_FORM_NONE &&
+           p->n_regions > 0 && untiled->n_unknown == 0 && !x->g->model->free_dims;
+}
+
+/* Regions that save little time and add memory leave *p (weigh_time.c). */
+static ot_status keep_worthy(ot_contest *x, ot_plan **p, const ot_process_figures *untiled, ot_process_figures *f)
+{
+    x->arena = ot_arena_new();
+    if (!x->arena) return ot_fail_nomem(x->g->model->diag);
+    x->whole = (ot_figures){.growth_bytes = untiled->growth, .loaded_bytes = untiled->loaded};
+    x->untiled_s = (*p)->untiled.time_s;
+    ot_status s = ot_time_is_worth(x, f, p);
+    *f = *untiled;
+    if (s == OT_OK && (*p)->n_regions > 0) s = ot_contest_play(x, *p, (*p)->regions, (*p)->n_regions, f);
+    ot_arena_free(x->arena);
+    x->arena = NULL;
+    return s;
+}
+
+/* What the process takes with *p as it is written, which is the last that is played (-d P shows it). */
+static ot_status finish(ot_contest *x, ot_plan **plan, const ot_process_figures *untiled)
 {
     ot_process_figures f = *untiled;
+    ot_plan *p = *plan;
     x->branch = p->in_branch;
     x->pieces_from = p->pieces_from;
     x->views = p->viewed != NULL;
     x->folds_norms = p->folds_norms;
     x->late_from = p->late_from;
     if (ot_plan_changes(p) || ot_dbg['P']) OT_TRY(ot_contest_play(x, p, p->regions, p->n_regions, &f));
+    if (is_for_time(x, p, untiled) && f.growth > untiled->growth) {
+        OT_TRY(keep_worthy(x, plan, untiled, &f));
+        p = *plan;
+    }
     p->late_seconds = late_seconds(x);
     p->tiled.time_s += p->late_seconds;
     if (untiled->n_unknown == 0) {
@@ -494,5 +522,5 @@ ot_status ot_weigh_with(ot_graph *g, const ot_target *t, const ot_plan_options *
     if (s != OT_OK) return ot_fail_nomem(g->model->diag);
     if (o->goal == OT_GOAL_MEMORY && o->memory_budget == 0 && !o->force && o->force_form == OT_FORM_NONE)
         OT_TRY(contest(&x, &whole, p));
-    return finish(&x, *p, &whole);
+    return finish(&x, p, &whole);
 }
