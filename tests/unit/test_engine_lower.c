@@ -95,6 +95,35 @@ static void transposed_convolutions_of_all_kinds(void **state)
     }
 }
 
+/* ---- Concat along any axis, of values in blocks and plain ones ---- */
+
+static void concats_of_blocks_and_plain_values(void **state)
+{
+    (void)state;
+    static const int channels[] = {1, 5, 8, 16, 19, 48};
+    static float x[48 * 7 * 9];
+    for (size_t k = 0; k < sizeof x / sizeof *x; k++) x[k] = (float)(k * 2654435761u >> 16 & 1023) / 512.0f - 1;
+    for (int at = 0; at < 6 * 4 * 2; at++) {
+        const int c = channels[at % 6], axis = at / 6 % 4, both = axis == 1 ? 2 * c : c;
+        char text[1000];
+        bench ref, fast;
+        ot_nd in = F32S(x, 1, c, 7, 9), want = {0}, got = {0};
+        snprintf(
+            text, sizeof text,
+            "input %%x : float32[1,%d,7,9]\ninit %%w : float32[%d,%d,3,3] = random 7 * 0.2\ninit %%v : float32[%d,%d,3,3] = random 8 * 0.2\n"
+            "%%a = Conv(%%x, %%w) {pads=[1,1,1,1]}\n%%b = Concat(%s) {axis=%d}\n%%y = Conv(%%b, %%v) {pads=[1,1,1,1]}\noutput %%y",
+            c, c, c, c, both, at < 24 ? "%a, %x" : "%x, %a", axis);
+        open_with(&ref, text, (ot_session_options){.reference = true});
+        open_text(&fast, text);
+        assert_int_equal(ref.status, OT_OK);
+        run_ok(&ref, &in, &want);
+        run_ok(&fast, &in, &got);
+        if (!(graph_error(&want, &got) <= GRAPH_NMSE)) fail_msg("%s", text);
+        close_bench(&ref);
+        close_bench(&fast);
+    }
+}
+
 /* ---- what graphs say wrongly ---- */
 
 /* A model is refused, when it is opened or run, with a line that says this. */
@@ -243,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_networks),
         cmocka_unit_test(transposed_convolutions_of_all_kinds),
+        cmocka_unit_test(concats_of_blocks_and_plain_values),
         cmocka_unit_test(bodies_that_state_other_shapes),
         cmocka_unit_test(outer_values_of_other_shapes),
         cmocka_unit_test(nodes_that_make_other_shapes),

@@ -191,6 +191,49 @@ static void the_form_itself_runs(void **state)
     }
 }
 
+/* Rows of y are those of |x| before and in each step: the kept row is read where it lies, or, when the buffer is written before, from a copy. */
+static void kept_rows_are_read_before_they_go(void **state)
+{
+    (void)state;
+    float x[24];
+    for (int k = 0; k < 24; k++) x[k] = (float)(k - 12);
+    for (int late = 0; late < 2; late++) {
+        char text[4000];
+        bench b;
+        ot_nd in = F32S(x, 1, 1, 4, 6), out = {0};
+        const char
+            *put = "    %c : float32[1,1,2,6] = Concat(%k, %a) {axis=2}\n",
+            *left = "    %l : float32[1,1,1,6] = \"onnx_tile\"::Deslice@1(%a, %rows, %i) {axes=[2], starts=[0, 0, 0], again=1}\n";
+        snprintf(
+            text, sizeof text,
+            "  input %%x : float32[1,1,4,6]\n  %%y0 = \"onnx_tile\"::Alloc@1() {shape=[1, 1, 8, 6], dtype=1}\n"
+            "  %%r0 = \"onnx_tile\"::Alloc@1() {shape=[1, 1, 1, 6], dtype=1}\n"
+            "  %%y1 : float32[1,1,8,6], %%r1 : float32[1,1,1,6] = \"onnx_tile\"::While@1(%%y0, %%r0) {count=1, carried=1, body=graph one {\n"
+            "    input %%i0 : int64[]\n    input %%b0 : float32[1,1,8,6]\n    input %%rows0 : float32[1,1,1,6]\n    outer %%x : float32[1,1,4,6]\n"
+            "    %%s0 : float32[1,1,1,6] = \"onnx_tile\"::Slice@1(%%x, %%i0) {axes=[2], sizes=[1], starts=[0]}\n"
+            "    %%a0 : float32[1,1,1,6] = Abs(%%s0)\n    %%c0 : float32[1,1,2,6] = Concat(%%a0, %%a0) {axis=2}\n"
+            "    %%n0 : float32[1,1,8,6] = \"onnx_tile\"::Deslice@1(%%c0, %%b0, %%i0) {axes=[2], starts=[0]}\n"
+            "    %%l0 : float32[1,1,1,6] = \"onnx_tile\"::Deslice@1(%%a0, %%rows0, %%i0) {axes=[2], starts=[0], again=1}\n"
+            "    output %%n0\n    output %%l0\n  }}\n"
+            "  %%y2 : float32[1,1,8,6], %%r2 : float32[1,1,1,6] = \"onnx_tile\"::While@1(%%y1, %%r1) {count=3, carried=1, body=graph more {\n"
+            "    input %%i : int64[]\n    input %%b : float32[1,1,8,6]\n    input %%rows : float32[1,1,1,6]\n    outer %%x : float32[1,1,4,6]\n"
+            "    %%k : float32[1,1,1,6] = \"onnx_tile\"::Slice@1(%%rows, %%i) {axes=[2], sizes=[1], starts=[0, 0, 0]}\n"
+            "    %%s : float32[1,1,1,6] = \"onnx_tile\"::Slice@1(%%x, %%i) {axes=[2], sizes=[1], starts=[1, 2, 3]}\n"
+            "    %%a : float32[1,1,1,6] = Abs(%%s)\n%s%s"
+            "    %%n : float32[1,1,8,6] = \"onnx_tile\"::Deslice@1(%%c, %%b, %%i) {axes=[2], starts=[2, 4, 6]}\n"
+            "    output %%n\n    output %%l\n  }}\n  output %%y2",
+            late ? left : put, late ? put : left);
+        open_with(&b, text, (ot_session_options){.threads = 2});
+        if (b.status != OT_OK) fail_msg("%s", b.d.message);
+        run_ok(&b, &in, &out);
+        for (int k = 0; k < 48; k++) {
+            const int step = k / 12, row = k / 6 % 2 ? step : step > 0 ? step - 1 : 0;
+            assert_true(((float *)out.data)[k] == fabsf(x[row * 6 + k % 6]));
+        }
+        close_bench(&b);
+    }
+}
+
 /* Columns of a matrix are windows with holes: float32 products read them as they lie, those of other types need them dense. */
 static void products_of_windows_in_all_types(void **state)
 {
@@ -352,6 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_form_itself_runs),
+        cmocka_unit_test(kept_rows_are_read_before_they_go),
         cmocka_unit_test(tables_are_checked),
         cmocka_unit_test(chains_are_checked),
         cmocka_unit_test(parts_are_checked),
