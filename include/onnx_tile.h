@@ -94,7 +94,8 @@ onnx_tile_status onnx_tile_keep_report(onnx_tile *t, int keep) ONNX_TILE_MUST_US
 onnx_tile_status onnx_tile_bind_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank) ONNX_TILE_MUST_USE;
 /* The size of an input to plan for while its free dimensions stay free: one result for every size that the model takes. Not together with
  * what is for one size or written otherwise (onnx_tile_bind_shape, a budget, the largest tensor, the engine's operators, another runtime than
- * onnxruntime): ONNX_TILE_USAGE when planning. */
+ * onnxruntime): ONNX_TILE_USAGE when planning. Where neither this nor onnx_tile_bind_shape is called, nor any of those, free dimensions stay free
+ * as well, and the size to plan for is one that such inputs usually have. */
 onnx_tile_status onnx_tile_design_shape(onnx_tile *t, const char *input, const int64_t *dims, uint32_t rank) ONNX_TILE_MUST_USE;
 
 /* ---- one model ---- */

@@ -42,7 +42,8 @@ static void add_word(words *w, const char *word)
     add(w, "'");
 }
 
-static void add_shape(words *w, const char *option, const ot_shape_binding *b)
+/* " INPUT=D,D,...", as a word. */
+static void add_shape(words *w, const ot_shape_binding *b)
 {
     char dims[OT_RANK_MAX * 22] = "";
     size_t at = 0;
@@ -51,7 +52,7 @@ static void add_shape(words *w, const char *option, const ot_shape_binding *b)
         at += n < 0 ? 0 : (size_t)n;
     }
     const char *both = ot_format(w->a, "%s=%s", b->input, dims);
-    add(w, " %s ", option);
+    add(w, " ");
     if (both)
         add_word(w, both);
     else
@@ -78,12 +79,19 @@ const char *ot_run_command_text(const ot_run *r, ot_arena *a)
     if (o->l2_bytes) add(&w, " --l2 %lld", (long long)o->l2_bytes);
     if (o->weight_bytes) add(&w, " --weight-memory %lld", (long long)o->weight_bytes);
     if (o->threads) add(&w, " --threads %u", o->threads);
-    for (size_t k = 0; k < o->n_shapes; k++) add_shape(&w, "--shape", &o->shapes[k]);
-    for (size_t k = 0; k < o->n_design; k++) add_shape(&w, "--design", &o->design[k]);
+    for (size_t k = 0; k < o->n_shapes; k++) add(&w, " --shape"), add_shape(&w, &o->shapes[k]);
+    for (size_t k = 0; k < o->n_design; k++) add(&w, " --design"), add_shape(&w, &o->design[k]);
     add(&w, " --goal %s", o->plan.goal == OT_GOAL_MEMORY ? "memory" : "time");
     if (o->plan.max_slowdown != 0.10) add(&w, " --max-slowdown %g", o->plan.max_slowdown * 100);
     if (o->plan.memory_budget) add(&w, " --memory-budget %lld", (long long)o->plan.memory_budget);
     if (o->plan.max_tensor) add(&w, " --max-tensor %lld", (long long)o->plan.max_tensor);
     if (o->plan.force) add(&w, " --force");
     return w.text;
+}
+
+const char *ot_run_design_text(const ot_run *r, ot_arena *a)
+{
+    words w = {a, ""};
+    for (size_t k = 0; k < r->options.n_design; k++) add_shape(&w, &r->options.design[k]);
+    return w.text ? w.text + strspn(w.text, " ") : NULL;
 }

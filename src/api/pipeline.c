@@ -84,18 +84,22 @@ static ot_status check_design(const ot_graph *g)
     return OT_OK;
 }
 
-/* What holds for one size only, or is another way to write it. */
+/* What holds for one size only, or is another way to write it; NULL: nothing. */
+static const char *one_size_option(const ot_run_options *o)
+{
+    return o->n_shapes                                            ? "--shape"
+           : o->emit_engine                                       ? "--emit engine"
+           : o->runtime && strcmp(o->runtime, "onnxruntime") != 0 ? "another --runtime than onnxruntime"
+           : o->plan.memory_budget && !o->n_ranges                ? "--memory-budget without --range"
+           : o->plan.max_tensor                                   ? "--max-tensor"
+           : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED && o->plan.force_form != OT_FORM_STREAM
+               ? "another --form than loop-peeled and stream"
+               : NULL;
+}
+
 static ot_status check_dynamic(const ot_run *r)
 {
-    const ot_run_options *o = &r->options;
-    const char *other = o->n_shapes                                            ? "--shape"
-                        : o->emit_engine                                       ? "--emit engine"
-                        : o->runtime && strcmp(o->runtime, "onnxruntime") != 0 ? "another --runtime than onnxruntime"
-                        : o->plan.memory_budget && !o->n_ranges                ? "--memory-budget without --range"
-                        : o->plan.max_tensor                                   ? "--max-tensor"
-                        : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED && o->plan.force_form != OT_FORM_STREAM
-                            ? "another --form than loop-peeled and stream"
-                            : NULL;
+    const char *other = one_size_option(&r->options);
     if (other)
         return ot_fail(r->diag, OT_E_USAGE,
                        "--keep-dynamic does not go with %s, which is for one size: bind the dimensions with --shape instead",
@@ -197,9 +201,21 @@ static ot_status bind_design(ot_run *r)
     return ot_check_tile_ops(r->model->graph, NULL);
 }
 
+/* Where nobody says a word of sizes, free dimensions stay free, if a size can be found to plan for. */
+static ot_status choose_design(ot_run *r)
+{
+    const bool asked = r->options.keep_dynamic;
+    if (r->was_fixed || r->options.n_ranges > 0 || (!asked && (r->options.one_size || one_size_option(&r->options)))) return OT_OK;
+    r->guessed = false;
+    OT_TRY(ot_run_usual_design(r));
+    r->options.keep_dynamic |= r->guessed;
+    return OT_OK;
+}
+
 static ot_status pass_shapes(ot_run *r)
 {
     r->was_fixed = has_fixed_inputs(r->model->graph);
+    OT_TRY(choose_design(r));
     if (r->options.keep_dynamic) return bind_design(r);
     OT_TRY(ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes));
     r->model->pin_inputs = r->options.n_shapes > 0 && (r->model->resized || !has_spectral_node(r->model->graph));
@@ -372,6 +388,11 @@ static ot_status pass_results(ot_run *r)
     if (r->plan->is_split) r->plan->untiled = r->plan->whole; /* checked before: what the file takes is what people compare with */
     OT_TRY(ot_facts_from_plan(planned_graph(r), r->plan, &r->target, &r->options.plan, r->source.path, r->output,
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
+    if (r->planned) {
+        r->facts->design_guessed = r->guessed;
+        r->facts->design = ot_run_design_text(r, r->facts->arena);
+        if (!r->facts->design) return ot_fail_nomem(r->diag);
+    }
     if (r->options.n_ranges > 0) OT_TRY(ot_facts_add_range(r->facts, &r->range, r->diag));
     if (!r->facts->complete || !ot_plan_changes(r->plan)) return OT_OK;
     r->facts->command = ot_run_command_text(r, r->facts->arena);

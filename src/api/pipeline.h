@@ -26,7 +26,9 @@ typedef struct ot_run_options {
     const ot_range *
         ranges; /* [n_ranges] with keep_dynamic: sizes that the bound and the budget are for; the upper corner is the design where there is none */
     size_t n_ranges;
-    bool keep_dynamic; /* free dimensions stay free in what is written; planned at the design size */
+    bool
+        keep_dynamic; /* free dimensions stay free in what is written; planned at the design size. Set where nothing is said of sizes */
+    bool one_size; /* ... but here: what is free is not known then */
     ot_plan_options plan;
     const char
         *runtime;     /* who runs the model, by name (ot_target_set_runtime); NULL: the target's own, the engine with emit_engine */
@@ -54,6 +56,7 @@ typedef struct ot_run {
     ot_facts *facts;      /* after tile; complete with options.plan.detail */
     ot_range_facts range; /* after tile, where ranges are given; in the model's arena */
     bool was_fixed;       /* after tile: the file states all extents of its inputs */
+    bool guessed;         /* after tile: part of the design, or all of it, is a guess (usual_size.c) */
 } ot_run;
 
 /* Read the model: run->source. Fails as ot_import_file does; .ot files are parsed as text. */
@@ -68,10 +71,18 @@ ot_status ot_run_mark_operators(ot_run *run) OT_MUST_USE;
 /* Free what a run holds, not the run itself. */
 void ot_run_free(ot_run *run);
 
+/* ---- usual_size.c ---- */
+
+/* Complete the run's design by extents that inputs of such ranks usually have and the model takes: run->guessed. Nothing changes where none are
+ * found. In the model's arena. Requires load. Fails: OT_E_NOMEM. */
+ot_status ot_run_usual_design(ot_run *run) OT_MUST_USE;
+
 /* ---- command_line.c ---- */
 
 /* The command that tiles the run's model as the run did, in the arena; NULL: no memory. */
 const char *ot_run_command_text(const ot_run *run, ot_arena *a);
+/* The design size, "INPUT=D,D,... INPUT=...", likewise; "": none. */
+const char *ot_run_design_text(const ot_run *run, ot_arena *a);
 
 /* ---- text_file.c: .ot files ---- */
 

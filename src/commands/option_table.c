@@ -93,7 +93,7 @@ const option option_table[] = {
 
     {"shape", 0, "INPUT=D,D,...", SHAPE, NULL, 0, MODELS | RUNNERS, SIZES, "bind the dimensions of an input; repeatable"},
     {"keep-dynamic", 0, NULL, FLAG, NULL, AT(keep_dynamic), MODELS, SIZES,
-     "free dimensions stay free: one result for every size, planned at --design"},
+     "free dimensions stay free: one result for every size, planned at --design; so by default, where nothing is said of sizes"},
     {"design", 0, "INPUT=D,D,...", DESIGN, NULL, 0, MODELS, SIZES,
      "size of an input to plan for; repeatable, implies --keep-dynamic"},
     {"range", 0, "INPUT=D,LO:HI,...", RANGE, NULL, 0, MODELS, SIZES,

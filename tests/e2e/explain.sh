@@ -45,6 +45,8 @@ bash -c "${command/onnx-tile/$TOOL}" >"$tmp/out" 2>&1 || fail "$command: $(cat "
 # strange models
 printf 'model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,?,8]\n  %%y = Relu(%%x)\n  output %%y\n}\n' >free.ot
 expect 0 "$TOOL" explain free.ot
+grep -qF -- 'No size is given: this is for x=1,4096,8.' "$tmp/out" || fail "the size is not told: $(cat "$tmp/out")"
+expect 0 "$TOOL" explain free.ot --runtime openvino
 grep -qF -- '--shape x=1,?,8' "$tmp/out" || fail "the free input is not told: $(cat "$tmp/out")"
 printf 'model ir 8 opset 17\ngraph g {\n  input %%x : float32[1,8]\n  output %%x\n}\n' >none.ot
 expect 0 "$TOOL" explain none.ot

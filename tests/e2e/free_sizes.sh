@@ -40,8 +40,6 @@ for name, dims in (('free', ['n', 3, 'h', 'w']), ('fixed', [1, 3, 64, 64])):
     onnx.save(H.make_model(g, opset_imports=[H.make_opsetid('', 17)], ir_version=8), f'{sys.argv[1]}/{name}.onnx')
 PY
 free=$tmp/free.onnx out=$tmp/tiled.onnx design='x=1,3,256,256'
-expect 2 "$TOOL" "$free" -o "$out" --keep-dynamic
-says "give the size to plan for, --design x=D,D,..."
 expect 2 "$TOOL" "$tmp/fixed.onnx" -o "$out" --design x=1,3,64,64
 says "no dimension of the model's inputs is free"
 expect 2 "$TOOL" "$free" -o "$out" --design x=1,4,64,64
@@ -58,6 +56,64 @@ grep -q '"form": *"loop-peeled"' "$tmp/out" || fail "no region with free dimensi
 grep -q '"free_dims": *true' "$tmp/out" || fail "no word of free dimensions: $(head -c 600 "$tmp/out")"
 expect 0 "$TOOL" inspect "$free" --design "$design" --force --target cpu-generic --l2 64K
 grep -q 'for every size' "$tmp/out" || fail "inspect says nothing of free dimensions"
+
+# Nobody says a word of sizes: one that the model takes is planned for, and the file is for every size.
+"$PYTHON" - "$tmp" <<'PY'
+import sys
+import numpy as np
+import onnx
+from onnx import TensorProto as TP, helper as H, numpy_helper as NH
+def save(name, inputs, nodes, inits=(), types=TP.FLOAT):
+    made = [H.make_tensor_value_info('y', types, None)]
+    g = H.make_graph(nodes, name, [H.make_tensor_value_info(n, types, d) for n, d in inputs], made, list(inits))
+    onnx.save(H.make_model(g, opset_imports=[H.make_opsetid('', 17)], ir_version=8), f'{sys.argv[1]}/{name}.onnx')
+weight = lambda *dims: NH.from_array(np.full(dims, 0.1, 'f4'), 'w')
+conv = H.make_node('Conv', ['x', 'w'], ['c'], 'conv')
+relu = H.make_node('Relu', ['c'], ['y'], 'relu')
+save('grey', [('x', ['None'] * 4)], [conv, relu], [weight(4, 1, 3, 3)])                           # a name of all dimensions is none
+save('volume', [('x', ['n', 1, 'd', 'h', 'w'])], [conv, relu], [weight(4, 1, 3, 3, 3)])
+save('line', [('x', [None, 2, None])], [conv, relu], [weight(4, 2, 3)])
+save('tokens', [('x', ['n', 't']), ('z', ['n', 't'])], [H.make_node('Add', ['x', 'z'], ['y'])], (), TP.INT64)
+flat = NH.from_array(np.array([1, 4 * 222 * 222]), 'shape')
+save('only224', [('x', [None, 3, None, None])], [conv, H.make_node('Reshape', ['c', 'shape'], ['y'], 'flat')], [weight(4, 3, 3, 3), flat])
+save('large', [('x', [None, 256, None, None])], [conv, relu], [weight(512, 256, 1, 1)])               # half a GiB of 1024 x 1024
+save('nothing', [('x', None)], [H.make_node('Relu', ['x'], ['y'])])
+PY
+while read -r name usual; do
+    expect 0 "$TOOL" inspect "$tmp/$name.onnx" --json
+    grep -q "\"design\": *\"$usual\"" "$tmp/out" || fail "$name: not planned for $usual: $(grep -o '"design[^,]*,[^}]*' "$tmp/out" | head -c 200)"
+    grep -q '"design_guessed": *true' "$tmp/out" || fail "$name: no word that its size is a guess"
+done <<'SIZES'
+free x=1,3,1024,1024
+grey x=1,1,1024,1024
+volume x=1,1,128,128,128
+line x=1,2,4096
+tokens x=1,1024 z=1,1024
+only224 x=1,3,224,224
+large x=1,256,512,512
+SIZES
+expect 0 "$TOOL" inspect "$tmp/nothing.onnx" --json
+! grep -q '"design"' "$tmp/out" || fail "a size was found for an input without a rank"
+expect 2 "$TOOL" inspect "$tmp/nothing.onnx" --keep-dynamic
+says "give the size to plan for, --design x=D,D,..."
+for words in "--emit engine" "--runtime openvino" --verify; do # for one size: as the file states it
+    expect 0 "$TOOL" "$free" -o "$tmp/one.onnx" --json $words
+    ! grep -q '"design"' "$tmp/out" || fail "$words: free dimensions were kept"
+done
+expect 0 "$TOOL" "$free" -o "$tmp/default.onnx" --goal memory
+grep -q 'no size is given: planned for x=1,3,1024,1024 (--design' "$tmp/out" || fail "the table does not say what was planned for"
+"$PYTHON" - "$free" "$tmp/default.onnx" <<'PY' || fail "what is written by default is not the same at every size"
+import sys
+import numpy as np
+import onnx
+import onnxruntime as ort
+assert any(n.op_type == 'Loop' or n.op_type == 'If' for n in onnx.load(sys.argv[2]).graph.node), 'nothing is tiled'
+one, two = (ort.InferenceSession(p, providers=['CPUExecutionProvider']) for p in sys.argv[1:])
+for size in ((1, 3, 1024, 1024), (2, 3, 7, 9), (1, 3, 333, 1501), (3, 3, 64, 1)):
+    x = np.random.default_rng(7).random(size, 'f4')
+    a, b = (s.run(None, {'x': x})[0] for s in (one, two))
+    assert a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=1e-6), size
+PY
 
 # A plan is not made for its design alone: with half as many rows, the steps of eight that are as good at 526 rows take a third more than those of four.
 "$PYTHON" - "$tmp/up.onnx" <<'PY'

@@ -273,6 +273,8 @@ static void sample_peak(ot_facts *f, int variant)
     SAMPLE_SET(f, obstacles, obstacles);
     f->peak_region = variant == 0 ? 0 : OT_NONE;
     f->command = variant == 0 ? "onnx-tile 'a b.onnx' -o 'a b-tiled.onnx' --goal memory" : NULL;
+    f->design = variant == 0 ? "in=1,64,56,56" : ""; /* a free size in one of them */
+    f->design_guessed = variant == 0;
 }
 
 static void sample_maps(ot_facts *f)

@@ -239,6 +239,8 @@ typedef struct ot_facts {
     const char *output;  /* tiled model; NULL: none written */
     const char *target, *goal;
     const char *runtime; /* name of what the model is made for; "": of no model (plan-memory) */
+    const char *design;  /* with free dimensions, "INPUT=D,D,..." for each input: the size of all figures; else "" */
+    bool design_guessed; /* chosen, in part at least, because the caller gave none */
     int64_t fast_bytes;
     bool measured; /* there are times of bench */
     bool complete; /* everything that a report shows is here; else only what the terminal shows */

@@ -1,9 +1,13 @@
-/* The range of sizes as it is told (private to this folder, and the XML report). */
+/* Sizes as they are told: the design, a range (private to this folder, and the XML report). */
 #ifndef OT_FACTS_RANGE_H
 #define OT_FACTS_RANGE_H
 
 #include "base/json.h"
+#include "facts.h"
 #include "range/range.h"
+
+/* results_json.c: members "design" and "design_guessed" of the open object; none where all sizes are fixed. */
+void ot_design_put(const ot_facts *f, ot_json *j);
 
 /* Two lines, one for each form of the model. */
 void ot_range_print(const ot_range_facts *r, FILE *f);

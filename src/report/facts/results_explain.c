@@ -14,6 +14,7 @@
  */
 #include "facts.h"
 #include "facts_number.h"
+#include "facts_range.h"
 
 #include "base/json.h"
 
@@ -168,6 +169,8 @@ ot_status ot_explain_print(const ot_facts *f, FILE *out)
     fprintf(out, "%s for %s on %s\n\n", ot_fact_short(*f->model ? f->model : "model", 80, name),
             ot_fact_short(f->runtime, 28, runtime), ot_fact_short(f->target, 40, target));
     print_unknown(f, out);
+    if (f->design_guessed)
+        fprintf(out, "  No size is given: this is for %s. Yours: --design INPUT=D,D,... or --shape.\n\n", f->design);
     if (f->n_alive == 0) {
         fprintf(out, "  No tensor of a known size is made: there is nothing to tell.\n");
         return ferror(out) ? OT_E_SYSTEM : OT_OK;
@@ -228,6 +231,7 @@ ot_status ot_explain_json(const ot_facts *f, FILE *out)
     ot_json_put_int(&j, "fast_bytes", f->fast_bytes);
     ot_json_close(&j);
     ot_json_put_text(&j, "runtime", f->runtime);
+    ot_design_put(f, &j);
     ot_json_list(&j, "peak");
     for (uint32_t k = 0; k < f->n_peak; k++) {
         const ot_fact_entry *e = &f->peak[k];

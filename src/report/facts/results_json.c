@@ -5,6 +5,13 @@
 
 #include "base/json.h"
 
+void ot_design_put(const ot_facts *f, ot_json *j)
+{
+    if (!f->design || !*f->design) return;
+    ot_json_put_text(j, "design", f->design);
+    ot_json_put_truth(j, "design_guessed", f->design_guessed);
+}
+
 static void put_names(ot_json *j, const char *key, const ot_facts *f, const uint32_t *nodes, uint32_t n)
 {
     ot_json_list(j, key);
@@ -215,6 +222,7 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     ot_json_put_truth(&j, "in_branch", t->in_branch);
     if (t->late_from > 0) ot_json_put_int(&j, "late_weights_from_bytes", t->late_from);
     if (t->free_dims) ot_json_put_truth(&j, "free_dims", true);
+    ot_design_put(f, &j);
     if (f->range) ot_range_put(f->range, &j);
     ot_json_put_figure(&j, "benefit_s", before - after);
     ot_json_put_figure(&j, "benefit_seconds", before - after);

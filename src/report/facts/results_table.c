@@ -311,6 +311,14 @@ static void print_refused(const ot_facts *r, bool all, FILE *f)
         fprintf(f, "%*s       and %u others ('onnx-tile inspect' lists them)\n", MARGIN, "", r->n_refusals - shown);
 }
 
+static void print_design(const ot_facts *r, FILE *f)
+{
+    if (r->design_guessed)
+        fprintf(f, "\n%*sno size is given: planned for %s (--design INPUT=D,D,... says another, --shape pins one)\n", MARGIN, "",
+                r->design);
+    fprintf(f, "\n%*sfor every size: figures are those of the design size, tiles are counted when the model runs\n", MARGIN, "");
+}
+
 ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
 {
     print_headline(r, all, f);
@@ -318,9 +326,7 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
     OT_TRY(print_regions(r, all, f));
     OT_TRY(print_barriers(r, all, f));
     print_refused(r, all, f);
-    if (r->totals.free_dims)
-        fprintf(f, "\n%*sfor every size: figures are those of the design size, tiles are counted when the model runs\n", MARGIN,
-                "");
+    if (r->totals.free_dims) print_design(r, f);
     if (r->range) ot_range_print(r->range, f);
     if (r->totals.in_branch)
         fprintf(f, "\n%*sruns as a branch, in which %s keeps no second block of memory for the graph's tensors\n", MARGIN, "",

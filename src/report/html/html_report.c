@@ -196,6 +196,7 @@ static void put_header(html *h)
     html_open_class(h, "ul", "chips");
     put_chip(h, "target", f->target);
     if (f->kind != OT_FACTS_MEMORY) put_chip(h, "runtime", f->runtime);
+    if (f->design && *f->design) put_chip(h, f->design_guessed ? "planned for, as no size is given" : "planned for", f->design);
     if (f->fast_bytes > 0) {
         html_open(h, "li");
         html_leaf(h, "span", NULL, "fast memory");
