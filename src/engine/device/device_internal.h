@@ -37,7 +37,8 @@ struct dv_value {
     int64_t turn;        /* which are so many bytes apart */
     uint32_t born, last; /* units that touch it first and last */
     uint32_t item;       /* of the plan */
-    int64_t offset;      /* bytes in its memory */
+    uint32_t block;      /* of the weights' memory */
+    int64_t offset;      /* bytes in its memory, of weights in their block */
 };
 
 /* What moves between host and device while a loop runs: windows of an input, or tiles of a result. */
@@ -74,7 +75,7 @@ typedef struct dv_kernel {
     const char *name;   /* of its nodes' operators, for profiles */
     dv_arg *args;       /* [k->n_args] */
     uint32_t function;  /* of the session's program */
-    int64_t numbers_at; /* 32-bit numbers before its own in the weights' memory */
+    int64_t numbers_at; /* 32-bit numbers before its own in the table of all */
 } dv_kernel;
 
 typedef struct dv_unit {
@@ -137,8 +138,12 @@ struct dv_session {
     size_t n_functions, cap_functions;
     int32_t *numbers; /* [n_numbers] of all kernels */
     size_t n_numbers, cap_numbers;
-    int64_t numbers_offset, weight_bytes; /* in the weights' memory */
-    ot_dev_buffer weights, arena;
+    int64_t numbers_offset; /* in the last block of weights */
+    int64_t *block_bytes;   /* [n_blocks] of the weights' memory, as many as it takes where one buffer may not be as large */
+    uint32_t n_blocks, cap_blocks;
+    int64_t weight_bytes;   /* of all blocks */
+    ot_dev_buffer *weights; /* [n_blocks]; NULL: not yet */
+    ot_dev_buffer arena;
     ot_dev_queue queue, loads, stores; /* of kernels; of tiles that move, where there are some */
     bool streams;                      /* there are some */
     ot_dev_event last, stored;         /* the last command of `queue`, of `stores` */

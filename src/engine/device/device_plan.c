@@ -7,7 +7,7 @@
  *   b         .     |================|            .              [b  ]
  *
  * A body's arena is laid out for itself, and takes part in the plan of the graph as the scratch of its While. Constants and the numbers of
- * kernels lie in a memory of their own, which is written once.
+ * kernels lie in a memory of their own, which is written once: one block, or several where the device has none as large.
  */
 #include "device_internal.h"
 
@@ -132,17 +132,33 @@ static ot_status plan(dv_prog *q)
 
 /* ---- constants ---- */
 
+/* Room for so many bytes in the last block, or in a new one. */
+static ot_status put_constant(dv_session *s, int64_t bytes, uint32_t *block, int64_t *offset)
+{
+    const int64_t most = ot_device_about(s->dev)->allocation_most;
+    const size_t n = s->n_blocks;
+    size_t n_now = n, cap = s->cap_blocks;
+    if (n == 0 || (most > 0 && s->block_bytes[n - 1] > 0 && bytes > most - s->block_bytes[n - 1])) {
+        if (!OT_PUSH(s->a, s->block_bytes, n_now, cap, 0)) return ot_fail_nomem(s->s->d);
+        s->n_blocks = (uint32_t)n_now;
+        s->cap_blocks = (uint32_t)cap;
+    }
+    *block = s->n_blocks - 1;
+    *offset = s->block_bytes[*block];
+    s->block_bytes[*block] += bytes;
+    s->weight_bytes += bytes;
+    return OT_OK;
+}
+
 static ot_status plan_constants(dv_session *s)
 {
     int64_t bytes;
+    uint32_t last;
     for (size_t k = 0; k < s->n_constants; k++) {
         OT_TRY(bytes_of(s, s->constants[k], &bytes));
-        s->constants[k]->offset = s->weight_bytes;
-        s->weight_bytes += aligned(bytes);
+        OT_TRY(put_constant(s, aligned(bytes), &s->constants[k]->block, &s->constants[k]->offset));
     }
-    s->numbers_offset = s->weight_bytes;
-    s->weight_bytes += aligned(ot_max(4, (int64_t)(s->n_numbers * sizeof *s->numbers)));
-    return OT_OK;
+    return put_constant(s, aligned(ot_max(4, (int64_t)(s->n_numbers * sizeof *s->numbers))), &last, &s->numbers_offset);
 }
 
 ot_status dv_plan(dv_session *s)

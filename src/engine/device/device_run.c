@@ -65,15 +65,15 @@ static ot_status launch(const dv_at *r, const dv_kernel *k)
     ot_device_error e;
     char entry[32];
     uint32_t n = 0;
-    const ot_dev_slice weights = ot_dev_whole(s->dev, s->weights), arena = ot_dev_whole(s->dev, s->arena);
-    args[n++] = ot_dev_reads(weights);
+    const ot_dev_slice arena = ot_dev_whole(s->dev, s->arena);
+    args[n++] = ot_dev_reads(ot_dev_whole(s->dev, s->weights[s->n_blocks - 1]));
     args[n++] = skip(s, s->numbers_offset / (int64_t)sizeof(int32_t) + k->numbers_at);
     for (uint32_t j = 0; j < k->k->n_args; j++) {
         const dv_arg *a = &k->args[j];
         const dv_value *root = a->value;
         while (root->of) root = root->of;
         int64_t at = place_of(r, a->value, a->first + (a->moves ? a->moves[r->i] : 0));
-        const ot_dev_slice whole = root->memory == DV_WEIGHTS ? weights : arena;
+        const ot_dev_slice whole = root->memory == DV_WEIGHTS ? ot_dev_whole(s->dev, s->weights[root->block]) : arena;
         args[n++] = k->k->args[j].written ? ot_dev_writes(whole) : ot_dev_reads(whole);
         args[n++] = skip(s, at / (int64_t)ot_dtype_bytes(root->nd.dtype));
     }
@@ -248,13 +248,13 @@ ot_status dv_upload_weights(dv_session *s)
         const dv_value *x = s->constants[k];
         int64_t bytes;
         if (!ot_nd_bytes(x->nd.dtype, x->nd.rank, x->nd.dims, &bytes)) OT_BUG("an array of impossible size");
-        const ot_dev_slice to = {s->weights, x->offset, bytes};
+        const ot_dev_slice to = {s->weights[x->block], x->offset, bytes};
         if (bytes && x->plain)
             OT_TRY(upload_packed(s, x, &to));
         else if (bytes)
             OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, x->nd.data, NULL, &e, NULL), &e));
     }
-    const ot_dev_slice to = {s->weights, s->numbers_offset, (int64_t)(s->n_numbers * sizeof *s->numbers)};
+    const ot_dev_slice to = {s->weights[s->n_blocks - 1], s->numbers_offset, (int64_t)(s->n_numbers * sizeof *s->numbers)};
     if (s->n_numbers) OT_TRY(dv_told(s, ot_dev_upload(s->dev, s->queue, to, s->numbers, NULL, &e, NULL), &e));
     return finish(s);
 }

@@ -10,23 +10,32 @@ static ot_status new_buffer(dv_session *s, const char *name, int64_t bytes, ot_d
     return OT_OK;
 }
 
+static ot_status new_weights(dv_session *s)
+{
+    s->weights = OT_NEW_N(s->a, ot_dev_buffer, s->n_blocks);
+    if (!s->weights) return ot_fail_nomem(s->s->d);
+    for (uint32_t k = 0; k < s->n_blocks; k++) OT_TRY(new_buffer(s, "weights", s->block_bytes[k], &s->weights[k]));
+    return OT_OK;
+}
+
 /* What the model takes is there: said before anything is compiled. */
 static ot_status check_memory(const dv_session *s)
 {
-    char needs[32], weights[32], arena[32], has[32], block[32];
+    char needs[32], weights[32], arena[32], largest[32], has[32], block[32];
     const ot_device_usage u = ot_device_use(s->dev);
     const int64_t most = ot_device_about(s->dev)->allocation_most;
     const int64_t rest = u.budget - u.used, each = most > 0 ? ot_min(most, rest) : rest;
-    int64_t all;
+    int64_t all, one = s->top->arena_bytes; /* the largest block */
+    for (uint32_t k = 0; k < s->n_blocks; k++) one = ot_max(one, s->block_bytes[k]);
     if (!ot_add_i64(s->weight_bytes, s->top->arena_bytes, &all)) all = INT64_MAX;
-    if (all <= rest && s->weight_bytes <= each && s->top->arena_bytes <= each) return OT_OK;
-    return ot_fail(s->s->d, OT_E_BUDGET,
-                   "the model takes %s of device memory, %s of it weights and %s activations; %s are there, %s in one block; "
-                   "tiled with --emit engine --memory-budget it may take less",
-                   ot_format_bytes((double)all, needs, sizeof needs),
-                   ot_format_bytes((double)s->weight_bytes, weights, sizeof weights),
-                   ot_format_bytes((double)s->top->arena_bytes, arena, sizeof arena),
-                   ot_format_bytes((double)rest, has, sizeof has), ot_format_bytes((double)each, block, sizeof block));
+    if (all <= rest && one <= each) return OT_OK;
+    return ot_fail(
+        s->s->d, OT_E_BUDGET,
+        "the model takes %s of device memory, %s of it weights and %s activations, %s in one block; %s are there, %s in one block; "
+        "tiled with --emit engine --memory-budget it may take less",
+        ot_format_bytes((double)all, needs, sizeof needs), ot_format_bytes((double)s->weight_bytes, weights, sizeof weights),
+        ot_format_bytes((double)s->top->arena_bytes, arena, sizeof arena), ot_format_bytes((double)one, largest, sizeof largest),
+        ot_format_bytes((double)rest, has, sizeof has), ot_format_bytes((double)each, block, sizeof block));
 }
 
 /* The rules of the engine's form: every window lies inside its tensor, so that kernels need not look. */
@@ -64,7 +73,7 @@ static ot_status build(dv_session *s)
     if (s->streams) OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->loads), &e));
     if (s->streams) OT_TRY(dv_told(s, ot_dev_queue_new(s->dev, &e, &s->stores), &e));
     OT_TRY(dv_compile(s));
-    OT_TRY(new_buffer(s, "weights", s->weight_bytes, &s->weights));
+    OT_TRY(new_weights(s));
     OT_TRY(new_buffer(s, "activations", s->top->arena_bytes, &s->arena));
     return dv_upload_weights(s);
 }
@@ -80,7 +89,8 @@ static void free_session(void *state)
         if (queues[k].id) (void)!ot_dev_queue_free(s->dev, queues[k], &e);
     for (size_t k = 0; k < s->n_programs; k++) (void)!ot_dev_program_free(s->dev, s->programs[k], &e);
     if (s->arena.id) (void)!ot_dev_buffer_free(s->dev, s->arena, &e);
-    if (s->weights.id) (void)!ot_dev_buffer_free(s->dev, s->weights, &e);
+    for (uint32_t k = 0; s->weights && k < s->n_blocks; k++)
+        if (s->weights[k].id) (void)!ot_dev_buffer_free(s->dev, s->weights[k], &e);
     ot_arena_free(s->a);
 }
 
