@@ -93,5 +93,6 @@ const char *ot_run_design_text(const ot_run *r, ot_arena *a)
 {
     words w = {a, ""};
     for (size_t k = 0; k < r->options.n_design; k++) add_shape(&w, &r->options.design[k]);
+    for (size_t k = 0; k < r->options.n_shapes; k++) add_shape(&w, &r->options.shapes[k]);
     return w.text ? w.text + strspn(w.text, " ") : NULL;
 }

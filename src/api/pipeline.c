@@ -9,9 +9,8 @@
  * A new pass is one file and one line here. Letters are those of -d; the planner's own letters (A R
  * W D G) print from inside the plan pass.
  */
-#include "pipeline.h"
+#include "free_run.h"
 
-#include "analyse/free_dims.h"
 #include "engine/core/engine.h"
 #include "memory/memory.h"
 #include "rewrite/rewrite.h"
@@ -21,10 +20,6 @@
 
 #include <errno.h>
 #include <sys/stat.h>
-
-#define LARGER          8  /* times as long as the design are the free dimensions of the copy that shows tiles */
-#define LEAST_HALVED    32 /* rows: fewer are not halved */
-#define SEQUENCES_SINCE 13 /* opset */
 
 typedef enum stage { LOAD, TILE, REWRITE, SAVE } stage;
 
@@ -71,152 +66,12 @@ static bool has_fixed_inputs(const ot_graph *g)
     return true;
 }
 
-/* No input is left that has no size. */
-static ot_status check_design(const ot_graph *g)
-{
-    for (uint32_t k = 0; k < g->n_inputs; k++) {
-        const ot_value *v = &g->values[g->inputs[k]];
-        if (!v->init && v->is_tensor && !ot_value_is_static(v))
-            return ot_fail(g->model->diag, OT_E_USAGE,
-                           "--keep-dynamic: input '%.300s' has free dimensions: give the size to plan for, --design %.300s=D,D,...",
-                           v->name, v->name);
-    }
-    return OT_OK;
-}
-
-/* What holds for one size only, or is another way to write it; NULL: nothing. */
-static const char *one_size_option(const ot_run_options *o)
-{
-    return o->n_shapes                                            ? "--shape"
-           : o->emit_engine                                       ? "--emit engine"
-           : o->runtime && strcmp(o->runtime, "onnxruntime") != 0 ? "another --runtime than onnxruntime"
-           : o->plan.memory_budget && !o->n_ranges                ? "--memory-budget without --range"
-           : o->plan.max_tensor                                   ? "--max-tensor"
-           : o->plan.force_form && o->plan.force_form != OT_FORM_PEELED && o->plan.force_form != OT_FORM_STREAM
-               ? "another --form than loop-peeled and stream"
-               : NULL;
-}
-
-static ot_status check_dynamic(const ot_run *r)
-{
-    const char *other = one_size_option(&r->options);
-    if (other)
-        return ot_fail(r->diag, OT_E_USAGE,
-                       "--keep-dynamic does not go with %s, which is for one size: bind the dimensions with --shape instead",
-                       other);
-    return r->was_fixed ? ot_fail(r->diag, OT_E_USAGE, "--keep-dynamic: no dimension of the model's inputs is free") : OT_OK;
-}
-
-/* A copy of the model at a size, where it takes that; *out NULL: it does not. */
-static ot_status bind_copy(ot_run *r, const ot_shape_binding *bind, ot_model **out)
-{
-    ot_diag aside = {0};
-    OT_TRY(ot_model_clone(r->model, out));
-    (*out)->diag = &aside;
-    ot_status s = ot_infer_shapes((*out)->graph, bind, r->options.n_design);
-    if (s == OT_OK) s = ot_assure((*out)->graph, OT_P_ORDER | OT_P_USES);
-    (*out)->diag = r->diag;
-    if (s == OT_OK) return OT_OK;
-    ot_model_free(*out);
-    *out = NULL;
-    return s == OT_E_NOMEM ? ot_fail_nomem(r->diag) : OT_OK;
-}
-
-/* The extent of dimension d of an input at another size than the design's. *first: no free dimension but the batch was met yet. */
-static int64_t other_extent(const ot_run *r, ot_id v, uint32_t d, int64_t extent, bool larger, bool *first)
-{
-    if (!ot_axis_is_free(r->planned->graph, v, (int32_t)d)) return extent;
-    if (larger) return extent * LARGER;
-    const bool rows = *first && d > 0 && extent >= LEAST_HALVED;
-    if (d > 0) *first = false;
-    return rows ? extent / 2 : extent;
-}
-
-/* Copies at LARGER times the design size, where tiles are seen far from the ends of their axes, and with half as many rows (the first free
- * dimension behind the batch), which plans must not be bad at either. A model need not take them. */
-static ot_status bind_others(ot_run *r)
-{
-    const ot_run_options *o = &r->options;
-    ot_arena *a = r->model->arena;
-    for (int larger = 0; larger < 2; larger++) {
-        ot_shape_binding *bind = OT_NEW_N(a, ot_shape_binding, o->n_design + 1u);
-        if (!bind) return ot_fail_nomem(r->diag);
-        for (size_t k = 0; k < o->n_design; k++) {
-            const ot_id v = ot_value_find(r->model->graph, o->design[k].input);
-            int64_t *dims = OT_NEW_N(a, int64_t, o->design[k].rank + 1u);
-            bool first = true;
-            if (!dims) return ot_fail_nomem(r->diag);
-            for (uint32_t d = 0; d < o->design[k].rank; d++) dims[d] = other_extent(r, v, d, o->design[k].dims[d], larger, &first);
-            bind[k] = o->design[k];
-            bind[k].dims = dims;
-        }
-        OT_TRY(bind_copy(r, bind, larger ? &r->large : &r->small));
-    }
-    return OT_OK;
-}
-
-/* Without a design, plans are made for the largest size of the range. */
-static ot_status check_ranges(ot_run *r)
-{
-    ot_shape_binding *upper;
-    OT_TRY(ot_range_check(r->model->graph, r->options.ranges, r->options.n_ranges, r->model->arena, &upper));
-    if (r->options.n_design > 0) return OT_OK;
-    r->options.design = upper;
-    r->options.n_design = r->options.n_ranges;
-    return OT_OK;
-}
-
-/* Loops that hand sequences on are of opset 13. */
-static ot_status raise_for_loops(ot_run *r)
-{
-    OT_TRY(ot_infer_shapes(r->model->graph, NULL, 0));
-    OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
-    return ot_raise_operands(r->model);
-}
-
-/* Copies of the model at the design size and others, and what of the first holds there alone. */
-static ot_status bind_sizes(ot_run *r)
-{
-    const ot_run_options *o = &r->options;
-    OT_TRY(ot_model_clone(r->model, &r->planned));
-    OT_TRY(ot_infer_shapes(r->planned->graph, o->design, o->n_design));
-    OT_TRY(check_design(r->planned->graph));
-    OT_TRY(ot_assure(r->planned->graph, OT_P_ORDER | OT_P_USES));
-    OT_TRY(ot_infer_shapes(r->model->graph, NULL, 0));
-    OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
-    OT_TRY(ot_free_dims_set(r->model->graph, r->planned->graph, NULL));
-    OT_TRY(bind_others(r));
-    if (r->large) OT_TRY(ot_free_dims_set(r->model->graph, r->planned->graph, r->large->graph));
-    if (r->small) ot_free_dims_small(r->planned->graph, r->small->graph);
-    if (o->n_ranges > 0) ot_free_dims_bounded(r->planned->graph);
-    return OT_OK;
-}
-
-static ot_status bind_design(ot_run *r)
-{
-    OT_TRY(check_dynamic(r));
-    if (r->model->opset < SEQUENCES_SINCE) OT_TRY(raise_for_loops(r));
-    if (r->options.n_ranges > 0) OT_TRY(check_ranges(r));
-    OT_TRY(bind_sizes(r));
-    return ot_check_tile_ops(r->model->graph, NULL);
-}
-
-/* Where nobody says a word of sizes, free dimensions stay free, if a size can be found to plan for. */
-static ot_status choose_design(ot_run *r)
-{
-    const bool asked = r->options.keep_dynamic;
-    if (r->was_fixed || r->options.n_ranges > 0 || (!asked && (r->options.one_size || one_size_option(&r->options)))) return OT_OK;
-    r->guessed = false;
-    OT_TRY(ot_run_usual_design(r));
-    r->options.keep_dynamic |= r->guessed;
-    return OT_OK;
-}
-
 static ot_status pass_shapes(ot_run *r)
 {
     r->was_fixed = has_fixed_inputs(r->model->graph);
-    OT_TRY(choose_design(r));
-    if (r->options.keep_dynamic) return bind_design(r);
+    OT_TRY(ot_run_choose_design(r));
+    if (r->options.keep_dynamic) return ot_run_bind_design(r);
+    OT_TRY(ot_run_keep_pristine(r));
     OT_TRY(ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes));
     r->model->pin_inputs = r->options.n_shapes > 0 && (r->model->resized || !has_spectral_node(r->model->graph));
     return ot_check_tile_ops(r->model->graph, NULL);
@@ -293,60 +148,12 @@ static ot_status pass_plan(ot_run *r)
     return make_plan(r);
 }
 
-/* The free run's model with its normalisations [n] taken apart, in a run of its own, and its plan where that is better; else *p NULL. */
-static ot_status weigh_apart(const ot_run *r, const ot_norm *norms, uint32_t n, ot_run *apart, ot_plan **p)
-{
-    *apart = *r;
-    apart->model = apart->planned = apart->large = apart->small = NULL;
-    OT_TRY(ot_model_clone(r->model, &apart->model));
-    OT_TRY(ot_split_these(apart->model->graph, norms, n));
-    OT_TRY(bind_sizes(apart));
-    return ot_weigh_split_free(apart->planned->graph, &r->target, &r->options.plan, r->plan, p);
-}
-
-static void swap_models(ot_model **a, ot_model **b)
-{
-    ot_model *was = *a;
-    *a = *b;
-    *b = was;
-}
-
-/* With free dimensions, r's plan is replaced where the model with its normalisations taken apart has a better one; model and copies are then taken
- * apart, too. Not for a range: their parts have no bound. */
-static ot_status weigh_split_free(ot_run *r)
-{
-    ot_norm *norms;
-    uint32_t n;
-    ot_run apart = {0};
-    ot_plan *p = NULL;
-    if (r->options.n_ranges > 0 || r->target.bit_exact) return OT_OK;
-    OT_TRY(ot_split_find_free(r->planned->graph, r->model->graph, r->model->arena, &norms, &n));
-    if (n == 0) return OT_OK;
-    ot_status s = weigh_apart(r, norms, n, &apart, &p);
-    if (s == OT_OK && p) s = ot_split_these(r->model->graph, norms, n);
-    if (s == OT_OK && p) {
-        ot_plan_free(r->plan);
-        r->plan = p;
-        swap_models(&r->planned, &apart.planned);
-        swap_models(&r->large, &apart.large);
-        swap_models(&r->small, &apart.small);
-        swap_models(&r->apart, &apart.model);
-    } else if (p) {
-        ot_plan_free(p);
-    }
-    ot_model_free(apart.large);
-    ot_model_free(apart.small);
-    ot_model_free(apart.planned);
-    ot_model_free(apart.model);
-    return s;
-}
-
 static ot_status weigh(ot_run *r)
 {
     const bool pinned = is_pinned(r);
     if (has_budget(r) || has_range_budget(r)) return OT_OK;
     OT_TRY(ot_weigh_plan(planned_graph(r), &r->target, &r->options.plan, pinned, &r->plan));
-    if (r->planned) return weigh_split_free(r);
+    if (r->planned) return ot_run_weigh_apart(r);
     return ot_weigh_split(r->model->graph, &r->target, &r->options.plan, pinned, &r->plan);
 }
 
@@ -363,7 +170,8 @@ static ot_status narrow_again(ot_run *r)
 static ot_status pass_weigh(ot_run *r)
 {
     OT_TRY(weigh(r));
-    if (!r->narrow || ot_plan_changes(r->plan)) return OT_OK;
+    if (!r->narrow) return ot_run_weigh_free(r);
+    if (ot_plan_changes(r->plan)) return OT_OK;
     OT_TRY(narrow_again(r));
     return weigh(r);
 }
@@ -390,6 +198,7 @@ static ot_status pass_results(ot_run *r)
                               r->output ? OT_FACTS_OPTIMISE : OT_FACTS_INSPECT, &r->facts));
     if (r->planned) {
         r->facts->design_guessed = r->guessed;
+        r->facts->stays_free = r->sized != NULL;
         r->facts->design = ot_run_design_text(r, r->facts->arena);
         if (!r->facts->design) return ot_fail_nomem(r->diag);
     }
@@ -634,11 +443,13 @@ void ot_run_free(ot_run *run)
     ot_model_free(run->small);
     ot_model_free(run->planned);
     ot_model_free(run->apart);
+    ot_model_free(run->sized);
+    ot_model_free(run->pristine);
     ot_model_free(run->model);
     ot_target_free(&run->target);
     run->plan = NULL;
     run->narrow = NULL;
     run->facts = NULL;
-    run->planned = run->large = run->small = run->apart = NULL;
+    run->planned = run->large = run->small = run->apart = run->sized = run->pristine = NULL;
     run->model = NULL;
 }

@@ -28,7 +28,7 @@ typedef struct ot_run_options {
     size_t n_ranges;
     bool
         keep_dynamic; /* free dimensions stay free in what is written; planned at the design size. Set where nothing is said of sizes */
-    bool one_size; /* ... but here: what is free is not known then */
+    bool one_size; /* ... but here: the model is looked at, or runs, at one size alone */
     ot_plan_options plan;
     const char
         *runtime;     /* who runs the model, by name (ot_target_set_runtime); NULL: the target's own, the engine with emit_engine */
@@ -48,9 +48,13 @@ typedef struct ot_run {
     ot_model *model; /* after load */
     ot_model *
         planned; /* with keep_dynamic, after tile: a copy of `model` at the design size, which plan and facts speak of; else NULL */
-    ot_model *large;      /* the same at a larger size; NULL: the model does not take it */
-    ot_model *small;      /* at a smaller size, likewise */
-    ot_model *apart;      /* with normalisations taken apart, which these are copies of; NULL: they are of `model` */
+    ot_model *large;             /* the same at a larger size; NULL: the model does not take it */
+    ot_model *small;             /* at a smaller size, likewise */
+    ot_model *apart;             /* with normalisations taken apart, which these are copies of; NULL: they are of `model` */
+    const struct ot_norm *norms; /* [n_norms] that were; ids of the model before it */
+    uint32_t n_norms;
+    ot_model *pristine; /* a size was given: the model before it was bound; NULL: nobody will ask for it */
+    ot_model *sized; /* free dimensions stay free although a size was given: what `planned` and its like are copies of; else NULL */
     ot_graph *narrow;     /* half precision was made float32: the graph before; else NULL. In the model's arena */
     ot_plan *plan;        /* after tile */
     ot_facts *facts;      /* after tile; complete with options.plan.detail */
@@ -81,7 +85,7 @@ ot_status ot_run_usual_design(ot_run *run) OT_MUST_USE;
 
 /* The command that tiles the run's model as the run did, in the arena; NULL: no memory. */
 const char *ot_run_command_text(const ot_run *run, ot_arena *a);
-/* The design size, "INPUT=D,D,... INPUT=...", likewise; "": none. */
+/* The design size, or the one that was bound, "INPUT=D,D,... INPUT=...", likewise; "": none. */
 const char *ot_run_design_text(const ot_run *run, ot_arena *a);
 
 /* ---- text_file.c: .ot files ---- */

@@ -73,3 +73,31 @@ ot_status ot_model_clone(const ot_model *m, ot_model **out)
         ot_model_free(x);
     return s;
 }
+
+ot_status ot_model_restore(ot_model *m, const ot_model *clone)
+{
+    ot_graph *to = m->graph;
+    const ot_graph *from = clone->graph;
+    to->n_values = from->n_values; /* what was added is forgotten, but for its names */
+    memcpy(to->values, from->values, from->n_values * sizeof *to->values);
+    to->by_name = ot_map_new(m->arena);
+    bool ok = to->by_name != NULL;
+    for (uint32_t k = 0; ok && k < to->n_values; k++) ok = ot_map_put(to->by_name, to->values[k].name, k);
+    ok = ok && copy_nodes(to, from, m->arena);
+    to->n_inputs = from->n_inputs;
+    to->n_outputs = from->n_outputs;
+    to->inputs = from->inputs;
+    to->outputs = from->outputs;
+    ok = ok && copy_ids(m->arena, &to->inputs, to->n_inputs) && copy_ids(m->arena, &to->outputs, to->n_outputs);
+    m->opset = clone->opset;
+    m->pin_inputs = clone->pin_inputs;
+    m->resized = clone->resized;
+    m->splits = clone->splits;
+    m->n_splits = clone->n_splits;
+    m->repeats = clone->repeats;
+    m->n_repeats = clone->n_repeats;
+    to->props = 0;
+    if (!ok) return ot_fail_nomem(m->diag);
+    ot_confirm(to, from->props & OT_P_SHAPES);
+    return ot_assure(to, (from->props & OT_P_SHAPES) | OT_P_ORDER | OT_P_USES);
+}

@@ -337,6 +337,9 @@ void ot_model_free(ot_model *m);       /* accepts NULL */
 /* A copy of the model to try changes on; it borrows contents from m, which must outlive it, and cannot be exported. Keeps SHAPES,
  * establishes ORDER and USES. Caller frees. Fails: OT_E_NOMEM. (clone.c) */
 ot_status ot_model_clone(const ot_model *m, ot_model **out) OT_MUST_USE;
+/* m is again as it was when the clone, which nobody has changed, was taken of it. Ids that were added since are no more; their names stay
+ * reserved. Keeps SHAPES as they were then, establishes ORDER and USES. Fails: OT_E_NOMEM. (clone.c) */
+ot_status ot_model_restore(ot_model *m, const ot_model *clone) OT_MUST_USE;
 /* A new graph (a body when parent != NULL) in the model's arena. */
 ot_graph *ot_graph_new(ot_model *m, ot_graph *parent, const char *name) OT_MUST_USE;
 /* New value; `name` is borrowed and must not exist in the graph yet. rank -1: unknown shape.

@@ -138,4 +138,29 @@ steps=$("$PYTHON" -c 'import json, sys; print(*(t for r in json.load(sys.stdin)[
 [ "${steps:-0}" -ge 100 ] || fail "planned for one size alone: $steps steps"
 expect 0 "$TOOL" explain "$free" --design "$design" --target cpu-generic --l2 64K --force
 grep -q -- '--design x=1,3,256,256' "$tmp/out" || fail "explain gives another command: $(cat "$tmp/out")"
+
+# A size is given, and the model takes no more when it is not bound: it stays free. Rounding that is to be kept is asked of a size that is bound.
+expect 0 "$TOOL" "$tmp/up.onnx" -o "$tmp/stays.onnx" --goal memory --shape x=1,3,526,526 --threads 1 --json
+cp "$tmp/out" "$tmp/stays.json"
+expect 0 "$TOOL" "$tmp/up.onnx" -o "$tmp/pinned.onnx" --goal memory --shape x=1,3,526,526 --threads 1 --bit-exact --json
+"$PYTHON" - "$tmp" <<'PY' || fail "a size that is given: not the better of both"
+import json, sys
+import numpy as np
+import onnx
+import onnxruntime as ort
+tmp = sys.argv[1]
+told, pinned = json.load(open(f'{tmp}/stays.json')), json.load(open(f'{tmp}/out'))
+assert told['stays_free'] and told['design'] == 'x=1,3,526,526' and not told['design_guessed'], told.get('design')
+assert 'design' not in pinned, pinned['design']
+assert told['tiled']['growth_bytes'] <= 1.06 * pinned['tiled']['growth_bytes'], (told['tiled'], pinned['tiled'])
+dims = lambda name: [d.dim_value for d in onnx.load(f'{tmp}/{name}.onnx').graph.input[0].type.tensor_type.shape.dim]
+assert dims('stays') == [1, 3, 0, 0] and dims('pinned') == [1, 3, 526, 526], (dims('stays'), dims('pinned'))
+run = lambda name, x: ort.InferenceSession(f'{tmp}/{name}.onnx', providers=['CPUExecutionProvider']).run(None, {'x': x})[0]
+for size in (526, 96):
+    x = np.random.default_rng(7).random((1, 3, size, size), 'f4')
+    a, b = run('up', x), run('stays', x)
+    assert a.shape == b.shape and np.allclose(a, b, rtol=1e-4, atol=1e-5), size
+PY
+expect 0 "$TOOL" "$tmp/up.onnx" -o "$tmp/stays.onnx" --goal memory --shape x=1,3,526,526
+grep -q 'free dimensions stay free, planned for x=1,3,526,526' "$tmp/out" || fail "the table does not say that nothing is bound"
 finish

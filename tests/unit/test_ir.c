@@ -512,6 +512,39 @@ static void test_dot(void **state)
     ot_model_free(m);
 }
 
+/* What is done to a model after a clone of it was taken is undone: shapes, readers, nodes that went and came, names. */
+static void test_restore(void **state)
+{
+    (void)state;
+    ot_model *clone, *m = parse("model ir 8 opset 17 graph g { input %x : float32[?,3]\n init %w : float32[3]\n"
+                                "%y = Add(%x, %w)\n %z = Relu(%y)\n output %z\n }");
+    ot_graph *g = m->graph;
+    char *before = print(g);
+    const int32_t opset = m->opset;
+    assert_int_equal(ot_model_clone(m, &clone), OT_OK);
+    for (int again = 0; again < 2; again++) {
+        const ot_id x = ot_value_find(g, "x"), y = ot_value_find(g, "y"), z = ot_value_find(g, "z");
+        const ot_id added = ot_value_new(g, "added", OT_F32, 2, (const int64_t[]){2, 3});
+        assert_int_not_equal(added, OT_NONE);
+        assert_int_not_equal(ot_node_new(g, "Neg", "", "neg", &y, 1, &added, 1, NULL, 0), OT_NONE);
+        assert_int_equal(ot_replace_uses(g, y, added), OT_OK);
+        ot_node_remove(g, g->values[z].producer);
+        assert_int_equal(ot_value_set_shape(g, x, 2, (const int64_t[]){2, 3}), OT_OK);
+        m->opset = 13;
+        assert_int_equal(ot_model_restore(m, clone), OT_OK);
+        char *after = print(g);
+        assert_string_equal(after, before);
+        free(after);
+        assert_int_equal(m->opset, opset);
+        assert_int_equal(ot_value_find(g, "added"), OT_NONE);
+        check_order_and_uses(g);
+        assert_int_equal(ot_verify(g), OT_OK);
+    }
+    free(before);
+    ot_model_free(clone);
+    ot_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,7 +554,7 @@ int main(void)
         cmocka_unit_test(test_cycle),        cmocka_unit_test(test_undefined),
         cmocka_unit_test(test_opinfo),       cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_verify),       cmocka_unit_test(test_replace_in_body),
-        cmocka_unit_test(test_dot),
+        cmocka_unit_test(test_dot),          cmocka_unit_test(test_restore),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

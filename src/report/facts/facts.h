@@ -241,6 +241,7 @@ typedef struct ot_facts {
     const char *runtime; /* name of what the model is made for; "": of no model (plan-memory) */
     const char *design;  /* with free dimensions, "INPUT=D,D,..." for each input: the size of all figures; else "" */
     bool design_guessed; /* chosen, in part at least, because the caller gave none */
+    bool stays_free;     /* the caller bound that size; what is written does not */
     int64_t fast_bytes;
     bool measured; /* there are times of bench */
     bool complete; /* everything that a report shows is here; else only what the terminal shows */

@@ -395,6 +395,7 @@ static const fact_field REPORT_FIELDS[] = {ENUM(FACT_NAME, ot_facts, "kind", kin
                                            F(FACT_MAYBE, "runtime", runtime),
                                            F(FACT_MAYBE, "design", design),
                                            F(FACT_TRUTH, "design-guessed", design_guessed),
+                                           F(FACT_TRUTH, "stays-free", stays_free),
                                            F(FACT_MAYBE, "goal", goal),
                                            F(FACT_I64, "fast-bytes", fast_bytes),
                                            F(FACT_REGION, "peak-region", peak_region),

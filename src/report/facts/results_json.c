@@ -10,6 +10,7 @@ void ot_design_put(const ot_facts *f, ot_json *j)
     if (!f->design || !*f->design) return;
     ot_json_put_text(j, "design", f->design);
     ot_json_put_truth(j, "design_guessed", f->design_guessed);
+    ot_json_put_truth(j, "stays_free", f->stays_free);
 }
 
 static void put_names(ot_json *j, const char *key, const ot_facts *f, const uint32_t *nodes, uint32_t n)

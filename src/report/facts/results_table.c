@@ -316,6 +316,9 @@ static void print_design(const ot_facts *r, FILE *f)
     if (r->design_guessed)
         fprintf(f, "\n%*sno size is given: planned for %s (--design INPUT=D,D,... says another, --shape pins one)\n", MARGIN, "",
                 r->design);
+    if (r->stays_free)
+        fprintf(f, "\n%*sfree dimensions stay free, planned for %s: %s takes no more memory so, or less\n", MARGIN, "", r->design,
+                r->runtime);
     fprintf(f, "\n%*sfor every size: figures are those of the design size, tiles are counted when the model runs\n", MARGIN, "");
 }
 
