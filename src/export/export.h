@@ -54,8 +54,10 @@ ot_status ot_export_graph(ot_exporter *ex, const ot_graph *g, const Onnx__GraphP
 bool ot_export_changed(const ot_exporter *ex);
 /* export_node.c */
 ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n, const Onnx__NodeProto **out) OT_MUST_USE;
-/* A Constant node that makes value v (IR < 4 has no initializers apart from inputs). */
-ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__NodeProto **out) OT_MUST_USE;
+/* A Constant node that makes value v (IR < 4 has no initializers apart from inputs). Before opset 9 it makes floats alone: integers are written as
+ * float64, and *cast, else NULL, is the Cast behind it. */
+ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__NodeProto **out,
+                             const Onnx__NodeProto **cast) OT_MUST_USE;
 /* export_value.c */
 ot_status ot_export_tensor(ot_exporter *ex, const ot_tensor *t, const char *name, const Onnx__TensorProto **out) OT_MUST_USE;
 /* ValueInfoProto from name, type and shape. NULL when memory ran out. */

@@ -98,9 +98,10 @@ static ot_status add_outputs(builder *b)
 static ot_status add_constant(builder *b, const ot_value *v)
 {
     if (b->ex->m->ir_version < 4 && !v->is_input) {
-        const Onnx__NodeProto *n = NULL;
-        OT_TRY(ot_export_constant(b->ex, v, &n));
+        const Onnx__NodeProto *n = NULL, *cast = NULL;
+        OT_TRY(ot_export_constant(b->ex, v, &n, &cast));
         PUSH(b, node, n_node, cap_node, UNCONST(Onnx__NodeProto *, n));
+        if (cast) PUSH(b, node, n_node, cap_node, UNCONST(Onnx__NodeProto *, cast));
         return OT_OK;
     }
     const Onnx__TensorProto *t = NULL;

@@ -215,7 +215,10 @@ ot_status ot_export_node(ot_exporter *ex, const ot_graph *g, const ot_node *n, c
     return OT_OK;
 }
 
-ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__NodeProto **out)
+#define CONSTANT_SINCE 9                  /* opset: Constant makes all types */
+#define EXACT          ((int64_t)1 << 53) /* integers up to it are float64 */
+
+static ot_status constant_node(ot_exporter *ex, const char *name, const ot_tensor *value, const Onnx__NodeProto **out)
 {
     static const char op[] = "Constant", attr[] = "value";
     Onnx__NodeProto *p = OT_NEW(ex->a, Onnx__NodeProto);
@@ -224,7 +227,7 @@ ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__Nod
     char **output = OT_NEW(ex->a, char *);
     if (!p || !a || !attrs || !output) return ot_fail_nomem(ex->d);
     const Onnx__TensorProto *t;
-    OT_TRY(ot_export_tensor(ex, v->init, v->name, &t));
+    OT_TRY(ot_export_tensor(ex, value, name, &t));
     onnx__attribute_proto__init(a);
     a->name = UNCONST(char *, attr);
     a->has_type = 1;
@@ -232,7 +235,7 @@ ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__Nod
     a->t = UNCONST(Onnx__TensorProto *, t);
     onnx__node_proto__init(p);
     p->op_type = UNCONST(char *, op);
-    p->name = output[0] = UNCONST(char *, v->name);
+    p->name = output[0] = UNCONST(char *, name);
     p->n_output = 1;
     p->output = output;
     attrs[0] = a;
@@ -240,4 +243,72 @@ ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__Nod
     p->attribute = attrs;
     *out = p;
     return OT_OK;
+}
+
+/* t as float64; NULL: it is no int64 that is held here, or not as exact. *nomem: memory ran out. */
+static const ot_tensor *as_float64(ot_exporter *ex, const ot_tensor *t, bool *nomem)
+{
+    const size_t n = t->bytes / sizeof(int64_t);
+    *nomem = false;
+    if (t->dtype != OT_I64 || !t->data) return NULL;
+    ot_tensor *copy = ot_memdup(ex->a, t, sizeof *t);
+    double *to = OT_NEW_N(ex->a, double, n + 1);
+    *nomem = !copy || !to;
+    for (size_t k = 0; k < n && !*nomem; k++) {
+        int64_t x;
+        memcpy(&x, (const char *)t->data + k * sizeof x, sizeof x);
+        if (x > EXACT || x < -EXACT) return NULL;
+        to[k] = (double)x;
+    }
+    if (*nomem) return NULL;
+    copy->dtype = OT_F64;
+    copy->data = to;
+    copy->proto = NULL;
+    return copy;
+}
+
+/* A name like v's that the model has not. NULL: no memory. */
+static const char *float_name(ot_exporter *ex, const ot_value *v)
+{
+    const char *name = ot_format(ex->a, "%s/float64", v->name);
+    while (name && ot_map_get(ex->m->names, name) != OT_NONE) name = ot_format(ex->a, "%s_", name);
+    return name;
+}
+
+/* value = Cast(name) to its type. */
+static ot_status cast_node(ot_exporter *ex, const char *name, const ot_value *v, const Onnx__NodeProto **out)
+{
+    static const char op[] = "Cast";
+    const ot_attr to = ot_mk_int("to", (int64_t)v->dtype);
+    Onnx__NodeProto *p = OT_NEW(ex->a, Onnx__NodeProto);
+    Onnx__AttributeProto **attrs = OT_NEW(ex->a, Onnx__AttributeProto *);
+    char **ends = OT_NEW_N(ex->a, char *, 2);
+    const Onnx__AttributeProto *a = NULL;
+    if (!p || !attrs || !ends) return ot_fail_nomem(ex->d);
+    OT_TRY(export_attr(ex, &to, &a));
+    onnx__node_proto__init(p);
+    p->op_type = UNCONST(char *, op);
+    ends[0] = UNCONST(char *, name);
+    p->name = ends[1] = UNCONST(char *, v->name);
+    p->input = ends;
+    p->output = ends + 1;
+    p->n_input = p->n_output = 1;
+    attrs[0] = UNCONST(Onnx__AttributeProto *, a);
+    p->attribute = attrs;
+    p->n_attribute = 1;
+    *out = p;
+    return OT_OK;
+}
+
+ot_status ot_export_constant(ot_exporter *ex, const ot_value *v, const Onnx__NodeProto **out, const Onnx__NodeProto **cast)
+{
+    bool nomem = false;
+    const ot_tensor *floats = ex->m->opset > 0 && ex->m->opset < CONSTANT_SINCE ? as_float64(ex, v->init, &nomem) : NULL;
+    *cast = NULL;
+    if (nomem) return ot_fail_nomem(ex->d);
+    if (!floats) return constant_node(ex, v->name, v->init, out);
+    const char *name = float_name(ex, v);
+    if (!name) return ot_fail_nomem(ex->d);
+    OT_TRY(constant_node(ex, name, floats, out));
+    return cast_node(ex, name, v, cast);
 }

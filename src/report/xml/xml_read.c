@@ -297,7 +297,9 @@ static ot_status read_items(reader *r, const fact_struct *of, const xmlNode *lis
     for
         EACH(c, list)
         {
-            if (of->is_numbered && count_of(attribute(r, c, "id")) != k) return wrong(r, c, "is not numbered from 0 in order");
+            const char *id = of->is_numbered ? attribute(r, c, "id") : NULL;
+            if (r->status != OT_OK) return r->status;
+            if (of->is_numbered && count_of(id) != k) return wrong(r, c, "is not numbered from 0 in order");
             OT_TRY(read_struct(r, of, c, (char *)items + (size_t)k++ * of->size));
         }
     return r->status;
