@@ -192,8 +192,6 @@ ot_status ot_run_weigh_apart(ot_run *r)
     if (s == OT_OK && p) {
         r->norms = norms;
         r->n_norms = n;
-    }
-    if (s == OT_OK && p) {
         ot_plan_free(r->plan);
         r->plan = p;
         swap_models(&r->planned, &apart.planned);
@@ -292,8 +290,9 @@ ot_status ot_run_weigh_free(ot_run *r)
     if (!r->pristine || r->model->resized || strcmp(r->target.runtime->name, "onnxruntime") != 0) return OT_OK;
     ot_status s = start_free(r, &aside, &f);
     if (s == OT_OK) s = plan_free(&f);
-    if (s == OT_OK && is_better_free(r->plan, f.plan)) s = go_on_free(r, &f);
+    const bool goes_on = s == OT_OK && is_better_free(r->plan, f.plan);
     if (s != OT_OK && s != OT_E_NOMEM) s = OT_OK; /* not at every size, and the size is what was asked for */
+    if (goes_on) s = go_on_free(r, &f);
     if (f.plan) ot_plan_free(f.plan);
     ot_model_free(f.large);
     ot_model_free(f.small);
