@@ -9,12 +9,15 @@
 
 #include "analyse/free_dims.h"
 #include "import/model_io.h"
+#include "process/process.h"
+#include "rewrite/rewrite.h"
 #include "split/split.h"
 #include "weigh/weigh.h"
 
 #define LARGER          8    /* times as long as the design are the free dimensions of the copy that shows tiles */
 #define LEAST_HALVED    32   /* rows: fewer are not halved */
 #define SEQUENCES_SINCE 13   /* opset */
+#define WINS            0.88 /* of what the file takes in half precision, as of any untiled model (weigh/) */
 #define FREE_ABOUT      1.06 /* of a pinned plan: such took 11 % more than predicted in the median of ten models, free ones 5 % */
 
 /* No input is left that has no size. */
@@ -138,6 +141,44 @@ static ot_status bind_sizes(ot_run *r)
     return OT_OK;
 }
 
+ot_status ot_run_bind_again(ot_run *r)
+{
+    ot_model_free(r->large);
+    ot_model_free(r->small);
+    ot_model_free(r->planned);
+    r->planned = r->large = r->small = NULL;
+    return bind_sizes(r);
+}
+
+static ot_status widen_graph(ot_run *r)
+{
+    OT_TRY(ot_widen(r->model->graph, &r->narrow));
+    return r->narrow ? ot_widen_drop_casts(r->model->graph) : OT_OK;
+}
+
+ot_status ot_run_widen_free(ot_run *r)
+{
+    ot_process_figures file = {0};
+    if (ot_runtime_plays(r->target.runtime)) OT_TRY(ot_process_growth(r->planned->graph, r->target.runtime, false, &file));
+    r->file_growth = file.n_unknown == 0 ? file.growth : 0;
+    r->file_loaded = file.n_unknown == 0 ? file.loaded : 0;
+    OT_TRY(widen_graph(r));
+    return r->narrow ? ot_run_bind_again(r) : OT_OK;
+}
+
+void ot_run_tell_untiled(ot_run *r)
+{
+    if (r->file_growth == 0) return;
+    r->plan->untiled.growth_bytes = r->file_growth;
+    r->plan->untiled.loaded_bytes = r->file_loaded;
+}
+
+bool ot_run_wide_pays(const ot_run *r)
+{
+    return r->options.plan.goal != OT_GOAL_MEMORY || r->file_growth == 0 ||
+           (double)r->plan->tiled.growth_bytes <= WINS * (double)r->file_growth;
+}
+
 ot_status ot_run_bind_design(ot_run *r)
 {
     OT_TRY(check_dynamic(r));
@@ -248,9 +289,12 @@ static ot_status start_free(const ot_run *r, ot_diag *aside, ot_run *f)
 static ot_status plan_free(ot_run *f)
 {
     OT_TRY(ot_run_bind_design(f));
+    if (f->target.runtime->widens) OT_TRY(ot_run_widen_free(f));
     OT_TRY(ot_plan_graph(f->planned->graph, &f->target, &f->options.plan, &f->plan));
     OT_TRY(ot_weigh_plan(f->planned->graph, &f->target, &f->options.plan, false, &f->plan));
-    return ot_run_weigh_apart(f);
+    OT_TRY(ot_run_weigh_apart(f));
+    if (f->narrow) ot_run_tell_untiled(f);
+    return OT_OK;
 }
 
 /* By what the process takes; both within the time that is allowed. */
@@ -268,6 +312,12 @@ static ot_status go_on_free(ot_run *r, ot_run *f)
     if (r->model->opset < SEQUENCES_SINCE) OT_TRY(raise_for_loops(r));
     OT_TRY(ot_infer_shapes(r->model->graph, NULL, 0));
     OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
+    r->narrow = NULL;
+    if (f->narrow) { /* as the copy that was planned */
+        OT_TRY(widen_graph(r));
+        OT_TRY(ot_infer_shapes(r->model->graph, NULL, 0));
+        OT_TRY(ot_assure(r->model->graph, OT_P_ORDER | OT_P_USES));
+    }
     if (f->n_norms > 0) OT_TRY(ot_split_these(r->model->graph, f->norms, f->n_norms));
     ot_plan_free(r->plan);
     r->plan = f->plan;

@@ -111,13 +111,15 @@ static ot_range_case range_case(const ot_run *r)
 static bool may_widen(const ot_run *r)
 {
     const ot_plan_options *p = &r->options.plan;
-    return r->target.runtime->widens && !r->planned && !p->bit_exact && !p->memory_budget && !p->max_tensor && !p->force;
+    return r->target.runtime->widens && !p->bit_exact && !p->memory_budget && !p->max_tensor && !p->force &&
+           r->options.n_ranges == 0;
 }
 
 /* What is computed in half precision is planned, and written where something is tiled, in float32. */
 static ot_status widen(ot_run *r)
 {
     if (!may_widen(r)) return OT_OK;
+    if (r->planned) return ot_run_widen_free(r);
     OT_TRY(ot_widen(r->model->graph, &r->narrow));
     return r->narrow ? ot_infer_shapes(r->model->graph, r->options.shapes, r->options.n_shapes) : OT_OK;
 }
@@ -164,16 +166,19 @@ static ot_status narrow_again(ot_run *r)
     r->narrow = NULL;
     ot_plan_free(r->plan);
     r->plan = NULL;
+    if (r->planned) OT_TRY(ot_run_bind_again(r));
     return make_plan(r);
 }
 
 static ot_status pass_weigh(ot_run *r)
 {
     OT_TRY(weigh(r));
-    if (!r->narrow) return ot_run_weigh_free(r);
-    if (ot_plan_changes(r->plan)) return OT_OK;
-    OT_TRY(narrow_again(r));
-    return weigh(r);
+    if (r->planned && r->narrow) ot_run_tell_untiled(r);
+    if (r->narrow && (!ot_plan_changes(r->plan) || (r->planned && !ot_run_wide_pays(r)))) {
+        OT_TRY(narrow_again(r));
+        OT_TRY(weigh(r));
+    }
+    return ot_run_weigh_free(r);
 }
 
 static ot_status pass_plan_check(ot_run *r)

@@ -55,6 +55,8 @@ typedef struct ot_run {
     uint32_t n_norms;
     ot_model *pristine; /* a size was given: the model before it was bound; NULL: nobody will ask for it */
     ot_model *sized; /* free dimensions stay free although a size was given: what `planned` and its like are copies of; else NULL */
+    int64_t file_growth,
+        file_loaded;      /* with `narrow` and `planned`: what a process of the file, in half precision, takes; 0: not known */
     ot_graph *narrow;     /* half precision was made float32: the graph before; else NULL. In the model's arena */
     ot_plan *plan;        /* after tile */
     ot_facts *facts;      /* after tile; complete with options.plan.detail */

@@ -168,6 +168,37 @@ static ot_status widen_cast(ot_graph *g, ot_id id)
     return OT_OK;
 }
 
+/* Whether all that read v read it as an operand: no body does. */
+static bool is_read_plainly(const ot_graph *g, ot_id v)
+{
+    for (uint32_t k = 0; k < g->values[v].n_uses; k++) {
+        const ot_node *n = &g->nodes[g->values[v].uses[k]];
+        for (uint32_t j = 0; j < n->n_captured; j++)
+            if (n->captured[j] == v) return false;
+    }
+    return !g->values[v].is_output;
+}
+
+ot_status ot_widen_drop_casts(ot_graph *g)
+{
+    OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES));
+    for (uint32_t i = 0; i < g->n_order; i++) {
+        const ot_id id = g->order[i];
+        const ot_node *n = &g->nodes[id];
+        if (n->op != OT_OP_Cast || n->is_static || ot_attr_int(n, "to", 0) != OT_F32 || n->n_in != 1 || n->n_out != 1) continue;
+        const ot_id from = n->in[0], to = n->out[0];
+        if (g->values[from].dtype != OT_F32 || !is_read_plainly(g, to)) continue;
+        for (uint32_t k = 0; k < g->values[to].n_uses; k++) {
+            ot_node *reader = &g->nodes[g->values[to].uses[k]];
+            for (uint32_t j = 0; j < reader->n_in; j++)
+                if (reader->in[j] == to) reader->in[j] = from;
+            reader->proto = NULL;
+        }
+        ot_node_remove(g, id);
+    }
+    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+}
+
 /* Constants of half precision that nobody reads any more are not written. Requires USES. */
 static void drop_unread(ot_graph *g, const ot_id *wide, uint32_t n_values)
 {

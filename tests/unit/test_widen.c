@@ -52,6 +52,39 @@ static const ot_node *maker(const ot_graph *g, ot_id v)
 #define WEIGHT "  init %w : float16[4,4,3,3] = random 1\n"
 #define CONV   "  %c = Conv(%x, %w) {pads=[1, 1, 1, 1]}\n"
 
+static uint32_t count_casts(const ot_graph *g)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < g->n_order; k++) n += g->nodes[g->order[k]].op == OT_OP_Cast;
+    return n;
+}
+
+/* Casts that follow each other, that a result is made by, and that readers of two kinds share. */
+static void casts_with_nothing_to_do_go(void **state)
+{
+    (void)state;
+    ot_model *m = model_of(HEAD INPUT WEIGHT CONV
+                           "  %f = Cast(%c) {to=1}\n  %r = Relu(%f)\n  %h = Cast(%r) {to=10}\n  %i = Cast(%h) {to=1}\n"
+                           "  %a = Add(%i, %f)\n  %z = Add(%h, %c)\n  output %a\n  output %z\n}\n");
+    ot_graph *g = m->graph, *before;
+    char *was = text_of(g);
+    assert_int_equal(ot_widen(g, &before), OT_OK);
+    assert_non_null(before);
+    assert_int_equal(ot_widen_drop_casts(g), OT_OK);
+    assert_int_equal(ot_verify(g), OT_OK);
+    assert_int_equal(count_casts(g), 2); /* of x, and of z */
+    const ot_id conv = maker(g, value(g, "r"))->in[0], relu = value(g, "r");
+    assert_int_equal(maker(g, conv)->op, OT_OP_Conv);
+    assert_int_equal(maker(g, value(g, "a"))->in[0], relu);
+    assert_int_equal(maker(g, value(g, "a"))->in[1], conv);
+    assert_int_equal(ot_widen_undo(g, before), OT_OK);
+    char *now = text_of(g);
+    assert_string_equal(now, was);
+    free(now);
+    free(was);
+    ot_model_free(m);
+}
+
 static void all_between_the_casts_is_float32(void **state)
 {
     (void)state;
@@ -134,7 +167,8 @@ static void some_graphs_stay(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_between_the_casts_is_float32),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(casts_with_nothing_to_do_go),
+                                       cmocka_unit_test(all_between_the_casts_is_float32),
                                        cmocka_unit_test(constants_keep_their_numbers), cmocka_unit_test(some_graphs_stay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
