@@ -159,11 +159,13 @@ static ot_status widen_graph(ot_run *r)
 ot_status ot_run_widen_free(ot_run *r)
 {
     ot_process_figures file = {0};
-    if (ot_runtime_plays(r->target.runtime)) OT_TRY(ot_process_growth(r->planned->graph, r->target.runtime, false, &file));
+    OT_TRY(widen_graph(r));
+    if (!r->narrow) return OT_OK;
+    if (ot_runtime_plays(r->target.runtime)) /* the copies are still as the file is */
+        OT_TRY(ot_process_growth(r->planned->graph, r->target.runtime, false, &file));
     r->file_growth = file.n_unknown == 0 ? file.growth : 0;
     r->file_loaded = file.n_unknown == 0 ? file.loaded : 0;
-    OT_TRY(widen_graph(r));
-    return r->narrow ? ot_run_bind_again(r) : OT_OK;
+    return ot_run_bind_again(r);
 }
 
 void ot_run_tell_untiled(ot_run *r)
