@@ -111,7 +111,12 @@ static inline bool ot_form_gathers(ot_form f) { return f == OT_FORM_PEELED || f 
 #define OT_NEEDS_MOVING_GATHER 32u  /* Gather by a list of indices that differs from iteration to iteration (before opset 10) */
 #define OT_NEEDS_GROUP_NORM    64u  /* a body with GroupNormalization */
 #define OT_NEEDS_UNEVEN_POOL   128u /* an AveragePool that counts padding, in a tile that has more of it behind than in front */
-#define OT_NEEDS_ALL           255u
+#define OT_NEEDS_LONG_SUM \
+    256u /* an InstanceNormalization of large maps that are joined from tiles, in other layouts than untiled */
+#define OT_NEEDS_ALL 511u
+
+/* From so many numbers of a map on, a sum of one after the other shows in a network's results (quirk LONG_SUM). */
+bool ot_is_long_sum(const ot_graph *g, const ot_node *n);
 
 /* What the region asks when it is written in form f, for which t is prepared. Fails: OT_E_NOMEM. */
 ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs) OT_MUST_USE;

@@ -83,6 +83,33 @@ static bool has_uneven_pool(const ot_form_tiles *t)
     return false;
 }
 
+#define LONG_SUM (1 << 16)
+
+bool ot_is_long_sum(const ot_graph *g, const ot_node *n)
+{
+    int64_t elems;
+    if (n->op != OT_OP_InstanceNormalization || n->n_in == 0 || n->in[0] == OT_NONE) return false;
+    const ot_value *x = &g->values[n->in[0]];
+    if (x->rank <= 2 || !ot_value_is_static(x) || !ot_value_elems(x, &elems) || elems == 0) return false;
+    return elems / x->dims[0] / x->dims[1] >= LONG_SUM;
+}
+
+/* What the region joins is summed up so outside of it, or tiles of channels are, inside. */
+static bool has_long_sum(const ot_form_tiles *t)
+{
+    const ot_region *r = t->r;
+    for (uint32_t k = 0; k < r->n_nodes; k++)
+        if (ot_is_long_sum(t->g, &t->g->nodes[r->nodes[k].node])) return true;
+    for (uint32_t v = r->n_inputs; v < r->n_values; v++) {
+        const ot_value *x = &t->g->values[r->values[v].value];
+        for (uint32_t u = 0; r->values[v].is_output && u < x->n_uses; u++) {
+            const ot_node *n = &t->g->nodes[x->uses[u]];
+            if (ot_is_long_sum(t->g, n) && n->in[0] == r->values[v].value) return true;
+        }
+    }
+    return false;
+}
+
 /* Windows of cut inputs move with the iteration, by Gather where Slice cannot. */
 static unsigned loop_needs(const ot_graph *g)
 {
@@ -94,6 +121,7 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
     const ot_graph *g = t->g;
     bool captured = f == OT_FORM_PEELED, has_scan = g->model->opset >= OT_SCAN_SINCE;
     *needs = f != OT_FORM_WHILE && f != OT_FORM_NONE && has_uneven_pool(t) ? OT_NEEDS_UNEVEN_POOL : 0;
+    if (f != OT_FORM_WHILE && f != OT_FORM_NONE && has_long_sum(t)) *needs |= OT_NEEDS_LONG_SUM;
     if (f == OT_FORM_UNROLLED || f == OT_FORM_WHILE || f == OT_FORM_NONE) return OT_OK;
     if (f == OT_FORM_STREAM || (f == OT_FORM_PEELED && ot_sequence_fits(g, t->r))) {
         *needs |= loop_needs(g) | OT_NEEDS_SEQUENCE;
@@ -111,9 +139,9 @@ ot_status ot_form_needs(const ot_form_tiles *t, ot_form f, unsigned *needs)
 
 ot_why ot_needs_refusal(unsigned lacking)
 {
-    static const ot_why whys[] = {OT_WHY_RUNS_NO_LOOP,         OT_WHY_RUNS_NO_SEQUENCE,   OT_WHY_RUNS_NO_SCAN,
-                                  OT_WHY_RUNS_NO_SCAN_CAPTURE, OT_WHY_RUNS_NO_SCAN_AXES,  OT_WHY_RUNS_NO_MOVING_GATHER,
-                                  OT_WHY_RUNS_NO_GROUP_NORM,   OT_WHY_RUNS_NO_UNEVEN_POOL};
+    static const ot_why whys[] = {OT_WHY_RUNS_NO_LOOP,         OT_WHY_RUNS_NO_SEQUENCE,    OT_WHY_RUNS_NO_SCAN,
+                                  OT_WHY_RUNS_NO_SCAN_CAPTURE, OT_WHY_RUNS_NO_SCAN_AXES,   OT_WHY_RUNS_NO_MOVING_GATHER,
+                                  OT_WHY_RUNS_NO_GROUP_NORM,   OT_WHY_RUNS_NO_UNEVEN_POOL, OT_WHY_RUNS_NO_LONG_SUM};
     for (uint32_t k = 0; k < sizeof whys / sizeof *whys; k++)
         if ((lacking >> k & 1u) != 0) return whys[k];
     return OT_WHY_NONE;

@@ -8,14 +8,14 @@
 #include "contest.h"
 
 #include "analyse/quirks.h"
+#include "region/forms.h"
 #include "rewrite/rewrite.h"
 #include "split/split.h"
 
 #include <math.h>
 
-#define LESS         0.98      /* of what the other plan takes: no difference is worth another rounding */
-#define WINS         0.88      /* of the untiled model's growth, as for other plans */
-#define LONG_SUM     (1 << 16) /* numbers of a map: from here on a sum of one after the other shows in a network's results */
+#define LESS         0.98 /* of what the other plan takes: no difference is worth another rounding */
+#define WINS         0.88 /* of the untiled model's growth, as for other plans */
 #define TIME_ABOUT   1e-9
 #define BYTE_SECONDS 5e-10
 #define LARGE        0.1 /* of the untiled model's peak: only values of that size weigh, in one of the plans */
@@ -307,12 +307,7 @@ static bool differs_apart(const ot_graph *g, uint32_t by)
 {
     for (uint32_t k = 0; k < g->n_order; k++) {
         const ot_node *n = &g->nodes[g->order[k]];
-        if (!ot_quirk_hits(OT_QUIRK_LONG_SUM, by, n->op_type) || n->n_in == 0 || n->in[0] == OT_NONE) continue;
-        const ot_value *x = &g->values[n->in[0]];
-        int64_t elems;
-        if (x->rank > 2 && x->dims[0] > 0 && x->dims[1] > 0 && ot_value_elems(x, &elems) &&
-            elems / x->dims[0] / x->dims[1] >= LONG_SUM)
-            return true;
+        if (ot_quirk_hits(OT_QUIRK_LONG_SUM, by, n->op_type) && ot_is_long_sum(g, n)) return true;
     }
     return false;
 }

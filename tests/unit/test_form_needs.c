@@ -29,6 +29,10 @@ typedef struct rig {
     "graph g {\n input %x : float32[1,32,8]\n" \
     " input %k : float32[1,8,6]\n"             \
     " %a = Relu(%x)\n %y = MatMul(%a, %k)\n output %y\n}\n"
+/* A normalisation of maps of 256 x `rows` numbers, behind what is cut. */
+#define SUMMED(rows)                                                                              \
+    "graph g {\n input %x : float32[1,2," #rows ",256]\n init %w : float32[2,2,1,1] = random 1\n" \
+    " init %s : float32[2] = random 2\n %y = Conv(%x, %w)\n %n = InstanceNormalization(%y, %s, %s)\n output %n\n}\n"
 /* A weight that the caller may put another in the place of is no constant. */
 #define OVERRIDABLE                              \
     "graph g {\n input %x : float32[1,32,8]\n"   \
@@ -131,6 +135,10 @@ static void forms_say_what_they_need(void **state)
     assert_int_equal(needs_of(counted, 17, 1, height, five, OT_FORM_LOOP), OT_NEEDS_UNEVEN_POOL | OT_NEEDS_LOOP);
     assert_int_equal(needs_of(POOLS("count_include_pad=1, pads=[1,1,0,1]"), 17, 1, height, three, OT_FORM_UNROLLED), 0);
     assert_int_equal(needs_of(POOLS("pads=[1,1,1,1]"), 17, 1, height, three, OT_FORM_UNROLLED), 0);
+    const uint32_t strips[] = {16}, half[] = {8};
+    assert_int_equal(needs_of(SUMMED(256), 17, 1, height, strips, OT_FORM_UNROLLED), OT_NEEDS_LONG_SUM);
+    assert_int_equal(needs_of(SUMMED(256), 17, 1, height, strips, OT_FORM_LOOP), OT_NEEDS_LOOP | OT_NEEDS_LONG_SUM);
+    assert_int_equal(needs_of(SUMMED(255), 17, 1, height, half, OT_FORM_UNROLLED), 0);
     assert_int_equal(ot_needs_refusal(0), OT_WHY_NONE);
     assert_int_equal(ot_needs_refusal(OT_NEEDS_UNEVEN_POOL), OT_WHY_RUNS_NO_UNEVEN_POOL);
 }

@@ -67,7 +67,7 @@ static const ot_op KEEPS[] = {OT_OP_MaxPool, OT_OP_AveragePool, OT_OP_GlobalAver
         .region_overhead = 10e-6,                                                                                                       \
         .forms = OT_FORM_BIT(OT_FORM_SCAN) | OT_FORM_BIT(OT_FORM_UNROLLED) | OT_FORM_BIT(OT_FORM_LOOP) | OT_FORM_BIT(OT_FORM_PRESCAN),  \
         /* Measured: sequences give wrong shapes without a word, the rest is refused on loading. */                                     \
-        .cannot = OT_NEEDS_SEQUENCE | OT_NEEDS_SCAN_CAPTURE | OT_NEEDS_SCAN_AXES | OT_NEEDS_GROUP_NORM,                                 \
+        .cannot = OT_NEEDS_SEQUENCE | OT_NEEDS_SCAN_CAPTURE | OT_NEEDS_SCAN_AXES | OT_NEEDS_GROUP_NORM | OT_NEEDS_LONG_SUM,                                 \
         .written_most = 32,                                                                                                             \
         .motion = OT_MOTION_COPIED,                                                                                                     \
         /* Measured: bytes held, on three convolutions of 64 channels; bytes moved, by the time that Slice, Gather, Transpose and Concat\

@@ -55,7 +55,7 @@ const ot_runtime ot_runtime_loop = {ANYWHERE,
                                     .summary = "runtimes that take Loop, and neither Scan nor sequences: MNN, OpenCV, TensorRT",
                                     .forms = OT_FORM_BIT(OT_FORM_UNROLLED) | OT_FORM_BIT(OT_FORM_LOOP),
                                     .cannot = OT_NEEDS_SEQUENCE | OT_NEEDS_SCAN | OT_NEEDS_SCAN_CAPTURE | OT_NEEDS_SCAN_AXES |
-                                              OT_NEEDS_MOVING_GATHER | OT_NEEDS_UNEVEN_POOL,
+                                              OT_NEEDS_MOVING_GATHER | OT_NEEDS_UNEVEN_POOL | OT_NEEDS_LONG_SUM,
                                     .looped_borders = true,
                                     .written_most = 32};
 const ot_runtime ot_runtime_portable = {ANYWHERE,
