@@ -43,6 +43,7 @@ static void put_device(ot_json *j, const ot_device_facts *x)
     ot_json_put_int(j, "granule_bytes", x->granule);
     ot_json_put_int(j, "cache_line_bytes", x->cache_line);
     ot_json_put_int(j, "cache_bytes", x->cache_bytes);
+    ot_json_put_int(j, "vector_floats", x->vector_floats);
     ot_json_close(j);
 }
 

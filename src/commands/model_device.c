@@ -39,6 +39,9 @@ static void print_layouts(const ot_device_layouts *v, const char *indent, FILE *
     fprintf(f, "%s         layouts: %u constants packed, %s, %s of it filled up; elements spread in %u of %u kernels\n", indent,
             v->n_packed, ot_format_bytes((double)v->packed_bytes, a, sizeof a), ot_format_bytes((double)v->filled, b, sizeof b),
             v->n_spread, v->n_analysed);
+    if (v->n_blocked)
+        fprintf(f, "%s         %u activations in blocks of %u channels, %s of them in all\n", indent, v->n_blocked, v->layout.block,
+                ot_format_bytes((double)v->blocked_bytes, a, sizeof a));
     fprintf(f, "%s         transactions of %u bytes, of each of these once: %.3g predicted, %.3g without layouts (x%.2f)\n", indent,
             v->layout.sector, v->transactions, v->transactions_plain, v->transactions / v->transactions_plain);
 }
@@ -72,6 +75,9 @@ static void put_layouts(const ot_device_layouts *v, ot_json *j)
     ot_json_put_int(j, "packed_constants", v->n_packed);
     ot_json_put_int(j, "packed_bytes", v->packed_bytes);
     ot_json_put_int(j, "filled_bytes", v->filled);
+    ot_json_put_int(j, "block", v->layout.block);
+    ot_json_put_int(j, "blocked_activations", v->n_blocked);
+    ot_json_put_int(j, "blocked_bytes", v->blocked_bytes);
     ot_json_put_int(j, "kernels", v->n_kernels);
     ot_json_put_int(j, "kernels_analysed", v->n_analysed);
     ot_json_put_int(j, "kernels_spread", v->n_spread);
@@ -256,9 +262,11 @@ ot_status ot_model_device_facts(const ot_model_device *x, const ot_session *s, c
                              .n_host = v.n_host,
                              .n_launches = v.n_launches,
                              .n_packed = v.layouts.n_packed,
+                             .n_blocked = v.layouts.n_blocked,
                              .n_spread = v.layouts.n_spread,
                              .packed_bytes = v.layouts.packed_bytes,
                              .filled = v.layouts.filled,
+                             .blocked_bytes = v.layouts.blocked_bytes,
                              .transactions = analysed ? v.layouts.transactions : OT_ABSENT,
                              .transactions_plain = analysed ? v.layouts.transactions_plain : OT_ABSENT,
                              .transactions_ideal = analysed ? v.layouts.transactions_ideal : OT_ABSENT};

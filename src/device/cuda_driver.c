@@ -42,6 +42,7 @@ static void ask(const cuda_api *cu, int device, uint32_t number, ot_device_facts
     f->cache_line = 128;
     f->cache_bytes = ask_int(cu, device, CU_L2_BYTES);
     f->units = (uint32_t)ask_int(cu, device, CU_UNITS);
+    f->vector_floats = 1;
     f->items_most = (uint32_t)ask_int(cu, device, CU_ITEMS_MOST);
 }
 

@@ -65,10 +65,12 @@ typedef struct ot_device_facts {
     int64_t cache_line;                  /* bytes; 0: unknown */
     int64_t cache_bytes;                 /* of the cache before the device's memory; 0: unknown */
     uint32_t units;                      /* compute units */
-    uint32_t items_most;                 /* work-items of a work-group */
-    uint32_t groups_most;                /* work-groups along an axis */
-    uint32_t slices_most;                /* arguments of a kernel that are slices */
-    int64_t steps_most;                  /* iterations of all loops of a work-item; 0: as many as it takes */
+    uint32_t
+        vector_floats;   /* float32 of a register that a work-item's vectors are kept in; 1: work-items are the lanes, or unknown */
+    uint32_t items_most; /* work-items of a work-group */
+    uint32_t groups_most; /* work-groups along an axis */
+    uint32_t slices_most; /* arguments of a kernel that are slices */
+    int64_t steps_most;   /* iterations of all loops of a work-item; 0: as many as it takes */
 } ot_device_facts;
 
 typedef struct ot_device_list {

@@ -135,6 +135,8 @@ static void ask(const opencl_api *cl, cl_device_id id, uint32_t number, ot_devic
     f->cache_line = ask_int(cl, id, CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE);
     f->cache_bytes = ask_long(cl, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
     f->units = ask_int(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    f->vector_floats = ask_int(cl, id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+    if (f->vector_floats == 0) f->vector_floats = 1;
     f->items_most = (uint32_t)items;
 }
 

@@ -156,6 +156,7 @@ static void ask(const vulkan_api *vk, VkPhysicalDevice physical, uint32_t number
     f->alignment = ot_max(4, (int64_t)l->minStorageBufferOffsetAlignment);
     f->granule = ot_max(1, (int64_t)l->nonCoherentAtomSize);
     f->units = 1; /* Vulkan does not say */
+    f->vector_floats = 1;
     f->items_most = l->maxComputeWorkGroupInvocations;
     f->groups_most = l->maxComputeWorkGroupCount[0];
     /* Mesa's llvmpipe ends the loops of a shader after so many iterations, without a word (measured: products of depth 65000, 70000) */

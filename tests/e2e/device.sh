@@ -114,7 +114,7 @@ run_on() {
     grep -q "9 nodes on the device, 0 on the host" "$tmp/out" || fail "nodes: $(cat "$tmp/out")"
     expect 0 "$TOOL" "$tmp/net.ot" -o "$tmp/tiled.onnx" --emit engine --force --l2 64K -q
     expect 0 "$TOOL" run "$tmp/tiled.onnx" --device "$api" --json --output-dir "$tmp/tiled"
-    expect 0 "$PYTHON" - "$tmp" "$tmp/out" <<'PY'
+    expect 0 "$PYTHON" - "$tmp" "$tmp/out" "$api" <<'PY'
 import json, sys
 import numpy as np
 tmp, tiled = sys.argv[1], json.load(open(sys.argv[2]))['device']
@@ -132,7 +132,9 @@ assert untiled['uploaded_bytes'] == 3 * 64 * 64 * 4 <= tiled['uploaded_bytes'], 
 assert tiled['arena_bytes'] < untiled['arena_bytes'], (tiled, untiled)
 for d in untiled, tiled:
     l = d['layouts']
+    in_blocks = sys.argv[3] == 'opencl' # a work-item of pocl has vectors, of llvmpipe it is an element of one
     assert l['together'] == 1 and l['packed_constants'] == 3 and l['kernels_spread'] == 0, l # devices of a CPU; convolutions and transB
+    assert l['block'] == (8 if in_blocks else 0) and (l['blocked_activations'] > 0) == (l['blocked_bytes'] > 0) == in_blocks, l
     assert l['packed_bytes'] == (16 * 3 * 9 + 16 * 16 * 9 + 8 * 16) * 4 and l['filled_bytes'] == 3 * 16 * 4, l
     assert l['transactions_ideal'] <= l['transactions'] < 0.5 * l['transactions_plain'], l
 PY
@@ -215,6 +217,7 @@ for d in devices:
     assert 0 < number('busy-seconds') <= number('span-seconds') and number('allocate-seconds') > 0, d.attrib
     laid = want['layouts']
     assert number('packed-constants') == laid['packed_constants'] > 0 and number('packed-bytes') == laid['packed_bytes'], (d.attrib, laid)
+    assert number('blocked-activations') == laid['blocked_activations'] and number('blocked-bytes') == laid['blocked_bytes'], (d.attrib, laid)
     assert number('transactions') == laid['transactions'] < number('transactions-plain') == laid['transactions_plain'], (d.attrib, laid)
     assert number('transactions-ideal') == laid['transactions_ideal'] <= laid['transactions'], (d.attrib, laid)
     moved = {t.get('direction'): t for t in d.iter('transfer')}

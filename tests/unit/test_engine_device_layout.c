@@ -4,26 +4,28 @@
  * OT_SEED=7: that seed; OT_SEEDS=50: so many of each, in each layout. OT_DEVICE=vulkan: on that alone.
  */
 #include "cuda_rig.h"
-#include "engine_check.h"
-#include "engine_device_rig.h"
+#include "engine_laid_rig.h"
 
 #include "engine/devicegen/dg_internal.h"
-
-#define ERROR_MOST 1e-9 /* sum of squared differences by sum of squares */
 
 /* ---- what is chosen ---- */
 
 static void layouts_of_devices(void **state)
 {
     (void)state;
-    const ot_device_facts pocl = {.is_cpu = true, .cache_line = 64}, llvmpipe = {.is_cpu = true}, gpu = {.cache_line = 128};
+    const ot_device_facts pocl = {.is_cpu = true, .cache_line = 64, .vector_floats = 8};
+    const ot_device_facts llvmpipe = {.is_cpu = true, .vector_floats = 1}, gpu = {.cache_line = 128, .vector_floats = 1};
     ot_dg_layout l = ot_device_layout(&pocl);
     assert_int_equal(l.together, 1);
     assert_int_equal(l.sector, 64);
-    assert_int_equal(ot_device_layout(&llvmpipe).sector, 64);
+    assert_int_equal(l.block, 8);
+    l = ot_device_layout(&llvmpipe);
+    assert_int_equal(l.sector, 64);
+    assert_int_equal(l.block, 0);
     l = ot_device_layout(&gpu);
     assert_int_equal(l.together, 32);
     assert_int_equal(l.sector, 32);
+    assert_int_equal(l.block, 0);
     assert_int_equal(l.packs, OT_DG_WHERE_IT_PAYS);
     assert_int_equal(l.spreads, OT_DG_WHERE_IT_PAYS);
 }
@@ -77,8 +79,6 @@ static void packing(void **state)
 
 /* ---- results ---- */
 
-static int pick(uint64_t *state, int from, int to) { return from + (int)(ot_next_random(state) % (uint64_t)(to - from + 1)); }
-
 /* A convolution of random channels, groups, windows, strides, dilations and pads, with or without a bias and what follows. */
 static void put_convolution(char *text, size_t size, uint64_t *state)
 {
@@ -114,54 +114,23 @@ static void put_product(char *text, size_t size, uint64_t *state)
                  ta ? k : m, ta ? m : k, tb ? n : k, tb ? k : n, n, ta, tb);
 }
 
-static double error_of(const ot_nd *want, const ot_nd *got)
-{
-    int64_t n = 0;
-    double off = 0, all = 1e-30;
-    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n)) return 1;
-    for (int64_t k = 0; k < n; k++) {
-        const double a = ot_nd_double(want, k), b = ot_nd_double(got, k);
-        off += (a - b) * (a - b);
-        all += a * a;
-    }
-    return off == off ? off / all : 1;
-}
-
+/* In every layout against the reference kernels. */
 static void check_layouts(const char *text, uint64_t seed)
 {
-    bench want;
-    ot_nd in, expected = {0};
-    int64_t n;
-    open_with(&want, text, (ot_session_options){.reference = true});
-    if (want.status != OT_OK) fail_msg("%s\n%s", want.d.message, text);
-    const ot_value *v = ot_session_input(want.s, 0);
-    if (ot_nd_new(&in, v->dtype, (uint32_t)v->rank, v->dims, &want.d) != OT_OK || !ot_nd_elems(&in, &n)) fail_msg("memory");
-    for (int64_t k = 0; k < n; k++) ((float *)in.data)[k] = (float)(ot_next_random(&seed) % 4001) / 1000 - 2;
-    run_ok(&want, &in, &expected);
+    ot_device_figures f;
+    laid_want want;
+    want_of(&want, text, seed);
     for (int choice = 0; choice < 4; choice++) {
-        const ot_device_laid laid = {dev,
-                                     {.together = 1,
-                                      .sector = 64,
-                                      .packs = choice & 1 ? OT_DG_ALWAYS : OT_DG_NEVER,
-                                      .spreads = choice & 2 ? OT_DG_ALWAYS : OT_DG_NEVER}};
-        const ot_session_place in_layout = ot_device_place_laid(&laid);
-        bench got;
-        ot_nd out = {0};
-        ot_device_figures f;
-        open_with(&got, text, (ot_session_options){.place = &in_layout});
-        if (got.status != OT_OK) fail_msg("%s\n%s", got.d.message, text);
-        run_ok(&got, &in, &out);
-        const double e = error_of(&expected, &out);
-        if (!(e <= ERROR_MOST)) fail_msg("layout %d: error %.2e\n%s", choice, e, text);
-        ot_device_figures_get(got.s, &f);
+        const ot_dg_layout layout = {.together = 1,
+                                     .sector = 64,
+                                     .packs = choice & 1 ? OT_DG_ALWAYS : OT_DG_NEVER,
+                                     .spreads = choice & 2 ? OT_DG_ALWAYS : OT_DG_NEVER};
+        same_laid(&want, layout, &f);
         assert_int_equal(f.n_host, 0);
-        assert_int_equal(f.device_bytes, f.arena_bytes + f.weight_bytes);
         if (!(choice & 1)) assert_int_equal(f.layouts.n_packed, 0);
         if (!(choice & 2)) assert_int_equal(f.layouts.n_spread, 0);
-        close_bench(&got);
     }
-    ot_nd_release(&in);
-    close_bench(&want);
+    want_done(&want);
 }
 
 static void random_convolutions(void **state)

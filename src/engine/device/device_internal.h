@@ -177,6 +177,13 @@ uint32_t dv_only_reader(const dv_prog *q, ot_id v);
 /* Steps that run as one: *group of each step that is the last of a group (places: steps); n 0: it stands alone or is part of a later one. */
 ot_status dv_find_groups(dv_prog *q, ot_group **out) OT_MUST_USE;
 
+/* ---- device_blocks.c ---- */
+
+/* Before units are made: which values lie in blocks of channels. groups: of dv_find_groups. */
+ot_status dv_choose_blocks(dv_prog *q, const ot_group *groups) OT_MUST_USE;
+/* v lies as the model has it: somebody else than kernels makes it. */
+void dv_unblock(dv_prog *q, ot_id v);
+
 /* ---- device_units.c, device_tiles.c ---- */
 
 ot_status dv_make_units(dv_prog *q) OT_MUST_USE;
@@ -211,6 +218,8 @@ ot_status dv_packed_value(dv_session *s, const dv_value *x, const ot_dg_packing 
 void dv_pack_contents(const dv_value *x, void *to);
 /* What layouts change, of a kernel. */
 void dv_count_layout(dv_session *s, const ot_dg_kernel *k);
+/* The same, of an activation in blocks of channels. */
+void dv_count_blocks(dv_session *s, int64_t bytes);
 
 /* ---- device_plan.c ---- */
 

@@ -1,6 +1,8 @@
 /* Layouts by device: which ones suit it, constants rewritten, what was changed.
  *
  *   a CPU (pocl, llvmpipe)     each work-item loads for itself, in vectors; what moves is a cache line
+ *   ... with vectors (pocl)    a work-item's vector is a register: activations lie in blocks of channels. In llvmpipe, a register holds an
+ *                              element of each of eight work-items, and blocks took x1.5 of the time
  *   a GPU                      a subgroup's work-items load together; what moves is a sector of a cache line
  *
  * Whether a kernel takes a layout follows from the transactions that it makes with and without (engine/devicegen/dg_access.c).
@@ -10,11 +12,14 @@
 #define SUBGROUP   32 /* work-items of a GPU's subgroup: CUDA's, and no GPU's is smaller that counts */
 #define GPU_SECTOR 32 /* bytes that a GPU's cache line of 64 or 128 is read in */
 #define CPU_LINE   64
+#define BLOCK      8 /* channels of an activation side by side: a vector of a CPU's, and what kernels have registers for */
 
 ot_dg_layout ot_device_layout(const ot_device_facts *f)
 {
     if (!f->is_cpu) return (ot_dg_layout){.together = SUBGROUP, .sector = GPU_SECTOR};
-    return (ot_dg_layout){.together = 1, .sector = f->cache_line > 0 ? (uint32_t)f->cache_line : CPU_LINE};
+    ot_dg_layout l = {.together = 1, .sector = f->cache_line > 0 ? (uint32_t)f->cache_line : CPU_LINE};
+    if (f->vector_floats > 1 && ot_dg_blocks_pay(&l, BLOCK)) l.block = BLOCK;
+    return l;
 }
 
 static bool same_packing(const ot_dg_packing *a, const ot_dg_packing *b)
@@ -58,4 +63,10 @@ void dv_count_layout(dv_session *s, const ot_dg_kernel *k)
     l->transactions += k->transactions;
     l->transactions_plain += k->transactions_plain;
     l->transactions_ideal += k->transactions_ideal;
+}
+
+void dv_count_blocks(dv_session *s, int64_t bytes)
+{
+    s->figures.layouts.n_blocked++;
+    s->figures.layouts.blocked_bytes += bytes;
 }

@@ -89,6 +89,7 @@ static ot_status add_value(plan_work *w, dv_value *x)
     dv_value *root = dv_root(x);
     if (root->owner != w->q || root->memory != DV_ARENA || root->item != OT_NONE || root->born == OT_NONE) return OT_OK;
     OT_TRY(bytes_of(w->q->s, root, &bytes));
+    if (root->nd.chan_block) dv_count_blocks(w->q->s, bytes);
     if (!root->twice) return add_item(w, root, root->born, root->last, aligned(bytes));
     root->turn = aligned(bytes); /* it moves while all units of the next iteration run */
     return add_item(w, root, 0, (uint32_t)w->q->n_units - 1, 2 * root->turn);

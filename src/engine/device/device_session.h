@@ -40,6 +40,8 @@ typedef struct ot_device_layouts {
     ot_dg_layout layout;            /* that was taken */
     uint32_t n_packed;              /* constants rewritten in blocks of output channels, */
     int64_t packed_bytes, filled;   /* what they take, and how much of it are zeros that fill up blocks */
+    uint32_t n_blocked;             /* activations in blocks of channels, */
+    int64_t blocked_bytes;          /* and what they take, all together */
     uint32_t n_kernels, n_analysed; /* kernels, and those whose accesses are known; of these */
     uint32_t n_spread;              /* work-items' elements are spread in so many, */
     double transactions;            /* predicted in a pass of each, */

@@ -178,6 +178,7 @@ static ot_status host_unit(dv_prog *q, ot_step *step, const char *why)
         ot_id v = step->out_slots[k] ? step->out_ids[k] : OT_NONE;
         if (!dv_known(q, v)) continue;
         OT_TRY(dv_unplace(q, v));
+        dv_unblock(q, v);
         dv_root(q->at[v])->uploaded = true;
         if (!push_id(q, &u.uploads, &u.n_uploads, v)) return nomem(q);
     }
@@ -293,6 +294,7 @@ ot_status dv_make_units(dv_prog *q)
     if (!q->outer) OT_TRY(dv_find_streams(q));
     OT_TRY(dv_place_tiles(q));
     OT_TRY(dv_find_groups(q, &groups));
+    OT_TRY(dv_choose_blocks(q, groups));
     for (uint32_t k = 0; k < q->p->n_steps; k++) {
         ot_step *step = &q->p->steps[k];
         if (!q->needed[k]) continue;

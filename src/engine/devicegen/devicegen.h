@@ -27,6 +27,7 @@ typedef struct ot_dg_layout {
     uint32_t together;    /* work-items whose loads are one: a GPU's subgroup; 1: each loads by itself, in vectors; 0: as 1 */
     uint32_t sector;      /* bytes that move as one: a cache line, a sector of one; 0: 64 */
     ot_dg_choice packs;   /* constant weights in blocks of output channels, [O/b][...][b]: those of a work-item are neighbours */
+    uint32_t block;       /* channels of an activation side by side where that pays, [C/block][...][block]; 0: nowhere */
     ot_dg_choice spreads; /* a work-item's elements lie apart, so that those of neighbouring work-items are neighbours */
 } ot_dg_layout;
 
@@ -106,6 +107,13 @@ const char *ot_dg_function_head(const ot_dg_target *t);
 ot_status ot_dg_generate(const ot_dg_group *g, const ot_dg_target *t, ot_arena *a, ot_diag *d, ot_dg_code *out) OT_MUST_USE;
 /* Can the node stand behind others in a group, or in a group of its like? By operator and attributes; arrays: as in ot_dg_group. */
 bool ot_dg_is_element(const ot_node *n, const ot_nd *arrays);
+/* Activations in blocks of channels (dg_blocks.c). Does a group with this head store its results so? arrays: as in ot_dg_group. */
+bool ot_dg_makes_blocks(const ot_node *head, const ot_nd *arrays);
+/* Does it read input k so; and is that what the head is fastest with? head: of the group that node n is part of, or n itself. */
+bool ot_dg_reads_blocks(const ot_node *head, const ot_node *n, uint32_t k, const ot_nd *arrays);
+bool ot_dg_wants_blocks(const ot_node *head, uint32_t k);
+/* Do blocks of so many channels make fewer transactions than rows, for what loads and stores both? */
+bool ot_dg_blocks_pay(const ot_dg_layout *l, uint32_t block);
 /* May element-wise nodes follow this one in its group? */
 bool ot_dg_takes_posts(const ot_node *n);
 /* Output `out` of a Slice, Split or Expand as a window of its input 0, which needs no kernel: *view has dims and strides, *first the elements to

@@ -8,21 +8,9 @@
  * long row where the arrays allow it. Constant weights are packed, [O/BLOCK][taps][channels][BLOCK], so that those of a work-item follow each
  * other; and the lanes are neighbours, or spread over the row (dg_access.c).
  */
-#include "dg_internal.h"
+#include "dg_conv.h"
 
-typedef struct conv {
-    const ot_node *n;
-    dg_window w;
-    ot_nd x, weights, y; /* of five axes; rows joined where `flat` */
-    bool flat;
-    int64_t group, in_maps, maps; /* channels of a group: of x, of y */
-    uint32_t lanes, block;        /* block: output channels of a work-item */
-    int64_t blocks;               /* of a group; filled up where block * blocks > maps */
-    bool packs;                   /* weights are packed */
-    int64_t span;                 /* elements of a row between lanes */
-    const char *coords[5];        /* of the first element: batch, channel, ... */
-    uint32_t in, wt;              /* arguments */
-} conv;
+typedef dg_convolution conv;
 
 /* ---- what is chosen ---- */
 
@@ -60,17 +48,11 @@ static void join_rows(ot_nd *x)
     x->dims[3] = 1;
 }
 
-static int64_t taps(const conv *c) { return c->w.kernel[0] * c->w.kernel[1] * c->w.kernel[2]; }
-
-static bool fills_up(const conv *c) { return c->block * c->blocks > c->maps; }
-
-/* May blocks of so many channels be filled up with zeros? They take memory, which weights that are large have not. */
 static bool may_fill(const dg_build *b, const conv *c, uint32_t block)
 {
     const ot_nd *w = dg_nd(b, c->n->in[1]);
-    const int64_t filled = ot_ceil_div(c->maps, block) * block, bytes = c->group * c->maps * c->in_maps * taps(c) * 4;
     if (!w->data || !ot_nd_is_dense(w) || b->target->layout.packs == OT_DG_NEVER) return false;
-    return bytes <= DG_FILL_SMALL || filled <= c->maps + c->maps / 4;
+    return dg_may_fill(c->maps, block, c->group * c->maps * c->in_maps * dg_taps(c) * 4);
 }
 
 /* Reading a lane's input is as much work as two products. */
@@ -92,7 +74,7 @@ enum { INPUT, WEIGHTS, RESULT, ACCESSES };
 static void accesses(const conv *c, bool packs, bool spread, dg_access out[ACCESSES])
 {
     const int64_t items = ot_ceil_div(c->y.dims[4], c->lanes), lane = spread ? items : 1, item = spread ? 1 : c->lanes;
-    const double times = (double)(c->in_maps * taps(c));
+    const double times = (double)(c->in_maps * dg_taps(c));
     const int64_t in = c->w.stride[2] * c->x.strides[4], to = c->y.strides[4];
     out[INPUT] = (dg_access){c->x.dtype, times, c->lanes, in * lane, in * item};
     out[WEIGHTS] = (dg_access){c->x.dtype, times, c->block, packs ? 1 : c->weights.strides[0], 0};
@@ -119,7 +101,7 @@ static void choose(dg_build *b, conv *c)
     choose_block(b, c);
     accesses(c, false, false, plain);
     accesses(c, true, true, laid);
-    c->packs = c->block > 1 && (fills_up(c) || dg_packs(b, c->n->in[1], &plain[WEIGHTS], &laid[WEIGHTS]));
+    c->packs = c->block > 1 && (dg_fills_up(c) || dg_packs(b, c->n->in[1], &plain[WEIGHTS], &laid[WEIGHTS]));
     b->spreads = c->lanes > 1 && dg_spreads(b, plain, laid, ACCESSES);
     c->span = b->spreads ? ot_ceil_div(row, c->lanes) : 1;
     accesses(c, c->packs, b->spreads, laid);
@@ -162,7 +144,7 @@ static void load_lanes(dg_build *b, const conv *c, bool border)
     }
 }
 
-static void open_axis(dg_build *b, const conv *c, uint32_t k, const char *name, const char *out)
+void dg_conv_axis(dg_build *b, const conv *c, uint32_t k, const char *name, const char *out)
 {
     const dg_window *w = &c->w;
     dg_line(b, "for (int k%s = 0; k%s < %lld; k%s++) {", name, name, (long long)w->kernel[k], name);
@@ -191,7 +173,7 @@ static void open_sums(dg_build *b, const conv *c)
     const uint32_t bias = dg_in(c->n, 2) == OT_NONE ? 0 : dg_arg(b, c->n->in[2], NULL, false);
     for (uint32_t j = 0; j < c->block; j++) {
         const char *map = dg_fmt(b, "%s + %u", c->coords[1], j);
-        if (fills_up(c)) map = dg_fmt(b, "min(%s, %s)", map, dg_num(b, c->y.dims[1] - 1));
+        if (dg_fills_up(c)) map = dg_fmt(b, "min(%s, %s)", map, dg_num(b, c->y.dims[1] - 1));
         dg_line(b, "%s acc%u = splat%u(%s);", dg_vector(b, c->lanes), j, c->lanes,
                 dg_in(c->n, 2) == OT_NONE ? "0" : dg_load(b, bias, map));
     }
@@ -209,9 +191,9 @@ static const char *weight_index(dg_build *b, const conv *c, const char *block)
 static void sums(dg_build *b, const conv *c, const char *first, const char *block)
 {
     open_sums(b, c);
-    open_axis(b, c, 0, "d", c->coords[2]);
-    open_axis(b, c, 1, "h", c->coords[3]);
-    open_axis(b, c, 2, "w", "ow");
+    dg_conv_axis(b, c, 0, "d", c->coords[2]);
+    dg_conv_axis(b, c, 1, "h", c->coords[3]);
+    dg_conv_axis(b, c, 2, "w", "ow");
     const char *row = dg_index(b, c->in, (const char *const[]){c->coords[0], first, "id", "ih", "0"});
     const char *in = dg_num(b, c->w.in[2]);
     if (c->lanes == 1) dg_line(b, "if (iw < 0 || iw >= %s) continue;", in);
@@ -231,16 +213,26 @@ static void sums(dg_build *b, const conv *c, const char *first, const char *bloc
 
 /* ---- what follows ---- */
 
-static bool finish(dg_build *b, conv *c)
+bool dg_conv_rest(dg_build *b, const conv *c, const char *map, const char *at, const char *value)
 {
     const ot_nd *y = dg_nd(b, c->n->out[0]);
-    const char *coords[OT_RANK_MAX];
+    const char *five[5] = {c->coords[0], map, c->coords[2], c->coords[3], at}, *coords[OT_RANK_MAX];
+    coords[0] = five[0];
+    coords[1] = five[1];
+    for (uint32_t k = 2; k < y->rank; k++) coords[k] = five[5 - y->rank + k];
+    dg_element e = {.rank = y->rank, .dims = y->dims, .coords = coords};
+    dg_element_var(b, &e, c->n->out[0], value);
+    return dg_element_rest(b, &e, 1);
+}
+
+static bool finish(dg_build *b, conv *c)
+{
     bool plain = b->g->n_nodes == 1 && c->y.dtype == OT_F32 && c->lanes > 1 && c->span == 1 && c->y.strides[4] == 1;
     uint32_t out = plain ? dg_arg(b, c->n->out[0], &c->y, true) : 0;
     const char *row = dg_num(b, c->y.dims[4]);
     dg_line(b, "%s sums[%u];", dg_vector(b, c->lanes), c->block);
     for (uint32_t j = 0; j < c->block; j++) dg_line(b, "sums[%u] = acc%u;", j, j);
-    dg_line(b, "for (int j = 0; j < %u%s; j++) {", c->block, fills_up(c) ? " && j < left" : "");
+    dg_line(b, "for (int j = 0; j < %u%s; j++) {", c->block, dg_fills_up(c) ? " && j < left" : "");
     const char *map = dg_fmt(b, "(%s + j)", c->coords[1]);
     if (plain) {
         dg_line(b, "if (ow + %u <= %s) {", c->lanes, row);
@@ -255,13 +247,7 @@ static bool finish(dg_build *b, conv *c)
     } else {
         dg_line(b, "{\nconst int l = 0;");
     }
-    const char *five[5] = {c->coords[0], map, c->coords[2], c->coords[3], dg_fmt(b, "(%s)", lane)};
-    coords[0] = five[0];
-    coords[1] = five[1];
-    for (uint32_t k = 2; k < y->rank; k++) coords[k] = five[5 - y->rank + k];
-    dg_element e = {.rank = y->rank, .dims = y->dims, .coords = coords};
-    dg_element_var(b, &e, c->n->out[0], c->lanes > 1 ? "lane[l]" : "sums[j]");
-    if (!dg_element_rest(b, &e, 1)) return false;
+    if (!dg_conv_rest(b, c, map, dg_fmt(b, "(%s)", lane), c->lanes > 1 ? "lane[l]" : "sums[j]")) return false;
     dg_line(b, "}\n}");
     return true;
 }
@@ -288,14 +274,13 @@ static bool open_conv(dg_build *b, const ot_node *n, conv *c)
         c->w.in[2] *= c->w.in[1];
         c->w.in[1] = 1;
     }
-    choose(b, c);
     const int64_t *kernel = c->w.kernel;
     return dg_steps(b, (double)c->in_maps * (1 + (double)kernel[0] * (1 + (double)kernel[1] * (1 + (double)kernel[2]))));
 }
 
 static uint32_t weights_arg(dg_build *b, const conv *c)
 {
-    const int64_t n_taps = taps(c);
+    const int64_t n_taps = dg_taps(c);
     const ot_dg_packing p = {.block = c->block,
                              .groups = c->group,
                              .maps = c->maps,
@@ -305,13 +290,12 @@ static uint32_t weights_arg(dg_build *b, const conv *c)
     return c->packs ? dg_packed(b, c->n->in[1], &p) : dg_arg(b, c->n->in[1], &c->weights, false);
 }
 
-/* Lines for the work-item's first output channel, `map`; its group's first input channel is *first, its block *block. */
-static void find_maps(dg_build *b, conv *c, const char **first, const char **block)
+void dg_conv_maps(dg_build *b, conv *c, const char **first, const char **block)
 {
     const char *blocks = dg_num(b, c->blocks), *number = c->group == 1 ? c->coords[1] : dg_fmt(b, "%s %% %s", c->coords[1], blocks);
     *block = c->coords[1];
     *first = c->group == 1 ? "0" : dg_fmt(b, "(%s / %s * %s)", c->coords[1], blocks, dg_num(b, c->in_maps));
-    if (fills_up(c)) {
+    if (dg_fills_up(c)) {
         const char *maps = dg_num(b, c->maps), *group = c->group == 1 ? "0" : dg_fmt(b, "%s / %s * %s", c->coords[1], blocks, maps);
         dg_line(b, "const int map = %s + %s * %u, left = %s - %s * %u;", group, number, c->block, maps, number, c->block);
     } else {
@@ -324,6 +308,8 @@ bool dg_conv(dg_build *b, const ot_node *n)
 {
     conv c;
     if (!open_conv(b, n, &c)) return false;
+    if (dg_conv_takes_blocks(b, &c)) return dg_conv_blocks(b, &c);
+    choose(b, &c);
     int64_t dims[5] = {c.y.dims[0], c.group * c.blocks, c.y.dims[2], c.y.dims[3], ot_ceil_div(c.y.dims[4], c.lanes)};
     const char *first, *block;
     int64_t items, elems;
@@ -335,12 +321,12 @@ bool dg_conv(dg_build *b, const ot_node *n)
         dg_line(b, "const int ow = %s * %u;", c.coords[4], c.lanes);
     else
         dg_line(b, "const int ow = %s, span = %s;", c.coords[4], dg_num(b, c.span));
-    find_maps(b, &c, &first, &block);
+    dg_conv_maps(b, &c, &first, &block);
     c.in = dg_arg(b, n->in[0], &c.x, false);
     if (!c.flat) dg_reads_at_most(b, c.in, dg_window_elements(&c.x, &c.w));
     c.wt = weights_arg(b, &c);
     sums(b, &c, first, block);
     if (!finish(b, &c)) return false;
-    dg_end(b, items, 16, 2.0 * (double)elems * (double)(c.in_maps * taps(&c)));
+    dg_end(b, items, 16, 2.0 * (double)elems * (double)(c.in_maps * dg_taps(&c)));
     return !b->why;
 }

@@ -21,9 +21,17 @@ const char *ot_dg_function_head(const ot_dg_target *t)
 static bool is_opencl(const dg_build *b) { return b->target->dialect == OT_DG_OPENCL; }
 static bool has_pointers(const dg_build *b) { return b->target->dialect != OT_DG_GLSL; }
 
+/* "b0", or where indices count from. */
+static const char *first_place(dg_build *b, uint32_t arg)
+{
+    return b->from[arg] && has_pointers(b) ? b->from[arg] : dg_fmt(b, "b%u", arg);
+}
+
 static const char *place(dg_build *b, uint32_t arg, const char *index)
 {
-    return has_pointers(b) ? dg_fmt(b, "b%u[%s]", arg, index) : dg_fmt(b, "base%u[first%u + %s]", arg, arg, index);
+    if (has_pointers(b)) return dg_fmt(b, "%s[%s]", first_place(b, arg), index);
+    if (b->from[arg]) index = dg_fmt(b, "%s + %s", b->from[arg], index);
+    return dg_fmt(b, "base%u[first%u + %s]", arg, arg, index);
 }
 
 const char *dg_load(dg_build *b, uint32_t arg, const char *index)
@@ -31,7 +39,7 @@ const char *dg_load(dg_build *b, uint32_t arg, const char *index)
     const ot_dtype type = b->arrays[arg].dtype;
     dg_type t = {0};
     (void)dg_type_of(type, &t);
-    if (type == OT_F16 && is_opencl(b)) return dg_fmt(b, "vload_half(%s, b%u)", index, arg);
+    if (type == OT_F16 && is_opencl(b)) return dg_fmt(b, "vload_half(%s, %s)", index, first_place(b, arg));
     const char *at = place(b, arg, index);
     if (type == OT_F16 && has_pointers(b)) return dg_fmt(b, "of_half(%s)", at);
     if (type == OT_BF16) return dg_fmt(b, "of_bf16(%s)", at);
@@ -57,7 +65,7 @@ const char *dg_vector(dg_build *b, uint32_t lanes) { return lanes == 1 ? "float"
 const char *dg_load_lanes(dg_build *b, uint32_t arg, uint32_t lanes, const char *index)
 {
     bool half = b->arrays[arg].dtype == OT_F16;
-    if (is_opencl(b)) return dg_fmt(b, "%s%u(0, b%u + %s)", half ? "vload_half" : "vload", lanes, arg, index);
+    if (is_opencl(b)) return dg_fmt(b, "%s%u(0, %s + %s)", half ? "vload_half" : "vload", lanes, first_place(b, arg), index);
     const char *text = "";
     for (uint32_t l = 0; l < lanes; l++)
         text = dg_fmt(b, "%s%s%s", text, l ? ", " : "", dg_load(b, arg, dg_fmt(b, "%s + %u", index, l)));
@@ -116,6 +124,18 @@ static const char *held(const dg_build *b, uint32_t arg)
 static const char *pointer(dg_build *b, uint32_t k, const char *name)
 {
     return dg_fmt(b, "%s%s%s *%s%u", is_opencl(b) ? "__global " : "", b->args[k].written ? "" : "const ", held(b, k), name, k);
+}
+
+void dg_from(dg_build *b, uint32_t arg, const char *name, const char *at)
+{
+    b->from[arg] = NULL;
+    if (!at) return;
+    if (has_pointers(b))
+        dg_line(b, "%s%s%s *%s = b%u + %s;", is_opencl(b) ? "__global " : "", b->args[arg].written ? "" : "const ", held(b, arg),
+                name, arg, at);
+    else
+        dg_line(b, "const int %s = %s;", name, at);
+    b->from[arg] = name;
 }
 
 static void open_pointers(dg_build *b, dg_text *text)

@@ -368,7 +368,23 @@ bool dg_element_rest(dg_build *b, dg_element *e, uint32_t first)
 
 /* ---- groups without a head ---- */
 
-/* All operands and results that are not one number are dense and of the shape of the result: one index serves all. */
+/* Do they lie in the same order, without holes? */
+static bool lie_alike(const ot_nd *x, const ot_nd *y)
+{
+    return dg_same_dims(x, y) && x->chan_block == y->chan_block && dg_is_whole(x) && dg_is_whole(y);
+}
+
+/* Does a node of the group make v, which nobody stores? */
+static bool in_registers(const dg_build *b, ot_id v)
+{
+    for (uint32_t k = 0; k < b->g->n_stores; k++)
+        if (b->g->stores[k] == v) return false;
+    for (uint32_t k = 0; k < b->g->n_nodes; k++)
+        if (b->g->nodes[k]->out[0] == v) return true;
+    return false;
+}
+
+/* All operands and results that are not one number lie as the result does: one index serves all. */
 static bool is_linear(const dg_build *b, const ot_nd *y)
 {
     for (uint32_t k = 0; k < b->g->n_nodes; k++) {
@@ -379,7 +395,7 @@ static bool is_linear(const dg_build *b, const ot_nd *y)
             const ot_nd *x = v == OT_NONE ? NULL : dg_nd(b, v);
             int64_t elems;
             if (!x || (x->data && ot_nd_elems(x, &elems) && elems == 1)) continue;
-            if (x->rank != y->rank || memcmp(x->dims, y->dims, y->rank * sizeof *y->dims) || !ot_nd_is_dense(x)) return false;
+            if (in_registers(b, v) ? !dg_same_dims(x, y) : !lie_alike(x, y)) return false;
         }
     }
     return true;
@@ -396,7 +412,7 @@ bool dg_chain(dg_build *b)
     if (is_linear(b, y)) {
         e.linear = "i";
     } else {
-        dg_split(b, "c", y->rank, y->dims, coords);
+        dg_split_as(b, "c", y, coords);
         e.coords = coords;
     }
     if (!dg_element_rest(b, &e, 0)) return false;

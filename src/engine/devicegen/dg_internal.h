@@ -25,9 +25,12 @@ typedef struct dg_build {
     const char *why; /* first reason against a kernel; NULL: none so far */
     dg_text body;
     ot_dg_arg args[OT_DG_ARGS_MAX];
-    ot_nd arrays[OT_DG_ARGS_MAX];    /* as this kernel sees them */
-    int64_t touched[OT_DG_ARGS_MAX]; /* elements of each that it reads or writes */
+    ot_nd arrays[OT_DG_ARGS_MAX];     /* as this kernel sees them */
+    int64_t touched[OT_DG_ARGS_MAX];  /* elements of each that it reads or writes */
+    const char *from[OT_DG_ARGS_MAX]; /* indices count from here on (dg_from); NULL: from the first element */
     uint32_t n_args;
+    /* The coordinate `chan` (text) of channels is chan_lane of block chan_block: nothing is divided to find it in arrays in blocks. NULL: none. */
+    const char *chan, *chan_block, *chan_lane;
     int32_t *numbers;
     size_t n_numbers, cap_numbers;
     double transactions[3]; /* of a kernel: as it is made, plain, ideal */
@@ -76,6 +79,8 @@ void dg_reads_at_most(dg_build *b, uint32_t arg, int64_t elements);
 uint32_t dg_packed(dg_build *b, ot_id v, const ot_dg_packing *p);
 /* First element plus coordinates (text, [rank of the array]) times strides. */
 const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords);
+/* The same in the order in which elements of x lie, where that is in blocks of channels: neighbours are neighbours' work. */
+void dg_split_as(dg_build *b, const char *prefix, const ot_nd *x, const char **coords);
 /* Lines that take the work-item's number `i` apart: coords[k] (text) of an array of these dims; those of extent 1 are "0". */
 void dg_split(dg_build *b, const char *prefix, uint32_t rank, const int64_t *dims, const char **coords);
 /* "const int i = work_item(); if (i >= items) return;" */
@@ -97,6 +102,15 @@ static inline const ot_nd *dg_nd(const dg_build *b, ot_id v) { return &b->g->arr
 static inline ot_id dg_in(const ot_node *n, uint32_t k) { return k < n->n_in ? n->in[k] : OT_NONE; }
 /* Integers of constant operand k (int64 or int32, any rank): into out, at most `most`; false: not constant, or too many. */
 bool dg_const_ints(const dg_build *b, const ot_node *n, uint32_t k, int64_t *out, uint32_t most, uint32_t *count);
+
+/* ---- dg_blocks.c: activations in blocks of channels ---- */
+
+/* Has x holes between its elements, in the order in which they lie? */
+bool dg_is_whole(const ot_nd *x);
+/* x with its channels as two axes, blocks and those of a block: the latter last where `last`. What comes of it is an array of plain strides. */
+ot_nd dg_unblock(const ot_nd *x, uint32_t block, bool last);
+/* Output channels that a convolution makes in a vector when its arrays lie in blocks; 0: it has no such kernel. w: weights. */
+uint32_t dg_block_of(const ot_nd *w, int64_t maps);
 
 /* ---- dg_access.c: what an access costs ---- */
 
@@ -125,6 +139,9 @@ bool dg_packs(const dg_build *b, ot_id v, const dg_access *plain, const dg_acces
 
 /* ---- dg_dialect.c: what languages say differently ---- */
 
+/* A line: from now on indices of `arg` count from element `at` (text), whose place is called `name`; at NULL: no longer. Places near each other
+ * are then constants, where languages have pointers. */
+void dg_from(dg_build *b, uint32_t arg, const char *name, const char *at);
 /* Element at `index` of argument `arg`, as a number. */
 const char *dg_load(dg_build *b, uint32_t arg, const char *index);
 void dg_store(dg_build *b, uint32_t arg, const char *index, const char *value);

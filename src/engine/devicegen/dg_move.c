@@ -143,6 +143,13 @@ bool dg_copy_kernel(dg_build *b, dg_place read, dg_place write)
     if (!as_carrier(b, &read.x) || !as_carrier(b, &write.x)) return false;
     if (!ot_nd_elems(&write.x, &items)) return dg_refuse(b, "more elements than can be counted");
     if (items == 0) return true;
+    if (read.x.chan_block || write.x.chan_block) {
+        const uint32_t block = read.x.chan_block ? read.x.chan_block : write.x.chan_block;
+        if (write.x.rank == OT_RANK_MAX || write.x.dims[1] % block != 0) return dg_refuse(b, "channels that make no blocks");
+        const bool last = write.x.chan_block != 0;
+        read.x = dg_unblock(&read.x, block, last);
+        write.x = dg_unblock(&write.x, block, last);
+    }
     join_axes(&read.x, &write.x);
     dg_begin(b, items);
     dg_split(b, "c", read.x.rank, read.x.dims, c);
@@ -189,7 +196,9 @@ bool dg_concat(dg_build *b, const ot_node *n)
     if (axis < 0 || axis >= y->rank) return dg_refuse(b, "an axis out of range");
     for (uint32_t k = 0; k < n->n_in; k++) {
         const ot_nd *x = dg_nd(b, n->in[k]);
-        dg_place to = {.v = n->out[0], .x = *y, .first = at * y->strides[axis]};
+        const bool in_blocks = y->chan_block && axis == 1;
+        dg_place to = {.v = n->out[0], .x = *y, .first = (in_blocks ? at / y->chan_block : at) * y->strides[axis]};
+        if (in_blocks && at % y->chan_block != 0) return dg_refuse(b, "channels that make no blocks");
         if (x->rank != y->rank || x->dtype != y->dtype) return dg_refuse(b, "operands that do not match");
         to.x.dims[axis] = x->dims[axis];
         at += x->dims[axis];

@@ -1,7 +1,7 @@
 /* What stands before kernels: the words that their bodies use, in each language.
  *
  *   to_float(x)                    conversions
- *   x.s3, splat8(x), madd(a, x, s), spread8(x, lane)
+ *   x.s3, splat8(x), madd(a, x, s), madd_each(x, y, s), spread8(x, lane)
  *                                  lanes: vectors of OpenCL C, structures elsewhere; s + a * x, lane by lane; into an array
  *   rem(x, y)                      remainder with the sign of x
  *   power, erf, log1p, ...         functions, written out where a language lacks them
@@ -36,6 +36,7 @@ static const char OPENCL[] = "#ifdef cl_khr_fp64\n"
                              "#define work_item() get_global_id(0)\n" CASTS_OF_C "#define to_char(x) ((char)(x))\n"
                              "#define wrap_char(x) ((int)(char)(x))\n"
                              "#define madd(a, x, s) ((s) + (a) * (x))\n"
+                             "#define madd_each madd\n"
                              "#define splat1(x) (x)\n"
                              "#define splat4(x) ((float4)(x))\n"
                              "#define splat8(x) ((float8)(x))\n"
@@ -66,6 +67,15 @@ static const char LANES[] =
     "{\n"
     "    return lanes8(s.s0 + a * x.s0, s.s1 + a * x.s1, s.s2 + a * x.s2, s.s3 + a * x.s3,\n"
     "                  s.s4 + a * x.s4, s.s5 + a * x.s5, s.s6 + a * x.s6, s.s7 + a * x.s7);\n"
+    "}\n"
+    "function float4 madd_each(float4 a, float4 x, float4 s)\n"
+    "{\n"
+    "    return lanes4(s.s0 + a.s0 * x.s0, s.s1 + a.s1 * x.s1, s.s2 + a.s2 * x.s2, s.s3 + a.s3 * x.s3);\n"
+    "}\n"
+    "function float8 madd_each(float8 a, float8 x, float8 s)\n"
+    "{\n"
+    "    return lanes8(s.s0 + a.s0 * x.s0, s.s1 + a.s1 * x.s1, s.s2 + a.s2 * x.s2, s.s3 + a.s3 * x.s3,\n"
+    "                  s.s4 + a.s4 * x.s4, s.s5 + a.s5 * x.s5, s.s6 + a.s6 * x.s6, s.s7 + a.s7 * x.s7);\n"
     "}\n";
 
 /* Types by the names of OpenCL C. Extensions that are not used ask nothing of the device. */

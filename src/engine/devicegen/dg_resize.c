@@ -38,7 +38,7 @@ bool dg_resize(dg_build *b, const ot_node *n)
     for (uint32_t k = 0; k < x->rank; k++)
         if (y->dims[k] != (r->axes[k].same ? x->dims[k] : r->axes[k].out)) return dg_refuse(b, DG_CONTRADICT);
     dg_begin(b, items);
-    dg_split(b, "c", y->rank, y->dims, c);
+    dg_split_as(b, "c", dg_nd(b, b->g->stores[0]), c);
     uint32_t in = dg_arg(b, n->in[0], NULL, false);
     int64_t taken = 1;
     for (uint32_t k = 0; k < x->rank; k++)

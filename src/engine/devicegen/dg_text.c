@@ -113,9 +113,12 @@ static bool spans_31_bits(const ot_nd *x)
 {
     int64_t span = 0;
     for (uint32_t k = 0; k < x->rank; k++) {
-        int64_t step;
-        if (!ot_mul_i64(x->dims[k] - 1, x->strides[k] < 0 ? -x->strides[k] : x->strides[k], &step) ||
-            !ot_add_i64(span, step, &span))
+        int64_t step, extent = x->dims[k];
+        if (k == 1 && x->chan_block) {
+            extent = ot_ceil_div(extent, x->chan_block);
+            span += x->chan_block - 1;
+        }
+        if (!ot_mul_i64(extent - 1, x->strides[k] < 0 ? -x->strides[k] : x->strides[k], &step) || !ot_add_i64(span, step, &span))
             return false;
     }
     return span < INT32_MAX;
@@ -149,6 +152,7 @@ static uint32_t add_arg(dg_build *b, const ot_dg_arg *arg, const ot_nd *x)
     b->args[b->n_args] = *arg;
     b->arrays[b->n_args] = *x;
     b->touched[b->n_args] = places(x);
+    b->from[b->n_args] = NULL;
     return b->n_args++;
 }
 
@@ -177,7 +181,7 @@ uint32_t dg_arg_at(dg_build *b, const dg_place *p, bool written)
     for (uint32_t k = 0; k < b->n_args; k++) {
         const ot_nd *x = &b->arrays[k];
         bool same = b->args[k].value == p->v && b->args[k].pack.block == 0 && b->args[k].first == p->first &&
-                    x->rank == p->x.rank && x->dtype == p->x.dtype;
+                    x->rank == p->x.rank && x->dtype == p->x.dtype && x->chan_block == p->x.chan_block;
         if (!same || memcmp(x->strides, p->x.strides, size) || memcmp(x->dims, p->x.dims, size)) continue;
         b->args[k].written |= written;
         return k;
@@ -232,6 +236,12 @@ const char *dg_index(dg_build *b, uint32_t arg, const char *const *coords)
     for (uint32_t k = 0; k < x.rank; k++) {
         if (x.dims[k] == 1 || x.strides[k] == 0 || strcmp(coords[k], "0") == 0) continue;
         const char *term = x.strides[k] == 1 ? coords[k] : dg_fmt(b, "%s * %s", coords[k], dg_num(b, x.strides[k]));
+        if (k == 1 && x.chan_block) {
+            const bool apart = b->chan && strcmp(coords[k], b->chan) == 0;
+            const char *block = apart ? b->chan_block : dg_fmt(b, "%s / %u", coords[k], x.chan_block);
+            const char *lane = apart ? b->chan_lane : dg_fmt(b, "%s %% %u", coords[k], x.chan_block);
+            term = dg_fmt(b, "%s * %s + %s", block, dg_num(b, x.strides[k]), lane);
+        }
         text = *text ? dg_fmt(b, "%s + %s", text, term) : term;
     }
     return *text ? text : "0";
@@ -285,6 +295,7 @@ void dg_end(dg_build *b, int64_t items, uint32_t group_items, double operations)
     memset(b->transactions, 0, sizeof b->transactions);
     b->spreads = false;
     b->n_args = 0;
+    b->chan = NULL;
     b->numbers = NULL;
     b->n_numbers = b->cap_numbers = 0;
 }

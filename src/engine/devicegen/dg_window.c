@@ -145,6 +145,9 @@ static bool finish_element(dg_build *b, const ot_node *n, const ot_nd *y, const 
     return dg_element_rest(b, &e, 1);
 }
 
+/* What the group stores: an array of the dims of its head's result, in the order in which work-items go through it. */
+static const ot_nd *stored(const dg_build *b) { return dg_nd(b, b->g->stores[0]); }
+
 bool dg_pool(dg_build *b, const ot_node *n)
 {
     const ot_nd *x = dg_nd(b, n->in[0]), *y = dg_nd(b, n->out[0]);
@@ -159,10 +162,10 @@ bool dg_pool(dg_build *b, const ot_node *n)
     if (!dg_window_read(b, n, x, NULL, y, &w)) return false;
     if (x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1]) return dg_refuse(b, DG_CONTRADICT);
     if (!dg_steps(b, (double)w.kernel[0] * (1 + (double)w.kernel[1] * (1 + (double)w.kernel[2])))) return false;
-    const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(y);
+    const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(stored(b));
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
     dg_begin(b, items);
-    dg_split(b, "c", 5, y5.dims, c);
+    dg_split_as(b, "c", &y5, c);
     uint32_t in = dg_arg(b, n->in[0], &x5, false);
     dg_reads_at_most(b, in, dg_window_elements(&x5, &w));
     dg_line(b, "float y = %s;", max ? "-INFINITY" : "0");
@@ -191,12 +194,12 @@ bool dg_conv_transpose(dg_build *b, const ot_node *n)
     if (group < 1 || wt->rank != x->rank || wt->dims[0] != x->dims[1] || x->dims[1] % group != 0 ||
         wt->dims[1] * group != y->dims[1] || y->dims[0] != x->dims[0] || !dg_is_bias(b, n, y->dims[1]))
         return dg_refuse(b, DG_CONTRADICT);
-    const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(y), w5 = dg_five_axes(wt);
+    const ot_nd x5 = dg_five_axes(x), y5 = dg_five_axes(stored(b)), w5 = dg_five_axes(wt);
     int64_t in_maps = x->dims[1] / group, maps = wt->dims[1];
     if (!ot_nd_elems(y, &items) || items == 0) return dg_refuse(b, "an empty result");
     if (!dg_steps(b, (double)(w.kernel[0] * w.kernel[1]) * (double)w.kernel[2] * (double)(in_maps + 3))) return false;
     dg_begin(b, items);
-    dg_split(b, "c", 5, y5.dims, c);
+    dg_split_as(b, "c", &y5, c);
     uint32_t in = dg_arg(b, n->in[0], &x5, false), weights = dg_arg(b, n->in[1], &w5, false);
     dg_line(b, "const int first = %s / %s * %s, map = %s %% %s;", c[1], dg_num(b, maps), dg_num(b, in_maps), c[1], dg_num(b, maps));
     if (dg_in(n, 2) == OT_NONE)

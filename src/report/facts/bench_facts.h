@@ -46,9 +46,10 @@ typedef struct ot_bench_device {
     double compile_seconds;    /* of its programs, before the runs */
     uint32_t n_device, n_host; /* nodes */
     uint32_t n_launches;
-    uint32_t n_packed,
-        n_spread; /* constants that were rewritten for the device; kernels whose elements are spread over work-items */
+    uint32_t n_packed, n_blocked;       /* constants that were rewritten for the device; activations in blocks of channels */
+    uint32_t n_spread;                  /* kernels whose elements are spread over work-items */
     int64_t packed_bytes, filled;       /* of these constants; zeros in them that fill up blocks */
+    int64_t blocked_bytes;              /* of these activations, all together */
     double transactions;                /* predicted, a launch of each convolution and product: with the device's layouts, */
     double transactions_plain;          /* without them, */
     double transactions_ideal;          /* and if each held nothing but what is asked. Absent: no such kernel */

@@ -118,6 +118,8 @@ static double busy(const ot_bench_device *x) { return x->busy; }
 static double launches(const ot_bench_device *x) { return x->n_launches; }
 static double packed(const ot_bench_device *x) { return x->n_packed; }
 static double packed_bytes(const ot_bench_device *x) { return (double)x->packed_bytes; }
+static double blocked(const ot_bench_device *x) { return x->n_blocked; }
+static double blocked_bytes(const ot_bench_device *x) { return (double)x->blocked_bytes; }
 static double spread(const ot_bench_device *x) { return x->n_spread; }
 static double transactions(const ot_bench_device *x) { return x->transactions; }
 static double transactions_plain(const ot_bench_device *x) { return x->transactions_plain; }
@@ -174,6 +176,8 @@ static void put_figures(html *h, const ot_bench_facts *b)
     put_row(h, b, "Launches of kernels", launches, "count");
     put_row(h, b, "Weights rewritten for the device", packed, "count");
     put_row(h, b, "Bytes of these weights", packed_bytes, "bytes");
+    put_row(h, b, "Activations in blocks of channels", blocked, "count");
+    put_row(h, b, "Bytes of these activations", blocked_bytes, "bytes");
     put_row(h, b, "Kernels with spread elements", spread, "count");
     put_row(h, b, "Transactions of convolutions and products", transactions, "count");
     put_row(h, b, "The same in the model's layouts", transactions_plain, "count");

@@ -1,0 +1,76 @@
+/* A model's results in layouts that the test asks for, against the engine's reference kernels on the host. */
+#ifndef TEST_ENGINE_LAID_RIG_H
+#define TEST_ENGINE_LAID_RIG_H
+
+#include "engine_check.h"
+#include "engine_device_rig.h"
+
+#define ERROR_MOST 1e-9 /* sum of squared differences by sum of squares */
+
+static inline int pick(uint64_t *state, int from, int to)
+{
+    return from + (int)(ot_next_random(state) % (uint64_t)(to - from + 1));
+}
+
+static inline double error_of(const ot_nd *want, const ot_nd *got)
+{
+    int64_t n = 0;
+    double off = 0, all = 1e-30;
+    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n)) return 1;
+    for (int64_t k = 0; k < n; k++) {
+        const double a = ot_nd_double(want, k), b = ot_nd_double(got, k);
+        off += (a - b) * (a - b);
+        all += a * a;
+    }
+    return off == off ? off / all : 1;
+}
+
+/* Text of a model with one input, what it is given, and what the reference kernels make of that. */
+typedef struct laid_want {
+    const char *text;
+    bench b;
+    ot_nd in, out[4];
+} laid_want;
+
+static inline void want_of(laid_want *w, const char *text, uint64_t seed)
+{
+    int64_t n;
+    *w = (laid_want){.text = text};
+    open_with(&w->b, text, (ot_session_options){.reference = true});
+    if (w->b.status != OT_OK) fail_msg("%s\n%s", w->b.d.message, text);
+    const ot_value *v = ot_session_input(w->b.s, 0);
+    if (ot_nd_new(&w->in, v->dtype, (uint32_t)v->rank, v->dims, &w->b.d) != OT_OK || !ot_nd_elems(&w->in, &n)) fail_msg("memory");
+    for (int64_t k = 0; k < n; k++) ((float *)w->in.data)[k] = (float)(ot_next_random(&seed) % 4001) / 1000 - 2;
+    run_ok(&w->b, &w->in, w->out);
+}
+
+static inline void want_done(laid_want *w)
+{
+    ot_nd_release(&w->in);
+    close_bench(&w->b);
+}
+
+/* The same on the device in this layout, twice; *f: what the session says of it. */
+static inline void same_laid(const laid_want *w, ot_dg_layout layout, ot_device_figures *f)
+{
+    const ot_device_laid laid = {dev, layout};
+    const ot_session_place in_layout = ot_device_place_laid(&laid);
+    bench got;
+    open_with(&got, w->text, (ot_session_options){.place = &in_layout});
+    if (got.status != OT_OK) fail_msg("%s\n%s", got.d.message, w->text);
+    for (int again = 0; again < 2; again++) {
+        ot_nd out[4] = {{0}};
+        run_ok(&got, &w->in, out);
+        for (uint32_t k = 0; k < w->b.m->graph->n_outputs; k++) {
+            const double e = error_of(&w->out[k], &out[k]);
+            if (!(e <= ERROR_MOST))
+                fail_msg("result %u, packs %d, spreads %d, block %u: error %.2e\n%s", k, (int)layout.packs, (int)layout.spreads,
+                         layout.block, e, w->text);
+        }
+    }
+    ot_device_figures_get(got.s, f);
+    assert_int_equal(f->device_bytes, f->arena_bytes + f->weight_bytes);
+    close_bench(&got);
+}
+
+#endif
