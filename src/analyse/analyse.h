@@ -52,9 +52,11 @@ bool ot_is_tile_op(const ot_node *n, const char *op_type);
  * of Whiles as graphs with shapes, or NULL, as the whole list may be: those are read from the model. OT_E_INPUT names node, value
  * and rule. */
 ot_status ot_check_tile_ops(ot_graph *g, ot_graph *const *bodies) OT_MUST_USE;
-/* In the body of a While: windows of the buffers that it is given, as it finds them, stand before all else in the order, so that a Deslice may
- * write where they were. Establishes ORDER, USES. Fails: OT_E_NOMEM, OT_E_INPUT (a cycle). */
+/* In the body of a While: windows of the buffers that it is given, as it finds them, stand before the first Deslice that writes where they were.
+ * Establishes ORDER, USES. Fails: OT_E_NOMEM, OT_E_INPUT (a cycle). */
 ot_status ot_tile_reads_first(ot_graph *body) OT_MUST_USE;
+/* That order ([n_order]). a: for what it needs. Requires ORDER, USES. Fails: OT_E_NOMEM. */
+ot_status ot_tile_reads_order(const ot_graph *body, ot_arena *a, ot_id *order) OT_MUST_USE;
 
 /* ---- access.c, access_*.c ---- */
 

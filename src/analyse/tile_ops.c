@@ -359,21 +359,41 @@ ot_status ot_check_tile_ops(ot_graph *g, ot_graph *const *bodies)
     return st;
 }
 
-/* Windows of buffers that a body is given, as it finds them, come before all else. */
+/* The buffer of which n takes a window as the body was given it; OT_NONE: it takes none. */
+static ot_id read_as_given(const ot_graph *body, const ot_node *n)
+{
+    const bool reads = ot_is_tile_op(n, "Slice") && n->n_in == 2 && n->in[0] != OT_NONE && body->values[n->in[0]].is_input;
+    return reads ? n->in[0] : OT_NONE;
+}
+
+ot_status ot_tile_reads_order(const ot_graph *body, ot_arena *a, ot_id *order)
+{
+    bool *put = OT_NEW_N(a, bool, body->n_nodes + 1u);
+    uint32_t n = 0;
+    if (!put) return OT_E_NOMEM;
+    for (uint32_t k = 0; k < body->n_order; k++) {
+        const ot_node *x = &body->nodes[body->order[k]];
+        const bool writes = ot_is_tile_op(x, "Deslice") && x->n_in > 1 && x->in[1] != OT_NONE && body->values[x->in[1]].is_input;
+        const ot_value *buffer = writes ? &body->values[x->in[1]] : NULL;
+        for (uint32_t j = 0; buffer && j < buffer->n_uses; j++) {
+            const ot_id by = buffer->uses[j];
+            if (put[by] || read_as_given(body, &body->nodes[by]) != x->in[1]) continue;
+            order[n++] = by;
+            put[by] = true;
+        }
+        if (put[body->order[k]]) continue;
+        order[n++] = body->order[k];
+        put[body->order[k]] = true;
+    }
+    return OT_OK;
+}
+
 ot_status ot_tile_reads_first(ot_graph *body)
 {
-    uint32_t n = 0;
     OT_TRY(ot_assure(body, OT_P_ORDER | OT_P_USES));
     ot_id *order = OT_NEW_N(body->model->arena, ot_id, body->n_order + 1u);
-    if (!order) return ot_fail_nomem(body->model->diag);
-    for (uint32_t pass = 0; pass < 2; pass++)
-        for (uint32_t k = 0; k < body->n_order; k++) {
-            const ot_node *x = &body->nodes[body->order[k]];
-            bool reads = ot_is_tile_op(x, "Slice") && x->n_in == 2 && x->in[0] != OT_NONE && body->values[x->in[0]].is_input;
-            if (reads == (pass == 0)) order[n++] = body->order[k];
-        }
-    bool same = memcmp(order, body->order, n * sizeof *order) == 0;
-    if (same) return OT_OK;
+    if (!order || ot_tile_reads_order(body, body->model->arena, order) != OT_OK) return ot_fail_nomem(body->model->diag);
+    if (memcmp(order, body->order, body->n_order * sizeof *order) == 0) return OT_OK;
     body->order = order;
     return ot_take_order(body);
 }
