@@ -8,6 +8,7 @@
  */
 #include "chunk_arena.h"
 #include "execution.h"
+#include "device_arena.h"
 #include "one_block.h"
 
 #define RUNS       2
@@ -519,7 +520,10 @@ ot_status ot_process_growth_in(const ot_graph *g, const ot_runtime *r, bool pinn
     *out = (ot_process_figures){.waiting = {OT_NONE, OT_NONE}};
     ot_arena *a = ot_arena_new();
     player x = {.r = r, .pinned = pinned, .order = order, .a = a, .memory = a ? ot_chunk_arena_new(a) : NULL, .each = 1};
-    ot_status s = !x.memory ? OT_E_NOMEM : r->one_block ? ot_one_block_growth(g, r, a, out) : play_runs(&x, g, out);
+    ot_status s = !x.memory         ? OT_E_NOMEM
+                  : r->one_block    ? ot_one_block_growth(g, r, a, out)
+                  : r->device_arena ? ot_device_arena_growth(g, a, out)
+                                    : play_runs(&x, g, out);
     ot_arena_free(a);
     return s;
 }

@@ -12,6 +12,7 @@
  *   loaded.c           constants that were packed, or copied into bodies, before all that
  *
  * OpenVINO places everything before it runs: merged_steps.c (what runs as one), one_block.c (graph -> boxes), live_boxes.c (their places).
+ * So do the engine's devices: device_steps.c (what runs as one), device_arena.c (what is there at once); nothing else grows.
  */
 #ifndef OT_PROCESS_H
 #define OT_PROCESS_H

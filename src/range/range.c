@@ -236,7 +236,7 @@ static ot_status look(const bounding *x, ot_model *m, bool in_branch, bool neede
         side->live_bytes = live.peak;
         side->live_at = size_text(x, at);
     }
-    if (!ot_runtime_plays(x->c->target->runtime) || live.unknown) return side->live_at ? OT_OK : nomem(x);
+    if (!ot_runtime_grows(x->c->target->runtime) || live.unknown) return side->live_at ? OT_OK : nomem(x);
     if (in_branch) {
         OT_TRY(ot_branch(m));
         OT_TRY(ot_assure(m->graph, OT_P_ORDER | OT_P_USES));

@@ -30,7 +30,11 @@
 #define HALVINGS    4   /* of what bytes weigh in a plan to begin with */
 #define MOST_NODES  600 /* that run, of a graph for which other plans are made; larger ones are judged as planned */
 
-static bool takes_sequences(const ot_contest *x) { return (x->t->runtime->cannot & OT_NEEDS_SEQUENCE) == 0; }
+static bool takes_sequences(const ot_contest *x)
+{
+    const ot_runtime *r = x->t->runtime;
+    return !ot_runtime_in_classes(r) && (r->cannot & OT_NEEDS_SEQUENCE) == 0;
+}
 
 /* Memory patterns are escaped by a branch that reads a sequence. */
 static bool takes_branch(const ot_contest *x) { return takes_sequences(x) && ot_branch_fits(x->g); }
@@ -301,7 +305,7 @@ static double least_win(const ot_contest *x)
         if (computes_half(g, &g->nodes[g->order[k]])) return WINS_HALF;
     for (uint32_t k = 0; k < g->n_order; k++)
         if (g->nodes[g->order[k]].op == OT_OP_QuantizeLinear || g->nodes[g->order[k]].op == OT_OP_QLinearConv) return WINS_BYTES;
-    if (!x->t->runtime->one_block) return WINS;
+    if (!ot_runtime_places_all(x->t->runtime)) return WINS;
     return normalises(g) ? WINS_NORM : WINS_BLOCK;
 }
 
@@ -430,7 +434,7 @@ static ot_status improve(ot_contest *x, ot_plan **p)
     OT_TRY(ot_contest_search(x, first, &won));
     OT_TRY(ot_contest_at_design(x, first, &won));
     OT_TRY(ot_contest_vary(x, first, &won));
-    if (x->t->runtime->one_block && count_running(x->g) <= MOST_NODES) OT_TRY(try_fullest(x, first, &won));
+    if (ot_runtime_places_all(x->t->runtime) && count_running(x->g) <= MOST_NODES) OT_TRY(try_fullest(x, first, &won));
     OT_TRY(try_pieces(x, first, &won));
     OT_TRY(try_views(x, first, &won));
     OT_TRY(try_late(x, first, &won));

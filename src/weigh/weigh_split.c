@@ -264,7 +264,7 @@ static ot_status choose_skips(const request *r, const ot_plan *p, request *out)
     uint32_t n = 0;
     double macs = all_macs(r->g) * r->o->max_slowdown * AGAIN_MACS;
     *out = *r;
-    if (!r->t->runtime->one_block || r->g->model->free_dims) return OT_OK;
+    if (!ot_runtime_places_all(r->t->runtime) || r->g->model->free_dims) return OT_OK;
     OT_TRY(ot_skips_find(r->g, all, OT_AGAIN_MAX, &n));
     for (uint32_t k = 0; k < n && (double)all[k].bytes >= LARGE * (double)p->untiled.peak_bytes; k++) {
         if (all[k].macs > macs) continue;

@@ -157,8 +157,10 @@ typedef struct ot_runtime {
 
     /* ---- memory ---- */
     /* How its process grows, as process/ plays it; neither: not known. */
-    bool chunk_arena; /* chunks of an arena, a block for the pattern of later runs */
-    bool one_block;   /* one block for all values, bodies of loops included, placed before it runs */
+    bool chunk_arena;         /* chunks of an arena, a block for the pattern of later runs */
+    bool one_block;           /* one block for all values, bodies of loops included, placed before it runs */
+    bool device_arena;        /* the project's engine on a device: activations in one arena, inputs and results among them */
+    const char *growth_title; /* what that is, in words; NULL: what a process grows by */
     bool
         folds_norms; /* a BatchNormalization is folded into each convolution that is written: plans for less memory fold it before */
     double
@@ -246,7 +248,11 @@ bool ot_runtime_makes_blocks(const ot_runtime *r, const ot_node *n);
 /* It hands blocks on. */
 bool ot_runtime_keeps_blocks(const ot_runtime *r, const ot_node *n);
 /* What its process grows by can be played (process/). */
-static inline bool ot_runtime_plays(const ot_runtime *r) { return r->chunk_arena || r->one_block; }
+static inline bool ot_runtime_grows(const ot_runtime *r) { return r->chunk_arena || r->one_block; }
+/* What it takes for values can be played, be that a process's memory or a device's. */
+static inline bool ot_runtime_plays(const ot_runtime *r) { return ot_runtime_grows(r) || r->device_arena; }
+/* Every value has its place before the model runs. */
+static inline bool ot_runtime_places_all(const ot_runtime *r) { return r->one_block || r->device_arena; }
 /* It may write its result over an input of the same size that dies there. */
 bool ot_runtime_in_place(const ot_runtime *r, const ot_node *n);
 

@@ -149,6 +149,7 @@ typedef struct ot_fact_refusal {
 /* The plan as a whole, for the table and the JSON of a terminal (cards hold the same for reports). */
 typedef struct ot_fact_totals {
     ot_figures untiled, tiled; /* predictions */
+    const char *growth_title;  /* what their growth_bytes are, where that is no process's growth; NULL: it is */
     double compulsory_bytes;
     double activation_sum;        /* bytes that nodes make together: no buffer ever reused */
     ot_arena_figures activations; /* of the untiled model's activations in one memory */

@@ -232,6 +232,7 @@ static ot_status add_words(const explain *e, uint32_t k)
     const ot_seq *s = &e->s;
     const ot_graph *g = s->g;
     const ot_figures *a = &f->totals.untiled, *b = &f->totals.tiled;
+    const char *title = f->totals.growth_title;
     const ot_fact_node *n = index_at(e, k) == OT_NONE ? NULL : &f->nodes[index_at(e, k)];
     const char *node = n ? ot_format(f->arena, "%s %s", n->op, n->name) : "";
     const char *where = f->n_alive == 0 ? NULL : tiled_where(e);
@@ -241,10 +242,11 @@ static ot_status add_words(const explain *e, uint32_t k)
         {"peak-step", "which is step", NULL, k + 1, "count"},
         {"steps", "of so many", NULL, s->n, "count"},
         {"peak-bytes", "Live tensors then", NULL, (double)a->peak_bytes, "bytes"},
-        {"process-bytes", "The process grows by", NULL, a->growth_bytes > 0 ? (double)a->growth_bytes : OT_ABSENT, "bytes"},
+        {"process-bytes", title ? "The device holds" : "The process grows by", NULL,
+         a->growth_bytes > 0 ? (double)a->growth_bytes : OT_ABSENT, "bytes"},
         {"tiled-peak-bytes", "Live tensors, tiled", NULL, (double)b->peak_bytes, "bytes"},
-        {"tiled-process-bytes", "The process grows by, tiled", NULL, b->growth_bytes > 0 ? (double)b->growth_bytes : OT_ABSENT,
-         "bytes"},
+        {"tiled-process-bytes", title ? "The device holds, tiled" : "The process grows by, tiled", NULL,
+         b->growth_bytes > 0 ? (double)b->growth_bytes : OT_ABSENT, "bytes"},
         {"tiled-peak-at", "which lives most", where, OT_ABSENT, ""},
         {"time-seconds", "Time", NULL, a->time_s, "seconds"},
         {"tiled-time-seconds", "Time, tiled", NULL, b->time_s, "seconds"},

@@ -35,9 +35,13 @@ static bool is_card_told(const ot_fact_card *c)
 static ot_status add_cards(ot_facts *f, const fact_source *x)
 {
     const ot_figures *a = &x->p->untiled, *b = &x->p->tiled;
+    const char *title = x->t->runtime->growth_title;
     const ot_fact_card cards[] = {
-        {"process-growth", "Process grows by", "bytes", (double)a->growth_bytes, (double)b->growth_bytes, OT_ABSENT, 0,
-         "What running the model adds to the process: live tensors, and what the runtime's allocator keeps beside them; predicted"},
+        {"process-growth", title ? "On the device" : "Process grows by", "bytes", (double)a->growth_bytes, (double)b->growth_bytes,
+         OT_ABSENT, 0,
+         title ? "Activations, inputs and results on the device, laid out before it runs, without weights; predicted"
+               : "What running the model adds to the process: live tensors, and what the runtime's allocator keeps beside them; "
+                 "predicted"},
         {"peak-memory", "Peak memory", "bytes", (double)a->peak_bytes, (double)b->peak_bytes, OT_ABSENT, 0,
          "Most bytes of activations that live at one time, predicted, with results in the place of operands where they may be. The "
          "memory maps give every buffer an address of its own, and leave out what operators take to work in: they differ"},

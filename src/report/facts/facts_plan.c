@@ -436,6 +436,7 @@ static double activation_sum(const ot_graph *g)
 static ot_status add_totals(ot_facts *f, const fact_source *x)
 {
     f->totals = (ot_fact_totals){.untiled = x->p->untiled,
+                                 .growth_title = x->t->runtime->growth_title,
                                  .tiled = x->p->tiled,
                                  .compulsory_bytes = x->p->compulsory_bytes,
                                  .activation_sum = activation_sum(x->g),

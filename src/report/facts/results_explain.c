@@ -45,6 +45,8 @@ static const char *node_text(const ot_facts *f, uint32_t node, char *out)
 
 /* ---- in words ---- */
 
+static const char *grows_by(const ot_facts *f) { return f->totals.growth_title ? "the device holds" : "the process grows by"; }
+
 static void print_untiled(const ot_facts *f, FILE *out)
 {
     char a[32], b[32], node[128], runtime[32];
@@ -53,7 +55,7 @@ static void print_untiled(const ot_facts *f, FILE *out)
     ot_format_bytes(live, b, sizeof b);
     ot_fact_short(f->runtime, 28, runtime);
     if (process > 0)
-        fprintf(out, "  Untiled, the process grows by %s: %s of tensors that live at one time, and what %s keeps\n  beside them.",
+        fprintf(out, "  Untiled, %s %s: %s of tensors that live at one time, and what %s keeps\n  beside them.", grows_by(f),
                 ot_format_bytes(process, a, sizeof a), b, runtime);
     else
         fprintf(out, "  Untiled, %s of tensors live at one time.", b);
@@ -100,7 +102,7 @@ static void print_tiled(const ot_facts *f, FILE *out)
     else
         fprintf(out, "\n  Tiled (%u region%s)", f->n_regions, f->n_regions == 1 ? "" : "s");
     if (before > 0 && after > 0)
-        fprintf(out, ",\n  the process grows by %s, x%.2f:", ot_format_bytes(after, a, sizeof a), after / before);
+        fprintf(out, ",\n  %s %s, x%.2f:", grows_by(f), ot_format_bytes(after, a, sizeof a), after / before);
     else
         fprintf(out, ",");
     fprintf(out, " %s of tensors, x%.2f; time x%.2f.\n", ot_format_bytes(tiled, b, sizeof b), live > 0 ? tiled / live : 1.0,

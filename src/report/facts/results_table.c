@@ -67,7 +67,8 @@ static void print_headline(const ot_facts *r, bool all, FILE *f)
     fprintf(f, "%*s%-15s %12s %12s\n", MARGIN, "", "(predicted)", "before", "after");
     const ot_figures *before = &r->totals.untiled, *after = &r->totals.tiled;
     if (before->growth_bytes > 0) {
-        print_bytes("process grows", before->growth_bytes, after->growth_bytes, f);
+        print_bytes(r->totals.growth_title ? r->totals.growth_title : "process grows", before->growth_bytes, after->growth_bytes,
+                    f);
         if (llabs((long long)(after->loaded_bytes - before->loaded_bytes)) > OT_FACT_LOADED_SHOWN)
             print_bytes("model loaded", before->loaded_bytes, after->loaded_bytes, f);
     }
