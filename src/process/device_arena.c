@@ -13,6 +13,7 @@
 #include "device_arena.h"
 
 #include "device_steps.h"
+#include "execution.h"
 #include "live_boxes.h"
 #include "merged_steps.h"
 
@@ -39,7 +40,7 @@ typedef struct walk {
 static int64_t bytes_of(const walk *w, ot_id v)
 {
     int64_t bytes;
-    if (!ot_value_bytes(&w->g->values[v], &bytes)) {
+    if (!ot_value_bytes(&w->g->values[v], &bytes) || bytes > OT_EXEC_MOST_BYTES) {
         *w->unknown += w->g->values[v].is_tensor;
         return 0;
     }
