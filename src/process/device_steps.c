@@ -104,12 +104,6 @@ static bool takes_posts(ot_op op)
     }
 }
 
-static bool same_dims(const ot_graph *g, ot_id a, ot_id b)
-{
-    const ot_value *x = &g->values[a], *y = &g->values[b];
-    return x->rank == y->rank && (x->rank <= 0 || !memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims));
-}
-
 static bool supported(void *ctx, const ot_group_view *v, const ot_group *group, uint32_t place, ot_group_role role)
 {
     const ot_device_steps *s = v->of;
@@ -118,17 +112,18 @@ static bool supported(void *ctx, const ot_group_view *v, const ot_group *group, 
     (void)ctx;
     if (!n) return false;
     if (role == OT_ROLE_CONVOLUTION) return (n->op == OT_OP_Conv || n->op == OT_OP_ConvTranspose) && shape(s, n->out[0], &x);
-    return is_element(s, place) && (role == OT_ROLE_ELEMENT || same_dims(s->g, n->out[0], group->result));
+    return is_element(s, place) && (role == OT_ROLE_ELEMENT || ot_group_same_dims(v, n->out[0], group->result));
 }
 
 /* What follows a head element by element, each the only reader of the one before. */
-static void extend(const ot_device_steps *s, ot_group *x)
+static void extend(const ot_group_view *v, ot_group *x)
 {
+    const ot_device_steps *s = v->of;
     while (x->n < OT_GROUP_PARTS) {
         const uint32_t next = is_pinned(s, x->result) ? OT_NONE : ot_device_only_reader(s, x->result);
         if (next == OT_NONE || !is_element(s, next)) return;
         const ot_id made = s->g->nodes[s->node[next]].out[0];
-        if (!same_dims(s->g, made, x->result)) return;
+        if (!ot_group_same_dims(v, made, x->result)) return;
         x->parts[x->n++] = (ot_group_part){next, OT_ROLE_ELEMENT};
         x->result = made;
     }
@@ -156,7 +151,7 @@ static ot_status find_groups(ot_device_steps *s, bool *taken, ot_arena *a)
         if (!n || !takes_posts(n->op) || n->n_out < 1 || n->out[0] == OT_NONE) continue;
         if (!ot_group_conv(&view, &rules, k, &x))
             x = (ot_group){.n = 1, .parts = {{k, OT_ROLE_PRODUCT}}, .result = n->out[0], .residual = OT_NONE};
-        extend(s, &x);
+        extend(&view, &x);
         keep(s, taken, &x);
     }
     OT_TRY(ot_group_chains(&view, &rules, a, s->g->model->diag, &chains));

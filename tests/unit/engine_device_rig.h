@@ -6,6 +6,7 @@
 
 #include "engine/device/device_session.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static ot_dev_api api; /* OT_DEV_OPENCL unless the test says otherwise */
@@ -51,5 +52,31 @@ static inline int close_device(void **state)
             return;         \
         }                   \
     } while (0)
+
+/* The tests on the first device of each API, of OT_DEVICE alone where that is set; returns how many failed. */
+#define RUN_ON_EVERY_DEVICE(tests) run_on_every_device(tests, sizeof(tests) / sizeof *(tests))
+static inline int run_on_every_device(const struct CMUnitTest *tests, size_t n)
+{
+    const char *only = getenv("OT_DEVICE");
+    int failed = 0;
+    for (api = OT_DEV_OPENCL; api < OT_DEV_APIS; api++)
+        if (!only || strcmp(only, ot_dev_api_name(api)) == 0)
+            failed += _cmocka_run_group_tests(ot_dev_api_name(api), tests, n, open_device, close_device);
+    return failed;
+}
+
+/* Sum of squared differences by sum of squares; infinite where types or shapes differ. */
+static inline double error_of(const ot_nd *want, const ot_nd *got)
+{
+    int64_t n = 0;
+    double off = 0, all = 1e-30;
+    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n)) return INFINITY;
+    for (int64_t k = 0; k < n; k++) {
+        double a = ot_nd_double(want, k), b = ot_nd_double(got, k);
+        off += (a - b) * (a - b);
+        all += a * a;
+    }
+    return isnan(off) ? INFINITY : off / all;
+}
 
 #endif

@@ -12,19 +12,6 @@ static inline int pick(uint64_t *state, int from, int to)
     return from + (int)(ot_next_random(state) % (uint64_t)(to - from + 1));
 }
 
-static inline double error_of(const ot_nd *want, const ot_nd *got)
-{
-    int64_t n = 0;
-    double off = 0, all = 1e-30;
-    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n)) return 1;
-    for (int64_t k = 0; k < n; k++) {
-        const double a = ot_nd_double(want, k), b = ot_nd_double(got, k);
-        off += (a - b) * (a - b);
-        all += a * a;
-    }
-    return off == off ? off / all : 1;
-}
-
 /* Text of a model with one input, what it is given, and what the reference kernels make of that. */
 typedef struct laid_want {
     const char *text;

@@ -175,20 +175,6 @@ static void fill_inputs(const ot_session *s, ot_nd *in, unsigned seed)
     }
 }
 
-/* Sum of squared differences by sum of squares; infinite where types or shapes differ. */
-static double error_of(const ot_nd *want, const ot_nd *got)
-{
-    int64_t n = 0;
-    double off = 0, all = 1e-30;
-    if (!ot_nd_same_shape(want, got->dtype, got->rank, got->dims) || !ot_nd_elems(want, &n)) return INFINITY;
-    for (int64_t k = 0; k < n; k++) {
-        double a = ot_nd_double(want, k), b = ot_nd_double(got, k);
-        off += (a - b) * (a - b);
-        all += a * a;
-    }
-    return isnan(off) ? INFINITY : off / all;
-}
-
 static void operators_are_the_references(void **state)
 {
     NEEDS_DEVICE(state);
@@ -385,11 +371,6 @@ int main(void)
         cmocka_unit_test(the_host_takes_the_rest),      cmocka_unit_test(the_host_reads_views_of_inputs),
         cmocka_unit_test(the_host_takes_part_in_tiles),
     };
-    const char *only = getenv("OT_DEVICE");
-    int failed = 0;
     cuda_load_stub();
-    for (api = OT_DEV_OPENCL; api < OT_DEV_APIS; api++)
-        if (!only || strcmp(only, ot_dev_api_name(api)) == 0)
-            failed += cmocka_run_group_tests_name(ot_dev_api_name(api), tests, open_device, close_device);
-    return failed;
+    return RUN_ON_EVERY_DEVICE(tests);
 }

@@ -226,11 +226,6 @@ int main(void)
         cmocka_unit_test(others_see_the_models_order),
         cmocka_unit_test(random_networks),
     };
-    const char *only = getenv("OT_DEVICE");
-    int failed = 0;
     cuda_load_stub();
-    for (api = OT_DEV_OPENCL; api < OT_DEV_APIS; api++)
-        if (!only || strcmp(only, ot_dev_api_name(api)) == 0)
-            failed += cmocka_run_group_tests_name(ot_dev_api_name(api), tests, open_device, close_device);
-    return failed;
+    return RUN_ON_EVERY_DEVICE(tests);
 }

@@ -248,11 +248,7 @@ int main(void)
         cmocka_unit_test(packed_weights_are_planned),
         cmocka_unit_test(lanes_are_spread_where_it_pays),
     };
-    const char *only = getenv("OT_DEVICE");
     int failed = cmocka_run_group_tests_name("layouts", alone, NULL, NULL);
     cuda_load_stub();
-    for (api = OT_DEV_OPENCL; api < OT_DEV_APIS; api++)
-        if (!only || strcmp(only, ot_dev_api_name(api)) == 0)
-            failed += cmocka_run_group_tests_name(ot_dev_api_name(api), tests, open_device, close_device);
-    return failed;
+    return failed + RUN_ON_EVERY_DEVICE(tests);
 }

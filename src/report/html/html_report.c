@@ -143,13 +143,15 @@ static void put_tiled(html *h)
         html_text(h, f->n_nodes == 1 ? " node" : " nodes");
     }
     const ot_fact_card *device = card_of(f, "device-memory"), *growth = card_of(f, "process-growth");
-    char what[40];
-    snprintf(what, sizeof what, "%s", growth ? growth->title : "");
-    *what = (char)(*what | ('a' ^ 'A')); /* a letter in a sentence */
+    const bool placed = growth && strcmp(growth->title, "On the device") == 0;
     if (device)
         put_change(h, "device memory", device);
     else
-        put_change(h, growth ? what : "peak memory", growth ? growth : card_of(f, "peak-memory"));
+        put_change(h,
+                   placed   ? "on the device"
+                   : growth ? "process grows by"
+                            : "peak memory",
+                   growth ? growth : card_of(f, "peak-memory"));
     put_change(h, f->measured ? "measured time" : "predicted time", card_of(f, "time"));
     html_text(h, ".");
 }
