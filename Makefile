@@ -35,11 +35,11 @@ ifeq ($(V),1)
 Q :=
 endif
 
-ENGINE_SRCS := $(wildcard src/engine/*/*.c src/measure/*.c) \
+ENGINE_SRCS := $(wildcard src/engine/*/*.c src/engine/*/*/*.c src/measure/*.c) \
     $(addprefix src/commands/,bench_command.c bench_print.c calibrate_command.c model_device.c run_command.c run_kernel.c) src/api/verify_tiled.c src/api/session_json.c
 # The operator library for ONNX Runtime is a library of its own, beside the shared one.
 ORT_SRCS  := $(wildcard src/ort/*.c)
-SRCS      := $(filter-out $(ORT_SRCS),$(sort $(wildcard src/*/*.c src/*/*/*.c)))
+SRCS      := $(filter-out $(ORT_SRCS),$(sort $(wildcard src/*/*.c src/*/*/*.c src/*/*/*/*.c)))
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 ifeq ($(ENGINE),yes)
 CPPFLAGS  += -DOT_ENGINE
@@ -56,14 +56,14 @@ UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 # Oracle programs: read by scripts and end-to-end tests, not run by themselves.
 ORACLE_SRCS := $(sort $(wildcard tests/oracle/*.c))
 ifneq ($(ENGINE),yes)
-ORACLE_SRCS := $(filter-out tests/oracle/compare_groups.c,$(ORACLE_SRCS))
+ORACLE_SRCS := $(filter-out tests/oracle/compare_fusion.c,$(ORACLE_SRCS))
 endif
 ORACLE_BINS := $(ORACLE_SRCS:tests/oracle/%.c=$(BUILD)/tests/%)
 EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
 EXAMPLE_BINS := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
 FUZZ_SRCS := $(sort $(wildcard tests/fuzz/*.c))
 E2E_TESTS := $(sort $(wildcard tests/e2e/*.sh))
-C_FILES   := $(SRCS) $(ORT_SRCS) $(wildcard tests/unit/*.h tests/oracle/*.h tests/fuzz/*.h) $(wildcard include/*.h src/*/*.h src/*/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
+C_FILES   := $(SRCS) $(ORT_SRCS) $(wildcard tests/unit/*.h tests/oracle/*.h tests/fuzz/*.h) $(wildcard include/*.h src/*/*.h src/*/*/*.h src/*/*/*/*.h) $(UNIT_SRCS) $(ORACLE_SRCS) $(EXAMPLE_SRCS) $(FUZZ_SRCS)
 
 TEST_ENV   = TOOL=$(abspath $(TOOL)) PYTHON=$(abspath $(PYTHON)) BUILD=$(abspath $(BUILD))
 RUN_TESTS  = $(TEST_ENV) scripts/run_tests.sh

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Folders of src/ are stages in the order of the data, and arrows point one way: a folder may use those before it in ROOMS, never
+"""Folders of src/ are stages in the order of the data, and arrows point one way: a folder may use those before it in MODULES, never
 those after it. Reads the includes of every source file and the link symbols of every object.
 
   arrows.py [--objects build/obj] [--list]
 
 Prints the arrows that run up, with the files that make them; closes with a sum. Exit 1 when there is one, when a folder is not in
-ROOMS, or when two files share a name. --list: every arrow between folders.
+MODULES, or when two files share a name. --list: every arrow between folders.
 """
 import argparse
 import collections
@@ -14,14 +14,24 @@ import re
 import subprocess
 import sys
 
-ROOMS = """
-base ir import export analyse groups split
-region pack device kernel plan/runtime process plan/target planmem mlir kernelaccess
-memory kernelrun kernelgen kerneldev plan plan/cost plan/search rewrite weigh range
-engine/core engine/ref engine/move engine/units engine/chain engine/rows engine/product engine/int8 engine/conv engine/lower engine/session engine/devicegen engine/device
+MODULES = """
+base
+onnx/graph onnx/import onnx/export
+ops fusion
+machine machine/runtime machine/target
+pack device
+tk/language tk/planmem tk/mlir tk/access tk/interpreter tk/codegen tk/device
+tiling tiling/lower
+cost
+transform/decompose transform
+alloc_sim
+select/search select/check select select/bounds
+engine/core engine/ref
+engine/cpu/move engine/cpu/units engine/cpu/chain engine/cpu/rows engine/cpu/product engine/cpu/int8 engine/cpu/conv
+engine/lower engine/session engine/gpu/shaders engine/gpu
 measure
 report/facts report/xml report/html report report/compare
-api ort commands
+app api commands ort
 """.split()
 
 
@@ -92,7 +102,7 @@ def main():
     p.add_argument('--objects', default='build/obj')
     p.add_argument('--list', action='store_true')
     a = p.parse_args()
-    rank = {room: k for k, room in enumerate(ROOMS)}
+    rank = {module: k for k, module in enumerate(MODULES)}
     arrows = collections.defaultdict(list)
     files, bad = collections.defaultdict(list), 0
     for f in sources(a.root):
@@ -100,8 +110,8 @@ def main():
     for f, to, why in [*include_arrows(a.root), *symbol_arrows(a.root, a.objects)]:
         if os.path.dirname(f) != os.path.dirname(to):
             arrows[os.path.dirname(f), os.path.dirname(to)].append(f'{f} -> {to} ({why})')
-    for room in sorted({r for pair in arrows for r in pair} - set(ROOMS)):
-        print(f'{room}: no room of this name in scripts/arrows.py')
+    for module in sorted({r for pair in arrows for r in pair} - set(MODULES)):
+        print(f'{module}: no module of this name in scripts/arrows.py')
         bad += 1
     for name, places in sorted(files.items()):
         if len(places) > 1:

@@ -7,7 +7,7 @@ Small generated networks are timed in the runtime itself, and the planner's cost
 operator, bandwidths by level, overheads of nodes and loops, and factors of what is far from its class. The result is a target file:
 `onnx-tile MODEL -o OUT --target T.xml [--runtime ...]` plans with it. With the threads that the model will run on (default: all cores).
 
-  a node takes   max(compute, memory) + overlap * min(compute, memory) + overhead        (src/plan/cost/node_cost.c)
+  a node takes   max(compute, memory) + overlap * min(compute, memory) + overhead        (src/cost/node_cost.c)
 
 Times are differences of a longer and a shorter network that run in turn, the least of each: what else the machine does shows little.
 """

@@ -22,12 +22,12 @@ set_of() { # label, script, options
 set_of 'streams' streams.py --force
 set_of 'streams, chips' streams.py --mode chip
 set_of 'streams, engine' streams.py --mode engine
-set_of 'free' free_sizes.py --force
-set_of 'free, steps' free_sizes.py --form stream
-set_of 'free, steps forced' free_sizes.py --form stream --force
-set_of 'free, parts' free_sizes.py --norms --force
-set_of 'free, crops' free_sizes.py --crops --force
-set_of 'free, crops, steps' free_sizes.py --crops --form stream --force
-set_of 'free, any' free_sizes.py --any --force
-set_of 'free, any, steps forced' free_sizes.py --any --form stream --force
+set_of 'free' dynamic_sizes.py --force
+set_of 'free, steps' dynamic_sizes.py --form stream
+set_of 'free, steps forced' dynamic_sizes.py --form stream --force
+set_of 'free, parts' dynamic_sizes.py --norms --force
+set_of 'free, crops' dynamic_sizes.py --crops --force
+set_of 'free, crops, steps' dynamic_sizes.py --crops --form stream --force
+set_of 'free, any' dynamic_sizes.py --any --force
+set_of 'free, any, steps forced' dynamic_sizes.py --any --form stream --force
 exit $failed

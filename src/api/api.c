@@ -5,8 +5,8 @@
  */
 #include "onnx_tile.h"
 
-#include "import/model_io.h"
-#include "pipeline.h"
+#include "onnx/import/model_io.h"
+#include "app/pipeline.h"
 #include "shape_list.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #include "onnx_tile.h"
 
 #include "engine/core/engine.h"
-#include "pipeline.h"
+#include "app/pipeline.h"
 #include "session_json.h"
 #include "shape_list.h"
 

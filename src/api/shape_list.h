@@ -2,7 +2,7 @@
 #ifndef OT_SHAPE_LIST_H
 #define OT_SHAPE_LIST_H
 
-#include "analyse/analyse.h"
+#include "ops/ops.h"
 
 /* One binding an input. */
 typedef struct ot_shape_list {

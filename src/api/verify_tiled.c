@@ -11,7 +11,7 @@
 #include "verify_tiled.h"
 
 #include "measure/measure.h"
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -144,7 +144,7 @@ static ot_status compare_all(const work *w, ot_verify_facts *out)
     for (uint32_t k = 0; k < w->x[0].n_outputs; k++) {
         const char *name = ot_session_output(w->x[0].s, k)->name;
         const ot_nd *a = &w->x[0].out[k], *b = &w->x[1].out[k];
-        if (k >= w->n_own && a->dtype == OT_F16 && b->dtype == OT_F32) continue; /* computed in float32 now (rewrite/widen.c) */
+        if (k >= w->n_own && a->dtype == OT_F16 && b->dtype == OT_F32) continue; /* computed in float32 now (transform/widen.c) */
         ot_difference x = ot_compare(a, b, w->half);
         if (!x.same)
             return ot_fail(w->d, OT_E_SYSTEM,

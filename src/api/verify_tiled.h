@@ -2,7 +2,7 @@
 #ifndef OT_API_VERIFY_TILED_H
 #define OT_API_VERIFY_TILED_H
 
-#include "pipeline.h"
+#include "app/pipeline.h"
 
 typedef enum ot_verify_mode {
     OT_VERIFY_NONE = 0,

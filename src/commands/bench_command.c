@@ -12,7 +12,7 @@
 #include "bench_print.h"
 
 #include "report/facts/facts.h"
-#include "export/out_file.h"
+#include "onnx/export/out_file.h"
 
 #include <errno.h>
 

@@ -6,7 +6,7 @@
 #ifndef OT_BENCH_COMMAND_H
 #define OT_BENCH_COMMAND_H
 
-#include "api/pipeline.h"
+#include "app/pipeline.h"
 #include "run_command.h"
 
 typedef struct ot_bench_request {

@@ -9,7 +9,7 @@
 
 #include "model_device.h"
 
-#include "export/out_file.h"
+#include "onnx/export/out_file.h"
 #include "measure/calibrate.h"
 
 #include <errno.h>

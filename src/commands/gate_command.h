@@ -7,7 +7,7 @@
 #ifndef OT_GATE_COMMAND_H
 #define OT_GATE_COMMAND_H
 
-#include "api/pipeline.h"
+#include "app/pipeline.h"
 #include "report/compare/gate.h"
 
 typedef struct ot_gate_request {

@@ -2,7 +2,7 @@
 #include "kernel_device.h"
 
 #include "device/device.h"
-#include "export/out_file.h"
+#include "onnx/export/out_file.h"
 
 bool ot_kernel_device_wanted(const ot_kernel_device *k) { return k->device && strcmp(k->device, "cpu") != 0; }
 

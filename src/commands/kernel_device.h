@@ -6,7 +6,7 @@
 #ifndef OT_KERNEL_DEVICE_H
 #define OT_KERNEL_DEVICE_H
 
-#include "kerneldev/kerneldev.h"
+#include "tk/device/kernel_device_run.h"
 
 typedef struct ot_kernel_device {
     const char *device; /* "opencl" or "opencl:N"; NULL or "cpu": none */

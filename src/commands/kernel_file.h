@@ -2,7 +2,7 @@
 #ifndef OT_KERNEL_FILE_H
 #define OT_KERNEL_FILE_H
 
-#include "planmem/planmem.h"
+#include "tk/planmem/planmem.h"
 
 /* Everything that a file ("-": stdin) holds, in the arena; at most 1 GiB. Fails: OT_E_INPUT (there is no such file, it is too large),
  * OT_E_SYSTEM, OT_E_NOMEM. */

@@ -5,7 +5,7 @@
 #include "gate_command.h"
 #include "report/facts/facts.h"
 #include "options.h"
-#include "api/pipeline.h"
+#include "app/pipeline.h"
 #include "plan_memory.h"
 #include "run_kernel.h"
 

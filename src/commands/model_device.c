@@ -2,7 +2,7 @@
 #include "model_device.h"
 
 #include "device/profile.h"
-#include "export/out_file.h"
+#include "onnx/export/out_file.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #define OT_MODEL_DEVICE_H
 
 #include "base/json.h"
-#include "engine/device/device_session.h"
+#include "engine/gpu/device_session.h"
 #include "report/facts/facts.h"
 
 typedef struct ot_model_device {

@@ -157,7 +157,7 @@ static ot_status parse_range(ot_diag *d, const option *o, const char *text, ot_o
         p += n;
         if (!*p) break;
     }
-    ot_range r = {.input = ot_strndup(out->arena, text, (size_t)(eq - text)),
+    ot_size_range r = {.input = ot_strndup(out->arena, text, (size_t)(eq - text)),
                   .rank = rank,
                   .dims = ot_memdup(out->arena, dims, rank * sizeof *dims)};
     if (!r.input || !r.dims) return ot_fail_nomem(d);

@@ -2,9 +2,9 @@
 #ifndef OT_OPTIONS_H
 #define OT_OPTIONS_H
 
-#include "planmem/planmem.h"
-#include "plan/plan.h"
-#include "range/range.h"
+#include "tk/planmem/planmem.h"
+#include "tiling/plan.h"
+#include "select/bounds/size_bounds.h"
 #include "report/compare/gate.h"
 #include "run_command.h"
 #include "api/verify_tiled.h"
@@ -37,7 +37,7 @@ typedef struct ot_options {
     size_t n_shapes, cap_shapes;
     ot_shape_binding *design; /* [n_design] --design */
     size_t n_design, cap_design;
-    ot_range *ranges; /* [n_ranges] --range */
+    ot_size_range *ranges; /* [n_ranges] --range */
     size_t n_ranges, cap_ranges;
     bool keep_dynamic; /* --keep-dynamic, --design, --range */
     ot_plan_options plan;

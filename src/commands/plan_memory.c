@@ -5,9 +5,9 @@
  * Nothing is written before everything is known, and everything is on the disk before anything is visible. */
 #include "plan_memory.h"
 
-#include "export/out_file.h"
+#include "onnx/export/out_file.h"
 #include "kernel_file.h"
-#include "mlir/mlir.h"
+#include "tk/mlir/mlir.h"
 
 /* A text in memory; from open_memstream. */
 typedef struct rendered {

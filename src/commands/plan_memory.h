@@ -8,7 +8,7 @@
 #ifndef OT_PLAN_MEMORY_H
 #define OT_PLAN_MEMORY_H
 
-#include "planmem/planmem.h"
+#include "tk/planmem/planmem.h"
 #include "report/facts/memory_results.h"
 
 typedef struct ot_memory_run {

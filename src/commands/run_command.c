@@ -8,10 +8,10 @@
 
 #include "model_device.h"
 
-#include "export/out_file.h"
+#include "onnx/export/out_file.h"
 #include "measure/measure.h"
-#include "import/model_io.h"
-#include "api/pipeline.h"
+#include "onnx/import/model_io.h"
+#include "app/pipeline.h"
 #include "api/session_json.h"
 #include "base/json.h"
 

@@ -2,9 +2,9 @@
 #include "run_kernel.h"
 
 #include "base/json.h"
-#include "export/out_file.h"
+#include "onnx/export/out_file.h"
 #include "kernel_file.h"
-#include "kernelrun/kernelrun.h"
+#include "tk/interpreter/interpreter.h"
 
 #include <errno.h>
 #include <sys/stat.h>

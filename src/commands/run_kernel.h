@@ -9,7 +9,7 @@
 
 #include "kernel_device.h"
 #include "measure/measure.h"
-#include "planmem/planmem.h"
+#include "tk/planmem/planmem.h"
 
 typedef struct ot_kernel_request {
     const char *path;   /* "-": stdin */

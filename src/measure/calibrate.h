@@ -11,7 +11,7 @@
 #define OT_CALIBRATE_H
 
 #include "device/device.h"
-#include "plan/target/target.h"
+#include "machine/target/target.h"
 
 typedef struct ot_calibration {
     uint32_t threads;

@@ -9,7 +9,7 @@
 
 #include "engine/core/engine.h"
 #include "engine/core/engine_trace.h"
-#include "plan/target/target.h"
+#include "machine/target/target.h"
 
 /* ---- measure_feed.c: arrays for the inputs of a model ---- */
 

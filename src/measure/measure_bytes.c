@@ -15,7 +15,7 @@
  */
 #include "measure.h"
 
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 typedef enum level { FAST, MID, SLOW, LEVELS } level;
 

@@ -7,7 +7,7 @@
  *   depthwise, pointwise, gemm, element-wise, transcendental, reduction, pooling likewise
  *
  * Each thread runs a session of one thread on a model of its own, as the tiles of a region run: the rate of all is the sum. From
- * the least time of a node the cost model (plan/cost/node_cost.c) is solved for the rate: what it will predict for such a node is then
+ * the least time of a node the cost model (cost/node_cost.c) is solved for the rate: what it will predict for such a node is then
  * what was measured. A class has the geometric mean of its models.
  *
  * On a device one session runs each model, and the time is that of its kernels by the device's clock: launches and transfers are apart.
@@ -15,8 +15,8 @@
 #include "calibrate.h"
 
 #include "device/profile.h"
-#include "engine/device/device_session.h"
-#include "plan/cost/cost.h"
+#include "engine/gpu/device_session.h"
+#include "cost/cost.h"
 #include "measure.h"
 #include "measure_team.h"
 

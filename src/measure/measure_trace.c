@@ -1,7 +1,7 @@
 /* A trace as a file: made in memory, so that the file appears whole or not at all. */
 #include "measure.h"
 
-#include "export/out_file.h"
+#include "onnx/export/out_file.h"
 
 ot_status ot_trace_save(const ot_trace *t, const char *path, ot_diag *d)
 {

@@ -8,7 +8,7 @@
  * dense blocks, inverted residual blocks, residual bottlenecks); the geometric mean of their errors corrects all rates.
  */
 #include "calibrate.h"
-#include "plan/plan.h"
+#include "select/search/plan_search.h"
 
 #include <math.h>
 #include <stdlib.h>

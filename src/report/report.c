@@ -4,7 +4,7 @@
  */
 #include "report/facts/facts_table.h"
 
-#include "export/out_file.h"
+#include "onnx/export/out_file.h"
 
 #include <strings.h>
 

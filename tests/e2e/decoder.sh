@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Decoders of latent diffusion models in small, --goal memory: normalisations taken apart, what the process is predicted to grow by, and that
-# the tiled ones give what the untiled ones do. (Values that stay in pieces: kept_pieces.sh.)
+# the tiled ones give what the untiled ones do. (Values that stay in pieces: unjoined_tiles.sh.)
 . "$(dirname "$0")/lib.bash"
 
 cat >"$tmp/decoder.py" <<'EOF_PY'

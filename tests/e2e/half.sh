@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Networks in half precision for ONNX Runtime, which computes them in float32: tiled, they are written so (src/rewrite/widen.c). They give what
+# Networks in half precision for ONNX Runtime, which computes them in float32: tiled, they are written so (src/transform/widen.c). They give what
 # the same network with the same weights gives in float32, and keep the types of inputs and outputs.
 . "$(dirname "$0")/lib.bash"
 
@@ -106,7 +106,7 @@ for path in sys.argv[1:]:
     onnx.save(m, path)
 EOF_PY
 expect 0 "$TOOL" "$tmp/half.onnx" -o "$tmp/tiled.onnx" --goal memory --target cpu-generic --threads 1 --design x=1,3,512,512 --json
-grep -q '"free_dims": *true' "$tmp/out" || fail "free: $(head -c 400 "$tmp/out")"
+grep -q '"dynamic_dims": *true' "$tmp/out" || fail "free: $(head -c 400 "$tmp/out")"
 grep -q '"loop-peeled"\|"stream"' "$tmp/out" || fail "free: nothing is tiled"
 for size in 512 96; do
     "$PYTHON" "$tmp/same.py" "$tmp/half.onnx" "$tmp/wide.onnx" "$tmp/tiled.onnx" $size >"$tmp/out" 2>&1 || fail "free, $size: $(cat "$tmp/out")"

@@ -5,7 +5,7 @@ make_model --small resnet50 vgg16_head
 
 # every reason of the table is given somewhere, and nothing searches its sentences
 src="$root/src"
-for id in $(sed -n 's/^REASON\(_UNFORCED\)\?(\([A-Z_]*\),.*/\2/p' "$src/analyse/reasons.def"); do
+for id in $(sed -n 's/^REASON\(_UNFORCED\)\?(\([A-Z_]*\),.*/\2/p' "$src/ops/reasons.def"); do
     grep -rqw --include='*.c' "OT_WHY_$id" "$src" || fail "reason $id is never given"
 done
 

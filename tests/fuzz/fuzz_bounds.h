@@ -8,7 +8,7 @@
 #ifndef FUZZ_BOUNDS_H
 #define FUZZ_BOUNDS_H
 
-#include "analyse/analyse.h"
+#include "ops/ops.h"
 
 #include <stdatomic.h>
 

@@ -8,7 +8,7 @@
  */
 #include "engine/core/engine.h"
 #include "fuzz_bounds.h"
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 #define VALUES_MAX 64
 

@@ -4,7 +4,7 @@
  *
  * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). What does not parse must say so in one line with its place.
  */
-#include "kernel/kernel.h"
+#include "tk/language/kernel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

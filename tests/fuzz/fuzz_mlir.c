@@ -4,7 +4,7 @@
  *
  * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`). What is refused must say so in one line with its place.
  */
-#include "mlir/mlir.h"
+#include "tk/mlir/mlir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

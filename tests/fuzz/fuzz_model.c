@@ -7,11 +7,11 @@
  * LLVMFuzzerTestOneInput is libFuzzer's entry (`make fuzz`); driver.c calls it without libFuzzer (`make asan`, `make ubsan`).
  * Whatever is wrong with an input must end in a status and one line; what passes must verify and be readable again.
  */
-#include "analyse/analyse.h"
+#include "ops/ops.h"
 #include "report/facts/facts.h"
-#include "import/model_io.h"
-#include "plan/plan.h"
-#include "rewrite/rewrite.h"
+#include "onnx/import/model_io.h"
+#include "select/search/plan_search.h"
+#include "transform/transform.h"
 
 #define VERSION_MAX 100000
 
@@ -88,7 +88,7 @@ static ot_status tile(ot_model *m, uint32_t h, ot_diag *d)
     if (s == OT_OK && o.detail) s = report(m->graph, p, &t, &o, h);
     if (s == OT_OK && p->n_regions > 0) s = ot_overlay(m->graph, p);
     if (s == OT_OK && p->n_regions > 0) s = ot_fold_static(m->graph, p);
-    if (s == OT_OK && p->n_regions > 0 && (s = ot_rewrite(m->graph, p)) == OT_E_INPUT) OT_BUG("a plan cannot be written");
+    if (s == OT_OK && p->n_regions > 0 && (s = ot_transform_tiles(m->graph, p)) == OT_E_INPUT) OT_BUG("a plan cannot be written");
     if (s == OT_OK && ot_verify(m->graph) != OT_OK) OT_BUG("the result does not verify");
     ot_plan_free(p);
     return s;

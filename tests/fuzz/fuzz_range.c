@@ -7,10 +7,10 @@
  * libFuzzer's entry (`make fuzz`). Whatever is wrong must end in a status and one line; what passes must verify and be readable again; a bound
  * that is called proved must hold.
  */
-#include "analyse/analyse.h"
-#include "api/pipeline.h"
+#include "ops/ops.h"
+#include "app/pipeline.h"
 #include "commands/options.h"
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 #define LINES_MAX  6
 #define LINE_BYTES 400
@@ -72,7 +72,7 @@ static bool are_small(const ot_options *o)
 }
 
 /* The model at size number k of the ranges takes no more than what is proved of it, where it takes that size. */
-static void hold_against(const ot_model *file, const ot_run_options *o, const ot_range_side *bound, uint32_t k)
+static void hold_against(const ot_model *file, const ot_run_options *o, const ot_bounds_side *bound, uint32_t k)
 {
     ot_shape_binding bind[LINES_MAX];
     int64_t dims[LINES_MAX][OT_RANK_MAX];
@@ -136,7 +136,7 @@ static void tile(ot_model *m, const ot_options *o, ot_diag *d)
     expect_line(s, d);
     if (s == OT_OK && ot_verify(run.model->graph) != OT_OK) OT_BUG("the result does not verify");
     for (uint32_t k = 0; s == OT_OK && k < SIZES && o->n_ranges > 0; k++)
-        if (run.range.untiled.verdict == OT_RANGE_PROVED) hold_against(file, &run.options, &run.range.untiled, k);
+        if (run.range.untiled.verdict == OT_BOUNDS_PROVED) hold_against(file, &run.options, &run.range.untiled, k);
     if (s == OT_OK) read_again(run.model, d);
     ot_model_free(file);
     ot_run_free(&run);

@@ -8,7 +8,7 @@
 #include "onnx_tile.h"
 
 #include "fuzz_bounds.h"
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 #define INPUTS_MAX 16
 #define SIDE       3 /* of free dimensions */

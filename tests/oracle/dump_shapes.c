@@ -8,8 +8,8 @@
  * `=a,b,...`. Read by tests/oracle/shapes.py, which compares with onnx.shape_inference and with
  * what ONNX Runtime computes. Exit status as the tool's: 1 the model, 2 usage.
  */
-#include "analyse/analyse.h"
-#include "import/model_io.h"
+#include "ops/ops.h"
+#include "onnx/import/model_io.h"
 
 #define MAX_BINDINGS 64
 

@@ -4,9 +4,9 @@
  *
  * Exit: 0 written (prints "nodes N"), 5 the form is not legal for that region (the reason is printed), 1 anything else.
  */
-#include "rewrite/rewrite_internal.h"
+#include "transform/transform_internal.h"
 #include "hand_plan.h"
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 static uint32_t numbers(const char *text, long rank, uint32_t *out)
 {

@@ -7,8 +7,8 @@
 #ifndef HAND_PLAN_H
 #define HAND_PLAN_H
 
-#include "plan/plan.h"
-#include "region/forms.h"
+#include "select/search/plan_search.h"
+#include "tiling/forms.h"
 
 #define HAND_UNSET (-2)
 

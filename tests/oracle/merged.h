@@ -3,8 +3,8 @@
 #define TEST_MERGED_H
 
 #include "engine/core/session.h"
-#include "groups/groups.h"
-#include "plan/cost/cost.h"
+#include "fusion/fusion.h"
+#include "cost/cost.h"
 
 /* The group that the planner has a position in: its head; of a Transpose that it takes for strides, that of the attention. */
 static uint32_t merged_group(const ot_seq *s, uint32_t p) { return s->strided[p] != OT_NONE ? s->strided[p] : s->head[p]; }

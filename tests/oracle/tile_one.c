@@ -13,8 +13,8 @@
  */
 #include <inttypes.h>
 
-#include "analyse/analyse.h"
-#include "import/model_io.h"
+#include "ops/ops.h"
+#include "onnx/import/model_io.h"
 
 static void print_string(const char *s, size_t n)
 {

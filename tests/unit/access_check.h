@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "access_eval.h"
-#include "analyse/analyse.h"
+#include "ops/ops.h"
 
 #define IN_MAX  8
 #define OUT_MAX 3

@@ -1,6 +1,6 @@
 /* Slow, obvious operators on small integer tensors: the oracle of test_access_point.c.
  *
- * Each operator is written from its definition, index by index, and shares nothing with src/analyse. Numbers are
+ * Each operator is written from its definition, index by index, and shares nothing with src/ops. Numbers are
  * integers and every operator is replaced by one that has the same *reads* and is exact: Softmax becomes
  * "x plus the sum over its axis", BatchNormalization "x * scale + bias + mean + var", and so on. Two
  * results are equal only when each element has read the same inputs.
@@ -8,7 +8,7 @@
 #ifndef ACCESS_EVAL_H
 #define ACCESS_EVAL_H
 
-#include "ir/ir.h"
+#include "onnx/graph/ir.h"
 
 #define ARR_RANK 6
 #define ARR_MAX  4096

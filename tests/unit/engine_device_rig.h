@@ -4,7 +4,7 @@
 
 #include "device_rig.h"
 
-#include "engine/device/device_session.h"
+#include "engine/gpu/device_session.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/rows/rows.h"
+#include "engine/cpu/rows/rows.h"
 
 #define FAST_IN  9
 #define FAST_OUT 4

@@ -4,7 +4,7 @@
 
 #include "engine_check.h"
 
-#include "analyse/analyse.h"
+#include "ops/ops.h"
 #include "merged.h"
 
 /* The sequence of m, with the engine's costs. */

@@ -2,7 +2,7 @@
 #ifndef OT_IMPORT_CHECK_H
 #define OT_IMPORT_CHECK_H
 
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 #include "wire.h"
 
 #include <stdarg.h>

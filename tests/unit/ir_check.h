@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "ir/ir.h"
+#include "onnx/graph/ir.h"
 
 /* ---- helpers ---- */
 

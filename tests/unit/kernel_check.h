@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "kernel/kernel.h"
+#include "tk/language/kernel.h"
 
 static ot_kernel *parse_n(const char *text, size_t n)
 {

@@ -6,7 +6,7 @@
 
 #include <stdarg.h>
 
-#include "planmem/planmem.h"
+#include "tk/planmem/planmem.h"
 
 typedef struct kg_value {
     char name[12];

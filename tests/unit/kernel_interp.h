@@ -13,7 +13,7 @@
 #ifndef KERNEL_INTERP_H
 #define KERNEL_INTERP_H
 
-#include "planmem/planmem.h"
+#include "tk/planmem/planmem.h"
 
 #define KI_BYTES_MAX  512 /* of one value */
 #define KI_VALUES_MAX 8192

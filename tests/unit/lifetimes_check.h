@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "planmem/planmem.h"
+#include "tk/planmem/planmem.h"
 
 #define HEAD       "kernel k {\nparam x: 64 i8 @gm\nparam y: 64 i8 @gm\n"
 #define HEAD_LINES 3

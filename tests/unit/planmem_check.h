@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "planmem/planmem.h"
+#include "tk/planmem/planmem.h"
 
 #define UB_BYTES 196608 /* of Atlas A2 */
 

@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "memory/region_held.h"
-#include "memory/region_names.h"
+#include "tiling/lower/region_held.h"
+#include "tiling/lower/region_names.h"
 #include "hand_plan.h"
-#include "memory/memory.h"
+#include "tiling/lower/lowering.h"
 
 typedef struct rig {
     ot_diag diag;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "rewrite/rewrite_internal.h"
+#include "transform/transform_internal.h"
 #include "hand_plan.h"
 
 /* One operator along the cut axis, as the oracle understands it. */

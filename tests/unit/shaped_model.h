@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "analyse/shape.h"
+#include "ops/shape.h"
 
 /* The caller frees it; it tells its failures to *d, which must live as long. */
 static inline ot_model *read_model(const char *text, ot_diag *d)

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "analyse/analyse.h"
+#include "ops/ops.h"
 
 #define LEN 256
 

@@ -1,11 +1,11 @@
-/* Resize with align_corners taken apart (src/split/corners.c): rows and weights against whole-number arithmetic, windows against the rows that
+/* Resize with align_corners taken apart (src/transform/decompose/corners.c): rows and weights against whole-number arithmetic, windows against the rows that
  * brute force finds, what no region touches becomes what it was. Values in runtimes: tests/e2e/corners.sh.
  */
 #include "ir_check.h"
 #include "seeded.h"
 
-#include "analyse/resize_corners.h"
-#include "split/split.h"
+#include "ops/resize_corners.h"
+#include "transform/decompose/decompose.h"
 
 #include <math.h>
 
@@ -24,7 +24,7 @@ static ot_model *resized(int64_t in, int64_t out, const char *mode, bool split)
     assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
     assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
     if (!split) return m;
-    assert_int_equal(ot_split_norms(m->graph, true, &n), OT_OK);
+    assert_int_equal(ot_decompose_norms(m->graph, true, &n), OT_OK);
     assert_int_equal(n, 1);
     assert_int_equal(ot_verify(m->graph), OT_OK);
     return m;
@@ -205,10 +205,10 @@ static void untouched_is_as_it_was(void **state)
     ot_model *m = resized(17, 40, "mode=\"linear\"", false);
     char *before = print(m->graph);
     uint32_t n;
-    assert_int_equal(ot_split_norms(m->graph, true, &n), OT_OK);
+    assert_int_equal(ot_decompose_norms(m->graph, true, &n), OT_OK);
     char *apart = print(m->graph);
     assert_non_null(strstr(apart, "GatherRows"));
-    assert_int_equal(ot_split_settle(m->graph, false), OT_OK);
+    assert_int_equal(ot_recompose(m->graph, false), OT_OK);
     assert_int_equal(ot_assure(m->graph, OT_P_ORDER | OT_P_USES), OT_OK);
     assert_int_equal(ot_verify(m->graph), OT_OK);
     for (ot_id k = 0; k < m->graph->n_nodes; k++) assert_true(m->graph->nodes[k].dead || m->graph->nodes[k].op == OT_OP_Resize);
@@ -231,7 +231,7 @@ static void the_rest_is_standard(void **state)
         assert_true(ot_node_new(g, "Resize", "", "another", n.in, n.n_in, n.out, 1, n.attrs, n.n_attrs) != OT_NONE);
         break;
     }
-    assert_int_equal(ot_split_settle(g, false), OT_OK);
+    assert_int_equal(ot_recompose(g, false), OT_OK);
     assert_int_equal(ot_assure(g, OT_P_ORDER | OT_P_USES), OT_OK);
     assert_int_equal(ot_verify(g), OT_OK);
     uint32_t gathers = 0;
@@ -269,7 +269,7 @@ static void others_stay(void **state)
                  CASES[k].inputs, CASES[k].node);
         ot_model *m = parse(text);
         assert_int_equal(ot_infer_shapes(m->graph, NULL, 0), OT_OK);
-        assert_int_equal(ot_split_norms(m->graph, true, &n), OT_OK);
+        assert_int_equal(ot_decompose_norms(m->graph, true, &n), OT_OK);
         if ((n == 1) != CASES[k].found) fail_msg("case %zu: %u found", k, n);
         assert_int_equal(ot_verify(m->graph), OT_OK);
         ot_model_free(m);
@@ -301,7 +301,7 @@ static void strange_tables_stay(void **state)
         assert_int_equal(ot_infer_shapes(g, NULL, 0), OT_OK);
         assert_int_equal(ot_access_axis(g, &g->nodes[0], 0, 1, in_axis, out_axis, &why), CASES[k].cut);
         assert_true(ot_access_axis(g, &g->nodes[0], 0, 2, in_axis, out_axis, &why));
-        assert_int_equal(ot_split_settle(g, false), OT_OK);
+        assert_int_equal(ot_recompose(g, false), OT_OK);
         assert_int_equal(g->nodes[0].dead, CASES[k].cut);
         ot_model_free(m);
     }

@@ -3,8 +3,8 @@
  */
 #include "engine_check.h"
 
-#include "engine/conv/winograd.h"
-#include "plan/search/search.h"
+#include "engine/cpu/conv/winograd.h"
+#include "select/search/search.h"
 
 #include <math.h>
 #include <sys/wait.h>

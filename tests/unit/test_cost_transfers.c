@@ -5,7 +5,7 @@
  */
 #include "shaped_model.h"
 
-#include "plan/search/search.h"
+#include "select/search/search.h"
 
 #include <math.h>
 

@@ -3,9 +3,9 @@
 #include "fast_check.h"
 #include "tiled_graph.h"
 
-#include "engine/product/attention.h"
-#include "plan/plan.h"
-#include "rewrite/rewrite.h"
+#include "engine/cpu/product/attention.h"
+#include "select/search/plan_search.h"
+#include "transform/transform.h"
 
 /* Batch [b, h]; which of the operands repeat, and how they lie. */
 typedef struct shape {

@@ -1,7 +1,7 @@
 /* Graphs inside nodes: subgraphs and model-local functions, imported, run, and run out of memory. */
 #include "engine_check.h"
 
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 #include "wire.h"
 
 /* An attribute that stands for one of the call's. */

@@ -3,7 +3,7 @@
 #include "engine_check.h"
 #include "pool_check.h"
 
-#include "engine/move/box.h"
+#include "engine/cpu/move/box.h"
 #include "engine/core/simd.h"
 
 #include <time.h>

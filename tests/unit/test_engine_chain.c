@@ -2,7 +2,7 @@
  * test_engine_chain_random.c. */
 #include "seeded.h"
 
-#include "engine/chain/chain.h"
+#include "engine/cpu/chain/chain.h"
 #include "pool_check.h"
 
 #include <float.h>

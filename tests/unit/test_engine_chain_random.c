@@ -5,7 +5,7 @@
  */
 #include "seeded.h"
 
-#include "engine/chain/chain.h"
+#include "engine/cpu/chain/chain.h"
 #include "pool_check.h"
 
 #include <float.h>

@@ -2,7 +2,7 @@
 #include "engine_graphs.h"
 #include "seeded.h"
 
-#include "engine/conv/conv_cut.h"
+#include "engine/cpu/conv/conv_cut.h"
 
 /* ---- parts ---- */
 

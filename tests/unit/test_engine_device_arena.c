@@ -7,15 +7,15 @@
 #include "engine_device_rig.h"
 #include "tiled_graph.h"
 
-#include "process/process.h"
-#include "weigh/weigh.h"
+#include "alloc_sim/alloc_sim.h"
+#include "select/select.h"
 
 #define KIB INT64_C(1024)
 
 static int64_t played(const ot_graph *g, const ot_runtime *r)
 {
-    ot_process_figures f;
-    if (ot_process_growth(g, r, true, &f) != OT_OK) fail_msg("out of memory");
+    ot_sim_figures f;
+    if (ot_sim_growth(g, r, true, &f) != OT_OK) fail_msg("out of memory");
     assert_int_equal(f.n_unknown, 0);
     return f.growth;
 }
@@ -66,12 +66,12 @@ static double planned_part(const char *text, double max_slowdown)
     ot_model *m = text_model(text, &d);
     if (ot_infer_shapes(m->graph, NULL, 0) != OT_OK || ot_target_load("cpu-generic", 1, &d, &t) != OT_OK) fail_msg("%s", d.message);
     if (ot_target_set_runtime(&t, "engine-device", &d) != OT_OK) fail_msg("%s", d.message);
-    if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK || ot_weigh_plan(m->graph, &t, &o, true, &p) != OT_OK)
+    if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK || ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK)
         fail_msg("%s", d.message);
     assert_int_equal(p->untiled.growth_bytes, played(m->graph, &ot_runtime_engine_device));
     const double part = (double)p->tiled.growth_bytes / (double)p->untiled.growth_bytes;
     if (p->n_regions > 0) { /* what is promised is what is written */
-        if (ot_fold_static(m->graph, p) != OT_OK || ot_rewrite(m->graph, p) != OT_OK) fail_msg("%s", m->diag->message);
+        if (ot_fold_static(m->graph, p) != OT_OK || ot_transform_tiles(m->graph, p) != OT_OK) fail_msg("%s", m->diag->message);
         if (ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK) fail_msg("%s", m->diag->message);
         assert_int_equal(p->tiled.growth_bytes, played(m->graph, &ot_runtime_engine_device));
     }

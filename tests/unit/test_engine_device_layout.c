@@ -6,7 +6,7 @@
 #include "cuda_rig.h"
 #include "engine_laid_rig.h"
 
-#include "engine/devicegen/dg_internal.h"
+#include "engine/gpu/shaders/dg_internal.h"
 
 /* ---- what is chosen ---- */
 

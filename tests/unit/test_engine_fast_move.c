@@ -3,8 +3,8 @@
 #include "engine_check.h"
 #include "pool_check.h"
 
-#include "engine/move/box.h"
-#include "engine/move/fast_move.h"
+#include "engine/cpu/move/box.h"
+#include "engine/cpu/move/fast_move.h"
 
 #include <math.h>
 #include <time.h>

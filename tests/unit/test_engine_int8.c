@@ -2,7 +2,7 @@
 #include "fast_check.h"
 #include "groups_check.h"
 
-#include "engine/int8/int8_product.h"
+#include "engine/cpu/int8/int8_product.h"
 
 static ot_nd bytes_of(ot_dtype t, uint32_t rank, const int64_t *dims)
 {

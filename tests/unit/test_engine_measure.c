@@ -4,7 +4,7 @@
 #include "commands/bench_command.h"
 #include "engine/core/engine_trace.h"
 #include "measure/measure.h"
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 #include "api/verify_tiled.h"
 
 #include <math.h>

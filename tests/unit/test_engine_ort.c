@@ -1,7 +1,7 @@
 /* The operator library against a made-up ONNX Runtime: what it asks of the table of functions, what it does with the answers. The real ones
  * are tested with the Python package (tests/python/test_ort.py). */
 #include "engine_graphs.h"
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 #include "ort/ort_library.c"
 

@@ -1,8 +1,8 @@
 /* Element-wise tiles are computed in their place in the whole array: no copy; and the result is that of the untiled model. */
 #include "fast_check.h"
 
-#include "plan/plan.h"
-#include "rewrite/rewrite.h"
+#include "select/search/plan_search.h"
+#include "transform/transform.h"
 
 static void tile(ot_model *m)
 {
@@ -16,7 +16,7 @@ static void tile(ot_model *m)
     ot_target_set_engine(&target);
     if (ot_plan_graph(g, &target, &o, &plan) != OT_OK) fail_msg("%s", m->diag->message);
     assert_true(plan->n_regions > 0);
-    if (ot_fold_static(g, plan) != OT_OK || ot_rewrite(g, plan) != OT_OK || ot_check_tile_ops(g, NULL) != OT_OK)
+    if (ot_fold_static(g, plan) != OT_OK || ot_transform_tiles(g, plan) != OT_OK || ot_check_tile_ops(g, NULL) != OT_OK)
         fail_msg("%s", m->diag->message);
     ot_plan_free(plan);
 }

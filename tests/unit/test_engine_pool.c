@@ -192,7 +192,7 @@ static void executors_do_what_they_can(void **state)
     for (int kind = 0; kind < LENDERS; kind++) {
         lender l = {.kind = kind};
         ot_pool *p = new_pool(THREADS);
-        ot_pool_run_on(p, (ot_executor){lend, &l});
+        ot_pool_run_on(p, (ot_simulation){lend, &l});
         (void)ot_pool_use(p);
         for (int again = 0; again < 40; again++) {
             memset(&t, 0, sizeof t);

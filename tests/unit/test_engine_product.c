@@ -1,7 +1,7 @@
 /* Fast matrix products against sums in double: shapes, broadcasts, transposes, strides, constants, threads. */
 #include "fast_check.h"
 
-#include "engine/product/fast_product.h"
+#include "engine/cpu/product/fast_product.h"
 
 /* ---- packed panels ---- */
 

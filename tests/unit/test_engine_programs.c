@@ -9,10 +9,10 @@
 
 #include <math.h>
 
-#include "kernelrun/kernelrun.h"
-#include "memory/memory.h"
-#include "plan/plan.h"
-#include "region/stream.h"
+#include "tk/interpreter/interpreter.h"
+#include "tiling/lower/lowering.h"
+#include "select/search/plan_search.h"
+#include "tiling/stream.h"
 #include "stingy.h"
 
 static uint64_t rng;

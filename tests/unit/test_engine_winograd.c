@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "engine/core/simd.h"
-#include "engine/conv/winograd_lanes.h"
+#include "engine/cpu/conv/winograd_lanes.h"
 
 #define JUNK  12345.5f
 #define GUARD 64 /* floats behind every array */

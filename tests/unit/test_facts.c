@@ -4,7 +4,7 @@
  *                                                                           memory maps, cards, roofline, candidates
  *   small graphs with one thing in them --> parts that are summed, unknown shapes, what would lift a barrier
  */
-#include "plan/cost/cost.h"
+#include "cost/cost.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

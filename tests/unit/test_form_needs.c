@@ -1,4 +1,4 @@
-/* What forms ask of who runs them (src/region/needs.c), and what forms loop and prescan write: one carrier with a trip count and a
+/* What forms ask of who runs them (src/tiling/needs.c), and what forms loop and prescan write: one carrier with a trip count and a
  * condition, bodies that capture no more than they may. That the numbers are right is tests/oracle/forms.py's job.
  */
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "rewrite/rewrite_internal.h"
+#include "transform/transform_internal.h"
 #include "hand_plan.h"
 
 typedef struct rig {
@@ -212,7 +212,7 @@ static void written(rig *x, int32_t opset, uint32_t n_dims, const uint32_t *tile
     const uint32_t axes[] = {2, 3};
     build(x, CHAIN, opset, n_dims, axes, tiles, f);
     ot_plan p = {.arena = x->a, .regions = &x->r, .n_regions = 1};
-    if (ot_rewrite(x->m->graph, &p) != OT_OK || ot_verify(x->m->graph) != OT_OK) fail_msg("%s", x->diag.message);
+    if (ot_transform_tiles(x->m->graph, &p) != OT_OK || ot_verify(x->m->graph) != OT_OK) fail_msg("%s", x->diag.message);
 }
 
 static void one_loop_a_region(void **state)
@@ -277,7 +277,7 @@ static void sequences_state_shapes(void **state)
              " %b = Relu(%a)\n %y = Flatten(%b)\n output %y\n}\n",
              "b", 17, 1, axes, tiles, OT_FORM_PEELED);
     ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};
-    if (ot_rewrite(x.m->graph, &p) != OT_OK || ot_verify(x.m->graph) != OT_OK) fail_msg("%s", x.diag.message);
+    if (ot_transform_tiles(x.m->graph, &p) != OT_OK || ot_verify(x.m->graph) != OT_OK) fail_msg("%s", x.diag.message);
     assert_int_equal(carriers(x.m->graph, "Loop", &outer), 3);
     ot_id b = ot_value_find(x.m->graph, "b");
     const ot_node *last = &x.m->graph->nodes[x.m->graph->values[b].producer];

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "plan/search/search.h"
+#include "select/search/search.h"
 
 #define ROWS    5
 #define COLUMNS 6464 /* 101 granules of 64 floats */

@@ -541,7 +541,7 @@ static void test_bound_inputs_are_pinned_when_the_graph_changed(void **state)
     wire after = w_msg(11, W(w_str(1, "x"), w_msg(2, w_msg(1, W(w_int(1, 1), w_msg(2, pinned))))));
     wire file = x_model(8, 13, W(n, w_str(2, "g"), before, f32_info(12, "y")));
     ot_model *m = good(file);
-    m->pin_inputs = true;
+    m->static_inputs = true;
     assert_int_equal(ot_value_set_shape(m->graph, ot_value_find(m->graph, "x"), 2, DIMS(5, 2)), OT_OK);
     wire out = exported(m);
     assert_int_equal(out.n, file.n);

@@ -1,6 +1,6 @@
 /* The graph itself: edits, order and uses, operator facts, the verifier, drawings.
  *
- * Oracles are written here the plain way (quadratic uses, position checks) and share no code with src/ir/. */
+ * Oracles are written here the plain way (quadratic uses, position checks) and share no code with src/onnx/graph/. */
 #include "ir_check.h"
 
 /* Order, uses and producers against definitions. */

@@ -2,7 +2,7 @@
  * that are packed, addresses that are checked. */
 #include "kernel_check.h"
 
-#include "planmem/planmem.h"
+#include "tk/planmem/planmem.h"
 
 /* One of each, as it is printed. */
 static const char KINDS[] = "kernel kinds target \"h200\" sync=explicit {\n"

@@ -2,7 +2,7 @@
  * computes and take fewer wavefronts. SEED=n repeats a run. */
 #include "seeded.h"
 
-#include "kernelaccess/kernelaccess.h"
+#include "tk/access/kernel_access.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * allocation. That the programs are right is for tests/e2e/kernel_device.sh, which runs them. */
 #include "kernel_check.h"
 
-#include "kernelgen/kernelgen.h"
+#include "tk/codegen/codegen.h"
 #include "stingy.h"
 
 static ot_target roomy(void)

@@ -1,7 +1,7 @@
 /* The interpreter of kernels: what it computes, on random kernels against an evaluation of their own; what it refuses, line by line. */
 #include "kernel_check.h"
 
-#include "kernelrun/kernelrun.h"
+#include "tk/interpreter/interpreter.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* Weights that are packed when they are used, and BatchNormalizations that are folded before: what is written, in which order, and when it is
  * chosen. */
-#include "plan/target/target.h"
-#include "rewrite/rewrite.h"
-#include "weigh/weigh.h"
+#include "machine/target/target.h"
+#include "transform/transform.h"
+#include "select/select.h"
 #include "shaped_model.h"
 
 #include <math.h>
@@ -96,7 +96,7 @@ static void large_weights_come_late(void **state)
     int64_t packed;
     ot_model *m = read_model("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,8,8]\n" CONVS, &d);
     ot_graph *g = m->graph;
-    assert_int_equal(ot_late_weights(g, 1000, &packed), OT_OK);
+    assert_int_equal(ot_defer_packing(g, 1000, &packed), OT_OK);
     assert_int_equal(packed, 2 * 8 * 4 * 9 * 4); /* two readers */
     assert_int_equal(maker(g, "a")->in[1], ot_value_find(g, "small"));
     assert_int_equal(maker(g, "c")->in[1], ot_value_find(g, "also"));
@@ -128,7 +128,7 @@ static void models_without_late_weights(void **state)
         snprintf(text, sizeof text, "%s%s", cases[k].head, CONVS);
         ot_model *m = read_model(text, &d);
         const uint32_t n = m->graph->n_nodes;
-        assert_int_equal(ot_late_weights(m->graph, cases[k].from, &packed), OT_OK);
+        assert_int_equal(ot_defer_packing(m->graph, cases[k].from, &packed), OT_OK);
         assert_int_equal(packed, 0);
         assert_int_equal(m->graph->n_nodes, n);
         ot_model_free(m);
@@ -152,7 +152,7 @@ static ot_plan *plan_for(int size, const char *runtime, ot_goal goal)
     ot_model *m = read_model(text, &d);
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
     assert_int_equal(ot_target_set_runtime(&t, runtime, &d), OT_OK);
-    if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK || ot_weigh_plan(m->graph, &t, &o, true, &p) != OT_OK ||
+    if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK || ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK ||
         ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
         fail_msg("%s", d.message);
     ot_model_free(m);
@@ -175,13 +175,13 @@ static void late_weights_are_chosen_where_they_pay(void **state)
                  {32, "loop", OT_GOAL_MEMORY, false}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         ot_plan *p = plan_for(cases[k].size, cases[k].runtime, cases[k].goal);
-        if ((p->late_from > 0) != cases[k].late) fail_msg("case %zu: from %lld", k, (long long)p->late_from);
+        if ((p->defer_from > 0) != cases[k].late) fail_msg("case %zu: from %lld", k, (long long)p->defer_from);
         assert_true(p->tiled.time_s <= 1.1 * p->untiled.time_s);
         if (cases[k].late) {
-            assert_true(p->late_seconds > 0);
+            assert_true(p->deferred_seconds > 0);
             assert_true(p->tiled.growth_bytes < p->untiled.growth_bytes - (12 << 20)); /* 18 MB less two weights */
         } else {
-            assert_true(p->late_seconds == 0);
+            assert_true(p->deferred_seconds == 0);
         }
         ot_plan_free(p);
     }

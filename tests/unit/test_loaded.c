@@ -1,8 +1,8 @@
 /* What a session holds once a model is loaded: constants packed for each graph or convolution, kept in branches, and what of it counts. */
 #include "shaped_model.h"
-#include "process/process.h"
-#include "rewrite/rewrite.h"
-#include "weigh/contest.h"
+#include "alloc_sim/alloc_sim.h"
+#include "transform/transform.h"
+#include "select/candidates.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@
 
 static int64_t loaded(const ot_model *m)
 {
-    ot_process_figures f;
-    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+    ot_sim_figures f;
+    assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
     return f.loaded;
 }
 
@@ -89,7 +89,7 @@ static void joined_results_are_taken_late(void **state)
 {
     (void)state;
     ot_diag d;
-    ot_process_figures f;
+    ot_sim_figures f;
     ot_model *m = read_model("model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  %a = Exp(%x)\n"
                              "  %s : opaque = SequenceConstruct(%a, %a)\n"
                              "  %y : float32[1,32,512,512] = ConcatFromSequence(%s) {axis=1}\n  output %y\n}\n",
@@ -102,7 +102,7 @@ static void joined_results_are_taken_late(void **state)
     assert_true(ot_value_is_static(top));
     assert_int_equal(y->rank, 4);
     assert_false(ot_value_is_static(y));
-    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+    assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
     assert_int_equal(f.n_unknown, 0);
     assert_in_range(f.growth, 32 * MB, 96 * MB);
     ot_model_free(m);
@@ -113,11 +113,11 @@ static void loaded_copies_count(void **state)
 {
     (void)state;
     const ot_figures untiled = {.growth_bytes = 100 * MB, .loaded_bytes = 20 * MB};
-    assert_int_equal(ot_weight(20 * MB, 20 * MB, &untiled), 20 * MB);
-    assert_int_equal(ot_weight(20 * MB, 30 * MB, &untiled), 20 * MB);
-    assert_int_equal(ot_weight(20 * MB, 40 * MB, &untiled), 30 * MB);
-    assert_int_equal(ot_weight(100 * MB, 21 * MB, &untiled), 101 * MB);
-    assert_int_equal(ot_weight(110 * MB, 10 * MB, &untiled), 110 * MB);
+    assert_int_equal(ot_score_bytes(20 * MB, 20 * MB, &untiled), 20 * MB);
+    assert_int_equal(ot_score_bytes(20 * MB, 30 * MB, &untiled), 20 * MB);
+    assert_int_equal(ot_score_bytes(20 * MB, 40 * MB, &untiled), 30 * MB);
+    assert_int_equal(ot_score_bytes(100 * MB, 21 * MB, &untiled), 101 * MB);
+    assert_int_equal(ot_score_bytes(110 * MB, 10 * MB, &untiled), 110 * MB);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* The solver of small integer programs: what it answers, that it leaves its caller's GLPK alone, and what it does without memory. */
-#include "plan/search/lp.h"
+#include "select/search/lp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "mlir/mlir.h"
+#include "tk/mlir/mlir.h"
 
 #include <stdio.h>
 

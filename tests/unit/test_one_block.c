@@ -1,9 +1,9 @@
 /* What OpenVINO's process grows by: one block for all values. Expected sizes are those that were measured (MB), of graphs as small as they
  * can be. Random cases print their seed. */
-#include "analyse/shape.h"
-#include "process/live_boxes.h"
-#include "process/process.h"
-#include "weigh/weigh.h"
+#include "ops/shape.h"
+#include "alloc_sim/live_boxes.h"
+#include "alloc_sim/alloc_sim.h"
+#include "select/select.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,15 +68,15 @@ static void boxes_do_not_overlap(void **state)
 
 /* ---- graphs ---- */
 
-static ot_process_figures played(const char *text)
+static ot_sim_figures played(const char *text)
 {
     ot_diag d = {0};
     ot_model *m = NULL;
-    ot_process_figures f;
+    ot_sim_figures f;
     if (ot_text_parse(text, strlen(text), &d, &m) != OT_OK || ot_infer_shapes(m->graph, NULL, 0) != OT_OK ||
         ot_assure(m->graph, OT_P_ORDER | OT_P_USES) != OT_OK)
         fail_msg("%s\n%s", d.message, text);
-    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_openvino, true, &f), OT_OK);
+    assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_openvino, true, &f), OT_OK);
     ot_model_free(m);
     return f;
 }
@@ -155,7 +155,7 @@ static void folded_weights_are_not_shared(void **state)
 static void bodies_copy_what_they_read(void **state)
 {
     (void)state;
-    ot_process_figures f = played(
+    ot_sim_figures f = played(
         HEAD "  input %x : float32[1,16,512,512]\n  init %n : int64[] = [4]\n  init %on : bool[] = [1]\n"
              "  %a = Softmax(%x) {axis=1}\n  %s : float32[4,1,16,1,1] = Loop(%n, %on) {body=graph b {\n"
              "    input %i : int64[]\n    input %c : bool[]\n    outer %a : float32[1,16,512,512]\n    %d : bool[] = Identity(%c)\n"
@@ -205,7 +205,7 @@ static int64_t weighed(const char *text)
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
     assert_int_equal(ot_target_set_runtime(&t, "openvino", &d), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-    assert_int_equal(ot_weigh_plan(m->graph, &t, &o, true, &p), OT_OK);
+    assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &p), OT_OK);
     if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
     const int64_t part = 100 * p->tiled.growth_bytes / p->untiled.growth_bytes;
     ot_plan_free(p);
@@ -267,7 +267,7 @@ static void normalisations_must_gain_more(void **state)
 static void odd_graphs_are_played(void **state)
 {
     (void)state;
-    ot_process_figures f = played(HEAD "  input %x : float32[1,4,8,8]\n  %y = Relu(%x)\n  output %x\n  output %y\n}\n");
+    ot_sim_figures f = played(HEAD "  input %x : float32[1,4,8,8]\n  %y = Relu(%x)\n  output %x\n  output %y\n}\n");
     assert_int_equal(f.n_unknown, 0);
     f = played(HEAD "  input %x : float32[1,4,?,8]\n  %a = Exp(%x)\n  %y = Neg(%a)\n  output %y\n}\n");
     assert_int_equal(f.n_unknown, 2);

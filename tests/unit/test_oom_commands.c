@@ -8,7 +8,7 @@
  * given back (the sanitizers see the rest), and no file is left but whole ones. What libxml2, GLPK and oneDNN take for themselves
  * is out of reach.
  */
-#include "api/pipeline.h"
+#include "app/pipeline.h"
 #include "commands/plan_memory.h"
 #include "commands/run_command.h"
 

@@ -4,7 +4,7 @@
  * succeeds. Each run must end with OT_E_NOMEM or OT_OK, give all memory back, and leave no file behind; no run may end with another
  * plan.
  */
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 #include "onnx_tile.h"
 #include "wire.h"
 

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "analyse/access.h"
-#include "analyse/shape.h"
-#include "planmem/planmem.h"
+#include "ops/access.h"
+#include "ops/shape.h"
+#include "tk/planmem/planmem.h"
 
 #ifdef OT_ENGINE
 #include "engine/core/engine.h"

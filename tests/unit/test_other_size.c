@@ -1,6 +1,6 @@
 /* Fixed extents of inputs replaced: what is inferred anew, and constants that only fit the old size. The cases with ONNX Runtime
  * beside them are tests/oracle/other_size.py. */
-#include "analyse/analyse.h"
+#include "ops/ops.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Constants that tiles share, repeated for those that are written out: biases, slopes, factors; no weights, no limits, nothing large. */
-#include "analyse/shape.h"
-#include "ir/ir.h"
-#include "rewrite/rewrite.h"
+#include "ops/shape.h"
+#include "onnx/graph/ir.h"
+#include "transform/transform.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
  *
  * The numbers that come out are compared elsewhere (tests/e2e/emit_engine.sh, against an evaluator of its own).
  */
-#include "plan/plan.h"
-#include "region/forms.h"
+#include "select/search/plan_search.h"
+#include "tiling/forms.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

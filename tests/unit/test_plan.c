@@ -3,7 +3,7 @@
  * Exhaustive search: the cost of every interval in every tiling is taken from the trial code (which has its own oracle in
  * ot_region_exact), but all compositions of the sequence into intervals are enumerated here, without dynamic programming.
  */
-#include "plan/search/search.h"
+#include "select/search/search.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The plan checker: an error planted for every rule is found, and its reason said. */
-#include "memory/memory.h"
-#include "plan/plan.h"
+#include "tiling/lower/lowering.h"
+#include "select/search/plan_search.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* What the user allows is kept by every step of the planner: the slowdown, the budget, and what a plan gains. */
-#include "plan/search/search.h"
+#include "select/search/search.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "shaped_model.h"
-#include "ir/ir.h"
-#include "weigh/weigh.h"
+#include "onnx/graph/ir.h"
+#include "select/select.h"
 
 enum { TEXT = 1 << 16, STATICS = 700 };
 
@@ -38,7 +38,7 @@ static int64_t growth_with(uint32_t statics)
     ot_model *m = read_model(text, &d);
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-    assert_int_equal(ot_weigh_plan(m->graph, &t, &o, true, &p), OT_OK);
+    assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &p), OT_OK);
     const int64_t growth = p->tiled.growth_bytes;
     assert_in_range(growth, 1, p->untiled.growth_bytes);
     ot_plan_free(p);

@@ -1,10 +1,10 @@
 /* What a process grows by: the arena of chunks, patterns, steps of a graph and their buffers; plans that are weighed by it.
  * Random cases print their seed. */
-#include "process/chunk_arena.h"
-#include "process/execution.h"
-#include "process/process.h"
-#include "rewrite/rewrite.h"
-#include "weigh/weigh.h"
+#include "alloc_sim/chunk_arena.h"
+#include "alloc_sim/simulate.h"
+#include "alloc_sim/alloc_sim.h"
+#include "transform/transform.h"
+#include "select/select.h"
 #include "shaped_model.h"
 
 #include <setjmp.h>
@@ -110,12 +110,12 @@ static void patterns_hold_what_lives_together(void **state)
 
 /* ---- graphs ---- */
 
-static ot_process_figures played(const char *text, bool pinned)
+static ot_sim_figures played(const char *text, bool static_shape)
 {
     ot_diag d;
     ot_model *m = read_model(text, &d);
-    ot_process_figures f;
-    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, pinned, &f), OT_OK);
+    ot_sim_figures f;
+    assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, static_shape, &f), OT_OK);
     ot_model_free(m);
     return f;
 }
@@ -126,7 +126,7 @@ static ot_process_figures played(const char *text, bool pinned)
 static void later_runs_take_a_block(void **state)
 {
     (void)state;
-    ot_process_figures f = played(
+    ot_sim_figures f = played(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
         "  %a = Exp(%x)\n  %b = MaxPool(%a) {kernel_shape=[3,3],pads=[1,1,1,1]}\n"
         "  %c = MaxPool(%b) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %y = ReduceMax(%c) {axes=[1,2,3]}\n  output %y\n}\n",
@@ -166,14 +166,14 @@ static void squares_take_memory(void **state)
 static void blocks_are_padded(void **state)
 {
     (void)state;
-    ot_process_figures f = played(
+    ot_sim_figures f = played(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,512,512]\n  init %w : float32[3,3,3,3] = random 1\n"
         "  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %y = Softmax(%a) {axis=3}\n  output %y\n}\n",
         true);
     assert_in_range(f.pattern, 19 * MB, 19 * MB + 4096);
 }
 
-static ot_process_figures looped(int64_t trips)
+static ot_sim_figures looped(int64_t trips)
 {
     char text[1024];
     snprintf(
@@ -201,7 +201,7 @@ static void long_loops_hold_all_pieces(void **state)
 static void carried_results_are_in_the_block(void **state)
 {
     (void)state;
-    ot_process_figures f = played(
+    ot_sim_figures f = played(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n  init %n : int64[] = [3]\n  init %yes : bool[] = [1]\n"
         "  %all : float32[1,16,512,512] = Loop(%n, %yes, %x) {body=graph step {\n    input %i : int64[]\n    input %go : bool[]\n"
         "    input %s : float32[1,16,512,512]\n    %on : bool[] = Identity(%go)\n    %e : float32[1,16,512,512] = Exp(%s)\n"
@@ -216,7 +216,7 @@ static void carried_results_are_in_the_block(void **state)
 static void computed_sizes_are_known(void **state)
 {
     (void)state;
-    ot_process_figures f = played(
+    ot_sim_figures f = played(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,3,128,128]\n  init %w : float32[3,3,3,3] = random 1\n"
         "  init %k : int64[4] = [1,1,4,4]\n  %a = Conv(%x, %w) {pads=[1,1,1,1]}\n  %h = Shape(%a)\n  %s = Mul(%h, %k)\n"
         "  %b = Resize(%a, _, _, %s) {mode=\"linear\", coordinate_transformation_mode=\"half_pixel\"}\n  %y = Softmax(%b) {axis=3}\n"
@@ -229,7 +229,7 @@ static void computed_sizes_are_known(void **state)
 static void moving_windows_take_memory(void **state)
 {
     (void)state;
-    ot_process_figures f = played(
+    ot_sim_figures f = played(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[8,1024,2048]\n  init %n : int64[] = [8]\n  init %yes : bool[] = [1]\n"
         "  init %one : int64[1] = [1]\n  init %first : int64[1] = [0]\n  init %extents : int64[3] = [1,1024,2048]\n"
         "  %y : float32[8,1,1,1] = Loop(%n, %yes) {body=graph step {\n    input %i : int64[]\n    input %go : bool[]\n"
@@ -246,9 +246,9 @@ static size_t steps_of(const char *text)
 {
     ot_diag d;
     ot_model *m = read_model(text, &d);
-    ot_exec_plan p;
+    ot_sim_plan p;
     ot_arena *a = ot_arena_new();
-    assert_int_equal(ot_exec_plan_make(m->graph, &ot_runtime_onnxruntime, true, 0, a, &p), OT_OK);
+    assert_int_equal(ot_sim_plan_make(m->graph, &ot_runtime_onnxruntime, true, 0, a, &p), OT_OK);
     const size_t n = p.n;
     ot_arena_free(a);
     ot_model_free(m);
@@ -288,7 +288,7 @@ static void odd_graphs_are_played(void **state)
     };
 #undef HEAD
     for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) assert_int_equal(played(odd[k], true).n_unknown, 0);
-    ot_process_figures f = played(
+    ot_sim_figures f = played(
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,1073741824,268435456]\n  %a = Relu(%x)\n"
         "  %y = Softmax(%a) {axis=1}\n  output %y\n}\n",
         true);
@@ -304,18 +304,18 @@ static void branches_have_no_block(void **state)
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,16,512,512]\n"
         "  %a = Exp(%x)\n  %b = MaxPool(%a) {kernel_shape=[3,3],pads=[1,1,1,1]}\n"
         "  %c = MaxPool(%b) {kernel_shape=[3,3],pads=[1,1,1,1]}\n  %y = ReduceMax(%c) {axes=[1]}\n  output %y\n}\n";
-    for (int pinned = 0; pinned < 2; pinned++) {
+    for (int static_shape = 0; static_shape < 2; static_shape++) {
         ot_diag d;
         ot_model *m = read_model(text, &d);
-        ot_process_figures f;
+        ot_sim_figures f;
         assert_true(ot_branch_fits(m->graph));
         if (ot_branch(m) != OT_OK || ot_verify(m->graph) != OT_OK) fail_msg("%s", d.message);
         assert_int_equal(m->graph->n_inputs, 1);
         assert_string_equal(m->graph->values[m->graph->inputs[0]].name, "x");
         assert_string_equal(m->graph->values[m->graph->outputs[0]].name, "y");
         assert_false(ot_branch_fits(m->graph->nodes[m->graph->n_nodes - 1].attrs[0].g)); /* a body */
-        assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, pinned, &f), OT_OK);
-        assert_in_range(f.growth, 33 * MB + OWN, 36 * MB + OWN); /* the pinned one takes its result ahead */
+        assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, static_shape, &f), OT_OK);
+        assert_in_range(f.growth, 33 * MB + OWN, 36 * MB + OWN); /* the static_shape one takes its result ahead */
         assert_int_equal(f.growth, f.first_run);
         ot_model_free(m);
     }
@@ -329,12 +329,12 @@ static void branches_convert_weights(void **state)
                                "  init %w : float16[1024,256,3,3] = random 1\n  %c = Conv(%x, %w) {pads=[1,1,1,1]}\n"
                                "  %y = Relu(%c)\n  output %y\n}\n";
     ot_diag d;
-    ot_process_figures f;
+    ot_sim_figures f;
     ot_model *m = read_model(text, &d);
-    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+    assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
     const int64_t whole = f.first_run;
     if (ot_branch(m) != OT_OK) fail_msg("%s", d.message);
-    assert_int_equal(ot_process_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
+    assert_int_equal(ot_sim_growth(m->graph, &ot_runtime_onnxruntime, true, &f), OT_OK);
     assert_in_range(f.first_run - whole, 8 * MB, 12 * MB);
     ot_model_free(m);
 }
@@ -378,7 +378,7 @@ static void weighed_plans_are_never_worse(void **state)
         assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
         uint32_t before = m->graph->n_nodes;
-        if (ot_weigh_plan(m->graph, &t, &o, true, &p) != OT_OK)
+        if (ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         assert_int_equal(m->graph->n_nodes, before); /* plans are tried on copies */
         assert_true(p->untiled.growth_bytes > 0);
@@ -413,7 +413,7 @@ static void plans_keep_to_little_slowdown(void **state)
         ot_model *m = read_model(text, &d);
         assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
         assert_int_equal(ot_target_set_runtime(&t, "openvino", &d), OT_OK);
-        if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK || ot_weigh_plan(m->graph, &t, &o, true, &p) != OT_OK)
+        if (ot_plan_graph(m->graph, &t, &o, &p) != OT_OK || ot_select_plan(m->graph, &t, &o, true, &p) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
         if (ot_plan_check(m->graph, p, &t, &o, &d) != OT_OK)
             fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, d.message, text);
@@ -442,7 +442,7 @@ static void idle_plans_say_why(void **state)
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
     assert_true(p->n_regions > 0);
-    assert_int_equal(ot_weigh_plan(m->graph, &t, &o, true, &p), OT_OK);
+    assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &p), OT_OK);
     assert_int_equal(p->n_regions, 0);
     for (uint32_t k = 0; k < p->n_refused; k++) {
         assert_int_not_equal(p->refused[k].reason.why, OT_WHY_NO_EXACT_FORM);
@@ -488,7 +488,7 @@ static void bytes_have_a_price(void **state)
     assert_true(paid->tiled.time_s <= 1.1 * paid->untiled.time_s + 1e-9);
     o.price = 0;
     o.level = 0;
-    assert_int_equal(ot_weigh_plan(m->graph, &t, &o, true, &plain), OT_OK);
+    assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &plain), OT_OK);
     if (ot_plan_check(m->graph, plain, &t, &o, &d) != OT_OK) fail_msg("%s", d.message);
     assert_in_range(plain->tiled.growth_bytes, 1, plain->untiled.growth_bytes * 7 / 10);
     ot_plan_free(plain);
@@ -523,7 +523,7 @@ static void branches_are_weighed(void **state)
         assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
         assert_int_equal(ot_target_set_runtime(&t, cases[k].runtime, &d), OT_OK);
         assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-        assert_int_equal(ot_weigh_plan(m->graph, &t, &o, true, &p), OT_OK);
+        assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &p), OT_OK);
         if (p->in_branch != cases[k].branch) fail_msg("case %zu: %s", k, p->in_branch ? "a branch" : "no branch");
         if (cases[k].branch) assert_in_range(p->tiled.growth_bytes, 1, p->untiled.growth_bytes * 6 / 10);
         ot_plan_free(p);
@@ -543,7 +543,7 @@ static void unknown_sizes_have_no_figure(void **state)
         "model ir 8 opset 17\ngraph g {\n  input %x : float32[1,4,?,8]\n  %a = Exp(%x)\n  %y = Neg(%a)\n  output %y\n}\n", &d);
     assert_int_equal(ot_target_load("cpu-generic", 1, &d, &t), OT_OK);
     assert_int_equal(ot_plan_graph(m->graph, &t, &o, &p), OT_OK);
-    assert_int_equal(ot_weigh_plan(m->graph, &t, &o, true, &p), OT_OK);
+    assert_int_equal(ot_select_plan(m->graph, &t, &o, true, &p), OT_OK);
     assert_int_equal(p->untiled.growth_bytes, 0);
     assert_int_equal(p->tiled.growth_bytes, 0);
     ot_plan_free(p);

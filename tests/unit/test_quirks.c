@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "analyse/quirks.h"
-#include "region/stitch_types.h"
+#include "ops/quirks.h"
+#include "tiling/reassemble_types.h"
 
 static void rows_are_whole(void **state)
 {
@@ -38,24 +38,24 @@ static void names_are_whole_words(void **state)
 static void types_come_and_stay(void **state)
 {
     (void)state;
-    for (int s = 0; s < OT_STITCH_COUNT; s++) {
+    for (int s = 0; s < OT_REASSEMBLE_COUNT; s++) {
         for (int t = OT_F32; t <= OT_I2; t++) {
             bool before = false;
             for (int64_t opset = 7; opset <= 25; opset++) {
-                bool takes = ot_stitch_takes((ot_stitch)s, (ot_dtype)t, opset);
+                bool takes = ot_reassemble_takes((ot_reassemble)s, (ot_dtype)t, opset);
                 assert_true(takes || !before);
                 assert_true(takes || t > OT_C128);
                 before = takes;
             }
         }
-        assert_false(ot_stitch_takes((ot_stitch)s, OT_DT_UNKNOWN, 25));
+        assert_false(ot_reassemble_takes((ot_reassemble)s, OT_DT_UNKNOWN, 25));
     }
-    assert_false(ot_stitch_takes(OT_STITCH_SLICE, OT_BF16, 12));
-    assert_true(ot_stitch_takes(OT_STITCH_SLICE, OT_BF16, 13));
-    assert_false(ot_stitch_takes(OT_STITCH_LOOP, OT_BF16, 15));
-    assert_false(ot_stitch_takes(OT_STITCH_CONCAT, OT_F8E4M3FN, 25));
-    assert_true(ot_stitch_takes(OT_STITCH_LOOP, OT_F8E4M3FN, 19));
-    assert_false(ot_stitch_takes(OT_STITCH_SEQUENCE, OT_BF16, 25));
+    assert_false(ot_reassemble_takes(OT_REASSEMBLE_SLICE, OT_BF16, 12));
+    assert_true(ot_reassemble_takes(OT_REASSEMBLE_SLICE, OT_BF16, 13));
+    assert_false(ot_reassemble_takes(OT_REASSEMBLE_LOOP, OT_BF16, 15));
+    assert_false(ot_reassemble_takes(OT_REASSEMBLE_CONCAT, OT_F8E4M3FN, 25));
+    assert_true(ot_reassemble_takes(OT_REASSEMBLE_LOOP, OT_F8E4M3FN, 19));
+    assert_false(ot_reassemble_takes(OT_REASSEMBLE_SEQUENCE, OT_BF16, 25));
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <ctype.h>
 
-#include "analyse/reasons.h"
+#include "ops/reasons.h"
 
 /* The name that scripts read is the id in lower case with '-': neither can change alone. */
 static void names_are_ids(void **state)
@@ -16,7 +16,7 @@ static void names_are_ids(void **state)
     static const char *const ids[] = {
         "NONE",
 #define REASON(id, name, sentence, lift) #id,
-#include "analyse/reasons.def"
+#include "ops/reasons.def"
     };
     for (ot_why w = OT_WHY_NONE + 1; w < OT_WHYS; w++) {
         const char *name = ot_reason_name(w), *id = ids[w];

@@ -1,5 +1,5 @@
 /* The best plan of regions that exist, against all sets of them. */
-#include "plan/search/search.h"
+#include "select/search/search.h"
 
 #include <float.h>
 #include <setjmp.h>

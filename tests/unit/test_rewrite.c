@@ -1,4 +1,4 @@
-/* Windows of tiles (src/region/windows.c) and the tiled forms (src/rewrite/).
+/* Windows of tiles (src/tiling/windows.c) and the tiled forms (src/transform/).
  *
  * Windows are compared with brute force: for every output element of a chain of 1-D dependencies, the
  * set of input elements it reaches is marked one by one from the operators' definitions. The forms are
@@ -307,7 +307,7 @@ static void test_refusals(void **state)
     assert_false(form_legal(x.m->graph, &x.r, OT_FORM_PEELED, &why));
     assert_non_null(strstr(ot_reason_sentence(why), "alike"));
     ot_plan p = {.arena = x.a, .regions = &x.r, .n_regions = 1};
-    assert_int_equal(ot_rewrite(x.m->graph, &p), OT_E_INPUT); /* and the rewriter says the same */
+    assert_int_equal(ot_transform_tiles(x.m->graph, &p), OT_E_INPUT); /* and the rewriter says the same */
     assert_non_null(strstr(x.diag.message, "alike"));
     assert_int_equal(count(x.m->graph, "Conv"), 2); /* nothing was touched */
     done(&x);
@@ -362,7 +362,7 @@ static void test_out_of_memory(void **state)
         bool legal;
         if (ot_form_legal(x.m->graph, &x.r, x.r.form, 0, &legal, &why) != OT_OK) legal = false;
         allowed = n;
-        ot_status st = ot_rewrite(x.m->graph, &p);
+        ot_status st = ot_transform_tiles(x.m->graph, &p);
         allowed = 1000000;
         assert_true(st == OT_OK || st == OT_E_NOMEM);
         if (st == OT_OK && legal) ok |= 1u << n % 5;

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "import/import.h"
-#include "analyse/quirks.h"
-#include "plan/cost/cost.h"
+#include "onnx/import/import.h"
+#include "ops/quirks.h"
+#include "cost/cost.h"
 
 static ot_target preset(const char *name)
 {

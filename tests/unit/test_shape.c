@@ -3,8 +3,8 @@
  * Expected shapes come from the ONNX operator specification, worked out by hand;
  * tests/oracle/shapes.py holds the same code against ONNX Runtime at large.
  */
-#include "analyse/analyse.h"
-#include "import/model_io.h"
+#include "ops/ops.h"
+#include "onnx/import/model_io.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
-/* Values that late readers compute once more (src/split/split_skips.c): which are found, who reads the copy, that a copy of which no region
+/* Values that late readers compute once more (src/transform/decompose/rematerialise_skips.c): which are found, who reads the copy, that a copy of which no region
  * has taken a part is taken back. Numbers and memory in runtimes: tests/e2e/skips.sh.
  */
 #include "ir_check.h"
 
-#include "split/split.h"
+#include "transform/decompose/decompose.h"
 
 #define CONV(y, x, w) " %" y " = Conv(%" x ", %" w ") {kernel_shape=[3,3], pads=[1,1,1,1]}\n"
 #define HEAD                                                                                                   \
@@ -42,9 +42,9 @@ static void found_as_expected(void **state)
     };
     for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {
         ot_model *m = model_of(CASES[k].text);
-        ot_skip all[3] = {0};
+        ot_remat_skip all[3] = {0};
         uint32_t n;
-        assert_int_equal(ot_skips_find(m->graph, all, 3, &n), OT_OK);
+        assert_int_equal(ot_rematerialise_find_skips(m->graph, all, 3, &n), OT_OK);
         if ((n > 0) != (CASES[k].name != NULL)) fail_msg("case %zu: %u are found", k, n);
         if (n > 0) {
             assert_string_equal(m->graph->values[all[0].value].name, CASES[k].name);
@@ -52,7 +52,7 @@ static void found_as_expected(void **state)
             assert_true(all[0].macs == 16 * 12 * (9 * (2 * 8 + 8 * 8) + 2 * 8));
         }
         for (uint32_t j = 1; j < n; j++) assert_true(all[j].bytes <= all[j - 1].bytes);
-        assert_int_equal(ot_skips_find(m->graph, all, 0, &n), OT_OK);
+        assert_int_equal(ot_rematerialise_find_skips(m->graph, all, 0, &n), OT_OK);
         assert_int_equal(n, 0);
         ot_model_free(m);
     }
@@ -68,22 +68,22 @@ static void repeated_and_taken_back(void **state)
         const ot_id s = ot_value_find(g, "s"), by = g->values[s].producer;
         char *before = print(g);
         assert_int_equal(ot_model_clone(m, &copy), OT_OK);
-        assert_int_equal(ot_skips_repeat(copy->graph, &s, 1), OT_OK);
-        assert_int_equal(ot_skips_repeat(g, &s, 1), OT_OK);
+        assert_int_equal(ot_rematerialise_skips(copy->graph, &s, 1), OT_OK);
+        assert_int_equal(ot_rematerialise_skips(g, &s, 1), OT_OK);
         assert_int_equal(ot_verify(g), OT_OK);
-        assert_int_equal(m->n_repeats, 1);
-        assert_int_equal(m->repeats[0].n_nodes, 4);
-        assert_int_equal(m->repeats[0].again, copy->repeats[0].again);
+        assert_int_equal(m->n_rematerialised, 1);
+        assert_int_equal(m->rematerialised[0].n_nodes, 4);
+        assert_int_equal(m->rematerialised[0].again, copy->rematerialised[0].again);
         assert_int_equal(g->values[s].n_uses, 1);
         assert_string_equal(g->nodes[g->values[s].uses[0]].op_type, "Conv");
-        const ot_value *again = &g->values[m->repeats[0].again];
+        const ot_value *again = &g->values[m->rematerialised[0].again];
         assert_int_equal(again->n_uses, 1);
         assert_string_equal(g->nodes[again->uses[0]].op_type, "Concat");
         assert_int_equal(g->nodes[again->producer].op, g->nodes[by].op);
-        if (touched == 1) ot_node_remove(g, m->repeats[0].nodes[0]);
+        if (touched == 1) ot_node_remove(g, m->rematerialised[0].nodes[0]);
         if (touched == 2) ot_node_remove(g, by);
-        assert_int_equal(ot_split_settle(g, false), OT_OK);
-        assert_true(g->nodes[m->repeats[0].nodes[1]].dead == (touched == 0));
+        assert_int_equal(ot_recompose(g, false), OT_OK);
+        assert_true(g->nodes[m->rematerialised[0].nodes[1]].dead == (touched == 0));
         if (touched == 0) {
             assert_int_equal(ot_assure(g, OT_P_ORDER | OT_P_USES), OT_OK);
             char *after = print(g);

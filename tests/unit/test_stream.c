@@ -1,4 +1,4 @@
-/* Steps of streaming regions (src/region/stream.c) against brute force, on random graphs.
+/* Steps of streaming regions (src/tiling/stream.c) against brute force, on random graphs.
  *
  * A graph of convolutions, pools, sums and up-sampling is grown as text. For every row of every value the rows that it reads are listed from
  * the operators' definitions; then the steps are played row by row:
@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "region/sequence.h"
-#include "region/stream.h"
-#include "region/walk.h"
+#include "tiling/sequence.h"
+#include "tiling/stream.h"
+#include "tiling/walk.h"
 
 #define GRAPHS   400
 #define NODES    9

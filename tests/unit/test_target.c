@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
-#include "plan/target/target.h"
+#include "machine/target/target.h"
 
 static const char *const NAMES[] = {"host", "ascend-a2", "ascend-a2-16m", "tlf-16m",
                                     "h200", "ethos-u55", "mcu-512k",      "cpu-generic"};

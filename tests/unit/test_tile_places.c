@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "analyse/tile_places.h"
+#include "ops/tile_places.h"
 
 static uint64_t seed;
 

@@ -4,8 +4,8 @@
  *   all tiles    region_figures.c    every tile of every dim, of the region built from the same interval
  *   grid         below               every tile of the grid, one after the other, with loops and nothing shared but the windows
  */
-#include "plan/cost/interval_figures.h"
-#include "plan/cost/region_figures.h"
+#include "cost/interval_figures.h"
+#include "cost/region_figures.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Which of two sets of regions a contest takes: by what they weigh, and by what they save of time. */
-#include "weigh/contest.h"
+#include "select/candidates.h"
 
 #include "base/base.h"
 
@@ -29,10 +29,10 @@ static bool is_chosen(one a, one b)
     for (int order = 0; order < 2; order++) {
         ot_arena *arena = ot_arena_new();
         ot_region_set sets[2] = {order ? b.set : a.set, order ? a.set : b.set}, won = {0};
-        ot_contest x = {
+        ot_candidates x = {
             .o = &o, .untiled_s = 100, .whole.growth_bytes = 1000, .arena = arena, .sets = sets, .n_sets = 2, .cap_sets = 2};
         assert_non_null(arena);
-        assert_int_equal(ot_contest_search(&x, NULL, &won), OT_OK);
+        assert_int_equal(ot_candidates_search(&x, NULL, &won), OT_OK);
         chosen = chosen && won.bytes == a.set.bytes;
         ot_arena_free(arena);
     }
@@ -41,10 +41,10 @@ static bool is_chosen(one a, one b)
 
 static bool comes_in(one now, one then)
 {
-    const ot_contest x = {.whole.growth_bytes = 1000};
+    const ot_candidates x = {.whole.growth_bytes = 1000};
     now.set.all = &now.r;
     then.set.all = &then.r;
-    return ot_contest_comes_in(&x, &then.r, &now.set, &then.set);
+    return ot_candidates_comes_in(&x, &then.r, &now.set, &then.set);
 }
 
 static void test_less_memory_or_about_as_much_in_less_time(void **state)

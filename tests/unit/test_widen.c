@@ -1,8 +1,8 @@
-/* Half precision written in float32 (rewrite/widen.c): types, what is left alone, and the way back. */
-#include "analyse/shape.h"
-#include "import/model_io.h"
-#include "ir/ir.h"
-#include "rewrite/rewrite.h"
+/* Half precision written in float32 (transform/widen.c): types, what is left alone, and the way back. */
+#include "ops/shape.h"
+#include "onnx/import/model_io.h"
+#include "onnx/graph/ir.h"
+#include "transform/transform.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

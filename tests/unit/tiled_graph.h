@@ -2,8 +2,8 @@
 #ifndef TEST_TILED_GRAPH_H
 #define TEST_TILED_GRAPH_H
 
-#include "plan/plan.h"
-#include "rewrite/rewrite.h"
+#include "select/search/plan_search.h"
+#include "transform/transform.h"
 
 /* Every region that may be cut is cut, for a cache of so many bytes. Returns the number of regions. */
 static inline uint32_t tile_graph(ot_model *m, int64_t l2)
@@ -18,7 +18,7 @@ static inline uint32_t tile_graph(ot_model *m, int64_t l2)
     ot_target_set_engine(&target);
     if (ot_plan_graph(g, &target, &o, &plan) != OT_OK) fail_msg("%s", m->diag->message);
     uint32_t n = plan->n_regions;
-    if (n > 0 && (ot_fold_static(g, plan) != OT_OK || ot_rewrite(g, plan) != OT_OK || ot_check_tile_ops(g, NULL) != OT_OK))
+    if (n > 0 && (ot_fold_static(g, plan) != OT_OK || ot_transform_tiles(g, plan) != OT_OK || ot_check_tile_ops(g, NULL) != OT_OK))
         fail_msg("%s", m->diag->message);
     ot_plan_free(plan);
     return n;

@@ -11,7 +11,7 @@
 #ifndef OT_ENGINE_H
 #define OT_ENGINE_H
 
-#include "analyse/analyse.h"
+#include "ops/ops.h"
 #include "pool.h"
 
 /* ---- arrays ---- */
@@ -72,7 +72,7 @@ typedef struct ot_call {
     struct ot_frame *frame;        /* of the running graph: memory, outer values, threads */
     uint32_t threads;              /* that the kernel may use, by ot_pool_share */
     struct ot_kernel_state *state; /* of this node, kept from run to run */
-    const void *plan;              /* of a fused step (src/engine/units/units.h); else NULL */
+    const void *plan;              /* of a fused step (src/engine/cpu/units/units.h); else NULL */
     void *work;                    /* planned scratch of a fused step, not zeroed */
     ot_diag *diag;
 } ot_call;
@@ -134,7 +134,7 @@ typedef struct ot_session_place {
 typedef struct ot_session_options {
     const ot_session_place *place; /* borrowed until ot_session_free; NULL: here */
     uint32_t threads;              /* 0: 1 */
-    ot_executor executor;          /* whose threads these are; run NULL: the session's own */
+    ot_simulation executor;          /* whose threads these are; run NULL: the session's own */
     bool reference;                /* reference kernels only */
     bool releases; /* the model serves this session only: contents of initializers that kernels keep in another form are
                                given back, and the model cannot be written or used again */

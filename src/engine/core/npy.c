@@ -8,8 +8,8 @@
  */
 #include "session.h"
 
-#include "export/out_file.h"
-#include "import/model_io.h"
+#include "onnx/export/out_file.h"
+#include "onnx/import/model_io.h"
 
 #include <errno.h>
 

@@ -47,7 +47,7 @@ struct ot_pool {
     unsigned forks;            /* when workers were started, or the executor was set */
     uint32_t threads, started; /* the caller included; workers that run */
     bool tried;                /* to start them */
-    ot_executor executor;      /* run NULL: workers of its own */
+    ot_simulation executor;      /* run NULL: workers of its own */
     member workers[];          /* [threads - 1] */
 };
 
@@ -236,7 +236,7 @@ ot_pool *ot_pool_use(ot_pool *p)
     return before;
 }
 
-void ot_pool_run_on(ot_pool *p, ot_executor e)
+void ot_pool_run_on(ot_pool *p, ot_simulation e)
 {
     p->executor = e;
     p->forks = atomic_load(&forks);

@@ -27,15 +27,15 @@ void ot_pool_free(ot_pool *p);
 
 /* Somebody else's threads, usable by this process while work is shared out. */
 typedef void ot_task_fn(void *job, size_t k);
-typedef struct ot_executor {
+typedef struct ot_simulation {
     /* Calls task(job, k) for k in [0, n), each at most once, on any threads and in any order; returns when the calls have returned. What
      * it leaves out is done without them. NULL: none. */
     void (*run)(void *of, ot_task_fn *task, size_t n, void *job);
     void *of;
-} ot_executor;
+} ot_simulation;
 
 /* Instead of threads of its own p uses those of e, of which up to p's number take part. Before the first work. */
-void ot_pool_run_on(ot_pool *p, ot_executor e);
+void ot_pool_run_on(ot_pool *p, ot_simulation e);
 
 /* From now on ot_pool_share in this thread uses p (NULL: runs everything itself). Returns what it was. One thread at a time may use a
  * pool. */

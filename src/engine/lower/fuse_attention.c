@@ -1,4 +1,4 @@
-/* Attention (groups/groups.h) as one step.
+/* Attention (fusion/fusion.h) as one step.
  *
  * What lies between the operands and the result exists for one panel of queries and one chunk of keys at a time (attention.h): the
  * scores, by far the largest arrays of such a network, are never stored. Transposes that nobody else needs are other strides of
@@ -7,8 +7,8 @@
  * Pieces of the work are blocks of queries of one matrix of the batch; in a tile of Q, V or heads (a window) they are the
  * tile's.
  */
-#include "engine/product/attention.h"
-#include "engine/rows/fast_rows.h"
+#include "engine/cpu/product/attention.h"
+#include "engine/cpu/rows/fast_rows.h"
 #include "lower.h"
 
 typedef struct attention_plan {

@@ -1,4 +1,4 @@
-/* Groups of element-wise nodes (groups/groups.h) become chains (chain.h).
+/* Groups of element-wise nodes (fusion/fusion.h) become chains (chain.h).
  *
  * QuantizeLinear is such a node. DequantizeLinear is in no group: each chain that reads its result reads the 8-bit tensor and
  * computes it anew, so the float32 array is only made for others.

@@ -1,11 +1,11 @@
-/* A convolution and what follows it, in one unit: groups/groups.h finds it, this file reads what its kernels want to know.
+/* A convolution and what follows it, in one unit: fusion/fusion.h finds it, this file reads what its kernels want to know.
  *
  *   Conv --> BatchNormalization, Mul, Add by channel --> Add of a tensor, activations
  *            `-- into weights and bias: y = (W x + b) * scale + shift --'   `-- post-operations on the result in registers
  *
  * A part joins if there are fast kernels for the convolution with it.
  */
-#include "engine/conv/conv.h"
+#include "engine/cpu/conv/conv.h"
 #include "lower.h"
 
 #include "engine/ref/ref_window.h"

@@ -1,4 +1,4 @@
-/* Products of 8-bit matrices with what stands around them (groups/bytes_group.c finds it), as one product.
+/* Products of 8-bit matrices with what stands around them (fusion/bytes_group.c finds it), as one product.
  *
  *   dynamic    q, s, z = DynamicQuantizeLinear(x)                              q, s, z, weights
  *              MatMulInteger(q, w, z, wz) -> Cast -> Mul(s * ws) -> Add(bias)     --> float
@@ -11,7 +11,7 @@
  * session, and not kept in any other form. A DequantizeLinear whose float result others read, too, stays for them.
  */
 #include "fuse_find.h"
-#include "engine/int8/int8_product.h"
+#include "engine/cpu/int8/int8_product.h"
 
 #include <math.h>
 #include <stdlib.h>

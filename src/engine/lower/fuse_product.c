@@ -1,8 +1,8 @@
-/* A matrix product with a factor (groups/groups.h) as one node.
+/* A matrix product with a factor (fusion/fusion.h) as one node.
  *
  *   MatMul --> Mul by 0.125      becomes      FusedMatMul <alpha = 0.125>
  */
-#include "engine/product/fast_product.h"
+#include "engine/cpu/product/fast_product.h"
 #include "lower.h"
 
 typedef struct search {

@@ -1,4 +1,4 @@
-/* Quantized convolutions (groups/bytes_group.c finds them) as units on the 8-bit tensors (qconv.h).
+/* Quantized convolutions (fusion/bytes_group.c finds them) as units on the 8-bit tensors (qconv.h).
  *
  *   xq --DequantizeLinear--.
  *   wq --DequantizeLinear--+--> Conv --> [Relu, Clip] --> QuantizeLinear --> yq       one unit: xq, wq --> yq
@@ -17,7 +17,7 @@
  * A DequantizeLinear stays a node for those that read its float32 result; when nobody does, it is gone.
  */
 #include "fuse_find.h"
-#include "engine/int8/qconv.h"
+#include "engine/cpu/int8/qconv.h"
 #include "engine/ref/ref_window.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Between DequantizeLinear and QuantizeLinear: what moves bytes, and pools (groups/bytes_group.c finds them).
+/* Between DequantizeLinear and QuantizeLinear: what moves bytes, and pools (fusion/bytes_group.c finds them).
  *
  *   xq -> DequantizeLinear -> Transpose, Slice, Resize (nearest), ... -> QuantizeLinear -> yq     the node on xq
  *
@@ -15,7 +15,7 @@
  * it lies in the middle between two integers but for rounding.
  */
 #include "fuse_find.h"
-#include "engine/int8/qpool.h"
+#include "engine/cpu/int8/qpool.h"
 #include "engine/ref/ref_window.h"
 #include "engine/core/pool.h"
 

@@ -16,7 +16,7 @@
 #include "lower.h"
 
 #include "engine/core/pool.h"
-#include "engine/move/box.h"
+#include "engine/cpu/move/box.h"
 
 #define ITERATIONS_MAX ((int64_t)1 << 24) /* of one While, as the form says */
 

@@ -1,4 +1,4 @@
-/* The units of a program as the recogniser of groups sees them (groups/groups.h): a place is the number of a unit. */
+/* The units of a program as the recogniser of groups sees them (fusion/fusion.h): a place is the number of a unit. */
 #include "fuse_find.h"
 
 static const ot_node *node_at(const void *of, uint32_t place)
@@ -33,7 +33,7 @@ static bool origin(const void *of, ot_id v, ot_group_origin *o)
     return true;
 }
 
-static bool is_pinned(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].pinned; }
+static bool has_static_shape(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].pinned; }
 static bool is_const(const void *of, ot_id v) { return ((const lw_pass *)of)->v[v].slot->is_const; }
 
 static bool shape(const void *of, ot_id v, ot_group_shape *s)
@@ -55,5 +55,5 @@ static bool has_more_outputs(const void *of, uint32_t place)
 ot_group_view lw_group_view(const lw_pass *l)
 {
     return (ot_group_view){l,     l->p->g, l->n_units, node_at,  operands, readers,
-                           maker, origin,  is_pinned,  is_const, shape,    has_more_outputs};
+                           maker, origin,  has_static_shape,  is_const, shape,    has_more_outputs};
 }

@@ -9,7 +9,7 @@
  */
 #include "lower.h"
 
-#include "engine/conv/conv.h"
+#include "engine/cpu/conv/conv.h"
 #include "engine/core/simd.h"
 
 /* ---- values ---- */

@@ -10,9 +10,9 @@
 #ifndef OT_ENGINE_LOWER_H
 #define OT_ENGINE_LOWER_H
 
-#include "engine/chain/chain.h"
-#include "engine/units/units.h"
-#include "groups/groups.h"
+#include "engine/cpu/chain/chain.h"
+#include "engine/cpu/units/units.h"
+#include "fusion/fusion.h"
 
 /* ---- group_view.c ---- */
 

@@ -1,7 +1,7 @@
 /* Writing all units as steps, in order: each kind by what stands with its kernels, a node as it was. */
 #include "fuse_find.h"
 
-#include "engine/conv/conv.h"
+#include "engine/cpu/conv/conv.h"
 
 ot_status lw_finish(lw_pass *l, ot_id v)
 {

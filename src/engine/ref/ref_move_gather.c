@@ -43,7 +43,7 @@ ot_status ot_mv_gather(ot_call *c)
     return gather(c, axis, c->in[1], 0);
 }
 
-/* Of domain onnx_tile (src/split): indices are numbers of rows, of which x has those that its second operand lists. */
+/* Of domain onnx_tile (src/transform/decompose): indices are numbers of rows, of which x has those that its second operand lists. */
 ot_status ot_mv_gather_rows(ot_call *c)
 {
     uint32_t axis;

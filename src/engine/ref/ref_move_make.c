@@ -3,7 +3,7 @@
  */
 #include "ref_move.h"
 
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* Operators of domain onnx_tile that normalisations are taken apart to (src/split).
+/* Operators of domain onnx_tile that normalisations are taken apart to (src/transform/decompose).
  *
  *   Moments      x [N, C, ...], the last axes -> [N, C, 1.., 2]: mean and variance of each channel, float64
  *   NormFactors  these, scale, bias, gamma, beta -> factor and summand of each channel. Channels of a group are put together:

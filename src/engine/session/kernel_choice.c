@@ -4,11 +4,11 @@
  * searched front to back. Fast kernels look at what they are given and leave to the reference what they cannot do. Fused steps
  * (lower.h) come on top.
  */
-#include "engine/conv/fast_conv.h"
-#include "engine/int8/int8_product.h"
-#include "engine/move/fast_move.h"
-#include "engine/product/fast_product.h"
-#include "engine/rows/rows.h"
+#include "engine/cpu/conv/fast_conv.h"
+#include "engine/cpu/int8/int8_product.h"
+#include "engine/cpu/move/fast_move.h"
+#include "engine/cpu/product/fast_product.h"
+#include "engine/cpu/rows/rows.h"
 
 static ot_kernel_fn fast_named(const ot_node *n)
 {

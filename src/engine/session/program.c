@@ -9,7 +9,7 @@
  */
 #include "engine/lower/lower.h"
 
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 /* ---- values ---- */
 

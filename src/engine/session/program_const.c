@@ -7,7 +7,7 @@
  */
 #include "engine/core/session.h"
 
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 #define FOLD_ALWAYS ((int64_t)1 << 20) /* bytes that are made whatever is read */
 #define FOLD_FACTOR 4                  /* bytes that may be made for each byte read */

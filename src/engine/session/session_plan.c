@@ -13,7 +13,7 @@
  * this plan when it is made; see kernel_call.c.
  */
 #include "engine/core/session.h"
-#include "memory/memory.h"
+#include "tiling/lower/lowering.h"
 
 typedef struct plan_work {
     ot_prog *p;

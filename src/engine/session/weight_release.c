@@ -10,7 +10,7 @@
  */
 #include "engine/lower/lower.h"
 
-#include "import/model_io.h"
+#include "onnx/import/model_io.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>

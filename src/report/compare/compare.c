@@ -10,7 +10,7 @@
  */
 #include "compare.h"
 
-#include "export/out_file.h"
+#include "onnx/export/out_file.h"
 #include "report/facts/facts_table.h"
 
 /* ---- pairs by name ---- */

@@ -15,10 +15,10 @@
 #define OT_FACTS_H
 
 #include "bench_facts.h"
-#include "memory/memory.h"
+#include "tiling/lower/lowering.h"
 #include "memory_results.h"
-#include "plan/plan.h"
-#include "range/range.h"
+#include "tiling/plan.h"
+#include "select/bounds/size_bounds.h"
 
 #define OT_ABSENT (-1.0)
 
@@ -135,7 +135,7 @@ typedef struct ot_fact_region {
 
 typedef struct ot_fact_barrier {
     uint32_t node;         /* index into nodes */
-    const char *reason_id; /* analyse/reasons.def; "" in reports of older versions */
+    const char *reason_id; /* ops/reasons.def; "" in reports of older versions */
     const char *reason;    /* a sentence */
     const char *lift;      /* what would lift it; "" when nothing would */
 } ot_fact_barrier;
@@ -157,8 +157,8 @@ typedef struct ot_fact_totals {
     uint32_t n_live_nodes;        /* of the untiled graph, folded ones included */
     int64_t memory_budget;        /* bytes that live tensors keep to; 0: any */
     int64_t max_tensor;           /* bytes that no tensor may take; 0: any */
-    bool free_dims;               /* free dimensions stay free: all figures are of the design size */
-    int64_t late_from;            /* weights of so many bytes or more are packed when they are used; 0: none */
+    bool dynamic_dims;               /* free dimensions stay free: all figures are of the design size */
+    int64_t defer_from;            /* weights of so many bytes or more are packed when they are used; 0: none */
     bool in_branch;               /* written as a branch, in which the runtime keeps no block for the graph's tensors */
 } ot_fact_totals;
 
@@ -287,7 +287,7 @@ typedef struct ot_facts {
     uint32_t n_warnings;
     const ot_bench_facts *bench;  /* copied into the arena; NULL: not bench */
     double region_error;          /* median; OT_ABSENT */
-    const ot_range_facts *range;  /* NULL: no range was asked about */
+    const ot_bounds_facts *range;  /* NULL: no range was asked about */
     ot_fact_entry *range_entries; /* the same as a table */
     uint32_t n_range_entries;
 } ot_facts;
@@ -307,7 +307,7 @@ ot_status ot_facts_from_plan(const ot_graph *g, const ot_plan *p, const ot_targe
 /* Add what bench measured to the facts of its plan: cards of measured figures, regions' and nodes' times. */
 ot_status ot_facts_add_bench(ot_facts *f, const ot_bench_facts *b, ot_diag *d) OT_MUST_USE;
 /* Add what holds over a range of sizes; copied. (facts_range.c) */
-ot_status ot_facts_add_range(ot_facts *f, const ot_range_facts *r, ot_diag *d) OT_MUST_USE;
+ot_status ot_facts_add_bounds(ot_facts *f, const ot_bounds_facts *r, ot_diag *d) OT_MUST_USE;
 /* The second level of a region, on targets whose cores have memories (facts_cores.c). */
 ot_status ot_facts_add_cores(ot_facts *f, const ot_graph *g, const ot_target *t, const ot_region *from,
                              ot_fact_region *to) OT_MUST_USE;

@@ -9,7 +9,7 @@
  */
 #include "facts_build.h"
 
-#include "plan/cost/cost.h"
+#include "cost/cost.h"
 
 #define MOST_ALIVE     64
 #define MOST_OBSTACLES 4

@@ -4,7 +4,7 @@
  *
  * Nodes are those that run (weights and shape arithmetic are left out), in topological order; every list refers to them by index.
  */
-#include "memory/memory.h"
+#include "tiling/lower/lowering.h"
 #include "facts_build.h"
 
 const char *ot_fact_label(const ot_graph *g, const ot_node *n)
@@ -443,8 +443,8 @@ static ot_status add_totals(ot_facts *f, const fact_source *x)
                                  .n_live_nodes = x->g->n_order,
                                  .memory_budget = x->o->memory_budget,
                                  .max_tensor = x->o->max_tensor,
-                                 .free_dims = x->g->model->free_dims != NULL,
-                                 .late_from = x->p->late_from,
+                                 .dynamic_dims = x->g->model->dynamic_dims != NULL,
+                                 .defer_from = x->p->defer_from,
                                  .in_branch = x->p->in_branch};
     return ot_graph_arena(x->g, &f->totals.activations, &f->totals.n_unsized);
 }

@@ -11,7 +11,7 @@ static bool copy_text(ot_arena *a, const char **text)
     return *text != NULL;
 }
 
-static bool copy_side(ot_arena *a, ot_range_side *s)
+static bool copy_side(ot_arena *a, ot_bounds_side *s)
 {
     return copy_text(a, &s->live_at) && copy_text(a, &s->growth_at) && copy_text(a, &s->why);
 }
@@ -29,17 +29,17 @@ static void bytes(ot_fact_entry *e, uint32_t *n, const char *id, const char *tit
 /* As a table of a report. */
 static bool make_entries(ot_facts *f)
 {
-    const ot_range_side *u = &f->range->untiled, *t = &f->range->tiled;
+    const ot_bounds_side *u = &f->range->untiled, *t = &f->range->tiled;
     ot_fact_entry e[16];
     uint32_t n = 0;
     text(e, &n, "sizes", "Range", f->range->text);
-    text(e, &n, "untiled-verdict", "Untiled", ot_range_verdict_name(u->verdict));
+    text(e, &n, "untiled-verdict", "Untiled", ot_bounds_verdict_name(u->verdict));
     text(e, &n, "untiled-why", "Untiled, why unknown", u->why);
     bytes(e, &n, "untiled-live-bytes", "Untiled, live at once", u->live_bytes);
     text(e, &n, "untiled-live-at", "Untiled, at", u->live_at);
     bytes(e, &n, "untiled-growth-bytes", "Untiled, process (predicted)", u->growth_bytes);
     text(e, &n, "untiled-growth-at", "Untiled, process at", u->growth_at);
-    text(e, &n, "tiled-verdict", "Tiled", ot_range_verdict_name(t->verdict));
+    text(e, &n, "tiled-verdict", "Tiled", ot_bounds_verdict_name(t->verdict));
     text(e, &n, "tiled-why", "Tiled, why unknown", t->why);
     bytes(e, &n, "tiled-live-bytes", "Tiled, live at once", t->live_bytes);
     text(e, &n, "tiled-live-at", "Tiled, at", t->live_at);
@@ -50,9 +50,9 @@ static bool make_entries(ot_facts *f)
     return f->range_entries != NULL;
 }
 
-ot_status ot_facts_add_range(ot_facts *f, const ot_range_facts *r, ot_diag *d)
+ot_status ot_facts_add_bounds(ot_facts *f, const ot_bounds_facts *r, ot_diag *d)
 {
-    ot_range_facts *copy = ot_memdup(f->arena, r, sizeof *r);
+    ot_bounds_facts *copy = ot_memdup(f->arena, r, sizeof *r);
     if (!copy || !copy_text(f->arena, &copy->text) || !copy_side(f->arena, &copy->untiled) || !copy_side(f->arena, &copy->tiled))
         return ot_fail_nomem(d);
     f->range = copy;
@@ -60,11 +60,11 @@ ot_status ot_facts_add_range(ot_facts *f, const ot_range_facts *r, ot_diag *d)
 }
 
 /* "untiled at most 1.2 GiB at 1x3x2160x3840 (proved), process up to 2.1 GiB (predicted)" */
-static void print_side(const char *name, const ot_range_side *s, FILE *f)
+static void print_side(const char *name, const ot_bounds_side *s, FILE *f)
 {
     char bytes[32];
     fprintf(f, "  range: %-7s ", name);
-    if (s->verdict == OT_RANGE_UNKNOWN) {
+    if (s->verdict == OT_BOUNDS_UNKNOWN) {
         fprintf(f, "unknown: %s", s->why);
         if (s->live_at)
             fprintf(f, " (%s at %s was seen)\n", ot_format_bytes((double)s->live_bytes, bytes, sizeof bytes), s->live_at);
@@ -73,24 +73,24 @@ static void print_side(const char *name, const ot_range_side *s, FILE *f)
         return;
     }
     fprintf(f, "at most %s live at %s (%s)", ot_format_bytes((double)s->live_bytes, bytes, sizeof bytes), s->live_at,
-            ot_range_verdict_name(s->verdict));
+            ot_bounds_verdict_name(s->verdict));
     if (s->growth_bytes > 0)
         fprintf(f, "; process grows by up to %s at %s (predicted)", ot_format_bytes((double)s->growth_bytes, bytes, sizeof bytes),
                 s->growth_at);
     fputc('\n', f);
 }
 
-void ot_range_print(const ot_range_facts *r, FILE *f)
+void ot_bounds_print(const ot_bounds_facts *r, FILE *f)
 {
     fputc('\n', f);
     print_side("untiled", &r->untiled, f);
     print_side("tiled", &r->tiled, f);
 }
 
-static void put_side(ot_json *j, const char *name, const ot_range_side *s)
+static void put_side(ot_json *j, const char *name, const ot_bounds_side *s)
 {
     ot_json_open(j, name);
-    ot_json_put_text(j, "verdict", ot_range_verdict_name(s->verdict));
+    ot_json_put_text(j, "verdict", ot_bounds_verdict_name(s->verdict));
     if (s->live_at) {
         ot_json_put_int(j, "live_bytes", s->live_bytes);
         ot_json_put_text(j, "live_at", s->live_at);
@@ -103,7 +103,7 @@ static void put_side(ot_json *j, const char *name, const ot_range_side *s)
     ot_json_close(j);
 }
 
-void ot_range_put(const ot_range_facts *r, ot_json *j)
+void ot_bounds_put(const ot_bounds_facts *r, ot_json *j)
 {
     ot_json_open(j, "range");
     if (r->text) ot_json_put_text(j, "sizes", r->text);

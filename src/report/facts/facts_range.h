@@ -4,14 +4,14 @@
 
 #include "base/json.h"
 #include "facts.h"
-#include "range/range.h"
+#include "select/bounds/size_bounds.h"
 
 /* results_json.c: members "design", "design_guessed" and "stays_free" of the open object; none where all sizes are fixed. */
 void ot_design_put(const ot_facts *f, ot_json *j);
 
 /* Two lines, one for each form of the model. */
-void ot_range_print(const ot_range_facts *r, FILE *f);
+void ot_bounds_print(const ot_bounds_facts *r, FILE *f);
 /* Member "range" of the open object. */
-void ot_range_put(const ot_range_facts *r, ot_json *j);
+void ot_bounds_put(const ot_bounds_facts *r, ot_json *j);
 
 #endif

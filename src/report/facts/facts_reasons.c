@@ -1,4 +1,4 @@
-/* Why a tiling won or lost: sentences that a person can act on (of barriers and refusals: analyse/reasons.def).
+/* Why a tiling won or lost: sentences that a person can act on (of barriers and refusals: ops/reasons.def).
  *
  * A candidate is told by its largest difference to the chosen one: time first, and then what costs the time (recomputed halos,
  * bytes moved, tiles), or what it holds.

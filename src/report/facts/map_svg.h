@@ -2,7 +2,7 @@
 #ifndef OT_REPORT_MAP_SVG_H
 #define OT_REPORT_MAP_SVG_H
 
-#include "kernel/kernel.h"
+#include "tk/language/kernel.h"
 
 typedef struct ot_map_box {
     const char *name;

@@ -3,8 +3,8 @@
 #define OT_REPORT_MEMORY_RESULTS_H
 
 #include "map_svg.h"
-#include "kernelaccess/kernelaccess.h"
-#include "planmem/planmem.h"
+#include "tk/access/kernel_access.h"
+#include "tk/planmem/planmem.h"
 
 /* Where one storage lies. */
 typedef struct ot_memory_buffer {

@@ -221,10 +221,10 @@ ot_status ot_results_json(const ot_facts *f, FILE *out)
     ot_json_put_figure(&j, "activation_sum_bytes", t->activation_sum);
     put_arena(&j, t);
     ot_json_put_truth(&j, "in_branch", t->in_branch);
-    if (t->late_from > 0) ot_json_put_int(&j, "late_weights_from_bytes", t->late_from);
-    if (t->free_dims) ot_json_put_truth(&j, "free_dims", true);
+    if (t->defer_from > 0) ot_json_put_int(&j, "late_weights_from_bytes", t->defer_from);
+    if (t->dynamic_dims) ot_json_put_truth(&j, "free_dims", true);
     ot_design_put(f, &j);
-    if (f->range) ot_range_put(f->range, &j);
+    if (f->range) ot_bounds_put(f->range, &j);
     ot_json_put_figure(&j, "benefit_s", before - after);
     ot_json_put_figure(&j, "benefit_seconds", before - after);
     ot_json_put_figure(&j, "speedup", after > 0 ? before / after : 1.0);

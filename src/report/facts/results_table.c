@@ -330,14 +330,14 @@ ot_status ot_results_print(const ot_facts *r, bool all, FILE *f)
     OT_TRY(print_regions(r, all, f));
     OT_TRY(print_barriers(r, all, f));
     print_refused(r, all, f);
-    if (r->totals.free_dims) print_design(r, f);
-    if (r->range) ot_range_print(r->range, f);
+    if (r->totals.dynamic_dims) print_design(r, f);
+    if (r->range) ot_bounds_print(r->range, f);
     if (r->totals.in_branch)
         fprintf(f, "\n%*sruns as a branch, in which %s keeps no second block of memory for the graph's tensors\n", MARGIN, "",
                 r->runtime);
-    if (r->totals.late_from > 0)
+    if (r->totals.defer_from > 0)
         fprintf(f, "\n%*sweights of %lld KiB and more are packed when they are used: %s holds them once\n", MARGIN, "",
-                (long long)(r->totals.late_from >> 10), r->runtime);
+                (long long)(r->totals.defer_from >> 10), r->runtime);
     if (r->n_regions == 0) fprintf(f, "\n%*snothing is worth tiling here\n", MARGIN, "");
     return ferror(f) ? OT_E_SYSTEM : OT_OK;
 }

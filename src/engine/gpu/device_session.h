@@ -1,0 +1,71 @@
+/* A session whose steps run on a device: weights there once, activations in one planned arena, a kernel for each group of nodes.
+ *
+ *   program  --device_values.c-->  what lies where, what is a window of what
+ *            --device_units.c-->   units: kernels (engine/devicegen), nodes that run on the host, loops over tiles
+ *            --device_layout.c-->  layouts of constants and work-items that suit the device
+ *            --device_plan.c-->    lifetimes --packer--> places in the arena
+ *            --device_code.c-->    one program of all kernels, compiled or from the cache on disk
+ *            --device_run.c-->     uploads, launches, downloads
+ *
+ * Nodes without a kernel run on the host by the engine's kernels; what they read and make is moved, and counted.
+ */
+#ifndef OT_ENGINE_DEVICE_SESSION_H
+#define OT_ENGINE_DEVICE_SESSION_H
+
+#include "device/device.h"
+#include "engine/core/engine.h"
+#include "engine/gpu/shaders/shaders.h"
+
+/* Place of ot_session_options: sessions made with it run on dev, which outlives them. */
+ot_session_place ot_device_place(ot_device *dev);
+/* A device and the layouts that its kernels take, in place of those that suit it. */
+typedef struct ot_device_laid {
+    ot_device *dev;
+    ot_dg_layout layout;
+} ot_device_laid;
+/* The same, of `laid`, which outlives the place. */
+ot_session_place ot_device_place_laid(const ot_device_laid *laid);
+/* The layouts that suit a device of these facts. */
+ot_dg_layout ot_device_layout(const ot_device_facts *f);
+
+/* A node that runs on the host. */
+typedef struct ot_device_fallback {
+    const char *op, *node; /* operator; name of the first such node */
+    const char *why;
+    uint32_t n; /* nodes of this operator with this reason */
+} ot_device_fallback;
+
+/* What the device's layouts change (docs/devices.md, "Layouts"). */
+typedef struct ot_device_layouts {
+    ot_dg_layout layout;            /* that was taken */
+    uint32_t n_packed;              /* constants rewritten in blocks of output channels, */
+    int64_t packed_bytes, filled;   /* what they take, and how much of it are zeros that fill up blocks */
+    uint32_t n_blocked;             /* activations in blocks of channels, */
+    int64_t blocked_bytes;          /* and what they take, all together */
+    uint32_t n_kernels, n_analysed; /* kernels, and those whose accesses are known; of these */
+    uint32_t n_spread;              /* work-items' elements are spread in so many, */
+    double transactions;            /* predicted in a pass of each, */
+    double transactions_plain;      /* without layouts, */
+    double transactions_ideal;      /* if every transaction held nothing but what is asked */
+} ot_device_layouts;
+
+typedef struct ot_device_figures {
+    int64_t arena_bytes;         /* of activations: the planned peak */
+    int64_t arena_live;          /* most of it that values fill at one time; the rest is fragmentation */
+    int64_t weight_bytes;        /* constants that kernels read, tables, numbers */
+    int64_t device_bytes;        /* what buffers of the device take: arena and weights as they are allocated */
+    uint32_t n_device;           /* nodes that run on the device, those that are views included; bodies once */
+    uint32_t n_host, n_programs; /* nodes on the host; different functions */
+    bool from_disk;              /* the program was compiled before */
+    double compile_seconds;
+    int64_t uploaded, downloaded;                /* bytes of the last run, */
+    uint32_t n_uploads, n_downloads, n_launches; /* and how often */
+    const ot_device_fallback *fallbacks;         /* [n_fallbacks] of the session */
+    uint32_t n_fallbacks;
+    ot_device_layouts layouts;
+} ot_device_figures;
+
+/* Of a session made with ot_device_place. */
+void ot_device_figures_get(const ot_session *s, ot_device_figures *out);
+
+#endif

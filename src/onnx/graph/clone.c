@@ -1,0 +1,103 @@
+/* A copy of a model's graph to try a rewriting on: nodes, values and lists are its own, what nobody edits (names, attributes, contents
+ * of tensors, shapes) is borrowed from the original, which must live longer.
+ */
+#include "ir.h"
+
+static bool copy_ids(ot_arena *a, ot_id **ids, uint32_t n)
+{
+    if (n == 0) return true;
+    *ids = ot_memdup(a, *ids, n * sizeof **ids);
+    return *ids != NULL;
+}
+
+static bool copy_nodes(ot_graph *to, const ot_graph *from, ot_arena *a)
+{
+    to->nodes = OT_NEW_N(a, ot_node, from->n_nodes + 1u);
+    if (!to->nodes) return false;
+    to->n_nodes = from->n_nodes;
+    to->cap_nodes = from->n_nodes + 1u;
+    for (uint32_t k = 0; k < from->n_nodes; k++) {
+        ot_node *n = &to->nodes[k];
+        *n = from->nodes[k];
+        if (!copy_ids(a, &n->in, n->n_in) || !copy_ids(a, &n->out, n->n_out) || !copy_ids(a, &n->captured, n->n_captured))
+            return false;
+    }
+    return true;
+}
+
+static bool copy_values(ot_graph *to, const ot_graph *from, ot_arena *a)
+{
+    to->values = OT_NEW_N(a, ot_value, from->n_values + 1u);
+    if (!to->values) return false;
+    to->n_values = from->n_values;
+    to->cap_values = from->n_values + 1u;
+    for (uint32_t k = 0; k < from->n_values; k++) {
+        to->values[k] = from->values[k];
+        to->values[k].uses = NULL;
+        to->values[k].n_uses = 0;
+        if (!ot_map_put(to->by_name, from->values[k].name, k) || !ot_map_put(to->model->names, from->values[k].name, 0))
+            return false;
+    }
+    return true;
+}
+
+ot_status ot_model_clone(const ot_model *m, ot_model **out)
+{
+    const ot_graph *from = m->graph;
+    ot_model *x = ot_model_new(m->diag);
+    *out = NULL;
+    if (!x) return ot_fail_nomem(m->diag);
+    ot_graph *to = x->graph;
+    x->ir_version = m->ir_version;
+    x->opset = m->opset;
+    x->static_inputs = m->static_inputs;
+    x->resized = m->resized;
+    x->weight_bytes = m->weight_bytes;
+    x->dynamic_dims = m->dynamic_dims;
+    x->decomposed = m->decomposed;
+    x->n_decomposed = m->n_decomposed;
+    x->rematerialised = m->rematerialised;
+    x->n_rematerialised = m->n_rematerialised;
+    to->name = from->name;
+    to->n_inputs = from->n_inputs;
+    to->n_outputs = from->n_outputs;
+    to->inputs = from->inputs;
+    to->outputs = from->outputs;
+    bool ok = copy_ids(x->arena, &to->inputs, to->n_inputs) && copy_ids(x->arena, &to->outputs, to->n_outputs) &&
+              copy_nodes(to, from, x->arena) && copy_values(to, from, x->arena);
+    ot_confirm(to, from->props & OT_P_SHAPES);
+    ot_status s = ok ? ot_assure(to, (from->props & OT_P_SHAPES) | OT_P_ORDER | OT_P_USES) : ot_fail_nomem(m->diag);
+    if (s == OT_OK)
+        *out = x;
+    else
+        ot_model_free(x);
+    return s;
+}
+
+ot_status ot_model_restore(ot_model *m, const ot_model *clone)
+{
+    ot_graph *to = m->graph;
+    const ot_graph *from = clone->graph;
+    to->n_values = from->n_values; /* what was added is forgotten, but for its names */
+    memcpy(to->values, from->values, from->n_values * sizeof *to->values);
+    to->by_name = ot_map_new(m->arena);
+    bool ok = to->by_name != NULL;
+    for (uint32_t k = 0; ok && k < to->n_values; k++) ok = ot_map_put(to->by_name, to->values[k].name, k);
+    ok = ok && copy_nodes(to, from, m->arena);
+    to->n_inputs = from->n_inputs;
+    to->n_outputs = from->n_outputs;
+    to->inputs = from->inputs;
+    to->outputs = from->outputs;
+    ok = ok && copy_ids(m->arena, &to->inputs, to->n_inputs) && copy_ids(m->arena, &to->outputs, to->n_outputs);
+    m->opset = clone->opset;
+    m->static_inputs = clone->static_inputs;
+    m->resized = clone->resized;
+    m->decomposed = clone->decomposed;
+    m->n_decomposed = clone->n_decomposed;
+    m->rematerialised = clone->rematerialised;
+    m->n_rematerialised = clone->n_rematerialised;
+    to->props = 0;
+    if (!ok) return ot_fail_nomem(m->diag);
+    ot_confirm(to, from->props & OT_P_SHAPES);
+    return ot_assure(to, (from->props & OT_P_SHAPES) | OT_P_ORDER | OT_P_USES);
+}

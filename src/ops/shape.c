@@ -1,0 +1,353 @@
+/* Shape inference: the driver.
+ *
+ * One walk in topological order. For each node the operator's rule (shape_rules.c) proposes types
+ * and shapes from the inputs; the proposal is merged with what the file states (value_info, an
+ * earlier run) and stored; then small contents are evaluated (known.c), so that Shape -> Gather ->
+ * Concat -> Reshape chains resolve on the way.
+ *
+ *   inferred   stated     stored      note
+ *   4          4          4
+ *   4          ?          4
+ *   ?          4          4           the value is now "inexact": 4 is the file's word, maybe stale
+ *   4          8          4           an error when nothing inexact is involved, both shapes are
+ *                                     fully known and no binding was given
+ *
+ * Inexactness spreads to readers. A violated rule is reported only where all inputs are exact;
+ * elsewhere the outputs become unknown (then stated), since the file's word is no proof of an
+ * error.
+ *
+ * Where a binding replaces extents that the file fixes, the walk is done twice (other_size.c): with the file's own, and with
+ * the new ones, when every node that depends on them is examined for constants that only fit the old.
+ */
+#include "onnx/import/model_io.h"
+#include "other_size.h"
+#include "shape.h"
+
+#define BODY_DEPTH_MAX 64
+
+static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_other_size *other, uint32_t depth);
+
+/* "[1,3,?]" into buf; returns buf. */
+static char *print_dims(int32_t rank, const int64_t *d, char *buf, size_t n)
+{
+    if (rank < 0) {
+        snprintf(buf, n, "[of unknown rank]");
+        return buf;
+    }
+    size_t at = (size_t)snprintf(buf, n, "[");
+    for (int32_t k = 0; k < rank && at < n; k++) {
+        const char *comma = k == 0 ? "" : ",";
+        int w = d[k] < 0 ? snprintf(buf + at, n - at, "%s?", comma) : snprintf(buf + at, n - at, "%s%lld", comma, (long long)d[k]);
+        at += w < 0 ? 0 : (size_t)w;
+    }
+    if (at < n) snprintf(buf + at, n - at, "]");
+    return buf;
+}
+
+/* ---- graph inputs and initializers ---- */
+
+/* One --shape binding onto its graph input; `replace`: also onto fixed extents. Fails: OT_E_USAGE, OT_E_NOMEM. */
+static ot_status bind_input(ot_graph *g, const ot_shape_binding *b, bool replace)
+{
+    ot_diag *diag = g->model->diag;
+    const char *option = b->option ? b->option : "--shape";
+    ot_id id = ot_value_find(g, b->input);
+    if (id == OT_NONE || !g->values[id].is_input || g->values[id].init != NULL)
+        return ot_fail(diag, OT_E_USAGE, "%s %s: the model has no input of that name%s", option, b->input,
+                       id != OT_NONE && g->values[id].init != NULL ? " (it is an initializer)" : "");
+    const ot_value *v = &g->values[id];
+    if (!v->is_tensor) return ot_fail(diag, OT_E_USAGE, "%s %s: the input is not a tensor", option, b->input);
+    char have[320];
+    print_dims(v->rank, v->dims, have, sizeof have);
+    if (b->rank > OT_RANK_MAX || (v->rank >= 0 && (uint32_t)v->rank != b->rank))
+        return ot_fail(diag, OT_E_USAGE, "%s %s: %u dims given, the input has shape %s", option, b->input, b->rank, have);
+    for (uint32_t k = 0; k < b->rank; k++) {
+        if (b->dims[k] < 0 || b->dims[k] > OT_SHAPE_DIM_MAX)
+            return ot_fail(diag, OT_E_USAGE, "%s %s: dim %u is %lld, which is no extent", option, b->input, k,
+                           (long long)b->dims[k]);
+        if (v->rank >= 0 && v->dims[k] >= 0 && v->dims[k] != b->dims[k] && !replace)
+            return ot_fail(diag, OT_E_USAGE, "%s %s: dim %u is %lld, but the input has shape %s", option, b->input, k,
+                           (long long)b->dims[k], have);
+    }
+    return ot_value_set_shape(g, id, (int32_t)b->rank, b->dims);
+}
+
+/* Stated dims as they may be used: negative ones unknown, absurd ones refused. */
+static ot_status clean_stated(ot_graph *g, ot_value *v)
+{
+    for (int32_t k = 0; k < v->rank; k++) {
+        if (v->dims[k] > OT_SHAPE_DIM_MAX && (v->is_input || v->init != NULL))
+            return ot_fail(g->model->diag, OT_E_INPUT, "value '%s': dim %d is %lld, larger than 2^48", v->name, k,
+                           (long long)v->dims[k]);
+        if (v->dims[k] < 0 || v->dims[k] > OT_SHAPE_DIM_MAX) v->dims[k] = OT_DIM_UNKNOWN;
+    }
+    return OT_OK;
+}
+
+/* An outer value of a body: all that its definition in an enclosing graph says. */
+static ot_status copy_outer(ot_infer *c, ot_id id)
+{
+    ot_value *v = &c->g->values[id];
+    for (const ot_graph *up = c->g->parent; up != NULL; up = up->parent) {
+        ot_id at = ot_value_find(up, v->name);
+        if (at == OT_NONE) continue;
+        const ot_value *def = &up->values[at];
+        v->dtype = def->dtype;
+        v->is_const = def->is_const;
+        v->known = def->known;
+        v->known_floats = def->known_floats;
+        v->known_n = def->known_n;
+        if (def->known != NULL || def->known_floats != NULL)
+            c->known[id] = (ot_known){.n = def->known_n, .valid = true, .i = def->known, .f = def->known_floats};
+        else if (def->init && !def->overridable && !ot_known_of_tensor(c, def->init, &c->known[id]))
+            return ot_fail_nomem(c->g->model->diag);
+        return ot_value_set_shape(c->g, id, def->rank, def->dims);
+    }
+    return OT_OK;
+}
+
+/* Reset what this pass sets, take initializers' shapes and contents. */
+static ot_status start_values(ot_infer *c)
+{
+    ot_graph *g = c->g;
+    for (ot_id id = 0; id < g->n_values; id++) {
+        ot_value *v = &g->values[id];
+        v->known = NULL;
+        v->known_floats = NULL;
+        v->known_n = 0;
+        v->is_const = false;
+        OT_TRY(clean_stated(g, v));
+        if (v->is_outer) OT_TRY(copy_outer(c, id));
+        if (v->init == NULL || v->producer != OT_NONE) continue;
+        v->dtype = v->init->dtype;
+        if (v->init->rank <= OT_RANK_MAX) OT_TRY(ot_value_set_shape(g, id, (int32_t)v->init->rank, v->init->dims));
+        OT_TRY(clean_stated(g, v));
+        if (v->overridable) continue;
+        v->is_const = true;
+        ot_known *k = &c->known[id];
+        if (!ot_known_of_tensor(c, v->init, k)) return ot_fail_nomem(g->model->diag);
+        if (k->valid && k->i != NULL) {
+            v->known = k->i;
+            v->known_n = k->n;
+        }
+    }
+    return OT_OK;
+}
+
+/* ---- one node ---- */
+
+/* The number of inputs and outputs fits the operator; required inputs are present. */
+static ot_status check_arity(ot_infer *c, const ot_op_row *row)
+{
+    const ot_node *n = c->n;
+    if (n->n_in < row->min_in) return ot_shape_fail(c, "has %u inputs, needs %u", n->n_in, row->min_in);
+    if (row->max_in != OT_OP_MANY && n->n_in > row->max_in)
+        return ot_shape_fail(c, "has %u inputs, takes at most %u", n->n_in, row->max_in);
+    if (row->max_out != OT_OP_MANY && n->n_out > row->max_out)
+        return ot_shape_fail(c, "has %u outputs, makes at most %u", n->n_out, row->max_out);
+    for (uint32_t k = 0; k < row->min_in; k++)
+        if (n->in[k] == OT_NONE) return ot_shape_fail(c, "required input %u is omitted", k);
+    return OT_OK;
+}
+
+static bool fully_known(int32_t rank, const int64_t *d)
+{
+    if (rank < 0) return false;
+    for (int32_t k = 0; k < rank; k++)
+        if (d[k] < 0) return false;
+    return true;
+}
+
+/* Merge the inferred shape o of output k with the stated one of its value. Sets inexact. */
+static ot_status reconcile(ot_infer *c, uint32_t k, ot_shp *o)
+{
+    ot_id id = c->n->out[k];
+    ot_value *v = &c->g->values[id];
+    if (o->dtype == OT_DT_UNKNOWN) o->dtype = v->dtype;
+    for (int32_t a = 0; a < o->rank; a++) {
+        if (o->d[a] > OT_SHAPE_DIM_MAX && c->exact)
+            return ot_shape_fail(c, "dim %d of output '%s' is %lld, larger than 2^48", a, v->name, (long long)o->d[a]);
+        if (o->d[a] < 0 || o->d[a] > OT_SHAPE_DIM_MAX) o->d[a] = OT_DIM_UNKNOWN;
+    }
+    bool inexact = !c->exact;
+    bool same = o->rank == v->rank;
+    if (o->rank < 0) {
+        o->rank = v->rank;
+        for (int32_t a = 0; a < v->rank; a++) o->d[a] = v->dims[a];
+        inexact = true;
+    } else if (same) {
+        for (int32_t a = 0; a < o->rank; a++) {
+            if (o->d[a] == OT_DIM_UNKNOWN && v->dims[a] >= 0) {
+                o->d[a] = v->dims[a];
+                inexact = true;
+            }
+            same = same && o->d[a] == v->dims[a];
+        }
+    }
+    if (!same && !inexact && !c->bound && fully_known(o->rank, o->d) && fully_known(v->rank, v->dims)) {
+        char made[320], said[320];
+        return ot_shape_fail(c, "output '%s' has shape %s, but the file states %s", v->name,
+                             print_dims(o->rank, o->d, made, sizeof made), print_dims(v->rank, v->dims, said, sizeof said));
+    }
+    c->inexact[id] = inexact;
+    v->dtype = o->dtype;
+    return same ? OT_OK : ot_value_set_shape(c->g, id, o->rank, o->d);
+}
+
+static void clear_outputs(ot_infer *c)
+{
+    for (uint32_t k = 0; k < c->n->n_out; k++) c->out[k] = (ot_shp){.dtype = OT_DT_UNKNOWN, .rank = -1};
+}
+
+/* Depends on constants only, and gives the same result every time. */
+static bool is_deterministic_const(const ot_infer *c)
+{
+    const ot_node *n = c->n;
+    if (ot_shape_rule_of(n->op) == NULL) return false;
+    if (n->n_captured != 0) return false;
+    int64_t training = 0;
+    if (n->op == OT_OP_Dropout && ot_shape_in(c, 2) != NULL && (!ot_shape_int(c, 2, &training) || training != 0)) return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && !c->g->values[n->in[k]].is_const) return false;
+    for (uint32_t k = 0; k < n->n_attrs; k++)
+        if (n->attrs[k].kind == OT_ATTR_GRAPH) return false;
+    return true;
+}
+
+static void set_static(ot_infer *c, ot_node *n)
+{
+    bool constant = is_deterministic_const(c);
+    bool all = n->n_out > 0;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        if (n->out[k] == OT_NONE) continue;
+        ot_value *v = &c->g->values[n->out[k]];
+        v->is_const = constant;
+        all = all && (constant || v->known != NULL || v->known_floats != NULL);
+    }
+    n->is_static = all;
+}
+
+/* A Loop of no iterations, as shape arithmetic says: its body need not even be possible at this size. */
+static bool never_runs(const ot_graph *g, const ot_node *n)
+{
+    const ot_value *trips = n->op == OT_OP_Loop && n->n_in > 0 && n->in[0] != OT_NONE ? &g->values[n->in[0]] : NULL;
+    return trips && trips->known && trips->known_n == 1 && trips->known[0] <= 0;
+}
+
+/* Extents of `from` where `to` has none that are known. */
+static ot_status fill_extents(ot_graph *g, ot_id to, const ot_value *from)
+{
+    const ot_value *v = &g->values[to];
+    int64_t dims[OT_RANK_MAX];
+    bool any = false;
+    if (!v->is_tensor || !from->is_tensor || v->rank != from->rank || v->rank < 1) return OT_OK;
+    for (int32_t k = 0; k < v->rank; k++) {
+        dims[k] = v->dims[k] >= 0 ? v->dims[k] : from->dims[k];
+        any |= dims[k] != v->dims[k];
+    }
+    return any ? ot_value_set_shape(g, to, v->rank, dims) : OT_OK;
+}
+
+/* What a Loop carries: its body gets what it is handed at first, and hands on what the body makes. */
+static ot_status bind_carried(ot_graph *g, const ot_node *n, ot_graph *body)
+{
+    for (uint32_t k = 2; k < n->n_in && k < body->n_inputs; k++)
+        if (n->in[k] != OT_NONE) OT_TRY(fill_extents(body, body->inputs[k], &g->values[n->in[k]]));
+    return OT_OK;
+}
+
+static ot_status take_carried(ot_graph *g, const ot_node *n)
+{
+    const ot_attr *a = ot_attr_find(n, "body");
+    if (n->op != OT_OP_Loop || !a || a->kind != OT_ATTR_GRAPH || !a->g) return OT_OK;
+    for (uint32_t k = 0; k + 2 < n->n_in && k < n->n_out && k + 1 < a->g->n_outputs; k++) {
+        if (n->out[k] == OT_NONE || n->in[k + 2] == OT_NONE) continue;
+        const ot_value *last = never_runs(g, n) ? &g->values[n->in[k + 2]] : &a->g->values[a->g->outputs[k + 1]];
+        OT_TRY(fill_extents(g, n->out[k], last));
+    }
+    return OT_OK;
+}
+
+/* Bodies made by the rewriter (or read from .ot text). */
+static ot_status infer_bodies(ot_graph *g, const ot_node *n, uint32_t depth)
+{
+    if (never_runs(g, n)) return OT_OK;
+    for (uint32_t k = 0; k < n->n_attrs; k++) {
+        if (n->attrs[k].kind != OT_ATTR_GRAPH || n->attrs[k].g == NULL || depth >= BODY_DEPTH_MAX) continue;
+        if (n->op == OT_OP_Loop) OT_TRY(bind_carried(g, n, n->attrs[k].g));
+        OT_TRY(infer_graph(n->attrs[k].g, NULL, 0, NULL, depth + 1));
+    }
+    return OT_OK;
+}
+
+static ot_status grow_outputs(ot_infer *c, uint32_t n_out)
+{
+    if (n_out <= c->cap_out) return OT_OK;
+    c->out = OT_NEW_N(c->scratch, ot_shp, n_out);
+    if (c->out == NULL) return ot_fail_nomem(c->g->model->diag);
+    c->cap_out = n_out;
+    return OT_OK;
+}
+
+static ot_status infer_node(ot_infer *c, ot_node *n, uint32_t depth)
+{
+    c->n = n;
+    c->exact = true;
+    OT_TRY(infer_bodies(c->g, n, depth));
+    OT_TRY(grow_outputs(c, n->n_out));
+    clear_outputs(c);
+    bool known = n->op != OT_OP_OPAQUE;
+    ot_shape_rule rule = known ? ot_shape_rule_of(n->op) : ot_shape_extra_rule(n);
+    if (known) OT_TRY(check_arity(c, ot_op_row_of(n->op)));
+    c->exact = known && rule != NULL;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] != OT_NONE && c->inexact[n->in[k]]) c->exact = false;
+    bool resized = ot_size_depends(c);
+    ot_status s = rule == NULL ? OT_OK : rule(c);
+    if (s != OT_OK && (s != OT_E_INPUT || (c->exact && !resized))) return s;
+    if (resized) OT_TRY(ot_size_check(c, s));
+    if (s != OT_OK) clear_outputs(c);
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] != OT_NONE) OT_TRY(reconcile(c, k, &c->out[k]));
+    OT_TRY(take_carried(c->g, n));
+    if (known && s == OT_OK) OT_TRY(ot_known_propagate(c)); /* it relies on what the rule has checked */
+    if (resized) OT_TRY(ot_size_check_outputs(c));
+    set_static(c, n);
+    return OT_OK;
+}
+
+/* ---- the graph ---- */
+
+static ot_status infer_with(ot_infer *c, const ot_shape_binding *bind, size_t n_bind, uint32_t depth)
+{
+    ot_graph *g = c->g;
+    c->known = OT_NEW_N(c->scratch, ot_known, g->n_values);
+    c->inexact = OT_NEW_N(c->scratch, bool, g->n_values);
+    if (c->known == NULL || c->inexact == NULL) return ot_fail_nomem(g->model->diag);
+    for (size_t k = 0; k < n_bind; k++) OT_TRY(bind_input(g, &bind[k], c->other != NULL && bind[k].replace));
+    OT_TRY(start_values(c));
+    for (uint32_t k = 0; k < g->n_order; k++) OT_TRY(infer_node(c, &g->nodes[g->order[k]], depth));
+    return OT_OK;
+}
+
+static ot_status infer_graph(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_other_size *other, uint32_t depth)
+{
+    OT_TRY(ot_assure(g, OT_P_ORDER));
+    ot_infer c = {.g = g, .keep = g->model->arena, .scratch = ot_arena_new(), .bound = n_bind > 0, .other = other};
+    if (c.scratch == NULL) return ot_fail_nomem(g->model->diag);
+    ot_status s = infer_with(&c, bind, n_bind, depth);
+    ot_arena_free(c.scratch);
+    if (s == OT_OK) ot_confirm(g, g->props | OT_P_SHAPES);
+    return s;
+}
+
+ot_status ot_infer_sized(ot_graph *g, const ot_shape_binding *bind, size_t n_bind, ot_other_size *other)
+{
+    return infer_graph(g, bind, n_bind, other, 0);
+}
+
+/* requires ORDER (re-established when missing). keeps ORDER, USES. gives SHAPES. */
+ot_status ot_infer_shapes(ot_graph *g, const ot_shape_binding *bind, size_t n_bind)
+{
+    return ot_size_is_other(g, bind, n_bind) ? ot_size_infer(g, bind, n_bind) : infer_graph(g, bind, n_bind, NULL, 0);
+}

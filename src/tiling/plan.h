@@ -1,0 +1,128 @@
+/* A plan: which regions a graph is cut into, how they are tiled, and what that is worth; and the options that it is made with. select/search makes plans. */
+#ifndef OT_PLAN_H
+#define OT_PLAN_H
+
+#include "machine/target/target.h"
+#include "tiling/region.h"
+
+typedef struct ot_barrier {
+    ot_id node;
+    ot_reason reason;
+} ot_barrier;
+
+typedef struct ot_refusal {
+    const ot_id *nodes; /* [n] */
+    uint32_t n;
+    ot_reason reason;
+} ot_refusal;
+
+typedef struct ot_figures {
+    double time_s;
+    int64_t peak_bytes;
+    double traffic_bytes;
+    double macs;
+    int64_t largest_bytes; /* of the largest tensor that is made (stage weigh/) */
+    int64_t growth_bytes;  /* of the process while it runs (stage weigh/); 0: not predicted for this runtime */
+    int64_t loaded_bytes;  /* that it holds before that, with the model loaded; 0: not predicted, or part of growth_bytes */
+} ot_figures;
+
+/* What a node is predicted to cost when it runs whole; seconds. time: compute and memory as they overlap, and overhead. */
+typedef struct ot_node_cost {
+    ot_id node;
+    double compute, memory, overhead, time;
+    double traffic, macs;
+    bool is_fused; /* the runtime merges it into its producer */
+} ot_node_cost;
+
+/* A tiling of a region's operators that was weighed. Figures as in ot_region. */
+typedef struct ot_candidate {
+    uint32_t n_dims;
+    int8_t axes[OT_DIMS_MAX]; /* of the region's sink */
+    uint32_t tiles[OT_DIMS_MAX];
+    int64_t tile[OT_DIMS_MAX];
+    ot_form form;
+    double time, traffic, mac_ratio;
+    int64_t working_set, peak;
+    bool fits, chosen;
+} ot_candidate;
+
+typedef struct ot_plan_detail {
+    ot_node_cost *nodes; /* [n_nodes] of the graph's nodes that run, in topological order */
+    uint32_t n_nodes;
+    ot_candidate **candidates; /* [n_regions][n_candidates[k]] the chosen one first */
+    uint32_t *n_candidates;    /* [n_regions] */
+} ot_plan_detail;
+
+/* What a graph computes twice when a plan is made for it (stage split/). */
+typedef struct ot_remat {
+    uint32_t again[OT_REMAT_MAX]; /* [n_again] splits: what these normalise (ot_rematerialise_norms) */
+    uint32_t n_again;
+    ot_id skips[OT_REMAT_MAX]; /* [n_skips] values: for readers that come late (ot_rematerialise_skips) */
+    uint32_t n_skips;
+} ot_remat;
+
+typedef struct ot_plan {
+    ot_arena *arena;    /* owns everything below; freed by ot_plan_free */
+    ot_region *regions; /* [n_regions] in topological order, disjoint */
+    uint32_t n_regions;
+    ot_region *spare; /* [n_spare] others that were built, if asked for: what else a set of regions may have */
+    uint32_t n_spare;
+    ot_barrier *barriers; /* [n_barriers] */
+    uint32_t n_barriers;
+    ot_refusal *refused; /* [n_refused] groups that could have been tiled and were not, with the reason */
+    uint32_t n_refused;
+    const ot_runtime *viewed; /* regions read this runtime's blocked values through views (stage weigh/); NULL: as they are */
+    bool outer_weights,       /* bodies read weights by name (the runtime's) */
+        looped_borders,       /* border tiles of form loop have bodies of their own (the runtime's) */
+        slices_apart,         /* Slices of one axis name another one, too (the runtime's) */
+        in_branch; /* the graph, tiled or not, is written as a branch, in which the runtime keeps no block for its tensors (stage weigh/) */
+    int64_t
+        unjoined_from; /* values of so many bytes or more stay in pieces between regions, where that is possible (stage weigh/); 0: none */
+    bool folds_norms;    /* BatchNormalizations become part of convolutions in what is written (stage weigh/) */
+    int64_t defer_from;   /* weights of so many bytes or more are packed when they are used (stage weigh/); 0: none */
+    double deferred_seconds; /* which takes that long, and is part of tiled.time_s */
+    ot_figures untiled, tiled;
+    bool is_decomposed;            /* made for the model as stage split/ has changed it, its normalisations taken apart, */
+    bool whole_softmax;       /* but Softmaxes are as they were */
+    ot_remat remat;           /* and this is computed twice in it */
+    ot_figures whole;         /* which took this before, untiled */
+    double compulsory_bytes;  /* graph inputs + outputs + weights once */
+    ot_plan_detail *detail;   /* NULL unless asked for */
+    struct ot_plan **lenders; /* [n_lenders] plans whose arenas own what the regions point to; freed with it */
+    uint32_t n_lenders;
+} ot_plan;
+
+typedef enum ot_goal { OT_GOAL_TIME, OT_GOAL_MEMORY } ot_goal;
+
+typedef struct ot_plan_options {
+    ot_goal goal;
+    int64_t memory_budget; /* bytes; 0 none */
+    int64_t max_tensor;    /* bytes that no tensor of the plan may exceed, whatever the goal; 0 none */
+    double max_slowdown;   /* fraction, 0.10 = 10 % (goal memory) */
+    bool bit_exact;        /* no reductions in parts in standard ONNX (the target's bit_exact) */
+    bool force;            /* tile every legal region */
+    bool tie_break;        /* use GLPK (tests turn it off) */
+    bool detail;           /* fill the plan's detail, for reports */
+    bool spare;            /* keep what was built and not chosen */
+    uint32_t first_region; /* number of the first region */
+    int64_t
+        level; /* goal memory: bytes that a node may be live among for nothing; with price. With byte_seconds: least bytes of what weighs;
+                              above 0, what nodes take beside their results weighs, too */
+    double price; /* seconds for each byte above that and node: what the plan pays for memory all over the graph, not at its peak
+                              alone; 0: the least peak is looked for */
+    uint32_t
+        near; /* 1 + the node around which regions are looked for; with spare, one for each interval that holds it. 0: anywhere */
+    double
+        byte_seconds; /* what a byte of a value that is kept between steps weighs in the search, in seconds: a process has such values
+                            in two layouts and in pieces. Regions stay that do not lower the peak. 0: nothing */
+    ot_form
+        force_form; /* use this form wherever it is legal (tests); OT_FORM_NONE: by cost. Stream, without `force`: regions that stream
+                              are looked for by themselves, where they lower the peak */
+    uint32_t stream_rows; /* of these, least rows of a step on the axis of the region's sink; 0: by cost */
+    bool no_streams;      /* no region streams: tiles with halos alone, for comparisons */
+} ot_plan_options;
+
+void ot_plan_free(ot_plan *p);
+/* The model is written otherwise than it was read. */
+static inline bool ot_plan_changes(const ot_plan *p) { return p->n_regions > 0 || p->in_branch || p->defer_from > 0; }
+#endif

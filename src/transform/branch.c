@@ -1,0 +1,253 @@
+/* The whole graph as the branch of an If that is always taken, and that is given a sequence.
+ *
+ *     top      one --> SequenceConstruct --> sequence --> SequenceLength --> Cast --> true
+ *              x                                |                                      |
+ *              |                                |        y <-- If { branch, empty } <--'
+ *     branch   '--> (all nodes of the graph) --> y       SequenceLength(sequence): nobody reads it
+ *
+ * A runtime that records a pattern of a graph's allocations, and later takes one block for all of them beside what the first run took
+ * (docs/allocator-simulation.md), does so for graphs whose inputs are tensors. The branch reads a sequence, so it has no pattern: its tensors
+ * come from the arena and go back to it in every run. The condition is computed from the sequence, which nobody folds away.
+ *
+ * The graph itself becomes the branch's body: its nodes, values and small initializers stay what they are. Its inputs and its weights are
+ * captured by name: of a body's initializers the runtime keeps the file's bytes besides its own, of the top graph's it does not (ResNet-50:
+ * 217 MB loaded, 111 this way).
+ */
+#include "transform_internal.h"
+
+#define SINCE    11 /* sequences */
+#define IR_SINCE 4  /* older ones list all constants as inputs */
+
+static ot_status nomem(const ot_model *m) { return ot_fail_nomem(m->diag); }
+
+/* An element type of which a tensor without contents can be written. */
+static bool has_empty_tensor(const ot_value *v)
+{
+    return v->is_tensor && v->dtype != OT_DT_UNKNOWN && v->dtype != OT_STRING && ot_dtype_bits(v->dtype) >= 8 && v->rank >= 0;
+}
+
+bool ot_branch_fits(const ot_graph *g)
+{
+    if (g->parent || g->model->opset < SINCE || g->model->ir_version < IR_SINCE || g->n_outputs == 0) return false;
+    for (uint32_t k = 0; k < g->n_outputs; k++) {
+        const ot_value *v = &g->values[g->outputs[k]];
+        if (v->producer == OT_NONE || v->init || !has_empty_tensor(v)) return false;
+        for (uint32_t j = 0; j < k; j++)
+            if (g->outputs[j] == g->outputs[k]) return false;
+    }
+    return true;
+}
+
+/* A value of the top graph that is called as v is. */
+static ot_status same_value(ot_graph *top, const ot_value *v, ot_id *out)
+{
+    *out = ot_value_new(top, v->name, v->dtype, v->rank, v->dims);
+    if (*out == OT_NONE) return nomem(top->model);
+    ot_value *x = &top->values[*out];
+    x->proto = v->proto;
+    x->is_tensor = v->is_tensor;
+    x->is_sequence = v->is_sequence;
+    return OT_OK;
+}
+
+/* The graph's inputs become those of the top graph; in the branch they are values of the enclosing graph, where something reads them. */
+static ot_status move_inputs(ot_graph *g, ot_graph *top)
+{
+    top->inputs = OT_NEW_N(top->model->arena, ot_id, g->n_inputs + 1u);
+    if (!top->inputs) return nomem(top->model);
+    for (uint32_t k = 0; k < g->n_inputs; k++) {
+        ot_value *v = &g->values[g->inputs[k]];
+        ot_id at;
+        OT_TRY(same_value(top, v, &at));
+        ot_value *x = &top->values[at];
+        x->is_input = true;
+        x->init = v->init;
+        x->overridable = v->overridable;
+        x->removed = v->removed;
+        top->inputs[top->n_inputs++] = at;
+        v->is_outer = v->n_uses > 0;
+        v->is_input = v->overridable = false;
+        v->init = NULL;
+    }
+    g->n_inputs = 0;
+    return OT_OK;
+}
+
+/* v, which is captured now, as a constant of g for its nodes: a Reshape to what it is, computed when the model is loaded. */
+static ot_status keep_constant(ot_graph *g, ot_id v)
+{
+    const ot_value x = g->values[v];
+    const int64_t rank = x.rank;
+    const char *name = ot_fresh_name(g->model, "tile/branch/weight"), *label = ot_fresh_name(g->model, "tile/branch/shape");
+    ot_id out = name ? ot_value_new(g, name, x.dtype, x.rank, x.dims) : OT_NONE;
+    ot_id in[2] = {v, label ? ot_const_i64(g, label, x.dims, 1, &rank) : OT_NONE};
+    if (out == OT_NONE || in[1] == OT_NONE) return nomem(g->model);
+    OT_TRY(ot_replace_uses(g, v, out));
+    ot_id n = ot_node_new(g, "Reshape", "", name, in, 2, &out, 1, NULL, 0);
+    if (n == OT_NONE) return nomem(g->model);
+    g->nodes[n].is_static = g->values[out].is_const = true;
+    return OT_OK;
+}
+
+/* A matrix product packs a captured weight as well, one level down (not in a loop of the branch), and then no other copy stays. */
+static bool packs_captured(const ot_graph *g, const ot_node *n, uint32_t k)
+{
+    return k == 1 && (n->op == OT_OP_MatMul || n->op == OT_OP_Gemm) && g->values[n->in[k]].rank == 2;
+}
+
+/* Weights stay initializers of the top graph. */
+static ot_status move_weights(ot_graph *g, ot_graph *top)
+{
+    bool *kept = OT_NEW_N(g->model->arena, bool,
+                          g->n_values + 1u); /* a node of g reads it that asks for a constant of its own graph */
+    if (!kept) return nomem(top->model);
+    for (uint32_t k = 0; k < g->n_nodes; k++)
+        for (uint32_t j = 0; j < g->nodes[k].n_in && !g->nodes[k].dead; j++)
+            if (g->nodes[k].in[j] != OT_NONE) kept[g->nodes[k].in[j]] |= !packs_captured(g, &g->nodes[k], j);
+    const uint32_t n_values = g->n_values;
+    for (uint32_t k = 0; k < n_values; k++) {
+        ot_value *v = &g->values[k];
+        ot_id at;
+        if (!v->init || v->removed || v->is_output || v->n_uses == 0 || v->init->bytes < OT_OUTER_WEIGHT) continue;
+        OT_TRY(same_value(top, v, &at));
+        top->values[at].init = v->init;
+        v->init = NULL;
+        v->is_outer = v->is_const = true;
+        if (kept[k]) OT_TRY(keep_constant(g, k));
+    }
+    return OT_OK;
+}
+
+/* A value made here; rank -1: no shape is stated. */
+static ot_status new_value(ot_graph *g, const char *base, ot_dtype type, int32_t rank, ot_id *out)
+{
+    const char *name = ot_fresh_name(g->model, base);
+    *out = name ? ot_value_new(g, name, type, rank, NULL) : OT_NONE;
+    return *out == OT_NONE ? nomem(g->model) : OT_OK;
+}
+
+static ot_status new_node(ot_graph *g, const char *op, const char *base, ot_id in, ot_id out, const ot_attr *attrs,
+                          uint32_t n_attrs)
+{
+    const char *name = ot_fresh_name(g->model, base);
+    if (!name || ot_node_new(g, op, "", name, &in, in != OT_NONE, &out, 1, attrs, n_attrs) == OT_NONE) return nomem(g->model);
+    return OT_OK;
+}
+
+/* The sequence, and true, which is computed from it. */
+static ot_status write_condition(ot_graph *top, ot_id *sequence, ot_id *condition)
+{
+    const int64_t one = 1;
+    const char *name = ot_fresh_name(top->model, "tile/branch/one");
+    const ot_attr to = ot_mk_int("to", OT_BOOL);
+    ot_id item = name ? ot_const_i64(top, name, &one, 0, NULL) : OT_NONE, length;
+    if (item == OT_NONE) return nomem(top->model);
+    OT_TRY(new_value(top, "tile/branch/sequence", OT_I64, -1, sequence));
+    top->values[*sequence].is_tensor = false;
+    top->values[*sequence].is_sequence = true;
+    OT_TRY(new_value(top, "tile/branch/length", OT_I64, 0, &length));
+    OT_TRY(new_value(top, "tile/branch/condition", OT_BOOL, 0, condition));
+    OT_TRY(new_node(top, "SequenceConstruct", "tile/branch/construct", item, *sequence, NULL, 0));
+    OT_TRY(new_node(top, "SequenceLength", "tile/branch/count", *sequence, length, NULL, 0));
+    return new_node(top, "Cast", "tile/branch/cast", length, *condition, &to, 1);
+}
+
+/* What the branch reads of the sequence. */
+static ot_status read_sequence(ot_graph *g, const ot_value *sequence)
+{
+    ot_id at = ot_value_new(g, sequence->name, sequence->dtype, -1, NULL), length;
+    if (at == OT_NONE) return nomem(g->model);
+    g->values[at].is_outer = true;
+    g->values[at].is_tensor = false;
+    g->values[at].is_sequence = true;
+    OT_TRY(new_value(g, "tile/branch/read", OT_I64, 0, &length));
+    return new_node(g, "SequenceLength", "tile/branch/read", at, length, NULL, 0);
+}
+
+/* A tensor of v's type and rank: nothing in it, or one zero where there are no axes. */
+static ot_status write_empty(ot_graph *g, const ot_value *v, ot_id *out)
+{
+    static const int64_t none[OT_RANK_MAX];
+    static const double zero[2];
+    ot_tensor *t = OT_NEW(g->model->arena, ot_tensor);
+    if (!t) return nomem(g->model);
+    *t = (ot_tensor){.dtype = v->dtype, .rank = (uint32_t)v->rank, .dims = none, .data = zero};
+    t->bytes = v->rank == 0 ? (size_t)ot_dtype_bits(v->dtype) / 8 : 0;
+    const ot_attr value = ot_mk_tensor("value", t);
+    OT_TRY(new_value(g, "tile/branch/empty", v->dtype, 0, out));
+    OT_TRY(ot_value_set_shape(g, *out, v->rank, none));
+    g->values[*out].is_output = true;
+    return new_node(g, "Constant", "tile/branch/empty", OT_NONE, *out, &value, 1);
+}
+
+/* The branch that is never taken. */
+static ot_status write_never(ot_graph *top, const ot_graph *g, ot_graph **out)
+{
+    const char *name = ot_fresh_name(top->model, "tile/branch/never");
+    ot_graph *never = *out = name ? ot_graph_new(top->model, top, name) : NULL;
+    if (!never) return nomem(top->model);
+    never->outputs = OT_NEW_N(top->model->arena, ot_id, g->n_outputs);
+    if (!never->outputs) return nomem(top->model);
+    for (uint32_t k = 0; k < g->n_outputs; k++) {
+        OT_TRY(write_empty(never, &g->values[g->outputs[k]], &never->outputs[k]));
+        never->n_outputs++;
+    }
+    OT_TRY(ot_topo_sort(never));
+    ot_confirm(never, never->props | OT_P_SHAPES);
+    return OT_OK;
+}
+
+static ot_status write_if(ot_graph *top, ot_graph *g, ot_id condition, ot_graph *never)
+{
+    const ot_attr branches[2] = {ot_mk_graph("then_branch", g), ot_mk_graph("else_branch", never)};
+    const char *name = ot_fresh_name(top->model, "tile/branch");
+    top->outputs = OT_NEW_N(top->model->arena, ot_id, g->n_outputs);
+    if (!name || !top->outputs) return nomem(top->model);
+    for (uint32_t k = 0; k < g->n_outputs; k++) {
+        OT_TRY(same_value(top, &g->values[g->outputs[k]], &top->outputs[k]));
+        top->values[top->outputs[k]].is_output = true;
+        top->n_outputs++;
+    }
+    if (ot_node_new(top, "If", "", name, &condition, 1, top->outputs, top->n_outputs, branches, 2) == OT_NONE)
+        return nomem(top->model);
+    return OT_OK;
+}
+
+/* Results whose extents the branch states are taken before it runs, and in later runs at places that its tensors could have had. What is
+ * joined from a sequence need not state them: it is taken when it is made (super-resolution x4: 45 MB, 39 this way). */
+static ot_status state_no_extents(ot_graph *g)
+{
+    int64_t none[OT_RANK_MAX];
+    for (int k = 0; k < OT_RANK_MAX; k++) none[k] = OT_DIM_UNKNOWN;
+    for (uint32_t k = 0; k < g->n_outputs; k++) {
+        ot_value *v = &g->values[g->outputs[k]];
+        if (strcmp(g->nodes[v->producer].op_type, "ConcatFromSequence") != 0) continue;
+        OT_TRY(ot_value_set_shape(g, g->outputs[k], v->rank, none));
+        v->proto = NULL; /* which the file is written from */
+    }
+    return OT_OK;
+}
+
+/* requires USES, SHAPES of m->graph, and ot_branch_fits. keeps SHAPES; establishes ORDER, USES. */
+ot_status ot_branch(ot_model *m)
+{
+    ot_graph *g = m->graph, *top = ot_graph_new(m, NULL, g->name), *never = NULL;
+    const char *name = ot_fresh_name(m, "tile/branch/body");
+    ot_id sequence = OT_NONE, condition = OT_NONE;
+    if (!top || !name) return nomem(m);
+    OT_TRY(move_inputs(g, top));
+    OT_TRY(move_weights(g, top));
+    OT_TRY(write_condition(top, &sequence, &condition));
+    OT_TRY(read_sequence(g, &top->values[sequence]));
+    OT_TRY(ot_topo_sort(g));
+    ot_confirm(g, g->props | OT_P_SHAPES);
+    g->name = name;
+    g->parent = top;
+    m->graph = top;
+    OT_TRY(write_never(top, g, &never));
+    OT_TRY(write_if(top, g, condition, never));
+    OT_TRY(state_no_extents(g));
+    OT_TRY(ot_topo_sort(top));
+    ot_confirm(top, top->props | OT_P_SHAPES);
+    return ot_assure(top, OT_P_ORDER | OT_P_USES | OT_P_SHAPES);
+}

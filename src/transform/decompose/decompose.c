@@ -1,0 +1,227 @@
+/* Taking normalisations and Resizes apart, and putting together again what no region has taken a part of.
+ *
+ * The nodes that these were stay in the graph, dead: settling brings them back as they were read, and a part of the model that
+ * is not tiled is written as it was.
+ */
+#include "decompose_internal.h"
+
+#define LONG \
+    (1 << 18) /* numbers of a group: from here on ONNX Runtime's sum in float32 is further off than all the rest of a network */
+
+/* An element-wise operator on x, of x's type; its result is the normalisation's where `last`. */
+static ot_status by_element(split_writer *w, const ot_norm *n, const char *op, const char *role, ot_id x, ot_id other, bool last,
+                            ot_id *out)
+{
+    const ot_value v = w->g->values[x];
+    *out = last ? n->y : OT_NONE;
+    return split_op(w, op, role, (ot_id[]){x, other}, 2, NULL, 0, v.dtype, v.rank, v.dims, out);
+}
+
+/* y of x, the factor and the summand, and what each element is scaled by. In half precision x * factor + summand would cancel where the mean
+ * is large, and runtimes that normalise in bfloat16 need have no Mul of it: all is float32, between Casts. */
+static ot_status write_affine(split_writer *w, const ot_norm *n, const ot_id both[2])
+{
+    const ot_value x = w->g->values[n->x];
+    const ot_dtype type = w->g->values[both[0]].dtype;
+    const int first = n->centred;
+    const struct {
+        const char *op, *role;
+        ot_id by;
+    } steps[4] = {{first ? "Add" : "Mul", first ? "shifted" : "scaled", both[first]},
+                  {first ? "Mul" : "Add", first ? "scaled" : "shifted", both[1 - first]},
+                  {"Mul", "each_scaled", n->each_scale},
+                  {"Add", "each_shifted", n->each_bias}};
+    const int last = n->each_bias != OT_NONE ? 3 : n->each_scale != OT_NONE ? 2 : 1;
+    const bool half = type != x.dtype;
+    const ot_attr back = ot_mk_int("to", x.dtype);
+    ot_id v = n->x, y = n->y;
+    if (half) OT_TRY(split_cast(w, "wide_x", v, type, &v));
+    for (int k = 0; k <= last; k++) {
+        ot_id by = steps[k].by;
+        if (by == OT_NONE) continue;
+        if (w->g->values[by].dtype != type) OT_TRY(split_cast(w, "wide_each", by, type, &by));
+        OT_TRY(by_element(w, n, steps[k].op, steps[k].role, v, by, k == last && !half, &v));
+    }
+    return half ? split_op(w, "Cast", "narrow", &v, 1, &back, 1, x.dtype, x.rank, x.dims, &y) : OT_OK;
+}
+
+/* What has taken whose place. */
+static ot_status note(const split_writer *w, const ot_id *whole, uint32_t n_whole, ot_decomposed *made)
+{
+    ot_arena *a = w->g->model->arena;
+    made->parts = ot_memdup(a, w->nodes, w->n_nodes * sizeof *w->nodes);
+    made->whole = ot_memdup(a, whole, n_whole * sizeof *whole);
+    made->n_parts = w->n_nodes;
+    made->n_whole = n_whole;
+    return made->parts && made->whole ? OT_OK : ot_fail_nomem(w->g->model->diag);
+}
+
+static ot_status write_parts(ot_graph *g, const ot_norm *n, ot_decomposed *made)
+{
+    ot_arena *a = g->model->arena;
+    const ot_value x = g->values[n->x];
+    int64_t axes[OT_RANK_MAX], dims[OT_RANK_MAX];
+    split_writer w = {.g = g, .base = ot_format(a, "tile/norm/%s", g->values[n->y].name)};
+    ot_id moments = OT_NONE, both[2];
+    if (!w.base) return ot_fail_nomem(g->model->diag);
+    for (int32_t k = 0; k < x.rank; k++) dims[k] = k < 2 ? x.dims[k] : 1;
+    for (int32_t k = 2; k < x.rank; k++) axes[k - 2] = k;
+    const int64_t last = dims[x.rank - 1];
+    dims[x.rank - 1] = 2;
+    const ot_attr over = ot_mk_ints(a, "axes", axes, (size_t)x.rank - 2);
+    if (over.kind != OT_ATTR_INTS) return ot_fail_nomem(g->model->diag);
+    OT_TRY(split_op(&w, "Moments", "moments", &n->x, 1, &over, 1, OT_F64, x.rank, dims, &moments));
+    dims[x.rank - 1] = last;
+    const ot_dtype type = x.dtype == OT_F64 ? OT_F64 : OT_F32;
+    const ot_attr attrs[4] = {ot_mk_float("epsilon", n->epsilon), ot_mk_int("groups", n->groups), ot_mk_int("dtype", type),
+                              ot_mk_int("centred", 1)};
+    const ot_id in[5] = {moments, n->scale, n->bias, n->gamma, n->beta};
+    OT_TRY(split_pair(&w, "NormFactors", in, 5, attrs, n->centred ? 4 : 3, type, x.rank, dims, both));
+    OT_TRY(write_affine(&w, n, both));
+    return note(&w, n->nodes, n->n_nodes, made);
+}
+
+static ot_status write_lane(ot_graph *g, const ot_lane_norm *s, ot_decomposed *made)
+{
+    const bool lp = g->nodes[s->node].op == OT_OP_LpNormalization;
+    split_writer w = {
+        .g = g,
+        .base = ot_format(g->model->arena, lp ? "tile/norm/%s" : "tile/softmax/%s", g->values[g->nodes[s->node].out[0]].name)};
+    if (!w.base) return ot_fail_nomem(g->model->diag);
+    OT_TRY(lp ? split_write_lp(&w, s) : split_write_softmax(&w, s));
+    return note(&w, &s->node, 1, made);
+}
+
+static ot_status write_corners(ot_graph *g, ot_id node, ot_decomposed *made)
+{
+    ot_corners c;
+    split_writer w = {.g = g, .base = ot_format(g->model->arena, "tile/resize/%s", g->values[g->nodes[node].out[0]].name)};
+    if (!w.base) return ot_fail_nomem(g->model->diag);
+    if (!split_find_corners(g, node, &c)) OT_BUG("a Resize is taken apart that cannot be");
+    OT_TRY(split_write_corners(&w, node, &c));
+    return note(&w, &node, 1, made);
+}
+
+/* Take normalisation n apart. */
+static ot_status take_apart(ot_graph *g, const ot_norm *n, ot_decomposed *made)
+{
+    for (uint32_t i = 0; i < n->n_nodes; i++) ot_node_remove(g, n->nodes[i]);
+    return write_parts(g, n, made);
+}
+
+/* These are g's splits. */
+static ot_status note_all(ot_graph *g, const ot_decomposed *splits, uint32_t n)
+{
+    g->model->decomposed = splits;
+    g->model->n_decomposed = n;
+    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+}
+
+ot_status ot_decompose_these(ot_graph *g, const ot_norm *norms, uint32_t n)
+{
+    ot_decomposed *splits = OT_NEW_N(g->model->arena, ot_decomposed, n + 1u);
+    if (!splits) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < n; k++) OT_TRY(take_apart(g, &norms[k], &splits[k]));
+    return note_all(g, splits, n);
+}
+
+/* What of a graph is taken apart. */
+typedef struct findings {
+    ot_norm *norms;      /* [n_norms] */
+    ot_lane_norm *lanes; /* [n_lanes] */
+    ot_id *corners;      /* [n_corners] Resizes with align_corners */
+    uint32_t n_norms, n_lanes, n_corners;
+    size_t cap_norms, cap_lanes, cap_corners;
+} findings;
+
+static ot_status find_all(ot_graph *g, bool softmax, findings *f)
+{
+    ot_arena *a = g->model->arena;
+    *f = (findings){0};
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_id id = g->order[k];
+        ot_norm norm;
+        ot_lane_norm lane;
+        ot_corners corners;
+        bool room = true;
+        if (g->nodes[id].is_static) continue;
+        if (ot_decompose_find(g, id, &norm))
+            room = OT_PUSH(a, f->norms, f->n_norms, f->cap_norms, norm);
+        else if (split_find_lp(g, id, &lane) || (softmax && split_find_softmax(g, id, &lane)))
+            room = OT_PUSH(a, f->lanes, f->n_lanes, f->cap_lanes, lane);
+        else if (split_find_corners(g, id, &corners))
+            room = OT_PUSH(a, f->corners, f->n_corners, f->cap_corners, id);
+        if (!room) return ot_fail_nomem(g->model->diag);
+    }
+    return OT_OK;
+}
+
+ot_status ot_decompose_norms(ot_graph *g, bool softmax, uint32_t *n)
+{
+    findings f;
+    *n = 0;
+    OT_TRY(ot_assure(g, OT_P_ORDER | OT_P_USES | OT_P_SHAPES));
+    OT_TRY(find_all(g, softmax, &f));
+    ot_decomposed *splits = OT_NEW_N(g->model->arena, ot_decomposed, f.n_norms + f.n_lanes + f.n_corners + 1u);
+    if (!splits) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < f.n_norms; k++) OT_TRY(take_apart(g, &f.norms[k], &splits[(*n)++]));
+    for (uint32_t k = 0; k < f.n_lanes; k++) OT_TRY(write_lane(g, &f.lanes[k], &splits[(*n)++]));
+    for (uint32_t k = 0; k < f.n_corners; k++) OT_TRY(write_corners(g, f.corners[k], &splits[(*n)++]));
+    return note_all(g, splits, *n);
+}
+
+/* ---- after the rewriting ---- */
+
+static bool is_whole(const ot_graph *g, const ot_decomposed *s)
+{
+    for (uint32_t k = 0; k < s->n_parts; k++)
+        if (g->nodes[s->parts[k]].dead) return false;
+    return true;
+}
+
+/* A normalisation of so many numbers that the runtime's own sum of them loses digits. In a model that is taken apart anyhow, where the
+ * moments of channels take no more time and lose less, it stays apart. */
+static bool is_long(const ot_graph *g, const ot_decomposed *s)
+{
+    const ot_node *moments = &g->nodes[s->parts[0]];
+    int64_t elems;
+    if (moments->op != OT_OP_Moments || s->n_parts < 2) return false;
+    const ot_value *x = &g->values[moments->in[0]];
+    const int64_t groups = ot_attr_int(&g->nodes[s->parts[1]], "groups", 1);
+    return x->rank > 2 && x->dims[0] > 0 && groups > 0 && ot_value_elems(x, &elems) && elems / x->dims[0] / groups >= LONG;
+}
+
+static void restore(ot_graph *g, const ot_decomposed *s)
+{
+    for (uint32_t k = 0; k < s->n_parts; k++) ot_node_remove(g, s->parts[k]);
+    for (uint32_t k = 0; k < s->n_whole; k++) ot_node_restore(g, s->whole[k]);
+}
+
+/* Moments outside of all regions. */
+static ot_status write_moments(ot_graph *g, ot_id id)
+{
+    const ot_node n = g->nodes[id];
+    size_t n_axes;
+    const int64_t *axes = ot_attr_ints(&n, "axes", &n_axes);
+    ot_id out = n.out[0];
+    if (n.dead) return OT_OK;
+    ot_node_remove(g, id);
+    return ot_moments_write(g, n.name, n.in[0], axes, n_axes, &out);
+}
+
+ot_status ot_recompose(ot_graph *g, bool own_operators)
+{
+    OT_TRY(split_undo_skips(g));
+    for (uint32_t k = 0; k < g->model->n_decomposed; k++) {
+        const ot_decomposed *s = &g->model->decomposed[k];
+        bool once;
+        OT_TRY(split_undo_again(g, s, &once));
+        if (once && is_whole(g, s) && (own_operators || !is_long(g, s))) {
+            restore(g, s);
+        } else if (!own_operators && g->nodes[s->parts[0]].op == OT_OP_Moments) {
+            OT_TRY(write_moments(g, s->parts[0]));
+            if (!g->nodes[s->parts[1]].dead) OT_TRY(ot_norm_factors_write(g, s->parts[1]));
+        }
+    }
+    return split_settle_rows(g);
+}

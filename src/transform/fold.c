@@ -1,0 +1,115 @@
+/* Fold shape arithmetic that would keep a tiled value alive.
+ *
+ *   x (made inside a region) --> Shape --> Gather --> Concat --> Reshape
+ *
+ * Shape reads x, but its contents are known. Without folding, x would have to be a whole tensor again just to be asked for
+ * its shape. Every static node that reads a value made in a region is replaced by a constant.
+ */
+#include "transform.h"
+
+#include "ops/dynamic_dims.h"
+
+/* Before IR 4 a constant that is no input is written as a Constant node, which before opset 9 holds floating point only:
+ * the contents as float64, and a Cast. */
+static bool must_cast(const ot_graph *g) { return g->model->ir_version < 4 && g->model->opset < 9; }
+
+static ot_status cast_known(ot_graph *g, ot_id v)
+{
+    ot_arena *a = g->model->arena;
+    const ot_value x = g->values[v];
+    ot_tensor *t = OT_NEW(a, ot_tensor);
+    double *data = ot_alloc_n(a, x.known_n + 1u, sizeof *data);
+    const char *base = ot_format(a, "tile/const/%s", x.name);
+    if (!t || !data || !base) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < x.known_n; k++) data[k] = x.known ? (double)x.known[k] : x.known_floats[k];
+    *t = (ot_tensor){.dtype = OT_F64, .rank = (uint32_t)x.rank, .dims = x.dims, .data = data, .bytes = x.known_n * sizeof *data};
+    const char *plain = ot_fresh_name(g->model, base), *constant = ot_fresh_name(g->model, base),
+               *cast = ot_fresh_name(g->model, base);
+    if (!plain || !constant || !cast) return ot_fail_nomem(g->model->diag);
+    ot_attr value = ot_mk_tensor("value", t), to = ot_mk_int("to", x.dtype);
+    ot_id from = ot_value_new(g, plain, OT_F64, x.rank, x.dims);
+    if (from == OT_NONE) return ot_fail_nomem(g->model->diag);
+    ot_id made = ot_node_new(g, "Constant", "", constant, NULL, 0, &from, 1, &value, 1);
+    ot_id end = made == OT_NONE ? OT_NONE : ot_node_new(g, "Cast", "", cast, &from, 1, &v, 1, &to, 1);
+    if (end == OT_NONE) return ot_fail_nomem(g->model->diag);
+    g->values[from].is_const = g->values[v].is_const = true;
+    g->nodes[made].is_static = g->nodes[end].is_static = true;
+    return OT_OK;
+}
+
+static ot_status fold_value(ot_graph *g, ot_id id)
+{
+    ot_value *v = &g->values[id];
+    if (must_cast(g)) return cast_known(g, id);
+    v->init = ot_known_tensor(g->model->arena, v);
+    if (!v->init) return ot_fail_nomem(g->model->diag);
+    v->is_const = true;
+    v->proto = NULL;
+    return OT_OK;
+}
+
+/* What a region makes, and what static nodes that stay compute of it. */
+typedef enum origin {
+    ELSEWHERE,
+    INSIDE,  /* is no more once the region is written */
+    OUTPUT,  /* of a region */
+    COMPUTED /* there once the region has run: regions that read it might wait for themselves */
+} origin;
+
+static origin *origins_of(const ot_graph *g, const ot_plan *p)
+{
+    origin *from = ot_alloc_n(p->arena, g->n_values + 1u, sizeof *from);
+    for (uint32_t k = 0; from && k < p->n_regions; k++)
+        for (uint32_t v = p->regions[k].n_inputs; v < p->regions[k].n_values; v++)
+            from[p->regions[k].values[v].value] = p->regions[k].values[v].is_output ? OUTPUT : INSIDE;
+    return from;
+}
+
+/* requires ORDER, SHAPES and a plan. keeps SHAPES, breaks ORDER and USES. Fails: OT_E_NOMEM, OT_E_INPUT when a reader cannot be
+ * folded (the planner then should have made the value an output). */
+ot_status ot_fold_static(ot_graph *g, const ot_plan *p)
+{
+    origin *from = origins_of(g, p);
+    if (!from) return ot_fail_nomem(g->model->diag);
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_node *n = &g->nodes[g->order[k]];
+        bool reads[COMPUTED + 1] = {false};
+        if (!n->is_static || n->dead) continue;
+        for (uint32_t i = 0; i < n->n_in; i++)
+            if (n->in[i] != OT_NONE) reads[from[n->in[i]]] = true;
+        const bool needs = reads[INSIDE] || reads[COMPUTED] || (reads[OUTPUT] && g->model->dynamic_dims);
+        if (!ot_static_foldable(g, n)) {
+            if (reads[INSIDE]) return ot_fail(g->model->diag, OT_E_INPUT, "node '%s' (%s): cannot be folded", n->name, n->op_type);
+            for (uint32_t o = 0; o < n->n_out && (needs || reads[OUTPUT]); o++)
+                if (n->out[o] != OT_NONE) from[n->out[o]] = COMPUTED;
+            continue;
+        }
+        if (!needs) continue;
+        ot_id outs[8];
+        uint32_t n_outs = n->n_out < 8 ? n->n_out : 8;
+        memcpy(outs, n->out, n_outs * sizeof *outs);
+        ot_node_remove(g, g->order[k]);
+        for (uint32_t o = 0; o < n_outs; o++)
+            if (outs[o] != OT_NONE) OT_TRY(fold_value(g, outs[o]));
+    }
+    return OT_OK;
+}
+
+/* requires SHAPES, ORDER and USES of both. keeps SHAPES, establishes ORDER and USES. Fails: OT_E_NOMEM. */
+ot_status ot_fold_dynamic(ot_graph *g, const ot_graph *planned)
+{
+    const ot_dynamic_dims *t = planned->model->dynamic_dims;
+    for (uint32_t k = 0; k < g->n_order; k++) {
+        const ot_id id = g->order[k];
+        const ot_node n = g->nodes[id];
+        bool constant = true;
+        if (id >= t->n_nodes || !t->foldable[id] || !planned->nodes[id].is_static) continue;
+        for (uint32_t o = 0; o < n.n_out; o++) constant &= n.out[o] == OT_NONE || g->values[n.out[o]].is_const;
+        if (constant) continue; /* computed when the model is loaded */
+        const bool known = ot_static_foldable(g, &n);
+        ot_node_remove(g, id);
+        for (uint32_t o = 0; o < n.n_out && known; o++)
+            if (n.out[o] != OT_NONE) OT_TRY(fold_value(g, n.out[o]));
+    }
+    return ot_assure(g, OT_P_ORDER | OT_P_USES);
+}

@@ -1,0 +1,216 @@
+/* Windows that move with the iteration.
+ *
+ * Where a tile is read depends on the iteration: a table with one row per tile holds the starts, the
+ * carrier hands the body its row (a Scan input, or Gather by the iteration number), and a Slice with
+ * constant length cuts the tile out of the captured tensor. The Reshape behind it only states the
+ * shape, which no runtime could know otherwise, so that everything in the body is static.
+ *
+ *     table [T, n] --row--> [n] --starts--> Slice(x) --Reshape--> tile of static shape
+ *
+ * Before opset 10, Slice cannot take starts as an input; there the rows are index lists for Gather.
+ * With clamped windows the valid piece moves inside the result as well, and is cut the same way.
+ */
+#include "transform_internal.h"
+
+void rw_tile_at(const rw_block *b, uint32_t i, uint32_t k[OT_DIMS_MAX])
+{
+    for (uint32_t d = OT_DIMS_MAX; d-- > 0;) {
+        uint32_t count = b->count[d] ? b->count[d] : 1; /* dimensions that the region does not have */
+        k[d] = b->first[d] + i % count;
+        i /= count;
+    }
+}
+
+/* A string that is equal for equal tables. */
+static char *table_key(rw_region *w, const int64_t *rows, uint32_t n_tiles, uint32_t n)
+{
+    size_t numbers = (size_t)n_tiles * n, room = 16 + 21 * numbers, at;
+    char *key = ot_alloc(w->arena, room);
+    if (!key) return NULL;
+    at = (size_t)snprintf(key, room, "%u", n);
+    for (size_t k = 0; k < numbers; k++) at += (size_t)snprintf(key + at, room - at, ",%lld", (long long)rows[k]);
+    return key;
+}
+
+ot_status rw_const_rows(rw_region *w, rw_target *t, const char *name, const int64_t *rows, uint32_t n_rows, uint32_t n, ot_id *out)
+{
+    ot_arena *a = w->g->model->arena;
+    ot_tensor *x = OT_NEW(a, ot_tensor);
+    int64_t *dims = OT_NEW_N(a, int64_t, 2);
+    size_t bytes = (size_t)n_rows * n * sizeof *rows;
+    if (!x || !dims) return rw_nomem(w);
+    dims[0] = n_rows;
+    dims[1] = n;
+    *x = (ot_tensor){.dtype = OT_I64, .rank = 2, .dims = dims, .bytes = bytes};
+    x->data = ot_memdup(a, rows, bytes);
+    return x->data ? rw_const(w, t, name, x, out) : rw_nomem(w);
+}
+
+ot_status rw_table(rw_loop *l, const char *name, const int64_t *rows, uint32_t n, ot_id *out)
+{
+    rw_region *w = l->w;
+    const int64_t dims[1] = {n};
+    ot_id table;
+    char *key = table_key(w, rows, l->b->n_tiles, n);
+    if (!key) return rw_nomem(w);
+    if ((*out = ot_map_get(l->tables, key)) != OT_NONE) return OT_OK;
+    if (l->scan) {
+        OT_TRY(rw_const_rows(w, &w->top, name, rows, l->b->n_tiles, n, &table));
+        OT_TRY(rw_value(w, &l->body, "body", name, OT_I64, 1, dims, out));
+        l->body.g->values[*out].is_input = true;
+        if (!OT_PUSH(w->arena, l->inputs, l->n_inputs, l->cap_inputs, *out) ||
+            !OT_PUSH(w->arena, l->scan_in, l->n_scan, l->cap_scan, table))
+            return rw_nomem(w);
+    } else {
+        ot_attr axis = ot_mk_int("axis", 0);
+        OT_TRY(rw_const_rows(w, &l->body, name, rows, l->b->n_tiles, n, &table));
+        ot_id in[2] = {table, l->iter};
+        OT_TRY(rw_op(w, &l->body, "Gather", "body", name, in, 2, &axis, 1, OT_I64, 1, dims, out));
+    }
+    return ot_map_put(l->tables, key, *out) ? OT_OK : rw_nomem(w);
+}
+
+/* One axis at opset < 10: Gather the indices start, start+1, ... */
+static ot_status gather_window(rw_loop *l, ot_id src, uint32_t axis, const int64_t *lo, uint32_t step, int64_t len,
+                               const char *name, ot_id *out)
+{
+    rw_region *w = l->w;
+    const ot_value v = l->body.g->values[src];
+    int64_t dims[OT_RANK_MAX];
+    uint32_t n_tiles = l->b->n_tiles;
+    int64_t *rows = OT_NEW_N(w->arena, int64_t, (size_t)n_tiles * (size_t)len);
+    ot_id in[2] = {src, OT_NONE};
+    ot_attr at = ot_mk_int("axis", axis);
+    if (!rows) return rw_nomem(w);
+    for (uint32_t i = 0; i < n_tiles; i++)
+        for (int64_t j = 0; j < len; j++) rows[(int64_t)i * len + j] = lo[(size_t)i * step] + j;
+    OT_TRY(rw_table(l, "indices", rows, (uint32_t)len, &in[1]));
+    memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
+    dims[axis] = len;
+    *out = OT_NONE;
+    return rw_op(w, &l->body, "Gather", "slice", name, in, 2, &at, 1, v.dtype, v.rank, dims, out);
+}
+
+ot_status rw_moving_crop(rw_loop *l, ot_id src, const uint32_t *axes, uint32_t n, const int64_t *lo, const int64_t *len,
+                         const char *name, ot_id *out)
+{
+    rw_region *w = l->w;
+    const ot_value v = l->body.g->values[src];
+    int64_t dims[OT_RANK_MAX], open[OT_RANK_MAX], wide[OT_DIMS_MAX];
+    size_t numbers = (size_t)l->b->n_tiles * n;
+    *out = src;
+    if (w->g->model->opset < OT_SLICE_HAS_INPUTS) {
+        for (uint32_t a = 0; a < n; a++) OT_TRY(gather_window(l, *out, axes[a], lo + a, n, len[a], name, out));
+        return OT_OK;
+    }
+    int64_t *hi = OT_NEW_N(w->arena, int64_t, numbers);
+    if (!hi) return rw_nomem(w);
+    for (size_t k = 0; k < numbers; k++) hi[k] = lo[k] + len[k % n];
+    memcpy(dims, v.dims, (size_t)v.rank * sizeof *dims);
+    memcpy(open, v.dims, (size_t)v.rank * sizeof *open);
+    for (uint32_t a = 0; a < n; a++) {
+        dims[axes[a]] = len[a];
+        open[axes[a]] = OT_DIM_UNKNOWN;
+        wide[a] = axes[a];
+    }
+    ot_id in[4] = {src, OT_NONE, OT_NONE, OT_NONE}, cut = OT_NONE;
+    OT_TRY(rw_table(l, "starts", lo, n, &in[1]));
+    OT_TRY(rw_table(l, "ends", hi, n, &in[2]));
+    OT_TRY(rw_const_i64(w, &l->body, "axes", wide, n, false, &in[3]));
+    OT_TRY(rw_op(w, &l->body, "Slice", "slice", name, in, 4, NULL, 0, v.dtype, v.rank, open, &cut));
+    *out = OT_NONE;
+    return rw_reshape(w, &l->body, "body", name, cut, v.rank, dims, out);
+}
+
+/* A window per dimension of every tile of the block: starts and lengths, sorted into those that stay and those that move. */
+typedef struct motion {
+    rw_cut still[OT_DIMS_MAX];
+    uint32_t n_still;
+    uint32_t axes[OT_DIMS_MAX];
+    int64_t len[OT_DIMS_MAX];
+    uint32_t n_moving;
+    int64_t *lo; /* [n_tiles * n_moving] */
+} motion;
+
+/* Start of what is wanted of v in tile k of dimension d, in the coordinates of the value that is cut. */
+static int64_t start_of(const rw_loop *l, uint32_t d, uint32_t k, uint32_t v, bool piece)
+{
+    const ot_dim_runs *x = &l->w->tiles->dims[d];
+    const ot_tile_windows *t = &(l->b->count[d] > 1 ? x->loop : x->exact)[k];
+    return piece ? t->piece[v].lo - t->made[v].lo : t->made[v].lo;
+}
+
+static int64_t length_of(const rw_loop *l, uint32_t d, uint32_t v, bool piece)
+{
+    const ot_dim_runs *x = &l->w->tiles->dims[d];
+    const ot_tile_windows *t = &(l->b->count[d] > 1 ? x->loop : x->exact)[l->b->first[d]];
+    return ot_win_len(piece ? t->piece[v] : t->made[v]);
+}
+
+static bool moves(const rw_loop *l, uint32_t d, uint32_t v, bool piece)
+{
+    const uint32_t first = l->b->first[d];
+    for (uint32_t k = 1; k < l->b->count[d]; k++)
+        if (start_of(l, d, first + k, v, piece) != start_of(l, d, first, v, piece)) return true;
+    return false;
+}
+
+/* together: where one window moves, all do, though some to the same place: one Slice cuts them all. Cut on its own in the body, a window
+ * that stays would be taken out of all that the others move over, in every iteration. */
+static ot_status find_motion(const rw_loop *l, uint32_t v, bool piece, bool together, motion *m)
+{
+    const ot_rvalue *rv = &l->w->r->values[v];
+    uint32_t dims[OT_DIMS_MAX] = {0};
+    bool any = false;
+    *m = (motion){0};
+    for (uint32_t d = 0; d < l->w->r->n_dims; d++) any |= rv->axis[d] != OT_AX_WHOLE && moves(l, d, v, piece);
+    for (uint32_t d = 0; d < l->w->r->n_dims; d++) {
+        if (rv->axis[d] == OT_AX_WHOLE) continue;
+        int64_t lo = start_of(l, d, l->b->first[d], v, piece), len = length_of(l, d, v, piece);
+        if ((any && together) || moves(l, d, v, piece)) {
+            dims[m->n_moving] = d;
+            m->axes[m->n_moving] = (uint32_t)rv->axis[d];
+            m->len[m->n_moving++] = len;
+        } else {
+            m->still[m->n_still++] = (rw_cut){(uint32_t)rv->axis[d], lo, lo + len};
+        }
+    }
+    m->lo = OT_NEW_N(l->w->arena, int64_t, (size_t)l->b->n_tiles * m->n_moving);
+    if (!m->lo) return rw_nomem(l->w);
+    for (uint32_t i = 0; i < l->b->n_tiles; i++) {
+        uint32_t k[OT_DIMS_MAX];
+        rw_tile_at(l->b, i, k);
+        for (uint32_t a = 0; a < m->n_moving; a++) m->lo[(size_t)i * m->n_moving + a] = start_of(l, dims[a], k[dims[a]], v, piece);
+    }
+    return OT_OK;
+}
+
+ot_status rw_window_input(rw_loop *l, uint32_t v, ot_id *out)
+{
+    rw_region *w = l->w;
+    const ot_id id = w->r->values[v].value;
+    const char *name = w->g->values[id].name;
+    motion m;
+    ot_id src;
+    if (rw_in_pieces(w, v)) return rw_pieces_window(l, v, out);
+    OT_TRY(find_motion(l, v, false, l->inside, &m));
+    if (l->inside) { /* nothing of the tiles in the outer graph */
+        OT_TRY(rw_use(w, &l->body, id, &src));
+        if (m.n_moving) return rw_moving_crop(l, src, m.axes, m.n_moving, m.lo, m.len, name, out);
+        return rw_crop(w, &l->body, src, m.still, m.n_still, name, out);
+    }
+    OT_TRY(rw_crop(w, &w->top, id, m.still, m.n_still, name, &src));
+    if (m.n_moving == 0) return rw_use(w, &l->body, src, out);
+    OT_TRY(rw_capture(w, &l->body, src, &src));
+    return rw_moving_crop(l, src, m.axes, m.n_moving, m.lo, m.len, name, out);
+}
+
+ot_status rw_window_piece(rw_loop *l, uint32_t v, ot_id made, ot_id *out)
+{
+    rw_region *w = l->w;
+    const char *name = w->g->values[w->r->values[v].value].name;
+    motion m;
+    OT_TRY(find_motion(l, v, true, true, &m));
+    if (m.n_moving) return rw_moving_crop(l, made, m.axes, m.n_moving, m.lo, m.len, name, out);
+    return rw_crop(w, &l->body, made, m.still, m.n_still, name, out);
+}
